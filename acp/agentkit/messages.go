@@ -1,9 +1,11 @@
 package agentkit
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 
@@ -79,6 +81,22 @@ func (s *Session[S]) Messages(ctx context.Context) ([]Message, error) {
 	return messages, nil
 }
 
+// Results returns the tool calls of a message with their results for a model, as ToolResult returns them, but never empty,
+// because some models refuse that. The results are cut so that all together have about as many bytes as most.
+func (m *Message) Results(most int) iter.Seq2[acp.ToolCall, string] {
+	return func(yield func(acp.ToolCall, string) bool) {
+		for _, call := range m.ToolCalls {
+			result := cmp.Or(ToolResult(call), "(no output)")
+			if each := max(most/len(m.ToolCalls), 2000); len(result) > each {
+				result = strings.ToValidUTF8(result[:each], "") + "\n(cut off)"
+			}
+			if !yield(call, result) {
+				return
+			}
+		}
+	}
+}
+
 // ToolResult returns the result of a tool call as text for a model: the raw output if that is a string, otherwise the
 // text of the content, and otherwise the raw output as JSON. The result of a failed call begins with "error: ". A call
 // that has not ended, because its process was killed, has such a result too, so a conversation in which each call has
@@ -88,8 +106,7 @@ func ToolResult(call acp.ToolCall) string {
 	if len(call.RawOutput) == 0 || json.Unmarshal(call.RawOutput, &text) != nil {
 		for _, content := range call.Content {
 			if v, ok := content.Variant.(*acp.ToolCallContentContent); ok {
-				part, _ := BlockText(v.Content)
-				text += part
+				text += ContentText(v.Content)
 			}
 		}
 		if text == "" {
@@ -114,18 +131,25 @@ func CodeBlock(text string) string {
 	return fence + "\n" + strings.TrimSuffix(text, "\n") + "\n" + fence
 }
 
-// BlockText returns a block of a prompt as text for a model: the text itself, a link to a resource, or a resource with
-// its URI and its text. ok is false for images, audio and binary resources.
-func BlockText(block acp.ContentBlock) (text string, ok bool) {
-	switch v := block.Variant.(type) {
-	case *acp.ContentBlockText:
-		return v.Text, true
-	case *acp.ContentBlockResourceLink:
-		return fmt.Sprintf("[%s](%s)", v.Name, v.URI), true
-	case *acp.ContentBlockResource:
-		if r, is := v.Resource.Variant.(*acp.TextResourceContents); is {
-			return fmt.Sprintf("<resource uri=%q>\n%s\n</resource>", r.URI, r.Text), true
+// ContentText returns content as text for a model: texts themselves, links to resources, and resources with their URIs
+// and texts. A note takes the place of images, audio and binary resources.
+func ContentText(content ...acp.ContentBlock) string {
+	var all strings.Builder
+	for _, block := range content {
+		switch v := block.Variant.(type) {
+		case *acp.ContentBlockText:
+			all.WriteString(v.Text)
+			continue
+		case *acp.ContentBlockResourceLink:
+			fmt.Fprintf(&all, "[%s](%s)", v.Name, v.URI)
+			continue
+		case *acp.ContentBlockResource:
+			if r, is := v.Resource.Variant.(*acp.TextResourceContents); is {
+				fmt.Fprintf(&all, "<resource uri=%q>\n%s\n</resource>", r.URI, r.Text)
+				continue
+			}
 		}
+		all.WriteString("(This is not text.)")
 	}
-	return "", false
+	return all.String()
 }

@@ -16,8 +16,7 @@ func told(messages []agentkit.Message) (lines []string) {
 		var line strings.Builder
 		fmt.Fprint(&line, [...]string{"", "user", "agent", "summary"}[m.Role], ":")
 		for _, block := range m.Content {
-			text, ok := agentkit.BlockText(block)
-			fmt.Fprintf(&line, " %q %v", text, ok)
+			fmt.Fprintf(&line, " %q", agentkit.ContentText(block))
 		}
 		for _, call := range m.ToolCalls {
 			fmt.Fprintf(&line, " [%s %s %s %s]", call.Name.Value(), call.Status, call.RawInput, call.RawOutput)
@@ -71,7 +70,7 @@ func TestMessages(t *testing.T) {
 	}
 	resource := acp.ResourceBlock(acp.EmbeddedResourceResource{Variant: &acp.TextResourceContents{URI: "file:///a", Text: "A"}})
 	prompt(acp.TextBlock("Look"), acp.ImageBlock("aGk=", "image/png"), acp.ResourceLinkBlock("b", "file:///b"), resource)
-	first := `user: "Look" true "" false "[b](file:///b)" true "<resource uri=\"file:///a\">\nA\n</resource>" true`
+	first := `user: "Look" "(This is not text.)" "[b](file:///b)" "<resource uri=\"file:///a\">\nA\n</resource>"`
 	wantLines(t, "the first turn", told(got), first)
 	if err := s.Close(t.Context()); err != nil {
 		t.Fatal(err)
@@ -81,7 +80,7 @@ func TestMessages(t *testing.T) {
 		t.Fatal(err)
 	}
 	prompt(acp.TextBlock("compact"))
-	wantLines(t, "the second turn", told(got), first, `agent: "I look." true [read completed {"line":1} "text"]`, `agent: "Done." true`, `user: "compact" true`)
+	wantLines(t, "the second turn", told(got), first, `agent: "I look." [read completed {"line":1} "text"]`, `agent: "Done."`, `user: "compact"`)
 	prompt(acp.TextBlock("more"))
-	wantLines(t, "after the compaction", told(got), `summary: "so far" true`, `agent: "Compacted." true`, `user: "more" true`)
+	wantLines(t, "after the compaction", told(got), `summary: "so far"`, `agent: "Compacted."`, `user: "more"`)
 }

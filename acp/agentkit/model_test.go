@@ -36,7 +36,11 @@ func dialogue(t *testing.T, config agentkit.Config[models], opts *acp.ClientOpti
 	t.Helper()
 	s := &exchange{}
 	config.Prompt = func(ctx context.Context, t *agentkit.Turn[models], _ *acp.PromptRequest) (*acp.PromptResponse, error) {
-		return nil, acp.Public(s.do(ctx, t))
+		err := s.do(ctx, t)
+		if _, ok := errors.AsType[*agentkit.APIError](err); !ok { // which is public itself
+			err = acp.Public(err)
+		}
+		return nil, err
 	}
 	theirs, ours := acp.Pipe()
 	sessions := agentkit.NewSessions(config)
@@ -204,7 +208,10 @@ func TestSelectOption(t *testing.T) {
 	config := agentkit.Config[models]{Store: open(t, t.TempDir())}
 	config.Open = func(_ context.Context, s *agentkit.Session[models], o *agentkit.Opening) error {
 		o.Modes = []acp.SessionMode{{ID: "a", Name: "A"}, {ID: "b", Name: "B"}}
-		o.Select("model", "Model", &s.State.Model, "small", "large")
+		o.Select("model", "Model", &s.State.Model, "small", "large", "small")
+		if values, _ := o.ConfigOptions[0].Variant.(*acp.SessionConfigOptionSelect).Options.All(); len(values) != 2 {
+			t.Errorf("the values are %+v", values)
+		}
 		if got := o.ConfigOptions[0].Category.Value(); got != acp.SessionConfigOptionCategoryModel {
 			t.Errorf("the category is %q", got)
 		}

@@ -32,7 +32,8 @@ var (
 	// ErrDismissed reports that the user, or the client on the user's behalf, left the question unanswered. It is
 	// acp.ErrDismissed.
 	ErrDismissed = turns.ErrDismissed
-	// ErrTooLarge reports that the content is too large for a tool call to show; see ToolCall.
+	// ErrTooLarge reports that the content is too large for a tool call to show, or that the answer of a model is too
+	// long; see ToolCall and Turn.Stream.
 	ErrTooLarge = turns.ErrTooLarge
 )
 

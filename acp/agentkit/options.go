@@ -9,8 +9,8 @@ import (
 	"github.com/acpgo/sdk/acp/sessionstore"
 )
 
-// Select adds a config option whose value the user chooses from values, which must not be empty. *field is the current
-// value; if it is not among the values, it is set to the first one. When the client sets the option, the value is
+// Select adds a config option whose value the user chooses from values, which must not be empty; a value that is there
+// twice counts once. *field is the current value; if it is not among the values, it is set to the first one. When the client sets the option, the value is
 // checked, stored, and restored when the session is opened again. *field is set to it when the next turn begins, so it
 // does not change during a turn.
 //
@@ -25,9 +25,11 @@ func (o *Opening) Select(id acp.SessionConfigID, name string, field *string, val
 	if !slices.Contains(values, *field) {
 		*field = values[0]
 	}
-	choices := make([]acp.SessionConfigSelectOption, len(values))
+	var choices []acp.SessionConfigSelectOption
 	for i, value := range values {
-		choices[i] = acp.SelectValue(acp.SessionConfigValueID(value), value)
+		if slices.Index(values, value) == i {
+			choices = append(choices, acp.SelectValue(acp.SessionConfigValueID(value), value))
+		}
 	}
 	option := acp.SelectOption(id, name, acp.SessionConfigValueID(*field), choices...)
 	if category := acp.SessionConfigOptionCategory(id); category.Known() {

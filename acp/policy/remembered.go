@@ -5,7 +5,7 @@ import "github.com/acpgo/sdk/acp"
 // Remembered decides about an agent's own tool calls, by rules and by its user's "always" decisions. Its methods are
 // those that acp/agentkit's Config.Policy and Config.Remember call.
 type Remembered struct {
-	Policy *Policy
+	Policy *Policy // nil means one without rules, which follows symbolic links on this machine
 	Memory Memory
 	Agent  string // the agent's name, to which the decisions apply
 }
@@ -16,7 +16,11 @@ func (r *Remembered) Answer(session Session, call acp.ToolCall) (kind acp.Permis
 	if err != nil {
 		return "", "", err
 	}
-	d, err := r.Policy.Explain(r.request(session, call), rules...)
+	policy, err := r.policy()
+	if err != nil {
+		return "", "", err
+	}
+	d, err := policy.Explain(r.request(session, call), rules...)
 	if err != nil {
 		return "", "", err
 	}
@@ -26,11 +30,22 @@ func (r *Remembered) Answer(session Session, call acp.ToolCall) (kind acp.Permis
 // Remember adds a decision of the kind allow_always or reject_always to the memory, as the rule that [Policy.RuleFor]
 // returns for the call.
 func (r *Remembered) Remember(session Session, call acp.ToolCall, kind acp.PermissionOptionKind) error {
-	rule, err := r.Policy.RuleFor(r.request(session, call), kind, r.Memory)
+	policy, err := r.policy()
+	if err != nil {
+		return err
+	}
+	rule, err := policy.RuleFor(r.request(session, call), kind, r.Memory)
 	if err != nil {
 		return err
 	}
 	return r.Memory.Add(session.ID(), rule)
+}
+
+func (r *Remembered) policy() (*Policy, error) {
+	if r.Policy != nil {
+		return r.Policy, nil
+	}
+	return New(nil, &Options{Resolve: ResolveLinks})
 }
 
 func (r *Remembered) request(session Session, call acp.ToolCall) Request {

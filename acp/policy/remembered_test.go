@@ -27,7 +27,7 @@ func TestRemembered(t *testing.T) {
 	list := acp.ToolCall{Kind: acp.ToolKindExecute, RawInput: acp.Raw(map[string]string{"command": "ls"})}
 	remove := acp.ToolCall{Kind: acp.ToolKindExecute, RawInput: acp.Raw(map[string]string{"command": "rm x"})}
 	here, elsewhere := session{"1", "/here"}, session{"2", "/elsewhere"}
-	r := policy.Remembered{Policy: p, Memory: policy.NewFile(file), Agent: "me"}
+	r := policy.Remembered{Memory: policy.NewFile(file), Agent: "me"}
 	if err := r.Remember(here, list, acp.PermissionOptionKindAllowAlways); err != nil {
 		t.Fatal(err)
 	}

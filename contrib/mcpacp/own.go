@@ -30,8 +30,8 @@ type ownTool struct {
 // reads, whose kind is read, search or fetch, is in progress when run is called. Other calls are pending: run asks the
 // user, with agentkit.ToolCall.Ask, or calls agentkit.ToolCall.Begin. Options.Permit is not called.
 //
-// The result of run is for the model: it is the raw output of the call, and the client shows it if the tool reads and the
-// call shows nothing else. An error of run fails the call: the client shows its text, and the model gets both. AddTool
+// The result of run is for the model, at most 64 KiB of it: it is the raw output of the call, and the client shows it if
+// the tool reads and the call shows nothing else. An error of run fails the call: the client shows its text, and the model gets both. AddTool
 // panics if In is not a struct, or the name is taken or not valid.
 func AddTool[In any](
 	s *Set, name string, kind acp.ToolKind, description string,
@@ -78,6 +78,8 @@ func AddTool[In any](
 	s.change(func() { s.own = append(s.own, own) })
 }
 
+const maxOwnOutput = 64 << 10 // bytes
+
 // findOwn returns a tool of AddTool, or nil.
 func (s *Set) findOwn(name string) *ownTool {
 	s.mu.Lock()
@@ -112,6 +114,9 @@ func (o *ownTool) call(ctx context.Context, call *agentkit.ToolCall, args json.R
 		}
 	}
 	text, err := o.run(ctx, call, in)
+	if len(text) > maxOwnOutput {
+		text = strings.ToValidUTF8(text[:maxOwnOutput], "") + "\n(cut off)"
+	}
 	if err != nil {
 		err = acp.Public(err)
 		if text != "" {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -13,6 +15,7 @@ import (
 
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/agentkit"
+	"github.com/acpgo/sdk/acp/agentkit/workspace"
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/contrib/mcpacp"
 )
@@ -142,6 +145,69 @@ func TestAddTool(t *testing.T) {
 			}()
 			add()
 		}()
+	}
+}
+
+// The tools for files and commands.
+func TestAddWorkspace(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("SKIPPED: the command is one of Unix")
+	}
+	var made []acp.ToolCall
+	var calls []mcp.CallToolParamsRaw
+	use := func(name, args string) {
+		calls = append(calls, mcp.CallToolParamsRaw{Name: name, Arguments: []byte(args)})
+	}
+	use("write", `{"path": "a.txt", "content": "one\ntwo\n"}`)
+	use("read", `{"path": "a.txt", "line": 2}`)
+	use("list", `{}`)
+	use("search", `{"pattern": "t[w]o"}`)
+	use("edit", `{"path": "a.txt", "old_string": "two", "new_string": "2"}`)
+	use("run", `{"command": "cat a.txt; exit 3"}`)
+	use("read", `{"path": "../a.txt"}`)
+	use("write", `{"path": "long.txt", "content": "`+strings.Repeat("long ", 20_000)+`"}`)
+	use("read", `{"path": "long.txt"}`)
+	theirs := config(nil)
+	connect := theirs.Open
+	theirs.Open = func(ctx context.Context, s *agentkit.Session[state], o *agentkit.Opening) error {
+		if err := connect(ctx, s, o); err != nil {
+			return err
+		}
+		files, err := workspace.Open(s, nil)
+		if err == nil {
+			mcpacp.AddWorkspace(s.State.tools, files)
+		}
+		return err
+	}
+	theirs.Prompt = func(ctx context.Context, t *agentkit.Turn[state], _ *acp.PromptRequest) (_ *acp.PromptResponse, err error) {
+		made, err = t.State.tools.CallAll(ctx, t, calls)
+		return nil, err
+	}
+	h := (&host{cwd: t.TempDir()}).open(t, theirs)
+	h.prompt(t, "Go")
+	var got []string
+	for _, call := range made {
+		result := strings.ReplaceAll(agentkit.ToolResult(call), h.cwd+"/", "")
+		got = append(got, fmt.Sprintf("%s: %s, %s: %s", call.Kind, call.Title, call.Status, result))
+	}
+	if diff := cmp.Diff([]string{
+		"edit: Write a.txt, completed: ", "read: Read a.txt, completed: two\n", "read: List, completed: a.txt\n",
+		"search: Search t[w]o, completed: a.txt:2:two\n", "edit: Edit a.txt, completed: ",
+		"execute: Run cat a.txt; exit 3, failed: error: exit status 3\none\n2\n",
+	}, got[:6]); diff != "" {
+		t.Errorf("the results (-want +got):\n%s", diff)
+	}
+	if !strings.Contains(got[6], "outside the directories of the session") {
+		t.Errorf("a file outside: %s", got[6])
+	}
+	if n := len(got[8]); n < 64<<10 || n > 65<<10 || !strings.HasSuffix(got[8], "\n(cut off)") {
+		t.Errorf("a long file has %d bytes", n)
+	}
+	if len(h.asked) != 4 { // about the changes and the command
+		t.Errorf("asked %d times", len(h.asked))
+	}
+	if at := made[1].Locations; len(at) != 1 || at[0].Path != filepath.Join(h.cwd, "a.txt") || at[0].Line.Value() != 2 {
+		t.Errorf("the location of the read is %+v", at)
 	}
 }
 

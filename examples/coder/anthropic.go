@@ -27,17 +27,18 @@ func newAnthropic(key string, thinking int64) provider {
 	return anthropicAPI{anthropic.NewClient(option.WithAPIKey(key), option.WithMaxRetries(0)), thinking}
 }
 
-func (a anthropicAPI) models(ctx context.Context) (list []model, err error) {
-	pages := a.client.Models.ListAutoPaging(ctx, anthropic.ModelListParams{})
+func (a anthropicAPI) models(ctx context.Context) (names []string, windows map[string]int64, err error) {
+	pages, windows := a.client.Models.ListAutoPaging(ctx, anthropic.ModelListParams{}), map[string]int64{}
 	for pages.Next() {
 		m := pages.Current()
-		list = append(list, model{m.ID, m.MaxInputTokens})
+		names = append(names, m.ID)
+		windows[m.ID] = m.MaxInputTokens
 	}
-	return list, a.failure(pages.Err())
+	return names, windows, a.failure(pages.Err())
 }
 
-func (a anthropicAPI) stream(ctx context.Context, req *request) iter.Seq2[piece, error] {
-	return func(yield func(piece, error) bool) {
+func (a anthropicAPI) stream(ctx context.Context, req *request, whole *answer) iter.Seq2[agentkit.Piece, error] {
+	return func(yield func(agentkit.Piece, error) bool) {
 		stream := a.client.Messages.NewStreaming(ctx, a.params(req))
 		defer stream.Close()
 		var m anthropic.Message
@@ -45,42 +46,40 @@ func (a anthropicAPI) stream(ctx context.Context, req *request) iter.Seq2[piece,
 		for stream.Next() {
 			event := stream.Current()
 			if err := m.Accumulate(event); err != nil {
-				yield(piece{}, &failure{text: err.Error()})
+				yield(agentkit.Piece{}, &agentkit.APIError{Reason: err.Error()})
 				return
 			}
-			inputs[event.Index] += event.Delta.PartialJSON
-			if !yield(piece{text: event.Delta.Text, thought: event.Delta.Thinking}, nil) {
+			d := event.Delta
+			inputs[event.Index] += d.PartialJSON
+			if !yield(agentkit.Piece{Text: d.Text, Thought: d.Thinking, More: len(d.PartialJSON)}, nil) {
 				return
 			}
 		}
 		if err := stream.Err(); err != nil || m.StopReason == "" {
-			yield(piece{}, cmp.Or(a.failure(err), error(errBroken)))
+			yield(agentkit.Piece{}, cmp.Or(a.failure(err), error(errBroken)))
 			return
 		}
 		u := m.Usage
-		res := answer{in: u.InputTokens + u.CacheCreationInputTokens + u.CacheReadInputTokens, out: u.OutputTokens}
+		*whole = answer{in: u.InputTokens + u.CacheCreationInputTokens + u.CacheReadInputTokens, out: u.OutputTokens}
 		var thoughts []anthropic.ContentBlockParamUnion
 		for i, block := range m.Content {
 			switch block.Type {
 			case "text":
-				res.text += block.Text
+				whole.text += block.Text
 			case "thinking", "redacted_thinking":
 				thoughts = append(thoughts, block.ToParam())
 			case "tool_use":
-				if len(res.calls) < maxCalls {
-					input := cmp.Or(inputs[int64(i)], string(block.Input))
-					res.calls = append(res.calls, mcp.CallToolParamsRaw{Name: block.Name, Arguments: json.RawMessage(input)})
-				}
+				input := cmp.Or(inputs[int64(i)], string(block.Input))
+				whole.calls = append(whole.calls, mcp.CallToolParamsRaw{Name: block.Name, Arguments: json.RawMessage(input)})
 			}
 		}
-		res.thoughts = thoughts
+		whole.thoughts = thoughts
 		switch m.StopReason {
 		case anthropic.StopReasonMaxTokens, anthropic.StopReasonModelContextWindowExceeded:
-			res.stop = acp.StopReasonMaxTokens
+			whole.stop = acp.StopReasonMaxTokens
 		case anthropic.StopReasonRefusal:
-			res.stop = acp.StopReasonRefusal
+			whole.stop = acp.StopReasonRefusal
 		}
-		yield(piece{answer: &res}, nil)
 	}
 }
 
@@ -109,14 +108,14 @@ func (a anthropicAPI) params(req *request) anthropic.MessageNewParams {
 		for _, block := range m.Content {
 			if data, kind, ok := block.Image(); ok {
 				blocks = append(blocks, anthropic.NewImageBlockBase64(kind, base64.StdEncoding.EncodeToString(data)))
-			} else if text := contentText([]acp.ContentBlock{block}); strings.TrimSpace(text) != "" { // the API refuses blank texts
+			} else if text := agentkit.ContentText(block); strings.TrimSpace(text) != "" { // the API refuses blank texts
 				blocks = append(blocks, anthropic.NewTextBlock(text))
 			}
 		}
-		for _, c := range m.ToolCalls {
+		for c, result := range m.Results(req.maxResults) {
 			id, input := string(c.ToolCallID), json.RawMessage(cmp.Or(string(c.RawInput), "{}"))
 			blocks = append(blocks, anthropic.NewToolUseBlock(id, input, c.Name.Value()))
-			results = append(results, anthropic.NewToolResultBlock(id, req.result(&m, c), c.Status != acp.ToolCallStatusCompleted))
+			results = append(results, anthropic.NewToolResultBlock(id, result, c.Status != acp.ToolCallStatusCompleted))
 		}
 		switch {
 		case len(blocks) == 0:
@@ -136,9 +135,9 @@ func (anthropicAPI) failure(err error) error {
 	if e, ok := errors.AsType[*anthropic.Error](err); ok {
 		var body struct{ Error struct{ Message string } }
 		_ = json.Unmarshal([]byte(e.RawJSON()), &body) // without a message if it is not JSON
-		return &failure{e.StatusCode, e.Response.Header.Get("Retry-After"), cmp.Or(body.Error.Message, "no reason given")}
+		return &agentkit.APIError{Status: e.StatusCode, RetryAfter: e.Response.Header.Get("Retry-After"), Reason: body.Error.Message}
 	} else if err != nil {
-		return &failure{text: err.Error()}
+		return &agentkit.APIError{Reason: err.Error()}
 	}
 	return nil
 }

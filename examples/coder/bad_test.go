@@ -64,11 +64,17 @@ func TestBadInput(t *testing.T) {
 		"calls with equal ids": {stop: acp.StopReasonEndTurn, script: first(&modelstub.Answer{Calls: []modelstub.Call{
 			{ID: "x", Name: "read", Args: `{"path": "a.txt"}`}, {ID: "x", Name: "read", Args: `{"path": "a.txt"}`},
 		}}), want: []string{"read: Read a.txt, completed"}, count: 2},
-		"an empty answer":     {script: always(&modelstub.Answer{}), stop: acp.StopReasonEndTurn, want: []string{"agent: The model has answered nothing."}},
-		"a truncated answer":  {script: always(&modelstub.Answer{Text: []string{"I was just"}, Full: true}), stop: acp.StopReasonMaxTokens, want: []string{"agent: I was just"}},
-		"a truncated call":    {script: first(&modelstub.Answer{Calls: []modelstub.Call{{ID: "1", Name: "write", Args: `{"path": "b`}}, Full: true}), stop: acp.StopReasonEndTurn, want: []string{"is not a JSON object"}},
-		"a refusal":           {script: always(&modelstub.Answer{Text: []string{"No."}, Refusal: true}), stop: acp.StopReasonRefusal, want: []string{"agent: No."}},
-		"endless text":        {script: always(say(slices.Repeat([]string{"on and on "}, 20_000)...)), stop: acp.StopReasonMaxTokens, want: []string{"agent: on and on"}},
+		"an empty answer":    {script: always(&modelstub.Answer{}), stop: acp.StopReasonEndTurn, want: []string{"agent: The model has answered nothing."}},
+		"a truncated answer": {script: always(&modelstub.Answer{Text: []string{"I was just"}, Full: true}), stop: acp.StopReasonMaxTokens, want: []string{"agent: I was just"}},
+		"a truncated call":   {script: first(&modelstub.Answer{Calls: []modelstub.Call{{ID: "1", Name: "write", Args: `{"path": "b`}}, Full: true}), stop: acp.StopReasonEndTurn, want: []string{"is not a JSON object"}},
+		"a refusal":          {script: always(&modelstub.Answer{Text: []string{"No."}, Refusal: true}), stop: acp.StopReasonRefusal, want: []string{"agent: No."}},
+		"endless text":       {script: always(say(slices.Repeat([]string{"on and on "}, 20_000)...)), stop: acp.StopReasonMaxTokens, want: []string{"agent: on and on"}},
+		"five tools at once": {stop: acp.StopReasonEndTurn, script: first(&modelstub.Answer{Calls: []modelstub.Call{
+			{ID: "1", Name: "read", Args: `{"path": "a.txt"}`}, {ID: "2", Name: "fly", Args: `{}`}, {ID: "3", Name: "list", Args: `{`},
+			{ID: "4", Name: "write", Args: `{"path": "b.txt", "content": "b"}`}, {ID: "5", Name: "read", Args: `{"path": "b.txt"}`},
+		}}), want: []string{"read: Read a.txt, completed", "other: fly, failed", "read: list, failed", "edit: Write b.txt, completed", "agent: Result: b"}},
+		"an empty file":       {script: first(use("read", `{"path": "empty"}`)), stop: acp.StopReasonEndTurn, want: []string{"agent: Result: (no output)"}},
+		"an endless call":     {script: always(use("write", `{"path": "b.txt", "content": "`+strings.Repeat("on and on ", 20_000)+`"}`)), stop: acp.StopReasonMaxTokens},
 		"50 calls at once":    {script: first(many), stop: acp.StopReasonEndTurn, want: []string{"read: Read a.txt, completed"}, count: 50},
 		"a model in a loop":   {script: always(use("list", "{}")), args: []string{"-max-requests", "3"}, stop: acp.StopReasonMaxTurnRequests, want: []string{"read: List, completed"}, count: 3},
 		"an answer that ends": {script: always(&modelstub.Answer{Text: []string{"I was"}, Cut: true}), want: []string{"agent: I was"}, err: "the model's API: "},
@@ -100,9 +106,9 @@ func TestBadInput(t *testing.T) {
 		"a file without permission": {script: first(use("read", `{"path": "closed"}`)), stop: acp.StopReasonEndTurn,
 			want: []string{"read: Read closed, failed"}},
 		"an ambiguous edit": {script: first(use("edit", `{"path": "a.txt", "old_string": "t", "new_string": "b"}`)), stop: acp.StopReasonEndTurn,
-			want: []string{"old_string is in the file 3 times"}},
+			want: []string{"the text to replace is in the file 3 times"}},
 		"an edit of nothing": {script: first(use("edit", `{"path": "a.txt", "old_string": "zzz", "new_string": "b"}`)), stop: acp.StopReasonEndTurn,
-			want: []string{"old_string is not in the file"}},
+			want: []string{"the text to replace is not in the file"}},
 		"a command that hangs": {script: first(use("run", `{"command": "sleep 100 & sleep 100", "seconds": 1}`)), stop: acp.StopReasonEndTurn,
 			want: []string{"stopped after 1s"}},
 		"a bad pattern": {script: first(use("search", `{"pattern": "("}`)), stop: acp.StopReasonEndTurn, want: []string{"search: Search (, failed"}},
@@ -128,6 +134,7 @@ func TestBadInput(t *testing.T) {
 					write(t, h.dir, "binary", "a\x00\xff\xfe the text")
 					write(t, h.dir, "closed", "x")
 					write(t, h.dir, "huge", "")
+					write(t, h.dir, "empty", "")
 					for _, err := range []error{
 						os.Truncate(filepath.Join(h.dir, "huge"), 1<<30), os.Chmod(filepath.Join(h.dir, "closed"), 0), os.Symlink("/etc", filepath.Join(h.dir, "link")),
 					} {
@@ -223,4 +230,28 @@ func TestDirectoryDisappears(t *testing.T) {
 	if _, err := h.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: h.dir}); err == nil || !strings.Contains(err.Error(), "no such file") {
 		t.Errorf("a session in a directory that does not exist: %v", err)
 	}
+}
+
+// A prompt that is longer than the model's context fails, and is forgotten by the next one.
+func TestPromptTooLong(t *testing.T) {
+	each(t, func(t *testing.T, s setup) {
+		s.args = []string{"-context", "4000"}
+		s.script = func(r modelstub.Request) *modelstub.Answer {
+			switch {
+			case len(r.Prompt) > 15_000:
+				return &modelstub.Answer{Status: 400, Body: `{"error": {"message": "too long"}}`, Header: map[string]string{"Content-Type": "application/json"}}
+			case strings.Contains(r.Prompt, "Summarize"):
+				return say("Nothing has happened.")
+			}
+			return say("Here.")
+		}
+		h := start(t, s)
+		session := h.session(t)
+		if _, err := session.Prompt(t.Context(), acp.TextBlock(strings.Repeat("long ", 4000))); err == nil || !strings.Contains(err.Error(), "too long") {
+			t.Errorf("a prompt that is too long: %v", err)
+		}
+		if got := h.prompt(t, session, "Are you there?"); !strings.HasSuffix(got, "agent: Here.") {
+			t.Errorf("afterwards: %s", got)
+		}
+	})
 }

@@ -37,10 +37,21 @@ type agent struct {
 }
 
 func main() {
-	a := &agent{}
-	dir := flag.String("state", "", "directory for sessions, rules and the key (default: in the user's directory for state)")
+	if err := run(); err != nil {
+		log.Fatal(name, ": ", err)
+	}
+}
+
+func run() error {
+	dir, noDir := sessionstore.DefaultDir("acp-coder")
+	a, api := &agent{}, "openai"
+	set := func(name string) bool { return os.Getenv(name) != "" }
+	if set("ANTHROPIC_API_KEY") && !set("OPENAI_API_KEY") && !set("OPENAI_BASE_URL") {
+		api = "anthropic"
+	}
 	login := flag.Bool("login", false, "read an API key from standard input, store it, and end")
-	flag.StringVar(&a.api, "api", "", "openai or anthropic (default: the one whose variables are set)")
+	flag.StringVar(&dir, "state", dir, "directory for sessions, rules and the key")
+	flag.StringVar(&a.api, "api", api, "openai or anthropic; the default is the one whose variables are set")
 	flag.StringVar(&a.model, "model", "", "the first choice of the model (default: the first that the API lists)")
 	flag.BoolVar(&a.images, "images", true, "whether the model accepts images")
 	flag.Int64Var(&a.window, "context", 0, "tokens of the model's context (default: what the API says, or 128000)")
@@ -50,22 +61,9 @@ func main() {
 	flag.DurationVar(&a.patience, "patience", 5*time.Minute, "how long the API may be silent")
 	flag.IntVar(&a.maxRequests, "max-requests", 100, "requests to the model in one turn")
 	flag.Parse()
-	if err := a.run(*dir, *login); err != nil {
-		log.Fatal(name, ": ", err)
-	}
-}
-
-func (a *agent) run(dir string, login bool) (err error) {
 	if dir == "" {
-		if dir, err = sessionstore.DefaultDir("acp-coder"); err != nil {
-			return err
-		}
+		return noDir
 	}
-	set := func(name string) bool { return os.Getenv(name) != "" }
-	if a.api == "" && set("ANTHROPIC_API_KEY") && !set("OPENAI_API_KEY") && !set("OPENAI_BASE_URL") {
-		a.api = "anthropic"
-	}
-	a.api = cmp.Or(a.api, "openai")
 	if a.api != "openai" && a.api != "anthropic" {
 		return fmt.Errorf("-api %q: want openai or anthropic", a.api)
 	}
@@ -75,23 +73,16 @@ func (a *agent) run(dir string, login bool) (err error) {
 	if a.api == "openai" && set("OPENAI_BASE_URL") {
 		a.key.Default = "none" // a local server needs no key
 	}
-	if login {
+	if *login {
 		return a.key.Enter(os.Stdin, os.Stderr)
 	}
-	rules, err := policy.New(nil, &policy.Options{Resolve: policy.ResolveLinks})
-	if err != nil {
-		return err
-	}
-	a.rules = policy.Remembered{Policy: rules, Memory: policy.NewFile(filepath.Join(dir, "rules.json")), Agent: name}
+	a.rules = policy.Remembered{Memory: policy.NewFile(filepath.Join(dir, "rules.json")), Agent: name}
 	store, err := sessionstore.Open(dir, nil)
 	if err != nil {
 		return err
 	}
 	sessions := agentkit.NewSessions(agentkit.Config[state]{
-		Store: store, Open: a.open, Prompt: a.prompt, Commands: a.commands(), Login: a.key.Login("-login"),
-		Policy: func(s *session, call acp.ToolCall) (acp.PermissionOptionKind, string, error) {
-			return a.rules.Answer(s, call)
-		},
+		Store: store, Open: a.open, Prompt: a.prompt, Commands: a.commands(), Login: a.key.Login("-login"), Policy: a.decide,
 		Remember: func(s *session, call acp.ToolCall, kind acp.PermissionOptionKind) error {
 			return a.rules.Remember(s, call, kind)
 		},

@@ -18,6 +18,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/acp/agentkit"
 	"github.com/acpgo/sdk/acp/local"
 	"github.com/acpgo/sdk/conformance"
 	"github.com/acpgo/sdk/internal/modelstub"
@@ -231,7 +232,7 @@ func (h *host) told() (lines string, questions []acp.ToolCallUpdate) {
 		} else if ok {
 			b.WriteString("\n" + who + ": " + text)
 		} else {
-			b.WriteString("\n" + who + ": " + contentText([]acp.ContentBlock{content}))
+			b.WriteString("\n" + who + ": " + agentkit.ContentText(content))
 		}
 		last = who
 	}

@@ -20,81 +20,76 @@ import (
 
 type openAI struct{ client openai.Client }
 
-// newOpenAI returns the API at OPENAI_BASE_URL, which the client reads. The client does not retry, because the user would not see that.
+// newOpenAI returns the API at OPENAI_BASE_URL. The client does not retry, because the user would not see that.
 func newOpenAI(key string) provider {
 	return openAI{openai.NewClient(option.WithAPIKey(key), option.WithMaxRetries(0))}
 }
 
-func (o openAI) models(ctx context.Context) (list []model, err error) {
-	pages := o.client.Models.ListAutoPaging(ctx)
+func (o openAI) models(ctx context.Context) (names []string, windows map[string]int64, err error) {
+	pages, windows := o.client.Models.ListAutoPaging(ctx), map[string]int64{}
 	for pages.Next() {
 		m := pages.Current()
-		info := model{id: m.ID}
+		names = append(names, m.ID)
 		for _, member := range []string{"max_model_len", "context_length"} { // vLLM, OpenRouter
-			if json.Unmarshal([]byte(m.JSON.ExtraFields[member].Raw()), &info.window) == nil {
-				break
+			var tokens int64
+			if json.Unmarshal([]byte(m.JSON.ExtraFields[member].Raw()), &tokens) == nil {
+				windows[m.ID] = tokens
 			}
 		}
-		list = append(list, info)
 	}
-	return list, o.failure(pages.Err())
+	return names, windows, o.failure(pages.Err())
 }
 
-func (o openAI) stream(ctx context.Context, req *request) iter.Seq2[piece, error] {
-	return func(yield func(piece, error) bool) {
+func (o openAI) stream(ctx context.Context, req *request, whole *answer) iter.Seq2[agentkit.Piece, error] {
+	return func(yield func(agentkit.Piece, error) bool) {
 		stream := o.client.Chat.Completions.NewStreaming(ctx, o.params(req))
 		defer stream.Close()
-		var res answer
-		var ids []string // of res.calls
+		var ids []string // of whole.calls
 		position, finish := map[int64]int{}, ""
+		*whole = answer{}
 		for stream.Next() {
-			chunk, p := stream.Current(), piece{}
+			chunk, p := stream.Current(), agentkit.Piece{}
 			if u := chunk.Usage; u.TotalTokens > 0 {
-				res.in, res.out = u.PromptTokens, u.CompletionTokens
+				whole.in, whole.out = u.PromptTokens, u.CompletionTokens
 			}
 			for _, choice := range chunk.Choices[:min(1, len(chunk.Choices))] {
 				d := choice.Delta
 				finish = cmp.Or(choice.FinishReason, finish)
 				if d.Refusal != "" {
-					res.stop = acp.StopReasonRefusal
+					whole.stop = acp.StopReasonRefusal
 				}
-				p.text = d.Content + d.Refusal
+				p.Text = d.Content + d.Refusal
 				for _, member := range []string{"reasoning_content", "reasoning"} { // not OpenAI's own, but common
-					if json.Unmarshal([]byte(d.JSON.ExtraFields[member].Raw()), &p.thought) == nil && p.thought != "" {
+					if json.Unmarshal([]byte(d.JSON.ExtraFields[member].Raw()), &p.Thought) == nil && p.Thought != "" {
 						break
 					}
 				}
 				for _, c := range d.ToolCalls {
 					i, known := position[c.Index]
 					if !known || c.ID != "" && ids[i] != "" && c.ID != ids[i] { // some servers give all calls the same index
-						if len(ids) == maxCalls {
-							continue
-						}
-						i, ids, res.calls = len(ids), append(ids, c.ID), append(res.calls, mcp.CallToolParamsRaw{})
+						i, ids, whole.calls = len(ids), append(ids, c.ID), append(whole.calls, mcp.CallToolParamsRaw{})
 						position[c.Index] = i
 					}
-					res.calls[i].Name += c.Function.Name
-					res.calls[i].Arguments = append(res.calls[i].Arguments, c.Function.Arguments...)
+					whole.calls[i].Name += c.Function.Name
+					whole.calls[i].Arguments = append(whole.calls[i].Arguments, c.Function.Arguments...)
+					p.More += 1 + len(c.Function.Name) + len(c.Function.Arguments)
 				}
 			}
-			res.text += p.text
+			whole.text += p.Text
 			if !yield(p, nil) {
 				return
 			}
 		}
 		switch {
 		case stream.Err() != nil:
-			yield(piece{}, o.failure(stream.Err()))
-			return
+			yield(agentkit.Piece{}, o.failure(stream.Err()))
 		case finish == "":
-			yield(piece{}, errBroken)
-			return
+			yield(agentkit.Piece{}, errBroken)
 		case finish == "length":
-			res.stop = acp.StopReasonMaxTokens
+			whole.stop = acp.StopReasonMaxTokens
 		case finish == "content_filter":
-			res.stop = acp.StopReasonRefusal
+			whole.stop = acp.StopReasonRefusal
 		}
-		yield(piece{answer: &res}, nil)
 	}
 }
 
@@ -120,16 +115,18 @@ func (o openAI) params(req *request) openai.ChatCompletionNewParams {
 			continue
 		}
 		said := &openai.ChatCompletionAssistantMessageParam{}
-		if text := contentText(m.Content); text != "" || m.ToolCalls == nil {
+		if text := agentkit.ContentText(m.Content...); text != "" || m.ToolCalls == nil {
 			said.Content.OfString = openai.String(text)
 		}
 		p.Messages = append(p.Messages, openai.ChatCompletionMessageParamUnion{OfAssistant: said})
-		for _, c := range m.ToolCalls {
-			function := openai.ChatCompletionMessageFunctionToolCallFunctionParam{Name: c.Name.Value(), Arguments: cmp.Or(string(c.RawInput), "{}")}
+		for c, result := range m.Results(req.maxResults) {
+			function := openai.ChatCompletionMessageFunctionToolCallFunctionParam{
+				Name: c.Name.Value(), Arguments: cmp.Or(string(c.RawInput), "{}"),
+			}
 			said.ToolCalls = append(said.ToolCalls, openai.ChatCompletionMessageToolCallUnionParam{
 				OfFunction: &openai.ChatCompletionMessageFunctionToolCallParam{ID: string(c.ToolCallID), Function: function},
 			})
-			p.Messages = append(p.Messages, openai.ToolMessage(req.result(&m, c), string(c.ToolCallID)))
+			p.Messages = append(p.Messages, openai.ToolMessage(result, string(c.ToolCallID)))
 		}
 	}
 	return p
@@ -141,7 +138,7 @@ func userParts(content []acp.ContentBlock) (parts []openai.ChatCompletionContent
 			url := "data:" + kind + ";base64," + base64.StdEncoding.EncodeToString(data)
 			parts = append(parts, openai.ImageContentPart(openai.ChatCompletionContentPartImageImageURLParam{URL: url}))
 		} else {
-			parts = append(parts, openai.TextContentPart(contentText([]acp.ContentBlock{block})))
+			parts = append(parts, openai.TextContentPart(agentkit.ContentText(block)))
 		}
 	}
 	return parts
@@ -149,9 +146,9 @@ func userParts(content []acp.ContentBlock) (parts []openai.ChatCompletionContent
 
 func (openAI) failure(err error) error {
 	if e, ok := errors.AsType[*openai.Error](err); ok {
-		return &failure{e.StatusCode, e.Response.Header.Get("Retry-After"), cmp.Or(e.Message, "no reason given")}
+		return &agentkit.APIError{Status: e.StatusCode, RetryAfter: e.Response.Header.Get("Retry-After"), Reason: e.Message}
 	} else if err != nil {
-		return &failure{text: err.Error()}
+		return &agentkit.APIError{Reason: err.Error()}
 	}
 	return nil
 }

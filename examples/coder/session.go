@@ -11,6 +11,7 @@ import (
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/agentkit"
 	"github.com/acpgo/sdk/acp/agentkit/workspace"
+	"github.com/acpgo/sdk/acp/policy"
 	"github.com/acpgo/sdk/contrib/mcpacp"
 )
 
@@ -19,8 +20,9 @@ type state struct {
 	Model string
 	Cost  float64 // in USD, so far
 
-	models  []model
-	density float64 // tokens per byte, as the API has counted them
+	models  []string
+	windows map[string]int64 // of models, in tokens
+	density float64          // tokens per byte, as the API has counted them
 	files   *workspace.Workspace
 	tools   *mcpacp.Set
 }
@@ -30,115 +32,72 @@ type (
 	turn    = agentkit.Turn[state]
 )
 
-// The modes.
-const (
-	ask      = "ask"
-	edits    = "edits"
-	readOnly = "read"
-	all      = "all"
-)
-
 // open prepares a session that is new, loaded, resumed or forked.
 func (a *agent) open(ctx context.Context, s *session, o *agentkit.Opening) (err error) {
 	s.State.density = 0.3
-	if s.State.files, err = workspace.Open(s, &workspace.Options{Unset: []string{"OPENAI_API_KEY", "ANTHROPIC_API_KEY"}}); err != nil {
+	hidden := []string{"OPENAI_API_KEY", "ANTHROPIC_API_KEY"} // from commands
+	if s.State.files, err = workspace.Open(s, &workspace.Options{Unset: hidden}); err != nil {
 		return err
 	}
-	o.Modes = []acp.SessionMode{
-		{ID: ask, Name: "Ask", Description: acp.Some("Asks before it changes files or runs commands")},
-		{ID: edits, Name: "Accept edits", Description: acp.Some("Changes files, and asks before it runs commands")},
-		{ID: readOnly, Name: "Read only", Description: acp.Some("Changes no files, and runs no commands")},
-		{ID: all, Name: "Everything", Description: acp.Some("Does not ask")},
-	}
-	if s.State.models, err = a.models(ctx); err != nil {
+	o.Modes = policy.Modes()
+	if s.State.models, s.State.windows, err = a.models(ctx); err != nil {
 		return err
 	}
-	o.Select("model", "Model", &s.State.Model, modelNames(s)...)
-	s.State.tools, err = mcpacp.Connect(ctx, s, o.MCPServers, &mcpacp.Options{
-		Permit: func(ctx context.Context, _ agentkit.Asker, _ *mcpacp.Tool, call *agentkit.ToolCall) error {
-			return permit(ctx, s, call)
-		},
-	})
-	if err == nil {
-		tools{s}.addTo(s.State.tools)
+	o.Select("model", "Model", &s.State.Model, s.State.models...)
+	if s.State.tools, err = mcpacp.Connect(ctx, s, o.MCPServers, nil); err != nil {
+		return err
 	}
-	return err
+	mcpacp.AddWorkspace(s.State.tools, s.State.files)
+	addPlan(s)
+	return nil
 }
 
 // models lists the API's models, the preferred one first, which need not be in the list.
-func (a *agent) models(ctx context.Context) ([]model, error) {
+func (a *agent) models(ctx context.Context) (names []string, windows map[string]int64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	provider, err := a.connect()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	list, err := provider.models(ctx)
-	if f, ok := errors.AsType[*failure](err); ok && f.status == 401 {
-		return nil, loginNeeded(err)
-	}
-	preferred := model{id: a.model}
-	if i := slices.IndexFunc(list, func(m model) bool { return m.id == a.model }); i >= 0 {
-		preferred = list[i]
-	}
+	names, windows, err = provider.models(ctx)
 	switch {
+	case errors.Is(err, acp.ErrAuthRequired):
+		return nil, nil, err
 	case a.model != "":
-		return append([]model{preferred}, list...), nil
-	case len(list) == 0:
-		return nil, acp.Public(fmt.Errorf("choose a model with -model, because the API lists none: %w", err))
+		others := slices.DeleteFunc(names, func(name string) bool { return name == a.model })
+		names = append([]string{a.model}, others...)
+	case len(names) == 0:
+		return nil, nil, acp.Public(fmt.Errorf("choose a model with -model, because the API lists none: %w", err))
 	}
-	return list, nil
+	return names, windows, nil
 }
 
-func modelNames(s *session) (names []string) {
-	for _, m := range s.State.models {
-		if !slices.Contains(names, m.id) {
-			names = append(names, m.id)
-		}
+// decide decides about a call that would ask the user: by the mode, and otherwise by what the user has decided for always.
+func (a *agent) decide(s *session, call acp.ToolCall) (kind acp.PermissionOptionKind, why string, err error) {
+	if kind, why = policy.AnswerByMode(s.Mode(), call); kind != "" {
+		return kind, why, nil
 	}
-	return names
-}
-
-// permit returns nil if the mode, a remembered decision or the user allows a call.
-func permit(ctx context.Context, s *session, call *agentkit.ToolCall) error {
-	kind, mode := call.State().Kind, s.Mode()
-	reads := kind == acp.ToolKindRead || kind == acp.ToolKindSearch || kind == acp.ToolKindFetch
-	switch {
-	case reads || mode == all || mode == edits && kind == acp.ToolKindEdit:
-		return call.Begin()
-	case mode == readOnly:
-		return errors.New("not in the mode read only")
-	}
-	_, err := call.Ask(ctx)
-	return err
+	return a.rules.Answer(s, call)
 }
 
 // The prompts of two commands.
 const (
-	review     = "Review the changes that are not committed (git diff), or what I name here. Report mistakes first, with file and line. Change nothing."
-	initialize = "Look at this repository, and write AGENTS.md for agents that work here: what it is, how to build and test it, its " +
-		"conventions. Keep what is true in an AGENTS.md that exists."
+	review = "Review the changes that are not committed (git diff), or what I name here. Report mistakes first, with file and " +
+		"line. Change nothing."
+	initialize = "Look at this repository, and write AGENTS.md for agents that work here: what it is, how to build and test " +
+		"it, its conventions. Keep what is true in an AGENTS.md that exists."
 )
 
 func (a *agent) commands() []agentkit.Command[state] {
 	talk := func(prompt string) func(context.Context, *turn, string) error {
-		return func(ctx context.Context, t *turn, about string) error {
-			_, err := a.converse(ctx, t, prompt+" "+about)
+		return func(ctx context.Context, t *turn, _ string) error {
+			_, err := a.converse(ctx, t, prompt)
 			return err
 		}
 	}
 	return []agentkit.Command[state]{
-		{Name: "compact", Description: "Replace the conversation by a summary", Run: func(ctx context.Context, t *turn, _ string) error {
-			messages, err := conversation(ctx, t)
-			if err != nil {
-				return err
-			}
-			req, err := a.request(ctx, t, messages[:len(messages)-1])
-			if err != nil {
-				return err
-			}
-			return a.compact(ctx, t, req)
-		}},
+		{Name: "compact", Description: "Replace the conversation by a summary", Run: a.compactNow},
 		{Name: "model", Description: "Show or change the model", Hint: "NAME", Run: changeModel},
 		{Name: "review", Description: "Review changes", Hint: "what to review", Run: talk(review)},
 		{Name: "init", Description: "Write AGENTS.md", Run: talk(initialize)},
@@ -146,9 +105,8 @@ func (a *agent) commands() []agentkit.Command[state] {
 }
 
 func changeModel(ctx context.Context, t *turn, want string) error {
-	names := modelNames(t.Session)
-	if !slices.Contains(names, want) {
-		return t.Sayf(ctx, "The model is %s. There are: %s.", t.State.Model, strings.Join(names, ", "))
+	if !slices.Contains(t.State.models, want) {
+		return t.Sayf(ctx, "The model is %s. There are: %s.", t.State.Model, strings.Join(t.State.models, ", "))
 	}
 	return errors.Join(t.SelectOption(ctx, "model", want), t.Sayf(ctx, "The model is now %s.", want))
 }

@@ -2,15 +2,18 @@ package main
 
 import (
 	"encoding/json"
+	"flag"
 	"fmt"
 	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/acp/policy"
 	"github.com/acpgo/sdk/internal/modelstub"
 	"github.com/acpgo/sdk/internal/test/buildtest"
 	"github.com/acpgo/sdk/internal/test/tier"
@@ -123,7 +126,7 @@ func TestTasks(t *testing.T) {
 				t.Fatal("the test passes before the task is done")
 			}
 			s := h.session(t)
-			if err := s.SetMode(t.Context(), all); err != nil {
+			if err := s.SetMode(t.Context(), policy.ModeAll); err != nil {
 				t.Fatal(err)
 			}
 			told := h.prompt(t, s, task.prompt)
@@ -134,7 +137,10 @@ func TestTasks(t *testing.T) {
 	}
 }
 
-// A script uses the agent with acp exec.
+var update = flag.Bool("update", false, "replace the recordings in testdata by those of this run")
+
+// A script uses the agent with acp exec, which records the conversations. The judge finds nothing in the recordings, nor in those of
+// testdata.
 func TestExec(t *testing.T) {
 	tier.Need(t, tier.Full)
 	program := buildtest.Program(t, "../../cmd/acp")
@@ -143,9 +149,9 @@ func TestExec(t *testing.T) {
 	s := setup{api: "openai", state: t.TempDir(), dir: t.TempDir()}
 	agent := s.command(t, model.URL)
 	write(t, s.dir, "notes.txt", "the notes")
-	run := func(args ...string) string {
+	acp := func(args ...string) string {
 		t.Helper()
-		cmd := exec.CommandContext(t.Context(), program, append(args, append([]string{"--"}, agent.Args...)...)...)
+		cmd := exec.CommandContext(t.Context(), program, args...)
 		cmd.Dir, cmd.Env = s.dir, append(agent.Env, "HOME="+t.TempDir())
 		out, err := cmd.CombinedOutput()
 		if err != nil {
@@ -153,10 +159,28 @@ func TestExec(t *testing.T) {
 		}
 		return string(out)
 	}
-	if out := run("exec", "read the file notes.txt"); !strings.Contains(out, "The file says: the notes") {
+	run := func(name string, args ...string) string {
+		t.Helper()
+		recording := filepath.Join(s.state, name)
+		out := acp(slices.Concat([]string{"exec", "--record", recording}, args, []string{"--"}, agent.Args)...)
+		stored := filepath.Join("testdata", name)
+		if *update {
+			text := strings.NewReplacer(s.dir, "/home/ada/project", agent.Args[0], "coder", s.state, "/home/ada/.coder").Replace(read(t, s.state, name))
+			write(t, "testdata", name, text)
+		}
+		for _, recording := range []string{recording, stored} {
+			name, err := filepath.Abs(recording)
+			if err != nil {
+				t.Fatal(err)
+			}
+			acp("check", "--level", "advice", name)
+		}
+		return out
+	}
+	if out := run("read.jsonl", "read the file notes.txt"); !strings.Contains(out, "The file says: the notes") {
 		t.Errorf("acp exec printed %s", out)
 	}
-	run("exec", "--allow", `edit the file notes.txt and append the line "the end"`)
+	run("edit.jsonl", "--allow", `edit the file notes.txt and append the line "the end"`)
 	if text := read(t, s.dir, "notes.txt"); text != "the notes\nthe end" {
 		t.Errorf("the file has %q", text)
 	}
@@ -195,7 +219,7 @@ func TestRecorded(t *testing.T) {
 		for _, prompt := range []string{"/model fake-model", "/compact", "/review", "And now?"} {
 			h.prompt(t, session, prompt)
 		}
-		if err := session.SetMode(t.Context(), readOnly); err != nil {
+		if err := session.SetMode(t.Context(), policy.ModeReadOnly); err != nil {
 			t.Error(err)
 		}
 		loaded, err := h.LoadSession(t.Context(), &acp.LoadSessionRequest{SessionID: session.ID(), Cwd: h.dir})

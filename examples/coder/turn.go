@@ -1,8 +1,10 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"iter"
 	"slices"
 
 	"github.com/acpgo/sdk/acp"
@@ -10,30 +12,21 @@ import (
 )
 
 // prompt answers a prompt that is not a command.
-func (a *agent) prompt(ctx context.Context, t *turn, req *acp.PromptRequest) (*acp.PromptResponse, error) {
-	if _, err := attach(ctx, t, req); err != nil {
-		return nil, err
-	}
+func (a *agent) prompt(ctx context.Context, t *turn, _ *acp.PromptRequest) (*acp.PromptResponse, error) {
 	return a.converse(ctx, t, "")
 }
 
-// attach stores the files that a prompt names with @ as part of the prompt, and returns them.
-func attach(ctx context.Context, t *turn, req *acp.PromptRequest) ([]acp.ContentBlock, error) {
-	files, err := t.State.files.Mentions(ctx, agentkit.PromptText(req))
-	for _, file := range files {
-		err = errors.Join(err, t.Record(ctx, acp.NewSessionUpdateUserMessageChunk(acp.ContentChunk{Content: file})))
-	}
-	return files, err
-}
-
-// converse sends the conversation to the model, and makes the calls of its answer, until an answer has none. more is added to the prompt.
+// converse asks the model, and makes the calls of its answer, until an answer has none. more is added to the prompt.
 func (a *agent) converse(ctx context.Context, t *turn, more string) (*acp.PromptResponse, error) {
-	messages, err := conversation(ctx, t)
+	if _, err := t.State.files.Attach(ctx, t.Request()); err != nil {
+		return nil, err
+	}
+	messages, err := t.Messages(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if more != "" {
-		messages = append(messages, agentkit.Message{Role: agentkit.RoleUser, Content: textContent(more)})
+	if last := len(messages) - 1; more != "" {
+		messages[last].Content = append(messages[last].Content, acp.TextBlock("\n"+more))
 	}
 	thoughts := map[acp.ToolCallID]any{}
 	for range a.maxRequests {
@@ -42,13 +35,15 @@ func (a *agent) converse(ctx context.Context, t *turn, more string) (*acp.Prompt
 			return nil, err
 		}
 		req.thoughts = thoughts
-		used := float64(req.size()) * t.State.density
-		if used > 0.7*float64(a.windowOf(t)) && len(messages) > 1 { // there is no room for another answer
+		if a.fills(t, req, 0.7) && len(messages) > 1 { // there is no room for another answer
 			if err := a.compact(ctx, t, req); err != nil {
 				return nil, err
 			}
 		}
-		res, err := a.answer(ctx, t, req)
+		res, err := a.ask(ctx, t, req, false)
+		if err == nil {
+			err = a.count(ctx, t, res, res.in+res.out)
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -56,19 +51,18 @@ func (a *agent) converse(ctx context.Context, t *turn, more string) (*acp.Prompt
 			if res.text == "" && res.stop == "" {
 				err = t.Sayf(ctx, "The model has answered nothing.")
 			}
-			if res.stop == "" {
-				res.stop = acp.StopReasonEndTurn
-			}
-			return &acp.PromptResponse{StopReason: res.stop}, err
+			return &acp.PromptResponse{StopReason: cmp.Or(res.stop, acp.StopReasonEndTurn)}, err
 		}
-		calls, err := t.State.tools.CallAll(ctx, t, res.calls)
+		calls, err := t.State.tools.CallAll(ctx, t, res.calls[:min(len(res.calls), maxCalls)])
 		if err != nil {
 			return nil, err
 		}
 		thoughts[calls[0].ToolCallID] = res.thoughts
-		messages = append(req.messages, agentkit.Message{Role: agentkit.RoleAgent, Content: textContent(res.text), ToolCalls: calls})
+		said := message(agentkit.RoleAgent, res.text)
+		said.ToolCalls = calls
+		messages = append(req.messages, said)
 		for more := t.Take(); more != nil; more = t.Take() { // prompts that have arrived in the meantime
-			files, err := attach(ctx, t, more)
+			files, err := t.State.files.Attach(ctx, more)
 			if err != nil {
 				return nil, err
 			}
@@ -78,21 +72,24 @@ func (a *agent) converse(ctx context.Context, t *turn, more string) (*acp.Prompt
 	return &acp.PromptResponse{StopReason: acp.StopReasonMaxTurnRequests}, nil
 }
 
-// answer sends a request, and shows the answer and what it has used.
-func (a *agent) answer(ctx context.Context, t *turn, req *request) (*answer, error) {
-	text, thoughts := t.NewMessage(ctx), t.NewThought(ctx)
-	res, err := a.ask(ctx, t, req, func(p piece) error {
-		_, err1 := thoughts.WriteString(p.thought)
-		_, err2 := text.WriteString(p.text)
-		return errors.Join(err1, err2)
-	})
-	if err := errors.Join(err, thoughts.Close(), text.Close()); err != nil {
+const maxCalls = 128 // of one answer
+
+// ask sends a request. The user sees the answer unless it is hidden.
+func (a *agent) ask(ctx context.Context, t *turn, req *request, hidden bool) (*answer, error) {
+	provider, err := a.connect()
+	if err != nil {
 		return nil, err
+	}
+	res := &answer{}
+	stream := func(ctx context.Context) iter.Seq2[agentkit.Piece, error] { return provider.stream(ctx, req, res) }
+	err = t.Stream(ctx, stream, &agentkit.StreamOptions{Hidden: hidden, MaxBytes: 8 * int(req.maxTokens), Silence: a.patience})
+	if errors.Is(err, agentkit.ErrTooLarge) { // some servers ignore maxTokens
+		res.stop, res.calls, err = acp.StopReasonMaxTokens, nil, nil
 	}
 	if res.in > 0 {
 		t.State.density = float64(res.in) / float64(req.size())
 	}
-	return res, a.count(ctx, t, res, res.in+res.out)
+	return res, err
 }
 
 // count shows how full the context is, and what the session has cost.

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/acp/policy"
 	"github.com/acpgo/sdk/internal/modelstub"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
@@ -108,10 +109,10 @@ func TestPermission(t *testing.T) {
 	try("once", "agent: It said: hello", 1)
 	try("always", "agent: It said: hello", 1)
 	try("no", "agent: It said: hello", 0)
-	if err := s.SetMode(t.Context(), readOnly); err != nil {
+	if err := s.SetMode(t.Context(), policy.ModeReadOnly); err != nil {
 		t.Fatal(err)
 	}
-	try("once", "agent: It said: error: not in the mode read only", 0)
+	try("once", "agent: It said: error: not allowed: the mode is read only", 0)
 	h.stop(t)
 	h = start(t, setup{state: state, dir: dir, script: h.script})
 	s = h.session(t)
@@ -122,7 +123,7 @@ func TestModes(t *testing.T) {
 	t.Parallel()
 	h := start(t, setup{script: steps(use("write", `{"path": "a", "content": "x"}`), use("run", `{"command": "echo y"}`))})
 	s := h.session(t)
-	for mode, want := range map[acp.SessionModeID]int{ask: 2, edits: 1, all: 0} {
+	for mode, want := range map[acp.SessionModeID]int{policy.ModeAsk: 2, policy.ModeEdits: 1, policy.ModeAll: 0} {
 		if err := s.SetMode(t.Context(), mode); err != nil {
 			t.Fatal(err)
 		}
@@ -375,12 +376,12 @@ func TestPrompts(t *testing.T) {
 			}
 			same(t, "/model", h.prompt(t, s, "/model"), "agent: The model is other. There are: other, fake-model.")
 			same(t, "/model fake-model", h.prompt(t, s, "/model fake-model"), "agent: The model is now fake-model.")
-			prompt(acp.TextBlock("/review the parser"))
-			if got.Model != "fake-model" || !strings.HasPrefix(got.Prompt, review) || !strings.HasSuffix(got.Prompt, "the parser") {
+			prompt(acp.TextBlock("/review @a.txt and the parser"))
+			if got.Model != "fake-model" || !strings.Contains(got.Prompt, "the text of a") || !strings.Contains(got.Prompt, "the parser") || !strings.HasSuffix(got.Prompt, review) {
 				t.Errorf("/review was %q for %s", got.Prompt, got.Model)
 			}
 			prompt(acp.TextBlock("/init"))
-			if !strings.HasPrefix(got.Prompt, initialize) {
+			if !strings.HasSuffix(got.Prompt, initialize) {
 				t.Errorf("/init was %q", got.Prompt)
 			}
 		})

@@ -12,19 +12,30 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"strings"
 
 	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/acp/agentkit"
 	"github.com/acpgo/sdk/acp/local"
 )
 
-// List returns the entries of a directory of this machine, sorted by name.
-func (w *Workspace) List(path string) ([]fs.DirEntry, error) {
+// List returns the names in a directory of this machine, one a line and sorted, those of directories with a slash.
+func (w *Workspace) List(path string) (string, error) {
 	files, name, err := w.roots.Find(w.session, w.Path(path))
 	if err != nil {
-		return nil, err
+		return "", err
 	}
-	return fs.ReadDir(files, name)
+	entries, err := fs.ReadDir(files, name)
+	var names strings.Builder
+	for _, entry := range entries {
+		names.WriteString(entry.Name())
+		if entry.IsDir() {
+			names.WriteByte('/')
+		}
+		names.WriteByte('\n')
+	}
+	return names.String(), err
 }
 
 // Search returns the lines in the files below a directory of this machine that match a regular expression, in the form
@@ -119,18 +130,18 @@ func (b *bounded) Write(p []byte) (int, error) {
 
 var mention = regexp.MustCompile(`(?:^|\s)@([^\s@]*[^\s@.,:;!?)])`)
 
-// The bounds of Mentions.
+// The bounds of Attach.
 const (
 	maxMentions     = 10
 	maxMentionLines = 2000
 )
 
-// Mentions returns the files that a text names with an @, such as "@main.go", as embedded resources: at most ten files,
-// and 2000 lines and 64 KiB of each. Words that name no text file of the session are left out. An agent adds the result to
-// the prompt, with Record of agentkit.Session.
-func (w *Workspace) Mentions(ctx context.Context, text string) ([]acp.ContentBlock, error) {
+// Attach adds the files that a prompt names with an @, such as "@main.go", to the stored prompt, so that Messages of
+// agentkit.Session has them, and returns them as embedded resources: at most ten files, and 2000 lines and 64 KiB of each.
+// Words that name no text file of the session are left out.
+func (w *Workspace) Attach(ctx context.Context, prompt *acp.PromptRequest) ([]acp.ContentBlock, error) {
 	var blocks []acp.ContentBlock
-	for _, match := range mention.FindAllStringSubmatch(text, maxMentions) {
+	for _, match := range mention.FindAllStringSubmatch(agentkit.PromptText(prompt), maxMentions) {
 		content, err := w.Read(ctx, match[1], 0, maxMentionLines)
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
@@ -138,11 +149,40 @@ func (w *Workspace) Mentions(ctx context.Context, text string) ([]acp.ContentBlo
 		if err != nil {
 			continue
 		}
-		content = strings.ToValidUTF8(content[:min(len(content), maxOutput)], "")
 		uri := url.URL{Scheme: "file", Path: "/" + strings.TrimPrefix(filepath.ToSlash(w.Path(match[1])), "/")}
-		blocks = append(blocks, acp.ResourceBlock(acp.EmbeddedResourceResource{
-			Variant: &acp.TextResourceContents{URI: uri.String(), Text: content},
-		}))
+		block := acp.ResourceBlock(acp.EmbeddedResourceResource{
+			Variant: &acp.TextResourceContents{URI: uri.String(), Text: beginning(content)},
+		})
+		if err := w.session.Record(ctx, acp.NewSessionUpdateUserMessageChunk(acp.ContentChunk{Content: block})); err != nil {
+			return nil, err
+		}
+		blocks = append(blocks, block)
 	}
 	return blocks, nil
+}
+
+// Describe describes the session's surroundings in the system prompt of a model: the operating system, the directories, and
+// what AGENTS.md in each directory says.
+func (w *Workspace) Describe(ctx context.Context) string {
+	var about, guides strings.Builder
+	fmt.Fprintf(&about, "Operating system: %s\n", runtime.GOOS)
+	for i, dir := range append([]string{w.session.Cwd()}, w.session.AdditionalDirectories()...) {
+		what := "Working directory"
+		if i > 0 {
+			what = "Another directory"
+		}
+		fmt.Fprintf(&about, "%s: %s\n", what, dir)
+		guide := filepath.Join(dir, "AGENTS.md")
+		if text, err := w.Read(ctx, guide, 0, 0); err == nil && text != "" {
+			fmt.Fprintf(&guides, "\n%s says:\n%s\n", guide, beginning(text))
+		} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			fmt.Fprintf(&guides, "\n%s cannot be read: %v\n", guide, err)
+		}
+	}
+	return about.String() + guides.String()
+}
+
+// beginning returns as much of a text as a model gets.
+func beginning(text string) string {
+	return strings.ToValidUTF8(text[:min(len(text), maxOutput)], "")
 }

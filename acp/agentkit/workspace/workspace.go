@@ -3,11 +3,13 @@ package workspace
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/agentkit"
@@ -24,6 +26,7 @@ type Session interface {
 	Cwd() string
 	AdditionalDirectories() []string
 	AtClose(func())
+	Record(context.Context, acp.SessionUpdate) error
 	ReadTextFile(context.Context, *acp.ReadTextFileRequest) (*acp.ReadTextFileResponse, error)
 	WriteTextFile(context.Context, *acp.WriteTextFileRequest) (*acp.WriteTextFileResponse, error)
 }
@@ -85,7 +88,8 @@ func (w *Workspace) Read(ctx context.Context, path string, line, limit uint32) (
 	if limit > 0 {
 		req.Limit = acp.Some(limit)
 	}
-	if _, _, err := w.roots.Find(w.session, req.Path); err != nil {
+	files, name, err := w.roots.Find(w.session, req.Path)
+	if err != nil {
 		return "", err
 	}
 	read := w.session.ReadTextFile
@@ -93,10 +97,12 @@ func (w *Workspace) Read(ctx context.Context, path string, line, limit uint32) (
 		read = w.readHere
 	}
 	res, err := read(ctx, req)
-	switch {
-	case errors.Is(err, acp.ErrResourceNotFound):
-		return "", &fs.PathError{Op: "read", Path: req.Path, Err: fs.ErrNotExist}
-	case err != nil:
+	if err != nil {
+		_, failed := errors.AsType[*acp.CallError](err)
+		_, missing := fs.Stat(files, name) // clients have many errors for a missing file
+		if errors.Is(err, acp.ErrResourceNotFound) || failed && errors.Is(missing, fs.ErrNotExist) {
+			err = &fs.PathError{Op: "read", Path: req.Path, Err: fs.ErrNotExist}
+		}
 		return "", err
 	}
 	return res.Content, nil
@@ -131,17 +137,36 @@ func (w *Workspace) Write(ctx context.Context, path, text string) error {
 // errChanged reports that a file is not what the user was asked about.
 var errChanged = acp.Public(errors.New("the file has changed in the meantime: read it again"))
 
-// Change changes the text of a file from before to after, as a part of a tool call: it shows the difference, calls
-// permit, which usually asks the user, and writes the file unless its text is no longer before. If before is empty, the
-// file may be missing.
-func (w *Workspace) Change(ctx context.Context, call *agentkit.ToolCall, path, before, after string, permit func() error) error {
-	if _, _, err := w.roots.Find(w.session, w.Path(path)); err != nil {
+// Edit replaces a text in a file as a part of a tool call: it shows the difference, asks the user with the call's Ask, and
+// writes the file unless it has changed in the meantime. The text must be in the file exactly once, or all is set.
+func (w *Workspace) Edit(ctx context.Context, call *agentkit.ToolCall, path, old, replacement string, all bool) error {
+	before, err := w.Read(ctx, path, 0, 0)
+	if err != nil {
 		return err
 	}
+	switch n := strings.Count(before, old); {
+	case old == "" || n == 0:
+		return acp.Public(errors.New("the text to replace is not in the file"))
+	case n > 1 && !all:
+		return acp.Public(fmt.Errorf("the text to replace is in the file %d times: add the lines around it", n))
+	}
+	return w.change(ctx, call, path, before, strings.ReplaceAll(before, old, replacement))
+}
+
+// Replace replaces the whole text of a file, which may be missing, as a part of a tool call. It asks like Edit.
+func (w *Workspace) Replace(ctx context.Context, call *agentkit.ToolCall, path, text string) error {
+	before, err := w.Read(ctx, path, 0, 0)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return w.change(ctx, call, path, before, text)
+}
+
+func (w *Workspace) change(ctx context.Context, call *agentkit.ToolCall, path, before, after string) error {
 	if err := call.Diff(w.Path(path), before, after); err != nil {
 		return err
 	}
-	if err := permit(); err != nil {
+	if _, err := call.Ask(ctx); err != nil {
 		return err
 	}
 	switch now, err := w.Read(ctx, path, 0, 0); {
@@ -159,7 +184,7 @@ func (w *Workspace) Change(ctx context.Context, call *agentkit.ToolCall, path, b
 // ended; a command that fails is not an error. If ctx ends first, the command is killed with all processes that it has
 // started, the error is the cause of ctx, and there may still be a result.
 //
-// No shell interprets the command. To run a command line, use the program and arguments of local.DefaultShell.
+// No shell interprets the command; see Shell.
 func (w *Workspace) Run(
 	ctx context.Context, call *agentkit.ToolCall, req *acp.CreateTerminalRequest,
 ) (*acp.TerminalOutputResponse, error) {
@@ -170,6 +195,19 @@ func (w *Workspace) Run(
 		return call.Run(ctx, &own)
 	}
 	return w.runHere(ctx, call, &own)
+}
+
+// Shell runs a command line as Run does, with the shell of this machine and for at most as long as limit. It returns the
+// output, and as an error that the command has failed.
+func (w *Workspace) Shell(ctx context.Context, call *agentkit.ToolCall, line string, limit time.Duration) (string, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, acp.Public(fmt.Errorf("stopped after %v", limit)))
+	defer cancel()
+	shell := local.DefaultShell()
+	res, err := w.Run(ctx, call, &acp.CreateTerminalRequest{Command: shell[0], Args: append(shell[1:], line)})
+	if res == nil {
+		return "", err
+	}
+	return res.Output, errors.Join(err, res.ExitStatus.Value().Err())
 }
 
 const maxOutput = 64 << 10 // bytes, of commands and searches

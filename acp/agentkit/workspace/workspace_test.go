@@ -33,10 +33,20 @@ type turn = agentkit.Turn[*workspace.Workspace]
 type host struct {
 	client *acp.ClientConn
 	calls  map[acp.ToolCallID]acp.ToolCall
+	asked  func() // is called when the agent asks for permission, which it gets; nil dismisses the question
+	// read, if set, replaces the client's method.
+	read func(context.Context, *acp.ClientSession, *acp.ReadTextFileRequest) (*acp.ReadTextFileResponse, error)
 }
 
 // during calls do in a turn of a session in dir, with a client that has files and terminals, or with one that has neither.
 func during(t *testing.T, bare bool, dir string, do func(ctx context.Context, t *turn) error) *host {
+	t.Helper()
+	h := &host{}
+	h.run(t, bare, dir, do)
+	return h
+}
+
+func (h *host) run(t *testing.T, bare bool, dir string, do func(ctx context.Context, t *turn) error) {
 	t.Helper()
 	sessions := agentkit.NewSessions(agentkit.Config[*workspace.Workspace]{
 		Open: func(_ context.Context, s *agentkit.Session[*workspace.Workspace], _ *agentkit.Opening) (err error) {
@@ -50,7 +60,7 @@ func during(t *testing.T, bare bool, dir string, do func(ctx context.Context, t 
 	ours, theirs := acp.Pipe()
 	served := make(chan error, 1)
 	go func() { served <- sessions.Serve(context.Background(), theirs, nil) }()
-	h := &host{calls: map[acp.ToolCallID]acp.ToolCall{}}
+	h.calls = map[acp.ToolCallID]acp.ToolCall{}
 	handlers := acp.ClientHandlers{
 		SessionUpdate: func(_ context.Context, _ *acp.ClientSession, n *acp.SessionNotification) error {
 			switch u := n.Update.Variant.(type) {
@@ -64,7 +74,11 @@ func during(t *testing.T, bare bool, dir string, do func(ctx context.Context, t 
 			return nil
 		},
 		RequestPermission: func(context.Context, *acp.ClientSession, *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error) {
-			return &acp.RequestPermissionResponse{Outcome: acp.PermissionCancelled()}, nil
+			if h.asked == nil {
+				return &acp.RequestPermissionResponse{Outcome: acp.PermissionCancelled()}, nil
+			}
+			h.asked()
+			return &acp.RequestPermissionResponse{Outcome: acp.PermissionSelected("allow")}, nil
 		},
 	}
 	if !bare {
@@ -73,6 +87,9 @@ func during(t *testing.T, bare bool, dir string, do func(ctx context.Context, t 
 			t.Fatal(err)
 		}
 		defer machine.Close()
+	}
+	if h.read != nil {
+		handlers.ReadTextFile = h.read
 	}
 	var err error
 	if h.client, err = acp.Connect(t.Context(), conformance.Tap(t, conformance.Client, ours, nil), handlers, nil); err != nil {
@@ -90,7 +107,6 @@ func during(t *testing.T, bare bool, dir string, do func(ctx context.Context, t 
 	if _, err := s.Prompt(t.Context(), acp.TextBlock("Go")); err != nil {
 		t.Error(err)
 	}
-	return h
 }
 
 // both runs a test with a client that has files and terminals, and with one that has neither.
@@ -174,9 +190,8 @@ func TestFiles(t *testing.T) {
 					t.Errorf("Search %q: %v", path, err)
 				}
 			}
-			entries, err := w.List(".")
-			if err != nil || len(entries) != 5 || entries[0].Name() != "a.txt" || !entries[4].IsDir() {
-				t.Errorf("List: %v, %v", entries, err)
+			if names, err := w.List("."); err != nil || names != "a.txt\nbinary\nhuge\nlink\nnew/\n" {
+				t.Errorf("List: %q, %v", names, err)
 			}
 			return nil
 		})
@@ -239,37 +254,77 @@ func TestRipgrep(t *testing.T) {
 	})
 }
 
-func TestChange(t *testing.T) {
+func TestEditAndReplace(t *testing.T) {
 	both(t, func(t *testing.T, bare bool, dir string) {
-		put(t, dir, "a.txt", "one")
-		no := errors.New("no")
-		h := during(t, bare, dir, func(ctx context.Context, turn *turn) error {
-			change := func(path, before, after string, permit func() error) (err error) {
-				ended := turn.Tool(ctx, acp.ToolKindEdit, path, func(call *agentkit.ToolCall) error {
-					err = turn.State.Change(ctx, call, path, before, after, permit)
+		put(t, dir, "a.txt", "one two one")
+		h := &host{asked: func() {}}
+		h.run(t, bare, dir, func(ctx context.Context, turn *turn) error {
+			w := turn.State
+			tool := func(run func(call *agentkit.ToolCall) error) (err error) {
+				ended := turn.Tool(ctx, acp.ToolKindEdit, "Edit", func(call *agentkit.ToolCall) error {
+					err = run(call)
 					return err
 				})
 				return errors.Join(err, ended)
 			}
-			yes := func() error { return nil }
-			if err := change("a.txt", "one", "two", func() error { return no }); !errors.Is(err, no) {
-				t.Errorf("not permitted: %v", err)
+			edit := func(path, old, replacement string, all bool) error {
+				return tool(func(call *agentkit.ToolCall) error { return w.Edit(ctx, call, path, old, replacement, all) })
 			}
-			meanwhile := func() error { return os.WriteFile(filepath.Join(dir, "a.txt"), []byte("1"), 0o600) }
-			if err := change("a.txt", "one", "two", meanwhile); err == nil || !strings.Contains(err.Error(), "changed in the meantime") {
+			replace := func(path, text string) error {
+				return tool(func(call *agentkit.ToolCall) error { return w.Replace(ctx, call, path, text) })
+			}
+			for _, test := range []struct {
+				path, old string
+				want      string
+			}{
+				{"a.txt", "one", "2 times"}, {"a.txt", "three", "not in the file"}, {"a.txt", "", "not in the file"},
+				{"none", "one", "not exist"}, {"../a.txt", "one", "outside"},
+			} {
+				if err := edit(test.path, test.old, "x", false); err == nil || !strings.Contains(err.Error(), test.want) {
+					t.Errorf("Edit %q, %q: %v; want an error with %q", test.path, test.old, err, test.want)
+				}
+			}
+			if err := replace("../a.txt", "x"); !errors.Is(err, local.ErrOutside) {
+				t.Errorf("Replace outside: %v", err)
+			}
+			h.asked = func() { put(t, dir, "a.txt", "1 1 2") }
+			if err := edit("a.txt", "two", "2", false); err == nil || !strings.Contains(err.Error(), "changed in the meantime") {
 				t.Errorf("changed in the meantime: %v", err)
 			}
-			return errors.Join(change("a.txt", "1", "2", yes), change("sub/b.txt", "", "new", yes))
+			h.asked = func() {}
+			return errors.Join(edit("a.txt", "1", "one", true), edit("a.txt", "2", "two", false), replace("sub/b.txt", "old"), replace("sub/b.txt", "new"))
 		})
-		for name, want := range map[string]string{"a.txt": "2", "sub/b.txt": "new"} {
+		for name, want := range map[string]string{"a.txt": "one one two", "sub/b.txt": "new"} {
 			if text, err := os.ReadFile(filepath.Join(dir, name)); string(text) != want || err != nil {
 				t.Errorf("%s has %q, %v", name, text, err)
 			}
 		}
 		for _, call := range h.calls {
+			if call.Status != acp.ToolCallStatusCompleted {
+				continue
+			}
 			if diff, ok := call.Content[0].Variant.(*acp.ToolCallContentDiff); !ok || !filepath.IsAbs(diff.Path) {
 				t.Errorf("%s shows %+v", call.Title, call.Content)
 			}
+		}
+	})
+}
+
+// A dismissed question leaves the file as it is.
+func TestEditDismissed(t *testing.T) {
+	both(t, func(t *testing.T, bare bool, dir string) {
+		put(t, dir, "a.txt", "one")
+		during(t, bare, dir, func(ctx context.Context, turn *turn) error {
+			err := turn.Tool(ctx, acp.ToolKindEdit, "Edit", func(call *agentkit.ToolCall) error {
+				return turn.State.Edit(ctx, call, "a.txt", "one", "two", false)
+			})
+			if !errors.Is(err, agentkit.ErrDismissed) {
+				t.Errorf("the edit ended with %v", err)
+			}
+			return err
+		})
+		if text, err := os.ReadFile(filepath.Join(dir, "a.txt")); string(text) != "one" || err != nil {
+			t.Errorf("the file has %q, %v", text, err)
 		}
 	})
 }
@@ -327,17 +382,92 @@ func TestRunTooLong(t *testing.T) {
 	})
 }
 
-func TestMentions(t *testing.T) {
+func TestShell(t *testing.T) {
+	unix(t)
+	both(t, func(t *testing.T, bare bool, dir string) {
+		during(t, bare, dir, func(ctx context.Context, turn *turn) error {
+			for _, test := range []struct {
+				line  string
+				limit time.Duration
+				out   string
+				err   string
+			}{
+				{"echo a | tr a b", time.Minute, "b\n", "<nil>"}, {"echo a; exit 3", time.Minute, "a\n", "exit status 3"},
+				{"sleep 100", 100 * time.Millisecond, "", "stopped after 100ms"},
+			} {
+				err := turn.Tool(ctx, acp.ToolKindExecute, "Run", func(call *agentkit.ToolCall) error {
+					out, err := turn.State.Shell(ctx, call, test.line, test.limit)
+					if out != test.out || !strings.HasPrefix(fmt.Sprint(err), test.err) {
+						t.Errorf("%s: %q, %v; want %q, %s", test.line, out, err, test.out, test.err)
+					}
+					return err
+				})
+				if err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	})
+}
+
+// Clients have many errors for a missing file.
+func TestMissingFile(t *testing.T) {
+	dir := t.TempDir()
+	put(t, dir, "here", "x")
+	h := &host{read: func(context.Context, *acp.ClientSession, *acp.ReadTextFileRequest) (*acp.ReadTextFileResponse, error) {
+		return nil, acp.Public(errors.New("it failed"))
+	}}
+	h.run(t, false, dir, func(ctx context.Context, turn *turn) error {
+		if _, err := turn.State.Read(ctx, "none", 0, 0); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("a missing file: %v", err)
+		}
+		if _, err := turn.State.Read(ctx, "here", 0, 0); err == nil || errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), "it failed") {
+			t.Errorf("a file that the client does not read: %v", err)
+		}
+		return nil
+	})
+}
+
+func TestDescribe(t *testing.T) {
+	both(t, func(t *testing.T, bare bool, dir string) {
+		during(t, bare, dir, func(ctx context.Context, turn *turn) error {
+			place := "Operating system: " + runtime.GOOS + "\nWorking directory: " + dir + "\n"
+			if got := turn.State.Describe(ctx); got != place {
+				t.Errorf("without AGENTS.md: %q", got)
+			}
+			guide := filepath.Join(dir, "AGENTS.md")
+			put(t, dir, "AGENTS.md", "Use tabs.")
+			if got, want := turn.State.Describe(ctx), place+"\n"+guide+" says:\nUse tabs.\n"; got != want {
+				t.Errorf("with AGENTS.md: %q, want %q", got, want)
+			}
+			put(t, dir, "AGENTS.md", strings.Repeat("x", 1<<20))
+			if got := len(turn.State.Describe(ctx)); got > 66<<10 {
+				t.Errorf("with a long AGENTS.md: %d bytes", got)
+			}
+			if err := errors.Join(os.Remove(guide), os.Mkdir(guide, 0o700)); err != nil {
+				return err
+			}
+			if got := turn.State.Describe(ctx); !strings.Contains(got, guide+" cannot be read: ") {
+				t.Errorf("with a directory: %q", got)
+			}
+			return nil
+		})
+	})
+}
+
+func TestAttach(t *testing.T) {
 	both(t, func(t *testing.T, bare bool, dir string) {
 		put(t, dir, "a b.txt", "x")
 		put(t, dir, "a.txt", "the text")
 		during(t, bare, dir, func(ctx context.Context, turn *turn) error {
-			blocks, err := turn.State.Mentions(ctx, "Look at @a.txt, @none, @../b and me@a.txt")
+			prompt := &acp.PromptRequest{Prompt: []acp.ContentBlock{acp.TextBlock("Look at @a.txt, @none, @../b and me@a.txt")}}
+			blocks, err := turn.State.Attach(ctx, prompt)
 			if err != nil || len(blocks) != 1 {
 				t.Fatalf("%+v, %v", blocks, err)
 			}
 			want := fmt.Sprintf("<resource uri=%q>\nthe text\n</resource>", "file://"+filepath.ToSlash(filepath.Join(dir, "a.txt")))
-			if text, _ := agentkit.BlockText(blocks[0]); runtime.GOOS != "windows" && text != want {
+			if text := agentkit.ContentText(blocks...); runtime.GOOS != "windows" && text != want {
 				t.Errorf("%s, want %s", text, want)
 			}
 			return nil

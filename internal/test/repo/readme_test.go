@@ -169,7 +169,7 @@ func goBlocks(t *testing.T, guide string) []block {
 
 // imported are the packages that blocks may use without importing them.
 var imported = []string{
-	"bytes", "context", "crypto/rand", "encoding/json", "errors", "fmt", "io", "log", "log/slog", "net", "net/http", "os", "os/exec", "path/filepath",
+	"bytes", "context", "crypto/rand", "encoding/json", "errors", "fmt", "io", "iter", "log", "log/slog", "net", "net/http", "os", "os/exec", "path/filepath",
 	"strings", "sync", "testing", "testing/synctest", "time",
 	modulePath + "acp", modulePath + "acp/acptest", modulePath + "acp/agentkit", modulePath + "acp/agentkit/workspace", modulePath + "acp/codec", modulePath + "acp/conduct", modulePath + "acp/launch", modulePath + "acp/local", modulePath + "acp/negotiate", modulePath + "acp/proxy", modulePath + "acp/reconnect", modulePath + "acp/registry",
 	modulePath + "acp/remote", modulePath + "acp/policy", modulePath + "acp/rpc", modulePath + "acp/view",

@@ -14,7 +14,7 @@ import (
 	"github.com/acpgo/sdk/internal/test/buildtest"
 )
 
-// A person works with examples/coder, whose model is a fake one.
+// A person works with examples/coder, whose model is a fake one. The judge finds nothing in the recording.
 func TestRunCoder(t *testing.T) {
 	acp := acpPath(t)
 	coder := buildtest.Program(t, "../../../../examples/coder")
@@ -26,7 +26,8 @@ func TestRunCoder(t *testing.T) {
 	if err := os.WriteFile(notes, []byte("the notes\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(acp, "run", "--", coder, "-state", filepath.Join(home, "state"), "-api", "openai")
+	recording := filepath.Join(home, "run.jsonl")
+	cmd := exec.Command(acp, "run", "--record", recording, "--", coder, "-state", filepath.Join(home, "state"), "-api", "openai")
 	cmd.Dir = dir
 	cmd.Env = screen.Env("HOME="+home, "OPENAI_BASE_URL="+model.URL+"/v1", "NO_PROXY=127.0.0.1", "no_proxy=127.0.0.1")
 	x := screen.Start(t, cmd, 100, 40)
@@ -42,5 +43,8 @@ func TestRunCoder(t *testing.T) {
 	x.Leave(statusOK)
 	if text, err := os.ReadFile(notes); err != nil || string(text) != "the notes\nthe end\n" {
 		t.Errorf("the file has %q, %v", text, err)
+	}
+	if out, err := exec.CommandContext(t.Context(), acp, "check", "--level", "advice", recording).CombinedOutput(); err != nil {
+		t.Errorf("acp check: %v\n%s", err, out)
 	}
 }
