@@ -151,6 +151,9 @@ func (p *pending) TryAnswered(rest []byte) bool {
 
 // note records the notifications of the session before the response. More text may follow the result.
 func (p *pending) note(result []byte) {
+	if p.conn.load.none() {
+		return // as is usual
+	}
 	id := p.session
 	if id == "" {
 		id = sessionOf(p.conn.decode, result)

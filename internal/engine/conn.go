@@ -110,6 +110,10 @@ func (c *Conn) lookUp(id string) (*queue, uint64) {
 func (c *Conn) release(s *session) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.releaseLocked(s)
+}
+
+func (c *Conn) releaseLocked(s *session) {
 	if !s.active() && s.retire() {
 		delete(c.sessions, s.id)
 	}

@@ -1,6 +1,10 @@
 package engine
 
-import "fmt"
+import (
+	"context"
+	"fmt"
+	"slices"
+)
 
 // Sessions are the sessions that a connection knows, and how much is going on in each.
 func Sessions(c *Conn) map[string]int {
@@ -53,9 +57,12 @@ func Waiting(c *Conn) int64 { return c.loops.bytes.Load() }
 // CancelTurns has the peer cancel n turns of one session, and returns the order in which their contexts end.
 func CancelTurns(n int) (order []int) {
 	var s session
-	for i := range n {
-		s.incoming = append(s.incoming, &incoming{cancel: func(error) { order = append(order, i) }})
+	for range n {
+		s.incoming = append(s.incoming, &incoming{lateContext: lateContext{parent: context.Background()}})
 	}
-	new(Conn).carryOut(s.step(event{kind: cancelRead}), nil)
+	do := s.step(event{kind: cancelRead})
+	for _, in := range do.end {
+		order = append(order, slices.Index(s.incoming, in))
+	}
 	return order
 }

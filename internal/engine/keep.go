@@ -30,7 +30,7 @@ func KeepTurn(ctx context.Context, run func(ctx context.Context, free func()), d
 func (c *Conn) OpenTurn(ctx context.Context, id string) (turn context.Context, free, end func(), err error) {
 	in := &inbound{conn: c, incoming: incoming{route: &Route{Turn: true}, done: make(chan struct{})}}
 	in.answered.Store(true)
-	in.Context, in.cancel = context.WithCancelCause(ctx)
+	in.parent = ctx
 	c.mu.Lock()
 	s := &c.sessionLocked(id).session
 	in.session = s

@@ -83,6 +83,9 @@ func (l *load) fullFor(size int) (full, overflow bool) {
 	return full && (!nested || overflow), overflow
 }
 
+// none reports whether all notifications that the reader has queued have been handled.
+func (l *load) none() bool { return l.bytes.Load() == 0 }
+
 // hold changes what is held.
 func (l *load) hold(bytes, workers, nested int) {
 	l.bytes.Add(int64(bytes))

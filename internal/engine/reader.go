@@ -2,7 +2,6 @@ package engine
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -76,7 +75,7 @@ func (r *reader) receive(id ID, method string, params []byte) error {
 func (r *reader) admit(id ID, route *Route, method string, value any, params []byte) (err error) {
 	in := &inbound{conn: r.Conn, params: value, meta: r.metaOf(params), length: len(params)}
 	in.route, in.question = route, in
-	in.Context, in.cancel = context.WithCancelCause(r.base)
+	in.parent = r.base
 	if route.Turn || route.enters {
 		in.done = make(chan struct{})
 		if r.opts.ConcurrentTurns {
@@ -114,7 +113,9 @@ func (r *reader) admit(id ID, route *Route, method string, value any, params []b
 	}
 	r.mu.Unlock()
 
-	in.after = s.position()
+	if !r.load.none() {
+		in.after = s.position()
+	}
 	r.carryOut(effects{end: do.end}, nil)
 	switch {
 	case len(do.withdraw) > 0 && in.withdraw():

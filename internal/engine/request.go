@@ -28,7 +28,7 @@ type inbound struct {
 
 	mu        answerLock  // held while the answer is written
 	answered  atomic.Bool // set with mu held
-	withdrawn bool        // taken from its handler, which no longer answers it
+	withdrawn atomic.Bool // taken from its handler, which no longer answers it; set with mu held
 	goesOn    bool        // it has been answered, and continues
 	then      []func(context.Context)
 
@@ -45,7 +45,7 @@ func (in *inbound) Value(key any) any {
 	if key == (inboundKey{}) {
 		return in
 	}
-	return in.Context.Value(key)
+	return in.lateContext.Value(key)
 }
 
 // insideRequest reports whether ctx belongs to a request handler.
@@ -56,9 +56,13 @@ func insideRequest(ctx context.Context) bool { return ctx.Value(inboundKey{}) !=
 func (in *inbound) run() {
 	defer in.markDone()
 	defer in.finish(nil, errHandlerEnded) // for a handler that ends its goroutine, as a test's FailNow does
-	select {
-	case <-in.session.reached(in.after, true):
-	case <-in.conn.base.Done():
+	if in.after > 0 {
+		select {
+		case <-in.session.reached(in.after, true):
+		case <-in.conn.base.Done():
+		}
+	}
+	if in.conn.base.Err() != nil {
 		in.finish(nil, ErrClosed)
 		return
 	}
@@ -89,18 +93,16 @@ func (in *inbound) withdraw() bool {
 	in.mu.Lock()
 	first := !in.answered.Load()
 	in.answered.Store(true)
-	in.withdrawn = in.withdrawn || first
+	if first {
+		in.withdrawn.Store(true)
+	}
 	in.mu.Unlock()
 	in.cancel(ErrTurnCancelled)
 	return first
 }
 
 // wasWithdrawn reports whether the request was taken from its handler, and is answered as cancelled.
-func (in *inbound) wasWithdrawn() bool {
-	in.mu.Lock()
-	defer in.mu.Unlock()
-	return in.withdrawn
-}
+func (in *inbound) wasWithdrawn() bool { return in.withdrawn.Load() }
 
 // answerCancelled answers a question that was withdrawn.
 func (in *inbound) answerCancelled() {
@@ -230,8 +232,11 @@ func (in *inbound) forget() {
 // leave removes the request from its session once its answer is on its way. Until then, anything that must follow that
 // answer has to find the request there.
 func (in *inbound) leave() {
-	_ = in.conn.step(in.session, event{kind: answerSent, in: &in.incoming}) // this event is never refused
-	in.conn.release(in.session)
+	c := in.conn
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	in.session.step(event{kind: answerSent, in: &in.incoming}) // which has no effects
+	c.releaseLocked(in.session)
 }
 
 // reportUnsent reports to the owner why an answer was not sent unchanged.

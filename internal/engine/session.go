@@ -34,8 +34,7 @@ func (s *session) active() bool {
 // incoming is the session's view of a request of the peer in progress, or of a turn that no request has asked for. It
 // has the handler's context; inbound is the context itself.
 type incoming struct {
-	context.Context
-	cancel   context.CancelCauseFunc
+	lateContext
 	route    *Route
 	question question      // the request; nil for a turn that no request has asked for
 	ends     []*incoming   // the turns that must be answered first

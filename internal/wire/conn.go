@@ -84,11 +84,12 @@ type Conn struct {
 
 	endSeen bool // the handler knows of the end; owned by the reader
 
+	serving atomic.Int64  // requests of the peer that are not done
+	idle    chan struct{} // gets a value when there may be none; the reader waits for it
+
 	mu       sync.Mutex
 	calls    map[uint64]*Call // unanswered calls of this side
 	lastCall uint64           // the highest id sent
-	serving  int              // requests of the peer that are not done
-	idle     chan struct{}    // not nil while the reader waits for requests to be answered
 	ended    error            // why nothing more will be read
 	giveUp   *time.Timer      // set when sending has failed
 }
@@ -109,6 +110,7 @@ func NewConn(stream Stream, cfg Config) *Conn {
 		decode:       codec.NewDecoder(nil),
 		readDone:     make(chan struct{}),
 		streamClosed: make(chan struct{}),
+		idle:         make(chan struct{}, 1),
 		calls:        map[uint64]*Call{},
 	}
 	if c.log == nil {
@@ -201,7 +203,7 @@ func (c *Conn) Post(method string, params Encodable) error {
 }
 
 func (c *Conn) post(limit int, method string, params Encodable) error {
-	return c.because(c.out.append(limit, false, func(dst []byte) ([]byte, error) {
+	return c.because(c.out.append(limit, nil, func(dst []byte) ([]byte, error) {
 		return appendNotification(dst, method, params)
 	}))
 }
@@ -359,12 +361,10 @@ func (r *Request) Answer(a Answer) error {
 // write writes the answer; an answer that cannot be encoded is replaced by an error.
 func (r *Request) write(a Answer) (invalid error) {
 	c := r.conn
-	c.mu.Lock()
-	alone := c.serving == 1
-	c.mu.Unlock()
+	alone := c.serving.Load() == 1
 	if a.Failure == nil {
 		result := Ready(a.Result)
-		err := c.out.append(unlimited, alone, func(dst []byte) ([]byte, error) { return appendResult(dst, &r.ID, result) })
+		err := c.out.append(unlimited, &alone, func(dst []byte) ([]byte, error) { return appendResult(dst, &r.ID, result) })
 		bad, ok := errors.AsType[*codec.Error](err)
 		if !ok {
 			return err
@@ -373,7 +373,7 @@ func (r *Request) write(a Answer) (invalid error) {
 		a.Failure = &Error{Code: codeInternal, Message: "Internal error"}
 	}
 	fail := func(e *Error) error {
-		return c.out.append(unlimited, alone, func(dst []byte) ([]byte, error) { return AppendError(dst, &r.ID, e) })
+		return c.out.append(unlimited, &alone, func(dst []byte) ([]byte, error) { return AppendError(dst, &r.ID, e) })
 	}
 	err := fail(a.Failure)
 	if bad, ok := errors.AsType[*codec.Error](err); ok {
@@ -387,22 +387,18 @@ func (r *Request) write(a Answer) (invalid error) {
 // Done records that the request is over. Until then, the end of the peer's stream does not end the connection, within
 // the drain time.
 func (r *Request) Done() {
-	c := r.conn
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.serving--
-	if c.idle != nil && c.serving == 0 {
-		close(c.idle)
-		c.idle = nil
+	if c := r.conn; c.serving.Add(-1) == 0 {
+		select {
+		case c.idle <- struct{}{}:
+		default:
+		}
 	}
 }
 
 // writeRequest writes the call that was passed to the library.
 func (c *Conn) writeRequest(call *Call) error {
-	c.mu.Lock()
-	alone := len(c.calls) == 0
-	c.mu.Unlock()
-	return c.out.append(highWater, alone, func(dst []byte) ([]byte, error) {
+	alone := false
+	return c.out.append(highWater, &alone, func(dst []byte) ([]byte, error) {
 		dst, err := appendRequest(dst, call.id, call.method, call.params, call.caller.Sent)
 		if err != nil {
 			return dst, err
@@ -413,6 +409,7 @@ func (c *Conn) writeRequest(call *Call) error {
 		if c.ended != nil {
 			return dst, c.ended // its response could no longer be read
 		}
+		alone = len(c.calls) == 0
 		c.calls[call.id], c.lastCall = call, call.id
 		return dst, nil
 	})
@@ -469,17 +466,13 @@ func (c *Conn) end() (libraryID uint64, err error) {
 		c.mu.Unlock()
 		return call.libraryID, nil
 	}
-	err, waiting := c.ended, c.serving > 0
-	idle := make(chan struct{})
-	if waiting {
-		c.idle = idle
-	}
+	err = c.ended
 	c.mu.Unlock()
 	ctx, cancel := context.WithTimeout(c.life, c.drain)
 	defer cancel()
-	if waiting {
+	for c.serving.Load() > 0 && ctx.Err() == nil {
 		select {
-		case <-idle:
+		case <-c.idle:
 		case <-ctx.Done():
 		}
 	}
@@ -507,7 +500,7 @@ func (c *Conn) dispatch(line []byte) (libraryID uint64, ok bool) {
 		ok = false
 	}
 	if ok {
-		return libraryID, libraryID != 0
+		return libraryID, u.kind == kindResponse
 	}
 	env := parse(c.decode, line)
 	switch env.kind {
@@ -561,22 +554,22 @@ var (
 	ErrPeerComplains = errors.New("the peer could not read a message")
 )
 
-// tryResponse passes a response to its call, if there is nothing unusual about it. The library's id is 0 if the call
-// was abandoned in the meantime.
+// tryResponse passes a response to its call, if there is nothing unusual about it.
 func (c *Conn) tryResponse(id uint64, rest []byte) (libraryID uint64, ok bool) {
 	c.mu.Lock()
 	call := c.calls[id]
+	delete(c.calls, id) // from now on Abandon leaves it to the reader
 	c.mu.Unlock()
-	if call == nil || !call.caller.TryAnswered(rest) {
+	if call == nil {
+		return 0, false
+	}
+	if !call.caller.TryAnswered(rest) {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.calls[id] = call
 		return 0, false
 	}
 	call.answered.Store(true)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.calls[id] == nil {
-		return 0, true
-	}
-	delete(c.calls, id)
 	return call.libraryID, true
 }
 
@@ -655,10 +648,8 @@ func (c *Conn) failCall(id ID, reason error) (libraryID uint64, ok bool) {
 
 // Accept makes r the request with the given id. Only the handler calls it, from HandleRequest.
 func (c *Conn) Accept(r *Request, id ID, method string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	r.ID, r.Method, r.conn = id, method, c
-	c.serving++
+	c.serving.Add(1)
 }
 
 // Refuse answers a request that cannot be accepted. Only the reader calls it. It waits only if a flood of refusals is
@@ -666,7 +657,7 @@ func (c *Conn) Accept(r *Request, id ID, method string) {
 func (c *Conn) Refuse(id ID, failure *Error) {
 	err := c.out.room(c.life, c.flood)
 	if err == nil {
-		err = c.out.append(unlimited, false, func(dst []byte) ([]byte, error) { return AppendError(dst, &id, failure) })
+		err = c.out.append(unlimited, nil, func(dst []byte) ([]byte, error) { return AppendError(dst, &id, failure) })
 	}
 	if err != nil {
 		c.log.Debug("refusal unsent", "error", err)

@@ -61,7 +61,7 @@ type libraryUser interface {
 func newLibrary(user libraryUser, log *slog.Logger) *library {
 	l := &library{started: make(chan struct{})}
 	// It starts reading at once, before l.conn is set.
-	l.conn = jsonrpc2.NewConn(context.Background(), &objectStream{l, user}, noRequests{},
+	l.conn = jsonrpc2.NewConn(context.Background(), &objectStream{l: l, user: user}, noRequests{},
 		jsonrpc2.OnRecv(l.received), jsonrpc2.SetLogger(libraryLog{log}))
 	return l
 }
@@ -142,13 +142,17 @@ func translateClosed(err error) error {
 
 // objectStream is the connection as the library sees it.
 type objectStream struct {
-	l    *library
-	user libraryUser
+	l     *library
+	user  libraryUser
+	begun bool // owned by the reader
 }
 
 // ReadObject passes the library its next message, which is the response to a call of this side.
 func (s *objectStream) ReadObject(v any) error {
-	<-s.l.started
+	if !s.begun {
+		<-s.l.started
+		s.begun = true
+	}
 	libraryID, ok := s.l.takeGivenUp()
 	if !ok {
 		var err error

@@ -49,34 +49,59 @@ func (g *gate) WriteLines(lines []byte) error {
 // What is alone is written at once, as far as it goes, and what comes then comes behind it.
 func TestAloneIsWrittenAtOnce(t *testing.T) {
 	for _, room := range []int{0, 3, 4, 100} {
-		g := &gate{room: room, open: make(chan struct{})}
-		w := newWriter(g, func(error) {}, func() error { return nil })
-		add := func(alone bool, text string) {
-			if err := w.append(unlimited, alone, func(dst []byte) ([]byte, error) { return append(dst, text...), nil }); err != nil {
+		synctest.Test(t, func(t *testing.T) {
+			g := &gate{room: room, open: make(chan struct{})}
+			w := newWriter(g, func(error) {}, func() error { return nil })
+			add := func(alone bool, text string) {
+				if err := w.append(unlimited, &alone, func(dst []byte) ([]byte, error) { return append(dst, text...), nil }); err != nil {
+					t.Fatal(err)
+				}
+			}
+			add(true, "one")
+			at := len("one\n")
+			g.mu.Lock()
+			if want := "one\n"[:min(room, at)]; g.written != want {
+				t.Errorf("room %d: %q was written at once, want %q", room, g.written, want)
+			}
+			g.mu.Unlock()
+			add(false, "two")
+			add(true, "three") // behind two
+			close(g.open)
+			if err := w.flush(context.Background()); err != nil {
 				t.Fatal(err)
 			}
-		}
-		add(true, "one")
-		at := len("one\n")
-		g.mu.Lock()
-		if want := "one\n"[:min(room, at)]; g.written != want {
-			t.Errorf("room %d: %q was written at once, want %q", room, g.written, want)
-		}
-		g.mu.Unlock()
-		add(false, "two")
-		add(true, "three") // behind two
+			g.mu.Lock()
+			if want := "one\ntwo\nthree\n"; g.written != want || len(g.tried) > 2 {
+				t.Errorf("room %d: %q was written in the end, want %q; tried: %q", room, g.written, want, g.tried)
+			}
+			g.mu.Unlock()
+			w.close()
+			<-w.done
+		})
+	}
+}
+
+// What is sent after some time of quiet is written at once, even if more is in flight.
+func TestQuietIsWrittenAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := &gate{room: 100, open: make(chan struct{})}
 		close(g.open)
-		if err := w.flush(context.Background()); err != nil {
-			t.Fatal(err)
+		w := newWriter(g, func(error) {}, func() error { return nil })
+		for _, pause := range []time.Duration{0, quietTime, quietTime + 1} {
+			time.Sleep(pause)
+			before := len(g.tried)
+			if err := w.append(unlimited, nil, func(dst []byte) ([]byte, error) { return append(dst, "one"...), nil }); err != nil {
+				t.Fatal(err)
+			}
+			// At first, nothing has been written.
+			if atOnce, want := len(g.tried) > before, pause != quietTime; atOnce != want {
+				t.Errorf("%v after the last write: written at once %t, want %t", pause, atOnce, want)
+			}
+			synctest.Wait()
 		}
-		g.mu.Lock()
-		if want := "one\ntwo\nthree\n"; g.written != want || len(g.tried) > 2 {
-			t.Errorf("room %d: %q was written in the end, want %q; tried: %q", room, g.written, want, g.tried)
-		}
-		g.mu.Unlock()
 		w.close()
 		<-w.done
-	}
+	})
 }
 
 // What comes while a message is tried stays behind it.
@@ -86,7 +111,7 @@ func TestWrittenBehindATry(t *testing.T) {
 		close(g.open)
 		w := newWriter(g, func(error) {}, func() error { return nil })
 		add := func(alone bool, text string) {
-			if err := w.append(unlimited, alone, func(dst []byte) ([]byte, error) { return append(dst, text...), nil }); err != nil {
+			if err := w.append(unlimited, &alone, func(dst []byte) ([]byte, error) { return append(dst, text...), nil }); err != nil {
 				t.Error(err)
 			}
 		}
@@ -126,7 +151,7 @@ func TestLongBufferIsPutBack(t *testing.T) {
 		close(g.open)
 		w := newWriter(g, func(error) {}, func() error { return nil })
 		add := func(n int, err error) {
-			got := w.append(unlimited, true, func(dst []byte) ([]byte, error) { return append(dst, make([]byte, n)...), err })
+			got := w.append(unlimited, new(true), func(dst []byte) ([]byte, error) { return append(dst, make([]byte, n)...), err })
 			if got != err {
 				t.Fatal(got)
 			}
@@ -171,7 +196,7 @@ func TestClaims(t *testing.T) {
 				defer w.unclaim(size)
 				claimed.Add(1)
 				<-appended
-				if err := w.append(unlimited, false, func(dst []byte) ([]byte, error) { return append(dst, make([]byte, size)...), nil }); err != nil {
+				if err := w.append(unlimited, nil, func(dst []byte) ([]byte, error) { return append(dst, make([]byte, size)...), nil }); err != nil {
 					t.Error(err)
 				}
 			})
