@@ -378,3 +378,32 @@ func TestEncoderAllocs(t *testing.T) {
 		}
 	}
 }
+
+// Wherever escapes and characters other than ASCII are, a string is written as it is character by character.
+func TestAppendStringAnywhere(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	for range tier.Pick(2_000, 20_000, 100_000, 1_000_000) {
+		rare := 1 + random.IntN(30) // one character of that many is special
+		var text []byte
+		for range random.IntN(200) {
+			switch {
+			case random.IntN(rare) > 0:
+				text = append(text, 'x')
+			case random.IntN(8) == 0:
+				text = append(text, "é"...)
+			default:
+				text = append(text, "\n\t\"\\\x01\x1f"[random.IntN(6)])
+			}
+		}
+		want := []byte(`["`)
+		for _, r := range string(text) {
+			s := codec.AppendString(nil, string(r))
+			want = append(want, s[1:len(s)-1]...)
+		}
+		want = append(want, '"')
+		dst := append(make([]byte, 0, 1+random.IntN(300)), '[')
+		if got := codec.AppendString(dst, string(text)); string(got) != string(want) {
+			t.Fatalf("%q was written as %s, want %s", text, got, want)
+		}
+	}
+}

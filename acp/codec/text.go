@@ -3,6 +3,7 @@ package codec
 import (
 	"bytes"
 	"math/bits"
+	"slices"
 	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
@@ -98,8 +99,37 @@ func AppendString(dst []byte, s string) []byte {
 			return append(dst, '"')
 		}
 		dst = appendEscape(dst, s[n])
-		s = s[n+1:]
+		if s = s[n+1:]; n < 8*farApart {
+			dst, s = appendDense(dst, s)
+		}
 	}
+}
+
+// farApart is how many words without an escape are enough for plain to be faster.
+const farApart = 3
+
+// appendDense appends the beginning of s, word by word, as long as it is ASCII and its escapes are not far apart, as in
+// source code. It returns the rest.
+func appendDense(dst []byte, s string) (longer []byte, rest string) {
+	for words := 0; len(s) >= 8 && words < farApart; words++ {
+		w := word(s, 0)
+		if w&highs != 0 {
+			break
+		}
+		if cap(dst)-len(dst) < 8 {
+			dst = slices.Grow(dst, 8)
+		}
+		n := len(dst)
+		putWord(dst[n:n+8], w)
+		if m := special(w); m != 0 {
+			escaped := bits.TrailingZeros64(m) / 8
+			dst = appendEscape(dst[:n+escaped], s[escaped])
+			s, words = s[escaped+1:], -1
+			continue
+		}
+		dst, s = dst[:n+8], s[8:]
+	}
+	return dst, s
 }
 
 func appendEscape(dst []byte, c byte) []byte {
