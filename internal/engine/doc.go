@@ -65,7 +65,8 @@
 //
 // A file uses only files above it in this list, so each can be read without those below it:
 //
-//	locks, errors, values, tasks   errors and answers, JSON values of any type, goroutines
+//	locks, errors, values          errors and answers, JSON values of any type
+//	tasks, context                 goroutines and contexts of handlers
 //	calls, budget                  holders and the calls they wait for, room for answers
 //	config, route                  what the owner of a connection sets
 //	queue, flow                    order and byte limits: of a session's notifications, of a loop's updates
@@ -106,7 +107,7 @@
 //  4. queue.mu, one session's queue
 //  5. flow.mu, the updates waiting for one loop
 //
-// While the lock of tasks or of reserving is held, no other lock is taken. The locks of package wire come after these.
+// While the lock of tasks, of reserving or of a context is held, no other lock is taken. The locks of package wire come after these.
 // Functions of users are called with none of them held. Under the race detector, TestLockOrder checks the order of
 // every lock in this list.
 package engine

@@ -180,7 +180,7 @@ func (c *Conn) Notify(ctx context.Context, method string, params Encodable) erro
 		if err := c.out.room(ctx, highWater); err != nil {
 			return c.because(err)
 		}
-		if err := c.post(highWater, method, params); err != errFull {
+		if err := c.post(highWater, new(false), method, params); err != errFull {
 			return err
 		}
 	}
@@ -191,7 +191,7 @@ func (c *Conn) TryNotify(method string, params Encodable) (sent bool, err error)
 	if c.out.full(highWater) {
 		return false, nil
 	}
-	if err = c.post(highWater, method, Ready(params)); err == errFull {
+	if err = c.post(highWater, new(false), method, Ready(params)); err == errFull {
 		return false, nil
 	}
 	return true, err
@@ -199,11 +199,11 @@ func (c *Conn) TryNotify(method string, params Encodable) (sent bool, err error)
 
 // Post is Notify without blocking, for messages that must be sent even if much is unsent.
 func (c *Conn) Post(method string, params Encodable) error {
-	return c.post(unlimited, method, Ready(params))
+	return c.post(unlimited, nil, method, Ready(params))
 }
 
-func (c *Conn) post(limit int, method string, params Encodable) error {
-	return c.because(c.out.append(limit, nil, func(dst []byte) ([]byte, error) {
+func (c *Conn) post(limit int, alone *bool, method string, params Encodable) error {
+	return c.because(c.out.append(limit, alone, func(dst []byte) ([]byte, error) {
 		return appendNotification(dst, method, params)
 	}))
 }

@@ -90,7 +90,7 @@ func TestQuietIsWrittenAtOnce(t *testing.T) {
 		for _, pause := range []time.Duration{0, quietTime, quietTime + 1} {
 			time.Sleep(pause)
 			before := len(g.tried)
-			if err := w.append(unlimited, nil, func(dst []byte) ([]byte, error) { return append(dst, "one"...), nil }); err != nil {
+			if err := w.append(unlimited, new(false), func(dst []byte) ([]byte, error) { return append(dst, "one"...), nil }); err != nil {
 				t.Fatal(err)
 			}
 			// At first, nothing has been written.
