@@ -136,17 +136,27 @@ func EncodeVariant[T any, P interface {
 		e.Failf("a variant that is a nil %T", v)
 		return
 	}
+	e.beginVariant(name, value)
+	v.EncodeJSON(e)
+	e.endVariant()
+}
+
+// beginVariant and endVariant are the parts of EncodeVariant that do not depend on the type.
+func (e *Encoder) beginVariant(name, value string) {
 	if e.embedding {
 		e.Tag(name, value)
-	} else { // the same, but faster: nearly all messages begin this way
-		b := append(e.buf, `{"`...)
-		b = append(b, name...)
-		b = append(b, `":"`...)
-		b = append(b, value...)
-		e.buf = append(b, '"')
-		e.embedding = true
+		return
 	}
-	v.EncodeJSON(e)
+	// The same, but faster: nearly all messages begin this way.
+	b := append(e.buf, `{"`...)
+	b = append(b, name...)
+	b = append(b, `":"`...)
+	b = append(b, value...)
+	e.buf = append(b, '"')
+	e.embedding = true
+}
+
+func (e *Encoder) endVariant() {
 	if e.embedding {
 		e.embedding = false
 		e.Fail(errNotObject)

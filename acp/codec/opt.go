@@ -53,6 +53,8 @@ func (o Opt[T]) IsZero() bool { return o.state == absent }
 
 // Equal reports whether both are absent, both null, or both the same value, compared with T's method Equal if it has
 // one, and otherwise with [reflect.DeepEqual].
+//
+//go:noinline
 func (o Opt[T]) Equal(p Opt[T]) bool {
 	if o.state != present || p.state != present {
 		return o.state == p.state
@@ -64,25 +66,34 @@ func (o Opt[T]) Equal(p Opt[T]) bool {
 }
 
 // MarshalJSON writes null if there is no value.
-func (o Opt[T]) MarshalJSON() ([]byte, error) {
-	if o.state != present {
-		return []byte("null"), nil
-	}
-	return json.Marshal(&o.value)
-}
+func (o Opt[T]) MarshalJSON() ([]byte, error) { return marshalOpt(o.state, &o.value) }
 
 // UnmarshalJSON reads null or a value.
+//
+//go:noinline
 func (o *Opt[T]) UnmarshalJSON(data []byte) error {
-	if string(bytes.TrimSpace(data)) == "null" {
-		*o = Null[T]()
-		return nil
-	}
 	var v T
-	if err := json.Unmarshal(data, &v); err != nil {
-		return err
+	state, err := unmarshalOpt(data, &v)
+	if err == nil {
+		*o = Opt[T]{v, state}
 	}
-	*o = Some(v)
-	return nil
+	return err
+}
+
+// marshalOpt and unmarshalOpt are the parts of MarshalJSON and UnmarshalJSON that do not depend on the type, so that the
+// compiler makes them once.
+func marshalOpt(state presence, value any) ([]byte, error) {
+	if state != present {
+		return []byte("null"), nil
+	}
+	return json.Marshal(value)
+}
+
+func unmarshalOpt(data []byte, value any) (presence, error) {
+	if string(bytes.TrimSpace(data)) == "null" {
+		return null, nil
+	}
+	return present, json.Unmarshal(data, value)
 }
 
 // The following functions are for generated code. Those that end in Value are for types that encode and decode

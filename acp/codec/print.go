@@ -19,6 +19,8 @@ func Text(v interface{ EncodeJSON(*Encoder) }) string {
 
 // String returns "absent", "null" or the value as fmt prints it with %+v, cut off after about a thousand
 // bytes.
+//
+//go:noinline
 func (o Opt[T]) String() string {
 	switch o.state {
 	case absent:

@@ -49,7 +49,7 @@ func HandleMethod[C, P, R any](ext *Extensions[C], m RequestMethod[P, R], fn fun
 	handler := extension[C]{method: m.Name}
 	if fn != nil {
 		handler.route = func(conn *C) engine.Route {
-			return engine.RequestMethod[P, R](m).Handle(func(ctx context.Context, params *P) (*R, error) { return fn(ctx, conn, params) })
+			return engine.HandleRequest(m.Name, m.NullResult, func(ctx context.Context, params *P) (*R, error) { return fn(ctx, conn, params) })
 		}
 	}
 	ext.handlers = append(ext.handlers, handler)
@@ -62,7 +62,7 @@ func HandleNotificationMethod[C, P any](
 	handler := extension[C]{method: m.Name}
 	if fn != nil {
 		handler.route = func(conn *C) engine.Route {
-			return engine.NotificationMethod[P](m).Handle(func(ctx context.Context, params *P) error { return fn(ctx, conn, params) })
+			return engine.HandleNotification(m.Name, func(ctx context.Context, params *P) error { return fn(ctx, conn, params) })
 		}
 	}
 	ext.handlers = append(ext.handlers, handler)

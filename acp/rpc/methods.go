@@ -19,8 +19,13 @@ type RequestMethod[P, R any] struct {
 // Call sends the request and waits for the answer. The error is a *CallError, which wraps the peer's *Error; or it
 // matches ErrClosed; or it describes what is wrong with the answer; or it is the cause of ctx, if ctx ended first. In
 // that case $/cancel_request is sent to the peer, and a late answer is dropped.
+//
+//go:noinline
 func (m RequestMethod[P, R]) Call(ctx context.Context, c Caller, params *P) (*R, error) {
-	return engine.RequestMethod[P, R](m).Call(ctx, c.RPC().engine(), params)
+	if params == nil {
+		params = new(P)
+	}
+	return engine.Request[R](ctx, c.RPC().engine(), m.Name, params, m.NullResult, nil)
 }
 
 // A NotificationMethod is a notification with parameters of type P.

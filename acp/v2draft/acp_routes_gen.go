@@ -82,6 +82,8 @@ func rawID(raw json.RawMessage, member string) string {
 
 // request returns the route of a request handler. The handler receives the result of of: the session that the
 // parameters name, or the connection.
+//
+//go:noinline
 func request[P, R, Of any](
 	m rpc.RequestMethod[P, R], of func(*P) *Of, fn func(context.Context, *Of, *P) (*R, error),
 ) engine.Route {
@@ -92,18 +94,23 @@ func request[P, R, Of any](
 }
 
 // notification returns the route of a notification handler; see request.
+//
+//go:noinline
 func notification[P, Of any](
 	m rpc.NotificationMethod[P], of func(*P) *Of, fn func(context.Context, *Of, *P) error,
 ) engine.Route {
 	if fn == nil {
-		return engine.NotificationMethod[P](m).Handle(nil)
+		return engine.HandleNotification[P](m.Name, nil)
 	}
-	return engine.NotificationMethod[P](m).Handle(func(ctx context.Context, params *P) error { return fn(ctx, of(params), params) })
+	return engine.HandleNotification(m.Name, func(ctx context.Context, params *P) error { return fn(ctx, of(params), params) })
 }
 
-// handle returns the route of a request handler.
+// handle returns the route of a request handler. Like the functions above, it is not inlined, because the compiler would
+// make the functions in them again for each caller.
+//
+//go:noinline
 func handle[P, R any](m rpc.RequestMethod[P, R], fn func(context.Context, *P) (*R, error)) engine.Route {
-	return engine.RequestMethod[P, R](m).Handle(fn)
+	return engine.HandleRequest(m.Name, m.NullResult, fn)
 }
 
 // callThen calls a method of the peer. The reader goroutine calls then with the result before any later message is
@@ -111,7 +118,7 @@ func handle[P, R any](m rpc.RequestMethod[P, R], fn func(context.Context, *P) (*
 func callThen[P, R any](
 	ctx context.Context, conn *rpc.Conn, m rpc.RequestMethod[P, R], params *P, then func(*R),
 ) (*R, error) {
-	return engine.RequestMethod[P, R](m).CallThen(ctx, (*engine.Conn)(conn), params, then)
+	return engine.Request(ctx, (*engine.Conn)(conn), m.Name, orEmpty(params), m.NullResult, then)
 }
 
 // unsupported returns the error for a call that was not sent because its capability was not advertised.

@@ -31,34 +31,12 @@ func (m RequestMethod[P, R]) CallThen(ctx context.Context, c *Conn, params *P, t
 	if params == nil {
 		params = new(P)
 	}
-	return call(ctx, c, m.Name, params, m.NullResult, then)
+	return Request(ctx, c, m.Name, params, m.NullResult, then)
 }
 
-// Handle returns a route. If fn is nil, the route answers that the method does not exist.
+// Handle is HandleRequest for the method.
 func (m RequestMethod[P, R]) Handle(fn func(context.Context, *P) (*R, error)) Route {
-	r := Route{Method: m.Name}
-	if fn == nil {
-		return r
-	}
-	_, r.enters = any((*P)(nil)).(Enterer)
-	r.decode = decodeParams[P]
-	r.serve = func(ctx context.Context, params any) (any, error) {
-		p, err := paramsAs[P](params)
-		if err != nil {
-			return nil, err
-		}
-		res, err := fn(ctx, p)
-		switch {
-		case err != nil:
-			return nil, err
-		case res == nil && m.NullResult:
-			return new(R), nil
-		case res == nil:
-			return nil, errNilResult
-		}
-		return res, nil
-	}
-	return r
+	return HandleRequest(m.Name, m.NullResult, fn)
 }
 
 // A NotificationMethod is a notification with parameters of type P.
@@ -76,15 +54,55 @@ func (m NotificationMethod[P]) Notify(ctx context.Context, c *Conn, params *P) e
 	return c.notify(ctx, m.Name, params)
 }
 
-// Handle returns a route. If fn is nil, the route ignores the notification. An error of fn is logged.
+// Handle is HandleNotification for the method.
 func (m NotificationMethod[P]) Handle(fn func(context.Context, *P) error) Route {
-	r := Route{Method: m.Name, Notification: true}
+	return HandleNotification(m.Name, fn)
+}
+
+// The functions that follow are not methods, whose wrappers the compiler would make for each pair of types, and are not
+// inlined, because it would make the functions in them again for each caller. Package acp has many of both.
+
+// HandleRequest returns the route of a request; see RequestMethod. If fn is nil, the route answers that the method does
+// not exist.
+//
+//go:noinline
+func HandleRequest[P, R any](method string, nullResult bool, fn func(context.Context, *P) (*R, error)) Route {
+	r := Route{Method: method}
+	if fn == nil {
+		return r
+	}
+	_, r.enters = any((*P)(nil)).(Enterer)
+	r.decode = decodeParams[P]
+	r.serve = func(ctx context.Context, params any) (any, error) {
+		p, ok := params.(*P)
+		if !ok {
+			return nil, errParams(p, params)
+		}
+		res, err := fn(ctx, p)
+		switch {
+		case err != nil:
+			return nil, err
+		case res == nil && nullResult:
+			return new(R), nil
+		case res == nil:
+			return nil, errNilResult
+		}
+		return res, nil
+	}
+	return r
+}
+
+// HandleNotification returns the route of a notification. If fn is nil, the route ignores it. An error of fn is logged.
+//
+//go:noinline
+func HandleNotification[P any](method string, fn func(context.Context, *P) error) Route {
+	r := Route{Method: method, Notification: true}
 	r.decode = decodeNotification[P]
 	if fn != nil {
 		r.notify = func(ctx context.Context, params any) error {
-			p, err := paramsAs[P](params)
-			if err != nil {
-				return err
+			p, ok := params.(*P)
+			if !ok {
+				return errParams(p, params)
 			}
 			return fn(ctx, p)
 		}
@@ -92,13 +110,9 @@ func (m NotificationMethod[P]) Handle(fn func(context.Context, *P) error) Route 
 	return r
 }
 
-// paramsAs returns the parameters for a handler, which middleware may have replaced.
-func paramsAs[P any](params any) (*P, error) {
-	p, ok := params.(*P)
-	if !ok {
-		return nil, fmt.Errorf("acp: the parameters are %T, and were replaced by %T", p, params)
-	}
-	return p, nil
+// errParams is the error for parameters that middleware has replaced by ones of another type.
+func errParams(want, params any) error {
+	return fmt.Errorf("acp: the parameters are %T, and were replaced by %T", want, params)
 }
 
 // decodeParams decodes into a new P.
@@ -118,15 +132,30 @@ func decodeNotification[P any](d *codec.Decoder) (any, holder) {
 	return &n.params, &n.handling
 }
 
-// typed is a call whose result is an R.
-type typed[R any] struct {
+// typed is a call whose result has a Go type. It is not generic, because the compiler would make its methods for each
+// type.
+type typed struct {
 	pending
-	value *R
-	null  bool     // accept null too
-	then  func(*R) // called by the reader with the result; may be nil
+	of    resultType
+	value any  // the result
+	null  bool // accept null too
+	then  any  // called by the reader with the result; a function of type of, or nil
 }
 
-func (t *typed[R]) decode(raw []byte) error {
+// resultType creates and passes on pointers to one type.
+type resultType interface {
+	make() any
+	pass(value, then any)
+}
+
+// resultOf is the resultType of *R.
+type resultOf[R any] struct{}
+
+func (resultOf[R]) make() any { return new(R) }
+
+func (resultOf[R]) pass(value, then any) { then.(func(*R))(value.(*R)) }
+
+func (t *typed) decode(raw []byte) error {
 	d := t.conn.decode
 	d.Reset(raw)
 	value := t.read(d)
@@ -137,7 +166,7 @@ func (t *typed[R]) decode(raw []byte) error {
 	return nil
 }
 
-func (t *typed[R]) tryDecode(rest []byte) bool {
+func (t *typed) tryDecode(rest []byte) bool {
 	d := t.conn.decode
 	d.ResetLast(rest)
 	value := t.read(d)
@@ -148,8 +177,8 @@ func (t *typed[R]) tryDecode(rest []byte) bool {
 	return ok
 }
 
-func (t *typed[R]) read(d *codec.Decoder) *R {
-	value := new(R)
+func (t *typed) read(d *codec.Decoder) any {
+	value := t.of.make()
 	if !t.null || !d.Null() {
 		decodeInto(d, value)
 	}
@@ -157,33 +186,39 @@ func (t *typed[R]) read(d *codec.Decoder) *R {
 }
 
 // take keeps the result, which t.conn.decode has just read.
-func (t *typed[R]) take(value *R) {
+func (t *typed) take(value any) {
 	t.conn.repaired(t.method, t.conn.decode)
 	t.value = value
 	if t.then != nil {
-		t.then(value)
+		t.of.pass(value, t.then)
 	}
 }
 
 // CallRaw sends a request with any parameters that encoding/json can encode, and decodes the result into an R. If
 // params is nil, the member is left out. See RequestMethod.Call for the errors.
 func CallRaw[R any](ctx context.Context, c *Conn, method string, params any) (*R, error) {
-	return call[R](ctx, c, method, params, false, nil)
+	return Request[R](ctx, c, method, params, false, nil)
 }
 
-// call is the common part of all typed calls.
-func call[R any](ctx context.Context, c *Conn, method string, params any, null bool, then func(*R)) (*R, error) {
-	t := &typed[R]{null: null, then: then}
+// Request is the common part of all typed calls; see RequestMethod.
+func Request[R any](ctx context.Context, c *Conn, method string, params any, null bool, then func(*R)) (*R, error) {
 	// Not a literal, which uses so much stack that the stacks of new goroutines must grow: 256 calls from as many
 	// goroutines take a fifth more time.
+	t := new(typed)
 	t.conn, t.method, t.result = c, method, t
-	if c.opts.Call != nil {
-		return around(ctx, t, params)
+	t.of, t.null = resultOf[R]{}, null
+	if then != nil {
+		t.then = then
 	}
-	if err := t.run(ctx, encodable(params)); err != nil {
+	value, err := t.do(ctx, params)
+	if err != nil {
 		return nil, err
 	}
-	return t.value, nil
+	result, ok := value.(*R)
+	if !ok || result == nil {
+		return nil, errReplaced(method, result, value)
+	}
+	return result, nil
 }
 
 // NotifyRaw sends a notification with any parameters that encoding/json can encode; see
@@ -192,11 +227,17 @@ func NotifyRaw(ctx context.Context, c *Conn, method string, params any) error {
 	return c.notify(ctx, method, params)
 }
 
-// around makes a call with its middleware.
-func around[R any](ctx context.Context, t *typed[R], params any) (*R, error) {
+// do makes the call, with its middleware if there is any, which may replace the result.
+func (t *typed) do(ctx context.Context, params any) (any, error) {
 	c := t.conn
+	if c.opts.Call == nil {
+		if err := t.run(ctx, encodable(params)); err != nil {
+			return nil, err // the reader may still be setting the value of a call that was given up
+		}
+		return t.value, nil
+	}
 	call := newOutgoing(t.method, params)
-	return replaced[R](&call.Call, c.opts.Call(ctx, &call.Call, func(ctx context.Context) error {
+	err := c.opts.Call(ctx, &call.Call, func(ctx context.Context) error {
 		err := t.run(ctx, call.encodable())
 		call.ID = t.id()
 		if err != nil {
@@ -204,7 +245,8 @@ func around[R any](ctx context.Context, t *typed[R], params any) (*R, error) {
 		}
 		call.Result = t.value
 		return nil
-	}))
+	})
+	return call.Result, err
 }
 
 // Fallback returns the route of requests that nothing else serves; to refuse one, fn returns an error that the peer

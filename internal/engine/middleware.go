@@ -69,9 +69,14 @@ func replaced[R any](call *Call, err error) (*R, error) {
 	}
 	result, ok := call.Result.(*R)
 	if !ok || result == nil {
-		return nil, fmt.Errorf("%s: acp: the result is %T, and was replaced by %T", call.Method, result, call.Result)
+		return nil, errReplaced(call.Method, result, call.Result)
 	}
 	return result, nil
+}
+
+// errReplaced is the error for a result that middleware has replaced by one of another type.
+func errReplaced(method string, want, result any) error {
+	return fmt.Errorf("%s: acp: the result is %T, and was replaced by %T", method, want, result)
 }
 
 // encodable returns the parameters to send, with the members of _meta that the middleware has set.

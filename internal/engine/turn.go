@@ -69,7 +69,7 @@ func RunTurnUntil[P, A, R any](
 func runTurn[P, A, R any](
 	ctx context.Context, c *Conn, m RequestMethod[P, A], params *P, turn *outgoingTurn, out *outcome[A, R],
 ) (*R, error) {
-	answer := &typed[A]{null: m.NullResult, then: func(answer *A) {
+	answer := &typed{of: resultOf[A]{}, null: m.NullResult, then: func(answer *A) {
 		turn.answered(c, func() bool { return out.answered(answer) })
 	}}
 	answer.conn, answer.method, answer.result = c, m.Name, answer
