@@ -15,14 +15,15 @@ import (
 
 var (
 	errSessionOver = errors.New("acp: the session has ended")
+	errOther       = errors.New("acp: an earlier connection was lost")
 	errSuspect     = errors.New("acp: the server may have lost the connection's state")
 	errSilent      = errors.New("acp: the server was silent for too long")
 	errNoHeaders   = errors.New("acp: timeout waiting for the headers of a stream; a proxy may be buffering responses")
 )
 
-// stream returns the stream of a session, or of the connection, and starts to open one if there is none; mu is held. It
-// returns nil if the connection is over.
-func (s *httpStream) stream(session string) *eventStream {
+// stream returns the stream of a session, or of the connection, and starts to open one if there is none; mu is held. A
+// new one continues after a cursor, unless that is empty. stream returns nil if the connection is over.
+func (s *httpStream) stream(session string, cursor []byte) *eventStream {
 	if st := s.streams[session]; st != nil {
 		return st
 	}
@@ -35,6 +36,7 @@ func (s *httpStream) stream(session string) *eventStream {
 		opened:  make(chan struct{}),
 		kicked:  make(chan struct{}, 1),
 	}
+	st.r.lastID = cursor
 	st.life, st.cancel = context.WithCancelCause(s.life)
 	if !s.spawn(st.run) {
 		st.cancel(nil)
@@ -90,6 +92,9 @@ func (st *eventStream) run() {
 	defer st.cancel(nil)
 	o := &st.s.d.opts
 	var lost error       // the error that ended the stream, if it was open
+	if len(st.r.lastID) > 0 {
+		lost = errOther
+	}
 	var since time.Time  // the time since which opening it has failed
 	tries, count := 0, 0 // tries since the last message; messages before it
 	for {
@@ -385,6 +390,9 @@ func (st *eventStream) handOver() bool {
 func (st *eventStream) take() (line []byte, ok bool, err error) {
 	for {
 		ev, ok := st.r.next()
+		if st.session != "" {
+			st.s.d.arrived(st.session, st.r.lastID)
+		}
 		if !ok {
 			return nil, false, nil
 		}

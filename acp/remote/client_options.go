@@ -57,8 +57,9 @@ type DialOptions struct {
 	// ReopenTime is how long the client tries to reopen a lost stream before the connection is lost. The default is 6
 	// min: longer than a server keeps a connection without streams, which is 5 min with the Server of this package.
 	ReopenTime time.Duration
-	// Resume asks the server, with Last-Event-ID, to continue after the last event when a lost stream is reopened. This
-	// is a draft of the protocol; servers that do not support it ignore it.
+	// Resume asks the server, with Last-Event-ID, to continue after the last event when a lost stream is reopened, or when
+	// another connection of this transport resumes the session with session/resume. This is a draft of the protocol;
+	// servers that do not support it ignore it.
 	Resume bool
 
 	// OnGap is called after a lost stream has been reopened, if messages may have been lost in between: session is its

@@ -283,8 +283,12 @@ func (s *httpStream) awaitPost(p, before *post) bool {
 
 // openFor opens the stream of the session that a request is about, and waits until it is open.
 func (s *httpStream) openFor(p *post) error {
+	var cursor []byte
+	if p.method == methodResume {
+		cursor = s.d.cursor(p.session)
+	}
 	s.mu.Lock()
-	st := s.stream(p.session)
+	st := s.stream(p.session, cursor)
 	s.mu.Unlock()
 	if st == nil {
 		return context.Cause(s.life)
@@ -587,7 +591,7 @@ func (s *httpStream) connect(p *post) (answer []byte, err error) {
 		return nil, errNoID
 	}
 	s.mu.Lock()
-	st := s.stream("")
+	st := s.stream("", nil)
 	s.mu.Unlock()
 	if st == nil {
 		return nil, net.ErrClosed

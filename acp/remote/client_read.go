@@ -161,14 +161,15 @@ func (s *httpStream) answered(m wire.Message) {
 		switch session := c.post.session; c.post.method {
 		case methodClose, methodDelete:
 			if st := s.streams[session]; st != nil && session != "" {
+				s.d.forget(session)
 				delete(s.streams, session)
 				st.cancel(errSessionOver)
 			}
 		case methodLoad, methodResume:
-			s.stream(session)
+			s.stream(session, nil)
 		default:
 			if named := string(wire.TextMember(s.decode, m.Result, "sessionId")); named != "" && s.id != "" {
-				s.stream(named)
+				s.stream(named, nil)
 				if len(s.held) > 0 {
 					s.release(named)
 				}

@@ -15,6 +15,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -26,6 +27,44 @@ type dialer struct {
 	client  *http.Client
 	release func() // closes idle connections
 	log     *slog.Logger
+
+	mu      sync.Mutex
+	cursors map[string][]byte // the last id that each session's stream had on any connection, with DialOptions.Resume
+}
+
+// maxCursors is for how many sessions a dialer keeps a cursor.
+const maxCursors = 1000
+
+// arrived keeps the cursor of a session's stream, so that the session can continue there on another connection.
+func (d *dialer) arrived(session string, cursor []byte) {
+	if !d.opts.Resume || len(cursor) == 0 {
+		return
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	old, known := d.cursors[session]
+	if bytes.Equal(old, cursor) {
+		return
+	}
+	if !known && len(d.cursors) >= maxCursors {
+		for other := range d.cursors {
+			delete(d.cursors, other)
+			break
+		}
+	}
+	d.cursors[session] = append(old[:0], cursor...)
+}
+
+func (d *dialer) cursor(session string) []byte {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return bytes.Clone(d.cursors[session])
+}
+
+func (d *dialer) forget(session string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.cursors, session)
 }
 
 type refusedKey struct{}

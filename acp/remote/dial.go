@@ -20,7 +20,7 @@ import (
 // Dial returns a transport to the agent at a URL. The scheme selects the transport: ws and wss are WebSocket, http and
 // https streamable HTTP. Each Connect opens a separate connection. If a URL cannot be used, Connect returns an error.
 func Dial(rawURL string, o *DialOptions) rpc.Transport {
-	d := &dialer{}
+	d := &dialer{cursors: map[string][]byte{}}
 	if o != nil {
 		d.opts = *o
 	}

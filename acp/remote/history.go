@@ -11,6 +11,10 @@ import (
 
 // A History keeps the last messages of one stream of one connection, sent or not, so that a client that has lost the
 // stream can continue after the last message that it received. A server calls its methods one at a time.
+//
+// A client that has lost its connection may send the cursor of a session's stream when it opens that stream on another
+// connection, before it resumes the session there. A History that recognizes it returns what the new stream has, and sees
+// to it that the messages that are missing come next.
 type History interface {
 	// Start returns the cursor before the first message. A client gets it when it first opens a stream, so that it can
 	// continue there if it loses the stream before any message has arrived.
@@ -19,7 +23,7 @@ type History interface {
 	// message must not be kept.
 	Add(message []byte) (cursor string)
 	// After returns the messages after a cursor, with their cursors, oldest first. ok is false if one of them is no
-	// longer kept, or the cursor is not of this stream.
+	// longer kept, or the cursor is not known.
 	After(cursor string) (messages iter.Seq2[string, []byte], ok bool)
 }
 
