@@ -34,8 +34,8 @@ type Options struct {
 
 // Instrument returns hooks that produce spans and metrics for connections, and also call the given hooks. They may
 // serve any number of connections, of agents and clients, in sequence or concurrently; the state of a connection is
-// released when it ends. Instrument cannot fail: an instrument that the MeterProvider refuses is reported to
-// otel.Handle, and records nothing.
+// released when it ends. A program that passes messages on without an rpc.Conn calls Start with nil. Instrument cannot
+// fail: an instrument that the MeterProvider refuses is reported to otel.Handle, and records nothing.
 func Instrument(hooks rpc.Hooks, opts *Options) rpc.Hooks {
 	if opts == nil {
 		opts = &Options{}
@@ -92,7 +92,10 @@ func (t *telemetry) connect(conn *rpc.Conn, hooks rpc.Hooks) rpc.Hooks {
 			repair(method, r)
 		}
 	}
-	leave := t.metrics.watch(conn)
+	leave := func() {}
+	if conn != nil {
+		leave = t.metrics.watch(conn)
+	}
 	hooks.End = func() {
 		leave()
 		if end != nil {
