@@ -2,9 +2,11 @@ package natsacp_test
 
 import (
 	"context"
+	"flag"
 	"net/http/httptest"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -127,4 +129,90 @@ func TestIdleMemory(t *testing.T) {
 			t.Logf("%s: %d more idle sessions take %d KiB each", name, n, (used()-before)/uint64(n)>>10)
 		}
 	}
+}
+
+var (
+	idleSessions = flag.Int("idle.sessions", 1000, "up to how many sessions TestIdleProcesses has")
+	slowUpdates  = flag.Int("slow.updates", 100_000, "how many updates TestSlowProcesses sends")
+	slowRate     = flag.Int("slow.rate", 4<<20, "how many bytes its client reads in a second")
+)
+
+// TestIdleProcesses measures what idle sessions cost in each process of a fleet. The agents are in the node.
+func TestIdleProcesses(t *testing.T) {
+	tier.Need(t, tier.Nightly)
+	c := newCluster(t, 1, 1, 1, role{Fast: true, Lease: 30 * time.Second})
+	total, before := 0, map[string]int{}
+	for _, n := range []int{1, 100, 1000, 10_000} {
+		if n > *idleSessions {
+			break
+		}
+		begun := time.Now()
+		added := n - total
+		for ; total < n; total++ {
+			conn, _ := opened(t, remote.Dial(c.gateways[0], &remote.DialOptions{Logger: quiet}))
+			defer conn.Close()
+		}
+		t.Logf("%d sessions are open after %v", n, time.Since(begun).Round(time.Millisecond))
+		for name, size := range c.memory(t, false) {
+			t.Logf("%d sessions: %s has %d KiB, and each of the last %d takes %.1f KiB", n, name, size, added, float64(size-before[name])/float64(added))
+			before[name] = size
+		}
+	}
+}
+
+// TestSlowProcesses sends many updates to a client that reads slowly. No process takes much memory, and nothing is lost.
+func TestSlowProcesses(t *testing.T) {
+	tier.Need(t, tier.Nightly)
+	c := newCluster(t, 1, 1, 1, role{Fast: true, Lease: 30 * time.Second})
+	var read atomic.Int64
+	transport := &paced{Transport: remote.Dial(c.gateways[0], &remote.DialOptions{Logger: quiet}), rate: *slowRate, read: &read}
+	updates := 0
+	conn, err := acp.Connect(t.Context(), transport, acp.ClientHandlers{
+		SessionUpdate: func(context.Context, *acp.ClientSession, *acp.SessionNotification) error {
+			updates++
+			return nil
+		},
+	}, nil)
+	must(t, err)
+	defer conn.Close()
+	s, err := conn.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: "/w"})
+	must(t, err)
+	before := c.memory(t, true)
+	begun := time.Now()
+	_, err = s.Prompt(t.Context(), acp.TextBlock(strings.Repeat("u", *slowUpdates)))
+	must(t, err)
+	if updates != *slowUpdates {
+		t.Errorf("%d updates have arrived, want %d", updates, *slowUpdates)
+	}
+	t.Logf("%d updates, %d MB in %v", updates, read.Load()/1e6, time.Since(begun).Round(time.Second))
+	for name, most := range c.memory(t, true) {
+		grown := (most - before[name]) >> 10
+		t.Logf("%s: %d MiB, at most %d more than before", name, most>>10, grown)
+		if grown > 200 {
+			t.Errorf("%s has grown by %d MiB", name, grown)
+		}
+	}
+}
+
+// paced is a transport that is read at a bounded rate.
+type paced struct {
+	acp.Transport
+	rate int // bytes in a second
+	read *atomic.Int64
+}
+
+func (p *paced) Connect(ctx context.Context) (rpc.Stream, error) {
+	stream, err := p.Transport.Connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	begun := time.Now()
+	return rpc.Wrap(stream, rpc.Wrapper{Read: func(next func() ([]byte, error), _ func()) ([]byte, error) {
+		line, err := next()
+		done := p.read.Add(int64(len(line)))
+		if ahead := time.Duration(done)*time.Second/time.Duration(p.rate) - time.Since(begun); ahead > 10*time.Millisecond {
+			time.Sleep(ahead)
+		}
+		return line, err
+	}}), nil
 }

@@ -37,6 +37,8 @@ import (
 var (
 	chaosTime     = flag.Duration("chaos.time", 0, "how long TestChaos stops processes (default 20 s)")
 	chaosSessions = flag.Int("chaos.sessions", 0, "how many sessions it has (default 20)")
+	chaosPause    = flag.Duration("chaos.pause", 0, "how long each session waits between its turns")
+	chaosLease    = flag.Duration("chaos.lease", 3*time.Second, "the lease of the fleet")
 	chaosSeed     = flag.Uint64("chaos.seed", 0, "the seed of its choices (default random)")
 )
 
@@ -47,12 +49,13 @@ const envRole = "ACP_FLEET_ROLE"
 type role struct {
 	Kind, Name, Dir string
 	Port, Cluster   int
+	Replicas        int
 	Routes          string
 	URL, Listen     string
 	Journal         string
+	Lease           time.Duration
+	Fast            bool // agents without a store
 }
-
-var chaosOptions = natsacp.Options{Replicas: 3, Lease: 3 * time.Second}
 
 // playRole does what the variable says, until it is stopped.
 func playRole(text string) error {
@@ -63,10 +66,13 @@ func playRole(text string) error {
 	stopped := make(chan os.Signal, 1)
 	signal.Notify(stopped, os.Interrupt)
 	if r.Kind == "nats" {
-		s, err := server.NewServer(&server.Options{
+		o := &server.Options{
 			ServerName: r.Name, Host: "127.0.0.1", Port: r.Port, JetStream: true, StoreDir: r.Dir, NoSigs: true, NoLog: true,
-			Cluster: server.ClusterOpts{Name: "c", Host: "127.0.0.1", Port: r.Cluster}, Routes: server.RoutesFromStr(r.Routes),
-		})
+		}
+		if r.Replicas > 1 {
+			o.Cluster, o.Routes = server.ClusterOpts{Name: "c", Host: "127.0.0.1", Port: r.Cluster}, server.RoutesFromStr(r.Routes)
+		}
+		s, err := server.NewServer(o)
 		if err != nil {
 			return err
 		}
@@ -83,14 +89,17 @@ func playRole(text string) error {
 	}
 	defer nc.Close()
 	ctx := context.Background()
+	options := &natsacp.Options{Replicas: r.Replicas, Lease: r.Lease}
 	var f *natsacp.Fleet
 	for f == nil { // the cluster may have no leader yet
-		if f, err = natsacp.Open(ctx, nc, &chaosOptions); err != nil {
+		if f, err = natsacp.Open(ctx, nc, options); err != nil {
 			time.Sleep(200 * time.Millisecond)
 		}
 	}
 	if r.Kind == "gateway" {
-		g, err := f.StartGateway(ctx, &natsacp.GatewayOptions{Name: r.Name, Server: &remote.HandlerOptions{Logger: quiet}})
+		g, err := f.StartGateway(ctx, &natsacp.GatewayOptions{
+			Name: r.Name, Server: &remote.HandlerOptions{Logger: quiet, MaxConnections: 100_000},
+		})
 		if err != nil {
 			return err
 		}
@@ -106,7 +115,14 @@ func playRole(text string) error {
 		fmt.Println("ready")
 		return server.Serve(l)
 	}
-	store, err := natsacp.OpenStore(ctx, nc, &chaosOptions)
+	if r.Fast {
+		if _, err := f.StartNode(ctx, natsacp.InProcess(fast), &natsacp.NodeOptions{Name: r.Name, MaxSessions: 100_000}); err != nil {
+			return err
+		}
+		<-stopped
+		return nil
+	}
+	store, err := natsacp.OpenStore(ctx, nc, options)
 	if err != nil {
 		return err
 	}
@@ -172,6 +188,73 @@ func (p *process) start() error {
 func (p *process) kill() {
 	_ = p.cmd.Process.Kill() // Wait reports what matters
 	_ = p.cmd.Wait()         // it was killed
+}
+
+// cluster is a fleet of processes on this machine.
+type cluster struct {
+	all      []*process // servers, nodes, gateways
+	gateways []string   // their URLs
+	dir      string
+}
+
+// newCluster starts a fleet. what are the options that its processes share.
+func newCluster(t *testing.T, servers, nodes, gateways int, what role) *cluster {
+	t.Helper()
+	c := &cluster{dir: t.TempDir()}
+	ports := freePorts(t, 2*servers+gateways)
+	var routes, urls []string
+	for i := range servers {
+		urls = append(urls, fmt.Sprintf("nats://127.0.0.1:%d", ports[i]))
+		routes = append(routes, fmt.Sprintf("nats://127.0.0.1:%d", ports[servers+i]))
+	}
+	add := func(r role) {
+		r.URL, r.Journal, r.Replicas, r.Lease, r.Fast = strings.Join(urls, ","), filepath.Join(c.dir, "journal"), servers, what.Lease, what.Fast
+		p := &process{role: r, log: filepath.Join(c.dir, r.Name+".log")}
+		must(t, p.start())
+		t.Cleanup(func() { p.kill() })
+		c.all = append(c.all, p)
+	}
+	for i := range servers {
+		add(role{
+			Kind: "nats", Name: fmt.Sprint("s", i), Dir: filepath.Join(c.dir, fmt.Sprint("s", i)),
+			Port: ports[i], Cluster: ports[servers+i], Routes: strings.Join(routes, ","),
+		})
+	}
+	for i := range nodes {
+		add(role{Kind: "node", Name: fmt.Sprint("n", i)})
+	}
+	for i := range gateways {
+		listen := fmt.Sprint("127.0.0.1:", ports[2*servers+i])
+		add(role{Kind: "gateway", Name: fmt.Sprint("g", i), Listen: listen})
+		c.gateways = append(c.gateways, (&url.URL{Scheme: "ws", Host: listen}).String())
+	}
+	for end := time.Now().Add(2 * time.Minute); ; time.Sleep(50 * time.Millisecond) {
+		conn, err := net.Dial("tcp", c.all[len(c.all)-1].role.Listen)
+		if err == nil {
+			must(t, conn.Close())
+			return c
+		}
+		if time.Now().After(end) {
+			t.Fatalf("the last gateway does not start: %v", err)
+		}
+	}
+}
+
+// memory returns the resident memory of each process in KiB: what it has, or the most that it ever had.
+func (c *cluster) memory(t *testing.T, most bool) map[string]int {
+	t.Helper()
+	member := map[bool]string{false: "VmRSS:", true: "VmHWM:"}[most]
+	all := map[string]int{}
+	for _, p := range c.all {
+		status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
+		must(t, err)
+		_, rest, _ := strings.Cut(string(status), member)
+		var size int
+		_, err = fmt.Sscan(rest, &size)
+		must(t, err)
+		all[p.role.Name] = size
+	}
+	return all
 }
 
 func freePorts(t *testing.T, n int) (ports []int) {
@@ -278,6 +361,12 @@ func (k *talker) connection(ctx context.Context) error {
 		if err != nil {
 			k.failed.Add(1)
 			time.Sleep(50 * time.Millisecond)
+		} else if *chaosPause > 0 {
+			select {
+			case <-time.After(rand.N(2 * *chaosPause)):
+			case <-conn.Done():
+			case <-ctx.Done():
+			}
 		}
 	}
 }
@@ -321,36 +410,8 @@ func TestChaos(t *testing.T) {
 		seed = rand.Uint64()
 	}
 	random := rand.New(rand.NewPCG(seed, 1))
-	dir := t.TempDir()
-	ports := freePorts(t, 8)
-	var routes, urls []string
-	for i := range 3 {
-		urls = append(urls, fmt.Sprintf("nats://127.0.0.1:%d", ports[i]))
-		routes = append(routes, fmt.Sprintf("nats://127.0.0.1:%d", ports[3+i]))
-	}
-	var all []*process
-	add := func(r role) {
-		r.URL, r.Journal = strings.Join(urls, ","), filepath.Join(dir, "journal")
-		p := &process{role: r, log: filepath.Join(dir, r.Name+".log")}
-		must(t, p.start())
-		t.Cleanup(func() { p.kill() })
-		all = append(all, p)
-	}
-	for i := range 3 {
-		add(role{
-			Kind: "nats", Name: fmt.Sprint("s", i), Dir: filepath.Join(dir, fmt.Sprint("s", i)),
-			Port: ports[i], Cluster: ports[3+i], Routes: strings.Join(routes, ","),
-		})
-	}
-	for i := range 3 {
-		add(role{Kind: "node", Name: fmt.Sprint("n", i)})
-	}
-	var gateways []string
-	for i := range 2 {
-		listen := fmt.Sprint("127.0.0.1:", ports[6+i])
-		add(role{Kind: "gateway", Name: fmt.Sprint("g", i), Listen: listen})
-		gateways = append(gateways, (&url.URL{Scheme: "ws", Host: listen}).String())
-	}
+	c := newCluster(t, 3, 3, 2, role{Lease: *chaosLease})
+	all, gateways, dir := c.all, c.gateways, c.dir
 
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -367,29 +428,54 @@ func TestChaos(t *testing.T) {
 		}
 		return n
 	}
-	for end := time.Now().Add(time.Minute); done() < int64(sessions); time.Sleep(50 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute + time.Duration(sessions)*time.Second/4); done() < int64(sessions); time.Sleep(50 * time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatal("the fleet does not work from the beginning")
+			t.Fatalf("the fleet does not work from the beginning: %d of %d sessions have had a turn", done(), sessions)
 		}
 	}
+	before := done()
 	var faults []string
-	begun := time.Now()
-	for time.Since(begun) < duration {
-		p := all[random.IntN(len(all))]
-		away := time.Duration(random.IntN(5000)) * time.Millisecond
+	var away sync.WaitGroup
+	var busy [8]atomic.Bool
+	// NATS elects a leader within 9 s, and it does not serve while it does that; more often, it would never serve.
+	const serverTime = 20 * time.Second
+	server := time.Now().Add(-serverTime)
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for begun := time.Now(); time.Since(begun) < duration; <-tick.C {
+		i := random.IntN(len(all))
+		for busy[i].Load() || i < 3 && time.Since(server) < serverTime {
+			i = (i + 1) % len(all)
+		}
+		if i < 3 {
+			server = time.Now()
+		}
+		p, pause := all[i], time.Duration(random.IntN(int(*chaosLease*3/2)))
+		busy[i].Store(true)
 		if random.IntN(2) == 0 {
 			faults = append(faults, "kill "+p.role.Name)
-			p.kill()
-			time.Sleep(away / 5)
-			must(t, p.start())
+			away.Go(func() {
+				p.kill()
+				time.Sleep(pause / 5)
+				if err := p.start(); err != nil {
+					t.Error(err)
+				}
+				busy[i].Store(false)
+			})
 		} else {
-			faults = append(faults, fmt.Sprint("stop ", p.role.Name, " ", away))
-			must(t, p.cmd.Process.Signal(syscall.SIGSTOP))
-			time.Sleep(away)
-			must(t, p.cmd.Process.Signal(syscall.SIGCONT))
+			faults = append(faults, fmt.Sprint("stop ", p.role.Name, " ", pause))
+			away.Go(func() {
+				err := p.cmd.Process.Signal(syscall.SIGSTOP)
+				time.Sleep(pause)
+				if err = errors.Join(err, p.cmd.Process.Signal(syscall.SIGCONT)); err != nil {
+					t.Error(err)
+				}
+				busy[i].Store(false)
+			})
 		}
-		time.Sleep(time.Duration(random.IntN(1000)) * time.Millisecond)
 	}
+	away.Wait()
+	during := done() - before
 	cancel()
 	quietly := make(chan struct{})
 	go func() {
@@ -421,7 +507,7 @@ func TestChaos(t *testing.T) {
 		k.mu.Unlock()
 	}
 	if t.Failed() || *chaosTime != 0 {
-		slog.Info("chaos", "seed", seed, "faults", len(faults), "sessions", sessions, "prompts", len(runs), "succeeded", done(), "errors", failed)
+		slog.Info("chaos", "seed", seed, "faults", len(faults), "sessions", sessions, "prompts", len(runs), "succeeded", done(), "during", during, "errors", failed)
 		t.Logf("faults: %q", faults)
 	}
 }

@@ -1,6 +1,7 @@
 package natsacp
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -37,10 +38,20 @@ type client struct {
 	links      map[string]*link
 	sessions   map[string]*link
 	ended      bool
+
+	trace     *tracer
+	marked    bool                // the positions are kept, because its streams have a history
+	positions map[string]position // where in the log the client is, by session
+	missed    map[string]missed   // what it has missed of sessions that it has not resumed yet
 }
 
 func newClient(g *Gateway, ctx context.Context, stream rpc.FastStream, peer *remote.Peer) *client {
-	c := &client{gateway: g, principal: peer.Principal, stream: stream, links: map[string]*link{}, sessions: map[string]*link{}}
+	c := &client{
+		gateway: g, principal: peer.Principal, stream: stream, links: map[string]*link{}, sessions: map[string]*link{},
+		trace:     newTracer(g.opts.Hooks),
+		marked:    peer.Transport == remote.HTTP && g.opts.Server.History != nil,
+		positions: map[string]position{}, missed: map[string]missed{},
+	}
 	c.room = sync.NewCond(&c.mu)
 	c.ctx, c.cancel = context.WithCancel(ctx)
 	return c
@@ -90,16 +101,29 @@ func (c *client) write(lines []byte) {
 	_ = c.stream.WriteLines(lines)
 }
 
-func (c *client) refuse(id rpc.ID, err error) { c.write(append(errorLine(id, err), '\n')) }
+func (c *client) refuse(id rpc.ID, err error) {
+	c.trace.failed(id, err)
+	c.write(append(errorLine(id, err), '\n'))
+}
 
 // check looks for links to nodes that are not alive.
 func (c *client) check(nodes map[string]bool) {
-	c.mu.Lock()
-	links := slices.Collect(maps.Values(c.links))
-	c.mu.Unlock()
-	for _, l := range links {
+	for _, l := range c.all() {
 		l.check(nodes)
 	}
+}
+
+// lose ends all links.
+func (c *client) lose(why error) {
+	for _, l := range c.all() {
+		l.finish(why)
+	}
+}
+
+func (c *client) all() []*link {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Collect(maps.Values(c.links))
 }
 
 // handle handles a message of the client.
@@ -107,31 +131,78 @@ func (c *client) handle(d *codec.Decoder, line []byte) {
 	m := wire.Parse(d, line)
 	session := ""
 	if m.Kind == wire.KindRequest || m.Kind == wire.KindNotification {
+		if !isClear(d, line, "jsonrpc", "id", "method", "params") || !isClear(d, m.Params, "sessionId") {
+			c.gateway.log.Warn("natsacp: an ambiguous message was refused", "principal", c.principal)
+			if m.Kind == wire.KindRequest {
+				c.refuse(m.ID, rpc.ErrInvalidRequest.WithMessagef("a member occurs twice, or its name is capitalized differently"))
+			}
+			return
+		}
 		session = string(wire.TextMember(d, m.Params, "sessionId"))
 	}
 	text := append(wire.AppendLine(nil, line), '\n')
 	switch m.Kind {
 	case wire.KindRequest:
 		it := item{line: text, request: true, id: wire.Canonical(m.ID), method: string(m.Method), session: session}
+		c.trace.began(true, m.ID, m, session)
 		l, err := c.route(it, m.Params)
-		if err != nil {
+		switch {
+		case errors.Is(err, errNothing):
+			c.trace.ended(true, m.ID, wire.Message{})
+			c.write(append(resultLine(m.ID, json.RawMessage("{}")), '\n'))
+		case err != nil:
 			c.refuse(m.ID, err)
-			return
+		default:
+			c.put(l, it)
 		}
-		c.put(l, it)
 	case wire.KindResponse:
-		id, _ := m.ID.Str()
-		name, _, _ := strings.Cut(strings.TrimPrefix(id, idPrefix), ":")
-		c.mu.Lock()
-		l := c.links[name]
-		c.mu.Unlock()
-		c.put(l, item{line: text})
+		c.trace.ended(false, m.ID, m)
+		c.put(c.asker(m.ID), item{line: text})
 	case wire.KindNotification:
 		c.notify(m, session, text)
 	default:
+		if l := c.asker(m.ID); l != nil { // an answer without a result
+			c.put(l, item{line: text})
+			return
+		}
 		answer, _ := wire.AppendError(nil, &m.ID, m.Failure) // an id that was received can be sent
 		c.write(append(answer, '\n'))
 	}
+}
+
+// asker returns the link to the agent that has asked something under an id, or nil.
+func (c *client) asker(id rpc.ID) *link {
+	text, _ := id.Str()
+	text, ok := strings.CutPrefix(text, idPrefix)
+	if !ok {
+		return nil
+	}
+	name, _, _ := strings.Cut(text, ":")
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.links[name]
+}
+
+// isClear reports whether all agents read the same values of some members of an object. Some read the last one of a name,
+// and some do not distinguish capitals, so that they could be made to use the session of another user.
+func isClear(d *codec.Decoder, text []byte, names ...string) bool {
+	d.Reset(text)
+	if len(text) == 0 || d.Kind() != '{' {
+		return true
+	}
+	seen := 0
+	for o := d.Object(); o.Next(); d.Skip() {
+		for i, name := range names {
+			if !bytes.EqualFold(o.Name(), []byte(name)) {
+				continue
+			}
+			if string(o.Name()) != name || seen&(1<<i) != 0 {
+				return false
+			}
+			seen |= 1 << i
+		}
+	}
+	return true
 }
 
 // notify handles a notification.
@@ -173,9 +244,11 @@ func (c *client) route(it item, params []byte) (*link, error) {
 			return nil, rpc.ErrInvalidRequest.WithMessagef("initialize was called before")
 		}
 		c.initialize = slices.Clone(params)
-		c.home = c.newLink()
-		c.home.first = true
-		c.start(c.home)
+		if c.home == nil || c.home.over { // else the first attempt has failed
+			c.home = c.newLink()
+			c.home.first = true
+			c.start(c.home)
+		}
 		return c.home, nil
 	case acp.MethodNewSession:
 		c.mu.Lock()
@@ -184,7 +257,9 @@ func (c *client) route(it item, params []byte) (*link, error) {
 		l.reserved, l.params = true, slices.Clone(params)
 		return l, nil
 	case acp.MethodLoadSession, acp.MethodResumeSession:
-		return c.routeLoad(it.session, params)
+		if it.session != "" {
+			return c.routeLoad(it, params)
+		}
 	case acp.MethodForkSession:
 		return nil, rpc.ErrMethodNotFound.WithMessagef("sessions of a fleet cannot be forked")
 	}
@@ -214,12 +289,17 @@ func (c *client) route(it item, params []byte) (*link, error) {
 		case s != nil:
 			return c.homeLink(), nil
 		}
+		return nil, errNothing
 	}
 	return nil, acp.SessionNotFound(acp.SessionID(it.session))
 }
 
+// errNothing reports that there is nothing to be deleted.
+var errNothing = errors.New("there is no such session")
+
 // routeLoad returns the link for a request that opens a session.
-func (c *client) routeLoad(session string, params []byte) (*link, error) {
+func (c *client) routeLoad(it item, params []byte) (*link, error) {
+	session := it.session
 	s, err := c.gateway.fleet.session(c.ctx, c.principal, session)
 	if err != nil {
 		c.gateway.log.Warn("natsacp: a record was not read", "error", err)
@@ -234,14 +314,19 @@ func (c *client) routeLoad(session string, params []byte) (*link, error) {
 	if l != nil && !l.over {
 		return l, nil
 	}
+	m := c.missed[session]
+	delete(c.missed, session)
 	if s.Node == "" {
 		l = c.spare()
 	} else {
 		l = c.newLink()
 		l.attach = s
-		c.start(l)
+		defer c.start(l)
 	}
 	l.reserved, l.session, l.params = true, session, slices.Clone(params)
+	if l.resume = it.method == acp.MethodResumeSession; l.resume {
+		l.missed = m
+	}
 	c.sessions[session] = l
 	return l, nil
 }
@@ -271,7 +356,7 @@ func (c *client) homeLink() *link {
 // again returns a new link for the session of one that is over; mu is held.
 func (c *client) again(old *link) *link {
 	l := c.newLink()
-	l.reserved, l.restore, l.session, l.params = true, true, old.session, old.params
+	l.reserved, l.restore, l.opened, l.session, l.params, l.missed = true, true, old.opened, old.session, old.params, old.missed
 	c.sessions[l.session] = l
 	if c.home == old {
 		c.home = l

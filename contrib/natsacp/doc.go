@@ -28,11 +28,14 @@
 // # Ownership
 //
 // The record of a session names the node, the link and an epoch. A node takes a session by compare-and-set, and then
-// writes a fence into the log of the previous link. Nobody reads what follows a fence, so a node that was believed dead
-// cannot say anything more, whatever it does. It also cannot begin a prompt: a prompt is recorded, by compare-and-set,
+// writes a fence into the log of the previous link. Each frame of a log is stored only if nothing but the frame before it
+// came first, so a node that was believed dead cannot say anything more, whatever it does. It also cannot begin a prompt: a prompt is recorded, by compare-and-set,
 // before the agent gets it. A node whose lease has ended ends its agents.
 //
 // A gateway keeps nothing that must survive. When a link ends, it answers the requests that the agent may have had with
 // an error, and the next message of the session opens another link, with session/resume or session/load. Requests that
 // no agent has had go there too.
+//
+// A client over HTTP has cursors that name a place in the log. If it resumes the session on another connection, at any
+// gateway, it first gets what follows that place.
 package natsacp

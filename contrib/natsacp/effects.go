@@ -1,6 +1,7 @@
 package natsacp
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -16,12 +17,15 @@ import (
 
 // before does what must be done before the agent gets a request. If it returns an answer, the agent does not get it.
 func (s *seat) before(c call, m wire.Message) (answer []byte, err error) {
+	if c.session == "" { // if the method needs one, the agent says so
+		return nil, nil
+	}
 	switch c.method {
 	case acp.MethodResumeSession:
 		s.mu.Lock()
 		answer = s.result
 		s.mu.Unlock()
-		if answer != nil { // the session is open, and another client has attached
+		if answer != nil && directory(m.Params) != "" { // the session is open, and another client has attached
 			return answer, nil
 		}
 	case acp.MethodLoadSession:
@@ -105,7 +109,7 @@ func (s *seat) claim(id, cwd string) error {
 	if r == nil {
 		return acp.SessionNotFound(acp.SessionID(id))
 	}
-	old := r.Link
+	old := cmp.Or(r.Link, r.Last)
 	if r.Node != "" {
 		nodes, err := f.alive(ctx, nodePrefix)
 		if err != nil {
@@ -113,13 +117,13 @@ func (s *seat) claim(id, cwd string) error {
 		}
 		if nodes[r.Node] {
 			probe := frame{kind: frameTaken}
-			m, err := f.nc.RequestWithContext(ctx, f.subject("up", r.Node, old), probe.encode())
+			m, err := f.nc.RequestWithContext(ctx, f.subject("up", r.Node, r.Link), probe.encode())
 			if err != nil || string(m.Data) != string(replyNone) {
 				return rpc.ErrInternal.WithMessagef("the session is at another node")
 			}
 		}
 	}
-	r.Node, r.Link, r.Cwd = s.node.opts.Name, s.id, cwd
+	r.Node, r.Link, r.Last, r.Cwd = s.node.opts.Name, s.id, "", cmp.Or(cwd, r.Cwd)
 	r.Epoch++
 	if r.Turn.State == TurnRunning {
 		r.Turn.State = TurnInterrupted
@@ -131,7 +135,7 @@ func (s *seat) claim(id, cwd string) error {
 		return err
 	}
 	s.session = r
-	if old == "" {
+	if old == "" || old == s.id { // this agent has had it before
 		return nil
 	}
 	// From here on, nobody reads what the previous node may still write.
@@ -143,7 +147,7 @@ func (s *seat) claim(id, cwd string) error {
 // release gives up the session.
 func (s *seat) release() error {
 	err := s.change(func(r *Session) {
-		r.Node, r.Link = "", ""
+		r.Node, r.Link, r.Last = "", "", r.Link
 		if r.Turn.State == TurnRunning {
 			r.Turn.State = TurnInterrupted
 		}
@@ -161,7 +165,10 @@ func (s *seat) release() error {
 // instead.
 func (s *seat) effect(c call, m wire.Message) (json.RawMessage, error) {
 	if m.Failure != nil {
-		if c.method == acp.MethodLoadSession || c.method == acp.MethodResumeSession {
+		s.mu.Lock()
+		open := s.result != nil
+		s.mu.Unlock()
+		if !open && (c.method == acp.MethodLoadSession || c.method == acp.MethodResumeSession) {
 			return nil, s.release()
 		}
 		return nil, nil
@@ -240,7 +247,9 @@ func (s *seat) ownSessions(result []byte) (json.RawMessage, error) {
 	own = []json.RawMessage{}
 	for _, info := range all {
 		r, err := s.node.fleet.session(ctx, s.principal, string(wire.TextMember(d, info, "sessionId")))
-		if err != nil {
+		if damaged, ok := errors.AsType[*recordError](err); ok {
+			s.log.Error("natsacp: a session is not listed", "error", damaged)
+		} else if err != nil {
 			return nil, err
 		}
 		if r != nil {

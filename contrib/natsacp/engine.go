@@ -178,6 +178,38 @@ func (e *engine) read(ctx context.Context, stream, subject string, from uint64) 
 	}
 }
 
+// last returns the newest message of a subject, and 0 if there is none. The stream's leader answers.
+func (e *engine) last(ctx context.Context, stream, subject string) (seq uint64, data []byte, err error) {
+	request, _ := json.Marshal(map[string]any{"last_by_subj": subject}) // a string cannot fail
+	m, err := e.nc.RequestWithContext(ctx, "$JS.API.STREAM.MSG.GET."+stream, request)
+	if err != nil {
+		return 0, nil, err
+	}
+	var answer struct {
+		Message struct {
+			Seq  uint64
+			Data []byte
+		}
+		Error *jetstream.APIError
+	}
+	switch err := json.Unmarshal(m.Data, &answer); {
+	case err != nil:
+		return 0, nil, err
+	case answer.Error != nil && answer.Error.ErrorCode == jetstream.JSErrCodeMessageNotFound:
+		return 0, nil, nil
+	case answer.Error != nil:
+		return 0, nil, answer.Error
+	}
+	return answer.Message.Seq, answer.Message.Data, nil
+}
+
+// isConflict reports whether a message was not stored because another one came first.
+func isConflict(err error) bool {
+	api, ok := errors.AsType[*jetstream.APIError](err)
+	return ok && (api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequence ||
+		api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequenceConstant)
+}
+
 // sequence returns the sequence number of a message in its stream, or 0.
 func sequence(m *nats.Msg) uint64 {
 	n, _ := strconv.ParseUint(m.Header.Get("Nats-Sequence"), 10, 64)

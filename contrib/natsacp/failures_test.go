@@ -166,6 +166,7 @@ func TestNodeReturns(t *testing.T) {
 		return err == nil && len(nodes) == 2 && nodes[0].Sessions == 0
 	})
 	u.wantSaid(u.prompt(s, "node"), "n2")
+	r.wantFenced(before.Link)
 	if n := r.ran(s, "say=1 wait=200 say=1000"); n != 1 {
 		t.Errorf("the prompt ran %d times", n)
 	}
@@ -427,10 +428,6 @@ func TestPrincipals(t *testing.T) {
 			return err
 		},
 		"prompt": func() error { _, err := stolen.Prompt(t.Context(), acp.TextBlock("say=1")); return err },
-		"delete": func() error {
-			_, err := bob.DeleteSession(t.Context(), &acp.DeleteSessionRequest{SessionID: hers.ID()})
-			return err
-		},
 		"close": func() error {
 			_, err := bob.CloseSession(t.Context(), &acp.CloseSessionRequest{SessionID: hers.ID()})
 			return err
@@ -440,6 +437,8 @@ func TestPrincipals(t *testing.T) {
 			t.Errorf("%s of another's session: %v", name, err)
 		}
 	}
+	_, err := bob.DeleteSession(t.Context(), &acp.DeleteSessionRequest{SessionID: hers.ID()})
+	r.must(err) // as for a session that does not exist
 	ann.wantSaid(ann.prompt(hers, "say=3"), numbers(3))
 	r.must(hers.Delete(t.Context()))
 	if page, err := ann.ListSessions(t.Context(), &acp.ListSessionsRequest{}); err != nil || len(page.Sessions) != 0 {
@@ -488,7 +487,7 @@ func TestUnsure(t *testing.T) {
 			r.must(err)
 			var mu sync.Mutex
 			opens, lost := 0, 0
-			_, err = nc.Subscribe("acp.open", func(m *nats.Msg) {
+			_, err = nc.Subscribe("acp.open.fake", func(m *nats.Msg) {
 				mu.Lock()
 				defer mu.Unlock()
 				if opens++; opens == 1 {

@@ -95,23 +95,52 @@ type Session struct {
 	Created time.Time `json:"created"`
 	Updated time.Time `json:"updated"` // when Node or Turn has last changed
 
-	// Link is the link of the agent. It is new with each epoch.
+	// Link is the link of the agent. It is new with each epoch. Last is that of the last agent, if none runs.
 	Link string `json:"link,omitempty"`
+	Last string `json:"last,omitempty"`
+
+	// Format is 0. Programs refuse records of other formats, which are from newer ones.
+	Format int `json:"format,omitempty"`
 
 	revision uint64
 }
 
-// Sessions returns the records of all sessions, by id.
+// Sessions returns the records of all sessions, by id. If some are damaged, it also returns an error that names them.
 func (f *Fleet) Sessions(ctx context.Context) ([]Session, error) {
 	var all []Session
+	var damaged []error
 	err := each(ctx, f.sessions, ">", func(entry jetstream.KeyValueEntry) {
-		var s Session
-		if json.Unmarshal(entry.Value(), &s) == nil {
-			all = append(all, s)
+		if s, err := readRecord(entry); err != nil {
+			damaged = append(damaged, err)
+		} else {
+			all = append(all, *s)
 		}
 	})
 	slices.SortFunc(all, func(a, b Session) int { return strings.Compare(a.ID, b.ID) })
-	return all, explain(ctx, err)
+	return all, explain(ctx, errors.Join(append(damaged, err)...))
+}
+
+// readRecord reads a record, or returns a *recordError.
+func readRecord(entry jetstream.KeyValueEntry) (*Session, error) {
+	s := &Session{}
+	err := json.Unmarshal(entry.Value(), s)
+	switch {
+	case err != nil:
+		return nil, &recordError{entry.Key(), err.Error()}
+	case s.Format != 0:
+		return nil, &recordError{entry.Key(), fmt.Sprintf("it has the format %d, of a newer program", s.Format)}
+	case sessionKey(s.Principal, s.ID) != entry.Key():
+		return nil, &recordError{entry.Key(), "it is of another session"}
+	}
+	s.revision = entry.Revision()
+	return s, nil
+}
+
+// recordError reports a record that cannot be used.
+type recordError struct{ key, why string }
+
+func (e *recordError) Error() string {
+	return fmt.Sprintf("the record %s cannot be read: %s", e.key, e.why)
 }
 
 // explain adds to an error where it is from.
@@ -140,12 +169,7 @@ func (f *Fleet) session(ctx context.Context, principal, id string) (*Session, er
 	if err != nil {
 		return nil, err
 	}
-	s := &Session{}
-	if err := json.Unmarshal(entry.Value(), s); err != nil {
-		return nil, err
-	}
-	s.revision = entry.Revision()
-	return s, nil
+	return readRecord(entry)
 }
 
 // errTaken reports that another node has changed a session's record.
@@ -235,11 +259,15 @@ func (f *Fleet) list(ctx context.Context, prefix string) ([]Member, error) {
 // alive returns the names of the members of a kind.
 func (f *Fleet) alive(ctx context.Context, prefix string) (map[string]bool, error) {
 	members, err := f.list(ctx, prefix)
+	return names(members), err
+}
+
+func names(members []Member) map[string]bool {
 	names := map[string]bool{}
 	for _, m := range members {
 		names[m.Name] = true
 	}
-	return names, err
+	return names
 }
 
 // Drain makes a node give up its sessions: it takes no more, lets turns end, and then its sessions go on elsewhere. Drain

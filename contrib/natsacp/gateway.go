@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"sync"
@@ -21,13 +22,17 @@ import (
 type GatewayOptions struct {
 	// Name is the name of the gateway in the fleet: letters, digits, - and _. No other may have it. The default is random.
 	Name string
-	// Server configures the server. Without Authenticate all clients are one principal.
+	// Server configures the server. Without Authenticate all clients are one principal. With a History, cursors of
+	// sessions are also known to other gateways.
 	Server *remote.HandlerOptions
 	// OpenTimeout is how long a session may wait for a node. The default is 30 s.
 	OpenTimeout time.Duration
 	// MaxQueued is how many bytes of a session's messages wait until its agent takes them. Then the client is not read.
 	// The default is 16 MiB.
 	MaxQueued int
+	// Hooks are told of the messages that are passed on, for telemetry: Start is called with nil for each client, Serve
+	// for the requests of clients, Call for what agents send, and End. What they change has no effect.
+	Hooks rpc.Hooks
 	// Logger gets diagnostics. The default is slog.Default.
 	Logger *slog.Logger
 }
@@ -45,14 +50,18 @@ type Gateway struct {
 	work   sync.WaitGroup
 
 	mu      sync.Mutex
-	clients map[*client]bool
+	clients map[*remote.Peer]*client
 	live    bool // it has its lease
 	closed  bool
+
+	asking sync.Mutex // held while the members are read
+	nodes  []Member   // as they were at the time
+	asked  time.Time
 }
 
 // StartGateway starts a gateway.
 func (f *Fleet) StartGateway(ctx context.Context, opts *GatewayOptions) (*Gateway, error) {
-	g := &Gateway{fleet: f, since: time.Now().UTC(), clients: map[*client]bool{}}
+	g := &Gateway{fleet: f, since: time.Now().UTC(), clients: map[*remote.Peer]*client{}}
 	if opts != nil {
 		g.opts = *opts
 	}
@@ -67,6 +76,16 @@ func (f *Fleet) StartGateway(ctx context.Context, opts *GatewayOptions) (*Gatewa
 		return nil, explain(ctx, err)
 	}
 	g.ctx, g.cancel = context.WithCancel(context.Background())
+	server := remote.HandlerOptions{}
+	if g.opts.Server != nil {
+		server = *g.opts.Server
+	}
+	if recent := server.History; recent != nil {
+		server.History = func(peer *remote.Peer, session string) remote.History {
+			return &history{g, peer, session, recent(peer, session)}
+		}
+	}
+	g.opts.Server = &server
 	g.Server = remote.Handler(g.serve, g.opts.Server)
 	g.work.Go(g.keep)
 	return g, nil
@@ -100,23 +119,27 @@ func (g *Gateway) register(ctx context.Context) error {
 func (g *Gateway) keep() {
 	ticker := time.NewTicker(g.fleet.lease / 4)
 	defer ticker.Stop()
-	for {
+	for reached := time.Now(); ; {
 		select {
 		case <-g.ctx.Done():
 			return
 		case <-ticker.C:
 		}
 		ctx, cancel := context.WithTimeout(g.ctx, g.fleet.lease/4)
-		err := g.register(ctx)
-		if err == nil {
-			var nodes map[string]bool
-			if nodes, err = g.fleet.alive(ctx, nodePrefix); err == nil {
-				for _, c := range g.all() {
-					c.check(nodes)
-				}
+		nodes, err := g.alive(ctx)
+		switch {
+		case err == nil:
+			reached = time.Now()
+			for _, c := range g.all() {
+				c.check(nodes)
+			}
+		case time.Since(reached) > 4*g.fleet.lease:
+			for _, c := range g.all() {
+				c.lose(errors.New("the gateway does not reach the fleet"))
 			}
 		}
-		if err != nil && g.ctx.Err() == nil {
+		// It may fail although the nodes are known: if there is no room in JetStream.
+		if err = errors.Join(err, g.register(ctx)); err != nil && g.ctx.Err() == nil {
 			g.log.Warn("natsacp: the lease was not renewed", "error", err)
 		}
 		cancel()
@@ -126,7 +149,51 @@ func (g *Gateway) keep() {
 func (g *Gateway) all() []*client {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return slices.Collect(maps.Keys(g.clients))
+	return slices.Collect(maps.Values(g.clients))
+}
+
+func (g *Gateway) client(peer *remote.Peer) *client {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.clients[peer]
+}
+
+// members returns the nodes that are alive. What it knows is not older than age: a gateway asks for each session, and for
+// many at once when a node has died.
+func (g *Gateway) members(ctx context.Context, age time.Duration) ([]Member, error) {
+	g.asking.Lock()
+	defer g.asking.Unlock()
+	if time.Since(g.asked) < age {
+		return g.nodes, nil
+	}
+	begun := time.Now()
+	nodes, err := g.fleet.Nodes(ctx)
+	if err == nil {
+		g.nodes, g.asked = nodes, begun
+	}
+	return nodes, err
+}
+
+// alive returns the names of the nodes that are alive.
+func (g *Gateway) alive(ctx context.Context) (map[string]bool, error) {
+	nodes, err := g.members(ctx, g.fleet.lease/4)
+	return names(nodes), err
+}
+
+// choose returns a node that may take a session, or "". It prefers those with the smaller part of their seats taken, but
+// not always the same one, because what it knows of them is older. It does not return those in silent.
+func (g *Gateway) choose(ctx context.Context, silent map[string]bool, age time.Duration) (name string) {
+	nodes, err := g.members(ctx, age)
+	if err != nil {
+		return ""
+	}
+	least := 0.0
+	for _, n := range nodes {
+		if load := (float64(n.Sessions)/float64(max(1, n.Max)) + 0.01) * rand.Float64(); !n.Draining && !silent[n.Name] && (name == "" || load < least) {
+			name, least = n.Name, load
+		}
+	}
+	return name
 }
 
 // serve serves a client.
@@ -141,13 +208,14 @@ func (g *Gateway) serve(ctx context.Context, t rpc.Transport, peer *remote.Peer)
 		g.mu.Unlock()
 		return errors.New("the gateway is closed")
 	}
-	g.clients[c] = true
+	g.clients[peer] = c
 	g.mu.Unlock()
 	err = c.read()
 	c.end()
+	c.trace.end()
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	delete(g.clients, c)
+	delete(g.clients, peer)
 	return err
 }
 

@@ -34,6 +34,7 @@ type link struct {
 	node     string
 	gen      uint64 // 0 until it is open
 	reserved bool   // it has a session, or will have
+	opened   bool   // the client has it
 	session  string
 	params   json.RawMessage // of the request that opened the session
 	queue    []item
@@ -42,9 +43,15 @@ type link struct {
 	moved    bool   // the node gives the session up, and answers what is being sent
 	lines    uint64 // messages ever queued or sent
 	prompt   uint64 // number of the last prompt
+	urging   int    // cancellations on their way, which later prompts must not overtake
 	pending  map[rpc.ID]item
 	answers  map[string]chan wire.Message // to requests of its own, by id
 	quiet    bool                         // updates are dropped: the client has them
+	resume   bool                         // the first request is session/resume
+	joined   uint64                       // where in the stream the client has joined an agent that runs
+	resuming bool                         // nothing but answers is passed until that to session/resume, which is followed by the rest
+	missed   missed                       // what follows it before that
+	answered bool                         // it was just passed
 	over     bool
 	why      string
 	heard    time.Time // when the node was last known to have the link
@@ -70,6 +77,7 @@ type item struct {
 	id      rpc.ID // canonical, of a request
 	method  string
 	session string
+	since   time.Time // when it was first queued
 }
 
 // newLink returns a link that is not started; mu is held.
@@ -92,6 +100,9 @@ func (c *client) start(l *link) { c.work.Go(l.run) }
 
 // add queues a message; the client's mu is held.
 func (l *link) add(it item) {
+	if it.since.IsZero() {
+		it.since = time.Now()
+	}
 	l.queue = append(l.queue, it)
 	l.queued += len(it.line)
 	l.lines++
@@ -226,7 +237,7 @@ func (l *link) join(ctx context.Context) (*nats.Subscription, error) {
 	l.node = l.attach.Node
 	c.mu.Unlock()
 	for {
-		nodes, err := c.gateway.fleet.alive(ctx, nodePrefix)
+		nodes, err := c.gateway.alive(ctx)
 		if err == nil && !nodes[l.node] {
 			return nil, sub.Unsubscribe()
 		}
@@ -236,6 +247,7 @@ func (l *link) join(ctx context.Context) (*nats.Subscription, error) {
 		if fr, ok := decodeFrame(reply); err == nil && ok && fr.kind == replyOK {
 			c.mu.Lock()
 			l.gen, l.heard, l.expect, l.from = fr.gen, time.Now(), fr.seq+1, fr.arg+1
+			l.joined, l.resuming = fr.arg, l.resume
 			l.first, l.restore = true, false // the agent needs neither initialize nor the session
 			c.mu.Unlock()
 			return sub, nil
@@ -257,7 +269,18 @@ func (l *link) unavailable() error {
 func (l *link) place(ctx context.Context) (*nats.Subscription, error) {
 	c := l.client
 	f := c.gateway.fleet
-	for {
+	silent := map[string]bool{}
+	for age := f.lease / 4; ; {
+		node := c.gateway.choose(ctx, silent, age)
+		if node == "" { // perhaps there is a new one
+			clear(silent)
+			age = lull
+			if pause(ctx, lull) != nil {
+				return nil, l.unavailable()
+			}
+			continue
+		}
+		silent[node] = true
 		sub, err := l.subscribe(unique())
 		if err != nil {
 			return nil, err
@@ -267,7 +290,7 @@ func (l *link) place(ctx context.Context) (*nats.Subscription, error) {
 		c.mu.Unlock()
 		text, _ := json.Marshal(opening{Link: l.id, Principal: c.principal, Gateway: c.gateway.opts.Name}) // strings cannot fail
 		bound, cancel := context.WithTimeout(ctx, 5*time.Second)
-		m, err := f.nc.RequestWithContext(bound, f.subject("open"), text)
+		m, err := f.nc.RequestWithContext(bound, f.subject("open", node), text)
 		cancel()
 		var answer opened
 		if err == nil {
@@ -276,7 +299,7 @@ func (l *link) place(ctx context.Context) (*nats.Subscription, error) {
 		if err == nil && answer.Error != "" {
 			return nil, errors.Join(rpc.ErrInternal.WithMessagef("%s", answer.Error), sub.Unsubscribe())
 		}
-		if err == nil {
+		if err == nil && answer.Node != "" {
 			c.mu.Lock()
 			l.node = answer.Node
 			c.mu.Unlock()
@@ -284,9 +307,6 @@ func (l *link) place(ctx context.Context) (*nats.Subscription, error) {
 		}
 		if err := sub.Unsubscribe(); err != nil {
 			return nil, err
-		}
-		if pause(ctx, lull) != nil {
-			return nil, l.unavailable()
 		}
 	}
 }
@@ -329,9 +349,13 @@ func (l *link) prepare() error {
 	c.mu.Lock()
 	l.quiet = true
 	c.mu.Unlock()
-	// Another node may not have let the session go yet.
 	for {
 		if _, err = l.call(ctx, method, text); err == nil || pause(ctx, lull) != nil {
+			break
+		}
+		// Another node has not let the session go yet, or was faster. Then the client can attach there.
+		if taken, e := l.elsewhere(ctx); e == nil && taken {
+			err = unsentError{err}
 			break
 		}
 	}
@@ -370,6 +394,17 @@ func (l *link) call(ctx context.Context, method string, params json.RawMessage) 
 	}
 }
 
+// elsewhere reports whether another agent that may be alive has the session.
+func (l *link) elsewhere(ctx context.Context) (bool, error) {
+	f := l.client.gateway.fleet
+	s, err := f.session(ctx, l.client.principal, l.session)
+	if err != nil || s == nil || s.Node == "" || s.Link == l.id {
+		return false, err
+	}
+	nodes, err := l.client.gateway.alive(ctx)
+	return nodes[s.Node], err
+}
+
 // ownPrefix begins the ids of the gateway's own requests.
 const ownPrefix = "acp-fleet:"
 
@@ -380,7 +415,7 @@ func (l *link) flush() error {
 		c.mu.Lock()
 		l.sending = nil
 		size, n := 0, 0
-		for n < len(l.queue) && (n == 0 || size+len(l.queue[n].line) <= maxPayload/2) {
+		for n < len(l.queue) && (n == 0 || size+len(l.queue[n].line) <= maxPayload/2) && (l.urging == 0 || l.queue[n].method != acp.MethodPrompt) {
 			size += len(l.queue[n].line)
 			n++
 		}
@@ -441,7 +476,7 @@ func (l *link) send(data []byte) error {
 				return err
 			}
 			// It has died, or lost its connection.
-			nodes, err := f.alive(l.ctx, nodePrefix)
+			nodes, err := c.gateway.alive(l.ctx)
 			switch {
 			case err == nil && !nodes[l.node] && tried:
 				return errLost(l.node)
@@ -470,12 +505,21 @@ func (l *link) urge(line []byte) {
 	c.mu.Lock()
 	after, open := l.prompt, l.gen != 0 && l.node != "" && !l.over
 	gen := l.gen
+	if open {
+		l.urging++
+	}
 	c.mu.Unlock()
 	if !open {
 		c.put(l, item{line: line})
 		return
 	}
 	c.work.Go(func() {
+		defer func() {
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			l.urging--
+			signal(l.wake)
+		}()
 		ctx, cancel := l.timeout()
 		defer cancel()
 		fr := frame{kind: frameCancel, gen: gen, arg: after, data: bytes.TrimSuffix(line, []byte{'\n'})}
@@ -521,27 +565,22 @@ func (l *link) receive(m *nats.Msg) {
 	if over || gen == 0 {
 		return // beat says later what there was
 	}
-	if stored := sequence(m); stored > 0 {
+	stored := sequence(m)
+	switch {
+	case stored > 0 || fr.gen > gen:
 		l.next(fr, stored)
-		return
-	}
-	switch fr.kind {
-	case frameBeat:
-		if fr.gen == gen && fr.seq >= l.expect {
-			l.catchUp(fr.seq)
-		}
-	case frameFull:
+	case fr.kind == frameBeat && fr.gen == gen && fr.seq >= l.expect:
+		l.catchUp(fr.seq)
+	case fr.kind == frameFull:
 		l.report()
-	case frameReplay:
-		if fr.gen > gen {
-			l.finish(errors.New("another connection has taken the session"))
-		}
 	}
 }
 
 // next handles a frame of the log.
 func (l *link) next(fr frame, stored uint64) {
 	switch {
+	case fr.gen > l.gen:
+		l.finish(errors.New("another connection has taken the session"))
 	case fr.kind == frameFence:
 		l.finish(errors.New("another node has taken the session"))
 	case fr.seq < l.expect: // it was published twice
@@ -550,7 +589,7 @@ func (l *link) next(fr frame, stored uint64) {
 	default:
 		l.expect++
 		l.from = stored + 1
-		l.process(fr)
+		l.process(fr, stored)
 	}
 }
 
@@ -596,7 +635,7 @@ func (l *link) catchUp(last uint64) {
 }
 
 // process handles a frame of the log that is the next one.
-func (l *link) process(fr frame) {
+func (l *link) process(fr frame, stored uint64) {
 	switch fr.kind {
 	case frameEnd:
 		l.finish(errors.New(string(fr.data)))
@@ -618,7 +657,7 @@ func (l *link) process(fr frame) {
 					lines = append(l.partial, lines...)
 					l.partial = nil
 				}
-				l.deliver(lines)
+				l.deliver(lines, stored)
 			}
 			l.partial = append(l.partial, fr.data[end:]...)
 		}
@@ -642,28 +681,25 @@ func (l *link) report() {
 }
 
 // deliver passes messages of the agent to the client, which may take long.
-func (l *link) deliver(lines []byte) {
-	out := lines[:0:0]
-	kept := 0 // the beginning of lines that goes to the client, if out is empty
-	for rest := lines; len(rest) > 0; {
-		end := bytes.IndexByte(rest, '\n') + 1
-		line := rest[:end]
-		rest = rest[end:]
-		switch pass := l.passes(line[:end-1]); {
-		case pass && kept == len(lines)-len(rest)-end:
-			kept += end
-		case pass:
-			out = append(out, line...)
+func (l *link) deliver(lines []byte, stored uint64) {
+	begin, number := 0, 0
+	for at := 0; at < len(lines); {
+		end := at + bytes.IndexByte(lines[at:], '\n') + 1
+		number++
+		switch pass := l.passes(lines[at : end-1]); {
+		case !pass:
+			l.write(lines[begin:at], position{l.id, stored, number - 1})
+			begin = end
+		case l.client.marked || l.answered:
+			l.write(lines[begin:end], position{l.id, stored, number})
+			begin = end
+		}
+		if at = end; l.answered {
+			l.answered = false
+			l.resumed(stored)
 		}
 	}
-	if len(out) > 0 {
-		out = append(lines[:kept:kept], out...)
-	} else {
-		out = lines[:kept]
-	}
-	if len(out) > 0 {
-		l.client.write(out)
-	}
+	l.write(lines[begin:], position{l.id, stored, number})
 }
 
 // passes reports whether a message of the agent is for the client, and does what follows from it.
@@ -674,9 +710,17 @@ func (l *link) passes(line []byte) bool {
 	defer c.mu.Unlock()
 	switch m.Kind {
 	case wire.KindNotification:
-		return !l.quiet || string(m.Method) != acp.MethodSessionUpdate
+		pass := !l.resuming && (!l.quiet || string(m.Method) != acp.MethodSessionUpdate)
+		if pass {
+			c.trace.updated(l.decoder, line)
+		}
+		return pass
 	case wire.KindRequest:
-		return true
+		if c.trace != nil && !l.resuming {
+			asked := wire.Parse(l.decoder, line)
+			c.trace.began(false, asked.ID, asked, l.session)
+		}
+		return !l.resuming
 	case wire.KindResponse:
 	default:
 		return false
@@ -695,19 +739,30 @@ func (l *link) passes(line []byte) bool {
 		return false // it was answered with an error
 	}
 	delete(l.pending, id)
+	if c.trace != nil {
+		c.trace.ended(true, id, wire.Parse(codec.NewDecoder(nil), line))
+	}
 	failed := m.Failure != nil
 	switch it.method {
+	case acp.MethodInitialize:
+		if failed {
+			c.initialize = nil // the client may try another one
+		}
 	case acp.MethodNewSession:
 		if !failed {
+			l.opened = true
 			l.session = string(wire.TextMember(l.decoder, m.Result, "sessionId"))
 			c.sessions[l.session] = l
 		} else {
 			l.reserved = false
 		}
 	case acp.MethodLoadSession, acp.MethodResumeSession:
-		if failed {
+		l.opened = l.opened || !failed
+		if failed && !l.opened {
 			delete(c.sessions, l.session)
-			l.reserved, l.session = false, ""
+			l.reserved, l.session, l.resuming, l.missed = false, "", false, missed{}
+		} else if it.method == acp.MethodResumeSession {
+			l.answered = l.resuming || l.missed.stored > 0
 		}
 	case acp.MethodCloseSession, acp.MethodDeleteSession:
 		if !failed {
@@ -752,12 +807,14 @@ func (l *link) finish(why error) {
 	l.pending = nil
 	var answers []byte
 	refuse := func(it item) {
+		c.trace.failed(it.id, failure)
 		answers = append(append(answers, errorLine(it.id, failure)...), '\n')
 	}
 	for _, it := range lost {
 		refuse(it)
 	}
-	if public || c.ended { // it could not be opened: neither could another one
+	late := len(queued) > 0 && time.Since(queued[0].since) > c.gateway.opts.OpenTimeout
+	if public || late || c.ended { // it could not be opened: neither could another one
 		for _, it := range queued {
 			if it.request {
 				refuse(it)

@@ -70,6 +70,9 @@ type NodeOptions struct {
 	// CloseTime is how long an agent may take to end when its session is moved or its client has gone, before its
 	// connection is closed. The default is 5 s.
 	CloseTime time.Duration
+	// Hooks are told of the messages that are passed on, for telemetry: Start is called with nil for each agent, Serve
+	// for the requests of clients, Call for what agents send, and End. What they change has no effect.
+	Hooks rpc.Hooks
 	// Logger gets diagnostics. The default is slog.Default.
 	Logger *slog.Logger
 }
@@ -93,7 +96,6 @@ type Node struct {
 	until    time.Time // the end of its lease
 	draining bool
 	closed   bool
-	open     *nats.Subscription // nil if it takes no sessions
 	subs     []*nats.Subscription
 }
 
@@ -119,22 +121,16 @@ func (f *Fleet) StartNode(ctx context.Context, agent Agent, opts *NodeOptions) (
 	for _, s := range []struct {
 		subject string
 		handle  nats.MsgHandler
-	}{{f.subject("up", n.opts.Name, "*"), n.receive}, {f.subject("node", n.opts.Name), n.command}} {
+	}{{f.subject("up", n.opts.Name, "*"), n.receive}, {f.subject("node", n.opts.Name), n.command}, {f.subject("open", n.opts.Name), n.place}} {
 		sub, err := f.nc.Subscribe(s.subject, s.handle)
 		if err != nil {
 			return nil, errors.Join(err, n.Close())
 		}
 		n.subs = append(n.subs, sub)
 	}
-	n.mu.Lock()
-	err := n.admit()
-	n.mu.Unlock()
-	if err == nil {
-		bound, cancel := context.WithTimeout(ctx, 5*time.Second)
-		defer cancel()
-		err = f.nc.FlushWithContext(bound)
-	}
-	if err != nil {
+	bound, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	if err := f.nc.FlushWithContext(bound); err != nil {
 		return nil, errors.Join(explain(ctx, err), n.Close())
 	}
 	n.work.Go(n.keep)
@@ -144,20 +140,9 @@ func (f *Fleet) StartNode(ctx context.Context, agent Agent, opts *NodeOptions) (
 // Name returns the node's name.
 func (n *Node) Name() string { return n.opts.Name }
 
-// admit subscribes to new sessions, or unsubscribes; mu is held.
-func (n *Node) admit() error {
-	want := !n.draining && !n.closed && len(n.seats) < n.opts.MaxSessions
-	switch {
-	case want && n.open == nil:
-		sub, err := n.fleet.nc.QueueSubscribe(n.fleet.subject("open"), "nodes", n.place)
-		n.open = sub
-		return err
-	case !want && n.open != nil:
-		sub := n.open
-		n.open = nil
-		return sub.Unsubscribe()
-	}
-	return nil
+// admits reports whether the node takes sessions; mu is held.
+func (n *Node) admits() bool {
+	return !n.draining && !n.closed && len(n.seats) < n.opts.MaxSessions && time.Now().Before(n.until)
 }
 
 // register takes or renews the lease. At first it takes it from an earlier node with the same name.
@@ -277,17 +262,14 @@ func (n *Node) place(m *nats.Msg) {
 	}
 	s := newSeat(n, o)
 	n.mu.Lock()
-	if n.closed || n.draining || n.seats[o.Link] != nil {
+	if !n.admits() || n.seats[o.Link] != nil {
 		n.mu.Unlock()
-		return // the gateway asks again
+		respond(m, []byte("{}")) // the gateway asks another one
+		return
 	}
 	n.seats[o.Link] = s
-	err := n.admit()
 	n.work.Add(1)
 	n.mu.Unlock()
-	if err != nil {
-		n.log.Warn("natsacp: cannot change a subscription", "error", err)
-	}
 	go func() {
 		defer n.work.Done()
 		answer := opened{Node: n.opts.Name}
@@ -295,6 +277,7 @@ func (n *Node) place(m *nats.Msg) {
 		if err != nil {
 			n.log.Error("natsacp: an agent does not start", "error", err)
 			answer = opened{Error: "the agent does not start"}
+			s.trace.end()
 			n.remove(s)
 		}
 		text, _ := json.Marshal(answer) // strings cannot fail
@@ -317,9 +300,6 @@ func (n *Node) remove(s *seat) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	delete(n.seats, s.id)
-	if err := n.admit(); err != nil {
-		n.log.Warn("natsacp: cannot change a subscription", "error", err)
-	}
 	n.checkDrained()
 }
 
@@ -361,12 +341,8 @@ func (n *Node) command(m *nats.Msg) {
 func (n *Node) startDraining() {
 	n.mu.Lock()
 	n.draining = true
-	err := n.admit()
 	n.checkDrained()
 	n.mu.Unlock()
-	if err != nil {
-		n.log.Warn("natsacp: cannot change a subscription", "error", err)
-	}
 	for _, s := range n.all() {
 		s.leaveWhenIdle()
 	}
@@ -392,7 +368,6 @@ func (n *Node) Close() error {
 	n.mu.Lock()
 	closed := n.closed
 	n.closed = true
-	err := n.admit()
 	subs := n.subs
 	n.subs = nil
 	n.mu.Unlock()
@@ -406,6 +381,7 @@ func (n *Node) Close() error {
 		n.cancel()
 	}
 	n.work.Wait()
+	var err error
 	for _, sub := range subs {
 		err = errors.Join(err, sub.Unsubscribe())
 	}
@@ -422,5 +398,5 @@ func (n *Node) Close() error {
 func (n *Node) Ready() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return n.open != nil && time.Now().Before(n.until)
+	return n.admits()
 }

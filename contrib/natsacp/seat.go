@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/codec"
@@ -34,10 +35,13 @@ type seat struct {
 	cancel    context.CancelFunc
 	log       *slog.Logger
 	begun     time.Time
+	trace     *tracer
 
 	logging sync.Mutex // held while a batch is published
 	seq     uint64     // of the last frame in the log
 	stored  uint64     // where in the stream it is
+
+	answering uint64 // the client of the last answer of the agent; run's
 
 	recording sync.Mutex // held while the record is changed
 	session   *Session   // nil if there is none
@@ -92,7 +96,7 @@ type cancellation struct {
 func newSeat(n *Node, o opening) *seat {
 	return &seat{
 		node: n, id: o.Link, principal: o.Principal, gateway: o.Gateway, gen: 1, begun: time.Now(),
-		log:  n.log.With("link", o.Link),
+		log: n.log.With("link", o.Link), trace: newTracer(n.opts.Hooks),
 		wake: make(chan struct{}, 1), room: make(chan struct{}, 1),
 		calls: map[int64]call{}, asked: map[rpc.ID][]byte{},
 	}
@@ -328,6 +332,7 @@ func (s *seat) run() {
 		err = e // for a subprocess, how it ended
 	}
 	<-fed
+	s.trace.end()
 	s.finish(err)
 	s.node.remove(s)
 }
@@ -336,12 +341,17 @@ func (s *seat) run() {
 func (s *seat) relay() error {
 	var batch []byte
 	var failed error
+	answer := -1 // where in the batch an answer begins
 	flush := func() {
 		if failed == nil && len(batch) > 0 {
 			s.logging.Lock()
+			if answer >= 0 && !s.isCurrent(s.answering) {
+				batch = batch[:answer] // another client may use the same id
+			}
 			failed = s.publish(batch)
 			s.logging.Unlock()
 		}
+		answer = -1
 		if batch = batch[:0]; cap(batch) > 2*maxPayload {
 			batch = nil
 		}
@@ -359,7 +369,10 @@ func (s *seat) relay() error {
 			return err
 		}
 		var after func() error
-		batch, after = s.fromAgent(d, batch, line)
+		before := len(batch)
+		if batch, after = s.fromAgent(d, batch, line); after != nil {
+			answer = before
+		}
 		if len(batch) >= maxPayload/2 || after != nil {
 			flush()
 		}
@@ -396,9 +409,19 @@ func (s *seat) fromAgent(d *codec.Decoder, dst, line []byte) (_ []byte, after fu
 	switch m.Kind {
 	case wire.KindNotification:
 		if string(m.Method) == methodCancelRequest {
-			if line = s.renumber(m.Params, func(id rpc.ID) (rpc.ID, bool) { return s.outwardID(id), true }); line == nil {
+			var asked rpc.ID
+			line = s.renumber(m.Params, func(id rpc.ID) (rpc.ID, bool) {
+				asked = wire.Canonical(id)
+				return s.outwardID(id), true
+			})
+			if line == nil {
 				return dst, nil
 			}
+			s.mu.Lock()
+			if question := s.asked[asked]; question != nil { // whoever attaches gets both
+				s.asked[asked] = slices.Concat(question, []byte{'\n'}, line)
+			}
+			s.mu.Unlock()
 		}
 		return append(wire.AppendLine(dst, line), '\n'), nil
 	case wire.KindRequest:
@@ -466,12 +489,12 @@ func (s *seat) answered(dst, line []byte, m wire.Message) (_ []byte, after func(
 	n, ok := m.ID.Int()
 	s.mu.Lock()
 	c, known := s.calls[n]
-	current := c.gen == s.gen
 	s.mu.Unlock()
 	if !ok || !known {
 		s.log.Warn("natsacp: the agent has answered something that nobody has asked")
 		return dst, nil
 	}
+	s.trace.ended(true, m.ID, m)
 	line = replaceID(line, m, c.id)
 	result, err := s.effect(c, m)
 	if err != nil {
@@ -479,10 +502,8 @@ func (s *seat) answered(dst, line []byte, m wire.Message) (_ []byte, after func(
 	} else if result != nil {
 		line = resultLine(c.id, result)
 	}
-	if current {
-		dst = append(append(dst, line...), '\n')
-	}
-	return dst, func() error {
+	s.answering = c.gen
+	return append(append(dst, line...), '\n'), func() error {
 		var err error
 		if c.method == acp.MethodPrompt {
 			err = s.turnEnded(m)
@@ -520,7 +541,7 @@ func (s *seat) publish(lines []byte) error {
 	return nil
 }
 
-// append publishes one frame to the log. The caller holds logging.
+// append publishes one frame to the log, unless another node has written there. The caller holds logging.
 func (s *seat) append(kind byte, data []byte) error {
 	s.mu.Lock()
 	gen := s.gen
@@ -532,15 +553,40 @@ func (s *seat) append(kind byte, data []byte) error {
 		if !s.node.leased() {
 			return errors.New("the lease has ended")
 		}
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(s.ctx), s.node.fleet.lease/4)
-		ack, err := s.node.fleet.js.PublishMsg(ctx, m)
-		cancel()
+		stored, err := s.appendOnce(m)
 		if err == nil {
-			s.stored = ack.Sequence
+			s.stored = stored
 			return nil
 		}
 		if !isTemporary(err) {
 			return err
+		}
+	}
+}
+
+// appendOnce publishes a frame after the last one, and returns where it is.
+func (s *seat) appendOnce(m *nats.Msg) (stored uint64, err error) {
+	f := s.node.fleet
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.ctx), f.lease/4)
+	defer cancel()
+	for after := s.stored; ; {
+		ack, err := f.js.PublishMsg(ctx, m, jetstream.WithExpectLastSequencePerSubject(after))
+		if err == nil {
+			return ack.Sequence, nil
+		}
+		if !isConflict(err) {
+			return 0, err
+		}
+		last, data, err := f.last(ctx, f.log, m.Subject)
+		switch {
+		case err != nil:
+			return 0, err
+		case last == 0 && after != 0: // the server has dropped what is old
+			after = 0
+		case bytes.Equal(data, m.Data): // an earlier attempt
+			return last, nil
+		default:
+			return 0, errTaken
 		}
 	}
 }
@@ -653,6 +699,7 @@ func (s *seat) fromClient(d *codec.Decoder, gen uint64, line []byte) []byte {
 		n := s.next
 		s.calls[n] = c
 		s.mu.Unlock()
+		s.trace.began(true, rpc.IntID(n), m, c.session)
 		answer, err := s.before(c, m)
 		if answer == nil && err == nil {
 			return replaceID(line, m, rpc.IntID(n))
@@ -665,33 +712,57 @@ func (s *seat) fromClient(d *codec.Decoder, gen uint64, line []byte) []byte {
 			return nil
 		}
 		if answer != nil {
+			s.trace.ended(true, rpc.IntID(n), wire.Message{Result: answer})
 			answer = resultLine(c.id, answer)
 		} else {
+			s.trace.failed(rpc.IntID(n), err)
 			answer = errorLine(c.id, err)
 		}
 		s.logging.Lock()
 		defer s.logging.Unlock()
+		if !s.isCurrent(c.gen) {
+			return nil
+		}
 		if err := s.publish(append(answer, '\n')); err != nil {
 			s.fence(err.Error())
 		}
 		return nil
 	case wire.KindResponse:
-		id, ok := s.inwardID(m.ID)
-		s.mu.Lock()
-		_, asked := s.asked[wire.Canonical(id)]
-		delete(s.asked, wire.Canonical(id))
-		s.mu.Unlock()
-		if !ok || !asked {
-			return nil // another client was faster
+		if id, ok := s.answer(m.ID); ok {
+			return replaceID(line, m, id)
 		}
-		return replaceID(line, m, id)
 	case wire.KindNotification:
 		if string(m.Method) == methodCancelRequest {
 			return s.renumber(m.Params, func(id rpc.ID) (rpc.ID, bool) { return s.number(gen, id) })
 		}
 		return line
+	default: // an answer without a result
+		if id, ok := s.answer(m.ID); ok {
+			text, _ := codec.Append(nil, &id) // an id can always be written
+			return slices.Concat([]byte(`{"jsonrpc":"2.0","id":`), text, []byte("}"))
+		}
 	}
 	return nil
+}
+
+// isCurrent reports whether a client is still attached. While logging is held, what is published is then for it, or for
+// nobody: a new client begins after it.
+func (s *seat) isCurrent(gen uint64) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return gen == s.gen
+}
+
+// answer returns the agent's id of its request that a client answers. It fails if another client was faster.
+func (s *seat) answer(outward rpc.ID) (id rpc.ID, ok bool) {
+	if id, ok = s.inwardID(outward); !ok {
+		return id, false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, ok = s.asked[wire.Canonical(id)]
+	delete(s.asked, wire.Canonical(id))
+	return id, ok
 }
 
 // number returns the agent's id of a client's request.

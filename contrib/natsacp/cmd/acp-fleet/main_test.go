@@ -3,12 +3,16 @@ package main
 import (
 	"bufio"
 	"context"
+	"encoding/hex"
 	"encoding/json"
 	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -30,6 +34,7 @@ func TestMain(m *testing.M) {
 		return
 	}
 	goleak.VerifyTestMain(m, goleak.Cleanup(func(status int) {
+		installed.Remove()
 		buildtest.Remove()
 		os.Exit(status)
 	}))
@@ -139,5 +144,61 @@ func TestUp(t *testing.T) {
 	}
 	if got := output(t, append([]string{"nodes"}, join...)...); !strings.Contains(got, "second") || strings.Contains(got, "first") {
 		t.Errorf("the nodes are %s", got)
+	}
+}
+
+// With a collector in the environment, gateways and nodes export the spans of a turn, as children of the client's.
+func TestTelemetry(t *testing.T) {
+	var mu sync.Mutex
+	sent := map[string]string{} // by path
+	collector := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			t.Error(err)
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		sent[r.URL.Path] += string(body)
+	}))
+	defer collector.Close()
+	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.URL)
+	t.Setenv("OTEL_EXPORTER_OTLP_COMPRESSION", "none")
+	t.Setenv("OTEL_BSP_SCHEDULE_DELAY", "10")
+	t.Setenv("OTEL_METRIC_EXPORT_INTERVAL", "50")
+	agent := buildtest.Program(t, "github.com/acpgo/sdk/examples/agent")
+	up := start(t, "up", "--store", t.TempDir(), "--listen", "127.0.0.1:0", "--", agent, "-state", t.TempDir())
+	client, err := acp.Connect(t.Context(), conformance.Tap(t, conformance.Client, remote.Dial(line(t, up), nil), nil), acp.ClientHandlers{}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	s, err := client.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	trace := "0af7651916cd43dd8448eb211c80319c"
+	req := &acp.PromptRequest{SessionID: s.ID(), Prompt: []acp.ContentBlock{acp.TextBlock("one")}}
+	if err := req.Meta.Set("traceparent", "00-"+trace+"-b7ad6b7169203331-01"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := client.Prompt(t.Context(), req); err != nil {
+		t.Fatal(err)
+	}
+	id, err := hex.DecodeString(trace)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for end := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
+		mu.Lock()
+		traces, metrics := sent["/v1/traces"], sent["/v1/metrics"]
+		mu.Unlock()
+		spans := strings.Count(traces, string(id)) // of the gateway and of the node
+		if spans == 2 && strings.Contains(traces, "session/new") && strings.Contains(traces, "acp-fleet") &&
+			strings.Contains(traces, "end_turn") && strings.Contains(metrics, "acp.turn.duration") {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatalf("the collector got %d spans of the turn, %q, %q", spans, traces, metrics)
+		}
 	}
 }

@@ -88,7 +88,12 @@ Anyone who can connect can do whatever the agents can. Without tokens, a gateway
 			if err != nil {
 				return err
 			}
-			return g.run(c, fleet, log, nil)
+			hooks, end, err := telemetry(c.Context(), log)
+			if err != nil {
+				return err
+			}
+			defer end()
+			return g.run(c, fleet, log, hooks, nil)
 		},
 	}
 	f.add(c)
@@ -123,7 +128,7 @@ func (f *gatewayFlags) tokens() (map[string]string, error) {
 }
 
 // run serves clients until the context ends. started is called when it does.
-func (f *gatewayFlags) run(c *cobra.Command, fleet *natsacp.Fleet, log *slog.Logger, started func()) error {
+func (f *gatewayFlags) run(c *cobra.Command, fleet *natsacp.Fleet, log *slog.Logger, hooks rpc.Hooks, started func()) error {
 	tokens, err := f.tokens()
 	if err != nil {
 		return err
@@ -144,7 +149,7 @@ func (f *gatewayFlags) run(c *cobra.Command, fleet *natsacp.Fleet, log *slog.Log
 	if f.keep > 0 {
 		o.History = remote.MemoryHistory(f.keep, 1<<20)
 	}
-	gateway, err := fleet.StartGateway(c.Context(), &natsacp.GatewayOptions{Name: f.name, Server: &o, Logger: log})
+	gateway, err := fleet.StartGateway(c.Context(), &natsacp.GatewayOptions{Name: f.name, Server: &o, Hooks: hooks, Logger: log})
 	if err != nil {
 		return err
 	}
@@ -223,6 +228,12 @@ process exits. A second signal ends it at once.`,
 			if err != nil {
 				return err
 			}
+			hooks, end, err := telemetry(c.Context(), log)
+			if err != nil {
+				return err
+			}
+			defer end()
+			n.opts.Hooks = hooks
 			node, err := n.start(c.Context(), fleet, log, args)
 			if err != nil {
 				return err
@@ -305,6 +316,12 @@ With --nats-listen, more nodes and gateways can join; they need the token in the
 			if n.opts.Name == "" {
 				n.opts.Name = "first"
 			}
+			hooks, end, err := telemetry(c.Context(), log)
+			if err != nil {
+				return err
+			}
+			defer end()
+			n.opts.Hooks = hooks
 			node, err := n.start(c.Context(), fleet, log, args)
 			if err != nil {
 				return err
@@ -317,7 +334,7 @@ With --nats-listen, more nodes and gateways can join; they need the token in the
 				}
 				closed <- node.Close()
 			}()
-			err = g.run(c, fleet, log, func() {
+			err = g.run(c, fleet, log, hooks, func() {
 				if natsListen != "" {
 					fmt.Fprintf(c.OutOrStdout(), "join with --nats %s --nats-token-file %s\n", s.ClientURL(), tokenFile)
 				}
