@@ -91,7 +91,7 @@ func (st *eventStream) kick(why error) {
 func (st *eventStream) run() {
 	defer st.cancel(nil)
 	o := &st.s.d.opts
-	var lost error       // the error that ended the stream, if it was open
+	var lost error // the error that ended the stream, if it was open
 	if len(st.r.lastID) > 0 {
 		lost = errOther
 	}

@@ -4,11 +4,17 @@ import (
 	"bufio"
 	"context"
 	"fmt"
+	"log/slog"
 	"net/http"
+	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
+	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/remote"
+	"github.com/acpgo/sdk/conformance"
 )
 
 // event is one event with an id.
@@ -191,4 +197,60 @@ func TestREM73_Off(t *testing.T) {
 		t.Fatal(status)
 	}
 	session.want(update("s1", 1))
+}
+
+// TestREM73_OtherConnection: a client that resumes a session on another connection sends the cursor that it had. A server
+// that does not know it refuses it, which is a gap, and the session works.
+func TestREM73_OtherConnection(t *testing.T) {
+	var cursors []string
+	var mu sync.Mutex
+	agent := remote.ServeAgent(acp.ServeAgent, acp.AgentHandlers{
+		NewSession: func(context.Context, *acp.AgentConn, *acp.NewSessionRequest) (*acp.NewSessionResponse, error) {
+			return &acp.NewSessionResponse{SessionID: "s"}, nil
+		},
+		ResumeSession: func(context.Context, *acp.AgentSession, *acp.ResumeSessionRequest) (*acp.ResumeSessionResponse, error) {
+			return &acp.ResumeSessionResponse{}, nil
+		},
+		Prompt: func(ctx context.Context, s *acp.AgentSession, _ *acp.PromptRequest) (*acp.PromptResponse, error) {
+			return &acp.PromptResponse{StopReason: acp.StopReasonEndTurn}, s.Update(ctx, acp.AgentMessageText("hello"))
+		},
+	}, nil, &remote.HandlerOptions{History: remote.MemoryHistory(100, 1<<20)})
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if cursor := r.Header.Get("Last-Event-ID"); cursor != "" && r.Header.Get(remote.HeaderSession) == "s" {
+			mu.Lock()
+			cursors = append(cursors, cursor)
+			mu.Unlock()
+		}
+		agent.ServeHTTP(w, r)
+	}))
+	defer server.Close()
+	gaps := make(chan string, 10)
+	transport := remote.Dial(server.URL, &remote.DialOptions{
+		Resume: true, MinBackoff: time.Millisecond, Logger: slog.New(slog.DiscardHandler),
+		OnGap: func(session string, _ error) { gaps <- session },
+	})
+	for i := range 2 {
+		conn, err := acp.Connect(t.Context(), conformance.Tap(t, conformance.Client, transport, nil), acp.ClientHandlers{}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var s *acp.ClientSession
+		if i == 0 {
+			s, err = conn.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: "/w"})
+		} else {
+			s, err = conn.ResumeSession(t.Context(), &acp.ResumeSessionRequest{SessionID: "s", Cwd: "/w"})
+		}
+		if err == nil {
+			_, err = s.Prompt(t.Context(), acp.TextBlock("hi"))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := conn.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	if session := <-gaps; session != "s" || len(cursors) != 1 {
+		t.Errorf("a gap in %q, cursors %q", session, cursors)
+	}
 }
