@@ -63,6 +63,7 @@ func TestResumeElsewhere(t *testing.T) {
 				Name: "g1", Logger: quiet, Server: &remote.HandlerOptions{Logger: quiet, History: remote.MemoryHistory(1000, 1<<20)},
 			})
 			r.must(err)
+			newServer(t, g1) // ends it
 			front := newBalancer(r, g1)
 			dialer := remote.Dial(front.URL, &remote.DialOptions{Resume: true, Logger: quiet, OnGap: func(session string, err error) {
 				if session != "" {
