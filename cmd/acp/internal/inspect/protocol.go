@@ -1,0 +1,240 @@
+package inspect
+
+import "encoding/json"
+
+// The messages between the server and the page. page/protocol.ts has the same types, with comments; keep the two alike.
+
+type hello struct {
+	Is        string       `json:"is"`
+	Run       string       `json:"run"`
+	Version   string       `json:"version"`
+	Live      bool         `json:"live"`
+	Agent     []string     `json:"agent"`
+	Folder    string       `json:"folder"`
+	Methods   []methodInfo `json:"methods"`
+	Rules     []ruleInfo   `json:"rules"`
+	Scenarios []string     `json:"scenarios"`
+	Limits    limits       `json:"limits"`
+}
+
+type limits struct {
+	Raw     int `json:"raw"`
+	Message int `json:"message"`
+}
+
+type methodInfo struct {
+	Method  string `json:"method"`
+	Version int    `json:"version"`
+	Side    string `json:"side"`
+	Params  string `json:"params"`
+	Result  string `json:"result"`
+	Stable  bool   `json:"stable"`
+}
+
+type ruleInfo struct {
+	ID     string `json:"id"`
+	Level  string `json:"level"`
+	Side   string `json:"side"`
+	Text   string `json:"text"`
+	Breaks string `json:"breaks"`
+	Right  string `json:"right"`
+	Wrong  string `json:"wrong"`
+	URL    string `json:"url"`
+}
+
+type logMessage struct {
+	Is       string            `json:"is"`
+	Cursor   int64             `json:"cursor"`
+	CaughtUp bool              `json:"caughtUp"`
+	Events   []json.RawMessage `json:"events"`
+}
+
+type sourceEvent struct {
+	Is     string   `json:"is"`
+	Source string   `json:"source"`
+	Kind   string   `json:"kind"`
+	Name   string   `json:"name"`
+	Lanes  []string `json:"lanes"`
+	Date   string   `json:"date"`
+	Masked bool     `json:"masked"`
+}
+
+type rowEvent struct {
+	Is       string        `json:"is"`
+	Source   string        `json:"source"`
+	N        int           `json:"n"`
+	T        float64       `json:"t"`
+	Kind     string        `json:"kind"`
+	From     string        `json:"from"`
+	To       string        `json:"to"`
+	Method   string        `json:"method,omitempty"`
+	ID       string        `json:"id,omitempty"`
+	Session  string        `json:"session,omitempty"`
+	Update   string        `json:"update,omitempty"`
+	Message  string        `json:"message,omitempty"`
+	Re       int           `json:"re,omitempty"`
+	Delay    *float64      `json:"delay,omitempty"`
+	Auto     bool          `json:"auto,omitempty"`
+	Size     int           `json:"size"`
+	Raw      string        `json:"raw"`
+	Cut      bool          `json:"cut,omitempty"`
+	Bytes    bool          `json:"bytes,omitempty"`
+	Text     string        `json:"text,omitempty"`
+	Findings []findingInfo `json:"findings,omitempty"`
+}
+
+type findingInfo struct {
+	Rule       string         `json:"rule"`
+	Level      string         `json:"level"`
+	Side       string         `json:"side"`
+	Message    string         `json:"message"`
+	Pointer    string         `json:"pointer"`
+	Definition string         `json:"definition"`
+	Evidence   []evidenceInfo `json:"evidence"`
+}
+
+type evidenceInfo struct {
+	N       int    `json:"n"`
+	Why     string `json:"why"`
+	Excerpt string `json:"excerpt"`
+}
+
+type lateEvent struct {
+	Is      string      `json:"is"`
+	Source  string      `json:"source"`
+	N       int         `json:"n"`
+	Finding findingInfo `json:"finding"`
+}
+
+type itemEvent struct {
+	Is      string `json:"is"`
+	Source  string `json:"source"`
+	Session string `json:"session"`
+	Index   int    `json:"index"`
+	Turn    int    `json:"turn"`
+	Kind    string `json:"kind"`
+	Title   string `json:"title,omitempty"`
+	Status  string `json:"status,omitempty"`
+	Text    string `json:"text,omitempty"`
+	Append  string `json:"append,omitempty"`
+}
+
+type stateMessage struct {
+	Is      string        `json:"is"`
+	Sources []sourceState `json:"sources"`
+}
+
+type sourceState struct {
+	Source     string        `json:"source"`
+	Open       bool          `json:"open"`
+	Rows       int           `json:"rows"`
+	Messages   int           `json:"messages"`
+	Findings   findingCount  `json:"findings"`
+	Unanswered []int         `json:"unanswered"`
+	Version    int           `json:"version"`
+	Sides      []sideState   `json:"sides"`
+	Methods    []methodStats `json:"methods"`
+	Tokens     []tokenStats  `json:"tokens"`
+	Answers    *answers      `json:"answers,omitempty"`
+	Faults     *faults       `json:"faults,omitempty"`
+}
+
+type findingCount struct {
+	Must   int `json:"must"`
+	Should int `json:"should"`
+	Advice int `json:"advice"`
+}
+
+type sideState struct {
+	Side     string          `json:"side"`
+	Info     json.RawMessage `json:"info"`
+	Claimed  json.RawMessage `json:"claimed"`
+	Observed []observed      `json:"observed"`
+}
+
+type observed struct {
+	Method     string `json:"method"`
+	Capability string `json:"capability"`
+	By         string `json:"by"`
+	Count      int    `json:"count"`
+	Claimed    bool   `json:"claimed"`
+}
+
+type methodStats struct {
+	Method        string   `json:"method"`
+	From          string   `json:"from"`
+	Requests      int      `json:"requests"`
+	Notifications int      `json:"notifications"`
+	Errors        int      `json:"errors"`
+	Bytes         int64    `json:"bytes"`
+	Min           *float64 `json:"min,omitempty"`
+	Median        *float64 `json:"median,omitempty"`
+	P95           *float64 `json:"p95,omitempty"`
+	Max           *float64 `json:"max,omitempty"`
+}
+
+type tokenStats struct {
+	Session string             `json:"session"`
+	Used    *float64           `json:"used,omitempty"`
+	Size    *float64           `json:"size,omitempty"`
+	Cost    string             `json:"cost,omitempty"`
+	Usage   map[string]float64 `json:"usage,omitempty"`
+}
+
+type reply struct {
+	Is    string `json:"is"`
+	ID    int    `json:"id"`
+	Error string `json:"error,omitempty"`
+	Sent  string `json:"sent,omitempty"`
+}
+
+type found struct {
+	Rows []foundRow `json:"rows"`
+	More bool       `json:"more"`
+}
+
+type foundRow struct {
+	Source string `json:"source"`
+	N      int    `json:"n"`
+}
+
+type reportData struct {
+	Hello   hello                      `json:"hello"`
+	Schemas map[string]json.RawMessage `json:"schemas"`
+	Events  []json.RawMessage          `json:"events"`
+	State   stateMessage               `json:"state"`
+}
+
+// command is what the page sends: an attach, or a command with an id.
+type command struct {
+	Do           string          `json:"do"`
+	ID           int             `json:"id"`
+	Since        int64           `json:"since"`
+	Run          string          `json:"run"`
+	Source       string          `json:"source"`
+	Method       string          `json:"method"`
+	Params       json.RawMessage `json:"params"`
+	Notification bool            `json:"notification"`
+	Line         string          `json:"line"`
+	How          string          `json:"how"`
+	Fault        *fault          `json:"fault"`
+	Answers      *answers        `json:"answers"`
+	Faults       *faults         `json:"faults"`
+	Scenario     string          `json:"scenario"`
+}
+
+type fault struct {
+	Delay   float64 `json:"delay,omitempty"`
+	Drop    bool    `json:"drop,omitempty"`
+	Times   int     `json:"times,omitempty"`
+	Corrupt string  `json:"corrupt,omitempty"`
+}
+
+type answers struct {
+	FS       string `json:"fs"`
+	Terminal string `json:"terminal"`
+}
+
+type faults struct {
+	Answers *fault `json:"answers,omitempty"`
+}
