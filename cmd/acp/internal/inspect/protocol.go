@@ -1,6 +1,10 @@
 package inspect
 
-import "encoding/json"
+import (
+	"encoding/json"
+
+	"github.com/acpgo/sdk/cmd/acp/internal/show"
+)
 
 // The messages between the server and the page. page/protocol.ts has the same types, with comments; keep the two alike.
 
@@ -133,8 +137,7 @@ type sourceState struct {
 	Unanswered []int         `json:"unanswered"`
 	Version    int           `json:"version"`
 	Sides      []sideState   `json:"sides"`
-	Methods    []methodStats `json:"methods"`
-	Tokens     []tokenStats  `json:"tokens"`
+	Stats      show.Document `json:"stats"`
 	Answers    *answers      `json:"answers,omitempty"`
 	Faults     *faults       `json:"faults,omitempty"`
 }
@@ -158,27 +161,6 @@ type observed struct {
 	By         string `json:"by"`
 	Count      int    `json:"count"`
 	Claimed    bool   `json:"claimed"`
-}
-
-type methodStats struct {
-	Method        string   `json:"method"`
-	From          string   `json:"from"`
-	Requests      int      `json:"requests"`
-	Notifications int      `json:"notifications"`
-	Errors        int      `json:"errors"`
-	Bytes         int64    `json:"bytes"`
-	Min           *float64 `json:"min,omitempty"`
-	Median        *float64 `json:"median,omitempty"`
-	P95           *float64 `json:"p95,omitempty"`
-	Max           *float64 `json:"max,omitempty"`
-}
-
-type tokenStats struct {
-	Session string             `json:"session"`
-	Used    *float64           `json:"used,omitempty"`
-	Size    *float64           `json:"size,omitempty"`
-	Cost    string             `json:"cost,omitempty"`
-	Usage   map[string]float64 `json:"usage,omitempty"`
 }
 
 type reply struct {

@@ -169,8 +169,7 @@ export interface SourceState {
   unanswered: number[] // n of requests without an answer, at most 1000
   version: number // of the protocol, as negotiated; 0 before
   sides: SideState[] // of the client, then of the agent
-  methods: MethodStats[]
-  tokens: TokenStats[]
+  stats: Stats
   answers?: Answers // of the agent that is talked to
   faults?: Faults
 }
@@ -190,26 +189,40 @@ export interface Observed {
   claimed: boolean // the receiver claims the capability, or none is needed
 }
 
-export interface MethodStats {
-  method: string
-  from: "client" | "agent"
-  requests: number
-  notifications: number
-  errors: number
+// Stats is what "acp show --stats --format json" prints.
+export interface Stats {
+  messages: number
   bytes: number
-  // delays of answers in milliseconds; absent without answers
-  min?: number
-  median?: number
-  p95?: number
-  max?: number
+  client: { messages: number; bytes: number } // what the client wrote
+  agent: { messages: number; bytes: number }
+  durationMs?: number
+  methods: MethodStats[]
+  sessions: SessionStats[]
+  allSessions: SessionStats
+  uncounted?: number // messages of methods and sessions beyond the first 1000, which are counted only in the totals
 }
 
-export interface TokenStats {
-  session: string
-  used?: number // of the context
-  size?: number
-  cost?: string // "0.12 USD"
-  usage?: Record<string, number> // the last result's usage
+export interface MethodStats {
+  from: "client" | "agent"
+  method: string // "(no message)" for lines that are no messages
+  update?: string // of session/update
+  count: number
+  bytes: number
+  answers?: number
+  errors?: number // among the answers
+  answerBytes?: number
+  delayMs?: { p50: number; p95: number; p99: number; max: number }
+}
+
+export interface SessionStats {
+  id?: string
+  messages: number
+  prompts: number
+  contextUsed?: number // tokens
+  contextSize?: number
+  cost?: Record<string, number> // by currency
+  usageReports?: number // results of prompts with usage
+  usage?: Record<string, number> // their sum, by kind of token
 }
 
 export interface Reply {
