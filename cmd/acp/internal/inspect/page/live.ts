@@ -1,0 +1,211 @@
+// Talking to the agent: what all controls for that share.
+
+import type { Answers, Fault, Reply, Row } from "./protocol";
+import type { Link, Order } from "./link";
+import type { Model, Source } from "./model";
+import { get, list, message, text } from "./model";
+import type { Document, Json } from "./schema";
+import { isObject } from "./schema";
+import { say } from "./text";
+
+export class Live {
+  /** The session to which prompts go. */
+  session = "";
+  /** How the messages that the user sends are treated on their way. */
+  fault: Fault | undefined;
+  /** What the next initialize claims. */
+  capabilities: Json = { fs: { readTextFile: true, writeTextFile: true }, terminal: true, elicitation: { form: {}, url: {} } };
+  version = 1;
+  answers: Answers = { fs: "memory", terminal: "memory" };
+
+  constructor(private readonly model: Model, private readonly link: Link) {}
+
+  get possible(): boolean {
+    return this.model.hello?.live === true;
+  }
+
+  /** The agent that was started last, or undefined. */
+  get source(): Source | undefined {
+    return this.model.sources.findLast((s) => s.info.kind === "agent");
+  }
+
+  get running(): Source | undefined {
+    const { source } = this;
+    return source && source.rows.at(-1)?.kind !== "end" && source.state?.open !== false ? source : undefined;
+  }
+
+  get document(): Document | undefined {
+    return this.link.schema(this.running?.state?.version === 2 ? 2 : this.version);
+  }
+
+  get folder(): string {
+    return this.model.hello?.folder || "/";
+  }
+
+  /** The agent's sessions, oldest first. */
+  get sessions(): string[] {
+    return [...(this.running?.told.entries() ?? [])].filter(([, told]) => told.has("opened")).map(([id]) => id);
+  }
+
+  /** Values for the members of forms. */
+  get suggestions(): Record<string, Json> {
+    const values: Record<string, Json> = {
+      cwd: this.folder, mcpServers: [], protocolVersion: this.version, clientCapabilities: this.capabilities, capabilities: this.capabilities,
+      clientInfo: { name: "acp inspect", version: this.model.hello?.version || "0" },
+      info: { name: "acp inspect", version: this.model.hello?.version || "0" },
+      prompt: [{ type: "text", text: "Hello" }],
+    };
+    if (this.session) values["sessionId"] = this.session;
+    const source = this.running;
+    const methods = list(this.answer(source, "initialize"), "authMethods");
+    const method = text(methods[0], "id") || text(methods[0], "methodId");
+    if (method) values["methodId"] = method;
+    const modes = this.modes();
+    if (modes) values["modeId"] = modes.current;
+    const option = this.options()[0];
+    if (option !== undefined) values["configId"] = text(option, "id") || text(option, "configId");
+    const open = [...(source?.open.values() ?? [])].findLast((r) => r.from === source?.info.lanes[0]);
+    if (open?.id !== undefined) values["requestId"] = JSON.parse(open.id) as Json;
+    return values;
+  }
+
+  /** The result of the last request of a method. */
+  answer(source: Source | undefined, method: string): Json | undefined {
+    const row = source?.rows.findLast((r) => r.kind === "response" && r.method === method);
+    return row && message(row)?.["result"];
+  }
+
+  modes(): { current: string; all: Json[] } | undefined {
+    const told = this.running?.told.get(this.session);
+    const opened = told?.get("opened");
+    const modes = opened && get(message(opened)?.["result"], "modes");
+    if (!isObject(modes)) return undefined;
+    const changed = told?.get("current_mode_update");
+    const now = changed && text(message(changed), "params", "update", "currentModeId");
+    return { current: now || text(modes, "currentModeId"), all: list(modes, "availableModes") };
+  }
+
+  /** The configuration options of the session. */
+  options(): Json[] {
+    const told = this.running?.told.get(this.session);
+    const rows = [told?.get("opened"), told?.get("config_option_update")].filter((r): r is Row => r !== undefined);
+    const newest = rows.sort((a, b) => b.n - a.n).find((r) => list(body(r), "configOptions").length > 0);
+    return newest ? list(body(newest), "configOptions") : [];
+  }
+
+  /** Sends a command, and tells the user if it fails. */
+  async command(order: Order): Promise<Reply> {
+    const reply = await this.link.command(order);
+    if (reply.error) say(reply.error);
+    return reply;
+  }
+
+  async send(method: string, params: Json, notification = false): Promise<Reply> {
+    const source = this.running;
+    if (!source) {
+      say("The agent is not running.");
+      return { is: "reply", id: 0, error: "The agent is not running." };
+    }
+    return this.command({ do: "send", source: source.id, method, params, notification, ...this.treatment() });
+  }
+
+  async line(line: string): Promise<Reply> {
+    const source = this.running;
+    if (!source) {
+      say("The agent is not running.");
+      return { is: "reply", id: 0, error: "The agent is not running." };
+    }
+    return this.command({ do: "raw", source: source.id, line, ...this.treatment() });
+  }
+
+  /** Answers a request of the agent. */
+  async respond(request: Row, body: { result: Json } | { error: Json }): Promise<Reply> {
+    return this.line(`{"jsonrpc":"2.0","id":${request.id ?? "null"},${JSON.stringify(body).slice(1)}`);
+  }
+
+  private treatment(): { fault?: Fault } {
+    return this.fault ? { fault: this.fault } : {};
+  }
+
+  /** Starts the agent. */
+  async start(): Promise<boolean> {
+    const before = this.source;
+    const reply = await this.command({ do: "start" });
+    if (reply.error) return false;
+    this.session = "";
+    await this.until(() => this.source !== before && this.running !== undefined);
+    const source = this.running;
+    if (source) await this.command({ do: "answers", source: source.id, answers: this.answers });
+    return source !== undefined;
+  }
+
+  /** Starts the agent if necessary, and opens a session. It reports whether there is one. */
+  async open(): Promise<boolean> {
+    if (!this.running && !(await this.start())) return false;
+    if (!this.running?.methods.has("initialize") && !(await this.ask("initialize", this.example("initialize")))) return false;
+    const opened = await this.ask("session/new", this.example("session/new"));
+    if (!opened) return false;
+    this.session = text(opened, "sessionId");
+    this.model.changed("sources");
+    return this.session !== "";
+  }
+
+  /** A value for the parameters of a method. */
+  example(method: string): Json {
+    const { document } = this;
+    const params = this.model.hello?.methods.find((m) => m.method === method && m.version === (this.running?.state?.version === 2 ? 2 : this.version))?.params;
+    const schema = params && document?.definition(params);
+    if (!document || !schema) return {};
+    const { suggestions } = this;
+    const value = document.example(schema, suggestions);
+    if (method === "initialize" && isObject(value)) {
+      for (const name of document.flatten(schema).properties.keys()) {
+        const suggested = suggestions[name];
+        if (suggested !== undefined) value[name] = suggested;
+      }
+    }
+    return value;
+  }
+
+  /** Sends a request and waits for its result; undefined if it failed. */
+  async ask(method: string, params: Json): Promise<Json | undefined> {
+    const source = this.running;
+    const reply = await this.send(method, params);
+    if (reply.error || !source) return undefined;
+    let answer: Row | undefined;
+    await this.until(() => {
+      answer = source.rows.findLast((r) => r.re !== undefined && r.method === method && r.id === reply.sent && r.to === source.info.lanes[0]);
+      return answer !== undefined || source.rows.at(-1)?.kind === "end";
+    });
+    if (!answer) say(`The agent ended before it answered ${method}.`);
+    else if (answer.kind === "error") say(`${method} failed: ${text(message(answer), "error", "message")}`);
+    return answer?.kind === "response" ? message(answer)?.["result"] : undefined;
+  }
+
+  /** Waits for a condition that messages of the server make true. */
+  private until(condition: () => boolean): Promise<void> {
+    return new Promise((resolve) => {
+      const stop = this.model.onChange(() => check());
+      const check = (): void => {
+        if (!condition()) return;
+        stop();
+        resolve();
+      };
+      check();
+    });
+  }
+
+  /** Cancels the turn of the session, and answers its permission requests as the protocol demands. */
+  async cancel(): Promise<void> {
+    const { session } = this;
+    const asked = [...(this.running?.open.values() ?? [])].filter((r) => r.method === "session/request_permission" && r.session === session);
+    await this.send("session/cancel", { sessionId: session }, true);
+    for (const request of asked) await this.respond(request, { result: { outcome: { outcome: "cancelled" } } });
+  }
+}
+
+/** What an update or a response says about a session. */
+function body(row: Row): Json | undefined {
+  const m = message(row);
+  return get(m, "result") ?? get(m, "params", "update");
+}
