@@ -48,7 +48,7 @@ func TestStats(t *testing.T) {
 	for i := range 2 * maxKeys {
 		s.Add(&Message{Direction: conformance.ToClient, Kind: conformance.Notification, Method: fmt.Sprint("m", i), Session: fmt.Sprint("s", i)})
 	}
-	doc := s.document()
+	doc := s.Document()
 	if len(doc.Methods) != maxKeys || len(doc.Sessions) != maxKeys || doc.Uncounted == 0 || doc.Messages != 2*maxDelays+2*maxKeys {
 		t.Errorf("%d methods, %d sessions, %d uncounted, %d messages", len(doc.Methods), len(doc.Sessions), doc.Uncounted, doc.Messages)
 	}
@@ -56,7 +56,7 @@ func TestStats(t *testing.T) {
 	short := NewStats()
 	short.Add(&long)
 	short.Add(&long)
-	if doc := short.document(); len(doc.Methods) != 1 || doc.Methods[0].Count != 2 || len(doc.Sessions) != 1 || doc.Sessions[0].Messages != 2 {
+	if doc := short.Document(); len(doc.Methods) != 1 || doc.Methods[0].Count != 2 || len(doc.Sessions) != 1 || doc.Sessions[0].Messages != 2 {
 		t.Errorf("long names: %d methods, %d sessions", len(doc.Methods), len(doc.Sessions))
 	}
 	if len(s.methods[methodKey{sender: conformance.Client, method: "session/prompt"}].delays) != maxDelays {

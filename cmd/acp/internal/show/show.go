@@ -35,6 +35,9 @@ type Message struct {
 	// response created.
 	Session string
 	Update  string // the kind of a session/update
+	Item    string // the id of the message or tool call that a session/update is about
+	// Re is the Number of the request that this response answers, or 0 if that is not known.
+	Re int
 	// Delay is the time from the request to this response, and Delayed says whether it is known.
 	Delay   time.Duration
 	Delayed bool
@@ -109,12 +112,18 @@ type state struct {
 	options    *Options
 	connection int
 	first      time.Time
-	open       map[key]request
+	joiner     *Joiner
 	judge      *conformance.Judge
 	lines      recording.Lines
 	cut        bool
 	reused     Message
 }
+
+// Joiner joins the responses of one connection with their requests.
+type Joiner struct{ open map[key]request }
+
+// NewJoiner returns a Joiner for a new connection.
+func NewJoiner() *Joiner { return &Joiner{map[key]request{}} }
 
 // key identifies an unanswered request: its sender and id.
 type key struct {
@@ -124,6 +133,7 @@ type key struct {
 
 // request is what is needed for its response.
 type request struct {
+	number          int
 	method, session string
 	at              time.Time
 	options         []Option
@@ -149,7 +159,7 @@ func (s *state) begin(e *recording.Entry) error {
 	if err := s.finish(); err != nil {
 		return err
 	}
-	*s = state{options: s.options, connection: e.Connection, first: e.Time, open: map[key]request{}}
+	*s = state{options: s.options, connection: e.Connection, first: e.Time, joiner: NewJoiner()}
 	if s.options.Judge {
 		s.judge = conformance.NewJudge(nil, nil)
 	}
@@ -183,6 +193,8 @@ type content struct {
 	SessionID string `json:"sessionId"`
 	Update    *struct {
 		Kind string   `json:"sessionUpdate"`
+		ID   string   `json:"messageId"`
+		Call string   `json:"toolCallId"`
 		Used *float64 `json:"used"`
 		Size *float64 `json:"size"`
 		Cost *struct {
@@ -209,15 +221,16 @@ func (s *state) message(e *recording.Entry) error {
 	if m.Timed = !e.Time.IsZero() && !s.first.IsZero(); m.Timed {
 		m.Since = e.Time.Sub(s.first)
 	}
-	s.read(m, e.Time)
+	s.joiner.Join(m, e.Time)
 	if s.judge != nil {
 		m.Findings = s.judge.Message(e.Message())
 	}
 	return s.options.OnMessage(m)
 }
 
-// read determines what the message is.
-func (s *state) read(m *Message, at time.Time) {
+// Join determines from the Text, Number and Direction of a message what the message is, and sets Kind, Content and the
+// fields from Method to Option. The time is when it passed; zero if unknown.
+func (j *Joiner) Join(m *Message, at time.Time) {
 	var env envelope
 	if json.Unmarshal(m.Text, &env) != nil || !bytes.HasPrefix(bytes.TrimSpace(m.Text), []byte("{")) {
 		return
@@ -241,23 +254,23 @@ func (s *state) read(m *Message, at time.Time) {
 		json.Unmarshal(m.Content, &m.decoded)
 		m.Session = m.decoded.SessionID
 		if m.Method == "session/update" && m.decoded.Update != nil {
-			m.Update = m.decoded.Update.Kind
+			m.Update, m.Item = m.decoded.Update.Kind, cmp.Or(m.decoded.Update.Call, m.decoded.Update.ID)
 		}
 	}
 	switch m.Kind {
 	case conformance.Request:
-		if len(s.open) < maxOpen {
-			r := request{method: strings.Clone(m.Method), session: strings.Clone(m.Session), at: at}
+		if len(j.open) < maxOpen {
+			r := request{number: m.Number, method: strings.Clone(m.Method), session: strings.Clone(m.Session), at: at}
 			if m.Method == "session/request_permission" && len(m.decoded.Options) <= maxOptions {
 				r.options = m.decoded.Options
 			}
-			s.open[key{m.Direction, m.ID}] = r
+			j.open[key{m.Direction, m.ID}] = r
 		}
 	case conformance.Response, conformance.ErrorReply:
 		asked := key{conformance.ToAgent + conformance.ToClient - m.Direction, m.ID}
-		if r, ok := s.open[asked]; ok {
-			delete(s.open, asked)
-			m.Method, m.Session = r.method, cmp.Or(r.session, m.Session)
+		if r, ok := j.open[asked]; ok {
+			delete(j.open, asked)
+			m.Method, m.Re, m.Session = r.method, r.number, cmp.Or(r.session, m.Session)
 			if i := slices.IndexFunc(r.options, func(o Option) bool { return o.ID == m.decoded.Outcome.OptionID }); i >= 0 {
 				m.Option = &r.options[i]
 			}

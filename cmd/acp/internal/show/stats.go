@@ -155,41 +155,46 @@ func (s *Stats) session(m *Message) {
 	}
 }
 
-// The types of the JSON document.
+// The JSON document of the statistics.
 type (
-	jsonStats struct {
-		Messages   int           `json:"messages"`
-		Bytes      int           `json:"bytes"`
-		Client     jsonSide      `json:"client"` // what the client wrote
-		Agent      jsonSide      `json:"agent"`
-		DurationMs *float64      `json:"durationMs,omitempty"`
-		Methods    []jsonMethod  `json:"methods"`
-		Sessions   []jsonSession `json:"sessions"`
-		Total      jsonSession   `json:"allSessions"`
-		Uncounted  int           `json:"uncounted,omitempty"`
+	// Document has all statistics.
+	Document struct {
+		Messages   int            `json:"messages"`
+		Bytes      int            `json:"bytes"`
+		Client     SideStats      `json:"client"` // what the client wrote
+		Agent      SideStats      `json:"agent"`
+		DurationMs *float64       `json:"durationMs,omitempty"`
+		Methods    []MethodStats  `json:"methods"`
+		Sessions   []SessionStats `json:"sessions"`
+		Total      SessionStats   `json:"allSessions"`
+		Uncounted  int            `json:"uncounted,omitempty"`
 	}
-	jsonSide struct {
+	// SideStats has those of what one side wrote.
+	SideStats struct {
 		Messages int `json:"messages"`
 		Bytes    int `json:"bytes"`
 	}
-	jsonMethod struct {
-		From        string     `json:"from"`
-		Method      string     `json:"method"`
-		Update      string     `json:"update,omitempty"`
-		Count       int        `json:"count"`
-		Bytes       int        `json:"bytes"`
-		Answers     int        `json:"answers,omitempty"`
-		Errors      int        `json:"errors,omitempty"`
-		AnswerBytes int        `json:"answerBytes,omitempty"`
-		Delay       *jsonDelay `json:"delayMs,omitempty"`
+	// MethodStats has those of a method.
+	MethodStats struct {
+		From        string      `json:"from"`
+		Method      string      `json:"method"`
+		Update      string      `json:"update,omitempty"`
+		Count       int         `json:"count"`
+		Bytes       int         `json:"bytes"`
+		Answers     int         `json:"answers,omitempty"`
+		Errors      int         `json:"errors,omitempty"`
+		AnswerBytes int         `json:"answerBytes,omitempty"`
+		Delay       *DelayStats `json:"delayMs,omitempty"`
 	}
-	jsonDelay struct {
+	// DelayStats has those of the time that responses took.
+	DelayStats struct {
 		P50 float64 `json:"p50"`
 		P95 float64 `json:"p95"`
 		P99 float64 `json:"p99"`
 		Max float64 `json:"max"`
 	}
-	jsonSession struct {
+	// SessionStats has those of a session.
+	SessionStats struct {
 		ID           string             `json:"id,omitempty"`
 		Messages     int                `json:"messages"`
 		Prompts      int                `json:"prompts"`
@@ -201,11 +206,12 @@ type (
 	}
 )
 
-func (s *Stats) document() jsonStats {
-	side := func(d conformance.Direction) jsonSide { return jsonSide{s.messages[d], s.bytes[d]} }
-	doc := jsonStats{
+// Document returns the statistics so far.
+func (s *Stats) Document() Document {
+	side := func(d conformance.Direction) SideStats { return SideStats{s.messages[d], s.bytes[d]} }
+	doc := Document{
 		Client: side(conformance.ToAgent), Agent: side(conformance.ToClient),
-		Methods: []jsonMethod{}, Sessions: []jsonSession{}, Uncounted: s.skipped,
+		Methods: []MethodStats{}, Sessions: []SessionStats{}, Uncounted: s.skipped,
 	}
 	doc.Messages, doc.Bytes = doc.Client.Messages+doc.Agent.Messages, doc.Client.Bytes+doc.Agent.Bytes
 	if s.timed {
@@ -216,20 +222,20 @@ func (s *Stats) document() jsonStats {
 	})
 	for _, key := range keys {
 		c := s.methods[key]
-		m := jsonMethod{
+		m := MethodStats{
 			From: key.sender.String(), Method: key.method, Update: key.update,
 			Count: c.count, Bytes: c.bytes, Answers: c.answers, Errors: c.errors, AnswerBytes: c.answerB,
 		}
 		if n := len(c.delays); n > 0 {
 			slices.Sort(c.delays)
 			at := func(part float64) float64 { return *milliseconds(c.delays[min(n-1, int(part*float64(n)))]) }
-			m.Delay = &jsonDelay{at(0.50), at(0.95), at(0.99), at(1)}
+			m.Delay = &DelayStats{at(0.50), at(0.95), at(0.99), at(1)}
 		}
 		doc.Methods = append(doc.Methods, m)
 	}
 	for _, id := range s.order {
 		c := s.sessions[id]
-		out := jsonSession{ID: id, Messages: c.messages, Prompts: c.prompts, UsageReports: c.reports}
+		out := SessionStats{ID: id, Messages: c.messages, Prompts: c.prompts, UsageReports: c.reports}
 		if c.hasUsed {
 			out.ContextUsed, out.ContextSize = &c.used, &c.size
 		}
@@ -261,11 +267,11 @@ func sum(to, add map[string]float64) map[string]float64 {
 }
 
 // WriteJSON writes the statistics as one document.
-func (s *Stats) WriteJSON(w io.Writer) error { return report.WriteJSON(w, s.document()) }
+func (s *Stats) WriteJSON(w io.Writer) error { return report.WriteJSON(w, s.Document()) }
 
 // WriteText writes the statistics for people.
 func (s *Stats) WriteText(w io.Writer) error {
-	doc := s.document()
+	doc := s.Document()
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintf(w, "messages: %d, %s", doc.Messages, size(doc.Bytes))
 	if doc.DurationMs != nil {
@@ -315,7 +321,7 @@ func (s *Stats) WriteText(w io.Writer) error {
 const maxSessions = 20
 
 // write writes the statistics of a session, or of all of them, for people.
-func (session *jsonSession) write(w io.Writer) {
+func (session *SessionStats) write(w io.Writer) {
 	name := "all sessions"
 	if session.ID != "" {
 		name = "session " + plain.Line(session.ID)

@@ -6,8 +6,8 @@
 //   GET /schema/1, /schema/2     the JSON schema of a protocol version, with experimental features
 //   GET /raw?source=S&n=N        the exact line of a row, as bytes (application/octet-stream)
 //   GET /find?q=TEXT             rows whose line contains the text, without regard to case: Found
-//   GET /copy?source=S&n=N&as=F  a row as "go" (a literal) or "acp" (a command), as text/plain
-//   GET /export?source=S&as=F    a download: see Exports
+//   GET /copy?source=S&n=N&as=F&method=M  a row as "go" (a literal) or "acp" (a command), as text/plain; M is Row.method
+//   GET /export?source=S&as=F    a download: see ExportFormat; 409 with a text if that is not possible
 //   GET /ws                      the WebSocket, with one JSON document in each message
 //
 // WebSocket: the page first sends Attach; then the server sends one Hello, and Log and State messages as they come. A page
@@ -184,7 +184,7 @@ export interface SideState {
 export interface Observed {
   method: string
   capability: string // path in the capabilities that allows to use it; "" if none is needed
-  by: "client" | "agent" // who sent it
+  by: "client" | "agent" // who sent it; SideState.side is the one that received it
   count: number
   claimed: boolean // the receiver claims the capability, or none is needed
 }

@@ -1,0 +1,413 @@
+package inspect
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/conformance"
+	"github.com/acpgo/sdk/conformance/recording"
+	"github.com/acpgo/sdk/conformance/recording/relay"
+)
+
+// live is a connection to the agent. The pages are its client, except that it may answer requests for files and terminals
+// itself.
+type live struct {
+	in     *Inspection
+	source *source
+	stream rpc.Stream
+	serves *serves
+	out    chan outgoing
+	ended  chan struct{}
+	killed atomic.Bool // by the user
+
+	mu      sync.Mutex
+	lastID  int
+	answers answers
+	faults  faults
+}
+
+// outgoing is a message to write.
+type outgoing struct {
+	line []byte
+	auto bool
+}
+
+// maxQueue bounds the messages that wait for an agent that does not read.
+const maxQueue = 1000
+
+var (
+	errNotLive = errors.New("the agent is not connected")
+	errQueue   = errors.New("the agent does not read: too many messages wait")
+)
+
+// start starts the agent as a new source.
+func (in *Inspection) start() (*live, error) {
+	agent := in.options.Agent
+	if agent == nil {
+		return nil, errors.New("there is no agent to talk to")
+	}
+	began := time.Now()
+	s, err := in.source(sourceOptions{
+		kind: "agent", name: strings.Join(agent.Words, " "), header: recording.Header{Tool: "acp", Version: in.options.Version, Command: agent.Words, Date: began},
+	})
+	if err != nil {
+		return nil, err
+	}
+	stderr := &stderrLines{source: s}
+	fail := func(err error) (*live, error) {
+		s.add(&recording.Entry{Err: fmt.Errorf("the agent was not started: %w", err)}, false)
+		s.end(true)
+		return nil, err
+	}
+	transport, err := agent.Connect(in.context, stderr)
+	if err != nil {
+		return fail(err)
+	}
+	stream, err := transport.Connect(in.context)
+	if err != nil {
+		return fail(err)
+	}
+	l := &live{in: in, source: s, stream: stream, out: make(chan outgoing, maxQueue), ended: make(chan struct{}), answers: answers{FS: "memory", Terminal: "memory"}}
+	if in.options.Folder != "" {
+		l.answers = answers{FS: "folder", Terminal: "folder"}
+	}
+	if l.serves, err = newServes(in.options.Folder); err != nil {
+		return fail(errors.Join(err, stream.Close()))
+	}
+	s.mu.Lock()
+	s.controls = l.controls
+	s.mu.Unlock()
+	in.mu.Lock()
+	if in.closed {
+		in.mu.Unlock()
+		return fail(errors.Join(errClosed, stream.Close(), l.serves.close()))
+	}
+	in.live[s.id] = l
+	in.running.Go(func() { l.read(stderr) })
+	in.mu.Unlock()
+	go l.write()
+	return l, nil
+}
+
+// connected returns the connection of a source.
+func (in *Inspection) connected(id string) (*live, error) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if l := in.live[id]; l != nil {
+		return l, nil
+	}
+	return nil, errNotLive
+}
+
+// read reads what the agent writes until its end.
+func (l *live) read(stderr *stderrLines) {
+	stop := context.AfterFunc(l.in.context, func() { _ = l.stream.Close() }) // the agent's end is recorded below
+	defer stop()
+	var end recording.End
+	for {
+		line, err := l.stream.Read()
+		now := time.Now()
+		if long, ok := errors.AsType[*rpc.TooLongError](err); ok {
+			l.source.add(&recording.Entry{Err: long}, false)
+			continue
+		}
+		if lost, ok := errors.AsType[*rpc.CallLostError](err); ok {
+			l.source.add(&recording.Entry{Err: fmt.Errorf("the call %s was lost: %w", lost.ID, lost.Err)}, false)
+			continue
+		}
+		if err != nil {
+			end.Closed = conformance.Agent
+			if exit, ok := errors.AsType[*rpc.ExitError](err); ok && exit.State != nil {
+				end = *relay.End(exit.State)
+				end.Closed = conformance.Agent
+			}
+			if l.in.context.Err() != nil || l.killed.Load() {
+				end.Closed = conformance.Client
+			}
+			if !errors.Is(err, io.EOF) && l.in.context.Err() == nil {
+				l.source.add(&recording.Entry{Err: err}, false)
+			}
+			break
+		}
+		l.source.add(&recording.Entry{Kind: recording.KindMessage, Time: now, Direction: conformance.ToClient, Line: line}, false)
+		l.answer(line)
+	}
+	close(l.ended)
+	_ = l.stream.Close() // the end of the agent is known
+	stderr.flush()
+	if err := l.serves.close(); err != nil {
+		l.source.add(&recording.Entry{Err: err}, false)
+	}
+	l.source.add(&recording.Entry{Kind: recording.KindEnd, Time: time.Now(), End: &end}, false)
+	l.in.mu.Lock()
+	delete(l.in.live, l.source.id)
+	l.in.mu.Unlock()
+}
+
+// write writes what is queued. It ends with the connection.
+func (l *live) write() {
+	for {
+		select {
+		case <-l.ended:
+			return
+		case m := <-l.out:
+			// The message is recorded before it is written, so that its answer comes after it.
+			l.source.add(&recording.Entry{Kind: recording.KindMessage, Time: time.Now(), Direction: conformance.ToAgent, Line: m.line}, m.auto)
+			err := writeLine(l.stream, m.line)
+			if err != nil {
+				l.source.add(&recording.Entry{Err: fmt.Errorf("the message was not sent: %w", err)}, false)
+			}
+		}
+	}
+}
+
+// writeLine writes a line byte for byte if the stream can.
+func writeLine(stream rpc.Stream, line []byte) error {
+	if fast, ok := stream.(rpc.FastStream); ok && !json.Valid(line) {
+		return fast.WriteLines(append(bytes.Clone(line), '\n'))
+	}
+	return stream.Write(line)
+}
+
+// send queues a line.
+func (l *live) send(line []byte, f *fault, auto bool) error {
+	copies := 1
+	if f != nil {
+		if f.Drop {
+			l.source.add(&recording.Entry{Err: fmt.Errorf("not sent, on purpose: %s", clipName(string(line)))}, false)
+			return nil
+		}
+		line = corrupt(line, f.Corrupt)
+		if f.Times > 1 {
+			copies = min(f.Times, maxTimes)
+		}
+	}
+	put := func() error {
+		for range copies {
+			select {
+			case l.out <- outgoing{line, auto}:
+			default:
+				return errQueue
+			}
+		}
+		return nil
+	}
+	select {
+	case <-l.ended:
+		return errNotLive
+	default:
+	}
+	if f != nil && f.Delay > 0 {
+		time.AfterFunc(time.Duration(min(f.Delay, maxDelay)*float64(time.Millisecond)), func() {
+			if err := put(); err != nil {
+				l.source.add(&recording.Entry{Err: err}, false)
+			}
+		})
+		return nil
+	}
+	return put()
+}
+
+// The limits of faults.
+const (
+	maxTimes = 100
+	maxDelay = 10 * 60 * 1000 // milliseconds
+)
+
+// corrupt damages a line.
+func corrupt(line []byte, how string) []byte {
+	line = bytes.Clone(line)
+	switch how {
+	case "truncate":
+		return line[:len(line)/2]
+	case "utf8":
+		return append(append(append([]byte{}, line[:len(line)/2]...), 0xff), line[len(line)/2:]...)
+	case "json":
+		return bytes.TrimSuffix(line, []byte("}"))
+	case "id":
+		var members map[string]json.RawMessage
+		if json.Unmarshal(line, &members) == nil && members["id"] != nil {
+			members["id"] = json.RawMessage(`"another"`)
+			if changed, err := json.Marshal(members); err == nil {
+				return changed
+			}
+		}
+	}
+	return line
+}
+
+// request sends a request or a notification, and returns the id.
+func (l *live) request(c *command) (id string, err error) {
+	message := struct {
+		JSONRPC string          `json:"jsonrpc"`
+		ID      json.RawMessage `json:"id,omitempty"`
+		Method  string          `json:"method"`
+		Params  json.RawMessage `json:"params,omitempty"`
+	}{JSONRPC: "2.0", Method: c.Method, Params: c.Params}
+	if !c.Notification {
+		l.mu.Lock()
+		l.lastID++
+		id = strconv.Itoa(l.lastID)
+		l.mu.Unlock()
+		message.ID = json.RawMessage(id)
+	}
+	var line bytes.Buffer
+	encoder := json.NewEncoder(&line)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(message); err != nil {
+		return "", err
+	}
+	return id, l.send(bytes.TrimSuffix(line.Bytes(), []byte("\n")), c.Fault, false)
+}
+
+// raw sends a line as it is.
+func (l *live) raw(c *command) error {
+	line := []byte(c.Line)
+	var compact bytes.Buffer
+	if bytes.ContainsAny(line, "\r\n") && json.Compact(&compact, line) == nil {
+		line = compact.Bytes()
+	}
+	if bytes.ContainsAny(line, "\r\n") {
+		return errors.New("what is sent is one line: it cannot contain line breaks")
+	}
+	return l.send(line, c.Fault, false)
+}
+
+// kill ends the agent.
+func (l *live) kill(how string) error {
+	l.killed.Store(true)
+	if how == "close" {
+		half, ok := l.stream.(rpc.HalfCloser)
+		if !ok {
+			return errors.New("this connection cannot end its input alone")
+		}
+		return half.CloseWrite()
+	}
+	return l.stream.Close()
+}
+
+// controls returns the answers and faults in force.
+func (l *live) controls() (*answers, *faults) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	a, f := l.answers, l.faults
+	return &a, &f
+}
+
+func (l *live) setAnswers(a *answers) error {
+	for _, mode := range []string{a.FS, a.Terminal} {
+		switch mode {
+		case "ask", "memory":
+		case "folder":
+			if l.in.options.Folder == "" {
+				return errors.New("no folder was given on the command line: --folder")
+			}
+		default:
+			return fmt.Errorf("answers cannot be %q", mode)
+		}
+	}
+	l.mu.Lock()
+	l.answers = *a
+	l.mu.Unlock()
+	l.source.changed()
+	return nil
+}
+
+func (l *live) setFaults(f *faults) {
+	l.mu.Lock()
+	l.faults = *f
+	l.mu.Unlock()
+	l.source.changed()
+}
+
+// answer answers a request for files or terminals if the user does not.
+func (l *live) answer(line []byte) {
+	var m struct {
+		ID     json.RawMessage `json:"id"`
+		Method string          `json:"method"`
+		Params json.RawMessage `json:"params"`
+	}
+	if json.Unmarshal(line, &m) != nil || m.ID == nil {
+		return
+	}
+	a, f := l.controls()
+	do := l.serves.handler(m.Method, a)
+	if do == nil {
+		return
+	}
+	l.serves.run(func(ctx context.Context) {
+		var answer struct {
+			JSONRPC string          `json:"jsonrpc"`
+			ID      json.RawMessage `json:"id"`
+			Result  any             `json:"result,omitempty"`
+			Error   *rpc.Error      `json:"error,omitempty"`
+		}
+		answer.JSONRPC, answer.ID = "2.0", m.ID
+		result, err := do(ctx, m.Params)
+		if err != nil {
+			answer.Error = rpc.ErrorOf(err)
+		} else {
+			answer.Result = result
+		}
+		text, err := json.Marshal(answer)
+		if err == nil {
+			err = l.send(text, f.Answers, true)
+		}
+		if err != nil && !errors.Is(err, errNotLive) {
+			l.source.add(&recording.Entry{Err: err}, false)
+		}
+	})
+}
+
+// stderrLines adds the lines of standard error to a source.
+type stderrLines struct {
+	source *source
+	mu     sync.Mutex
+	rest   []byte
+}
+
+// maxStderr bounds a line of standard error.
+const maxStderr = 1 << 20
+
+func (w *stderrLines) Write(b []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.rest = append(w.rest, b...)
+	for {
+		i := bytes.IndexByte(w.rest, '\n')
+		if i < 0 && len(w.rest) < maxStderr {
+			return len(b), nil
+		}
+		if i < 0 {
+			i = len(w.rest) - 1
+			w.add(w.rest)
+		} else {
+			w.add(w.rest[:i])
+		}
+		w.rest = w.rest[:copy(w.rest, w.rest[i+1:])]
+	}
+}
+
+func (w *stderrLines) add(line []byte) {
+	w.source.add(&recording.Entry{Kind: recording.KindStderr, Time: time.Now(), Direction: conformance.ToClient, Line: line}, false)
+}
+
+// flush adds the last line if it has no newline.
+func (w *stderrLines) flush() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.rest) > 0 {
+		w.add(w.rest)
+		w.rest = nil
+	}
+}

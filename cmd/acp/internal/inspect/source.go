@@ -1,0 +1,406 @@
+package inspect
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+	"unicode/utf8"
+
+	"github.com/acpgo/sdk/cmd/acp/internal/show"
+	"github.com/acpgo/sdk/conformance"
+	"github.com/acpgo/sdk/conformance/recording"
+)
+
+// source is one connection that is inspected. Whatever it is, live or recorded, it is a sequence of the entries of a
+// recording, which the source writes into a recording of its own; everything else that it keeps is bounded, except for an
+// offset in that file for each row.
+type source struct {
+	id   string
+	kind string // agent, tap, file or probe
+	name string
+	log  *eventLog
+	raw  int // the number of bytes of a line in a row
+
+	mu            sync.Mutex
+	spool         *os.File // a recording
+	size          int64    // of the spool
+	writer        *recording.Writer
+	masker        *recording.Masker // nil if the lines are masked already, or shall not be
+	masked        bool
+	date, began   time.Time
+	offsets       []int64 // of the rows in the spool, by n-1; -1 for those that are not in it
+	lines         recording.Lines
+	judge         *conformance.Judge
+	joiner        *show.Joiner
+	message       show.Message
+	stats         *show.Stats
+	capabilities  capabilities
+	conversations conversations
+	findings      findingCount
+	unanswered    map[int]bool // n of requests
+	open, cut     bool
+	version       uint64          // of the state
+	cached        json.RawMessage // the state
+	cachedAt      uint64
+	controls      func() (*answers, *faults) // of an agent that is talked to
+	err           error                      // of the spool
+}
+
+// sourceOptions describe a source.
+type sourceOptions struct {
+	kind, name string
+	header     recording.Header
+	masker     *recording.Masker // nil does not mask
+	raw        int
+}
+
+// newSource begins a source, with its recording in a file.
+func newSource(id string, file *os.File, log *eventLog, o sourceOptions) (*source, error) {
+	s := &source{
+		id: id, kind: o.kind, name: o.name, log: log, raw: o.raw, spool: file, masker: o.masker, masked: o.masker != nil || o.header.Masked,
+		date: o.header.Date, judge: conformance.NewJudge(nil, nil), joiner: show.NewJoiner(), stats: show.NewStats(),
+		unanswered: map[int]bool{}, open: true,
+	}
+	header := o.header
+	header.Masked = s.masked
+	if s.masker != nil {
+		header.Command = s.masker.Args(header.Command)
+	}
+	if header.Date.IsZero() {
+		header.Date = time.Unix(0, 0).UTC() // as the reader has it
+	}
+	s.began = header.Date
+	var err error
+	if s.writer, err = recording.NewWriter(spoolWriter{s}, header, nil); err != nil {
+		return nil, err
+	}
+	date := ""
+	if !s.date.IsZero() {
+		date = s.date.UTC().Format(time.RFC3339Nano)
+	}
+	log.add(&sourceEvent{Is: "source", Source: id, Kind: o.kind, Name: o.name, Lanes: []string{"client", "agent"}, Date: date, Masked: s.masked})
+	return s, nil
+}
+
+// spoolWriter counts what is written to the spool.
+type spoolWriter struct{ s *source }
+
+func (w spoolWriter) Write(b []byte) (int, error) {
+	n, err := w.s.spool.Write(b)
+	w.s.size += int64(n)
+	return n, err
+}
+
+// add adds an entry. auto says that the inspector itself has written the message.
+func (s *source) add(e *recording.Entry, auto bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if e.Kind == recording.KindHeader {
+		return
+	}
+	row := &rowEvent{Is: "row", Source: s.id, N: len(s.offsets) + 1, T: -1, Auto: auto}
+	if !e.Time.IsZero() {
+		row.T = float64(e.Time.Sub(s.began).Microseconds()) / 1000
+	}
+	if e.Err != nil {
+		s.problem(row, e)
+		if e.Kind == recording.KindNone {
+			return
+		}
+		row.N = len(s.offsets) + 1
+	}
+	line := e.Line
+	if s.masker != nil && (e.Kind == recording.KindMessage || e.Kind == recording.KindStderr) {
+		line = s.masker.Mask(line)
+	}
+	at := s.size
+	masked := *e
+	masked.Line = line
+	if err := s.writer.Write(&masked); err != nil && s.err == nil {
+		s.err = err
+		s.log.add(&rowEvent{Is: "row", Source: s.id, N: row.N, T: -1, Kind: "gap", Text: "the recording could not be written: " + err.Error()})
+		s.offsets = append(s.offsets, -1)
+		row.N++
+	}
+	if s.err != nil {
+		at = -1
+	}
+	s.offsets = append(s.offsets, at)
+	s.version++
+	switch e.Kind {
+	case recording.KindMessage:
+		s.addMessage(row, e, line)
+	case recording.KindStderr:
+		row.Kind, row.From = "stderr", "agent"
+		s.setText(row, line)
+		s.log.add(row)
+	case recording.KindEnd:
+		row.Kind, row.Text = "end", endText(e.End)
+		s.log.add(row)
+		if e.End != nil && e.End.Closed != 0 {
+			s.judge.Closed(e.End.Closed)
+		}
+		s.finish()
+	}
+}
+
+// problem adds a row for what could not be read.
+func (s *source) problem(row *rowEvent, e *recording.Entry) {
+	if errors.Is(e.Err, recording.ErrNoEnd) || errors.Is(e.Err, recording.ErrTruncated) {
+		s.cut = true
+	}
+	text := e.Err.Error()
+	gap := *row
+	gap.Kind, gap.Text = "gap", text
+	s.log.add(&gap)
+	s.offsets = append(s.offsets, -1)
+	s.version++
+}
+
+// lost adds a gap: bytes that were passed on but not recorded.
+func (s *source) lost(at time.Time, d conformance.Direction, size int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.offsets = append(s.offsets, s.size)
+	s.version++
+	if err := s.writer.Lost(at, d, size); err != nil && s.err == nil {
+		s.err = err
+	}
+	s.log.add(&rowEvent{
+		Is: "row", Source: s.id, N: len(s.offsets), T: float64(at.Sub(s.began).Microseconds()) / 1000, Kind: "gap", From: d.Sender().String(),
+		Text: fmt.Sprintf("%d bytes are not recorded", size),
+	})
+}
+
+func (s *source) addMessage(row *rowEvent, e *recording.Entry, line []byte) {
+	s.lines.Add(row.N)
+	row.From, row.To = e.Direction.Sender().String(), e.Direction.Sender().Peer().String()
+	s.setText(row, line)
+	m := &s.message
+	*m = show.Message{Number: s.lines.Count(), Direction: e.Direction, Text: line}
+	if m.Timed = row.T >= 0; m.Timed {
+		m.Since = e.Time.Sub(s.began)
+	}
+	s.joiner.Join(m, e.Time)
+	s.stats.Add(m)
+	row.Kind, row.Method, row.ID, row.Session, row.Update, row.Message = string(m.Kind), clipName(m.Method), clipName(m.ID), clipName(m.Session), clipName(m.Update), clipName(m.Item)
+	if m.Kind == "" {
+		row.Kind = "invalid"
+	}
+	if m.Re > 0 {
+		row.Re = s.lines.Of(m.Re)
+		delete(s.unanswered, row.Re)
+	}
+	if m.Delayed {
+		delay := float64(m.Delay.Microseconds()) / 1000
+		row.Delay = &delay
+	}
+	if m.Kind == conformance.Request && len(s.unanswered) < maxUnanswered {
+		s.unanswered[row.N] = true
+	}
+	for _, f := range s.judge.Message(conformance.Message{Direction: e.Direction, Line: line, Time: e.Time}) {
+		row.Findings = append(row.Findings, s.finding(&f))
+	}
+	s.capabilities.add(e.Direction.Sender(), m.Kind, m.Method, m.Content)
+	if version := s.judge.Version(); version != 0 {
+		s.capabilities.version = version
+	}
+	s.log.add(row)
+	if s.capabilities.version != 2 {
+		s.conversations.add(m)
+	}
+}
+
+// maxUnanswered bounds the requests that are known to be unanswered.
+const maxUnanswered = 1000
+
+// maxName bounds the names in a row, which an agent chooses.
+const maxName = 300
+
+func clipName(text string) string {
+	if len(text) > maxName {
+		return strings.ToValidUTF8(text[:maxName], "") + "…"
+	}
+	return text
+}
+
+// setText sets the text of a row.
+func (s *source) setText(row *rowEvent, line []byte) {
+	row.Size = len(line)
+	row.Bytes = !utf8.Valid(line)
+	if row.Cut = len(line) > s.raw; row.Cut {
+		line = line[:s.raw]
+		for len(line) > 0 && !row.Bytes && !utf8.Valid(line[max(0, len(line)-utf8.UTFMax):]) {
+			line = line[:len(line)-1] // not in the middle of a character
+			if len(line) <= s.raw-utf8.UTFMax {
+				break
+			}
+		}
+	}
+	row.Raw = string(line)
+}
+
+// contentOf has the member to which the pointers of findings are relative.
+var contentOf = map[conformance.Kind]string{
+	conformance.Request: "/params", conformance.Notification: "/params", conformance.Response: "/result", conformance.ErrorReply: "/error",
+}
+
+// finding converts a finding, and counts it.
+func (s *source) finding(f *conformance.Finding) findingInfo {
+	switch f.Level {
+	case conformance.Must, conformance.MustNot:
+		s.findings.Must++
+	case conformance.Should, conformance.ShouldNot:
+		s.findings.Should++
+	default:
+		s.findings.Advice++
+	}
+	pointer := f.Pointer
+	if pointer != "" && f.Definition != conformance.Envelope {
+		pointer = contentOf[f.Kind] + pointer
+	}
+	info := findingInfo{
+		Rule: f.Rule, Level: f.Level.String(), Side: f.Side.String(), Message: f.Message, Pointer: pointer, Definition: f.Definition,
+		Evidence: []evidenceInfo{},
+	}
+	for _, e := range f.Evidence {
+		info.Evidence = append(info.Evidence, evidenceInfo{N: s.lines.Of(e.Number), Why: e.Why, Excerpt: e.Excerpt})
+	}
+	return info
+}
+
+// finish ends the connection. The end of a recording that was cut off proves nothing.
+func (s *source) finish() {
+	if !s.open {
+		return
+	}
+	s.open = false
+	s.version++
+	if !s.cut {
+		for _, f := range s.judge.End() {
+			s.log.add(&lateEvent{Is: "late", Source: s.id, N: s.lines.Of(f.Number), Finding: s.finding(&f)})
+		}
+	}
+	s.log.touch()
+}
+
+// end ends a source whose recording has no end.
+func (s *source) end(cut bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.cut = s.cut || cut
+	s.finish()
+}
+
+// flush adds what has changed in the conversations to the log.
+func (s *source) flush() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.conversations.changes(s.id, func(e *itemEvent) { s.log.add(e) })
+}
+
+// state returns the state as JSON.
+func (s *source) state() (json.RawMessage, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.cached != nil && s.cachedAt == s.version {
+		return s.cached, nil
+	}
+	state := sourceState{
+		Source: s.id, Open: s.open, Rows: len(s.offsets), Messages: s.lines.Count(), Findings: s.findings, Unanswered: slices.Sorted(maps.Keys(s.unanswered)),
+		Version: s.judge.Version(), Sides: s.capabilities.state(), Stats: s.stats.Document(),
+	}
+	if s.controls != nil {
+		state.Answers, state.Faults = s.controls()
+	}
+	text, err := json.Marshal(state)
+	s.cached, s.cachedAt = text, s.version
+	return text, err
+}
+
+// changed says that the state has changed.
+func (s *source) changed() {
+	s.mu.Lock()
+	s.version++
+	s.mu.Unlock()
+	s.log.touch()
+}
+
+var errNoRow = errors.New("there is no such row")
+
+// line returns the exact line of a row.
+func (s *source) line(n int) ([]byte, error) {
+	s.mu.Lock()
+	if n < 1 || n > len(s.offsets) || s.offsets[n-1] < 0 {
+		s.mu.Unlock()
+		return nil, errNoRow
+	}
+	from, to := s.offsets[n-1], s.size
+	for _, next := range s.offsets[n:] {
+		if next >= 0 {
+			to = next
+			break
+		}
+	}
+	s.mu.Unlock()
+	text := make([]byte, to-from)
+	if _, err := s.spool.ReadAt(text, from); err != nil {
+		return nil, err
+	}
+	return spooled(text)
+}
+
+// spooled returns what a line of the spool has recorded.
+func spooled(text []byte) ([]byte, error) {
+	var entry struct {
+		Raw, Bytes          *string
+		Stderr, StderrBytes *string
+	}
+	if err := json.Unmarshal(text, &entry); err != nil {
+		return nil, err
+	}
+	for _, plain := range []*string{entry.Raw, entry.Stderr} {
+		if plain != nil {
+			return []byte(*plain), nil
+		}
+	}
+	for _, encoded := range []*string{entry.Bytes, entry.StderrBytes} {
+		if encoded != nil {
+			return base64.StdEncoding.DecodeString(*encoded)
+		}
+	}
+	return nil, errNoRow
+}
+
+// recording returns a reader of the recording as far as it has been written.
+func (s *source) recording() *io.SectionReader {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return io.NewSectionReader(s.spool, 0, s.size)
+}
+
+// endText describes the end of a connection.
+func endText(end *recording.End) string {
+	text := "the connection has ended"
+	if end == nil {
+		return text
+	}
+	if end.Closed != 0 {
+		text = "the " + end.Closed.String() + " has ended the connection"
+	}
+	switch {
+	case end.Signal != "":
+		text += "; the agent was ended by " + end.Signal
+	case end.Code != nil:
+		text += fmt.Sprintf("; the agent's exit status is %d", *end.Code)
+	}
+	return text
+}
