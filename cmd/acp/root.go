@@ -67,6 +67,7 @@ written in any language: to judge them, acp needs only the messages between an e
   acp record -o run.jsonl -- my-agent   in place of "my-agent" in the editor's configuration
   acp check run.jsonl                   what in it breaks the protocol
   acp show run.jsonl                    what was said
+  acp inspect run.jsonl                 all of it in a browser
   acp probe -- my-agent                 what the agent does in a hundred scenarios
   acp serve -- my-agent                 the agent at a URL
   acp explain PRM-9                     one requirement, with a right and a wrong example`,
@@ -94,7 +95,7 @@ written in any language: to judge them, acp needs only the messages between an e
 		}
 	}
 	add(groupTalk, newExecCommand(p), newRunCommand(p), newAgentsCommand(p), newConfigCommand(p))
-	add(groupRecordings, newCheckCommand(p), newRecordCommand(p), newReplayCommand(p), newShowCommand(p))
+	add(groupRecordings, newCheckCommand(p), newInspectCommand(p), newRecordCommand(p), newReplayCommand(p), newShowCommand(p))
 	add(groupPrograms, newNewCommand(p), newServeCommand(p), newConnectCommand(p), newConductCommand(p), newProbeCommand(p), newProbeClientCommand(p), newFakeAgentCommand(p))
 	add(groupRequirements, newRulesCommand(p), newExplainCommand(p))
 	add(groupOther, newVersionCommand(p), newManCommand(p), newMCPCommand(p))

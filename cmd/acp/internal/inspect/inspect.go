@@ -38,6 +38,8 @@ type Options struct {
 	// Folder is the folder whose files the pages may serve to the agent, and where they may run its commands; "" if there
 	// is none.
 	Folder string
+	// Cwd is where the agent starts; "" if it is not a program of this machine.
+	Cwd string
 	// RawSize is the number of bytes of a line that a page gets without asking; 0 means 4 KiB.
 	RawSize int
 }
@@ -220,7 +222,7 @@ func (in *Inspection) read(kind, name string, r *recording.Reader) error {
 // hello describes the inspection to a page.
 func (in *Inspection) hello() *hello {
 	h := &hello{
-		Is: "hello", Run: in.run, Version: in.options.Version, Agent: []string{}, Folder: in.options.Folder, Methods: methods(), Rules: ruleInfos(),
+		Is: "hello", Run: in.run, Version: in.options.Version, Agent: []string{}, Folder: in.options.Folder, Cwd: in.options.Cwd, Methods: methods(), Rules: ruleInfos(),
 		Scenarios: []string{}, Limits: limits{Raw: in.options.RawSize, Message: rpc.DefaultMaxMessage},
 	}
 	if a := in.options.Agent; a != nil {

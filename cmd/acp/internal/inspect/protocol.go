@@ -15,6 +15,7 @@ type hello struct {
 	Live      bool         `json:"live"`
 	Agent     []string     `json:"agent"`
 	Folder    string       `json:"folder"`
+	Cwd       string       `json:"cwd"`
 	Methods   []methodInfo `json:"methods"`
 	Rules     []ruleInfo   `json:"rules"`
 	Scenarios []string     `json:"scenarios"`

@@ -16,8 +16,8 @@ import (
 // WriteReport writes all sources as one page that needs no server.
 func (in *Inspection) WriteReport(w io.Writer) error { return in.writeReport(w, in.all()...) }
 
-// reportRaw is the number of bytes of a line in a report, which has no server to ask for the rest.
-const reportRaw = 1 << 20
+// ReportRaw is the RawSize for a report, which has no server to ask for the rest of a line.
+const ReportRaw = 1 << 20
 
 func (in *Inspection) writeReport(w io.Writer, sources ...*source) error {
 	html, err := page.Files.ReadFile("dist/index.html")

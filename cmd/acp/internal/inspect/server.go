@@ -57,7 +57,9 @@ func (s *Server) Close() error {
 }
 
 // cookie is the name of the cookie, which all ports of the address would share.
-func (s *Server) cookie() string { return "acp-inspect-" + s.host[strings.LastIndexByte(s.host, ':')+1:] }
+func (s *Server) cookie() string {
+	return "acp-inspect-" + s.host[strings.LastIndexByte(s.host, ':')+1:]
+}
 
 // policy lets the page load and reach nothing but this server, and no page show it in a frame.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; connect-src 'self'; " +

@@ -31,6 +31,7 @@ export interface Hello {
   live: boolean // there is an agent to talk to, and commands work
   agent: string[] // the command or address of that agent, for display; empty without one
   folder: string // the folder from the command line that may be served to the agent; "" if there is none
+  cwd: string // where the agent starts, for the forms that need a directory; "" if that is not known
   methods: Method[]
   rules: Rule[] // of the judge, in the order of the pages
   scenarios: string[] // the names of the probe's scenarios that can be run
