@@ -137,7 +137,7 @@ export class List {
     for (let index = first; index < last; index++) {
       let element = this.drawn.get(index);
       if (!element) {
-        element = this.spare.pop() ?? this.create();
+        element = this.spare.shift() ?? this.create();
         element.id = `${this.id}-${index}`;
         element.setAttribute("aria-posinset", String(index + 1));
         element.dataset["index"] = String(index);

@@ -9,7 +9,7 @@ import { open } from "./link";
 import { Live } from "./live";
 import { MessagePane } from "./message";
 import type { Source } from "./model";
-import { Model } from "./model";
+import { Model, severity } from "./model";
 import { Prompt } from "./prompt";
 import { Questions } from "./questions";
 import { Sender } from "./send";
@@ -55,7 +55,7 @@ class Page {
   /** Whether the newest source is shown when one begins. */
   private follow = true;
   private readonly title = el("span", { class: "title" });
-  private readonly verdict = el("button", { type: "button", class: "verdict", onclick: () => this.nextFinding(1) });
+  private readonly verdict = el("button", { type: "button", class: "verdict", onclick: () => this.worstFinding() });
   private readonly linkState = el("button", { type: "button", class: "link-state", onclick: () => this.link.retry() });
   private readonly compare = el("button", { type: "button", "aria-pressed": "false", onclick: () => this.toggleCompare() }, "Compare");
   private readonly exports = el("details", { class: "menu" }, el("summary", {}, "Export"));
@@ -171,7 +171,7 @@ class Page {
     const verdict = words || "No findings";
     if (this.verdict.textContent !== verdict) set(this.verdict, verdict);
     this.verdict.className = `verdict ${sum.must ? "must" : sum.should ? "should" : sum.advice ? "advice" : "none"}`;
-    this.verdict.title = words ? "Go to the next finding (n)" : "";
+    this.verdict.title = words ? "Go to the worst finding (n: to the next)" : "";
     const states = { connecting: "Connecting…", connected: "Connected", lost: "Connection lost. Trying again; press to try now.", report: "Report" };
     const state = this.link.state === "connected" && !this.model.caughtUp && sources.length > 0 ? "Loading…" : states[this.link.state];
     if (this.linkState.textContent !== state) set(this.linkState, state);
@@ -248,6 +248,19 @@ class Page {
     const next = step > 0 ? (found.find((n) => n > at) ?? found[0]) : (found.findLast((n) => n < at) ?? found.at(-1));
     if (next !== undefined) this.go(source, next);
     else this.open("Findings");
+  }
+
+  /** Goes to the next one of the worst findings. */
+  private worstFinding(): void {
+    for (const level of ["must", "should", "advice"]) {
+      for (const source of this.shown) {
+        const rows = source.found.filter((n) => severity(source.row(n)?.findings) === level);
+        const at = this.chosen[this.active] === source ? this.timelines[this.active]?.current?.n ?? 0 : 0;
+        const next = rows.find((n) => n > at) ?? rows[0];
+        if (next !== undefined) return this.go(source, next);
+      }
+    }
+    this.open("Findings");
   }
 
   private toggleCompare(): void {
