@@ -44,7 +44,7 @@ export class Conversation {
   }
 
   private update(): void {
-    const all = this.source?.items ?? new Map<string, Item[]>();
+    const all = this.source?.items ?? new Map<string, Map<number, Item>>();
     if (all.size !== this.offered) {
       this.offered = all.size;
       const { value } = this.sessions;
@@ -57,7 +57,7 @@ export class Conversation {
       if (all.has(value)) this.sessions.value = value;
       this.sessions.hidden = all.size < 2;
     }
-    const items = all.get(this.sessions.value) ?? [];
+    const items = [...(all.get(this.sessions.value)?.values() ?? [])];
     if (items.length === 0) {
       set(this.body, el("p", { class: "empty" }, "There is no conversation yet."));
       this.drawn.clear();
@@ -67,14 +67,16 @@ export class Conversation {
     if (this.first < 0) this.first = Math.max(0, items.length - some);
     const panel = this.element.parentElement;
     const atEnd = !panel || panel.scrollTop + panel.clientHeight >= panel.scrollHeight - 20;
-    for (let i = this.first; i < items.length; i++) {
-      const item = items[i];
-      const before = this.drawn.get(i);
-      if (!item || before?.item === item) continue;
+    // The plan stays at the end, wherever it began.
+    const plan = this.body.querySelector(":scope > .plan");
+    for (const [i, item] of items.entries()) {
+      const before = this.drawn.get(item.index);
+      if (before?.item === item || (i < this.first && item.kind !== "plan")) continue;
       const element = draw(item, items[i - 1]);
       if (before) before.element.replaceWith(element);
+      else if (plan) plan.before(element);
       else this.body.append(element);
-      this.drawn.set(i, { item, element });
+      this.drawn.set(item.index, { item, element });
     }
     if (this.first > 0 && !this.body.querySelector(".earlier")) this.body.prepend(this.earlier(items));
     if (atEnd && panel) panel.scrollTop = panel.scrollHeight;
@@ -85,11 +87,10 @@ export class Conversation {
       const until = this.first;
       this.first = Math.max(0, until - some);
       const elements: HTMLElement[] = [];
-      for (let i = this.first; i < until; i++) {
-        const item = items[i];
-        if (!item) continue;
-        const element = draw(item, items[i - 1]);
-        this.drawn.set(i, { item, element });
+      for (const [i, item] of items.slice(this.first, until).entries()) {
+        if (this.drawn.has(item.index)) continue;
+        const element = draw(item, items[this.first + i - 1]);
+        this.drawn.set(item.index, { item, element });
         elements.push(element);
       }
       button.replaceWith(...(this.first > 0 ? [this.earlier(items)] : []), ...elements);
@@ -102,7 +103,7 @@ function draw(item: Item, before: Item | undefined): HTMLElement {
   const head = el("h3", {}, names[item.kind], item.title ? `: ${brief(item.title, 300)}` : "");
   if (item.status) head.append(el("span", { class: `status ${/^[a-z_]+$/.test(item.status) ? item.status : ""}` }, brief(item.status, 40)));
   const element = el("article", { class: `item ${item.kind}` }, head);
-  if (item.turn !== (before?.turn ?? 0)) element.prepend(el("p", { class: "turn" }, `Turn ${item.turn}`));
+  if (item.turn > (before?.turn ?? 0)) element.prepend(el("p", { class: "turn" }, `Turn ${item.turn}`));
   if (item.text) element.append(long("div", "item-text", item.text, item.kind === "tool" || item.kind === "unknown" ? 1500 : 20_000));
   return element;
 }

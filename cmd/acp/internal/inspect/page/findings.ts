@@ -51,7 +51,7 @@ export class Findings {
       };
       extend(some);
       section.append(el("article", { class: `card ${worst}` },
-        el("h3", {}, `${places[0]?.finding.level ?? ""} · ${rule}`, el("span", { class: "side" }, ` ${plural(places.length, "time")}`)),
+        el("h3", {}, `${places[0]?.finding.level ?? ""} · ${rule}`, el("span", { class: "by" }, ` ${plural(places.length, "time")}`)),
         requirement ? el("p", { class: "requirement" }, requirement.text) : null, list, more));
     }
     return section;

@@ -1,9 +1,10 @@
 // The connection to the server, which is restored when it is lost. A report has none.
 
-import type { Command, Hello, Log, Reply, Report, ServerMessage } from "./protocol";
-import type { Model } from "./model";
+import type { Command, Hello, Log, Reply, Report, Row, ServerMessage } from "./protocol";
+import type { Model, Source } from "./model";
 import type { Schema } from "./schema";
 import { Document } from "./schema";
+import { el, say } from "./text";
 
 export type LinkState = "connecting" | "connected" | "lost" | "report";
 
@@ -18,9 +19,14 @@ export interface Link {
   command(order: Order): Promise<Reply>;
   /** The schema of a protocol version, or undefined while it is not there. */
   schema(version: number): Document | undefined;
+  /** The whole line of a row, or undefined while it is not there. It is fetched if the row has only its beginning. */
+  line(source: Source, row: Row): string | undefined;
   /** Tries to connect at once. */
   retry(): void;
 }
+
+/** The largest line that is fetched without being asked for. */
+const largest = 4_000_000;
 
 /** Opens the report in this page, or connects to the server. */
 export function open(model: Model): Link {
@@ -49,6 +55,10 @@ class ReportLink implements Link {
     return this.schemas.get(version);
   }
 
+  line(_source: Source, row: Row): string | undefined {
+    return row.cut ? undefined : row.raw;
+  }
+
   retry(): void {}
 }
 
@@ -63,6 +73,7 @@ class ServerLink implements Link {
   private last = 0;
   private readonly waiting = new Map<number, (reply: Reply) => void>();
   private readonly schemas = new Map<number, Document | "loading">();
+  private readonly lines = new Map<string, string | undefined>();
 
   constructor(private readonly model: Model) {
     this.connect();
@@ -121,6 +132,22 @@ class ServerLink implements Link {
     return known === "loading" ? undefined : known;
   }
 
+  line(source: Source, row: Row): string | undefined {
+    if (!row.cut) return row.raw;
+    if (row.size > largest) return undefined;
+    const path = rowPath("/raw", source, row);
+    const known = this.lines.get(path);
+    if (known === undefined && !this.lines.has(path)) {
+      for (const old of [...this.lines.keys()].slice(0, -30)) this.lines.delete(old);
+      this.lines.set(path, undefined);
+      remote(path).then((line) => {
+        this.lines.set(path, line);
+        this.model.changed("state");
+      }, () => this.lines.delete(path)); // the next use tries again
+    }
+    return known;
+  }
+
   private async load(version: number): Promise<void> {
     try {
       const response = await fetch(`/schema/${version}`);
@@ -132,4 +159,29 @@ class ServerLink implements Link {
     }
     this.model.changed("hello");
   }
+}
+
+/** A path of the server about a row. */
+export function rowPath(path: string, source: Source, row: Row): string {
+  return `${path}?source=${encodeURIComponent(source.id)}&n=${row.n}`;
+}
+
+/** What the server answers to a path, as text. */
+export async function remote(path: string): Promise<string> {
+  const response = await fetch(path);
+  const answer = await response.text();
+  if (!response.ok) throw new Error(answer.trim() || response.statusText);
+  return answer;
+}
+
+/** A button that downloads what the server has at a path. */
+export function downloadButton(words: string, path: string): HTMLButtonElement {
+  return el("button", { type: "button", class: "link", onclick: async () => {
+    const response = await fetch(path);
+    if (!response.ok) return say(await response.text());
+    const name = /filename="([^"]+)"/.exec(response.headers.get("Content-Disposition") ?? "")?.[1] ?? "export";
+    const link = el("a", { href: URL.createObjectURL(await response.blob()), download: name });
+    link.click();
+    URL.revokeObjectURL(link.href);
+  } }, words);
 }

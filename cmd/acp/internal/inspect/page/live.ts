@@ -6,7 +6,7 @@ import type { Model, Source } from "./model";
 import { get, list, message, text } from "./model";
 import type { Document, Json } from "./schema";
 import { isObject } from "./schema";
-import { say } from "./text";
+import { brief, say } from "./text";
 
 export class Live {
   /** The session to which prompts go. */
@@ -18,7 +18,7 @@ export class Live {
   version = 1;
   answers: Answers = { fs: "memory", terminal: "memory" };
 
-  constructor(private readonly model: Model, private readonly link: Link) {}
+  constructor(private readonly model: Model, readonly link: Link) {}
 
   get possible(): boolean {
     return this.model.hello?.live === true;
@@ -39,7 +39,7 @@ export class Live {
   }
 
   get folder(): string {
-    return this.model.hello?.folder || "/";
+    return this.model.hello?.cwd || this.model.hello?.folder || "/";
   }
 
   /** The agent's sessions, oldest first. */
@@ -72,16 +72,14 @@ export class Live {
   /** The result of the last request of a method. */
   answer(source: Source | undefined, method: string): Json | undefined {
     const row = source?.rows.findLast((r) => r.kind === "response" && r.method === method);
-    return row && message(row)?.["result"];
+    return source && row && message(this.link.line(source, row))?.["result"];
   }
 
   modes(): { current: string; all: Json[] } | undefined {
     const told = this.running?.told.get(this.session);
-    const opened = told?.get("opened");
-    const modes = opened && get(message(opened)?.["result"], "modes");
+    const modes = get(this.body(told?.get("opened")), "modes");
     if (!isObject(modes)) return undefined;
-    const changed = told?.get("current_mode_update");
-    const now = changed && text(message(changed), "params", "update", "currentModeId");
+    const now = text(this.body(told?.get("current_mode_update")), "currentModeId");
     return { current: now || text(modes, "currentModeId"), all: list(modes, "availableModes") };
   }
 
@@ -89,8 +87,15 @@ export class Live {
   options(): Json[] {
     const told = this.running?.told.get(this.session);
     const rows = [told?.get("opened"), told?.get("config_option_update")].filter((r): r is Row => r !== undefined);
-    const newest = rows.sort((a, b) => b.n - a.n).find((r) => list(body(r), "configOptions").length > 0);
-    return newest ? list(body(newest), "configOptions") : [];
+    const newest = rows.sort((a, b) => b.n - a.n).find((r) => list(this.body(r), "configOptions").length > 0);
+    return list(this.body(newest), "configOptions");
+  }
+
+  /** What a response or an update says about a session. */
+  private body(row: Row | undefined): Json | undefined {
+    const source = this.running;
+    const m = source && row && message(this.link.line(source, row));
+    return get(m, "result") ?? get(m, "params", "update");
   }
 
   /** Sends a command, and tells the user if it fails. */
@@ -177,9 +182,15 @@ export class Live {
       answer = source.rows.findLast((r) => r.re !== undefined && r.method === method && r.id === reply.sent && r.to === source.info.lanes[0]);
       return answer !== undefined || source.rows.at(-1)?.kind === "end";
     });
-    if (!answer) say(`The agent ended before it answered ${method}.`);
-    else if (answer.kind === "error") say(`${method} failed: ${text(message(answer), "error", "message")}`);
-    return answer?.kind === "response" ? message(answer)?.["result"] : undefined;
+    if (!answer) {
+      say(`The agent ended before it answered ${method}.`);
+      return undefined;
+    }
+    let line: string | undefined;
+    await this.until(() => (line = answer && this.link.line(source, answer)) !== undefined);
+    const m = message(line);
+    if (answer.kind === "error") say(`${method} failed: ${brief(text(m, "error", "message"), 300)}`);
+    return answer.kind === "response" ? m?.["result"] : undefined;
   }
 
   /** Waits for a condition that messages of the server make true. */
@@ -202,10 +213,4 @@ export class Live {
     await this.send("session/cancel", { sessionId: session }, true);
     for (const request of asked) await this.respond(request, { result: { outcome: { outcome: "cancelled" } } });
   }
-}
-
-/** What an update or a response says about a session. */
-function body(row: Row): Json | undefined {
-  const m = message(row);
-  return get(m, "result") ?? get(m, "params", "update");
 }

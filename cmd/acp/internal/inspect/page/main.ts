@@ -5,7 +5,7 @@ import { Capabilities } from "./capabilities";
 import { Conversation } from "./conversation";
 import { Findings } from "./findings";
 import { Help } from "./help";
-import { open } from "./link";
+import { downloadButton, open } from "./link";
 import { Live } from "./live";
 import { MessagePane } from "./message";
 import type { Source } from "./model";
@@ -15,7 +15,7 @@ import { Questions } from "./questions";
 import { Sender } from "./send";
 import { Statistics } from "./statistics";
 import { Timeline } from "./timeline";
-import { brief, count, el, plural, set } from "./text";
+import { brief, count, el, narrow, plural, set } from "./text";
 
 const tabs = ["Timeline", "Message", "Conversation", "Findings", "Capabilities", "Statistics", "Send"] as const;
 type Tab = (typeof tabs)[number];
@@ -196,7 +196,7 @@ class Page {
     ];
     this.exports.querySelector("ul")?.remove();
     this.exports.append(el("ul", {}, ...formats.map(([format, words]) => el("li", {},
-      el("a", { href: `/export?source=${encodeURIComponent(source.id)}&as=${format}${about}`, download: true }, words)))));
+      downloadButton(words, `/export?source=${encodeURIComponent(source.id)}&as=${format}${about}`)))));
   }
 
   private open(tab: Tab): void {
@@ -207,6 +207,7 @@ class Page {
       const selected = button.id === `tab-${tab}`;
       button.setAttribute("aria-selected", String(selected));
       button.tabIndex = selected ? 0 : -1;
+      if (selected) button.scrollIntoView({ block: "nearest", inline: "nearest" });
       if (button.id === "tab-Send") button.hidden = !this.live.possible;
     }
     for (const [name, panel] of this.panels) panel.classList.toggle("current", name === tab);
@@ -317,9 +318,6 @@ class Page {
     event.preventDefault();
   }
 }
-
-/** Where only one view fits. The style sheet has the same number. */
-const narrow = matchMedia("(max-width: 800px)");
 
 /** Changes between light and dark. At first it is as the system has it. */
 function theme(): void {

@@ -4,8 +4,9 @@ import type { Finding, Hello, Method, Row } from "./protocol";
 import type { Node } from "./json";
 import { parse } from "./json";
 import type { Link } from "./link";
+import { downloadButton, remote, rowPath } from "./link";
 import type { Source } from "./model";
-import { severity } from "./model";
+import { message, pointed, severity } from "./model";
 import type { Schema } from "./schema";
 import { kindWord, label } from "./timeline";
 import { Tree } from "./tree";
@@ -56,7 +57,7 @@ export class MessagePane {
     }
     const answer = source.answers.get(row.n);
     const document = this.link.schema(this.version(source));
-    const key = [row.findings?.length ?? 0, answer, Boolean(document)].join();
+    const key = [row.findings?.length ?? 0, answer, Boolean(document), this.link.line(source, row) !== undefined].join();
     if (key === this.drawn) return;
     this.drawn = key;
     set(this.element, this.heading(source, row, answer), this.actions(source, row));
@@ -76,7 +77,7 @@ export class MessagePane {
     const facts = [
       row.to ? `${row.from} → ${row.to}` : row.from, kindWord(row), row.id !== undefined && `id ${row.id}`,
       row.t >= 0 && `at ${(row.t / 1000).toFixed(3)} s`, row.delay !== undefined && `after ${duration(row.delay)}`,
-      bytes(row.size), row.auto && "answered by acp", source.info.masked && "secrets are masked",
+      bytes(row.size), row.auto && "answered by acp",
     ].filter((fact): fact is string => typeof fact === "string" && fact !== "");
     const heading = el("header", {}, el("h2", {}, `${row.n} · ${brief(label(row), 200)}`), el("p", { class: "facts" }, brief(facts.join(" · "), 1000)));
     const partner = row.re ?? answer;
@@ -96,10 +97,10 @@ export class MessagePane {
     const bar = el("div", { class: "actions", role: "toolbar", "aria-label": "Copy" });
     if (row.kind === "gap" || row.kind === "end") return bar;
     const server = this.link.state !== "report";
-    const query = `source=${encodeURIComponent(source.id)}&n=${row.n}`;
-    add(bar, copyButton("Copy JSON", () => row.cut && server ? remote(`/raw?${query}`) : row.raw));
+    add(bar, copyButton("Copy JSON", () => row.cut && server ? remote(rowPath("/raw", source, row)) : row.raw));
     if (server && row.kind !== "stderr") {
-      add(bar, copyButton("Copy Go", () => remote(`/copy?${query}&as=go`)), copyButton("Copy command", () => remote(`/copy?${query}&as=acp`)));
+      const path = `${rowPath("/copy", source, row)}&method=${encodeURIComponent(row.method ?? "")}`;
+      add(bar, copyButton("Copy Go", () => remote(`${path}&as=go`)), copyButton("Copy command", () => remote(`${path}&as=acp`)));
     }
     if (this.hello()?.live && row.kind !== "stderr") {
       add(bar, el("button", { type: "button", onclick: () => this.events.edit(source, row) }, "Edit and send"));
@@ -113,7 +114,7 @@ export class MessagePane {
     for (const finding of findings.slice(0, 50)) {
       const rule = this.hello()?.rules.find((r) => r.id === finding.rule);
       const card = el("article", { class: `card ${severity([finding])}` });
-      add(card, el("h3", {}, `${finding.level} · ${finding.rule}`, el("span", { class: "side" }, ` broken by the ${finding.side}`)), long("div", "finding-text", finding.message, 600));
+      add(card, el("h3", {}, `${finding.level} · ${finding.rule}`, el("span", { class: "by" }, ` broken by the ${finding.side}`)), long("div", "finding-text", finding.message, 600));
       if (rule) add(card, el("p", { class: "requirement" }, rule.text, " ", address(rule.url)));
       if (finding.pointer || finding.definition) {
         add(card, el("p", {}, "At ", finding.pointer
@@ -124,13 +125,14 @@ export class MessagePane {
         add(card, el("p", { class: "evidence" }, "Evidence: ", evidence.n ? this.rowLink(source, evidence.n, evidence.why || "message") : evidence.why, " ",
           el("code", {}, brief(evidence.excerpt, 300))));
       }
-      if (rule?.right) card.append(example("A correct example", rule.right, true));
+      const [at, corrected] = this.corrected(source, row, finding);
+      if (corrected) card.append(example(`A correct example: ${brief(at, 200)} of this message`, corrected, true));
+      if (rule?.right) card.append(example(corrected ? "An example of the requirement" : "A correct example", rule.right, !corrected));
       if (rule?.wrong) card.append(example("An example of the fault", rule.wrong, false));
       if (server) {
-        const query = `source=${encodeURIComponent(source.id)}&n=${row.n}`;
-        add(card, el("p", { class: "exports" }, "Until it is fixed, a test that fails: ",
-          el("a", { href: `/export?${query}&as=gotest`, download: true }, "Go test"), " ",
-          el("a", { href: `/export?${query}&as=script`, download: true }, "script")));
+        const path = rowPath("/export", source, row);
+        add(card, el("p", { class: "exports" }, "A test that fails until it is fixed: ",
+          downloadButton("Go test", `${path}&as=gotest`), " ", downloadButton("script", `${path}&as=script`)));
       }
       cards.append(card);
     }
@@ -145,27 +147,27 @@ export class MessagePane {
       body.append(long("pre", "text", row.text ?? ""));
       return body;
     }
+    const line = this.link.line(source, row);
     let root: Node | undefined;
-    if (!row.cut && row.kind !== "stderr") {
+    if (line !== undefined && row.kind !== "stderr") {
       try {
-        root = parse(row.raw);
+        root = parse(line);
       } catch {
         root = undefined;
       }
     }
-    if (root) {
-      this.tree = new Tree(row.raw, root, {
+    if (root && line !== undefined) {
+      this.tree = new Tree(line, root, {
         document: this.link.schema(this.version(source)),
         schemas: this.schemas(source, row), findings: row.findings ?? [], descriptions: envelope,
       });
       body.append(this.tree.element);
     } else if (row.kind !== "stderr") {
-      add(body, el("p", { class: "note" }, row.cut
-        ? `The message has ${bytes(row.size)}. This is its beginning.` : "This is not JSON."));
+      add(body, el("p", { class: "note" }, line === undefined ? `The message has ${bytes(row.size)}. This is its beginning.` : "This is not JSON."));
     }
     const raw = el("details", { open: !root }, el("summary", {}, "As it was written"));
-    raw.append(long("pre", "text", row.raw));
-    if (row.cut && this.link.state !== "report") raw.append(this.whole(source, row));
+    raw.append(long("pre", "text", line ?? row.raw));
+    if (line === undefined && this.link.state !== "report") raw.append(this.whole(source, row));
     body.append(raw, this.dump(source, row));
     return body;
   }
@@ -175,7 +177,7 @@ export class MessagePane {
     const button = el("button", { type: "button", onclick: async () => {
       button.disabled = true;
       try {
-        const all = await remote(`/raw?source=${encodeURIComponent(source.id)}&n=${row.n}`);
+        const all = await remote(rowPath("/raw", source, row));
         button.replaceWith(long("pre", "text", all));
       } catch (error) {
         button.replaceWith(el("p", {}, String(error)));
@@ -190,7 +192,7 @@ export class MessagePane {
       if (!details.open || details.childElementCount > 1) return;
       let data: Uint8Array;
       if (this.link.state !== "report") {
-        const response = await fetch(`/raw?source=${encodeURIComponent(source.id)}&n=${row.n}`);
+        const response = await fetch(rowPath("/raw", source, row));
         data = new Uint8Array(await response.arrayBuffer());
       } else {
         data = new TextEncoder().encode(row.raw);
@@ -209,6 +211,23 @@ export class MessagePane {
       details.append(pre, more);
     });
     return details;
+  }
+
+  /** What contains the value at fault, corrected, and its pointer; "" if the schema does not tell what would be right. */
+  private corrected(source: Source, row: Row, finding: Finding): [string, string] {
+    const none: [string, string] = ["", ""];
+    const line = this.link.line(source, row);
+    const document = this.link.schema(this.version(source));
+    if (!finding.definition || !document || line === undefined || line.length > 200_000) return none;
+    const whole = message(line);
+    const root = [...this.schemas(source, row)].find(([at]) => finding.pointer.startsWith(`${at}/`));
+    if (!whole || !root) return none;
+    const [at, schema] = root;
+    const content = whole[at.slice(1)] ?? null;
+    const fixed = document.correct(schema, content, finding.pointer.slice(at.length));
+    if (fixed === undefined) return none;
+    const around = finding.pointer.split("/").slice(0, -1);
+    return [around.join("/"), JSON.stringify(pointed(fixed, around.slice(at.split("/").length)), null, 2)];
   }
 
   /** The schemas of what the message carries. */
@@ -232,13 +251,6 @@ export class MessagePane {
   private method(source: Source, row: Row): Method | undefined {
     return this.hello()?.methods.find((m) => m.method === row.method && m.version === this.version(source));
   }
-}
-
-async function remote(path: string): Promise<string> {
-  const response = await fetch(path);
-  const answer = await response.text();
-  if (!response.ok) throw new Error(answer || response.statusText);
-  return answer;
 }
 
 /** An example of a rule: a message on each line. */

@@ -7,8 +7,8 @@ import { isObject } from "./schema";
 /** One connection: a live one, a recording, or a run of the probe. */
 export class Source {
   readonly rows: Row[] = [];
-  /** The conversation of each session. */
-  readonly items = new Map<string, Item[]>();
+  /** The conversation of each session, with its items by their indexes. */
+  readonly items = new Map<string, Map<number, Item>>();
   /** The response of each request that has one. */
   readonly answers = new Map<number, number>();
   /** The requests that wait for an answer, by number. */
@@ -50,7 +50,7 @@ export class Source {
     if (row.session !== undefined) this.sessions.set(row.session, (this.sessions.get(row.session) ?? 0) + 1);
     if (row.findings) this.found.push(row.n);
     if (row.update === "subagent_update") {
-      const update = get(message(row), "params", "update");
+      const update = get(message(row.raw), "params", "update");
       const session = text(update, "sessionId");
       this.subagents.set(session, text(update, "title") || (this.subagents.get(session) ?? ""));
     }
@@ -72,11 +72,11 @@ export class Source {
   }
 
   item(event: Item): void {
-    const items = this.items.get(event.session) ?? [];
+    const items = this.items.get(event.session) ?? new Map<number, Item>();
     this.items.set(event.session, items);
-    const before = items[event.index];
+    const before = items.get(event.index);
     const text = (event.text ?? before?.text ?? "") + (event.append ?? "");
-    items[event.index] = { ...before, ...event, text };
+    items.set(event.index, { ...before, ...event, text });
   }
 }
 
@@ -170,11 +170,10 @@ export class Model {
   }
 }
 
-/** The message of a row, or undefined if it is cut or not JSON. */
-export function message(row: Row): { [name: string]: Json } | undefined {
-  if (row.cut) return undefined;
+/** A line as a message, or undefined if it is none. */
+export function message(line: string | undefined): { [name: string]: Json } | undefined {
   try {
-    const value = JSON.parse(row.raw) as Json;
+    const value = JSON.parse(line ?? "") as Json;
     return isObject(value) ? value : undefined;
   } catch {
     return undefined;
@@ -186,6 +185,15 @@ export function get(value: Json | undefined, ...path: string[]): Json | undefine
   for (const name of path) {
     if (!isObject(value) || !Object.hasOwn(value, name)) return undefined;
     value = value[name];
+  }
+  return value;
+}
+
+/** The value at the end of the tokens of a JSON pointer, or undefined. */
+export function pointed(value: Json | undefined, tokens: string[]): Json | undefined {
+  for (const token of tokens) {
+    const name = token.replace(/~1/g, "/").replace(/~0/g, "~");
+    value = Array.isArray(value) ? value[Number(name)] : get(value, name);
   }
   return value;
 }
@@ -211,7 +219,7 @@ export function severity(findings: Finding[] | undefined): "must" | "should" | "
 export function summary(row: Row): string {
   if (row.kind === "gap" || row.kind === "end") return row.text ?? "";
   if (row.kind === "stderr" || row.kind === "invalid") return row.raw;
-  const m = message(row);
+  const m = row.cut ? undefined : message(row.raw);
   if (!m) return row.raw;
   if (row.kind === "error") return `${JSON.stringify(get(m, "error", "code") ?? null)} ${text(m, "error", "message")}`;
   const body = m[row.kind === "response" ? "result" : "params"];

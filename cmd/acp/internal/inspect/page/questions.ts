@@ -27,7 +27,7 @@ export class Questions {
       const key = `${source?.id} ${row.n}`;
       if (this.cards.has(key)) continue;
       const card = this.card(row);
-      if (!card) continue; // the schema is still loading
+      if (!card) continue; // the message or the schema is still being fetched
       this.cards.set(key, card);
       this.element.append(card);
     }
@@ -42,7 +42,10 @@ export class Questions {
   }
 
   private card(row: Row): HTMLElement | undefined {
-    const params = get(message(row), "params");
+    const source = this.live.running;
+    const line = source && this.live.link.line(source, row);
+    if (line === undefined) return undefined; // it is still being fetched
+    const params = get(message(line), "params");
     const card = el("article", { class: "question", "aria-label": `Request ${row.n}: ${brief(row.method ?? "", 100)}` });
     add(card, el("button", { type: "button", class: "link number", onclick: () => this.go(row.n) }, `#${row.n}`));
     const answer = (result: Json) => () => void this.live.respond(row, { result });
@@ -60,7 +63,7 @@ export class Questions {
     } else if (row.method === "elicitation/create" && isObject(params)) {
       add(card, el("h3", {}, "The agent asks"), long("div", "asked", text(params, "message"), 2000));
       this.elicitation(card, params, answer);
-    } else if (!this.other(card, row, answer)) {
+    } else if (!this.other(card, row, line, answer)) {
       return undefined;
     }
     return card;
@@ -90,12 +93,12 @@ export class Questions {
   }
 
   /** Any other request: a form for its result. */
-  private other(card: HTMLElement, row: Row, answer: (result: Json) => () => void): boolean {
+  private other(card: HTMLElement, row: Row, line: string, answer: (result: Json) => () => void): boolean {
     const method = this.method(row.method ?? "");
     const document: Document | undefined = this.live.document;
     if (!document) return false;
     const schema = method && document.definition(method.result);
-    add(card, el("h3", {}, brief(row.method ?? "", 100)), long("div", "asked code", row.raw, 500));
+    add(card, el("h3", {}, brief(row.method ?? "", 100)), long("div", "asked code", line, 500));
     const form = new Form(document, schema ?? {}, schema ? undefined : {}, { suggestions: {} });
     const error = el("input", { type: "text", value: "Internal error", "aria-label": "Error message" });
     add(card, form.element, el("div", { class: "actions" },

@@ -264,6 +264,28 @@ export class Document {
     return found;
   }
 
+  /** A copy of a value in which the part at a pointer is one that the schema allows, or undefined if there is none such. */
+  correct(schema: Schema, value: Json, pointer: string): Json | undefined {
+    const copy = structuredClone(value);
+    const tokens = pointer.split("/").slice(1).map((t) => t.replace(/~1/g, "/").replace(/~0/g, "~"));
+    let of = schema;
+    let parent: Json = copy;
+    for (const [i, token] of tokens.entries()) {
+      const at = this.child(this.of(of, parent), Array.isArray(parent) ? Number(token) : token);
+      if (i < tokens.length - 1) {
+        const next: Json | undefined = Array.isArray(parent) ? parent[Number(token)] : isObject(parent) ? own(parent, token) : undefined;
+        if (next === undefined || !at) return undefined;
+        [parent, of] = [next, at];
+        continue;
+      }
+      if (!at && isObject(parent) && Object.hasOwn(parent, token)) delete parent[token];
+      else if (!at) return undefined;
+      else if (Array.isArray(parent)) parent[Number(token)] = this.example(at);
+      else if (isObject(parent)) parent[token] = this.example(at);
+    }
+    return tokens.length > 0 && !this.faults(schema, copy).some((f) => f.pointer.startsWith(pointer)) ? copy : undefined;
+  }
+
   /** A small value that the schema allows. Suggestions are values for members of these names. */
   example(schema: Schema, suggestions: Record<string, Json> = {}, depth = 0): Json {
     const flat = this.flatten(schema);

@@ -127,10 +127,11 @@ export class Sender {
   }
 
   /** Fills the form with a copy of a message. */
-  edit(_source: Source, row: Row): void {
-    const m = message(row);
+  edit(source: Source, row: Row): void {
+    const line = this.live.link.line(source, row) ?? row.raw;
+    const m = message(line);
     const known = [...this.methods.options].some((o) => o.value === row.method);
-    this.line.value = row.raw;
+    this.line.value = line;
     if (m && known && (row.kind === "request" || row.kind === "notification")) {
       this.methods.value = row.method ?? "";
       this.choose(m["params"] ?? {});

@@ -55,15 +55,10 @@ function table(head: string[], rows: (string | HTMLElement)[][]): HTMLElement {
 }
 
 function methods(stats: Stats): HTMLElement {
-  const slowest = Math.max(...stats.methods.map((m) => m.delayMs?.p95 ?? 0), 0.001);
-  return table(["Method", "From", "Count", "Bytes", "Answers", "Errors", "Median", "95 %", "Longest", ""], stats.methods.map((m: MethodStats) => {
-    const bar = el("span", { class: "bar", "aria-hidden": "true" });
-    bar.style.width = `${((m.delayMs?.p95 ?? 0) / slowest) * 80}px`;
-    return [
-      brief(m.update ?? m.method, 100), m.from, count(m.count), bytes(m.bytes), m.answers === undefined ? "" : count(m.answers), m.errors ? count(m.errors) : "",
-      ...[m.delayMs?.p50, m.delayMs?.p95, m.delayMs?.max].map((d) => d === undefined ? "" : duration(d)), bar,
-    ];
-  }));
+  return table(["Method", "From", "Count", "Bytes", "Errors", "Median", "95 %", "Longest"], stats.methods.map((m: MethodStats) => [
+    brief(m.update ?? m.method, 100), m.from, count(m.count), bytes(m.bytes), m.errors ? count(m.errors) : "",
+    ...[m.delayMs?.p50, m.delayMs?.p95, m.delayMs?.max].map((d) => d === undefined ? "" : duration(d)),
+  ]));
 }
 
 function sessions(stats: Stats): HTMLElement {

@@ -1,6 +1,9 @@
 // Elements and their text. Text of agents and clients reaches the page only through this file: it is never parsed as
 // markup, and characters that are invisible or change the order of others are shown as escapes.
 
+/** Where only one view fits. The style sheet has the same number. */
+export const narrow = matchMedia("(max-width: 800px)");
+
 export type Child = Node | string | null | undefined | false;
 
 type Attribute = string | number | boolean | null | undefined | ((event: any) => void);

@@ -4,7 +4,7 @@ import type { Row } from "./protocol";
 import { List } from "./list";
 import type { Source } from "./model";
 import { severity, summary } from "./model";
-import { add, brief, count, duration, el, plural, set } from "./text";
+import { add, brief, count, duration, el, narrow, plural, set } from "./text";
 
 /** A run of chunks of one message. */
 interface Fold {
@@ -73,8 +73,10 @@ export class Timeline {
       this.findings.append(el("option", { value }, label));
     }
     this.element = el("section", { class: "timeline", "aria-label": "Timeline" },
-      el("div", { class: "filters", role: "search" }, this.search, this.session, this.method, this.from, this.findings,
-        el("label", { class: "check" }, this.fold, "Fold chunks"), this.counted),
+      el("div", { class: "filters", role: "search" }, this.search,
+        el("details", { class: "more-filters", open: !narrow.matches }, el("summary", {}, "Filters"),
+          this.session, this.method, this.from, this.findings, el("label", { class: "check" }, this.fold, "Fold chunks")),
+        this.counted),
       el("div", { class: "diagram" }, this.lanes, this.list.element));
   }
 
@@ -312,11 +314,11 @@ export class Timeline {
     if (from >= 0 && to >= 0 && from !== to) {
       const arrow = el("div", { class: `arrow ${from < to ? "right" : "left"}` });
       arrow.style.left = place(Math.min(from, to), lanes.length);
-      arrow.style.width = `${(Math.abs(from - to) * 100) / lanes.length}%`;
+      arrow.style.right = place(lanes.length - 1 - Math.max(from, to), lanes.length);
       add(arrow, words);
       diagram.append(arrow);
     } else {
-      diagram.append(el("div", { class: "plain" }, words));
+      diagram.append(el("div", { class: `plain ${from > 0 ? "end" : ""}` }, words));
     }
     set(element,
       el("span", { class: "number" }, String(row.n)),
@@ -338,9 +340,10 @@ export class Timeline {
   }
 }
 
-/** Where a lane is, from the left. */
+/** Where a lane is, from the left; the first and the last leave room for half of their names. */
 function place(lane: number, lanes: number): string {
-  return `${((lane + 0.5) * 100) / lanes}%`;
+  const part = lanes > 1 ? lane / (lanes - 1) : 0.5;
+  return `calc(${100 * part}% + ${36 - 72 * part}px)`;
 }
 
 /** A time since the beginning, in a form in which all have the same width. */

@@ -96,8 +96,10 @@ export class Tree {
     this.places.set(pointer, item);
     const line = el("div", { class: "line" });
     line.style.paddingInlineStart = `${Math.min(level - 1, 12) * 14 + 16}px`;
+    const said = el("span", { class: "said" });
+    line.append(said);
     item.append(line);
-    if (key !== undefined) add(line, el("span", { class: typeof key === "number" ? "index" : "name" }, typeof key === "number" ? String(key) : `${key}`), ": ");
+    if (key !== undefined) add(said, el("span", { class: typeof key === "number" ? "index" : "name" }, typeof key === "number" ? String(key) : `${key}`), ": ");
     const description = flat?.description || (typeof key === "string" && level === 2 ? this.options.descriptions?.[key] : "") || "";
     const here = this.options.findings.filter((f) => this.place(f.pointer) === pointer);
     const inside = this.options.findings.some((f) => this.place(f.pointer).startsWith(pointer + "/"));
@@ -110,8 +112,8 @@ export class Tree {
         type: "button", class: "twist", tabindex: -1, "aria-label": "Open or close", hidden: node.children.length === 0,
         onclick: () => setOpen(item, item.getAttribute("aria-expanded") !== "true"),
       }));
-      add(line, el("span", { class: "punctuation" }, array ? `[${count(node.children.length)}]` : node.children.length ? "{…}" : "{}"));
-      if (flat?.name) add(line, " ", el("span", { class: "type" }, flat.name));
+      add(said, el("span", { class: "punctuation" }, array ? `[${count(node.children.length)}]` : node.children.length ? "{…}" : "{}"));
+      if (flat?.name) add(said, " ", el("span", { class: "type" }, flat.name));
       const group = el("div", { role: "group" });
       item.append(group);
       let drawn = 0;
@@ -139,7 +141,7 @@ export class Tree {
       if (open) (item as Opening).draw?.();
     } else {
       const written = this.text.slice(node.start, node.end);
-      line.append(long("span", `value ${node.kind}`, node.kind === "string" ? readable(written) : node.kind === "deep" ? `too deep to show: ${written}` : written, 2000));
+      said.append(long("span", `value ${node.kind}`, node.kind === "string" ? readable(written) : node.kind === "deep" ? `too deep to show: ${written}` : written, 2000));
     }
     if (description) {
       const short = el("span", { class: "description" });
