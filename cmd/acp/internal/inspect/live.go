@@ -65,7 +65,7 @@ func (in *Inspection) start() (*live, error) {
 	}
 	stderr := &stderrLines{source: s}
 	fail := func(err error) (*live, error) {
-		s.add(&recording.Entry{Err: fmt.Errorf("the agent was not started: %w", err)}, false)
+		s.note(fmt.Errorf("the agent was not started: %w", err))
 		s.end(true)
 		return nil, err
 	}
@@ -118,11 +118,11 @@ func (l *live) read(stderr *stderrLines) {
 		line, err := l.stream.Read()
 		now := time.Now()
 		if long, ok := errors.AsType[*rpc.TooLongError](err); ok {
-			l.source.add(&recording.Entry{Err: long}, false)
+			l.source.note(long)
 			continue
 		}
 		if lost, ok := errors.AsType[*rpc.CallLostError](err); ok {
-			l.source.add(&recording.Entry{Err: fmt.Errorf("the call %s was lost: %w", lost.ID, lost.Err)}, false)
+			l.source.note(fmt.Errorf("the call %s was lost: %w", lost.ID, lost.Err))
 			continue
 		}
 		if err != nil {
@@ -135,7 +135,7 @@ func (l *live) read(stderr *stderrLines) {
 				end.Closed = conformance.Client
 			}
 			if !errors.Is(err, io.EOF) && l.in.context.Err() == nil {
-				l.source.add(&recording.Entry{Err: err}, false)
+				l.source.note(err)
 			}
 			break
 		}
@@ -146,7 +146,7 @@ func (l *live) read(stderr *stderrLines) {
 	_ = l.stream.Close() // the end of the agent is known
 	stderr.flush()
 	if err := l.serves.close(); err != nil {
-		l.source.add(&recording.Entry{Err: err}, false)
+		l.source.note(err)
 	}
 	l.source.add(&recording.Entry{Kind: recording.KindEnd, Time: time.Now(), End: &end}, false)
 	l.in.mu.Lock()
@@ -165,7 +165,7 @@ func (l *live) write() {
 			l.source.add(&recording.Entry{Kind: recording.KindMessage, Time: time.Now(), Direction: conformance.ToAgent, Line: m.line}, m.auto)
 			err := writeLine(l.stream, m.line)
 			if err != nil {
-				l.source.add(&recording.Entry{Err: fmt.Errorf("the message was not sent: %w", err)}, false)
+				l.source.note(fmt.Errorf("the message was not sent: %w", err))
 			}
 		}
 	}
@@ -184,7 +184,7 @@ func (l *live) send(line []byte, f *fault, auto bool) error {
 	copies := 1
 	if f != nil {
 		if f.Drop {
-			l.source.add(&recording.Entry{Err: fmt.Errorf("not sent, on purpose: %s", clipName(string(line)))}, false)
+			l.source.note(fmt.Errorf("not sent, on purpose: %s", clipName(string(line))))
 			return nil
 		}
 		line = corrupt(line, f.Corrupt)
@@ -210,7 +210,7 @@ func (l *live) send(line []byte, f *fault, auto bool) error {
 	if f != nil && f.Delay > 0 {
 		time.AfterFunc(time.Duration(min(f.Delay, maxDelay)*float64(time.Millisecond)), func() {
 			if err := put(); err != nil {
-				l.source.add(&recording.Entry{Err: err}, false)
+				l.source.note(err)
 			}
 		})
 		return nil
@@ -364,7 +364,7 @@ func (l *live) answer(line []byte) {
 			err = l.send(text, f.Answers, true)
 		}
 		if err != nil && !errors.Is(err, errNotLive) {
-			l.source.add(&recording.Entry{Err: err}, false)
+			l.source.note(err)
 		}
 	})
 }

@@ -44,7 +44,7 @@ func (in *Inspection) probe(scenario string) error {
 			last = s
 			target, err := agent.Launch(ctx, dir)
 			if err != nil {
-				s.add(&recording.Entry{Err: err}, false)
+				s.note(err)
 				s.end(true)
 				return nil, err
 			}
@@ -57,7 +57,7 @@ func (in *Inspection) probe(scenario string) error {
 			return
 		}
 		if err != nil {
-			last.note(err.Error())
+			last.note(err)
 		}
 		if r == nil {
 			return
@@ -65,16 +65,13 @@ func (in *Inspection) probe(scenario string) error {
 		for _, row := range r.Rows {
 			for _, failure := range row.Failures {
 				if failure.Scenario == scenario {
-					last.note(fmt.Sprintf("%s %s: %s", row.ID, failure.Level, failure.Message))
+					last.note(fmt.Errorf("%s %s: %s", row.ID, failure.Level, failure.Message))
 				}
 			}
 		}
 	})
 	return nil
 }
-
-// note adds a remark.
-func (s *source) note(text string) { s.add(&recording.Entry{Err: fmt.Errorf("%s", text)}, false) }
 
 // watch returns a stream that records what a client reads and writes.
 func (s *source) watch(inner rpc.Stream) rpc.Stream {

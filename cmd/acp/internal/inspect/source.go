@@ -36,6 +36,7 @@ type source struct {
 	masker        *recording.Masker // nil if the lines are masked already, or shall not be
 	masked        bool
 	date, began   time.Time
+	last          time.Time // of an entry
 	offsets       []int64 // of the rows in the spool, by n-1; -1 for those that are not in it
 	lines         recording.Lines
 	judge         *conformance.Judge
@@ -77,7 +78,7 @@ func newSource(id string, file *os.File, log *eventLog, o sourceOptions) (*sourc
 	if header.Date.IsZero() {
 		header.Date = time.Unix(0, 0).UTC() // as the reader has it
 	}
-	s.began = header.Date
+	s.began, s.last = header.Date, header.Date
 	var err error
 	if s.writer, err = recording.NewWriter(spoolWriter{s}, header, nil); err != nil {
 		return nil, err
@@ -108,6 +109,7 @@ func (s *source) add(e *recording.Entry, auto bool) {
 	}
 	row := &rowEvent{Is: "row", Source: s.id, N: len(s.offsets) + 1, T: -1, Auto: auto}
 	if !e.Time.IsZero() {
+		s.last = e.Time
 		row.T = float64(e.Time.Sub(s.began).Microseconds()) / 1000
 	}
 	if e.Err != nil {
@@ -161,24 +163,25 @@ func (s *source) problem(row *rowEvent, e *recording.Entry) {
 	gap := *row
 	gap.Kind, gap.Text = "gap", text
 	s.log.add(&gap)
-	s.offsets = append(s.offsets, -1)
+	at := int64(-1)
+	if lost, ok := errors.AsType[*recording.Error](e.Err); ok && errors.Is(lost, recording.ErrLost) && s.err == nil {
+		var size int64
+		var from string
+		if _, err := fmt.Sscanf(lost.Detail, "%d bytes from the %s", &size, &from); err == nil {
+			d := conformance.ToClient
+			if from == conformance.Client.String() {
+				d = conformance.ToAgent
+			}
+			at = s.size
+			s.err = s.writer.Lost(s.last, d, size) // the reader has no time for it
+		}
+	}
+	s.offsets = append(s.offsets, at)
 	s.version++
 }
 
-// lost adds a gap: bytes that were passed on but not recorded.
-func (s *source) lost(at time.Time, d conformance.Direction, size int64) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.offsets = append(s.offsets, s.size)
-	s.version++
-	if err := s.writer.Lost(at, d, size); err != nil && s.err == nil {
-		s.err = err
-	}
-	s.log.add(&rowEvent{
-		Is: "row", Source: s.id, N: len(s.offsets), T: float64(at.Sub(s.began).Microseconds()) / 1000, Kind: "gap", From: d.Sender().String(),
-		Text: fmt.Sprintf("%d bytes are not recorded", size),
-	})
-}
+// note adds a remark about what happens now.
+func (s *source) note(err error) { s.add(&recording.Entry{Time: time.Now(), Err: err}, false) }
 
 func (s *source) addMessage(row *rowEvent, e *recording.Entry, line []byte) {
 	s.lines.Add(row.N)

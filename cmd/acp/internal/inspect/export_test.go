@@ -1,0 +1,412 @@
+package inspect
+
+import (
+	"bytes"
+	"encoding/json"
+	"encoding/xml"
+	"fmt"
+	"go/parser"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/acpgo/sdk/cmd/acp/internal/show"
+	"github.com/acpgo/sdk/conformance"
+	"github.com/acpgo/sdk/conformance/recording"
+	"github.com/acpgo/sdk/internal/test/buildtest"
+	"github.com/acpgo/sdk/internal/test/tier"
+)
+
+// root is the root of the repository.
+const root = "../../../.."
+
+// wrongTurn records a turn of an agent that sends a wrong update, and returns the page and the row with the finding.
+func wrongTurn(t *testing.T) (*browser, *testPage, rowEvent) {
+	t.Helper()
+	i := serveTest(t, Options{Agent: processAgent("wrong")})
+	b := i.browser()
+	p := b.open(0, "")
+	p.connect("1")
+	p.response("1", p.prompt("1", hostile[0]))
+	p.do(map[string]any{"do": "kill", "source": "1", "how": "close"})
+	p.row("1", "the end", func(r *rowEvent) bool { return r.Kind == "end" })
+	return b, p, p.row("1", "the finding", func(r *rowEvent) bool { return len(r.Findings) > 0 && r.Update == "tool_call_update" })
+}
+
+func TestExports(t *testing.T) {
+	b, _, wrong := wrongTurn(t)
+	if f := wrong.Findings[0]; f.Pointer != "/params/update/status" || f.Side != "agent" || f.Level != "MUST" {
+		t.Errorf("the finding is %+v", f)
+	}
+	exported := b.get("/export?source=1&as=recording")
+	all, err := recording.ReadAll(bytes.NewReader(exported))
+	if err != nil {
+		t.Fatal(err)
+	}
+	judge, found := conformance.NewJudge(nil, nil), 0
+	for _, m := range all.Messages() {
+		found += len(judge.Message(m))
+	}
+	if found == 0 {
+		t.Error("the exported recording has no findings")
+	}
+	var junit struct {
+		Suites []struct {
+			Failures int `xml:"failures,attr"`
+		} `xml:"testsuite"`
+	}
+	if err := xml.Unmarshal(b.get("/export?source=1&as=junit"), &junit); err != nil {
+		t.Error(err)
+	}
+	failures := 0
+	for _, suite := range junit.Suites {
+		failures += suite.Failures
+	}
+	if failures != 2 { // the status, and the tool call that was not announced
+		t.Errorf("JUnit has %d failures", failures)
+	}
+	if text := string(b.get("/export?source=1&as=markdown")); !strings.Contains(text, "SCH-") && !strings.Contains(text, wrong.Findings[0].Rule) {
+		t.Errorf("Markdown: %s", text)
+	}
+	test := b.get(fmt.Sprintf("/export?source=1&as=gotest&n=%d", wrong.N))
+	if !bytes.Contains(test, []byte(wrong.Findings[0].Rule)) {
+		t.Errorf("the test is not about %s:\n%s", wrong.Findings[0].Rule, test)
+	}
+	res, err := b.c.Get("http://" + b.i.server.host + "/export?source=1&as=gotest&n=1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	res.Body.Close()
+	if res.StatusCode != 409 {
+		t.Errorf("a test of a right message: %s", res.Status)
+	}
+}
+
+// The exported test and the exported script fail with the agent that was recorded, and pass with one that is right.
+func TestExportedTests(t *testing.T) {
+	tier.Need(t, tier.Full)
+	if runtime.GOOS == "windows" {
+		t.Skip("needs a shell")
+	}
+	defer buildtest.Remove()
+	b, _, wrong := wrongTurn(t)
+	dir := t.TempDir()
+	file := filepath.Join(dir, "acp_finding_test.go")
+	if err := os.WriteFile(file, b.get(fmt.Sprintf("/export?source=1&as=gotest&n=%d", wrong.N)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	module, err := filepath.Abs(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	overlay, err := json.Marshal(map[string]any{"Replace": map[string]string{filepath.Join(module, "exported", "acp_finding_test.go"): file}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	overlayFile := filepath.Join(dir, "overlay.json")
+	if err := os.WriteFile(overlayFile, overlay, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	binary := filepath.Join(dir, "exported.test")
+	build := exec.Command("go", "test", "-c", "-vet=off", "-overlay", overlayFile, "-o", binary, "./exported")
+	build.Dir = module
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	script := filepath.Join(dir, "acp-finding.sh")
+	if err := os.WriteFile(script, b.get(fmt.Sprintf("/export?source=1&as=script&n=%d", wrong.N)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	acp := buildtest.Program(t, "github.com/acpgo/sdk/cmd/acp")
+	for _, kind := range []string{"wrong", "right"} {
+		for _, cmd := range []*exec.Cmd{exec.Command(binary, "-test.v"), exec.Command("sh", script)} {
+			cmd.Env = append(os.Environ(), testAgent+"="+kind, "ACP="+acp, "ACP_AGENT="+os.Args[0])
+			if cmd.Path == binary { // the variable would make the agent of the test itself
+				cmd.Env = append(os.Environ(), "ACP_AGENT=env "+testAgent+"="+kind+" "+os.Args[0])
+			}
+			out, err := cmd.CombinedOutput()
+			if failed := err != nil; failed != (kind == "wrong") {
+				t.Errorf("%s with the %s agent: %v\n%s", filepath.Base(cmd.Args[len(cmd.Args)-1]), kind, err, out)
+			} else if failed && !bytes.Contains(out, []byte(wrong.Findings[0].Rule)) {
+				t.Errorf("it fails for another reason:\n%s", out)
+			}
+		}
+	}
+}
+
+// A report loads nothing, and hostile text in it is text.
+func TestReport(t *testing.T) {
+	in, err := New(Options{Version: "v0", RawSize: ReportRaw, NoMask: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := in.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	var file bytes.Buffer
+	w, err := recording.NewWriter(&file, recording.Header{Tool: hostile[0], Command: hostile, Date: time.Now()}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range hostile {
+		quoted, err := json.Marshal(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, line := range []string{
+			text, fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"method":%s,"params":{%s:1}}`, quoted, quoted, quoted),
+			fmt.Sprintf(`{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":%s,"update":{"sessionUpdate":"tool_call","toolCallId":%s,"title":%s}}}`, quoted, quoted, quoted),
+		} {
+			if err := w.Message(conformance.Message{Direction: conformance.ToClient, Line: []byte(line)}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if err := in.Read(hostile[0]+".jsonl", &file, ""); err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	if err := in.WriteReport(&out); err != nil {
+		t.Fatal(err)
+	}
+	html := out.String()
+	// The only elements are those of the page: nothing of the recording begins one.
+	_, data, ok := strings.Cut(html, `<script type="application/json" id="report">`)
+	data, rest, ok2 := strings.Cut(data, "</script>")
+	if !ok || !ok2 || strings.Contains(data, "<") || strings.Contains(data, "\u2028") {
+		t.Error("the data could end its element")
+	}
+	var r reportData
+	if err := json.Unmarshal([]byte(data), &r); err != nil {
+		t.Fatal(err)
+	}
+	if len(r.Events) < len(hostile)*3 || r.Hello.Live || len(r.Schemas) != 1 || len(r.State.Sources) != 1 {
+		t.Errorf("the report has %d events, %d schemas, %d states, live %v", len(r.Events), len(r.Schemas), len(r.State.Sources), r.Hello.Live)
+	}
+	for _, text := range hostile {
+		if text != "\x00" && !slices.ContainsFunc(r.Events, func(e json.RawMessage) bool {
+			var row rowEvent
+			return json.Unmarshal(e, &row) == nil && row.Raw == text
+		}) {
+			t.Errorf("%q is not in the report", text)
+		}
+	}
+	page := strings.Replace(html, data, "", 1)
+	for _, pattern := range []string{`(?i)<link[^>]*href="[^d]`, `(?i)<script[^>]*\bsrc`, `(?i)<(img|iframe|object|embed|base)\b`, `(?i)@import`, `(?i)\burl\(\s*["']?(https?:)?//`} {
+		if found := regexp.MustCompile(pattern).FindString(page); found != "" {
+			t.Errorf("the report has %s", found)
+		}
+	}
+	if !strings.Contains(page, `http-equiv="Content-Security-Policy" content="default-src 'none'; script-src 'sha256-`) || strings.Contains(page, "unsafe-inline") {
+		t.Error("the report has no policy")
+	}
+	if !strings.Contains(rest, "</html>") {
+		t.Error("the report is not complete")
+	}
+}
+
+// Each message of the clean recordings is a literal that is Go.
+func TestLiterals(t *testing.T) {
+	files, err := filepath.Glob(root + "/conformance/testdata/clean/*")
+	if err != nil || len(files) == 0 {
+		t.Fatal(files, err)
+	}
+	typed := map[string]bool{}
+	for _, name := range files {
+		file, err := os.Open(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all, err := recording.ReadAll(file)
+		file.Close()
+		if err != nil {
+			continue // of another form
+		}
+		asked := map[string]string{}
+		for _, m := range all.Messages() {
+			var is struct {
+				ID     json.RawMessage
+				Method string
+			}
+			if json.Unmarshal(m.Line, &is) != nil {
+				continue
+			}
+			method := is.Method
+			if method == "" {
+				method = asked[string(is.ID)]
+			} else {
+				asked[string(is.ID)] = method
+			}
+			text, err := literal(m.Line, method)
+			if err != nil {
+				t.Errorf("%s: %v: %.200s", name, err, m.Line)
+				continue
+			}
+			if _, err := parser.ParseExpr(text); err != nil {
+				t.Errorf("%s: %v: %s", name, err, text)
+			}
+			if strings.HasPrefix(text, "&acp.") {
+				typed[method] = true
+			}
+		}
+	}
+	for _, method := range []string{"initialize", "session/new", "session/prompt", "session/update", "session/request_permission", "fs/read_text_file", "session/cancel"} {
+		if !typed[method] {
+			t.Errorf("%s has no literal of package acp", method)
+		}
+	}
+	got, err := literal([]byte(`{"jsonrpc":"2.0","id":1,"method":"session/prompt","params":{"sessionId":"s","prompt":[{"type":"text","text":"a\"b"},{"type":"new","x":1}],"_meta":{"k":[1]}}}`), "session/prompt")
+	want := "&acp.PromptRequest{\n\tSessionID: \"s\",\n\tPrompt: []acp.ContentBlock{\n\t\tacp.ContentBlock{\n\t\t\tVariant: &acp.ContentBlockText{\n\t\t\t\tText: `a\"b`,\n\t\t\t},\n\t\t},"
+	if err != nil || !strings.HasPrefix(got, want) || !strings.Contains(got, "\"k\": json.RawMessage(\"[1]\")") {
+		t.Errorf("the literal is %s, %v; want the beginning %s", got, err, want)
+	}
+}
+
+// The literals have the same meaning as the messages.
+func TestLiteralsMean(t *testing.T) {
+	tier.Need(t, tier.Full)
+	messages := []struct{ method, line string }{
+		{"session/prompt", `{"jsonrpc":"2.0","id":1,"method":"session/prompt","params":{"sessionId":"s","prompt":[{"type":"text","text":"a\"b` + "`" + `c\n"},{"type":"image","data":"","mimeType":"image/png"}],"_meta":{"k":[1]}}}`},
+		{"session/update", `{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"tool_call","toolCallId":"t","title":"T","kind":"edit","status":"pending","content":[{"type":"diff","path":"/a","oldText":null,"newText":"x"}],"locations":[{"path":"/a","line":3}],"rawInput":{"a":1}}}}`},
+		{"initialize", `{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":1,"agentCapabilities":{"loadSession":true,"promptCapabilities":{"image":true},"sessionCapabilities":{"list":{}}},"agentInfo":{"name":"n","version":"1"},"authMethods":[]}}`},
+		{"fs/read_text_file", `{"jsonrpc":"2.0","id":0,"method":"fs/read_text_file","params":{"sessionId":"s","path":"/a","line":2,"limit":null}}`},
+	}
+	var program strings.Builder
+	program.WriteString("package main\n\nimport (\n\t\"encoding/json\"\n\t\"fmt\"\n\n\t\"github.com/acpgo/sdk/acp\"\n)\n\nfunc main() {\n")
+	for _, m := range messages {
+		text, err := literal([]byte(m.line), m.method)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(&program, "{\ntext, err := json.Marshal(%s)\nif err != nil {\npanic(err)\n}\nfmt.Println(string(text))\n}\n", text)
+	}
+	program.WriteString("}\n")
+	dir := t.TempDir()
+	module, err := filepath.Abs(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	source, overlayFile := filepath.Join(dir, "main.go"), filepath.Join(dir, "overlay.json")
+	overlay, err := json.Marshal(map[string]any{"Replace": map[string]string{filepath.Join(module, "literals", "main.go"): source}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, text := range map[string]string{source: program.String(), overlayFile: string(overlay)} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	run := exec.Command("go", "run", "-overlay", overlayFile, "./literals")
+	run.Dir = module
+	out, err := run.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s\n%s", err, out, program.String())
+	}
+	lines := strings.Split(strings.TrimSpace(string(out)), "\n")
+	for n, m := range messages {
+		var message struct{ Params, Result any }
+		var got any
+		if err := json.Unmarshal([]byte(m.line), &message); err != nil {
+			t.Fatal(err)
+		}
+		if err := json.Unmarshal([]byte(lines[n]), &got); err != nil {
+			t.Fatal(err)
+		}
+		want := message.Params
+		if want == nil {
+			want = message.Result
+		}
+		if !reflect.DeepEqual(got, want) {
+			t.Errorf("the literal of %s means %s", m.line, lines[n])
+		}
+	}
+}
+
+// The capabilities that methods need are those that the generator knows.
+func TestCapabilitiesOfMethods(t *testing.T) {
+	text, err := os.ReadFile(root + "/gen/overrides.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := regexp.MustCompile(`\{Capability, "([^"]+)", "([^"]+)"`).FindAllStringSubmatch(string(text), -1)
+	known := map[string]bool{}
+	for _, row := range rows {
+		known[row[1]+" "+row[2]] = true
+		if capabilityOf[1][row[1]] != row[2] && capabilityOf[2][row[1]] != row[2] {
+			t.Errorf("%s needs %s", row[1], row[2])
+		}
+	}
+	for version, methods := range capabilityOf {
+		for method, path := range methods {
+			if !known[method+" "+path] && method != "elicitation/create" { // whose modes have capabilities
+				t.Errorf("version %d: %s does not need %s", version, method, path)
+			}
+		}
+	}
+	for _, test := range []struct {
+		capabilities, path string
+		want               bool
+	}{{`{"fs":{"readTextFile":true}}`, "fs.readTextFile", true}, {`{"fs":{}}`, "fs.readTextFile", false}, {`{"a":{"list":{}}}`, "a.list", true}, {``, "a", false}, {`null`, "a", false}, {``, "", true}} {
+		if got := claims(json.RawMessage(test.capabilities), test.path); got != test.want {
+			t.Errorf("claims(%s, %s) = %v", test.capabilities, test.path, got)
+		}
+	}
+}
+
+func TestMethods(t *testing.T) {
+	for _, want := range []methodInfo{
+		{"session/prompt", 1, "client", "PromptRequest", "PromptResponse", true},
+		{"session/update", 1, "agent", "SessionNotification", "", true},
+		{"fs/read_text_file", 1, "agent", "ReadTextFileRequest", "ReadTextFileResponse", true},
+		{"session/fork", 1, "client", "ForkSessionRequest", "ForkSessionResponse", false},
+		{"session/prompt", 2, "client", "PromptRequest", "PromptResponse", true},
+		{"$/cancel_request", 1, "client", "CancelRequestNotification", "", true},
+		{"$/cancel_request", 1, "agent", "CancelRequestNotification", "", true},
+	} {
+		if !slices.Contains(methods(), want) {
+			t.Errorf("%+v is not listed", want)
+		}
+	}
+	for _, m := range methods() {
+		if m.Params == "" || strings.HasPrefix(m.Method, "proxy/") {
+			t.Errorf("%+v", m)
+		}
+	}
+}
+
+// The page's types are those of the server.
+func TestProtocol(t *testing.T) {
+	text, err := os.ReadFile("page/protocol.ts")
+	if err != nil {
+		t.Fatal(err)
+	}
+	interfaces := map[string][]string{}
+	for _, m := range regexp.MustCompile(`(?s)export interface (\w+) \{\n(.*?)\n\}`).FindAllStringSubmatch(string(text), -1) {
+		for _, field := range regexp.MustCompile(`(?m)^  (\w+)\??:`).FindAllStringSubmatch(m[2], -1) {
+			interfaces[m[1]] = append(interfaces[m[1]], field[1])
+		}
+	}
+	for name, value := range map[string]any{
+		"Hello": hello{}, "Limits": limits{}, "Method": methodInfo{}, "Rule": ruleInfo{}, "Log": logMessage{}, "Source": sourceEvent{}, "Row": rowEvent{},
+		"Finding": findingInfo{}, "Evidence": evidenceInfo{}, "Late": lateEvent{}, "Item": itemEvent{}, "State": stateMessage{}, "SourceState": sourceState{},
+		"SideState": sideState{}, "Observed": observed{}, "Reply": reply{}, "Found": found{}, "Report": reportData{}, "Fault": fault{}, "Answers": answers{},
+		"Faults": faults{}, "Stats": sourceState{}.Stats, "MethodStats": show.MethodStats{}, "SessionStats": sourceState{}.Stats.Total,
+	} {
+		var fields []string
+		for _, f := range reflect.VisibleFields(reflect.TypeOf(value)) {
+			fields = append(fields, strings.Split(f.Tag.Get("json"), ",")[0])
+		}
+		if want := interfaces[name]; !slices.Equal(slices.Sorted(slices.Values(fields)), slices.Sorted(slices.Values(want))) {
+			t.Errorf("%s: the server has %q, the page %q", name, fields, want)
+		}
+	}
+}

@@ -1,0 +1,865 @@
+package inspect
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/cookiejar"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/conformance"
+	"github.com/acpgo/sdk/conformance/recording"
+	"github.com/acpgo/sdk/internal/test/tier"
+)
+
+// patience is the time limit of what must happen.
+const patience = time.Minute
+
+// inspected is an inspection that is served.
+type inspected struct {
+	t      *testing.T
+	in     *Inspection
+	server *Server
+	secret string // of taps
+}
+
+func serveTest(t *testing.T, o Options) *inspected {
+	t.Helper()
+	o.Version = "v0"
+	in, err := New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	secret := NewTapSecret()
+	server := in.Serve(listener, secret)
+	t.Cleanup(func() {
+		if err := server.Close(); err != nil {
+			t.Error(err)
+		}
+		if err := in.Close(); err != nil {
+			t.Error(err)
+		}
+		if _, err := os.Stat(in.dir); !os.IsNotExist(err) {
+			t.Errorf("the files are left: %v", err)
+		}
+	})
+	return &inspected{t, in, server, secret}
+}
+
+// processAgent returns the agent that is the test binary.
+func processAgent(kind string) *Agent {
+	return &Agent{
+		Words: []string{os.Args[0]},
+		Connect: func(_ context.Context, stderr io.Writer) (rpc.Transport, error) {
+			cmd := exec.Command(os.Args[0])
+			cmd.Env = append(os.Environ(), testAgent+"="+kind)
+			cmd.Stderr = stderr
+			return rpc.Command(cmd), nil
+		},
+	}
+}
+
+// browser is a client of the page's HTTP.
+type browser struct {
+	i *inspected
+	c *http.Client
+}
+
+func (i *inspected) browser() *browser {
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		i.t.Fatal(err)
+	}
+	b := &browser{i, &http.Client{Jar: jar, Transport: &http.Transport{}}}
+	i.t.Cleanup(b.c.CloseIdleConnections)
+	res, err := b.c.Get(i.server.URL())
+	if err != nil {
+		i.t.Fatal(err)
+	}
+	res.Body.Close()
+	if res.StatusCode != http.StatusOK || res.Request.URL.String() != "http://"+i.server.host+"/" {
+		i.t.Fatalf("%s of %s", res.Status, res.Request.URL)
+	}
+	return b
+}
+
+// get returns the body of a path.
+func (b *browser) get(path string) []byte {
+	b.i.t.Helper()
+	res, err := b.c.Get("http://" + b.i.server.host + path)
+	if err != nil {
+		b.i.t.Fatal(err)
+	}
+	defer res.Body.Close()
+	text, err := io.ReadAll(res.Body)
+	if err != nil || res.StatusCode != http.StatusOK {
+		b.i.t.Fatalf("%s: %s, %v: %.300s", path, res.Status, err, text)
+	}
+	return text
+}
+
+// testPage is a page over the WebSocket.
+type testPage struct {
+	i        *inspected
+	conn     *websocket.Conn
+	hello    hello
+	cursor   int64
+	rows     map[string][]rowEvent // by source
+	late     []lateEvent
+	items    []itemEvent
+	sources  []sourceEvent
+	state    stateMessage
+	replies  map[int]reply
+	commands int
+}
+
+// open opens a page that knows the log up to a cursor.
+func (b *browser) open(since int64, run string) *testPage {
+	b.i.t.Helper()
+	ctx, cancel := context.WithTimeout(b.i.t.Context(), patience)
+	defer cancel()
+	conn, _, err := websocket.Dial(ctx, "ws://"+b.i.server.host+"/ws", &websocket.DialOptions{
+		HTTPClient: b.c, HTTPHeader: http.Header{"Origin": {"http://" + b.i.server.host}},
+	})
+	if err != nil {
+		b.i.t.Fatal(err)
+	}
+	conn.SetReadLimit(-1)
+	p := &testPage{i: b.i, conn: conn, rows: map[string][]rowEvent{}, replies: map[int]reply{}}
+	b.i.t.Cleanup(func() { conn.CloseNow() })
+	p.write(map[string]any{"do": "attach", "since": since, "run": run})
+	return p
+}
+
+func (p *testPage) write(message any) {
+	p.i.t.Helper()
+	text, err := json.Marshal(message)
+	if err == nil {
+		err = p.conn.Write(p.i.t.Context(), websocket.MessageText, text)
+	}
+	if err != nil {
+		p.i.t.Fatal(err)
+	}
+}
+
+// until reads messages until there is what the test wants.
+func (p *testPage) until(what string, there func() bool) {
+	p.i.t.Helper()
+	ctx, cancel := context.WithTimeout(p.i.t.Context(), patience)
+	defer cancel()
+	for !there() {
+		_, text, err := p.conn.Read(ctx)
+		if err != nil {
+			p.i.t.Fatalf("waiting for %s: %v; rows %v", what, err, p.summary())
+		}
+		p.take(text)
+	}
+}
+
+func (p *testPage) take(text []byte) {
+	p.i.t.Helper()
+	var is struct{ Is string }
+	decode := func(text []byte, v any) {
+		if err := json.Unmarshal(text, v); err != nil {
+			p.i.t.Fatalf("%v in %.300s", err, text)
+		}
+	}
+	decode(text, &is)
+	switch is.Is {
+	case "hello":
+		decode(text, &p.hello)
+	case "state":
+		p.state = stateMessage{}
+		decode(text, &p.state)
+	case "reply":
+		var r reply
+		decode(text, &r)
+		p.replies[r.ID] = r
+	case "log":
+		var l logMessage
+		decode(text, &l)
+		p.cursor = l.Cursor
+		for _, event := range l.Events {
+			decode(event, &is)
+			switch is.Is {
+			case "source":
+				var s sourceEvent
+				decode(event, &s)
+				p.sources = append(p.sources, s)
+			case "row":
+				var r rowEvent
+				decode(event, &r)
+				p.rows[r.Source] = append(p.rows[r.Source], r)
+			case "late":
+				var l lateEvent
+				decode(event, &l)
+				p.late = append(p.late, l)
+			case "item":
+				var item itemEvent
+				decode(event, &item)
+				p.items = append(p.items, item)
+			default:
+				p.i.t.Fatalf("unknown event %s", event)
+			}
+		}
+	default:
+		p.i.t.Fatalf("unknown message %.300s", text)
+	}
+}
+
+// summary lists the rows.
+func (p *testPage) summary() []string {
+	var lines []string
+	for _, rows := range p.rows {
+		for _, r := range rows[max(0, len(rows)-30):] {
+			lines = append(lines, fmt.Sprintf("%s/%d %s %s %s %.80s", r.Source, r.N, r.From, r.Kind, r.Method, r.Raw+r.Text))
+		}
+	}
+	return lines
+}
+
+// do sends a command, and returns the reply.
+func (p *testPage) do(members map[string]any) reply {
+	p.i.t.Helper()
+	p.commands++
+	id := p.commands
+	members["id"] = id
+	p.write(members)
+	p.until(fmt.Sprint("the reply to ", members), func() bool { _, ok := p.replies[id]; return ok })
+	return p.replies[id]
+}
+
+// request sends a request, and returns its response.
+func (p *testPage) request(source, method string, params any) rowEvent {
+	p.i.t.Helper()
+	return p.response(source, p.do(map[string]any{"do": "send", "source": source, "method": method, "params": params}))
+}
+
+func (p *testPage) response(source string, r reply) rowEvent {
+	p.i.t.Helper()
+	if r.Error != "" {
+		p.i.t.Fatal(r.Error)
+	}
+	return p.row(source, "the response "+r.Sent, func(row *rowEvent) bool { return row.Re > 0 && row.ID == r.Sent && row.From == "agent" })
+}
+
+// row waits for a row.
+func (p *testPage) row(source, what string, match func(*rowEvent) bool) (found rowEvent) {
+	p.i.t.Helper()
+	p.until(what, func() bool {
+		for _, r := range p.rows[source] {
+			if match(&r) {
+				found = r
+				return true
+			}
+		}
+		return false
+	})
+	return found
+}
+
+// connect starts the agent, and begins a session.
+func (p *testPage) connect(source string) {
+	p.i.t.Helper()
+	if r := p.do(map[string]any{"do": "start"}); r.Error != "" {
+		p.i.t.Fatal(r.Error)
+	}
+	p.request(source, "initialize", map[string]any{
+		"protocolVersion": 1, "clientInfo": map[string]any{"name": "test", "version": "1"},
+		"clientCapabilities": map[string]any{"fs": map[string]any{"readTextFile": true, "writeTextFile": true}, "terminal": true},
+	})
+	if r := p.request(source, "session/new", map[string]any{"cwd": "/", "mcpServers": []any{}}); r.Session != "s-1" {
+		p.i.t.Errorf("the session of session/new is %q", r.Session)
+	}
+}
+
+func (p *testPage) prompt(source, text string) reply {
+	p.i.t.Helper()
+	return p.do(map[string]any{"do": "send", "source": source, "method": "session/prompt", "params": map[string]any{
+		"sessionId": "s-1", "prompt": []any{map[string]any{"type": "text", "text": text}},
+	}})
+}
+
+// findings returns the findings of all rows of a source.
+func (p *testPage) findings(source string) []string {
+	var all []string
+	for _, r := range p.rows[source] {
+		for _, f := range r.Findings {
+			all = append(all, fmt.Sprintf("%d %s %s: %s", r.N, f.Rule, f.Pointer, f.Message))
+		}
+	}
+	for _, l := range p.late {
+		if l.Source == source {
+			all = append(all, fmt.Sprintf("%d %s %s: %s", l.N, l.Finding.Rule, l.Finding.Pointer, l.Finding.Message))
+		}
+	}
+	return all
+}
+
+func TestSecurity(t *testing.T) {
+	i := serveTest(t, Options{})
+	if err := i.in.Read("run.jsonl", strings.NewReader(small), ""); err != nil {
+		t.Fatal(err)
+	}
+	b := i.browser()
+	home := "http://" + i.server.host
+	address, err := b.c.Jar.Cookies(mustRequest(t, home+"/").URL), error(nil)
+	if err != nil || len(address) != 1 {
+		t.Fatalf("cookies: %v, %v", address, err)
+	}
+	cookie := address[0].Name + "=" + address[0].Value
+	used := i.server.URL()
+	unused := func() string { return strings.TrimPrefix(i.server.URL(), home) }
+	usedPath := strings.TrimPrefix(used, home)
+	bare := &http.Client{
+		Transport:     &http.Transport{DisableKeepAlives: true},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	get := func(method, path string, header http.Header) *http.Response {
+		r, err := http.NewRequest(method, home+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header = header
+		if host := header.Get("Host"); host != "" {
+			r.Host = host
+		}
+		res, err := bare.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		res.Body.Close()
+		return res
+	}
+	if res := get("GET", usedPath, http.Header{}); res.StatusCode != http.StatusSeeOther {
+		t.Fatalf("a new token: %s", res.Status)
+	} else if c := res.Cookies(); len(c) != 1 || !c[0].HttpOnly || c[0].SameSite != http.SameSiteStrictMode || c[0].Path != "/" || c[0].Domain != "" {
+		t.Errorf("the cookie is %v", c)
+	}
+	with := func(pairs ...string) http.Header {
+		h := http.Header{}
+		for i := 0; i < len(pairs); i += 2 {
+			h.Set(pairs[i], pairs[i+1])
+		}
+		return h
+	}
+	upgrade := []string{"Connection", "Upgrade", "Upgrade", "websocket", "Sec-WebSocket-Version", "13", "Sec-WebSocket-Key", "dGhlIHNhbXBsZSBub25jZQ=="}
+	paths := []string{"/", "/app.js", "/app.css", "/schema/1", "/find?q=x", "/raw?source=1&n=1", "/copy?source=1&n=1&as=go", "/export?source=1&as=recording", "/ws", "/nothing"}
+	for _, test := range []struct {
+		name, method, path string
+		header             http.Header
+		want               int
+	}{
+		{"a used token", "GET", usedPath, with(), 403},
+		{"a used token, with the cookie", "GET", usedPath, with("Cookie", cookie), 303},
+		{"a wrong token", "GET", "/?token=x", with(), 403},
+		{"an empty token", "GET", "/?token=", with(), 403},
+		{"a wrong cookie", "GET", "/", with("Cookie", address[0].Name+"=x"), 403},
+		{"a cookie of another name", "GET", "/", with("Cookie", "acp-inspect="+address[0].Value), 403},
+		{"a foreign host, with a new token", "GET", unused(), with("Host", "evil.example"), 403},
+		{"a foreign host, with the cookie", "GET", "/", with("Host", "evil.example", "Cookie", cookie), 403},
+		{"the name localhost", "GET", "/", with("Host", strings.Replace(i.server.host, "127.0.0.1", "localhost", 1), "Cookie", cookie), 403},
+		{"a host without the port", "GET", "/", with("Host", "127.0.0.1", "Cookie", cookie), 403},
+		{"another origin", "GET", "/find?q=x", with("Origin", "https://evil.example", "Cookie", cookie), 403},
+		{"another port", "GET", "/find?q=x", with("Origin", "http://127.0.0.1:1", "Cookie", cookie), 403},
+		{"an opaque origin", "GET", "/find?q=x", with("Origin", "null", "Cookie", cookie), 403},
+		{"another origin, with a new token", "GET", unused(), with("Origin", "https://evil.example"), 403},
+		{"a form", "POST", "/", with("Cookie", cookie), 405},
+		{"a preflight", "OPTIONS", "/ws", with("Origin", "https://evil.example"), 403},
+		{"a WebSocket of another origin", "GET", "/ws", with(append(slices.Clone(upgrade), "Origin", "https://evil.example", "Cookie", cookie)...), 403},
+		{"a WebSocket without an origin", "GET", "/ws", with(append(slices.Clone(upgrade), "Cookie", cookie)...), 403},
+		{"a WebSocket without the cookie", "GET", "/ws", with(append(slices.Clone(upgrade), "Origin", home)...), 403},
+		{"a tap without the secret", "GET", "/tap", with("Connection", "Upgrade", "Upgrade", tapProtocol), 403},
+		{"a tap with another secret", "GET", "/tap", with("Connection", "Upgrade", "Upgrade", tapProtocol, tapHeader, "n."+proof("x", "tap", "n")), 403},
+		{"a tap of a page", "GET", "/tap", with("Connection", "Upgrade", "Upgrade", tapProtocol, tapHeader, "n."+proof(i.secret, "tap", "n"), "Origin", home), 403},
+		{"the cookie", "GET", "/find?q=x", with("Cookie", cookie), 200},
+		{"the cookie and the origin", "GET", "/find?q=x", with("Cookie", cookie, "Origin", home), 200},
+		{"a file elsewhere", "GET", "/../inspect.go", with("Cookie", cookie), 404},
+		{"a source that is not there", "GET", "/raw?source=2&n=1", with("Cookie", cookie), 404},
+		{"a row that is not there", "GET", "/raw?source=1&n=-1", with("Cookie", cookie), 404},
+	} {
+		if res := get(test.method, test.path, test.header); res.StatusCode != test.want {
+			t.Errorf("%s: %s, want %d", test.name, res.Status, test.want)
+		}
+	}
+	for _, path := range paths {
+		res := get("GET", path, with())
+		if res.StatusCode != 403 {
+			t.Errorf("%s without a cookie: %s", path, res.Status)
+		}
+		for _, res := range []*http.Response{res, get("GET", path, with("Cookie", cookie))} {
+			h := res.Header
+			csp := h.Get("Content-Security-Policy")
+			for _, part := range []string{"default-src 'none'", "frame-ancestors 'none'", "script-src 'self'", "connect-src 'self'", "base-uri 'none'", "form-action 'none'"} {
+				if !strings.Contains(csp, part) {
+					t.Errorf("%s: the policy %q lacks %s", path, csp, part)
+				}
+			}
+			if strings.Contains(csp, "unsafe") || h.Get("X-Frame-Options") != "DENY" || h.Get("X-Content-Type-Options") != "nosniff" ||
+				h.Get("Referrer-Policy") != "no-referrer" || h.Get("Cache-Control") != "no-store" || h.Get("Access-Control-Allow-Origin") != "" {
+				t.Errorf("%s: %v", path, h)
+			}
+		}
+	}
+}
+
+func mustRequest(t *testing.T, url string) *http.Request {
+	r, err := http.NewRequest(http.MethodGet, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// small is a recording with a finding in line 3, a line that is no message, standard error, and a line that cannot be
+// read.
+const small = `{"recording":1,"tool":"acp","command":["my-agent"],"date":"2026-01-02T15:04:05.123Z","masked":true}
+{"t":0.5,"from":"client","raw":"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"initialize\",\"params\":{\"protocolVersion\":1}}"}
+{"t":10.5,"from":"agent","raw":"{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"protocolVersion\":\"1\"}}"}
+{"t":11,"from":"agent","stderr":"loading"}
+{"t":12,"from":"agent","raw":"<b>no message</b>"}
+not JSON
+{"t":13,"from":"agent","bytes":"/w=="}
+{"t":14,"from":"client","lost":12}
+{"t":15,"exit":{"code":1,"signal":null},"closed":"agent"}
+`
+
+func TestFile(t *testing.T) {
+	i := serveTest(t, Options{})
+	if err := i.in.Read("run.jsonl", strings.NewReader(small), ""); err != nil {
+		t.Fatal(err)
+	}
+	p := i.browser().open(0, "")
+	p.until("the end", func() bool { return len(p.state.Sources) > 0 })
+	var got []string
+	for _, r := range p.rows["1"] {
+		got = append(got, fmt.Sprintf("%d %v %s %s>%s %s re %d %q%q", r.N, r.T, r.Kind, r.From, r.To, r.Method, r.Re, r.Raw, r.Text))
+	}
+	want := []string{
+		`1 0.5 request client>agent initialize re 0 "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"initialize\",\"params\":{\"protocolVersion\":1}}"""`,
+		`2 10.5 response agent>client initialize re 1 "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"protocolVersion\":\"1\"}}"""`,
+		`3 11 stderr agent>  re 0 "loading"""`,
+		`4 12 invalid agent>client  re 0 "<b>no message</b>"""`,
+		`5 -1 gap >  re 0 """line 6: not JSON"`,
+		`6 13 invalid agent>client  re 0 "�"""`,
+		`7 -1 gap >  re 0 """line 8: not recorded because the recorder could not keep up: 12 bytes from the client"`,
+		`8 15 end >  re 0 """the agent has ended the connection; the agent's exit status is 1"`,
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("rows:\n%s\nwant:\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+	if r := p.rows["1"][1]; *r.Delay != 10 || len(r.Findings) == 0 || !slices.ContainsFunc(r.Findings, func(f findingInfo) bool {
+		return f.Pointer == "/result/protocolVersion" && f.Side == "agent"
+	}) {
+		t.Errorf("the response is %+v", r)
+	}
+	s := p.state.Sources[0]
+	if s.Open || s.Messages != 4 || s.Rows != 8 || s.Findings.Must == 0 || s.Stats.Messages != 4 || len(s.Sides) != 2 {
+		t.Errorf("the state is %+v", s)
+	}
+	if src := p.sources[0]; src.Name != "run.jsonl" || src.Kind != "file" || !src.Masked || src.Date != "2026-01-02T15:04:05.123Z" {
+		t.Errorf("the source is %+v", src)
+	}
+	b := i.browser()
+	if line := b.get("/raw?source=1&n=6"); string(line) != "\xff" {
+		t.Errorf("row 6 is %q", line)
+	}
+	var found found
+	if err := json.Unmarshal(b.get("/find?q=NO+message"), &found); err != nil || !slices.Equal(found.Rows, []foundRow{{"1", 4}}) || found.More {
+		t.Errorf("found %v, %v", found, err)
+	}
+	// The exported recording is the same, but for the line that cannot be read.
+	if exported, want := string(b.get("/export?source=1&as=recording")), strings.Replace(small, "not JSON\n", "", 1); !sameRecording(t, exported, want) {
+		t.Errorf("exported:\n%s\nwant:\n%s", exported, want)
+	}
+	for _, bad := range []string{"", "hello\n", "{}\n"} {
+		if err := i.in.Read("bad", strings.NewReader(bad), ""); err == nil {
+			t.Errorf("%q was read", bad)
+		}
+	}
+	// A recording that ends in the middle.
+	if err := i.in.Read("cut.jsonl", strings.NewReader(small[:len(small)-200]), ""); err != nil {
+		t.Fatal(err)
+	}
+	p.until("the truncated recording", func() bool { return len(p.state.Sources) == 2 && !p.state.Sources[1].Open })
+	if last := p.rows["2"][len(p.rows["2"])-1]; last.Kind != "gap" {
+		t.Errorf("the truncated recording ends with %+v", last)
+	}
+}
+
+// sameRecording reports whether two recordings have the same entries.
+func sameRecording(t *testing.T, a, b string) bool {
+	read := func(text string) (entries []string) {
+		r := recording.NewReader(strings.NewReader(text), nil)
+		for {
+			e, err := r.Read()
+			if err == io.EOF {
+				return entries
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if e.Kind != recording.KindHeader {
+				entries = append(entries, fmt.Sprintf("%v %v %v %q %+v %v", e.Kind, e.Time.UTC(), e.Direction, e.Line, e.End != nil, e.Err != nil))
+			}
+		}
+	}
+	return slices.Equal(read(a), read(b))
+}
+
+func TestLive(t *testing.T) {
+	folder := t.TempDir()
+	if err := os.WriteFile(filepath.Join(folder, "a.txt"), []byte("from the disk"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	i := serveTest(t, Options{Agent: processAgent("right"), Folder: folder})
+	b := i.browser()
+	p := b.open(0, "")
+	p.connect("1")
+	if p.response("1", p.prompt("1", "hello")).Session != "s-1" {
+		t.Error("the response to the prompt has no session")
+	}
+	// A permission request, which a second page answers.
+	q := b.open(0, "")
+	asked := p.prompt("1", "permission")
+	question := q.row("1", "the permission request", func(r *rowEvent) bool { return r.Method == "session/request_permission" })
+	answer := fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"outcome":{"outcome":"selected","optionId":"yes"}}}`, question.ID)
+	if r := q.do(map[string]any{"do": "raw", "source": "1", "line": answer}); r.Error != "" {
+		t.Fatal(r.Error)
+	}
+	p.response("1", asked)
+	if r := p.row("1", "the answer", func(r *rowEvent) bool { return r.Re == question.N }); r.From != "client" || r.Auto {
+		t.Errorf("the answer is %+v", r)
+	}
+	// Cancellation.
+	waiting := p.prompt("1", "wait")
+	p.do(map[string]any{"do": "send", "source": "1", "method": "session/cancel", "params": map[string]any{"sessionId": "s-1"}, "notification": true})
+	if r := p.response("1", waiting); !strings.Contains(r.Raw, "cancelled") {
+		t.Errorf("the cancelled turn ends with %s", r.Raw)
+	}
+	// Files from the folder, from memory, and by the user.
+	said := func(text string) {
+		t.Helper()
+		p.row("1", "the agent saying "+text, func(r *rowEvent) bool { return r.Update == "agent_message_chunk" && strings.Contains(r.Raw, text) })
+	}
+	p.prompt("1", "read "+filepath.Join(folder, "a.txt"))
+	said("from the disk")
+	if r := p.row("1", "the served file", func(r *rowEvent) bool { return r.Method == "fs/read_text_file" && r.Kind == "response" }); !r.Auto {
+		t.Errorf("the answer is %+v", r)
+	}
+	p.prompt("1", "read /etc/hostname")
+	said("outside the directories")
+	if r := p.do(map[string]any{"do": "answers", "source": "1", "answers": answers{"memory", "memory"}}); r.Error != "" {
+		t.Fatal(r.Error)
+	}
+	p.prompt("1", "write /m.txt in-memory")
+	said("result {}")
+	p.prompt("1", "read /m.txt")
+	said("in-memory")
+	p.prompt("1", "run anything")
+	said("simulated-1")
+	if r := p.do(map[string]any{"do": "answers", "source": "1", "answers": answers{"ask", "ask"}}); r.Error != "" {
+		t.Fatal(r.Error)
+	}
+	p.prompt("1", "read /asked.txt")
+	open := p.row("1", "a file that the user serves", func(r *rowEvent) bool {
+		return strings.Contains(r.Raw, "/asked.txt") && r.Kind == "request" && r.From == "agent"
+	})
+	p.do(map[string]any{"do": "raw", "source": "1", "line": fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32002,"message":"by hand","data":{"uri":"file:///asked.txt"}}}`, open.ID)})
+	said("by hand")
+	for _, bad := range []map[string]any{
+		{"do": "answers", "source": "1", "answers": answers{"everything", "ask"}}, {"do": "raw", "source": "1", "line": "a\nb"}, {"do": "raw", "source": "2", "line": "a"},
+		{"do": "nothing", "source": "1"}, {"do": "probe", "scenario": "x"}, {"do": "answers", "source": "1"},
+	} {
+		if r := p.do(bad); r.Error == "" {
+			t.Errorf("%v is done", bad)
+		}
+	}
+	// Nobody has broken anything so far.
+	if found := p.findings("1"); len(found) > 0 {
+		t.Errorf("findings: %q", found)
+	}
+	// A page that comes back gets the rest, once.
+	lost := p.cursor
+	p.conn.CloseNow()
+	q.response("1", q.prompt("1", "while the page is away"))
+	again := b.open(lost, q.hello.Run)
+	again.row("1", "the rest", func(r *rowEvent) bool { return strings.Contains(r.Raw, "You said: while the page is away") })
+	if first := again.rows["1"][0]; first.N <= p.rows["1"][len(p.rows["1"])-1].N-1 {
+		t.Errorf("the page got row %d again; it had %d", first.N, len(p.rows["1"]))
+	}
+	other := b.open(lost, "another run")
+	other.row("1", "everything", func(r *rowEvent) bool { return r.N == 1 })
+	// Faults.
+	q.do(map[string]any{"do": "raw", "source": "1", "line": `{"jsonrpc":"2.0","id":99,"method":"session/prompt"}`, "fault": fault{Drop: true}})
+	q.row("1", "what was not sent", func(r *rowEvent) bool { return r.Kind == "gap" && strings.Contains(r.Text, "on purpose") })
+	q.do(map[string]any{"do": "raw", "source": "1", "line": `{"jsonrpc":"2.0","method":"_x","params":{}}`, "fault": fault{Times: 2, Delay: 1}})
+	q.until("two copies", func() bool {
+		return 2 == len(slices.DeleteFunc(slices.Clone(q.rows["1"]), func(r rowEvent) bool { return r.Method != "_x" }))
+	})
+	for _, how := range []string{"truncate", "utf8", "json"} {
+		before := len(q.rows["1"])
+		q.do(map[string]any{"do": "raw", "source": "1", "line": `{"jsonrpc":"2.0","method":"_x","params":{}}`, "fault": fault{Corrupt: how}})
+		q.until("the parse error after "+how, func() bool {
+			return slices.ContainsFunc(q.rows["1"][before:], func(r rowEvent) bool { return r.From == "agent" && strings.Contains(r.Raw, "-32700") })
+		})
+	}
+	if r := q.do(map[string]any{"do": "kill", "source": "1", "how": "close"}); r.Error != "" {
+		t.Error(r.Error)
+	}
+	if end := q.row("1", "the end", func(r *rowEvent) bool { return r.Kind == "end" }); !strings.Contains(end.Text, "exit status is 0") {
+		t.Errorf("the end is %q", end.Text)
+	}
+	q.until("the state of the end", func() bool { return len(q.state.Sources) == 1 && !q.state.Sources[0].Open })
+	var agentText strings.Builder
+	for _, item := range q.items {
+		if item.Kind == "agent" {
+			agentText.WriteString(item.Text + item.Append)
+		}
+	}
+	if !strings.Contains(agentText.String(), "You said: hello") {
+		t.Errorf("the conversation is %q", agentText.String())
+	}
+	s := q.state.Sources[0]
+	if !slices.ContainsFunc(s.Sides[0].Observed, func(o observed) bool {
+		return o.Method == "fs/read_text_file" && o.Capability == "fs.readTextFile" && o.Claimed && o.Count == 4
+	}) {
+		t.Errorf("observed of the client: %+v", s.Sides[0].Observed)
+	}
+}
+
+// An agent that writes hostile text, floods, dies or does not start leaves the page usable and the recording complete.
+func TestBadAgent(t *testing.T) {
+	i := serveTest(t, Options{Agent: processAgent("right")})
+	b := i.browser()
+	p := b.open(0, "")
+	p.connect("1")
+	p.response("1", p.prompt("1", "hostile"))
+	count := tier.Pick(1000, 20_000, 100_000, 1_000_000)
+	p.response("1", p.prompt("1", fmt.Sprint("flood ", count)))
+	p.prompt("1", "die")
+	end := p.row("1", "the end", func(r *rowEvent) bool { return r.Kind == "end" })
+	if !strings.Contains(end.Text, "exit status is 7") {
+		t.Errorf("the end is %q", end.Text)
+	}
+	p.until("the state", func() bool { return len(p.state.Sources) == 1 && !p.state.Sources[0].Open })
+	if open := p.state.Sources[0].Unanswered; len(open) != 1 {
+		t.Errorf("unanswered: %v", open)
+	}
+	if len(p.late) == 0 && len(p.findings("1")) == 0 {
+		t.Error("no finding about the prompt that was never answered")
+	}
+	for n, r := range p.rows["1"] {
+		if r.N != n+1 {
+			t.Fatalf("row %d comes after %d", r.N, n)
+		}
+		if len(r.Raw) > p.hello.Limits.Raw+3 || r.Cut != (r.Size > len(r.Raw)) && !r.Bytes {
+			t.Fatalf("row %d has %d of %d bytes, cut %v", r.N, len(r.Raw), r.Size, r.Cut)
+		}
+		if r.Cut && r.Size > 10<<20 {
+			if line := b.get(fmt.Sprint("/raw?source=1&n=", r.N)); len(line) != r.Size || !bytes.HasSuffix(line, []byte("}}}}")) {
+				t.Errorf("the long line has %d bytes, want %d", len(line), r.Size)
+			}
+		}
+	}
+	all, err := recording.ReadAll(bytes.NewReader(b.get("/export?source=1&as=recording")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	numbers := 0
+	var long int
+	for _, m := range all.Messages() {
+		if bytes.Contains(m.Line, []byte(fmt.Sprintf(`"text":"%d "`, numbers))) {
+			numbers++
+		}
+		long = max(long, len(m.Line))
+	}
+	if numbers != count || long < 10<<20 {
+		t.Errorf("the recording has %d of %d updates, and a longest line of %d bytes", numbers, count, long)
+	}
+	// Two of the same page: the agent starts again.
+	p.connect("2")
+	p.response("2", p.prompt("2", "hello"))
+	i.in.options.Agent.Connect = func(context.Context, io.Writer) (rpc.Transport, error) {
+		return rpc.Command(exec.Command("/nothing")), nil
+	}
+	if r := p.do(map[string]any{"do": "start"}); r.Error == "" {
+		t.Error("an agent that is not there was started")
+	}
+	p.row("3", "why it did not start", func(r *rowEvent) bool { return r.Kind == "gap" && strings.Contains(r.Text, "not started") })
+}
+
+// A page that does not read delays neither the agent nor other pages, and later gets everything.
+func TestSlowPage(t *testing.T) {
+	i := serveTest(t, Options{Agent: processAgent("right")})
+	b := i.browser()
+	slow := b.open(0, "")
+	p := b.open(0, "")
+	p.connect("1")
+	count := tier.Pick(1000, 20_000, 20_000, 200_000)
+	p.response("1", p.prompt("1", fmt.Sprint("flood ", count)))
+	slow.row("1", "the end of the flood", func(r *rowEvent) bool { return r.N == len(p.rows["1"]) })
+	if len(slow.rows["1"]) < count {
+		t.Errorf("the slow page has %d rows", len(slow.rows["1"]))
+	}
+}
+
+// Many messages cost no memory per message but an offset.
+func TestMemory(t *testing.T) {
+	var file bytes.Buffer
+	file.WriteString(strings.SplitAfter(small, "\n")[0])
+	w := &file
+	count := tier.Pick(2000, 20_000, 100_000, 1_000_000)
+	for n := range count {
+		fmt.Fprintf(w, `{"t":%d,"from":"agent","raw":"{\"jsonrpc\":\"2.0\",\"method\":\"session/update\",\"params\":{\"sessionId\":\"s-%d\",\"update\":{\"sessionUpdate\":\"agent_message_chunk\",\"content\":{\"type\":\"text\",\"text\":\"%d\"}}}}"}`+"\n", n, n%3, n)
+	}
+	size := file.Len()
+	i := serveTest(t, Options{})
+	heap := func() uint64 {
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	before := heap()
+	if err := i.in.Read("many.jsonl", bytes.NewReader(file.Bytes()), ""); err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range i.in.all() {
+		s.flush()
+	}
+	grown := int64(heap()) - int64(before)
+	runtime.KeepAlive(&file)
+	t.Logf("%d messages, %d bytes: %d bytes of memory", count, size, grown)
+	if limit := int64(16<<20 + 100*count); grown > limit {
+		t.Errorf("memory has grown by %d bytes, more than %d", grown, limit)
+	}
+}
+
+func TestTap(t *testing.T) {
+	i := serveTest(t, Options{})
+	path := filepath.Join(t.TempDir(), "dir", "inspect.json")
+	remove, err := WriteTapFile(path, TapFile{i.server.host, i.secret})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if info, err := os.Stat(path); err != nil || runtime.GOOS != "windows" && info.Mode().Perm() != 0o600 {
+		t.Errorf("the file: %v, %v", info, err)
+	}
+	to, err := DialTap(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := i.browser().open(0, "")
+	w, err := recording.NewWriter(to, recording.Header{Tool: "acp", Command: []string{"my-agent", "--acp"}}, recording.NewMasker())
+	if err != nil {
+		t.Fatal(err)
+	}
+	message := func(d conformance.Direction, line string) {
+		if err := w.Message(conformance.Message{Direction: d, Line: []byte(line)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// Each message is shown before the next one is sent.
+	message(conformance.ToAgent, `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1,"clientCapabilities":{}}}`)
+	p.row("1", "the request", func(r *rowEvent) bool { return r.Method == "initialize" })
+	message(conformance.ToClient, `{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":1,"agentCapabilities":{},"agentInfo":{"name":"a","version":"1"}}}`)
+	p.row("1", "the response", func(r *rowEvent) bool { return r.Re == 1 })
+	if s := p.sources[0]; s.Kind != "tap" || s.Name != "my-agent --acp" || !s.Masked {
+		t.Errorf("the source is %+v", s)
+	}
+	if err := to.Close(); err != nil { // the editor was killed
+		t.Fatal(err)
+	}
+	p.until("the end", func() bool { return len(p.state.Sources) == 1 && !p.state.Sources[0].Open })
+	// Other files.
+	for name, text := range map[string]string{
+		"another secret":  fmt.Sprintf(`{"address":%q,"secret":"x"}`, i.server.host),
+		"another machine": fmt.Sprintf(`{"address":"192.0.2.1:80","secret":%q}`, i.secret),
+		"a name":          fmt.Sprintf(`{"address":"localhost:80","secret":%q}`, i.secret),
+		"no JSON":         "x",
+	} {
+		bad := filepath.Join(t.TempDir(), "inspect.json")
+		if err := os.WriteFile(bad, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if c, err := DialTap(bad); err == nil {
+			t.Errorf("%s: connected", name)
+			c.Close()
+		}
+	}
+	if runtime.GOOS != "windows" {
+		if err := os.Chmod(path, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := DialTap(path); err == nil || !strings.Contains(err.Error(), "others than you") {
+			t.Errorf("a file that others can read: %v", err)
+		}
+	}
+	// A program that has taken the port of an inspection learns nothing.
+	thief, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	stolen := make(chan string, 1)
+	go func() {
+		conn, err := thief.Accept()
+		if err != nil {
+			stolen <- err.Error()
+			return
+		}
+		defer conn.Close()
+		first := make([]byte, 4096)
+		n, _ := conn.Read(first)
+		io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\n\r\n")
+		rest, _ := io.ReadAll(conn)
+		stolen <- string(first[:n]) + string(rest)
+	}()
+	if _, err := WriteTapFile(path, TapFile{thief.Addr().String(), i.secret}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := DialTap(path); err == nil {
+		t.Error("connected to the thief")
+	}
+	if text := <-stolen; strings.Contains(text, i.secret) || !strings.HasPrefix(text, "GET /tap") || strings.Contains(text, "recording\"") {
+		t.Errorf("the thief got %q", text)
+	}
+	if err := thief.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := DialTap(path); err == nil {
+		t.Error("connected to nothing")
+	}
+	// Another inspection's file stays.
+	if err := remove(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(path); err != nil {
+		t.Error(err)
+	}
+	os.Remove(path)
+	if _, err := DialTap(path); err != ErrNoInspection {
+		t.Errorf("without a file: %v", err)
+	}
+	if err := remove(); err != nil {
+		t.Error(err)
+	}
+}
