@@ -243,7 +243,7 @@ trap 'rm -rf "$dir"' EXIT
 cat >"$dir/recorded.jsonl" <<'END OF THE RECORDING'
 %sEND OF THE RECORDING
 # What else differs from the recording does not matter.
-"$acp" replay "$dir/recorded.jsonl" -- "$acp" record -o "$dir/now.jsonl" -- "$@"
+"$acp" replay --as client "$dir/recorded.jsonl" -- "$acp" record -o "$dir/now.jsonl" -- "$@"
 [ -s "$dir/now.jsonl" ] || exit 2
 "$acp" check --only %s --side agent --level %s "$dir/now.jsonl"
 `, p.text, p.rule, checkLevels[p.level])
