@@ -62,10 +62,9 @@ page cannot choose what is run: that comes from this command line. Files and com
 memory, or served from the directory of --folder, or answered by you. Secrets are masked as in acp record.
 
 Exit status:
-    0  the report is written
-    2  wrong usage
-    3  something could not be read or run
-  130  interrupted; 143 by the signal SIGTERM
+  0  the report is written, or an interrupt (Ctrl-C) or TERM has ended the inspection
+  2  wrong usage
+  3  something could not be read or run
 With --connect it is that of the agent.`,
 		Example: `  acp inspect -- my-agent --acp              talk to an agent
   acp inspect --agent claude --folder .      serve files and commands in this directory
@@ -130,7 +129,7 @@ func (f *inspectFlags) run(p *program, files, command []string) error {
 	return f.serve(p, files, command, live)
 }
 
-// inspection returns the inspection with the options of the flags.
+// options returns the options that the flags say.
 func (f *inspectFlags) options() inspect.Options {
 	return inspect.Options{Version: moduleVersion(), NoMask: f.noMask}
 }
@@ -223,7 +222,7 @@ func (f *inspectFlags) serve(p *program, files, command []string, live bool) (er
 	for {
 		select {
 		case <-ctx.Done():
-			return nil // the status is that of the signal
+			return nil // this is how it ends
 		case err := <-failed:
 			if err != nil {
 				return err

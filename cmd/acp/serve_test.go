@@ -109,7 +109,7 @@ func (g *gatewayProcess) end(t *testing.T) {
 	timer := time.AfterFunc(3*time.Minute, func() { _ = g.cmd.Process.Kill() }) // it may have ended
 	defer timer.Stop()
 	if err := g.cmd.Wait(); err != nil {
-		t.Errorf("acp serve ended with %v:\n%s", err, g.logged())
+		t.Errorf("%s ended with %v:\n%s", g.cmd.Args, err, g.logged())
 	}
 }
 

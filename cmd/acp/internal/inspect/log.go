@@ -92,6 +92,7 @@ func (l *eventLog) read(from int64, size int) (events []json.RawMessage, to int6
 	if from < 0 || from > last {
 		return nil, from, false, fmt.Errorf("there is no position %d", from)
 	}
+	events = []json.RawMessage{}
 	for ; ; size *= 2 {
 		text := make([]byte, min(int64(size), last-from))
 		if _, err := l.file.ReadAt(text, from); err != nil {

@@ -15,7 +15,7 @@ const names: Record<Item["kind"], string> = {
 export class Conversation {
   readonly element: HTMLElement;
   private readonly body = el("div", { class: "items", role: "log", "aria-label": "Conversation" });
-  private readonly sessions = el("select", { "aria-label": "Session", onchange: () => {
+  private readonly sessions = el("select", { "aria-label": "Session of the conversation", onchange: () => {
     this.reset();
     this.update();
   } });

@@ -28,7 +28,7 @@ export class Prompt {
     void this.attach(this.choice.files);
     this.choice.value = "";
   } });
-  private readonly sessions = el("select", { "aria-label": "Session", onchange: () => {
+  private readonly sessions = el("select", { "aria-label": "Session of the prompt", onchange: () => {
     this.live.session = this.sessions.value;
     this.changed();
   } });

@@ -12,7 +12,7 @@ export class Sender {
   readonly element: HTMLElement;
   private readonly start = el("section", { class: "group", "aria-label": "Agent" });
   private readonly body = el("div", { class: "group-body" });
-  private readonly methods = el("select", { "aria-label": "Method", onchange: () => this.choose() });
+  private readonly methods = el("select", { "aria-label": "Method to send", onchange: () => this.choose() });
   private readonly send = el("button", { type: "button", class: "primary", onclick: () => void this.sendForm() }, "Send");
   private readonly line = el("textarea", { class: "code", rows: 5, spellcheck: false, "aria-label": "Line to send" });
   private readonly scenarios = el("select", { "aria-label": "Scenario" });

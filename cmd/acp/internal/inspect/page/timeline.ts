@@ -53,10 +53,10 @@ export class Timeline {
   private source: Source | undefined;
   private readonly lanes = el("div", { class: "lanes", "aria-hidden": "true" });
   private readonly counted = el("span", { class: "counted", role: "status" });
-  private readonly session = el("select", { "aria-label": "Session", onchange: () => this.filtered() });
-  private readonly method = el("select", { "aria-label": "Method", onchange: () => this.filtered() });
-  private readonly from = el("select", { "aria-label": "Direction", onchange: () => this.filtered() });
-  private readonly findings = el("select", { "aria-label": "Findings", onchange: () => this.filtered() });
+  private readonly session = el("select", { "aria-label": "Filter by session", onchange: () => this.filtered() });
+  private readonly method = el("select", { "aria-label": "Filter by method", onchange: () => this.filtered() });
+  private readonly from = el("select", { "aria-label": "Filter by direction", onchange: () => this.filtered() });
+  private readonly findings = el("select", { "aria-label": "Filter by findings", onchange: () => this.filtered() });
   readonly search = el("input", { type: "search", "aria-label": "Search in messages", placeholder: "Search", oninput: () => this.filtered() });
   private readonly fold = el("input", { type: "checkbox", checked: true, onchange: () => this.filtered() });
   private options = "";

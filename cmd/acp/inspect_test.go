@@ -1,0 +1,348 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/cookiejar"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/conformance"
+	"github.com/acpgo/sdk/conformance/recording"
+	"github.com/acpgo/sdk/internal/test/npmtest"
+	"github.com/acpgo/sdk/internal/test/tier"
+)
+
+// inspectedRow has what tests look at in a row or a source.
+type inspectedRow struct {
+	Is, Source, Kind, From, Method, ID, Raw, Name, Update, Session string
+
+	N, Re    int
+	Findings []struct{ Rule string }
+}
+
+// inspectPage is a page of acp inspect.
+type inspectPage struct {
+	t       *testing.T
+	url     string
+	browser *http.Client
+	conn    *websocket.Conn
+	rows    []inspectedRow
+	replies map[int]string // errors
+	last    int
+}
+
+// openPage opens the page with the URL that acp inspect prints.
+func openPage(t *testing.T, printed string) *inspectPage {
+	t.Helper()
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &inspectPage{t: t, browser: &http.Client{Jar: jar, Transport: &http.Transport{}}, replies: map[int]string{}}
+	t.Cleanup(p.browser.CloseIdleConnections)
+	p.url, _, _ = strings.Cut(printed, "/?")
+	p.get(strings.TrimPrefix(printed, p.url))
+	if p.conn, _, err = websocket.Dial(t.Context(), p.url+"/ws", &websocket.DialOptions{
+		HTTPClient: p.browser, HTTPHeader: http.Header{"Origin": {p.url}},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	p.conn.SetReadLimit(-1)
+	t.Cleanup(func() { p.conn.CloseNow() })
+	p.write(`{"do":"attach","since":0,"run":""}`)
+	return p
+}
+
+func (p *inspectPage) get(path string) []byte {
+	p.t.Helper()
+	res, err := p.browser.Get(p.url + path)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	defer res.Body.Close()
+	text, err := io.ReadAll(res.Body)
+	if err != nil || res.StatusCode != http.StatusOK {
+		p.t.Fatalf("%s: %s, %v: %.300s", path, res.Status, err, text)
+	}
+	return text
+}
+
+func (p *inspectPage) write(text string) {
+	p.t.Helper()
+	if err := p.conn.Write(p.t.Context(), websocket.MessageText, []byte(text)); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// row waits for a row or a source.
+func (p *inspectPage) row(what string, match func(*inspectedRow) bool) *inspectedRow {
+	p.t.Helper()
+	ctx, cancel := context.WithTimeout(p.t.Context(), 3*time.Minute)
+	defer cancel()
+	for at := 0; ; {
+		for ; at < len(p.rows); at++ {
+			if match(&p.rows[at]) {
+				return &p.rows[at]
+			}
+		}
+		if err := p.read(ctx); err != nil {
+			p.t.Fatalf("waiting for %s: %v; rows: %+v", what, err, p.rows[max(0, len(p.rows)-20):])
+		}
+	}
+}
+
+func (p *inspectPage) read(ctx context.Context) error {
+	_, text, err := p.conn.Read(ctx)
+	if err != nil {
+		return err
+	}
+	var m struct {
+		Is, Error string
+		ID        int
+		Events    []inspectedRow
+	}
+	if err := json.Unmarshal(text, &m); err != nil {
+		return err
+	}
+	p.rows = append(p.rows, m.Events...)
+	if m.Is == "reply" {
+		p.replies[m.ID] = m.Error
+	}
+	return nil
+}
+
+// do sends a command, which must succeed.
+func (p *inspectPage) do(members map[string]any) {
+	p.t.Helper()
+	p.last++
+	members["id"] = p.last
+	text, err := json.Marshal(members)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	p.write(string(text))
+	ctx, cancel := context.WithTimeout(p.t.Context(), 3*time.Minute)
+	defer cancel()
+	for {
+		if failed, ok := p.replies[p.last]; ok {
+			if failed != "" {
+				p.t.Fatalf("%s: %s", text, failed)
+			}
+			return
+		}
+		if err := p.read(ctx); err != nil {
+			p.t.Fatal(err)
+		}
+	}
+}
+
+// request sends a request, and waits for its response.
+func (p *inspectPage) request(source, method string, params any) *inspectedRow {
+	p.t.Helper()
+	from := len(p.rows)
+	p.do(map[string]any{"do": "send", "source": source, "method": method, "params": params})
+	seen := 0
+	return p.row("the response to "+method, func(r *inspectedRow) bool {
+		seen++
+		return seen > from && r.Source == source && r.Method == method && r.Re > 0 && r.From == "agent"
+	})
+}
+
+// startInspect starts acp inspect.
+func startInspect(t *testing.T, env []string, args ...string) *gatewayProcess {
+	t.Helper()
+	cmd := exec.Command(programPath(t, "acp"), append([]string{"inspect"}, args...)...)
+	cmd.Env = append(os.Environ(), env...)
+	return startServer(t, cmd)
+}
+
+// The printed command shows an editor's traffic live, and does no harm when the inspection ends, or when there is none.
+func TestInspectEditor(t *testing.T) {
+	env := []string{"XDG_STATE_HOME=" + t.TempDir()}
+	g := startInspect(t, env, "--listen", "--", programPath(t, "parrot"))
+	g.waitLog(t, `(?m)^  \{.*\}$`)
+	printed := regexp.MustCompile(`(?m)^  (\{.*\})$`).FindStringSubmatch(g.logged())
+	var command struct {
+		Command string
+		Args    []string
+	}
+	if printed == nil || json.Unmarshal([]byte(printed[1]), &command) != nil || command.Command == "" {
+		t.Fatalf("no command is printed:\n%s", g.logged())
+	}
+	page := openPage(t, g.url)
+	editor := func() (*acp.ClientConn, *acp.ClientSession) {
+		cmd := exec.Command(programPath(t, "acp"), command.Args...)
+		cmd.Env = append(os.Environ(), env...)
+		conn, err := acp.Connect(t.Context(), conformance.Tap(t, conformance.Client, acp.Command(cmd), nil), acp.ClientHandlers{}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		session, err := conn.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: t.TempDir()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return conn, session
+	}
+	prompt := func(s *acp.ClientSession, text string) {
+		t.Helper()
+		if _, err := s.Prompt(t.Context(), acp.TextBlock(text)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	conn, session := editor()
+	page.row("the source", func(r *inspectedRow) bool {
+		return r.Is == "source" && r.Kind == "tap" && strings.HasSuffix(r.Name, "parrot")
+	})
+	prompt(session, "while it is inspected")
+	page.row("the update", func(r *inspectedRow) bool {
+		return r.Method == "session/update" && strings.Contains(r.Raw, "while it is inspected")
+	})
+	page.row("standard error", func(r *inspectedRow) bool { return r.Kind == "stderr" && r.Raw == "parrot: begins" })
+	g.end(t)
+	for {
+		if err := page.read(t.Context()); err != nil {
+			if websocket.CloseStatus(err) != websocket.StatusGoingAway {
+				t.Errorf("the page sees the end as %v", err)
+			}
+			break
+		}
+	}
+	prompt(session, "when the inspection has ended")
+	if err := conn.Close(); err != nil {
+		t.Error(err)
+	}
+	conn, session = editor()
+	prompt(session, "without an inspection")
+	if err := conn.Close(); err != nil {
+		t.Error(err)
+	}
+	// It ends like the agent.
+	cmd := exec.Command(programPath(t, "acp"), "inspect", "--connect", "--", "sh", "-c", "cat; exit 9")
+	cmd.Env = append(os.Environ(), env...)
+	cmd.Stdin = strings.NewReader("x\ny")
+	if out, err := cmd.CombinedOutput(); cmd.ProcessState.ExitCode() != 9 || string(out) != "x\ny" {
+		t.Errorf("%q, %v", out, err)
+	}
+}
+
+// The traffic between the TypeScript client and the TypeScript agent is in the recording that the page exports, to the
+// byte.
+func TestInspectTypeScript(t *testing.T) {
+	dir := typescript(t)
+	env := []string{"XDG_STATE_HOME=" + t.TempDir()}
+	g := startInspect(t, env, "--listen")
+	page := openPage(t, g.url)
+	outer := t.TempDir()
+	client := exec.Command("node", filepath.Join(dir, "client.mjs"), string(turnsPlan(t, notes(t))), programPath(t, "witness"), outer,
+		programPath(t, "acp"), "inspect", "--connect", "--no-mask", "--", "node", filepath.Join(dir, "agent.mjs"))
+	client.Env = append(os.Environ(), env...)
+	if out, err := client.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	page.row("the end", func(r *inspectedRow) bool { return r.Kind == "end" })
+	all, err := recording.ReadAll(bytes.NewReader(page.get("/export?source=1&as=recording")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for side, name := range map[conformance.Side]string{conformance.Client: "in", conformance.Agent: "out"} {
+		if got, want := string(all.Sent(side)), readText(t, filepath.Join(outer, name)); got != want || got == "" {
+			t.Errorf("%v: %d bytes were shown of %d", side, len(got), len(want))
+		}
+	}
+	methods := map[string]bool{}
+	for _, r := range page.rows {
+		methods[r.Method] = true
+		if len(r.Findings) > 0 {
+			t.Errorf("row %d has findings %v: %.300s", r.N, r.Findings, r.Raw)
+		}
+	}
+	for _, want := range []string{"session/request_permission", "session/cancel", "fs/write_text_file", "terminal/create"} {
+		if !methods[want] {
+			t.Errorf("there is no %s", want)
+		}
+	}
+	g.end(t)
+}
+
+// A scenario of the probe is shown while it is played.
+func TestInspectProbe(t *testing.T) {
+	tier.Need(t, tier.Normal)
+	g := startInspect(t, nil, "--", built(t, exampleAgent))
+	page := openPage(t, g.url)
+	page.do(map[string]any{"do": "probe", "scenario": "cancel-in-the-stream"})
+	source := page.row("the source", func(r *inspectedRow) bool { return r.Is == "source" && r.Kind == "probe" })
+	page.row("the cancellation", func(r *inspectedRow) bool { return r.Source == source.Source && r.Method == "session/cancel" })
+	page.row("the end of the turn", func(r *inspectedRow) bool {
+		return strings.Contains(r.Raw, `"cancelled"`) && r.Method == "session/prompt" && r.Re > 0
+	})
+	g.end(t)
+}
+
+// Two agents from npm, with a fake model: live, and their recordings side by side.
+func TestInspectRealAgents(t *testing.T) {
+	commands := npmtest.Agents(t)
+	var files []string
+	for _, name := range []string{"claude", "opencode"} {
+		dir, work, model := serveModel(t, name)
+		cmd := exec.Command(programPath(t, "acp"), append([]string{"inspect", "--folder", work, "-C", work, "--"}, commands[name]...)...)
+		cmd.Dir = work
+		cmd.Env = slices.Concat(agentEnviron(), model.env)
+		g := startServer(t, cmd)
+		page := openPage(t, g.url)
+		page.do(map[string]any{"do": "start"})
+		page.request("1", "initialize", map[string]any{
+			"protocolVersion": 1, "clientInfo": map[string]any{"name": "test", "version": "1"},
+			"clientCapabilities": map[string]any{"fs": map[string]any{"readTextFile": true, "writeTextFile": true}, "terminal": true},
+		})
+		session := page.request("1", "session/new", map[string]any{"cwd": work, "mcpServers": []any{}})
+		if session.Kind != "response" || session.Session == "" {
+			t.Fatalf("%s: %+v\n%s", name, session, g.logged())
+		}
+		turn := page.request("1", "session/prompt", map[string]any{"sessionId": session.Session, "prompt": []any{
+			map[string]any{"type": "text", "text": "Read the file notes.txt, and tell me what is in it."},
+		}})
+		if turn.Kind != "response" || !strings.Contains(turn.Raw, "end_turn") {
+			t.Errorf("%s: the turn ends with %.300s", name, turn.Raw)
+		}
+		t.Logf("%s: %d rows, findings %v", name, len(page.rows), inspectFindings(page.rows))
+		file := filepath.Join(dir, name+".jsonl")
+		if err := os.WriteFile(file, page.get("/export?source=1&as=recording"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, file)
+		g.end(t)
+	}
+	g := startInspect(t, nil, files...)
+	page := openPage(t, g.url)
+	for _, name := range []string{"claude.jsonl", "opencode.jsonl"} {
+		source := page.row(name, func(r *inspectedRow) bool { return r.Is == "source" && r.Name == name })
+		page.row("the turn of "+name, func(r *inspectedRow) bool {
+			return r.Source == source.Source && r.Method == "session/prompt" && r.Re > 0
+		})
+	}
+	g.end(t)
+}
+
+// inspectFindings counts the findings by requirement.
+func inspectFindings(rows []inspectedRow) map[string]int {
+	counts := map[string]int{}
+	for _, r := range rows {
+		for _, f := range r.Findings {
+			counts[f.Rule]++
+		}
+	}
+	return counts
+}
