@@ -183,10 +183,11 @@ func TestInspectEditor(t *testing.T) {
 		t.Fatalf("no command is printed:\n%s", g.logged())
 	}
 	page := openPage(t, g.url)
+	banner := &conformance.TapOptions{Accept: map[string]string{"TRN-5": "the parrot prints a banner"}}
 	editor := func() (*acp.ClientConn, *acp.ClientSession) {
 		cmd := exec.Command(programPath(t, "acp"), command.Args...)
 		cmd.Env = append(os.Environ(), env...)
-		conn, err := acp.Connect(t.Context(), conformance.Tap(t, conformance.Client, acp.Command(cmd), nil), acp.ClientHandlers{}, nil)
+		conn, err := acp.Connect(t.Context(), conformance.Tap(t, conformance.Client, acp.Command(cmd), banner), acp.ClientHandlers{}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -243,7 +244,7 @@ func TestInspectEditor(t *testing.T) {
 func TestInspectTypeScript(t *testing.T) {
 	dir := typescript(t)
 	env := []string{"XDG_STATE_HOME=" + t.TempDir()}
-	g := startInspect(t, env, "--listen")
+	g := startInspect(t, env, "--listen", "--no-mask")
 	page := openPage(t, g.url)
 	outer := t.TempDir()
 	client := exec.Command("node", filepath.Join(dir, "client.mjs"), string(turnsPlan(t, notes(t))), programPath(t, "witness"), outer,
