@@ -151,12 +151,36 @@ func (in *Inspection) all() []*source {
 // ErrNoMessages means that a file has no messages.
 var ErrNoMessages = errors.New("no messages")
 
-// Read reads a recording, in any format of package recording. Each connection in it becomes a source.
+// Read reads a recording, in any format of package recording. Each connection in it becomes a source. hop selects a hop
+// of a conductor's trace; with "", all are read if the file can be read again, each as a source.
 func (in *Inspection) Read(name string, from io.Reader, hop string) error {
-	return in.read("file", name, recording.NewReader(from, &recording.ReaderOptions{Hop: hop}))
+	if again, ok := from.(io.ReadSeeker); ok && hop == "" {
+		found, err := chainOf(again)
+		if err == nil {
+			_, err = again.Seek(0, io.SeekStart)
+		}
+		if err != nil {
+			return err
+		}
+		if len(found) > 2 {
+			for i, hop := range found[:len(found)-1] {
+				if _, err := again.Seek(0, io.SeekStart); err != nil {
+					return err
+				}
+				o := sourceOptions{kind: "file", name: name + ", " + hop + " to " + found[i+1], lanes: [2]string{hop, found[i+1]}}
+				if err := in.read(o, recording.NewReader(from, &recording.ReaderOptions{Hop: hop})); err != nil {
+					return err
+				}
+			}
+			return nil
+		}
+	}
+	return in.read(sourceOptions{kind: "file", name: name}, recording.NewReader(from, &recording.ReaderOptions{Hop: hop}))
 }
 
-func (in *Inspection) read(kind, name string, r *recording.Reader) error {
+// read reads a recording. Its connections become sources with the given options.
+func (in *Inspection) read(o sourceOptions, r *recording.Reader) error {
+	name := o.name
 	var s *source
 	var header recording.Header
 	var early []*recording.Entry // problems before the first connection
@@ -203,7 +227,8 @@ func (in *Inspection) read(kind, name string, r *recording.Reader) error {
 			if header.Date.IsZero() && e.Time.Year() > 1970 {
 				header.Date = e.Time
 			}
-			if s, err = in.source(sourceOptions{kind: kind, name: shown, header: header}); err != nil {
+			o.name, o.header = shown, header
+			if s, err = in.source(o); err != nil {
 				return err
 			}
 			header = recording.Header{Masked: header.Masked}

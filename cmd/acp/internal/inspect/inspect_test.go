@@ -863,3 +863,37 @@ func TestTap(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// Of a conductor's trace, each hop is a source between two components.
+func TestChain(t *testing.T) {
+	const trace = `{"type":"request","ts":0.1,"protocol":"acp","from":"client","to":"proxy:0","id":1,"method":"initialize","params":{"protocolVersion":1}}
+{"type":"request","ts":0.2,"protocol":"acp","from":"proxy:0","to":"agent","id":7,"method":"initialize","params":{"protocolVersion":1}}
+{"type":"response","ts":0.3,"protocol":"acp","from":"agent","to":"proxy:0","id":7,"is_error":false,"payload":{"protocolVersion":1}}
+{"type":"response","ts":0.4,"protocol":"acp","from":"proxy:0","to":"client","id":1,"is_error":false,"payload":{"protocolVersion":1}}
+`
+	i := serveTest(t, Options{})
+	if err := i.in.Read("chain.jsonl", strings.NewReader(trace), ""); err != nil {
+		t.Fatal(err)
+	}
+	if err := i.in.Read("hop.jsonl", strings.NewReader(trace), "proxy:0"); err != nil {
+		t.Fatal(err)
+	}
+	p := i.browser().open(0, "")
+	p.until("the state", func() bool { return len(p.state.Sources) == 3 })
+	var got []string
+	for _, s := range p.sources {
+		for _, r := range p.rows[s.Source] {
+			if r.Method != "" {
+				got = append(got, fmt.Sprintf("%s %v: %s>%s %s %s", s.Name, s.Lanes, r.From, r.To, r.Kind, r.ID))
+			}
+		}
+	}
+	want := []string{
+		"chain.jsonl, client to proxy:0 [client proxy:0]: client>proxy:0 request 1", "chain.jsonl, client to proxy:0 [client proxy:0]: proxy:0>client response 1",
+		"chain.jsonl, proxy:0 to agent [proxy:0 agent]: proxy:0>agent request 7", "chain.jsonl, proxy:0 to agent [proxy:0 agent]: agent>proxy:0 response 7",
+		"hop.jsonl [client agent]: client>agent request 7", "hop.jsonl [client agent]: agent>client response 7",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("rows %q, want %q", got, want)
+	}
+}

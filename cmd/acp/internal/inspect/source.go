@@ -23,11 +23,12 @@ import (
 // recording, which the source writes into a recording of its own; everything else that it keeps is bounded, except for an
 // offset in that file for each row.
 type source struct {
-	id   string
-	kind string // agent, tap, file or probe
-	name string
-	log  *eventLog
-	raw  int // the number of bytes of a line in a row
+	id    string
+	kind  string // agent, tap, file or probe
+	name  string
+	lanes [2]string // the names of the client and the agent
+	log   *eventLog
+	raw   int // the number of bytes of a line in a row
 
 	mu            sync.Mutex
 	spool         *os.File // a recording
@@ -37,7 +38,7 @@ type source struct {
 	masked        bool
 	date, began   time.Time
 	last          time.Time // of an entry
-	offsets       []int64 // of the rows in the spool, by n-1; -1 for those that are not in it
+	offsets       []int64   // of the rows in the spool, by n-1; -1 for those that are not in it
 	lines         recording.Lines
 	judge         *conformance.Judge
 	joiner        *show.Joiner
@@ -58,6 +59,7 @@ type source struct {
 // sourceOptions describe a source.
 type sourceOptions struct {
 	kind, name string
+	lanes      [2]string // client and agent if empty
 	header     recording.Header
 	masker     *recording.Masker // nil does not mask
 	raw        int
@@ -66,9 +68,12 @@ type sourceOptions struct {
 // newSource begins a source, with its recording in a file.
 func newSource(id string, file *os.File, log *eventLog, o sourceOptions) (*source, error) {
 	s := &source{
-		id: id, kind: o.kind, name: o.name, log: log, raw: o.raw, spool: file, masker: o.masker, masked: o.masker != nil || o.header.Masked,
+		id: id, kind: o.kind, name: o.name, lanes: o.lanes, log: log, raw: o.raw, spool: file, masker: o.masker, masked: o.masker != nil || o.header.Masked,
 		date: o.header.Date, judge: conformance.NewJudge(nil, nil), joiner: show.NewJoiner(), stats: show.NewStats(),
 		unanswered: map[int]bool{}, open: true,
+	}
+	if s.lanes[0] == "" {
+		s.lanes = [2]string{conformance.Client.String(), conformance.Agent.String()}
 	}
 	header := o.header
 	header.Masked = s.masked
@@ -87,7 +92,7 @@ func newSource(id string, file *os.File, log *eventLog, o sourceOptions) (*sourc
 	if !s.date.IsZero() {
 		date = s.date.UTC().Format(time.RFC3339Nano)
 	}
-	log.add(&sourceEvent{Is: "source", Source: id, Kind: o.kind, Name: o.name, Lanes: []string{"client", "agent"}, Date: date, Masked: s.masked})
+	log.add(&sourceEvent{Is: "source", Source: id, Kind: o.kind, Name: o.name, Lanes: s.lanes[:], Date: date, Masked: s.masked})
 	return s, nil
 }
 
@@ -141,7 +146,7 @@ func (s *source) add(e *recording.Entry, auto bool) {
 	case recording.KindMessage:
 		s.addMessage(row, e, line)
 	case recording.KindStderr:
-		row.Kind, row.From = "stderr", "agent"
+		row.Kind, row.From = "stderr", s.lane(conformance.Agent)
 		s.setText(row, line)
 		s.log.add(row)
 	case recording.KindEnd:
@@ -180,12 +185,15 @@ func (s *source) problem(row *rowEvent, e *recording.Entry) {
 	s.version++
 }
 
+// lane returns the name of a side.
+func (s *source) lane(side conformance.Side) string { return s.lanes[side-conformance.Client] }
+
 // note adds a remark about what happens now.
 func (s *source) note(err error) { s.add(&recording.Entry{Time: time.Now(), Err: err}, false) }
 
 func (s *source) addMessage(row *rowEvent, e *recording.Entry, line []byte) {
 	s.lines.Add(row.N)
-	row.From, row.To = e.Direction.Sender().String(), e.Direction.Sender().Peer().String()
+	row.From, row.To = s.lane(e.Direction.Sender()), s.lane(e.Direction.Sender().Peer())
 	s.setText(row, line)
 	m := &s.message
 	*m = show.Message{Number: s.lines.Count(), Direction: e.Direction, Text: line}

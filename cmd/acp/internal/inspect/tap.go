@@ -187,5 +187,5 @@ func (s *Server) serveTap(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprintf(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: %s\r\n%s: %s\r\n\r\n",
 		tapProtocol, tapHeader, proof(s.tap, "inspection", nonce)) // reading fails if this does
 	// What the tap has not sent is a gap in the source; there is no one else to tell.
-	_ = s.in.read("tap", "", recording.NewReader(buffered, nil))
+	_ = s.in.read(sourceOptions{kind: "tap"}, recording.NewReader(buffered, nil))
 }
