@@ -136,9 +136,7 @@ func (f *inspectFlags) options() inspect.Options {
 
 // report writes a report.
 func (f *inspectFlags) report(files []string) (err error) {
-	o := f.options()
-	o.RawSize = inspect.ReportRaw
-	in, err := inspect.New(o)
+	in, err := inspect.New(f.options())
 	if err != nil {
 		return err
 	}

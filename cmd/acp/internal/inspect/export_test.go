@@ -143,7 +143,7 @@ func TestExportedTests(t *testing.T) {
 
 // A report loads nothing, and hostile text in it is text.
 func TestReport(t *testing.T) {
-	in, err := New(Options{Version: "v0", RawSize: ReportRaw, NoMask: true})
+	in, err := New(Options{Version: "v0", NoMask: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -171,6 +171,10 @@ func TestReport(t *testing.T) {
 			}
 		}
 	}
+	long := strings.Repeat("<é>", 100_000)
+	if err := w.Message(conformance.Message{Direction: conformance.ToClient, Line: []byte(long)}); err != nil {
+		t.Fatal(err)
+	}
 	if err := in.Read(hostile[0]+".jsonl", &file, ""); err != nil {
 		t.Fatal(err)
 	}
@@ -192,8 +196,8 @@ func TestReport(t *testing.T) {
 	if len(r.Events) < len(hostile)*3 || r.Hello.Live || len(r.Schemas) != 1 || len(r.State.Sources) != 1 {
 		t.Errorf("the report has %d events, %d schemas, %d states, live %v", len(r.Events), len(r.Schemas), len(r.State.Sources), r.Hello.Live)
 	}
-	for _, text := range hostile {
-		if text != "\x00" && !slices.ContainsFunc(r.Events, func(e json.RawMessage) bool {
+	for _, text := range append(slices.Clone(hostile), long) {
+		if !slices.ContainsFunc(r.Events, func(e json.RawMessage) bool {
 			var row rowEvent
 			return json.Unmarshal(e, &row) == nil && row.Raw == text
 		}) {

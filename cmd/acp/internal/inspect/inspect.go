@@ -40,8 +40,6 @@ type Options struct {
 	Folder string
 	// Cwd is where the agent starts; "" if it is not a program of this machine.
 	Cwd string
-	// RawSize is the number of bytes of a line that a page gets without asking; 0 means 4 KiB.
-	RawSize int
 }
 
 // Agent is an agent to talk to.
@@ -73,9 +71,6 @@ type Inspection struct {
 
 // New returns an inspection without sources. Close must be called at the end.
 func New(o Options) (*Inspection, error) {
-	if o.RawSize == 0 {
-		o.RawSize = 4 << 10
-	}
 	dir, err := os.MkdirTemp("", "acp-inspect-")
 	if err != nil {
 		return nil, err
@@ -117,7 +112,6 @@ func (in *Inspection) source(o sourceOptions) (*source, error) {
 	if !in.options.NoMask && !o.header.Masked {
 		o.masker = recording.NewMasker()
 	}
-	o.raw = in.options.RawSize
 	file, err := os.OpenFile(filepath.Join(in.dir, id+".jsonl"), os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return nil, err
@@ -248,7 +242,7 @@ func (in *Inspection) read(o sourceOptions, r *recording.Reader) error {
 func (in *Inspection) hello() *hello {
 	h := &hello{
 		Is: "hello", Run: in.run, Version: in.options.Version, Agent: []string{}, Folder: in.options.Folder, Cwd: in.options.Cwd, Methods: methods(), Rules: ruleInfos(),
-		Scenarios: []string{}, Limits: limits{Raw: in.options.RawSize, Message: rpc.DefaultMaxMessage},
+		Scenarios: []string{}, Limits: limits{Raw: rowRaw, Message: rpc.DefaultMaxMessage},
 	}
 	if a := in.options.Agent; a != nil {
 		h.Live, h.Agent = true, a.Words

@@ -16,8 +16,8 @@ import (
 // WriteReport writes all sources as one page that needs no server.
 func (in *Inspection) WriteReport(w io.Writer) error { return in.writeReport(w, in.all()...) }
 
-// ReportRaw is the RawSize for a report, which has no server to ask for the rest of a line.
-const ReportRaw = 1 << 20
+// reportRaw is the number of bytes of a line in a report, which has no server to ask for the rest of a line.
+const reportRaw = 1 << 20
 
 func (in *Inspection) writeReport(w io.Writer, sources ...*source) error {
 	html, err := page.Files.ReadFile("dist/index.html")
@@ -84,6 +84,7 @@ func (in *Inspection) writeReportData(out *bufio.Writer, sources []*source) erro
 		}
 	}
 	hello := in.hello()
+	hello.Limits.Raw = reportRaw
 	hello.Live, hello.Agent, hello.Folder, hello.Scenarios = false, []string{}, "", []string{}
 	part := func(before string, value any) error {
 		text, err := json.Marshal(value)
@@ -111,18 +112,39 @@ func (in *Inspection) writeReportData(out *bufio.Writer, sources []*source) erro
 		for _, event := range events {
 			var of struct {
 				Source string `json:"source"`
+				Cut    bool   `json:"cut"`
 			}
 			if err := json.Unmarshal(event, &of); err != nil {
 				return err
 			}
-			if wanted[of.Source] {
-				if err := part(separator, event); err != nil {
+			if !wanted[of.Source] {
+				continue
+			}
+			if of.Cut {
+				if event, err = in.find(of.Source).longer(event); err != nil {
 					return err
 				}
-				separator = ","
 			}
+			if err := part(separator, event); err != nil {
+				return err
+			}
+			separator = ","
 		}
 	}
 	_, err := out.WriteString("]}")
 	return err
+}
+
+// longer returns a row with more of its line.
+func (s *source) longer(event json.RawMessage) (json.RawMessage, error) {
+	row := &rowEvent{}
+	if err := json.Unmarshal(event, row); err != nil {
+		return nil, err
+	}
+	line, err := s.line(row.N)
+	if err != nil {
+		return nil, err
+	}
+	setText(row, line, reportRaw)
+	return json.Marshal(row)
 }

@@ -28,7 +28,6 @@ type source struct {
 	name  string
 	lanes [2]string // the names of the client and the agent
 	log   *eventLog
-	raw   int // the number of bytes of a line in a row
 
 	mu            sync.Mutex
 	spool         *os.File // a recording
@@ -62,13 +61,12 @@ type sourceOptions struct {
 	lanes      [2]string // client and agent if empty
 	header     recording.Header
 	masker     *recording.Masker // nil does not mask
-	raw        int
 }
 
 // newSource begins a source, with its recording in a file.
 func newSource(id string, file *os.File, log *eventLog, o sourceOptions) (*source, error) {
 	s := &source{
-		id: id, kind: o.kind, name: o.name, lanes: o.lanes, log: log, raw: o.raw, spool: file, masker: o.masker, masked: o.masker != nil || o.header.Masked,
+		id: id, kind: o.kind, name: o.name, lanes: o.lanes, log: log, spool: file, masker: o.masker, masked: o.masker != nil || o.header.Masked,
 		date: o.header.Date, judge: conformance.NewJudge(nil, nil), joiner: show.NewJoiner(), stats: show.NewStats(),
 		unanswered: map[int]bool{}, open: true,
 	}
@@ -147,7 +145,7 @@ func (s *source) add(e *recording.Entry, auto bool) {
 		s.addMessage(row, e, line)
 	case recording.KindStderr:
 		row.Kind, row.From = "stderr", s.lane(conformance.Agent)
-		s.setText(row, line)
+		setText(row, line, rowRaw)
 		s.log.add(row)
 	case recording.KindEnd:
 		row.Kind, row.Text = "end", endText(e.End)
@@ -194,7 +192,7 @@ func (s *source) note(err error) { s.add(&recording.Entry{Time: time.Now(), Err:
 func (s *source) addMessage(row *rowEvent, e *recording.Entry, line []byte) {
 	s.lines.Add(row.N)
 	row.From, row.To = s.lane(e.Direction.Sender()), s.lane(e.Direction.Sender().Peer())
-	s.setText(row, line)
+	setText(row, line, rowRaw)
 	m := &s.message
 	*m = show.Message{Number: s.lines.Count(), Direction: e.Direction, Text: line}
 	if m.Timed = row.T >= 0; m.Timed {
@@ -243,15 +241,18 @@ func clipName(text string) string {
 	return text
 }
 
-// setText sets the text of a row.
-func (s *source) setText(row *rowEvent, line []byte) {
+// rowRaw is the number of bytes of a line that a page gets without asking.
+const rowRaw = 4 << 10
+
+// setText sets the text of a row, of which it has at most limit bytes.
+func setText(row *rowEvent, line []byte, limit int) {
 	row.Size = len(line)
 	row.Bytes = !utf8.Valid(line)
-	if row.Cut = len(line) > s.raw; row.Cut {
-		line = line[:s.raw]
+	if row.Cut = len(line) > limit; row.Cut {
+		line = line[:limit]
 		for len(line) > 0 && !row.Bytes && !utf8.Valid(line[max(0, len(line)-utf8.UTFMax):]) {
 			line = line[:len(line)-1] // not in the middle of a character
-			if len(line) <= s.raw-utf8.UTFMax {
+			if len(line) <= limit-utf8.UTFMax {
 				break
 			}
 		}
