@@ -98,6 +98,8 @@ type tab struct {
 	t   *testing.T
 	ctx context.Context
 
+	clicks int
+
 	mu       sync.Mutex
 	problems []string // errors of scripts and of the content security policy
 	requests []string // the addresses that were loaded
@@ -208,6 +210,16 @@ func (p *tab) until(expression string) {
 	}
 }
 
+// wait waits until a condition outside of the page is true.
+func (p *tab) wait(condition func() bool, what string) {
+	p.t.Helper()
+	for end := time.Now().Add(deadline); !condition(); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(end) {
+			p.t.Fatalf("%s: nothing after %v", what, deadline)
+		}
+	}
+}
+
 // see waits until the page shows a text.
 func (p *tab) see(text string) {
 	p.t.Helper()
@@ -231,6 +243,7 @@ func (p *tab) click(selector, name string) {
 		const r = e.getBoundingClientRect();
 		return [r.x + r.width / 2, r.y + r.height / 2];
 	})()`, find(selector, name)))
+	p.clicks++
 	p.do(chromedp.MouseClickXY(place[0], place[1]))
 }
 

@@ -1,0 +1,134 @@
+package browser
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/cmd/acp/internal/inspect"
+	"github.com/acpgo/sdk/cmd/acp/internal/subject"
+	"github.com/acpgo/sdk/internal/test/buildtest"
+)
+
+// agent returns the reference agent, for pages to talk to.
+func agent(t *testing.T, args ...string) *inspect.Agent {
+	t.Helper()
+	need(t)
+	words := append([]string{buildtest.Program(t, "github.com/acpgo/sdk/examples/agent")}, args...)
+	return &inspect.Agent{
+		Words: append([]string{"reference-agent"}, args...),
+		Connect: func(_ context.Context, stderr io.Writer) (rpc.Transport, error) {
+			cmd := exec.Command(words[0], words[1:]...)
+			cmd.Stderr = stderr
+			return rpc.Command(cmd), nil
+		},
+		Launch: (&subject.Command{Args: words, Dir: t.TempDir(), Rung: 10 * time.Second}).Launch,
+	}
+}
+
+// rows is an expression for the rows that the list draws and whose description contains a text.
+func rows(text string) string {
+	return fmt.Sprintf(`[...document.querySelectorAll(".row:not([hidden])")].filter((r) => r.ariaLabel?.includes(%s))`, quote(text))
+}
+
+// prompt sends a prompt with the box.
+func (p *tab) prompt(words string) {
+	p.t.Helper()
+	p.fill("textarea", "Prompt", words)
+	p.press("\r")
+}
+
+// TestLive has turns with the agent: one whose permission request is granted, one that is cancelled while it waits.
+func TestLive(t *testing.T) {
+	dir := t.TempDir()
+	_, server := inspection(t, inspect.Options{Agent: agent(t), Cwd: dir})
+	p := newTab(t, wide)
+	p.open(server.URL())
+	p.see("not started")
+	p.prompt("ask for permission")
+	p.click(".question button", "Allow")
+	p.until(rows("session/prompt, stopReason: end_turn") + ".length === 1")
+	p.click("[role=tab]", "Conversation")
+	p.see("permission: Allow")
+
+	p.prompt("ask for permission again")
+	p.see("The agent asks for permission")
+	p.click(".prompt button", "Cancel")
+	p.until(rows("session/prompt, stopReason: cancelled") + ".length === 1")
+	p.until(rows("session/request_permission, outcome: {…}") + ".length === 2")
+	p.until(`!document.querySelector(".question")`)
+	p.see("No findings")
+
+	// Another page sees the same, and may go on.
+	other := newTab(t, narrow)
+	other.open(server.URL())
+	other.click("[role=tab]", "Timeline")
+	other.until(rows("stopReason: cancelled") + ".length === 1")
+	other.prompt("think")
+	other.until(rows("stopReason: end_turn") + ".length === 2")
+	p.until(rows("stopReason: end_turn") + ".length === 2")
+}
+
+// TestForms sends the form of each stable method once, as it is prefilled.
+func TestForms(t *testing.T) {
+	_, server := inspection(t, inspect.Options{Agent: agent(t), Cwd: t.TempDir()})
+	p := newTab(t, wide)
+	p.open(server.URL())
+	p.click("[role=tab]", "Send")
+	p.click("button", "Start and open a session")
+	p.until(rows("session/new, response") + ".length + " + rows("response, session/new") + ".length > 0")
+	methods := eval[[]string](p, `[...document.querySelectorAll("optgroup[label=Stable] option")].map((o) => o.value)`)
+	if len(methods) < 12 || !slices.Contains(methods, "session/prompt") || !slices.Contains(methods, "session/cancel") {
+		t.Fatalf("methods: %q", methods)
+	}
+	// The methods that end something come last.
+	last := func(m string) bool {
+		return strings.Contains(m, "delete") || strings.Contains(m, "close") || m == "logout"
+	}
+	slices.SortStableFunc(methods, func(a, b string) int {
+		switch {
+		case last(a) == last(b):
+			return 0
+		case last(a):
+			return 1
+		}
+		return -1
+	})
+	for _, method := range methods {
+		p.fill("select", "Method to send", method)
+		p.until(`document.querySelector(".sender .problems")?.textContent === "Valid."`)
+		before := eval[int](p, `+document.querySelector(".counted").textContent.match(/[\d,]+/)[0].replace(",", "")`)
+		p.click(".sender .actions button.primary", "Send")
+		p.until(fmt.Sprintf(`+document.querySelector(".counted").textContent.match(/[\d,]+/)[0].replace(",", "") > %d`, before))
+
+		t.Log(method)
+	}
+}
+
+// TestMisbehave does to the agent what a bad client does, kills it, and runs a scenario of the probe.
+func TestMisbehave(t *testing.T) {
+	_, server := inspection(t, inspect.Options{Agent: agent(t), Cwd: t.TempDir()})
+	p := newTab(t, wide)
+	p.open(server.URL())
+	p.click("[role=tab]", "Send")
+	p.click("button", "Start and open a session")
+	p.until(rows("session/new") + ".length === 2")
+	p.fill("textarea", "Line to send", `{"jsonrpc":"2.0","id":"mine","method":"nothing/here"}`)
+	p.click("button", "Send line")
+	p.until(rows("nothing/here, -32601") + ".length === 1")
+	p.fill("[aria-label=Misbehave] input", "Times sent", "2")
+	p.click("button", "Send line")
+	p.until(rows("-32601") + ".length === 3")
+	p.click(".verdict", "MUST") // an id may be used once
+	p.click("[role=tab]", "Send")
+	p.click("button", "Kill")
+	p.see("ended")
+	p.click("[aria-label=Probe] button", "Run")
+	p.until(`document.querySelector("select[aria-label=Source]")?.options.length >= 2`)
+}
