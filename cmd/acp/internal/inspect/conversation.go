@@ -26,7 +26,6 @@ type conversation struct {
 	state   *view.State
 	turns   []*view.Turn   // in progress
 	sent    *view.Snapshot // what the log has
-	plan    int            // the index of the plan's event; 0 if there is none
 	dirty   bool
 }
 

@@ -613,7 +613,7 @@ func TestLive(t *testing.T) {
 	q.row("1", "what was not sent", func(r *rowEvent) bool { return r.Kind == "gap" && strings.Contains(r.Text, "on purpose") })
 	q.do(map[string]any{"do": "raw", "source": "1", "line": `{"jsonrpc":"2.0","method":"_x","params":{}}`, "fault": fault{Times: 2, Delay: 1}})
 	q.until("two copies", func() bool {
-		return 2 == len(slices.DeleteFunc(slices.Clone(q.rows["1"]), func(r rowEvent) bool { return r.Method != "_x" }))
+		return len(slices.DeleteFunc(slices.Clone(q.rows["1"]), func(r rowEvent) bool { return r.Method != "_x" })) == 2
 	})
 	for _, how := range []string{"truncate", "utf8", "json"} {
 		before := len(q.rows["1"])
