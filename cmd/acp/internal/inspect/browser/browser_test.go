@@ -29,7 +29,7 @@ import (
 var update = flag.Bool("update", false, "rewrite the pictures in docs")
 
 // deadline is how long a page may take to show something. Nothing should take nearly as long.
-const deadline = 30 * time.Second // XXX
+const deadline = 2 * time.Minute
 
 var chromium struct {
 	once sync.Once

@@ -15,7 +15,7 @@ import { Questions } from "./questions";
 import { Sender } from "./send";
 import { Statistics } from "./statistics";
 import { Timeline } from "./timeline";
-import { brief, count, el, narrow, plural, set } from "./text";
+import { brief, count, el, narrow, plural, set, visible } from "./text";
 
 const tabs = ["Timeline", "Message", "Conversation", "Findings", "Capabilities", "Statistics", "Send"] as const;
 type Tab = (typeof tabs)[number];
@@ -177,7 +177,7 @@ class Page {
     if (this.linkState.textContent !== state) set(this.linkState, state);
     this.linkState.className = `link-state ${this.link.state}`;
     this.linkState.disabled = this.link.state !== "lost";
-    document.title = `acp inspect${only ? ` · ${brief(only.info.name, 40)}` : ""}${sum.must ? ` · ${plural(sum.must, "fault")}` : ""}`;
+    document.title = `acp inspect${only ? ` · ${visible(brief(only.info.name, 40))}` : ""}${sum.must ? ` · ${plural(sum.must, "fault")}` : ""}`;
   }
 
   private exported = "";

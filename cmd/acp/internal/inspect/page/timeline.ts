@@ -4,7 +4,7 @@ import type { Row } from "./protocol";
 import { List } from "./list";
 import type { Source } from "./model";
 import { severity, summary } from "./model";
-import { add, brief, count, duration, el, narrow, plural, set } from "./text";
+import { add, brief, count, duration, el, narrow, plural, set, visible } from "./text";
 
 /** A run of chunks of one message. */
 interface Fold {
@@ -299,10 +299,10 @@ export class Timeline {
     const chosen = this.current;
     if (chosen && (row.re === chosen.n || chosen.re === row.n)) element.classList.add("partner");
     if (fold) element.setAttribute("aria-expanded", String(fold.open));
-    element.setAttribute("aria-label", [
+    element.setAttribute("aria-label", visible([
       row.n, time, row.to ? `${row.from} to ${row.to}` : row.kind, kindWord(row), what, about, delay && `after ${delay}`,
       row.findings && plural(row.findings.length, "finding"),
-    ].filter(Boolean).join(", "));
+    ].filter(Boolean).join(", ")));
 
     const lanes = source.info.lanes;
     const diagram = el("div", { class: "arrow-area" });
