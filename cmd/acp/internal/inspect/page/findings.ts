@@ -12,7 +12,7 @@ export class Findings {
   readonly element = el("div", { class: "findings" });
   private drawn = "";
 
-  constructor(private readonly go: (source: Source, n: number, finding: Finding) => void) {}
+  constructor(private readonly go: (source: Source, n: number) => void) {}
 
   show(sources: Source[], hello: Hello | undefined): void {
     const key = sources.map((s) => `${s.id} ${total(s)} ${s.found.length}`).join();
@@ -42,7 +42,7 @@ export class Findings {
       const more = el("button", { type: "button", class: "more", onclick: () => extend(200) });
       const extend = (n: number): void => {
         for (const { n: row, finding } of places.slice(shown, shown + n)) {
-          list.append(el("li", {}, el("button", { type: "button", class: "link", onclick: () => this.go(source, row, finding) }, `${row}`), " ",
+          list.append(el("li", {}, el("button", { type: "button", class: "link", onclick: () => this.go(source, row) }, `${row}`), " ",
             brief(finding.message, 300), finding.pointer && el("code", {}, ` ${brief(finding.pointer, 120)}`)));
         }
         shown += n;

@@ -14,7 +14,7 @@ export class Live {
   /** How the messages that the user sends are treated on their way. */
   fault: Fault | undefined;
   /** What the next initialize claims. */
-  capabilities: Json = { fs: { readTextFile: true, writeTextFile: true }, terminal: true, elicitation: { form: {}, url: {} } };
+  capabilities: Json = capabilities(1);
   version = 1;
   answers: Answers = { fs: "memory", terminal: "memory" };
 
@@ -36,6 +36,12 @@ export class Live {
 
   get document(): Document | undefined {
     return this.link.schema(this.running?.state?.version === 2 ? 2 : this.version);
+  }
+
+  /** Whether there is a turn to cancel. In version 2 the answer to a prompt does not end it. */
+  get busy(): boolean {
+    const { running } = this;
+    return running !== undefined && this.session !== "" && (running.state?.version === 2 || running.pending("session/prompt", this.session) !== undefined);
   }
 
   get folder(): string {
@@ -213,4 +219,9 @@ export class Live {
     await this.send("session/cancel", { sessionId: session }, true);
     for (const request of asked) await this.respond(request, { result: { outcome: { outcome: "cancelled" } } });
   }
+}
+
+/** What the client claims at first. */
+export function capabilities(version: number): Json {
+  return version === 1 ? { fs: { readTextFile: true, writeTextFile: true }, terminal: true, elicitation: { form: {}, url: {} } } : {};
 }

@@ -1,6 +1,6 @@
 // The page as a whole: its parts, which source and message they show, and the keys.
 
-import type { Finding, Row } from "./protocol";
+import type { Row } from "./protocol";
 import { Capabilities } from "./capabilities";
 import { Conversation } from "./conversation";
 import { Findings } from "./findings";
@@ -9,7 +9,7 @@ import { downloadButton, open } from "./link";
 import { Live } from "./live";
 import { MessagePane } from "./message";
 import type { Source } from "./model";
-import { Model, severity } from "./model";
+import { Chain, Model, severity } from "./model";
 import { Prompt } from "./prompt";
 import { Questions } from "./questions";
 import { Sender } from "./send";
@@ -37,7 +37,7 @@ class Page {
     },
   });
   private readonly conversation = new Conversation();
-  private readonly findings = new Findings((source, n, finding) => this.finding(source, n, finding));
+  private readonly findings = new Findings((source, n) => this.go(source, n));
   private readonly capabilities = new Capabilities(this.link);
   private readonly statistics = new Statistics((source, n) => this.go(source, n));
   private readonly sender = new Sender(this.model, this.live);
@@ -48,7 +48,7 @@ class Page {
   private readonly help = new Help();
 
   private readonly pickers = [0, 1].map((i) => el("select", { "aria-label": i === 0 ? "Source" : "Second source", onchange: () => {
-    this.chosen[i] = this.model.source(this.pickers[i]?.value ?? "");
+    this.chosen[i] = this.model.diagrams.find((s) => s.id === this.pickers[i]?.value);
     this.follow = false;
     this.update();
   } }));
@@ -90,8 +90,8 @@ class Page {
     document.addEventListener("keydown", (event) => this.key(event));
     this.model.onChange((changes) => {
       if (changes.has("sources") && this.model.sources.length === 0) this.chosen.fill(undefined);
-      if (changes.has("sources") && this.follow) this.chosen[0] = this.model.sources.findLast((s) => s.info.kind !== "file") ?? this.model.sources[0];
-      if (changes.has("sources") && this.model.sources.length === 2 && this.model.sources.every((s) => s.info.kind === "file")) {
+      if (changes.has("sources") && this.follow) this.chosen[0] = this.model.sources.findLast((s) => s.info.kind !== "file") ?? this.model.diagrams[0];
+      if (changes.has("sources") && this.model.diagrams.length === 2 && this.model.sources.every((s) => s.info.kind === "file")) {
         this.chosen[1] ??= this.model.sources[1];
         this.comparing = true;
       }
@@ -105,7 +105,7 @@ class Page {
     return new Timeline({
       chosen: (_, row) => {
         this.active = i;
-        this.message.show(this.chosen[i], row);
+        this.message.show(this.model.source(row.source), row);
         if (this.tab !== "Timeline" || !narrow.matches) this.open("Message");
         this.timelines[i]?.list.changed(true);
       },
@@ -121,14 +121,15 @@ class Page {
     }, `rows-${i}`);
   }
 
+  /** The connections that the timelines show. */
   private get shown(): Source[] {
-    return (this.comparing ? this.chosen : this.chosen.slice(0, 1)).filter((s): s is Source => s !== undefined);
+    return this.chosen.filter((s, i): s is Source => s !== undefined && (i === 0 || this.comparing)).flatMap((s) => s instanceof Chain ? s.parts : [s]);
   }
 
   private update(): void {
-    const { hello, sources } = this.model;
-    this.chosen[0] ??= sources[0];
-    if (this.comparing) this.chosen[1] ??= sources.find((s) => s !== this.chosen[0]);
+    const { hello, sources, diagrams } = this.model;
+    this.chosen[0] ??= diagrams[0];
+    if (this.comparing) this.chosen[1] ??= diagrams.find((s) => s !== this.chosen[0]);
     document.body.classList.toggle("comparing", this.comparing);
     document.body.classList.toggle("live", this.live.possible);
     this.timelines.forEach((timeline, i) => timeline.show(i === 0 || this.comparing ? this.chosen[i] : undefined));
@@ -139,7 +140,7 @@ class Page {
     this.greeted ||= hello !== undefined;
     this.message.update();
     switch (this.tab) {
-      case "Conversation": this.conversation.show(this.chosen[this.active] ?? this.chosen[0]); break;
+      case "Conversation": this.conversation.show(this.connection); break;
       case "Findings": this.findings.show(this.shown, hello); break;
       case "Capabilities": this.capabilities.show(this.shown); break;
       case "Statistics": this.statistics.show(this.shown); break;
@@ -151,8 +152,15 @@ class Page {
 
   private greeted = false;
 
+  /** The connection that is looked at: that of the selected message, or the first. */
+  private get connection(): Source | undefined {
+    const row = this.timelines[this.active]?.current;
+    const source = this.chosen[this.active] ?? this.chosen[0];
+    return (row && this.model.source(row.source)) ?? (source instanceof Chain ? source.parts[0] : source);
+  }
+
   private bar(): void {
-    const { sources } = this.model;
+    const { diagrams: sources } = this.model;
     this.pickers.forEach((picker, i) => {
       picker.hidden = sources.length < 2 || (i === 1 && !this.comparing);
       if (picker.options.length !== sources.length) {
@@ -183,7 +191,7 @@ class Page {
   private exported = "";
 
   private exportMenu(): void {
-    const source = this.chosen[this.active] ?? this.chosen[0];
+    const source = this.connection;
     this.exports.hidden = this.link.state === "report" || !source;
     const row = this.timelines[this.active]?.current;
     const about = row?.findings ? `&n=${row.n}` : "";
@@ -225,7 +233,9 @@ class Page {
   }
 
   private go(source: Source, n: number): void {
-    let i = this.shown.indexOf(source);
+    const row = source.row(n);
+    if (!row) return;
+    let i = this.chosen.findIndex((s, i) => (i === 0 || this.comparing) && s?.rows.includes(row));
     if (i < 0) {
       this.chosen[0] = source;
       this.follow = false;
@@ -233,46 +243,40 @@ class Page {
       this.update();
     }
     this.active = i;
-    this.timelines[i]?.go(n);
+    this.timelines[i]?.go(row);
     this.open("Message");
   }
 
-  private finding(source: Source, n: number, _finding: Finding): void {
-    this.go(source, n);
-  }
-
-  private nextFinding(step: 1 | -1): void {
-    const source = this.chosen[this.active] ?? this.chosen[0];
-    if (!source) return;
-    const at = this.timelines[this.active]?.current?.n ?? 0;
-    const { found } = source;
-    const next = step > 0 ? (found.find((n) => n > at) ?? found[0]) : (found.findLast((n) => n < at) ?? found.at(-1));
-    if (next !== undefined) this.go(source, next);
-    else this.open("Findings");
+  private nextFinding(step: 1 | -1, level = ""): void {
+    const rows = (this.chosen[this.active] ?? this.chosen[0])?.rows ?? [];
+    const current = this.timelines[this.active]?.current;
+    const at = current ? rows.indexOf(current) : -1;
+    const wanted = (row: Row): boolean => row.findings !== undefined && (level === "" || severity(row.findings) === level);
+    const [before, after] = [rows.slice(0, Math.max(at, 0)), rows.slice(at + 1)];
+    const next = step > 0 ? (after.find(wanted) ?? before.find(wanted)) : (before.findLast(wanted) ?? after.findLast(wanted));
+    const source = next && this.model.source(next.source);
+    if (source) this.go(source, next.n);
+    else if (!current?.findings) this.open("Findings");
   }
 
   /** Goes to the next one of the worst findings. */
   private worstFinding(): void {
-    for (const level of ["must", "should", "advice"]) {
-      for (const source of this.shown) {
-        const rows = source.found.filter((n) => severity(source.row(n)?.findings) === level);
-        const at = this.chosen[this.active] === source ? this.timelines[this.active]?.current?.n ?? 0 : 0;
-        const next = rows.find((n) => n > at) ?? rows[0];
-        if (next !== undefined) return this.go(source, next);
-      }
-    }
-    this.open("Findings");
+    const found = this.shown.flatMap((s) => s.found.map((n) => s.row(n)));
+    const level = ["must", "should", "advice"].find((l) => found.some((r) => severity(r?.findings) === l));
+    const there = (i: number): boolean => this.chosen[i]?.rows.some((r) => severity(r.findings) === level) === true;
+    if (!there(this.active)) this.active = [0, 1].find(there) ?? this.active;
+    this.nextFinding(1, level);
   }
 
   private toggleCompare(): void {
-    this.comparing = !this.comparing && this.model.sources.length > 1;
+    this.comparing = !this.comparing && this.model.diagrams.length > 1;
     if (!this.comparing) this.active = 0;
     this.update();
   }
 
   private partner(): void {
-    const source = this.chosen[this.active];
     const row: Row | undefined = this.timelines[this.active]?.current;
+    const source = row && this.model.source(row.source);
     const other = row && (row.re ?? source?.answers.get(row.n));
     if (source && other !== undefined) this.go(source, other);
   }
@@ -300,10 +304,10 @@ class Page {
       c: () => this.toggleCompare(),
       t: () => theme(),
       p: () => this.prompt.input.focus(),
-      x: () => void (this.live.running && this.live.cancel()),
+      x: () => void (this.live.busy && this.live.cancel()),
       e: () => {
-        const source = this.chosen[this.active];
         const row = timeline?.current;
+        const source = row && this.model.source(row.source);
         if (!source || !row || !this.live.possible) return;
         this.open("Send");
         this.sender.edit(source, row);

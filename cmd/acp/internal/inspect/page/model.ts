@@ -46,8 +46,8 @@ export class Source {
       this.open.delete(row.re);
     }
     if (row.kind === "end") this.open.clear();
-    if (row.method !== undefined) this.methods.set(row.method, (this.methods.get(row.method) ?? 0) + 1);
-    if (row.session !== undefined) this.sessions.set(row.session, (this.sessions.get(row.session) ?? 0) + 1);
+    for (const name of [row.method, row.update]) if (name !== undefined) increment(this.methods, name);
+    if (row.session !== undefined) increment(this.sessions, row.session);
     if (row.findings) this.found.push(row.n);
     if (row.update === "subagent_update") {
       const update = get(message(row.raw), "params", "update");
@@ -87,11 +87,35 @@ function subject(row: Row): string | undefined {
   return row.update?.match(/^(current_mode_update|config_option_update|available_commands_update|session_info_update)$/)?.[0];
 }
 
+/** The connections of one file that form a chain, from the client through proxies to the agent, as one diagram. */
+export class Chain extends Source {
+  constructor(readonly parts: Source[]) {
+    const [first] = parts;
+    if (!first) throw new Error("a chain has parts");
+    super({ ...first.info, source: parts.map((p) => p.id).join("+"), name: base(first), lanes: [...first.info.lanes, ...parts.slice(1).flatMap((p) => p.info.lanes.slice(1))] });
+    for (const row of parts.flatMap((p) => p.rows).sort((a, b) => a.t - b.t)) {
+      this.rows.push(row);
+      for (const name of [row.method, row.update]) if (name !== undefined) increment(this.methods, name);
+      if (row.session !== undefined) increment(this.sessions, row.session);
+    }
+  }
+}
+
+/** The name of the file of a source, in which there may be several. */
+function base(source: Source): string {
+  return source.info.name.replace(/, [^,]*$/, "");
+}
+
+function increment(counts: Map<string, number>, name: string): void {
+  counts.set(name, (counts.get(name) ?? 0) + 1);
+}
+
 export type Change = "hello" | "sources" | "rows" | "late" | "items" | "state" | "link";
 
 export class Model {
   hello: Hello | undefined;
   readonly sources: Source[] = [];
+  readonly chains: Chain[] = [];
   caughtUp = false;
   cursor = 0;
   private readonly listeners = new Set<(changes: Set<Change>) => void>();
@@ -128,8 +152,9 @@ export class Model {
         break;
       case "log":
         this.cursor = message.cursor;
-        this.caughtUp = message.caughtUp;
         for (const event of message.events) this.event(event);
+        if (message.caughtUp && !this.caughtUp) this.chain();
+        this.caughtUp = message.caughtUp;
         this.changed("rows");
         break;
       case "state":
@@ -142,8 +167,29 @@ export class Model {
     }
   }
 
+  /** Joins the files whose connections form a chain. */
+  private chain(): void {
+    const files = this.sources.filter((s) => s.info.kind === "file" && s.rows.every((r) => r.t >= 0));
+    for (const first of files.filter((s) => s.info.lanes[0] === "client")) {
+      const parts = [first];
+      for (let last: Source | undefined = first; last;) {
+        const end: string | undefined = last.info.lanes.at(-1);
+        last = files.find((s) => base(s) === base(first) && s.info.lanes[0] === end && !parts.includes(s));
+        if (last) parts.push(last);
+      }
+      if (parts.length > 1) this.chains.push(new Chain(parts));
+    }
+    if (this.chains.length > 0) this.changed("sources");
+  }
+
+  /** What can be shown in a timeline. */
+  get diagrams(): Source[] {
+    return [...this.chains, ...this.sources];
+  }
+
   private forget(): void {
-    this.sources.length = 0;
+    this.sources.length = this.chains.length = 0;
+    this.caughtUp = false;
     this.cursor = 0;
     this.changed("sources");
   }

@@ -57,7 +57,7 @@ export class Prompt {
     const source = live.running;
     this.element.hidden = !live.possible;
     if (!live.sessions.includes(live.session)) live.session = live.sessions.at(-1) ?? "";
-    this.stop.disabled = !source?.pending("session/prompt", live.session);
+    this.stop.disabled = !live.busy;
     this.sender.disabled = this.busy;
     set(this.status, !source ? "Not started" : live.session ? (this.stop.disabled ? "Ready" : "Working…") : "No session");
     const modes = live.modes();

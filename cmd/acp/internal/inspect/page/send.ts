@@ -3,6 +3,7 @@
 import type { Answers, Fault, Method, Row } from "./protocol";
 import { Form } from "./form";
 import type { Live } from "./live";
+import { capabilities } from "./live";
 import type { Model, Source } from "./model";
 import { message } from "./model";
 import type { Json } from "./schema";
@@ -78,6 +79,7 @@ export class Sender {
     this.start.querySelector(".setup")?.remove();
     const version = el("select", { "aria-label": "Protocol version", onchange: () => {
       live.version = Number(version.value);
+      live.capabilities = capabilities(live.version);
       this.drawn = "";
       this.update();
     } });
@@ -87,7 +89,7 @@ export class Sender {
     const body = el("details", { class: "setup" }, el("summary", {}, "Version, capabilities, files and terminals"), el("label", {}, "Protocol ", version));
     const schema = document?.definition("ClientCapabilities");
     if (document && schema) {
-      this.capabilities = new Form(document, schema, live.version === 1 ? live.capabilities : {}, { suggestions: {}, changed: () => {
+      this.capabilities = new Form(document, schema, live.capabilities, { suggestions: {}, changed: () => {
         try {
           if (this.capabilities) live.capabilities = this.capabilities.value();
         } catch {

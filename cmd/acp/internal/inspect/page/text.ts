@@ -129,13 +129,12 @@ export function copyButton(label: string, text: () => string | Promise<string>):
   const button = el("button", {
     type: "button",
     onclick: async () => {
-      let done = "copied";
       try {
         await navigator.clipboard.writeText(await text());
-      } catch {
-        done = "not allowed";
+        say(`${label}: copied`);
+      } catch (error) {
+        say(`${label}: ${error instanceof Error ? error.message : String(error)}`);
       }
-      say(`${label}: ${done}`);
     },
   }, label);
   return button;

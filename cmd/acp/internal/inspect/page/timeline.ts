@@ -49,7 +49,7 @@ export class Timeline {
   private seen = 0; // rows that entries reflect
   private shown = 0; // rows that pass the filter
   private readonly folds = new Map<string, Fold>(); // the last one of each session, to which chunks may be added
-  private foundBeyond = new Set<number>();
+  private foundBeyond = new Set<string>();
   private source: Source | undefined;
   private readonly lanes = el("div", { class: "lanes", "aria-hidden": "true" });
   private readonly counted = el("span", { class: "counted", role: "status" });
@@ -105,11 +105,12 @@ export class Timeline {
   }
 
   /** Selects a row, whatever the filter and folds hide. */
-  go(n: number): void {
-    let at = this.find(n - 1);
+  go(row: Row): void {
+    const index = this.source?.rows.indexOf(row) ?? -1;
+    let at = this.find(index);
     if (at < 0) {
       this.reset();
-      at = this.find(n - 1);
+      at = this.find(index);
     }
     this.list.follow = false;
     if (at >= 0) this.list.select(at);
@@ -148,7 +149,7 @@ export class Timeline {
     if (!text || !source || !source.rows.some((r) => r.cut)) return;
     void this.events.find(text).then((rows) => {
       if (this.filter.text !== text || this.source !== source) return;
-      this.foundBeyond = new Set(rows.filter((r) => r.source === source.id).map((r) => r.n));
+      this.foundBeyond = new Set(rows.map((r) => `${r.source} ${r.n}`));
       this.rebuild();
     });
   }
@@ -193,7 +194,7 @@ export class Timeline {
   }
 
   private place(row: Row): void {
-    const session = row.session ?? "";
+    const session = `${row.source} ${row.session ?? ""}`;
     if (!this.filter.fold || !row.update?.endsWith("_chunk") || row.findings) {
       this.folds.delete(session);
       this.entries.push(this.seen);
@@ -201,7 +202,7 @@ export class Timeline {
     }
     const fold = this.folds.get(session);
     const last = fold && this.source?.rows[fold.rows.at(-1) ?? -1];
-    if (fold && last && last.update === row.update && last.message === row.message && last.from === row.from) {
+    if (fold && last && last.source === row.source && last.update === row.update && last.message === row.message && last.from === row.from) {
       fold.rows.push(this.seen);
       if (fold.open) this.entries.splice(this.entries.lastIndexOf(fold) + fold.rows.length, 0, this.seen);
       this.list.changed(true);
@@ -219,7 +220,7 @@ export class Timeline {
     if (f.from && (f.from === "stderr" ? row.kind !== "stderr" : row.kind === "stderr" || row.from !== f.from)) return false;
     if (f.findings && (f.findings === "any" ? !row.findings : !row.findings?.some((x) => severity([x]) === f.findings))) return false;
     if (!f.text) return true;
-    return row.raw.toLowerCase().includes(f.text) || Boolean(row.text?.toLowerCase().includes(f.text)) || this.foundBeyond.has(row.n);
+    return row.raw.toLowerCase().includes(f.text) || Boolean(row.text?.toLowerCase().includes(f.text)) || this.foundBeyond.has(`${row.source} ${row.n}`);
   }
 
   /** Offers in the filters what the source contains. */
@@ -297,7 +298,7 @@ export class Timeline {
     element.classList.add(row.kind);
     if (worst) element.classList.add(worst);
     const chosen = this.current;
-    if (chosen && (row.re === chosen.n || chosen.re === row.n)) element.classList.add("partner");
+    if (chosen && row.source === chosen.source && (row.re === chosen.n || chosen.re === row.n)) element.classList.add("partner");
     if (fold) element.setAttribute("aria-expanded", String(fold.open));
     element.setAttribute("aria-label", visible([
       row.n, time, row.to ? `${row.from} to ${row.to}` : row.kind, kindWord(row), what, about, delay && `after ${delay}`,

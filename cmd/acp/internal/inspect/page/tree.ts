@@ -155,7 +155,9 @@ export class Tree {
     for (const finding of here) {
       item.classList.add("at-fault", severity([finding]));
       const rest = finding.pointer.slice(pointer.length);
-      line.after(el("div", { class: `fault ${severity([finding])}` }, `${finding.rule}: ${finding.message}`, rest && ` (at ${rest})`));
+      const fault = el("div", { class: `fault ${severity([finding])}` }, `${finding.rule}: ${finding.message}`, rest && ` (at ${rest})`);
+      fault.style.marginInlineStart = line.style.paddingInlineStart;
+      line.after(fault);
     }
     return item;
   }
