@@ -15,6 +15,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -648,7 +649,16 @@ func TestLive(t *testing.T) {
 
 // An agent that writes hostile text, floods, dies or does not start leaves the page usable and the recording complete.
 func TestBadAgent(t *testing.T) {
-	i := serveTest(t, Options{Agent: processAgent("right")})
+	agent := processAgent("right")
+	var gone atomic.Bool
+	connect := agent.Connect
+	agent.Connect = func(ctx context.Context, stderr io.Writer) (rpc.Transport, error) {
+		if gone.Load() {
+			return rpc.Command(exec.Command("/nothing")), nil
+		}
+		return connect(ctx, stderr)
+	}
+	i := serveTest(t, Options{Agent: agent})
 	b := i.browser()
 	p := b.open(0, "")
 	p.connect("1")
@@ -698,9 +708,7 @@ func TestBadAgent(t *testing.T) {
 	// Two of the same page: the agent starts again.
 	p.connect("2")
 	p.response("2", p.prompt("2", "hello"))
-	i.in.options.Agent.Connect = func(context.Context, io.Writer) (rpc.Transport, error) {
-		return rpc.Command(exec.Command("/nothing")), nil
-	}
+	gone.Store(true)
 	if r := p.do(map[string]any{"do": "start"}); r.Error == "" {
 		t.Error("an agent that is not there was started")
 	}

@@ -255,7 +255,8 @@ func (s *Server) serveWebSocket(w http.ResponseWriter, r *http.Request) {
 	}
 	go func() { cancel(p.commands()) }()
 	if err := p.follow(attach); err != nil && ctx.Err() == nil {
-		_ = conn.Close(websocket.StatusInternalError, clipName(err.Error())[:min(100, len(clipName(err.Error())))])
+		reason := err.Error()
+		_ = conn.Close(websocket.StatusInternalError, strings.ToValidUTF8(reason[:min(len(reason), 100)], "")) // the page may have gone
 	}
 }
 

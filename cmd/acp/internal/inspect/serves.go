@@ -111,32 +111,32 @@ type handler func(ctx context.Context, params json.RawMessage) (any, error)
 func (s *serves) handler(method string, a *answers) handler {
 	group, _, _ := strings.Cut(method, "/")
 	mode := map[string]string{"fs": a.FS, "terminal": a.Terminal}[group]
-	real := mode == "folder" && s.roots != nil
-	if mode != "memory" && !real {
+	disk := mode == "folder" && s.roots != nil
+	if mode != "memory" && !disk {
 		return nil
 	}
 	switch method {
 	case "fs/read_text_file":
-		return serving(s, real, s.files.ReadTextFile, s.readText)
+		return serving(s, disk, s.files.ReadTextFile, s.readText)
 	case "fs/write_text_file":
-		return serving(s, real, s.files.WriteTextFile, s.writeText)
+		return serving(s, disk, s.files.WriteTextFile, s.writeText)
 	case "terminal/create":
-		return serving(s, real, s.terminals.CreateTerminal, s.create)
+		return serving(s, disk, s.terminals.CreateTerminal, s.create)
 	case "terminal/output":
-		return serving(s, real, s.terminals.TerminalOutput, s.output)
+		return serving(s, disk, s.terminals.TerminalOutput, s.output)
 	case "terminal/wait_for_exit":
-		return serving(s, real, s.terminals.WaitForTerminalExit, s.wait)
+		return serving(s, disk, s.terminals.WaitForTerminalExit, s.wait)
 	case "terminal/kill":
-		return serving(s, real, s.terminals.KillTerminal, s.kill)
+		return serving(s, disk, s.terminals.KillTerminal, s.kill)
 	case "terminal/release":
-		return serving(s, real, s.terminals.ReleaseTerminal, s.release)
+		return serving(s, disk, s.terminals.ReleaseTerminal, s.release)
 	}
 	return nil
 }
 
 // serving returns the handler that decodes the params, for the disk or for memory.
 func serving[P, R any](
-	s *serves, real bool, disk func(context.Context, local.Session, *P) (*R, error), memory func(*P) (*R, error),
+	s *serves, disk bool, onDisk func(context.Context, local.Session, *P) (*R, error), inMemory func(*P) (*R, error),
 ) handler {
 	return func(ctx context.Context, params json.RawMessage) (any, error) {
 		if err := context.Cause(ctx); err != nil {
@@ -146,8 +146,8 @@ func serving[P, R any](
 		if err := json.Unmarshal(params, req); err != nil {
 			return nil, rpc.InvalidParamsf("%v", err)
 		}
-		if !real {
-			return memory(req)
+		if !disk {
+			return inMemory(req)
 		}
 		var named struct {
 			Session acp.SessionID `json:"sessionId"`
@@ -155,7 +155,7 @@ func serving[P, R any](
 		if err := json.Unmarshal(params, &named); err != nil {
 			return nil, rpc.InvalidParamsf("%v", err)
 		}
-		return disk(ctx, sessionOf{named.Session, s.conn}, req)
+		return onDisk(ctx, sessionOf{named.Session, s.conn}, req)
 	}
 }
 
