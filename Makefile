@@ -39,9 +39,10 @@ NESTED      := $(CONTRIB) examples/coder examples/kit-agent
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-generate: ## regenerate the Go code and docs/leniency.md from the schemas, the api.txt files and docs/requirements.md from the code
+generate: ## regenerate the Go code and docs/leniency.md from the schemas, the page of acp inspect from its TypeScript, the api.txt files and docs/requirements.md from the code
 	$(GO) run ./cmd/acpgen
 	cd examples/acme && GOWORK=off $(GO) generate ./...
+	cd cmd/acp && $(GO) generate ./internal/inspect/page
 	$(GO) test -run '^(TestAPI|TestLeniencyTable|TestRequirementsTable)$$' ./internal/test/repo -update
 	@set -ex; for dir in $(CONTRIB); do (cd $$dir; $(GO) test -run '^TestAPI$$' . -update); done
 
