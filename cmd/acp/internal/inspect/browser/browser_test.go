@@ -269,11 +269,7 @@ func inspection(t *testing.T, o inspect.Options) (*inspect.Inspection, *inspect.
 	if err != nil {
 		t.Fatal(err)
 	}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	server := in.Serve(listener, "")
+	server := in.Serve(listen(t), "")
 	t.Cleanup(func() {
 		if err := server.Close(); err != nil {
 			t.Error(err)
@@ -283,6 +279,15 @@ func inspection(t *testing.T, o inspect.Options) (*inspect.Inspection, *inspect.
 		}
 	})
 	return in, server
+}
+
+func listen(t *testing.T) net.Listener {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return listener
 }
 
 // read adds a recording to an inspection.

@@ -4,9 +4,11 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net"
 	"os/exec"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -131,4 +133,65 @@ func TestMisbehave(t *testing.T) {
 	p.see("ended")
 	p.click("[aria-label=Probe] button", "Run")
 	p.until(`document.querySelector("select[aria-label=Source]")?.options.length >= 2`)
+}
+
+// cutter is a listener whose connections can be cut.
+type cutter struct {
+	net.Listener
+	mu    sync.Mutex
+	conns []net.Conn
+}
+
+func (c *cutter) Accept() (net.Conn, error) {
+	conn, err := c.Listener.Accept()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err == nil {
+		c.conns = append(c.conns, conn)
+	}
+	return conn, err
+}
+
+// cut closes all connections.
+func (c *cutter) cut() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, conn := range c.conns {
+		_ = conn.Close()
+	}
+	c.conns = nil
+}
+
+// TestLostConnection cuts the connection of the page, which connects again and has everything once.
+func TestLostConnection(t *testing.T) {
+	need(t)
+	in, err := inspect.New(inspect.Options{Version: "v0.0.0", Agent: agent(t), Cwd: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	wire := &cutter{Listener: listen(t)}
+	server := in.Serve(wire, "")
+	p := newTab(t, wide)
+	p.open(server.URL())
+	for n := 1; n <= 3; n++ {
+		p.prompt("think")
+		p.until(fmt.Sprintf(`%s.length === %d`, rows("stopReason: end_turn"), n))
+		wire.cut()
+		p.until(`document.querySelector(".link-state").textContent.startsWith("Connection lost")`)
+		p.until(`document.querySelector(".link-state").textContent === "Connected"`)
+	}
+	if err := server.Close(); err != nil {
+		t.Error(err)
+	}
+	if err := in.Close(); err != nil {
+		t.Error(err)
+	}
+	p.see("Connection lost")
+	p.click(".row", "session/prompt, stopReason: end_turn") // what is there stays
+	p.until(`document.querySelector(".message-pane .tree")?.textContent.includes("end_turn")`)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.problems = slices.DeleteFunc(p.problems, func(problem string) bool {
+		return strings.HasPrefix(problem, "WebSocket connection to") || strings.Contains(problem, "ERR_CONNECTION_REFUSED")
+	})
 }

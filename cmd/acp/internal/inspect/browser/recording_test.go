@@ -214,6 +214,29 @@ func TestCompare(t *testing.T) {
 	p.until(`!document.querySelector("tr.differs")`)
 }
 
+// TestTrace shows the hops of a conductor's trace as one diagram with all participants.
+func TestTrace(t *testing.T) {
+	in, server := inspection(t, inspect.Options{})
+	file, err := os.Open("testdata/trace.jsonl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	if err := in.Read("trace.jsonl", file, ""); err != nil {
+		t.Fatal(err)
+	}
+	p := newTab(t, wide)
+	p.open(server.URL())
+	p.until(`[...document.querySelectorAll(".lane-name")].map((e) => e.textContent).join() === "client,proxy:0,agent"`)
+	p.until(rows("client to proxy:0, request, initialize") + ".length === 1")
+	p.until(rows("proxy:0 to agent, request, initialize") + ".length === 1")
+	p.click(".row", "proxy:0 to agent, request, initialize")
+	p.press("r")
+	p.until(`document.querySelector(".message-pane .facts").textContent.startsWith("agent → proxy:0")`)
+	p.click("[role=tab]", "Statistics")
+	p.until(`document.querySelectorAll(".totals").length === 2`)
+}
+
 // output is the standard output of a program, by lines.
 type output struct {
 	t     *testing.T

@@ -5,7 +5,7 @@ import type { Link } from "./link";
 import type { Source } from "./model";
 import type { Document, Json, Schema } from "./schema";
 import { isObject } from "./schema";
-import { brief, count, el, set } from "./text";
+import { add, brief, count, el, set } from "./text";
 
 export class Capabilities {
   readonly element = el("div", { class: "capabilities" });
@@ -32,22 +32,25 @@ export class Capabilities {
     }
     const names = sources.length > 1;
     const table = el("table", {}, el("thead", {}, el("tr", {}, el("th", { scope: "col" }, "Capability"),
-      ...states.flatMap((_, i) => {
-        const name = names ? ` (${brief(sources[i]?.info.name ?? "", 40)})` : "";
-        return [el("th", { scope: "col" }, `Claimed${name}`), el("th", { scope: "col" }, `Used${name}`)];
-      }))));
+      ...(names ? sources.map((s) => el("th", { scope: "col" }, brief(s.info.name, 40))) : ["Claimed", "Used"].map((w) => el("th", { scope: "col" }, w))))));
     const body = el("tbody", {});
     for (const path of [...paths.keys()].slice(0, 500)) {
       const values = states.map((s) => claims(s).get(path));
       const uses = states.map((s) => s?.observed.filter((o) => o.capability === path) ?? []);
-      if (path.split(".").length > 1 === false && values.every((v) => v === undefined) && uses.every((u) => u.length === 0) && [...paths.keys()].some((p) => p.startsWith(`${path}.`))) continue;
+      // What only contains others says nothing.
+      if (values.every((v) => v === undefined) && uses.every((u) => u.length === 0) && [...paths.keys()].some((p) => p.startsWith(`${path}.`))) continue;
       const row = el("tr", {}, el("th", { scope: "row", title: paths.get(path) || null }, brief(path, 100)));
       states.forEach((_, i) => {
         const value = values[i];
         const used = uses[i] ?? [];
         const unclaimed = used.some((o) => !o.claimed);
-        row.append(el("td", { class: value === undefined || value === "no" ? "no" : "yes" }, value ?? "–"),
-          el("td", { class: unclaimed ? "wrong" : "" }, used.map((o) => `${o.method} × ${count(o.count)}`).join(", "), unclaimed && " (not claimed)"));
+        const claimed = el("td", { class: value === undefined || value === "no" ? "no" : "yes" }, value ?? "–");
+        const words = used.map((o) => `${o.method} × ${count(o.count)}`).join(", ");
+        const cell = names ? el("div", {}) : el("td", {});
+        if (unclaimed) cell.className = "wrong";
+        add(cell, words, unclaimed && " (not claimed)");
+        if (names) claimed.append(cell);
+        row.append(claimed, names ? "" : cell);
       });
       if (names && new Set(values.map((v) => v ?? "no")).size > 1) row.classList.add("differs");
       body.append(row);
