@@ -697,7 +697,7 @@ func TestBadAgent(t *testing.T) {
 	numbers := 0
 	var long int
 	for _, m := range all.Messages() {
-		if bytes.Contains(m.Line, []byte(fmt.Sprintf(`"text":"%d "`, numbers))) {
+		if bytes.Contains(m.Line, fmt.Appendf(nil, `"text":"%d "`, numbers)) {
 			numbers++
 		}
 		long = max(long, len(m.Line))

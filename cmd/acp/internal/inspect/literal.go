@@ -60,11 +60,11 @@ var typesOf = sync.OnceValue(func() map[string]reflect.Type {
 			if field.Type.Kind() != reflect.Func {
 				continue
 			}
-			for i := range field.Type.NumIn() {
-				add(field.Type.In(i))
+			for in := range field.Type.Ins() {
+				add(in)
 			}
-			for i := range field.Type.NumOut() {
-				add(field.Type.Out(i))
+			for out := range field.Type.Outs() {
+				add(out)
 			}
 		}
 	}
