@@ -242,6 +242,10 @@ func (p *tab) click(selector, name string) {
 	})()`, find(selector, name)))
 	p.clicks++
 	p.do(chromedp.MouseClickXY(place[0], place[1]))
+	// What is still being loaded may have moved a tab away.
+	if selector == "[role=tab]" && eval[string](p, find(selector, name)+".ariaSelected") != "true" {
+		p.click(selector, name)
+	}
 }
 
 // fill replaces the value of a control.

@@ -135,6 +135,59 @@ func TestMisbehave(t *testing.T) {
 	p.until(`document.querySelector("select[aria-label=Source]")?.options.length >= 2`)
 }
 
+// TestControls uses what the page has for a conversation: a form of the agent, an image, a mode, an option, a message that
+// is changed and sent again, and a request for a file that the user answers.
+func TestControls(t *testing.T) {
+	_, server := inspection(t, inspect.Options{Agent: agent(t), Cwd: "/home/ada"})
+	p := newTab(t, wide)
+	p.open(server.URL())
+	p.click("summary", "Version, capabilities")
+	p.fill(".setup select", "Files are", "ask")
+	p.prompt("show a form")
+	p.see("Who are you?")
+	p.see("It must not be empty.")
+	p.fill(".question textarea", "Your name", "Ada")
+	p.until(`document.querySelector(".question .problems").textContent === "Valid."`)
+	p.click(".question button", "Accept")
+	p.until(rows("stopReason: end_turn") + ".length === 1")
+	p.click("[role=tab]", "Conversation")
+	p.see("Hello Ada, who likes")
+
+	eval[bool](p, `(async () => {
+		const files = new DataTransfer();
+		files.items.add(new File([Uint8Array.from([0x89, 0x50, 0x4e, 0x47])], "dot.png", {type: "image/png"}));
+		files.items.add(new File(["module shop\n"], "go.mod"));
+		const input = document.querySelector("input[type=file]");
+		input.files = files.files;
+		input.dispatchEvent(new Event("change"));
+		return true;
+	})()`)
+	p.see("dot.png · image")
+	p.see("go.mod · resource")
+	p.prompt("read notes.txt")
+	p.see("fs/read_text_file")
+	p.fill(".question textarea", "content", "one line")
+	p.click(".question button", "Respond")
+	p.until(rows("stopReason: end_turn") + ".length === 2")
+	p.click(".row", "session/prompt, read notes.txt")
+	p.see(`"iVBORw=="`)
+	p.see(`"file:///go.mod"`)
+
+	p.fill("select", "Mode", "auto")
+	p.until(rows("response, session/set_mode") + ".length === 1")
+	option := eval[string](p, `document.querySelector(".options select").ariaLabel`)
+	p.fill(".options select", option, eval[string](p, `[...document.querySelector(".options select").options].at(-1).value`))
+	p.until(rows("response, session/set_config_option") + ".length === 1")
+
+	p.click(".row", "session/prompt, show a form")
+	p.click("button", "Edit and send")
+	p.fill(".sender textarea", "text", "think about it")
+	p.click(".sender .actions button.primary", "Send")
+	p.until(rows("session/prompt, think about it") + ".length === 1")
+	p.until(rows("stopReason: end_turn") + ".length === 3")
+	p.see("No findings")
+}
+
 // cutter is a listener whose connections can be cut.
 type cutter struct {
 	net.Listener

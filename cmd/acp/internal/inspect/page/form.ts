@@ -18,6 +18,8 @@ export interface FormOptions {
   /** Values for members of these names. */
   suggestions: Record<string, Json>;
   changed?: () => void;
+  /** Also shows the members that may be left out but have a default. */
+  defaults?: boolean;
 }
 
 let ids = 0;
@@ -270,7 +272,7 @@ function object(document: Document, flat: Flat, value: Json | undefined, options
     const control = field.element.querySelector("input, select, textarea");
     const single = field.element.classList.contains("control") && control;
     const words = el("span", { class: "member-name" });
-    put(words, name);
+    put(words, schema.title ?? name);
     const help = description ? el("details", { class: "help" }, el("summary", { "aria-label": `About ${name}` }, "?"), el("p", {}, description)) : null;
     const entry = single
       ? el("div", { class: "member" }, el("label", { for: control.id }, words), help, field.element)
@@ -300,7 +302,8 @@ function object(document: Document, flat: Flat, value: Json | undefined, options
   for (const name of names) {
     const schema = flat.properties.get(name);
     if (!schema) continue;
-    if (flat.required.has(name) || Object.hasOwn(given, name)) body.append(insert(name, schema, given[name]));
+    const preset = options.defaults && document.flatten(schema).default !== undefined;
+    if (flat.required.has(name) || Object.hasOwn(given, name) || preset) body.append(insert(name, schema, given[name]));
     else offer(name, schema);
   }
   // Members that the schema does not have are kept.

@@ -223,5 +223,10 @@ export class Live {
 
 /** What the client claims at first. */
 export function capabilities(version: number): Json {
-  return version === 1 ? { fs: { readTextFile: true, writeTextFile: true }, terminal: true, elicitation: { form: {}, url: {} } } : {};
+  const elicitation = { form: {}, url: {} };
+  if (version !== 1) return { elicitation };
+  return {
+    fs: { readTextFile: true, writeTextFile: true }, terminal: true, elicitation,
+    session: { configOptions: { boolean: {} }, notices: {}, compaction: {} },
+  };
 }

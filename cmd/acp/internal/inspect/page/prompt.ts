@@ -120,7 +120,7 @@ export class Prompt {
   }
 
   private async attach(files: FileList | null | undefined): Promise<void> {
-    for (const file of files ?? []) {
+    for (const file of [...(files ?? [])]) { // a copy: the control's list is emptied meanwhile
       if (file.size > largest) {
         say(`${file.name} is too large: ${bytes(file.size)} of ${bytes(largest)}.`);
         continue;

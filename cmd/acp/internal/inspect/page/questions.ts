@@ -75,7 +75,7 @@ export class Questions {
     const buttons = el("div", { class: "actions" });
     const { document } = this.live;
     if (isObject(schema) && document) {
-      const form = new Form(document, { type: "object", ...schema } as Schema, undefined, { suggestions: {} });
+      const form = new Form(document, { type: "object", ...schema } as Schema, undefined, { suggestions: {}, defaults: true });
       card.append(form.element);
       add(buttons, el("button", { type: "button", class: "primary", onclick: () => {
         if (form.check()) answer({ action: "accept", content: form.value() })();
