@@ -105,7 +105,7 @@ export class Tree {
     const inside = this.options.findings.some((f) => this.place(f.pointer).startsWith(pointer + "/"));
     if (node.kind === "object" || node.kind === "array") {
       const array = node.kind === "array";
-      const open = level <= 4 && this.opened < firstOpen || inside;
+      const open = level <= 6 && this.opened < firstOpen || inside;
       this.opened += node.children.length;
       item.setAttribute("aria-expanded", String(node.children.length > 0 && open));
       line.prepend(el("button", {
