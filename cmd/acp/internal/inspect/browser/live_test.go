@@ -183,7 +183,9 @@ func TestControls(t *testing.T) {
 	p.click("button", "Edit and send")
 	p.fill(".sender textarea", "text", "think about it")
 	p.click(".sender .actions button.primary", "Send")
+	p.fill("input", "Search in messages", "think about it")
 	p.until(rows("session/prompt, think about it") + ".length === 1")
+	p.fill("input", "Search in messages", "end_turn")
 	p.until(rows("stopReason: end_turn") + ".length === 3")
 	p.see("No findings")
 }
