@@ -54,12 +54,10 @@ lint: ## what make check does but for the tests
 	@test -z "$$("$$($(GO) env GOROOT)/bin/gofmt" -l . | tee /dev/stderr)"
 	$(GO) run ./cmd/acpgen -check
 	$(GO) run $(ACTIONLINT)
-	$(GO) vet ./...
+	@mkdir -p bin
+	GOBIN="$(CURDIR)/bin" GOFLAGS= $(GO) install $(STATICCHECK)
 	cd bench && $(GO) vet ./...
-	cd cmd/acp && $(GO) vet ./...
-	$(GO) run $(STATICCHECK) ./...
-	cd cmd/acp && $(GO) run $(STATICCHECK) ./...
-	@set -ex; for dir in $(NESTED); do (cd $$dir; $(GO) vet ./...; $(GO) run $(STATICCHECK) ./...); done
+	@set -ex; for dir in . cmd/acp $(NESTED); do (cd $$dir; $(GO) vet ./...; "$(CURDIR)/bin/staticcheck" ./...); done
 	@diff="$$(for dir in . cmd/acp $(NESTED); do (cd $$dir && $(GO) fix -diff ./...) || exit 1; done)"; \
 		test -z "$$diff" || { echo "$$diff"; exit 1; }
 
@@ -67,8 +65,9 @@ lint: ## what make check does but for the tests
 # the time and run nearly as fast. Only this module's own packages are optimized, for the tests that count allocations, and not
 # even those with the race detector. UNOPTIMIZED= builds everything as users build it.
 UNOPTIMIZED ?= -N -l -dwarf=false
+# Linters need the same packages, so they are built in the same way; staticcheck itself is optimized.
 FLAGS       := $(if $(UNOPTIMIZED),$(GOFLAGS) "-gcflags=all=$(UNOPTIMIZED)" "-gcflags=$(MODULE)/...=-dwarf=false",$(GOFLAGS))
-test: export GOFLAGS = $(FLAGS)
+lint test: export GOFLAGS = $(FLAGS)
 
 # Programs that tests start are built once, into a directory that is new with each run. The other modules, whose tests wait more
 # than they compute, run at the same time as the library. ACP_TEST=full has more of every test; see Tests in CONTRIBUTING.md.
