@@ -47,11 +47,12 @@ func (t *talk) fillIn(ctx context.Context, schema acp.ElicitationSchema) (acp.Cr
 		if value, err := f.Value(f.Default...); len(f.Default) > 0 && err == nil {
 			content[f.Name] = value
 		}
-		hint := f.Limits
+		var hint strings.Builder
+		hint.WriteString(f.Limits)
 		for _, choice := range f.Choices {
-			hint += " " + choice.Const
+			hint.WriteString(" " + choice.Const)
 		}
-		t.printer.line("  %s (%s) %s: %s", f.Name, f.Title, strings.TrimSpace(hint), strings.Join(f.Default, " "))
+		t.printer.line("  %s (%s) %s: %s", f.Name, f.Title, strings.TrimSpace(hint.String()), strings.Join(f.Default, " "))
 	}
 	for {
 		answer, err := t.decide(ctx, "  1. send  2. decline  or NAME=VALUE: ")
