@@ -42,8 +42,8 @@ func TestProbeREADME(t *testing.T) {
 		args  []string
 		known string // what it does not do, or what cannot be determined
 	}{
-		// It does not state its name, and has no tools, and so no use for MCP servers.
-		{[]string{"probe"}, "warn INI-5, doubtful SES-25"},
+		// It has no tools, and so no use for MCP servers.
+		{[]string{"probe"}, "doubtful SES-25"},
 		// It does not state its name, and asks its user nothing.
 		{[]string{"probe-client"}, "warn INI-3, warn ERR-4"},
 	} {
