@@ -53,7 +53,7 @@ func TestRelease(t *testing.T) {
 	if got := gitIn(t, repo, "status", "--porcelain"); got != "" {
 		t.Errorf("the tree has changed:\n%s", got)
 	}
-	want := []string{"cmd/acp/v0.999.0", "contrib/mcpacp/v0.999.0", "contrib/natsacp/v0.999.0", "contrib/otelacp/v0.999.0", "contrib/sqlitestore/v0.999.0", "v0.999.0"}
+	want := []string{"cmd/acp/v0.999.0", "contrib/mcpacp/v0.999.0", "contrib/otelacp/v0.999.0", "contrib/sqlitestore/v0.999.0", "v0.999.0"}
 	if got := strings.Fields(gitIn(t, repo, "tag")); !slices.Equal(got, want) {
 		t.Fatalf("got  %q\nwant %q", got, want)
 	}
@@ -65,7 +65,7 @@ func TestRelease(t *testing.T) {
 			t.Errorf("the parent of %s is %s, not %s", tag, got, head)
 		}
 	}
-	changed := []string{"cmd/acp/go.mod", "cmd/acp/go.sum", "contrib/mcpacp/go.mod", "contrib/mcpacp/go.sum", "contrib/natsacp/go.mod", "contrib/natsacp/go.sum", "contrib/otelacp/go.mod", "contrib/otelacp/go.sum", "contrib/sqlitestore/go.mod", "contrib/sqlitestore/go.sum"}
+	changed := []string{"cmd/acp/go.mod", "cmd/acp/go.sum", "contrib/mcpacp/go.mod", "contrib/mcpacp/go.sum", "contrib/otelacp/go.mod", "contrib/otelacp/go.sum", "contrib/sqlitestore/go.mod", "contrib/sqlitestore/go.sum"}
 	if got := strings.Fields(gitIn(t, repo, "diff", "--name-only", "HEAD", version)); !slices.Equal(got, changed) {
 		t.Errorf("the release commit changes\n%q\nnot\n%q", got, changed)
 	}
@@ -168,7 +168,7 @@ func TestCheckChangelog(t *testing.T) {
 // TestModules requires a decision about each module of the repository: whether it is released.
 func TestModules(t *testing.T) {
 	got := strings.Fields(gitIn(t, root(t), "ls-files", "go.mod", "*/go.mod"))
-	want := []string{"go.mod", "bench/go.mod", "examples/acme/go.mod", "examples/coder/go.mod", "examples/kit-agent/go.mod"} // and these are not
+	want := []string{"go.mod", "bench/go.mod", "contrib/natsacp/go.mod", "examples/acme/go.mod", "examples/coder/go.mod", "examples/kit-agent/go.mod"} // and these are not
 	for _, dir := range nested {
 		want = append(want, dir+"/go.mod")
 	}
