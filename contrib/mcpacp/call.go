@@ -44,6 +44,8 @@ func (s *Set) Call(ctx context.Context, turn agentkit.Asker, name string, args j
 func (s *Set) call(
 	ctx context.Context, turn agentkit.Asker, name string, args json.RawMessage,
 ) (*mcp.CallToolResult, *agentkit.ToolCall, error) {
+	s.say()
+	defer s.say()
 	own := s.findOwn(name)
 	var v *server
 	var session *mcp.ClientSession

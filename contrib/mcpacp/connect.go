@@ -116,6 +116,9 @@ type Set struct {
 	mu      sync.Mutex
 	own     []*ownTool
 	changed chan struct{} // closed, and made anew, at each change
+	unsaid  []string      // messages for the user, for clients without notices
+
+	saying sync.Mutex // held while they are sent
 }
 
 // server is one server of a Set.
@@ -148,8 +151,9 @@ const (
 // servers are starting: [Set.Tools] waits for them. ctx is that of the request that opens the session, and bounds nothing
 // afterwards.
 //
-// A server that cannot be started, hangs, ends or sends too much costs only its own tools. The user gets a notice or, if
-// the client does not support notices, a message of the agent, which the session stores like any other.
+// A server that cannot be started, hangs, ends or sends too much costs only its own tools. The user gets a notice. If the
+// client does not support notices, the user gets a message of the agent instead, which the session stores like any other:
+// the next call of [Set.Tools], [Set.Call] or [Set.CallAll], which are called in turns, sends it.
 //
 // The servers end when the session's context ends; processes end with their children. If the session has a method
 // AtClose, as *agentkit.Session does, it waits for them. For other sessions, call [Set.Close].
@@ -206,13 +210,13 @@ func declaredName(config acp.MCPServer) string {
 // run runs the server until it or the session ends.
 func (v *server) run() {
 	started, err := v.serve()
-	v.set.change(func() { v.state, v.session, v.tools, v.stale = gone, nil, nil, time.Time{} })
 	clear(v.told) // the user gets the last message in any case
 	if started {
 		v.tell("The MCP server %q has ended", v.presentable(err))
 	} else {
 		v.tell("The MCP server %q did not start", v.presentable(err))
 	}
+	v.set.change(func() { v.state, v.session, v.tools, v.stale = gone, nil, nil, time.Time{} })
 }
 
 // errSlow is the cause of contexts of servers that take too long to start.
@@ -374,8 +378,8 @@ const maxReason = 2 << 10
 // maxTold is how many messages about a server the user gets before it ends.
 const maxTold = 10
 
-// tell sends a message about the server to the user, in the background. The title is a format for the server's name. No
-// message is sent twice.
+// tell sends a notice about the server to the user, in the background, or leaves a message for the next turn. The title is a
+// format for the server's name. No message is sent twice.
 func (v *server) tell(title string, reason error) {
 	title = fmt.Sprintf(title, v.title)
 	text := shorten(reason.Error(), maxReason)
@@ -387,28 +391,50 @@ func (v *server) tell(title string, reason error) {
 	if len(v.told) == maxTold {
 		text += "\nMore messages about its tools are not shown."
 	}
-	v.set.running.Go(func() { v.set.tell(title, text) })
+	if v.set.session.Conn().Capabilities().Session.Value().Notices.Present() {
+		v.set.running.Go(func() { v.set.notify(title, text) })
+		return
+	}
+	v.set.mu.Lock()
+	defer v.set.mu.Unlock()
+	v.set.unsaid = append(v.set.unsaid, title+": "+text+"\n")
 }
 
-func (s *Set) tell(title, reason string) {
+func (s *Set) notify(title, reason string) {
 	select {
 	case <-s.answered:
 	case <-s.ctx.Done():
 		return
 	}
-	var update acp.SessionUpdate
-	if s.session.Conn().Capabilities().Session.Value().Notices.Present() {
-		update = acp.NewSessionUpdateNotice(acp.Notice{
-			Severity: acp.NoticeSeverityWarning, Title: title, Description: acp.Some(reason),
-		})
-	} else {
-		update = acp.NewSessionUpdateAgentMessageChunk(acp.ContentChunk{
-			Content:   acp.TextBlock(title + ": " + reason + "\n"),
-			MessageID: acp.Some(acp.MessageID("msg_" + strings.ToLower(rand.Text()))),
-		})
+	s.send(acp.NewSessionUpdateNotice(acp.Notice{
+		Severity: acp.NoticeSeverityWarning, Title: title, Description: acp.Some(reason),
+	}))
+}
+
+// say sends what a client without notices has not been told yet. Messages of the agent belong to a turn, and must not follow
+// its answer: only a caller of the set knows that a turn is running.
+func (s *Set) say() {
+	select {
+	case <-s.answered:
+	default:
+		return // the session is still being opened
 	}
+	s.saying.Lock()
+	defer s.saying.Unlock()
+	s.mu.Lock()
+	unsaid := s.unsaid
+	s.unsaid = nil
+	s.mu.Unlock()
+	for _, text := range unsaid {
+		s.send(acp.NewSessionUpdateAgentMessageChunk(acp.ContentChunk{
+			Content: acp.TextBlock(text), MessageID: acp.Some(acp.MessageID("msg_" + strings.ToLower(rand.Text()))),
+		}))
+	}
+}
+
+func (s *Set) send(update acp.SessionUpdate) {
 	if err := s.session.Update(s.ctx, update); err != nil && s.ctx.Err() == nil && !errors.Is(err, acp.ErrClosed) {
-		s.opts.Logger.Warn("the user was not told about an MCP server", "title", title, "reason", reason, "error", err)
+		s.opts.Logger.Warn("the user was not told about an MCP server", "update", update, "error", err)
 	}
 }
 

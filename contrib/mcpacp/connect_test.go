@@ -24,6 +24,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/acp/agentkit"
 	"github.com/acpgo/sdk/contrib/mcpacp"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
@@ -301,12 +302,44 @@ func TestEqualNames(t *testing.T) {
 	}
 }
 
-// A client that does not know notices gets a message.
+// A client that does not know notices gets messages of the agent, which must not come between turns.
 func TestWithoutNotices(t *testing.T) {
 	tier.Need(t, tier.Normal)
 	h := &host{plain: true}
-	h.open(t, config(nil), stdio("gone", "/no/such/program", nil))
-	h.await(t, `agent: The MCP server "gone" did not start: fork/exec /no/such/program: no such file or directory`)
+	c := config(nil)
+	var set *mcpacp.Set
+	open := c.Open
+	c.Open = func(ctx context.Context, s *agentkit.Session[state], o *agentkit.Opening) error {
+		err := open(ctx, s, o)
+		set = s.State.tools
+		return err
+	}
+	h.open(t, c, stdio("gone", "/no/such/program", nil), server(t, "bad", "stubborn"))
+	h.shows(t, `agent: The MCP server "gone" did not start: fork/exec /no/such/program: no such file or directory`)
+	h.prompt(t, "bad__ask")
+	_, text, _ := strings.Cut(h.seen()[len(h.seen())-1], "result: ")
+	pid, err := strconv.Atoi(strings.TrimSuffix(text, ". "))
+	if err != nil {
+		t.Fatal(err)
+	}
+	changed := set.Changed()
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	<-changed
+	h.shows(t, `agent: result: `+text+`The MCP server "bad" has ended: subprocess ended: signal: killed`)
+}
+
+// shows prompts until the user has seen a line that begins with prefix.
+func (h *host) shows(t *testing.T, prefix string) {
+	t.Helper()
+	for range 100 {
+		h.prompt(t, "tools")
+		if slices.ContainsFunc(h.seen(), func(line string) bool { return strings.HasPrefix(line, prefix) }) {
+			return
+		}
+	}
+	t.Fatalf("the user never saw %q, but %q", prefix, h.seen())
 }
 
 // A process that does not end with its input is killed, and closing the session waits for that.

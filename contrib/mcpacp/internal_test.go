@@ -178,7 +178,7 @@ func TestTold(t *testing.T) {
 				v.tell("%s is bad", fmt.Errorf("reason %d", i))
 			}
 			v.run()
-			set.running.Wait()
+			set.say()
 			return nil, nil
 		},
 	})

@@ -47,6 +47,7 @@ func (s *Set) Tools(ctx context.Context) ([]*Tool, error) {
 	if err := s.settle(ctx); err != nil {
 		return nil, err
 	}
+	s.say()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var tools []*Tool
