@@ -91,7 +91,7 @@ var cancelScenarios = []Scenario{
 				p.cancel(session)
 				return
 			}
-			p.quiet(p.ctx, p.limits.quiet/10)
+			p.awaitCommand(id)
 			p.cancel(session)
 			if m := p.checkCancelled(id); m.text("stopReason") == "cancelled" {
 				p.trait("cancelled with an open request")

@@ -609,6 +609,16 @@ func (p *play) awaitRequest(turn, method string) *message {
 	return found
 }
 
+// awaitCommand waits until the agent follows a command that it has started, by waiting for its end or reading its output. An
+// agent that does neither gets the time of several quiet periods.
+func (p *play) awaitCommand(turn string) {
+	p.wait(p.ctx, 5*p.limits.quiet, func() bool {
+		return len(p.answers[turn]) > 0 || slices.ContainsFunc(p.kept, func(m *message) bool {
+			return m.method == "terminal/wait_for_exit" || m.method == "terminal/output"
+		})
+	})
+}
+
 // cancel cancels the turn of a session.
 func (p *play) cancel(session string) {
 	p.client.cancel(session, func() { p.notify("session/cancel", `{"sessionId":`+quote(session)+`}`) })
