@@ -132,6 +132,7 @@ class Page {
     if (this.comparing) this.chosen[1] ??= diagrams.find((s) => s !== this.chosen[0]);
     document.body.classList.toggle("comparing", this.comparing);
     document.body.classList.toggle("live", this.live.possible);
+    document.getElementById("tab-Send")!.hidden = !this.live.possible;
     this.timelines.forEach((timeline, i) => timeline.show(i === 0 || this.comparing ? this.chosen[i] : undefined));
     this.timelines[1].element.hidden = !this.comparing;
     this.bar();
@@ -216,7 +217,6 @@ class Page {
       button.setAttribute("aria-selected", String(selected));
       button.tabIndex = selected ? 0 : -1;
       if (selected) button.scrollIntoView({ block: "nearest", inline: "nearest" });
-      if (button.id === "tab-Send") button.hidden = !this.live.possible;
     }
     for (const [name, panel] of this.panels) panel.classList.toggle("current", name === tab);
     this.update();
