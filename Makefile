@@ -91,12 +91,14 @@ else
 	$(TEST_RACE) -run 'Tap|Monitor|Recording|Clean|CheckAgent|CheckClient' ./conformance ./conformance/probe
 endif
 
-# QUICK are the modules whose short tests make test runs. The others take longer to compile than all of its tests take to run.
+# QUICK are the modules whose short tests make test runs. The others, and the packages of SLOW, which drive a browser and
+# bundle TypeScript, take longer to compile than all of its tests take to run.
 QUICK       := contrib/mcpacp examples/kit-agent
+SLOW        := internal/inspect/browser internal/inspect/page/bundle
 
 modules:
 ifeq ($(ACP_TEST),)
-	cd cmd/acp && $(TEST) -short ./...
+	cd cmd/acp && $(TEST) -short $$($(GO) list ./... | grep -vxF $(SLOW:%=-e $(MODULE)/cmd/acp/%))
 	@set -ex; for dir in $(QUICK); do (cd $$dir; $(TEST) -short ./...); done
 else
 	cd cmd/acp && $(TEST_RACE) $(RACED_ACP:%=./%)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/acpgo/sdk/acp/conduct"
 	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/internal/test/tier"
 )
 
 // big is a notification of 100 KB.
@@ -106,6 +107,7 @@ func TestBothWait(t *testing.T) {
 
 // Where that would never end, the chain does. What the conductor holds is bounded.
 func TestNobodyReads(t *testing.T) {
+	tier.Need(t, tier.Full)
 	synctest.Test(t, func(t *testing.T) {
 		c := start(t, 0, true, nil)
 		c.initialize(answer1)
@@ -132,6 +134,7 @@ func TestNobodyReads(t *testing.T) {
 
 // A client that reads slowly does not end the chain, even if it takes more than a minute for what was collected.
 func TestSlowReader(t *testing.T) {
+	tier.Need(t, tier.Full)
 	synctest.Test(t, func(t *testing.T) {
 		const all = 400 // 40 MB
 		c := start(t, 0, true, nil)
@@ -153,6 +156,7 @@ func TestSlowReader(t *testing.T) {
 
 // A component that asks what it is refused, and does not read the refusals, is stopped, and ends the chain.
 func TestRefusalsNotRead(t *testing.T) {
+	tier.Need(t, tier.Full)
 	synctest.Test(t, func(t *testing.T) {
 		c := start(t, 0, true, nil)
 		c.initialize(answer1)

@@ -19,7 +19,8 @@ import (
 // However much a peer asks for, and however slowly it reads, few of its answers are in memory at a time.
 func TestLargeAnswersWait(t *testing.T) {
 	tier.Need(t, tier.Normal)
-	const size, room, requests = 1 << 20, 2, 60
+	const size, room = 1 << 20, 2
+	requests := tier.Pick(12, 12, 60, 60)
 	terminals, dir := newTerminals(t, &TerminalsOptions{OutputLimit: size})
 	path := filepath.Join(dir, "large.txt")
 	put(t, path, strings.Repeat("x", size))

@@ -10,6 +10,7 @@ import (
 	"github.com/aymanbagabas/go-udiff"
 
 	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/internal/test/tier"
 )
 
 // Every line of a diff has its line number in the file, equal lines are marked as equal, and lines that are not drawn
@@ -143,6 +144,7 @@ func TestDiffColumns(t *testing.T) {
 
 // A huge diff is bounded, says what it leaves out, and does not take long.
 func TestDiffHuge(t *testing.T) {
+	tier.Need(t, tier.Normal)
 	var old, new strings.Builder
 	for i := range 200_000 {
 		fmt.Fprintf(&old, "line %d\n", i)

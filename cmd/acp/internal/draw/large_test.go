@@ -9,6 +9,7 @@ import (
 
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/view"
+	"github.com/acpgo/sdk/internal/test/tier"
 )
 
 // long returns a session of about n updates.
@@ -33,6 +34,7 @@ func long(t testing.TB, n int) *view.State {
 // A session of 100,000 updates takes bounded memory in addition to the session itself, even after all of it was viewed;
 // only what is visible is drawn; and a chunk at the end costs as much as in a short session.
 func TestLarge(t *testing.T) {
+	tier.Need(t, tier.Normal)
 	s := long(t, 100_000)
 	heap := func() uint64 {
 		var m runtime.MemStats
@@ -83,6 +85,7 @@ func TestLarge(t *testing.T) {
 
 // A message of 16 MiB is shown immediately.
 func TestLargeMessage(t *testing.T) {
+	tier.Need(t, tier.Normal)
 	s := view.New(nil)
 	s.Update(acp.AgentMessageText(strings.Repeat("A paragraph of some words.\n\n- a list\n- of two\n\n", 16<<20/50)))
 	tr := NewTranscript(&Options{Width: 80})

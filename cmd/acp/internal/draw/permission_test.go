@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/internal/test/tier"
 )
 
 // squeezed returns a text without spaces, newlines and the marks of continuation lines, for comparing wrapped lines.
@@ -23,7 +24,7 @@ func squeezed(text string) string {
 
 // Whatever members a permission request has, everything in them can be read, at any width.
 func TestPermissionShowsEverything(t *testing.T) {
-	for seed := range 300 {
+	for seed := range tier.Pick(60, 300, 300, 300) {
 		r := rand.New(rand.NewPCG(uint64(seed), 4))
 		var words []string
 		word := func(name string) string {
