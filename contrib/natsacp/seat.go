@@ -57,6 +57,7 @@ type seat struct {
 	queue    [][]byte // messages for the agent
 	queued   int      // bytes in it
 	fed      uint64   // messages of this client that the agent has
+	feeding  bool     // the last of them is still on its way
 	waiting  *nats.Msg
 	cancels  []cancellation
 	wake     chan struct{} // something is to be fed
@@ -179,7 +180,7 @@ func (s *seat) accept(fr frame, m *nats.Msg) {
 		respond(m, []byte{replyOK})
 		s.detach()
 	case frameAttach:
-		if len(s.calls) == 0 && len(s.queue) == 0 {
+		if s.idle() {
 			s.held = append(s.held, m)
 			s.leave()
 			return
@@ -259,9 +260,12 @@ func (s *seat) leaveWhenIdle() {
 	s.leaveIfIdle()
 }
 
+// idle reports whether the agent has nothing to do; mu is held.
+func (s *seat) idle() bool { return len(s.calls) == 0 && len(s.queue) == 0 && !s.feeding }
+
 // leaveIfIdle ends the agent if there is no turn, and either no client or a better place; mu is held.
 func (s *seat) leaveIfIdle() {
-	if (s.draining || s.gateway == "") && len(s.calls) == 0 && len(s.queue) == 0 && len(s.partial) == 0 {
+	if (s.draining || s.gateway == "") && s.idle() && len(s.partial) == 0 {
 		s.leave()
 	}
 }
@@ -503,16 +507,16 @@ func (s *seat) answered(dst, line []byte, m wire.Message) (_ []byte, after func(
 		line = resultLine(c.id, result)
 	}
 	s.answering = c.gen
+	// The agent leaves before the client gets the answer. Otherwise a client that prompts at once could keep it here forever.
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.calls, n)
+	s.leaveIfIdle()
 	return append(append(dst, line...), '\n'), func() error {
-		var err error
 		if c.method == acp.MethodPrompt {
-			err = s.turnEnded(m)
+			return s.turnEnded(m)
 		}
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		delete(s.calls, n)
-		s.leaveIfIdle()
-		return err
+		return nil
 	}
 }
 
@@ -666,8 +670,11 @@ func (s *seat) feed() {
 func (s *seat) nextLine() (line []byte, gen uint64, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.feeding = false
+	s.leaveIfIdle() // if it was waited for
 	for i, c := range s.cancels {
 		if c.after <= s.fed {
+			s.feeding = true
 			s.cancels = slices.Delete(s.cancels, i, i+1)
 			return c.line, s.gen, true
 		}
@@ -678,6 +685,7 @@ func (s *seat) nextLine() (line []byte, gen uint64, ok bool) {
 	}
 	line, s.queue = s.queue[0], s.queue[1:]
 	s.fed++
+	s.feeding = true
 	if s.queued -= len(line); s.waiting != nil && s.queued <= s.node.opts.Window/2 {
 		respond(s.waiting, []byte{replyOK})
 		s.waiting = nil
