@@ -789,8 +789,9 @@ func (l *link) finish(why error) {
 	l.cancel()
 	delete(c.links, l.id)
 	queued := l.queue
-	if _, unsent := errors.AsType[unsentError](why); unsent {
-		queued = slices.Concat(l.sending, queued)
+	if _, unsent := errors.AsType[unsentError](why); unsent || l.moved { // a node that gives a session up has answered what it had
+		answered := func(it item) bool { return it.request && l.pending[it.id].line == nil }
+		queued = slices.Concat(slices.DeleteFunc(slices.Clone(l.sending), answered), queued)
 	}
 	l.queue, l.queued, l.sending = nil, 0, nil
 	for _, it := range queued {
