@@ -92,7 +92,7 @@ func TestAccounts(t *testing.T) {
 			if !strings.Contains(err.Error(), "Permissions Violation") {
 				t.Errorf("%+v: %v", test, err)
 			}
-		case <-time.After(time.Minute):
+		case <-time.After(patience):
 			t.Errorf("%+v is allowed", test)
 		}
 	}

@@ -405,7 +405,7 @@ func TestTwoClients(t *testing.T) {
 	for name, s := range map[string]*acp.ClientSession{"one": first, "two": second} {
 		working.Go(func() {
 			for i := range rounds {
-				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				ctx, cancel := context.WithTimeout(t.Context(), patience)
 				text := fmt.Sprintf("say=20 %s=%d", name, i)
 				if _, err := s.Prompt(ctx, acp.TextBlock(text)); ctx.Err() != nil {
 					t.Errorf("the prompt %q was not answered: %v", text, err)
@@ -430,7 +430,7 @@ func TestTwoClients(t *testing.T) {
 func TestDrains(t *testing.T) {
 	r := newRig(t)
 	rounds, sessions := tier.Pick(3, 6, 20, 100), tier.Pick(3, 5, 10, 20)
-	_, url := r.gateway("g1", func(o *natsacp.GatewayOptions) { o.OpenTimeout = 2 * time.Minute })
+	_, url := r.gateway("g1")
 	operator := r.fleet(dial(t, r.url))
 	nodes := []*natsacp.Node{r.node("a"), r.node("b")}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -464,7 +464,7 @@ func TestDrains(t *testing.T) {
 		r.must(operator.Drain(t.Context(), old.Name()))
 		select {
 		case <-old.Drained():
-		case <-time.After(time.Minute):
+		case <-time.After(patience):
 			t.Fatal("the node is not drained")
 		}
 		r.must(old.Close())
@@ -535,7 +535,7 @@ func TestFull(t *testing.T) {
 		}
 	}
 	for i := range 3 {
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		_, err = session.Prompt(ctx, acp.TextBlock(fmt.Sprintf("say=3 full=%d", i)))
 		if err == nil || ctx.Err() != nil {
 			t.Errorf("while JetStream is full, the prompt ended with %v", err)
@@ -596,6 +596,10 @@ func TestCancelOvertakes(t *testing.T) {
 	r.must(err)
 	r.Cleanup(func() { r.must(n.Close()) })
 	_, url := r.gateway("g1")
+	nc := dial(r, r.url)
+	spy, err := nc.SubscribeSync(">")
+	r.must(err)
+	r.must(nc.Flush())
 	stream, err := remote.Dial(url, nil).Connect(t.Context())
 	r.must(err)
 	defer stream.Close()
@@ -613,11 +617,16 @@ func TestCancelOvertakes(t *testing.T) {
 		send(`{"jsonrpc":"2.0","method":"_bulk","params":{"sessionId":"s","text":"` + strings.Repeat("x", size) + `"}}`)
 	}
 	send(`{"jsonrpc":"2.0","method":"session/cancel","params":{"sessionId":"s"}}`)
-	// The gateway passes on what follows only after the cancellation.
-	send(`{"jsonrpc":"2.0","id":3,"method":"session/fork","params":{"sessionId":"s","cwd":"/w"}}`)
-	_, err = stream.Read()
-	r.must(err)
-	time.Sleep(50 * time.Millisecond) // the cancellation is on its way; later it would overtake less
+	// The agent goes on when the node has answered the gateway's frame with the cancellation; later it would overtake less.
+	for reply := ""; ; {
+		m, err := spy.NextMsgWithContext(t.Context())
+		r.must(err)
+		if strings.HasPrefix(m.Subject, "acp.up.") && m.Data[0] == 'c' {
+			reply = m.Reply
+		} else if m.Subject == reply {
+			break
+		}
+	}
 	close(let)
 	if before := <-got; before > 4*size {
 		t.Errorf("%d bytes arrived before the cancellation", before)

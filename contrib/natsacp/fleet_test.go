@@ -184,7 +184,7 @@ func act(ctx context.Context, t *agentkit.Turn[any], node, text string) error {
 // gateway starts a gateway, and returns its URL, for WebSocket.
 func (r *rig) gateway(name string, change ...func(*natsacp.GatewayOptions)) (*natsacp.Gateway, string) {
 	r.Helper()
-	opts := &natsacp.GatewayOptions{Name: name, Logger: quiet, OpenTimeout: 10 * time.Second, Server: &remote.HandlerOptions{Logger: quiet}}
+	opts := &natsacp.GatewayOptions{Name: name, Logger: quiet, OpenTimeout: patience, Server: &remote.HandlerOptions{Logger: quiet}}
 	for _, c := range change {
 		c(opts)
 	}
@@ -354,7 +354,7 @@ func (u *user) await(s *acp.ClientSession, text string) {
 		}
 		select {
 		case <-u.grew:
-		case <-time.After(time.Minute):
+		case <-time.After(patience):
 			u.Fatalf("the session said %q, and not %q", got, text)
 		}
 	}

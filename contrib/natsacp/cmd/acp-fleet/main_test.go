@@ -188,7 +188,7 @@ func TestTelemetry(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for end := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(5 * time.Minute); ; time.Sleep(10 * time.Millisecond) {
 		mu.Lock()
 		traces, metrics := sent["/v1/traces"], sent["/v1/metrics"]
 		mu.Unlock()
