@@ -5,9 +5,9 @@
 //	release VERSION
 //
 // The modules are released together, at one version: cmd/acp imports internal packages of the library. In the tree each
-// nested module replaces the library by the folder above it. The go command refuses to install a module that does so,
-// and so the tags point at a commit of their own, which the branch does not contain: in it, the nested modules require
-// the library at the version that is released.
+// nested module replaces the others that it requires by their folders. The go command refuses to install a module that does
+// so, and so the tags point at a commit of their own, which the branch does not contain: in it, the nested modules require
+// the others at the version that is released.
 //
 // Release pushes nothing and changes no file and no branch. It prints the command that publishes the tags. If it fails,
 // there are no tags.
@@ -25,6 +25,7 @@ import (
 	"os/signal"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -38,9 +39,8 @@ import (
 // library is the path of the root module.
 const library = "github.com/acpgo/sdk"
 
-// nested are the folders of the other modules that are published. contrib/natsacp requires another one of them, whose checksum
-// is known only after the release, and so is not published yet.
-var nested = []string{"cmd/acp", "contrib/mcpacp", "contrib/otelacp", "contrib/sqlitestore"}
+// nested are the folders of the other modules that are published. A module comes after those that it requires.
+var nested = []string{"cmd/acp", "contrib/mcpacp", "contrib/otelacp", "contrib/natsacp", "contrib/sqlitestore"}
 
 // checks are the commands that must succeed before a release. Make check includes the others, which fail sooner.
 var checks = [][]string{
@@ -132,20 +132,25 @@ func (r *release) run(ctx context.Context) (err error) {
 		}
 	}
 
-	// The library's zip has no nested module in it, so it is the same before and after the release commit.
-	sums, err := addToProxy(ctx, proxy, clone, head, "", r.version)
-	if err != nil {
-		return err
-	}
-	for _, dir := range nested {
-		if err := r.require(filepath.Join(clone, filepath.FromSlash(dir)), sums); err != nil {
-			return fmt.Errorf("%s: %w", dir, err)
+	// A module's zip has no nested module in it, so it is the same in the release commit, whatever is done to the next ones.
+	done, revision := map[string][]string{}, head
+	for _, dir := range append([]string{""}, nested...) {
+		if dir != "" {
+			if err := r.require(filepath.Join(clone, filepath.FromSlash(dir)), done); err != nil {
+				return fmt.Errorf("%s: %w", dir, err)
+			}
+			if _, err := git(ctx, clone, "add", "."); err != nil {
+				return err
+			}
+			if revision, err = git(ctx, clone, "stash", "create"); err != nil { // a commit without a branch
+				return err
+			}
+		}
+		if done[path.Join(library, dir)], err = addToProxy(ctx, proxy, clone, revision, dir, r.version); err != nil {
+			return err
 		}
 	}
 	if err := r.checkTidy(ctx, clone, proxy, filepath.Join(temp, "mod")); err != nil {
-		return err
-	}
-	if _, err := git(ctx, clone, "add", "."); err != nil {
 		return err
 	}
 	if _, err := git(ctx, clone, "commit", "--quiet", "-m", "all: release "+r.version); err != nil {
@@ -217,8 +222,9 @@ func checkChangelog(text, version string) error {
 	return nil
 }
 
-// require has the nested module in a folder require the released library, whose lines of go.sum are given.
-func (r *release) require(dir string, sums []string) error {
+// require has the nested module in a folder require the modules that are done, whose lines of go.sum are given by path, at
+// the released version.
+func (r *release) require(dir string, done map[string][]string) error {
 	name := filepath.Join(dir, "go.mod")
 	data, err := os.ReadFile(name)
 	if err != nil {
@@ -228,7 +234,14 @@ func (r *release) require(dir string, sums []string) error {
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(mod.DropReplace(library, ""), mod.AddRequire(library, r.version)); err != nil {
+	var sums []string
+	for _, required := range mod.Require {
+		if lines := done[required.Mod.Path]; lines != nil {
+			sums = append(sums, lines...)
+			err = errors.Join(err, mod.DropReplace(required.Mod.Path, ""), mod.AddRequire(required.Mod.Path, r.version))
+		}
+	}
+	if err != nil {
 		return err
 	}
 	mod.Cleanup()
@@ -247,6 +260,7 @@ func (r *release) require(dir string, sums []string) error {
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
+	slices.Sort(sums)
 	var before, after []string // go.sum is in the order of paths
 	for line := range strings.Lines(string(data)) {
 		if mod, _, _ := strings.Cut(line, " "); mod < library {
@@ -259,8 +273,8 @@ func (r *release) require(dir string, sums []string) error {
 	return os.WriteFile(name, []byte(text), 0o644)
 }
 
-// checkTidy reports what go mod tidy would change in the nested modules of a clone. A proxy in a folder has the library.
-// The module cache is a folder too: the user's would keep the library at this version, also if the release fails.
+// checkTidy reports what go mod tidy would change in the nested modules of a clone. A proxy in a folder has the modules
+// that are released. The module cache is a folder too: the user's would keep them at this version, also if the release fails.
 func (r *release) checkTidy(ctx context.Context, clone, proxy, cache string) error {
 	env, err := proxyEnv(ctx, proxy, cache)
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -34,7 +35,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestRelease releases three small modules and their library.
+// TestRelease releases small modules and their library.
 func TestRelease(t *testing.T) {
 	tier.Need(t, tier.Normal)
 	repo := small(t)
@@ -53,7 +54,7 @@ func TestRelease(t *testing.T) {
 	if got := gitIn(t, repo, "status", "--porcelain"); got != "" {
 		t.Errorf("the tree has changed:\n%s", got)
 	}
-	want := []string{"cmd/acp/v0.999.0", "contrib/mcpacp/v0.999.0", "contrib/otelacp/v0.999.0", "contrib/sqlitestore/v0.999.0", "v0.999.0"}
+	want := []string{"cmd/acp/v0.999.0", "contrib/mcpacp/v0.999.0", "contrib/natsacp/v0.999.0", "contrib/otelacp/v0.999.0", "contrib/sqlitestore/v0.999.0", "v0.999.0"}
 	if got := strings.Fields(gitIn(t, repo, "tag")); !slices.Equal(got, want) {
 		t.Fatalf("got  %q\nwant %q", got, want)
 	}
@@ -65,12 +66,19 @@ func TestRelease(t *testing.T) {
 			t.Errorf("the parent of %s is %s, not %s", tag, got, head)
 		}
 	}
-	changed := []string{"cmd/acp/go.mod", "cmd/acp/go.sum", "contrib/mcpacp/go.mod", "contrib/mcpacp/go.sum", "contrib/otelacp/go.mod", "contrib/otelacp/go.sum", "contrib/sqlitestore/go.mod", "contrib/sqlitestore/go.sum"}
+	var changed []string
+	for _, tag := range want[:len(want)-1] {
+		changed = append(changed, path.Dir(tag)+"/go.mod", path.Dir(tag)+"/go.sum")
+	}
 	if got := strings.Fields(gitIn(t, repo, "diff", "--name-only", "HEAD", version)); !slices.Equal(got, changed) {
 		t.Errorf("the release commit changes\n%q\nnot\n%q", got, changed)
 	}
 	if got, want := gitIn(t, repo, "show", version+":cmd/acp/go.mod"), "module github.com/acpgo/sdk/cmd/acp\n\ngo 1.25\n\nrequire github.com/acpgo/sdk v0.999.0"; got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	sums, err := addToProxy(t.Context(), t.TempDir(), repo, "contrib/otelacp/"+version, "contrib/otelacp", version)
+	if got := gitIn(t, repo, "show", version+":contrib/natsacp/go.sum") + "\n"; err != nil || !strings.HasSuffix(got, strings.Join(sums, "")) {
+		t.Errorf("the checksums in contrib/natsacp are\n%swant those of contrib/otelacp, %q, %v", got, sums, err)
 	}
 	if err := r.run(t.Context()); err == nil || !strings.Contains(err.Error(), "there are tags already") {
 		t.Errorf("the second time: %v", err)
@@ -168,7 +176,7 @@ func TestCheckChangelog(t *testing.T) {
 // TestModules requires a decision about each module of the repository: whether it is released.
 func TestModules(t *testing.T) {
 	got := strings.Fields(gitIn(t, root(t), "ls-files", "go.mod", "*/go.mod"))
-	want := []string{"go.mod", "bench/go.mod", "contrib/natsacp/go.mod", "examples/acme/go.mod", "examples/coder/go.mod", "examples/kit-agent/go.mod"} // and these are not
+	want := []string{"go.mod", "bench/go.mod", "examples/acme/go.mod", "examples/coder/go.mod", "examples/kit-agent/go.mod"} // and these are not
 	for _, dir := range nested {
 		want = append(want, dir+"/go.mod")
 	}
@@ -267,6 +275,10 @@ func TestPublished(t *testing.T) {
 		shell(t, dir, "go mod init example.com/hello\ngo get github.com/acpgo/sdk/contrib/sqlitestore@latest\ngo mod tidy\ngo test -vet=off .\n")
 		required(t, dir, "github.com/acpgo/sdk/contrib/sqlitestore")
 	})
+	t.Run("fleet", func(t *testing.T) {
+		tier.Need(t, tier.Nightly)
+		shell(t, t.TempDir(), "go install github.com/acpgo/sdk/contrib/natsacp/cmd/acp-fleet@latest\nacp-fleet nodes --help\n")
+	})
 	t.Run("generator", func(t *testing.T) {
 		dir := t.TempDir()
 		write(t, dir, "vendoracp/vendor.json", block(t, methods, "json\n([^`]*x-method[^`]*)"))
@@ -309,8 +321,11 @@ func small(t *testing.T) string {
 	write(t, repo, ".gitignore", "/ignored\n")
 	for _, dir := range nested {
 		write(t, repo, dir+"/go.mod", "module github.com/acpgo/sdk/"+dir+"\n\ngo 1.25\n\nrequire github.com/acpgo/sdk v0.0.0\n\nreplace github.com/acpgo/sdk => ../../\n")
-		write(t, repo, dir+"/main.go", "package main\n\nimport _ \"github.com/acpgo/sdk\"\n\nfunc main() {}\n")
+		write(t, repo, dir+"/main.go", "package lib\n\nimport _ \"github.com/acpgo/sdk\"\n")
 	}
+	write(t, repo, "contrib/natsacp/go.mod", "module github.com/acpgo/sdk/contrib/natsacp\n\ngo 1.25\n\nrequire (\n\tgithub.com/acpgo/sdk v0.0.0\n\tgithub.com/acpgo/sdk/contrib/otelacp v0.0.0\n)\n\n"+
+		"replace (\n\tgithub.com/acpgo/sdk => ../../\n\tgithub.com/acpgo/sdk/contrib/otelacp => ../otelacp\n)\n")
+	write(t, repo, "contrib/natsacp/main.go", "package lib\n\nimport (\n\t_ \"github.com/acpgo/sdk\"\n\t_ \"github.com/acpgo/sdk/contrib/otelacp\"\n)\n")
 	gitIn(t, repo, "add", ".")
 	gitIn(t, repo, "commit", "--quiet", "-m", "all of it")
 	return repo
