@@ -384,6 +384,7 @@ func (s *State) toolCallUpdate(u *acp.ToolCallUpdate, asks bool) int {
 // apply updates a tool call that is being edited.
 func (s *State) apply(item *Item, u *acp.ToolCallUpdate) {
 	c := item.Variant.(*ToolCall)
+	ended := c.finished()
 	c.Call.Apply(*u)
 	if u.Content.Present() || u.Locations.Present() {
 		c.measure()
@@ -391,7 +392,7 @@ func (s *State) apply(item *Item, u *acp.ToolCallUpdate) {
 	if c.finished() {
 		c.Cancelled, c.Unfinished = false, false
 		s.closeCall(item, u.ToolCallID)
-	} else if s.inProgress(item.Turn) {
+	} else if ended && s.inProgress(item.Turn) {
 		s.goesOn(item, u.ToolCallID)
 	}
 	s.edited(item)
