@@ -462,6 +462,9 @@ func (c *ToolCall) send(ctx context.Context, u acp.ToolCallUpdate, change func(*
 
 // closeAll releases terminals concurrently, because each may take as long as acp.TerminalHandle.Close waits.
 func closeAll(ctx context.Context, terminals []*acp.TerminalHandle) error {
+	if len(terminals) == 0 {
+		return nil
+	}
 	errs := make([]error, len(terminals))
 	var closing sync.WaitGroup
 	for i, terminal := range terminals {
