@@ -3,6 +3,7 @@ package view_test
 import (
 	"fmt"
 	"runtime"
+	"strings"
 	"testing"
 	"time"
 
@@ -67,6 +68,137 @@ func BenchmarkUpdate(b *testing.B) {
 					fold(s, updates[:min(n, long)], every)
 				}
 			})
+		}
+	}
+}
+
+// BenchmarkPlain compares State with the least code that folds the same updates: for one goroutine, without snapshots,
+// turns, bounds or other kinds of updates. An operation is a turn and its result.
+func BenchmarkPlain(b *testing.B) {
+	for _, c := range []struct {
+		kind  string
+		calls int
+		n     int
+	}{{"chunks", 0, 1000}, {"tool calls", 10, 200}} {
+		updates := updatesOf("chunks", c.n)
+		text := strings.Repeat(fmt.Sprintf("%0*d", chunkSize, 0), c.n)
+		if c.calls > 0 {
+			text = ""
+			for i := range updates { // each call begins, gets content, and ends
+				id := acp.ToolCallID(fmt.Sprint("call_", i%c.calls))
+				switch i / c.calls {
+				case 0:
+					updates[i] = acp.StartToolCall(id, "Edit", acp.WithKind(acp.ToolKindEdit), acp.WithLocation("/a/b", 1))
+				case c.n/c.calls - 1:
+					updates[i] = acp.UpdateToolCall(id, acp.WithStatus(acp.ToolCallStatusCompleted))
+				default:
+					updates[i] = acp.UpdateToolCall(id, acp.WithContent(acp.ToolText(fmt.Sprintf("%0*d", chunkSize, i))))
+				}
+			}
+		}
+		check := func(b *testing.B, got string, calls map[acp.ToolCallID]acp.ToolCall) {
+			if got != text || len(calls) != c.calls {
+				b.Fatalf("%d bytes and %d calls, want %d and %d", len(got), len(calls), len(text), c.calls)
+			}
+			for id, call := range calls {
+				shown, _ := call.Content[0].Text()
+				if last := id[len(id)-1]; shown[chunkSize-1] != last || call.Status != acp.ToolCallStatusCompleted || call.Locations == nil {
+					b.Fatalf("%s: %v", id, call)
+				}
+			}
+		}
+		b.Run(c.kind+"/ours", func(b *testing.B) {
+			var last *view.Snapshot
+			b.ReportAllocs()
+			for b.Loop() {
+				s := view.New(nil)
+				turn := s.Prompt(acp.TextBlock("go"))
+				for i := range updates {
+					s.Update(updates[i])
+				}
+				turn.End(&acp.PromptResponse{StopReason: acp.StopReasonEndTurn}, nil)
+				last = s.Snapshot()
+			}
+			got, calls := "", map[acp.ToolCallID]acp.ToolCall{}
+			for item := range last.Items() {
+				switch v := item.Variant.(type) {
+				case *view.Message:
+					if v.Role == view.Agent {
+						got += v.Text()
+					}
+				case *view.ToolCall:
+					calls[v.Call.ToolCallID] = v.Call
+				}
+			}
+			check(b, got, calls)
+		})
+		b.Run(c.kind+"/plain", func(b *testing.B) {
+			var last *byHand
+			b.ReportAllocs()
+			for b.Loop() {
+				last = &byHand{calls: map[acp.ToolCallID]*acp.ToolCall{}}
+				for i := range updates {
+					last.update(updates[i])
+				}
+			}
+			got, calls := "", map[acp.ToolCallID]acp.ToolCall{}
+			for _, message := range last.messages {
+				got += message.String()
+			}
+			for id, call := range last.calls {
+				calls[id] = *call
+			}
+			check(b, got, calls)
+		})
+	}
+}
+
+// byHand is a conversation as an author writes it who needs no more.
+type byHand struct {
+	messages []*strings.Builder
+	open     bool // the last message goes on
+	calls    map[acp.ToolCallID]*acp.ToolCall
+}
+
+func (p *byHand) update(update acp.SessionUpdate) {
+	switch u := update.Variant.(type) {
+	case *acp.SessionUpdateAgentMessageChunk:
+		if !p.open {
+			p.messages, p.open = append(p.messages, &strings.Builder{}), true
+		}
+		if text, ok := u.Content.Variant.(*acp.ContentBlockText); ok {
+			p.messages[len(p.messages)-1].WriteString(text.Text)
+		}
+	case *acp.SessionUpdateToolCall:
+		call := acp.ToolCall(*u)
+		p.calls[call.ToolCallID], p.open = &call, false
+	case *acp.SessionUpdateToolCallUpdate:
+		call := p.calls[u.ToolCallID]
+		if call == nil {
+			call = &acp.ToolCall{ToolCallID: u.ToolCallID}
+			p.calls[u.ToolCallID] = call
+		}
+		p.open = false
+		if title, ok := u.Title.Get(); ok {
+			call.Title = title
+		}
+		if kind, ok := u.Kind.Get(); ok {
+			call.Kind = kind
+		}
+		if status, ok := u.Status.Get(); ok {
+			call.Status = status
+		}
+		if content, ok := u.Content.Get(); ok {
+			call.Content = content
+		}
+		if locations, ok := u.Locations.Get(); ok {
+			call.Locations = locations
+		}
+		if u.RawInput != nil {
+			call.RawInput = u.RawInput
+		}
+		if u.RawOutput != nil {
+			call.RawOutput = u.RawOutput
 		}
 	}
 }
