@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"log/slog"
 	"os/exec"
 	"strings"
 	"testing"
@@ -78,11 +79,26 @@ func shell(t *testing.T, script string, ext *Extensions[Conn], opts *Options) *C
 	return c
 }
 
+// logged is a log whose lines are received.
+type logged chan string
+
+func (l logged) Write(p []byte) (int, error) {
+	l <- string(p)
+	return len(p), nil
+}
+
 // What was skipped on standard output, and how long nothing came, stand in the error.
 func TestExitSaysWhatWasSkipped(t *testing.T) {
 	tier.Need(t, tier.Normal)
 	t.Parallel()
-	c := shell(t, `echo 'npm WARN deprecated'; printf 'Usage: agent'; sleep 1.1; echo oops >&2; exit 4`, nil, nil)
+	// The script waits until the first line was read, and with it the rest.
+	warned := make(logged, 2)
+	opts := &Options{Logger: slog.New(slog.NewTextHandler(warned, nil))}
+	c := shell(t, `printf 'npm WARN deprecated\nUsage: agent'; read -r line; sleep 1.1; echo oops >&2; exit 4`, nil, opts)
+	<-warned
+	if err := Notify(t.Context(), c, "_read", nil); err != nil {
+		t.Fatal(err)
+	}
 	err := c.Wait()
 	exit, ok := errors.AsType[*ExitError](err)
 	if !ok {

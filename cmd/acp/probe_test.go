@@ -124,7 +124,7 @@ func TestProbeBadAgents(t *testing.T) {
 					t.Fatalf("no verdict within 10 minutes:\n%s\n%s", out.Bytes(), stderr.Bytes())
 				}
 				if cmd.ProcessState.ExitCode() != statusFindings {
-					t.Fatalf("%v\n%s", err, stderr.String())
+					return []string{fmt.Sprint(err, ": ", stderr.String())}
 				}
 				var r probe.Report
 				if err := json.Unmarshal(out.Bytes(), &r); err != nil {

@@ -21,6 +21,7 @@ var untapped = map[string]string{
 
 	"acp/proxy/bench_test.go":                 "it measures time",
 	"acp/v2draft/memory_test.go":              "it measures memory",
+	"acp/agentkit/bench_test.go":              "it measures time",
 	"acp/agentkit/scale_test.go":              "it measures time and memory, and counts allocations",
 	"acp/v2draft/agentkit/bench_test.go":      "it measures time and allocations",
 	"acp/v2draft/agentkit/scale_test.go":      "it measures memory",
