@@ -342,8 +342,9 @@ func TestConnectionEnds(t *testing.T) {
 	if notes[0] != "close of /busy" || notes[1] != "close of /idle" {
 		t.Errorf("notes: %q", notes)
 	}
-	if _, err := turn.Result(); err == nil {
-		t.Error("the turn had an answer")
+	// The agent may have answered the cancelled turn before its connection ended.
+	if res, err := turn.Result(); err == nil && res.StopReason != acp.StopReasonCancelled {
+		t.Errorf("the turn had the answer %+v", res)
 	}
 	// What the turn had stored is there for the next connection.
 	c = h.connect(t, store)
