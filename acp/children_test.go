@@ -23,9 +23,13 @@ const childEnv = "ACP_TEST_CHILD"
 
 func child(kind string) int {
 	var err error
-	if kind == "agent" {
+	switch kind {
+	case "agent":
 		err = acp.ServeAgent(context.Background(), acp.Stdio(), (&childAgent{}).handlers(), nil)
-	} else {
+	case "patient agent": // which has time to answer after the end of its input, on any machine
+		opts := &acp.AgentOptions{Conn: acp.ConnOptions{DrainTime: time.Minute}}
+		err = acp.ServeAgent(context.Background(), acp.Stdio(), (&childAgent{}).handlers(), opts)
+	default:
 		err = rawAgent(kind)
 	}
 	if err != nil {
@@ -116,7 +120,12 @@ type driver struct {
 // drive starts the child agent, initialized and with a session.
 func drive(t *testing.T) (d *driver, session string) {
 	t.Helper()
-	cmd := childCommand("agent")
+	return driveKind(t, "agent")
+}
+
+func driveKind(t *testing.T, kind string) (d *driver, session string) {
+	t.Helper()
+	cmd := childCommand(kind)
 	cmd.Stderr = t.Output()
 	in, err := cmd.StdinPipe()
 	if err != nil {

@@ -247,7 +247,7 @@ func emptyFile(t *testing.T) {
 }
 
 func requestThenEnd(t *testing.T) {
-	d, s := drive(t)
+	d, s := driveKind(t, "patient agent")
 	d.prompt(1, s, "updates 100")
 	d.in.Close()
 	for i := range 100 {

@@ -48,6 +48,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"log"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -170,6 +171,8 @@ var errFindings = errors.New("messages did not conform")
 // run starts the agent and runs all plays. The last line that it prints is the result of the check.
 func run(ctx context.Context, c config, in io.Reader, out io.Writer) error {
 	p := &printer{w: out}
+	log.SetOutput(besides{p, os.Stderr}) // of package slog too
+	defer log.SetOutput(os.Stderr)
 	monitor := conformance.NewMonitor(conformance.V1(), &conformance.MonitorOptions{
 		OnMessage: func(m conformance.Message) { p.findings(m.Findings) },
 		OnEnd:     p.findings,
