@@ -47,8 +47,7 @@ generate: ## regenerate the Go code and docs/leniency.md from the schemas, the p
 	@set -ex; for dir in $(CONTRIB); do (cd $$dir; $(GO) test -run '^TestAPI$$' . -update); done
 
 check: ## everything that must hold before a commit: lint, and the tests in tier full; some 25 minutes on two cores
-	$(MAKE) lint
-	ACP_TEST=full $(MAKE) test
+	ACP_TEST=full $(MAKE) lint test
 
 lint: ## what make check does but for the tests
 	@test -z "$$("$$($(GO) env GOROOT)/bin/gofmt" -l . | tee /dev/stderr)"
@@ -62,11 +61,12 @@ lint: ## what make check does but for the tests
 		test -z "$$diff" || { echo "$$diff"; exit 1; }
 
 # Without optimizations, and without the debugging information that go test does not link anyway, tests build in two thirds of
-# the time and run nearly as fast. Only this module's own packages are optimized, for the tests that count allocations, and not
-# even those with the race detector. UNOPTIMIZED= builds everything as users build it.
+# the time and run nearly as fast. Only what OPTIMIZED names is optimized, for the tests that count allocations, and not even
+# that with the race detector. UNOPTIMIZED= builds everything as users build it.
 UNOPTIMIZED ?= -N -l -dwarf=false
+OPTIMIZED   := $(if $(ACP_TEST),...,acp/codec conformance/... internal/engine internal/wire)
 # Linters need the same packages, so they are built in the same way; staticcheck itself is optimized.
-FLAGS       := $(if $(UNOPTIMIZED),$(GOFLAGS) "-gcflags=all=$(UNOPTIMIZED)" "-gcflags=$(MODULE)/...=-dwarf=false",$(GOFLAGS))
+FLAGS       := $(if $(UNOPTIMIZED),$(GOFLAGS) "-gcflags=all=$(UNOPTIMIZED)" $(OPTIMIZED:%="-gcflags=$(MODULE)/%=-dwarf=false"),$(GOFLAGS))
 lint test: export GOFLAGS = $(FLAGS)
 
 # Programs that tests start are built once, into a directory that is new with each run. The other modules, whose tests wait more
@@ -74,7 +74,7 @@ lint test: export GOFLAGS = $(FLAGS)
 # vet is a part of lint.
 TEST        := $(RERUN) $(GO) test -vet=off -timeout 30m -parallel 8
 TEST_RACE   := $(TEST) $(RACE) $(if $(UNOPTIMIZED),"-gcflags=all=$(UNOPTIMIZED)")
-test: ## the tests of the library, with the race detector, and short ones of the other modules; some minutes
+test: ## the tests of the library, with the race detector, and short ones of the command acp; some minutes
 	@set -e; dir="$$(mktemp -d)"; trap 'rm -rf "$$dir"' EXIT INT TERM; \
 	$(GO) build -o "$$dir/agent.exe" ./examples/agent; \
 	$(GO) build -o "$$dir/client.exe" ./examples/client; \
@@ -91,15 +91,13 @@ else
 	$(TEST_RACE) -run 'Tap|Monitor|Recording|Clean|CheckAgent|CheckClient' ./conformance ./conformance/probe
 endif
 
-# QUICK are the modules whose short tests make test runs. The others, and the packages of SLOW, which drive a browser and
-# bundle TypeScript, take longer to compile than all of its tests take to run.
-QUICK       := contrib/mcpacp examples/kit-agent
+# make test leaves the modules of NESTED, and the packages of SLOW, which drive a browser and bundle TypeScript, to make check:
+# each takes longer to compile than its short tests take to run.
 SLOW        := internal/inspect/browser internal/inspect/page/bundle
 
 modules:
 ifeq ($(ACP_TEST),)
 	cd cmd/acp && $(TEST) -short $$($(GO) list ./... | grep -vxF $(SLOW:%=-e $(MODULE)/cmd/acp/%))
-	@set -ex; for dir in $(QUICK); do (cd $$dir; $(TEST) -short ./...); done
 else
 	cd cmd/acp && $(TEST_RACE) $(RACED_ACP:%=./%)
 	cd cmd/acp && $(TEST) $$($(GO) list ./... | grep -vxF $(RACED_ACP:%=-e $(MODULE)/cmd/acp/%))

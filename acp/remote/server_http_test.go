@@ -860,6 +860,7 @@ func TestREM44_AgentEnds(t *testing.T) {
 func TestREM45_Protocols(t *testing.T) {
 	tier.Need(t, tier.Normal)
 	t.Parallel()
+	n := tier.Pick(0, 500, 5000, 5000)
 	for _, protocol := range protocols {
 		t.Run(protocol, func(t *testing.T) {
 			p := serveBy(t, protocol, nil, nil).open()
@@ -869,8 +870,8 @@ func TestREM45_Protocols(t *testing.T) {
 			}
 			p.post(request(1, "session/new", "{}"))
 			own.want(result(1, "session/new"))
-			p.post(request(2, "session/prompt", `{"sessionId":"s1","n":5000}`))
-			for i := range 5000 {
+			p.post(request(2, "session/prompt", fmt.Sprintf(`{"sessionId":"s1","n":%d}`, n)))
+			for i := range n {
 				session.want(update("s1", i))
 			}
 			session.want(result(2, "session/prompt"))
@@ -916,7 +917,7 @@ func TestREM46_Deadlines(t *testing.T) {
 	around := func(h http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { h.ServeHTTP(wrapped{w}, r) })
 	}
-	for _, protocol := range protocols {
+	for _, protocol := range protocols[:tier.Pick(0, 2, len(protocols), len(protocols))] {
 		t.Run(protocol, func(t *testing.T) {
 			bubbleBy(t, protocol, &remote.HandlerOptions{KeepAlive: -1}, around, func(f *fixture) {
 				const stall = time.Minute // the default

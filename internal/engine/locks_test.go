@@ -29,7 +29,7 @@ func TestLockOrder(t *testing.T) {
 		order.check(1, true)
 	}()
 	cmd := exec.CommandContext(t.Context(), os.Args[0],
-		"-test.run", "^(TestScheduleProperties|Test.*Overflow.*|Test.*Cancel.*|TestKeepTurn.*)$", "-schedules", strconv.Itoa(tier.Pick(10, 30, 100, 1000)))
+		"-test.run", "^(TestScheduleProperties|Test.*Overflow.*|Test.*Cancel.*|TestKeepTurn.*)$", "-schedules", strconv.Itoa(tier.Pick(10, 10, 100, 1000)))
 	cmd.Env = append(os.Environ(), "ACP_TEST_LOCKS=1")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Errorf("%v\n%.3000s", err, out)
