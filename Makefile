@@ -60,20 +60,16 @@ lint: ## what make check does but for the tests
 	@diff="$$(for dir in . cmd/acp $(NESTED); do (cd $$dir && $(GO) fix -diff ./...) || exit 1; done)"; \
 		test -z "$$diff" || { echo "$$diff"; exit 1; }
 
-# Without optimizations, and without the debugging information that go test does not link anyway, tests build in two thirds of
-# the time and run nearly as fast. Only what OPTIMIZED names is optimized, for the tests that count allocations, and not even
-# that with the race detector. UNOPTIMIZED= builds everything as users build it.
-UNOPTIMIZED ?= -N -l -dwarf=false
-OPTIMIZED   := $(if $(ACP_TEST),...,acp/codec conformance/... internal/engine internal/wire)
-# Linters need the same packages, so they are built in the same way; staticcheck itself is optimized.
-FLAGS       := $(if $(UNOPTIMIZED),$(GOFLAGS) "-gcflags=all=$(UNOPTIMIZED)" $(OPTIMIZED:%="-gcflags=$(MODULE)/%=-dwarf=false"),$(GOFLAGS))
-lint test: export GOFLAGS = $(FLAGS)
+# go test does not link debugging information, so nothing is gained by compiling it. Linters need the same packages, so they are
+# built in the same way.
+lint test: export GOFLAGS := $(GOFLAGS) -gcflags=all=-dwarf=false
 
 # Programs that tests start are built once, into a directory that is new with each run. The other modules, whose tests wait more
 # than they compute, run at the same time as the library. ACP_TEST=full has more of every test; see Tests in CONTRIBUTING.md.
-# vet is a part of lint.
+# vet is a part of lint. What is built with the race detector is not optimized: it compiles in two thirds of the time, and runs
+# nearly as fast. Without the race detector, tests would lose more time than the compiler saves.
 TEST        := $(RERUN) $(GO) test -vet=off -timeout 30m -parallel 8
-TEST_RACE   := $(TEST) $(RACE) $(if $(UNOPTIMIZED),"-gcflags=all=$(UNOPTIMIZED)")
+TEST_RACE   := $(TEST) $(RACE) "-gcflags=all=-N -l -dwarf=false"
 test: ## the tests of the library, with the race detector, and short ones of the command acp; some minutes
 	@set -e; dir="$$(mktemp -d)"; trap 'rm -rf "$$dir"' EXIT INT TERM; \
 	$(GO) build -o "$$dir/agent.exe" ./examples/agent; \
