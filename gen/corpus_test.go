@@ -210,9 +210,9 @@ func TestBuilt(t *testing.T) {
 	if deadline, ok := t.Deadline(); ok {
 		limit = max(time.Until(deadline), time.Second)
 	}
-	run := exec.Command("go", "test", "-mod=mod", "-trimpath", quickly, "-vet=off", "-v", "-timeout", limit.String(), ".")
+	run := exec.Command("go", append(append([]string{"test"}, buildFlags()...), "-vet=off", "-v", "-timeout", limit.String(), ".")...)
 	run.Dir = dir
-	run.Env = append(os.Environ(), "GOFLAGS=", "GOWORK=off")
+	run.Env = append(os.Environ(), "GOWORK=off")
 	out, err := run.CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)

@@ -43,7 +43,11 @@ func TestMain(m *testing.M) {
 	case "mortal":
 		err = mortal()
 	default:
-		buildtest.Main(m, map[string]*string{"../agent": &exampleAgent, "../kit-agent": &kitAgent})
+		programs := map[string]*string{"../agent": &exampleAgent}
+		if os.Getenv(tier.Variable) != "" { // it takes longer to compile than all tests to run
+			programs["../kit-agent"] = &kitAgent
+		}
+		buildtest.Main(m, programs)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -305,7 +309,7 @@ func TestUsage(t *testing.T) {
 
 // Everything else that an agent has: a login, modes, options, commands, a plan, a form, and sessions of before.
 func TestEverything(t *testing.T) {
-	tier.Need(t, tier.Normal)
+	tier.Need(t, tier.Full)
 	t.Setenv("KIT_CLIENT_LOGIN", "guest")
 	dir, agent := t.TempDir(), []string{kitAgent, "-state", t.TempDir(), "-login"}
 	out := talk(t, dir, `{"rules": []}`, ":mode auto\n:mode none\n:set style loud\nplan, name\nAda\n:sessions\n", agent...)
