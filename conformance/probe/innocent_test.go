@@ -369,6 +369,70 @@ func TestCommandsArrive(t *testing.T) {
 	}
 }
 
+// TestLateCancelRequest: an agent that answers $/cancel_request only after session/cancel has followed may still answer -32800.
+func TestLateCancelRequest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		connect := func() rpc.Transport {
+			client, agent := rpc.Pipe()
+			stream, err := agent.Connect(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			go func() { // it ends with the connection
+				defer stream.Close()
+				var turn json.RawMessage // the id of the prompt whose cancellation was requested
+				for {
+					line, err := stream.Read()
+					if err != nil {
+						return
+					}
+					var m struct {
+						ID     json.RawMessage
+						Method string
+						Params struct {
+							Prompt    []struct{ Text string }
+							RequestID json.RawMessage
+						}
+					}
+					if err := json.Unmarshal(line, &m); err != nil {
+						t.Error(err)
+						return
+					}
+					var out string
+					switch {
+					case m.Method == "initialize":
+						out = `"id":` + string(m.ID) + `,"result":` + terse
+					case m.Method == "session/new":
+						out = `"id":` + string(m.ID) + `,"result":{"sessionId":"s"}`
+					case m.Method == "session/prompt" && m.Params.Prompt[0].Text == probe.DefaultPrompts["long"]:
+						out = `"method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"Once"}}}`
+					case m.Method == "session/prompt":
+						out = `"id":` + string(m.ID) + `,"result":{"stopReason":"end_turn"}`
+					case m.Method == "$/cancel_request":
+						turn = m.Params.RequestID
+						continue
+					case m.Method == "session/cancel":
+						out = `"id":` + string(turn) + `,"error":{"code":-32800,"message":"Request cancelled"}`
+					default:
+						out = `"id":` + string(m.ID) + `,"error":{"code":-32601,"message":"Method not found"}`
+					}
+					if stream.Write([]byte(`{"jsonrpc":"2.0",`+out+`}`)) != nil {
+						return
+					}
+				}
+			}()
+			return client
+		}
+		failed, r := failures(t, connect, "cancel-request")
+		if len(failed) > 0 {
+			t.Errorf("these fail: %v", failed)
+		}
+		if row := r.Rows[slices.IndexFunc(r.Rows, func(row probe.Row) bool { return row.ID == "CAN-3" })]; row.Verdict != probe.Pass {
+			t.Errorf("CAN-3: %v", row.Verdict)
+		}
+	})
+}
+
 // TestStderrThatIsNoUTF8: an agent's log must be UTF-8; it does not matter that the beginning of a long log is cut.
 func TestStderrThatIsNoUTF8(t *testing.T) {
 	for name, c := range map[string]struct {
