@@ -69,12 +69,20 @@ func (f *callsInFlight) begin(ctx context.Context) (context.Context, *nestedCall
 
 // beginIn is begin for a caller inside h, which may be nil. cancel ends the caller's wait.
 func (f *callsInFlight) beginIn(h holder, cancel context.CancelCauseFunc) *nestedCall {
+	var call *nestedCall
+	if h != nil {
+		call = &nestedCall{cancel: cancel}
+		f.register(call, h)
+	}
+	// After the holders know of the call: otherwise a loop could reach its limit in between, take this call for that of
+	// somebody else, and end instead of failing it.
 	f.waits.Add(1)
 	f.ringStalled()
-	if h == nil {
-		return nil
-	}
-	call := &nestedCall{cancel: cancel}
+	return call
+}
+
+// register tells h, and the holders inside which it runs, that they wait for the call.
+func (f *callsInFlight) register(call *nestedCall, h holder) {
 	// With the lock held, so that anyone who sees that a holder waits for a call also finds the call.
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -84,7 +92,6 @@ func (f *callsInFlight) beginIn(h holder, cancel context.CancelCauseFunc) *neste
 		}
 	}
 	f.nested[call] = struct{}{}
-	return call
 }
 
 // end is called when the caller no longer waits.

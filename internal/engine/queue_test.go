@@ -103,3 +103,27 @@ func TestQueueDropped(t *testing.T) {
 		t.Error("a notification that was dropped is handled")
 	}
 }
+
+// waitedFor is a holder that looks at the number of waiting callers when it learns of a call.
+type waitedFor struct {
+	calls *callsInFlight
+	seen  int64
+}
+
+func (h *waitedFor) beginWait() bool { h.seen = h.calls.waits.Load(); return true }
+func (h *waitedFor) endWait()        {}
+func (h *waitedFor) outer() holder   { return nil }
+
+// A loop that is at its limit ends if somebody waits for a call that is not its own, so it must know its own by then.
+func TestHolderKnowsItsCallFirst(t *testing.T) {
+	calls := &callsInFlight{nested: map[*nestedCall]struct{}{}, stalled: map[bell]struct{}{}}
+	h := &waitedFor{calls, -1}
+	_, call := calls.begin(context.WithValue(t.Context(), holderKey{}, holder(h)))
+	if h.seen != 0 || calls.waits.Load() != 1 {
+		t.Errorf("the holder saw %d waiting callers before its own, of %d", h.seen, calls.waits.Load())
+	}
+	calls.end(call)
+	if n := calls.waits.Load(); n != 0 || len(calls.nested) != 0 {
+		t.Errorf("%d callers wait, %d calls are kept", n, len(calls.nested))
+	}
+}
