@@ -249,19 +249,28 @@ var clientMutants = []clientMutant{
 	{scenario: "logout", rules: "SCH-17", fault: deadAt("_acp.probe/alive")},
 }
 
-// TestGivesUp: a client that abandons a request of the agent with the right error complies with CAN-2.
+// TestGivesUp: a client that abandons a request of the agent with the right error complies with CAN-2. The user may cancel
+// before the client has read that request, and then there is nothing to abandon.
 func TestGivesUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r, err := probe.Client(t.Context(), mutate(probe.InMemoryClient(bubbleClient), impatient("-32800")), &probe.Options{
-			Scratch: t.TempDir(), Only: []string{"cancel-in-a-wait"},
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, row := range r.Rows {
-			if row.ID == "CAN-2" && row.Verdict != probe.Pass {
-				t.Errorf("%s: %s, %v", row.Verdict, row.Reason, row.Failures)
+		verdict := probe.NotExercised
+		for tries := 0; verdict == probe.NotExercised && tries < 20; tries++ {
+			r, err := probe.Client(t.Context(), mutate(probe.InMemoryClient(bubbleClient), impatient("-32800")), &probe.Options{
+				Scratch: t.TempDir(), Only: []string{"cancel-in-a-wait"},
+			})
+			if err != nil {
+				t.Fatal(err)
 			}
+			for _, row := range r.Rows {
+				if row.ID == "CAN-2" {
+					if verdict = row.Verdict; verdict == probe.Fail {
+						t.Errorf("%s: %s, %v", row.Verdict, row.Reason, row.Failures)
+					}
+				}
+			}
+		}
+		if verdict == probe.NotExercised {
+			t.Error("the client never gave up a request")
 		}
 	})
 }
