@@ -380,41 +380,28 @@ func TestLateCancelRequest(t *testing.T) {
 			}
 			go func() { // it ends with the connection
 				defer stream.Close()
-				var turn json.RawMessage // the id of the prompt whose cancellation was requested
+				prompt := "" // the id of the long one
 				for {
 					line, err := stream.Read()
 					if err != nil {
 						return
 					}
-					var m struct {
-						ID     json.RawMessage
-						Method string
-						Params struct {
-							Prompt    []struct{ Text string }
-							RequestID json.RawMessage
-						}
-					}
-					if err := json.Unmarshal(line, &m); err != nil {
-						t.Error(err)
-						return
-					}
+					m := readLine(line)
 					var out string
 					switch {
-					case m.Method == "initialize":
-						out = `"id":` + string(m.ID) + `,"result":` + terse
-					case m.Method == "session/new":
-						out = `"id":` + string(m.ID) + `,"result":{"sessionId":"s"}`
-					case m.Method == "session/prompt" && m.Params.Prompt[0].Text == probe.DefaultPrompts["long"]:
+					case m.method == "initialize":
+						out = `"id":` + m.id + `,"result":` + terse
+					case m.method == "session/new":
+						out = `"id":` + m.id + `,"result":{"sessionId":"s"}`
+					case m.method == "session/prompt" && prompt == "":
+						prompt = m.id
 						out = `"method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"Once"}}}`
-					case m.Method == "session/prompt":
-						out = `"id":` + string(m.ID) + `,"result":{"stopReason":"end_turn"}`
-					case m.Method == "$/cancel_request":
-						turn = m.Params.RequestID
+					case m.method == "session/prompt":
+						out = `"id":` + m.id + `,"result":{"stopReason":"end_turn"}`
+					case m.method == "session/cancel":
+						out = `"id":` + prompt + `,"error":{"code":-32800,"message":"Request cancelled"}`
+					default: // $/cancel_request among them
 						continue
-					case m.Method == "session/cancel":
-						out = `"id":` + string(turn) + `,"error":{"code":-32800,"message":"Request cancelled"}`
-					default:
-						out = `"id":` + string(m.ID) + `,"error":{"code":-32601,"message":"Method not found"}`
 					}
 					if stream.Write([]byte(`{"jsonrpc":"2.0",`+out+`}`)) != nil {
 						return
