@@ -72,7 +72,7 @@ func TestResumeElsewhere(t *testing.T) {
 			}})
 			asked := make(chan struct{})
 			first := r.user("", func(u *user) {
-				u.transport, u.accept = dialer, map[string]string{"PRM-5": "the gateway dies", "PRM-12": "the gateway dies"}
+				u.transport, u.accept = dialer, map[string]string{"PRM-5": "the gateway dies", "PRM-12": "the gateway dies", "CAN-1": "the gateway dies"}
 				u.ask = func(ctx context.Context, _ *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error) {
 					close(asked)
 					<-ctx.Done()
@@ -112,7 +112,15 @@ func TestResumeElsewhere(t *testing.T) {
 			second.await(again, numbers(10))
 			second.wantSaid(got+second.said(again), numbers(1000)+"yes"+numbers(10))
 			if test.wait == "" {
-				second.wantSaid(second.prompt(again, "say=3"), numbers(3))
+				r.eventually("the turn ends after its last update", func() bool {
+					_, err := again.Prompt(t.Context(), acp.TextBlock("say=3"))
+					if errors.Is(err, acp.ErrInvalidRequest) { // the session is busy
+						return false
+					}
+					r.must(err)
+					return true
+				})
+				second.wantSaid(second.said(again), numbers(3))
 			}
 		})
 	}
