@@ -55,15 +55,15 @@ lint: ## what make check does but for the tests
 	$(GO) run ./cmd/acpgen -check
 	$(GO) run $(ACTIONLINT)
 	@mkdir -p bin
-	GOBIN="$(CURDIR)/bin" GOFLAGS= $(GO) install $(STATICCHECK)
+	GOBIN="$(CURDIR)/bin" $(GO) install $(STATICCHECK)
 	cd bench && $(GO) vet ./...
 	@set -ex; for dir in . cmd/acp $(NESTED); do (cd $$dir; $(GO) vet ./...; "$(CURDIR)/bin/staticcheck" ./...); done
 	@diff="$$(for dir in . cmd/acp $(NESTED); do (cd $$dir && $(GO) fix -diff ./...) || exit 1; done)"; \
 		test -z "$$diff" || { echo "$$diff"; exit 1; }
 
-# go test does not link debugging information, so nothing is gained by compiling it. Linters need the same packages, so they are
-# built in the same way.
-lint test: export GOFLAGS := $(GOFLAGS) -gcflags=all=-dwarf=false
+# go test does not link debugging information, so nothing is gained by compiling it. With -trimpath, modules that tests write into
+# temporary folders find packages in the build cache wherever they are. Linters need the same packages, so they are built alike.
+lint test: export GOFLAGS := $(GOFLAGS) -trimpath -gcflags=all=-dwarf=false
 
 # Programs that tests start are built once, into a directory that is new with each run. The other modules, whose tests wait more
 # than they compute, run at the same time as the library. ACP_TEST=full has more of every test; see Tests in CONTRIBUTING.md.

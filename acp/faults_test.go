@@ -435,7 +435,7 @@ func updatesFirst(handled []string) []string {
 // recorded agent, our agent facing a recorded client, and both facing each other. The tiers below Nightly try
 // a sample of the bytes.
 func TestCutAtEveryByte(t *testing.T) {
-	step := tier.Pick(2003, 211, 11, 1)
+	step := tier.Pick(2003, 211, 41, 1)
 	var all *conformance.Recording
 	synctest.Test(t, func(t *testing.T) { all = record(t) })
 	for _, direction := range []conformance.Side{conformance.Client, conformance.Agent} {
@@ -553,7 +553,7 @@ func cutTurn(ctx context.Context, all *conformance.Recording, ours []conformance
 // calls that they hit, the same connection works again behind them, and it ends in an orderly way.
 func TestConnectionSurvivesFaults(t *testing.T) {
 	const faults, lines, attempts, timeout = 12, 40, 40, time.Minute
-	seeds := tier.Pick(10, 30, 300, 3000)
+	seeds := tier.Pick(10, 30, 100, 3000)
 	failed, refused := 0, 0
 	for seed := range uint64(seeds) {
 		synctest.Test(t, func(t *testing.T) {

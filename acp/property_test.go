@@ -25,7 +25,7 @@ import (
 )
 
 // cancels is how many prompts are cancelled at once.
-func cancels() int { return tier.Pick(120, 300, 10_000, 100_000) }
+func cancels() int { return tier.Pick(120, 300, 2000, 100_000) }
 
 // filePipes returns the ends of a connection over pipes of the operating system.
 func filePipes(t *testing.T) (r1, r2, w1, w2 *os.File) {
@@ -194,7 +194,7 @@ func TestCancelRightAfterPrompt(t *testing.T) {
 // PRM-9, TOL-4: a user's answer and a cancellation at the same time. Behind session/cancel no question is
 // answered but as cancelled, and none is asked about a tool call that was not shown.
 func TestPermissionWhileCancelled(t *testing.T) {
-	turns := tier.Pick(20, 60, 300, 3000)
+	turns := tier.Pick(20, 60, 150, 3000)
 	r1, r2, w1, w2 := filePipes(t)
 	calls := 0
 	agent := startAgent(t, conformance.Tap(t, conformance.Agent, rpc.IO(r1, w2, 0), nil), func(

@@ -14,8 +14,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/acpgo/sdk/internal/test/tier"
 )
 
 // workerVariable is set in the environment of processes that generate for a test.
@@ -224,15 +222,8 @@ func (p *binary) add(t testing.TB, files map[string][]byte) int {
 }
 
 // buildFlags are for go build and go test: they compile generated packages without optimisation and debug information,
-// which takes a quarter less time. With -trimpath the next run need not compile them again, but this one compiles
-// everything else again, which pays only for the many packages of tier full.
-func buildFlags() []string {
-	flags := []string{"-mod=mod", "-gcflags=" + module + "/built/...=-N -l -dwarf=false"}
-	if tier.Current() >= tier.Full {
-		flags = append(flags, "-trimpath")
-	}
-	return flags
-}
+// which takes a quarter less time.
+var buildFlags = []string{"-mod=mod", "-gcflags=" + module + "/built/...=-N -l -dwarf=false"}
 
 // compile compiles the program.
 func (p *binary) compile(t testing.TB) {
@@ -249,7 +240,7 @@ func (p *binary) compile(t testing.TB) {
 	main := strings.NewReplacer("\t// imports\n", imports.String(), "\t// packages\n", packages.String()).Replace(string(source))
 	writeModule(t, p.dir, map[string][]byte{"main.go": []byte(main)})
 	p.path = filepath.Join(p.dir, "program.exe")
-	compiler := exec.Command("go", append(append([]string{"build"}, buildFlags()...), "-ldflags=-s -w", "-o", p.path, ".")...)
+	compiler := exec.Command("go", append(append([]string{"build"}, buildFlags...), "-ldflags=-s -w", "-o", p.path, ".")...)
 	compiler.Dir = p.dir
 	compiler.Env = append(os.Environ(), "GOWORK=off")
 	if out, err := compiler.CombinedOutput(); err != nil {

@@ -184,7 +184,7 @@ func TestBuilt(t *testing.T) {
 	var imports, calls strings.Builder
 	count := 0
 	others := slices.DeleteFunc(corpus(t), func(s published) bool { return s.own })
-	for i, s := range spread(others, tier.Pick(0, 0, 6, len(others))) {
+	for i, s := range spread(others, tier.Pick(0, 0, 3, len(others))) {
 		pkg := fmt.Sprintf("p%03d", i)
 		files, err := Generate(Config{Schema: s.data, Source: s.name, Package: pkg, Module: module, Tests: true})
 		if err != nil {
@@ -210,7 +210,7 @@ func TestBuilt(t *testing.T) {
 	if deadline, ok := t.Deadline(); ok {
 		limit = max(time.Until(deadline), time.Second)
 	}
-	run := exec.Command("go", append(append([]string{"test"}, buildFlags()...), "-vet=off", "-v", "-timeout", limit.String(), ".")...)
+	run := exec.Command("go", append(append([]string{"test"}, buildFlags...), "-vet=off", "-v", "-timeout", limit.String(), ".")...)
 	run.Dir = dir
 	run.Env = append(os.Environ(), "GOWORK=off")
 	out, err := run.CombinedOutput()

@@ -23,7 +23,7 @@ import (
 func TestLongIDsAreNotRemembered(t *testing.T) {
 	tier.Need(t, tier.Normal)
 	const n = 64
-	size := tier.Pick(0, 1<<17, 1<<20, 1<<20)
+	size := tier.Pick(0, 1<<17, 1<<17, 1<<20)
 	filled, release := make(chan struct{}), make(chan struct{})
 	long := func(i int) string { return fmt.Sprintf("%d", i) + strings.Repeat("x", size) }
 	state := func(id v2draft.SessionID, state v2draft.StateUpdate) *v2draft.UpdateSessionNotification {
@@ -104,7 +104,7 @@ func TestLongIDsAreNotRemembered(t *testing.T) {
 // An agent may say that more sessions work than a client remembers. The turns of the client's own session end all the same.
 func TestTurnAmongManySessions(t *testing.T) {
 	tier.Need(t, tier.Normal)
-	if gentest.Race && tier.Current() < tier.Full {
+	if gentest.Race && tier.Current() < tier.Nightly {
 		t.Skip("many notifications, which take ten times as long with the race detector")
 	}
 	const many = 1<<16 + 10

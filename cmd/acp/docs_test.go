@@ -167,7 +167,7 @@ func runWorkflow(t *testing.T, text, dir string, env ...string) (out string, fai
 		cmd.Dir = dir
 		// -trimpath keeps the path of the link out of the compiled files, so that the build cache can be reused between
 		// runs.
-		cmd.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=-vet=off -trimpath", "GOBIN="+bin, "GITHUB_STEP_SUMMARY="+filepath.Join(dir, "summary.md"),
+		cmd.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS="+os.Getenv("GOFLAGS")+" -vet=off -trimpath", "GOBIN="+bin, "GITHUB_STEP_SUMMARY="+filepath.Join(dir, "summary.md"),
 			"RUNNER_TEMP="+bin, "GITHUB_ACTION_PATH="+filepath.Join(dir, ".acp", checkAction), "PATH="+bin+string(os.PathListSeparator)+os.Getenv("PATH"))
 		cmd.Env = append(append(cmd.Env, s.env...), env...)
 		printed, err := cmd.CombinedOutput()

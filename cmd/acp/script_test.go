@@ -122,7 +122,7 @@ func TestScripts(t *testing.T) {
 
 // setenvGo lets scripts use the go command like this process, and the SDK of this tree.
 func setenvGo(env *testscript.Env) error {
-	out, err := exec.Command("go", "env", "-json", "GOCACHE", "GOMODCACHE", "GOROOT", "GOPROXY", "GOSUMDB").Output()
+	out, err := exec.Command("go", "env", "-json", "GOCACHE", "GOFLAGS", "GOMODCACHE", "GOROOT", "GOPROXY", "GOSUMDB").Output()
 	if err != nil {
 		return err
 	}

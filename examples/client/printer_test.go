@@ -119,8 +119,8 @@ func TestPrinterIsBounded(t *testing.T) {
 	}
 	p := &printer{w: io.Discard}
 	before := heap()
-	large := tier.Pick(32<<10, 32<<10, 100<<10, 100<<10)
-	for i := range maxTools + tier.Pick(20, 20, 2*maxTools, 2*maxTools) {
+	large := tier.Pick(32<<10, 32<<10, 32<<10, 100<<10)
+	for i := range maxTools + tier.Pick(20, 20, 20, 2*maxTools) {
 		id := acp.ToolCallID(fmt.Sprint(strings.Repeat("i", large), i))
 		text := strings.Repeat("t", large)
 		p.update(acp.StartToolCall(id, text, acp.WithStatus(acp.ToolCallStatus(text)), acp.WithContent(acp.ToolText(text))))

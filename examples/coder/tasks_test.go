@@ -115,7 +115,7 @@ func TestTasks(t *testing.T) {
 			}
 			test := func() error {
 				cmd := exec.CommandContext(t.Context(), "go", "test", "./...")
-				cmd.Dir, cmd.Env = h.dir, append(os.Environ(), "GOWORK=off", "GOFLAGS=", "GOPROXY=off")
+				cmd.Dir, cmd.Env = h.dir, append(os.Environ(), "GOWORK=off", "GOPROXY=off")
 				out, err := cmd.CombinedOutput()
 				if err != nil {
 					err = fmt.Errorf("%w\n%s", err, out)

@@ -218,7 +218,7 @@ func TestPublished(t *testing.T) {
 	// The checksums of other modules were checked when they came into the user's cache. With -trimpath, packages of the
 	// module cache have the same entries of the build cache wherever it is.
 	bin := filepath.Join(temp, "bin")
-	env = append(env, "GOBIN="+bin, "GOSUMDB=off", "GOFLAGS=-modcacherw -trimpath", "GOTOOLCHAIN=local")
+	env = append(env, "GOBIN="+bin, "GOSUMDB=off", "GOFLAGS="+os.Getenv("GOFLAGS")+" -modcacherw -trimpath", "GOTOOLCHAIN=local")
 	if tier.Current() == tier.Nightly {
 		env = append(env, "GOCACHE="+filepath.Join(temp, "build"), "GOFLAGS=-modcacherw")
 	}

@@ -180,7 +180,7 @@ func TestTroubleModuleProxy(t *testing.T) {
 	dir := t.TempDir()
 	run := func(script string) (string, error) {
 		cmd := exec.CommandContext(t.Context(), "sh", "-ec", script)
-		cmd.Dir, cmd.Env = dir, append(os.Environ(), "GOWORK=off", "GOFLAGS=-mod=mod", "GONOSUMDB=*", "GOPROXY="+proxy.URL, "GONOPROXY=none", "GOPRIVATE=")
+		cmd.Dir, cmd.Env = dir, append(os.Environ(), "GOWORK=off", "GOFLAGS="+os.Getenv("GOFLAGS")+" -mod=mod", "GONOSUMDB=*", "GOPROXY="+proxy.URL, "GONOPROXY=none", "GOPRIVATE=")
 		out, err := cmd.CombinedOutput()
 		return string(out), err
 	}

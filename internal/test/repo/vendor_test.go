@@ -63,7 +63,7 @@ func TestVendor(t *testing.T) {
 		t.Helper()
 		cmd := exec.CommandContext(ctx, name, args...)
 		cmd.Dir = dir
-		cmd.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=-mod=mod")
+		cmd.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS="+os.Getenv("GOFLAGS")+" -mod=mod")
 		out, err := cmd.CombinedOutput()
 		if err != nil {
 			t.Fatalf("%s %q: %v\n%s", name, args, err, out)
