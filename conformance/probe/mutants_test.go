@@ -599,7 +599,7 @@ func caught(t *testing.T, rules string, run func(*probe.Options) (*probe.Report,
 	for _, times := range []time.Duration{1, 5, 25} {
 		r, err := run(&probe.Options{
 			Scratch: t.TempDir(), Answer: times * 2 * time.Second, Quiet: times * 200 * time.Millisecond,
-			Rung: times * 300 * time.Millisecond, ScenarioTime: times * 30 * time.Second,
+			Rung: times * time.Second, ScenarioTime: times * 30 * time.Second,
 		})
 		if err != nil {
 			t.Fatal(err)
