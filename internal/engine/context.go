@@ -22,7 +22,9 @@ func (l *lateContext) cancel(cause error) {
 	l.mu.Lock()
 	end := l.end
 	if l.made == nil && l.cause == nil {
-		l.cause = cause
+		if l.cause = context.Cause(l.parent); l.cause == nil {
+			l.cause = cause
+		}
 	}
 	l.mu.Unlock()
 	if end != nil {
@@ -35,8 +37,11 @@ func (l *lateContext) make() context.Context {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.made == nil {
-		l.made, l.end = context.WithCancelCause(l.parent)
-		if l.cause != nil {
+		parent := l.parent
+		if l.cause != nil { // parent may have ended since, for another reason
+			parent = context.WithoutCancel(parent)
+		}
+		if l.made, l.end = context.WithCancelCause(parent); l.cause != nil {
 			l.end(l.cause)
 		}
 	}
