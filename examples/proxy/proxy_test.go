@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"errors"
@@ -47,12 +48,15 @@ var agents = map[string]func(){
 		io.Copy(os.Stdout, os.Stdin)
 		os.Exit(7)
 	},
-	// answers only when its input has ended, and then at length
+	// answers at length when its input has ended
 	"late": func() {
+		fmt.Println(`{"n":0}`)
 		io.Copy(io.Discard, os.Stdin)
-		for i := range 1000 {
-			fmt.Printf("{\"n\":%d,\"fill\":%q}\n", i, strings.Repeat("x", 1000))
+		var lines bytes.Buffer
+		for i := range late {
+			fmt.Fprintf(&lines, "{\"n\":%d,\"fill\":%q}\n", i+1, strings.Repeat("x", 1000))
 		}
+		os.Stdout.Write(lines.Bytes())
 	},
 	// puts what a terminal obeys on standard error
 	"loud": func() { fmt.Fprint(os.Stderr, hostile) },
@@ -171,13 +175,35 @@ func TestEveryByte(t *testing.T) {
 	}
 }
 
+// late is the number of lines that an agent writes after its input has ended. A pipe holds them all: the agent has only
+// half a second before it is killed, however slow the proxy is.
+const late = 50
+
 // What the agent says after its input has ended still reaches the client.
 func TestLateAnswers(t *testing.T) {
 	cmd := through(t, nil, role(t, "late")...)
-	cmd.Stdin = strings.NewReader("{}\n")
-	got, err := cmd.Output()
-	if n := bytes.Count(got, []byte("\n")); n != 1000 || err != nil {
-		t.Errorf("got %d lines, %v, want 1000", n, err)
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewScanner(out)
+	if !lines.Scan() {
+		t.Error("the agent did not start:", lines.Err())
+	}
+	in.Close()
+	n := 0
+	for lines.Scan() {
+		n++
+	}
+	if err := cmd.Wait(); n != late || err != nil {
+		t.Errorf("got %d lines, %v, want %d", n, err, late)
 	}
 }
 
