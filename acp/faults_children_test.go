@@ -133,8 +133,9 @@ var faultyAgents = []faultyAgent{
 		err:    io.EOF, updates: 1, within: linger, orderly: true, lives: stopTime + killTime,
 	},
 	{
+		// The first answer can go into the pipe nevertheless: a process that is being started has it until it runs its program.
 		name:   "closes its input and lives",
-		script: `read -r line; exec <&-; update 0; ask; hang`,
+		script: `read -r line; exec <&-; update 0; ask; sleep 5; ask; hang`,
 		drain:  drainTime, err: syscall.EPIPE, text: "acp: connection closed", updates: 1, within: drainTime, lives: stopTime,
 	},
 	{
