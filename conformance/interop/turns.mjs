@@ -118,10 +118,10 @@ async function play(peer, session, sessionId, text, signal) {
 
   session.history.push({ sessionUpdate: "user_message_chunk", content: { type: "text", text } });
   if (text.startsWith("Write a very long")) {
-    for (let n = 1; n < 12_000; n++) {
+    for (let n = 1; n < 120; n++) {
       signal.throwIfAborted();
       await say(`Sentence ${n} of a very long story. `);
-      await sleep(10, undefined, { signal });
+      await sleep(1000, undefined, { signal }); // a recording that is played again has time to cancel after the same sentence
     }
     return "end_turn";
   }
