@@ -116,14 +116,8 @@ func killAt(t *testing.T, dir string, victim int, place string, at int, failed *
 		if m.Direction == conformance.ToClient && line.IsAnswer() {
 			waiting = false
 		}
-		dies := int(count.Add(1)) == at
-		if dies {
+		if int(count.Add(1)) == at {
 			unread = !waiting
-		}
-		if m.Direction == conformance.ToAgent && line.IsRequest() {
-			waiting = true
-		}
-		if dies {
 			kill := func() {
 				if err := process(all[victim]).Kill(); err != nil {
 					t.Errorf("%s, message %d: %v", place, at, err)
@@ -134,6 +128,9 @@ func killAt(t *testing.T, dir string, victim int, place string, at int, failed *
 				return
 			}
 			killing.Go(kill) // it starts with the first message
+		}
+		if m.Direction == conformance.ToAgent && line.IsRequest() {
+			waiting = true
 		}
 	}})
 	turn := func() error {
