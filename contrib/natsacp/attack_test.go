@@ -113,11 +113,14 @@ func TestResumeElsewhere(t *testing.T) {
 			second.wantSaid(got+second.said(again), numbers(1000)+"yes"+numbers(10))
 			if test.wait == "" {
 				r.eventually("the turn ends after its last update", func() bool {
-					_, err := again.Prompt(t.Context(), acp.TextBlock("say=3"))
+					res, err := again.Prompt(t.Context(), acp.TextBlock("say=3"))
 					if errors.Is(err, acp.ErrInvalidRequest) { // the session is busy
 						return false
 					}
 					r.must(err)
+					if res.StopReason != acp.StopReasonEndTurn {
+						t.Errorf("the turn ended with %q", res.StopReason)
+					}
 					return true
 				})
 				second.wantSaid(second.said(again), numbers(3))
