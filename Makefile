@@ -9,30 +9,27 @@ ROUNDS      ?= 10
 # RACE= runs the tests without the race detector, for machines without a C compiler.
 RACE        ?= -race
 
-# RACED are the packages with goroutines: those that run connections and sessions, in tier full also those that use them and
-# version 2, whose connections share the code of version 1, and every night all. The others judge one value after the other:
-# the race detector would find nothing in them, and take ten times as long.
+# RACED are the packages with goroutines: those that run connections and sessions, in tier full also those that use them, and
+# every night all, with version 2, whose connections share the code of version 1. The others judge one value after the other: the
+# race detector would find nothing in them, and take ten times as long.
 RACED       := acp acp/agentkit acp/conduct acp/local acp/negotiate acp/proxy acp/reconnect acp/remote acp/rpc acp/sessionstore internal/engine \
 	internal/turns internal/wire
 ifneq ($(ACP_TEST),)
-RACED       += acp/v2draft acp/v2draft/agentkit acp/view conformance/recording conformance/recording/relay examples/agent examples/client examples/dual \
-	examples/proxy internal/test/faultpipe internal/test/faultproxy internal/filelock internal/proc internal/test/stress
+RACED       += acp/view conformance/recording conformance/recording/relay examples/agent examples/client examples/proxy internal/test/faultpipe \
+	internal/test/faultproxy internal/filelock internal/proc internal/test/stress
 endif
 ifeq ($(ACP_TEST),nightly)
-RACED       += acp/launch acp/policy acp/registry conformance/transcript examples/dual/agent examples/dual/client \
-	examples/kit-client internal/ledger
+RACED       += acp/launch acp/policy acp/registry acp/v2draft acp/v2draft/agentkit conformance/transcript examples/dual \
+	examples/dual/agent examples/dual/client examples/kit-client internal/ledger
 endif
 # VALUES are the tests of single values in packages with goroutines. They run without the race detector, and so do bounds of memory.
 # make test, which would have to build acp a second time for that, has a small size of them with it instead.
 VALUES      := Generated|RoundTrip|FuzzDecode|FuzzParams|FuzzUpdate
 UNRACED     := internal/engine $(if $(ACP_TEST),acp acp/agentkit acp/v2draft internal/test/stress)
 UNRACED_RUN := $(VALUES)|Alloc|Memory|Bytes|Flood|LetGo|ManySessions|Burst|Slow|RemoteConnections
-# The packages of the command that have goroutines of their own; the other tests start the command as a process.
-RACED_ACP   := internal/agents internal/gateway internal/history internal/input internal/subject internal/talk internal/tui
-
-# CONTRIB are modules of their own that join this library to others, and NESTED also the examples that use one of them.
+# CONTRIB are modules of their own that join this library to others, and NESTED also an example that uses one of them.
 CONTRIB     := $(patsubst %/go.mod,%,$(wildcard contrib/*/go.mod))
-NESTED      := $(CONTRIB) examples/coder examples/kit-agent
+NESTED      := $(CONTRIB) examples/kit-agent
 
 .DEFAULT_GOAL := help
 
@@ -63,7 +60,7 @@ lint: ## what make check does but for the tests
 
 # go test does not link debugging information, so nothing is gained by compiling it. With -trimpath, modules that tests write into
 # temporary folders find packages in the build cache wherever they are. Linters need the same packages, so they are built alike.
-lint test: export GOFLAGS := $(GOFLAGS) -trimpath -gcflags=all=-dwarf=false
+lint test heavy: export GOFLAGS := $(GOFLAGS) -trimpath -gcflags=all=-dwarf=false
 
 # Programs that tests start are built once, into a directory that is new with each run. The other modules, whose tests wait more
 # than they compute, run at the same time as the library. ACP_TEST=full has more of every test; see Tests in CONTRIBUTING.md.
@@ -97,15 +94,24 @@ modules:
 ifeq ($(ACP_TEST),)
 	cd cmd/acp && $(TEST) -short $$($(GO) list ./... | grep -vxF $(SLOW:%=-e $(MODULE)/cmd/acp/%))
 else
-	cd cmd/acp && $(TEST_RACE) $(RACED_ACP:%=./%)
-	cd cmd/acp && $(TEST) $$($(GO) list ./... | grep -vxF $(RACED_ACP:%=-e $(MODULE)/cmd/acp/%))
+	cd cmd/acp && $(TEST) ./...
 	@set -ex; for dir in $(NESTED); do (cd $$dir; $(TEST) $(if $(filter nightly,$(ACP_TEST)),$(RACE)) ./...); done
 	cd bench && $(TEST) ./...
 endif
 
-nightly: lint ## everything in full size: attacks, cuts at every byte, floods, soak, all schemas, real agents; hours
+# What takes minutes to compile is not part of make check: the libraries of model providers, everything that users of a release
+# build, and those packages of the command that have goroutines of their own, with the race detector.
+heavy: export ACP_TEST := nightly
+heavy: ## what takes minutes to compile: examples/coder, what users of a release build, the command acp with the race detector
+	cd examples/coder && $(GO) vet ./... && $(TEST) ./...
+	cd cmd/acp && $(TEST) -run RunCoder ./internal/terminal
+	$(TEST) -run 'Vendor|Published' ./internal/test/repo ./internal/release
+	cd cmd/acp && $(TEST_RACE) $(patsubst %,./internal/%,agents gateway history input subject talk tui)
+
+nightly: ## everything in full size: attacks, cuts at every byte, floods, soak, all schemas, real agents; hours
+	$(MAKE) lint NESTED="$(NESTED) examples/coder"
 	GOOS=windows $(GO) vet ./acp/launch ./acp/local ./acp/rpc ./internal/filelock ./internal/proc
-	ACP_TEST=nightly $(MAKE) test
+	ACP_TEST=nightly $(MAKE) test heavy
 	$(GO) test -tags acp_nofast ./acp/... ./internal/engine ./internal/wire ./conformance/...
 	$(MAKE) ways load soak attack agents fuzz
 
@@ -184,4 +190,4 @@ api: ## what the step from another release's schemas to these does to users: mak
 release: ## check everything, and tag a version of all modules without publishing it: make release VERSION=vX.Y.Z
 	@$(GO) run ./internal/release "$(VERSION)"
 
-.PHONY: help generate check lint test library modules nightly slowest ways build demo bench fuzz faults load soak remote agents attack schema api release
+.PHONY: help generate check lint test library modules heavy nightly slowest ways build demo bench fuzz faults load soak remote agents attack schema api release

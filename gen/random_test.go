@@ -332,7 +332,7 @@ func TestLinear(t *testing.T) {
 			return `{"type":"object","properties":{"a":` + next + `},"additionalProperties":` + next + `}`
 		}),
 	}
-	size := tier.Pick(0, 300, 10_000, 10_000)
+	size := tier.Pick(0, 300, 1000, 10_000)
 	many := func(definition string) string {
 		var b strings.Builder
 		b.WriteString(`{"$defs":{`)

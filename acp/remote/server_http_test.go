@@ -860,7 +860,7 @@ func TestREM44_AgentEnds(t *testing.T) {
 func TestREM45_Protocols(t *testing.T) {
 	tier.Need(t, tier.Normal)
 	t.Parallel()
-	n := tier.Pick(0, 500, 5000, 5000)
+	n := tier.Pick(0, 500, 1000, 5000)
 	for _, protocol := range protocols {
 		t.Run(protocol, func(t *testing.T) {
 			p := serveBy(t, protocol, nil, nil).open()

@@ -440,7 +440,7 @@ func TestTwoClients(t *testing.T) {
 // Nodes are drained and started again while clients prompt. Nobody gets an error, and no prompt runs twice.
 func TestDrains(t *testing.T) {
 	r := newRig(t)
-	rounds, sessions := tier.Pick(3, 6, 20, 100), tier.Pick(3, 5, 10, 20)
+	rounds, sessions := tier.Pick(3, 6, 8, 100), tier.Pick(3, 5, 8, 20)
 	_, url := r.gateway("g1")
 	operator := r.fleet(dial(t, r.url))
 	nodes := []*natsacp.Node{r.node("a"), r.node("b")}

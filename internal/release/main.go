@@ -46,7 +46,7 @@ var nested = []string{"cmd/acp", "contrib/mcpacp", "contrib/otelacp", "contrib/n
 var checks = [][]string{
 	{"go", "run", "./cmd/acpgen", "-check"},
 	{"go", "test", "-run", "^(TestAPI|TestLeniencyTable|TestRequirementsTable)$", "./internal/test/repo"},
-	{"make", "check"},
+	{"make", "check", "heavy"},
 }
 
 func main() {

@@ -280,6 +280,7 @@ func TestPublished(t *testing.T) {
 		shell(t, t.TempDir(), "go install github.com/acpgo/sdk/contrib/natsacp/cmd/acp-fleet@latest\nacp-fleet nodes --help\n")
 	})
 	t.Run("generator", func(t *testing.T) {
+		tier.Need(t, tier.Nightly) // go tool ignores GOFLAGS: it compiles the standard library again
 		dir := t.TempDir()
 		write(t, dir, "vendoracp/vendor.json", block(t, methods, "json\n([^`]*x-method[^`]*)"))
 		write(t, dir, "vendoracp/vendoracp.go", block(t, methods, "go\n([^`]*package vendoracp[^`]*)"))

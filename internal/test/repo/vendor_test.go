@@ -48,17 +48,6 @@ func TestVendor(t *testing.T) {
 	if err := os.CopyFS(dir, os.DirFS("examples/acme")); err != nil {
 		t.Fatal(err)
 	}
-	generated, err := filepath.Glob(filepath.Join(dir, "vendoracp", "*_gen.go"))
-	if err != nil || len(generated) == 0 {
-		t.Fatalf("the example has no generated files: %v", err)
-	}
-	want := map[string]string{}
-	for _, path := range generated {
-		want[path] = readFile(t, path)
-		if err := os.Remove(path); err != nil {
-			t.Fatal(err)
-		}
-	}
 	run := func(name string, args ...string) string {
 		t.Helper()
 		cmd := exec.CommandContext(ctx, name, args...)
@@ -71,11 +60,8 @@ func TestVendor(t *testing.T) {
 		return string(out)
 	}
 	run("go", "mod", "edit", "-replace=github.com/acpgo/sdk="+root)
-	run("go", "generate", "./...")
-	for path, text := range want {
-		if readFile(t, path) != text {
-			t.Errorf("%s is not what acpgen generates; run go generate in examples/acme", filepath.Base(path))
-		}
+	if tier.Current() == tier.Nightly {
+		regenerate(t, dir, run)
 	}
 	run("go", "vet", "./...")
 	run("go", "test", ".")
@@ -107,10 +93,33 @@ func TestVendor(t *testing.T) {
 	}
 }
 
+// regenerate removes what acpgen generated, and generates it again. The go tool command that does it ignores GOFLAGS, so it
+// compiles the standard library again: TestVendorGenerated has the same result for less.
+func regenerate(t *testing.T, dir string, run func(name string, args ...string) string) {
+	t.Helper()
+	generated, err := filepath.Glob(filepath.Join(dir, "vendoracp", "*_gen.go"))
+	if err != nil || len(generated) == 0 {
+		t.Fatalf("the example has no generated files: %v", err)
+	}
+	want := map[string]string{}
+	for _, path := range generated {
+		want[path] = readFile(t, path)
+		if err := os.Remove(path); err != nil {
+			t.Fatal(err)
+		}
+	}
+	run("go", "generate", "./...")
+	for path, text := range want {
+		if readFile(t, path) != text {
+			t.Errorf("%s is not what acpgen generates; run go generate in examples/acme", filepath.Base(path))
+		}
+	}
+}
+
 // TestVendorRecipe follows docs/methods.md in an empty module, with its schema and overrides, and with the schema of
 // examples/acme.
 func TestVendorRecipe(t *testing.T) {
-	tier.Need(t, tier.Full)
+	tier.Need(t, tier.Nightly)
 	root, err := filepath.Abs(".")
 	if err != nil {
 		t.Fatal(err)

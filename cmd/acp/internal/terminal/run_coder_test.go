@@ -12,10 +12,12 @@ import (
 	"github.com/acpgo/sdk/cmd/acp/internal/screen"
 	"github.com/acpgo/sdk/internal/modelstub"
 	"github.com/acpgo/sdk/internal/test/buildtest"
+	"github.com/acpgo/sdk/internal/test/tier"
 )
 
 // A person works with examples/coder, whose model is a fake one. The judge finds nothing in the recording.
 func TestRunCoder(t *testing.T) {
+	tier.Need(t, tier.Nightly) // make heavy runs it: the program takes minutes to compile
 	acp := acpPath(t)
 	coder := buildtest.Program(t, "../../../../examples/coder")
 	t.Cleanup(buildtest.Remove)
