@@ -14,8 +14,8 @@ import (
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
-// TestCoder type-checks examples/coder and its tests. Compiling the libraries of model providers that it uses takes minutes, so
-// the module is built and tested only at night, and by a job of its own. Type-checking needs no function bodies of a dependency.
+// TestCoder type-checks examples/coder and its tests. Only make heavy compiles and runs them, because the libraries of model
+// providers that they use take minutes to compile. Type-checking does without the function bodies of dependencies.
 func TestCoder(t *testing.T) {
 	tier.Need(t, tier.Full)
 	dir, err := filepath.Abs("../coder")
