@@ -64,5 +64,6 @@ func play(near, far rpc.Transport) {
 		}
 	}
 	client.Close()
+	<-agent.Done() // the proxy has passed the end on
 	agent.Close()
 }

@@ -585,7 +585,7 @@ func TestTRM7_CancelledCommandsAreReleased(t *testing.T) {
 
 // TRM-8, TRM-10: a command that takes too long is killed, its output read, its terminal released.
 func TestTRM8_CommandsThatTakeTooLong(t *testing.T) {
-	h := connect(t, setup{commandTime: time.Millisecond})
+	h := connect(t, setup{commandTime: time.Second}) // in which the terminal is created
 	s := h.session(t)
 	say(t, s, "run `sleep 100`", acp.StopReasonEndTurn)
 	ledger(t, h, 1)

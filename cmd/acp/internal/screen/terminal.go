@@ -134,10 +134,11 @@ func Start(t testing.TB, cmd *exec.Cmd, cols, rows int) *Terminal {
 	tasks.Go(x.answer)
 	tasks.Go(x.wait)
 	t.Cleanup(func() {
-		for _, p := range append(x.Processes(), cmd.Process.Pid) {
-			// The process may have ended meanwhile.
+		// Processes may have ended meanwhile. The number of the program may then belong to another one, which Kill notices.
+		for _, p := range x.Processes() {
 			_ = syscall.Kill(p, syscall.SIGKILL)
 		}
+		_ = cmd.Process.Kill()
 		<-x.exited
 		x.Hangup()
 		tasks.Wait()
