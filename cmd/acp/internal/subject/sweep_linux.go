@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"os"
 	"strconv"
-	"syscall"
 	"time"
 )
 
@@ -19,7 +18,10 @@ func sweep(mark string) {
 		if found := carrying(mark); len(found) > 0 {
 			clean = 0
 			for _, pid := range found {
-				_ = syscall.Kill(pid, syscall.SIGKILL) // may just have ended
+				// Since it was found, the process may have ended and another one got its number. A handle stays with its process.
+				if p, err := os.FindProcess(pid); err == nil && carries(strconv.Itoa(pid), mark) {
+					_ = p.Kill() // may just have ended
+				}
 			}
 			time.Sleep(time.Millisecond) // gives them time to end
 			continue
@@ -41,10 +43,16 @@ func carrying(mark string) (pids []int) {
 		if err != nil || pid == os.Getpid() {
 			continue
 		}
-		// Those of other users cannot be read, and some have just ended.
-		if text, err := os.ReadFile("/proc/" + name + "/environ"); err == nil && bytes.Contains(text, []byte(mark)) {
+		if carries(name, mark) {
 			pids = append(pids, pid)
 		}
 	}
 	return pids
+}
+
+// carries reports whether the environment of a process contains mark. Those of other users cannot be read, and some
+// processes have just ended.
+func carries(pid, mark string) bool {
+	text, err := os.ReadFile("/proc/" + pid + "/environ")
+	return err == nil && bytes.Contains(text, []byte(mark))
 }
