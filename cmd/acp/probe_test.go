@@ -170,7 +170,7 @@ func TestProbeStderr(t *testing.T) {
 	t.Parallel()
 	for how, want := range map[string]probe.Verdict{"logs": probe.Warn, "answers": probe.Pass} {
 		answer := map[string]string{"logs": "5s", "answers": "2m"}[how] // one waits for the timeout, the other for the answer
-		r := probeReport(t, "--timeout", answer, "--only", "start", "--", "badagent", how)
+		r := probeReport(t, "--timeout", answer, "--only", "stderr-unread", "--", "badagent", how)
 		for _, row := range r.Rows {
 			if row.ID == "TRN-7" && row.Verdict != want {
 				t.Errorf("%s: %s, %v", how, row.Verdict, row.Failures)
@@ -182,7 +182,7 @@ func TestProbeStderr(t *testing.T) {
 // TestProbeClosedOutput: an agent that closes its output and has work to do before it exits is not killed.
 func TestProbeClosedOutput(t *testing.T) {
 	tier.Need(t, tier.Normal)
-	r := probeReport(t, "--end-timeout", "3m", "--only", "start", "--", "badagent", "tidies")
+	r := probeReport(t, "--end-timeout", "3m", "--only", "version-newer", "--", "badagent", "tidies")
 	for _, row := range r.Rows {
 		if row.ID == "TRN-10" && row.Verdict != probe.Pass {
 			t.Errorf("TRN-10: %s, %v", row.Verdict, row.Failures)
