@@ -91,12 +91,12 @@ func (c config) ordinary(m machine) error {
 
 // A link is a connection to an agent, with one session.
 type link struct {
-	conn    *acp.ClientConn
-	session *acp.ClientSession
+	conn *acp.ClientConn
 
-	mu    sync.Mutex
-	texts strings.Builder // the end of what the agent said
-	asked []string        // titles of requests for permission, the last few
+	mu      sync.Mutex
+	session *acp.ClientSession // set by connect, while handlers may run
+	texts   strings.Builder    // the end of what the agent said
+	asked   []string           // titles of requests for permission, the last few
 }
 
 // connect starts the agent and opens a session.
@@ -123,9 +123,13 @@ func (c config) connect(m machine) (*link, error) {
 	if err != nil {
 		return nil, fmt.Errorf("connecting: %w", err)
 	}
-	if l.session, err = l.conn.NewSession(ctx, &acp.NewSessionRequest{Cwd: c.root}); err != nil {
+	session, err := l.conn.NewSession(ctx, &acp.NewSessionRequest{Cwd: c.root})
+	if err != nil {
 		return nil, errors.Join(fmt.Errorf("opening a session: %w", err), l.conn.Close())
 	}
+	l.mu.Lock()
+	l.session = session
+	l.mu.Unlock()
 	return l, nil
 }
 
@@ -177,7 +181,8 @@ func (l *link) update(_ context.Context, _ *acp.ClientSession, n *acp.SessionNot
 	if text, ok := n.Update.AgentText(); ok {
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		if l.texts.Len() < kept {
+		// Updates of other sessions may arrive at any time.
+		if ours := l.session == nil || l.session.ID() == n.SessionID; ours && l.texts.Len() < kept {
 			l.texts.WriteString(text[:min(len(text), kept)])
 		}
 	}
