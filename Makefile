@@ -25,7 +25,7 @@ endif
 # VALUES are the tests of single values in packages with goroutines. They run without the race detector, and so do bounds of memory.
 # make test, which would have to build acp a second time for that, has a small size of them with it instead.
 VALUES      := Generated|RoundTrip|FuzzDecode|FuzzParams|FuzzUpdate
-UNRACED     := internal/engine $(if $(ACP_TEST),acp acp/agentkit acp/v2draft internal/test/stress)
+UNRACED     := internal/engine $(if $(ACP_TEST),acp acp/agentkit internal/test/stress) $(if $(filter nightly,$(ACP_TEST)),acp/v2draft)
 UNRACED_RUN := $(VALUES)|Alloc|Memory|Bytes|Flood|LetGo|ManySessions|Burst|Slow|RemoteConnections
 # CONTRIB are modules of their own that join this library to others, and NESTED also an example that uses one of them.
 CONTRIB     := $(patsubst %/go.mod,%,$(wildcard contrib/*/go.mod))
