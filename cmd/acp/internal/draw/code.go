@@ -75,8 +75,8 @@ func lexerOf(language, file string) chroma.Lexer {
 }
 
 // maxLexing is the maximum time for highlighting a text: a text made for that purpose may keep the expressions of a
-// lexer busy for very long.
-const maxLexing = 200 * time.Millisecond
+// lexer busy for very long. Tests change it.
+var maxLexing = 200 * time.Millisecond
 
 // tokens returns the lines of a text as split by a lexer.
 func (p *painter) tokens(lexer chroma.Lexer, text string) (out []line, ok bool) {
