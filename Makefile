@@ -43,7 +43,7 @@ generate: ## regenerate the Go code and docs/leniency.md from the schemas, the p
 	$(GO) test -run '^(TestAPI|TestLeniencyTable|TestRequirementsTable)$$' ./internal/test/repo -update
 	@set -ex; for dir in $(CONTRIB); do (cd $$dir; $(GO) test -run '^TestAPI$$' . -update); done
 
-check: ## everything that must hold before a commit: lint, and the tests in tier full; some 25 minutes on two cores
+check: ## everything that must hold before a commit: lint, and the tests in tier full; some 20 minutes on two cores
 	$(MAKE) lint
 	ACP_TEST=full $(MAKE) test
 
