@@ -34,8 +34,11 @@ func TestSweep(t *testing.T) {
 				for range 3 {
 					if left, _ := carrying(id); len(left) > 0 {
 						t.Errorf("%d processes are left", len(left))
-						sweep(id)
+						break
 					}
+				}
+				for left, _ := carrying(id); len(left) > 0; left, _ = carrying(id) {
+					sweep(id)
 				}
 				cmd.Wait() // it was killed, or has ended
 			}
