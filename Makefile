@@ -48,7 +48,7 @@ check: ## everything that must hold before a commit: lint, and the tests in tier
 	ACP_TEST=full $(MAKE) test
 
 lint: ## what make check does but for the tests
-	@test -z "$$("$$($(GO) env GOROOT)/bin/gofmt" -l . | tee /dev/stderr)"
+	@test -z "$$("$$($(GO) env GOROOT)/bin/gofmt" -l . | tee -a /dev/stderr)"
 	$(GO) run ./cmd/acpgen -check
 	$(GO) run $(ACTIONLINT)
 	@mkdir -p bin
