@@ -51,16 +51,20 @@ lint: ## what make check does but for the tests
 	@test -z "$$("$$($(GO) env GOROOT)/bin/gofmt" -l . | tee -a /dev/stderr)"
 	$(GO) run ./cmd/acpgen -check
 	$(GO) run $(ACTIONLINT)
+	$(MAKE) analyze
+
+# analyze vets the modules in ANALYZED. With the usual GOGC, a quarter of what staticcheck computes is garbage collection.
+ANALYZED    := . cmd/acp
+analyze:
 	@mkdir -p bin
 	GOBIN="$(CURDIR)/bin" $(GO) install $(STATICCHECK)
-	cd bench && $(GO) vet ./...
-	@set -ex; for dir in . cmd/acp $(NESTED); do (cd $$dir; $(GO) vet ./...; "$(CURDIR)/bin/staticcheck" ./...); done
-	@diff="$$(for dir in . cmd/acp $(NESTED); do (cd $$dir && $(GO) fix -diff ./...) || exit 1; done)"; \
+	@set -ex; for dir in $(ANALYZED); do (cd $$dir; $(GO) vet ./...; GOGC=400 "$(CURDIR)/bin/staticcheck" ./...); done
+	@diff="$$(for dir in $(ANALYZED); do (cd $$dir && $(GO) fix -diff ./...) || exit 1; done)"; \
 		test -z "$$diff" || { echo "$$diff"; exit 1; }
 
-# go test does not link debugging information, so nothing is gained by compiling it. With -trimpath, modules that tests write into
-# temporary folders find packages in the build cache wherever they are. Linters need the same packages, so they are built alike.
-lint test heavy: export GOFLAGS := $(GOFLAGS) -trimpath -gcflags=all=-dwarf=false
+# go test does not link debugging information, so nothing is gained by compiling it. Linters need the same packages, so they are
+# built alike.
+lint analyze test heavy: export GOFLAGS := $(GOFLAGS) -gcflags=all=-dwarf=false
 
 # Programs that tests start are built once, into a directory that is new with each run. The other modules, whose tests wait more
 # than they compute, run at the same time as the library. ACP_TEST=full has more of every test; see Tests in CONTRIBUTING.md.
@@ -99,17 +103,19 @@ else
 	cd bench && $(TEST) ./...
 endif
 
-# What takes minutes to compile is not part of make check: the libraries of model providers, everything that users of a release
-# build, and those packages of the command that have goroutines of their own, with the race detector.
+# What takes minutes to compile or to analyze is not part of make check: the libraries of model providers, everything that users
+# of a release build, those packages of the command that have goroutines of their own, with the race detector, and lint of the
+# modules that need the code of others.
 heavy: export ACP_TEST := nightly
 heavy: ## what takes minutes to compile: examples/coder, what users of a release build, the command acp with the race detector
-	cd examples/coder && $(GO) vet ./... && $(TEST) ./...
+	$(MAKE) analyze ANALYZED="bench examples/coder $(NESTED)"
+	cd examples/coder && $(TEST) ./...
 	cd cmd/acp && $(TEST) -run RunCoder ./internal/terminal
 	$(TEST) -run 'Vendor|Published' ./internal/test/repo ./internal/release
 	cd cmd/acp && $(TEST_RACE) $(patsubst %,./internal/%,agents gateway history input subject talk tui)
 
 nightly: ## everything in full size: attacks, cuts at every byte, floods, soak, all schemas, real agents; hours
-	$(MAKE) lint NESTED="$(NESTED) examples/coder"
+	$(MAKE) lint
 	GOOS=windows $(GO) vet ./acp/launch ./acp/local ./acp/rpc ./internal/filelock ./internal/proc
 	ACP_TEST=nightly $(MAKE) test heavy
 	$(GO) test -tags acp_nofast ./acp/... ./internal/engine ./internal/wire ./conformance/...
@@ -190,4 +196,4 @@ api: ## what the step from another release's schemas to these does to users: mak
 release: ## check everything, and tag a version of all modules without publishing it: make release VERSION=vX.Y.Z
 	@$(GO) run ./internal/release "$(VERSION)"
 
-.PHONY: help generate check lint test library modules heavy nightly slowest ways build demo bench fuzz faults load soak remote agents attack schema api release
+.PHONY: help generate check lint analyze test library modules heavy nightly slowest ways build demo bench fuzz faults load soak remote agents attack schema api release
