@@ -122,8 +122,8 @@ func cases() []*testCase {
 		{attack: "answer-form", victim: "dual-client", bound: small, fatal: true},
 		{attack: "texts", victim: "proxy", bound: small, check: screenClean},
 		{attack: "error-text", victim: "proxy", bound: small, fatal: true, check: screenClean},
-		{attack: "many-ids", victim: "proxy", bound: large},
-		{attack: "long-lines", victim: "proxy", bound: large},
+		{attack: "many-ids", victim: "proxy", inNightly: true, bound: large},
+		{attack: "long-lines", victim: "proxy", inNightly: true, bound: large},
 
 		{attack: "no-login", victim: "example-agent", bound: small, flags: []string{"-require-auth"}},
 		{attack: "state-fifo", victim: "example-agent", bound: small},
@@ -152,7 +152,7 @@ func cases() []*testCase {
 		}
 	}
 	for _, attack := range []string{"none", "bad-lines", "garbage", "too-early", "deep", "big-initialize"} {
-		all = append(all, &testCase{attack: attack, victim: "dual-agent", bound: large, inNightly: attack == "big-initialize"})
+		all = append(all, &testCase{attack: attack, victim: "dual-agent", bound: large, inNightly: attack == "big-initialize" || attack == "deep"})
 	}
 	return all
 }
