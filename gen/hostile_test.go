@@ -316,7 +316,7 @@ func TestHostileText(t *testing.T) {
 		paths = append(paths, found...)
 	}
 	check := newChecker(t)
-	put, refused, compiled, every := 0, 0, 0, tier.Pick(0, 29, 6, 1)
+	put, refused, compiled, every := 0, 0, 0, tier.Pick(0, 29, 12, 1)
 	for _, path := range paths {
 		archive, err := txtar.ParseFile(path)
 		if err != nil {

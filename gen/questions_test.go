@@ -31,7 +31,7 @@ var unsaid = []string{
 // question, except for those in unsaid.
 func TestQuestions(t *testing.T) {
 	tier.Need(t, tier.Normal)
-	asked, gates, every := 0, 0, tier.Pick(0, 16, 4, 1)
+	asked, gates, every := 0, 0, tier.Pick(0, 16, 8, 1)
 	for _, target := range Targets {
 		config := configOf(t, target, filepath.Join("..", filepath.FromSlash(target.Schema)))
 		open := func(overrides []Override) []Question {

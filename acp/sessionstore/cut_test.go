@@ -21,7 +21,7 @@ import (
 )
 
 // cuts is how many processes are killed, each at another write.
-func cuts() int { return tier.Pick(4, 10, 60, 600) }
+func cuts() int { return tier.Pick(4, 10, 30, 600) }
 
 // operation is one thing that a process does.
 type operation struct {

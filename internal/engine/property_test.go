@@ -51,7 +51,7 @@ func eachSeed(t *testing.T, n int, run func(t *testing.T, seed uint64)) {
 // A schedule whose waiting is virtual is always the same, and a deadlock or a goroutine that is left is
 // found at once.
 func TestScheduleProperties(t *testing.T) {
-	eachSeed(t, tier.Pick(30, 300, 2000, 20_000), func(t *testing.T, seed uint64) {
+	eachSeed(t, tier.Pick(30, 300, 1000, 20_000), func(t *testing.T, seed uint64) {
 		synctest.Test(t, func(t *testing.T) {
 			near, far := rpc.Pipe()
 			newWorld(t, seed, time.Millisecond).run(near, far)
@@ -62,7 +62,7 @@ func TestScheduleProperties(t *testing.T) {
 // The same with real time and real pipes, where everything may coincide.
 func TestSchedulePropertiesInRealTime(t *testing.T) {
 	tier.Need(t, tier.Normal)
-	eachSeed(t, tier.Pick(0, 50, 500, 5000), func(t *testing.T, seed uint64) {
+	eachSeed(t, tier.Pick(0, 50, 250, 5000), func(t *testing.T, seed uint64) {
 		near, far := osPipes(t)
 		newWorld(t, seed, 20*time.Microsecond).run(near, far)
 	})
