@@ -71,7 +71,7 @@ lint analyze test heavy: export GOFLAGS := $(GOFLAGS) -gcflags=all=-dwarf=false
 # vet is a part of lint. What is built with the race detector is not optimized: it compiles in two thirds of the time, and runs
 # nearly as fast. Without the race detector, tests would lose more time than the compiler saves. While some packages wait, others
 # run: there are two for each processor.
-TEST        := $(RERUN) $(GO) test -vet=off -timeout 30m -parallel 8 -p $$((2 * $$(getconf _NPROCESSORS_ONLN || echo 1)))
+TEST        := $(RERUN) $(GO) test -vet=off -timeout 60m -parallel 8 -p $$((2 * $$(getconf _NPROCESSORS_ONLN || echo 1)))
 TEST_RACE   := $(TEST) $(RACE) "-gcflags=all=-N -l -dwarf=false"
 test: ## the tests of the library, with the race detector, and short ones of the command acp; some minutes
 	@set -e; dir="$$(mktemp -d)"; trap 'rm -rf "$$dir"' EXIT INT TERM; \

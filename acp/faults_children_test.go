@@ -493,7 +493,7 @@ func TestClientGoesAway(t *testing.T) {
 			if err := cmd.Start(); err != nil {
 				t.Fatal(err)
 			}
-			watchdog := time.AfterFunc(time.Minute, func() { cmd.Process.Kill() })
+			watchdog := time.AfterFunc(10*time.Minute, func() { cmd.Process.Kill() })
 			defer watchdog.Stop()
 			d := &driver{t, in, bufio.NewReader(out), conformance.NewValidator(conformance.V1())}
 			d.send(`{"jsonrpc":"2.0","id":"i","method":"initialize","params":{"protocolVersion":1}}`)

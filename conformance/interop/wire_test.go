@@ -73,7 +73,7 @@ func TestWireCases(t *testing.T) {
 			}
 			stop := context.AfterFunc(t.Context(), func() { out.Close() })
 			defer stop()
-			limit := time.AfterFunc(time.Minute, func() { _ = agent.command.Process.Kill() }) // it fails if the agent has ended
+			limit := time.AfterFunc(10*time.Minute, func() { _ = agent.command.Process.Kill() }) // it fails if the agent has ended
 			defer limit.Stop()
 			lines := bufio.NewScanner(out)
 			// exchange sends a line, and a request whose id is "end". It returns the answers to the line: the expected

@@ -62,7 +62,7 @@ func TestControlC(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	timer := time.AfterFunc(time.Minute, func() { cmd.Process.Kill() })
+	timer := time.AfterFunc(10*time.Minute, func() { cmd.Process.Kill() })
 	defer timer.Stop()
 	if err := screen.Close(); err != nil {
 		t.Error(err)

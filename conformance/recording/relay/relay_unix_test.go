@@ -83,7 +83,7 @@ func started(t *testing.T, role string) (cmd *exec.Cmd, in io.WriteCloser, out *
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	timer := time.AfterFunc(time.Minute, func() { cmd.Process.Kill() })
+	timer := time.AfterFunc(10*time.Minute, func() { cmd.Process.Kill() })
 	t.Cleanup(func() { timer.Stop() })
 	out = bufio.NewReader(pipe)
 	if first, err = out.ReadString('\n'); err != nil {
