@@ -9,18 +9,18 @@ ROUNDS      ?= 10
 # RACE= runs the tests without the race detector, for machines without a C compiler.
 RACE        ?= -race
 
-# RACED are the packages with goroutines: those that run connections and sessions, in tier full also those that use them, and
-# every night all, with version 2, whose connections share the code of version 1. The others judge one value after the other: the
+# RACED are the packages with goroutines: those that run connections and sessions, in tier full also load on them, and every
+# night all, with version 2, whose connections share the code of version 1. The others judge one value after the other: the
 # race detector would find nothing in them, and take ten times as long.
 RACED       := acp acp/agentkit acp/conduct acp/local acp/negotiate acp/proxy acp/reconnect acp/remote acp/rpc acp/sessionstore internal/engine \
 	internal/turns internal/wire
 ifneq ($(ACP_TEST),)
-RACED       += acp/view conformance/recording conformance/recording/relay examples/agent examples/client examples/proxy internal/test/faultpipe \
-	internal/test/faultproxy internal/filelock internal/proc internal/test/stress
+RACED       += conformance/recording conformance/recording/relay internal/filelock internal/proc internal/test/stress
 endif
 ifeq ($(ACP_TEST),nightly)
-RACED       += acp/launch acp/policy acp/registry acp/v2draft acp/v2draft/agentkit conformance/transcript examples/dual \
-	examples/dual/agent examples/dual/client examples/kit-client internal/ledger
+RACED       += acp/launch acp/policy acp/registry acp/v2draft acp/v2draft/agentkit acp/view conformance/transcript examples/agent \
+	examples/client examples/dual examples/dual/agent examples/dual/client examples/kit-client examples/proxy internal/ledger \
+	internal/test/faultpipe internal/test/faultproxy
 endif
 # VALUES are the tests of single values in packages with goroutines. They run without the race detector, and so do bounds of memory.
 # make test, which would have to build acp a second time for that, has a small size of them with it instead.
@@ -90,8 +90,8 @@ else
 	$(TEST_RACE) -run 'Tap|Monitor|Recording|Clean|CheckAgent|CheckClient' ./conformance ./conformance/probe
 endif
 
-# make test leaves the modules of NESTED, and the packages of SLOW, which drive a browser and bundle TypeScript, to make check:
-# each takes longer to compile than its short tests take to run.
+# make test leaves bench, and the packages of SLOW, which drive a browser and bundle TypeScript, to make check: each takes longer
+# to compile than its short tests take to run.
 SLOW        := internal/inspect/browser internal/inspect/page/bundle
 
 modules:
@@ -99,17 +99,19 @@ ifeq ($(ACP_TEST),)
 	cd cmd/acp && $(TEST) -short $$($(GO) list ./... | grep -vxF $(SLOW:%=-e $(MODULE)/cmd/acp/%))
 else
 	cd cmd/acp && $(TEST) ./...
-	@set -ex; for dir in $(NESTED); do (cd $$dir; $(TEST) $(if $(filter nightly,$(ACP_TEST)),$(RACE)) ./...); done
 	cd bench && $(TEST) ./...
 endif
+ifeq ($(ACP_TEST),nightly)
+	@set -ex; for dir in $(NESTED); do (cd $$dir; $(TEST) $(RACE) ./...); done
+endif
 
-# What takes minutes to compile or to analyze is not part of make check: the libraries of model providers, everything that users
-# of a release build, those packages of the command that have goroutines of their own, with the race detector, and lint of the
-# modules that need the code of others.
+# What takes minutes to compile or to analyze is not part of make check: lint and tests of the modules that need the code of
+# others, which a test of bench type-checks, everything that users of a release build, and those packages of the command that
+# have goroutines of their own, with the race detector.
 heavy: export ACP_TEST := nightly
-heavy: ## what takes minutes to compile: examples/coder, what users of a release build, the command acp with the race detector
+heavy: ## what takes minutes to compile: contrib, kit-agent, coder, what users of a release build, the command acp with the race detector
 	$(MAKE) analyze ANALYZED="bench examples/coder $(NESTED)"
-	cd examples/coder && $(TEST) ./...
+	@set -ex; for dir in $(NESTED) examples/coder; do (cd $$dir; ACP_TEST=full $(TEST) ./...); done
 	cd cmd/acp && $(TEST) -run RunCoder ./internal/terminal
 	$(TEST) -run 'Vendor|Published' ./internal/test/repo ./internal/release
 	cd cmd/acp && $(TEST_RACE) $(patsubst %,./internal/%,agents gateway history input subject talk tui)

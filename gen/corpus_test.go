@@ -184,7 +184,7 @@ func TestBuilt(t *testing.T) {
 	var imports, calls strings.Builder
 	count := 0
 	others := slices.DeleteFunc(corpus(t), func(s published) bool { return s.own })
-	for i, s := range spread(others, tier.Pick(0, 0, 3, len(others))) {
+	for i, s := range spread(others, tier.Pick(0, 0, 1, len(others))) {
 		pkg := fmt.Sprintf("p%03d", i)
 		files, err := Generate(Config{Schema: s.data, Source: s.name, Package: pkg, Module: module, Tests: true})
 		if err != nil {

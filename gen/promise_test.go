@@ -21,7 +21,7 @@ func TestPromise(t *testing.T) {
 	if len(releases) == 0 {
 		t.Skip("SKIPPED: no schemas: set ACP_SHARED")
 	}
-	releases = releases[max(0, len(releases)-tier.Pick(0, 2, 6, len(releases))):]
+	releases = releases[max(0, len(releases)-tier.Pick(0, 2, 3, len(releases))):]
 	imports, err := runtime()
 	if err != nil {
 		t.Fatal(err)

@@ -28,8 +28,11 @@ func TestPromotion(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, target := range Targets {
+	for i, target := range Targets {
 		t.Run(target.Package, func(t *testing.T) {
+			if i > 0 {
+				tier.Need(t, tier.Nightly)
+			}
 			t.Parallel()
 			before := configOf(t, target, filepath.Join("..", filepath.FromSlash(target.Schema)))
 			stable, err := os.ReadFile(filepath.Join("..", filepath.FromSlash(target.Stable)))

@@ -21,7 +21,7 @@ type testCase struct {
 	fatal     bool     // the connection need not survive: the victim may fail, but must end
 	outlive   bool     // processes may be left, as SECURITY.md says
 	amount    bool     // it is only about memory, like all attacks with a bound larger than small
-	inNightly bool     // it has no small version, because its victim shares most of its code with another victim
+	inNightly bool     // it has no small version: another victim shares the code, or the tests of the victim have a small one
 	procs     int      // the maximum number of processes at a time; 0 is any number
 	setUp     func(r *attackRun) error
 	check     func(r *attackRun)
@@ -93,7 +93,7 @@ func cases() []*testCase {
 		{attack: "fork-bomb", victim: "local", bound: small, procs: 64*16 + 20},
 		{attack: "endless-output", victim: "local", bound: outputs},
 		{attack: "close-session", victim: "local", bound: small, flags: []string{"-sessions", map[bool]string{false: "15", true: "500"}[full()]}},
-		{attack: "v2-ids", victim: "local", bound: medium, flags: []string{"-v2"}},
+		{attack: "v2-ids", victim: "local", inNightly: true, bound: medium, flags: []string{"-v2"}},
 		{attack: "v2-sessions", victim: "local", bound: small, flags: []string{"-v2"}},
 
 		{attack: "none", victim: "example-client", bound: small},
@@ -101,8 +101,8 @@ func cases() []*testCase {
 		{attack: "output-flood", victim: "example-client", inNightly: true, bound: medium, allow: true},
 		{attack: "permission-flood", victim: "example-client", inNightly: true, bound: large + 4*64, flags: []string{"ask"}}, // it converts the questions to plain text
 		{attack: "update-flood", victim: "example-client", bound: small, amount: true},
-		{attack: "tool-contents", victim: "example-client", bound: small, amount: true},
-		{attack: "tool-ids", victim: "example-client", bound: small, amount: true},
+		{attack: "tool-contents", victim: "example-client", inNightly: true, bound: small, amount: true},
+		{attack: "tool-ids", victim: "example-client", inNightly: true, bound: small, amount: true},
 		{attack: "texts", victim: "example-client", bound: small, flags: []string{"ask"}, check: screenClean},
 		{attack: "texts-login", victim: "example-client", bound: small, flags: []string{"-check", "-warnings"}, fatal: true, check: screenClean},
 		{attack: "error-text", victim: "example-client", bound: small, fatal: true, check: screenClean},

@@ -90,7 +90,7 @@ func grouped(n int) string {
 // TestLarge compares 100,000 messages with 1,000: scrolling costs the same, and memory grows with the messages only.
 func TestLarge(t *testing.T) {
 	need(t)
-	few, many := 1000, tier.Pick(0, 0, 100_000, 100_000)
+	few, many := 1000, tier.Pick(0, 0, 20_000, 100_000)
 	small, large := measure(t, few), measure(t, many)
 	for _, m := range []struct {
 		n int
