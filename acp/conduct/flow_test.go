@@ -136,7 +136,7 @@ func TestNobodyReads(t *testing.T) {
 func TestSlowReader(t *testing.T) {
 	tier.Need(t, tier.Full)
 	synctest.Test(t, func(t *testing.T) {
-		const all = 400 // 40 MB
+		const all = 250 // 25 MB
 		c := start(t, 0, true, nil)
 		c.initialize(answer1)
 		go echo(c.components[0])

@@ -20,7 +20,7 @@ import (
 func TestLargeAnswersWait(t *testing.T) {
 	tier.Need(t, tier.Normal)
 	const size, room = 1 << 20, 2
-	requests := tier.Pick(12, 12, 60, 60)
+	requests := tier.Pick(12, 12, 24, 60)
 	terminals, dir := newTerminals(t, &TerminalsOptions{OutputLimit: size})
 	path := filepath.Join(dir, "large.txt")
 	put(t, path, strings.Repeat("x", size))

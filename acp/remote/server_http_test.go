@@ -479,7 +479,7 @@ func TestREM37_NewestReceiver(t *testing.T) {
 		})
 	}
 	// One that is cut, as far as its client knows, and to which the server still writes.
-	for _, protocol := range protocols[:tier.Pick(1, 1, len(protocols), len(protocols))] {
+	for _, protocol := range protocols[:tier.Pick(1, 1, 1, len(protocols))] {
 		t.Run("stuck "+protocol, func(t *testing.T) {
 			p := serveBy(t, protocol, nil, nil).open()
 			session := p.get("s1")
@@ -860,7 +860,7 @@ func TestREM44_AgentEnds(t *testing.T) {
 func TestREM45_Protocols(t *testing.T) {
 	tier.Need(t, tier.Normal)
 	t.Parallel()
-	n := tier.Pick(0, 500, 1000, 5000)
+	n := tier.Pick(0, 500, 500, 5000)
 	for _, protocol := range protocols {
 		t.Run(protocol, func(t *testing.T) {
 			p := serveBy(t, protocol, nil, nil).open()

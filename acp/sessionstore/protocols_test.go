@@ -24,13 +24,13 @@ func openV2(tb testing.TB, dir string) sessionstore.StoreOf[v2draft.SessionUpdat
 
 // The version changes nothing of what TestDir shows, so a slower tier repeats it.
 func TestDirV2(t *testing.T) {
-	tier.Need(t, tier.Full)
+	tier.Need(t, tier.Nightly)
 	storetest.RunOf(t, openV2)
 }
 
 // Processes share a folder in the same way whatever the version.
 func TestDirV2Processes(t *testing.T) {
-	tier.Need(t, tier.Full)
+	tier.Need(t, tier.Nightly)
 	storetest.RunProcessesOf(t, openV2, processes())
 }
 

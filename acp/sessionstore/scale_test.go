@@ -15,8 +15,8 @@ import (
 )
 
 // sessions is how many sessions are listed, and updates how many updates a session has.
-func sessions() int { return tier.Pick(200, 300, 1000, 10_000) }
-func updates() int  { return tier.Pick(500, 1000, 3000, 300_000) }
+func sessions() int { return tier.Pick(200, 300, 500, 10_000) }
+func updates() int  { return tier.Pick(500, 1000, 1500, 300_000) }
 
 // A list takes the time that its sessions take, and not that of their content, which it does not even open.
 func TestManySessions(t *testing.T) {

@@ -231,7 +231,7 @@ func TestHostile(t *testing.T) {
 	all, names := themes(), []string{"dark", "light", "no colours", "plain"}
 	for i, text := range corpus {
 		for n, name := range names {
-			if n != i%len(names) && tier.Current() < tier.Nightly || i%tier.Pick(3, 1, 1, 1) != 0 {
+			if n != i%len(names) && tier.Current() < tier.Nightly || i%tier.Pick(3, 2, 2, 1) != 0 {
 				continue
 			}
 			theme, width := all[name], []int{40, 80, 121}[i%3]
@@ -302,7 +302,7 @@ func TestWidths(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 7))
 	all := themes()
 	for width := 1; width <= 200; width++ {
-		if width > tier.Pick(4, 24, 24, 24) && width%tier.Pick(40, 11, 11, 1) != 0 {
+		if width > tier.Pick(4, 12, 12, 24) && width%tier.Pick(40, 23, 23, 1) != 0 {
 			continue
 		}
 		var b strings.Builder
@@ -325,7 +325,7 @@ func TestWidths(t *testing.T) {
 
 func FuzzDraw(f *testing.F) {
 	for i, text := range corpus {
-		if i%tier.Pick(8, 1, 1, 1) == 0 {
+		if i%tier.Pick(8, 3, 3, 1) == 0 {
 			f.Add(text, 80)
 		}
 	}
