@@ -2,8 +2,10 @@ package agentkit_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"math/bits"
 	"reflect"
 	"strings"
 	"sync"
@@ -86,11 +88,7 @@ func watching(t *testing.T, sessions *agentkit.Sessions[state]) (conn *acp.Clien
 func TestToolCallsAreStoredOnce(t *testing.T) {
 	tier.Need(t, tier.Normal)
 	const each, texts, length = 5, 100, 500
-	store, err := sessionstore.Open(t.TempDir(), &sessionstore.Options{MaxSession: 4 * each * texts * length})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer store.Close()
+	store := open(t, t.TempDir())
 	sessions := agentkit.NewSessions(agentkit.Config[state]{Store: store, Prompt: func(
 		ctx context.Context, turn *agentkit.Turn[state], _ *acp.PromptRequest,
 	) (*acp.PromptResponse, error) {
@@ -154,16 +152,25 @@ func TestToolCallsAreStoredOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	if loaded := folded(); len(live) != 2*each || !reflect.DeepEqual(live, loaded) {
-		t.Errorf("live\n%.2000v\nloaded\n%.2000v", live, loaded)
+		t.Errorf("live\n%.2000s\nloaded\n%.2000s", fmt.Sprint(live), fmt.Sprint(loaded))
 	}
 	for _, call := range live {
 		if call.Status != acp.ToolCallStatusCompleted && (call.Title != "Tool 0" || call.Status != acp.ToolCallStatusFailed) {
 			t.Errorf("%s is %s", call.Title, call.Status)
 		}
 	}
-	// The prompt, the beginning and the end of each call, the titles after the end, and once a second what is new in each.
-	if n := len(storedOf(t, store, s.ID())); n > 1+5*each+2*each*seconds {
-		t.Errorf("%d updates are stored", n)
+	// The prompt, the beginning and the end of each call, the titles after the end, and what is new in each, after one second,
+	// two more, four more and so on.
+	stored, size, times := storedOf(t, store, s.ID()), 0, 1+bits.Len(uint(seconds))
+	for _, update := range stored {
+		text, err := json.Marshal(update)
+		if err != nil {
+			t.Fatal(err)
+		}
+		size += len(text)
+	}
+	if len(stored) > 1+5*each+2*each*times || size > 2*(1+times)*each*texts*length {
+		t.Errorf("after %d seconds %d updates of %d bytes are stored", seconds, len(stored), size)
 	}
 }
 
