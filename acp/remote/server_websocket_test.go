@@ -27,7 +27,7 @@ import (
 func TestREM9_LongFrame(t *testing.T) {
 	tier.Need(t, tier.Normal)
 	t.Parallel()
-	f := serve(t, &remote.HandlerOptions{MaxMessage: 5 << 20})
+	f := serve(t, &remote.HandlerOptions{MaxMessage: 5 << 20, KeepAlive: -1})
 	s := f.openSocket()
 	long := note("x", `{"text":"`+strings.Repeat("x", 5<<20-100)+`"}`)
 	s.send(long)

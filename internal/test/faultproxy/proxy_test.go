@@ -21,10 +21,11 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// patience is the time limit for events that must happen; briefly is a delay.
+// patience is the time limit for events that must happen; briefly is a delay, and idle more than the steps of a test are apart.
 const (
 	patience = 2 * time.Minute
 	briefly  = 50 * time.Millisecond
+	idle     = 2 * time.Second
 )
 
 // holds waits until a proxy holds something.
@@ -298,7 +299,7 @@ func TestStreams(t *testing.T) {
 			{"cut at once", CutAfter(0), "", false},
 			{"end at once", EndWhen(now), "", true},
 			{"cut on an event", CutWhen(now), "", false},
-			{"cut when idle", IdleCut(briefly), "one\ntwo\n", false},
+			{"cut when idle", IdleCut(idle), "one\ntwo\n", false},
 		} {
 			t.Run(test.name, func(t *testing.T) {
 				b, p := start(t, &Rule{Match: Method(http.MethodGet), Times: 1, Do: test.fault})
@@ -400,7 +401,7 @@ func TestUpgrade(t *testing.T) {
 		{"passes", Pass, "one two three", io.EOF},
 		{"cut", CutAfter(5), "one t", syscall.ECONNRESET},
 		{"end", EndAfter(5), "one t", io.EOF},
-		{"idle", IdleCut(briefly), "one two three", syscall.ECONNRESET},
+		{"idle", IdleCut(idle), "one two three", syscall.ECONNRESET},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			_, p := start(t, &Rule{Match: Upgrade, Do: test.fault})
