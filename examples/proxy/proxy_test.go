@@ -58,8 +58,11 @@ var agents = map[string]func(){
 		}
 		os.Stdout.Write(lines.Bytes())
 	},
-	// puts what a terminal obeys on standard error
-	"loud": func() { fmt.Fprint(os.Stderr, hostile) },
+	// puts what a terminal obeys on standard error, and ends when the client does
+	"loud": func() {
+		fmt.Fprint(os.Stderr, hostile)
+		io.Copy(io.Discard, os.Stdin)
+	},
 	// ends without being asked
 	"brief": func() {
 		fmt.Println(`{"last":"words"}`)
