@@ -124,11 +124,7 @@ func (r *run) run() (*Result, error) {
 		signals.Go(func() { r.forward(exited) })
 	}
 	interruptible := canInterrupt(r.options.Stdin)
-	input.Go(func() {
-		if r.pass(fromClient, r.options.Stdin, toChild) {
-			r.clientClosed.Store(true)
-		}
-	})
+	input.Go(func() { r.pass(fromClient, r.options.Stdin, toChild) })
 	var heard atomic.Int64
 	output.Go(func() { r.pass(fromAgent, &hearing{fromChild, &heard}, r.options.Stdout) })
 	if errFromChild != nil {
@@ -189,9 +185,8 @@ func (r *run) forward(exited <-chan struct{}) {
 	}
 }
 
-// pass passes bytes on until one end is closed, and then closes the other. It reports whether the reading end was
-// closed first.
-func (r *run) pass(s source, from io.ReadCloser, to io.WriteCloser) (ended bool) {
+// pass passes bytes on until one end is closed, and then closes the other.
+func (r *run) pass(s source, from io.ReadCloser, to io.WriteCloser) {
 	buf := make([]byte, bufferSize)
 	for {
 		n, err := from.Read(buf)
@@ -203,13 +198,16 @@ func (r *run) pass(s source, from io.ReadCloser, to io.WriteCloser) (ended bool)
 				// The writer notices it as it would without the relay, because its pipe is closed.
 				_ = from.Close()
 				_ = to.Close()
-				return false
+				return
 			}
 		}
 		if err != nil {
+			if s == fromClient && errors.Is(err, io.EOF) {
+				r.clientClosed.Store(true) // first, because the agent may end at once
+			}
 			_ = to.Close()
 			_ = from.Close()
-			return errors.Is(err, io.EOF)
+			return
 		}
 	}
 }
