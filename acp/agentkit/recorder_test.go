@@ -161,7 +161,7 @@ func TestToolCallsAreStoredOnce(t *testing.T) {
 	}
 	// The prompt, the beginning and the end of each call, the titles after the end, and what is new in each, after one second,
 	// two more, four more and so on.
-	stored, size, times := storedOf(t, store, s.ID()), 0, 1+bits.Len(uint(seconds))
+	stored, size, times := storedOf(t, store, s.ID()), 0, bits.Len(uint(seconds))
 	for _, update := range stored {
 		text, err := json.Marshal(update)
 		if err != nil {
@@ -169,7 +169,7 @@ func TestToolCallsAreStoredOnce(t *testing.T) {
 		}
 		size += len(text)
 	}
-	if len(stored) > 1+5*each+2*each*times || size > 2*(1+times)*each*texts*length {
+	if len(stored) > 1+5*each+2*each*times || size > 2*(2+times)*each*texts*length {
 		t.Errorf("after %d seconds %d updates of %d bytes are stored", seconds, len(stored), size)
 	}
 }
