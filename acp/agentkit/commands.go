@@ -24,6 +24,20 @@ type Command[S any] struct {
 	Run func(ctx context.Context, t *Turn[S], input string) error
 }
 
+// command is a Command for turns.
+type command struct {
+	name string
+	sent acp.AvailableCommand
+	run  func(ctx context.Context, t *turn, input string) error
+}
+
+func newCommand[S any](c Command[S]) command {
+	return command{
+		name: c.Name, sent: acp.SlashCommand(c.Name, c.Description, c.Hint),
+		run: func(ctx context.Context, t *turn, input string) error { return c.Run(ctx, t.outer.(*Turn[S]), input) },
+	}
+}
+
 // checkCommands panics if two commands have the same name, or if a command is not complete.
 func checkCommands[S any](commands []Command[S]) {
 	seen := map[string]bool{}
@@ -36,15 +50,15 @@ func checkCommands[S any](commands []Command[S]) {
 }
 
 // commands returns the author's commands in the form that clients get.
-func (ss *Sessions[S]) commands() (commands []acp.AvailableCommand) {
-	for _, c := range ss.config.Commands {
-		commands = append(commands, acp.SlashCommand(c.Name, c.Description, c.Hint))
+func (ss *sessions) commands() (commands []acp.AvailableCommand) {
+	for _, c := range ss.config.commands {
+		commands = append(commands, c.sent)
 	}
 	return commands
 }
 
 // command finds the command with which a prompt begins.
-func (ss *Sessions[S]) command(req *acp.PromptRequest) (run func(context.Context, *Turn[S], string) error, input string, ok bool) {
+func (ss *sessions) command(req *acp.PromptRequest) (run func(context.Context, *turn, string) error, input string, ok bool) {
 	text, ok := strings.CutPrefix(strings.TrimSpace(PromptText(req)), "/")
 	if !ok {
 		return nil, "", false
@@ -53,9 +67,9 @@ func (ss *Sessions[S]) command(req *acp.PromptRequest) (run func(context.Context
 	if i := strings.IndexFunc(text, unicode.IsSpace); i >= 0 {
 		name, input = text[:i], strings.TrimSpace(text[i:])
 	}
-	for _, c := range ss.config.Commands {
-		if c.Name == name {
-			return c.Run, input, true
+	for _, c := range ss.config.commands {
+		if c.name == name {
+			return c.run, input, true
 		}
 	}
 	return nil, "", false

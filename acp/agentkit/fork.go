@@ -10,7 +10,7 @@ import (
 	"github.com/acpgo/sdk/acp/sessionstore"
 )
 
-func (ss *Sessions[S]) forkSession(
+func (ss *sessions) forkSession(
 	ctx context.Context, session *acp.AgentSession, req *acp.ForkSessionRequest,
 ) (*acp.ForkSessionResponse, error) {
 	if err := ss.authorize(ctx, session.Conn()); err != nil {
@@ -29,14 +29,14 @@ func (ss *Sessions[S]) forkSession(
 // Fork creates and opens a session that begins with the history and the state of another stored session, which may be
 // open. It requires a store. With Config.Fork, session/fork calls it. Otherwise it is for agents that offer forking in
 // their own way: the client then learns the new session's id from the agent's answer, or from session/list.
-func (ss *Sessions[S]) Fork(
+func (ss *sessions) Fork(
 	ctx context.Context, conn *acp.AgentConn, from acp.SessionID, req *acp.NewSessionRequest,
 ) (*acp.NewSessionResponse, error) {
-	store := ss.config.Store
+	store := ss.config.store
 	if store == nil {
 		return nil, fmt.Errorf("agentkit: Fork: %w", errors.ErrUnsupported)
 	}
-	if s, err := ss.Lookup(conn.Session(from)); err == nil {
+	if s, err := ss.lookup(conn.Session(from)); err == nil {
 		if err := s.flush(); err != nil {
 			return nil, err
 		}

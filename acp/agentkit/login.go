@@ -26,10 +26,10 @@ type Login struct {
 }
 
 // authenticate serves authenticate.
-func (ss *Sessions[S]) authenticate(
+func (ss *sessions) authenticate(
 	ctx context.Context, conn *acp.AgentConn, req *acp.AuthenticateRequest,
 ) (*acp.AuthenticateResponse, error) {
-	if err := ss.config.Login.Run(ctx, conn, req.MethodID); err != nil {
+	if err := ss.config.login.Run(ctx, conn, req.MethodID); err != nil {
 		return nil, err
 	}
 	ss.loginMu.Lock()
@@ -46,8 +46,8 @@ func (ss *Sessions[S]) authenticate(
 }
 
 // logout serves logout.
-func (ss *Sessions[S]) logout(ctx context.Context, conn *acp.AgentConn, _ *acp.LogoutRequest) (*acp.LogoutResponse, error) {
-	if logout := ss.config.Login.Logout; logout != nil {
+func (ss *sessions) logout(ctx context.Context, conn *acp.AgentConn, _ *acp.LogoutRequest) (*acp.LogoutResponse, error) {
+	if logout := ss.config.login.Logout; logout != nil {
 		if err := logout(ctx, conn); err != nil {
 			return nil, err
 		}
@@ -59,8 +59,8 @@ func (ss *Sessions[S]) logout(ctx context.Context, conn *acp.AgentConn, _ *acp.L
 }
 
 // authorize refuses a client that has to log in.
-func (ss *Sessions[S]) authorize(ctx context.Context, conn *acp.AgentConn) error {
-	login := ss.config.Login
+func (ss *sessions) authorize(ctx context.Context, conn *acp.AgentConn) error {
+	login := ss.config.login
 	if login == nil {
 		return nil
 	}

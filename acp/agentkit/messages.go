@@ -37,7 +37,7 @@ type Message struct {
 // prompt of the turn in progress. It leaves out thoughts, plans and everything else that is not a message, a tool call
 // or a completed compaction; see History for all updates. Each prompt is a message. Consecutive messages of the agent
 // are one message, unless there are tool calls between them. Without a store it returns none.
-func (s *Session[S]) Messages(ctx context.Context) ([]Message, error) {
+func (s *session) Messages(ctx context.Context) ([]Message, error) {
 	conversation := view.New(&view.Options{MaxItems: -1, MaxBytes: -1, MaxMessageBytes: -1})
 	for update, err := range s.History(ctx) {
 		if err != nil {

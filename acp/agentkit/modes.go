@@ -16,7 +16,7 @@ import (
 const modeOption acp.SessionConfigID = "mode"
 
 // Mode returns the session's current mode, or "" if it has no modes.
-func (s *Session[S]) Mode() acp.SessionModeID {
+func (s *session) Mode() acp.SessionModeID {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.mode
@@ -24,7 +24,7 @@ func (s *Session[S]) Mode() acp.SessionModeID {
 
 // ConfigOptions returns the session's config options as the client knows them, including the one that selects the mode.
 // The result must not be changed.
-func (s *Session[S]) ConfigOptions() []acp.SessionConfigOption {
+func (s *session) ConfigOptions() []acp.SessionConfigOption {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.showsModes() {
@@ -40,14 +40,14 @@ func (s *Session[S]) ConfigOptions() []acp.SessionConfigOption {
 }
 
 // showsModes reports whether the kit adds an option for the modes to the author's; mu is held.
-func (s *Session[S]) showsModes() bool {
+func (s *session) showsModes() bool {
 	return len(s.modes) > 0 && !slices.ContainsFunc(s.options, func(o acp.SessionConfigOption) bool {
 		return o.ID == modeOption || o.Category.Value() == acp.SessionConfigOptionCategoryMode
 	})
 }
 
 // setModes sets the modes and options that Config.Open provided.
-func (s *Session[S]) setModes(o *Opening) {
+func (s *session) setModes(o *Opening) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.modes, s.mode, s.options, s.fields = o.Modes, o.Mode, o.ConfigOptions, o.fields
@@ -59,18 +59,18 @@ func (s *Session[S]) setModes(o *Opening) {
 	}
 }
 
-func (s *Session[S]) hasMode(id acp.SessionModeID) bool {
+func (s *session) hasMode(id acp.SessionModeID) bool {
 	return slices.ContainsFunc(s.modes, func(m acp.SessionMode) bool { return m.ID == id })
 }
 
-func (s *Session[S]) modeState() (state acp.Opt[acp.SessionModeState]) {
+func (s *session) modeState() (state acp.Opt[acp.SessionModeState]) {
 	if len(s.modes) == 0 {
 		return state
 	}
 	return acp.Some(acp.SessionModeState{CurrentModeID: s.Mode(), AvailableModes: s.modes})
 }
 
-func (s *Session[S]) optionState() (state acp.Opt[[]acp.SessionConfigOption]) {
+func (s *session) optionState() (state acp.Opt[[]acp.SessionConfigOption]) {
 	options := s.ConfigOptions()
 	if options == nil {
 		return state
@@ -79,7 +79,7 @@ func (s *Session[S]) optionState() (state acp.Opt[[]acp.SessionConfigOption]) {
 }
 
 // switchMode makes a mode the current one, and stores it.
-func (s *Session[S]) switchMode(ctx context.Context, mode acp.SessionModeID) error {
+func (s *session) switchMode(ctx context.Context, mode acp.SessionModeID) error {
 	s.mu.Lock()
 	s.mode = mode
 	s.mu.Unlock()
@@ -93,7 +93,7 @@ func (s *Session[S]) switchMode(ctx context.Context, mode acp.SessionModeID) err
 }
 
 // send sends an update, and any other messages that the client must get with it; out is held.
-func (s *Session[S]) send(ctx context.Context, update acp.SessionUpdate) error {
+func (s *session) send(ctx context.Context, update acp.SessionUpdate) error {
 	switch update.Variant.(type) {
 	case *acp.SessionUpdateCurrentModeUpdate:
 		return errors.Join(s.AgentSession.Update(ctx, update), s.sendModeOption(ctx))
@@ -104,7 +104,7 @@ func (s *Session[S]) send(ctx context.Context, update acp.SessionUpdate) error {
 }
 
 // sendModeOption sends the options to the client if the one for the modes has changed; out is held.
-func (s *Session[S]) sendModeOption(ctx context.Context) error {
+func (s *session) sendModeOption(ctx context.Context) error {
 	s.mu.Lock()
 	shows := s.showsModes()
 	s.mu.Unlock()
@@ -116,7 +116,7 @@ func (s *Session[S]) sendModeOption(ctx context.Context) error {
 
 // oneChoice lets one request at a time change the mode or an option, so that the last value passed to the author's hook
 // is the one that is stored and shown. done must be called.
-func (s *Session[S]) oneChoice(ctx context.Context) (done func(), err error) {
+func (s *session) oneChoice(ctx context.Context) (done func(), err error) {
 	select {
 	case s.choosing <- struct{}{}:
 		return func() { <-s.choosing }, nil
@@ -126,8 +126,8 @@ func (s *Session[S]) oneChoice(ctx context.Context) (done func(), err error) {
 }
 
 // choose makes a mode the current one at the client's request, and sends updates about anything else that has changed.
-func (s *Session[S]) choose(ctx context.Context, mode acp.SessionModeID, tell func(context.Context) error) error {
-	if set := s.sessions.config.SetMode; set != nil {
+func (s *session) choose(ctx context.Context, mode acp.SessionModeID, tell func(context.Context) error) error {
+	if set := s.sessions.config.setMode; set != nil {
 		if err := set(ctx, s, mode); err != nil {
 			return err
 		}
@@ -138,8 +138,8 @@ func (s *Session[S]) choose(ctx context.Context, mode acp.SessionModeID, tell fu
 }
 
 // setMode serves session/set_mode.
-func (ss *Sessions[S]) setMode(
-	ctx context.Context, s *Session[S], req *acp.SetSessionModeRequest,
+func (ss *sessions) setMode(
+	ctx context.Context, s *session, req *acp.SetSessionModeRequest,
 ) (*acp.SetSessionModeResponse, error) {
 	if !s.hasMode(req.ModeID) {
 		return nil, acp.InvalidParamsf("the session has no mode %.64q", req.ModeID)
@@ -153,8 +153,8 @@ func (ss *Sessions[S]) setMode(
 }
 
 // setOption serves session/set_config_option.
-func (ss *Sessions[S]) setOption(
-	ctx context.Context, s *Session[S], req *acp.SetSessionConfigOptionRequest,
+func (ss *sessions) setOption(
+	ctx context.Context, s *session, req *acp.SetSessionConfigOptionRequest,
 ) (*acp.SetSessionConfigOptionResponse, error) {
 	done, err := s.oneChoice(ctx)
 	if err != nil {

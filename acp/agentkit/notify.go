@@ -11,7 +11,7 @@ import (
 
 // Notify tells the user something that is not a part of the conversation, such as why the answer takes longer: with a
 // notice or, if the client does not support notices, with a thought.
-func (t *Turn[S]) Notify(ctx context.Context, notice acp.Notice) error {
+func (t *turn) Notify(ctx context.Context, notice acp.Notice) error {
 	if t.Conn().Capabilities().Session.Value().Notices.Present() {
 		return t.Update(ctx, acp.NewSessionUpdateNotice(notice))
 	}
@@ -26,7 +26,7 @@ func (t *Turn[S]) Notify(ctx context.Context, notice acp.Notice) error {
 // when the session is loaded. Compact sends the client the begin and the end of the compaction, or notices if the
 // client does not support compactions; see Notify. If summarize fails, the conversation stays as it is and Compact
 // returns the error.
-func (t *Turn[S]) Compact(ctx context.Context, summarize func() (string, error)) error {
+func (t *turn) Compact(ctx context.Context, summarize func() (string, error)) error {
 	show := func(u acp.CompactionUpdate) error {
 		update := acp.NewSessionUpdateCompactionUpdate(u)
 		if t.Conn().Capabilities().Session.Value().Compaction.Present() {

@@ -40,7 +40,7 @@ func (o *Opening) Select(id acp.SessionConfigID, name string, field *string, val
 
 // SelectOption sets a config option of Opening.Select, or another one of the author's that is a selection, to one of its
 // values, and reports it to the client. A field passed to Select is set to it when the next turn begins.
-func (s *Session[S]) SelectOption(ctx context.Context, id acp.SessionConfigID, value string) error {
+func (s *session) SelectOption(ctx context.Context, id acp.SessionConfigID, value string) error {
 	s.mu.Lock()
 	options := slices.Clone(s.options)
 	s.mu.Unlock()
@@ -116,7 +116,7 @@ func withValue(option acp.SessionConfigOption, req *acp.SetSessionConfigOptionRe
 }
 
 // setOptions replaces the options, except those of Select and Toggle that the author has left out.
-func (s *Session[S]) setOptions(options []acp.SessionConfigOption) {
+func (s *session) setOptions(options []acp.SessionConfigOption) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	all := slices.Clone(options)
@@ -130,7 +130,7 @@ func (s *Session[S]) setOptions(options []acp.SessionConfigOption) {
 }
 
 // applyOptions sets the author's fields to the values of the options, when a turn begins.
-func (s *Session[S]) applyOptions() {
+func (s *session) applyOptions() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, option := range s.options {
@@ -141,7 +141,7 @@ func (s *Session[S]) applyOptions() {
 }
 
 // storeOptions stores the values of the options of Select and Toggle.
-func (s *Session[S]) storeOptions(ctx context.Context) error {
+func (s *session) storeOptions(ctx context.Context) error {
 	if s.said.store == nil || len(s.fields) == 0 {
 		return nil
 	}
@@ -160,7 +160,7 @@ func (s *Session[S]) storeOptions(ctx context.Context) error {
 }
 
 // chooseOption sets an option to the value of a request. Choices are made one at a time.
-func (s *Session[S]) chooseOption(ctx context.Context, req *acp.SetSessionConfigOptionRequest) error {
+func (s *session) chooseOption(ctx context.Context, req *acp.SetSessionConfigOptionRequest) error {
 	s.mu.Lock()
 	options := s.options
 	s.mu.Unlock()
@@ -178,7 +178,7 @@ func (s *Session[S]) chooseOption(ctx context.Context, req *acp.SetSessionConfig
 		s.setOptions(options)
 		return s.storeOptions(ctx)
 	}
-	set := s.sessions.config.SetOption
+	set := s.sessions.config.setOption
 	if set == nil {
 		return acp.InvalidParamsf("the option %.64q cannot be changed", req.ConfigID)
 	}

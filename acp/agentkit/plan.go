@@ -22,7 +22,7 @@ type Plan struct {
 
 // Plan shows a plan whose steps are pending. ctx is the turn's context or derived from it. If the plan cannot be shown,
 // the next call of Start or Done returns the error too.
-func (t *Turn[S]) Plan(ctx context.Context, steps ...string) *Plan {
+func (t *turn) Plan(ctx context.Context, steps ...string) *Plan {
 	p := &Plan{show: func(entries []acp.PlanEntry) error { return t.Update(ctx, acp.WholePlan(entries...)) }}
 	for _, step := range steps {
 		p.entries = append(p.entries, acp.PlanEntry{

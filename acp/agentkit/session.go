@@ -20,13 +20,23 @@ import (
 
 // Session is an open session. Its methods are safe for concurrent use. State belongs to the author: prompts run one at
 // a time, but other handlers run concurrently with them.
+//
+// It also has the methods of [acp.AgentSession].
 type Session[S any] struct {
-	*acp.AgentSession
+	session
 
 	// State is the value that Config.Open sets, or the one that SaveState has stored.
 	State S
+}
 
-	sessions *Sessions[S]
+// session is what does not depend on the type of the state; see sessions.
+type session struct {
+	*acp.AgentSession
+
+	outer any // the *Session[S]
+	state any // a pointer to its State
+
+	sessions *sessions
 	cwd      string
 	roots    []string
 	life     turns.Life
@@ -48,24 +58,21 @@ type Session[S any] struct {
 	options []acp.SessionConfigOption                  // the author's options
 	fields  map[acp.SessionConfigID]func(value string) // setters for the options of Select and Toggle; not changed after Config.Open
 	titled  bool
-	turn    *Turn[S]      // the turn that runs, or waits for the answer to the previous one
-	waiting []*prompt[S]  // the prompts that wait for it
+	turn    *turn         // the turn that runs, or waits for the answer to the previous one
+	waiting []*prompt     // the prompts that wait for it
 	steered chan struct{} // closed when the last message for a running turn has been answered
 	ends    []func()      // the functions of AtClose
 	over    bool          // they have run
 }
 
-func newSession[S any](ss *Sessions[S], session *acp.AgentSession, o *Opening) *Session[S] {
-	s := &Session[S]{
-		AgentSession: session,
-		sessions:     ss,
-		cwd:          o.Cwd,
-		roots:        slices.Clone(o.AdditionalDirectories),
-		choosing:     make(chan struct{}, 1),
-	}
+func newSession(ss *sessions, of *acp.AgentSession, o *Opening) *session {
+	s := ss.config.newSession()
+	s.AgentSession, s.sessions = of, ss
+	s.cwd, s.roots = o.Cwd, slices.Clone(o.AdditionalDirectories)
+	s.choosing = make(chan struct{}, 1)
 	s.life.Init(s.free)
 	s.said = recorder{
-		store: ss.config.Store, id: session.ID(),
+		store: ss.config.store, id: of.ID(),
 		out: &s.out, textDue: turns.Timer{Lock: &s.out}, callsDue: turns.Timer{Lock: &s.out},
 		failed: func(err error) { s.logger().Error("not stored", "error", err) },
 	}
@@ -78,17 +85,17 @@ func newSession[S any](ss *Sessions[S], session *acp.AgentSession, o *Opening) *
 
 // Context returns a context that ends when the session is closed, with the cause ErrSessionClosed. Use it for work that
 // belongs to the session rather than to a turn.
-func (s *Session[S]) Context() context.Context { return s.life.Context() }
+func (s *session) Context() context.Context { return s.life.Context() }
 
 // Cwd returns the session's working directory.
-func (s *Session[S]) Cwd() string { return s.cwd }
+func (s *session) Cwd() string { return s.cwd }
 
 // AdditionalDirectories returns the session's other directories. The result must not be changed.
-func (s *Session[S]) AdditionalDirectories() []string { return s.roots }
+func (s *session) AdditionalDirectories() []string { return s.roots }
 
 // policy returns Config.Policy for the session, or nil.
-func (s *Session[S]) policy() func(acp.ToolCall) (acp.PermissionOptionKind, string, error) {
-	decide := s.sessions.config.Policy
+func (s *session) policy() func(acp.ToolCall) (acp.PermissionOptionKind, string, error) {
+	decide := s.sessions.config.policy
 	if decide == nil {
 		return nil
 	}
@@ -96,30 +103,30 @@ func (s *Session[S]) policy() func(acp.ToolCall) (acp.PermissionOptionKind, stri
 }
 
 // remembers reports whether the session remembers decisions of its user.
-func (s *Session[S]) remembers() bool { return s.sessions.config.Remember != nil }
+func (s *session) remembers() bool { return s.sessions.config.remember != nil }
 
 // remember calls Config.Remember.
-func (s *Session[S]) remember(call acp.ToolCall, kind acp.PermissionOptionKind) error {
+func (s *session) remember(call acp.ToolCall, kind acp.PermissionOptionKind) error {
 	if !s.remembers() {
 		return nil
 	}
-	return s.sessions.config.Remember(s, call, kind)
+	return s.sessions.config.remember(s, call, kind)
 }
 
 // toolError returns the result of Config.ToolError, or "".
-func (s *Session[S]) toolError(call acp.ToolCall, err error) string {
-	if f := s.sessions.config.ToolError; f != nil {
+func (s *session) toolError(call acp.ToolCall, err error) string {
+	if f := s.sessions.config.toolError; f != nil {
 		return f(call, err)
 	}
 	return ""
 }
 
-func (s *Session[S]) logger() *slog.Logger { return s.sessions.logger().With("session", s.ID()) }
+func (s *session) logger() *slog.Logger { return s.sessions.logger().With("session", s.ID()) }
 
 // AtClose registers f to be called once at the end of the session: after it was closed and its handlers have returned, and
 // before Config.Close; or after opening it failed. Functions are called in reverse order of registration. Sessions.Close
 // waits for them. If the session has already ended, AtClose calls f itself.
-func (s *Session[S]) AtClose(f func()) {
+func (s *session) AtClose(f func()) {
 	s.mu.Lock()
 	over := s.over
 	if !over {
@@ -132,7 +139,7 @@ func (s *Session[S]) AtClose(f func()) {
 }
 
 // runEnds runs the functions of AtClose.
-func (s *Session[S]) runEnds() {
+func (s *session) runEnds() {
 	s.mu.Lock()
 	ends := s.ends
 	s.ends, s.over = nil, true
@@ -143,7 +150,7 @@ func (s *Session[S]) runEnds() {
 }
 
 // guard calls a function of the author, and logs its panic as the runtime does for handlers: others are served on.
-func (s *Session[S]) guard(what string, f func()) {
+func (s *session) guard(what string, f func()) {
 	defer func() {
 		if v := recover(); v != nil {
 			s.logger().Error(fmt.Sprintf("%s panicked: %v\n%s", what, v, debug.Stack()))
@@ -153,18 +160,18 @@ func (s *Session[S]) guard(what string, f func()) {
 }
 
 // free is called once, when the session is no longer in use.
-func (s *Session[S]) free() {
+func (s *session) free() {
 	if err := s.said.close(); err != nil {
 		s.logger().Error("the end of the session was not stored", "error", err)
 	}
 	s.runEnds()
-	if done := s.sessions.config.Close; done != nil {
+	if done := s.sessions.config.close; done != nil {
 		s.guard("Config.Close", func() { done(s) })
 	}
 }
 
 // prepare sets up the session from the store and with Config.Open.
-func (s *Session[S]) prepare(ctx context.Context, o *Opening) error {
+func (s *session) prepare(ctx context.Context, o *Opening) error {
 	if o.Reason != Created {
 		if err := s.restore(ctx, o); err != nil {
 			return err
@@ -172,7 +179,7 @@ func (s *Session[S]) prepare(ctx context.Context, o *Opening) error {
 	}
 	o.Commands = s.sessions.commands()
 	o.booleans = s.Conn().SupportsBooleanConfig()
-	if open := s.sessions.config.Open; open != nil {
+	if open := s.sessions.config.open; open != nil {
 		if err := open(ctx, s, o); err != nil {
 			return err
 		}
@@ -182,7 +189,7 @@ func (s *Session[S]) prepare(ctx context.Context, o *Opening) error {
 }
 
 // introduce announces the session to the store and the client.
-func (s *Session[S]) introduce(ctx context.Context, o *Opening) error {
+func (s *session) introduce(ctx context.Context, o *Opening) error {
 	if err := s.keep(ctx, o); err != nil {
 		return err
 	}
@@ -206,7 +213,7 @@ func (s *Session[S]) introduce(ctx context.Context, o *Opening) error {
 }
 
 // restore loads the stored data of the session.
-func (s *Session[S]) restore(ctx context.Context, o *Opening) error {
+func (s *session) restore(ctx context.Context, o *Opening) error {
 	r, err := s.said.store.Get(ctx, s.ID())
 	if err != nil {
 		return s.sessions.answer(s.ID(), err)
@@ -220,14 +227,14 @@ func (s *Session[S]) restore(ctx context.Context, o *Opening) error {
 	if state.State == nil {
 		return nil
 	}
-	if err := json.Unmarshal(state.State, &s.State); err != nil {
+	if err := json.Unmarshal(state.State, s.state); err != nil {
 		return fmt.Errorf("the state that was stored: %w", err)
 	}
 	return nil
 }
 
 // keep stores the session as it was opened.
-func (s *Session[S]) keep(ctx context.Context, o *Opening) error {
+func (s *session) keep(ctx context.Context, o *Opening) error {
 	store, now := s.said.store, time.Now()
 	if store == nil {
 		return nil
@@ -259,7 +266,7 @@ func (s *Session[S]) keep(ctx context.Context, o *Opening) error {
 
 // replay sends the history, and then the commands. Nothing else of the session is sent in the meantime. Tool calls and
 // compactions that never ended, because their process was killed, are shown as failed.
-func (s *Session[S]) replay(ctx context.Context, o *Opening) error {
+func (s *session) replay(ctx context.Context, o *Opening) error {
 	s.out.Lock()
 	defer s.out.Unlock()
 	send := func(update acp.SessionUpdate) error {
@@ -345,7 +352,7 @@ func noteCompaction(goOn map[acp.CompactionID]bool, update acp.SessionUpdate) {
 }
 
 // changeStored changes the session's stored data other than its updates, or the data to be stored.
-func (s *Session[S]) changeStored(ctx context.Context, change func(*sessionstore.Record, *saved) error) error {
+func (s *session) changeStored(ctx context.Context, change func(*sessionstore.Record, *saved) error) error {
 	whole := func(r *sessionstore.Record) error {
 		state, err := savedIn(r)
 		if err != nil {
@@ -373,11 +380,11 @@ func (s *Session[S]) changeStored(ctx context.Context, change func(*sessionstore
 // SaveState stores State, encoded with encoding/json, so that it is restored before the next call of Config.Open for
 // the session. The author must prevent concurrent changes to State. In Config.Open of a new session, State is stored
 // when Open has succeeded. Without a store SaveState does nothing.
-func (s *Session[S]) SaveState(ctx context.Context) error {
+func (s *session) SaveState(ctx context.Context) error {
 	if s.said.store == nil {
 		return nil
 	}
-	data, err := json.Marshal(s.State)
+	data, err := json.Marshal(s.state)
 	if err != nil {
 		return fmt.Errorf("the state: %w", err)
 	}
@@ -391,7 +398,7 @@ func (s *Session[S]) SaveState(ctx context.Context) error {
 // rebuild its model's context for a session that was loaded or resumed. Turns that ended with the stop reason refusal
 // are left out, because the protocol says that refused content is no longer part of the conversation. Without a store
 // the history is empty. The iteration ends after an error.
-func (s *Session[S]) History(ctx context.Context) iter.Seq2[acp.SessionUpdate, error] {
+func (s *session) History(ctx context.Context) iter.Seq2[acp.SessionUpdate, error] {
 	return func(yield func(acp.SessionUpdate, error) bool) {
 		if s.said.store == nil {
 			return
@@ -413,7 +420,7 @@ func (s *Session[S]) History(ctx context.Context) iter.Seq2[acp.SessionUpdate, e
 }
 
 // conversation yields the stored updates, except turns that were refused.
-func (s *Session[S]) conversation(ctx context.Context) iter.Seq2[acp.SessionUpdate, error] {
+func (s *session) conversation(ctx context.Context) iter.Seq2[acp.SessionUpdate, error] {
 	return func(yield func(acp.SessionUpdate, error) bool) {
 		r, err := s.said.store.Get(ctx, s.ID())
 		if err != nil {
@@ -452,7 +459,7 @@ var ErrNotStored = turns.ErrNotStored
 // An update that cannot be stored is still sent, and the error matches ErrNotStored. Because chunks are joined, it may
 // be about an earlier update. An update that is refused before it is sent, for example because a path is not absolute,
 // is not stored either. Once the session is closed, and Config.Close has been called, the error is ErrSessionClosed.
-func (s *Session[S]) Update(ctx context.Context, update acp.SessionUpdate) error {
+func (s *session) Update(ctx context.Context, update acp.SessionUpdate) error {
 	s.out.Lock()
 	defer s.out.Unlock()
 	if s.said.closed {
@@ -481,12 +488,12 @@ func (s *Session[S]) Update(ctx context.Context, update acp.SessionUpdate) error
 
 // Record stores an update without sending it. Use it for content that the client already has in another form, such as a
 // tool call's output shown in a terminal that will be gone when the session is loaded.
-func (s *Session[S]) Record(ctx context.Context, update acp.SessionUpdate) error {
+func (s *session) Record(ctx context.Context, update acp.SessionUpdate) error {
 	return s.recordOnly(ctx, update, false)
 }
 
 // recordOnly is Record, also for updates that are known to be valid.
-func (s *Session[S]) recordOnly(ctx context.Context, update acp.SessionUpdate, valid bool) error {
+func (s *session) recordOnly(ctx context.Context, update acp.SessionUpdate, valid bool) error {
 	s.out.Lock()
 	defer s.out.Unlock()
 	if s.said.closed {
@@ -499,7 +506,7 @@ func (s *Session[S]) recordOnly(ctx context.Context, update acp.SessionUpdate, v
 }
 
 // record stores the effects of an update; out is held.
-func (s *Session[S]) record(ctx context.Context, update acp.SessionUpdate, valid bool) error {
+func (s *session) record(ctx context.Context, update acp.SessionUpdate, valid bool) error {
 	switch u := update.Variant.(type) {
 	case *acp.SessionUpdateSessionInfoUpdate:
 		return s.retitle(context.WithoutCancel(ctx), u.Title)
@@ -513,7 +520,7 @@ func (s *Session[S]) record(ctx context.Context, update acp.SessionUpdate, valid
 }
 
 // retitle records a title.
-func (s *Session[S]) retitle(ctx context.Context, title acp.Opt[string]) error {
+func (s *session) retitle(ctx context.Context, title acp.Opt[string]) error {
 	if title.IsZero() {
 		return nil // the title stays
 	}
@@ -530,14 +537,14 @@ func (s *Session[S]) retitle(ctx context.Context, title acp.Opt[string]) error {
 }
 
 // saidEarly returns the updates of a session that the store does not have yet because Config.Open has not returned.
-func (s *Session[S]) saidEarly() (updates []acp.SessionUpdate, early bool) {
+func (s *session) saidEarly() (updates []acp.SessionUpdate, early bool) {
 	s.out.Lock()
 	defer s.out.Unlock()
 	return s.said.early, s.said.unknown
 }
 
 // flush stores updates that are not stored yet.
-func (s *Session[S]) flush() error {
+func (s *session) flush() error {
 	s.out.Lock()
 	defer s.out.Unlock()
 	return s.said.flush()

@@ -181,13 +181,45 @@ type Opening struct {
 
 // Sessions holds the sessions of an agent. One Sessions may serve several connections; they share the stored sessions,
 // but do not see each other's open ones. Its methods are safe for concurrent use.
-type Sessions[S any] struct {
-	config Config[S]
+type Sessions[S any] struct{ sessions }
 
-	open *turns.Table[*acp.AgentConn, acp.SessionID, *Session[S]]
+// sessions has what does not depend on the type of the author's state: methods of a generic type are compiled for each
+// type in each package that uses it.
+type sessions struct {
+	config config
+
+	open *turns.Table[*acp.AgentConn, acp.SessionID, *session]
 
 	loginMu  sync.Mutex
 	loggedIn map[*acp.AgentConn]bool
+}
+
+// config is Config for sessions.
+type config struct {
+	newSession func() *session        // with outer and state
+	newTurn    func(s *session) *turn // with outer
+
+	prompt    func(ctx context.Context, t *turn, req *acp.PromptRequest) (*acp.PromptResponse, error)
+	commands  []command
+	open      func(ctx context.Context, s *session, o *Opening) error
+	close     func(*session)
+	setMode   func(ctx context.Context, s *session, mode acp.SessionModeID) error
+	setOption func(ctx context.Context, s *session, req *acp.SetSessionConfigOptionRequest) ([]acp.SessionConfigOption, error)
+	policy    func(s *session, call acp.ToolCall) (kind acp.PermissionOptionKind, why string, err error)
+	remember  func(s *session, call acp.ToolCall, kind acp.PermissionOptionKind) error
+
+	toolError   func(call acp.ToolCall, err error) string
+	title       func(prompt []acp.ContentBlock) string
+	store       sessionstore.Store
+	login       *Login
+	fork        bool
+	subagents   bool
+	extend      func(handlers *acp.AgentHandlers, opts *acp.AgentOptions)
+	whileBusy   WhileBusy
+	maxWaiting  int
+	maxSessions int
+	pageSize    int
+	logger      *slog.Logger
 }
 
 // NewSessions returns the sessions of an agent. It panics if Config.Prompt is nil.
@@ -196,48 +228,105 @@ func NewSessions[S any](config Config[S]) *Sessions[S] {
 		panic("agentkit: NewSessions without Config.Prompt")
 	}
 	checkCommands(config.Commands)
-	config.MaxWaiting = cmp.Or(config.MaxWaiting, 16)
-	config.MaxSessions = cmp.Or(config.MaxSessions, 256)
-	if config.Title == nil {
-		config.Title = turns.FirstWords[acp.ContentBlock]
+	ss := new(Sessions[S])
+	ss.init(untyped(config))
+	return ss
+}
+
+func untyped[S any](c Config[S]) config {
+	typed := func(s *session) *Session[S] { return s.outer.(*Session[S]) }
+	core := config{
+		newSession: func() *session {
+			s := new(Session[S])
+			s.outer, s.state = s, &s.State
+			return &s.session
+		},
+		newTurn: func(s *session) *turn {
+			t := &Turn[S]{Session: typed(s)}
+			t.turn.outer = t
+			return &t.turn
+		},
+		prompt: func(ctx context.Context, t *turn, req *acp.PromptRequest) (*acp.PromptResponse, error) {
+			return c.Prompt(ctx, t.outer.(*Turn[S]), req)
+		},
+		toolError: c.ToolError, title: c.Title, store: c.Store, login: c.Login, fork: c.Fork, subagents: c.Subagents,
+		extend: c.Extend, whileBusy: c.WhileBusy, maxWaiting: c.MaxWaiting, maxSessions: c.MaxSessions, pageSize: c.PageSize,
+		logger: c.Logger,
 	}
-	life := func(s *Session[S]) *turns.Life { return &s.life }
-	return &Sessions[S]{
-		config:   config,
-		open:     turns.NewTable[*acp.AgentConn, acp.SessionID](config.MaxSessions, life),
-		loggedIn: map[*acp.AgentConn]bool{},
+	for _, command := range c.Commands {
+		core.commands = append(core.commands, newCommand(command))
 	}
+	if c.Open != nil {
+		core.open = func(ctx context.Context, s *session, o *Opening) error { return c.Open(ctx, typed(s), o) }
+	}
+	if c.Close != nil {
+		core.close = func(s *session) { c.Close(typed(s)) }
+	}
+	if c.SetMode != nil {
+		core.setMode = func(ctx context.Context, s *session, mode acp.SessionModeID) error {
+			return c.SetMode(ctx, typed(s), mode)
+		}
+	}
+	if c.SetOption != nil {
+		core.setOption = func(
+			ctx context.Context, s *session, req *acp.SetSessionConfigOptionRequest,
+		) ([]acp.SessionConfigOption, error) {
+			return c.SetOption(ctx, typed(s), req)
+		}
+	}
+	if c.Policy != nil {
+		core.policy = func(s *session, call acp.ToolCall) (acp.PermissionOptionKind, string, error) {
+			return c.Policy(typed(s), call)
+		}
+	}
+	if c.Remember != nil {
+		core.remember = func(s *session, call acp.ToolCall, kind acp.PermissionOptionKind) error {
+			return c.Remember(typed(s), call, kind)
+		}
+	}
+	return core
+}
+
+func (ss *sessions) init(config config) {
+	config.maxWaiting = cmp.Or(config.maxWaiting, 16)
+	config.maxSessions = cmp.Or(config.maxSessions, 256)
+	if config.title == nil {
+		config.title = turns.FirstWords[acp.ContentBlock]
+	}
+	ss.config, ss.loggedIn = config, map[*acp.AgentConn]bool{}
+	life := func(s *session) *turns.Life { return &s.life }
+	ss.open = turns.NewTable[*acp.AgentConn, acp.SessionID](config.maxSessions, life)
 }
 
 // Handlers returns the handlers of an agent, to which its author may add. Handlers for stored sessions are included if
 // there is a store. Use [Bind] for handlers of a session that the author adds. Extensions is never nil: add methods to
 // it rather than replacing it, because it may contain methods of the kit.
-func (ss *Sessions[S]) Handlers() acp.AgentHandlers {
+func (ss *sessions) Handlers() acp.AgentHandlers {
 	h := acp.AgentHandlers{
 		NewSession:     ss.newSession,
 		CloseSession:   ss.closeSession,
 		Prompt:         ss.prompt,
-		SetSessionMode: Bind(ss, ss.setMode),
+		SetSessionMode: bind(ss, ss.setMode),
 
-		SetSessionConfigOption: Bind(ss, ss.setOption),
+		SetSessionConfigOption: bind(ss, ss.setOption),
 
 		Extensions: &acp.Extensions[acp.AgentConn]{},
 	}
-	if login := ss.config.Login; login != nil {
+	if login := ss.config.login; login != nil {
 		h.Logout = ss.logout
 		if login.Run != nil {
 			h.Authenticate = ss.authenticate
 		}
 	}
-	if ss.config.WhileBusy == Steer {
+	if ss.config.whileBusy == Steer {
 		rpc.Handle(h.Extensions, methodSteer, ss.steer)
 	}
-	if ss.config.Store != nil {
+	if ss.config.store != nil {
 		h.LoadSession = ss.loadSession
 		h.ResumeSession = ss.resumeSession
 		h.ListSessions = ss.listSessions
 		h.DeleteSession = ss.deleteSession
-		if ss.config.Fork {
+		if ss.config.fork {
 			h.ForkSession = ss.forkSession
 		}
 	}
@@ -247,22 +336,22 @@ func (ss *Sessions[S]) Handlers() acp.AgentHandlers {
 // Options returns a copy of opts with the settings that WhileBusy, Fork, Subagents and Login need; opts may be nil. An
 // agent that uses Queue, Steer, Fork, Subagents or Login must be served with these options: otherwise no session can be
 // opened, the agent does not start, or there are no subagents.
-func (ss *Sessions[S]) Options(opts *acp.AgentOptions) *acp.AgentOptions {
+func (ss *sessions) Options(opts *acp.AgentOptions) *acp.AgentOptions {
 	var o acp.AgentOptions
 	if opts != nil {
 		o = *opts
 	}
-	o.Conn.ConcurrentTurns = o.Conn.ConcurrentTurns || ss.config.WhileBusy != Refuse
-	if ss.config.Fork {
+	o.Conn.ConcurrentTurns = o.Conn.ConcurrentTurns || ss.config.whileBusy != Refuse
+	if ss.config.fork {
 		o.Experimental |= acp.FeatureFork
 	}
-	if ss.config.Subagents {
+	if ss.config.subagents {
 		o.Experimental |= acp.FeatureSubagents
 	}
-	if ss.config.WhileBusy == Steer {
+	if ss.config.whileBusy == Steer {
 		o.Initialize = advertiseSteering(o.Initialize)
 	}
-	if login := ss.config.Login; login != nil {
+	if login := ss.config.login; login != nil {
 		o.AuthMethods = append(slices.Clone(login.Methods), o.AuthMethods...)
 	}
 	return &o
@@ -271,10 +360,10 @@ func (ss *Sessions[S]) Options(opts *acp.AgentOptions) *acp.AgentOptions {
 // Serve serves one client over transport, as acp.ServeAgent does, with the handlers of Handlers, the settings of Options
 // and what Config.Extend adds, and then closes the sessions. opts may be nil. An agent that serves several clients calls
 // Handlers, Options, acp.ServeAgent and Close itself.
-func (ss *Sessions[S]) Serve(ctx context.Context, transport acp.Transport, opts *acp.AgentOptions) error {
+func (ss *sessions) Serve(ctx context.Context, transport acp.Transport, opts *acp.AgentOptions) error {
 	defer ss.Close()
 	handlers, settings := ss.Handlers(), ss.Options(opts)
-	if extend := ss.config.Extend; extend != nil {
+	if extend := ss.config.extend; extend != nil {
 		extend(&handlers, settings)
 	}
 	return acp.ServeAgent(ctx, transport, handlers, settings)
@@ -282,13 +371,21 @@ func (ss *Sessions[S]) Serve(ctx context.Context, transport acp.Transport, opts 
 
 // Close closes all sessions, and waits until Config.Close has returned for each, except for sessions with handlers that
 // are still running. Call it when the connections are over. No session can be opened afterwards.
-func (ss *Sessions[S]) Close() { ss.open.Close() }
+func (ss *sessions) Close() { ss.open.Close() }
 
 // Bind converts a function that takes an open session, with its state, into a handler of the protocol. The session is
 // the one with the id in the request; the request is refused if there is none. The handler's context ends when the
 // session is closed.
 func Bind[S, P, R any](
 	ss *Sessions[S], handler func(ctx context.Context, s *Session[S], req *P) (*R, error),
+) func(ctx context.Context, session *acp.AgentSession, req *P) (*R, error) {
+	return bind(&ss.sessions, func(ctx context.Context, s *session, req *P) (*R, error) {
+		return handler(ctx, s.outer.(*Session[S]), req)
+	})
+}
+
+func bind[P, R any](
+	ss *sessions, handler func(ctx context.Context, s *session, req *P) (*R, error),
 ) func(ctx context.Context, session *acp.AgentSession, req *P) (*R, error) {
 	return func(ctx context.Context, session *acp.AgentSession, req *P) (*R, error) {
 		s, release, err := ss.open.Use(session.Conn(), session.ID())
@@ -304,6 +401,14 @@ func Bind[S, P, R any](
 
 // Lookup returns an open session of a connection, or an error that tells the client that the session does not exist.
 func (ss *Sessions[S]) Lookup(session *acp.AgentSession) (*Session[S], error) {
+	s, err := ss.lookup(session)
+	if err != nil {
+		return nil, err
+	}
+	return s.outer.(*Session[S]), nil
+}
+
+func (ss *sessions) lookup(session *acp.AgentSession) (*session, error) {
 	s, release, err := ss.open.Use(session.Conn(), session.ID())
 	if err == nil {
 		release()
@@ -314,11 +419,11 @@ func (ss *Sessions[S]) Lookup(session *acp.AgentSession) (*Session[S], error) {
 var errOptions = errors.New("agentkit: WhileBusy needs the options that Sessions.Options returns")
 
 // opening opens a session.
-func (ss *Sessions[S]) opening(ctx context.Context, session *acp.AgentSession, o *Opening) (*Session[S], error) {
+func (ss *sessions) opening(ctx context.Context, session *acp.AgentSession, o *Opening) (*session, error) {
 	if err := ss.authorize(ctx, session.Conn()); err != nil {
 		return nil, err
 	}
-	if ss.config.WhileBusy != Refuse && !(*engine.Conn)(session.RPC()).TakesConcurrentTurns() {
+	if ss.config.whileBusy != Refuse && !(*engine.Conn)(session.RPC()).TakesConcurrentTurns() {
 		return nil, errOptions
 	}
 	done, err := ss.open.Opening(ctx, session.Conn(), session.ID())
@@ -357,7 +462,7 @@ func (ss *Sessions[S]) opening(ctx context.Context, session *acp.AgentSession, o
 // system.
 func newID() acp.SessionID { return acp.SessionID("sess_" + strings.ToLower(rand.Text())) }
 
-func (ss *Sessions[S]) newSession(ctx context.Context, conn *acp.AgentConn, req *acp.NewSessionRequest) (*acp.NewSessionResponse, error) {
+func (ss *sessions) newSession(ctx context.Context, conn *acp.AgentConn, req *acp.NewSessionRequest) (*acp.NewSessionResponse, error) {
 	o := &Opening{
 		Reason: Created, Cwd: req.Cwd, AdditionalDirectories: req.AdditionalDirectories, MCPServers: req.MCPServers,
 		SystemPrompt: req.SystemPrompt, Meta: req.Meta,
@@ -369,7 +474,7 @@ func (ss *Sessions[S]) newSession(ctx context.Context, conn *acp.AgentConn, req 
 	return &acp.NewSessionResponse{SessionID: s.ID(), Modes: s.modeState(), ConfigOptions: s.optionState()}, nil
 }
 
-func (ss *Sessions[S]) loadSession(
+func (ss *sessions) loadSession(
 	ctx context.Context, session *acp.AgentSession, req *acp.LoadSessionRequest,
 ) (*acp.LoadSessionResponse, error) {
 	o := &Opening{
@@ -383,7 +488,7 @@ func (ss *Sessions[S]) loadSession(
 	return &acp.LoadSessionResponse{Modes: s.modeState(), ConfigOptions: s.optionState()}, nil
 }
 
-func (ss *Sessions[S]) resumeSession(
+func (ss *sessions) resumeSession(
 	ctx context.Context, session *acp.AgentSession, req *acp.ResumeSessionRequest,
 ) (*acp.ResumeSessionResponse, error) {
 	o := &Opening{
@@ -397,7 +502,7 @@ func (ss *Sessions[S]) resumeSession(
 	return &acp.ResumeSessionResponse{Modes: s.modeState(), ConfigOptions: s.optionState()}, nil
 }
 
-func (ss *Sessions[S]) closeSession(
+func (ss *sessions) closeSession(
 	ctx context.Context, session *acp.AgentSession, _ *acp.CloseSessionRequest,
 ) (*acp.CloseSessionResponse, error) {
 	was, done, err := ss.open.Closing(ctx, session.Conn(), session.ID())
@@ -412,7 +517,7 @@ func (ss *Sessions[S]) closeSession(
 }
 
 // deleteSession also succeeds if the session does not exist.
-func (ss *Sessions[S]) deleteSession(
+func (ss *sessions) deleteSession(
 	ctx context.Context, session *acp.AgentSession, _ *acp.DeleteSessionRequest,
 ) (*acp.DeleteSessionResponse, error) {
 	if err := ss.authorize(ctx, session.Conn()); err != nil {
@@ -423,17 +528,17 @@ func (ss *Sessions[S]) deleteSession(
 		return nil, err
 	}
 	defer done()
-	return &acp.DeleteSessionResponse{}, ss.answer(session.ID(), ss.config.Store.Delete(ctx, session.ID()))
+	return &acp.DeleteSessionResponse{}, ss.answer(session.ID(), ss.config.store.Delete(ctx, session.ID()))
 }
 
-func (ss *Sessions[S]) listSessions(
+func (ss *sessions) listSessions(
 	ctx context.Context, conn *acp.AgentConn, req *acp.ListSessionsRequest,
 ) (*acp.ListSessionsResponse, error) {
 	if err := ss.authorize(ctx, conn); err != nil {
 		return nil, err
 	}
-	page, err := ss.config.Store.List(ctx, sessionstore.Query{
-		Cwd: req.Cwd.Value(), Cursor: req.Cursor.Value(), Limit: ss.config.PageSize,
+	page, err := ss.config.store.List(ctx, sessionstore.Query{
+		Cwd: req.Cwd.Value(), Cursor: req.Cursor.Value(), Limit: ss.config.pageSize,
 	})
 	switch {
 	case errors.Is(err, sessionstore.ErrCursor), req.Cursor.Present() && req.Cursor.Value() == "":
@@ -452,7 +557,7 @@ func (ss *Sessions[S]) listSessions(
 }
 
 // answer returns the error that a client gets if the store has failed for a session.
-func (ss *Sessions[S]) answer(id acp.SessionID, err error) error {
+func (ss *sessions) answer(id acp.SessionID, err error) error {
 	switch {
 	case errors.Is(err, sessionstore.ErrNotFound):
 		return acp.SessionNotFound(id)
@@ -486,9 +591,9 @@ func savedIn(r *sessionstore.Record) (state saved, err error) {
 	return state, nil
 }
 
-func (ss *Sessions[S]) logger() *slog.Logger {
-	if ss.config.Logger == nil {
+func (ss *sessions) logger() *slog.Logger {
+	if ss.config.logger == nil {
 		return slog.Default()
 	}
-	return ss.config.Logger
+	return ss.config.logger
 }

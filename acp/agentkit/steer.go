@@ -56,7 +56,7 @@ func advertiseSteering(
 // steer offers a message to the running turn. If no turn is running, or it ends without taking the message, the message
 // is dropped: a turn that no prompt has begun would have no answer to end it. Messages are answered in their order: a
 // client may send those that were dropped as prompts.
-func (ss *Sessions[S]) steer(ctx context.Context, conn *acp.AgentConn, req *steerRequest) (*steerResponse, error) {
+func (ss *sessions) steer(ctx context.Context, conn *acp.AgentConn, req *steerRequest) (*steerResponse, error) {
 	s, release, err := ss.open.Use(conn, req.SessionID)
 	if err != nil {
 		return nil, err
@@ -64,7 +64,7 @@ func (ss *Sessions[S]) steer(ctx context.Context, conn *acp.AgentConn, req *stee
 	defer release()
 	ctx, end := s.life.Within(ctx)
 	defer end()
-	p := &prompt[S]{
+	p := &prompt{
 		req: &acp.PromptRequest{SessionID: req.SessionID, Prompt: req.Prompt}, ctx: ctx, decided: make(chan struct{}),
 		answered: make(chan struct{}),
 	}
@@ -88,8 +88,8 @@ func (ss *Sessions[S]) steer(ctx context.Context, conn *acp.AgentConn, req *stee
 }
 
 // sendBack decides the waiting messages that can only go to the turn that has just ended; mu is held.
-func (s *Session[S]) sendBack() {
-	s.waiting = slices.DeleteFunc(s.waiting, func(p *prompt[S]) bool {
+func (s *session) sendBack() {
+	s.waiting = slices.DeleteFunc(s.waiting, func(p *prompt) bool {
 		if p.steers() {
 			close(p.decided)
 		}

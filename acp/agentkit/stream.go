@@ -85,7 +85,7 @@ type StreamOptions struct {
 // as long as RetryAfter asks for, at most five minutes, or otherwise 0.5 s, 1 s, 2 s and so on. If a part of the answer
 // has been shown, it does not try again. The error is the last one of request; or it matches ErrTooLarge if the answer is
 // longer than MaxBytes, of which the client has got the beginning.
-func (t *Turn[S]) Stream(ctx context.Context, request func(ctx context.Context) iter.Seq2[Piece, error], opts *StreamOptions) error {
+func (t *turn) Stream(ctx context.Context, request func(ctx context.Context) iter.Seq2[Piece, error], opts *StreamOptions) error {
 	var o StreamOptions
 	if opts != nil {
 		o = *opts

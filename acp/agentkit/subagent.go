@@ -17,20 +17,22 @@ import (
 // with the session of the turn. See Turn.Subagent.
 //
 // Experimental: any minor release may change or remove it. It needs [acp.FeatureSubagents].
-type Subagent[S any] struct {
+type Subagent[S any] struct{ subagent }
+
+type subagent struct {
 	*acp.AgentSession
 
-	parent *Session[S]
+	parent *session
 }
 
 // Update is acp.AgentSession.Update, after the texts of the subagent. The update is not stored.
-func (a *Subagent[S]) Update(ctx context.Context, update acp.SessionUpdate) error {
+func (a *subagent) Update(ctx context.Context, update acp.SessionUpdate) error {
 	turns.Of(ctx).Flush()
 	return a.AgentSession.Update(ctx, update)
 }
 
 // RequestPermission is acp.AgentSession.RequestPermission, after the texts of the subagent.
-func (a *Subagent[S]) RequestPermission(
+func (a *subagent) RequestPermission(
 	ctx context.Context, call acp.ToolCallUpdate, options ...acp.PermissionOption,
 ) (acp.RequestPermissionOutcome, error) {
 	turns.Of(ctx).Flush()
@@ -38,7 +40,7 @@ func (a *Subagent[S]) RequestPermission(
 }
 
 // ElicitForm is acp.AgentSession.ElicitForm, after the texts of the subagent. acp.Ask makes a form from a struct.
-func (a *Subagent[S]) ElicitForm(
+func (a *subagent) ElicitForm(
 	ctx context.Context, message string, schema acp.ElicitationSchema,
 ) (*acp.CreateElicitationResponse, error) {
 	turns.Of(ctx).Flush()
@@ -46,28 +48,28 @@ func (a *Subagent[S]) ElicitForm(
 }
 
 // ElicitURL is acp.AgentSession.ElicitURL, after the texts of the subagent.
-func (a *Subagent[S]) ElicitURL(
+func (a *subagent) ElicitURL(
 	ctx context.Context, message string, id acp.ElicitationID, url string,
 ) (*acp.CreateElicitationResponse, error) {
 	turns.Of(ctx).Flush()
 	return a.AgentSession.ElicitURL(ctx, message, id, url)
 }
 
-func (a *Subagent[S]) remembers() bool { return a.parent.remembers() }
+func (a *subagent) remembers() bool { return a.parent.remembers() }
 
-func (a *Subagent[S]) remember(call acp.ToolCall, kind acp.PermissionOptionKind) error {
+func (a *subagent) remember(call acp.ToolCall, kind acp.PermissionOptionKind) error {
 	return a.parent.remember(call, kind)
 }
 
-func (a *Subagent[S]) policy() func(acp.ToolCall) (acp.PermissionOptionKind, string, error) {
+func (a *subagent) policy() func(acp.ToolCall) (acp.PermissionOptionKind, string, error) {
 	return a.parent.policy()
 }
 
-func (a *Subagent[S]) toolError(call acp.ToolCall, err error) string {
+func (a *subagent) toolError(call acp.ToolCall, err error) string {
 	return a.parent.toolError(call, err)
 }
 
-func (a *Subagent[S]) logger() *slog.Logger { return a.parent.logger().With("subagent", a.ID()) }
+func (a *subagent) logger() *slog.Logger { return a.parent.logger().With("subagent", a.ID()) }
 
 // ErrSubagentCancelled is the error of Turn.Subagent if the client has cancelled the subagent but not the turn.
 //
@@ -87,11 +89,17 @@ var ErrSubagentCancelled = errors.New("agentkit: the client has cancelled the su
 // Experimental: any minor release may change or remove it. It needs [acp.FeatureSubagents].
 func (t *Turn[S]) Subagent(
 	ctx context.Context, title, description string, do func(ctx context.Context, a *Subagent[S]) error,
+) error {
+	return t.subagent(ctx, title, description, func(ctx context.Context, a *subagent) error { return do(ctx, &Subagent[S]{*a}) })
+}
+
+func (t *turn) subagent(
+	ctx context.Context, title, description string, do func(ctx context.Context, a *subagent) error,
 ) (err error) {
 	if !t.Conn().Capabilities().Subagents.Present() {
 		return fmt.Errorf("agentkit: Subagent: %w", acp.ErrUnsupported)
 	}
-	a := &Subagent[S]{AgentSession: t.Conn().Session(newID()), parent: t.Session}
+	a := &subagent{AgentSession: t.Conn().Session(newID()), parent: t.session}
 	report := func(ctx context.Context, u acp.SubagentUpdate) error {
 		u.SessionID = a.ID()
 		return t.Update(ctx, acp.NewSessionUpdateSubagentUpdate(u))

@@ -21,6 +21,14 @@ import (
 // returns.
 type Turn[S any] struct {
 	*Session[S]
+	turn
+}
+
+// turn is what does not depend on the type of the state; see sessions.
+type turn struct {
+	deeper
+
+	outer any // the *Turn[S]
 
 	request *acp.PromptRequest // set before Config.Prompt is called
 	opened  *turns.Turn        // set before Config.Prompt is called
@@ -38,28 +46,31 @@ type Turn[S any] struct {
 	stored []acp.MessageID // the ids of its prompts
 }
 
+// deeper has the methods of a session one level deeper than Turn.Session: on the same level they would be ambiguous.
+type deeper struct{ *session }
+
 type atEnd struct{ do func(context.Context) error }
 
 // prompt is a request that is to become a turn.
-type prompt[S any] struct {
+type prompt struct {
 	req      *acp.PromptRequest
 	ctx      context.Context
 	decided  chan struct{} // closed when it no longer waits
 	answered chan struct{} // of a message for the running turn, which never becomes a turn: closed after the answer
 
 	// Guarded by Session.mu.
-	turn   *Turn[S] // the turn that it has become, or that has taken it
+	turn   *turn // the turn that it has become, or that has taken it
 	taken  bool
 	before <-chan struct{} // answered of the message before it, if any
 }
 
-func (p *prompt[S]) steers() bool { return p.answered != nil }
+func (p *prompt) steers() bool { return p.answered != nil }
 
 // AtEnd registers do to run after Config.Prompt returns and before open texts and tool calls are closed. Functions run
 // in reverse order of registration. The context of do ends after ten seconds, not with the turn, so that it can send
 // updates if the turn was cancelled. Errors of do are logged. Calling stop removes do and reports whether it had not
 // started. After the end of the turn AtEnd does nothing, and stop returns false.
-func (t *Turn[S]) AtEnd(do func(ctx context.Context) error) (stop func() bool) {
+func (t *turn) AtEnd(do func(ctx context.Context) error) (stop func() bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.ended {
@@ -80,46 +91,46 @@ func (t *Turn[S]) AtEnd(do func(ctx context.Context) error) (stop func() bool) {
 }
 
 // Update is Session.Update, after the texts of the turn that ctx belongs to.
-func (t *Turn[S]) Update(ctx context.Context, update acp.SessionUpdate) error {
+func (t *turn) Update(ctx context.Context, update acp.SessionUpdate) error {
 	turns.Of(ctx).Flush()
-	return t.Session.Update(ctx, update)
+	return t.session.Update(ctx, update)
 }
 
 // RequestPermission is acp.AgentSession.RequestPermission, after the texts of the turn that ctx belongs to. To ask
 // about a tool call with all its content, use ToolCall.Ask.
-func (t *Turn[S]) RequestPermission(
+func (t *turn) RequestPermission(
 	ctx context.Context, call acp.ToolCallUpdate, options ...acp.PermissionOption,
 ) (acp.RequestPermissionOutcome, error) {
 	turns.Of(ctx).Flush()
-	return t.Session.RequestPermission(ctx, call, options...)
+	return t.session.RequestPermission(ctx, call, options...)
 }
 
 // ElicitForm is acp.AgentSession.ElicitForm, after the texts of the turn that ctx belongs to. acp.Ask makes a form from a
 // struct.
-func (t *Turn[S]) ElicitForm(
+func (t *turn) ElicitForm(
 	ctx context.Context, message string, schema acp.ElicitationSchema,
 ) (*acp.CreateElicitationResponse, error) {
 	turns.Of(ctx).Flush()
-	return t.Session.ElicitForm(ctx, message, schema)
+	return t.session.ElicitForm(ctx, message, schema)
 }
 
 // ElicitURL is acp.AgentSession.ElicitURL, after the texts of the turn that ctx belongs to.
-func (t *Turn[S]) ElicitURL(
+func (t *turn) ElicitURL(
 	ctx context.Context, message string, id acp.ElicitationID, url string,
 ) (*acp.CreateElicitationResponse, error) {
 	turns.Of(ctx).Flush()
-	return t.Session.ElicitURL(ctx, message, id, url)
+	return t.session.ElicitURL(ctx, message, id, url)
 }
 
 // StartToolCall starts a tool call of the turn; see [StartToolCall]. ctx is the turn's context or derived from it.
-func (t *Turn[S]) StartToolCall(ctx context.Context, title string, options ...acp.ToolCallOption) (*ToolCall, error) {
+func (t *turn) StartToolCall(ctx context.Context, title string, options ...acp.ToolCallOption) (*ToolCall, error) {
 	return StartToolCall(ctx, t, title, options...)
 }
 
 // Tool runs a tool as a tool call: it starts the call, runs do, and ends the call with the error of do; see
 // ToolCall.End. ctx is the turn's context or derived from it. Tool returns an error only if the turn should end; a tool
 // that fails is logged, shown as failed, and does not end the turn.
-func (t *Turn[S]) Tool(
+func (t *turn) Tool(
 	ctx context.Context, kind acp.ToolKind, title string, do func(call *ToolCall) error, options ...acp.ToolCallOption,
 ) error {
 	call, err := t.StartToolCall(ctx, title, append([]acp.ToolCallOption{acp.WithKind(kind)}, options...)...)
@@ -131,28 +142,28 @@ func (t *Turn[S]) Tool(
 
 // Sayf sends a piece of the agent's answer, formatted as by fmt.Sprintf. Clients show consecutive pieces as one message.
 // For the output of a model use NewMessage.
-func (t *Turn[S]) Sayf(ctx context.Context, format string, args ...any) error {
+func (t *turn) Sayf(ctx context.Context, format string, args ...any) error {
 	return t.Update(ctx, acp.AgentMessageText(fmt.Sprintf(format, args...)))
 }
 
 // Request returns the prompt that began the turn. Its content must not be changed.
-func (t *Turn[S]) Request() *acp.PromptRequest { return t.request }
+func (t *turn) Request() *acp.PromptRequest { return t.request }
 
 // NewMessage begins a message of the turn; see [NewMessage]. ctx is the turn's context or derived from it.
-func (t *Turn[S]) NewMessage(ctx context.Context) *Text { return NewMessage(ctx, t) }
+func (t *turn) NewMessage(ctx context.Context) *Text { return NewMessage(ctx, t) }
 
 // NewThought begins a thought of the turn; see [NewThought]. ctx is the turn's context or derived from it.
-func (t *Turn[S]) NewThought(ctx context.Context) *Text { return NewThought(ctx, t) }
+func (t *turn) NewThought(ctx context.Context) *Text { return NewThought(ctx, t) }
 
 // Waiting returns a channel that receives a value when there may be a prompt to Take. No one else receives from it. It
 // is never closed, and never ready unless WhileBusy is Steer.
-func (t *Turn[S]) Waiting() <-chan struct{} { return t.more }
+func (t *turn) Waiting() <-chan struct{} { return t.more }
 
 // Take takes the first prompt that arrived since the turn began into the turn, or returns nil if there is none. The
 // prompt is stored as a message of the user, after the texts that the turn has written so far, for which Take waits; it
 // is answered when the turn ends. Unless WhileBusy is Steer, Take always returns nil.
-func (t *Turn[S]) Take() *acp.PromptRequest {
-	if t.sessions.config.WhileBusy != Steer {
+func (t *turn) Take() *acp.PromptRequest {
+	if t.sessions.config.whileBusy != Steer {
 		return nil
 	}
 	p := t.takeFirst()
@@ -166,7 +177,7 @@ func (t *Turn[S]) Take() *acp.PromptRequest {
 	return p.req
 }
 
-func (t *Turn[S]) takeFirst() *prompt[S] {
+func (t *turn) takeFirst() *prompt {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for !t.ended && len(t.waiting) > 0 {
@@ -182,12 +193,14 @@ func (t *Turn[S]) takeFirst() *prompt[S] {
 	return nil
 }
 
-func newTurn[S any](s *Session[S]) *Turn[S] {
-	return &Turn[S]{Session: s, more: make(chan struct{}, 1), over: make(chan struct{})}
+func newTurn(s *session) *turn {
+	t := s.sessions.config.newTurn(s)
+	t.session, t.more, t.over = s, make(chan struct{}, 1), make(chan struct{})
+	return t
 }
 
 // prompt serves session/prompt.
-func (ss *Sessions[S]) prompt(
+func (ss *sessions) prompt(
 	ctx context.Context, session *acp.AgentSession, req *acp.PromptRequest,
 ) (*acp.PromptResponse, error) {
 	s, release, err := ss.open.UseForPrompt(session.Conn(), session.ID(), 0)
@@ -197,7 +210,7 @@ func (ss *Sessions[S]) prompt(
 	defer release()
 	ctx, end := s.life.Within(ctx)
 	defer end()
-	p := &prompt[S]{req: req, ctx: ctx, decided: make(chan struct{})}
+	p := &prompt{req: req, ctx: ctx, decided: make(chan struct{})}
 	if err := s.join(ctx, p); err != nil {
 		return nil, err
 	}
@@ -208,7 +221,7 @@ func (ss *Sessions[S]) prompt(
 }
 
 // join enters a prompt, in the order in which prompts arrived, and waits until it is decided.
-func (s *Session[S]) join(ctx context.Context, p *prompt[S]) error {
+func (s *session) join(ctx context.Context, p *prompt) error {
 	var refused error
 	err := engine.EnterTurn(ctx, func() { refused = s.enter(p) })
 	if err = cmp.Or(err, refused); err != nil {
@@ -218,7 +231,7 @@ func (s *Session[S]) join(ctx context.Context, p *prompt[S]) error {
 }
 
 // enter makes a prompt a turn, makes it wait, or refuses it.
-func (s *Session[S]) enter(p *prompt[S]) error {
+func (s *session) enter(p *prompt) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	config := &s.sessions.config
@@ -229,9 +242,9 @@ func (s *Session[S]) enter(p *prompt[S]) error {
 		p.turn = newTurn(s)
 		s.turn = p.turn
 		close(p.decided)
-	case config.WhileBusy == Refuse:
+	case config.whileBusy == Refuse:
 		return turns.ErrBusy
-	case len(s.waiting) >= config.MaxWaiting:
+	case len(s.waiting) >= config.maxWaiting:
 		return acp.ErrInvalidRequest.WithMessagef("Invalid request: %d prompts are waiting, the maximum", len(s.waiting))
 	default:
 		s.waiting = append(s.waiting, p)
@@ -244,8 +257,8 @@ func (s *Session[S]) enter(p *prompt[S]) error {
 }
 
 // offer signals to the running turn that a prompt is waiting; mu is held.
-func (s *Session[S]) offer() {
-	if s.sessions.config.WhileBusy != Steer || len(s.waiting) == 0 {
+func (s *session) offer() {
+	if s.sessions.config.whileBusy != Steer || len(s.waiting) == 0 {
 		return
 	}
 	select {
@@ -255,7 +268,7 @@ func (s *Session[S]) offer() {
 }
 
 // await waits until a prompt is decided. If ctx ends first, the prompt leaves the queue.
-func (s *Session[S]) await(ctx context.Context, p *prompt[S]) error {
+func (s *session) await(ctx context.Context, p *prompt) error {
 	select {
 	case <-p.decided:
 	case <-ctx.Done():
@@ -267,7 +280,7 @@ func (s *Session[S]) await(ctx context.Context, p *prompt[S]) error {
 }
 
 // leave removes a prompt from the queue. It returns false if that is too late.
-func (s *Session[S]) leave(p *prompt[S]) bool {
+func (s *session) leave(p *prompt) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if p.turn != nil {
@@ -280,7 +293,7 @@ func (s *Session[S]) leave(p *prompt[S]) bool {
 }
 
 // run runs the turn.
-func (t *Turn[S]) run(ctx context.Context, req *acp.PromptRequest) (*acp.PromptResponse, error) {
+func (t *turn) run(ctx context.Context, req *acp.PromptRequest) (*acp.PromptResponse, error) {
 	t.err = errTurnLost // in case the handler does not return
 	t.request = req
 	ctx, t.opened = turns.With(ctx)
@@ -308,11 +321,11 @@ func (t *Turn[S]) run(ctx context.Context, req *acp.PromptRequest) (*acp.PromptR
 }
 
 // handle answers the prompt with a command or with Config.Prompt.
-func (t *Turn[S]) handle(ctx context.Context, req *acp.PromptRequest) (*acp.PromptResponse, error) {
+func (t *turn) handle(ctx context.Context, req *acp.PromptRequest) (*acp.PromptResponse, error) {
 	if run, input, ok := t.sessions.command(req); ok {
 		return nil, run(ctx, t, input)
 	}
-	return t.sessions.config.Prompt(ctx, t, req)
+	return t.sessions.config.prompt(ctx, t, req)
 }
 
 // undismissed turns the failure of a turn into a cancellation, if the user dismissed a question.
@@ -327,7 +340,7 @@ func undismissed(res *acp.PromptResponse, err error) (*acp.PromptResponse, error
 var errTurnLost = errors.New("the handler of the turn did not return")
 
 // begin stores the prompt.
-func (t *Turn[S]) begin(ctx context.Context, req *acp.PromptRequest) error {
+func (t *turn) begin(ctx context.Context, req *acp.PromptRequest) error {
 	if t.said.store == nil {
 		return nil
 	}
@@ -349,7 +362,7 @@ func (t *Turn[S]) begin(ctx context.Context, req *acp.PromptRequest) error {
 }
 
 // recordPrompt stores the user's prompt as one message.
-func (t *Turn[S]) recordPrompt(ctx context.Context, req *acp.PromptRequest) error {
+func (t *turn) recordPrompt(ctx context.Context, req *acp.PromptRequest) error {
 	id := acp.MessageID("msg_" + strings.ToLower(rand.Text()))
 	updates := make([]acp.SessionUpdate, 0, len(req.Prompt))
 	for _, block := range req.Prompt {
@@ -364,7 +377,7 @@ func (t *Turn[S]) recordPrompt(ctx context.Context, req *acp.PromptRequest) erro
 }
 
 // refused reports whether the turn ends with the stop reason refusal, and thus is not part of the conversation.
-func (t *Turn[S]) refused(ctx context.Context) bool {
+func (t *turn) refused(ctx context.Context) bool {
 	return ctx.Err() == nil && t.err == nil && t.response != nil && t.response.StopReason == acp.StopReasonRefusal
 }
 
@@ -372,7 +385,7 @@ func (t *Turn[S]) refused(ctx context.Context) bool {
 const endTime = 10 * time.Second
 
 // finish does the work between the handler's return and the answer, and lets the next prompt become a turn.
-func (t *Turn[S]) finish(ctx context.Context, req *acp.PromptRequest) {
+func (t *turn) finish(ctx context.Context, req *acp.PromptRequest) {
 	defer t.pass()
 	if !t.begun {
 		return
@@ -388,7 +401,7 @@ func (t *Turn[S]) finish(ctx context.Context, req *acp.PromptRequest) {
 
 // settle closes the texts and calls that the turn has left open, and stores its end. The context of the turn may have
 // ended; ctx has not.
-func (t *Turn[S]) settle(ctx, turn context.Context, req *acp.PromptRequest) {
+func (t *turn) settle(ctx, turn context.Context, req *acp.PromptRequest) {
 	t.report("texts and tool calls that were left open", t.opened.End(turn))
 	refused := t.refused(turn)
 	if !refused {
@@ -410,14 +423,14 @@ func (t *Turn[S]) settle(ctx, turn context.Context, req *acp.PromptRequest) {
 
 // report logs failures at the end of a turn, which are not returned to any caller. It does not log the end of the
 // connection.
-func (t *Turn[S]) report(what string, err error) {
+func (t *turn) report(what string, err error) {
 	if err != nil && !errors.Is(err, acp.ErrClosed) {
 		t.logger().Error(what+": failed", "error", err)
 	}
 }
 
 // nextEnd removes and returns the function that was last given to AtEnd; if there is none, it ends the turn.
-func (t *Turn[S]) nextEnd() func(context.Context) error {
+func (t *turn) nextEnd() func(context.Context) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	n := len(t.ends)
@@ -431,14 +444,14 @@ func (t *Turn[S]) nextEnd() func(context.Context) error {
 }
 
 // title gives a session a title if it has none, and sends it to the client.
-func (t *Turn[S]) title(ctx context.Context, req *acp.PromptRequest) error {
+func (t *turn) title(ctx context.Context, req *acp.PromptRequest) error {
 	t.mu.Lock()
 	titled := t.titled
 	t.mu.Unlock()
 	if titled {
 		return nil
 	}
-	title := t.sessions.config.Title(req.Prompt)
+	title := t.sessions.config.title(req.Prompt)
 	if title == "" {
 		return nil
 	}
@@ -446,8 +459,8 @@ func (t *Turn[S]) title(ctx context.Context, req *acp.PromptRequest) error {
 }
 
 // pass ends the turn, and makes the first waiting prompt the next one.
-func (t *Turn[S]) pass() {
-	s := t.Session
+func (t *turn) pass() {
+	s := t.session
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	t.ended = true
@@ -466,7 +479,7 @@ func (t *Turn[S]) pass() {
 }
 
 // answer returns the answer to a prompt that the turn has taken, which is that of the turn.
-func (t *Turn[S]) answer(ctx context.Context) (*acp.PromptResponse, error) {
+func (t *turn) answer(ctx context.Context) (*acp.PromptResponse, error) {
 	select {
 	case <-t.over:
 	case <-ctx.Done():
