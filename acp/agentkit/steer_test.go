@@ -13,6 +13,7 @@ import (
 	"github.com/acpgo/sdk/acp/agentkit"
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/conformance"
+	"github.com/acpgo/sdk/internal/test/tier"
 )
 
 type steering struct {
@@ -127,7 +128,7 @@ func TestSteeringOrder(t *testing.T) {
 	const messages = 16 // as many as may wait
 	for _, takes := range []int{messages, messages / 2, 0} {
 		t.Run(fmt.Sprintf("%d taken", takes), func(t *testing.T) {
-			for range 50 {
+			for range tier.Pick(10, 15, 30, 50) {
 				steerAtOnce(t, messages, takes)
 			}
 		})

@@ -642,7 +642,7 @@ func TestToolCallIsBounded(t *testing.T) {
 // Many goroutines use many calls at once: every update that was sent says what the one before it has left.
 func TestToolCallsAtOnce(t *testing.T) {
 	tier.Need(t, tier.Normal)
-	const goroutines, steps = 8, 50
+	goroutines, steps := 8, tier.Pick(0, 15, 50, 50)
 	c := converse(t, func(ctx context.Context, s *acp.AgentSession, _ *acp.PromptRequest) (*acp.PromptResponse, error) {
 		shared, err := agentkit.StartToolCall(ctx, s, "shared")
 		if err != nil {

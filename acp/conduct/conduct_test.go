@@ -13,6 +13,7 @@ import (
 
 	"github.com/acpgo/sdk/acp/conduct"
 	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/internal/test/tier"
 )
 
 const answer1 = `{"protocolVersion":1,"agentCapabilities":{"_later":{"a":[1.0,1e2]}}}`
@@ -201,7 +202,7 @@ func TestCancel(t *testing.T) {
 
 // Updates arrive in order, and before the answer of their prompt.
 func TestOrder(t *testing.T) {
-	const updates = 5000
+	updates := tier.Pick(500, 1000, 2500, 5000)
 	components := []conduct.Component{inMemory(t, "P0", passOn), inMemory(t, "P1", passOn), inMemory(t, "P2", passOn)}
 	agent := inMemory(t, "agent", func(s rpc.Stream) error {
 		for {

@@ -59,6 +59,7 @@ func echo(e *end) {
 
 // Both directions are full, and neither end reads before what it writes is read: the conductor reads on.
 func TestBothDirectionsFull(t *testing.T) {
+	tier.Need(t, tier.Full)
 	synctest.Test(t, func(t *testing.T) {
 		const all = 50 // 5 MB
 		c := start(t, 1, true, nil)

@@ -66,7 +66,7 @@ func TestKill(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "notes.txt"), []byte("Buy milk.\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	step := tier.Pick(0, 12, 6, 1)
+	step := tier.Pick(0, 24, 8, 1)
 	kills, failed := 0, 0
 	for victim, place := range []string{"proxy:0 (pass)", "proxy:1 (pass)", "agent (agent)"} {
 		for at := 1; ; at += step {

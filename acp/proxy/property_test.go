@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/acpgo/sdk/acp/proxy"
+	"github.com/acpgo/sdk/internal/test/tier"
 )
 
 // talker is a side that sends messages of several sessions, and answers requests after some time.
@@ -118,7 +119,7 @@ func (s *talker) listen() {
 // messages of a session keep their order, unless a hook asks one of the sides for something.
 func TestOrderOfEverything(t *testing.T) {
 	for _, asking := range []bool{false, true} {
-		for seed := range uint64(60) {
+		for seed := range uint64(tier.Pick(10, 20, 40, 60)) {
 			synctest.Test(t, func(t *testing.T) { talkRandomly(t, seed, asking) })
 			if t.Failed() {
 				t.Fatalf("with the seed %d, hooks that ask: %v", seed, asking)

@@ -1338,7 +1338,7 @@ func TestREM87_Insecure(t *testing.T) {
 func TestREM54_Throughput(t *testing.T) {
 	tier.Need(t, tier.Normal)
 	srv := newFakeServer(t)
-	const n = 20_000
+	n := tier.Pick(0, 5_000, 10_000, 20_000)
 	srv.get = func(w http.ResponseWriter, r *http.Request) bool {
 		session := r.Header.Get(HeaderSession)
 		if session == "" {

@@ -171,6 +171,7 @@ func startInspect(t *testing.T, env []string, args ...string) *gatewayProcess {
 
 // The printed command shows an editor's traffic live, and does no harm when the inspection ends, or when there is none.
 func TestInspectEditor(t *testing.T) {
+	tier.Need(t, tier.Normal)
 	env := []string{"XDG_STATE_HOME=" + t.TempDir()}
 	g := startInspect(t, env, "--listen", "--", programPath(t, "parrot"))
 	g.waitLog(t, `(?m)^  \{.*\}$`)

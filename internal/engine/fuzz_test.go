@@ -90,7 +90,7 @@ func FuzzConn(f *testing.F) {
 			f.Add([]byte(line.Text), []byte{}, uint8(0))
 		}
 	}
-	for knobs := 0; knobs < 256; knobs += tier.Pick(17, 1, 1, 1) {
+	for knobs := 0; knobs < 256; knobs += tier.Pick(17, 5, 1, 1) {
 		f.Add(anySeed, []byte{byte(knobs), 3}, uint8(knobs))
 	}
 	f.Fuzz(func(t *testing.T, lines, sizes []byte, knobs uint8) {
