@@ -99,7 +99,7 @@ func TestKeywordsAreAccountedFor(t *testing.T) {
 		return files, err
 	}
 	check := newChecker(t)
-	combination, refused, changed, every := 0, 0, 0, tier.Pick(0, 4, 1, 1)
+	combination, refused, changed, every := 0, 0, 0, tier.Pick(0, 8, 2, 1)
 	for _, kind := range slices.Sorted(maps.Keys(holes)) {
 		place := holes[kind]
 		plainSchema := strings.Replace(place.schema, "%s", "", 1)

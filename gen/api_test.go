@@ -241,7 +241,7 @@ func (o overlay) Import(path string) (*types.Package, error) {
 func TestCompareCorpus(t *testing.T) {
 	tier.Need(t, tier.Normal)
 	schemas := corpus(t)
-	schemas = sampleOf(schemas, tier.Pick(0, 0, 3, len(schemas)))
+	schemas = sampleOf(schemas, tier.Pick(0, 0, 2, len(schemas)))
 	imports, err := runtime()
 	if err != nil {
 		t.Fatal(err)

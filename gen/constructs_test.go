@@ -224,7 +224,7 @@ func tryConstructs(t *testing.T, topics map[string][]*construct) map[string][]re
 		tasks     []task
 	}
 	var attempts []attempt
-	accepted, checked, every := 0, tier.Pick(0, 24, 8, 1), tier.Pick(0, 80, 24, 1)
+	accepted, checked, every := 0, tier.Pick(0, 48, 16, 1), tier.Pick(0, 160, 48, 1)
 	for _, topic := range slices.Sorted(maps.Keys(topics)) {
 		results[topic] = make([]result, len(topics[topic]))
 		for i, c := range topics[topic] {

@@ -33,7 +33,7 @@ const (
 func TestRandomSchemas(t *testing.T) {
 	tier.Need(t, tier.Normal)
 	r := &randomSchemas{t: t, check: newChecker(t)}
-	count := cmp.Or(*schemaCount, tier.Pick(0, 12, 150, 4000))
+	count := cmp.Or(*schemaCount, tier.Pick(0, 12, 80, 4000))
 	for done := 0; done < count; done += inProgram {
 		r.try(*schemaSeed+uint64(done), min(inProgram, count-done))
 	}
