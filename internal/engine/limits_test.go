@@ -305,6 +305,7 @@ func TestOverflowEndsALoopThatCallsWithAnotherContext(t *testing.T) {
 			for i := range 100 {
 				p.send(note("update", fmt.Sprintf(`{"sessionId":"s","n":%d}`, i)))
 			}
+			<-p.lines // the call
 			p.send(`{"jsonrpc":"2.0","id":2,"result":{"n":7}}`, `{"jsonrpc":"2.0","id":1,"result":{"stopReason":"end_turn"}}`)
 		}()
 		synctest.Wait() // the loop holds up the reader
