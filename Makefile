@@ -91,8 +91,8 @@ else
 	$(TEST_RACE) -run 'Tap|Monitor|Recording|Clean|CheckAgent|CheckClient' ./conformance ./conformance/probe
 endif
 
-# make test leaves bench, and the packages of SLOW, which drive a browser and bundle TypeScript, to make check: each takes longer
-# to compile than its short tests take to run.
+# make test leaves bench, and the packages of SLOW, which drive a browser, bundle TypeScript or draw whole conversations, to make
+# check.
 SLOW        := internal/inspect internal/inspect/browser internal/inspect/page/bundle internal/talk internal/tui
 # LATER are packages of the library that make test leaves to make check too: programs, loads and attacks, of which the tests of
 # acp, internal/engine and examples/agent have small ones, and version 2, which acp/negotiate and conformance try.
