@@ -18,6 +18,7 @@ import (
 // state is the state of sessions in tests.
 type state struct {
 	Prompts int
+	Quoted  quoted
 	secret  string // which is not stored
 }
 

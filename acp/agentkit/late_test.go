@@ -2,7 +2,9 @@ package agentkit_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -13,7 +15,16 @@ import (
 	"github.com/acpgo/sdk/acp/sessionstore"
 )
 
-// Open may save the state of a session that it has just made.
+// quoted is stored as a string, by methods of its pointer.
+type quoted int
+
+func (q *quoted) MarshalJSON() ([]byte, error) { return json.Marshal(fmt.Sprint(int(*q))) }
+func (q *quoted) UnmarshalJSON(data []byte) error {
+	_, err := fmt.Sscanf(string(data), `"%d"`, (*int)(q))
+	return err
+}
+
+// Open may save the state of a session that it has just made, and the state's methods for JSON are used both ways.
 func TestSaveStateInOpen(t *testing.T) {
 	store, h := open(t, t.TempDir()), newHouse()
 	config := h.config(store)
@@ -23,7 +34,7 @@ func TestSaveStateInOpen(t *testing.T) {
 			loaded = s.State
 			return nil
 		}
-		s.State.Prompts = 7
+		s.State.Prompts, s.State.Quoted = 7, 8
 		return s.SaveState(ctx)
 	}
 	c := connect(t, agentkit.NewSessions(config), nil, tapped)
@@ -31,7 +42,7 @@ func TestSaveStateInOpen(t *testing.T) {
 	if _, err := c.LoadSession(t.Context(), &acp.LoadSessionRequest{SessionID: s.ID(), Cwd: "/w"}); err != nil {
 		t.Fatal(err)
 	}
-	if loaded.Prompts != 7 {
+	if loaded.Prompts != 7 || loaded.Quoted != 8 {
 		t.Errorf("loaded: %+v", loaded)
 	}
 }
