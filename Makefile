@@ -94,8 +94,8 @@ endif
 # make test leaves bench, and the packages of SLOW, which drive a browser, bundle TypeScript or draw whole conversations, to make
 # check.
 SLOW        := internal/inspect internal/inspect/browser internal/inspect/page/bundle internal/talk internal/tui
-# LATER are packages of the library that make test leaves to make check too: programs, loads and attacks, of which the tests of
-# acp, internal/engine and examples/agent have small ones, and version 2, which acp/negotiate and conformance try.
+# LATER are packages of the library that make test leaves to make check too: programs, loads, attacks and version 2. The tests of
+# acp, acp/negotiate, conformance, internal/engine and examples/agent have small ones of each.
 LATER       := acp/v2draft acp/v2draft/agentkit examples/dual examples/dual/agent examples/dual/client examples/guard \
 	examples/inject examples/kit-client examples/proxy internal/test/attack internal/test/attack/hostile internal/test/stress
 

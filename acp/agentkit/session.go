@@ -66,7 +66,7 @@ type session struct {
 }
 
 func newSession(ss *sessions, of *acp.AgentSession, o *Opening) *session {
-	s := ss.config.newSession()
+	s := ss.config.makeSession()
 	s.AgentSession, s.sessions = of, ss
 	s.cwd, s.roots = o.Cwd, slices.Clone(o.AdditionalDirectories)
 	s.choosing = make(chan struct{}, 1)

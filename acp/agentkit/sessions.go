@@ -196,8 +196,8 @@ type sessions struct {
 
 // config is Config for sessions.
 type config struct {
-	newSession func() *session        // with outer and state
-	newTurn    func(s *session) *turn // with outer
+	makeSession func() *session        // with outer and state
+	makeTurn    func(s *session) *turn // with outer
 
 	prompt    func(ctx context.Context, t *turn, req *acp.PromptRequest) (*acp.PromptResponse, error)
 	commands  []command
@@ -236,12 +236,12 @@ func NewSessions[S any](config Config[S]) *Sessions[S] {
 func untyped[S any](c Config[S]) config {
 	typed := func(s *session) *Session[S] { return s.outer.(*Session[S]) }
 	core := config{
-		newSession: func() *session {
+		makeSession: func() *session {
 			s := new(Session[S])
 			s.outer, s.state = s, &s.State
 			return &s.session
 		},
-		newTurn: func(s *session) *turn {
+		makeTurn: func(s *session) *turn {
 			t := &Turn[S]{Session: typed(s)}
 			t.turn.outer = t
 			return &t.turn

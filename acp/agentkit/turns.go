@@ -194,7 +194,7 @@ func (t *turn) takeFirst() *prompt {
 }
 
 func newTurn(s *session) *turn {
-	t := s.sessions.config.newTurn(s)
+	t := s.sessions.config.makeTurn(s)
 	t.session, t.more, t.over = s, make(chan struct{}, 1), make(chan struct{})
 	return t
 }

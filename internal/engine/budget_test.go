@@ -251,7 +251,7 @@ func TestReaderAnswersPeerThatDoesNotRead(t *testing.T) {
 		},
 	} {
 		if name != "inline" && tier.Current() == tier.Normal {
-			continue // each sends tens of megabytes
+			continue // each sends tens of megabytes, and one shows the bound
 		}
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
