@@ -35,8 +35,7 @@ type (
 // open prepares a session that is new, loaded, resumed or forked.
 func (a *agent) open(ctx context.Context, s *session, o *agentkit.Opening) (err error) {
 	s.State.density = 0.3
-	hidden := []string{"OPENAI_API_KEY", "ANTHROPIC_API_KEY"} // from commands
-	if s.State.files, err = workspace.Open(s, &workspace.Options{Unset: hidden}); err != nil {
+	if s.State.files, err = workspace.Open(s, nil); err != nil {
 		return err
 	}
 	o.Modes = policy.Modes()

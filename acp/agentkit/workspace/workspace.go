@@ -5,9 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -33,7 +31,8 @@ type Session interface {
 
 // Options configures [Open]. A nil *Options, and the zero value of each field, mean the defaults.
 type Options struct {
-	// Unset are names of environment variables that commands on this machine do not get, such as those of API keys.
+	// Unset are names of environment variables that commands on this machine do not get, beside the keys of models' APIs:
+	// see agentkit.Environ.
 	Unset []string
 }
 
@@ -56,11 +55,10 @@ func Open(session Session, opts *Options) (*Workspace, error) {
 	if err != nil {
 		return nil, acp.Public(err)
 	}
-	env := slices.DeleteFunc(os.Environ(), func(variable string) bool {
-		name, _, _ := strings.Cut(variable, "=")
-		return slices.Contains(opts.Unset, name)
-	})
-	w := &Workspace{session, roots, local.NewFiles(roots, nil), local.NewTerminals(roots, &local.TerminalsOptions{Env: env})}
+	w := &Workspace{
+		session, roots, local.NewFiles(roots, nil),
+		local.NewTerminals(roots, &local.TerminalsOptions{Env: agentkit.Environ(opts.Unset...)}),
+	}
 	session.AtClose(func() {
 		if err := errors.Join(w.terminals.Close(), w.roots.Close()); err != nil {
 			(*engine.Conn)(session.RPC()).Logger().Error("the workspace was not closed", "session", session.ID(), "error", err)

@@ -332,11 +332,12 @@ func TestEditDismissed(t *testing.T) {
 func TestRun(t *testing.T) {
 	unix(t)
 	t.Setenv("WORKSPACE_SECRET", "key")
+	t.Setenv("ANTHROPIC_AUTH_TOKEN", "key")
 	both(t, func(t *testing.T, bare bool, dir string) {
 		h := during(t, bare, dir, func(ctx context.Context, turn *turn) error {
 			return turn.Tool(ctx, acp.ToolKindExecute, "Run", func(call *agentkit.ToolCall) error {
 				shell := local.DefaultShell()
-				req := &acp.CreateTerminalRequest{Command: shell[0], Args: append(shell[1:], "pwd; echo key=$WORKSPACE_SECRET; exit 3")}
+				req := &acp.CreateTerminalRequest{Command: shell[0], Args: append(shell[1:], "pwd; echo key=$WORKSPACE_SECRET$ANTHROPIC_AUTH_TOKEN; exit 3")}
 				res, err := turn.State.Run(ctx, call, req)
 				if err != nil {
 					return err
