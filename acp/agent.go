@@ -60,6 +60,7 @@ type agentSide struct {
 // routes returns the routes that an agent serves.
 func (a *agentSide) routes(conn *rpc.Conn) ([]engine.Route, error) {
 	a.conn = &AgentConn{rpc: conn, enabled: a.opts.Experimental}
+	(*engine.Conn)(conn).SwitchOff(uint64(AllFeatures &^ a.opts.Experimental))
 	extensions, err := serve.Extensions(a.handlers.Extensions, a.conn)
 	if err != nil {
 		return nil, err

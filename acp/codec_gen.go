@@ -3667,9 +3667,17 @@ func (x *SessionUpdate) DecodeJSON(d *codec.Decoder) {
 	case "plan":
 		x.Variant = (*SessionUpdatePlan)(codec.New[Plan](d))
 	case "plan_update":
+		at := d.Mark()
 		x.Variant = (*SessionUpdatePlanUpdate)(codec.NewWith[PlanUpdate, PlanItems](d))
+		if d.RetryOff(at, uint64(FeaturePlans)) {
+			x.Variant = &SessionUpdateUnknown{Tag: string(tag), Raw: d.Raw()}
+		}
 	case "plan_removed":
+		at := d.Mark()
 		x.Variant = (*SessionUpdatePlanRemoved)(codec.New[PlanRemoved](d))
+		if d.RetryOff(at, uint64(FeaturePlans)) {
+			x.Variant = &SessionUpdateUnknown{Tag: string(tag), Raw: d.Raw()}
+		}
 	case "available_commands_update":
 		x.Variant = (*SessionUpdateAvailableCommandsUpdate)(codec.New[AvailableCommandsUpdate](d))
 	case "current_mode_update":
@@ -3687,11 +3695,23 @@ func (x *SessionUpdate) DecodeJSON(d *codec.Decoder) {
 	case "compaction_summary_chunk":
 		x.Variant = (*SessionUpdateCompactionSummaryChunk)(codec.NewWith[CompactionSummaryChunk, TextContent](d))
 	case "subagent_update":
+		at := d.Mark()
 		x.Variant = (*SessionUpdateSubagentUpdate)(codec.New[SubagentUpdate](d))
+		if d.RetryOff(at, uint64(FeatureSubagents)) {
+			x.Variant = &SessionUpdateUnknown{Tag: string(tag), Raw: d.Raw()}
+		}
 	case "session_message":
+		at := d.Mark()
 		x.Variant = (*SessionUpdateSessionMessage)(codec.New[SessionMessage](d))
+		if d.RetryOff(at, uint64(FeatureSubagents)) {
+			x.Variant = &SessionUpdateUnknown{Tag: string(tag), Raw: d.Raw()}
+		}
 	case "session_message_chunk":
+		at := d.Mark()
 		x.Variant = (*SessionUpdateSessionMessageChunk)(codec.NewWith[SessionMessageChunk, TextContent](d))
+		if d.RetryOff(at, uint64(FeatureSubagents)) {
+			x.Variant = &SessionUpdateUnknown{Tag: string(tag), Raw: d.Raw()}
+		}
 	default:
 		x.Variant = &SessionUpdateUnknown{Tag: string(tag), Raw: d.Raw()}
 	}
@@ -5586,8 +5606,10 @@ func (x *NewSessionRequest) DecodeJSON(d *codec.Decoder) {
 				x.MCPServers = codec.DecodeSlice[MCPServer](d)
 			}
 		case "systemPrompt":
+			at := d.Mark()
 			o.Once(3)
 			codec.DecodeOptValue(d, &x.SystemPrompt)
+			codec.RecoverOff(d, at, uint64(FeatureSystemPrompt), &x.SystemPrompt)
 		case "_meta":
 			o.Once(4)
 			x.Meta = codec.DecodeMeta(d)
@@ -5640,7 +5662,11 @@ func (x *MCPServer) DecodeJSON(d *codec.Decoder) {
 			}
 		case "acp":
 			if !fits || d.Fits("name", `"`, "serverId", `"`) {
+				at := d.Mark()
 				x.Variant = codec.New[MCPServerACP](d)
+				if d.RetryOff(at, uint64(FeatureMCPOverACP)) {
+					x.Variant = &MCPServerUnknown{Tag: string(tag), Raw: d.Raw()}
+				}
 				return
 			}
 		default:
@@ -5921,8 +5947,10 @@ func (x *LoadSessionRequest) DecodeJSON(d *codec.Decoder) {
 			o.Once(2)
 			x.SessionID = SessionID(d.Intern())
 		case "systemPrompt":
+			at := d.Mark()
 			o.Once(4)
 			codec.DecodeOptValue(d, &x.SystemPrompt)
+			codec.RecoverOff(d, at, uint64(FeatureSystemPrompt), &x.SystemPrompt)
 		case "_meta":
 			o.Once(5)
 			x.Meta = codec.DecodeMeta(d)
@@ -5955,8 +5983,10 @@ func (x *ListSessionsRequest) DecodeJSON(d *codec.Decoder) {
 			o.Once(1)
 			x.Cursor = codec.DecodeOpt(d, (*codec.Decoder).Str)
 		case "archived":
+			at := d.Mark()
 			o.Once(2)
 			x.Archived = codec.DecodeOpt(d, codec.DecodeIntern[SessionArchiveFilter])
+			codec.RecoverOff(d, at, uint64(FeatureArchive), &x.Archived)
 		case "_meta":
 			o.Once(3)
 			x.Meta = codec.DecodeMeta(d)
@@ -6037,8 +6067,10 @@ func (x *ForkSessionRequest) DecodeJSON(d *codec.Decoder) {
 				x.MCPServers = codec.DecodeSlice[MCPServer](d)
 			}
 		case "systemPrompt":
+			at := d.Mark()
 			o.Once(4)
 			codec.DecodeOptValue(d, &x.SystemPrompt)
+			codec.RecoverOff(d, at, uint64(FeatureSystemPrompt), &x.SystemPrompt)
 		case "_meta":
 			o.Once(5)
 			x.Meta = codec.DecodeMeta(d)
@@ -6209,8 +6241,10 @@ func (x *ResumeSessionRequest) DecodeJSON(d *codec.Decoder) {
 				x.MCPServers = codec.DecodeSlice[MCPServer](d)
 			}
 		case "systemPrompt":
+			at := d.Mark()
 			o.Once(4)
 			codec.DecodeOptValue(d, &x.SystemPrompt)
+			codec.RecoverOff(d, at, uint64(FeatureSystemPrompt), &x.SystemPrompt)
 		case "_meta":
 			o.Once(5)
 			x.Meta = codec.DecodeMeta(d)

@@ -84,8 +84,9 @@
 // program enables those that it uses in [AgentOptions].Experimental or [ClientOptions].Experimental, such as
 // [FeatureFork], or [AllFeatures]. Features that are not enabled are not advertised, not served and not sent: if
 // handlers or options use one, [ServeAgent] and [Connect] fail with [ErrExperimental], as do calls and results that use
-// one. What a peer sends is decoded in any case. When a feature becomes stable, its names stay the same, and its
-// constant no longer has an effect.
+// one. What a peer sends is decoded in any case, but if it is malformed, only a program that has enabled the feature
+// refuses it; others read the member as absent, and the variant as the Unknown one. When a feature becomes stable, its
+// names stay the same, and its constant no longer has an effect.
 //
 // # Values
 //

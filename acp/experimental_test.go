@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/acp/codec"
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/conformance"
 )
@@ -449,6 +450,67 @@ func TestFeaturesString(t *testing.T) {
 	} {
 		if got := features.String(); got != want {
 			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
+// What has malformed members or variants of features breaks nothing where the features are off, and is refused where
+// they are on.
+func TestMalformedPartsOfFeatures(t *testing.T) {
+	const at = `{"sessionId":"s","cwd":"/","mcpServers":[],`
+	read := func(off acp.Features, text string, v interface{ DecodeJSON(*codec.Decoder) }) error {
+		d := codec.NewDecoder([]byte(text))
+		d.SetOff(uint64(off))
+		v.DecodeJSON(d)
+		return d.End()
+	}
+	for _, tt := range []struct {
+		feature acp.Features
+		text    string
+		v       interface{ DecodeJSON(*codec.Decoder) }
+	}{
+		{acp.FeatureSystemPrompt, `{"cwd":"/","mcpServers":[],"systemPrompt":"be brief"}`, new(acp.NewSessionRequest)},
+		{acp.FeatureSystemPrompt, `{"systemPrompt":{},"systemPrompt":[],"cwd":"/","mcpServers":[]}`, new(acp.NewSessionRequest)},
+		{acp.FeatureSystemPrompt, at + `"systemPrompt":{"content":[{"type":"text"}]}}`, new(acp.LoadSessionRequest)},
+		{acp.FeatureSystemPrompt, at + `"systemPrompt":[]}`, new(acp.ResumeSessionRequest)},
+		{acp.FeatureSystemPrompt, at + `"systemPrompt":7}`, new(acp.ForkSessionRequest)},
+		{acp.FeatureArchive, `{"archived":true}`, new(acp.ListSessionsRequest)},
+		{acp.FeatureMCPOverACP, `{"cwd":"/","mcpServers":[{"type":"acp"}]}`, new(acp.NewSessionRequest)},
+		{acp.FeaturePlans, `{"sessionId":"s","update":{"sessionUpdate":"plan_update","plan":[]}}`, new(acp.SessionNotification)},
+		{acp.FeaturePlans, `{"sessionId":"s","update":{"planId":1,"sessionUpdate":"plan_removed"}}`, new(acp.SessionNotification)},
+		{acp.FeatureSubagents, `{"sessionId":"s","update":{"sessionUpdate":"subagent_update"}}`, new(acp.SessionNotification)},
+		{acp.FeatureSubagents, `{"sessionId":"s","update":{"sessionUpdate":"session_message"}}`, new(acp.SessionNotification)},
+		{acp.FeatureSubagents, `{"sessionId":"s","update":{"sessionUpdate":"session_message_chunk"}}`, new(acp.SessionNotification)},
+	} {
+		if err := read(tt.feature, tt.text, tt.v); err != nil {
+			t.Errorf("%s: %v", tt.text, err)
+		}
+		if err := read(acp.AllFeatures&^tt.feature, tt.text, tt.v); err == nil {
+			t.Errorf("%s: read although the feature is on", tt.text)
+		}
+	}
+	n := new(acp.SessionNotification)
+	err := read(acp.AllFeatures, `{"sessionId":"s","update":{"sessionUpdate":"plan_removed"}}`, n)
+	if u, ok := n.Update.Variant.(*acp.SessionUpdateUnknown); err != nil || !ok || string(u.Raw) != `{"sessionUpdate":"plan_removed"}` {
+		t.Errorf("read %+v (%v)", n.Update.Variant, err)
+	}
+
+	listed := acp.AgentHandlers{
+		ListSessions: func(context.Context, *acp.AgentConn, *acp.ListSessionsRequest) (*acp.ListSessionsResponse, error) {
+			return &acp.ListSessionsResponse{}, nil
+		},
+	}
+	for _, on := range []acp.Features{0, acp.FeatureSystemPrompt | acp.FeatureArchive} {
+		conn := bareClient(t, listed, &acp.AgentOptions{Experimental: on})
+		if err := call(t, conn, "initialize", initializeParams); err != nil {
+			t.Fatal(err)
+		}
+		for method, params := range map[string]string{
+			"session/new": `{"cwd":"/","mcpServers":[],"systemPrompt":"be brief"}`, "session/list": `{"archived":true}`,
+		} {
+			if err := call(t, conn, method, params); (err != nil) != (on != 0) {
+				t.Errorf("%v: %s answered %v", on, method, err)
+			}
 		}
 	}
 }

@@ -25,6 +25,7 @@ type Decoder struct {
 	maxDepth int
 	items    int // elements and members of maps read so far
 	maxItems int // 0 means no bound
+	off      uint64
 	err      *Error
 	failure  Error // space for err to point to, so that a failure that is undone leaves no garbage
 	repairs  []repair
@@ -83,6 +84,10 @@ func (d *Decoder) SetMaxDepth(n int) { d.left, d.maxDepth = n, n }
 // SetMaxItems sets how many elements of arrays and members of maps of a text may be read; without it, or with 0, there
 // is no bound. Values take more memory than their text, especially short values in long lists.
 func (d *Decoder) SetMaxItems(n int) { d.maxItems = n }
+
+// SetOff sets the experimental features that are off, by bit. What a text has of them and cannot be read is left out, as
+// a repair: a program that does not use a feature must not fail because of it. Without SetOff, it is a failure.
+func (d *Decoder) SetOff(features uint64) { d.off = features }
 
 // Items returns how many elements and members were read since Reset.
 func (d *Decoder) Items() int { return d.items }

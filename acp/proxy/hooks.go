@@ -150,8 +150,10 @@ func read[T any, P message[T]](raw json.RawMessage) (*T, error) {
 	if text := bytes.TrimSpace(raw); len(text) == 0 || string(text) == "null" {
 		raw = json.RawMessage("{}") // parameters that were left out, or a result without members
 	}
-	value := new(T)
-	return value, codec.Unmarshal(raw, P(value))
+	value, d := new(T), codec.NewDecoder(raw)
+	d.SetOff(^uint64(0)) // what belongs to features is between the two sides
+	P(value).DecodeJSON(d)
+	return value, d.End()
 }
 
 // encode returns what a hook sends on: v, with the members that this library does not know if it is the value that the

@@ -117,8 +117,18 @@ func TestChanges(t *testing.T) {
 			n.SessionID = "other"
 			return next(ctx, n)
 		},
+		NewSession: func(ctx context.Context, req *acp.NewSessionRequest, next func(context.Context, *acp.NewSessionRequest) (*acp.NewSessionResponse, error)) (*acp.NewSessionResponse, error) {
+			req.Cwd = "/b"
+			return next(ctx, req)
+		},
 	}
 	inBubble(t, hooks, func(t *testing.T, client, agent *peer) {
+		// A member of a feature that nobody may have enabled is malformed.
+		const create = `{"jsonrpc":"2.0","id":6,"method":"session/new","params":{"cwd":"/a","mcpServers":[],"systemPrompt":"x"}}`
+		client.send(create)
+		agent.want(strings.Replace(create, "/a", "/b", 1))
+		agent.send(result(6, `{"sessionId":"s"}`))
+		client.want(result(6, `{"sessionId":"s"}`))
 		// The id may be the last member.
 		client.send(strings.Replace(strings.TrimSuffix(prompt(7, "s"), "}"), `"id":7,`, "", 1) + `,"id":7}`)
 		agent.want(`{"jsonrpc":"2.0","id":7,"method":"session/prompt","params":{"sessionId":"s","prompt":[{"type":"text","text":"first"},{"type":"text","text":"hi","new":[1.0]}],"later":12345678901234567890}}`)

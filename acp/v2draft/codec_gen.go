@@ -3595,7 +3595,11 @@ func (x *StateUpdate) DecodeJSON(d *codec.Decoder) {
 	case "requires_action":
 		x.Variant = (*StateUpdateRequiresAction)(codec.New[RequiresActionStateUpdate](d))
 	case "unknown":
+		at := d.Mark()
 		x.Variant = (*StateUpdateStateUnknown)(codec.New[UnknownStateUpdate](d))
+		if d.RetryOff(at, uint64(FeatureSubagents)) {
+			x.Variant = &StateUpdateUnknown{Tag: string(tag), Raw: d.Raw()}
+		}
 	default:
 		x.Variant = &StateUpdateUnknown{Tag: string(tag), Raw: d.Raw()}
 	}
@@ -3636,7 +3640,11 @@ func (x *BackgroundWork) DecodeJSON(d *codec.Decoder) {
 	case "tool_call":
 		x.Variant = (*BackgroundWorkToolCall)(codec.New[BackgroundToolCall](d))
 	case "subagent":
+		at := d.Mark()
 		x.Variant = (*BackgroundWorkSubagent)(codec.New[BackgroundSubagent](d))
+		if d.RetryOff(at, uint64(FeatureSubagents)) {
+			x.Variant = &BackgroundWorkUnknown{Tag: string(tag), Raw: d.Raw()}
+		}
 	default:
 		x.Variant = &BackgroundWorkUnknown{Tag: string(tag), Raw: d.Raw()}
 	}
@@ -4374,7 +4382,11 @@ func (x *SessionUpdate) DecodeJSON(d *codec.Decoder) {
 	case "plan_update":
 		x.Variant = (*SessionUpdatePlanUpdate)(codec.NewWith[PlanUpdate, PlanItems](d))
 	case "plan_removed":
+		at := d.Mark()
 		x.Variant = (*SessionUpdatePlanRemoved)(codec.New[PlanRemoved](d))
+		if d.RetryOff(at, uint64(FeaturePlans)) {
+			x.Variant = &SessionUpdateUnknown{Tag: string(tag), Raw: d.Raw()}
+		}
 	case "available_commands_update":
 		x.Variant = (*SessionUpdateAvailableCommandsUpdate)(codec.New[AvailableCommandsUpdate](d))
 	case "config_option_update":
@@ -4390,11 +4402,23 @@ func (x *SessionUpdate) DecodeJSON(d *codec.Decoder) {
 	case "compaction_summary_chunk":
 		x.Variant = (*SessionUpdateCompactionSummaryChunk)(codec.NewWith[CompactionSummaryChunk, TextContent](d))
 	case "subagent_update":
+		at := d.Mark()
 		x.Variant = (*SessionUpdateSubagentUpdate)(codec.New[SubagentUpdate](d))
+		if d.RetryOff(at, uint64(FeatureSubagents)) {
+			x.Variant = &SessionUpdateUnknown{Tag: string(tag), Raw: d.Raw()}
+		}
 	case "session_message":
+		at := d.Mark()
 		x.Variant = (*SessionUpdateSessionMessage)(codec.New[SessionMessage](d))
+		if d.RetryOff(at, uint64(FeatureSubagents)) {
+			x.Variant = &SessionUpdateUnknown{Tag: string(tag), Raw: d.Raw()}
+		}
 	case "session_message_chunk":
+		at := d.Mark()
 		x.Variant = (*SessionUpdateSessionMessageChunk)(codec.NewWith[SessionMessageChunk, TextContent](d))
+		if d.RetryOff(at, uint64(FeatureSubagents)) {
+			x.Variant = &SessionUpdateUnknown{Tag: string(tag), Raw: d.Raw()}
+		}
 	default:
 		x.Variant = &SessionUpdateUnknown{Tag: string(tag), Raw: d.Raw()}
 	}
@@ -4824,9 +4848,17 @@ func (x *PlanUpdateContent) DecodeJSON(d *codec.Decoder) {
 	case "items":
 		x.Variant = (*PlanUpdateContentItems)(codec.New[PlanItems](d))
 	case "file":
+		at := d.Mark()
 		x.Variant = (*PlanUpdateContentFile)(codec.New[PlanFile](d))
+		if d.RetryOff(at, uint64(FeaturePlans)) {
+			x.Variant = &PlanUpdateContentUnknown{Tag: string(tag), Raw: d.Raw()}
+		}
 	case "markdown":
+		at := d.Mark()
 		x.Variant = (*PlanUpdateContentMarkdown)(codec.New[PlanMarkdown](d))
+		if d.RetryOff(at, uint64(FeaturePlans)) {
+			x.Variant = &PlanUpdateContentUnknown{Tag: string(tag), Raw: d.Raw()}
+		}
 	default:
 		x.Variant = &PlanUpdateContentUnknown{Tag: string(tag), Raw: d.Raw()}
 	}
@@ -5930,8 +5962,10 @@ func (x *NewSessionRequest) DecodeJSON(d *codec.Decoder) {
 				x.MCPServers = codec.DecodeSlice[MCPServer](d)
 			}
 		case "systemPrompt":
+			at := d.Mark()
 			o.Once(3)
 			codec.DecodeOptValue(d, &x.SystemPrompt)
+			codec.RecoverOff(d, at, uint64(FeatureSystemPrompt), &x.SystemPrompt)
 		case "_meta":
 			o.Once(4)
 			x.Meta = codec.DecodeMeta(d)
@@ -5975,7 +6009,11 @@ func (x *MCPServer) DecodeJSON(d *codec.Decoder) {
 	case "http":
 		x.Variant = codec.New[MCPServerHTTP](d)
 	case "acp":
+		at := d.Mark()
 		x.Variant = codec.New[MCPServerACP](d)
+		if d.RetryOff(at, uint64(FeatureMCPOverACP)) {
+			x.Variant = &MCPServerUnknown{Tag: string(tag), Raw: d.Raw()}
+		}
 	case "stdio":
 		x.Variant = codec.New[MCPServerStdio](d)
 	default:
@@ -6198,8 +6236,10 @@ func (x *ListSessionsRequest) DecodeJSON(d *codec.Decoder) {
 			o.Once(1)
 			x.Cursor = codec.DecodeOpt(d, codec.DecodeIntern[SessionListCursor])
 		case "archived":
+			at := d.Mark()
 			o.Once(2)
 			x.Archived = codec.DecodeOpt(d, codec.DecodeIntern[SessionArchiveFilter])
+			codec.RecoverOff(d, at, uint64(FeatureArchive), &x.Archived)
 		case "_meta":
 			o.Once(3)
 			x.Meta = codec.DecodeMeta(d)
@@ -6280,8 +6320,10 @@ func (x *ForkSessionRequest) DecodeJSON(d *codec.Decoder) {
 				x.MCPServers = codec.DecodeSlice[MCPServer](d)
 			}
 		case "systemPrompt":
+			at := d.Mark()
 			o.Once(4)
 			codec.DecodeOptValue(d, &x.SystemPrompt)
+			codec.RecoverOff(d, at, uint64(FeatureSystemPrompt), &x.SystemPrompt)
 		case "_meta":
 			o.Once(5)
 			x.Meta = codec.DecodeMeta(d)
@@ -6456,8 +6498,10 @@ func (x *ResumeSessionRequest) DecodeJSON(d *codec.Decoder) {
 			o.Once(4)
 			codec.DecodeOptValue(d, &x.ReplayFrom)
 		case "systemPrompt":
+			at := d.Mark()
 			o.Once(5)
 			codec.DecodeOptValue(d, &x.SystemPrompt)
+			codec.RecoverOff(d, at, uint64(FeatureSystemPrompt), &x.SystemPrompt)
 		case "_meta":
 			o.Once(6)
 			x.Meta = codec.DecodeMeta(d)

@@ -444,6 +444,10 @@ func (g *generator) decodeObject(fields []*model.Field, s *model.Struct) []jen.C
 			continue
 		}
 		code := append([]jen.Code{call(o, "Once", jen.Lit(f.Slot))}, g.decodeField(f)...)
+		if g.canBeOff(f.Feature) && !f.OnError {
+			code = append(append([]jen.Code{markAt()}, code...),
+				g.codecName("RecoverOff").Call(d, jen.Id("at"), bitOf(f.Feature), jen.Op("&").Add(x).Dot(f.Go)))
+		}
 		cases = append(cases, jen.Case(jen.Lit(f.JSON)).Block(code...))
 		if f.Presence == model.Required || f.Presence == model.RequiredNull {
 			required = append(required, jen.Lit(f.JSON))

@@ -68,6 +68,15 @@ func (g *generator) features(f *jen.File) {
 	}
 }
 
+// canBeOff reports whether the package can switch a feature off.
+func (g *generator) canBeOff(feature *model.Feature) bool { return g.Facade && feature != nil }
+
+// bitOf returns the feature as the decoder knows it.
+func bitOf(feature *model.Feature) jen.Code { return jen.Uint64().Call(jen.Id(feature.Go())) }
+
+// markAt marks the next value as at.
+func markAt() jen.Code { return jen.Id("at").Op(":=").Add(call(d, "Mark")) }
+
 // addFeature records a feature in f.
 func addFeature(feature *model.Feature) jen.Code { return jen.Id("f").Op("|=").Id(feature.Go()) }
 

@@ -176,7 +176,7 @@ func (g *generator) decodeTagged(u *model.Union) []jen.Code {
 	var cases []jen.Code
 	for _, v := range u.Variants {
 		if v.Tagged {
-			cases = append(cases, jen.Case(jen.Lit(v.Tag)).Block(g.decodeInto(v)...))
+			cases = append(cases, jen.Case(jen.Lit(v.Tag)).Block(g.decodeNamed(v)...))
 		}
 	}
 	cases = append(cases, jen.Default().Block(g.decodeUnknown(u)...))
@@ -202,7 +202,7 @@ func (g *generator) decodeOrDefault(u *model.Union) []jen.Code {
 		if v.Tagged {
 			cases = append(cases, jen.Case(jen.Lit(v.Tag)).Block(
 				jen.If(jen.Op("!").Add(fits).Op("||").Add(call(d, "Fits", memberKinds(v)...))).
-					Block(append(g.decodeInto(v), jen.Return())...)))
+					Block(append(g.decodeNamed(v), jen.Return())...)))
 		}
 	}
 	cases = append(cases, jen.Default().Block(
@@ -214,6 +214,17 @@ func (g *generator) decodeOrDefault(u *model.Union) []jen.Code {
 			jen.Switch(jen.String().Call(jen.Id("tag"))).Block(cases...),
 			x.Clone().Dot(u.KeptTag).Op("=").Add(g.codecName("Some")).Call(jen.String().Call(jen.Id("tag")))),
 	}, g.decodeInto(u.Untagged)...)
+}
+
+// decodeNamed reads x's variant as v, which the tag names. A value that v does not fit is unknown if v is of a feature
+// that is off.
+func (g *generator) decodeNamed(v *model.Variant) []jen.Code {
+	code := g.decodeInto(v)
+	if !g.canBeOff(v.Feature) {
+		return code
+	}
+	return append(append([]jen.Code{markAt()}, code...),
+		jen.If(call(d, "RetryOff", jen.Id("at"), bitOf(v.Feature))).Block(g.decodeUnknown(v.Union)...))
 }
 
 func (g *generator) decodeUnknown(u *model.Union) []jen.Code {
