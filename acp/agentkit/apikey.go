@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/acpgo/sdk/acp"
@@ -19,7 +20,7 @@ import (
 // stored it.
 type APIKey struct {
 	Variable string // such as OPENAI_API_KEY
-	File     string // is created by Enter; only its owner can access it
+	File     string // is created by Enter; only its owner can access it; "" means that no key is stored
 	Default  string // the key if there is no other, for servers that require none
 }
 
@@ -38,6 +39,9 @@ func (k APIKey) Get() (string, error) {
 // Enter prompts for a key on out, reads a line from in, and stores it in the file. The arguments that are passed to
 // Login should make the program call Enter with its standard streams. A terminal shows the key as it is typed.
 func (k APIKey) Enter(in io.Reader, out io.Writer) error {
+	if k.File == "" {
+		return fmt.Errorf("there is no place to store the key: set %s", k.Variable)
+	}
 	if _, err := fmt.Fprint(out, "API key: "); err != nil {
 		return err
 	}
@@ -52,22 +56,24 @@ func (k APIKey) Enter(in io.Reader, out io.Writer) error {
 }
 
 // Login returns a value for Config.Login that requires the key and offers two ways to provide it: the client runs the
-// agent with args in a terminal, and the program calls Enter; or the user starts the agent with the variable in its
-// environment. A logout deletes the file.
+// agent with args in a terminal, and the program calls Enter, if there is a File; or the user starts the agent with the
+// variable in its environment. A logout deletes the file.
 func (k APIKey) Login(args ...string) *Login {
 	valid := func(context.Context, *acp.AgentConn) (bool, error) {
 		key, err := k.Get()
 		return key != "", err
 	}
+	methods := []acp.AuthMethod{acp.NewAuthMethodAgent(acp.AuthMethodAgent{
+		ID: "environment", Name: "Use " + k.Variable,
+		Description: acp.Some("Start the agent with this variable in its environment."),
+	})}
+	if k.File != "" {
+		terminal := acp.NewAuthMethodTerminal(acp.AuthMethodTerminal{ID: "terminal", Name: "Enter an API key", Args: args})
+		methods = slices.Insert(methods, 0, terminal)
+	}
 	return &Login{
-		Methods: []acp.AuthMethod{
-			acp.NewAuthMethodTerminal(acp.AuthMethodTerminal{ID: "terminal", Name: "Enter an API key", Args: args}),
-			acp.NewAuthMethodAgent(acp.AuthMethodAgent{
-				ID: "environment", Name: "Use " + k.Variable,
-				Description: acp.Some("Start the agent with this variable in its environment."),
-			}),
-		},
-		Valid: valid,
+		Methods: methods,
+		Valid:   valid,
 		Run: func(ctx context.Context, conn *acp.AgentConn, _ acp.AuthMethodID) error {
 			if ok, err := valid(ctx, conn); ok || err != nil {
 				return err

@@ -76,6 +76,7 @@ var (
 	errNotRegular = errors.New("not a regular file")
 	errBusy       = errors.New("another process holds the session")
 	errLong       = errors.New("the line is too long")
+	errName       = errors.New("sessionstore: not the name of a program")
 )
 
 // Dir is a Store in a directory.
@@ -105,7 +106,7 @@ var _ Store = (*Dir)(nil)
 // creates nothing.
 func DefaultDir(app string) (string, error) {
 	if app == "" || app == "." || app == ".." || strings.ContainsAny(app, `/\:`) || !filepath.IsLocal(app) {
-		return "", fmt.Errorf("sessionstore: %q is not the name of a program", app)
+		return "", fmt.Errorf("%w: %q", errName, app)
 	}
 	base, err := stateHome()
 	if err != nil {

@@ -7,6 +7,12 @@
 // dependency: this package is a separate module because it needs modernc.org/sqlite, which is SQLite translated to Go
 // and does not need a C compiler.
 //
+// An agent that is started without a home directory keeps its sessions in memory with sessionstore.OpenApp:
+//
+//	store, _, err := sessionstore.OpenApp("my-agent", "", func(dir string) (sessionstore.Store, error) {
+//		return sqlitestore.Open(ctx, filepath.Join(dir, "sessions.db"), nil)
+//	})
+//
 // # The database
 //
 // Any number of processes may use the file at once; each change is a transaction. While the database is open there are

@@ -412,3 +412,25 @@ func BenchmarkLoad(b *testing.B) {
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*n), "ns/update")
 }
+
+// OpenApp keeps sessions in memory where no database can be created.
+func TestNoPlace(t *testing.T) {
+	tier.Need(t, tier.Normal)
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, variable := range []string{"HOME", "XDG_STATE_HOME", "LocalAppData"} {
+		t.Setenv(variable, file)
+	}
+	store, used, err := sessionstore.OpenApp("app", "", func(dir string) (sessionstore.Store, error) {
+		return sqlitestore.Open(t.Context(), filepath.Join(dir, "sessions.db"), nil)
+	})
+	if err != nil || used != "" {
+		t.Fatalf("opened in %q, %v", used, err)
+	}
+	record := sessionstore.Record{Info: sessionstore.Info{ID: "s"}}
+	if err := errors.Join(store.Create(t.Context(), record), store.Close()); err != nil {
+		t.Error(err)
+	}
+}

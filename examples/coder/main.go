@@ -43,14 +43,13 @@ func main() {
 }
 
 func run() error {
-	dir, noDir := sessionstore.DefaultDir("acp-coder")
 	a, api := &agent{}, "openai"
 	set := func(name string) bool { return os.Getenv(name) != "" }
 	if set("ANTHROPIC_API_KEY") && !set("OPENAI_API_KEY") && !set("OPENAI_BASE_URL") {
 		api = "anthropic"
 	}
 	login := flag.Bool("login", false, "read an API key from standard input, store it, and end")
-	flag.StringVar(&dir, "state", dir, "directory for sessions, rules and the key")
+	in := flag.String("state", "", "directory for sessions, rules and the key (default: in the user's directory for state)")
 	flag.StringVar(&a.api, "api", api, "openai or anthropic; the default is the one whose variables are set")
 	flag.StringVar(&a.model, "model", "", "the first choice of the model (default: the first that the API lists)")
 	flag.BoolVar(&a.images, "images", true, "whether the model accepts images")
@@ -61,25 +60,25 @@ func run() error {
 	flag.DurationVar(&a.patience, "patience", 5*time.Minute, "how long the API may be silent")
 	flag.IntVar(&a.maxRequests, "max-requests", 100, "requests to the model in one turn")
 	flag.Parse()
-	if dir == "" {
-		return noDir
-	}
 	if a.api != "openai" && a.api != "anthropic" {
 		return fmt.Errorf("-api %q: want openai or anthropic", a.api)
 	}
 	prefix := strings.ToUpper(a.api)
 	a.model = cmp.Or(a.model, os.Getenv(prefix+"_MODEL"))
-	a.key = agentkit.APIKey{Variable: prefix + "_API_KEY", File: filepath.Join(dir, a.api+".key")}
+	store, dir, err := sessionstore.OpenApp("acp-coder", *in, nil)
+	if err != nil {
+		return err
+	}
+	a.key = agentkit.APIKey{Variable: prefix + "_API_KEY"}
+	a.rules = policy.Remembered{Memory: &policy.SessionMemory{}, Agent: name}
+	if dir != "" {
+		a.key.File, a.rules.Memory = filepath.Join(dir, a.api+".key"), policy.NewFile(filepath.Join(dir, "rules.json"))
+	}
 	if a.api == "openai" && set("OPENAI_BASE_URL") {
 		a.key.Default = "none" // a local server needs no key
 	}
 	if *login {
-		return a.key.Enter(os.Stdin, os.Stderr)
-	}
-	a.rules = policy.Remembered{Memory: policy.NewFile(filepath.Join(dir, "rules.json")), Agent: name}
-	store, err := sessionstore.Open(dir, nil)
-	if err != nil {
-		return err
+		return errors.Join(a.key.Enter(os.Stdin, os.Stderr), store.Close())
 	}
 	sessions := agentkit.NewSessions(agentkit.Config[state]{
 		Store: store, Open: a.open, Prompt: a.prompt, Commands: a.commands(), Login: a.key.Login("-login"), Policy: a.decide,

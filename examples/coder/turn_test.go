@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -417,5 +418,40 @@ func TestLogin(t *testing.T) {
 	}
 	if _, err := os.Stat(filepath.Join(h.state, "openai.key")); !os.IsNotExist(err) {
 		t.Errorf("after the logout: %v", err)
+	}
+}
+
+// Some clients start agents with an empty environment: the agent warns, keeps sessions and rules in memory, and works.
+func TestNoHome(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("SKIPPED: no program starts with an empty environment")
+	}
+	for _, api := range apis {
+		t.Run(api, func(t *testing.T) {
+			t.Parallel()
+			only := `exec /usr/bin/env -i "$0=agent" "OPENAI_BASE_URL=$OPENAI_BASE_URL" "ANTHROPIC_BASE_URL=$ANTHROPIC_BASE_URL" ANTHROPIC_API_KEY=key "$@"`
+			h := start(t, setup{
+				api: api, bare: true, within: []string{"/bin/sh", "-c", only, runAs}, args: []string{"-state", ""},
+				script: steps(use("run", `{"command": "ls /"}`)),
+			})
+			h.answers("always")
+			s := h.session(t)
+			for range 2 {
+				if got := h.prompt(t, s, "Go on"); !strings.Contains(got, "completed") {
+					t.Errorf("the client was told %s", got)
+				}
+				h.answers("")
+			}
+			if err := s.Close(t.Context()); err != nil {
+				t.Error(err)
+			}
+			if _, err := h.LoadSession(t.Context(), &acp.LoadSessionRequest{SessionID: s.ID(), Cwd: h.dir}); err != nil {
+				t.Error(err)
+			}
+			h.stop(t)
+			if !strings.Contains(h.stderr.String(), "sessions are kept in memory") {
+				t.Errorf("standard error has %q", h.stderr.String())
+			}
+		})
 	}
 }

@@ -32,13 +32,8 @@ func main() {
 	}
 }
 
-func serve(ctx context.Context, dir string, login bool) (err error) {
-	if dir == "" {
-		if dir, err = sessionstore.DefaultDir("acp-kit-agent"); err != nil {
-			return err
-		}
-	}
-	store, err := sessionstore.Open(dir, nil)
+func serve(ctx context.Context, dir string, login bool) error {
+	store, _, err := sessionstore.OpenApp("acp-kit-agent", dir, nil)
 	if err != nil {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -76,6 +77,10 @@ func start(t *testing.T, state, dir string, args ...string) *host {
 	}
 	cmd := exec.Command(self, append([]string{"-state", state}, args...)...)
 	cmd.Env = append(os.Environ(), runAs+"=agent", "GORACE=atexit_sleep_ms=0")
+	return connect(t, cmd, dir)
+}
+
+func connect(t *testing.T, cmd *exec.Cmd, dir string) *host {
 	h := &host{dir: dir, answer: "once"}
 	cmd.Stderr = io.MultiWriter(t.Output(), &h.stderr)
 	handlers := acp.ClientHandlers{SessionUpdate: h.take, RequestPermission: h.permit, CreateElicitation: h.fill}
@@ -463,5 +468,49 @@ func TestLogin(t *testing.T) {
 	}
 	if _, err := h.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: dir}); err != nil {
 		t.Error(err)
+	}
+}
+
+// Some clients start agents with an empty environment, or where no state can be kept: the agent warns, and works.
+func TestNoHome(t *testing.T) {
+	tier.Need(t, tier.Normal)
+	if runtime.GOOS == "windows" {
+		t.Skip("SKIPPED: no program starts with an empty environment")
+	}
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, env := range map[string][]string{"empty": nil, "file": {"HOME=" + file}, "missing": {"HOME=" + file + "/none"}} {
+		t.Run(name, func(t *testing.T) {
+			cmd := exec.Command(self)
+			cmd.Env = append(env, runAs+"=agent")
+			h := connect(t, cmd, t.TempDir())
+			s, err := h.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: h.dir})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := s.Prompt(t.Context(), acp.TextBlock("Hello")); err != nil {
+				t.Error(err)
+			}
+			if err := s.Close(t.Context()); err != nil {
+				t.Error(err)
+			}
+			list, err := h.ListSessions(t.Context(), &acp.ListSessionsRequest{})
+			if err != nil || len(list.Sessions) != 1 {
+				t.Errorf("the sessions are %+v, %v", list, err)
+			}
+			if _, err := h.LoadSession(t.Context(), &acp.LoadSessionRequest{SessionID: s.ID(), Cwd: h.dir}); err != nil {
+				t.Error(err)
+			}
+			h.stop(t)
+			if !strings.Contains(h.stderr.String(), "sessions are kept in memory") {
+				t.Errorf("standard error has %q", h.stderr.String())
+			}
+		})
 	}
 }

@@ -344,7 +344,7 @@ func TestRun(t *testing.T) {
 				}
 				want := dir + "\nkey=\n"
 				if !bare {
-					want = dir + "\nkey=key\n" // the client's environment is its own
+					want = dir + "\nkey=keykey\n" // the client's environment is its own
 				}
 				if res.Output != want || res.ExitStatus.Value().ExitCode.Value() != 3 {
 					t.Errorf("it printed %q, and ended with %+v", res.Output, res.ExitStatus.Value())
