@@ -23,6 +23,14 @@ func TestAnswersThatNameNothing(t *testing.T) {
 		_, err := conn.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: "/"})
 		wants(err, "session/new: the agent returned an empty session id")
 	})
+	playAgent(t, acp.ClientHandlers{}, &acp.ClientOptions{Experimental: acp.FeatureFork},
+		`{"protocolVersion":1,"agentCapabilities":{"sessionCapabilities":{"fork":{}}}}`, `
+		-> session/fork#$n {"sessionId":"s","cwd":"/"}
+		<- #$n {"sessionId":""}
+	`, func(conn *acp.ClientConn) {
+			_, err := conn.Session("s").Fork(t.Context(), &acp.ForkSessionRequest{Cwd: "/"})
+			wants(err, "session/fork: the agent returned an empty session id")
+		})
 	playClient(t, acp.AgentHandlers{
 		Prompt: func(ctx context.Context, s *acp.AgentSession, _ *acp.PromptRequest) (*acp.PromptResponse, error) {
 			_, err := s.RequestPermission(ctx, acp.ToolCallUpdate{ToolCallID: "c"}, acp.AllowOnce("yes", "Yes"))

@@ -1,6 +1,7 @@
 package acp
 
 import (
+	"fmt"
 	"sync"
 	"sync/atomic"
 
@@ -117,8 +118,11 @@ func (h *sessionHandles) handle(c *ClientConn, id SessionID) *ClientSession {
 	return s
 }
 
-// add makes s the handle of its session, which is open.
+// add makes s the handle of its session, which is open. The agent may have given it no id; see created.
 func (h *sessionHandles) add(s *ClientSession) {
+	if s.id == "" {
+		return
+	}
 	h.change(s.id, func(e *sessionHandle) { e.session, e.open = s, true })
 }
 
@@ -157,6 +161,17 @@ func (c *ClientConn) opening(id SessionID, open func(*ClientSession) error) (*Cl
 	})
 	defer c.sessions.change(id, func(e *sessionHandle) { e.opening-- })
 	if err := open(s); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// created returns the session that a call of method has created, or the reason why it has not.
+func (s *ClientSession) created(method string, err error) (*ClientSession, error) {
+	if err == nil && s.id == "" {
+		err = fmt.Errorf("%s: the agent returned an empty session id", method)
+	}
+	if err != nil {
 		return nil, err
 	}
 	return s, nil

@@ -514,3 +514,106 @@ func TestMalformedPartsOfFeatures(t *testing.T) {
 		}
 	}
 }
+
+// A client does not send what the agent's capabilities, or the protocol, do not allow in a system prompt, and an agent
+// refuses it.
+func TestSystemPromptsAreChecked(t *testing.T) {
+	const text = `[{"type":"text","text":"x"}]`
+	prompts := map[string]struct {
+		advertised string // of the capability systemPrompt
+		refused    error
+		missing    string
+	}{
+		`{"mode":"append","content":` + text + `}`:                                        {"{}", nil, ""},
+		`{"mode":"_own","content":` + text + `}`:                                          {"{}", nil, ""},
+		`{"mode":"override","content":` + text + `}`:                                      {"{}", acp.ErrUnsupported, "sessionCapabilities.systemPrompt.mode.override"},
+		`{"mode":"override","content":` + text + ` }`:                                     {`{"mode":{"override":{}}}`, nil, ""},
+		`{"mode":"append","content":` + text + ` }`:                                       {"null", acp.ErrUnsupported, "sessionCapabilities.systemPrompt"},
+		`{"mode":"replace","content":` + text + `}`:                                       {"{}", acp.ErrInvalidParams, "/systemPrompt/mode"},
+		`{"mode":"append","content":[]}`:                                                  {"{}", acp.ErrInvalidParams, "/systemPrompt/content"},
+		`{"mode":"append","content":[{"type":"image","data":"","mimeType":"image/png"}]}`: {"{}", acp.ErrInvalidParams, "/systemPrompt/content/0/type"},
+	}
+	for prompt, want := range prompts {
+		var advertised acp.Opt[acp.SessionSystemPromptCapabilities]
+		if err := json.Unmarshal([]byte(want.advertised), &advertised); err != nil {
+			t.Fatal(err)
+		}
+		opts := func() *acp.AgentOptions {
+			return &acp.AgentOptions{SystemPrompt: advertised, Prompt: acp.PromptCapabilities{Image: true}, Experimental: acp.AllFeatures}
+		}
+		conn, _ := connectAll(t, nil, basicAgent(), opts(), acp.ClientHandlers{}, nil)
+		req := &acp.NewSessionRequest{Cwd: "/"}
+		if err := json.Unmarshal([]byte(prompt), &req.SystemPrompt); err != nil {
+			t.Fatal(err)
+		}
+		_, err := conn.NewSession(t.Context(), req)
+		if !errors.Is(err, want.refused) || err != nil && !strings.Contains(err.Error(), want.missing) {
+			t.Errorf("a client sent %s for %s: %v", prompt, want.advertised, err)
+		}
+
+		for _, on := range []acp.Features{acp.AllFeatures, 0} {
+			opened := false
+			handlers := basicAgent()
+			handlers.NewSession = func(_ context.Context, _ *acp.AgentConn, req *acp.NewSessionRequest) (*acp.NewSessionResponse, error) {
+				opened = req.SystemPrompt.Present()
+				return &acp.NewSessionResponse{SessionID: "s"}, nil
+			}
+			o := opts()
+			if o.Experimental = on; on == 0 {
+				o.SystemPrompt = acp.Opt[acp.SessionSystemPromptCapabilities]{}
+			}
+			raw := bareClient(t, handlers, o)
+			err := errors.Join(call(t, raw, "initialize", initializeParams),
+				call(t, raw, "session/new", `{"cwd":"/","mcpServers":[],"systemPrompt":`+prompt+`}`))
+			// A program without the feature ignores the member.
+			if refused := want.refused != nil && on != 0; opened == refused || refused != errors.Is(err, acp.ErrInvalidParams) {
+				t.Errorf("%s for %s, features %v: opened %v (%v)", prompt, want.advertised, on, opened, err)
+			}
+		}
+	}
+}
+
+// Archiving needs session/list, whose sessions say whether they are archived, and whose filter is refused without it.
+func TestArchived(t *testing.T) {
+	handlers := basicAgent()
+	handlers.ArchiveSession = func(context.Context, *acp.AgentSession, *acp.ArchiveSessionRequest) (*acp.ArchiveSessionResponse, error) {
+		return nil, nil
+	}
+	handlers.UnarchiveSession = func(context.Context, *acp.AgentSession, *acp.UnarchiveSessionRequest) (*acp.UnarchiveSessionResponse, error) {
+		return nil, nil
+	}
+	all := &acp.AgentOptions{Experimental: acp.AllFeatures}
+	if err := acp.ServeAgent(t.Context(), nil, handlers, all); err == nil || !strings.Contains(err.Error(), "ListSessions") {
+		t.Errorf("an agent that archives without a list: %v", err)
+	}
+	listed := []acp.SessionInfo{{SessionID: "a", Cwd: "/"}, {SessionID: "b", Cwd: "/", Archived: acp.Some(true)}}
+	handlers.ListSessions = func(context.Context, *acp.AgentConn, *acp.ListSessionsRequest) (*acp.ListSessionsResponse, error) {
+		return &acp.ListSessionsResponse{Sessions: listed}, nil
+	}
+	conn, _ := connectAll(t, nil, handlers, nil, acp.ClientHandlers{}, nil)
+	for filter, want := range map[acp.SessionArchiveFilter]bool{acp.SessionArchiveFilterInclude: false, acp.SessionArchiveFilterOnly: true} {
+		res, err := conn.ListSessions(t.Context(), &acp.ListSessionsRequest{Archived: acp.Some(filter)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		first, told := res.Sessions[0].Archived.Get()
+		if !told || first != want || !res.Sessions[1].Archived.Value() || listed[0].Archived.Present() {
+			t.Errorf("%s: listed %+v", filter, res.Sessions)
+		}
+	}
+
+	late := &acp.AgentOptions{Experimental: acp.AllFeatures, Initialize: func(_ context.Context, _ *acp.InitializeRequest, res *acp.InitializeResponse) error {
+		res.AgentCapabilities.SessionCapabilities.List = acp.Opt[acp.SessionListCapabilities]{}
+		return nil
+	}}
+	if err := call(t, bareClient(t, handlers, late), "initialize", initializeParams); !errors.Is(err, rpc.ErrInternal) {
+		t.Errorf("an agent that takes its list back answered %v", err)
+	}
+	handlers.ArchiveSession, handlers.UnarchiveSession, listed = nil, nil, nil
+	raw := bareClient(t, handlers, all)
+	for params, refused := range map[string]bool{`{"archived":"only"}`: true, `{}`: false} {
+		if err := errors.Join(call(t, raw, "initialize", initializeParams), call(t, raw, "session/list", params)); refused != errors.Is(err, acp.ErrInvalidParams) {
+			t.Errorf("session/list %s without archiving: %v", params, err)
+		}
+	}
+}

@@ -60,7 +60,11 @@ const unopened = "over HTTP, what an agent sends for a session that nobody has o
 func bareClient(t *testing.T, handlers acp.AgentHandlers, opts *acp.AgentOptions) *rpc.Conn {
 	t.Helper()
 	a, c := ways.Pipe(t)
-	serving, err := acp.StartAgent(t.Context(), conformance.Tap(t, conformance.Agent, a, sentBy(conformance.Agent)), complete(handlers), opts)
+	tap := sentBy(conformance.Agent)
+	if opts != nil {
+		experiment(tap, opts.Experimental)
+	}
+	serving, err := acp.StartAgent(t.Context(), conformance.Tap(t, conformance.Agent, a, tap), complete(handlers), opts)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,6 +78,13 @@ func bareClient(t *testing.T, handlers acp.AgentHandlers, opts *acp.AgentOptions
 		}
 	})
 	return conn
+}
+
+// experiment has what is sent judged with the unstable schema if there are features.
+func experiment(tap *conformance.TapOptions, features acp.Features) {
+	if features != 0 {
+		tap.Schema = conformance.V1Unstable()
+	}
 }
 
 // complete adds the handlers that an agent must have.

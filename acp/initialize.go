@@ -36,7 +36,8 @@ type AgentOptions struct {
 	// AdditionalDirectories advertises that sessions may have more roots than their working directory. Otherwise
 	// clients must not send any; if they do, the directories still reach the handler.
 	AdditionalDirectories bool
-	// SystemPrompt, if it has a value, advertises that sessions may be given a system prompt, and how.
+	// SystemPrompt, if it has a value, advertises that sessions may be given a system prompt, and how. Others are refused,
+	// except in modes of the agent's own, whose names begin with an underscore: the handler must know them.
 	//
 	// Experimental: any minor release may change or remove it. It needs [FeatureSystemPrompt].
 	SystemPrompt Opt[SessionSystemPromptCapabilities]
@@ -159,8 +160,19 @@ func (a *agentSide) prepare() (err error) {
 		return err
 	}
 	a.opts.advertise(&a.caps)
+	if err := checkTogether(&a.caps); err != nil {
+		return err
+	}
 	a.verify()
 	return a.opts.Experimental.lacks("AgentOptions", &a.handlers, &a.caps)
+}
+
+// checkTogether refuses capabilities of which one needs another.
+func checkTogether(caps *AgentCapabilities) error {
+	if s := &caps.SessionCapabilities; s.Archive.Present() && !s.List.Present() {
+		return errors.New("acp: an agent that archives sessions needs the handler ListSessions")
+	}
+	return nil
 }
 
 // verify wraps handlers so that their results are checked before they are sent.
@@ -179,7 +191,7 @@ func (a *agentSide) verify() {
 		func(_ *SetSessionConfigOptionRequest, res *SetSessionConfigOptionResponse) *flaw {
 			return a.conn.checkConfigOptions("/configOptions", res.ConfigOptions)
 		})
-	h.ListSessions = verified(opts, MethodListSessions, h.ListSessions, checkListed)
+	h.ListSessions = verified(opts, MethodListSessions, a.statesArchived(h.ListSessions), checkListed)
 	h.ForkSession = verified(opts, MethodForkSession, h.ForkSession, func(_ *ForkSessionRequest, res *ForkSessionResponse) *flaw {
 		return a.checkSession(res.Modes, res.ConfigOptions)
 	})
@@ -245,7 +257,7 @@ func (a *agentSide) initialize(ctx context.Context, req *InitializeRequest) (*In
 			return nil, err
 		}
 	}
-	if err := a.opts.Experimental.lacks("AgentOptions", res); err != nil {
+	if err := errors.Join(a.opts.Experimental.lacks("AgentOptions", res), checkTogether(&res.AgentCapabilities)); err != nil {
 		return nil, err
 	}
 	// An answer that cannot be sent must not count as the handshake.

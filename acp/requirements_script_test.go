@@ -120,7 +120,11 @@ func playAgent(
 		transcript.Run(t, whole, conformance.Agent, theirs)
 	}()
 	defer func() { <-played }()
-	conn, err := acp.Connect(t.Context(), conformance.Tap(t, conformance.Client, ours, sentBy(conformance.Client)), handlers, opts)
+	tap := sentBy(conformance.Client)
+	if opts != nil {
+		experiment(tap, opts.Experimental)
+	}
+	conn, err := acp.Connect(t.Context(), conformance.Tap(t, conformance.Client, ours, tap), handlers, opts)
 	if err != nil {
 		t.Error(err)
 		return

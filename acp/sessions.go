@@ -163,13 +163,7 @@ func (c *ClientConn) NewSession(ctx context.Context, req *NewSessionRequest) (*C
 		s.id = res.SessionID
 		s.opened(true, res.Modes, res.ConfigOptions, res.Meta)
 	})
-	if err == nil && s.id == "" {
-		err = fmt.Errorf("%s: the agent returned an empty session id", MethodNewSession)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return s, nil
+	return s.created(MethodNewSession, err)
 }
 
 // LoadSession loads a session (session/load). Its history arrives as updates before LoadSession returns.
@@ -243,8 +237,5 @@ func (c *ClientConn) ForkSession(ctx context.Context, req *ForkSessionRequest) (
 		s.id = res.SessionID
 		s.opened(true, res.Modes, res.ConfigOptions, res.Meta)
 	})
-	if err != nil {
-		return nil, err
-	}
-	return s, nil
+	return s.created(MethodForkSession, err)
 }

@@ -234,6 +234,8 @@ var features = []Override{
 	{Feature, "SessionInfo/archived", "Archive", together},
 	{Feature, "SessionCapabilities/status", "SessionStatus", together},
 	{Feature, "SessionCapabilities/title", "SessionTitle", together},
+
+	{HandlerNote, "session/list", "If the handler of session/archive is set, sessions without Archived are listed as not archived, or as archived if the client asks only for these.", beyond},
 }
 
 // v1Unstable has the decisions about the parts of unstable version 1 that the stable one does not have.

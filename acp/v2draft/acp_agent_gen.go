@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
 
 	"github.com/acpgo/sdk/acp/codec"
@@ -63,6 +64,7 @@ type agentSide struct {
 // routes returns the routes that an agent serves.
 func (a *agentSide) routes(conn *rpc.Conn) ([]engine.Route, error) {
 	a.conn = &AgentConn{rpc: conn, enabled: a.opts.Experimental}
+	(*engine.Conn)(conn).SwitchOff(uint64(AllFeatures &^ a.opts.Experimental))
 	extensions, err := serve.Extensions(a.handlers.Extensions, a.conn)
 	if err != nil {
 		return nil, err
@@ -73,7 +75,7 @@ func (a *agentSide) routes(conn *rpc.Conn) ([]engine.Route, error) {
 	}
 	for i := range routes {
 		r := &routes[i]
-		r.Check = asParams(checkParams)
+		r.Check = asParams(a.checkParams)
 		r.Verify = func(result any) error { return a.opts.Experimental.lacks("AgentOptions", result) }
 		r.Gate = func() error { return a.gate(r) }
 		a.configureRoute(r)
@@ -144,12 +146,56 @@ func (a *agentSide) checkLogin(params any) *flaw {
 	return nil
 }
 
+// checkParams is the function of that name for requests of the client. It also refuses what clients must not send of
+// features that are on: system prompts and lists of archived sessions that the agent did not advertise.
+func (a *agentSide) checkParams(params any) *flaw {
+	if wrong := checkParams(params); wrong != nil {
+		return wrong
+	}
+	caps, on := a.handshake.Load().capabilities(), a.opts.Experimental
+	if list, ok := params.(*ListSessionsRequest); ok && on&FeatureArchive != 0 && caps.lacksForListSessions(list) != "" {
+		return &flaw{"/archived", "was not advertised"}
+	}
+	prompt, ok := systemPromptOf(params).Get()
+	switch {
+	case !ok || on&FeatureSystemPrompt == 0:
+		return nil
+	case caps.lacksForSystemPrompt(prompt) != "":
+		return &flaw{"/systemPrompt", "was not advertised: it needs " + caps.lacksForSystemPrompt(prompt)}
+	}
+	return checkSystemPrompt(prompt)
+}
+
+// statesArchived wraps the handler of session/list: if archiving is advertised, each session says whether it is archived.
+// Those that do not say it are, if the client has asked for archived ones only.
+func (a *agentSide) statesArchived(
+	list func(context.Context, *AgentConn, *ListSessionsRequest) (*ListSessionsResponse, error),
+) func(context.Context, *AgentConn, *ListSessionsRequest) (*ListSessionsResponse, error) {
+	if list == nil || a.handlers.ArchiveSession == nil {
+		return list
+	}
+	return func(ctx context.Context, conn *AgentConn, req *ListSessionsRequest) (*ListSessionsResponse, error) {
+		res, err := list(ctx, conn, req)
+		if err != nil || res == nil {
+			return res, err
+		}
+		changed := *res // the handler may return the same result to others
+		changed.Sessions = slices.Clone(res.Sessions)
+		for i := range changed.Sessions {
+			if s := &changed.Sessions[i]; !s.Archived.Present() {
+				s.Archived = Some(req.Archived.Value() == SessionArchiveFilterOnly)
+			}
+		}
+		return &changed, nil
+	}
+}
+
 // checkSetup is checkParams for requests that set up a session. It also refuses MCP servers that the agent did not
 // advertise. A command that is not an absolute path is reported and left to the agent, which may find it as a shell
 // does.
 func (a *agentSide) checkSetup(method string) func(params any) *flaw {
 	return func(params any) *flaw {
-		if wrong := checkParams(params); wrong != nil {
+		if wrong := a.checkParams(params); wrong != nil {
 			return wrong
 		}
 		servers := serversOf(params)

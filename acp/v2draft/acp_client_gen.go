@@ -116,6 +116,7 @@ type clientSide struct {
 // routes returns the routes that a client serves.
 func (c *clientSide) routes(conn *rpc.Conn) ([]engine.Route, error) {
 	c.conn = &ClientConn{rpc: conn, enabled: c.opts.Experimental}
+	(*engine.Conn)(conn).SwitchOff(uint64(AllFeatures &^ c.opts.Experimental))
 	c.handlers.RequestPermission = verified(&c.opts.Conn, MethodRequestPermission, c.handlers.RequestPermission, checkOutcome)
 	extensions, err := serve.Extensions(c.handlers.Extensions, c.conn)
 	if err != nil {

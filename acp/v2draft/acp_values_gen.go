@@ -168,6 +168,24 @@ func checkListed(_ *ListSessionsRequest, res *ListSessionsResponse) *flaw {
 	return nil
 }
 
+// checkSystemPrompt refuses a system prompt in an unknown mode, or with content that the protocol does not allow. An agent
+// may have modes of its own, whose names begin with an underscore.
+func checkSystemPrompt(prompt SystemPrompt) *flaw {
+	const at = "/systemPrompt/content"
+	if !strings.HasPrefix(string(prompt.Mode), "_") && !prompt.Mode.Known() {
+		return &flaw{"/systemPrompt/mode", fmt.Sprintf("%.64q is not a mode", string(prompt.Mode))}
+	}
+	for i := range prompt.Content {
+		if _, text := prompt.Content[i].Variant.(*ContentBlockText); !text {
+			return &flaw{fmt.Sprintf("%s/%d/type", at, i), "a system prompt is text"}
+		}
+	}
+	if len(prompt.Content) == 0 {
+		return &flaw{at, "must not be empty"}
+	}
+	return nil
+}
+
 // checkCommands refuses MCP servers whose command is not an absolute path.
 func checkCommands(servers []MCPServer) *flaw {
 	for i := range servers {

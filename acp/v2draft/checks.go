@@ -316,6 +316,12 @@ func (c *ClientConn) check(method string, params any) error {
 		return unsent(method, err)
 	}
 	wrong := checkSent(params)
+	if prompt, ok := systemPromptOf(params).Get(); ok && wrong == nil {
+		if missing := handshake.capabilities().lacksForSystemPrompt(prompt); missing != "" {
+			return unsupported(method, missing)
+		}
+		wrong = checkSystemPrompt(prompt)
+	}
 	if wrong == nil {
 		switch p := params.(type) {
 		case *LoginAuthRequest:
@@ -381,4 +387,29 @@ func serversOf(params any) []MCPServer {
 	default:
 		return nil
 	}
+}
+
+// systemPromptOf returns the system prompt of a request.
+func systemPromptOf(params any) (none Opt[SystemPrompt]) {
+	switch p := params.(type) {
+	case *NewSessionRequest:
+		return p.SystemPrompt
+	case *ResumeSessionRequest:
+		return p.SystemPrompt
+	case *ForkSessionRequest:
+		return p.SystemPrompt
+	}
+	return none
+}
+
+// lacksForSystemPrompt returns the capability that a system prompt needs and x does not have, or "".
+func (x *AgentCapabilities) lacksForSystemPrompt(prompt SystemPrompt) string {
+	advertised, ok := x.Session.Value().SystemPrompt.Get()
+	switch {
+	case !ok:
+		return "session.systemPrompt"
+	case prompt.Mode == SystemPromptModeOverride && !advertised.Mode.Value().Override.Present():
+		return "session.systemPrompt.mode.override"
+	}
+	return ""
 }

@@ -68,6 +68,9 @@ type AgentHandlers struct {
 	// The agent should return metadata about sessions with optional filtering and pagination
 	// support.
 	//
+	// If the handler of session/archive is set, sessions without Archived are listed as not
+	// archived, or as archived if the client asks only for these.
+	//
 	// Capability: session.
 	ListSessions func(ctx context.Context, conn *AgentConn, req *ListSessionsRequest) (*ListSessionsResponse, error)
 

@@ -41,7 +41,8 @@ type AgentOptions struct {
 	// AdditionalDirectories advertises that sessions may have more roots than their working directory. Otherwise
 	// clients must not send any; if they do, the directories still reach the handler.
 	AdditionalDirectories bool
-	// SystemPrompt, if it has a value, advertises that sessions may be given a system prompt, and how.
+	// SystemPrompt, if it has a value, advertises that sessions may be given a system prompt, and how. Others are refused,
+	// except in modes of the agent's own, whose names begin with an underscore: the handler must know them.
 	//
 	// Experimental: any minor release may change or remove it. It needs [FeatureSystemPrompt].
 	SystemPrompt Opt[SessionSystemPromptCapabilities]
@@ -159,14 +160,15 @@ func (a *agentSide) prepare() (err error) {
 		return errNoInfo
 	case len(a.opts.AuthMethods) > 0 && (h.LoginAuth == nil || h.LogoutAuth == nil):
 		return errors.New("acp: an agent with AuthMethods needs the handlers LoginAuth and LogoutAuth")
-	case h.DeleteSession != nil && h.NewSession == nil:
-		return errors.New("acp: an agent with the handler DeleteSession needs those of the capability session")
 	}
 	if err := cmp.Or(checkAuthMethods(a.opts.AuthMethods), checkLogins(a.opts.AuthMethods)); err != nil {
 		return err
 	}
 	if a.caps, err = h.capabilities(); err != nil {
 		return err
+	}
+	if a.caps.Session.Present() && h.NewSession == nil {
+		return errors.New("acp: an agent with handlers for sessions, such as DeleteSession, needs those of the capability session")
 	}
 	a.opts.advertise(&a.caps)
 	a.opts.Conn.ConcurrentTurns = true // StartTurn holds prompts
@@ -196,7 +198,7 @@ func (a *agentSide) verify() {
 		func(_ *SetSessionConfigOptionRequest, res *SetSessionConfigOptionResponse) *flaw {
 			return checkConfigOptions("/configOptions", res.ConfigOptions)
 		})
-	h.ListSessions = verified(opts, MethodListSessions, h.ListSessions, checkListed)
+	h.ListSessions = verified(opts, MethodListSessions, a.statesArchived(h.ListSessions), checkListed)
 	h.ForkSession = verified(opts, MethodForkSession, h.ForkSession, func(_ *ForkSessionRequest, res *ForkSessionResponse) *flaw {
 		return a.checkSession(res.ConfigOptions)
 	})

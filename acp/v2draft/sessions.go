@@ -157,10 +157,7 @@ func (c *ClientConn) NewSession(ctx context.Context, req *NewSessionRequest) (*C
 		s.id = res.SessionID
 		s.opened(res.ConfigOptions, res.AvailableCommands, res.Meta)
 	})
-	if err != nil {
-		return nil, err
-	}
-	return s, nil
+	return s.created(MethodNewSession, err)
 }
 
 // ResumeSession continues a session (session/resume). If req asks for a replay of its history, that arrives as updates
@@ -198,8 +195,5 @@ func (c *ClientConn) ForkSession(ctx context.Context, req *ForkSessionRequest) (
 		s.id = res.SessionID
 		s.opened(res.ConfigOptions, res.AvailableCommands, res.Meta)
 	})
-	if err != nil {
-		return nil, err
-	}
-	return s, nil
+	return s.created(MethodForkSession, err)
 }
