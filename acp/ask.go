@@ -73,8 +73,9 @@ func Ask[T any](ctx context.Context, session Elicitor, message string, form T) (
 			return form, ErrTurnCancelled
 		}
 		return form, ErrDismissed
-	}
-	return form, ErrDeclined // also for actions of unknown kinds, which do not imply consent
+	default:
+		return form, ErrDeclined
+	} // also for actions of unknown kinds, which do not imply consent
 }
 
 // formField is a field of a form.

@@ -100,8 +100,9 @@ func checkUpdate(update *SessionUpdate) *flaw {
 		return checkID("/update/messageId", u.MessageID)
 	case *SessionUpdateSessionMessageChunk:
 		return checkID("/update/messageId", u.MessageID)
+	default:
+		return nil
 	}
-	return nil
 }
 
 // checkPlan refuses a plan without an id or with invalid entries.
@@ -117,8 +118,9 @@ func checkPlan(plan *PlanUpdateContent) *flaw {
 		return checkID(at, p.PlanID)
 	case *PlanUpdateContentMarkdown:
 		return checkID(at, p.PlanID)
+	default:
+		return nil
 	}
-	return nil
 }
 
 // checkEntries refuses plan entries with a priority or a status that the protocol does not define.
@@ -189,6 +191,7 @@ func checkToolContent(at string, content []ToolCallContent) *flaw {
 			if c.TerminalID == "" {
 				return &flaw{fmt.Sprintf("%s/%d/terminalId", at, i), "must not be empty"}
 			}
+		default: // has nothing to check
 		}
 	}
 	return nil
@@ -235,8 +238,9 @@ func annotationsOf(block *ContentBlock) *Opt[Annotations] {
 		return &c.Annotations
 	case *ContentBlockResource:
 		return &c.Annotations
+	default:
+		return nil
 	}
-	return nil
 }
 
 // checkForm refuses a form whose type, or one of whose formats, the protocol does not define, unless this process has
@@ -396,10 +400,10 @@ func authID(method *AuthMethod) AuthMethodID {
 		return m.ID
 	case *AuthMethodAgent:
 		return m.ID
-	case *AuthMethodUnknown:
-		return AuthMethodID(rawID(m.Raw, "id"))
+	default:
+		raw, _ := method.MarshalJSON() // a method without JSON has no id either
+		return AuthMethodID(rawID(raw, "id"))
 	}
-	return ""
 }
 
 // serversOf returns the MCP servers of a request.

@@ -57,8 +57,9 @@ func (c *ClientConn) checkConfigOption(req *SetSessionConfigOptionRequest) *flaw
 		return checkConfigValue(options, req.ConfigID, v.Value)
 	case *SetSessionConfigOptionRequestBoolean:
 		return checkConfigBoolean(options, req.ConfigID)
+	default:
+		return nil
 	}
-	return nil
 }
 
 // checkConfigIDs refuses config options with an empty or a duplicate id.
@@ -111,6 +112,7 @@ func checkConfigValue(options []SessionConfigOption, id SessionConfigID, value S
 		if ok && !slices.Contains(values, value) {
 			return notOffered("/value", value, fmt.Sprintf("a value of the option %.64q", string(id)), values)
 		}
+	default: // the agent checks values of other kinds
 	}
 	return nil
 }
@@ -137,8 +139,9 @@ func (x SessionConfigSelectOptions) All() (values []SessionConfigSelectOption, o
 			values = append(values, group.Options...)
 		}
 		return values, true
+	default:
+		return nil, false
 	}
-	return nil, false
 }
 
 // SelectOption returns a config option whose value the user chooses from a list; current is its current value.

@@ -115,6 +115,7 @@ func (c *ClientConn) follow(params any) error {
 		if s := c.sessions.get(n.SessionID); s != nil {
 			s.configure(u.ConfigOptions)
 		}
+	default: // changes neither
 	}
 	return nil
 }

@@ -246,6 +246,7 @@ func checkElicitationIDs(req *CreateElicitationRequest) *flaw {
 			wrong = cmp.Or(wrong, checkID("/sessionId", s.SessionID))
 		}
 		return wrong
+	default: // has no ids that are known
 	}
 	return nil
 }

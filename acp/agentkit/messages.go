@@ -148,6 +148,7 @@ func ContentText(content ...acp.ContentBlock) string {
 				fmt.Fprintf(&all, "<resource uri=%q>\n%s\n</resource>", r.URI, r.Text)
 				continue
 			}
+		default: // named below
 		}
 		all.WriteString("(This is not text.)")
 	}

@@ -99,6 +99,7 @@ func (s *session) send(ctx context.Context, update acp.SessionUpdate) error {
 		return errors.Join(s.AgentSession.Update(ctx, update), s.sendModeOption(ctx))
 	case *acp.SessionUpdateConfigOptionUpdate:
 		update = acp.ConfigUpdate(s.ConfigOptions()...)
+	default: // sent as it is
 	}
 	return s.AgentSession.Update(ctx, update)
 }

@@ -92,8 +92,9 @@ func valueOf(option acp.SessionConfigOption) acp.SessionConfigValueID {
 			return on
 		}
 		return off
+	default:
+		return ""
 	}
-	return ""
 }
 
 // withValue returns an option with the value of a request, or false if the option does not have that value.
@@ -111,8 +112,9 @@ func withValue(option acp.SessionConfigOption, req *acp.SetSessionConfigOptionRe
 		value, ok := req.Bool()
 		option.Variant = &acp.SessionConfigOptionBoolean{CurrentValue: value}
 		return option, ok
-	}
-	return option, true // only the author knows options of this kind
+	default:
+		return option, true
+	} // only the author knows options of this kind
 }
 
 // setOptions replaces the options, except those of Select and Toggle that the author has left out.

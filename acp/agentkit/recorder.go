@@ -85,8 +85,9 @@ func lasting(update acp.SessionUpdate) bool {
 		return idle || u.State.IsZero()
 	case *acp.SessionUpdateAvailableCommandsUpdate, *acp.SessionUpdateConfigOptionUpdate, *acp.SessionUpdateUsageUpdate, *acp.SessionUpdateNotice:
 		return false
+	default:
+		return true
 	}
-	return true
 }
 
 // withoutTerminals removes the terminals from the content of a tool call: they are gone when the session is loaded.
@@ -105,6 +106,7 @@ func withoutTerminals(update acp.SessionUpdate) acp.SessionUpdate {
 			call.Content = acp.Some(slices.DeleteFunc(slices.Clone(content), terminal))
 			return acp.NewSessionUpdateToolCallUpdate(call)
 		}
+	default: // has no terminals
 	}
 	return update
 }
@@ -126,6 +128,7 @@ func (r *recorder) add(ctx context.Context, update acp.SessionUpdate, valid bool
 			return r.addToCall(ctx, acp.ToolCallUpdate(*u))
 		}
 		return errors.Join(r.flushText(), r.flushCall(u.ToolCallID), r.append(ctx, update))
+	default: // a chunk of text, or stored as it is
 	}
 	kind, c, text := chunk(update)
 	if kind == noChunk {

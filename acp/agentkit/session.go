@@ -324,6 +324,7 @@ func noteCall(open map[acp.ToolCallID]bool, update acp.SessionUpdate) {
 		id, status = u.ToolCallID, acp.Some(u.Status)
 	case *acp.SessionUpdateToolCallUpdate:
 		id, status = u.ToolCallID, u.Status
+	default: // is about no call
 	}
 	switch {
 	case !status.Present():
@@ -348,6 +349,7 @@ func noteCompaction(goOn map[acp.CompactionID]bool, update acp.SessionUpdate) {
 		if _, known := goOn[u.CompactionID]; !known {
 			goOn[u.CompactionID] = true
 		}
+	default: // is about no compaction
 	}
 }
 
@@ -515,8 +517,9 @@ func (s *session) record(ctx context.Context, update acp.SessionUpdate, valid bo
 	case *acp.SessionUpdateConfigOptionUpdate:
 		s.setOptions(u.ConfigOptions)
 		return s.storeOptions(ctx)
+	default:
+		return s.said.add(ctx, update, valid)
 	}
-	return s.said.add(ctx, update, valid)
 }
 
 // retitle records a title.

@@ -691,28 +691,19 @@ func check(show []shown) error {
 	return nil
 }
 
-// length returns the approximate size of content in bytes.
+// length returns the approximate size of content in bytes: that of its JSON, unless it is one of the frequent kinds, or
+// has no JSON.
 func length(content acp.ToolCallContent) int {
 	const item = 64 // for its names and short members
 	switch v := content.Variant.(type) {
 	case *acp.ToolCallContentDiff:
 		return item + len(v.Path) + len(v.OldText.Value()) + len(v.NewText)
 	case *acp.ToolCallContentContent:
-		switch b := v.Content.Variant.(type) {
-		case *acp.ContentBlockText:
-			return item + len(b.Text)
-		case *acp.ContentBlockImage:
-			return item + len(b.Data)
-		case *acp.ContentBlockAudio:
-			return item + len(b.Data)
-		case *acp.ContentBlockResource:
-			switch r := b.Resource.Variant.(type) {
-			case *acp.TextResourceContents:
-				return item + len(r.Text)
-			case *acp.BlobResourceContents:
-				return item + len(r.Blob)
-			}
+		if text, ok := v.Content.Variant.(*acp.ContentBlockText); ok {
+			return item + len(text.Text)
 		}
+	default: // measured below
 	}
-	return item
+	raw, _ := content.MarshalJSON()
+	return item + len(raw)
 }

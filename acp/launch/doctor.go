@@ -83,6 +83,8 @@ func (d *Diagnosis) String() string {
 				say("login:   %s (%s), in a terminal: %s", m.Name, m.ID, d.Command.LoginCommand(m))
 			case *acp.AuthMethodAgent:
 				say("login:   %s (%s)", m.Name, m.ID)
+			default:
+				say("login:   in a way that this program does not know: %s", m)
 			}
 		}
 		if d.Session {
@@ -345,6 +347,7 @@ func (d *Diagnosis) howToLogIn() string {
 			ways = append(ways, fmt.Sprintf("%s: run %s", m.Name, d.Command.LoginCommand(m)))
 		case *acp.AuthMethodAgent:
 			ways = append(ways, fmt.Sprintf("%s: authenticate with %q", m.Name, m.ID))
+		default: // not a way that this program could describe
 		}
 	}
 	return "Ways to log in: " + strings.Join(ways, "; ") + "."

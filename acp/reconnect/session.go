@@ -148,8 +148,9 @@ func valueOf(option *acp.SessionConfigOption) string {
 		return string(v.CurrentValue)
 	case *acp.SessionConfigOptionBoolean:
 		return strconv.FormatBool(v.CurrentValue)
+	default:
+		return ""
 	}
-	return ""
 }
 
 // restore restores the session on a new connection.

@@ -101,8 +101,9 @@ func checkUpdate(update *SessionUpdate) *flaw {
 		return checkID("/update/messageId", u.MessageID)
 	case *SessionUpdateSessionMessageChunk:
 		return checkID("/update/messageId", u.MessageID)
+	default:
+		return nil
 	}
-	return nil
 }
 
 // checkConfigOptions refuses options with an empty or repeated id, and selects that list a value twice or do not list
@@ -163,10 +164,9 @@ func checkCommandNames(pointer string, commands []AvailableCommand) *flaw {
 			if c != nil {
 				name = c.Name
 			}
-		case *AvailableCommandUnknown:
-			if c != nil {
-				name = rawID(c.Raw, "name")
-			}
+		default:
+			raw, _ := commands[i].MarshalJSON()
+			name = rawID(raw, "name")
 		}
 		switch {
 		case name == "":
@@ -212,8 +212,9 @@ func checkPlan(plan *PlanUpdateContent) *flaw {
 		return checkID(at, p.PlanID)
 	case *PlanUpdateContentMarkdown:
 		return checkID(at, p.PlanID)
+	default:
+		return nil
 	}
-	return nil
 }
 
 // checkSubject refuses invalid subjects of permission requests.
@@ -226,8 +227,9 @@ func checkSubject(subject RequestPermissionSubject) *flaw {
 		return checkToolCall("/subject/toolCall", &s.ToolCall)
 	case *RequestPermissionSubjectCommand:
 		return checkPath("/subject/cwd", s.Cwd)
+	default:
+		return nil
 	}
-	return nil
 }
 
 // checkToolCall refuses invalid tool calls.
@@ -267,6 +269,7 @@ func checkToolContent(at string, content *ToolCallContent) *flaw {
 				return &flaw{fmt.Sprintf("%s/changes/%d%s", at, i, wrong.pointer), wrong.reason}
 			}
 		}
+	default: // has nothing to check
 	}
 	return nil
 }
@@ -288,8 +291,9 @@ func checkChange(change *DiffChange) *flaw {
 		return pair(c.OldPath, c.Path)
 	case *DiffChangeCopy:
 		return pair(c.OldPath, c.Path)
+	default:
+		return nil
 	}
-	return nil
 }
 
 // check refuses messages that an agent must not send.
@@ -369,10 +373,10 @@ func authID(method *AuthMethod) AuthMethodID {
 		return m.MethodID
 	case *AuthMethodAgent:
 		return m.MethodID
-	case *AuthMethodUnknown:
-		return AuthMethodID(rawID(m.Raw, "methodId"))
+	default:
+		raw, _ := method.MarshalJSON() // a method without JSON has no id either
+		return AuthMethodID(rawID(raw, "methodId"))
 	}
-	return ""
 }
 
 // serversOf returns the MCP servers of a request.

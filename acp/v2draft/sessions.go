@@ -118,6 +118,7 @@ func (c *ClientConn) follow(params any) error {
 			state.commands = u.AvailableCommands
 			s.state.Store(&state)
 		}
+	default: // changes none of these
 	}
 	return nil
 }

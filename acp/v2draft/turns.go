@@ -223,6 +223,7 @@ func (e *turnEnd) Notified(params any) *TurnResult {
 		if e.working = !ok; ok && worked {
 			return e.stopped((*IdleStateUpdate)(idle))
 		}
+	default: // says nothing about the turn
 	}
 	return nil
 }
@@ -291,6 +292,7 @@ func (x IdleStateUpdate) StopReason() string {
 		return "error"
 	case *IdleStateUpdateUnknown:
 		return v.Tag
+	default:
+		return ""
 	}
-	return ""
 }

@@ -266,6 +266,7 @@ func (s *AgentSession) withBackground(state StateUpdate) StateUpdate {
 		if v.Background.IsZero() {
 			v.Background = background
 		}
+	default: // has no member for background work
 	}
 	return state
 }

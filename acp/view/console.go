@@ -216,6 +216,7 @@ func optionText(option acp.SessionConfigOption) string {
 			values = append(values, string(o.Value))
 		}
 		return fmt.Sprintf("%s (%s)", v.CurrentValue, strings.Join(values, ", "))
+	default:
+		return "?"
 	}
-	return "?"
 }

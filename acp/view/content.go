@@ -1,6 +1,7 @@
 package view
 
 import (
+	"encoding/json"
 	"iter"
 	"strings"
 
@@ -102,22 +103,15 @@ func blockSize(block acp.ContentBlock) int {
 		return overhead + len(b.Data) + len(b.MimeType) + len(b.URI.Value()) + metaSize(b.Meta)
 	case *acp.ContentBlockAudio:
 		return overhead + len(b.Data) + len(b.MimeType) + metaSize(b.Meta)
-	case *acp.ContentBlockResource:
-		size := overhead + metaSize(b.Meta)
-		switch r := b.Resource.Variant.(type) {
-		case *acp.TextResourceContents:
-			size += len(r.Text) + len(r.URI) + len(r.MimeType.Value()) + metaSize(r.Meta)
-		case *acp.BlobResourceContents:
-			size += len(r.Blob) + len(r.URI) + len(r.MimeType.Value()) + metaSize(r.Meta)
-		}
-		return size
-	case *acp.ContentBlockResourceLink:
-		return overhead + len(b.URI) + len(b.Name) + len(b.Title.Value()) + len(b.Description.Value()) + len(b.MimeType.Value()) +
-			metaSize(b.Meta)
-	case *acp.ContentBlockUnknown:
-		return overhead + len(b.Tag) + len(b.Raw)
+	default:
+		return overhead + jsonSize(block)
 	}
-	return overhead
+}
+
+// jsonSize returns the size of a value's JSON, or 0 if it has none, which also bounds variants of newer schemas.
+func jsonSize(value json.Marshaler) int {
+	raw, _ := value.MarshalJSON()
+	return len(raw)
 }
 
 func metaSize(meta acp.Meta) int {

@@ -93,7 +93,9 @@ func newFormField(schema acp.ElicitationPropertySchema) *FormField {
 			values(items.Enum)
 		case *acp.MultiSelectItemsTitled:
 			f.Choices = items.AnyOf
+		default: // the user cannot choose
 		}
+	default: // a kind of field that Value refuses
 	}
 	return f
 }
@@ -141,6 +143,7 @@ func (f *FormField) Value(answers ...string) (value acp.ElicitationContentValue,
 			err := errors.Join(f.checkChoices(answers...), inside(uint64(len(answers)), s.MinItems, s.MaxItems))
 			return acp.NewElicitationContentValueStringArray(append([]string{}, answers...)), err
 		}
+	default: // refused below
 	}
 	return value, fmt.Errorf("a field of an unknown kind: %w", acp.ErrUnsupported)
 }

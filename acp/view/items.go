@@ -178,10 +178,8 @@ func (c *ToolCall) measure() {
 			c.content += blockSize(v.Content) + metaSize(v.Meta)
 		case *acp.ToolCallContentDiff:
 			c.content += len(v.Path) + len(v.OldText.Value()) + len(v.NewText) + metaSize(v.Meta)
-		case *acp.ToolCallContentUnknown:
-			c.content += len(v.Tag) + len(v.Raw)
-		case *acp.ToolCallContentTerminal:
-			c.content += len(v.TerminalID) + metaSize(v.Meta)
+		default:
+			c.content += jsonSize(content)
 		}
 	}
 	for _, location := range c.Call.Locations {

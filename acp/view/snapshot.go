@@ -2,6 +2,7 @@ package view
 
 import (
 	"context"
+	"encoding/json"
 	"iter"
 
 	"github.com/acpgo/sdk/acp"
@@ -54,7 +55,7 @@ type Versions struct {
 
 // Plan is a plan that has an id.
 type Plan struct {
-	// ID is the plan's id, or "" for content of an unknown type.
+	// ID is the plan's id, or "" for content of an unknown type without a planId.
 	ID      acp.PlanID
 	Content acp.PlanUpdateContent
 	Meta    acp.Meta
@@ -68,8 +69,17 @@ func planID(content acp.PlanUpdateContent) acp.PlanID {
 		return c.PlanID
 	case *acp.PlanUpdateContentMarkdown:
 		return c.PlanID
+	default:
+		var known struct{ PlanID acp.PlanID }
+		raw, err := content.MarshalJSON()
+		if err == nil {
+			err = json.Unmarshal(raw, &known)
+		}
+		if err != nil {
+			return ""
+		}
+		return known.PlanID
 	}
-	return ""
 }
 
 // First returns the index of the oldest item kept, which is the number of older items that were dropped.

@@ -2,6 +2,7 @@ package view
 
 import (
 	"cmp"
+	"encoding/json"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -186,8 +187,19 @@ func (s *State) Update(update acp.SessionUpdate) {
 		s.sessionMessage((*acp.SessionMessage)(u))
 	case *acp.SessionUpdateSessionMessageChunk:
 		s.sessionMessageChunk((*acp.SessionMessageChunk)(u))
-	case *acp.SessionUpdateUnknown:
-		s.add(&Unknown{u.Tag, u.Raw})
+	default:
+		s.unknown(update)
+	}
+}
+
+// unknown shows an update of a kind that this package has no case for, which package acp may know.
+func (s *State) unknown(update acp.SessionUpdate) {
+	var tagged struct {
+		SessionUpdate string `json:"sessionUpdate"`
+	}
+	raw, err := update.MarshalJSON()
+	if err == nil && json.Unmarshal(raw, &tagged) == nil {
+		s.add(&Unknown{tagged.SessionUpdate, raw})
 	}
 }
 

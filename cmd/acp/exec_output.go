@@ -195,6 +195,7 @@ func (s *section) update(id acp.SessionID, update acp.SessionUpdate) {
 		s.mu.Unlock()
 		s.say("%s: %s %s", v.Severity, v.Title, v.Description.Value())
 		return
+	default: // is not a part of the output
 	}
 	s.mu.Unlock()
 }
@@ -278,7 +279,9 @@ func blockText(block acp.ContentBlock) string {
 			return r.Text
 		case *acp.BlobResourceContents:
 			return r.URI
+		default: // described below
 		}
+	default: // described below
 	}
 	return "[content of an unknown kind]"
 }

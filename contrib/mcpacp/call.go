@@ -357,6 +357,7 @@ func (v *server) presentable(err error) error {
 			}
 			return "…"
 		})
+	default: // no address that could contain a token
 	}
 	text = shorten(text, maxReason)
 	if text == err.Error() {

@@ -203,8 +203,9 @@ func declaredName(config acp.MCPServer) string {
 		return c.Name
 	case *acp.MCPServerACP:
 		return c.Name
+	default:
+		return ""
 	}
-	return ""
 }
 
 // run runs the server until it or the session ends.

@@ -200,6 +200,8 @@ func (c *acpConn) ask(ctx context.Context, req *jsonrpc.Request) (json.RawMessag
 			return v.Result, nil
 		case *acp.MessageMCPResponseError:
 			err = &jsonrpc.Error{Code: int64(v.Error.Code), Message: v.Error.Message, Data: v.Error.Data}
+		default:
+			err = fmt.Errorf("mcpacp: an answer of an unknown kind: %w", acp.ErrUnsupported)
 		}
 	} else if outer, ok := errors.AsType[*acp.Error](err); ok && outer.Code == codeNoServer {
 		err = errNoServer

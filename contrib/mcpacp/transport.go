@@ -78,8 +78,9 @@ func (v *server) dial() (*link, error) {
 		conn := newACPConn(v.set.session.Conn(), config.ServerID)
 		t := transportFunc(func(context.Context) (mcp.Connection, error) { return conn, nil })
 		return &link{transport: t, abort: func() { _ = conn.Close() }, ended: conn.reason}, nil
+	default:
+		return nil, errors.New("its type is not known")
 	}
-	return nil, errors.New("its type is not known")
 }
 
 type transportFunc func(context.Context) (mcp.Connection, error)

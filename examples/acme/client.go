@@ -70,6 +70,7 @@ func show(out io.Writer, event vendoracp.IndexEvent) error {
 		_, err = fmt.Fprintln(out, "indexed", view.PrintableLine(e.Path), view.PrintableLine(string(e.Language)))
 	case *vendoracp.IndexEventLimit:
 		_, err = fmt.Fprintln(out, "that is enough")
+	default: // events of newer versions are not shown
 	}
 	return err
 }

@@ -76,6 +76,7 @@ func (s *settings) set(client *acp.AgentConn, req *acp.SetSessionConfigOptionReq
 			s.Usage = v.Value
 			return nil
 		}
+	default: // refused below
 	}
 	return acp.InvalidParamsf("option %q has no such value, or there is no such option", req.ConfigID)
 }

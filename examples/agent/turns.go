@@ -58,9 +58,13 @@ func (t *turn) take(block acp.ContentBlock) {
 			describe("the text of %s (%d bytes)", r.URI, len(r.Text))
 		case *acp.BlobResourceContents:
 			describe("the content of %s (%s)", r.URI, size(r.Blob))
+		default:
+			describe("a resource of an unknown kind")
 		}
 	case *acp.ContentBlockUnknown:
 		describe("something of the unknown type %s", b.Tag)
+	default:
+		describe("something of an unknown kind")
 	}
 }
 

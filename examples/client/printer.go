@@ -163,6 +163,8 @@ func (p *printer) update(update acp.SessionUpdate) {
 		p.printf("%s: %s %s", u.Severity, u.Title, u.Description.Value())
 	case *acp.SessionUpdateUnknown:
 		p.printf("update of the unknown kind %s", u.Tag)
+	default:
+		p.printf("update of an unknown kind: %s", update)
 	}
 }
 
@@ -187,7 +189,9 @@ func blockText(block acp.ContentBlock) string {
 			return fmt.Sprintf("[%s]\n%s", r.URI, r.Text)
 		case *acp.BlobResourceContents:
 			return fmt.Sprintf("[%s]", r.URI)
+		default: // described below
 		}
+	default: // described below
 	}
 	return "[content of an unknown kind]"
 }
@@ -209,6 +213,7 @@ func (p *printer) options(options []acp.SessionConfigOption) {
 			p.printf("option %s: %s", o.Name, v.CurrentValue)
 		case *acp.SessionConfigOptionBoolean:
 			p.printf("option %s: %t", o.Name, v.CurrentValue)
+		default: // options of other types are not shown (CFG-15)
 		}
 	}
 }
@@ -271,6 +276,8 @@ func (p *printer) content(t *tool, content []acp.ToolCallContent) {
 			b.WriteByte('\n')
 		case *acp.ToolCallContentDiff:
 			b.WriteString(diff(c.OldText.Value(), c.NewText))
+		default:
+			fmt.Fprintf(&b, "[content of an unknown kind: %s]\n", item)
 		}
 		// A terminal is a command of this client, whose output is printed as it arrives.
 	}

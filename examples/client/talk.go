@@ -126,6 +126,7 @@ func (t *talk) authenticated(ctx context.Context, f func() error) error {
 			return f()
 		case *acp.AuthMethodTerminal: // its id must not be passed to authenticate (AUT-2)
 			err = &loginError{m, err}
+		default: // this program cannot log in so
 		}
 	}
 	return err

@@ -40,8 +40,9 @@ func changes(content v2draft.ToolCallContent, path v2draft.AbsolutePath) bool {
 		return c.Path == path
 	case *v2draft.DiffChangeModify:
 		return c.Path == path
+	default:
+		return false
 	}
-	return false
 }
 
 // contextLines is how many unchanged lines a patch shows around those that change.

@@ -61,8 +61,9 @@ func messageChunk(update v2draft.SessionUpdate) (item, *v2draft.ContentChunk) {
 		return item{agentMessage, string(u.MessageID)}, (*v2draft.ContentChunk)(u)
 	case *v2draft.SessionUpdateAgentThoughtChunk:
 		return item{thought, string(u.MessageID)}, (*v2draft.ContentChunk)(u)
+	default:
+		return item{}, nil
 	}
-	return item{}, nil
 }
 
 // plainText returns the text of a chunk that has nothing else, which can be joined with others.
@@ -83,6 +84,7 @@ func (r *recorder) add(ctx context.Context, update v2draft.SessionUpdate) error 
 	case *v2draft.SessionUpdateStateUpdate, *v2draft.SessionUpdateAvailableCommandsUpdate, *v2draft.SessionUpdateConfigOptionUpdate,
 		*v2draft.SessionUpdateSessionInfoUpdate, *v2draft.SessionUpdateUsageUpdate, *v2draft.SessionUpdateNotice:
 		return nil
+	default: // stored
 	}
 	of, chunk := messageChunk(update)
 	output, _ := update.Variant.(*v2draft.SessionUpdateTerminalOutputChunk)
@@ -244,6 +246,7 @@ func (h *history) ahead(update v2draft.SessionUpdate) []v2draft.SessionUpdate {
 		return h.emptied(of, v2draft.NewSessionUpdateCompactionUpdate(v2draft.CompactionUpdate{
 			CompactionID: u.CompactionID, Status: h.statuses[of.id], Summary: none,
 		}))
+	default: // is about nothing that is tracked
 	}
 	return nil
 }

@@ -355,27 +355,13 @@ func fits(size, most int) error {
 // itemBytes is approximately how many bytes content takes in addition to its texts.
 const itemBytes = 64
 
-// length returns the approximate size of content in bytes.
+// length returns the approximate size of content in bytes: that of its JSON, unless it is text or has no JSON.
 func length(content v2draft.ToolCallContent) int {
-	switch v := content.Variant.(type) {
-	case *v2draft.ToolCallContentDiff:
-		return itemBytes*(1+len(v.Changes)) + len(v.Patch.Value().Text)
-	case *v2draft.ToolCallContentContent:
-		switch b := v.Content.Variant.(type) {
-		case *v2draft.ContentBlockText:
-			return itemBytes + len(b.Text)
-		case *v2draft.ContentBlockImage:
-			return itemBytes + len(b.Data)
-		case *v2draft.ContentBlockAudio:
-			return itemBytes + len(b.Data)
-		case *v2draft.ContentBlockResource:
-			switch r := b.Resource.Variant.(type) {
-			case *v2draft.TextResourceContents:
-				return itemBytes + len(r.Text)
-			case *v2draft.BlobResourceContents:
-				return itemBytes + len(r.Blob)
-			}
+	if v, ok := content.Variant.(*v2draft.ToolCallContentContent); ok {
+		if text, ok := v.Content.Variant.(*v2draft.ContentBlockText); ok {
+			return itemBytes + len(text.Text)
 		}
 	}
-	return itemBytes
+	raw, _ := content.MarshalJSON()
+	return itemBytes + len(raw)
 }

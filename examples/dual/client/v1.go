@@ -87,6 +87,7 @@ func (v *peerV1) show(ctx context.Context, session *acp.ClientSession, n *acp.Se
 		if status, ok := u.Status.Get(); ok && status != acp.ToolCallStatusInProgress {
 			v.printer.line("tool: %s", status)
 		}
+	default: // not shown by this example
 	}
 	return nil
 }

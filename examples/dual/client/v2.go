@@ -82,6 +82,7 @@ func (v *peerV2) show(ctx context.Context, session *v2draft.ClientSession, n *v2
 			v.printer.line("state: running")
 		case *v2draft.StateUpdateRequiresAction:
 			v.printer.line("state: requires action")
+		default: // shown by what follows
 		}
 	case *v2draft.SessionUpdatePlanUpdate:
 		if plan, ok := u.Plan.Variant.(*v2draft.PlanUpdateContentItems); ok {
@@ -106,6 +107,7 @@ func (v *peerV2) show(ctx context.Context, session *v2draft.ClientSession, n *v2
 		if text, err := base64.StdEncoding.DecodeString(u.Data); err == nil {
 			v.printer.piece("terminal "+string(u.TerminalID), "output", string(text))
 		}
+	default: // not shown by this example
 	}
 	return nil
 }

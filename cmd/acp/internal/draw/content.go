@@ -62,10 +62,9 @@ func (p *painter) content(b acp.ContentBlock, width int) []line {
 			out = append(out, wrapAll(paragraph(d, p.dim), width, "  ")...)
 		}
 		return out
-	case *acp.ContentBlockUnknown:
-		return p.unknown("content", v.Tag, v.Raw, false, width)
+	default:
+		return p.unknownContent(b, false, width)
 	}
-	return one(line{{"? no content", p.warn}})
 }
 
 // markdownText draws complete Markdown of any length.

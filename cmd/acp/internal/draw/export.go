@@ -68,6 +68,9 @@ func Export(w io.Writer, s *view.Snapshot, o *ExportOptions) error {
 		case *acp.PlanUpdateContentMarkdown:
 			e.heading("##", name)
 			e.markdown(c.Content)
+		default:
+			e.heading("##", name)
+			e.unknownContent(plan.Content)
 		}
 	}
 	if u, ok := s.Usage.Get(); ok {
@@ -249,14 +252,23 @@ func (e *exporter) block(b acp.ContentBlock) {
 		case *acp.BlobResourceContents:
 			e.printf("%s:\n\n", inline(r.URI))
 			media("file", r.MimeType.Value(), r.Blob)
+		default:
+			e.unknownContent(v.Resource)
 		}
 	case *acp.ContentBlockResourceLink:
 		e.printf("[%s](<%s>)\n\n", inline(cmp.Or(v.Title.Value(), v.Name)), address(v.URI))
 		if d := v.Description.Value(); d != "" {
 			e.fenced("", d)
 		}
-	case *acp.ContentBlockUnknown:
-		e.json("Unknown content "+inline(v.Tag), v.Raw)
+	default:
+		e.unknownContent(b)
+	}
+}
+
+// unknownContent writes content of a kind that this program has no case for, as JSON.
+func (e *exporter) unknownContent(content json.Marshaler) {
+	if raw, err := content.MarshalJSON(); err == nil {
+		e.json("Unknown content "+inline(typeIn(raw)), raw)
 	}
 }
 
@@ -301,8 +313,8 @@ func (e *exporter) toolCall(c *view.ToolCall) {
 			e.diff((*acp.Diff)(v))
 		case *acp.ToolCallContentTerminal:
 			e.terminal(v.TerminalID)
-		case *acp.ToolCallContentUnknown:
-			e.json("Unknown content "+inline(v.Tag), v.Raw)
+		default:
+			e.unknownContent(content)
 		}
 	}
 	if len(c.Call.RawOutput) > 0 {

@@ -2,6 +2,7 @@ package draw
 
 import (
 	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -407,9 +408,11 @@ func stateWords(s *acp.StateUpdate) string {
 			return "failed"
 		case *acp.IdleStateUpdateUnknown:
 			return "stopped: " + label(stop.Tag)
+		default: // in words that this program does not have
 		}
 	case *acp.StateUpdateUnknown:
 		return label(v.Tag)
+	default: // likewise
 	}
 	return "in an unknown state"
 }
@@ -457,6 +460,24 @@ func (p *painter) unknown(what, tag string, raw []byte, unfolded bool, width int
 		out = append(out, p.json("", raw, width)...)
 	}
 	return out
+}
+
+// unknownContent draws content of a kind that this program has no case for, though package acp may know it.
+func (p *painter) unknownContent(content json.Marshaler, unfolded bool, width int) []line {
+	raw, err := content.MarshalJSON()
+	if err != nil {
+		return []line{{{"? no content", p.warn}}}
+	}
+	return p.unknown("content", typeIn(raw), raw, unfolded, width)
+}
+
+// typeIn returns the member "type" of a JSON object.
+func typeIn(raw []byte) string {
+	var tagged struct {
+		Type string `json:"type"`
+	}
+	_ = json.Unmarshal(raw, &tagged) // what has none is shown without
+	return tagged.Type
 }
 
 // wrapAll wraps lines with an indentation.

@@ -224,10 +224,9 @@ func (p *painter) toolContent(c acp.ToolCallContent, maxLines, width int) []line
 		return p.diff((*acp.Diff)(v), maxLines, width)
 	case *acp.ToolCallContentTerminal:
 		return p.terminalBlock(string(v.TerminalID), width)
-	case *acp.ToolCallContentUnknown:
-		return p.unknown("content", v.Tag, v.Raw, true, width)
+	default:
+		return p.unknownContent(c, true, width)
 	}
-	return []line{{{"? no content", p.warn}}}
 }
 
 // command returns the command in a tool call's input, if it is given in one of the usual ways.

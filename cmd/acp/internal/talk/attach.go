@@ -187,8 +187,9 @@ func describe(server acp.MCPServer) (name, needs string) {
 		return s.Name, "http"
 	case *acp.MCPServerSSE:
 		return s.Name, "sse"
+	default:
+		return "", ""
 	}
-	return "", ""
 }
 
 // accepts returns an error that matches acp.ErrUnsupported if an agent does not connect to one of the servers.

@@ -309,6 +309,7 @@ func (c *Client) update(ctx context.Context, session *acp.ClientSession, n *acp.
 		c.showAgentTerminal(n.SessionID, v.Meta)
 	case *acp.SessionUpdateToolCallUpdate:
 		c.showAgentTerminal(n.SessionID, v.Meta)
+	default: // shows no terminal
 	}
 	if err := c.states.Update(ctx, session, n); err != nil {
 		return err

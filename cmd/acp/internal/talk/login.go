@@ -133,8 +133,11 @@ func (c *Client) LoginMethods() []LoginMethod {
 			methods = append(methods, method)
 		case *acp.AuthMethodTerminal:
 			methods = append(methods, LoginMethod{ID: v.ID, Name: v.Name, Description: v.Description.Value(), Kind: TerminalLogin, terminal: v})
-		case *acp.AuthMethodUnknown:
-			methods = append(methods, LoginMethod{ID: acp.AuthMethodID(v.Tag), Kind: UnknownLogin})
+		default: // a kind that this program has no case for, though package acp may know it
+			var tagged struct{ Type acp.AuthMethodID }
+			if raw, err := m.MarshalJSON(); err == nil && json.Unmarshal(raw, &tagged) == nil {
+				methods = append(methods, LoginMethod{ID: tagged.Type, Kind: UnknownLogin})
+			}
 		}
 	}
 	return methods

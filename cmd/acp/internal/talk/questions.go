@@ -184,6 +184,7 @@ func (c *Client) elicit(ctx context.Context, _ *acp.ClientConn, req *acp.CreateE
 			e.Session, e.ToolCall = scope.SessionID, scope.ToolCallID.Value()
 		}
 		e.URL, e.ID, answer = v.URL, v.ElicitationID, c.opts.URL
+	default: // a form or a page is all that this client can show: declined
 	}
 	if answer == nil { // the connection refuses what was not advertised
 		res := acp.NewCreateElicitationResponseDecline()

@@ -50,8 +50,9 @@ func valueOf(o acp.SessionConfigOption) string {
 			}
 		}
 		return clean(string(v.CurrentValue))
+	default:
+		return "?"
 	}
-	return "?"
 }
 
 // selectOptions returns the values of an option without their groups.
@@ -68,8 +69,9 @@ func selectOptions(o acp.SessionConfigSelectOptions) []acp.SessionConfigSelectOp
 			}
 		}
 		return all
+	default:
+		return nil
 	}
-	return nil
 }
 
 // optionIn returns the first option of a category, or nil.
