@@ -41,7 +41,7 @@ var promptScenarios = []Scenario{
 	{
 		Name:      "scripts",
 		Text:      "A prompt in Arabic, Chinese and emoji, also escaped as surrogate pairs, is answered.",
-		Exercises: []string{"INI-15"},
+		Exercises: []string{"INI-15"}, Prompts: []string{"text"},
 		run: func(p *play) {
 			session := p.ready()
 			for _, text := range []string{`مرحبا، 你好, 👩‍👩‍👧`, `\u0645\u0631\u062d\u0628\u0627 \ud83d\udc69\u200d\ud83d\udc67`} {
@@ -56,7 +56,7 @@ var promptScenarios = []Scenario{
 	{
 		Name:      "content-advertised",
 		Text:      "Prompts with images, audio and embedded resources are accepted if the agent advertises them.",
-		Exercises: []string{"ADD-3"},
+		Exercises: []string{"ADD-3"}, Prompts: []string{"text"},
 		run: func(p *play) {
 			session := p.ready()
 			for _, c := range []struct{ capability, block string }{
@@ -80,7 +80,7 @@ var promptScenarios = []Scenario{
 	{
 		Name:      "content-odd",
 		Text:      "Prompts without blocks, with blocks of an unknown type, or with blocks that the agent does not advertise are answered, and the connection survives.",
-		Exercises: []string{"ADD-1"},
+		Exercises: []string{"ADD-1"}, Prompts: []string{"text"},
 		run: func(p *play) {
 			session := p.ready()
 			for _, blocks := range []string{

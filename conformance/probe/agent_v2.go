@@ -69,18 +69,16 @@ func (p *play) rests(session, prompt string, number int) *message {
 		p.failAt("INI-16", conformance.Should, "session/prompt was answered with an error: %s", clip(string(m.params)))
 		return m
 	}
-	for {
-		seen := p.count()
-		var idle *message
-		if p.wait(p.ctx, p.limits.answer+p.limits.grace, func() bool { idle = p.idleSince(session, number); return idle != nil }) {
-			p.trait("turn")
-			return idle
-		}
-		if p.checkTime(); p.hasEnded() || p.count() == seen {
-			p.fail("V2-2", "%s", p.why("the work of a prompt was not reported as running and then as idle"))
-			panic(stop{})
-		}
+	var idle *message
+	if !p.awaitEnd("the work of a prompt was reported as idle", func() bool { idle = p.idleSince(session, number); return idle != nil }) {
+		p.fail("V2-2", "%s", p.why("the work of a prompt was not reported as running and then as idle"))
+		panic(stop{})
 	}
+	if !isSet(idle.params, "update", "stopReason") {
+		p.failAt("V2-2", conformance.Should, "the idle state that ends the work of a prompt has no stop reason")
+	}
+	p.trait("turn")
+	return idle
 }
 
 // idleSince is the idle state that ends work which was reported behind a message. The lock of the connection is held.

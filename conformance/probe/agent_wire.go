@@ -224,7 +224,7 @@ var wireScenarios = []Scenario{
 	{
 		Name: "long-lines", quiet: true,
 		Text:      "Long messages are served: a prompt of one mebibyte, and a request of eight.",
-		Exercises: []string{"ADD-1", "INI-15"},
+		Exercises: []string{"ADD-1", "INI-15"}, Prompts: []string{"text"},
 		run: func(p *play) {
 			session := p.ready()
 			text := strings.Repeat("All work and no play. ", 1<<20/22)

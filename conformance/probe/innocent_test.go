@@ -23,40 +23,45 @@ import (
 	"github.com/acpgo/sdk/conformance/probe"
 )
 
-// raw starts an agent that answers with unchanged JSON texts: each method has a function that returns its outcome, such
-// as `"result":{}`.
-func raw(t *testing.T, methods map[string]func(params json.RawMessage) string) func() rpc.Transport {
+// scripted starts an agent that is a function. It gets each message of the client, and the members of a message that it
+// sends, such as `"method":"x"`, go to the client; send returns false after the end of the connection.
+func scripted(t *testing.T, begin func() func(m *line, send func(members string) bool)) func() rpc.Transport {
 	return func() rpc.Transport {
 		client, transport := rpc.Pipe()
 		stream, err := transport.Connect(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
+		serve := begin()
 		go func() { // it ends with the connection
 			defer stream.Close()
 			for {
-				line, err := stream.Read()
+				text, err := stream.Read()
 				if err != nil {
 					return
 				}
-				var m struct {
-					ID, Params json.RawMessage
-					Method     string
-				}
-				if json.Unmarshal(line, &m) != nil || m.ID == nil {
-					continue
-				}
-				outcome := `"error":{"code":-32601,"message":"Method not found"}`
-				if f := methods[m.Method]; f != nil {
-					outcome = f(m.Params)
-				}
-				if stream.Write([]byte(`{"jsonrpc":"2.0","id":`+string(m.ID)+`,`+outcome+`}`)) != nil {
-					return
-				}
+				serve(readLine(text), func(members string) bool { return stream.Write([]byte(`{"jsonrpc":"2.0",`+members+`}`)) == nil })
 			}
 		}()
 		return client
 	}
+}
+
+// raw starts an agent that answers with unchanged JSON texts: each method has a function that returns its outcome, such
+// as `"result":{}`.
+func raw(t *testing.T, methods map[string]func(params json.RawMessage) string) func() rpc.Transport {
+	return scripted(t, func() func(*line, func(string) bool) {
+		return func(m *line, send func(string) bool) {
+			if !m.request {
+				return
+			}
+			outcome := `"error":{"code":-32601,"message":"Method not found"}`
+			if f := methods[m.method]; f != nil {
+				outcome = f(m.params)
+			}
+			send(`"id":` + m.id + `,` + outcome)
+		}
+	})
 }
 
 // bubble runs a subtest in a bubble: periods of silence take no real time, and are long enough even on a busy machine.
@@ -196,6 +201,76 @@ func TestEndInATurn(t *testing.T) {
 			if warned != forNothing || len(failed) > 0 {
 				t.Errorf("PRM-7: %v, failed: %q", warned, failed)
 			}
+		})
+	}
+}
+
+// TestEndless: a turn that never ends is a failure of the requirement that turns end, whether the agent falls silent or
+// goes on for ever, and the other scenarios say so at once.
+func TestEndless(t *testing.T) {
+	const text = `"content":{"type":"text","text":"On and on. "}`
+	for name, c := range map[string]struct {
+		protocol    int
+		first, rest string // updates at the beginning of a turn, and every second of it
+		failed      string
+		atMost      time.Duration
+	}{
+		"silent":                 {1, `"sessionUpdate":"agent_message_chunk",` + text, "", "PRM-5", 3 * time.Minute},
+		"talkative":              {1, "", `"sessionUpdate":"agent_message_chunk",` + text, "PRM-5", 3 * time.Minute},
+		"silent in version 2":    {2, `"sessionUpdate":"state_update","state":"running"`, "", "V2-2", 3 * time.Minute},
+		"talkative in version 2": {2, `"sessionUpdate":"state_update","state":"running"`, `"sessionUpdate":"agent_message_chunk","messageId":"a",` + text, "V2-2", 3 * time.Minute},
+		"never running":          {2, `"sessionUpdate":"state_update","state":"idle"`, "", "V2-2", 3 * time.Minute},
+	} {
+		bubble(t, name, func(t *testing.T) {
+			r, err := probe.Agent(t.Context(), probe.InMemory(scripted(t, func() func(*line, func(string) bool) {
+				sessions := map[string]bool{}
+				return func(m *line, send func(string) bool) {
+					var prompt struct{ Prompt []struct{} }
+					update := func(update string) bool {
+						return update == "" || send(`"method":"session/update","params":{"sessionId":"s","update":{`+update+`}}`)
+					}
+					switch {
+					case m.method == "initialize" && c.protocol == 2:
+						send(`"id":` + m.id + `,"result":{"protocolVersion":2,"capabilities":{"session":{}},"info":{"name":"raw","version":"1"}}`)
+					case m.method == "initialize":
+						send(`"id":` + m.id + `,"result":` + terse)
+					case m.method == "session/new":
+						id := rand.Text()
+						sessions[id] = true
+						send(`"id":` + m.id + `,"result":{"sessionId":"` + id + `"}`)
+					case m.method == "session/prompt" && json.Unmarshal(m.params, &prompt) == nil && len(prompt.Prompt) > 0 && sessions[sessionOf(m)]:
+						if c.protocol == 2 {
+							send(`"id":` + m.id + `,"result":{"messageId":"u"}`)
+							update(`"sessionUpdate":"user_message","messageId":"u","content":[]`)
+						}
+						update(c.first)
+						go func() { // ends with the connection
+							for c.rest != "" && update(c.rest) {
+								time.Sleep(time.Second)
+							}
+						}()
+					case m.request:
+						send(`"id":` + m.id + `,"error":{"code":-32601,"message":"Method not found"}`)
+					}
+				}
+			})), &probe.Options{Protocol: c.protocol, Scratch: t.TempDir()})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !slices.Contains(r.Summary.Must, c.failed) || len(r.Summary.DidNotRun) > 0 || r.Seconds > c.atMost.Seconds() {
+				t.Errorf("failed: %q, want %q; did not run: %q; %.0f s", r.Summary.Must, c.failed, r.Summary.DidNotRun, r.Seconds)
+			}
+			played := 0
+			for _, out := range r.Scenarios {
+				if len(out.Failed) > 0 && slices.Contains(out.Failed, c.failed) {
+					played++
+				}
+			}
+			if played != 1 {
+				t.Errorf("%d scenarios found the same", played)
+			}
+
+			time.Sleep(time.Minute) // until the agent has ended
 		})
 	}
 }

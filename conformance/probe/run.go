@@ -292,6 +292,8 @@ func (o *Options) playAgain(ctx context.Context, launch Launch, s *Scenario, run
 	return stuck
 }
 
+var errScenarioTime = errors.New("the time limit of the scenario was reached")
+
 // outOfTime reports whether a scenario might have had another result with more time.
 func (out *Outcome) outOfTime() bool {
 	return out.cut || slices.ContainsFunc(out.findings, func(f finding) bool { return f.late })
@@ -304,7 +306,8 @@ func (out *Outcome) merge(before *Outcome) {
 		case slices.ContainsFunc(out.findings, func(g finding) bool { return g.Rule == f.Rule }):
 			continue // in the same way, or a clearer one
 		case f.late && len(out.slow) == 0:
-			continue // alone, it was in time
+			delete(before.ran, f.Rule)
+			continue // alone, it was in time, or the scenario did not reach it
 		case f.late:
 			f.late, f.slow = false, true
 			f.Message += "; alone, " + strings.Join(out.slow, ", ")
@@ -346,7 +349,7 @@ func (o *Options) play(ctx context.Context, launch Launch, s *Scenario, run int,
 		}
 	}
 	began := time.Now()
-	ctx, cancel := context.WithTimeoutCause(ctx, o.ScenarioTime+grace, errors.New("the time limit of the scenario was reached"))
+	ctx, cancel := context.WithTimeoutCause(ctx, o.ScenarioTime+grace, errScenarioTime)
 	defer cancel()
 	dir, remove, err := o.folders(s.Name)
 	if err != nil {
@@ -363,6 +366,9 @@ func (o *Options) play(ctx context.Context, launch Launch, s *Scenario, run int,
 		out.Skipped = p.skipped
 	}
 	out.cut, out.slow = p.cut, p.slow
+	if p.cut {
+		p.ran = map[string]bool{} // a requirement is marked before the message that shows whether it is met
+	}
 	out.take(s, p, p.findings, p.log)
 	return out
 }
@@ -447,7 +453,7 @@ func (about *subject) rulesOut(first *Outcome, s *Scenario) string {
 func (p *play) script(s *Scenario) {
 	defer func() {
 		what := recover()
-		if p.ctx.Err() != nil && p.skipped == "" {
+		if p.ctx.Err() != nil && p.skipped == "" && !p.endless {
 			p.skipped, p.cut = context.Cause(p.ctx).Error(), true
 		}
 		p.end()

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -80,6 +81,7 @@ type play struct {
 
 	commands bool // the agent sent its commands in the first scenario
 
+	endless    bool          // a turn lasted until the scenario's time was over
 	unanswered bool          // the next finding is about an answer that did not arrive in time
 	overdrawn  time.Duration // the used part of the grace
 	slow       []string      // the answers that used it
@@ -262,7 +264,11 @@ func (p *play) why(text string) string {
 	if p.ended != nil {
 		return fmt.Sprintf("%s: the %s has ended: %v", text, p.options.subject.word, p.ended)
 	}
-	p.unanswered = true
+	// The first scenario is short and played alone, so an endless turn in it is certain.
+	p.unanswered = !p.endless || p.name != startScenario
+	if p.endless {
+		return fmt.Sprintf("%s within %v, the time of the scenario", text, p.options.ScenarioTime+p.limits.grace)
+	}
 	return fmt.Sprintf("%s within %v", text, p.patience()+p.limits.grace)
 }
 
@@ -348,19 +354,50 @@ func (p *play) checkTime() {
 }
 
 // awaitTurn waits for the answer to a prompt for as long as updates come.
-func (p *play) awaitTurn(id string) *message {
+func (p *play) awaitTurn(id string) (m *message) {
+	p.awaitEnd("session/prompt was answered", func() bool {
+		if answers := p.answers[id]; len(answers) > 0 {
+			m = answers[0]
+		}
+		return m != nil
+	})
+	return m
+}
+
+// awaitEnd waits for the end of a turn for as long as messages come, and reports whether it has come. It calls ended with
+// the lock of the connection held. A turn that fills most of the scenario's time is endless: its missing end is not due
+// to a lack of time.
+func (p *play) awaitEnd(what string, ended func() bool) bool {
+	began := time.Now()
 	for {
 		p.conn.mu.Lock()
-		number := p.number
+		seen, limit := p.number, p.patience()
 		p.conn.mu.Unlock()
-		if m := p.await(id); m != nil {
-			return m
+		over := false
+		more := func() bool {
+			over = ended()
+			return over || p.number != seen
 		}
-		p.conn.mu.Lock()
-		silent := p.number == number || p.ended != nil
-		p.conn.mu.Unlock()
-		if silent {
-			return nil
+		alive := p.wait(p.ctx, limit, more)
+		if rest := p.limits.grace - p.overdrawn; !alive && rest > 0 && p.ctx.Err() == nil {
+			silent := time.Now()
+			alive = p.wait(p.ctx, rest, more)
+			took := time.Since(silent)
+			p.overdrawn += took
+			if over {
+				p.slow = append(p.slow, fmt.Sprintf("%s after %v of silence", what, (limit+took).Round(time.Millisecond)))
+			}
+		}
+		switch {
+		case over:
+			return true
+		case errors.Is(context.Cause(p.ctx), errScenarioTime) && time.Since(began) > (p.options.ScenarioTime+p.limits.grace)/2:
+			p.endless = true
+			return false
+		case p.ctx.Err() != nil:
+			p.checkTime()
+		case !alive:
+			return false
 		}
 	}
 }
