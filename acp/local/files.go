@@ -231,20 +231,25 @@ func (p place) directory() (*os.Root, error) {
 	return dir, err
 }
 
-// open opens a regular file. It does not open anything else, as far as it can tell beforehand, and never blocks on it.
+// open opens a regular file.
 func (p place) open(flag int) (*os.File, error) {
-	info, err := p.root.dir.Stat(p.rel)
+	return open(p.root.dir, p.rel, flag, fs.FileMode.IsRegular)
+}
+
+// open opens a file of a kind. It does not open anything else, as far as it can tell beforehand, and never blocks on it.
+func open(dir *os.Root, rel string, flag int, kind func(fs.FileMode) bool) (*os.File, error) {
+	info, err := dir.Stat(rel)
 	switch {
-	case err == nil && !info.Mode().IsRegular():
+	case err == nil && !kind(info.Mode()):
 		return nil, ErrNotRegular
 	case err != nil && !(errors.Is(err, fs.ErrNotExist) && flag&os.O_CREATE != 0):
 		return nil, err
 	}
-	file, err := p.root.dir.OpenFile(p.rel, flag|openFlags, 0o666)
+	file, err := dir.OpenFile(rel, flag|openFlags, 0o666)
 	if err != nil {
 		return nil, err
 	}
-	if info, err = file.Stat(); err == nil && !info.Mode().IsRegular() {
+	if info, err = file.Stat(); err == nil && !kind(info.Mode()) {
 		err = ErrNotRegular
 	}
 	if err != nil {
@@ -252,4 +257,23 @@ func (p place) open(flag int) (*os.File, error) {
 		return nil, err
 	}
 	return file, nil
+}
+
+// tree is the file system of a root. Unlike that of os.Root, it opens only directories and regular files, so that it does
+// not block.
+type tree struct{ dir *os.Root }
+
+func (t tree) Open(name string) (fs.File, error) {
+	if !fs.ValidPath(name) {
+		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrInvalid}
+	}
+	return open(t.dir, filepath.FromSlash(name), os.O_RDONLY, func(mode fs.FileMode) bool { return mode.IsRegular() || mode.IsDir() })
+}
+
+// Stat implements fs.StatFS, for files that Open refuses.
+func (t tree) Stat(name string) (fs.FileInfo, error) {
+	if !fs.ValidPath(name) {
+		return nil, &fs.PathError{Op: "stat", Path: name, Err: fs.ErrInvalid}
+	}
+	return t.dir.Stat(filepath.FromSlash(name))
 }

@@ -145,8 +145,9 @@ func (r *Roots) rootsOf(session sessionKey) (rootSet, error) {
 
 // Find returns the file system of the directory that contains an absolute path, and the path's name in it, for programs
 // that list or search files. Nothing need exist there. A path outside the session's directories is refused, as is one
-// that a symbolic link leads out of them, with an error that matches ErrOutside. The file system is that of os.Root, so
-// it refuses such links too; it works until the session's directories are removed or the Roots is closed.
+// that a symbolic link leads out of them, with an error that matches ErrOutside. The file system refuses such links too,
+// and what is neither a directory nor a regular file, with an error that matches ErrNotRegular, without blocking; it works
+// until the session's directories are removed or the Roots is closed.
 func (r *Roots) Find(session Session, path string) (files fs.FS, name string, err error) {
 	set, err := r.rootsOf(keyOf(session))
 	if err != nil {
@@ -159,7 +160,7 @@ func (r *Roots) Find(session Session, path string) (files fs.FS, name string, er
 	if _, err := at.root.dir.Stat(at.rel); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, "", pathError(opFind, at, err)
 	}
-	return at.root.dir.FS(), filepath.ToSlash(at.rel), nil
+	return tree{at.root.dir}, filepath.ToSlash(at.rel), nil
 }
 
 func openSet(dirs []string) (rootSet, error) {

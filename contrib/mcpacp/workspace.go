@@ -22,7 +22,9 @@ func AddWorkspace(s *Set, w *workspace.Workspace) {
 		return w.Read(ctx, in.Path, in.Line, cmp.Or(in.Limit, 2000))
 	})
 	AddTool(s, "list", acp.ToolKindRead, "List a directory. The names of directories end with a slash.",
-		func(_ context.Context, _ *agentkit.ToolCall, in listInput) (string, error) { return w.List(in.Path) })
+		func(ctx context.Context, _ *agentkit.ToolCall, in listInput) (string, error) {
+			return w.List(ctx, in.Path)
+		})
 	AddTool(s, "search", acp.ToolKindSearch, "Find the lines that match a regular expression in the files of a directory.",
 		func(ctx context.Context, _ *agentkit.ToolCall, in searchInput) (string, error) {
 			return w.Search(ctx, in.Path, in.Pattern)

@@ -1,7 +1,6 @@
 package workspace
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"errors"
@@ -9,10 +8,11 @@ import (
 	"io"
 	"io/fs"
 	"net/url"
-	"os/exec"
+	"path"
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"slices"
 	"strings"
 
 	"github.com/acpgo/sdk/acp"
@@ -21,64 +21,56 @@ import (
 )
 
 // List returns the names in a directory of this machine, one a line and sorted, those of directories with a slash.
-func (w *Workspace) List(path string) (string, error) {
-	files, name, err := w.roots.Find(w.session, w.Path(path))
-	if err != nil {
-		return "", err
-	}
-	entries, err := fs.ReadDir(files, name)
-	var names strings.Builder
-	for _, entry := range entries {
-		names.WriteString(entry.Name())
-		if entry.IsDir() {
-			names.WriteByte('/')
+func (w *Workspace) List(ctx context.Context, path string) (string, error) {
+	return await(ctx, func() (string, error) {
+		files, name, err := w.find(path)
+		if err != nil {
+			return "", err
 		}
-		names.WriteByte('\n')
-	}
-	return names.String(), err
+		entries, err := fs.ReadDir(files, name)
+		var names strings.Builder
+		for _, entry := range entries {
+			names.WriteString(entry.Name())
+			if entry.IsDir() {
+				names.WriteByte('/')
+			}
+			names.WriteByte('\n')
+		}
+		return names.String(), err
+	})
 }
 
 // Search returns the lines in the files below a directory of this machine that match a regular expression, in the form
-// path:line:text. It runs ripgrep if that is installed, which leaves out ignored files, and otherwise searches itself.
-// Files that are too large or not text are left out. The result has at most 64 KiB.
-func (w *Workspace) Search(ctx context.Context, path, pattern string) (string, error) {
-	dir := w.Path(path)
-	files, name, err := w.roots.Find(w.session, dir)
-	if err != nil {
-		return "", err
-	}
-	found := &bounded{left: maxOutput}
-	if rg, missing := exec.LookPath("rg"); missing == nil {
-		err = ripgrep(ctx, rg, dir, pattern, found)
-	} else {
-		err = search(ctx, files, name, dir, pattern, found)
-	}
-	return strings.ToValidUTF8(found.String(), ""), err
-}
-
-func ripgrep(ctx context.Context, rg, dir, pattern string, found io.Writer) error {
-	cmd := exec.CommandContext(ctx, rg, "--line-number", "--no-heading", "--max-columns=300", "--max-count=50", "-e", pattern, "--", dir)
-	problems := &bounded{left: maxOutput}
-	cmd.Stdout, cmd.Stderr = found, problems
-	err := cmd.Run()
-	exit, ended := errors.AsType[*exec.ExitError](err)
-	switch {
-	case ctx.Err() != nil:
-		return context.Cause(ctx)
-	case ended && exit.ExitCode() == 1: // nothing was found
-		return nil
-	case ended && problems.Len() > 0:
-		return acp.Public(errors.New(problems.String()))
-	}
-	return err
-}
-
-func search(ctx context.Context, files fs.FS, name, dir, pattern string, found *bounded) error {
+// path:line:text. It leaves out what the .gitignore files in the session's directory exclude, the directories of version
+// control and node_modules, and files that are too large or not text. Only the first 64 KiB of a line are compared. The
+// result has at most 64 KiB.
+func (w *Workspace) Search(ctx context.Context, dir, pattern string) (string, error) {
 	expr, err := regexp.Compile(pattern)
 	if err != nil {
-		return acp.Public(err)
+		return "", acp.Public(err)
+	}
+	return await(ctx, func() (string, error) {
+		files, name, err := w.find(dir)
+		if err != nil {
+			return "", err
+		}
+		found := &bounded{left: maxOutput}
+		err = w.search(ctx, files, name, w.Path(dir), expr, found)
+		return strings.ToValidUTF8(found.String(), ""), err
+	})
+}
+
+// search searches the files below name, which is dir for the user.
+func (w *Workspace) search(ctx context.Context, files fs.FS, name, dir string, expr *regexp.Regexp, found *bounded) error {
+	rules := map[string][]rule{}                    // by directory
+	for at := path.Dir(name); ; at = path.Dir(at) { // those of outer directories apply first
+		rules[path.Dir(name)] = slices.Concat(readRules(files, at), rules[path.Dir(name)])
+		if at == "." {
+			break
+		}
 	}
 	return fs.WalkDir(files, name, func(file string, entry fs.DirEntry, err error) error {
+		own := rules[path.Dir(file)]
 		switch {
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
@@ -86,18 +78,20 @@ func search(ctx context.Context, files fs.FS, name, dir, pattern string, found *
 			return err
 		case err != nil: // the rest can be searched
 			return nil
-		case entry.IsDir() && (entry.Name() == ".git" || entry.Name() == "node_modules"):
-			return fs.SkipDir
-		case !entry.Type().IsRegular():
-			return nil
 		case found.left == 0:
 			return fs.SkipAll
-		}
-		info, err := entry.Info()
-		if err != nil || info.Size() > local.DefaultMaxFileSize {
+		case file != name && ignored(own, file, entry.IsDir()):
+			if entry.IsDir() {
+				return fs.SkipDir
+			}
+			return nil
+		case entry.IsDir():
+			rules[file] = append(slices.Clip(own), readRules(files, file)...)
+			return nil
+		case !entry.Type().IsRegular():
 			return nil
 		}
-		data, err := fs.ReadFile(files, file)
+		data, err := readSmall(files, file)
 		if err != nil || bytes.IndexByte(data, 0) >= 0 {
 			return nil
 		}
@@ -105,14 +99,82 @@ func search(ctx context.Context, files fs.FS, name, dir, pattern string, found *
 		if err != nil {
 			return err
 		}
-		lines := bufio.NewScanner(bytes.NewReader(data))
-		for n := 1; lines.Scan(); n++ {
-			if expr.Match(lines.Bytes()) {
-				fmt.Fprintf(found, "%s:%d:%.300s\n", filepath.Join(dir, rel), n, lines.Text())
+		for n := 1; len(data) > 0 && ctx.Err() == nil; n++ {
+			var line []byte
+			line, data, _ = bytes.Cut(data, []byte("\n"))
+			if line = bytes.TrimSuffix(line, []byte("\r")); expr.Match(line[:min(len(line), maxLine)]) {
+				fmt.Fprintf(found, "%s:%d:%.300s\n", filepath.Join(dir, rel), n, line)
 			}
 		}
 		return nil
 	})
+}
+
+const maxLine = 64 << 10 // bytes of a line that are compared
+
+// readSmall reads a file, or nothing of one that is too large.
+func readSmall(files fs.FS, name string) ([]byte, error) {
+	file, err := files.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	if info, err := file.Stat(); err != nil || info.Size() > local.DefaultMaxFileSize {
+		return nil, err
+	}
+	return io.ReadAll(io.LimitReader(file, local.DefaultMaxFileSize))
+}
+
+// rule is a line of a .gitignore file in the directory base.
+type rule struct {
+	base       string
+	expr       *regexp.Regexp // of the path from base
+	keep, dirs bool           // it keeps what it matches; it matches directories only
+}
+
+// globs makes a regular expression of a pattern whose special characters are quoted.
+var globs = strings.NewReplacer(
+	`\*\*/`, `(?:.*/)?`, `/\*\*`, `/.*`, `\*`, `[^/]*`, `\?`, `[^/]`, `\[!`, `[^`, `\[\^`, `[^`, `\[`, `[`, `\]`, `]`, `\\`, ``,
+)
+
+// readRules returns the rules of the .gitignore file in a directory.
+func readRules(files fs.FS, dir string) (rules []rule) {
+	text, err := readSmall(files, path.Join(dir, ".gitignore"))
+	if err != nil {
+		return nil
+	}
+	for line := range strings.Lines(string(text)) {
+		pattern, keep := strings.CutPrefix(strings.TrimRight(line, " \t\r\n"), "!")
+		pattern, dirs := strings.CutSuffix(pattern, "/")
+		if pattern == "" || pattern[0] == '#' {
+			continue
+		}
+		expr := globs.Replace(regexp.QuoteMeta(strings.TrimPrefix(pattern, "/")))
+		if !strings.Contains(pattern, "/") {
+			expr = "(?:.*/)?" + expr
+		}
+		if compiled, err := regexp.Compile("(?s)^(?:" + expr + ")$"); err == nil {
+			rules = append(rules, rule{dir, compiled, keep, dirs})
+		}
+	}
+	return rules
+}
+
+// ignored reports whether a file is left out.
+func ignored(rules []rule, file string, dir bool) bool {
+	if dir && slices.Contains([]string{".git", ".hg", ".jj", ".svn", "node_modules"}, path.Base(file)) {
+		return true
+	}
+	for _, r := range slices.Backward(rules) { // the last one that matches decides
+		rel := strings.TrimPrefix(strings.TrimPrefix(file, r.base), "/")
+		if r.base == "." {
+			rel = file
+		}
+		if (dir || !r.dirs) && r.expr.MatchString(rel) {
+			return !r.keep
+		}
+	}
+	return false
 }
 
 // bounded keeps the beginning of what is written to it.

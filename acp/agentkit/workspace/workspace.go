@@ -86,24 +86,31 @@ func (w *Workspace) Read(ctx context.Context, path string, line, limit uint32) (
 	if limit > 0 {
 		req.Limit = acp.Some(limit)
 	}
-	files, name, err := w.roots.Find(w.session, req.Path)
-	if err != nil {
-		return "", err
-	}
-	read := w.session.ReadTextFile
-	if !w.session.Conn().Capabilities().FS.ReadTextFile {
-		read = w.readHere
-	}
-	res, err := read(ctx, req)
-	if err != nil {
-		_, failed := errors.AsType[*acp.CallError](err)
-		_, missing := fs.Stat(files, name) // clients have many errors for a missing file
-		if errors.Is(err, acp.ErrResourceNotFound) || failed && errors.Is(missing, fs.ErrNotExist) {
-			err = &fs.PathError{Op: "read", Path: req.Path, Err: fs.ErrNotExist}
+	return await(ctx, func() (string, error) {
+		files, name, err := w.find(path)
+		if err != nil {
+			return "", err
 		}
-		return "", err
-	}
-	return res.Content, nil
+		read := w.session.ReadTextFile
+		if !w.session.Conn().Capabilities().FS.ReadTextFile {
+			read = w.readHere
+		}
+		res, err := read(ctx, req)
+		if err != nil {
+			_, failed := errors.AsType[*acp.CallError](err)
+			_, missing := fs.Stat(files, name) // clients have many errors for a missing file
+			if errors.Is(err, acp.ErrResourceNotFound) || failed && errors.Is(missing, fs.ErrNotExist) {
+				err = &fs.PathError{Op: "read", Path: req.Path, Err: fs.ErrNotExist}
+			}
+			return "", err
+		}
+		return res.Content, nil
+	})
+}
+
+// find finds a path in the directories of the session.
+func (w *Workspace) find(path string) (files fs.FS, name string, err error) {
+	return w.roots.Find(w.session, w.Path(path))
 }
 
 func (w *Workspace) readHere(ctx context.Context, req *acp.ReadTextFileRequest) (*acp.ReadTextFileResponse, error) {
@@ -119,16 +126,17 @@ func (w *Workspace) readHere(ctx context.Context, req *acp.ReadTextFileRequest) 
 // Write replaces the text of a file. A missing file is created, with its directories.
 func (w *Workspace) Write(ctx context.Context, path, text string) error {
 	req := &acp.WriteTextFileRequest{SessionID: w.session.ID(), Path: w.Path(path), Content: text}
-	if _, _, err := w.roots.Find(w.session, req.Path); err != nil {
-		return err
-	}
-	if w.session.Conn().Capabilities().FS.WriteTextFile {
-		_, err := w.session.WriteTextFile(ctx, req)
-		return err
-	}
-	ctx, cancel := apart(ctx)
-	defer cancel()
-	_, err := w.files.WriteTextFile(ctx, w.session, req)
+	_, err := await(ctx, func() (*acp.WriteTextFileResponse, error) {
+		if _, _, err := w.find(path); err != nil {
+			return nil, err
+		}
+		if w.session.Conn().Capabilities().FS.WriteTextFile {
+			return w.session.WriteTextFile(ctx, req)
+		}
+		ctx, cancel := apart(ctx)
+		defer cancel()
+		return w.files.WriteTextFile(ctx, w.session, req)
+	})
 	return err
 }
 
@@ -244,5 +252,32 @@ func apart(ctx context.Context) (context.Context, context.CancelFunc) {
 	return own, func() {
 		stop()
 		cancel(nil)
+	}
+}
+
+// await calls do, which ends soon after ctx does unless the system does not respond: of a file system that hangs, a call does
+// not end. Then await returns the cause of ctx, a second after its end, and do ends on its own.
+func await[T any](ctx context.Context, do func() (T, error)) (T, error) {
+	type result struct {
+		value T
+		err   error
+	}
+	done := make(chan result, 1)
+	go func() {
+		value, err := do()
+		done <- result{value, err}
+	}()
+	select {
+	case r := <-done:
+		return r.value, r.err
+	case <-ctx.Done():
+	}
+	late := time.NewTimer(time.Second)
+	defer late.Stop()
+	select {
+	case r := <-done:
+		return r.value, r.err
+	case <-late.C:
+		return *new(T), context.Cause(ctx)
 	}
 }

@@ -7,9 +7,11 @@ import (
 	"io/fs"
 	"log/slog"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -125,7 +127,8 @@ func both(t *testing.T, test func(t *testing.T, bare bool, dir string)) {
 
 func put(t *testing.T, dir, name, text string) {
 	t.Helper()
-	if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+	path := filepath.Join(dir, name)
+	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600)); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -183,14 +186,14 @@ func TestFiles(t *testing.T) {
 				if err := w.Write(ctx, path, "b"); !errors.Is(err, local.ErrOutside) {
 					t.Errorf("Write %q: %v", path, err)
 				}
-				if _, err := w.List(path); !errors.Is(err, local.ErrOutside) {
+				if _, err := w.List(ctx, path); !errors.Is(err, local.ErrOutside) {
 					t.Errorf("List %q: %v", path, err)
 				}
 				if _, err := w.Search(ctx, path, "x"); !errors.Is(err, local.ErrOutside) {
 					t.Errorf("Search %q: %v", path, err)
 				}
 			}
-			if names, err := w.List("."); err != nil || names != "a.txt\nbinary\nhuge\nlink\nnew/\n" {
+			if names, err := w.List(ctx, "."); err != nil || names != "a.txt\nbinary\nhuge\nlink\nnew/\n" {
 				t.Errorf("List: %q, %v", names, err)
 			}
 			return nil
@@ -199,7 +202,6 @@ func TestFiles(t *testing.T) {
 }
 
 func TestSearch(t *testing.T) {
-	t.Setenv("PATH", "") // without ripgrep
 	dir := t.TempDir()
 	put(t, dir, "a.txt", "one\ntwo\n")
 	put(t, dir, "binary", "two\x00")
@@ -232,23 +234,98 @@ func TestSearch(t *testing.T) {
 	})
 }
 
-func TestRipgrep(t *testing.T) {
-	unix(t)
-	bin, dir := t.TempDir(), t.TempDir()
-	put(t, bin, "rg", "#!/bin/sh\ncase \"$*\" in *bad*) echo 'a bad pattern' >&2; exit 2;; *none*) exit 1;; esac\necho \"$@\"\n")
-	if err := os.Chmod(filepath.Join(bin, "rg"), 0o700); err != nil {
-		t.Fatal(err)
+// The files that .gitignore files exclude are left out, as Git does it.
+func TestSearchIgnores(t *testing.T) {
+	dir := t.TempDir()
+	put(t, dir, ".gitignore", "# build\n*.log\n/out/\nlogs\n!keep.log\n**/gen/*.go\nsub/[!a].txt\r\nbad[\n")
+	put(t, dir, "sub/.gitignore", "/local\n!kept.log\n")
+	put(t, dir, "sub/deep/.gitignore", "*\n")
+	for _, name := range []string{
+		"a.log", "keep.log", "out/x", "sub/out/x", "logs/x", "sub/logs/x", "a/gen/x.go", "gen/x.c", "sub/a.txt", "sub/b.txt",
+		"sub/local", "local", "sub/kept.log", "sub/deep/x", ".git/x", "sub/.hg/x", "node_modules/x", ".github/x",
+	} {
+		put(t, dir, name, "found\n")
 	}
-	t.Setenv("PATH", bin+string(filepath.ListSeparator)+os.Getenv("PATH"))
+	all := []string{".github/x", "gen/x.c", "keep.log", "local", "sub/a.txt", "sub/kept.log", "sub/out/x"}
 	during(t, true, dir, func(ctx context.Context, turn *turn) error {
-		if found, err := turn.State.Search(ctx, "", "-x"); !strings.HasSuffix(found, "-e -x -- "+dir+"\n") || err != nil {
-			t.Errorf("%q, %v", found, err)
+		for at, want := range map[string][]string{"": all, "sub": all[4:], "sub/deep": nil, "a.log": {"a.log"}, "out": {"out/x"}} {
+			found, err := turn.State.Search(ctx, at, "^found$")
+			if err != nil {
+				t.Error(err)
+			}
+			var lines strings.Builder
+			for _, name := range want {
+				fmt.Fprintf(&lines, "%s:1:found\n", filepath.Join(dir, name))
+			}
+			if found != lines.String() {
+				t.Errorf("in %q: %s; want %s", at, found, lines.String())
+			}
 		}
-		if found, err := turn.State.Search(ctx, "", "none"); found != "" || err != nil {
-			t.Errorf("nothing found: %q, %v", found, err)
+		return nil
+	})
+}
+
+// Nothing that is not a file is waited for, whoever makes one.
+func TestFIFO(t *testing.T) {
+	unix(t)
+	dir := t.TempDir()
+	for _, command := range [][]string{{"mkfifo", "fifo"}, {"ln", "-s", "fifo", "link"}, {"mkfifo", ".gitignore"}} {
+		cmd := exec.CommandContext(t.Context(), command[0], command[1:]...)
+		cmd.Dir = dir
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
 		}
-		if _, err := turn.State.Search(ctx, "", "bad"); err == nil || !strings.Contains(err.Error(), "a bad pattern") {
-			t.Errorf("a failure: %v", err)
+	}
+	put(t, dir, "a", "found\n")
+	during(t, true, dir, func(ctx context.Context, turn *turn) error {
+		w := turn.State
+		for _, name := range []string{"fifo", "link"} {
+			_, listed := w.List(ctx, name)
+			_, read := w.Read(ctx, name, 0, 0)
+			found, _ := w.Search(ctx, name, "x")
+			if listed == nil || read == nil || found != "" || w.Write(ctx, name, "x") == nil {
+				t.Errorf("%s: %v, %v, %q", name, listed, read, found)
+			}
+		}
+		if found, err := w.Search(ctx, "", "found"); found != filepath.Join(dir, "a")+":1:found\n" || err != nil {
+			t.Errorf("found %q, %v", found, err)
+		}
+		return nil
+	})
+}
+
+// A link that takes the place of a directory or a file in the meantime does not lead a search out.
+func TestSearchWhileLinksChange(t *testing.T) {
+	unix(t)
+	dir, outside := t.TempDir(), t.TempDir()
+	put(t, outside, "a", "secret\n")
+	put(t, dir, "in/a", "public\n")
+	stop := make(chan struct{})
+	var swaps sync.WaitGroup
+	swaps.Go(func() {
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			for _, err := range []error{
+				os.Rename(filepath.Join(dir, "in"), filepath.Join(dir, "kept")), os.Symlink(outside, filepath.Join(dir, "in")),
+				os.Remove(filepath.Join(dir, "in")), os.Rename(filepath.Join(dir, "kept"), filepath.Join(dir, "in")),
+			} {
+				if err != nil {
+					t.Error(err)
+				}
+			}
+		}
+	})
+	during(t, true, dir, func(ctx context.Context, turn *turn) error {
+		defer swaps.Wait()
+		defer close(stop)
+		for range 300 {
+			if found, _ := turn.State.Search(ctx, "", "."); strings.Contains(found, "secret") {
+				t.Fatalf("found %q", found)
+			}
 		}
 		return nil
 	})
