@@ -94,7 +94,7 @@ func connect(t testing.TB, transport acp.Transport, opts *ClientOptions, feature
 	}
 	c := &Client{Dir: t.TempDir()}
 	handlers := acp.ClientHandlers{RequestPermission: c.permit}
-	machine, err := local.Serve(&handlers, c.Dir)
+	machine, err := local.Serve(&handlers, local.Trusted(), c.Dir)
 	if err != nil {
 		t.Fatal(err)
 	}

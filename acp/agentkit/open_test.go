@@ -211,7 +211,7 @@ func TestToolCallRun(t *testing.T) {
 	tier.Need(t, tier.Normal)
 	handlers := acp.ClientHandlers{}
 	dir := t.TempDir()
-	machine, err := local.Serve(&handlers, dir)
+	machine, err := local.Serve(&handlers, local.Trusted(), dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -296,7 +296,7 @@ func TestToolCallRun(t *testing.T) {
 // A command whose time is over when its terminal is there is shown and killed all the same.
 func TestRunIsLateAtOnce(t *testing.T) {
 	handlers := acp.ClientHandlers{}
-	machine, err := local.Serve(&handlers, t.TempDir())
+	machine, err := local.Serve(&handlers, local.Trusted(), t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -334,7 +334,7 @@ func TestRunIsLateAtOnce(t *testing.T) {
 func TestRunIsStored(t *testing.T) {
 	dir := t.TempDir()
 	handlers := acp.ClientHandlers{}
-	machine, err := local.Serve(&handlers, dir)
+	machine, err := local.Serve(&handlers, local.Trusted(), dir)
 	if err != nil {
 		t.Fatal(err)
 	}

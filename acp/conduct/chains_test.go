@@ -198,7 +198,7 @@ func talkToExample(t *testing.T, to rpc.Transport) []string {
 			return &acp.RequestPermissionResponse{Outcome: acp.PermissionSelected("allow")}, nil
 		},
 	}
-	machine, err := local.Serve(&handlers, dir)
+	machine, err := local.Serve(&handlers, local.Trusted(), dir)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -95,7 +95,7 @@ func killAt(t *testing.T, dir string, victim int, place string, at int, failed *
 			return &acp.RequestPermissionResponse{Outcome: acp.PermissionSelected("allow")}, nil
 		},
 	}
-	machine, err := local.Serve(&handlers, dir)
+	machine, err := local.Serve(&handlers, local.Trusted(), dir)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,8 +18,8 @@
 // Only files inside the directories of [Roots] are read and written: paths outside them, and symbolic links that lead
 // out, are refused without being followed. A hard link is treated like any other file, even if the file also has a name
 // elsewhere. Terminals are not a sandbox: a command starts inside the directories, and may then do whatever the user of
-// the client may do; [Terminals] describes which of its processes are ended. A client that wants to ask the user first
-// wraps the handler CreateTerminal.
+// the client may do; [Terminals] describes which of its processes are ended. An [Approval] decides about each write and
+// each command: everything is permitted for agents that could do it anyway, and the user is asked about the others.
 //
 // Memory, processes, the bytes read for a request, and waiting times are bounded, whatever an agent sends; see
 // [FilesOptions] and [TerminalsOptions].

@@ -38,8 +38,10 @@ const (
 	ErrTooFar Refusal = "too far into the file"
 	// ErrNotText reports that the text to read is not UTF-8.
 	ErrNotText Refusal = "not UTF-8 text"
-	// ErrReadOnly reports that [FilesOptions.ReadOnly] forbids writing.
+	// ErrReadOnly reports that no [Approval] permits writing.
 	ErrReadOnly Refusal = "files are read-only"
+	// ErrRejected reports that an [Approval] did not permit a write or a command.
+	ErrRejected Refusal = "not permitted by the client or its user"
 	// ErrTooMany reports that [TerminalsOptions.MaxTerminals] terminals already exist.
 	ErrTooMany Refusal = "too many terminals"
 	// ErrClosed reports that [Terminals.Close], [Terminals.CloseSession] or [Roots.Close] was called, or that the

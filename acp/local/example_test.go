@@ -19,7 +19,7 @@ func Example() {
 
 func run(ctx context.Context, dir string) error {
 	var handlers acp.ClientHandlers
-	machine, err := local.Serve(&handlers, dir)
+	machine, err := local.Serve(&handlers, local.Trusted(), dir)
 	if err != nil {
 		return err
 	}
@@ -45,7 +45,7 @@ func ExampleRoots_SetSession() {
 		if err != nil {
 			return err
 		}
-		terminals := local.NewTerminals(roots, &local.TerminalsOptions{
+		terminals := local.NewTerminals(roots, local.Trusted(), &local.TerminalsOptions{
 			Shell: local.DefaultShell(),
 			OnOutput: func(session local.Session, terminal acp.TerminalID, output []byte) {
 				log.Printf("%s %s: %q", session.ID(), terminal, output)
@@ -55,7 +55,7 @@ func ExampleRoots_SetSession() {
 
 		var handlers acp.ClientHandlers
 		terminals.Register(&handlers)
-		local.NewFiles(roots, &local.FilesOptions{ReadOnly: true}).Register(&handlers)
+		local.NewFiles(roots, nil, nil).Register(&handlers)
 		agent, err := acp.Connect(ctx, acp.Command(exec.Command("my-agent")), handlers, nil)
 		if err != nil {
 			return err

@@ -29,8 +29,6 @@ type FilesOptions struct {
 	// MaxScan bounds how far into a file the first line of a window may begin, in bytes; 0 is DefaultMaxScan. A request
 	// reads at most MaxScan plus MaxSize bytes; if it needed more, it fails with ErrTooFar or ErrTooLarge.
 	MaxScan int64
-	// ReadOnly makes the client refuse writing.
-	ReadOnly bool
 }
 
 // Files serves fs/read_text_file and fs/write_text_file from the disk, inside the directories of a [Roots].
@@ -43,12 +41,13 @@ type FilesOptions struct {
 type Files struct {
 	roots    *Roots
 	most     bounds
-	readOnly bool
-	inPlace  turns // serializes writes in place
+	approval *Approval // nil refuses writing
+	inPlace  turns     // serializes writes in place
 }
 
-// NewFiles returns a Files that serves the files inside roots. Nil options mean the defaults.
-func NewFiles(roots *Roots, options *FilesOptions) *Files {
+// NewFiles returns a Files that serves the files inside roots. Reading needs no approval; if approval is nil, the files
+// are read-only. Nil options mean the defaults.
+func NewFiles(roots *Roots, approval *Approval, options *FilesOptions) *Files {
 	if options == nil {
 		options = &FilesOptions{}
 	}
@@ -58,7 +57,7 @@ func NewFiles(roots *Roots, options *FilesOptions) *Files {
 			text: min(orDefault(options.MaxSize, DefaultMaxFileSize), math.MaxInt64/2),
 			scan: min(orDefault(options.MaxScan, DefaultMaxScan), math.MaxInt64/2),
 		},
-		readOnly: options.ReadOnly,
+		approval: approval,
 	}
 }
 
@@ -149,11 +148,11 @@ func (p place) reserved(ctx context.Context, lines window, most bounds) (string,
 }
 
 // write writes content to a file, creating the file and its directories if necessary.
-func (f *Files) write(ctx context.Context, session sessionKey, path, content string) error {
-	if f.readOnly {
+func (f *Files) write(ctx context.Context, session Session, path, content string) error {
+	if f.approval == nil {
 		return ErrReadOnly
 	}
-	set, err := f.roots.rootsOf(session)
+	set, err := f.roots.rootsOf(keyOf(session))
 	if err != nil {
 		return err
 	}
@@ -163,6 +162,9 @@ func (f *Files) write(ctx context.Context, session sessionKey, path, content str
 	}
 	if int64(len(content)) > f.most.text {
 		return pathError(opWrite, at, ErrTooLarge)
+	}
+	if err := f.approval.approveWrite(ctx, session, at, content); err != nil {
+		return pathError(opWrite, at, err)
 	}
 	if err := f.writePlace(ctx, at, content); err != nil {
 		return pathError(opWrite, at, err)

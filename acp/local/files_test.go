@@ -59,7 +59,7 @@ func TestRead(t *testing.T) {
 		"byte order mark":  "\uFEFFa\n",
 		"many bytes":       "€ 😀 \u2028 \u0000 \uFFFD\n",
 	}
-	files := NewFiles(openRoots(t, dir), nil)
+	files := NewFiles(openRoots(t, dir), Trusted(), nil)
 	for name, text := range texts {
 		path := filepath.Join(dir, "sub", name+".txt")
 		put(t, path, text)
@@ -87,7 +87,7 @@ func TestReadRefuses(t *testing.T) {
 	put(t, filepath.Join(dir, "utf16.txt"), "\xff\xfea\x00")
 	put(t, filepath.Join(dir, "long.txt"), strings.Repeat("x", 101))
 	put(t, filepath.Join(dir, "full.txt"), strings.Repeat("x", 100))
-	files := NewFiles(openRoots(t, dir), &FilesOptions{MaxSize: 100})
+	files := NewFiles(openRoots(t, dir), Trusted(), &FilesOptions{MaxSize: 100})
 
 	tests := map[string]struct {
 		path  string
@@ -142,7 +142,7 @@ func TestSymlinks(t *testing.T) {
 	link(t, "loop", filepath.Join(dir, "loop"))
 	link(t, "../outside/new.txt", filepath.Join(dir, "dangling-out"))
 	link(t, "../outside/new", filepath.Join(dir, "dangling-outdir"))
-	files := NewFiles(openRoots(t, dir), nil)
+	files := NewFiles(openRoots(t, dir), Trusted(), nil)
 
 	for _, name := range []string{"file", "chain", "dir/a.txt", "real/deep/back", "dir/back"} {
 		path := filepath.Join(dir, filepath.FromSlash(name))
@@ -189,7 +189,7 @@ func TestSymlinks(t *testing.T) {
 
 func TestWrite(t *testing.T) {
 	dir := t.TempDir()
-	files := NewFiles(openRoots(t, dir), &FilesOptions{MaxSize: 1000})
+	files := NewFiles(openRoots(t, dir), Trusted(), &FilesOptions{MaxSize: 1000})
 	for name, content := range map[string]string{
 		"new.txt":            "text\r\nwith CRLF\r\nand no end",
 		"deep/er/down/a.txt": "😀",
@@ -232,7 +232,7 @@ func TestWriteRefuses(t *testing.T) {
 	top := t.TempDir()
 	dir := filepath.Join(top, "root")
 	put(t, filepath.Join(dir, "file"), "text")
-	files := NewFiles(openRoots(t, dir), nil)
+	files := NewFiles(openRoots(t, dir), Trusted(), nil)
 	for name, tt := range map[string]struct {
 		path string
 		want error
@@ -255,7 +255,7 @@ func TestWriteRefuses(t *testing.T) {
 			}
 		})
 	}
-	readOnly := NewFiles(openRoots(t, dir), &FilesOptions{ReadOnly: true})
+	readOnly := NewFiles(openRoots(t, dir), nil, nil)
 	if err := readOnly.write(t.Context(), session, filepath.Join(dir, "file"), "x"); !errors.Is(err, ErrReadOnly) {
 		t.Errorf("read-only: got %v", err)
 	}
@@ -275,7 +275,7 @@ func TestConcurrentWrites(t *testing.T) {
 	put(t, filepath.Join(dir, "replaced"), strings.Repeat("0", 1<<16))
 	put(t, filepath.Join(dir, "target"), strings.Repeat("0", 1<<16))
 	link(t, "target", filepath.Join(dir, "overwritten"))
-	files := NewFiles(openRoots(t, dir), nil)
+	files := NewFiles(openRoots(t, dir), Trusted(), nil)
 	for _, name := range []string{"replaced", "overwritten", "new/file"} {
 		path := filepath.Join(dir, filepath.FromSlash(name))
 		ofOne := func() {
@@ -310,7 +310,7 @@ func TestRoots(t *testing.T) {
 	}
 	at := func(dir string) string { return filepath.Join(top, filepath.FromSlash(dir), "a.txt") }
 	roots := openRoots(t, filepath.Join(top, "fixed"))
-	files := NewFiles(roots, nil)
+	files := NewFiles(roots, Trusted(), nil)
 	if err := roots.SetSession(sibling("own"), filepath.Join(top, "one", "inner"), filepath.Join(top, "two"), filepath.Join(top, "one")); err != nil {
 		t.Fatal(err)
 	}
@@ -352,7 +352,7 @@ func TestRoots(t *testing.T) {
 	}
 
 	none := openRoots(t)
-	if _, err := NewFiles(none, nil).read(t.Context(), sibling("nobody"), at("fixed"), wholeText); err == nil || err.Error() != `unknown session "nobody"` {
+	if _, err := NewFiles(none, Trusted(), nil).read(t.Context(), sibling("nobody"), at("fixed"), wholeText); err == nil || err.Error() != `unknown session "nobody"` {
 		t.Errorf("no directories: got %v", err)
 	}
 	for _, dir := range []string{filepath.Join(top, "nothing"), at("one")} {
@@ -371,7 +371,7 @@ func TestRootNames(t *testing.T) {
 	put(t, filepath.Join(real, "inner", "b.txt"), "text")
 	link(t, "real", filepath.Join(top, "alias"))
 	link(t, "../a.txt", filepath.Join(real, "inner", "up"))
-	files := NewFiles(openRoots(t, filepath.Join(top, "alias", "inner"), filepath.Join(top, "alias")), nil)
+	files := NewFiles(openRoots(t, filepath.Join(top, "alias", "inner"), filepath.Join(top, "alias")), Trusted(), nil)
 	for _, path := range []string{"alias/a.txt", "real/a.txt", "alias/inner/up", "real/inner/b.txt"} {
 		if got, err := files.read(t.Context(), session, filepath.Join(top, filepath.FromSlash(path)), wholeText); err != nil || got != "text" {
 			t.Errorf("%s: got %q, %v", path, got, err)
@@ -383,7 +383,7 @@ func TestRelativeRoot(t *testing.T) {
 	dir := t.TempDir()
 	t.Chdir(dir)
 	put(t, "a.txt", "text")
-	files := NewFiles(openRoots(t, "."), nil)
+	files := NewFiles(openRoots(t, "."), Trusted(), nil)
 	t.Chdir("..")
 	if got, err := files.read(t.Context(), session, filepath.Join(dir, "a.txt"), wholeText); err != nil || got != "text" {
 		t.Errorf("got %q, %v", got, err)
@@ -416,7 +416,7 @@ func TestWritersTakeTurns(t *testing.T) {
 	}
 	roots := openRoots(t, dir)
 	synctest.Test(t, func(t *testing.T) {
-		files := NewFiles(roots, nil)
+		files := NewFiles(roots, Trusted(), nil)
 		done, err := files.inPlace.take(t.Context(), info)
 		if err != nil {
 			t.Fatal(err)

@@ -38,7 +38,7 @@ func TestSpecialFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer listener.Close()
-	files := NewFiles(openRoots(t, dir, "/dev"), nil)
+	files := NewFiles(openRoots(t, dir, "/dev"), Trusted(), nil)
 	for _, path := range []string{filepath.Join(dir, "fifo"), filepath.Join(dir, "link"), filepath.Join(dir, "socket"), "/dev/null", "/dev/zero", "/dev/tty"} {
 		if info, err := os.Stat(path); err != nil || info.Mode().IsRegular() {
 			t.Errorf("this machine has no %s: %v", path, err)
@@ -78,7 +78,7 @@ func TestProcFiles(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("has no /proc")
 	}
-	files := NewFiles(openRoots(t, "/proc"), nil)
+	files := NewFiles(openRoots(t, "/proc"), Trusted(), nil)
 	if got, err := files.read(t.Context(), session, "/proc/version", window{1, 1}); err != nil || !strings.HasPrefix(got, "Linux") {
 		t.Errorf("/proc/version: got %q, %v", got, err)
 	}
@@ -93,7 +93,7 @@ func TestWriteKeepsMode(t *testing.T) {
 	old := syscall.Umask(0o027)
 	defer syscall.Umask(old)
 	dir := t.TempDir()
-	files := NewFiles(openRoots(t, dir), nil)
+	files := NewFiles(openRoots(t, dir), Trusted(), nil)
 	for _, mode := range []fs.FileMode{0o600, 0o644, 0o755, 0o666, 0o777, 0o400 | 0o200} {
 		path := filepath.Join(dir, mode.String())
 		put(t, path, "old")
@@ -129,7 +129,7 @@ func TestWriteReplaces(t *testing.T) {
 	if err := os.Link(path, filepath.Join(dir, "hard")); err != nil {
 		t.Fatal(err)
 	}
-	if err := NewFiles(openRoots(t, dir), nil).write(t.Context(), session, path, "new"); err != nil {
+	if err := NewFiles(openRoots(t, dir), Trusted(), nil).write(t.Context(), session, path, "new"); err != nil {
 		t.Fatal(err)
 	}
 	if got := get(t, path); got != "new" {
@@ -150,7 +150,7 @@ func TestWriteKeepsOwner(t *testing.T) {
 	if err := os.Chown(path, 12345, 23456); err != nil {
 		t.Fatal(err)
 	}
-	if err := NewFiles(openRoots(t, dir), nil).write(t.Context(), session, path, "new"); err != nil {
+	if err := NewFiles(openRoots(t, dir), Trusted(), nil).write(t.Context(), session, path, "new"); err != nil {
 		t.Fatal(err)
 	}
 	info, err := os.Stat(path)
@@ -170,7 +170,7 @@ func TestWritePermissions(t *testing.T) {
 	path := filepath.Join(dir, "sub", "a.txt")
 	put(t, path, "old")
 	sub := filepath.Dir(path)
-	files := NewFiles(openRoots(t, dir), nil)
+	files := NewFiles(openRoots(t, dir), Trusted(), nil)
 	chmod := func(path string, mode fs.FileMode) {
 		t.Helper()
 		if err := os.Chmod(path, mode); err != nil {
@@ -228,7 +228,7 @@ func TestHostilePaths(t *testing.T) {
 		strings.Repeat("sub/../", 400) + "a.txt", strings.Repeat("self/", 500) + "a.txt", strings.Repeat("x", 250) + ".txt",
 	}
 	roots := openRoots(t, dir)
-	files, terminals := NewFiles(roots, nil), NewTerminals(roots, &TerminalsOptions{KillGrace: -1})
+	files, terminals := NewFiles(roots, Trusted(), nil), NewTerminals(roots, Trusted(), &TerminalsOptions{KillGrace: -1})
 	defer terminals.Close()
 	began := time.Now()
 	for _, name := range names {
@@ -264,7 +264,7 @@ func TestGrowingFile(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "log")
 	put(t, path, "one\n")
-	files := NewFiles(openRoots(t, dir), &FilesOptions{MaxSize: 1000})
+	files := NewFiles(openRoots(t, dir), Trusted(), &FilesOptions{MaxSize: 1000})
 	grow := func(text string) context.Context {
 		return &counting{Context: t.Context(), end: func() {
 			file, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0)

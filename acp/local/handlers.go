@@ -12,7 +12,7 @@ import (
 // advertises fs.readTextFile and fs.writeTextFile.
 func (f *Files) Register(h *acp.ClientHandlers) {
 	h.ReadTextFile = handler(f.ReadTextFile)
-	if !f.readOnly {
+	if f.approval != nil {
 		h.WriteTextFile = handler(f.WriteTextFile)
 	}
 }
@@ -45,17 +45,20 @@ func (f *Files) ReadTextFile(ctx context.Context, session Session, req *acp.Read
 // texts, and a crash may leave one. A full disk leaves the old text, unless the file system also needs space to
 // overwrite.
 //
-// If a request is cancelled, either the file is unchanged or the change is complete. Refusals are rpc.ErrInvalidParams,
+// The [Approval] is asked once the path is known to be inside the session's directories. If a request is cancelled, either the file is unchanged or the change is complete. Refusals are rpc.ErrInvalidParams,
 // or rpc.ErrMethodNotFound if the files are read-only.
 func (f *Files) WriteTextFile(ctx context.Context, session Session, req *acp.WriteTextFileRequest) (*acp.WriteTextFileResponse, error) {
-	if err := f.write(ctx, keyOf(session), req.Path, req.Content); err != nil {
+	if err := f.write(ctx, session, req.Path, req.Content); err != nil {
 		return nil, forPeer(err)
 	}
 	return &acp.WriteTextFileResponse{}, nil
 }
 
-// Register sets the five terminal handlers, so that the client advertises terminal.
+// Register sets the five terminal handlers, so that the client advertises terminal, unless there is no [Approval].
 func (t *Terminals) Register(h *acp.ClientHandlers) {
+	if t.approval == nil {
+		return
+	}
 	h.CreateTerminal = handler(t.CreateTerminal)
 	h.TerminalOutput = handler(t.TerminalOutput)
 	h.WaitForTerminalExit = handler(t.WaitForTerminalExit)
@@ -63,15 +66,19 @@ func (t *Terminals) Register(h *acp.ClientHandlers) {
 	h.ReleaseTerminal = handler(t.ReleaseTerminal)
 }
 
-// CreateTerminal starts a command and returns at once (terminal/create). The command does not end with ctx. Its id
+// CreateTerminal starts a command, once the [Approval] permits it, and returns at once (terminal/create). The command does not end with ctx. Its id
 // cannot be guessed, and is known only to the session that created it. If the command or the working directory does not
 // exist, the error is rpc.ErrInvalidParams.
-func (t *Terminals) CreateTerminal(_ context.Context, session Session, req *acp.CreateTerminalRequest) (*acp.CreateTerminalResponse, error) {
+func (t *Terminals) CreateTerminal(ctx context.Context, session Session, req *acp.CreateTerminalRequest) (*acp.CreateTerminalResponse, error) {
 	limit := -1
 	if bytes, ok := req.OutputByteLimit.Get(); ok {
 		limit = int(min(bytes, math.MaxInt))
 	}
-	id, err := t.create(session, command{req.Command, req.Args, req.Env, req.Cwd}, limit)
+	c := command{req.Command, req.Args, req.Env, req.Cwd}
+	if err := t.approve(ctx, session, c); err != nil {
+		return nil, forPeer(err)
+	}
+	id, err := t.create(session, c, limit)
 	if err != nil {
 		return nil, forPeer(err)
 	}

@@ -26,7 +26,7 @@ func TestLargeAnswersWait(t *testing.T) {
 	put(t, path, strings.Repeat("x", size))
 	id := create(t, terminals, "cat", path)
 	finish(t, terminals, id)
-	files := NewFiles(terminals.roots, nil)
+	files := NewFiles(terminals.roots, Trusted(), nil)
 	for name, answer := range map[string]func(context.Context) (string, error){
 		"fs/read_text_file": func(ctx context.Context) (string, error) {
 			res, err := files.ReadTextFile(ctx, session, &acp.ReadTextFileRequest{Path: path})

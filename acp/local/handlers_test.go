@@ -27,7 +27,7 @@ func serve(t *testing.T, dir string, files *local.FilesOptions, terminals *local
 	t.Helper()
 	roots, commands := open(t, terminals)
 	var handlers acp.ClientHandlers
-	local.NewFiles(roots, files).Register(&handlers)
+	local.NewFiles(roots, local.Trusted(), files).Register(&handlers)
 	commands.Register(&handlers)
 	client, agent := connect(t, handlers, dir)
 	if err := roots.SetSession(client, dir); err != nil {
@@ -43,7 +43,7 @@ func open(t *testing.T, options *local.TerminalsOptions) (*local.Roots, *local.T
 	if err != nil {
 		t.Fatal(err)
 	}
-	terminals := local.NewTerminals(roots, options)
+	terminals := local.NewTerminals(roots, local.Trusted(), options)
 	t.Cleanup(func() {
 		if err := errors.Join(terminals.Close(), roots.Close()); err != nil {
 			t.Error(err)
@@ -188,13 +188,20 @@ func TestFileErrors(t *testing.T) {
 // Read-only files do not advertise what they refuse.
 func TestReadOnlyFiles(t *testing.T) {
 	dir := t.TempDir()
-	s := serve(t, dir, &local.FilesOptions{ReadOnly: true}, nil)
+	readOnly, err := local.OpenRoots(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer readOnly.Close()
+	var handlers acp.ClientHandlers
+	local.NewFiles(readOnly, nil, nil).Register(&handlers)
+	_, s := connect(t, handlers, dir)
 	req := &acp.WriteTextFileRequest{SessionID: s.ID(), Path: filepath.Join(dir, "a.txt"), Content: "x"}
 	if _, err := s.WriteTextFile(t.Context(), req); !errors.Is(err, acp.ErrUnsupported) {
 		t.Errorf("over the wire: got %v, want %v", err, acp.ErrUnsupported)
 	}
 	roots, _ := open(t, nil)
-	files := local.NewFiles(roots, &local.FilesOptions{ReadOnly: true})
+	files := local.NewFiles(roots, nil, nil)
 	client, _ := connect(t, acp.ClientHandlers{}, dir)
 	if _, err := files.WriteTextFile(t.Context(), client, req); !errors.Is(err, rpc.ErrMethodNotFound) || !errors.Is(err, local.ErrReadOnly) {
 		t.Errorf("called: got %v", err)
@@ -205,7 +212,7 @@ func TestReadOnlyFiles(t *testing.T) {
 func TestErrorsMatchTheirCause(t *testing.T) {
 	dir := t.TempDir()
 	roots, _ := open(t, nil)
-	files := local.NewFiles(roots, nil)
+	files := local.NewFiles(roots, local.Trusted(), nil)
 	client, _ := connect(t, acp.ClientHandlers{}, dir)
 	if err := roots.SetSession(client, dir); err != nil {
 		t.Fatal(err)
@@ -331,7 +338,7 @@ func TestConnectionsAreApart(t *testing.T) {
 	ctx := t.Context()
 	roots, terminals := open(t, nil)
 	var handlers acp.ClientHandlers
-	local.NewFiles(roots, nil).Register(&handlers)
+	local.NewFiles(roots, local.Trusted(), nil).Register(&handlers)
 	terminals.Register(&handlers)
 	mine, theirs := t.TempDir(), t.TempDir()
 	secret := filepath.Join(theirs, "secret.txt")
@@ -433,7 +440,7 @@ func TestConnectionEnds(t *testing.T) {
 func TestServe(t *testing.T) {
 	ctx, dir := t.Context(), t.TempDir()
 	var handlers acp.ClientHandlers
-	machine, err := local.Serve(&handlers, dir)
+	machine, err := local.Serve(&handlers, local.Trusted(), dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -458,7 +465,7 @@ func TestServe(t *testing.T) {
 	if _, err := agent.ReadTextFile(ctx, &acp.ReadTextFileRequest{Path: path}); err == nil {
 		t.Error("served after Close")
 	}
-	if _, err := local.Serve(&handlers, path); err == nil {
+	if _, err := local.Serve(&handlers, local.Trusted(), path); err == nil {
 		t.Error("a file was opened as a directory")
 	}
 }

@@ -35,7 +35,7 @@ func TestReadIsBounded(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "sparse")
 	sparse(t, path)
-	files := NewFiles(openRoots(t, dir), nil)
+	files := NewFiles(openRoots(t, dir), Trusted(), nil)
 	for _, tt := range []struct {
 		lines window
 		want  error
@@ -63,7 +63,7 @@ func TestReadHoldsNobodyUp(t *testing.T) {
 	sparse(t, path)
 	put(t, filepath.Join(dir, "a.txt"), "text")
 	link(t, "a.txt", filepath.Join(dir, "link"))
-	files := NewFiles(openRoots(t, dir), &FilesOptions{MaxScan: 1 << 60})
+	files := NewFiles(openRoots(t, dir), Trusted(), &FilesOptions{MaxScan: 1 << 60})
 	ctx, cancel := context.WithCancelCause(t.Context())
 	reading := &signalling{Context: ctx, seen: make(chan struct{})}
 	ended := make(chan error)
@@ -109,7 +109,7 @@ func TestWaitingReadsHoldNoFiles(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "a.txt")
 	put(t, path, strings.Repeat("x", 1<<20))
-	files := NewFiles(openRoots(t, dir), nil)
+	files := NewFiles(openRoots(t, dir), Trusted(), nil)
 	held := func() (n int) {
 		fds, err := os.ReadDir("/proc/self/fd")
 		if err != nil {
@@ -169,7 +169,7 @@ func TestWriteObeysContext(t *testing.T) {
 	put(t, filepath.Join(dir, "a.txt"), "text")
 	put(t, filepath.Join(dir, "b.txt"), "text")
 	link(t, "b.txt", filepath.Join(dir, "link"))
-	files := NewFiles(openRoots(t, dir), nil)
+	files := NewFiles(openRoots(t, dir), Trusted(), nil)
 	enough := errors.New("enough")
 	for after := range 4 { // questions whether the context has ended
 		for _, name := range []string{"a.txt", "link", "new.txt"} {
@@ -205,7 +205,7 @@ const acl = "\x02\x00\x00\x00" +
 // get what the list gives to one user.
 func TestWriteKeepsAttributes(t *testing.T) {
 	dir := t.TempDir()
-	files := NewFiles(openRoots(t, dir), nil)
+	files := NewFiles(openRoots(t, dir), Trusted(), nil)
 	for name, value := range map[string]string{"user.comment": "mine", "user.empty": "", "system.posix_acl_access": acl} {
 		path := filepath.Join(dir, name)
 		put(t, path, "old and longer")
@@ -246,7 +246,7 @@ func TestWriteAddsNoAttributes(t *testing.T) {
 	if err := syscall.Setxattr(dir, "system.posix_acl_default", []byte(acl), 0); err != nil {
 		t.Skip(err) // not on this file system
 	}
-	files := NewFiles(openRoots(t, dir), nil)
+	files := NewFiles(openRoots(t, dir), Trusted(), nil)
 	if err := files.write(t.Context(), session, path, "new"); err != nil {
 		t.Fatal(err)
 	}
@@ -262,7 +262,7 @@ func TestWriteAddsNoAttributes(t *testing.T) {
 // New content does not run with the rights of the file's owner, however it is written.
 func TestWriteDropsSetuid(t *testing.T) {
 	dir := t.TempDir()
-	files := NewFiles(openRoots(t, dir), nil)
+	files := NewFiles(openRoots(t, dir), Trusted(), nil)
 	for _, name := range []string{"replaced", "linked", "attributed"} {
 		path := filepath.Join(dir, name)
 		put(t, path, "old")
@@ -304,7 +304,7 @@ func TestWriteToFullDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer roots.Close()
-	files := NewFiles(roots, nil)
+	files := NewFiles(roots, Trusted(), nil)
 	old := strings.Repeat("old\n", 1<<10)
 	put(t, filepath.Join(dir, "replaced"), old)
 	put(t, filepath.Join(dir, "target"), old)
@@ -335,7 +335,7 @@ func TestSwapsLeaveNothing(t *testing.T) {
 	dir, outside := filepath.Join(top, "root"), filepath.Join(top, "outside")
 	put(t, filepath.Join(outside, "a.txt"), "secret")
 	put(t, filepath.Join(dir, "sub", "a.txt"), "text")
-	files := NewFiles(openRoots(t, dir), nil)
+	files := NewFiles(openRoots(t, dir), Trusted(), nil)
 	sub, moved := filepath.Join(dir, "sub"), filepath.Join(dir, "moved")
 	stop := make(chan struct{})
 	var swapper sync.WaitGroup
@@ -402,7 +402,7 @@ func TestMovedRoot(t *testing.T) {
 	}
 	t.Setenv("PWD", top)
 	roots := openRoots(t, dir)
-	files, terminals := NewFiles(roots, nil), NewTerminals(roots, nil)
+	files, terminals := NewFiles(roots, Trusted(), nil), NewTerminals(roots, Trusted(), nil)
 	defer terminals.Close()
 
 	check := func(real string) {
@@ -473,7 +473,7 @@ func TestSwappedWorkingDirectory(t *testing.T) {
 	dir := filepath.Join(top, "root")
 	sub, moved := filepath.Join(dir, "sub"), filepath.Join(dir, "moved")
 	put(t, filepath.Join(sub, "a.txt"), "text")
-	terminals := NewTerminals(openRoots(t, dir), nil)
+	terminals := NewTerminals(openRoots(t, dir), Trusted(), nil)
 	defer terminals.Close()
 	started := 0
 	rounds := tier.Pick(60, 120, 1000, 10_000)

@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"sync"
 	"time"
@@ -25,8 +24,9 @@ const (
 
 // TerminalsOptions configures [NewTerminals].
 type TerminalsOptions struct {
-	// Env is the environment of commands; nil means the environment of this process. Variables in a request are added
-	// to it, replacing those of the same name.
+	// Env is the environment of commands. Nil means the environment of this process; if the approval is [Asking], only
+	// such variables of it as PATH and HOME, which hold no secrets. Variables in a request are added to it, replacing
+	// those of the same name.
 	Env []string
 	// Shell, such as [DefaultShell], is a program with arguments that is run with the command of a request as an
 	// additional argument, if the request has no args and there is no executable of that name: some agents put a whole
@@ -75,9 +75,10 @@ type TerminalsOptions struct {
 // Terminals may be used concurrently, and by several connections. [Terminals.Close] must be called at the end;
 // otherwise commands may be left running.
 type Terminals struct {
-	roots   *Roots
-	options TerminalsOptions
-	outputs *outputPool // of all terminals
+	roots    *Roots
+	approval *Approval // nil refuses commands
+	options  TerminalsOptions
+	outputs  *outputPool // of all terminals
 
 	mu     sync.Mutex
 	live   map[acp.TerminalID]*terminal // from before the start until removed to be freed
@@ -88,15 +89,16 @@ type Terminals struct {
 	closed bool
 }
 
-// NewTerminals returns a Terminals that runs commands inside roots. Nil options mean the defaults.
-func NewTerminals(roots *Roots, options *TerminalsOptions) *Terminals {
-	t := &Terminals{roots: roots, live: make(map[acp.TerminalID]*terminal), conns: newWatcher()}
+// NewTerminals returns a Terminals that runs commands inside roots. If approval is nil, it runs none. Nil options mean the
+// defaults.
+func NewTerminals(roots *Roots, approval *Approval, options *TerminalsOptions) *Terminals {
+	t := &Terminals{roots: roots, approval: approval, live: make(map[acp.TerminalID]*terminal), conns: newWatcher()}
 	if options != nil {
 		t.options = *options
 	}
 	o := &t.options
 	if o.Env == nil {
-		o.Env = os.Environ()
+		o.Env = approval.environ()
 	}
 	o.Env, o.Shell = slices.Clone(o.Env), slices.Clone(o.Shell)
 	o.OutputLimit = orDefault(o.OutputLimit, DefaultOutputLimit)
@@ -154,6 +156,18 @@ func (t *Terminals) closeConn(conn *rpc.Conn) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.stuck = errors.Join(t.stuck, err)
+}
+
+// approve asks about a command.
+func (t *Terminals) approve(ctx context.Context, session Session, c command) error {
+	if t.approval == nil {
+		return ErrRejected
+	}
+	set, err := t.roots.rootsOf(keyOf(session))
+	if err != nil {
+		return err
+	}
+	return t.approval.approveCommand(ctx, session, c, set.home.names[0])
 }
 
 // create starts a command and returns the id of its terminal. A negative limit is the default one.

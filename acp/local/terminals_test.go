@@ -35,7 +35,7 @@ func newTerminals(t *testing.T, options *TerminalsOptions) (terminals *Terminals
 	if err != nil {
 		t.Fatal(err)
 	}
-	terminals = NewTerminals(openRoots(t, dir), options)
+	terminals = NewTerminals(openRoots(t, dir), Trusted(), options)
 	t.Cleanup(func() {
 		if err := terminals.Close(); err != nil {
 			t.Error(err)
@@ -202,7 +202,7 @@ func TestCommandRefused(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "empty"), nil, 0o777); err != nil {
 		t.Fatal(err)
 	}
-	terminals := NewTerminals(openRoots(t, dir), &TerminalsOptions{MaxTerminals: 1})
+	terminals := NewTerminals(openRoots(t, dir), Trusted(), &TerminalsOptions{MaxTerminals: 1})
 	defer terminals.Close()
 	tests := map[string]struct {
 		command command
@@ -667,7 +667,7 @@ func TestClosedSessionHasNothingLeft(t *testing.T) {
 	tier.Need(t, tier.Normal)
 	dir := t.TempDir()
 	roots := openRoots(t)
-	terminals := NewTerminals(roots, &TerminalsOptions{KillGrace: -1})
+	terminals := NewTerminals(roots, Trusted(), &TerminalsOptions{KillGrace: -1})
 	defer terminals.Close()
 	line := newLifeline(t, dir)
 	counted := func() bool {
@@ -712,7 +712,7 @@ func TestClosedSessionHasNothingLeft(t *testing.T) {
 func TestEchoes(t *testing.T) {
 	tier.Need(t, tier.Normal)
 	terminals, dir := newTerminals(t, nil)
-	files := NewFiles(terminals.roots, nil)
+	files := NewFiles(terminals.roots, Trusted(), nil)
 	for _, words := range []string{
 		strings.Repeat("x", 1<<20), strings.Repeat("\x1b[2J", 1<<15), strings.Repeat("\x00", 1<<18), strings.Repeat("\u202e", 1<<16),
 		strings.Repeat("\xff", 1<<16), strings.Repeat("/..", 1<<16), strings.Repeat("/a", 1<<16), strings.Repeat("x", 511) + "\U0001f600\n",
@@ -727,7 +727,7 @@ func TestEchoes(t *testing.T) {
 		_, cwdErr := terminals.create(session, command{name: "true", cwd: acp.Some(dir + "/" + words)}, -1)
 		_, envErr := terminals.create(session, command{name: "true", env: []acp.EnvVariable{{Name: "=" + words}}}, -1)
 		_, _, _, idErr := terminals.tail(session, acp.TerminalID(words))
-		_, sessionErr := NewFiles(openRoots(t), nil).read(t.Context(), sibling(acp.SessionID(words)), dir+"/x", wholeText)
+		_, sessionErr := NewFiles(openRoots(t), Trusted(), nil).read(t.Context(), sibling(acp.SessionID(words)), dir+"/x", wholeText)
 		for what, err := range map[string]error{
 			"read": readErr, "read, relative": relativeErr, "create": createErr, "create, script": scriptErr, "create, absolute": absoluteErr,
 			"create, args": argErr, "create, cwd": cwdErr, "create, env": envErr, "tail": idErr, "session": sessionErr,

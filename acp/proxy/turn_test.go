@@ -142,7 +142,7 @@ func wholeTurn(t *testing.T, transport acp.Transport, dir string) []string {
 			return nil
 		},
 	}
-	machine, err := local.Serve(&handlers, dir)
+	machine, err := local.Serve(&handlers, local.Trusted(), dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -220,7 +220,7 @@ func brokenTurn(t *testing.T, transport acp.Transport) error {
 		},
 		SessionUpdate: func(context.Context, *acp.ClientSession, *acp.SessionNotification) error { return nil },
 	}
-	machine, err := local.Serve(&handlers, dir)
+	machine, err := local.Serve(&handlers, local.Trusted(), dir)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/acpgo/sdk/acp/policy"
+	"github.com/acpgo/sdk/cmd/acp/internal/agents"
 	"github.com/acpgo/sdk/cmd/acp/internal/config"
 	"github.com/acpgo/sdk/cmd/acp/internal/input"
 	"github.com/acpgo/sdk/cmd/acp/internal/talk"
@@ -55,6 +56,19 @@ func talkOptions(cfg *config.Config, folder string) (*talk.Options, error) {
 		return nil, usage(err)
 	}
 	return o, nil
+}
+
+// withAgent returns the options for an agent. An agent at a URL does not get the MCP servers of the configuration, whose
+// commands, variables and headers hold secrets.
+func withAgent(o *talk.Options, cfg *config.Config, a *agents.Agent) *talk.Options {
+	own := *o
+	own.Agent = talk.Agent{Name: a.Name, Command: a.Command, Connect: a.Connect}
+	own.RemoteFiles, own.RemoteTerminals = a.Settings.RemoteFiles, a.Settings.RemoteTerminals
+	if a.Command == nil && len(o.MCPServers) > 0 && cfg.Sources["mcp"] != config.FromFlag {
+		own.MCPServers = nil
+		own.Notes = append(own.Notes, "the MCP servers of the configuration are not sent to an agent at a URL; --mcp sends them")
+	}
+	return &own
 }
 
 // maxPolicy is the maximum size of a file of rules in bytes.

@@ -334,9 +334,8 @@ func (s *section) talk(o *outcome) (err error) {
 // clientOptions returns the options of the client for an agent.
 func (x *execution) clientOptions(s *section) *talk.Options {
 	cfg := x.f.cfg
-	all := *x.options
-	opts := &all
-	opts.Agent = talk.Agent{Name: s.agent.Name, Command: s.agent.Command, Connect: s.agent.Connect}
+	opts := withAgent(x.options, cfg, s.agent)
+	opts.AskLocal = cfg.Deny
 	opts.TerminalLogin, opts.Update, opts.Event, opts.NoMask = x.tty != nil, s.update, s.event, x.f.noMask
 	opts.NoReconnect, opts.CancelGrace = true, cancelGrace
 	switch {

@@ -119,7 +119,7 @@ func talkTo(p *program, f *runFlags, args []string, dash int) (err error) {
 	if err != nil {
 		return err
 	}
-	o.Talk.Agent = talk.Agent{Name: agent.Name, Connect: agent.Connect, Command: agent.Command}
+	o.Talk = *withAgent(&o.Talk, f.cfg, agent)
 	if f.watch {
 		if agent.Command == nil {
 			return usagef("--watch needs an agent that is a command")

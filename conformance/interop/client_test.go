@@ -121,7 +121,7 @@ func driveTypeScriptAgent(t *testing.T, transport acp.Transport, root string, la
 	if err != nil {
 		t.Fatal(err)
 	}
-	terminals := local.NewTerminals(roots, nil)
+	terminals := local.NewTerminals(roots, local.Trusted(), nil)
 	defer func() {
 		if err := errors.Join(terminals.Close(), roots.Close()); err != nil {
 			t.Error(err)
@@ -129,7 +129,7 @@ func driveTypeScriptAgent(t *testing.T, transport acp.Transport, root string, la
 	}()
 	c := &goClient{choice: "allow", more: make(chan struct{}, 1)}
 	handlers := acp.ClientHandlers{RequestPermission: c.requestPermission, SessionUpdate: c.sessionUpdate}
-	local.NewFiles(roots, nil).Register(&handlers)
+	local.NewFiles(roots, local.Trusted(), nil).Register(&handlers)
 	terminals.Register(&handlers)
 
 	var messages conformance.Recording

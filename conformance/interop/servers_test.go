@@ -222,7 +222,7 @@ func driveServer(t *testing.T, name string, server otherServer, url, root string
 		t.Fatal(err)
 	}
 	defer roots.Close()
-	terminals := local.NewTerminals(roots, &local.TerminalsOptions{Shell: local.DefaultShell()}) // goose sends lines for a shell
+	terminals := local.NewTerminals(roots, local.Trusted(), &local.TerminalsOptions{Shell: local.DefaultShell()}) // goose sends lines for a shell
 	defer terminals.Close()
 	var permissions atomic.Int64
 	connect := func() (*acp.ClientConn, chan string) {
@@ -254,7 +254,7 @@ func driveServer(t *testing.T, name string, server otherServer, url, root string
 				return nil
 			},
 		}
-		local.NewFiles(roots, nil).Register(&handlers)
+		local.NewFiles(roots, local.Trusted(), nil).Register(&handlers)
 		terminals.Register(&handlers)
 		conn, err := acp.Connect(ctx, tap, handlers, &acp.ClientOptions{Info: acp.Implementation{Name: "go-client", Version: "1.0.0"}})
 		if err != nil {

@@ -44,8 +44,8 @@ func newClient(p *play) *client {
 	if c.roots, err = local.OpenRoots(); err != nil {
 		p.stopf("the scratch folder could not be used: %v", err)
 	}
-	c.files = local.NewFiles(c.roots, nil)
-	c.terminals = local.NewTerminals(c.roots, &local.TerminalsOptions{Shell: local.DefaultShell(), KillGrace: -1})
+	c.files = local.NewFiles(c.roots, local.Trusted(), nil)
+	c.terminals = local.NewTerminals(c.roots, local.Trusted(), &local.TerminalsOptions{Shell: local.DefaultShell(), KillGrace: -1})
 	one, other := rpc.Pipe()
 	if c.rpc, err = rpc.Connect(c.ctx, one, nil, nil); err != nil {
 		p.stopf("%v", err)

@@ -109,7 +109,7 @@ func serveUser(user *probe.User, agent rpc.Transport, sleep *sleepers) {
 		panic(err)
 	}
 	defer roots.Close()
-	terminals := local.NewTerminals(roots, nil)
+	terminals := local.NewTerminals(roots, local.Trusted(), nil)
 	defer terminals.Close()
 	handlers := acp.ClientHandlers{
 		SessionUpdate: func(context.Context, *acp.ClientSession, *acp.SessionNotification) error { return nil },
@@ -130,7 +130,7 @@ func serveUser(user *probe.User, agent rpc.Transport, sleep *sleepers) {
 			return &acp.RequestPermissionResponse{Outcome: acp.PermissionCancelled()}, nil
 		},
 	}
-	local.NewFiles(roots, nil).Register(&handlers)
+	local.NewFiles(roots, local.Trusted(), nil).Register(&handlers)
 	terminals.Register(&handlers)
 	if sleep != nil {
 		sleep.Register(&handlers)

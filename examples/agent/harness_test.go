@@ -187,7 +187,7 @@ func connect(t *testing.T, s setup) *host {
 			return &res, nil
 		},
 	}
-	machine, err := local.Serve(&handlers, s.dir)
+	machine, err := local.Serve(&handlers, local.Trusted(), s.dir)
 	if err != nil {
 		t.Fatal(err)
 	}

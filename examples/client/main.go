@@ -217,15 +217,15 @@ func converse(ctx context.Context, c config, in io.Reader, p *printer, monitor *
 	if c.shell {
 		commands.Shell = local.DefaultShell()
 	}
-	terminals := local.NewTerminals(roots, commands)
+	terminals := local.NewTerminals(roots, local.Trusted(), commands)
 	defer func() { err = errors.Join(err, terminals.Close()) }()
 
 	talk := &talk{printer: p, input: input{r: in, terminal: isTerminal(in)}, quit: quit, policy: c.policy, workspace: c.workspace}
 	handlers := acp.ClientHandlers{SessionUpdate: talk.update, RequestPermission: talk.requestPermission, CreateElicitation: talk.elicit}
 	if c.policy == policyReject {
-		local.NewFiles(roots, &local.FilesOptions{ReadOnly: true}).Register(&handlers)
+		local.NewFiles(roots, nil, nil).Register(&handlers)
 	} else {
-		local.NewFiles(roots, nil).Register(&handlers)
+		local.NewFiles(roots, local.Trusted(), nil).Register(&handlers)
 		terminals.Register(&handlers)
 		handlers.WriteTextFile = unlessRejecting(talk, handlers.WriteTextFile)
 		handlers.CreateTerminal = unlessRejecting(talk, handlers.CreateTerminal)

@@ -146,7 +146,7 @@ func start(t *testing.T, s setup) *host {
 	handlers := acp.ClientHandlers{SessionUpdate: h.take, RequestPermission: h.permit}
 	opts := &acp.ClientOptions{Info: acp.Implementation{Name: "test", Version: "0"}, TerminalAuth: true, Experimental: acp.FeatureFork}
 	if !s.bare {
-		machine, err := local.Serve(&handlers, s.dir)
+		machine, err := local.Serve(&handlers, local.Trusted(), s.dir)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -84,7 +84,7 @@ func connect(t *testing.T, cmd *exec.Cmd, dir string) *host {
 	h := &host{dir: dir, answer: "once"}
 	cmd.Stderr = io.MultiWriter(t.Output(), &h.stderr)
 	handlers := acp.ClientHandlers{SessionUpdate: h.take, RequestPermission: h.permit, CreateElicitation: h.fill}
-	machine, err := local.Serve(&handlers, dir)
+	machine, err := local.Serve(&handlers, local.Trusted(), dir)
 	if err != nil {
 		t.Fatal(err)
 	}

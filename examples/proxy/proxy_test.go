@@ -111,7 +111,7 @@ func TestWholeTurn(t *testing.T) {
 			return &acp.RequestPermissionResponse{Outcome: acp.PermissionSelected("allow")}, nil
 		},
 	}
-	machine, err := local.Serve(&handlers, dir)
+	machine, err := local.Serve(&handlers, local.Trusted(), dir)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -56,8 +56,8 @@ func Open(session Session, opts *Options) (*Workspace, error) {
 		return nil, acp.Public(err)
 	}
 	w := &Workspace{
-		session, roots, local.NewFiles(roots, nil),
-		local.NewTerminals(roots, &local.TerminalsOptions{Env: agentkit.Environ(opts.Unset...)}),
+		session, roots, local.NewFiles(roots, local.Trusted(), nil),
+		local.NewTerminals(roots, local.Trusted(), &local.TerminalsOptions{Env: agentkit.Environ(opts.Unset...)}),
 	}
 	session.AtClose(func() {
 		if err := errors.Join(w.terminals.Close(), w.roots.Close()); err != nil {

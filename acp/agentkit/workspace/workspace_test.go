@@ -84,7 +84,7 @@ func (h *host) run(t *testing.T, bare bool, dir string, do func(ctx context.Cont
 		},
 	}
 	if !bare {
-		machine, err := local.Serve(&handlers, dir)
+		machine, err := local.Serve(&handlers, local.Trusted(), dir)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -21,6 +21,8 @@ type Settings struct {
 	Mode, Model          string
 	Options, Dirs, MCP   []string
 	NoFiles, NoTerminals bool
+	RemoteFiles          bool
+	RemoteTerminals      bool
 	Allow, Deny          bool
 	Format               string
 	Timeout              time.Duration
@@ -64,9 +66,11 @@ type Setting struct {
 	field func(*Settings) any
 }
 
-// The commands that talk to agents, those of them for scripts and for people, and those that start agents.
+// The commands that talk to agents, those of them for scripts and for people, those that start agents, and those that
+// may let an agent at a URL use this machine.
 var (
 	talking  = []string{"exec", "run"}
+	reaching = []string{"conduct", "exec", "run"}
 	scripts  = []string{"exec"}
 	people   = []string{"run"}
 	starting = []string{"agents", "conduct", "exec", "run"}
@@ -117,6 +121,14 @@ var Table = []Setting{
 	{
 		Key: "no-terminals", Commands: talking, field: func(s *Settings) any { return &s.NoTerminals },
 		Usage: "do not run commands for agents; most have their own tools for it",
+	},
+	{
+		Key: "remote-files", Each: true, Commands: reaching, field: func(s *Settings) any { return &s.RemoteFiles },
+		Usage: "for an agent at a URL: let it read files, and ask you before each write",
+	},
+	{
+		Key: "remote-terminals", Each: true, Commands: reaching, field: func(s *Settings) any { return &s.RemoteTerminals },
+		Usage: "for an agent at a URL: let it run commands, each of which you are asked about",
 	},
 	{
 		Key: "format", Commands: scripts, Values: []string{"text", "json", "quiet"}, field: func(s *Settings) any { return &s.Format },

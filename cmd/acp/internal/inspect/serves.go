@@ -25,6 +25,7 @@ type serves struct {
 	terminals *local.Terminals
 
 	mu        sync.Mutex
+	asked     map[int]chan bool // what waits for the user's consent, by its row
 	count     int
 	texts     map[string]string // the files in memory
 	size      int               // of them
@@ -39,9 +40,10 @@ const (
 	maxFileBytes = 64 << 20 // of all files in memory
 )
 
-// newServes returns what serves an agent. Without a folder, it serves only from memory.
-func newServes(folder string) (*serves, error) {
-	s := &serves{texts: map[string]string{}, simulated: map[acp.TerminalID]string{}}
+// newServes returns what serves an agent. Without a folder, it serves only from memory. Each write and each command of a
+// remote agent in the folder waits for the user's consent.
+func newServes(folder string, remote bool) (*serves, error) {
+	s := &serves{texts: map[string]string{}, simulated: map[acp.TerminalID]string{}, asked: map[int]chan bool{}}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	if folder == "" {
 		return s, nil
@@ -57,7 +59,11 @@ func newServes(folder string) (*serves, error) {
 	if s.conn, err = rpc.Connect(s.ctx, here, &rpc.Extensions[rpc.Conn]{}, nil); err != nil {
 		return nil, errors.Join(err, s.roots.Close())
 	}
-	s.files, s.terminals = local.NewFiles(s.roots, nil), local.NewTerminals(s.roots, &local.TerminalsOptions{Shell: local.DefaultShell()})
+	approval := local.Trusted()
+	if remote {
+		approval = local.Asking(s.ask)
+	}
+	s.files, s.terminals = local.NewFiles(s.roots, approval, nil), local.NewTerminals(s.roots, approval, &local.TerminalsOptions{Shell: local.DefaultShell()})
 	return s, nil
 }
 
@@ -70,6 +76,54 @@ func (s *serves) close() error {
 	}
 	s.running.Wait()
 	return err
+}
+
+// shown says where the page shows a request, and whether a part of it is masked. The context of its handler has it.
+type shown struct {
+	row    int
+	masked bool
+}
+
+type shownKey struct{}
+
+var errMasked = errors.New("nobody can consent to what is masked: see --no-mask")
+
+// ask waits for the user's consent to a write or a command, which the page shows as the agent's request in the row.
+func (s *serves) ask(ctx context.Context, _ sessionOf, req *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error) {
+	at, answer := ctx.Value(shownKey{}).(shown), make(chan bool, 1)
+	if at.masked {
+		return nil, errMasked
+	}
+	s.mu.Lock()
+	s.asked[at.row] = answer
+	s.mu.Unlock()
+	defer func() {
+		s.mu.Lock()
+		delete(s.asked, at.row)
+		s.mu.Unlock()
+	}()
+	select {
+	case allowed := <-answer:
+		if !allowed {
+			return nil, nil
+		}
+		return &acp.RequestPermissionResponse{Outcome: acp.PermissionSelected(req.Options[0].OptionID)}, nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+// consent is the user's answer about a row.
+func (s *serves) consent(row int, allow bool) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	answer := s.asked[row]
+	if answer == nil {
+		return errors.New("nothing in this row waits for consent")
+	}
+	delete(s.asked, row)
+	answer <- allow
+	return nil
 }
 
 // run runs an answer in the background.

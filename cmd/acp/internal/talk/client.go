@@ -31,7 +31,13 @@ type Agent struct {
 	Connect func(context.Context) (acp.Transport, error)
 	// Command starts the agent's program; nil for an agent at a URL, which has no logins in a terminal.
 	Command *launch.Command
+	// Trusted says that an agent without a Command runs on this machine as the user; a child process always does. Only
+	// such an agent gets files, terminals and the environment without being asked for.
+	Trusted bool
 }
+
+// trusted reports whether the agent can do without this program what the user can do on this machine.
+func (a *Agent) trusted() bool { return a.Command != nil || a.Trusted }
 
 // Options configure a Client. Except for Agent and Cwd, the zero value of a field leaves the feature out or means the
 // default.
@@ -46,9 +52,16 @@ type Options struct {
 	Dirs       []string
 	MCPServers []acp.MCPServer
 	// Environ is the environment of the commands that run in terminals for the agent. Nil means that of this process.
+	// Commands of an agent that is not trusted do not get it, but what package local gives them by default.
 	Environ []string
-	// NoFiles and NoTerminals keep files and terminals of this machine from being offered to the agent.
-	NoFiles, NoTerminals bool
+	// NoFiles and NoTerminals keep files and terminals of this machine from being offered to the agent. RemoteFiles and
+	// RemoteTerminals offer them to an agent that is not trusted, whose writes and commands are then permission requests.
+	NoFiles, NoTerminals         bool
+	RemoteFiles, RemoteTerminals bool
+	// AskLocal makes writes and commands of every agent permission requests.
+	AskLocal bool
+	// Notes are reported as warnings when the agent is connected.
+	Notes []string
 
 	// Rules decide on permissions before Ask does, and MemoryFile stores the user's "always" decisions. Default: no
 	// rules, and a memory for each session.
@@ -184,6 +197,10 @@ func Open(ctx context.Context, opts *Options) (_ *Client, err error) {
 		dirs = append(dirs, dir)
 	}
 	o.Dirs = dirs[1:]
+	if !o.Agent.trusted() {
+		o.NoFiles, o.NoTerminals = o.NoFiles || !o.RemoteFiles, o.NoTerminals || !o.RemoteTerminals
+		o.Environ = nil
+	}
 	if c.rules = o.Rules; c.rules == nil {
 		if c.rules, err = policy.New(nil, nil); err != nil {
 			return nil, err
@@ -221,6 +238,9 @@ func Open(ctx context.Context, opts *Options) (_ *Client, err error) {
 	for _, warning := range c.rules.Warnings() {
 		c.event(Event{Kind: Warning, Err: errors.New("a rule: " + warning)})
 	}
+	for _, note := range o.Notes {
+		c.event(Event{Kind: Warning, Err: errors.New(note)})
+	}
 	return c, nil
 }
 
@@ -235,11 +255,15 @@ func (c *Client) startError(err error) error {
 // handlers returns the handlers for the agent's calls.
 func (c *Client) handlers() acp.ClientHandlers {
 	h := acp.ClientHandlers{SessionUpdate: c.update, RequestPermission: c.permissions()}
+	approval := local.Trusted()
+	if !c.opts.Agent.trusted() || c.opts.AskLocal {
+		approval = local.Asking(c.asksLocal(h.RequestPermission))
+	}
 	if !c.opts.NoFiles {
-		c.registerFiles(&h)
+		c.registerFiles(&h, approval)
 	}
 	if !c.opts.NoTerminals {
-		c.registerTerminals(&h)
+		c.registerTerminals(&h, approval)
 	}
 	c.registerElicitation(&h)
 	return h

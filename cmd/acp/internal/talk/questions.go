@@ -2,6 +2,7 @@ package talk
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -107,6 +108,29 @@ func (c *Client) permissions() asker {
 		},
 		Failed: func(s *acp.ClientSession, err error) { c.event(Event{Kind: Warning, Session: s.ID(), Err: err}) },
 	}))
+}
+
+// asksLocal asks about a write or a command on this machine as about a permission request of the agent. The user sees it
+// as a tool call, which has ended when it is decided.
+func (c *Client) asksLocal(ask asker) asker {
+	return func(ctx context.Context, session *acp.ClientSession, req *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error) {
+		if s := c.owner(session.ID()); s != nil {
+			var stop func()
+			ctx, stop = s.untilCancelled(ctx)
+			defer stop()
+		}
+		res, err := ask(ctx, session, req)
+		status := acp.ToolCallStatusFailed
+		if err == nil {
+			if id, ok := res.Outcome.Selected(); ok && slices.ContainsFunc(req.Options, func(o acp.PermissionOption) bool {
+				return o.OptionID == id && o.Kind == acp.PermissionOptionKindAllowOnce
+			}) {
+				status = acp.ToolCallStatusCompleted
+			}
+		}
+		ended := acp.NewSessionUpdateToolCallUpdate(acp.ToolCallUpdate{ToolCallID: req.ToolCall.ToolCallID, Status: acp.Some(status)})
+		return res, errors.Join(err, c.update(ctx, session, &acp.SessionNotification{SessionID: session.ID(), Update: ended}))
+	}
 }
 
 // ask asks the user. The request has the complete tool call.

@@ -96,7 +96,7 @@ func served(t *testing.T, handlers acp.AgentHandlers, opts *acp.AgentOptions) Ag
 		opts = &acp.AgentOptions{}
 	}
 	opts.Info = acp.Implementation{Name: "served", Version: "1"}
-	return Agent{Name: "served", Connect: func(context.Context) (acp.Transport, error) {
+	return Agent{Name: "served", Trusted: true, Connect: func(context.Context) (acp.Transport, error) {
 		ours, theirs := acp.Pipe()
 		done := make(chan struct{})
 		go func() {

@@ -156,8 +156,8 @@ func (c *Client) Terminal(id acp.TerminalID) (Terminal, bool) {
 }
 
 // registerFiles registers the handlers for files.
-func (c *Client) registerFiles(h *acp.ClientHandlers) {
-	local.NewFiles(c.roots, nil).Register(h)
+func (c *Client) registerFiles(h *acp.ClientHandlers, approval *local.Approval) {
+	local.NewFiles(c.roots, approval, nil).Register(h)
 	h.ReadTextFile = rooted(c, h.ReadTextFile)
 	h.WriteTextFile = rooted(c, h.WriteTextFile)
 }
@@ -195,8 +195,8 @@ func (c *Client) root(session *acp.ClientSession) error {
 }
 
 // registerTerminals registers the handlers for terminals.
-func (c *Client) registerTerminals(h *acp.ClientHandlers) {
-	c.terminals = local.NewTerminals(c.roots, &local.TerminalsOptions{
+func (c *Client) registerTerminals(h *acp.ClientHandlers, approval *local.Approval) {
+	c.terminals = local.NewTerminals(c.roots, approval, &local.TerminalsOptions{
 		Shell: local.DefaultShell(),
 		Env:   c.opts.Environ,
 		OnOutput: func(session local.Session, id acp.TerminalID, output []byte) {

@@ -38,7 +38,7 @@ func plainly(t *testing.T, handlers acp.AgentHandlers, setup func(*Options)) *sc
 	if err != nil {
 		t.Fatal(err)
 	}
-	opts := &Options{In: inR, Out: outW, Talk: talk.Options{Agent: talk.Agent{Name: "tester"}, Cwd: t.TempDir()}}
+	opts := &Options{In: inR, Out: outW, Talk: talk.Options{Agent: talk.Agent{Name: "tester", Trusted: true}, Cwd: t.TempDir()}}
 	ctx, stop := context.WithCancel(context.Background())
 	var agents sync.WaitGroup
 	opts.Talk.Agent.Connect = func(context.Context) (acp.Transport, error) {

@@ -36,7 +36,7 @@ type world struct {
 func inWorld(t *testing.T, handlers acp.AgentHandlers, setup func(*Options), test func(w *world)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		opts := &Options{Talk: talk.Options{Agent: talk.Agent{Name: "tester"}, Cwd: t.TempDir()}}
+		opts := &Options{Talk: talk.Options{Agent: talk.Agent{Name: "tester", Trusted: true}, Cwd: t.TempDir()}}
 		serving, stop := context.WithCancel(t.Context())
 		var agents sync.WaitGroup
 		opts.Talk.Agent.Connect = func(context.Context) (acp.Transport, error) {

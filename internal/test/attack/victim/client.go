@@ -47,8 +47,8 @@ func (c config) client(r *hostile.Report) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, m.roots.Close()) }()
-	m.files = local.NewFiles(m.roots, nil)
-	m.terminals = local.NewTerminals(m.roots, &local.TerminalsOptions{KillGrace: 200 * time.Millisecond, Shell: local.DefaultShell()})
+	m.files = local.NewFiles(m.roots, local.Trusted(), nil)
+	m.terminals = local.NewTerminals(m.roots, local.Trusted(), &local.TerminalsOptions{KillGrace: 200 * time.Millisecond, Shell: local.DefaultShell()})
 	defer func() { err = errors.Join(err, m.terminals.Close()) }()
 
 	if c.others {
