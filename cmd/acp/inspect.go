@@ -59,7 +59,8 @@ the agent and passes on every byte, also while nothing is inspected. All of this
 
 The page is served on 127.0.0.1 only. The URL works once; the page then has a cookie. Press Enter for another URL. The
 page cannot choose what is run: that comes from this command line. Files and commands of an agent are simulated in
-memory, or served from the directory of --folder, or answered by you. Secrets are masked as in acp record.
+memory, or served from the directory of --folder, or answered by you. In that directory, each write and each command of
+an agent at a URL waits for your consent on the page. Secrets are masked as in acp record.
 
 Exit status:
   0  the report is written, or an interrupt (Ctrl-C) or TERM has ended the inspection
@@ -268,7 +269,7 @@ func (f *inspectFlags) liveAgent(ctx context.Context, p *program, command []stri
 		return nil, err
 	}
 	if found.Command == nil {
-		return &inspect.Agent{Words: []string{found.Name}, Connect: func(ctx context.Context, _ io.Writer) (rpc.Transport, error) {
+		return &inspect.Agent{Words: []string{found.Name}, Remote: true, Connect: func(ctx context.Context, _ io.Writer) (rpc.Transport, error) {
 			return found.Connect(ctx)
 		}}, nil
 	}

@@ -50,6 +50,9 @@ type Agent struct {
 	Connect func(ctx context.Context, stderr io.Writer) (rpc.Transport, error)
 	// Launch starts the agent for the probe; nil if it cannot be probed.
 	Launch probe.Launch
+	// Remote says that the agent is not a process that this program starts. Its writes and commands in the folder then
+	// need the user's consent, each one.
+	Remote bool
 }
 
 // Inspection is a set of sources with the log of their events.
@@ -245,7 +248,7 @@ func (in *Inspection) hello() *hello {
 		Scenarios: []string{}, Limits: limits{Raw: rowRaw, Message: rpc.DefaultMaxMessage},
 	}
 	if a := in.options.Agent; a != nil {
-		h.Live, h.Agent = true, a.Words
+		h.Live, h.Agent, h.Consent = true, a.Words, a.Remote
 		if a.Launch != nil {
 			for _, s := range probe.AgentScenarios() {
 				h.Scenarios = append(h.Scenarios, s.Name)

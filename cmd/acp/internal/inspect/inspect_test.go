@@ -528,6 +528,55 @@ func sameRecording(t *testing.T, a, b string) bool {
 	return slices.Equal(read(a), read(b))
 }
 
+// Each write and each command of a remote agent waits for a hand, and reading does not.
+func TestConsent(t *testing.T) {
+	folder := t.TempDir()
+	if err := os.WriteFile(filepath.Join(folder, "a.txt"), []byte("from the disk"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	agent := processAgent("right")
+	agent.Remote = true
+	i := serveTest(t, Options{Agent: agent, Folder: folder})
+	p := i.browser().open(0, "")
+	p.connect("1")
+	said := func(text string) {
+		t.Helper()
+		p.row("1", "the agent saying "+text, func(r *rowEvent) bool { return r.Update == "agent_message_chunk" && strings.Contains(r.Raw, text) })
+	}
+	p.prompt("1", "read "+filepath.Join(folder, "a.txt"))
+	said("from the disk")
+	last := 0
+	decide := func(method string, allow bool) {
+		t.Helper()
+		row := p.row("1", "the request", func(r *rowEvent) bool { return r.Method == method && r.Kind == "request" && r.N > last })
+		last = row.N
+		for { // until the request has reached the question
+			if r := p.do(map[string]any{"do": "consent", "source": "1", "row": row.N, "allow": allow}); r.Error == "" {
+				return
+			} else if !strings.Contains(r.Error, "nothing in this row") {
+				t.Fatal(r.Error)
+			}
+		}
+	}
+	for _, allow := range []bool{false, true} {
+		path := filepath.Join(folder, fmt.Sprint(allow))
+		wrote := p.prompt("1", "write "+path+" text")
+		decide("fs/write_text_file", allow)
+		p.response("1", wrote)
+		if _, err := os.Stat(path); (err == nil) != allow {
+			t.Errorf("allow %v: %v", allow, err)
+		}
+		p.prompt("1", "run "+filepath.Join(folder, "x"))
+		decide("terminal/create", allow)
+		said(map[bool]string{false: "not permitted", true: "term_"}[allow])
+	}
+	p.prompt("1", "write "+filepath.Join(folder, "masked")+" ghp_"+strings.Repeat("a1B2", 9))
+	said("masked: see --no-mask")
+	if r := p.do(map[string]any{"do": "consent", "source": "1", "row": last, "allow": true}); r.Error == "" {
+		t.Error("consent is given twice")
+	}
+}
+
 func TestLive(t *testing.T) {
 	folder := t.TempDir()
 	if err := os.WriteFile(filepath.Join(folder, "a.txt"), []byte("from the disk"), 0o600); err != nil {

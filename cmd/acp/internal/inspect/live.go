@@ -81,7 +81,7 @@ func (in *Inspection) start() (*live, error) {
 	if in.options.Folder != "" {
 		l.answers = answers{FS: "folder", Terminal: "folder"}
 	}
-	if l.serves, err = newServes(in.options.Folder); err != nil {
+	if l.serves, err = newServes(in.options.Folder, agent.Remote); err != nil {
 		return fail(errors.Join(err, stream.Close()))
 	}
 	s.mu.Lock()
@@ -139,8 +139,7 @@ func (l *live) read(stderr *stderrLines) {
 			}
 			break
 		}
-		l.source.add(&recording.Entry{Kind: recording.KindMessage, Time: now, Direction: conformance.ToClient, Line: line}, false)
-		l.answer(line)
+		l.answer(line, l.source.add(&recording.Entry{Kind: recording.KindMessage, Time: now, Direction: conformance.ToClient, Line: line}, false))
 	}
 	close(l.ended)
 	_ = l.stream.Close() // the end of the agent is known
@@ -330,8 +329,8 @@ func (l *live) setFaults(f *faults) {
 	l.source.changed()
 }
 
-// answer answers a request for files or terminals if the user does not.
-func (l *live) answer(line []byte) {
+// answer answers a request for files or terminals, which is in a row, if the user does not.
+func (l *live) answer(line []byte, row int) {
 	var m struct {
 		ID     json.RawMessage `json:"id"`
 		Method string          `json:"method"`
@@ -353,7 +352,7 @@ func (l *live) answer(line []byte) {
 			Error   *rpc.Error      `json:"error,omitempty"`
 		}
 		answer.JSONRPC, answer.ID = "2.0", m.ID
-		result, err := do(ctx, m.Params)
+		result, err := do(context.WithValue(ctx, shownKey{}, shown{row, l.source.masks(line)}), m.Params)
 		if err != nil {
 			answer.Error = rpc.ErrorOf(err)
 		} else {

@@ -15,6 +15,7 @@ type hello struct {
 	Live      bool         `json:"live"`
 	Agent     []string     `json:"agent"`
 	Folder    string       `json:"folder"`
+	Consent   bool         `json:"consent"`
 	Cwd       string       `json:"cwd"`
 	Methods   []methodInfo `json:"methods"`
 	Rules     []ruleInfo   `json:"rules"`
@@ -204,6 +205,8 @@ type command struct {
 	Answers      *answers        `json:"answers"`
 	Faults       *faults         `json:"faults"`
 	Scenario     string          `json:"scenario"`
+	Row          int             `json:"row"`
+	Allow        bool            `json:"allow"`
 }
 
 type fault struct {

@@ -416,6 +416,8 @@ func (in *Inspection) do(c *command) (sent string, err error) {
 			return "", errors.New("want answers")
 		}
 		return "", l.setAnswers(c.Answers)
+	case "consent":
+		return "", l.serves.consent(c.Row, c.Allow)
 	case "faults":
 		if c.Faults == nil {
 			return "", errors.New("want faults")

@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"bytes"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -104,11 +105,11 @@ func (w spoolWriter) Write(b []byte) (int, error) {
 }
 
 // add adds an entry. auto says that the inspector itself has written the message.
-func (s *source) add(e *recording.Entry, auto bool) {
+func (s *source) add(e *recording.Entry, auto bool) (n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if e.Kind == recording.KindHeader {
-		return
+		return 0
 	}
 	row := &rowEvent{Is: "row", Source: s.id, N: len(s.offsets) + 1, T: -1, Auto: auto}
 	if !e.Time.IsZero() {
@@ -118,7 +119,7 @@ func (s *source) add(e *recording.Entry, auto bool) {
 	if e.Err != nil {
 		s.problem(row, e)
 		if e.Kind == recording.KindNone {
-			return
+			return 0
 		}
 		row.N = len(s.offsets) + 1
 	}
@@ -155,6 +156,14 @@ func (s *source) add(e *recording.Entry, auto bool) {
 		}
 		s.finish()
 	}
+	return row.N
+}
+
+// masks reports whether the page does not see the whole of a line.
+func (s *source) masks(line []byte) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.masker != nil && !bytes.Equal(s.masker.Mask(line), line)
 }
 
 // problem adds a row for what could not be read.

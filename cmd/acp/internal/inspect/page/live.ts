@@ -134,6 +134,16 @@ export class Live {
     return this.line(`{"jsonrpc":"2.0","id":${request.id ?? "null"},${JSON.stringify(body).slice(1)}`);
   }
 
+  /** Whether writes and commands in the folder need the user's consent. */
+  get consents(): boolean {
+    return this.model.hello?.consent === true;
+  }
+
+  async consent(request: Row, allow: boolean): Promise<void> {
+    const source = this.running;
+    if (source) await this.command({ do: "consent", source: source.id, row: request.n, allow });
+  }
+
   private treatment(): { fault?: Fault } {
     return this.fault ? { fault: this.fault } : {};
   }

@@ -36,9 +36,17 @@ export class Questions {
 
   /** Whether acp answers the request by itself. */
   private served(row: Row): boolean {
+    return this.by(row) !== "ask" && !this.waits(row);
+  }
+
+  /** Whether acp answers the request once the user consents. */
+  private waits(row: Row): boolean {
+    return this.live.consents && this.by(row) === "folder" && (row.method === "fs/write_text_file" || row.method === "terminal/create");
+  }
+
+  private by(row: Row): string {
     const { answers = this.live.answers } = this.live.running?.state ?? {};
-    const by = row.method?.startsWith("fs/") ? answers.fs : row.method?.startsWith("terminal/") ? answers.terminal : "ask";
-    return by !== "ask";
+    return row.method?.startsWith("fs/") ? answers.fs : row.method?.startsWith("terminal/") ? answers.terminal : "ask";
   }
 
   private card(row: Row): HTMLElement | undefined {
@@ -63,6 +71,12 @@ export class Questions {
     } else if (row.method === "elicitation/create" && isObject(params)) {
       add(card, el("h3", {}, "The agent asks"), long("div", "asked", text(params, "message"), 2000));
       this.elicitation(card, params, answer);
+    } else if (this.waits(row)) {
+      const consent = (allow: boolean) => () => void this.live.consent(row, allow);
+      add(card, el("h3", {}, row.method === "terminal/create" ? "The agent asks to run a command on your machine" : "The agent asks to write a file on your machine"),
+        long("div", "asked code", JSON.stringify(params, undefined, 1), row.method === "terminal/create" ? Infinity : 20_000),
+        el("div", { class: "actions" }, el("button", { type: "button", onclick: consent(true) }, row.method === "terminal/create" ? "Run it once" : "Write it once"),
+          el("button", { type: "button", onclick: consent(false) }, "Reject")));
     } else if (!this.other(card, row, line, answer)) {
       return undefined;
     }
