@@ -17,6 +17,7 @@ import (
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/cmd/acp/internal/agents"
 	"github.com/acpgo/sdk/cmd/acp/internal/config"
+	"github.com/acpgo/sdk/cmd/acp/internal/gateway"
 	"github.com/acpgo/sdk/internal/plain"
 )
 
@@ -40,6 +41,9 @@ Each PROXY is a command line in one argument: a program that speaks proxy/initia
 draft of the protocol. The client talks to the first proxy, and the last one talks to the agent. The agent is a command
 behind --, or a name of the configuration or of the registry or a URL (--agent). Without an agent the chain is itself
 a proxy, and can be one in another chain.
+
+Clients trust the agents that they start as commands. So the requests of an agent at a URL for the client's files and
+terminals are refused, unless --remote-files and --remote-terminals let them pass; then the client decides.
 
 The programs start when the client sends initialize. Standard error has what they write there, with their place in
 front: "proxy:0: ", "proxy:1: ", "agent: ". When one of them ends, all do: the client's requests fail with an error that
@@ -160,7 +164,11 @@ type chainPrograms struct {
 func (ch *chainPrograms) component(ctx context.Context, place string, a *agents.Agent) (conduct.Component, error) {
 	if a.Command == nil {
 		transport, err := a.Connect(ctx)
-		return conduct.Component{Name: a.Name, Transport: transport}, err
+		if err != nil {
+			return conduct.Component{}, err
+		}
+		guard := &gateway.Guard{Files: a.Settings.RemoteFiles, Terminals: a.Settings.RemoteTerminals, Logger: ch.resolver.Logger}
+		return conduct.Component{Name: a.Name, Transport: guard.Transport(transport)}, nil
 	}
 	said := plain.NewWriter(ch.stderr, place+": ")
 	ch.said = append(ch.said, said)

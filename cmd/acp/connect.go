@@ -16,6 +16,7 @@ import (
 // connectFlags are the flags of acp connect.
 type connectFlags struct {
 	send     agents.Credentials
+	guard    gateway.Guard
 	logDebug bool
 	options  remote.DialOptions
 }
@@ -32,6 +33,10 @@ http and https mean HTTP with server-sent events, ws and wss WebSocket.
 Tokens and headers come from the environment or from files, because other users can see a command line. Files are
 read again for each request, so that a token may change. No token is sent over plain http or ws to another
 machine unless --allow-insecure is given.
+
+Editors trust the agents that they start as commands, but this one is elsewhere: its requests for the editor's files and
+terminals are refused. --remote-files and --remote-terminals let them pass; then the editor decides, and many editors do
+not ask.
 
 If an HTTP stream is lost, it is opened again, and turns continue. If the server numbers its messages, as acp serve
 and qwen do, the stream continues after the last one; otherwise messages may be missing, and standard error says so.
@@ -54,6 +59,8 @@ says why. An editor then starts it again and loads the session, as it does for a
 	flags.StringVar(&f.send.HeaderFile, "header-file", "", "a `FILE` of headers for every request, one per line as \"NAME: VALUE\"")
 	flags.StringArrayVar(&f.send.HeaderEnv, "header-env", nil, "a header whose value is in the environment, as `NAME=VARIABLE`")
 	flags.BoolVar(&o.AllowInsecure, "allow-insecure", false, "send the token without TLS")
+	flags.BoolVar(&f.guard.Files, "remote-files", false, "let the agent use the files that the editor offers")
+	flags.BoolVar(&f.guard.Terminals, "remote-terminals", false, "let the agent run commands through the editor")
 	flags.StringSliceVar(&o.Subprotocols, "subprotocol", nil, "a `NAME` to offer when a WebSocket is opened")
 	flags.IntVar(&o.MaxMessage, "max-message", rpc.DefaultMaxMessage, "the maximum length of a message in `BYTES`")
 	flags.DurationVar(&o.KeepAlive, "keep-alive", 15*time.Second, "keep a WebSocket alive that has been idle for this `TIME`")
@@ -74,7 +81,8 @@ func connect(p *program, f *connectFlags, url string) error {
 	o := f.options
 	o.Header = func(context.Context) (http.Header, error) { return f.send.Header() }
 	o.Logger = (&serveFlags{logDebug: f.logDebug}).logger(p.stderr)
+	f.guard.Logger = o.Logger
 	ctx, _, stop := untilSignals()
 	defer stop()
-	return gateway.Connect(ctx, remote.Dial(url, &o), &rpc.StdioTransport{MaxMessage: o.MaxMessage})
+	return gateway.Connect(ctx, f.guard.Transport(remote.Dial(url, &o)), &rpc.StdioTransport{MaxMessage: o.MaxMessage})
 }

@@ -17,7 +17,7 @@ func TestServeBetweenTypeScriptPrograms(t *testing.T) {
 		inner, outer, root := t.TempDir(), t.TempDir(), notes(t)
 		g := startGateway(t, nil, "--", programPath(t, "witness"), inner, "node", filepath.Join(dir, "agent.mjs"))
 		client := exec.Command("node", filepath.Join(dir, "client.mjs"), string(turnsPlan(t, root)),
-			programPath(t, "witness"), outer, programPath(t, "acp"), "connect", g.at(scheme))
+			programPath(t, "witness"), outer, programPath(t, "acp"), "connect", "--remote-files", "--remote-terminals", g.at(scheme))
 		if out, err := client.CombinedOutput(); err != nil {
 			t.Fatalf("%s: %v\n%s\n%s", scheme, err, out, g.logged())
 		}

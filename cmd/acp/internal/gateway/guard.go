@@ -1,0 +1,184 @@
+package gateway
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/acpgo/sdk/acp/rpc"
+)
+
+// Guard keeps an agent that is not a process of this machine away from the client's files and terminals. Clients trust
+// the agents that they start as commands, and acp connect and acp conduct make an agent at a URL look like one.
+type Guard struct {
+	// Files and Terminals let the agent's requests for them pass.
+	Files, Terminals bool
+	// Logger gets a warning for the first request of each method that is refused.
+	Logger *slog.Logger
+}
+
+// Transport returns a transport whose streams refuse the agent's requests, and hide the client's capabilities for them.
+func (g *Guard) Transport(toAgent rpc.Transport) rpc.Transport {
+	if g.Files && g.Terminals {
+		return toAgent
+	}
+	return &guarded{g, toAgent}
+}
+
+type guarded struct {
+	*Guard
+	inner rpc.Transport
+}
+
+// Connect implements rpc.Transport.
+func (g *guarded) Connect(ctx context.Context) (rpc.Stream, error) {
+	stream, err := g.inner.Connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &guardedStream{Stream: stream, guard: g.Guard, refused: map[string]bool{}}, nil
+}
+
+// guardedStream is the stream of an agent.
+type guardedStream struct {
+	rpc.Stream
+	guard   *Guard
+	refused map[string]bool // the methods that have been refused
+
+	mu sync.Mutex // held while writing
+}
+
+// Read implements rpc.Stream. What may be refused by one reader and understood by another is refused: a batch, a line that
+// is not JSON, a member that occurs twice.
+func (s *guardedStream) Read() ([]byte, error) {
+	for {
+		line, err := s.Stream.Read()
+		if err != nil {
+			return line, err
+		}
+		ids, methods, err := envelope(line)
+		var answer string
+		switch refused := slices.IndexFunc(methods, s.guard.refuses); {
+		case err != nil:
+			answer = fmt.Sprintf(`{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":%q}}`, "acp passes on one JSON object at a time")
+			s.guard.Logger.Warn("acp: the agent sent something that is not a message", "error", err)
+		case refused >= 0 && len(ids) > 0:
+			answer = fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":%q}}`, ids[len(ids)-1], "acp lets no agent at a URL use this")
+			fallthrough
+		case refused >= 0:
+			if method := methods[refused]; !s.refused[method] && len(s.refused) < maxRefused {
+				s.refused[method] = true
+				s.guard.Logger.Warn("acp: refused what the agent asked for; see --remote-files and --remote-terminals", "method", method)
+			}
+		default:
+			return line, nil
+		}
+		if answer != "" {
+			if err := s.write([]byte(answer)); err != nil {
+				return nil, err
+			}
+		}
+	}
+}
+
+// maxRefused is how many methods are logged.
+const maxRefused = 16
+
+// refuses reports whether the agent may not call a method.
+func (g *Guard) refuses(method string) bool {
+	return !g.Files && strings.HasPrefix(method, "fs/") || !g.Terminals && strings.HasPrefix(method, "terminal/")
+}
+
+// envelope returns the ids and the methods of a message. There are several if members occur more than once, or in several
+// spellings.
+func envelope(line []byte) (ids []json.RawMessage, methods []string, err error) {
+	d := json.NewDecoder(bytes.NewReader(line))
+	if token, err := d.Token(); err != nil || token != json.Delim('{') {
+		return nil, nil, errors.Join(errors.New("not a JSON object"), err)
+	}
+	for d.More() {
+		token, err := d.Token()
+		if err != nil {
+			return nil, nil, err
+		}
+		var value json.RawMessage
+		if err := d.Decode(&value); err != nil {
+			return nil, nil, err
+		}
+		switch name := token.(string); { // the decoder guarantees this
+		case strings.EqualFold(name, "method"):
+			var method string
+			if json.Unmarshal(value, &method) == nil {
+				methods = append(methods, method)
+			}
+		case strings.EqualFold(name, "id"):
+			ids = append(ids, value)
+		}
+	}
+	if _, err := d.Token(); err != nil {
+		return nil, nil, err
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return nil, nil, errors.New("more than one JSON value")
+	}
+	return ids, methods, nil
+}
+
+// Write implements rpc.Stream.
+func (s *guardedStream) Write(message []byte) error { return s.write(s.guard.hide(message)) }
+
+func (s *guardedStream) write(message []byte) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.Stream.Write(message)
+}
+
+// CloseWrite implements rpc.HalfCloser.
+func (s *guardedStream) CloseWrite() error {
+	if half, ok := s.Stream.(rpc.HalfCloser); ok {
+		return half.CloseWrite()
+	}
+	return errors.ErrUnsupported
+}
+
+// hide removes capabilities from a request initialize, so that the agent does not ask for what is refused. A message that
+// is not understood passes unchanged.
+func (g *Guard) hide(message []byte) []byte {
+	var request, params, capabilities map[string]json.RawMessage
+	if !bytes.Contains(message, []byte(`"clientCapabilities"`)) || json.Unmarshal(message, &request) != nil ||
+		string(request["method"]) != `"initialize"` || json.Unmarshal(request["params"], &params) != nil ||
+		json.Unmarshal(params["clientCapabilities"], &capabilities) != nil {
+		return message
+	}
+	before := len(capabilities)
+	if !g.Files {
+		delete(capabilities, "fs")
+	}
+	if !g.Terminals {
+		delete(capabilities, "terminal")
+	}
+	if len(capabilities) == before {
+		return message
+	}
+	var err error
+	for _, part := range []struct {
+		of    map[string]json.RawMessage
+		name  string
+		value any
+	}{{params, "clientCapabilities", capabilities}, {request, "params", params}} {
+		text, e := json.Marshal(part.value)
+		part.of[part.name], err = text, errors.Join(err, e)
+	}
+	text, e := json.Marshal(request)
+	if err != nil || e != nil {
+		return message
+	}
+	return text
+}
