@@ -500,6 +500,7 @@ func (x *EmbeddedResourceResource) EncodeJSON(e *codec.Encoder) {
 // DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *EmbeddedResourceResource) DecodeJSON(d *codec.Decoder) {
 	*x = EmbeddedResourceResource{}
+	at := d.Mark()
 	switch {
 	case d.Has("text"):
 		d.Drops("blob")
@@ -509,6 +510,10 @@ func (x *EmbeddedResourceResource) DecodeJSON(d *codec.Decoder) {
 		x.Variant = codec.New[BlobResourceContents](d)
 	default:
 		d.Failf("no variant of EmbeddedResourceResource fits: it has none of the members text and blob")
+	}
+	if d.RetryFitting(at, "blob", `"`, "uri", `"`) {
+		d.Drops("text")
+		x.Variant = codec.New[BlobResourceContents](d)
 	}
 }
 
@@ -1613,6 +1618,7 @@ func (x *ElicitationFormMode) decodeMembers(d *codec.Decoder) {
 }
 
 func (x *ElicitationFormMode) decodeVariant(d *codec.Decoder) {
+	at := d.Mark()
 	switch {
 	case d.Has("sessionId"):
 		d.Drops("requestId")
@@ -1622,6 +1628,10 @@ func (x *ElicitationFormMode) decodeVariant(d *codec.Decoder) {
 		x.Variant = (*ElicitationFormModeRequest)(codec.New[ElicitationRequestScope](d))
 	default:
 		d.Failf("no variant of ElicitationFormMode fits: it has none of the members sessionId and requestId")
+	}
+	if d.RetryFitting(at, "requestId", ``) {
+		d.Drops("sessionId", "toolCallId")
+		x.Variant = (*ElicitationFormModeRequest)(codec.New[ElicitationRequestScope](d))
 	}
 }
 
@@ -1672,6 +1682,7 @@ func (x *ElicitationURLMode) decodeMembers(d *codec.Decoder) {
 }
 
 func (x *ElicitationURLMode) decodeVariant(d *codec.Decoder) {
+	at := d.Mark()
 	switch {
 	case d.Has("sessionId"):
 		d.Drops("requestId")
@@ -1681,6 +1692,10 @@ func (x *ElicitationURLMode) decodeVariant(d *codec.Decoder) {
 		x.Variant = (*ElicitationURLModeRequest)(codec.New[ElicitationRequestScope](d))
 	default:
 		d.Failf("no variant of ElicitationURLMode fits: it has none of the members sessionId and requestId")
+	}
+	if d.RetryFitting(at, "requestId", ``) {
+		d.Drops("sessionId", "toolCallId")
+		x.Variant = (*ElicitationURLModeRequest)(codec.New[ElicitationRequestScope](d))
 	}
 }
 
@@ -6979,6 +6994,7 @@ func (x *MessageMCPResponse) EncodeJSON(e *codec.Encoder) {
 // DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *MessageMCPResponse) DecodeJSON(d *codec.Decoder) {
 	*x = MessageMCPResponse{}
+	at := d.Mark()
 	switch {
 	case d.Has("result"):
 		d.Drops("error")
@@ -6992,6 +7008,12 @@ func (x *MessageMCPResponse) DecodeJSON(d *codec.Decoder) {
 		x.Variant = v
 	default:
 		d.Failf("no variant of MessageMCPResponse fits: it has none of the members result and error")
+	}
+	if d.RetryFitting(at, "error", `{`) {
+		d.Drops("result")
+		v := new(MessageMCPResponseError)
+		v.decodeMembers(d)
+		x.Variant = v
 	}
 }
 

@@ -530,6 +530,7 @@ func (x *EmbeddedResourceResource) EncodeJSON(e *codec.Encoder) {
 // DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *EmbeddedResourceResource) DecodeJSON(d *codec.Decoder) {
 	*x = EmbeddedResourceResource{}
+	at := d.Mark()
 	switch {
 	case d.Has("text"):
 		d.Drops("blob")
@@ -539,6 +540,10 @@ func (x *EmbeddedResourceResource) DecodeJSON(d *codec.Decoder) {
 		x.Variant = codec.New[BlobResourceContents](d)
 	default:
 		d.Failf("no variant of EmbeddedResourceResource fits: it has none of the members text and blob")
+	}
+	if d.RetryFitting(at, "blob", `"`, "uri", `"`) {
+		d.Drops("text")
+		x.Variant = codec.New[BlobResourceContents](d)
 	}
 }
 
@@ -1725,6 +1730,7 @@ func (x *ElicitationFormMode) decodeMembers(d *codec.Decoder) {
 }
 
 func (x *ElicitationFormMode) decodeVariant(d *codec.Decoder) {
+	at := d.Mark()
 	switch {
 	case d.Has("sessionId"):
 		d.Drops("requestId")
@@ -1734,6 +1740,10 @@ func (x *ElicitationFormMode) decodeVariant(d *codec.Decoder) {
 		x.Variant = (*ElicitationFormModeRequest)(codec.New[ElicitationRequestScope](d))
 	default:
 		d.Failf("no variant of ElicitationFormMode fits: it has none of the members sessionId and requestId")
+	}
+	if d.RetryFitting(at, "requestId", ``) {
+		d.Drops("sessionId", "toolCallId")
+		x.Variant = (*ElicitationFormModeRequest)(codec.New[ElicitationRequestScope](d))
 	}
 }
 
@@ -1784,6 +1794,7 @@ func (x *ElicitationURLMode) decodeMembers(d *codec.Decoder) {
 }
 
 func (x *ElicitationURLMode) decodeVariant(d *codec.Decoder) {
+	at := d.Mark()
 	switch {
 	case d.Has("sessionId"):
 		d.Drops("requestId")
@@ -1793,6 +1804,10 @@ func (x *ElicitationURLMode) decodeVariant(d *codec.Decoder) {
 		x.Variant = (*ElicitationURLModeRequest)(codec.New[ElicitationRequestScope](d))
 	default:
 		d.Failf("no variant of ElicitationURLMode fits: it has none of the members sessionId and requestId")
+	}
+	if d.RetryFitting(at, "requestId", ``) {
+		d.Drops("sessionId", "toolCallId")
+		x.Variant = (*ElicitationURLModeRequest)(codec.New[ElicitationRequestScope](d))
 	}
 }
 
@@ -7119,6 +7134,7 @@ func (x *MessageMCPResponse) EncodeJSON(e *codec.Encoder) {
 // DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *MessageMCPResponse) DecodeJSON(d *codec.Decoder) {
 	*x = MessageMCPResponse{}
+	at := d.Mark()
 	switch {
 	case d.Has("result"):
 		d.Drops("error")
@@ -7132,6 +7148,12 @@ func (x *MessageMCPResponse) DecodeJSON(d *codec.Decoder) {
 		x.Variant = v
 	default:
 		d.Failf("no variant of MessageMCPResponse fits: it has none of the members result and error")
+	}
+	if d.RetryFitting(at, "error", `{`) {
+		d.Drops("result")
+		v := new(MessageMCPResponseError)
+		v.decodeMembers(d)
+		x.Variant = v
 	}
 }
 

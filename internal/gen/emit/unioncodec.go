@@ -428,6 +428,16 @@ func (g *generator) decodeGroup(u *model.Union, group *group) []jen.Code {
 			}
 		}
 		cases = append(cases, jen.Default().Block(g.noVariant(u, ": it has none of the members "+enumerate(keys, "and"))...))
+		out := []jen.Code{jen.Id("at").Op(":=").Add(call(d, "Mark")), jen.Switch().Block(cases...)}
+		for _, v := range group.variants[1:] { // a value with the keys of several variants may match only a later one
+			fits := memberKinds(v)
+			if len(fits) == 0 {
+				fits = []jen.Code{jen.Lit(v.Key), kinds("")}
+			}
+			retry := call(d, "RetryFitting", append([]jen.Code{jen.Id("at")}, fits...)...)
+			out = append(out, jen.If(retry).Block(append(drops(v), g.decodeInto(v)...)...))
+		}
+		return out
 	}
 	return []jen.Code{jen.Switch().Block(cases...)}
 }
