@@ -79,20 +79,22 @@ func (e *engine) stream(ctx context.Context, c jetstream.StreamConfig) (jetstrea
 }
 
 // bucket returns a key-value bucket, which it creates if necessary. Unlike those that CreateKeyValue creates, only its
-// leader answers, so that nobody reads what has been replaced. ttl is how long values are kept, or 0.
+// leader answers, so that nobody reads what has been replaced. ttl is how long values are kept; if it is 0, Purge can be
+// used. Where it can, whoever may write one key can also remove all others, with a header.
 func (e *engine) bucket(ctx context.Context, name string, ttl time.Duration) (jetstream.KeyValue, error) {
 	name = e.opts.Name + "_" + name
-	if _, err := e.stream(ctx, jetstream.StreamConfig{
-		Name:                   "KV_" + name,
-		Subjects:               []string{"$KV." + name + ".>"},
-		MaxMsgsPerSubject:      1,
-		MaxAge:                 ttl,
-		Discard:                jetstream.DiscardNew,
-		AllowRollup:            true,
-		DenyDelete:             true,
-		AllowMsgTTL:            true,
-		SubjectDeleteMarkerTTL: max(markerTime, ttl),
-	}); err != nil {
+	c := jetstream.StreamConfig{
+		Name:              "KV_" + name,
+		Subjects:          []string{"$KV." + name + ".>"},
+		MaxMsgsPerSubject: 1,
+		MaxAge:            ttl,
+		Discard:           jetstream.DiscardNew,
+		DenyDelete:        true,
+	}
+	if ttl == 0 {
+		c.AllowRollup, c.AllowMsgTTL, c.SubjectDeleteMarkerTTL = true, true, markerTime
+	}
+	if _, err := e.stream(ctx, c); err != nil {
 		return nil, fmt.Errorf("natsacp: bucket %s: %w", name, err)
 	}
 	return e.js.KeyValue(ctx, name)
@@ -178,9 +180,16 @@ func (e *engine) read(ctx context.Context, stream, subject string, from uint64) 
 	}
 }
 
-// last returns the newest message of a subject, and 0 if there is none. The stream's leader answers.
+// last returns the newest message of a subject, and 0 if there is none.
 func (e *engine) last(ctx context.Context, stream, subject string) (seq uint64, data []byte, err error) {
-	request, _ := json.Marshal(map[string]any{"last_by_subj": subject}) // a string cannot fail
+	return e.get(ctx, stream, map[string]any{"last_by_subj": subject})
+}
+
+// get returns one message of a stream, and 0 if there is none. The stream's leader answers.
+func (e *engine) get(ctx context.Context, stream string, which map[string]any) (seq uint64, data []byte, err error) {
+	request, _ := json.Marshal(which) // numbers and a string cannot fail
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
 	m, err := e.nc.RequestWithContext(ctx, "$JS.API.STREAM.MSG.GET."+stream, request)
 	if err != nil {
 		return 0, nil, err

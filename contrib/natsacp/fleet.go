@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -26,7 +27,7 @@ type Fleet struct {
 	log      string             // the stream
 }
 
-// Open opens a fleet, and creates what it and [OpenStore] need in JetStream if necessary. The caller closes nc, after the nodes and
+// Open opens a fleet, and creates what it needs in JetStream if necessary. The caller closes nc, after the nodes and
 // gateways. nc should reconnect forever.
 func Open(ctx context.Context, nc *nats.Conn, opts *Options) (*Fleet, error) {
 	e, err := newEngine(nc, opts)
@@ -58,10 +59,6 @@ func Open(ctx context.Context, nc *nats.Conn, opts *Options) (*Fleet, error) {
 		return nil, fmt.Errorf("natsacp: %w", err)
 	}
 	f.log = log.CachedInfo().Config.Name
-	// Agents may not be allowed to create their store.
-	if _, _, err := e.storeStreams(ctx); err != nil {
-		return nil, fmt.Errorf("natsacp: %w", err)
-	}
 	return f, nil
 }
 
@@ -244,16 +241,26 @@ func (f *Fleet) Nodes(ctx context.Context) ([]Member, error) { return f.list(ctx
 // Gateways returns the gateways that are alive, by name.
 func (f *Fleet) Gateways(ctx context.Context) ([]Member, error) { return f.list(ctx, gatewayPrefix) }
 
+// list asks for one member after the other. A watcher would need a consumer, and whoever may create one can have what is
+// in a stream sent to any subject of the account, such as those of sessions.
 func (f *Fleet) list(ctx context.Context, prefix string) ([]Member, error) {
-	var all []Member
-	err := each(ctx, f.members, prefix+"*", func(entry jetstream.KeyValueEntry) {
-		var m Member
-		if json.Unmarshal(entry.Value(), &m) == nil {
-			all = append(all, m)
+	found := map[string]Member{} // one that is renewed meanwhile comes twice
+	subject := "$KV." + f.members.Bucket() + "." + prefix + "*"
+	for next := uint64(1); ; next++ {
+		seq, text, err := f.get(ctx, "KV_"+f.members.Bucket(), map[string]any{"seq": next, "next_by_subj": subject})
+		if err != nil {
+			return nil, explain(ctx, err)
 		}
-	})
-	slices.SortFunc(all, func(a, b Member) int { return strings.Compare(a.Name, b.Name) })
-	return all, explain(ctx, err)
+		if seq == 0 {
+			break
+		}
+		next = seq
+		var m Member
+		if json.Unmarshal(text, &m) == nil { // else it was deleted, or has expired
+			found[m.Name] = m
+		}
+	}
+	return slices.SortedFunc(maps.Values(found), func(a, b Member) int { return strings.Compare(a.Name, b.Name) }), nil
 }
 
 // alive returns the names of the members of a kind.

@@ -45,7 +45,8 @@ var _ sessionstore.Store = (*Store)(nil)
 // maxUpdate is the greatest size of one update in a store, in bytes.
 const maxUpdate = 32 << 20
 
-// OpenStore opens the session store of a fleet, and creates it if necessary. The caller closes nc, after the store.
+// OpenStore opens the session store of a fleet, and creates it if necessary. It needs nothing of the fleet, and can be in an
+// account of its own. The caller closes nc, after the store.
 func OpenStore(ctx context.Context, nc *nats.Conn, opts *Options) (*Store, error) {
 	return OpenStoreOf[acp.SessionUpdate](ctx, nc, 1, opts)
 }
@@ -62,23 +63,15 @@ func OpenStoreOf[U any, P sessionstore.Update[U]](ctx context.Context, nc *nats.
 		encode: func(u *U) ([]byte, error) { return codec.Append(nil, P(u)) },
 		decode: func(data []byte, u *U) error { return codec.Unmarshal(data, P(u)) },
 	}
-	s.records, s.updates, err = e.storeStreams(ctx)
-	return s, s.explain(ctx, "opening the session store", "", err)
-}
-
-// storeStreams returns what keeps the sessions of a store.
-func (e *engine) storeStreams(ctx context.Context) (jetstream.KeyValue, jetstream.Stream, error) {
-	records, err := e.bucket(ctx, "store", 0)
-	if err != nil {
-		return nil, nil, err
+	if s.records, err = e.bucket(ctx, "store", 0); err == nil {
+		s.updates, err = e.stream(ctx, jetstream.StreamConfig{
+			Name:        e.opts.Name + "_updates",
+			Subjects:    []string{e.opts.Name + ".updates.>"},
+			Discard:     jetstream.DiscardNew,
+			AllowDirect: true,
+		})
 	}
-	updates, err := e.stream(ctx, jetstream.StreamConfig{
-		Name:        e.opts.Name + "_updates",
-		Subjects:    []string{e.opts.Name + ".updates.>"},
-		Discard:     jetstream.DiscardNew,
-		AllowDirect: true,
-	})
-	return records, updates, err
+	return s, s.explain(ctx, "opening the session store", "", err)
 }
 
 // stored is a Record in the bucket.

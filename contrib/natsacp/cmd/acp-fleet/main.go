@@ -55,18 +55,20 @@ session; gateways serve clients over WebSocket and HTTP; NATS with JetStream con
 
 // fleetFlags say where the fleet is.
 type fleetFlags struct {
-	url, creds, tokenFile string
-	ca, cert, key         string
-	opts                  natsacp.Options
-	logJSON, logDebug     bool
-	connectTime           time.Duration
+	url, creds        string
+	user, tokenFile   string
+	ca, cert, key     string
+	opts              natsacp.Options
+	logJSON, logDebug bool
+	connectTime       time.Duration
 }
 
 func (f *fleetFlags) add(c *cobra.Command) {
 	flags := c.Flags()
 	flags.StringVar(&f.url, "nats", nats.DefaultURL, "the `URL` of a NATS server; several are separated by commas")
 	flags.StringVar(&f.creds, "creds", "", "a `FILE` with NATS credentials")
-	flags.StringVar(&f.tokenFile, "nats-token-file", "", "a `FILE` with a token for NATS")
+	flags.StringVar(&f.user, "nats-user", "", "the `NAME` of a user of NATS, whose password is in --nats-token-file")
+	flags.StringVar(&f.tokenFile, "nats-token-file", "", "a `FILE` with a token for NATS, or a password")
 	flags.StringVar(&f.ca, "nats-ca", "", "a `FILE` with the certificates that NATS servers are verified with")
 	flags.StringVar(&f.cert, "nats-cert", "", "a `FILE` with a certificate for NATS")
 	flags.StringVar(&f.key, "nats-key", "", "the `FILE` of its key")
@@ -97,10 +99,11 @@ func (f *fleetFlags) logger(w io.Writer) *slog.Logger {
 	return slog.New(slog.NewTextHandler(w, o))
 }
 
-// connect connects to NATS.
-func (f *fleetFlags) connect(ctx context.Context, log *slog.Logger) (*nats.Conn, error) {
+// connect connects to NATS. Each role has inboxes of its own, so that permissions can keep others from them.
+func (f *fleetFlags) connect(ctx context.Context, role string, log *slog.Logger) (*nats.Conn, error) {
 	options := []nats.Option{
 		nats.Name("acp-fleet"),
+		nats.CustomInboxPrefix("_INBOX." + role),
 		nats.MaxReconnects(-1),
 		nats.ReconnectWait(250 * time.Millisecond),
 		nats.PingInterval(5 * time.Second),
@@ -120,7 +123,13 @@ func (f *fleetFlags) connect(ctx context.Context, log *slog.Logger) (*nats.Conn,
 		if err != nil {
 			return nil, err
 		}
-		options = append(options, nats.Token(strings.TrimSpace(token)))
+		if token = strings.TrimSpace(token); f.user != "" {
+			options = append(options, nats.UserInfo(f.user, token))
+		} else {
+			options = append(options, nats.Token(token))
+		}
+	} else if f.user != "" {
+		return nil, errors.New("want --nats-token-file with the password of --nats-user")
 	}
 	if f.ca != "" {
 		options = append(options, nats.RootCAs(f.ca))
@@ -160,7 +169,7 @@ func readSecret(path string) (string, error) {
 
 // ask opens the fleet for a command that asks it something.
 func (f *fleetFlags) ask(c *cobra.Command, do func(ctx context.Context, fleet *natsacp.Fleet) error) error {
-	nc, err := f.connect(c.Context(), f.logger(c.ErrOrStderr()))
+	nc, err := f.connect(c.Context(), "operator", f.logger(c.ErrOrStderr()))
 	if err != nil {
 		return err
 	}

@@ -79,7 +79,7 @@ Anyone who can connect can do whatever the agents can. Without tokens, a gateway
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			log := f.logger(c.ErrOrStderr())
-			nc, err := f.connect(c.Context(), log)
+			nc, err := f.connect(c.Context(), "gateway", log)
 			if err != nil {
 				return err
 			}
@@ -219,7 +219,7 @@ process exits. A second signal ends it at once.`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			log := f.logger(c.ErrOrStderr())
-			nc, err := f.connect(c.Context(), log)
+			nc, err := f.connect(c.Context(), "node", log)
 			if err != nil {
 				return err
 			}
