@@ -112,8 +112,10 @@ var startScenarios = []Scenario{
 				p.init = m
 				p.newSession()
 			case version == 2:
-				p.trait(version2)
 				p.checkAlive("ADD-1", "initialize of version 2")
+				if p.start(); isSet(m.params, "info") && versionOf(p.call("initialize", `{"protocolVersion":65534,`+bothVersions+`}`)) != 65534 {
+					p.trait(version2) // it does not just repeat what it is asked for
+				}
 			default:
 				p.fail("INI-9", "version 2 was answered with version %d", version)
 			}

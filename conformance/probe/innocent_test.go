@@ -559,14 +559,44 @@ func TestVersion2(t *testing.T) {
 			terse: {"", false},
 			`{"protocolVersion":2,"capabilities":{},"info":{"name":"raw","version":"1"}}`: {"", true},
 			`{"protocolVersion":3,"capabilities":{},"info":{"name":"raw","version":"1"}}`: {"INI-9 ADD-7", false},
-			`{"protocolVersion":2,"agentCapabilities":{}}`:                                {"INI-6 EXT-2", true},
+			`{"protocolVersion":2,"agentCapabilities":{}}`:                                {"INI-6 EXT-2", false},
+			``: {"ADD-7", false},
 		} {
+			initialize := result(answer)
+			if answer == "" { // it repeats any version
+				initialize = func(params json.RawMessage) string {
+					var p struct{ ProtocolVersion json.RawMessage }
+					if err := json.Unmarshal(params, &p); err != nil {
+						t.Error(err)
+					}
+					return `"result":{"protocolVersion":` + string(p.ProtocolVersion) + `,"capabilities":{},"info":{"name":"raw","version":"1"}}`
+				}
+			}
 			failed, r := failures(t, raw(t, map[string]func(json.RawMessage) string{
-				"initialize": result(answer), "session/new": result(`{"sessionId":"s"}`),
+				"initialize": initialize, "session/new": result(`{"sessionId":"s"}`),
 			}), "version-2")
 			if got := strings.Join(failed, " "); got != want.failed || r.Version2 != want.version2 {
 				t.Errorf("%s: failed: %q, speaks version 2: %v", answer, got, r.Version2)
 			}
+		}
+	})
+}
+
+// TestReportAgrees: a SHOULD that is broken in a way that breaks a MUST counts as one in all parts of the report.
+func TestReportAgrees(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		launch := mutate(probe.InMemory(connect(t)), dead(func(m *line) bool { return m.text == "[]" }))
+		r, err := probe.Agent(t.Context(), launch, &probe.Options{Scratch: t.TempDir(), Only: []string{"start", "batch"}, Answer: 5 * time.Second, Runs: 2})
+		if err != nil {
+			t.Fatal(err)
+		}
+		row := r.Rows[slices.IndexFunc(r.Rows, func(row probe.Row) bool { return row.ID == "ERR-7" })]
+		var met, exercised int
+		if _, err := fmt.Sscanf(r.Badge, "ACP probe: %d of %d MUSTs", &met, &exercised); err != nil {
+			t.Fatal(err)
+		}
+		if row.Verdict != probe.Fail || row.Class != probe.Mandatory || exercised-met != len(r.Summary.Must)+len(r.Summary.Broken) || r.Conforms {
+			t.Errorf("%s %s; %q, but %q fail", row.Verdict, row.Class, r.Badge, r.Summary.Must)
 		}
 	})
 }

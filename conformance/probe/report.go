@@ -32,7 +32,7 @@ type Class string
 
 // The classes.
 const (
-	Mandatory   Class = "MUST"
+	Mandatory   Class = "MUST"       // also a SHOULD that is broken in a way that breaks a MUST, such as by ending
 	Capability  Class = "capability" // a MUST for those who advertise something
 	Recommended Class = "SHOULD"
 	Information Class = "information"
@@ -173,6 +173,9 @@ func (r *Report) makeRows(o *Options, runs [][]*Outcome) {
 				continue
 			}
 			row.Runs = append(row.Runs, string(next.Verdict))
+			if next.Verdict == Fail {
+				row.Class = next.Class
+			}
 			if next.Verdict != row.Verdict && row.Verdict != Flaky {
 				if row.Failures == nil {
 					row.Failures = next.Failures
@@ -235,6 +238,9 @@ func (r *Report) row(about *subject, req conformance.Requirement, outcomes []*Ou
 	switch why := about.applies(req); {
 	case len(row.Failures) > 0 && row.Failures[0].breaks():
 		row.Verdict = Fail
+		if row.Class != Capability {
+			row.Class = Mandatory // a milder requirement, broken in a way that breaks a MUST
+		}
 	case len(row.Failures) > 0 && row.Failures[0].Slow:
 		row.Verdict = TooSlow
 	case len(row.Failures) > 0 && row.Failures[0].Doubtful:

@@ -236,7 +236,7 @@ func (p *play) initializeWith(name, capabilities, params string) {
 		p.failAt("INI-4", conformance.Must, "%s", p.why("initialize was not answered"))
 		panic(stop{})
 	}
-	if m.code() == codeVersion || m.kind == conformance.Response && versionOf(m) == 2 {
+	if m.code() == codeVersion || m.kind == conformance.Response && versionOf(m) == 2 && isSet(m.params, "info") {
 		p.trait(version2, onlyVersion2)
 		p.stopf("%s", noVersion1)
 	}
