@@ -233,7 +233,6 @@ var sessionScenarios = []Scenario{
 		run: func(p *play) {
 			session := p.ready()
 			p.prompt(session, "text")
-			p.markExercised("LST-5")
 			sessions, _ := p.list("LST-5", `"cwd":`+quote(p.dir))
 			for _, s := range sessions {
 				if s.cwd != p.dir {
@@ -242,11 +241,8 @@ var sessionScenarios = []Scenario{
 			}
 			none, _ := p.list("LST-8", `"cwd":`+quote(p.folder("never used")))
 			p.check("LST-8", len(none) == 0, "the agent listed %d sessions in a directory that was never used", len(none))
-			if _, pages := p.list("LST-5", ""); pages > 1 {
-				p.markExercised("LST-12")
-			}
+			p.checkLists()
 			p.requireError("LST-11", p.call("session/list", `{"cursor":"acp-probe-bogus"}`), "session/list with a made-up cursor", -32602)
-			p.markExercised("LST-14")
 			if m := p.call("session/prompt", `{"sessionId":"`+noSession+`","prompt":[{"type":"text","text":"hello"}]}`); m != nil && m.kind == conformance.Response {
 				p.fail("LST-14", "after session/list, the agent accepted a prompt for a session that was never created")
 			}
@@ -659,15 +655,27 @@ func (p *play) historySince(number int) []string {
 func squeeze(text string) string { return strings.Join(strings.Fields(text), "") }
 
 // listed is a session of a list.
-type listed struct{ id, cwd string }
+type listed struct {
+	id, cwd string
+	entry   string // the whole entry without _meta, as JSON
+}
 
-// maxPages bounds how much of a list is read.
-const maxPages = 50
+// maxPages bounds how much of a list is read, and maxOwnPages how much of one of the scenario's own directory, where
+// there are only a few sessions.
+const (
+	maxPages    = 1000
+	maxOwnPages = 50
+)
 
-// list reads a list of sessions to its end. That it is served is what the requirement wants.
+// list reads a list of sessions to its end. That it is served is what the requirement id wants.
 func (p *play) list(id, filter string) (sessions []listed, pages int) {
-	cursor := ""
-	for pages = 1; pages <= maxPages; pages++ {
+	p.markExercised("LST-5")
+	limit := maxPages
+	if filter != "" {
+		limit = maxOwnPages
+	}
+	cursor, cursors, known := "", map[string]bool{}, map[string]bool{}
+	for pages = 1; pages <= limit; pages++ {
 		m := p.must(id, "session/list", `{`+strings.Trim(filter+`,`+cursor, ",")+`}`)
 		if m == nil {
 			return sessions, pages
@@ -675,18 +683,76 @@ func (p *play) list(id, filter string) (sessions []listed, pages int) {
 		if !isSet(m.params, "sessions") {
 			p.fail("LST-8", "session/list was not answered with a list: %s", clip(string(m.params)))
 		}
-		for _, s := range elements(member(m.params, "sessions")) {
-			var l struct{ SessionID, Cwd string }
-			if json.Unmarshal(s, &l) == nil {
-				sessions = append(sessions, listed{l.SessionID, l.Cwd})
+		entries, old := elements(member(m.params, "sessions")), 0
+		for _, s := range entries {
+			var entry map[string]any
+			if json.Unmarshal(s, &entry) != nil {
+				continue
 			}
+			delete(entry, "_meta")
+			text, _ := json.Marshal(entry) // it was JSON
+			l := listed{entry: string(text)}
+			l.id, _ = entry["sessionId"].(string)
+			l.cwd, _ = entry["cwd"].(string)
+			if known[l.id] {
+				old++
+			}
+			known[l.id] = true
+			sessions = append(sessions, l)
+		}
+		if pages > 1 && old > 0 && old == len(entries) {
+			p.fail("LST-5", "page %d of session/list has only sessions of earlier pages: %s", pages, clip(string(m.params)))
+			return sessions, pages
 		}
 		if !isSet(m.params, "nextCursor") {
 			return sessions, pages
 		}
-		cursor = `"cursor":` + string(member(m.params, "nextCursor"))
+		next := canonical(string(member(m.params, "nextCursor")))
+		if cursors[next] {
+			p.fail("LST-5", "page %d of session/list has the cursor %s of an earlier page, so the list never ends", pages, clip(next))
+			return sessions, pages
+		}
+		cursors[next], cursor = true, `"cursor":`+next
+	}
+	own := slices.DeleteFunc(slices.Clone(sessions), func(l listed) bool { return l.cwd != p.dir })
+	if text := fmt.Sprintf("session/list did not end within %d pages", limit); len(own) >= limit {
+		p.fail("LST-5", "%s; in the directory of the scenario are only its own sessions", text)
+	} else {
+		p.doubt("LST-5", "%s", text)
 	}
 	return sessions, pages
+}
+
+// checkLists lists all sessions and those of the scenario's directory, and looks whether that changes the latter. The
+// agent may change them of its own accord, such as by finding a title, but hardly each time.
+func (p *play) checkLists() {
+	if _, pages := p.list("LST-5", ""); pages > 1 {
+		p.markExercised("LST-12")
+	}
+	p.settle()
+	p.markExercised("LST-14")
+	var changes []string
+	before, pages := p.list("LST-5", `"cwd":`+quote(p.dir))
+	for range 2 {
+		if pages > maxOwnPages {
+			return // it is broken already
+		}
+		after, _ := p.list("LST-5", `"cwd":`+quote(p.dir))
+		for _, change := range [][2][]listed{{before, after}, {after, before}} {
+			i := slices.IndexFunc(change[0], func(l listed) bool { return l.cwd == p.dir && !slices.Contains(change[1], l) })
+			if i >= 0 {
+				changes = append(changes, change[0][i].entry)
+				break
+			}
+		}
+		before = after
+	}
+	switch len(changes) {
+	case 2:
+		p.fail("LST-14", "session/list changes what the next one lists: %s", clip(changes[1]))
+	case 1:
+		p.doubt("LST-14", "session/list seems to have changed what the next one listed: %s", clip(changes[0]))
+	}
 }
 
 // option is a session option.

@@ -248,14 +248,13 @@ var draftScenarios = []Scenario{
 		},
 	},
 	{
-		Name: "list", Exercises: []string{"LST-8", "LST-11", "ADD-16"},
+		Name: "list", Exercises: []string{"LST-5", "LST-8", "LST-11", "LST-12", "LST-14", "ADD-16"},
 		Text: "Sessions are listed: all of them, and those of one directory; a made-up cursor is refused.",
 		run: func(p *play) {
 			p.draft()
-			p.list("INI-16", "")
+			p.checkLists()
 			sessions, _ := p.list("LST-8", `"cwd":`+quote(p.folder("never used")))
 			p.check("LST-8", len(sessions) == 0, "the agent listed %d sessions in a directory that was never used", len(sessions))
-			p.list("INI-16", `"cwd":`+quote(p.dir))
 			p.requireError("LST-11", p.call("session/list", `{"cursor":"acp-probe-bogus"}`), "session/list with a made-up cursor", wrongParams...)
 		},
 	},
@@ -328,7 +327,7 @@ var draftRows = map[string]exercise{
 	"INI-6": anyTrait("message"), "INI-9": {}, "INI-16": {}, "INI-19": anyTrait("auth methods").reachedBy(byAgent),
 	"AUT-9": anyTrait("result auth/login").reachedBy(byAuth), "AUT-10": exercise{}.reachedBy(byAgent),
 	"SES-2": anyTrait("result session/new"), "SES-31": anyTrait("result session/new"),
-	"LST-8": {}, "LST-11": {},
+	"LST-5": {}, "LST-8": {}, "LST-11": {}, "LST-12": exercise{}.reachedBy("an agent that has more sessions than a page holds"), "LST-14": {},
 	"DEL-4": anyTrait("result session/delete").needs("session.delete"), "DEL-5": exercise{}.needs("session.delete"),
 	"CFG-7": anyTrait("category").needs("options").reachedBy("an agent whose options have categories"), "CFG-14": anyTrait("options").needs("options"),
 	"CFG-17": anyTrait("result session/set_config_option").needs("options"),

@@ -3,6 +3,7 @@ package probe_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -43,6 +44,18 @@ func TestKinds(t *testing.T) {
 	tier.Need(t, tier.Full)
 	t.Parallel()
 	example := exampleAgent(t)
+	t.Cleanup(func() { t.Logf("%d kinds of faults", len(kinds)+2*len(lists)) })
+	for name, l := range lists {
+		for version, launch := range map[int]probe.Launch{1: example, 2: dualAgent(t)} {
+			t.Run(fmt.Sprintf("list/%s in version %d", name, version), func(t *testing.T) {
+				t.Parallel()
+				caught(t, l.rules, func(o *probe.Options) (*probe.Report, error) {
+					o.Only, o.Protocol = []string{"list"}, version
+					return probe.Agent(t.Context(), mutate(launch, l.fault), o)
+				})
+			})
+		}
+	}
 	for name, m := range kinds {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

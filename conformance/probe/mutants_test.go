@@ -5,7 +5,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -347,18 +349,80 @@ func replacing(from, to string) fault {
 
 // editing changes the members of a result.
 func editing(method string, edit func(result map[string]json.RawMessage)) fault {
-	return fault{toClient: func(_ *state, m *line) []string {
+	return editingEach(method, func(_ *state, _ *line, result map[string]json.RawMessage) { edit(result) })
+}
+
+// editingEach is like editing, for changes that depend on the traffic.
+func editingEach(method string, edit func(s *state, m *line, result map[string]json.RawMessage)) fault {
+	return fault{toClient: func(s *state, m *line) []string {
 		var result map[string]json.RawMessage
 		if !m.answer || m.error || m.method != method || json.Unmarshal(m.outcome, &result) != nil {
 			return []string{m.text}
 		}
-		edit(result)
+		edit(s, m, result)
 		text, err := json.Marshal(result)
 		if err != nil {
 			panic(err)
 		}
 		return []string{`{"jsonrpc":"2.0","id":` + m.id + `,"result":` + string(text) + `}`}
 	}}
+}
+
+// listing changes each list of sessions; n is its number. The agent gets no cursors but the made-up one.
+func listing(edit func(n int, m *line, result map[string]json.RawMessage)) fault {
+	f := editingEach("session/list", func(s *state, m *line, result map[string]json.RawMessage) { edit(s.nth("list"), m, result) })
+	cursor := regexp.MustCompile(`,?"cursor":"mutant[^"]*"`)
+	f.toAgent = func(_ *state, m *line) ([]string, []string) {
+		return []string{cursor.ReplaceAllString(m.text, "")}, nil
+	}
+	return f
+}
+
+// listed changes one member of each listed session.
+func listed(name, value string) fault {
+	return listing(func(n int, m *line, result map[string]json.RawMessage) {
+		var sessions []map[string]json.RawMessage
+		if err := json.Unmarshal(result["sessions"], &sessions); err != nil {
+			panic(err)
+		}
+		for _, session := range sessions {
+			session[name] = json.RawMessage(fmt.Sprintf(value, n%60))
+		}
+		var err error
+		if result["sessions"], err = json.Marshal(sessions); err != nil {
+			panic(err)
+		}
+	})
+}
+
+// lists are faults of session/list, in both versions, with the requirement that each breaks.
+var lists = map[string]struct {
+	rules string
+	fault fault
+}{
+	"the first page again and again": {"LST-5", listing(func(_ int, _ *line, result map[string]json.RawMessage) {
+		result["nextCursor"] = json.RawMessage(`"mutant"`)
+	})},
+	"the same under new cursors": {"LST-5", listing(func(n int, _ *line, result map[string]json.RawMessage) {
+		result["nextCursor"] = json.RawMessage(fmt.Sprintf(`"mutant %d"`, n))
+	})},
+	"no end of sessions": {"LST-5", listing(func(n int, m *line, result map[string]json.RawMessage) {
+		var p struct{ Cwd json.RawMessage }
+		if json.Unmarshal(m.params, &p) == nil && p.Cwd != nil && !strings.Contains(string(p.Cwd), "never used") {
+			result["sessions"] = json.RawMessage(fmt.Sprintf(`[{"sessionId":"mutant %d","cwd":%s}]`, n, p.Cwd))
+			result["nextCursor"] = json.RawMessage(fmt.Sprintf(`"mutant %d"`, n))
+		}
+	})},
+	"no end of empty pages": {"LST-5", listing(func(n int, _ *line, result map[string]json.RawMessage) {
+		result["sessions"], result["nextCursor"] = json.RawMessage(`[]`), json.RawMessage(fmt.Sprintf(`"mutant %d"`, n))
+	})},
+	"titles that change": {"LST-14", listed("title", `"Session %d"`)},
+	"times that change":  {"LST-14", listed("updatedAt", `"2026-01-01T00:00:%02dZ"`)},
+	"every second is empty": {"LST-14", listing(func(n int, _ *line, result map[string]json.RawMessage) {
+		if n%2 == 0 {
+			result["sessions"] = json.RawMessage(`[]`)
+		}
+	})},
 }
 
 // cancelledNext ends the turn after a session/cancel as cancelled.
