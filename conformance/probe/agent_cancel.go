@@ -40,6 +40,15 @@ var cancelScenarios = []Scenario{
 			if m.kind == conformance.Response && m.text("stopReason") != "cancelled" && p.countUpdates(before, m.number) > manyUpdates {
 				p.fail("PRM-11", "after session/cancel, the agent sent more than %d updates and ended the turn with %s", manyUpdates, m.text("stopReason"))
 			}
+			p.checkStops("PRM-11", m.text("stopReason"), m.time.Sub(began), func(lasts time.Duration) (string, time.Duration, bool) {
+				p.client.nextTurn(session)
+				id := p.begin(session, "long")
+				running := p.updates(id, "", 3) && !p.wait(p.ctx, lasts, func() bool { return len(p.answers[id]) > 0 })
+				began := time.Now()
+				p.cancel(session)
+				m := p.checkCancelled(id)
+				return m.text("stopReason"), m.time.Sub(began), running
+			})
 			p.checkAfterCancel(session)
 		},
 	},
@@ -230,6 +239,23 @@ var cancelScenarios = []Scenario{
 
 // manyUpdates is more than can be on its way when a cancellation is sent.
 const manyUpdates = 200
+
+// checkStops looks whether a long turn that ended right after its cancellation, but with another stop reason, ended
+// because of it. A turn may end by itself before the agent reads the cancellation, but not three turns in a row that are
+// cancelled at different moments. The function again plays another one that is cancelled when it has lasted for a while;
+// running says that it had not ended before that.
+func (p *play) checkStops(rule, reason string, took time.Duration, again func(lasts time.Duration) (reason string, took time.Duration, running bool)) {
+	running := true
+	for _, lasts := range []time.Duration{p.limits.quiet, p.limits.quiet / 2, 0} {
+		if !running || reason == "" || reason == "cancelled" || took > p.limits.quiet/3 {
+			return
+		}
+		if lasts > 0 {
+			reason, took, running = again(lasts)
+		}
+	}
+	p.fail(rule, "three long turns in a row ended right after they were cancelled or closed, each with another stop reason than cancelled, such as %s", reason)
+}
 
 // checkAfterCancel looks at what comes after a cancelled turn, and whether the session is still of use.
 func (p *play) checkAfterCancel(session string) {

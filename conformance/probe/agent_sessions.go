@@ -300,23 +300,15 @@ var sessionScenarios = []Scenario{
 			if !ok {
 				return
 			}
-			var closing string
 			p.markExercised("SES-15")
-			p.client.cancel(session, func() { closing = p.ask("session/close", onlySession(session, ""), "") })
-			m := p.await(closing)
-			end := p.awaitTurn(id)
-			switch {
-			case m == nil:
-				p.fail("SES-15", "%s", p.why("session/close during a turn was not answered"))
-			case m.kind == conformance.ErrorReply:
-				p.fail("SES-15", "session/close during a turn was answered with an error: %s", clip(string(m.params)))
-			case end == nil:
-				p.fail("SES-15", "%s", p.why("the prompt of a closed session was not answered"))
-			case end.kind == conformance.ErrorReply:
-				p.fail("SES-15", "the prompt of a closed session ended with an error: %s", clip(string(end.params)))
-			case end.text("stopReason") == "cancelled":
-				p.trait("closed in a turn")
-			}
+			reason, took := p.closeTurn(session, id)
+			p.checkStops("SES-15", reason, took, func(lasts time.Duration) (string, time.Duration, bool) {
+				session := p.newSession()
+				id := p.begin(session, "long")
+				running := p.updates(id, "", 3) && !p.wait(p.ctx, lasts, func() bool { return len(p.answers[id]) > 0 })
+				reason, took := p.closeTurn(session, id)
+				return reason, took, running
+			})
 		},
 	},
 	{
@@ -445,6 +437,31 @@ var sessionScenarios = []Scenario{
 			p.checkAlive("ADD-1", "wrong MCP servers")
 		},
 	},
+}
+
+// closeTurn closes a session in the middle of a turn, and returns the turn's stop reason and the time to its end.
+func (p *play) closeTurn(session, id string) (reason string, took time.Duration) {
+	var closing string
+	began := time.Now()
+	p.client.cancel(session, func() { closing = p.ask("session/close", onlySession(session, ""), "") })
+	m := p.await(closing)
+	end := p.awaitTurn(id)
+	switch {
+	case m == nil:
+		p.fail("SES-15", "%s", p.why("session/close during a turn was not answered"))
+	case m.kind == conformance.ErrorReply:
+		p.fail("SES-15", "session/close during a turn was answered with an error: %s", clip(string(m.params)))
+	case end == nil:
+		p.fail("SES-15", "%s", p.why("the prompt of a closed session was not answered"))
+	case end.kind == conformance.ErrorReply:
+		p.fail("SES-15", "the prompt of a closed session ended with an error: %s", clip(string(end.params)))
+	default:
+		if reason = end.text("stopReason"); reason == "cancelled" {
+			p.trait("closed in a turn")
+		}
+		took = end.time.Sub(began)
+	}
+	return reason, took
 }
 
 // setOptions sets each value of the options that an answer has, and looks whether each answer to that is complete. The

@@ -6,6 +6,7 @@ package probe
 import (
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/acpgo/sdk/conformance"
 )
@@ -58,7 +59,13 @@ func (p *play) work(session, kind string) *message {
 // rests waits for the answer to a prompt that was sent behind a message, and for the idle state that ends its work, for
 // as long as updates come.
 func (p *play) rests(session, prompt string, number int) *message {
-	p.markExercised("INI-16", "V2-2")
+	p.markExercised("V2-2")
+	return p.restsAs("V2-2", session, prompt, number)
+}
+
+// restsAs is like rests, for another requirement that says that the work ends.
+func (p *play) restsAs(id, session, prompt string, number int) *message {
+	p.markExercised("INI-16")
 	switch m := p.await(prompt); {
 	case m == nil:
 		p.fail("INI-16", "%s", p.why("session/prompt was not answered"))
@@ -71,7 +78,7 @@ func (p *play) rests(session, prompt string, number int) *message {
 	}
 	var idle *message
 	if !p.awaitEnd("the work of a prompt was reported as idle", func() bool { idle = p.idleSince(session, number); return idle != nil }) {
-		p.fail("V2-2", "%s", p.why("the work of a prompt was not reported as running and then as idle"))
+		p.fail(id, "%s", p.why("the work of a prompt was not reported as running and then as idle"))
 		panic(stop{})
 	}
 	if !isSet(idle.params, "update", "stopReason") {
@@ -116,14 +123,17 @@ func (p *play) streams(session string, number, n int) bool {
 	return p.idleSince(session, number) == nil
 }
 
-// cancels cancels the work of a prompt and waits for its end. The request between shows the judge that the agent has
-// read the cancellation.
-func (p *play) cancels(session, prompt string, number int) {
-	p.cancel(session)
+// cancels cancels the work of a prompt, with more members of the params, waits for its end, and returns the stop reason
+// and the time that it took. The request between shows the judge that the agent has read the cancellation.
+func (p *play) cancels(session, prompt string, number int, more string) (reason string, took time.Duration) {
+	began := time.Now()
+	p.client.cancel(session, func() { p.notify("session/cancel", `{"sessionId":`+quote(session)+more+`}`) })
 	p.call("_acp.probe/alive", "{}")
-	if end := p.rests(session, prompt, number); end.text("update", "stopReason") == "cancelled" {
+	end := p.restsAs("V2-22", session, prompt, number)
+	if reason = end.text("update", "stopReason"); reason == "cancelled" {
 		p.markExercised("V2-22")
 	}
+	return reason, end.time.Sub(began)
 }
 
 // permits is a scenario in which the agent asks for permission.
@@ -209,7 +219,7 @@ var draftScenarios = []Scenario{
 			before := p.count()
 			id := p.begin(session, "long")
 			p.await(id)
-			p.cancels(session, id, before)
+			p.cancels(session, id, before, "")
 			p.client.nextTurn(session)
 			p.work(session, "text")
 		},
@@ -222,7 +232,15 @@ var draftScenarios = []Scenario{
 			before := p.count()
 			id := p.begin(session, "long")
 			if p.streams(session, before, 3) {
-				p.cancels(session, id, before)
+				reason, took := p.cancels(session, id, before, "")
+				p.checkStops("V2-22", reason, took, func(lasts time.Duration) (string, time.Duration, bool) {
+					p.client.nextTurn(session)
+					before := p.count()
+					id := p.begin(session, "long")
+					running := p.streams(session, before, 3) && !p.wait(p.ctx, lasts, func() bool { return p.idleSince(session, before) != nil })
+					reason, took := p.cancels(session, id, before, "")
+					return reason, took, running
+				})
 			}
 			p.client.nextTurn(session)
 			p.work(session, "text")
@@ -243,7 +261,7 @@ var draftScenarios = []Scenario{
 				})
 			}
 			if p.wait(p.ctx, p.limits.answer, asked); p.saw("<- session/request_permission") {
-				p.cancels(session, id, before)
+				p.cancels(session, id, before, "")
 			}
 		},
 	},
@@ -296,7 +314,24 @@ var draftScenarios = []Scenario{
 				return
 			}
 			p.markExercised("V2-4")
-			p.must("INI-16", "session/close", onlySession(session, ""))
+			closed := func(session string, before int) (reason string, took time.Duration) {
+				began := time.Now()
+				p.must("INI-16", "session/close", onlySession(session, ""))
+				p.conn.mu.Lock()
+				defer p.conn.mu.Unlock()
+				if idle := p.idleSince(session, before); idle != nil {
+					reason, took = idle.text("update", "stopReason"), idle.time.Sub(began)
+				}
+				return reason, took
+			}
+			reason, took := closed(session, before)
+			p.checkStops("V2-4", reason, took, func(lasts time.Duration) (string, time.Duration, bool) {
+				session, before := p.newSession(), p.count()
+				p.begin(session, "long")
+				running := p.streams(session, before, 3) && !p.wait(p.ctx, lasts, func() bool { return p.idleSince(session, before) != nil })
+				reason, took := closed(session, before)
+				return reason, took, running
+			})
 			p.settle()
 		},
 	},

@@ -66,6 +66,7 @@ var draftMutants = []mutant{
 	{"permission-unknown", "V2-2", dropping(`"state":"idle"`)},
 	{"cancel-at-once", "V2-22", endsLate},
 	{"cancel-in-the-stream", "V2-22", endsLate},
+	{"cancel-in-the-stream", "V2-22", replacing(`"stopReason":"cancelled"`, `"stopReason":"end_turn"`)},
 	{"cancel-in-a-permission", "V2-22", endsLate},
 	{"list", "LST-8", refusing("session/list", "-32602", params("never used"))},
 	{"list", "LST-8 ADD-16", fault{toAgent: func(_ *state, m *line) ([]string, []string) {
@@ -85,6 +86,7 @@ var draftMutants = []mutant{
 			`","update":{"sessionUpdate":"agent_message_chunk","messageId":"late","content":{"type":"text","text":"late"}}}}`}
 	})},
 	{"close-at-work", "V2-4", dropping(`"state":"idle"`)},
+	{"close-at-work", "V2-4", replacing(`"stopReason":"cancelled"`, `"stopReason":"end_turn"`)},
 	{"delete", "DEL-5", refusing("session/delete", "-32602", params("no-such-session"))},
 }
 
