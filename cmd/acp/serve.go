@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -23,6 +24,7 @@ import (
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/cmd/acp/internal/agents"
 	"github.com/acpgo/sdk/cmd/acp/internal/gateway"
+	"github.com/acpgo/sdk/cmd/acp/internal/names"
 )
 
 // serveFlags are the flags of acp serve.
@@ -32,7 +34,7 @@ type serveFlags struct {
 	noToken                       bool
 	cert, key                     string
 	env                           []string
-	dir                           string
+	dir, state                    string
 	endTime, shutdownTime         time.Duration
 	logJSON, logDebug             bool
 	keep                          int
@@ -50,7 +52,12 @@ which ends with the connection.
 
 Anyone who can connect can do whatever the agent can. Without a token, acp serves on loopback addresses only. A
 file of tokens has one per line; with a name before it, as in "ada TOKEN", connections of different names are kept
-apart. Without TLS, tokens and conversations are sent in the clear: use --tls-cert and --tls-key, or a proxy in front
+apart, and their agents have different homes: HOME and the variables for state, data, configuration and caches lead to a
+directory of each name below --state. So each user has sessions and logins of their own, as far as the agent keeps them
+there. Agents behind a token without a name have your home. All agents run as you, so an agent that runs
+commands can read the files of another user's agent; run one server for each user, in a container, if that matters.
+
+Without TLS, tokens and conversations are sent in the clear: use --tls-cert and --tls-key, or a proxy in front
 of acp. A page in a browser may connect if its origin is this server's own or is listed in --allow-origin.
 
 Standard error has a line for each connection that begins and ends, and what the agents write there. An
@@ -89,6 +96,7 @@ may finish, and then it exits. A second one closes everything at once.`,
 	flags.StringVar(&f.cert, "tls-cert", "", "the `FILE` of the certificate, in PEM")
 	flags.StringVar(&f.key, "tls-key", "", "the `FILE` of its key, in PEM")
 	flags.StringArrayVar(&f.env, "env", nil, "a variable for the agent, as `NAME=VALUE`")
+	flags.StringVar(&f.state, "state", "", "the `DIR` of the homes of the agents behind named tokens; default: acp/serve in the user's state directory")
 	flags.StringVar(&f.dir, "cwd", "", "the `DIR` in which the agents start; default: the current one")
 	flags.BoolVar(&o.DisableWebSocket, "no-websocket", false, "serve only HTTP")
 	flags.BoolVar(&o.DisableHTTP, "no-http", false, "serve only WebSocket")
@@ -133,10 +141,14 @@ func serveAgent(p *program, f *serveFlags, args []string) error {
 	}
 	o.Logger = f.logger(p.stderr)
 	o.CloseTime = 4 * f.endTime // by then the agent has ended, whatever it does
-	environ := append(f.tokens.strip(os.Environ()), f.env...)
+	homes, err := f.homes(tokens)
+	if err != nil {
+		return err
+	}
+	environ := f.tokens.strip(os.Environ())
 	g := gateway.New(gateway.Options{
-		Command: func(*remote.Peer) *exec.Cmd {
-			return &exec.Cmd{Path: command[0], Args: args, Dir: f.dir, Env: environ}
+		Command: func(peer *remote.Peer) *exec.Cmd {
+			return &exec.Cmd{Path: command[0], Args: args, Dir: f.dir, Env: slices.Concat(environ, homes[peer.Principal], f.env)}
 		},
 		Path: f.path, Health: f.health, Server: o, EndTime: f.endTime, ShutdownTime: f.shutdownTime, Certificate: f.cert, Key: f.key,
 	})
@@ -159,6 +171,33 @@ func serveAgent(p *program, f *serveFlags, args []string) error {
 	}
 	fmt.Fprintf(p.stdout, "%s\n", f.url(listener.Addr()))
 	return g.Serve(ctx, force, listener)
+}
+
+// homes returns the variables of the agents of each named principal.
+func (f *serveFlags) homes(tokens map[string]string) (map[string][]string, error) {
+	homes := map[string][]string{}
+	for name := range tokens {
+		if name == "" {
+			continue
+		}
+		if f.state == "" {
+			state, err := names.StateDir()
+			if err != nil {
+				return nil, fmt.Errorf("%w: want --state", err)
+			}
+			f.state = filepath.Join(state, "serve")
+		}
+		dir, err := filepath.Abs(f.state)
+		if err != nil {
+			return nil, err
+		}
+		home, err := names.HomeOf(dir, name)
+		if err != nil {
+			return nil, fmt.Errorf("the home of %q: %w", name, err)
+		}
+		homes[name] = names.HomeVariables(home)
+	}
+	return homes, nil
 }
 
 // keptBytes is how many bytes of a stream are kept at most, whatever --keep says.

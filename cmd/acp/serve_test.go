@@ -6,11 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -117,7 +119,7 @@ func (g *gatewayProcess) end(t *testing.T) {
 func startGateway(t *testing.T, env []string, args ...string) *gatewayProcess {
 	t.Helper()
 	cmd := exec.Command(programPath(t, "acp"), append([]string{"serve", "--listen", "127.0.0.1:0"}, args...)...)
-	cmd.Env = append(os.Environ(), env...)
+	cmd.Env = append(append(os.Environ(), "XDG_STATE_HOME="+t.TempDir()), env...)
 	return startServer(t, cmd)
 }
 
@@ -212,6 +214,81 @@ func connectCommand(t *testing.T, env []string, args ...string) acp.Transport {
 }
 
 const secret = "a-very-secret-token"
+
+// Each named token has sessions of its own, also for an agent that keeps them in the home, and names that a file system
+// may confuse are different names.
+func TestServeHomes(t *testing.T) {
+	dir := t.TempDir()
+	file, state := filepath.Join(dir, "tokens"), filepath.Join(dir, "state")
+	if err := os.WriteFile(file, []byte("ada token-of-ada\nAda token-of-Ada\n../ada token-of-dots\nbob token-of-bob\ntoken-of-nobody\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	g := startGateway(t, []string{"HOME=" + dir, "XDG_CACHE_HOME=" + filepath.Join(dir, "own")}, "--token-file", file, "--state", state, "--", built(t, exampleAgent))
+	as := func(name string) *acp.ClientConn {
+		t.Helper()
+		conn, err := acp.Connect(t.Context(), conformance.Tap(t, conformance.Client, remote.Dial(g.at("ws"), &remote.DialOptions{
+			Header: func(context.Context) (http.Header, error) {
+				return http.Header{"Authorization": {"Bearer token-of-" + name}}, nil
+			},
+		}), nil), acp.ClientHandlers{}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { conn.Close() })
+		return conn
+	}
+	names := []string{"ada", "Ada", "dots", "bob", "nobody"}
+	made := map[string]acp.SessionID{}
+	for _, name := range names {
+		conn := as(name)
+		session, err := conn.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: dir})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := session.Prompt(t.Context(), acp.TextBlock("secret of "+name)); err != nil {
+			t.Fatal(err)
+		}
+		made[name] = session.ID()
+		if err := conn.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range names {
+		conn := as(name)
+		list, err := conn.ListSessions(t.Context(), &acp.ListSessionsRequest{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(list.Sessions) != 1 || list.Sessions[0].SessionID != made[name] {
+			t.Errorf("%s lists %v, want only %s", name, list.Sessions, made[name])
+		}
+		for other, id := range made {
+			_, err := conn.LoadSession(t.Context(), &acp.LoadSessionRequest{SessionID: id, Cwd: dir})
+			if (err == nil) != (other == name) {
+				t.Errorf("%s loads the session of %s: %v", name, other, err)
+			}
+		}
+	}
+	homes, err := os.ReadDir(state)
+	if err != nil || len(homes) != 4 {
+		t.Fatalf("the homes are %v, %v", homes, err)
+	}
+	if runtime.GOOS == "windows" {
+		return
+	}
+	for _, home := range homes {
+		if info, err := home.Info(); err != nil || info.Mode() != fs.ModeDir|0o700 {
+			t.Errorf("%s: %v, %v", home.Name(), info.Mode(), err)
+		}
+	}
+	if err := os.Chmod(filepath.Join(state, homes[0].Name()), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.Command(programPath(t, "acp"), "serve", "--token-file", file, "--state", state, "--", "cat").CombinedOutput()
+	if err == nil || !strings.Contains(string(out), "accessible to others") {
+		t.Errorf("with a home that others can read: %v, %s", err, out)
+	}
+}
 
 // An agent that is a command can be used at a URL and, through that, as a command again.
 func TestServeAndConnect(t *testing.T) {

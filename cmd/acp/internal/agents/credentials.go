@@ -133,10 +133,11 @@ func Tokens(file, variable string) (map[string]string, error) {
 }
 
 // readSecrets reads a file of tokens or headers. It refuses files that others can write to, because those would decide
-// what is sent or who may connect.
+// what is sent or who may connect, and files that everybody can read. As in acp-fleet, a group may read them: services
+// get their secrets that way.
 func readSecrets(path string) ([]byte, error) {
-	if info, err := os.Stat(path); err == nil && runtime.GOOS != "windows" && info.Mode().IsRegular() && info.Mode().Perm()&0o022 != 0 {
-		return nil, fmt.Errorf("%s: writable by others (mode %v)", path, info.Mode().Perm())
+	if info, err := os.Stat(path); err == nil && runtime.GOOS != "windows" && info.Mode().IsRegular() && info.Mode().Perm()&0o037 != 0 {
+		return nil, fmt.Errorf("%s: others may read or change it (mode %v); chmod 600 %[1]s", path, info.Mode().Perm())
 	}
 	return input.ReadFile(path, maxSecrets)
 }

@@ -69,6 +69,43 @@ func StateDir() (string, error) {
 	return filepath.Join(dir, "acp"), nil
 }
 
+// HomeVariables returns the variables by which programs find the user's files, for a home.
+func HomeVariables(home string) []string {
+	in := func(variable string, below ...string) string {
+		return variable + "=" + filepath.Join(append([]string{home}, below...)...)
+	}
+	return []string{
+		in("HOME"), in("XDG_STATE_HOME", ".local", "state"), in("XDG_DATA_HOME", ".local", "share"), in("XDG_CONFIG_HOME", ".config"),
+		in("XDG_CACHE_HOME", ".cache"), in("USERPROFILE"), in("LOCALAPPDATA", "AppData", "Local"), in("APPDATA", "AppData", "Roaming"),
+	}
+}
+
+// HomeOf makes the home of a principal below a directory, with mode 0700. Names that a file system would confuse, such
+// as Ada and ada, have different homes. A home that others can use is refused.
+func HomeOf(dir, principal string) (string, error) {
+	sum := sha256.Sum256([]byte(principal))
+	readable := strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' {
+			return r
+		}
+		return -1
+	}, principal)
+	home := filepath.Join(dir, readable[:min(len(readable), 32)]+"-"+hex.EncodeToString(sum[:16]))
+	if err := os.MkdirAll(home, 0o700); err != nil {
+		return "", err
+	}
+	info, err := os.Lstat(home)
+	switch {
+	case err != nil:
+		return "", err
+	case !info.IsDir():
+		return "", fmt.Errorf("%s is not a directory", home)
+	case runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0:
+		return "", fmt.Errorf("%s: accessible to others (mode %v)", home, info.Mode().Perm())
+	}
+	return home, nil
+}
+
 // file returns the path of the file of a key, without its extension.
 func (s *Store) file(k Key) string {
 	sum := sha256.Sum256([]byte(k.Agent + "\x00" + k.Cwd + "\x00" + k.Name))
