@@ -1,6 +1,10 @@
 package policy
 
-import "github.com/acpgo/sdk/acp"
+import (
+	"errors"
+
+	"github.com/acpgo/sdk/acp"
+)
 
 // Remembered decides about an agent's own tool calls, by rules and by its user's "always" decisions. Its methods are
 // those that acp/agentkit's Config.Policy and Config.Remember call.
@@ -10,7 +14,18 @@ type Remembered struct {
 	Agent  string // the agent's name, to which the decisions apply
 }
 
-// Answer is [Policy.Answer] by the rules and the remembered decisions.
+// Decide decides by the mode, as [AnswerByMode] does, and otherwise as Answer does.
+func (r *Remembered) Decide(
+	session Session, mode acp.SessionModeID, call acp.ToolCall,
+) (kind acp.PermissionOptionKind, why string, err error) {
+	if kind, why = answerByMode(mode, session.Cwd(), call); kind != "" {
+		return kind, why, nil
+	}
+	return r.Answer(session, call)
+}
+
+// Answer is [Policy.Answer] by the rules and the remembered decisions. Like the modes, it does not allow changes of files
+// that programs run or obey although nobody starts them.
 func (r *Remembered) Answer(session Session, call acp.ToolCall) (kind acp.PermissionOptionKind, why string, err error) {
 	rules, err := r.Memory.Rules(session.ID())
 	if err != nil {
@@ -24,12 +39,18 @@ func (r *Remembered) Answer(session Session, call acp.ToolCall) (kind acp.Permis
 	if err != nil {
 		return "", "", err
 	}
+	if why := guarded(session.Cwd(), call); why != "" && d.Effect == Allow {
+		return "", why, nil
+	}
 	return d.Kind(), d.Why, nil
 }
 
 // Remember adds a decision of the kind allow_always or reject_always to the memory, as the rule that [Policy.RuleFor]
-// returns for the call.
+// returns for the call. It fails for a call that Answer would not allow by it.
 func (r *Remembered) Remember(session Session, call acp.ToolCall, kind acp.PermissionOptionKind) error {
+	if why := guarded(session.Cwd(), call); why != "" && kind == acp.PermissionOptionKindAllowAlways {
+		return acp.Public(errors.New(why))
+	}
 	policy, err := r.policy()
 	if err != nil {
 		return err

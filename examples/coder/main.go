@@ -32,6 +32,7 @@ type agent struct {
 	patience          time.Duration
 	maxRequests       int
 
+	dir   string // for sessions, rules and the key; "" if there is none
 	key   agentkit.APIKey
 	rules policy.Remembered
 }
@@ -65,14 +66,15 @@ func run() error {
 	}
 	prefix := strings.ToUpper(a.api)
 	a.model = cmp.Or(a.model, os.Getenv(prefix+"_MODEL"))
-	store, dir, err := sessionstore.OpenApp("acp-coder", *in, nil)
+	store, used, err := sessionstore.OpenApp("acp-coder", *in, nil)
 	if err != nil {
 		return err
 	}
+	a.dir = used
 	a.key = agentkit.APIKey{Variable: prefix + "_API_KEY"}
 	a.rules = policy.Remembered{Memory: &policy.SessionMemory{}, Agent: name}
-	if dir != "" {
-		a.key.File, a.rules.Memory = filepath.Join(dir, a.api+".key"), policy.NewFile(filepath.Join(dir, "rules.json"))
+	if a.dir != "" {
+		a.key.File, a.rules.Memory = filepath.Join(a.dir, a.api+".key"), policy.NewFile(filepath.Join(a.dir, "rules.json"))
 	}
 	if a.api == "openai" && set("OPENAI_BASE_URL") {
 		a.key.Default = "none" // a local server needs no key
@@ -81,7 +83,10 @@ func run() error {
 		return errors.Join(a.key.Enter(os.Stdin, os.Stderr), store.Close())
 	}
 	sessions := agentkit.NewSessions(agentkit.Config[state]{
-		Store: store, Open: a.open, Prompt: a.prompt, Commands: a.commands(), Login: a.key.Login("-login"), Policy: a.decide,
+		Store: store, Open: a.open, Prompt: a.prompt, Commands: a.commands(), Login: a.key.Login("-login"),
+		Policy: func(s *session, call acp.ToolCall) (acp.PermissionOptionKind, string, error) {
+			return a.rules.Decide(s, s.Mode(), call)
+		},
 		Remember: func(s *session, call acp.ToolCall, kind acp.PermissionOptionKind) error {
 			return a.rules.Remember(s, call, kind)
 		},

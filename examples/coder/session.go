@@ -35,7 +35,7 @@ type (
 // open prepares a session that is new, loaded, resumed or forked.
 func (a *agent) open(ctx context.Context, s *session, o *agentkit.Opening) (err error) {
 	s.State.density = 0.3
-	if s.State.files, err = workspace.Open(s, nil); err != nil {
+	if s.State.files, err = workspace.Open(s, &workspace.Options{Hidden: []string{a.dir}}); err != nil {
 		return err
 	}
 	o.Modes = policy.Modes()
@@ -70,14 +70,6 @@ func (a *agent) models(ctx context.Context) (names []string, windows map[string]
 		return nil, nil, acp.Public(fmt.Errorf("choose a model with -model, because the API lists none: %w", err))
 	}
 	return names, windows, nil
-}
-
-// decide decides about a call that would ask the user: by the mode, and otherwise by what the user has decided for always.
-func (a *agent) decide(s *session, call acp.ToolCall) (kind acp.PermissionOptionKind, why string, err error) {
-	if kind, why = policy.AnswerByMode(s.Mode(), call); kind != "" {
-		return kind, why, nil
-	}
-	return a.rules.Answer(s, call)
 }
 
 // The prompts of two commands.

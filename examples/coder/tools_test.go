@@ -131,3 +131,50 @@ func TestPrograms(t *testing.T) {
 		t.Errorf("the command printed %s", got)
 	}
 }
+
+// No mode lets the model change what runs although nobody starts it, and nothing shows it the agent's own files.
+func TestGuarded(t *testing.T) {
+	dir := t.TempDir()
+	state := filepath.Join(dir, ".state")
+	write(t, state, "openai.key", "the key")
+	write(t, dir, ".git/config", "[core]\n")
+	h := start(t, setup{bare: true, dir: dir, state: state, script: func(r modelstub.Request) *modelstub.Answer {
+		tool, args, _ := strings.Cut(r.Prompt, " ")
+		return steps(use(tool, args))(r)
+	}})
+	h.answers("")
+	s := h.session(t)
+	for _, mode := range []acp.SessionModeID{"edits", "all"} {
+		if err := s.SetMode(t.Context(), mode); err != nil {
+			t.Fatal(err)
+		}
+		for call, questions := range map[string]int{
+			`write {"path": ".git/hooks/post-checkout", "content": "x"}`:                                         1,
+			`edit {"path": ".git/config", "old_string": "core", "new_string": "alias"}`:                          1,
+			`write {"path": ".envrc", "content": "x"}`:                                                           1,
+			`write {"path": ".state/rules.json", "content": "{\"effect\": \"allow\", \"kind\": [\"execute\"]}"}`: 0, // it is refused
+			`read {"path": ".state/openai.key"}`:                                                                 0,
+			`list {"path": ".state"}`:                                                                            0,
+			`search {"pattern": "the key", "path": ".state"}`:                                                    0,
+			`search {"pattern": "the key"}`:                                                                      0,
+			`write {"path": "main.go", "content": "x"}`:                                                          0,
+		} {
+			h.told()
+			if _, err := s.Prompt(t.Context(), acp.TextBlock(call)); err != nil {
+				t.Fatal(err)
+			}
+			lines, asked := h.told()
+			if len(asked) != questions || strings.Contains(lines, "openai.key:") || strings.Contains(strings.ReplaceAll(lines, "Search the key", ""), "the key") {
+				t.Errorf("mode %s, %s: %d questions, %s", mode, call, len(asked), lines)
+			}
+		}
+	}
+	if got := read(t, dir, ".git/config"); got != "[core]\n" {
+		t.Errorf("the configuration is %q", got)
+	}
+	for _, name := range []string{".git/hooks/post-checkout", ".envrc", ".state/rules.json"} {
+		if _, err := os.Stat(filepath.Join(dir, name)); err == nil {
+			t.Errorf("%s was written", name)
+		}
+	}
+}

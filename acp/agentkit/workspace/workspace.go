@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -34,6 +36,9 @@ type Options struct {
 	// Unset are names of environment variables that commands on this machine do not get, beside the keys of models' APIs:
 	// see agentkit.Environ.
 	Unset []string
+	// Hidden are directories of the agent's own, such as the one with its key and its rules, that files are not read from,
+	// listed, searched or written in, also if the session's directories contain them; "" is ignored. Commands reach them.
+	Hidden []string
 }
 
 // Workspace has the files and commands of one session. Its methods are safe for concurrent use. Paths are absolute or
@@ -43,6 +48,7 @@ type Workspace struct {
 	roots     *local.Roots
 	files     *local.Files
 	terminals *local.Terminals
+	hidden    []string
 }
 
 // Open opens the directories of a session. The workspace is closed, and its commands are killed, at the end of the
@@ -58,6 +64,7 @@ func Open(session Session, opts *Options) (*Workspace, error) {
 	w := &Workspace{
 		session, roots, local.NewFiles(roots, local.Trusted(), nil),
 		local.NewTerminals(roots, local.Trusted(), &local.TerminalsOptions{Env: agentkit.Environ(opts.Unset...)}),
+		slices.Clone(opts.Hidden),
 	}
 	session.AtClose(func() {
 		if err := errors.Join(w.terminals.Close(), w.roots.Close()); err != nil {
@@ -108,9 +115,35 @@ func (w *Workspace) Read(ctx context.Context, path string, line, limit uint32) (
 	})
 }
 
-// find finds a path in the directories of the session.
+// find finds a path in the directories of the session, unless it leads to one that is hidden.
 func (w *Workspace) find(path string) (files fs.FS, name string, err error) {
-	return w.roots.Find(w.session, w.Path(path))
+	path = w.Path(path)
+	if files, name, err = w.roots.Find(w.session, path); err != nil || len(w.hidden) == 0 {
+		return files, name, err
+	}
+	for at := path; ; at = filepath.Dir(at) {
+		real, err := filepath.EvalSymlinks(at)
+		if _, missing := os.Lstat(at); errors.Is(missing, fs.ErrNotExist) {
+			continue // its directory exists
+		}
+		for err == nil {
+			if info, failed := os.Stat(real); failed != nil || w.hides(info) {
+				err = local.ErrOutside
+			} else if real == filepath.Dir(real) {
+				return files, name, nil
+			}
+			real = filepath.Dir(real)
+		}
+		return nil, "", acp.Public(fmt.Errorf("%s belongs to the agent itself, or cannot be followed: %w", path, err))
+	}
+}
+
+// hides reports whether a directory is hidden, by whatever name.
+func (w *Workspace) hides(dir fs.FileInfo) bool {
+	return slices.ContainsFunc(w.hidden, func(name string) bool {
+		info, err := os.Stat(name)
+		return name != "" && err == nil && os.SameFile(info, dir)
+	})
 }
 
 func (w *Workspace) readHere(ctx context.Context, req *acp.ReadTextFileRequest) (*acp.ReadTextFileResponse, error) {

@@ -52,7 +52,7 @@ func (h *host) run(t *testing.T, bare bool, dir string, do func(ctx context.Cont
 	t.Helper()
 	sessions := agentkit.NewSessions(agentkit.Config[*workspace.Workspace]{
 		Open: func(_ context.Context, s *agentkit.Session[*workspace.Workspace], _ *agentkit.Opening) (err error) {
-			s.State, err = workspace.Open(s, &workspace.Options{Unset: []string{"WORKSPACE_SECRET"}})
+			s.State, err = workspace.Open(s, &workspace.Options{Unset: []string{"WORKSPACE_SECRET"}, Hidden: []string{"", filepath.Join(dir, "own")}})
 			return err
 		},
 		Prompt: func(ctx context.Context, t *turn, _ *acp.PromptRequest) (*acp.PromptResponse, error) {
@@ -262,6 +262,49 @@ func TestSearchIgnores(t *testing.T) {
 			}
 		}
 		return nil
+	})
+}
+
+// The agent's own directory is not reached under any name.
+func TestHidden(t *testing.T) {
+	unix(t)
+	both(t, func(t *testing.T, bare bool, dir string) {
+		put(t, dir, "own/key", "secret\n")
+		put(t, dir, "own/sub/rules", "secret\n")
+		put(t, dir, "owner", "free\n")
+		for name, target := range map[string]string{"a": "own", "b": "own/key", "c": "own/sub", "d": "own/new", "e": "a/sub/rules"} {
+			if err := os.Symlink(target, filepath.Join(dir, name)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		h := &host{asked: func() {}}
+		h.run(t, bare, dir, func(ctx context.Context, turn *turn) error {
+			w := turn.State
+			for _, name := range []string{"own", "own/key", "own/sub/../key", "own/none/x", "a", "a/key", "a/none", "b", "c/rules", "c/new", "d", "e"} {
+				_, read := w.Read(ctx, name, 0, 0)
+				_, listed := w.List(ctx, name)
+				_, searched := w.Search(ctx, name, "s")
+				for what, err := range map[string]error{"Read": read, "List": listed, "Search": searched, "Write": w.Write(ctx, name, "x")} {
+					if err == nil || name != "d" && !errors.Is(err, local.ErrOutside) {
+						t.Errorf("%s %s: %v", what, name, err)
+					}
+				}
+			}
+			blocks, err := w.Attach(ctx, &acp.PromptRequest{Prompt: []acp.ContentBlock{acp.TextBlock("@own/key @b @owner")}})
+			if err != nil || len(blocks) != 1 {
+				t.Errorf("attached are %+v, %v", blocks, err)
+			}
+			if found, err := w.Search(ctx, "", "secret|free"); found != filepath.Join(dir, "owner")+":1:free\n" || err != nil {
+				t.Errorf("found %q, %v", found, err)
+			}
+			return nil
+		})
+		if text, err := os.ReadFile(filepath.Join(dir, "own", "key")); string(text) != "secret\n" || err != nil {
+			t.Errorf("the key is %q, %v", text, err)
+		}
+		if _, err := os.Lstat(filepath.Join(dir, "own", "new")); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("a new file: %v", err)
+		}
 	})
 }
 

@@ -1,0 +1,131 @@
+package policy_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/acp/policy"
+)
+
+type anySession struct{ cwd string }
+
+func (s anySession) ID() acp.SessionID { return "s" }
+func (s anySession) Cwd() string       { return s.cwd }
+
+// No mode and no remembered rule allows a change of what programs run or obey although nobody starts them.
+func TestGuarded(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("SKIPPED: the test makes links")
+	}
+	home, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("HOME", home)
+	put := func(name, text string) {
+		path := filepath.Join(home, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put(".gitconfig", "[core]\n\tattributesFile = ~/attributes\n")
+	put("p/.git/config", `[core]
+	hooksPath = scripts/hooks
+	fsmonitor = "tools/watch --fast"
+[filter "x"]
+	clean = "!f() { tools/clean \"$@\"; }; f"
+[include]
+	path = ../more.cfg
+[alias]
+	st = status
+[remote "origin"]
+	url = ../other
+`)
+	put("p/more.cfg", "[core]\n\tsshCommand = \"my tools/ssh\"\n")
+	put("p/.git/modules/sub/config", "")
+	put("p/sub/.git", "gitdir: ../.git/modules/sub\n")
+	put("p/bare/HEAD", "")
+	put("p/bare/objects/x", "")
+	put("p/bare/refs/x", "")
+	put("p/tree/.git", "gitdir: "+home+"/data/worktrees/tree\n")
+	put("data/worktrees/tree/commondir", "../..\n")
+	put("data/worktrees/tree/HEAD", "")
+	put("data/config", "[core]\nhooksPath = h\n")
+	put("data/HEAD", "")
+	put("data/objects/x", "")
+	put("data/refs/x", "")
+	put("p/.git/worktrees/w/commondir", "../..\n")
+	put(".cache/worktrees/w/.git", "gitdir: "+home+"/p/.git/worktrees/w\n")
+	for link, target := range map[string]string{"p/innocent": ".git", "p/rc": "../.bashrc", "p/notes": "notes.txt", "p/none": ".git/hooks/new"} {
+		if err := os.Symlink(target, filepath.Join(home, link)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put(".bashrc", "")
+	put("p/notes.txt", "")
+	decisions := &policy.Remembered{Memory: &policy.SessionMemory{}, Agent: "a"}
+	for cwd, files := range map[string]struct{ guarded, free string }{
+		"p": {
+			guarded: `.git/config .git/hooks/pre-commit .GIT/config .Git sub/.git sub/.git/config .g‌it/config .git./config GIT~1/config
+				.hg/hgrc .jj/repo/config .svn/x _darcs/x CVS/Root .envrc .vscode/tasks.json .zed/tasks.json .idea/x .husky/pre-commit
+				.claude/settings.json .mcp.json .env .npmrc .gitmodules .bashrc a/.profile innocent/config innocent/hooks/x rc none
+				bare/config bare/hooks/x bare/HEAD new/HEAD head lefthook.yml mise.toml scripts/hooks/pre-push tools/watch tools/clean
+				more.cfg tree/h/post-checkout ../.bashrc ../.config/x ../bin/ls ../Library/LaunchAgents/x ../attributes
+				../data/config ../data/worktrees/tree/config`,
+			free: `main.go a/b.go notes new.txt .gitignore .github/workflows/ci.yml a/.gitattributes tools/other scripts/x header
+				components/head/x.ts sub/a.c tree/a.c ../other/x origin Library/x bin/x`,
+		},
+		"":                   {guarded: ".bashrc .profile .ssh/authorized_keys bin/ls .cache/worktrees/w/x p/.git/config .local/state/rules.json", free: "notes.txt p/main.go"},
+		".cache/worktrees/w": {guarded: ".git .envrc scripts/hooks", free: "main.go a/.gitignore"},
+	} {
+		session := anySession{filepath.Join(home, cwd)}
+		check := func(names string, free bool) {
+			t.Helper()
+			for name := range strings.FieldsSeq(names) {
+				file := session.cwd + "/" + name
+				if !strings.Contains(name, "innocent/") {
+					file = filepath.Join(session.cwd, name)
+				}
+				call := acp.ToolCall{Kind: acp.ToolKindEdit, Name: acp.Some("edit"), Content: []acp.ToolCallContent{acp.ToolEdit(file, "1", "2")}}
+				for _, mode := range []acp.SessionModeID{policy.ModeEdits, policy.ModeAll} {
+					kind, _, err := decisions.Decide(session, mode, call)
+					if err != nil || free != (kind == acp.PermissionOptionKindAllowOnce) {
+						t.Errorf("in %q, mode %s: %q for %s, %v", cwd, mode, kind, name, err)
+					}
+					if kind, _ := policy.AnswerByMode(mode, call); !free && kind != "" {
+						t.Errorf("mode %s alone: %q for %s", mode, kind, name)
+					}
+				}
+				if err := decisions.Remember(session, call, acp.PermissionOptionKindAllowAlways); free != (err == nil) {
+					t.Errorf("in %q, %s for always: %v", cwd, name, err)
+				}
+				if kind, _, err := decisions.Decide(session, policy.ModeReadOnly, call); kind != acp.PermissionOptionKindRejectOnce || err != nil {
+					t.Errorf("read only: %q, %v", kind, err)
+				}
+			}
+		}
+		check(files.guarded, false)
+		check(files.free, true)
+	}
+	rule := policy.Rule{Effect: policy.Allow, Kinds: []acp.ToolKind{acp.ToolKindEdit}, Paths: []string{"**"}}
+	if err := decisions.Memory.Add("s", rule); err != nil {
+		t.Fatal(err)
+	}
+	call := acp.ToolCall{Kind: acp.ToolKindEdit, Content: []acp.ToolCallContent{acp.ToolEdit(home+"/p/.git/config", "1", "2")}}
+	if kind, _, err := decisions.Answer(anySession{home + "/p"}, call); kind != "" || err != nil {
+		t.Errorf("a remembered rule: %q, %v", kind, err)
+	}
+	read := acp.ToolCall{Kind: acp.ToolKindRead, Locations: []acp.ToolCallLocation{{Path: home + "/p/.git/config"}}}
+	if kind, _ := policy.AnswerByMode(policy.ModeAll, read); kind != acp.PermissionOptionKindAllowOnce {
+		t.Errorf("reading: %q", kind)
+	}
+	tool := acp.ToolCall{Kind: acp.ToolKindOther, Name: acp.Some("files__put"), RawInput: []byte(`{"path": ".git/config"}`)}
+	if kind, _, err := decisions.Decide(anySession{home + "/p"}, policy.ModeAll, tool); kind != "" || err != nil {
+		t.Errorf("another tool: %q, %v", kind, err)
+	}
+}
