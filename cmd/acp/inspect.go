@@ -57,10 +57,10 @@ the agent and passes on every byte, also while nothing is inspected. All of this
 
 --output writes a report instead: one HTML file that needs no server and loads nothing.
 
-The page is served on 127.0.0.1 only. The URL works once; the page then has a cookie. Press Enter for another URL. The
-page cannot choose what is run: that comes from this command line. Files and commands of an agent are simulated in
-memory, or served from the directory of --folder, or answered by you. In that directory, each write and each command of
-an agent at a URL waits for your consent on the page. Secrets are masked as in acp record.
+The page is served on 127.0.0.1 only. The URL works once; that page may then be loaded again. Press Enter for another
+URL. The page cannot choose what is run: that comes from this command line. Files and commands of an agent are simulated
+in memory, or served from the directory of --folder, or answered by you. In that directory, each write and each command
+of an agent at a URL waits for your consent on the page. Secrets are masked as in acp record.
 
 Exit status:
   0  the report is written, or an interrupt (Ctrl-C) or TERM has ended the inspection

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
-	"net/http/cookiejar"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -39,6 +38,7 @@ type inspectPage struct {
 	url     string
 	browser *http.Client
 	conn    *websocket.Conn
+	secret  string
 	rows    []inspectedRow
 	replies map[int]string // errors
 	last    int
@@ -47,14 +47,11 @@ type inspectPage struct {
 // openPage opens the page with the URL that acp inspect prints.
 func openPage(t *testing.T, printed string) *inspectPage {
 	t.Helper()
-	jar, err := cookiejar.New(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := &inspectPage{t: t, browser: &http.Client{Jar: jar, Transport: &http.Transport{}}, replies: map[int]string{}}
+	p := &inspectPage{t: t, browser: &http.Client{Transport: &http.Transport{}}, replies: map[int]string{}}
 	t.Cleanup(p.browser.CloseIdleConnections)
-	p.url, _, _ = strings.Cut(printed, "/?")
-	p.get(strings.TrimPrefix(printed, p.url))
+	var token string
+	p.url, token, _ = strings.Cut(printed, "/#")
+	var err error
 	if p.conn, _, err = websocket.Dial(t.Context(), p.url+"/ws", &websocket.DialOptions{
 		HTTPClient: p.browser, HTTPHeader: http.Header{"Origin": {p.url}},
 	}); err != nil {
@@ -62,13 +59,23 @@ func openPage(t *testing.T, printed string) *inspectPage {
 	}
 	p.conn.SetReadLimit(-1)
 	t.Cleanup(func() { p.conn.CloseNow() })
-	p.write(`{"do":"attach","since":0,"run":""}`)
+	p.write(`{"do":"attach","since":0,"run":"","keys":["` + token + `"]}`)
 	return p
 }
 
 func (p *inspectPage) get(path string) []byte {
 	p.t.Helper()
-	res, err := p.browser.Get(p.url + path)
+	for p.secret == "" {
+		if err := p.read(p.t.Context()); err != nil {
+			p.t.Fatal(err)
+		}
+	}
+	r, err := http.NewRequestWithContext(p.t.Context(), http.MethodGet, p.url+path, nil)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer "+p.secret)
+	res, err := p.browser.Do(r)
 	if err != nil {
 		p.t.Fatal(err)
 	}
@@ -110,14 +117,16 @@ func (p *inspectPage) read(ctx context.Context) error {
 		return err
 	}
 	var m struct {
-		Is, Error string
-		ID        int
-		Events    []inspectedRow
+		Is, Error, Secret string
+
+		ID     int
+		Events []inspectedRow
 	}
 	if err := json.Unmarshal(text, &m); err != nil {
 		return err
 	}
 	p.rows = append(p.rows, m.Events...)
+	p.secret += m.Secret
 	if m.Is == "reply" {
 		p.replies[m.ID] = m.Error
 	}

@@ -150,7 +150,7 @@ func (f *modelFlags) serve(folder string) (_ *fakeModel, err error) {
 		return nil, err
 	}
 	m.model = modelstub.New(options)
-	m.server = &http.Server{Handler: m.model, ReadHeaderTimeout: 10 * time.Second}
+	m.server = &http.Server{Handler: m.model, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: time.Minute}
 	go func() { m.served <- m.server.Serve(listener) }()
 	fill := strings.NewReplacer("{url}", "http://"+listener.Addr().String()).Replace
 	// Requests to the model must not go through a proxy.

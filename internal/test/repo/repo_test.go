@@ -5,6 +5,9 @@ package repo_test
 import (
 	"log"
 	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
 	"testing"
 )
 
@@ -14,4 +17,29 @@ func TestMain(m *testing.M) {
 		log.Fatal(err)
 	}
 	os.Exit(m.Run())
+}
+
+// TestServers: no HTTP server keeps connections that say nothing. Those of tests and of the probe end with a scenario.
+func TestServers(t *testing.T) {
+	literal := regexp.MustCompile(`http\.Server\{(?:[^{}]|\{[^{}]*\})*`)
+	found := 0
+	walkTree(t, func(path string) {
+		path = filepath.ToSlash(path)
+		if !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") || strings.HasPrefix(path, "internal/test/") || strings.HasPrefix(path, "conformance/probe/") {
+			return
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, server := range literal.FindAllString(string(text), -1) {
+			found++
+			if !strings.Contains(server, "ReadHeaderTimeout:") || !strings.Contains(server, "IdleTimeout:") {
+				t.Errorf("%s: %.200s… has no ReadHeaderTimeout or no IdleTimeout", path, server)
+			}
+		}
+	})
+	if found < 5 {
+		t.Errorf("%d servers were found", found)
+	}
 }

@@ -79,7 +79,7 @@ func TestExports(t *testing.T) {
 	if !bytes.Contains(test, []byte(wrong.Findings[0].Rule)) {
 		t.Errorf("the test is not about %s:\n%s", wrong.Findings[0].Rule, test)
 	}
-	res, err := b.c.Get("http://" + b.i.server.host + "/export?source=1&as=gotest&n=1")
+	res, err := b.ask("/export?source=1&as=gotest&n=1")
 	if err != nil {
 		t.Fatal(err)
 	}

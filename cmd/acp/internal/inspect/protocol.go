@@ -21,6 +21,7 @@ type hello struct {
 	Rules     []ruleInfo   `json:"rules"`
 	Scenarios []string     `json:"scenarios"`
 	Limits    limits       `json:"limits"`
+	Secret    string       `json:"secret,omitempty"`
 }
 
 type limits struct {
@@ -195,6 +196,7 @@ type command struct {
 	ID           int             `json:"id"`
 	Since        int64           `json:"since"`
 	Run          string          `json:"run"`
+	Keys         []string        `json:"keys"`
 	Source       string          `json:"source"`
 	Method       string          `json:"method"`
 	Params       json.RawMessage `json:"params"`
@@ -207,6 +209,8 @@ type command struct {
 	Scenario     string          `json:"scenario"`
 	Row          int             `json:"row"`
 	Allow        bool            `json:"allow"`
+	Pattern      string          `json:"pattern"`
+	Text         string          `json:"text"`
 }
 
 type fault struct {

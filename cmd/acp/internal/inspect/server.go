@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -21,44 +23,87 @@ import (
 )
 
 // Server serves an inspection to browsers of this machine. Whoever has its URL, with the token in it, may act as the user.
+//
+// A page is not known by a cookie: a browser sends cookies to all ports of a host, and so to other programs.
 type Server struct {
 	in     *Inspection
 	host   string // of the URL
-	secret string // of the cookie
+	secret string // that a page gets for its token
 	tap    string // the secret of taps; "" if there are none
 	http   *http.Server
 
-	mu     sync.Mutex
-	tokens map[string]bool // not yet used
+	mu        sync.Mutex
+	tokens    map[string]bool // not yet used
+	strangers []net.Conn      // connections that have not shown a secret, the oldest first
 }
 
 // Serve returns a server on a listener, which must be on a loopback address. tapSecret is the secret by which taps
 // authenticate; "" refuses them.
 func (in *Inspection) Serve(listener net.Listener, tapSecret string) *Server {
 	s := &Server{in: in, host: listener.Addr().String(), secret: rand.Text(), tap: tapSecret, tokens: map[string]bool{}}
-	s.http = &http.Server{Handler: s, ReadHeaderTimeout: 10 * time.Second, MaxHeaderBytes: 32 << 10}
+	s.http = &http.Server{
+		Handler: s, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 32 << 10, ConnState: s.connState,
+		ConnContext: func(ctx context.Context, conn net.Conn) context.Context {
+			return context.WithValue(ctx, connKey{}, conn)
+		},
+	}
 	in.running.Go(func() { _ = s.http.Serve(listener) }) // until Close
 	return s
 }
 
-// URL returns a new URL of the page. It can be opened once; the page then has a cookie.
+// connKey is the key of a request's connection.
+type connKey struct{}
+
+// maxStrangers bounds the connections that have not shown a secret. The oldest makes room for a new one: the first
+// request of a page does not take long.
+const maxStrangers = 64
+
+// connState follows the connections that have not shown a secret.
+func (s *Server) connState(conn net.Conn, state http.ConnState) {
+	switch state {
+	case http.StateNew:
+		s.mu.Lock()
+		s.strangers = append(s.strangers, conn)
+		var oldest net.Conn
+		if len(s.strangers) > maxStrangers {
+			oldest = s.strangers[0]
+			s.strangers = s.strangers[1:]
+		}
+		s.mu.Unlock()
+		if oldest != nil {
+			_ = oldest.Close() // its reader notices
+		}
+	case http.StateClosed:
+		s.forget(conn)
+	}
+}
+
+// forget takes a connection from the strangers: it has shown a secret, or has ended.
+func (s *Server) forget(conn net.Conn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.strangers = slices.DeleteFunc(s.strangers, func(c net.Conn) bool { return c == conn })
+}
+
+// connOf returns the connection of a request.
+func connOf(r *http.Request) net.Conn {
+	conn, _ := r.Context().Value(connKey{}).(net.Conn) // nil only without our server
+	return conn
+}
+
+// URL returns a new URL of the page. It can be opened once; the page then has the secret.
 func (s *Server) URL() string {
 	token := rand.Text()
 	s.mu.Lock()
 	s.tokens[token] = true
 	s.mu.Unlock()
-	return "http://" + s.host + "/?token=" + token
+	return "http://" + s.host + "/#" + token // browsers do not send the fragment
 }
 
 // Close ends all connections to pages and taps.
 func (s *Server) Close() error {
 	s.in.cancel() // the connections of pages end, saying so
 	return s.http.Close()
-}
-
-// cookie is the name of the cookie, which all ports of the address would share.
-func (s *Server) cookie() string {
-	return "acp-inspect-" + s.host[strings.LastIndexByte(s.host, ':')+1:]
 }
 
 // policy lets the page load and reach nothing but this server, and no page show it in a frame.
@@ -84,65 +129,57 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "acp inspect: only GET", http.StatusMethodNotAllowed)
 	case r.URL.Path == tapPath:
 		s.serveTap(w, r)
-	case r.URL.Path == "/" && r.URL.Query().Has("token"):
-		s.enter(w, r)
-	case !s.authorized(r):
-		http.Error(w, "acp inspect: this page opens only with the link that the program prints, and only once.\n"+
-			"Run the command again, or press Enter in its terminal for a new link.", http.StatusForbidden)
+	case r.URL.Path == "/ws":
+		s.serveWebSocket(w, r) // which wants a secret in the first message
+	case static[r.URL.Path].name != "":
+		file := static[r.URL.Path]
+		body, err := page.Files.ReadFile("dist/" + file.name)
+		writeBody(w, file.kind, body, err)
+	case !s.isSecret(strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")):
+		http.Error(w, "acp inspect: only for the page", http.StatusForbidden)
 	default:
+		s.forget(connOf(r))
 		s.serve(w, r)
 	}
 }
 
-// enter exchanges the token of a URL for the cookie.
-func (s *Server) enter(w http.ResponseWriter, r *http.Request) {
-	token := r.URL.Query().Get("token")
-	s.mu.Lock()
-	good := s.tokens[token]
-	delete(s.tokens, token)
-	s.mu.Unlock()
-	if !good && !s.authorized(r) {
-		http.Error(w, "acp inspect: this link was used before, or is of another run.\n"+
-			"Run the command again, or press Enter in its terminal for a new link.", http.StatusForbidden)
-		return
-	}
-	http.SetCookie(w, &http.Cookie{Name: s.cookie(), Value: s.secret, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode})
-	http.Redirect(w, r, "/", http.StatusSeeOther)
+// static are the files that everybody gets, which tell nothing about the inspection, with their types.
+var static = map[string]struct{ name, kind string }{
+	"/": {"index.html", "text/html; charset=utf-8"}, "/app.js": {"app.js", "text/javascript; charset=utf-8"}, "/app.css": {"app.css", "text/css; charset=utf-8"},
 }
 
-// authorized reports whether a request has the cookie.
-func (s *Server) authorized(r *http.Request) bool {
-	c, err := r.Cookie(s.cookie())
-	return err == nil && subtle.ConstantTimeCompare([]byte(c.Value), []byte(s.secret)) == 1
+// writeBody answers a request.
+func writeBody(w http.ResponseWriter, kind string, body []byte, err error) {
+	if err != nil {
+		http.Error(w, "acp inspect: "+err.Error(), http.StatusNotFound)
+		return
+	}
+	w.Header().Set("Content-Type", kind)
+	_, _ = w.Write(body) // the page has gone
+}
+
+// isSecret reports whether a page has the secret.
+func (s *Server) isSecret(given string) bool {
+	return subtle.ConstantTimeCompare([]byte(given), []byte(s.secret)) == 1
+}
+
+// admits reports whether a page has the secret, or the token of a URL, which is then used.
+func (s *Server) admits(key string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	unused := s.tokens[key]
+	delete(s.tokens, key)
+	return unused || s.isSecret(key)
 }
 
 // serve serves a request of the page.
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	query := r.URL.Query()
+	text := func(kind string, body []byte, err error) { writeBody(w, kind, body, err) }
 	n, _ := strconv.Atoi(query.Get("n")) // 0 is no row
 	source := s.in.find(query.Get("source"))
-	text := func(kind string, body []byte, err error) {
-		if err != nil {
-			http.Error(w, "acp inspect: "+err.Error(), http.StatusNotFound)
-			return
-		}
-		w.Header().Set("Content-Type", kind)
-		_, _ = w.Write(body) // the page has gone
-	}
-	file := func(kind, name string) {
-		body, err := page.Files.ReadFile("dist/" + name)
-		text(kind, body, err)
-	}
 	path := r.URL.Path
 	switch {
-	case path == "/":
-		file("text/html; charset=utf-8", "index.html")
-	case path == "/app.js":
-		file("text/javascript; charset=utf-8", "app.js")
-	case path == "/app.css":
-		file("text/css; charset=utf-8", "app.css")
-	case path == "/ws":
-		s.serveWebSocket(w, r)
 	case strings.HasPrefix(path, "/schema/"):
 		version, _ := strconv.Atoi(strings.TrimPrefix(path, "/schema/")) // 0 is no version
 		schema, ok := schemaFor(version)
@@ -214,7 +251,8 @@ const (
 	stateTime  = 250 * time.Millisecond // between two states
 	flushTime  = 50 * time.Millisecond  // between two messages
 	writeTime  = time.Minute            // after which a page that does not read has gone
-	helloTime  = time.Minute            // in which it attaches
+	helloTime  = 10 * time.Second       // in which it attaches
+	maxAttach  = 4 << 10                // bytes of a message of which it is not known who sends it
 	maxCommand = 2 * rpc.DefaultMaxMessage
 )
 
@@ -229,7 +267,8 @@ func (s *Server) serveWebSocket(w http.ResponseWriter, r *http.Request) {
 		return // Accept has answered
 	}
 	defer conn.CloseNow()
-	conn.SetReadLimit(maxCommand)
+	conn.SetReadLimit(maxAttach)
+	defer s.forget(connOf(r))
 	s.in.mu.Lock()
 	closed := s.in.closed
 	if !closed {
@@ -253,8 +292,14 @@ func (s *Server) serveWebSocket(w http.ResponseWriter, r *http.Request) {
 		_ = conn.Close(websocket.StatusPolicyViolation, "want attach") // the page may have gone
 		return
 	}
+	if !slices.ContainsFunc(attach.Keys, s.admits) {
+		_ = conn.Close(websocket.StatusPolicyViolation, "no valid key") // the page may have gone
+		return
+	}
+	s.forget(connOf(r))
+	conn.SetReadLimit(maxCommand)
 	go func() { cancel(p.commands()) }()
-	if err := p.follow(attach); err != nil && ctx.Err() == nil {
+	if err := p.follow(attach, s.secret); err != nil && ctx.Err() == nil {
 		reason := err.Error()
 		_ = conn.Close(websocket.StatusInternalError, strings.ToValidUTF8(reason[:min(len(reason), 100)], "")) // the page may have gone
 	}
@@ -310,8 +355,10 @@ func (p *pageConn) commands() error {
 }
 
 // follow sends the log from where the page is, and the state.
-func (p *pageConn) follow(attach *command) error {
-	if err := p.send(p.in.hello()); err != nil {
+func (p *pageConn) follow(attach *command, secret string) error {
+	hello := p.in.hello()
+	hello.Secret = secret
+	if err := p.send(hello); err != nil {
 		return err
 	}
 	at := attach.Since
@@ -390,6 +437,9 @@ func (in *Inspection) state() ([]byte, error) {
 
 // do does a command. It returns the id of a request that was sent.
 func (in *Inspection) do(c *command) (sent string, err error) {
+	if c.Do == "match" {
+		return match(c.Pattern, c.Text), nil
+	}
 	if in.options.Agent == nil {
 		return "", errors.New("there is no agent to talk to: start acp inspect with one")
 	}
@@ -426,4 +476,23 @@ func (in *Inspection) do(c *command) (sent string, err error) {
 		return "", nil
 	}
 	return "", fmt.Errorf("there is no command %q", c.Do)
+}
+
+// The longest pattern and text that are compared.
+const (
+	maxPattern = 1000
+	maxMatched = 64 << 10
+)
+
+// match reports as "no" that a text does not match a pattern of an agent's form. The page asks instead of comparing them
+// itself because an expression of JavaScript can take forever, which one of Go cannot. Patterns that Go does not know are
+// left to the agent.
+func match(pattern, text string) string {
+	if len(pattern) > maxPattern || len(text) > maxMatched {
+		return ""
+	}
+	if re, err := regexp.Compile(pattern); err == nil && !re.MatchString(text) {
+		return "no"
+	}
+	return ""
 }

@@ -178,6 +178,7 @@ func (s *Server) serveTap(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer s.in.running.Done()
+	s.forget(connOf(r))
 	conn, buffered, err := hijacker.Hijack()
 	if err != nil {
 		return // the connection is lost

@@ -87,6 +87,7 @@ export class Form {
     set(this.problems, faults.length === 0 ? "Valid." : first ? `${first.pointer || "The value"}: ${first.text}` : `${faults.length} to correct.`);
     this.problems.classList.toggle("wrong", faults.length > 0);
     this.options.changed?.();
+    void this.document.pending()?.then(() => this.check());
     return faults.length === 0;
   }
 }

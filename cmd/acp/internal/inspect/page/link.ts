@@ -6,7 +6,7 @@ import type { Schema } from "./schema";
 import { Document } from "./schema";
 import { el, say } from "./text";
 
-export type LinkState = "connecting" | "connected" | "lost" | "report";
+export type LinkState = "connecting" | "connected" | "lost" | "refused" | "report";
 
 type Unnumbered<T> = T extends { id: number } ? Omit<T, "id"> : never;
 
@@ -65,6 +65,17 @@ class ReportLink implements Link {
 /** How long to wait before connecting again, in milliseconds: it doubles up to the second number. */
 const [firstWait, longestWait] = [250, 5000];
 
+/** Where a page keeps the secret for the time when it is loaded again. Unlike cookies, only this page of this port has it. */
+const stored = "secret";
+
+/** The page's secret, without which the server answers no request. */
+let secret = "";
+let entered = (): void => {};
+const hasEntered = new Promise<void>((resolve) => (entered = resolve));
+
+/** The code with which the server closes the connection of a page without a valid key. */
+const refusal = 1008;
+
 class ServerLink implements Link {
   state: LinkState = "connecting";
   private socket: WebSocket | undefined;
@@ -74,8 +85,11 @@ class ServerLink implements Link {
   private readonly waiting = new Map<number, (reply: Reply) => void>();
   private readonly schemas = new Map<number, Document | "loading">();
   private readonly lines = new Map<string, string | undefined>();
+  private readonly keys = [location.hash.slice(1), sessionStorage.getItem(stored)].filter((k) => !!k);
 
   constructor(private readonly model: Model) {
+    history.replaceState(null, "", location.pathname); // the token is valid once, and of no use in a bookmark
+    addEventListener("hashchange", () => location.reload()); // another link of the same server
     this.connect();
   }
 
@@ -90,7 +104,7 @@ class ServerLink implements Link {
     const socket = new WebSocket(`ws://${location.host}/ws`);
     this.socket = socket;
     socket.onopen = () => {
-      socket.send(JSON.stringify({ do: "attach", since: this.model.cursor, run: this.model.hello?.run ?? "" }));
+      socket.send(JSON.stringify({ do: "attach", since: this.model.cursor, run: this.model.hello?.run ?? "", keys: this.keys }));
     };
     socket.onmessage = (event: MessageEvent<string>) => {
       if (this.state !== "connected") {
@@ -98,13 +112,19 @@ class ServerLink implements Link {
         this.become("connected");
       }
       const message = JSON.parse(event.data) as ServerMessage;
+      if (message.is === "hello" && message.secret) {
+        this.keys.splice(0, Infinity, (secret = message.secret));
+        sessionStorage.setItem(stored, secret);
+        entered();
+      }
       if (message.is !== "reply") return this.model.receive(message);
       this.waiting.get(message.id)?.(message);
       this.waiting.delete(message.id);
     };
-    socket.onclose = () => {
+    socket.onclose = (event) => {
       for (const [id, done] of this.waiting) done({ is: "reply", id, error: "The connection to acp was lost." });
       this.waiting.clear();
+      if (event.code === refusal) return this.become("refused");
       this.become("lost");
       this.timer = window.setTimeout(() => this.connect(), this.wait);
       this.wait = Math.min(2 * this.wait, longestWait);
@@ -150,9 +170,10 @@ class ServerLink implements Link {
 
   private async load(version: number): Promise<void> {
     try {
-      const response = await fetch(`/schema/${version}`);
+      const response = await request(`/schema/${version}`);
       if (!response.ok) throw new Error(response.statusText);
-      this.schemas.set(version, new Document((await response.json()) as Schema));
+      this.schemas.set(version, new Document((await response.json()) as Schema,
+        async (pattern, text) => (await this.command({ do: "match", pattern, text })).sent !== "no"));
     } catch {
       this.schemas.delete(version); // the next use tries again
       return;
@@ -166,9 +187,15 @@ export function rowPath(path: string, source: Source, row: Row): string {
   return `${path}?source=${encodeURIComponent(source.id)}&n=${row.n}`;
 }
 
+/** What the server answers to a path, once this page may ask it. */
+export async function request(path: string): Promise<Response> {
+  await hasEntered;
+  return fetch(path, { headers: { Authorization: `Bearer ${secret}` } });
+}
+
 /** What the server answers to a path, as text. */
 export async function remote(path: string): Promise<string> {
-  const response = await fetch(path);
+  const response = await request(path);
   const answer = await response.text();
   if (!response.ok) throw new Error(answer.trim() || response.statusText);
   return answer;
@@ -177,7 +204,7 @@ export async function remote(path: string): Promise<string> {
 /** A button that downloads what the server has at a path. */
 export function downloadButton(words: string, path: string): HTMLButtonElement {
   return el("button", { type: "button", class: "link", onclick: async () => {
-    const response = await fetch(path);
+    const response = await request(path);
     if (!response.ok) return say(await response.text());
     const name = /filename="([^"]+)"/.exec(response.headers.get("Content-Disposition") ?? "")?.[1] ?? "export";
     const link = el("a", { href: URL.createObjectURL(await response.blob()), download: name });

@@ -5,7 +5,7 @@ import { Capabilities } from "./capabilities";
 import { Conversation } from "./conversation";
 import { Findings } from "./findings";
 import { Help } from "./help";
-import { downloadButton, open } from "./link";
+import { downloadButton, open, request } from "./link";
 import { Live } from "./live";
 import { MessagePane } from "./message";
 import type { Source } from "./model";
@@ -115,7 +115,7 @@ class Page {
       },
       find: async (text) => {
         if (this.link.state === "report") return [];
-        const response = await fetch(`/find?q=${encodeURIComponent(text)}`);
+        const response = await request(`/find?q=${encodeURIComponent(text)}`);
         return response.ok ? ((await response.json()) as { rows: { source: string; n: number }[] }).rows : [];
       },
     }, `rows-${i}`);
@@ -181,7 +181,7 @@ class Page {
     if (this.verdict.textContent !== verdict) set(this.verdict, verdict);
     this.verdict.className = `verdict ${sum.must ? "must" : sum.should ? "should" : sum.advice ? "advice" : "none"}`;
     this.verdict.title = words ? "Go to the worst finding (n: to the next)" : "";
-    const states = { connecting: "Connecting…", connected: "Connected", lost: "Connection lost. Trying again; press to try now.", report: "Report" };
+    const states = { connecting: "Connecting…", connected: "Connected", lost: "Connection lost. Trying again; press to try now.", refused: "This link was used before, or is of another run. Press Enter in acp's terminal for a new one.", report: "Report" };
     const state = this.link.state === "connected" && !this.model.caughtUp && sources.length > 0 ? "Loading…" : states[this.link.state];
     if (this.linkState.textContent !== state) set(this.linkState, state);
     this.linkState.className = `link-state ${this.link.state}`;

@@ -4,7 +4,7 @@ import type { Finding, Hello, Method, Row } from "./protocol";
 import type { Node } from "./json";
 import { parse } from "./json";
 import type { Link } from "./link";
-import { downloadButton, remote, rowPath } from "./link";
+import { downloadButton, remote, request, rowPath } from "./link";
 import type { Source } from "./model";
 import { message, pointed, severity } from "./model";
 import type { Schema } from "./schema";
@@ -192,7 +192,7 @@ export class MessagePane {
       if (!details.open || details.childElementCount > 1) return;
       let data: Uint8Array;
       if (this.link.state !== "report") {
-        const response = await fetch(rowPath("/raw", source, row));
+        const response = await request(rowPath("/raw", source, row));
         data = new Uint8Array(await response.arrayBuffer());
       } else {
         data = new TextEncoder().encode(row.raw);

@@ -1,18 +1,18 @@
 // The contract between the server (Go, package inspect) and the page. protocol.go has the same types; keep the two alike.
 //
-// HTTP, all with the cookie that the one-time token became:
+// HTTP. Only the first two lines are for everybody; the rest wants "Authorization: Bearer " and Hello.secret:
 //
 //   GET /                        the page, with /app.js and /app.css
+//   GET /ws                      the WebSocket, with one JSON document in each message
 //   GET /schema/1, /schema/2     the JSON schema of a protocol version, with experimental features
 //   GET /raw?source=S&n=N        the exact line of a row, as bytes (application/octet-stream)
 //   GET /find?q=TEXT             rows whose line contains the text, without regard to case: Found
 //   GET /copy?source=S&n=N&as=F&method=M  a row as "go" (a literal) or "acp" (a command), as text/plain; M is Row.method
 //   GET /export?source=S&as=F    a download: see ExportFormat; 409 with a text if that is not possible
-//   GET /ws                      the WebSocket, with one JSON document in each message
 //
-// WebSocket: the page first sends Attach; then the server sends one Hello, and Log and State messages as they come. A page
+// WebSocket: the page first sends Attach, with a key; then the server sends one Hello, and Log and State messages as they come. A page
 // that has lost its connection attaches again with the cursor that it has reached: if hello.run has changed, it starts from
-// nothing. Every Command gets one Reply.
+// nothing. Without a valid key, the server closes the connection with the code 1008. Every Command gets one Reply.
 //
 // The Log is append-only: the state of the page is a function of its events, in their order. State is not part of the log:
 // the newest one replaces the one before it.
@@ -37,6 +37,7 @@ export interface Hello {
   rules: Rule[] // of the judge, in the order of the pages
   scenarios: string[] // the names of the probe's scenarios that can be run
   limits: Limits
+  secret?: string // for Attach.keys and for requests; not in a report
 }
 
 export interface Limits {
@@ -252,10 +253,11 @@ export interface Attach {
   do: "attach"
   since: number // Log.cursor, or 0
   run: string // Hello.run, or ""
+  keys: string[] // Hello.secret of before, the fragment of the URL, which is valid once, or both
 }
 
 export type Command = { id: number } & (
-  | Start | Send | Raw | Kill | SetAnswers | Consent | SetFaults | Probe
+  | Start | Send | Raw | Kill | SetAnswers | Consent | SetFaults | Probe | Match
 )
 
 // Start starts the agent of the command line, as a new source. It is not started before.
@@ -333,6 +335,13 @@ export interface SetFaults {
 export interface Probe {
   do: "probe"
   scenario: string
+}
+
+// Match asks whether a text matches a pattern. Reply.sent is "no" if it does not.
+export interface Match {
+  do: "match"
+  pattern: string
+  text: string
 }
 
 // Exports: "recording" (JSONL), "junit", "markdown", "gotest" (a Go test), "script" (a transcript), "html" (a report).

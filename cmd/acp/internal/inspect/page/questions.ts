@@ -91,7 +91,8 @@ export class Questions {
     if (isObject(schema) && document) {
       const form = new Form(document, { type: "object", ...schema } as Schema, undefined, { suggestions: {}, defaults: true });
       card.append(form.element);
-      add(buttons, el("button", { type: "button", class: "primary", onclick: () => {
+      add(buttons, el("button", { type: "button", class: "primary", onclick: async () => {
+        await document.pending();
         if (form.check()) answer({ action: "accept", content: form.value() })();
       } }, "Accept"));
     } else {

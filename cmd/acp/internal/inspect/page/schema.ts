@@ -82,7 +82,26 @@ function own<T>(record: Record<string, T> | undefined, name: string): T | undefi
 const deepest = 100;
 
 export class Document {
-  constructor(private readonly root: Schema) {}
+  /** Whether texts match patterns, by both; a promise while the answer is not known. */
+  private readonly matched = new Map<string, boolean | Promise<void>>();
+
+  /** A document whose patterns are compared by a function: the page does not run them, because it could take forever. */
+  constructor(private readonly root: Schema, private readonly match?: (pattern: string, text: string) => Promise<boolean>) {}
+
+  /** Waits for what faults did not know yet, if there is something: then there may be more of them. */
+  pending(): Promise<unknown> | undefined {
+    const waiting = [...this.matched.values()].filter((v) => typeof v === "object");
+    return waiting.length > 0 ? Promise.all(waiting) : undefined;
+  }
+
+  private matches(pattern: string, text: string): boolean {
+    const key = JSON.stringify([pattern, text]);
+    const known = this.matched.get(key);
+    if (known === undefined && this.match) {
+      this.matched.set(key, this.match(pattern, text).then((matches) => void this.matched.set(key, matches)));
+    }
+    return known !== false;
+  }
 
   /** The definition of a name, as a schema. */
   definition(name: string): Schema | undefined {
@@ -231,7 +250,7 @@ export class Document {
       const length = [...value].length;
       if (length < (schema.minLength ?? 0)) fault(schema.minLength === 1 ? "It must not be empty." : `It must have at least ${schema.minLength} characters.`);
       if (length > (schema.maxLength ?? Infinity)) fault(`It must have at most ${schema.maxLength} characters.`);
-      if (schema.pattern !== undefined && !matches(schema.pattern, value)) fault(`It must match ${schema.pattern}.`);
+      if (schema.pattern !== undefined && !this.matches(schema.pattern, value)) fault(`It must match ${schema.pattern}.`);
     }
     if (Array.isArray(value)) {
       if (value.length < (schema.minItems ?? 0)) fault(`It must have at least ${schema.minItems} elements.`);
@@ -341,12 +360,4 @@ function isType(type: string, value: Json): boolean {
 
 function article(type: string): string {
   return (/^[aio]/.test(type) ? "an " : "a ") + type;
-}
-
-function matches(pattern: string, value: string): boolean {
-  try {
-    return new RegExp(pattern, "u").test(value);
-  } catch {
-    return true; // another dialect: the other side judges it
-  }
 }
