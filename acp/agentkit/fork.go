@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"time"
 
 	"github.com/acpgo/sdk/acp"
@@ -45,15 +46,15 @@ func (ss *sessions) Fork(
 	if err != nil {
 		return nil, ss.answer(from, err)
 	}
-	id, now := newID(), time.Now()
+	id, now, cwd := newID(), time.Now(), filepath.Clean(req.Cwd)
 	err = sessionstore.Fork(ctx, store, from, sessionstore.Info{
-		ID: id, Cwd: req.Cwd, AdditionalDirectories: req.AdditionalDirectories, Title: info.Title, Created: now, Updated: now,
+		ID: id, Cwd: cwd, AdditionalDirectories: req.AdditionalDirectories, Title: info.Title, Created: now, Updated: now,
 	})
 	if err != nil {
 		return nil, ss.answer(from, err)
 	}
 	o := &Opening{
-		Reason: Forked, Cwd: req.Cwd, AdditionalDirectories: req.AdditionalDirectories, MCPServers: req.MCPServers,
+		Reason: Forked, Cwd: cwd, AdditionalDirectories: req.AdditionalDirectories, MCPServers: req.MCPServers,
 		SystemPrompt: req.SystemPrompt, Meta: req.Meta,
 	}
 	s, err := ss.opening(ctx, conn.Session(id), o)

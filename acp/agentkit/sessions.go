@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -149,7 +150,7 @@ const (
 // session.
 type Opening struct {
 	Reason                Reason
-	Cwd                   string
+	Cwd                   string   // cleaned, so that session/list finds it by any spelling
 	AdditionalDirectories []string // all of them; those of an earlier opening no longer apply
 	MCPServers            []acp.MCPServer
 	Meta                  acp.Meta // the _meta of the request
@@ -464,7 +465,7 @@ func newID() acp.SessionID { return acp.SessionID("sess_" + strings.ToLower(rand
 
 func (ss *sessions) newSession(ctx context.Context, conn *acp.AgentConn, req *acp.NewSessionRequest) (*acp.NewSessionResponse, error) {
 	o := &Opening{
-		Reason: Created, Cwd: req.Cwd, AdditionalDirectories: req.AdditionalDirectories, MCPServers: req.MCPServers,
+		Reason: Created, Cwd: filepath.Clean(req.Cwd), AdditionalDirectories: req.AdditionalDirectories, MCPServers: req.MCPServers,
 		SystemPrompt: req.SystemPrompt, Meta: req.Meta,
 	}
 	s, err := ss.opening(ctx, conn.Session(newID()), o)
@@ -478,7 +479,7 @@ func (ss *sessions) loadSession(
 	ctx context.Context, session *acp.AgentSession, req *acp.LoadSessionRequest,
 ) (*acp.LoadSessionResponse, error) {
 	o := &Opening{
-		Reason: Loaded, Cwd: req.Cwd, AdditionalDirectories: req.AdditionalDirectories, MCPServers: req.MCPServers,
+		Reason: Loaded, Cwd: filepath.Clean(req.Cwd), AdditionalDirectories: req.AdditionalDirectories, MCPServers: req.MCPServers,
 		SystemPrompt: req.SystemPrompt, Meta: req.Meta,
 	}
 	s, err := ss.opening(ctx, session, o)
@@ -492,7 +493,7 @@ func (ss *sessions) resumeSession(
 	ctx context.Context, session *acp.AgentSession, req *acp.ResumeSessionRequest,
 ) (*acp.ResumeSessionResponse, error) {
 	o := &Opening{
-		Reason: Resumed, Cwd: req.Cwd, AdditionalDirectories: req.AdditionalDirectories, MCPServers: req.MCPServers,
+		Reason: Resumed, Cwd: filepath.Clean(req.Cwd), AdditionalDirectories: req.AdditionalDirectories, MCPServers: req.MCPServers,
 		SystemPrompt: req.SystemPrompt, Meta: req.Meta,
 	}
 	s, err := ss.opening(ctx, session, o)
@@ -537,8 +538,12 @@ func (ss *sessions) listSessions(
 	if err := ss.authorize(ctx, conn); err != nil {
 		return nil, err
 	}
+	cwd := req.Cwd.Value()
+	if cwd != "" {
+		cwd = filepath.Clean(cwd)
+	}
 	page, err := ss.config.store.List(ctx, sessionstore.Query{
-		Cwd: req.Cwd.Value(), Cursor: req.Cursor.Value(), Limit: ss.config.pageSize,
+		Cwd: cwd, Cursor: req.Cursor.Value(), Limit: ss.config.pageSize,
 	})
 	switch {
 	case errors.Is(err, sessionstore.ErrCursor), req.Cursor.Present() && req.Cursor.Value() == "":

@@ -623,7 +623,7 @@ func TestPages(t *testing.T) {
 	config.PageSize = 4
 	c := connect(t, agentkit.NewSessions(config), nil, tapped)
 	for i := range 11 {
-		begin(t, c, fmt.Sprint("/w", i%2))
+		begin(t, c, []string{"/w0", "/w1", "/w0/", "/x/../w1", "/w0/.", "//w1"}[i%6])
 	}
 	first, err := c.ListSessions(ctx, &acp.ListSessionsRequest{})
 	if err != nil || len(first.Sessions) != 4 || !first.NextCursor.Present() {
@@ -631,6 +631,9 @@ func TestPages(t *testing.T) {
 	}
 	if all, some := listed(t, c, ""), listed(t, c, "/w1"); len(all) != 11 || len(some) != 5 {
 		t.Errorf("listed: %d, of a folder %d", len(all), len(some))
+	}
+	if some := listed(t, c, "/w0/"); len(some) != 6 {
+		t.Errorf("listed of another spelling of a folder: %d", len(some))
 	}
 	for _, cursor := range []string{"bogus", ""} {
 		_, err := c.ListSessions(ctx, &acp.ListSessionsRequest{Cursor: acp.Some(cursor)})

@@ -22,7 +22,8 @@ import (
 
 // Key identifies a session: the same name may be used in another directory, and for another agent.
 type Key struct {
-	// Agent is the user's name for the agent, and Cwd the directory in which it works.
+	// Agent is the user's name for the agent, and Cwd the directory in which it works. All paths of a directory are the
+	// same to the Store.
 	Agent string `json:"agent"`
 	Cwd   string `json:"cwd"`
 	Name  string `json:"name"`
@@ -106,7 +107,15 @@ func HomeOf(dir, principal string) (string, error) {
 	return home, nil
 }
 
-// file returns the path of the file of a key, without its extension.
+// real returns the path of a directory without symbolic links, or just cleaned if there is no such directory.
+func real(dir string) string {
+	if path, err := filepath.EvalSymlinks(dir); err == nil {
+		return path
+	}
+	return filepath.Clean(dir)
+}
+
+// file returns the path of the file of a key, without its extension. The key's directory is real.
 func (s *Store) file(k Key) string {
 	sum := sha256.Sum256([]byte(k.Agent + "\x00" + k.Cwd + "\x00" + k.Name))
 	return filepath.Join(s.Dir, hex.EncodeToString(sum[:16]))
@@ -115,6 +124,7 @@ func (s *Store) file(k Key) string {
 // Lock locks a name for this process until it is unlocked or the process ends. The error matches filelock.ErrLocked if
 // another process has locked it.
 func (s *Store) Lock(k Key) (*filelock.Lock, error) {
+	k.Cwd = real(k.Cwd)
 	if err := os.MkdirAll(s.Dir, 0o700); err != nil {
 		return nil, err
 	}
@@ -123,6 +133,7 @@ func (s *Store) Lock(k Key) (*filelock.Lock, error) {
 
 // Get returns the session with a name; "" if there is none.
 func (s *Store) Get(k Key) (acp.SessionID, error) {
+	k.Cwd = real(k.Cwd)
 	e, err := read(s.file(k) + ".json")
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", nil
@@ -146,6 +157,7 @@ func read(path string) (e Entry, err error) {
 
 // Set gives a session a name and sets its time of use.
 func (s *Store) Set(k Key, session acp.SessionID) error {
+	k.Cwd = real(k.Cwd)
 	text, err := json.Marshal(Entry{k, session, time.Now().UTC()})
 	if err != nil {
 		return err
@@ -183,7 +195,7 @@ func (s *Store) List(agent, cwd string) ([]Entry, error) {
 			continue
 		}
 		e, err := read(filepath.Join(s.Dir, file.Name()))
-		if err == nil && (agent == "" || e.Agent == agent) && e.Cwd == cwd {
+		if err == nil && (agent == "" || e.Agent == agent) && e.Cwd == real(cwd) {
 			list = append(list, e)
 		}
 	}

@@ -41,6 +41,9 @@ func TestStore(t *testing.T) {
 	if list, err := s.List("", "/two"); err != nil || len(list) != 2 || list[0].Name != "more" || list[1].Name != "fix" {
 		t.Errorf("of all agents: %v, %v", list, err)
 	}
+	if id, err := s.Get(Key{"agent", "/one/./", "fix"}); id != "s1" || err != nil {
+		t.Errorf("by another path: got %q, %v", id, err)
+	}
 	lock, err := s.Lock(a)
 	if err != nil {
 		t.Fatal(err)

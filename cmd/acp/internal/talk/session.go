@@ -201,7 +201,8 @@ func (c *Client) List(ctx context.Context, cwd, cursor string) (*acp.ListSession
 	return res, nil
 }
 
-// Sessions yields the agent's sessions of all pages: those in the directory cwd, unless it is "".
+// Sessions yields the agent's sessions of all pages: those in the directory cwd, unless it is "". An agent may have been
+// told the directory's path with or without symbolic links, and compares paths as text, so it is asked for both.
 func (c *Client) Sessions(ctx context.Context, cwd string) iter.Seq2[acp.SessionInfo, error] {
 	return func(yield func(acp.SessionInfo, error) bool) {
 		agent, err := c.agentConn(ctx)
@@ -209,9 +210,20 @@ func (c *Client) Sessions(ctx context.Context, cwd string) iter.Seq2[acp.Session
 			yield(acp.SessionInfo{}, err)
 			return
 		}
-		for info, err := range agent.Sessions(ctx, cwd) {
-			if !yield(info, err) {
-				return
+		spellings := []string{cwd}
+		if real, err := filepath.EvalSymlinks(cwd); err == nil && cwd != "" && real != cwd {
+			spellings = append(spellings, real)
+		}
+		seen := map[acp.SessionID]bool{}
+		for _, spelling := range spellings {
+			for info, err := range agent.Sessions(ctx, spelling) {
+				if err == nil && seen[info.SessionID] {
+					continue
+				}
+				seen[info.SessionID] = true
+				if !yield(info, err) {
+					return
+				}
 			}
 		}
 	}

@@ -544,6 +544,22 @@ func TestSessions(t *testing.T) {
 	if found != len(ids) {
 		t.Errorf("%d sessions found", found)
 	}
+	if runtime.GOOS != "windows" { // where links need a privilege
+		link := filepath.Join(t.TempDir(), "link")
+		if err := os.Symlink(cwd, link); err != nil {
+			t.Fatal(err)
+		}
+		again := map[acp.SessionID]int{}
+		for info, err := range c.Sessions(t.Context(), link) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			again[info.SessionID]++
+		}
+		if len(again) != found || again[ids[0]] != 1 {
+			t.Errorf("through a link: %v", again)
+		}
+	}
 	s, err := c.Load(t.Context(), ids[0], nil)
 	if err != nil {
 		t.Fatal(err)
