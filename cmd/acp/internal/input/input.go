@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"runtime"
 	"syscall"
 	"time"
 
@@ -40,8 +41,8 @@ func Open(path string) (io.ReadCloser, error) {
 	return file, nil
 }
 
-// HasEnd returns an error for a directory, and for a device other than a terminal or the null device, because others
-// may have no end. It returns nil for readers other than *os.File.
+// HasEnd returns an error for a directory, and for a device other than a terminal or the null device, or a file of the
+// kernel that works like one, because others may have no end. It returns nil for readers other than *os.File.
 func HasEnd(from io.Reader) error {
 	file, ok := from.(*os.File)
 	if !ok {
@@ -53,6 +54,10 @@ func HasEnd(from io.Reader) error {
 	}
 	if info.IsDir() {
 		return errors.New("a directory, not a file")
+	}
+	// A regular file of Linux that may keep a reader waiting is one of the kernel, such as /proc/kmsg.
+	if runtime.GOOS == "linux" && info.Mode().IsRegular() && file.SetReadDeadline(time.Time{}) == nil {
+		return errors.New("a device, not a file")
 	}
 	null, err := os.Stat(os.DevNull)
 	if info.Mode()&os.ModeDevice != 0 && (err != nil || !os.SameFile(info, null)) && !term.IsTerminal(int(file.Fd())) {
@@ -85,7 +90,6 @@ func (p *pipe) Read(b []byte) (int, error) {
 // ReadFile reads a file of at most the given number of bytes.
 func ReadFile(path string, most int64) ([]byte, error) {
 	info, err := os.Stat(path) // opening it reports the error
-	regular := err == nil && info.Mode().IsRegular()
 	pipe := err == nil && info.Mode()&os.ModeNamedPipe != 0
 	flag := os.O_RDONLY
 	if pipe {
@@ -96,9 +100,7 @@ func ReadFile(path string, most int64) ([]byte, error) {
 		return nil, err
 	}
 	defer file.Close()
-	if !regular {
-		_ = file.SetReadDeadline(time.Now().Add(patience)) // fails for regular files, which are read at once, and for terminals
-	}
+	_ = file.SetReadDeadline(time.Now().Add(patience)) // fails for files that are read at once, and for terminals
 	text, err := io.ReadAll(io.LimitReader(file, most+1))
 	switch {
 	case errors.Is(err, os.ErrDeadlineExceeded):

@@ -73,6 +73,13 @@ func TestOpen(t *testing.T) {
 			t.Errorf("%s: %v, %v", path, file, err)
 		}
 	}
+	kernel := "/proc/kmsg" // only root may read it
+	if file, err := os.Open(kernel); err == nil {
+		file.Close()
+		if _, err := Open(kernel); err == nil || !strings.Contains(err.Error(), "a device") {
+			t.Errorf("%s: %v", kernel, err)
+		}
+	}
 	if file, err := Open(os.DevNull); err != nil {
 		t.Error(err)
 	} else if text, err := io.ReadAll(file); len(text) > 0 || err != nil {

@@ -115,7 +115,7 @@ func (in *Inspection) source(o sourceOptions) (*source, error) {
 	if !in.options.NoMask && !o.header.Masked {
 		o.masker = recording.NewMasker()
 	}
-	file, err := os.OpenFile(filepath.Join(in.dir, id+".jsonl"), os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	file, err := newSpool(filepath.Join(in.dir, id+".jsonl"))
 	if err != nil {
 		return nil, err
 	}

@@ -524,6 +524,37 @@ func mustRequest(t *testing.T, url string) *http.Request {
 	return r
 }
 
+// TestManyConnections: a recording may have more connections than the process may have files open, and all can be read.
+func TestManyConnections(t *testing.T) {
+	i := serveTest(t, Options{})
+	var limit int
+	if dir, err := os.ReadDir("/proc/self/fd"); err != nil {
+		t.Skip("SKIPPED: it needs /proc")
+	} else {
+		limit = len(dir) + 50
+	}
+	const connections = 300
+	if err := i.in.Read("run.jsonl", strings.NewReader(strings.Repeat(small, connections)), ""); err != nil {
+		t.Fatal(err)
+	}
+	if open, err := os.ReadDir("/proc/self/fd"); err != nil || len(open) > limit {
+		t.Errorf("%d files are open, %v", len(open), err)
+	}
+	sources := i.in.all()
+	if len(sources) != connections {
+		t.Fatalf("%d sources", len(sources))
+	}
+	last := sources[connections-1]
+	if line, err := last.line(4); err != nil || string(line) != "<b>no message</b>" {
+		t.Errorf("%q, %v", line, err)
+	}
+	last.note(fmt.Errorf("after the end"))
+	var report bytes.Buffer
+	if err := i.in.WriteReport(&report); err != nil || !strings.Contains(report.String(), "after the end") {
+		t.Errorf("the report: %v", err)
+	}
+}
+
 // small is a recording with a finding in line 3, a line that is no message, standard error, and a line that cannot be
 // read.
 const small = `{"recording":1,"tool":"acp","command":["my-agent"],"date":"2026-01-02T15:04:05.123Z","masked":true}

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -31,8 +30,8 @@ type source struct {
 	log   *eventLog
 
 	mu            sync.Mutex
-	spool         *os.File // a recording
-	size          int64    // of the spool
+	spool         *spool // a recording
+	size          int64  // of the spool
 	writer        *recording.Writer
 	masker        *recording.Masker // nil if the lines are masked already, or shall not be
 	masked        bool
@@ -65,7 +64,7 @@ type sourceOptions struct {
 }
 
 // newSource begins a source, with its recording in a file.
-func newSource(id string, file *os.File, log *eventLog, o sourceOptions) (*source, error) {
+func newSource(id string, file *spool, log *eventLog, o sourceOptions) (*source, error) {
 	s := &source{
 		id: id, kind: o.kind, name: o.name, lanes: o.lanes, log: log, spool: file, masker: o.masker, masked: o.masker != nil || o.header.Masked,
 		date: o.header.Date, judge: conformance.NewJudge(nil, nil), joiner: show.NewJoiner(), stats: show.NewStats(),
@@ -309,6 +308,9 @@ func (s *source) finish() {
 		for _, f := range s.judge.End() {
 			s.log.add(&lateEvent{Is: "late", Source: s.id, N: s.lines.Of(f.Number), Finding: s.finding(&f)})
 		}
+	}
+	if err := s.spool.Close(); err != nil && s.err == nil {
+		s.err = err
 	}
 	s.log.touch()
 }

@@ -20,6 +20,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/acpgo/sdk/cmd/acp/internal/input"
 	"github.com/acpgo/sdk/conformance/recording"
 )
 
@@ -80,7 +81,7 @@ var ErrNoInspection = errors.New("no inspection listens")
 
 // DialTap connects a tap to the inspection that a file names. What is written to the result must be a recording.
 func DialTap(path string) (io.WriteCloser, error) {
-	text, err := os.ReadFile(path)
+	text, err := input.ReadFile(path, 4<<10)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, ErrNoInspection
 	}

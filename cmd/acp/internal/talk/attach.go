@@ -123,6 +123,9 @@ func readStart(path string, most int64) ([]byte, error) {
 		return nil, err
 	}
 	defer f.Close()
+	if err := input.HasEnd(f); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
 	return io.ReadAll(io.LimitReader(f, most))
 }
 
