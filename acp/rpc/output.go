@@ -43,7 +43,8 @@ func ProcessOutputOf(stream Stream) (out ProcessOutput, ok bool) {
 }
 
 // Reason returns the line of Stderr that best explains the failure: the line of a panic, the error of a Node.js
-// program, which comes before its stack, or the last line.
+// program, which comes before its stack, the last line that says that it is an error, the line before a program's
+// usage, or the last line.
 func (o ProcessOutput) Reason() string {
 	lines := strings.Split(strings.TrimSpace(o.Stderr), "\n")
 	for i := len(lines) - 1; i >= 0; i-- {
@@ -62,10 +63,31 @@ func (o ProcessOutput) Reason() string {
 			}
 		}
 	}
+	for i := last; i >= 0; i-- {
+		if errorLine.MatchString(lines[i]) {
+			for i > 0 && npmError.MatchString(lines[i]) && npmError.MatchString(lines[i-1]) && !strings.Contains(lines[i-1], " code ") {
+				i-- // npm says what failed in the first of several lines, after a code
+			}
+			return clipped(lines[i])
+		}
+	}
+	for i := last; i > 0; i-- {
+		if usageLine.MatchString(lines[i]) {
+			if before := strings.TrimSpace(strings.Join(lines[:i], "\n")); before != "" {
+				return clipped(before[strings.LastIndex(before, "\n")+1:])
+			}
+		}
+	}
 	return clipped(lines[last])
 }
 
 var (
+	// errorLine matches a line that says that it is an error, perhaps after a time and the name of the program.
+	errorLine = regexp.MustCompile(`^(\S+ ){0,3}?\[?(?i:error|fatal|fatal error)\]?(\[\w+\])?:|^(\S+ ){0,3}?\[?(ERROR|FATAL|CRITICAL)\b|` +
+		`^(Uncaught |Unhandled )?[\w$.]*(Error|Exception)(:| \[)|^Exception in thread |` + npmError.String())
+	npmError = regexp.MustCompile(`^npm (error|ERR!) `)
+	// usageLine matches the beginning of the help that programs print after an error in their arguments.
+	usageLine = regexp.MustCompile(`^(?i:usage\b|for more information|(try|see|run) .*(help|-h)\b)`)
 	// nodeVersion matches the last line of a Node.js program that an exception ended.
 	nodeVersion = regexp.MustCompile(`^Node\.js v\d`)
 	// nodeError matches the line that reports an error.
