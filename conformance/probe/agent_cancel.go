@@ -156,6 +156,28 @@ var cancelScenarios = []Scenario{
 		},
 	},
 	{
+		Name: "cancel-after-load", Needs: []string{loadSession},
+		ignore:    []string{"SES-6", "SES-7", "PRM-13"}, // of the conversation, which the turn goes on with
+		Text:      "A session is loaded again in the middle of a turn, which the agent may refuse; then the turn is cancelled.",
+		Exercises: []string{"PRM-11"}, Prompts: []string{"long", "text"}, quiet: true,
+		run: func(p *play) {
+			session, id, ok := p.streaming(1)
+			if !ok {
+				return
+			}
+			if p.call("session/load", withSession(`,"mcpServers":[]`)(session, p.dir)) == nil {
+				p.failAt("OVW-3", conformance.Must, "%s", p.why("session/load in the middle of a turn was not answered"))
+			}
+			if p.hasAnswer(id) {
+				return
+			}
+			p.cancel(session)
+			p.checkAlive("ADD-1", "a cancellation after session/load") // which shows the judge that the agent has read it
+			p.checkCancelled(id)
+			p.checkAfterCancel(session)
+		},
+	},
+	{
 		Name:      "cancel-and-prompt",
 		Text:      "A turn is cancelled, and a new prompt follows as soon as the old one is answered: it runs and is not cancelled.",
 		Exercises: []string{"PRM-11", "PRM-16"}, Prompts: []string{"long", "text"},

@@ -59,22 +59,7 @@ var promptScenarios = []Scenario{
 		Exercises: []string{"ADD-3"}, Prompts: []string{"text"},
 		run: func(p *play) {
 			session := p.ready()
-			for _, c := range []struct{ capability, block string }{
-				{"promptCapabilities.image", `{"type":"image","mimeType":"image/png","data":"` + png + `"}`},
-				{"promptCapabilities.audio", `{"type":"audio","mimeType":"audio/wav","data":"` + wav + `"}`},
-				{"promptCapabilities.embeddedContext", `{"type":"resource","resource":{"uri":"file:///acp-probe/notes.txt","mimeType":"text/plain","text":"Notes of the probe."}}`},
-				{"promptCapabilities.embeddedContext", `{"type":"resource","resource":{"uri":"file:///acp-probe/blob","blob":"` + wav + `"}}`},
-			} {
-				text := `{"type":"text","text":` + quote(p.text(session, "text")) + `}`
-				if !p.can(c.capability) {
-					continue
-				}
-				p.markExercised("ADD-3")
-				m := p.content(session, text+","+c.block)
-				if m != nil && m.kind == conformance.ErrorReply && (m.code() == -32602 || m.code() == -32601) {
-					p.fail("ADD-3", "the agent advertises %s but refused a prompt with it: %s", c.capability, clip(string(m.params)))
-				}
-			}
+			p.contentAdvertised(session, "promptCapabilities", func(blocks string) *message { return p.content(session, blocks) })
 		},
 	},
 	{
@@ -232,11 +217,14 @@ var promptScenarios = []Scenario{
 		Text:      "The agent thinks, changes its mode, sends a notice, compacts its context and refuses a prompt.",
 		Exercises: []string{"PRM-5"}, Prompts: []string{"think", "mode", "notice", "compact", "refusal", "text"},
 		run: func(p *play) {
-			session := p.ready()
+			p.initialize("all", allCapabilities)
+			session, m := p.sessionAnswer()
+			before := p.count()
 			for _, kind := range []string{"think", "mode", "notice", "compact", "refusal", "text"} {
 				p.prompt(session, kind)
 			}
 			p.settle()
+			p.checkOptionUpdates(session, optionsOf(m), before, "")
 		},
 	},
 	{
@@ -286,6 +274,25 @@ var promptScenarios = []Scenario{
 			p.settle()
 		},
 	},
+}
+
+// contentAdvertised prompts with each kind of content that the agent advertises in a capability.
+func (p *play) contentAdvertised(session, capability string, prompt func(blocks string) *message) {
+	for _, c := range []struct{ kind, block string }{
+		{"image", `{"type":"image","mimeType":"image/png","data":"` + png + `"}`},
+		{"audio", `{"type":"audio","mimeType":"audio/wav","data":"` + wav + `"}`},
+		{"embeddedContext", `{"type":"resource","resource":{"uri":"file:///acp-probe/notes.txt","mimeType":"text/plain","text":"Notes of the probe."}}`},
+		{"embeddedContext", `{"type":"resource","resource":{"uri":"file:///acp-probe/blob","blob":"` + wav + `"}}`},
+	} {
+		if !p.can(capability + "." + c.kind) {
+			continue
+		}
+		p.markExercised("ADD-3")
+		m := prompt(`{"type":"text","text":` + quote(p.text(session, "text")) + `},` + c.block)
+		if m != nil && (m.code() == -32602 || m.code() == -32601) {
+			p.fail("ADD-3", "the agent advertises %s.%s but refused a prompt with it: %s", capability, c.kind, clip(string(m.params)))
+		}
+	}
 }
 
 // content prompts with blocks. A turn that ends with an error for another reason than the blocks is not judged here.

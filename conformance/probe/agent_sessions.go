@@ -439,6 +439,37 @@ var sessionScenarios = []Scenario{
 	},
 }
 
+// checkOptionUpdates looks whether each list of options that the agent sent since a message is complete. An option may be
+// gone, but then it cannot be set.
+func (p *play) checkOptionUpdates(session string, had []option, number int, tag string) {
+	p.conn.mu.Lock()
+	var now []option
+	sent := false
+	for _, m := range p.kept {
+		if m.number > number && m.method == "session/update" && m.text("update", "sessionUpdate") == "config_option_update" {
+			now, sent = optionsIn(member(m.params, "update")), true
+		}
+	}
+	p.conn.mu.Unlock()
+	for _, was := range had {
+		if !sent || find(now, was.id) >= 0 || len(was.values) == 0 {
+			continue
+		}
+		if find(optionsOf(p.call("session/set_config_option", setting(session, was, was.current, tag))), was.id) >= 0 {
+			p.fail("CFG-18", "config_option_update lacks the option %s, which can still be set", was.id)
+		}
+	}
+}
+
+// setting is the params that set an option. The tag is what version 2 has in front of the value of a select.
+func setting(session string, o option, value, tag string) string {
+	text := `"type":"boolean","value":` + value
+	if o.kind == "select" {
+		text = tag + `"value":` + quote(value)
+	}
+	return `{"sessionId":` + quote(session) + `,"configId":` + quote(o.id) + `,` + text + `}`
+}
+
 // closeTurn closes a session in the middle of a turn, and returns the turn's stop reason and the time to its end.
 func (p *play) closeTurn(session, id string) (reason string, took time.Duration) {
 	var closing string
@@ -476,12 +507,6 @@ func (p *play) setOptions(session string, m *message, tag string) {
 	}
 	// One option may decide which others there are, and which values they have.
 	now := options
-	value := func(o option, value string) string {
-		if o.kind == "select" {
-			return set(o.id, tag+`"value":`+quote(value))
-		}
-		return set(o.id, `"type":"boolean","value":`+value)
-	}
 	for _, o := range options {
 		// What it has already comes first: where nothing changes, nothing may be left out.
 		for _, v := range append([]string{o.current}, o.values[:min(len(o.values), 5)]...) {
@@ -490,7 +515,7 @@ func (p *play) setOptions(session string, m *message, tag string) {
 				continue
 			}
 			before := now
-			m := p.must("CFG-17", "session/set_config_option", value(o, v))
+			m := p.must("CFG-17", "session/set_config_option", setting(session, o, v, tag))
 			if m == nil {
 				continue
 			}
@@ -501,7 +526,7 @@ func (p *play) setOptions(session string, m *message, tag string) {
 					continue
 				case before[i].current == v:
 					p.fail("CFG-17", "the answer lacks the option %s, although %s had this value before", was.id, o.id)
-				case len(was.values) > 0 && find(optionsOf(p.call("session/set_config_option", value(was, was.current))), was.id) >= 0:
+				case len(was.values) > 0 && find(optionsOf(p.call("session/set_config_option", setting(session, was, was.current, tag))), was.id) >= 0:
 					p.fail("CFG-17", "the answer lacks the option %s, which can still be set", was.id)
 				default:
 					continue
@@ -789,8 +814,12 @@ func optionsOf(m *message) []option {
 	if m == nil {
 		return nil
 	}
+	return optionsIn(m.params)
+}
+
+func optionsIn(params json.RawMessage) []option {
 	var options []option
-	for _, item := range elements(member(m.params, "configOptions")) {
+	for _, item := range elements(member(params, "configOptions")) {
 		var o struct {
 			ID, ConfigID string
 			Type         string

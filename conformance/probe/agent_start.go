@@ -3,6 +3,7 @@
 package probe
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -57,27 +58,7 @@ var startScenarios = []Scenario{
 			}
 		},
 	},
-	{
-		Name: "version-newer", bare: true, anyVersion: true,
-		Text:      "A client requests a version that does not exist yet: the agent answers with the latest version that it supports.",
-		Exercises: []string{"INI-9", "ADD-7"},
-		run: func(p *play) {
-			p.start()
-			p.grant("none", noCapabilities)
-			m := p.call("initialize", `{"protocolVersion":65535,`+bothVersions+`}`)
-			p.markExercised("INI-9", "ADD-7")
-			switch version := versionOf(m); {
-			case m == nil:
-				p.fail("INI-9", "%s", p.why("initialize was not answered"))
-			case m.kind == conformance.ErrorReply:
-				p.fail("INI-9", "version 65535 was answered with an error: %s", clip(string(m.params)))
-			case version == 65535:
-				p.fail("ADD-7", "the agent accepted version 65535, which does not exist")
-			case version < 1:
-				p.fail("ADD-7", "the agent answered version 65535 with version %d, which is lower than 1", version)
-			}
-		},
-	},
+	versionNewer(1),
 	{
 		Name: "version-older", bare: true,
 		Text:      "A client requests version 0, which does not exist.",
@@ -188,32 +169,7 @@ var startScenarios = []Scenario{
 		Exercises: []string{"ERR-4"}, bare: true,
 		run: func(p *play) {
 			p.initialize("all", allCapabilities)
-			m := p.call("authenticate", `{"methodId":"acp-probe-no-such-method"}`)
-			p.requireError("ERR-4", m, "authenticate with an id that was not offered", -32602, -32601, -32000)
-			for _, method := range elements(member(p.init.params, "authMethods")) {
-				var a struct{ ID, Type string }
-				if json.Unmarshal(method, &a) == nil && a.Type == "terminal" {
-					p.requireError("ERR-4", p.call("authenticate", `{"methodId":`+quote(a.ID)+`}`), "authenticate with a terminal method", -32602, -32600, -32601, -32000)
-				}
-			}
-			if p.options.Auth == "" {
-				return
-			}
-			p.authenticated = true
-			before := p.call("session/new", `{"cwd":`+quote(p.dir)+`,"mcpServers":[]}`)
-			needed := before.code() == -32000
-			p.authenticate()
-			p.trait("authenticated")
-			p.newSession()
-			if !p.can(canLogout) {
-				return
-			}
-			if m := p.must("AUT-8", "logout", `{}`); m != nil && needed {
-				p.trait("logged out")
-				if m := p.call("session/new", `{"cwd":`+quote(p.dir)+`,"mcpServers":[]}`); m != nil && m.kind == conformance.Response {
-					p.fail("AUT-10", "after logout, session/new succeeded although it required authentication before")
-				}
-			}
+			p.authentication("authenticate", "logout", p.can(canLogout))
 		},
 	},
 	capabilities("left-out", leftOut, "read", "terminal"),
@@ -228,6 +184,67 @@ var startScenarios = []Scenario{
 	capabilities("url-only", `{"elicitation":{"url":{}}}`, "form"),
 	capabilities("empty-elicitation", `{"elicitation":{"form":null,"url":null},"session":{}}`, "form", "notice"),
 	capabilities("unknown", `{"fs":{"readTextFile":true,"writeTextFile":true,"deleteFile":true},"terminal":true,"telepathy":{"range":3},"_meta":{"acp.probe":{"deep":[[[null]]],"big":123456789012345678901234567890}}}`, "form", "compact"),
+}
+
+// authentication tries the methods of authentication, and logs in and out with the chosen one.
+func (p *play) authentication(login, logout string, canLogout bool) {
+	m := p.call(login, `{"methodId":"acp-probe-no-such-method"}`)
+	p.requireError("ERR-4", m, login+" with an id that was not offered", -32602, -32601, -32000)
+	for _, method := range elements(member(p.init.params, "authMethods")) {
+		var a struct{ ID, MethodID, Type string }
+		if json.Unmarshal(method, &a) == nil && a.Type == "terminal" {
+			m := p.call(login, `{"methodId":`+quote(cmp.Or(a.ID, a.MethodID))+`}`)
+			p.requireError("ERR-4", m, login+" with a terminal method", -32602, -32600, -32601, -32000)
+		}
+	}
+	if p.options.Auth == "" {
+		return
+	}
+	p.authenticated = true
+	before := p.call("session/new", `{"cwd":`+quote(p.dir)+`,"mcpServers":[]}`)
+	needed := before.code() == -32000
+	p.authenticate()
+	p.trait("authenticated")
+	p.newSession()
+	if !canLogout {
+		return
+	}
+	if m := p.must("AUT-8", logout, `{}`); m != nil && needed {
+		p.trait("logged out")
+		if m := p.call("session/new", `{"cwd":`+quote(p.dir)+`,"mcpServers":[]}`); m != nil && m.kind == conformance.Response {
+			p.fail("AUT-10", "after %s, session/new succeeded although it required authentication before", logout)
+		}
+	}
+}
+
+// versionNewer is the scenario of a version that does not exist, for agents of a version.
+func versionNewer(own int) Scenario {
+	return Scenario{
+		Name: "version-newer", bare: true, anyVersion: true,
+		Text:      "A client requests a version that does not exist yet: the agent answers with the latest version that it supports.",
+		Exercises: []string{"INI-9", "ADD-7"},
+		run: func(p *play) {
+			p.start()
+			p.grant("none", noCapabilities)
+			m := p.call("initialize", `{"protocolVersion":65535,`+bothVersions+`}`)
+			p.markExercised("INI-9", "ADD-7")
+			switch version := versionOf(m); {
+			case m == nil:
+				p.fail("INI-9", "%s", p.why("initialize was not answered"))
+			case m.kind == conformance.ErrorReply:
+				p.fail("INI-9", "version 65535 was answered with an error: %s", clip(string(m.params)))
+			case version == 65535:
+				p.fail("ADD-7", "the agent accepted version 65535, which does not exist")
+			case version < 1:
+				p.fail("ADD-7", "the agent answered version 65535 with version %d, which is lower than 1", version)
+			case version < own:
+				p.start()
+				if m := p.call("initialize", fmt.Sprintf(`{"protocolVersion":%d,%s}`, own, bothVersions)); versionOf(m) == own {
+					p.fail("ADD-7", "the agent answered version 65535 with version %d, although it supports version %d", version, own)
+				}
+			}
+		},
+	}
 }
 
 // bothVersions are the members of initialize by which a client that speaks versions 1 and 2 describes itself. Each

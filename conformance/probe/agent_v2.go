@@ -26,9 +26,15 @@ const draftCapabilities = `{"elicitation":{"form":{},"url":{}},"auth":{"terminal
 
 // draft starts the agent, initializes with version 2, and makes a session.
 func (p *play) draft() (session string, m *message) {
+	p.draftWith("all", draftCapabilities)
+	return p.sessionAnswer()
+}
+
+// draftWith starts the agent, and initializes with version 2 and capabilities.
+func (p *play) draftWith(name, capabilities string) {
 	p.start()
-	p.grant("all", draftCapabilities)
-	m = p.call("initialize", `{"protocolVersion":2,"capabilities":`+draftCapabilities+`,"info":`+clientInfo+`}`)
+	p.grant(name, capabilities)
+	m := p.call("initialize", `{"protocolVersion":2,"capabilities":`+capabilities+`,"info":`+clientInfo+`}`)
 	p.markExercised("INI-9")
 	switch {
 	case m == nil:
@@ -46,8 +52,6 @@ func (p *play) draft() (session string, m *message) {
 	if !p.can("session") {
 		p.stopf("the agent has no sessions")
 	}
-	session, m = p.sessionAnswer()
-	return session, m
 }
 
 // work prompts, and waits for the end of the work.
@@ -75,6 +79,8 @@ func (p *play) restsAs(id, session, prompt string, number int) *message {
 	case m.kind == conformance.ErrorReply:
 		p.failAt("INI-16", conformance.Should, "session/prompt was answered with an error: %s", clip(string(m.params)))
 		return m
+	case m.text("messageId") == "":
+		p.fail("V2-1", "session/prompt was answered without a messageId: %s", clip(string(m.params)))
 	}
 	var idle *message
 	if !p.awaitEnd("the work of a prompt was reported as idle", func() bool { idle = p.idleSince(session, number); return idle != nil }) {
@@ -91,8 +97,8 @@ func (p *play) restsAs(id, session, prompt string, number int) *message {
 // idleSince is the idle state that ends work which was reported behind a message. The lock of the connection is held.
 func (p *play) idleSince(session string, number int) *message {
 	working := false
-	for _, m := range p.kept {
-		if m.number <= number || m.method != "session/update" || m.text("sessionId") != session {
+	for _, m := range p.states {
+		if m.number <= number || m.text("sessionId") != session {
 			continue
 		}
 		switch m.text("update", "state") {
@@ -151,6 +157,23 @@ func permits(name, text string, answer func(*message) (outcome, text string)) Sc
 			p.client.nextTurn(session)
 			p.work(session, "text")
 			p.settle()
+		},
+	}
+}
+
+// otherWork is a scenario of prompts that the judge watches.
+func otherWork(name, text string, prompts ...string) Scenario {
+	return Scenario{
+		Name: name, Text: text, Prompts: prompts, Exercises: []string{"V2-2"},
+		run: func(p *play) {
+			session, m := p.draft()
+			p.file("notes.txt", "Notes of the probe.\n")
+			before := p.count()
+			for _, kind := range prompts {
+				p.work(session, kind)
+			}
+			p.settle()
+			p.checkOptionUpdates(session, optionsOf(m), before, `"type":"id",`)
 		},
 	}
 }
@@ -266,6 +289,95 @@ var draftScenarios = []Scenario{
 		},
 	},
 	{
+		Name: "cancel-with-meta", Prompts: []string{"long"}, Exercises: []string{"V2-22", "SCH-1"},
+		Text: "Work is cancelled by a session/cancel with _meta.",
+		run: func(p *play) {
+			session, _ := p.draft()
+			before := p.count()
+			id := p.begin(session, "long")
+			p.markExercised("SCH-1")
+			if p.streams(session, before, 3) {
+				p.cancels(session, id, before, `,"_meta":{"acp.probe":{"reason":[1]}}`)
+			}
+		},
+	},
+	versionNewer(2),
+	{
+		Name: "batch", bare: true, Exercises: []string{"ERR-7"},
+		ignore: []string{"EXT-4"}, // a missing answer is reported with the line before it
+		Text:   "An empty batch is answered with a single error -32600 with the id null.",
+		run: func(p *play) {
+			p.draftWith("none", noCapabilities)
+			before := p.count()
+			p.line([]byte(`[]`))
+			p.checkAlive("ERR-7", "an empty batch")
+			if found := p.errorsSince(before); !slices.ContainsFunc(found, func(m *message) bool { return m.id == "null" && m.code() == -32600 }) {
+				p.failAt("ERR-7", conformance.Must, "an empty batch was not answered with an error -32600 with the id null")
+			}
+		},
+	},
+	{
+		Name: "capabilities-none", Exercises: []string{"INI-19"}, Prompts: []string{"text", "form", "link"},
+		Text: "A client without capabilities: the agent offers no login in a terminal, and asks for nothing that the client lacks.",
+		run: func(p *play) {
+			p.draftWith("none", noCapabilities)
+			p.markExercised("INI-19")
+			session := p.newSession()
+			for _, kind := range []string{"text", "form", "link"} {
+				p.work(session, kind)
+			}
+			p.settle()
+		},
+	},
+	{
+		Name: "authentication", bare: true, Exercises: []string{"ERR-4"},
+		Text: "Methods of authentication: unknown ids and those of terminal methods are refused; the chosen method opens sessions; auth/logout closes them.",
+		run: func(p *play) {
+			p.draftWith("all", draftCapabilities)
+			if len(p.authMethods()) == 0 {
+				p.stopf("the agent offers no methods of authentication")
+			}
+			p.authentication("auth/login", "auth/logout", true)
+		},
+	},
+	{
+		Name: "content-advertised", Exercises: []string{"ADD-3"}, Prompts: []string{"text"},
+		Text: "Prompts with images, audio and embedded resources are accepted if the agent advertises them, and their work ends.",
+		run: func(p *play) {
+			session, _ := p.draft()
+			p.contentAdvertised(session, "session.prompt", func(blocks string) *message {
+				before := p.count()
+				id := p.ask("session/prompt", `{"sessionId":`+quote(session)+`,"prompt":[`+blocks+`]}`, "")
+				m := p.await(id)
+				if m == nil || m.kind == conformance.Response {
+					p.rests(session, id, before)
+				}
+				return m
+			})
+		},
+	},
+	{
+		Name: "additional-directories", Needs: []string{"session.additionalDirectories"}, Prompts: []string{"text"}, Exercises: []string{"ADD-3", "ERR-4"},
+		Text: "A session with additional directories is created and resumed; a relative one is refused.",
+		run: func(p *play) {
+			p.draftWith("all", draftCapabilities)
+			p.markExercised("ADD-3")
+			roots := `,"additionalDirectories":[` + quote(p.folder("other")) + `]`
+			m := p.must("ADD-3", "session/new", `{"cwd":`+quote(p.dir)+roots+`}`)
+			if m == nil {
+				return
+			}
+			session := m.text("sessionId")
+			p.client.session(session, p.dir)
+			p.work(session, "text")
+			p.must("INI-16", "session/close", onlySession(session, ""))
+			p.must("ADD-3", "session/resume", withSession(roots)(session, p.dir))
+			p.requireError("ERR-4", p.call("session/new", `{"cwd":`+quote(p.dir)+`,"additionalDirectories":["relative"]}`), "session/new with a relative additional directory", wrongParams...)
+		},
+	},
+	otherWork("other-work", "The agent thinks, makes a plan, changes its mode, sends a notice, compacts its context and refuses a prompt.", "think", "plan", "mode", "notice", "compact", "refusal"),
+	otherWork("elicitation", "The agent shows a form and asks to open a link; the user accepts both.", "form", "link"),
+	{
 		Name: "list", Exercises: []string{"LST-5", "LST-8", "LST-11", "LST-12", "LST-14", "ADD-16"},
 		Text: "Sessions are listed: all of them, and those of one directory; a made-up cursor is refused.",
 		run: func(p *play) {
@@ -359,8 +471,8 @@ var draftScenarios = []Scenario{
 var draftRows = map[string]exercise{
 	"OVW-1": anyTrait("path").reachedBy(byTools), "OVW-3": anyTrait("answer"), "OVW-4": {},
 	"TRN-1": anyTrait("message"), "TRN-3": anyTrait("message"), "TRN-4": anyTrait("message"), "TRN-5": anyTrait("message"), "TRN-10": {},
-	"INI-6": anyTrait("message"), "INI-9": {}, "INI-16": {}, "INI-19": anyTrait("auth methods").reachedBy(byAgent),
-	"AUT-9": anyTrait("result auth/login").reachedBy(byAuth), "AUT-10": exercise{}.reachedBy(byAgent),
+	"INI-6": anyTrait("message"), "INI-9": {}, "INI-16": {}, "INI-19": {},
+	"AUT-9": anyTrait("result auth/login").reachedBy(byAuth), "AUT-10": anyTrait("logged out").reachedBy(byAuth), "AUT-8": anyTrait("result auth/login", "result auth/logout").reachedBy(byAuth),
 	"SES-2": anyTrait("result session/new"), "SES-31": anyTrait("result session/new"),
 	"LST-5": {}, "LST-8": {}, "LST-11": {}, "LST-12": exercise{}.reachedBy("an agent that has more sessions than a page holds"), "LST-14": {},
 	"DEL-4": anyTrait("result session/delete").needs("session.delete"), "DEL-5": exercise{}.needs("session.delete"),
@@ -375,9 +487,9 @@ var draftRows = map[string]exercise{
 	"ELI-26": anyTrait("elicitation url").reachedBy(byLink), "ELI-27": anyTrait("elicitation form").reachedBy(byForm),
 	"EXT-1": anyTrait("meta").reachedBy(byAgent), "EXT-2": anyTrait("message"), "EXT-3": anyTrait("message"), "EXT-4": {}, "EXT-5": {},
 	"EXT-6": anyTrait("extension").reachedBy("an agent that has methods of its own"),
-	"ERR-2": anyTrait("error"), "ERR-3": {}, "ERR-4": {}, "ERR-5": {}, "ERR-7": exercise{}.reachedBy(byAgent), "ERR-9": anyTrait("error"),
-	"SCH-2": anyTrait("answer"), "SCH-4": anyTrait("message"), "SCH-11": anyTrait("message"), "SCH-15": anyTrait("elicitation form").reachedBy(byForm),
-	"ADD-2": anyTrait("turn"), "ADD-5": anyTrait("auth methods").reachedBy(byAgent), "ADD-6": anyTrait("error"), "ADD-7": anyTrait("result initialize"), "ADD-10": anyTrait("message"),
+	"ERR-2": anyTrait("error"), "ERR-3": {}, "ERR-4": {}, "ERR-5": {}, "ERR-7": {}, "ERR-9": anyTrait("error"),
+	"SCH-1": exercise{}.reachedBy(byLong), "SCH-2": anyTrait("answer"), "SCH-4": anyTrait("message"), "SCH-11": anyTrait("message"), "SCH-15": anyTrait("elicitation form").reachedBy(byForm),
+	"ADD-2": anyTrait("turn"), "ADD-3": exercise{}.reachedBy("an agent that states a capability of prompts or roots"), "ADD-5": anyTrait("auth methods").reachedBy(byAgent), "ADD-6": anyTrait("error"), "ADD-7": anyTrait("result initialize"), "ADD-10": anyTrait("message"),
 	"ADD-14": exercise{}.reachedBy(byPermission), "ADD-16": anyTrait("result session/list"),
 
 	"V2-1": anyTrait("turn"), "V2-2": {}, "V2-3": anyTrait("turn"), "V2-4": exercise{}.reachedBy(byLong), "V2-5": {},

@@ -1,6 +1,7 @@
 package probe_test
 
 import (
+	"crypto/rand"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -8,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -109,6 +111,233 @@ var endsLate = fault{toClient: func(s *state, m *line) []string {
 	}
 	return []string{m.text}
 }}
+
+// plainDraft is an agent of version 2 without any library, which advertises what the other agents lack: contents of
+// prompts, additional directories, options, and logins. A session needs the login "key".
+func plainDraft(t *testing.T) func() rpc.Transport {
+	const options = `"configOptions":[{"configId":"model","name":"Model","type":"select","currentValue":"large","options":[{"value":"large","name":"Large"},{"value":"small","name":"Small"}]},` +
+		`{"configId":"brief","name":"Brief","type":"boolean","currentValue":false}]`
+	return scripted(t, func() func(*line, func(string) bool) {
+		type session struct {
+			cwd  string
+			stop chan struct{} // of work that is going on
+		}
+		var mu sync.Mutex
+		sessions, open, loggedIn := map[string]*session{}, map[string]bool{}, false
+		return func(m *line, send func(string) bool) {
+			mu.Lock()
+			defer mu.Unlock()
+			id := sessionOf(m)
+			s := sessions[id]
+			answer := func(result string) { send(`"id":` + m.id + `,"result":` + result) }
+			refuse := func(code int) {
+				send(fmt.Sprintf(`"id":%s,"error":{"code":%d,"message":"Refused","data":{"sessionId":%q}}`, m.id, code, id))
+			}
+			update := func(update string) bool {
+				return send(`"method":"session/update","params":{"sessionId":"` + id + `","update":{"sessionUpdate":` + update + `}}`)
+			}
+			state := func(state string) bool { return update(`"state_update","state":` + state) }
+			var p struct {
+				Cwd, MethodID, Cursor, ConfigID, Type string
+				Value                                 any
+				AdditionalDirectories                 []string
+				ReplayFrom                            struct{ Type string }
+				Prompt                                []struct{ Text string }
+				Capabilities                          struct{ Auth struct{ Terminal any } }
+			}
+			if len(m.params) > 0 && json.Unmarshal(m.params, &p) != nil {
+				refuse(-32602)
+				return
+			}
+			switch {
+			case m.text == "[]":
+				send(`"id":null,"error":{"code":-32600,"message":"Empty batch"}`)
+			case m.method == "session/cancel" && s != nil && s.stop != nil:
+				close(s.stop)
+				s.stop = nil
+				state(`"idle","stopReason":"cancelled"`)
+			case !m.request:
+			case m.method == "initialize":
+				methods := `{"type":"agent","methodId":"key","name":"Key"}`
+				if p.Capabilities.Auth.Terminal != nil {
+					methods += `,{"type":"terminal","methodId":"shell","name":"Shell"}`
+				}
+				answer(`{"protocolVersion":2,"capabilities":{"session":{"additionalDirectories":{},"prompt":{"image":{},"audio":{},"embeddedContext":{}}}},"info":{"name":"plain","version":"1"},"authMethods":[` + methods + `]}`)
+			case strings.HasPrefix(m.method, "auth/"):
+				if m.method == "auth/login" && p.MethodID != "key" {
+					refuse(-32602)
+					return
+				}
+				loggedIn = m.method == "auth/login"
+				answer(`{}`)
+			case !loggedIn && strings.HasPrefix(m.method, "session/"):
+				refuse(-32000)
+			case m.method == "session/new" || m.method == "session/resume":
+				if !filepath.IsAbs(p.Cwd) || slices.Contains(p.AdditionalDirectories, "relative") || !slices.Contains([]string{"", "start"}, p.ReplayFrom.Type) {
+					refuse(-32602)
+					return
+				}
+				if m.method == "session/new" {
+					id = rand.Text()
+					sessions[id], open[id] = &session{cwd: p.Cwd}, true
+					answer(`{"sessionId":"` + id + `",` + options + `}`)
+				} else if s == nil {
+					refuse(-32002)
+				} else {
+					open[id] = true
+					state(`"idle"`)
+					answer(`{` + options + `}`)
+				}
+			case m.method == "session/list" && p.Cursor != "":
+				refuse(-32602)
+			case m.method == "session/list":
+				var list []string
+				for id, s := range sessions {
+					if p.Cwd == "" || p.Cwd == s.cwd {
+						list = append(list, `{"sessionId":"`+id+`","cwd":"`+s.cwd+`"}`)
+					}
+				}
+				slices.Sort(list)
+				answer(`{"sessions":[` + strings.Join(list, ",") + `]}`)
+			case strings.HasPrefix(m.method, "session/") && !open[id]:
+				refuse(-32002)
+			case m.method == "session/close":
+				if s.stop != nil {
+					close(s.stop)
+					s.stop = nil
+					state(`"idle","stopReason":"cancelled"`)
+				}
+				delete(open, id)
+				answer(`{}`)
+			case m.method == "session/set_config_option":
+				value := fmt.Sprint(p.Value)
+				text := strings.Replace(options, `"currentValue":"large"`, `"currentValue":"`+value+`"`, 1)
+				switch {
+				case p.ConfigID == "model" && p.Type == "id" && (value == "large" || value == "small"):
+				case p.ConfigID == "brief" && p.Type == "boolean":
+					text = strings.Replace(options, "false", value, 1)
+				default:
+					refuse(-32602)
+					return
+				}
+				answer(`{` + text + `}`)
+			case m.method == "session/prompt":
+				user := rand.Text()
+				answer(`{"messageId":"` + user + `"}`)
+				update(`"user_message","messageId":"` + user + `","content":[]`)
+				state(`"running"`)
+				words := func() bool {
+					return update(`"agent_message_chunk","messageId":"a` + user + `","content":{"type":"text","text":"On and on. "}`)
+				}
+				words()
+				switch prompt := p.Prompt[0].Text; {
+				case prompt == probe.DefaultPrompts["mode"]:
+					update(`"config_option_update",` + options)
+				case prompt == probe.DefaultPrompts["long"]:
+					stop := make(chan struct{})
+					s.stop = stop
+					go func() { // ends with the work or the connection
+						for {
+							time.Sleep(100 * time.Millisecond)
+							mu.Lock()
+							select {
+							case <-stop:
+								mu.Unlock()
+								return
+							default:
+							}
+							ok := words()
+							if mu.Unlock(); !ok {
+								return
+							}
+						}
+					}()
+					return
+				}
+				state(`"idle","stopReason":"end_turn"`)
+			default:
+				refuse(-32601)
+			}
+		}
+	})
+}
+
+// plainMutants are plainDraft with one fault.
+var plainMutants = []mutant{
+	{"version-newer", "ADD-7", editing("initialize", with("protocolVersion", "65535"))},
+	{"version-newer", "INI-9", refusing("initialize", "-32602", params("65535"))},
+	{"batch", "ERR-7", rewriting(`^.*"id":null.*$`, `{"jsonrpc":"2.0","method":"_mutant/note"}`)},
+	{"batch", "ERR-7", dead(func(m *line) bool { return m.text == "[]" })},
+	{"batch", "ERR-7", rewriting(`"code":-32600`, `"code":-32700`)},
+	{"capabilities-none", "INI-19", editing("initialize", with("authMethods", `[{"type":"agent","methodId":"key","name":"Key"},{"type":"terminal","methodId":"shell","name":"Shell"}]`))},
+	{"capabilities-none", "ELI-5", asking(request("elicitation/create", `"mode":"form","message":"Who?","requestedSchema":{"type":"object","properties":{"name":{"type":"string"}}}`))},
+	{"authentication", "AUT-8", refusing("auth/logout", "-32603", always)},
+	{"authentication", "AUT-8", silent("auth/logout", always)},
+	{"authentication", "AUT-10", granting("auth/logout", `{}`, always)},
+	{"authentication", "AUT-9 ERR-4", granting("auth/login", `{}`, params("acp-probe"))},
+	{"authentication", "AUT-9 ERR-4", granting("auth/login", `{}`, params("shell"))},
+	{"content-advertised", "ADD-3", refusing("session/prompt", "-32602", params("image/png"))},
+	{"content-advertised", "ADD-3", refusing("session/prompt", "-32602", params("audio/wav"))},
+	{"content-advertised", "ADD-3", refusing("session/prompt", "-32602", params("text/plain"))},
+	{"content-advertised", "V2-2", fault{toClient: func(s *state, m *line) []string {
+		if strings.Contains(m.text, `"idle"`) && afterA("image/png")(s, m) {
+			return nil
+		}
+		return []string{m.text}
+	}}},
+	{"additional-directories", "ADD-3", refusing("session/new", "-32602", params("/other"))},
+	{"additional-directories", "ADD-3", refusing("session/resume", "-32602", params("/other"))},
+	{"additional-directories", "ERR-4", granting("session/new", `{"sessionId":"x"}`, params(`"relative"`))},
+	{"other-work", "CFG-18", fault{toClient: func(_ *state, m *line) []string {
+		if strings.Contains(m.text, "config_option_update") {
+			return []string{m.text[:strings.Index(m.text, `,{"configId":"brief"`)] + `]}}}`}
+		}
+		return []string{m.text}
+	}}},
+	{"cancel-with-meta", "V2-22", fault{toAgent: func(_ *state, m *line) ([]string, []string) {
+		if m.method == "session/cancel" && strings.Contains(m.text, "_meta") {
+			return []string{`{"jsonrpc":"2.0","method":"_mutant/note"}`}, nil
+		}
+		return []string{m.text}, nil
+	}}},
+	{"cancel-in-the-stream", "V2-22", fault{toAgent: func(_ *state, m *line) ([]string, []string) {
+		if m.method == "session/cancel" {
+			return []string{`{"jsonrpc":"2.0","method":"_mutant/note"}`}, nil
+		}
+		return []string{m.text}, nil
+	}}},
+	{"start", "V2-1", editing("session/prompt", with("messageId", `""`))},
+	{"start", "V2-2", dropping(`"running"`)},
+	{"start", "V2-2", rewriting(`,"stopReason":"[^"]*"`, ``)},
+}
+
+// TestPlainDraft: there are no findings for plainDraft, and its faults are found.
+func TestPlainDraft(t *testing.T) {
+	play := func(t *testing.T, o *probe.Options, f fault) (*probe.Report, error) {
+		o.Protocol, o.Auth = 2, "key"
+		defer time.Sleep(time.Minute) // until the agents have ended
+		return probe.Agent(t.Context(), mutate(probe.InMemory(plainDraft(t)), f), o)
+	}
+	bubble(t, "right", func(t *testing.T) {
+		r, err := play(t, &probe.Options{Scratch: t.TempDir(), Jobs: 4}, fault{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if found := findings(t, r); len(found) > 0 {
+			t.Errorf("found %q", found)
+		}
+		t.Logf("%s, in %.1f s", r.Badge, r.Seconds)
+	})
+	for _, m := range plainMutants {
+		bubble(t, m.scenario+"/"+m.rules, func(t *testing.T) {
+			caught(t, m.rules, func(o *probe.Options) (*probe.Report, error) {
+				o.Only = []string{m.scenario}
+				return play(t, o, m.fault)
+			})
+		})
+	}
+	t.Logf("%d faults", len(plainMutants))
+}
 
 // TestDraftMutants is TestMutants for version 2.
 func TestDraftMutants(t *testing.T) {

@@ -555,6 +555,7 @@ var mutants = []mutant{
 	{"cancel-in-the-stream", "PRM-11", silent("session/prompt", has("cancelled"))},
 	{"cancel-in-the-stream", "PRM-11", replacing(`"stopReason":"cancelled"`, `"stopReason":"end_turn"`)},
 	{"cancel-twice", "PRM-16", cancelledNext},
+	{"cancel-after-load", "PRM-11", silent("session/prompt", afterA(`"session/load"`))},
 	{"cancel-in-a-permission", "PRM-11", replacing(`"stopReason":"cancelled"`, `"stopReason":"end_turn"`)},
 	{"cancel-in-a-terminal", "TRM-7 TRM-8", replacing(`"terminal/release"`, `"terminal/output"`)},
 	{"terminal-that-lasts", "PRM-12", failing("session/prompt", has("cancelled"))},

@@ -51,6 +51,10 @@ func (p *play) observeRequest(m *message, add func(...string)) {
 		add("update " + kind)
 		update := member(m.params, "update")
 		switch kind {
+		case "state_update":
+			if len(p.states) < maxKept {
+				p.states = append(p.states, m)
+			}
 		case "available_commands_update":
 			p.client.mu.Lock()
 			commands := []string{""}

@@ -59,8 +59,9 @@ type play struct {
 	dir     string
 	limits  limits
 
-	client *client // serves the latest launch
-	caps   string  // the name of the advertised capabilities
+	client *client    // serves the latest launch
+	states []*message // the state updates of the latest launch, in version 2; guarded by the lock of the connection
+	caps   string     // the name of the advertised capabilities
 	init   *message
 	// authenticated is set if the latest launch is authenticated, or the scenario itself does that.
 	authenticated bool
@@ -175,7 +176,7 @@ func (p *play) start() {
 		panic(stop{})
 	}
 	p.client = newClient(p)
-	p.init, p.caps, p.authenticated = nil, "", false
+	p.init, p.caps, p.authenticated, p.states = nil, "", false, nil
 	p.conn = newConn(target, conformance.Client, &p.limits, p.client.serve, p.observe)
 }
 
