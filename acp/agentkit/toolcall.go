@@ -250,7 +250,7 @@ func (c *ToolCall) Update(options ...acp.ToolCallOption) error {
 // them can be passed to Fail.
 func (c *ToolCall) Ask(ctx context.Context, options ...acp.PermissionOption) (acp.PermissionOption, error) {
 	if len(options) == 0 {
-		options = c.defaultOptions()
+		options = c.Options()
 	}
 	if chosen, err := c.decide(); err != nil {
 		return chosen, err
@@ -300,7 +300,8 @@ func (c *ToolCall) remember(chosen acp.PermissionOption) error {
 	return s.remember(c.State(), chosen.Kind)
 }
 
-func (c *ToolCall) defaultOptions() []acp.PermissionOption {
+// Options returns the default options of Ask, for questions that name some of them differently.
+func (c *ToolCall) Options() []acp.PermissionOption {
 	if s, ok := c.session.(interface{ remembers() bool }); ok && s.remembers() {
 		return []acp.PermissionOption{
 			acp.AllowOnce("once", "Allow"), acp.AllowAlways("always", "Always allow"),

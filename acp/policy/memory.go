@@ -180,7 +180,8 @@ func (f *File) Add(_ acp.SessionID, rule Rule) (err error) {
 // RuleFor returns the rule that a [Handler] adds to a memory when the user chooses an option of the kind allow_always
 // or reject_always, so that it can be shown to the user first, or the reason why there is none. The rule makes the same
 // decision for the same request. A rule for a memory that outlives the session applies to one agent and one working
-// directory.
+// directory. One that allows a tool of an MCP server, of an agent that says which server it is, as those that use
+// contrib/mcpacp do, applies to the server as it is declared now, and to no other program or address of its name.
 func (p *Policy) RuleFor(req Request, kind acp.PermissionOptionKind, memory Memory) (Rule, error) {
 	_, forSession := memory.(*SessionMemory)
 	f, stored := p.facts(req), !forSession
@@ -205,11 +206,14 @@ func (p *Policy) RuleFor(req Request, kind acp.PermissionOptionKind, memory Memo
 	if stored && (f.agent == "" || f.cwd == "") {
 		return Rule{}, errors.New("unknown agent name or working directory")
 	}
-	if containsStar(f.agent) || containsStar(f.tool) {
+	if containsStar(f.agent) || containsStar(f.tool) || containsStar(f.declared) {
 		return Rule{}, errors.New("a name contains *")
 	}
 	if f.tool != "" {
 		rule.Tools = []string{f.tool}
+	}
+	if f.declared != "" && rule.Effect == Allow {
+		rule.Tools = []string{f.declared}
 	}
 	for _, path := range f.paths {
 		if path.flaw != "" {

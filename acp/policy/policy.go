@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/internal/plain"
 )
 
 // Options configures a Policy. A nil *Options, and the zero value of each field, mean the defaults.
@@ -193,7 +194,8 @@ func (p *Policy) Explain(req Request, remembered ...Rule) (Decision, error) {
 // facts holds what a request is about.
 type facts struct {
 	agent, cwd, tool string
-	base             base // of cwd
+	declared         string // tool, with the MCP server that it is of if that is known; "" otherwise
+	base             base   // of cwd
 	kind             acp.ToolKind
 	paths            []subject
 	lines            []line
@@ -263,6 +265,11 @@ func (f *facts) bound(rules []*compiled) (flaws []string) {
 func (p *Policy) facts(req Request) *facts {
 	call := req.ToolCall
 	f := &facts{agent: req.Agent, tool: call.Name.Value(), kind: call.Kind, posix: p.posix}
+	if server := ""; f.tool != "" {
+		if ok, err := call.Meta.Get(plain.ServerKey, &server); ok && err == nil {
+			f.declared = f.tool + " of " + server
+		}
+	}
 	if cwd := slashed(req.Cwd); rooted(cwd) {
 		f.cwd = clean(cwd)
 		f.base = newBase(f.cwd)
@@ -431,7 +438,9 @@ func (r *compiled) general(f *facts) (verdict, string) {
 	if r.Kinds != nil && least == no && f.kind != "" && !f.kind.Known() && restricts {
 		least, why = maybe, fmt.Sprintf("unknown kind %q", f.kind)
 	}
-	check("tool's name", f.tool, r.Tools != nil, func() bool { return anyGlob(r.Tools, f.tool, restricts) })
+	check("tool's name", f.tool, r.Tools != nil, func() bool {
+		return anyGlob(r.Tools, f.tool, restricts) || f.declared != "" && slices.Contains(r.Tools, f.declared)
+	})
 	check("working directory", f.cwd, r.Cwds != nil, func() bool {
 		if restricts {
 			return anyPath(r.cwds, fold(f.cwd), f.base, true)

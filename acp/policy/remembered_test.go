@@ -3,6 +3,7 @@ package policy_test
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/acpgo/sdk/acp"
@@ -57,5 +58,39 @@ func TestRemembered(t *testing.T) {
 	}
 	if kind, _, err := r.Answer(here, list); err == nil || kind != "" {
 		t.Errorf("a file that cannot be read: %q, %v", kind, err)
+	}
+}
+
+// A tool of an MCP server is allowed for the server as it is declared, and rejected under its name.
+func TestRememberedServer(t *testing.T) {
+	s := session{"1", "/here"}
+	tool := func(server any) acp.ToolCall {
+		call := acp.ToolCall{Kind: acp.ToolKindOther, Name: acp.Some("files__put"), RawInput: []byte(`{"n": 1}`)}
+		if err := call.Meta.Set("github.com/acpgo/sdk/mcpServer", server); err != nil {
+			t.Fatal(err)
+		}
+		return call
+	}
+	unmarked := acp.ToolCall{Kind: acp.ToolKindOther, Name: acp.Some("files__put")}
+	r := policy.Remembered{Memory: &policy.SessionMemory{}, Agent: "me"}
+	for _, step := range []struct {
+		remember acp.PermissionOptionKind
+		call     acp.ToolCall
+		want     []acp.PermissionOptionKind // for the server a, the server b, one that is not valid, and none
+	}{
+		{acp.PermissionOptionKindAllowAlways, tool("a"), []acp.PermissionOptionKind{acp.PermissionOptionKindAllowOnce, "", "", ""}},
+		{acp.PermissionOptionKindRejectAlways, tool("b"), slices.Repeat([]acp.PermissionOptionKind{acp.PermissionOptionKindRejectOnce}, 4)},
+	} {
+		if err := r.Remember(s, step.call, step.remember); err != nil {
+			t.Fatal(err)
+		}
+		for i, call := range []acp.ToolCall{tool("a"), tool("b"), tool(1), unmarked} {
+			if kind, why, err := r.Answer(s, call); kind != step.want[i] || err != nil {
+				t.Errorf("after %s, call %d: %q because %s, %v", step.remember, i, kind, why, err)
+			}
+		}
+	}
+	if err := r.Remember(s, tool("a*"), acp.PermissionOptionKindAllowAlways); err == nil {
+		t.Error("a wildcard in the server was remembered")
 	}
 }

@@ -64,12 +64,15 @@ func (s *Set) call(
 	case own != nil:
 		title, kind = own.title(args), own.kind
 	case tool != nil:
-		title, kind = v.title+": "+displayName(tool), kindOf(tool.Annotations)
+		title, kind = v.title+": "+displayName(tool), v.kind(tool)
 	default:
 		name = validName(name)
 		title = name
 	}
 	options := []acp.ToolCallOption{acp.WithName(name), acp.WithKind(kind)}
+	if tool != nil {
+		options = append(options, tool.mark)
+	}
 	object := json.Unmarshal(args, &map[string]json.RawMessage{}) == nil
 	if object {
 		options = append(options, acp.WithInput(args))
@@ -167,7 +170,7 @@ func (s *Set) reads(name string) bool {
 	for _, v := range s.servers {
 		for _, tool := range v.tools {
 			if tool.Name == name {
-				return reads(kindOf(tool.Annotations))
+				return reads(v.kind(tool))
 			}
 		}
 	}

@@ -43,8 +43,9 @@ type Options struct {
 	Client mcp.ClientOptions
 
 	// Permit decides whether a tool may be called, usually with [agentkit.ToolCall.Ask]; nil means yes. turn is the argument
-	// of Call. Without Permit the user is asked, unless the server annotates the tool as read-only. An agent that does not
-	// trust the annotations of servers sets Permit.
+	// of Call. Without Permit the user is asked. The question about a tool that the server annotates as read-only offers to
+	// trust these annotations of the server for the rest of the session; until then its tools are of the kind other. With
+	// Permit the annotations are trusted.
 	Permit func(ctx context.Context, turn agentkit.Asker, tool *Tool, call *agentkit.ToolCall) error
 
 	// WaitTime is how long Tools waits for servers that are starting, measured from Connect. The tools of slower servers
@@ -80,9 +81,6 @@ func (o *Options) withDefaults() Options {
 	if opts.Client.Capabilities == nil {
 		opts.Client.Capabilities = &mcp.ClientCapabilities{} // the MCP SDK's default offers roots
 	}
-	if opts.Permit == nil {
-		opts.Permit = askUnlessReadOnly
-	}
 	if opts.Logger == nil {
 		opts.Logger = slog.Default()
 	}
@@ -92,14 +90,6 @@ func (o *Options) withDefaults() Options {
 	opts.MaxMessage = cmp.Or(opts.MaxMessage, 8<<20)
 	opts.MaxTools = cmp.Or(opts.MaxTools, 512)
 	return opts
-}
-
-func askUnlessReadOnly(ctx context.Context, _ agentkit.Asker, tool *Tool, call *agentkit.ToolCall) error {
-	if tool.Annotations != nil && tool.Annotations.ReadOnlyHint {
-		return nil
-	}
-	_, err := call.Ask(ctx)
-	return err
 }
 
 // Set has the tools of one session: the connections to its MCP servers, and the tools of AddTool. Its methods are safe for concurrent use.
@@ -123,12 +113,13 @@ type Set struct {
 
 // server is one server of a Set.
 type server struct {
-	set    *Set
-	config acp.MCPServer
-	title  string // as declared
-	name   string // unique in the set
-	dirty  chan struct{}
-	told   map[string]bool // the messages to the user; of the server's goroutine
+	set     *Set
+	config  acp.MCPServer
+	title   string      // as declared
+	name    string      // unique in the set
+	trusted atomic.Bool // annotations of tools count
+	dirty   chan struct{}
+	told    map[string]bool // the messages to the user; of the server's goroutine
 
 	// Guarded by Set.mu.
 	state   state
@@ -170,7 +161,11 @@ func Connect(ctx context.Context, session Session, servers []acp.MCPServer, opts
 		declared := declaredName(config)
 		v.name = uniqueName(declared, taken)
 		v.title = cmp.Or(declared, v.name)
+		v.trusted.Store(s.opts.Permit != nil)
 		s.servers = append(s.servers, v)
+	}
+	if s.opts.Permit == nil {
+		s.opts.Permit = s.permit
 	}
 	s.ctx, s.cancel = context.WithCancel(session.Context())
 	s.patience = time.Now().Add(s.opts.WaitTime)

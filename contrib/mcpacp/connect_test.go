@@ -111,6 +111,29 @@ func web(t *testing.T, s *mcp.Server, way string) acp.MCPServer {
 	return acp.NewMCPServerHTTP(acp.MCPServerHTTP{Name: "web", URL: listener.URL, Headers: headers})
 }
 
+// That a tool only reads is believed once the user has said so.
+func TestTrust(t *testing.T) {
+	h := open(t, nil, web(t, kinds(), "HTTP"))
+	h.prompt(t, "web__content")
+	h.answer = "always"
+	h.prompt(t, "web__content", "web__drop")
+	h.answer = "reject"
+	h.prompt(t, "web__content", "web__search", "web__drop")
+	want := []string{
+		`other: web: All content, completed: "text" Image Audio ResourceLink Resource Resource Resource`,
+		`other: web: All content, completed: "text" Image Audio ResourceLink Resource Resource Resource`, `edit: web: drop, failed: "ANY"`,
+		`read: web: All content, completed: "text" Image Audio ResourceLink Resource Resource Resource`,
+		"fetch: web: Search, completed:", `edit: web: drop, failed: "ANY"`,
+	}
+	got := slices.DeleteFunc(h.seen(), func(line string) bool { return strings.HasPrefix(line, "agent:") })
+	if diff := cmp.Diff(want, got, cmp.Comparer(like)); diff != "" {
+		t.Errorf("the user saw (-want +got):\n%s", diff)
+	}
+	if len(h.asked) != 4 {
+		t.Errorf("asked about %+v", h.asked)
+	}
+}
+
 // What the user sees of calls, over HTTP and SSE.
 func TestCalls(t *testing.T) {
 	for _, way := range []string{"HTTP", "HTTP, JSON", "HTTP, 2026-07-28", "SSE"} {
@@ -119,16 +142,16 @@ func TestCalls(t *testing.T) {
 			h.prompt(t, "tools", "web__content", `web__search {"x":1}`, "web__drop", "resources", "prompts")
 			want := []string{
 				"agent: tools: web__content web__drop web__elicit web__large web__sample web__search. ",
-				`read: web: All content, completed: "text" Image Audio ResourceLink Resource Resource Resource`,
+				`other: web: All content, completed: "text" Image Audio ResourceLink Resource Resource Resource`,
 				"agent: result: text *mcp.ImageContent *mcp.AudioContent *mcp.ResourceLink *mcp.EmbeddedResource *mcp.EmbeddedResource *mcp.EmbeddedResource. ",
-				"fetch: web: Search, failed: \"ANY\"", "agent: failed: ANY. ",
+				"other: web: Search, failed: \"ANY\"", "agent: failed: ANY. ",
 				`edit: web: drop, failed: "nothing to drop"`, "agent: failed: nothing to drop. web note://1: a note. web greet: Hello. ",
 			}
 			if diff := cmp.Diff(want, h.seen(), cmp.Comparer(like)); diff != "" {
 				t.Errorf("the user saw (-want +got):\n%s", diff)
 			}
-			if len(h.asked) != 1 || h.asked[0].Title.Value() != "web: drop" || h.asked[0].Name.Value() != "web__drop" {
-				t.Errorf("asked about %+v, want about the one that is not read-only", h.asked)
+			if len(h.asked) != 3 || h.asked[2].Title.Value() != "web: drop" || h.asked[2].Name.Value() != "web__drop" {
+				t.Errorf("asked about %+v", h.asked)
 			}
 			call := h.updates[slices.IndexFunc(h.updates, isCall)].Variant.(*acp.SessionUpdateToolCall)
 			if string(call.RawInput) != "{}" || call.Name.Value() != "web__content" || call.Status != acp.ToolCallStatusPending {

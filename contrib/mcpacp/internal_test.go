@@ -235,3 +235,33 @@ func TestLongTexts(t *testing.T) {
 		t.Errorf("got the progress %q", p.text)
 	}
 }
+
+// A decision for always is bound to what a declaration starts or calls, and not to secrets in it.
+func TestIdentify(t *testing.T) {
+	stdio := func(command, name, value string, args ...string) acp.MCPServer {
+		env := []acp.EnvVariable{{Name: name, Value: value}}
+		return acp.NewMCPServerStdio(acp.MCPServerStdio{Name: "s", Command: command, Args: args, Env: env})
+	}
+	http := func(url, name, value string) acp.MCPServer {
+		return acp.NewMCPServerHTTP(acp.MCPServerHTTP{Name: "s", URL: url, Headers: []acp.HTTPHeader{{Name: name, Value: value}}})
+	}
+	seen := map[string]bool{}
+	for _, config := range []acp.MCPServer{
+		stdio("/bin/a", "X", "1"), stdio("/bin/b", "X", "1"), stdio("/usr/bin/a", "X", "1"), stdio("/bin/a", "Y", "1"),
+		stdio("/bin/a", "X", "1", "x", "y"), stdio("/bin/a", "X", "1", "x y"), stdio("/bin/a", "X", "1", "X"),
+		http("https://a/1", "X", "1"), http("https://a/2", "X", "1"), http("https://a/1", "Y", "1"),
+		acp.NewMCPServerSSE(acp.MCPServerSSE{Name: "s", URL: "https://a/1", Headers: []acp.HTTPHeader{{Name: "X"}}}),
+		acp.NewMCPServerACP(acp.MCPServerACP{Name: "s"}), acp.NewMCPServerACP(acp.MCPServerACP{Name: "t"}),
+	} {
+		id := identify(config)
+		if seen[id] {
+			t.Errorf("%v is %s, as another one", config, id)
+		}
+		seen[id] = true
+	}
+	for _, config := range []acp.MCPServer{stdio("/bin/a", "X", "2"), http("https://a/1", "x", "2")} {
+		if id := identify(config); !seen[id] {
+			t.Errorf("%v is another one, %s, with another secret", config, id)
+		}
+	}
+}

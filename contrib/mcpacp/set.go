@@ -24,6 +24,10 @@ type Tool struct {
 	Name string
 	// Server is the server's name in the set.
 	Server string
+	// Declaration identifies what the server's declaration starts or calls: the program or host, and a digest of the command,
+	// the arguments and the names of variables, or of the URL and the names of headers. A decision that outlives a question
+	// should be bound to it, because another program may have the same name. It is "" for tools of AddTool.
+	Declaration string
 	// Tool is the tool as the server lists it.
 	*mcp.Tool
 }
@@ -320,7 +324,7 @@ func (v *server) list(ctx context.Context, session *mcp.ClientSession) error {
 		}
 		taken := map[string]bool{}
 		for _, tool := range listed {
-			t := &Tool{toolName(v.name, tool.Name), v.name, tool}
+			t := &Tool{toolName(v.name, tool.Name), v.name, identify(v.config), tool}
 			if err := checkTool(tool); err != nil {
 				problems = append(problems, fmt.Errorf("the tool %.64q is left out: %w", tool.Name, err))
 			} else if taken[t.Name] {

@@ -75,6 +75,40 @@ func TestMCP(t *testing.T) {
 	}
 }
 
+// An answer for always about a tool holds for the server as it was declared, and not for another program of its name.
+func TestAlwaysMCP(t *testing.T) {
+	t.Parallel()
+	h := start(t, setup{script: steps(use("greeter__greet", `{"name": "Ada"}`))})
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ask := func(answer acp.PermissionOptionID, args ...string) []acp.ToolCallUpdate {
+		s, err := h.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: h.dir, MCPServers: []acp.MCPServer{acp.NewMCPServerStdio(
+			acp.MCPServerStdio{Name: "greeter", Command: self, Args: args, Env: []acp.EnvVariable{{Name: runAs, Value: "server"}}},
+		)}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		h.told()
+		h.answers(answer)
+		if _, err := s.Prompt(t.Context(), acp.TextBlock("Greet")); err != nil {
+			t.Fatal(err)
+		}
+		_, asked := h.told()
+		return asked
+	}
+	if asked := ask("always", "-test.v"); len(asked) != 1 {
+		t.Errorf("first: asked about %+v", asked)
+	}
+	if asked := ask("no", "-test.v"); len(asked) != 0 {
+		t.Errorf("the same server: asked about %+v", asked)
+	}
+	if asked := ask("no", "-test.v=false"); len(asked) != 1 {
+		t.Errorf("another server: asked about %+v", asked)
+	}
+}
+
 // Files come from the client if it offers them, and from all directories of the session.
 func TestFiles(t *testing.T) {
 	t.Parallel()

@@ -49,7 +49,7 @@ func serve(ctx context.Context, dir string, login bool) error {
 
 // state is what is stored of a session beside the conversation: what the user has allowed for good, and said and chosen.
 type state struct {
-	Allowed     []string // titles of tool calls
+	Allowed     []string // titles of tool calls, with the files or the server
 	Name, Style string
 	tools       *mcpacp.Set // not stored
 }
@@ -119,16 +119,24 @@ func askName(ctx context.Context, t *turn, _ string) error {
 	return errors.Join(t.SaveState(ctx), t.Sayf(ctx, "Hello %s. ", form.Name))
 }
 
-func permit(ctx context.Context, asker agentkit.Asker, _ *mcpacp.Tool, call *agentkit.ToolCall) error {
-	t := asker.(*turn)
-	if t.Mode() == "auto" || slices.Contains(t.State.Allowed, call.State().Title) {
+func permit(ctx context.Context, asker agentkit.Asker, tool *mcpacp.Tool, call *agentkit.ToolCall) error {
+	t, what := asker.(*turn), call.State().Title
+	always := "Always allow: " + what
+	for _, l := range call.State().Locations {
+		what += " " + l.Path
+	}
+	if tool != nil {
+		always += ", with any input"
+		what += " " + tool.Declaration // another program may have the same name
+	}
+	if t.Mode() == "auto" || slices.Contains(t.State.Allowed, what) {
 		return nil
 	}
-	chosen, err := call.Ask(ctx, acp.AllowOnce("once", "Allow"), acp.AllowAlways("always", "Always allow"), acp.RejectOnce("no", "Reject"))
+	chosen, err := call.Ask(ctx, acp.AllowOnce("once", "Allow"), acp.AllowAlways("always", always), acp.RejectOnce("no", "Reject"))
 	if err != nil || chosen.OptionID != "always" {
 		return err
 	}
-	t.State.Allowed = append(t.State.Allowed, call.State().Title)
+	t.State.Allowed = append(t.State.Allowed, what)
 	return t.SaveState(ctx)
 }
 
