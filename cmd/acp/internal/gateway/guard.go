@@ -18,7 +18,8 @@ import (
 // Guard keeps an agent that is not a process of this machine away from the client's files and terminals. Clients trust
 // the agents that they start as commands, and acp connect and acp conduct make an agent at a URL look like one.
 type Guard struct {
-	// Files and Terminals let the agent's requests for them pass.
+	// Files and Terminals let the agent's requests for them pass. Without Terminals, the client is not offered logins in
+	// a terminal either: they run the command that the client has, with arguments and variables that the agent chooses.
 	Files, Terminals bool
 	// Logger gets a warning for the first request of each method that is refused.
 	Logger *slog.Logger
@@ -77,6 +78,8 @@ func (s *guardedStream) Read() ([]byte, error) {
 				s.refused[method] = true
 				s.guard.Logger.Warn("acp: refused what the agent asked for; see --remote-files and --remote-terminals", "method", method)
 			}
+		case len(methods) == 0 && !s.guard.Terminals:
+			return withoutTerminalLogins(line), nil
 		default:
 			return line, nil
 		}
@@ -131,6 +134,52 @@ func envelope(line []byte) (ids []json.RawMessage, methods []string, err error) 
 	return ids, methods, nil
 }
 
+// withoutTerminalLogins removes the logins in a terminal from a response to initialize.
+func withoutTerminalLogins(line []byte) []byte {
+	var response, result map[string]json.RawMessage
+	if json.Unmarshal(line, &response) != nil || json.Unmarshal(response["result"], &result) != nil {
+		return line
+	}
+	found := false
+	for name, value := range result {
+		if !strings.EqualFold(name, "authMethods") {
+			continue
+		}
+		found = true
+		var methods []map[string]json.RawMessage
+		if json.Unmarshal(value, &methods) != nil || name != "authMethods" {
+			delete(result, name)
+			continue
+		}
+		methods = slices.DeleteFunc(methods, func(method map[string]json.RawMessage) bool {
+			for name, value := range method {
+				var kind string
+				var meta map[string]json.RawMessage
+				if strings.EqualFold(name, "type") && (json.Unmarshal(value, &kind) != nil || kind == "terminal") ||
+					name == "_meta" && json.Unmarshal(value, &meta) == nil && meta["terminal-auth"] != nil {
+					return true
+				}
+			}
+			return false
+		})
+		result[name] = marshal(methods)
+	}
+	if !found {
+		return line
+	}
+	response["result"] = marshal(result)
+	return marshal(response)
+}
+
+// marshal returns the JSON of what was decoded from JSON.
+func marshal(value any) json.RawMessage {
+	text, err := json.Marshal(value)
+	if err != nil {
+		panic(err) // it was JSON before
+	}
+	return text
+}
+
 // Write implements rpc.Stream.
 func (s *guardedStream) Write(message []byte) error { return s.write(s.guard.hide(message)) }
 
@@ -157,28 +206,27 @@ func (g *Guard) hide(message []byte) []byte {
 		json.Unmarshal(params["clientCapabilities"], &capabilities) != nil {
 		return message
 	}
-	before := len(capabilities)
+	var meta map[string]json.RawMessage
+	hidden := false
+	hide := func(in map[string]json.RawMessage, name string) {
+		hidden = hidden || in[name] != nil
+		delete(in, name)
+	}
 	if !g.Files {
-		delete(capabilities, "fs")
+		hide(capabilities, "fs")
 	}
 	if !g.Terminals {
-		delete(capabilities, "terminal")
+		hide(capabilities, "terminal")
+		hide(capabilities, "auth")
+		if json.Unmarshal(capabilities["_meta"], &meta) == nil && meta["terminal-auth"] != nil {
+			hide(meta, "terminal-auth")
+			capabilities["_meta"] = marshal(meta)
+		}
 	}
-	if len(capabilities) == before {
+	if !hidden {
 		return message
 	}
-	var err error
-	for _, part := range []struct {
-		of    map[string]json.RawMessage
-		name  string
-		value any
-	}{{params, "clientCapabilities", capabilities}, {request, "params", params}} {
-		text, e := json.Marshal(part.value)
-		part.of[part.name], err = text, errors.Join(err, e)
-	}
-	text, e := json.Marshal(request)
-	if err != nil || e != nil {
-		return message
-	}
-	return text
+	params["clientCapabilities"] = marshal(capabilities)
+	request["params"] = marshal(params)
+	return marshal(request)
 }

@@ -695,6 +695,77 @@ func TestAdvertised(t *testing.T) {
 	}
 }
 
+// Each write and each command of an agent elsewhere is a question like a permission request, which ends with its turn.
+func TestAsksLocal(t *testing.T) {
+	dir := t.TempDir()
+	write := func(ctx context.Context, s *acp.AgentSession) error {
+		_, err := s.WriteTextFile(ctx, &acp.WriteTextFileRequest{Path: filepath.Join(dir, "a.txt"), Content: "new"})
+		return err
+	}
+	run := func(ctx context.Context, s *acp.AgentSession) error {
+		terminal, err := s.CreateTerminal(ctx, &acp.CreateTerminalRequest{Command: "no-such-program", Args: []string{"x"}})
+		if err == nil {
+			err = terminal.Close(ctx)
+		}
+		return err
+	}
+	for _, test := range []struct {
+		name string
+		do   func(context.Context, *acp.AgentSession) error
+		kind acp.PermissionOptionKind // "": the turn is cancelled meanwhile
+		want string                   // the agent's error
+		call string                   // in the view
+	}{
+		{"written", write, acp.PermissionOptionKindAllowOnce, "", "edit completed"},
+		{"not written", write, acp.PermissionOptionKindRejectOnce, "not permitted", "edit failed"},
+		{"run", run, acp.PermissionOptionKindAllowOnce, "no such executable", "execute completed"},
+		{"not run", run, acp.PermissionOptionKindRejectOnce, "not permitted", "execute failed"},
+		{"cancelled", write, "", "cancel", "edit failed"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			handlers := agentHandlers(nil)
+			failed := make(chan string, 1)
+			handlers.Prompt = func(ctx context.Context, s *acp.AgentSession, _ *acp.PromptRequest) (*acp.PromptResponse, error) {
+				if err := test.do(context.WithoutCancel(ctx), s); err != nil {
+					failed <- err.Error()
+				} else {
+					failed <- ""
+				}
+				return &acp.PromptResponse{StopReason: acp.StopReasonEndTurn}, nil
+			}
+			agent := served(t, handlers, nil)
+			agent.Trusted = false
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			client := open(t, &Options{Agent: agent, Cwd: dir, RemoteFiles: true, RemoteTerminals: true, Ask: func(ctx context.Context, q *Question) (acp.PermissionOptionID, error) {
+				if test.kind == "" {
+					cancel()
+					<-ctx.Done()
+					return "", context.Cause(ctx)
+				}
+				return q.Option(test.kind), nil
+			}})
+			session, err := client.NewSession(t.Context(), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := session.Prompt(ctx, acp.TextBlock("do it")); err != nil && test.kind != "" {
+				t.Fatal(err)
+			}
+			if got := <-failed; !strings.Contains(got, test.want) || (got == "") != (test.want == "") {
+				t.Errorf("the agent gets %q, want %q", got, test.want)
+			}
+			for item := range client.States().Of(session.ID()).Snapshot().Items() {
+				if call, ok := item.Variant.(*view.ToolCall); ok {
+					if got := fmt.Sprintf("%s %s", call.Call.Kind, call.Call.Status); got != test.call {
+						t.Errorf("the view has %s, want %s", got, test.call)
+					}
+				}
+			}
+		})
+	}
+}
+
 // Experimental methods are called, and experimental updates are shown.
 func TestExperimental(t *testing.T) {
 	handlers := agentHandlers(nil)
