@@ -5,32 +5,46 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strconv"
+	"os"
+	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/internal/tty"
 )
 
 // Console is a client's user interface of plain lines: it prints conversations, with the agent's text made printable, and
 // asks the user. SessionUpdate, RequestPermission and CreateElicitation are handlers of a client; CreateElicitation serves
-// forms. Its methods are safe for concurrent use, and it asks one question at a time. Errors of the writer are ignored.
+// forms. Its methods are safe for concurrent use, and it asks one question at a time. While a question waits, everything
+// else that is to be printed is held, so that it cannot be mistaken for a part of the question. Errors of the writer are
+// ignored.
 type Console struct {
 	// Sessions holds the conversations.
 	Sessions Sessions
 
-	out   io.Writer
-	lines *lines
+	out      io.Writer
+	lines    *lines
+	terminal *os.File // nil if the input is none
 
 	mu    sync.Mutex
 	shown map[acp.SessionID]*Snapshot
-	id    acp.SessionID // the session printed last
-	last  int           // its item printed last, or -1
+	asks  bool            // a question waits
+	held  []acp.SessionID // to be shown after it
+	texts []string        // to be printed after it
+	size  int             // of texts
+	id    acp.SessionID   // the session printed last
+	last  int             // its item printed last, or -1
 }
 
 // NewConsole returns a Console that reads from in only while a line is wanted.
 func NewConsole(in io.Reader, out io.Writer) *Console {
-	return &Console{out: out, lines: newLines(in), shown: map[acp.SessionID]*Snapshot{}, last: -1}
+	c := &Console{out: out, lines: newLines(in), shown: map[acp.SessionID]*Snapshot{}, last: -1}
+	if tty.Is(in) {
+		c.terminal = in.(*os.File)
+	}
+	return c
 }
 
 // Line returns the next line that the user types, io.EOF at the end of the input, or the cause of ctx if it ends first.
@@ -40,7 +54,38 @@ func (c *Console) Line(ctx context.Context) (string, error) { return c.lines.nex
 
 // ask prints a question and returns the answer.
 func (c *Console) ask(ctx context.Context, question string) (string, error) {
-	return c.lines.ask(ctx, func() { c.Printf("%s", question) })
+	return c.lines.ask(ctx, func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.line(question)
+	})
+}
+
+// begin waits until no other question waits, shows the session that the question is about, and then holds other output
+// until done is called.
+func (c *Console) begin(ctx context.Context, session acp.SessionID) error {
+	if err := c.lines.begin(ctx); err != nil {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.show(session)
+	c.asks = true
+	return nil
+}
+
+func (c *Console) done() {
+	c.mu.Lock()
+	c.asks = false
+	for _, text := range c.texts {
+		c.line(text)
+	}
+	for _, session := range c.held {
+		c.show(session)
+	}
+	c.held, c.texts, c.size = nil, nil, 0
+	c.mu.Unlock()
+	c.lines.done()
 }
 
 // SessionUpdate serves session/update: it folds an update into the session's State, and shows it.
@@ -52,32 +97,43 @@ func (c *Console) SessionUpdate(ctx context.Context, s *acp.ClientSession, n *ac
 	return nil
 }
 
-// RequestPermission serves session/request_permission: it shows the tool call and the options, and the user types the
-// number of one. At the end of the input the question is dismissed.
+// RequestPermission serves session/request_permission: it shows the tool call and the options as a [Question], and the user
+// types the number of one. On a terminal, a line allows something only if it was begun [Delay] after the question was
+// shown; other input may have been written before the questions. At the end of the input the question is dismissed.
 func (c *Console) RequestPermission(
 	ctx context.Context, s *acp.ClientSession, req *acp.RequestPermissionRequest,
 ) (*acp.RequestPermissionResponse, error) {
-	if err := c.lines.begin(ctx); err != nil {
+	if err := c.begin(ctx, s.ID()); err != nil {
 		return nil, err
 	}
-	defer c.lines.done()
-	c.Show(s.ID())
+	defer c.done()
+	cancelled := &acp.RequestPermissionResponse{Outcome: acp.PermissionCancelled()}
 	if len(req.Options) == 0 {
-		return &acp.RequestPermissionResponse{Outcome: acp.PermissionCancelled()}, nil
+		return cancelled, nil
 	}
-	var question strings.Builder
-	for i, option := range req.Options {
-		fmt.Fprintf(&question, "%d: %s (%s)\n", i+1, PrintableLine(option.Name), PrintableLine(string(option.Kind)))
-	}
-	for {
-		text, err := c.ask(ctx, question.String()+"Which one?")
+	d := &LineDialog{Question: Ask(req, nil), Option: "%d: %s", Prompt: "Which one?", Again: "Which one, 1 to %d?"}
+	for lines := d.Show(time.Now()); ; {
+		if c.terminal != nil {
+			tty.Discard(c.terminal)
+		}
+		text, err := c.ask(ctx, strings.Join(append(lines, d.Asks()), "\n"))
 		if errors.Is(err, io.EOF) {
-			return &acp.RequestPermissionResponse{Outcome: acp.PermissionCancelled()}, nil
+			return cancelled, nil
 		} else if err != nil {
 			return nil, err
 		}
-		if n, err := strconv.Atoi(text); err == nil && n > 0 && n <= len(req.Options) {
-			return &acp.RequestPermissionResponse{Outcome: acp.PermissionSelected(req.Options[n-1].OptionID)}, nil
+		now := time.Now()
+		begun := now
+		if c.terminal == nil {
+			begun = now.Add(Delay)
+		}
+		var latest *acp.ToolCall
+		if call, ok := c.Sessions.ToolCall(s.ID(), req.ToolCall.ToolCallID); ok {
+			latest = &call
+		}
+		var option *acp.PermissionOption
+		if option, lines = d.Answer(text, begun, now, latest); option != nil {
+			return &acp.RequestPermissionResponse{Outcome: acp.PermissionSelected(option.OptionID)}, nil
 		}
 	}
 }
@@ -88,13 +144,15 @@ func (c *Console) RequestPermission(
 func (c *Console) CreateElicitation(
 	ctx context.Context, _ *acp.ClientConn, req *acp.CreateElicitationRequest,
 ) (*acp.CreateElicitationResponse, error) {
-	if err := c.lines.begin(ctx); err != nil {
+	if err := c.begin(ctx, ""); err != nil {
 		return nil, err
 	}
-	defer c.lines.done()
+	defer c.done()
 	res := acp.NewCreateElicitationResponseDecline()
 	if form, ok := req.Variant.(*acp.CreateElicitationRequestForm); ok {
-		c.Printf("%s", req.Message)
+		c.mu.Lock()
+		c.line(req.Message)
+		c.mu.Unlock()
 		content, err := fill(form, func(question string) (string, error) { return c.ask(ctx, question) })
 		switch {
 		case errors.Is(err, io.EOF):
@@ -108,11 +166,24 @@ func (c *Console) CreateElicitation(
 	return &res, nil
 }
 
+// maxHeld is how many bytes are held while a question waits; what does not fit is dropped.
+const maxHeld = 1 << 20
+
 // Printf prints a line.
 func (c *Console) Printf(format string, args ...any) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.line(fmt.Sprintf(format, args...))
+	text := fmt.Sprintf(format, args...)
+	switch {
+	case !c.asks:
+		c.line(text)
+	case c.size+len(text) <= maxHeld:
+		c.size += len(text) + overhead
+		c.texts = append(c.texts, text)
+	case c.size <= maxHeld:
+		c.size += maxHeld
+		c.texts = append(c.texts, "… (more did not fit)")
+	}
 }
 
 // line prints text on a line of its own; mu is held.
@@ -123,11 +194,20 @@ func (c *Console) line(text string) {
 
 // Show prints the part of a session's conversation that is new since Show last printed it: the text appended to a
 // message; other items as a whole; the plan, the mode, the options and the commands if they were reported; and the
-// title if it changed. It prints nothing if Sessions has no State of the session. SessionUpdate shows updates; call
+// title if it changed. While a question waits, this is done after it. It prints nothing if Sessions has no State of the session. SessionUpdate shows updates; call
 // Show after State.Opened.
 func (c *Console) Show(session acp.SessionID) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if !c.asks {
+		c.show(session)
+	} else if !slices.Contains(c.held, session) {
+		c.held = append(c.held, session)
+	}
+}
+
+// show is Show; mu is held.
+func (c *Console) show(session acp.SessionID) {
 	state := c.Sessions.known(session)
 	if state == nil {
 		delete(c.shown, session)

@@ -179,7 +179,7 @@ func TestConsoleAsks(t *testing.T) {
 		chosen, _ := res.Outcome.Selected()
 		return chosen, nil
 	}
-	if chosen, err := permit(t.Context()); chosen != "r" || err != nil || !strings.Contains(out.String(), "Edit a (other): pending\n1: Allow (allow_once)\n2: Reject (reject_once)\n") {
+	if chosen, err := permit(t.Context()); chosen != "r" || err != nil || !strings.Contains(out.String(), "Edit a (other): pending\nkind other\n1: allow once: Allow\n2: reject once: Reject\nWhich one?") {
 		t.Errorf("chosen %q, %v, after %q", chosen, err, &out)
 	}
 	if line, err := c.Line(t.Context()); line != "next" || err != nil {

@@ -183,15 +183,24 @@ func Prompt(ctx context.Context, s *State, session Prompter, prompt ...acp.Conte
 // Asked folds the tool call of a permission request into the conversation, and records that the request is waiting.
 // Call the returned function with the answer, or with nil if there was none.
 func (s *State) Asked(req *acp.RequestPermissionRequest) (answered func(*acp.RequestPermissionResponse)) {
+	_, answered = s.ask(req)
+	return answered
+}
+
+// ask is Asked, and returns the request with all that is known of the tool call; later updates do not change it.
+func (s *State) ask(req *acp.RequestPermissionRequest) (*acp.RequestPermissionRequest, func(*acp.RequestPermissionResponse)) {
 	s.begin()
 	defer s.end()
 	index := s.toolCallUpdate(&req.ToolCall, true)
 	generation := s.generation
 	asked := &Permission{Options: req.Options}
+	whole := *req
 	if s.now.items.has(index) {
-		s.edit(index).Variant.(*ToolCall).Permission = asked
+		call := s.edit(index).Variant.(*ToolCall)
+		call.Permission = asked
+		whole.ToolCall = wholeUpdate(call.Call)
 	}
-	return func(res *acp.RequestPermissionResponse) {
+	return &whole, func(res *acp.RequestPermissionResponse) {
 		s.begin()
 		defer s.end()
 		if generation != s.generation || !s.now.items.has(index) ||
@@ -219,13 +228,9 @@ func Asking(
 		if err != nil {
 			return nil, err
 		}
-		answered := state.Asked(req)
+		whole, answered := state.ask(req)
 		defer func() { answered(res) }()
-		whole := *req
-		if call, ok := state.ToolCall(req.ToolCall.ToolCallID); ok {
-			whole.ToolCall = wholeUpdate(call)
-		}
-		return ask(ctx, session, &whole)
+		return ask(ctx, session, whole)
 	}
 }
 

@@ -1,11 +1,11 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
-	"fmt"
+	"io"
 	"os"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -14,8 +14,10 @@ import (
 
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/policy"
+	"github.com/acpgo/sdk/acp/view"
 	"github.com/acpgo/sdk/cmd/acp/internal/draw"
 	"github.com/acpgo/sdk/cmd/acp/internal/talk"
+	"github.com/acpgo/sdk/internal/tty"
 )
 
 // allow answers for --allow: it rejects a request for which a rule would ask the user, or which a rule may reject.
@@ -37,7 +39,7 @@ type terminal struct {
 	once  sync.Once
 }
 
-// typed is a line, and when it was typed.
+// typed is a line, and when its first character arrived.
 type typed struct {
 	text string
 	at   time.Time
@@ -64,11 +66,16 @@ func (t *terminal) read() {
 		go func() {
 			defer close(t.lines)
 			for {
-				line, err := readLine(t.file)
+				first := make([]byte, 1)
+				n, err := t.file.Read(first)
+				at, line := time.Now(), ""
+				if err == nil {
+					line, err = readLine(io.MultiReader(bytes.NewReader(first[:n]), t.file))
+				}
 				if err != nil {
 					return
 				}
-				t.lines <- typed{line, time.Now()}
+				t.lines <- typed{line, at}
 			}
 		}()
 	})
@@ -89,36 +96,52 @@ func (t *terminal) ask(ctx context.Context, s *section, q *talk.Question) (acp.P
 	if columns, _, err := term.GetSize(int(t.file.Fd())); err == nil && columns > 0 {
 		width = columns
 	}
-	about := q.Permission()
-	drawn := about.Draw(draw.NoColor(), draw.DiffAuto, nil, width)
-	var b strings.Builder
-	for _, line := range drawn.Lines() {
-		b.WriteString(line + "\n")
-	}
-	for i, option := range q.Options {
-		text, _ := draw.OptionText(option)
-		fmt.Fprintf(&b, "%d: %s\n", i+1, text)
-	}
+	question := q.View("")
+	dialog := &view.LineDialog{Question: question, Option: "%d: %s", Prompt: "Which? ", Again: "1 to %d? ", Draw: func() ([]string, int, []string) {
+		text := draw.Permission(question, draw.NoColor(), draw.DiffAuto, nil, width)
+		return text.Head, text.Facts, text.Body
+	}}
 	s.endLine()
-	discardInput(t.file)
-	asked := time.Now()
-	for text := b.String() + "Which? "; ; {
-		s.x.out.write(true, []byte(text))
+	defer s.x.out.answered()
+	for lines := dialog.Show(time.Now()); ; {
+		prompt := dialog.Asks()
+		if len(q.Options) == 0 {
+			prompt = "The agent offers no answer.\n"
+		}
+		text := strings.Join(append(lines, prompt), "\n")
+		s.x.out.ask(text, s.x.terminal)
+		if len(q.Options) == 0 {
+			return "", nil
+		}
+		if len(lines) > 0 {
+			tty.Discard(t.file)
+		}
 		select {
 		case line, ok := <-t.lines:
 			if !ok {
 				return "", errNoAnswer
 			}
-			if line.at.Before(asked) { // typed before the question was shown
-				text = ""
-				continue
-			}
-			text = fmt.Sprintf("1 to %d? ", len(q.Options))
-			if n, err := strconv.Atoi(strings.TrimSpace(line.text)); err == nil && n >= 1 && n <= len(q.Options) {
-				return q.Options[n-1].OptionID, nil
+			var option *acp.PermissionOption
+			if option, lines = dialog.Answer(line.text, line.at, time.Now(), s.latest(q.Call.ToolCallID)); option != nil {
+				return option.OptionID, nil
 			}
 		case <-ctx.Done():
 			return "", context.Cause(ctx)
 		}
 	}
+}
+
+// latest returns what is known of a tool call, or nil.
+func (s *section) latest(id acp.ToolCallID) *acp.ToolCall {
+	s.mu.Lock()
+	state := s.state
+	s.mu.Unlock()
+	if state == nil {
+		return nil
+	}
+	call, ok := state.ToolCall(id)
+	if !ok {
+		return nil
+	}
+	return &call
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"strings"
 	"sync"
 	"unicode"
@@ -50,6 +51,7 @@ type section struct {
 	midLine  bool          // the last printed character was not a newline
 	spoken   bool          // something was printed since the last tool call
 	last     []byte        // the last message, for formatQuiet
+	stream   plain.Stream  // of what is printed or in last
 	message  acp.MessageID // of the last chunk, or ""
 	apart    bool          // a thought or the like arrived since the last chunk
 	told     map[acp.ToolCallID]acp.ToolCallStatus
@@ -90,7 +92,9 @@ func (s *section) put(text []byte) {
 	if len(text) == 0 {
 		return
 	}
-	s.midLine = text[len(text)-1] != '\n'
+	if s.midLine = text[len(text)-1] != '\n'; !s.midLine {
+		s.stream = plain.Stream{}
+	}
 	if s.x.isTurn(s) {
 		s.flush()
 		s.x.out.write(false, text)
@@ -245,14 +249,15 @@ func (s *section) piece(c *acp.ContentChunk) {
 		s.endMessage()
 	}
 	s.message, s.apart = id, false
-	text := withoutControls(blockText(c.Content))
+	if s.x.format == formatQuiet && !s.spoken && !goesOn {
+		s.last, s.stream = nil, plain.Stream{}
+	}
+	s.stream.Data = !s.x.terminal
+	text := s.stream.Text(withoutControls(blockText(c.Content)))
 	if s.x.format == formatText {
 		s.put([]byte(text))
 		s.spoken = s.spoken || text != ""
 		return
-	}
-	if !s.spoken && !goesOn {
-		s.last = nil
 	}
 	s.spoken = true
 	if len(s.last)+len(text) > maxHeld {
@@ -331,6 +336,9 @@ func (s *section) line(from conformance.Side, line []byte) {
 	}
 }
 
+// inJSON matches the beginning of a workflow command, which only a string can contain.
+var inJSON = regexp.MustCompile(`##(\pL*\[)`)
+
 // labelled returns an object as a line, with the agent's name if there are several agents.
 func (s *section) labelled(object []byte) []byte {
 	var line []byte
@@ -344,6 +352,7 @@ func (s *section) labelled(object []byte) []byte {
 		line = append(line, object[1:]...)
 	}
 	line = bytes.ToValidUTF8(line, []byte("\uFFFD"))
+	line = inJSON.ReplaceAll(line, []byte(`\u0023#$1`))
 	if s.x.terminal {
 		line = visible(line)
 	}
@@ -356,7 +365,7 @@ func visible(text []byte) []byte {
 	for len(text) > 0 {
 		r, size := utf8.DecodeRune(text)
 		switch {
-		case unicode.IsPrint(r):
+		case plain.Visible(r):
 			b = append(b, text[:size]...)
 		case r > 0xffff:
 			high, low := (r-0x10000)>>10+0xd800, (r-0x10000)&0x3ff+0xdc00

@@ -8,6 +8,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/acpgo/sdk/acp/view"
 )
 
 // session is acp exec in a terminal of its own.
@@ -67,6 +69,7 @@ func TestExecAsks(t *testing.T) {
 	}
 	s.typeIn(t, "9\n")
 	s.until(t, "1 to 2? ")
+	time.Sleep(view.Delay)
 	s.typeIn(t, "1\n")
 	s.until(t, `"optionId":"yes"`)
 	expectExit(t, s.Wait(), statusOK)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"sync"
 )
@@ -22,6 +23,10 @@ type outlet struct {
 	err      error // of standard output
 	released bool
 	ended    bool
+	asks     bool    // a question waits
+	both     bool    // and standard output is on its terminal
+	waiting  []piece // to be written after it
+	size     int     // of waiting
 	done     chan struct{}
 }
 
@@ -45,12 +50,23 @@ func (o *outlet) write(toStderr bool, text []byte) {
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	if o.asks && (toStderr || o.both) {
+		if o.size += len(text); o.size <= maxQueued {
+			o.waiting = append(o.waiting, piece{toStderr, append([]byte(nil), text...)})
+		}
+		return
+	}
 	for o.queued > maxQueued && !o.released && (o.err == nil || toStderr) {
 		o.changed.Wait()
 	}
 	if o.queued > maxQueued || o.ended || o.err != nil && !toStderr {
 		return
 	}
+	o.put(toStderr, text)
+}
+
+// put adds to the queue; mu must be held.
+func (o *outlet) put(toStderr bool, text []byte) {
 	if n := len(o.queue); n > 0 && o.queue[n-1].toStderr == toStderr {
 		o.queue[n-1].text = append(o.queue[n-1].text, text...)
 	} else {
@@ -58,6 +74,32 @@ func (o *outlet) write(toStderr bool, text []byte) {
 	}
 	o.queued += len(text)
 	o.changed.Broadcast()
+}
+
+// ask writes a part of a question to standard error. From then until answered, other output is held, as far as it would
+// appear on the terminal, where it could be mistaken for a part of the question; both says that standard output would.
+func (o *outlet) ask(text string, both bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.asks, o.both = true, both
+	if !o.ended {
+		o.put(true, []byte(text))
+	}
+}
+
+// answered writes what was held.
+func (o *outlet) answered() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, p := range o.waiting {
+		if !o.ended {
+			o.put(p.toStderr, p.text)
+		}
+	}
+	if o.size > maxQueued && !o.ended {
+		o.put(true, fmt.Appendf(nil, "acp: while the question waited, %d bytes arrived, of which some were dropped\n", o.size))
+	}
+	o.asks, o.waiting, o.size = false, nil, 0
 }
 
 // run writes what is queued until the outlet is finished.
@@ -77,7 +119,7 @@ func (o *outlet) run() {
 		for _, p := range queue {
 			if p.toStderr || o.err == nil {
 				o.mu.Unlock()
-				err := o.put(p)
+				err := o.print(p)
 				o.mu.Lock()
 				if err != nil && o.err == nil {
 					o.err = err
@@ -89,9 +131,9 @@ func (o *outlet) run() {
 	}
 }
 
-// put writes a piece. It returns only errors of standard output, because there is no place to report those of standard
+// print writes a piece. It returns only errors of standard output, because there is no place to report those of standard
 // error.
-func (o *outlet) put(p piece) error {
+func (o *outlet) print(p piece) error {
 	if p.toStderr {
 		_, _ = o.stderr.Write(p.text)
 		return nil

@@ -31,34 +31,103 @@ func Text(text string) string { return lines(text, true) }
 // unchanged.
 func Screen(text string) string { return lines(text, false) }
 
-func lines(text string, commands bool) string {
+func lines(text string, commands bool) string { return (&Stream{screen: !commands}).Text(text) }
+
+// Exact returns text so that two different texts look different, for what a user decides about: it is [Text] with
+// everything escaped that only shapes the characters before it, with tabs as \t, with all spaces but the plain one
+// escaped, and with plain ones escaped at the beginning of the text and at the end of a line.
+func Exact(text string) string {
+	var b strings.Builder
+	for i, line := range strings.Split(text, "\n") {
+		if i > 0 {
+			b.WriteByte('\n')
+		}
+		words := strings.TrimRight(line, " ")
+		if i == 0 {
+			words = strings.TrimLeft(words, " ")
+			b.WriteString(strings.Repeat(`\x20`, len(strings.TrimRight(line, " "))-len(words)))
+		}
+		for _, r := range words {
+			if r != ' ' && unicode.Is(unicode.Zs, r) {
+				b.WriteString(strings.Trim(strconv.QuoteRuneToASCII(r), "'"))
+			} else {
+				writeRune(&b, r, 0)
+			}
+		}
+		b.WriteString(strings.Repeat(`\x20`, len(line)-len(strings.TrimRight(line, " "))))
+	}
+	return b.String()
+}
+
+// A Stream converts text that arrives in pieces as [Text] converts the whole. Its zero value is ready for use.
+type Stream struct {
+	// Data says that the text may be read by programs, so that only workflow commands are escaped.
+	Data bool
+
+	screen bool   // workflow commands stay
+	inLine bool   // the line has more than spaces
+	tail   string // the end of the line so far, if a command may begin in it
+	before rune   // the last character
+}
+
+// Text converts the next piece.
+func (s *Stream) Text(text string) string {
 	var b strings.Builder
 	b.Grow(len(text))
-	for start := true; len(text) > 0; {
-		if c := command(text, start); c > 0 && commands {
-			writeCommand(&b, c)
-			text, start = text[1:], false
-			continue
-		}
+	for first := s.splits(text); len(text) > 0; first = false {
+		c := command(text, !s.inLine)
 		r, size := utf8.DecodeRuneInString(text)
-		start = r == '\n' || start && unicode.IsSpace(r)
 		text = text[size:]
+		s.note(r)
 		switch {
-		case r == '\n', r == '\t':
+		case (c > 0 || first) && !s.screen:
+			writeCommand(&b, byte(r))
+		case r == '\n', r == '\t', s.Data:
 			b.WriteRune(r)
 		case r == '\r' && strings.HasPrefix(text, "\n"):
 		default:
-			writeRune(&b, r)
+			writeRune(&b, r, s.before)
 		}
+		s.before = r
 	}
 	return b.String()
+}
+
+// note adds a character to what is known of the line.
+func (s *Stream) note(r rune) {
+	switch {
+	case r == '\n':
+		s.inLine, s.tail = false, ""
+		return
+	case r == '#' && s.tail != "##", r == ':' && !s.inLine:
+		if s.tail != "#" {
+			s.tail = ""
+		}
+		s.tail += string(r)
+	case r == '#' || strings.HasPrefix(s.tail, "##") && unicode.IsLetter(r) && len(s.tail) < maxCommand:
+		if r != '#' {
+			s.tail += string(r)
+		}
+	default:
+		s.tail = ""
+	}
+	s.inLine = s.inLine || !unicode.IsSpace(r)
+}
+
+// maxCommand is the maximum length of the name of a command that is found in several pieces.
+const maxCommand = 100
+
+// splits reports whether a command begins in the last piece and continues in text.
+func (s *Stream) splits(text string) bool {
+	whole := s.tail + text
+	return s.tail != "" && text != "" && (command(whole, s.tail == ":") > 0 || s.tail == "##" && command(whole[1:], false) > 0)
 }
 
 // Line returns text as a single line, like [Text], but with newlines and tabs written as \n and \t. It truncates a very
 // long text, and adds how much is missing.
 func Line(text string) string {
 	var b strings.Builder
-	count, start := 0, true
+	count, start, before := 0, true, rune(0)
 	for i, r := range text {
 		if count++; count > maxLine {
 			fmt.Fprintf(&b, "… (%d bytes more)", len(text)-i)
@@ -67,9 +136,9 @@ func Line(text string) string {
 		if c := command(text[i:], start); c > 0 {
 			writeCommand(&b, c)
 		} else {
-			writeRune(&b, r)
+			writeRune(&b, r, before)
 		}
-		start = start && unicode.IsSpace(r)
+		start, before = start && unicode.IsSpace(r), r
 	}
 	return b.String()
 }
@@ -107,17 +176,45 @@ func Sprintf(format string, args ...any) string {
 	return fmt.Sprintf(format, safe...)
 }
 
-// writeRune writes one character, for all functions of this package.
-func writeRune(b *strings.Builder, r rune) {
-	const joiner, nonJoiner = '\u200d', '\u200c' // they join two characters into one, in emoji and in many scripts
+// writeRune writes the character after another one, for all functions of this package.
+func writeRune(b *strings.Builder, r, before rune) {
 	switch {
-	case unicode.IsPrint(r), r == joiner, r == nonJoiner:
+	case shapes(r, before), Visible(r):
 		b.WriteRune(r)
 	case unicode.Is(unicode.Zs, r):
 		b.WriteByte(' ')
+	case unicode.IsPrint(r):
+		b.WriteString(strings.Trim(strconv.QuoteRuneToASCII(r), "'"))
 	default:
 		b.WriteString(strings.Trim(strconv.QuoteRune(r), "'"))
 	}
+}
+
+// Visible reports whether a character has a shape of its own.
+func Visible(r rune) bool { return unicode.IsPrint(r) && !blank(r) }
+
+// shapes reports whether a character has no shape of its own, but gives one to the character before it: a joiner after
+// a letter or mark of a script that has no capital letters, or after a symbol; or one selector of a symbol's variant.
+func shapes(r, before rune) bool {
+	const joiner, nonJoiner, textStyle, emojiStyle = '\u200d', '\u200c', '\ufe0e', '\ufe0f'
+	switch r {
+	case joiner, nonJoiner:
+		return before == emojiStyle || !blank(before) && unicode.In(before, unicode.Lo, unicode.Mn, unicode.Mc, unicode.So, unicode.Sk)
+	case textStyle, emojiStyle:
+		return before > unicode.MaxLatin1 && !blank(before) && unicode.In(before, unicode.So, unicode.Sm, unicode.Sk, unicode.Po)
+	}
+	return false
+}
+
+// blank reports whether a character that counts as printable cannot be seen: Unicode says that programs may ignore it,
+// or it is one of the few letters and symbols whose shape is empty, for which there is no property.
+func blank(r rune) bool {
+	const brailleBlank, nullNotehead, fullBlank, halfBlank, khitanFiller = '\u2800', '\U0001d159', '\U00013441', '\U00013442', '\U00016fe4'
+	switch r {
+	case brailleBlank, nullNotehead, fullBlank, halfBlank, khitanFiller:
+		return true
+	}
+	return unicode.In(r, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector)
 }
 
 // Unseen reports whether a character in a name is invisible, or changes how others appear: it is a control or format

@@ -2,9 +2,11 @@ package plain
 
 import (
 	"errors"
+	"strconv"
 	"strings"
 	"testing"
 	"unicode"
+	"unicode/utf8"
 )
 
 // hostile is what a terminal would obey, and what would change how the text around it looks.
@@ -43,6 +45,73 @@ func TestLine(t *testing.T) {
 	} {
 		if got := Line(text); got != want {
 			t.Errorf("%q: got %q, want %q", text, got, want)
+		}
+	}
+}
+
+// Whatever Unicode allows programs to ignore, and what is blank, is shown as an escape, unless it shapes the character
+// before it.
+func TestInvisible(t *testing.T) {
+	for r := range unicode.MaxRune {
+		if !unicode.In(r, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector, unicode.Cf) && r != '\u2800' {
+			continue
+		}
+		for _, before := range []string{"", "a", "1", "\u3164", "ä", "\u200d", "\ufe0f"} {
+			if before == "\ufe0f" && (r == '\u200d' || r == '\u200c') {
+				continue
+			}
+			for _, got := range []string{Text(before + string(r)), Screen(before + string(r)), Line(before + string(r)), Exact("世" + string(r))} {
+				if strings.ContainsRune(got, r) {
+					t.Fatalf("%U after %q is shown as it is", r, before)
+				}
+			}
+		}
+	}
+	for _, text := range []string{"❤\ufe0f\u200d🔥 ⚠\ufe0f ↔\ufe0f ‼\ufe0f", "می\u200cخواهم", "क्\u200dष", "👩🏽\u200d🚀"} {
+		if got := Text(text); got != text {
+			t.Errorf("%q is shown as %q", text, got)
+		}
+	}
+}
+
+func TestExact(t *testing.T) {
+	for text, want := range map[string]string{
+		"a  b\tc d\n\te \n f": "a  b\\tc d\n\\te\\x20\n f", "  a ": `\x20\x20a\x20`, "   ": `\x20\x20\x20`, "a\u00a0b\u3000c": `a\u00a0b\u3000c`,
+		"👩\u200d🚀❤\ufe0f": `👩\u200d🚀❤\ufe0f`, "\r\n": "\\r\n", "": "", hostile: visible,
+	} {
+		if got := Exact(text); got != want {
+			t.Errorf("%q: got %q, want %q", text, got, want)
+		}
+	}
+}
+
+// A text in pieces is converted like the whole, except that a command that is split is escaped where the second piece begins.
+func TestStream(t *testing.T) {
+	for _, text := range []string{"::add-mask::x\n \t::error::y\na::b\n::", "##[error]x ###vso[y] #[z] ## Title [x]\n#\n#[", hostile, "❤\ufe0f\u200d🔥"} {
+		for size := 1; size <= len(text); size++ {
+			var s Stream
+			got := ""
+			for rest := text; rest != ""; {
+				n := min(size, len(rest))
+				for n < len(rest) && !utf8.RuneStart(rest[n]) {
+					n++
+				}
+				got += s.Text(rest[:n])
+				rest = rest[n:]
+			}
+			if size == len(text) && got != Text(text) {
+				t.Errorf("the whole: %q, want %q", got, Text(text))
+			}
+			start := true
+			for i := range got {
+				if command(got[i:], start) > 0 {
+					t.Errorf("pieces of %d: %q has a command at %d", size, got, i)
+				}
+				start = got[i] == '\n' || start && unicode.IsSpace(rune(got[i]))
+			}
+			if plain, err := strconv.Unquote(`"` + strings.ReplaceAll(got, "\n", `\n`) + `"`); text != hostile && (err != nil || plain != text) {
+				t.Errorf("pieces of %d: %q is not the text", size, got)
+			}
 		}
 	}
 }

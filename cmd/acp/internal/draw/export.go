@@ -292,7 +292,7 @@ func (e *exporter) toolCall(c *view.ToolCall) {
 		facts = append(facts, "tool "+name)
 	}
 	for _, at := range c.Call.Locations {
-		facts = append(facts, "at "+location(at))
+		facts = append(facts, "at "+view.Location(at))
 	}
 	if p := c.Permission; p != nil {
 		facts = append(facts, newPainter(NoColor()).permissionText(p))

@@ -122,11 +122,10 @@ func TestGoldens(t *testing.T) {
 		RawInput:  []byte(`{"command":["sh","-c","make clean && make"],"cwd":"/w","timeout":120}`),
 		Locations: []acp.ToolCallLocation{{Path: "/w/Makefile", Line: acp.Some(uint32(7))}, {Path: "/w/out"}},
 		Content:   []acp.ToolCallContent{acp.ToolText("This *removes* the directory `out`."), acp.ToolEdit("/w/Makefile", "all:\n\tgo build\n", "all:\n\tgo build ./...\n")}}
-	permission := Permission{
-		Call: call, About: []string{`path "/w/Makefile"`, `line "[\"sh\",\"-c\",\"make clean && make\"]"`}, Agent: "claude", Session: "Test the build", Reason: "no rule allows it",
-		Always: []Always{{acp.PermissionOptionKindAllowAlways, `for this session: {"effect":"allow","line":["make"]}`}}, Warnings: []string{"command \"**\" allows all"},
-	}
-	drawn := permission.Draw(Dark(), DiffAuto, storyTerminal, 60)
+	drawn := Permission(view.NewQuestion(&call, nil, &view.QuestionOptions{
+		Agent: "claude", Session: "Test the build", Reason: "no rule allows it", Found: []view.Fact{{Name: "path", Text: "/w/Makefile"}, {Name: "line", Text: "sh -c 'make clean && make'"}},
+		Notes: []view.Fact{{Name: "warning", Text: "command \"**\" allows all"}, {Name: "allow always", Text: `for this session: {"effect":"allow","line":["make"]}`}},
+	}), Dark(), DiffAuto, storyTerminal, 60)
 	golden(t, "permission.txt", slices.Concat(drawn.Head, []string{fmt.Sprintf("--- facts: %d", drawn.Facts)}, drawn.Body))
 	golden(t, "plan.txt", Plan(Dark(), s, 40, 10))
 	golden(t, "usage.txt", []string{Usage(Dark(), s.Usage.Value()), Usage(Plain(), s.Usage.Value())})

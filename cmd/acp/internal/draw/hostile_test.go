@@ -130,14 +130,10 @@ func drawn(t testing.TB, theme *Theme, text string, width int, layout DiffLayout
 				tr.Scroll(40)
 			}
 		}
-		p := Permission{
-			Agent: text, Session: text, Reason: text, About: []string{fmt.Sprintf("path %q", text), "path " + text}, Warnings: []string{text},
-			Always: []Always{{acp.PermissionOptionKind(text), text}},
-		}
+		o := &view.QuestionOptions{Agent: text, Session: text, Reason: text, Found: []view.Fact{{Name: "path", Text: text}}, Notes: []view.Fact{{Name: text, Text: text}}}
 		for item := range snapshot.Items() {
 			if c, ok := item.Variant.(*view.ToolCall); ok {
-				p.Call = c.Call
-				drawn := p.Draw(theme, layout, terminal, width)
+				drawn := Permission(view.NewQuestion(&c.Call, nil, o), theme, layout, terminal, width)
 				use("Permission", slices.Concat(drawn.Head, drawn.Body))
 				use("ToolCall", ToolCall(theme, c, true, terminal, width))
 			}
@@ -152,8 +148,7 @@ func drawn(t testing.TB, theme *Theme, text string, width int, layout DiffLayout
 	use("Markdown", Markdown(theme, text, width))
 	use("Error", Error(theme, errors.New(text), width))
 	use("Terminal", Terminal(theme, Output{Text: text, Status: text}, width))
-	option, _ := OptionText(acp.PermissionOption{Name: text, Kind: acp.PermissionOptionKind(text)})
-	use("OptionText", []string{clipFor(option, width)})
+	use("NewChoice", []string{clipFor(view.NewChoice(acp.PermissionOption{Name: text, Kind: acp.PermissionOptionKind(text)}).Text, width)})
 	if u, ok := snapshot.Usage.Get(); ok {
 		use("Usage", []string{clipFor(Usage(theme, u), width)})
 	}

@@ -2,7 +2,6 @@ package draw
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -167,16 +166,9 @@ func (p *painter) toolFacts(c *acp.ToolCall, width int) []line {
 		fact("tool", name)
 	}
 	for _, at := range c.Locations {
-		fact("at", location(at))
+		fact("at", view.Location(at))
 	}
 	return out
-}
-
-func location(at acp.ToolCallLocation) string {
-	if n, ok := at.Line.Get(); ok {
-		return fmt.Sprintf("%s:%d", at.Path, n)
-	}
-	return at.Path
 }
 
 // permissionLine returns the answer to the permission request.
@@ -196,8 +188,8 @@ func (p *painter) permissionLine(perm *view.Permission, width int) []line {
 		}
 		text, s := label(string(id)), p.text
 		if i := slices.IndexFunc(perm.Options, func(o acp.PermissionOption) bool { return o.OptionID == id }); i >= 0 {
-			contradicts := false
-			if text, contradicts = OptionText(perm.Options[i]); contradicts {
+			c := view.NewChoice(perm.Options[i])
+			if text = c.Text; c.Contradicts {
 				s = p.warn
 			}
 		}
@@ -229,44 +221,15 @@ func (p *painter) toolContent(c acp.ToolCallContent, maxLines, width int) []line
 	}
 }
 
-// command returns the command in a tool call's input, if it is given in one of the usual ways.
-func command(raw json.RawMessage) string {
-	var input map[string]json.RawMessage
-	if json.Unmarshal(raw, &input) != nil {
-		return ""
+// ToolCall returns the lines of a tool call: one line, or everything it contains if unfolded is set.
+func ToolCall(t *Theme, c *view.ToolCall, unfolded bool, terminal func(acp.TerminalID) (Output, bool), width int) []string {
+	p := newPainter(t)
+	if terminal != nil {
+		p.terminal = func(id string) (Output, bool) { return terminal(acp.TerminalID(id)) }
 	}
-	for _, name := range []string{"command", "cmd", "script"} {
-		var text string
-		if json.Unmarshal(input[name], &text) == nil && text != "" {
-			var args []string
-			if json.Unmarshal(input["args"], &args) == nil {
-				for _, a := range args {
-					text += " " + quote(a)
-				}
-			}
-			return text
-		}
-		var words []string
-		if json.Unmarshal(input[name], &words) == nil && len(words) > 0 {
-			return quoted(words)
-		}
+	var out []line
+	for _, part := range toolParts(c, unfolded) {
+		out = append(out, part.draw(p, width)...)
 	}
-	return ""
-}
-
-// quoted joins the words of a command to a line.
-func quoted(words []string) string {
-	var all []string
-	for _, w := range words {
-		all = append(all, quote(w))
-	}
-	return strings.Join(all, " ")
-}
-
-// quote quotes a word of a command so that its beginning and end are visible.
-func quote(word string) string {
-	if word != "" && strings.Trim(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=./:,@%") == "" {
-		return word
-	}
-	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+	return p.strings(out, width)
 }

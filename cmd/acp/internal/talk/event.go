@@ -9,7 +9,7 @@ import (
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/policy"
 	"github.com/acpgo/sdk/acp/reconnect"
-	"github.com/acpgo/sdk/cmd/acp/internal/draw"
+	"github.com/acpgo/sdk/acp/view"
 )
 
 // Kind is the kind of an Event.
@@ -80,9 +80,9 @@ func (d *Decision) String() string {
 	call, chosen := acp.ToolCall{}, "cancelled"
 	call.Apply(d.Request.ToolCall)
 	if d.Option != nil {
-		chosen, _ = draw.OptionText(*d.Option)
+		chosen = view.NewChoice(*d.Option).Text
 	}
-	return draw.Subject(&call) + ": " + chosen
+	return view.Subject(&call) + ": " + chosen
 }
 
 func (c *Client) event(e Event) {

@@ -2,14 +2,16 @@ package talk
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/policy"
 	"github.com/acpgo/sdk/acp/view"
-	"github.com/acpgo/sdk/cmd/acp/internal/draw"
 )
 
 // Question is a permission request.
@@ -37,9 +39,29 @@ type Always struct {
 	Err  error
 }
 
-// Permission returns the request in the form in which it is shown.
-func (q *Question) Permission() draw.Permission {
-	p := draw.Permission{Call: q.Call, About: q.Decision.About, Agent: q.Agent, Reason: q.Decision.Why}
+// View returns the question as the user has to see it. session is the name of the session; "" if there is only one.
+func (q *Question) View(session string) *view.Question {
+	o := &view.QuestionOptions{Agent: q.Agent, Session: session, Reason: q.Decision.Why}
+	for _, about := range q.Decision.About {
+		name, quoted, _ := strings.Cut(about, " ")
+		prefix, err := strconv.QuotedPrefix(quoted)
+		text, _ := strconv.Unquote(prefix) // "" on error
+		var words []string
+		if name == "line" && json.Unmarshal([]byte(text), &words) == nil { // the rules give a command in words as JSON
+			text = view.Quote(words...)
+		}
+		if flaw := strings.TrimSpace(strings.TrimPrefix(quoted, prefix)); flaw != "" {
+			text += " (" + flaw + ")"
+		}
+		if err == nil && (name == "path" || name == "line") {
+			o.Found = append(o.Found, view.Fact{Name: name, Text: text})
+		}
+	}
+	for _, v := range q.Decision.Verdicts {
+		for _, warning := range v.Rule.Warnings() {
+			o.Notes = append(o.Notes, view.Fact{Name: "warning", Text: warning})
+		}
+	}
 	said := ""
 	for _, a := range q.Always {
 		effect := a.Rule.Effect
@@ -57,12 +79,9 @@ func (q *Question) Permission() draw.Permission {
 			said, a.Rule.Effect = text, effect
 			text = fmt.Sprintf("remembers %s: %s", where, a.Rule)
 		}
-		p.Always = append(p.Always, draw.Always{Kind: a.Kind, Text: text})
+		o.Notes = append(o.Notes, view.Fact{Name: strings.ReplaceAll(string(a.Kind), "_", " "), Text: text})
 	}
-	for _, v := range q.Decision.Verdicts {
-		p.Warnings = append(p.Warnings, v.Rule.Warnings()...)
-	}
-	return p
+	return view.NewQuestion(&q.Call, q.Options, o)
 }
 
 // Option returns the first option of one of the kinds, trying the kinds in order; "" if there is none.

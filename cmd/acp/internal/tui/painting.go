@@ -138,13 +138,11 @@ type permissionLines struct {
 	drawn  *draw.PermissionText
 }
 
-func (p *permissionLines) text(m *Model, asked *talk.Question, width int) *draw.PermissionText {
-	if p.drawn == nil || p.width != width || p.theme != m.drawn || p.layout != m.diffs {
-		request := asked.Permission()
-		if c := m.chatOf(asked.Session); c != nil && len(m.chats) > 1 {
-			request.Session = c.name()
-		}
-		drawn := request.Draw(m.drawn, m.diffs, m.terminalOutput, width)
+func (p *permissionLines) text(m *Model, d *permissionDialog, width int) *draw.PermissionText {
+	changed := d.q.Update(d.latest(m))
+	d.changed = d.changed || changed
+	if p.drawn == nil || changed || p.width != width || p.theme != m.drawn || p.layout != m.diffs {
+		drawn := draw.Permission(d.q, m.drawn, m.diffs, m.terminalOutput, width)
 		p.drawn = &drawn
 		p.width, p.theme, p.layout = width, m.drawn, m.diffs
 	}

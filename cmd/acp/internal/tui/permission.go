@@ -1,6 +1,7 @@
 package tui
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -9,13 +10,14 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/acpgo/sdk/acp"
-	"github.com/acpgo/sdk/cmd/acp/internal/draw"
+	"github.com/acpgo/sdk/acp/view"
 	"github.com/acpgo/sdk/cmd/acp/internal/talk"
 )
 
 // permissionDialog asks for permission.
 type permissionDialog struct {
 	asked  *talk.Question
+	q      *view.Question
 	keys   []string // of the options
 	marked int      // the option that Enter chooses; -1 until the user has selected one
 	answer func(acp.PermissionOptionID)
@@ -23,6 +25,7 @@ type permissionDialog struct {
 	// The visible options; all of them while end is 0. Others cannot be chosen by their keys.
 	first, end int
 	drawn      *permissionLines
+	changed    bool // the facts have changed since they were seen
 }
 
 // permissionKeys are the keys of the kinds of options. The first option of a kind has the key; all options have a
@@ -48,39 +51,44 @@ func newPermission(asked *talk.Question, answer func(acp.PermissionOptionID)) *p
 	return d
 }
 
-func (d *permissionDialog) choices() []choice {
-	var choices []choice
-	for i, o := range d.asked.Options {
-		text, _ := draw.OptionText(o)
-		choices = append(choices, choice{strconv.Itoa(i + 1), text})
+func (d *permissionDialog) choices() []choice { return nil } // the plain mode uses a view.LineDialog
+
+func (d *permissionDialog) init(m *Model) tea.Cmd {
+	session := ""
+	if c := m.chatOf(d.asked.Session); c != nil && len(m.chats) > 1 {
+		session = c.name()
 	}
-	return choices
+	d.q = d.asked.View(session)
+	return nil
 }
 
-func (d *permissionDialog) init(*Model) tea.Cmd { return nil }
+// latest returns what is known of the tool call now, or nil.
+func (d *permissionDialog) latest(m *Model) *acp.ToolCall {
+	if c := m.chatOf(d.asked.Session); c != nil {
+		if call, ok := c.session.State().ToolCall(d.asked.Call.ToolCallID); ok {
+			return &call
+		}
+	}
+	return nil
+}
 
 func (d *permissionDialog) title(m *Model) string { return m.agentName() + " asks for permission" }
 
 func (d *permissionDialog) body(m *Model, width int) []string {
-	text := d.drawn.text(m, d.asked, width)
-	if m.plain {
-		return text.Lines()
-	}
+	text := d.drawn.text(m, d, width)
 	return slices.Concat(text.Head, []string{""}, text.Body)
 }
 
-// unseen says what has to be visible before an option can be chosen: the command and the paths, and what an "always"
-// option remembers. Rejecting once requires nothing.
-func (d *permissionDialog) unseen(q *question, o acp.PermissionOption) string {
-	text := d.drawn.drawn
-	switch {
-	case text == nil || o.Kind == acp.PermissionOptionKindRejectOnce:
-	case q.seen < text.Facts:
-		return "Scroll to see the whole command and all paths first: PgDn."
-	case q.seen < len(text.Head) && o.Kind != acp.PermissionOptionKindAllowOnce:
-		return "Scroll to see what is remembered first: PgDn."
+// saw notes how many lines of the body have been visible.
+func (d *permissionDialog) saw(m *Model, lines int) {
+	extent := view.Begun
+	switch text := d.drawn.drawn; {
+	case lines >= len(text.Head):
+		extent = view.Whole
+	case lines >= text.Facts:
+		extent = view.AllFacts
 	}
-	return ""
+	d.q.Shown(extent, m.now())
 }
 
 // fit chooses the options that are visible in a dialog of the given height: all of them, unless they would not fit or
@@ -104,7 +112,7 @@ func (d *permissionDialog) shows(i int) bool {
 // foot returns the options with their keys.
 func (d *permissionDialog) foot(m *Model, width int) []string {
 	var lines []string
-	for i, o := range d.asked.Options {
+	for i, c := range d.q.Choices {
 		if !d.shows(i) {
 			continue
 		}
@@ -115,8 +123,8 @@ func (d *permissionDialog) foot(m *Model, width int) []string {
 		if width < 40 && d.keys[i] != "" {
 			key = d.keys[i]
 		}
-		text, contradicts := draw.OptionText(o)
-		if contradicts {
+		text := c.Text
+		if c.Contradicts {
 			text = m.style.error.Render(text)
 		}
 		mark := "  "
@@ -172,13 +180,20 @@ const answerShown = 5 * time.Second
 
 // choose answers with an option.
 func (d *permissionDialog) choose(m *Model, q *question, i int) bool {
-	o := d.asked.Options[i]
-	if missing := d.unseen(q, o); missing != "" {
-		m.tell(q.session, missing)
+	o, err := d.q.Choose(i, m.now())
+	switch {
+	case errors.Is(err, view.ErrUnseen), errors.Is(err, view.ErrUnseenNote):
+		m.tell(q.session, fmt.Sprintf("Scroll with PgDn: %v.", err))
+		return false
+	case err != nil:
+		m.tell(q.session, fmt.Sprintf("Not answered: %v.", err))
 		return false
 	}
-	d.answer(o.OptionID)
-	text, _ := draw.OptionText(o)
-	m.tellBriefly(q.session, "Answered: "+text, answerShown)
+	d.chosen(m, q, o)
 	return true
+}
+
+func (d *permissionDialog) chosen(m *Model, q *question, o *acp.PermissionOption) {
+	d.answer(o.OptionID)
+	m.tellBriefly(q.session, "Answered: "+view.NewChoice(*o).Text, answerShown)
 }

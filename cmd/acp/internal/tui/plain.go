@@ -20,6 +20,7 @@ import (
 
 	"github.com/acpgo/sdk/acp/view"
 	"github.com/acpgo/sdk/cmd/acp/internal/draw"
+	"github.com/acpgo/sdk/internal/tty"
 )
 
 // plainWidth is the maximum width of the lines that this mode composes itself. Text of the agent is not wrapped.
@@ -38,18 +39,23 @@ type plainProgram struct {
 
 	chat     *chat
 	shown    *view.Snapshot
-	rest     string         // of an unfinished line of the agent
-	turn     int            // the last turn whose end was written
-	item     int            // the message being written
-	statuses map[int]string // of tool calls, as last written
-	plan     string         // as last written
-	layer    layer          // the layer last written
-	question *question      // the question last written
-	asked    time.Time      // when it was written
-	form     *plainForm     // the form being filled in
+	rest     string           // of an unfinished line of the agent
+	turn     int              // the last turn whose end was written
+	item     int              // the message being written
+	statuses map[int]string   // of tool calls, as last written
+	plan     string           // as last written
+	layer    layer            // the layer last written
+	question *question        // the question last written
+	asked    time.Time        // when it was written
+	lines    *view.LineDialog // about it, if it asks for permission
+	printed  int              // how many lines were printed
+	end      int              // after the question, if it asks for permission
+	taking   bool             // what is printed is the answer to the user's line
+	held     []string         // told while a question waits
+	form     *plainForm       // the form being filled in
 }
 
-// typedLine is a line that the user typed, and the time of its arrival.
+// typedLine is a line that the user typed, and the time when its first part arrived.
 type typedLine struct {
 	text string
 	at   time.Time
@@ -66,7 +72,7 @@ func RunPlain(ctx context.Context, opts *Options) error {
 	p.m.plain = true
 	p.m.drawn = draw.Plain()
 	p.m.width, p.m.height = plainWidth, 1000
-	p.m.told = func(text string) { p.print("-- " + text) }
+	p.m.told = p.told
 	p.m.taken = p.typing.stop
 	p.m.bell = func() { fmt.Fprint(p.out, "\a") }
 	if err := p.typing.start(); err != nil {
@@ -102,7 +108,7 @@ func RunPlain(ctx context.Context, opts *Options) error {
 			}
 		}
 	}
-	p.showChat()
+	p.showHeld()
 	p.flush()
 	p.print()
 	close(p.ended)
@@ -160,6 +166,7 @@ type typing struct {
 	reader  cancelreader.CancelReader
 	running sync.WaitGroup
 	rest    []byte // of an unfinished line
+	began   time.Time
 }
 
 func newTyping(in *os.File) *typing { return &typing{in: in, wake: make(chan struct{}, 1)} }
@@ -175,21 +182,24 @@ func (t *typing) start() error {
 		buf := make([]byte, 64<<10)
 		for {
 			n, err := reader.Read(buf)
+			if len(t.rest) == 0 {
+				t.began = time.Now()
+			}
 			t.rest = append(t.rest, buf[:n]...)
 			for {
 				line, rest, whole := bytes.Cut(t.rest, []byte("\n"))
 				if !whole {
 					break
 				}
-				t.put(typedLine{text: strings.TrimSuffix(string(line), "\r"), at: time.Now()})
-				t.rest = rest
+				t.put(typedLine{text: strings.TrimSuffix(string(line), "\r"), at: t.began})
+				t.rest, t.began = rest, time.Now()
 			}
 			switch {
 			case errors.Is(err, cancelreader.ErrCanceled):
 				return
 			case err != nil:
 				if len(t.rest) > 0 {
-					t.put(typedLine{text: string(t.rest), at: time.Now()})
+					t.put(typedLine{text: string(t.rest), at: t.began})
 				}
 				t.put(typedLine{err: err})
 				return
@@ -233,8 +243,25 @@ func (t *typing) stop() {
 	t.reader = nil
 }
 
+// maxHeld is how many lines are held while a question waits.
+const maxHeld = 1000
+
+// told writes a message to the user. It waits behind a question, so that no words of an agent in it stand between the
+// question and the answer.
+func (p *plainProgram) told(text string) {
+	switch {
+	case p.question == nil || p.taking:
+		p.print("-- " + text)
+	case len(p.held) < maxHeld:
+		p.held = append(p.held, "-- "+text)
+	case len(p.held) == maxHeld:
+		p.held = append(p.held, "-- More messages did not fit.")
+	}
+}
+
 // print writes lines.
 func (p *plainProgram) print(lines ...string) {
+	p.printed++
 	if p.prompt {
 		fmt.Fprintln(p.out)
 		p.prompt = false
@@ -257,6 +284,8 @@ func (p *plainProgram) ask(text string) {
 // typed handles a line.
 func (p *plainProgram) typed(l typedLine) {
 	m := p.m
+	p.taking = true
+	defer func() { p.taking = false }()
 	if l.err != nil {
 		if errors.Is(l.err, io.EOF) {
 			l.err = nil
@@ -304,6 +333,20 @@ func (p *plainProgram) typed(l typedLine) {
 	if q := m.question(); q != nil && q == p.question && fresh {
 		if p.form != nil {
 			p.form.take(p, l.text)
+			return
+		}
+		if p.lines != nil {
+			d := q.dialog.(*permissionDialog)
+			option, lines := p.lines.Answer(text, l.at, m.now(), d.latest(m))
+			if option != nil {
+				d.chosen(m, q, option)
+				m.withdraw(q)
+				return
+			}
+			if len(lines) > 0 {
+				p.print(lines...)
+				p.end = p.printed
+			}
 			return
 		}
 		choices := q.dialog.choices()
@@ -384,7 +427,9 @@ func (p *plainProgram) command(name string) {
 // show writes what is new.
 func (p *plainProgram) show() {
 	m := p.m
-	p.showChat()
+	if p.question == nil || p.question != m.question() { // while a question waits, it stays the last thing on the terminal
+		p.showHeld()
+	}
 	switch top := m.top().(type) {
 	case *picker:
 		if p.layer != layer(top) || top.refresh != nil && p.layer == nil {
@@ -423,21 +468,35 @@ func (p *plainProgram) show() {
 		m.pop(top)
 	}
 	p.layer = nil
-	if q := m.question(); q != p.question {
-		p.question, p.form = q, nil
+	if q := m.question(); q != p.question || p.lines != nil && p.printed != p.end {
+		p.question, p.form, p.lines = q, nil, nil
 		if q != nil {
 			p.flush()
-			p.print("", q.dialog.title(m))
-			if d, ok := q.dialog.(*formDialog); ok {
+			title := []string{"", q.dialog.title(m)}
+			if _, ok := q.dialog.(*permissionDialog); !ok {
+				p.print(title...)
+			}
+			switch d := q.dialog.(type) {
+			case *formDialog:
 				p.print(strings.Split(cleanText(d.asked.Message), "\n")...)
 				p.form = &plainForm{dialog: d, q: q}
-			} else {
+			case *permissionDialog:
+				p.lines = &view.LineDialog{Question: d.q, Title: title, Option: "  %d. %s", Prompt: "Number: ",
+					Again: "Type a number from 1 to %d, press Enter to see the question again, or type :cancel.\nNumber: ",
+					Draw: func() ([]string, int, []string) {
+						text := draw.Permission(d.q, m.drawn, m.diffs, m.terminalOutput, plainWidth)
+						return text.Head, text.Facts, text.Body
+					}}
+				p.print(p.lines.Show(m.now())...)
+				tty.Discard(p.typing.in)
+				p.end = p.printed
+			default:
 				body := q.dialog.body(m, plainWidth)
 				p.print(body...)
 				q.seen = len(body)
-			}
-			for i, c := range q.dialog.choices() {
-				p.print(fmt.Sprintf("  %d. %s", i+1, c.label))
+				for i, c := range q.dialog.choices() {
+					p.print(fmt.Sprintf("  %d. %s", i+1, c.label))
+				}
 			}
 			p.asked = m.now()
 		}
@@ -445,6 +504,8 @@ func (p *plainProgram) show() {
 	switch {
 	case p.form != nil && p.question != nil:
 		p.form.ask(p)
+	case p.lines != nil:
+		p.ask(p.lines.Asks())
 	case p.question != nil:
 		p.ask("Number: ")
 	case m.chat == nil && m.client != nil && m.connection == connected && m.note == "":
@@ -453,6 +514,15 @@ func (p *plainProgram) show() {
 	case m.chat != nil && m.chat.cancel == nil && m.client != nil && m.connection == connected:
 		p.flush()
 		p.ask("> ")
+	}
+}
+
+// showHeld writes what has happened, also while a question waited.
+func (p *plainProgram) showHeld() {
+	p.showChat()
+	if held := p.held; len(held) > 0 {
+		p.held = nil
+		p.print(held...)
 	}
 }
 

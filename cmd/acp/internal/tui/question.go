@@ -7,6 +7,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/acp/view"
 )
 
 // question waits for the user's answer.
@@ -41,7 +42,7 @@ type dialog interface {
 
 // quiet is how long a question must have been visible without any key being pressed before it takes keys by itself, so
 // that a key meant for something else does not answer it.
-const quiet = 600 * time.Millisecond
+const quiet = view.Delay
 
 // addQuestion adds a question.
 func (m *Model) addQuestion(q *question) tea.Cmd {
@@ -193,6 +194,9 @@ func (m *Model) questionView(q *question, width, height int) []string {
 		d.room = max(1, room)
 	}
 	body, more := q.dialog.body(m, width), false
+	if d, ok := q.dialog.(*permissionDialog); ok && d.changed {
+		d.changed, q.scroll, q.seen = false, 0, 0
+	}
 	if more = len(body) > room && room > 1; more {
 		room--
 	}
@@ -203,6 +207,9 @@ func (m *Model) questionView(q *question, width, height int) []string {
 	}
 	if q.scroll <= q.seen {
 		q.seen = max(q.seen, q.scroll+q.room)
+	}
+	if d, ok := q.dialog.(*permissionDialog); ok {
+		d.saw(m, q.seen)
 	}
 	lines = append(lines, body[q.scroll:q.scroll+q.room]...)
 	if more {

@@ -13,6 +13,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/acp/view"
 )
 
 // gated is an agent whose turns end one by one, and which records the prompts.
@@ -214,6 +215,7 @@ func TestAnswerTen(t *testing.T) {
 	s.want("> ")
 	s.typ("go")
 	s.want("12. allow once: Answer 12.", "Number: ")
+	time.Sleep(view.Delay)
 	s.typ("11")
 	s.want("Thank you.")
 	a.want(t, "o11")
