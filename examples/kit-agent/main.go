@@ -120,19 +120,15 @@ func askName(ctx context.Context, t *turn, _ string) error {
 }
 
 func permit(ctx context.Context, asker agentkit.Asker, tool *mcpacp.Tool, call *agentkit.ToolCall) error {
-	t, what := asker.(*turn), call.State().Title
-	always := "Always allow: " + what
-	for _, l := range call.State().Locations {
-		what += " " + l.Path
-	}
+	t, state := asker.(*turn), call.State()
+	what := fmt.Sprint(state.Title, state.Locations)
 	if tool != nil {
-		always += ", with any input"
-		what += " " + tool.Declaration // another program may have the same name
+		what += tool.Declaration // another program may have the same name
 	}
 	if t.Mode() == "auto" || slices.Contains(t.State.Allowed, what) {
 		return nil
 	}
-	chosen, err := call.Ask(ctx, acp.AllowOnce("once", "Allow"), acp.AllowAlways("always", always), acp.RejectOnce("no", "Reject"))
+	chosen, err := call.Ask(ctx, acp.AllowOnce("once", "Allow"), acp.AllowAlways("always", "Always allow, with any input: "+state.Title), acp.RejectOnce("no", "Reject"))
 	if err != nil || chosen.OptionID != "always" {
 		return err
 	}
