@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/conformance"
@@ -73,6 +74,41 @@ func TestCancelRightAfterStream(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A cancelled turn is answered as cancelled although its handler's result cannot be sent.
+func TestCancelledAnswerThatCannotBeSent(t *testing.T) {
+	playClient(t, acp.AgentHandlers{
+		Prompt: func(ctx context.Context, _ *acp.AgentSession, _ *acp.PromptRequest) (*acp.PromptResponse, error) {
+			<-ctx.Done()
+			return &acp.PromptResponse{StopReason: acp.StopReasonCancelled, Meta: acp.Meta{"x": json.RawMessage("{")}}, nil
+		},
+	}, &acp.AgentOptions{Conn: acp.ConnOptions{Logger: slog.New(slog.DiscardHandler)}}, hello("{}")+`
+		-> session/prompt#1 {"sessionId":"s","prompt":[]}
+		-> session/cancel {"sessionId":"s"}
+		<- #1 {"stopReason":"cancelled"}
+	`)
+}
+
+// A cancellation that cannot be sent cancels nothing.
+func TestCancellationThatCannotBeSent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, session := openPair(t, pairOptions{agent: acp.AgentHandlers{Prompt: waits}})
+		turn := session.Stream(t.Context(), acp.TextBlock("hello"))
+		err := session.Conn().Cancel(t.Context(), &acp.CancelNotification{SessionID: session.ID(), Meta: acp.Meta{"x": json.RawMessage("{")}})
+		time.Sleep(time.Hour)
+		select {
+		case <-turn.Done():
+			t.Error("the turn has ended")
+		default:
+		}
+		if err == nil || session.Cancel(t.Context()) != nil {
+			t.Errorf("got %v", err)
+		}
+		if res, err := turn.Result(); err != nil || res.StopReason != acp.StopReasonCancelled {
+			t.Errorf("got %+v, %v; want stop reason cancelled", res, err)
+		}
+	})
 }
 
 // The next prompt waits for the answer to a cancelled one. It can be cancelled itself before it begins, and another one

@@ -4,6 +4,7 @@ import (
 	"context"
 	"iter"
 
+	"github.com/acpgo/sdk/acp/codec"
 	"github.com/acpgo/sdk/internal/engine"
 )
 
@@ -62,6 +63,9 @@ func (c *ClientConn) Cancel(ctx context.Context, n *CancelNotification) error {
 	n = orEmpty(n)
 	if err := c.check(MethodCancel, n); err != nil {
 		return err
+	}
+	if _, err := codec.Append(nil, n); err != nil { // otherwise the turn would wait for an agent that knows nothing of it
+		return unsent(MethodCancel, err)
 	}
 	spec := turnSpec(n.SessionID)
 	spec.CancelParams = n

@@ -468,6 +468,22 @@ func TestUpdatesInOpenOfALoad(t *testing.T) {
 	}
 }
 
+// A session can be loaded although its commands cannot be sent.
+func TestCommandsThatCannotBeSent(t *testing.T) {
+	store, h := open(t, t.TempDir()), newHouse()
+	config := h.config(store)
+	config.Open = func(_ context.Context, _ *agentkit.Session[state], o *agentkit.Opening) error {
+		o.Commands = []acp.AvailableCommand{{Name: "x", Meta: acp.Meta{"x": json.RawMessage("{")}}}
+		return nil
+	}
+	c := connect(t, agentkit.NewSessions(config), nil, tapped)
+	s := begin(t, c, "/w")
+	ask(t, s, "hello")
+	if _, err := c.LoadSession(t.Context(), &acp.LoadSessionRequest{SessionID: s.ID(), Cwd: "/w"}); err != nil {
+		t.Error(err)
+	}
+}
+
 // An author may use the list again that an update was made of.
 func TestToolCallUpdatesAreCopied(t *testing.T) {
 	store := open(t, t.TempDir())

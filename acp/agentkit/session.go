@@ -272,7 +272,7 @@ func (s *session) replay(ctx context.Context, o *Opening) error {
 	send := func(update acp.SessionUpdate) error {
 		err := s.AgentSession.Update(ctx, update)
 		if turns.Mistaken(err) { // from another program, or recorded
-			s.logger().Warn("an update was not replayed", "error", err)
+			s.logger().Warn("an update was not sent when the session was loaded", "error", err)
 			return nil
 		}
 		if err != nil && !errors.Is(err, acp.ErrUnsupported) {
@@ -312,7 +312,7 @@ func (s *session) replay(ctx context.Context, o *Opening) error {
 	if len(o.Commands) == 0 {
 		return nil
 	}
-	return s.AgentSession.Update(ctx, acp.CommandsUpdate(o.Commands...))
+	return send(acp.CommandsUpdate(o.Commands...))
 }
 
 // noteCall keeps track of the tool calls that have not ended.

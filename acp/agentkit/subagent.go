@@ -118,9 +118,18 @@ func (t *turn) subagent(
 		free()
 		lasting, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTime)
 		defer cancel()
-		err = errors.Join(err, report(lasting, acp.SubagentUpdate{
-			State: acp.Some(acp.NewStateUpdateIdle(idle)), Capabilities: acp.Null[acp.SubagentSessionCapabilities](),
-		}))
+		reportEnd := func(idle acp.IdleStateUpdate) error {
+			return report(lasting, acp.SubagentUpdate{
+				State: acp.Some(acp.NewStateUpdateIdle(idle)), Capabilities: acp.Null[acp.SubagentSessionCapabilities](),
+			})
+		}
+		sent := reportEnd(idle)
+		if turns.Mistaken(sent) { // only the data of do's error can be the cause
+			a.logger().Warn("the error of a subagent cannot be sent as it is", "error", sent)
+			e := rpc.ErrorOf(err)
+			sent = reportEnd(failedIdle(&acp.Error{Code: e.Code, Message: e.Message}))
+		}
+		err = errors.Join(err, sent)
 	}()
 	defer func() { err = errors.Join(err, opened.End(work)) }()
 	err = report(ctx, acp.SubagentUpdate{

@@ -162,6 +162,22 @@ func TestSubagent(t *testing.T) {
 	wantLines(t, "replayed", f.lines(), "user: go", announced, fmt.Sprintf(stopped, "end_turn"), "agent: Back.")
 }
 
+// The end of a subagent is reported although the data of its error cannot be sent.
+func TestSubagentErrorThatCannotBeSent(t *testing.T) {
+	f, s := raise(t, agentkit.Config[struct{}]{}, true, func(ctx context.Context, turn *anyTurn) error {
+		err := turn.Subagent(ctx, "Tester", "Runs the tests", func(context.Context, *helper) error {
+			return &acp.Error{Code: -32000, Message: "no", Data: json.RawMessage("{")}
+		})
+		if e, ok := errors.AsType[*acp.Error](err); !ok || e.Message != "no" {
+			t.Errorf("got %v", err)
+		}
+		return nil
+	})
+	wantStop(t, s, "go", acp.StopReasonEndTurn)
+	wantLines(t, "told", f.lines(), announced, works,
+		`{"capabilities":null,"state":{"state":"idle","stopReason":"error","error":{"code":-32000,"message":"no"}}}`)
+}
+
 // Questions of a turn and of a subagent come after the texts before them.
 func TestQuestionsAfterTexts(t *testing.T) {
 	type asker interface {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"log/slog"
 	"runtime"
 	"strings"
 	"sync/atomic"
@@ -63,6 +64,52 @@ func TestMessageThatCannotBeSent(t *testing.T) {
 	res, err := newSession(t, conn).Prompt(ctx, v2draft.TextBlock("hi"))
 	if stop := stopped(t, res, err); stop != "Error" {
 		t.Errorf("got %s", stop)
+	}
+}
+
+// A turn ends although what its author has given for the end cannot be sent, and the log says so.
+func TestStatesThatCannotBeSent(t *testing.T) {
+	bad := v2draft.Meta{"x": json.RawMessage("{")}
+	with := func(change func(*v2draft.IdleStateUpdate)) v2draft.IdleStateUpdate {
+		idle := v2draft.EndTurn()
+		change(&idle)
+		return idle
+	}
+	data := &v2draft.Error{Code: -32000, Message: "no", Data: json.RawMessage("{")}
+	for name, tt := range map[string]struct {
+		idle       v2draft.IdleStateUpdate
+		err        error
+		background []v2draft.BackgroundWork
+		want       string
+	}{
+		"usage without its feature": {idle: with(func(i *v2draft.IdleStateUpdate) { i.Usage = v2draft.Some(v2draft.Usage{}) }), want: "EndTurn"},
+		"bad _meta":                 {idle: with(func(i *v2draft.IdleStateUpdate) { i.Meta = bad }), want: "EndTurn"},
+		"an unknown reason":         {idle: v2draft.IdleStateUpdate{Variant: &v2draft.IdleStateUpdateUnknown{Tag: "x"}}, want: "Error"},
+		"no variant":                {idle: v2draft.IdleStateUpdate{Variant: (*v2draft.IdleStateUpdateError)(nil)}, want: "Error"},
+		"an error's data":           {err: data, want: "Error"},
+		"work in the background":    {background: []v2draft.BackgroundWork{{}}, want: "EndTurn"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var logged bytes.Buffer
+			conn := connect(t, handlers(working(func(context.Context, *v2draft.AgentSession) (v2draft.IdleStateUpdate, error) {
+				return tt.idle, tt.err
+			})), v2draft.ClientHandlers{}, &v2draft.AgentOptions{
+				Background: func(v2draft.SessionID) []v2draft.BackgroundWork { return tt.background },
+				Conn:       v2draft.ConnOptions{Logger: slog.New(slog.NewTextHandler(&logged, nil))},
+			})
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			res, err := newSession(t, conn).Prompt(ctx, v2draft.TextBlock("hi"))
+			if stop := stopped(t, res, err); stop != tt.want {
+				t.Errorf("got %s, want %s", stop, tt.want)
+			}
+			if e, ok := res.Idle.Variant.(*v2draft.IdleStateUpdateError); ok && tt.err != nil && e.Error.Value().Message != "no" {
+				t.Errorf("the error is %+v", e.Error)
+			}
+			if !strings.Contains(logged.String(), "level=WARN") {
+				t.Errorf("logged %q", logged.String())
+			}
+		})
 	}
 }
 

@@ -135,6 +135,9 @@ func (c *ClientConn) Cancel(ctx context.Context, n *CancelSessionNotification) e
 	if err := c.check(MethodCancel, n); err != nil {
 		return err
 	}
+	if _, err := codec.Append(nil, n); err != nil { // otherwise the turn would wait for an agent that knows nothing of it
+		return unsent(MethodCancel, err)
+	}
 	spec := turnSpec(n.SessionID)
 	spec.CancelParams = n
 	return (*engine.Conn)(c.rpc).CancelSession(ctx, spec)

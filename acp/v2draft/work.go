@@ -183,8 +183,9 @@ func (f *foreground) leave(ctx context.Context, free func(), idle IdleStateUpdat
 		return
 	}
 	if f.running {
-		// Sending fails only if the connection has ended, and then the state does not matter.
-		_ = f.reportFinally(ctx, NewStateUpdateIdle(idle))
+		if err := f.reportFinally(ctx, NewStateUpdateIdle(idle)); err != nil && !errors.Is(err, ErrClosed) {
+			f.session.reportUnsent(ctx, err)
+		}
 	}
 	f.turns = -1
 	conn := f.session.conn
@@ -244,7 +245,54 @@ func running() StateUpdate { return NewStateUpdateRunning(RunningStateUpdate{}) 
 
 // report sends the state of the session to the client.
 func (f *foreground) report(ctx context.Context, state StateUpdate) error {
-	return f.session.Update(ctx, NewSessionUpdateStateUpdate(f.session.withBackground(state)))
+	return f.session.report(ctx, state)
+}
+
+// report sends a state of the session. If the author's part of it cannot be sent, the state is sent without: a client
+// waits for the states.
+func (s *AgentSession) report(ctx context.Context, state StateUpdate) error {
+	err := s.Update(ctx, NewSessionUpdateStateUpdate(s.withBackground(state)))
+	if _, unsent := errors.AsType[*engine.UnsentError](err); !unsent {
+		return err
+	}
+	s.reportUnsent(ctx, err)
+	return s.Update(ctx, NewSessionUpdateStateUpdate(bare(state)))
+}
+
+func (s *AgentSession) reportUnsent(ctx context.Context, err error) {
+	(*engine.Conn)(s.conn.rpc).ReportFailure(ctx, "a state of the session cannot be sent as it is", MethodSessionUpdate, err)
+}
+
+// bare returns a state with nothing that an author has given.
+func bare(state StateUpdate) StateUpdate {
+	switch v := state.Variant.(type) {
+	case *StateUpdateRunning:
+		return running()
+	case *StateUpdateRequiresAction:
+		return NewStateUpdateRequiresAction(RequiresActionStateUpdate{})
+	case *StateUpdateIdle:
+		return NewStateUpdateIdle(bareIdle((*IdleStateUpdate)(v)))
+	default:
+		return state
+	}
+}
+
+// bareIdle is bare for the end of the work. If the reason is not one that the protocol has, it is an error.
+func bareIdle(idle *IdleStateUpdate) IdleStateUpdate {
+	switch v := idle.Variant.(type) {
+	case *IdleStateUpdateEndTurn, *IdleStateUpdateMaxTokens, *IdleStateUpdateMaxTurnRequests, *IdleStateUpdateRefusal,
+		*IdleStateUpdateCancelled:
+		if !missing(v) {
+			return IdleStateUpdate{Variant: v}
+		}
+	case *IdleStateUpdateNone:
+		return NewIdleStateUpdateNone()
+	case *IdleStateUpdateError:
+		if v != nil && v.Error.Present() {
+			return failed(&Error{Code: v.Error.Value().Code, Message: v.Error.Value().Message})
+		}
+	}
+	return failed(rpc.ErrorOf(rpc.ErrInternal))
 }
 
 // withBackground adds the work that runs in the background, if the agent reports it.
@@ -288,5 +336,5 @@ func (s *AgentSession) repeatState(ctx context.Context) error {
 			state = running()
 		}
 	}
-	return s.Update(ctx, NewSessionUpdateStateUpdate(s.withBackground(state)))
+	return s.report(ctx, state)
 }

@@ -34,9 +34,17 @@ func (c *Conn) tell(ctx context.Context, method string, params wire.Encodable) e
 	}
 	if err != nil {
 		_, err = c.failure(ctx, err)
-		return fmt.Errorf("%s: %w", method, err)
+		return unsent(method, err)
 	}
 	return nil
+}
+
+// unsent returns the error of sending a message of a method, which is an UnsentError if the message cannot be encoded.
+func unsent(method string, err error) error {
+	if _, ok := errors.AsType[*codec.Error](err); ok {
+		return &UnsentError{method, err}
+	}
+	return fmt.Errorf("%s: %w", method, err)
 }
 
 // failure translates an error of sending or waiting. ended reports whether ctx ended, and the error is its cause;
@@ -57,7 +65,7 @@ func (p *pending) run(ctx context.Context, params wire.Encodable) error {
 	defer p.conn.calls.end(f)
 	err := p.start(ctx, params)
 	if err != nil {
-		return named(p.method, err)
+		return unsent(p.method, err)
 	}
 	ended, err := p.response(ctx)
 	if ended {

@@ -188,7 +188,14 @@ func (in *inbound) outcome(result any, err error) (any, error) {
 		if err != nil {
 			result = nil
 		}
-		return in.route.Cancelled(result), nil
+		answer := in.route.Cancelled(result)
+		if result != nil {
+			if _, err := codec.Append(nil, encodable(answer)); err != nil { // the peer must learn of the cancellation
+				in.reportUnsent(err)
+				answer = in.route.Cancelled(nil)
+			}
+		}
+		return answer, nil
 	}
 	errs := &in.conn.opts.Errors
 	if err == nil {
