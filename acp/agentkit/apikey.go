@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/internal/secretfile"
 )
 
 // APIKey is where an agent finds the key of its model's API: in an environment variable, or in a file where a login has
@@ -24,10 +25,16 @@ type APIKey struct {
 	Default  string // the key if there is no other, for servers that require none
 }
 
-// Get returns the key: the variable's value or otherwise the file's content or Default. It is "" if there is none.
+// Get returns the key: the variable's value or otherwise the file's content or Default. It is "" if there is none. A file
+// that everybody can read, or others can write to, is refused.
 func (k APIKey) Get() (string, error) {
 	if key := os.Getenv(k.Variable); key != "" {
 		return key, nil
+	}
+	if info, err := os.Stat(k.File); err == nil { // reading it reports the error
+		if err := secretfile.Check(k.File, info); err != nil {
+			return "", err
+		}
 	}
 	stored, err := os.ReadFile(k.File)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -52,7 +59,15 @@ func (k APIKey) Enter(in io.Reader, out io.Writer) error {
 	if err := os.MkdirAll(filepath.Dir(k.File), 0o700); err != nil {
 		return err
 	}
-	return os.WriteFile(k.File, []byte(key+"\n"), 0o600)
+	file, err := os.OpenFile(k.File, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	err = file.Chmod(0o600) // of a file that was there before
+	if err == nil {
+		_, err = file.WriteString(key + "\n")
+	}
+	return errors.Join(err, file.Close())
 }
 
 // Login returns a value for Config.Login that requires the key and offers two ways to provide it: the client runs the

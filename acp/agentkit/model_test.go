@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -322,6 +323,18 @@ func TestAPIKey(t *testing.T) {
 		t.Errorf("the file: %v, %v", info, err)
 	}
 	want("stored", "stored")
+	for _, mode := range []os.FileMode{0o644, 0o620, 0o602} {
+		if err := os.Chmod(key.File, mode); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := key.Get(); runtime.GOOS != "windows" && (err == nil || got != "") {
+			t.Errorf("from a file with the mode %o: %q", mode, got)
+		}
+	}
+	if err := key.Enter(strings.NewReader("stored\n"), &prompted); err != nil { // it makes the file private again
+		t.Error(err)
+	}
+	want("stored again", "stored")
 	if ok, err := login.Valid(t.Context(), nil); !ok || err != nil || run() != nil {
 		t.Errorf("a login with a key: %v, %v", ok, err)
 	}

@@ -9,10 +9,10 @@ import (
 	"net/http"
 	"net/textproto"
 	"os"
-	"runtime"
 	"strings"
 
 	"github.com/acpgo/sdk/cmd/acp/internal/input"
+	"github.com/acpgo/sdk/internal/secretfile"
 )
 
 // Credentials say where a token and headers are. They are read for each request, so that they may change.
@@ -132,12 +132,12 @@ func Tokens(file, variable string) (map[string]string, error) {
 	return tokens, nil
 }
 
-// readSecrets reads a file of tokens or headers. It refuses files that others can write to, because those would decide
-// what is sent or who may connect, and files that everybody can read. As in acp-fleet, a group may read them: services
-// get their secrets that way.
+// readSecrets reads a file of tokens or headers.
 func readSecrets(path string) ([]byte, error) {
-	if info, err := os.Stat(path); err == nil && runtime.GOOS != "windows" && info.Mode().IsRegular() && info.Mode().Perm()&0o037 != 0 {
-		return nil, fmt.Errorf("%s: others may read or change it (mode %v); chmod 600 %[1]s", path, info.Mode().Perm())
+	if info, err := os.Stat(path); err == nil { // opening it reports the error
+		if err := secretfile.Check(path, info); err != nil {
+			return nil, err
+		}
 	}
 	return input.ReadFile(path, maxSecrets)
 }
