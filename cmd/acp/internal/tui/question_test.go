@@ -3,6 +3,8 @@ package tui
 import (
 	"context"
 	"encoding/json"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -81,6 +83,32 @@ func TestPermissionKeys(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestLocalQuestion: a write of an agent elsewhere is asked about in the same dialog.
+func TestLocalQuestion(t *testing.T) {
+	dir := t.TempDir()
+	inWorld(t, acp.AgentHandlers{Prompt: func(ctx context.Context, s *acp.AgentSession, _ *acp.PromptRequest) (*acp.PromptResponse, error) {
+		_, err := s.WriteTextFile(ctx, &acp.WriteTextFileRequest{Path: filepath.Join(dir, "a.txt"), Content: "new words"})
+		return &acp.PromptResponse{StopReason: acp.StopReasonEndTurn}, err
+	}}, func(o *Options) {
+		o.Talk.Agent.Trusted, o.Talk.RemoteFiles, o.Talk.Cwd = false, true, dir
+	}, func(w *world) {
+		w.settle()
+		w.say("go")
+		w.sleep(2 * time.Second)
+		w.want("tester asks for permission", "edit", "a.txt", "new words", "1 or y", "allow once")
+		if _, err := os.Stat(filepath.Join(dir, "a.txt")); err == nil {
+			t.Error("it is written before the answer")
+		}
+		w.key("y")
+		w.sleep(time.Second)
+		w.want("ready")
+		w.wantNot("asks for permission")
+		if _, err := os.Stat(filepath.Join(dir, "a.txt")); err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 // TestPermissionShowsEverything: even what only earlier updates of the tool call contained.
