@@ -120,7 +120,7 @@ func (r *Report) String() string {
 
 // requirements are the registry's requirements.
 var requirements = []Requirement{
-	{ID: "REG-2", Text: "agent.json has id, name, version, description and distribution, and what else it has is of the right type."},
+	{ID: "REG-2", Text: "agent.json has id, name, version, description, license_url and distribution, and what else it has is of the right type; a preview has version and distribution."},
 	{ID: "REG-3", Text: "The id is of small letters, digits and -, is the name of the folder, and is not in use by another entry; the version begins with three numbers."},
 	{ID: "REG-4", Text: "distribution has one or more of binary, npx and uvx, and nothing else."},
 	{ID: "REG-5", Text: "binary has systems (darwin, linux, windows) with processors (aarch64, x86_64), each with archive and cmd."},
@@ -147,6 +147,7 @@ type checker struct {
 	CheckOptions
 	ctx      context.Context
 	dir      string
+	base     string // of the pointers of findings
 	report   *Report
 	rows     map[string]*Requirement
 	step     *Step
@@ -244,7 +245,7 @@ func (c *checker) warn(id, pointer, format string, args ...any) {
 
 func (c *checker) addFinding(id string, f Finding) {
 	c.ran(id)
-	f.Step = c.step.Name
+	f.Step, f.Pointer = c.step.Name, c.base+f.Pointer
 	c.rows[id].Findings = append(c.rows[id].Findings, f)
 }
 
@@ -253,6 +254,11 @@ const maxFile = 8 << 20
 
 // addresses checks whether the addresses and packages of the entry exist.
 func (c *checker) addresses(e *Entry) {
+	if p := e.Previewed(); p != nil {
+		c.base = "/preview"
+		c.addresses(p)
+		c.base = ""
+	}
 	for _, platform := range sorted(e.Distribution.Binary) {
 		if a := e.Distribution.Binary[platform]; isAddress(a.Archive) {
 			c.ran("REG-8")

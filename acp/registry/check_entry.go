@@ -59,7 +59,7 @@ func (c *checker) entry(text []byte, failed error) *Entry {
 	c.text("REG-2", m, "", "description", true)
 	c.text("REG-2", m, "", "license", false)
 	for _, name := range []string{"repository", "website", "license_url", "icon"} {
-		if address, ok := c.text("REG-2", m, "", name, false); ok && !isAddress(address) {
+		if address, ok := c.text("REG-2", m, "", name, name == "license_url"); ok && !isAddress(address) {
 			c.fail("REG-2", "/"+name, "%q is no address", address)
 		}
 	}
@@ -69,19 +69,50 @@ func (c *checker) entry(text []byte, failed error) *Entry {
 			c.fail("REG-2", "/authors", "it is not a list of texts")
 		}
 	}
-	known := []string{"id", "name", "version", "description", "distribution", "repository", "website", "authors", "license", "license_url", "icon", "$schema"}
+	known := []string{"id", "name", "version", "description", "distribution", "repository", "website", "authors", "license", "license_url", "icon", "preview", "$schema"}
 	for _, name := range sorted(m) {
 		if !slices.Contains(known, name) {
 			c.warn("REG-2", "/"+name, "the registry knows no such member")
 		}
 	}
 	c.identity(e)
+	if preview := m["preview"]; preview != nil {
+		c.preview(e, preview)
+	}
 	if m["distribution"] == nil {
 		c.fail("REG-2", "", "distribution is left out")
 		return e
 	}
 	c.distribution(e, m["distribution"])
 	return e
+}
+
+// preview reads the version before its release.
+func (c *checker) preview(e *Entry, text json.RawMessage) {
+	c.base = "/preview"
+	defer func() { c.base = "" }()
+	m := members(text)
+	if m == nil {
+		c.fail("REG-2", "", "it is not an object")
+		return
+	}
+	p := &Entry{Distribution: Distribution{Binary: map[string]Archive{}}}
+	p.Version, _ = c.text("REG-2", m, "", "version", true)
+	for _, name := range sorted(m) {
+		if name != "version" && name != "distribution" {
+			c.fail("REG-2", "/"+name, "a preview has only version and distribution")
+		}
+	}
+	c.identity(p)
+	if p.Version != "" && versionPattern.MatchString(p.Version) && !previewPattern.MatchString(p.Version) {
+		c.warn("REG-3", "/version", "%q is not like 1.2.3-preview.1", p.Version)
+	}
+	if m["distribution"] == nil {
+		c.fail("REG-2", "", "distribution is left out")
+		return
+	}
+	c.distribution(p, m["distribution"])
+	e.Preview = &Preview{p.Version, p.Distribution}
 }
 
 func isAddress(text string) bool {

@@ -93,9 +93,14 @@ func expect(t *testing.T, got []string, want ...string) {
 	}
 }
 
+// previewing is an entry with a preview.
+func previewing(preview string) string {
+	return strings.Replace(entryWith(`{"npx":{"package":"@me/my-agent@1.2.3"}}`), `"id"`, `"preview":`+preview+`,"id"`, 1)
+}
+
 // entryWith is an entry with a distribution.
 func entryWith(distribution string) string {
-	return `{"id":"my-agent","name":"My agent","version":"1.2.3","description":"An agent.","distribution":` + distribution + `}`
+	return `{"id":"my-agent","name":"My agent","version":"1.2.3","description":"An agent.","license_url":"https://example.com/license","distribution":` + distribution + `}`
 }
 
 const systems = `"darwin-aarch64":{"archive":"https://example.com/a-1.2.3.zip","cmd":"./a"},"linux-x86_64":{"archive":"https://example.com/a-1.2.3.tar.gz","cmd":"./a","args":["acp"],"env":{"A":"b"}},"windows-x86_64":{"archive":"https://example.com/a-1.2.3.tar.bz2","cmd":"a.exe","sha256":"` + zeros + `"}`
@@ -113,10 +118,17 @@ func TestREG2_REG3_REG4_REG5_REG8_Entries(t *testing.T) {
 		{"all members", strings.Replace(entryWith(npx), `"id"`, `"repository":"https://example.com/r","website":"https://example.com","authors":["Me"],"license":"MIT","license_url":"https://example.com/l","icon":"https://example.com/i.svg","id"`, 1), nil},
 		{"no JSON", `{"id":`, []string{"REG-2: agent.json is not JSON"}},
 		{"no object", `[1]`, []string{"REG-2: agent.json is not an object"}},
-		{"empty", `{}`, []string{"REG-2: id is left out", "REG-2: name is left out", "REG-2: version is left out", "REG-2: description is left out", "REG-2: distribution is left out"}},
+		{"empty", `{}`, []string{"REG-2: id is left out", "REG-2: name is left out", "REG-2: version is left out", "REG-2: description is left out", "REG-2: license_url is left out", "REG-2: distribution is left out"}},
+		{"no license_url", strings.Replace(entryWith(npx), `"license_url"`, `"license"`, 1), []string{"REG-2: license_url is left out"}},
+		{"preview", previewing(`{"version":"1.3.0-preview.2","distribution":{"npx":{"package":"@me/my-agent@1.3.0-preview.2"}}}`), nil},
+		{"preview of more", previewing(`{"version":"1.3.0-rc","distribution":{"npx":{"package":"@me/my-agent@1.2.3"},"docker":{}},"name":"x"}`), []string{
+			"REG-2 /preview/name: a preview has only", "REG-3 /preview/version: \"1.3.0-rc\" is not like", "REG-4 /preview/distribution/docker", "REG-8 /preview/distribution/npx/package: the package has the version 1.2.3",
+		}},
+		{"preview of nothing", previewing(`{"version":"next"}`), []string{"REG-2 /preview: distribution is left out", "REG-3 /preview/version: \"next\" does not begin"}},
+		{"no preview", previewing(`[]`), []string{"REG-2 /preview: it is not an object"}},
 		{"wrong types", `{"id":7,"name":null,"version":[],"description":"","distribution":7,"authors":"me","license":{},"website":"me","future":1}`, []string{
 			"REG-2 /id: it is not text", "REG-2 /name: it is not text", "REG-2 /version: it is not text", "REG-2 /description: it is empty", "REG-4 /distribution: it has none",
-			"REG-2 /authors: it is not a list", "REG-2 /license: it is not text", "REG-2 /website: \"me\" is no address", "REG-2 /future: the registry knows no such member",
+			"REG-2 /authors: it is not a list", "REG-2 /license: it is not text", "REG-2 /website: \"me\" is no address", "REG-2: license_url is left out", "REG-2 /future: the registry knows no such member",
 		}},
 		{"id", strings.Replace(entryWith(npx), `"my-agent"`, `"My_Agent"`, 1), []string{"REG-3 /id: \"My_Agent\" has other characters", "REG-3 /id: it is \"My_Agent\", and the folder is \"my-agent\""}},
 		{"version", strings.Replace(entryWith(`{"npx":{"package":"a@v1.2"}}`), `1.2.3`, `v1.2`, 1), []string{"REG-3 /version: \"v1.2\" does not begin with three numbers", "REG-8 /distribution/npx/package: the version \"v1.2\" is not exact"}},

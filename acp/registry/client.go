@@ -83,6 +83,10 @@ var (
 	ErrUnknownAgent = errors.New("no such agent in the registry")
 	// ErrNotInstalled reports that an agent is not installed.
 	ErrNotInstalled = errors.New("the agent is not installed")
+	// ErrIncomplete reports that the program of an installed agent is missing. Install and Update install it again.
+	ErrIncomplete = errors.New("the installed agent is not complete")
+	// ErrOlder reports that the registry's version is older than the installed one.
+	ErrOlder = errors.New("the registry's version is older than the installed one")
 	// ErrNoConsent reports that Client.Consent is nil, so nothing may be fetched or run.
 	ErrNoConsent = errors.New("no consent was given")
 	// ErrPinned reports that an agent is pinned to its version.

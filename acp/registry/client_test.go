@@ -1407,3 +1407,145 @@ func TestInstallTime(t *testing.T) {
 		}
 	}
 }
+
+// TestIncomplete: an agent whose files are gone is not taken for installed: Install and Update install it again, as it
+// was pinned.
+func TestIncomplete(t *testing.T) {
+	requireShell(t)
+	s := newServer(t)
+	s.file("/1.tgz", tgz(t, item{name: "agent", text: script("1.0.0")}, item{name: "server.js", text: "x"}))
+	e := s.binary("one", "1.0.0", "/1.tgz", true)
+	interpreted := s.binary("one", "1.0.0", "/1.tgz", true)
+	interpreted.Distribution.Binary["linux-x86_64"] = registry.Archive{
+		Archive: s.URL + "/1.tgz", Cmd: "node", Args: []string{"server.js"},
+	}
+	program := func(i *registry.Installed) string { return filepath.Join(i.Folder(), "agent") }
+	for _, c := range []struct {
+		name   string
+		entry  *registry.Entry
+		damage func(i *registry.Installed) error
+	}{
+		{"emptied", e, func(i *registry.Installed) error {
+			return errors.Join(os.RemoveAll(i.Folder()), os.Mkdir(i.Folder(), 0o700))
+		}},
+		{"removed", e, func(i *registry.Installed) error { return os.RemoveAll(i.Folder()) }},
+		{"without its program", e, func(i *registry.Installed) error { return os.Remove(program(i)) }},
+		{"a folder", e, func(i *registry.Installed) error {
+			return errors.Join(os.Remove(program(i)), os.Mkdir(program(i), 0o700))
+		}},
+		{"not executable", e, func(i *registry.Installed) error { return os.Chmod(program(i), 0o600) }},
+		{"without its script", interpreted, func(i *registry.Installed) error { return os.Remove(filepath.Join(i.Folder(), "server.js")) }},
+	} {
+		for _, update := range []bool{false, true} {
+			for _, pinned := range []bool{false, true} {
+				t.Run(fmt.Sprintf("%s, update %v, pinned %v", c.name, update, pinned), func(t *testing.T) {
+					s.set(c.entry)
+					client := s.client(t)
+					before, err := client.Install(t.Context(), "one", nil)
+					if err == nil {
+						err = errors.Join(client.Pin(t.Context(), "one", pinned), c.damage(before))
+					}
+					if err != nil {
+						t.Fatal(err)
+					}
+					if i, err := client.Find("one"); !errors.Is(err, registry.ErrIncomplete) || i == nil {
+						t.Errorf("Find: %v, %v", i, err)
+					}
+					if _, err := client.Resolve(t.Context(), "one"); !errors.Is(err, registry.ErrIncomplete) {
+						t.Errorf("Resolve: %v", err)
+					}
+					if all, err := client.Installed(); !errors.Is(err, registry.ErrIncomplete) || len(all) != 1 {
+						t.Errorf("Installed: %v, %v", all, err)
+					}
+					again := client.Install
+					if update {
+						again = client.Update
+					}
+					after, err := again(t.Context(), "one", nil)
+					if err != nil || after.Folder() == before.Folder() || after.Pinned != pinned {
+						t.Fatalf("%+v, %v", after, err)
+					}
+					if _, err := client.Find("one"); err != nil {
+						t.Error(err)
+					}
+				})
+			}
+		}
+	}
+}
+
+// TestPreview: a preview is installed if it is asked for, and is followed by newer previews and by its release.
+func TestPreview(t *testing.T) {
+	requireShell(t)
+	s := newServer(t)
+	entry := func(version, preview string) *registry.Entry {
+		one := func(version string) *registry.Entry {
+			name := "/" + version + ".tgz"
+			if s.files[name] == nil {
+				s.file(name, tgz(t, item{name: "agent", text: script(version)}))
+			}
+			return s.binary("one", version, name, true)
+		}
+		e := one(version)
+		if preview != "" {
+			e.Preview = &registry.Preview{Version: preview, Distribution: one(preview).Distribution}
+		}
+		return e
+	}
+	c := s.client(t)
+	var plan string
+	c.Consent = func(_ context.Context, p *registry.Plan) error { plan = p.String(); return nil }
+	install, update := c.Install, c.Update
+	preview := &registry.InstallOptions{Preview: true}
+	for _, step := range []struct {
+		entry   *registry.Entry
+		do      func(context.Context, string, *registry.InstallOptions) (*registry.Installed, error)
+		options *registry.InstallOptions
+		want    string // the version, or the error
+		plan    string
+	}{
+		{entry("1.0.0", ""), install, preview, "it has no preview", ""},
+		{entry("1.0.0", "1.1.0-preview.9"), install, nil, "1.0.0", ""},
+		{entry("1.0.0", ""), install, preview, "it has no preview", ""},
+		{entry("1.0.0", "1.1.0-preview.9"), update, nil, "1.0.0", ""},
+		{entry("1.0.0", "1.1.0-preview.9"), install, preview, "1.1.0-preview.9", "1.1.0-preview.9, a preview\nnow:     1.0.0\n"},
+		{entry("1.0.0", "1.1.0-preview.9"), install, preview, "1.1.0-preview.9", ""},
+		{entry("1.0.0", "1.1.0-preview.9"), update, nil, "1.1.0-preview.9", ""},
+		{entry("1.0.0", "1.1.0-preview.10"), update, nil, "1.1.0-preview.10", "now:     1.1.0-preview.9\n"},
+		{entry("1.0.0", "1.1.0-preview.9"), update, nil, "older than the installed one: one 1.1.0-preview.9, installed is 1.1.0-preview.10", ""},
+		{entry("1.0.0", ""), update, nil, "older than the installed one: one 1.0.0, installed is 1.1.0-preview.10", ""},
+		{entry("1.1.0", "1.1.0-preview.11"), update, nil, "1.1.0", "now:     1.1.0-preview.10\n"},
+		{entry("1.1.0", "1.2.0-preview.1"), update, nil, "1.1.0", ""},
+		{entry("1.1.0", "1.2.0-preview.1"), update, preview, "1.2.0-preview.1", "a preview"},
+		{entry("1.1.0", "1.2.0-preview.1"), install, nil, "1.1.0", "1.1.0\nnow:     1.2.0-preview.1, which is newer\n"},
+		{entry("1.0.9", ""), update, nil, "older than the installed one: one 1.0.9, installed is 1.1.0", ""},
+		{entry("1.0.9", ""), update, &registry.InstallOptions{Again: true}, "1.0.9", "now:     1.1.0, which is newer\n"},
+		{entry("1.0.10", ""), update, nil, "1.0.10", "now:     1.0.9\n"},
+	} {
+		s.set(step.entry)
+		plan = ""
+		i, err := step.do(t.Context(), "one", step.options)
+		if err != nil {
+			if !strings.Contains(err.Error(), step.want) {
+				t.Errorf("%v: %v, want %s", step.entry.Preview, err, step.want)
+			}
+		} else if i.Entry.Version != step.want || i.Preview != strings.Contains(step.want, "-") {
+			t.Errorf("%s %v: %s, preview %v, want %s", step.entry.Version, step.entry.Preview, i.Entry.Version, i.Preview, step.want)
+		}
+		if !strings.Contains(plan, step.plan) || (plan == "") != (step.plan == "") && step.want != "1.0.0" {
+			t.Errorf("%s: the plan is\n%s", step.want, plan)
+		}
+	}
+	s.set(entry("1.0.11", "1.0.12-preview.1"))
+	if list, err := c.List(t.Context()); err != nil || len(list.Agents) != 1 {
+		t.Errorf("%v, %v", list, err)
+	} else if newer, err := c.Outdated(list); err != nil || len(newer) != 1 {
+		t.Errorf("%v, %v", newer, err)
+	}
+	s.set(entry("1.0.9", ""))
+	if list, err := c.List(t.Context()); err != nil || len(list.Agents) != 1 {
+		t.Errorf("%v, %v", list, err)
+	} else if newer, err := c.Outdated(list); err != nil || len(newer) != 0 {
+		t.Errorf("%v, %v", newer, err)
+	}
+}

@@ -2,6 +2,7 @@ package registry
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -37,6 +38,24 @@ type Entry struct {
 	LicenseURL   string       `json:"license_url,omitempty"`
 	Icon         string       `json:"icon,omitempty"`
 	Distribution Distribution `json:"distribution"`
+	// Preview is a version that has not been released; nil if there is none.
+	Preview *Preview `json:"preview,omitempty"`
+}
+
+// Preview is a version of an agent that has not been released.
+type Preview struct {
+	Version      string       `json:"version"`
+	Distribution Distribution `json:"distribution"`
+}
+
+// Previewed returns the entry with the version and the distribution of its preview; nil if it has no preview.
+func (e *Entry) Previewed() *Entry {
+	if e.Preview == nil {
+		return nil
+	}
+	p := *e
+	p.Version, p.Distribution, p.Preview = e.Preview.Version, e.Preview.Distribution, nil
+	return &p
 }
 
 // Distribution describes how to get and start an agent.
@@ -98,6 +117,7 @@ func (e *Entry) Kinds(platform string) []Kind {
 var (
 	idPattern      = regexp.MustCompile(`^[a-z][a-z0-9-]*$`)
 	versionPattern = regexp.MustCompile(`^\d+\.\d+\.\d+`)
+	previewPattern = regexp.MustCompile(`^\d+\.\d+\.\d+-preview\.\d+$`)
 	// folderPattern matches versions that may be part of a directory's name.
 	folderPattern = regexp.MustCompile(`^[0-9A-Za-z][0-9A-Za-z.+_-]{0,63}$`)
 	// npmVersion matches one exact version; npm treats anything else as a name or a range.
@@ -136,6 +156,44 @@ func splitPackage(kind Kind, pkg string) (name, version string) {
 		name, _, _ = strings.Cut(name, "[")
 	}
 	return name, version
+}
+
+// older reports whether one version is before another, as semantic versions are ordered. Versions of other forms are
+// compared by their three numbers.
+func older(a, b string) bool {
+	split := func(version string) (core, pre []string) {
+		version, _, _ = strings.Cut(version, "+")
+		numbers := versionPattern.FindString(version)
+		rest, isPre := strings.CutPrefix(version[len(numbers):], "-")
+		if isPre {
+			pre = strings.Split(rest, ".")
+		}
+		return strings.Split(numbers, "."), pre
+	}
+	coreA, preA := split(a)
+	coreB, preB := split(b)
+	if by := slices.CompareFunc(coreA, coreB, compareIdentifiers); by != 0 {
+		return by < 0
+	}
+	if len(preA) == 0 || len(preB) == 0 {
+		return len(preA) > 0 && len(preB) == 0 // a version is after its previews
+	}
+	return slices.CompareFunc(preA, preB, compareIdentifiers) < 0
+}
+
+// compareIdentifiers compares parts of semantic versions: numbers by their value and before others, which are texts.
+func compareIdentifiers(a, b string) int {
+	number := func(text string) bool { return text != "" && strings.Trim(text, "0123456789") == "" }
+	switch {
+	case number(a) && number(b):
+		a, b = strings.TrimLeft(a, "0"), strings.TrimLeft(b, "0")
+		return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b))
+	case number(a):
+		return -1
+	case number(b):
+		return 1
+	}
+	return cmp.Compare(a, b)
 }
 
 var (

@@ -7,6 +7,7 @@
 package registry
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -16,6 +17,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -34,6 +36,8 @@ type InstallOptions struct {
 	Again bool
 	// NoScripts keeps npm from running the install scripts of packages. Some agents need them to be complete.
 	NoScripts bool
+	// Preview installs the preview of the entry instead of the released version.
+	Preview bool
 	// AnyAge makes npm install the version however new it is, even if the user's min-release-age forbids it. Leave this
 	// decision to the user.
 	AnyAge bool
@@ -45,6 +49,8 @@ type Installed struct {
 	Entry Entry `json:"entry"`
 	// Kind is how the agent was installed.
 	Kind Kind `json:"kind"`
+	// Preview reports whether the version had not been released.
+	Preview bool `json:"preview,omitempty"`
 	// Time is when the agent was installed.
 	Time time.Time `json:"time"`
 	// Pinned means that Update keeps the agent at its version.
@@ -138,7 +144,8 @@ func (c *Client) agent(id string) (string, error) {
 	return filepath.Join(dir, id), err
 }
 
-// Installed returns all installed agents, by id. It needs no network.
+// Installed returns all installed agents, by id. It needs no network. Agents for which the error matches ErrIncomplete
+// are among them.
 func (c *Client) Installed() ([]*Installed, error) {
 	dir, err := c.agents()
 	if err != nil {
@@ -161,6 +168,8 @@ func (c *Client) Installed() ([]*Installed, error) {
 		switch {
 		case err == nil:
 			all = append(all, one)
+		case one != nil:
+			all, errs = append(all, one), append(errs, err)
 		case !errors.Is(err, ErrNotInstalled):
 			errs = append(errs, err)
 		}
@@ -169,7 +178,7 @@ func (c *Client) Installed() ([]*Installed, error) {
 }
 
 // Find returns an installed agent. It needs no network. The error matches ErrNotInstalled if the agent is not
-// installed.
+// installed, and ErrIncomplete, together with the agent, if its program is missing.
 func (c *Client) Find(id string) (*Installed, error) {
 	dir, err := c.agent(id)
 	if err != nil {
@@ -195,7 +204,35 @@ func readRecord(dir, id string) (*Installed, error) {
 	if i.Entry.ID != id || i.folder == "." || !filepath.IsLocal(i.folder) || filepath.Base(i.folder) != i.folder || !slices.Contains(interpreters, i.Program) && !filepath.IsLocal(i.Program) || slices.ContainsFunc(i.Files, i.notFile) {
 		return nil, fmt.Errorf("%s is damaged; install the agent again", filepath.Join(dir, record))
 	}
-	return i, nil
+	return i, i.complete()
+}
+
+// complete returns an error that matches ErrIncomplete if what the agent's command names of its folder is not there.
+func (i *Installed) complete() error {
+	incomplete := func(path string) error {
+		return fmt.Errorf("%w: %s: %s is missing or no program; install it again", ErrIncomplete, i.ID(), path)
+	}
+	if files, err := os.ReadDir(i.Folder()); err != nil || len(files) == 0 {
+		return incomplete(i.Folder())
+	}
+	if !slices.Contains(interpreters, i.Program) {
+		path := filepath.Join(i.Folder(), i.Program)
+		info, err := os.Stat(path)
+		if err != nil || !info.Mode().IsRegular() || runtime.GOOS != "windows" && info.Mode()&0o111 == 0 {
+			return incomplete(path)
+		}
+	}
+	for _, n := range i.Files {
+		path := filepath.Join(i.Folder(), filepath.FromSlash(i.Args[n]))
+		pattern := escape(path)
+		if filepath.Ext(path) == "" { // it may be a module without its extension, or lib/*
+			pattern = escape(strings.TrimSuffix(path, "*")) + "*"
+		}
+		if found, err := filepath.Glob(pattern); err != nil || len(found) == 0 {
+			return incomplete(path)
+		}
+	}
+	return nil
 }
 
 // notFile reports whether an index of Files is invalid.
@@ -252,6 +289,16 @@ func (c *Client) planOf(e *Entry, options *InstallOptions) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
+	if options.Preview {
+		preview := e.Previewed()
+		if preview == nil {
+			return nil, &UnavailableError{e.ID, e.Kinds(c.platform()), "it has no preview"}
+		}
+		if err := preview.usable(); err != nil {
+			return nil, fmt.Errorf("the preview: %w", err)
+		}
+		e = preview
+	}
 	p, err := c.plan(e, options.Kind, options, dir)
 	if err != nil {
 		return nil, err
@@ -262,8 +309,8 @@ func (c *Client) planOf(e *Entry, options *InstallOptions) (*Plan, error) {
 	return p, nil
 }
 
-// Install installs the registry's version of an agent, after Consent. If that version is already installed in the
-// requested kind, or the agent is pinned to another version in that kind, Install returns the installed agent without
+// Install installs the registry's version of an agent, after Consent, also if it is older than the installed one. If that
+// version is already installed completely in the requested kind, or the agent is pinned to another version in that kind, Install returns the installed agent without
 // asking for consent. Otherwise the previously installed version stays in use until the new one is complete. To start
 // the installed agent regardless of the registry, use Find rather than Install.
 //
@@ -298,12 +345,18 @@ func (c *Client) install(ctx context.Context, e *Entry, options *InstallOptions,
 	if err != nil {
 		return nil, err
 	}
+	wanted := e // for comparing
+	if options.Preview {
+		wanted = cmp.Or(e.Previewed(), e)
+	}
 	isThere := func(now *Installed, err error) bool {
-		same := err == nil && (now.Pinned && !update || now.Entry.Version == e.Version && now.Entry.Distribution.same(&e.Distribution))
+		same := err == nil && (now.Preview || !options.Preview) &&
+			(now.Pinned && !update || now.Entry.Version == wanted.Version && now.Entry.Distribution.same(&wanted.Distribution))
 		return same && !options.Again && (options.Kind == "" || options.Kind == now.Kind)
 	}
 	pinned := func(now *Installed, err error) error {
-		if err != nil || !now.Pinned || options.Again {
+		repairs := errors.Is(err, ErrIncomplete) && now.Entry.Version == wanted.Version
+		if now == nil || !now.Pinned || options.Again || repairs {
 			return nil
 		}
 		return fmt.Errorf("%w: %s %s, as %s", ErrPinned, e.ID, now.Entry.Version, now.Kind)
@@ -349,9 +402,6 @@ func (c *Client) install(ctx context.Context, e *Entry, options *InstallOptions,
 	if err := pinned(now, err); err != nil { // while the user was asked
 		return nil, err
 	}
-	if err != nil {
-		now = nil // it is damaged or missing
-	}
 	if was, is := folderOf(before), folderOf(now); was != is {
 		return nil, fmt.Errorf("installing %s: %w", e.ID, ErrChanged)
 	}
@@ -363,8 +413,9 @@ func (c *Client) install(ctx context.Context, e *Entry, options *InstallOptions,
 		keep = append(keep, now.folder) // it may still be running
 	}
 	sweep(dir, keep)
+	e = &p.Entry
 	i := &Installed{
-		Entry: *e, Kind: p.Kind, Time: time.Now().UTC(), Pinned: now != nil && now.Pinned, Args: p.Args, Env: p.Env,
+		Entry: *e, Kind: p.Kind, Preview: p.Preview, Time: time.Now().UTC(), Pinned: now != nil && now.Pinned, Args: p.Args, Env: p.Env,
 		dir: dir, folder: e.Version + "-" + strings.ToLower(rand.Text()[:8]),
 	}
 	if err := os.Mkdir(i.Folder(), 0o700); err != nil {
@@ -442,14 +493,17 @@ func removeAll(name string) error {
 }
 
 // Update replaces an agent with the registry's version, after Consent, and returns the agent that is then installed. If
-// the registry has no other version, it returns the installed agent. A pinned agent is not changed: the error matches
-// ErrPinned. If Update fails, the installed version stays.
+// the registry has no other version, and the agent is complete, it returns the installed agent. An agent that is a
+// preview, or with InstallOptions.Preview, is replaced with the preview, if there is one and the release is not newer.
+//
+// The error matches ErrOlder if the registry's version is older than the installed one, unless InstallOptions.Again is
+// set, and ErrPinned if the agent is pinned. If Update fails, the installed version stays.
 func (c *Client) Update(ctx context.Context, id string, options *InstallOptions) (*Installed, error) {
-	now, err := c.Find(id)
-	if err != nil {
-		return nil, err
+	now, missing := c.Find(id)
+	if now == nil {
+		return nil, missing
 	}
-	if now.Pinned {
+	if now.Pinned && missing == nil {
 		return now, fmt.Errorf("%w: %s %s", ErrPinned, id, now.Entry.Version)
 	}
 	list, err := c.Refresh(ctx)
@@ -470,6 +524,14 @@ func (c *Client) Update(ctx context.Context, id string, options *InstallOptions)
 	if o.Kind == "" && slices.Contains(e.Kinds(c.platform()), now.Kind) {
 		o.Kind = now.Kind // as the user chose it
 	}
+	version := e.Version
+	preview := e.Previewed()
+	if o.Preview = (o.Preview || now.Preview) && preview != nil && preview.usable() == nil && !older(preview.Version, e.Version); o.Preview {
+		version = preview.Version
+	}
+	if older(version, now.Entry.Version) && missing == nil && !o.Again {
+		return now, fmt.Errorf("%w: %s %s, installed is %s", ErrOlder, id, version, now.Entry.Version)
+	}
 	updated, err := c.install(ctx, e, &o, true)
 	if err != nil {
 		return now, err
@@ -477,19 +539,19 @@ func (c *Client) Update(ctx context.Context, id string, options *InstallOptions)
 	return updated, nil
 }
 
-// Newer is an agent for which the registry has another version.
+// Newer is an agent for which the registry has a newer version.
 type Newer struct {
 	Installed *Installed
 	// Entry is the registry's entry.
 	Entry *Entry
 }
 
-// Outdated returns the agents whose installed version differs from that of a list, including pinned ones.
+// Outdated returns the agents whose installed version is older than that of a list, including pinned ones.
 func (c *Client) Outdated(list *List) ([]Newer, error) {
 	all, err := c.Installed()
 	var newer []Newer
 	for _, i := range all {
-		if e, missing := list.Find(i.ID()); missing == nil && e.Version != i.Entry.Version {
+		if e, missing := list.Find(i.ID()); missing == nil && older(i.Entry.Version, e.Version) {
 			newer = append(newer, Newer{i, e})
 		}
 	}

@@ -15,6 +15,8 @@ type Plan struct {
 	Entry Entry
 	// Kind is the kind in which it is installed.
 	Kind Kind
+	// Preview reports that the version has not been released.
+	Preview bool
 	// Installed is the version that is currently installed, or "".
 	Installed string
 	// URL is the address of the archive that is fetched, for a Binary.
@@ -55,15 +57,20 @@ func (p *Plan) String() string {
 			}
 		}
 	}
-	say("agent:   %s (%s) %s", short(p.Entry.Name), p.Entry.ID, p.Entry.Version)
+	note := map[bool]string{true: ", a preview"}
+	say("agent:   %s (%s) %s%s", short(p.Entry.Name), p.Entry.ID, p.Entry.Version, note[p.Preview])
 	if p.Installed != "" {
-		say("now:     %s", p.Installed)
+		note[true] = ", which is newer"
+		say("now:     %s%s", p.Installed, note[older(p.Entry.Version, p.Installed)])
 	}
 	if len(p.Entry.Authors) > 0 {
 		say("authors: %s", short(strings.Join(p.Entry.Authors, ", ")))
 	}
 	if p.Entry.License != "" {
 		say("license: %s", short(p.Entry.License))
+	}
+	if p.Entry.LicenseURL != "" {
+		say("         %s", short(p.Entry.LicenseURL))
 	}
 	if p.Kind == Binary {
 		address, _, notes := plain.Address(p.URL)
@@ -167,7 +174,7 @@ func (c *Client) plan(e *Entry, kind Kind, options *InstallOptions, folder strin
 	if err != nil {
 		return nil, err
 	}
-	p := &Plan{Entry: *e, Kind: kind, Folder: folder}
+	p := &Plan{Entry: *e, Kind: kind, Preview: options.Preview, Folder: folder}
 	switch kind {
 	case Binary:
 		a := e.Distribution.Binary[c.platform()]

@@ -64,7 +64,7 @@ func (c *Client) FindName(name string) (*Installed, error) {
 	id, err := Match(name, ids)
 	switch {
 	case err == nil:
-		return all[slices.Index(ids, id)], nil
+		return c.Find(id)
 	case errors.Is(err, ErrUnknownAgent):
 		return nil, fmt.Errorf("%w: %s", ErrNotInstalled, short(name))
 	}

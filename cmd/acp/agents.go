@@ -112,6 +112,7 @@ type listed struct {
 	Title       string          `json:"title,omitempty"`
 	Description string          `json:"description,omitempty"`
 	Version     string          `json:"version,omitempty"` // in the registry
+	Preview     string          `json:"preview,omitempty"` // its version
 	Kinds       []registry.Kind `json:"kinds,omitempty"`
 	Installed   *installedJSON  `json:"installed,omitempty"`
 }
@@ -122,12 +123,13 @@ type installedJSON struct {
 	Kind     registry.Kind `json:"kind"`
 	Time     time.Time     `json:"time"`
 	Pinned   bool          `json:"pinned"`
+	Preview  bool          `json:"preview"`
 	Verified bool          `json:"verified"` // the registry gave a checksum, and it matched
 	Folder   string        `json:"folder"`
 }
 
 func asInstalled(i *registry.Installed) *installedJSON {
-	return &installedJSON{i.Entry.Version, i.Kind, i.Time, i.Pinned, i.Verified, i.Folder()}
+	return &installedJSON{i.Entry.Version, i.Kind, i.Time, i.Pinned, i.Preview, i.Verified, i.Folder()}
 }
 
 // ofConfig describes an agent of the configuration.
@@ -152,6 +154,9 @@ func harmless(text string) string {
 // ofRegistry describes an entry of the registry, or an installed agent that is no longer in the registry.
 func ofRegistry(e *registry.Entry, installed *registry.Installed) listed {
 	l := listed{Name: e.ID, Source: "registry", Title: e.Name, Description: e.Description, Version: e.Version, Kinds: e.Kinds(registry.Platform())}
+	if e.Preview != nil {
+		l.Preview = e.Preview.Version
+	}
 	if installed != nil {
 		l.Installed = asInstalled(installed)
 	}
@@ -244,8 +249,11 @@ func (a *agentsCommand) table(rows []listed) error {
 			if l.Installed.Pinned {
 				notes = append(notes, "pinned")
 			}
+			if l.Installed.Preview {
+				notes = append(notes, "a preview")
+			}
 			if l.Version != version {
-				notes = append(notes, l.Version+" is available")
+				notes = append(notes, "the registry has "+l.Version)
 			}
 			note = strings.Join(notes, ", ")
 		case l.Source == "registry":
@@ -351,6 +359,10 @@ func (a *agentsCommand) show(ctx context.Context, name string) error {
 		return a.showOwn(own)
 	}
 	installed, err := r.Registry.FindName(name)
+	if errors.Is(err, registry.ErrIncomplete) {
+		a.say("acp: %v", err)
+		err = nil
+	}
 	switch {
 	case err == nil:
 		name = installed.ID()
@@ -381,8 +393,9 @@ func (a *agentsCommand) show(ctx context.Context, name string) error {
 			Website     string   `json:"website,omitempty"`
 			Authors     []string `json:"authors,omitempty"`
 			License     string   `json:"license,omitempty"`
+			LicenseURL  string   `json:"licenseUrl,omitempty"`
 			Unavailable string   `json:"unavailable,omitempty"` // why it cannot be installed here
-		}{ofRegistry(e, installed), e.Repository, e.Website, e.Authors, e.License, ""}
+		}{ofRegistry(e, installed), e.Repository, e.Website, e.Authors, e.License, e.LicenseURL, ""}
 		if unavailable != nil {
 			shown.Unavailable = unavailable.Error()
 		}
@@ -397,9 +410,12 @@ func (a *agentsCommand) show(ctx context.Context, name string) error {
 	out("title", e.Name)
 	out("about", e.Description)
 	out("version", e.Version)
+	if e.Preview != nil {
+		out("preview", e.Preview.Version)
+	}
 	out("kinds", cmp.Or(joinKinds(e.Kinds(registry.Platform())), "none for this system"))
 	out("authors", strings.Join(e.Authors, ", "))
-	out("license", e.License)
+	out("license", strings.TrimSpace(e.License+" "+e.LicenseURL))
 	out("repository", e.Repository)
 	out("website", e.Website)
 	if installed != nil {
@@ -456,6 +472,7 @@ func (f *installFlags) add(c *cobra.Command) {
 	flags := c.Flags()
 	flags.BoolVarP(&f.yes, "yes", "y", false, "consent to everything that is fetched and run")
 	flags.Var(&f.kind, "kind", "the `KIND`: binary, npx (npm) or uvx (PyPI); default: see --registry-prefer")
+	flags.BoolVar(&f.options.Preview, "preview", false, "take the preview version, which has not been released")
 	flags.BoolVar(&f.options.NoScripts, "no-scripts", false, "keep npm from running the install scripts of packages")
 	flags.BoolVar(&f.options.AnyAge, "any-age", false, "take the version even if npm's min-release-age says that it is too new")
 	complete(c, "kind", kinds...)
@@ -567,7 +584,7 @@ func (a *agentsCommand) ids(r *agents.Resolver, names []string) ([]string, error
 			}
 			return nil, err
 		}
-		if err == nil {
+		if installed != nil {
 			name = installed.ID() // a damaged agent can be removed and installed by its id
 		}
 		ids = append(ids, name)
@@ -578,9 +595,11 @@ func (a *agentsCommand) ids(r *agents.Resolver, names []string) ([]string, error
 func (a *agentsCommand) updateCommand() *cobra.Command {
 	f := &installFlags{}
 	c := &cobra.Command{
-		Use:               "update [FLAGS] [AGENT...]",
-		Short:             "Update agents to the registry's versions",
-		Long:              "Update agents to the registry's versions: the named ones, or all except pinned ones.",
+		Use:   "update [FLAGS] [AGENT...]",
+		Short: "Update agents to the registry's versions",
+		Long: `Update agents to the registry's versions: the named ones, or all except pinned ones. A version that is newer than the
+registry's stays; acp agents install takes the registry's. A preview is followed by newer previews, and by the release
+when that is newer; with --preview, this holds for releases too. What is missing of an installed agent is installed again.`,
 		Args:              cobra.ArbitraryArgs,
 		ValidArgsFunction: a.completeAgents(false),
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -594,36 +613,47 @@ func (a *agentsCommand) updateCommand() *cobra.Command {
 }
 
 func (a *agentsCommand) update(ctx context.Context, r *agents.Resolver, o *registry.InstallOptions, names []string) error {
-	var damaged error
 	ids, err := a.ids(r, names)
 	if err != nil {
 		return err
 	}
 	if len(names) == 0 {
-		all, err := r.Registry.Installed()
-		damaged = err
+		all, _ := r.Registry.Installed() // what is damaged afterwards is reported
 		for _, i := range all {
 			if !i.Pinned {
 				ids = append(ids, i.ID())
 			}
 		}
 	}
-	return errors.Join(damaged, a.forEach(ids, func(id string) error {
+	err = a.forEach(ids, func(id string) error {
 		had, err := r.Registry.Find(id)
-		if err != nil {
+		if had == nil {
 			return err
 		}
 		now, err := r.Registry.Update(ctx, id, o)
+		if errors.Is(err, registry.ErrOlder) {
+			a.say("acp: %v; it stays", err)
+			return nil
+		}
 		if err != nil {
 			return fmt.Errorf("updating %s: %w", id, err)
 		}
 		text := plain.Sprintf("%s %s is up to date", id, now.Entry.Version)
-		if had.Folder() != now.Folder() {
+		switch {
+		case had.Folder() == now.Folder():
+		case had.Entry.Version == now.Entry.Version:
+			text = plain.Sprintf("%s %s was installed again", id, now.Entry.Version)
+		default:
 			text = plain.Sprintf("%s %s -> %s", id, had.Entry.Version, now.Entry.Version)
 		}
 		_, err = fmt.Fprintln(a.p.stdout, text)
 		return err
-	}))
+	})
+	if len(names) == 0 {
+		_, damaged := r.Registry.Installed()
+		err = errors.Join(damaged, err)
+	}
+	return err
 }
 
 func (a *agentsCommand) removeCommand() *cobra.Command {

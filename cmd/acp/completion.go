@@ -52,6 +52,7 @@ func completeAgent(cfg *config.Config) completer {
 
 // agentFlag completes the flag --agent of a command with a configuration.
 func agentFlag(c *cobra.Command, cfg *config.Config) {
+	c.Flags().BoolVar(&cfg.Preview, "preview", false, "take the preview version of an agent of the registry")
 	complete := func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		return agentCompletions(cfg, true), cobra.ShellCompDirectiveNoFileComp
 	}

@@ -41,6 +41,8 @@ type Resolver struct {
 	Config *config.Config
 	// Registry has the agents that are or can be installed.
 	Registry *registry.Client
+	// Preview takes the preview versions of agents of the registry.
+	Preview bool
 	// Ask asks the user. If it is nil, resolving an agent that is not installed fails with a *NotInstalledError.
 	Ask func(ctx context.Context, question string) (bool, error)
 	// Say prints a progress message. It may be nil.
@@ -51,7 +53,7 @@ type Resolver struct {
 
 // New returns a resolver for a loaded configuration. It cannot ask the user until Ask is set.
 func New(cfg *config.Config) *Resolver {
-	r := &Resolver{Config: cfg, Registry: Registry(&cfg.Settings)}
+	r := &Resolver{Config: cfg, Registry: Registry(&cfg.Settings), Preview: cfg.Preview}
 	r.Registry.Environ = cfg.Environ()
 	r.Registry.Consent = r.consent
 	return r
@@ -75,7 +77,7 @@ var ErrRefused = errors.New("declined by the user")
 // consent asks the user before anything is fetched.
 func (r *Resolver) consent(ctx context.Context, plan *registry.Plan) error {
 	if r.Ask == nil {
-		return &NotInstalledError{ID: plan.Entry.ID}
+		return &NotInstalledError{ID: plan.Entry.ID, Preview: plan.Preview}
 	}
 	yes, err := r.Ask(ctx, plan.String()+"\nInstall it?")
 	if err != nil {
@@ -89,10 +91,17 @@ func (r *Resolver) consent(ctx context.Context, plan *registry.Plan) error {
 }
 
 // NotInstalledError is returned when an agent of the registry is not installed and the user cannot be asked.
-type NotInstalledError struct{ ID string }
+type NotInstalledError struct {
+	ID string
+	// Preview reports that the preview of the agent is not installed.
+	Preview bool
+}
 
 // Error implements the error interface.
 func (e *NotInstalledError) Error() string {
+	if e.Preview {
+		return fmt.Sprintf("the preview of the agent %s is not installed; install it first: acp agents install --preview %s", e.ID, e.ID)
+	}
 	return fmt.Sprintf("the agent %s is not installed; install it first: acp agents install %s", e.ID, e.ID)
 }
 
@@ -188,7 +197,7 @@ func (r *Resolver) resolve(ctx context.Context, name string) (*Agent, error) {
 			return r.at(name, own.URL, own.AllowInsecure, Credentials{own.TokenFile, own.TokenEnv, own.HeaderFile, own.HeaderEnv})
 		}
 		installed, err := r.Registry.Find(own.Registry)
-		if errors.Is(err, registry.ErrNotInstalled) {
+		if errors.Is(err, registry.ErrNotInstalled) || r.release(installed, err) {
 			installed, err = r.install(ctx, own.Registry)
 		}
 		if err != nil {
@@ -197,6 +206,9 @@ func (r *Resolver) resolve(ctx context.Context, name string) (*Agent, error) {
 		return r.ofRegistry(name, installed), nil
 	}
 	installed, err := r.Registry.FindName(name)
+	if r.release(installed, err) {
+		installed, err = r.install(ctx, installed.ID())
+	}
 	if errors.Is(err, registry.ErrNotInstalled) {
 		var id string
 		if id, err = r.InRegistry(ctx, name); err == nil {
@@ -207,6 +219,11 @@ func (r *Resolver) resolve(ctx context.Context, name string) (*Agent, error) {
 		return nil, err
 	}
 	return r.ofRegistry(installed.ID(), installed), nil
+}
+
+// release reports whether an agent is installed as a release, although its preview is wanted.
+func (r *Resolver) release(installed *registry.Installed, err error) bool {
+	return err == nil && r.Preview && !installed.Preview
 }
 
 // ofRegistry returns an installed agent.
@@ -261,10 +278,17 @@ func (r *Resolver) InRegistry(ctx context.Context, name string) (string, error) 
 
 // install installs an agent from the registry if the user consents.
 func (r *Resolver) install(ctx context.Context, id string) (*registry.Installed, error) {
+	o := &registry.InstallOptions{Preview: r.Preview}
 	if r.Ask == nil { // before the network is used further
-		return nil, &NotInstalledError{ID: id}
+		known := *r.Registry
+		known.Offline = true
+		_, err := known.Plan(ctx, id, o)
+		if unavailable, ok := errors.AsType[*registry.UnavailableError](err); ok {
+			return nil, unavailable
+		}
+		return nil, &NotInstalledError{ID: id, Preview: r.Preview}
 	}
-	installed, err := r.Registry.Install(ctx, id, nil)
+	installed, err := r.Registry.Install(ctx, id, o)
 	if err == nil {
 		r.say("installed %s %s", id, installed.Entry.Version)
 	}

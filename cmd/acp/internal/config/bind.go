@@ -28,6 +28,8 @@ type Config struct {
 	File *File
 	// Sources says where each value comes from, by the key of the setting.
 	Sources map[string]Source
+	// Preview takes the preview versions of agents of the registry. It is not a setting: it is said for each start.
+	Preview bool
 
 	path  string
 	flags *pflag.FlagSet
