@@ -53,7 +53,7 @@ func (c *choices) rule(root string) policy.Rule {
 	}
 	rule.Paths = c.some(2, root+"/p/**", root+"/p/*", root+"/q", "**", root+"/p/a/**", "a", "./a/*")
 	rule.Commands = c.some(3, "a **", "b **", "b", "a *", "b a", "c **", "a b **", "**")
-	rule.Unsafe = rule.Effect == policy.Allow && strings.Contains(strings.Join(rule.Commands, " "), "**")
+	rule.Unsafe = rule.Effect == policy.Allow && strings.Contains(strings.Join(rule.Commands, " "), "*")
 	switch c.n(12) {
 	case 0:
 		rule.Agents = []string{c.of("A", "B", "*")}

@@ -128,6 +128,47 @@ var readers = map[string]reader{
 	"git worktree list": {letters: "v", options: "--porcelain", none: true},
 }
 
+// others are further commands, which do not only read, whose operands, and values of these options, are names or texts that
+// nothing runs. Operands of go are packages of the module.
+var others = func() map[string]reader {
+	const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+	all := map[string]reader{
+		"gofmt": {letters: "lwsde"}, "git push origin": {letters: "u"}, "gh pr view": {}, "gh issue view": {}, "kubectl get": {letters: "n"},
+	}
+	for name := range set("touch mkdir rmdir rm cp mv ln chmod tee printf jq sleep") {
+		all[name] = reader{letters: letters, options: "--*"}
+	}
+	for name := range set("add mv rm restore checkout switch branch tag commit stash") {
+		all["git "+name] = reader{letters: letters, options: "--*"}
+	}
+	for name := range set("build test vet fmt list") {
+		all["go "+name] = reader{options: "-v -race -short -run -bench -skip -list -count -timeout -cover -json -failfast"}
+	}
+	for name := range set("build check clippy test") {
+		all["cargo "+name] = reader{letters: "pq", options: "--package --all --workspace --release --lib"}
+	}
+	return all
+}()
+
+// takesData reports whether the words for which "*" stands in a pattern are data: the program is known, and cannot run them.
+func takesData(pattern []string) bool {
+	words := make([]word, len(pattern))
+	for i, text := range pattern {
+		if words[i] = (word{text, true}); text == anyWord {
+			words[i].text = "x"
+		}
+	}
+	if readsOnly(words) != nil {
+		return true
+	}
+	for n := min(3, len(pattern)); n > 0; n-- {
+		if other, ok := others[strings.Join(pattern[:n], " ")]; ok {
+			return !slices.ContainsFunc(pattern[n:], func(text string) bool { return text[0] == '-' && !other.allows(text) })
+		}
+	}
+	return false
+}
+
 // ReadOnlyCommands returns the commands that rules with ReadOnly cover, sorted.
 func ReadOnlyCommands() []string { return slices.Sorted(maps.Keys(readers)) }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -45,16 +46,18 @@ type Rule struct {
 	Paths []string
 	// Commands are commands, word by word: "go test ./...". In a rule that allows, words match exactly, and "*" matches
 	// one word that the agent may choose: it must begin with a letter, a digit, "_", "/" or ".", and must not contain a
-	// path with "..", a "=" before the first space, a "$" or a "`". A last word "**" matches any further words, and
-	// requires Unsafe. In a rule that asks or rejects, "*" matches any characters of a word, and a last word "**"
+	// path with "..", a "=" before the first space, a "$" or a "`". It requires Unsafe unless the program is known to take
+	// such words as data: see the package documentation. A last word "**" matches any further words, and always requires
+	// Unsafe. In a rule that asks or rejects, "*" matches any characters of a word, and a last word "**"
 	// matches any further words.
 	Commands []string
 	// ReadOnly covers the commands that are known to change nothing, with those options that are known to change
 	// nothing: see the package documentation. The files that they name must be covered by Paths. Only rules that allow
 	// may set it.
 	ReadOnly bool
-	// Unsafe means that Commands allow whatever their programs can do, which is what a last word "**" implies: with
-	// most programs this includes running other programs. Only rules that allow may set it.
+	// Unsafe means that Commands allow whatever their programs can do, which is what a last word "**" implies, and a word "*"
+	// of a program that may run it: with most programs this includes running other programs. Only rules that allow may set
+	// it.
 	Unsafe bool
 	// Lines are whole command lines for a shell, which match exactly, whatever they contain; a list of arguments is
 	// written as JSON.
@@ -63,12 +66,15 @@ type Rule struct {
 	Reason string
 }
 
-// Warnings describes what a rule allows that its user may not expect: one sentence for each of the Commands with "**".
+// Warnings describes what a rule allows that its user may not expect: one sentence for each of the Commands that need Unsafe.
 func (r Rule) Warnings() (warnings []string) {
 	for _, pattern := range r.Commands {
 		program, ok := strings.CutSuffix(pattern, anyWords)
+		words := strings.Fields(pattern)
 		switch program = strings.TrimSpace(program); {
-		case r.Effect != Allow || !ok:
+		case r.Effect != Allow || !ok && (!slices.Contains(words, anyWord) || takesData(words)):
+		case !ok:
+			warnings = append(warnings, fmt.Sprintf("command %q allows what %s makes of the words, which may be to run other programs", pattern, words[0]))
 		case program == "":
 			warnings = append(warnings, fmt.Sprintf("command %q allows every program, whatever it does", pattern))
 		default:
@@ -439,7 +445,7 @@ func compile(rule Rule, home string) (*compiled, error) {
 		c.commands, c.folded = append(c.commands, words), append(c.folded, folded(words))
 	}
 	if rule.Unsafe && rule.Warnings() == nil {
-		return nil, fmt.Errorf("the rule is unsafe, but no command ends with %s", anyWords)
+		return nil, fmt.Errorf("the rule is unsafe, but no command ends with %s, or has a * that may be code", anyWords)
 	}
 	return c, nil
 }
@@ -465,6 +471,8 @@ func (r Rule) commandWords(pattern string) ([]string, error) {
 			wrong = "the first word is the name of a program"
 		case word == anyWord && folders[words[0]]:
 			wrong = "other commands may run there later: write the folder's name"
+		case word == anyWord && !r.Unsafe && !takesData(words):
+			wrong = fmt.Sprintf("* may be code or a program that %s runs: write the words that are allowed; or add \"unsafe\": true to the rule", words[0])
 		case word != anyWord && strings.Contains(word, "*"):
 			wrong = "* stands for a whole word: write the words that are allowed, each in a command of its own"
 		}

@@ -51,6 +51,7 @@ func TestParseErrors(t *testing.T) {
 		// Rules of old files.
 		"{\"rules\": [\n{\n\"command\": [\"git status\",\n\"git log **\"],\n\"effect\": \"allow\"}]}": "line 4: command \"git log **\": ** allows whatever the program can do: " +
 			"write the words, with * for one that the agent may choose; or write \"readOnly\": true in place of commands that only read; or add \"unsafe\": true to the rule",
+		oldRule("awk *"):          `line 2: command "awk *": * may be code or a program that awk runs: write the words that are allowed; or add "unsafe": true to the rule`,
 		oldRule("./scripts/*"):    `line 2: command "./scripts/*": * stands for a whole word: write the words that are allowed, each in a command of its own`,
 		oldRule("npm run test:*"): `line 2: command "npm run test:*": * stands for a whole word`,
 		oldRule("find **"):        `line 2: command "find **": ** allows whatever the program can do`,
@@ -260,6 +261,44 @@ func TestLinks(t *testing.T) {
 			if d, err := p.Explain(req); err != nil || d.Effect != want {
 				t.Errorf("%s: want %s, got %s, %v", name, want, d, err)
 			}
+		}
+	}
+}
+
+// A word that the agent chooses is code, or the name of a program, unless the program is known to take it as data.
+func TestUnsafeWords(t *testing.T) {
+	unsafe := `awk *|gawk *|mawk -f *|sed *|sed -n *|sed -e *|sed -i *|eval *|exec *|xargs *|xargs rm *|find . -exec *|find -exec * *|env *|sh -c *
+		bash *|bash -lc *|zsh -c *|python *|python3 -c *|python -m *|node *|node -e *|perl -e *|ruby -e *|php -r *|lua *|make *|make -C *
+		git -c *|git *|git alias *|git submodule foreach *|git bisect run *|git rebase *|git clone *|git grep -O *|git config *|git push *
+		tar --checkpoint-action *|tar -I * xf a|tar xf *|ssh host *|ssh *|sudo *|time *|nice *|nice -n 5 *|timeout 5 *|nohup *|watch *|parallel *
+		vim -c *|vim *|less *|man *|npx *|npm run *|npm exec *|pnpm dlx *|yarn *|uvx *|uv run *|go run *|go test -exec *|go build -toolexec *|go vet -vettool *
+		go generate *|go tool *|cargo run *|cargo test --config *|docker run *|docker exec app *|kubectl exec *|command *|builtin *|source *|. *|trap *
+		./run *|/bin/ls *|LS *|rg --pre *|sort --compress-program *|date *|strace *|gdb *|rsync *|scp *|ssh-keygen *|openssl *|dd *|crontab *
+		osascript -e *|powershell -c *|cmd /c *|start *|open *|xdg-open *|sqlite3 db *|psql -c *|jshell *|dc *|ed *|expect *|flock f *|setsid *
+		chroot *|unshare *|doas *|su -c *|systemd-run *|at *|batch *|script -c *|busybox *|toybox *|apt *|pip install *|unknown *|cd *`
+	data := `ls *|ls -la *|cat *|grep *|grep -rn * src|find *|find . -name *|git log *|git log --oneline *|git show *|git diff *|git add *|git commit -m *
+		git checkout -b *|git push origin *|go test *|go test -run * ./...|go build *|cargo test *|gofmt -w *|echo *|touch *|mkdir -p *|rm -rf *
+		cp -r * *|mv * *|tee *|sed -n 5p *|jq *|wc -l *`
+	for group, want := range map[string]bool{unsafe: false, data: true} {
+		for command := range strings.FieldsFuncSeq(group, func(r rune) bool { return r == '|' || r == '\n' || r == '\t' }) {
+			rule := policy.Rule{Effect: policy.Allow, Commands: []string{command}}
+			if _, err := policy.New([]policy.Rule{rule}, nil); (err == nil) != want {
+				t.Errorf("%q: %v", command, err)
+			}
+			rule.Unsafe = true
+			if _, err := policy.New([]policy.Rule{rule}, nil); command != "cd *" && (err != nil) != want || want != (rule.Warnings() == nil) {
+				t.Errorf("%q, unsafe: %v, %q", command, err, rule.Warnings())
+			}
+			rule = policy.Rule{Effect: policy.Reject, Commands: []string{command}}
+			if _, err := policy.New([]policy.Rule{rule}, nil); err != nil || rule.Warnings() != nil {
+				t.Errorf("%q, rejected: %v", command, err)
+			}
+		}
+	}
+	p := newPolicy(t, `{"effect":"allow","command":["go test *"]}`)
+	for line, want := range map[string]policy.Effect{"go test ./a": policy.Allow, "go test /tmp/evil_test.go": policy.Ask, "go test a.go": policy.Ask} {
+		if d, err := p.Explain(request(t, runs(line))); d.Effect != want || err != nil {
+			t.Errorf("%s: %s, %v", line, d.Effect, err)
 		}
 	}
 }

@@ -353,8 +353,9 @@ func covers(pattern []string, c command) bool {
 		case i == len(c.words):
 			return false
 		case token == anyWord:
-			if text := c.words[i].text; !argument.MatchString(text) || leadsUp(text) {
-				return false
+			text := c.words[i].text
+			if !argument.MatchString(text) || leadsUp(text) || pattern[0] == "go" && strings.HasSuffix(text, ".go") && takesData(pattern) {
+				return false // a file of Go may be any program
 			}
 		case token != c.words[i].text:
 			return false
