@@ -207,7 +207,11 @@ func (i *Item) String() string {
 	case *SessionMessage:
 		return fmt.Sprintf("message from %s to %s: %s", v.Sender.Value(), v.Recipient.Value(), v.Text())
 	case *Notice:
-		return fmt.Sprintf("%s: %s %s", v.Severity, v.Title, v.Description.Value())
+		text := fmt.Sprintf("%s: %s", v.Severity, v.Title)
+		if about := v.Description.Value(); about != "" {
+			text += ": " + about
+		}
+		return text
 	case *Unknown:
 		return "update of the unknown kind " + v.Tag
 	}

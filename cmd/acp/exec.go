@@ -280,14 +280,14 @@ func (x *execution) findAgents(command []string) (sections []*section, err error
 		if err != nil {
 			return nil, err
 		}
-		sections = append(sections, &section{x: x, agent: agent, key: agent.Name})
+		sections = append(sections, &section{x: x, agent: agent, updated: make(chan struct{}, 1), key: agent.Name})
 	}
 	if command != nil {
 		agent, err := resolver.Command(command)
 		if err != nil {
 			return nil, usage(err)
 		}
-		sections = append(sections, &section{x: x, agent: agent, key: strings.Join(command, "\x00")})
+		sections = append(sections, &section{x: x, agent: agent, updated: make(chan struct{}, 1), key: strings.Join(command, "\x00")})
 	}
 	label(sections)
 	if x.f.session != "" {

@@ -2,11 +2,14 @@ package main
 
 import (
 	"bytes"
+	"cmp"
+	"context"
 	"encoding/json"
 	"fmt"
 	"regexp"
 	"strings"
 	"sync"
+	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -55,6 +58,11 @@ type section struct {
 	message  acp.MessageID // of the last chunk, or ""
 	apart    bool          // a thought or the like arrived since the last chunk
 	told     map[acp.ToolCallID]acp.ToolCallStatus
+	said     bool            // the agent's message has something other than white space
+	updated  chan struct{}   // has an element after an update
+	answered bool            // the turn has ended
+	late     bool            // there were updates since then
+	stderr   string          // the last line of the agent's standard error
 	unasked  int             // permission requests that were rejected because no user could be asked
 	prompt   json.RawMessage // the id of the request session/prompt
 	response json.RawMessage // its response as the agent wrote it
@@ -163,13 +171,72 @@ func (s *section) replay() {
 	s.replays = true
 }
 
-// update prints an update for people.
-func (s *section) update(id acp.SessionID, update acp.SessionUpdate) {
-	if s.x.format == formatJSON {
-		return
+// How long updates that the agent sends after its answer are awaited: each of them, the first if the turn had no message
+// before, and all of them.
+const (
+	lateUpdate  = 100 * time.Millisecond
+	lateMessage = time.Second
+	lateAll     = 3 * time.Second
+)
+
+// awaitLate waits for updates that the agent sends after the response to its prompt, as several do, and says so. If the
+// turn had no message at all, it says that too.
+func (s *section) awaitLate(ctx context.Context) {
+	s.mu.Lock()
+	s.answered = true
+	wait := lateUpdate
+	if !s.said {
+		wait = lateMessage
+	}
+	s.mu.Unlock()
+	all := time.After(lateAll)
+	for more := true; more; {
+		select {
+		case <-s.updated:
+			wait = lateUpdate
+		case <-time.After(wait):
+			more = false
+		case <-all:
+			more = false
+		case <-ctx.Done():
+			return
+		}
 	}
 	s.mu.Lock()
+	said, late, stderr := s.said, s.late, s.stderr
+	s.mu.Unlock()
+	if late {
+		s.say("warning: the agent sent updates after the end of the turn")
+	}
+	if !said {
+		if stderr != "" {
+			stderr = "; the last line of its standard error: " + stderr
+		}
+		s.warn("warning: the agent ended the turn without a message%s", stderr)
+	}
+}
+
+// counts keeps track of what awaitLate needs; mu must be held.
+func (s *section) counts(update acp.SessionUpdate) {
+	if chunk, ok := update.Variant.(*acp.SessionUpdateAgentMessageChunk); ok {
+		s.said = s.said || strings.TrimSpace(blockText(chunk.Content)) != ""
+	}
+	s.late = s.late || s.answered
+	select {
+	case s.updated <- struct{}{}:
+	default: // there is one already
+	}
+}
+
+// update prints an update for people.
+func (s *section) update(id acp.SessionID, update acp.SessionUpdate) {
+	s.mu.Lock()
 	if !s.opened || id != s.session {
+		s.mu.Unlock()
+		return
+	}
+	s.counts(update)
+	if s.x.format == formatJSON {
 		s.mu.Unlock()
 		return
 	}
@@ -197,7 +264,7 @@ func (s *section) update(id acp.SessionID, update acp.SessionUpdate) {
 		}
 	case *acp.SessionUpdateNotice:
 		s.mu.Unlock()
-		s.say("%s: %s %s", v.Severity, v.Title, v.Description.Value())
+		s.say("%s", &view.Item{Variant: (*view.Notice)(v)})
 		return
 	default: // is not a part of the output
 	}
@@ -218,7 +285,11 @@ func (s *section) sayEnd(call *acp.ToolCall) {
 	if r := []rune(reason); len(r) > maxReason {
 		reason = string(r[:maxReason]) + "…"
 	}
-	s.say("%s (%s): %s%s", call.Title, call.Kind, call.Status, reason)
+	title := cmp.Or(strings.TrimSpace(call.Title), "tool call "+string(call.ToolCallID))
+	if call.Kind != "" {
+		title += " (" + string(call.Kind) + ")"
+	}
+	s.say("%s: %s%s", title, call.Status, reason)
 }
 
 // ended reports whether a tool call has just ended; mu must be held.
@@ -249,11 +320,15 @@ func (s *section) piece(c *acp.ContentChunk) {
 		s.endMessage()
 	}
 	s.message, s.apart = id, false
+	text := withoutControls(blockText(c.Content))
 	if s.x.format == formatQuiet && !s.spoken && !goesOn {
+		if strings.TrimSpace(text) == "" && len(s.last) > 0 { // this replaces no answer
+			return
+		}
 		s.last, s.stream = nil, plain.Stream{}
 	}
 	s.stream.Data = !s.x.terminal
-	text := s.stream.Text(withoutControls(blockText(c.Content)))
+	text = s.stream.Text(text)
 	if s.x.format == formatText {
 		s.put([]byte(text))
 		s.spoken = s.spoken || text != ""

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/signal"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -379,6 +380,7 @@ func (s *section) converse(client *talk.Client, o *outcome) (err error) {
 		return err
 	}
 	o.stop = res.StopReason
+	s.awaitLate(x.ctx)
 	switch why, cancelled := errors.AsType[*interruption](context.Cause(x.ctx)); {
 	case cancelled:
 		o.status, o.err = why.status, why
@@ -468,6 +470,11 @@ func (s *section) event(e talk.Event) {
 		}
 		s.say("permission: %s (%s)", d, why)
 	case talk.Stderr:
+		if strings.TrimSpace(e.Text) != "" {
+			s.mu.Lock()
+			s.stderr = e.Text
+			s.mu.Unlock()
+		}
 		if s.x.f.verbose {
 			s.warn("agent: %s", e.Text)
 		}

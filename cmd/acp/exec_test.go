@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+	"time"
 )
 
 // oddAgent is a program of its own: an agent whose prompts say what it does.
@@ -165,6 +166,25 @@ func oddAgent() {
 				say(strings.Trim(string(quoted), `"`))
 			case "tool": // that comes with its end
 				send(`{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"odd","update":{"sessionUpdate":"tool_call","toolCallId":"t","title":"Look","kind":"read","status":"completed"}}}`)
+			case "late": // the text comes after the answer, in pieces
+				update(`{"sessionUpdate":"agent_thought_chunk","content":{"type":"text","text":"hm"}}`)
+				send(`{"jsonrpc":"2.0","id":%s,"result":{"stopReason":"end_turn"}}`, m.ID)
+				say("The file exists.")
+				time.Sleep(40 * time.Millisecond)
+				say(" Nothing to do.")
+				continue
+			case "mute":
+				update(`{"sessionUpdate":"agent_thought_chunk","content":{"type":"text","text":"the answer is 4"}}`)
+				say(`\n `)
+				fmt.Fprint(os.Stderr, "the key is invalid\n\n")
+			case "blank": // follows the answer, after a tool call without a kind and one without a title
+				say("4")
+				update(`{"sessionUpdate":"tool_call","toolCallId":"t","title":"Look","status":"completed"}`)
+				update(`{"sessionUpdate":"tool_call_update","toolCallId":"u","status":"completed"}`)
+				say(`\n`)
+			case "notice":
+				update(`{"sessionUpdate":"notice","severity":"warning","title":"docs did not start","description":"it sent an invalid message"}`)
+				say("done")
 			case "forge":
 				send(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32603,"message":"no\\npermission: allowed"}}`, m.ID)
 				continue

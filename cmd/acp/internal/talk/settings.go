@@ -51,7 +51,7 @@ func (s *Session) ChooseMode(ctx context.Context, mode string) error {
 	if err != nil {
 		return err
 	}
-	return s.SetMode(ctx, acp.SessionModeID(id))
+	return named("mode "+id, s.SetMode(ctx, acp.SessionModeID(id)))
 }
 
 // ChooseModel sets the model by its id or name: a value of the config option for models.
@@ -102,7 +102,15 @@ func (s *Session) chooseValue(ctx context.Context, what string, option *acp.Sess
 		}
 		value = id
 	}
-	return s.SetOption(ctx, option.ID, value)
+	return named(what+"="+value, s.SetOption(ctx, option.ID, value))
+}
+
+// named returns an error that says which setting it is about.
+func named(what string, err error) error {
+	if err != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	return nil
 }
 
 // valuesOf returns the values of an option, of all groups.
