@@ -395,14 +395,14 @@ func (c *Client) restore(ctx context.Context, conn *acp.ClientConn) error {
 			c.notify(Event{Kind: Restored, Session: s.id, Differences: differences})
 			continue
 		case closed:
-			// A session that makes the agent end each time would prevent the others from being restored.
-			if _, crashed := errors.AsType[*rpc.ExitError](err); !crashed || ctx.Err() != nil {
+			if ctx.Err() != nil {
 				return err
 			}
+			// A session that makes the agent end each time would prevent the others from being restored.
 			if s.crashes++; s.crashes < maxCrashes {
 				return err
 			}
-			err = fmt.Errorf("the agent ended %d times while restoring the session: %w", s.crashes, err)
+			err = fmt.Errorf("the connection ended %d times while restoring the session: %w", s.crashes, err)
 		}
 		c.forget(s)
 		s.become(nil, fmt.Errorf("session %s could not be restored: %w", s.id, err))
@@ -413,7 +413,7 @@ func (c *Client) restore(ctx context.Context, conn *acp.ClientConn) error {
 	}
 }
 
-// maxCrashes is how often in a row an agent may end while a session is being restored.
+// maxCrashes is how often in a row the connection may end while a session is being restored.
 const maxCrashes = 3
 
 // stale returns a session that has not been restored on a new connection. If there is none, it makes conn the current

@@ -45,6 +45,8 @@ type agent struct {
 	resumes, loads bool
 	settings       bool   // its sessions have modes and options, which a new connection finds as they were at first
 	kind           string // of one that is a process
+	features       acp.Features
+	prompts        acp.Opt[acp.SessionSystemPromptCapabilities]
 
 	mu      sync.Mutex
 	log     []string   // what it was asked
@@ -58,6 +60,14 @@ func (a *agent) note(format string, args ...any) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.log = append(a.log, fmt.Sprintf(format, args...))
+}
+
+// prompted notes the system prompt of a session that is restored.
+func (a *agent) prompted(prompt acp.Opt[acp.SystemPrompt]) {
+	if p, ok := prompt.Get(); ok {
+		text, _ := p.Content[0].Text()
+		a.note("system prompt: %s", text)
+	}
 }
 
 func (a *agent) asked() []string {
@@ -135,6 +145,7 @@ func (a *agent) handlers() acp.AgentHandlers {
 	if a.resumes {
 		h.ResumeSession = func(_ context.Context, s *acp.AgentSession, req *acp.ResumeSessionRequest) (*acp.ResumeSessionResponse, error) {
 			a.note("resume %s %s %d", s.ID(), req.Cwd, len(req.MCPServers))
+			a.prompted(req.SystemPrompt)
 			res := &acp.ResumeSessionResponse{}
 			if a.settings {
 				res.Modes, res.ConfigOptions = modes, acp.Some(options("small"))
@@ -153,7 +164,11 @@ func (a *agent) handlers() acp.AgentHandlers {
 	if a.loads {
 		h.LoadSession = func(ctx context.Context, s *acp.AgentSession, req *acp.LoadSessionRequest) (*acp.LoadSessionResponse, error) {
 			a.note("load %s %s %d", s.ID(), req.Cwd, len(req.MCPServers))
-			if s.ID() == "poison" {
+			a.prompted(req.SystemPrompt)
+			switch {
+			case s.ID() == "poison" && a.kind == "":
+				a.kill()
+			case s.ID() == "poison":
 				os.Exit(5)
 			}
 			return &acp.LoadSessionResponse{}, errors.Join(s.Update(ctx, acp.AgentMessageText("history")), known())
@@ -177,7 +192,9 @@ func (a *agent) transport(context.Context) (acp.Transport, error) {
 		return nil, errors.New("nobody there")
 	}
 	ours, theirs := acp.Pipe()
-	conn, err := acp.StartAgent(context.Background(), kept{theirs, a}, a.handlers(), &acp.AgentOptions{Conn: quiet()})
+	conn, err := acp.StartAgent(context.Background(), kept{theirs, a}, a.handlers(), &acp.AgentOptions{
+		Conn: quiet(), Experimental: a.features, SystemPrompt: a.prompts,
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -193,6 +210,7 @@ func tapped(t *testing.T, connect func(context.Context) (acp.Transport, error)) 
 			return nil, err
 		}
 		return conformance.Tap(t, conformance.Client, transport, &conformance.TapOptions{
+			Schema: conformance.V1Unstable(),
 			Accept: map[string]string{
 				"PRM-5": "connections break in a turn",
 				"CAN-1": "connections break before the answer to a cancelled request",
@@ -250,7 +268,7 @@ func start(t *testing.T, a *agent, h acp.ClientHandlers, options *reconnect.Opti
 	}
 	ev := newEvents()
 	options.Notify = ev.notify
-	c, err := reconnect.Connect(t.Context(), tapped(t, a.transport), h, &acp.ClientOptions{Conn: quiet()}, options)
+	c, err := reconnect.Connect(t.Context(), tapped(t, a.transport), h, &acp.ClientOptions{Conn: quiet(), Experimental: a.features}, options)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -332,6 +350,64 @@ func TestREM70_Load(t *testing.T) {
 		kinds, _ := ev.until(t, reconnect.Restored, "")
 		if want := []string{"lost", "waiting", "replaying s", "Kind(100)", "restored s", "restored"}; !slices.Equal(kinds, want) {
 			t.Errorf("got %q", kinds)
+		}
+	})
+}
+
+// TestREM70_SystemPrompt: a session is restored with the system prompt that it was made with.
+func TestREM70_SystemPrompt(t *testing.T) {
+	for _, resumes := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			a := &agent{
+				resumes: resumes, loads: true, features: acp.FeatureSystemPrompt,
+				prompts: acp.Some(acp.SessionSystemPromptCapabilities{}),
+			}
+			c, ev := start(t, a, acp.ClientHandlers{}, nil)
+			prompt := acp.SystemPrompt{Mode: acp.SystemPromptModeAppend, Content: []acp.ContentBlock{acp.TextBlock("Be brief.")}}
+			if _, err := c.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: "/work", SystemPrompt: acp.Some(prompt)}); err != nil {
+				t.Fatal(err)
+			}
+			a.kill()
+			ev.until(t, reconnect.Restored, "")
+			if got := a.asked(); len(got) != 3 || got[2] != "system prompt: Be brief." {
+				t.Errorf("asked: %q", got)
+			}
+		})
+	}
+}
+
+// TestREM70_OpenedTwice: a session that was opened twice is restored once, and not after it was closed. Its prompts then
+// fail at once.
+func TestREM70_OpenedTwice(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := &agent{loads: true}
+		c, ev := start(t, a, acp.ClientHandlers{}, nil)
+		load := func(cwd string) *reconnect.Session {
+			s, err := c.LoadSession(t.Context(), &acp.LoadSessionRequest{SessionID: "s", Cwd: cwd})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return s
+		}
+		first, second := load("/a"), load("/b")
+		a.asked()
+		a.kill()
+		ev.until(t, reconnect.Restored, "")
+		if got := a.asked(); !slices.Equal(got, []string{"load s /b 0"}) {
+			t.Errorf("asked: %q", got)
+		}
+		if err := second.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		for range 2 {
+			if _, err := first.Prompt(t.Context(), acp.TextBlock("more")); !errors.Is(err, acp.ErrResourceNotFound) {
+				t.Errorf("got %v", err)
+			}
+			a.kill()
+			ev.until(t, reconnect.Restored, "")
+		}
+		if got := a.asked(); len(got) > 0 {
+			t.Errorf("asked: %q", got)
 		}
 	})
 }

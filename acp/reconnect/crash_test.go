@@ -168,12 +168,28 @@ func TestREM70_PoisonedSession(t *testing.T) {
 	if exit, ok := errors.AsType[*rpc.ExitError](all[lost].Err); !ok || exit.State.ExitCode() != 5 {
 		t.Errorf("lost by %v", all[lost].Err)
 	}
-	if _, err := poison.Prompt(t.Context(), acp.TextBlock("more")); err == nil || !strings.Contains(err.Error(), "the agent ended 3 times") {
+	if _, err := poison.Prompt(t.Context(), acp.TextBlock("more")); err == nil || !strings.Contains(err.Error(), "the connection ended 3 times") {
 		t.Errorf("got %v", err)
 	}
 	if _, err := good.Prompt(t.Context(), acp.TextBlock("more")); err != nil {
 		t.Error(err)
 	}
+}
+
+// TestREM70_PoisonedConnection: the same for a session whose history ends the connection, to whatever transport.
+func TestREM70_PoisonedConnection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := &agent{loads: true}
+		c, ev := start(t, a, acp.ClientHandlers{}, nil)
+		if _, err := c.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: "/poison"}); err != nil {
+			t.Fatal(err)
+		}
+		a.kill()
+		kinds, _ := ev.until(t, reconnect.Restored, "")
+		if n := len(slices.DeleteFunc(slices.Clone(kinds), func(kind string) bool { return kind != "replaying poison" })); n != 3 || !slices.Contains(kinds, "session lost poison") {
+			t.Errorf("got %q", kinds)
+		}
+	})
 }
 
 // TestREM70_Differences: an agent that has forgotten the mode and the options of a session: that is told.

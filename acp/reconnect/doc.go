@@ -19,5 +19,6 @@
 //
 // Events report losses: calls that were interrupted, sessions that could not be restored, and modes and options that
 // have changed. An agent that repeatedly ends soon after it starts is given up after some time ([Options]). A session
-// that makes the agent end each time it is restored is given up after three times, so that the others can continue.
+// during whose restoring the connection ends three times in a row, perhaps because it makes the agent end, is given up,
+// so that the others can continue.
 package reconnect

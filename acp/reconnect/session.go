@@ -1,6 +1,7 @@
 package reconnect
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,19 +13,18 @@ import (
 
 // Session is a session that outlives its connection. Its methods are safe for concurrent use.
 type Session struct {
-	client *Client
-	id     acp.SessionID
-	load   acp.LoadSessionRequest // the request that restores it
-
-	crashes int // how often in a row the agent has ended while the session was being restored; owned by the client's goroutine
+	client  *Client
+	id      acp.SessionID
+	crashes int // how often in a row the connection has ended while the session was being restored; owned by the client's goroutine
 
 	// Guarded by the client's mu.
+	load    acp.LoadSessionRequest // the request that restores it
 	current *acp.ClientSession
-	err     error // why it could not be restored
+	err     error // why it cannot be used any more
 }
 
-// NewSession creates a session (session/new), which from then on is restored with the directories and MCP servers of
-// req.
+// NewSession creates a session (session/new), which from then on is restored with the directories, the MCP servers and
+// the system prompt of req.
 func (c *Client) NewSession(ctx context.Context, req *acp.NewSessionRequest) (*Session, error) {
 	if req == nil {
 		req = &acp.NewSessionRequest{}
@@ -38,7 +38,8 @@ func (c *Client) NewSession(ctx context.Context, req *acp.NewSessionRequest) (*S
 		return nil, err
 	}
 	return c.keep(conn, current, &acp.LoadSessionRequest{
-		Cwd: req.Cwd, AdditionalDirectories: req.AdditionalDirectories, MCPServers: req.MCPServers, Meta: req.Meta,
+		Cwd: req.Cwd, AdditionalDirectories: req.AdditionalDirectories, MCPServers: req.MCPServers,
+		SystemPrompt: req.SystemPrompt, Meta: req.Meta,
 	})
 }
 
@@ -53,14 +54,15 @@ func (c *Client) ResumeSession(ctx context.Context, req *acp.ResumeSessionReques
 		req = &acp.ResumeSessionRequest{}
 	}
 	load := &acp.LoadSessionRequest{
-		SessionID: req.SessionID, Cwd: req.Cwd, AdditionalDirectories: req.AdditionalDirectories, MCPServers: req.MCPServers, Meta: req.Meta,
+		SessionID: req.SessionID, Cwd: req.Cwd, AdditionalDirectories: req.AdditionalDirectories, MCPServers: req.MCPServers,
+		SystemPrompt: req.SystemPrompt, Meta: req.Meta,
 	}
 	return c.open(ctx, load, func(conn *acp.ClientConn) (*acp.ClientSession, error) { return conn.ResumeSession(ctx, req) })
 }
 
 // KeepSession keeps a session that was opened on the current connection with another call, such as session/fork. The
-// session is restored from then on, with the id, the directories and the MCP servers of req. KeepSession itself sends
-// nothing.
+// session is restored from then on, with the id, the directories, the MCP servers and the system prompt of req.
+// KeepSession itself sends nothing.
 func (c *Client) KeepSession(ctx context.Context, req *acp.LoadSessionRequest) (*Session, error) {
 	if req == nil {
 		req = &acp.LoadSessionRequest{}
@@ -85,19 +87,25 @@ func (c *Client) open(
 	return c.keep(conn, current, req)
 }
 
-// keep adds a session to those that are restored. If its connection is already lost, the session is restored on the
-// next one, unless that was made in the meantime.
+// keep adds a session to those that are restored, or changes how it is restored if it is one of them. If its connection
+// is already lost, the session is restored on the next one, unless that was made in the meantime.
 func (c *Client) keep(conn *acp.ClientConn, current *acp.ClientSession, load *acp.LoadSessionRequest) (*Session, error) {
-	s := &Session{client: c, id: current.ID(), load: *load, current: current}
-	s.load.SessionID = s.id
-	s.load.AdditionalDirectories = slices.Clone(load.AdditionalDirectories)
-	s.load.MCPServers = slices.Clone(load.MCPServers)
+	id := current.ID()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.err != nil || c.conn != nil && c.conn != conn {
-		return nil, fmt.Errorf("session %s was opened, but its connection was lost: %w", s.id, acp.ErrClosed)
+		return nil, fmt.Errorf("session %s was opened, but its connection was lost: %w", id, acp.ErrClosed)
 	}
-	c.sessions = append(c.sessions, s)
+	i := slices.IndexFunc(c.sessions, func(s *Session) bool { return s.id == id })
+	if i < 0 {
+		i = len(c.sessions)
+		c.sessions = append(c.sessions, &Session{client: c, id: id})
+	}
+	s := c.sessions[i]
+	s.load, s.current = *load, current
+	s.load.SessionID = id
+	s.load.AdditionalDirectories = slices.Clone(load.AdditionalDirectories)
+	s.load.MCPServers = slices.Clone(load.MCPServers)
 	return s, nil
 }
 
@@ -108,13 +116,13 @@ func (c *Client) forget(s *Session) {
 	c.sessions = slices.DeleteFunc(c.sessions, func(other *Session) bool { return other == s })
 }
 
-// become sets the session's handle on the current connection, or the reason why there is none. It returns the
-// differences from its previous state.
+// become sets the session's handle on the current connection, or the reason why there is none, which is final. It
+// returns the differences from its previous state.
 func (s *Session) become(current *acp.ClientSession, err error) []Difference {
 	s.client.mu.Lock()
 	defer s.client.mu.Unlock()
 	before := s.current
-	s.current, s.err = current, err
+	s.current, s.err = current, cmp.Or(s.err, err)
 	if before == nil || current == nil {
 		return nil
 	}
@@ -156,14 +164,17 @@ func valueOf(option *acp.SessionConfigOption) string {
 // restore restores the session on a new connection.
 func (s *Session) restore(ctx context.Context, conn *acp.ClientConn) (*acp.ClientSession, error) {
 	caps := conn.Capabilities()
+	s.client.mu.Lock()
+	load := s.load
+	s.client.mu.Unlock()
 	switch {
 	case caps.SessionCapabilities.Resume.Present():
 		return conn.ResumeSession(ctx, &acp.ResumeSessionRequest{
-			SessionID: s.id, Cwd: s.load.Cwd, AdditionalDirectories: s.load.AdditionalDirectories, MCPServers: s.load.MCPServers, Meta: s.load.Meta,
+			SessionID: s.id, Cwd: load.Cwd, AdditionalDirectories: load.AdditionalDirectories, MCPServers: load.MCPServers,
+			SystemPrompt: load.SystemPrompt, Meta: load.Meta,
 		})
 	case caps.LoadSession:
 		s.client.notify(Event{Kind: Replaying, Session: s.id})
-		load := s.load
 		return conn.LoadSession(ctx, &load)
 	}
 	return nil, errors.New("the agent can neither resume nor load sessions")
@@ -203,13 +214,15 @@ func (s *Session) Prompt(ctx context.Context, prompt ...acp.ContentBlock) (*acp.
 	return res, err
 }
 
-// Close ends the session at the agent (session/close), if the agent supports that, and no longer restores it.
+// Close ends the session at the agent (session/close), if the agent supports that, and no longer restores it. Later calls
+// of the session's methods fail with an error that matches acp.ErrResourceNotFound.
 func (s *Session) Close(ctx context.Context) error {
 	current, err := s.Current(ctx)
 	if err != nil {
 		return err
 	}
 	s.client.forget(s)
+	defer s.become(current, fmt.Errorf("session %s was closed: %w", s.id, acp.ErrResourceNotFound))
 	if err := current.Close(ctx); !errors.Is(err, acp.ErrUnsupported) {
 		return err
 	}
