@@ -64,6 +64,14 @@ func (s *guardedStream) Read() ([]byte, error) {
 		if err != nil {
 			return line, err
 		}
+		if bytes.ContainsAny(line, "\r\n") { // between tokens; some clients take both for the end of a line
+			line = bytes.Map(func(r rune) rune {
+				if r == '\r' || r == '\n' {
+					return ' '
+				}
+				return r
+			}, line)
+		}
 		ids, methods, err := envelope(line)
 		var answer string
 		switch refused := slices.IndexFunc(methods, s.guard.refuses); {

@@ -27,6 +27,7 @@ func TestGuard(t *testing.T) {
 	}
 	passes := map[string]string{ // what the client gets
 		`{"id":1,"method":"session/request_permission","params":{"method":"terminal/create"}}`: "",
+		"{\"x\":\r{\"id\":1,\"method\":\"terminal/create\"}\n}":                                `{"x": {"id":1,"method":"terminal/create"} }`,
 		`{"method":"session/update","params":{}}`:                                              "",
 		`{"id":1,"result":{"stopReason":"end_turn"}}`:                                          "",
 		`{"id":1,"result":{"authMethods":[{"id":"a"},{"id":"b","type":"terminal","args":["x"]},{"id":"c","type":"agent","_meta":{"terminal-auth":{"command":"x"}}}],` +

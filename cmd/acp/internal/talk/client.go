@@ -198,7 +198,6 @@ func Open(ctx context.Context, opts *Options) (_ *Client, err error) {
 	}
 	o.Dirs = dirs[1:]
 	if !o.Agent.trusted() {
-		o.NoFiles, o.NoTerminals = o.NoFiles || !o.RemoteFiles, o.NoTerminals || !o.RemoteTerminals
 		o.Environ = nil
 	}
 	if c.rules = o.Rules; c.rules == nil {
@@ -255,14 +254,15 @@ func (c *Client) startError(err error) error {
 // handlers returns the handlers for the agent's calls.
 func (c *Client) handlers() acp.ClientHandlers {
 	h := acp.ClientHandlers{SessionUpdate: c.update, RequestPermission: c.permissions()}
-	approval := local.Trusted()
-	if !c.opts.Agent.trusted() || c.opts.AskLocal {
+	o, approval := &c.opts, local.Trusted()
+	trusted := o.Agent.trusted()
+	if !trusted || o.AskLocal {
 		approval = local.Asking(c.asksLocal(h.RequestPermission))
 	}
-	if !c.opts.NoFiles {
+	if !o.NoFiles && (trusted || o.RemoteFiles) {
 		c.registerFiles(&h, approval)
 	}
-	if !c.opts.NoTerminals {
+	if !o.NoTerminals && (trusted || o.RemoteTerminals) {
 		c.registerTerminals(&h, approval)
 	}
 	c.registerElicitation(&h)
