@@ -82,6 +82,7 @@ type rowEvent struct {
 	Re       int           `json:"re,omitempty"`
 	Delay    *float64      `json:"delay,omitempty"`
 	Auto     bool          `json:"auto,omitempty"`
+	Asks     bool          `json:"asks,omitempty"`
 	Size     int           `json:"size"`
 	Raw      string        `json:"raw"`
 	Cut      bool          `json:"cut,omitempty"`
@@ -126,23 +127,43 @@ type itemEvent struct {
 	Append  string `json:"append,omitempty"`
 }
 
+type questionInfo struct {
+	N       int          `json:"n"`
+	Delay   int64        `json:"delay"`
+	Facts   []factInfo   `json:"facts"`
+	Notes   []factInfo   `json:"notes"`
+	Choices []choiceInfo `json:"choices"`
+}
+
+type factInfo struct {
+	Name string `json:"name"`
+	Text string `json:"text"`
+}
+
+type choiceInfo struct {
+	Text        string `json:"text"`
+	Contradicts bool   `json:"contradicts"`
+	Rejects     bool   `json:"rejects"`
+}
+
 type stateMessage struct {
 	Is      string        `json:"is"`
 	Sources []sourceState `json:"sources"`
 }
 
 type sourceState struct {
-	Source     string        `json:"source"`
-	Open       bool          `json:"open"`
-	Rows       int           `json:"rows"`
-	Messages   int           `json:"messages"`
-	Findings   findingCount  `json:"findings"`
-	Unanswered []int         `json:"unanswered"`
-	Version    int           `json:"version"`
-	Sides      []sideState   `json:"sides"`
-	Stats      show.Document `json:"stats"`
-	Answers    *answers      `json:"answers,omitempty"`
-	Faults     *faults       `json:"faults,omitempty"`
+	Source     string         `json:"source"`
+	Open       bool           `json:"open"`
+	Rows       int            `json:"rows"`
+	Messages   int            `json:"messages"`
+	Findings   findingCount   `json:"findings"`
+	Unanswered []int          `json:"unanswered"`
+	Version    int            `json:"version"`
+	Sides      []sideState    `json:"sides"`
+	Stats      show.Document  `json:"stats"`
+	Answers    *answers       `json:"answers,omitempty"`
+	Faults     *faults        `json:"faults,omitempty"`
+	Questions  []questionInfo `json:"questions,omitempty"`
 }
 
 type findingCount struct {
@@ -209,6 +230,7 @@ type command struct {
 	Scenario     string          `json:"scenario"`
 	Row          int             `json:"row"`
 	Allow        bool            `json:"allow"`
+	Option       int             `json:"option"`
 	Pattern      string          `json:"pattern"`
 	Text         string          `json:"text"`
 }

@@ -466,6 +466,11 @@ func (in *Inspection) do(c *command) (sent string, err error) {
 			return "", errors.New("want answers")
 		}
 		return "", l.setAnswers(c.Answers)
+	case "seen":
+		l.seen(c.Row)
+		return "", nil
+	case "choose":
+		return "", l.choose(c)
 	case "consent":
 		return "", l.serves.consent(c.Row, c.Allow)
 	case "faults":

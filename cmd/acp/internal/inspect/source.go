@@ -14,6 +14,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/cmd/acp/internal/show"
 	"github.com/acpgo/sdk/conformance"
 	"github.com/acpgo/sdk/conformance/recording"
@@ -46,7 +47,8 @@ type source struct {
 	capabilities  capabilities
 	conversations conversations
 	findings      findingCount
-	unanswered    map[int]bool // n of requests
+	unanswered    map[int]bool      // n of requests
+	questions     map[int]*question // by n, of an agent that is talked to
 	open, cut     bool
 	version       uint64          // of the state
 	cached        json.RawMessage // the state
@@ -68,7 +70,7 @@ func newSource(id string, file *spool, log *eventLog, o sourceOptions) (*source,
 	s := &source{
 		id: id, kind: o.kind, name: o.name, lanes: o.lanes, log: log, spool: file, masker: o.masker, masked: o.masker != nil || o.header.Masked,
 		date: o.header.Date, judge: conformance.NewJudge(nil, nil), joiner: show.NewJoiner(), stats: show.NewStats(),
-		unanswered: map[int]bool{}, open: true,
+		unanswered: map[int]bool{}, questions: map[int]*question{}, open: true,
 	}
 	if s.lanes[0] == "" {
 		s.lanes = [2]string{conformance.Client.String(), conformance.Agent.String()}
@@ -215,6 +217,7 @@ func (s *source) addMessage(row *rowEvent, e *recording.Entry, line []byte) {
 	if m.Re > 0 {
 		row.Re = s.lines.Of(m.Re)
 		delete(s.unanswered, row.Re)
+		delete(s.questions, row.Re)
 	}
 	if m.Delayed {
 		delay := float64(m.Delay.Microseconds()) / 1000
@@ -230,10 +233,17 @@ func (s *source) addMessage(row *rowEvent, e *recording.Entry, line []byte) {
 	if version := s.judge.Version(); version != 0 {
 		s.capabilities.version = version
 	}
-	s.log.add(row)
 	if s.capabilities.version != 2 {
 		s.conversations.add(m)
 	}
+	switch {
+	case s.kind != "agent":
+	case m.Method == acp.MethodRequestPermission && m.Kind == conformance.Request && e.Direction == conformance.ToClient:
+		row.Asks = s.ask(row.N, m, e.Line)
+	case m.Method == acp.MethodSessionUpdate:
+		s.update(m.Session)
+	}
+	s.log.add(row)
 }
 
 // maxUnanswered bounds the requests that are known to be unanswered.
@@ -303,6 +313,7 @@ func (s *source) finish() {
 		return
 	}
 	s.open = false
+	clear(s.questions)
 	s.version++
 	if !s.cut {
 		for _, f := range s.judge.End() {
@@ -341,6 +352,7 @@ func (s *source) state() (json.RawMessage, error) {
 		Source: s.id, Open: s.open, Rows: len(s.offsets), Messages: s.lines.Count(), Findings: s.findings, Unanswered: slices.Sorted(maps.Keys(s.unanswered)),
 		Version: s.judge.Version(), Sides: s.capabilities.state(), Stats: s.stats.Document(),
 	}
+	state.Questions = s.questionInfos()
 	if s.controls != nil {
 		state.Answers, state.Faults = s.controls()
 	}

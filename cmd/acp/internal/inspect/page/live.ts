@@ -139,6 +139,18 @@ export class Live {
     return this.model.hello?.consent === true;
   }
 
+  /** Tells the server that a question is visible as a whole. */
+  async seen(request: Row): Promise<void> {
+    const source = this.running;
+    if (source) await this.command({ do: "seen", source: source.id, row: request.n });
+  }
+
+  /** Answers a question with an option; -1 says that the turn was cancelled. */
+  async choose(request: Row, option: number): Promise<void> {
+    const source = this.running;
+    if (source) await this.command({ do: "choose", source: source.id, row: request.n, option, ...this.treatment() });
+  }
+
   async consent(request: Row, allow: boolean): Promise<void> {
     const source = this.running;
     if (source) await this.command({ do: "consent", source: source.id, row: request.n, allow });

@@ -110,6 +110,7 @@ export interface Row {
   re?: number // for a response: n of its request
   delay?: number // for a response: milliseconds since its request
   auto?: boolean // the inspector wrote it by itself (an answer to fs or terminal requests), not the user
+  asks?: boolean // it is a permission request that the state has as a question
   size: number // of the line in bytes
   raw: string // the line; not the whole line if cut. Bytes that are not UTF-8 are U+FFFD, and then bytes is set
   cut?: boolean
@@ -157,6 +158,27 @@ export interface Item {
   append?: string
 }
 
+// Question is what the user has to see before answering the permission request in a row. It changes if the agent changes the tool
+// call. All texts are ready to be shown.
+export interface Question {
+  n: number
+  delay: number // milliseconds for which it must have been visible before something can be allowed
+  facts: Fact[] // what the tool call does
+  notes: Fact[] // what the agent says about it, and other things to know
+  choices: Choice[] // in the order of the request's options
+}
+
+export interface Fact {
+  name: string
+  text: string // may have several lines
+}
+
+export interface Choice {
+  text: string
+  contradicts: boolean // the name of the option says something else than its kind
+  rejects: boolean // it rejects once, for which the question need not have been visible as a whole
+}
+
 // State is replaced as a whole.
 export interface State {
   is: "state"
@@ -175,6 +197,7 @@ export interface SourceState {
   stats: Stats
   answers?: Answers // of the agent that is talked to
   faults?: Faults
+  questions?: Question[] // that wait for an answer
 }
 
 export interface SideState {
@@ -257,7 +280,7 @@ export interface Attach {
 }
 
 export type Command = { id: number } & (
-  | Start | Send | Raw | Kill | SetAnswers | Consent | SetFaults | Probe | Match
+  | Start | Send | Raw | Kill | SetAnswers | Consent | SetFaults | Probe | Match | Seen | Choose
 )
 
 // Start starts the agent of the command line, as a new source. It is not started before.
@@ -309,6 +332,22 @@ export interface SetAnswers {
   do: "answers"
   source: string
   answers: Answers
+}
+
+// Seen says that the whole question of a row is visible.
+export interface Seen {
+  do: "seen"
+  source: string
+  row: number
+}
+
+// Choose answers the question of a row with an option of its choices; -1 answers that the turn was cancelled.
+export interface Choose {
+  do: "choose"
+  source: string
+  row: number
+  option: number
+  fault?: Fault
 }
 
 // Consent lets a write or a command in the folder happen, or rejects it; row is that of the agent's request.

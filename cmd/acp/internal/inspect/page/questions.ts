@@ -1,16 +1,16 @@
 // The agent's requests that wait for the user's answer.
 
-import type { Method, Row } from "./protocol";
+import type { Fact, Method, Question, Row } from "./protocol";
 import { Form } from "./form";
 import type { Live } from "./live";
-import { get, list, message, text } from "./model";
+import { get, message, text } from "./model";
 import type { Document, Json, Schema } from "./schema";
 import { isObject } from "./schema";
 import { add, brief, el, long } from "./text";
 
 export class Questions {
   readonly element = el("section", { class: "questions", "aria-label": "Questions of the agent", role: "region" });
-  private readonly cards = new Map<string, HTMLElement>();
+  private readonly cards = new Map<string, { element: HTMLElement; question: string }>();
 
   constructor(private readonly live: Live, private readonly method: (name: string) => Method | undefined, private readonly go: (n: number) => void) {}
 
@@ -20,16 +20,19 @@ export class Questions {
     const keys = new Set(open.map((r) => `${source?.id} ${r.n}`));
     for (const [key, card] of this.cards) {
       if (keys.has(key)) continue;
-      card.remove();
+      card.element.remove();
       this.cards.delete(key);
     }
     for (const row of open) {
       const key = `${source?.id} ${row.n}`;
-      if (this.cards.has(key)) continue;
-      const card = this.card(row);
-      if (!card) continue; // the message or the schema is still being fetched
-      this.cards.set(key, card);
-      this.element.append(card);
+      const question = source?.state?.questions?.find((q) => q.n === row.n);
+      const [before, now] = [this.cards.get(key), JSON.stringify(question ?? null)];
+      if (before?.question === now || (row.asks && !question)) continue;
+      const element = this.card(row, question);
+      if (!element) continue; // the message or the schema is still being fetched
+      this.cards.set(key, { element, question: now });
+      if (before) before.element.replaceWith(element);
+      else this.element.append(element);
     }
     this.element.hidden = this.cards.size === 0;
   }
@@ -49,7 +52,7 @@ export class Questions {
     return row.method?.startsWith("fs/") ? answers.fs : row.method?.startsWith("terminal/") ? answers.terminal : "ask";
   }
 
-  private card(row: Row): HTMLElement | undefined {
+  private card(row: Row, question: Question | undefined): HTMLElement | undefined {
     const source = this.live.running;
     const line = source && this.live.link.line(source, row);
     if (line === undefined) return undefined; // it is still being fetched
@@ -57,30 +60,44 @@ export class Questions {
     const card = el("article", { class: "question", "aria-label": `Request ${row.n}: ${brief(row.method ?? "", 100)}` });
     add(card, el("button", { type: "button", class: "link number", onclick: () => this.go(row.n) }, `#${row.n}`));
     const answer = (result: Json) => () => void this.live.respond(row, { result });
-    if (row.method === "session/request_permission" && isObject(params)) {
-      const outcome = (value: Json): (() => void) => answer({ outcome: value });
-      add(card, el("h3", {}, "The agent asks for permission"), long("div", "asked", text(params, "toolCall", "title") || text(params, "toolCall", "toolCallId"), 500));
-      const buttons = el("div", { class: "actions" });
-      for (const option of list(params, "options")) {
-        const id = text(option, "optionId");
-        add(buttons, el("button", { type: "button", class: text(option, "kind").startsWith("allow") ? "primary" : "", title: brief(text(option, "kind"), 100),
-          onclick: outcome({ outcome: "selected", optionId: id }) }, brief(text(option, "name") || id, 200)));
-      }
-      add(buttons, el("button", { type: "button", onclick: outcome({ outcome: "cancelled" }) }, "Cancelled"));
-      card.append(buttons);
+    if (question) {
+      this.permission(card, row, question);
     } else if (row.method === "elicitation/create" && isObject(params)) {
       add(card, el("h3", {}, "The agent asks"), long("div", "asked", text(params, "message"), 2000));
       this.elicitation(card, params, answer);
     } else if (this.waits(row)) {
       const consent = (allow: boolean) => () => void this.live.consent(row, allow);
+      const allow = el("button", { type: "button", disabled: true, onclick: consent(true) }, row.method === "terminal/create" ? "Run it once" : "Write it once");
       add(card, el("h3", {}, row.method === "terminal/create" ? "The agent asks to run a command on your machine" : "The agent asks to write a file on your machine"),
         long("div", "asked code", JSON.stringify(params, undefined, 1), row.method === "terminal/create" ? Infinity : 20_000),
-        el("div", { class: "actions" }, el("button", { type: "button", onclick: consent(true) }, row.method === "terminal/create" ? "Run it once" : "Write it once"),
-          el("button", { type: "button", onclick: consent(false) }, "Reject")));
+        el("div", { class: "actions" }, allow, el("button", { type: "button", onclick: consent(false) }, "Reject")));
+      whenSeen([...card.querySelectorAll(".asked")], () => setTimeout(() => (allow.disabled = false), delay));
     } else if (!this.other(card, row, line, answer)) {
       return undefined;
     }
     return card;
+  }
+
+  /** Draws a question, whose choices work when all of it has been visible for some time. */
+  private permission(card: HTMLElement, row: Row, question: Question): void {
+    const pieces: HTMLElement[] = [];
+    const draw = (fact: Fact): HTMLElement => {
+      const parts = (fact.text.match(/[^]{1,300}/gu) ?? [""]).map((part) => el("span", {}, part));
+      pieces.push(...parts);
+      return el("div", { class: "fact" }, el("span", {}, fact.name), el("div", {}, ...parts));
+    };
+    add(card, el("h3", {}, "The agent asks for permission"),
+      el("div", { class: "facts" }, ...question.facts.map(draw), el("hr"), ...question.notes.map(draw)));
+    const button = (words: string, index: number, mark = ""): HTMLButtonElement =>
+      el("button", { type: "button", class: mark, disabled: true, onclick: () => void this.live.choose(row, index) }, words);
+    const choices = question.choices.map((c, i) => button(c.text, i, c.contradicts ? "contradicts" : ""));
+    const cancel = button("Cancelled", -1);
+    add(card, el("div", { class: "actions" }, ...choices, cancel));
+    const enable = (buttons: HTMLButtonElement[]): void => {
+      setTimeout(() => buttons.forEach((b) => (b.disabled = false)), question.delay + 50);
+    };
+    whenSeen([cancel], () => enable([cancel, ...choices.filter((_, i) => question.choices[i]?.rejects)]));
+    whenSeen(pieces, () => void this.live.seen(row).then(() => enable(choices)));
   }
 
   private elicitation(card: HTMLElement, params: Json, answer: (result: Json) => () => void): void {
@@ -131,4 +148,23 @@ function host(url: string): string {
   } catch {
     return "an address that cannot be read";
   }
+}
+
+/** How long what the user consents to must have been visible, in milliseconds. */
+const delay = 600;
+
+/** Calls a function when each of some elements has been visible. */
+function whenSeen(elements: Element[], then: () => void): void {
+  const unseen = new Set(elements);
+  const observer = new IntersectionObserver((entries) => {
+    for (const entry of entries) {
+      if (!entry.isIntersecting) continue;
+      observer.unobserve(entry.target);
+      unseen.delete(entry.target);
+    }
+    if (unseen.size > 0) return;
+    observer.disconnect();
+    then();
+  });
+  for (const element of elements) observer.observe(element);
 }

@@ -38,9 +38,10 @@ export function set(element: Element, ...children: Child[]): void {
   add(element, ...children);
 }
 
-// The last two lines are letters and marks that have no shape of their own. Joiners stay: emoji and many scripts need them.
+// What programs may ignore according to Unicode, and letters and symbols that have no shape. Joiners stay after letters of
+// scripts without capitals, marks and symbols, and one selector of a variant stays after a symbol: see package plain.
 const unseen =
-  /(?![\n\t\u200c\u200d])[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}\p{Co}\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0]/gu;
+  /(?![\n\t])(?!(?<=[\p{Lo}\p{M}\p{So}\p{Sk}])[\u200c\u200d])(?!(?<=(?![\0-\xff])[\p{So}\p{Sm}\p{Sk}\p{Po}])[\ufe0e\ufe0f])[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}\p{Co}\p{DI}\p{VS}\u2800\u{1d159}\u{13441}\u{13442}\u{16fe4}]/gu;
 
 function escape(character: string): string {
   const code = character.codePointAt(0) ?? 0;

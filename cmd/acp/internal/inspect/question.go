@@ -1,0 +1,153 @@
+package inspect
+
+import (
+	"encoding/json"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/acp/view"
+	"github.com/acpgo/sdk/cmd/acp/internal/show"
+)
+
+// question is a permission request of the agent that waits for the user's answer.
+type question struct {
+	*view.Question
+	id      json.RawMessage // of the request
+	session string
+	masked  bool // a part of it is not shown
+}
+
+// ask makes the question of a permission request, of which raw is the line as the agent wrote it, and reports whether there
+// is one. A request that is not valid is answered like other requests.
+func (s *source) ask(n int, m *show.Message, raw []byte) bool {
+	var req acp.RequestPermissionRequest
+	var sent struct {
+		ID     json.RawMessage
+		Params struct{ Options []acp.PermissionOption }
+	}
+	if len(s.questions) >= maxUnanswered || json.Unmarshal(raw, &sent) != nil || s.request(m, &req) != nil || len(req.Options) != len(sent.Params.Options) {
+		return false
+	}
+	for i, option := range sent.Params.Options {
+		req.Options[i].OptionID = option.OptionID // not masked
+	}
+	q := &question{id: sent.ID, session: m.Session, masked: string(raw) != string(m.Text)}
+	q.Question = view.Ask(&req, nil)
+	if on := s.conversations.sessions[m.Session]; on != nil {
+		if call, ok := on.state.ToolCall(req.ToolCall.ToolCallID); ok {
+			q.Question = view.NewQuestion(&call, req.Options, nil)
+		}
+	}
+	q.Shown(view.Begun, time.Now())
+	s.questions[n] = q
+	return true
+}
+
+// request reads a request of either version of the protocol as one of version 1. In version 2 it has a title, a
+// description and a subject, whose members all count as input if it is not a tool call.
+func (s *source) request(m *show.Message, req *acp.RequestPermissionRequest) error {
+	if s.capabilities.version != 2 {
+		return json.Unmarshal(m.Content, req)
+	}
+	var v2 struct {
+		Title, Description string
+		Subject            json.RawMessage
+		Options            []acp.PermissionOption
+	}
+	if err := json.Unmarshal(m.Content, &v2); err != nil {
+		return err
+	}
+	var subject struct{ ToolCall acp.ToolCallUpdate }
+	if json.Unmarshal(v2.Subject, &subject) != nil || subject.ToolCall.ToolCallID == "" {
+		subject.ToolCall = acp.ToolCallUpdate{Kind: acp.Some(acp.ToolKindExecute), RawInput: v2.Subject}
+	}
+	req.ToolCall, req.Options = subject.ToolCall, v2.Options
+	req.ToolCall.Title = acp.Some(strings.TrimSpace(v2.Title + "\n" + v2.Description))
+	return nil
+}
+
+// questionInfos returns the questions for the pages.
+func (s *source) questionInfos() []questionInfo {
+	var infos []questionInfo
+	for _, n := range slices.Sorted(maps.Keys(s.questions)) {
+		q := s.questions[n]
+		info := questionInfo{N: n, Delay: view.Delay.Milliseconds(), Facts: factInfos(q.Facts), Notes: factInfos(q.Notes), Choices: []choiceInfo{}}
+		for _, c := range q.Choices {
+			info.Choices = append(info.Choices, choiceInfo{c.Text, c.Contradicts, c.Option.Kind == acp.PermissionOptionKindRejectOnce})
+		}
+		infos = append(infos, info)
+	}
+	return infos
+}
+
+func factInfos(facts []view.Fact) []factInfo {
+	infos := []factInfo{}
+	for _, f := range facts {
+		infos = append(infos, factInfo{f.Name, f.Text})
+	}
+	return infos
+}
+
+// update notes whether the agent has changed what a question of a session is about.
+func (s *source) update(session string) {
+	on := s.conversations.sessions[session]
+	for _, q := range s.questions {
+		if on == nil || q.session != session {
+			continue
+		}
+		if call, ok := on.state.ToolCall(q.Call.ToolCallID); ok && q.Update(&call) {
+			q.Shown(view.Begun, time.Now())
+		}
+	}
+}
+
+// seen says that the whole question in a row is visible on the page.
+func (l *live) seen(row int) {
+	l.source.mu.Lock()
+	defer l.source.mu.Unlock()
+	if q := l.source.questions[row]; q != nil {
+		q.Shown(view.Whole, time.Now())
+	}
+}
+
+// choose answers the question in a row with an option, or with none if its index is less than 0.
+func (l *live) choose(c *command) error {
+	id, outcome, err := l.source.choose(c.Row, c.Option)
+	if err != nil {
+		return err
+	}
+	line, err := json.Marshal(struct {
+		JSONRPC string                         `json:"jsonrpc"`
+		ID      json.RawMessage                `json:"id"`
+		Result  *acp.RequestPermissionResponse `json:"result"`
+	}{"2.0", id, &acp.RequestPermissionResponse{Outcome: outcome}})
+	if err != nil {
+		return err
+	}
+	return l.send(line, c.Fault, false)
+}
+
+// choose returns the id of a question, and the outcome for an option.
+func (s *source) choose(row, index int) (id json.RawMessage, outcome acp.RequestPermissionOutcome, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	q := s.questions[row]
+	if q == nil {
+		return nil, outcome, errors.New("nothing in this row waits for an answer")
+	}
+	if index < 0 {
+		return q.id, acp.PermissionCancelled(), nil
+	}
+	option, err := q.Choose(index, time.Now())
+	switch {
+	case err != nil:
+		return nil, outcome, err
+	case q.masked && option.Kind != acp.PermissionOptionKindRejectOnce && option.Kind != acp.PermissionOptionKindRejectAlways:
+		return nil, outcome, errMasked
+	}
+	return q.id, acp.PermissionSelected(option.OptionID), nil
+}
