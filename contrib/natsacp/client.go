@@ -131,7 +131,7 @@ func (c *client) handle(d *codec.Decoder, line []byte) {
 	m := wire.Parse(d, line)
 	session := ""
 	if m.Kind == wire.KindRequest || m.Kind == wire.KindNotification {
-		if !isClear(d, line, "jsonrpc", "id", "method", "params") || !isClear(d, m.Params, "sessionId") {
+		if !isClear(d, line, "jsonrpc", "id", "method", "params") || !isClear(d, m.Params, "sessionId", "cursor") {
 			c.gateway.log.Warn("natsacp: an ambiguous message was refused", "principal", c.principal)
 			if m.Kind == wire.KindRequest {
 				c.refuse(m.ID, rpc.ErrInvalidRequest.WithMessagef("a member occurs twice, or its name is capitalized differently"))

@@ -17,6 +17,9 @@ import (
 
 // before does what must be done before the agent gets a request. If it returns an answer, the agent does not get it.
 func (s *seat) before(c call, m wire.Message) (answer []byte, err error) {
+	if c.method == acp.MethodListSessions && len(wire.TextMember(codec.NewDecoder(nil), m.Params, "cursor")) > 0 {
+		return nil, rpc.ErrInvalidParams.WithMessagef("there is no such cursor: a list has one page")
+	}
 	if c.session == "" { // if the method needs one, the agent says so
 		return nil, nil
 	}
@@ -163,7 +166,7 @@ func (s *seat) release() error {
 
 // effect does what follows from an answer of the agent. It returns another result, or an error, if the client gets that
 // instead.
-func (s *seat) effect(c call, m wire.Message) (json.RawMessage, error) {
+func (s *seat) effect(c *call, m wire.Message) (json.RawMessage, error) {
 	if m.Failure != nil {
 		s.mu.Lock()
 		open := s.result != nil
@@ -182,7 +185,7 @@ func (s *seat) effect(c call, m wire.Message) (json.RawMessage, error) {
 	case acp.MethodLoadSession, acp.MethodResumeSession:
 		s.opened(m.Result)
 	case acp.MethodListSessions:
-		return s.ownSessions(m.Result)
+		return s.ownSessions(c, m.Result)
 	case acp.MethodDeleteSession:
 		return nil, s.deleted(c.session)
 	case acp.MethodCloseSession:
@@ -234,17 +237,23 @@ func (s *seat) deleted(id string) error {
 	return f.forget(ctx, r)
 }
 
-// ownSessions removes the sessions of others from a list.
-func (s *seat) ownSessions(result []byte) (json.RawMessage, error) {
+// errFurther reports that the agent is to be asked for another page.
+var errFurther = errors.New("there is another page")
+
+// maxPages is how many pages of an agent are read for a list.
+const maxPages = 10_000
+
+// ownSessions returns a list without the sessions of others. It has one page: the agent's cursors, and how many pages
+// there are, tell something of others' sessions.
+func (s *seat) ownSessions(c *call, result []byte) (json.RawMessage, error) {
 	var page map[string]json.RawMessage
-	var all, own []json.RawMessage
+	var all []json.RawMessage
 	if json.Unmarshal(result, &page) != nil || json.Unmarshal(page["sessions"], &all) != nil {
 		return nil, rpc.ErrInternal.WithMessagef("the agent's list of sessions is malformed")
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.ctx), s.node.fleet.lease)
 	defer cancel()
 	d := codec.NewDecoder(nil)
-	own = []json.RawMessage{}
 	for _, info := range all {
 		r, err := s.node.fleet.session(ctx, s.principal, string(wire.TextMember(d, info, "sessionId")))
 		if damaged, ok := errors.AsType[*recordError](err); ok {
@@ -253,11 +262,22 @@ func (s *seat) ownSessions(result []byte) (json.RawMessage, error) {
 			return nil, err
 		}
 		if r != nil {
-			own = append(own, info)
+			c.own = append(c.own, info)
 		}
 	}
+	if next := page["nextCursor"]; next != nil && string(next) != "null" && s.isCurrent(c.gen) {
+		if c.pages++; c.pages >= maxPages {
+			return nil, rpc.ErrInternal.WithMessagef("the agent's list of sessions does not end")
+		}
+		if c.params == nil {
+			c.params = map[string]json.RawMessage{}
+		}
+		c.params["cursor"] = next
+		return nil, errFurther
+	}
+	delete(page, "nextCursor")
 	var err error
-	if page["sessions"], err = json.Marshal(own); err != nil {
+	if page["sessions"], err = json.Marshal(append([]json.RawMessage{}, c.own...)); err != nil {
 		return nil, err
 	}
 	return json.Marshal(page)

@@ -18,6 +18,7 @@ import (
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/remote"
 	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/acp/sessionstore"
 	"github.com/acpgo/sdk/contrib/natsacp"
 )
 
@@ -391,22 +392,81 @@ func TestAgentFails(t *testing.T) {
 	}
 }
 
+// as is a client with a token.
+func (r *rig) as(url, token string) *user {
+	return r.user("", func(u *user) {
+		u.accept = map[string]string{"PRM-1": "the test prompts the session of another", "LST-9": "the test uses the cursor of another"}
+		u.transport = remote.Dial(url, &remote.DialOptions{Header: func(context.Context) (http.Header, error) {
+			return http.Header{"Authorization": {"Bearer " + token}}, nil
+		}})
+	})
+}
+
+func annAndBob(o *natsacp.GatewayOptions) {
+	o.Server.Authenticate = remote.BearerToken(map[string]string{"ann": "a", "bob": "b"})
+}
+
+// A list has all sessions of a user and nothing of others: no cursor, and no empty pages.
+func TestPages(t *testing.T) {
+	r := newRig(t)
+	r.node("n1")
+	_, url := r.gateway("g1", annAndBob)
+	bob := r.as(url, "b")
+	want := map[acp.SessionID]bool{bob.session().ID(): true, bob.session().ID(): true}
+	store, err := natsacp.OpenStore(t.Context(), dial(t, r.url), r.opts)
+	r.must(err)
+	defer store.Close()
+	for i := range 120 { // of somebody else, and newer
+		now := time.Now().Add(time.Hour)
+		r.must(store.Create(t.Context(), sessionstore.Record{Info: sessionstore.Info{
+			ID: acp.SessionID(fmt.Sprintf("of-ann-%d", i)), Cwd: "/w", Created: now, Updated: now,
+		}}))
+	}
+	for range 2 {
+		page, err := bob.ListSessions(t.Context(), &acp.ListSessionsRequest{})
+		r.must(err)
+		if next, more := page.NextCursor.Get(); more || len(page.Sessions) != 2 || !want[page.Sessions[0].SessionID] || !want[page.Sessions[1].SessionID] {
+			t.Errorf("the list is %+v, and more after %q", page.Sessions, next)
+		}
+	}
+	page, err := store.List(t.Context(), sessionstore.Query{})
+	r.must(err)
+	for _, cursor := range []string{page.Next, "x"} {
+		_, err := bob.ListSessions(t.Context(), &acp.ListSessionsRequest{Cursor: acp.Some(cursor)})
+		if !errors.Is(err, acp.ErrInvalidParams) {
+			t.Errorf("a list after %q: %v", cursor, err)
+		}
+	}
+}
+
+// A user cannot have all seats of a node, over one connection or several.
+func TestSeats(t *testing.T) {
+	r := newRig(t)
+	r.node("n1", func(o *natsacp.NodeOptions) { o.MaxSessions = 5 })
+	_, url := r.gateway("g1", annAndBob)
+	_, url2 := r.gateway("g2", annAndBob)
+	bob, again := r.as(url, "b"), r.as(url2, "b")
+	first := bob.session()
+	_, err := bob.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: "/w"})
+	if err == nil || !strings.Contains(err.Error(), "too many sessions") {
+		t.Errorf("a third agent of a user: %v", err)
+	}
+	ann := r.as(url, "a")
+	ann.wantSaid(ann.prompt(ann.session(), "say=1"), numbers(1))
+	bob.wantSaid(bob.prompt(first, "say=1"), numbers(1))
+	again.ClientConn.Close()
+	r.eventually("another connection's agent has made room", func() bool {
+		_, err := bob.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: "/w"})
+		return err == nil
+	})
+}
+
 // Users have only their own sessions, even if they know the ids of others.
 func TestPrincipals(t *testing.T) {
 	r := newRig(t)
 	r.node("n1")
-	_, url := r.gateway("g1", func(o *natsacp.GatewayOptions) {
-		o.Server.Authenticate = remote.BearerToken(map[string]string{"ann": "a", "bob": "b"})
-	})
-	as := func(token string) *user {
-		return r.user("", func(u *user) {
-			u.accept = map[string]string{"PRM-1": "the test prompts the session of another"}
-			u.transport = remote.Dial(url, &remote.DialOptions{Header: func(context.Context) (http.Header, error) {
-				return http.Header{"Authorization": {"Bearer " + token}}, nil
-			}})
-		})
-	}
-	ann, bob := as("a"), as("b")
+	_, url := r.gateway("g1", annAndBob)
+	ann, bob := r.as(url, "a"), r.as(url, "b")
 	hers := ann.session()
 	ann.wantSaid(ann.prompt(hers, "say=2"), numbers(2))
 	his := bob.session()

@@ -270,9 +270,14 @@ func (l *link) place(ctx context.Context) (*nats.Subscription, error) {
 	c := l.client
 	f := c.gateway.fleet
 	silent := map[string]bool{}
+	full, again := false, false // for this principal
 	for age := f.lease / 4; ; {
 		node := c.gateway.choose(ctx, silent, age)
-		if node == "" { // perhaps there is a new one
+		if node == "" { // perhaps there is a new one, or an agent was about to end
+			if full && again {
+				return nil, rpc.ErrInternal.WithMessagef("the user has too many sessions")
+			}
+			again = true
 			clear(silent)
 			age = lull
 			if pause(ctx, lull) != nil {
@@ -305,6 +310,7 @@ func (l *link) place(ctx context.Context) (*nats.Subscription, error) {
 			c.mu.Unlock()
 			return sub, nil
 		}
+		full = full || answer.Full
 		if err := sub.Unsubscribe(); err != nil {
 			return nil, err
 		}

@@ -62,6 +62,9 @@ type NodeOptions struct {
 	Name string
 	// MaxSessions is how many agents may run at once. The default is 1,000.
 	MaxSessions int
+	// MaxSessionsPerPrincipal is how many of them may run for one principal. It does not apply to the principal "". The
+	// default is half of MaxSessions.
+	MaxSessionsPerPrincipal int
 	// Window is how many bytes an agent may be ahead of its client. Then it is not read until the client has taken some.
 	// It is also how much is kept for an agent that does not read. The default is 1 MiB.
 	Window int
@@ -107,6 +110,7 @@ func (f *Fleet) StartNode(ctx context.Context, agent Agent, opts *NodeOptions) (
 	}
 	n.opts.Name = cmp.Or(n.opts.Name, strings.ToLower(unique()[:8]))
 	n.opts.MaxSessions = cmp.Or(n.opts.MaxSessions, 1000)
+	n.opts.MaxSessionsPerPrincipal = cmp.Or(n.opts.MaxSessionsPerPrincipal, max(1, n.opts.MaxSessions/2))
 	n.opts.Window = cmp.Or(n.opts.Window, 1<<20)
 	n.opts.Grace = cmp.Or(n.opts.Grace, 10*time.Minute)
 	n.opts.CloseTime = cmp.Or(n.opts.CloseTime, 5*time.Second)
@@ -252,6 +256,7 @@ type opening struct {
 type opened struct {
 	Node  string `json:"node,omitempty"`
 	Error string `json:"error,omitempty"`
+	Full  bool   `json:"full,omitempty"` // for this principal
 }
 
 // place starts an agent.
@@ -265,6 +270,11 @@ func (n *Node) place(m *nats.Msg) {
 	if !n.admits() || n.seats[o.Link] != nil {
 		n.mu.Unlock()
 		respond(m, []byte("{}")) // the gateway asks another one
+		return
+	}
+	if n.isFull(o.Principal) {
+		n.mu.Unlock()
+		respond(m, []byte(`{"full":true}`))
 		return
 	}
 	n.seats[o.Link] = s
@@ -286,6 +296,17 @@ func (n *Node) place(m *nats.Msg) {
 			s.run()
 		}
 	}()
+}
+
+// isFull reports whether a principal has as many agents as it may have; mu is held.
+func (n *Node) isFull(principal string) bool {
+	count := 0
+	for _, s := range n.seats {
+		if s.principal == principal {
+			count++
+		}
+	}
+	return principal != "" && count >= n.opts.MaxSessionsPerPrincipal
 }
 
 // respond answers a message. If it fails, the sender asks again.

@@ -60,6 +60,7 @@ type seat struct {
 	feeding  bool     // the last of them is still on its way
 	waiting  *nats.Msg
 	cancels  []cancellation
+	further  [][]byte      // requests for more pages, which are not the client's
 	wake     chan struct{} // something is to be fed
 
 	calls map[int64]call // of clients, by the id that the agent has
@@ -87,6 +88,11 @@ type call struct {
 	method  string
 	session string
 	cwd     string // of a new session
+
+	// Of session/list.
+	params map[string]json.RawMessage
+	own    []json.RawMessage // from the pages that were read
+	pages  int
 }
 
 type cancellation struct {
@@ -498,9 +504,17 @@ func (s *seat) answered(dst, line []byte, m wire.Message) (_ []byte, after func(
 		s.log.Warn("natsacp: the agent has answered something that nobody has asked")
 		return dst, nil
 	}
+	result, err := s.effect(&c, m)
+	if errors.Is(err, errFurther) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.calls[n] = c
+		s.further = append(s.further, requestLine(m.ID, c))
+		signal(s.wake)
+		return dst, nil
+	}
 	s.trace.ended(true, m.ID, m)
 	line = replaceID(line, m, c.id)
-	result, err := s.effect(c, m)
 	if err != nil {
 		line = errorLine(c.id, err)
 	} else if result != nil {
@@ -525,6 +539,13 @@ func errorLine(id rpc.ID, err error) []byte {
 	failure := rpc.ErrorOf(err)
 	line, _ := wire.AppendError(nil, &id, &wire.Error{Code: int(failure.Code), Message: failure.Message, Data: failure.Data})
 	return line // an id and a text can always be written
+}
+
+// requestLine returns a request for another page.
+func requestLine(id rpc.ID, c call) []byte {
+	text, _ := json.Marshal(c.params) // what was read can be written
+	number, _ := codec.Append(nil, &id)
+	return slices.Concat([]byte(`{"jsonrpc":"2.0","id":`), number, []byte(`,"method":"`+acp.MethodListSessions+`","params":`), text, []byte("}"))
 }
 
 func resultLine(id rpc.ID, result json.RawMessage) []byte {
@@ -659,19 +680,27 @@ func (s *seat) feed() {
 				return
 			}
 		}
-		if line = s.fromClient(d, gen, line); line != nil {
+		if gen != 0 {
+			line = s.fromClient(d, gen, line)
+		}
+		if line != nil {
 			// If it fails, the agent ends, and relay returns the reason.
 			_ = s.agent.Write(line)
 		}
 	}
 }
 
-// nextLine removes the next message for the agent. Cancellations come first.
+// nextLine removes the next message for the agent. Cancellations come first. gen is 0 if it is not from a client.
 func (s *seat) nextLine() (line []byte, gen uint64, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.feeding = false
 	s.leaveIfIdle() // if it was waited for
+	if len(s.further) > 0 {
+		s.feeding = true
+		line, s.further = s.further[0], s.further[1:]
+		return line, 0, true
+	}
 	for i, c := range s.cancels {
 		if c.after <= s.fed {
 			s.feeding = true
@@ -701,6 +730,9 @@ func (s *seat) fromClient(d *codec.Decoder, gen uint64, line []byte) []byte {
 		c := call{gen: gen, id: m.ID, method: string(m.Method), session: string(wire.TextMember(d, m.Params, "sessionId"))}
 		if c.method == acp.MethodNewSession {
 			c.cwd = directory(m.Params)
+		}
+		if c.method == acp.MethodListSessions {
+			_ = json.Unmarshal(m.Params, &c.params) // if they are wrong, the agent says so
 		}
 		s.mu.Lock()
 		s.next++

@@ -3,9 +3,13 @@ package main
 import (
 	"bufio"
 	"context"
+	"crypto/x509"
 	"encoding/hex"
 	"encoding/json"
+	"encoding/pem"
+	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -200,5 +204,47 @@ func TestTelemetry(t *testing.T) {
 		if time.Now().After(end) {
 			t.Fatalf("the collector got %d spans of the turn, %q, %q", spans, traces, metrics)
 		}
+	}
+}
+
+// The NATS server of up is reached by others only on loopback addresses, or with TLS.
+func TestNATSListen(t *testing.T) {
+	for _, address := range []string{":0", "0.0.0.0:0", "[::]:0", "192.0.2.1:4222", "example.com:4222", "4222", "127.0.0.1:x"} {
+		c := command(t, "up", "--store", t.TempDir(), "--listen", "127.0.0.1:0", "--nats-listen", address, "--", "agent")
+		if err := c.Run(); err == nil || !strings.Contains(fmt.Sprint(c.Stderr), "--nats-listen") {
+			t.Errorf("%s: %s, %v", address, c.Stderr, err)
+		}
+	}
+	web := httptest.NewUnstartedServer(nil)
+	web.StartTLS()
+	pair := web.TLS.Certificates[0] // for 127.0.0.1
+	web.Close()
+	key, err := x509.MarshalPKCS8PrivateKey(pair.PrivateKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	cert := filepath.Join(dir, "cert.pem")
+	for path, block := range map[string]*pem.Block{
+		cert: {Type: "CERTIFICATE", Bytes: pair.Certificate[0]}, filepath.Join(dir, "key.pem"): {Type: "PRIVATE KEY", Bytes: key},
+	} {
+		if err := os.WriteFile(path, pem.EncodeToMemory(block), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	up := start(t, "up", "--store", t.TempDir(), "--listen", "127.0.0.1:0", "--nats-listen", ":0", "--nats-cert", cert,
+		"--nats-key", filepath.Join(dir, "key.pem"), "--", buildtest.Program(t, "github.com/acpgo/sdk/examples/agent"))
+	line(t, up)
+	join := strings.Fields(strings.TrimPrefix(line(t, up), "join with "))
+	_, port, err := net.SplitHostPort(join[1][strings.Index(join[1], "//")+2:])
+	if err != nil {
+		t.Fatal(err)
+	}
+	join[1] = "tls://127.0.0.1:" + port
+	if got := output(t, append([]string{"nodes", "--nats-ca", cert}, join...)...); !strings.Contains(got, "first") {
+		t.Errorf("the nodes are %s", got)
+	}
+	if err := command(t, append([]string{"nodes", "--connect-timeout", "1ms"}, join...)...).Run(); err == nil {
+		t.Error("the server was not verified")
 	}
 }

@@ -60,6 +60,7 @@ func (f *nodeFlags) add(flags *pflag.FlagSet) {
 	flags.SetInterspersed(false) // the agent's flags are its own
 	flags.StringVar(&f.opts.Name, "node", "", "the `NAME` of the node in the fleet (default random)")
 	flags.IntVar(&f.opts.MaxSessions, "max-sessions", 1000, "run at most `N` agents")
+	flags.IntVar(&f.opts.MaxSessionsPerPrincipal, "max-sessions-each", 0, "run at most `N` agents for one user (default half of all)")
 	flags.IntVar(&f.opts.Window, "window", 1<<20, "how many `BYTES` an agent may be ahead of its client")
 	flags.DurationVar(&f.opts.Grace, "grace", 10*time.Minute, "how much `TIME` a turn has to end after its client has gone")
 	flags.DurationVar(&f.drainTime, "drain-timeout", 5*time.Minute, "how much `TIME` turns have to end when the node is drained or stopped")
@@ -288,11 +289,12 @@ func newUp() *cobra.Command {
 		Use:   "up [FLAGS] -- AGENT [ARG...]",
 		Short: "Run a fleet in one process, with its own NATS server",
 		Long: `Run a fleet in one process: a NATS server, a gateway and a node. It is for trying a fleet out, and for small teams.
-With --nats-listen, more nodes and gateways can join; they need the token in the file that is printed.`,
+With --nats-listen, more nodes and gateways can join; they need the token in the file that is printed. Without TLS, the
+NATS server listens on loopback addresses only.`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			log := f.logger(c.ErrOrStderr())
-			s, tokenFile, err := embed(store, natsListen)
+			s, tokenFile, err := embed(store, natsListen, f.cert, f.key)
 			if err != nil {
 				return err
 			}
@@ -348,11 +350,36 @@ With --nats-listen, more nodes and gateways can join; they need the token in the
 	n.add(c.Flags())
 	c.Flags().StringVar(&store, "store", "", "the `DIR` of the NATS server's data (default acp-fleet in the user's cache directory)")
 	c.Flags().StringVar(&natsListen, "nats-listen", "", "an `ADDRESS` where other nodes and gateways reach the NATS server")
+	c.Flags().StringVar(&f.cert, "nats-cert", "", "the `FILE` of the certificate of the NATS server, in PEM")
+	c.Flags().StringVar(&f.key, "nats-key", "", "the `FILE` of its key, in PEM")
 	return c
 }
 
-// embed starts a NATS server in this process. Its clients need the token in the file.
-func embed(dir, listen string) (s *server.Server, tokenFile string, err error) {
+// embed starts a NATS server in this process. Its clients need the token in the file. With a certificate, it serves TLS.
+func embed(dir, listen, cert, key string) (s *server.Server, tokenFile string, err error) {
+	o := &server.Options{DontListen: listen == "", JetStream: true, NoSigs: true, NoLog: true}
+	if cert != "" || key != "" {
+		pair, err := tls.LoadX509KeyPair(cert, key)
+		if err != nil {
+			return nil, "", fmt.Errorf("--nats-cert and --nats-key: %w", err)
+		}
+		o.TLS, o.TLSTimeout, o.TLSConfig = true, 5, &tls.Config{Certificates: []tls.Certificate{pair}}
+	}
+	if listen != "" {
+		host, port, err := net.SplitHostPort(listen)
+		if err != nil {
+			return nil, "", fmt.Errorf("--nats-listen: %w", err)
+		}
+		if ip := net.ParseIP(host); host != "localhost" && !ip.IsLoopback() && !o.TLS {
+			return nil, "", fmt.Errorf("--nats-listen %s: not a loopback address, such as 127.0.0.1:%s: want --nats-cert and --nats-key", listen, port)
+		}
+		if o.Port, err = strconv.Atoi(port); err != nil {
+			return nil, "", fmt.Errorf("--nats-listen: %w", err)
+		}
+		if o.Host = host; o.Port == 0 {
+			o.Port = server.RANDOM_PORT
+		}
+	}
 	if dir == "" {
 		cache, err := os.UserCacheDir()
 		if err != nil {
@@ -372,21 +399,7 @@ func embed(dir, listen string) (s *server.Server, tokenFile string, err error) {
 	if err != nil {
 		return nil, "", err
 	}
-	o := &server.Options{
-		DontListen: listen == "", JetStream: true, StoreDir: dir, NoSigs: true, NoLog: true, Authorization: token,
-	}
-	if listen != "" {
-		host, port, err := net.SplitHostPort(listen)
-		if err != nil {
-			return nil, "", err
-		}
-		if o.Port, err = strconv.Atoi(port); err != nil {
-			return nil, "", fmt.Errorf("--nats-listen: %w", err)
-		}
-		if o.Host = host; o.Port == 0 {
-			o.Port = server.RANDOM_PORT
-		}
-	}
+	o.StoreDir, o.Authorization = dir, token
 	if s, err = server.NewServer(o); err != nil {
 		return nil, "", err
 	}
