@@ -10,7 +10,6 @@ import (
 	"mime"
 	"net/http"
 	"net/url"
-	"os"
 	"os/exec"
 	"slices"
 	"sync"
@@ -21,6 +20,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/acp/agentkit"
 	"github.com/acpgo/sdk/acp/rpc"
 )
 
@@ -50,7 +50,7 @@ func (v *server) dial() (*link, error) {
 	case *acp.MCPServerStdio:
 		cmd := exec.Command(config.Command, config.Args...)
 		cmd.Dir = v.set.session.Cwd()
-		cmd.Env = os.Environ()
+		cmd.Env = agentkit.Environ()
 		for _, e := range config.Env {
 			cmd.Env = append(cmd.Env, e.Name+"="+e.Value)
 		}
