@@ -21,7 +21,7 @@ var regraded = map[string]string{
 
 // added are requirements that the list does not have: the schema's description of updatedAt, the meaning of a refusal,
 // the page's statement that a released terminal is invalid, and the filter of session/list.
-var added = []string{"ADD-13", "ADD-14", "ADD-15", "ADD-16"}
+var added = []string{"ADD-13", "ADD-14", "ADD-15", "ADD-16", "ADD-17"}
 
 // TestAllRequirements compares the table of requirements with the list on which it is based: none is missing, and each
 // has the word and the side of the list.

@@ -17,6 +17,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/conformance/probe"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
@@ -31,6 +33,10 @@ func badClient() {
 	}
 	if strings.HasPrefix(how, "login") {
 		badLogin(how, os.Args[2:])
+		return
+	}
+	if how == "asks" {
+		askingClient(os.Args[2:])
 		return
 	}
 	agent := exec.Command(os.Args[2], os.Args[3:]...)
@@ -62,6 +68,81 @@ func badClient() {
 		}
 	}
 	io.Copy(io.Discard, os.Stdin) // its user ends it
+}
+
+// askingClient is a correct client that asks its user, and takes no notice of what was typed before.
+func askingClient(command []string) {
+	ctx := context.Background()
+	typed := make(chan string, 100)
+	go func() { // ends with standard input
+		defer close(typed)
+		for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
+			typed <- lines.Text()
+		}
+	}()
+	granted := func() bool {
+		time.Sleep(300 * time.Millisecond) // it draws its screen
+		for len(typed) > 0 {
+			<-typed
+		}
+		fmt.Println("Allow? [y/n]")
+		return <-typed == "y"
+	}
+	conn, err := acp.Connect(ctx, rpc.Command(exec.Command(command[0], command[1:]...)), acp.ClientHandlers{
+		RequestPermission: func(_ context.Context, _ *acp.ClientSession, req *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error) {
+			for yes := granted(); ; {
+				for _, o := range req.Options {
+					if (o.Kind == acp.PermissionOptionKindAllowOnce) == yes {
+						return &acp.RequestPermissionResponse{Outcome: acp.PermissionSelected(o.OptionID)}, nil
+					}
+				}
+			}
+		},
+		CreateElicitation: func(context.Context, *acp.ClientConn, *acp.CreateElicitationRequest) (*acp.CreateElicitationResponse, error) {
+			answer := acp.NewCreateElicitationResponseDecline()
+			if granted() {
+				answer = acp.NewCreateElicitationResponseAccept(acp.ElicitationAcceptAction{Content: acp.Some(map[string]acp.ElicitationContentValue{
+					"name": acp.NewElicitationContentValueString("probe"),
+				})})
+			}
+			return &answer, nil
+		},
+	}, &acp.ClientOptions{
+		Info:        acp.Implementation{Name: "asks", Version: "1"},
+		Elicitation: acp.ElicitationCapabilities{Form: acp.Some(acp.ElicitationFormCapabilities{})},
+	})
+	if err != nil {
+		panic(err)
+	}
+	defer conn.Close()
+	session, err := conn.NewSession(ctx, &acp.NewSessionRequest{Cwd: os.TempDir()})
+	if err != nil {
+		panic(err)
+	}
+	for text := range typed {
+		_, _ = session.Prompt(ctx, acp.TextBlock(text))
+	}
+}
+
+// TestProbeClientAsks: a client is typed to when it has asked, and the answers are what the user has decided.
+func TestProbeClientAsks(t *testing.T) {
+	tier.Need(t, tier.Normal)
+	t.Parallel() // it mostly waits
+	patiently(t, func(answer string) (problems []string) {
+		r, _ := runJSON(t, "probe-client", "--format", "json", "--only", "permission,permission-refused,form", "--timeout", answer, "--quiet", "2s",
+			"--type", "prompt=hello", "--type", "allow=y", "--type", "reject=n", "--", "badclient", "asks")
+		for _, out := range r.Scenarios {
+			if out.Skipped != "" || len(out.Failed) > 0 {
+				problems = append(problems, fmt.Sprintf("%s: skipped %q, failed %q\n%s", out.Name, out.Skipped, out.Failed, strings.Join(out.Transcript, "\n")))
+			}
+		}
+		for _, row := range r.Rows {
+			if row.ID == "ADD-17" && row.Verdict != probe.Pass {
+				problems = append(problems, fmt.Sprintf("ADD-17: %s", row.Verdict))
+			}
+		}
+		return problems
+	})
 }
 
 // badLogin is a client that logs in in a terminal when the agent requires it, and then does the wrong thing: it
@@ -177,7 +258,7 @@ func TestProbeClient(t *testing.T) {
 	args := []string{"probe-client", "--format", "json", "--timeout", "1m", "--quiet", "500ms", "--jobs", "4"}
 	for _, typed := range []string{
 		"prompt=:attach .\nhello", "allow=1", "reject=2", "new=:new", "list=:sessions", "load=:load {session}", "resume=:resume", "close=:close",
-		"delete=:delete", "mode=:mode code", "option=:option model large", "logout=:logout",
+		"delete=:delete", "mode=:mode code", "option=:option model large", "toggle=:option brief true", "logout=:logout",
 	} {
 		args = append(args, "--type", typed)
 	}

@@ -358,14 +358,7 @@ func (p *play) refusedSince(number int) (refused []*message) {
 		if request == nil {
 			continue
 		}
-		kind := m.text("outcome", "outcome")
-		for _, option := range elements(member(request.params, "options")) {
-			var o struct{ OptionID, Kind string }
-			if json.Unmarshal(option, &o) == nil && o.OptionID == m.text("outcome", "optionId") {
-				kind = o.Kind
-			}
-		}
-		switch {
+		switch kind := outcomeOf(request, m); {
 		case strings.HasPrefix(kind, "allow"):
 			return nil
 		case strings.HasPrefix(kind, "reject"), kind == "cancelled", m.kind == conformance.ErrorReply:
@@ -373,6 +366,17 @@ func (p *play) refusedSince(number int) (refused []*message) {
 		}
 	}
 	return refused
+}
+
+// outcomeOf returns the kind of the option that an answer to a request for permission selects, or else its outcome.
+func outcomeOf(request, answer *message) string {
+	for _, option := range elements(member(request.params, "options")) {
+		var o struct{ OptionID, Kind string }
+		if json.Unmarshal(option, &o) == nil && o.OptionID == answer.text("outcome", "optionId") && answer.text("outcome", "outcome") == "selected" {
+			return o.Kind
+		}
+	}
+	return answer.text("outcome", "outcome")
 }
 
 // checkSpared checks that a turn that began behind a message has left a file as it was, if the user has refused all

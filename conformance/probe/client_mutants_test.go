@@ -3,6 +3,7 @@ package probe_test
 import (
 	"context"
 	"encoding/json"
+	"io"
 	"slices"
 	"strings"
 	"testing"
@@ -17,7 +18,7 @@ import (
 // clientMutant is the reference client with one fault, and the requirements that a scenario must find broken. It uses
 // the same type of fault as the mutants of agents, with the client in the role of the agent.
 type clientMutant struct {
-	scenario string
+	scenario string // or several
 	rules    string // exactly the requirements that are found broken
 	fault    fault
 	client   func(*probe.User, rpc.Transport) // in place of the reference
@@ -151,7 +152,54 @@ func staying(user *probe.User, agent rpc.Transport) {
 // noAnswer is an answer that is never allowed.
 const noAnswer = `{"jsonrpc":"2.0","id":null,"error":{"code":-32601,"message":"Method not found"}}`
 
+// diesAt is a client that ends when a text comes.
+func diesAt(text string) func(*probe.User, rpc.Transport) {
+	return func(user *probe.User, agent rpc.Transport) {
+		bubbleClient(user, transport(func(ctx context.Context) (rpc.Stream, error) {
+			inner, err := agent.Connect(ctx)
+			if err != nil {
+				return nil, err
+			}
+			return rpc.Wrap(inner, rpc.Wrapper{Read: func(next func() ([]byte, error), _ func()) ([]byte, error) {
+				line, err := next()
+				if strings.Contains(string(line), text) {
+					return nil, io.EOF
+				}
+				return line, err
+			}}), nil
+		}))
+	}
+}
+
+type transport func(ctx context.Context) (rpc.Stream, error)
+
+func (f transport) Connect(ctx context.Context) (rpc.Stream, error) { return f(ctx) }
+
+// granted is the answer of a user who grants a permission, and rejected that of one who does not.
+const (
+	granted  = `{"outcome":{"outcome":"selected","optionId":"yes"}}`
+	rejected = `{"outcome":{"outcome":"selected","optionId":"no"}}`
+)
+
 var clientMutants = []clientMutant{
+	{scenario: "permission", rules: "ADD-17", fault: replacing(`"optionId":"yes"`, `"optionId":"no"`)},
+	{scenario: "permission", rules: "ADD-17", fault: replacing(granted, `{"outcome":{"outcome":"cancelled"}}`)},
+	{scenario: "permission", rules: "ADD-17", fault: granting("session/request_permission", rejected, always)},
+	{scenario: "permission-refused", rules: "ADD-17", fault: replacing(`"optionId":"no"`, `"optionId":"yes"`)},
+	{scenario: "permission-refused", rules: "ADD-17", fault: granting("session/request_permission", granted, always)},
+	{scenario: "permission-of-unknown-kind", rules: "ADD-17", fault: replacing(`"optionId":"yes"`, `"optionId":"no"`)},
+	{scenario: "form", rules: "ADD-17", fault: replacing(`{"action":"decline"}`, `{"action":"accept","content":{"name":"x"}}`)},
+	{scenario: "form", rules: "ADD-17", fault: rewriting(`"result":\{"action":"accept".*`, `"result":{"action":"decline"}}`)},
+	{scenario: "form", rules: "ADD-17", fault: rewriting(`"result":\{"action":"accept".*`, `"result":{"action":"cancel"}}`)},
+	{scenario: "form", rules: "ADD-17", fault: granting("elicitation/create", `{"action":"accept","content":{"name":"x"}}`, always)},
+	{scenario: "link", rules: "ADD-17", fault: replacing(`{"action":"decline"}`, `{"action":"accept"}`)},
+	{scenario: "boolean-options", rules: "CFG-16 EXT-2", fault: editingRequest("session/set_config_option", with("value", `"true"`))},
+	{scenario: "boolean-options", rules: "CFG-16", fault: editingRequest("session/set_config_option", with("configId", `"other"`))},
+	{scenario: "close-what-is-gone", rules: "ERR-8", client: diesAt("-32002")},
+	{scenario: "start errors", rules: "ERR-1", client: diesAt("-12345")},
+	{scenario: "start stop-reasons", rules: "SCH-17", client: diesAt("_tired")},
+	{scenario: "start update-behind-the-end", rules: "SCH-17", client: diesAt("One thing more")},
+	{scenario: "start login-lost", rules: "AUT-11", client: diesAt("-32000")},
 	{scenario: "start", rules: "INI-3", fault: editingRequest("initialize", without("clientInfo"))},
 	{scenario: "start", rules: "SES-20", fault: editingRequest("session/new", with("cwd", `"relative"`))},
 	{scenario: "capabilities-left-out", rules: "LST-3", fault: gated("session/list", `{}`)},
@@ -234,7 +282,7 @@ var clientMutants = []clientMutant{
 	{scenario: "form", rules: "ELI-15", fault: replacing(`"age":7`, `"age":-7`)},
 	{scenario: "form-of-unknown-types", rules: "SCH-10", fault: replacing(`"content":{"name":"probe"}`, `"content":{"name":"probe","mood":"x"}`)},
 	{scenario: "elicitation-of-unknown-mode", rules: "SCH-8", fault: granting("elicitation/create", `{"action":"accept"}`, has("_dance"))},
-	{scenario: "elicitation-without-scope", rules: "ELI-34", fault: granting("elicitation/create", `{"action":"accept","content":{}}`, always)},
+	{scenario: "elicitation-without-scope", rules: "ELI-34 ADD-17", fault: granting("elicitation/create", `{"action":"accept","content":{}}`, always)},
 	{scenario: "link", rules: "ELI-22", fault: deadAt("elicitation/complete")},
 	{scenario: "list", rules: "LST-10", fault: fault{toClient: func(_ *state, m *line) []string {
 		if m.method == "session/list" {
@@ -283,7 +331,10 @@ func TestClientMutants(t *testing.T) {
 		"parts-of-lines": true, "flood-of-logs": true, "login-in-a-terminal-succeeds": true, "login-in-a-terminal-fails": true,
 	}
 	for i, m := range clientMutants {
-		played[m.scenario] = true
+		names := strings.Fields(m.scenario)
+		for _, name := range names {
+			played[name] = true
+		}
 		processes := slices.Contains(outside, m.scenario)
 		least := tier.Short
 		if processes {
@@ -306,12 +357,13 @@ func TestClientMutants(t *testing.T) {
 			}
 			play(t, func(t *testing.T) {
 				caught(t, m.rules, func(o *probe.Options) (*probe.Report, error) {
-					o.Only = []string{m.scenario}
+					o.Only = names
 					return probe.Client(t.Context(), mutate(probe.InMemoryClient(client), m.fault), o)
 				})
 			})
 		})
 	}
+	t.Logf("%d faulty clients", len(clientMutants))
 	for _, s := range probe.ClientScenarios() {
 		if !played[s.Name] {
 			t.Errorf("the scenario %s has no mutant", s.Name)

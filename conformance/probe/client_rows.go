@@ -11,7 +11,7 @@ const (
 	byClose   = "a user who closes a session"
 	byGone    = "a user who closes or deletes a session"
 	byMode    = "a user who changes the mode"
-	byOption  = "a user who changes an option"
+	byOption  = "a user who changes an option, and switches one on or off if the client supports that: --type option=TEXT, --type toggle=TEXT"
 	byRoots   = "a client with more than one root"
 	byServers = "a client with MCP servers"
 	byLogin   = "a client that authenticates when the agent requires it"
@@ -28,6 +28,8 @@ const (
 	canRun   = "terminal"
 	canForm  = "elicitation.form"
 	canOpen  = "elicitation.url"
+
+	booleanOptions = "session.configOptions.boolean"
 )
 
 // clientRows are the requirements that bind clients and that a machine can judge. Some of them bind agents by their
@@ -97,7 +99,7 @@ var clientRows = map[string]exercise{
 
 	"CFG-6":  {},
 	"CFG-15": {},
-	"CFG-16": anyTrait("-> session/set_config_option").reachedBy(byOption),
+	"CFG-16": anyTrait("-> session/set_config_option").shows("boolean set", booleanOptions).reachedBy(byOption),
 
 	"PRM-1":  anyTrait("prompted"),
 	"PRM-2":  anyTrait("gate"),
@@ -171,6 +173,7 @@ var clientRows = map[string]exercise{
 	"ADD-9":  {},
 	"ADD-10": anyTrait("message"),
 	"ADD-11": anyTrait("<- $/cancel_request"),
+	"ADD-17": exercise{}.reachedBy(byAllow),
 }
 
 // onlyAtAgents are requirements of both sides that show at agents alone.

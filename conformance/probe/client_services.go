@@ -71,8 +71,7 @@ func linkOf(id, url string) string {
 // elicit has the user answer an elicitation. Without an answer the scenario ends.
 func (p *play) elicit(turn *message, params string, a Action) *message {
 	id := p.ask("elicitation/create", turnParams(turn, params), "")
-	p.act(a)
-	m := p.await(id)
+	m := p.decides(id, a)
 	if m == nil {
 		p.stopf("the elicitation was not answered")
 	}
@@ -121,14 +120,15 @@ var clientServices = []Scenario{
 			m := p.awaitPrompt()
 			dir, remove := p.place(m)
 			defer remove()
-			p.act(ActAllow) // some clients ask
 			path := filepath.Join(dir, "new.txt")
 			for _, text := range []string{"one\ntwo é😀\r\n", "shorter", "", "\n"} {
 				id := "FS-3"
 				if _, err := os.Stat(path); err == nil {
 					id = "INI-6" // the file is there: what is wrong is how a right request is served
 				}
-				answer := p.requireAnswer(id, p.ask("fs/write_text_file", turnParams(m, `,"path":`+quote(path)+`,"content":`+quote(text)), ""), "fs/write_text_file")
+				writing := p.ask("fs/write_text_file", turnParams(m, `,"path":`+quote(path)+`,"content":`+quote(text)), "")
+				p.decides(writing, ActAllow) // some clients ask
+				answer := p.requireAnswer(id, writing, "fs/write_text_file")
 				got, err := os.ReadFile(path)
 				if answer.kind != conformance.Response || err != nil || string(got) != text {
 					p.fail(id, "a write of %q was answered with %s, and the file has %q (%v)", text, answer.describe(), clip(string(got)), err)
@@ -280,8 +280,7 @@ var clientServices = []Scenario{
 			form := formOf(`"name":{"type":"string","default":"x"}`, "")
 			for _, params := range []string{`{` + form[1:] + `}`, turnParams(m, `,"requestId":`+m.id+form)} {
 				id := p.ask("elicitation/create", params, "")
-				p.act(ActReject)
-				answer := p.await(id)
+				answer := p.decides(id, ActReject)
 				p.markExercised("ELI-34")
 				if answer != nil && answer.text("action") == "accept" {
 					p.failAt("ELI-34", conformance.Advice, "the client accepted an elicitation with a wrong scope")
@@ -312,8 +311,7 @@ var clientServices = []Scenario{
 			if !p.hasAnswer(id) {
 				p.check("ELI-28", hits.Load() == 0, "the client fetched the link before the user consented")
 			}
-			p.act(ActReject)
-			if answer := p.await(id); answer == nil {
+			if answer := p.decides(id, ActReject); answer == nil {
 				p.stopf("the elicitation was not answered")
 			} else if answer.text("action") != "accept" {
 				p.check("ELI-28", hits.Load() == 0, "the client fetched the link although the user did not accept")
@@ -388,6 +386,20 @@ var clientServices = []Scenario{
 		},
 	},
 	{
+		Name: "boolean-options", Text: "The session has an option that is on or off, and the user switches it.",
+		Exercises: []string{"CFG-16"}, Needs: []string{booleanOptions},
+		persona: persona{name: "boolean options", capabilities: allAgentCapabilities, options: `[{"id":"brief","name":"Brief","type":"boolean","currentValue":false}]`},
+		run: func(p *play) {
+			p.endTurn(p.awaitPrompt(), "end_turn")
+			m := p.does(ActToggle, "session/set_config_option")
+			if m == nil {
+				p.stopf("the client did not switch the option")
+			}
+			p.trait("boolean set")
+			p.goesOn("SCH-17", "a change of an option")
+		},
+	},
+	{
 		Name: "close-what-is-gone", Text: "session/close and session/delete are answered with -32002, which counts as success.", Exercises: []string{"ERR-8"},
 		persona: persona{capabilities: allAgentCapabilities, answer: func(_ *fakeAgent, m *message) (string, string) {
 			if m.method == "session/close" || m.method == "session/delete" {
@@ -401,7 +413,18 @@ var clientServices = []Scenario{
 			if closed == nil && deleted == nil {
 				p.stopf("the client neither closed nor deleted the session")
 			}
-			p.goesOn("ERR-8", "an error of session/close")
+			if p.await(p.ask("_acp.probe/alive", "{}", "")) != nil || !p.hasEnded() || p.target.person {
+				p.goesOn("ERR-8", "an error of session/close")
+				return
+			}
+			// It may end when its session is closed, whatever the answer.
+			p.begins(persona{capabilities: allAgentCapabilities})
+			p.endTurn(p.awaitPrompt(), "end_turn")
+			p.does(ActClose, "session/close")
+			p.does(ActDelete, "session/delete")
+			if m := p.await(p.ask("_acp.probe/alive", "{}", "")); m != nil {
+				p.fail("ERR-8", "the client ended at the error -32002 of session/close or session/delete; it goes on when they succeed")
+			}
 		},
 	},
 	{
@@ -411,6 +434,7 @@ var clientServices = []Scenario{
 			if p.does(ActLogout, "logout") == nil {
 				p.stopf("the client did not log out")
 			}
+			p.stays = false // it may end with it
 			p.goesOn("SCH-17", "a logout")
 		},
 	},

@@ -29,6 +29,9 @@ var clientStarts = []Scenario{
 				p.trait("second prompt")
 				p.endTurn(m, "end_turn")
 			}
+			if !p.wait(p.ctx, p.limits.quiet, func() bool { return p.ended != nil }) {
+				p.trait(staysThere)
+			}
 		},
 	},
 	stating("left-out", ""),
@@ -127,8 +130,11 @@ func loggingIn(how, text string, then func(*play)) Scenario {
 	}
 }
 
+// staysThere is the trait of a client that does not end with its turns.
+const staysThere = "stays"
+
 // goesOn checks that the client goes on after an error: it takes another request, or it has ended by itself, as a
-// program for one prompt may.
+// program for one prompt may that ends with any turn.
 func (p *play) goesOn(id, after string) {
 	m := p.await(p.ask("_acp.probe/alive", "{}", ""))
 	p.markExercised(id)
@@ -141,6 +147,9 @@ func (p *play) goesOn(id, after string) {
 	if !ended {
 		p.failAt(id, max(conformance.Should, mustRequirement(id).Level), "the client served no request after %s", after)
 		panic(stop{})
+	}
+	if p.stays {
+		p.failAt(id, max(conformance.Should, mustRequirement(id).Level), "the client ended at %s; it does not end with other turns", after)
 	}
 }
 

@@ -213,6 +213,10 @@ func serveUser(user *probe.User, agent rpc.Transport, sleep *sleepers) {
 			if options, ok := session.ConfigOptions().Get(); ok && len(options) > 0 {
 				_ = session.SetConfigOption(ctx, options[0].ID, "code")
 			}
+		case probe.ActToggle:
+			if options, ok := session.ConfigOptions().Get(); ok && len(options) > 0 {
+				_ = session.SetBooleanConfigOption(ctx, options[0].ID, true)
+			}
 		case probe.ActLogout:
 			_, _ = conn.Logout(ctx, &acp.LogoutRequest{})
 		}

@@ -95,11 +95,11 @@ var clientTurns = []Scenario{
 		run: func(p *play) {
 			for i, reason := range []string{"max_tokens", "max_turn_requests", "refusal", "cancelled", "_tired", "end_turn"} {
 				m := p.nextPrompt()
+				if m == nil && i == 0 {
+					p.stopf("the client sent no prompt")
+				}
 				if m == nil {
-					if i == 0 {
-						p.stopf("the client sent no prompt")
-					}
-					return
+					break
 				}
 				p.endTurn(m, reason)
 			}
@@ -107,11 +107,11 @@ var clientTurns = []Scenario{
 		},
 	},
 	{
-		Name: "permission", Text: "The agent asks for permission, and the user grants it.", Exercises: []string{"TOL-5"}, persona: full,
+		Name: "permission", Text: "The agent asks for permission, and the user grants it.", Exercises: []string{"TOL-5", "ADD-17"}, persona: full,
 		run: func(p *play) { p.playDecision(ActAllow, "completed") },
 	},
 	{
-		Name: "permission-refused", Text: "The agent asks for permission, and the user refuses it.", Exercises: []string{"TOL-5"}, persona: full,
+		Name: "permission-refused", Text: "The agent asks for permission, and the user refuses it.", Exercises: []string{"TOL-5", "ADD-17"}, persona: full,
 		run: func(p *play) { p.playDecision(ActReject, "failed") },
 	},
 	{
@@ -120,8 +120,7 @@ var clientTurns = []Scenario{
 			m := p.awaitPrompt()
 			p.tool(m, "t1", "edit")
 			id := p.ask("session/request_permission", turnParams(m, `,"toolCall":{"toolCallId":"t1","title":"T","kind":"_dream","probe":1},"options":[{"optionId":"","name":"Perhaps","kind":"_perhaps"},{"optionId":"yes","name":"Allow","kind":"allow_once","probe":{}},{"optionId":"no","name":"Reject","kind":"reject_once","_meta":null}]`), "")
-			p.act(ActAllow)
-			if p.await(id) == nil {
+			if p.decides(id, ActAllow) == nil {
 				p.stopf("the permission request was not answered")
 			}
 			p.endTurn(m, "end_turn")
@@ -208,12 +207,11 @@ var clientTurns = []Scenario{
 			p.tool(m, "t1", "edit")
 			id := p.permission(m, "t1")
 			p.notify("$/cancel_request", `{"requestId":`+id+`}`)
-			answer := p.await(id)
+			answer := p.awaitWithin(id, p.limits.quiet)
 			p.markExercised("CAN-1", "CAN-3")
 			if answer == nil {
 				// A client need not support it, and then its user has to answer.
-				p.act(ActAllow)
-				answer = p.await(id)
+				answer = p.decides(id, ActAllow)
 			}
 			if answer == nil {
 				p.fail("CAN-1", "%s", p.why("the cancelled request was not answered"))
@@ -323,8 +321,7 @@ func (p *play) playDecision(decision Action, status string) {
 	m := p.awaitPrompt()
 	p.tool(m, "t1", "edit")
 	id := p.permission(m, "t1")
-	p.act(decision)
-	if p.await(id) == nil {
+	if p.decides(id, decision) == nil {
 		p.stopf("the permission request was not answered")
 	}
 	p.update(m, `{"sessionUpdate":"tool_call_update","toolCallId":"t1","status":"`+status+`"}`)

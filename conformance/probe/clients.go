@@ -3,6 +3,8 @@ package probe
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/acpgo/sdk/conformance"
@@ -39,7 +41,8 @@ const (
 	ActClose  Action = "close"  // close it
 	ActDelete Action = "delete" // delete it
 	ActMode   Action = "mode"   // change its mode
-	ActOption Action = "option" // change an option of it
+	ActOption Action = "option" // change an option of it to another of its values
+	ActToggle Action = "toggle" // switch an option of it on or off
 	ActLogout Action = "logout" // log out
 	ActAllow  Action = "allow"  // grant the requested permission, or accept the form or the link
 	ActReject Action = "reject" // refuse it
@@ -47,7 +50,7 @@ const (
 )
 
 // Actions lists all actions.
-var Actions = []Action{ActPrompt, ActCancel, ActNew, ActList, ActLoad, ActResume, ActClose, ActDelete, ActMode, ActOption, ActLogout, ActAllow, ActReject, ActQuit}
+var Actions = []Action{ActPrompt, ActCancel, ActNew, ActList, ActLoad, ActResume, ActClose, ActDelete, ActMode, ActOption, ActToggle, ActLogout, ActAllow, ActReject, ActQuit}
 
 // begins starts the client against a fake agent.
 func (p *play) begins(who persona) {
@@ -107,6 +110,101 @@ func (p *play) does(a Action, method string) *message {
 		return p.arrivesWithin(method, 0, nil, p.limits.quiet)
 	}
 	return p.arrives(method, from, idle)
+}
+
+// decides has the user answer a request of the agent, and returns the client's answer, which must be what the user has
+// decided. It returns nil if there is none in time. A client that is typed to gets the answer when it seems to have asked,
+// and again if it has missed it.
+func (p *play) decides(id string, a Action) *message {
+	screen := p.target.Stderr
+	if p.target.person {
+		screen = nil
+	}
+	if m := p.shown(id, screen); m != nil {
+		p.checkDecision(id, m, a, true)
+		return m
+	}
+	var m *message
+	for end := time.Now().Add(p.limits.answer); ; {
+		_, can := p.act(a)
+		if !can {
+			return p.await(id)
+		}
+		if screen == nil {
+			m = p.await(id)
+			break
+		}
+		if m = p.awaitWithin(id, p.limits.quiet); m != nil || time.Now().After(end) || p.hasEnded() {
+			break
+		}
+		p.checkTime()
+	}
+	p.checkDecision(id, m, a, false)
+	return m
+}
+
+// shown waits until the client seems to have asked its user: it has written something to the screen, and then nothing for
+// a moment. If there is no screen, it only waits for that moment. It returns the answer to the request if there is one.
+func (p *play) shown(id string, screen *Stderr) *message {
+	moment := max(p.limits.quiet/10, 20*time.Millisecond)
+	if screen == nil {
+		return p.awaitWithin(id, moment)
+	}
+	first := screen.written()
+	last := first
+	for end := time.Now().Add(p.limits.quiet); time.Now().Before(end) && !p.hasEnded(); {
+		if m := p.awaitWithin(id, moment); m != nil {
+			return m
+		}
+		p.checkTime()
+		now := screen.written()
+		if now == last && now != first {
+			break
+		}
+		last = now
+	}
+	return nil
+}
+
+// checkDecision checks that an answer is what the user has decided. If it is early, the user had not decided anything:
+// the settings of a client may answer, but then the user is not asked.
+func (p *play) checkDecision(id string, m *message, a Action, early bool) {
+	if m == nil || m.kind != conformance.Response {
+		return
+	}
+	var outcome string
+	switch m.method {
+	case "session/request_permission":
+		p.conn.mu.Lock()
+		i := slices.IndexFunc(p.kept, func(r *message) bool {
+			return r.id == id && r.kind == conformance.Request && r.direction == p.toPeer()
+		})
+		if i >= 0 {
+			outcome = outcomeOf(p.kept[i], m)
+		}
+		p.conn.mu.Unlock()
+	case "elicitation/create":
+		outcome = m.text("action")
+	}
+	granted := strings.HasPrefix(outcome, "allow") || outcome == "accept"
+	refused := strings.HasPrefix(outcome, "reject")
+	dismissed := outcome == "cancelled" || outcome == "cancel" || outcome == "decline"
+	opposite := granted && a == ActReject || refused && a == ActAllow
+	switch {
+	case early:
+		if !opposite {
+			return
+		}
+		if _, can := p.act(a); can { // a user who cannot decide is not asked either
+			p.doubt("ADD-17", "the client answered %s with %s before its user could decide; its settings may say so", m.method, outcome)
+		}
+		return
+	case opposite:
+		p.fail("ADD-17", "the user's decision was %s, but the client answered %s with %s", a, m.method, outcome)
+	case dismissed && a == ActAllow:
+		p.doubt("ADD-17", "the user's decision was %s, but the client answered %s with %s", a, m.method, outcome)
+	}
+	p.markExercised("ADD-17")
 }
 
 // answerAll makes all prompts be answered immediately from now on.

@@ -226,6 +226,9 @@ func (r *Report) row(about *subject, req conformance.Requirement, outcomes []*Ou
 			}
 		}
 	}
+	if x.trait != "" && r.has(x.capability, traits) && !traits[x.trait] {
+		row.Exercised = nil
+	}
 	for name := range granted {
 		row.Granted = append(row.Granted, name)
 	}

@@ -18,12 +18,18 @@ type exercise struct {
 	// reach says how to exercise the requirement. If it is empty, every agent must exercise it, so a MUST that never
 	// ran is a failure.
 	reach string
+	// trait must show too if the program has the capability.
+	trait, capability string
 }
 
 func anyTrait(traits ...string) exercise { return exercise{on: traits} }
 
 func (x exercise) needs(capability string) exercise { x.need = capability; return x }
-func (x exercise) reachedBy(reach string) exercise  { x.reach = reach; return x }
+func (x exercise) shows(trait, capability string) exercise {
+	x.trait, x.capability = trait, capability
+	return x
+}
+func (x exercise) reachedBy(reach string) exercise { x.reach = reach; return x }
 
 // How to reach what depends on what the agent does.
 const (

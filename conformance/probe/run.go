@@ -358,7 +358,10 @@ func (o *Options) play(ctx context.Context, launch Launch, s *Scenario, run int,
 	}
 	defer remove()
 	p := o.newPlay(ctx, launch, s.Name, dir)
-	p.limits.grace, p.commands = grace, first != nil && first.traits["update available_commands_update"]
+	p.limits.grace = grace
+	if first != nil {
+		p.commands, p.stays = first.traits["update available_commands_update"], first.traits[staysThere]
+	}
 	p.script(s)
 	out.Time = time.Since(began)
 	out.Seconds = out.Time.Seconds()

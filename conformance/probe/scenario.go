@@ -81,6 +81,7 @@ type play struct {
 	cut      bool   // the reason is lack of time
 
 	commands bool // the agent sent its commands in the first scenario
+	stays    bool // the client did not end with its turns in the first scenario
 
 	endless    bool          // a turn lasted until the scenario's time was over
 	unanswered bool          // the next finding is about an answer that did not arrive in time

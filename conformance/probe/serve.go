@@ -66,7 +66,7 @@ func (p *play) person(a Action) <-chan struct{} {
 		ActCancel: "Please cancel this turn now.", ActAllow: "Please grant what is asked for.", ActReject: "Please refuse what is asked for.",
 		ActNew: "Please make another session.", ActList: "Please list the sessions.", ActLoad: "Please load this session again.",
 		ActResume: "Please resume this session.", ActClose: "Please close this session.", ActDelete: "Please delete this session.",
-		ActMode: "Please change the mode.", ActOption: "Please change an option.", ActLogout: "Please log out.",
+		ActMode: "Please change the mode.", ActOption: "Please change an option.", ActToggle: "Please switch the option on or off.", ActLogout: "Please log out.",
 	}[a]
 	p.fake.mu.Lock()
 	done := p.fake.prompted // at the latest when they send the next prompt

@@ -17,6 +17,7 @@ type Stderr struct {
 	mu     sync.Mutex
 	text   []byte
 	cut    bool
+	total  int
 	unread chan struct{} // while nothing is taken: closed when that is over
 }
 
@@ -30,6 +31,7 @@ func (s *Stderr) Write(text []byte) (int, error) {
 		<-unread
 		s.mu.Lock()
 	}
+	s.total += len(text)
 	s.cut = s.cut || len(text) > maxTail
 	s.text = append(s.text, text[max(0, len(text)-maxTail):]...)
 	if over := len(s.text) - maxTail; over > 0 {
@@ -37,6 +39,13 @@ func (s *Stderr) Write(text []byte) (int, error) {
 		s.cut = true
 	}
 	return len(text), nil
+}
+
+// written returns how much was written.
+func (s *Stderr) written() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.total
 }
 
 // String returns the end, from a whole line on if there is one.

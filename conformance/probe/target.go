@@ -15,7 +15,8 @@ type Target struct {
 	// Raw writes bytes that are not a whole line. It is called between writes of Stream. If it is nil, no scenario does
 	// that.
 	Raw func(text []byte) error
-	// Stderr has the program's standard error. It may be nil.
+	// Stderr has the program's standard error; for a client that is typed to, also its output, which shows when it asks
+	// its user something. It may be nil.
 	Stderr *Stderr
 	// Process is set if the program is a process. Read then returns an [*rpc.ExitError] when the process has ended; it
 	// may close its output and keep running. In memory, only the end of the output can be observed.

@@ -404,6 +404,7 @@ var Pages = []Page{
 		{"ADD-14", "MUST NOT", finding.Agent, ByScenario, "", "", "The agent does not do what the user has refused."},
 		{"ADD-15", "implied", finding.Agent, ByRule, "", "", "A terminal is not used after its release."},
 		{"ADD-16", "implied", finding.Agent, ByRule, "", "", "A list of sessions that is filtered by `cwd` has no sessions in other directories."},
+		{"ADD-17", "MUST", finding.Client, ByScenario, "", "author", "The client answers a permission request or an elicitation as its user has decided."},
 	}},
 	{"version-2", []Requirement{
 		{"V2-1", "MUST", finding.Agent, ByRule, "", "", "A prompt that is answered is in the conversation: its user message is echoed under the messageId of the answer."},

@@ -66,6 +66,7 @@ var untapped = map[string]string{
 	"cmd/acp/doctor_test.go TestDoctorAtURL":                                "the agent is examined and not judged",
 	"cmd/acp/internal/talk/talk_test.go":                                    "the client judges the connection itself, and open fails a test for a finding",
 	"cmd/acp/login_test.go locked":                                          "a process of its own, which is logged in to",
+	"cmd/acp/probe_client_test.go askingClient":                             "a process of its own, which the probe judges",
 	"cmd/acp/internal/terminal/stage_test.go stage":                         "a process of its own, which also does what agents must not do",
 	"cmd/acp/serve_test.go serveParrot":                                     "a process of its own; heard taps the client's end",
 	"cmd/acp/security_test.go visit":                                        "it measures time; heard taps the client's other connection",
