@@ -700,6 +700,18 @@ func TestConsent(t *testing.T) {
 	}
 }
 
+// What runs is what the page shows of a message that can be read in two ways.
+func TestAsShown(t *testing.T) {
+	for params, want := range map[string]string{
+		`{"command":"ls","command":"rm","env":[{"name":"A","name":"B"}]}`: `{"command":"rm","env":[{"name":"B"}]}`,
+		`{"line":18446744073709551615}`:                                   `{"line":18446744073709551615}`,
+	} {
+		if got, err := asShown(json.RawMessage(params)); err != nil || string(got) != want {
+			t.Errorf("%s: got %s, %v", params, got, err)
+		}
+	}
+}
+
 func TestLive(t *testing.T) {
 	folder := t.TempDir()
 	if err := os.WriteFile(filepath.Join(folder, "a.txt"), []byte("from the disk"), 0o600); err != nil {

@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -196,6 +197,10 @@ func serving[P, R any](
 		if err := context.Cause(ctx); err != nil {
 			return nil, err
 		}
+		params, err := asShown(params)
+		if err != nil {
+			return nil, rpc.InvalidParamsf("%v", err)
+		}
 		req := new(P)
 		if err := json.Unmarshal(params, req); err != nil {
 			return nil, rpc.InvalidParamsf("%v", err)
@@ -211,6 +216,18 @@ func serving[P, R any](
 		}
 		return onDisk(ctx, sessionOf{named.Session, s.conn}, req)
 	}
+}
+
+// asShown returns the params as the page, which shows them for consent, understands them: of members that occur twice, the
+// last one counts.
+func asShown(params json.RawMessage) (json.RawMessage, error) {
+	var value any
+	d := json.NewDecoder(bytes.NewReader(params))
+	d.UseNumber()
+	if err := d.Decode(&value); err != nil {
+		return nil, err
+	}
+	return json.Marshal(value)
 }
 
 func (s *serves) readText(req *acp.ReadTextFileRequest) (*acp.ReadTextFileResponse, error) {
