@@ -61,6 +61,72 @@ func TestLoadBesideAPrompt(t *testing.T) {
 	})
 }
 
+// A prompt that is sent together with the end of its session, behind another one, is cancelled with it or refused.
+func TestPromptBehindAClose(t *testing.T) {
+	for name, busy := range map[string]agentkit.WhileBusy{"queue": agentkit.Queue, "steer": agentkit.Steer} {
+		t.Run(name, func(t *testing.T) {
+			sessions := agentkit.NewSessions(agentkit.Config[state]{WhileBusy: busy, Logger: quiet, Prompt: func(
+				ctx context.Context, _ *agentkit.Turn[state], _ *acp.PromptRequest,
+			) (*acp.PromptResponse, error) {
+				<-ctx.Done()
+				return nil, ctx.Err()
+			}})
+			defer sessions.Close()
+			near, far := acp.Pipe()
+			agent, err := acp.StartAgent(t.Context(), far, sessions.Handlers(), sessions.Options(&acp.AgentOptions{Conn: acp.ConnOptions{Logger: quiet}}))
+			if err != nil {
+				t.Fatal(err)
+			}
+			client, err := conformance.Tap(t, conformance.Client, near, &conformance.TapOptions{
+				// The rule takes a prompt that was sent after session/close, and before its answer, for one that it must cancel.
+				Ignore: func(f conformance.Finding) bool { return f.Side == conformance.Client || f.Rule == "SES-15" },
+			}).Connect(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			send := func(lines ...string) {
+				for _, line := range lines {
+					if err := client.Write([]byte(line)); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			type answer struct {
+				ID     int
+				Result struct{ StopReason, SessionID string }
+				Error  struct{ Code int }
+			}
+			read := func() (a answer) {
+				line, err := client.Read()
+				if err == nil {
+					err = json.Unmarshal(line, &a)
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				return a
+			}
+			send(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1,"clientInfo":{"name":"c","version":"1"}}}`)
+			read()
+			for range 300 {
+				send(`{"jsonrpc":"2.0","id":1,"method":"session/new","params":{"cwd":"/","mcpServers":[]}}`)
+				id := read().Result.SessionID
+				prompt := `{"jsonrpc":"2.0","id":%d,"method":"session/prompt","params":{"sessionId":%q,"prompt":[]}}`
+				send(fmt.Sprintf(prompt, 2, id), fmt.Sprintf(`{"jsonrpc":"2.0","id":3,"method":"session/close","params":{"sessionId":%q}}`, id), fmt.Sprintf(prompt, 4, id))
+				for range 3 {
+					a := read()
+					if a.ID == 4 && a.Result.StopReason != "cancelled" && a.Error.Code != -32002 && a.Error.Code != -32600 {
+						t.Fatalf("answered %+v", a)
+					}
+				}
+			}
+			if err := errors.Join(client.Close(), agent.Wait()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
 // A request that is taken back while the session ends, which it has closed, does not let another one open the session
 // before that has ended.
 func TestTakenBackWhileASessionEnds(t *testing.T) {

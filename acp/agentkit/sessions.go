@@ -396,7 +396,8 @@ func bind[P, R any](
 		defer release()
 		ctx, end := s.life.Within(ctx)
 		defer end()
-		return handler(ctx, s, req)
+		res, err := handler(ctx, s, req)
+		return res, turns.Closed(ctx, err)
 	}
 }
 

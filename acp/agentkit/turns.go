@@ -214,10 +214,13 @@ func (ss *sessions) prompt(
 	if err := s.join(ctx, p); err != nil {
 		return nil, err
 	}
+	var res *acp.PromptResponse
 	if p.taken {
-		return p.turn.answer(ctx)
+		res, err = p.turn.answer(ctx)
+	} else {
+		res, err = p.turn.run(ctx, req)
 	}
-	return p.turn.run(ctx, req)
+	return res, turns.Closed(ctx, err)
 }
 
 // join enters a prompt, in the order in which prompts arrived, and waits until it is decided.

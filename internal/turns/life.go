@@ -9,8 +9,26 @@ import (
 	"github.com/acpgo/sdk/acp/rpc"
 )
 
-// ErrSessionClosed is the cause of contexts that end because their session was closed.
-var ErrSessionClosed = rpc.Public(errors.New("the session was closed"))
+// ErrSessionClosed is the cause of contexts that end because their session was closed. It tells a client that the session
+// does not exist.
+var ErrSessionClosed error = new(sessionClosed)
+
+type sessionClosed struct{}
+
+// Error implements the error interface.
+func (*sessionClosed) Error() string { return "the session was closed" }
+
+// Unwrap returns what the client sees.
+func (e *sessionClosed) Unwrap() error { return acp.ErrResourceNotFound.WithMessagef("%v", e) }
+
+// Closed returns the error of a handler whose context is ctx: ErrSessionClosed too, if the handler has failed because of
+// that for a reason that the client would not see.
+func Closed(ctx context.Context, err error) error {
+	if err != nil && context.Cause(ctx) == ErrSessionClosed && rpc.ErrorOf(err).Code == rpc.ErrInternal {
+		return errors.Join(ErrSessionClosed, err)
+	}
+	return err
+}
 
 // Life is the life of one session: from its preparation until it is no longer used. Init begins it.
 type Life struct {
