@@ -109,13 +109,13 @@ func TestAsking(t *testing.T) {
 	}
 	var facts []string
 	for _, req := range asked {
-		text := string(req.ToolCall.Kind.Value()) + " " + strings.Fields(req.ToolCall.Title.Value())[0]
+		parts := []string{string(req.ToolCall.Kind.Value()), strings.Fields(req.ToolCall.Title.Value())[0]}
 		for _, at := range req.ToolCall.Locations.Value() {
-			text += " " + filepath.Base(at.Path)
+			parts = append(parts, filepath.Base(at.Path))
 		}
 		for _, content := range req.ToolCall.Content.Value() {
 			diff := content.Variant.(*acp.ToolCallContentDiff)
-			text += " " + filepath.Base(diff.Path) + " " + diff.OldText.Or("none") + " " + diff.NewText
+			parts = append(parts, filepath.Base(diff.Path), diff.OldText.Or("none"), diff.NewText)
 		}
 		if raw := req.ToolCall.RawInput; raw != nil {
 			var input map[string]any
@@ -124,9 +124,9 @@ func TestAsking(t *testing.T) {
 			}
 			delete(input, "cwd")
 			raw, _ := json.Marshal(input)
-			text += " " + strings.ReplaceAll(string(raw), dir, "DIR")
+			parts = append(parts, strings.ReplaceAll(string(raw), dir, "DIR"))
 		}
-		facts = append(facts, text)
+		facts = append(facts, strings.Join(parts, " "))
 	}
 	want := []string{
 		"edit Change there.txt there.txt old new", "edit Create new.txt new.txt none new", "edit Replace binary binary none new",
