@@ -85,6 +85,7 @@ func TestOptions(t *testing.T) {
 		"rejected, but not once":           {"/proj/.env", []acp.PermissionOption{once, never}, false, "ra", false},
 		"rejected, with no option for it":  {"/proj/.env", []acp.PermissionOption{once, always}, false, "u", true},
 		"nothing matches":                  {"/x", options, false, "u", true},
+		"nothing matches, reject always":   {"/x", []acp.PermissionOption{once, never}, false, "u", true},
 	} {
 		user := &asked{choose: "u"}
 		o := &policy.HandlerOptions{Agent: agentName, Cwd: workingDir, AllowAlways: test.allowAlways}
@@ -96,7 +97,7 @@ func TestOptions(t *testing.T) {
 		switch {
 		case !test.asks && nobody != test.want:
 			t.Errorf("%s, without a user: got %q", name, nobody)
-		case test.asks && nobody != "ro" && nobody != "ra" && nobody != "-":
+		case test.asks && nobody != "ro" && nobody != "-":
 			t.Errorf("%s, without a user: got %q", name, nobody)
 		}
 	}

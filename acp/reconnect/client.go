@@ -223,7 +223,8 @@ const connectTimeout = 2 * time.Minute
 // connect makes a connection.
 func (c *Client) connect(ctx context.Context) (*acp.ClientConn, error) {
 	// The bound for all tries together must not bound a single one.
-	ctx, cancel := context.WithTimeout(ctx, cmp.Or(max(c.opts.ConnectTimeout, 0), connectTimeout))
+	timeout := cmp.Or(max(c.opts.ConnectTimeout, 0), connectTimeout)
+	ctx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("no answer within %v: %w", timeout, context.DeadlineExceeded))
 	defer cancel()
 	transport, err := c.transport(ctx)
 	if err != nil {

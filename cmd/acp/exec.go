@@ -275,6 +275,12 @@ func (x *execution) findAgents(command []string) (sections []*section, err error
 		return nil, usagef("want an agent: --agent NAME, or its command after --")
 	}
 	resolver := x.p.resolver(cfg)
+	if ask := resolver.Ask; ask != nil {
+		resolver.Ask = func(ctx context.Context, question string) (bool, error) {
+			defer x.limit.asking()()
+			return ask(ctx, question)
+		}
+	}
 	for _, name := range named {
 		agent, err := resolver.Resolve(x.ctx, name)
 		if err != nil {

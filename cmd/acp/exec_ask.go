@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -20,14 +21,33 @@ import (
 	"github.com/acpgo/sdk/internal/tty"
 )
 
-// allow answers for --allow: it rejects a request for which a rule would ask the user, or which a rule may reject.
-func allow(_ context.Context, q *talk.Question) (acp.PermissionOptionID, error) {
-	for _, v := range q.Decision.Verdicts {
-		if v.Matches && v.Rule.Effect != policy.Allow {
-			return q.Option(acp.PermissionOptionKindRejectOnce, acp.PermissionOptionKindRejectAlways), nil
+// allow answers for --allow: with the only option that allows once, or else with one that rejects once; "" if there is
+// none. It rejects a request about which a rule wants the user asked, or which a rule may reject. why says which
+// questions it rejects because only a person can answer them.
+func allow(d *policy.Decision, options []acp.PermissionOption) (id acp.PermissionOptionID, why string) {
+	var once, reject []acp.PermissionOptionID
+	for _, o := range options {
+		switch o.Kind {
+		case acp.PermissionOptionKindAllowOnce:
+			once = append(once, o.OptionID)
+		case acp.PermissionOptionKindRejectOnce:
+			reject = append(reject, o.OptionID)
 		}
 	}
-	return q.Option(acp.PermissionOptionKindAllowOnce, acp.PermissionOptionKindAllowAlways), nil
+	matches := func(v policy.Verdict) bool { return v.Matches && v.Rule.Effect != policy.Allow }
+	switch {
+	case slices.ContainsFunc(d.Verdicts, matches):
+	case len(once) == 1:
+		return once[0], ""
+	case len(once) == 0:
+		why = "no option allows it only once"
+	default:
+		why = "several options allow it, and only a person can choose"
+	}
+	if len(reject) > 0 {
+		id = reject[0]
+	}
+	return id, why
 }
 
 // terminal is the user's terminal, on which one question is asked at a time.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -55,6 +56,8 @@ type execution struct {
 	together bool      // whether standard output and standard error are the same file
 	tty      *terminal // on which the user is asked; nil if no user is asked
 
+	limit limit
+
 	ctx  context.Context // ends when the turns must be cancelled; its cause is an *interruption
 	kill context.Context // ends when the agents must be killed
 
@@ -96,10 +99,7 @@ func (x *execution) begin() (stop func()) {
 	// Makes writing to a closed pipe an error instead of ending the program.
 	pipe := make(chan os.Signal, 1)
 	signal.Notify(pipe, syscall.SIGPIPE)
-	var timeout <-chan time.Time
-	if limit := x.f.cfg.Timeout; limit > 0 {
-		timeout = time.After(limit)
-	}
+	timeout := x.limit.start(x.f.cfg.Timeout)
 	over := make(chan struct{})
 	var watching sync.WaitGroup
 	watching.Go(func() {
@@ -341,9 +341,13 @@ func (x *execution) clientOptions(s *section) *talk.Options {
 	opts.NoReconnect, opts.CancelGrace = true, cancelGrace
 	switch {
 	case cfg.Allow:
-		opts.Ask = allow
+		opts.Ask = func(_ context.Context, q *talk.Question) (acp.PermissionOptionID, error) {
+			id, _ := allow(&q.Decision, q.Options)
+			return id, nil
+		}
 	case x.tty != nil:
 		opts.Ask = func(ctx context.Context, q *talk.Question) (acp.PermissionOptionID, error) {
+			defer x.limit.asking()()
 			return x.tty.ask(ctx, s, q)
 		}
 	}
@@ -357,7 +361,9 @@ func (x *execution) clientOptions(s *section) *talk.Options {
 func (s *section) converse(client *talk.Client, o *outcome) (err error) {
 	x := s.x
 	if method := x.f.login; method != "" {
-		if err := client.Login(x.ctx, acp.AuthMethodID(method), launch.Terminal{Stdin: x.p.stdin, Stdout: x.p.stderr, Stderr: x.p.stderr}); err != nil {
+		answered := x.limit.asking()
+		err := client.Login(x.ctx, acp.AuthMethodID(method), launch.Terminal{Stdin: x.p.stdin, Stdout: x.p.stderr, Stderr: x.p.stderr})
+		if answered(); err != nil {
 			return fmt.Errorf("login %s: %w", method, err)
 		}
 	}
@@ -458,15 +464,16 @@ func (s *section) event(e talk.Event) {
 	switch e.Kind {
 	case talk.Decided:
 		d := e.Decision
-		nobody := d.By.Effect == policy.Ask && s.x.tty == nil && !s.x.f.cfg.Allow && !s.x.f.cfg.Deny
+		why := d.By.Why
+		nobody := d.By.Effect == policy.Ask && s.x.tty == nil && !s.x.f.cfg.Deny
+		if s.x.f.cfg.Allow && d.By.Effect == policy.Ask {
+			_, unclear := allow(&d.By, d.Request.Options)
+			why, nobody = "--allow: "+cmp.Or(unclear, why), unclear != ""
+		}
 		s.permission(d, nobody)
 		if d.Option == nil {
 			s.say("permission: %s", d)
 			return
-		}
-		why := d.By.Why
-		if d.By.Effect == policy.Ask && s.x.f.cfg.Allow {
-			why = "--allow: " + why
 		}
 		s.say("permission: %s (%s)", d, why)
 	case talk.Stderr:
@@ -478,6 +485,8 @@ func (s *section) event(e talk.Event) {
 		if s.x.f.verbose {
 			s.warn("agent: %s", e.Text)
 		}
+	case talk.Slow:
+		s.warn("waiting for the agent to answer %s", e.Text)
 	case talk.Warning:
 		s.say("warning: %v", e.Err)
 	}

@@ -136,7 +136,7 @@ var Table = []Setting{
 	},
 	{
 		Key: "timeout", Commands: scripts, field: func(s *Settings) any { return &s.Timeout },
-		Usage: "cancel the turn after this `TIME`, such as 90s or 10m; 0s: never",
+		Usage: "cancel the turn after this `TIME`, such as 90s or 10m, without the time in which you are asked; 0s: never",
 	},
 	{
 		Key: "notify", Commands: people, Values: []string{"unfocused", "always", "never"}, field: func(s *Settings) any { return &s.Notify },

@@ -99,7 +99,7 @@ type Options struct {
 	NoReconnect bool
 	// CancelGrace is how long a cancelled turn waits for the agent's response. Default 30 s.
 	CancelGrace time.Duration
-	// ConnectTimeout is how long the agent may take to start. Default 2 min.
+	// ConnectTimeout is how long the agent may take to start, and be silent while it opens a session. Default 2 min.
 	ConnectTimeout time.Duration
 	// ConcurrentTurns lets a session have several turns at a time, for agents that accept prompts in a running turn.
 	ConcurrentTurns bool
@@ -127,6 +127,8 @@ type Client struct {
 	conn        *reconnect.Client
 	initialized atomic.Pointer[acp.InitializeResponse] // on the latest connection
 	starts      atomic.Int64                           // the number of connections
+	asking      atomic.Int64                           // questions to the user
+	heard       atomic.Int64                           // the time of the agent's last line, or when a step began
 	restarting  atomic.Bool                            // the next connection is wanted, even with NoReconnect
 	recorder    recorder
 
@@ -219,6 +221,7 @@ func Open(ctx context.Context, opts *Options) (_ *Client, err error) {
 	if o.NoReconnect {
 		backoff = time.Nanosecond // report at once that there is no other connection
 	}
+	stop := c.slow(acp.MethodInitialize, func() bool { return false })
 	c.conn, err = reconnect.Connect(ctx, c.transport, c.handlers(), c.clientOptions(), &reconnect.Options{
 		Retry: func(err error) bool { return !o.NoReconnect && reconnect.Temporary(err) },
 		Connected: func(_ context.Context, conn *acp.ClientConn) error {
@@ -228,6 +231,7 @@ func Open(ctx context.Context, opts *Options) (_ *Client, err error) {
 		Notify:     c.notify,
 		MinBackoff: backoff,
 	})
+	stop()
 	if err != nil {
 		c.end()
 		errs := errors.Join(c.closeLocal(), c.recorder.finish())

@@ -36,12 +36,14 @@ const (
 	Stderr
 	// Warning: an error occurred and was ignored. Err describes it.
 	Warning
+	// Slow: the agent has not answered the method Text for the time Wait.
+	Slow
 	// URLCompleted: the user has finished what Elicitation asked for at a URL.
 	URLCompleted
 )
 
 var kindNames = [...]string{
-	"", "lost", "waiting", "replaying", "restored", "session lost", "gave up", "decided", "stderr", "warning", "URL completed",
+	"", "lost", "waiting", "replaying", "restored", "session lost", "gave up", "decided", "stderr", "warning", "slow", "URL completed",
 }
 
 // String returns the kind in a word or two.

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/policy"
@@ -169,7 +170,10 @@ func (c *Client) ask(ctx context.Context, s *acp.ClientSession, req *acp.Request
 	}
 	ctx, stop := c.whileConnected(ctx)
 	defer stop()
+	c.asking.Add(1)
 	chosen, err := c.opts.Ask(ctx, q)
+	c.asking.Add(-1)
+	c.heard.Store(time.Now().UnixNano())
 	if err != nil {
 		return nil, err
 	}
@@ -240,7 +244,10 @@ func (c *Client) elicit(ctx context.Context, _ *acp.ClientConn, req *acp.CreateE
 		ctx, stop = s.untilCancelled(ctx)
 		defer stop()
 	}
+	c.asking.Add(1)
 	res, err := answer(ctx, e)
+	c.asking.Add(-1)
+	c.heard.Store(time.Now().UnixNano())
 	if ctx.Err() != nil { // the answer is no longer needed
 		cancelled := acp.NewCreateElicitationResponseCancel()
 		return &cancelled, nil

@@ -105,7 +105,9 @@ func (c *Client) NewSession(ctx context.Context, o *SessionOptions) (*Session, e
 	if err != nil {
 		return nil, err
 	}
-	conn, err := c.conn.NewSession(ctx, &acp.NewSessionRequest{Cwd: cwd, AdditionalDirectories: dirs, MCPServers: servers})
+	conn, err := step(ctx, c, acp.MethodNewSession, func(ctx context.Context) (*reconnect.Session, error) {
+		return c.conn.NewSession(ctx, &acp.NewSessionRequest{Cwd: cwd, AdditionalDirectories: dirs, MCPServers: servers})
+	})
 	if err != nil {
 		return nil, c.asLogin(err)
 	}
@@ -119,7 +121,9 @@ func (c *Client) Load(ctx context.Context, id acp.SessionID, o *SessionOptions) 
 		return nil, err
 	}
 	c.states.Of(id).Reset()
-	conn, err := c.conn.LoadSession(ctx, &acp.LoadSessionRequest{SessionID: id, Cwd: cwd, AdditionalDirectories: dirs, MCPServers: servers})
+	conn, err := step(ctx, c, acp.MethodLoadSession, func(ctx context.Context) (*reconnect.Session, error) {
+		return c.conn.LoadSession(ctx, &acp.LoadSessionRequest{SessionID: id, Cwd: cwd, AdditionalDirectories: dirs, MCPServers: servers})
+	})
 	if err != nil {
 		return nil, c.asLogin(err)
 	}
@@ -132,7 +136,9 @@ func (c *Client) Resume(ctx context.Context, id acp.SessionID, o *SessionOptions
 	if err != nil {
 		return nil, err
 	}
-	conn, err := c.conn.ResumeSession(ctx, &acp.ResumeSessionRequest{SessionID: id, Cwd: cwd, AdditionalDirectories: dirs, MCPServers: servers})
+	conn, err := step(ctx, c, acp.MethodResumeSession, func(ctx context.Context) (*reconnect.Session, error) {
+		return c.conn.ResumeSession(ctx, &acp.ResumeSessionRequest{SessionID: id, Cwd: cwd, AdditionalDirectories: dirs, MCPServers: servers})
+	})
 	if err != nil {
 		return nil, c.asLogin(err)
 	}
@@ -149,7 +155,9 @@ func (c *Client) Fork(ctx context.Context, id acp.SessionID, o *SessionOptions) 
 	if err != nil {
 		return nil, err
 	}
-	forked, err := agent.ForkSession(ctx, &acp.ForkSessionRequest{SessionID: id, Cwd: cwd, AdditionalDirectories: dirs, MCPServers: servers})
+	forked, err := step(ctx, c, acp.MethodForkSession, func(ctx context.Context) (*acp.ClientSession, error) {
+		return agent.ForkSession(ctx, &acp.ForkSessionRequest{SessionID: id, Cwd: cwd, AdditionalDirectories: dirs, MCPServers: servers})
+	})
 	if err != nil {
 		return nil, c.asLogin(err)
 	}
@@ -363,12 +371,12 @@ func (s *Session) untilCancelled(ctx context.Context) (context.Context, func()) 
 
 // SetMode sets the mode of the session.
 func (s *Session) SetMode(ctx context.Context, mode acp.SessionModeID) error {
-	return s.set(ctx, func(current *acp.ClientSession) error { return current.SetMode(ctx, mode) })
+	return s.set(ctx, acp.MethodSetSessionMode, func(ctx context.Context, current *acp.ClientSession) error { return current.SetMode(ctx, mode) })
 }
 
 // SetOption sets a config option of the session; the values of a boolean option are "true" and "false".
 func (s *Session) SetOption(ctx context.Context, option acp.SessionConfigID, value string) error {
-	return s.set(ctx, func(current *acp.ClientSession) error {
+	return s.set(ctx, acp.MethodSetSessionConfigOption, func(ctx context.Context, current *acp.ClientSession) error {
 		for _, o := range s.state.Snapshot().ConfigOptions.Value() {
 			if _, boolean := o.Variant.(*acp.SessionConfigOptionBoolean); boolean && o.ID == option {
 				on, err := strconv.ParseBool(value)
@@ -382,12 +390,13 @@ func (s *Session) SetOption(ctx context.Context, option acp.SessionConfigID, val
 	})
 }
 
-func (s *Session) set(ctx context.Context, set func(*acp.ClientSession) error) error {
+func (s *Session) set(ctx context.Context, method string, set func(context.Context, *acp.ClientSession) error) error {
 	current, err := s.conn.Current(ctx)
 	if err != nil {
 		return err
 	}
-	if err := set(current); err != nil {
+	_, err = step(ctx, s.client, method, func(ctx context.Context) (struct{}, error) { return struct{}{}, set(ctx, current) })
+	if err != nil {
 		return err
 	}
 	s.state.Opened(current)

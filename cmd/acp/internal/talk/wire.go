@@ -8,6 +8,7 @@ import (
 	"io"
 	"os/exec"
 	"sync"
+	"time"
 
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/rpc"
@@ -122,6 +123,7 @@ type wire struct {
 }
 
 func (w *wire) read(line []byte) {
+	w.client.heard.Store(time.Now().UnixNano())
 	if !w.answered {
 		w.answered = w.client.keepLogins(line)
 	}

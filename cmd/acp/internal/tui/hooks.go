@@ -103,6 +103,8 @@ func (m *Model) happened(e talk.Event) tea.Cmd {
 		if e.Err != nil {
 			m.tell("", fmt.Sprintf("Not connected; next attempt in %v: %v", e.Wait, e.Err))
 		}
+	case talk.Slow:
+		m.tell("", fmt.Sprintf("Waiting for the agent to answer %s.", e.Text))
 	case talk.SessionLost:
 		m.tell(e.Session, fmt.Sprintf("The session could not be restored: %v", e.Err))
 	case talk.Restored:

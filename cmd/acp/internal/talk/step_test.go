@@ -1,0 +1,87 @@
+package talk
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/acpgo/sdk/acp"
+)
+
+// An agent that is silent while it should open a session is reported, and then given up, but neither one that sends
+// updates nor one whose question the user has not answered.
+func TestSlowSteps(t *testing.T) {
+	for name, test := range map[string]struct {
+		opening func(ctx context.Context, c *acp.AgentConn, s *acp.AgentSession) error
+		opens   bool
+	}{
+		"silent": {func(ctx context.Context, _ *acp.AgentConn, _ *acp.AgentSession) error {
+			<-ctx.Done()
+			return ctx.Err()
+		}, false},
+		"slow": {func(context.Context, *acp.AgentConn, *acp.AgentSession) error {
+			time.Sleep(time.Minute)
+			return nil
+		}, true},
+		"talkative": {func(ctx context.Context, _ *acp.AgentConn, s *acp.AgentSession) error {
+			for range 10 {
+				time.Sleep(time.Minute)
+				if err := s.Update(ctx, acp.AgentMessageText("history")); err != nil {
+					return err
+				}
+			}
+			return nil
+		}, true},
+		"asks": {func(ctx context.Context, c *acp.AgentConn, s *acp.AgentSession) error {
+			_, err := s.RequestPermission(ctx, acp.ToolCallUpdate{ToolCallID: "t"}, acp.AllowOnce("y", "Yes"))
+			return err
+		}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				slow := 0
+				agent := served(t, acp.AgentHandlers{
+					LoadSession: func(ctx context.Context, s *acp.AgentSession, _ *acp.LoadSessionRequest) (*acp.LoadSessionResponse, error) {
+						return nil, test.opening(ctx, s.Conn(), s)
+					},
+					NewSession: func(context.Context, *acp.AgentConn, *acp.NewSessionRequest) (*acp.NewSessionResponse, error) {
+						return &acp.NewSessionResponse{SessionID: "s"}, nil
+					},
+					Prompt: func(context.Context, *acp.AgentSession, *acp.PromptRequest) (*acp.PromptResponse, error) {
+						return nil, nil
+					},
+				}, nil)
+				c, err := Open(t.Context(), &Options{
+					Agent: agent, Cwd: t.TempDir(), NoReconnect: true, Event: func(e Event) {
+						if e.Kind == Slow && e.Text == acp.MethodLoadSession {
+							slow++
+						}
+					},
+					Ask: func(context.Context, *Question) (acp.PermissionOptionID, error) {
+						time.Sleep(time.Hour)
+						return "y", nil
+					},
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+				began := time.Now()
+				_, err = c.Load(t.Context(), "s", nil)
+				switch {
+				case test.opens && err != nil:
+					t.Error(err)
+				case !test.opens && (!errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "session/load: no answer within 2m0s")):
+					t.Errorf("after %v: %v", time.Since(began), err)
+				case slow != 1:
+					t.Errorf("%d reports", slow)
+				}
+				if err := c.Close(); err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
