@@ -72,11 +72,13 @@ func TestSecret(t *testing.T) {
 	}
 }
 
-// TestPattern: an agent's form has a pattern that JavaScript would need years for. It is judged nevertheless, and the
-// page stays usable.
+// TestPattern: an agent's form has a pattern that JavaScript would need years for, and alternatives in each other. The
+// pattern is judged nevertheless, and the page stays usable.
 func TestPattern(t *testing.T) {
-	const form = `{"jsonrpc":"2.0","id":"q","method":"elicitation/create","params":{"sessionId":"s","mode":"form","message":"Name?","requestedSchema":` +
-		`{"type":"object","required":["name"],"properties":{"name":{"type":"string","pattern":"^(a+)+$","default":"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa!"}}}}}`
+	deep := strings.Repeat(`{"anyOf":[{"type":"null"},`, 60) + `{"type":"number"}` + strings.Repeat(`]}`, 60)
+	form := `{"jsonrpc":"2.0","id":"q","method":"elicitation/create","params":{"sessionId":"s","mode":"form","message":"Name?","requestedSchema":` +
+		`{"type":"object","required":["name"],"properties":{"name":{"type":"string","pattern":"^(a+)+$","default":"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa!"},` +
+		`"deep":{"type":"string","default":"x","not":` + deep + `}}}}}`
 	_, server := inspection(t, inspect.Options{Cwd: t.TempDir(), Agent: &inspect.Agent{
 		Words: []string{"sh"},
 		Connect: func(_ context.Context, stderr io.Writer) (rpc.Transport, error) {

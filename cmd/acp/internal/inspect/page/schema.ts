@@ -81,6 +81,9 @@ function own<T>(record: Record<string, T> | undefined, name: string): T | undefi
 /** How deep schemas and values are followed. Deeper values are not examined. */
 const deepest = 100;
 
+/** How many milliseconds a value is examined. Alternatives in each other would take 2 to the power of their depth. */
+const longest = 300;
+
 export class Document {
   /** Whether texts match patterns, by both; a promise while the answer is not known. */
   private readonly matched = new Map<string, boolean | Promise<void>>();
@@ -93,6 +96,8 @@ export class Document {
     const waiting = [...this.matched.values()].filter((v) => typeof v === "object");
     return waiting.length > 0 ? Promise.all(waiting) : undefined;
   }
+
+  private until = 0;
 
   private matches(pattern: string, text: string): boolean {
     const key = JSON.stringify([pattern, text]);
@@ -223,7 +228,9 @@ export class Document {
 
   /** What is wrong with a value. */
   faults(schema: Schema, value: Json, pointer = "", depth = 0): Fault[] {
-    if (depth > deepest) return [];
+    const now = performance.now();
+    if (depth === 0) this.until = now + longest;
+    if (depth > deepest || now > this.until) return [];
     const found: Fault[] = [];
     const fault = (text: string, at = pointer): void => void found.push({ pointer: at, text });
     const into = (s: Schema, v: Json, at = pointer): void => void found.push(...this.faults(s, v, at, depth + 1));
@@ -279,7 +286,8 @@ export class Document {
       if (meant) into(meant, value);
       else fault(`It must be one of ${alternatives.map((s) => this.alternativeName(s)).join(", ")}.`);
     }
-    if (schema.not && this.faults(schema.not, value, pointer, depth + 1).length === 0) fault("The schema excludes this value.");
+    // When the time is over, nothing more is found, which says nothing about the value.
+    if (schema.not && this.faults(schema.not, value, pointer, depth + 1).length === 0 && performance.now() <= this.until) fault("The schema excludes this value.");
     return found;
   }
 
