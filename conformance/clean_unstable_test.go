@@ -49,6 +49,9 @@ func TestCleanUnstable(t *testing.T) {
 			CloseSession: func(context.Context, *acp.AgentSession, *acp.CloseSessionRequest) (*acp.CloseSessionResponse, error) {
 				return nil, nil
 			},
+			ListSessions: func(context.Context, *acp.AgentConn, *acp.ListSessionsRequest) (*acp.ListSessionsResponse, error) {
+				return &acp.ListSessionsResponse{}, nil
+			},
 			ArchiveSession: func(context.Context, *acp.AgentSession, *acp.ArchiveSessionRequest) (*acp.ArchiveSessionResponse, error) {
 				return nil, nil
 			},

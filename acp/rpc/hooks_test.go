@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/acpgo/sdk/acp/codec"
 )
 
 // One Hooks may serve several connections. Start makes those of each, and may wrap the others, every one of them.
@@ -102,5 +104,48 @@ func TestNoHooksWithoutAConnection(t *testing.T) {
 	Handle[Conn, int, int](ext, "x", nil)
 	if _, err := Connect(t.Context(), near, ext, opts); err == nil {
 		t.Error("connected with a nil handler")
+	}
+}
+
+// A null error beside a result is a repair, and the framing of other protocols is named.
+func TestOtherPeers(t *testing.T) {
+	for _, skip := range []bool{false, true} {
+		told := make(chan string, 2)
+		near, far := Pipe()
+		c, err := Connect(t.Context(), near, nil, &Options{SkipNoise: skip, Hooks: Hooks{
+			Repair:  func(method string, r codec.Repair) { told <- method + r.Pointer },
+			Invalid: func(_ []byte, reason error) { told <- reason.Error() },
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		stream, err := far.Connect(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := stream.Write([]byte("Content-Length: 12\r")); err != nil {
+			t.Fatal(err)
+		}
+		if reason := <-told; !strings.Contains(reason, "Language Server Protocol") {
+			t.Errorf("told %q", reason)
+		}
+		if !skip {
+			if line, err := stream.Read(); err != nil || !strings.Contains(string(line), "Language Server Protocol") {
+				t.Errorf("answered %s, %v", line, err)
+			}
+		}
+		go func() {
+			_, _ = stream.Read() // the call
+			_ = stream.Write([]byte(`{"jsonrpc":"2.0","id":1,"result":{},"error":null}`))
+		}()
+		if _, err := Call[struct{}](t.Context(), c, "x", nil); err != nil {
+			t.Error(err)
+		}
+		if repair := <-told; repair != "x/error" {
+			t.Errorf("told %q", repair)
+		}
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
 	}
 }

@@ -291,6 +291,7 @@ func bareIdle(idle *IdleStateUpdate) IdleStateUpdate {
 		if v != nil && v.Error.Present() {
 			return failed(&Error{Code: v.Error.Value().Code, Message: v.Error.Value().Message})
 		}
+	default: // an unknown reason
 	}
 	return failed(rpc.ErrorOf(rpc.ErrInternal))
 }

@@ -51,6 +51,9 @@ func (c *Conn) Start(ctx context.Context, stream wire.Stream, routes []Route, cf
 		Drain:     c.opts.DrainTime,
 		SkipNoise: c.opts.SkipNoise,
 		Flood:     max(c.opts.MaxBytes/floodPart, minFlood),
+		Repair: func(method, member string) {
+			c.ReportRepair(method, codec.Repair{Pointer: "/" + member, Msg: "null read as absent"})
+		},
 	})
 	c.wire.Run()
 	go c.supervise()

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"regexp"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -51,6 +52,9 @@ type Config struct {
 	Flood int
 	// SkipNoise makes the connection report lines that do not begin like JSON without answering them.
 	SkipNoise bool
+	// Repair, if set, is called for a message that has the member result or error with null, which was read as absent.
+	// method is that of the message, or of the call that it answers.
+	Repair func(method, member string)
 }
 
 // Conn is a JSON-RPC connection. All methods are safe for concurrent use.
@@ -69,6 +73,7 @@ type Conn struct {
 	log     *slog.Logger
 	drain   time.Duration
 	noise   bool
+	repair  func(method, member string)
 	flood   int
 
 	lib    *library
@@ -106,6 +111,7 @@ func NewConn(stream Stream, cfg Config) *Conn {
 		log:          cfg.Logger,
 		drain:        cfg.Drain,
 		noise:        cfg.SkipNoise,
+		repair:       cfg.Repair,
 		flood:        cmp.Or(cfg.Flood, refusalHighWater),
 		decode:       codec.NewDecoder(nil),
 		readDone:     make(chan struct{}),
@@ -503,6 +509,9 @@ func (c *Conn) dispatch(line []byte) (libraryID uint64, ok bool) {
 		return libraryID, u.kind == kindResponse
 	}
 	env := parse(c.decode, line)
+	if env.kind == kindNotification || env.kind == kindRequest {
+		c.repaired(string(env.method), &env)
+	}
 	switch env.kind {
 	case kindNotification:
 		c.handler.HandleNotification(env.method, env.params)
@@ -514,6 +523,13 @@ func (c *Conn) dispatch(line []byte) (libraryID uint64, ok bool) {
 		return c.dispatchInvalid(line, &env)
 	}
 	return 0, false
+}
+
+// repaired reports a null that was read as absent.
+func (c *Conn) repaired(method string, env *envelope) {
+	if env.null != "" && c.repair != nil {
+		c.repair(method, env.null)
+	}
 }
 
 // dispatchInvalid answers a line that is not a message. If the line looks like a response, it ends the call instead,
@@ -529,9 +545,16 @@ func (c *Conn) dispatchInvalid(line []byte, env *envelope) (libraryID uint64, ok
 		id, response, known = RecoverID(ends(line))
 	}
 	noise := c.noise && (env.failure.Code == codeParse || line[0] != '{')
-	if noise {
+	framed := framing.Match(line)
+	if framed {
+		env.failure.Message = "Parse error: " + errFramed.Error()
+	}
+	switch {
+	case noise && framed:
+		c.handler.HandleInvalid(line, errFramed)
+	case noise:
 		c.handler.HandleInvalid(line, errNoise)
-	} else {
+	default:
 		c.handler.HandleInvalid(line, env.failure)
 	}
 	switch {
@@ -548,6 +571,9 @@ func (c *Conn) dispatchInvalid(line []byte, env *envelope) (libraryID uint64, ok
 
 var (
 	errNoise = errors.New("a line that is not a message")
+
+	framing   = regexp.MustCompile(`^(?i:content-length: *[0-9])`)
+	errFramed = errors.New("Content-Length is the framing of the Language Server Protocol; a message of ACP is one line")
 	// ErrUnknownResponse reports that a response answers no request of this side.
 	ErrUnknownResponse = errors.New("a response that answers no request")
 	// ErrPeerComplains reports that the peer could not read a message: its error response names no request.
@@ -605,6 +631,7 @@ func (c *Conn) dispatchResponse(line []byte, env *envelope) (libraryID uint64, o
 		c.handler.HandleInvalid(line, ErrUnknownResponse)
 		return 0, false
 	}
+	c.repaired(call.method, env)
 	resp := Response{Result: env.result}
 	switch {
 	case env.broken != nil:

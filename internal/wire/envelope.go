@@ -46,6 +46,7 @@ type envelope struct {
 	result  []byte
 	failure *Error // kindInvalid: the answer; kindResponse: the peer's error
 	broken  error  // kindResponse: what is wrong with it
+	null    string // a member that is null and was read as absent, or ""
 	unread  bool   // kindInvalid: it could not be read to its end
 	bare    bool   // kindInvalid: it has an id but no method, result or error
 }
@@ -142,7 +143,7 @@ func parse(d *codec.Decoder, line []byte) envelope {
 		return invalid(codeInvalidRequest, "Invalid request: a message is a JSON object", nil)
 	}
 
-	var version, hasID, badID, hasMethod, hasResult, hasError, duplicate bool
+	var version, hasID, badID, hasMethod, hasResult, hasError, nullResult, nullError, duplicate bool
 	var seen [memberError + 1]bool
 	var badError error
 	once := func(member int) {
@@ -182,11 +183,11 @@ func parse(d *codec.Decoder, line []byte) envelope {
 			env.params = skipped(d)
 		case "result":
 			once(memberResult)
-			hasResult = true
+			hasResult, nullResult = true, d.Kind() == 'n'
 			env.result = skipped(d)
 		case "error":
 			once(memberError)
-			hasError = true
+			hasError, nullError = true, d.Kind() == 'n'
 			env.failure, badError = decodeError(d)
 		default:
 			d.Skip()
@@ -196,6 +197,13 @@ func parse(d *codec.Decoder, line []byte) envelope {
 		return unread(err)
 	}
 
+	// Some peers always write both members.
+	if nullError && (hasMethod || hasResult) {
+		hasError, env.failure, badError, env.null = false, nil, nil, "error"
+	}
+	if nullResult && (hasMethod || hasError) {
+		hasResult, env.result, env.null = false, nil, "result"
+	}
 	if !hasMethod && (hasResult || hasError) {
 		env.kind = kindResponse
 		switch {

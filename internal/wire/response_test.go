@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/acpgo/sdk/acp/codec"
 )
 
 func TestMalformedResponses(t *testing.T) {
@@ -49,6 +51,39 @@ func TestMalformedResponses(t *testing.T) {
 		}
 		if sent := s.out.String(); strings.Count(sent, "\n") != 1 || len(h.invalid) > 0 {
 			t.Errorf("%s: sent %q, reported %v", test.response, sent, h.invalid)
+		}
+	}
+}
+
+// A member result or error with null beside another one, or in a request, is as good as absent, and reported.
+func TestNullsInTheEnvelope(t *testing.T) {
+	for line, want := range map[string]string{
+		`{"jsonrpc":"2.0","id":1,"result":{"a":1},"error":null}`:                  "response {\"a\":1} error",
+		`{"jsonrpc":"2.0","id":1,"error":null,"result":null}`:                     "response null error",
+		`{"jsonrpc":"2.0","id":1,"result":null,"error":{"code":1,"message":"a"}}`: "failure a result",
+		`{"jsonrpc":"2.0","id":1,"method":null,"result":1,"error":null}`:          "response 1 error",
+		`{"jsonrpc":"2.0","id":1,"method":"m","result":null,"error":null}`:        "request m result",
+		`{"jsonrpc":"2.0","method":"m","error":null}`:                             "notification m error",
+		`{"jsonrpc":"2.0","id":1,"result":null}`:                                  "response null ",
+		`{"jsonrpc":"2.0","id":1,"method":"m","result":1,"error":null}`:           "invalid",
+		`{"jsonrpc":"2.0","id":1,"error":null}`:                                   "failure malformed error object ",
+	} {
+		env := parse(codec.NewDecoder(nil), []byte(line))
+		var got string
+		switch {
+		case env.kind == kindInvalid || env.broken != nil:
+			got = "invalid"
+		case env.kind == kindRequest:
+			got = "request " + string(env.method) + " " + env.null
+		case env.kind == kindNotification:
+			got = "notification " + string(env.method) + " " + env.null
+		case env.failure != nil:
+			got = "failure " + env.failure.Message + " " + env.null
+		default:
+			got = "response " + string(env.result) + " " + env.null
+		}
+		if got != want {
+			t.Errorf("%s: %s, want %s", line, got, want)
 		}
 	}
 }
