@@ -10,6 +10,8 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/acpgo/sdk/internal/plain"
 )
@@ -158,13 +160,30 @@ func (c *Command) String() string {
 	return strings.Join(words, " ")
 }
 
-// quoted returns a word as a shell would need it.
+// quoted returns a word as a shell would need it. A word with control characters, which would act on the terminal in
+// which the command is shown or pasted, becomes one as Bash, Zsh and newer shells know it, with escapes.
 func quoted(word string) string {
 	safe := func(r rune) bool {
 		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./=:@%+,", r)
 	}
 	if word != "" && !strings.ContainsFunc(word, func(r rune) bool { return !safe(r) }) {
 		return word
+	}
+	if strings.ContainsFunc(word, func(r rune) bool { return unicode.IsControl(r) || r == utf8.RuneError }) {
+		var b strings.Builder
+		for i := range len(word) {
+			switch c := word[i]; {
+			case c == '\n':
+				b.WriteString(`\n`)
+			case c == '\\':
+				b.WriteString(`\\`)
+			case c < ' ' || c == '\'' || c >= 0x7f: // a shell that does not know the form ends a word at each quote
+				fmt.Fprintf(&b, `\%03o`, c)
+			default:
+				b.WriteByte(c)
+			}
+		}
+		return "$'" + b.String() + "'"
 	}
 	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }

@@ -256,6 +256,15 @@ func TestCommand(t *testing.T) {
 	if got, want := strange.String(), `'good --acp #=x' evil`; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
+	pasted := launch.New("acp", "it's\n\x1b[201~\u009bé\\", "é")
+	if got, want := pasted.String(), `acp $'it\047s\n\033[201~\302\233\303\251\\' 'é'`; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	if bash, err := exec.LookPath("bash"); err == nil {
+		if out, err := exec.Command(bash, "-c", "printf %s "+strings.TrimPrefix(pasted.String(), "acp ")).Output(); err != nil || string(out) != strings.Join(pasted.Args, "") {
+			t.Errorf("a shell reads %q, %v", out, err)
+		}
+	}
 	if err := (&launch.Command{Program: "true", Env: map[string]string{"A\nB": "x"}}).Cmd().Run(); err == nil || !strings.Contains(err.Error(), `"A\nB" is not a valid variable name`) {
 		t.Errorf("got %v", err)
 	}

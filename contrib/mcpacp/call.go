@@ -15,13 +15,13 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-	"unicode"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/agentkit"
+	"github.com/acpgo/sdk/internal/plain"
 )
 
 // Call calls a tool by its name in the set, as a tool call of the turn that ctx belongs to: turn is the *agentkit.Turn
@@ -196,13 +196,13 @@ const (
 	maxProgress = 4 << 10
 )
 
-// visible replaces what could make a title look like more than a title: ends of lines and other control characters, and
-// those that change the direction of the text.
+// visible replaces what could make a title look like more than a title, or like another one: ends of lines and all that
+// cannot be seen.
 func visible(r rune) rune {
-	if unicode.IsControl(r) || unicode.In(r, unicode.Zl, unicode.Zp, unicode.Bidi_Control) {
-		return ' '
+	if plain.Visible(r) {
+		return r
 	}
-	return r
+	return ' '
 }
 
 // kindOf returns the kind of a tool that follows from its annotations. Hints with a default count only if they are present.

@@ -3,6 +3,7 @@ package tui
 import (
 	"github.com/acpgo/sdk/acp/view"
 	"github.com/acpgo/sdk/cmd/acp/internal/draw"
+	"github.com/acpgo/sdk/internal/plain"
 
 	tea "charm.land/bubbletea/v2"
 )
@@ -47,7 +48,7 @@ func (m *Model) copyText(what, text string) tea.Cmd {
 		return nil
 	}
 	m.tellBriefly(m.here(), "Copied the "+what+", if the terminal allows it.", answerShown)
-	return tea.SetClipboard(text)
+	return tea.SetClipboard(plain.Screen(text)) // a shell, into which it may be pasted, would obey ESC[201~
 }
 
 // toggleMouse leaves the mouse to the terminal, or takes it over again.

@@ -131,7 +131,8 @@ export function copyButton(label: string, text: () => string | Promise<string>):
     type: "button",
     onclick: async () => {
       try {
-        await navigator.clipboard.writeText(await text());
+        // A shell, into which it may be pasted, would obey control characters: ESC[201~ ends what is pasted.
+        await navigator.clipboard.writeText((await text()).replace(/[^\P{Cc}\n\t]/gu, escape));
         say(`${label}: copied`);
       } catch (error) {
         say(`${label}: ${error instanceof Error ? error.message : String(error)}`);
