@@ -21,10 +21,15 @@ type session struct {
 
 func inSession(t *testing.T, args ...string) *session {
 	t.Helper()
+	return programInSession(t, "acp", args...)
+}
+
+func programInSession(t *testing.T, program string, args ...string) *session {
+	t.Helper()
 	main, terminal := openTerminal(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	t.Cleanup(cancel)
-	s := &session{exec.CommandContext(ctx, "acp", args...), main, ""}
+	s := &session{exec.CommandContext(ctx, program, args...), main, ""}
 	t.Cleanup(func() { _ = main.Close() })
 	s.Dir = t.TempDir()
 	s.Env = append(os.Environ(), "XDG_CONFIG_HOME="+s.Dir)

@@ -65,6 +65,8 @@ var untapped = map[string]string{
 	"acp/remote/server_websocket_test.go TestREM72_PermissionOfALostClient": "its client is lost in a turn",
 	"cmd/acp/doctor_test.go TestDoctorAtURL":                                "the agent is examined and not judged",
 	"cmd/acp/internal/talk/talk_test.go":                                    "the client judges the connection itself, and open fails a test for a finding",
+	"cmd/acp/tricks_test.go":                                                "processes of their own, which also do what agents must not do",
+	"cmd/acp/internal/inspect/tricks_test.go TestTricks":                    "the agent does what agents must not do, and the inspection judges it",
 	"cmd/acp/login_test.go locked":                                          "a process of its own, which is logged in to",
 	"cmd/acp/probe_client_test.go askingClient":                             "a process of its own, which the probe judges",
 	"cmd/acp/internal/terminal/stage_test.go stage":                         "a process of its own, which also does what agents must not do",
