@@ -269,7 +269,7 @@ const manyUpdates = 200
 func (p *play) checkStops(rule, reason string, took time.Duration, again func(lasts time.Duration) (reason string, took time.Duration, running bool)) {
 	running := true
 	for _, lasts := range []time.Duration{p.limits.quiet, p.limits.quiet / 2, 0} {
-		if !running || reason == "" || reason == "cancelled" || took > p.limits.quiet/3 {
+		if !running || reason == "" || reason == "cancelled" || took > p.limits.quiet/2 {
 			return
 		}
 		if lasts > 0 {

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/conformance/probe"
 	"github.com/acpgo/sdk/internal/test/tier"
@@ -319,6 +320,34 @@ func TestGivesUp(t *testing.T) {
 		}
 		if verdict == probe.NotExercised {
 			t.Error("the client never gave up a request")
+		}
+	})
+}
+
+// TestScript: a client that plays a script may end with it, and at the first error.
+func TestScript(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, err := probe.Client(t.Context(), probe.InMemoryClient(func(user *probe.User, agent rpc.Transport) {
+			conn, err := acp.Connect(user.Context, agent, acp.ClientHandlers{}, &acp.ClientOptions{Info: acp.Implementation{Name: "script", Version: "1"}})
+			if err != nil {
+				return
+			}
+			defer conn.Close()
+			session, err := conn.NewSession(user.Context, &acp.NewSessionRequest{Cwd: user.Dir})
+			for range 4 {
+				if err == nil {
+					_, err = session.Prompt(user.Context, acp.TextBlock("Hello"))
+				}
+			}
+			if err == nil {
+				_ = session.Close(user.Context) // whatever the answer
+			}
+		}), &probe.Options{Scratch: t.TempDir(), Only: []string{"start", "errors", "login-lost", "stop-reasons", "update-behind-the-end", "close-what-is-gone"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if found := findings(t, r); len(found) > 0 {
+			t.Errorf("found %q", found)
 		}
 	})
 }

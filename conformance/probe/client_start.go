@@ -29,8 +29,12 @@ var clientStarts = []Scenario{
 				p.trait("second prompt")
 				p.endTurn(m, "end_turn")
 			}
-			if !p.wait(p.ctx, p.limits.quiet, func() bool { return p.ended != nil }) {
-				p.trait(staysThere)
+			if !p.target.person {
+				p.answerAll() // a script plays to its end now
+				p.quiet(p.ctx, p.limits.quiet)
+				if !p.hasEnded() {
+					p.trait(staysThere)
+				}
 			}
 		},
 	},
