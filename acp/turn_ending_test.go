@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -264,4 +265,59 @@ func TestNoResultEndsTheTurn(t *testing.T) {
 	if res, err := turn.Result(); err != nil || res.StopReason != acp.StopReasonCancelled {
 		t.Errorf("%+v, %v", res, err)
 	}
+}
+
+// A turn begins when what follows the answers before it, and is about its session, has been sent.
+func TestTurnsFollowAfterResponse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var order []string
+		later := func(ctx context.Context, what string, s *acp.AgentSession) {
+			acp.AfterResponse(ctx, func(ctx context.Context) {
+				time.Sleep(time.Hour)
+				order = append(order, what)
+				if err := s.Update(ctx, acp.CommandsUpdate()); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		conn, _ := pair(t, acp.AgentHandlers{
+			NewSession: func(ctx context.Context, conn *acp.AgentConn, req *acp.NewSessionRequest) (*acp.NewSessionResponse, error) {
+				id := acp.SessionID(req.Cwd)
+				later(ctx, "after new", conn.Session(id))
+				return &acp.NewSessionResponse{SessionID: id}, nil
+			},
+			Prompt: func(ctx context.Context, s *acp.AgentSession, _ *acp.PromptRequest) (*acp.PromptResponse, error) {
+				order = append(order, "turn")
+				later(ctx, "after turn", s)
+				return nil, nil
+			},
+		}, nil, acp.ClientHandlers{}, nil)
+		for _, cwd := range []string{"/1", "/2"} { // the second session does not wait for the first one
+			begun := time.Now()
+			s, err := conn.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: cwd})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for range 2 {
+				if _, err := s.Prompt(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if took := time.Since(begun); took != 2*time.Hour {
+				t.Errorf("took %v", took)
+			}
+			soon, cancel := context.WithTimeout(t.Context(), time.Minute)
+			res, err := s.Prompt(soon)
+			if cancel(); err != nil || res.StopReason != acp.StopReasonCancelled {
+				t.Errorf("a prompt that was cancelled while it waited: %v, %v", res, err)
+			}
+		}
+		synctest.Wait()
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		want := "after new turn after turn turn"
+		if got := strings.Join(order, " "); !strings.HasPrefix(got, want) {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	})
 }

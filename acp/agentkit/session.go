@@ -44,8 +44,7 @@ type session struct {
 	saving sync.Mutex           // guards early
 	early  *sessionstore.Record // the record to store when Config.Open has created the session; nil if the store has the session
 
-	introduced <-chan struct{} // closed when the commands have been sent after the answer; nil if that is not done
-	choosing   chan struct{}   // capacity 1: held while the mode or an option is changed for the client with the author's hook
+	choosing chan struct{} // capacity 1: held while the mode or an option is changed for the client with the author's hook
 
 	out  sync.Mutex // held while an update is recorded and sent, so that both happen in the same order
 	said recorder
@@ -200,10 +199,7 @@ func (s *session) introduce(ctx context.Context, o *Opening) error {
 		return nil
 	}
 	// Clients drop messages about a session that they do not know yet.
-	introduced := make(chan struct{})
-	s.introduced = introduced
 	acp.AfterResponse(ctx, func(ctx context.Context) {
-		defer close(introduced)
 		err := s.AgentSession.Update(ctx, acp.CommandsUpdate(o.Commands...))
 		if err != nil && !errors.Is(err, acp.ErrClosed) {
 			s.logger().Warn("commands not sent", "error", err)

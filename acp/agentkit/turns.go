@@ -301,12 +301,6 @@ func (t *turn) run(ctx context.Context, req *acp.PromptRequest) (*acp.PromptResp
 	t.request = req
 	ctx, t.opened = turns.With(ctx)
 	defer t.finish(ctx, req)
-	if t.introduced != nil {
-		select {
-		case <-t.introduced:
-		case <-ctx.Done():
-		}
-	}
 	// The answer to the previous turn must be on its way, or the client would attribute updates of this turn to that
 	// one.
 	if err := engine.AwaitTurn(ctx); err != nil {

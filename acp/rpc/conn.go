@@ -118,6 +118,7 @@ func (c *Conn) Load() Load { return Load(c.engine().Load()) }
 
 // AfterResponse calls fn after the answer to the request that ctx belongs to was handed to the writer, so messages that
 // fn sends always follow it: available commands after session/new, for example. fn's context ends with the connection.
+// The next turn of the request's session, or of the session that the request creates, begins when fn has returned.
 // Outside the handler of a request AfterResponse does nothing and returns false.
 func AfterResponse(ctx context.Context, fn func(ctx context.Context)) bool {
 	return engine.AfterResponse(ctx, fn)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
+	"slices"
 	"sync/atomic"
 
 	"github.com/acpgo/sdk/acp/codec"
@@ -31,6 +32,8 @@ type inbound struct {
 	withdrawn atomic.Bool // taken from its handler, which no longer answers it; set with mu held
 	goesOn    bool        // it has been answered, and continues
 	then      []func(context.Context)
+	followed  *session      // the session whose next turn waits for the functions in then,
+	follows   chan struct{} // until this is closed
 
 	// For a turn that continues after its answer, see KeepTurn.
 	rest func(ctx context.Context, free func())
@@ -69,6 +72,14 @@ func (in *inbound) run() {
 	for _, turn := range in.ends {
 		select {
 		case <-turn.done:
+		case <-in.Done():
+			in.finish(nil, context.Cause(in))
+			return
+		}
+	}
+	for _, sent := range in.behind {
+		select {
+		case <-sent:
 		case <-in.Done():
 			in.finish(nil, context.Cause(in))
 			return
@@ -125,10 +136,12 @@ func (in *inbound) finish(result any, err error) {
 	}
 	first, err := in.conclude(result, err)
 	in.reportUnsent(err)
-	if first {
-		in.followUp()
-		in.carryOn()
+	if !first {
+		in.unfollow()
+		return
 	}
+	in.followUp()
+	in.carryOn()
 }
 
 // conclude waits until there is room for the answer, and answers; see answer. The handler's reservation for it is kept
@@ -137,7 +150,9 @@ func (in *inbound) conclude(result any, err error) (first bool, _ error) {
 	defer in.conn.reserving.free(&in.reserved, false)
 	if in.route.Inline { // the reader is waiting
 		in.conn.wire.AwaitFlood(in.conn.base)
-		return in.answer(in.prepare(result, err))
+		answer := in.prepare(result, err)
+		in.follow(answer)
+		return in.answer(answer)
 	}
 	in.req.AwaitRoom(in.conn.base)
 	cancelled := in.cancelled.Load()
@@ -145,6 +160,7 @@ func (in *inbound) conclude(result any, err error) (first bool, _ error) {
 		result = wire.Ready(encodable(result))
 	}
 	answer := in.prepare(result, err)
+	in.follow(answer)
 	room := in.req.TakeRoom(in.conn.base, int(in.reserved.Load()))
 	defer in.req.LeaveRoom(room)
 	if in.cancelled.Load() != cancelled && in.route.Cancelled != nil {
@@ -209,8 +225,45 @@ func (in *inbound) outcome(result any, err error) (any, error) {
 	return result, err
 }
 
+// follow makes the next turn of the request's session, or of the one that it has created, wait for the functions to be
+// called after the answer: what they send would otherwise arrive in that turn.
+func (in *inbound) follow(answer wire.Answer) {
+	in.mu.Lock()
+	some := len(in.then) > 0
+	in.mu.Unlock()
+	if !some {
+		return
+	}
+	id := in.session.id
+	if id == "" && answer.Failure == nil && answer.Result != nil {
+		// A result that cannot be encoded names no session.
+		text, _ := codec.Append(nil, answer.Result)
+		id = sessionOf(codec.NewDecoder(nil), text)
+	}
+	in.conn.mu.Lock()
+	defer in.conn.mu.Unlock()
+	in.follows, in.followed = make(chan struct{}), &in.conn.sessionLocked(id).session
+	in.followed.following = append(in.followed.following, in.follows)
+}
+
+// unfollow undoes follow. It may be called more than once.
+func (in *inbound) unfollow() {
+	c := in.conn
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s := in.followed
+	if s == nil {
+		return
+	}
+	in.followed = nil
+	s.following = slices.DeleteFunc(s.following, func(other chan struct{}) bool { return other == in.follows })
+	c.releaseLocked(s)
+	close(in.follows)
+}
+
 // followUp runs the functions to be called after the answer; no more can be added.
 func (in *inbound) followUp() {
+	defer in.unfollow()
 	for _, f := range in.then {
 		// guard reports a panic; there is no caller to return an error to.
 		_ = in.conn.guard(in.req.Method, func() error { f(in.conn.base); return nil })
@@ -275,7 +328,8 @@ func (in *inbound) sent(err error) {
 
 // AfterResponse calls fn after the answer to the request that ctx belongs to has been handed to the writer, so messages
 // that fn sends always follow it: available commands after session/new, for example. fn's context ends with the
-// connection. Outside the handler of a request AfterResponse does nothing and returns false.
+// connection. The next turn of the request's session, or of the session that the request creates, begins when fn has
+// returned. Outside the handler of a request AfterResponse does nothing and returns false.
 func AfterResponse(ctx context.Context, fn func(ctx context.Context)) bool {
 	in, ok := ctx.Value(inboundKey{}).(*inbound)
 	if !ok {

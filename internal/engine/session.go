@@ -24,11 +24,12 @@ type session struct {
 	incoming  []*incoming     // turns of the peer in progress, and those whose answer is being sent
 	questions []*incoming     // the peer's questions in progress, which are answered when their turn is cancelled
 	outgoing  []*outgoingTurn // turns of this side in progress, in the order in which they were begun
+	following []chan struct{} // each closed when the functions of AfterResponse of a request have returned
 }
 
 // active reports whether anything other than notifications is in progress; Conn.mu is held.
 func (s *session) active() bool {
-	return len(s.entering)+len(s.incoming)+len(s.questions)+len(s.outgoing) > 0
+	return len(s.entering)+len(s.incoming)+len(s.questions)+len(s.outgoing)+len(s.following) > 0
 }
 
 // incoming is the session's view of a request of the peer in progress, or of a turn that no request has asked for. It
@@ -36,10 +37,11 @@ func (s *session) active() bool {
 type incoming struct {
 	lateContext
 	route    *Route
-	question question      // the request; nil for a turn that no request has asked for
-	ends     []*incoming   // the turns that must be answered first
-	done     chan struct{} // for a turn or Enterer: closed when the answer has been sent and it is over
-	entered  chan struct{} // for a concurrent turn or Enterer: closed when EnterTurn has called enter for it
+	question question        // the request; nil for a turn that no request has asked for
+	ends     []*incoming     // the turns that must be answered first
+	behind   []chan struct{} // closed when what must be sent before the turn has been sent
+	done     chan struct{}   // for a turn or Enterer: closed when the answer has been sent and it is over
+	entered  chan struct{}   // for a concurrent turn or Enterer: closed when EnterTurn has called enter for it
 
 	freed     bool        // the session may accept the next turn; guarded by Conn.mu
 	cancelled atomic.Bool // the turn was cancelled; set with Conn.mu held
@@ -172,6 +174,7 @@ func (s *session) step(e event) (do effects) {
 			if !s.concurrent {
 				in.ends = slices.DeleteFunc(slices.Clone(s.incoming), func(turn *incoming) bool { return turn.freed })
 			}
+			in.behind = slices.Clone(s.following)
 			s.incoming = append(s.incoming, in)
 		case route.Cancelled != nil:
 			s.questions = append(s.questions, in)
