@@ -4,6 +4,10 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"os/exec"
+	"regexp"
+	"strings"
+	"testing"
 
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/view"
@@ -26,6 +30,14 @@ func tricksterHandlers() acp.AgentHandlers {
 		},
 		Prompt: func(ctx context.Context, s *acp.AgentSession, req *acp.PromptRequest) (*acp.PromptResponse, error) {
 			name, _ := req.Prompt[0].Text()
+			if name == "workflow" {
+				for _, text := range []string{"a\n :", ":add-mask::x\n#", "#err", "or]y ##vso[z]\n", "::debug::b::c"} {
+					if err := s.Update(ctx, acp.AgentMessageText(text)); err != nil {
+						return nil, err
+					}
+				}
+				return &acp.PromptResponse{StopReason: acp.StopReasonEndTurn}, nil
+			}
 			for _, k := range tricks.All() {
 				if k.Name != name {
 					continue
@@ -60,5 +72,16 @@ func consoleClient() {
 	if err != nil {
 		fmt.Println(err)
 		os.Exit(1)
+	}
+}
+
+// Nothing that an agent says is a command for a CI server that reads the output, in any format and however it is split.
+func TestExecWorkflow(t *testing.T) {
+	command := regexp.MustCompile(`(?m)^\s*::|##\pL*\[`)
+	for _, format := range []string{formatText, formatQuiet, formatJSON} {
+		out, err := exec.CommandContext(t.Context(), "acp", "exec", "--format", format, "workflow", "--", "trickster").Output()
+		if err != nil || command.Match(out) || !strings.Contains(string(out), "b::c") {
+			t.Errorf("%s: %v\n%s", format, err, out)
+		}
 	}
 }
