@@ -47,6 +47,7 @@ type section struct {
 	state    *view.State
 	session  acp.SessionID
 	opened   bool
+	resumed  bool          // the session is one of an earlier run
 	replays  bool          // updates belong to the history of the session
 	held     [][]byte      // lines of JSON before the session is opened, or text before it is this section's turn
 	size     int           // of held
@@ -151,7 +152,7 @@ func (s *section) begin() {
 func (s *section) open(session *talk.Session, resumed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.session, s.state, s.opened, s.replays = session.ID(), session.State(), true, false
+	s.session, s.state, s.opened, s.replays, s.resumed = session.ID(), session.State(), true, false, resumed
 	if s.x.format != formatJSON {
 		return
 	}

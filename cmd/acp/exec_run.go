@@ -382,6 +382,9 @@ func (s *section) converse(client *talk.Client, o *outcome) (err error) {
 		return err
 	}
 	res, err := session.Prompt(x.ctx, blocks...)
+	if s.resumed && errors.Is(err, acp.ErrResourceNotFound) && isAnswer(err) { // some agents notice only now
+		err = x.cannotContinue(err)
+	}
 	if err != nil {
 		return err
 	}
@@ -434,7 +437,7 @@ func (s *section) openSession(client *talk.Client) (session *talk.Session, err e
 	id := acp.SessionID("")
 	if !x.f.fresh {
 		if id, err = store.Get(key); err != nil {
-			return nil, fmt.Errorf("session %q cannot be continued (--new begins another one): %w", x.f.session, err)
+			return nil, x.cannotContinue(err)
 		}
 	}
 	switch {
@@ -448,7 +451,7 @@ func (s *section) openSession(client *talk.Client) (session *talk.Session, err e
 	}
 	if err != nil {
 		if id != "" && isAnswer(err) {
-			err = fmt.Errorf("session %q cannot be continued (--new begins another one): %w", x.f.session, err)
+			err = x.cannotContinue(err)
 		}
 		return nil, err
 	}
@@ -457,6 +460,10 @@ func (s *section) openSession(client *talk.Client) (session *talk.Session, err e
 	}
 	s.open(session, id != "")
 	return session, nil
+}
+
+func (x *execution) cannotContinue(err error) error {
+	return fmt.Errorf("session %q cannot be continued (--new begins another one): %w", x.f.session, err)
 }
 
 // event reports events other than updates of the conversation.

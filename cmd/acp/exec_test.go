@@ -147,6 +147,9 @@ func oddAgent() {
 			case "error":
 				send(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32603,"message":"the model is \u001b[1mdown"}}`, m.ID)
 				continue
+			case "gone":
+				send(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32002,"message":"Resource not found"}}`, m.ID)
+				continue
 			case "internal":
 				send(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32603,"message":"Internal error"}}`, m.ID)
 				continue
