@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -323,18 +324,18 @@ func TestSlowStart(t *testing.T) {
 // again alone, does not count against the agent. A certain mistake does. A scenario is played again only once.
 func TestPlayedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		prompts := 0
+		var prompts atomic.Int32
 		failed, r := failures(t, raw(t, map[string]func(json.RawMessage) string{
 			"initialize": result(`{"protocolVersion":1,"agentCapabilities":{}}`), "session/new": result(`{"sessionId":"s"}`),
 			"session/prompt": func(json.RawMessage) string {
-				if prompts++; prompts == 1 {
+				if prompts.Add(1) == 1 {
 					time.Sleep(8 * time.Second)
 				}
 				return `"result":{"stopReason":"end_turn"}`
 			},
 		}), "start")
-		if len(failed)+len(r.Summary.TooSlow)+len(r.Summary.DidNotRun) > 0 || prompts != 2 {
-			t.Errorf("fails: %q, too slow: %q, did not run: %q, %d prompts", failed, r.Summary.TooSlow, r.Summary.DidNotRun, prompts)
+		if len(failed)+len(r.Summary.TooSlow)+len(r.Summary.DidNotRun) > 0 || prompts.Load() != 2 {
+			t.Errorf("fails: %q, too slow: %q, did not run: %q, %d prompts", failed, r.Summary.TooSlow, r.Summary.DidNotRun, prompts.Load())
 		}
 		if got := strings.Join(r.Summary.Should, " "); got != "INI-5" {
 			t.Errorf("recommendations that are not followed: %q", got)
