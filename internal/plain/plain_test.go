@@ -90,27 +90,27 @@ func TestStream(t *testing.T) {
 	for _, text := range []string{"::add-mask::x\n \t::error::y\na::b\n::", "##[error]x ###vso[y] #[z] ## Title [x]\n#\n#[", hostile, "❤\ufe0f\u200d🔥"} {
 		for size := 1; size <= len(text); size++ {
 			var s Stream
-			got := ""
+			var got strings.Builder
 			for rest := text; rest != ""; {
 				n := min(size, len(rest))
 				for n < len(rest) && !utf8.RuneStart(rest[n]) {
 					n++
 				}
-				got += s.Text(rest[:n])
+				got.WriteString(s.Text(rest[:n]))
 				rest = rest[n:]
 			}
-			if size == len(text) && got != Text(text) {
-				t.Errorf("the whole: %q, want %q", got, Text(text))
+			if size == len(text) && got.String() != Text(text) {
+				t.Errorf("the whole: %q, want %q", got.String(), Text(text))
 			}
 			start := true
-			for i := range got {
-				if command(got[i:], start) > 0 {
-					t.Errorf("pieces of %d: %q has a command at %d", size, got, i)
+			for i := range got.String() {
+				if command(got.String()[i:], start) > 0 {
+					t.Errorf("pieces of %d: %q has a command at %d", size, got.String(), i)
 				}
-				start = got[i] == '\n' || start && unicode.IsSpace(rune(got[i]))
+				start = got.String()[i] == '\n' || start && unicode.IsSpace(rune(got.String()[i]))
 			}
-			if plain, err := strconv.Unquote(`"` + strings.ReplaceAll(got, "\n", `\n`) + `"`); text != hostile && (err != nil || plain != text) {
-				t.Errorf("pieces of %d: %q is not the text", size, got)
+			if plain, err := strconv.Unquote(`"` + strings.ReplaceAll(got.String(), "\n", `\n`) + `"`); text != hostile && (err != nil || plain != text) {
+				t.Errorf("pieces of %d: %q is not the text", size, got.String())
 			}
 		}
 	}

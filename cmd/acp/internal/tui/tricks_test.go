@@ -18,7 +18,7 @@ type worldDoor struct{ *world }
 func (d worldDoor) Question() string {
 	d.sleep(2 * time.Second)
 	screen := d.screen()
-	return screen[strings.LastIndex(screen, "tester asks for permission"):]
+	return screen[max(0, strings.LastIndex(screen, "tester asks for permission")):]
 }
 
 func (d worldDoor) Early(index int) {
