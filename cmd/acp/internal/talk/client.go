@@ -273,6 +273,25 @@ func (c *Client) handlers() acp.ClientHandlers {
 	return h
 }
 
+// invalid returns the hook for input that is not valid, which an agent may send without end: after the first few, each
+// tenfold number is shown, with the last reason.
+func (c *Client) invalid() func(line []byte, reason error) {
+	const few = 10
+	var came, next atomic.Int64
+	next.Store(few)
+	return func(_ []byte, reason error) {
+		switch n := came.Add(1); {
+		case n < few:
+		case n == next.Load():
+			next.Store(10 * n)
+			reason = fmt.Errorf("%d lines and messages of the agent were not valid; most are no longer shown: %w", n, reason)
+		default:
+			return
+		}
+		c.event(Event{Kind: Warning, Err: reason})
+	}
+}
+
 func (c *Client) clientOptions() *acp.ClientOptions {
 	o := &acp.ClientOptions{
 		Info:          acp.Implementation{Name: "acp", Version: cmp.Or(c.opts.Version, "0")},
@@ -286,7 +305,7 @@ func (c *Client) clientOptions() *acp.ClientOptions {
 		ConnectTimeout: c.opts.ConnectTimeout,
 		Conn: acp.ConnOptions{
 			SkipNoise: true, CancelGrace: c.opts.CancelGrace, ConcurrentTurns: c.opts.ConcurrentTurns,
-			Hooks: acp.Hooks{Invalid: func(_ []byte, reason error) { c.event(Event{Kind: Warning, Err: reason}) }},
+			Hooks: acp.Hooks{Invalid: c.invalid()},
 		},
 	}
 	if !c.opts.NoTerminals {

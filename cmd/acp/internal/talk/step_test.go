@@ -85,3 +85,16 @@ func TestSlowSteps(t *testing.T) {
 		})
 	}
 }
+
+// Output that is not messages is shown a few times and then counted.
+func TestNoiseIsCounted(t *testing.T) {
+	var shown []string
+	c := &Client{opts: Options{Event: func(e Event) { shown = append(shown, e.Err.Error()) }}}
+	hook := c.invalid()
+	for range 1000 {
+		hook(nil, errors.New("noise"))
+	}
+	if len(shown) != 12 || shown[0] != "noise" || !strings.HasPrefix(shown[11], "1000 lines") {
+		t.Errorf("shown %d: %q", len(shown), shown)
+	}
+}
