@@ -471,7 +471,7 @@ var draftScenarios = []Scenario{
 var draftRows = map[string]exercise{
 	"OVW-1": anyTrait("path").reachedBy(byTools), "OVW-3": anyTrait("answer"), "OVW-4": {},
 	"TRN-1": anyTrait("message"), "TRN-3": anyTrait("message"), "TRN-4": anyTrait("message"), "TRN-5": anyTrait("message"), "TRN-10": {},
-	"INI-6": anyTrait("message"), "INI-9": {}, "INI-16": {}, "INI-19": {},
+	"INI-6": anyTrait("message"), "INI-9": {}, "INI-16": {}, "INI-19": exercise{}.reachedBy(byAgent),
 	"AUT-9": anyTrait("result auth/login").reachedBy(byAuth), "AUT-10": anyTrait("logged out").reachedBy(byAuth), "AUT-8": anyTrait("result auth/login", "result auth/logout").reachedBy(byAuth),
 	"SES-2": anyTrait("result session/new"), "SES-31": anyTrait("result session/new"),
 	"LST-5": {}, "LST-8": {}, "LST-11": {}, "LST-12": exercise{}.reachedBy("an agent that has more sessions than a page holds"), "LST-14": {},
