@@ -280,7 +280,7 @@ var conversations = []conversation{
 	{name: "trace context", lines: `-> * session/cancel {"sessionId":"s","_meta":{"traceparent":"00-80e1afed08e019fc1110464cfa66635c-7a085853722dc6d2-01","tracestate":"a=1, b@c=x:y ,","baggage":"k=v;p=1, l = w"}}`},
 	{name: "wrong trace context", lines: `-> * session/cancel {"sessionId":"s","_meta":{"traceparent":1,"tracestate":"=","baggage":"x"}}`, want: "EXT-1 EXT-1 EXT-1"},
 	{name: "trace context in a result", lines: join(prompt, `<- = 10 {"stopReason":"end_turn","_meta":{"traceparent":"ff-80e1afed08e019fc1110464cfa66635c-7a085853722dc6d2-01"}}`), want: "EXT-1"},
-	{name: "an extension that is advertised below", setup: strings.Replace(able1, `"loadSession"`, `"promptCapabilities":{"_meta":{"x":1}},"loadSession"`, 1), lines: "-> 10 _ping {}\n<- = 10 {}"},
+	{name: "an extension that is advertised below", setup: strings.Replace(able1, `"loadSession"`, `"promptCapabilities":{"_meta":{"ping":1}},"loadSession"`, 1), lines: "-> 10 _ping {}\n<- = 10 {}"},
 	{name: "an extension is told once", lines: "-> 10 _ping {}\n<- = 10 {}\n-> 11 _ping {}\n<- = 11 {}", want: "EXT-6"},
 	{name: "an extension that fails", lines: "-> 10 _ping {}\n<- ! 10 {\"code\":5,\"message\":\"no route\"}"},
 

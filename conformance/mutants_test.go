@@ -173,6 +173,9 @@ var obeys = map[string]string{"INI-13": "the client serves what it does not stat
 // asks is the reason for questions.
 var asks = map[string]string{"ELI-23": "the client answers what it does not state"}
 
+// listed is a list of sessions that has the first session in its first directory.
+var listed = []string{`-> {"id":"l","method":"session/list","params":{}}`, `<- {"id":"l","result":{"sessions":[{"sessionId":"sess_1","cwd":"/home/ada/shop"}]}}`}
+
 var mutants = []mutant{
 	{rule: "OVW-1", clean: "v1-turns", mutation: set("<- fs/write_text_file", "/params/path", `"cart.go"`)},
 	{rule: "OVW-1", clean: "v1-turns", mutation: set("<- session/update:tool_call#2", "/params/update/locations/0/path", `"cart.go"`)},
@@ -230,6 +233,7 @@ var mutants = []mutant{
 	{rule: "INI-6", clean: "v2-turns", mutation: remove("<- session/request_permission", "/params/title")},
 	{rule: "INI-6", clean: "n2-dual", mutation: remove("<- session/prompt", "/result/messageId")},
 	{rule: "INI-19", clean: "v1-sessions", mutation: remove("-> initialize", "/params/clientCapabilities/auth")},
+	{rule: "INI-19", clean: "v1-sessions", mutation: set("-> initialize", "/params/clientCapabilities", `{"_meta":{"terminal_output":true,"terminal-auth":false}}`)},
 
 	// authentication
 	{rule: "AUT-1", clean: "v1-sessions", mutation: remove("<- initialize", "/result/agentCapabilities/auth"), also: serves},
@@ -247,6 +251,7 @@ var mutants = []mutant{
 		set("<- session/update:available_commands_update#2", "/params/sessionId", `"sess_1"`))},
 	{rule: "SES-4", clean: "v1-sessions", mutation: remove("<- initialize", "/result/agentCapabilities/loadSession"), also: serves},
 	{rule: "SES-6", clean: "v1-sessions", mutation: drop("<- session/update:user_message_chunk")},
+	{rule: "SES-6", clean: "v1-sessions", mutation: move("<- session/update:user_message_chunk", before("<- session/load"))},
 	{rule: "SES-7", clean: "v1-sessions", mutation: again("<- session/update:user_message_chunk", after("<- session/load"))},
 	{rule: "SES-9", clean: "v1-sessions", mutation: remove("<- initialize", "/result/agentCapabilities/sessionCapabilities/resume"), also: serves},
 	{rule: "SES-11", clean: "v1-sessions", mutation: again("<- session/update:agent_message_chunk#4", after("-> session/resume"))},
@@ -260,6 +265,7 @@ var mutants = []mutant{
 	{rule: "SES-19", clean: "v1-sessions", mutation: remove("<- initialize", "/result/agentCapabilities/sessionCapabilities/additionalDirectories")},
 	{rule: "SES-20", clean: "v1-bare", mutation: set("-> session/new", "/params/cwd", `"shop"`)},
 	{rule: "SES-20", clean: "v1-sessions", mutation: set("-> session/resume", "/params/cwd", `"./shop"`)},
+	{rule: "SES-21", clean: "v1-sessions", mutation: all(set("-> session/resume", "/params/cwd", `"/home/ada/other"`), insert(after("<- session/resume"), listed...))},
 	{rule: "SES-27", clean: "v1-sessions", mutation: remove("<- initialize", "/result/agentCapabilities/mcpCapabilities/http")},
 	{rule: "SES-27", clean: "v1-sessions", mutation: remove("<- initialize", "/result/agentCapabilities/mcpCapabilities/sse")},
 	{rule: "SES-29", clean: "v1-sessions", mutation: set("-> session/new#2", "/params/mcpServers/0/command", `"tools"`)},
@@ -309,8 +315,11 @@ var mutants = []mutant{
 	{rule: "PRM-2", clean: "v1-turns", mutation: remove("<- initialize", "/result/agentCapabilities/promptCapabilities/image")},
 	{rule: "PRM-2", clean: "v1-turns", mutation: remove("<- initialize", "/result/agentCapabilities/promptCapabilities/embeddedContext")},
 	{rule: "PRM-3", clean: "v1-sessions", mutation: set("<- session/update:agent_message_chunk#4", "/params/update/messageId", `"msg_1"`)},
+	{rule: "PRM-3", clean: "v1-bare", mutation: all(
+		set("<- session/update:agent_message_chunk", "/params/update/messageId", `"m"`), set("<- session/update:agent_message_chunk#2", "/params/update/messageId", `"m"`))},
 	{rule: "PRM-5", clean: "v1-bare", mutation: drop("<- session/prompt#2"), closedBy: conformance.Agent},
 	{rule: "PRM-6", clean: "v1-turns", mutation: drop("<- session/update:tool_call_update#4")},
+	{rule: "PRM-6", clean: "v1-turns", mutation: set("<- session/request_permission", "/params/toolCall/status", `"in_progress"`)},
 	{rule: "PRM-7", clean: "v1-bare", mutation: set("<- session/prompt#2", "/result/stopReason", `"cancelled"`)},
 	{rule: "PRM-9", clean: "v1-cancel", mutation: set("-> session/request_permission", "/result/outcome", `{"outcome":"selected","optionId":"yes"}`)},
 	{rule: "PRM-9", clean: "v1-cancel", mutation: fails("-> session/request_permission", "-32603")},
@@ -318,6 +327,7 @@ var mutants = []mutant{
 	{rule: "PRM-12", clean: "v1-cancel", mutation: fails("<- session/prompt#2", "-32603")},
 	{rule: "PRM-12", clean: "v1-cancel", mutation: fails("<- session/prompt#2", "-32800")},
 	{rule: "PRM-13", clean: "v1-bare", mutation: move("<- session/update:agent_message_chunk", after("<- session/prompt"))},
+	{rule: "PRM-13", clean: "v1-cancel", mutation: move("<- session/update:agent_message_chunk#3", after("<- session/prompt"))},
 	{rule: "PRM-15", clean: "v1-bare", mutation: move("-> session/prompt#2", before("<- session/prompt"))},
 	{rule: "PRM-15", clean: "v1-cancel", mutation: move("-> session/prompt#2", after("-> session/cancel#2"))},
 
@@ -468,8 +478,12 @@ var mutants = []mutant{
 	{rule: "V2-6", clean: "v2-turns", mutation: remove("<- session/update:tool_call_update", "/params/update/title")},
 	{rule: "V2-7", clean: "v2-turns", mutation: set("<- session/update:terminal_update#2", "/params/update/cwd", `"/tmp"`)},
 	{rule: "V2-8", clean: "v2-turns", mutation: set("<- session/update:terminal_output_chunk", "/params/update/data", `"b2sg="`)},
+	{rule: "V2-8", clean: "v2-turns", mutation: set("<- session/update:terminal_output_chunk", "/params/update/data", `"b2sgIA"`)},
 	{rule: "V2-9", clean: "v2-sessions", mutation: again("<- session/update:agent_message_chunk#3", after("-> session/resume#2"))},
+	{rule: "V2-9", clean: "v2-sessions", mutation: all(drop("-> session/close#2", "<- session/close#2"), again("<- session/update:agent_message", after("-> session/resume#2")))},
 	{rule: "V2-10", clean: "v2-sessions", mutation: drop("<- session/update:state_update#5")},
+	{rule: "V2-11", clean: "v2-sessions", mutation: drop("<- session/update:agent_message")},
+	{rule: "V2-11", clean: "v2-sessions", mutation: all(drop("-> session/close", "<- session/close"), drop("<- session/update:agent_message"))},
 	{rule: "V2-11", clean: "v2-sessions", mutation: all(cut("-> session/resume"), set("-> session/resume", "/params/sessionId", `"sess_old"`), insert(atEnd,
 		`<- {"method":"session/update","params":{"sessionId":"sess_old","update":{"sessionUpdate":"user_message_chunk","messageId":"old","content":{"type":"text","text":"Hi"}}}}`))},
 	{rule: "V2-12", clean: "v2-sessions", mutation: all(remove("<- initialize", "/result/authMethods"), drop("-> auth/login", "<- auth/login"))},
@@ -478,6 +492,8 @@ var mutants = []mutant{
 		`-> {"id":"close","method":"session/close","params":{"sessionId":"sess_1"}}`, `<- {"id":"close","result":{}}`, `<- {"id":8,"error":{"code":-32603,"message":"It was closed"}}`))},
 	{rule: "V2-15", clean: "v2-cancel", mutation: set("<- session/update:state_update", "/params/update/background", "[]")},
 	{rule: "V2-16", clean: "v2-sessions", mutation: set("<- session/update:user_message#3", "/params/update/messageId", `"user_9"`)},
+	{rule: "V2-16", clean: "v2-sessions", mutation: all(set("<- session/update:agent_message", "/params/update/messageId", `"msg_9"`),
+		set("<- session/update:agent_message_chunk#3", "/params/update/messageId", `"msg_9"`), set("<- session/update:agent_message_chunk#4", "/params/update/messageId", `"msg_9"`))},
 
 	// version 2, of the rules that it shares with version 1
 	{rule: "OVW-1", clean: "v2-turns", mutation: set("<- session/update:tool_call_update", "/params/update/locations/0/path", `"cart.go"`)},
@@ -510,6 +526,7 @@ var mutants = []mutant{
 	{rule: "SES-17", clean: "v2-sessions", mutation: set("-> session/resume", "/params/additionalDirectories/0", `"lib"`)},
 	{rule: "SES-19", clean: "v2-sessions", mutation: remove("<- initialize", "/result/capabilities/session/additionalDirectories")},
 	{rule: "SES-20", clean: "v2-cancel", mutation: set("-> session/new", "/params/cwd", `"shop"`)},
+	{rule: "SES-21", clean: "v2-sessions", mutation: all(set("-> session/resume#2", "/params/cwd", `"/home/ada/other"`), insert(after("<- session/resume#2"), listed...))},
 	{rule: "SES-27", clean: "v2-sessions", mutation: remove("<- initialize", "/result/capabilities/session/mcp/http")},
 	{rule: "SES-27", clean: "v2-sessions", mutation: remove("<- initialize", "/result/capabilities/session/mcp/stdio")},
 	{rule: "SES-29", clean: "v2-sessions", mutation: set("-> session/new", "/params/mcpServers/0/command", `"tools"`)},
@@ -525,6 +542,7 @@ var mutants = []mutant{
 	{rule: "CFG-14", clean: "v2-sessions", mutation: set("<- session/resume", "/result/configOptions/1/currentValue", `"icy"`)},
 	{rule: "CFG-16", clean: "v2-sessions", mutation: all(set("-> session/set_config_option", "/params/value", `"giant"`), fails("<- session/set_config_option", "-32602"))},
 	{rule: "CFG-17", clean: "v2-sessions", mutation: remove("<- session/set_config_option", "/result/configOptions/0")},
+	{rule: "CFG-17", clean: "v2-sessions", mutation: set("<- session/set_config_option", "/result/configOptions/0/currentValue", `"small"`)},
 	{rule: "CFG-18", clean: "v2-sessions", mutation: all(
 		remove("<- session/update:config_option_update", "/params/update/configOptions/2"), remove("<- session/update:config_option_update", "/params/update/configOptions/1"))},
 	{rule: "PRM-1", clean: "v2-turns", mutation: insert(atEnd,
@@ -539,6 +557,8 @@ var mutants = []mutant{
 	{rule: "TOL-9", clean: "v2-turns", mutation: again("<- session/update:tool_call_update#2", after("<- session/update:tool_call_update#3"))},
 	{rule: "PLN-3", clean: "v2-turns", mutation: remove("<- session/update:plan_update#2", "/params/update/plan/entries/1")},
 	{rule: "CMD-2", clean: "v2-turns", mutation: set("<- session/update:available_commands_update", "/params/update/availableCommands/0/name", `"/plan"`)},
+	{rule: "CMD-2", clean: "v2-turns", mutation: set("<- session/new", "/result/availableCommands", `[{"type":"command","name":"/plan","description":"Plan"}]`)},
+	{rule: "OVW-1", clean: "v2-turns", mutation: set("<- session/request_permission", "/params/subject/toolCall/locations", `[{"path":"cart.go"}]`)},
 	{rule: "ELI-5", clean: "v2-elicitations", mutation: all(remove("-> initialize", "/params/capabilities/elicitation/url"),
 		cut("-> elicitation/create#3"), fails("-> elicitation/create#3", "-32602"))},
 	{rule: "ELI-11", clean: "v2-elicitations", mutation: set("<- elicitation/create", "/params/requestedSchema/properties/password", `{"type":"string","title":"Your password"}`)},
@@ -558,6 +578,7 @@ var mutants = []mutant{
 	{rule: "EXT-4", clean: "v2-elicitations", mutation: drop("<- _shop.example/price"), closedBy: conformance.Agent},
 	{rule: "EXT-5", clean: "v2-elicitations", mutation: set("<- _shop.example/unknown", "/error/code", "-32603")},
 	{rule: "EXT-6", clean: "v2-elicitations", mutation: remove("<- initialize", "/result/capabilities/_meta")},
+	{rule: "EXT-6", clean: "v2-elicitations", mutation: set("<- initialize", "/result/capabilities/_meta", `{"example.org":{"rooms":true}}`)},
 	{rule: "ERR-2", clean: "v2-elicitations", mutation: set("<- _shop.example/unknown", "/error", `{"code":-32050,"message":"No"}`)},
 	{rule: "ERR-3", clean: "v2-sessions", mutation: all(cut("<- session/delete"), fails("<- session/delete", "-32603"), set("<- session/delete", "/error/message", `"Method not found"`))},
 	{rule: "ERR-4", clean: "v2-elicitations", mutation: set("<- _shop.example/unknown", "/error", `{"code":-32603,"message":"Invalid params"}`)},
@@ -572,6 +593,11 @@ var mutants = []mutant{
 	{rule: "SCH-11", clean: "v2-turns", mutation: set("<- session/update:notice", "/params/update/severity", `"loud"`)},
 	{rule: "SCH-15", clean: "v2-elicitations", mutation: set("<- elicitation/create#2", "/params/requestedSchema/properties/name", `{"type":"object"}`)},
 	{rule: "V2-17", clean: "v2-turns", mutation: set("<- session/prompt#2", "/result/messageId", `"user_1"`)},
+	{rule: "V2-17", clean: "v2-turns", mutation: set("<- session/update:agent_message_chunk#3", "/params/update/messageId", `"msg_1"`)},
+	{rule: "V2-17", clean: "v2-cancel", mutation: set("<- session/update:agent_message_chunk#3", "/params/update", `{"sessionUpdate":"agent_message","messageId":"msg_1","content":[{"type":"text","text":"There is more."}]}`)},
+	{rule: "V2-19", clean: "v2-turns", mutation: set("<- session/new", "/result/availableCommands", `[{"type":"command","name":"make plan","description":"Plan"}]`)},
+	{rule: "V2-23", clean: "v2-sessions", mutation: move("<- session/update:user_message#3", before("<- session/update:state_update#5"))},
+	{rule: "V2-24", clean: "v2-turns", mutation: drop("<- session/update:state_update#4", "<- session/update:state_update#5")},
 	{rule: "V2-22", clean: "v2-cancel", mutation: all(set("<- session/update:state_update#2", "/params/update/stopReason", `"end_turn"`), insert(after("-> session/cancel"),
 		`-> {"jsonrpc":"2.0","id":90,"method":"_x"}`, `<- {"jsonrpc":"2.0","id":90,"error":{"code":-32601,"message":"Method not found"}}`))},
 	{rule: "V2-19", clean: "v2-turns", mutation: set("<- session/update:available_commands_update", "/params/update/availableCommands/0/name", `"make plan"`)},

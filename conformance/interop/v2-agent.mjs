@@ -179,7 +179,15 @@ const app = acp
     if (!session) throw acp.RequestError.sessionNotFound(sessionId);
     session.open = true;
     const send = (update) => peer.notify(acp.methods.client.session.update, { sessionId, update });
-    if (replayFrom?.type === "start") for (const update of session.history) await send(update);
+    // A message that is replayed in chunks begins as a whole one, with empty content.
+    const begun = new Set();
+    for (const update of replayFrom ? session.history : []) {
+      const { sessionUpdate: kind, messageId } = update;
+      const whole = kind.replace(/_chunk$/, "");
+      if (messageId && kind !== whole && !begun.has(messageId)) await send({ sessionUpdate: whole, messageId, content: [] });
+      begun.add(messageId);
+      await send(update);
+    }
     await send(session.state);
     return {};
   })

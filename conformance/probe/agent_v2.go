@@ -498,5 +498,6 @@ var draftRows = map[string]exercise{
 	"V2-14": exercise{}.reachedBy("an agent that is closed before it takes a prompt"), "V2-15": anyTrait("turn"), "V2-16": anyTrait("result session/resume"),
 	"V2-17": anyTrait("turn"), "V2-18": anyTrait("<- session/request_permission").reachedBy(byPermission),
 	"V2-19": anyTrait("update available_commands_update").reachedBy("an agent that has slash commands"), "V2-20": anyTrait("options").needs("options"),
-	"V2-21": anyTrait("auth methods").reachedBy(byAgent), "V2-22": exercise{}.reachedBy(byLong),
+	"V2-21": anyTrait("auth methods").reachedBy(byAgent), "V2-22": exercise{}.reachedBy(byLong), "V2-23": anyTrait("result session/resume"),
+	"V2-24": anyTrait("<- session/request_permission").reachedBy(byPermission), "SES-21": anyTrait("result session/list"),
 }

@@ -97,14 +97,14 @@ func TestRuns(t *testing.T) {
 			n++
 			f := fault{}
 			if n%2 == 0 {
-				f = lateChunk
+				f = answersTwice
 			}
 			return mutate(probe.InMemory(start), f)(ctx, dir)
 		}, &probe.Options{Scratch: t.TempDir(), Only: []string{"start"}, Runs: 4, Answer: 5 * time.Second, Quiet: 100 * time.Millisecond})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := strings.Join(r.Summary.Unstable, " "); got != "PRM-13" || r.Conforms {
+		if got := strings.Join(r.Summary.Unstable, " "); got != "SCH-2" || r.Conforms {
 			t.Errorf("flaky: %q, conforms: %v", got, r.Conforms)
 		}
 	})
@@ -113,14 +113,14 @@ func TestRuns(t *testing.T) {
 // TestBaseline: a known failure does not count, and an entry that does not fail is reported.
 func TestBaseline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r, err := probe.Agent(t.Context(), mutate(probe.InMemory(connect(t)), lateChunk), &probe.Options{
+		r, err := probe.Agent(t.Context(), mutate(probe.InMemory(connect(t)), answersTwice), &probe.Options{
 			Scratch: t.TempDir(), Only: []string{"start"}, Answer: 5 * time.Second, Quiet: 100 * time.Millisecond,
-			Baseline: map[string]string{"PRM-13": "late", "SES-2": "not broken"},
+			Baseline: map[string]string{"SCH-2": "twice", "SES-2": "not broken"},
 		})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !r.Conforms || strings.Join(r.Summary.Known, " ") != "PRM-13" || strings.Join(r.Summary.Stale, " ") != "SES-2" {
+		if !r.Conforms || strings.Join(r.Summary.Known, " ") != "SCH-2" || strings.Join(r.Summary.Stale, " ") != "SES-2" {
 			t.Errorf("conforms: %v, known: %v, stale: %v", r.Conforms, r.Summary.Known, r.Summary.Stale)
 		}
 	})
@@ -157,7 +157,7 @@ func (f *fakeTest) Run(name string, run func(*fakeTest)) bool {
 func TestCheckFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var failed []string
-		probe.Check(&fakeTest{t, "", &failed}, mutate(probe.InMemory(connect(t)), lateChunk), &probe.Options{
+		probe.Check(&fakeTest{t, "", &failed}, mutate(probe.InMemory(connect(t)), answersTwice), &probe.Options{
 			Only: []string{"start", "ids"}, Answer: 5 * time.Second, Quiet: 100 * time.Millisecond,
 		})
 		if strings.Join(failed, " ") != "start" {

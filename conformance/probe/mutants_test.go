@@ -310,12 +310,21 @@ func chunk(session string) string {
 	return `{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"` + session + `","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"mutant"}}}}`
 }
 
-// lateChunk sends a chunk after the answer to the first prompt.
-var lateChunk = after("session/prompt", func(s *state, m *line) []string {
-	if s.nth("late") > 1 {
+// lateChunk sends the end of a message after the answer to the first prompt.
+var lateChunk = fault{toClient: func(s *state, m *line) []string {
+	if !m.answer || m.error || m.method != "session/prompt" || s.nth("late") > 1 {
+		return []string{m.text}
+	}
+	part := strings.Replace(chunk(sessionOf(m)), `"content"`, `"messageId":"late","content"`, 1)
+	return []string{part, m.text, part}
+}}
+
+// answersTwice answers the first prompt twice.
+var answersTwice = after("session/prompt", func(s *state, m *line) []string {
+	if s.nth("again") > 1 {
 		return nil
 	}
-	return []string{chunk(sessionOf(m))}
+	return []string{m.text}
 })
 
 // The conditions for faults.

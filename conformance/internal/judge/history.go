@@ -89,11 +89,11 @@ type History struct {
 	cancelled    []*Turn                 // turns in flight whose cancellation the agent may not have read
 	halting      []*Session              // the same in version 2: sessions whose work was cancelled
 	Sessions     Table[*Session]
-	Listed       Table[*finding.Evidence] // by id: the sessions that session/list returned
+	Listed       Table[string]            // the directories of the sessions that session/list returned, by id
 	Cursors      Table[*finding.Evidence] // the cursors that session/list returned
 	ListEnded    *finding.Evidence        // the last answer to session/list without a cursor
 	Giving       int                      // the number of requests in flight whose answer may introduce a session
-	Messages     Table[*finding.Evidence] // the first chunk of each, by messageKey
+	Messages     Table[*Message]          // by messageKey
 	Calls        Table[*ToolCall]         // by toolCallKey
 	Terminals    Table[*Terminal]         // by id
 	Elicitations Table[*Elicitation]
@@ -111,9 +111,9 @@ func newHistory() History {
 		open:         map[requestKey]*Request{},
 		read:         map[finding.Side]int{},
 		Sessions:     NewTable[*Session](maxSessions),
-		Listed:       NewTable[*finding.Evidence](maxListed),
+		Listed:       NewTable[string](maxListed),
 		Cursors:      NewTable[*finding.Evidence](maxNames),
-		Messages:     NewTable[*finding.Evidence](maxMessages),
+		Messages:     NewTable[*Message](maxMessages),
 		Calls:        NewTable[*ToolCall](maxCalls),
 		Terminals:    NewTable[*Terminal](maxTerminals),
 		Elicitations: NewTable[*Elicitation](maxElicitations),
@@ -133,7 +133,9 @@ type Abilities struct {
 	At    *finding.Evidence // the message that advertises them; nil before
 	names map[string]bool   // "fs.readTextFile": those that are true or an object
 	more  bool              // there were too many to keep
-	Meta  bool              // a _meta in them is not empty
+	// extensions has the names of the members of every _meta in them, at any depth, whose values are neither null nor
+	// false, and the texts among the values.
+	extensions map[string]bool
 }
 
 // Can reports whether the side has advertised a capability, such as "sessionCapabilities.list". It reports true for all
@@ -142,12 +144,16 @@ func (a *Abilities) Can(capability string) bool {
 	return a.At == nil || a.more || a.names[capability]
 }
 
+// deepest is the depth up to which capabilities are read.
+const deepest = 4
+
 // add adds the capabilities in an object. Values that the schema refused count as absent.
 func (a *Abilities) add(v *schema.Value, refused func(pointer string) bool, where, prefix string, depth int) {
-	const deepest = 4
 	for name, below := range v.Members() {
 		at := schema.Pointer(where, name)
-		a.Meta = a.Meta || name == "_meta" && below.Len() > 0
+		if name == "_meta" {
+			a.addExtensions(below, depth)
+		}
 		if name == "_meta" || len(name) > finding.MaxText || refused(at) || !(below.IsObject() || below.True()) {
 			continue
 		}
@@ -160,6 +166,45 @@ func (a *Abilities) add(v *schema.Value, refused func(pointer string) bool, wher
 			a.add(below, refused, at, prefix+name+".", depth+1)
 		}
 	}
+}
+
+// addExtensions adds the names and texts in a _meta.
+func (a *Abilities) addExtensions(v *schema.Value, depth int) {
+	note := func(name string) {
+		if a.more = a.more || len(a.extensions) >= maxNames; !a.more && len(name) <= finding.MaxText {
+			a.extensions[strings.Clone(name)] = true
+		}
+	}
+	add := func(below *schema.Value) {
+		if below.IsText() {
+			note(below.Text())
+		} else if depth < 2*deepest {
+			a.addExtensions(below, depth+1)
+		}
+	}
+	for name, below := range v.Members() {
+		if below != nil && !(below.IsBoolean() && !below.True()) {
+			note(name)
+			add(below)
+		}
+	}
+	for _, below := range v.Items() {
+		add(below)
+	}
+}
+
+// Extends reports whether a _meta in the capabilities has a name or a text for which matches returns true. It reports
+// true before the side has advertised any, and if it has advertised too many.
+func (a *Abilities) Extends(matches func(name string) bool) bool {
+	if a.At == nil || a.more {
+		return true
+	}
+	for name := range a.extensions {
+		if matches(name) {
+			return true
+		}
+	}
+	return false
 }
 
 // AuthMethod is a way to authenticate that the agent offers.
@@ -187,6 +232,7 @@ type Request struct {
 	Cancelled   *finding.Evidence // the $/cancel_request for it
 	elicitation *Elicitation      // the elicitation in URL mode that it begins
 	Fits        bool              // the schema found no fault in it
+	Call        string            // only in version 2: the tool call that it asks about
 	Unsupported bool              // it names a mode, an option or a value that the session never had
 	bytes       int               // its share of History.kept
 }
@@ -206,6 +252,14 @@ type Session struct {
 	SetupNew, Replayed bool
 	Loaded             *finding.Evidence // the answer to session/load, until the next prompt
 	Prompted           *finding.Evidence // the last answer that ended a turn whose prompt was not refused
+	Cwd, OldCwd        string            // the working directory, and the one before the last session/load or session/resume
+	Moved              *finding.Evidence // the answer to that request, if it changed the directory
+
+	talk, replay talk     // what was said in its turns, and in its last replay
+	muddled      bool     // the order of talk is uncertain: prompts overlapped, or the agent spoke between turns
+	works        int      // the number of times that work began: a turn (version 2: a state) after an idle time
+	latest       *Message // of those that the last replay had, the one that was new last
+	newest       int      // the greatest Message.begun of those
 
 	Turns []*Turn // in flight, the oldest first
 	Lost  bool    // there were more turns than maxTurns
@@ -217,13 +271,16 @@ type Session struct {
 	Stop       string            // its stop reason
 	Stated     *finding.Evidence // the update that reported it
 	Background *finding.Evidence // a state that reported background work
+	detached   bool              // the last state reported some
 	Accepted   []Accepted        // the prompts whose work has not ended
+	Question   *Request          // a question to the user in the running state, the last message of the agent
+	Answered   *finding.Evidence // the answer to Question
 	Halted     *finding.Evidence // the session/cancel of the current work
 	Heeded     *finding.Evidence // an answer that proves that the agent had read Halted
 	Made       bool              // session/new on this connection created it
 
 	idle    *finding.Evidence // a session/cancel that was sent while no turn was in flight, until the next prompt
-	Closing bool              // session/close or session/delete was sent
+	Closing bool              // session/close or session/delete was sent, and was not refused
 	Closed  *finding.Evidence // the answer to session/close
 	Deleted *finding.Evidence // the answer to session/delete
 
@@ -260,9 +317,11 @@ type Turn struct {
 	// Obeyed is a message that proves that the agent has read the cancellation: its answer to a request that was sent
 	// later, or the client's later answer to a permission request that the turn was waiting for.
 	Obeyed    *finding.Evidence
+	Closing   bool // Session.Closing was true at some time
 	Dismissed bool // a permission was answered with the outcome cancelled, or an elicitation with the action cancel
 	Ended     *finding.Evidence
 	Calls     []*ToolCall // the tool calls announced in it
+	said      int         // the length of the session's talk when it began
 }
 
 // Offer is a list of things that the agent offers by id.
@@ -280,12 +339,23 @@ type Offered struct {
 	Values  map[string]bool // the values of a select; nil for other items, and if there were too many
 }
 
+// Message is a message with an id: one of the user or of the agent, or a thought.
+type Message struct {
+	At     *finding.Evidence // its first update
+	Update *finding.Evidence // its last one
+	user   bool
+	begun  int      // 2*Session.works at its first update, one more if that came at an idle time
+	worked int      // Session.works at its last update; -1 if that came at an idle time
+	replay *Request // the request whose replay had it last
+}
+
 // ToolCall is a tool call of a session.
 type ToolCall struct {
 	session   *Session
 	ID        string
 	At        *finding.Evidence // the message that announced it
 	by        string            // "tool_call", "tool_call_update" or the method that named it first
+	Asking    *finding.Evidence // the request for permission, while unanswered
 	Allowed   *finding.Evidence // the permission for it
 	Ran       bool              // it was in_progress
 	Announced *finding.Evidence // the last tool_call
@@ -293,6 +363,7 @@ type ToolCall struct {
 	Final     *finding.Evidence // the message that completed or failed it; nil if it is still open
 	turn      *Turn             // the turn in which it was announced
 	terminals []string          // the ids of the terminals that it shows
+	own       string            // the id of the agent's own terminal, which _meta.terminal_info has announced
 }
 
 // Terminal is a terminal that the client has created.
@@ -341,6 +412,23 @@ func (s *Session) turn() *Turn {
 	}
 	return s.Turns[0]
 }
+
+// Quiet reports whether no work is in progress in the session, as far as messages show.
+func (s *Session) Quiet() bool {
+	return len(s.Turns) == 0 && len(s.Accepted) == 0 && !s.Lost && !Working(s.State) && !s.detached
+}
+
+// Working reports whether the session is at work: in a turn, or in version 2 by its state.
+func (s *Session) working(version int) bool {
+	if version == 1 {
+		return len(s.Turns) > 0
+	}
+	return Working(s.State)
+}
+
+// Reorders reports whether the replay of session/load has texts of the conversation in another order than they were
+// said.
+func (s *Session) Reorders() bool { return !s.muddled && s.talk.reorders(s.replay) }
 
 // take adds a message to the history, after the rules have judged it.
 func (h *History) take(e *Event) {
@@ -446,7 +534,8 @@ func (h *History) takeRequest(e *Event) {
 		}
 	case MethodLoad, MethodResume:
 		if s := r.session; s != nil {
-			s.SetupNew, s.Replayed, s.Loaded = s.Usable == nil || s.Closed != nil, false, nil
+			s.SetupNew, s.Replayed, s.Loaded, s.replay = s.Usable == nil || s.Closed != nil, false, nil, nil
+			s.latest, s.newest = nil, 0
 			s.Usable, s.By, s.Setup, s.Last = r.At, r.Method, r, nil
 			s.Closing, s.Closed, s.Deleted = false, nil, nil
 			if e.InForce == 1 {
@@ -454,7 +543,7 @@ func (h *History) takeRequest(e *Event) {
 			}
 		}
 	case MethodPrompt:
-		r.session.beginTurn(r)
+		r.session.beginTurn(e, r)
 	case MethodSetMode, MethodSetOption:
 		if r.session != nil {
 			r.session.Setting++
@@ -462,10 +551,15 @@ func (h *History) takeRequest(e *Event) {
 	case MethodClose, MethodDelete:
 		if r.session != nil {
 			r.session.Closing = true
+			for _, t := range r.session.Turns {
+				t.Closing = true
+			}
 		}
 	case MethodPermission:
+		r.session.ask(e, r)
 		if c := h.noteToolCall(e, r.session, e.Text("toolCall", "toolCallId"), e.Method); c != nil {
 			c.noteDetails(e, e.Content.Member("toolCall"))
+			c.Asking = r.At
 		}
 	case "terminal/kill", "terminal/release":
 		if t := h.Terminal(e.Text("terminalId")); t != nil {
@@ -476,10 +570,19 @@ func (h *History) takeRequest(e *Event) {
 			}
 		}
 	case MethodElicit:
+		r.session.ask(e, r)
 		if id := e.Text("elicitationId"); id != "" && e.direction == finding.ToClient {
 			r.elicitation = &Elicitation{id: strings.Clone(Short(id)), At: r.At}
 			h.Elicitations.put(id, r.elicitation)
 		}
+	}
+}
+
+// ask records a question that the user must answer, if the session is reported as running.
+func (s *Session) ask(e *Event, r *Request) {
+	if s != nil && e.InForce == 2 && s.State == stateRunning && e.Text("mode") != "url" {
+		s.Question, s.Answered = r, nil
+		r.Call = Short(strings.Clone(e.Text("subject", "toolCall", "toolCallId")))
 	}
 }
 
@@ -494,7 +597,7 @@ func (a *Abilities) take(e *Event, capabilities string) {
 	if !e.Has(capabilities) && e.Has("capabilities") {
 		capabilities = "capabilities"
 	}
-	a.At, a.names = e.evidence(), map[string]bool{}
+	a.At, a.names, a.extensions = e.evidence(), map[string]bool{}, map[string]bool{}
 	a.add(e.Content.Member(capabilities), e.refuses, schema.Pointer("", capabilities), "", 1)
 }
 
@@ -516,16 +619,22 @@ func (s *Session) noteLost() {
 }
 
 // beginTurn records a prompt.
-func (s *Session) beginTurn(r *Request) {
+func (s *Session) beginTurn(e *Event, r *Request) {
 	if s == nil {
 		return
 	}
 	s.Loaded = nil
+	said := len(s.talk)
+	s.muddled = s.muddled || len(s.Turns) > 0
+	s.talk.add(true, e.Content.Member("prompt"))
+	if e.InForce == 1 && len(s.Turns) == 0 {
+		s.works++
+	}
 	if len(s.Turns) >= maxTurns {
 		s.Lost = true
 		return
 	}
-	r.Turn = &Turn{Prompt: r, Before: s.idle}
+	r.Turn = &Turn{Prompt: r, Before: s.idle, Closing: s.Closing, said: said}
 	s.idle = nil
 	s.Turns = append(s.Turns, r.Turn)
 }
@@ -568,6 +677,7 @@ func (h *History) takeNotification(e *Event) {
 
 func (h *History) takeUpdate(e *Event, s *Session) {
 	update := e.Content.Member("update")
+	s.Question = nil
 	switch e.Update {
 	case "subagent_update": // the subagent's own updates follow
 		if child := h.noteSession(e, update.Text("sessionId")); child != nil {
@@ -575,9 +685,22 @@ func (h *History) takeUpdate(e *Event, s *Session) {
 		}
 	case "user_message_chunk", "user_message":
 		s.Replayed = true
-		s.noteMessage(e, update.Text("messageId"), true)
+		if s.Setup != nil {
+			s.replay.add(true, update.Member("content"))
+		}
+		s.noteMessage(e, update.Text("messageId"))
 	case "agent_message_chunk", "agent_message":
-		s.noteMessage(e, update.Text("messageId"), false)
+		switch {
+		case s.Setup != nil:
+			s.replay.add(false, update.Member("content"))
+		case len(s.Turns) == 0:
+			s.muddled = true
+		default:
+			s.talk.add(false, update.Member("content"))
+		}
+		s.noteMessage(e, update.Text("messageId"))
+	case "agent_thought_chunk", "agent_thought":
+		s.noteMessage(e, update.Text("messageId"))
 	case "tool_call", "tool_call_update":
 		c := h.noteToolCall(e, s, update.Text("toolCallId"), e.Update)
 		if c == nil {
@@ -617,7 +740,12 @@ func TerminalKey(s *Session, id string) string { return toolCallKey(s.ID, id) }
 
 // noteState records a state of the session.
 func (s *Session) noteState(e *Event, update *schema.Value) {
-	s.State, s.Stated = Short(strings.Clone(update.Text("state"))), e.evidence()
+	if Working(s.State) {
+		s.Touched = e.number
+	} else if Working(update.Text("state")) && s.Setup == nil {
+		s.works++
+	}
+	s.State, s.Stated, s.detached = Short(strings.Clone(update.Text("state"))), e.evidence(), update.Len("background") > 0
 	if update.Given("background") {
 		s.Background = s.Stated
 	}
@@ -641,27 +769,61 @@ func (s *Session) noteState(e *Event, update *schema.Value) {
 	s.Accepted = rest
 }
 
-// noteMessage records a chunk of a message of the user or of the agent.
-func (s *Session) noteMessage(e *Event, id string, user bool) {
-	if id == "" || e.FirstChunk(s, id, user) != nil {
+// noteMessage records an update of a message.
+func (s *Session) noteMessage(e *Event, id string) {
+	if id == "" {
 		return
 	}
-	e.Messages.put(messageKey(s, id, user), e.evidence())
+	m := e.MessageOf(s, id, e.Update)
+	if m == nil {
+		m = &Message{At: e.evidence(), user: strings.HasPrefix(e.Update, "user_"), begun: 2 * s.works}
+		if !s.working(e.InForce) {
+			m.begun++
+		}
+		e.Messages.put(messageKey(s, id, e.Update), m)
+	} else if s.Setup != nil {
+		if s.newest = max(s.newest, m.begun); s.latest == nil || s.latest.At.Number < m.At.Number {
+			s.latest = m
+		}
+	}
+	m.Update, m.worked, m.replay = e.evidence(), -1, s.Setup
+	if s.Setup != nil || s.working(e.InForce) {
+		m.worked = s.works
+	}
 }
 
-// FirstChunk returns the first chunk of a message in a session. The ids of the user's and of the agent's messages are
-// separate.
-func (h *History) FirstChunk(s *Session, id string, user bool) *finding.Evidence {
+// MessageOf returns the message of a session with an id and the type of an update, such as "agent_message_chunk", or nil
+// if there is none. Each type has ids of its own.
+func (h *History) MessageOf(s *Session, id, update string) *Message {
 	if id == "" {
 		return nil
 	}
-	at, _ := h.Messages.Get(messageKey(s, id, user))
-	return at
+	m, _ := h.Messages.Get(messageKey(s, id, update))
+	return m
 }
 
-// messageKey returns the key of a message. It changes with each replay, which repeats the same messages.
-func messageKey(s *Session, id string, user bool) string {
-	return toolCallKey(s.ID, strconv.Itoa(s.replays)+" "+strconv.FormatBool(user)+" "+Short(id))
+// messageKey returns the key of a message. In version 1 it changes with each replay, which repeats the same messages.
+func messageKey(s *Session, id, update string) string {
+	return toolCallKey(s.ID, strconv.Itoa(s.replays)+" "+strings.TrimSuffix(update, "_chunk")+" "+Short(id))
+}
+
+// ReplayedIn reports whether the message has occurred since the request of a replay.
+func (m *Message) ReplayedIn(setup *Request) bool { return m != nil && m.replay == setup }
+
+// FromEarlierWork reports whether an update of the message belongs to work that began after the message's own work had
+// ended.
+func (m *Message) FromEarlierWork(e *Event) bool {
+	s := e.Session
+	return m != nil && m.worked >= 0 && m.worked < s.works && s.Setup == nil && s.working(e.InForce)
+}
+
+// ReplayedAfter returns a message that the current replay had before this one although it came later in the
+// conversation, or nil. Of the messages of one work, only those of the user have a certain place.
+func (m *Message) ReplayedAfter(s *Session) *Message {
+	if m != nil && m.replay != s.Setup && s.latest != nil && (m.begun < s.newest || m.user && m.At.Number < s.latest.At.Number) {
+		return s.latest
+	}
+	return nil
 }
 
 // noteToolCall returns the tool call that a message names, and adds it if it is new.
@@ -689,6 +851,9 @@ func (c *ToolCall) noteDetails(e *Event, call *schema.Value) {
 		if finalStatus(status) {
 			c.Final = e.evidence()
 		}
+	}
+	if id := call.Text("_meta", "terminal_info", "terminal_id"); id != "" {
+		c.own = Short(strings.Clone(id))
 	}
 	if !call.Member("content").IsArray() {
 		return
@@ -823,6 +988,9 @@ func (h *History) takeAnswer(e *Event) {
 		return
 	}
 	delete(h.open, r.key)
+	if s := r.session; s != nil && s.Question == r {
+		s.Answered = e.evidence()
+	}
 	h.read[e.Sender()] = max(h.read[e.Sender()], r.At.Number)
 	if mayGiveSession(r) {
 		h.Giving--
@@ -835,6 +1003,10 @@ func (h *History) takeAnswer(e *Event) {
 		r.session.endTurn(e)
 	case MethodPermission:
 		h.notePermission(e)
+	case MethodClose, MethodDelete:
+		if r.session != nil && e.Kind == finding.ErrorReply {
+			r.session.Closing = false
+		}
 	case MethodElicit:
 		if r.elicitation != nil {
 			r.elicitation.Over = e.Kind == finding.ErrorReply || e.Text("action") != "accept"
@@ -916,6 +1088,7 @@ func (h *History) takeAnswer(e *Event) {
 	}
 	if s := r.session; s != nil && s.Setup == r {
 		s.Setup = nil
+		h.noteCwd(e, s)
 		if r.Method == MethodLoad {
 			s.Loaded = e.evidence()
 		}
@@ -927,13 +1100,15 @@ func (h *History) takeAnswer(e *Event) {
 	if id := e.Content.Text("sessionId"); id != "" && (s == nil || mayGiveSession(r)) {
 		s = h.noteSession(e, id)
 		s.Usable, s.By = e.evidence(), r.Method
-		s.Made = r.Method == MethodNew
+		if s.Made = r.Method == MethodNew; s.Made {
+			h.noteCwd(e, s)
+		}
 		s.Closing, s.Closed, s.Deleted = false, nil, nil
 	}
 	switch r.Method {
 	case MethodList:
 		for _, listed := range e.Content.Items("sessions") {
-			h.Listed.put(listed.Text("sessionId"), e.evidence())
+			h.Listed.put(listed.Text("sessionId"), Short(strings.Clone(listed.Text("cwd"))))
 		}
 		if cursor := e.Content.Member("nextCursor"); cursor.IsText() {
 			h.Cursors.put(cursor.Text(), e.evidence())
@@ -944,6 +1119,19 @@ func (h *History) takeAnswer(e *Event) {
 		if s != nil {
 			s.noteOffers(e)
 		}
+	}
+}
+
+// noteCwd records the working directory of a session that was opened.
+func (h *History) noteCwd(e *Event, s *Session) {
+	cwd := Short(strings.Clone(e.Request.Params.Text("cwd")))
+	before := s.Cwd
+	if listed, ok := h.Listed.Get(s.ID); ok && before == "" {
+		before = listed
+	}
+	s.Cwd = cwd
+	if s.Moved = nil; cwd != "" && before != "" && cwd != before {
+		s.OldCwd, s.Moved = before, e.evidence()
 	}
 }
 
@@ -964,6 +1152,7 @@ func (h *History) notePermission(e *Event) {
 	if c == nil {
 		return
 	}
+	c.Asking = nil
 	for _, option := range e.Request.Params.Items("options") {
 		if option.Text("optionId") == e.Text("outcome", "optionId") && strings.HasPrefix(option.Text("kind"), "allow") {
 			c.Allowed = e.evidence()
@@ -1000,6 +1189,9 @@ func (s *Session) endTurn(e *Event) {
 		if t == e.Request.Turn {
 			t.Ended = e.evidence()
 			s.Last = t
+			if e.Kind == finding.ErrorReply || e.Text("stopReason") == "refusal" {
+				s.talk = s.talk[:min(t.said, len(s.talk))]
+			}
 			s.Touched = e.number
 			if e.Kind == finding.Response && e.Text("stopReason") != "refusal" { // a refused prompt is not in the conversation
 				s.Prompted = t.Ended
@@ -1041,9 +1233,9 @@ func (h *History) HasOlderSessions() bool {
 	return h.Sessions.Forgot
 }
 
-// Shows reports whether the content of a tool call already has a terminal.
+// Shows reports whether the content of a tool call already has a terminal, or the terminal is the agent's own.
 func (c *ToolCall) Shows(terminal string) bool {
-	return c != nil && slices.Contains(c.terminals, Short(terminal))
+	return c != nil && (slices.Contains(c.terminals, Short(terminal)) || c.own == Short(terminal))
 }
 
 // The states of a session in version 2.

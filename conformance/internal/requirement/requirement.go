@@ -172,7 +172,7 @@ var Pages = []Page{
 		{"SES-18", "must", finding.Client, ByScenario, "", "author", "On load and resume, the client sends the full list of additional directories again; without the list there are none."},
 		{"SES-19", "MUST", finding.Client, ByRule, "", "runtime", "`additionalDirectories` is sent only if the agent advertises `sessionCapabilities.additionalDirectories`."},
 		{"SES-20", "MUST", finding.Client, ByRule, "", "runtime", "`cwd` is an absolute path."},
-		{"SES-21", "MUST", finding.Agent, ByScenario, "", "author", "`cwd` is the session's working directory, wherever the agent's process was started."},
+		{"SES-21", "MUST", finding.Agent, ByRule, "", "author", "`cwd` is the session's working directory, wherever the agent's process was started."},
 		{"SES-22", "MUST", finding.Agent, ByScenario, "", "author", "`cwd` stays the base of relative paths for the whole session."},
 		{"SES-23", "MUST", finding.Agent, ByScenario, "", "author", "`cwd` is one of the session's root directories."},
 		{"SES-24", "SHOULD", finding.Agent, ByScenario, "", "author", "The session's root directories limit what file tools reach."},
@@ -429,5 +429,7 @@ var Pages = []Page{
 		{"V2-20", "MUST", finding.Agent, ByRule, "", "", "Each value of a select is unique, across groups too."},
 		{"V2-21", "MUST", finding.Agent, ByRule, "", "", "Names in the env of a login in a terminal are unique."},
 		{"V2-22", "MUST", finding.Agent, ByRule, "", "", "Work that session/cancel ends is reported as idle with the stop reason cancelled."},
+		{"V2-23", "implied", finding.Agent, ByRule, "", "", "A replay has the messages in the order of the conversation."},
+		{"V2-24", "SHOULD", finding.Agent, ByRule, "", "", "Work that cannot go on without the user is reported as requires_action."},
 	}},
 }

@@ -4,7 +4,6 @@ package rules
 
 import (
 	"maps"
-	"path"
 	"regexp"
 	"slices"
 	"strings"
@@ -190,9 +189,8 @@ var additionsRules = []judge.Rule{
 				return
 			}
 			wanted := e.Request.Params.Text("cwd")
-			plain := func(p string) string { return path.Clean(strings.ReplaceAll(p, `\`, "/")) }
 			for i, s := range e.Content.Items("sessions") {
-				if cwd := s.Text("cwd"); absolute(cwd) && !strings.EqualFold(plain(cwd), plain(wanted)) {
+				if cwd := s.Text("cwd"); absolute(cwd) && !samePath(cwd, wanted) {
 					e.Broken(schema.Element("/sessions", i)+"/cwd", "the agent listed a session in %q, which is not the cwd of the request", finding.Clip(cwd)).Because(e.Request.At, "the request")
 				}
 			}

@@ -192,7 +192,7 @@ var initializationRules = []judge.Rule{
 	{
 		ID:       "INI-19",
 		Versions: both,
-		Breaks:   "An authMethods entry of type terminal for a client that does not advertise auth.terminal.",
+		Breaks:   "An authMethods entry of type terminal for a client that advertises neither auth.terminal nor _meta.terminal-auth.",
 		Right: `
 			-> {"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1,"clientCapabilities":{},"clientInfo":{"name":"editor","version":"1.0"}}}
 			<- {"jsonrpc":"2.0","id":0,"result":{"protocolVersion":1,"agentCapabilities":{},"authMethods":[{"id":"key","name":"API key"}]}}`,
@@ -202,8 +202,9 @@ var initializationRules = []judge.Rule{
 		On: results(schema.MethodInitialize),
 		Check: func(e *judge.Event) {
 			for i, method := range e.Content.Items("authMethods") {
-				// An extension in _meta may request them, as older clients do.
-				if method.Text("type") == "terminal" && !e.Client.Can("auth.terminal") && !e.Client.Meta {
+				// Older clients request them by this extension.
+				older := func(name string) bool { return name == "terminal-auth" }
+				if method.Text("type") == "terminal" && !e.Client.Can("auth.terminal") && !e.Client.Extends(older) {
 					e.Broken(schema.Element("/authMethods", i), "the agent offers a method of type terminal, but the client does not advertise auth.terminal").
 						Because(e.Client.At, "the client's capabilities")
 				}

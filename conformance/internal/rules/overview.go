@@ -32,7 +32,7 @@ var overviewRules = []judge.Rule{
 					}
 				}
 			case judge.MethodPermission:
-				checkPaths(e, "/toolCall", e.Content.Member("toolCall"))
+				checkPaths(e, callPointer(e), toolCallOf(e))
 			case judge.MethodUpdate:
 				update := e.Content.Member("update")
 				requireAbsolute(e, "/update/cwd", update.Text("cwd"))

@@ -3,6 +3,7 @@
 package rules
 
 import (
+	"cmp"
 	"strconv"
 
 	"github.com/acpgo/sdk/conformance/internal/finding"
@@ -51,23 +52,27 @@ var promptTurnRules = []judge.Rule{
 	},
 	{
 		ID: "PRM-3",
-		Breaks: "A messageId that is shared by chunks of the user's and of the agent's messages. (Version 2 allows it: see " +
-			"V2-17.)",
+		Breaks: "A messageId that is shared by chunks of the user's and of the agent's messages, or by chunks of one kind of an " +
+			"earlier and a later turn. (Version 2 allows the first: see V2-17.)",
 		Right: `
 			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"user_message_chunk","messageId":"m1","content":{"type":"text","text":"hello"}}}}
 			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"agent_message_chunk","messageId":"m2","content":{"type":"text","text":"hi"}}}}`,
 		Wrong: `
 			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"user_message_chunk","messageId":"m1","content":{"type":"text","text":"hello"}}}}
 			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"agent_message_chunk","messageId":"m1","content":{"type":"text","text":"hi"}}}}`,
-		On: updates("user_message_chunk", "agent_message_chunk"),
+		On: updates("user_message_chunk", "agent_message_chunk", "agent_thought_chunk"),
 		Check: func(e *judge.Event) {
-			if s := e.Session; s != nil {
-				id := e.Text("update", "messageId")
-				if other := e.FirstChunk(s, id, e.Update != "user_message_chunk"); other != nil && e.Once(s.ID+" "+id) {
-					e.Broken("/update/messageId", "a message of the user and a message of the agent both have the id %q", finding.Clip(id)).
-						Because(other, "the first message with this id")
-				}
+			s, id := e.Session, e.Text("update", "messageId")
+			if s == nil {
+				return
 			}
+			other := map[string]string{"user_message_chunk": "agent_message", "agent_message_chunk": "user_message"}[e.Update]
+			if m := e.MessageOf(s, id, other); m != nil && e.Once(s.ID+" "+id) {
+				e.Broken("/update/messageId", "a message of the user and a message of the agent both have the id %q", finding.Clip(id)).
+					Because(m.At, "the first message with this id")
+				return
+			}
+			checkReused(e)
 		},
 	},
 	{
@@ -86,8 +91,9 @@ var promptTurnRules = []judge.Rule{
 		},
 	},
 	{
-		ID:     "PRM-6",
-		Breaks: "A tool call that the user has permitted and that is completed without ever having been in_progress.",
+		ID: "PRM-6",
+		Breaks: "A tool call that the user has permitted and that is completed without ever having been in_progress; and, as " +
+			"advice, one that is in_progress before its first permission is answered.",
 		Right: `
 			-> {"jsonrpc":"2.0","id":10,"method":"session/prompt","params":{"sessionId":"s","prompt":[{"type":"text","text":"hello"}]}}
 			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"tool_call","toolCallId":"c","title":"write"}}}
@@ -101,11 +107,20 @@ var promptTurnRules = []judge.Rule{
 			<- {"jsonrpc":"2.0","id":0,"method":"session/request_permission","params":{"sessionId":"s","toolCall":{"toolCallId":"c"},"options":[{"optionId":"y","name":"Yes","kind":"allow_once"}]}}
 			-> {"jsonrpc":"2.0","id":0,"result":{"outcome":{"outcome":"selected","optionId":"y"}}}
 			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"tool_call_update","toolCallId":"c","status":"completed"}}}`,
-		On: updates("tool_call_update"),
+		On: anyOf(updates("tool_call", "tool_call_update"), requests(judge.MethodPermission)),
 		Check: func(e *judge.Event) {
-			c := e.Call(e.Session, e.Text("update", "toolCallId"))
-			if c != nil && c.Allowed != nil && !c.Ran && e.Text("update", "status") == "completed" {
-				e.Broken("/update/status", "the tool call was completed without ever being in_progress").Because(c.Allowed, "the permission")
+			call := toolCallOf(e)
+			c, status := e.Call(e.Session, call.Text("toolCallId")), call.Text("status")
+			switch {
+			case c == nil:
+			case c.Allowed != nil:
+				if !c.Ran && e.Update == "tool_call_update" && status == "completed" {
+					e.Broken("/update/status", "the tool call was completed without ever being in_progress").Because(c.Allowed, "the permission")
+				}
+			case c.Final == nil && (e.Method == judge.MethodPermission && cmp.Or(status, c.Status) == "in_progress" || c.Asking != nil && status == "in_progress"):
+				if e.Once(e.Session.ID + " " + c.ID) {
+					e.Broken("", "the tool call is in_progress while its permission is open").Because(c.At, "the tool call").Because(c.Asking, "the request for permission").Mildly(finding.Advice)
+				}
 			}
 		},
 	},
@@ -203,15 +218,18 @@ var promptTurnRules = []judge.Rule{
 	},
 	{
 		ID: "PRM-13",
-		Breaks: "A message, a tool call or a plan that belongs to a turn but comes after the turn's answer and before the next " +
-			"prompt.",
+		Breaks: "A message, a tool call or a plan after the answer to a cancelled turn and before the next prompt. After other " +
+			"turns it is milder: a SHOULD if it continues a message of the turn, otherwise advice, because work in the " +
+			"background may have sent it.",
 		Right: `
 			-> {"jsonrpc":"2.0","id":10,"method":"session/prompt","params":{"sessionId":"s","prompt":[{"type":"text","text":"hello"}]}}
+			-> {"jsonrpc":"2.0","method":"session/cancel","params":{"sessionId":"s"}}
 			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"hi"}}}}
-			<- {"jsonrpc":"2.0","id":10,"result":{"stopReason":"end_turn"}}`,
+			<- {"jsonrpc":"2.0","id":10,"result":{"stopReason":"cancelled"}}`,
 		Wrong: `
 			-> {"jsonrpc":"2.0","id":10,"method":"session/prompt","params":{"sessionId":"s","prompt":[{"type":"text","text":"hello"}]}}
-			<- {"jsonrpc":"2.0","id":10,"result":{"stopReason":"end_turn"}}
+			-> {"jsonrpc":"2.0","method":"session/cancel","params":{"sessionId":"s"}}
+			<- {"jsonrpc":"2.0","id":10,"result":{"stopReason":"cancelled"}}
 			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"hi"}}}}`,
 		On: updates(historyKinds...),
 		// The answer and the update travel in the same direction, so neither overtakes the other.
@@ -220,8 +238,14 @@ var promptTurnRules = []judge.Rule{
 			if s == nil || s.Last == nil || len(s.Turns) > 0 || s.Lost || s.Setup != nil || s.Loaded != nil {
 				return
 			}
+			level := finding.Advice
+			if m := e.MessageOf(s, e.Text("update", "messageId"), e.Update); s.Last.Cancelled != nil {
+				level = e.Rule.Level
+			} else if m != nil && m.Update.Number > s.Last.Prompt.At.Number {
+				level = finding.Should
+			}
 			if e.Once(s.ID + " " + strconv.Itoa(s.Last.Ended.Number)) {
-				e.Broken("", "the agent sent an update of the turn after the answer that ended it").Because(s.Last.Ended, "the answer to the prompt")
+				e.Broken("", "the agent sent an update after the answer that ended the turn").Because(s.Last.Cancelled, "the cancellation").Because(s.Last.Ended, "the answer to the prompt").Mildly(level)
 			}
 		},
 	},
@@ -274,7 +298,7 @@ func turnOf(e *judge.Event) *judge.Turn {
 // wronglyCancelledTurn returns the turn that ends as cancelled although nothing cancelled it, or nil.
 func wronglyCancelledTurn(e *judge.Event) *judge.Turn {
 	t := turnOf(e)
-	if t == nil || e.Text("stopReason") != "cancelled" || t.Cancelled != nil || t.Prompt.Cancelled != nil || t.Dismissed || e.Session == nil || e.Session.Closing {
+	if t == nil || e.Text("stopReason") != "cancelled" || t.Cancelled != nil || t.Prompt.Cancelled != nil || t.Dismissed || t.Closing || e.Session == nil || e.Session.Closing {
 		return nil
 	}
 	return t

@@ -222,7 +222,7 @@ func checkSingleOption(e *judge.Event, level finding.Level) {
 }
 
 // isBusy reports whether anything other than the answered request may have changed the options of its session since
-// then: a turn, another such request, or the agent on its own. In version 2 the agent may always be at work.
+// then: work in the session, another such request, or the agent on its own.
 func isBusy(e *judge.Event, s *judge.Session) bool {
-	return e.InForce != 1 || len(s.Turns) > 0 || s.Lost || s.Setting > 1 || s.Touched > e.Request.At.Number
+	return !s.Quiet() || s.Setting > 1 || s.Touched > e.Request.At.Number
 }

@@ -43,8 +43,8 @@ var sessionSetupRules = []judge.Rule{
 	},
 	{
 		ID: "SES-6",
-		Breaks: "session/load that is answered without a user message among the updates, for a session that has had a turn on " +
-			"this connection that did not end with refusal.",
+		Breaks: "session/load of a session that has had turns on this connection that did not end with refusal, if it is answered " +
+			"without a user message among the updates, or with texts of the turns in another order.",
 		Right: `
 			-> {"jsonrpc":"2.0","id":10,"method":"session/prompt","params":{"sessionId":"s","prompt":[{"type":"text","text":"hello"}]}}
 			<- {"jsonrpc":"2.0","id":10,"result":{"stopReason":"end_turn"}}
@@ -58,8 +58,15 @@ var sessionSetupRules = []judge.Rule{
 			<- {"jsonrpc":"2.0","id":11,"result":{}}`,
 		On: results(judge.MethodLoad),
 		Check: func(e *judge.Event) {
-			if s := e.Session; s != nil && s.Setup == e.Request && s.Prompted != nil && !s.Replayed {
+			s := e.Session
+			if s == nil || s.Setup != e.Request || s.Prompted == nil {
+				return
+			}
+			switch {
+			case !s.Replayed:
 				e.Broken("", "the agent answered without replaying the conversation").Because(s.Prompted, "a turn of the session")
+			case s.Reorders():
+				e.Broken("", "the agent replayed the conversation in another order").Because(s.Prompted, "a turn of the session")
 			}
 		},
 	},
@@ -199,6 +206,35 @@ var sessionSetupRules = []judge.Rule{
 		Check: func(e *judge.Event) {
 			if cwd := e.Content.Member("cwd"); cwd.IsText() && !absolute(cwd.Text()) {
 				e.Broken("/cwd", "%q is not an absolute path", finding.Clip(cwd.Text()))
+			}
+		},
+	},
+	{
+		ID:       "SES-21",
+		Versions: both,
+		Breaks: "A session that session/list shows in its old directory although session/load or session/resume has given it " +
+			"another one. (Less than a MUST: the two may be links to one directory.)",
+		Right: `
+			-> {"jsonrpc":"2.0","id":10,"method":"session/new","params":{"cwd":"/work","mcpServers":[]}}
+			<- {"jsonrpc":"2.0","id":10,"result":{"sessionId":"t"}}
+			-> {"jsonrpc":"2.0","id":11,"method":"session/resume","params":{"sessionId":"t","cwd":"/other"}}
+			<- {"jsonrpc":"2.0","id":11,"result":{}}
+			-> {"jsonrpc":"2.0","id":12,"method":"session/list","params":{}}
+			<- {"jsonrpc":"2.0","id":12,"result":{"sessions":[{"sessionId":"t","cwd":"/other"}]}}`,
+		Wrong: `
+			-> {"jsonrpc":"2.0","id":10,"method":"session/new","params":{"cwd":"/work","mcpServers":[]}}
+			<- {"jsonrpc":"2.0","id":10,"result":{"sessionId":"t"}}
+			-> {"jsonrpc":"2.0","id":11,"method":"session/resume","params":{"sessionId":"t","cwd":"/other"}}
+			<- {"jsonrpc":"2.0","id":11,"result":{}}
+			-> {"jsonrpc":"2.0","id":12,"method":"session/list","params":{}}
+			<- {"jsonrpc":"2.0","id":12,"result":{"sessions":[{"sessionId":"t","cwd":"/work"}]}}`,
+		On: results(judge.MethodList),
+		Check: func(e *judge.Event) {
+			for i, listed := range e.Content.Items("sessions") {
+				s, cwd := e.History.Session(listed.Text("sessionId")), listed.Text("cwd")
+				if s != nil && s.Moved != nil && s.Setup == nil && s.Moved.Number < e.Request.At.Number && samePath(cwd, s.OldCwd) && !samePath(cwd, s.Cwd) {
+					e.Broken(schema.Element("/sessions", i)+"/cwd", "the directory of the session is now another one").Because(s.Moved, "the answer to the request that changed it").Mildly(finding.Should)
+				}
 			}
 		},
 	},

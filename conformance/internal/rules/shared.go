@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"path"
 	"regexp"
 	"strings"
 
@@ -115,6 +116,12 @@ func absolute(path string) bool {
 		(path[0] >= 'A' && path[0] <= 'Z' || path[0] >= 'a' && path[0] <= 'z')
 }
 
+// samePath reports whether two paths are the same on a system that ignores case, if there are no links.
+func samePath(a, b string) bool {
+	plain := func(p string) string { return path.Clean(strings.ReplaceAll(p, `\`, "/")) }
+	return strings.EqualFold(plain(a), plain(b))
+}
+
 // requireUnique reports elements of a list whose named member equals that of an earlier element.
 func requireUnique(e *judge.Event, list, name, what string) {
 	requireUniqueIn(e, list, e.Content.Member(strings.Split(list[1:], "/")...), name, what)
@@ -157,6 +164,37 @@ func isBase64(s string) bool {
 		}
 	}
 	return digits%4 != 1 && (padding == 0 || padding <= 2 && (digits+padding)%4 == 0)
+}
+
+// base64Digits returns the number of characters other than line breaks.
+func base64Digits(s string) int { return len(s) - strings.Count(s, "\r") - strings.Count(s, "\n") }
+
+// messageKinds has the kinds of updates of version 2 that have a part or all of a message or thought.
+var messageKinds = []string{"user_message", "user_message_chunk", "agent_message", "agent_message_chunk", "agent_thought", "agent_thought_chunk"}
+
+// checkReused reports an update of a message of earlier work: its id should be a new one.
+func checkReused(e *judge.Event) {
+	id := e.Text("update", "messageId")
+	if e.Session == nil || id == "" {
+		return
+	}
+	m := e.MessageOf(e.Session, id, e.Update)
+	chunk := strings.HasSuffix(e.Update, "_chunk")
+	if !m.FromEarlierWork(e) || !chunk && e.Content.Len("update", "content") == 0 || !e.Once(e.Session.ID+" "+id) {
+		return
+	}
+	found := e.Broken("/update/messageId", "%q is already the id of a message of earlier work", finding.Clip(id)).Because(m.Update, "the earlier message")
+	if !chunk {
+		found.Mildly(finding.Advice)
+	}
+}
+
+// commandsOf returns the commands of a message and their JSON pointer.
+func commandsOf(e *judge.Event) (where string, list *schema.Value) {
+	if e.Method == judge.MethodUpdate {
+		return "/update/availableCommands", e.Content.Member("update", "availableCommands")
+	}
+	return "/availableCommands", e.Content.Member("availableCommands")
 }
 
 // configOptions returns the configuration options of a message.

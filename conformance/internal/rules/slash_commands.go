@@ -17,11 +17,12 @@ var slashCommandRules = []judge.Rule{
 		Breaks:   "A command whose name begins with a slash, which the client adds. (The schema has the members of a command.)",
 		Right:    `<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"available_commands_update","availableCommands":[{"name":"web","description":"Search the web","input":{"hint":"query"}}]}}}`,
 		Wrong:    `<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"available_commands_update","availableCommands":[{"name":"/web","description":"Search the web"}]}}}`,
-		On:       updates("available_commands_update"),
+		On:       offersCommands,
 		Check: func(e *judge.Event) {
-			for i, command := range e.Content.Items("update", "availableCommands") {
+			where, list := commandsOf(e)
+			for i, command := range list.Items() {
 				if name := command.Text("name"); strings.HasPrefix(name, "/") {
-					e.Broken(schema.Element("/update/availableCommands", i)+"/name", "%q begins with a slash", finding.Clip(name))
+					e.Broken(schema.Element(where, i)+"/name", "%q begins with a slash", finding.Clip(name))
 				}
 			}
 		},

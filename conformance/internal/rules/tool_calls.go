@@ -99,7 +99,7 @@ var toolCallRules = []judge.Rule{
 	{
 		ID: "TOL-8",
 		Breaks: "Content of type terminal, new in a tool call, whose terminalId was not returned by terminal/create, or has been " +
-			"released. Calls with the extension _meta.terminal_info show terminals of the agent.",
+			"released. A terminal that the call has announced by the extension _meta.terminal_info is the agent's.",
 		Right: connected(`{"terminal":true}`) + `
 			<- {"jsonrpc":"2.0","id":"t","method":"terminal/create","params":{"sessionId":"s","command":"make"}}
 			-> {"jsonrpc":"2.0","id":"t","result":{"terminalId":"t1"}}
@@ -109,13 +109,10 @@ var toolCallRules = []judge.Rule{
 		On:    callMessages,
 		Check: func(e *judge.Event) {
 			call := toolCallOf(e)
-			if call.Given("_meta", "terminal_info") {
-				return
-			}
-			c := e.Call(e.Session, call.Text("toolCallId"))
+			own, c := call.Text("_meta", "terminal_info", "terminal_id"), e.Call(e.Session, call.Text("toolCallId"))
 			for i, content := range call.Items("content") {
 				id := content.Text("terminalId")
-				if content.Text("type") != "terminal" || id == "" || c.Shows(id) {
+				if content.Text("type") != "terminal" || id == "" || id == own || c.Shows(id) {
 					continue
 				}
 				where := schema.Element(callPointer(e)+"/content", i) + "/terminalId"

@@ -4,6 +4,7 @@
 package rules
 
 import (
+	"slices"
 	"strings"
 	"unicode"
 
@@ -39,7 +40,7 @@ var version2Rules = []judge.Rule{
 				return
 			}
 			for _, a := range s.Accepted {
-				if (!a.During || e.Kind == finding.Response) && e.FirstChunk(s, a.ID, true) == nil {
+				if (!a.During || e.Kind == finding.Response) && e.MessageOf(s, a.ID, "user_message") == nil {
 					e.Broken("", "the agent did not send the user message %q before this", finding.Clip(a.ID)).Because(a.At, "the prompt was accepted under this messageId")
 				}
 			}
@@ -157,30 +158,36 @@ var version2Rules = []judge.Rule{
 	{
 		ID:       "V2-8",
 		Versions: []int{2},
-		Breaks:   "The data of a terminal_output_chunk, or of a terminal's output, that is not base64 on its own.",
+		Breaks:   "The data of a terminal_output_chunk, or of a terminal's output, that is not base64 on its own, with its padding.",
 		Right:    `<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"terminal_output_chunk","terminalId":"t","data":"aGk="}}}`,
 		Wrong:    `<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"terminal_output_chunk","terminalId":"t","data":"a"}}}`,
 		On:       updates("terminal_output_chunk", "terminal_update"),
 		Check: func(e *judge.Event) {
-			requireBase64(e, "/update/data", e.Content.Member("update", "data"))
-			requireBase64(e, "/update/output/data", e.Content.Member("update", "output", "data"))
+			for _, path := range [][]string{{"update", "data"}, {"update", "output", "data"}} {
+				where, data := "/"+strings.Join(path, "/"), e.Content.Member(path...)
+				requireBase64(e, where, data)
+				// Chunks are decoded one by one, with a strict decoder.
+				if data.IsText() && isBase64(data.Text()) && base64Digits(data.Text())%4 != 0 {
+					e.Broken(where, "the padding of the base64 is missing")
+				}
+			}
 		},
 	},
 	{
 		ID:       "V2-9",
 		Versions: []int{2},
 		Breaks: "A message, a tool call or a plan between session/resume without replayFrom and its answer, for a session that " +
-			"was not in use.",
+			"was not in use, or in which no work was in progress.",
 		Right: `
 			-> {"jsonrpc":"2.0","id":10,"method":"session/resume","params":{"sessionId":"old","cwd":"/work","replayFrom":{"type":"start"}}}
 			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"old","update":{"sessionUpdate":"user_message","messageId":"m","content":[]}}}`,
 		Wrong: `
 			-> {"jsonrpc":"2.0","id":10,"method":"session/resume","params":{"sessionId":"old","cwd":"/work"}}
 			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"old","update":{"sessionUpdate":"user_message","messageId":"m","content":[]}}}`,
-		On: updates("user_message", "user_message_chunk", "agent_message", "agent_message_chunk", "agent_thought", "agent_thought_chunk", "tool_call_update", "plan_update"),
+		On: updates("user_message", "user_message_chunk", "agent_message", "agent_message_chunk", "agent_thought", "agent_thought_chunk", "tool_call_update", "tool_call_content_chunk", "plan_update"),
 		Check: func(e *judge.Event) {
 			s := e.Session
-			if s != nil && s.Setup != nil && s.SetupNew && s.Setup.Params != nil && !s.Setup.Params.Given("replayFrom") && e.Once(s.ID) {
+			if s != nil && s.Setup != nil && (s.SetupNew || s.Quiet()) && s.Setup.Params != nil && !s.Setup.Params.Given("replayFrom") && e.Once(s.ID) {
 				e.Broken("", "the agent replayed history that the client did not ask for").Because(s.Setup.At, "the request")
 			}
 		},
@@ -214,11 +221,12 @@ var version2Rules = []judge.Rule{
 		Wrong: `
 			-> {"jsonrpc":"2.0","id":10,"method":"session/resume","params":{"sessionId":"old","cwd":"/work","replayFrom":{"type":"start"}}}
 			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"old","update":{"sessionUpdate":"user_message_chunk","messageId":"m","content":{"type":"text","text":"hello"}}}}`,
-		On: updates("user_message_chunk", "agent_message_chunk"),
-		// In a session that was in use, a chunk of current work may come between.
+		On: updates("user_message_chunk", "agent_message_chunk", "agent_thought_chunk"),
+		// In a session that is at work, a chunk of that work may come between.
 		Check: func(e *judge.Event) {
 			s, id := e.Session, e.Text("update", "messageId")
-			if s != nil && s.Setup != nil && s.SetupNew && s.Setup.Params.Given("replayFrom") && id != "" && e.FirstChunk(s, id, e.Update == "user_message_chunk") == nil && !e.Messages.Forgot && e.Once(s.ID) {
+			if s != nil && s.Setup != nil && (s.SetupNew || s.Quiet()) && s.Setup.Params.Given("replayFrom") && id != "" &&
+				!e.MessageOf(s, id, e.Update).ReplayedIn(s.Setup) && !e.Messages.Forgot && e.Once(s.ID) {
 				e.Broken("/update", "the replayed message begins with a chunk, not with a whole-message update").Because(s.Setup.At, "the request")
 			}
 		},
@@ -294,7 +302,7 @@ var version2Rules = []judge.Rule{
 	{
 		ID:       "V2-16",
 		Versions: []int{2},
-		Breaks:   "A replayed user message whose messageId the session never had, if the session began on this connection.",
+		Breaks:   "A replayed message or thought whose messageId the session never had, if the session began on this connection.",
 		Right: `
 			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"user_message","messageId":"m","content":[{"type":"text","text":"hello"}]}}}
 			-> {"jsonrpc":"2.0","id":10,"method":"session/resume","params":{"sessionId":"s","cwd":"/work","replayFrom":{"type":"start"}}}
@@ -303,14 +311,11 @@ var version2Rules = []judge.Rule{
 			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"user_message","messageId":"m","content":[{"type":"text","text":"hello"}]}}}
 			-> {"jsonrpc":"2.0","id":10,"method":"session/resume","params":{"sessionId":"s","cwd":"/work","replayFrom":{"type":"start"}}}
 			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"user_message","messageId":"n","content":[{"type":"text","text":"hello"}]}}}`,
-		On: updates("user_message", "user_message_chunk"),
-		// Only while no prompt is pending or being worked on: its message is new, and may be in the replay.
+		On: updates(messageKinds...),
+		// Only while no prompt is pending and no work in progress: its messages are new, and may be in the replay.
 		Check: func(e *judge.Event) {
 			s, id := e.Session, e.Text("update", "messageId")
-			if s == nil || !s.Made || s.Setup == nil || len(s.Turns)+len(s.Accepted) > 0 || id == "" || e.Messages.Forgot {
-				return
-			}
-			if e.FirstChunk(s, id, true) == nil && e.Once(s.ID) {
+			if s != nil && s.Made && s.Setup != nil && s.Setup.Params.Given("replayFrom") && s.Quiet() && id != "" && !e.Messages.Forgot && e.MessageOf(s, id, e.Update) == nil && e.Once(s.ID) {
 				e.Broken("/update/messageId", "the session never had a message %q", finding.Clip(id)).Because(s.Setup.At, "the request of the replay")
 			}
 		},
@@ -318,7 +323,9 @@ var version2Rules = []judge.Rule{
 	{
 		ID:       "V2-17",
 		Versions: []int{2},
-		Breaks:   "An answer to session/prompt with the messageId of a user message that existed before the prompt.",
+		Breaks: "An answer to session/prompt with the messageId of a user message that existed before the prompt; a chunk of a " +
+			"message or thought that belongs to earlier work. (Advice: a whole message of earlier work with new content, " +
+			"which may be a correction.)",
 		Right: `
 			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"user_message","messageId":"m","content":[]}}}
 			-> {"jsonrpc":"2.0","id":10,"method":"session/prompt","params":{"sessionId":"s","prompt":[{"type":"text","text":"hello"}]}}
@@ -327,15 +334,22 @@ var version2Rules = []judge.Rule{
 			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"user_message","messageId":"m","content":[]}}}
 			-> {"jsonrpc":"2.0","id":10,"method":"session/prompt","params":{"sessionId":"s","prompt":[{"type":"text","text":"hello"}]}}
 			<- {"jsonrpc":"2.0","id":10,"result":{"messageId":"m"}}`,
-		On: results(judge.MethodPrompt),
-		// If the agent held an earlier prompt before this one, that prompt's message may be new.
+		On: anyOf(results(judge.MethodPrompt), updates("agent_message_chunk", "agent_thought_chunk", "agent_message", "agent_thought")),
 		Check: func(e *judge.Event) {
-			s, id := e.Session, e.Text("messageId")
-			if s == nil || e.Request == nil || len(s.Turns) != 1 || s.Lost {
+			if e.Kind == finding.Notification {
+				checkReused(e)
 				return
 			}
-			if before := e.FirstChunk(s, id, true); before != nil && before.Number < e.Request.At.Number {
-				e.Broken("/messageId", "%q is already the id of an earlier message", finding.Clip(id)).Because(before, "the earlier message").Because(e.Request.At, "the prompt")
+			// If the agent held an earlier prompt before this one, that prompt's message may be new.
+			s, id := e.Session, e.Text("messageId")
+			if s == nil || e.Request == nil || len(s.Turns) != 1 || s.Lost || id == "" {
+				return
+			}
+			before := slices.IndexFunc(s.Accepted, func(a judge.Accepted) bool { return a.ID == judge.Short(id) })
+			if m := e.MessageOf(s, id, "user_message"); m != nil && m.At.Number < e.Request.At.Number {
+				e.Broken("/messageId", "%q is already the id of an earlier message", finding.Clip(id)).Because(m.At, "the earlier message").Because(e.Request.At, "the prompt")
+			} else if before >= 0 {
+				e.Broken("/messageId", "%q is already the id of an earlier message", finding.Clip(id)).Because(s.Accepted[before].At, "the answer to the earlier prompt")
 			}
 		},
 	},
@@ -354,12 +368,13 @@ var version2Rules = []judge.Rule{
 		Breaks:   "A command whose name contains white space, or is that of another command in the list.",
 		Right:    `<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"available_commands_update","availableCommands":[{"type":"command","name":"web","description":"Search the web"}]}}}`,
 		Wrong:    `<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"available_commands_update","availableCommands":[{"type":"command","name":"search web","description":"Search the web"}]}}}`,
-		On:       updates("available_commands_update"),
+		On:       offersCommands,
 		Check: func(e *judge.Event) {
-			requireUnique(e, "/update/availableCommands", "name", "another command")
-			for i, command := range e.Content.Items("update", "availableCommands") {
+			where, list := commandsOf(e)
+			requireUniqueIn(e, where, list, "name", "another command")
+			for i, command := range list.Items() {
 				if name := command.Text("name"); strings.ContainsFunc(name, unicode.IsSpace) {
-					e.Broken(schema.Element("/update/availableCommands", i)+"/name", "%q contains white space", finding.Clip(name))
+					e.Broken(schema.Element(where, i)+"/name", "%q contains white space", finding.Clip(name))
 				}
 			}
 		},
@@ -437,6 +452,64 @@ var version2Rules = []judge.Rule{
 			s, stop := e.Session, e.Text("update", "stopReason")
 			if s != nil && s.Heeded != nil && e.Text("update", "state") == judge.StateIdle && stop != "" && stop != "cancelled" {
 				e.Broken("/update/stopReason", "the work was cancelled, so the stop reason must be cancelled").Because(s.Halted, "the cancellation").Because(s.Heeded, "when this was answered, the agent had read the cancellation")
+			}
+		},
+	},
+	{
+		ID:       "V2-23",
+		Versions: []int{2},
+		Breaks:   "A replay with a message before another one that preceded it in the conversation.",
+		Right: `
+			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"user_message","messageId":"u","content":[{"type":"text","text":"hello"}]}}}
+			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"agent_message","messageId":"m","content":[{"type":"text","text":"hi"}]}}}
+			-> {"jsonrpc":"2.0","id":10,"method":"session/resume","params":{"sessionId":"s","cwd":"/work","replayFrom":{"type":"start"}}}
+			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"user_message","messageId":"u","content":[{"type":"text","text":"hello"}]}}}
+			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"agent_message","messageId":"m","content":[{"type":"text","text":"hi"}]}}}`,
+		Wrong: `
+			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"user_message","messageId":"u","content":[{"type":"text","text":"hello"}]}}}
+			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"agent_message","messageId":"m","content":[{"type":"text","text":"hi"}]}}}
+			-> {"jsonrpc":"2.0","id":10,"method":"session/resume","params":{"sessionId":"s","cwd":"/work","replayFrom":{"type":"start"}}}
+			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"agent_message","messageId":"m","content":[{"type":"text","text":"hi"}]}}}
+			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"user_message","messageId":"u","content":[{"type":"text","text":"hello"}]}}}`,
+		On: updates(messageKinds...),
+		// In a session that is at work, an update of an earlier message may be part of that work.
+		Check: func(e *judge.Event) {
+			s := e.Session
+			if s == nil || s.Setup == nil || !s.SetupNew && !s.Quiet() || !s.Setup.Params.Given("replayFrom") || e.Messages.Forgot {
+				return
+			}
+			if after := e.MessageOf(s, e.Text("update", "messageId"), e.Update).ReplayedAfter(s); after != nil && e.Once(s.ID+" "+s.Setup.At.ID) {
+				e.Broken("/update/messageId", "the message comes too late in the replay").Because(after.Update, "a later message, replayed already").Because(after.At, "the same message before")
+			}
+		},
+	},
+	{
+		ID:       "V2-24",
+		Versions: []int{2},
+		Breaks: "A permission request or a form in the running state, and nothing else of the agent until its answer, " +
+			"after which the work ends or the tool call goes on.",
+		Right: `
+			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"state_update","state":"running"}}}
+			<- {"jsonrpc":"2.0","id":"p","method":"session/request_permission","params":{"sessionId":"s","title":"Delete?","options":[{"optionId":"yes","name":"Allow","kind":"allow_once"}]}}
+			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"state_update","state":"requires_action"}}}
+			-> {"jsonrpc":"2.0","id":"p","result":{"outcome":{"outcome":"selected","optionId":"yes"}}}
+			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"state_update","state":"idle","stopReason":"end_turn"}}}`,
+		Wrong: `
+			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"state_update","state":"running"}}}
+			<- {"jsonrpc":"2.0","id":"p","method":"session/request_permission","params":{"sessionId":"s","title":"Delete?","options":[{"optionId":"yes","name":"Allow","kind":"allow_once"}]}}
+			-> {"jsonrpc":"2.0","id":"p","result":{"outcome":{"outcome":"selected","optionId":"yes"}}}
+			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"state_update","state":"idle","stopReason":"end_turn"}}}`,
+		On: updates("state_update", "tool_call_update"),
+		// Any other update may have crossed the answer.
+		Check: func(e *judge.Event) {
+			s := e.Session
+			if s == nil || s.Question == nil || s.Answered == nil {
+				return
+			}
+			id := e.Text("update", "toolCallId")
+			resumed := id != "" && id == s.Question.Call || e.Text("update", "state") == judge.StateIdle
+			if resumed && e.Once(s.ID) {
+				e.BrokenAt(s.Question.At, "the agent waited for the user without reporting requires_action").Because(s.Answered, "the answer")
 			}
 		},
 	},
