@@ -9,8 +9,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/acpgo/sdk/cmd/acp/internal/screen"
+
+	"github.com/acpgo/sdk/acp/view"
 )
 
 func TestRunMarkdown(t *testing.T) {
@@ -524,7 +527,8 @@ func TestRunPlain(t *testing.T) {
 			p.say("think")
 			p.Wait("The answer is 42.")
 			p.say("permission")
-			p.Wait("kind edit", "apply-patch main.go", "allow once: Yes, once", "reject always: No, never")
+			p.Wait("kind edit", "apply-patch main.go", "allow once: Yes, once", "reject always: No, never", "Number: ")
+			time.Sleep(view.Delay)
 			p.Type("1\r")
 			p.Wait("Your answer: selected yes")
 			p.say("outputs")
