@@ -71,7 +71,7 @@ func TestGuarded(t *testing.T) {
 	decisions := &policy.Remembered{Memory: &policy.SessionMemory{}, Agent: "a"}
 	for cwd, files := range map[string]struct{ guarded, free string }{
 		"p": {
-			guarded: `.git/config .git/hooks/pre-commit .GIT/config .Git sub/.git sub/.git/config .g‌it/config .git./config GIT~1/config
+			guarded: `.git/config .git/hooks/pre-commit .GIT/config .Git sub/.git sub/.git/config .g` + "\u200c" + `it/config .git./config GIT~1/config
 				.hg/hgrc .jj/repo/config .svn/x _darcs/x CVS/Root .envrc .vscode/tasks.json .zed/tasks.json .idea/x .husky/pre-commit
 				.claude/settings.json .mcp.json .env .npmrc .gitmodules .bashrc a/.profile innocent/config innocent/hooks/x rc none
 				bare/config bare/hooks/x bare/HEAD new/HEAD head lefthook.yml mise.toml scripts/hooks/pre-push tools/watch tools/clean
