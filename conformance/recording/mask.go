@@ -2,6 +2,7 @@ package recording
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
@@ -10,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"unicode"
 	"unicode/utf16"
 	"unicode/utf8"
 
@@ -21,10 +23,12 @@ import (
 // same mask, from which the secret cannot be derived. Ids, such as those of sessions, are never masked.
 //
 // The following are secrets: the values of environment variables and HTTP headers (members env and headers); the params
-// of authentication except the method's id; the values of members, command-line flags and upper-case variables with
-// telling names (token, apiKey, password, authorization, …); the user, password and secret parameters of URLs; tokens
-// after "Bearer"; keys of known forms (sk-…, ghp_…, AKIA…, JSON Web Tokens and others); private keys in PEM; and the
-// values of secret members wherever they occur again in a text. Other secrets are not found.
+// of authentication except the method's id; the values of members, variables, settings, headers and command-line flags
+// with telling names (token, apiKey, password, authorization, …), in any of the usual notations; the passwords of
+// commands such as curl -u and docker login -p; the user, password and secret parameters of URLs; tokens after "Bearer";
+// keys of known forms (sk-…, ghp_…, AKIA…, JSON Web Tokens and others); private keys in PEM; and the values of secret
+// members wherever they occur again in a text. A secret may be in two chunks of a message. What is plainly a path, a
+// variable, code or prose is left. Other secrets are not found.
 //
 // Its methods are safe for concurrent use.
 type Masker struct {
@@ -33,7 +37,11 @@ type Masker struct {
 	mu      sync.Mutex
 	decoder *codec.Decoder
 	found   []span
-	known   [][]byte // secrets that were members, which are also searched for in texts
+	chunk   int    // the place of the text of the line's chunk, or -1
+	message string // to which the chunk belongs
+	// ends has the ends of messages that come in chunks.
+	ends  map[string][]byte
+	known [][]byte // secrets that were members, which are also searched for in texts
 }
 
 // span is a part of a line to replace.
@@ -44,7 +52,7 @@ type span struct {
 
 // NewMasker returns a Masker. Its masks differ from those of other Maskers.
 func NewMasker() *Masker {
-	m := &Masker{decoder: codec.NewDecoder(nil)}
+	m := &Masker{decoder: codec.NewDecoder(nil), ends: map[string][]byte{}}
 	m.decoder.SetMaxDepth(maxMaskDepth)
 	_, _ = rand.Read(m.key[:]) // never fails
 	return m
@@ -56,6 +64,8 @@ const (
 	// maxKnown bounds the number of secrets that are searched for in texts, and minKnown is the length of the shortest
 	// one.
 	maxKnown, minKnown = 256, 12
+	// maxEnds bounds the number of messages whose ends are remembered.
+	maxEnds = 64
 )
 
 // mask returns the mask of a secret.
@@ -78,6 +88,7 @@ func (m *Masker) Mask(line []byte) []byte {
 	d := m.decoder
 	d.Reset(line)
 	if kind := d.Kind(); kind == '{' || kind == '[' {
+		m.chunk, m.message = chunkOf(line)
 		m.value(d, ofMessage(line))
 		if d.End() != nil {
 			m.found = m.found[:0]
@@ -94,16 +105,66 @@ func (m *Masker) Args(args []string) []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	clean := make([]string, len(args))
+	var words commandLine
+	for _, arg := range args {
+		words.add([]byte(arg), len(words.text))
+	}
+	m.found = m.found[:0]
+	m.inCommand(words)
+	all := slices.Clone(m.found)
 	for i, arg := range args {
 		m.found = m.found[:0]
 		if i > 0 && secretFlag.MatchString(args[i-1]) {
 			m.maskAll([]byte(arg), 0)
 		} else {
 			m.inText([]byte(arg), 0)
+			for _, s := range all {
+				if from := words.words[i].from; s.from >= from && s.to <= from+len(arg) {
+					m.found = append(m.found, span{s.from - from, s.to - from, s.mask})
+				}
+			}
 		}
 		clean[i] = string(m.replace([]byte(arg)))
 	}
 	return clean
+}
+
+// commandLine is a command as a shell would show it.
+type commandLine struct {
+	text  []byte
+	words []word
+}
+
+// word is a word of a command line: its place there and in the line of JSON.
+type word struct {
+	from, to, at int
+	offsets      []offset
+}
+
+// add adds a word, which is part of a line of JSON.
+func (c *commandLine) add(content []byte, at int) {
+	plain, offsets := unescape(content)
+	from := len(c.text)
+	c.text = append(append(c.text, plain...), ' ')
+	c.words = append(c.words, word{from, from + len(plain), at, offsets})
+}
+
+// inCommand masks the secrets that only the words before them tell, such as that of curl -u.
+func (m *Masker) inCommand(c commandLine) {
+	m.search(c.text, false, func(from, to int) {
+		for _, w := range c.words {
+			if from >= w.from && to <= w.to {
+				m.hide(c.text[from:to], w.at+escaped(w.offsets, from-w.from), w.at+escaped(w.offsets, to-w.from))
+			}
+		}
+	})
+}
+
+// hide masks a secret at a place of the line.
+func (m *Masker) hide(secret []byte, from, to int) {
+	if from < to && !masked.Match(secret) {
+		m.found = append(m.found, span{from, to, m.mask(secret)})
+	}
 }
 
 // replace returns the line with the found spans replaced.
@@ -111,13 +172,10 @@ func (m *Masker) replace(line []byte) []byte {
 	if len(m.found) == 0 {
 		return line
 	}
-	slices.SortStableFunc(m.found, func(a, b span) int { return a.from - b.from })
+	m.found = union(m.found)
 	clean := make([]byte, 0, len(line)+len(maskPrefix)*len(m.found))
 	at := 0
 	for _, s := range m.found {
-		if s.from < at {
-			continue // inside one that is already masked
-		}
 		clean = append(append(clean, line[at:s.from]...), s.mask...)
 		at = s.to
 	}
@@ -133,6 +191,8 @@ type where struct {
 	id     bool // it is an id, or another name that must stay
 	top    bool // it is the message
 	auth   bool // the message authenticates
+	// command is the command before it, if it is a list of arguments.
+	command commandLine
 }
 
 // ofMessage returns the where of a whole message.
@@ -200,23 +260,28 @@ func isID(name []byte) bool {
 // secretName reports whether a member holds a secret, by its normal name.
 func secretName(name string) bool {
 	switch name {
-	case "authorization", "proxyauthorization", "cookie", "setcookie", "bearer", "passwd", "credential", "accesskeyid", "awsaccesskeyid":
+	case "authorization", "proxyauthorization", "cookie", "setcookie", "bearer":
 		return true
+	case "pwd":
+		return false // mostly the working directory
 	}
-	for _, end := range []string{"token", "secret", "password", "passphrase", "apikey", "privatekey", "secretkey", "accesskey", "credentials"} {
-		if strings.HasSuffix(name, end) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(secretEnds, func(end string) bool { return strings.HasSuffix(name, end) })
 }
 
 // value checks the next value.
 func (m *Masker) value(d *codec.Decoder, w where) {
 	switch d.Kind() {
 	case '{':
+		var command commandLine
 		for o := d.Object(); o.Next(); {
-			m.value(d, w.member(o.Name()))
+			inner := w.member(o.Name())
+			inner.command = command
+			at := d.Offset()
+			m.value(d, inner)
+			if s := d.Slice(at); inner.args && len(s) > 2 && s[0] == '"' {
+				command = commandLine{}
+				command.add(s[1:len(s)-1], at+1)
+			}
 		}
 	case '[':
 		inner := where{secret: w.secret, item: w.bag, id: w.id}
@@ -228,7 +293,13 @@ func (m *Masker) value(d *codec.Decoder, w where) {
 			} else {
 				m.value(d, inner)
 			}
-			flag = w.args && secretFlag.Match(d.Slice(at))
+			if s := d.Slice(at); w.args && len(s) > 2 && s[0] == '"' {
+				flag = secretFlag.Match(s)
+				w.command.add(s[1:len(s)-1], at+1)
+			}
+		}
+		if w.args {
+			m.inCommand(w.command)
 		}
 	case '"':
 		at := d.Offset()
@@ -250,6 +321,8 @@ func (m *Masker) text(content []byte, at int, w where) {
 		if i := bytes.IndexByte(content, '='); i >= 0 && i+1 < len(content) {
 			m.maskAll(content[i+1:], at+i+1)
 		}
+	case at == m.chunk:
+		m.piece(content, at, m.message)
 	default:
 		m.inText(content, at)
 	}
@@ -321,64 +394,37 @@ func escaped(at []offset, plain int) int {
 	return at[i-1].escaped + plain - at[i-1].plain
 }
 
-// shape is a pattern for secrets in texts. If it has a group, the group is the secret, otherwise the whole match is.
-type shape struct {
-	// some has texts of which one must occur for the pattern to be tried, because searching for them is much faster.
-	some    []string
-	pattern *regexp.Regexp
-}
-
-// A text may be JSON or source code that contains strings, so a secret ends before a quote or a backslash.
-const (
-	secretWords = `(?:api[_-]?key|access[_-]?key|private[_-]?key|key|token|secret|password|passwd|passphrase|pwd|credentials?|signature|sig|auth|code)`
-)
-
-// secretFlag matches a flag whose value is the next argument.
-var secretFlag = regexp.MustCompile(`(?i)^"?--?(?:[\w-]*[_-])?(?:api-?key|access-?key|token|secret|password|passwd|passphrase|credentials?)"?$`)
-
-var shapes = []shape{
-	{[]string{"sk-", "sk_", "rk_", "pk_"}, regexp.MustCompile(`\b(?:sk|rk|pk)[-_](?:[A-Za-z0-9]+[-_])*[A-Za-z0-9_-]{16,}`)},
-	{[]string{"ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_"}, regexp.MustCompile(`\b(?:gh[pousr]_[A-Za-z0-9]{20,}|github_pat_[A-Za-z0-9_]{20,})`)},
-	{[]string{"glpat-", "npm_", "hf_", "pypi-", "dop_v1_", "shpat_", "lin_api_", "figd_", "xai-", "gsk_", "r8_", "tvly-", "pplx-"},
-		regexp.MustCompile(`\b(?:glpat-|npm_|hf_|pypi-|dop_v1_|shpat_|lin_api_|figd_|xai-|gsk_|r8_|tvly-|pplx-)[A-Za-z0-9_-]{16,}`)},
-	{[]string{"AKIA", "ASIA"}, regexp.MustCompile(`\b(?:AKIA|ASIA)[A-Z0-9]{16}\b`)},
-	{[]string{"AIza"}, regexp.MustCompile(`\bAIza[A-Za-z0-9_-]{30,}`)},
-	{[]string{"ya29."}, regexp.MustCompile(`\bya29\.[A-Za-z0-9_-]{20,}`)},
-	{[]string{"xox"}, regexp.MustCompile(`\bxox[abeoprs]-[A-Za-z0-9-]{10,}`)},
-	{[]string{"SG."}, regexp.MustCompile(`\bSG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}`)},
-	{[]string{"eyJ"}, regexp.MustCompile(`\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*`)},
-	{[]string{"earer ", "EARER "}, regexp.MustCompile(`(?i)\bbearer +([A-Za-z0-9._~+/=-]{8,})`)},
-	{[]string{"uthorization", "UTHORIZATION"}, regexp.MustCompile(`(?i)\bauthorization["'\\]*\s*[:=]\s*["'\\]*(?:(?:basic|token|digest|negotiate|apikey)\s+)([A-Za-z0-9._~+/=-]{4,})`)},
-	{[]string{"://"}, regexp.MustCompile(`://([^\s/?#@"'\\<>]+)@`)},
-	{[]string{"?", "&", "#"}, regexp.MustCompile(`(?i)[?&#](?:[\w.-]*[_.-])?` + secretWords + `=([^\s&#"'\\<>]+)`)},
-	{[]string{"KEY", "TOKEN", "SECRET", "PASSW", "CREDENTIAL"},
-		regexp.MustCompile(`\b(?:[A-Z][A-Z0-9]*_)*(?:API_?KEY|ACCESS_?KEY|SECRET_?KEY|PRIVATE_?KEY|KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS?)=["'\\]*([^\s"'\\$&;|<>]{6,})`)},
-	{[]string{"--"}, regexp.MustCompile(`(?i)--(?:[\w-]*-)?(?:api-?key|access-?key|token|secret|password|passwd|passphrase|credentials?)(?:=| +)["'\\]*([^\s"'\\&;|<>-][^\s"'\\&;|<>]*)`)},
-	{[]string{"oken", "ecret", "assw", "assphrase", "redential", "ey\"", "ey'", "ey\\"},
-		regexp.MustCompile(`(?i)["'](?:[\w.-]*(?:token|secret|password|passwd|passphrase|api[_-]?key|private[_-]?key|access[_-]?key|secret[_-]?key|credentials?))\\?["']\s*:\s*\\?["']([^"'\s\\]{6,})`)},
-	{[]string{"PRIVATE KEY-----"}, regexp.MustCompile(`-----BEGIN [A-Z ]*PRIVATE KEY-----((?s:.*?))(?:-----END|$)`)},
-}
-
 // inText masks the secrets in a text that have a known form.
-func (m *Masker) inText(content []byte, at int) {
-	first := len(m.found)
-	var plain []byte
-	var offsets []offset
-	hide := func(from, to int) {
-		secret := plain[from:to]
-		if len(secret) == 0 || masked.Match(secret) {
-			return
-		}
-		m.found = append(m.found, span{at + escaped(offsets, from), at + escaped(offsets, to), m.mask(secret)})
+func (m *Masker) inText(content []byte, at int) { m.inPiece(content, at, nil) }
+
+// inPiece is like inText for a piece of a message that follows other text, of which before is the end. Nothing is masked
+// there. If before is nil, the text is whole.
+func (m *Masker) inPiece(content []byte, at int, before []byte) {
+	plain, offsets := unescape(content)
+	if len(before) > 0 {
+		plain = slices.Concat(before, plain)
 	}
-	plain, offsets = unescape(content)
+	m.search(plain, before != nil, func(from, to int) {
+		if to > len(before) {
+			m.hide(plain[from:to], at+escaped(offsets, max(from-len(before), 0)), at+escaped(offsets, to-len(before)))
+		}
+	})
+}
+
+// search calls hide for the secrets in a text. If it goes on, its end may be in the middle of one.
+func (m *Masker) search(plain []byte, goesOn bool, hide func(from, to int)) {
 	for i := range shapes {
-		s := &shapes[i]
-		if !slices.ContainsFunc(s.some, func(some string) bool { return bytes.Contains(plain, []byte(some)) }) {
+		if !shapes[i].mayMatch(plain) {
 			continue
 		}
-		for _, match := range s.pattern.FindAllSubmatchIndex(plain, -1) {
+		for _, match := range shapes[i].pattern.FindAllSubmatchIndex(plain, -1) {
 			hide(match[len(match)-2], match[len(match)-1]) // the group, or all of it
+		}
+	}
+	assigned(plain, goesOn, hide)
+	if run := len(bytes.TrimRightFunc(plain, isNotSpace)); goesOn && run < len(plain) {
+		if match := begun.FindIndex(plain[run:]); match != nil {
+			hide(run+match[0], run+match[1])
 		}
 	}
 	for _, secret := range m.known {
@@ -391,23 +437,59 @@ func (m *Masker) inText(content []byte, at int) {
 			from += i + len(secret)
 		}
 	}
-	if len(m.found)-first > 1 {
-		m.found = append(m.found[:first], union(m.found[first:])...)
-	}
 }
 
-// union removes spans that lie inside a longer one.
+// piece masks the text of a chunk, in which a secret may continue that has begun in the chunk before it.
+func (m *Masker) piece(content []byte, at int, message string) {
+	const some, longest = 64, 512 // of the end of a message that is remembered: more than some if it has no space
+	before := m.ends[message]
+	if before == nil {
+		before = []byte{}
+	}
+	m.inPiece(content, at, before)
+	plain, _ := unescape(content)
+	text := slices.Concat(before, plain)
+	const marker = len("-----BEGIN ENCRYPTED PRIVATE KEY-----")
+	if i := bytes.LastIndex(text, []byte("-----BEGIN ")); i >= 0 && len(text) > i+marker && !bytes.Contains(text[i:], []byte("-----END")) {
+		// A private key takes many chunks: remember that it has begun.
+		text = slices.Concat(text[i:i+marker], text[max(i+marker, len(text)-len("-----END")):])
+	} else {
+		run := len(bytes.TrimRightFunc(text, isNotSpace))
+		text = bytes.Clone(text[max(min(run, len(text)-some), len(text)-longest, 0):])
+	}
+	if len(m.ends) >= maxEnds {
+		clear(m.ends)
+	}
+	m.ends[message] = text
+}
+
+func isNotSpace(r rune) bool { return !unicode.IsSpace(r) }
+
+// chunkOf returns the place of the text of a message that is a chunk, and the name of the message to which it belongs.
+// The place is -1 for other lines.
+func chunkOf(line []byte) (at int, message string) {
+	if !bytes.Contains(line, []byte(`_chunk"`)) || text(find(line, "method")) != "session/update" {
+		return -1, ""
+	}
+	params := find(line, "params")
+	update := find(params, "update")
+	inner := find(find(update, "content"), "text")
+	if len(inner) < 2 || inner[0] != '"' {
+		return -1, ""
+	}
+	// The values are parts of the line.
+	return cap(line) - cap(inner) + 1, text(find(params, "sessionId")) + "\x00" + text(find(update, "sessionUpdate")) + "\x00" + text(find(update, "messageId"))
+}
+
+// union joins spans that overlap. The first of them has the mask.
 func union(found []span) []span {
-	slices.SortFunc(found, func(a, b span) int {
-		if a.from != b.from {
-			return a.from - b.from
-		}
-		return b.to - a.to
-	})
+	slices.SortStableFunc(found, func(a, b span) int { return cmp.Or(a.from-b.from, b.to-a.to) })
 	kept := found[:1]
 	for _, s := range found[1:] {
-		if last := kept[len(kept)-1]; s.from >= last.to {
+		if last := &kept[len(kept)-1]; s.from >= last.to {
 			kept = append(kept, s)
+		} else {
+			last.to = max(last.to, s.to)
 		}
 	}
 	return kept

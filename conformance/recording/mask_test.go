@@ -24,6 +24,8 @@ func TestMask(t *testing.T) {
 		"login":                  `{"params":{"pin":"{}","methodId":"key"},"method":"auth/login","id":3}`,
 		"names":                  `{"params":{"apiKey":"{}","access_token":"{}","Password":"{}","x":{"client-secret":"{}"},"totalTokens":"12","key":"left"}}`,
 		"flag":                   `{"params":{"args":["--verbose","--api-key","{}","--x","y"]}}`,
+		"words of a command":     `{"params":{"command":"curl","args":["-s","-u","me:{}","https://x.org"]}}`,
+		"words of a list":        `{"params":{"rawInput":{"command":["sshpass","-p","{}","ssh","-p","2222"]}}}`,
 		"flag in a text":         `{"params":{"command":"run --token={} --auth-token {} --tokens 12"}}`,
 		"variable in a text":     `{"params":{"command":"export OPENAI_API_KEY={} && X_SECRET=\"{}\" go env KEYS"}}`,
 		"JSON in a text":         `{"params":{"content":"{\"apiKey\": \"{}\", \"name\": \"left\"}"}}`,
@@ -82,6 +84,197 @@ func TestMaskShapes(t *testing.T) {
 	}
 }
 
+// Secrets in commands, files and prose are found by what surrounds them. In each line, braces enclose the secret.
+func TestMaskTexts(t *testing.T) {
+	for line := range strings.Lines(secretTexts) {
+		text := strings.TrimSpace(line)
+		if text == "" || text[0] == '#' {
+			continue
+		}
+		text = strings.ReplaceAll(text, `\n`, "\n")
+		from, to := strings.Index(text, "{{"), strings.LastIndex(text, "}}")
+		plain, secret := text, ""
+		if from >= 0 {
+			secret = text[from+2 : to]
+			plain = text[:from] + secret + text[to+2:]
+		}
+		inJSON, err := json.Marshal(map[string]string{"text": plain})
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := NewMasker()
+		var got map[string]string
+		if err := json.Unmarshal(m.Mask(inJSON), &got); err != nil {
+			t.Errorf("%q: %v", plain, err)
+		}
+		want := plain
+		if secret != "" {
+			want = text[:from] + m.mask([]byte(secret)) + text[to+2:]
+		}
+		if got["text"] != want {
+			t.Errorf("got  %q\nwant %q", got["text"], want)
+		}
+		if direct := string(m.Mask([]byte(plain))); direct != want && plain[0] != '{' {
+			t.Errorf("outside of JSON: got %q, want %q", direct, want)
+		}
+	}
+}
+
+const secretTexts = `
+# assignments of a shell, and of files of settings
+PGPASSWORD={{hunter2secret}} psql -h db
+MYSQL_PWD={{hunter2secret}} mysql
+DB_PASS={{hunter}} ./start
+export openai_api_key={{hunter2secret99}}
+export STRIPE_KEY='{{hunter2secret99}}'; go
+$env:API_TOKEN = "{{hunter2secret99}}"
+set AZURE_CLIENT_SECRET={{hunter2secret99}}
+TF_VAR_db_password={{hunter2secret}}
+DB_PASSWORD_1={{hunter2secret}}
+client_secret={{hunter2secret99}}
+grant_type=password&client_secret={{hunter2secret99}}&x=1
+_auth={{aHVudGVyMnNlY3JldDk5}}
+//registry.example.com/:_authToken={{hunter2secret99}}
+aws_secret_access_key = {{hunter2secret99AAAAAAAAAAAAAAAAAAAAAAAAAA}}
+DefaultEndpointsProtocol=https;AccountKey={{hunter2secret99AAAA==}};EndpointSuffix=core.windows.net
+Endpoint=sb://x/;SharedAccessKeyName=Root;SharedAccessKey={{hunter2secret99AAAA=}}
+Server=db;User Id=sa;Password={{hunter2!}};Encrypt=true
+password: {{hunter2secret}}
+  password: "{{correct2horse}}"
+- db_password: {{correcthorse}} # for tests
+GITHUB_TOKEN: {{hunter2secret99}}
+name: DB_PASSWORD\n  value: {{hunter2secret}}\n
+<password>{{hunter2secret}}</password>
+{"password": "{{hunter2secret}}", "user": "me"}
+const apiKey = '{{hunter2secret99}}'
+token := "{{hunter2secret99}}"
+'secret' => '{{hunter2secret99}}',
+the password: {{hunter2secret}} is for you
+encryption_key: {{hunter2secret99}}
+machine github.com login me password {{hunter2secret}}
+machine github.com\nlogin me\npassword {{hunter2secret}}
+CREATE USER me IDENTIFIED BY '{{hunter2 secret}}'
+ALTER ROLE me WITH PASSWORD '{{hunter}}';
+# headers
+curl -H 'X-Api-Key: {{hunter2secret99}}' https://x
+curl -H "PRIVATE-TOKEN: {{hunter2secret99}}" https://x
+curl -H 'Cookie: {{session=hunter2secret99}}' https://x
+Set-Cookie: {{id=abc; Path=/}}
+Authorization: Basic {{aHVudGVyMjpzZWNyZXQ=}}
+Authorization: {{hunter2secret99}}
+# flags
+curl -u admin:{{hunter2secret}} https://x
+curl -s --user 'admin:{{hunter2secret}}' https://x
+curl --proxy-user=me:{{pw}} https://x
+sshpass -p {{hunter2secret}} ssh -p 2222 x
+docker login -u me -p {{hunter2secret}} registry.example.com
+mysql -u root -p{{hunter2secret}} shop
+redis-cli -h db -a {{hunter2secret}}
+openssl rsa -in k.pem -passin pass:{{hunter2secret}}
+tool -password {{hunter2secret}}
+tool --db-pass={{hunter2secret}} --port 80
+# URLs
+https://{{me:hunter2secret}}@example.org/x
+postgres://{{me:hunter2secret}}@db/shop
+https://hooks.slack.com/services/{{T00000000/B00000000/hunter2secretXXXXXXXXXX}}
+https://discord.com/api/webhooks/123456/{{hunter2secretXXXXXXXXXX}}
+https://x.org/a?sig={{hunter2secret}}&v=1
+# keys of known forms
+it is {{nvapi-hunter2secretAAAAAAAAAAAAAAAAAAAA}} here
+AGE-SECRET-KEY is {{AGE-SECRET-KEY-1QQQQQQQQQQQQQQQQQQQQQQQQ}}
+# no secrets: prose
+the password: must have 8 characters
+Password: required
+token: none
+The token: it is read from the lexer, key by key.
+a secret: nobody knows
+Enter the password:
+Usage: key=value, or name:value
+the auth: basic or digest
+max_tokens: 4096, total_tokens=12, tokens: 7
+the tokenizer: gpt2, the author: Ada Lovelace 1843
+monkey: banana2, keyboard: qwerty1
+# no secrets: paths, variables and code
+PASSWORD_FILE=/run/secrets/db
+GOOGLE_APPLICATION_CREDENTIALS=/home/me/key.json
+PWD=/home/me OLDPWD=/home
+SSH_AUTH_SOCK=/tmp/ssh-1/agent.1
+password: ${DB_PASSWORD}
+password=$PASSWORD
+api_key = os.environ["OPENAI_API_KEY"]
+apiKey: process.env.API_KEY
+password=self.password
+login(user=user, password=password, token=None)
+token := lexer.Next()
+if token == nil || key == "" {
+password: string;
+token?: string | undefined
+secret: z.string().min(8),
+readonly password: SecureString;
+key: "name", sortKey: "created_at"
+for key, value := range m { m[key] = value }
+git log --author=me -p main.go
+docker run -u 1000:1000 -p 8080:80 image
+ssh -p 2222 me@host
+mkdir -p /work/a/b
+mysql -u root -p shop
+--key-file x --token-count 5 --pass-through
+git@github.com:me/key.git
+https://example.org/docs/authentication#token
+the file secret_test.go:12: token is unused
+`
+
+// A secret may be in several chunks of a message, which other messages interrupt.
+func TestMaskChunks(t *testing.T) {
+	pem := "-----BEGIN PRIVATE KEY-----\n" + strings.Repeat("MIIEhunter2hunter2\n", 40) + "-----END PRIVATE KEY-----\nthat is it"
+	for name, test := range map[string]struct {
+		pieces []string
+		secret string
+	}{
+		"a known form":        {[]string{"It is sk-ant-api03-hun", "ter2hunter2", "hunter2. Fine"}, "hunter2"},
+		"a known beginning":   {[]string{"ghp_hunter2hu", "nter2hunter2hunter2abc"}, "hunter2"},
+		"an assignment":       {[]string{"run PGPASSWORD=hun", "ter2secret psql"}, "hunter2"},
+		"in the name":         {[]string{"run PGPASS", "WORD=hunter2secret psql"}, "hunter2"},
+		"between both":        {[]string{"password: ", "hunter2secret\n"}, "hunter2"},
+		"a private key":       {[]string{pem[:20], pem[20:100], pem[100:400], pem[400 : len(pem)-20], pem[len(pem)-20:]}, "hunter2"},
+		"a URL":               {[]string{"see https://me:hun", "ter2@example.org/x"}, "hunter2"},
+		"nothing, in 3 parts": {[]string{"The pass", "word: must have ", "8 characters, risk-", "free"}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := NewMasker()
+			whole, clear := "", strings.Join(test.pieces, "")
+			for _, piece := range test.pieces {
+				text, err := json.Marshal(piece)
+				if err != nil {
+					t.Fatal(err)
+				}
+				line := `{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":` + string(text) + `}}}}`
+				m.Mask([]byte(`{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"other","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"x "}}}}`))
+				var got struct {
+					Params struct {
+						Update struct{ Content struct{ Text string } }
+					}
+				}
+				if err := json.Unmarshal(m.Mask([]byte(line)), &got); err != nil {
+					t.Fatal(err)
+				}
+				whole += got.Params.Update.Content.Text
+			}
+			if test.secret == "" {
+				if whole != clear {
+					t.Errorf("got %q", whole)
+				}
+				return
+			}
+			for _, part := range []string{"hunt", "unter", "nter2", "er2"} {
+				if strings.Contains(whole, part) {
+					t.Errorf("%q shows %q", whole, part)
+				}
+			}
+		})
+	}
+}
+
 // A mask is the same for the same secret, however it is written.
 func TestMaskIsTheSame(t *testing.T) {
 	m := NewMasker()
@@ -92,10 +285,15 @@ func TestMaskIsTheSame(t *testing.T) {
 	if got := m.Args([]string{"agent", "--token", "abc", "--key-file", "x"}); got[2] != m.mask([]byte("abc")) || got[0] != "agent" || got[4] != "x" {
 		t.Errorf("got %q", got)
 	}
+	if got := m.Args([]string{"curl", "-u", "me:hunter2", "https://x"}); got[2] != "me:"+m.mask([]byte("hunter2")) || got[3] != "https://x" {
+		t.Errorf("got %q", got)
+	}
 }
 
 // For any line, the masked message has the same shape, and masking does not change its argument.
 func FuzzMask(f *testing.F) {
+	f.Add([]byte(`{"method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"x_chunk","content":{"text":"password=\u00e4\\b1"}}}}`))
+	f.Add([]byte(`{"command":"curl\u0020","args":["-u","\ud83d\ude00:p\"w1"]}`))
 	f.Add([]byte(`{"jsonrpc":"2.0","id":1,"method":"session/new","params":{"env":[{"name":"A","value":"b\n\ud83d\ude00"}],"url":"http://a:b@c/?token=d"}}`))
 	f.Add([]byte(`{"text":"\u0026token=x\\"}`))
 	f.Add([]byte("Bearer 12345678901234567890\xff"))

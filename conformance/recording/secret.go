@@ -1,0 +1,231 @@
+package recording
+
+import (
+	"bytes"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// This file finds secrets in texts that were written for people or for shells: by the shapes of keys, and by names.
+
+// shape is a pattern for secrets in texts. If it has a group, the group is the secret, otherwise the whole match is.
+type shape struct {
+	// some has texts of which one must occur for the pattern to be tried, because searching for them is much faster.
+	some    []string
+	pattern *regexp.Regexp
+	also    []string // if not nil, one of these must occur, too
+}
+
+// mayMatch reports whether it is worth to try the pattern.
+func (s *shape) mayMatch(text []byte) bool {
+	occurs := func(some string) bool { return bytes.Contains(text, []byte(some)) }
+	return slices.ContainsFunc(s.some, occurs) && (s.also == nil || slices.ContainsFunc(s.also, occurs))
+}
+
+// secretWords are the names of parameters of URLs.
+const secretWords = `(?:api[_-]?key|access[_-]?key|private[_-]?key|key|token|secret|password|passwd|passphrase|pwd|credentials?|signature|sig|auth|code)`
+
+// curls are commands that take a user and a password after -u.
+const curls = `\b(?:curl|wget|https?|xh|ab|smbclient|ldapsearch|mosquitto_\w+|restic|svn)\b`
+
+// A text may be JSON or source code that contains strings, so a secret ends before a quote or a backslash.
+var shapes = []shape{
+	{[]string{"sk-", "sk_", "rk_", "pk_"}, regexp.MustCompile(`\b(?:sk|rk|pk)[-_](?:[A-Za-z0-9]+[-_])*[A-Za-z0-9_-]{16,}`), nil},
+	{[]string{"ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_"}, regexp.MustCompile(`\b(?:gh[pousr]_[A-Za-z0-9]{20,}|github_pat_[A-Za-z0-9_]{20,})`), nil},
+	{[]string{"glpat-", "npm_", "hf_", "pypi-", "dop_v1_", "shpat_", "lin_api_", "figd_", "xai-", "gsk_", "r8_", "tvly-", "pplx-", "nvapi-", "dckr_pat_", "whsec_", "hvs.", "ATATT3x", "GOCSPX-", "PMAK-", "sntrys_", "xapp-"},
+		regexp.MustCompile(`\b(?:glpat-|npm_[A-Za-z0-9]{14}|hf_|pypi-|dop_v1_|shpat_|lin_api_|figd_|xai-|gsk_|r8_|tvly-|pplx-|nvapi-|dckr_pat_|whsec_|hvs\.|ATATT3x|GOCSPX-|PMAK-|sntrys_|xapp-)[A-Za-z0-9_-]{16,}`), nil},
+	{[]string{"AKIA", "ASIA"}, regexp.MustCompile(`\b(?:AKIA|ASIA)[A-Z0-9]{16}\b`), nil},
+	{[]string{"AIza"}, regexp.MustCompile(`\bAIza[A-Za-z0-9_-]{30,}`), nil},
+	{[]string{"ya29."}, regexp.MustCompile(`\bya29\.[A-Za-z0-9_-]{20,}`), nil},
+	{[]string{"xox"}, regexp.MustCompile(`\bxox[abeoprs]-[A-Za-z0-9-]{10,}`), nil},
+	{[]string{"SG."}, regexp.MustCompile(`\bSG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}`), nil},
+	{[]string{"AGE-SECRET-KEY-"}, regexp.MustCompile(`\bAGE-SECRET-KEY-1[A-Z0-9]{20,}`), nil},
+	{[]string{"eyJ"}, regexp.MustCompile(`\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*`), nil},
+	{[]string{"earer ", "EARER "}, regexp.MustCompile(`(?i)\bbearer +([A-Za-z0-9._~+/=-]{8,})`), nil},
+	{[]string{"uthorization", "UTHORIZATION"}, regexp.MustCompile(`(?i)\bauthorization["'\\]*\s*[:=]\s*["'\\]*(?:(?:basic|token|digest|negotiate|apikey)\s+)([A-Za-z0-9._~+/=-]{4,})`), nil},
+	{[]string{"ookie", "OOKIE"}, regexp.MustCompile(`(?i)\b(?:set-)?cookie["'\\]*\s*:\s*["'\\]*([^\s=;:"'\\]+=[^"'\\\r\n]+)`), nil},
+	{[]string{"://"}, regexp.MustCompile(`://([^\s/?#@"'\\<>]+)@`), nil},
+	{[]string{"?", "&", "#"}, regexp.MustCompile(`(?i)[?&#](?:[\w.-]*[_.-])?` + secretWords + `=([^\s&#"'\\<>]+)`), nil},
+	{[]string{"hooks.slack.com/"}, regexp.MustCompile(`\bhooks\.slack\.com/(?:services|workflows)/([\w/-]{16,})`), nil},
+	{[]string{"/webhooks/"}, regexp.MustCompile(`\bdiscord(?:app)?\.com/api/(?:v\d+/)?webhooks/\d+/([\w-]{16,})`), nil},
+	{[]string{"/bot"}, regexp.MustCompile(`\bapi\.telegram\.org/bot([\w:-]{16,})`), nil},
+	{[]string{"curl", "wget", "http", "xh ", "ab ", "smbclient", "ldapsearch", "mosquitto_", "restic", "svn "},
+		regexp.MustCompile(`(?:` + curls + `)[^\n;|]*?\s(?:-u|-U|-a|--user|--proxy-user|--auth)[ =]*["'\\]*[^\s:"'\\]+:([^\s"'\\]+)`), []string{" -u", " -U", " -a", "--user", "--proxy-user", "--auth"}},
+	{[]string{"sshpass", "login"}, regexp.MustCompile(`\b(?:sshpass|login)\b(?:[^\n;|&]*?)\s-p[ =]*["'\\]*([^\s"'\\&;|<>-][^\s"'\\&;|<>]*)`), []string{" -p"}},
+	{[]string{"mysql", "mariadb", "7z"}, regexp.MustCompile(`\b(?:mysql|mariadb|7z)\w*\b(?:[^\n;|&]*?)\s-p["'\\]*([^\s"'\\&;|<>-][^\s"'\\&;|<>]*)`), []string{" -p"}},
+	{[]string{"redis-cli", "zip "}, regexp.MustCompile(`\b(?:redis-cli\b[^\n;|&]*?\s-a|(?:un)?zip\b[^\n;|&]*?\s-P)[ =]*["'\\]*([^\s"'\\&;|<>-][^\s"'\\&;|<>]*)`), []string{" -a", " -P"}},
+	{[]string{" pass:"}, regexp.MustCompile(`\s-{1,2}pass(?:in|out)? +["'\\]*pass:([^\s"'\\]+)`), nil},
+	{[]string{"token", "secret", "pass", "credential", "key", "Token", "Secret", "Pass", "Key"}, regexp.MustCompile(`(?i)(?:^|[\s"'\\])--?(?:[\w-]*[_-])?(?:api-?key|access-?key|token|secret|password|passwd|pass|passphrase|credentials?)(?:=| +)["'\\]*([^\s"'\\&;|<>-][^\s"'\\&;|<>]*)`), []string{"-"}},
+	{[]string{"password", "PASSWORD"}, regexp.MustCompile(`\b(?:machine\s+\S+|default)\s+(?:(?:login|account)\s+\S+\s+)*password\s+([^\s"'\\]+)`), nil},
+	{[]string{"dentified", "DENTIFIED", "assword '", "ASSWORD '"}, regexp.MustCompile(`(?i)\b(?:identified\s+by|with\s+(?:encrypted\s+)?password|set\s+password\s+(?:for\s+\S+\s+)?=)\s+'([^']+)'`), nil},
+	{[]string{"value:"}, regexp.MustCompile(`(?i)name:[ \t]*["'\\]*[\w.-]*(?:password|passwd|secret|token|api_?key)["'\\]*[ \t]*\r?\n[ \t]*value:[ \t]*["'\\]*([^\s"'\\${][^\s"'\\]*)`), []string{"ame:", "AME:"}},
+	{[]string{"</"}, regexp.MustCompile(`(?i)<[\w.:-]*(?:password|passwd|secret|token|api-?key)>([^<>\s$]{4,})</`), nil},
+	{[]string{"PRIVATE KEY-----"}, regexp.MustCompile(`-----BEGIN [A-Z ]*PRIVATE KEY-----((?s:.*?))(?:-----END|$)`), nil},
+}
+
+// begun matches, at the end of a piece of a message, the beginning of a key of a known form.
+var begun = regexp.MustCompile(`\b(?:(?:sk|rk|pk)[-_][A-Za-z0-9_-]*\d|npm_[A-Za-z0-9]*\d|(?:gh[pousr]_|github_pat_|glpat-|hf_|nvapi-|xox[abeoprs]-|AKIA|ASIA|AIza|eyJ)[A-Za-z0-9_.-]+)$`)
+
+// secretFlag matches a flag whose value is the next argument.
+var secretFlag = regexp.MustCompile(`(?i)^"?--?(?:[\w-]*[_-])?(?:api-?key|access-?key|token|secret|password|passwd|passphrase|credentials?)"?$`)
+
+// The kinds of names, by what they say about their values.
+const (
+	notSecret   = iota
+	maybeSecret // one that looks like a key
+	nameSecret  // any value that is not plainly something else
+)
+
+var (
+	secretEnds = []string{"token", "secret", "password", "passwd", "passphrase", "passcode", "apikey", "pwd", "credential", "credentials",
+		"privatekey", "secretkey", "accesskey", "accountkey", "subscriptionkey", "signingkey", "encryptionkey", "masterkey", "accesskeyid", "authorization"}
+	maybeEnds = []string{"key", "auth", "signature", "cookie", "jwt", "bearer", "pat", "sas"}
+	// notValues has words that stand where a secret could, in lower case.
+	notValues = wordSet("none null nil true false undefined empty string required optional missing invalid incorrect wrong expired unknown " +
+		"default disabled enabled redacted hidden omitted placeholder example changeme secret token password number boolean object " +
+		"base64 base64url sha256 sha512 bcrypt argon2id oauth2 hs256 rs256 es256 ed25519 utf8 utf-8 bearer basic digest")
+	variant = wordSet("old new prod dev test staging local backup")
+	letters = regexp.MustCompile(`^[A-Za-z_]+$`)
+	member  = regexp.MustCompile(`^[A-Za-z_]\w*(?:\.[A-Za-z_]\w{0,20})+$`)
+	numbers = regexp.MustCompile(`^[\d.,:_+-]+$`)
+	located = regexp.MustCompile(`^(?:~?/|\.{1,2}/|[A-Za-z]:[\\/]|[A-Za-z][A-Za-z0-9+.-]*://)`)
+)
+
+func wordSet(words string) map[string]bool {
+	set := map[string]bool{}
+	for _, word := range strings.Fields(words) {
+		set[word] = true
+	}
+	return set
+}
+
+// kindOfName returns what a name in any style says about its value.
+func kindOfName(name []byte) int {
+	var b [64]byte
+	plain, separate, upper := b[:0], false, true
+	for _, c := range name[max(len(name)-len(b), 0):] {
+		switch {
+		case c == '_' || c == '-' || c == '.':
+			separate = true
+			continue
+		case c >= 'A' && c <= 'Z':
+			c += 'a' - 'A'
+		case c >= 'a' && c <= 'z':
+			upper = false
+		}
+		plain = append(plain, c)
+	}
+	ends := func(end string) bool { return bytes.HasSuffix(plain, []byte(end)) }
+	switch {
+	case string(plain) == "pwd" || string(plain) == "oldpwd":
+		return notSecret
+	case slices.ContainsFunc(secretEnds, ends), separate && ends("pass"), upper && len(plain) > 3 && ends("key"):
+		return nameSecret
+	case slices.ContainsFunc(maybeEnds, ends):
+		return maybeSecret
+	}
+	// Another word may follow, as in DB_PASSWORD_1 or API_KEY_OLD.
+	if i := bytes.LastIndexAny(name, "_-"); i > 0 && (variant[strings.ToLower(string(name[i+1:]))] || numbers.Match(name[i+1:])) {
+		return kindOfName(name[:i])
+	}
+	return notSecret
+}
+
+// assigned calls hide for the values in "name=value", "name: value" and the like, in any language, if the name is that
+// of a secret and the value looks like one. A text that goes on may end in the middle of a value.
+func assigned(text []byte, goesOn bool, hide func(from, to int)) {
+	for i := 0; i < len(text); i++ {
+		if c := text[i]; c != '=' && c != ':' {
+			continue
+		}
+		name := nameBefore(text[:i])
+		kind := kindOfName(name)
+		if kind == notSecret {
+			continue
+		}
+		v := value{name: strings.ToLower(string(name)), kind: kind, colon: text[i] == ':'}
+		from := i + 1
+		skip := func(chars string) bool {
+			start := from
+			for from < len(text) && strings.IndexByte(chars, text[from]) >= 0 {
+				from++
+			}
+			return from > start
+		}
+		operator := skip("=>:") || text[max(i-1, 0)] == '!'
+		v.spaced = skip(" \t")
+		v.quoted = skip("\"'`\\")
+		to := from
+		for to < len(text) && !isEnd(text[to]) {
+			to++
+		}
+		v.text, v.rest, v.cut = string(text[from:to]), text[to:], goesOn && to == len(text)
+		if (!operator || v.quoted) && v.isSecret() {
+			hide(from, to)
+		}
+		i = max(i, from-1)
+	}
+}
+
+// nameBefore returns the name at the end of a text, without quotes and spaces after it.
+func nameBefore(text []byte) []byte {
+	const longest = 64
+	text = bytes.TrimRight(text, " \t\"'`\\?:!")
+	i := len(text)
+	for i > 0 && len(text)-i < longest && isNameByte(text[i-1]) {
+		i--
+	}
+	return bytes.TrimLeft(text[i:], "-.")
+}
+
+func isNameByte(c byte) bool {
+	return c == '_' || c == '-' || c == '.' || c >= '0' && c <= '9' || c|0x20 >= 'a' && c|0x20 <= 'z'
+}
+
+// isEnd reports whether a character ends a value.
+func isEnd(c byte) bool { return c <= ' ' || strings.IndexByte("\"'`\\,;&|<>)]}", c) >= 0 }
+
+// value is what follows a name.
+type value struct {
+	text, name            string // the name in lower case
+	kind                  int
+	colon, spaced, quoted bool
+	cut                   bool   // its end is unknown
+	rest                  []byte // the text after it
+}
+
+// isSecret reports whether the value looks like a secret, and not like a placeholder, a path, code or prose.
+func (v value) isSecret() bool {
+	text, lower := v.text, strings.ToLower(v.text)
+	digits := strings.ContainsAny(text, "0123456789")
+	alike := func(pattern *regexp.Regexp) bool { return pattern.MatchString(text) }
+	switch password := strings.Contains(v.name, "pass"); {
+	case text == "" || strings.IndexByte("$<{%*[(", text[0]) >= 0 || notValues[strings.TrimRight(lower, ".!?")] || lower == v.name || alike(located):
+		return false
+	case v.cut && v.kind == nameSecret:
+		return true
+	case v.kind == maybeSecret:
+		return len(text) >= 16 && digits && !alike(numbers) && !strings.ContainsAny(text, "./([") && (!v.spaced && !v.colon || v.ends())
+	case v.quoted:
+		return len(text) >= 6 && bytes.IndexAny(v.rest, "\"'`\\") == 0
+	case strings.ContainsAny(text, "(["), alike(member):
+		return false
+	case alike(numbers):
+		return password && len(text) >= 6 && (!v.spaced || v.ends())
+	case alike(letters) && (v.colon || v.spaced):
+		return password && len(text) >= 8 && lower == text && v.ends() && bytes.IndexAny(v.rest, ",;") != 0
+	case alike(letters):
+		return len(text) >= 4 && kindOfName([]byte(text)) == notSecret
+	case v.colon || v.spaced:
+		return len(text) >= 6 && v.ends() || len(text) >= 10 && digits
+	}
+	return len(text) >= 4
+}
+
+// ends reports whether nothing follows the value in its line but marks and a comment.
+func (v value) ends() bool {
+	rest, _, _ := bytes.Cut(v.rest, []byte("\n"))
+	rest = bytes.TrimLeft(rest, " \t\r\"'`\\,;)]}.")
+	return len(rest) == 0 || rest[0] == '#' || bytes.HasPrefix(rest, []byte("//"))
+}
