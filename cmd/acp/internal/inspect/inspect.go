@@ -248,7 +248,7 @@ func (in *Inspection) hello() *hello {
 		Scenarios: []string{}, Limits: limits{Raw: rowRaw, Message: rpc.DefaultMaxMessage},
 	}
 	if a := in.options.Agent; a != nil {
-		h.Live, h.Agent, h.Consent = true, a.Words, a.Remote
+		h.Live, h.Agent = true, a.Words
 		if a.Launch != nil {
 			for _, s := range probe.AgentScenarios() {
 				h.Scenarios = append(h.Scenarios, s.Name)

@@ -21,6 +21,7 @@ import (
 	"github.com/coder/websocket"
 
 	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/acp/view"
 	"github.com/acpgo/sdk/conformance"
 	"github.com/acpgo/sdk/conformance/recording"
 	"github.com/acpgo/sdk/internal/test/tier"
@@ -673,10 +674,23 @@ func TestConsent(t *testing.T) {
 		t.Helper()
 		row := p.row("1", "the request", func(r *rowEvent) bool { return r.Method == method && r.Kind == "request" && r.N > last })
 		last = row.N
-		for { // until the request has reached the question
-			if r := p.do(map[string]any{"do": "consent", "source": "1", "row": row.N, "allow": allow}); r.Error == "" {
+		option, seen := 1, false
+		if allow {
+			option = 0
+		}
+		for { // until the request has reached the question, and the question has been seen for long enough
+			r := p.do(map[string]any{"do": "choose", "source": "1", "row": row.N, "option": option})
+			switch {
+			case r.Error == "":
+				if allow && !seen {
+					t.Error("allowed before it was seen")
+				}
 				return
-			} else if !strings.Contains(r.Error, "nothing in this row") {
+			case strings.Contains(r.Error, "nothing in this row"):
+			case !seen:
+				seen = true
+				p.do(map[string]any{"do": "seen", "source": "1", "row": row.N})
+			case !strings.Contains(r.Error, view.ErrTooEarly.Error()):
 				t.Fatal(r.Error)
 			}
 		}
@@ -695,20 +709,8 @@ func TestConsent(t *testing.T) {
 	}
 	p.prompt("1", "write "+filepath.Join(folder, "masked")+" ghp_"+strings.Repeat("a1B2", 9))
 	said("masked: see --no-mask")
-	if r := p.do(map[string]any{"do": "consent", "source": "1", "row": last, "allow": true}); r.Error == "" {
-		t.Error("consent is given twice")
-	}
-}
-
-// What runs is what the page shows of a message that can be read in two ways.
-func TestAsShown(t *testing.T) {
-	for params, want := range map[string]string{
-		`{"command":"ls","command":"rm","env":[{"name":"A","name":"B"}]}`: `{"command":"rm","env":[{"name":"B"}]}`,
-		`{"line":18446744073709551615}`:                                   `{"line":18446744073709551615}`,
-	} {
-		if got, err := asShown(json.RawMessage(params)); err != nil || string(got) != want {
-			t.Errorf("%s: got %s, %v", params, got, err)
-		}
+	if r := p.do(map[string]any{"do": "choose", "source": "1", "row": last, "option": 0}); r.Error == "" {
+		t.Error("a request is allowed twice")
 	}
 }
 

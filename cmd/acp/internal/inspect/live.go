@@ -81,7 +81,11 @@ func (in *Inspection) start() (*live, error) {
 	if in.options.Folder != "" {
 		l.answers = answers{FS: "folder", Terminal: "folder"}
 	}
-	if l.serves, err = newServes(in.options.Folder, agent.Remote); err != nil {
+	ask := s.decide
+	if !agent.Remote {
+		ask = nil
+	}
+	if l.serves, err = newServes(in.options.Folder, ask); err != nil {
 		return fail(errors.Join(err, stream.Close()))
 	}
 	s.mu.Lock()

@@ -15,7 +15,6 @@ type hello struct {
 	Live      bool         `json:"live"`
 	Agent     []string     `json:"agent"`
 	Folder    string       `json:"folder"`
-	Consent   bool         `json:"consent"`
 	Cwd       string       `json:"cwd"`
 	Methods   []methodInfo `json:"methods"`
 	Rules     []ruleInfo   `json:"rules"`
@@ -229,7 +228,6 @@ type command struct {
 	Faults       *faults         `json:"faults"`
 	Scenario     string          `json:"scenario"`
 	Row          int             `json:"row"`
-	Allow        bool            `json:"allow"`
 	Option       int             `json:"option"`
 	Pattern      string          `json:"pattern"`
 	Text         string          `json:"text"`

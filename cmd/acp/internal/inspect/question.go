@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"maps"
@@ -16,9 +17,39 @@ import (
 // question is a permission request of the agent that waits for the user's answer.
 type question struct {
 	*view.Question
-	id      json.RawMessage // of the request
+	id      json.RawMessage                       // of the request
+	answer  chan<- *acp.RequestPermissionResponse // takes one answer; nil if the agent gets it
 	session string
 	masked  bool // a part of it is not shown
+}
+
+// errMasked rejects what the page does not show whole.
+var errMasked = errors.New("nobody can allow what is masked: see --no-mask")
+
+// decide asks about a write or a command that the agent has requested.
+func (s *source) decide(ctx context.Context, at shown, req *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error) {
+	if at.masked {
+		return nil, errMasked
+	}
+	answer := make(chan *acp.RequestPermissionResponse, 1)
+	q := &question{Question: view.Ask(req, nil), answer: answer}
+	q.Shown(view.Begun, time.Now())
+	set := func(q *question) {
+		s.mu.Lock()
+		if s.questions[at.row] = q; q == nil {
+			delete(s.questions, at.row)
+		}
+		s.mu.Unlock()
+		s.changed()
+	}
+	set(q)
+	defer set(nil)
+	select {
+	case res := <-answer:
+		return res, nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
 }
 
 // ask makes the question of a permission request, of which raw is the line as the agent wrote it, and reports whether there
@@ -116,38 +147,47 @@ func (l *live) seen(row int) {
 
 // choose answers the question in a row with an option, or with none if its index is less than 0.
 func (l *live) choose(c *command) error {
-	id, outcome, err := l.source.choose(c.Row, c.Option)
+	q, outcome, err := l.source.choose(c.Row, c.Option)
 	if err != nil {
 		return err
+	}
+	res := &acp.RequestPermissionResponse{Outcome: outcome}
+	if q.answer != nil {
+		q.answer <- res
+		return nil
 	}
 	line, err := json.Marshal(struct {
 		JSONRPC string                         `json:"jsonrpc"`
 		ID      json.RawMessage                `json:"id"`
 		Result  *acp.RequestPermissionResponse `json:"result"`
-	}{"2.0", id, &acp.RequestPermissionResponse{Outcome: outcome}})
+	}{"2.0", q.id, res})
 	if err != nil {
 		return err
 	}
 	return l.send(line, c.Fault, false)
 }
 
-// choose returns the id of a question, and the outcome for an option.
-func (s *source) choose(row, index int) (id json.RawMessage, outcome acp.RequestPermissionOutcome, err error) {
+// choose returns a question, and the outcome for an option. A question that is not the agent's is then answered.
+func (s *source) choose(row, index int) (q *question, outcome acp.RequestPermissionOutcome, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	q := s.questions[row]
+	q = s.questions[row]
 	if q == nil {
 		return nil, outcome, errors.New("nothing in this row waits for an answer")
 	}
-	if index < 0 {
-		return q.id, acp.PermissionCancelled(), nil
+	outcome = acp.PermissionCancelled()
+	if index >= 0 {
+		option, err := q.Choose(index, time.Now())
+		if err != nil {
+			return nil, outcome, err
+		}
+		if q.masked && option.Kind != acp.PermissionOptionKindRejectOnce && option.Kind != acp.PermissionOptionKindRejectAlways {
+			return nil, outcome, errMasked
+		}
+		outcome = acp.PermissionSelected(option.OptionID)
 	}
-	option, err := q.Choose(index, time.Now())
-	switch {
-	case err != nil:
-		return nil, outcome, err
-	case q.masked && option.Kind != acp.PermissionOptionKindRejectOnce && option.Kind != acp.PermissionOptionKindRejectAlways:
-		return nil, outcome, errMasked
+	if q.answer != nil {
+		delete(s.questions, row)
 	}
-	return q.id, acp.PermissionSelected(option.OptionID), nil
+	return q, outcome, nil
 }

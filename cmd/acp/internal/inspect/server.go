@@ -471,8 +471,6 @@ func (in *Inspection) do(c *command) (sent string, err error) {
 		return "", nil
 	case "choose":
 		return "", l.choose(c)
-	case "consent":
-		return "", l.serves.consent(c.Row, c.Allow)
 	case "faults":
 		if c.Faults == nil {
 			return "", errors.New("want faults")

@@ -1,7 +1,6 @@
 package inspect
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -26,7 +25,6 @@ type serves struct {
 	terminals *local.Terminals
 
 	mu        sync.Mutex
-	asked     map[int]chan bool // what waits for the user's consent, by its row
 	count     int
 	texts     map[string]string // the files in memory
 	size      int               // of them
@@ -41,10 +39,10 @@ const (
 	maxFileBytes = 64 << 20 // of all files in memory
 )
 
-// newServes returns what serves an agent. Without a folder, it serves only from memory. Each write and each command of a
-// remote agent in the folder waits for the user's consent.
-func newServes(folder string, remote bool) (*serves, error) {
-	s := &serves{texts: map[string]string{}, simulated: map[acp.TerminalID]string{}, asked: map[int]chan bool{}}
+// newServes returns what serves an agent. Without a folder, it serves only from memory. ask, unless it is nil, decides about
+// each write and each command in the folder.
+func newServes(folder string, ask func(context.Context, shown, *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error)) (*serves, error) {
+	s := &serves{texts: map[string]string{}, simulated: map[acp.TerminalID]string{}}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	if folder == "" {
 		return s, nil
@@ -61,8 +59,10 @@ func newServes(folder string, remote bool) (*serves, error) {
 		return nil, errors.Join(err, s.roots.Close())
 	}
 	approval := local.Trusted()
-	if remote {
-		approval = local.Asking(s.ask)
+	if ask != nil {
+		approval = local.Asking(func(ctx context.Context, _ sessionOf, req *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error) {
+			return ask(ctx, ctx.Value(shownKey{}).(shown), req)
+		})
 	}
 	s.files, s.terminals = local.NewFiles(s.roots, approval, nil), local.NewTerminals(s.roots, approval, &local.TerminalsOptions{Shell: local.DefaultShell()})
 	return s, nil
@@ -86,46 +86,6 @@ type shown struct {
 }
 
 type shownKey struct{}
-
-var errMasked = errors.New("nobody can consent to what is masked: see --no-mask")
-
-// ask waits for the user's consent to a write or a command, which the page shows as the agent's request in the row.
-func (s *serves) ask(ctx context.Context, _ sessionOf, req *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error) {
-	at, answer := ctx.Value(shownKey{}).(shown), make(chan bool, 1)
-	if at.masked {
-		return nil, errMasked
-	}
-	s.mu.Lock()
-	s.asked[at.row] = answer
-	s.mu.Unlock()
-	defer func() {
-		s.mu.Lock()
-		delete(s.asked, at.row)
-		s.mu.Unlock()
-	}()
-	select {
-	case allowed := <-answer:
-		if !allowed {
-			return nil, nil
-		}
-		return &acp.RequestPermissionResponse{Outcome: acp.PermissionSelected(req.Options[0].OptionID)}, nil
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
-	}
-}
-
-// consent is the user's answer about a row.
-func (s *serves) consent(row int, allow bool) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	answer := s.asked[row]
-	if answer == nil {
-		return errors.New("nothing in this row waits for consent")
-	}
-	delete(s.asked, row)
-	answer <- allow
-	return nil
-}
 
 // run runs an answer in the background.
 func (s *serves) run(do func(context.Context)) {
@@ -197,10 +157,6 @@ func serving[P, R any](
 		if err := context.Cause(ctx); err != nil {
 			return nil, err
 		}
-		params, err := asShown(params)
-		if err != nil {
-			return nil, rpc.InvalidParamsf("%v", err)
-		}
 		req := new(P)
 		if err := json.Unmarshal(params, req); err != nil {
 			return nil, rpc.InvalidParamsf("%v", err)
@@ -216,18 +172,6 @@ func serving[P, R any](
 		}
 		return onDisk(ctx, sessionOf{named.Session, s.conn}, req)
 	}
-}
-
-// asShown returns the params as the page, which shows them for consent, understands them: of members that occur twice, the
-// last one counts.
-func asShown(params json.RawMessage) (json.RawMessage, error) {
-	var value any
-	d := json.NewDecoder(bytes.NewReader(params))
-	d.UseNumber()
-	if err := d.Decode(&value); err != nil {
-		return nil, err
-	}
-	return json.Marshal(value)
 }
 
 func (s *serves) readText(req *acp.ReadTextFileRequest) (*acp.ReadTextFileResponse, error) {

@@ -134,11 +134,6 @@ export class Live {
     return this.line(`{"jsonrpc":"2.0","id":${request.id ?? "null"},${JSON.stringify(body).slice(1)}`);
   }
 
-  /** Whether writes and commands in the folder need the user's consent. */
-  get consents(): boolean {
-    return this.model.hello?.consent === true;
-  }
-
   /** Tells the server that a question is visible as a whole. */
   async seen(request: Row): Promise<void> {
     const source = this.running;
@@ -149,11 +144,6 @@ export class Live {
   async choose(request: Row, option: number): Promise<void> {
     const source = this.running;
     if (source) await this.command({ do: "choose", source: source.id, row: request.n, option, ...this.treatment() });
-  }
-
-  async consent(request: Row, allow: boolean): Promise<void> {
-    const source = this.running;
-    if (source) await this.command({ do: "consent", source: source.id, row: request.n, allow });
   }
 
   private treatment(): { fault?: Fault } {

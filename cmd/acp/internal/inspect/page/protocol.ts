@@ -31,7 +31,6 @@ export interface Hello {
   live: boolean // there is an agent to talk to, and commands work
   agent: string[] // the command or address of that agent, for display; empty without one
   folder: string // the folder from the command line that may be served to the agent; "" if there is none
-  consent: boolean // each write and each command in the folder waits for the command consent
   cwd: string // where the agent starts, for the forms that need a directory; "" if that is not known
   methods: Method[]
   rules: Rule[] // of the judge, in the order of the pages
@@ -280,7 +279,7 @@ export interface Attach {
 }
 
 export type Command = { id: number } & (
-  | Start | Send | Raw | Kill | SetAnswers | Consent | SetFaults | Probe | Match | Seen | Choose
+  | Start | Send | Raw | Kill | SetAnswers | SetFaults | Probe | Match | Seen | Choose
 )
 
 // Start starts the agent of the command line, as a new source. It is not started before.
@@ -348,14 +347,6 @@ export interface Choose {
   row: number
   option: number
   fault?: Fault
-}
-
-// Consent lets a write or a command in the folder happen, or rejects it; row is that of the agent's request.
-export interface Consent {
-  do: "consent"
-  source: string
-  row: number
-  allow: boolean
 }
 
 // Faults are applied to the messages that the server writes by itself, and to those that arrive from the agent before they are

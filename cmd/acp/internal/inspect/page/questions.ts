@@ -16,7 +16,8 @@ export class Questions {
 
   update(): void {
     const source = this.live.running;
-    const open = [...(source?.open.values() ?? [])].filter((r) => r.to === source?.info.lanes[0] && !this.served(r)).slice(0, 20);
+    const asked = (row: Row): Question | undefined => source?.state?.questions?.find((q) => q.n === row.n);
+    const open = [...(source?.open.values() ?? [])].filter((r) => r.to === source?.info.lanes[0] && (asked(r) || !this.served(r))).slice(0, 20);
     const keys = new Set(open.map((r) => `${source?.id} ${r.n}`));
     for (const [key, card] of this.cards) {
       if (keys.has(key)) continue;
@@ -25,7 +26,7 @@ export class Questions {
     }
     for (const row of open) {
       const key = `${source?.id} ${row.n}`;
-      const question = source?.state?.questions?.find((q) => q.n === row.n);
+      const question = asked(row);
       const [before, now] = [this.cards.get(key), JSON.stringify(question ?? null)];
       if (before?.question === now || (row.asks && !question)) continue;
       const element = this.card(row, question);
@@ -39,17 +40,9 @@ export class Questions {
 
   /** Whether acp answers the request by itself. */
   private served(row: Row): boolean {
-    return this.by(row) !== "ask" && !this.waits(row);
-  }
-
-  /** Whether acp answers the request once the user consents. */
-  private waits(row: Row): boolean {
-    return this.live.consents && this.by(row) === "folder" && (row.method === "fs/write_text_file" || row.method === "terminal/create");
-  }
-
-  private by(row: Row): string {
     const { answers = this.live.answers } = this.live.running?.state ?? {};
-    return row.method?.startsWith("fs/") ? answers.fs : row.method?.startsWith("terminal/") ? answers.terminal : "ask";
+    const by = row.method?.startsWith("fs/") ? answers.fs : row.method?.startsWith("terminal/") ? answers.terminal : "ask";
+    return by !== "ask";
   }
 
   private card(row: Row, question: Question | undefined): HTMLElement | undefined {
@@ -61,17 +54,10 @@ export class Questions {
     add(card, el("button", { type: "button", class: "link number", onclick: () => this.go(row.n) }, `#${row.n}`));
     const answer = (result: Json) => () => void this.live.respond(row, { result });
     if (question) {
-      this.permission(card, row, question);
+      this.permission(card, row, question, params);
     } else if (row.method === "elicitation/create" && isObject(params)) {
       add(card, el("h3", {}, "The agent asks"), long("div", "asked", text(params, "message"), 2000));
       this.elicitation(card, params, answer);
-    } else if (this.waits(row)) {
-      const consent = (allow: boolean) => () => void this.live.consent(row, allow);
-      const allow = el("button", { type: "button", disabled: true, onclick: consent(true) }, row.method === "terminal/create" ? "Run it once" : "Write it once");
-      add(card, el("h3", {}, row.method === "terminal/create" ? "The agent asks to run a command on your machine" : "The agent asks to write a file on your machine"),
-        long("div", "asked code", JSON.stringify(params, undefined, 1), row.method === "terminal/create" ? Infinity : 20_000),
-        el("div", { class: "actions" }, allow, el("button", { type: "button", onclick: consent(false) }, "Reject")));
-      whenSeen([...card.querySelectorAll(".asked")], () => setTimeout(() => (allow.disabled = false), delay));
     } else if (!this.other(card, row, line, answer)) {
       return undefined;
     }
@@ -79,15 +65,17 @@ export class Questions {
   }
 
   /** Draws a question, whose choices work when all of it has been visible for some time. */
-  private permission(card: HTMLElement, row: Row, question: Question): void {
+  private permission(card: HTMLElement, row: Row, question: Question, params: Json | undefined): void {
     const pieces: HTMLElement[] = [];
     const draw = (fact: Fact): HTMLElement => {
       const parts = (fact.text.match(/[^]{1,300}/gu) ?? [""]).map((part) => el("span", {}, part));
       pieces.push(...parts);
       return el("div", { class: "fact" }, el("span", {}, fact.name), el("div", {}, ...parts));
     };
-    add(card, el("h3", {}, "The agent asks for permission"),
-      el("div", { class: "facts" }, ...question.facts.map(draw), el("hr"), ...question.notes.map(draw)));
+    const asks = { "fs/write_text_file": "to write a file on your machine", "terminal/create": "to run a command on your machine" }[row.method ?? ""];
+    add(card, el("h3", {}, `The agent asks ${asks ?? "for permission"}`),
+      el("div", { class: "facts" }, ...question.facts.map(draw), el("hr"), ...question.notes.map(draw)),
+      asks && long("div", "asked code", JSON.stringify(params, undefined, 1), 20_000));
     const button = (words: string, index: number, mark = ""): HTMLButtonElement =>
       el("button", { type: "button", class: mark, disabled: true, onclick: () => void this.live.choose(row, index) }, words);
     const choices = question.choices.map((c, i) => button(c.text, i, c.contradicts ? "contradicts" : ""));
@@ -149,9 +137,6 @@ function host(url: string): string {
     return "an address that cannot be read";
   }
 }
-
-/** How long what the user consents to must have been visible, in milliseconds. */
-const delay = 600;
 
 /** Calls a function when each of some elements has been visible. */
 function whenSeen(elements: Element[], then: () => void): void {
