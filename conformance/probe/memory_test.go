@@ -3,6 +3,7 @@ package probe_test
 import (
 	"context"
 	"crypto/rand"
+	"encoding/json"
 	"errors"
 	"strings"
 	"sync"
@@ -106,6 +107,28 @@ func TestRuns(t *testing.T) {
 		}
 		if got := strings.Join(r.Summary.Unstable, " "); got != "SCH-2" || r.Conforms {
 			t.Errorf("flaky: %q, conforms: %v", got, r.Conforms)
+		}
+	})
+}
+
+// TestReportIsMasked: a report does not show the secrets of the program, as recordings do not.
+func TestReportIsMasked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		leaks := after("session/prompt", func(_ *state, m *line) []string {
+			return []string{m.text, strings.Replace(chunk(sessionOf(m)), "mutant", "PGPASSWORD=hunter2secret psql", 1)}
+		})
+		r, err := probe.Agent(t.Context(), mutate(probe.InMemory(connect(t)), leaks), &probe.Options{
+			Target: "agent --token hunter2secret", Scratch: t.TempDir(), Only: []string{"start"}, Answer: 5 * time.Second, Quiet: 100 * time.Millisecond,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := json.Marshal(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(string(text), "hunter2") || strings.Count(string(text), "PGPASSWORD=masked-") == 0 {
+			t.Errorf("got %s", text)
 		}
 	})
 }

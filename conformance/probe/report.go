@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/acpgo/sdk/conformance"
+	"github.com/acpgo/sdk/conformance/recording"
 )
 
 // Verdict is the result of a probe for one requirement.
@@ -190,6 +191,38 @@ func (r *Report) makeRows(o *Options, runs [][]*Outcome) {
 	}
 	r.follow()
 	r.summarize(o)
+	r.mask()
+}
+
+// mask masks the secrets in what the report shows of the program, as in recordings.
+func (r *Report) mask() {
+	m := recording.NewMasker()
+	text := func(shown *string) {
+		if i := strings.IndexByte(*shown, '{'); i >= 0 { // a message after an arrow
+			*shown = string(m.Mask([]byte((*shown)[:i]))) + string(m.Mask([]byte((*shown)[i:])))
+			return
+		}
+		*shown = string(m.Mask([]byte(*shown)))
+	}
+	r.Info, r.Capabilities = m.Mask(r.Info), m.Mask(r.Capabilities)
+	text(&r.Target)
+	for i := range r.Rows {
+		for k := range r.Rows[i].Failures {
+			f := &r.Rows[i].Failures[k]
+			for _, shown := range []*string{&f.Message, &f.Excerpt, &f.Repeat} {
+				text(shown)
+			}
+			for e := range f.Evidence {
+				text(&f.Evidence[e])
+			}
+		}
+	}
+	for _, out := range r.Scenarios {
+		text(&out.Stderr)
+		for i := range out.Transcript {
+			text(&out.Transcript[i])
+		}
+	}
 }
 
 // row returns the row of one run for one requirement.
