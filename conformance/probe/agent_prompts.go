@@ -340,8 +340,8 @@ func (p *play) filesSince(number int) (files []*message, asked bool) {
 	return files, asked
 }
 
-// refusedSince are the requests for permission since a message that the user has refused; none if the user has allowed
-// one.
+// refusedSince are the requests for permission since a message that the user has not granted; none if the user has
+// granted one.
 func (p *play) refusedSince(number int) (refused []*message) {
 	p.conn.mu.Lock()
 	defer p.conn.mu.Unlock()
@@ -358,12 +358,10 @@ func (p *play) refusedSince(number int) (refused []*message) {
 		if request == nil {
 			continue
 		}
-		switch kind := outcomeOf(request, m); {
-		case strings.HasPrefix(kind, "allow"):
+		if strings.HasPrefix(outcomeOf(request, m), "allow") {
 			return nil
-		case strings.HasPrefix(kind, "reject"), kind == "cancelled", m.kind == conformance.ErrorReply:
-			refused = append(refused, request)
 		}
+		refused = append(refused, request) // also by an option that was not offered
 	}
 	return refused
 }

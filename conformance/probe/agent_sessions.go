@@ -197,8 +197,8 @@ var sessionScenarios = []Scenario{
 	},
 	{
 		Name: "resume", Needs: []string{canResume},
-		Text:      "A session is resumed in another launch without a replay, and can be prompted.",
-		Exercises: []string{"SES-11"}, Prompts: []string{"text"},
+		Text:      "A session is resumed in another launch without a replay, and can be prompted; resumed in another directory, it is there.",
+		Exercises: []string{"SES-11", "SES-21"}, Prompts: []string{"text"},
 		run: func(p *play) {
 			session := p.reopen("SES-11", "session/resume", func() string {
 				session := p.ready()
@@ -206,8 +206,16 @@ var sessionScenarios = []Scenario{
 				p.settle()
 				return session
 			})
-			if p.must("SES-11", "session/resume", withSession(`,"mcpServers":[]`)(session, p.dir)) != nil {
-				p.prompt(session, "text")
+			if p.must("SES-11", "session/resume", withSession(`,"mcpServers":[]`)(session, p.dir)) == nil {
+				return
+			}
+			p.prompt(session, "text")
+			if elsewhere := p.folder("elsewhere"); p.can(canList) { // which the agent may refuse, but not ignore
+				p.client.session(session, elsewhere)
+				if m := p.call("session/resume", withSession(`,"mcpServers":[]`)(session, elsewhere)); m != nil && m.kind == conformance.Response {
+					p.markExercised("SES-21")
+					p.list("LST-5", `"cwd":`+quote(p.dir))
+				}
 			}
 		},
 	},

@@ -4,6 +4,7 @@ package probe
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -164,6 +165,12 @@ var wireScenarios = []Scenario{
 			for _, line := range []string{`[{"jsonrpc":"2.0","id":901,"method":"_acp.probe/a","params":{}},{"jsonrpc":"2.0","id":902,"method":"_acp.probe/b","params":{}}]`, `[1,2,3]`} {
 				p.line([]byte(line))
 				p.checkAlive("TRN-3", "the batch "+clip(line))
+			}
+			p.conn.mu.Lock()
+			served := slices.ContainsFunc(p.kept, func(m *message) bool { return m.id == "901" || m.id == "902" })
+			p.conn.mu.Unlock()
+			if served {
+				p.fail("TRN-3", "the agent served the requests of a batch")
 			}
 		},
 	},

@@ -479,6 +479,7 @@ var mutants = []mutant{
 	{"unknown-methods", "ERR-3", recoding("rpc.discover", "-32601", "-32603")},
 	{"not-advertised", "INI-14", replacing(`"close":{}`, `"close":null`)},
 	{"garbage", "ERR-7", dead(func(m *line) bool { return m.text == "42" })},
+	{"batch", "TRN-3", answering(`{"jsonrpc":"2.0","id":901,"error":{"code":-32601,"message":"Method not found"}}`, has(`"id":901`))},
 	{"batch", "TRN-3", dead(func(m *line) bool { return m.text == "[1,2,3]" })},
 	{"invalid-utf8", "ERR-7", dead(func(m *line) bool { return strings.HasPrefix(m.text, "\xff") })},
 	{"deep-nesting", "ADD-1", dead(func(m *line) bool { return strings.Count(m.text, "[") > 1000 })},
@@ -514,6 +515,12 @@ var mutants = []mutant{
 	{"load", "SES-7", after("session/load", func(_ *state, m *line) []string { return []string{chunk(sessionOf(m))} })},
 	{"load-here", "OVW-3", silent("session/load", always)},
 	{"resume", "SES-11", before("session/resume", func(_ *state, m *line) []string { return []string{chunk(sessionOf(m))} })},
+	{"resume", "SES-21", fault{toAgent: func(_ *state, m *line) ([]string, []string) { // ignores another directory
+		if m.method == "session/resume" {
+			return []string{strings.Replace(m.text, `/elsewhere"`, `"`, 1)}, nil
+		}
+		return []string{m.text}, nil
+	}}},
 	{"resume-terse", "SES-11", refusing("session/resume", "-32602", func(_ *state, m *line) bool { return !strings.Contains(m.text, "mcpServers") })},
 	{"list", "LST-11", granting("session/list", `{"sessions":[]}`, params("bogus"))},
 	{"list", "LST-8", refusing("session/list", "-32602", params("never used"))},
@@ -539,6 +546,7 @@ var mutants = []mutant{
 	{"permission", "PRM-6", dropping(`"status":"in_progress"`)},
 	{"permission-rejected", "PRM-5", silent("session/prompt", always)},
 	{"permission-forever", "PRM-5", silent("session/prompt", always)},
+	{"permission-unknown", "ADD-14", deletesAt(`acp-probe-no-such-option`)},
 	{"permission-unknown", "PRM-5", silent("session/prompt", always)},
 	{"permission-error", "PRM-5", silent("session/prompt", always)},
 	{"permission-dismissed", "PRM-5", silent("session/prompt", always)},

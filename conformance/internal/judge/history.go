@@ -7,6 +7,7 @@ package judge
 import (
 	"bytes"
 	"encoding/json"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -89,7 +90,7 @@ type History struct {
 	cancelled    []*Turn                 // turns in flight whose cancellation the agent may not have read
 	halting      []*Session              // the same in version 2: sessions whose work was cancelled
 	Sessions     Table[*Session]
-	Listed       Table[string]            // the directories of the sessions that session/list returned, by id
+	Listed       Table[string]            // the PathKeys of the sessions that session/list returned, by id
 	Cursors      Table[*finding.Evidence] // the cursors that session/list returned
 	ListEnded    *finding.Evidence        // the last answer to session/list without a cursor
 	Giving       int                      // the number of requests in flight whose answer may introduce a session
@@ -252,7 +253,7 @@ type Session struct {
 	SetupNew, Replayed bool
 	Loaded             *finding.Evidence // the answer to session/load, until the next prompt
 	Prompted           *finding.Evidence // the last answer that ended a turn whose prompt was not refused
-	Cwd, OldCwd        string            // the working directory, and the one before the last session/load or session/resume
+	Cwd, OldCwd        string            // the PathKey of the working directory, and of the one before the last session/load or session/resume
 	Moved              *finding.Evidence // the answer to that request, if it changed the directory
 
 	talk, replay talk     // what was said in its turns, and in its last replay
@@ -1108,7 +1109,7 @@ func (h *History) takeAnswer(e *Event) {
 	switch r.Method {
 	case MethodList:
 		for _, listed := range e.Content.Items("sessions") {
-			h.Listed.put(listed.Text("sessionId"), Short(strings.Clone(listed.Text("cwd"))))
+			h.Listed.put(listed.Text("sessionId"), PathKey(listed.Text("cwd")))
 		}
 		if cursor := e.Content.Member("nextCursor"); cursor.IsText() {
 			h.Cursors.put(cursor.Text(), e.evidence())
@@ -1122,9 +1123,18 @@ func (h *History) takeAnswer(e *Event) {
 	}
 }
 
+// PathKey returns a key that paths share if they are the same on a system that ignores case, and there are no links. It
+// is empty for an empty path.
+func PathKey(p string) string {
+	if p == "" {
+		return ""
+	}
+	return Short(strings.ToLower(path.Clean(strings.ReplaceAll(p, `\`, "/"))))
+}
+
 // noteCwd records the working directory of a session that was opened.
 func (h *History) noteCwd(e *Event, s *Session) {
-	cwd := Short(strings.Clone(e.Request.Params.Text("cwd")))
+	cwd := PathKey(e.Request.Params.Text("cwd"))
 	before := s.Cwd
 	if listed, ok := h.Listed.Get(s.ID); ok && before == "" {
 		before = listed

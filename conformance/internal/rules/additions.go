@@ -190,7 +190,7 @@ var additionsRules = []judge.Rule{
 			}
 			wanted := e.Request.Params.Text("cwd")
 			for i, s := range e.Content.Items("sessions") {
-				if cwd := s.Text("cwd"); absolute(cwd) && !samePath(cwd, wanted) {
+				if cwd := s.Text("cwd"); absolute(cwd) && judge.PathKey(cwd) != judge.PathKey(wanted) {
 					e.Broken(schema.Element("/sessions", i)+"/cwd", "the agent listed a session in %q, which is not the cwd of the request", finding.Clip(cwd)).Because(e.Request.At, "the request")
 				}
 			}

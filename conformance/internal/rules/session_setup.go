@@ -231,8 +231,8 @@ var sessionSetupRules = []judge.Rule{
 		On: results(judge.MethodList),
 		Check: func(e *judge.Event) {
 			for i, listed := range e.Content.Items("sessions") {
-				s, cwd := e.History.Session(listed.Text("sessionId")), listed.Text("cwd")
-				if s != nil && s.Moved != nil && s.Setup == nil && s.Moved.Number < e.Request.At.Number && samePath(cwd, s.OldCwd) && !samePath(cwd, s.Cwd) {
+				s, cwd := e.History.Session(listed.Text("sessionId")), judge.PathKey(listed.Text("cwd"))
+				if s != nil && s.Moved != nil && s.Setup == nil && s.Moved.Number < e.Request.At.Number && cwd == s.OldCwd && cwd != s.Cwd {
 					e.Broken(schema.Element("/sessions", i)+"/cwd", "the directory of the session is now another one").Because(s.Moved, "the answer to the request that changed it").Mildly(finding.Should)
 				}
 			}

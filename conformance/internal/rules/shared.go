@@ -1,7 +1,6 @@
 package rules
 
 import (
-	"path"
 	"regexp"
 	"strings"
 
@@ -114,12 +113,6 @@ func absolute(path string) bool {
 	}
 	return len(path) > 2 && path[1] == ':' && (path[2] == '\\' || path[2] == '/') &&
 		(path[0] >= 'A' && path[0] <= 'Z' || path[0] >= 'a' && path[0] <= 'z')
-}
-
-// samePath reports whether two paths are the same on a system that ignores case, if there are no links.
-func samePath(a, b string) bool {
-	plain := func(p string) string { return path.Clean(strings.ReplaceAll(p, `\`, "/")) }
-	return strings.EqualFold(plain(a), plain(b))
 }
 
 // requireUnique reports elements of a list whose named member equals that of an earlier element.
