@@ -155,6 +155,15 @@ machine github.com login me password {{hunter2secret}}
 machine github.com\nlogin me\npassword {{hunter2secret}}
 CREATE USER me IDENTIFIED BY '{{hunter2 secret}}'
 ALTER ROLE me WITH PASSWORD '{{hunter}}';
+PASSPHRASE='{{hunter2 secret words}}' ./start
+let apiKey: string = "{{hunter2secret99}}";
+<add key="ApiKey" value="{{hunter2secret99}}" />
+ENV API_KEY {{hunter2secret99}}
+npm config set //registry.example.com/:_authToken {{hunter2secret99}}
+Your password is {{hunter2secret}}.
+API key: {{hunter2secret99}}
+echo {{hunter2secret}} | docker login -u me --password-stdin
+ssh-keygen -N {{hunter2secret}} -f id
 # headers
 curl -H 'X-Api-Key: {{hunter2secret99}}' https://x
 curl -H "PRIVATE-TOKEN: {{hunter2secret99}}" https://x
@@ -189,6 +198,8 @@ token: none
 The token: it is read from the lexer, key by key.
 a secret: nobody knows
 Enter the password:
+the password is wrong, the token is base64, the secret is out
+export PATH=/usr/bin; set token expired
 Usage: key=value, or name:value
 the auth: basic or digest
 max_tokens: 4096, total_tokens=12, tokens: 7

@@ -31,7 +31,7 @@ const curls = `\b(?:curl|wget|https?|xh|ab|smbclient|ldapsearch|mosquitto_\w+|re
 
 // A text may be JSON or source code that contains strings, so a secret ends before a quote or a backslash.
 var shapes = []shape{
-	{[]string{"sk-", "sk_", "rk_", "pk_"}, regexp.MustCompile(`\b(?:sk|rk|pk)[-_](?:[A-Za-z0-9]+[-_])*[A-Za-z0-9_-]{16,}`), nil},
+	{[]string{"sk-", "sk_", "rk_", "pk_"}, regexp.MustCompile(`\b(?:sk|rk|pk)(?:-(?:[A-Za-z0-9]+[-_])*[A-Za-z0-9_-]{16,}|_(?:live|test|prod)_[A-Za-z0-9]{10,})`), nil},
 	{[]string{"ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_"}, regexp.MustCompile(`\b(?:gh[pousr]_[A-Za-z0-9]{20,}|github_pat_[A-Za-z0-9_]{20,})`), nil},
 	{[]string{"glpat-", "npm_", "hf_", "pypi-", "dop_v1_", "shpat_", "lin_api_", "figd_", "xai-", "gsk_", "r8_", "tvly-", "pplx-", "nvapi-", "dckr_pat_", "whsec_", "hvs.", "ATATT3x", "GOCSPX-", "PMAK-", "sntrys_", "xapp-"},
 		regexp.MustCompile(`\b(?:glpat-|npm_[A-Za-z0-9]{14}|hf_|pypi-|dop_v1_|shpat_|lin_api_|figd_|xai-|gsk_|r8_|tvly-|pplx-|nvapi-|dckr_pat_|whsec_|hvs\.|ATATT3x|GOCSPX-|PMAK-|sntrys_|xapp-)[A-Za-z0-9_-]{16,}`), nil},
@@ -55,6 +55,14 @@ var shapes = []shape{
 	{[]string{"sshpass", "login"}, regexp.MustCompile(`\b(?:sshpass|login)\b(?:[^\n;|&]*?)\s-p[ =]*["'\\]*([^\s"'\\&;|<>-][^\s"'\\&;|<>]*)`), []string{" -p"}},
 	{[]string{"mysql", "mariadb", "7z"}, regexp.MustCompile(`\b(?:mysql|mariadb|7z)\w*\b(?:[^\n;|&]*?)\s-p["'\\]*([^\s"'\\&;|<>-][^\s"'\\&;|<>]*)`), []string{" -p"}},
 	{[]string{"redis-cli", "zip "}, regexp.MustCompile(`\b(?:redis-cli\b[^\n;|&]*?\s-a|(?:un)?zip\b[^\n;|&]*?\s-P)[ =]*["'\\]*([^\s"'\\&;|<>-][^\s"'\\&;|<>]*)`), []string{" -a", " -P"}},
+	{[]string{"ssh-keygen", "openssl", "secret set"},
+		regexp.MustCompile(`\b(?:ssh-keygen\b[^\n;|&]*?\s-N|openssl\b[^\n;|&]*?\s-k|secret set\b[^\n;|&]*?\s(?:--body|-b))[ =]+["'\\]*([^\s"'\\&;|<>-][^\s"'\\&;|<>]*)`), nil},
+	{[]string{"--password-stdin", "sudo -S"}, regexp.MustCompile(`\b(?:echo|printf)\s+(?:-n\s+)?["'\\]*([^\s"'\\|$]+)["'\\]*\s*\|[^\n]*(?:--password-stdin|sudo -S)`), nil},
+	{[]string{"ENV ", "set ", "setx ", "export "},
+		regexp.MustCompile(`\b(?:ENV|setx?|export)\s+[\w./:-]*(?i:password|passwd|secret|token|api_?key)\s+["'\\]*([^\s"'\\=$]*\d[^\s"'\\=]{5,})`), nil},
+	{[]string{"value="}, regexp.MustCompile(`(?i)(?:key|name)=["'\\]*[\w.:-]*(?:password|secret|token|api-?key)["'\\]*\s+value=["'\\]+([^"'\\]+)`), nil},
+	{[]string{"oken", "ecret", "assw", "Key", "key"}, // with a type before the value
+		regexp.MustCompile(`(?i)\b\w*(?:password|secret|token|api_?key)\??\s*:\s*[&\w.]+\s*=\s*["'\\]+([^\s"'\\]{6,})["'\\]`), []string{"="}},
 	{[]string{" pass:"}, regexp.MustCompile(`\s-{1,2}pass(?:in|out)? +["'\\]*pass:([^\s"'\\]+)`), nil},
 	{[]string{"token", "secret", "pass", "credential", "key", "Token", "Secret", "Pass", "Key"}, regexp.MustCompile(`(?i)(?:^|[\s"'\\])--?(?:[\w-]*[_-])?(?:api-?key|access-?key|token|secret|password|passwd|pass|passphrase|credentials?)(?:=| +)["'\\]*([^\s"'\\&;|<>-][^\s"'\\&;|<>]*)`), []string{"-"}},
 	{[]string{"password", "PASSWORD"}, regexp.MustCompile(`\b(?:machine\s+\S+|default)\s+(?:(?:login|account)\s+\S+\s+)*password\s+([^\s"'\\]+)`), nil},
@@ -88,6 +96,7 @@ var (
 	variant = wordSet("old new prod dev test staging local backup")
 	letters = regexp.MustCompile(`^[A-Za-z_]+$`)
 	member  = regexp.MustCompile(`^[A-Za-z_]\w*(?:\.[A-Za-z_]\w{0,20})+$`)
+	apiKey  = regexp.MustCompile(`(?i)\b(?:api|access|secret|private|account) key\s*$`)
 	numbers = regexp.MustCompile(`^[\d.,:_+-]+$`)
 	located = regexp.MustCompile(`^(?:~?/|\.{1,2}/|[A-Za-z]:[\\/]|[A-Za-z][A-Za-z0-9+.-]*://)`)
 )
@@ -118,9 +127,7 @@ func kindOfName(name []byte) int {
 	}
 	ends := func(end string) bool { return bytes.HasSuffix(plain, []byte(end)) }
 	switch {
-	case string(plain) == "pwd" || string(plain) == "oldpwd":
-		return notSecret
-	case slices.ContainsFunc(secretEnds, ends), separate && ends("pass"), upper && len(plain) > 3 && ends("key"):
+	case slices.ContainsFunc(secretEnds, ends), separate && ends("pass"), upper && len(plain) > 4 && (ends("key") || ends("auth")):
 		return nameSecret
 	case slices.ContainsFunc(maybeEnds, ends):
 		return maybeSecret
@@ -136,16 +143,23 @@ func kindOfName(name []byte) int {
 // of a secret and the value looks like one. A text that goes on may end in the middle of a value.
 func assigned(text []byte, goesOn bool, hide func(from, to int)) {
 	for i := 0; i < len(text); i++ {
-		if c := text[i]; c != '=' && c != ':' {
+		prose := bytes.HasPrefix(text[i:], []byte(" is "))
+		if c := text[i]; c != '=' && c != ':' && !prose {
 			continue
 		}
 		name := nameBefore(text[:i])
 		kind := kindOfName(name)
+		if kind == maybeSecret && apiKey.Match(text[max(i-20, 0):i]) {
+			kind = nameSecret
+		}
 		if kind == notSecret {
 			continue
 		}
-		v := value{name: strings.ToLower(string(name)), kind: kind, colon: text[i] == ':'}
+		v := value{name: strings.ToLower(string(name)), kind: kind, colon: text[i] == ':', prose: prose}
 		from := i + 1
+		if prose {
+			from += len("is ")
+		}
 		skip := func(chars string) bool {
 			start := from
 			for from < len(text) && strings.IndexByte(chars, text[from]) >= 0 {
@@ -154,11 +168,17 @@ func assigned(text []byte, goesOn bool, hide func(from, to int)) {
 			return from > start
 		}
 		operator := skip("=>:") || text[max(i-1, 0)] == '!'
-		v.spaced = skip(" \t")
+		v.spaced = skip(" \t") || prose
 		v.quoted = skip("\"'`\\")
 		to := from
 		for to < len(text) && !isEnd(text[to]) {
 			to++
+		}
+		if !v.quoted && (v.spaced || v.colon) {
+			to = from + len(bytes.TrimRight(text[from:to], "."))
+		}
+		if end := bytes.IndexByte(text[to:], text[max(from-1, 0)]); v.quoted && !v.colon && !v.spaced && end >= 0 && bytes.IndexByte(text[to:to+end], '\n') < 0 {
+			to += len(bytes.TrimRight(text[to:to+end], `\`)) // a phrase
 		}
 		v.text, v.rest, v.cut = string(text[from:to]), text[to:], goesOn && to == len(text)
 		if (!operator || v.quoted) && v.isSecret() {
@@ -191,6 +211,7 @@ type value struct {
 	text, name            string // the name in lower case
 	kind                  int
 	colon, spaced, quoted bool
+	prose                 bool   // "the password is"
 	cut                   bool   // its end is unknown
 	rest                  []byte // the text after it
 }
@@ -203,10 +224,14 @@ func (v value) isSecret() bool {
 	switch password := strings.Contains(v.name, "pass"); {
 	case text == "" || strings.IndexByte("$<{%*[(", text[0]) >= 0 || notValues[strings.TrimRight(lower, ".!?")] || lower == v.name || alike(located):
 		return false
+	case v.prose && (!digits || len(text) < 8 || alike(numbers)):
+		return false
 	case v.cut && v.kind == nameSecret:
 		return true
 	case v.kind == maybeSecret:
 		return len(text) >= 16 && digits && !alike(numbers) && !strings.ContainsAny(text, "./([") && (!v.spaced && !v.colon || v.ends())
+	case (alike(letters) || alike(member)) && kindOfName([]byte(text)) != notSecret:
+		return false
 	case v.quoted:
 		return len(text) >= 6 && bytes.IndexAny(v.rest, "\"'`\\") == 0
 	case strings.ContainsAny(text, "(["), alike(member):
@@ -214,9 +239,9 @@ func (v value) isSecret() bool {
 	case alike(numbers):
 		return password && len(text) >= 6 && (!v.spaced || v.ends())
 	case alike(letters) && (v.colon || v.spaced):
-		return password && len(text) >= 8 && lower == text && v.ends() && bytes.IndexAny(v.rest, ",;") != 0
+		return password && v.colon && len(text) >= 8 && lower == text && v.ends() && bytes.IndexAny(v.rest, ",;") != 0
 	case alike(letters):
-		return len(text) >= 4 && kindOfName([]byte(text)) == notSecret
+		return len(text) >= 4
 	case v.colon || v.spaced:
 		return len(text) >= 6 && v.ends() || len(text) >= 10 && digits
 	}
