@@ -257,6 +257,7 @@ type Session struct {
 	Moved              *finding.Evidence // the answer to that request, if it changed the directory
 
 	talk, replay talk     // what was said in its turns, and in its last replay
+	calls, again talk     // what the user said and the tool calls, in the same two
 	muddled      bool     // the order of talk is uncertain: prompts overlapped, or the agent spoke between turns
 	works        int      // the number of times that work began: a turn (version 2: a state) after an idle time
 	latest       *Message // of those that the last replay had, the one that was new last
@@ -322,7 +323,8 @@ type Turn struct {
 	Dismissed bool // a permission was answered with the outcome cancelled, or an elicitation with the action cancel
 	Ended     *finding.Evidence
 	Calls     []*ToolCall // the tool calls announced in it
-	said      int         // the length of the session's talk when it began
+
+	said, called int // the lengths of Session.talk and calls when it began
 }
 
 // Offer is a list of things that the agent offers by id.
@@ -364,7 +366,7 @@ type ToolCall struct {
 	Final     *finding.Evidence // the message that completed or failed it; nil if it is still open
 	turn      *Turn             // the turn in which it was announced
 	terminals []string          // the ids of the terminals that it shows
-	own       string            // the id of the agent's own terminal, which _meta.terminal_info has announced
+	own       []string          // the ids of the agent's own terminals, which _meta.terminal_info has announced
 }
 
 // Terminal is a terminal that the client has created.
@@ -428,8 +430,10 @@ func (s *Session) working(version int) bool {
 }
 
 // Reorders reports whether the replay of session/load has texts of the conversation in another order than they were
-// said.
-func (s *Session) Reorders() bool { return !s.muddled && s.talk.reorders(s.replay) }
+// said, or tool calls elsewhere among the texts of the user.
+func (s *Session) Reorders() bool {
+	return !s.muddled && (s.talk.reorders(s.replay) || s.calls.reorders(s.again))
+}
 
 // take adds a message to the history, after the rules have judged it.
 func (h *History) take(e *Event) {
@@ -536,7 +540,7 @@ func (h *History) takeRequest(e *Event) {
 	case MethodLoad, MethodResume:
 		if s := r.session; s != nil {
 			s.SetupNew, s.Replayed, s.Loaded, s.replay = s.Usable == nil || s.Closed != nil, false, nil, nil
-			s.latest, s.newest = nil, 0
+			s.latest, s.newest, s.again = nil, 0, nil
 			s.Usable, s.By, s.Setup, s.Last = r.At, r.Method, r, nil
 			s.Closing, s.Closed, s.Deleted = false, nil, nil
 			if e.InForce == 1 {
@@ -625,9 +629,10 @@ func (s *Session) beginTurn(e *Event, r *Request) {
 		return
 	}
 	s.Loaded = nil
-	said := len(s.talk)
+	said, called := len(s.talk), len(s.calls)
 	s.muddled = s.muddled || len(s.Turns) > 0
 	s.talk.add(true, e.Content.Member("prompt"))
+	s.calls.add(true, e.Content.Member("prompt"))
 	if e.InForce == 1 && len(s.Turns) == 0 {
 		s.works++
 	}
@@ -635,7 +640,7 @@ func (s *Session) beginTurn(e *Event, r *Request) {
 		s.Lost = true
 		return
 	}
-	r.Turn = &Turn{Prompt: r, Before: s.idle, Closing: s.Closing, said: said}
+	r.Turn = &Turn{Prompt: r, Before: s.idle, Closing: s.Closing, said: said, called: called}
 	s.idle = nil
 	s.Turns = append(s.Turns, r.Turn)
 }
@@ -688,6 +693,7 @@ func (h *History) takeUpdate(e *Event, s *Session) {
 		s.Replayed = true
 		if s.Setup != nil {
 			s.replay.add(true, update.Member("content"))
+			s.again.add(true, update.Member("content"))
 		}
 		s.noteMessage(e, update.Text("messageId"))
 	case "agent_message_chunk", "agent_message":
@@ -709,6 +715,11 @@ func (h *History) takeUpdate(e *Event, s *Session) {
 		}
 		if e.Update == "tool_call" {
 			c.Announced = e.evidence()
+			if s.Setup != nil {
+				s.again.addCall(c.ID)
+			} else if len(s.Turns) > 0 {
+				s.calls.addCall(c.ID)
+			}
 		}
 		c.noteDetails(e, update)
 	case "state_update":
@@ -853,8 +864,8 @@ func (c *ToolCall) noteDetails(e *Event, call *schema.Value) {
 			c.Final = e.evidence()
 		}
 	}
-	if id := call.Text("_meta", "terminal_info", "terminal_id"); id != "" {
-		c.own = Short(strings.Clone(id))
+	if id := call.Text("_meta", "terminal_info", "terminal_id"); id != "" && len(c.own) < maxNames && !slices.Contains(c.own, Short(id)) {
+		c.own = append(c.own, Short(strings.Clone(id)))
 	}
 	if !call.Member("content").IsArray() {
 		return
@@ -1200,7 +1211,7 @@ func (s *Session) endTurn(e *Event) {
 			t.Ended = e.evidence()
 			s.Last = t
 			if e.Kind == finding.ErrorReply || e.Text("stopReason") == "refusal" {
-				s.talk = s.talk[:min(t.said, len(s.talk))]
+				s.talk, s.calls = s.talk[:min(t.said, len(s.talk))], s.calls[:min(t.called, len(s.calls))]
 			}
 			s.Touched = e.number
 			if e.Kind == finding.Response && e.Text("stopReason") != "refusal" { // a refused prompt is not in the conversation
@@ -1245,7 +1256,7 @@ func (h *History) HasOlderSessions() bool {
 
 // Shows reports whether the content of a tool call already has a terminal, or the terminal is the agent's own.
 func (c *ToolCall) Shows(terminal string) bool {
-	return c != nil && (slices.Contains(c.terminals, Short(terminal)) || c.own == Short(terminal))
+	return c != nil && (slices.Contains(c.terminals, Short(terminal)) || slices.Contains(c.own, Short(terminal)))
 }
 
 // The states of a session in version 2.

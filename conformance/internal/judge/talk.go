@@ -12,6 +12,7 @@ type talk []part
 // difference how they are cut into chunks.
 type part struct {
 	user bool
+	call bool   // it is a tool call
 	hash uint64 // FNV-1a
 	size int
 }
@@ -30,11 +31,24 @@ func (t *talk) add(user bool, content *schema.Value) {
 		}
 		*t = append(*t, part{user: user, hash: 14695981039346656037})
 	}
-	last := &(*t)[len(*t)-1]
-	for _, c := range []byte(content.Text("text")) {
+	(*t)[len(*t)-1].write(content.Text("text"))
+}
+
+// addCall adds a tool call.
+func (t *talk) addCall(id string) {
+	if id != "" && len(*t) < maxTalk {
+		p := part{call: true, hash: 14695981039346656037}
+		p.write(id)
+		*t = append(*t, p)
+	}
+}
+
+// write adds a text to the part.
+func (p *part) write(text string) {
+	for _, c := range []byte(text) {
 		if c > ' ' {
-			last.hash = (last.hash ^ uint64(c)) * 1099511628211
-			last.size++
+			p.hash = (p.hash ^ uint64(c)) * 1099511628211
+			p.size++
 		}
 	}
 }
@@ -51,19 +65,24 @@ func (t talk) unique() map[part]int {
 	return at
 }
 
-// reorders reports whether a replay has two parts of the talk in the other order.
+// reorders reports whether a replay has two parts of the talk in the other order. Tool calls may be in any order, but
+// not among the texts.
 func (t talk) reorders(replay talk) bool {
 	here, there := t.unique(), replay.unique()
-	last := -1
+	lastText, lastCall := -1, -1
 	for i, p := range replay {
 		at, ok := here[p]
 		if !ok || at < 0 || there[p] != i {
 			continue
 		}
-		if at < last {
+		switch {
+		case at < lastText, !p.call && at < lastCall:
 			return true
+		case p.call:
+			lastCall = max(lastCall, at)
+		default:
+			lastText = at
 		}
-		last = at
 	}
 	return false
 }
