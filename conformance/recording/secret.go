@@ -103,7 +103,7 @@ var (
 
 func wordSet(words string) map[string]bool {
 	set := map[string]bool{}
-	for _, word := range strings.Fields(words) {
+	for word := range strings.FieldsSeq(words) {
 		set[word] = true
 	}
 	return set
