@@ -152,7 +152,7 @@ func TestSessionFollowsItsAgent(t *testing.T) {
 		return &v2draft.NewSessionResponse{SessionID: session, ConfigOptions: options("first")}, nil
 	}
 	h.SetSessionConfigOption = func(context.Context, *v2draft.AgentSession, *v2draft.SetSessionConfigOptionRequest) (*v2draft.SetSessionConfigOptionResponse, error) {
-		return &v2draft.SetSessionConfigOptionResponse{ConfigOptions: options("second")}, nil
+		return &v2draft.SetSessionConfigOptionResponse{ConfigOptions: []v2draft.SessionConfigOption{v2draft.SelectOption("o", "O", "x", v2draft.SelectValue("x", "X"))}}, nil
 	}
 	s := newSession(t, connect(t, h, v2draft.ClientHandlers{}, nil))
 	current := func() v2draft.SessionConfigValueID {
@@ -160,7 +160,7 @@ func TestSessionFollowsItsAgent(t *testing.T) {
 	}
 	refused(t, "value", s.SetConfigOption(t.Context(), "o", "nope"), "/value")
 	refused(t, "option", s.SetConfigOption(t.Context(), "nope", "x"), "/configId")
-	if err := s.SetConfigOption(t.Context(), "o", "x"); err != nil || current() != "second" {
+	if err := s.SetConfigOption(t.Context(), "o", "x"); err != nil || current() != "x" {
 		t.Errorf("%s, %v", current(), err)
 	}
 	if _, err := s.Prompt(t.Context(), v2draft.TextBlock("x")); err != nil {
