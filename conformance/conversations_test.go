@@ -315,6 +315,20 @@ var conversations = []conversation{
 	{name: "an answer with a reserved name", lines: join(asked("x", "X", "string"), `-> = e {"action":"later"}`), want: "SCH-11"},
 }
 
+// TestLongPermission: the params of a long request are forgotten, but not what it asks about.
+func TestLongPermission(t *testing.T) {
+	j := NewJudge(V1(), nil)
+	for line := range strings.Lines(join(able1, prompt, strings.Replace(begun, "in_progress", "pending", 1),
+		`<- p session/request_permission {"sessionId":"s","toolCall":{"toolCallId":"c","rawInput":"`+strings.Repeat("long", 1<<15)+`"},"options":[{"optionId":"y","name":"Y","kind":"allow_once"}]}`,
+		`-> = p {"outcome":{"outcome":"selected","optionId":"y"}}`, strings.Replace(called, "completed", "in_progress", 1), called, ended)) {
+		if m, ok := expand(t, strings.TrimSpace(line)); ok {
+			for _, f := range j.Message(m) {
+				t.Error(f)
+			}
+		}
+	}
+}
+
 // pagesOfConversations are the prefixes of the rules that conversations are about. They do not include violations of
 // the schema.
 var pagesOfConversations = regexp.MustCompile(`^(CFG|CON|TOL|FS|TRM|PLN|CMD|ELI|EXT|ERR|SCH)-`)

@@ -231,6 +231,7 @@ type Request struct {
 	session     *Session
 	Turn        *Turn             // the turn in which the agent sent it, if it was the only one of its session
 	Cancelled   *finding.Evidence // the $/cancel_request for it
+	asks        *ToolCall         // the tool call that it asks permission for
 	elicitation *Elicitation      // the elicitation in URL mode that it begins
 	Fits        bool              // the schema found no fault in it
 	Call        string            // only in version 2: the tool call that it asks about
@@ -359,6 +360,7 @@ type ToolCall struct {
 	At        *finding.Evidence // the message that announced it
 	by        string            // "tool_call", "tool_call_update" or the method that named it first
 	Asking    *finding.Evidence // the request for permission, while unanswered
+	Decided   bool              // such a request was answered
 	Allowed   *finding.Evidence // the permission for it
 	Ran       bool              // it was in_progress
 	Announced *finding.Evidence // the last tool_call
@@ -564,7 +566,7 @@ func (h *History) takeRequest(e *Event) {
 		r.session.ask(e, r)
 		if c := h.noteToolCall(e, r.session, e.Text("toolCall", "toolCallId"), e.Method); c != nil {
 			c.noteDetails(e, e.Content.Member("toolCall"))
-			c.Asking = r.At
+			c.Asking, r.asks = r.At, c
 		}
 	case "terminal/kill", "terminal/release":
 		if t := h.Terminal(e.Text("terminalId")); t != nil {
@@ -1169,11 +1171,11 @@ func (h *History) notePermission(e *Event) {
 	if t := e.Request.Turn; t != nil && e.Text("outcome", "outcome") == "cancelled" {
 		t.Dismissed = true
 	}
-	c := h.Call(e.Session, e.Request.Params.Text("toolCall", "toolCallId"))
+	c := e.Request.asks
 	if c == nil {
 		return
 	}
-	c.Asking = nil
+	c.Asking, c.Decided = nil, true
 	for _, option := range e.Request.Params.Items("options") {
 		if option.Text("optionId") == e.Text("outcome", "optionId") && strings.HasPrefix(option.Text("kind"), "allow") {
 			c.Allowed = e.evidence()

@@ -117,7 +117,7 @@ var promptTurnRules = []judge.Rule{
 				if !c.Ran && e.Update == "tool_call_update" && status == "completed" {
 					e.Broken("/update/status", "the tool call was completed without ever being in_progress").Because(c.Allowed, "the permission")
 				}
-			case c.Final == nil && (e.Method == judge.MethodPermission && cmp.Or(status, c.Status) == "in_progress" || c.Asking != nil && status == "in_progress"):
+			case c.Final == nil && !c.Decided && (e.Method == judge.MethodPermission && cmp.Or(status, c.Status) == "in_progress" || c.Asking != nil && status == "in_progress"):
 				if e.Once(e.Session.ID + " " + c.ID) {
 					e.Broken("", "the tool call is in_progress while its permission is open").Because(c.At, "the tool call").Because(c.Asking, "the request for permission").Mildly(finding.Advice)
 				}
