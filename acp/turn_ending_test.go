@@ -6,6 +6,7 @@ import (
 	"errors"
 	"log/slog"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -270,11 +271,17 @@ func TestNoResultEndsTheTurn(t *testing.T) {
 // A turn begins when what follows the answers before it, and is about its session, has been sent.
 func TestTurnsFollowAfterResponse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex // the sessions are independent
 		var order []string
+		happened := func(what string) {
+			mu.Lock()
+			defer mu.Unlock()
+			order = append(order, what)
+		}
 		later := func(ctx context.Context, what string, s *acp.AgentSession) {
 			acp.AfterResponse(ctx, func(ctx context.Context) {
 				time.Sleep(time.Hour)
-				order = append(order, what)
+				happened(what)
 				if err := s.Update(ctx, acp.CommandsUpdate()); err != nil {
 					t.Error(err)
 				}
@@ -287,7 +294,7 @@ func TestTurnsFollowAfterResponse(t *testing.T) {
 				return &acp.NewSessionResponse{SessionID: id}, nil
 			},
 			Prompt: func(ctx context.Context, s *acp.AgentSession, _ *acp.PromptRequest) (*acp.PromptResponse, error) {
-				order = append(order, "turn")
+				happened("turn")
 				later(ctx, "after turn", s)
 				return nil, nil
 			},
