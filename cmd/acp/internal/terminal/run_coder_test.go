@@ -8,7 +8,9 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
+	"time"
 
+	"github.com/acpgo/sdk/acp/view"
 	"github.com/acpgo/sdk/cmd/acp/internal/screen"
 	"github.com/acpgo/sdk/internal/modelstub"
 	"github.com/acpgo/sdk/internal/test/buildtest"
@@ -39,6 +41,7 @@ func TestRunCoder(t *testing.T) {
 	x.Type("edit the file notes.txt and append the line \"the end\"\r")
 	x.Wait("Coder asks for permission", "the end", "Always allow")
 	x.Gone("Ctrl-G: answer")
+	time.Sleep(view.Delay + 100*time.Millisecond) // a person's time to read
 	x.Press("y")
 	x.Wait("Done.")
 	x.Press("ctrl+d")

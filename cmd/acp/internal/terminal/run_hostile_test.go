@@ -29,7 +29,8 @@ func converse(t *testing.T, prompt string) (*play, *screen.End) {
 		p.Wait(title)
 		p.Press("ctrl+g")
 		p.Gone("Ctrl-G: answer")
-		p.Press(keys...)
+		p.Press(keys[:len(keys)-1]...)
+		p.decide(keys[len(keys)-1])
 	}
 	answer("asks for permission", "pgdown", "pgdown", "d", "1")
 	answer("Form ", "ctrl+x")
@@ -212,7 +213,7 @@ func TestRunNarrow(t *testing.T) {
 	p.Wait("$ rm -rf build")
 	p.Gone("Ctrl-G: answer")
 	p.shows("narrow-permission")
-	p.Press("y")
+	p.decide("y")
 	p.Wait("selected yes", "ready")
 	p.shows("narrow")
 	p.Resize(20, 3)

@@ -109,7 +109,7 @@ func TestRunPermission(t *testing.T) {
 		if i == 0 {
 			p.shows("permission")
 		}
-		p.Press(answer.key)
+		p.decide(answer.key)
 		p.answered("Your answer: selected "+answer.option, "Answered: ")
 	}
 	p.say("permission")
@@ -123,7 +123,7 @@ func TestRunPermissionNever(t *testing.T) {
 	p.say("bare-permission")
 	p.Wait("Stage asks for permission")
 	p.Gone("Ctrl-G: answer")
-	p.Press("N")
+	p.decide("N")
 	p.answered("Your answer: selected never")
 	p.say("bare-permission")
 	p.answered("Decided by a rule")
@@ -140,8 +140,9 @@ func TestRunPermissionWithIDOnly(t *testing.T) {
 	p.Resize(60, 20)
 	p.Wait("$ rm -rf build", "Yes, once", "No, never")
 	p.Press("2")
-	p.Wait("Scroll to see what is remembered first: PgDn.")
-	p.Press("pgdown", "pgdown", "2")
+	p.Wait("what is remembered has to be visible")
+	p.Press("pgdown", "pgdown")
+	p.decide("2")
 	p.answered("Your answer: selected always")
 	p.quit()
 }
@@ -164,7 +165,7 @@ func TestRunPermissionOfAnotherSession(t *testing.T) {
 	p.back("Open sessions")
 	p.Press("ctrl+g")
 	p.Wait("Run rm -rf build")
-	p.Press("y")
+	p.decide("y")
 	p.Wait("Your answer: selected yes")
 	p.Press("alt+right")
 	p.Wait("half a prompt")
@@ -339,7 +340,7 @@ func TestRunQueue(t *testing.T) {
 	p.Wait("Stage asks for permission")
 	p.Press("ctrl+g")
 	p.Gone("Ctrl-G: answer")
-	p.Press("y")
+	p.decide("y")
 	p.answered("You said: the first that waits", "You said: the second")
 	p.quit()
 }
@@ -623,7 +624,7 @@ func TestRunPolicy(t *testing.T) {
 	p.say("bare-permission")
 	p.Wait("Stage asks for permission")
 	p.Gone("Ctrl-G: answer")
-	p.Press("Y")
+	p.decide("Y")
 	p.answered("Your answer: selected always")
 	p.quit()
 	rules, err := os.ReadFile(filepath.Join(p.dir, "rules.json"))

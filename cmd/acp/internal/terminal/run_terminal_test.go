@@ -13,7 +13,9 @@ import (
 	"regexp"
 	"syscall"
 	"testing"
+	"time"
 
+	"github.com/acpgo/sdk/acp/view"
 	"github.com/acpgo/sdk/cmd/acp/internal/screen"
 )
 
@@ -118,6 +120,13 @@ func (p *play) say(text string) {
 func (p *play) answered(texts ...string) {
 	p.t.Helper()
 	p.Wait(append(texts, " ready ")...)
+}
+
+// decide answers a question, which has been visible for some time then.
+func (p *play) decide(key string) {
+	p.t.Helper()
+	time.Sleep(view.Delay + 100*time.Millisecond) // a person's time to read, which the program requires
+	p.Press(key)
 }
 
 // open opens the gate of the agent once.
