@@ -67,16 +67,16 @@ func TestBadInput(t *testing.T) {
 			name: "never answers a call", mode: "silent", opts: mcpacp.Options{CallTime: 2 * time.Second},
 			prompt: []string{"bad__ask", "bad__echo {}"},
 			want: []string{
-				`other: bad: ask, failed: "1/2 half" "the MCP server \"bad\": it does not answer"`,
-				`agent: failed: the MCP server "bad": it does not answer. `,
+				`other: bad: ask, failed: "1/2 half" "the MCP server \"bad\": it does not answer; the tool may have run"`,
+				`agent: failed: the MCP server "bad": it does not answer; the tool may have run. `,
 				`other: bad: echo, completed: "{} after 1 cancellations"`, `agent: result: {} after 1 cancellations. `,
 			},
 		}, {
 			name: "answers late", mode: "late", opts: mcpacp.Options{CallTime: 2 * time.Second},
 			prompt: []string{"bad__ask", "bad__echo {}"},
 			want: []string{
-				`other: bad: ask, failed: "1/2 half" "the MCP server \"bad\": it does not answer"`,
-				`agent: failed: the MCP server "bad": it does not answer. `,
+				`other: bad: ask, failed: "1/2 half" "the MCP server \"bad\": it does not answer; the tool may have run"`,
+				`agent: failed: the MCP server "bad": it does not answer; the tool may have run. `,
 				`other: bad: echo, completed: "{} after 1 cancellations"`, `agent: result: {} after 1 cancellations. `,
 			},
 		}, {
@@ -88,15 +88,15 @@ func TestBadInput(t *testing.T) {
 		}, {
 			name: "answers with invalid JSON", mode: "json", prompt: []string{"bad__ask"}, until: "notice",
 			want: []string{
-				`other: bad: ask, failed: "the MCP server \"bad\": calling \"tools/call\": it sent an invalid message: \"{\\\"jsonrpc\\\":\\\"2.0\\\",\\\"id\\\":4,oops\""`,
-				`agent: failed: the MCP server "bad": calling "tools/call": it sent an invalid message: "{\"jsonrpc\":\"2.0\",\"id\":4,oops". `,
+				`other: bad: ask, failed: "the MCP server \"bad\": calling \"tools/call\": it sent an invalid message: \"{\\\"jsonrpc\\\":\\\"2.0\\\",\\\"id\\\":4,oops\"; the tool may have run"`,
+				`agent: failed: the MCP server "bad": calling "tools/call": it sent an invalid message: "{\"jsonrpc\":\"2.0\",\"id\":4,oops"; the tool may have run. `,
 				`notice: The MCP server "bad" has ended: it sent an invalid message: "{\"jsonrpc\":\"2.0\",\"id\":4,oops"`,
 			},
 		}, {
 			name: "answers without a version", mode: "version", prompt: []string{"bad__ask", "bad__echo {}"},
 			want: []string{
-				`other: bad: ask, failed: "the MCP server \"bad\": calling \"tools/call\": its answer has no member \"jsonrpc\""`,
-				`agent: failed: the MCP server "bad": calling "tools/call": its answer has no member "jsonrpc". `,
+				`other: bad: ask, failed: "the MCP server \"bad\": calling \"tools/call\": its answer has no member \"jsonrpc\"; the tool may have run"`,
+				`agent: failed: the MCP server "bad": calling "tools/call": its answer has no member "jsonrpc"; the tool may have run. `,
 				`other: bad: echo, completed: "{} after 0 cancellations"`, `agent: result: {} after 0 cancellations. `,
 			},
 		}, {
@@ -111,8 +111,8 @@ func TestBadInput(t *testing.T) {
 		}, {
 			name: "answers with 64 MiB", mode: "huge", prompt: []string{"bad__ask", "good__ask"}, until: "notice",
 			want: []string{
-				`other: bad: ask, failed: "the MCP server \"bad\": calling \"tools/call\": ANY 8388608 bytes"`,
-				`agent: failed: the MCP server "bad": calling "tools/call": ANY 8388608 bytes. `,
+				`other: bad: ask, failed: "the MCP server \"bad\": calling \"tools/call\": ANY 8388608 bytes; the tool may have run"`,
+				`agent: failed: the MCP server "bad": calling "tools/call": ANY 8388608 bytes; the tool may have run. `,
 				`other: good: ask, completed: "fine"`, `agent: result: fine. `,
 				`notice: The MCP server "bad" has ended: ANY 8388608 bytes`,
 			},
@@ -156,8 +156,8 @@ func TestBadInput(t *testing.T) {
 		}, {
 			name: "dies during a call", mode: "die", prompt: []string{"bad__ask", "good__ask"}, until: "notice",
 			want: []string{
-				`other: bad: ask, failed: "the MCP server \"bad\": calling \"tools/call\": subprocess ended: exit status 1: out of memory"`,
-				`agent: failed: the MCP server "bad": calling "tools/call": subprocess ended: exit status 1: out of memory. `,
+				`other: bad: ask, failed: "the MCP server \"bad\": calling \"tools/call\": subprocess ended: exit status 1: out of memory; the tool may have run"`,
+				`agent: failed: the MCP server "bad": calling "tools/call": subprocess ended: exit status 1: out of memory; the tool may have run. `,
 				`other: good: ask, completed: "fine"`, `agent: result: fine. `,
 				`notice: The MCP server "bad" has ended: subprocess ended: exit status 1: out of memory`,
 			},

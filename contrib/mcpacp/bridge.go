@@ -15,9 +15,9 @@ import (
 	"maps"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -26,10 +26,12 @@ import (
 	"github.com/acpgo/sdk/acp"
 )
 
-// maxBody is the most bytes of a request over HTTP, and maxHeader those of its headers. maxConns is how many connections a
-// bridge has at a time: whoever opens more must not use up the files that this process may open.
+// maxBody is the most bytes of a request over HTTP, bodyTime how long they may take, and maxHeader those of its headers.
+// maxConns is how many connections a bridge has at a time: whoever opens more must not use up the files that this process may
+// open.
 const (
 	maxBody   = 1 << 20
+	bodyTime  = 30 * time.Second
 	maxHeader = 64 << 10
 	maxConns  = 256
 )
@@ -41,6 +43,7 @@ type bridge struct {
 	find    func(id string) *Offer
 	sdk     http.Handler
 	server  *http.Server
+	conns   conns
 }
 
 // listen starts a bridge. find returns the offer with an id, or nil.
@@ -56,7 +59,7 @@ func listen(find func(id string) *Offer, logger *slog.Logger) (*bridge, error) {
 	}, &mcp.StreamableHTTPOptions{Stateless: true, Logger: logger})
 	b.server = &http.Server{
 		Handler: b, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: maxHeader,
-		ErrorLog: slog.NewLogLogger(logger.Handler(), slog.LevelWarn), ConnState: limitConns(),
+		ErrorLog: slog.NewLogLogger(logger.Handler(), slog.LevelWarn), ConnState: b.conns.changed, ConnContext: b.conns.context,
 	}
 	go func() {
 		if err := b.server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
@@ -66,18 +69,48 @@ func listen(find func(id string) *Offer, logger *slog.Logger) (*bridge, error) {
 	return b, nil
 }
 
-// limitConns returns a hook of a server that closes new connections while there are maxConns.
-func limitConns() func(net.Conn, http.ConnState) {
-	var open atomic.Int32
-	return func(conn net.Conn, state http.ConnState) {
-		switch state {
-		case http.StateNew:
-			if open.Add(1) > maxConns {
-				conn.Close() // the server notices, and reports StateClosed
-			}
-		case http.StateClosed, http.StateHijacked:
-			open.Add(-1)
+// conns are the connections of a bridge. While there are maxConns, a new one takes the place of the oldest that has not shown
+// a token: other programs of this machine must not keep the agent out.
+type conns struct {
+	mu   sync.Mutex
+	open []*conn // the oldest first
+}
+
+type conn struct {
+	net.Conn
+	known bool // it has shown a token
+}
+
+type connKey struct{}
+
+func (c *conns) context(ctx context.Context, n net.Conn) context.Context {
+	return context.WithValue(ctx, connKey{}, n)
+}
+
+// known says that the connection of a request has shown a token.
+func (c *conns) known(ctx context.Context) {
+	n, _ := ctx.Value(connKey{}).(net.Conn)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, one := range c.open {
+		one.known = one.known || one.Conn == n
+	}
+}
+
+// changed is the hook of the server.
+func (c *conns) changed(n net.Conn, state http.ConnState) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch state {
+	case http.StateNew:
+		c.open = append(c.open, &conn{Conn: n})
+		if len(c.open) > maxConns {
+			i := slices.IndexFunc(c.open, func(one *conn) bool { return !one.known })
+			_ = c.open[i].Close() // the server notices, and reports StateClosed
+			c.open = slices.Delete(c.open, i, i+1)
 		}
+	case http.StateClosed, http.StateHijacked:
+		c.open = slices.DeleteFunc(c.open, func(one *conn) bool { return one.Conn == n })
 	}
 }
 
@@ -131,16 +164,9 @@ func (b *bridge) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusMethodNotAllowed, jsonrpc.CodeInvalidRequest, "want POST")
 		return
 	}
-	c, done, refused := offer.begin(r.Context(), r)
-	if refused != nil {
-		status := http.StatusTooManyRequests
-		if refused.Code == outerNoServer {
-			status = http.StatusNotFound
-		}
-		refuse(w, status, int64(refused.Code), refused.Message)
-		return
-	}
-	defer done()
+	b.conns.known(r.Context())
+	// The connection is closed after an error, so that the deadline matters to nothing else. A recorder of tests has none.
+	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyTime))
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 	_, long := errors.AsType[*http.MaxBytesError](err)
 	switch {
@@ -157,6 +183,17 @@ func (b *bridge) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusBadRequest, jsonrpc.CodeInvalidRequest, "want one message, not a batch")
 		return
 	}
+	_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
+	c, done, refused := offer.begin(r.Context(), r) // only now: a slow body must not take a place
+	if refused != nil {
+		status := http.StatusTooManyRequests
+		if refused.Code == outerNoServer {
+			status = http.StatusNotFound
+		}
+		refuse(w, status, int64(refused.Code), refused.Message)
+		return
+	}
+	defer done()
 	r = r.WithContext(c.within(r.Context()))
 	if encoded, ok := strings.CutPrefix(r.Header.Get("Mcp-Name"), "=?base64?"); ok { // which the SDK does not decode
 		if name, err := base64.StdEncoding.Strict().DecodeString(strings.TrimSuffix(encoded, "?=")); err == nil {

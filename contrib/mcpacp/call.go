@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"mime"
+	"reflect"
 	"regexp"
 	"runtime/debug"
 	"slices"
@@ -96,7 +97,7 @@ func (s *Set) call(
 		if err := call.Begin(); err != nil {
 			return nil, err
 		}
-		res, err := v.call(ctx, session, call, tool, args)
+		res, err := v.callAgain(ctx, session, call, tool, args)
 		if err != nil {
 			return nil, err
 		}
@@ -264,6 +265,36 @@ func (p *progress) content() acp.ToolCallOption {
 // progressTime is the shortest time between two updates with the progress of a call.
 const progressTime = 100 * time.Millisecond
 
+// callAgain calls a tool, once more if the server says that it has forgotten the session: then it has not carried out the
+// call. After any other loss of the connection it may have.
+func (v *server) callAgain(
+	ctx context.Context, session *mcp.ClientSession, call *agentkit.ToolCall, tool *Tool, args json.RawMessage,
+) (res *mcp.CallToolResult, err error) {
+	var lost *mcp.ClientSession
+	for tries := 1; ; tries++ {
+		if session == nil {
+			if session, err = v.running(ctx, lost); err != nil {
+				return nil, err
+			}
+		}
+		res, err = v.call(ctx, session, call, tool, args)
+		if err == nil {
+			v.set.mu.Lock()
+			v.useful = true
+			v.set.mu.Unlock()
+		}
+		answer, answered := errors.AsType[*jsonrpc.Error](err)
+		switch answered = answered && answer.Code != codeRejected; {
+		case errors.Is(err, mcp.ErrSessionMissing) && tries == 1:
+			session, lost = nil, session
+		case err == nil, answered, ctx.Err() != nil:
+			return res, err
+		default:
+			return nil, acp.Public(fmt.Errorf("%w; the tool may have run", err))
+		}
+	}
+}
+
 // call calls a tool, and shows its progress.
 func (v *server) call(
 	ctx context.Context, session *mcp.ClientSession, call *agentkit.ToolCall, tool *Tool, args json.RawMessage,
@@ -324,7 +355,7 @@ func (v *server) public(ctx context.Context, err error) error {
 		return cause
 	}
 	if answer, ok := errors.AsType[*jsonrpc.Error](err); ok && answer.Code != codeRejected {
-		return acp.Public(fmt.Errorf("the MCP server %q answered: %s", v.title, shorten(answer.Message, maxReason)))
+		return acp.Public(&presentableError{fmt.Sprintf("the MCP server %q answered: %s", v.title, shorten(answer.Message, maxReason)), answer})
 	}
 	return acp.Public(fmt.Errorf("the MCP server %q: %w", v.title, v.presentable(err)))
 }
@@ -393,6 +424,10 @@ func show(call *agentkit.ToolCall, res *mcp.CallToolResult) error {
 		}
 		content = append(content, acp.ToolContent(block))
 	}
+	if text := structured(res); text != "" {
+		res.Content = append(res.Content, &mcp.TextContent{Text: text})
+		content = append(content, acp.ToolContent(acp.TextBlock(text)))
+	}
 	options := []acp.ToolCallOption{acp.WithContent(content...)}
 	if output, err := json.Marshal(res); err != nil {
 		return err
@@ -403,6 +438,29 @@ func show(call *agentkit.ToolCall, res *mcp.CallToolResult) error {
 		return call.Update(append(options, acp.WithStatus(acp.ToolCallStatusFailed))...)
 	}
 	return call.Done(options...)
+}
+
+// structured returns the structured content of a result as text for models, unless a text of the result has the same value
+// already, as MCP asks of servers.
+func structured(res *mcp.CallToolResult) string {
+	if res.StructuredContent == nil {
+		return ""
+	}
+	text, err := json.Marshal(res.StructuredContent)
+	if err != nil {
+		return "" // it was decoded from JSON, so this cannot be
+	}
+	var value any
+	if json.Unmarshal(text, &value) != nil {
+		return ""
+	}
+	for _, c := range res.Content {
+		var said any
+		if t, ok := c.(*mcp.TextContent); ok && json.Unmarshal([]byte(t.Text), &said) == nil && reflect.DeepEqual(said, value) {
+			return ""
+		}
+	}
+	return string(text)
 }
 
 // contentBlock is the content of a result as a block of ACP, which has the same form.

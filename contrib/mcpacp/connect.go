@@ -127,6 +127,8 @@ type server struct {
 	session *mcp.ClientSession
 	tools   []*Tool
 	calls   map[string]*progress // by their tokens
+	tasks   []string             // tools that were left out of the list that is being fetched
+	useful  bool                 // a call has succeeded on this connection
 	tokens  int
 }
 
@@ -203,9 +205,37 @@ func declaredName(config acp.MCPServer) string {
 	}
 }
 
-// run runs the server until it or the session ends.
+// run runs the server until it or the session ends. A server over HTTP that has been lost may have restarted, or forgotten its
+// session: it is connected anew, for up to ten times as long as a start may take.
 func (v *server) run() {
 	started, err := v.serve()
+	for tries, lost := 0, time.Now(); started && v.comesBack() && v.set.ctx.Err() == nil; tries++ {
+		v.set.change(func() {
+			if v.useful {
+				tries, lost = 0, time.Now()
+			}
+			v.state, v.session, v.useful = starting, nil, false
+		})
+		if !errors.Is(err, mcp.ErrSessionMissing) { // with that, nothing has happened that the user would notice
+			v.tell("The connection to the MCP server %q was lost, and is made again", v.presentable(err))
+		}
+		wait := time.Duration(0)
+		if tries > 0 {
+			wait = time.Second << min(tries-1, 5)
+		}
+		pause := time.NewTimer(wait)
+		select {
+		case <-pause.C:
+		case <-v.set.ctx.Done():
+			pause.Stop()
+		}
+		again, failed := v.serve()
+		if again || time.Since(lost) < 10*v.set.opts.StartTime {
+			err = failed
+			continue
+		}
+		break
+	}
 	clear(v.told) // the user gets the last message in any case
 	if started {
 		v.tell("The MCP server %q has ended", v.presentable(err))
@@ -213,6 +243,16 @@ func (v *server) run() {
 		v.tell("The MCP server %q did not start", v.presentable(err))
 	}
 	v.set.change(func() { v.state, v.session, v.tools, v.stale = gone, nil, nil, time.Time{} })
+}
+
+// comesBack reports whether a server that has been lost can be connected anew: a process would have lost its state.
+func (v *server) comesBack() bool {
+	switch v.config.Variant.(type) {
+	case *acp.MCPServerHTTP, *acp.MCPServerSSE:
+		return true
+	default:
+		return false
+	}
 }
 
 // errSlow is the cause of contexts of servers that take too long to start.

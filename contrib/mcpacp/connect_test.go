@@ -390,7 +390,7 @@ func TestSessionEnd(t *testing.T) {
 	}
 }
 
-// The declared headers, which may be secrets, go to the declared host alone.
+// A server over HTTP that leads to another origin is not followed there: the user knows the declared one alone.
 func TestHeadersOfOthers(t *testing.T) {
 	seen := make(chan string, 8)
 	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -403,8 +403,8 @@ func TestHeadersOfOthers(t *testing.T) {
 	headers := []acp.HTTPHeader{{Name: "X-Token", Value: "secret"}}
 	h := open(t, nil, acp.NewMCPServerHTTP(acp.MCPServerHTTP{Name: "web", URL: declared.URL, Headers: headers}))
 	h.await(t, `notice: The MCP server "web" did not start: `)
-	if got := <-seen; got != "" {
-		t.Errorf("another host got the header %q", got)
+	if len(seen) > 0 || !strings.Contains(strings.Join(h.seen(), "\n"), "it redirects to another origin") {
+		t.Errorf("another host got %d requests; the user saw %q", len(seen), h.seen())
 	}
 }
 

@@ -139,7 +139,7 @@ func TestOverACP_MOA1_MOA6_MOA7_MOA8_MOA9_MOA10_MOA12_MOA13(t *testing.T) {
 	want := []string{
 		`other: client: refuse, failed: "the MCP server \"client\" answered: not today"`,
 		`agent: failed: the MCP server "client" answered: not today. `,
-		`other: client: break, failed: ANY`, `agent: failed: ANYthe backend failed (-33002). `,
+		`other: client: break, failed: ANY`, `agent: failed: ANYthe backend failed (-33002); the tool may have run. `,
 		`other: client: ask, completed: "fine"`, `agent: result: fine. `,
 		`other: client: hang, failed: "cancelled"`,
 	}

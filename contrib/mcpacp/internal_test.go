@@ -45,7 +45,7 @@ func TestPaceOfEvents(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			start := time.Now()
-			b := &body{ReadCloser: io.NopCloser(r), events: true}
+			b := &body{ReadCloser: io.NopCloser(r), events: true, max: 100}
 			if got, err := io.ReadAll(b); string(got) != text || err != nil {
 				t.Errorf("%s: read %q, %v", name, got, err)
 			}

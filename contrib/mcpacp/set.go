@@ -12,7 +12,10 @@ import (
 	"time"
 
 	"github.com/google/jsonschema-go/jsonschema"
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/acpgo/sdk/acp"
 )
 
 // Tool is a tool of one of the servers.
@@ -108,6 +111,31 @@ func (s *Set) settle(ctx context.Context) error {
 		}
 		if s.ctx.Err() != nil {
 			return context.Cause(s.ctx)
+		}
+	}
+}
+
+// running returns the session of a server, which may be connecting anew: then it waits, but not longer than a start may take.
+// It is not the given one, which is lost.
+func (v *server) running(ctx context.Context, lost *mcp.ClientSession) (*mcp.ClientSession, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, v.set.opts.StartTime, errSlow)
+	defer cancel()
+	for {
+		v.set.mu.Lock()
+		changed, session, state := v.set.changed, v.session, v.state
+		v.set.mu.Unlock()
+		switch {
+		case session != nil && session != lost:
+			return session, nil
+		case state == gone:
+			return nil, acp.Public(fmt.Errorf("the MCP server %q has ended", v.title))
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return nil, v.public(ctx, context.Cause(ctx))
+		case <-v.set.ctx.Done():
+			return nil, context.Cause(v.set.ctx)
 		}
 	}
 }
@@ -265,12 +293,15 @@ func pages[T any](ctx context.Context, v *server, fetch func(ctx context.Context
 	ctx, cancel := context.WithTimeoutCause(ctx, opts.StartTime, errSlow)
 	defer cancel()
 	var list []*T
-	seen := map[string]bool{}
+	seen, known := map[string]bool{}, map[string]bool{} // cursors and items
 	cursor, size := "", 0
 	for {
 		items, next, err := fetch(ctx, cursor)
 		if err != nil && ctx.Err() != nil {
 			return list, context.Cause(ctx)
+		}
+		if _, answered := errors.AsType[*jsonrpc.Error](err); answered && cursor == emptyCursor {
+			return list, nil // it meant that there are no more
 		}
 		if err != nil {
 			return list, err
@@ -283,6 +314,10 @@ func pages[T any](ctx context.Context, v *server, fetch func(ctx context.Context
 			if err != nil {
 				return list, err
 			}
+			if cursor == emptyCursor && known[string(text)] {
+				return list, nil // likewise: this is the first page again
+			}
+			known[string(text)] = true
 			size += len(text)
 			switch {
 			case len(list) == opts.MaxTools:
@@ -334,6 +369,12 @@ func (v *server) list(ctx context.Context, session *mcp.ClientSession) error {
 				tools = append(tools, t)
 			}
 		}
+		v.set.mu.Lock()
+		for _, name := range v.tasks {
+			problems = append(problems, fmt.Errorf("the tool %.64q is left out: it can only be called as a task", name))
+		}
+		v.tasks = nil
+		v.set.mu.Unlock()
 		if err != nil {
 			problems = append(problems, err)
 		}

@@ -1,17 +1,20 @@
 package mcpacp
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"mime"
 	"net/http"
 	"net/url"
 	"os/exec"
 	"slices"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -57,7 +60,7 @@ func (v *server) dial() (*link, error) {
 		process := rpc.Command(cmd)
 		process.MaxMessage, process.StderrTail = v.set.opts.MaxMessage, stderrTail
 		process.StopTime, process.KillTime = stopTime, stopTime
-		conn := newStreamConn()
+		conn := newStreamConn(v)
 		t := transportFunc(func(ctx context.Context) (mcp.Connection, error) { return conn, conn.open(ctx, process) })
 		return &link{transport: t, abort: func() { _ = conn.Close() }, ended: conn.reason}, nil
 	case *acp.MCPServerHTTP:
@@ -95,6 +98,7 @@ const (
 // streamConn is a connection to a process. That of the MCP SDK fails on a banner, and leaves children of the process
 // running.
 type streamConn struct {
+	server *server
 	stream rpc.Stream // nil until it is open
 	out    chan []byte
 	closed chan struct{}
@@ -108,8 +112,8 @@ type streamConn struct {
 	err error
 }
 
-func newStreamConn() *streamConn {
-	return &streamConn{out: make(chan []byte), closed: make(chan struct{})}
+func newStreamConn(v *server) *streamConn {
+	return &streamConn{server: v, out: make(chan []byte), closed: make(chan struct{})}
 }
 
 // open opens the stream, unless Close was called before.
@@ -155,6 +159,7 @@ func (c *streamConn) Write(ctx context.Context, m jsonrpc.Message) error {
 	if err != nil {
 		return err
 	}
+	message = restore(message)
 	defer c.writes.Add(-1)
 	if c.writes.Add(1) > maxWrites {
 		go c.Close()
@@ -180,9 +185,13 @@ func (c *streamConn) Read(context.Context) (jsonrpc.Message, error) {
 		if len(line) == 0 || line[0] != '{' { // a banner, or a log
 			continue
 		}
-		m, err := jsonrpc.DecodeMessage(line)
+		m, err := jsonrpc.DecodeMessage(c.server.repair(line))
 		if err == nil {
 			return m, nil
+		}
+		if isStray(line) {
+			c.server.set.opts.Logger.Warn("an MCP server answered a notification", "server", c.server.title, "message", shorten(string(line), maxReason))
+			continue
 		}
 		var log struct {
 			JSONRPC, Result, Error json.RawMessage
@@ -294,7 +303,7 @@ func (v *server) httpClient(endpoint string, headers []acp.HTTPHeader) (_ *http.
 	}
 	base := &http.Transport{Proxy: http.ProxyFromEnvironment}
 	ctx, cancel := context.WithCancel(context.Background())
-	t := &roundTripper{base: base, ctx: ctx, target: target, headers: http.Header{}, max: int64(v.set.opts.MaxMessage)}
+	t := &roundTripper{server: v, base: base, ctx: ctx, target: target, headers: http.Header{}, max: int64(v.set.opts.MaxMessage)}
 	for _, h := range headers {
 		t.headers.Add(h.Name, h.Value)
 	}
@@ -302,10 +311,11 @@ func (v *server) httpClient(endpoint string, headers []acp.HTTPHeader) (_ *http.
 		cancel()
 		base.CloseIdleConnections()
 	}
-	return &http.Client{Transport: t}, abort, nil
+	return &http.Client{Transport: t, CheckRedirect: t.redirect}, abort, nil
 }
 
 type roundTripper struct {
+	server  *server
 	base    http.RoundTripper
 	ctx     context.Context // of all requests: the MCP SDK makes some with a context that does not end
 	target  *url.URL
@@ -316,6 +326,24 @@ type roundTripper struct {
 	pace pace // of streams that are opened
 }
 
+// maxRedirects is that of net/http.
+const maxRedirects = 10
+
+// redirect follows redirects within the declared origin: the user knows no other.
+func (t *roundTripper) redirect(req *http.Request, via []*http.Request) error {
+	switch {
+	case !t.declared(req.URL):
+		return errors.New("it redirects to another origin, which is not declared")
+	case len(via) >= maxRedirects:
+		return errors.New("it redirects in a circle")
+	}
+	return nil
+}
+
+func (t *roundTripper) declared(u *url.URL) bool {
+	return u.Scheme == t.target.Scheme && u.Host == t.target.Host
+}
+
 func (t *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 	ctx, cancel := context.WithCancel(req.Context())
 	stop := context.AfterFunc(t.ctx, cancel)
@@ -323,50 +351,178 @@ func (t *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 		stop()
 		cancel()
 	}
-	if req.Method == http.MethodGet {
-		t.mu.Lock()
-		t.pace.wait(streamCost, ctx.Done())
-		t.mu.Unlock()
-	}
-	req = req.Clone(ctx)
-	if req.URL.Scheme == t.target.Scheme && req.URL.Host == t.target.Host { // they may hold secrets that other hosts must not get
-		for name, values := range t.headers {
-			if req.Header[name] == nil {
-				req.Header[name] = values
-			}
-		}
-	}
-	res, err := t.base.RoundTrip(req)
+	res, err := t.send(ctx, req)
 	if err != nil {
 		end()
 		return nil, err
 	}
 	kind, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type"))
-	res.Body = &body{ReadCloser: res.Body, end: end, stop: ctx.Done(), left: t.max, max: t.max, events: kind == "text/event-stream"}
+	res.Body = &body{
+		server: t.server, ReadCloser: res.Body, end: end, stop: ctx.Done(), left: t.max, max: t.max, events: kind == "text/event-stream", json: kind == "application/json",
+	}
 	return res, nil
 }
 
-// body is the body of a response. A stream of events is paced, because each event is bounded by the MCP SDK; others are
-// bounded.
+// send sends a request. It repeats one that the server has refused for the moment, and so has not carried out.
+func (t *roundTripper) send(ctx context.Context, req *http.Request) (*http.Response, error) {
+	var message []byte
+	if req.Body != nil {
+		var err error
+		if message, err = io.ReadAll(req.Body); err != nil {
+			return nil, errors.Join(err, req.Body.Close())
+		}
+		if err := req.Body.Close(); err != nil {
+			return nil, err
+		}
+		message = restore(message)
+	}
+	for tries := 1; ; tries++ {
+		if req.Method == http.MethodGet {
+			t.mu.Lock()
+			t.pace.wait(streamCost, ctx.Done())
+			t.mu.Unlock()
+		}
+		again := req.Clone(ctx)
+		if req.Body != nil {
+			again.Body, again.ContentLength = io.NopCloser(bytes.NewReader(message)), int64(len(message))
+		}
+		if t.declared(req.URL) { // the headers may hold secrets that other hosts must not get
+			for name, values := range t.headers {
+				if again.Header[name] == nil {
+					again.Header[name] = values
+				}
+			}
+		}
+		res, err := t.base.RoundTrip(again)
+		if err != nil {
+			return nil, err
+		}
+		pause, refused := refusal(res)
+		if refused && req.Method == http.MethodPost && tries <= maxRefusals {
+			timer := time.NewTimer(pause)
+			select {
+			case <-timer.C:
+				if err := res.Body.Close(); err != nil {
+					return nil, err
+				}
+				continue
+			case <-ctx.Done():
+				timer.Stop()
+			}
+		}
+		if res.StatusCode < 300 && isNotification(message) { // whatever the answer says, nothing waits for it
+			if err := res.Body.Close(); err != nil {
+				return nil, err
+			}
+			res.StatusCode, res.Status, res.Body, res.ContentLength = http.StatusAccepted, "202 Accepted", http.NoBody, 0
+			res.Header.Del("Content-Type")
+		}
+		return res, nil
+	}
+}
+
+// maxRefusals is how often a request is sent again because it was refused, and maxPause how long that waits.
+const (
+	maxRefusals = 2
+	maxPause    = 5 * time.Second
+)
+
+// refusal reports whether a response refuses a request for the moment, and for how long.
+func refusal(res *http.Response) (pause time.Duration, refused bool) {
+	switch res.StatusCode {
+	case http.StatusUnauthorized: // perhaps a token was just replaced
+		return 100 * time.Millisecond, true
+	case http.StatusTooManyRequests, http.StatusServiceUnavailable:
+		seconds, err := strconv.Atoi(res.Header.Get("Retry-After"))
+		if err != nil || seconds < 0 {
+			seconds = 1
+		}
+		return time.Duration(seconds) * time.Second, seconds <= int(maxPause/time.Second)
+	}
+	return 0, false
+}
+
+// body is the body of a response, whose messages are repaired. A stream of events is paced, because each event is bounded by
+// the MCP SDK; others are bounded.
 type body struct {
+	server *server
 	io.ReadCloser
-	end       func()
-	stop      <-chan struct{}
-	left, max int64
-	events    bool
-	pace      pace
+	end          func()
+	stop         <-chan struct{}
+	left, max    int64
+	events, json bool
+	pace         pace
+	lines        *bufio.Reader // of events
+	rest         []byte        // repaired, and not read yet
+	whole        bool          // of JSON: it is in rest
 }
 
 func (b *body) Read(p []byte) (int, error) {
-	n, err := b.ReadCloser.Read(p)
-	if b.events {
-		b.pace.wait(time.Duration(bytes.Count(p[:n], []byte("\n")))*lineCost, b.stop)
-		return n, err
+	if len(b.rest) == 0 && (b.events || b.json && !b.whole) {
+		if err := b.fill(); err != nil && len(b.rest) == 0 {
+			return 0, err
+		}
 	}
+	if len(b.rest) > 0 {
+		n := copy(p, b.rest)
+		b.rest = b.rest[n:]
+		return n, nil
+	}
+	if b.whole {
+		return 0, io.EOF
+	}
+	n, err := b.ReadCloser.Read(p)
 	if b.left -= int64(n); b.left < 0 {
-		return 0, fmt.Errorf("a message is longer than %d bytes", b.max)
+		return 0, b.tooLong()
 	}
 	return n, err
+}
+
+func (b *body) tooLong() error { return fmt.Errorf("a message is longer than %d bytes", b.max) }
+
+// fill reads the next line of events, or the whole of JSON.
+func (b *body) fill() error {
+	if !b.events {
+		text, err := io.ReadAll(io.LimitReader(b.ReadCloser, b.max+1))
+		if int64(len(text)) > b.max {
+			return b.tooLong()
+		}
+		b.rest, b.whole = b.server.repair(text), true
+		return err
+	}
+	if b.lines == nil {
+		b.lines = bufio.NewReader(b.ReadCloser)
+	}
+	var line []byte
+	for {
+		part, err := b.lines.ReadSlice('\n')
+		line = append(line, part...)
+		if int64(len(line)) > b.max { // the MCP SDK refuses it
+			b.rest, b.events, b.ReadCloser = line, false, lineCloser{b.lines, b.ReadCloser}
+			b.left = math.MaxInt64
+			return err
+		}
+		if err == bufio.ErrBufferFull {
+			continue
+		}
+		if len(part) > 0 && part[len(part)-1] == '\n' {
+			b.pace.wait(lineCost, b.stop)
+		}
+		if data, ok := bytes.CutPrefix(line, []byte("data:")); ok {
+			text := bytes.TrimSpace(data)
+			if fixed := b.server.repair(text); !bytes.Equal(fixed, text) {
+				line = append(append([]byte("data: "), fixed...), '\n')
+			}
+		}
+		b.rest = line
+		return err
+	}
+}
+
+// lineCloser reads the rest of a body.
+type lineCloser struct {
+	io.Reader
+	io.Closer
 }
 
 func (b *body) Close() error {

@@ -3,16 +3,13 @@ package talk
 import (
 	"cmp"
 	"encoding/base64"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"mime"
 	"net/http"
 	"net/url"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -144,29 +141,32 @@ var namedServer = regexp.MustCompile(`^([A-Za-z0-9_.-]+)=(.*)$`)
 // MCPServers returns the MCP servers of a list: each element is NAME=COMMAND, NAME=URL, or a file; see ReadMCPServers. A
 // command is split into words, and variables in it are replaced, as a shell does. A file whose name looks like NAME=COMMAND
 // needs a path before it, such as ./a=b.json.
-func MCPServers(list []string) ([]acp.MCPServer, error) {
-	var servers []acp.MCPServer
+// Servers that a file marks as disabled are skipped, and named in notes.
+func MCPServers(list []string) (servers []acp.MCPServer, notes []string, err error) {
 	for _, text := range list {
 		m := namedServer.FindStringSubmatch(text)
 		if m == nil {
-			more, err := ReadMCPServers(text)
+			more, disabled, err := ReadMCPServers(text)
 			if err != nil {
-				return nil, err
+				return nil, nil, err
 			}
 			servers = append(servers, more...)
+			for _, name := range disabled {
+				notes = append(notes, fmt.Sprintf("the MCP server %q is disabled in %s, and is not started", name, text))
+			}
 			continue
 		}
 		var s mcpServer
 		if lower := strings.ToLower(m[2]); strings.HasPrefix(lower, "http://") || strings.HasPrefix(lower, "https://") {
 			s.URL = m[2]
 		} else if words, err := shell.Fields(m[2], nil); err != nil || len(words) == 0 {
-			return nil, fmt.Errorf("MCP server %q: want a command or a URL: %w", m[1], cmp.Or(err, errors.New("there is none")))
+			return nil, nil, fmt.Errorf("MCP server %q: want a command or a URL: %w", m[1], cmp.Or(err, errors.New("there is none")))
 		} else {
-			s.Command, s.Args = words[0], words[1:]
+			s.Command.list = words
 		}
 		server, err := s.server(m[1])
 		if err != nil {
-			return nil, fmt.Errorf("MCP server %q: %w", m[1], err)
+			return nil, nil, fmt.Errorf("MCP server %q: %w", m[1], err)
 		}
 		servers = append(servers, server)
 	}
@@ -174,11 +174,11 @@ func MCPServers(list []string) ([]acp.MCPServer, error) {
 	for _, server := range servers {
 		name, _ := describe(server)
 		if names[name] {
-			return nil, fmt.Errorf("two MCP servers have the name %q", name)
+			return nil, nil, fmt.Errorf("two MCP servers have the name %q", name)
 		}
 		names[name] = true
 	}
-	return servers, nil
+	return servers, notes, nil
 }
 
 // describe returns the name of a server, and the capability that it needs, or "".
@@ -205,92 +205,4 @@ func accepts(can acp.MCPCapabilities, servers []acp.MCPServer) error {
 		}
 	}
 	return nil
-}
-
-// maxMCPFile is the maximum size of a file of MCP servers in bytes.
-const maxMCPFile = 4 << 20
-
-// ReadMCPServers reads a file of MCP servers as editors have it:
-//
-//	{"mcpServers": {"NAME": {"command": "…", "args": ["…"], "env": {"…": "…"}}, "OTHER": {"url": "…", "headers": {"…": "…"}}}}
-//
-// A member type tells "http" from "sse", which is "http" if it is not there. Commands are looked up in the PATH.
-func ReadMCPServers(path string) ([]acp.MCPServer, error) {
-	text, err := input.ReadFile(path, maxMCPFile)
-	if err != nil {
-		return nil, err
-	}
-	var file struct {
-		MCPServers map[string]mcpServer `json:"mcpServers"`
-		Servers    map[string]mcpServer `json:"servers"`
-	}
-	if err := json.Unmarshal(text, &file); err != nil {
-		if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok { // its text uses the names of Go types
-			err = fmt.Errorf("%s: unexpected JSON %s", cmp.Or(wrong.Field, "the whole"), wrong.Value)
-		}
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
-	all := file.MCPServers
-	if all == nil {
-		all = file.Servers
-	}
-	if all == nil {
-		return nil, fmt.Errorf("%s: no member mcpServers", path)
-	}
-	servers := []acp.MCPServer{}
-	for _, name := range slices.Sorted(maps.Keys(all)) {
-		server, err := all[name].server(name)
-		if err != nil {
-			return nil, fmt.Errorf("%s: server %q: %w", path, name, err)
-		}
-		servers = append(servers, server)
-	}
-	return servers, nil
-}
-
-// mcpServer is an MCP server as editors have it.
-type mcpServer struct {
-	Type    string            `json:"type"`
-	Command string            `json:"command"`
-	Args    []string          `json:"args"`
-	Env     map[string]string `json:"env"`
-	URL     string            `json:"url"`
-	Headers map[string]string `json:"headers"`
-}
-
-func (s mcpServer) server(name string) (server acp.MCPServer, err error) {
-	switch {
-	case (s.Command == "") == (s.URL == ""):
-		return server, errors.New("want either command or url")
-	case s.Command != "" && (s.Type == "" || s.Type == "stdio"):
-		command, err := exec.LookPath(s.Command)
-		if err == nil {
-			command, err = filepath.Abs(command)
-		}
-		if err != nil {
-			return server, err
-		}
-		stdio := acp.MCPServerStdio{Name: name, Command: command, Args: append([]string{}, s.Args...), Env: []acp.EnvVariable{}}
-		for _, key := range slices.Sorted(maps.Keys(s.Env)) {
-			stdio.Env = append(stdio.Env, acp.EnvVariable{Name: key, Value: s.Env[key]})
-		}
-		return acp.NewMCPServerStdio(stdio), nil
-	case s.Command != "":
-		return server, fmt.Errorf("a command cannot have the type %q: want \"stdio\" or none", s.Type)
-	default:
-		if u, err := url.Parse(s.URL); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-			return server, errors.New("url: want http or https") // it may hold a secret
-		}
-		headers := []acp.HTTPHeader{}
-		for _, key := range slices.Sorted(maps.Keys(s.Headers)) {
-			headers = append(headers, acp.HTTPHeader{Name: key, Value: s.Headers[key]})
-		}
-		switch s.Type {
-		case "", "http", "streamable-http":
-			return acp.NewMCPServerHTTP(acp.MCPServerHTTP{Name: name, URL: s.URL, Headers: headers}), nil
-		case "sse":
-			return acp.NewMCPServerSSE(acp.MCPServerSSE{Name: name, URL: s.URL, Headers: headers}), nil
-		}
-	}
-	return server, fmt.Errorf("unknown type %q", s.Type)
 }

@@ -2,6 +2,7 @@ package talk
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -69,7 +70,7 @@ func TestMCPServers(t *testing.T) {
 		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		servers, err := ReadMCPServers(name)
+		servers, _, err := ReadMCPServers(name)
 		if err != nil {
 			return "", err
 		}
@@ -106,6 +107,34 @@ func TestMCPServers(t *testing.T) {
 	}
 }
 
+// Files are read as popular editors write them.
+func TestMCPServersOfEditors(t *testing.T) {
+	t.Setenv("TOKEN", "secret")
+	for name, test := range map[string]struct{ text, want string }{
+		"mark and comments": {"\ufeff// c\n{\"mcpServers\": /* \"x */ {\"a\": {\"command\": \"go\", \"args\": [\"// no\", \"a,]\",],},},}", `"args":["// no","a,]"]`},
+		"streamable":        {`{"mcpServers":{"a":{"type":"streamableHttp","url":"http://h/"}}}`, `"type":"http"`},
+		"streamable_http":   {`{"mcpServers":{"a":{"type":"streamable_http","url":"http://h/"}}}`, `"type":"http"`},
+		"Windsurf":          {`{"mcpServers":{"a":{"serverUrl":"http://h/","headers":{"A":"Bearer ${env:TOKEN}"}}}}`, `"value":"Bearer secret"`},
+		"Gemini":            {`{"mcpServers":{"a":{"httpUrl":"http://h/${TOKEN}"}}}`, `"url":"http://h/secret"`},
+		"Zed":               {`{"context_servers":{"a":{"command":{"path":"go","args":["version"],"env":{"K":"${TOKEN}"}}}}}`, `"env":[{"name":"K","value":"secret"}]`},
+		"opencode":          {`{"mcp":{"a":{"type":"local","command":["go","version"],"environment":{"K":"{env:TOKEN}"},"enabled":true}}}`, `"env":[{"name":"K","value":"secret"}]`},
+		"opencode, remote":  {`{"mcp":{"a":{"type":"remote","url":"http://h/"}}}`, `"type":"http"`},
+		"VS Code":           {`{"mcp":{"servers":{"a":{"command":"go","args":["${UNSET:-version}"]}}}}`, `"args":["version"]`},
+		"unset":             {`{"mcpServers":{"a":{"command":"go","env":{"K":"${env:UNSET}"}}}}`, "K: the variable UNSET is not set"},
+		"disabled":          {`{"mcpServers":{"a":{"command":"go","disabled":true},"b":{"url":"http://b/"}}}`, `disabled ["a"]`},
+		"not enabled":       {`{"mcp":{"a":{"type":"local","command":["no-such-program"],"enabled":false}}}`, `[] disabled ["a"]`},
+	} {
+		file := filepath.Join(t.TempDir(), "mcp.json")
+		if err := os.WriteFile(file, []byte(test.text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		servers, disabled, err := ReadMCPServers(file)
+		if got := fmt.Sprintf("%s disabled %q %v", acp.Raw(servers), disabled, err); !strings.Contains(got, test.want) {
+			t.Errorf("%s: got %s", name, got)
+		}
+	}
+}
+
 // MCP servers are commands, URLs and files, in this order.
 func TestMCPServerList(t *testing.T) {
 	t.Chdir(t.TempDir())
@@ -113,7 +142,7 @@ func TestMCPServerList(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Setenv("WORDS", "two words")
-	got, err := MCPServers([]string{`run=go run "a b" 'c $WORDS' $WORDS d\ e`, "./a=b.json", "far=HTTPS://h/?x=y z", "dots.and-_9=go"})
+	got, _, err := MCPServers([]string{`run=go run "a b" 'c $WORDS' $WORDS d\ e`, "./a=b.json", "far=HTTPS://h/?x=y z", "dots.and-_9=go"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -125,7 +154,7 @@ func TestMCPServerList(t *testing.T) {
 			t.Errorf("no %s in %s", want, text)
 		}
 	}
-	if got, err := MCPServers(nil); len(got) != 0 || err != nil {
+	if got, _, err := MCPServers(nil); len(got) != 0 || err != nil {
 		t.Errorf("got %v, %v", got, err)
 	}
 	for list, want := range map[string]string{
@@ -133,7 +162,7 @@ func TestMCPServerList(t *testing.T) {
 		"=go": "=go", "a b=go": "no such file", "a=http://": "url: want http or https", "a=go,a=go": `two MCP servers have the name "a"`,
 		"filed=go,./a=b.json": `two MCP servers have the name "filed"`,
 	} {
-		if _, err := MCPServers(strings.Split(list, ",")); err == nil || !strings.Contains(err.Error(), want) {
+		if _, _, err := MCPServers(strings.Split(list, ",")); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", list, err, want)
 		}
 	}
