@@ -1122,7 +1122,7 @@ func (h *History) takeAnswer(e *Event) {
 	switch r.Method {
 	case MethodList:
 		for _, listed := range e.Content.Items("sessions") {
-			h.Listed.put(listed.Text("sessionId"), PathKey(listed.Text("cwd")))
+			h.Listed.put(listed.Text("sessionId"), strings.Clone(PathKey(listed.Text("cwd")))) // without the message
 		}
 		if cursor := e.Content.Member("nextCursor"); cursor.IsText() {
 			h.Cursors.put(cursor.Text(), e.evidence())
@@ -1147,7 +1147,7 @@ func PathKey(p string) string {
 
 // noteCwd records the working directory of a session that was opened.
 func (h *History) noteCwd(e *Event, s *Session) {
-	cwd := PathKey(e.Request.Params.Text("cwd"))
+	cwd := strings.Clone(PathKey(e.Request.Params.Text("cwd"))) // without the message
 	before := s.Cwd
 	if listed, ok := h.Listed.Get(s.ID); ok && before == "" {
 		before = listed
