@@ -21,7 +21,7 @@ import (
 
 // When an experimental feature becomes stable, programs keep compiling and its gates remain. Whether the stable schema
 // adopts one feature or all, only comments, the order of handlers, and the feature's constant change in the generated
-// code.
+// code, and the codec loses what it has for features that are off.
 func TestPromotion(t *testing.T) {
 	tier.Need(t, tier.Normal)
 	imports, err := runtime()
@@ -66,7 +66,11 @@ func TestPromotion(t *testing.T) {
 						}
 					}
 					for file, source := range old.files {
-						if got, want := code(now.files[file]), code(source); file != "features_gen.go" && got != want {
+						got, want := code(now.files[file]), code(source)
+						if file == "codec_gen.go" && isPart(got, want) {
+							continue // what is stable is no longer left out where it is malformed and the feature is off
+						}
+						if file != "features_gen.go" && got != want {
 							t.Errorf("%s changes (-before +after):\n%s", file, cmp.Diff(strings.Split(want, "\n"), strings.Split(got, "\n")))
 						}
 					}
@@ -108,6 +112,19 @@ func code(source []byte) string {
 	}
 	slices.Sort(lines)
 	return strings.Join(lines, "\n")
+}
+
+// isPart reports whether all sorted lines of one text are among those of another, as often.
+func isPart(text, of string) bool {
+	rest := strings.Split(of, "\n")
+	for line := range strings.SplitSeq(text, "\n") {
+		i := slices.Index(rest, line)
+		if i < 0 {
+			return false
+		}
+		rest = rest[i+1:]
+	}
+	return true
 }
 
 // promoted returns the stable schema with the parts of an unstable one that belong to features, and what they refer to.
