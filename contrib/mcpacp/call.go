@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"mime"
-	"reflect"
 	"regexp"
 	"runtime/debug"
 	"slices"
@@ -97,9 +96,11 @@ func (s *Set) call(
 		if err := call.Begin(); err != nil {
 			return nil, err
 		}
-		res, err := v.callAgain(ctx, session, call, tool, args)
+		res, err := again(ctx, v, session, func(session *mcp.ClientSession) (*mcp.CallToolResult, error) {
+			return v.call(ctx, session, call, tool, args)
+		})
 		if err != nil {
-			return nil, err
+			return nil, mayHaveRun(ctx, err)
 		}
 		return res, show(call, res)
 	}()
@@ -265,34 +266,36 @@ func (p *progress) content() acp.ToolCallOption {
 // progressTime is the shortest time between two updates with the progress of a call.
 const progressTime = 100 * time.Millisecond
 
-// callAgain calls a tool, once more if the server says that it has forgotten the session: then it has not carried out the
-// call. After any other loss of the connection it may have.
-func (v *server) callAgain(
-	ctx context.Context, session *mcp.ClientSession, call *agentkit.ToolCall, tool *Tool, args json.RawMessage,
-) (res *mcp.CallToolResult, err error) {
-	var lost *mcp.ClientSession
-	for tries := 1; ; tries++ {
-		if session == nil {
-			if session, err = v.running(ctx, lost); err != nil {
-				return nil, err
-			}
-		}
-		res, err = v.call(ctx, session, call, tool, args)
-		if err == nil {
-			v.set.mu.Lock()
-			v.useful = true
-			v.set.mu.Unlock()
-		}
-		answer, answered := errors.AsType[*jsonrpc.Error](err)
-		switch answered = answered && answer.Code != codeRejected; {
-		case errors.Is(err, mcp.ErrSessionMissing) && tries == 1:
-			session, lost = nil, session
-		case err == nil, answered, ctx.Err() != nil:
+// again makes a request on a session of the server, once more if the server has forgotten the session: then it has not carried
+// out the request. It waits for a server that is connecting anew.
+func again[R any](ctx context.Context, v *server, session *mcp.ClientSession, request func(*mcp.ClientSession) (R, error)) (res R, err error) {
+	if session == nil {
+		if session, err = v.running(ctx, nil); err != nil {
 			return res, err
-		default:
-			return nil, acp.Public(fmt.Errorf("%w; the tool may have run", err))
 		}
 	}
+	if res, err = request(session); forgotten(err) {
+		if session, err = v.running(ctx, session); err != nil {
+			return res, err
+		}
+		res, err = request(session)
+	}
+	if err == nil {
+		v.set.mu.Lock()
+		defer v.set.mu.Unlock()
+		v.useful = true
+	}
+	return res, err
+}
+
+// mayHaveRun adds to the error of a call that the tool may have run, unless the server has answered or not accepted the call.
+func mayHaveRun(ctx context.Context, err error) error {
+	answer, answered := errors.AsType[*jsonrpc.Error](err)
+	sent := !errors.Is(err, errNotRun) && !errors.Is(err, errGone) && !errors.Is(err, mcp.ErrConnectionClosed)
+	if answered && answer.Code != codeRejected || !sent || ctx.Err() != nil {
+		return err
+	}
+	return acp.Public(fmt.Errorf("%w; the tool may have run", err))
 }
 
 // call calls a tool, and shows its progress.
@@ -424,10 +427,6 @@ func show(call *agentkit.ToolCall, res *mcp.CallToolResult) error {
 		}
 		content = append(content, acp.ToolContent(block))
 	}
-	if text := structured(res); text != "" {
-		res.Content = append(res.Content, &mcp.TextContent{Text: text})
-		content = append(content, acp.ToolContent(acp.TextBlock(text)))
-	}
 	options := []acp.ToolCallOption{acp.WithContent(content...)}
 	if output, err := json.Marshal(res); err != nil {
 		return err
@@ -438,29 +437,6 @@ func show(call *agentkit.ToolCall, res *mcp.CallToolResult) error {
 		return call.Update(append(options, acp.WithStatus(acp.ToolCallStatusFailed))...)
 	}
 	return call.Done(options...)
-}
-
-// structured returns the structured content of a result as text for models, unless a text of the result has the same value
-// already, as MCP asks of servers.
-func structured(res *mcp.CallToolResult) string {
-	if res.StructuredContent == nil {
-		return ""
-	}
-	text, err := json.Marshal(res.StructuredContent)
-	if err != nil {
-		return "" // it was decoded from JSON, so this cannot be
-	}
-	var value any
-	if json.Unmarshal(text, &value) != nil {
-		return ""
-	}
-	for _, c := range res.Content {
-		var said any
-		if t, ok := c.(*mcp.TextContent); ok && json.Unmarshal([]byte(t.Text), &said) == nil && reflect.DeepEqual(said, value) {
-			return ""
-		}
-	}
-	return string(text)
 }
 
 // contentBlock is the content of a result as a block of ACP, which has the same form.

@@ -119,7 +119,8 @@ type server struct {
 	name    string      // unique in the set
 	trusted atomic.Bool // annotations of tools count
 	dirty   chan struct{}
-	told    map[string]bool // the messages to the user; of the server's goroutine
+	lost    chan *mcp.ClientSession // sessions that the server has forgotten
+	told    map[string]bool         // the messages to the user; of the server's goroutine
 
 	// Guarded by Set.mu.
 	state   state
@@ -159,7 +160,7 @@ func Connect(ctx context.Context, session Session, servers []acp.MCPServer, opts
 	}
 	taken := map[string]bool{}
 	for _, config := range servers {
-		v := &server{set: s, config: config, dirty: make(chan struct{}, 1), told: map[string]bool{}, calls: map[string]*progress{}}
+		v := &server{set: s, config: config, dirty: make(chan struct{}, 1), lost: make(chan *mcp.ClientSession), told: map[string]bool{}, calls: map[string]*progress{}}
 		declared := declaredName(config)
 		v.name = uniqueName(declared, taken)
 		v.title = cmp.Or(declared, v.name)
@@ -208,15 +209,16 @@ func declaredName(config acp.MCPServer) string {
 // run runs the server until it or the session ends. A server over HTTP that has been lost may have restarted, or forgotten its
 // session: it is connected anew, for up to ten times as long as a start may take.
 func (v *server) run() {
+	began := time.Now()
 	started, err := v.serve()
-	for tries, lost := 0, time.Now(); started && v.comesBack() && v.set.ctx.Err() == nil; tries++ {
+	for tries, lost, again := 0, time.Now(), started; started && v.comesBack() && v.set.ctx.Err() == nil; tries++ {
 		v.set.change(func() {
-			if v.useful {
+			if v.useful || again && time.Since(began) > v.set.opts.StartTime {
 				tries, lost = 0, time.Now()
 			}
 			v.state, v.session, v.useful = starting, nil, false
 		})
-		if !errors.Is(err, mcp.ErrSessionMissing) { // with that, nothing has happened that the user would notice
+		if !forgotten(err) { // with that, nothing has happened that the user would notice
 			v.tell("The connection to the MCP server %q was lost, and is made again", v.presentable(err))
 		}
 		wait := time.Duration(0)
@@ -229,12 +231,10 @@ func (v *server) run() {
 		case <-v.set.ctx.Done():
 			pause.Stop()
 		}
-		again, failed := v.serve()
-		if again || time.Since(lost) < 10*v.set.opts.StartTime {
-			err = failed
-			continue
+		began = time.Now()
+		if again, err = v.serve(); !again && time.Since(lost) > 10*v.set.opts.StartTime {
+			break
 		}
-		break
 	}
 	clear(v.told) // the user gets the last message in any case
 	if started {
@@ -300,8 +300,10 @@ const pauseTime = time.Second
 // goodbyeTime bounds the orderly end of a connection.
 const goodbyeTime = time.Second
 
-// attend follows the changes of a server's tools until it or the session ends.
+// attend follows the changes of a server's tools until it or the session ends, or it forgets its own session.
 func (v *server) attend(ctx context.Context, link *link, session *mcp.ClientSession) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
 	over := make(chan error, 1)
 	go func() { over <- session.Wait() }()
 	dirty := v.dirty
@@ -330,10 +332,16 @@ func (v *server) attend(ctx context.Context, link *link, session *mcp.ClientSess
 		case err := <-over:
 			_ = session.Close() // releases the subscription of the MCP SDK; err is the reason
 			return cmp.Or(link.ended(), err, errors.New("it has closed the connection"))
+		case lost := <-v.lost:
+			if lost == session {
+				cancel(errForgotten)
+			}
 		case <-dirty:
 			dirty = nil
 			pause.Reset(pauseTime)
-			if err := v.list(ctx, session); err != nil {
+			if err := v.list(ctx, session); forgotten(err) {
+				cancel(errForgotten)
+			} else if err != nil {
 				v.set.change(func() { v.stale = time.Time{} })
 				v.tell("The tools of the MCP server %q could not be listed", v.presentable(err))
 			}

@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -398,13 +399,27 @@ func TestHeadersOfOthers(t *testing.T) {
 		http.Error(w, "not here", http.StatusNotFound)
 	}))
 	defer other.Close()
-	declared := httptest.NewServer(http.RedirectHandler(other.URL, http.StatusTemporaryRedirect))
-	defer declared.Close()
+	redirects := httptest.NewServer(http.RedirectHandler(other.URL, http.StatusTemporaryRedirect))
+	defer redirects.Close()
+	sends := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		fmt.Fprintf(w, "event: endpoint\ndata: %s/messages\n\n", other.URL)
+		_ = http.NewResponseController(w).Flush()
+		<-r.Context().Done()
+	}))
+	defer sends.Close()
 	headers := []acp.HTTPHeader{{Name: "X-Token", Value: "secret"}}
-	h := open(t, nil, acp.NewMCPServerHTTP(acp.MCPServerHTTP{Name: "web", URL: declared.URL, Headers: headers}))
-	h.await(t, `notice: The MCP server "web" did not start: `)
-	if len(seen) > 0 || !strings.Contains(strings.Join(h.seen(), "\n"), "it redirects to another origin") {
-		t.Errorf("another host got %d requests; the user saw %q", len(seen), h.seen())
+	for _, declared := range []acp.MCPServer{
+		acp.NewMCPServerHTTP(acp.MCPServerHTTP{Name: "web", URL: redirects.URL, Headers: headers}),
+		acp.NewMCPServerSSE(acp.MCPServerSSE{Name: "web", URL: redirects.URL, Headers: headers}),
+		acp.NewMCPServerSSE(acp.MCPServerSSE{Name: "web", URL: sends.URL, Headers: headers}),
+	} {
+		h := open(t, nil, declared)
+		h.await(t, `notice: The MCP server "web" did not start: `)
+		origin := "it leads to another origin than the declared one, " + strings.TrimPrefix(other.URL, "http://")
+		if len(seen) > 0 || !strings.Contains(strings.Join(h.seen(), "\n"), origin) {
+			t.Errorf("another host got %d requests; the user saw %q", len(seen), h.seen())
+		}
 	}
 }
 

@@ -62,6 +62,7 @@ func notified(ctx context.Context, conn *acp.AgentConn, n *acp.MessageMCPNotific
 // acpConn is a connection to an MCP server of the client: MCP over ACP. Only requests go to the server, and only
 // answers and the notifications of requests come from it.
 type acpConn struct {
+	to     *server // whose results are repaired
 	conn   *acp.AgentConn
 	server acp.MCPServerACPID
 	in     chan jsonrpc.Message
@@ -185,7 +186,7 @@ func (c *acpConn) ask(ctx context.Context, req *jsonrpc.Request) (json.RawMessag
 	}
 	if len(req.Params) > 0 {
 		var params map[string]json.RawMessage
-		if err := json.Unmarshal(req.Params, &params); err != nil {
+		if err := json.Unmarshal(restore(req.Params), &params); err != nil {
 			return nil, err
 		}
 		message.Params = acp.Some(params)
@@ -197,7 +198,7 @@ func (c *acpConn) ask(ctx context.Context, req *jsonrpc.Request) (json.RawMessag
 	if err == nil {
 		switch v := res.Variant.(type) {
 		case *acp.MessageMCPResponseResult:
-			return v.Result, nil
+			return c.to.repairResult(v.Result), nil
 		case *acp.MessageMCPResponseError:
 			err = &jsonrpc.Error{Code: int64(v.Error.Code), Message: v.Error.Message, Data: v.Error.Data}
 		default:

@@ -55,7 +55,10 @@ func (p *provider) serve(ctx context.Context, conn *acp.ClientConn, req *acp.Mes
 	case "server/discover":
 		return result(`{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{}}}`)
 	case "tools/list":
-		return result(`{"resultType":"complete","tools":[` + tool("ask", `{"type":"object"}`) + "," + tool("refuse", `{"type":"object"}`) + "," +
+		if req.Params.Value()["cursor"] != nil {
+			return result(`{"resultType":"complete","tools":[` + tool("count", `{"type":"object"}`) + `]}`)
+		}
+		return result(`{"resultType":"complete","nextCursor":"","tools":[` + tool("ask", `{"type":"object"}`) + "," + tool("refuse", `{"type":"object"}`) + "," +
 			tool("break", `{"type":"object"}`) + "," + tool("hang", `{"type":"object"}`) + "," + tool("wait", `{"type":"object"}`) + `]}`)
 	case "tools/call":
 		params := req.Params.Value()
@@ -71,6 +74,8 @@ func (p *provider) serve(ctx context.Context, conn *acp.ClientConn, req *acp.Mes
 			return &res, nil
 		case `"break"`:
 			return nil, &acp.Error{Code: -33002, Message: "the backend failed"}
+		case `"count"`:
+			return result(`{"resultType":"complete","content":[],"structuredContent":{"total":36}}`)
 		case `"hang"`:
 			p.hanging()
 			<-ctx.Done()
@@ -127,7 +132,7 @@ func TestOverACP_MOA1_MOA6_MOA7_MOA8_MOA9_MOA10_MOA12_MOA13(t *testing.T) {
 		}
 	}
 	h.updates = nil
-	h.prompt(t, "client__refuse", "client__break", "client__ask")
+	h.prompt(t, "client__refuse", "client__break", "client__ask", "client__count")
 	if got := h.prompt(t, "client__hang"); got != acp.StopReasonCancelled {
 		t.Errorf("the turn ended with %s", got)
 	}
@@ -141,6 +146,7 @@ func TestOverACP_MOA1_MOA6_MOA7_MOA8_MOA9_MOA10_MOA12_MOA13(t *testing.T) {
 		`agent: failed: the MCP server "client" answered: not today. `,
 		`other: client: break, failed: ANY`, `agent: failed: ANYthe backend failed (-33002); the tool may have run. `,
 		`other: client: ask, completed: "fine"`, `agent: result: fine. `,
+		`other: client: count, completed: "{\"total\":36}"`, `agent: result: {"total":36}. `,
 		`other: client: hang, failed: "cancelled"`,
 	}
 	if diff := cmp.Diff(want, h.seen(), cmp.Comparer(like)); diff != "" {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/url"
 	"slices"
@@ -66,7 +67,8 @@ func TestPaceOfStreams(t *testing.T) {
 		answer := roundTrip(func(*http.Request) (*http.Response, error) {
 			return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody}, nil
 		})
-		rt := &roundTripper{base: answer, ctx: t.Context(), target: &url.URL{}, max: 1}
+		v := &server{set: &Set{opts: Options{Logger: slog.Default()}}}
+		rt := &roundTripper{server: v, base: answer, ctx: t.Context(), target: &url.URL{Scheme: "http", Host: "x"}, max: 1}
 		for method, want := range map[string]time.Duration{http.MethodPost: 0, http.MethodGet: 2 * time.Second} {
 			start := time.Now()
 			for range 30 {

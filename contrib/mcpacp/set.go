@@ -115,8 +115,11 @@ func (s *Set) settle(ctx context.Context) error {
 	}
 }
 
+// errGone says that a server has ended for good.
+var errGone = errors.New("it has ended")
+
 // running returns the session of a server, which may be connecting anew: then it waits, but not longer than a start may take.
-// It is not the given one, which is lost.
+// It is not the given one, which the server has forgotten.
 func (v *server) running(ctx context.Context, lost *mcp.ClientSession) (*mcp.ClientSession, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, v.set.opts.StartTime, errSlow)
 	defer cancel()
@@ -124,20 +127,34 @@ func (v *server) running(ctx context.Context, lost *mcp.ClientSession) (*mcp.Cli
 		v.set.mu.Lock()
 		changed, session, state := v.set.changed, v.session, v.state
 		v.set.mu.Unlock()
+		var report chan<- *mcp.ClientSession
 		switch {
+		case state == gone:
+			return nil, acp.Public(fmt.Errorf("the MCP server %q: %w", v.title, errGone))
 		case session != nil && session != lost:
 			return session, nil
-		case state == gone:
-			return nil, acp.Public(fmt.Errorf("the MCP server %q has ended", v.title))
+		case session != nil:
+			report = v.lost
 		}
 		select {
+		case report <- lost:
 		case <-changed:
 		case <-ctx.Done():
-			return nil, v.public(ctx, context.Cause(ctx))
+			if cause := context.Cause(ctx); !errors.Is(cause, errSlow) {
+				return nil, cause
+			}
+			return nil, acp.Public(fmt.Errorf("the MCP server %q: %w: %w", v.title, errNotRun, errSlow))
 		case <-v.set.ctx.Done():
 			return nil, context.Cause(v.set.ctx)
 		}
 	}
+}
+
+// connected reports whether the server is ready, and not connecting anew.
+func (v *server) connected() bool {
+	v.set.mu.Lock()
+	defer v.set.mu.Unlock()
+	return v.session != nil
 }
 
 // find returns a tool with its server and session, or nil if there is none.

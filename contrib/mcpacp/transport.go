@@ -10,11 +10,14 @@ import (
 	"io"
 	"math"
 	"mime"
+	"net"
 	"net/http"
 	"net/url"
 	"os/exec"
+	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -48,7 +51,6 @@ func (l *link) Connect(ctx context.Context) (mcp.Connection, error) {
 
 // dial returns the link to a server. Nothing is started before it connects.
 func (v *server) dial() (*link, error) {
-	none := func() error { return nil }
 	switch config := v.config.Variant.(type) {
 	case *acp.MCPServerStdio:
 		cmd := exec.Command(config.Command, config.Args...)
@@ -64,21 +66,22 @@ func (v *server) dial() (*link, error) {
 		t := transportFunc(func(ctx context.Context) (mcp.Connection, error) { return conn, conn.open(ctx, process) })
 		return &link{transport: t, abort: func() { _ = conn.Close() }, ended: conn.reason}, nil
 	case *acp.MCPServerHTTP:
-		client, abort, err := v.httpClient(config.URL, config.Headers)
+		client, abort, foreign, err := v.httpClient(config.URL, config.Headers)
 		if err != nil {
 			return nil, err
 		}
 		t := &mcp.StreamableClientTransport{Endpoint: config.URL, HTTPClient: client, MaxEventSize: v.set.opts.MaxMessage}
-		return &link{transport: t, abort: abort, polite: true, ended: none}, nil
+		return &link{transport: t, abort: abort, polite: true, ended: foreign}, nil
 	case *acp.MCPServerSSE:
-		client, abort, err := v.httpClient(config.URL, config.Headers)
+		client, abort, foreign, err := v.httpClient(config.URL, config.Headers)
 		if err != nil {
 			return nil, err
 		}
 		t := &mcp.SSEClientTransport{Endpoint: config.URL, HTTPClient: client, MaxEventSize: v.set.opts.MaxMessage}
-		return &link{transport: t, abort: abort, ended: none}, nil
+		return &link{transport: t, abort: abort, ended: foreign}, nil
 	case *acp.MCPServerACP:
 		conn := newACPConn(v.set.session.Conn(), config.ServerID)
+		conn.to = v
 		t := transportFunc(func(context.Context) (mcp.Connection, error) { return conn, nil })
 		return &link{transport: t, abort: func() { _ = conn.Close() }, ended: conn.reason}, nil
 	default:
@@ -190,7 +193,7 @@ func (c *streamConn) Read(context.Context) (jsonrpc.Message, error) {
 			return m, nil
 		}
 		if isStray(line) {
-			c.server.set.opts.Logger.Warn("an MCP server answered a notification", "server", c.server.title, "message", shorten(string(line), maxReason))
+			c.server.ignore(string(line))
 			continue
 		}
 		var log struct {
@@ -295,11 +298,12 @@ func (p *pace) wait(cost time.Duration, stop <-chan struct{}) {
 	}
 }
 
-// httpClient returns a client whose requests end with abort, have the declared headers, and whose responses are bounded.
-func (v *server) httpClient(endpoint string, headers []acp.HTTPHeader) (_ *http.Client, abort func(), err error) {
+// httpClient returns a client whose requests end with abort, have the declared headers, and whose responses are bounded. foreign
+// is why a request was not sent to another origin, which the MCP SDK does not say in each case.
+func (v *server) httpClient(endpoint string, headers []acp.HTTPHeader) (_ *http.Client, abort func(), foreign func() error, err error) {
 	target, err := url.Parse(endpoint)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	base := &http.Transport{Proxy: http.ProxyFromEnvironment}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -311,7 +315,12 @@ func (v *server) httpClient(endpoint string, headers []acp.HTTPHeader) (_ *http.
 		cancel()
 		base.CloseIdleConnections()
 	}
-	return &http.Client{Transport: t, CheckRedirect: t.redirect}, abort, nil
+	foreign = func() error {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		return t.foreign
+	}
+	return &http.Client{Transport: t}, abort, foreign, nil
 }
 
 type roundTripper struct {
@@ -322,26 +331,9 @@ type roundTripper struct {
 	headers http.Header
 	max     int64
 
-	mu   sync.Mutex
-	pace pace // of streams that are opened
-}
-
-// maxRedirects is that of net/http.
-const maxRedirects = 10
-
-// redirect follows redirects within the declared origin: the user knows no other.
-func (t *roundTripper) redirect(req *http.Request, via []*http.Request) error {
-	switch {
-	case !t.declared(req.URL):
-		return errors.New("it redirects to another origin, which is not declared")
-	case len(via) >= maxRedirects:
-		return errors.New("it redirects in a circle")
-	}
-	return nil
-}
-
-func (t *roundTripper) declared(u *url.URL) bool {
-	return u.Scheme == t.target.Scheme && u.Host == t.target.Host
+	mu      sync.Mutex
+	pace    pace // of streams that are opened
+	foreign error
 }
 
 func (t *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -351,32 +343,44 @@ func (t *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 		stop()
 		cancel()
 	}
-	res, err := t.send(ctx, req)
+	res, id, err := t.send(ctx, req)
 	if err != nil {
 		end()
 		return nil, err
 	}
 	kind, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type"))
 	res.Body = &body{
-		server: t.server, ReadCloser: res.Body, end: end, stop: ctx.Done(), left: t.max, max: t.max, events: kind == "text/event-stream", json: kind == "application/json",
+		server: t.server, ReadCloser: res.Body, id: id, end: end, stop: ctx.Done(), left: t.max, max: t.max,
+		events: kind == "text/event-stream", json: kind == "application/json",
 	}
 	return res, nil
 }
 
-// send sends a request. It repeats one that the server has refused for the moment, and so has not carried out.
-func (t *roundTripper) send(ctx context.Context, req *http.Request) (*http.Response, error) {
+// send sends a request, and again if the server has refused it for the moment. id is that of the call in it, if it is one.
+func (t *roundTripper) send(ctx context.Context, req *http.Request) (_ *http.Response, id jsonrpc.ID, _ error) {
+	if req.URL.Scheme != t.target.Scheme || !strings.EqualFold(req.URL.Host, t.target.Host) { // by a redirect, or an event of SSE
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		t.foreign = fmt.Errorf("it leads to another origin than the declared one, %s (%s)", req.URL.Host, req.URL.Scheme)
+		return nil, id, t.foreign
+	}
 	var message []byte
 	if req.Body != nil {
 		var err error
 		if message, err = io.ReadAll(req.Body); err != nil {
-			return nil, errors.Join(err, req.Body.Close())
+			return nil, id, errors.Join(err, req.Body.Close())
 		}
 		if err := req.Body.Close(); err != nil {
-			return nil, err
+			return nil, id, err
 		}
 		message = restore(message)
+		if m, err := jsonrpc.DecodeMessage(message); err != nil {
+			return nil, id, err
+		} else if call, ok := m.(*jsonrpc.Request); ok {
+			id = call.ID
+		}
 	}
-	for tries := 1; ; tries++ {
+	for tries := range maxTries {
 		if req.Method == http.MethodGet {
 			t.mu.Lock()
 			t.pace.wait(streamCost, ctx.Done())
@@ -384,62 +388,108 @@ func (t *roundTripper) send(ctx context.Context, req *http.Request) (*http.Respo
 		}
 		again := req.Clone(ctx)
 		if req.Body != nil {
+			again.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(message)), nil }
 			again.Body, again.ContentLength = io.NopCloser(bytes.NewReader(message)), int64(len(message))
 		}
-		if t.declared(req.URL) { // the headers may hold secrets that other hosts must not get
-			for name, values := range t.headers {
-				if again.Header[name] == nil {
-					again.Header[name] = values
-				}
+		for name, values := range t.headers {
+			if again.Header[name] == nil {
+				again.Header[name] = values
 			}
 		}
 		res, err := t.base.RoundTrip(again)
-		if err != nil {
-			return nil, err
+		reason, pause := err, time.Duration(0)
+		if req.Method == http.MethodPost {
+			reason, pause = t.refusal(res, err, again)
+			pause <<= tries
 		}
-		pause, refused := refusal(res)
-		if refused && req.Method == http.MethodPost && tries <= maxRefusals {
-			timer := time.NewTimer(pause)
-			select {
-			case <-timer.C:
-				if err := res.Body.Close(); err != nil {
-					return nil, err
-				}
-				continue
-			case <-ctx.Done():
-				timer.Stop()
-			}
-		}
-		if res.StatusCode < 300 && isNotification(message) { // whatever the answer says, nothing waits for it
-			if err := res.Body.Close(); err != nil {
-				return nil, err
-			}
+		final := pause == 0 || pause > maxPause || tries == maxTries-1
+		switch {
+		case final && err == nil && req.Method == http.MethodPost && !id.IsValid(): // nothing waits for an answer, whatever it says
+			t.server.ignore(res.Status)
+			err = res.Body.Close()
 			res.StatusCode, res.Status, res.Body, res.ContentLength = http.StatusAccepted, "202 Accepted", http.NoBody, 0
 			res.Header.Del("Content-Type")
+			return res, id, err
+		case reason == nil:
+			return res, id, nil
 		}
-		return res, nil
+		if err == nil {
+			_ = res.Body.Close() // reason is why
+		}
+		if final {
+			return nil, id, reason
+		}
+		timer := time.NewTimer(pause)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return nil, id, reason
+		}
 	}
+	panic("unreachable")
 }
 
-// maxRefusals is how often a request is sent again because it was refused, and maxPause how long that waits.
+// maxTries is how often a request is sent that is refused for the moment, and maxPause the longest pause before it is sent again.
 const (
-	maxRefusals = 2
-	maxPause    = 5 * time.Second
+	maxTries = 4
+	maxPause = 5 * time.Second
 )
 
-// refusal reports whether a response refuses a request for the moment, and for how long.
-func refusal(res *http.Response) (pause time.Duration, refused bool) {
-	switch res.StatusCode {
-	case http.StatusUnauthorized: // perhaps a token was just replaced
-		return 100 * time.Millisecond, true
-	case http.StatusTooManyRequests, http.StatusServiceUnavailable:
-		seconds, err := strconv.Atoi(res.Header.Get("Retry-After"))
-		if err != nil || seconds < 0 {
-			seconds = 1
+// errNotRun says that the server has certainly not carried out a request, and errForgotten that it no longer knows the session.
+var (
+	errNotRun    = errors.New("it did not accept the request")
+	errForgotten = fmt.Errorf("%w: it does not know the session any more", errNotRun)
+)
+
+// forgotText matches how servers say so where they do not answer with status 404.
+var forgotText = regexp.MustCompile(`(?i)\b(session|server)\b[\w\s-]{0,20}\b(not found|not exist|not initiali[sz]ed|unknown|expired|invalid|terminated)|(no|unknown|invalid|expired|missing) (valid )?session`)
+
+// codeForgotten is the error code with which the MCP SDKs say so.
+const codeForgotten = -32001
+
+// forgotten reports whether a request failed because the server no longer knows the session.
+func forgotten(err error) bool {
+	answer, ok := errors.AsType[*jsonrpc.Error](err)
+	return errors.Is(err, errForgotten) || ok && answer.Code == codeForgotten && forgotText.MatchString(answer.Message)
+}
+
+// refusal returns why a server has not carried out a request, or why that is not known, or nil. If the request may be sent
+// again, pause is positive.
+func (t *roundTripper) refusal(res *http.Response, err error, req *http.Request) (reason error, pause time.Duration) {
+	if failed, ok := errors.AsType[*net.OpError](err); ok && failed.Op == "dial" {
+		if t.server.connected() { // it may be starting again
+			pause = time.Second
 		}
-		return time.Duration(seconds) * time.Second, seconds <= int(maxPause/time.Second)
+		return fmt.Errorf("%w: %w", errNotRun, err), pause
+	} else if err != nil {
+		return err, 0
 	}
-	return 0, false
+	_, overSSE := t.server.config.Variant.(*acp.MCPServerSSE)
+	session := overSSE || req.Header.Get("Mcp-Session-Id") != ""
+	reason = fmt.Errorf("%w: %s", errNotRun, res.Status)
+	seconds, wrong := strconv.Atoi(res.Header.Get("Retry-After"))
+	after := max(time.Duration(min(seconds, 60))*time.Second, time.Second)
+	switch status := res.StatusCode; {
+	case status == http.StatusUnauthorized: // perhaps a token was just replaced
+		return reason, 100 * time.Millisecond
+	case status == http.StatusForbidden:
+		return reason, 0
+	case status == http.StatusTooManyRequests, status == http.StatusServiceUnavailable && wrong == nil: // otherwise it may be of a gateway
+		return reason, after
+	case status == http.StatusNotFound && session:
+		return errForgotten, 0
+	case status == http.StatusBadRequest && session:
+		text, err := io.ReadAll(io.LimitReader(res.Body, t.max))
+		if err != nil {
+			return err, 0
+		}
+		if forgotText.Match(text) {
+			return errForgotten, 0
+		}
+		res.Body = lineCloser{bytes.NewReader(text), res.Body}
+	}
+	return nil, 0
 }
 
 // body is the body of a response, whose messages are repaired. A stream of events is paced, because each event is bounded by
@@ -447,12 +497,14 @@ func refusal(res *http.Response) (pause time.Duration, refused bool) {
 type body struct {
 	server *server
 	io.ReadCloser
+	id           jsonrpc.ID // of the call that it answers, if any
 	end          func()
 	stop         <-chan struct{}
 	left, max    int64
 	events, json bool
 	pace         pace
 	lines        *bufio.Reader // of events
+	within       bool          // the last line was data of an event
 	rest         []byte        // repaired, and not read yet
 	whole        bool          // of JSON: it is in rest
 }
@@ -487,7 +539,7 @@ func (b *body) fill() error {
 		if int64(len(text)) > b.max {
 			return b.tooLong()
 		}
-		b.rest, b.whole = b.server.repair(text), true
+		b.rest, b.whole = b.server.received(b.id, text, false), true
 		return err
 	}
 	if b.lines == nil {
@@ -510,9 +562,14 @@ func (b *body) fill() error {
 		}
 		if data, ok := bytes.CutPrefix(line, []byte("data:")); ok {
 			text := bytes.TrimSpace(data)
-			if fixed := b.server.repair(text); !bytes.Equal(fixed, text) {
-				line = append(append([]byte("data: "), fixed...), '\n')
+			if json.Valid(text) && !b.within { // otherwise it is a part of a message
+				if fixed := b.server.received(b.id, text, true); !bytes.Equal(fixed, text) {
+					line = append(append([]byte("data: "), fixed...), '\n')
+				}
 			}
+			b.within = true
+		} else {
+			b.within = b.within && len(bytes.TrimSpace(line)) > 0
 		}
 		b.rest = line
 		return err
