@@ -26,12 +26,13 @@ import (
 	"github.com/acpgo/sdk/acp"
 )
 
-// maxBody is the most bytes of a request over HTTP, bodyTime how long they may take, and maxHeader those of its headers.
+// maxBody is the most bytes of a request over HTTP, stallTime how long they, and each write of a response, may take, and
+// maxHeader those of its headers.
 // maxConns is how many connections a bridge has at a time: whoever opens more must not use up the files that this process may
 // open.
 const (
 	maxBody   = 1 << 20
-	bodyTime  = 30 * time.Second
+	stallTime = 30 * time.Second
 	maxHeader = 64 << 10
 	maxConns  = 256
 )
@@ -137,6 +138,9 @@ var singular = []string{"Origin", "Authorization", "Mcp-Protocol-Version", "Mcp-
 
 // ServeHTTP implements http.Handler.
 func (b *bridge) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	// Also if the request is refused: then net/http reads the rest of its body. A recorder of tests has no deadlines.
+	rc, limit := http.NewResponseController(w), time.Now().Add(stallTime)
+	_, _ = rc.SetReadDeadline(limit), rc.SetWriteDeadline(limit)
 	for _, name := range singular {
 		if len(r.Header.Values(name)) > 1 {
 			refuse(w, http.StatusBadRequest, mcp.CodeHeaderMismatch, "the header "+name+" is there twice")
@@ -165,8 +169,6 @@ func (b *bridge) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	b.conns.known(r.Context())
-	// The connection is closed after an error, so that the deadline matters to nothing else. A recorder of tests has none.
-	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyTime))
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 	_, long := errors.AsType[*http.MaxBytesError](err)
 	switch {
@@ -183,7 +185,7 @@ func (b *bridge) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusBadRequest, jsonrpc.CodeInvalidRequest, "want one message, not a batch")
 		return
 	}
-	_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
+	_ = rc.SetReadDeadline(time.Time{})
 	c, done, refused := offer.begin(r.Context(), r) // only now: a slow body must not take a place
 	if refused != nil {
 		status := http.StatusTooManyRequests
@@ -253,6 +255,7 @@ func (k *keptAlive) comment(every time.Duration) {
 		k.w.Header().Set("Content-Type", "text/event-stream")
 		k.w.Header().Set("Cache-Control", "no-cache, no-transform")
 	}
+	k.bound()
 	if _, err := io.WriteString(k.w, ": keep-alive\n\n"); err == nil && http.NewResponseController(k.w).Flush() == nil {
 		k.timer.Reset(every)
 	}
@@ -293,6 +296,7 @@ func (k *keptAlive) Write(text []byte) (int, error) {
 	if !k.sent {
 		k.writeHeader(http.StatusOK)
 	}
+	k.bound()
 	if !k.framed {
 		return k.w.Write(text)
 	}
@@ -306,5 +310,11 @@ func (k *keptAlive) Write(text []byte) (int, error) {
 func (k *keptAlive) FlushError() error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	k.bound()
 	return http.NewResponseController(k.w).Flush()
+}
+
+// bound bounds the next write: a client that does not read must not keep its place, and Offer.Close waiting, for ever.
+func (k *keptAlive) bound() {
+	_ = http.NewResponseController(k.w).SetWriteDeadline(time.Now().Add(stallTime)) // a recorder of tests has none
 }

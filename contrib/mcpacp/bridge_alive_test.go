@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -120,6 +121,47 @@ func TestMOA20_SilentCall(t *testing.T) {
 		const want = ": keep-alive\n\n: keep-alive\n\nevent: message\ndata: {"
 		if got := recorder.Body.String(); !strings.HasPrefix(got, want) || recorder.Header().Get("Content-Type") != "text/event-stream" {
 			t.Errorf("got %v, %s", recorder.Header(), got)
+		}
+	})
+}
+
+// stalled is the response to a client that neither sends its body nor reads.
+type stalled struct {
+	*httptest.ResponseRecorder
+	read, write time.Time // the deadlines
+}
+
+func (s *stalled) SetReadDeadline(t time.Time) error  { s.read = t; return nil }
+func (s *stalled) SetWriteDeadline(t time.Time) error { s.write = t; return nil }
+func (s *stalled) Write([]byte) (int, error) {
+	time.Sleep(time.Until(s.write))
+	return 0, os.ErrDeadlineExceeded
+}
+
+// Reading a request, also one that is refused, and each write of a response are bounded in time.
+func TestStalled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &stalled{ResponseRecorder: httptest.NewRecorder()}
+		b := &bridge{address: "x", find: func(string) *Offer { return nil }}
+		start := time.Now()
+		b.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "http://x/mcp-1", nil))
+		if took := time.Since(start); w.read.Sub(start) != stallTime || took != stallTime {
+			t.Errorf("refused after %v; the body may take %v", took, w.read.Sub(start))
+		}
+		alive := keepAlive(w, time.Hour)
+		time.Sleep(30 * time.Minute)
+		for range 2 {
+			start = time.Now()
+			_, err := alive.Write([]byte("event: message\n\n"))
+			if took := time.Since(start); took != stallTime || err == nil {
+				t.Errorf("a write ended after %v with %v", took, err)
+			}
+		}
+		start = time.Now()
+		time.Sleep(time.Hour) // the next comment waits, too
+		alive.stop()
+		if took := time.Since(start); took > time.Hour+stallTime {
+			t.Errorf("stopped after %v", took)
 		}
 	})
 }
