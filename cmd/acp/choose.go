@@ -52,7 +52,7 @@ func talkOptions(cfg *config.Config, folder string) (*talk.Options, error) {
 			return nil, usage(err)
 		}
 	}
-	if o.MCPServers, o.Notes, err = talk.MCPServers(s.MCP); err != nil {
+	if o.MCPServers, o.Notes, err = talk.MCPServers(s.MCP, cwd); err != nil {
 		return nil, usage(err)
 	}
 	return o, nil

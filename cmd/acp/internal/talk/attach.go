@@ -140,20 +140,17 @@ var namedServer = regexp.MustCompile(`^([A-Za-z0-9_.-]+)=(.*)$`)
 
 // MCPServers returns the MCP servers of a list: each element is NAME=COMMAND, NAME=URL, or a file; see ReadMCPServers. A
 // command is split into words, and variables in it are replaced, as a shell does. A file whose name looks like NAME=COMMAND
-// needs a path before it, such as ./a=b.json.
-// Servers that a file marks as disabled are skipped, and named in notes.
-func MCPServers(list []string) (servers []acp.MCPServer, notes []string, err error) {
+// needs a path before it, such as ./a=b.json. dir is the working directory of the session. Servers that a file marks as
+// disabled are skipped, and named in notes.
+func MCPServers(list []string, dir string) (servers []acp.MCPServer, notes []string, err error) {
 	for _, text := range list {
 		m := namedServer.FindStringSubmatch(text)
 		if m == nil {
-			more, disabled, err := ReadMCPServers(text)
+			more, said, err := ReadMCPServers(text, dir)
 			if err != nil {
 				return nil, nil, err
 			}
-			servers = append(servers, more...)
-			for _, name := range disabled {
-				notes = append(notes, fmt.Sprintf("the MCP server %q is disabled in %s, and is not started", name, text))
-			}
+			servers, notes = append(servers, more...), append(notes, said...)
 			continue
 		}
 		var s mcpServer
@@ -164,7 +161,7 @@ func MCPServers(list []string) (servers []acp.MCPServer, notes []string, err err
 		} else {
 			s.Command.list = words
 		}
-		server, err := s.server(m[1])
+		server, err := s.server(m[1], dir)
 		if err != nil {
 			return nil, nil, fmt.Errorf("MCP server %q: %w", m[1], err)
 		}

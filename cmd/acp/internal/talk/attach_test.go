@@ -70,7 +70,7 @@ func TestMCPServers(t *testing.T) {
 		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		servers, _, err := ReadMCPServers(name)
+		servers, _, err := ReadMCPServers(name, "")
 		if err != nil {
 			return "", err
 		}
@@ -110,6 +110,11 @@ func TestMCPServers(t *testing.T) {
 // Files are read as popular editors write them.
 func TestMCPServersOfEditors(t *testing.T) {
 	t.Setenv("TOKEN", "secret")
+	const off = ` ["the MCP server \"a\" is disabled in `
+	env := filepath.Join(t.TempDir(), ".env")
+	if err := os.WriteFile(env, []byte("# A=0\n\nexport A='x = y'\nB = 2\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for name, test := range map[string]struct{ text, want string }{
 		"mark and comments": {"\ufeff// c\n{\"mcpServers\": /* \"x */ {\"a\": {\"command\": \"go\", \"args\": [\"// no\", \"a,]\",],},},}", `"args":["// no","a,]"]`},
 		"streamable":        {`{"mcpServers":{"a":{"type":"streamableHttp","url":"http://h/"}}}`, `"type":"http"`},
@@ -121,15 +126,38 @@ func TestMCPServersOfEditors(t *testing.T) {
 		"opencode, remote":  {`{"mcp":{"a":{"type":"remote","url":"http://h/"}}}`, `"type":"http"`},
 		"VS Code":           {`{"mcp":{"servers":{"a":{"command":"go","args":["${UNSET:-version}"]}}}}`, `"args":["version"]`},
 		"unset":             {`{"mcpServers":{"a":{"command":"go","env":{"K":"${env:UNSET}"}}}}`, "K: the variable UNSET is not set"},
-		"disabled":          {`{"mcpServers":{"a":{"command":"go","disabled":true},"b":{"url":"http://b/"}}}`, `disabled ["a"]`},
-		"not enabled":       {`{"mcp":{"a":{"type":"local","command":["no-such-program"],"enabled":false}}}`, `[] disabled ["a"]`},
+		"unset, default":    {`{"mcpServers":{"a":{"command":"go","args":["${env:UNSET:-a}","$UNSET","${/}"],"env":{"K":"$TOKEN","N":8080,"B":true,"Z":null}}}}`, `"args":["a","$UNSET","/"]`},
+		"bare":              {`{"mcpServers":{"a":{"command":"go","env":{"K":"$TOKEN","N":8080,"B":true,"Z":null}}}}`, `[{"name":"B","value":"true"},{"name":"K","value":"secret"},{"name":"N","value":"8080"},{"name":"Z","value":""}]`},
+		"bare, unset":       {`{"mcpServers":{"a":{"url":"http://h/","headers":{"K":"$UNSET"}}}}`, "K: the variable UNSET is not set"},
+		"numbers":           {`{"mcpServers":{"a":{"command":"go","args":["-p",8080]}}}`, `"args":["-p","8080"]`},
+		"folder":            {`{"servers":{"a":{"command":"go","args":["${workspaceFolder}/x","${workspaceFolderBasename}"]}}}`, `"args":["/w/dir/x","dir"]`},
+		"input":             {`{"servers":{"a":{"url":"http://h/","headers":{"K":"Bearer ${input:key}"}}},"inputs":[]}`, "the variable ${input:key} is one of the editor"},
+		"file":              {`{"mcp":{"a":{"type":"remote","url":"http://h/","headers":{"K":"{file:~/key}"}}}}`, "the variable {file:~/key} is one of the editor"},
+		"two shapes":        {`{"mcpServers":{},"servers":{"b":{"url":"http://b/"}},"context_servers":{"a":{"url":"http://a/"}}}`, `"name":"a","url":"http://a/","headers":[]},{"type":"http","name":"b"`},
+		"array":             {`{"mcpServers":[{"name":"a","command":"go","args":[],"env":[{"name":"K","value":"v"}]}]}`, `"env":[{"name":"K","value":"v"}]`},
+		"array, no name":    {`{"mcpServers":[{"command":"go"}]}`, "a server in an array has no name"},
+		"sse by its name":   {`{"mcpServers":{"a":{"url":"http://h/v1/sse?k=1"}}}`, `"type":"sse"`},
+		"transport":         {`{"mcpServers":{"a":{"transport":"sse","url":"http://h/"}}}`, `"type":"sse"`},
+		"Cherry Studio":     {`{"mcpServers":{"a":{"type":"streamableHttp","baseUrl":"http://h/","isActive":true,"command":"","args":[]}}}`, `"url":"http://h/"`},
+		"UTF-16":            {"\xff\xfe" + strings.Join(strings.Split(`{"mcpServers":{"a":{"url":"http://h/"}}}`, ""), "\x00") + "\x00", `"url":"http://h/"`},
+		"env file":          {`{"servers":{"a":{"command":"go","envFile":"` + filepath.ToSlash(env) + `","env":{"B":"3"}}}}`, `"env":[{"name":"A","value":"x = y"},{"name":"B","value":"3"}]`},
+		"no env file":       {`{"servers":{"a":{"command":"go","envFile":"${workspaceFolder}/.env"}}}`, "envFile: open /w/dir/.env"},
+		"cwd":               {`{"mcpServers":{"a":{"command":"go","cwd":"/x"}}}`, `and not in its cwd`},
+		"Zed, extension":    {`{"context_servers":{"a":{"source":"extension","settings":{}},"b":{"settings":{}}}}`, `[] ["the MCP server \"a\" in `},
+		"Crush":             {`{"mcp":{"a":{"type":"stdio","command":"go","disabled":true}}}`, off},
+		"disabled":          {`{"mcpServers":{"a":{"command":"go","disabled":true},"b":{"url":"http://b/"}}}`, off},
+		"not enabled":       {`{"mcp":{"a":{"type":"local","command":["no-such-program"],"enabled":false}}}`, off},
+		"not active":        {`{"mcpServers":{"a":{"command":"go","isActive":false}}}`, off},
+		"excluded":          {`{"mcpServers":{"a":{"command":"go"}},"mcp":{"excluded":["a"],"serverCommand":"x"}}`, off},
+		"excluded, before":  {`{"mcpServers":{"a":{"command":"go"}},"excludeMCPServers":["a"],"mcp":{"serverCommand":"x"}}`, off},
+		"not allowed":       {`{"mcpServers":{"a":{"command":"go"},"b":{"url":"http://b/"}},"mcp":{"allowed":["b"]}}`, off},
 	} {
 		file := filepath.Join(t.TempDir(), "mcp.json")
 		if err := os.WriteFile(file, []byte(test.text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		servers, disabled, err := ReadMCPServers(file)
-		if got := fmt.Sprintf("%s disabled %q %v", acp.Raw(servers), disabled, err); !strings.Contains(got, test.want) {
+		servers, notes, err := ReadMCPServers(file, "/w/dir")
+		if got := fmt.Sprintf("%s %q %v", acp.Raw(servers), notes, err); !strings.Contains(got, test.want) {
 			t.Errorf("%s: got %s", name, got)
 		}
 	}
@@ -142,7 +170,7 @@ func TestMCPServerList(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Setenv("WORDS", "two words")
-	got, _, err := MCPServers([]string{`run=go run "a b" 'c $WORDS' $WORDS d\ e`, "./a=b.json", "far=HTTPS://h/?x=y z", "dots.and-_9=go"})
+	got, _, err := MCPServers([]string{`run=go run "a b" 'c $WORDS' $WORDS d\ e`, "./a=b.json", "far=HTTPS://h/?x=y z", "dots.and-_9=go"}, "/w/dir")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -154,7 +182,7 @@ func TestMCPServerList(t *testing.T) {
 			t.Errorf("no %s in %s", want, text)
 		}
 	}
-	if got, _, err := MCPServers(nil); len(got) != 0 || err != nil {
+	if got, _, err := MCPServers(nil, "/w/dir"); len(got) != 0 || err != nil {
 		t.Errorf("got %v, %v", got, err)
 	}
 	for list, want := range map[string]string{
@@ -162,7 +190,7 @@ func TestMCPServerList(t *testing.T) {
 		"=go": "=go", "a b=go": "no such file", "a=http://": "url: want http or https", "a=go,a=go": `two MCP servers have the name "a"`,
 		"filed=go,./a=b.json": `two MCP servers have the name "filed"`,
 	} {
-		if _, _, err := MCPServers(strings.Split(list, ",")); err == nil || !strings.Contains(err.Error(), want) {
+		if _, _, err := MCPServers(strings.Split(list, ","), "/w/dir"); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", list, err, want)
 		}
 	}
