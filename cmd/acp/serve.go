@@ -269,7 +269,7 @@ func serveMetrics(address string, metrics http.Handler) (end func(), at string, 
 	}
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", metrics)
-	server := &http.Server{Handler: mux, ReadTimeout: 10 * time.Second, WriteTimeout: 10 * time.Second, IdleTimeout: time.Minute}
+	server := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: 10 * time.Second, IdleTimeout: time.Minute}
 	served := make(chan struct{})
 	go func() {
 		defer close(served)

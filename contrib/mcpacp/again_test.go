@@ -114,6 +114,8 @@ func (f *faulty) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case f.fault == "stray event":
 		f.calls++
 		events(fmt.Sprintf("data: {\"jsonrpc\":\"2.0\",\"id\":null,\"result\":{}}\n\ndata: {\"jsonrpc\":\"2.0\",\ndata: \"id\":%s,\"result\":{\"content\":[]}}\n\n", m.ID))
+	case f.fault == "batch":
+		status(200, fmt.Sprintf(`[{"jsonrpc":"2.0","id":%s,"result":{"content":[]}}]`, m.ID))
 	case f.result != "":
 		answer(f.result)
 	default:
@@ -150,6 +152,7 @@ func TestFaultyServers(t *testing.T) {
 		"stray":            {want: twice},
 		"stray 404":        {want: twice},
 		"stray event":      {want: "result: . ", not: "failed"},
+		"batch":            {want: "it sent an invalid message", not: "lost"},
 		"cursor":           {want: twice},
 		"circle":           {want: twice, not: "missing"},
 		"tasks":            {want: "slow|it can only be called as a task|" + twice},

@@ -244,7 +244,7 @@ process exits. A second signal ends it at once.`,
 				if err != nil {
 					return errors.Join(err, node.Close())
 				}
-				server := &http.Server{Handler: health(node.Ready), ReadTimeout: 10 * time.Second, IdleTimeout: time.Minute}
+				server := &http.Server{Handler: health(node.Ready), ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 10 * time.Second, IdleTimeout: time.Minute}
 				go server.Serve(listener)
 				defer server.Close()
 			}
