@@ -162,7 +162,8 @@ func (d Decision) String() string {
 	return b.String()
 }
 
-// Explain decides about a request without answering, asking or remembering anything. remembered are additional rules.
+// Explain decides about a request without answering, asking or remembering anything. remembered are additional rules; one
+// of them that allows a tool by its name alone does not apply if the request says which MCP server the tool is of.
 //
 // Rules that reject take precedence over rules that ask, and those over rules that allow. The user is asked about a
 // request that no rule matches.
@@ -176,7 +177,10 @@ func (p *Policy) Explain(req Request, remembered ...Rule) (Decision, error) {
 	d.About = append(d.About, f.bound(rules)...)
 	rank := map[Effect]int{Allow: 1, Ask: 2, Reject: 3}
 	best := 0
-	for _, rule := range rules {
+	for i, rule := range rules {
+		if i >= len(p.rules) && f.declared != "" && rule.Effect == Allow && slices.Contains(rule.Tools, f.tool) {
+			continue // it was remembered before rules named the server, and so for any program of its name
+		}
 		matches, why := rule.judge(f)
 		d.Verdicts = append(d.Verdicts, Verdict{rule.Rule, matches != no, matches == maybe, why})
 		effect := rule.Effect

@@ -90,6 +90,16 @@ func TestRememberedServer(t *testing.T) {
 			}
 		}
 	}
+	old := &policy.SessionMemory{} // with a rule as it was before it named the server
+	if err := old.Add(s.ID(), policy.Rule{Effect: policy.Allow, Kinds: []acp.ToolKind{acp.ToolKindOther}, Tools: []string{"files__put"}}); err != nil {
+		t.Fatal(err)
+	}
+	r.Memory = old
+	for call, want := range map[*acp.ToolCall]acp.PermissionOptionKind{new(tool("a")): "", &unmarked: acp.PermissionOptionKindAllowOnce} {
+		if kind, why, err := r.Answer(s, *call); kind != want || err != nil {
+			t.Errorf("by a rule without the server: %q because %s, %v", kind, why, err)
+		}
+	}
 	if err := r.Remember(s, tool("a*"), acp.PermissionOptionKindAllowAlways); err == nil {
 		t.Error("a wildcard in the server was remembered")
 	}
