@@ -96,7 +96,7 @@ func (s *Set) call(
 		if err := call.Begin(); err != nil {
 			return nil, err
 		}
-		res, err := again(ctx, v, session, func(session *mcp.ClientSession) (*mcp.CallToolResult, error) {
+		res, err := again(ctx, v, session, func(ctx context.Context, session *mcp.ClientSession) (*mcp.CallToolResult, error) {
 			return v.call(ctx, session, call, tool, args)
 		})
 		if err != nil {
@@ -266,19 +266,27 @@ func (p *progress) content() acp.ToolCallOption {
 // progressTime is the shortest time between two updates with the progress of a call.
 const progressTime = 100 * time.Millisecond
 
-// again makes a request on a session of the server, once more if the server has forgotten the session: then it has not carried
-// out the request. It waits for a server that is connecting anew.
-func again[R any](ctx context.Context, v *server, session *mcp.ClientSession, request func(*mcp.ClientSession) (R, error)) (res R, err error) {
+// postedKey is the key of an *atomic.Bool in the context of a request: whether it may have reached a server over HTTP.
+type postedKey struct{}
+
+// again makes a request on a session of the server, once more if it certainly has not been carried out because the server has
+// forgotten the session, or the connection was lost before. It waits for a server that is connecting anew.
+func again[R any](
+	ctx context.Context, v *server, session *mcp.ClientSession, request func(context.Context, *mcp.ClientSession) (R, error),
+) (res R, err error) {
 	if session == nil {
 		if session, err = v.running(ctx, nil); err != nil {
 			return res, err
 		}
 	}
-	if res, err = request(session); forgotten(err) {
+	posted := new(atomic.Bool)
+	res, err = request(context.WithValue(ctx, postedKey{}, posted), session)
+	unsent := v.comesBack() && !posted.Load() && !errors.Is(err, errNotRun) && !errors.Is(err, errSlow) && ctx.Err() == nil
+	if err != nil && (forgotten(err) || unsent) {
 		if session, err = v.running(ctx, session); err != nil {
 			return res, err
 		}
-		res, err = request(session)
+		res, err = request(ctx, session)
 	}
 	if err == nil {
 		v.set.mu.Lock()

@@ -62,8 +62,8 @@ type Options struct {
 	// MaxTools is how many tools, resources or prompts are taken from one server. The default is 512. Such a list is not
 	// longer than MaxMessage either.
 	MaxTools int
-	// Logger receives messages that could not be sent to the user, and panics while messages of servers are handled, ten
-	// for each server. Nil means slog.Default.
+	// Logger receives messages that could not be sent to the user, and panics while messages of servers are handled and
+	// answers to notifications, ten for each server. Nil means slog.Default.
 	Logger *slog.Logger
 }
 
@@ -115,9 +115,10 @@ type Set struct {
 type server struct {
 	set     *Set
 	config  acp.MCPServer
-	title   string      // as declared
-	name    string      // unique in the set
-	trusted atomic.Bool // annotations of tools count
+	title   string       // as declared
+	name    string       // unique in the set
+	trusted atomic.Bool  // annotations of tools count
+	ignored atomic.Int32 // answers to notifications
 	dirty   chan struct{}
 	lost    chan *mcp.ClientSession // sessions that the server has forgotten
 	told    map[string]bool         // the messages to the user; of the server's goroutine

@@ -45,10 +45,10 @@ func (v *server) received(id jsonrpc.ID, message []byte, stream bool) []byte {
 	return text
 }
 
-// ignore logs what the server answers to a notification.
+// ignore logs what the server answers to a notification, ten times.
 func (v *server) ignore(answer string) {
-	if answer != "202 Accepted" {
-		v.set.opts.Logger.Debug("an MCP server answered a notification", "server", v.title, "answer", shorten(answer, maxReason))
+	if v.ignored.Add(1) <= maxPanics {
+		v.set.opts.Logger.Warn("an MCP server answered a notification", "server", v.title, "answer", shorten(answer, maxReason))
 	}
 }
 

@@ -396,16 +396,25 @@ func (t *roundTripper) send(ctx context.Context, req *http.Request) (_ *http.Res
 				again.Header[name] = values
 			}
 		}
-		res, err := t.base.RoundTrip(again)
-		reason, pause := err, time.Duration(0)
-		if req.Method == http.MethodPost {
-			reason, pause = t.refusal(res, err, again)
-			pause <<= tries
+		posted, _ := ctx.Value(postedKey{}).(*atomic.Bool)
+		if posted != nil {
+			posted.Store(true)
 		}
-		final := pause == 0 || pause > maxPause || tries == maxTries-1
+		res, err := t.base.RoundTrip(again)
+		reason, pause := t.refusal(res, err, again)
+		if posted != nil {
+			posted.Store(!errors.Is(reason, errNotRun))
+		}
+		pause <<= tries
+		final := pause == 0 || pause > maxPause || tries == maxTries-1 || req.Method == http.MethodDelete
+		if final && req.Method != http.MethodPost { // a server need not have a stream of events
+			reason = err
+		}
 		switch {
 		case final && err == nil && req.Method == http.MethodPost && !id.IsValid(): // nothing waits for an answer, whatever it says
-			t.server.ignore(res.Status)
+			if res.StatusCode >= 300 {
+				t.server.ignore(res.Status)
+			}
 			err = res.Body.Close()
 			res.StatusCode, res.Status, res.Body, res.ContentLength = http.StatusAccepted, "202 Accepted", http.NoBody, 0
 			res.Header.Del("Content-Type")
