@@ -401,7 +401,7 @@ func (t *roundTripper) send(ctx context.Context, req *http.Request) (_ *http.Res
 			posted.Store(true)
 		}
 		res, err := t.base.RoundTrip(again)
-		reason, pause := t.refusal(res, err, again)
+		pause, reason := t.refusal(res, err, again)
 		if posted != nil {
 			posted.Store(!errors.Is(reason, errNotRun))
 		}
@@ -465,14 +465,14 @@ func forgotten(err error) bool {
 
 // refusal returns why a server has not carried out a request, or why that is not known, or nil. If the request may be sent
 // again, pause is positive.
-func (t *roundTripper) refusal(res *http.Response, err error, req *http.Request) (reason error, pause time.Duration) {
+func (t *roundTripper) refusal(res *http.Response, err error, req *http.Request) (pause time.Duration, reason error) {
 	if failed, ok := errors.AsType[*net.OpError](err); ok && failed.Op == "dial" {
 		if t.server.connected() { // it may be starting again
 			pause = time.Second
 		}
-		return fmt.Errorf("%w: %w", errNotRun, err), pause
+		return pause, fmt.Errorf("%w: %w", errNotRun, err)
 	} else if err != nil {
-		return err, 0
+		return 0, err
 	}
 	_, overSSE := t.server.config.Variant.(*acp.MCPServerSSE)
 	session := overSSE || req.Header.Get("Mcp-Session-Id") != ""
@@ -481,24 +481,24 @@ func (t *roundTripper) refusal(res *http.Response, err error, req *http.Request)
 	after := max(time.Duration(min(seconds, 60))*time.Second, time.Second)
 	switch status := res.StatusCode; {
 	case status == http.StatusUnauthorized: // perhaps a token was just replaced
-		return reason, 100 * time.Millisecond
+		return 100 * time.Millisecond, reason
 	case status == http.StatusForbidden:
-		return reason, 0
+		return 0, reason
 	case status == http.StatusTooManyRequests, status == http.StatusServiceUnavailable && wrong == nil: // otherwise it may be of a gateway
-		return reason, after
+		return after, reason
 	case status == http.StatusNotFound && session:
-		return errForgotten, 0
+		return 0, errForgotten
 	case status == http.StatusBadRequest && session:
 		text, err := io.ReadAll(io.LimitReader(res.Body, t.max))
 		if err != nil {
-			return err, 0
+			return 0, err
 		}
 		if forgotText.Match(text) {
-			return errForgotten, 0
+			return 0, errForgotten
 		}
 		res.Body = lineCloser{bytes.NewReader(text), res.Body}
 	}
-	return nil, 0
+	return 0, nil
 }
 
 // body is the body of a response, whose messages are repaired. A stream of events is paced, because each event is bounded by
