@@ -18,6 +18,7 @@ import (
 	"testing"
 
 	"github.com/acpgo/sdk/acp/registry"
+	"github.com/acpgo/sdk/acp/view"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
@@ -199,19 +200,30 @@ func inspectGrabber(g *grabbed) []string {
 		request := page.row(method, func(r *inspectedRow) bool { return r.Method == method && r.Kind == "request" })
 		before := g.the(map[string]string{"fs/write_text_file": "written", "terminal/create": "ran"}[method])
 		asked[method] = map[bool]string{true: "asks", false: "yes"}[before == ""]
-		for { // until the request has become a question
+		send := func(command string) string {
 			page.last++
-			page.write(fmt.Sprintf(`{"id":%d,"do":"consent","source":"1","row":%d,"allow":true}`, page.last, request.N))
+			page.write(fmt.Sprintf(`{"id":%d,"source":"1","row":%d,%s}`, page.last, request.N, command))
 			for {
-				if _, ok := page.replies[page.last]; ok {
-					break
+				if answer, ok := page.replies[page.last]; ok {
+					return answer
 				}
 				if err := page.read(g.Context()); err != nil {
 					g.Fatal(err)
 				}
 			}
-			if page.replies[page.last] == "" {
+		}
+		for seen := false; ; { // until the request has become a question, and that has been visible for long enough
+			answer := send(`"do":"choose","option":0`)
+			if answer == "" {
 				break
+			}
+			switch {
+			case strings.Contains(answer, "nothing in this row"), seen && strings.Contains(answer, view.ErrTooEarly.Error()):
+			case !seen:
+				seen = true
+				send(`"do":"seen"`)
+			default:
+				g.Fatalf("%s: %s", method, answer)
 			}
 		}
 	}
