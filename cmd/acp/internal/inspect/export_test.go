@@ -14,6 +14,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -86,6 +87,32 @@ func TestExports(t *testing.T) {
 	res.Body.Close()
 	if res.StatusCode != 409 {
 		t.Errorf("a test of a right message: %s", res.Status)
+	}
+}
+
+// The two directions of a connection are recorded by two goroutines, and its times are in order all the same.
+func TestTimesInOrder(t *testing.T) {
+	in, err := New(Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
+	s, err := in.source(sourceOptions{kind: "agent", name: "agent", header: recording.Header{Date: time.Now()}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var both sync.WaitGroup
+	for _, direction := range []conformance.Direction{conformance.ToAgent, conformance.ToClient} {
+		both.Go(func() {
+			for range 2000 {
+				s.happens(recording.Entry{Kind: recording.KindMessage, Direction: direction, Line: []byte(`{"jsonrpc":"2.0","method":"_x"}`)}, false)
+			}
+		})
+	}
+	both.Wait()
+	s.happens(recording.Entry{Kind: recording.KindEnd, End: &recording.End{}}, false)
+	if all, err := recording.ReadAll(s.recording()); err != nil || len(all.Messages()) != 4000 {
+		t.Errorf("the recording: %v", err)
 	}
 }
 

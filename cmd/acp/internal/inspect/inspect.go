@@ -186,7 +186,7 @@ func (in *Inspection) read(o sourceOptions, r *recording.Reader) error {
 		e, err := r.Read()
 		if err != nil && s != nil {
 			if err != io.EOF {
-				s.add(&recording.Entry{Err: err}, false)
+				s.add(&recording.Entry{Err: err})
 			}
 			s.end(err != io.EOF)
 			if messages == 0 && err == io.EOF {
@@ -230,14 +230,14 @@ func (in *Inspection) read(o sourceOptions, r *recording.Reader) error {
 			}
 			header = recording.Header{Masked: header.Masked}
 			for _, problem := range early {
-				s.add(problem, false)
+				s.add(problem)
 			}
 			early = nil
 		}
 		if e.Kind == recording.KindMessage {
 			messages++
 		}
-		s.add(e, false)
+		s.add(e)
 	}
 }
 

@@ -120,7 +120,6 @@ func (l *live) read(stderr *stderrLines) {
 	var end recording.End
 	for {
 		line, err := l.stream.Read()
-		now := time.Now()
 		if long, ok := errors.AsType[*rpc.TooLongError](err); ok {
 			l.source.note(long)
 			continue
@@ -143,7 +142,7 @@ func (l *live) read(stderr *stderrLines) {
 			}
 			break
 		}
-		l.answer(line, l.source.add(&recording.Entry{Kind: recording.KindMessage, Time: now, Direction: conformance.ToClient, Line: line}, false))
+		l.answer(line, l.source.happens(recording.Entry{Kind: recording.KindMessage, Direction: conformance.ToClient, Line: line}, false))
 	}
 	close(l.ended)
 	_ = l.stream.Close() // the end of the agent is known
@@ -151,7 +150,7 @@ func (l *live) read(stderr *stderrLines) {
 	if err := l.serves.close(); err != nil {
 		l.source.note(err)
 	}
-	l.source.add(&recording.Entry{Kind: recording.KindEnd, Time: time.Now(), End: &end}, false)
+	l.source.happens(recording.Entry{Kind: recording.KindEnd, End: &end}, false)
 	l.in.mu.Lock()
 	delete(l.in.live, l.source.id)
 	l.in.mu.Unlock()
@@ -165,7 +164,7 @@ func (l *live) write() {
 			return
 		case m := <-l.out:
 			// The message is recorded before it is written, so that its answer comes after it.
-			l.source.add(&recording.Entry{Kind: recording.KindMessage, Time: time.Now(), Direction: conformance.ToAgent, Line: m.line}, m.auto)
+			l.source.happens(recording.Entry{Kind: recording.KindMessage, Direction: conformance.ToAgent, Line: m.line}, m.auto)
 			err := writeLine(l.stream, m.line)
 			if err != nil {
 				l.source.note(fmt.Errorf("the message was not sent: %w", err))
@@ -402,7 +401,7 @@ func (w *stderrLines) Write(b []byte) (int, error) {
 }
 
 func (w *stderrLines) add(line []byte) {
-	w.source.add(&recording.Entry{Kind: recording.KindStderr, Time: time.Now(), Direction: conformance.ToClient, Line: line}, false)
+	w.source.happens(recording.Entry{Kind: recording.KindStderr, Direction: conformance.ToClient, Line: line}, false)
 }
 
 // flush adds the last line if it has no newline.

@@ -76,7 +76,7 @@ func (in *Inspection) probe(scenario string) error {
 // watch returns a stream that records what a client reads and writes.
 func (s *source) watch(inner rpc.Stream) rpc.Stream {
 	add := func(d conformance.Direction, line []byte) {
-		s.add(&recording.Entry{Kind: recording.KindMessage, Time: time.Now(), Direction: d, Line: line}, false)
+		s.happens(recording.Entry{Kind: recording.KindMessage, Direction: d, Line: line}, false)
 	}
 	return rpc.Wrap(inner, rpc.Wrapper{
 		Read: func(next func() ([]byte, error), _ func()) ([]byte, error) {

@@ -105,10 +105,23 @@ func (w spoolWriter) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// add adds an entry. auto says that the inspector itself has written the message.
-func (s *source) add(e *recording.Entry, auto bool) (n int) {
+// happens adds what happens now, so that the times of a source's entries are in order whichever goroutines add them.
+func (s *source) happens(e recording.Entry, auto bool) (n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	e.Time = time.Now()
+	return s.put(&e, auto)
+}
+
+// add adds an entry of a recording.
+func (s *source) add(e *recording.Entry) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.put(e, false)
+}
+
+// put adds an entry. auto says that the inspector itself has written the message. The caller holds mu.
+func (s *source) put(e *recording.Entry, auto bool) (n int) {
 	if e.Kind == recording.KindHeader {
 		return 0
 	}
@@ -197,7 +210,7 @@ func (s *source) problem(row *rowEvent, e *recording.Entry) {
 func (s *source) lane(side conformance.Side) string { return s.lanes[side-conformance.Client] }
 
 // note adds a remark about what happens now.
-func (s *source) note(err error) { s.add(&recording.Entry{Time: time.Now(), Err: err}, false) }
+func (s *source) note(err error) { s.happens(recording.Entry{Err: err}, false) }
 
 func (s *source) addMessage(row *rowEvent, e *recording.Entry, line []byte) {
 	s.lines.Add(row.N)
