@@ -27,7 +27,7 @@ import (
 // with telling names (token, apiKey, password, authorization, …), in any of the usual notations; the passwords of
 // commands such as curl -u and docker login -p; the user, password and secret parameters of URLs; tokens after "Bearer";
 // keys of known forms (sk-…, ghp_…, AKIA…, JSON Web Tokens and others); private keys in PEM; and the values of secret
-// members wherever they occur again in a text. A secret may be in two chunks of a message. What is plainly a path, a
+// members wherever they occur again in a text. A text may be JSON, and a secret in several chunks of a message. What is plainly a path, a
 // variable, code or prose is left. Other secrets are not found.
 //
 // Its methods are safe for concurrent use.
@@ -114,7 +114,7 @@ func (m *Masker) Args(args []string) []string {
 	all := slices.Clone(m.found)
 	for i, arg := range args {
 		m.found = m.found[:0]
-		if i > 0 && secretFlag.MatchString(args[i-1]) {
+		if i > 0 && secretFlag([]byte(args[i-1])) {
 			m.maskAll([]byte(arg), 0)
 		} else {
 			m.inText([]byte(arg), 0)
@@ -191,6 +191,8 @@ type where struct {
 	id     bool // it is an id, or another name that must stay
 	top    bool // it is the message
 	auth   bool // the message authenticates
+	maybe  bool // it is a secret if it looks like one
+	nested int  // the texts that it is in
 	// command is the command before it, if it is a list of arguments.
 	command commandLine
 }
@@ -224,16 +226,18 @@ func (w where) member(name []byte) where {
 		return where{secret: true}
 	case w.item:
 		return where{secret: plain == "value"}
-	case secretName(plain):
+	case secretName(plain), isPass(name, false):
 		return where{secret: true}
+	case strings.HasSuffix(plain, "headers"):
+		return where{bag: true}
 	}
 	switch plain {
-	case "env", "environment", "envvars", "headers", "httpheaders":
+	case "env", "envs", "environ", "environment", "envvars", "environmentvariables", "header", "cookies":
 		return where{bag: true}
-	case "args", "argv", "command", "cmd":
+	case "args", "argv", "arguments", "command", "cmd":
 		return where{args: true}
 	}
-	return where{}
+	return where{maybe: kindOfName(name) == maybeSecret}
 }
 
 // normal returns a name in lower case without word separators.
@@ -262,6 +266,8 @@ func secretName(name string) bool {
 	switch name {
 	case "authorization", "proxyauthorization", "cookie", "setcookie", "bearer":
 		return true
+	case "secrets", "passwords", "apikeys", "pass", "secretstring", "privatekeypem":
+		return true
 	case "pwd":
 		return false // mostly the working directory
 	}
@@ -273,18 +279,31 @@ func (m *Masker) value(d *codec.Decoder, w where) {
 	switch d.Kind() {
 	case '{':
 		var command commandLine
+		var name, paired []byte // {"name": …, "value": …}
+		pairedAt := 0
 		for o := d.Object(); o.Next(); {
 			inner := w.member(o.Name())
+			inner.nested = w.nested
 			inner.command = command
+			kind := normal(o.Name())
 			at := d.Offset()
 			m.value(d, inner)
+			switch kind {
+			case "name", "key", "field", "variable":
+				name = d.Slice(at)
+			case "value":
+				paired, pairedAt = d.Slice(at), at
+			}
 			if s := d.Slice(at); inner.args && len(s) > 2 && s[0] == '"' {
 				command = commandLine{}
 				command.add(s[1:len(s)-1], at+1)
 			}
 		}
+		if len(paired) > 2 && paired[0] == '"' && !w.item && kindOfName(bytes.Trim(name, `"`)) == nameSecret {
+			m.maskAll(paired[1:len(paired)-1], pairedAt+1)
+		}
 	case '[':
-		inner := where{secret: w.secret, item: w.bag, id: w.id}
+		inner := where{secret: w.secret, item: w.bag, id: w.id, nested: w.nested}
 		flag := false
 		for a := d.Array(); a.Next(); {
 			at := d.Offset()
@@ -292,9 +311,10 @@ func (m *Masker) value(d *codec.Decoder, w where) {
 				m.value(d, where{secret: true})
 			} else {
 				m.value(d, inner)
+				inner.secret = inner.secret || w.item // ["name", "value"]
 			}
 			if s := d.Slice(at); w.args && len(s) > 2 && s[0] == '"' {
-				flag = secretFlag.Match(s)
+				flag = secretFlag(s)
 				w.command.add(s[1:len(s)-1], at+1)
 			}
 		}
@@ -317,14 +337,40 @@ func (m *Masker) text(content []byte, at int, w where) {
 	switch {
 	case w.secret:
 		m.maskAll(content, at)
-	case w.item: // "NAME=value"
-		if i := bytes.IndexByte(content, '='); i >= 0 && i+1 < len(content) {
-			m.maskAll(content[i+1:], at+i+1)
+	case w.item: // "NAME=value" or "Name: value"
+		if i := bytes.IndexAny(content, "=:"); i >= 0 {
+			value := bytes.TrimLeft(content[i+1:], " ")
+			m.maskAll(value, at+len(content)-len(value))
 		}
+	case w.maybe && value{text: string(content), kind: maybeSecret}.isSecret():
+		m.maskAll(content, at)
 	case at == m.chunk:
 		m.piece(content, at, m.message)
 	default:
 		m.inText(content, at)
+		m.inJSON(content, at, w.nested)
+	}
+}
+
+// inJSON masks the secrets that the names of members tell in a text that is JSON.
+func (m *Masker) inJSON(content []byte, at, nested int) {
+	const deepest = 3
+	plain, offsets := unescape(content)
+	if nested == deepest || len(plain) < 2 || plain[0] != '{' && plain[0] != '[' {
+		return
+	}
+	d := codec.NewDecoder(plain)
+	d.SetMaxDepth(maxMaskDepth)
+	outer, chunk := m.found, m.chunk
+	m.found, m.chunk = nil, -1
+	m.value(d, where{nested: nested + 1})
+	found := m.found
+	m.found, m.chunk = outer, chunk
+	if d.End() != nil {
+		return
+	}
+	for _, s := range found {
+		m.found = append(m.found, span{at + escaped(offsets, s.from), at + escaped(offsets, s.to), s.mask})
 	}
 }
 
@@ -418,13 +464,20 @@ func (m *Masker) search(plain []byte, goesOn bool, hide func(from, to int)) {
 			continue
 		}
 		for _, match := range shapes[i].pattern.FindAllSubmatchIndex(plain, -1) {
-			hide(match[len(match)-2], match[len(match)-1]) // the group, or all of it
+			from, to := match[len(match)-2], match[len(match)-1] // the last group, or all of it
+			if len(match) < 6 || tells(plain[match[2]:match[3]], plain[from:to]) {
+				hide(from, to)
+			}
 		}
 	}
 	assigned(plain, goesOn, hide)
 	if run := len(bytes.TrimRightFunc(plain, isNotSpace)); goesOn && run < len(plain) {
-		if match := begun.FindIndex(plain[run:]); match != nil {
-			hide(run+match[0], run+match[1])
+		for _, s := range begun {
+			if from := max(run-100, 0); s.mayMatch(plain[from:]) {
+				if match := s.pattern.FindSubmatchIndex(plain[from:]); match != nil {
+					hide(from+match[len(match)-2], from+match[len(match)-1])
+				}
+			}
 		}
 	}
 	for _, secret := range m.known {
@@ -473,12 +526,16 @@ func chunkOf(line []byte) (at int, message string) {
 	}
 	params := find(line, "params")
 	update := find(params, "update")
-	inner := find(find(update, "content"), "text")
+	content := find(update, "content")
+	if text(find(content, "type")) == "content" { // of a tool call
+		content = find(content, "content")
+	}
+	inner := find(content, "text")
 	if len(inner) < 2 || inner[0] != '"' {
 		return -1, ""
 	}
 	// The values are parts of the line.
-	return cap(line) - cap(inner) + 1, text(find(params, "sessionId")) + "\x00" + text(find(update, "sessionUpdate")) + "\x00" + text(find(update, "messageId"))
+	return cap(line) - cap(inner) + 1, text(find(params, "sessionId")) + "\x00" + text(find(update, "sessionUpdate")) + "\x00" + text(find(update, "messageId")) + text(find(update, "toolCallId"))
 }
 
 // union joins spans that overlap. The first of them has the mask.

@@ -9,7 +9,8 @@ import (
 
 // This file finds secrets in texts that were written for people or for shells: by the shapes of keys, and by names.
 
-// shape is a pattern for secrets in texts. If it has a group, the group is the secret, otherwise the whole match is.
+// shape is a pattern for secrets in texts. Its last group is the secret; if it has none, the whole match is. If it has
+// two groups, the first is a name, which must be that of a secret.
 type shape struct {
 	// some has texts of which one must occur for the pattern to be tried, because searching for them is much faster.
 	some    []string
@@ -24,7 +25,16 @@ func (s *shape) mayMatch(text []byte) bool {
 }
 
 // secretWords are the names of parameters of URLs.
-const secretWords = `(?:api[_-]?key|access[_-]?key|private[_-]?key|key|token|secret|password|passwd|passphrase|pwd|credentials?|signature|sig|auth|code)`
+const secretWords = `(?:api[_-]?key|access[_-]?key|private[_-]?key|key|token|secret|password|passwd|passphrase|pwd|credentials?|signature|sig|auth|code|jwt)`
+
+// theName matches the name of a setting, variable or header, and argument a value in a command.
+const theName, argument = `([\w.:/-]{1,64})`, `["'\\]*([^\s"'\\&;|<>-][^\s"'\\&;|<>]*)`
+
+// nameParts are parts of names of secrets.
+var nameParts = []string{"oken", "OKEN", "ecret", "ECRET", "ass", "ASS", "redential", "CREDENTIAL", "ey", "EY", "auth", "pw"}
+
+// prefixes are those of keys of known forms that have no other mark.
+const prefixes = `glpat-|hf_|pypi-|dop_v1_|shpat_|lin_api_|figd_|xai-|gsk_|r8_|tvly-|pplx-|nvapi-|dckr_pat_|whsec_|hvs\.|ATATT3x|GOCSPX-|PMAK-|sntrys_|xapp-|glsa_|gl[rd]t-|rubygems_|dp\.[ps]t\.(?:\w+\.)?|ntn_|sbp_|sb_secret_|vercel_blob_rw_|NRAK-|lsv2_[ps][tk]_|tskey-|ops_eyJ|shpca_|shpss_|sq0[ac][ts]p-|doo_v1_|pul-|pscale_|phx_|dckr_oat_|fm2_|fm1r_|CFPAT-|hvb\.|atlasv1\.`
 
 // curls are commands that take a user and a password after -u.
 const curls = `\b(?:curl|wget|https?|xh|ab|smbclient|ldapsearch|mosquitto_\w+|restic|svn)\b`
@@ -33,50 +43,79 @@ const curls = `\b(?:curl|wget|https?|xh|ab|smbclient|ldapsearch|mosquitto_\w+|re
 var shapes = []shape{
 	{[]string{"sk-", "sk_", "rk_", "pk_"}, regexp.MustCompile(`\b(?:sk|rk|pk)(?:-(?:[A-Za-z0-9]+[-_])*[A-Za-z0-9_-]{16,}|_(?:live|test|prod)_[A-Za-z0-9]{10,})`), nil},
 	{[]string{"ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_"}, regexp.MustCompile(`\b(?:gh[pousr]_[A-Za-z0-9]{20,}|github_pat_[A-Za-z0-9_]{20,})`), nil},
-	{[]string{"glpat-", "npm_", "hf_", "pypi-", "dop_v1_", "shpat_", "lin_api_", "figd_", "xai-", "gsk_", "r8_", "tvly-", "pplx-", "nvapi-", "dckr_pat_", "whsec_", "hvs.", "ATATT3x", "GOCSPX-", "PMAK-", "sntrys_", "xapp-"},
-		regexp.MustCompile(`\b(?:glpat-|npm_[A-Za-z0-9]{14}|hf_|pypi-|dop_v1_|shpat_|lin_api_|figd_|xai-|gsk_|r8_|tvly-|pplx-|nvapi-|dckr_pat_|whsec_|hvs\.|ATATT3x|GOCSPX-|PMAK-|sntrys_|xapp-)[A-Za-z0-9_-]{16,}`), nil},
+	{[]string{"glpat-", "npm_", "hf_", "pypi-", "dop_v1_", "shpat_", "lin_api_", "figd_", "xai-", "gsk_", "r8_", "tvly-", "pplx-", "nvapi-", "dckr_pat_", "whsec_", "hvs.", "ATATT3x", "GOCSPX-", "PMAK-", "sntrys_", "xapp-",
+		"glsa_", "glrt-", "gldt-", "rubygems_", "dp.st.", "dp.pt.", "ntn_", "sbp_", "sb_secret_", "vercel_blob_rw_", "NRAK-", "lsv2_", "tskey-", "ops_eyJ", "shpca_", "shpss_", "sq0atp-", "sq0csp-", "doo_v1_", "pul-", "pscale_", "phx_", "dckr_oat_", "fm2_", "fm1r_", "CFPAT-", "hvb.", "atlasv1."},
+		regexp.MustCompile(`\b(?:npm_[A-Za-z0-9]{14}|` + prefixes + `)[A-Za-z0-9_-]{16,}`), nil},
 	{[]string{"AKIA", "ASIA"}, regexp.MustCompile(`\b(?:AKIA|ASIA)[A-Z0-9]{16}\b`), nil},
 	{[]string{"AIza"}, regexp.MustCompile(`\bAIza[A-Za-z0-9_-]{30,}`), nil},
 	{[]string{"ya29."}, regexp.MustCompile(`\bya29\.[A-Za-z0-9_-]{20,}`), nil},
-	{[]string{"xox"}, regexp.MustCompile(`\bxox[abeoprs]-[A-Za-z0-9-]{10,}`), nil},
+	{[]string{"xox"}, regexp.MustCompile(`\bxox[a-z]-[A-Za-z0-9-]{10,}`), nil},
 	{[]string{"SG."}, regexp.MustCompile(`\bSG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}`), nil},
 	{[]string{"AGE-SECRET-KEY-"}, regexp.MustCompile(`\bAGE-SECRET-KEY-1[A-Z0-9]{20,}`), nil},
 	{[]string{"eyJ"}, regexp.MustCompile(`\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*`), nil},
 	{[]string{"earer ", "EARER "}, regexp.MustCompile(`(?i)\bbearer +([A-Za-z0-9._~+/=-]{8,})`), nil},
-	{[]string{"uthorization", "UTHORIZATION"}, regexp.MustCompile(`(?i)\bauthorization["'\\]*\s*[:=]\s*["'\\]*(?:(?:basic|token|digest|negotiate|apikey)\s+)([A-Za-z0-9._~+/=-]{4,})`), nil},
+	{[]string{"uthorization", "UTHORIZATION"}, regexp.MustCompile(`(?i)\bauthorization["'\\]*\s*[:=]\s*["'\\]*(?:basic|token|digest|negotiate|apikey)\s+([A-Za-z0-9._~+/=-]{4,})`), nil},
+	{[]string{"uthorization", "UTHORIZATION"}, regexp.MustCompile(`(?i)\bauthorization["'\\]*\s*[:=]\s*["'\\]*[a-z][\w-]*\s+([^\s"'\\,]*\d[^\s"'\\,]*)(?:["'\\\r\n]|$)`), nil},
+	{[]string{"response="}, regexp.MustCompile(`(?i)\bdigest\b[^\n]*\bresponse=["'\\]*([^\s"'\\,]+)`), nil},
 	{[]string{"ookie", "OOKIE"}, regexp.MustCompile(`(?i)\b(?:set-)?cookie["'\\]*\s*:\s*["'\\]*([^\s=;:"'\\]+=[^"'\\\r\n]+)`), nil},
+	{[]string{" -b", "--cookie"}, regexp.MustCompile(`\bcurl\b[^\n;|]*?\s(?:-b|--cookie)[ =]*["'\\]*([^\s=;:"'\\]+=[^"'\\\r\n]+)`), []string{"curl"}},
 	{[]string{"://"}, regexp.MustCompile(`://([^\s/?#@"'\\<>]+)@`), nil},
 	{[]string{"?", "&", "#"}, regexp.MustCompile(`(?i)[?&#](?:[\w.-]*[_.-])?` + secretWords + `=([^\s&#"'\\<>]+)`), nil},
 	{[]string{"hooks.slack.com/"}, regexp.MustCompile(`\bhooks\.slack\.com/(?:services|workflows)/([\w/-]{16,})`), nil},
+	{[]string{"/webhook"}, regexp.MustCompile(`\boffice\.com/webhook\w*/([\w@-]{16,}/[\w/-]+)`), nil},
 	{[]string{"/webhooks/"}, regexp.MustCompile(`\bdiscord(?:app)?\.com/api/(?:v\d+/)?webhooks/\d+/([\w-]{16,})`), nil},
 	{[]string{"/bot"}, regexp.MustCompile(`\bapi\.telegram\.org/bot([\w:-]{16,})`), nil},
 	{[]string{"curl", "wget", "http", "xh ", "ab ", "smbclient", "ldapsearch", "mosquitto_", "restic", "svn "},
-		regexp.MustCompile(`(?:` + curls + `)[^\n;|]*?\s(?:-u|-U|-a|--user|--proxy-user|--auth)[ =]*["'\\]*[^\s:"'\\]+:([^\s"'\\]+)`), []string{" -u", " -U", " -a", "--user", "--proxy-user", "--auth"}},
-	{[]string{"sshpass", "login"}, regexp.MustCompile(`\b(?:sshpass|login)\b(?:[^\n;|&]*?)\s-p[ =]*["'\\]*([^\s"'\\&;|<>-][^\s"'\\&;|<>]*)`), []string{" -p"}},
-	{[]string{"mysql", "mariadb", "7z"}, regexp.MustCompile(`\b(?:mysql|mariadb|7z)\w*\b(?:[^\n;|&]*?)\s-p["'\\]*([^\s"'\\&;|<>-][^\s"'\\&;|<>]*)`), []string{" -p"}},
-	{[]string{"redis-cli", "zip "}, regexp.MustCompile(`\b(?:redis-cli\b[^\n;|&]*?\s-a|(?:un)?zip\b[^\n;|&]*?\s-P)[ =]*["'\\]*([^\s"'\\&;|<>-][^\s"'\\&;|<>]*)`), []string{" -a", " -P"}},
+		regexp.MustCompile(`(?:` + curls + `)[^\n;|]*?\s(?:-[A-Za-z]*[uUa]|--user|--proxy-user|--auth)[ =]*["'\\]*[^\s:"'\\]+:([^\s"'\\]+)`), []string{" -"}},
+	{[]string{" -p"}, regexp.MustCompile(`\b(?:sshpass|login|mongo\w*|twine|snowsql|useradd|ncftp\w+)\b(?:[^\n;|&]*?)\s-p[ =]*` + argument), nil},
+	{[]string{" -P", " -a", " -w"}, regexp.MustCompile(`\b(?:redis-cli\b[^\n;|&]*?\s-a|(?:(?:un)?zip|sqlcmd|bcp|isql)\b[^\n;|&]*?\s-P|ldap[a-z]+\b[^\n;|&]*?\s-w)[ =]*` + argument), nil},
+	{[]string{"mysql", "mariadb", "7z", "rar "}, regexp.MustCompile(`\b(?:mysql|mariadb|7z|u?n?rar)\w*\b(?:[^\n;|&]*?)\s-h?p` + argument), []string{" -p", " -hp"}},
+	{[]string{"htpasswd", "smbclient", "lftp", "sqlplus", ":thin:", "mysqladmin"},
+		regexp.MustCompile(`(?:\bhtpasswd\s+-\w*b\w*\s+\S+\s+\S+\s+|\bsmbclient\b[^\n;|&]*?\s-U\s*["'\\]*[^\s%]+%|\blftp\b[^\n;|&]*?\s-u\s*["'\\]*[^\s,]+,|(?:\bsqlplus\s+(?:-\w+\s+)*|:thin:)[^\s/@-]+/|\bmysqladmin\b[^\n;|&]*?\spassword\s+)["'\\]*([^\s"'\\&;|<>@-][^\s"'\\&;|<>@]*)`), nil},
+	{[]string{"cargo login", "vault login"}, regexp.MustCompile(`\b(?:cargo|vault) login\s+(?:-\S+\s+)*([^\s"'\\=-][^\s"'\\=]{7,})`), nil},
 	{[]string{"ssh-keygen", "openssl", "secret set"},
 		regexp.MustCompile(`\b(?:ssh-keygen\b[^\n;|&]*?\s-N|openssl\b[^\n;|&]*?\s-k|secret set\b[^\n;|&]*?\s(?:--body|-b))[ =]+["'\\]*([^\s"'\\&;|<>-][^\s"'\\&;|<>]*)`), nil},
-	{[]string{"--password-stdin", "sudo -S"}, regexp.MustCompile(`\b(?:echo|printf)\s+(?:-n\s+)?["'\\]*([^\s"'\\|$]+)["'\\]*\s*\|[^\n]*(?:--password-stdin|sudo -S)`), nil},
-	{[]string{"ENV ", "set ", "setx ", "export "},
-		regexp.MustCompile(`\b(?:ENV|setx?|export)\s+[\w./:-]*(?i:password|passwd|secret|token|api_?key)\s+["'\\]*([^\s"'\\=$]*\d[^\s"'\\=]{5,})`), nil},
-	{[]string{"value="}, regexp.MustCompile(`(?i)(?:key|name)=["'\\]*[\w.:-]*(?:password|secret|token|api-?key)["'\\]*\s+value=["'\\]+([^"'\\]+)`), nil},
-	{[]string{"oken", "ecret", "assw", "Key", "key"}, // with a type before the value
-		regexp.MustCompile(`(?i)\b\w*(?:password|secret|token|api_?key)\??\s*:\s*[&\w.]+\s*=\s*["'\\]+([^\s"'\\]{6,})["'\\]`), []string{"="}},
+	{[]string{"-stdin", "sudo -S", "--with-token", "chpasswd"}, regexp.MustCompile(`\b(?:echo|printf)\s+(?:-n\s+)?["'\\]*(?:\w+:)?([^\s"'\\|$]+)["'\\]*\s*\|[^\n]*(?:-stdin|sudo -S|--with-token|chpasswd)`), nil},
+	{[]string{"<<<"}, regexp.MustCompile(`\b(?:\S*-stdin|sudo -S|login|ssh-add|chpasswd)\b[^\n;|&<]*<<<\s*` + argument), nil},
+	{[]string{"ENV ", "set ", "setx ", "export ", " add "}, // NAME value
+		regexp.MustCompile(`\b(?:ENV|[sS]etx?|export|env add)\s+["'\\]*` + theName + `["'\\]*\s+["'\\]*([^\s"'\\=$]*\d[^\s"'\\=]{5,})`), nil},
+	{[]string{"equirepass", "asterauth", "indpw", "AUTH "}, regexp.MustCompile(`(?m)^\s*(?:requirepass|masterauth|bindpw|AUTH)[ \t]+["'\\]*([^\s"'\\]*\d[^\s"'\\]*)["'\\]*\s*$`), nil},
+	{[]string{"ey=", "ame="}, // <name="NAME" value="value">, <name="NAME">value<
+		regexp.MustCompile(`(?i)(?:key|name)=["'\\]*` + theName + `["'\\]*(?:\s+value=["'\\]+|>)([^"'\\<\n]+)`), nil},
+	{nameParts, // with a type before the value
+		regexp.MustCompile("\\b(\\w+)(?:\\[\\]|\\??\\s*:\\s*[&\\w.]+|\\s+string)\\s*=\\s*[\"'`\\\\]+([^\\s\"'`\\\\]{6,})[\"'`\\\\]"), []string{"="}},
+	{nameParts, // set("NAME", "value")
+		regexp.MustCompile(`\(["'\\]+` + theName + `["'\\]+\s*,\s*["'\\]+([^\s"'\\]*\d[^\s"'\\]{5,})["'\\]+\)`), []string{","}},
+	{nameParts, // setNAME("value")
+		regexp.MustCompile(`\b(?:[sS]et|[wW]ith)_?([A-Za-z]\w*)\(["'\\]+([^\s"'\\]*\d[^\s"'\\]{5,})["'\\]+\)`), []string{"(\"", "('", "(\\"}},
+	{[]string{"auth", "Auth"}, regexp.MustCompile(`(?:[bB]asic_?Auth|\bauth=)\(["'\\]+[^"'\\]*["'\\]+\s*,\s*["'\\]+([^"'\\]+)`), []string{"("}},
 	{[]string{" pass:"}, regexp.MustCompile(`\s-{1,2}pass(?:in|out)? +["'\\]*pass:([^\s"'\\]+)`), nil},
-	{[]string{"token", "secret", "pass", "credential", "key", "Token", "Secret", "Pass", "Key"}, regexp.MustCompile(`(?i)(?:^|[\s"'\\])--?(?:[\w-]*[_-])?(?:api-?key|access-?key|token|secret|password|passwd|pass|passphrase|credentials?)(?:=| +)["'\\]*([^\s"'\\&;|<>-][^\s"'\\&;|<>]*)`), []string{"-"}},
+	{nameParts, // a flag
+		regexp.MustCompile(`(?:^|[\s"'\\])-((?:-\w|p(?:ass|w|rivate)|[a-oq-zA-Z])[\w.:/-]*)(?:=| +)` + argument), []string{"-"}},
 	{[]string{"password", "PASSWORD"}, regexp.MustCompile(`\b(?:machine\s+\S+|default)\s+(?:(?:login|account)\s+\S+\s+)*password\s+([^\s"'\\]+)`), nil},
-	{[]string{"dentified", "DENTIFIED", "assword '", "ASSWORD '"}, regexp.MustCompile(`(?i)\b(?:identified\s+by|with\s+(?:encrypted\s+)?password|set\s+password\s+(?:for\s+\S+\s+)?=)\s+'([^']+)'`), nil},
-	{[]string{"value:"}, regexp.MustCompile(`(?i)name:[ \t]*["'\\]*[\w.-]*(?:password|passwd|secret|token|api_?key)["'\\]*[ \t]*\r?\n[ \t]*value:[ \t]*["'\\]*([^\s"'\\${][^\s"'\\]*)`), []string{"ame:", "AME:"}},
-	{[]string{"</"}, regexp.MustCompile(`(?i)<[\w.:-]*(?:password|passwd|secret|token|api-?key)>([^<>\s$]{4,})</`), nil},
-	{[]string{"PRIVATE KEY-----"}, regexp.MustCompile(`-----BEGIN [A-Z ]*PRIVATE KEY-----((?s:.*?))(?:-----END|$)`), nil},
+	{[]string{"dentified", "DENTIFIED", "assword '", "ASSWORD '", "ASSWORD = "}, regexp.MustCompile(`(?i)\b(?:identified\s+by|password|(?:set|with)\s+password\s+(?:for\s+\S+\s+)?=)\s+N?['"]([^'"]+)['"]`), nil},
+	{[]string{"value:"}, regexp.MustCompile(`(?i)name:[ \t]*["'\\]*` + theName + `["'\\]*[ \t]*\r?\n[ \t]*value:[ \t]*["'\\]*([^\s"'\\${][^\s"'\\]*)`), []string{"ame:", "AME:"}},
+	{[]string{"</"}, regexp.MustCompile(`<` + theName + `>([^<>\s$]{4,})</`), nil},
+	{[]string{"PRIVATE KEY"}, regexp.MustCompile(`-----BEGIN [A-Z ]*PRIVATE KEY(?: BLOCK)?-----((?s:.*?))(?:-----END|$)`), nil},
+	{[]string{"Private-Lines:"}, regexp.MustCompile(`Private-Lines:[ \d\r]+\n((?s:.*?))(?:\nPrivate-MAC|$)`), nil},
 }
 
-// begun matches, at the end of a piece of a message, the beginning of a key of a known form.
-var begun = regexp.MustCompile(`\b(?:(?:sk|rk|pk)[-_][A-Za-z0-9_-]*\d|npm_[A-Za-z0-9]*\d|(?:gh[pousr]_|github_pat_|glpat-|hf_|nvapi-|xox[abeoprs]-|AKIA|ASIA|AIza|eyJ)[A-Za-z0-9_.-]+)$`)
+// begun matches, at the end of a piece of a message, the beginning of a key of a known form, of a URL's password, and of
+// a header's value.
+var begun = []shape{
+	{[]string{"-", "_", ".", "AKIA", "ASIA", "AIza", "eyJ", "ATATT"}, regexp.MustCompile(`\b((?:sk|rk|pk)[-_][A-Za-z0-9_-]*\d|sk-(?:ant|or|proj|svcacct)-[A-Za-z0-9_-]+|npm_[A-Za-z0-9]*\d|(?:gh[pousr]_|github_pat_|xox[a-z]-|AKIA|ASIA|AIza|eyJ|` +
+		prefixes + `)[A-Za-z0-9_.-]+)$`), nil},
+	{[]string{"://"}, regexp.MustCompile(`://([^\s/?#@"'\\<>:]*:\d*[^\s/?#@"'\\<>\d][^\s/?#@"'\\<>]*)$`), nil},
+	{[]string{"uthorization", "UTHORIZATION"}, regexp.MustCompile(`(?i)\bauthorization["'\\]*\s*[:=]\s*["'\\]*[a-z][\w-]*\s+([^\s"'\\]+)$`), nil},
+}
 
-// secretFlag matches a flag whose value is the next argument.
-var secretFlag = regexp.MustCompile(`(?i)^"?--?(?:[\w-]*[_-])?(?:api-?key|access-?key|token|secret|password|passwd|passphrase|credentials?)"?$`)
+var flag = regexp.MustCompile(`^"?--?([\w.-]+)"?$`)
+
+// secretFlag reports whether a word is a flag whose value, the next argument, is a secret.
+func secretFlag(word []byte) bool {
+	match := flag.FindSubmatch(word)
+	return match != nil && kindOfName(match[1]) == nameSecret
+}
 
 // The kinds of names, by what they say about their values.
 const (
@@ -87,7 +126,7 @@ const (
 
 var (
 	secretEnds = []string{"token", "secret", "password", "passwd", "passphrase", "passcode", "apikey", "pwd", "credential", "credentials",
-		"privatekey", "secretkey", "accesskey", "accountkey", "subscriptionkey", "signingkey", "encryptionkey", "masterkey", "accesskeyid", "authorization"}
+		"privatekey", "secretkey", "accesskey", "accountkey", "subscriptionkey", "signingkey", "encryptionkey", "masterkey", "storagekey", "sharedkey", "keybase", "keydata", "storepass", "keypass", "accesskeyid", "authorization", "psk", "pw"}
 	maybeEnds = []string{"key", "auth", "signature", "cookie", "jwt", "bearer", "pat", "sas"}
 	// notValues has words that stand where a secret could, in lower case.
 	notValues = wordSet("none null nil true false undefined empty string required optional missing invalid incorrect wrong expired unknown " +
@@ -96,7 +135,8 @@ var (
 	variant = wordSet("old new prod dev test staging local backup")
 	letters = regexp.MustCompile(`^[A-Za-z_]+$`)
 	member  = regexp.MustCompile(`^[A-Za-z_]\w*(?:\.[A-Za-z_]\w{0,20})+$`)
-	apiKey  = regexp.MustCompile(`(?i)\b(?:api|access|secret|private|account) key\s*$`)
+	apiKey  = regexp.MustCompile(`(?i)\b(?:api|access|secret|private|account) key[\s*]*$`)
+	block   = regexp.MustCompile(`^[ \t]*[>|][+-]?[ \t]*\r?\n[ \t]+`) // begins a value of YAML
 	numbers = regexp.MustCompile(`^[\d.,:_+-]+$`)
 	located = regexp.MustCompile(`^(?:~?/|\.{1,2}/|[A-Za-z]:[\\/]|[A-Za-z][A-Za-z0-9+.-]*://)`)
 )
@@ -127,7 +167,7 @@ func kindOfName(name []byte) int {
 	}
 	ends := func(end string) bool { return bytes.HasSuffix(plain, []byte(end)) }
 	switch {
-	case slices.ContainsFunc(secretEnds, ends), separate && ends("pass"), upper && len(plain) > 4 && (ends("key") || ends("auth")):
+	case slices.ContainsFunc(secretEnds, ends), isPass(name, separate), upper && len(plain) > 4 && (ends("key") || ends("auth")):
 		return nameSecret
 	case slices.ContainsFunc(maybeEnds, ends):
 		return maybeSecret
@@ -139,12 +179,25 @@ func kindOfName(name []byte) int {
 	return notSecret
 }
 
+// tells reports whether a name says that a word of a command or a program is a secret.
+func tells(name, word []byte) bool {
+	kind := kindOfName(name)
+	return kind == nameSecret || kind == maybeSecret && value{text: string(word), kind: kind}.isSecret()
+}
+
+// isPass reports whether a name ends with "pass" as a word: PASS, SSHPASS, db_pass, userPass.
+func isPass(name []byte, separate bool) bool {
+	before, ok := bytes.CutSuffix(bytes.ToLower(name), []byte("pass"))
+	return ok && (separate || len(before) == 0 || len(before) <= 4 && name[0] < 'a' || name[len(before)] == 'P' && name[len(before)+1] == 'a')
+}
+
 // assigned calls hide for the values in "name=value", "name: value" and the like, in any language, if the name is that
 // of a secret and the value looks like one. A text that goes on may end in the middle of a value.
 func assigned(text []byte, goesOn bool, hide func(from, to int)) {
 	for i := 0; i < len(text); i++ {
 		prose := bytes.HasPrefix(text[i:], []byte(" is "))
-		if c := text[i]; c != '=' && c != ':' && !prose {
+		cell := text[i] == '|' && len(text) > i+1 && text[i+1] == ' ' && text[bytes.LastIndexByte(text[:i], '\n')+1] == '|' // of a table
+		if c := text[i]; c != '=' && c != ':' && !prose && !cell {
 			continue
 		}
 		name := nameBefore(text[:i])
@@ -155,10 +208,13 @@ func assigned(text []byte, goesOn bool, hide func(from, to int)) {
 		if kind == notSecret {
 			continue
 		}
-		v := value{name: strings.ToLower(string(name)), kind: kind, colon: text[i] == ':', prose: prose}
+		v := value{name: strings.ToLower(string(name)), kind: kind, colon: text[i] == ':' || cell, prose: prose}
 		from := i + 1
 		if prose {
 			from += len("is ")
+		}
+		if v.colon {
+			from += len(block.Find(text[from:]))
 		}
 		skip := func(chars string) bool {
 			start := from
@@ -168,6 +224,9 @@ func assigned(text []byte, goesOn bool, hide func(from, to int)) {
 			return from > start
 		}
 		operator := skip("=>:") || text[max(i-1, 0)] == '!'
+		if bytes.HasPrefix(text[from:], []byte("** ")) { // **name:** value
+			from += len("**")
+		}
 		v.spaced = skip(" \t") || prose
 		v.quoted = skip("\"'`\\")
 		to := from
@@ -191,7 +250,7 @@ func assigned(text []byte, goesOn bool, hide func(from, to int)) {
 // nameBefore returns the name at the end of a text, without quotes and spaces after it.
 func nameBefore(text []byte) []byte {
 	const longest = 64
-	text = bytes.TrimRight(text, " \t\"'`\\?:!")
+	text = bytes.TrimRight(text, " \t\"'`\\?:!*[])")
 	i := len(text)
 	for i > 0 && len(text)-i < longest && isNameByte(text[i-1]) {
 		i--
@@ -228,6 +287,8 @@ func (v value) isSecret() bool {
 		return false
 	case v.cut && v.kind == nameSecret:
 		return true
+	case v.name == "pass" && !digits:
+		return false
 	case v.kind == maybeSecret:
 		return len(text) >= 16 && digits && !alike(numbers) && !strings.ContainsAny(text, "./([") && (!v.spaced && !v.colon || v.ends())
 	case (alike(letters) || alike(member)) && kindOfName([]byte(text)) != notSecret:
@@ -251,6 +312,6 @@ func (v value) isSecret() bool {
 // ends reports whether nothing follows the value in its line but marks and a comment.
 func (v value) ends() bool {
 	rest, _, _ := bytes.Cut(v.rest, []byte("\n"))
-	rest = bytes.TrimLeft(rest, " \t\r\"'`\\,;)]}.")
+	rest = bytes.TrimLeft(rest, " \t\r\"'`\\,;)]}.|*")
 	return len(rest) == 0 || rest[0] == '#' || bytes.HasPrefix(rest, []byte("//"))
 }
