@@ -43,7 +43,7 @@ func TestImports(t *testing.T) {
 
 	for _, lean := range []string{
 		"/acp", "/acp/v2draft",
-		"/acp/rpc", "/acp/codec", "/acp/local", "/acp/negotiate", "/acp/reconnect", "/acp/proxy", "/acp/conduct", "/acp/launch", "/acp/registry", "/internal/engine", "/internal/wire", "/acp/agentkit", "/acp/agentkit/workspace", "/acp/sessionstore", "/acp/view", "/acp/v2draft/agentkit",
+		"/acp/rpc", "/acp/codec", "/acp/local", "/acp/negotiate", "/acp/reconnect", "/acp/proxy", "/acp/conduct", "/acp/translate", "/acp/launch", "/acp/registry", "/internal/engine", "/internal/wire", "/acp/agentkit", "/acp/agentkit/workspace", "/acp/sessionstore", "/acp/view", "/acp/v2draft/agentkit",
 	} {
 		p, ok := all[module+lean]
 		if !ok {

@@ -1,0 +1,136 @@
+package translate_test
+
+import (
+	"encoding/json"
+	"flag"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/acpgo/sdk/acp/translate"
+)
+
+var update = flag.Bool("update", false, "write testdata and docs")
+
+// TestCases plays the conversations of testdata/cases.txt, which says what comes out of a translation for each message
+// that goes in. A case begins with its number and title. "agent1" and "agent2" begin a connection whose agent, the
+// program, speaks that version, and whose client speaks the other one, with a session s, and members for the agent's
+// capabilities. "C" and "A" are messages of the client and the agent, without jsonrpc; "u" stands for a session/update of
+// s, and "u:x" of x. "time" lets the time pass for which an answer is held. The indented lines are what comes out, to the
+// client and to the agent.
+func TestCases(t *testing.T) {
+	const file = "testdata/cases.txt"
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var s *translate.State
+	var all strings.Builder
+	for line := range strings.Lines(string(text)) {
+		line = strings.TrimSuffix(line, "\n")
+		if strings.HasPrefix(line, "  ") {
+			continue
+		}
+		all.WriteString(line + "\n")
+		word, rest, _ := strings.Cut(line, " ")
+		switch word {
+		case "agent1", "agent2", "client1", "client2":
+			s = begin(t, word, rest)
+		case "C":
+			write(&all, s.Message(translate.ClientSide, message(rest)))
+		case "A":
+			write(&all, s.Message(translate.AgentSide, message(rest)))
+		case "time":
+			write(&all, s.Accept())
+		}
+	}
+	switch {
+	case *update:
+		if err := os.WriteFile(file, []byte(all.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	case all.String() != string(text):
+		got, want := strings.Split(all.String(), "\n"), strings.Split(string(text), "\n")
+		title := ""
+		for i, line := range got {
+			if strings.HasPrefix(line, "#") {
+				title = line
+			}
+			if i >= len(want) || line != want[i] {
+				t.Fatalf("%s\n%s\n got %s\nwant %s\n(go test -run Cases -update writes what comes out)", title, got[max(i-1, 0)], line, want[min(i, len(want)-1)])
+			}
+		}
+		t.Error("the file has more lines")
+	}
+}
+
+// begin returns a connection with a session.
+func begin(t *testing.T, program, capabilities string) *translate.State {
+	version := int(program[len(program)-1] - '0')
+	side := translate.AgentSide
+	if strings.HasPrefix(program, "client") {
+		return translate.New(translate.ClientSide, version, &translate.Options{Unique: "x"})
+	}
+	s := translate.New(side, version, &translate.Options{Unique: "x"})
+	if version == 1 {
+		s.Message(translate.ClientSide, message(`{"id":0,"method":"initialize","params":{"protocolVersion":2,"info":{"name":"c","version":"1"},"capabilities":{}}}`))
+		s.Message(translate.AgentSide, message(`{"id":0,"result":{"protocolVersion":1,"agentCapabilities":{`+capabilities+`}}}`))
+	} else {
+		s.Message(translate.ClientSide, message(`{"id":0,"method":"initialize","params":{"protocolVersion":1,"clientCapabilities":{`+capabilities+`}}}`))
+		s.Message(translate.AgentSide, message(`{"id":0,"result":{"protocolVersion":2,"info":{"name":"a","version":"1"},"capabilities":{"session":{}}}}`))
+	}
+	s.Message(translate.ClientSide, message(`{"id":1,"method":"session/new","params":{"cwd":"/w","mcpServers":[]}}`))
+	s.Message(translate.AgentSide, message(`{"id":1,"result":{"sessionId":"s"}}`))
+	if want := 3 - version; s.Version() != want {
+		t.Fatalf("version %d, want %d", s.Version(), want)
+	}
+	return s
+}
+
+// message expands the short form of a message.
+func message(short string) []byte {
+	if word, rest, _ := strings.Cut(short, " "); strings.HasPrefix(word, "u") {
+		session := "s"
+		if _, id, ok := strings.Cut(word, ":"); ok {
+			session = id
+		}
+		short = `{"method":"session/update","params":{"sessionId":"` + session + `","update":` + rest + `}}`
+	}
+	if strings.HasPrefix(short, "{") {
+		short = `{"jsonrpc":"2.0",` + short[1:]
+	}
+	return []byte(short)
+}
+
+// write writes the short forms of messages.
+func write(b *strings.Builder, messages []translate.Message) {
+	for _, m := range messages {
+		to := "  client "
+		if m.To == translate.AgentSide {
+			to = "  agent  "
+		}
+		short := strings.Replace(string(m.Line), `"jsonrpc":"2.0",`, "", 1)
+		if rest, ok := strings.CutPrefix(short, `{"method":"session/update","params":{"sessionId":"s","update":`); ok {
+			short = "u " + strings.TrimSuffix(rest, "}}")
+		}
+		b.WriteString(to + short + "\n")
+	}
+}
+
+// TestCaseNumbers requires a case for each number.
+func TestCaseNumbers(t *testing.T) {
+	text, err := os.ReadFile("testdata/cases.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, number := range []string{"1", "2", "3", "4", "5", "6", "7", "8", "9", "10", "11", "12", "13", "14", "16"} {
+		if !strings.Contains(string(text), "\n# "+number+". ") {
+			t.Errorf("no case %s", number)
+		}
+	}
+	for line := range strings.Lines(string(text)) {
+		if i := strings.IndexByte(line, '{'); strings.HasPrefix(line, "  ") && i >= 0 && !json.Valid([]byte(line[i:])) {
+			t.Errorf("not JSON: %s", line)
+		}
+	}
+}

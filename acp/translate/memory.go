@@ -1,0 +1,157 @@
+package translate
+
+import (
+	"slices"
+	"sync"
+)
+
+// recent is a map of bounded size, which forgets what was added first.
+type recent[V any] struct {
+	max    int
+	order  []string
+	values map[string]V
+}
+
+func (r *recent[V]) get(key string) (v V) { return r.values[key] }
+
+// put adds or replaces a value, and returns the one that was forgotten for it.
+func (r *recent[V]) put(key string, v V) (forgotten V) {
+	if _, ok := r.values[key]; !ok {
+		if r.values == nil {
+			r.values = map[string]V{}
+		}
+		if len(r.order) >= r.max {
+			forgotten = r.remove(r.order[0])
+		}
+		r.order = append(r.order, key)
+	}
+	r.values[key] = v
+	return forgotten
+}
+
+func (r *recent[V]) remove(key string) V {
+	v := r.values[key]
+	delete(r.values, key)
+	r.order = slices.DeleteFunc(r.order, func(k string) bool { return k == key })
+	return v
+}
+
+// account bounds what is kept of tool calls and terminals of a whole connection. When it is full, what was kept first is
+// forgotten first.
+type account struct {
+	size int
+	kept []*kept
+}
+
+// maxKept is how much is kept of all tool calls and terminals, and maxEach how much of one, in bytes.
+const (
+	maxKept = 16 << 20
+	maxEach = 256 << 10
+)
+
+// kept is a list of pieces: the content of a tool call, or the output of a terminal.
+type kept struct {
+	pieces []raw
+	size   int
+	lost   bool // older pieces were forgotten
+	listed bool
+}
+
+// replace replaces all pieces.
+func (a *account) replace(k *kept, pieces []raw) {
+	a.forget(k)
+	k.lost = false
+	for _, p := range pieces {
+		a.add(k, p)
+	}
+}
+
+func (a *account) add(k *kept, piece raw) {
+	if !k.listed {
+		k.listed = true
+		a.kept = append(a.kept, k)
+	}
+	k.pieces = append(k.pieces, slices.Clone(piece))
+	k.size += len(piece)
+	a.size += len(piece)
+	for k.size > maxEach && len(k.pieces) > 1 {
+		n := len(k.pieces[0])
+		k.pieces, k.lost = slices.Delete(k.pieces, 0, 1), true
+		k.size -= n
+		a.size -= n
+	}
+	if k.size > maxEach && len(k.pieces[0]) > 0 { // one piece alone
+		a.forget(k)
+		k.lost = true
+	}
+	for a.size > maxKept {
+		oldest := a.kept[0]
+		a.kept = a.kept[1:]
+		oldest.listed = false
+		oldest.lost = oldest.lost || oldest.size > 0
+		a.forget(oldest)
+	}
+}
+
+func (a *account) forget(k *kept) {
+	a.size -= k.size
+	k.size, k.pieces = 0, nil
+}
+
+// release forgets k for good.
+func (a *account) release(k *kept) {
+	a.forget(k)
+	if k.listed {
+		k.listed = false
+		a.kept = slices.DeleteFunc(a.kept, func(other *kept) bool { return other == k })
+	}
+}
+
+// Keys remembers the idempotency keys of prompts, so that a prompt that is sent again is not inserted again. It is
+// bounded, and safe for concurrent use. The zero value is empty.
+type Keys struct {
+	mu       sync.Mutex
+	sessions recent[*recent[*keyed]]
+}
+
+// maxKeys is how many keys are remembered of each session.
+const maxKeys = 256
+
+// keyed is what a key stands for.
+type keyed struct {
+	digest    [32]byte // of the prompt's params
+	messageID string   // once it was accepted
+}
+
+// use returns what a key stands for, and remembers it if it is new.
+func (k *Keys) use(session, key string, digest [32]byte) (*keyed, bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.sessions.max = maxSessions
+	of := k.sessions.get(session)
+	if of == nil {
+		of = &recent[*keyed]{max: maxKeys}
+		k.sessions.put(session, of)
+	}
+	if known := of.get(key); known != nil {
+		copied := *known
+		return &copied, false
+	}
+	of.put(key, &keyed{digest: digest})
+	return nil, true
+}
+
+// accept remembers the message that a key's prompt became; an empty messageID frees the key.
+func (k *Keys) accept(session, key, messageID string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	of := k.sessions.get(session)
+	if key == "" || of == nil {
+		return
+	}
+	if messageID == "" {
+		of.remove(key)
+	} else if known := of.get(key); known != nil {
+		known.messageID = messageID
+	}
+}

@@ -1,0 +1,234 @@
+package translate
+
+import (
+	"cmp"
+	"slices"
+)
+
+// permission1 is session/request_permission of an agent of version 1.
+func (s *State) permission1(m *message) *fault {
+	id, about := m.str("sessionId"), m.params.sub("toolCall")
+	if id == "" || about == nil {
+		return errParams("a permission without session or tool call")
+	}
+	sess := s.session(id)
+	options := m.params.list("options")
+	if m.id == nil {
+		return nil
+	}
+	if sess.closed || len(options) == 0 {
+		// Version 2 has no question without options.
+		s.answer(AgentSide, m.id, cancelledOutcome())
+		return nil
+	}
+	call := about.str("toolCallId")
+	c, fresh := sess.call(call)
+	if fresh {
+		c = s.newCall(sess, call)
+	}
+	about = append(object{}, about...)
+	toolCallTo2(&about)
+	c.note(about)
+	title := c.title
+	if title == "" {
+		title = "Permission"
+	}
+	params := append(object{}, m.params...)
+	params.drop("toolCall")
+	params = append(params, obj("title", title, "subject", obj("type", "tool_call", "toolCall", about))...)
+	return s.ask(sess, c, m, params, optionIDs(options))
+}
+
+// elicitation1 is elicitation/create of an agent of version 1.
+func (s *State) elicitation1(m *message) *fault {
+	id := m.str("sessionId")
+	if id == "" || m.id == nil {
+		s.forward(m)
+		return nil
+	}
+	params := append(object{}, m.params...)
+	if schema := params.sub("requestedSchema"); schema != nil {
+		if schema.get("type") == nil {
+			schema.set("type", quote("object"))
+		}
+		if schema.get("properties") == nil {
+			schema.set("properties", emptyObj)
+		}
+		params.set("requestedSchema", schema.text())
+	}
+	return s.ask(s.session(id), nil, m, params, nil)
+}
+
+// ask sends a question to the user, and reports that the work waits for it, unless other work goes on.
+func (s *State) ask(sess *session, c *call, m *message, params object, options []string) *fault {
+	s.accept(sess, "")
+	others := false
+	for _, other := range sess.calls.values {
+		others = others || other != c && other.questions == 0 && other.status == "in_progress"
+	}
+	err := s.expect(ClientSide, m.id, len(m.line), func(answer *message) {
+		sess.asking--
+		if c != nil {
+			c.questions--
+		}
+		if sess.needs && sess.asking == 0 && sess.turn != nil {
+			sess.needs = false
+			s.state(sess, "running")
+		}
+		s.outcome(answer, options)
+	})
+	if err != nil {
+		return err
+	}
+	sess.asking++
+	if c != nil {
+		c.questions++
+	}
+	if !others && !sess.needs && sess.turn != nil {
+		sess.needs = true
+		s.state(sess, "requires_action")
+	}
+	return s.send(m, m.method, params, nil)
+}
+
+// outcome passes the answer to a question. The answer to a request for permission must be one of the options; everything
+// else is a cancellation, and never an approval.
+func (s *State) outcome(answer *message, options []string) {
+	if options == nil || answer.all.has("error") {
+		s.forward(answer)
+		return
+	}
+	result := s.result(answer)
+	if result == nil {
+		return
+	}
+	outcome := result.sub("outcome")
+	if outcome.str("outcome") != "selected" || !slices.Contains(options, outcome.str("optionId")) {
+		if outcome.str("outcome") != "cancelled" {
+			result.set("outcome", obj("outcome", "cancelled").text())
+		}
+	}
+	s.reply(answer, result)
+}
+
+func cancelledOutcome() object { return obj("outcome", obj("outcome", "cancelled")) }
+
+// optionIDs returns the ids of a question's options, never nil.
+func optionIDs(options []raw) []string {
+	ids := []string{}
+	for _, option := range options {
+		if o, ok := parse(option); ok && o.has("optionId") {
+			ids = append(ids, o.str("optionId"))
+		}
+	}
+	return ids
+}
+
+// permission2 is session/request_permission of an agent of version 2.
+func (s *State) permission2(m *message) *fault {
+	id, title := m.str("sessionId"), m.str("title")
+	if id == "" {
+		return errParams("a permission without session")
+	}
+	if m.id == nil {
+		return nil
+	}
+	options := editObjects(m.params.list("options"), func(o *object) bool {
+		return slices.Contains([]string{"allow_once", "allow_always", "reject_once", "reject_always"}, o.str("kind"))
+	})
+	if len(list(options)) == 0 {
+		s.answer(AgentSide, m.id, cancelledOutcome())
+		return nil
+	}
+	sess := s.session(id)
+	about, invented := s.subject(sess, m, title)
+	params := append(object{}, m.params...)
+	params.drop("title", "description", "subject")
+	params.set("toolCall", about.text())
+	params.set("options", options)
+	ids := optionIDs(list(options))
+	call := about.str("toolCallId")
+	if _, fresh := sess.call(call); fresh {
+		s.newCall(sess, call).note(about)
+		s.update(id, append(obj("sessionUpdate", "tool_call"), about...))
+	}
+	return s.send(m, m.method, params, func(answer *message) {
+		s.outcome(answer, ids)
+		if invented {
+			s.update(id, obj("sessionUpdate", "tool_call_update", "toolCallId", call, "status", "completed"))
+		}
+	})
+}
+
+// subject returns the tool call that a client of version 1 is asked about. Its title is the question, as agents of version
+// 1 do it.
+func (s *State) subject(sess *session, m *message, title string) (about object, invented bool) {
+	subject := m.params.sub("subject")
+	var text []raw
+	if description := m.str("description"); description != "" {
+		text = append(text, toolText(description))
+	}
+	switch subject.str("type") {
+	case "tool_call":
+		about = append(object{}, subject.sub("toolCall")...)
+		c, fresh := sess.call(about.str("toolCallId"))
+		if fresh {
+			c = &call{}
+		}
+		content := about.list("content")
+		s.toolCallTo1(sess, c, &about, fresh)
+		if content == nil {
+			content = c.content.pieces
+		}
+		if len(text) > 0 {
+			text = append(text, list(s.contentTo1(sess, &c.content, content))...)
+		}
+	case "command":
+		about = obj("toolCallId", subject.get("toolCallId"), "kind", "execute",
+			"rawInput", obj("command", subject.get("command"), "cwd", subject.get("cwd")), "_meta", subject.get("_meta"))
+		if text == nil {
+			text = append(text, toolText("$ "+subject.str("command")))
+		}
+	default:
+		about = obj("kind", "other", "rawInput", m.params.get("subject"))
+	}
+	if invented = about.str("toolCallId") == ""; invented {
+		about.set("toolCallId", quote("permission-"+s.unique+canonicalName(m.id)))
+	}
+	about.set("title", quote(cmp.Or(title, about.str("title"), "Permission")))
+	if text != nil {
+		about.set("content", array(text...))
+	}
+	return about, invented
+}
+
+// canonicalName returns an id as a part of a name.
+func canonicalName(id raw) string {
+	if s := unquote(id); s != "" {
+		return short(s)
+	}
+	return short(string(id))
+}
+
+// elicitation2 is elicitation/create of an agent of version 2, whose forms may have formats that version 1 lacks.
+func (s *State) elicitation2(m *message) *fault {
+	schema := m.params.sub("requestedSchema")
+	fields := schema.sub("properties")
+	changed := false
+	for i, field := range fields {
+		o, ok := parse(field.value)
+		if format := o.str("format"); ok && format != "" && !slices.Contains([]string{"email", "uri", "date", "date-time"}, format) {
+			o.drop("format")
+			fields[i].value = o.text()
+			changed = true
+		}
+	}
+	if !changed {
+		s.forward(m)
+		return nil
+	}
+	params := append(object{}, m.params...)
+	schema.set("properties", fields.text())
+	params.set("requestedSchema", schema.text())
+	return s.send(m, m.method, params, nil)
+}

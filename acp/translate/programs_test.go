@@ -1,0 +1,229 @@
+package translate_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"testing"
+	"testing/synctest"
+
+	"go.uber.org/goleak"
+
+	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/acp/translate"
+	"github.com/acpgo/sdk/acp/v2draft"
+	"github.com/acpgo/sdk/conformance"
+)
+
+func TestMain(m *testing.M) {
+	slog.SetDefault(slog.New(slog.DiscardHandler)) // passing tests print nothing
+	goleak.VerifyTestMain(m)
+}
+
+// agent1 is an agent of version 1 that asks for permission.
+func agent1(ctx context.Context, t rpc.Transport) error {
+	return acp.ServeAgent(ctx, t, acp.AgentHandlers{
+		NewSession: func(context.Context, *acp.AgentConn, *acp.NewSessionRequest) (*acp.NewSessionResponse, error) {
+			return &acp.NewSessionResponse{SessionID: "s"}, nil
+		},
+		Prompt: func(ctx context.Context, s *acp.AgentSession, req *acp.PromptRequest) (*acp.PromptResponse, error) {
+			if text, _ := req.Prompt[0].Text(); text == "log in" {
+				return nil, acp.ErrAuthRequired
+			} else if text == "wait" {
+				<-ctx.Done()
+				return &acp.PromptResponse{StopReason: acp.StopReasonCancelled}, nil
+			}
+			if err := s.Update(ctx, acp.StartToolCall("t", "Edit", acp.WithKind(acp.ToolKindEdit))); err != nil {
+				return nil, err
+			}
+			answer, err := s.RequestPermission(ctx, acp.AboutToolCall("t"), acp.AllowOnce("y", "Yes"), acp.RejectOnce("n", "No"))
+			if err != nil {
+				return nil, err
+			}
+			chosen, _ := answer.Selected()
+			if err := s.Update(ctx, acp.AgentMessageText("chosen: "+string(chosen))); err != nil {
+				return nil, err
+			}
+			return &acp.PromptResponse{StopReason: acp.StopReasonEndTurn}, nil
+		},
+	}, nil)
+}
+
+// agent2 is the same in version 2.
+func agent2(ctx context.Context, t rpc.Transport) error {
+	return v2draft.ServeAgent(ctx, t, v2draft.AgentHandlers{
+		NewSession: func(context.Context, *v2draft.AgentConn, *v2draft.NewSessionRequest) (*v2draft.NewSessionResponse, error) {
+			return &v2draft.NewSessionResponse{SessionID: "s"}, nil
+		},
+		ListSessions: func(context.Context, *v2draft.AgentConn, *v2draft.ListSessionsRequest) (*v2draft.ListSessionsResponse, error) {
+			return &v2draft.ListSessionsResponse{}, nil
+		},
+		ResumeSession: func(context.Context, *v2draft.AgentSession, *v2draft.ResumeSessionRequest) (*v2draft.ResumeSessionResponse, error) {
+			return nil, nil
+		},
+		CloseSession: func(context.Context, *v2draft.AgentSession, *v2draft.CloseSessionRequest) (*v2draft.CloseSessionResponse, error) {
+			return nil, nil
+		},
+		Prompt: func(ctx context.Context, s *v2draft.AgentSession, req *v2draft.PromptRequest) (*v2draft.PromptResponse, error) {
+			text, _ := req.Prompt[0].Text()
+			if text == "log in" {
+				return nil, v2draft.ErrAuthRequired
+			}
+			message := v2draft.UserMessage{MessageID: v2draft.MessageID("of " + text), Content: v2draft.Some(req.Prompt)}
+			return s.StartTurnWith(ctx, message, func(ctx context.Context) (v2draft.IdleStateUpdate, error) {
+				if text == "wait" {
+					<-ctx.Done()
+					return v2draft.IdleStateUpdate{}, ctx.Err()
+				}
+				if err := s.Update(ctx, v2draft.StartToolCall("t", "Edit", v2draft.WithKind(v2draft.ToolKindEdit))); err != nil {
+					return v2draft.IdleStateUpdate{}, err
+				}
+				answer, err := s.RequestPermission(ctx, &v2draft.RequestPermissionRequest{
+					Title: "Edit?", Subject: v2draft.Some(v2draft.PermissionForToolCall(v2draft.AboutToolCall("t"))),
+					Options: []v2draft.PermissionOption{v2draft.AllowOnce("y", "Yes"), v2draft.RejectOnce("n", "No")},
+				})
+				if err != nil {
+					return v2draft.IdleStateUpdate{}, err
+				}
+				chosen, _ := answer.Selected()
+				return v2draft.EndTurn(), s.Update(ctx, v2draft.AgentMessageText("m", "chosen: "+string(chosen)))
+			})
+		},
+	}, &v2draft.AgentOptions{Info: v2draft.Implementation{Name: "agent", Version: "1"}})
+}
+
+// client is the connection of a client of either version, which allows everything.
+type client struct {
+	prompt func(ctx context.Context, text string) (stop string, err error)
+	close  func() error
+	text   string // of the agent's messages
+}
+
+func client1(t *testing.T, transport rpc.Transport) *client {
+	c := &client{}
+	conn, err := acp.Connect(t.Context(), transport, acp.ClientHandlers{
+		SessionUpdate: func(_ context.Context, _ *acp.ClientSession, n *acp.SessionNotification) error {
+			text, _ := n.Update.AgentText()
+			c.text += text
+			return nil
+		},
+		RequestPermission: func(context.Context, *acp.ClientSession, *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error) {
+			return &acp.RequestPermissionResponse{Outcome: acp.PermissionSelected("y")}, nil
+		},
+	}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := conn.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: "/w"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.close = conn.Close
+	c.prompt = func(ctx context.Context, text string) (string, error) {
+		result, err := s.Prompt(ctx, acp.TextBlock(text))
+		if err != nil {
+			return "", err
+		}
+		return string(result.StopReason), nil
+	}
+	return c
+}
+
+func client2(t *testing.T, transport rpc.Transport) *client {
+	c := &client{}
+	conn, err := v2draft.Connect(t.Context(), transport, v2draft.ClientHandlers{
+		SessionUpdate: func(_ context.Context, _ *v2draft.ClientSession, n *v2draft.UpdateSessionNotification) error {
+			text, _ := n.Update.AgentText()
+			c.text += text
+			return nil
+		},
+		RequestPermission: func(context.Context, *v2draft.ClientSession, *v2draft.RequestPermissionRequest) (*v2draft.RequestPermissionResponse, error) {
+			return &v2draft.RequestPermissionResponse{Outcome: v2draft.PermissionSelected("y")}, nil
+		},
+	}, &v2draft.ClientOptions{Info: v2draft.Implementation{Name: "client", Version: "1"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := conn.NewSession(t.Context(), &v2draft.NewSessionRequest{Cwd: "/w"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.close = conn.Close
+	c.prompt = func(ctx context.Context, text string) (string, error) {
+		result, err := s.Prompt(ctx, v2draft.TextBlock(text))
+		if err != nil {
+			return "", err
+		}
+		return string(result.Idle.StopReason()), nil
+	}
+	return c
+}
+
+// TestPrograms connects clients and agents of both versions. All see whole turns, refusals and cancellations, and the
+// judge of the wire between them sees the version that they agree on.
+func TestPrograms(t *testing.T) {
+	other := func(side translate.Side) func(rpc.Transport) rpc.Transport {
+		return func(t rpc.Transport) rpc.Transport { return translate.Transport(t, side, 2, nil) }
+	}
+	none := func(t rpc.Transport) rpc.Transport { return t }
+	for _, c := range []struct {
+		name              string
+		client            func(*testing.T, rpc.Transport) *client
+		ofClient, ofAgent func(rpc.Transport) rpc.Transport
+		agent             func(context.Context, rpc.Transport) error
+		version           int
+	}{
+		{"client 2, agent 1", client2, none, translate.Agent, agent1, 2},
+		{"client 1, agent 1", client1, none, translate.Agent, agent1, 1},
+		{"client 1, agent 2", client1, translate.Client, none, agent2, 2},
+		{"client 1 with translation, agent 1", client1, translate.Client, none, agent1, 1},
+		{"both with translation", client1, translate.Client, translate.Agent, agent1, 2},
+		{"native client 2, agent 1", client2, other(translate.ClientSide), none, agent1, 1},
+		{"native client 2, agent 2", client2, other(translate.ClientSide), none, agent2, 2},
+		{"client 1, native agent 2", client1, none, other(translate.AgentSide), agent2, 1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				agentEnd, clientEnd := rpc.Pipe()
+				done := make(chan error)
+				go func() { done <- c.agent(t.Context(), c.ofAgent(agentEnd)) }()
+				var wire conformance.Recording
+				tapped := conformance.Tap(t, conformance.Client, clientEnd, &conformance.TapOptions{
+					Schema: conformance.Negotiated(conformance.V1(), conformance.V2()), OnMessage: wire.Add,
+				})
+				client := c.client(t, c.ofClient(tapped))
+				if stop, err := client.prompt(t.Context(), "edit"); err != nil || stop != "end_turn" {
+					t.Errorf("got %q, %v", stop, err)
+				}
+				if _, err := client.prompt(t.Context(), "log in"); !errors.Is(err, rpc.ErrAuthRequired) {
+					t.Errorf("got %v, want a refusal", err)
+				}
+				ctx, cancel := context.WithCancel(t.Context())
+				stopped := make(chan struct{})
+				go func() {
+					defer close(stopped)
+					if stop, err := client.prompt(ctx, "wait"); err == nil && stop != "cancelled" {
+						t.Errorf("got %q", stop)
+					}
+				}()
+				synctest.Wait()
+				cancel()
+				<-stopped
+				if stop, err := client.prompt(t.Context(), "edit"); err != nil || stop != "end_turn" {
+					t.Errorf("after the cancellation: got %q, %v", stop, err)
+				}
+				synctest.Wait()
+				if client.text != "chosen: ychosen: y" {
+					t.Errorf("got the text %q", client.text)
+				}
+				if err := errors.Join(client.close(), <-done); err != nil {
+					t.Error(err)
+				}
+				if got := version(t, wire.Messages()); got != c.version {
+					t.Errorf("version %d on the wire, want %d", got, c.version)
+				}
+			})
+		})
+	}
+}

@@ -1,0 +1,432 @@
+package translate
+
+import "slices"
+
+// session is what is remembered of one session.
+type session struct {
+	id     string
+	info   object // its directory, for a list of sessions; nil if it was not opened on this connection
+	closed bool   // it was closed, and the agent may not have noticed yet
+	reset  bool   // its history begins before this connection's
+	unique string // part of ids then
+
+	options raw    // the config options, in the client's version
+	modes   object // of an agent of version 1: its modes, which are shown as an option
+	option  string // the id of the option for the mode
+	mode    string // its value
+
+	replay   replay
+	turns                  // prompts
+	messages               // text
+	calls    recent[*call] // tool calls
+	terms    recent[*terminal]
+	plans    recent[raw] // the entries of each plan
+}
+
+// replay is the state of a session's replay.
+type replay struct {
+	on      bool
+	swallow bool            // the client has not asked for it
+	begun   map[string]bool // messages that have begun, for at most maxReplayed
+}
+
+const maxReplayed = 10_000
+
+// session returns what is remembered of a session, or begins to remember.
+func (s *State) session(id string) *session {
+	key := short(id)
+	sess := s.sessions.get(key)
+	if sess == nil {
+		sess = &session{id: id, reset: true, unique: s.unique}
+		sess.calls.max, sess.terms.max, sess.plans.max, sess.texts.max = 512, 64, 16, 256
+		if len(s.sessions.order) >= maxSessions {
+			at := slices.IndexFunc(s.sessions.order, func(key string) bool {
+				idle := s.sessions.get(key)
+				return idle.turn == nil && len(idle.waiting) == 0 && !idle.replay.on
+			})
+			s.forgetSession(s.sessions.get(s.sessions.order[max(at, 0)]).id)
+		}
+		s.sessions.put(key, sess)
+	}
+	return sess
+}
+
+// release ends the prompts of a session that is forgotten, and forgets what is kept of it.
+func (s *State) release(sess *session) {
+	s.endPrompts(sess)
+	for _, c := range sess.calls.values {
+		s.accounts.release(&c.content)
+	}
+	for _, t := range sess.terms.values {
+		s.accounts.release(&t.output)
+	}
+}
+
+func (s *State) forgetSession(id string) {
+	if old := s.sessions.remove(short(id)); old != nil {
+		s.release(old)
+	}
+}
+
+// opened makes a session usable.
+func (s *State) opened(id string, params object) *session {
+	sess := s.session(id)
+	sess.closed = false
+	sess.info = obj("sessionId", id, "cwd", params.get("cwd"), "additionalDirectories", params.get("additionalDirectories"))
+	if len(sess.info.text()) > maxOptions {
+		sess.info = nil
+	}
+	return sess
+}
+
+// open1 is session/new and session/fork for an agent of version 1.
+func (s *State) open1(m *message) *fault {
+	params := append(object{}, m.params...)
+	if m.method == "session/new" || params.has("mcpServers") {
+		params.set("mcpServers", serversTo1(params.list("mcpServers")))
+	}
+	systemPromptTo1(&params)
+	return s.send(m, m.method, params, func(answer *message) {
+		if result := s.result(answer); result != nil {
+			sess := s.opened(result.str("sessionId"), m.params)
+			sess.reset = m.method != "session/new"
+			s.openedTo2(sess, &result)
+			s.reply(answer, result)
+		}
+	})
+}
+
+// openedTo2 translates the members that answers about sessions share.
+func (s *State) openedTo2(sess *session, result *object) {
+	if result.get("configOptions") == nil && result.get("modes") == nil {
+		result.drop("configOptions", "modes")
+		return
+	}
+	sess.setModes(result.sub("modes"))
+	result.drop("modes")
+	result.set("configOptions", s.optionsTo2(sess, result.list("configOptions")))
+}
+
+// resume1 is session/resume for an agent of version 1, which has up to two methods for it, or none.
+func (s *State) resume1(m *message) *fault {
+	id := m.str("sessionId")
+	params := append(object{}, m.params...)
+	params.drop("replayFrom")
+	params.set("mcpServers", serversTo1(params.list("mcpServers")))
+	systemPromptTo1(&params)
+	known := s.sessions.get(short(id))
+	from := m.params.get("replayFrom")
+	method := "session/load"
+	switch {
+	case from != nil && m.params.sub("replayFrom").str("type") != "start":
+		return errParams("replays begin at the start only")
+	case s.agent.load && from != nil:
+	case from != nil:
+		return errParams("the agent cannot replay sessions")
+	case s.agent.resume:
+		method = "session/resume"
+	case known != nil && known.info != nil && !known.closed:
+		s.resumed(known, false)
+		s.answer(ClientSide, m.id, object{})
+		return nil
+	case !s.agent.load:
+		return errNoSession(id)
+	}
+	if m.id == nil {
+		return nil
+	}
+	sess := s.session(id)
+	wasClosed := sess.closed
+	sess.closed = false
+	if method == "session/load" {
+		if sess.replay.on {
+			return &fault{-32600, "Invalid request: the session is being resumed", nil}
+		}
+		sess.replay = replay{on: true, swallow: from == nil, begun: map[string]bool{}}
+		sess.restart()
+		sess.reset = false
+	}
+	err := s.send(m, method, params, func(answer *message) {
+		swallowed := sess.replay.on && sess.replay.swallow
+		sess.replay = replay{}
+		sess.endMessage()
+		if answer.all.has("error") {
+			sess.closed = wasClosed
+		}
+		result := s.result(answer)
+		if result == nil {
+			return
+		}
+		sess = s.opened(id, m.params)
+		s.resumed(sess, method == "session/load" && !swallowed)
+		s.openedTo2(sess, &result)
+		s.reply(answer, result)
+	})
+	if err != nil {
+		sess.replay, sess.closed = replay{}, wasClosed
+	}
+	return err
+}
+
+// resumed sends what version 2 wants before the answer to session/resume.
+func (s *State) resumed(sess *session, replayed bool) {
+	if replayed {
+		s.update(sess.id, obj("sessionUpdate", "replay_complete"))
+	}
+	state := "idle"
+	if sess.turn != nil && sess.turn.accepted {
+		state = "running"
+		if sess.needs {
+			state = "requires_action"
+		}
+	}
+	s.state(sess, state)
+}
+
+// list1 is session/list. An agent without it has the sessions of this connection.
+func (s *State) list1(m *message) *fault {
+	if s.agent.list {
+		s.forward(m)
+		return nil
+	}
+	var all []raw
+	for _, key := range s.sessions.order {
+		sess := s.sessions.get(key)
+		cwd := m.str("cwd")
+		if sess.info != nil && !sess.closed && (cwd == "" || sess.info.str("cwd") == cwd) {
+			all = append(all, sess.info.text())
+		}
+	}
+	if m.id != nil {
+		s.answer(ClientSide, m.id, obj("sessions", array(all...)))
+	}
+	return nil
+}
+
+// close1 is session/close. For an agent without it, the turn is cancelled.
+func (s *State) close1(m *message) *fault {
+	id := m.str("sessionId")
+	if s.agent.close {
+		return s.send(m, m.method, m.params, func(answer *message) {
+			if result := s.result(answer); result != nil {
+				s.closeSession(id)
+				s.reply(answer, result)
+			}
+		})
+	}
+	sess := s.sessions.get(short(id))
+	if sess == nil || sess.info == nil || sess.closed {
+		return errNoSession(id)
+	}
+	if m.id == nil {
+		return nil
+	}
+	if sess.turn != nil {
+		s.notify(AgentSide, "session/cancel", obj("sessionId", id))
+	}
+	s.closeSession(id)
+	s.answer(ClientSide, m.id, object{})
+	return nil
+}
+
+// closeSession ends a session's turn. The session is remembered as closed, because the agent's messages about the turn
+// may still arrive.
+func (s *State) closeSession(id string) {
+	if sess := s.sessions.get(short(id)); sess != nil {
+		s.release(sess)
+		sess.calls, sess.terms = recent[*call]{max: sess.calls.max}, recent[*terminal]{max: sess.terms.max}
+		sess.closed = true
+	}
+}
+
+// delete is session/delete, after which nothing of the session is remembered.
+func (s *State) delete(m *message) *fault {
+	id := m.str("sessionId")
+	return s.send(m, m.method, m.params, func(answer *message) {
+		if result := s.result(answer); result != nil {
+			s.forgetSession(id)
+			s.reply(answer, result)
+		}
+	})
+}
+
+// open2 is session/new and session/fork for an agent of version 2.
+func (s *State) open2(m *message) *fault {
+	params, err := withServers2(m.params)
+	if err != nil {
+		return err
+	}
+	s.opening++
+	err = s.send(m, m.method, params, func(answer *message) {
+		s.opening--
+		if result := s.result(answer); result != nil {
+			sess := s.opened(result.str("sessionId"), m.params)
+			commands := s.openedTo1(sess, &result)
+			s.reply(answer, result)
+			s.commands(sess, commands)
+		}
+		s.releaseHeld()
+	})
+	if err != nil || m.id == nil {
+		s.opening--
+	}
+	return err
+}
+
+// openedTo1 translates the members that answers about sessions share, and returns the commands, which version 1 has in
+// an update after the answer.
+func (s *State) openedTo1(sess *session, result *object) (commands raw) {
+	commands = result.get("availableCommands")
+	result.drop("availableCommands")
+	if result.get("configOptions") == nil {
+		return commands
+	}
+	result.set("configOptions", s.optionsTo1(sess, result.list("configOptions")))
+	if sess.modes != nil {
+		result.set("modes", sess.modes.text())
+	}
+	return commands
+}
+
+func (s *State) commands(sess *session, commands raw) {
+	if commands != nil {
+		s.update(sess.id, obj("sessionUpdate", "available_commands_update", "availableCommands", commandsTo1(list(commands))))
+	}
+}
+
+// hold keeps a message until the session is known that it is about: version 2 allows updates before the answer that
+// names their session.
+func (s *State) hold(m *message) bool {
+	id := m.str("sessionId")
+	if sess := s.sessions.get(short(id)); s.opening == 0 || sess != nil && sess.info != nil {
+		return false
+	}
+	if s.heldSize+len(m.line) > maxHeld {
+		opening := s.opening
+		s.opening = 0 // an update too early is better than none
+		s.releaseHeld()
+		s.opening = opening
+		return false
+	}
+	s.held = append(s.held, Message{m.from, m.line})
+	s.heldSize += len(m.line)
+	return true
+}
+
+// releaseHeld translates the messages that waited for an answer, except those that still do.
+func (s *State) releaseHeld() {
+	held := s.held
+	s.held, s.heldSize = nil, 0
+	for _, early := range held {
+		if m, _ := read(early.To, early.Line); m != nil {
+			s.message(m)
+		}
+	}
+}
+
+// load2 is session/load, for an agent of version 2.
+func (s *State) load2(m *message) *fault {
+	return s.resumeFor(m, append(append(object{}, m.params...), member{"replayFrom", obj("type", "start").text()}))
+}
+
+// resume2 is session/resume, for an agent of version 2.
+func (s *State) resume2(m *message) *fault {
+	params := append(object{}, m.params...)
+	params.drop("replayFrom")
+	return s.resumeFor(m, params)
+}
+
+func (s *State) resumeFor(m *message, params object) *fault {
+	params, err := withServers2(params)
+	if err != nil {
+		return err
+	}
+	id := m.str("sessionId")
+	sess := s.opened(id, m.params)
+	if m.method == "session/load" {
+		sess.texts = recent[*text]{max: sess.texts.max}
+		sess.replay.on = true
+	}
+	return s.send(m, "session/resume", params, func(answer *message) {
+		sess.replay = replay{}
+		if result := s.result(answer); result != nil {
+			sess = s.opened(id, m.params)
+			commands := s.openedTo1(sess, &result)
+			s.reply(answer, result)
+			s.commands(sess, commands)
+		}
+	})
+}
+
+// close2 is session/close, for an agent of version 2.
+func (s *State) close2(m *message) *fault {
+	id := m.str("sessionId")
+	return s.send(m, m.method, m.params, func(answer *message) {
+		if result := s.result(answer); result != nil {
+			s.forgetSession(id)
+			s.reply(answer, result)
+		}
+	})
+}
+
+// status2 is session/status, whose answer has more in version 2.
+func (s *State) status2(m *message) *fault {
+	return s.send(m, m.method, m.params, func(answer *message) {
+		if result := s.result(answer); result != nil {
+			result.drop("state")
+			s.reply(answer, result)
+		}
+	})
+}
+
+// serversTo1 translates MCP servers: version 1 requires the lists, and has no type for a command.
+func serversTo1(servers []raw) raw {
+	return editObjects(servers, func(o *object) bool {
+		switch o.str("type") {
+		case "stdio":
+			o.drop("type")
+			defaultList(o, "args", "env")
+		case "http":
+			defaultList(o, "headers")
+		}
+		return true
+	})
+}
+
+func systemPromptTo1(params *object) {
+	if prompt := params.sub("systemPrompt"); prompt != nil {
+		blocksTo1(&prompt, "content")
+		params.set("systemPrompt", prompt.text())
+	}
+}
+
+func defaultList(o *object, names ...string) {
+	for _, name := range names {
+		if o.get(name) == nil {
+			o.set(name, emptyList)
+		}
+	}
+}
+
+// withServers2 translates MCP servers for an agent of version 2, which has none that speak SSE.
+func withServers2(params object) (object, *fault) {
+	var refused string
+	params = append(object{}, params...)
+	if !params.has("mcpServers") {
+		return params, nil
+	}
+	params.set("mcpServers", editObjects(params.list("mcpServers"), func(o *object) bool {
+		switch o.str("type") {
+		case "":
+			o.set("type", quote("stdio"))
+		case "sse":
+			refused = o.str("name")
+			return false
+		}
+		return true
+	}))
+	if refused != "" {
+		return nil, errParams("the MCP server %q uses SSE, which version 2 of the protocol does not have", refused)
+	}
+	return params, nil
+}

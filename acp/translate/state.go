@@ -1,0 +1,450 @@
+package translate
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"strconv"
+)
+
+// A Side is an end of the connection.
+type Side int8
+
+// The two sides.
+const (
+	ClientSide Side = iota + 1
+	AgentSide
+)
+
+// other returns the opposite side.
+func (s Side) other() Side { return ClientSide + AgentSide - s }
+
+// A Message is one line for one side, without newline.
+type Message struct {
+	To   Side
+	Line []byte
+}
+
+// Options configures a State.
+type Options struct {
+	// Unique makes ids different from those of earlier connections, where a session continues on another connection
+	// and its earlier messages are unknown. Any text will do that the process uses once.
+	Unique string
+	// Keys remembers the idempotency keys of prompts. Nil means that they are remembered as long as the State. A
+	// program that keeps its sessions over several connections gives all of them the same Keys.
+	Keys *Keys
+	// Chosen, if it is not nil, is called once, with the version that the peer speaks, before the answer to initialize
+	// is passed on.
+	Chosen func(version int)
+}
+
+// State is the translation of one connection: what it remembers of the messages so far. Its memory is bounded. It is not
+// safe for concurrent use.
+type State struct {
+	program Side // the side that the program is on, which speaks version
+	version int
+	unique  string
+	prefix  string // of the ids of its own requests, in JSON
+	keys    *Keys
+	chosen  func(int)
+
+	mode     mode
+	asked    []byte // the initialize request as it arrived, in case that it is asked again
+	again    bool   // it was asked again
+	client   abilities
+	agent    abilities
+	calls    map[callID]pending
+	pending  int // bytes of requests in calls
+	sessions recent[*session]
+	opening  int       // requests in flight that make a session
+	held     []Message // updates that wait for them
+	heldSize int
+	prompts  int // ever sent under an id of the translation's own
+	queued   int // bytes of prompts that wait
+	accounts account
+	out      []Message
+}
+
+// mode says what the connection needs.
+type mode int8
+
+const (
+	undecided mode = iota // before initialize
+	pass                  // both sides speak the same version
+	agent1                // the agent speaks version 1, and the client version 2
+	agent2                // the agent speaks version 2, and the client version 1
+)
+
+// Bounds on what is remembered. A peer that exceeds them gets worse translations, or errors; see docs/translate.md.
+const (
+	maxSessions = 256
+	maxCalls    = 10_000   // requests in flight whose answers are translated
+	maxWaiting  = 64       // prompts of a session that wait
+	maxQueued   = 16 << 20 // bytes of prompts that wait
+	maxPending  = 64 << 20 // bytes of the requests in flight
+	maxHeld     = 1 << 20  // bytes of updates that wait for an answer
+	maxOptions  = 256 << 10
+	maxID       = 1 << 10
+)
+
+// pending is what to do with an answer.
+type pending struct {
+	done func(*message)
+	size int
+}
+
+// callID identifies a request in flight.
+type callID struct {
+	to Side
+	id string
+}
+
+// New returns the state of a new connection of a program that is at the given side and speaks the given version, 1 or 2.
+// The peer may speak either. Options may be nil.
+func New(program Side, version int, options *Options) *State {
+	o := *cmp.Or(options, &Options{})
+	prefix := quote("translated-" + o.Unique + "-")
+	return &State{
+		prefix:  string(prefix[:len(prefix)-1]),
+		program: program, version: version, unique: o.Unique, keys: cmp.Or(o.Keys, &Keys{}), chosen: o.Chosen,
+		calls: map[callID]pending{}, sessions: recent[*session]{max: maxSessions},
+	}
+}
+
+// Version returns the version that the program's peer speaks, or 0 before that is known.
+func (s *State) Version() int {
+	switch s.mode {
+	case undecided:
+		return 0
+	case pass:
+		return s.version
+	}
+	return 3 - s.version
+}
+
+// Passes reports whether both sides speak the same version, so that all further messages pass as they are.
+func (s *State) Passes() bool { return s.mode == pass }
+
+// Message translates a message from one side. It returns the messages that result, in order: usually one for the other
+// side, but possibly none, or several, also for the sender. They are valid until the next call. The line, without
+// newline, must not be changed until then.
+func (s *State) Message(from Side, line []byte) []Message {
+	s.out = s.out[:0]
+	if s.mode == pass {
+		s.emit(from.other(), line)
+		return s.out
+	}
+	switch m, err := read(from, line); {
+	case err != nil:
+		s.emit(from, failure(null, err))
+	case m == nil: // the reader says what is wrong
+		s.emit(from.other(), line)
+	default:
+		s.message(m)
+	}
+	return s.out
+}
+
+func (s *State) message(m *message) {
+	var err *fault
+	switch {
+	case m.method == "":
+		s.response(m)
+	case m.method == "initialize" && m.from == ClientSide:
+		err = s.initialize(m)
+	case s.mode == undecided:
+		s.forward(m)
+	default:
+		err = s.dispatch(m)
+	}
+	if err != nil && m.id != nil {
+		s.emit(m.from, failure(m.id, err))
+	}
+}
+
+// dispatch calls the function for a request or notification.
+func (s *State) dispatch(m *message) *fault {
+	handlers := &routes[s.mode-agent1]
+	handle, ok := handlers[m.from-ClientSide][m.method]
+	switch {
+	case !ok:
+		s.forward(m)
+		return nil
+	case handle == nil:
+		return errNoMethod(m.method)
+	case m.params == nil:
+		return errParams("params is not an object, or has a member twice")
+	}
+	return handle(s, m)
+}
+
+type handler func(*State, *message) *fault
+
+// routes has, by mode and sender, the methods that do not simply pass. Nil refuses a method that the sender's version
+// does not have, or the receiver's version cannot serve.
+var routes [2][2]map[string]handler
+
+func init() {
+	routes = [2][2]map[string]handler{
+		{ // The agent speaks version 1.
+			{
+				"auth/login":                renamed("authenticate"),
+				"auth/logout":               (*State).logout1,
+				"session/new":               (*State).open1,
+				"session/fork":              (*State).open1,
+				"session/resume":            (*State).resume1,
+				"session/list":              (*State).list1,
+				"session/close":             (*State).close1,
+				"session/delete":            (*State).delete,
+				"session/prompt":            (*State).prompt1,
+				"session/cancel":            (*State).cancel1,
+				"session/set_config_option": (*State).setOption1,
+				"$/cancel_request":          (*State).cancelRequest1,
+				"tool_call/cancel":          nil,
+				"terminal/cancel":           nil,
+				"authenticate":              nil,
+				"logout":                    nil,
+				"session/load":              nil,
+				"session/set_mode":          nil,
+			},
+			{
+				"session/update":             (*State).update1,
+				"session/request_permission": (*State).permission1,
+				"elicitation/create":         (*State).elicitation1,
+				"fs/read_text_file":          nil,
+				"fs/write_text_file":         nil,
+				"terminal/create":            nil,
+				"terminal/output":            nil,
+				"terminal/release":           nil,
+				"terminal/wait_for_exit":     nil,
+				"terminal/kill":              nil,
+			},
+		},
+		{ // The agent speaks version 2.
+			{
+				"authenticate":              renamed("auth/login"),
+				"logout":                    renamed("auth/logout"),
+				"session/new":               (*State).open2,
+				"session/fork":              (*State).open2,
+				"session/load":              (*State).load2,
+				"session/resume":            (*State).resume2,
+				"session/close":             (*State).close2,
+				"session/delete":            (*State).delete,
+				"session/prompt":            (*State).prompt2,
+				"session/cancel":            (*State).cancel2,
+				"session/set_mode":          (*State).setMode2,
+				"session/set_config_option": (*State).setOption2,
+				"session/status":            (*State).status2,
+				"$/cancel_request":          (*State).cancelRequest2,
+				"auth/login":                nil,
+				"auth/logout":               nil,
+				"tool_call/cancel":          nil,
+				"terminal/cancel":           nil,
+			},
+			{
+				"session/update":             (*State).update2,
+				"session/request_permission": (*State).permission2,
+				"elicitation/create":         (*State).elicitation2,
+				"fs/read_text_file":          nil,
+				"fs/write_text_file":         nil,
+				"terminal/create":            nil,
+				"terminal/output":            nil,
+				"terminal/release":           nil,
+				"terminal/wait_for_exit":     nil,
+				"terminal/kill":              nil,
+			},
+		},
+	}
+}
+
+// renamed returns a handler for a method of which only the name differs.
+func renamed(to string) handler {
+	return func(s *State, m *message) *fault {
+		return s.send(m, to, m.params, nil)
+	}
+}
+
+// message is a message, taken apart.
+type message struct {
+	from   Side
+	line   []byte
+	all    object
+	id     raw // nil for a notification
+	method string
+	params object // nil if they are not an object
+}
+
+// read takes a message apart. It returns nil for lines that are not messages.
+func read(from Side, line []byte) (*message, *fault) {
+	line = bytes.Clone(line) // parts of it are kept
+	i := space(line, 0)
+	switch {
+	case i == len(line) || !json.Valid(line):
+		return nil, nil
+	case line[i] == '[':
+		// Version 2 allows batches, and the connections of this module refuse them in both versions.
+		return nil, &fault{-32600, "Invalid request: batches are not supported", nil}
+	}
+	all, ok := parse(line)
+	if !ok {
+		if line[i] == '{' {
+			return nil, &fault{-32600, "Invalid request: a member occurs twice", nil}
+		}
+		return nil, nil
+	}
+	m := &message{from: from, line: line, all: all, method: all.str("method")}
+	if i := all.index("id"); i >= 0 {
+		m.id = all[i].value
+	}
+	if i := all.index("params"); i >= 0 {
+		m.params, _ = parse(all[i].value)
+	} else {
+		m.params = object{}
+	}
+	return m, nil
+}
+
+func (m *message) str(name string) string { return m.params.str(name) }
+
+// canonical returns an id such that two texts of the same id are equal.
+func canonical(id raw) string {
+	if len(id) > 0 && id[0] == '"' {
+		return string(quote(unquote(id)))
+	}
+	return string(id)
+}
+
+// isOwn reports whether an id is like those of the translation's own requests.
+func (s *State) isOwn(id raw) bool {
+	return len(id) > len(s.prefix) && string(id[:len(s.prefix)]) == s.prefix
+}
+
+// emit appends a message.
+func (s *State) emit(to Side, line []byte) { s.out = append(s.out, Message{to, line}) }
+
+// forward passes a message as it is.
+func (s *State) forward(m *message) {
+	if m.method != "" && s.isOwn(m.id) {
+		s.emit(m.from, failure(m.id, &fault{-32600, "Invalid request: a reserved id", nil}))
+		return
+	}
+	s.emit(m.from.other(), m.line)
+}
+
+// notify sends a notification.
+func (s *State) notify(to Side, method string, params object) {
+	s.emit(to, obj("jsonrpc", "2.0", "method", method, "params", params).text())
+}
+
+// update sends a session/update with the members of an update, to the client.
+func (s *State) update(session string, update object) {
+	s.notify(ClientSide, "session/update", obj("sessionId", session, "update", update))
+}
+
+// send passes a request or notification with another method or other params, under its own id. Done, which may be nil,
+// is called with the answer, and sends it on.
+func (s *State) send(m *message, method string, params object, done func(*message)) *fault {
+	all := append(object{}, m.all...)
+	all.set("method", quote(method))
+	all.set("params", params.text())
+	if m.id != nil {
+		if s.isOwn(m.id) {
+			return &fault{-32600, "Invalid request: a reserved id", nil}
+		}
+		if done != nil {
+			if err := s.expect(m.from.other(), m.id, len(m.line), done); err != nil {
+				return err
+			}
+		}
+	}
+	s.emit(m.from.other(), all.text())
+	return nil
+}
+
+// expect remembers what to do with the answer to a request that occupies so many bytes.
+func (s *State) expect(to Side, id raw, size int, done func(*message)) *fault {
+	key := callID{to, canonical(id)}
+	switch _, twice := s.calls[key]; {
+	case len(key.id) > maxID:
+		return &fault{-32600, "Invalid request: the id is too long", nil}
+	case twice:
+		return &fault{-32600, "Invalid request: the id is in use", nil}
+	case len(s.calls) >= maxCalls, s.pending > maxPending:
+		return &fault{-32603, "Too many requests in flight", nil}
+	}
+	s.calls[key] = pending{done, size}
+	s.pending += size
+	return nil
+}
+
+// response handles an answer.
+func (s *State) response(m *message) {
+	key := callID{m.from, canonical(m.id)}
+	if call, ok := s.calls[key]; ok {
+		delete(s.calls, key)
+		s.pending -= call.size
+		call.done(m)
+	} else if !s.isOwn(m.id) {
+		s.forward(m)
+	}
+}
+
+// result returns a successful answer's result, or passes the error on and returns nil.
+func (s *State) result(m *message) object {
+	if i := m.all.index("result"); i >= 0 && !m.all.has("error") {
+		if o, ok := parse(m.all[i].value); ok {
+			return o
+		} else if isNull(m.all[i].value) {
+			return object{}
+		}
+		s.emit(m.from.other(), failure(m.id, &fault{-32603, "Internal error: the result is not an object, or has a member twice", nil}))
+		return nil
+	}
+	s.forward(m)
+	return nil
+}
+
+// reply passes an answer with another result.
+func (s *State) reply(m *message, result object) {
+	all := append(object{}, m.all...)
+	all.set("result", result.text())
+	s.emit(m.from.other(), all.text())
+}
+
+// answer sends a result for a request.
+func (s *State) answer(to Side, id raw, result object) {
+	s.emit(to, obj("jsonrpc", "2.0", "id", id, "result", result).text())
+}
+
+// fault is a JSON-RPC error.
+type fault struct {
+	code    int
+	message string
+	data    raw
+}
+
+func failure(id raw, err *fault) raw {
+	e := obj("code", number(err.code), "message", err.message, "data", err.data)
+	return obj("jsonrpc", "2.0", "id", id, "error", e).text()
+}
+
+func errParams(format string, args ...any) *fault {
+	return &fault{-32602, "Invalid params: " + fmt.Sprintf(format, args...), nil}
+}
+
+func errNoMethod(method string) *fault {
+	return &fault{-32601, "Method not found: " + method, obj("method", method).text()}
+}
+
+func errNoSession(id string) *fault {
+	return &fault{-32002, "Session not found", obj("sessionId", id).text()}
+}
+
+var errCancelled = &fault{-32800, "Request cancelled", nil}
+
+// own returns a new id for a request of the translation's own.
+func (s *State) own() raw {
+	s.prompts++
+	return raw(s.prefix + strconv.Itoa(s.prompts) + `"`)
+}

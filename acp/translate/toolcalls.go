@@ -1,0 +1,520 @@
+package translate
+
+import (
+	"bytes"
+	"encoding/base64"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// call is what is remembered of a tool call.
+type call struct {
+	id            string // "" if it is too long to keep
+	title, status string
+	questions     int // that wait for the user
+
+	content   kept     // with an agent of version 2: the items of its content, in version 2
+	terminals []string // among the content
+}
+
+// maxTitle is how much of a title is remembered, in bytes.
+const maxTitle = 1 << 10
+
+// call returns what is remembered of a tool call, and whether it is new.
+func (sess *session) call(id string) (c *call, fresh bool) {
+	return sess.calls.get(short(id)), sess.calls.get(short(id)) == nil
+}
+
+func (s *State) newCall(sess *session, id string) *call {
+	c := &call{}
+	if len(id) <= maxID {
+		c.id = id
+	}
+	if old := sess.calls.put(short(id), c); old != nil {
+		s.accounts.release(&old.content)
+	}
+	return c
+}
+
+// note remembers the members of an update that later messages need.
+func (c *call) note(update object) {
+	if title := update.str("title"); title != "" {
+		c.title = title[:min(len(title), maxTitle)]
+		c.title = strings.ToValidUTF8(c.title, "")
+	}
+	if status := update.str("status"); status != "" && len(status) < maxTitle {
+		c.status = status
+	}
+}
+
+// asked reports whether a tool call waits for an answer of the user.
+func (sess *session) asked(id string) bool {
+	c, _ := sess.call(id)
+	return c != nil && c.questions > 0
+}
+
+// callTo2 translates a tool call, or an update of one. What is null in an update has not changed, and would be cleared
+// by version 2; what a tool_call leaves out is cleared, if it begins again.
+func (s *State) callTo2(sess *session, whole bool, update *object) {
+	c, fresh := sess.call(update.str("toolCallId"))
+	if fresh {
+		c = s.newCall(sess, update.str("toolCallId"))
+	}
+	toolCallTo2(update)
+	if whole {
+		update.set("sessionUpdate", quote("tool_call_update"))
+		if !fresh {
+			for _, name := range []string{"name", "kind", "status", "content", "locations", "rawInput", "rawOutput", "_meta"} {
+				if !update.has(name) {
+					update.set(name, null)
+				}
+			}
+			*c = call{id: c.id, questions: c.questions}
+		}
+	}
+	c.note(*update)
+}
+
+// toolCallTo2 translates the members of a tool call.
+func toolCallTo2(o *object) {
+	*o = slices.DeleteFunc(append(object{}, *o...), func(m member) bool { return isNull(m.value) })
+	if locations := o.get("locations"); locations != nil {
+		o.set("locations", editObjects(list(locations), func(place *object) bool {
+			if string(place.get("line")) == "0" {
+				place.drop("line") // version 2 counts from 1
+			}
+			return true
+		}))
+	}
+	if content := o.get("content"); content != nil {
+		o.set("content", editObjects(list(content), func(item *object) bool {
+			if item.str("type") == "diff" {
+				diffTo2(item)
+			}
+			return true
+		}))
+	}
+}
+
+// callTo1 translates an update of a tool call. The first one makes it.
+func (s *State) callTo1(sess *session, update object) []object {
+	id := update.str("toolCallId")
+	c, fresh := sess.call(id)
+	if fresh {
+		c = s.newCall(sess, id)
+	}
+	c.note(update)
+	if update.has("content") {
+		s.accounts.replace(&c.content, update.list("content"))
+		c.terminals = nil
+		for _, item := range c.content.pieces {
+			c.refer(item)
+		}
+	}
+	s.toolCallTo1(sess, c, &update, fresh)
+	if fresh {
+		update.set("sessionUpdate", quote("tool_call"))
+		if update.str("title") == "" {
+			update.set("title", quote("Tool call"))
+		}
+	}
+	return []object{update}
+}
+
+// refer remembers the terminal that a content item shows.
+func (c *call) refer(item raw) {
+	if o, ok := parse(item); ok && o.str("type") == "terminal" && len(c.terminals) < 64 {
+		c.terminals = append(c.terminals, short(o.str("terminalId")))
+	}
+}
+
+// toolCallTo1 translates the members of a tool call. What version 2 clears becomes empty where version 1 has something
+// empty, and otherwise stays.
+func (s *State) toolCallTo1(sess *session, c *call, o *object, fresh bool) {
+	*o = append(object{}, *o...)
+	o.drop("capabilities")
+	for _, m := range append(object{}, *o...) {
+		if !isNull(m.value) {
+			continue
+		}
+		switch m.name {
+		case "content", "locations":
+			o.set(m.name, emptyList)
+		case "kind":
+			o.set("kind", quote("other"))
+		case "status":
+			o.set("status", quote("pending"))
+		case "name", "title", "rawInput", "rawOutput", "_meta":
+			o.drop(m.name)
+		}
+	}
+	if fresh && len(o.list("content")) == 0 && c.content.size == 0 {
+		o.drop("content")
+	}
+	if o.has("kind") {
+		o.set("kind", kind1(o.str("kind")))
+	}
+	if o.has("status") {
+		o.set("status", value1(status1, o.str("status")))
+	}
+	if o.has("content") {
+		o.set("content", s.contentTo1(sess, &c.content, o.list("content")))
+	}
+}
+
+// callChunkTo1 appends to a tool call's content. Version 1 replaces it.
+func (s *State) callChunkTo1(sess *session, update object) []object {
+	id, item := update.str("toolCallId"), update.get("content")
+	c, fresh := sess.call(id)
+	if fresh {
+		c = s.newCall(sess, id)
+	}
+	if item != nil {
+		s.accounts.add(&c.content, item)
+		c.refer(item)
+	}
+	next := obj("sessionUpdate", "tool_call_update", "toolCallId", id, "content", s.contentTo1(sess, &c.content, c.content.pieces))
+	if fresh {
+		next.set("sessionUpdate", quote("tool_call"))
+		next.set("title", quote("Tool call"))
+	}
+	return []object{next}
+}
+
+// contentTo1 translates the content of a tool call.
+func (s *State) contentTo1(sess *session, k *kept, items []raw) raw {
+	all := edit(items, func(item raw) []raw {
+		o, ok := parse(item)
+		if !ok {
+			return nil
+		}
+		switch o.str("type") {
+		case "content":
+			if content := o.get("content"); content != nil {
+				o.set("content", blockTo1(content)[0])
+			}
+		case "diff":
+			return diffTo1(o)
+		case "terminal":
+			return []raw{toolText(sess.terms.get(short(o.str("terminalId"))).show())}
+		default:
+			return []raw{toolText(compact(item))}
+		}
+		return []raw{o.text()}
+	})
+	if k.lost {
+		all = array(append([]raw{toolText("[earlier content is left out]")}, list(all)...)...)
+	}
+	return all
+}
+
+// toolText makes an item of a tool call's content.
+func toolText(text string) raw {
+	return obj("type", "content", "content", obj("type", "text", "text", text)).text()
+}
+
+// terminal is what is remembered of a terminal that an agent of version 2 shows.
+type terminal struct {
+	command string
+	output  kept // bytes
+	exit    string
+}
+
+// terminalTo1 follows a terminal. Version 1 shows it as text of the tool calls whose content it is.
+func (s *State) terminalTo1(sess *session, update object) (all []object) {
+	id := short(update.str("terminalId"))
+	t := sess.terms.get(id)
+	if t == nil {
+		t = &terminal{}
+		if old := sess.terms.put(id, t); old != nil {
+			s.accounts.release(&old.output)
+		}
+	}
+	if update.has("command") {
+		t.command = update.str("command")
+		t.command = strings.ToValidUTF8(t.command[:min(len(t.command), maxEach)], "")
+	}
+	if update.has("output") {
+		s.accounts.replace(&t.output, nil)
+		s.addOutput(t, update.sub("output").str("data"))
+	}
+	if update.str("sessionUpdate") == "terminal_output_chunk" {
+		s.addOutput(t, update.str("data"))
+	}
+	if update.has("exitStatus") {
+		t.exit = ""
+		if status := update.sub("exitStatus"); status != nil {
+			t.exit = "[exited]"
+			if code := string(status.get("exitCode")); code != "" && len(code) < maxTitle {
+				t.exit = "[exit status " + code + "]"
+			}
+			if signal := status.str("signal"); signal != "" && len(signal) < maxTitle {
+				t.exit = "[ended by " + signal + "]"
+			}
+		}
+	}
+	for _, call := range sess.calls.order {
+		c := sess.calls.get(call)
+		if c.id != "" && slices.Contains(c.terminals, id) {
+			all = append(all, obj("sessionUpdate", "tool_call_update", "toolCallId", c.id,
+				"content", s.contentTo1(sess, &c.content, c.content.pieces)))
+		}
+	}
+	return all
+}
+
+func (s *State) addOutput(t *terminal, data string) {
+	output, err := base64.StdEncoding.DecodeString(data)
+	if err != nil {
+		output = []byte("[output that is not base64]")
+	}
+	if len(output) > maxEach {
+		output = output[len(output)-maxEach:]
+		t.output.lost = true
+	}
+	s.accounts.add(&t.output, output)
+}
+
+// show returns what a terminal shows. A character whose end is still missing is left out.
+func (t *terminal) show() string {
+	if t == nil {
+		return ""
+	}
+	var b strings.Builder
+	if t.command != "" {
+		b.WriteString("$ " + t.command + "\n")
+	}
+	if t.output.lost {
+		b.WriteString("[earlier output is left out]\n")
+	}
+	output := string(slices.Concat(toBytes(t.output.pieces)...))
+	for n := 1; n < utf8.UTFMax && n <= len(output); n++ {
+		if c := output[len(output)-n]; utf8.RuneStart(c) {
+			if !utf8.FullRuneInString(output[len(output)-n:]) && t.exit == "" {
+				output = output[:len(output)-n]
+			}
+			break
+		}
+	}
+	b.WriteString(strings.ToValidUTF8(output, "\uFFFD"))
+	if t.exit != "" {
+		if output != "" && !strings.HasSuffix(output, "\n") {
+			b.WriteByte('\n')
+		}
+		b.WriteString(t.exit)
+	}
+	return b.String()
+}
+
+// diffTo2 translates a diff. Its patch shows the whole text, so that nothing is lost.
+func diffTo2(item *object) {
+	path, old, fresh := item.str("path"), item.str("oldText"), item.get("oldText") == nil
+	operation := "modify"
+	if fresh {
+		operation = "add"
+	}
+	change := obj("operation", operation, "path", path, "fileType", "text")
+	patch := obj("format", "git_patch", "text", patch(path, old, item.str("newText"), fresh), "_meta", obj("whole", yes))
+	item.drop("path", "oldText", "newText")
+	item.set("changes", array(change.text()))
+	item.set("patch", patch.text())
+}
+
+// patch returns a patch of one hunk with the whole text. It costs no more than the text: what is common at the beginning
+// and at the end is context, and the rest is replaced.
+func patch(path, from, to string, fresh bool) string {
+	old, new := lines(from), lines(to)
+	head, tail := 0, 0
+	for head < min(len(old), len(new)) && old[head] == new[head] {
+		head++
+	}
+	for tail < min(len(old), len(new))-head && old[len(old)-1-tail] == new[len(new)-1-tail] {
+		tail++
+	}
+	name := path
+	if strings.ContainsAny(path, "\"\\\n\t\r") {
+		name = strconv.QuoteToASCII(path)
+	}
+	var b strings.Builder
+	b.WriteString("diff --git " + name + " " + name + "\n")
+	if fresh {
+		b.WriteString("new file mode 100644\n--- /dev/null\n+++ " + name + "\n")
+	} else {
+		b.WriteString("--- " + name + "\n+++ " + name + "\n")
+	}
+	if len(old)+len(new) == 0 {
+		return b.String()
+	}
+	b.WriteString("@@ -" + span(len(old)) + " +" + span(len(new)) + " @@\n")
+	write := func(mark byte, lines []string) {
+		for _, line := range lines {
+			b.WriteByte(mark)
+			b.WriteString(line)
+			if !strings.HasSuffix(line, "\n") {
+				b.WriteString("\n" + noNewline + "\n")
+			}
+		}
+	}
+	write(' ', old[:head])
+	write('-', old[head:len(old)-tail])
+	write('+', new[head:len(new)-tail])
+	write(' ', old[len(old)-tail:])
+	return b.String()
+}
+
+const noNewline = `\ No newline at end of file`
+
+func span(n int) string {
+	if n == 0 {
+		return "0,0"
+	}
+	return "1," + strconv.Itoa(n)
+}
+
+// lines splits a text after each newline.
+func lines(text string) []string {
+	return slices.DeleteFunc(strings.SplitAfter(text, "\n"), func(line string) bool { return line == "" })
+}
+
+// maxHunks is how many parts of a patch a client of version 1 gets.
+const maxHunks = 100
+
+// diffTo1 translates a diff. Each hunk of its patch becomes a diff, which is marked as a fragment unless it has the whole
+// text of a file; a change that has no text becomes a sentence.
+func diffTo1(item object) (all []raw) {
+	shown := map[string]bool{}
+	if p := item.sub("patch"); p.str("format") == "git_patch" {
+		parts := hunks(p.str("text"))
+		whole := len(parts) == 1 && isTrue(p.sub("_meta").get("whole"))
+		for _, h := range parts {
+			shown[h.path] = true
+			one := append(obj("type", "diff", "path", h.path), obj("oldText", string(h.old), "newText", string(h.new))...)
+			if h.added {
+				one.drop("oldText")
+			}
+			meta := item.sub("_meta")
+			if !h.added && !whole {
+				meta = append(append(object{}, meta...), obj("fragment", obj("oldLine", raw(h.oldLine), "newLine", raw(h.newLine)))...)
+			}
+			if meta != nil {
+				one.set("_meta", meta.text())
+			}
+			all = append(all, one.text())
+			if len(all) == maxHunks {
+				all = append(all, toolText("[more changes are left out]"))
+				break
+			}
+		}
+	} else if p.str("text") != "" {
+		all = append(all, toolText(p.str("text")))
+	}
+	for _, change := range item.list("changes") {
+		o, _ := parse(change)
+		path, operation := o.str("path"), o.str("operation")
+		switch {
+		case operation == "modify" && shown[path], operation == "add" && shown[path]:
+		case operation == "move":
+			all = append(all, toolText("Moved "+o.str("oldPath")+" to "+path))
+		case operation == "copy":
+			all = append(all, toolText("Copied "+o.str("oldPath")+" to "+path))
+		default:
+			verb := map[string]string{"add": "Added", "delete": "Deleted", "modify": "Changed"}[operation]
+			if verb == "" {
+				verb = operation
+			}
+			all = append(all, toolText(verb+" "+path))
+		}
+		if len(all) > 2*maxHunks {
+			return append(all, toolText("[more changes are left out]"))
+		}
+	}
+	return all
+}
+
+// hunk is a part of a patch.
+type hunk struct {
+	path             string
+	old, new         []byte
+	oldLine, newLine string
+	added            bool
+}
+
+// hunks takes a git patch apart.
+func hunks(text string) (all []*hunk) {
+	var from, to string
+	var h *hunk
+	var last byte // the mark of the line before
+	oldLeft, newLeft := 0, 0
+	for _, line := range lines(text) {
+		bare := strings.TrimSuffix(line, "\n")
+		switch {
+		case h != nil && strings.HasPrefix(line, `\`):
+			if last != '+' {
+				h.old = bytes.TrimSuffix(h.old, []byte("\n"))
+			}
+			if last != '-' {
+				h.new = bytes.TrimSuffix(h.new, []byte("\n"))
+			}
+		case oldLeft > 0 || newLeft > 0:
+			last = line[0]
+			switch last {
+			case '-':
+				h.old, oldLeft = append(h.old, line[1:]...), oldLeft-1
+			case '+':
+				h.new, newLeft = append(h.new, line[1:]...), newLeft-1
+			default: // a line of context; an empty one may lack its space
+				line = strings.TrimPrefix(line, " ")
+				h.old, h.new, oldLeft, newLeft = append(h.old, line...), append(h.new, line...), oldLeft-1, newLeft-1
+			}
+		case strings.HasPrefix(line, "diff --git "):
+			from, to, h = "", "", nil
+		case strings.HasPrefix(line, "--- "):
+			from = fileName(bare[4:])
+		case strings.HasPrefix(line, "+++ "):
+			to = fileName(bare[4:])
+		case strings.HasPrefix(line, "@@ "):
+			fields := strings.Fields(bare)
+			if len(fields) < 3 {
+				return all
+			}
+			h = &hunk{path: to}
+			if to == "/dev/null" {
+				h.path = from
+			}
+			h.added = from == "/dev/null"
+			h.oldLine, oldLeft = position(fields[1])
+			h.newLine, newLeft = position(fields[2])
+			all = append(all, h)
+		}
+	}
+	return all
+}
+
+// position reads "-12,3" of a hunk's head.
+func position(field string) (line string, count int) {
+	line, length, ok := strings.Cut(strings.TrimLeft(field, "-+"), ",")
+	n, err := strconv.Atoi(line)
+	if err != nil || n < 0 {
+		line = "0"
+	} else {
+		line = strconv.Itoa(n)
+	}
+	if count = 1; ok {
+		count, _ = strconv.Atoi(length)
+	}
+	return line, count
+}
+
+// fileName returns the file that a line of a patch names.
+func fileName(name string) string {
+	name, _, _ = strings.Cut(name, "\t")
+	if unquoted, err := strconv.Unquote(name); err == nil && strings.HasPrefix(name, `"`) {
+		name = unquoted
+	}
+	if (strings.HasPrefix(name, "a/") || strings.HasPrefix(name, "b/")) && len(name) > 2 {
+		return name[1:] // git's prefixes, for an absolute path
+	}
+	return name
+}

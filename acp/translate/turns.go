@@ -1,0 +1,431 @@
+package translate
+
+import (
+	"crypto/sha256"
+	"slices"
+)
+
+// turns is what is remembered of a session's prompts.
+//
+// An agent of version 1 answers a prompt when the turn is over; one of version 2 answers when the message is in the
+// conversation, and reports the end of its work as a state.
+type turns struct {
+	// With an agent of version 1:
+	turn   *prompt   // the agent has it
+	queue  []*prompt // they wait for its end
+	asking int       // questions to the user that are open
+	needs  bool      // requires_action was reported
+
+	// With an agent of version 2:
+	state   string    // the last one reported
+	waiting []*prompt // prompts of the client without an answer, in order
+}
+
+// prompt is a prompt of the client.
+type prompt struct {
+	id      raw
+	retries []raw // requests with the same idempotency key
+	key     string
+	content []raw
+	params  object
+	size    int
+
+	messageID string // of the user's message
+	accepted  bool
+	cancelled bool
+
+	// With an agent of version 1:
+	own  raw   // the id of the agent's request
+	echo []raw // blocks that the agent may repeat
+
+	// With an agent of version 2:
+	ran      bool   // it was seen working on this
+	ended    object // the idle state that came before the answer
+	inserted string // a user message with this content, before the answer
+}
+
+// state reports the session's state to a client of version 2.
+func (s *State) state(sess *session, state string, more ...any) {
+	s.update(sess.id, append(obj("sessionUpdate", "state_update", "state", state), obj(more...)...))
+}
+
+// prompt1 is session/prompt for an agent of version 1.
+func (s *State) prompt1(m *message) *fault {
+	id := m.str("sessionId")
+	p := &prompt{id: m.id, params: append(object{}, m.params...), content: m.params.list("prompt"), size: len(m.line), key: m.str("idempotencyKey")}
+	switch {
+	case m.id == nil:
+		return nil
+	case s.isOwn(m.id):
+		return &fault{-32600, "Invalid request: a reserved id", nil}
+	case id == "" || p.content == nil:
+		return errParams("a prompt without session or content")
+	}
+	sess := s.session(id)
+	if sess.closed {
+		return errNoSession(id)
+	}
+	if len(p.key) > maxID {
+		return errParams("the idempotencyKey is too long")
+	}
+	if sess.turn != nil && (len(sess.queue) >= maxWaiting || s.queued+p.size > maxQueued) {
+		return &fault{-32603, "Too many prompts wait", nil}
+	}
+	if p.key != "" {
+		digest := sha256.Sum256([]byte(compact(p.params.text())))
+		if known, fresh := s.keys.use(id, p.key, digest); !fresh {
+			return s.retry(sess, p, known, digest)
+		}
+	}
+	p.params.drop("idempotencyKey")
+	p.params.set("prompt", edit(p.content, blockTo1))
+	if sess.turn != nil {
+		sess.queue = append(sess.queue, p)
+		s.queued += p.size
+		return nil
+	}
+	return s.start(sess, p)
+}
+
+// retry answers a prompt whose key is known.
+func (s *State) retry(sess *session, p *prompt, known *keyed, digest [32]byte) *fault {
+	switch {
+	case known.digest != digest:
+		return errParams("the idempotencyKey belongs to another prompt")
+	case known.messageID != "":
+		s.answer(ClientSide, p.id, obj("messageId", known.messageID))
+		return nil
+	}
+	for _, first := range append([]*prompt{sess.turn}, sess.queue...) {
+		if first != nil && first.key == p.key {
+			if len(first.retries) >= maxWaiting {
+				return &fault{-32603, "Too many prompts wait", nil}
+			}
+			first.retries = append(first.retries, p.id)
+			return nil
+		}
+	}
+	return &fault{-32603, "The prompt was sent on an earlier connection, and its outcome is not known", nil}
+}
+
+// start sends a prompt to an agent of version 1.
+func (s *State) start(sess *session, p *prompt) *fault {
+	p.own = s.own()
+	err := s.expect(AgentSide, p.own, p.size, func(answer *message) { s.ended(sess, p, answer) })
+	if err != nil {
+		s.keys.accept(sess.id, p.key, "")
+		return err
+	}
+	p.echo = p.content
+	sess.turn = p
+	s.emit(AgentSide, obj("jsonrpc", "2.0", "id", p.own, "method", "session/prompt", "params", p.params).text())
+	return nil
+}
+
+// accept tells the client that its prompt is in the conversation. There is no such message in version 1: the first one
+// about the turn shows it.
+func (s *State) accept(sess *session, messageID string) {
+	p := sess.turn
+	if p == nil || p.accepted {
+		return
+	}
+	p.accepted = true
+	messageID = sess.addUser(messageID)
+	p.messageID = messageID
+	s.keys.accept(sess.id, p.key, messageID)
+	for _, id := range append([]raw{p.id}, p.retries...) {
+		s.answer(ClientSide, id, obj("messageId", messageID))
+	}
+	s.update(sess.id, obj("sessionUpdate", "user_message", "messageId", messageID, "content", array(p.content...)))
+	s.state(sess, "running")
+	sess.endMessage()
+}
+
+// Waiting reports whether a prompt was given to an agent of version 1 that has shown no sign of it yet.
+func (s *State) Waiting() bool {
+	for _, sess := range s.sessions.values {
+		if sess.turn != nil && !sess.turn.accepted && s.mode == agent1 {
+			return true
+		}
+	}
+	return false
+}
+
+// Accept tells the client that all prompts are accepted that the agent has. Call it, if Waiting, a short time after
+// Message: long enough for an agent to refuse a prompt, for example because the user must log in, and so short that the
+// user sees that the prompt has arrived.
+func (s *State) Accept() []Message {
+	s.out = s.out[:0]
+	for _, key := range s.sessions.order {
+		if s.mode == agent1 {
+			s.accept(s.sessions.get(key), "")
+		}
+	}
+	return s.out
+}
+
+// ended handles the answer of an agent of version 1 to a prompt.
+func (s *State) ended(sess *session, p *prompt, answer *message) {
+	if sess.turn != p {
+		return // the session was closed
+	}
+	result, code := object(nil), ""
+	failed := answer.all.sub("error")
+	if i := answer.all.index("result"); i >= 0 && failed == nil {
+		result, _ = parse(answer.all[i].value)
+	}
+	if failed != nil {
+		code = string(failed.get("code"))
+	} else if result == nil {
+		failed = obj("code", number(-32603), "message", "the agent's answer is not an object")
+	}
+	switch {
+	case failed != nil && !p.accepted:
+		s.refuse(sess, p, failed)
+	case failed != nil && code == "-32800":
+		s.idle(sess, obj("stopReason", "cancelled"))
+	case failed != nil:
+		s.idle(sess, obj("stopReason", "error", "error", failed))
+	default:
+		s.accept(sess, "")
+		s.idle(sess, result)
+	}
+	s.next(sess)
+}
+
+func (s *State) idle(sess *session, end object) {
+	sess.needs = false
+	sess.endMessage()
+	s.update(sess.id, append(obj("sessionUpdate", "state_update", "state", "idle"), end...))
+}
+
+// refuse answers a prompt, and its retries, with an error. Its key is free again.
+func (s *State) refuse(sess *session, p *prompt, err object) {
+	s.keys.accept(sess.id, p.key, "")
+	for _, id := range append([]raw{p.id}, p.retries...) {
+		s.emit(ClientSide, obj("jsonrpc", "2.0", "id", id, "error", err).text())
+	}
+}
+
+// next starts the prompt that has waited longest.
+func (s *State) next(sess *session) {
+	for sess.turn = nil; sess.turn == nil && len(sess.queue) > 0; {
+		p := sess.queue[0]
+		s.unqueue(sess, 0)
+		if err := s.start(sess, p); err != nil {
+			s.refuse(sess, p, errObject(err))
+		}
+	}
+}
+
+func (s *State) unqueue(sess *session, i int) {
+	s.queued -= sess.queue[i].size
+	sess.queue = slices.Delete(sess.queue, i, i+1)
+}
+
+// withdraw refuses all prompts that wait.
+func (s *State) withdraw(sess *session) {
+	for len(sess.queue) > 0 {
+		p := sess.queue[0]
+		s.unqueue(sess, 0)
+		s.refuse(sess, p, errObject(errCancelled))
+	}
+}
+
+func errObject(err *fault) object {
+	return obj("code", number(err.code), "message", err.message, "data", err.data)
+}
+
+// cancel1 is session/cancel for an agent of version 1. It also withdraws the prompts that wait.
+func (s *State) cancel1(m *message) *fault {
+	if sess := s.sessions.get(short(m.str("sessionId"))); sess != nil {
+		s.withdraw(sess)
+	}
+	s.forward(m)
+	return nil
+}
+
+// cancelRequest1 is $/cancel_request from a client of version 2. A prompt has another id with the agent, and one that
+// was answered cannot be cancelled this way.
+func (s *State) cancelRequest1(m *message) *fault {
+	id := canonical(m.params.get("requestId"))
+	for _, sess := range s.sessions.values {
+		if p := sess.turn; p != nil && !p.accepted && canonical(p.id) == id {
+			params := append(object{}, m.params...)
+			params.set("requestId", p.own)
+			return s.send(m, m.method, params, nil)
+		}
+		for i, p := range sess.queue {
+			if canonical(p.id) == id {
+				s.unqueue(sess, i)
+				s.refuse(sess, p, errObject(errCancelled))
+				return nil
+			}
+		}
+	}
+	if !s.isOwn(m.params.get("requestId")) {
+		s.forward(m)
+	}
+	return nil
+}
+
+// endPrompts ends all prompts of a session that is over.
+func (s *State) endPrompts(sess *session) {
+	s.withdraw(sess)
+	if p := sess.turn; p != nil {
+		sess.turn = nil
+		if p.accepted {
+			s.idle(sess, obj("stopReason", "cancelled"))
+		} else {
+			s.refuse(sess, p, errObject(errCancelled))
+		}
+	}
+	for _, p := range sess.waiting {
+		s.answer(ClientSide, p.id, obj("stopReason", "cancelled"))
+		p.cancelled = true
+	}
+	sess.waiting = nil
+}
+
+// prompt2 is session/prompt for an agent of version 2.
+func (s *State) prompt2(m *message) *fault {
+	id := m.str("sessionId")
+	p := &prompt{id: m.id, content: m.params.list("prompt"), size: len(m.line)}
+	switch {
+	case id == "" || p.content == nil:
+		return errParams("a prompt without session or content")
+	case len(p.content) == 0:
+		return errParams("version 2 of the protocol has no empty prompts")
+	case m.id == nil:
+		return nil
+	}
+	sess := s.session(id)
+	if len(sess.waiting) >= maxWaiting {
+		return &fault{-32603, "Too many prompts wait", nil}
+	}
+	if slices.ContainsFunc(sess.waiting, func(other *prompt) bool { return canonical(other.id) == canonical(m.id) }) {
+		return &fault{-32600, "Invalid request: the id is in use", nil}
+	}
+	err := s.send(m, m.method, m.params, func(answer *message) { s.accepted(sess, p, answer) })
+	if err == nil {
+		sess.waiting = append(sess.waiting, p)
+	}
+	return err
+}
+
+// accepted handles the answer of an agent of version 2 to a prompt.
+func (s *State) accepted(sess *session, p *prompt, answer *message) {
+	if !slices.Contains(sess.waiting, p) {
+		return // the session was closed
+	}
+	result := s.result(answer)
+	if result == nil {
+		sess.finish(p)
+		return
+	}
+	p.accepted, p.messageID = true, result.str("messageId")
+	if p.messageID == "" {
+		p.messageID = p.inserted // an agent of an earlier draft does not say it
+	} else if p.inserted != p.messageID {
+		p.ran, p.ended = false, nil // that was other work
+	}
+	p.ran = p.ran || working(sess.state)
+	if p.ended != nil {
+		sess.finish(p)
+		s.stop(p, p.ended)
+	}
+}
+
+func (sess *session) finish(p *prompt) {
+	sess.waiting = slices.DeleteFunc(sess.waiting, func(other *prompt) bool { return other == p })
+}
+
+func working(state string) bool { return state == "running" || state == "requires_action" }
+
+// state2 follows the state of an agent of version 2, and answers prompts at the end of the work on them.
+func (s *State) state2(sess *session, update object) {
+	before := sess.state
+	sess.state = update.str("state")
+	for _, p := range slices.Clone(sess.waiting) {
+		switch {
+		case working(sess.state) && (p.accepted || p.inserted != "" || !working(before)):
+			p.ran = true
+		case sess.state == "idle" && p.ran && p.accepted:
+			sess.finish(p)
+			s.stop(p, update)
+		case sess.state == "idle" && p.ran && p.inserted != "":
+			p.ended = update
+		case sess.state == "idle":
+			p.ran = false
+		}
+	}
+}
+
+// stop answers a prompt of a client of version 1.
+func (s *State) stop(p *prompt, idle object) {
+	reason := idle.str("stopReason")
+	switch reason {
+	case "end_turn", "max_tokens", "max_turn_requests", "refusal", "cancelled":
+	case "error":
+		err := idle.sub("error")
+		if err.get("code") == nil || err.get("message") == nil {
+			err = obj("code", number(-32603), "message", "The agent's work ended with an error")
+		}
+		s.emit(ClientSide, obj("jsonrpc", "2.0", "id", p.id, "error", err).text())
+		return
+	default:
+		if reason = "end_turn"; p.cancelled {
+			reason = "cancelled"
+		}
+	}
+	s.answer(ClientSide, p.id, obj("stopReason", reason, "usage", idle.get("usage"), "_meta", idle.get("_meta")))
+}
+
+// userMessage reports whether a user's message is that of a prompt of this client, which knows it.
+func (sess *session) userMessage(id string, content []raw) bool {
+	if sess.replay.on {
+		return false
+	}
+	for _, p := range sess.waiting {
+		if p.messageID == id || p.inserted == id {
+			return true
+		}
+	}
+	for _, p := range sess.waiting {
+		if !p.accepted && p.inserted == "" && len(content) > 0 && compact(content[0]) == compact(p.content[0]) {
+			p.inserted = id
+			return true
+		}
+	}
+	return sess.last == id && id != ""
+}
+
+// cancel2 is session/cancel for an agent of version 2.
+func (s *State) cancel2(m *message) *fault {
+	if sess := s.sessions.get(short(m.str("sessionId"))); sess != nil {
+		for _, p := range sess.waiting {
+			p.cancelled = true
+		}
+	}
+	s.forward(m)
+	return nil
+}
+
+// cancelRequest2 is $/cancel_request from a client of version 1. Where version 2 has answered the prompt already, it is
+// session/cancel.
+func (s *State) cancelRequest2(m *message) *fault {
+	id := canonical(m.params.get("requestId"))
+	for _, sess := range s.sessions.values {
+		for _, p := range sess.waiting {
+			if canonical(p.id) == id && p.accepted {
+				for _, other := range sess.waiting {
+					other.cancelled = true
+				}
+				s.notify(AgentSide, "session/cancel", obj("sessionId", sess.id))
+				return nil
+			}
+		}
+	}
+	s.forward(m)
+	return nil
+}
