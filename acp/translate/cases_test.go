@@ -34,7 +34,7 @@ func TestCases(t *testing.T) {
 		all.WriteString(line + "\n")
 		word, rest, _ := strings.Cut(line, " ")
 		switch word {
-		case "agent1", "agent2", "client1", "client2":
+		case "agent1", "agent2", "client0", "client1", "client2":
 			s = begin(t, word, rest)
 		case "C":
 			write(&all, s.Message(translate.ClientSide, message(rest)))

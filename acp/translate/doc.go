@@ -8,10 +8,11 @@
 // [Transport] does the same for programs that are written in version 2, and takes [Options]. Where both sides speak the
 // program's version, which initialize decides, all further messages pass byte for byte, without being read.
 //
-// A client asks for version 2 first, with the members of both versions in initialize. It asks again for version 1 if the
-// agent refuses that with an error. An agent that chooses version 2 with an answer of version 1 is spoken to in version 1.
-// An agent that ends at a version that it does not know must be started again by its owner, with the client's transport
-// alone.
+// A client asks for version 2 first, with the members of both versions in initialize. An agent that is written in version
+// 1 takes these as the sign that it may answer in version 1, so that two programs of this package do not translate twice. A
+// client asks again for version 1 if the agent refuses version 2 with an error that may be about the version. An agent that
+// chooses version 2 with an answer of version 1 is spoken to in version 1. An agent that ends at a version that it does not
+// know must be started again by its owner, with the client's transport alone.
 //
 // # On the wire
 //

@@ -1,6 +1,10 @@
 package translate
 
-import "encoding/json"
+import (
+	"cmp"
+	"encoding/json"
+	"slices"
+)
 
 // abilities is what one side has advertised, as far as the translation needs it.
 type abilities struct {
@@ -20,38 +24,72 @@ func (s *State) initialize(m *message) *fault {
 		s.forward(m) // the agent refuses it
 		return nil
 	}
-	if asked = min(asked, 2); s.program == AgentSide && asked == s.version {
+	asked = min(asked, 2)
+	both := asked == 2 && m.params.has("clientCapabilities") // the client speaks version 1, too
+	if s.version == 0 && !both {
+		s.version = asked
+		s.first = cmp.Or(s.first, s.version)
+	}
+	switch {
+	case s.program == AgentSide && asked == s.version:
 		s.choose(pass)
 		s.forward(m)
 		return nil
-	} else if s.program == ClientSide && asked != s.version {
+	case s.program == AgentSide && both: // nothing is lost in version 1
+		s.choose(pass)
+		params := append(object{}, m.params...)
+		params.set("protocolVersion", number(s.version))
+		if !params.has("clientInfo") {
+			params.set("clientInfo", params.get("info"))
+		}
+		params.drop("info", "capabilities")
+		return s.send(m, "initialize", params, nil)
+	case s.program == ClientSide && s.version != 0 && asked != s.version:
 		s.forward(m)
 		return nil
 	}
-	params := append(object{}, m.params...)
-	if asked == 2 {
-		s.addClient1(&params)
-		if s.program == AgentSide {
-			params.drop("info", "capabilities")
-		}
-	} else {
-		s.readClient1(params.sub("clientCapabilities"))
-		addClient2(&params)
-		if s.program == AgentSide {
-			params.drop("clientInfo", "clientCapabilities")
-		}
-	}
-	version := 2
+	version := cmp.Or(s.first, 2)
 	if s.program == AgentSide {
 		version = s.version
 	}
-	params.set("protocolVersion", number(version))
 	s.asked = m.line
-	if err := s.send(m, "initialize", params, s.initialized); err != nil {
+	if err := s.request(m, asked, version); err != nil {
 		s.asked = nil
 		return err
 	}
 	return nil
+}
+
+// request sends a client's request to an agent, which is asked for a version. A client that could also speak the other
+// one sends the members of both.
+func (s *State) request(m *message, client, version int) *fault {
+	params := append(object{}, m.params...)
+	if client == 1 {
+		s.readClient1(m.params.sub("clientCapabilities"))
+	}
+	only := s.only || s.program == AgentSide || client == 2 && version == 1
+	switch {
+	case client == 1 && version == 1: // as it is, even in its formatting
+		if err := s.expect(AgentSide, m.id, len(m.line), s.initialized); err != nil {
+			return err
+		}
+		s.forward(m)
+		return nil
+	case client == 1:
+		if !params.has("clientCapabilities") {
+			params.set("clientCapabilities", emptyObj)
+		}
+		addClient2(&params)
+	case s.version != 0:
+		s.addClient1(&params)
+	}
+	if only && version == 1 {
+		params.drop("info", "capabilities")
+	} else if only {
+		params.drop("clientInfo", "clientCapabilities")
+	}
+	params.set("protocolVersion", number(version))
+	return s.send(m, "initialize", params, s.initialized)
 }
 
 func (s *State) choose(m mode) {
@@ -107,8 +145,9 @@ func (s *State) initialized(m *message) {
 	first := s.asked
 	s.asked = nil
 	if m.all.has("error") {
-		if s.program == ClientSide && !s.again && !supportsOnly2(m.all.sub("error")) {
-			s.askAgain(first)
+		other := 3 - cmp.Or(s.first, 2)
+		if s.program == ClientSide && s.version != 0 && !s.again && !s.only && refuses(m.all.sub("error"), other) {
+			s.askAgain(first, other)
 			return
 		}
 		s.forward(m)
@@ -123,8 +162,13 @@ func (s *State) initialized(m *message) {
 		version = "1" // an agent that echoes any version
 	}
 	switch {
-	case s.program == ClientSide && version != "1" && version != "2":
+	case version != "1" && version != "2" && s.program == ClientSide:
 		s.forward(m) // the client refuses it
+	case s.version == 0:
+		s.version = int(version[0] - '0')
+		s.choose(pass)
+		result.set("protocolVersion", raw(version))
+		s.reply(m, result)
 	case s.program == ClientSide && version == string(number(s.version)):
 		s.choose(pass)
 		result.set("protocolVersion", raw(version))
@@ -142,32 +186,27 @@ func (s *State) initialized(m *message) {
 	}
 }
 
-// supportsOnly2 reports whether an error says that version 1 is not supported.
-func supportsOnly2(err object) bool {
-	supported := err.sub("data").list("supported")
-	for _, version := range supported {
-		if string(version) == "1" {
-			return false
-		}
+// refuses reports whether an error may be about the version that was asked for, and does not say that the other one is
+// not supported either.
+func refuses(err object, other int) bool {
+	switch string(err.get("code")) {
+	case "-32600", "-32602":
+		return true
+	case "-32022": // unsupported protocol version
+		supported := err.sub("data").list("supported")
+		return len(supported) == 0 || slices.ContainsFunc(supported, func(v raw) bool { return string(v) == string(number(other)) })
 	}
-	return string(err.get("code")) == "-32022" && len(supported) > 0
+	return false
 }
 
-// askAgain sends the request for version 1 to an agent that has refused version 2.
-func (s *State) askAgain(first []byte) {
+// askAgain sends the request for the other version to an agent that has refused the first one.
+func (s *State) askAgain(first []byte, version int) {
 	again, err := read(ClientSide, first)
 	if err != nil || again == nil {
 		return // cannot happen: it was read before
 	}
 	s.again, s.asked = true, first
-	params := append(object{}, again.params...)
-	if s.version == 2 {
-		params.drop("info", "capabilities")
-		s.addClient1(&params)
-		params.drop("info", "capabilities")
-	}
-	params.set("protocolVersion", number(1))
-	_ = s.send(again, "initialize", params, s.initialized) // its id was accepted before
+	_ = s.request(again, s.version, version) // its id was accepted before
 }
 
 // agentTo2 translates an agent's answer from version 1.

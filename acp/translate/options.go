@@ -146,7 +146,14 @@ func (s *State) optionsTo1(sess *session, options []raw) raw {
 
 // setMode2 is session/set_mode, which is an option in version 2.
 func (s *State) setMode2(m *message) *fault {
-	sess := s.session(m.str("sessionId"))
+	id := m.str("sessionId")
+	if id == "" || m.str("modeId") == "" {
+		return errParams("a mode without session or id")
+	}
+	sess := s.sessions.get(short(id))
+	if sess == nil || sess.info == nil {
+		return errNoSession(id)
+	}
 	if sess.option == "" {
 		return errParams("the session has no modes")
 	}

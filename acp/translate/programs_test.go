@@ -178,7 +178,7 @@ func TestPrograms(t *testing.T) {
 		{"client 1, agent 1", client1, none, translate.Agent, agent1, 1},
 		{"client 1, agent 2", client1, translate.Client, none, agent2, 2},
 		{"client 1 with translation, agent 1", client1, translate.Client, none, agent1, 1},
-		{"both with translation", client1, translate.Client, translate.Agent, agent1, 2},
+		{"both with translation", client1, translate.Client, translate.Agent, agent1, 1},
 		{"native client 2, agent 1", client2, other(translate.ClientSide), none, agent1, 1},
 		{"native client 2, agent 2", client2, other(translate.ClientSide), none, agent2, 2},
 		{"client 1, native agent 2", client1, none, other(translate.AgentSide), agent2, 1},

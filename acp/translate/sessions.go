@@ -252,7 +252,7 @@ func (s *State) delete(m *message) *fault {
 
 // open2 is session/new and session/fork for an agent of version 2.
 func (s *State) open2(m *message) *fault {
-	params, err := withServers2(m.params)
+	params, err := withServers2(m.params, m.method == "session/new")
 	if err != nil {
 		return err
 	}
@@ -337,7 +337,7 @@ func (s *State) resume2(m *message) *fault {
 }
 
 func (s *State) resumeFor(m *message, params object) *fault {
-	params, err := withServers2(params)
+	params, err := withServers2(params, m.method == "session/load")
 	if err != nil {
 		return err
 	}
@@ -409,11 +409,14 @@ func defaultList(o *object, names ...string) {
 }
 
 // withServers2 translates MCP servers for an agent of version 2, which has none that speak SSE.
-func withServers2(params object) (object, *fault) {
+func withServers2(params object, required bool) (object, *fault) {
 	var refused string
 	params = append(object{}, params...)
-	if !params.has("mcpServers") {
+	switch servers := params.get("mcpServers"); {
+	case servers == nil && !required:
 		return params, nil
+	case servers == nil || servers[0] != '[': // version 2 takes a missing one for an empty one
+		return nil, errParams("mcpServers is not a list")
 	}
 	params.set("mcpServers", editObjects(params.list("mcpServers"), func(o *object) bool {
 		switch o.str("type") {

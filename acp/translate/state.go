@@ -34,6 +34,10 @@ type Options struct {
 	// Keys remembers the idempotency keys of prompts. Nil means that they are remembered as long as the State. A
 	// program that keeps its sessions over several connections gives all of them the same Keys.
 	Keys *Keys
+	// First is the version that an agent is asked for first, 1 or 2. The default is 2, or the client's own version if
+	// that is left to the client. Only asks for no other version, as a client would that has only this one.
+	First int
+	Only  bool
 	// Chosen, if it is not nil, is called once, with the version that the peer speaks, before the answer to initialize
 	// is passed on.
 	Chosen func(version int)
@@ -48,6 +52,8 @@ type State struct {
 	prefix  string // of the ids of its own requests, in JSON
 	keys    *Keys
 	chosen  func(int)
+	first   int
+	only    bool
 
 	mode     mode
 	asked    []byte // the initialize request as it arrived, in case that it is asked again
@@ -101,13 +107,13 @@ type callID struct {
 }
 
 // New returns the state of a new connection of a program that is at the given side and speaks the given version, 1 or 2.
-// The peer may speak either. Options may be nil.
+// The version of a client may be 0: it is the one that the client asks for. The peer may speak either. Options may be nil.
 func New(program Side, version int, options *Options) *State {
 	o := *cmp.Or(options, &Options{})
 	prefix := quote("translated-" + o.Unique + "-")
 	return &State{
 		prefix:  string(prefix[:len(prefix)-1]),
-		program: program, version: version, unique: o.Unique, keys: cmp.Or(o.Keys, &Keys{}), chosen: o.Chosen,
+		program: program, version: version, unique: o.Unique, keys: cmp.Or(o.Keys, &Keys{}), chosen: o.Chosen, first: o.First, only: o.Only,
 		calls: map[callID]pending{}, sessions: recent[*session]{max: maxSessions},
 	}
 }

@@ -17,7 +17,8 @@ import (
 const acceptTime = 500 * time.Millisecond
 
 // Transport returns a transport for a program that is at the given side and speaks the given version, 1 or 2, whose peer
-// at the other end of t may speak either. Options may be nil; if they have no Unique, each connection gets a random one.
+// at the other end of t may speak either. The version of a client may be 0, as in New: such a transport is for programs
+// that pass on the messages of a client of any version. Options may be nil; if they have no Unique, each connection gets a random one.
 //
 // Once both sides have agreed on the program's version, messages pass as they are, without a copy. Otherwise two
 // goroutines per connection translate; Close waits for them.
