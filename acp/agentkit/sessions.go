@@ -16,6 +16,7 @@ import (
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/acp/sessionstore"
+	"github.com/acpgo/sdk/acp/translate"
 	"github.com/acpgo/sdk/internal/engine"
 	"github.com/acpgo/sdk/internal/turns"
 )
@@ -359,15 +360,16 @@ func (ss *sessions) Options(opts *acp.AgentOptions) *acp.AgentOptions {
 }
 
 // Serve serves one client over transport, as acp.ServeAgent does, with the handlers of Handlers, the settings of Options
-// and what Config.Extend adds, and then closes the sessions. opts may be nil. An agent that serves several clients calls
-// Handlers, Options, acp.ServeAgent and Close itself.
+// and what Config.Extend adds, and then closes the sessions. opts may be nil. Clients may speak version 1 or 2 of the
+// protocol; see package translate. An agent that serves several clients, or version 1 alone, calls Handlers, Options,
+// acp.ServeAgent and Close itself.
 func (ss *sessions) Serve(ctx context.Context, transport acp.Transport, opts *acp.AgentOptions) error {
 	defer ss.Close()
 	handlers, settings := ss.Handlers(), ss.Options(opts)
 	if extend := ss.config.extend; extend != nil {
 		extend(&handlers, settings)
 	}
-	return acp.ServeAgent(ctx, transport, handlers, settings)
+	return acp.ServeAgent(ctx, translate.Agent(transport), handlers, settings)
 }
 
 // Close closes all sessions, and waits until Config.Close has returned for each, except for sessions with handlers that

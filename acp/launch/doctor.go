@@ -16,6 +16,7 @@ import (
 
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/acp/translate"
 	"github.com/acpgo/sdk/internal/plain"
 )
 
@@ -44,6 +45,9 @@ type Diagnosis struct {
 	Problems []Problem
 	// Agent is the agent's answer to initialize: its name and its capabilities. It is nil if there was no answer.
 	Agent *acp.InitializeResponse
+	// Protocol is the version of the protocol that the agent chose, of 1 and 2, or 0 if there was no answer. Agent is in
+	// version 1 for both; see package translate.
+	Protocol int
 	// Session reports whether a session could be opened.
 	Session bool
 	// Took is the time until the answer to initialize, if there was one.
@@ -75,7 +79,7 @@ func (d *Diagnosis) String() string {
 	}
 	if a := d.Agent; a != nil {
 		info := a.AgentInfo.Value()
-		say("agent:   %s %s, protocol version %d, answered after %v", cmp.Or(info.Name, "(no name)"), info.Version, a.ProtocolVersion, d.Took.Round(time.Millisecond))
+		say("agent:   %s %s, protocol version %d, answered after %v", cmp.Or(info.Name, "(no name)"), info.Version, d.Protocol, d.Took.Round(time.Millisecond))
 		say("offers:  %s", strings.Join(offers(&a.AgentCapabilities), ", "))
 		for _, m := range a.AuthMethods {
 			switch m := m.Variant.(type) {
@@ -205,7 +209,8 @@ func (d *Diagnosis) examine(ctx context.Context, o *DoctorOptions) {
 	options.Conn = acp.ConnOptions{Logger: slog.New(slog.DiscardHandler), SkipNoise: true, Hooks: acp.Hooks{Invalid: n.invalid}}
 	transport := &watched{Transport: acp.Command(d.Command.Cmd())}
 	began := time.Now()
-	conn, err := acp.Connect(ctx, transport, acp.ClientHandlers{}, &options)
+	both := translate.Transport(transport, translate.ClientSide, 1, &translate.Options{Chosen: func(version int) { d.Protocol = version }})
+	conn, err := acp.Connect(ctx, both, acp.ClientHandlers{}, &options)
 	if err == nil {
 		d.Agent, d.Took = conn.Initialized(), time.Since(began)
 		if !o.NoSession {

@@ -57,6 +57,7 @@ import (
 	"syscall"
 
 	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/acp/translate"
 	"github.com/acpgo/sdk/internal/plain"
 )
 
@@ -92,7 +93,7 @@ func serve(ctx context.Context, c config) error {
 	}
 	opts := a.options()
 	opts.Conn.Logger = c.log
-	err = acp.ServeAgent(ctx, acp.Stdio(), a.handlers(), opts)
+	err = acp.ServeAgent(ctx, translate.Agent(acp.Stdio()), a.handlers(), opts) // clients of both versions
 	if ctx.Err() != nil {
 		err = nil
 	}
