@@ -46,7 +46,7 @@ func TestKinds(t *testing.T) {
 	example := exampleAgent(t)
 	t.Cleanup(func() { t.Logf("%d kinds of faults", len(kinds)+2*len(lists)) })
 	for name, l := range lists {
-		for version, launch := range map[int]probe.Launch{1: example, 2: dualAgent(t)} {
+		for version, launch := range map[int]probe.Launch{1: example, 2: example} {
 			t.Run(fmt.Sprintf("list/%s in version %d", name, version), func(t *testing.T) {
 				t.Parallel()
 				caught(t, l.rules, func(o *probe.Options) (*probe.Report, error) {
