@@ -15,6 +15,7 @@ import (
 
 	"github.com/acpgo/sdk/acp/conduct"
 	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/acp/translate"
 	"github.com/acpgo/sdk/cmd/acp/internal/agents"
 	"github.com/acpgo/sdk/cmd/acp/internal/config"
 	"github.com/acpgo/sdk/cmd/acp/internal/gateway"
@@ -143,7 +144,14 @@ func conductChain(p *program, f *conductFlags, lines, command []string) (err err
 		defer func() { err = errors.Join(err, file.Close()) }()
 		o.Trace = file
 	}
-	return conduct.Run(ctx, rpc.Stdio(), proxies, last, o)
+	client := rpc.Transport(rpc.Stdio())
+	if f.cfg.Settings.Protocol != "1" { // the chain itself speaks version 1
+		client = translate.Agent(client)
+		if last != nil {
+			last.Transport = translate.Client(last.Transport)
+		}
+	}
+	return conduct.Run(ctx, client, proxies, last, o)
 }
 
 // What a program of the chain is given to end, after its input has. It adds up to less than clients wait for an agent.

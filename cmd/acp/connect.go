@@ -9,6 +9,7 @@ import (
 
 	"github.com/acpgo/sdk/acp/remote"
 	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/acp/translate"
 	"github.com/acpgo/sdk/cmd/acp/internal/agents"
 	"github.com/acpgo/sdk/cmd/acp/internal/gateway"
 )
@@ -84,5 +85,6 @@ func connect(p *program, f *connectFlags, url string) error {
 	f.guard.Logger = o.Logger
 	ctx, _, stop := untilSignals()
 	defer stop()
-	return gateway.Connect(ctx, f.guard.Transport(remote.Dial(url, &o)), &rpc.StdioTransport{MaxMessage: o.MaxMessage})
+	agent := translate.Transport(f.guard.Transport(remote.Dial(url, &o)), translate.ClientSide, 0, nil)
+	return gateway.Connect(ctx, agent, &rpc.StdioTransport{MaxMessage: o.MaxMessage})
 }

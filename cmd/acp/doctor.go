@@ -11,6 +11,7 @@ import (
 
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/launch"
+	"github.com/acpgo/sdk/acp/translate"
 	"github.com/acpgo/sdk/cmd/acp/internal/agents"
 	"github.com/acpgo/sdk/internal/plain"
 )
@@ -108,6 +109,7 @@ func (a *agentsCommand) doctor(ctx context.Context, agent *agents.Agent, o *laun
 	}
 	out := diagnosis{Name: agent.Name, Command: d.Command.String(), Program: d.Program, OK: d.OK(), Session: d.Session, Problems: []problem{}, Stderr: d.Output.Stderr}
 	out.answered(d.Agent, d.Took)
+	out.Protocol = d.Protocol
 	for _, p := range d.Problems {
 		out.Problems = append(out.Problems, problem{string(p.Kind), p.Text, p.Advice, p.Blocks})
 	}
@@ -121,7 +123,7 @@ func (a *agentsCommand) doctor(ctx context.Context, agent *agents.Agent, o *laun
 func (d *diagnosis) answered(res *acp.InitializeResponse, took time.Duration) {
 	if res != nil {
 		info := res.AgentInfo.Value()
-		d.Agent, d.Version, d.Protocol, d.Seconds = info.Name, info.Version, int(res.ProtocolVersion), took.Seconds()
+		d.Agent, d.Version, d.Seconds = info.Name, info.Version, took.Seconds()
 	}
 }
 
@@ -146,6 +148,7 @@ func (a *agentsCommand) doctorURL(ctx context.Context, agent *agents.Agent, o *l
 	options.Conn.Logger = slog.New(slog.DiscardHandler)
 	out := diagnosis{Name: agent.Name, URL: harmless(agent.URL), Problems: []problem{}}
 	began := time.Now()
+	transport = translate.Transport(transport, translate.ClientSide, 1, &translate.Options{Chosen: func(version int) { out.Protocol = version }})
 	conn, err := acp.Connect(ctx, transport, acp.ClientHandlers{}, &options)
 	if err != nil {
 		out.Problems = append(out.Problems, problem{Kind: "not reached", Text: err.Error(), Blocks: true})

@@ -164,6 +164,9 @@ var waysToAgents = map[string]way{
 	"acp conduct --agent URL": {agent: func(g *grabbed) string {
 		return "command = " + toml(programPath(g.T, "acp"), "conduct", "--agent", g.serve())
 	}},
+	"acp translate": {agent: func(g *grabbed) string {
+		return "command = " + toml(programPath(g.T, "acp"), "translate", "--", programPath(g.T, "grabber"))
+	}},
 	"acp connect URL": {agent: func(g *grabbed) string {
 		return "command = " + toml(programPath(g.T, "acp"), "connect", g.serve())
 	}},
@@ -374,5 +377,5 @@ func TestWaysAreAll(t *testing.T) {
 		}
 	}
 	// agents.go and doctor.go have neither files nor terminals; ask.go has the function resolver.
-	check("commands that reach agents", reach, "agents.go", "ask.go", "conduct.go", "connect.go", "doctor.go", "exec.go", "inspect.go", "run.go")
+	check("commands that reach agents", reach, "agents.go", "ask.go", "conduct.go", "connect.go", "doctor.go", "exec.go", "inspect.go", "run.go", "translate.go")
 }

@@ -23,6 +23,7 @@ type Settings struct {
 	NoFiles, NoTerminals bool
 	RemoteFiles          bool
 	RemoteTerminals      bool
+	Protocol             string
 	Allow, Deny          bool
 	Format               string
 	Timeout              time.Duration
@@ -66,8 +67,8 @@ type Setting struct {
 	field func(*Settings) any
 }
 
-// The commands that talk to agents, those of them for scripts and for people, those that start agents, and those that
-// may let an agent at a URL use this machine.
+// The commands that talk to agents, those that talk to them or pass messages on, those for scripts and for people, and
+// those that start agents.
 var (
 	talking  = []string{"exec", "run"}
 	reaching = []string{"conduct", "exec", "run"}
@@ -129,6 +130,10 @@ var Table = []Setting{
 	{
 		Key: "remote-terminals", Each: true, Commands: reaching, field: func(s *Settings) any { return &s.RemoteTerminals },
 		Usage: "for an agent at a URL: let it run commands, each of which you are asked about",
+	},
+	{
+		Key: "protocol", Each: true, Commands: reaching, Values: []string{"auto", "1", "2"}, field: func(s *Settings) any { return &s.Protocol },
+		Usage: "the `VERSION` of the protocol: 1, 2, or auto, which leaves it to the agent",
 	},
 	{
 		Key: "format", Commands: scripts, Values: []string{"text", "json", "quiet"}, field: func(s *Settings) any { return &s.Format },
@@ -202,6 +207,7 @@ func pair(form string) func(string) error {
 func defaults() Settings {
 	return Settings{
 		Format:         "text",
+		Protocol:       "auto",
 		Notify:         "unfocused",
 		TokenEnv:       "ACP_TOKEN",
 		RegistryPrefer: []string{"binary", "npx", "uvx"},

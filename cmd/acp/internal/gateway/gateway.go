@@ -16,6 +16,7 @@ import (
 
 	"github.com/acpgo/sdk/acp/remote"
 	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/acp/translate"
 	"github.com/acpgo/sdk/internal/plain"
 )
 
@@ -139,7 +140,7 @@ func (g *Gateway) serve(ctx context.Context, t rpc.Transport, peer *remote.Peer)
 	command := rpc.Command(cmd)
 	command.StopTime, command.KillTime = g.options.EndTime, g.options.EndTime
 	command.MaxMessage = g.options.Server.MaxMessage
-	agent, err := command.Connect(ctx)
+	agent, err := translate.Transport(command, translate.ClientSide, 0, nil).Connect(ctx)
 	if err != nil {
 		g.numbers.failedToStart.Add(1)
 		return fmt.Errorf("cannot start the agent: %w", err)

@@ -208,33 +208,37 @@ func (s *guardedStream) CloseWrite() error {
 // hide removes capabilities from a request initialize, so that the agent does not ask for what is refused. A message that
 // is not understood passes unchanged.
 func (g *Guard) hide(message []byte) []byte {
-	var request, params, capabilities map[string]json.RawMessage
-	if !bytes.Contains(message, []byte(`"clientCapabilities"`)) || json.Unmarshal(message, &request) != nil ||
-		string(request["method"]) != `"initialize"` || json.Unmarshal(request["params"], &params) != nil ||
-		json.Unmarshal(params["clientCapabilities"], &capabilities) != nil {
+	var request, params map[string]json.RawMessage
+	if !bytes.Contains(message, []byte(`apabilities"`)) || json.Unmarshal(message, &request) != nil ||
+		string(request["method"]) != `"initialize"` || json.Unmarshal(request["params"], &params) != nil {
 		return message
 	}
-	var meta map[string]json.RawMessage
 	hidden := false
 	hide := func(in map[string]json.RawMessage, name string) {
 		hidden = hidden || in[name] != nil
 		delete(in, name)
 	}
-	if !g.Files {
-		hide(capabilities, "fs")
-	}
-	if !g.Terminals {
-		hide(capabilities, "terminal")
-		hide(capabilities, "auth")
-		if json.Unmarshal(capabilities["_meta"], &meta) == nil && meta["terminal-auth"] != nil {
-			hide(meta, "terminal-auth")
-			capabilities["_meta"] = marshal(meta)
+	for _, name := range []string{"clientCapabilities", "capabilities"} { // of versions 1 and 2
+		var capabilities, meta map[string]json.RawMessage
+		if params[name] == nil || json.Unmarshal(params[name], &capabilities) != nil {
+			continue
 		}
+		if !g.Files {
+			hide(capabilities, "fs")
+		}
+		if !g.Terminals {
+			hide(capabilities, "terminal")
+			hide(capabilities, "auth")
+			if json.Unmarshal(capabilities["_meta"], &meta) == nil && meta["terminal-auth"] != nil {
+				hide(meta, "terminal-auth")
+				capabilities["_meta"] = marshal(meta)
+			}
+		}
+		params[name] = marshal(capabilities)
 	}
 	if !hidden {
 		return message
 	}
-	params["clientCapabilities"] = marshal(capabilities)
 	request["params"] = marshal(params)
 	return marshal(request)
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/acpgo/sdk/acp/policy"
 	"github.com/acpgo/sdk/acp/reconnect"
 	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/acp/translate"
 	"github.com/acpgo/sdk/acp/view"
 	"github.com/acpgo/sdk/conformance"
 )
@@ -60,6 +61,8 @@ type Options struct {
 	RemoteFiles, RemoteTerminals bool
 	// AskLocal makes writes and commands of every agent permission requests.
 	AskLocal bool
+	// Protocol is the version of the protocol that is offered to the agent, 1 or 2; 0 offers both.
+	Protocol int
 	// Notes are reported as warnings when the agent is connected.
 	Notes []string
 
@@ -126,6 +129,7 @@ type Client struct {
 
 	conn        *reconnect.Client
 	initialized atomic.Pointer[acp.InitializeResponse] // on the latest connection
+	protocol    atomic.Int32                           // the version, once known
 	starts      atomic.Int64                           // the number of connections
 	asking      atomic.Int64                           // questions to the user
 	heard       atomic.Int64                           // the time of the agent's last line, or when a step began
@@ -346,7 +350,10 @@ func (c *Client) transport(ctx context.Context) (acp.Transport, error) {
 			process.Stderr = &lineWriter{line: func(line string) { c.event(Event{Kind: Stderr, Text: line}) }}
 		}
 	}
-	return &tapped{client: c, inner: transport, process: process}, nil
+	transport = &tapped{client: c, inner: transport, process: process}
+	return translate.Transport(transport, translate.ClientSide, 1, &translate.Options{
+		First: c.opts.Protocol, Only: c.opts.Protocol != 0, Chosen: func(version int) { c.protocol.Store(int32(version)) },
+	}), nil
 }
 
 // update applies an update to the conversation of its session.
@@ -372,6 +379,9 @@ func (c *Client) Agent() string { return c.opts.Agent.Name }
 
 // Initialized returns the agent's latest response to initialize, empty before the first one. It must not be modified.
 func (c *Client) Initialized() *acp.InitializeResponse { return c.initialized.Load() }
+
+// Protocol returns the version of the protocol that the agent speaks, 0 before the first response to initialize.
+func (c *Client) Protocol() int { return int(c.protocol.Load()) }
 
 // Capabilities returns what the agent has advertised.
 func (c *Client) Capabilities() acp.AgentCapabilities { return c.Initialized().AgentCapabilities }

@@ -278,6 +278,9 @@ func (m *Model) statusView(width int) []string {
 	add(0, m.stateWord())
 	add(1, m.attention())
 	add(5, m.agentName())
+	if m.client != nil && m.client.Protocol() == 2 {
+		add(5, "protocol 2")
+	}
 	if c := m.chat; c != nil {
 		s := c.snapshot
 		add(4, optionOf(s, acp.SessionConfigOptionCategoryModel))

@@ -53,7 +53,7 @@ func (a *steerable) connect(context.Context) (acp.Transport, error) {
 			return res.Meta.Set("steering", map[string]bool{"supported": true})
 		},
 	})
-	return conformance.Tap(a.t, conformance.Client, client, &conformance.TapOptions{Schema: conformance.V1Unstable()}), err
+	return conformance.Tap(a.t, conformance.Client, client, &conformance.TapOptions{Schema: conformance.Negotiated(conformance.V1Unstable(), conformance.V2Unstable())}), err
 }
 
 // TestSteer: a prompt sent into a turn reaches the agent at once; if the agent does not accept it, it is queued.
