@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -57,7 +58,7 @@ type guardedStream struct {
 }
 
 // Read implements rpc.Stream. What may be refused by one reader and understood by another is refused: a batch, a line that
-// is not JSON, a member that occurs twice.
+// is not JSON, and an envelope that is not one of a request, a notification or a response.
 func (s *guardedStream) Read() ([]byte, error) {
 	for {
 		line, err := s.Stream.Read()
@@ -72,21 +73,21 @@ func (s *guardedStream) Read() ([]byte, error) {
 				return r
 			}, line)
 		}
-		ids, methods, err := envelope(line)
+		id, method, err := envelope(line)
 		var answer string
-		switch refused := slices.IndexFunc(methods, s.guard.refuses); {
+		switch {
 		case err != nil:
-			answer = fmt.Sprintf(`{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":%q}}`, "acp passes on one JSON object at a time")
+			answer = fmt.Sprintf(`{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":%q}}`, "acp passes on one JSON-RPC 2.0 message at a time")
 			s.guard.Logger.Warn("acp: the agent sent something that is not a message", "error", err)
-		case refused >= 0 && len(ids) > 0:
-			answer = fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":%q}}`, ids[len(ids)-1], "acp lets no agent at a URL use this")
-			fallthrough
-		case refused >= 0:
-			if method := methods[refused]; !s.refused[method] && len(s.refused) < maxRefused {
+		case s.guard.refuses(method):
+			if id != nil {
+				answer = fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":%q}}`, id, "acp lets no agent at a URL use this")
+			}
+			if !s.refused[method] && len(s.refused) < maxRefused {
 				s.refused[method] = true
 				s.guard.Logger.Warn("acp: refused what the agent asked for; see --remote-files and --remote-terminals", "method", method)
 			}
-		case len(methods) == 0 && !s.guard.Terminals:
+		case method == "" && !s.guard.Terminals:
 			return withoutTerminalLogins(line), nil
 		default:
 			return line, nil
@@ -107,40 +108,48 @@ func (g *Guard) refuses(method string) bool {
 	return !g.Files && strings.HasPrefix(method, "fs/") || !g.Terminals && strings.HasPrefix(method, "terminal/")
 }
 
-// envelope returns the ids and the methods of a message. There are several if members occur more than once, or in several
-// spellings.
-func envelope(line []byte) (ids []json.RawMessage, methods []string, err error) {
+// envelope returns the id and the method of a message; those that it does not have are nil and "". Readers differ in what
+// they take an envelope for that has a member twice or in another spelling, a method that is not a word, or a method
+// beside a result. Those are errors.
+func envelope(line []byte) (id json.RawMessage, method string, err error) {
 	d := json.NewDecoder(bytes.NewReader(line))
 	if token, err := d.Token(); err != nil || token != json.Delim('{') {
-		return nil, nil, errors.Join(errors.New("not a JSON object"), err)
+		return nil, "", errors.Join(errors.New("not a JSON object"), err)
 	}
+	members := map[string]json.RawMessage{}
 	for d.More() {
 		token, err := d.Token()
 		if err != nil {
-			return nil, nil, err
+			return nil, "", err
 		}
 		var value json.RawMessage
 		if err := d.Decode(&value); err != nil {
-			return nil, nil, err
+			return nil, "", err
 		}
-		switch name := token.(string); { // the decoder guarantees this
-		case strings.EqualFold(name, "method"):
-			var method string
-			if json.Unmarshal(value, &method) == nil {
-				methods = append(methods, method)
+		name := token.(string) // the decoder guarantees this
+		if i := slices.IndexFunc(envelopeMembers, func(known string) bool { return strings.EqualFold(known, name) }); i >= 0 {
+			if name != envelopeMembers[i] || members[name] != nil {
+				return nil, "", fmt.Errorf("the member %q occurs twice or in another spelling", envelopeMembers[i])
 			}
-		case strings.EqualFold(name, "id"):
-			ids = append(ids, value)
+			members[name] = value
 		}
 	}
 	if _, err := d.Token(); err != nil {
-		return nil, nil, err
+		return nil, "", err
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return nil, nil, errors.New("more than one JSON value")
+		return nil, "", errors.New("more than one JSON value")
 	}
-	return ids, methods, nil
+	has := func(name string) bool { return members[name] != nil && string(members[name]) != "null" } // some write null for absent
+	if has("method") {
+		if err := json.Unmarshal(members["method"], &method); err != nil || method == "" || has("result") || has("error") {
+			return nil, "", errors.New("the method is not a word, or beside a result or an error")
+		}
+	}
+	return members["id"], method, nil
 }
+
+var envelopeMembers = []string{"jsonrpc", "id", "method", "params", "result", "error"}
 
 // withoutTerminalLogins removes the logins in a terminal from a response to initialize.
 func withoutTerminalLogins(line []byte) []byte {
@@ -164,7 +173,8 @@ func withoutTerminalLogins(line []byte) []byte {
 				var kind string
 				var meta map[string]json.RawMessage
 				if strings.EqualFold(name, "type") && (json.Unmarshal(value, &kind) != nil || kind == "terminal") ||
-					name == "_meta" && json.Unmarshal(value, &meta) == nil && meta["terminal-auth"] != nil {
+					strings.EqualFold(name, "_meta") && json.Unmarshal(value, &meta) == nil &&
+						slices.ContainsFunc(slices.Collect(maps.Keys(meta)), func(name string) bool { return strings.EqualFold(name, "terminal-auth") }) {
 					return true
 				}
 			}

@@ -16,14 +16,19 @@ func TestGuard(t *testing.T) {
 		`{"jsonrpc":"2.0","id":1,"method":"fs/write_text_file","params":{"sessionId":"s"}}`: `"id":1,"error":{"code":-32601`,
 		`{"id":"a","method":"terminal/create"}`:                                             `"id":"a","error":{"code":-32601`,
 		`{"id":1,"method":"\u0066s/read_text_file"}`:                                        `"id":1,"error":{"code":-32601`,
-		`{"id":1,"method":"terminal/create","method":"session/update"}`:                     `"id":1,"error":{"code":-32601`,
-		`{"id":1,"method":"session/update","METHOD":"terminal/create"}`:                     `"id":1,"error":{"code":-32601`,
-		`{"id":1,"method":"terminal/future","result":{}}`:                                   `"id":1,"error":{"code":-32601`,
+		`{"id":1,"method":"terminal/create","method":"session/update"}`:                     `"id":null,"error":{"code":-32600`,
+		`{"id":1,"method":"session/update","METHOD":"terminal/create"}`:                     `"id":null,"error":{"code":-32600`,
+		`{"id":1,"method":"terminal/future","result":{}}`:                                   `"id":null,"error":{"code":-32600`,
 		` [{"id":1,"method":"terminal/create"}]`:                                            `"id":null,"error":{"code":-32600`,
 		`{"id":1,"method":"terminal/create"`:                                                `"id":null,"error":{"code":-32600`,
 		`{"id":1,"method":"a"} {"id":1,"method":"terminal/create"}`:                         `"id":null,"error":{"code":-32600`,
 		`{"id":1,"method":"terminal/create",}`:                                              `"id":null,"error":{"code":-32600`,
-		`{"method":"terminal/create"}`:                                                      "",
+		// A response with a login in a terminal, for some readers.
+		`{"id":1,"METHOD":"x","result":{"authMethods":[{"type":"terminal"}]}}`:         `"id":null,"error":{"code":-32600`,
+		`{"id":1,"method":"session/x","result":{"authMethods":[{"type":"terminal"}]}}`: `"id":null,"error":{"code":-32600`,
+		`{"id":1,"result":{"authMethods":[{"type":"terminal"}]},"result":{}}`:          `"id":null,"error":{"code":-32600`,
+		`{"id":1,"Result":{"authMethods":[{"type":"terminal"}]}}`:                      `"id":null,"error":{"code":-32600`,
+		`{"method":"terminal/create"}`:                                                 "",
 	}
 	passes := map[string]string{ // what the client gets
 		`{"id":1,"method":"session/request_permission","params":{"method":"terminal/create"}}`: "",
@@ -33,6 +38,8 @@ func TestGuard(t *testing.T) {
 		`{"id":1,"result":{"authMethods":[{"id":"a"},{"id":"b","type":"terminal","args":["x"]},{"id":"c","type":"agent","_meta":{"terminal-auth":{"command":"x"}}}],` +
 			`"AuthMethods":[{"type":"terminal"}],"protocolVersion":1}}`: `{"id":1,"result":{"authMethods":[{"id":"a"}],"protocolVersion":1}}`,
 		`{"id":1,"result":{"authMethods":[{"id":"b","type":"agent","type":"terminal"}]}}`: `{"id":1,"result":{"authMethods":[]}}`,
+		`{"id":1,"method":null,"result":{"authMethods":[{"type":"terminal"}]}}`:           `{"id":1,"method":null,"result":{"authMethods":[]}}`,
+		`{"id":1,"result":{"authMethods":[{"id":"b","_Meta":{"Terminal-Auth":{}}}]}}`:     `{"id":1,"result":{"authMethods":[]}}`,
 	}
 	const initialize = `{"id":0,"method":"initialize","params":{"clientCapabilities":{"fs":{"readTextFile":true},"terminal":true,"auth":{"terminal":true},` +
 		`"elicitation":{},"_meta":{"terminal-auth":true,"x":1}},"protocolVersion":1}}`
