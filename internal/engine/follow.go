@@ -70,7 +70,12 @@ func (turn *outgoingTurn) failed(c *Conn) {
 // end records that the turn is over with the notifications queued so far. Only the reader calls it.
 func (turn *outgoingTurn) end(c *Conn) {
 	turn.notified = nil
-	_ = c.step(turn.session, event{kind: turnEnded, turn: turn}) // this event is never refused
+	c.mu.Lock()
+	do := turn.session.step(event{kind: turnEnded, turn: turn})
+	c.mu.Unlock()
+	if len(do.withdraw) > 0 { // not here: the reader must not wait for an answer that is being written
+		c.tasks.spawn(taskFunc(func() { c.carryOut(do, nil) }))
+	}
 	if turn.endRead != nil {
 		close(turn.endRead)
 	}

@@ -44,6 +44,7 @@ type incoming struct {
 	entered  chan struct{}   // for a concurrent turn or Enterer: closed when EnterTurn has called enter for it
 
 	freed     bool        // the session may accept the next turn; guarded by Conn.mu
+	during    bool        // for a question: a turn of this side was in progress when it was read; guarded by Conn.mu
 	cancelled atomic.Bool // the turn was cancelled; set with Conn.mu held
 }
 
@@ -177,7 +178,7 @@ func (s *session) step(e event) (do effects) {
 			in.behind = slices.Clone(s.following)
 			s.incoming = append(s.incoming, in)
 		case route.Cancelled != nil:
-			s.questions = append(s.questions, in)
+			s.questions, in.during = append(s.questions, in), len(s.outgoing) > 0
 			if s.cancelling() {
 				do.withdraw = []*incoming{in}
 			}
@@ -280,10 +281,14 @@ func (s *session) step(e event) (do effects) {
 			do.told, do.posted = append(do.told, turn), append(do.posted, turn.posted)
 		}
 
-	// A turn is over with the notifications that were read before its end. It leaves the session when nothing about it
-	// is being sent any more, so that no cancellation of it follows a message that its caller sends next.
+	// A turn is over with the notifications that were read before its end, and the last one in progress with the questions
+	// that were asked in it: nobody must allow anything for a turn that has ended. It leaves the session when nothing about
+	// it is being sent any more, so that no cancellation of it follows a message that its caller sends next.
 	case turnEnded:
 		turn.ended, turn.last = true, s.position()
+		if !slices.ContainsFunc(s.outgoing, func(other *outgoingTurn) bool { return !other.ended }) {
+			do.withdraw = slices.DeleteFunc(slices.Clone(s.questions), func(in *incoming) bool { return !in.during })
+		}
 		if turn.phase == recalling {
 			turn.phase = running
 			close(turn.recalled)

@@ -221,6 +221,45 @@ func agentRoutes(prompt func(context.Context, *promptParams) (*promptResult, err
 	return []Route{r, x, echoMethod.Handle(echo)}
 }
 
+// What was asked in a turn, and has not been answered at its end, is answered as cancelled. What was asked before it stays,
+// and so does everything while another turn is in progress.
+func TestQuestionsEndWithTheirTurn(t *testing.T) {
+	asked, ended := make(chan struct{}), make(chan struct{}, 3)
+	p, c := newPeer(t, clientRoutes(nil, func(ctx context.Context, _ *sessionParams) (*askResult, error) {
+		asked <- struct{}{}
+		<-ctx.Done()
+		ended <- struct{}{}
+		return &askResult{"allowed"}, nil
+	}), nil)
+	ask := func(id string) {
+		p.send(request(id, "ask", `{"sessionId":"s"}`))
+		receive(t, asked)
+	}
+	ask("before")
+	var turns []*engine.Turn[int, promptResult]
+	for _, id := range []string{"first", "second"} {
+		turns = append(turns, engine.StartTurn(t.Context(), c, promptMethod, &promptParams{"s", "go"}, inS, pickUpdate))
+		p.read()
+		ask(id)
+	}
+	p.send(`{"jsonrpc":"2.0","id":1,"result":{"stopReason":"end"}}`)
+	if _, err := turns[0].Result(); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-ended:
+		t.Error("a question has ended during a turn")
+	default:
+	}
+	p.send(`{"jsonrpc":"2.0","id":2,"result":{"stopReason":"end"}}`)
+	p.expect(`{"jsonrpc":"2.0","id":"first","result":{"outcome":"cancelled"}}`)
+	p.expect(`{"jsonrpc":"2.0","id":"second","result":{"outcome":"cancelled"}}`)
+	receive(t, ended)
+	receive(t, ended)
+	p.send(`{"jsonrpc":"2.0","method":"$/cancel_request","params":{"requestId":"before"}}`)
+	p.expect(`{"jsonrpc":"2.0","id":"before","result":{"outcome":"allowed"}}`)
+}
+
 func TestServedTurnCancelled(t *testing.T) {
 	var c *Conn
 	p, c := newPeer(t, agentRoutes(func(ctx context.Context, p *promptParams) (*promptResult, error) {

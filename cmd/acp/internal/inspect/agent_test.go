@@ -130,6 +130,9 @@ func (a *lineAgent) prompt(text string) {
 		a.ask("fs/write_text_file", fmt.Sprintf(`{"sessionId":"s-1","path":%q,"content":%q}`, path, content))
 	case "run":
 		a.ask("terminal/create", fmt.Sprintf(`{"sessionId":"s-1","command":%s}`, quoted))
+	case "late": // ends the turn without waiting for the answer
+		a.prompt(rest)
+		a.end("end_turn")
 	case "wait": // until it is cancelled
 	case "die":
 		os.Exit(7)

@@ -714,6 +714,36 @@ func TestConsent(t *testing.T) {
 	}
 }
 
+// A question ends with its turn, or when the user cancels that.
+func TestQuestionsEndWithTheirTurn(t *testing.T) {
+	agent := processAgent("right")
+	agent.Remote = true
+	folder := t.TempDir()
+	p := serveTest(t, Options{Agent: agent, Folder: folder}).browser().open(0, "")
+	p.connect("1")
+	last := 0
+	for prompt, want := range map[string]string{
+		"late permission": `"cancelled"`, "permission": `"cancelled"`,
+		"late write " + filepath.Join(folder, "a") + " x": "not permitted", "late run touch": "not permitted",
+	} {
+		p.prompt("1", prompt)
+		asked := p.row("1", "the question", func(r *rowEvent) bool {
+			return r.From == "agent" && r.Kind == "request" && r.N > last
+		})
+		last = asked.N
+		if prompt == "permission" {
+			p.do(map[string]any{"do": "send", "source": "1", "method": "session/cancel", "params": map[string]any{"sessionId": "s-1"}, "notification": true})
+		}
+		answer := p.row("1", "the answer", func(r *rowEvent) bool { return r.Re == asked.N })
+		if !answer.Auto || !strings.Contains(answer.Raw, want) {
+			t.Errorf("%s: answered by %s", prompt, answer.Raw)
+		}
+		if r := p.do(map[string]any{"do": "choose", "source": "1", "row": asked.N, "option": 0}); !strings.Contains(r.Error, "nothing in this row") {
+			t.Errorf("%s: the question can be answered: %+v", prompt, r)
+		}
+	}
+}
+
 func TestLive(t *testing.T) {
 	folder := t.TempDir()
 	if err := os.WriteFile(filepath.Join(folder, "a.txt"), []byte("from the disk"), 0o600); err != nil {

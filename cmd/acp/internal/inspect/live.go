@@ -89,7 +89,7 @@ func (in *Inspection) start() (*live, error) {
 		return fail(errors.Join(err, stream.Close()))
 	}
 	s.mu.Lock()
-	s.controls = l.controls
+	s.controls, s.respond = l.controls, l.respond
 	s.mu.Unlock()
 	in.mu.Lock()
 	if in.closed {
@@ -347,6 +347,7 @@ func (l *live) answer(line []byte, row int) {
 	if do == nil {
 		return
 	}
+	at := shown{row, l.source.masks(line)} // line is valid only until the next one is read
 	l.serves.run(func(ctx context.Context) {
 		var answer struct {
 			JSONRPC string          `json:"jsonrpc"`
@@ -355,7 +356,7 @@ func (l *live) answer(line []byte, row int) {
 			Error   *rpc.Error      `json:"error,omitempty"`
 		}
 		answer.JSONRPC, answer.ID = "2.0", m.ID
-		result, err := do(context.WithValue(ctx, shownKey{}, shown{row, l.source.masks(line)}), m.Params)
+		result, err := do(context.WithValue(ctx, shownKey{}, at), m.Params)
 		if err != nil {
 			answer.Error = rpc.ErrorOf(err)
 		} else {

@@ -12,6 +12,7 @@ import (
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/view"
 	"github.com/acpgo/sdk/cmd/acp/internal/show"
+	"github.com/acpgo/sdk/conformance"
 )
 
 // question is a permission request of the agent that waits for the user's answer.
@@ -32,12 +33,17 @@ func (s *source) decide(ctx context.Context, at shown, req *acp.RequestPermissio
 		return nil, errMasked
 	}
 	answer := make(chan *acp.RequestPermissionResponse, 1)
-	q := &question{Question: view.Ask(req, nil), answer: answer}
+	q := &question{Question: view.Ask(req, nil), answer: answer, session: string(req.SessionID)}
 	q.Shown(view.Begun, time.Now())
 	set := func(q *question) {
 		s.mu.Lock()
-		if s.questions[at.row] = q; q == nil {
+		switch {
+		case q == nil:
 			delete(s.questions, at.row)
+		case max(s.over[q.session], s.allOver) > at.row: // its turn has ended meanwhile
+			q.answer <- &acp.RequestPermissionResponse{Outcome: acp.PermissionCancelled()}
+		default:
+			s.questions[at.row] = q
 		}
 		s.mu.Unlock()
 		s.changed()
@@ -156,15 +162,57 @@ func (l *live) choose(c *command) error {
 		q.answer <- res
 		return nil
 	}
+	return l.respond(q.id, res, c.Fault, false)
+}
+
+// respond sends the answer to a permission request.
+type respond func(id json.RawMessage, res *acp.RequestPermissionResponse, f *fault, auto bool) error
+
+func (l *live) respond(id json.RawMessage, res *acp.RequestPermissionResponse, f *fault, auto bool) error {
 	line, err := json.Marshal(struct {
 		JSONRPC string                         `json:"jsonrpc"`
 		ID      json.RawMessage                `json:"id"`
 		Result  *acp.RequestPermissionResponse `json:"result"`
-	}{"2.0", q.id, res})
+	}{"2.0", id, res})
 	if err != nil {
 		return err
 	}
-	return l.send(line, c.Fault, false)
+	return l.send(line, f, auto)
+}
+
+// endsTurn reports whether a message ends or cancels a turn of its session.
+func (s *source) endsTurn(m *show.Message) bool {
+	if m.Method == acp.MethodCancel {
+		return m.Kind == conformance.Notification
+	}
+	if s.capabilities.version != 2 {
+		return m.Method == acp.MethodPrompt && (m.Kind == conformance.Response || m.Kind == conformance.ErrorReply)
+	}
+	var state struct{ Update struct{ State string } }
+	return m.Update == "state_update" && json.Unmarshal(m.Content, &state) == nil && state.Update.State == "idle"
+}
+
+// withdraw answers the questions of a session as cancelled, because the message n has ended its turn.
+func (s *source) withdraw(session string, n int) {
+	if len(s.over) >= maxUnanswered {
+		clear(s.over)
+		s.allOver = n
+	}
+	s.over[session] = n
+	cancelled := &acp.RequestPermissionResponse{Outcome: acp.PermissionCancelled()}
+	for n, q := range s.questions {
+		switch {
+		case q.session != session:
+			continue
+		case q.answer != nil:
+			q.answer <- cancelled
+		case s.respond != nil:
+			if s.respond(q.id, cancelled, nil, true) != nil {
+				continue // nothing can be sent
+			}
+		}
+		delete(s.questions, n)
+	}
 }
 
 // choose returns a question, and the outcome for an option. A question that is not the agent's is then answered.

@@ -54,6 +54,9 @@ type source struct {
 	cached        json.RawMessage // the state
 	cachedAt      uint64
 	controls      func() (*answers, *faults) // of an agent that is talked to
+	respond       respond                    // to it
+	over          map[string]int             // by session: n of the message that ended its last turn
+	allOver       int                        // the same for those that over has no room for
 	err           error                      // of the spool
 }
 
@@ -70,7 +73,7 @@ func newSource(id string, file *spool, log *eventLog, o sourceOptions) (*source,
 	s := &source{
 		id: id, kind: o.kind, name: o.name, lanes: o.lanes, log: log, spool: file, masker: o.masker, masked: o.masker != nil || o.header.Masked,
 		date: o.header.Date, judge: conformance.NewJudge(nil, nil), joiner: show.NewJoiner(), stats: show.NewStats(),
-		unanswered: map[int]bool{}, questions: map[int]*question{}, open: true,
+		unanswered: map[int]bool{}, questions: map[int]*question{}, over: map[string]int{}, open: true,
 	}
 	if s.lanes[0] == "" {
 		s.lanes = [2]string{conformance.Client.String(), conformance.Agent.String()}
@@ -255,6 +258,9 @@ func (s *source) addMessage(row *rowEvent, e *recording.Entry, line []byte) {
 		row.Asks = s.ask(row.N, m, e.Line)
 	case m.Method == acp.MethodSessionUpdate:
 		s.update(m.Session)
+	}
+	if s.kind == "agent" && s.endsTurn(m) {
+		s.withdraw(m.Session, row.N)
 	}
 	s.log.add(row)
 }

@@ -134,12 +134,13 @@ func (c *Client) permissions() asker {
 // as a tool call, which has ended when it is decided.
 func (c *Client) asksLocal(ask asker) asker {
 	return func(ctx context.Context, session *acp.ClientSession, req *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error) {
-		if s := c.owner(session.ID()); s != nil {
-			var stop func()
-			ctx, stop = s.untilCancelled(ctx)
-			defer stop()
-		}
+		turn := c.turnOf(session.ID())
+		ctx, stop := whileAlso(ctx, turn)
+		defer stop()
 		res, err := ask(ctx, session, req)
+		if err == nil && turn.Err() != nil { // the answer came too late
+			err = context.Cause(turn)
+		}
 		status := acp.ToolCallStatusFailed
 		if err == nil {
 			if id, ok := res.Outcome.Selected(); ok && slices.ContainsFunc(req.Options, func(o acp.PermissionOption) bool {
@@ -170,14 +171,17 @@ func (c *Client) ask(ctx context.Context, s *acp.ClientSession, req *acp.Request
 	}
 	ctx, stop := c.whileConnected(ctx)
 	defer stop()
+	ctx, ended := whileAlso(ctx, c.turnOf(s.ID())) // the connection withdraws questions too, but knows nothing of subagents
+	defer ended()
 	c.asking.Add(1)
 	chosen, err := c.opts.Ask(ctx, q)
 	c.asking.Add(-1)
 	c.heard.Store(time.Now().UnixNano())
-	if err != nil {
+	over := ctx.Err() != nil
+	if err != nil && !over {
 		return nil, err
 	}
-	if chosen == "" {
+	if over || chosen == "" {
 		return &acp.RequestPermissionResponse{Outcome: acp.PermissionCancelled()}, nil
 	}
 	return &acp.RequestPermissionResponse{Outcome: acp.PermissionSelected(chosen)}, nil
@@ -189,8 +193,13 @@ func (c *Client) whileConnected(ctx context.Context) (context.Context, func()) {
 	c.mu.Lock()
 	alive := c.alive
 	c.mu.Unlock()
+	return whileAlso(ctx, alive)
+}
+
+// whileAlso returns a context that ends when ctx or other ends.
+func whileAlso(ctx, other context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	stop := context.AfterFunc(alive, func() { cancel(context.Cause(alive)) })
+	stop := context.AfterFunc(other, func() { cancel(context.Cause(other)) })
 	return ctx, func() {
 		stop()
 		cancel(nil)
@@ -239,11 +248,8 @@ func (c *Client) elicit(ctx context.Context, _ *acp.ClientConn, req *acp.CreateE
 	}
 	ctx, stop := c.whileConnected(ctx)
 	defer stop()
-	if s := c.owner(e.Session); s != nil {
-		var stop func()
-		ctx, stop = s.untilCancelled(ctx)
-		defer stop()
-	}
+	ctx, ended := whileAlso(ctx, c.turnOf(e.Session))
+	defer ended()
 	c.asking.Add(1)
 	res, err := answer(ctx, e)
 	c.asking.Add(-1)

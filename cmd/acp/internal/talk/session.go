@@ -36,8 +36,9 @@ type Session struct {
 	mu        sync.Mutex
 	turns     map[*turn]struct{} // in progress
 	made      map[acp.TerminalID]*acp.ClientSession
-	cancelled bool // one of the turns in progress was cancelled
-	stopped   chan struct{}
+	cancelled bool            // one of the turns in progress was cancelled
+	work      context.Context // ends when the turns in progress are over or cancelled
+	over      context.CancelCauseFunc
 }
 
 // turn is a prompt in progress.
@@ -45,6 +46,8 @@ type turn struct{ cancel context.CancelCauseFunc }
 
 // ErrCancelled is the error of a turn that Session.Cancel cancelled if the agent does not respond in time.
 var ErrCancelled = errors.New("the turn was cancelled")
+
+var errTurnOver = errors.New("the turn is over")
 
 // place returns where a session works.
 func (c *Client) place(ctx context.Context, o *SessionOptions) (cwd string, dirs []string, servers []acp.MCPServer, own bool, err error) {
@@ -311,7 +314,8 @@ func (s *Session) Prompt(ctx context.Context, prompt ...acp.ContentBlock) (*acp.
 	t := &turn{cancel}
 	s.mu.Lock()
 	if len(s.turns) == 0 {
-		s.cancelled, s.made, s.stopped = false, map[acp.TerminalID]*acp.ClientSession{}, make(chan struct{})
+		s.cancelled, s.made = false, map[acp.TerminalID]*acp.ClientSession{}
+		s.work, s.over = context.WithCancelCause(context.WithoutCancel(ctx))
 	}
 	s.turns[t] = struct{}{}
 	s.mu.Unlock()
@@ -327,7 +331,9 @@ func (s *Session) Prompt(ctx context.Context, prompt ...acp.ContentBlock) (*acp.
 	}
 	ending.Wait()
 	s.mu.Lock()
-	delete(s.turns, t)
+	if delete(s.turns, t); len(s.turns) == 0 {
+		s.over(errTurnOver)
+	}
 	s.mu.Unlock()
 	return res, s.client.asLogin(err)
 }
@@ -348,25 +354,17 @@ func (s *Session) Running() bool {
 	return len(s.turns) > 0
 }
 
-// untilCancelled returns a context that ends when a turn of the session is cancelled.
-func (s *Session) untilCancelled(ctx context.Context) (context.Context, func()) {
-	s.mu.Lock()
-	stopped, idle := s.stopped, len(s.turns) == 0
-	s.mu.Unlock()
-	ctx, cancel := context.WithCancelCause(ctx)
-	if idle {
-		return ctx, func() { cancel(nil) }
-	}
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		select {
-		case <-stopped:
-			cancel(ErrCancelled)
-		case <-ctx.Done():
+// turnOf returns a context that ends when the turns now in progress in a session, or in the one that it works for, are over
+// or cancelled. Nobody must answer then what was asked in them.
+func (c *Client) turnOf(id acp.SessionID) context.Context {
+	if s := c.owner(id); s != nil {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if len(s.turns) > 0 {
+			return s.work
 		}
-	}()
-	return ctx, func() { cancel(nil); <-done }
+	}
+	return context.Background()
 }
 
 // SetMode sets the mode of the session.

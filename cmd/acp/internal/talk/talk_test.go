@@ -766,6 +766,81 @@ func TestAsksLocal(t *testing.T) {
 	}
 }
 
+// What was asked in a turn, also for a subagent, cannot be allowed when the agent has ended the turn.
+func TestQuestionsEndWithTheirTurn(t *testing.T) {
+	dir := t.TempDir()
+	permission := func(ctx context.Context, s *acp.AgentSession) error {
+		outcome, err := s.RequestPermission(ctx, acp.ToolCallUpdate{ToolCallID: "c"}, acp.AllowOnce("y", "Yes"))
+		if _, selected := outcome.Selected(); err == nil && !selected {
+			err = errors.New("cancelled")
+		}
+		return err
+	}
+	for name, ask := range map[string]func(context.Context, *acp.AgentSession) error{
+		"permission": permission,
+		"subagent": func(ctx context.Context, s *acp.AgentSession) error {
+			if err := s.Update(ctx, acp.NewSessionUpdateSubagentUpdate(acp.SubagentUpdate{SessionID: "child"})); err != nil {
+				return err
+			}
+			return permission(ctx, s.Conn().Session("child"))
+		},
+		"write": func(ctx context.Context, s *acp.AgentSession) error {
+			_, err := s.WriteTextFile(ctx, &acp.WriteTextFileRequest{Path: filepath.Join(dir, "a.txt"), Content: "new"})
+			return err
+		},
+		"command": func(ctx context.Context, s *acp.AgentSession) error {
+			_, err := s.CreateTerminal(ctx, &acp.CreateTerminalRequest{Command: "touch", Args: []string{filepath.Join(dir, "a.txt")}})
+			return err
+		},
+		"form": func(ctx context.Context, s *acp.AgentSession) error {
+			res, err := s.Conn().CreateElicitation(ctx, &acp.CreateElicitationRequest{
+				Message: "m", Variant: &acp.CreateElicitationRequestForm{Variant: &acp.ElicitationFormModeSession{SessionID: s.ID()}},
+			})
+			if err == nil {
+				if _, accepted := res.Variant.(*acp.CreateElicitationResponseAccept); !accepted {
+					err = errors.New("not accepted")
+				}
+			}
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			asked, failed := make(chan struct{}), make(chan error, 1)
+			handlers := agentHandlers(nil)
+			handlers.Prompt = func(ctx context.Context, s *acp.AgentSession, _ *acp.PromptRequest) (*acp.PromptResponse, error) {
+				go func() { failed <- ask(context.WithoutCancel(ctx), s) }()
+				<-asked
+				return &acp.PromptResponse{StopReason: acp.StopReasonEndTurn}, nil
+			}
+			agent := served(t, handlers, &acp.AgentOptions{Experimental: acp.AllFeatures})
+			agent.Trusted = false
+			client := open(t, &Options{Agent: agent, Cwd: dir, RemoteFiles: true, RemoteTerminals: true, Subagents: true,
+				Findings: func(conformance.Finding) {}, // the agent is at fault
+				Ask: func(ctx context.Context, q *Question) (acp.PermissionOptionID, error) {
+					close(asked)
+					<-ctx.Done()
+					return q.Option(acp.PermissionOptionKindAllowOnce), nil
+				},
+				Form: func(ctx context.Context, _ *Elicitation) (*acp.CreateElicitationResponse, error) {
+					close(asked)
+					<-ctx.Done()
+					res := acp.NewCreateElicitationResponseAccept(acp.ElicitationAcceptAction{})
+					return &res, nil
+				},
+			})
+			if _, err := newSession(t, client).Prompt(t.Context(), acp.TextBlock("go")); err != nil {
+				t.Fatal(err)
+			}
+			if err := <-failed; err == nil {
+				t.Error("it was allowed after the end of the turn")
+			}
+			if _, err := os.Stat(filepath.Join(dir, "a.txt")); err == nil {
+				t.Error("the file was written")
+			}
+		})
+	}
+}
+
 // Experimental methods are called, and experimental updates are shown.
 func TestExperimental(t *testing.T) {
 	handlers := agentHandlers(nil)

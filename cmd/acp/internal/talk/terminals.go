@@ -270,10 +270,8 @@ func (s *Session) endTurn() {
 		_ = current.Cancel(ctx) // it fails if the connection is lost, and then the turn is over too
 	}
 	s.mu.Lock()
-	if !s.cancelled {
-		s.cancelled = true
-		close(s.stopped)
-	}
+	s.cancelled = true
+	s.over(ErrCancelled)
 	made := s.made
 	s.made = map[acp.TerminalID]*acp.ClientSession{}
 	s.mu.Unlock()
