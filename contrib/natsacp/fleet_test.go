@@ -20,6 +20,7 @@ import (
 	"github.com/acpgo/sdk/acp/agentkit"
 	"github.com/acpgo/sdk/acp/remote"
 	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/acp/translate"
 	"github.com/acpgo/sdk/conformance"
 	"github.com/acpgo/sdk/contrib/natsacp"
 )
@@ -388,12 +389,16 @@ func (u *user) wantSaid(got, want string) {
 }
 
 func TestTurn(t *testing.T) {
-	for _, scheme := range []string{"ws", "http"} {
+	for _, scheme := range []string{"ws", "http", "version 2"} {
 		t.Run(scheme, func(t *testing.T) {
 			r := newRig(t)
 			r.node("n1")
 			_, url := r.gateway("g1")
-			u := r.user(scheme + strings.TrimPrefix(url, "ws"))
+			u := r.user(scheme+strings.TrimPrefix(url, "ws"), func(u *user) {
+				if scheme == "version 2" {
+					u.transport = translate.Transport(remote.Dial(url, nil), translate.ClientSide, 1, &translate.Options{First: 2, Only: true})
+				}
+			})
 			one, two := u.session(), u.session()
 			if one.ID() == two.ID() {
 				t.Fatal("two sessions have one id")

@@ -16,6 +16,7 @@ import (
 
 	"github.com/acpgo/sdk/acp/remote"
 	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/acp/translate"
 )
 
 // GatewayOptions configures a gateway. A nil *GatewayOptions, and the zero value of each field, mean the defaults.
@@ -198,11 +199,11 @@ func (g *Gateway) choose(ctx context.Context, silent map[string]bool, age time.D
 
 // serve serves a client.
 func (g *Gateway) serve(ctx context.Context, t rpc.Transport, peer *remote.Peer) error {
-	stream, err := t.Connect(ctx)
+	stream, err := translate.Agent(t).Connect(ctx) // the fleet speaks version 1
 	if err != nil {
 		return err
 	}
-	c := newClient(g, ctx, stream.(rpc.FastStream), peer) // that of remote is one
+	c := newClient(g, ctx, stream.(rpc.FastStream), peer) // that of translate is one
 	g.mu.Lock()
 	if g.closed {
 		g.mu.Unlock()
@@ -213,6 +214,7 @@ func (g *Gateway) serve(ctx context.Context, t rpc.Transport, peer *remote.Peer)
 	err = c.read()
 	c.end()
 	c.trace.end()
+	err = errors.Join(err, stream.Close())
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	delete(g.clients, peer)

@@ -19,6 +19,7 @@ import (
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/codec"
 	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/acp/translate"
 	"github.com/acpgo/sdk/internal/wire"
 )
 
@@ -111,18 +112,14 @@ func newSeat(n *Node, o opening) *seat {
 
 // start starts the agent.
 func (s *seat) start(ctx context.Context) error {
-	stream, err := s.node.agent(s.principal).Connect(ctx)
+	stream, err := translate.Client(s.node.agent(s.principal)).Connect(ctx)
 	if err != nil {
 		return err
-	}
-	fast, ok := stream.(rpc.FastStream)
-	if !ok {
-		fast = rpc.Wrap(stream, rpc.Wrapper{}).(rpc.FastStream) // Wrap always returns one
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.ctx, s.cancel = context.WithCancel(context.WithoutCancel(ctx))
-	s.agent = fast
+	s.agent = stream.(rpc.FastStream) // that of translate is one
 	if s.why != "" {
 		s.cancel()
 	}
