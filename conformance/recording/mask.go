@@ -27,8 +27,8 @@ import (
 // with telling names (token, apiKey, password, authorization, …), in any of the usual notations; the passwords of
 // commands such as curl -u and docker login -p; the user, password and secret parameters of URLs; tokens after "Bearer";
 // keys of known forms (sk-…, ghp_…, AKIA…, JSON Web Tokens and others); private keys in PEM; and the values of secret
-// members wherever they occur again in a text. A text may be JSON, and a secret in several chunks of a message. What is plainly a path, a
-// variable, code or prose is left. Other secrets are not found.
+// members wherever they occur again in a text. A text may be JSON, and a secret in several chunks of a message. What is
+// plainly a path, a variable, code or prose is left. Other secrets are not found.
 //
 // Its methods are safe for concurrent use.
 type Masker struct {
