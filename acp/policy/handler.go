@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/acpgo/sdk/acp"
 )
@@ -174,10 +175,12 @@ func (h *handler) option(effect Effect, options []acp.PermissionOption) *acp.Per
 	return nil
 }
 
-// optionOf returns the first option of a kind, and how many there are.
+// optionOf returns the first option of a kind, and how many there are. An option whose id another kind has does not count:
+// the agent may mean the other one.
 func optionOf(options []acp.PermissionOption, kind acp.PermissionOptionKind) (first *acp.PermissionOption, n int) {
 	for i := range options {
-		if options[i].Kind == kind {
+		other := func(o acp.PermissionOption) bool { return o.OptionID == options[i].OptionID && o.Kind != kind }
+		if options[i].Kind == kind && !slices.ContainsFunc(options, other) {
 			if n++; n == 1 {
 				first = &options[i]
 			}

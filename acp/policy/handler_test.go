@@ -81,6 +81,8 @@ func TestOptions(t *testing.T) {
 		"allowed for always":               {"/proj/a", []acp.PermissionOption{always, reject}, true, "aa", false},
 		"allowed once if it may be always": {"/proj/a", options, true, "ao", false},
 		"allowed in two ways":              {"/proj/a", []acp.PermissionOption{once, acp.AllowOnce("ao2", "Yes, and more")}, false, "u", true},
+		"allowed by an id of two":          {"/proj/a", []acp.PermissionOption{once, acp.RejectOnce("ao", "No")}, false, "u", true},
+		"rejected by an id of two":         {"/proj/.env", []acp.PermissionOption{once, acp.RejectOnce("ao", "No")}, false, "u", true},
 		"rejected":                         {"/proj/.env", options, false, "ro", false},
 		"rejected, but not once":           {"/proj/.env", []acp.PermissionOption{once, never}, false, "ra", false},
 		"rejected, with no option for it":  {"/proj/.env", []acp.PermissionOption{once, always}, false, "u", true},

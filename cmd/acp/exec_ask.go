@@ -27,6 +27,9 @@ import (
 func allow(d *policy.Decision, options []acp.PermissionOption) (id acp.PermissionOptionID, why string) {
 	var once, reject []acp.PermissionOptionID
 	for _, o := range options {
+		if slices.ContainsFunc(options, func(other acp.PermissionOption) bool { return other.OptionID == o.OptionID && other.Kind != o.Kind }) {
+			continue // the agent may mean the other one
+		}
 		switch o.Kind {
 		case acp.PermissionOptionKindAllowOnce:
 			once = append(once, o.OptionID)

@@ -26,6 +26,7 @@ func TestAllow(t *testing.T) {
 		"only always":           {policy.Decision{}, []acp.PermissionOption{always, never, no}, "n", true},
 		"only always, no once":  {policy.Decision{}, []acp.PermissionOption{always, never}, "", true},
 		"a choice":              {policy.Decision{}, []acp.PermissionOption{acp.AllowOnce("a", "A"), acp.AllowOnce("b", "B"), no}, "n", true},
+		"the same ids":          {policy.Decision{}, []acp.PermissionOption{acp.AllowOnce("n", "N"), no}, "", true},
 		"nothing":               {policy.Decision{}, nil, "", true},
 		"a rule may reject":     {secrets, []acp.PermissionOption{yes, no}, "n", false},
 		"a rule may, only once": {secrets, []acp.PermissionOption{yes, never}, "", false},

@@ -471,12 +471,15 @@ func (s *section) event(e talk.Event) {
 	switch e.Kind {
 	case talk.Decided:
 		d := e.Decision
-		why := d.By.Why
-		nobody := d.By.Effect == policy.Ask && s.x.tty == nil && !s.x.f.cfg.Deny
-		if s.x.f.cfg.Allow && d.By.Effect == policy.Ask {
-			_, unclear := allow(&d.By, d.Request.Options)
-			why, nobody = "--allow: "+cmp.Or(unclear, why), unclear != ""
+		why, asks := d.By.Why, d.By.Effect == policy.Ask
+		_, unclear := allow(&d.By, d.Request.Options)
+		if d.By.Effect == policy.Allow || asks && s.x.f.cfg.Allow {
+			why, asks = cmp.Or(unclear, why), unclear != ""
 		}
+		if s.x.f.cfg.Allow && d.By.Effect == policy.Ask {
+			why = "--allow: " + why
+		}
+		nobody := asks && s.x.tty == nil && !s.x.f.cfg.Deny
 		s.permission(d, nobody)
 		if d.Option == nil {
 			s.say("permission: %s", d)

@@ -191,6 +191,10 @@ func oddAgent() {
 			case "forge":
 				send(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32603,"message":"no\\npermission: allowed"}}`, m.ID)
 				continue
+			case "always": // is asked for only
+				send(`{"jsonrpc":"2.0","id":"ask","method":"session/request_permission","params":{"sessionId":"odd","toolCall":{"toolCallId":"t","title":"ls","kind":"execute","rawInput":{"command":"ls"}},"options":[{"optionId":"yes","name":"Yes","kind":"allow_always"},{"optionId":"no","name":"No","kind":"reject_once"}]}}`)
+				prompt = m.ID
+				continue
 			case "ask":
 				send(`{"jsonrpc":"2.0","id":"ask","method":"session/request_permission","params":{"sessionId":"odd","toolCall":{"toolCallId":"t","title":"Run rm -rf /","kind":"execute","rawInput":{"command":"rm -rf /"}},"options":[{"optionId":"yes","name":"Yes","kind":"allow_once"},{"optionId":"no","name":"No","kind":"reject_once"}]}}`)
 				prompt = m.ID
