@@ -9,6 +9,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"strings"
 	"unicode/utf8"
 
@@ -100,12 +101,48 @@ func (a *Approval) approveWrite(ctx context.Context, session Session, at place, 
 		case !errors.Is(err, fs.ErrNotExist):
 			verb = "Replace"
 		}
+		paths := []acp.ToolCallLocation{{Path: at.path}}
+		if real := at.leads(); real != "" {
+			paths = append(paths, acp.ToolCallLocation{Path: real})
+		}
 		return acp.ToolCallUpdate{
 			Title: acp.Some(verb + " " + at.path), Kind: acp.Some(acp.ToolKindEdit),
-			Locations: acp.Some([]acp.ToolCallLocation{{Path: at.path}}),
+			Locations: acp.Some(paths),
 			Content:   acp.Some([]acp.ToolCallContent{{Variant: &acp.ToolCallContentDiff{Path: at.path, OldText: old, NewText: content}}}),
 		}, nil
 	})
+}
+
+// maxLinks is how many links to nothing are followed.
+const maxLinks = 40
+
+// leads returns where links lead, also to a file that does not exist yet; "" if there are none on the way, or on error,
+// which the write will have too.
+func (p place) leads() string {
+	name := filepath.Join(p.root.names[len(p.root.names)-1], p.rel)
+	at, rest := name, ""
+	for range maxLinks {
+		real, err := filepath.EvalSymlinks(at)
+		if err == nil {
+			if real = filepath.Join(real, rest); real != name {
+				return real
+			}
+			return ""
+		}
+		if to, err := os.Readlink(at); err == nil {
+			dir, err := filepath.EvalSymlinks(filepath.Dir(at))
+			if err != nil {
+				return ""
+			}
+			if !filepath.IsAbs(to) {
+				to = filepath.Join(dir, to)
+			}
+			at = to
+			continue
+		}
+		at, rest = filepath.Dir(at), filepath.Join(filepath.Base(at), rest)
+	}
+	return ""
 }
 
 // shown returns the text of a file for a question.

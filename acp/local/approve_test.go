@@ -141,6 +141,44 @@ func TestAsking(t *testing.T) {
 	}
 }
 
+// A question about a write names the file that is written, not only the links to it.
+func TestAskingNamesTargets(t *testing.T) {
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := func(name string) string { return filepath.Join(dir, name) }
+	if err := errors.Join(os.MkdirAll(at("hooks/sub"), 0o700), os.WriteFile(at("hooks/there"), nil, 0o600), os.Mkdir(at("docs"), 0o700),
+		os.Symlink("../hooks/there", at("docs/file")), os.Symlink("../hooks/absent", at("docs/dangling")), os.Symlink("dangling", at("docs/twice")),
+		os.Symlink("hooks", at("dir")), os.Symlink("loop", at("loop"))); err != nil {
+		t.Fatal(err)
+	}
+	var paths []string
+	var handlers acp.ClientHandlers
+	machine, err := local.Serve(&handlers, local.Asking(func(_ context.Context, _ *acp.ClientSession, req *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error) {
+		paths = nil
+		for _, location := range req.ToolCall.Locations.Value() {
+			paths = append(paths, strings.TrimPrefix(location.Path, dir+"/"))
+		}
+		return nil, nil
+	}), dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer machine.Close()
+	_, agent := connect(t, handlers, dir)
+	for name, want := range map[string]string{
+		"docs/new": "docs/new", "hooks/there": "hooks/there", "docs/file": "docs/file hooks/there", "docs/dangling": "docs/dangling hooks/absent",
+		"docs/twice": "docs/twice hooks/absent", "dir/new": "dir/new hooks/new", "dir/a/b": "dir/a/b hooks/a/b", "dir/sub/../x": "dir/x hooks/x", "loop": "loop",
+	} {
+		paths = nil
+		_, _ = agent.WriteTextFile(t.Context(), &acp.WriteTextFileRequest{Path: dir + "/" + name, Content: "new"}) // it is rejected
+		if got := strings.Join(paths, " "); got != want {
+			t.Errorf("%s: the question names %q, want %q", name, got, want)
+		}
+	}
+}
+
 // Without a decision, no command runs, and nothing is offered but reading.
 func TestNoApproval(t *testing.T) {
 	var handlers acp.ClientHandlers
