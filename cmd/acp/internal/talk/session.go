@@ -7,7 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"maps"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"sync"
 
@@ -355,13 +357,21 @@ func (s *Session) Running() bool {
 }
 
 // turnOf returns a context that ends when the turns now in progress in a session, or in the one that it works for, are over
-// or cancelled. Nobody must answer then what was asked in them.
+// or cancelled. Nobody must answer then what was asked in them. For an id that no session has, which an agent could choose
+// to outlive its turn, any session with a turn in progress counts.
 func (c *Client) turnOf(id acp.SessionID) context.Context {
-	if s := c.owner(id); s != nil {
+	sessions := []*Session{c.owner(id)}
+	if sessions[0] == nil {
+		c.mu.Lock()
+		sessions = slices.Collect(maps.Values(c.sessions))
+		c.mu.Unlock()
+	}
+	for _, s := range sessions {
 		s.mu.Lock()
-		defer s.mu.Unlock()
-		if len(s.turns) > 0 {
-			return s.work
+		work, working := s.work, len(s.turns) > 0
+		s.mu.Unlock()
+		if working {
+			return work
 		}
 	}
 	return context.Background()

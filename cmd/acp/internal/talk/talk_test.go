@@ -784,6 +784,9 @@ func TestQuestionsEndWithTheirTurn(t *testing.T) {
 			}
 			return permission(ctx, s.Conn().Session("child"))
 		},
+		"unknown session": func(ctx context.Context, s *acp.AgentSession) error {
+			return permission(ctx, s.Conn().Session("unknown"))
+		},
 		"write": func(ctx context.Context, s *acp.AgentSession) error {
 			_, err := s.WriteTextFile(ctx, &acp.WriteTextFileRequest{Path: filepath.Join(dir, "a.txt"), Content: "new"})
 			return err
