@@ -38,6 +38,7 @@ const able2 = `
 
 const (
 	prompt    = `-> 10 session/prompt {"sessionId":"s","prompt":[{"type":"text","text":"go"}]}`
+	closing   = `-> 11 session/close {"sessionId":"s"}`
 	ended     = `<- = 10 {"stopReason":"end_turn"}`
 	cancelled = `
 		-> * session/cancel {"sessionId":"s"}
@@ -226,6 +227,14 @@ var conversations = []conversation{
 		`<- @s {"sessionUpdate":"plan_update","plan":{"type":"items","planId":"q","entries":[`+done1+`]}}`,
 		`<- @s {"sessionUpdate":"plan_update","plan":{"type":"items","planId":"p","entries":[`+done1+`]}}`), want: "PLN-3 advice"},
 
+	// session-setup
+	{name: "a prompt behind session/close is refused", lines: join(closing, prompt, `<- = 11 {}`, `<- ! 10 {"code":-32002,"message":"closed","data":{"sessionId":"s"}}`)},
+	{name: "a prompt behind session/close is cancelled", lines: join(closing, prompt, `<- = 11 {}`, `<- = 10 {"stopReason":"cancelled"}`)},
+	{name: "a prompt behind session/close fails", lines: join(closing, prompt, `<- = 11 {}`, `<- ! 10 {"code":-32603,"message":"closed"}`), want: "SES-15 MUST"},
+	{name: "a prompt behind session/close succeeds", lines: join(closing, prompt, `<- = 11 {}`, ended), want: "SES-15 MUST"},
+	{name: "a prompt before session/close is refused", lines: join(prompt, closing, `<- = 11 {}`, `<- ! 10 {"code":-32002,"message":"closed","data":{"sessionId":"s"}}`), want: "SES-15 MUST"},
+	{name: "a prompt behind session/close of version 2", version: 2, lines: join(closing, prompt, `<- = 11 {}`, `<- ! 10 {"code":-32002,"message":"closed","data":{"sessionId":"s"}}`)},
+
 	// elicitation
 	{name: "an id again after a refusal", lines: join(urlE1, `-> = e {"action":"decline"}`, againE1)},
 	{name: "an id again after an error", lines: join(urlE1, `-> ! e {"code":-32603,"message":"failed"}`, againE1)},
@@ -331,7 +340,7 @@ func TestLongPermission(t *testing.T) {
 
 // pagesOfConversations are the prefixes of the rules that conversations are about. They do not include violations of
 // the schema.
-var pagesOfConversations = regexp.MustCompile(`^(CFG|CON|TOL|FS|TRM|PLN|CMD|ELI|EXT|ERR|SCH)-`)
+var pagesOfConversations = regexp.MustCompile(`^(SES-15|V2-14)$|^(CFG|CON|TOL|FS|TRM|PLN|CMD|ELI|EXT|ERR|SCH)-`)
 
 func TestConversationsOfRules(t *testing.T) {
 	told := map[string]bool{}

@@ -320,6 +320,7 @@ type Turn struct {
 	// Obeyed is a message that proves that the agent has read the cancellation: its answer to a request that was sent
 	// later, or the client's later answer to a permission request that the turn was waiting for.
 	Obeyed    *finding.Evidence
+	Late      bool // Session.Closing was true when it began
 	Closing   bool // Session.Closing was true at some time
 	Dismissed bool // a permission was answered with the outcome cancelled, or an elicitation with the action cancel
 	Ended     *finding.Evidence
@@ -642,7 +643,7 @@ func (s *Session) beginTurn(e *Event, r *Request) {
 		s.Lost = true
 		return
 	}
-	r.Turn = &Turn{Prompt: r, Before: s.idle, Closing: s.Closing, said: said, called: called}
+	r.Turn = &Turn{Prompt: r, Before: s.idle, Late: s.Closing, Closing: s.Closing, said: said, called: called}
 	s.idle = nil
 	s.Turns = append(s.Turns, r.Turn)
 }

@@ -3,6 +3,8 @@
 package rules
 
 import (
+	"slices"
+
 	"github.com/acpgo/sdk/conformance/internal/finding"
 	"github.com/acpgo/sdk/conformance/internal/judge"
 	"github.com/acpgo/sdk/conformance/internal/schema"
@@ -134,7 +136,8 @@ var sessionSetupRules = []judge.Rule{
 	{
 		ID: "SES-15",
 		Breaks: "A prompt that ends with an error or a stop reason other than cancelled after session/close was answered; a " +
-			"prompt that succeeds although it was sent after that answer.",
+			"prompt that succeeds although it was sent after that answer. (A prompt sent between session/close and its answer " +
+			"may also be refused, with -32002, -32600 or -32800.)",
 		Right: `
 			-> {"jsonrpc":"2.0","id":10,"method":"session/prompt","params":{"sessionId":"s","prompt":[{"type":"text","text":"hello"}]}}
 			-> {"jsonrpc":"2.0","id":11,"method":"session/close","params":{"sessionId":"s"}}
@@ -154,6 +157,7 @@ var sessionSetupRules = []judge.Rule{
 			}
 			after := e.Request.At.Number > s.Closed.Number
 			switch {
+			case refusedLate(e):
 			case after && e.Kind == finding.Response:
 				e.Broken("", "the agent accepted a prompt in a closed session").Because(s.Closed, "the session was closed").Because(e.Request.At, "the prompt")
 			case !after && (e.Kind == finding.ErrorReply || e.Text("stopReason") != "cancelled"):
@@ -292,4 +296,11 @@ var sessionSetupRules = []judge.Rule{
 			}
 		},
 	},
+}
+
+// refusedLate reports whether an answer refuses a prompt that was sent between session/close and its answer, as the agent
+// may, because it reads the prompt when the session is closing or closed.
+func refusedLate(e *judge.Event) bool {
+	code, ok := e.Content.Integer("code")
+	return ok && e.Request.Turn != nil && e.Request.Turn.Late && slices.Contains([]int64{codeNotFound, codeInvalid, codeCancelled}, code)
 }

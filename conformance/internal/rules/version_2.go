@@ -277,7 +277,7 @@ var version2Rules = []judge.Rule{
 		On: failures(judge.MethodPrompt),
 		Check: func(e *judge.Event) {
 			code, _ := e.Content.Integer("code")
-			if s := e.Session; s != nil && s.Closed != nil && e.Request.At.Number < s.Closed.Number && code != codeCancelled {
+			if s := e.Session; s != nil && s.Closed != nil && e.Request.At.Number < s.Closed.Number && code != codeCancelled && !refusedLate(e) {
 				e.Broken("/code", "got code %d, want %d for a prompt that closing the session cancelled", code, codeCancelled).Because(s.Closed, "the session was closed").Because(e.Request.At, "the prompt")
 			}
 		},
