@@ -40,7 +40,7 @@
 // The commands are those of the members command, cmd and command_line of the input, at any depth: a line for a POSIX
 // shell, or a list of arguments. Every command of a line must be covered, also in pipes, lists and groups. Only Lines
 // covers a line that contains anything other than plain text: variables, substitutions, wildcards, assignments,
-// redirections other than 2>&1 and those to /dev/null, here-documents, functions, loops and conditions, or a line that
+// redirections other than 2>&1, > /dev/null and the like (&> is not the same in all shells), here-documents, functions, loops and conditions, or a line that
 // cannot be parsed, or that has a comment, which an interactive zsh would run. A command that changes the directory is
 // not covered if there are other commands, unless it changes to the session's own directory. A command that reads from
 // a pipe is not covered unless it only reads, or copies, as tee does, or its rule is Unsafe.

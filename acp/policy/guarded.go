@@ -1,9 +1,11 @@
 package policy
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"unicode"
@@ -17,9 +19,10 @@ import (
 var (
 	unguarded = set(".gitignore .gitattributes .gitkeep .github .gitlab-ci.yml .editorconfig .dockerignore .prettierrc",
 		".prettierignore .eslintignore .clang-format .golangci.yml .golangci.yaml")
-	// obeyed are those that are not hidden, and systems the directories in the home directory. HEAD makes a repository of a
-	// directory.
-	obeyed       = set("head lefthook.yml lefthook.yaml mise.toml _vimrc")
+	// obeyed are those that are not hidden, and systems the directories in the home directory. HEAD
+	// makes a repository of a directory.
+	obeyed = set("head lefthook.yml lefthook.yaml lefthook.toml lefthook.json lefthook-local.yml lefthook-local.yaml",
+		"lefthook-local.toml lefthook-local.json mise.toml mise.local.toml _vimrc _gvimrc _exrc _netrc")
 	systems      = []string{"Library", "AppData", "Documents/PowerShell", "Documents/WindowsPowerShell", "bin"}
 	repositories = set(".git .hg .jj .svn .bzr _darcs cvs")
 )
@@ -33,8 +36,8 @@ func guarded(cwd string, call acp.ToolCall) string {
 	home, _ := os.UserHomeDir() // without one there are no files there
 	p := &Policy{resolve: ResolveLinks, home: home, posix: true}
 	for _, path := range p.facts(Request{Cwd: cwd, ToolCall: call}).paths {
-		if strings.HasPrefix(path.flaw, "cannot be resolved") {
-			return fmt.Sprintf("%q %s", path.text, path.flaw)
+		if path.unresolved {
+			return fmt.Sprintf("%q %s", path.text, cmp.Or(path.flaw, "cannot be resolved"))
 		}
 		for _, form := range path.forms {
 			if why := guardedFile(cwd, home, filepath.FromSlash(form)); why != "" {
@@ -72,7 +75,9 @@ func guardedFile(cwd, home, file string) string {
 	elements := names(below)
 	for i, name := range elements {
 		switch {
-		case name[0] == '.' && !unguarded[name], obeyed[name] && i == len(elements)-1:
+		case name[0] == '.' && !unguarded[name]:
+			return by
+		case i == len(elements)-1 && (obeyed[name] || strings.HasSuffix(name, ".code-workspace")):
 			return by
 		case strings.Contains(name, "~"): // GIT~1 is .git on Windows
 			return "may be another name of a hidden file"
@@ -93,7 +98,7 @@ func guardedFile(cwd, home, file string) string {
 			break
 		}
 	}
-	if home != "" && named(home, home, home, file) {
+	if home != "" && named("", home, home, file) {
 		return "is named by the configuration of Git"
 	}
 	return ""
@@ -118,8 +123,8 @@ func names(path string) (names []string) {
 // named reports whether a file is one that the configuration of Git names, such as a hook or a further configuration, or in
 // a directory that it names. git is the directory that has the configuration or, in a worktree, the file that names it.
 func named(git, dir, home, file string) bool {
-	configs := []string{filepath.Join(git, "config"), filepath.Join(git, "config.worktree"), filepath.Join(git, ".gitconfig"),
-		filepath.Join(git, ".config", "git", "config")}
+	configs := []string{"/etc/gitconfig", filepath.Join(home, ".gitconfig"),
+		filepath.Join(cmp.Or(os.Getenv("XDG_CONFIG_HOME"), filepath.Join(home, ".config")), "git", "config")}
 	at := func(base, name string) string {
 		if rest, ok := strings.CutPrefix(name, "~/"); ok {
 			return filepath.Join(home, rest)
@@ -128,20 +133,37 @@ func named(git, dir, home, file string) bool {
 		}
 		return filepath.Join(base, name)
 	}
-	if pointer, ok := strings.CutPrefix(readRegular(git), "gitdir:"); ok {
-		git = at(dir, strings.TrimSpace(pointer))
-		common := at(git, strings.TrimSpace(readRegular(filepath.Join(git, "commondir"))))
-		configs = []string{filepath.Join(git, "config.worktree"), filepath.Join(git, "config"), filepath.Join(common, "config")}
+	if git != "" {
+		common := git
+		if pointer, ok := strings.CutPrefix(readRegular(git), "gitdir:"); ok {
+			git = at(dir, strings.TrimSpace(pointer))
+			common = at(git, strings.TrimSpace(readRegular(filepath.Join(git, "commondir"))))
+		}
+		configs = append(configs, filepath.Join(git, "config.worktree"), filepath.Join(git, "config"), filepath.Join(common, "config"))
 	}
+	root := filepath.VolumeName(dir) + string(filepath.Separator)
+	mentions := map[string]*regexp.Regexp{}
 	for i := 0; i < min(len(configs), maxConfigs); i++ {
-		for line := range strings.Lines(readRegular(configs[i])) {
-			key, value, ok := strings.Cut(line, "=")
-			if key = fold(strings.TrimSpace(key)); !ok || slices.Contains([]string{"url", "pushurl", "worktree"}, key) {
+		bases := []string{dir, filepath.Dir(configs[i]), home, root}
+		for _, base := range bases {
+			if mentions[base] == nil {
+				mentions[base] = mention(base, dir, file)
+			}
+		}
+		for line := range strings.Lines(continued.Replace(readRegular(configs[i]))) {
+			key, value, ok := strings.Cut(section.ReplaceAllString(line, ""), "=")
+			if key = fold(strings.TrimSpace(key)); !ok || slices.Contains([]string{"url", "pushurl", "worktree", "name", "email"}, key) {
 				continue
 			}
+			text := variable.ReplaceAllString(unquoted.Replace(value), " ")
+			if slices.ContainsFunc(bases, func(base string) bool { return mentions[base].MatchString(text) }) {
+				return true
+			}
+			value, _, _ = strings.Cut(value, " #")
+			value, _, _ = strings.Cut(value, " ;")
 			words := strings.FieldsFunc(value, func(r rune) bool { return unicode.IsSpace(r) || strings.ContainsRune(`"'!;|&`, r) })
 			for _, word := range append(words, strings.Trim(value, "\" \t\r\n")) {
-				for _, base := range []string{dir, filepath.Dir(configs[i])} {
+				for _, base := range bases[:2] {
 					path := at(base, word)
 					rel, err := filepath.Rel(path, file)
 					if around, _ := filepath.Rel(path, dir); err == nil && filepath.IsLocal(rel) && !filepath.IsLocal(around) {
@@ -155,6 +177,45 @@ func named(git, dir, home, file string) bool {
 		}
 	}
 	return false
+}
+
+var (
+	continued = strings.NewReplacer("\\\r\n", "", "\\\n", "")
+	section   = regexp.MustCompile(`^\s*\[[^]"]*("(\\.|[^"\\])*")?\]`)
+	unquoted  = strings.NewReplacer(`\`, "", `"`, "", "'", "")
+	variable  = regexp.MustCompile(`\$\{?\w+\}?`)
+)
+
+// mention matches a text that has the name of a file relative to base, or of a directory that it is in and dir is not. The
+// text is code for a shell, often, so what comes before a slash may be anything that stands for base.
+func mention(base, dir, file string) *regexp.Regexp {
+	elements := func(path string) []string {
+		rel, err := filepath.Rel(base, path)
+		if err != nil || !filepath.IsLocal(rel) || rel == "." {
+			return nil
+		}
+		return strings.Split(filepath.ToSlash(rel), "/")
+	}
+	outer, inner := elements(dir), elements(file)
+	if len(inner) == 0 || len(inner) > maxConfigs {
+		return regexp.MustCompile(`[^\x00-\x{10ffff}]`) // nothing
+	}
+	optional := 0
+	var b strings.Builder
+	b.WriteString(`(?i)(?:^|[^\pL\pN_./-]|(?:^|[^\pL\pN_-])/)`)
+	for i, element := range inner {
+		switch {
+		case i == 0:
+		case i <= len(outer) && slices.Equal(outer[:i], inner[:i]):
+			b.WriteString("/+")
+		default:
+			b.WriteString("(?:/+")
+			optional++
+		}
+		b.WriteString(regexp.QuoteMeta(unquoted.Replace(element)))
+	}
+	b.WriteString(strings.Repeat(")?", optional) + `/*(?:$|[^\pL\pN_./-])`)
+	return regexp.MustCompile(b.String())
 }
 
 const maxConfigs = 100

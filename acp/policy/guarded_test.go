@@ -33,7 +33,8 @@ func TestGuarded(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	put(".gitconfig", "[core]\n\tattributesFile = ~/attributes\n")
+	put(".gitconfig", "[core]\n\tattributesFile = ~/attributes\n\tfsmonitor = userwatch\n[includeIf \"gitdir:~/a=b/\"] path = ~/when.cfg\n")
+	put("when.cfg", "[gpg]\n\tprogram = sign/gpg\n")
 	put("p/.git/config", `[core]
 	hooksPath = scripts/hooks
 	fsmonitor = "tools/watch --fast"
@@ -45,6 +46,16 @@ func TestGuarded(t *testing.T) {
 	st = status
 [remote "origin"]
 	url = ../other
+	fetch = +refs/heads/main:refs/remotes/origin/main
+[core]
+	askPass = \
+  tools/ask\
+pass
+	editor = "\"tools/quoted\" --wait"
+	pager = my tools/page # comment
+[diff "y"]
+	textconv = sh -c '(tools/group)'
+	command = ROOT=tools/assigned $(git rev-parse --show-toplevel)/tools/top `+"`tools/back`"+` \"$HOME\"/p/tools/home ${PWD}//tools/pwd
 `)
 	put("p/more.cfg", "[core]\n\tsshCommand = \"my tools/ssh\"\n")
 	put("p/.git/modules/sub/config", "")
@@ -61,7 +72,8 @@ func TestGuarded(t *testing.T) {
 	put("data/refs/x", "")
 	put("p/.git/worktrees/w/commondir", "../..\n")
 	put(".cache/worktrees/w/.git", "gitdir: "+home+"/p/.git/worktrees/w\n")
-	for link, target := range map[string]string{"p/innocent": ".git", "p/rc": "../.bashrc", "p/notes": "notes.txt", "p/none": ".git/hooks/new"} {
+	for link, target := range map[string]string{"p/innocent": ".git", "p/rc": "../.bashrc", "p/notes": "notes.txt", "p/none": ".git/hooks/new",
+		"p/no\u200cne": ".git/hooks/new", `p/no\ne`: ".git/hooks/new"} {
 		if err := os.Symlink(target, filepath.Join(home, link)); err != nil {
 			t.Fatal(err)
 		}
@@ -72,13 +84,15 @@ func TestGuarded(t *testing.T) {
 	for cwd, files := range map[string]struct{ guarded, free string }{
 		"p": {
 			guarded: `.git/config .git/hooks/pre-commit .GIT/config .Git sub/.git sub/.git/config .g` + "\u200c" + `it/config .git./config GIT~1/config
+				userwatch sign/gpg ../when.cfg tools/askpass tools/quoted tools/group tools/assigned tools/top tools/back tools/home tools/pwd
+				no` + "\u200c" + `ne no\ne lefthook-local.yml mise.local.toml p.code-workspace _exrc
 				.hg/hgrc .jj/repo/config .svn/x _darcs/x CVS/Root .envrc .vscode/tasks.json .zed/tasks.json .idea/x .husky/pre-commit
 				.claude/settings.json .mcp.json .env .npmrc .gitmodules .bashrc a/.profile innocent/config innocent/hooks/x rc none
 				bare/config bare/hooks/x bare/HEAD new/HEAD head lefthook.yml mise.toml scripts/hooks/pre-push tools/watch tools/clean
 				more.cfg tree/h/post-checkout ../.bashrc ../.config/x ../bin/ls ../Library/LaunchAgents/x ../attributes
 				../data/config ../data/worktrees/tree/config`,
 			free: `main.go a/b.go notes new.txt .gitignore .github/workflows/ci.yml a/.gitattributes tools/other scripts/x header
-				components/head/x.ts sub/a.c tree/a.c ../other/x origin Library/x bin/x`,
+				components/head/x.ts mise.go main/x tools/to/x home/x sub/a.c tree/a.c ../other/x origin Library/x bin/x`,
 		},
 		"":                   {guarded: ".bashrc .profile .ssh/authorized_keys bin/ls .cache/worktrees/w/x p/.git/config .local/state/rules.json", free: "notes.txt p/main.go"},
 		".cache/worktrees/w": {guarded: ".git .envrc scripts/hooks", free: "main.go a/.gitignore"},
@@ -111,6 +125,16 @@ func TestGuarded(t *testing.T) {
 		}
 		check(files.guarded, false)
 		check(files.free, true)
+	}
+	for _, name := range []string{"my tools/page", "my tools/x/y"} {
+		call := acp.ToolCall{Kind: acp.ToolKindEdit, Content: []acp.ToolCallContent{acp.ToolEdit(filepath.Join(home, "p", name), "1", "2")}}
+		if kind, _, err := decisions.Decide(anySession{home + "/p"}, policy.ModeEdits, call); (kind == "") != strings.HasSuffix(name, "page") || err != nil {
+			t.Errorf("%s: %q, %v", name, kind, err)
+		}
+	}
+	unplaced := acp.ToolCall{Kind: acp.ToolKindEdit, Content: []acp.ToolCallContent{acp.ToolEdit("link/x", "1", "2")}}
+	if kind, _ := policy.AnswerByMode(policy.ModeEdits, unplaced); kind != "" {
+		t.Errorf("a path that is relative to an unknown directory: %q", kind)
 	}
 	rule := policy.Rule{Effect: policy.Allow, Kinds: []acp.ToolKind{acp.ToolKindEdit}, Paths: []string{"**"}}
 	if err := decisions.Memory.Add("s", rule); err != nil {

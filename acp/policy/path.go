@@ -120,6 +120,8 @@ type subject struct {
 	forms  []string // with slashes, absolute and clean: as named, and where it leads
 	folded []string // the same, case-folded
 	flaw   string   // why no rule can allow it, or ""
+	// unresolved: where it leads is not known.
+	unresolved bool
 }
 
 // examine reads a path. byInput reports whether a tool reads it from its input: then it may be relative to the working
@@ -127,7 +129,8 @@ type subject struct {
 func examine(text, cwd string, byInput bool, resolve func(string) (string, error)) subject {
 	s := examineName(text, cwd, byInput, resolve)
 	if plain := bare(text); byInput && plain != text && plain != "" {
-		s.forms = append(s.forms, examineName(plain, cwd, byInput, resolve).forms...)
+		other := examineName(plain, cwd, byInput, resolve)
+		s.forms, s.unresolved = append(s.forms, other.forms...), s.unresolved || other.unresolved
 	}
 	for _, form := range s.forms {
 		s.folded = append(s.folded, fold(form))
@@ -136,7 +139,7 @@ func examine(text, cwd string, byInput bool, resolve func(string) (string, error
 }
 
 func examineName(text, cwd string, byInput bool, resolve func(string) (string, error)) subject {
-	s := subject{text: text}
+	s := subject{text: text, unresolved: true}
 	name := text
 	windows := len(name) >= 2 && driveLetter(name[0]) && name[1] == ':' || strings.HasPrefix(name, `\\`)
 	if windows {
@@ -180,6 +183,7 @@ func examineName(text, cwd string, byInput bool, resolve func(string) (string, e
 	name = clean(name)
 	s.forms = []string{name}
 	if resolve == nil {
+		s.unresolved = false
 		return s
 	}
 	real, err := resolve(filepath.FromSlash(name))
@@ -189,6 +193,7 @@ func examineName(text, cwd string, byInput bool, resolve func(string) (string, e
 		}
 		return s
 	}
+	s.unresolved = false
 	if real = clean(slashed(real)); real != name {
 		s.forms = append(s.forms, real)
 	}

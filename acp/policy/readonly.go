@@ -7,12 +7,13 @@ import (
 	"strings"
 )
 
-// reader is a command that changes nothing as long as it has no options other than these, which may be in any position.
+// reader is a command that changes nothing as long as it has no options other than these, which may be in any position. They
+// do not include those that follow the links in a directory, because these may lead to files that no rule covers.
 type reader struct {
 	letters string // short options, which may be joined, and may be followed by numbers
 	options string // options that are whole words, and may have a value after "="; those that end with "*" are prefixes
 	// The meaning of operands: files, unless one of these says otherwise.
-	none  bool           // none are allowed
+	none  bool           // none are allowed, except first
 	texts bool           // they are not files
 	first *regexp.Regexp // the first one is not a file, and must match
 }
@@ -45,26 +46,26 @@ var readers = map[string]reader{
 	"cmp":        {letters: "bls"},
 	"column":     {letters: "t"},
 	"cut":        {letters: "s", options: "-b* -c* -d* -f*"},
-	"date":       {letters: "uR", options: "--utc", first: dateForm},
+	"date":       {letters: "uR", options: "--utc", first: dateForm, none: true}, // another operand sets the clock
 	"df":         {letters: "hTikP"},
-	"diff":       {letters: "aBbciqrsuUwyN", options: "--brief --recursive --unified --color --ignore-all-space --side-by-side"},
+	"diff":       {letters: "aBbciqsuUwyN", options: "--brief --unified --color --ignore-all-space --side-by-side"},
 	"dirname":    {letters: "z", texts: true},
 	"du":         {letters: "abchkmsx", options: "--max-depth --summarize --human-readable --apparent-size"},
 	"echo":       {letters: "neE", texts: true},
 	"false":      {none: true},
 	"file":       {letters: "biL", options: "--brief --mime-type --mime"},
-	"grep":       {letters: "abcEFhHiIlLnoPqrRsvwxmABC", options: "--include --exclude --exclude-dir --recursive --color --colour" + grepOptions, first: anyText},
+	"grep":       {letters: "abcEFhHiIlLnoPqrsvwxmABC", options: "--include --exclude --exclude-dir --recursive --color --colour" + grepOptions, first: anyText},
 	"head":       {letters: "ncqv", options: "--lines --bytes"},
 	"id":         {letters: "ugnGr", texts: true},
-	"ls":         {letters: "aABcCdFgGhHiklLmnNopqQrRsStTuUvwxXZ1", options: "--all --almost-all --color --human-readable --recursive --directory --time-style --group-directories-first --full-time"},
+	"ls":         {letters: "aABcCdFgGhHiklmnNopqQrRsStTuUvwxXZ1", options: "--all --almost-all --color --human-readable --recursive --directory --time-style --group-directories-first --full-time"},
 	"md5sum":     {},
 	"nl":         {letters: "ban"},
 	"pwd":        {letters: "LP", none: true},
 	"readlink":   {letters: "efmn"},
 	"realpath":   {letters: "emsz", options: "--relative-to --relative-base"},
 	"rev":        {},
-	"rg":         {letters: "abcFHiIlLnNopPsSUuvwxgtTmABC", options: "--hidden --no-ignore --glob --iglob --type --type-not --smart-case --color --no-heading --heading --multiline --json --stats --sort --max-depth" + grepOptions, first: anyText},
-	"rg --files": {letters: "gtTuL", options: "--hidden --no-ignore --glob --iglob --type --type-not --sort --max-depth"},
+	"rg":         {letters: "abcFHiIlnNopPsSUuvwxgtTmABC", options: "--hidden --no-ignore --glob --iglob --type --type-not --smart-case --color --no-heading --heading --multiline --json --stats --sort --max-depth" + grepOptions, first: anyText},
+	"rg --files": {letters: "gtTu", options: "--hidden --no-ignore --glob --iglob --type --type-not --sort --max-depth"},
 	"sed -n":     {first: sedPrint},
 	"sha256sum":  {},
 	"sort":       {letters: "bdfghinrsuVkt", options: "-k* -t* --reverse --numeric-sort --unique --human-numeric-sort --key --field-separator"},
@@ -72,7 +73,7 @@ var readers = map[string]reader{
 	"tac":        {},
 	"tail":       {letters: "ncqv", options: "--lines --bytes"},
 	"tr":         {letters: "cCdst", options: "--delete --squeeze-repeats --complement", texts: true},
-	"tree":       {letters: "adfhiIlLpPs", options: "--gitignore --dirsfirst --noreport"},
+	"tree":       {letters: "adfhiILpPs", options: "--gitignore --dirsfirst --noreport"},
 	"true":       {none: true},
 	"type":       {letters: "at", texts: true},
 	"uname":      {letters: "amnoprsv", none: true},
@@ -82,7 +83,7 @@ var readers = map[string]reader{
 	"whoami":     {none: true},
 
 	"command -v": {texts: true},
-	"find": {letters: "HLP", options: "-a -amin -and -anewer -atime -cmin -cnewer -ctime -daystart -depth -empty -executable -false -follow" +
+	"find": {letters: "HP", options: "-a -amin -and -anewer -atime -cmin -cnewer -ctime -daystart -depth -empty -executable -false" +
 		" -group -gid -ilname -iname -inum -ipath -iregex -links -lname -ls -maxdepth -mindepth -mmin -mount -mtime -name -newer" +
 		" -newermt -nogroup -not -nouser -o -or -path -perm -print -print0 -printf -prune -quit -readable -regex -regextype -samefile" +
 		" -size -true -type -uid -user -wholename -writable -xdev -xtype"},
@@ -211,7 +212,7 @@ func (r reader) reads(args []string) (files []string, ok bool) {
 		case arg == "--":
 			continue
 		case len(arg) > 1 && arg[0] == '-':
-			if !r.allows(arg) {
+			if !r.allows(arg) || strings.Contains(arg, "%G") || strings.Contains(arg, "%(signature") { // these run GnuPG
 				return nil, false
 			}
 			if _, value, ok := strings.Cut(arg, "="); ok && !r.texts {
@@ -220,12 +221,12 @@ func (r reader) reads(args []string) (files []string, ok bool) {
 			continue
 		}
 		switch operands++; {
-		case r.none:
-			return nil, false
 		case r.first != nil && operands == 1:
 			if !r.first.MatchString(arg) {
 				return nil, false
 			}
+		case r.none:
+			return nil, false
 		case !r.texts:
 			files = append(files, arg)
 		}

@@ -295,8 +295,11 @@ func TestUnsafeWords(t *testing.T) {
 			}
 		}
 	}
-	p := newPolicy(t, `{"effect":"allow","command":["go test *"]}`)
-	for line, want := range map[string]policy.Effect{"go test ./a": policy.Allow, "go test /tmp/evil_test.go": policy.Ask, "go test a.go": policy.Ask} {
+	p := newPolicy(t, `{"effect":"allow","command":["go test *", "jq *", "jq -r * *"]}`)
+	for line, want := range map[string]policy.Effect{
+		"jq name": policy.Allow, "jq -r environment a.json": policy.Allow, "jq env": policy.Ask, "jq -r 'a|env.KEY' a.json": policy.Ask,
+		`jq 'include "a"; b'`: policy.Ask, `jq 'import "a" as b; b::c'`: policy.Ask, "go test ./a": policy.Allow, "go test /tmp/evil_test.go": policy.Ask, "go test a.go": policy.Ask,
+	} {
 		if d, err := p.Explain(request(t, runs(line))); d.Effect != want || err != nil {
 			t.Errorf("%s: %s, %v", line, d.Effect, err)
 		}

@@ -232,7 +232,7 @@ func harmless(r *syntax.Redirect) bool {
 	switch r.Op {
 	case syntax.DplIn, syntax.DplOut:
 		return err == nil && target != "" && strings.Trim(target, "0123456789") == ""
-	case syntax.RdrOut, syntax.AppOut, syntax.RdrIn, syntax.RdrAll, syntax.AppAll:
+	case syntax.RdrOut, syntax.AppOut, syntax.RdrIn: // "&>" ends the command in POSIX shells, and the rest is another one
 		return err == nil && target == "/dev/null"
 	}
 	return false
@@ -344,6 +344,9 @@ func glob(pattern, text string) bool {
 // command of an editor or of SQLite, and nothing that a program might evaluate as a shell does.
 var argument = regexp.MustCompile("^(?:[\\pL\\pN_/][^\\s=$`\\pC]*(?: [^$`\\pC]*)?|\\.[^\\s=$`\\pC]*)$")
 
+// jqOutside matches programs of jq that may read more than their input: the environment, and modules that do.
+var jqOutside = regexp.MustCompile(`\b(env|import|include)\b`)
+
 // covers reports whether a pattern of a rule that allows matches all of a command.
 func covers(pattern []string, c command) bool {
 	for i, token := range pattern {
@@ -356,6 +359,9 @@ func covers(pattern []string, c command) bool {
 			text := c.words[i].text
 			if !argument.MatchString(text) || leadsUp(text) || pattern[0] == "go" && strings.HasSuffix(text, ".go") && takesData(pattern) {
 				return false // a file of Go may be any program
+			}
+			if pattern[0] == "jq" && takesData(pattern) && jqOutside.MatchString(text) {
+				return false
 			}
 		case token != c.words[i].text:
 			return false
