@@ -1,6 +1,7 @@
 package talk
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -98,7 +99,7 @@ func TestMCPServers(t *testing.T) {
 		`{}`: "no member mcpServers", `{`: "unexpected end", `{"mcpServers":{"a":{}}}`: "either command or url",
 		`{"mcpServers":{"a":{"command":"no-such-program"}}}`: "no-such-program", `{"mcpServers":{"a":{"url":"http://a/","type":"carrier-pigeon"}}}`: "carrier-pigeon",
 		`{"mcpServers":{"a":{"command":"go","type":"http"}}}`: `a command cannot have the type "http"`,
-		`[]`: "the whole: unexpected JSON array", `{"mcpServers":{"a":{"command":"go","args":"x"}}}`: "args: unexpected JSON string",
+		`[]`: "no member mcpServers", `{"mcpServers":{"a":{"command":"go","args":"x"}}}`: "args: unexpected JSON string",
 		`{"mcpServers":{"a":{"url":"ftp://a/"}}}`: "url: want http or https", `{"mcpServers":{"a":{"url":"a b"}}}`: "url: want http or https",
 	} {
 		if _, err := read(text); err == nil || !strings.Contains(err.Error(), want) {
@@ -144,6 +145,12 @@ func TestMCPServersOfEditors(t *testing.T) {
 		"no env file":       {`{"servers":{"a":{"command":"go","envFile":"${workspaceFolder}/.env"}}}`, "envFile: open /w/dir/.env"},
 		"cwd":               {`{"mcpServers":{"a":{"command":"go","cwd":"/x"}}}`, `and not in its cwd`},
 		"Zed, extension":    {`{"context_servers":{"a":{"source":"extension","settings":{}},"b":{"settings":{}}}}`, `[] ["the MCP server \"a\" in `},
+		"no member":         {`{"a":{"command":"go"},"b":{"url":"http://b/"}}`, `"name":"b"`},
+		"no servers":        {`{"a":{"command":"go"},"b":{"version":1}}`, `no member mcpServers`},
+		"of session/new":    {`[{"name":"a","command":"go","args":[],"env":[]}]`, `"name":"a"`},
+		"Amp":               {`{"amp.mcpServers":{"a":{"command":"go"}}}`, `"name":"a"`},
+		"Codex.toml":        {"model = 'x'\n[mcp_servers.a]\nurl = 'http://a/'\nbearer_token_env_var = 'TOKEN'\nhttp_headers = {B = 'c'}\n", `[{"name":"Authorization","value":"Bearer secret"},{"name":"B","value":"c"}]`},
+		"Codex, off.toml":   {"[mcp_servers.a]\ncommand = 'go'\nenabled = false\n", off},
 		"Crush":             {`{"mcp":{"a":{"type":"stdio","command":"go","disabled":true}}}`, off},
 		"disabled":          {`{"mcpServers":{"a":{"command":"go","disabled":true},"b":{"url":"http://b/"}}}`, off},
 		"not enabled":       {`{"mcp":{"a":{"type":"local","command":["no-such-program"],"enabled":false}}}`, off},
@@ -152,7 +159,7 @@ func TestMCPServersOfEditors(t *testing.T) {
 		"excluded, before":  {`{"mcpServers":{"a":{"command":"go"}},"excludeMCPServers":["a"],"mcp":{"serverCommand":"x"}}`, off},
 		"not allowed":       {`{"mcpServers":{"a":{"command":"go"},"b":{"url":"http://b/"}},"mcp":{"allowed":["b"]}}`, off},
 	} {
-		file := filepath.Join(t.TempDir(), "mcp.json")
+		file := filepath.Join(t.TempDir(), cmp.Or(filepath.Ext(name), ".json"))
 		if err := os.WriteFile(file, []byte(test.text), 0o600); err != nil {
 			t.Fatal(err)
 		}

@@ -17,6 +17,8 @@ import (
 	"strings"
 	"unicode/utf16"
 
+	"github.com/pelletier/go-toml/v2"
+
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/cmd/acp/internal/input"
 )
@@ -41,20 +43,29 @@ func ReadMCPServers(path, dir string) (servers []acp.MCPServer, notes []string, 
 		MCPServers     mcpServers `json:"mcpServers"`
 		Servers        mcpServers `json:"servers"`         // VS Code
 		ContextServers mcpServers `json:"context_servers"` // Zed
+		Amp            mcpServers `json:"amp.mcpServers"`
+		Codex          mcpServers `json:"mcp_servers"`
 		MCP            mcpSection `json:"mcp"`
 		Excluded       []string   `json:"excludeMCPServers"` // Gemini CLI, formerly
 		Rejected       []string   `json:"disabledMcpjsonServers"`
 		Disabled       []string   `json:"disabledMcpServers"`
 	}
-	if err := json.Unmarshal(plainJSON(text), &file); err != nil {
+	all := mcpServers{}
+	if text, err = toJSON(path, text); err == nil && bytes.HasPrefix(bytes.TrimSpace(text), []byte("[")) {
+		err = json.Unmarshal(text, &all)
+	} else if err == nil {
+		err = json.Unmarshal(text, &file)
+	}
+	if err != nil {
 		return nil, nil, fmt.Errorf("%s: %w", path, readable(err))
 	}
-	if file.MCPServers == nil && file.Servers == nil && file.ContextServers == nil && file.MCP.servers == nil {
-		return nil, nil, fmt.Errorf("%s: no member mcpServers", path)
-	}
-	all := mcpServers{}
-	for _, some := range []mcpServers{file.MCP.servers, file.ContextServers, file.Servers, file.MCPServers} {
+	known := len(all) > 0
+	for _, some := range []mcpServers{file.Amp, file.Codex, file.MCP.servers, file.ContextServers, file.Servers, file.MCPServers} {
 		maps.Copy(all, some)
+		known = known || some != nil
+	}
+	if !known && (json.Unmarshal(text, &all) != nil || len(all) == 0 || slices.ContainsFunc(slices.Collect(maps.Values(all)), mcpServer.nothing)) {
+		return nil, nil, fmt.Errorf("%s: no member mcpServers", path) // nor are its members servers
 	}
 	off := slices.Concat(file.Excluded, file.Rejected, file.Disabled, file.MCP.Excluded)
 	servers = []acp.MCPServer{}
@@ -79,6 +90,18 @@ func ReadMCPServers(path, dir string) (servers []acp.MCPServer, notes []string, 
 		servers = append(servers, server)
 	}
 	return servers, notes, nil
+}
+
+// toJSON returns the content of a file, which is TOML if its name ends so, as plain JSON.
+func toJSON(path string, text []byte) ([]byte, error) {
+	if filepath.Ext(path) != ".toml" {
+		return plainJSON(text), nil
+	}
+	var table map[string]any
+	if err := toml.Unmarshal(text, &table); err != nil {
+		return nil, err
+	}
+	return json.Marshal(table)
 }
 
 // mcpServers are servers by their names: an object, or an array of objects with a member name.
@@ -223,10 +246,17 @@ type mcpServer struct {
 	HTTPURL       string          `json:"httpUrl"`   // Gemini CLI, where url is for SSE
 	BaseURL       string          `json:"baseUrl"`   // Cherry Studio
 	Headers       variables       `json:"headers"`
+	HTTPHeaders   variables       `json:"http_headers"`         // Codex
+	TokenVariable string          `json:"bearer_token_env_var"` // Codex
 	Disabled      bool            `json:"disabled"`
 	Enabled       *bool           `json:"enabled"`
 	Active        *bool           `json:"active"`   // Jan
 	IsActive      *bool           `json:"isActive"` // Cherry Studio
+}
+
+// nothing reports whether neither a command nor an address is known.
+func (s mcpServer) nothing() bool {
+	return len(s.Command.list) == 0 && cmp.Or(s.HTTPURL, s.URL, s.ServerURL, s.BaseURL) == ""
 }
 
 func (s mcpServer) disabled() bool {
@@ -428,7 +458,13 @@ func (s mcpServer) server(name, dir string) (server acp.MCPServer, err error) {
 	if kind == "" && s.HTTPURL == "" && strings.HasSuffix(u.Path, "/sse") {
 		kind = "sse"
 	}
-	headers, err := expanded(s.Headers, dir, func(key, value string) acp.HTTPHeader { return acp.HTTPHeader{Name: key, Value: value} })
+	given := variables{}
+	if s.TokenVariable != "" {
+		given["Authorization"] = scalar("Bearer ${" + s.TokenVariable + "}")
+	}
+	maps.Copy(given, s.HTTPHeaders)
+	maps.Copy(given, s.Headers)
+	headers, err := expanded(given, dir, func(key, value string) acp.HTTPHeader { return acp.HTTPHeader{Name: key, Value: value} })
 	if err != nil {
 		return server, err
 	}
