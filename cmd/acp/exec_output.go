@@ -62,7 +62,7 @@ type section struct {
 	said     bool            // the agent's message has something other than white space
 	updated  chan struct{}   // has an element after an update
 	answered bool            // the turn has ended
-	late     bool            // there were updates since then
+	late     bool            // there were updates about the turn since then
 	stderr   string          // the last line of the agent's standard error
 	unasked  int             // permission requests that were rejected because no user could be asked
 	prompt   json.RawMessage // the id of the request session/prompt
@@ -219,10 +219,14 @@ func (s *section) awaitLate(ctx context.Context) {
 
 // counts keeps track of what awaitLate needs; mu must be held.
 func (s *section) counts(update acp.SessionUpdate) {
-	if chunk, ok := update.Variant.(*acp.SessionUpdateAgentMessageChunk); ok {
-		s.said = s.said || strings.TrimSpace(blockText(chunk.Content)) != ""
+	switch v := update.Variant.(type) {
+	case *acp.SessionUpdateAgentMessageChunk:
+		s.said = s.said || strings.TrimSpace(blockText(v.Content)) != ""
+		s.late = s.late || s.answered
+	case *acp.SessionUpdateAgentThoughtChunk, *acp.SessionUpdateToolCall, *acp.SessionUpdateToolCallUpdate, *acp.SessionUpdatePlan:
+		s.late = s.late || s.answered
+	default: // such as a title, which may follow a turn
 	}
-	s.late = s.late || s.answered
 	select {
 	case s.updated <- struct{}{}:
 	default: // there is one already

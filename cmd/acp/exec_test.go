@@ -176,6 +176,11 @@ func oddAgent() {
 				time.Sleep(40 * time.Millisecond)
 				say(" Nothing to do.")
 				continue
+			case "titled": // the title comes after the answer
+				say("4")
+				send(`{"jsonrpc":"2.0","id":%s,"result":{"stopReason":"end_turn"}}`, m.ID)
+				update(`{"sessionUpdate":"session_info_update","title":"Sum"}`)
+				continue
 			case "mute":
 				update(`{"sessionUpdate":"agent_thought_chunk","content":{"type":"text","text":"the answer is 4"}}`)
 				say(`\n `)
