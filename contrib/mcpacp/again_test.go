@@ -91,6 +91,9 @@ func (f *faulty) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusNotFound)
 	case m.Method == "tools/list":
 		switch {
+		case f.fault == "early" && f.made == 1: // it restarts
+			f.sessions = nil
+			w.WriteHeader(http.StatusNotFound)
 		case f.fault == "tasks":
 			answer(`{"tools":[` + tool("ask", "") + `,` + tool("slow", `,"execution":{"taskSupport":"required"}`) + `]}`)
 		case f.fault == "cursor" && m.Params.Cursor == nil:
@@ -138,6 +141,7 @@ func TestFaultyServers(t *testing.T) {
 	}{
 		"none":             {want: twice},
 		"says nothing":     {want: twice, not: "lost"},
+		"early":            {want: twice, not: "start"},
 		"says 404":         {want: twice},
 		"says 400":         {want: twice},
 		"says 200":         {want: twice},

@@ -212,6 +212,9 @@ func declaredName(config acp.MCPServer) string {
 func (v *server) run() {
 	began := time.Now()
 	started, err := v.serve()
+	if !started && forgotten(err) { // between its answers to initialize and to tools/list
+		started, err = v.serve()
+	}
 	for tries, lost, again := 0, time.Now(), started; started && v.comesBack() && v.set.ctx.Err() == nil; tries++ {
 		v.set.change(func() {
 			if v.useful || again && time.Since(began) > v.set.opts.StartTime {
