@@ -236,3 +236,48 @@ func TestContentHelpers(t *testing.T) {
 		}
 	}
 }
+
+// An id belongs to one outstanding elicitation of a connection: another one with it is refused and not sent, until the
+// first was declined, has failed or was completed.
+func TestELI19_OneElicitationForAnID(t *testing.T) {
+	var answers []acp.CreateElicitationResponse
+	asked := 0
+	handlers := acp.ClientHandlers{
+		CreateElicitation: func(context.Context, *acp.ClientConn, *acp.CreateElicitationRequest) (*acp.CreateElicitationResponse, error) {
+			if asked++; asked > len(answers) {
+				return nil, errors.New("failed")
+			}
+			return &answers[asked-1], nil
+		},
+	}
+	answers = append(answers, acp.NewCreateElicitationResponseDecline(), acp.NewCreateElicitationResponseCancel(),
+		acp.NewCreateElicitationResponseAccept(acp.ElicitationAcceptAction{}), acp.NewCreateElicitationResponseAccept(acp.ElicitationAcceptAction{}))
+	agent := acp.AgentHandlers{
+		Prompt: func(ctx context.Context, s *acp.AgentSession, _ *acp.PromptRequest) (*acp.PromptResponse, error) {
+			elicit := func(want error) {
+				_, err := s.ElicitURL(ctx, "?", "e", "https://example.com")
+				if (err == nil) != (want == nil) || want != nil && !errors.Is(err, want) {
+					t.Errorf("after %d questions: got %v, want %v", asked, err, want)
+				}
+			}
+			elicit(nil) // declined
+			elicit(nil) // cancelled
+			elicit(nil) // accepted
+			elicit(acp.ErrInvalidParams)
+			if asked != 3 {
+				t.Errorf("the client was asked %d times, want 3", asked)
+			}
+			if err := s.Conn().CompleteElicitation(ctx, &acp.CompleteElicitationNotification{ElicitationID: "e"}); err != nil {
+				t.Error(err)
+			}
+			elicit(nil)
+			return nil, nil
+		},
+	}
+	info := acp.Implementation{Name: "test", Version: "1"}
+	opts := &acp.ClientOptions{Info: info, Elicitation: acp.ElicitationCapabilities{URL: acp.Some(acp.ElicitationURLCapabilities{})}}
+	s := start(t, connect(t, agent, &acp.AgentOptions{Info: info}, handlers, opts))
+	if _, err := s.Prompt(t.Context(), acp.TextBlock("go")); err != nil {
+		t.Error(err)
+	}
+}

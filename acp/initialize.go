@@ -128,6 +128,7 @@ type AgentConn struct {
 	rpc       *rpc.Conn
 	handshake atomic.Pointer[InitializeRequest]
 	enabled   Features
+	urls      urlIDs
 }
 
 // ClientConn is a client's connection to an agent, with a typed call for every method that agents serve. A call fails
@@ -138,6 +139,7 @@ type ClientConn struct {
 	handshake atomic.Pointer[InitializeResponse]
 	sessions  sessionHandles
 	enabled   Features
+	urls      urlIDs
 }
 
 func (x *InitializeRequest) capabilities() *ClientCapabilities { return &x.ClientCapabilities }

@@ -168,6 +168,7 @@ func rawAnswer(t *testing.T, transport acp.Transport, answer string) (lines []st
 const plainAgent = `{"protocolVersion":1}`
 
 func TestClientKeeps(t *testing.T) {
+	var completed []acp.ElicitationID
 	const prompted = `-> session/prompt#$p {"sessionId":"s","prompt":[]}` + "\n"
 	const ask = `{"sessionId":"s","toolCall":{"toolCallId":"c"},"options":[{"optionId":"yes","name":"Yes","kind":"allow_once"}]}`
 	asked := make(chan struct{}, 2)
@@ -402,9 +403,17 @@ func TestClientKeeps(t *testing.T) {
 			do: prompt,
 		},
 		{
-			name:     "ELI22_UnknownCompletions",
-			handlers: acp.ClientHandlers{CreateElicitation: declines},
-			opts:     &acp.ClientOptions{Elicitation: acp.ElicitationCapabilities{URL: acp.Some(acp.ElicitationURLCapabilities{})}},
+			name: "ELI22_UnknownCompletions",
+			handlers: acp.ClientHandlers{
+				CreateElicitation: declines,
+				CompleteElicitation: func(_ context.Context, _ *acp.ClientConn, n *acp.CompleteElicitationNotification) error {
+					if completed = append(completed, n.ElicitationID); !slices.Equal(completed, []acp.ElicitationID{"e"}) {
+						t.Errorf("completed: %q, want e once", completed)
+					}
+					return nil
+				},
+			},
+			opts: &acp.ClientOptions{Elicitation: acp.ElicitationCapabilities{URL: acp.Some(acp.ElicitationURLCapabilities{})}},
 			script: prompted + `
 				<- elicitation/create#"a" {"mode":"url","sessionId":"s","message":"?","elicitationId":"e","url":"https://example.com"}
 				-> #"a" {"action":"decline"}
@@ -540,7 +549,11 @@ func TestClientKeeps(t *testing.T) {
 				`,
 			do: func(conn *acp.ClientConn) {
 				s := conn.Session("s")
-				if err := errors.Join(s.Close(t.Context()), s.Delete(t.Context())); err != nil {
+				closed, err := conn.CloseSession(t.Context(), &acp.CloseSessionRequest{SessionID: "s"})
+				if closed == nil || err != nil {
+					t.Error(closed, err)
+				}
+				if err := s.Delete(t.Context()); err != nil {
 					t.Error(err)
 				}
 				if err := s.Close(t.Context()); err == nil {

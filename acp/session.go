@@ -2,10 +2,13 @@ package acp
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -36,9 +39,8 @@ func (s *AgentSession) ElicitForm(
 	return s.conn.CreateElicitation(ctx, &req)
 }
 
-// ElicitURL asks the user to open a URL (elicitation/create, mode url). id must be unique among the connection's
-// elicitations in progress. When the user has finished with the page, tell the client with
-// AgentConn.CompleteElicitation.
+// ElicitURL asks the user to open a URL (elicitation/create, mode url); see AgentConn.CreateElicitation for id. When the
+// user has finished with the page, tell the client with AgentConn.CompleteElicitation.
 func (s *AgentSession) ElicitURL(
 	ctx context.Context, message string, id ElicitationID, url string,
 ) (*CreateElicitationResponse, error) {
@@ -47,65 +49,154 @@ func (s *AgentSession) ElicitURL(
 	return s.conn.CreateElicitation(ctx, &req)
 }
 
+// CreateElicitation asks the user to fill in a form or to open a URL (elicitation/create). The id of a URL must be unique
+// among those of the connection that are outstanding: neither declined, cancelled, failed nor completed with
+// CompleteElicitation (ELI-19). Otherwise CreateElicitation fails with ErrInvalidParams, without sending anything.
+//
+// It fails with ErrUnsupported, without sending anything, if the client did not advertise what req needs.
+func (c *AgentConn) CreateElicitation(ctx context.Context, req *CreateElicitationRequest) (*CreateElicitationResponse, error) {
+	req = orEmpty(req)
+	page, ok := req.Variant.(*CreateElicitationRequestURL)
+	if !ok || page == nil {
+		return c.createElicitation(ctx, req, nil)
+	}
+	id := page.ElicitationID
+	if !c.urls.add(id) {
+		return nil, unsent(MethodCreateElicitation, wrongParams{&flaw{"/elicitationId", "belongs to an outstanding elicitation"}})
+	}
+	res, err := c.createElicitation(ctx, req, nil)
+	if err != nil {
+		c.urls.remove(id)
+		return nil, err
+	}
+	if _, accepted := res.Variant.(*CreateElicitationResponseAccept); !accepted {
+		c.urls.remove(id)
+	}
+	return res, nil
+}
+
+// CompleteElicitation notifies the client that the user has finished with the page of an elicitation
+// (elicitation/complete).
+//
+// It fails with ErrUnsupported, without sending anything, if the client did not advertise elicitation.url.
+func (c *AgentConn) CompleteElicitation(ctx context.Context, n *CompleteElicitationNotification) error {
+	n = orEmpty(n)
+	if err := c.check(MethodCompleteElicitation, n); err != nil {
+		return err
+	}
+	if missing := c.capabilities().lacksForCompleteElicitation(n); missing != "" {
+		return unsupported(MethodCompleteElicitation, missing)
+	}
+	err := methodCompleteElicitation.Notify(ctx, c.rpc, n)
+	if err == nil {
+		c.urls.remove(n.ElicitationID)
+	}
+	return err
+}
+
+// urlIDs holds the ids of the outstanding elicitations of a connection in mode url. Those of an agent that never
+// completes them are forgotten, the oldest first.
+type urlIDs struct {
+	mu  sync.Mutex
+	ids [][sha256.Size]byte // hashes, because the peer chooses the length of an id
+}
+
+const maxURLs = 1024
+
+// add adds an id, and reports whether it was not there.
+func (u *urlIDs) add(id ElicitationID) bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	sum := sha256.Sum256([]byte(id))
+	if slices.Contains(u.ids, sum) {
+		return false
+	}
+	if len(u.ids) == maxURLs {
+		u.ids = slices.Delete(u.ids, 0, 1)
+	}
+	u.ids = append(u.ids, sum)
+	return true
+}
+
+// remove removes an id, and reports whether it was there.
+func (u *urlIDs) remove(id ElicitationID) bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	i := slices.Index(u.ids, sha256.Sum256([]byte(id)))
+	if i < 0 {
+		return false
+	}
+	u.ids = slices.Delete(u.ids, i, i+1)
+	return true
+}
+
+// completing wraps the handler of elicitation/complete so that it is called once for each elicitation of this connection,
+// and not for other ids (ELI-22).
+func (c *ClientConn) completing(
+	fn func(context.Context, *ClientConn, *CompleteElicitationNotification) error,
+) func(context.Context, *ClientConn, *CompleteElicitationNotification) error {
+	if fn == nil {
+		return nil
+	}
+	return func(ctx context.Context, conn *ClientConn, n *CompleteElicitationNotification) error {
+		if !c.urls.remove(n.ElicitationID) {
+			return nil
+		}
+		return fn(ctx, conn, n)
+	}
+}
+
 // ID returns the session's id.
 func (s *ClientSession) ID() SessionID { return s.id }
 
 // Conn returns the connection that the session belongs to.
 func (s *ClientSession) Conn() *ClientConn { return s.conn }
 
-// Close ends the session at the agent (session/close). It also succeeds if the agent no longer knows the session;
-// agents report this with the code -32002, or with another code and the words "session not found" in the message or the
-// data.
+// Close ends the session at the agent (session/close); see ClientConn.CloseSession.
 func (s *ClientSession) Close(ctx context.Context) error {
 	_, err := s.conn.CloseSession(ctx, &CloseSessionRequest{SessionID: s.id})
-	return unlessGone(err)
+	return err
 }
 
-// Delete removes the session from the agent's list (session/delete). It also succeeds if the session is not there; see
-// Close.
+// Delete removes the session from the agent's list (session/delete); see ClientConn.DeleteSession.
 func (s *ClientSession) Delete(ctx context.Context) error {
 	_, err := s.conn.DeleteSession(ctx, &DeleteSessionRequest{SessionID: s.id})
-	return unlessGone(err)
+	return err
 }
 
-// CloseSession ends a session at the agent (session/close), which cancels the session's work in progress. An agent that
-// does not know the session answers with an error; ClientSession.Close treats that as success.
+// CloseSession ends a session at the agent (session/close), which cancels the session's work in progress. It also
+// succeeds if the agent no longer knows the session (ERR-8); agents report this with the code -32002, or with another
+// code and the words "session not found" in the message or the data.
 //
 // It fails with ErrUnsupported, without sending anything, if the agent did not advertise support.
 func (c *ClientConn) CloseSession(ctx context.Context, req *CloseSessionRequest) (*CloseSessionResponse, error) {
 	req = orEmpty(req)
 	id := req.SessionID
 	res, err := c.closeSession(ctx, req, nil)
-	c.forgetEnded(id, err)
-	return res, err
+	return ended(c, id, res, err)
 }
 
-// DeleteSession removes a session from the agent's list (session/delete). An agent that does not know the session may
-// answer with an error; ClientSession.Delete treats that as success.
+// DeleteSession removes a session from the agent's list (session/delete). It also succeeds if the session is not there;
+// see CloseSession.
 //
 // It fails with ErrUnsupported, without sending anything, if the agent did not advertise support.
 func (c *ClientConn) DeleteSession(ctx context.Context, req *DeleteSessionRequest) (*DeleteSessionResponse, error) {
 	req = orEmpty(req)
 	id := req.SessionID
 	res, err := c.deleteSession(ctx, req, nil)
-	c.forgetEnded(id, err)
-	return res, err
+	return ended(c, id, res, err)
 }
 
-// forgetEnded forgets the handle of a session that the agent has ended, unless err reports that it has not.
-func (c *ClientConn) forgetEnded(id SessionID, err error) {
-	if unlessGone(err) == nil {
+// ended returns the result of a call that ends a session: an empty one if the agent does not know the session. If the
+// session is over, its handle is forgotten.
+func ended[R any](c *ClientConn, id SessionID, res *R, err error) (*R, error) {
+	if notFound(err) {
+		res, err = new(R), nil
+	}
+	if err == nil {
 		c.sessions.remove(id)
 	}
-}
-
-// unlessGone returns the error of a call that ends a session, or nil if the error reports that the agent does not know
-// the session.
-func unlessGone(err error) error {
-	if notFound(err) {
-		return nil
-	}
-	return err
+	return res, err
 }
 
 // notFound reports whether an agent answered that it does not know the session. Agents written in TypeScript that throw

@@ -189,6 +189,8 @@ var v1 = []Override{
 	{UsesAnswer, "session/resume", "", "makes a session with its modes and config options"},
 	{UsesAnswer, "session/close", "", "forgets the handle of the session"},
 	{UsesAnswer, "session/delete", "", "forgets the handle of the session"},
+	{UsesAnswer, "elicitation/create", "", "keeps the ids of pages"},
+	{ConnByHand, "elicitation/complete", "", "forgets the id of the page"},
 
 	{ConnByHand, "session/set_mode", "", "keeps the mode"},
 	{ConnByHand, "session/set_config_option", "", "keeps the answer"},
@@ -344,6 +346,8 @@ var v2 = []Override{
 	{UsesAnswer, "session/resume", "", "makes a session with its config options and commands"},
 	{UsesAnswer, "session/close", "", "forgets the handle of the session"},
 	{UsesAnswer, "session/delete", "", "forgets the handle of the session"},
+	{UsesAnswer, "elicitation/create", "", "keeps the ids of pages"},
+	{ConnByHand, "elicitation/complete", "", "forgets the id of the page"},
 
 	{ConnByHand, "session/set_config_option", "", "keeps the answer"},
 	{ConnByHand, "session/cancel", "", "acts on the turn"},

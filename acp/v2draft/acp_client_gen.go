@@ -117,6 +117,7 @@ type clientSide struct {
 func (c *clientSide) routes(conn *rpc.Conn) ([]engine.Route, error) {
 	c.conn = &ClientConn{rpc: conn, enabled: c.opts.Experimental}
 	(*engine.Conn)(conn).SwitchOff(uint64(AllFeatures &^ c.opts.Experimental))
+	c.handlers.CompleteElicitation = c.conn.completing(c.handlers.CompleteElicitation)
 	c.handlers.RequestPermission = verified(&c.opts.Conn, MethodRequestPermission, c.handlers.RequestPermission, checkOutcome)
 	extensions, err := serve.Extensions(c.handlers.Extensions, c.conn)
 	if err != nil {
@@ -158,7 +159,8 @@ func checkOutcome(req *RequestPermissionRequest, res *RequestPermissionResponse)
 	return nil
 }
 
-// checkElicitation refuses modes that the client did not advertise (ELI-23).
+// checkElicitation refuses modes that the client did not advertise (ELI-23), and keeps the ids of pages: the reader calls
+// it, so that an id is known before its completion is read.
 func (c *clientSide) checkElicitation(params any) *flaw {
 	req, ok := params.(*CreateElicitationRequest)
 	if !ok {
@@ -166,6 +168,9 @@ func (c *clientSide) checkElicitation(params any) *flaw {
 	}
 	if _, unknown := req.Variant.(*CreateElicitationRequestUnknown); unknown || c.handshake.capabilities().lacksForCreateElicitation(req) != "" {
 		return &flaw{"/mode", "an elicitation mode that was not advertised"}
+	}
+	if page, ok := req.Variant.(*CreateElicitationRequestURL); ok {
+		c.conn.urls.add(page.ElicitationID)
 	}
 	return nil
 }

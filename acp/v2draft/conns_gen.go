@@ -371,15 +371,9 @@ func (c *AgentConn) RequestPermission(ctx context.Context, req *RequestPermissio
 	return methodRequestPermission.Call(ctx, c.rpc, req)
 }
 
-// CreateElicitation requests structured user input via a form or URL (elicitation/create).
-//
-// See protocol docs: [Elicitation]
-//
-// It returns ErrUnsupported without sending anything if the peer does not advertise what the call
-// needs.
-//
-// [Elicitation]: https://agentclientprotocol.com/protocol/v2/draft/elicitation
-func (c *AgentConn) CreateElicitation(ctx context.Context, req *CreateElicitationRequest) (*CreateElicitationResponse, error) {
+// createElicitation calls elicitation/create. The reader calls then with the answer before it
+// handles the messages that follow it.
+func (c *AgentConn) createElicitation(ctx context.Context, req *CreateElicitationRequest, then func(*CreateElicitationResponse)) (*CreateElicitationResponse, error) {
 	req = orEmpty(req)
 	if err := c.check(MethodCreateElicitation, req); err != nil {
 		return nil, err
@@ -387,7 +381,7 @@ func (c *AgentConn) CreateElicitation(ctx context.Context, req *CreateElicitatio
 	if missing := c.capabilities().lacksForCreateElicitation(req); missing != "" {
 		return nil, unsupported(MethodCreateElicitation, missing)
 	}
-	return methodCreateElicitation.Call(ctx, c.rpc, req)
+	return callThen(ctx, c.rpc, methodCreateElicitation, req, then)
 }
 
 // MessageMCP exchanges an MCP-over-ACP message (mcp/message).
@@ -419,21 +413,6 @@ func (c *AgentConn) SessionUpdate(ctx context.Context, n *UpdateSessionNotificat
 		return err
 	}
 	return methodSessionUpdate.Notify(ctx, c.rpc, n)
-}
-
-// CompleteElicitation serves elicitation/complete.
-//
-// It returns ErrUnsupported without sending anything if the peer does not advertise what the call
-// needs.
-func (c *AgentConn) CompleteElicitation(ctx context.Context, n *CompleteElicitationNotification) error {
-	n = orEmpty(n)
-	if err := c.check(MethodCompleteElicitation, n); err != nil {
-		return err
-	}
-	if missing := c.capabilities().lacksForCompleteElicitation(n); missing != "" {
-		return unsupported(MethodCompleteElicitation, missing)
-	}
-	return methodCompleteElicitation.Notify(ctx, c.rpc, n)
 }
 
 // AuthStatusUpdate serves auth/status_update.

@@ -120,6 +120,7 @@ type AgentConn struct {
 	background func(SessionID) []BackgroundWork // nil: background work is not reported
 	steer      bool                             // prompts are not held
 	enabled    Features
+	urls       urlIDs
 
 	mu          sync.Mutex
 	foregrounds map[SessionID]*foreground // of sessions that are not idle
@@ -133,6 +134,7 @@ type ClientConn struct {
 	handshake atomic.Pointer[InitializeResponse]
 	sessions  sessionHandles
 	enabled   Features
+	urls      urlIDs
 	seen      seen
 }
 
