@@ -81,7 +81,7 @@ type startDir struct {
 
 // directory opens the directory in which the command is to start.
 func (c command) directory(set rootSet) (startDir, error) {
-	at := place{set.home, ".", set.home.names[0]}
+	at := place{root: set.home, rel: ".", path: set.home.names[0]}
 	if dir, ok := c.cwd.Get(); ok {
 		var err error
 		if at, err = set.locate(opStart, dir); err != nil {

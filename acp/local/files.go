@@ -176,6 +176,22 @@ func (f *Files) writePlace(ctx context.Context, at place, content string) error 
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
+	if len(at.hidden) > 0 {
+		dir, name, info, err := at.walk(true)
+		if err != nil {
+			return err
+		}
+		defer dir.Close()
+		if info == nil {
+			return replace(ctx, dir, name, content, nil)
+		}
+		file, err := openSame(dir, name, info, os.O_WRONLY, fs.FileMode.IsRegular)
+		if err != nil {
+			return err
+		}
+		defer file.Close()
+		return f.writeOpen(ctx, dir, name, info, file, content)
+	}
 	// Everything below happens in this directory, even if its path changes in the meantime.
 	dir, err := at.directory()
 	if err != nil {
@@ -201,6 +217,11 @@ func (f *Files) writePlace(ctx context.Context, at place, content string) error 
 		return err
 	}
 	defer file.Close() // it has been synced, or not written
+	return f.writeOpen(ctx, dir, name, info, file, content)
+}
+
+// writeOpen writes a file that is open, or replaces it in dir if it is the one of that name there, which info describes.
+func (f *Files) writeOpen(ctx context.Context, dir *os.Root, name string, info fs.FileInfo, file *os.File, content string) error {
 	is, err := file.Stat()
 	if err != nil {
 		return err
@@ -234,8 +255,38 @@ func (p place) directory() (*os.Root, error) {
 }
 
 // open opens a regular file.
-func (p place) open(flag int) (*os.File, error) {
-	return open(p.root.dir, p.rel, flag, fs.FileMode.IsRegular)
+func (p place) open(flag int) (*os.File, error) { return p.openKind(flag, fs.FileMode.IsRegular) }
+
+func (p place) openKind(flag int, kind func(fs.FileMode) bool) (*os.File, error) {
+	if len(p.hidden) == 0 {
+		return open(p.root.dir, p.rel, flag, kind)
+	}
+	dir, name, info, err := p.walk(false)
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
+	if info == nil {
+		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
+	}
+	return openSame(dir, name, info, flag, kind)
+}
+
+// openSame opens a file or directory that walk has found, unless there is another one in its place.
+func openSame(dir *os.Root, name string, info fs.FileInfo, flag int, kind func(fs.FileMode) bool) (*os.File, error) {
+	file, err := open(dir, name, flag, kind)
+	if err != nil {
+		return nil, err
+	}
+	is, err := file.Stat()
+	if err == nil && !os.SameFile(is, info) {
+		err = errChanging
+	}
+	if err != nil {
+		file.Close()
+		return nil, err
+	}
+	return file, nil
 }
 
 // open opens a file of a kind. It does not open anything else, as far as it can tell beforehand, and never blocks on it.
@@ -263,13 +314,15 @@ func open(dir *os.Root, rel string, flag int, kind func(fs.FileMode) bool) (*os.
 
 // tree is the file system of a root. Unlike that of os.Root, it opens only directories and regular files, so that it does
 // not block.
-type tree struct{ dir *os.Root }
+type tree struct{ top place }
 
 func (t tree) Open(name string) (fs.File, error) {
 	if !fs.ValidPath(name) {
 		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrInvalid}
 	}
-	return open(t.dir, filepath.FromSlash(name), os.O_RDONLY, func(mode fs.FileMode) bool { return mode.IsRegular() || mode.IsDir() })
+	at := t.top
+	at.rel = filepath.FromSlash(name)
+	return at.openKind(os.O_RDONLY, func(mode fs.FileMode) bool { return mode.IsRegular() || mode.IsDir() })
 }
 
 // Stat implements fs.StatFS, for files that Open refuses.
@@ -277,5 +330,5 @@ func (t tree) Stat(name string) (fs.FileInfo, error) {
 	if !fs.ValidPath(name) {
 		return nil, &fs.PathError{Op: "stat", Path: name, Err: fs.ErrInvalid}
 	}
-	return t.dir.Stat(filepath.FromSlash(name))
+	return t.top.root.dir.Stat(filepath.FromSlash(name))
 }

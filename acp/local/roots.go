@@ -28,13 +28,15 @@ type Roots struct {
 	fixed    rootSet
 	sessions map[sessionKey]rootSet
 	conns    watcher // connections of sessions
+	hidden   []string
 	closed   bool
 }
 
 // A rootSet holds the directories that one session may reach.
 type rootSet struct {
-	home *root   // where commands start
-	dirs []*root // outermost first, so that links between nested ones work
+	home   *root    // where commands start
+	dirs   []*root  // outermost first, so that links between nested ones work
+	hidden []string // see Roots.Hide
 }
 
 // A root is one open directory.
@@ -49,6 +51,8 @@ type place struct {
 	root *root
 	rel  string // relative to root, and inside it except for links
 	path string // absolute, as the agent names it
+	// hidden are directories in which the place is not; see walk.
+	hidden []string
 }
 
 // OpenRoots opens directories that all sessions may reach, except those that get their own from [Roots.SetSession].
@@ -137,6 +141,7 @@ func (r *Roots) rootsOf(session sessionKey) (rootSet, error) {
 	if !ok {
 		set = r.fixed
 	}
+	set.hidden = r.hidden
 	if len(set.dirs) == 0 {
 		return rootSet{}, unknownSession(session.id)
 	}
@@ -160,7 +165,124 @@ func (r *Roots) Find(session Session, path string) (files fs.FS, name string, er
 	if _, err := at.root.dir.Stat(at.rel); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, "", pathError(opFind, at, err)
 	}
-	return tree{at.root.dir}, filepath.ToSlash(at.rel), nil
+	if len(at.hidden) > 0 {
+		dir, _, _, err := at.walk(false)
+		if err == nil {
+			dir.Close() // it was only read
+		} else if !errors.Is(err, fs.ErrNotExist) {
+			return nil, "", pathError(opFind, at, err)
+		}
+	}
+	return tree{at}, filepath.ToSlash(at.rel), nil
+}
+
+// Hide refuses all that is in these directories, by whatever name and while links change, with errors that match ErrOutside;
+// "" is ignored, and they need not exist yet. Commands reach them.
+func (r *Roots) Hide(dirs ...string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.hidden = slices.DeleteFunc(slices.Concat(r.hidden, dirs), func(dir string) bool { return dir == "" })
+}
+
+// hides reports whether a directory is hidden.
+func (p place) hides(dir fs.FileInfo) bool {
+	return slices.ContainsFunc(p.hidden, func(name string) bool {
+		info, err := os.Stat(name)
+		return err == nil && os.SameFile(info, dir)
+	})
+}
+
+// errLinks says that walk has followed maxLinks links, and errChanging that what was checked is not what was opened.
+var (
+	errLinks    = errors.New("too many symbolic links")
+	errChanging = errors.New("it is being changed")
+)
+
+// walk follows the place from directory to directory, none of which is hidden, and each of which is open while the next one is
+// looked for, so that no link can change in the meantime. It returns the last one, which the caller closes, and what the place
+// is called there. That is not a link; info is nil if it does not exist. With create it makes directories that are missing.
+func (p place) walk(create bool) (_ *os.Root, name string, info fs.FileInfo, err error) {
+	for _, at := range p.root.names {
+		for ; at != filepath.Dir(at); at = filepath.Dir(at) {
+			if info, err := os.Stat(at); err == nil && p.hides(info) {
+				return nil, "", nil, ErrOutside
+			}
+		}
+	}
+	first, err := p.root.dir.OpenRoot(".")
+	if err != nil {
+		return nil, "", nil, err
+	}
+	way := []*os.Root{first}
+	defer func() {
+		for i, dir := range way {
+			if err != nil || i < len(way)-1 {
+				dir.Close() // it was only read
+			}
+		}
+	}()
+	elements := func(path string) []string { return strings.Split(filepath.ToSlash(path), "/") }
+	rest := elements(p.rel)
+	for links := 0; len(rest) > 0; {
+		dir := way[len(way)-1]
+		name, rest = rest[0], rest[1:]
+		switch {
+		case name == "" || name == ".":
+			continue
+		case name == ".." && len(way) == 1:
+			return nil, "", nil, ErrOutside
+		case name == "..":
+			dir.Close()
+			way = way[:len(way)-1]
+			continue
+		}
+		info, err = dir.Lstat(name)
+		if errors.Is(err, fs.ErrNotExist) && len(rest) == 0 {
+			return dir, name, nil, nil
+		} else if errors.Is(err, fs.ErrNotExist) && create {
+			if err = dir.Mkdir(name, 0o777); err == nil {
+				info, err = dir.Lstat(name)
+			}
+		}
+		switch {
+		case err != nil:
+			return nil, "", nil, err
+		case info.Mode().Type() == fs.ModeSymlink:
+			if links++; links > maxLinks {
+				return nil, "", nil, errLinks
+			}
+			target, err := dir.Readlink(name)
+			if err != nil {
+				return nil, "", nil, err
+			}
+			if filepath.IsAbs(target) {
+				return nil, "", nil, ErrOutside
+			}
+			rest = append(elements(target), rest...)
+			continue
+		case !info.IsDir() && len(rest) == 0:
+			return dir, name, info, nil
+		case !info.IsDir():
+			return nil, "", nil, errDirectory
+		}
+		next, err := dir.OpenRoot(name + "/.") // with the dot it does not wait for a FIFO
+		if err != nil {
+			return nil, "", nil, err
+		}
+		way = append(way, next)
+		is, err := next.Stat(".")
+		if err == nil && !os.SameFile(is, info) {
+			err = errChanging
+		} else if err == nil && p.hides(is) {
+			err = ErrOutside
+		}
+		if err != nil {
+			return nil, "", nil, err
+		}
+	}
+	dir := way[len(way)-1]
+	info, err = dir.Stat(".")
+	return dir, ".", info, err
 }
 
 func openSet(dirs []string) (rootSet, error) {
@@ -222,7 +344,7 @@ func (s rootSet) locate(op, path string) (place, error) {
 	for _, root := range s.dirs {
 		for _, name := range root.names {
 			if rel, err := filepath.Rel(name, path); err == nil && filepath.IsLocal(rel) {
-				return place{root, rel, path}, nil
+				return place{root, rel, path, s.hidden}, nil
 			}
 		}
 	}

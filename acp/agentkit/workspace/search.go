@@ -86,9 +86,6 @@ func (w *Workspace) search(ctx context.Context, files fs.FS, name, dir string, e
 			}
 			return nil
 		case entry.IsDir():
-			if info, err := fs.Stat(files, file); err != nil || w.hides(info) {
-				return fs.SkipDir
-			}
 			rules[file] = append(slices.Clip(own), readRules(files, file)...)
 			return nil
 		case !entry.Type().IsRegular():

@@ -5,9 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -48,7 +46,6 @@ type Workspace struct {
 	roots     *local.Roots
 	files     *local.Files
 	terminals *local.Terminals
-	hidden    []string
 }
 
 // Open opens the directories of a session. The workspace is closed, and its commands are killed, at the end of the
@@ -61,10 +58,10 @@ func Open(session Session, opts *Options) (*Workspace, error) {
 	if err != nil {
 		return nil, acp.Public(err)
 	}
+	roots.Hide(opts.Hidden...)
 	w := &Workspace{
 		session, roots, local.NewFiles(roots, local.Trusted(), nil),
 		local.NewTerminals(roots, local.Trusted(), &local.TerminalsOptions{Env: agentkit.Environ(opts.Unset...)}),
-		slices.Clone(opts.Hidden),
 	}
 	session.AtClose(func() {
 		if err := errors.Join(w.terminals.Close(), w.roots.Close()); err != nil {
@@ -117,33 +114,7 @@ func (w *Workspace) Read(ctx context.Context, path string, line, limit uint32) (
 
 // find finds a path in the directories of the session, unless it leads to one that is hidden.
 func (w *Workspace) find(path string) (files fs.FS, name string, err error) {
-	path = w.Path(path)
-	if files, name, err = w.roots.Find(w.session, path); err != nil || len(w.hidden) == 0 {
-		return files, name, err
-	}
-	for at := path; ; at = filepath.Dir(at) {
-		real, err := filepath.EvalSymlinks(at)
-		if _, missing := os.Lstat(at); errors.Is(missing, fs.ErrNotExist) {
-			continue // its directory exists
-		}
-		for err == nil {
-			if info, failed := os.Stat(real); failed != nil || w.hides(info) {
-				err = local.ErrOutside
-			} else if real == filepath.Dir(real) {
-				return files, name, nil
-			}
-			real = filepath.Dir(real)
-		}
-		return nil, "", acp.Public(fmt.Errorf("%s belongs to the agent itself, or cannot be followed: %w", path, err))
-	}
-}
-
-// hides reports whether a directory is hidden, by whatever name.
-func (w *Workspace) hides(dir fs.FileInfo) bool {
-	return slices.ContainsFunc(w.hidden, func(name string) bool {
-		info, err := os.Stat(name)
-		return name != "" && err == nil && os.SameFile(info, dir)
-	})
+	return w.roots.Find(w.session, w.Path(path))
 }
 
 func (w *Workspace) readHere(ctx context.Context, req *acp.ReadTextFileRequest) (*acp.ReadTextFileResponse, error) {

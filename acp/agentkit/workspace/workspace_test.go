@@ -374,6 +374,65 @@ func TestSearchWhileLinksChange(t *testing.T) {
 	})
 }
 
+// What is hidden stays so while a link on the way is changed between the check and the use.
+func TestHiddenWhileLinksChange(t *testing.T) {
+	unix(t)
+	dir := t.TempDir()
+	for _, own := range []string{"own", "own/sub"} {
+		put(t, dir, own+"/a", "secret\n")
+		put(t, dir, own+"/only", "secret\n")
+	}
+	put(t, dir, "free/a", "public\n")
+	put(t, dir, "free/sub/a", "public\n")
+	stop := make(chan struct{})
+	var swaps sync.WaitGroup
+	swaps.Go(func() {
+		for n := 0; ; n++ {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			target, next := []string{"own", "free"}[n%2], filepath.Join(dir, "next")
+			for link, to := range map[string]string{"x": target, "y": target + "/a"} {
+				if err := errors.Join(os.Symlink(to, next), os.Rename(next, filepath.Join(dir, link))); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+	})
+	during(t, true, dir, func(ctx context.Context, turn *turn) error {
+		defer swaps.Wait()
+		defer close(stop)
+		w := turn.State
+		for n := range 800 {
+			read, _ := w.Read(ctx, "x/a", 0, 0)
+			inner, _ := w.Read(ctx, "x/sub/a", 0, 0)
+			leaf, _ := w.Read(ctx, "y", 0, 0)
+			listed, _ := w.List(ctx, "x")
+			found := ""
+			if n%10 == 0 {
+				found, _ = w.Search(ctx, "x", ".")
+			}
+			_ = w.Write(ctx, "x/new", "x")
+			_ = w.Write(ctx, "x/made/new", "x")
+			_ = w.Write(ctx, "y", "public\n")
+			if text := read + inner + leaf + listed + found; strings.Contains(text, "secret") || strings.Contains(text, "only") {
+				t.Fatalf("attempt %d: read %q, %q and %q, listed %q, found %q", n, read, inner, leaf, listed, found)
+			}
+		}
+		return nil
+	})
+	if text, err := os.ReadFile(filepath.Join(dir, "own", "a")); string(text) != "secret\n" || err != nil {
+		t.Errorf("what is hidden is now %q, %v", text, err)
+	}
+	for _, name := range []string{"new", "made"} {
+		if _, err := os.Lstat(filepath.Join(dir, "own", name)); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%s was written: %v", name, err)
+		}
+	}
+}
+
 func TestEditAndReplace(t *testing.T) {
 	both(t, func(t *testing.T, bare bool, dir string) {
 		put(t, dir, "a.txt", "one two one")
