@@ -99,7 +99,8 @@ func (c *Console) SessionUpdate(ctx context.Context, s *acp.ClientSession, n *ac
 
 // RequestPermission serves session/request_permission: it shows the tool call and the options as a [Question], and the user
 // types the number of one. On a terminal, a line allows something only if it was begun [Delay] after the question was
-// shown; other input may have been written before the questions. At the end of the input the question is dismissed.
+// shown; other input may have been written before the questions. At the end of the input the question is dismissed. If ctx ends
+// first, as with the turn, a line says that nothing is asked any more.
 func (c *Console) RequestPermission(
 	ctx context.Context, s *acp.ClientSession, req *acp.RequestPermissionRequest,
 ) (*acp.RequestPermissionResponse, error) {
@@ -120,6 +121,7 @@ func (c *Console) RequestPermission(
 		if errors.Is(err, io.EOF) {
 			return cancelled, nil
 		} else if err != nil {
+			c.Printf("This question has ended without an answer.")
 			return nil, err
 		}
 		now := time.Now()

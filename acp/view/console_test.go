@@ -316,16 +316,27 @@ func TestConsoleEarlyLine(t *testing.T) {
 	})
 }
 
-// A question ends with its context.
+// A question ends with its context, and says so.
 func TestConsoleCancelled(t *testing.T) {
 	in, typed := io.Pipe()
-	c := view.NewConsole(in, io.Discard)
+	out := make(printed, 100)
+	c := view.NewConsole(in, out)
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(acp.ErrTurnCancelled)
 	_, err := c.RequestPermission(ctx, (&acp.ClientConn{}).Session("s"), &acp.RequestPermissionRequest{Options: []acp.PermissionOption{acp.AllowOnce("a", "A")}})
 	if !errors.Is(err, acp.ErrTurnCancelled) {
 		t.Errorf("got %v", err)
 	}
+	asking, end := context.WithCancelCause(t.Context())
+	go func() {
+		out.wait(t, "Which one?")
+		end(acp.ErrTurnCancelled)
+	}()
+	_, err = c.RequestPermission(asking, (&acp.ClientConn{}).Session("s"), &acp.RequestPermissionRequest{Options: []acp.PermissionOption{acp.AllowOnce("a", "A")}})
+	if !errors.Is(err, acp.ErrTurnCancelled) {
+		t.Errorf("got %v", err)
+	}
+	out.wait(t, "has ended without an answer.")
 	if err := typed.Close(); err != nil {
 		t.Error(err)
 	}
