@@ -78,16 +78,21 @@ func (o ProcessOutput) Reason() string {
 			}
 		}
 	}
+	for last > 0 && stackLine.MatchString(lines[last]) {
+		last--
+	}
 	return clipped(lines[last])
 }
 
 var (
 	// errorLine matches a line that says that it is an error, perhaps after a time and the name of the program.
 	errorLine = regexp.MustCompile(`^(\S+ ){0,3}?\[?(?i:error|fatal|fatal error)\]?(\[\w+\])?:|^(\S+ ){0,3}?\[?(ERROR|FATAL|CRITICAL)\b|` +
-		`^(Uncaught |Unhandled )?[\w$.]*(Error|Exception)(:| \[)|^Exception in thread |` + npmError.String())
+		`^(Uncaught |Unhandled )?[\w$.]*(Error|Exception)(:| \[)|^Exception in thread |^You must install |` + npmError.String())
 	npmError = regexp.MustCompile(`^npm (error|ERR!) `)
 	// usageLine matches the beginning of the help that programs print after an error in their arguments.
 	usageLine = regexp.MustCompile(`^(?i:usage\b|for more information|(try|see|run) .*(help|-h)\b)`)
+	// stackLine matches a line of a stack, such as that of Ruby or Elixir, which comes after the error.
+	stackLine = regexp.MustCompile(`^\s+(from|at|in) |^\s+(\(\S+ \S+\) )?[\w./-]+:\d+\b`)
 	// nodeVersion matches the last line of a Node.js program that an exception ended.
 	nodeVersion = regexp.MustCompile(`^Node\.js v\d`)
 	// nodeError matches the line that reports an error.

@@ -44,6 +44,10 @@ func TestReason(t *testing.T) {
 		"npm":                 {"npm error code E404\nnpm error 404 Not Found - GET https://example.com/x\nnpm error A complete log of this run can be found in: /l\n", "npm error 404 Not Found - GET https://example.com/x"},
 		"Java":                {"Exception in thread \"main\" java.lang.IllegalStateException: no cheese\n\tat Main.main(Main.java:3)\n", "Exception in thread \"main\" java.lang.IllegalStateException: no cheese"},
 		"Deno":                {"error: Uncaught (in promise) Error: no cheese\n    at file:///a.ts:1:7\n", "error: Uncaught (in promise) Error: no cheese"},
+		"Ruby":                {"/x.rb:1:in `require': cannot load such file -- nope (LoadError)\n\tfrom /x.rb:1:in `<main>'\n", "/x.rb:1:in `require': cannot load such file -- nope (LoadError)"},
+		"Elixir":              {"** (RuntimeError) no cheese\n    x.exs:1: (file)\n    (elixir 1.18) lib/code.ex:1: Code.x/1\n", "** (RuntimeError) no cheese"},
+		"C++":                 {"terminate called after throwing an instance of 'x'\n  what():  no cheese\n", "what():  no cheese"},
+		".NET":                {"You must install or update .NET to run this application.\n\nApp: /x\nLearn more:\nhttps://aka.ms/x\n", "You must install or update .NET to run this application."},
 		"a log":               {"2026-11-28T10:00:00Z INFO starting\n2026-11-28T10:00:01Z ERROR no key\n2026-11-28T10:00:01Z INFO bye\n", "2026-11-28T10:00:01Z ERROR no key"},
 		"slog":                {"time=2026-11-28T10:00:00Z level=ERROR msg=\"no key\"\n", "time=2026-11-28T10:00:00Z level=ERROR msg=\"no key\""},
 		"an early error":      {"error: retrying\nsh: 1: x: not found\n", "error: retrying"},
@@ -150,7 +154,7 @@ func TestMessageBehindBanner(t *testing.T) {
 	c := shell(t, `read -r line; printf 'Loading... {"jsonrpc":"2.0","id":1,"result":{"n":1}}\n'
 		printf '\033[?25hReady{"jsonrpc":"2.0","method":"update","params":{"n":2}}\n'
 		printf 'sent: {"jsonrpc":"2.0","method":"update","params":{"n":3}}\n'
-		read -r line; printf 'done{"result":{"n":2},"id":2,"jsonrpc":"2.0"}\n'
+		read -r line; printf '10%%\r99%%\r{"result":{"n":2},"id":2,"jsonrpc":"2.0"}\n'
 		cat >/dev/null`, ext, opts)
 	for n := 1; n <= 2; n++ {
 		if res, err := echoMethod.Call(t.Context(), c, &echoParams{}); err != nil || res.N != n {
@@ -160,7 +164,7 @@ func TestMessageBehindBanner(t *testing.T) {
 	if n := receive(t, updates); n != 2 || len(updates) > 0 {
 		t.Errorf("update %d came, and %d more", n, len(updates))
 	}
-	for _, want := range []string{"Loading... ", "\x1b[?25hReady", `sent: {"jsonrpc":"2.0","method":"update","params":{"n":3}}`, "done"} {
+	for _, want := range []string{"Loading... ", "\x1b[?25hReady", `sent: {"jsonrpc":"2.0","method":"update","params":{"n":3}}`, "10%\r99%\r"} {
 		if got := receive(t, noise); got != want {
 			t.Errorf("reported %q, want %q", got, want)
 		}

@@ -33,7 +33,7 @@ func MessageBehind(line []byte, first bool) (at int, ok bool) {
 		if at == 0 {
 			continue
 		}
-		space := line[at-1] <= ' '
+		space := line[at-1] <= ' ' && line[at-1] != '\r' // which a spinner writes
 		if space && !first {
 			continue
 		}
