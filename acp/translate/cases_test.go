@@ -16,7 +16,7 @@ var update = flag.Bool("update", false, "write testdata and docs")
 // that goes in. A case begins with its number and title. "agent1" and "agent2" begin a connection whose agent, the
 // program, speaks that version, and whose client speaks the other one, with a session s, and members for the agent's
 // capabilities. "C" and "A" are messages of the client and the agent, without jsonrpc; "u" stands for a session/update of
-// s, and "u:x" of x. "time" lets the time pass for which an answer is held. The indented lines are what comes out, to the
+// s, and "u:x" of x. "time" lets the time pass for which an answer is held, in two ticks. The indented lines are what comes out, to the
 // client and to the agent.
 func TestCases(t *testing.T) {
 	const file = "testdata/cases.txt"
@@ -41,7 +41,8 @@ func TestCases(t *testing.T) {
 		case "A":
 			write(&all, s.Message(translate.AgentSide, message(rest)))
 		case "time":
-			write(&all, s.Accept())
+			write(&all, s.Tick())
+			write(&all, s.Tick())
 		}
 	}
 	switch {

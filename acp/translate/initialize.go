@@ -9,7 +9,7 @@ import (
 // abilities is what one side has advertised, as far as the translation needs it.
 type abilities struct {
 	// of an agent of version 1
-	load, resume, list, close, logout bool
+	load, resume, list, close, logout, steering bool
 	// of a client of version 1
 	plan, booleans, notices, compaction, subagents bool
 }
@@ -20,80 +20,84 @@ func (s *State) initialize(m *message) *fault {
 	if s.mode != undecided || s.asked != nil {
 		return &fault{-32600, "Invalid request: initialize comes once", nil}
 	}
-	if m.id == nil || json.Unmarshal(m.params.get("protocolVersion"), &asked) != nil || asked < 1 || m.params == nil {
-		s.forward(m) // the agent refuses it
-		return nil
+	if m.id == nil || m.params == nil || json.Unmarshal(m.params.get("protocolVersion"), &asked) != nil || asked < 1 {
+		return s.forward(m) // the agent refuses it
 	}
-	asked = min(asked, 2)
-	both := asked == 2 && m.params.has("clientCapabilities") // the client speaks version 1, too
-	if s.version == 0 && !both {
-		s.version = asked
-		s.first = cmp.Or(s.first, s.version)
-	}
+	s.spoken = min(asked, 2)
+	both := s.spoken == 2 && m.params.has("clientCapabilities") // the client speaks version 1, too
+	s.either = both && s.version == 0
 	switch {
-	case s.program == AgentSide && asked == s.version:
+	case s.program == AgentSide && s.spoken == s.version:
+		s.emit(AgentSide, m.line)
 		s.choose(pass)
-		s.forward(m)
 		return nil
 	case s.program == AgentSide && both: // nothing is lost in version 1
-		s.choose(pass)
-		params := append(object{}, m.params...)
+		params := slices.Clone(m.params)
 		params.set("protocolVersion", number(s.version))
 		if !params.has("clientInfo") {
 			params.set("clientInfo", params.get("info"))
 		}
 		params.drop("info", "capabilities")
-		return s.send(m, "initialize", params, nil)
-	case s.program == ClientSide && s.version != 0 && asked != s.version:
-		s.forward(m)
+		s.emit(AgentSide, m.with(m.method, params))
+		s.spoken = s.version
+		s.choose(pass)
 		return nil
+	case s.program == AgentSide:
+		s.order = []int{s.version}
+	case s.version != 0 && s.spoken != s.version:
+		return s.forward(m)
+	default:
+		first := cmp.Or(s.first, 2)
+		if s.first == 0 && s.version == 0 && !both {
+			first = s.spoken
+		}
+		if s.order = []int{first}; !s.only && !s.either {
+			s.order = append(s.order, 3-first)
+		}
 	}
-	version := cmp.Or(s.first, 2)
-	if s.program == AgentSide {
-		version = s.version
+	return s.askVersion(m)
+}
+
+// askVersion asks the agent for the next version. A client that could also speak the other one sends the members of both.
+func (s *State) askVersion(m *message) *fault {
+	version, params := s.order[0], slices.Clone(m.params)
+	s.order, s.last = s.order[1:], version
+	if s.client = (abilities{}); s.spoken == 1 {
+		s.readClient1(m.params.sub("clientCapabilities"))
 	}
-	s.asked = m.line
-	if err := s.request(m, asked, version); err != nil {
+	s.asked = m
+	if err := s.expect(AgentSide, m.id, len(m.line), s.initialized); err != nil {
 		s.asked = nil
 		return err
 	}
-	return nil
-}
-
-// request sends a client's request to an agent, which is asked for a version. A client that could also speak the other
-// one sends the members of both.
-func (s *State) request(m *message, client, version int) *fault {
-	params := append(object{}, m.params...)
-	if client == 1 {
-		s.readClient1(m.params.sub("clientCapabilities"))
-	}
-	only := s.only || s.program == AgentSide || client == 2 && version == 1
 	switch {
-	case client == 1 && version == 1: // as it is, even in its formatting
-		if err := s.expect(AgentSide, m.id, len(m.line), s.initialized); err != nil {
-			return err
-		}
-		s.forward(m)
+	case s.spoken == 1 && version == 1: // as it is, even in its formatting
+		s.emit(AgentSide, m.line)
 		return nil
-	case client == 1:
+	case s.spoken == 1:
 		if !params.has("clientCapabilities") {
 			params.set("clientCapabilities", emptyObj)
 		}
 		addClient2(&params)
-	case s.version != 0:
+	case !s.either:
 		s.addClient1(&params)
 	}
+	only := s.only || s.program == AgentSide || s.spoken == 2 && version == 1
 	if only && version == 1 {
 		params.drop("info", "capabilities")
 	} else if only {
 		params.drop("clientInfo", "clientCapabilities")
 	}
 	params.set("protocolVersion", number(version))
-	return s.send(m, "initialize", params, s.initialized)
+	s.emit(AgentSide, m.with(m.method, params))
+	return nil
 }
 
+// choose is called once, when the versions are known.
 func (s *State) choose(m mode) {
-	s.mode = m
+	if s.mode = m; m == pass {
+		s.calls = nil
+	}
 	if s.chosen != nil {
 		s.chosen(s.Version())
 	}
@@ -142,15 +146,13 @@ func (s *State) readClient1(caps object) {
 
 // initialized handles the answer to initialize. An error leaves the version open, so that the client can ask again.
 func (s *State) initialized(m *message) {
-	first := s.asked
+	request := s.asked
 	s.asked = nil
 	if m.all.has("error") {
-		other := 3 - cmp.Or(s.first, 2)
-		if s.program == ClientSide && s.version != 0 && !s.again && !s.only && refuses(m.all.sub("error"), other) {
-			s.askAgain(first, other)
+		if len(s.order) > 0 && refuses(m.all.sub("error"), s.order[0]) && s.askVersion(request) == nil {
 			return
 		}
-		s.forward(m)
+		s.emit(ClientSide, m.line)
 		return
 	}
 	result := s.result(m)
@@ -158,32 +160,44 @@ func (s *State) initialized(m *message) {
 		return
 	}
 	version := string(result.get("protocolVersion"))
-	if version == "2" && !result.has("capabilities") && !result.has("info") && (result.has("agentCapabilities") || result.has("agentInfo")) {
-		version = "1" // an agent that echoes any version
+	if version == "2" && !result.has("capabilities") && !result.has("info") {
+		version = "1" // an agent of version 1 that echoes any version
 	}
 	switch {
-	case version != "1" && version != "2" && s.program == ClientSide:
-		s.forward(m) // the client refuses it
-	case s.version == 0:
-		s.version = int(version[0] - '0')
+	case s.program == AgentSide && version != string(number(s.version)):
+		s.emit(ClientSide, failure(m.id, &fault{-32603, "Internal error: the agent chose a version that it was not asked for", nil}))
+	case version != "1" && version != "2":
+		s.emit(ClientSide, m.line) // the client refuses it
+	case s.either, version == string(number(s.spoken)):
+		s.spoken = int(version[0] - '0')
 		s.choose(pass)
 		result.set("protocolVersion", raw(version))
 		s.reply(m, result)
-	case s.program == ClientSide && version == string(number(s.version)):
-		s.choose(pass)
-		result.set("protocolVersion", raw(version))
-		s.reply(m, result)
-	case version == "1" && (s.program == ClientSide || s.version == 1):
+	case version == "1":
 		s.choose(agent1)
 		s.agentTo2(&result)
 		s.reply(m, result)
-	case version == "2" && (s.program == ClientSide || s.version == 2):
+	default:
 		s.choose(agent2)
 		agentTo1(&result)
 		s.reply(m, result)
-	default:
-		s.emit(m.from.other(), failure(m.id, &fault{-32603, "Internal error: the agent chose a version that it was not asked for", nil}))
 	}
+}
+
+// canAskAgain reports whether the agent's end would be the answer to initialize, and another connection may help.
+func (s *State) canAskAgain() bool { return s.asked != nil && s.program == ClientSide && !s.again }
+
+// askAgain asks on another connection: for the next version, or, if that is the one that the agent did not answer any
+// more, for this one.
+func (s *State) askAgain() []Message {
+	s.out, s.again, s.calls, s.pending = s.out[:0], true, map[callID]pending{}, 0
+	if len(s.order) == 0 {
+		s.order = []int{s.last}
+	}
+	if err := s.askVersion(s.asked); err != nil {
+		s.emit(ClientSide, failure(s.asked.id, err))
+	}
+	return s.out
 }
 
 // refuses reports whether an error may be about the version that was asked for, and does not say that the other one is
@@ -199,16 +213,6 @@ func refuses(err object, other int) bool {
 	return false
 }
 
-// askAgain sends the request for the other version to an agent that has refused the first one.
-func (s *State) askAgain(first []byte, version int) {
-	again, err := read(ClientSide, first)
-	if err != nil || again == nil {
-		return // cannot happen: it was read before
-	}
-	s.again, s.asked = true, first
-	_ = s.request(again, s.version, version) // its id was accepted before
-}
-
 // agentTo2 translates an agent's answer from version 1.
 func (s *State) agentTo2(result *object) {
 	caps := append(object{}, result.sub("agentCapabilities")...)
@@ -216,6 +220,7 @@ func (s *State) agentTo2(result *object) {
 	s.agent = abilities{
 		load: isTrue(caps.get("loadSession")), resume: marker(session.get("resume")), list: marker(session.get("list")),
 		close: marker(session.get("close")), logout: marker(auth.get("logout")),
+		steering: isTrue(result.sub("_meta").sub("steering").get("supported")),
 	}
 	prompt, mcp := caps.sub("promptCapabilities"), caps.sub("mcpCapabilities")
 	markers(&prompt)
@@ -346,10 +351,10 @@ func markerOf(flag raw) raw {
 
 // markers turns flags into capabilities of version 2, and flags the reverse. Members that are neither stay.
 func markers(o *object) {
-	*o = append(object{}, *o...)
-	for _, m := range append(object{}, *o...) {
-		if isTrue(m.value) || string(m.value) == "false" || isNull(m.value) && m.name != "_meta" {
-			o.set(m.name, markerOf(m.value))
+	*o = slices.DeleteFunc(slices.Clone(*o), func(m member) bool { return string(m.value) == "false" || isNull(m.value) })
+	for i, m := range *o {
+		if isTrue(m.value) {
+			(*o)[i].value = emptyObj
 		}
 	}
 }
@@ -375,9 +380,11 @@ func variables(env raw) raw {
 
 func environment(vars []raw) raw {
 	var all object
+	names := map[string]bool{}
 	for _, v := range vars {
-		if o, ok := parse(v); ok && o.str("name") != "" && o.get("value") != nil {
-			all.set(o.str("name"), o.get("value"))
+		if o, ok := parse(v); ok && o.str("name") != "" && o.get("value") != nil && !names[o.str("name")] {
+			names[o.str("name")] = true
+			all = append(all, member{o.str("name"), o.get("value")})
 		}
 	}
 	return all.text()

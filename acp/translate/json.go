@@ -27,11 +27,21 @@ func parse(text raw) (object, bool) {
 		return nil, false
 	}
 	o := make(object, 0, 6)
+	var names map[string]bool // of a large object
 	for i = space(text, i+1); text[i] != '}'; {
 		end := skip(text, i)
 		name := unquote(text[i:end])
-		if o.has(name) {
+		if names == nil && len(o) == 32 {
+			names = map[string]bool{}
+			for _, m := range o {
+				names[m.name] = true
+			}
+		}
+		if names == nil && o.has(name) || names[name] {
 			return nil, false
+		}
+		if names != nil {
+			names[name] = true
 		}
 		i = space(text, space(text, end)+1) // after the colon
 		end = skip(text, i)
@@ -41,6 +51,12 @@ func parse(text raw) (object, bool) {
 		}
 	}
 	return o, true
+}
+
+// clone returns a copy that does not keep the message in memory that o is a part of.
+func (o object) clone() object {
+	copied, _ := parse(o.text())
+	return copied
 }
 
 // list returns the elements of an array, and nil if text is not one. The text must be valid JSON.

@@ -47,6 +47,8 @@ type account struct {
 const (
 	maxKept = 16 << 20
 	maxEach = 256 << 10
+
+	perPiece = 64 // what a piece occupies besides its bytes
 )
 
 // kept is a list of pieces: the content of a tool call, or the output of a terminal.
@@ -72,10 +74,10 @@ func (a *account) add(k *kept, piece raw) {
 		a.kept = append(a.kept, k)
 	}
 	k.pieces = append(k.pieces, slices.Clone(piece))
-	k.size += len(piece)
-	a.size += len(piece)
+	k.size += len(piece) + perPiece
+	a.size += len(piece) + perPiece
 	for k.size > maxEach && len(k.pieces) > 1 {
-		n := len(k.pieces[0])
+		n := len(k.pieces[0]) + perPiece
 		k.pieces, k.lost = slices.Delete(k.pieces, 0, 1), true
 		k.size -= n
 		a.size -= n
@@ -91,6 +93,18 @@ func (a *account) add(k *kept, piece raw) {
 		oldest.lost = oldest.lost || oldest.size > 0
 		a.forget(oldest)
 	}
+}
+
+// extend adds bytes, which need not be whole.
+func (a *account) extend(k *kept, more []byte) {
+	if n := len(k.pieces); n > 0 && len(k.pieces[n-1])+len(more) <= 4<<10 {
+		last := append(k.pieces[n-1], more...)
+		k.pieces = k.pieces[:n-1]
+		k.size -= len(last) - len(more) + perPiece
+		a.size -= len(last) - len(more) + perPiece
+		more = last
+	}
+	a.add(k, more)
 }
 
 func (a *account) forget(k *kept) {

@@ -4,9 +4,12 @@ import "bytes"
 
 // setModes remembers the modes of an agent of version 1.
 func (sess *session) setModes(modes object) {
-	sess.modes, sess.mode = nil, modes.str("currentModeId")
+	sess.modes, sess.mode = nil, ""
+	if mode := modes.str("currentModeId"); len(mode) <= maxID {
+		sess.mode = mode
+	}
 	if len(modes.list("availableModes")) > 0 && len(modes.text()) <= maxOptions {
-		sess.modes, _ = parse(bytes.Clone(modes.text()))
+		sess.modes = modes.clone()
 	}
 }
 
@@ -17,8 +20,8 @@ func (s *State) optionsTo2(sess *session, options []raw) raw {
 	all := editObjects(options, func(o *object) bool {
 		o.rename("id", "configId")
 		names[o.str("configId")] = true
-		if o.str("category") == "mode" {
-			sess.option = o.str("configId")
+		if id := o.str("configId"); o.str("category") == "mode" && len(id) <= maxID {
+			sess.option = id
 		}
 		groups := editObjects(o.list("options"), func(group *object) bool {
 			group.rename("group", "groupId")
@@ -30,6 +33,7 @@ func (s *State) optionsTo2(sess *session, options []raw) raw {
 		return !o.has("options") || len(list(groups)) > 0
 	})
 	sess.keepOptions(all)
+	s.measure(sess)
 	if sess.option != "" || sess.modes == nil {
 		if sess.option != "" {
 			sess.modes = nil
@@ -86,7 +90,9 @@ func (s *State) setOption1(m *message) *fault {
 		params.set("modeId", quote(mode))
 		return s.send(m, "session/set_mode", params, func(answer *message) {
 			if result := s.result(answer); result != nil {
-				sess.mode = mode
+				if len(mode) <= maxID {
+					sess.mode = mode
+				}
 				result.set("configOptions", sess.allOptions())
 				s.reply(answer, result)
 			}
@@ -109,6 +115,7 @@ func (s *State) setOption1(m *message) *fault {
 
 // optionsTo1 translates config options, and remembers the modes among them.
 func (s *State) optionsTo1(sess *session, options []raw) raw {
+	defer s.measure(sess)
 	sess.modes, sess.option, sess.mode = nil, "", ""
 	return editObjects(options, func(o *object) bool {
 		o.rename("configId", "id")
@@ -132,12 +139,13 @@ func (s *State) optionsTo1(sess *session, options []raw) raw {
 			}))...)
 			return true
 		}))
-		if o.str("category") == "mode" && sess.option == "" && len(modes) > 0 {
-			sess.option, sess.mode = o.str("id"), o.str("currentValue")
+		id, mode := o.str("id"), o.str("currentValue")
+		if o.str("category") == "mode" && sess.option == "" && len(modes) > 0 && len(id) <= maxID && len(mode) <= maxID {
+			sess.option, sess.mode = id, mode
 			if sess.modes = obj("currentModeId", sess.mode, "availableModes", array(modes...)); len(sess.modes.text()) > maxOptions {
 				sess.modes = nil
 			} else {
-				sess.modes, _ = parse(bytes.Clone(sess.modes.text()))
+				sess.modes = sess.modes.clone()
 			}
 		}
 		return true
@@ -151,7 +159,7 @@ func (s *State) setMode2(m *message) *fault {
 		return errParams("a mode without session or id")
 	}
 	sess := s.sessions.get(short(id))
-	if sess == nil || sess.info == nil {
+	if sess == nil || !sess.opened {
 		return errNoSession(id)
 	}
 	if sess.option == "" {

@@ -3,6 +3,7 @@ package translate
 import (
 	"cmp"
 	"slices"
+	"strings"
 )
 
 // permission1 is session/request_permission of an agent of version 1.
@@ -41,11 +42,6 @@ func (s *State) permission1(m *message) *fault {
 
 // elicitation1 is elicitation/create of an agent of version 1.
 func (s *State) elicitation1(m *message) *fault {
-	id := m.str("sessionId")
-	if id == "" || m.id == nil {
-		s.forward(m)
-		return nil
-	}
 	params := append(object{}, m.params...)
 	if schema := params.sub("requestedSchema"); schema != nil {
 		if schema.get("type") == nil {
@@ -56,7 +52,10 @@ func (s *State) elicitation1(m *message) *fault {
 		}
 		params.set("requestedSchema", schema.text())
 	}
-	return s.ask(s.session(id), nil, m, params, nil)
+	if id := m.str("sessionId"); id != "" && m.id != nil {
+		return s.ask(s.session(id), nil, m, params, nil)
+	}
+	return s.send(m, m.method, params, nil)
 }
 
 // ask sends a question to the user, and reports that the work waits for it, unless other work goes on.
@@ -88,27 +87,29 @@ func (s *State) ask(sess *session, c *call, m *message, params object, options [
 		sess.needs = true
 		s.state(sess, "requires_action")
 	}
-	return s.send(m, m.method, params, nil)
+	s.emit(ClientSide, m.with(m.method, params))
+	return nil
 }
 
-// outcome passes the answer to a question. The answer to a request for permission must be one of the options; everything
-// else is a cancellation, and never an approval.
-func (s *State) outcome(answer *message, options []string) {
+// outcome passes the answer to a question, and returns the option that was chosen. The answer to a request for permission
+// must be one of the options; everything else is a cancellation, and never an approval.
+func (s *State) outcome(answer *message, options []string) (chosen string) {
 	if options == nil || answer.all.has("error") {
-		s.forward(answer)
-		return
+		s.emit(answer.from.other(), answer.line)
+		return ""
 	}
 	result := s.result(answer)
 	if result == nil {
-		return
+		return ""
 	}
 	outcome := result.sub("outcome")
-	if outcome.str("outcome") != "selected" || !slices.Contains(options, outcome.str("optionId")) {
-		if outcome.str("outcome") != "cancelled" {
-			result.set("outcome", obj("outcome", "cancelled").text())
-		}
+	if id := outcome.str("optionId"); outcome.str("outcome") == "selected" && slices.Contains(options, id) {
+		chosen = id
+	} else if outcome.str("outcome") != "cancelled" {
+		result.set("outcome", obj("outcome", "cancelled").text())
 	}
 	s.reply(answer, result)
+	return chosen
 }
 
 func cancelledOutcome() object { return obj("outcome", obj("outcome", "cancelled")) }
@@ -153,9 +154,16 @@ func (s *State) permission2(m *message) *fault {
 		s.update(id, append(obj("sessionUpdate", "tool_call"), about...))
 	}
 	return s.send(m, m.method, params, func(answer *message) {
-		s.outcome(answer, ids)
+		chosen := s.outcome(answer, ids)
 		if invented {
-			s.update(id, obj("sessionUpdate", "tool_call_update", "toolCallId", call, "status", "completed"))
+			status := "failed"
+			if slices.ContainsFunc(list(options), func(option raw) bool {
+				o, _ := parse(option)
+				return chosen != "" && o.str("optionId") == chosen && strings.HasPrefix(o.str("kind"), "allow")
+			}) {
+				status = "completed"
+			}
+			s.update(id, obj("sessionUpdate", "tool_call_update", "toolCallId", call, "status", status))
 		}
 	})
 }
@@ -224,8 +232,7 @@ func (s *State) elicitation2(m *message) *fault {
 		}
 	}
 	if !changed {
-		s.forward(m)
-		return nil
+		return s.forward(m)
 	}
 	params := append(object{}, m.params...)
 	schema.set("properties", fields.text())

@@ -5,7 +5,8 @@ import "slices"
 // session is what is remembered of one session.
 type session struct {
 	id     string
-	info   object // its directory, for a list of sessions; nil if it was not opened on this connection
+	opened bool   // on this connection
+	info   object // its directory, for a list of sessions
 	closed bool   // it was closed, and the agent may not have noticed yet
 	reset  bool   // its history begins before this connection's
 	unique string // part of ids then
@@ -14,6 +15,7 @@ type session struct {
 	modes   object // of an agent of version 1: its modes, which are shown as an option
 	option  string // the id of the option for the mode
 	mode    string // its value
+	size    int    // of these, info and plans, in bytes
 
 	replay   replay
 	turns                  // prompts
@@ -27,10 +29,19 @@ type session struct {
 type replay struct {
 	on      bool
 	swallow bool            // the client has not asked for it
-	begun   map[string]bool // messages that have begun, for at most maxReplayed
+	begun   map[string]bool // messages and tool calls that have begun, at most maxReplayed
 }
 
 const maxReplayed = 10_000
+
+// first reports whether something happens for the first time in a replay.
+func (r *replay) first(what string) bool {
+	if r.begun[what] || len(r.begun) >= maxReplayed {
+		return false
+	}
+	r.begun[what] = true
+	return true
+}
 
 // session returns what is remembered of a session, or begins to remember.
 func (s *State) session(id string) *session {
@@ -38,45 +49,79 @@ func (s *State) session(id string) *session {
 	sess := s.sessions.get(key)
 	if sess == nil {
 		sess = &session{id: id, reset: true, unique: s.unique}
-		sess.calls.max, sess.terms.max, sess.plans.max, sess.texts.max = 512, 64, 16, 256
-		if len(s.sessions.order) >= maxSessions {
-			at := slices.IndexFunc(s.sessions.order, func(key string) bool {
-				idle := s.sessions.get(key)
-				return idle.turn == nil && len(idle.waiting) == 0 && !idle.replay.on
-			})
-			s.forgetSession(s.sessions.get(s.sessions.order[max(at, 0)]).id)
-		}
+		s.forgetContent(sess)
 		s.sessions.put(key, sess)
+		s.measure(sess)
 	}
 	return sess
+}
+
+// measure measures the settings of a session, and forgets other sessions if there are too many, or too much of them.
+func (s *State) measure(sess *session) {
+	size := len(sess.options) + len(sess.modes.text()) + len(sess.info.text())
+	for _, entries := range sess.plans.values {
+		size += len(entries)
+	}
+	s.settings += size - sess.size
+	sess.size = size
+	for len(s.sessions.order) > maxSessions || s.settings > maxSettings && len(s.sessions.order) > 1 {
+		others := slices.DeleteFunc(slices.Clone(s.sessions.order), func(key string) bool { return s.sessions.get(key) == sess })
+		at := slices.IndexFunc(others, func(key string) bool {
+			other := s.sessions.get(key)
+			return other.turn == nil && len(other.waiting) == 0 && !other.replay.on
+		})
+		s.forgetSession(s.sessions.get(others[max(at, 0)]).id)
+	}
 }
 
 // release ends the prompts of a session that is forgotten, and forgets what is kept of it.
 func (s *State) release(sess *session) {
 	s.endPrompts(sess)
+	s.forgetContent(sess)
+}
+
+// forgetContent forgets the tool calls, messages and plans of a session.
+func (s *State) forgetContent(sess *session) {
 	for _, c := range sess.calls.values {
 		s.accounts.release(&c.content)
 	}
 	for _, t := range sess.terms.values {
 		s.accounts.release(&t.output)
 	}
+	s.stale = slices.DeleteFunc(s.stale, func(one stale) bool { return one.sess == sess })
+	sess.calls, sess.terms = recent[*call]{max: 512}, recent[*terminal]{max: 64}
+	sess.texts, sess.plans = recent[*text]{max: 256}, recent[raw]{max: 16}
 }
 
 func (s *State) forgetSession(id string) {
 	if old := s.sessions.remove(short(id)); old != nil {
 		s.release(old)
+		s.settings -= old.size
 	}
 }
 
 // opened makes a session usable.
 func (s *State) opened(id string, params object) *session {
 	sess := s.session(id)
-	sess.closed = false
+	sess.closed, sess.opened = false, true
 	sess.info = obj("sessionId", id, "cwd", params.get("cwd"), "additionalDirectories", params.get("additionalDirectories"))
 	if len(sess.info.text()) > maxOptions {
-		sess.info = nil
+		sess.info = obj("sessionId", id)
 	}
+	sess.info = sess.info.clone()
+	s.measure(sess)
 	return sess
+}
+
+// result of a request that makes a session: the result and the session's id, or nil if the answer has none.
+func (s *State) made(answer *message) (object, string) {
+	result := s.result(answer)
+	id := result.str("sessionId")
+	if result != nil && (id == "" || len(id) > maxID) {
+		s.emit(ClientSide, failure(answer.id, &fault{-32603, "Internal error: the agent's answer has no session", nil}))
+		return nil, ""
+	}
+	return result, id
 }
 
 // open1 is session/new and session/fork for an agent of version 1.
@@ -87,8 +132,8 @@ func (s *State) open1(m *message) *fault {
 	}
 	systemPromptTo1(&params)
 	return s.send(m, m.method, params, func(answer *message) {
-		if result := s.result(answer); result != nil {
-			sess := s.opened(result.str("sessionId"), m.params)
+		if result, id := s.made(answer); result != nil {
+			sess := s.opened(id, m.params)
 			sess.reset = m.method != "session/new"
 			s.openedTo2(sess, &result)
 			s.reply(answer, result)
@@ -125,7 +170,7 @@ func (s *State) resume1(m *message) *fault {
 		return errParams("the agent cannot replay sessions")
 	case s.agent.resume:
 		method = "session/resume"
-	case known != nil && known.info != nil && !known.closed:
+	case known != nil && known.opened && !known.closed:
 		s.resumed(known, false)
 		s.answer(ClientSide, m.id, object{})
 		return nil
@@ -186,14 +231,13 @@ func (s *State) resumed(sess *session, replayed bool) {
 // list1 is session/list. An agent without it has the sessions of this connection.
 func (s *State) list1(m *message) *fault {
 	if s.agent.list {
-		s.forward(m)
-		return nil
+		return s.forward(m)
 	}
 	var all []raw
 	for _, key := range s.sessions.order {
 		sess := s.sessions.get(key)
 		cwd := m.str("cwd")
-		if sess.info != nil && !sess.closed && (cwd == "" || sess.info.str("cwd") == cwd) {
+		if sess.opened && !sess.closed && (cwd == "" || sess.info.str("cwd") == cwd) {
 			all = append(all, sess.info.text())
 		}
 	}
@@ -215,7 +259,7 @@ func (s *State) close1(m *message) *fault {
 		})
 	}
 	sess := s.sessions.get(short(id))
-	if sess == nil || sess.info == nil || sess.closed {
+	if sess == nil || !sess.opened || sess.closed {
 		return errNoSession(id)
 	}
 	if m.id == nil {
@@ -234,12 +278,11 @@ func (s *State) close1(m *message) *fault {
 func (s *State) closeSession(id string) {
 	if sess := s.sessions.get(short(id)); sess != nil {
 		s.release(sess)
-		sess.calls, sess.terms = recent[*call]{max: sess.calls.max}, recent[*terminal]{max: sess.terms.max}
 		sess.closed = true
 	}
 }
 
-// delete is session/delete, after which nothing of the session is remembered.
+// delete is session/delete, and session/close for an agent of version 2. Nothing of the session is remembered then.
 func (s *State) delete(m *message) *fault {
 	id := m.str("sessionId")
 	return s.send(m, m.method, m.params, func(answer *message) {
@@ -259,8 +302,8 @@ func (s *State) open2(m *message) *fault {
 	s.opening++
 	err = s.send(m, m.method, params, func(answer *message) {
 		s.opening--
-		if result := s.result(answer); result != nil {
-			sess := s.opened(result.str("sessionId"), m.params)
+		if result, id := s.made(answer); result != nil {
+			sess := s.opened(id, m.params)
 			commands := s.openedTo1(sess, &result)
 			s.reply(answer, result)
 			s.commands(sess, commands)
@@ -294,11 +337,11 @@ func (s *State) commands(sess *session, commands raw) {
 	}
 }
 
-// hold keeps a message until the session is known that it is about: version 2 allows updates before the answer that
-// names their session.
+// hold keeps a message of an agent of version 2 until the session is known that it is about: version 2 allows updates
+// before the answer that names their session.
 func (s *State) hold(m *message) bool {
 	id := m.str("sessionId")
-	if sess := s.sessions.get(short(id)); s.opening == 0 || sess != nil && sess.info != nil {
+	if sess := s.sessions.get(short(id)); s.opening == 0 || m.from == ClientSide || id == "" || sess != nil && sess.opened {
 		return false
 	}
 	if s.heldSize+len(m.line) > maxHeld {
@@ -344,7 +387,7 @@ func (s *State) resumeFor(m *message, params object) *fault {
 	id := m.str("sessionId")
 	sess := s.opened(id, m.params)
 	if m.method == "session/load" {
-		sess.texts = recent[*text]{max: sess.texts.max}
+		s.forgetContent(sess)
 		sess.replay.on = true
 	}
 	return s.send(m, "session/resume", params, func(answer *message) {
@@ -354,17 +397,6 @@ func (s *State) resumeFor(m *message, params object) *fault {
 			commands := s.openedTo1(sess, &result)
 			s.reply(answer, result)
 			s.commands(sess, commands)
-		}
-	})
-}
-
-// close2 is session/close, for an agent of version 2.
-func (s *State) close2(m *message) *fault {
-	id := m.str("sessionId")
-	return s.send(m, m.method, m.params, func(answer *message) {
-		if result := s.result(answer); result != nil {
-			s.forgetSession(id)
-			s.reply(answer, result)
 		}
 	})
 }

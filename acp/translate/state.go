@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 )
 
@@ -48,16 +49,20 @@ type Options struct {
 type State struct {
 	program Side // the side that the program is on, which speaks version
 	version int
+	first   int
+	only    bool
 	unique  string
 	prefix  string // of the ids of its own requests, in JSON
 	keys    *Keys
 	chosen  func(int)
-	first   int
-	only    bool
 
 	mode     mode
-	asked    []byte // the initialize request as it arrived, in case that it is asked again
-	again    bool   // it was asked again
+	spoken   int      // by the client
+	either   bool     // the client speaks the version that the agent chooses
+	asked    *message // the initialize request while it is in flight
+	order    []int    // versions that the agent can still be asked for
+	last     int      // version that it was asked for
+	again    bool     // it was asked on a second connection
 	client   abilities
 	agent    abilities
 	calls    map[callID]pending
@@ -69,6 +74,8 @@ type State struct {
 	prompts  int // ever sent under an id of the translation's own
 	queued   int // bytes of prompts that wait
 	accounts account
+	settings int     // bytes of the settings of all sessions
+	stale    []stale // tool calls of which the client does not have all content
 	out      []Message
 }
 
@@ -84,14 +91,17 @@ const (
 
 // Bounds on what is remembered. A peer that exceeds them gets worse translations, or errors; see docs/translate.md.
 const (
-	maxSessions = 256
-	maxCalls    = 10_000   // requests in flight whose answers are translated
-	maxWaiting  = 64       // prompts of a session that wait
-	maxQueued   = 16 << 20 // bytes of prompts that wait
-	maxPending  = 64 << 20 // bytes of the requests in flight
-	maxHeld     = 1 << 20  // bytes of updates that wait for an answer
-	maxOptions  = 256 << 10
-	maxID       = 1 << 10
+	maxSessions  = 256
+	maxCalls     = 10_000 // requests in flight whose answers are translated
+	maxWaiting   = 64     // prompts of a session that wait
+	maxMessageID = 128
+	maxKey       = 256      // bytes of an idempotency key
+	maxQueued    = 16 << 20 // bytes of prompts that wait
+	maxPending   = 64 << 20 // bytes of the requests in flight
+	maxHeld      = 1 << 20  // bytes of updates that wait for an answer
+	maxOptions   = 256 << 10
+	maxSettings  = 16 << 20 // bytes of the options, modes and plans of all sessions
+	maxID        = 1 << 10
 )
 
 // pending is what to do with an answer.
@@ -107,13 +117,14 @@ type callID struct {
 }
 
 // New returns the state of a new connection of a program that is at the given side and speaks the given version, 1 or 2.
-// The version of a client may be 0: it is the one that the client asks for. The peer may speak either. Options may be nil.
+// The peer may speak either. The version of a client may be 0, for programs that only pass on a client's messages: it is
+// the one that the client asks for. Options may be nil.
 func New(program Side, version int, options *Options) *State {
 	o := *cmp.Or(options, &Options{})
 	prefix := quote("translated-" + o.Unique + "-")
 	return &State{
 		prefix:  string(prefix[:len(prefix)-1]),
-		program: program, version: version, unique: o.Unique, keys: cmp.Or(o.Keys, &Keys{}), chosen: o.Chosen, first: o.First, only: o.Only,
+		program: program, version: version, first: o.First, only: o.Only, unique: o.Unique, keys: cmp.Or(o.Keys, &Keys{}), chosen: o.Chosen,
 		calls: map[callID]pending{}, sessions: recent[*session]{max: maxSessions},
 	}
 }
@@ -124,29 +135,43 @@ func (s *State) Version() int {
 	case undecided:
 		return 0
 	case pass:
-		return s.version
+		return s.spoken
+	case agent1:
+		return s.peer(1)
 	}
-	return 3 - s.version
+	return s.peer(2)
+}
+
+// peer returns the version of the program's peer, if the agent's is known.
+func (s *State) peer(agent int) int {
+	if s.program == ClientSide {
+		return agent
+	}
+	return 3 - agent
 }
 
 // Passes reports whether both sides speak the same version, so that all further messages pass as they are.
 func (s *State) Passes() bool { return s.mode == pass }
 
 // Message translates a message from one side. It returns the messages that result, in order: usually one for the other
-// side, but possibly none, or several, also for the sender. They are valid until the next call. The line, without
-// newline, must not be changed until then.
+// side, but possibly none, or several, also for the sender. The slice is valid until the next call, and so is the line if
+// messages pass; otherwise lines are new. The line has no newline.
 func (s *State) Message(from Side, line []byte) []Message {
 	s.out = s.out[:0]
 	if s.mode == pass {
 		s.emit(from.other(), line)
 		return s.out
 	}
+	line = bytes.Clone(line) // parts of it are kept, and what comes out stays as it is
 	switch m, err := read(from, line); {
 	case err != nil:
 		s.emit(from, failure(null, err))
 	case m == nil: // the reader says what is wrong
 		s.emit(from.other(), line)
 	default:
+		if !m.isOutput() {
+			s.flush()
+		}
 		s.message(m)
 	}
 	return s.out
@@ -157,10 +182,13 @@ func (s *State) message(m *message) {
 	switch {
 	case m.method == "":
 		s.response(m)
+	case s.isOwn(m.id):
+		err = &fault{-32600, "Invalid request: a reserved id", nil}
 	case m.method == "initialize" && m.from == ClientSide:
 		err = s.initialize(m)
 	case s.mode == undecided:
-		s.forward(m)
+		err = s.forward(m)
+	case s.hold(m):
 	default:
 		err = s.dispatch(m)
 	}
@@ -175,12 +203,13 @@ func (s *State) dispatch(m *message) *fault {
 	handle, ok := handlers[m.from-ClientSide][m.method]
 	switch {
 	case !ok:
-		s.forward(m)
-		return nil
+		return s.forward(m)
 	case handle == nil:
 		return errNoMethod(m.method)
 	case m.params == nil:
 		return errParams("params is not an object, or has a member twice")
+	case len(m.str("sessionId")) > maxID:
+		return errParams("the sessionId is too long")
 	}
 	return handle(s, m)
 }
@@ -192,9 +221,18 @@ type handler func(*State, *message) *fault
 var routes [2][2]map[string]handler
 
 func init() {
+	files := []string{
+		"fs/read_text_file", "fs/write_text_file", "terminal/create", "terminal/output", "terminal/release", "terminal/wait_for_exit", "terminal/kill",
+	}
+	refuse := func(handlers map[string]handler, methods ...string) map[string]handler {
+		for _, method := range methods {
+			handlers[method] = nil
+		}
+		return handlers
+	}
 	routes = [2][2]map[string]handler{
 		{ // The agent speaks version 1.
-			{
+			refuse(map[string]handler{
 				"auth/login":                renamed("authenticate"),
 				"auth/logout":               (*State).logout1,
 				"session/new":               (*State).open1,
@@ -207,35 +245,22 @@ func init() {
 				"session/cancel":            (*State).cancel1,
 				"session/set_config_option": (*State).setOption1,
 				"$/cancel_request":          (*State).cancelRequest1,
-				"tool_call/cancel":          nil,
-				"terminal/cancel":           nil,
-				"authenticate":              nil,
-				"logout":                    nil,
-				"session/load":              nil,
-				"session/set_mode":          nil,
-			},
-			{
+			}, "tool_call/cancel", "terminal/cancel", "authenticate", "logout", "session/load", "session/set_mode"),
+			refuse(map[string]handler{
 				"session/update":             (*State).update1,
 				"session/request_permission": (*State).permission1,
 				"elicitation/create":         (*State).elicitation1,
-				"fs/read_text_file":          nil,
-				"fs/write_text_file":         nil,
-				"terminal/create":            nil,
-				"terminal/output":            nil,
-				"terminal/release":           nil,
-				"terminal/wait_for_exit":     nil,
-				"terminal/kill":              nil,
-			},
+			}, files...),
 		},
 		{ // The agent speaks version 2.
-			{
+			refuse(map[string]handler{
 				"authenticate":              renamed("auth/login"),
 				"logout":                    renamed("auth/logout"),
 				"session/new":               (*State).open2,
 				"session/fork":              (*State).open2,
 				"session/load":              (*State).load2,
 				"session/resume":            (*State).resume2,
-				"session/close":             (*State).close2,
+				"session/close":             (*State).delete,
 				"session/delete":            (*State).delete,
 				"session/prompt":            (*State).prompt2,
 				"session/cancel":            (*State).cancel2,
@@ -243,23 +268,12 @@ func init() {
 				"session/set_config_option": (*State).setOption2,
 				"session/status":            (*State).status2,
 				"$/cancel_request":          (*State).cancelRequest2,
-				"auth/login":                nil,
-				"auth/logout":               nil,
-				"tool_call/cancel":          nil,
-				"terminal/cancel":           nil,
-			},
-			{
+			}, "auth/login", "auth/logout", "tool_call/cancel", "terminal/cancel"),
+			refuse(map[string]handler{
 				"session/update":             (*State).update2,
 				"session/request_permission": (*State).permission2,
 				"elicitation/create":         (*State).elicitation2,
-				"fs/read_text_file":          nil,
-				"fs/write_text_file":         nil,
-				"terminal/create":            nil,
-				"terminal/output":            nil,
-				"terminal/release":           nil,
-				"terminal/wait_for_exit":     nil,
-				"terminal/kill":              nil,
-			},
+			}, files...),
 		},
 	}
 }
@@ -283,7 +297,6 @@ type message struct {
 
 // read takes a message apart. It returns nil for lines that are not messages.
 func read(from Side, line []byte) (*message, *fault) {
-	line = bytes.Clone(line) // parts of it are kept
 	i := space(line, 0)
 	switch {
 	case i == len(line) || !json.Valid(line):
@@ -300,6 +313,9 @@ func read(from Side, line []byte) (*message, *fault) {
 		return nil, nil
 	}
 	m := &message{from: from, line: line, all: all, method: all.str("method")}
+	if m.method == "" && all.has("method") {
+		return nil, nil
+	}
 	if i := all.index("id"); i >= 0 {
 		m.id = all[i].value
 	}
@@ -318,6 +334,9 @@ func canonical(id raw) string {
 	if len(id) > 0 && id[0] == '"' {
 		return string(quote(unquote(id)))
 	}
+	if f, err := strconv.ParseFloat(string(id), 64); err == nil && bytes.ContainsAny(id, ".eE") {
+		return strconv.FormatFloat(f, 'f', -1, 64)
+	}
 	return string(id)
 }
 
@@ -330,12 +349,14 @@ func (s *State) isOwn(id raw) bool {
 func (s *State) emit(to Side, line []byte) { s.out = append(s.out, Message{to, line}) }
 
 // forward passes a message as it is.
-func (s *State) forward(m *message) {
-	if m.method != "" && s.isOwn(m.id) {
-		s.emit(m.from, failure(m.id, &fault{-32600, "Invalid request: a reserved id", nil}))
-		return
+func (s *State) forward(m *message) *fault {
+	if m.method != "" && m.id != nil {
+		if err := s.expect(m.from.other(), m.id, len(m.id), nil); err != nil {
+			return err
+		}
 	}
 	s.emit(m.from.other(), m.line)
+	return nil
 }
 
 // notify sends a notification.
@@ -348,27 +369,28 @@ func (s *State) update(session string, update object) {
 	s.notify(ClientSide, "session/update", obj("sessionId", session, "update", update))
 }
 
-// send passes a request or notification with another method or other params, under its own id. Done, which may be nil,
-// is called with the answer, and sends it on.
+// send passes a request or notification with another method or other params, under its own id. Done is called with the
+// answer, and sends it on; if it is nil, the answer passes.
 func (s *State) send(m *message, method string, params object, done func(*message)) *fault {
-	all := append(object{}, m.all...)
-	all.set("method", quote(method))
-	all.set("params", params.text())
 	if m.id != nil {
-		if s.isOwn(m.id) {
-			return &fault{-32600, "Invalid request: a reserved id", nil}
-		}
-		if done != nil {
-			if err := s.expect(m.from.other(), m.id, len(m.line), done); err != nil {
-				return err
-			}
+		if err := s.expect(m.from.other(), m.id, len(m.line), done); err != nil {
+			return err
 		}
 	}
-	s.emit(m.from.other(), all.text())
+	s.emit(m.from.other(), m.with(method, params))
 	return nil
 }
 
-// expect remembers what to do with the answer to a request that occupies so many bytes.
+// with returns the message with another method or other params.
+func (m *message) with(method string, params object) []byte {
+	all := slices.Clone(m.all)
+	all.set("method", quote(method))
+	all.set("params", params.text())
+	return all.text()
+}
+
+// expect remembers what to do with the answer to a request that occupies so many bytes. Nothing is a request of which two
+// are in flight with one id, or whose answer would come twice.
 func (s *State) expect(to Side, id raw, size int, done func(*message)) *fault {
 	key := callID{to, canonical(id)}
 	switch _, twice := s.calls[key]; {
@@ -389,11 +411,14 @@ func (s *State) response(m *message) {
 	key := callID{m.from, canonical(m.id)}
 	if call, ok := s.calls[key]; ok {
 		delete(s.calls, key)
-		s.pending -= call.size
-		call.done(m)
-	} else if !s.isOwn(m.id) {
-		s.forward(m)
+		if s.pending -= call.size; call.done != nil {
+			call.done(m)
+			return
+		}
+	} else if m.id != nil && !isNull(m.id) {
+		return // nobody waits for it
 	}
+	s.emit(m.from.other(), m.line)
 }
 
 // result returns a successful answer's result, or passes the error on and returns nil.
@@ -407,7 +432,7 @@ func (s *State) result(m *message) object {
 		s.emit(m.from.other(), failure(m.id, &fault{-32603, "Internal error: the result is not an object, or has a member twice", nil}))
 		return nil
 	}
-	s.forward(m)
+	s.emit(m.from.other(), m.line)
 	return nil
 }
 

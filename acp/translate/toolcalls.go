@@ -16,7 +16,17 @@ type call struct {
 	questions     int // that wait for the user
 
 	content   kept     // with an agent of version 2: the items of its content, in version 2
-	terminals []string // among the content
+	terminals []string // the first ones that it shows, at most maxShown
+	sent      int      // how many bytes of content the client has, with terminals
+}
+
+// maxShown is how many terminals a tool call shows, and how many tool calls an output is sent to.
+const maxShown = 8
+
+// stale is a tool call of which the client does not have all content.
+type stale struct {
+	sess *session
+	id   string // short
 }
 
 // maxTitle is how much of a title is remembered, in bytes.
@@ -41,8 +51,7 @@ func (s *State) newCall(sess *session, id string) *call {
 // note remembers the members of an update that later messages need.
 func (c *call) note(update object) {
 	if title := update.str("title"); title != "" {
-		c.title = title[:min(len(title), maxTitle)]
-		c.title = strings.ToValidUTF8(c.title, "")
+		c.title = strings.Clone(strings.ToValidUTF8(title[:min(len(title), maxTitle)], ""))
 	}
 	if status := update.str("status"); status != "" && len(status) < maxTitle {
 		c.status = status
@@ -58,9 +67,13 @@ func (sess *session) asked(id string) bool {
 // callTo2 translates a tool call, or an update of one. What is null in an update has not changed, and would be cleared
 // by version 2; what a tool_call leaves out is cleared, if it begins again.
 func (s *State) callTo2(sess *session, whole bool, update *object) {
-	c, fresh := sess.call(update.str("toolCallId"))
+	id := update.str("toolCallId")
+	c, fresh := sess.call(id)
 	if fresh {
-		c = s.newCall(sess, update.str("toolCallId"))
+		c = s.newCall(sess, id)
+	}
+	if fresh || sess.replay.on && sess.replay.first("call "+short(id)) {
+		sess.endMessage() // text after it is another message
 	}
 	toolCallTo2(update)
 	if whole {
@@ -112,6 +125,7 @@ func (s *State) callTo1(sess *session, update object) []object {
 		for _, item := range c.content.pieces {
 			c.refer(item)
 		}
+		c.sent = s.shown(sess, c)
 	}
 	s.toolCallTo1(sess, c, &update, fresh)
 	if fresh {
@@ -125,9 +139,51 @@ func (s *State) callTo1(sess *session, update object) []object {
 
 // refer remembers the terminal that a content item shows.
 func (c *call) refer(item raw) {
-	if o, ok := parse(item); ok && o.str("type") == "terminal" && len(c.terminals) < 64 {
+	if o, ok := parse(item); ok && o.str("type") == "terminal" && len(c.terminals) < maxShown {
 		c.terminals = append(c.terminals, short(o.str("terminalId")))
 	}
+}
+
+// shown returns the size of what a tool call shows.
+func (s *State) shown(sess *session, c *call) int {
+	size := c.content.size
+	for _, id := range c.terminals {
+		if t := sess.terms.get(id); t != nil {
+			size += t.output.size
+		}
+	}
+	return size
+}
+
+// grown returns an update for a tool call whose content has changed. Version 1 replaces content. Most of it is therefore
+// sent again only when it has grown by an eighth, or before the next message that is not output.
+func (s *State) grown(sess *session, id string, c *call, now bool) []object {
+	if size := s.shown(sess, c); !now && size > c.sent && size > 4<<10 && size-c.sent < c.sent/8 && len(s.stale) < maxShown {
+		if one := (stale{sess, short(id)}); !slices.Contains(s.stale, one) {
+			s.stale = append(s.stale, one)
+		}
+		return nil
+	}
+	c.sent = s.shown(sess, c)
+	return []object{obj("sessionUpdate", "tool_call_update", "toolCallId", id, "content", s.contentTo1(sess, &c.content, c.content.pieces))}
+}
+
+// isOutput reports whether a message only adds content.
+func (m *message) isOutput() bool {
+	kind := m.params.sub("update").str("sessionUpdate")
+	return m.method == "session/update" && (kind == "tool_call_content_chunk" || kind == "terminal_output_chunk")
+}
+
+// flush sends the content that clients of version 1 do not have yet.
+func (s *State) flush() {
+	for _, one := range s.stale {
+		if c := one.sess.calls.get(one.id); c != nil {
+			for _, update := range s.grown(one.sess, c.id, c, true) {
+				s.update(one.sess.id, update)
+			}
+		}
+	}
+	s.stale = s.stale[:0]
 }
 
 // toolCallTo1 translates the members of a tool call. What version 2 clears becomes empty where version 1 has something
@@ -175,16 +231,17 @@ func (s *State) callChunkTo1(sess *session, update object) []object {
 		s.accounts.add(&c.content, item)
 		c.refer(item)
 	}
-	next := obj("sessionUpdate", "tool_call_update", "toolCallId", id, "content", s.contentTo1(sess, &c.content, c.content.pieces))
+	all := s.grown(sess, id, c, fresh || c.id == "")
 	if fresh {
-		next.set("sessionUpdate", quote("tool_call"))
-		next.set("title", quote("Tool call"))
+		all[0].set("sessionUpdate", quote("tool_call"))
+		all[0].set("title", quote("Tool call"))
 	}
-	return []object{next}
+	return all
 }
 
 // contentTo1 translates the content of a tool call.
 func (s *State) contentTo1(sess *session, k *kept, items []raw) raw {
+	terminals := 0
 	all := edit(items, func(item raw) []raw {
 		o, ok := parse(item)
 		if !ok {
@@ -198,6 +255,9 @@ func (s *State) contentTo1(sess *session, k *kept, items []raw) raw {
 		case "diff":
 			return diffTo1(o)
 		case "terminal":
+			if terminals++; terminals > maxShown {
+				return []raw{toolText("[a terminal is left out]")}
+			}
 			return []raw{toolText(sess.terms.get(short(o.str("terminalId"))).show())}
 		default:
 			return []raw{toolText(compact(item))}
@@ -233,8 +293,8 @@ func (s *State) terminalTo1(sess *session, update object) (all []object) {
 		}
 	}
 	if update.has("command") {
-		t.command = update.str("command")
-		t.command = strings.ToValidUTF8(t.command[:min(len(t.command), maxEach)], "")
+		command := update.str("command")
+		t.command = strings.Clone(strings.ToValidUTF8(command[:min(len(command), maxID)], ""))
 	}
 	if update.has("output") {
 		s.accounts.replace(&t.output, nil)
@@ -255,11 +315,10 @@ func (s *State) terminalTo1(sess *session, update object) (all []object) {
 			}
 		}
 	}
-	for _, call := range sess.calls.order {
-		c := sess.calls.get(call)
+	for i := len(sess.calls.order) - 1; i >= 0 && len(all) < maxShown; i-- {
+		c := sess.calls.get(sess.calls.order[i])
 		if c.id != "" && slices.Contains(c.terminals, id) {
-			all = append(all, obj("sessionUpdate", "tool_call_update", "toolCallId", c.id,
-				"content", s.contentTo1(sess, &c.content, c.content.pieces)))
+			all = append(all, s.grown(sess, c.id, c, update.str("sessionUpdate") == "terminal_update")...)
 		}
 	}
 	return all
@@ -270,11 +329,11 @@ func (s *State) addOutput(t *terminal, data string) {
 	if err != nil {
 		output = []byte("[output that is not base64]")
 	}
-	if len(output) > maxEach {
-		output = output[len(output)-maxEach:]
+	if most := maxEach - perPiece; len(output) > most {
+		output = output[len(output)-most:]
 		t.output.lost = true
 	}
-	s.accounts.add(&t.output, output)
+	s.accounts.extend(&t.output, output)
 }
 
 // show returns what a terminal shows. A character whose end is still missing is left out.
@@ -333,19 +392,24 @@ func patch(path, from, to string, fresh bool) string {
 	for tail < min(len(old), len(new))-head && old[len(old)-1-tail] == new[len(new)-1-tail] {
 		tail++
 	}
-	name := path
+	name, end := path, "\n"
 	if strings.ContainsAny(path, "\"\\\n\t\r") {
 		name = strconv.QuoteToASCII(path)
+	} else if strings.Contains(path, " ") {
+		end = "\t\n" // as git does it
 	}
 	var b strings.Builder
 	b.WriteString("diff --git " + name + " " + name + "\n")
 	if fresh {
-		b.WriteString("new file mode 100644\n--- /dev/null\n+++ " + name + "\n")
-	} else {
-		b.WriteString("--- " + name + "\n+++ " + name + "\n")
+		b.WriteString("new file mode 100644\n")
 	}
 	if len(old)+len(new) == 0 {
 		return b.String()
+	}
+	if fresh {
+		b.WriteString("--- /dev/null\n+++ " + name + end)
+	} else {
+		b.WriteString("--- " + name + end + "+++ " + name + end)
 	}
 	b.WriteString("@@ -" + span(len(old)) + " +" + span(len(new)) + " @@\n")
 	write := func(mark byte, lines []string) {
@@ -476,7 +540,7 @@ func hunks(text string) (all []*hunk) {
 			to = fileName(bare[4:])
 		case strings.HasPrefix(line, "@@ "):
 			fields := strings.Fields(bare)
-			if len(fields) < 3 {
+			if len(fields) < 3 || len(all) > maxHunks {
 				return all
 			}
 			h = &hunk{path: to}

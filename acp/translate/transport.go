@@ -7,21 +7,23 @@ import (
 	"errors"
 	"io"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/internal/wire"
 )
 
-// acceptTime is how long the answer to a prompt is held for an agent of version 1 that shows no sign of it.
-const acceptTime = 500 * time.Millisecond
+// tick is the time between calls of State.Tick.
+const tick = 250 * time.Millisecond
 
 // Transport returns a transport for a program that is at the given side and speaks the given version, 1 or 2, whose peer
-// at the other end of t may speak either. The version of a client may be 0, as in New: such a transport is for programs
-// that pass on the messages of a client of any version. Options may be nil; if they have no Unique, each connection gets a random one.
+// at the other end of t may speak either. A client's version may be 0; see [New]. Options may be nil; if they have no
+// Unique, each connection gets a random one.
 //
 // Once both sides have agreed on the program's version, messages pass as they are, without a copy. Otherwise two
-// goroutines per connection translate; Close waits for them.
+// goroutines per connection translate; Close waits for them. If an agent ends the stream instead of answering initialize,
+// t is connected a second time, and the agent is asked for the next version; transports that connect only once end then.
 func Transport(t rpc.Transport, program Side, version int, options *Options) rpc.Transport {
 	return transport{t, program, version, options}
 }
@@ -52,79 +54,111 @@ func (t transport) Connect(ctx context.Context) (rpc.Stream, error) {
 	if o.Unique == "" {
 		o.Unique = rand.Text()
 	}
-	s := &stream{inner: rpc.Wrap(inner, rpc.Wrapper{}).(rpc.FastStream), state: New(t.program, t.version, &o), program: t.program}
+	s := &stream{state: New(t.program, t.version, &o), program: t.program}
+	s.use(inner)
 	s.changed = sync.NewCond(&s.mu)
-	s.running.Go(s.read)
+	again, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	s.cancel = cancel
+	s.running.Go(func() { s.read(again, t.Transport) })
 	s.running.Go(s.write)
 	return s, nil
 }
 
-// Bounds on what waits in a stream, in bytes. A side that reads slowly stops the other one.
-const (
-	maxIn  = 1 << 20
-	maxOut = 16 << 20 // answers of the translation's own, mostly: the program waits for each of its messages
-)
+// maxWait is how much waits for the program, in bytes, before the peer's next message is read, and how much waits for
+// either side because of its own messages, before the next one of these is taken. Other messages never stop a side: it may
+// have to take them to read on.
+const maxWait = 1 << 20
 
 // stream is the stream of a program. Until the version is known, and where it is translated, a goroutine reads from the
 // peer and another one writes to it, because each message may result in messages in both directions.
 type stream struct {
-	inner   rpc.FastStream
 	program Side
+	cancel  context.CancelFunc
 	running sync.WaitGroup
+	read1   atomic.Bool // reads are direct
+	write1  atomic.Bool // writes are direct
 
 	mu      sync.Mutex
 	changed *sync.Cond // broadcast at every change of what follows
+	inner   rpc.FastStream
 	state   *State
-	timer   *time.Timer // waits to accept prompts, or nil
+	timer   *time.Timer // for the next tick, or nil
 	in      []arrived   // messages for the program
-	inSize  int
-	out     [][]byte // messages for the peer
-	outSize int
-	reader  bool  // the goroutine that reads has ended: its error is in, or messages pass
-	writer  bool  // the goroutine that writes has ended
-	passes  bool  // and reads and writes are direct
-	err     error // of writing
+	inSize  int         // bytes of those from the peer
+	inOwn   int         // bytes of answers to the program's own messages
+	out     [][]byte    // messages for the peer
+	outSize int         // their bytes, with those that are being written
+	outOwn  int         // bytes of answers to the peer's own messages
+	waiting int         // bytes of outOwn that are not being written yet
+	writing bool        // somebody writes to the peer
+	reader  bool        // the goroutine that reads has ended: its error is in, or messages pass
+	writer  bool        // the goroutine that writes has ended
+	passes  bool        // reads and writes become direct when those that wait are done
+	err     error       // of writing
 	closed  bool
 }
 
 // arrived is the result of a Read.
 type arrived struct {
 	line []byte
+	own  bool // an answer to the program's own message
 	err  error
 }
 
-// translated queues what results from a message. It is called with mu held.
-func (s *stream) translated(messages []Message) {
+func (s *stream) use(inner rpc.Stream) {
+	s.inner = rpc.Wrap(inner, rpc.Wrapper{}).(rpc.FastStream) // which is also a HalfCloser
+}
+
+// translated queues what results from a message of one side. It is called with mu held.
+func (s *stream) translated(from Side, messages []Message) {
 	for _, m := range messages {
-		if line := bytes.Clone(m.Line); m.To == s.program {
-			s.in = append(s.in, arrived{line: line})
-			s.inSize += len(line)
-		} else {
+		line, own := m.Line, m.To == from
+		switch {
+		case m.To != s.program:
 			s.out = append(s.out, line)
-			s.outSize += len(line)
+			if s.outSize += len(line); own {
+				s.outOwn += len(line)
+				s.waiting += len(line)
+			}
+			continue
+		case own:
+			s.inOwn += len(line)
+		default:
+			s.inSize += len(line)
 		}
+		s.in = append(s.in, arrived{line: line, own: own})
 	}
 	switch waiting := s.state.Waiting() && !s.closed; {
 	case waiting && s.timer == nil:
-		s.timer = time.AfterFunc(acceptTime, s.accept)
-	case !waiting && s.timer != nil:
-		s.timer.Stop()
-		s.timer = nil
+		s.running.Add(1)
+		s.timer = time.AfterFunc(tick, s.tick)
+	case !waiting:
+		s.stopTimer()
 	}
 	s.passes = s.state.Passes()
 	s.changed.Broadcast()
 }
 
-func (s *stream) accept() {
+func (s *stream) tick() {
+	defer s.running.Done()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.timer = nil
-	s.translated(s.state.Accept())
+	if !s.closed {
+		s.translated(AgentSide, s.state.Tick())
+	}
+}
+
+func (s *stream) stopTimer() {
+	if s.timer != nil && s.timer.Stop() {
+		s.running.Done()
+	}
+	s.timer = nil
 }
 
 // read reads from the peer until the connection ends or its messages pass as they are.
-func (s *stream) read() {
-	for {
+func (s *stream) read(ctx context.Context, t rpc.Transport) {
+	for done := false; !done; {
 		line, err := s.inner.Read()
 		lost, isLost := errors.AsType[*rpc.CallLostError](err)
 		long, isLong := errors.AsType[*rpc.TooLongError](err)
@@ -132,27 +166,24 @@ func (s *stream) read() {
 		peer := s.program.other()
 		switch {
 		case err == nil:
-			s.translated(s.state.Message(peer, line))
+			s.translated(peer, s.state.Message(peer, line))
 		case isLost:
-			s.translated(s.state.Message(peer, lost.Response()))
-		case isLong && s.lost(long):
+			s.translated(peer, s.state.Message(peer, lost.Response()))
+		case isLong && s.lost(long), !isLong && s.again(ctx, t):
 		default:
 			s.in = append(s.in, arrived{err: err})
 			s.reader = !isLong
 			s.changed.Broadcast()
 		}
-		for !s.closed && !s.passes && (s.inSize > maxIn || s.outSize > maxOut) {
+		for !s.closed && !s.passes && (s.inSize > maxWait || s.outOwn > maxWait) {
 			s.changed.Wait()
 		}
 		if s.passes || s.closed {
 			s.reader = true
 			s.changed.Broadcast()
 		}
-		done := s.reader
+		done = s.reader
 		s.mu.Unlock()
-		if done {
-			return
-		}
 	}
 }
 
@@ -162,47 +193,82 @@ func (s *stream) lost(long *rpc.TooLongError) bool {
 	if !known || !response {
 		return false
 	}
-	s.translated(s.state.Message(s.program.other(), (&rpc.CallLostError{ID: id, Err: long}).Response()))
+	peer := s.program.other()
+	s.translated(peer, s.state.Message(peer, (&rpc.CallLostError{ID: id, Err: long}).Response()))
 	return true
 }
 
-// write writes to the peer.
+// again connects a second time if the agent has ended the stream instead of answering initialize.
+func (s *stream) again(ctx context.Context, t rpc.Transport) bool {
+	if s.closed || !s.state.canAskAgain() {
+		return false
+	}
+	old := s.inner
+	s.mu.Unlock()
+	next, err := t.Connect(ctx)
+	if err == nil {
+		_ = old.Close() // what it says is the reason for all this
+	}
+	s.mu.Lock()
+	switch {
+	case err != nil:
+		return false
+	case s.closed:
+		_ = next.Close()
+		return false
+	}
+	s.use(next)
+	s.out, s.outSize, s.outOwn, s.waiting, s.err = nil, 0, 0, 0, nil
+	s.translated(ClientSide, s.state.askAgain())
+	return true
+}
+
+// write writes to the peer what the program does not write itself.
 func (s *stream) write() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for {
-		for len(s.out) == 0 && !s.passes && !s.closed {
+	for !s.closed && (len(s.out) > 0 || s.writing || !s.passes) {
+		if len(s.out) == 0 || s.writing || s.err != nil {
 			s.changed.Wait()
-		}
-		if len(s.out) == 0 || s.closed {
-			s.writer = true
-			s.changed.Broadcast()
-			return
-		}
-		lines := s.out
-		s.out = nil
-		s.mu.Unlock()
-		err := s.inner.WriteLines(append(bytes.Join(lines, []byte("\n")), '\n'))
-		s.mu.Lock()
-		for _, line := range lines {
-			s.outSize -= len(line)
-		}
-		if err != nil {
-			s.err, s.writer, s.out, s.outSize = err, true, nil, 0
-		}
-		s.changed.Broadcast()
-		if err != nil {
-			return
+		} else {
+			s.send()
 		}
 	}
+	s.writer = true
+	s.changed.Broadcast()
+}
+
+// send writes what waits, with mu held except while it writes.
+func (s *stream) send() {
+	lines, size, own, inner := s.out, s.outSize, s.waiting, s.inner
+	s.out, s.waiting, s.writing = nil, 0, true
+	s.mu.Unlock()
+	err := inner.WriteLines(append(bytes.Join(lines, []byte("\n")), '\n'))
+	s.mu.Lock()
+	s.writing = false
+	if inner == s.inner {
+		s.outSize -= size
+		s.outOwn -= own
+		if err != nil {
+			s.err, s.out, s.outSize, s.outOwn, s.waiting = err, nil, 0, 0, 0
+		}
+	}
+	s.changed.Broadcast()
 }
 
 // Unwrap returns the stream of the peer, for rpc.ProcessOutputOf.
-func (s *stream) Unwrap() wire.Stream { return s.inner }
+func (s *stream) Unwrap() wire.Stream {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.inner
+}
 
 func (s *stream) Read() ([]byte, error) { return s.ReadLine(nil) }
 
 func (s *stream) ReadLine(beforeWait func()) ([]byte, error) {
+	if s.read1.Load() {
+		return s.readInner(beforeWait)
+	}
 	s.mu.Lock()
 	for waited := false; len(s.in) == 0 && !s.reader; {
 		if !waited && beforeWait != nil {
@@ -215,20 +281,45 @@ func (s *stream) ReadLine(beforeWait func()) ([]byte, error) {
 		s.changed.Wait()
 	}
 	if len(s.in) == 0 {
+		s.read1.Store(true)
 		s.mu.Unlock()
-		if beforeWait == nil {
-			return s.inner.Read()
-		}
-		return s.inner.ReadLine(beforeWait)
+		return s.readInner(beforeWait)
 	}
 	first := s.in[0]
-	if first.err == nil || !s.reader || s.passes {
+	if first.err == nil || !s.reader || len(s.in) > 1 {
 		s.in = s.in[1:]
-		s.inSize -= len(first.line)
+		if first.own {
+			s.inOwn -= len(first.line)
+		} else {
+			s.inSize -= len(first.line)
+		}
 	} // otherwise the error is final
 	s.changed.Broadcast()
 	s.mu.Unlock()
 	return first.line, first.err
+}
+
+func (s *stream) readInner(beforeWait func()) ([]byte, error) {
+	if beforeWait == nil {
+		return s.inner.Read()
+	}
+	return s.inner.ReadLine(beforeWait)
+}
+
+// direct reports whether the program's messages pass as they are. Once they do, it waits for those before.
+func (s *stream) direct() bool {
+	if s.write1.Load() {
+		return true
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for s.passes && !s.writer && s.err == nil {
+		s.changed.Wait()
+	}
+	if s.passes && s.err == nil {
+		s.write1.Store(true)
+	}
+	return s.write1.Load()
 }
 
 func (s *stream) Write(message []byte) error {
@@ -238,49 +329,42 @@ func (s *stream) Write(message []byte) error {
 	return s.take(message)
 }
 
-// direct reports whether messages pass as they are, when those that waited have been written.
-func (s *stream) direct() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for s.passes && !s.writer {
-		s.changed.Wait()
-	}
-	return s.passes && s.err == nil
-}
-
-// take translates a message of the program, and waits until what results has been written.
-func (s *stream) take(message []byte) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.err == nil && !s.closed {
-		s.translated(s.state.Message(s.program, message))
-	}
-	for s.outSize > 0 && s.err == nil && !s.closed {
-		s.changed.Wait()
-	}
-	if s.closed && s.err == nil {
-		return io.ErrClosedPipe
-	}
-	return s.err
-}
-
 func (s *stream) WriteLines(lines []byte) error {
 	if s.direct() {
 		return s.inner.WriteLines(lines)
 	}
-	for line := range bytes.Lines(lines) {
-		if err := s.Write(bytes.TrimSuffix(line, []byte("\n"))); err != nil {
-			return err
-		}
-	}
-	return nil
+	return s.take(lines)
 }
 
 func (s *stream) TryWriteLines(lines []byte) bool {
+	return s.write1.Load() && s.inner.TryWriteLines(lines)
+}
+
+// take translates messages of the program, and waits until what results has been written.
+func (s *stream) take(lines []byte) error {
 	s.mu.Lock()
-	direct := s.passes && s.writer && s.err == nil
-	s.mu.Unlock()
-	return direct && s.inner.TryWriteLines(lines)
+	defer s.mu.Unlock()
+	for line := range bytes.Lines(lines) {
+		for s.inOwn > maxWait && s.err == nil && !s.closed {
+			s.changed.Wait()
+		}
+		if s.err == nil && !s.closed {
+			s.translated(s.program, s.state.Message(s.program, bytes.TrimSuffix(line, []byte("\n"))))
+		}
+	}
+	for s.outSize > 0 && s.err == nil && !s.closed {
+		if len(s.out) > 0 && !s.writing {
+			s.send()
+		} else {
+			s.changed.Wait()
+		}
+	}
+	if s.state.canAskAgain() {
+		return nil // the goroutine that reads sees to it
+	} else if s.closed && s.err == nil {
+		return io.ErrClosedPipe
+	}
+	return s.err
 }
 
 // CloseWrite ends the writing side when all that waits has been written.
@@ -289,19 +373,20 @@ func (s *stream) CloseWrite() error {
 	for s.outSize > 0 && s.err == nil && !s.closed {
 		s.changed.Wait()
 	}
+	inner := s.inner
 	s.mu.Unlock()
-	return s.inner.(rpc.HalfCloser).CloseWrite()
+	return inner.(rpc.HalfCloser).CloseWrite()
 }
 
 func (s *stream) Close() error {
 	s.mu.Lock()
 	s.closed = true
-	if s.timer != nil {
-		s.timer.Stop()
-	}
+	s.stopTimer()
+	inner := s.inner
 	s.changed.Broadcast()
 	s.mu.Unlock()
-	err := s.inner.Close()
+	s.cancel()
+	err := inner.Close()
 	s.running.Wait()
 	return err
 }

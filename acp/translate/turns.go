@@ -35,13 +35,15 @@ type prompt struct {
 	cancelled bool
 
 	// With an agent of version 1:
-	own  raw   // the id of the agent's request
-	echo []raw // blocks that the agent may repeat
+	own    raw   // the id of the agent's request; of a prompt that waits, that of the request to steer with it
+	echo   []raw // blocks that the agent may repeat
+	ticked bool  // it has had the agent for a tick
 
 	// With an agent of version 2:
 	ran      bool   // it was seen working on this
 	ended    object // the idle state that came before the answer
-	inserted string // a user message with this content, before the answer
+	inserted string // a user message that may be this one, before the answer
+	exact    bool   // because it has the same content
 }
 
 // state reports the session's state to a client of version 2.
@@ -56,8 +58,6 @@ func (s *State) prompt1(m *message) *fault {
 	switch {
 	case m.id == nil:
 		return nil
-	case s.isOwn(m.id):
-		return &fault{-32600, "Invalid request: a reserved id", nil}
 	case id == "" || p.content == nil:
 		return errParams("a prompt without session or content")
 	}
@@ -65,23 +65,25 @@ func (s *State) prompt1(m *message) *fault {
 	if sess.closed {
 		return errNoSession(id)
 	}
-	if len(p.key) > maxID {
+	if len(p.key) > maxKey {
 		return errParams("the idempotencyKey is too long")
 	}
-	if sess.turn != nil && (len(sess.queue) >= maxWaiting || s.queued+p.size > maxQueued) {
+	waits := sess.turn != nil || len(sess.queue) > 0
+	if waits && (len(sess.queue) >= maxWaiting || s.queued+p.size > maxQueued) {
 		return &fault{-32603, "Too many prompts wait", nil}
 	}
 	if p.key != "" {
-		digest := sha256.Sum256([]byte(compact(p.params.text())))
+		digest := sha256.Sum256([]byte(compact(p.params.get("prompt"))))
 		if known, fresh := s.keys.use(id, p.key, digest); !fresh {
 			return s.retry(sess, p, known, digest)
 		}
 	}
 	p.params.drop("idempotencyKey")
 	p.params.set("prompt", edit(p.content, blockTo1))
-	if sess.turn != nil {
+	if waits {
 		sess.queue = append(sess.queue, p)
 		s.queued += p.size
+		s.steer(sess, p)
 		return nil
 	}
 	return s.start(sess, p)
@@ -129,38 +131,88 @@ func (s *State) accept(sess *session, messageID string) {
 	if p == nil || p.accepted {
 		return
 	}
-	p.accepted = true
-	messageID = sess.addUser(messageID)
-	p.messageID = messageID
-	s.keys.accept(sess.id, p.key, messageID)
-	for _, id := range append([]raw{p.id}, p.retries...) {
-		s.answer(ClientSide, id, obj("messageId", messageID))
-	}
-	s.update(sess.id, obj("sessionUpdate", "user_message", "messageId", messageID, "content", array(p.content...)))
+	s.insert(sess, p, messageID)
 	s.state(sess, "running")
-	sess.endMessage()
 }
 
-// Waiting reports whether a prompt was given to an agent of version 1 that has shown no sign of it yet.
+// insert tells the client that a prompt of its is in the conversation.
+func (s *State) insert(sess *session, p *prompt, messageID string) {
+	sess.endMessage()
+	if len(messageID) > maxMessageID {
+		messageID = ""
+	}
+	p.accepted, p.messageID = true, sess.addUser(messageID)
+	s.keys.accept(sess.id, p.key, p.messageID)
+	for _, id := range append([]raw{p.id}, p.retries...) {
+		s.answer(ClientSide, id, obj("messageId", p.messageID))
+	}
+	s.update(sess.id, obj("sessionUpdate", "user_message", "messageId", p.messageID, "content", array(p.content...)))
+}
+
+// steer offers a prompt that waits to the running turn, if the agent has the extension for that. Prompts keep their order.
+func (s *State) steer(sess *session, p *prompt) {
+	waits := func(other *prompt) bool { return other != p && other.own == nil }
+	if !s.agent.steering || sess.turn == nil || slices.ContainsFunc(sess.queue, waits) {
+		return
+	}
+	id := s.own()
+	if s.expect(AgentSide, id, 0, func(answer *message) { s.steered(sess, p, answer.all.sub("result").str("outcome")) }) != nil {
+		return // it waits for its own turn
+	}
+	p.own = id
+	params := obj("sessionId", sess.id, "prompt", p.params.get("prompt"), "_meta", obj("steering", obj("idleBehavior", "promptRequired")))
+	s.emit(AgentSide, obj("jsonrpc", "2.0", "id", id, "method", "_session/steering", "params", params).text())
+}
+
+// steered handles the answer.
+func (s *State) steered(sess *session, p *prompt, outcome string) {
+	p.own = nil
+	i := slices.Index(sess.queue, p)
+	if i < 0 {
+		return // it was withdrawn, or the agent has repeated it
+	}
+	if outcome == "injected" || outcome == "startedNewTurn" {
+		s.unqueue(sess, i)
+		s.insert(sess, p, "")
+		if sess.turn != nil {
+			sess.turn.echo = p.content
+		} else { // which ended before the answer
+			s.state(sess, "running")
+			s.idle(sess, obj("stopReason", "end_turn"))
+		}
+	}
+	if sess.turn == nil {
+		s.next(sess)
+	}
+}
+
+// Waiting reports whether Tick should be called: because an agent of version 1 has shown no sign of a prompt yet, or a
+// client of version 1 does not have all output.
 func (s *State) Waiting() bool {
+	if len(s.stale) > 0 {
+		return true
+	}
 	for _, sess := range s.sessions.values {
-		if sess.turn != nil && !sess.turn.accepted && s.mode == agent1 {
+		if sess.turn != nil && !sess.turn.accepted {
 			return true
 		}
 	}
 	return false
 }
 
-// Accept tells the client that all prompts are accepted that the agent has. Call it, if Waiting, a short time after
-// Message: long enough for an agent to refuse a prompt, for example because the user must log in, and so short that the
-// user sees that the prompt has arrived.
-func (s *State) Accept() []Message {
+// Tick sends what waits for time to pass: that prompts are accepted which the agent has for longer than a tick, and
+// output. Call it regularly while Waiting. A tick is long enough for an agent to refuse a prompt, for example because the
+// user must log in, and so short that the user sees that the prompt has arrived: a quarter of a second.
+func (s *State) Tick() []Message {
 	s.out = s.out[:0]
 	for _, key := range s.sessions.order {
-		if s.mode == agent1 {
-			s.accept(s.sessions.get(key), "")
+		if sess := s.sessions.get(key); sess.turn != nil && sess.turn.ticked {
+			s.accept(sess, "")
+		} else if sess.turn != nil {
+			sess.turn.ticked = true
 		}
 	}
+	s.flush()
 	return s.out
 }
 
@@ -196,6 +248,9 @@ func (s *State) ended(sess *session, p *prompt, answer *message) {
 func (s *State) idle(sess *session, end object) {
 	sess.needs = false
 	sess.endMessage()
+	for _, c := range sess.calls.values {
+		c.status = "" // whatever it was, the turn does not wait for it
+	}
 	s.update(sess.id, append(obj("sessionUpdate", "state_update", "state", "idle"), end...))
 }
 
@@ -209,7 +264,7 @@ func (s *State) refuse(sess *session, p *prompt, err object) {
 
 // next starts the prompt that has waited longest.
 func (s *State) next(sess *session) {
-	for sess.turn = nil; sess.turn == nil && len(sess.queue) > 0; {
+	for sess.turn = nil; sess.turn == nil && len(sess.queue) > 0 && sess.queue[0].own == nil; {
 		p := sess.queue[0]
 		s.unqueue(sess, 0)
 		if err := s.start(sess, p); err != nil {
@@ -241,8 +296,7 @@ func (s *State) cancel1(m *message) *fault {
 	if sess := s.sessions.get(short(m.str("sessionId"))); sess != nil {
 		s.withdraw(sess)
 	}
-	s.forward(m)
-	return nil
+	return s.forward(m)
 }
 
 // cancelRequest1 is $/cancel_request from a client of version 2. A prompt has another id with the agent, and one that
@@ -257,14 +311,20 @@ func (s *State) cancelRequest1(m *message) *fault {
 		}
 		for i, p := range sess.queue {
 			if canonical(p.id) == id {
+				if p.own != nil {
+					s.notify(AgentSide, m.method, obj("requestId", p.own))
+				}
 				s.unqueue(sess, i)
 				s.refuse(sess, p, errObject(errCancelled))
+				if sess.turn == nil {
+					s.next(sess) // it had waited for the answer of the agent about p
+				}
 				return nil
 			}
 		}
 	}
 	if !s.isOwn(m.params.get("requestId")) {
-		s.forward(m)
+		return s.forward(m)
 	}
 	return nil
 }
@@ -323,12 +383,13 @@ func (s *State) accepted(sess *session, p *prompt, answer *message) {
 		sess.finish(p)
 		return
 	}
-	p.accepted, p.messageID = true, result.str("messageId")
+	p.accepted, p.messageID, p.content = true, result.str("messageId"), nil
 	if p.messageID == "" {
 		p.messageID = p.inserted // an agent of an earlier draft does not say it
-	} else if p.inserted != p.messageID {
+	} else if p.inserted != short(p.messageID) {
 		p.ran, p.ended = false, nil // that was other work
 	}
+	p.messageID = short(p.messageID)
 	p.ran = p.ran || working(sess.state)
 	if p.ended != nil {
 		sess.finish(p)
@@ -345,7 +406,7 @@ func working(state string) bool { return state == "running" || state == "require
 // state2 follows the state of an agent of version 2, and answers prompts at the end of the work on them.
 func (s *State) state2(sess *session, update object) {
 	before := sess.state
-	sess.state = update.str("state")
+	sess.state = short(update.str("state"))
 	for _, p := range slices.Clone(sess.waiting) {
 		switch {
 		case working(sess.state) && (p.accepted || p.inserted != "" || !working(before)):
@@ -354,7 +415,7 @@ func (s *State) state2(sess *session, update object) {
 			sess.finish(p)
 			s.stop(p, update)
 		case sess.state == "idle" && p.ran && p.inserted != "":
-			p.ended = update
+			p.ended = slices.DeleteFunc(slices.Clone(update), func(m member) bool { return len(m.value) > maxID }).clone()
 		case sess.state == "idle":
 			p.ran = false
 		}
@@ -383,21 +444,28 @@ func (s *State) stop(p *prompt, idle object) {
 
 // userMessage reports whether a user's message is that of a prompt of this client, which knows it.
 func (sess *session) userMessage(id string, content []raw) bool {
-	if sess.replay.on {
+	if sess.replay.on || id == "" {
 		return false
 	}
+	id = short(id)
 	for _, p := range sess.waiting {
-		if p.messageID == id || p.inserted == id {
+		same := !p.accepted && len(content) > 0 && compact(content[0]) == compact(p.content[0])
+		if p.accepted && p.messageID == id || p.exact && p.inserted == id || same && !p.exact {
+			if sess.last = id; p.inserted != id {
+				p.inserted, p.ran, p.ended = id, p.accepted && p.ran || working(sess.state), nil
+			}
+			p.exact = true
 			return true
 		}
 	}
 	for _, p := range sess.waiting {
-		if !p.accepted && p.inserted == "" && len(content) > 0 && compact(content[0]) == compact(p.content[0]) {
-			p.inserted = id
-			return true
+		if !p.accepted && p.inserted == "" {
+			// The agent may have changed the text; the answer says whether it is this one.
+			p.inserted, p.ran, p.ended = id, working(sess.state), nil
+			break
 		}
 	}
-	return sess.last == id && id != ""
+	return sess.last == id
 }
 
 // cancel2 is session/cancel for an agent of version 2.
@@ -407,8 +475,7 @@ func (s *State) cancel2(m *message) *fault {
 			p.cancelled = true
 		}
 	}
-	s.forward(m)
-	return nil
+	return s.forward(m)
 }
 
 // cancelRequest2 is $/cancel_request from a client of version 1. Where version 2 has answered the prompt already, it is
@@ -426,6 +493,5 @@ func (s *State) cancelRequest2(m *message) *fault {
 			}
 		}
 	}
-	s.forward(m)
-	return nil
+	return s.forward(m)
 }

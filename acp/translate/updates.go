@@ -1,6 +1,7 @@
 package translate
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"hash/fnv"
@@ -73,7 +74,7 @@ func (sess *session) addUser(id string) string {
 	if id == "" {
 		id = sess.invent("user")
 	}
-	if sess.reset = sess.reset || len(sess.users) >= maxUsers || len(id) > 128; !sess.reset {
+	if sess.reset = sess.reset || len(sess.users) >= maxUsers; !sess.reset {
 		sess.users = append(sess.users, id)
 		sess.user = len(sess.users)
 	}
@@ -93,14 +94,19 @@ func (s *State) update1(m *message) *fault {
 	}
 	switch kind {
 	case "user_message_chunk", "agent_message_chunk", "agent_thought_chunk":
-		if sess.echoed(kind, &update) {
-			s.accept(sess, update.str("messageId"))
+		if kind == "user_message_chunk" && !sess.replay.on && s.echoed(sess, &update) {
 			return nil
 		}
 		s.progress(sess, "")
+		if r := sess.replay; r.on && r.swallow {
+			return nil
+		}
 		s.chunkTo2(sess, kind, &update)
 	case "tool_call", "tool_call_update":
 		s.progress(sess, update.str("toolCallId"))
+		if r := sess.replay; r.on && r.swallow {
+			return nil
+		}
 		s.callTo2(sess, kind == "tool_call", &update)
 	case "plan":
 		s.progress(sess, "")
@@ -109,7 +115,9 @@ func (s *State) update1(m *message) *fault {
 		update.set("sessionUpdate", quote("plan_update"))
 		update.set("plan", plan.text())
 	case "current_mode_update":
-		sess.mode = update.str("currentModeId")
+		if mode := update.str("currentModeId"); len(mode) <= maxID {
+			sess.mode = mode
+		}
 		update.drop("currentModeId")
 		update.set("sessionUpdate", quote("config_option_update"))
 		update.set("configOptions", sess.allOptions())
@@ -121,11 +129,11 @@ func (s *State) update1(m *message) *fault {
 	case "available_commands_update":
 		update.set("availableCommands", commandsTo2(update.list("availableCommands")))
 	case "session_info_update", "usage_update", "notice":
+	case "state_update", "user_message", "agent_message", "agent_thought", "tool_call_content_chunk", "terminal_update",
+		"terminal_output_chunk", "replay_complete":
+		return nil // version 2, in which they mean something
 	default:
 		s.progress(sess, "")
-	}
-	if sess.replay.on && sess.replay.swallow {
-		return nil
 	}
 	params := append(object{}, m.params...)
 	params.set("update", update.text())
@@ -144,27 +152,48 @@ func (s *State) progress(sess *session, call string) {
 	}
 }
 
-// echoed reports whether a chunk only repeats the prompt, as some agents do. The client has that message from its
-// acceptance.
-func (sess *session) echoed(kind string, update *object) bool {
-	p := sess.turn
-	if kind != "user_message_chunk" || p == nil || len(p.echo) == 0 || sess.replay.on {
+// echoed reports whether a chunk of the user's only repeats a prompt, as some agents do. The client has that message from
+// its acceptance.
+func (s *State) echoed(sess *session, update *object) bool {
+	turn := sess.turn
+	if turn == nil {
 		return false
 	}
-	chunk, expected := update.sub("content"), p.echo[0]
-	if compact(update.get("content")) == compact(expected) {
-		p.echo = p.echo[1:]
+	if rest, ok := repeats(turn.echo, update); ok {
+		turn.echo = rest
+		s.accept(sess, update.str("messageId"))
 		return true
 	}
-	block, _ := parse(expected)
+	turn.echo = nil
+	if len(sess.queue) == 0 || sess.queue[0].own == nil {
+		return false
+	}
+	p := sess.queue[0] // with which the turn is being steered
+	rest, ok := repeats(p.content, update)
+	if ok {
+		s.unqueue(sess, 0)
+		s.insert(sess, p, update.str("messageId"))
+		turn.echo = rest
+	}
+	return ok
+}
+
+// repeats reports whether a chunk is the beginning of some blocks, and returns the rest of these.
+func repeats(blocks []raw, update *object) ([]raw, bool) {
+	if len(blocks) == 0 {
+		return nil, false
+	}
+	chunk := update.sub("content")
+	if compact(update.get("content")) == compact(blocks[0]) {
+		return blocks[1:], true
+	}
+	block, _ := parse(blocks[0])
 	all, part := block.str("text"), chunk.str("text")
-	if chunk.str("type") == "text" && part != "" && len(part) < len(all) && all[:len(part)] == part {
-		block.set("text", quote(all[len(part):]))
-		p.echo = append([]raw{block.text()}, p.echo[1:]...)
-		return true
+	if chunk.str("type") != "text" || part == "" || len(part) >= len(all) || all[:len(part)] != part {
+		return nil, false
 	}
-	p.echo = nil
-	return false
+	block.set("text", quote(all[len(part):]))
+	return append([]raw{block.text()}, blocks[1:]...), true
 }
 
 // chunkTo2 gives a chunk an id. In a replay, each message begins with a whole-message update without content.
@@ -178,7 +207,7 @@ func (s *State) chunkTo2(sess *session, kind string, update *object) {
 		update.set("messageId", quote(id))
 	} else {
 		sess.endMessage()
-		if kind == "user_message_chunk" && sess.replay.on {
+		if kind == "user_message_chunk" && sess.replay.on && len(id) <= maxMessageID {
 			if id != sess.agentID {
 				sess.agentID, sess.current = id, sess.addUser(id)
 			}
@@ -186,8 +215,7 @@ func (s *State) chunkTo2(sess *session, kind string, update *object) {
 			update.set("messageId", quote(id))
 		}
 	}
-	if r := &sess.replay; r.on && !r.swallow && !r.begun[short(id)+kind] && len(r.begun) < maxReplayed {
-		r.begun[short(id)+kind] = true
+	if sess.replay.on && sess.replay.first(short(id)+kind) {
 		s.update(sess.id, obj("sessionUpdate", kind[:len(kind)-len("_chunk")], "messageId", id, "content", emptyList))
 	}
 }
@@ -195,11 +223,8 @@ func (s *State) chunkTo2(sess *session, kind string, update *object) {
 // update2 is session/update of an agent of version 2.
 func (s *State) update2(m *message) *fault {
 	id, update := m.str("sessionId"), m.params.sub("update")
-	switch {
-	case id == "" || update == nil:
+	if id == "" || update == nil {
 		return errParams("an update without session or content")
-	case s.hold(m):
-		return nil
 	}
 	sess := s.session(id)
 	kind := update.str("sessionUpdate")
@@ -216,6 +241,7 @@ func (s *State) update2(m *message) *fault {
 			s.state2(sess, update)
 		}
 	case "replay_complete":
+	case "tool_call", "plan", "current_mode_update": // version 1
 	case "tool_call_update":
 		all = s.callTo1(sess, update)
 	case "tool_call_content_chunk":
@@ -268,7 +294,6 @@ func (s *State) update2(m *message) *fault {
 func (sess *session) chunkTo1(kind string, update object) []object {
 	id, content := update.str("messageId"), update.get("content")
 	if kind == "user_message_chunk" && sess.userMessage(id, []raw{content}) {
-		sess.last = id
 		return nil
 	}
 	have := sess.text(kind, id)
@@ -330,7 +355,6 @@ func (sess *session) wholeTo1(kind string, update object) (all []object) {
 	}
 	blocks := list(update[i].value)
 	if kind == "user_message" && sess.userMessage(id, blocks) {
-		sess.last = id
 		return nil
 	}
 	kind += "_chunk"
@@ -372,18 +396,18 @@ func (t *text) after(blocks []raw) ([]raw, bool) {
 func (s *State) planTo1(sess *session, update object) []object {
 	plan := update.sub("plan")
 	if s.client.plan {
-		switch plan.str("type") {
-		case "items":
+		switch kind := plan.str("type"); {
+		case kind == "items":
 			plan.set("entries", entriesTo1(plan.list("entries")))
 			update.set("plan", plan.text())
-		case "", "file", "markdown":
-		default:
+		case plan != nil && kind != "file" && kind != "markdown":
 			return nil
 		}
 		return []object{update}
 	}
 	if update.str("sessionUpdate") == "plan_removed" {
 		sess.plans.remove(short(update.str("planId")))
+		s.measure(sess)
 	} else {
 		entries := entriesTo1(plan.list("entries"))
 		if kind := plan.str("type"); kind != "items" {
@@ -397,7 +421,8 @@ func (s *State) planTo1(sess *session, update object) []object {
 			entries = array(obj("content", content, "priority", "medium", "status", "in_progress").text())
 		}
 		if len(entries) <= maxOptions {
-			sess.plans.put(short(plan.str("planId")), entries)
+			sess.plans.put(short(plan.str("planId")), bytes.Clone(entries))
+			s.measure(sess)
 		} else {
 			return []object{obj("sessionUpdate", "plan", "entries", entries, "_meta", update.get("_meta"))}
 		}

@@ -1,0 +1,409 @@
+package translate
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/acpgo/sdk"
+	"github.com/acpgo/sdk/conformance"
+	"github.com/acpgo/sdk/internal/gen/sample"
+)
+
+// player plays both sides of a connection with random messages, and keeps accounts of what comes out.
+type player struct {
+	tb        testing.TB
+	random    *rand.Rand
+	state     *State
+	makers    [3]*sample.Maker // by side
+	methods   [3][]method      // that a side sends
+	judges    [3]*conformance.Validator
+	requests  [3]map[string]string // by sender: its requests without answers, by id
+	delivered [3]map[string]string // by receiver: requests that it has not answered, by id, with their methods
+	next      int
+	log       []string
+	lenient   bool // the messages are not all valid
+}
+
+var (
+	v1, v2             = sync.OnceValue(conformance.V1Unstable), sync.OnceValue(conformance.V2Unstable)
+	samples1, samples2 = samples(sdk.SchemaV1Unstable()), samples(sdk.SchemaV2Unstable())
+)
+
+func samples(text string) func() *sample.Schema {
+	return sync.OnceValue(func() *sample.Schema {
+		s, err := sample.Load(text)
+		if err != nil {
+			panic(err)
+		}
+		return s
+	})
+}
+
+type method struct {
+	name, definition, response string
+	notification               bool
+}
+
+// newPlayer returns a player whose agent speaks the given version, and whose client the other one. The connection is
+// initialized, and has sessions.
+func newPlayer(tb testing.TB, agent int, seed uint64) *player {
+	p := &player{tb: tb, random: rand.New(rand.NewPCG(seed, 1))}
+	p.state = New(AgentSide, agent, &Options{Unique: "x"})
+	version := [3]int{0, 3 - agent, agent}
+	for _, side := range []Side{ClientSide, AgentSide} {
+		text, judge, schema := sdk.SchemaV1Unstable(), v1(), samples1
+		if version[side] == 2 {
+			text, judge, schema = sdk.SchemaV2Unstable(), v2(), samples2
+		}
+		p.makers[side] = sample.NewKnownMaker(schema(), seed)
+		p.methods[side] = methodsOf(tb, text, side)
+		p.judges[side] = conformance.NewValidator(judge)
+		p.requests[side], p.delivered[side] = map[string]string{}, map[string]string{}
+	}
+	info := `"info":{"name":"n","version":"1"}`
+	p.send(ClientSide, "initialize", map[int]string{
+		1: `{"protocolVersion":2,` + info + `,"capabilities":{}}`,
+		2: `{"protocolVersion":1,"clientCapabilities":{"plan":{},"subagents":{},"session":{"notices":{},"compaction":{},"configOptions":{"boolean":{}}}}}`,
+	}[agent])
+	result := `{"protocolVersion":2,` + info + `,"capabilities":{"session":{}}}`
+	if agent == 1 {
+		result = `{"protocolVersion":1,"agentCapabilities":{"loadSession":true,"sessionCapabilities":{"list":{},"close":{}},"auth":{"logout":{}}}` + []string{"", `,"_meta":{"steering":{"supported":true}}`}[seed%2] + `}`
+	}
+	p.answer(AgentSide, "1", result)
+	for _, id := range []string{"s", "t"} {
+		p.send(ClientSide, "session/new", `{"cwd":"/w","mcpServers":[]}`)
+		p.answer(AgentSide, fmt.Sprint(p.next), `{"sessionId":"`+id+`"}`)
+	}
+	return p
+}
+
+// methodsOf returns the methods that a side sends.
+func methodsOf(tb testing.TB, schema string, side Side) (all []method) {
+	var s struct {
+		Defs map[string]struct {
+			Method string `json:"x-method"`
+			Side   string `json:"x-side"`
+		} `json:"$defs"`
+	}
+	if err := json.Unmarshal([]byte(schema), &s); err != nil {
+		tb.Fatal(err)
+	}
+	receiver := map[Side]string{ClientSide: "agent", AgentSide: "client"}[side]
+	for name, d := range s.Defs {
+		stem, request := strings.CutSuffix(name, "Request")
+		if d.Method == "" || d.Method == "initialize" || strings.HasPrefix(d.Method, "proxy/") || strings.HasPrefix(d.Method, "$") || strings.HasSuffix(name, "Response") || d.Side != receiver && d.Side != "both" {
+			continue
+		}
+		all = append(all, method{d.Method, name, stem + "Response", !request})
+	}
+	slices.SortFunc(all, func(a, b method) int { return strings.Compare(a.definition, b.definition) })
+	return all
+}
+
+// make makes a value of a definition, about one of few sessions, tool calls and so on, so that messages meet.
+func (p *player) make(side Side, definition string) string {
+	v, ok := p.makers[side].Valid(definition)
+	if !ok {
+		return "{}"
+	}
+	var few func(v any)
+	few = func(v any) {
+		switch v := v.(type) {
+		case map[string]any:
+			for name, x := range v {
+				if _, ok := x.(string); ok && name != "optionId" && name != "configId" && strings.HasSuffix(name, "Id") && name != "terminalId" || name == "terminalId" {
+					v[name] = []string{"s", "t", "u"}[p.random.IntN(3)]
+				}
+				few(x)
+			}
+		case []any:
+			for _, x := range v {
+				few(x)
+			}
+		}
+	}
+	few(v)
+	text, err := json.Marshal(v)
+	if err != nil {
+		p.tb.Fatal(err)
+	}
+	return string(text)
+}
+
+func (p *player) send(from Side, method, params string) {
+	id := ""
+	if !strings.HasPrefix(method, "!") {
+		p.next++
+		p.requests[from][fmt.Sprint(p.next)] = method
+		id = fmt.Sprintf(`"id":%d,`, p.next)
+	}
+	p.put(from, fmt.Sprintf(`{"jsonrpc":"2.0",%s"method":%q,"params":%s}`, id, strings.TrimPrefix(method, "!"), params))
+}
+
+func (p *player) answer(from Side, id, result string) {
+	delete(p.delivered[from], id)
+	member := "result"
+	if strings.HasPrefix(result, `{"code"`) {
+		member = "error"
+	}
+	p.put(from, fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,%q:%s}`, id, member, result))
+}
+
+func (p *player) put(from Side, line string) {
+	p.log = append(p.log, fmt.Sprintf("%d: %s", from, line))
+	if from == ClientSide {
+		p.judges[from].Message(conformance.ToAgent, []byte(line))
+	} else {
+		p.judges[from].Message(conformance.ToClient, []byte(line))
+	}
+	p.got(p.state.Message(from, []byte(line)))
+}
+
+// got checks what comes out: valid messages of the receiver's version, each request answered once.
+func (p *player) got(messages []Message) {
+	for _, m := range messages {
+		p.log = append(p.log, fmt.Sprintf("   to %d: %s", m.To, m.Line))
+		direction := conformance.ToAgent
+		if m.To == ClientSide {
+			direction = conformance.ToClient
+		}
+		for _, f := range p.judges[m.To].Message(direction, m.Line) {
+			if !p.lenient && !passes(f) {
+				p.fail("%s %s %s", f.Definition, f.Pointer, f.Message)
+			}
+		}
+		all, ok := parse(m.Line)
+		if !json.Valid(m.Line) || !ok {
+			if !p.lenient {
+				p.fail("not an object")
+			}
+			continue
+		}
+		id := string(all.get("id"))
+		switch {
+		case all.has("method") && id != "":
+			if _, twice := p.delivered[m.To][id]; twice && !p.lenient {
+				p.fail("a second request %s", id)
+			}
+			p.delivered[m.To][id] = all.str("method")
+		case id != "":
+			if _, asked := p.requests[m.To][id]; !asked && !p.lenient {
+				p.fail("an answer to nothing")
+			}
+			delete(p.requests[m.To], id)
+		}
+	}
+}
+
+// passes reports whether the table says that something passes although the receiver's schema is stricter.
+func passes(f conformance.Finding) bool {
+	return slices.ContainsFunc([]string{
+		"unknown member", "want uri", "want date-time", "/priority must be", "/size must be", "/size got", "/requestId got null", "enum minimum 1",
+		"oneOf minimum 1", "anyOf minimum 1", "/update/sessionUpdate unknown value", "McpServer /mcpServers/",
+	}, func(text string) bool {
+		return strings.Contains(f.Definition+" "+f.Pointer+" "+f.Message, text)
+	})
+}
+
+func (p *player) fail(format string, args ...any) {
+	p.tb.Fatalf("%s\n%.3000s", fmt.Sprintf(format, args...), strings.Join(p.log[max(0, len(p.log)-6):], "\n"))
+}
+
+// step sends a random message.
+func (p *player) step() {
+	side := ClientSide + Side(p.random.IntN(2))
+	switch p.random.IntN(8) {
+	case 0:
+		p.got(p.state.Tick())
+	case 1, 2, 3:
+		p.reply(side)
+	default:
+		m := p.methods[side][p.random.IntN(len(p.methods[side]))]
+		if p.random.IntN(2) == 0 {
+			m = p.methods[side][slices.IndexFunc(p.methods[side], func(m method) bool {
+				return m.name == map[Side]string{ClientSide: "session/prompt", AgentSide: "session/update"}[side]
+			})]
+		}
+		name := m.name
+		if m.notification {
+			name = "!" + name
+		} else if ids := keys(p.requests[side]); len(ids) > 0 && p.random.IntN(4) == 0 {
+			p.put(side, `{"jsonrpc":"2.0","method":"$/cancel_request","params":{"requestId":`+ids[p.random.IntN(len(ids))]+`}}`)
+		}
+		p.send(side, name, p.make(side, m.definition))
+	}
+}
+
+// reply answers a request that a side has, and reports whether there was one.
+func (p *player) reply(side Side) bool {
+	ids := keys(p.delivered[side])
+	if len(ids) == 0 {
+		return false
+	}
+	id := ids[p.random.IntN(len(ids))]
+	name := p.delivered[side][id]
+	result := `{"code":-32603,"message":"no"}`
+	if i := slices.IndexFunc(p.methods[side.other()], func(m method) bool { return m.name == name }); i >= 0 && p.random.IntN(4) > 0 {
+		result = p.make(side, p.methods[side.other()][i].response)
+	} else if name == "_session/steering" && p.random.IntN(2) == 0 {
+		result = `{"outcome":"injected"}`
+	}
+	p.answer(side, id, result)
+	return true
+}
+
+func keys(m map[string]string) (all []string) {
+	for k := range m {
+		all = append(all, k)
+	}
+	slices.Sort(all)
+	return all
+}
+
+// end answers everything, and requires that nothing is left without an answer.
+func (p *player) end() {
+	for range 10_000 {
+		p.got(p.state.Tick())
+		if !p.reply(ClientSide) && !p.reply(AgentSide) {
+			break
+		}
+	}
+	// An agent of version 2 ends its work; then nobody waits.
+	for _, id := range []string{"s", "t", "u"} {
+		if p.state.mode == agent2 {
+			for _, state := range []string{"running", "idle"} {
+				p.send(AgentSide, "!session/update", `{"sessionId":"`+id+`","update":{"sessionUpdate":"state_update","state":"`+state+`"}}`)
+			}
+		}
+	}
+	for _, side := range []Side{ClientSide, AgentSide} {
+		if len(p.requests[side]) > 0 && !p.lenient {
+			p.fail("requests of side %d without answers: %v", side, p.requests[side])
+		}
+	}
+	if p.state.pending < 0 || p.state.queued < 0 || p.state.settings < 0 || p.state.accounts.size < 0 || p.state.opening < 0 {
+		p.fail("a negative size")
+	}
+}
+
+// FuzzInterleavings plays random conversations between both versions. Messages that are valid in the sender's version
+// become messages that are valid in the receiver's.
+func FuzzInterleavings(f *testing.F) {
+	for seed := range uint64(12) {
+		f.Add(seed, uint8(150))
+	}
+	f.Fuzz(func(t *testing.T, seed uint64, steps uint8) {
+		for _, agent := range []int{1, 2} {
+			p := newPlayer(t, agent, seed)
+			for range steps {
+				p.step()
+			}
+			p.end()
+		}
+	})
+}
+
+// FuzzHostile changes bytes of messages, and sends lines that are no messages. Nothing panics, and what is remembered
+// stays bounded.
+func FuzzHostile(f *testing.F) {
+	f.Add(uint64(1), []byte(`{"jsonrpc":"2.0","id":1,"method":"session/prompt","params":{"sessionId":"s","prompt":[{"type":"text"}]}}`))
+	f.Add(uint64(2), []byte(`{"method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"tool_call_update","content":[{"type":"diff","patch":{"format":"git_patch","text":"@@ -1 +1 @@\n"}}]}}}`))
+	f.Add(uint64(3), []byte(`[{}]`))
+	f.Fuzz(func(t *testing.T, seed uint64, line []byte) {
+		for _, agent := range []int{1, 2} {
+			p := newPlayer(t, agent, seed)
+			p.lenient = true
+			for range 20 {
+				p.step()
+				spoilt := slices.Clone(line)
+				if last := p.log[len(p.log)-1]; len(line) == 0 || p.random.IntN(2) == 0 {
+					spoilt = []byte(last[strings.Index(last, "{"):])
+				}
+				if len(spoilt) > 0 {
+					spoilt[p.random.IntN(len(spoilt))] = byte(p.random.IntN(256))
+				}
+				p.state.Message(ClientSide+Side(p.random.IntN(2)), spoilt)
+			}
+		}
+	})
+}
+
+// TestBounded lets a peer send as much as it can of everything that is remembered.
+func TestBounded(t *testing.T) {
+	for _, agent := range []int{1, 2} {
+		p := newPlayer(t, agent, 1)
+		p.lenient = true
+		big, long := strings.Repeat("x", 40<<10), strings.Repeat("i", 3000)
+		for i := range 500 {
+			id := fmt.Sprintf("%s%d", long[:i*6], i)
+			p.log = nil
+			for _, side := range []Side{ClientSide, AgentSide} {
+				for name, params := range map[string]string{
+					"session/prompt":   `{"sessionId":"` + id + `","idempotencyKey":"` + id[:min(len(id), 250)] + `","prompt":[{"type":"text","text":"` + big[:i] + `"}]}`,
+					"session/load":     `{"sessionId":"` + id + `","cwd":"/` + big + `"}`,
+					"session/resume":   `{"sessionId":"` + id + `","cwd":"/` + big + `","replayFrom":{"type":"start"}}`,
+					"!session/update":  `{"sessionId":"s","update":{"sessionUpdate":"tool_call_update","toolCallId":"` + id + `","title":"` + big + `","content":[{"type":"terminal","terminalId":"` + id + `"}]}}`,
+					"!session/update ": `{"sessionId":"s","update":{"sessionUpdate":"terminal_output_chunk","terminalId":"` + id + `","data":"` + strings.Repeat("AAAA", i) + `"}}`,
+					"!session/update!": `{"sessionId":"` + id + `","update":{"sessionUpdate":"plan_update","plan":{"type":"items","planId":"` + id + `","entries":[{"content":"` + big + `"}]}}}`,
+					"!session/update?": `{"sessionId":"` + id + `","update":{"sessionUpdate":"config_option_update","configOptions":[{"id":"` + id + `","configId":"` + id + `","type":"select","category":"mode","currentValue":"` + id + `","options":[{"value":"` + big + `"}]}]}}`,
+					"!session/update_": `{"sessionId":"s","update":{"sessionUpdate":"user_message_chunk","messageId":"` + id + `","content":{"type":"text","text":"` + big + `"}}}`,
+				} {
+					if side == ClientSide && name == "session/prompt" || side == AgentSide && strings.HasPrefix(name, "!") || side == ClientSide && i%8 == 0 && name[0] != '!' {
+						p.state.Message(side, []byte(fmt.Sprintf(`{"jsonrpc":"2.0","id":"%s%d","method":%q,"params":%s}`, name, i, strings.Trim(name, "! ?_"), params)))
+					}
+				}
+			}
+		}
+		size := sizeOf(reflect.ValueOf(p.state), map[uintptr]bool{})
+		t.Logf("agent of version %d: %d MB after 500 rounds", agent, size>>20)
+		if size > 160<<20 {
+			t.Errorf("agent of version %d: %d MB are remembered", agent, size>>20)
+		}
+	}
+}
+
+// sizeOf returns the bytes that a value occupies. A part of a text counts as the whole memory behind it from there.
+func sizeOf(v reflect.Value, seen map[uintptr]bool) (n int) {
+	switch v.Kind() {
+	case reflect.Pointer, reflect.Map:
+		if v.IsNil() || seen[v.Pointer()] {
+			return 8
+		}
+		seen[v.Pointer()] = true
+		if v.Kind() == reflect.Pointer {
+			return 8 + sizeOf(v.Elem(), seen)
+		}
+		for iter := v.MapRange(); iter.Next(); {
+			n += 16 + sizeOf(iter.Key(), seen) + sizeOf(iter.Value(), seen)
+		}
+	case reflect.Slice:
+		if v.IsNil() {
+			return 24
+		}
+		if n = 24; v.Type().Elem().Kind() == reflect.Uint8 {
+			if !seen[v.Pointer()] {
+				n += v.Cap()
+			}
+			seen[v.Pointer()] = true
+			return n
+		}
+		for i := range v.Len() {
+			n += sizeOf(v.Index(i), seen)
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			n += sizeOf(v.Field(i), seen)
+		}
+	case reflect.String:
+		n = 16 + v.Len()
+	default:
+		n = int(v.Type().Size())
+	}
+	return n
+}
