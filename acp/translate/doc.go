@@ -11,8 +11,8 @@
 // A client asks for version 2 first, with the members of both versions in initialize. An agent that is written in version
 // 1 takes these as the sign that it may answer in version 1, so that two programs of this package do not translate twice. A
 // client asks again for version 1 if the agent refuses version 2 with an error that may be about the version. An agent that
-// chooses version 2 with an answer of version 1 is spoken to in version 1. If an agent ends instead of answering, and its
-// transport can connect a second time, it is asked again on a new connection.
+// chooses version 2 with an answer of version 1 is spoken to in version 1. For an agent that
+// ends instead of answering there is [Options].Again.
 //
 // # On the wire
 //

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+
+	"github.com/acpgo/sdk/acp/rpc"
 )
 
 // A Side is an end of the connection.
@@ -39,6 +41,9 @@ type Options struct {
 	// that is left to the client. Only asks for no other version, as a client would that has only this one.
 	First int
 	Only  bool
+	// Again, if it is not nil, is connected if an agent ends its stream instead of answering initialize, and asked for the
+	// other version: some agents end at a version that they do not know. Only [Transport] uses it.
+	Again rpc.Transport
 	// Chosen, if it is not nil, is called once, with the version that the peer speaks, before the answer to initialize
 	// is passed on.
 	Chosen func(version int)

@@ -22,8 +22,7 @@ const tick = 250 * time.Millisecond
 // Unique, each connection gets a random one.
 //
 // Once both sides have agreed on the program's version, messages pass as they are, without a copy. Otherwise two
-// goroutines per connection translate; Close waits for them. If an agent ends the stream instead of answering initialize,
-// t is connected a second time, and the agent is asked for the next version; transports that connect only once end then.
+// goroutines per connection translate; Close waits for them.
 func Transport(t rpc.Transport, program Side, version int, options *Options) rpc.Transport {
 	return transport{t, program, version, options}
 }
@@ -54,12 +53,12 @@ func (t transport) Connect(ctx context.Context) (rpc.Stream, error) {
 	if o.Unique == "" {
 		o.Unique = rand.Text()
 	}
-	s := &stream{state: New(t.program, t.version, &o), program: t.program}
+	s := &stream{state: New(t.program, t.version, &o), program: t.program, second: o.Again}
 	s.use(inner)
 	s.changed = sync.NewCond(&s.mu)
 	again, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	s.cancel = cancel
-	s.running.Go(func() { s.read(again, t.Transport) })
+	s.running.Go(func() { s.read(again) })
 	s.running.Go(s.write)
 	return s, nil
 }
@@ -73,6 +72,7 @@ const maxWait = 1 << 20
 // peer and another one writes to it, because each message may result in messages in both directions.
 type stream struct {
 	program Side
+	second  rpc.Transport // Options.Again
 	cancel  context.CancelFunc
 	running sync.WaitGroup
 	read1   atomic.Bool // reads are direct
@@ -157,7 +157,7 @@ func (s *stream) stopTimer() {
 }
 
 // read reads from the peer until the connection ends or its messages pass as they are.
-func (s *stream) read(ctx context.Context, t rpc.Transport) {
+func (s *stream) read(ctx context.Context) {
 	for done := false; !done; {
 		line, err := s.inner.Read()
 		lost, isLost := errors.AsType[*rpc.CallLostError](err)
@@ -169,7 +169,7 @@ func (s *stream) read(ctx context.Context, t rpc.Transport) {
 			s.translated(peer, s.state.Message(peer, line))
 		case isLost:
 			s.translated(peer, s.state.Message(peer, lost.Response()))
-		case isLong && s.lost(long), !isLong && s.again(ctx, t):
+		case isLong && s.lost(long), !isLong && s.again(ctx):
 		default:
 			s.in = append(s.in, arrived{err: err})
 			s.reader = !isLong
@@ -199,13 +199,13 @@ func (s *stream) lost(long *rpc.TooLongError) bool {
 }
 
 // again connects a second time if the agent has ended the stream instead of answering initialize.
-func (s *stream) again(ctx context.Context, t rpc.Transport) bool {
-	if s.closed || !s.state.canAskAgain() {
+func (s *stream) again(ctx context.Context) bool {
+	if s.second == nil || s.closed || !s.state.canAskAgain() {
 		return false
 	}
 	old := s.inner
 	s.mu.Unlock()
-	next, err := t.Connect(ctx)
+	next, err := s.second.Connect(ctx)
 	if err == nil {
 		_ = old.Close() // what it says is the reason for all this
 	}
@@ -359,7 +359,7 @@ func (s *stream) take(lines []byte) error {
 			s.changed.Wait()
 		}
 	}
-	if s.state.canAskAgain() {
+	if s.second != nil && s.state.canAskAgain() {
 		return nil // the goroutine that reads sees to it
 	} else if s.closed && s.err == nil {
 		return io.ErrClosedPipe

@@ -114,7 +114,7 @@ func TestAsksAgain(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var asked []string
 				agents := &script{agents: c.agents, asked: func(version string) { asked = append(asked, version) }}
-				s, err := translate.Client(agents).Connect(t.Context())
+				s, err := translate.Transport(agents, translate.ClientSide, 1, &translate.Options{Again: agents}).Connect(t.Context())
 				if err != nil {
 					t.Fatal(err)
 				}
