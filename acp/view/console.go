@@ -109,10 +109,13 @@ func (c *Console) RequestPermission(
 	}
 	defer c.done()
 	cancelled := &acp.RequestPermissionResponse{Outcome: acp.PermissionCancelled()}
+	state := c.Sessions.known(s.ID())
+	q := Ask(req, &QuestionOptions{Idle: state != nil && state.Snapshot().Idle()})
 	if len(req.Options) == 0 {
+		c.Printf("The agent asks for permission for %s, and offers no answer.", Subject(&q.Call))
 		return cancelled, nil
 	}
-	d := &LineDialog{Question: Ask(req, nil), Option: "%d: %s", Prompt: "Which one?", Again: "Which one, 1 to %d?"}
+	d := &LineDialog{Question: q, Option: "%d: %s", Prompt: "Which one?", Again: "Which one, 1 to %d?"}
 	for lines := d.Show(time.Now()); ; {
 		if c.terminal != nil {
 			tty.Discard(c.terminal)

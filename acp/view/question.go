@@ -61,6 +61,8 @@ type Choice struct {
 type QuestionOptions struct {
 	// Agent asks, and Session is the session that it asks in; "" if that is obvious.
 	Agent, Session string
+	// Idle says that the agent asks although no turn is in progress; see [Snapshot.Idle].
+	Idle bool
 	// Reason says why the user is asked.
 	Reason string
 	// Found are commands and paths that the client found in the input. Those that are facts already are left out.
@@ -84,9 +86,13 @@ func NewQuestion(call *acp.ToolCall, options []acp.PermissionOption, o *Question
 		}
 	}
 	if o.Session != "" {
-		o = &QuestionOptions{o.Agent + ", in " + o.Session, "", o.Reason, nil, o.Notes}
+		note("agent", o.Agent+", in "+o.Session, true)
+	} else {
+		note("agent", o.Agent, true)
 	}
-	note("agent", o.Agent, true)
+	if o.Idle {
+		note("turn", "none is in progress: this is not about your last prompt", false)
+	}
 	note("title", call.Title, true)
 	note("reason", o.Reason, false)
 	for _, n := range o.Notes {
@@ -391,7 +397,7 @@ func NewChoice(o acp.PermissionOption) Choice {
 	name := cmp.Or(strings.TrimSpace(o.Name), strings.TrimSpace(string(o.OptionID)))
 	kind := strings.ReplaceAll(string(o.Kind), "_", " ")
 	if !o.Kind.Known() {
-		kind = plain.Exact(fmt.Sprintf("kind %q", clip(string(o.Kind))))
+		kind = plain.Exact(fmt.Sprintf("kind %q, which may allow anything", clip(string(o.Kind))))
 	}
 	c := Choice{Option: o, Contradicts: contradicts(o)}
 	if c.Contradicts {

@@ -35,7 +35,7 @@ func TestChoices(t *testing.T) {
 		{never, "Never allow", "reject always: Never allow"},
 		{once, "許可", "allow once: 許可"},
 		{once, "", "allow once: the id"},
-		{"allow_all", "Reject", `kind "allow_all": Reject`},
+		{"allow_all", "Reject", `kind "allow_all", which may allow anything: Reject`},
 		{once, "a\n2: once: b" + strings.Repeat("x", 200), "allow once: a\\n2: once: b" + strings.Repeat("x", 86) + "…"},
 	} {
 		c := view.NewChoice(acp.PermissionOption{Kind: o.kind, Name: o.name, OptionID: "the id"})

@@ -140,6 +140,12 @@ func (s *Snapshot) Turn(number int) *TurnState {
 	return s.turns.get(number - 1)
 }
 
+// Idle reports whether the last turn that this client began is over, and no other one has begun.
+func (s *Snapshot) Idle() bool {
+	last := s.Turn(s.turns.next)
+	return last != nil && last.Ended && !last.Replayed
+}
+
 // Snapshot returns the current conversation. It takes constant time, and returns the same value if nothing has changed
 // since the last call.
 func (s *State) Snapshot() *Snapshot {

@@ -127,15 +127,7 @@ func (t *terminal) ask(ctx context.Context, s *section, q *talk.Question) (acp.P
 	s.endLine()
 	defer s.x.out.answered()
 	for lines := dialog.Show(time.Now()); ; {
-		prompt := dialog.Asks()
-		if len(q.Options) == 0 {
-			prompt = "The agent offers no answer.\n"
-		}
-		text := strings.Join(append(lines, prompt), "\n")
-		s.x.out.ask(text, s.x.terminal)
-		if len(q.Options) == 0 {
-			return "", nil
-		}
+		s.x.out.ask(strings.Join(append(lines, dialog.Asks()), "\n"), s.x.terminal)
 		if len(lines) > 0 {
 			tty.Discard(t.file)
 		}

@@ -1,7 +1,8 @@
 package main
 
 import (
-	"regexp"
+	"io"
+	"net"
 	"strings"
 	"sync"
 	"testing"
@@ -11,59 +12,64 @@ import (
 	"github.com/acpgo/sdk/cmd/acp/internal/tricks"
 )
 
-var answer = regexp.MustCompile(`answer <(.*)>`)
-
 // TestTricks: what an agent does around a question does not change what the user decides, in acp exec and a view.Console.
 func TestTricks(t *testing.T) {
-	for door, args := range map[string]func(name string) (program string, args []string){
-		"exec":    func(name string) (string, []string) { return "acp", []string{"exec", name, "--", "trickster"} },
-		"Console": func(name string) (string, []string) { return "consoleclient", []string{name} },
+	for door, args := range map[string]func(name, answer string) (program string, args []string){
+		"exec": func(name, answer string) (string, []string) {
+			return "acp", []string{"exec", name, "--", "trickster", answer}
+		},
+		"Console": func(name, answer string) (string, []string) { return "consoleclient", []string{name, answer} },
 	} {
 		for _, k := range tricks.All() {
+			if k.Idle {
+				continue // the program ends with the turn
+			}
 			t.Run(door+"/"+k.Name, func(t *testing.T) {
 				t.Parallel()
-				program, words := args(k.Name)
+				answer, err := net.Listen("tcp", "127.0.0.1:0")
+				if err != nil {
+					t.Fatal(err)
+				}
+				played := make(tricks.Played, 1)
+				var telling sync.WaitGroup
+				telling.Go(func() {
+					var id []byte
+					if conn, err := answer.Accept(); err == nil {
+						id, _ = io.ReadAll(conn) // the test fails without it
+						_ = conn.Close()
+					}
+					played <- acp.PermissionOptionID(id)
+				})
+				program, words := args(k.Name, answer.Addr().String())
 				s := programInSession(t, program, words...)
 				var mu sync.Mutex
 				var shown strings.Builder
-				played := make(tricks.Played, 1)
-				var reading sync.WaitGroup
-				reading.Go(func() {
+				go func() { // until the program ends
 					for part := make([]byte, 4096); ; {
 						n, err := s.main.Read(part)
 						mu.Lock()
 						shown.Write(part[:n])
-						found := answer.FindStringSubmatch(shown.String())
 						mu.Unlock()
-						if found != nil {
-							played <- acp.PermissionOptionID(found[1])
-							return
-						}
 						if err != nil {
 							return
 						}
 					}
-				})
-				k.Test(t, &tricks.Lines{T: t, Type: func(line string) { s.typeIn(t, line+"\n") }, Shown: func() string {
+				}()
+				typ := func(text string) { _, _ = io.WriteString(s.main, text) } // the program may have ended
+				k.Test(t, &tricks.Lines{T: t, Type: func(line string) { typ(line + "\n") }, Stop: func() { typ("\x03") }, Shown: func() string {
 					mu.Lock()
 					defer mu.Unlock()
 					return strings.ReplaceAll(shown.String(), "\r\n", "\n")
 				}}, played)
-				reading.Wait()
 				done := make(chan error, 1)
 				go func() { done <- s.Wait() }()
-				go func() { // so that the program can write the rest
-					for part := make([]byte, 4096); ; {
-						if _, err := s.main.Read(part); err != nil {
-							return
-						}
-					}
-				}()
 				select {
 				case <-done:
 				case <-time.After(time.Minute):
 					t.Error("it does not end")
 				}
+				_ = answer.Close()
+				telling.Wait()
 			})
 		}
 	}

@@ -3,10 +3,14 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
+	"net"
 	"os"
 	"os/exec"
+	"os/signal"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/acpgo/sdk/acp"
@@ -14,16 +18,19 @@ import (
 	"github.com/acpgo/sdk/cmd/acp/internal/tricks"
 )
 
-// trickster is an agent that plays the trick with the name that the prompt has, and says what was answered.
+// trickster is an agent that plays the trick with the name that the prompt has, and writes the answer to the address that is
+// its argument.
 func trickster() {
-	err := acp.ServeAgent(context.Background(), acp.Stdio(), tricksterHandlers(), nil)
+	var told sync.WaitGroup
+	err := acp.ServeAgent(context.Background(), acp.Stdio(), tricksterHandlers(&told, os.Args[len(os.Args)-1]), nil)
+	told.Wait()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 }
 
-func tricksterHandlers() acp.AgentHandlers {
+func tricksterHandlers(told *sync.WaitGroup, address string) acp.AgentHandlers {
 	return acp.AgentHandlers{
 		NewSession: func(context.Context, *acp.AgentConn, *acp.NewSessionRequest) (*acp.NewSessionResponse, error) {
 			return &acp.NewSessionResponse{SessionID: "s"}, nil
@@ -43,11 +50,13 @@ func tricksterHandlers() acp.AgentHandlers {
 					continue
 				}
 				played := make(tricks.Played, 1)
-				res, err := k.Prompt(&played)(ctx, s, req)
-				if err == nil {
-					err = s.Update(ctx, acp.AgentMessageText(fmt.Sprintf("\nanswer <%s>\n", <-played)))
-				}
-				return res, err
+				told.Go(func() {
+					if conn, err := net.Dial("tcp", address); err == nil {
+						_, _ = io.WriteString(conn, string(<-played)) // the test misses it
+						_ = conn.Close()
+					}
+				})
+				return k.Prompt(&played)(ctx, s, req)
 			}
 			return nil, fmt.Errorf("there is no trick %q", name)
 		},
@@ -56,11 +65,14 @@ func tricksterHandlers() acp.AgentHandlers {
 
 // consoleClient is a client with a view.Console, whose agent plays the trick of its argument.
 func consoleClient() {
-	ctx := context.Background()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	var told sync.WaitGroup
 	here, there := acp.Pipe()
-	go func() { _ = acp.ServeAgent(ctx, there, tricksterHandlers(), nil) }() // it ends with the program
+	// It ends with the program.
+	go func() { _ = acp.ServeAgent(context.Background(), there, tricksterHandlers(&told, os.Args[2]), nil) }()
 	console := view.NewConsole(os.Stdin, os.Stdout)
-	conn, err := acp.Connect(ctx, here, acp.ClientHandlers{
+	conn, err := acp.Connect(context.Background(), here, acp.ClientHandlers{
 		SessionUpdate: console.SessionUpdate, RequestPermission: view.Asking(&console.Sessions, console.RequestPermission),
 	}, nil)
 	if err == nil {
@@ -69,6 +81,7 @@ func consoleClient() {
 			_, err = view.Prompt(ctx, console.Sessions.Of(s.ID()), s, acp.TextBlock(os.Args[1]))
 		}
 	}
+	told.Wait()
 	if err != nil {
 		fmt.Println(err)
 		os.Exit(1)

@@ -76,7 +76,7 @@ func (s *source) ask(n int, m *show.Message, raw []byte) bool {
 	q.Question = view.Ask(&req, nil)
 	if on := s.conversations.sessions[m.Session]; on != nil {
 		if call, ok := on.state.ToolCall(req.ToolCall.ToolCallID); ok {
-			q.Question = view.NewQuestion(&call, req.Options, nil)
+			q.Question = view.NewQuestion(&call, req.Options, &view.QuestionOptions{Idle: on.state.Snapshot().Idle()})
 		}
 	}
 	q.Shown(view.Begun, time.Now())

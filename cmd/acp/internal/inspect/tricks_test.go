@@ -61,6 +61,20 @@ func (d pageDoor) Choose(index int) {
 	}
 }
 
+func (d pageDoor) Workbench() {}
+
+func (d pageDoor) Cancel() {
+	d.do(map[string]any{"do": "send", "source": "1", "method": "session/cancel", "params": map[string]any{"sessionId": "s-1"}, "notification": true})
+}
+
+func (d pageDoor) Habit() {
+	for n := range len(d.rows["1"]) + 1 {
+		if r := d.do(map[string]any{"do": "choose", "source": "1", "row": n, "option": 0}); r.Error == "" {
+			d.i.t.Errorf("a click on row %d counts", n)
+		}
+	}
+}
+
 // TestTricks: what an agent does around a question does not change what the user decides.
 func TestTricks(t *testing.T) {
 	for _, k := range tricks.All() {

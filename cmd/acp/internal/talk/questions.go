@@ -24,6 +24,8 @@ type Question struct {
 	Call acp.ToolCall
 	// Options are the options to choose from.
 	Options []acp.PermissionOption
+	// Idle says that no turn of the session is in progress, and Unknown that the agent names a session that nobody has opened.
+	Idle, Unknown bool
 	// Decision says why no rule decided.
 	Decision policy.Decision
 	// Always says what options of the kinds allow_always and reject_always remember.
@@ -42,7 +44,10 @@ type Always struct {
 
 // View returns the question as the user has to see it. session is the name of the session; "" if there is only one.
 func (q *Question) View(session string) *view.Question {
-	o := &view.QuestionOptions{Agent: q.Agent, Session: session, Reason: q.Decision.Why}
+	o := &view.QuestionOptions{Agent: q.Agent, Session: session, Idle: q.Idle, Reason: q.Decision.Why}
+	if q.Unknown {
+		o.Notes = append(o.Notes, view.Fact{Name: "warning", Text: fmt.Sprintf("the agent asks in the session %q, which you have not opened", q.Session)})
+	}
 	for _, about := range q.Decision.About {
 		name, quoted, _ := strings.Cut(about, " ")
 		prefix, err := strconv.QuotedPrefix(quoted)
@@ -156,9 +161,15 @@ func (c *Client) asksLocal(ask asker) asker {
 
 // ask asks the user. The request has the complete tool call.
 func (c *Client) ask(ctx context.Context, s *acp.ClientSession, req *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error) {
-	q := &Question{Session: s.ID(), Agent: c.opts.Agent.Name, Options: req.Options}
+	owner := c.owner(s.ID())
+	q := &Question{Session: s.ID(), Agent: c.opts.Agent.Name, Options: req.Options, Unknown: owner == nil}
+	q.Idle = owner != nil && owner.state.Snapshot().Idle()
 	q.Call.ToolCallID = req.ToolCall.ToolCallID
 	q.Call.Apply(req.ToolCall)
+	if len(q.Options) == 0 {
+		c.event(Event{Kind: Warning, Session: s.ID(), Err: fmt.Errorf("the agent asks for permission for %s, and offers no answer", view.Subject(&q.Call))})
+		return &acp.RequestPermissionResponse{Outcome: acp.PermissionCancelled()}, nil
+	}
 	// Entries of the memory that could not be read have been reported as a warning.
 	remembered, _ := c.memory.Rules(s.ID())
 	about := policy.Request{Agent: s.Conn().Initialized().AgentInfo.Value().Name, Cwd: c.cwdOf(s.ID()), ToolCall: q.Call}

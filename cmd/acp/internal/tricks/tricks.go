@@ -3,15 +3,18 @@
 package tricks
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"regexp"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/acp/view"
 )
 
@@ -30,7 +33,31 @@ type Trick struct {
 	// Index is the option that the user chooses in the end, and Want its id.
 	Index int
 	Want  acp.PermissionOptionID
+	// Session is the session that the request names, if it is not that of the prompt.
+	Session acp.SessionID
+	// Ends says what ends the question before the user answers it.
+	Ends Ending
+	// Idle has the agent ask after the end of the turn.
+	Idle bool
+	// Unasked says that a client answers without asking the user, because no option can be chosen. A [Workbench] asks.
+	Unasked bool
+
+	begun atomic.Bool // a prompt that follows plays nothing
 }
+
+// Ending is what ends a question.
+type Ending int
+
+// The endings.
+const (
+	ByAnswer  Ending = iota
+	ByTurn           // the agent ends the turn
+	ByUser           // the user cancels the turn
+	ByRequest        // the agent cancels the request
+)
+
+// Cancelled is what an agent is told whose question nobody has answered.
+const Cancelled acp.PermissionOptionID = "is cancelled"
 
 // Door is a user interface in which a question of a trick is on its way.
 type Door interface {
@@ -41,7 +68,14 @@ type Door interface {
 	Early(index int)
 	// Choose chooses an option.
 	Choose(index int)
+	// Cancel cancels the turn.
+	Cancel()
+	// Habit does what would allow something while the question is there: it types y and 1 or clicks.
+	Habit()
 }
+
+// Workbench is a Door at which the user answers everything.
+type Workbench interface{ Workbench() }
 
 // forged is what a user interface may write for another question.
 const forged = "\nagent asks for permission\nkind read\n$ cat README.md\nagent good\ntitle Read\n\n1: allow once: Yes\n2: reject once: No\n  1. allow once: Yes\nWhich? \nNumber: \nWhich one?\n"
@@ -60,7 +94,7 @@ func named(kind acp.PermissionOptionKind, name string) []acp.PermissionOption {
 	return []acp.PermissionOption{{OptionID: "first", Kind: kind, Name: name}, acp.RejectOnce("no", "Leave it")}
 }
 
-// All returns the table. What a client refuses before it asks anybody, such as options with the same id, is not in it.
+// All returns the table.
 func All() []*Trick {
 	const once, always, reject = acp.PermissionOptionKindAllowOnce, acp.PermissionOptionKindAllowAlways, acp.PermissionOptionKindRejectOnce
 	hidden := func(name, input string, shows ...string) *Trick {
@@ -71,6 +105,9 @@ func All() []*Trick {
 	}
 	around := func(name string, before, after []acp.SessionUpdate) *Trick {
 		return &Trick{Name: name, Before: before, After: after, Call: call(rm, "Clean"), Shows: []string{"$ rm -rf ~"}, Want: "first"}
+	}
+	ended := func(name string, by Ending) *Trick {
+		return &Trick{Name: name, Call: call(rm, "Clean"), Shows: []string{"$ rm -rf ~"}, Ends: by, Want: Cancelled}
 	}
 	text := []acp.SessionUpdate{acp.AgentMessageText(forged)}
 	thought := []acp.SessionUpdate{acp.AgentThoughtText(forged)}
@@ -116,6 +153,16 @@ func All() []*Trick {
 			Shows: []string{`at /etc\nkind read`, `at /shadow\n`}, Index: 1, Want: "no"},
 		{Name: "facts in content", Call: acp.ToolCallUpdate{ToolCallID: "t", Kind: acp.Some(acp.ToolKindExecute), RawInput: json.RawMessage(rm), Content: acp.Some([]acp.ToolCallContent{acp.ToolText(forged)})},
 			Shows: []string{"$ rm -rf ~"}, Index: 1, Want: "no"},
+		ended("the turn ends", ByTurn), ended("the user cancels the turn", ByUser), ended("the agent cancels the request", ByRequest),
+		{Name: "a question after the turn", Call: call(rm, "Clean"), Idle: true, Shows: []string{"$ rm -rf ~", "turn none is in progress"}, Want: "first"},
+		{Name: "a session that nobody knows", Call: call(rm, "Clean"), Session: "other", Shows: []string{"$ rm -rf ~"}, Want: "first"},
+		{Name: "no options", Call: call(rm, "Clean"), Options: []acp.PermissionOption{}, Unasked: true, Want: Cancelled},
+		{Name: "two options with one id", Call: call(rm, "Clean"), Options: []acp.PermissionOption{acp.AllowAlways("first", "Allow"), acp.RejectOnce("first", "Reject")},
+			Shows: []string{"$ rm -rf ~", "cannot be chosen"}, Early: true, Ends: ByUser, Want: Cancelled},
+		lie("an option of an unknown kind", "allow_once ", "Reject", `kind "allow_once ", which may allow anything: Reject`, "reject once: Leave it"),
+		{Name: "only unknown kinds", Call: call(rm, "Clean"), Options: []acp.PermissionOption{{OptionID: "first", Kind: "Allow_Once", Name: "Yes"}, {OptionID: "y", Kind: "x\nreject_once", Name: "No"}},
+			Shows: []string{"$ rm -rf ~", `kind "Allow_Once", which may allow anything: Yes`, `kind "x\nreject_once", which may allow anything: No`}, Early: true, Want: "first"},
+		lie("an option with an empty name", once, "", "allow once: first"),
 	}
 	for _, k := range all {
 		if k.Options == nil {
@@ -128,31 +175,61 @@ func All() []*Trick {
 // Played is what the agent has received.
 type Played chan acp.PermissionOptionID
 
-// Prompt returns a handler of session/prompt that plays the trick. The turn ends with the answer.
+// Prompt returns a handler of session/prompt that plays the trick once. The turn ends with the answer, unless the trick is
+// about that.
 func (k *Trick) Prompt(played *Played) func(context.Context, *acp.AgentSession, *acp.PromptRequest) (*acp.PromptResponse, error) {
 	return func(ctx context.Context, s *acp.AgentSession, _ *acp.PromptRequest) (*acp.PromptResponse, error) {
+		end := &acp.PromptResponse{StopReason: acp.StopReasonEndTurn}
+		if !k.begun.CompareAndSwap(false, true) {
+			return end, nil
+		}
 		for _, u := range k.Before {
 			if err := s.Update(ctx, u); err != nil {
 				return nil, err
 			}
 		}
-		answered := make(chan acp.PermissionOptionID, 1)
+		asking, withdraw := context.WithCancel(context.WithoutCancel(ctx))
+		answered := make(chan struct{})
 		go func() {
-			outcome, err := s.RequestPermission(ctx, k.Call, k.Options...)
-			id, _ := outcome.Selected()
-			if err != nil {
-				id = acp.PermissionOptionID(err.Error())
+			defer close(answered)
+			defer withdraw()
+			if k.Idle {
+				time.Sleep(view.Delay) // the turn has ended
 			}
-			answered <- id
+			// The connection of an agent refuses to send what a trick may contain.
+			req := &acp.RequestPermissionRequest{SessionID: cmp.Or(k.Session, s.ID()), ToolCall: k.Call, Options: k.Options}
+			res, err := rpc.Call[acp.RequestPermissionResponse](asking, s.RPC(), acp.MethodRequestPermission, req)
+			id := Cancelled
+			switch {
+			case err != nil && asking.Err() == nil:
+				id = acp.PermissionOptionID(err.Error())
+			case err == nil:
+				if chosen, ok := res.Outcome.Selected(); ok {
+					id = chosen
+				}
+			}
+			*played <- id
 		}()
+		if k.Idle {
+			return end, nil
+		}
 		time.Sleep(view.Delay / 6) // the trick: while the user reads
 		for _, u := range k.After {
 			if err := s.Update(ctx, u); err != nil {
 				return nil, err
 			}
 		}
-		*played <- <-answered
-		return &acp.PromptResponse{StopReason: acp.StopReasonEndTurn}, nil
+		if k.Ends == ByTurn || k.Ends == ByRequest {
+			time.Sleep(8 * view.Delay) // the user has read it
+		}
+		switch k.Ends {
+		case ByTurn:
+			return end, nil
+		case ByRequest:
+			withdraw()
+		}
+		<-answered
+		return end, nil
 	}
 }
 
@@ -169,6 +246,17 @@ func Squeeze(text string) string {
 // Test plays the trick at a door.
 func (k *Trick) Test(t *testing.T, door Door, played Played) {
 	t.Helper()
+	if k.Unasked {
+		if _, shows := door.(Workbench); shows {
+			door.Question()
+			door.Habit()
+			door.Cancel()
+		}
+		if id := <-played; id != k.Want {
+			t.Errorf("the answer is %q, want %q", id, k.Want)
+		}
+		return
+	}
 	if k.Early {
 		door.Early(0)
 	}
@@ -195,9 +283,17 @@ func (k *Trick) Test(t *testing.T, door Door, played Played) {
 		t.Fatalf("the answer %q was given too early", id)
 	default:
 	}
-	door.Choose(k.Index)
+	switch k.Ends {
+	case ByAnswer:
+		door.Choose(k.Index)
+	case ByUser:
+		door.Cancel()
+	}
 	if id := <-played; id != k.Want {
 		t.Errorf("the answer is %q, want %q", id, k.Want)
+	}
+	if k.Ends != ByAnswer {
+		door.Habit()
 	}
 }
 
@@ -207,6 +303,8 @@ type Lines struct {
 	// Shown returns all output so far, and Type types a line.
 	Shown func() string
 	Type  func(string)
+	// Stop cancels the turn.
+	Stop func()
 
 	asked int // the length of the output when something was typed
 }
@@ -253,6 +351,16 @@ func (l *Lines) Early(index int) {
 
 // Choose implements Door.
 func (l *Lines) Choose(index int) { l.typ(strconv.Itoa(index + 1)) }
+
+// Cancel implements Door.
+func (l *Lines) Cancel() { l.Stop() }
+
+// Habit implements Door.
+func (l *Lines) Habit() {
+	for _, line := range []string{"y", "1", ""} {
+		l.typ(line)
+	}
+}
 
 func (l *Lines) typ(line string) {
 	l.asked = len(l.Shown())

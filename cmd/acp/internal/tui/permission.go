@@ -136,9 +136,6 @@ func (d *permissionDialog) foot(m *Model, width int) []string {
 	if n := len(d.asked.Options); n > len(lines) {
 		lines = append(lines, m.style.dim.Render(fit(fmt.Sprintf("Up, Down: %d to %d of %d answers", d.first+1, d.end, n), width)))
 	}
-	if len(lines) == 0 {
-		lines = append(lines, fit("The agent offers no answer. Ctrl-C cancels the turn.", width))
-	}
 	return lines
 }
 
@@ -154,11 +151,11 @@ func (d *permissionDialog) key(m *Model, q *question, k tea.KeyPressMsg) (bool, 
 	}
 	switch key {
 	case "down", "tab":
-		d.marked = (d.marked + 1) % max(1, len(d.asked.Options))
+		d.marked = (d.marked + 1) % len(d.asked.Options)
 	case "up", "shift+tab":
-		d.marked = (max(0, d.marked) - 1 + len(d.asked.Options)) % max(1, len(d.asked.Options))
+		d.marked = (max(0, d.marked) - 1 + len(d.asked.Options)) % len(d.asked.Options)
 	case "enter":
-		if d.marked >= 0 && d.marked < len(d.asked.Options) {
+		if d.marked >= 0 {
 			return d.choose(m, q, d.marked), nil
 		}
 	case "k":

@@ -32,6 +32,20 @@ func (d worldDoor) Choose(index int) {
 	d.sleep(time.Second)
 }
 
+func (d worldDoor) Cancel() {
+	d.key("ctrl+c")
+	d.sleep(time.Second)
+}
+
+func (d worldDoor) Habit() {
+	d.sleep(time.Second)
+	if len(d.m.questions) > 0 {
+		d.t.Error("the question is still there")
+	}
+	d.key("y", "1", "enter")
+	d.sleep(time.Second)
+}
+
 // TestTricks: what an agent does around a question does not change what the user decides.
 func TestTricks(t *testing.T) {
 	for _, k := range tricks.All() {
@@ -42,6 +56,9 @@ func TestTricks(t *testing.T) {
 				w.update(tea.WindowSizeMsg{Width: 100, Height: 300})
 				w.settle()
 				w.say("go")
+				if k.Unasked {
+					w.sleep(time.Second)
+				}
 				k.Test(t, worldDoor{w}, played)
 			})
 		})
@@ -57,8 +74,10 @@ func TestPlainTricks(t *testing.T) {
 			s := plainly(t, acp.AgentHandlers{Prompt: k.Prompt(&played)}, nil)
 			s.want("> ")
 			s.typ("go")
-			s.want("asks for permission")
-			k.Test(t, &tricks.Lines{T: t, Type: func(line string) { s.typ(line) }, Shown: func() string {
+			if !k.Unasked {
+				s.want("asks for permission")
+			}
+			k.Test(t, &tricks.Lines{T: t, Type: func(line string) { s.typ(line) }, Stop: func() { s.typ(":cancel") }, Shown: func() string {
 				s.mu.Lock()
 				defer s.mu.Unlock()
 				return s.all
