@@ -1433,6 +1433,7 @@ func TestIncomplete(t *testing.T) {
 		{"a folder", e, func(i *registry.Installed) error {
 			return errors.Join(os.Remove(program(i)), os.Mkdir(program(i), 0o700))
 		}},
+		{"cut off", e, func(i *registry.Installed) error { return os.Truncate(program(i), 0) }},
 		{"not executable", e, func(i *registry.Installed) error { return os.Chmod(program(i), 0o600) }},
 		{"without its script", interpreted, func(i *registry.Installed) error { return os.Remove(filepath.Join(i.Folder(), "server.js")) }},
 	} {

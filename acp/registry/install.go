@@ -218,7 +218,7 @@ func (i *Installed) complete() error {
 	if !slices.Contains(interpreters, i.Program) {
 		path := filepath.Join(i.Folder(), i.Program)
 		info, err := os.Stat(path)
-		if err != nil || !info.Mode().IsRegular() || runtime.GOOS != "windows" && info.Mode()&0o111 == 0 {
+		if err != nil || !info.Mode().IsRegular() || info.Size() == 0 || runtime.GOOS != "windows" && info.Mode()&0o111 == 0 {
 			return incomplete(path)
 		}
 	}

@@ -193,6 +193,7 @@ func (c *Client) Login(ctx context.Context, id acp.AuthMethodID, terminal launch
 	case m.Kind == AgentLogin:
 		agent, err := c.agentConn(ctx)
 		if err == nil {
+			defer c.slow(acp.MethodAuthenticate, func() bool { return false })() // a person may need any time
 			_, err = agent.Authenticate(ctx, &acp.AuthenticateRequest{MethodID: id})
 		}
 		return err

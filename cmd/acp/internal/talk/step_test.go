@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/acp/launch"
 )
 
 // An agent that is silent while it should open a session is reported, and then given up, but neither one that sends
@@ -97,4 +98,35 @@ func TestNoiseIsCounted(t *testing.T) {
 	if len(shown) != 12 || shown[0] != "noise" || !strings.HasPrefix(shown[11], "1000 lines") {
 		t.Errorf("shown %d: %q", len(shown), shown)
 	}
+}
+
+// The user learns that a login takes long, and it may take any time.
+func TestSlowLogin(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		slow := 0
+		agent := served(t, acp.AgentHandlers{
+			Authenticate: func(context.Context, *acp.AgentConn, *acp.AuthenticateRequest) (*acp.AuthenticateResponse, error) {
+				time.Sleep(time.Hour)
+				return nil, nil
+			},
+			NewSession: func(context.Context, *acp.AgentConn, *acp.NewSessionRequest) (*acp.NewSessionResponse, error) {
+				return &acp.NewSessionResponse{SessionID: "s"}, nil
+			},
+			Prompt: func(context.Context, *acp.AgentSession, *acp.PromptRequest) (*acp.PromptResponse, error) {
+				return nil, nil
+			},
+		}, &acp.AgentOptions{AuthMethods: []acp.AuthMethod{acp.NewAuthMethodAgent(acp.AuthMethodAgent{ID: "k", Name: "K"})}})
+		c, err := Open(t.Context(), &Options{Agent: agent, Cwd: t.TempDir(), NoReconnect: true, Event: func(e Event) {
+			if e.Kind == Slow && e.Text == acp.MethodAuthenticate {
+				slow++
+			}
+		}})
+		if err == nil {
+			err = c.Login(t.Context(), "k", launch.Terminal{})
+		}
+		if err != nil || slow != 1 {
+			t.Errorf("%v, reported %d times", err, slow)
+		}
+		c.Close()
+	})
 }
