@@ -3,13 +3,18 @@ package translate_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
+	"os"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 
 	"go.uber.org/goleak"
 
 	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/acp/agentkit"
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/acp/translate"
 	"github.com/acpgo/sdk/acp/v2draft"
@@ -52,6 +57,7 @@ func agent1(ctx context.Context, t rpc.Transport) error {
 
 // agent2 is the same in version 2.
 func agent2(ctx context.Context, t rpc.Transport) error {
+	var turns atomic.Int64
 	return v2draft.ServeAgent(ctx, t, v2draft.AgentHandlers{
 		NewSession: func(context.Context, *v2draft.AgentConn, *v2draft.NewSessionRequest) (*v2draft.NewSessionResponse, error) {
 			return &v2draft.NewSessionResponse{SessionID: "s"}, nil
@@ -70,24 +76,25 @@ func agent2(ctx context.Context, t rpc.Transport) error {
 			if text == "log in" {
 				return nil, v2draft.ErrAuthRequired
 			}
-			message := v2draft.UserMessage{MessageID: v2draft.MessageID("of " + text), Content: v2draft.Some(req.Prompt)}
+			n := fmt.Sprint(turns.Add(1))
+			message := v2draft.UserMessage{MessageID: v2draft.MessageID("u" + n), Content: v2draft.Some(req.Prompt)}
 			return s.StartTurnWith(ctx, message, func(ctx context.Context) (v2draft.IdleStateUpdate, error) {
 				if text == "wait" {
 					<-ctx.Done()
 					return v2draft.IdleStateUpdate{}, ctx.Err()
 				}
-				if err := s.Update(ctx, v2draft.StartToolCall("t", "Edit", v2draft.WithKind(v2draft.ToolKindEdit))); err != nil {
+				if err := s.Update(ctx, v2draft.StartToolCall(v2draft.ToolCallID("t"+n), "Edit", v2draft.WithKind(v2draft.ToolKindEdit))); err != nil {
 					return v2draft.IdleStateUpdate{}, err
 				}
 				answer, err := s.RequestPermission(ctx, &v2draft.RequestPermissionRequest{
-					Title: "Edit?", Subject: v2draft.Some(v2draft.PermissionForToolCall(v2draft.AboutToolCall("t"))),
+					Title: "Edit?", Subject: v2draft.Some(v2draft.PermissionForToolCall(v2draft.AboutToolCall(v2draft.ToolCallID("t" + n)))),
 					Options: []v2draft.PermissionOption{v2draft.AllowOnce("y", "Yes"), v2draft.RejectOnce("n", "No")},
 				})
 				if err != nil {
 					return v2draft.IdleStateUpdate{}, err
 				}
 				chosen, _ := answer.Selected()
-				return v2draft.EndTurn(), s.Update(ctx, v2draft.AgentMessageText("m", "chosen: "+string(chosen)))
+				return v2draft.EndTurn(), s.Update(ctx, v2draft.AgentMessageText(v2draft.MessageID("m"+n), "chosen: "+string(chosen)))
 			})
 		},
 	}, &v2draft.AgentOptions{Info: v2draft.Implementation{Name: "agent", Version: "1"}})
@@ -224,6 +231,61 @@ func TestPrograms(t *testing.T) {
 					t.Errorf("version %d on the wire, want %d", got, c.version)
 				}
 			})
+		})
+	}
+}
+
+// kitAgent is agent1 as authors write it: Serve translates.
+func kitAgent(ctx context.Context, t rpc.Transport) error {
+	type state struct{}
+	sessions := agentkit.NewSessions(agentkit.Config[state]{
+		Prompt: func(ctx context.Context, t *agentkit.Turn[state], _ *acp.PromptRequest) (*acp.PromptResponse, error) {
+			call, err := t.StartToolCall(ctx, "Edit", acp.WithKind(acp.ToolKindEdit))
+			if err != nil {
+				return nil, err
+			}
+			chosen, err := call.Ask(ctx, acp.AllowOnce("y", "Yes"), acp.RejectOnce("n", "No"))
+			if err != nil {
+				return nil, err
+			}
+			return nil, errors.Join(call.Done(), t.Sayf(ctx, "chosen: %s", chosen.OptionID))
+		},
+	})
+	return sessions.Serve(ctx, t, nil)
+}
+
+// TestPipes plays a whole turn through pipes of the system.
+func TestPipes(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		client func(*testing.T, rpc.Transport) *client
+		agent  func(context.Context, rpc.Transport) error
+	}{
+		{"client 2, kit agent", client2, kitAgent},
+		{"client 1, agent 2", func(t *testing.T, transport rpc.Transport) *client { return client1(t, translate.Client(transport)) }, agent2},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r1, w1, err1 := os.Pipe()
+			r2, w2, err2 := os.Pipe()
+			if err := errors.Join(err1, err2); err != nil {
+				t.Fatal(err)
+			}
+			done := make(chan error)
+			go func() { done <- c.agent(t.Context(), rpc.IO(r1, w2, 0)) }()
+			client := c.client(t, conformance.Tap(t, conformance.Client, rpc.IO(r2, w1, 0), &conformance.TapOptions{
+				Schema: conformance.Negotiated(conformance.V1(), conformance.V2()),
+			}))
+			for range 20 {
+				if stop, err := client.prompt(t.Context(), "edit"); err != nil || stop != "end_turn" {
+					t.Fatalf("got %q, %v", stop, err)
+				}
+			}
+			if want := strings.Repeat("chosen: y", 20); client.text != want {
+				t.Errorf("got the text %q", client.text)
+			}
+			if err := errors.Join(client.close(), <-done); err != nil {
+				t.Error(err)
+			}
 		})
 	}
 }
