@@ -288,7 +288,7 @@ func (p *player) end() {
 		}
 	}
 	if p.state.pending < 0 || p.state.queued < 0 || p.state.settings < 0 || p.state.accounts.size < 0 || p.state.opening < 0 {
-		p.fail("a negative size")
+		p.fail("a negative size: %d %d %d %d %d", p.state.pending, p.state.queued, p.state.settings, p.state.accounts.size, p.state.opening)
 	}
 }
 
@@ -406,4 +406,46 @@ func sizeOf(v reflect.Value, seen map[uintptr]bool) (n int) {
 		n = int(v.Type().Size())
 	}
 	return n
+}
+
+// TestOutputGrows requires that output in many pieces is not sent anew with each of them, and that the client has all of it
+// at the next message that is not output, or at a tick.
+func TestOutputGrows(t *testing.T) {
+	for _, piece := range []string{
+		`{"sessionUpdate":"terminal_output_chunk","terminalId":"x","data":"` + strings.Repeat("YWFh", 64) + `"}`,
+		`{"sessionUpdate":"tool_call_content_chunk","toolCallId":"t","content":{"type":"content","content":{"type":"text","text":"` + strings.Repeat("a", 192) + `"}}}`,
+	} {
+		p := newPlayer(t, 2, 1)
+		update := func(update string) { p.send(AgentSide, "!session/update", `{"sessionId":"s","update":`+update+`}`) }
+		update(`{"sessionUpdate":"terminal_update","terminalId":"x","output":{"data":""}}`)
+		update(`{"sessionUpdate":"tool_call_update","toolCallId":"t","title":"T","content":[{"type":"terminal","terminalId":"x"}]}`)
+		const want = 150_000 // of 192,000: content in pieces has a name for each
+		last := func() int { return strings.Count(p.log[len(p.log)-1], "a") }
+		p.log = nil
+		for range 1000 {
+			update(piece)
+		}
+		sent := 0
+		for _, line := range p.log {
+			if strings.HasPrefix(line, "   to 1") {
+				sent += len(line)
+			}
+		}
+		if sent > 10<<20 {
+			t.Errorf("%d MB for 192 kB of output", sent>>20)
+		}
+		if p.got(p.state.Tick()); last() < want {
+			t.Errorf("at the tick: %d bytes", last())
+		}
+		update(piece)
+		if p.state.Waiting() {
+			update(`{"sessionUpdate":"state_update","state":"running"}`) // which a client of version 1 does not get
+		}
+		if last() < want {
+			t.Errorf("before the next message: %d bytes", last())
+		}
+		if p.state.Waiting() {
+			t.Error("there is more")
+		}
+	}
 }

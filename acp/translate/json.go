@@ -30,7 +30,10 @@ func parse(text raw) (object, bool) {
 	var names map[string]bool // of a large object
 	for i = space(text, i+1); text[i] != '}'; {
 		end := skip(text, i)
-		name := unquote(text[i:end])
+		name, ok := common[string(text[i:end])]
+		if !ok {
+			name = unquote(text[i:end])
+		}
 		if names == nil && len(o) == 32 {
 			names = map[string]bool{}
 			for _, m := range o {
@@ -51,6 +54,18 @@ func parse(text raw) (object, bool) {
 		}
 	}
 	return o, true
+}
+
+// common are the names of nearly all members, which need no memory.
+var common = map[string]string{}
+
+func init() {
+	for _, name := range []string{
+		"jsonrpc", "id", "method", "params", "result", "error", "code", "message", "sessionId", "update", "sessionUpdate", "content", "type", "text",
+		"messageId", "toolCallId", "title", "kind", "status", "locations", "path", "rawInput", "rawOutput", "terminalId", "data", "_meta",
+	} {
+		common[string(quote(name))] = name
+	}
 }
 
 // clone returns a copy that does not keep the message in memory that o is a part of.
@@ -184,7 +199,7 @@ func (o object) text() raw {
 		if i > 0 {
 			text = append(text, ',')
 		}
-		text = append(append(append(text, quote(m.name)...), ':'), m.value...)
+		text = append(append(appendQuoted(text, m.name), ':'), m.value...)
 	}
 	return append(text, '}')
 }
@@ -202,18 +217,21 @@ func toBytes(elements []raw) [][]byte {
 	return all
 }
 
-// quote returns a JSON string. Unlike encoding/json it leaves <, > and & as they are.
-func quote(s string) raw {
+// quote returns a JSON string.
+func quote(s string) raw { return appendQuoted(make(raw, 0, len(s)+2), s) }
+
+// appendQuoted appends a JSON string. Unlike encoding/json it leaves <, > and & as they are.
+func appendQuoted(text raw, s string) raw {
 	for i := range len(s) {
 		if c := s[i]; c < ' ' || c == '"' || c == '\\' || c >= 0x7f {
 			var b bytes.Buffer
 			e := json.NewEncoder(&b)
 			e.SetEscapeHTML(false)
 			_ = e.Encode(s) // a string can always be written
-			return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
+			return append(text, bytes.TrimSuffix(b.Bytes(), []byte("\n"))...)
 		}
 	}
-	return append(append(append(make(raw, 0, len(s)+2), '"'), s...), '"')
+	return append(append(append(text, '"'), s...), '"')
 }
 
 func number(n int) raw { return strconv.AppendInt(nil, int64(n), 10) }

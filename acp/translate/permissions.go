@@ -22,21 +22,13 @@ func (s *State) permission1(m *message) *fault {
 		s.answer(AgentSide, m.id, cancelledOutcome())
 		return nil
 	}
-	call := about.str("toolCallId")
-	c, fresh := sess.call(call)
-	if fresh {
-		c = s.newCall(sess, call)
-	}
+	c, _ := s.call(sess, about.str("toolCallId"))
 	about = append(object{}, about...)
 	toolCallTo2(&about)
 	c.note(about)
-	title := c.title
-	if title == "" {
-		title = "Permission"
-	}
 	params := append(object{}, m.params...)
 	params.drop("toolCall")
-	params = append(params, obj("title", title, "subject", obj("type", "tool_call", "toolCall", about))...)
+	params = append(params, obj("title", cmp.Or(c.title, "Permission"), "subject", obj("type", "tool_call", "toolCall", about))...)
 	return s.ask(sess, c, m, params, optionIDs(options))
 }
 
@@ -118,7 +110,7 @@ func cancelledOutcome() object { return obj("outcome", obj("outcome", "cancelled
 func optionIDs(options []raw) []string {
 	ids := []string{}
 	for _, option := range options {
-		if o, ok := parse(option); ok && o.has("optionId") {
+		if o, _ := parse(option); o.str("optionId") != "" {
 			ids = append(ids, o.str("optionId"))
 		}
 	}
@@ -149,8 +141,8 @@ func (s *State) permission2(m *message) *fault {
 	params.set("options", options)
 	ids := optionIDs(list(options))
 	call := about.str("toolCallId")
-	if _, fresh := sess.call(call); fresh {
-		s.newCall(sess, call).note(about)
+	if c, fresh := s.call(sess, call); fresh {
+		c.note(about)
 		s.update(id, append(obj("sessionUpdate", "tool_call"), about...))
 	}
 	return s.send(m, m.method, params, func(answer *message) {
@@ -179,12 +171,9 @@ func (s *State) subject(sess *session, m *message, title string) (about object, 
 	switch subject.str("type") {
 	case "tool_call":
 		about = append(object{}, subject.sub("toolCall")...)
-		c, fresh := sess.call(about.str("toolCallId"))
-		if fresh {
-			c = &call{}
-		}
+		c := cmp.Or(sess.calls.get(short(about.str("toolCallId"))), &call{})
 		content := about.list("content")
-		s.toolCallTo1(sess, c, &about, fresh)
+		s.toolCallTo1(sess, c, &about, false)
 		if content == nil {
 			content = c.content.pieces
 		}

@@ -58,6 +58,9 @@ func (s *State) session(id string) *session {
 
 // measure measures the settings of a session, and forgets other sessions if there are too many, or too much of them.
 func (s *State) measure(sess *session) {
+	if s.sessions.get(short(sess.id)) != sess {
+		return // it was forgotten while a request about it was in flight
+	}
 	size := len(sess.options) + len(sess.modes.text()) + len(sess.info.text())
 	for _, entries := range sess.plans.values {
 		size += len(entries)

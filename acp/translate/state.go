@@ -136,23 +136,13 @@ func New(program Side, version int, options *Options) *State {
 
 // Version returns the version that the program's peer speaks, or 0 before that is known.
 func (s *State) Version() int {
-	switch s.mode {
-	case undecided:
+	switch {
+	case s.mode == undecided:
 		return 0
-	case pass:
+	case s.mode == pass || s.program == AgentSide:
 		return s.spoken
-	case agent1:
-		return s.peer(1)
 	}
-	return s.peer(2)
-}
-
-// peer returns the version of the program's peer, if the agent's is known.
-func (s *State) peer(agent int) int {
-	if s.program == ClientSide {
-		return agent
-	}
-	return 3 - agent
+	return 3 - s.spoken
 }
 
 // Passes reports whether both sides speak the same version, so that all further messages pass as they are.
@@ -174,7 +164,7 @@ func (s *State) Message(from Side, line []byte) []Message {
 	case m == nil: // the reader says what is wrong
 		s.emit(from.other(), line)
 	default:
-		if !m.isOutput() {
+		if len(s.stale) > 0 && !m.isOutput() {
 			s.flush()
 		}
 		s.message(m)

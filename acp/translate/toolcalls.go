@@ -13,7 +13,8 @@ import (
 type call struct {
 	id            string // "" if it is too long to keep
 	title, status string
-	questions     int // that wait for the user
+	questions     int  // that wait for the user
+	shown         bool // by an update, not only by a question
 
 	content   kept     // with an agent of version 2: the items of its content, in version 2
 	terminals []string // the first ones that it shows, at most maxShown
@@ -33,19 +34,17 @@ type stale struct {
 const maxTitle = 1 << 10
 
 // call returns what is remembered of a tool call, and whether it is new.
-func (sess *session) call(id string) (c *call, fresh bool) {
-	return sess.calls.get(short(id)), sess.calls.get(short(id)) == nil
-}
-
-func (s *State) newCall(sess *session, id string) *call {
-	c := &call{}
-	if len(id) <= maxID {
+func (s *State) call(sess *session, id string) (c *call, fresh bool) {
+	if c = sess.calls.get(short(id)); c != nil {
+		return c, false
+	}
+	if c = (&call{}); len(id) <= maxID {
 		c.id = id
 	}
 	if old := sess.calls.put(short(id), c); old != nil {
 		s.accounts.release(&old.content)
 	}
-	return c
+	return c, true
 }
 
 // note remembers the members of an update that later messages need.
@@ -60,7 +59,7 @@ func (c *call) note(update object) {
 
 // asked reports whether a tool call waits for an answer of the user.
 func (sess *session) asked(id string) bool {
-	c, _ := sess.call(id)
+	c := sess.calls.get(short(id))
 	return c != nil && c.questions > 0
 }
 
@@ -68,11 +67,8 @@ func (sess *session) asked(id string) bool {
 // by version 2; what a tool_call leaves out is cleared, if it begins again.
 func (s *State) callTo2(sess *session, whole bool, update *object) {
 	id := update.str("toolCallId")
-	c, fresh := sess.call(id)
-	if fresh {
-		c = s.newCall(sess, id)
-	}
-	if fresh || sess.replay.on && sess.replay.first("call "+short(id)) {
+	c, fresh := s.call(sess, id)
+	if !c.shown || sess.replay.on && sess.replay.first("call "+short(id)) {
 		sess.endMessage() // text after it is another message
 	}
 	toolCallTo2(update)
@@ -87,6 +83,7 @@ func (s *State) callTo2(sess *session, whole bool, update *object) {
 			*c = call{id: c.id, questions: c.questions}
 		}
 	}
+	c.shown = true
 	c.note(*update)
 }
 
@@ -114,10 +111,7 @@ func toolCallTo2(o *object) {
 // callTo1 translates an update of a tool call. The first one makes it.
 func (s *State) callTo1(sess *session, update object) []object {
 	id := update.str("toolCallId")
-	c, fresh := sess.call(id)
-	if fresh {
-		c = s.newCall(sess, id)
-	}
+	c, fresh := s.call(sess, id)
 	c.note(update)
 	if update.has("content") {
 		s.accounts.replace(&c.content, update.list("content"))
@@ -223,10 +217,7 @@ func (s *State) toolCallTo1(sess *session, c *call, o *object, fresh bool) {
 // callChunkTo1 appends to a tool call's content. Version 1 replaces it.
 func (s *State) callChunkTo1(sess *session, update object) []object {
 	id, item := update.str("toolCallId"), update.get("content")
-	c, fresh := sess.call(id)
-	if fresh {
-		c = s.newCall(sess, id)
-	}
+	c, fresh := s.call(sess, id)
 	if item != nil {
 		s.accounts.add(&c.content, item)
 		c.refer(item)
