@@ -18,9 +18,8 @@ import (
 	"time"
 
 	"github.com/acpgo/sdk/acp"
-	"github.com/acpgo/sdk/acp/negotiate"
 	"github.com/acpgo/sdk/acp/rpc"
-	"github.com/acpgo/sdk/acp/v2draft"
+	"github.com/acpgo/sdk/conformance"
 	"github.com/acpgo/sdk/conformance/probe"
 )
 
@@ -606,13 +605,17 @@ func TestReportAgrees(t *testing.T) {
 // speaks and chooses version 2 finds the required members there.
 func TestVersionNewer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		failed, _ := failures(t, func() rpc.Transport {
-			client, agent := rpc.Pipe()
-			go negotiate.Agent{V2: func(ctx context.Context, t rpc.Transport) error {
-				return v2draft.ServeAgent(ctx, t, v2draft.AgentHandlers{}, &v2draft.AgentOptions{Info: v2draft.Implementation{Name: "two", Version: "1"}})
-			}}.Serve(t.Context(), agent)
-			return client
-		}, "version-newer")
+		failed, _ := failures(t, raw(t, map[string]func(json.RawMessage) string{"initialize": func(params json.RawMessage) string {
+			line := []byte(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":` + string(params) + `}`)
+			for _, schema := range []*conformance.Schema{conformance.V1(), conformance.V2()} {
+				for _, found := range conformance.NewValidator(schema).Message(conformance.ToAgent, line) {
+					if found.Rule != "EXT-2" { // the other version's members are unknown
+						t.Errorf("%s: %v", params, found)
+					}
+				}
+			}
+			return `"result":{"protocolVersion":2,"capabilities":{},"info":{"name":"two","version":"1"}}`
+		}}), "version-newer")
 		if len(failed) > 0 {
 			t.Errorf("failed: %q", failed)
 		}

@@ -20,7 +20,6 @@ import (
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/sessionstore"
 	"github.com/acpgo/sdk/acp/sessionstore/storetest"
-	"github.com/acpgo/sdk/acp/v2draft"
 	"github.com/acpgo/sdk/contrib/sqlitestore"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
@@ -74,20 +73,21 @@ func TestStoreProcesses(t *testing.T) {
 	storetest.RunProcesses(t, open, &storetest.Processes{Kills: *kills, Updates: *appends})
 }
 
-func openV2(tb testing.TB, dir string) sessionstore.StoreOf[v2draft.SessionUpdate] {
+// openV2 opens a store for version 2. What the updates are does not matter to it.
+func openV2(tb testing.TB, dir string) sessionstore.Store {
 	tb.Helper()
-	store, err := sqlitestore.OpenOf[v2draft.SessionUpdate](tb.Context(), filepath.Join(dir, "sessions.db"), 2, nil)
+	store, err := sqlitestore.OpenOf[acp.SessionUpdate](tb.Context(), filepath.Join(dir, "sessions.db"), 2, nil)
 	if err != nil {
 		tb.Fatal(err)
 	}
 	return store
 }
 
-func TestStoreV2(t *testing.T) { storetest.RunOf(t, openV2) }
+func TestStoreV2(t *testing.T) { storetest.Run(t, openV2) }
 
 func TestStoreV2Processes(t *testing.T) {
 	tier.Need(t, tier.Full) // the code is that of version 1
-	storetest.RunProcessesOf(t, openV2, &storetest.Processes{Kills: *kills, Updates: *appends})
+	storetest.RunProcesses(t, openV2, &storetest.Processes{Kills: *kills, Updates: *appends})
 }
 
 // Stores of two versions of the protocol share a database, and neither finds the sessions of the other.
@@ -121,7 +121,7 @@ func TestVersionsShareADatabase(t *testing.T) {
 	if r.Cwd != "/w" || r.Title != "" || n != 1 {
 		t.Errorf("version 1 has %+v with %d updates", r, n)
 	}
-	if store, err := sqlitestore.OpenOf[v2draft.SessionUpdate](ctx, filepath.Join(dir, "sessions.db"), 0, nil); err == nil {
+	if store, err := sqlitestore.OpenOf[acp.SessionUpdate](ctx, filepath.Join(dir, "sessions.db"), 0, nil); err == nil {
 		t.Errorf("version 0 was opened: %v", store)
 	}
 }
