@@ -18,14 +18,14 @@ ifneq ($(ACP_TEST),)
 RACED       += conformance/recording conformance/recording/relay internal/filelock internal/proc internal/test/stress
 endif
 ifeq ($(ACP_TEST),nightly)
-RACED       += acp/launch acp/policy acp/registry acp/v2draft acp/v2draft/agentkit acp/view conformance/transcript examples/agent \
+RACED       += acp/launch acp/policy acp/registry acp/acpv2 acp/acpv2/agentkit acp/view conformance/transcript examples/agent \
 	examples/client examples/dual examples/dual/agent examples/dual/client examples/kit-client examples/proxy internal/ledger \
 	internal/test/faultpipe internal/test/faultproxy
 endif
 # VALUES are the tests of single values in packages with goroutines. They run without the race detector, and so do bounds of memory.
 # make test, which would have to build acp a second time for that, has a small size of them with it instead.
 VALUES      := Generated|RoundTrip|FuzzDecode|FuzzParams|FuzzUpdate
-UNRACED     := internal/engine $(if $(ACP_TEST),acp acp/agentkit internal/test/stress) $(if $(filter nightly,$(ACP_TEST)),acp/v2draft)
+UNRACED     := internal/engine $(if $(ACP_TEST),acp acp/agentkit internal/test/stress) $(if $(filter nightly,$(ACP_TEST)),acp/acpv2)
 UNRACED_RUN := $(VALUES)|Alloc|Memory|Bytes|Flood|LetGo|ManySessions|Burst|Slow|RemoteConnections
 # CONTRIB are modules of their own that join this library to others, and NESTED also an example that uses one of them.
 CONTRIB     := $(patsubst %/go.mod,%,$(wildcard contrib/*/go.mod))
@@ -96,7 +96,7 @@ endif
 SLOW        := internal/inspect internal/inspect/browser internal/inspect/page/bundle internal/talk internal/tui
 # LATER are packages of the library that make test leaves to make check too: programs, loads, attacks and version 2. The tests of
 # acp, acp/negotiate, conformance, internal/engine and examples/agent have small ones of each.
-LATER       := acp/v2draft acp/v2draft/agentkit examples/dual examples/dual/agent examples/dual/client examples/guard \
+LATER       := acp/acpv2 acp/acpv2/agentkit examples/dual examples/dual/agent examples/dual/client examples/guard \
 	examples/inject examples/kit-client examples/proxy internal/test/attack internal/test/attack/hostile internal/test/stress
 
 modules:

@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/acp/acpv2"
 	"github.com/acpgo/sdk/acp/negotiate"
-	"github.com/acpgo/sdk/acp/v2draft"
 	"github.com/acpgo/sdk/conformance"
 	"github.com/acpgo/sdk/internal/test/tier"
 )

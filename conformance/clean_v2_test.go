@@ -7,8 +7,8 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/acpgo/sdk/acp/acpv2"
 	"github.com/acpgo/sdk/acp/rpc"
-	"github.com/acpgo/sdk/acp/v2draft"
 	"github.com/acpgo/sdk/conformance"
 )
 

@@ -5,7 +5,7 @@
 // servers and those of the agent's own. This package is for version 1 of the protocol, package acp. Of the experimental
 // features it supports session/fork (see [Config].Fork), subagents (see [Turn.Subagent]) and system prompts (see
 // [Opening]); the others are left to the agent. For version 2, see package
-// github.com/acpgo/sdk/acp/v2draft/agentkit.
+// github.com/acpgo/sdk/acp/acpv2/agentkit.
 //
 // [Sessions] is the starting point, and [Sessions.Serve] serves a client:
 //

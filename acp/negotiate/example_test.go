@@ -6,8 +6,8 @@ import (
 	"log"
 
 	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/acp/acpv2"
 	"github.com/acpgo/sdk/acp/negotiate"
-	"github.com/acpgo/sdk/acp/v2draft"
 )
 
 // A client that prefers version 2 meets an agent that speaks both, and one that speaks version 1 only.

@@ -14,9 +14,9 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/acp/acpv2"
 	"github.com/acpgo/sdk/acp/negotiate"
 	"github.com/acpgo/sdk/acp/rpc"
-	"github.com/acpgo/sdk/acp/v2draft"
 	"github.com/acpgo/sdk/conformance"
 )
 

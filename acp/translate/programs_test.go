@@ -14,10 +14,10 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/acp/acpv2"
 	"github.com/acpgo/sdk/acp/agentkit"
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/acp/translate"
-	"github.com/acpgo/sdk/acp/v2draft"
 	"github.com/acpgo/sdk/conformance"
 )
 
@@ -58,46 +58,46 @@ func agent1(ctx context.Context, t rpc.Transport) error {
 // agent2 is the same in version 2.
 func agent2(ctx context.Context, t rpc.Transport) error {
 	var turns atomic.Int64
-	return v2draft.ServeAgent(ctx, t, v2draft.AgentHandlers{
-		NewSession: func(context.Context, *v2draft.AgentConn, *v2draft.NewSessionRequest) (*v2draft.NewSessionResponse, error) {
-			return &v2draft.NewSessionResponse{SessionID: "s"}, nil
+	return acpv2.ServeAgent(ctx, t, acpv2.AgentHandlers{
+		NewSession: func(context.Context, *acpv2.AgentConn, *acpv2.NewSessionRequest) (*acpv2.NewSessionResponse, error) {
+			return &acpv2.NewSessionResponse{SessionID: "s"}, nil
 		},
-		ListSessions: func(context.Context, *v2draft.AgentConn, *v2draft.ListSessionsRequest) (*v2draft.ListSessionsResponse, error) {
-			return &v2draft.ListSessionsResponse{}, nil
+		ListSessions: func(context.Context, *acpv2.AgentConn, *acpv2.ListSessionsRequest) (*acpv2.ListSessionsResponse, error) {
+			return &acpv2.ListSessionsResponse{}, nil
 		},
-		ResumeSession: func(context.Context, *v2draft.AgentSession, *v2draft.ResumeSessionRequest) (*v2draft.ResumeSessionResponse, error) {
+		ResumeSession: func(context.Context, *acpv2.AgentSession, *acpv2.ResumeSessionRequest) (*acpv2.ResumeSessionResponse, error) {
 			return nil, nil
 		},
-		CloseSession: func(context.Context, *v2draft.AgentSession, *v2draft.CloseSessionRequest) (*v2draft.CloseSessionResponse, error) {
+		CloseSession: func(context.Context, *acpv2.AgentSession, *acpv2.CloseSessionRequest) (*acpv2.CloseSessionResponse, error) {
 			return nil, nil
 		},
-		Prompt: func(ctx context.Context, s *v2draft.AgentSession, req *v2draft.PromptRequest) (*v2draft.PromptResponse, error) {
+		Prompt: func(ctx context.Context, s *acpv2.AgentSession, req *acpv2.PromptRequest) (*acpv2.PromptResponse, error) {
 			text, _ := req.Prompt[0].Text()
 			if text == "log in" {
-				return nil, v2draft.ErrAuthRequired
+				return nil, acpv2.ErrAuthRequired
 			}
 			n := fmt.Sprint(turns.Add(1))
-			message := v2draft.UserMessage{MessageID: v2draft.MessageID("u" + n), Content: v2draft.Some(req.Prompt)}
-			return s.StartTurnWith(ctx, message, func(ctx context.Context) (v2draft.IdleStateUpdate, error) {
+			message := acpv2.UserMessage{MessageID: acpv2.MessageID("u" + n), Content: acpv2.Some(req.Prompt)}
+			return s.StartTurnWith(ctx, message, func(ctx context.Context) (acpv2.IdleStateUpdate, error) {
 				if text == "wait" {
 					<-ctx.Done()
-					return v2draft.IdleStateUpdate{}, ctx.Err()
+					return acpv2.IdleStateUpdate{}, ctx.Err()
 				}
-				if err := s.Update(ctx, v2draft.StartToolCall(v2draft.ToolCallID("t"+n), "Edit", v2draft.WithKind(v2draft.ToolKindEdit))); err != nil {
-					return v2draft.IdleStateUpdate{}, err
+				if err := s.Update(ctx, acpv2.StartToolCall(acpv2.ToolCallID("t"+n), "Edit", acpv2.WithKind(acpv2.ToolKindEdit))); err != nil {
+					return acpv2.IdleStateUpdate{}, err
 				}
-				answer, err := s.RequestPermission(ctx, &v2draft.RequestPermissionRequest{
-					Title: "Edit?", Subject: v2draft.Some(v2draft.PermissionForToolCall(v2draft.AboutToolCall(v2draft.ToolCallID("t" + n)))),
-					Options: []v2draft.PermissionOption{v2draft.AllowOnce("y", "Yes"), v2draft.RejectOnce("n", "No")},
+				answer, err := s.RequestPermission(ctx, &acpv2.RequestPermissionRequest{
+					Title: "Edit?", Subject: acpv2.Some(acpv2.PermissionForToolCall(acpv2.AboutToolCall(acpv2.ToolCallID("t" + n)))),
+					Options: []acpv2.PermissionOption{acpv2.AllowOnce("y", "Yes"), acpv2.RejectOnce("n", "No")},
 				})
 				if err != nil {
-					return v2draft.IdleStateUpdate{}, err
+					return acpv2.IdleStateUpdate{}, err
 				}
 				chosen, _ := answer.Selected()
-				return v2draft.EndTurn(), s.Update(ctx, v2draft.AgentMessageText(v2draft.MessageID("m"+n), "chosen: "+string(chosen)))
+				return acpv2.EndTurn(), s.Update(ctx, acpv2.AgentMessageText(acpv2.MessageID("m"+n), "chosen: "+string(chosen)))
 			})
 		},
-	}, &v2draft.AgentOptions{Info: v2draft.Implementation{Name: "agent", Version: "1"}})
+	}, &acpv2.AgentOptions{Info: acpv2.Implementation{Name: "agent", Version: "1"}})
 }
 
 // client is the connection of a client of either version, which allows everything.
@@ -139,26 +139,26 @@ func client1(t *testing.T, transport rpc.Transport) *client {
 
 func client2(t *testing.T, transport rpc.Transport) *client {
 	c := &client{}
-	conn, err := v2draft.Connect(t.Context(), transport, v2draft.ClientHandlers{
-		SessionUpdate: func(_ context.Context, _ *v2draft.ClientSession, n *v2draft.UpdateSessionNotification) error {
+	conn, err := acpv2.Connect(t.Context(), transport, acpv2.ClientHandlers{
+		SessionUpdate: func(_ context.Context, _ *acpv2.ClientSession, n *acpv2.UpdateSessionNotification) error {
 			text, _ := n.Update.AgentText()
 			c.text += text
 			return nil
 		},
-		RequestPermission: func(context.Context, *v2draft.ClientSession, *v2draft.RequestPermissionRequest) (*v2draft.RequestPermissionResponse, error) {
-			return &v2draft.RequestPermissionResponse{Outcome: v2draft.PermissionSelected("y")}, nil
+		RequestPermission: func(context.Context, *acpv2.ClientSession, *acpv2.RequestPermissionRequest) (*acpv2.RequestPermissionResponse, error) {
+			return &acpv2.RequestPermissionResponse{Outcome: acpv2.PermissionSelected("y")}, nil
 		},
-	}, &v2draft.ClientOptions{Info: v2draft.Implementation{Name: "client", Version: "1"}})
+	}, &acpv2.ClientOptions{Info: acpv2.Implementation{Name: "client", Version: "1"}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := conn.NewSession(t.Context(), &v2draft.NewSessionRequest{Cwd: "/w"})
+	s, err := conn.NewSession(t.Context(), &acpv2.NewSessionRequest{Cwd: "/w"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	c.close = conn.Close
 	c.prompt = func(ctx context.Context, text string) (string, error) {
-		result, err := s.Prompt(ctx, v2draft.TextBlock(text))
+		result, err := s.Prompt(ctx, acpv2.TextBlock(text))
 		if err != nil {
 			return "", err
 		}

@@ -17,8 +17,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/acp/acpv2"
 	"github.com/acpgo/sdk/acp/negotiate"
-	"github.com/acpgo/sdk/acp/v2draft"
 	"github.com/acpgo/sdk/conformance"
 )
 

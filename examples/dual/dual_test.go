@@ -15,7 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/acpgo/sdk/acp/v2draft"
+	"github.com/acpgo/sdk/acp/acpv2"
 	"github.com/acpgo/sdk/conformance"
 	"github.com/acpgo/sdk/internal/test/buildtest"
 	"github.com/acpgo/sdk/internal/test/tier"

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/acpgo/sdk/acp"
-	"github.com/acpgo/sdk/acp/v2draft"
+	"github.com/acpgo/sdk/acp/acpv2"
 	"github.com/acpgo/sdk/conformance"
 	"github.com/acpgo/sdk/internal/test/tier"
 )

@@ -6,9 +6,9 @@ import (
 	"io"
 	"os"
 
+	"github.com/acpgo/sdk/acp/acpv2"
+	"github.com/acpgo/sdk/acp/acpv2/agentkit"
 	"github.com/acpgo/sdk/acp/sessionstore"
-	"github.com/acpgo/sdk/acp/v2draft"
-	"github.com/acpgo/sdk/acp/v2draft/agentkit"
 )
 
 // sessionV2 is a session. Only its conversation is stored.

@@ -10,7 +10,7 @@ import (
 	"unicode"
 
 	"github.com/acpgo/sdk/acp"
-	"github.com/acpgo/sdk/acp/v2draft"
+	"github.com/acpgo/sdk/acp/acpv2"
 	"github.com/acpgo/sdk/conformance"
 )
 

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"sync/atomic"
 
-	"github.com/acpgo/sdk/acp/v2draft"
+	"github.com/acpgo/sdk/acp/acpv2"
 )
 
 // peerV2 is an agent that speaks version 2.

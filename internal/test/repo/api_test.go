@@ -24,7 +24,7 @@ var update = flag.Bool("update", false, "rewrite the api.txt files, the tables o
 
 // apiDirs returns the folders of the packages that have an api.txt.
 func apiDirs() []string {
-	dirs := []string{"acp/rpc", "acp/codec", "acp/local", "acp/negotiate", "acp/remote", "acp/reconnect", "acp/proxy", "acp/conduct", "acp/translate", "acp/launch", "acp/registry", "acp/acptest", "acp/agentkit", "acp/agentkit/workspace", "acp/sessionstore", "acp/sessionstore/storetest", "acp/view", "acp/policy", "acp/v2draft/agentkit"}
+	dirs := []string{"acp/rpc", "acp/codec", "acp/local", "acp/negotiate", "acp/remote", "acp/reconnect", "acp/proxy", "acp/conduct", "acp/translate", "acp/launch", "acp/registry", "acp/acptest", "acp/agentkit", "acp/agentkit/workspace", "acp/sessionstore", "acp/sessionstore/storetest", "acp/view", "acp/policy", "acp/acpv2/agentkit"}
 	for _, target := range gen.Targets {
 		dirs = append(dirs, target.Dir)
 	}

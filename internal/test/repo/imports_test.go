@@ -42,8 +42,8 @@ func TestImports(t *testing.T) {
 	}
 
 	for _, lean := range []string{
-		"/acp", "/acp/v2draft",
-		"/acp/rpc", "/acp/codec", "/acp/local", "/acp/negotiate", "/acp/reconnect", "/acp/proxy", "/acp/conduct", "/acp/translate", "/acp/launch", "/acp/registry", "/internal/engine", "/internal/wire", "/acp/agentkit", "/acp/agentkit/workspace", "/acp/sessionstore", "/acp/view", "/acp/v2draft/agentkit",
+		"/acp", "/acp/acpv2",
+		"/acp/rpc", "/acp/codec", "/acp/local", "/acp/negotiate", "/acp/reconnect", "/acp/proxy", "/acp/conduct", "/acp/translate", "/acp/launch", "/acp/registry", "/internal/engine", "/internal/wire", "/acp/agentkit", "/acp/agentkit/workspace", "/acp/sessionstore", "/acp/view", "/acp/acpv2/agentkit",
 	} {
 		p, ok := all[module+lean]
 		if !ok {
@@ -60,7 +60,7 @@ func TestImports(t *testing.T) {
 		}
 	}
 	// A program that uses one version of the protocol does not also import another.
-	versions := []string{"/acp", "/acp/v2draft"}
+	versions := []string{"/acp", "/acp/acpv2"}
 	for _, p := range all {
 		own, ok := strings.CutPrefix(p.ImportPath, module)
 		if !ok {

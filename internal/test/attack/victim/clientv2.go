@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/acpgo/sdk/acp/v2draft"
+	"github.com/acpgo/sdk/acp/acpv2"
 )
 
 func (c config) clientV2() (err error) {

@@ -11,9 +11,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/acpgo/sdk/acp/acpv2"
 	"github.com/acpgo/sdk/acp/codec"
 	"github.com/acpgo/sdk/acp/rpc"
-	"github.com/acpgo/sdk/acp/v2draft"
 )
 
 // refused reports a call that was sent, or was not refused for what is wrong at pointer.

@@ -5,8 +5,8 @@ import (
 	"reflect"
 	"testing"
 
+	"github.com/acpgo/sdk/acp/acpv2"
 	"github.com/acpgo/sdk/acp/codec"
-	"github.com/acpgo/sdk/acp/v2draft"
 	"github.com/acpgo/sdk/internal/gen/sample"
 )
 

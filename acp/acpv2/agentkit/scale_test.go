@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/acpgo/sdk/acp/acpv2"
+	"github.com/acpgo/sdk/acp/acpv2/agentkit"
 	"github.com/acpgo/sdk/acp/sessionstore"
-	"github.com/acpgo/sdk/acp/v2draft"
-	"github.com/acpgo/sdk/acp/v2draft/agentkit"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 

@@ -5,7 +5,7 @@ import (
 	"crypto/rand"
 	"strings"
 
-	"github.com/acpgo/sdk/acp/v2draft"
+	"github.com/acpgo/sdk/acp/acpv2"
 	"github.com/acpgo/sdk/internal/turns"
 )
 

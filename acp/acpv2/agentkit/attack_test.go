@@ -17,9 +17,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/acp/acpv2"
+	"github.com/acpgo/sdk/acp/acpv2/agentkit"
 	"github.com/acpgo/sdk/acp/sessionstore"
-	"github.com/acpgo/sdk/acp/v2draft"
-	"github.com/acpgo/sdk/acp/v2draft/agentkit"
 	"github.com/acpgo/sdk/conformance"
 	"github.com/acpgo/sdk/internal/test/tier"
 )

@@ -5,9 +5,9 @@ import (
 	"crypto/rand"
 	"log"
 
+	"github.com/acpgo/sdk/acp/acpv2"
+	"github.com/acpgo/sdk/acp/acpv2/agentkit"
 	"github.com/acpgo/sdk/acp/sessionstore"
-	"github.com/acpgo/sdk/acp/v2draft"
-	"github.com/acpgo/sdk/acp/v2draft/agentkit"
 )
 
 // An agent whose sessions are listed, resumed with their history, also when it was started again, closed and deleted.

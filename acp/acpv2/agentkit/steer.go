@@ -5,7 +5,7 @@ import (
 	"errors"
 	"slices"
 
-	"github.com/acpgo/sdk/acp/v2draft"
+	"github.com/acpgo/sdk/acp/acpv2"
 )
 
 // WhileBusy selects what to do with a prompt that arrives while another one of its session is running.

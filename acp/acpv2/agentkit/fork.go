@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/acp/acpv2"
 	"github.com/acpgo/sdk/acp/sessionstore"
-	"github.com/acpgo/sdk/acp/v2draft"
 )
 
 func (ss *Sessions[S]) forkSession(

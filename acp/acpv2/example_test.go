@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"log"
 
-	"github.com/acpgo/sdk/acp/v2draft"
+	"github.com/acpgo/sdk/acp/acpv2"
 )
 
 // An agent that repeats what it is told and a client that reads it, in one process.

@@ -12,9 +12,9 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/acpgo/sdk/acp/acpv2"
+	"github.com/acpgo/sdk/acp/acpv2/agentkit"
 	"github.com/acpgo/sdk/acp/sessionstore"
-	"github.com/acpgo/sdk/acp/v2draft"
-	"github.com/acpgo/sdk/acp/v2draft/agentkit"
 	"github.com/acpgo/sdk/conformance"
 )
 

@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/acpgo/sdk/acp/acpv2"
 	"github.com/acpgo/sdk/acp/codec"
 	"github.com/acpgo/sdk/acp/rpc"
-	"github.com/acpgo/sdk/acp/v2draft"
 	"github.com/acpgo/sdk/conformance"
 	"github.com/acpgo/sdk/internal/test/gentest"
 	"github.com/acpgo/sdk/internal/test/tier"

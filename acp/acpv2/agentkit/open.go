@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 
-	"github.com/acpgo/sdk/acp/v2draft"
+	"github.com/acpgo/sdk/acp/acpv2"
 	"github.com/acpgo/sdk/internal/turns"
 )
 

@@ -9,7 +9,7 @@ import (
 	"errors"
 	"sync"
 
-	"github.com/acpgo/sdk/acp/v2draft"
+	"github.com/acpgo/sdk/acp/acpv2"
 	"github.com/acpgo/sdk/internal/turns"
 )
 

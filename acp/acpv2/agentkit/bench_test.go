@@ -5,9 +5,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/acpgo/sdk/acp/acpv2"
+	"github.com/acpgo/sdk/acp/acpv2/agentkit"
 	"github.com/acpgo/sdk/acp/sessionstore"
-	"github.com/acpgo/sdk/acp/v2draft"
-	"github.com/acpgo/sdk/acp/v2draft/agentkit"
 )
 
 // BenchmarkUpdate is a piece of text of 64 bytes: as the connection sends it, by the session, which stores it, and by a

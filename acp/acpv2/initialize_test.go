@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	acp "github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/acp/acpv2"
 	"github.com/acpgo/sdk/acp/rpc"
-	"github.com/acpgo/sdk/acp/v2draft"
 	"github.com/acpgo/sdk/conformance"
 )
 

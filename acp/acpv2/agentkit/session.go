@@ -13,9 +13,9 @@ import (
 	"time"
 
 	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/acp/acpv2"
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/acp/sessionstore"
-	"github.com/acpgo/sdk/acp/v2draft"
 	"github.com/acpgo/sdk/internal/engine"
 	"github.com/acpgo/sdk/internal/turns"
 )

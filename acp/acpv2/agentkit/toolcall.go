@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/acpgo/sdk/acp/v2draft"
+	"github.com/acpgo/sdk/acp/acpv2"
 	"github.com/acpgo/sdk/internal/turns"
 )
 

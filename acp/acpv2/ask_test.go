@@ -5,7 +5,7 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/acpgo/sdk/acp/v2draft"
+	"github.com/acpgo/sdk/acp/acpv2"
 )
 
 // Ask is the one of version 1, over the types of version 2.

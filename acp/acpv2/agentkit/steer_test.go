@@ -13,9 +13,9 @@ import (
 	"testing"
 
 	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/acp/acpv2"
+	"github.com/acpgo/sdk/acp/acpv2/agentkit"
 	"github.com/acpgo/sdk/acp/rpc"
-	"github.com/acpgo/sdk/acp/v2draft"
-	"github.com/acpgo/sdk/acp/v2draft/agentkit"
 	"github.com/acpgo/sdk/conformance"
 )
 

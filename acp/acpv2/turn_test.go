@@ -17,8 +17,8 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/acpgo/sdk/acp/acpv2"
 	"github.com/acpgo/sdk/acp/rpc"
-	"github.com/acpgo/sdk/acp/v2draft"
 	"github.com/acpgo/sdk/conformance"
 )
 
