@@ -10,26 +10,27 @@ ROUNDS      ?= 10
 RACE        ?= -race
 
 # RACED are the packages with goroutines: those that run connections and sessions, in tier full also load on them, and every
-# night all, with version 2, whose connections share the code of version 1. The others judge one value after the other: the
-# race detector would find nothing in them, and take ten times as long.
-RACED       := acp acp/agentkit acp/conduct acp/local acp/negotiate acp/proxy acp/reconnect acp/remote acp/rpc acp/sessionstore internal/engine \
+# night all, with version 2 (see modules), whose connections share the code of version 1. The others judge one value after the
+# other: the race detector would find nothing in them, and take ten times as long.
+RACED       := acp acp/agentkit acp/conduct acp/local acp/proxy acp/reconnect acp/remote acp/rpc acp/sessionstore internal/engine \
 	internal/turns internal/wire
 ifneq ($(ACP_TEST),)
 RACED       += conformance/recording conformance/recording/relay internal/filelock internal/proc internal/test/stress
 endif
 ifeq ($(ACP_TEST),nightly)
-RACED       += acp/launch acp/policy acp/registry acp/acpv2 acp/acpv2/agentkit acp/view conformance/transcript examples/agent \
-	examples/client examples/dual examples/dual/agent examples/dual/client examples/kit-client examples/proxy internal/ledger \
-	internal/test/faultpipe internal/test/faultproxy
+RACED       += acp/launch acp/policy acp/registry acp/view conformance/transcript examples/agent examples/client \
+	examples/kit-client examples/proxy internal/ledger internal/test/faultpipe internal/test/faultproxy
 endif
 # VALUES are the tests of single values in packages with goroutines. They run without the race detector, and so do bounds of memory.
 # make test, which would have to build acp a second time for that, has a small size of them with it instead.
 VALUES      := Generated|RoundTrip|FuzzDecode|FuzzParams|FuzzUpdate
-UNRACED     := internal/engine $(if $(ACP_TEST),acp acp/agentkit internal/test/stress) $(if $(filter nightly,$(ACP_TEST)),acp/acpv2)
+UNRACED     := internal/engine $(if $(ACP_TEST),acp acp/agentkit internal/test/stress)
 UNRACED_RUN := $(VALUES)|Alloc|Memory|Bytes|Flood|LetGo|ManySessions|Burst|Slow|RemoteConnections
-# CONTRIB are modules of their own that join this library to others, and NESTED also an example that uses one of them.
+# V2 is the module of version 2. CONTRIB are modules that join this library to others, and NESTED also examples that use one of
+# these modules.
+V2          := acp/acpv2
 CONTRIB     := $(patsubst %/go.mod,%,$(wildcard contrib/*/go.mod))
-NESTED      := $(CONTRIB) examples/kit-agent
+NESTED      := $(CONTRIB) examples/dual examples/kit-agent
 
 .DEFAULT_GOAL := help
 
@@ -41,7 +42,7 @@ generate: ## regenerate the Go code and docs/leniency.md from the schemas, the p
 	cd examples/acme && GOWORK=off $(GO) generate ./...
 	cd cmd/acp && $(GO) generate ./internal/inspect/page
 	$(GO) test -run '^(TestAPI|TestLeniencyTable|TestRequirementsTable)$$' ./internal/test/repo -update
-	@set -ex; for dir in $(CONTRIB); do (cd $$dir; $(GO) test -run '^TestAPI$$' . -update); done
+	@set -ex; for dir in $(V2) $(CONTRIB); do (cd $$dir; $(GO) test -run '^TestAPI$$' . -update); done
 
 check: ## everything that must hold before a commit: lint, and the tests in tier full; some 20 minutes on two cores
 	$(MAKE) lint
@@ -54,7 +55,7 @@ lint: ## what make check does but for the tests
 	$(MAKE) analyze
 
 # analyze vets the modules in ANALYZED.
-ANALYZED    := . cmd/acp
+ANALYZED    := . $(V2) cmd/acp
 analyze:
 	@mkdir -p bin
 	GOBIN="$(CURDIR)/bin" $(GO) install $(STATICCHECK)
@@ -94,20 +95,21 @@ endif
 # make test leaves bench, and the packages of SLOW, which drive a browser, bundle TypeScript or draw whole conversations, to make
 # check.
 SLOW        := internal/inspect internal/inspect/browser internal/inspect/page/bundle internal/talk internal/tui
-# LATER are packages of the library that make test leaves to make check too: programs, loads, attacks and version 2. The tests of
-# acp, acp/negotiate, conformance, internal/engine and examples/agent have small ones of each.
-LATER       := acp/acpv2 acp/acpv2/agentkit examples/dual examples/dual/agent examples/dual/client examples/guard \
-	examples/inject examples/kit-client examples/proxy internal/test/attack internal/test/attack/hostile internal/test/stress
+# LATER are packages of the library that make test leaves to make check too: programs, loads and attacks. The tests of acp,
+# conformance, internal/engine and examples/agent have small ones of each. Version 2, a module of its own, is left to it as well.
+LATER       := examples/guard examples/inject examples/kit-client examples/proxy internal/test/attack internal/test/attack/hostile \
+	internal/test/stress
 
 modules:
 ifeq ($(ACP_TEST),)
 	cd cmd/acp && $(TEST) -short $$($(GO) list ./... | grep -vxF $(SLOW:%=-e $(MODULE)/cmd/acp/%))
 else
 	cd cmd/acp && $(TEST) ./...
+	cd $(V2) && $(TEST) ./...
 	cd bench && $(TEST) ./...
 endif
 ifeq ($(ACP_TEST),nightly)
-	@set -ex; for dir in $(NESTED); do (cd $$dir; $(TEST) $(RACE) ./...); done
+	@set -ex; for dir in $(V2) $(NESTED); do (cd $$dir; $(TEST) $(RACE) ./...); done
 endif
 
 # What takes minutes to compile or to analyze is not part of make check: lint and tests of the modules that need the code of
@@ -126,6 +128,7 @@ nightly: ## everything in full size: attacks, cuts at every byte, floods, soak, 
 	GOOS=windows $(GO) vet ./acp/launch ./acp/local ./acp/rpc ./internal/filelock ./internal/proc
 	ACP_TEST=nightly $(MAKE) test heavy
 	$(GO) test -tags acp_nofast ./acp/... ./internal/engine ./internal/wire ./conformance/...
+	cd $(V2) && $(GO) test -tags acp_nofast ./...
 	$(MAKE) ways load soak attack agents fuzz
 
 slowest: ## list the twenty tests that take longest; ACP_TEST says in which tier

@@ -11,8 +11,6 @@ import (
 	"time"
 
 	"github.com/acpgo/sdk/acp"
-	"github.com/acpgo/sdk/acp/acpv2"
-	"github.com/acpgo/sdk/acp/negotiate"
 	"github.com/acpgo/sdk/conformance"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
@@ -61,27 +59,6 @@ func TestConnectToSilentAgent(t *testing.T) {
 			})
 		})
 	}
-	t.Run("negotiating", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			ours, theirs := acp.Pipe()
-			go silent(t, theirs)
-			client := negotiate.Client{
-				V1: func(ctx context.Context, transport acp.Transport) error {
-					_, err := acp.Connect(ctx, transport, acp.ClientHandlers{}, nil)
-					return err
-				},
-				V2: func(ctx context.Context, transport acp.Transport) error {
-					_, err := v2draft.Connect(ctx, transport, v2draft.ClientHandlers{}, &v2draft.ClientOptions{Info: v2draft.Implementation{Name: "test", Version: "1"}})
-					return err
-				},
-			}
-			start := time.Now()
-			_, err := client.Connect(t.Context(), ours)
-			if d := time.Since(start); !errors.Is(err, context.DeadlineExceeded) || d != 2*time.Minute {
-				t.Errorf("after %v: %v", d, err)
-			}
-		})
-	})
 }
 
 // The error says what a subprocess wrote in place of an answer.

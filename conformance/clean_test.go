@@ -1,13 +1,13 @@
 package conformance_test
 
 // The clean recordings in testdata/clean contain the messages between agents and clients that follow the protocol. Live
-// programs wrote them: programs with package acp here, in memory and with everything that varies fixed, and those in
-// the folder interop as processes. mutants_test.go makes conversations that break rules from them.
+// programs wrote them: programs with package acp here and with package acpv2 there, in memory and with everything that
+// varies fixed, and those in the folders interop as processes. mutants_test.go makes conversations that break rules from
+// them.
 
 import (
 	"context"
 	"errors"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -17,12 +17,12 @@ import (
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/conformance"
-	"github.com/acpgo/sdk/conformance/recording"
+	"github.com/acpgo/sdk/internal/test/cleantest"
 )
 
 // cleanDir holds the recordings. A name begins with the protocol version in use: v1, v1u (unstable), v2, v2u; or n1 or
 // n2, if the client offers both.
-const cleanDir = "testdata/clean"
+const cleanDir = cleantest.Dir("testdata/clean")
 
 // cleanSchema returns the schema that a clean recording follows.
 func cleanSchema(name string) *conformance.Schema {
@@ -45,7 +45,7 @@ func cleanSchema(name string) *conformance.Schema {
 // cleanNames returns the names of the recordings.
 func cleanNames(tb testing.TB) (names []string) {
 	tb.Helper()
-	files, err := filepath.Glob(filepath.Join(cleanDir, "*.jsonl"))
+	files, err := filepath.Glob(filepath.Join(string(cleanDir), "*.jsonl"))
 	if err != nil || len(files) == 0 {
 		tb.Fatal("no clean recordings", err)
 	}
@@ -58,61 +58,7 @@ func cleanNames(tb testing.TB) (names []string) {
 // readClean reads a recording.
 func readClean(tb testing.TB, name string) []conformance.Message {
 	tb.Helper()
-	file, err := os.Open(filepath.Join(cleanDir, name+".jsonl"))
-	if err != nil {
-		tb.Fatal(err)
-	}
-	defer file.Close()
-	all, err := recording.ReadAll(file)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return all.Messages()
-}
-
-// keep compares a recording with the file of that name, or writes the file. The messages of each side must be the same,
-// in the same order; messages of different sides may cross in different places each time.
-func keep(t *testing.T, name string, said *conformance.Recording) {
-	t.Helper()
-	if *update {
-		file, err := os.Create(filepath.Join(cleanDir, name+".jsonl"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := recording.WriteAll(file, recording.Header{Date: cleanDate}, untimed(said), nil); err != nil {
-			t.Error(err)
-		}
-		if err := file.Close(); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	var kept conformance.Recording
-	for _, m := range readClean(t, name) {
-		kept.Add(m)
-	}
-	for _, side := range []conformance.Side{conformance.Client, conformance.Agent} {
-		got, want := strings.Split(string(said.Sent(side)), "\n"), strings.Split(string(kept.Sent(side)), "\n")
-		for i := range max(len(got), len(want)) {
-			if i >= len(got) || i >= len(want) || got[i] != want[i] {
-				t.Fatalf("line %d of the %s's (-update rewrites the file)\n got %q\nwant %q",
-					i+1, side, got[min(i, len(got)):min(i+1, len(got))], want[min(i, len(want)):min(i+1, len(want))])
-			}
-		}
-	}
-}
-
-// cleanDate is the date of all clean recordings, and untimed removes the times. Otherwise each run would change the
-// files.
-var cleanDate = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-
-func untimed(said *conformance.Recording) *conformance.Recording {
-	var all conformance.Recording
-	for _, m := range said.Messages() {
-		m.Time = time.Time{}
-		all.Add(m)
-	}
-	return &all
+	return cleanDir.Read(tb, name)
 }
 
 // cleanTalk is a conversation between an agent and a client of package acp.
@@ -144,7 +90,7 @@ func (c *cleanTalk) record(t *testing.T, name string) {
 				t.Error(err)
 			}
 			if !t.Failed() {
-				keep(t, name, &said)
+				cleanDir.Keep(t, name, &said, *update)
 			}
 		}()
 		c.play(t, client)

@@ -78,7 +78,7 @@ func TestCleanUnstable(t *testing.T) {
 				t.Error(err)
 			}
 			if !t.Failed() {
-				keep(t, name, &recording)
+				cleanDir.Keep(t, name, &recording, *update)
 			}
 		}()
 		ctx := t.Context()

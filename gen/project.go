@@ -26,7 +26,7 @@ var versionless = Shared{"acp", []string{
 // Targets lists the generated packages of this repository, except the one at its root.
 var Targets = []Target{
 	{Schema: "schema/v1.unstable.json", Stable: "schema.json", Dir: "acp", Package: "acp", Protocol: "v1.unstable", Hooks: true},
-	{Schema: "schema/v2.unstable.json", Stable: "schema/v2.json", Dir: "acp/acpv2", Package: "v2draft", Protocol: "v2.unstable", Shares: []Shared{versionless}},
+	{Schema: "schema/v2.unstable.json", Stable: "schema/v2.json", Dir: "acp/acpv2", Package: "acpv2", Protocol: "v2.unstable", Shares: []Shared{versionless}},
 }
 
 // RootPackage is the name of the package at the root, which embeds the schemas.

@@ -1,4 +1,4 @@
-package v2draft_test
+package acpv2_test
 
 import (
 	"context"
@@ -13,26 +13,26 @@ func TestAsk(t *testing.T) {
 	type person struct {
 		Name string `title:"Your name"`
 	}
-	answer := v2draft.NewCreateElicitationResponseAccept(v2draft.ElicitationAcceptAction{
-		Content: v2draft.Some(map[string]v2draft.ElicitationContentValue{"Name": v2draft.NewElicitationContentValueString("Ada")}),
+	answer := acpv2.NewCreateElicitationResponseAccept(acpv2.ElicitationAcceptAction{
+		Content: acpv2.Some(map[string]acpv2.ElicitationContentValue{"Name": acpv2.NewElicitationContentValueString("Ada")}),
 	})
-	elicitor := elicitorFunc(func(schema v2draft.ElicitationSchema) *v2draft.CreateElicitationResponse {
-		if name, ok := schema.Properties["Name"].Variant.(*v2draft.ElicitationPropertySchemaString); !ok || name.Title.Value() != "Your name" {
+	elicitor := elicitorFunc(func(schema acpv2.ElicitationSchema) *acpv2.CreateElicitationResponse {
+		if name, ok := schema.Properties["Name"].Variant.(*acpv2.ElicitationPropertySchemaString); !ok || name.Title.Value() != "Your name" {
 			t.Errorf("asked for %+v", schema)
 		}
 		return &answer
 	})
-	if got, err := v2draft.Ask(t.Context(), elicitor, "Who?", person{}); err != nil || got.Name != "Ada" {
+	if got, err := acpv2.Ask(t.Context(), elicitor, "Who?", person{}); err != nil || got.Name != "Ada" {
 		t.Errorf("got %+v, %v", got, err)
 	}
-	answer = v2draft.NewCreateElicitationResponseDecline()
-	if _, err := v2draft.Ask(t.Context(), elicitor, "Who?", person{}); !errors.Is(err, v2draft.ErrDeclined) {
+	answer = acpv2.NewCreateElicitationResponseDecline()
+	if _, err := acpv2.Ask(t.Context(), elicitor, "Who?", person{}); !errors.Is(err, acpv2.ErrDeclined) {
 		t.Errorf("got %v", err)
 	}
 }
 
-type elicitorFunc func(v2draft.ElicitationSchema) *v2draft.CreateElicitationResponse
+type elicitorFunc func(acpv2.ElicitationSchema) *acpv2.CreateElicitationResponse
 
-func (f elicitorFunc) ElicitForm(_ context.Context, _ string, schema v2draft.ElicitationSchema) (*v2draft.CreateElicitationResponse, error) {
+func (f elicitorFunc) ElicitForm(_ context.Context, _ string, schema acpv2.ElicitationSchema) (*acpv2.CreateElicitationResponse, error) {
 	return f(schema), nil
 }

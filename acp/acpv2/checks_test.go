@@ -1,4 +1,4 @@
-package v2draft_test
+package acpv2_test
 
 // This file shows what is checked of what this side sends, and what a session knows of itself.
 
@@ -19,24 +19,24 @@ import (
 // refused reports a call that was sent, or was not refused for what is wrong at pointer.
 func refused(t *testing.T, name string, err error, pointer string) {
 	t.Helper()
-	_, sent := errors.AsType[*v2draft.CallError](err)
-	if e, ok := errors.AsType[*v2draft.Error](err); sent || !ok || !errors.Is(err, v2draft.ErrInvalidParams) || !strings.Contains(string(e.Data), `"`+pointer+`"`) {
+	_, sent := errors.AsType[*acpv2.CallError](err)
+	if e, ok := errors.AsType[*acpv2.Error](err); sent || !ok || !errors.Is(err, acpv2.ErrInvalidParams) || !strings.Contains(string(e.Data), `"`+pointer+`"`) {
 		t.Errorf("%s: %v, want it refused unsent for %s", name, err, pointer)
 	}
 }
 
 func TestCallsAreChecked(t *testing.T) {
-	var agent *v2draft.AgentSession
-	h := handlers(working(func(ctx context.Context, s *v2draft.AgentSession) (v2draft.IdleStateUpdate, error) {
+	var agent *acpv2.AgentSession
+	h := handlers(working(func(ctx context.Context, s *acpv2.AgentSession) (acpv2.IdleStateUpdate, error) {
 		agent = s
-		return v2draft.EndTurn(), nil
+		return acpv2.EndTurn(), nil
 	}))
-	conn := connect(t, h, v2draft.ClientHandlers{}, nil)
+	conn := connect(t, h, acpv2.ClientHandlers{}, nil)
 	ctx := t.Context()
-	if _, err := newSession(t, conn).Prompt(ctx, v2draft.TextBlock("x")); err != nil {
+	if _, err := newSession(t, conn).Prompt(ctx, acpv2.TextBlock("x")); err != nil {
 		t.Fatal(err)
 	}
-	update := func(u v2draft.SessionUpdate) func() error { return func() error { return agent.Update(ctx, u) } }
+	update := func(u acpv2.SessionUpdate) func() error { return func() error { return agent.Update(ctx, u) } }
 	nobody := conn.Session("")
 	for name, test := range map[string]struct {
 		pointer string
@@ -52,48 +52,48 @@ func TestCallsAreChecked(t *testing.T) {
 		"terminal":        {"/terminalId", func() error { return conn.Session(session).CancelTerminal(ctx, "") }},
 		"permission, nil": {"/sessionId", func() error { _, err := agent.Conn().RequestPermission(ctx, nil); return err }},
 		"permission": {"/options/1/optionId", func() error {
-			_, err := agent.RequestPermission(ctx, &v2draft.RequestPermissionRequest{Title: "?", Options: []v2draft.PermissionOption{v2draft.AllowOnce("a", "A"), v2draft.RejectOnce("a", "B")}})
+			_, err := agent.RequestPermission(ctx, &acpv2.RequestPermissionRequest{Title: "?", Options: []acpv2.PermissionOption{acpv2.AllowOnce("a", "A"), acpv2.RejectOnce("a", "B")}})
 			return err
 		}},
-		"message":          {"/update/messageId", update(v2draft.AgentMessageText("", "x"))},
-		"call":             {"/update/toolCallId", update(v2draft.StartToolCall("", "T"))},
-		"call, location":   {"/update/locations/0/path", update(v2draft.StartToolCall("t", "T", v2draft.WithLocation("a", 0)))},
-		"call, no JSON":    {"/update/rawInput", update(v2draft.StartToolCall("t", "T", v2draft.WithInput(func() {})))},
-		"content terminal": {"/update/content/0/terminalId", update(v2draft.UpdateToolCall("t", v2draft.WithContent(v2draft.ToolTerminal(""))))},
-		"content diff": {"/update/content/0/changes/0/path", update(v2draft.UpdateToolCall("t", v2draft.WithContent(v2draft.ToolDiff([]v2draft.DiffChange{
-			v2draft.NewDiffChangeAdd(v2draft.DiffPathChange{Path: "a"})}))))},
-		"select, twice": {"/update/configOptions/0/options/1/value", update(v2draft.ConfigUpdate(
-			v2draft.SelectOption("o", "O", "a", v2draft.SelectValue("a", "A"), v2draft.SelectValue("a", "B"))))},
-		"select, twice across groups": {"/update/configOptions/0/options/1/options/0/value", update(v2draft.ConfigUpdate(
-			v2draft.NewSessionConfigOptionSelect("o", "O", v2draft.SessionConfigSelect{
-				CurrentValue: "a", Options: v2draft.NewSessionConfigSelectOptionsGrouped([]v2draft.SessionConfigSelectGroup{
-					{GroupID: "g", Name: "G", Options: []v2draft.SessionConfigSelectOption{v2draft.SelectValue("a", "A")}},
-					{GroupID: "h", Name: "H", Options: []v2draft.SessionConfigSelectOption{v2draft.SelectValue("a", "A")}},
+		"message":          {"/update/messageId", update(acpv2.AgentMessageText("", "x"))},
+		"call":             {"/update/toolCallId", update(acpv2.StartToolCall("", "T"))},
+		"call, location":   {"/update/locations/0/path", update(acpv2.StartToolCall("t", "T", acpv2.WithLocation("a", 0)))},
+		"call, no JSON":    {"/update/rawInput", update(acpv2.StartToolCall("t", "T", acpv2.WithInput(func() {})))},
+		"content terminal": {"/update/content/0/terminalId", update(acpv2.UpdateToolCall("t", acpv2.WithContent(acpv2.ToolTerminal(""))))},
+		"content diff": {"/update/content/0/changes/0/path", update(acpv2.UpdateToolCall("t", acpv2.WithContent(acpv2.ToolDiff([]acpv2.DiffChange{
+			acpv2.NewDiffChangeAdd(acpv2.DiffPathChange{Path: "a"})}))))},
+		"select, twice": {"/update/configOptions/0/options/1/value", update(acpv2.ConfigUpdate(
+			acpv2.SelectOption("o", "O", "a", acpv2.SelectValue("a", "A"), acpv2.SelectValue("a", "B"))))},
+		"select, twice across groups": {"/update/configOptions/0/options/1/options/0/value", update(acpv2.ConfigUpdate(
+			acpv2.NewSessionConfigOptionSelect("o", "O", acpv2.SessionConfigSelect{
+				CurrentValue: "a", Options: acpv2.NewSessionConfigSelectOptionsGrouped([]acpv2.SessionConfigSelectGroup{
+					{GroupID: "g", Name: "G", Options: []acpv2.SessionConfigSelectOption{acpv2.SelectValue("a", "A")}},
+					{GroupID: "h", Name: "H", Options: []acpv2.SessionConfigSelectOption{acpv2.SelectValue("a", "A")}},
 				}),
 			})))},
-		"select, current": {"/update/configOptions/0/currentValue", update(v2draft.ConfigUpdate(
-			v2draft.SelectOption("o", "O", "b", v2draft.SelectValue("a", "A"))))},
-		"command, white space": {"/update/availableCommands/0/name", update(v2draft.CommandsUpdate(
-			v2draft.NewAvailableCommandCommand(v2draft.SlashCommand{Name: "make\u00a0it", Description: "x"})))},
-		"command, twice": {"/update/availableCommands/1/name", update(v2draft.CommandsUpdate(
-			v2draft.NewAvailableCommandCommand(v2draft.SlashCommand{Name: "go", Description: "x"}),
-			v2draft.AvailableCommand{Variant: &v2draft.AvailableCommandUnknown{Tag: "_x", Raw: json.RawMessage(`{"type":"_x","name":"go","description":"x"}`)}}))},
-		"plan":              {"/update/plan/planId", update(v2draft.WholePlan(""))},
-		"compaction":        {"/update/compactionId", update(v2draft.NewSessionUpdateCompactionUpdate(v2draft.CompactionUpdate{Status: v2draft.CompactionStatusCompleted}))},
-		"compaction, chunk": {"/update/compactionId", update(v2draft.NewSessionUpdateCompactionSummaryChunk(v2draft.CompactionSummaryChunk{Content: v2draft.TextBlock("x")}))},
+		"select, current": {"/update/configOptions/0/currentValue", update(acpv2.ConfigUpdate(
+			acpv2.SelectOption("o", "O", "b", acpv2.SelectValue("a", "A"))))},
+		"command, white space": {"/update/availableCommands/0/name", update(acpv2.CommandsUpdate(
+			acpv2.NewAvailableCommandCommand(acpv2.SlashCommand{Name: "make\u00a0it", Description: "x"})))},
+		"command, twice": {"/update/availableCommands/1/name", update(acpv2.CommandsUpdate(
+			acpv2.NewAvailableCommandCommand(acpv2.SlashCommand{Name: "go", Description: "x"}),
+			acpv2.AvailableCommand{Variant: &acpv2.AvailableCommandUnknown{Tag: "_x", Raw: json.RawMessage(`{"type":"_x","name":"go","description":"x"}`)}}))},
+		"plan":              {"/update/plan/planId", update(acpv2.WholePlan(""))},
+		"compaction":        {"/update/compactionId", update(acpv2.NewSessionUpdateCompactionUpdate(acpv2.CompactionUpdate{Status: acpv2.CompactionStatusCompleted}))},
+		"compaction, chunk": {"/update/compactionId", update(acpv2.NewSessionUpdateCompactionSummaryChunk(acpv2.CompactionSummaryChunk{Content: acpv2.TextBlock("x")}))},
 	} {
 		refused(t, name, test.call(), test.pointer)
 	}
 	// Variants that are nil pointers are errors too.
 	for name, call := range map[string]func() error{
-		"message": update(v2draft.SessionUpdate{Variant: (*v2draft.SessionUpdateAgentMessageChunk)(nil)}),
-		"content": update(v2draft.UpdateToolCall("t", v2draft.WithContent(v2draft.ToolCallContent{Variant: (*v2draft.ToolCallContentDiff)(nil)}))),
-		"change":  update(v2draft.UpdateToolCall("t", v2draft.WithContent(v2draft.ToolDiff([]v2draft.DiffChange{{Variant: (*v2draft.DiffChangeMove)(nil)}})))),
-		"plan": update(v2draft.NewSessionUpdatePlanUpdate(v2draft.PlanUpdate{
-			Plan: v2draft.PlanUpdateContent{Variant: (*v2draft.PlanUpdateContentItems)(nil)}})),
+		"message": update(acpv2.SessionUpdate{Variant: (*acpv2.SessionUpdateAgentMessageChunk)(nil)}),
+		"content": update(acpv2.UpdateToolCall("t", acpv2.WithContent(acpv2.ToolCallContent{Variant: (*acpv2.ToolCallContentDiff)(nil)}))),
+		"change":  update(acpv2.UpdateToolCall("t", acpv2.WithContent(acpv2.ToolDiff([]acpv2.DiffChange{{Variant: (*acpv2.DiffChangeMove)(nil)}})))),
+		"plan": update(acpv2.NewSessionUpdatePlanUpdate(acpv2.PlanUpdate{
+			Plan: acpv2.PlanUpdateContent{Variant: (*acpv2.PlanUpdateContentItems)(nil)}})),
 		"subject": func() error {
-			_, err := agent.RequestPermission(ctx, &v2draft.RequestPermissionRequest{Title: "?", Subject: v2draft.Some(
-				v2draft.RequestPermissionSubject{Variant: (*v2draft.RequestPermissionSubjectCommand)(nil)})})
+			_, err := agent.RequestPermission(ctx, &acpv2.RequestPermissionRequest{Title: "?", Subject: acpv2.Some(
+				acpv2.RequestPermissionSubject{Variant: (*acpv2.RequestPermissionSubjectCommand)(nil)})})
 			return err
 		},
 	} {
@@ -105,17 +105,17 @@ func TestCallsAreChecked(t *testing.T) {
 
 // A login in a terminal sets each variable once.
 func TestLoginsAreChecked(t *testing.T) {
-	twice := []v2draft.EnvVariable{{Name: "A", Value: "1"}, {Name: "A", Value: "2"}}
-	_, agent := v2draft.Pipe()
-	served, err := v2draft.StartAgent(t.Context(), agent, v2draft.AgentHandlers{
-		LoginAuth: func(context.Context, *v2draft.AgentConn, *v2draft.LoginAuthRequest) (*v2draft.LoginAuthResponse, error) {
+	twice := []acpv2.EnvVariable{{Name: "A", Value: "1"}, {Name: "A", Value: "2"}}
+	_, agent := acpv2.Pipe()
+	served, err := acpv2.StartAgent(t.Context(), agent, acpv2.AgentHandlers{
+		LoginAuth: func(context.Context, *acpv2.AgentConn, *acpv2.LoginAuthRequest) (*acpv2.LoginAuthResponse, error) {
 			return nil, nil
 		},
-		LogoutAuth: func(context.Context, *v2draft.AgentConn, *v2draft.LogoutAuthRequest) (*v2draft.LogoutAuthResponse, error) {
+		LogoutAuth: func(context.Context, *acpv2.AgentConn, *acpv2.LogoutAuthRequest) (*acpv2.LogoutAuthResponse, error) {
 			return nil, nil
 		},
-	}, &v2draft.AgentOptions{Info: info, AuthMethods: []v2draft.AuthMethod{
-		v2draft.NewAuthMethodTerminal(v2draft.AuthMethodTerminal{MethodID: "tty", Name: "T", Env: twice}),
+	}, &acpv2.AgentOptions{Info: info, AuthMethods: []acpv2.AuthMethod{
+		acpv2.NewAuthMethodTerminal(acpv2.AuthMethodTerminal{MethodID: "tty", Name: "T", Env: twice}),
 	}})
 	if err == nil || !strings.Contains(err.Error(), `"A" twice`) {
 		t.Errorf("got %v, %v", served, err)
@@ -125,12 +125,12 @@ func TestLoginsAreChecked(t *testing.T) {
 // A turn that was cancelled ends as cancelled, whatever its work returns.
 func TestCancelledWhateverIsReturned(t *testing.T) {
 	begun := make(chan struct{})
-	conn := connect(t, handlers(working(func(ctx context.Context, _ *v2draft.AgentSession) (v2draft.IdleStateUpdate, error) {
+	conn := connect(t, handlers(working(func(ctx context.Context, _ *acpv2.AgentSession) (acpv2.IdleStateUpdate, error) {
 		close(begun)
 		<-ctx.Done()
-		return v2draft.MaxTokens(), nil
-	})), v2draft.ClientHandlers{}, nil)
-	turn := newSession(t, conn).Stream(t.Context(), v2draft.TextBlock("x"))
+		return acpv2.MaxTokens(), nil
+	})), acpv2.ClientHandlers{}, nil)
+	turn := newSession(t, conn).Stream(t.Context(), acpv2.TextBlock("x"))
 	<-begun
 	turn.Cancel()
 	res, err := turn.Result()
@@ -141,29 +141,29 @@ func TestCancelledWhateverIsReturned(t *testing.T) {
 
 // Config options and commands follow what the agent says.
 func TestSessionFollowsItsAgent(t *testing.T) {
-	options := func(current v2draft.SessionConfigValueID) []v2draft.SessionConfigOption {
-		return []v2draft.SessionConfigOption{v2draft.SelectOption("o", "O", current, v2draft.SelectValue(current, "V"), v2draft.SelectValue("x", "X"))}
+	options := func(current acpv2.SessionConfigValueID) []acpv2.SessionConfigOption {
+		return []acpv2.SessionConfigOption{acpv2.SelectOption("o", "O", current, acpv2.SelectValue(current, "V"), acpv2.SelectValue("x", "X"))}
 	}
-	h := handlers(working(func(ctx context.Context, s *v2draft.AgentSession) (v2draft.IdleStateUpdate, error) {
-		send(t, ctx, s, v2draft.ConfigUpdate(options("later")...), v2draft.CommandsUpdate(v2draft.NewAvailableCommandCommand(v2draft.SlashCommand{Name: "go", Description: "Go"})))
-		return v2draft.EndTurn(), nil
+	h := handlers(working(func(ctx context.Context, s *acpv2.AgentSession) (acpv2.IdleStateUpdate, error) {
+		send(t, ctx, s, acpv2.ConfigUpdate(options("later")...), acpv2.CommandsUpdate(acpv2.NewAvailableCommandCommand(acpv2.SlashCommand{Name: "go", Description: "Go"})))
+		return acpv2.EndTurn(), nil
 	}))
-	h.NewSession = func(context.Context, *v2draft.AgentConn, *v2draft.NewSessionRequest) (*v2draft.NewSessionResponse, error) {
-		return &v2draft.NewSessionResponse{SessionID: session, ConfigOptions: options("first")}, nil
+	h.NewSession = func(context.Context, *acpv2.AgentConn, *acpv2.NewSessionRequest) (*acpv2.NewSessionResponse, error) {
+		return &acpv2.NewSessionResponse{SessionID: session, ConfigOptions: options("first")}, nil
 	}
-	h.SetSessionConfigOption = func(context.Context, *v2draft.AgentSession, *v2draft.SetSessionConfigOptionRequest) (*v2draft.SetSessionConfigOptionResponse, error) {
-		return &v2draft.SetSessionConfigOptionResponse{ConfigOptions: []v2draft.SessionConfigOption{v2draft.SelectOption("o", "O", "x", v2draft.SelectValue("x", "X"))}}, nil
+	h.SetSessionConfigOption = func(context.Context, *acpv2.AgentSession, *acpv2.SetSessionConfigOptionRequest) (*acpv2.SetSessionConfigOptionResponse, error) {
+		return &acpv2.SetSessionConfigOptionResponse{ConfigOptions: []acpv2.SessionConfigOption{acpv2.SelectOption("o", "O", "x", acpv2.SelectValue("x", "X"))}}, nil
 	}
-	s := newSession(t, connect(t, h, v2draft.ClientHandlers{}, nil))
-	current := func() v2draft.SessionConfigValueID {
-		return s.ConfigOptions()[0].Variant.(*v2draft.SessionConfigOptionSelect).CurrentValue
+	s := newSession(t, connect(t, h, acpv2.ClientHandlers{}, nil))
+	current := func() acpv2.SessionConfigValueID {
+		return s.ConfigOptions()[0].Variant.(*acpv2.SessionConfigOptionSelect).CurrentValue
 	}
 	refused(t, "value", s.SetConfigOption(t.Context(), "o", "nope"), "/value")
 	refused(t, "option", s.SetConfigOption(t.Context(), "nope", "x"), "/configId")
 	if err := s.SetConfigOption(t.Context(), "o", "x"); err != nil || current() != "x" {
 		t.Errorf("%s, %v", current(), err)
 	}
-	if _, err := s.Prompt(t.Context(), v2draft.TextBlock("x")); err != nil {
+	if _, err := s.Prompt(t.Context(), acpv2.TextBlock("x")); err != nil {
 		t.Fatal(err)
 	}
 	if current() != "later" || len(s.AvailableCommands()) != 1 {
@@ -176,23 +176,23 @@ func TestSessionFollowsItsAgent(t *testing.T) {
 func TestOptionsBeforeTheyAreKnown(t *testing.T) {
 	came, resumed := make(chan struct{}), make(chan struct{})
 	h := handlers(unprompted)
-	h.ResumeSession = func(context.Context, *v2draft.AgentSession, *v2draft.ResumeSessionRequest) (*v2draft.ResumeSessionResponse, error) {
+	h.ResumeSession = func(context.Context, *acpv2.AgentSession, *acpv2.ResumeSessionRequest) (*acpv2.ResumeSessionResponse, error) {
 		close(came)
 		<-resumed
 		return nil, nil
 	}
-	h.SetSessionConfigOption = func(context.Context, *v2draft.AgentSession, *v2draft.SetSessionConfigOptionRequest) (*v2draft.SetSessionConfigOptionResponse, error) {
-		return nil, v2draft.ErrMethodNotFound
+	h.SetSessionConfigOption = func(context.Context, *acpv2.AgentSession, *acpv2.SetSessionConfigOptionRequest) (*acpv2.SetSessionConfigOptionResponse, error) {
+		return nil, acpv2.ErrMethodNotFound
 	}
-	conn := connect(t, h, v2draft.ClientHandlers{}, nil)
+	conn := connect(t, h, acpv2.ClientHandlers{}, nil)
 	opened := make(chan error, 1)
 	go func() {
-		_, err := conn.ResumeSession(context.Background(), &v2draft.ResumeSessionRequest{SessionID: session, Cwd: "/"})
+		_, err := conn.ResumeSession(context.Background(), &acpv2.ResumeSessionRequest{SessionID: session, Cwd: "/"})
 		opened <- err
 	}()
 	<-came
 	s := conn.Session(session)
-	if err := s.SetConfigOption(t.Context(), "o", "v"); !errors.Is(err, v2draft.ErrMethodNotFound) {
+	if err := s.SetConfigOption(t.Context(), "o", "v"); !errors.Is(err, acpv2.ErrMethodNotFound) {
 		t.Errorf("got %v, want the agent's answer", err)
 	}
 	close(resumed)
@@ -204,26 +204,26 @@ func TestOptionsBeforeTheyAreKnown(t *testing.T) {
 
 // The owner of an agent is warned of config options that no handler sets, when the session is opened.
 func TestOffersWithoutHandlers(t *testing.T) {
-	var options []v2draft.SessionConfigOption
+	var options []acpv2.SessionConfigOption
 	const text = `[{"type":"boolean","configId":"o","name":"O","currentValue":true}]`
 	if err := json.Unmarshal([]byte(text), &options); err != nil {
 		t.Fatal(err)
 	}
 	var logged bytes.Buffer
 	h := handlers(unprompted)
-	h.NewSession = func(context.Context, *v2draft.AgentConn, *v2draft.NewSessionRequest) (*v2draft.NewSessionResponse, error) {
-		return &v2draft.NewSessionResponse{SessionID: session, ConfigOptions: options}, nil
+	h.NewSession = func(context.Context, *acpv2.AgentConn, *acpv2.NewSessionRequest) (*acpv2.NewSessionResponse, error) {
+		return &acpv2.NewSessionResponse{SessionID: session, ConfigOptions: options}, nil
 	}
-	h.ResumeSession = func(context.Context, *v2draft.AgentSession, *v2draft.ResumeSessionRequest) (*v2draft.ResumeSessionResponse, error) {
-		return &v2draft.ResumeSessionResponse{ConfigOptions: options}, nil
+	h.ResumeSession = func(context.Context, *acpv2.AgentSession, *acpv2.ResumeSessionRequest) (*acpv2.ResumeSessionResponse, error) {
+		return &acpv2.ResumeSessionResponse{ConfigOptions: options}, nil
 	}
 	open := func(want int) {
 		t.Helper()
-		conn := connect(t, h, v2draft.ClientHandlers{}, &v2draft.AgentOptions{Conn: v2draft.ConnOptions{Logger: slog.New(slog.NewTextHandler(&logged, nil))}})
+		conn := connect(t, h, acpv2.ClientHandlers{}, &acpv2.AgentOptions{Conn: acpv2.ConnOptions{Logger: slog.New(slog.NewTextHandler(&logged, nil))}})
 		for _, call := range []func() error{
-			func() error { _, err := conn.NewSession(t.Context(), &v2draft.NewSessionRequest{Cwd: "/"}); return err },
+			func() error { _, err := conn.NewSession(t.Context(), &acpv2.NewSessionRequest{Cwd: "/"}); return err },
 			func() error {
-				_, err := conn.ResumeSession(t.Context(), &v2draft.ResumeSessionRequest{SessionID: session, Cwd: "/"})
+				_, err := conn.ResumeSession(t.Context(), &acpv2.ResumeSessionRequest{SessionID: session, Cwd: "/"})
 				return err
 			},
 		} {
@@ -237,8 +237,8 @@ func TestOffersWithoutHandlers(t *testing.T) {
 		}
 	}
 	open(1)
-	h.SetSessionConfigOption = func(context.Context, *v2draft.AgentSession, *v2draft.SetSessionConfigOptionRequest) (*v2draft.SetSessionConfigOptionResponse, error) {
-		return &v2draft.SetSessionConfigOptionResponse{ConfigOptions: options}, nil
+	h.SetSessionConfigOption = func(context.Context, *acpv2.AgentSession, *acpv2.SetSessionConfigOptionRequest) (*acpv2.SetSessionConfigOptionResponse, error) {
+		return &acpv2.SetSessionConfigOptionResponse{ConfigOptions: options}, nil
 	}
 	open(0)
 }
@@ -248,21 +248,21 @@ func TestOffersWithoutHandlers(t *testing.T) {
 func TestWhatIsTakenLeniently(t *testing.T) {
 	var repairs []string
 	h := handlers(unprompted)
-	h.LoginAuth = func(context.Context, *v2draft.AgentConn, *v2draft.LoginAuthRequest) (*v2draft.LoginAuthResponse, error) {
+	h.LoginAuth = func(context.Context, *acpv2.AgentConn, *acpv2.LoginAuthRequest) (*acpv2.LoginAuthResponse, error) {
 		return nil, nil
 	}
-	h.LogoutAuth = func(context.Context, *v2draft.AgentConn, *v2draft.LogoutAuthRequest) (*v2draft.LogoutAuthResponse, error) {
+	h.LogoutAuth = func(context.Context, *acpv2.AgentConn, *acpv2.LogoutAuthRequest) (*acpv2.LogoutAuthResponse, error) {
 		return nil, nil
 	}
-	conn := raw(t, h, &v2draft.AgentOptions{
+	conn := raw(t, h, &acpv2.AgentOptions{
 		Info: info,
-		AuthMethods: []v2draft.AuthMethod{
-			v2draft.NewAuthMethodTerminal(v2draft.AuthMethodTerminal{MethodID: "terminal", Name: "T"}),
+		AuthMethods: []acpv2.AuthMethod{
+			acpv2.NewAuthMethodTerminal(acpv2.AuthMethodTerminal{MethodID: "terminal", Name: "T"}),
 		},
-		MCP:  v2draft.MCPCapabilities{Stdio: v2draft.Some(v2draft.MCPStdioCapabilities{})},
-		Conn: v2draft.ConnOptions{Hooks: v2draft.Hooks{Repair: func(method string, r codec.Repair) { repairs = append(repairs, method+r.Pointer) }}},
+		MCP:  acpv2.MCPCapabilities{Stdio: acpv2.Some(acpv2.MCPStdioCapabilities{})},
+		Conn: acpv2.ConnOptions{Hooks: acpv2.Hooks{Repair: func(method string, r codec.Repair) { repairs = append(repairs, method+r.Pointer) }}},
 	})
-	res, err := rpc.Call[v2draft.InitializeResponse](t.Context(), conn, "initialize", json.RawMessage(
+	res, err := rpc.Call[acpv2.InitializeResponse](t.Context(), conn, "initialize", json.RawMessage(
 		`{"protocolVersion":2,"info":{"name":"n","version":"1"},"capabilities":{"_meta":{"terminal-auth":true}}}`))
 	if err != nil || len(res.AuthMethods) != 1 {
 		t.Fatalf("%+v, %v", res, err)
@@ -278,8 +278,8 @@ func TestWhatIsTakenLeniently(t *testing.T) {
 
 // MCP servers of a type that the agent did not advertise, or that nobody knows, do not reach its handlers.
 func TestServersThatWereNotAdvertised(t *testing.T) {
-	conn := raw(t, handlers(unprompted), &v2draft.AgentOptions{
-		Info: info, MCP: v2draft.MCPCapabilities{Stdio: v2draft.Some(v2draft.MCPStdioCapabilities{})},
+	conn := raw(t, handlers(unprompted), &acpv2.AgentOptions{
+		Info: info, MCP: acpv2.MCPCapabilities{Stdio: acpv2.Some(acpv2.MCPStdioCapabilities{})},
 	})
 	ask := func(method, params string) error {
 		_, err := rpc.Call[json.RawMessage](t.Context(), conn, method, json.RawMessage(params))
@@ -295,7 +295,7 @@ func TestServersThatWereNotAdvertised(t *testing.T) {
 	} {
 		for _, method := range []string{"session/new", "session/resume"} {
 			err := ask(method, `{"sessionId":"s","cwd":"/","mcpServers":[`+server+`]}`)
-			if served && err != nil || !served && (!errors.Is(err, v2draft.ErrInvalidParams) || !strings.Contains(err.Error(), "/mcpServers/0/type")) {
+			if served && err != nil || !served && (!errors.Is(err, acpv2.ErrInvalidParams) || !strings.Contains(err.Error(), "/mcpServers/0/type")) {
 				t.Errorf("%s with %s: %v", method, server, err)
 			}
 		}

@@ -1,5 +1,6 @@
-// Package v2draft is the Agent Client Protocol, version 2, which is a draft: it changes as the draft does, and is not
-// covered by any compatibility promise.
+// Package acpv2 is the Agent Client Protocol, version 2, which is in Preview. Its module has versions below v1 until the
+// protocol is stable, and changes as the protocol does. It is released together with the module github.com/acpgo/sdk, and
+// works only with the version of that module that it requires.
 //
 // It is used like package acp, and most names are the same. The differences are those of the protocol:
 //
@@ -34,6 +35,4 @@
 //
 // A session needs the handlers NewSession, ListSessions, ResumeSession, CloseSession and Prompt together. Clients do
 // not serve files or terminals to agents; an agent shows the output of its own terminals with updates.
-package v2draft
-
-//go:generate go run ../../cmd/acpgen
+package acpv2

@@ -1,4 +1,4 @@
-package v2draft_test
+package acpv2_test
 
 import (
 	"context"
@@ -10,43 +10,43 @@ import (
 
 // An agent that repeats what it is told and a client that reads it, in one process.
 func Example() {
-	agentEnd, clientEnd := v2draft.Pipe()
+	agentEnd, clientEnd := acpv2.Pipe()
 	ctx := context.Background()
 
-	agent, err := v2draft.StartAgent(ctx, agentEnd, v2draft.AgentHandlers{
+	agent, err := acpv2.StartAgent(ctx, agentEnd, acpv2.AgentHandlers{
 		NewSession:    makeSession,
 		ListSessions:  listSessions,
 		ResumeSession: resumeSession,
 		CloseSession:  endSession,
-		Prompt: func(ctx context.Context, session *v2draft.AgentSession, req *v2draft.PromptRequest) (*v2draft.PromptResponse, error) {
-			return session.StartTurn(ctx, req, func(ctx context.Context) (v2draft.IdleStateUpdate, error) {
+		Prompt: func(ctx context.Context, session *acpv2.AgentSession, req *acpv2.PromptRequest) (*acpv2.PromptResponse, error) {
+			return session.StartTurn(ctx, req, func(ctx context.Context) (acpv2.IdleStateUpdate, error) {
 				text, _ := req.Prompt[0].Text()
-				return v2draft.EndTurn(), session.Update(ctx, v2draft.AgentMessageText("message-1", "You said: "+text))
+				return acpv2.EndTurn(), session.Update(ctx, acpv2.AgentMessageText("message-1", "You said: "+text))
 			})
 		},
-	}, &v2draft.AgentOptions{Info: v2draft.Implementation{Name: "parrot", Version: "1.0"}})
+	}, &acpv2.AgentOptions{Info: acpv2.Implementation{Name: "parrot", Version: "1.0"}})
 	if err != nil {
 		log.Fatal(err)
 	}
 
-	client, err := v2draft.Connect(ctx, clientEnd, v2draft.ClientHandlers{}, &v2draft.ClientOptions{
-		Info: v2draft.Implementation{Name: "listener", Version: "1.0"},
+	client, err := acpv2.Connect(ctx, clientEnd, acpv2.ClientHandlers{}, &acpv2.ClientOptions{
+		Info: acpv2.Implementation{Name: "listener", Version: "1.0"},
 	})
 	if err != nil {
 		log.Fatal(err)
 	}
-	session, err := client.NewSession(ctx, &v2draft.NewSessionRequest{Cwd: "/home/ada"})
+	session, err := client.NewSession(ctx, &acpv2.NewSessionRequest{Cwd: "/home/ada"})
 	if err != nil {
 		log.Fatal(err)
 	}
-	turn := session.Stream(ctx, v2draft.TextBlock("hello"))
+	turn := session.Stream(ctx, acpv2.TextBlock("hello"))
 	for update := range turn.Updates() {
 		switch u := update.Variant.(type) {
-		case *v2draft.SessionUpdateAgentMessageChunk:
+		case *acpv2.SessionUpdateAgentMessageChunk:
 			text, _ := u.Content.Text()
 			fmt.Println(text)
-		case *v2draft.SessionUpdateStateUpdate:
-			if _, ok := u.Variant.(*v2draft.StateUpdateRunning); ok {
+		case *acpv2.SessionUpdateStateUpdate:
+			if _, ok := u.Variant.(*acpv2.StateUpdateRunning); ok {
 				fmt.Println("running")
 			}
 		}
@@ -69,18 +69,18 @@ func Example() {
 	// end_turn
 }
 
-func makeSession(context.Context, *v2draft.AgentConn, *v2draft.NewSessionRequest) (*v2draft.NewSessionResponse, error) {
-	return &v2draft.NewSessionResponse{SessionID: "session-1"}, nil
+func makeSession(context.Context, *acpv2.AgentConn, *acpv2.NewSessionRequest) (*acpv2.NewSessionResponse, error) {
+	return &acpv2.NewSessionResponse{SessionID: "session-1"}, nil
 }
 
-func listSessions(context.Context, *v2draft.AgentConn, *v2draft.ListSessionsRequest) (*v2draft.ListSessionsResponse, error) {
-	return &v2draft.ListSessionsResponse{}, nil
+func listSessions(context.Context, *acpv2.AgentConn, *acpv2.ListSessionsRequest) (*acpv2.ListSessionsResponse, error) {
+	return &acpv2.ListSessionsResponse{}, nil
 }
 
-func resumeSession(_ context.Context, _ *v2draft.AgentSession, req *v2draft.ResumeSessionRequest) (*v2draft.ResumeSessionResponse, error) {
-	return nil, v2draft.SessionNotFound(req.SessionID)
+func resumeSession(_ context.Context, _ *acpv2.AgentSession, req *acpv2.ResumeSessionRequest) (*acpv2.ResumeSessionResponse, error) {
+	return nil, acpv2.SessionNotFound(req.SessionID)
 }
 
-func endSession(context.Context, *v2draft.AgentSession, *v2draft.CloseSessionRequest) (*v2draft.CloseSessionResponse, error) {
-	return &v2draft.CloseSessionResponse{}, nil
+func endSession(context.Context, *acpv2.AgentSession, *acpv2.CloseSessionRequest) (*acpv2.CloseSessionResponse, error) {
+	return &acpv2.CloseSessionResponse{}, nil
 }

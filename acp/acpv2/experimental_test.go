@@ -1,4 +1,4 @@
-package v2draft_test
+package acpv2_test
 
 import (
 	"context"
@@ -12,19 +12,19 @@ import (
 
 // Experimental updates are checked as stable ones are.
 func TestExperimentalUpdatesAreChecked(t *testing.T) {
-	near, far := v2draft.Pipe()
+	near, far := acpv2.Pipe()
 	tap := &conformance.TapOptions{Schema: conformance.V2Unstable(), Accept: map[string]string{"ADD-2": "no session is made"}}
-	info := v2draft.Implementation{Name: "n", Version: "1"}
-	served, err := v2draft.StartAgent(t.Context(), conformance.Tap(t, conformance.Agent, far, tap), v2draft.AgentHandlers{
+	info := acpv2.Implementation{Name: "n", Version: "1"}
+	served, err := acpv2.StartAgent(t.Context(), conformance.Tap(t, conformance.Agent, far, tap), acpv2.AgentHandlers{
 		NewSession: makeSession, ListSessions: listSessions, ResumeSession: resumeSession, CloseSession: endSession,
-		Prompt: func(ctx context.Context, s *v2draft.AgentSession, req *v2draft.PromptRequest) (*v2draft.PromptResponse, error) {
+		Prompt: func(ctx context.Context, s *acpv2.AgentSession, req *acpv2.PromptRequest) (*acpv2.PromptResponse, error) {
 			return nil, errors.New("not asked for")
 		},
-	}, &v2draft.AgentOptions{Info: info, Experimental: v2draft.AllFeatures})
+	}, &acpv2.AgentOptions{Info: info, Experimental: acpv2.AllFeatures})
 	if err != nil {
 		t.Fatal(err)
 	}
-	conn, err := v2draft.Connect(t.Context(), conformance.Tap(t, conformance.Client, near, tap), v2draft.ClientHandlers{}, &v2draft.ClientOptions{Info: info, Experimental: v2draft.AllFeatures})
+	conn, err := acpv2.Connect(t.Context(), conformance.Tap(t, conformance.Client, near, tap), acpv2.ClientHandlers{}, &acpv2.ClientOptions{Info: info, Experimental: acpv2.AllFeatures})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,34 +33,34 @@ func TestExperimentalUpdatesAreChecked(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	plan := func(v v2draft.PlanUpdateContentVariant) v2draft.SessionUpdate {
-		return v2draft.NewSessionUpdatePlanUpdate(v2draft.PlanUpdate{Plan: v2draft.PlanUpdateContent{Variant: v}})
+	plan := func(v acpv2.PlanUpdateContentVariant) acpv2.SessionUpdate {
+		return acpv2.NewSessionUpdatePlanUpdate(acpv2.PlanUpdate{Plan: acpv2.PlanUpdateContent{Variant: v}})
 	}
-	for pointer, updates := range map[string][]v2draft.SessionUpdate{
+	for pointer, updates := range map[string][]acpv2.SessionUpdate{
 		"/update/plan/planId": {
-			plan(&v2draft.PlanUpdateContentItems{}), plan(&v2draft.PlanUpdateContentFile{URI: "file:///a"}), plan(&v2draft.PlanUpdateContentMarkdown{}),
+			plan(&acpv2.PlanUpdateContentItems{}), plan(&acpv2.PlanUpdateContentFile{URI: "file:///a"}), plan(&acpv2.PlanUpdateContentMarkdown{}),
 		},
-		"/update/planId":    {v2draft.NewSessionUpdatePlanRemoved(v2draft.PlanRemoved{})},
-		"/update/sessionId": {v2draft.NewSessionUpdateSubagentUpdate(v2draft.SubagentUpdate{})},
-		"/update/cwd": {v2draft.NewSessionUpdateSubagentUpdate(v2draft.SubagentUpdate{
-			SessionID: "s", Cwd: v2draft.Some[v2draft.AbsolutePath]("a"),
+		"/update/planId":    {acpv2.NewSessionUpdatePlanRemoved(acpv2.PlanRemoved{})},
+		"/update/sessionId": {acpv2.NewSessionUpdateSubagentUpdate(acpv2.SubagentUpdate{})},
+		"/update/cwd": {acpv2.NewSessionUpdateSubagentUpdate(acpv2.SubagentUpdate{
+			SessionID: "s", Cwd: acpv2.Some[acpv2.AbsolutePath]("a"),
 		})},
 		"/update/messageId": {
-			v2draft.NewSessionUpdateSessionMessage(v2draft.SessionMessage{}),
-			v2draft.AgentMessageText("", "x"), // a stable one
+			acpv2.NewSessionUpdateSessionMessage(acpv2.SessionMessage{}),
+			acpv2.AgentMessageText("", "x"), // a stable one
 		},
 	} {
 		for _, u := range updates {
 			err := served.Session("s").Update(t.Context(), u)
-			if e, ok := errors.AsType[*v2draft.Error](err); !ok || !errors.Is(err, v2draft.ErrInvalidParams) || !strings.Contains(string(e.Data), `"`+pointer+`"`) {
+			if e, ok := errors.AsType[*acpv2.Error](err); !ok || !errors.Is(err, acpv2.ErrInvalidParams) || !strings.Contains(string(e.Data), `"`+pointer+`"`) {
 				t.Errorf("%s: %v", pointer, err)
 			}
 		}
 	}
-	if err := served.Session("s").Update(t.Context(), plan(&v2draft.PlanUpdateContentItems{PlanID: "p"})); err != nil {
+	if err := served.Session("s").Update(t.Context(), plan(&acpv2.PlanUpdateContentItems{PlanID: "p"})); err != nil {
 		t.Error(err)
 	}
-	if err := conn.Session("s").Archive(t.Context()); !errors.Is(err, v2draft.ErrUnsupported) {
+	if err := conn.Session("s").Archive(t.Context()); !errors.Is(err, acpv2.ErrUnsupported) {
 		t.Errorf("what is enabled and not advertised: got %v", err)
 	}
 }

@@ -1,4 +1,4 @@
-package v2draft_test
+package acpv2_test
 
 import (
 	"context"
@@ -14,10 +14,10 @@ import (
 )
 
 // raw connects an agent of this package with a client that sends what it likes.
-func raw(t *testing.T, handlers v2draft.AgentHandlers, opts *v2draft.AgentOptions) *rpc.Conn {
+func raw(t *testing.T, handlers acpv2.AgentHandlers, opts *acpv2.AgentOptions) *rpc.Conn {
 	t.Helper()
-	near, far := v2draft.Pipe()
-	served, err := v2draft.StartAgent(t.Context(), tapAgent(t, far, true), handlers, opts)
+	near, far := acpv2.Pipe()
+	served, err := acpv2.StartAgent(t.Context(), tapAgent(t, far, true), handlers, opts)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,8 +44,8 @@ func initialize(t *testing.T, conn *rpc.Conn, version int) (json.RawMessage, err
 }
 
 func TestVersions(t *testing.T) {
-	conn := raw(t, handlers(unprompted), &v2draft.AgentOptions{Info: info})
-	if _, err := rpc.Call[json.RawMessage](t.Context(), conn, "session/list", map[string]any{}); !errors.Is(err, v2draft.ErrInvalidRequest) {
+	conn := raw(t, handlers(unprompted), &acpv2.AgentOptions{Info: info})
+	if _, err := rpc.Call[json.RawMessage](t.Context(), conn, "session/list", map[string]any{}); !errors.Is(err, acpv2.ErrInvalidRequest) {
 		t.Errorf("before initialize: got %v", err)
 	}
 	for _, params := range []map[string]any{
@@ -53,13 +53,13 @@ func TestVersions(t *testing.T) {
 		{"clientCapabilities": map[string]any{"terminal": true}, "protocolVersion": 1}, // as version 1 has it
 	} {
 		_, err := rpc.Call[json.RawMessage](t.Context(), conn, "initialize", params)
-		if failure, ok := errors.AsType[*v2draft.Error](err); !ok || failure.Code != -32022 ||
+		if failure, ok := errors.AsType[*acpv2.Error](err); !ok || failure.Code != -32022 ||
 			string(failure.Data) != `{"requested":1,"supported":[2]}` {
 			t.Errorf("%v: got %v", params, err)
 		}
 	}
 	for _, params := range []map[string]any{{}, {"protocolVersion": 2}, {"protocolVersion": "1"}} {
-		if _, err := rpc.Call[json.RawMessage](t.Context(), conn, "initialize", params); !errors.Is(err, v2draft.ErrInvalidParams) {
+		if _, err := rpc.Call[json.RawMessage](t.Context(), conn, "initialize", params); !errors.Is(err, acpv2.ErrInvalidParams) {
 			t.Errorf("%v: got %v", params, err)
 		}
 	}
@@ -72,13 +72,13 @@ func TestVersions(t *testing.T) {
 	if _, err := rpc.Call[json.RawMessage](t.Context(), conn, "session/list", map[string]any{}); err != nil {
 		t.Error(err)
 	}
-	if _, err := initialize(t, conn, 2); !errors.Is(err, v2draft.ErrInvalidRequest) {
+	if _, err := initialize(t, conn, 2); !errors.Is(err, acpv2.ErrInvalidRequest) {
 		t.Errorf("after another request: got %v", err)
 	}
 }
 
 // unprompted is a handler of prompts that is never called.
-func unprompted(context.Context, *v2draft.AgentSession, *v2draft.PromptRequest) (*v2draft.PromptResponse, error) {
+func unprompted(context.Context, *acpv2.AgentSession, *acpv2.PromptRequest) (*acpv2.PromptResponse, error) {
 	return nil, errors.New("unexpected")
 }
 
@@ -98,8 +98,8 @@ func TestAgentOfVersion1(t *testing.T) {
 		t.Fatal(err)
 	}
 	tap := &conformance.TapOptions{Schema: conformance.Negotiated(conformance.V1(), conformance.V2())}
-	_, err = v2draft.Connect(t.Context(), conformance.Tap(t, conformance.Client, near, tap), v2draft.ClientHandlers{}, &v2draft.ClientOptions{Info: info})
-	if other, ok := errors.AsType[*v2draft.VersionError](err); !ok || other.Got != 1 {
+	_, err = acpv2.Connect(t.Context(), conformance.Tap(t, conformance.Client, near, tap), acpv2.ClientHandlers{}, &acpv2.ClientOptions{Info: info})
+	if other, ok := errors.AsType[*acpv2.VersionError](err); !ok || other.Got != 1 {
 		t.Errorf("got %v", err)
 	}
 	if err := served.Wait(); err != nil {
@@ -109,29 +109,29 @@ func TestAgentOfVersion1(t *testing.T) {
 
 func TestStartErrors(t *testing.T) {
 	full := handlers(unprompted)
-	login := func(context.Context, *v2draft.AgentConn, *v2draft.LoginAuthRequest) (*v2draft.LoginAuthResponse, error) {
+	login := func(context.Context, *acpv2.AgentConn, *acpv2.LoginAuthRequest) (*acpv2.LoginAuthResponse, error) {
 		return nil, nil
 	}
 	some := full
 	some.CloseSession = nil
-	deletes := v2draft.AgentHandlers{DeleteSession: func(context.Context, *v2draft.AgentSession, *v2draft.DeleteSessionRequest) (*v2draft.DeleteSessionResponse, error) {
+	deletes := acpv2.AgentHandlers{DeleteSession: func(context.Context, *acpv2.AgentSession, *acpv2.DeleteSessionRequest) (*acpv2.DeleteSessionResponse, error) {
 		return nil, nil
 	}}
 	half := full
 	half.LoginAuth = login
 	tests := map[string]struct {
-		handlers v2draft.AgentHandlers
-		opts     v2draft.AgentOptions
+		handlers acpv2.AgentHandlers
+		opts     acpv2.AgentOptions
 		want     string
 	}{
-		"no info":             {full, v2draft.AgentOptions{}, "Info.Name"},
-		"some of session":     {some, v2draft.AgentOptions{Info: info}, "CloseSession is not"},
-		"delete alone":        {deletes, v2draft.AgentOptions{Info: info}, "DeleteSession"},
-		"methods, no handler": {half, v2draft.AgentOptions{Info: info, AuthMethods: []v2draft.AuthMethod{v2draft.NewAuthMethodAgent(v2draft.AuthMethodAgent{MethodID: "m", Name: "M"})}}, "LogoutAuth"},
+		"no info":             {full, acpv2.AgentOptions{}, "Info.Name"},
+		"some of session":     {some, acpv2.AgentOptions{Info: info}, "CloseSession is not"},
+		"delete alone":        {deletes, acpv2.AgentOptions{Info: info}, "DeleteSession"},
+		"methods, no handler": {half, acpv2.AgentOptions{Info: info, AuthMethods: []acpv2.AuthMethod{acpv2.NewAuthMethodAgent(acpv2.AuthMethodAgent{MethodID: "m", Name: "M"})}}, "LogoutAuth"},
 	}
 	for name, test := range tests {
-		_, far := v2draft.Pipe()
-		if _, err := v2draft.StartAgent(t.Context(), far, test.handlers, &test.opts); err == nil || !strings.Contains(err.Error(), test.want) {
+		_, far := acpv2.Pipe()
+		if _, err := acpv2.StartAgent(t.Context(), far, test.handlers, &test.opts); err == nil || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%s: got %v, want %q", name, err, test.want)
 		}
 	}
@@ -139,19 +139,19 @@ func TestStartErrors(t *testing.T) {
 
 func TestAdvertised(t *testing.T) {
 	h := handlers(unprompted)
-	h.DeleteSession = func(context.Context, *v2draft.AgentSession, *v2draft.DeleteSessionRequest) (*v2draft.DeleteSessionResponse, error) {
+	h.DeleteSession = func(context.Context, *acpv2.AgentSession, *acpv2.DeleteSessionRequest) (*acpv2.DeleteSessionResponse, error) {
 		return nil, nil
 	}
 	tests := map[string]struct {
-		handlers v2draft.AgentHandlers
-		opts     v2draft.AgentOptions
+		handlers acpv2.AgentHandlers
+		opts     acpv2.AgentOptions
 		want     string
 	}{
-		"nothing":  {v2draft.AgentHandlers{}, v2draft.AgentOptions{AdditionalDirectories: true}, `{}`},
-		"sessions": {handlers(unprompted), v2draft.AgentOptions{}, `{"session":{}}`},
-		"all": {h, v2draft.AgentOptions{
-			Prompt:                v2draft.PromptCapabilities{Image: v2draft.Some(v2draft.PromptImageCapabilities{})},
-			MCP:                   v2draft.MCPCapabilities{Stdio: v2draft.Some(v2draft.MCPStdioCapabilities{})},
+		"nothing":  {acpv2.AgentHandlers{}, acpv2.AgentOptions{AdditionalDirectories: true}, `{}`},
+		"sessions": {handlers(unprompted), acpv2.AgentOptions{}, `{"session":{}}`},
+		"all": {h, acpv2.AgentOptions{
+			Prompt:                acpv2.PromptCapabilities{Image: acpv2.Some(acpv2.PromptImageCapabilities{})},
+			MCP:                   acpv2.MCPCapabilities{Stdio: acpv2.Some(acpv2.MCPStdioCapabilities{})},
 			AdditionalDirectories: true,
 		}, `{"session":{"prompt":{"image":{}},"mcp":{"stdio":{}},"delete":{},"additionalDirectories":{}}}`},
 	}
@@ -175,41 +175,41 @@ func TestAdvertised(t *testing.T) {
 
 // What was not advertised is not sent, and not served.
 func TestGates(t *testing.T) {
-	conn := connect(t, handlers(unprompted), v2draft.ClientHandlers{}, nil)
+	conn := connect(t, handlers(unprompted), acpv2.ClientHandlers{}, nil)
 	s := newSession(t, conn)
 	ctx := t.Context()
 	calls := map[string]func() error{
 		"session.delete":       func() error { return s.Delete(ctx) },
-		"session.prompt.image": func() error { _, err := s.Prompt(ctx, v2draft.ImageBlock("", "image/png")); return err },
-		"session.prompt.audio": func() error { _, err := s.Stream(ctx, v2draft.AudioBlock("", "audio/wav")).Result(); return err },
+		"session.prompt.image": func() error { _, err := s.Prompt(ctx, acpv2.ImageBlock("", "image/png")); return err },
+		"session.prompt.audio": func() error { _, err := s.Stream(ctx, acpv2.AudioBlock("", "audio/wav")).Result(); return err },
 		"session.mcp.stdio": func() error {
-			_, err := conn.NewSession(ctx, &v2draft.NewSessionRequest{Cwd: "/", MCPServers: []v2draft.MCPServer{
-				v2draft.NewMCPServerStdio(v2draft.MCPServerStdio{Name: "n", Command: "/c"}),
+			_, err := conn.NewSession(ctx, &acpv2.NewSessionRequest{Cwd: "/", MCPServers: []acpv2.MCPServer{
+				acpv2.NewMCPServerStdio(acpv2.MCPServerStdio{Name: "n", Command: "/c"}),
 			}})
 			return err
 		},
 		"session.additionalDirectories": func() error {
-			_, err := conn.ResumeSession(ctx, &v2draft.ResumeSessionRequest{SessionID: session, Cwd: "/", AdditionalDirectories: []v2draft.AbsolutePath{"/b"}})
+			_, err := conn.ResumeSession(ctx, &acpv2.ResumeSessionRequest{SessionID: session, Cwd: "/", AdditionalDirectories: []acpv2.AbsolutePath{"/b"}})
 			return err
 		},
 		"authMethods": func() error { _, err := conn.LogoutAuth(ctx, nil); return err },
-		"method":      func() error { _, err := conn.LoginAuth(ctx, &v2draft.LoginAuthRequest{MethodID: "m"}); return err },
+		"method":      func() error { _, err := conn.LoginAuth(ctx, &acpv2.LoginAuthRequest{MethodID: "m"}); return err },
 	}
 	for capability, call := range calls {
-		if err := call(); !errors.Is(err, v2draft.ErrUnsupported) || !strings.Contains(err.Error(), capability) {
+		if err := call(); !errors.Is(err, acpv2.ErrUnsupported) || !strings.Contains(err.Error(), capability) {
 			t.Errorf("%s: got %v", capability, err)
 		}
 	}
-	if _, err := conn.NewSession(ctx, &v2draft.NewSessionRequest{Cwd: "here"}); !errors.Is(err, v2draft.ErrInvalidParams) {
+	if _, err := conn.NewSession(ctx, &acpv2.NewSessionRequest{Cwd: "here"}); !errors.Is(err, acpv2.ErrInvalidParams) {
 		t.Errorf("a relative path: got %v", err)
 	}
-	client := raw(t, handlers(unprompted), &v2draft.AgentOptions{Info: info})
+	client := raw(t, handlers(unprompted), &acpv2.AgentOptions{Info: info})
 	if _, err := initialize(t, client, 2); err != nil {
 		t.Fatal(err)
 	}
 	for _, method := range []string{"session/delete", "auth/login", "auth/logout", "terminal/cancel", "fs/read_text_file"} {
 		_, err := rpc.Call[json.RawMessage](ctx, client, method, map[string]string{"sessionId": "s", "methodId": "m"})
-		if !errors.Is(err, v2draft.ErrMethodNotFound) {
+		if !errors.Is(err, acpv2.ErrMethodNotFound) {
 			t.Errorf("%s: got %v", method, err)
 		}
 	}
@@ -217,24 +217,24 @@ func TestGates(t *testing.T) {
 
 func TestAuthMethods(t *testing.T) {
 	h := handlers(unprompted)
-	h.LoginAuth = func(context.Context, *v2draft.AgentConn, *v2draft.LoginAuthRequest) (*v2draft.LoginAuthResponse, error) {
+	h.LoginAuth = func(context.Context, *acpv2.AgentConn, *acpv2.LoginAuthRequest) (*acpv2.LoginAuthResponse, error) {
 		return nil, nil
 	}
-	h.LogoutAuth = func(context.Context, *v2draft.AgentConn, *v2draft.LogoutAuthRequest) (*v2draft.LogoutAuthResponse, error) {
+	h.LogoutAuth = func(context.Context, *acpv2.AgentConn, *acpv2.LogoutAuthRequest) (*acpv2.LogoutAuthResponse, error) {
 		return nil, nil
 	}
-	conn := connect(t, h, v2draft.ClientHandlers{}, &v2draft.AgentOptions{AuthMethods: []v2draft.AuthMethod{
-		v2draft.NewAuthMethodAgent(v2draft.AuthMethodAgent{MethodID: "agent", Name: "A"}),
-		v2draft.NewAuthMethodTerminal(v2draft.AuthMethodTerminal{MethodID: "terminal", Name: "T"}),
+	conn := connect(t, h, acpv2.ClientHandlers{}, &acpv2.AgentOptions{AuthMethods: []acpv2.AuthMethod{
+		acpv2.NewAuthMethodAgent(acpv2.AuthMethodAgent{MethodID: "agent", Name: "A"}),
+		acpv2.NewAuthMethodTerminal(acpv2.AuthMethodTerminal{MethodID: "terminal", Name: "T"}),
 	}})
 	if methods := conn.Initialized().AuthMethods; len(methods) != 1 {
 		t.Errorf("got %d methods: a client without a terminal is offered one", len(methods))
 	}
-	if _, err := conn.LoginAuth(t.Context(), &v2draft.LoginAuthRequest{MethodID: "agent"}); err != nil {
+	if _, err := conn.LoginAuth(t.Context(), &acpv2.LoginAuthRequest{MethodID: "agent"}); err != nil {
 		t.Error(err)
 	}
 	_, err := rpc.Call[json.RawMessage](t.Context(), conn.RPC(), "auth/login", map[string]string{"methodId": "terminal"})
-	if !errors.Is(err, v2draft.ErrInvalidParams) {
+	if !errors.Is(err, acpv2.ErrInvalidParams) {
 		t.Errorf("a method that was not offered: got %v", err)
 	}
 	if _, err := conn.LogoutAuth(t.Context(), nil); err != nil {
@@ -245,11 +245,11 @@ func TestAuthMethods(t *testing.T) {
 // A permission that the agent takes back by $/cancel_request is answered as cancelled.
 func TestPermissionTakenBack(t *testing.T) {
 	asked := make(chan struct{})
-	near, far := v2draft.Pipe()
+	near, far := acpv2.Pipe()
 	answer := make(chan json.RawMessage, 1)
 	ext := &rpc.Extensions[rpc.Conn]{}
-	rpc.Handle(ext, "initialize", func(context.Context, *rpc.Conn, *json.RawMessage) (*v2draft.InitializeResponse, error) {
-		return &v2draft.InitializeResponse{ProtocolVersion: 2, Info: info}, nil
+	rpc.Handle(ext, "initialize", func(context.Context, *rpc.Conn, *json.RawMessage) (*acpv2.InitializeResponse, error) {
+		return &acpv2.InitializeResponse{ProtocolVersion: 2, Info: info}, nil
 	})
 	agent, err := rpc.Connect(t.Context(), far, ext, &rpc.Options{Hooks: rpc.Hooks{Message: func(sent bool, message []byte) {
 		var m struct{ Result json.RawMessage }
@@ -263,13 +263,13 @@ func TestPermissionTakenBack(t *testing.T) {
 	tapped := conformance.Tap(t, conformance.Client, near, &conformance.TapOptions{
 		Schema: conformance.V2(), Accept: map[string]string{"ADD-2": "no session is made"},
 	})
-	client, err := v2draft.Connect(t.Context(), tapped, v2draft.ClientHandlers{
-		RequestPermission: func(ctx context.Context, _ *v2draft.ClientSession, _ *v2draft.RequestPermissionRequest) (*v2draft.RequestPermissionResponse, error) {
+	client, err := acpv2.Connect(t.Context(), tapped, acpv2.ClientHandlers{
+		RequestPermission: func(ctx context.Context, _ *acpv2.ClientSession, _ *acpv2.RequestPermissionRequest) (*acpv2.RequestPermissionResponse, error) {
 			close(asked)
 			<-ctx.Done()
 			return nil, ctx.Err()
 		},
-	}, &v2draft.ClientOptions{Info: info})
+	}, &acpv2.ClientOptions{Info: info})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package v2draft_test
+package acpv2_test
 
 import (
 	"context"
@@ -26,48 +26,48 @@ func TestLongIDsAreNotRemembered(t *testing.T) {
 	size := tier.Pick(0, 1<<17, 1<<17, 1<<20)
 	filled, release := make(chan struct{}), make(chan struct{})
 	long := func(i int) string { return fmt.Sprintf("%d", i) + strings.Repeat("x", size) }
-	state := func(id v2draft.SessionID, state v2draft.StateUpdate) *v2draft.UpdateSessionNotification {
-		return &v2draft.UpdateSessionNotification{SessionID: id, Update: v2draft.NewSessionUpdateStateUpdate(state)}
+	state := func(id acpv2.SessionID, state acpv2.StateUpdate) *acpv2.UpdateSessionNotification {
+		return &acpv2.UpdateSessionNotification{SessionID: id, Update: acpv2.NewSessionUpdateStateUpdate(state)}
 	}
-	running := v2draft.NewStateUpdateRunning(v2draft.RunningStateUpdate{})
-	idle := func(i int) v2draft.StateUpdate {
-		idle := v2draft.EndTurn()
+	running := acpv2.NewStateUpdateRunning(acpv2.RunningStateUpdate{})
+	idle := func(i int) acpv2.StateUpdate {
+		idle := acpv2.EndTurn()
 		idle.Meta = codec.Meta{"n": json.RawMessage(fmt.Sprintf("%q", long(i)))}
-		return v2draft.NewStateUpdateIdle(idle)
+		return acpv2.NewStateUpdateIdle(idle)
 	}
-	agent := handlers(func(ctx context.Context, s *v2draft.AgentSession, _ *v2draft.PromptRequest) (*v2draft.PromptResponse, error) {
-		send := func(u *v2draft.UpdateSessionNotification) {
-			if err := rpc.Notify(ctx, s, v2draft.MethodSessionUpdate, u); err != nil {
+	agent := handlers(func(ctx context.Context, s *acpv2.AgentSession, _ *acpv2.PromptRequest) (*acpv2.PromptResponse, error) {
+		send := func(u *acpv2.UpdateSessionNotification) {
+			if err := rpc.Notify(ctx, s, acpv2.MethodSessionUpdate, u); err != nil {
 				t.Error(err)
 			}
 		}
 		for i := range n {
-			send(state(v2draft.SessionID(long(i)), running))
+			send(state(acpv2.SessionID(long(i)), running))
 		}
 		for i := range n {
-			send(&v2draft.UpdateSessionNotification{SessionID: s.ID(), Update: v2draft.NewSessionUpdateUserMessage(
-				v2draft.UserMessage{MessageID: v2draft.MessageID(long(i))})})
+			send(&acpv2.UpdateSessionNotification{SessionID: s.ID(), Update: acpv2.NewSessionUpdateUserMessage(
+				acpv2.UserMessage{MessageID: acpv2.MessageID(long(i))})})
 			send(state(s.ID(), running))
 			send(state(s.ID(), idle(i)))
 		}
 		close(filled)
 		<-release
-		return &v2draft.PromptResponse{MessageID: v2draft.MessageID(long(0))}, nil
+		return &acpv2.PromptResponse{MessageID: acpv2.MessageID(long(0))}, nil
 	})
-	near, far := v2draft.Pipe()
-	served, err := v2draft.StartAgent(t.Context(), far, agent, &v2draft.AgentOptions{Info: info})
+	near, far := acpv2.Pipe()
+	served, err := acpv2.StartAgent(t.Context(), far, agent, &acpv2.AgentOptions{Info: info})
 	if err != nil {
 		t.Fatal(err)
 	}
 	handled := make(chan struct{})
-	conn, err := v2draft.Connect(t.Context(), near, v2draft.ClientHandlers{
-		SessionUpdate: func(_ context.Context, _ *v2draft.ClientSession, n *v2draft.UpdateSessionNotification) error {
-			if u, ok := n.Update.Variant.(*v2draft.SessionUpdateUserMessage); ok && u.MessageID == "last" {
+	conn, err := acpv2.Connect(t.Context(), near, acpv2.ClientHandlers{
+		SessionUpdate: func(_ context.Context, _ *acpv2.ClientSession, n *acpv2.UpdateSessionNotification) error {
+			if u, ok := n.Update.Variant.(*acpv2.SessionUpdateUserMessage); ok && u.MessageID == "last" {
 				close(handled)
 			}
 			return nil
 		},
-	}, &v2draft.ClientOptions{Info: info})
+	}, &acpv2.ClientOptions{Info: info})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,8 +77,8 @@ func TestLongIDsAreNotRemembered(t *testing.T) {
 	runtime.ReadMemStats(&before)
 	result := prompting(t, session)
 	<-filled
-	err = rpc.Notify(t.Context(), served, v2draft.MethodSessionUpdate, &v2draft.UpdateSessionNotification{
-		SessionID: session.ID(), Update: v2draft.NewSessionUpdateUserMessage(v2draft.UserMessage{MessageID: "last"}),
+	err = rpc.Notify(t.Context(), served, acpv2.MethodSessionUpdate, &acpv2.UpdateSessionNotification{
+		SessionID: session.ID(), Update: acpv2.NewSessionUpdateUserMessage(acpv2.UserMessage{MessageID: "last"}),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -108,39 +108,39 @@ func TestTurnAmongManySessions(t *testing.T) {
 		t.Skip("many notifications, which take ten times as long with the race detector")
 	}
 	const many = 1<<16 + 10
-	near, far := v2draft.Pipe()
-	served, err := v2draft.StartAgent(t.Context(), far, handlers(func(
-		ctx context.Context, s *v2draft.AgentSession, req *v2draft.PromptRequest,
-	) (*v2draft.PromptResponse, error) {
-		running := v2draft.NewSessionUpdateStateUpdate(v2draft.NewStateUpdateRunning(v2draft.RunningStateUpdate{}))
+	near, far := acpv2.Pipe()
+	served, err := acpv2.StartAgent(t.Context(), far, handlers(func(
+		ctx context.Context, s *acpv2.AgentSession, req *acpv2.PromptRequest,
+	) (*acpv2.PromptResponse, error) {
+		running := acpv2.NewSessionUpdateStateUpdate(acpv2.NewStateUpdateRunning(acpv2.RunningStateUpdate{}))
 		for i := range many {
-			err := rpc.Notify(ctx, s, v2draft.MethodSessionUpdate, &v2draft.UpdateSessionNotification{
-				SessionID: v2draft.SessionID(fmt.Sprint("other-", i)), Update: running,
+			err := rpc.Notify(ctx, s, acpv2.MethodSessionUpdate, &acpv2.UpdateSessionNotification{
+				SessionID: acpv2.SessionID(fmt.Sprint("other-", i)), Update: running,
 			})
 			if err != nil {
 				return nil, err
 			}
 		}
-		return s.StartTurn(ctx, req, func(context.Context) (v2draft.IdleStateUpdate, error) { return v2draft.EndTurn(), nil })
-	}), &v2draft.AgentOptions{Info: info})
+		return s.StartTurn(ctx, req, func(context.Context) (acpv2.IdleStateUpdate, error) { return acpv2.EndTurn(), nil })
+	}), &acpv2.AgentOptions{Info: info})
 	if err != nil {
 		t.Fatal(err)
 	}
-	conn, err := v2draft.Connect(t.Context(), conformance.Tap(t, conformance.Client, near, &conformance.TapOptions{
+	conn, err := acpv2.Connect(t.Context(), conformance.Tap(t, conformance.Client, near, &conformance.TapOptions{
 		Schema: conformance.V2(),
 		Accept: map[string]string{"ADD-2": "the agent tells of sessions that the client does not know"},
 	}),
-		v2draft.ClientHandlers{}, &v2draft.ClientOptions{Info: info})
+		acpv2.ClientHandlers{}, &acpv2.ClientOptions{Info: info})
 	if err != nil {
 		t.Fatal(err)
 	}
-	session, err := conn.NewSession(t.Context(), &v2draft.NewSessionRequest{Cwd: "/w"})
+	session, err := conn.NewSession(t.Context(), &acpv2.NewSessionRequest{Cwd: "/w"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
-	res, err := session.Prompt(ctx, v2draft.TextBlock("hello"))
+	res, err := session.Prompt(ctx, acpv2.TextBlock("hello"))
 	if err != nil || res.Idle.StopReason() != "end_turn" {
 		t.Errorf("got %v, %v", res, err)
 	}

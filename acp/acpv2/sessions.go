@@ -1,4 +1,4 @@
-package v2draft
+package acpv2
 
 import (
 	"context"

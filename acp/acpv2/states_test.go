@@ -1,4 +1,4 @@
-package v2draft_test
+package acpv2_test
 
 import (
 	"bytes"
@@ -19,28 +19,28 @@ import (
 func TestQuestionGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var got []string
-		conn := connect(t, handlers(working(func(ctx context.Context, s *v2draft.AgentSession) (v2draft.IdleStateUpdate, error) {
+		conn := connect(t, handlers(working(func(ctx context.Context, s *acpv2.AgentSession) (acpv2.IdleStateUpdate, error) {
 			ask, cancel := context.WithTimeout(ctx, time.Second)
 			defer cancel()
-			_, err := s.RequestPermission(ask, &v2draft.RequestPermissionRequest{
+			_, err := s.RequestPermission(ask, &acpv2.RequestPermissionRequest{
 				Title:   "May I?",
-				Options: []v2draft.PermissionOption{{OptionID: "yes", Name: "Yes", Kind: v2draft.PermissionOptionKindAllowOnce}},
+				Options: []acpv2.PermissionOption{{OptionID: "yes", Name: "Yes", Kind: acpv2.PermissionOptionKindAllowOnce}},
 			})
 			if err == nil {
 				t.Error("there was an answer")
 			}
-			return v2draft.EndTurn(), s.Update(ctx, v2draft.AgentMessageText("m", "then"))
-		})), v2draft.ClientHandlers{
-			SessionUpdate: func(_ context.Context, _ *v2draft.ClientSession, n *v2draft.UpdateSessionNotification) error {
+			return acpv2.EndTurn(), s.Update(ctx, acpv2.AgentMessageText("m", "then"))
+		})), acpv2.ClientHandlers{
+			SessionUpdate: func(_ context.Context, _ *acpv2.ClientSession, n *acpv2.UpdateSessionNotification) error {
 				got = append(got, kind(n.Update))
 				return nil
 			},
-			RequestPermission: func(ctx context.Context, _ *v2draft.ClientSession, _ *v2draft.RequestPermissionRequest) (*v2draft.RequestPermissionResponse, error) {
+			RequestPermission: func(ctx context.Context, _ *acpv2.ClientSession, _ *acpv2.RequestPermissionRequest) (*acpv2.RequestPermissionResponse, error) {
 				<-ctx.Done()
 				return nil, ctx.Err()
 			},
 		}, nil)
-		res, err := newSession(t, conn).Prompt(t.Context(), v2draft.TextBlock("hi"))
+		res, err := newSession(t, conn).Prompt(t.Context(), acpv2.TextBlock("hi"))
 		if stop := stopped(t, res, err); stop != "EndTurn" {
 			t.Errorf("got %s", stop)
 		}
@@ -52,16 +52,16 @@ func TestQuestionGivenUp(t *testing.T) {
 
 // A turn whose message cannot be shown ends all the same.
 func TestMessageThatCannotBeSent(t *testing.T) {
-	conn := connectThat(t, map[string]string{"V2-1": "the message cannot be sent"}, handlers(func(ctx context.Context, session *v2draft.AgentSession, req *v2draft.PromptRequest) (*v2draft.PromptResponse, error) {
-		bad := v2draft.UserMessage{MessageID: "u", Meta: v2draft.Meta{"x": json.RawMessage("{")}}
-		return session.StartTurnWith(ctx, bad, func(context.Context) (v2draft.IdleStateUpdate, error) {
+	conn := connectThat(t, map[string]string{"V2-1": "the message cannot be sent"}, handlers(func(ctx context.Context, session *acpv2.AgentSession, req *acpv2.PromptRequest) (*acpv2.PromptResponse, error) {
+		bad := acpv2.UserMessage{MessageID: "u", Meta: acpv2.Meta{"x": json.RawMessage("{")}}
+		return session.StartTurnWith(ctx, bad, func(context.Context) (acpv2.IdleStateUpdate, error) {
 			t.Error("the work was done")
-			return v2draft.EndTurn(), nil
+			return acpv2.EndTurn(), nil
 		})
-	}), v2draft.ClientHandlers{}, nil)
+	}), acpv2.ClientHandlers{}, nil)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	res, err := newSession(t, conn).Prompt(ctx, v2draft.TextBlock("hi"))
+	res, err := newSession(t, conn).Prompt(ctx, acpv2.TextBlock("hi"))
 	if stop := stopped(t, res, err); stop != "Error" {
 		t.Errorf("got %s", stop)
 	}
@@ -69,41 +69,41 @@ func TestMessageThatCannotBeSent(t *testing.T) {
 
 // A turn ends although what its author has given for the end cannot be sent, and the log says so.
 func TestStatesThatCannotBeSent(t *testing.T) {
-	bad := v2draft.Meta{"x": json.RawMessage("{")}
-	with := func(change func(*v2draft.IdleStateUpdate)) v2draft.IdleStateUpdate {
-		idle := v2draft.EndTurn()
+	bad := acpv2.Meta{"x": json.RawMessage("{")}
+	with := func(change func(*acpv2.IdleStateUpdate)) acpv2.IdleStateUpdate {
+		idle := acpv2.EndTurn()
 		change(&idle)
 		return idle
 	}
-	data := &v2draft.Error{Code: -32000, Message: "no", Data: json.RawMessage("{")}
+	data := &acpv2.Error{Code: -32000, Message: "no", Data: json.RawMessage("{")}
 	for name, tt := range map[string]struct {
-		idle       v2draft.IdleStateUpdate
+		idle       acpv2.IdleStateUpdate
 		err        error
-		background []v2draft.BackgroundWork
+		background []acpv2.BackgroundWork
 		want       string
 	}{
-		"usage without its feature": {idle: with(func(i *v2draft.IdleStateUpdate) { i.Usage = v2draft.Some(v2draft.Usage{}) }), want: "EndTurn"},
-		"bad _meta":                 {idle: with(func(i *v2draft.IdleStateUpdate) { i.Meta = bad }), want: "EndTurn"},
-		"an unknown reason":         {idle: v2draft.IdleStateUpdate{Variant: &v2draft.IdleStateUpdateUnknown{Tag: "x"}}, want: "Error"},
-		"no variant":                {idle: v2draft.IdleStateUpdate{Variant: (*v2draft.IdleStateUpdateError)(nil)}, want: "Error"},
+		"usage without its feature": {idle: with(func(i *acpv2.IdleStateUpdate) { i.Usage = acpv2.Some(acpv2.Usage{}) }), want: "EndTurn"},
+		"bad _meta":                 {idle: with(func(i *acpv2.IdleStateUpdate) { i.Meta = bad }), want: "EndTurn"},
+		"an unknown reason":         {idle: acpv2.IdleStateUpdate{Variant: &acpv2.IdleStateUpdateUnknown{Tag: "x"}}, want: "Error"},
+		"no variant":                {idle: acpv2.IdleStateUpdate{Variant: (*acpv2.IdleStateUpdateError)(nil)}, want: "Error"},
 		"an error's data":           {err: data, want: "Error"},
-		"work in the background":    {background: []v2draft.BackgroundWork{{}}, want: "EndTurn"},
+		"work in the background":    {background: []acpv2.BackgroundWork{{}}, want: "EndTurn"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var logged bytes.Buffer
-			conn := connect(t, handlers(working(func(context.Context, *v2draft.AgentSession) (v2draft.IdleStateUpdate, error) {
+			conn := connect(t, handlers(working(func(context.Context, *acpv2.AgentSession) (acpv2.IdleStateUpdate, error) {
 				return tt.idle, tt.err
-			})), v2draft.ClientHandlers{}, &v2draft.AgentOptions{
-				Background: func(v2draft.SessionID) []v2draft.BackgroundWork { return tt.background },
-				Conn:       v2draft.ConnOptions{Logger: slog.New(slog.NewTextHandler(&logged, nil))},
+			})), acpv2.ClientHandlers{}, &acpv2.AgentOptions{
+				Background: func(acpv2.SessionID) []acpv2.BackgroundWork { return tt.background },
+				Conn:       acpv2.ConnOptions{Logger: slog.New(slog.NewTextHandler(&logged, nil))},
 			})
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
-			res, err := newSession(t, conn).Prompt(ctx, v2draft.TextBlock("hi"))
+			res, err := newSession(t, conn).Prompt(ctx, acpv2.TextBlock("hi"))
 			if stop := stopped(t, res, err); stop != tt.want {
 				t.Errorf("got %s, want %s", stop, tt.want)
 			}
-			if e, ok := res.Idle.Variant.(*v2draft.IdleStateUpdateError); ok && tt.err != nil && e.Error.Value().Message != "no" {
+			if e, ok := res.Idle.Variant.(*acpv2.IdleStateUpdateError); ok && tt.err != nil && e.Error.Value().Message != "no" {
 				t.Errorf("the error is %+v", e.Error)
 			}
 			if !strings.Contains(logged.String(), "level=WARN") {
@@ -118,14 +118,14 @@ func TestResumeAsATurnEnds(t *testing.T) {
 	var got []string
 	ending, held := make(chan struct{}), make(chan struct{})
 	var states atomic.Int32
-	conn := connect(t, handlers(working(func(context.Context, *v2draft.AgentSession) (v2draft.IdleStateUpdate, error) {
-		return v2draft.EndTurn(), nil
-	})), v2draft.ClientHandlers{
-		SessionUpdate: func(_ context.Context, _ *v2draft.ClientSession, n *v2draft.UpdateSessionNotification) error {
+	conn := connect(t, handlers(working(func(context.Context, *acpv2.AgentSession) (acpv2.IdleStateUpdate, error) {
+		return acpv2.EndTurn(), nil
+	})), acpv2.ClientHandlers{
+		SessionUpdate: func(_ context.Context, _ *acpv2.ClientSession, n *acpv2.UpdateSessionNotification) error {
 			got = append(got, kind(n.Update))
 			return nil
 		},
-	}, &v2draft.AgentOptions{Background: func(v2draft.SessionID) []v2draft.BackgroundWork {
+	}, &acpv2.AgentOptions{Background: func(acpv2.SessionID) []acpv2.BackgroundWork {
 		if states.Add(1) == 2 { // the turn's end
 			close(ending)
 			<-held
@@ -136,7 +136,7 @@ func TestResumeAsATurnEnds(t *testing.T) {
 	<-ending
 	resumed := make(chan error, 1)
 	go func() {
-		_, err := conn.ResumeSession(t.Context(), &v2draft.ResumeSessionRequest{SessionID: session, Cwd: "/"})
+		_, err := conn.ResumeSession(t.Context(), &acpv2.ResumeSessionRequest{SessionID: session, Cwd: "/"})
 		resumed <- err
 	}()
 	stacks := make([]byte, 1<<20)
@@ -165,26 +165,26 @@ func TestEndBehindASlowClient(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var got []string
 		ended, held := make(chan error, 1), make(chan struct{})
-		agent := handlers(working(func(context.Context, *v2draft.AgentSession) (v2draft.IdleStateUpdate, error) {
-			return v2draft.EndTurn(), nil
+		agent := handlers(working(func(context.Context, *acpv2.AgentSession) (acpv2.IdleStateUpdate, error) {
+			return acpv2.EndTurn(), nil
 		}))
-		agent.NewSession = func(ctx context.Context, client *v2draft.AgentConn, _ *v2draft.NewSessionRequest) (*v2draft.NewSessionResponse, error) {
-			v2draft.AfterResponse(ctx, func(ctx context.Context) {
+		agent.NewSession = func(ctx context.Context, client *acpv2.AgentConn, _ *acpv2.NewSessionRequest) (*acpv2.NewSessionResponse, error) {
+			acpv2.AfterResponse(ctx, func(ctx context.Context) {
 				ctx, cancel := context.WithTimeout(ctx, time.Second)
 				defer cancel()
 				s := client.Session(session)
-				ended <- s.RunTurn(ctx, func(ctx context.Context) (v2draft.IdleStateUpdate, error) {
+				ended <- s.RunTurn(ctx, func(ctx context.Context) (acpv2.IdleStateUpdate, error) {
 					for {
-						if err := s.Update(ctx, v2draft.AgentMessageText("m", strings.Repeat("x", 1<<16))); err != nil {
-							return v2draft.IdleStateUpdate{}, err
+						if err := s.Update(ctx, acpv2.AgentMessageText("m", strings.Repeat("x", 1<<16))); err != nil {
+							return acpv2.IdleStateUpdate{}, err
 						}
 					}
 				})
 			})
-			return &v2draft.NewSessionResponse{SessionID: session}, nil
+			return &acpv2.NewSessionResponse{SessionID: session}, nil
 		}
-		conn := connect(t, agent, v2draft.ClientHandlers{
-			SessionUpdate: func(_ context.Context, _ *v2draft.ClientSession, n *v2draft.UpdateSessionNotification) error {
+		conn := connect(t, agent, acpv2.ClientHandlers{
+			SessionUpdate: func(_ context.Context, _ *acpv2.ClientSession, n *acpv2.UpdateSessionNotification) error {
 				<-held
 				got = append(got, kind(n.Update))
 				return nil

@@ -1,4 +1,4 @@
-package v2draft_test
+package acpv2_test
 
 import (
 	"bytes"
@@ -27,28 +27,28 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-const session v2draft.SessionID = "s"
+const session acpv2.SessionID = "s"
 
 // handlers are those that every agent with sessions needs.
-func handlers(prompt func(context.Context, *v2draft.AgentSession, *v2draft.PromptRequest) (*v2draft.PromptResponse, error)) v2draft.AgentHandlers {
-	return v2draft.AgentHandlers{
-		NewSession: func(context.Context, *v2draft.AgentConn, *v2draft.NewSessionRequest) (*v2draft.NewSessionResponse, error) {
-			return &v2draft.NewSessionResponse{SessionID: session}, nil
+func handlers(prompt func(context.Context, *acpv2.AgentSession, *acpv2.PromptRequest) (*acpv2.PromptResponse, error)) acpv2.AgentHandlers {
+	return acpv2.AgentHandlers{
+		NewSession: func(context.Context, *acpv2.AgentConn, *acpv2.NewSessionRequest) (*acpv2.NewSessionResponse, error) {
+			return &acpv2.NewSessionResponse{SessionID: session}, nil
 		},
-		ListSessions: func(context.Context, *v2draft.AgentConn, *v2draft.ListSessionsRequest) (*v2draft.ListSessionsResponse, error) {
-			return &v2draft.ListSessionsResponse{}, nil
+		ListSessions: func(context.Context, *acpv2.AgentConn, *acpv2.ListSessionsRequest) (*acpv2.ListSessionsResponse, error) {
+			return &acpv2.ListSessionsResponse{}, nil
 		},
-		ResumeSession: func(context.Context, *v2draft.AgentSession, *v2draft.ResumeSessionRequest) (*v2draft.ResumeSessionResponse, error) {
+		ResumeSession: func(context.Context, *acpv2.AgentSession, *acpv2.ResumeSessionRequest) (*acpv2.ResumeSessionResponse, error) {
 			return nil, nil
 		},
-		CloseSession: func(context.Context, *v2draft.AgentSession, *v2draft.CloseSessionRequest) (*v2draft.CloseSessionResponse, error) {
+		CloseSession: func(context.Context, *acpv2.AgentSession, *acpv2.CloseSessionRequest) (*acpv2.CloseSessionResponse, error) {
 			return nil, nil
 		},
 		Prompt: prompt,
 	}
 }
 
-var info = v2draft.Implementation{Name: "test", Version: "1"}
+var info = acpv2.Implementation{Name: "test", Version: "1"}
 
 // tapAgent judges the messages of an agent's connection; with a raw client, those of the agent alone.
 func tapAgent(t *testing.T, transport rpc.Transport, raw bool) rpc.Transport {
@@ -66,30 +66,30 @@ func tapClient(t *testing.T, transport rpc.Transport) rpc.Transport {
 }
 
 // connect starts an agent and a client of it. Options may be nil.
-func connect(t *testing.T, agent v2draft.AgentHandlers, client v2draft.ClientHandlers, opts *v2draft.AgentOptions) *v2draft.ClientConn {
+func connect(t *testing.T, agent acpv2.AgentHandlers, client acpv2.ClientHandlers, opts *acpv2.AgentOptions) *acpv2.ClientConn {
 	t.Helper()
 	return connectThat(t, nil, agent, client, opts)
 }
 
 // connectThat is connect for a test that breaks rules on purpose: their ids, with the reasons.
 func connectThat(
-	t *testing.T, breaks map[string]string, agent v2draft.AgentHandlers, client v2draft.ClientHandlers, opts *v2draft.AgentOptions,
-) *v2draft.ClientConn {
+	t *testing.T, breaks map[string]string, agent acpv2.AgentHandlers, client acpv2.ClientHandlers, opts *acpv2.AgentOptions,
+) *acpv2.ClientConn {
 	t.Helper()
 	if opts == nil {
-		opts = &v2draft.AgentOptions{}
+		opts = &acpv2.AgentOptions{}
 	}
 	opts.Info = info
-	near, far := v2draft.Pipe()
+	near, far := acpv2.Pipe()
 	tap := &conformance.TapOptions{Schema: conformance.V2(), Accept: breaks}
-	served, err := v2draft.StartAgent(t.Context(), conformance.Tap(t, conformance.Agent, far, tap), agent, opts)
+	served, err := acpv2.StartAgent(t.Context(), conformance.Tap(t, conformance.Agent, far, tap), agent, opts)
 	if err != nil {
 		t.Fatal(err)
 	}
-	conn, err := v2draft.Connect(t.Context(), conformance.Tap(t, conformance.Client, near, tap), client, &v2draft.ClientOptions{
-		Info: info, Conn: v2draft.ConnOptions{
+	conn, err := acpv2.Connect(t.Context(), conformance.Tap(t, conformance.Client, near, tap), client, &acpv2.ClientOptions{
+		Info: info, Conn: acpv2.ConnOptions{
 			CancelGrace: time.Minute,
-			Hooks: v2draft.Hooks{Message: func(sent bool, message []byte) {
+			Hooks: acpv2.Hooks{Message: func(sent bool, message []byte) {
 				if sent && t.Name() != "TestTakeBack" && bytes.Contains(message, []byte(`"$/cancel_request"`)) {
 					t.Error("a prompt was cancelled as if its answer were waited for")
 				}
@@ -110,9 +110,9 @@ func connectThat(
 	return conn
 }
 
-func newSession(t *testing.T, conn *v2draft.ClientConn) *v2draft.ClientSession {
+func newSession(t *testing.T, conn *acpv2.ClientConn) *acpv2.ClientSession {
 	t.Helper()
-	s, err := conn.NewSession(t.Context(), &v2draft.NewSessionRequest{Cwd: "/"})
+	s, err := conn.NewSession(t.Context(), &acpv2.NewSessionRequest{Cwd: "/"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -120,27 +120,27 @@ func newSession(t *testing.T, conn *v2draft.ClientConn) *v2draft.ClientSession {
 }
 
 // working is an agent's handler of prompts that does work.
-func working(work func(ctx context.Context, s *v2draft.AgentSession) (v2draft.IdleStateUpdate, error)) func(context.Context, *v2draft.AgentSession, *v2draft.PromptRequest) (*v2draft.PromptResponse, error) {
-	return func(ctx context.Context, s *v2draft.AgentSession, req *v2draft.PromptRequest) (*v2draft.PromptResponse, error) {
-		return s.StartTurn(ctx, req, func(ctx context.Context) (v2draft.IdleStateUpdate, error) { return work(ctx, s) })
+func working(work func(ctx context.Context, s *acpv2.AgentSession) (acpv2.IdleStateUpdate, error)) func(context.Context, *acpv2.AgentSession, *acpv2.PromptRequest) (*acpv2.PromptResponse, error) {
+	return func(ctx context.Context, s *acpv2.AgentSession, req *acpv2.PromptRequest) (*acpv2.PromptResponse, error) {
+		return s.StartTurn(ctx, req, func(ctx context.Context) (acpv2.IdleStateUpdate, error) { return work(ctx, s) })
 	}
 }
 
 // kind is an update in a word.
-func kind(u v2draft.SessionUpdate) string {
+func kind(u acpv2.SessionUpdate) string {
 	switch u := u.Variant.(type) {
-	case *v2draft.SessionUpdateUserMessage:
+	case *acpv2.SessionUpdateUserMessage:
 		return "user"
-	case *v2draft.SessionUpdateAgentMessageChunk:
+	case *acpv2.SessionUpdateAgentMessageChunk:
 		text, _ := u.Content.Text()
 		return text
-	case *v2draft.SessionUpdateStateUpdate:
+	case *acpv2.SessionUpdateStateUpdate:
 		switch u.Variant.(type) {
-		case *v2draft.StateUpdateRunning:
+		case *acpv2.StateUpdateRunning:
 			return "running"
-		case *v2draft.StateUpdateRequiresAction:
+		case *acpv2.StateUpdateRequiresAction:
 			return "requires_action"
-		case *v2draft.StateUpdateIdle:
+		case *acpv2.StateUpdateIdle:
 			return "idle"
 		}
 	}
@@ -148,7 +148,7 @@ func kind(u v2draft.SessionUpdate) string {
 }
 
 // stopped returns the tag of why a turn ended.
-func stopped(t *testing.T, res *v2draft.TurnResult, err error) string {
+func stopped(t *testing.T, res *acpv2.TurnResult, err error) string {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
@@ -157,16 +157,16 @@ func stopped(t *testing.T, res *v2draft.TurnResult, err error) string {
 }
 
 // state is an update with a state.
-func state(s v2draft.StateUpdate) v2draft.SessionUpdate {
-	return v2draft.NewSessionUpdateStateUpdate(s)
+func state(s acpv2.StateUpdate) acpv2.SessionUpdate {
+	return acpv2.NewSessionUpdateStateUpdate(s)
 }
 
 var (
-	running = state(v2draft.NewStateUpdateRunning(v2draft.RunningStateUpdate{}))
-	idle    = state(v2draft.NewStateUpdateIdle(v2draft.EndTurn()))
+	running = state(acpv2.NewStateUpdateRunning(acpv2.RunningStateUpdate{}))
+	idle    = state(acpv2.NewStateUpdateIdle(acpv2.EndTurn()))
 )
 
-func send(t *testing.T, ctx context.Context, s *v2draft.AgentSession, updates ...v2draft.SessionUpdate) {
+func send(t *testing.T, ctx context.Context, s *acpv2.AgentSession, updates ...acpv2.SessionUpdate) {
 	t.Helper()
 	for _, u := range updates {
 		if err := s.Update(ctx, u); err != nil {
@@ -176,28 +176,28 @@ func send(t *testing.T, ctx context.Context, s *v2draft.AgentSession, updates ..
 }
 
 func TestTurn(t *testing.T) {
-	conn := connect(t, handlers(working(func(ctx context.Context, s *v2draft.AgentSession) (v2draft.IdleStateUpdate, error) {
-		send(t, ctx, s, v2draft.AgentMessageText("m", "hello"))
-		outcome, err := s.RequestPermission(ctx, &v2draft.RequestPermissionRequest{
+	conn := connect(t, handlers(working(func(ctx context.Context, s *acpv2.AgentSession) (acpv2.IdleStateUpdate, error) {
+		send(t, ctx, s, acpv2.AgentMessageText("m", "hello"))
+		outcome, err := s.RequestPermission(ctx, &acpv2.RequestPermissionRequest{
 			Title:   "May I?",
-			Options: []v2draft.PermissionOption{{OptionID: "yes", Name: "Yes", Kind: v2draft.PermissionOptionKindAllowOnce}},
+			Options: []acpv2.PermissionOption{{OptionID: "yes", Name: "Yes", Kind: acpv2.PermissionOptionKindAllowOnce}},
 		})
 		if err != nil {
-			return v2draft.IdleStateUpdate{}, err
+			return acpv2.IdleStateUpdate{}, err
 		}
 		option, _ := outcome.Selected()
-		return v2draft.MaxTokens(), s.Update(ctx, v2draft.AgentMessageText("m", string(option)))
-	})), v2draft.ClientHandlers{
-		RequestPermission: func(context.Context, *v2draft.ClientSession, *v2draft.RequestPermissionRequest) (*v2draft.RequestPermissionResponse, error) {
-			return &v2draft.RequestPermissionResponse{Outcome: v2draft.PermissionSelected("yes")}, nil
+		return acpv2.MaxTokens(), s.Update(ctx, acpv2.AgentMessageText("m", string(option)))
+	})), acpv2.ClientHandlers{
+		RequestPermission: func(context.Context, *acpv2.ClientSession, *acpv2.RequestPermissionRequest) (*acpv2.RequestPermissionResponse, error) {
+			return &acpv2.RequestPermissionResponse{Outcome: acpv2.PermissionSelected("yes")}, nil
 		},
 	}, nil)
-	turn := newSession(t, conn).Stream(t.Context(), v2draft.TextBlock("hi"))
+	turn := newSession(t, conn).Stream(t.Context(), acpv2.TextBlock("hi"))
 	var got []string
-	var shown v2draft.MessageID
+	var shown acpv2.MessageID
 	for u := range turn.Updates() {
 		got = append(got, kind(u))
-		if user, ok := u.Variant.(*v2draft.SessionUpdateUserMessage); ok {
+		if user, ok := u.Variant.(*acpv2.SessionUpdateUserMessage); ok {
 			shown = user.MessageID
 		}
 	}
@@ -215,17 +215,17 @@ func TestTurn(t *testing.T) {
 
 func TestCancel(t *testing.T) {
 	begun := make(chan struct{})
-	conn := connect(t, handlers(working(func(ctx context.Context, s *v2draft.AgentSession) (v2draft.IdleStateUpdate, error) {
+	conn := connect(t, handlers(working(func(ctx context.Context, s *acpv2.AgentSession) (acpv2.IdleStateUpdate, error) {
 		close(begun)
 		<-ctx.Done()
-		if !errors.Is(context.Cause(ctx), v2draft.ErrTurnCancelled) {
+		if !errors.Is(context.Cause(ctx), acpv2.ErrTurnCancelled) {
 			t.Errorf("got the cause %v", context.Cause(ctx))
 		}
-		send(t, ctx, s, v2draft.AgentMessageText("m", "late"))
-		return v2draft.IdleStateUpdate{}, ctx.Err()
-	})), v2draft.ClientHandlers{}, nil)
+		send(t, ctx, s, acpv2.AgentMessageText("m", "late"))
+		return acpv2.IdleStateUpdate{}, ctx.Err()
+	})), acpv2.ClientHandlers{}, nil)
 	s := newSession(t, conn)
-	turn := s.Stream(t.Context(), v2draft.TextBlock("hi"))
+	turn := s.Stream(t.Context(), acpv2.TextBlock("hi"))
 	<-begun
 	if err := s.Cancel(t.Context()); err != nil {
 		t.Fatal(err)
@@ -247,14 +247,14 @@ func TestCancel(t *testing.T) {
 // client's handler does.
 func TestCancelAnswersQuestions(t *testing.T) {
 	asked := make(chan struct{})
-	conn := connect(t, handlers(working(func(ctx context.Context, s *v2draft.AgentSession) (v2draft.IdleStateUpdate, error) {
-		_, err := s.RequestPermission(ctx, &v2draft.RequestPermissionRequest{
+	conn := connect(t, handlers(working(func(ctx context.Context, s *acpv2.AgentSession) (acpv2.IdleStateUpdate, error) {
+		_, err := s.RequestPermission(ctx, &acpv2.RequestPermissionRequest{
 			Title:   "May I?",
-			Options: []v2draft.PermissionOption{{OptionID: "yes", Name: "Yes", Kind: v2draft.PermissionOptionKindAllowOnce}},
+			Options: []acpv2.PermissionOption{{OptionID: "yes", Name: "Yes", Kind: acpv2.PermissionOptionKindAllowOnce}},
 		})
-		return v2draft.IdleStateUpdate{}, err
-	})), v2draft.ClientHandlers{
-		RequestPermission: func(ctx context.Context, _ *v2draft.ClientSession, _ *v2draft.RequestPermissionRequest) (*v2draft.RequestPermissionResponse, error) {
+		return acpv2.IdleStateUpdate{}, err
+	})), acpv2.ClientHandlers{
+		RequestPermission: func(ctx context.Context, _ *acpv2.ClientSession, _ *acpv2.RequestPermissionRequest) (*acpv2.RequestPermissionResponse, error) {
 			close(asked)
 			<-ctx.Done()
 			return nil, ctx.Err()
@@ -262,7 +262,7 @@ func TestCancelAnswersQuestions(t *testing.T) {
 	}, nil)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	turn := newSession(t, conn).Stream(ctx, v2draft.TextBlock("hi"))
+	turn := newSession(t, conn).Stream(ctx, acpv2.TextBlock("hi"))
 	<-asked
 	cancel()
 	res, err := turn.Result()
@@ -273,33 +273,33 @@ func TestCancelAnswersQuestions(t *testing.T) {
 
 func TestEnds(t *testing.T) {
 	tests := map[string]struct {
-		work v2draft.Work
+		work acpv2.Work
 		want string
 		says string // by an error
 	}{
-		"reason": {func(context.Context) (v2draft.IdleStateUpdate, error) { return v2draft.Refusal(), nil }, "Refusal", ""},
-		"zero":   {func(context.Context) (v2draft.IdleStateUpdate, error) { return v2draft.IdleStateUpdate{}, nil }, "EndTurn", ""},
-		"error": {func(context.Context) (v2draft.IdleStateUpdate, error) {
-			return v2draft.IdleStateUpdate{}, errors.New("secret")
+		"reason": {func(context.Context) (acpv2.IdleStateUpdate, error) { return acpv2.Refusal(), nil }, "Refusal", ""},
+		"zero":   {func(context.Context) (acpv2.IdleStateUpdate, error) { return acpv2.IdleStateUpdate{}, nil }, "EndTurn", ""},
+		"error": {func(context.Context) (acpv2.IdleStateUpdate, error) {
+			return acpv2.IdleStateUpdate{}, errors.New("secret")
 		}, "Error", "Internal error"},
-		"public error": {func(context.Context) (v2draft.IdleStateUpdate, error) {
-			return v2draft.IdleStateUpdate{}, v2draft.Public(errors.New("no model"))
+		"public error": {func(context.Context) (acpv2.IdleStateUpdate, error) {
+			return acpv2.IdleStateUpdate{}, acpv2.Public(errors.New("no model"))
 		}, "Error", "no model"},
-		"panic":  {func(context.Context) (v2draft.IdleStateUpdate, error) { panic("secret") }, "Error", "Internal error"},
-		"goexit": {func(context.Context) (v2draft.IdleStateUpdate, error) { runtime.Goexit(); panic("not here") }, "Error", "Internal error"},
+		"panic":  {func(context.Context) (acpv2.IdleStateUpdate, error) { panic("secret") }, "Error", "Internal error"},
+		"goexit": {func(context.Context) (acpv2.IdleStateUpdate, error) { runtime.Goexit(); panic("not here") }, "Error", "Internal error"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			conn := connect(t, handlers(func(ctx context.Context, session *v2draft.AgentSession, req *v2draft.PromptRequest) (*v2draft.PromptResponse, error) {
+			conn := connect(t, handlers(func(ctx context.Context, session *acpv2.AgentSession, req *acpv2.PromptRequest) (*acpv2.PromptResponse, error) {
 				return session.StartTurn(ctx, req, test.work)
-			}), v2draft.ClientHandlers{}, nil)
+			}), acpv2.ClientHandlers{}, nil)
 			s := newSession(t, conn)
 			for range 2 { // the session takes the next turn as soon as the client hears of the end
-				res, err := s.Prompt(t.Context(), v2draft.TextBlock("hi"))
+				res, err := s.Prompt(t.Context(), acpv2.TextBlock("hi"))
 				if stop := stopped(t, res, err); stop != test.want {
 					t.Errorf("got %s, want %s", stop, test.want)
 				}
-				if failed, ok := res.Idle.Variant.(*v2draft.IdleStateUpdateError); ok && failed.Error.Value().Message != test.says {
+				if failed, ok := res.Idle.Variant.(*acpv2.IdleStateUpdateError); ok && failed.Error.Value().Message != test.says {
 					t.Errorf("got the error %v, want %q", failed.Error, test.says)
 				}
 			}
@@ -309,30 +309,30 @@ func TestEnds(t *testing.T) {
 
 // An agent that sends the states itself: in which order they come, and what ends the turn.
 func TestPlainAgents(t *testing.T) {
-	const id v2draft.MessageID = "mine"
-	user := v2draft.NewSessionUpdateUserMessage(v2draft.UserMessage{MessageID: id})
-	end := v2draft.AgentMessageText("m", "end")
+	const id acpv2.MessageID = "mine"
+	user := acpv2.NewSessionUpdateUserMessage(acpv2.UserMessage{MessageID: id})
+	end := acpv2.AgentMessageText("m", "end")
 	tests := map[string]struct {
-		before, after []v2draft.SessionUpdate
+		before, after []acpv2.SessionUpdate
 		want          string
 	}{
-		"all after the answer":         {nil, []v2draft.SessionUpdate{user, running, end, idle}, "user running end idle"},
-		"all before the answer":        {[]v2draft.SessionUpdate{user, running, end, idle}, nil, "user running end idle"},
-		"running first":                {[]v2draft.SessionUpdate{running, user}, []v2draft.SessionUpdate{end, idle}, "running user end idle"},
-		"other work ends before":       {[]v2draft.SessionUpdate{running, idle, running}, []v2draft.SessionUpdate{user, end, idle}, "running idle running user end idle"},
-		"other message's work ends":    {[]v2draft.SessionUpdate{v2draft.NewSessionUpdateUserMessage(v2draft.UserMessage{MessageID: "other"}), running, idle}, []v2draft.SessionUpdate{user, running, end, idle}, "user running idle user running end idle"},
-		"idle said once more":          {nil, []v2draft.SessionUpdate{user, idle, idle, running, end, idle}, "user idle idle running end idle"},
-		"the message comes in chunks":  {[]v2draft.SessionUpdate{v2draft.NewSessionUpdateUserMessageChunk(v2draft.ContentChunk{MessageID: id, Content: v2draft.TextBlock("x")}), running, end, idle}, nil, "? running end idle"},
-		"user action is required last": {nil, []v2draft.SessionUpdate{user, state(v2draft.NewStateUpdateRequiresAction(v2draft.RequiresActionStateUpdate{})), idle}, "user requires_action idle"},
+		"all after the answer":         {nil, []acpv2.SessionUpdate{user, running, end, idle}, "user running end idle"},
+		"all before the answer":        {[]acpv2.SessionUpdate{user, running, end, idle}, nil, "user running end idle"},
+		"running first":                {[]acpv2.SessionUpdate{running, user}, []acpv2.SessionUpdate{end, idle}, "running user end idle"},
+		"other work ends before":       {[]acpv2.SessionUpdate{running, idle, running}, []acpv2.SessionUpdate{user, end, idle}, "running idle running user end idle"},
+		"other message's work ends":    {[]acpv2.SessionUpdate{acpv2.NewSessionUpdateUserMessage(acpv2.UserMessage{MessageID: "other"}), running, idle}, []acpv2.SessionUpdate{user, running, end, idle}, "user running idle user running end idle"},
+		"idle said once more":          {nil, []acpv2.SessionUpdate{user, idle, idle, running, end, idle}, "user idle idle running end idle"},
+		"the message comes in chunks":  {[]acpv2.SessionUpdate{acpv2.NewSessionUpdateUserMessageChunk(acpv2.ContentChunk{MessageID: id, Content: acpv2.TextBlock("x")}), running, end, idle}, nil, "? running end idle"},
+		"user action is required last": {nil, []acpv2.SessionUpdate{user, state(acpv2.NewStateUpdateRequiresAction(acpv2.RequiresActionStateUpdate{})), idle}, "user requires_action idle"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			conn := connectThat(t, map[string]string{"V2-2": "it says idle again before it has worked"}, handlers(func(ctx context.Context, s *v2draft.AgentSession, req *v2draft.PromptRequest) (*v2draft.PromptResponse, error) {
+			conn := connectThat(t, map[string]string{"V2-2": "it says idle again before it has worked"}, handlers(func(ctx context.Context, s *acpv2.AgentSession, req *acpv2.PromptRequest) (*acpv2.PromptResponse, error) {
 				send(t, ctx, s, test.before...)
-				v2draft.AfterResponse(ctx, func(ctx context.Context) { send(t, ctx, s, test.after...) })
-				return &v2draft.PromptResponse{MessageID: id}, nil
-			}), v2draft.ClientHandlers{}, nil)
-			turn := newSession(t, conn).Stream(t.Context(), v2draft.TextBlock("hi"))
+				acpv2.AfterResponse(ctx, func(ctx context.Context) { send(t, ctx, s, test.after...) })
+				return &acpv2.PromptResponse{MessageID: id}, nil
+			}), acpv2.ClientHandlers{}, nil)
+			turn := newSession(t, conn).Stream(t.Context(), acpv2.TextBlock("hi"))
 			var got []string
 			for u := range turn.Updates() {
 				got = append(got, kind(u))
@@ -353,26 +353,26 @@ func TestJoin(t *testing.T) {
 	first, release := make(chan struct{}), make(chan struct{})
 	var ends atomic.Int32
 	turns := 0
-	conn := connect(t, handlers(working(func(ctx context.Context, s *v2draft.AgentSession) (v2draft.IdleStateUpdate, error) {
+	conn := connect(t, handlers(working(func(ctx context.Context, s *acpv2.AgentSession) (acpv2.IdleStateUpdate, error) {
 		if turns++; turns == 1 {
 			close(first)
 			<-release
-			return v2draft.EndTurn(), nil
+			return acpv2.EndTurn(), nil
 		}
 		close(release)
-		return v2draft.Refusal(), nil
-	})), v2draft.ClientHandlers{
-		SessionUpdate: func(_ context.Context, _ *v2draft.ClientSession, n *v2draft.UpdateSessionNotification) error {
+		return acpv2.Refusal(), nil
+	})), acpv2.ClientHandlers{
+		SessionUpdate: func(_ context.Context, _ *acpv2.ClientSession, n *acpv2.UpdateSessionNotification) error {
 			if kind(n.Update) == "idle" {
 				ends.Add(1)
 			}
 			return nil
 		},
-	}, &v2draft.AgentOptions{Steer: true})
+	}, &acpv2.AgentOptions{Steer: true})
 	s := newSession(t, conn)
-	one := s.Stream(t.Context(), v2draft.TextBlock("one"))
+	one := s.Stream(t.Context(), acpv2.TextBlock("one"))
 	<-first
-	two := s.Stream(t.Context(), v2draft.TextBlock("two"))
+	two := s.Stream(t.Context(), acpv2.TextBlock("two"))
 	var got []string
 	for u := range one.Updates() {
 		got = append(got, kind(u))
@@ -395,15 +395,15 @@ func TestJoin(t *testing.T) {
 // Prompts in a session that works are held, and worked off in their order.
 func TestHold(t *testing.T) {
 	release, begun := make(chan struct{}), make(chan struct{}, 3)
-	conn := connect(t, handlers(working(func(context.Context, *v2draft.AgentSession) (v2draft.IdleStateUpdate, error) {
+	conn := connect(t, handlers(working(func(context.Context, *acpv2.AgentSession) (acpv2.IdleStateUpdate, error) {
 		begun <- struct{}{}
 		<-release
-		return v2draft.EndTurn(), nil
-	})), v2draft.ClientHandlers{}, nil)
+		return acpv2.EndTurn(), nil
+	})), acpv2.ClientHandlers{}, nil)
 	s := newSession(t, conn)
-	turns := []*v2draft.Turn{s.Stream(t.Context(), v2draft.TextBlock("one"))}
+	turns := []*acpv2.Turn{s.Stream(t.Context(), acpv2.TextBlock("one"))}
 	<-begun
-	turns = append(turns, s.Stream(t.Context(), v2draft.TextBlock("two")))
+	turns = append(turns, s.Stream(t.Context(), acpv2.TextBlock("two")))
 	close(release)
 	for i, turn := range turns {
 		var got []string
@@ -418,33 +418,33 @@ func TestHold(t *testing.T) {
 }
 
 // holding runs two turns of a session: the first works, and the second is held behind it.
-func holding(t *testing.T, work v2draft.Work) (s *v2draft.ClientSession, one, two *v2draft.Turn) {
+func holding(t *testing.T, work acpv2.Work) (s *acpv2.ClientSession, one, two *acpv2.Turn) {
 	t.Helper()
 	begun, held := make(chan struct{}), make(chan struct{})
 	prompts := 0
-	prompt := working(func(ctx context.Context, _ *v2draft.AgentSession) (v2draft.IdleStateUpdate, error) {
+	prompt := working(func(ctx context.Context, _ *acpv2.AgentSession) (acpv2.IdleStateUpdate, error) {
 		close(begun)
 		return work(ctx)
 	})
-	conn := connect(t, handlers(func(ctx context.Context, session *v2draft.AgentSession, req *v2draft.PromptRequest) (*v2draft.PromptResponse, error) {
+	conn := connect(t, handlers(func(ctx context.Context, session *acpv2.AgentSession, req *acpv2.PromptRequest) (*acpv2.PromptResponse, error) {
 		if prompts++; prompts == 2 {
 			close(held)
 		}
 		return prompt(ctx, session, req)
-	}), v2draft.ClientHandlers{}, nil)
+	}), acpv2.ClientHandlers{}, nil)
 	s = newSession(t, conn)
-	one = s.Stream(t.Context(), v2draft.TextBlock("one"))
+	one = s.Stream(t.Context(), acpv2.TextBlock("one"))
 	<-begun
-	two = s.Stream(t.Context(), v2draft.TextBlock("two"))
+	two = s.Stream(t.Context(), acpv2.TextBlock("two"))
 	<-held
 	return s, one, two
 }
 
 // A cancellation is also for the prompts that are held, which then do not become a part of the conversation.
 func TestCancelHeld(t *testing.T) {
-	s, one, two := holding(t, func(ctx context.Context) (v2draft.IdleStateUpdate, error) {
+	s, one, two := holding(t, func(ctx context.Context) (acpv2.IdleStateUpdate, error) {
 		<-ctx.Done()
-		return v2draft.IdleStateUpdate{}, ctx.Err()
+		return acpv2.IdleStateUpdate{}, ctx.Err()
 	})
 	if err := s.Cancel(t.Context()); err != nil {
 		t.Fatal(err)
@@ -453,7 +453,7 @@ func TestCancelHeld(t *testing.T) {
 	if stop := stopped(t, res, err); stop != "Cancelled" {
 		t.Errorf("got %s", stop)
 	}
-	if _, err := two.Result(); !errors.Is(err, v2draft.ErrRequestCancelled) {
+	if _, err := two.Result(); !errors.Is(err, acpv2.ErrRequestCancelled) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -461,12 +461,12 @@ func TestCancelHeld(t *testing.T) {
 // A prompt that is held is taken back without a word to the work that holds it up.
 func TestTakeBack(t *testing.T) {
 	release := make(chan struct{})
-	_, one, two := holding(t, func(ctx context.Context) (v2draft.IdleStateUpdate, error) {
+	_, one, two := holding(t, func(ctx context.Context) (acpv2.IdleStateUpdate, error) {
 		<-release
-		return v2draft.EndTurn(), ctx.Err()
+		return acpv2.EndTurn(), ctx.Err()
 	})
 	two.Cancel()
-	if _, err := two.Result(); !errors.Is(err, v2draft.ErrRequestCancelled) {
+	if _, err := two.Result(); !errors.Is(err, acpv2.ErrRequestCancelled) {
 		t.Errorf("got %v", err)
 	}
 	close(release)
@@ -480,21 +480,21 @@ func TestTakeBack(t *testing.T) {
 // part of the conversation.
 func TestCancelBeforeInsertion(t *testing.T) {
 	begun := make(chan struct{})
-	conn := connect(t, handlers(func(ctx context.Context, session *v2draft.AgentSession, req *v2draft.PromptRequest) (*v2draft.PromptResponse, error) {
+	conn := connect(t, handlers(func(ctx context.Context, session *acpv2.AgentSession, req *acpv2.PromptRequest) (*acpv2.PromptResponse, error) {
 		close(begun)
 		<-ctx.Done()
-		return session.StartTurn(ctx, req, func(context.Context) (v2draft.IdleStateUpdate, error) {
+		return session.StartTurn(ctx, req, func(context.Context) (acpv2.IdleStateUpdate, error) {
 			t.Error("the work was done")
-			return v2draft.EndTurn(), nil
+			return acpv2.EndTurn(), nil
 		})
-	}), v2draft.ClientHandlers{}, nil)
+	}), acpv2.ClientHandlers{}, nil)
 	s := newSession(t, conn)
-	turn := s.Stream(t.Context(), v2draft.TextBlock("hi"))
+	turn := s.Stream(t.Context(), acpv2.TextBlock("hi"))
 	<-begun
 	if err := s.Cancel(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := turn.Result(); !errors.Is(err, v2draft.ErrRequestCancelled) {
+	if _, err := turn.Result(); !errors.Is(err, acpv2.ErrRequestCancelled) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -503,15 +503,15 @@ func TestCancelBeforeInsertion(t *testing.T) {
 func TestGrace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begun := make(chan struct{})
-		var client *v2draft.ClientConn
-		client = connect(t, handlers(working(func(ctx context.Context, s *v2draft.AgentSession) (v2draft.IdleStateUpdate, error) {
+		var client *acpv2.ClientConn
+		client = connect(t, handlers(working(func(ctx context.Context, s *acpv2.AgentSession) (acpv2.IdleStateUpdate, error) {
 			close(begun)
 			<-client.Done()
-			return v2draft.EndTurn(), nil
-		})), v2draft.ClientHandlers{}, nil)
+			return acpv2.EndTurn(), nil
+		})), acpv2.ClientHandlers{}, nil)
 		ctx, cancel := context.WithCancelCause(t.Context())
 		reason := errors.New("enough")
-		turn := newSession(t, client).Stream(ctx, v2draft.TextBlock("hi"))
+		turn := newSession(t, client).Stream(ctx, acpv2.TextBlock("hi"))
 		<-begun
 		cancelled := time.Now()
 		cancel(reason)
@@ -527,15 +527,15 @@ func TestGrace(t *testing.T) {
 // Closing a session ends its turn first.
 func TestClose(t *testing.T) {
 	begun := make(chan struct{})
-	agent := handlers(working(func(ctx context.Context, s *v2draft.AgentSession) (v2draft.IdleStateUpdate, error) {
+	agent := handlers(working(func(ctx context.Context, s *acpv2.AgentSession) (acpv2.IdleStateUpdate, error) {
 		close(begun)
 		<-ctx.Done()
-		return v2draft.IdleStateUpdate{}, ctx.Err()
+		return acpv2.IdleStateUpdate{}, ctx.Err()
 	}))
 	var mu sync.Mutex
 	var got []string
-	conn := connect(t, agent, v2draft.ClientHandlers{
-		SessionUpdate: func(_ context.Context, _ *v2draft.ClientSession, n *v2draft.UpdateSessionNotification) error {
+	conn := connect(t, agent, acpv2.ClientHandlers{
+		SessionUpdate: func(_ context.Context, _ *acpv2.ClientSession, n *acpv2.UpdateSessionNotification) error {
 			mu.Lock()
 			defer mu.Unlock()
 			got = append(got, kind(n.Update))
@@ -564,28 +564,28 @@ func TestRunTurn(t *testing.T) {
 	ended := make(chan struct{})
 	var once sync.Once
 	updates := make(chan string, 10)
-	var served *v2draft.AgentSession
+	var served *acpv2.AgentSession
 	begun := make(chan struct{})
-	agent := handlers(working(func(context.Context, *v2draft.AgentSession) (v2draft.IdleStateUpdate, error) {
-		return v2draft.EndTurn(), nil
+	agent := handlers(working(func(context.Context, *acpv2.AgentSession) (acpv2.IdleStateUpdate, error) {
+		return acpv2.EndTurn(), nil
 	}))
-	agent.NewSession = func(ctx context.Context, client *v2draft.AgentConn, _ *v2draft.NewSessionRequest) (*v2draft.NewSessionResponse, error) {
+	agent.NewSession = func(ctx context.Context, client *acpv2.AgentConn, _ *acpv2.NewSessionRequest) (*acpv2.NewSessionResponse, error) {
 		served = client.Session(session)
-		v2draft.AfterResponse(ctx, func(ctx context.Context) {
+		acpv2.AfterResponse(ctx, func(ctx context.Context) {
 			defer close(ended)
-			err := served.RunTurn(ctx, func(ctx context.Context) (v2draft.IdleStateUpdate, error) {
+			err := served.RunTurn(ctx, func(ctx context.Context) (acpv2.IdleStateUpdate, error) {
 				once.Do(func() { close(begun) })
 				<-ctx.Done()
-				return v2draft.IdleStateUpdate{}, context.Cause(ctx)
+				return acpv2.IdleStateUpdate{}, context.Cause(ctx)
 			})
 			if err != nil {
 				t.Error(err)
 			}
 		})
-		return &v2draft.NewSessionResponse{SessionID: session}, nil
+		return &acpv2.NewSessionResponse{SessionID: session}, nil
 	}
-	conn := connect(t, agent, v2draft.ClientHandlers{
-		SessionUpdate: func(_ context.Context, _ *v2draft.ClientSession, n *v2draft.UpdateSessionNotification) error {
+	conn := connect(t, agent, acpv2.ClientHandlers{
+		SessionUpdate: func(_ context.Context, _ *acpv2.ClientSession, n *acpv2.UpdateSessionNotification) error {
 			updates <- kind(n.Update)
 			return nil
 		},
@@ -599,7 +599,7 @@ func TestRunTurn(t *testing.T) {
 	if a, b := <-updates, <-updates; a != "running" || b != "idle" {
 		t.Errorf("got %s, %s", a, b)
 	}
-	res, err := s.Prompt(t.Context(), v2draft.TextBlock("hi"))
+	res, err := s.Prompt(t.Context(), acpv2.TextBlock("hi"))
 	if stop := stopped(t, res, err); stop != "EndTurn" {
 		t.Errorf("got %s", stop)
 	}
@@ -610,20 +610,20 @@ func TestResume(t *testing.T) {
 	begun, release := make(chan struct{}), make(chan struct{})
 	var mu sync.Mutex
 	var got []string
-	conn := connect(t, handlers(working(func(context.Context, *v2draft.AgentSession) (v2draft.IdleStateUpdate, error) {
+	conn := connect(t, handlers(working(func(context.Context, *acpv2.AgentSession) (acpv2.IdleStateUpdate, error) {
 		close(begun)
 		<-release
-		return v2draft.EndTurn(), nil
-	})), v2draft.ClientHandlers{
-		SessionUpdate: func(_ context.Context, _ *v2draft.ClientSession, n *v2draft.UpdateSessionNotification) error {
+		return acpv2.EndTurn(), nil
+	})), acpv2.ClientHandlers{
+		SessionUpdate: func(_ context.Context, _ *acpv2.ClientSession, n *acpv2.UpdateSessionNotification) error {
 			mu.Lock()
 			defer mu.Unlock()
 			got = append(got, kind(n.Update))
 			return nil
 		},
-	}, &v2draft.AgentOptions{Background: func(v2draft.SessionID) []v2draft.BackgroundWork { return []v2draft.BackgroundWork{} }})
+	}, &acpv2.AgentOptions{Background: func(acpv2.SessionID) []acpv2.BackgroundWork { return []acpv2.BackgroundWork{} }})
 	resume := func() string {
-		if _, err := conn.ResumeSession(t.Context(), &v2draft.ResumeSessionRequest{SessionID: session, Cwd: "/"}); err != nil {
+		if _, err := conn.ResumeSession(t.Context(), &acpv2.ResumeSessionRequest{SessionID: session, Cwd: "/"}); err != nil {
 			t.Fatal(err)
 		}
 		mu.Lock()
@@ -649,19 +649,19 @@ func TestResume(t *testing.T) {
 func TestPromptInsideHandler(t *testing.T) {
 	result := make(chan error, 1)
 	once := true
-	conn := connect(t, handlers(working(func(context.Context, *v2draft.AgentSession) (v2draft.IdleStateUpdate, error) {
-		return v2draft.EndTurn(), nil
-	})), v2draft.ClientHandlers{
-		SessionUpdate: func(ctx context.Context, session *v2draft.ClientSession, n *v2draft.UpdateSessionNotification) error {
+	conn := connect(t, handlers(working(func(context.Context, *acpv2.AgentSession) (acpv2.IdleStateUpdate, error) {
+		return acpv2.EndTurn(), nil
+	})), acpv2.ClientHandlers{
+		SessionUpdate: func(ctx context.Context, session *acpv2.ClientSession, n *acpv2.UpdateSessionNotification) error {
 			if once && kind(n.Update) == "idle" {
 				once = false
-				_, err := session.Prompt(ctx, v2draft.TextBlock("again"))
+				_, err := session.Prompt(ctx, acpv2.TextBlock("again"))
 				result <- err
 			}
 			return nil
 		},
 	}, nil)
-	if _, err := newSession(t, conn).Prompt(t.Context(), v2draft.TextBlock("hi")); err != nil {
+	if _, err := newSession(t, conn).Prompt(t.Context(), acpv2.TextBlock("hi")); err != nil {
 		t.Fatal(err)
 	}
 	if err := <-result; err != nil {
@@ -672,20 +672,20 @@ func TestPromptInsideHandler(t *testing.T) {
 // A turn whose connection ends fails, and says why.
 func TestConnectionEnds(t *testing.T) {
 	begun := make(chan struct{})
-	near, far := v2draft.Pipe()
-	served, err := v2draft.StartAgent(t.Context(), tapAgent(t, far, false), handlers(working(func(ctx context.Context, s *v2draft.AgentSession) (v2draft.IdleStateUpdate, error) {
+	near, far := acpv2.Pipe()
+	served, err := acpv2.StartAgent(t.Context(), tapAgent(t, far, false), handlers(working(func(ctx context.Context, s *acpv2.AgentSession) (acpv2.IdleStateUpdate, error) {
 		close(begun)
 		<-ctx.Done()
-		return v2draft.IdleStateUpdate{}, ctx.Err()
-	})), &v2draft.AgentOptions{Info: info})
+		return acpv2.IdleStateUpdate{}, ctx.Err()
+	})), &acpv2.AgentOptions{Info: info})
 	if err != nil {
 		t.Fatal(err)
 	}
-	conn, err := v2draft.Connect(t.Context(), tapClient(t, near), v2draft.ClientHandlers{}, &v2draft.ClientOptions{Info: info})
+	conn, err := acpv2.Connect(t.Context(), tapClient(t, near), acpv2.ClientHandlers{}, &acpv2.ClientOptions{Info: info})
 	if err != nil {
 		t.Fatal(err)
 	}
-	turn := newSession(t, conn).Stream(t.Context(), v2draft.TextBlock("hi"))
+	turn := newSession(t, conn).Stream(t.Context(), acpv2.TextBlock("hi"))
 	<-begun
 	if err := served.Close(); err != nil {
 		t.Error(err)
@@ -695,7 +695,7 @@ func TestConnectionEnds(t *testing.T) {
 		if stop := stopped(t, res, err); stop != "Error" {
 			t.Errorf("got %s", stop)
 		}
-	} else if !errors.Is(err, v2draft.ErrClosed) {
+	} else if !errors.Is(err, acpv2.ErrClosed) {
 		t.Errorf("got %v", err)
 	}
 	if err := conn.Close(); err != nil {
@@ -705,17 +705,17 @@ func TestConnectionEnds(t *testing.T) {
 
 // prompting prompts in the background, so that updates go to the client's handler. The function that it returns waits
 // for the end.
-func prompting(t *testing.T, s *v2draft.ClientSession) (result func() (*v2draft.TurnResult, error)) {
+func prompting(t *testing.T, s *acpv2.ClientSession) (result func() (*acpv2.TurnResult, error)) {
 	type ended struct {
-		res *v2draft.TurnResult
+		res *acpv2.TurnResult
 		err error
 	}
 	done := make(chan ended, 1)
 	go func() {
-		res, err := s.Prompt(t.Context(), v2draft.TextBlock("hi"))
+		res, err := s.Prompt(t.Context(), acpv2.TextBlock("hi"))
 		done <- ended{res, err}
 	}()
-	return func() (*v2draft.TurnResult, error) {
+	return func() (*acpv2.TurnResult, error) {
 		e := <-done
 		return e.res, e.err
 	}

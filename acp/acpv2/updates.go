@@ -1,4 +1,4 @@
-package v2draft
+package acpv2
 
 // AgentMessageText returns an update with a piece of text for the agent's message with the given id.
 func AgentMessageText(id MessageID, text string) SessionUpdate {

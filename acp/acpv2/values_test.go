@@ -1,4 +1,4 @@
-package v2draft_test
+package acpv2_test
 
 import (
 	"encoding/json"
@@ -12,21 +12,21 @@ import (
 
 // The update, the state and the stop reason are three choices in one object.
 func TestStates(t *testing.T) {
-	failure := v2draft.NewIdleStateUpdateError(v2draft.ErrorStopReason{Error: v2draft.Some(v2draft.Error{Code: -32603, Message: "no model"})})
-	ended := v2draft.Cancelled()
-	ended.Background = v2draft.Some([]v2draft.BackgroundWork{v2draft.NewBackgroundWorkTerminal(v2draft.BackgroundTerminal{TerminalID: "t"})})
+	failure := acpv2.NewIdleStateUpdateError(acpv2.ErrorStopReason{Error: acpv2.Some(acpv2.Error{Code: -32603, Message: "no model"})})
+	ended := acpv2.Cancelled()
+	ended.Background = acpv2.Some([]acpv2.BackgroundWork{acpv2.NewBackgroundWorkTerminal(acpv2.BackgroundTerminal{TerminalID: "t"})})
 	tests := []struct {
-		update v2draft.SessionUpdate
+		update acpv2.SessionUpdate
 		want   string
 	}{
 		{running, `{"sessionUpdate":"state_update","state":"running"}`},
 		{idle, `{"sessionUpdate":"state_update","state":"idle","stopReason":"end_turn"}`},
-		{state(v2draft.NewStateUpdateIdle(v2draft.NewIdleStateUpdateNone())), `{"sessionUpdate":"state_update","state":"idle"}`},
-		{state(v2draft.NewStateUpdateIdle(failure)),
+		{state(acpv2.NewStateUpdateIdle(acpv2.NewIdleStateUpdateNone())), `{"sessionUpdate":"state_update","state":"idle"}`},
+		{state(acpv2.NewStateUpdateIdle(failure)),
 			`{"sessionUpdate":"state_update","state":"idle","stopReason":"error","error":{"code":-32603,"message":"no model"}}`},
-		{state(v2draft.NewStateUpdateIdle(ended)),
+		{state(acpv2.NewStateUpdateIdle(ended)),
 			`{"sessionUpdate":"state_update","state":"idle","stopReason":"cancelled","background":[{"type":"terminal","terminalId":"t"}]}`},
-		{v2draft.SessionUpdate{Variant: &v2draft.SessionUpdateUnknown{Tag: "_vendor", Raw: json.RawMessage(`{"sessionUpdate":"_vendor","x":1.0}`)}},
+		{acpv2.SessionUpdate{Variant: &acpv2.SessionUpdateUnknown{Tag: "_vendor", Raw: json.RawMessage(`{"sessionUpdate":"_vendor","x":1.0}`)}},
 			`{"sessionUpdate":"_vendor","x":1.0}`},
 	}
 	for _, test := range tests {
@@ -38,7 +38,7 @@ func TestStates(t *testing.T) {
 		if !sameJSON(t, string(out), test.want) {
 			t.Errorf("got %s, want %s", out, test.want)
 		}
-		var again v2draft.SessionUpdate
+		var again acpv2.SessionUpdate
 		if err := codec.Unmarshal(out, &again); err != nil {
 			t.Error(err)
 		}
@@ -54,12 +54,12 @@ func TestLaterStates(t *testing.T) {
 		`{"sessionUpdate":"state_update","state":"paused","until":1.50}`,
 		`{"sessionUpdate":"state_update","state":"idle","stopReason":"_budget","left":1e400}`,
 	} {
-		var u v2draft.SessionUpdate
+		var u acpv2.SessionUpdate
 		if err := codec.Unmarshal([]byte(text), &u); err != nil {
 			t.Errorf("%s: %v", text, err)
 			continue
 		}
-		if _, ok := u.Variant.(*v2draft.SessionUpdateStateUpdate); !ok {
+		if _, ok := u.Variant.(*acpv2.SessionUpdateStateUpdate); !ok {
 			t.Errorf("%s: got %T", text, u.Variant)
 		}
 		if out, err := codec.Append(nil, &u); err != nil || !sameJSON(t, string(out), text) {
@@ -71,15 +71,15 @@ func TestLaterStates(t *testing.T) {
 // A member of a patch is left out, null, or has a value.
 func TestPatches(t *testing.T) {
 	tests := []struct {
-		update v2draft.ToolCallUpdate
+		update acpv2.ToolCallUpdate
 		want   string
 	}{
-		{v2draft.ToolCallUpdate{ToolCallID: "c"}, `{"toolCallId":"c"}`},
-		{v2draft.ToolCallUpdate{ToolCallID: "c", Title: v2draft.Null[string](), Content: v2draft.Null[[]v2draft.ToolCallContent]()},
+		{acpv2.ToolCallUpdate{ToolCallID: "c"}, `{"toolCallId":"c"}`},
+		{acpv2.ToolCallUpdate{ToolCallID: "c", Title: acpv2.Null[string](), Content: acpv2.Null[[]acpv2.ToolCallContent]()},
 			`{"toolCallId":"c","title":null,"content":null}`},
-		{v2draft.ToolCallUpdate{ToolCallID: "c", Status: v2draft.Some(v2draft.ToolCallStatusCompleted), Content: v2draft.Some([]v2draft.ToolCallContent{})},
+		{acpv2.ToolCallUpdate{ToolCallID: "c", Status: acpv2.Some(acpv2.ToolCallStatusCompleted), Content: acpv2.Some([]acpv2.ToolCallContent{})},
 			`{"toolCallId":"c","status":"completed","content":[]}`},
-		{v2draft.ToolCallUpdate{ToolCallID: "c", Status: v2draft.Some[v2draft.ToolCallStatus]("_queued")}, `{"toolCallId":"c","status":"_queued"}`},
+		{acpv2.ToolCallUpdate{ToolCallID: "c", Status: acpv2.Some[acpv2.ToolCallStatus]("_queued")}, `{"toolCallId":"c","status":"_queued"}`},
 	}
 	for _, test := range tests {
 		out, err := codec.Append(nil, &test.update)
@@ -87,7 +87,7 @@ func TestPatches(t *testing.T) {
 			t.Errorf("got %s, %v, want %s", out, err, test.want)
 			continue
 		}
-		var again v2draft.ToolCallUpdate
+		var again acpv2.ToolCallUpdate
 		if err := codec.Unmarshal(out, &again); err != nil {
 			t.Error(err)
 		}
@@ -121,7 +121,7 @@ func TestStopReason(t *testing.T) {
 		if err := json.Unmarshal([]byte(text), &want); err != nil {
 			t.Fatal(err)
 		}
-		var got v2draft.IdleStateUpdate
+		var got acpv2.IdleStateUpdate
 		if err := codec.Unmarshal([]byte(text), &got); err != nil || got.StopReason() != want.StopReason {
 			t.Errorf("%s: got %q, %v", text, got.StopReason(), err)
 		}
@@ -131,16 +131,16 @@ func TestStopReason(t *testing.T) {
 // A variant that is held as an unknown one is sent if it is what the schema says of its tag, or of tags that it does not list.
 func TestUnknownVariantsAreChecked(t *testing.T) {
 	method := func(raw string) codec.Value {
-		return &v2draft.AuthMethod{Variant: &v2draft.AuthMethodUnknown{Raw: json.RawMessage(raw)}}
+		return &acpv2.AuthMethod{Variant: &acpv2.AuthMethodUnknown{Raw: json.RawMessage(raw)}}
 	}
 	plan := func(raw string) codec.Value {
-		return &v2draft.PlanUpdateContent{Variant: &v2draft.PlanUpdateContentUnknown{Raw: json.RawMessage(raw)}}
+		return &acpv2.PlanUpdateContent{Variant: &acpv2.PlanUpdateContentUnknown{Raw: json.RawMessage(raw)}}
 	}
 	update := func(raw string) codec.Value {
-		return &v2draft.SessionUpdate{Variant: &v2draft.SessionUpdateUnknown{Raw: json.RawMessage(raw)}}
+		return &acpv2.SessionUpdate{Variant: &acpv2.SessionUpdateUnknown{Raw: json.RawMessage(raw)}}
 	}
 	option := func(raw string) codec.Value {
-		return &v2draft.SetSessionConfigOptionRequest{SessionID: "s", ConfigID: "c", Variant: &v2draft.SetSessionConfigOptionRequestUnknown{Raw: json.RawMessage(raw)}}
+		return &acpv2.SetSessionConfigOptionRequest{SessionID: "s", ConfigID: "c", Variant: &acpv2.SetSessionConfigOptionRequestUnknown{Raw: json.RawMessage(raw)}}
 	}
 	tests := []struct {
 		value codec.Value

@@ -18,7 +18,7 @@ type Agent struct {
 	// V1 serves version 1, usually with acp.ServeAgent, until the connection is over. Nil means that the agent does not
 	// support it.
 	V1 func(ctx context.Context, transport rpc.Transport) error
-	// V2 serves version 2, usually with v2draft.ServeAgent. Nil means that the agent does not support it.
+	// V2 serves version 2, usually with acpv2.ServeAgent. Nil means that the agent does not support it.
 	V2 func(ctx context.Context, transport rpc.Transport) error
 }
 

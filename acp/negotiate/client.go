@@ -19,7 +19,7 @@ import (
 type Client struct {
 	// V1 connects in version 1, usually with acp.Connect. Nil means that the client does not support it.
 	V1 func(ctx context.Context, transport rpc.Transport) error
-	// V2 connects in version 2, usually with v2draft.Connect. Nil means that the client does not support it.
+	// V2 connects in version 2, usually with acpv2.Connect. Nil means that the client does not support it.
 	V2 func(ctx context.Context, transport rpc.Transport) error
 }
 

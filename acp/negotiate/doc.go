@@ -3,7 +3,7 @@
 // The version of a connection is chosen by initialize, its first request: the client asks for the newest version that
 // it supports, and the agent answers with the newest version that it supports and that is not newer than that; both
 // then use this version. A program therefore has two thin layers over shared code, one on package acp and one on
-// package v2draft, and this package decides which of them gets a connection.
+// package acpv2, and this package decides which of them gets a connection.
 //
 // Like version 2 itself, it is not covered by any compatibility promise.
 package negotiate

@@ -13,9 +13,13 @@ import (
 	"testing/synctest"
 	"time"
 
+	"go.uber.org/goleak"
+
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/acp/translate"
 )
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // connectTo connects to the end of a pipe through a translation, and returns the program's stream and the peer's.
 func connectTo(t testing.TB, side translate.Side, version int) (program, peer rpc.FastStream) {

@@ -50,7 +50,7 @@ var installed = npmtest.Folder{Files: []string{"*.mjs", "package.json", "package
 // build compiles one of the examples.
 func build(t *testing.T, example string) (program string) {
 	t.Helper()
-	return buildtest.Program(t, "github.com/acpgo/sdk/examples/"+example)
+	return buildtest.Program(t, "../../examples/"+example) // it may be in a module of its own
 }
 
 // prompts are the prompts that the clients send. The TypeScript agent plays the same turn for all except the long one;

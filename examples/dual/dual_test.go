@@ -162,34 +162,34 @@ func TestCommandWithoutOutput(t *testing.T) {
 
 // A shown keeps what a client shows of a session: what an update replaces is replaced, what a chunk adds is added.
 type shown struct {
-	messages  map[v2draft.MessageID]string
-	terminals map[v2draft.TerminalID]string
+	messages  map[acpv2.MessageID]string
+	terminals map[acpv2.TerminalID]string
 }
 
 func newShown() *shown {
-	return &shown{map[v2draft.MessageID]string{}, map[v2draft.TerminalID]string{}}
+	return &shown{map[acpv2.MessageID]string{}, map[acpv2.TerminalID]string{}}
 }
 
-func (s *shown) update(_ context.Context, _ *v2draft.ClientSession, n *v2draft.UpdateSessionNotification) error {
+func (s *shown) update(_ context.Context, _ *acpv2.ClientSession, n *acpv2.UpdateSessionNotification) error {
 	switch u := n.Update.Variant.(type) {
-	case *v2draft.SessionUpdateUserMessage:
+	case *acpv2.SessionUpdateUserMessage:
 		s.replace(u.MessageID, u.Content)
-	case *v2draft.SessionUpdateAgentMessage:
+	case *acpv2.SessionUpdateAgentMessage:
 		s.replace(u.MessageID, u.Content)
-	case *v2draft.SessionUpdateAgentMessageChunk:
+	case *acpv2.SessionUpdateAgentMessageChunk:
 		text, _ := u.Content.Text()
 		s.messages[u.MessageID] += text
-	case *v2draft.SessionUpdateTerminalUpdate:
+	case *acpv2.SessionUpdateTerminalUpdate:
 		if u.Output.Present() {
 			s.terminals[u.TerminalID] = u.Output.Value().Data
 		}
-	case *v2draft.SessionUpdateTerminalOutputChunk:
+	case *acpv2.SessionUpdateTerminalOutputChunk:
 		s.terminals[u.TerminalID] += u.Data
 	}
 	return nil
 }
 
-func (s *shown) replace(id v2draft.MessageID, content v2draft.Opt[[]v2draft.ContentBlock]) {
+func (s *shown) replace(id acpv2.MessageID, content acpv2.Opt[[]acpv2.ContentBlock]) {
 	if !content.Present() {
 		return
 	}
@@ -208,20 +208,20 @@ func TestReplay(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := newShown()
-	handlers := v2draft.ClientHandlers{
-		SessionUpdate: func(ctx context.Context, s *v2draft.ClientSession, n *v2draft.UpdateSessionNotification) error {
+	handlers := acpv2.ClientHandlers{
+		SessionUpdate: func(ctx context.Context, s *acpv2.ClientSession, n *acpv2.UpdateSessionNotification) error {
 			return got.update(ctx, s, n)
 		},
-		RequestPermission: func(context.Context, *v2draft.ClientSession, *v2draft.RequestPermissionRequest) (*v2draft.RequestPermissionResponse, error) {
-			return &v2draft.RequestPermissionResponse{Outcome: v2draft.PermissionSelected("allow")}, nil
+		RequestPermission: func(context.Context, *acpv2.ClientSession, *acpv2.RequestPermissionRequest) (*acpv2.RequestPermissionResponse, error) {
+			return &acpv2.RequestPermissionResponse{Outcome: acpv2.PermissionSelected("allow")}, nil
 		},
 	}
 	state := t.TempDir()
-	connect := func() *v2draft.ClientConn {
+	connect := func() *acpv2.ClientConn {
 		t.Helper()
 		cmd := exec.Command(programs.agent, "-version=2", "-state="+state)
-		transport := conformance.Tap(t, conformance.Client, v2draft.Command(cmd), &conformance.TapOptions{Schema: conformance.V2()})
-		conn, err := v2draft.Connect(t.Context(), transport, handlers, &v2draft.ClientOptions{Info: v2draft.Implementation{Name: "test", Version: "0"}})
+		transport := conformance.Tap(t, conformance.Client, acpv2.Command(cmd), &conformance.TapOptions{Schema: conformance.V2()})
+		conn, err := acpv2.Connect(t.Context(), transport, handlers, &acpv2.ClientOptions{Info: acpv2.Implementation{Name: "test", Version: "0"}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -229,11 +229,11 @@ func TestReplay(t *testing.T) {
 		return conn
 	}
 	conn := connect()
-	session, err := conn.NewSession(t.Context(), &v2draft.NewSessionRequest{Cwd: v2draft.AbsolutePath(dir)})
+	session, err := conn.NewSession(t.Context(), &acpv2.NewSessionRequest{Cwd: acpv2.AbsolutePath(dir)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := session.Prompt(t.Context(), v2draft.TextBlock("look")); err != nil {
+	if _, err := session.Prompt(t.Context(), acpv2.TextBlock("look")); err != nil {
 		t.Fatal(err)
 	}
 	live := *got
@@ -248,9 +248,9 @@ func TestReplay(t *testing.T) {
 			}
 			conn = connect()
 		}
-		_, err := conn.ResumeSession(t.Context(), &v2draft.ResumeSessionRequest{
-			SessionID: session.ID(), Cwd: v2draft.AbsolutePath(dir),
-			ReplayFrom: v2draft.Some(v2draft.NewReplayFromStart(v2draft.ReplayFromStart{})),
+		_, err := conn.ResumeSession(t.Context(), &acpv2.ResumeSessionRequest{
+			SessionID: session.ID(), Cwd: acpv2.AbsolutePath(dir),
+			ReplayFrom: acpv2.Some(acpv2.NewReplayFromStart(acpv2.ReplayFromStart{})),
 		})
 		if err != nil {
 			t.Fatal(err)

@@ -4,7 +4,8 @@
 //
 //	release VERSION
 //
-// The modules are released together, at one version: cmd/acp imports internal packages of the library. In the tree each
+// The modules are released together, at one version: they import internal packages of the library. The version of acp/acpv2
+// begins with v0 nevertheless. In the tree each
 // nested module replaces the others that it requires by their folders. The go command refuses to install a module that does
 // so, and so the tags point at a commit of their own, which the branch does not contain: in it, the nested modules require
 // the others at the version that is released.
@@ -26,6 +27,7 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -40,7 +42,7 @@ import (
 const library = "github.com/acpgo/sdk"
 
 // nested are the folders of the other modules that are published. A module comes after those that it requires.
-var nested = []string{"cmd/acp", "contrib/mcpacp", "contrib/otelacp", "contrib/natsacp", "contrib/sqlitestore"}
+var nested = []string{"acp/acpv2", "cmd/acp", "contrib/mcpacp", "contrib/otelacp", "contrib/natsacp", "contrib/sqlitestore"}
 
 // checks are the commands that must succeed before a release. Make check includes the others, which fail sooner.
 var checks = [][]string{
@@ -65,10 +67,13 @@ func main() {
 	fmt.Printf("Tagged, and not published. To publish:\n\n\tgit push --atomic origin %s\n", strings.Join(r.tags(), " "))
 }
 
+// preview is the folder of the module of version 2 of the protocol, whose versions stay below v1 while that is in Preview.
+const preview = "acp/acpv2"
+
 // release is one version of all modules.
 type release struct {
 	repo    string // the root of the repository
-	version string
+	version string // of all modules but one; see versionOf
 	checks  [][]string
 	log     io.Writer // what the checks print
 }
@@ -77,9 +82,23 @@ type release struct {
 func (r *release) tags() []string {
 	tags := []string{r.version}
 	for _, dir := range nested {
-		tags = append(tags, dir+"/"+r.version)
+		tags = append(tags, dir+"/"+r.versionOf(dir))
 	}
 	return tags
+}
+
+// versionOf is the version of the module in a folder. The module in preview has v0.102.3 where the others have v1.2.3.
+func (r *release) versionOf(dir string) string {
+	rest, ok := strings.CutPrefix(r.version, "v1.")
+	if dir != preview || !ok {
+		return r.version
+	}
+	minor, rest, _ := strings.Cut(rest, ".")
+	n, err := strconv.Atoi(minor)
+	if err != nil {
+		return r.version // checkVersion refuses it
+	}
+	return fmt.Sprintf("v0.%d.%s", 100+n, rest)
 }
 
 // run checks the repository, makes the release commit and its tags in a temporary clone, and fetches the tags from there,
@@ -146,7 +165,7 @@ func (r *release) run(ctx context.Context) (err error) {
 				return err
 			}
 		}
-		if done[path.Join(library, dir)], err = addToProxy(ctx, proxy, clone, revision, dir, r.version); err != nil {
+		if done[path.Join(library, dir)], err = addToProxy(ctx, proxy, clone, revision, dir, r.versionOf(dir)); err != nil {
 			return err
 		}
 	}
@@ -158,7 +177,7 @@ func (r *release) run(ctx context.Context) (err error) {
 	}
 	fetch := []string{"fetch", "--quiet", "--atomic", "--no-tags", clone}
 	for _, tag := range r.tags() {
-		if _, err := git(ctx, clone, "tag", "--annotate", "-m", path.Join(library, path.Dir(tag))+" "+r.version, tag); err != nil {
+		if _, err := git(ctx, clone, "tag", "--annotate", "-m", path.Join(library, path.Dir(tag))+" "+path.Base(tag), tag); err != nil {
 			return err
 		}
 		fetch = append(fetch, "refs/tags/"+tag+":refs/tags/"+tag)
@@ -238,7 +257,7 @@ func (r *release) require(dir string, done map[string][]string) error {
 	for _, required := range mod.Require {
 		if lines := done[required.Mod.Path]; lines != nil {
 			sums = append(sums, lines...)
-			err = errors.Join(err, mod.DropReplace(required.Mod.Path, ""), mod.AddRequire(required.Mod.Path, r.version))
+			err = errors.Join(err, mod.DropReplace(required.Mod.Path, ""), mod.AddRequire(required.Mod.Path, r.versionOf(strings.TrimPrefix(required.Mod.Path, library+"/"))))
 		}
 	}
 	if err != nil {

@@ -54,7 +54,7 @@ func TestRelease(t *testing.T) {
 	if got := gitIn(t, repo, "status", "--porcelain"); got != "" {
 		t.Errorf("the tree has changed:\n%s", got)
 	}
-	want := []string{"cmd/acp/v0.999.0", "contrib/mcpacp/v0.999.0", "contrib/natsacp/v0.999.0", "contrib/otelacp/v0.999.0", "contrib/sqlitestore/v0.999.0", "v0.999.0"}
+	want := []string{"acp/acpv2/v0.999.0", "cmd/acp/v0.999.0", "contrib/mcpacp/v0.999.0", "contrib/natsacp/v0.999.0", "contrib/otelacp/v0.999.0", "contrib/sqlitestore/v0.999.0", "v0.999.0"}
 	if got := strings.Fields(gitIn(t, repo, "tag")); !slices.Equal(got, want) {
 		t.Fatalf("got  %q\nwant %q", got, want)
 	}
@@ -160,6 +160,23 @@ func TestCheckVersion(t *testing.T) {
 	}
 }
 
+func TestVersionOf(t *testing.T) {
+	for version, want := range map[string]string{
+		"v0.3.1": "v0.3.1", "v1.0.0": "v0.100.0", "v1.2.3": "v0.102.3", "v1.10.0-rc.1": "v0.110.0-rc.1",
+	} {
+		r := release{version: version}
+		if got := r.versionOf(preview); got != want || checkVersion(got) != nil {
+			t.Errorf("%s: got %s, want %s", version, got, want)
+		}
+		if got := r.versionOf("cmd/acp"); got != version {
+			t.Errorf("got %s, want %s", got, version)
+		}
+	}
+	if r := (release{version: "v1.2.3"}); !slices.Contains(r.tags(), "acp/acpv2/v0.102.3") {
+		t.Errorf("got %q", r.tags())
+	}
+}
+
 func TestCheckChangelog(t *testing.T) {
 	for text, want := range map[string]string{
 		"## v0.999.01\n\n- A.\n":                          "rename it to \"v0.999.0\"",
@@ -176,7 +193,7 @@ func TestCheckChangelog(t *testing.T) {
 // TestModules requires a decision about each module of the repository: whether it is released.
 func TestModules(t *testing.T) {
 	got := strings.Fields(gitIn(t, root(t), "ls-files", "go.mod", "*/go.mod"))
-	want := []string{"go.mod", "bench/go.mod", "examples/acme/go.mod", "examples/coder/go.mod", "examples/kit-agent/go.mod"} // and these are not
+	want := []string{"go.mod", "bench/go.mod", "examples/acme/go.mod", "examples/coder/go.mod", "examples/dual/go.mod", "examples/kit-agent/go.mod"} // and these are not
 	for _, dir := range nested {
 		want = append(want, dir+"/go.mod")
 	}
@@ -199,17 +216,21 @@ func TestPublished(t *testing.T) {
 	if !strings.Contains(changelog, "\n## Unreleased\n") {
 		t.Error("the changelog has no section \"Unreleased\"")
 	}
-	write(t, repo, "CHANGELOG.md", "## "+version+"\n\n- Everything.\n\n"+changelog)
-	gitIn(t, repo, "commit", "--quiet", "-am", "CHANGELOG: "+version)
-	r := release{repo: repo, version: version, log: io.Discard} // the checks are what runs this test
-	if err := r.run(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	for i, dir := range append([]string{""}, nested...) {
-		if _, err := addToProxy(t.Context(), proxy, repo, "refs/tags/"+r.tags()[i], dir, version); err != nil {
+	publish := func(version string) {
+		t.Helper()
+		write(t, repo, "CHANGELOG.md", "## "+version+"\n\n- Everything.\n\n"+changelog)
+		gitIn(t, repo, "commit", "--quiet", "-am", "CHANGELOG: "+version)
+		r := release{repo: repo, version: version, log: io.Discard} // the checks are what runs this test
+		if err := r.run(t.Context()); err != nil {
 			t.Fatal(err)
 		}
+		for i, dir := range append([]string{""}, nested...) {
+			if _, err := addToProxy(t.Context(), proxy, repo, "refs/tags/"+r.tags()[i], dir, version); err != nil {
+				t.Fatal(err)
+			}
+		}
 	}
+	publish(version)
 
 	env, err := proxyEnv(t.Context(), proxy, filepath.Join(temp, "mod"))
 	if err != nil {
@@ -247,7 +268,7 @@ func TestPublished(t *testing.T) {
 		}
 		build, run, _ := strings.Cut(block(t, readme, "sh\n(go mod tidy\ngo build[^`]*)"), "bin/client")
 		shell(t, dir, build)
-		required(t, dir, "github.com/acpgo/sdk")
+		required(t, dir, "github.com/acpgo/sdk", version)
 		if got, want := shell(t, dir, "bin/client"+run), "You said: hello\nend_turn\n"; !strings.HasSuffix(got, want) {
 			t.Errorf("got  %q\nwant %q", got, want)
 		}
@@ -257,7 +278,7 @@ func TestPublished(t *testing.T) {
 		published := t.TempDir()
 		write(t, published, "main.go", program)
 		shell(t, published, "go mod init example.com/hello\n"+block(t, telemetry, "sh\n(go get [^`]*)")+"go mod tidy\ngo build -o agent .\n")
-		required(t, published, "github.com/acpgo/sdk/contrib/otelacp")
+		required(t, published, "github.com/acpgo/sdk/contrib/otelacp", version)
 		// From a clone.
 		cloned := t.TempDir()
 		write(t, cloned, "main.go", program)
@@ -268,7 +289,7 @@ func TestPublished(t *testing.T) {
 		dir := t.TempDir()
 		write(t, dir, "main_test.go", read(t, filepath.Join(repo, "contrib", "sqlitestore", "example_test.go")))
 		shell(t, dir, "go mod init example.com/hello\ngo get github.com/acpgo/sdk/contrib/sqlitestore@latest\ngo mod tidy\ngo test -vet=off .\n")
-		required(t, dir, "github.com/acpgo/sdk/contrib/sqlitestore")
+		required(t, dir, "github.com/acpgo/sdk/contrib/sqlitestore", version)
 	})
 	t.Run("fleet", func(t *testing.T) {
 		shell(t, t.TempDir(), "go install github.com/acpgo/sdk/contrib/natsacp/cmd/acp-fleet@latest\nacp-fleet nodes --help\n")
@@ -283,10 +304,30 @@ func TestPublished(t *testing.T) {
 			t.Error(err)
 		}
 	})
+	// Versions of the modules cannot be mixed, because they share internal packages. The go command never selects an older
+	// library than the nested modules require, and with a newer one they may not compile.
+	t.Run("version 2", func(t *testing.T) {
+		const library, nested, next = "github.com/acpgo/sdk", "github.com/acpgo/sdk/acp/acpv2", "v0.999.1"
+		dir := t.TempDir()
+		write(t, dir, "main_test.go", read(t, filepath.Join(repo, "acp", "acpv2", "example_test.go")))
+		shell(t, dir, "go mod init example.com/hello\ngo get "+nested+"@latest\ngo mod tidy\ngo test -vet=off .\n")
+		required(t, dir, nested, version)
+		for name := range strings.FieldsSeq(gitIn(t, repo, "ls-files", "*.go")) {
+			write(t, repo, name, strings.ReplaceAll(read(t, filepath.Join(repo, name)), "AwaitTurn", "TurnAwaited"))
+		}
+		publish(next)
+		older := shell(t, dir, "go get "+library+"@"+next+"\n! go test -vet=off .\n")
+		if !strings.Contains(older, "undefined: engine.AwaitTurn") {
+			t.Errorf("with a newer library: %s", older)
+		}
+		shell(t, dir, "go mod edit -require="+nested+"@"+next+"\ngo mod tidy\ngo test -vet=off .\n")
+		shell(t, dir, "go get "+nested+"@"+version+" "+library+"@"+version+"\ngo get "+nested+"@"+next+"\ngo test -vet=off .\n")
+		required(t, dir, library, next)
+	})
 }
 
-// required fails the test unless the module in a folder requires another at the version that was released.
-func required(t *testing.T, dir, path string) {
+// required fails the test unless the module in a folder requires another at a version that was released.
+func required(t *testing.T, dir, path, version string) {
 	t.Helper()
 	if mod := read(t, filepath.Join(dir, "go.mod")); !strings.Contains(mod, path+" "+version) || strings.Contains(mod, "replace") {
 		t.Errorf("go.mod does not require %s %s:\n%s", path, version, mod)

@@ -57,21 +57,21 @@ func (f *faulty) Change(ctx context.Context, id acp.SessionID, change func(*sess
 	return f.Store.Change(ctx, id, change)
 }
 
-func (f *faulty) Append(ctx context.Context, id acp.SessionID, updates ...v2draft.SessionUpdate) error {
+func (f *faulty) Append(ctx context.Context, id acp.SessionID, updates ...acpv2.SessionUpdate) error {
 	if err := f.err("Append"); err != nil {
 		return err
 	}
 	return f.Store.Append(ctx, id, updates...)
 }
 
-func (f *faulty) Updates(ctx context.Context, id acp.SessionID) iter.Seq2[v2draft.SessionUpdate, error] {
-	return func(yield func(v2draft.SessionUpdate, error) bool) {
+func (f *faulty) Updates(ctx context.Context, id acp.SessionID) iter.Seq2[acpv2.SessionUpdate, error] {
+	return func(yield func(acpv2.SessionUpdate, error) bool) {
 		for update, err := range f.Store.Updates(ctx, id) {
 			if !yield(update, err) {
 				return
 			}
 			if err := f.err("Updates"); err != nil { // in the middle
-				yield(v2draft.SessionUpdate{}, err)
+				yield(acpv2.SessionUpdate{}, err)
 				return
 			}
 		}
@@ -101,15 +101,15 @@ func TestStoreFails(t *testing.T) {
 	var unsaid, unstored error
 	config.Open = func(context.Context, *session, *agentkit.Opening) error { opened.Add(1); return nil }
 	config.Close = func(*session) { closed.Add(1) }
-	config.Prompt = func(ctx context.Context, s *session, req *v2draft.PromptRequest) (v2draft.IdleStateUpdate, error) {
+	config.Prompt = func(ctx context.Context, s *session, req *acpv2.PromptRequest) (acpv2.IdleStateUpdate, error) {
 		if text, _ := req.Prompt[0].Text(); text != "" {
 			store.set(text)
 		}
-		unstored = s.Update(ctx, v2draft.StartToolCall("c", "Call", v2draft.WithStatus(v2draft.ToolCallStatusCompleted)))
+		unstored = s.Update(ctx, acpv2.StartToolCall("c", "Call", acpv2.WithStatus(acpv2.ToolCallStatusCompleted)))
 		unsaid = s.SaveState(ctx)
-		return v2draft.EndTurn(), nil
+		return acpv2.EndTurn(), nil
 	}
-	c, end := connect(t, config, v2draft.AgentOptions{Conn: v2draft.ConnOptions{Logger: config.Logger}})
+	c, end := connect(t, config, acpv2.AgentOptions{Conn: acpv2.ConnOptions{Logger: config.Logger}})
 	hidden := func(what string, err error) {
 		t.Helper()
 		if err == nil || strings.Contains(err.Error(), "disk") || strings.Contains(err.Error(), "sess_") {
@@ -128,7 +128,7 @@ func TestStoreFails(t *testing.T) {
 	if _, shown := c.heard(); shown.Items["status c"] != "completed" {
 		t.Errorf("shown is %v", shown)
 	}
-	_, err := s.Prompt(t.Context(), v2draft.TextBlock("x"))
+	_, err := s.Prompt(t.Context(), acpv2.TextBlock("x"))
 	hidden("a prompt that is not stored", err)
 	if err != nil && !strings.Contains(err.Error(), "could not be stored") {
 		t.Errorf("a prompt that is not stored: %v", err)
@@ -143,7 +143,7 @@ func TestStoreFails(t *testing.T) {
 		hidden("list", err)
 	}
 	store.set("Create")
-	_, err = c.NewSession(t.Context(), &v2draft.NewSessionRequest{Cwd: "/w"})
+	_, err = c.NewSession(t.Context(), &acpv2.NewSessionRequest{Cwd: "/w"})
 	hidden("new", err)
 	for _, method := range []string{"Get", "Change", "Updates"} {
 		store.set("")
@@ -153,12 +153,12 @@ func TestStoreFails(t *testing.T) {
 		store.set(method)
 		_, err := c.resume(t, s.ID())
 		hidden("resume with "+method, err)
-		if _, err := s.Prompt(t.Context(), v2draft.TextBlock("x")); !errors.Is(err, v2draft.SessionNotFound(s.ID())) {
+		if _, err := s.Prompt(t.Context(), acpv2.TextBlock("x")); !errors.Is(err, acpv2.SessionNotFound(s.ID())) {
 			t.Errorf("after a resume that failed the session is there: %v", err)
 		}
 	}
 	store.set("Delete")
-	_, err = c.DeleteSession(t.Context(), &v2draft.DeleteSessionRequest{SessionID: s.ID()})
+	_, err = c.DeleteSession(t.Context(), &acpv2.DeleteSessionRequest{SessionID: s.ID()})
 	hidden("delete", err)
 	store.set("")
 	if _, err := c.resume(t, s.ID()); err != nil {
@@ -176,12 +176,12 @@ func TestTooLargeAlone(t *testing.T) {
 	store := open(t, t.TempDir(), &sessionstore.Options{MaxUpdate: 1000})
 	config := parrot(store)
 	var unstored error
-	config.Prompt = func(ctx context.Context, s *session, _ *v2draft.PromptRequest) (v2draft.IdleStateUpdate, error) {
-		err := s.Update(ctx, v2draft.AgentMessageText("m", "before"))
-		unstored = s.Update(ctx, v2draft.StartToolCall("c", strings.Repeat("x", 2000)))
-		return v2draft.EndTurn(), errors.Join(err, s.Update(ctx, v2draft.AgentMessageText("m", " after")))
+	config.Prompt = func(ctx context.Context, s *session, _ *acpv2.PromptRequest) (acpv2.IdleStateUpdate, error) {
+		err := s.Update(ctx, acpv2.AgentMessageText("m", "before"))
+		unstored = s.Update(ctx, acpv2.StartToolCall("c", strings.Repeat("x", 2000)))
+		return acpv2.EndTurn(), errors.Join(err, s.Update(ctx, acpv2.AgentMessageText("m", " after")))
 	}
-	c, _ := connect(t, config, v2draft.AgentOptions{})
+	c, _ := connect(t, config, acpv2.AgentOptions{})
 	s := c.create(t, "/w")
 	prompt(t, s, "x")
 	if !errors.Is(unstored, agentkit.ErrNotStored) || !errors.Is(unstored, sessionstore.ErrTooLarge) {
@@ -192,7 +192,7 @@ func TestTooLargeAlone(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if chunk, ok := update.Variant.(*v2draft.SessionUpdateAgentMessageChunk); ok {
+		if chunk, ok := update.Variant.(*acpv2.SessionUpdateAgentMessageChunk); ok {
 			text, _ := chunk.Content.Text()
 			said.WriteString(text)
 		}
@@ -205,10 +205,10 @@ func TestTooLargeAlone(t *testing.T) {
 // A session is busy from when a prompt comes until its turn is over, also between its answer and its work.
 func TestResumeBetweenAnswerAndWork(t *testing.T) {
 	answered, goOn := make(chan struct{}), make(chan struct{})
-	var opts v2draft.AgentOptions
-	opts.Conn.Hooks.Serve = func(ctx context.Context, call *v2draft.CallInfo, next func(context.Context) error) error {
+	var opts acpv2.AgentOptions
+	opts.Conn.Hooks.Serve = func(ctx context.Context, call *acpv2.CallInfo, next func(context.Context) error) error {
 		err := next(ctx)
-		if call.Method == v2draft.MethodPrompt {
+		if call.Method == acpv2.MethodPrompt {
 			close(answered)
 			<-goOn
 		}
@@ -221,13 +221,13 @@ func TestResumeBetweenAnswerAndWork(t *testing.T) {
 	s := c.create(t, "/w")
 	var calls sync.WaitGroup
 	calls.Go(func() {
-		res, err := s.Prompt(t.Context(), v2draft.TextBlock("x"))
+		res, err := s.Prompt(t.Context(), acpv2.TextBlock("x"))
 		if err != nil || res.Idle.StopReason() != "end_turn" {
 			t.Errorf("the turn: %v, %v", res, err)
 		}
 	})
 	<-answered
-	if _, err := c.resume(t, s.ID()); !errors.Is(err, v2draft.ErrInvalidRequest) || closed.Load() != 0 {
+	if _, err := c.resume(t, s.ID()); !errors.Is(err, acpv2.ErrInvalidRequest) || closed.Load() != 0 {
 		t.Errorf("a session with a prompt was resumed: %v, and %d were closed", err, closed.Load())
 	}
 	close(goOn)
@@ -239,24 +239,24 @@ func TestResumeBetweenAnswerAndWork(t *testing.T) {
 
 // A prompt whose answer is an error of the author's, or of a hook, leaves nothing behind that keeps its session busy.
 func TestPromptGivenUp(t *testing.T) {
-	var opts v2draft.AgentOptions
-	opts.Conn.Hooks.Serve = func(ctx context.Context, call *v2draft.CallInfo, next func(context.Context) error) error {
+	var opts acpv2.AgentOptions
+	opts.Conn.Hooks.Serve = func(ctx context.Context, call *acpv2.CallInfo, next func(context.Context) error) error {
 		err := next(ctx)
-		if call.Method == v2draft.MethodPrompt {
-			return v2draft.ErrInvalidRequest.WithMessagef("not now")
+		if call.Method == acpv2.MethodPrompt {
+			return acpv2.ErrInvalidRequest.WithMessagef("not now")
 		}
 		return err
 	}
 	config := parrot(open(t, t.TempDir(), nil))
-	config.Prompt = func(context.Context, *session, *v2draft.PromptRequest) (v2draft.IdleStateUpdate, error) {
+	config.Prompt = func(context.Context, *session, *acpv2.PromptRequest) (acpv2.IdleStateUpdate, error) {
 		t.Error("a prompt was worked off that was refused")
-		return v2draft.EndTurn(), nil
+		return acpv2.EndTurn(), nil
 	}
 	var closed atomic.Int32
 	config.Close = func(*session) { closed.Add(1) }
 	c, _ := connect(t, config, opts)
 	s := c.create(t, "/w")
-	if res, err := s.Prompt(t.Context(), v2draft.TextBlock("x")); err == nil {
+	if res, err := s.Prompt(t.Context(), acpv2.TextBlock("x")); err == nil {
 		t.Errorf("taken: %v", res)
 	}
 	if err := s.Close(t.Context()); err != nil { // which waits until the prompt is over
@@ -274,17 +274,17 @@ func TestMaxWaitingAtOnce(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			config := parrot(store)
 			config.MaxWaiting = 3
-			config.Prompt = func(ctx context.Context, _ *session, _ *v2draft.PromptRequest) (v2draft.IdleStateUpdate, error) {
+			config.Prompt = func(ctx context.Context, _ *session, _ *acpv2.PromptRequest) (acpv2.IdleStateUpdate, error) {
 				<-ctx.Done()
-				return v2draft.IdleStateUpdate{}, context.Cause(ctx)
+				return acpv2.IdleStateUpdate{}, context.Cause(ctx)
 			}
-			c, end := connect(t, config, v2draft.AgentOptions{})
+			c, end := connect(t, config, acpv2.AgentOptions{})
 			s := c.create(t, "/w")
 			var calls sync.WaitGroup
 			var refused atomic.Int32
 			for range 12 {
 				calls.Go(func() {
-					_, err := c.Prompt(t.Context(), &v2draft.PromptRequest{SessionID: s.ID(), Prompt: []v2draft.ContentBlock{v2draft.TextBlock("x")}})
+					_, err := c.Prompt(t.Context(), &acpv2.PromptRequest{SessionID: s.ID(), Prompt: []acpv2.ContentBlock{acpv2.TextBlock("x")}})
 					if err != nil && strings.Contains(err.Error(), "prompts are waiting") {
 						refused.Add(1)
 					}
@@ -311,43 +311,43 @@ func TestReplayForeignHistory(t *testing.T) {
 	if err := store.Create(t.Context(), sessionstore.Record{Info: sessionstore.Info{ID: "ÄÖ/../\x00\n", Cwd: "/w", Created: now, Updated: now}}); err != nil {
 		t.Fatal(err)
 	}
-	call := func(id v2draft.ToolCallID, status ...v2draft.ToolCallStatus) v2draft.SessionUpdate {
-		u := v2draft.ToolCallUpdate{ToolCallID: id, Title: v2draft.Some("Call")}
+	call := func(id acpv2.ToolCallID, status ...acpv2.ToolCallStatus) acpv2.SessionUpdate {
+		u := acpv2.ToolCallUpdate{ToolCallID: id, Title: acpv2.Some("Call")}
 		if len(status) > 0 {
-			u.Status = v2draft.Some(status[0])
+			u.Status = acpv2.Some(status[0])
 		}
-		return v2draft.NewSessionUpdateToolCallUpdate(u)
+		return acpv2.NewSessionUpdateToolCallUpdate(u)
 	}
-	compaction := func(id v2draft.CompactionID, status v2draft.CompactionStatus) v2draft.SessionUpdate {
-		return v2draft.NewSessionUpdateCompactionUpdate(v2draft.CompactionUpdate{CompactionID: id, Status: status})
+	compaction := func(id acpv2.CompactionID, status acpv2.CompactionStatus) acpv2.SessionUpdate {
+		return acpv2.NewSessionUpdateCompactionUpdate(acpv2.CompactionUpdate{CompactionID: id, Status: status})
 	}
-	summary := func(id v2draft.CompactionID, text string) v2draft.SessionUpdate {
-		return v2draft.NewSessionUpdateCompactionSummaryChunk(v2draft.CompactionSummaryChunk{CompactionID: id, Content: v2draft.TextBlock(text)})
+	summary := func(id acpv2.CompactionID, text string) acpv2.SessionUpdate {
+		return acpv2.NewSessionUpdateCompactionSummaryChunk(acpv2.CompactionSummaryChunk{CompactionID: id, Content: acpv2.TextBlock(text)})
 	}
-	history := []v2draft.SessionUpdate{
-		v2draft.NewSessionUpdateUserMessageChunk(v2draft.ContentChunk{MessageID: "u", Content: v2draft.TextBlock("chunk")}),
-		v2draft.AgentMessageText("m", "one"),
-		v2draft.NewSessionUpdateAgentMessage(v2draft.AgentMessage{MessageID: "m", Content: v2draft.Null[[]v2draft.ContentBlock]()}),
-		v2draft.AgentMessageText("m", "two"),
-		v2draft.NewSessionUpdateToolCallContentChunk(v2draft.ToolCallContentChunk{ToolCallID: "headless", Content: v2draft.ToolText("x")}),
+	history := []acpv2.SessionUpdate{
+		acpv2.NewSessionUpdateUserMessageChunk(acpv2.ContentChunk{MessageID: "u", Content: acpv2.TextBlock("chunk")}),
+		acpv2.AgentMessageText("m", "one"),
+		acpv2.NewSessionUpdateAgentMessage(acpv2.AgentMessage{MessageID: "m", Content: acpv2.Null[[]acpv2.ContentBlock]()}),
+		acpv2.AgentMessageText("m", "two"),
+		acpv2.NewSessionUpdateToolCallContentChunk(acpv2.ToolCallContentChunk{ToolCallID: "headless", Content: acpv2.ToolText("x")}),
 		call("silent"),
-		call("paused", v2draft.ToolCallStatusPaused),
+		call("paused", acpv2.ToolCallStatusPaused),
 		call("strange", "_strange"),
-		call("cancelled", v2draft.ToolCallStatusCancelled),
-		call("again", v2draft.ToolCallStatusCompleted),
-		v2draft.NewSessionUpdateToolCallUpdate(v2draft.ToolCallUpdate{ToolCallID: "again", Status: v2draft.Null[v2draft.ToolCallStatus]()}),
+		call("cancelled", acpv2.ToolCallStatusCancelled),
+		call("again", acpv2.ToolCallStatusCompleted),
+		acpv2.NewSessionUpdateToolCallUpdate(acpv2.ToolCallUpdate{ToolCallID: "again", Status: acpv2.Null[acpv2.ToolCallStatus]()}),
 		output("headless", "x"),
-		v2draft.NewSessionUpdateTerminalUpdate(v2draft.TerminalUpdate{TerminalID: "ended", ExitStatus: v2draft.Some(v2draft.TerminalExitStatus{ExitCode: v2draft.Some(int64(1))})}),
+		acpv2.NewSessionUpdateTerminalUpdate(acpv2.TerminalUpdate{TerminalID: "ended", ExitStatus: acpv2.Some(acpv2.TerminalExitStatus{ExitCode: acpv2.Some(int64(1))})}),
 		output("ended", "late"),
 		summary("headless", "x"),
-		compaction("killed", v2draft.CompactionStatusInProgress),
-		compaction("done", v2draft.CompactionStatusCompleted),
+		compaction("killed", acpv2.CompactionStatusInProgress),
+		compaction("done", acpv2.CompactionStatusCompleted),
 		summary("done", "short"),
 	}
 	if err := store.Append(t.Context(), "ÄÖ/../\x00\n", history...); err != nil {
 		t.Fatal(err)
 	}
-	c, _ := connect(t, parrot(store), v2draft.AgentOptions{})
+	c, _ := connect(t, parrot(store), acpv2.AgentOptions{})
 	for range 2 {
 		if _, err := c.resume(t, "ÄÖ/../\x00\n"); err != nil {
 			t.Fatal(err)
@@ -369,16 +369,16 @@ func TestReplayForeignHistory(t *testing.T) {
 
 // Sessions that a client asks for by ids that cannot be are not there.
 func TestHostileIDs(t *testing.T) {
-	c, _ := connect(t, parrot(open(t, t.TempDir(), nil)), v2draft.AgentOptions{})
-	for _, id := range []v2draft.SessionID{"..", "../../etc/passwd", "con", "a\x00b", v2draft.SessionID(strings.Repeat("x", 1<<20))} {
+	c, _ := connect(t, parrot(open(t, t.TempDir(), nil)), acpv2.AgentOptions{})
+	for _, id := range []acpv2.SessionID{"..", "../../etc/passwd", "con", "a\x00b", acpv2.SessionID(strings.Repeat("x", 1<<20))} {
 		_, err := c.resume(t, id)
-		if !errors.Is(err, v2draft.ErrResourceNotFound) && !errors.Is(err, v2draft.ErrInvalidParams) {
+		if !errors.Is(err, acpv2.ErrResourceNotFound) && !errors.Is(err, acpv2.ErrInvalidParams) {
 			t.Errorf("%.20q: %.200v", id, err)
 		}
-		if _, err := c.CloseSession(t.Context(), &v2draft.CloseSessionRequest{SessionID: id}); err == nil {
+		if _, err := c.CloseSession(t.Context(), &acpv2.CloseSessionRequest{SessionID: id}); err == nil {
 			t.Errorf("%.20q was closed", id)
 		}
-		if _, err := c.DeleteSession(t.Context(), &v2draft.DeleteSessionRequest{SessionID: id}); err != nil {
+		if _, err := c.DeleteSession(t.Context(), &acpv2.DeleteSessionRequest{SessionID: id}); err != nil {
 			t.Errorf("%.20q: %.200v", id, err)
 		}
 	}
@@ -388,16 +388,16 @@ func TestHostileIDs(t *testing.T) {
 func TestManyVoices(t *testing.T) {
 	tier.Need(t, tier.Normal)
 	config := parrot(open(t, t.TempDir(), nil))
-	config.Prompt = func(ctx context.Context, s *session, _ *v2draft.PromptRequest) (v2draft.IdleStateUpdate, error) {
+	config.Prompt = func(ctx context.Context, s *session, _ *acpv2.PromptRequest) (acpv2.IdleStateUpdate, error) {
 		var voices sync.WaitGroup
 		for i := range 8 {
 			voices.Go(func() {
 				id := fmt.Sprint("v", i)
 				for range 50 {
 					err := errors.Join(
-						s.Update(ctx, v2draft.AgentMessageText(v2draft.MessageID(id), "x")),
-						s.Update(ctx, output(v2draft.TerminalID(id), "y")),
-						s.Update(ctx, v2draft.UpdateToolCall(v2draft.ToolCallID(id), v2draft.WithContent(v2draft.ToolText("z")))),
+						s.Update(ctx, acpv2.AgentMessageText(acpv2.MessageID(id), "x")),
+						s.Update(ctx, output(acpv2.TerminalID(id), "y")),
+						s.Update(ctx, acpv2.UpdateToolCall(acpv2.ToolCallID(id), acpv2.WithContent(acpv2.ToolText("z")))),
 					)
 					if err != nil {
 						t.Error(err)
@@ -408,7 +408,7 @@ func TestManyVoices(t *testing.T) {
 					if err != nil {
 						t.Error(err)
 					}
-					if chunk, ok := update.Variant.(*v2draft.SessionUpdateAgentMessageChunk); ok && string(chunk.MessageID) == id {
+					if chunk, ok := update.Variant.(*acpv2.SessionUpdateAgentMessageChunk); ok && string(chunk.MessageID) == id {
 						text, _ := chunk.Content.Text()
 						said += len(text)
 					}
@@ -421,18 +421,18 @@ func TestManyVoices(t *testing.T) {
 		voices.Wait()
 		for i := range 8 {
 			err := errors.Join(
-				s.Update(ctx, v2draft.UpdateToolCall(v2draft.ToolCallID(fmt.Sprint("v", i)), v2draft.WithStatus(v2draft.ToolCallStatusCompleted))),
-				s.Update(ctx, v2draft.NewSessionUpdateTerminalUpdate(v2draft.TerminalUpdate{
-					TerminalID: v2draft.TerminalID(fmt.Sprint("v", i)), ExitStatus: v2draft.Some(v2draft.TerminalExitStatus{}),
+				s.Update(ctx, acpv2.UpdateToolCall(acpv2.ToolCallID(fmt.Sprint("v", i)), acpv2.WithStatus(acpv2.ToolCallStatusCompleted))),
+				s.Update(ctx, acpv2.NewSessionUpdateTerminalUpdate(acpv2.TerminalUpdate{
+					TerminalID: acpv2.TerminalID(fmt.Sprint("v", i)), ExitStatus: acpv2.Some(acpv2.TerminalExitStatus{}),
 				})),
 			)
 			if err != nil {
-				return v2draft.IdleStateUpdate{}, err
+				return acpv2.IdleStateUpdate{}, err
 			}
 		}
-		return v2draft.EndTurn(), nil
+		return acpv2.EndTurn(), nil
 	}
-	c, _ := connect(t, config, v2draft.AgentOptions{})
+	c, _ := connect(t, config, acpv2.AgentOptions{})
 	s := c.create(t, "/w")
 	prompt(t, s, "x")
 	_, live := c.heard()
@@ -451,15 +451,15 @@ func TestConnectionEndsInTurn(t *testing.T) {
 	config := parrot(store)
 	config.Logger = slog.New(slog.NewTextHandler(&log, nil))
 	said := make(chan struct{})
-	config.Prompt = func(ctx context.Context, s *session, _ *v2draft.PromptRequest) (v2draft.IdleStateUpdate, error) {
-		err := s.Update(ctx, v2draft.AgentMessageText("m", "Hello"))
+	config.Prompt = func(ctx context.Context, s *session, _ *acpv2.PromptRequest) (acpv2.IdleStateUpdate, error) {
+		err := s.Update(ctx, acpv2.AgentMessageText("m", "Hello"))
 		close(said)
 		<-ctx.Done()
-		return v2draft.IdleStateUpdate{}, errors.Join(err, context.Cause(ctx))
+		return acpv2.IdleStateUpdate{}, errors.Join(err, context.Cause(ctx))
 	}
-	c, end := connect(t, config, v2draft.AgentOptions{Conn: v2draft.ConnOptions{DrainTime: time.Millisecond}})
+	c, end := connect(t, config, acpv2.AgentOptions{Conn: acpv2.ConnOptions{DrainTime: time.Millisecond}})
 	s := c.create(t, "/w")
-	if _, err := c.Prompt(t.Context(), &v2draft.PromptRequest{SessionID: s.ID(), Prompt: []v2draft.ContentBlock{v2draft.TextBlock("My title")}}); err != nil {
+	if _, err := c.Prompt(t.Context(), &acpv2.PromptRequest{SessionID: s.ID(), Prompt: []acpv2.ContentBlock{acpv2.TextBlock("My title")}}); err != nil {
 		t.Fatal(err)
 	}
 	<-said
@@ -487,29 +487,29 @@ func TestClosedUnderHandler(t *testing.T) {
 	begun := make(chan struct{})
 	config := parrot(open(t, t.TempDir(), nil))
 	config.Open = func(_ context.Context, _ *session, o *agentkit.Opening) error {
-		o.ConfigOptions = []v2draft.SessionConfigOption{v2draft.BooleanOption("x", "X", false)}
+		o.ConfigOptions = []acpv2.SessionConfigOption{acpv2.BooleanOption("x", "X", false)}
 		return nil
 	}
 	sessions := agentkit.NewSessions(config)
 	handlers := sessions.Handlers()
-	handlers.SetSessionConfigOption = agentkit.Bind(sessions, func(ctx context.Context, _ *session, _ *v2draft.SetSessionConfigOptionRequest) (*v2draft.SetSessionConfigOptionResponse, error) {
+	handlers.SetSessionConfigOption = agentkit.Bind(sessions, func(ctx context.Context, _ *session, _ *acpv2.SetSessionConfigOptionRequest) (*acpv2.SetSessionConfigOptionResponse, error) {
 		close(begun)
 		<-ctx.Done()
 		return nil, context.Cause(ctx)
 	})
-	client, agent := v2draft.Pipe()
-	served, err := v2draft.StartAgent(t.Context(), agent, handlers, &v2draft.AgentOptions{Info: v2draft.Implementation{Name: "a", Version: "1"}})
+	client, agent := acpv2.Pipe()
+	served, err := acpv2.StartAgent(t.Context(), agent, handlers, &acpv2.AgentOptions{Info: acpv2.Implementation{Name: "a", Version: "1"}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	tapped := conformance.Tap(t, conformance.Client, client, &conformance.TapOptions{Schema: conformance.V2()})
-	c, err := v2draft.Connect(t.Context(), tapped, v2draft.ClientHandlers{
-		SessionUpdate: func(context.Context, *v2draft.ClientSession, *v2draft.UpdateSessionNotification) error { return nil },
-	}, &v2draft.ClientOptions{Info: v2draft.Implementation{Name: "c", Version: "1"}})
+	c, err := acpv2.Connect(t.Context(), tapped, acpv2.ClientHandlers{
+		SessionUpdate: func(context.Context, *acpv2.ClientSession, *acpv2.UpdateSessionNotification) error { return nil },
+	}, &acpv2.ClientOptions{Info: acpv2.Implementation{Name: "c", Version: "1"}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := c.NewSession(t.Context(), &v2draft.NewSessionRequest{Cwd: "/w"})
+	s, err := c.NewSession(t.Context(), &acpv2.NewSessionRequest{Cwd: "/w"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -546,16 +546,16 @@ func TestHooksPanic(t *testing.T) {
 		return nil
 	}
 	config.Close = func(*session) { panic("Close") }
-	config.Title = func([]v2draft.ContentBlock) string { panic("Title") }
-	c, end := connect(t, config, v2draft.AgentOptions{Conn: v2draft.ConnOptions{Logger: slog.New(slog.DiscardHandler)}})
-	if _, err := c.NewSession(t.Context(), &v2draft.NewSessionRequest{Cwd: "/w"}); err == nil {
+	config.Title = func([]acpv2.ContentBlock) string { panic("Title") }
+	c, end := connect(t, config, acpv2.AgentOptions{Conn: acpv2.ConnOptions{Logger: slog.New(slog.DiscardHandler)}})
+	if _, err := c.NewSession(t.Context(), &acpv2.NewSessionRequest{Cwd: "/w"}); err == nil {
 		t.Error("a session was opened whose Open has panicked")
 	}
 	if first.Context().Err() == nil {
 		t.Error("the context of the session goes on that was not opened")
 	}
 	s := c.create(t, "/w") // there is room
-	res, err := s.Prompt(t.Context(), v2draft.TextBlock("x"))
+	res, err := s.Prompt(t.Context(), acpv2.TextBlock("x"))
 	if err != nil || res.Idle.StopReason() != "error" {
 		t.Errorf("a turn whose title panics: %v, %v", res, err)
 	}
@@ -574,19 +574,19 @@ func TestNoneWaits(t *testing.T) {
 	config := parrot(open(t, t.TempDir(), nil))
 	config.MaxWaiting = -1
 	begun := make(chan struct{})
-	config.Prompt = func(ctx context.Context, _ *session, _ *v2draft.PromptRequest) (v2draft.IdleStateUpdate, error) {
+	config.Prompt = func(ctx context.Context, _ *session, _ *acpv2.PromptRequest) (acpv2.IdleStateUpdate, error) {
 		close(begun)
 		<-ctx.Done()
-		return v2draft.IdleStateUpdate{}, context.Cause(ctx)
+		return acpv2.IdleStateUpdate{}, context.Cause(ctx)
 	}
-	c, _ := connect(t, config, v2draft.AgentOptions{})
+	c, _ := connect(t, config, acpv2.AgentOptions{})
 	s := c.create(t, "/w")
-	prompt := &v2draft.PromptRequest{SessionID: s.ID(), Prompt: []v2draft.ContentBlock{v2draft.TextBlock("x")}}
+	prompt := &acpv2.PromptRequest{SessionID: s.ID(), Prompt: []acpv2.ContentBlock{acpv2.TextBlock("x")}}
 	if _, err := c.Prompt(t.Context(), prompt); err != nil {
 		t.Fatal(err)
 	}
 	<-begun
-	if _, err := c.Prompt(t.Context(), prompt); !errors.Is(err, v2draft.ErrInvalidRequest) {
+	if _, err := c.Prompt(t.Context(), prompt); !errors.Is(err, acpv2.ErrInvalidRequest) {
 		t.Errorf("a second prompt: %v", err)
 	}
 	if err := s.Close(t.Context()); err != nil {
@@ -599,31 +599,31 @@ func TestCloseAll(t *testing.T) {
 	store := open(t, t.TempDir(), nil)
 	config := parrot(store)
 	begun := make(chan struct{}, 2)
-	config.Prompt = func(ctx context.Context, _ *session, _ *v2draft.PromptRequest) (v2draft.IdleStateUpdate, error) {
+	config.Prompt = func(ctx context.Context, _ *session, _ *acpv2.PromptRequest) (acpv2.IdleStateUpdate, error) {
 		begun <- struct{}{}
 		<-ctx.Done()
-		return v2draft.IdleStateUpdate{}, context.Cause(ctx)
+		return acpv2.IdleStateUpdate{}, context.Cause(ctx)
 	}
 	sessions := agentkit.NewSessions(config)
 	var waits sync.WaitGroup
 	waits.Add(2)
-	var opts v2draft.AgentOptions
-	opts.Conn.Hooks.Serve = func(ctx context.Context, call *v2draft.CallInfo, next func(context.Context) error) error {
-		if call.Method == v2draft.MethodPrompt {
+	var opts acpv2.AgentOptions
+	opts.Conn.Hooks.Serve = func(ctx context.Context, call *acpv2.CallInfo, next func(context.Context) error) error {
+		if call.Method == acpv2.MethodPrompt {
 			waits.Done()
 		}
 		return next(ctx)
 	}
 	c, _ := connectTo(t, sessions, opts)
 	s := c.create(t, "/w")
-	prompt := &v2draft.PromptRequest{SessionID: s.ID(), Prompt: []v2draft.ContentBlock{v2draft.TextBlock("x")}}
+	prompt := &acpv2.PromptRequest{SessionID: s.ID(), Prompt: []acpv2.ContentBlock{acpv2.TextBlock("x")}}
 	if _, err := c.Prompt(t.Context(), prompt); err != nil {
 		t.Fatal(err)
 	}
 	<-begun
 	var calls sync.WaitGroup
 	calls.Go(func() {
-		if _, err := c.Prompt(t.Context(), prompt); !errors.Is(err, v2draft.ErrResourceNotFound) {
+		if _, err := c.Prompt(t.Context(), prompt); !errors.Is(err, acpv2.ErrResourceNotFound) {
 			t.Errorf("the prompt that waits: %v", err)
 		}
 	})

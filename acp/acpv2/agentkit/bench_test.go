@@ -14,7 +14,7 @@ import (
 // Text.
 func BenchmarkUpdate(b *testing.B) {
 	words := strings.Repeat("x", 64)
-	update := v2draft.AgentMessageText("m", words)
+	update := acpv2.AgentMessageText("m", words)
 	for name, send := range map[string]func(context.Context, *session, *agentkit.Text) error{
 		"plain": func(ctx context.Context, s *session, _ *agentkit.Text) error {
 			return s.AgentSession.Update(ctx, update)
@@ -32,36 +32,36 @@ func BenchmarkUpdate(b *testing.B) {
 			}
 			defer store.Close()
 			config := agentkit.Config[state]{Store: store}
-			config.Prompt = func(ctx context.Context, s *session, _ *v2draft.PromptRequest) (v2draft.IdleStateUpdate, error) {
+			config.Prompt = func(ctx context.Context, s *session, _ *acpv2.PromptRequest) (acpv2.IdleStateUpdate, error) {
 				text := s.NewMessage(ctx)
 				b.ReportAllocs()
 				for b.Loop() {
 					if err := send(ctx, s, text); err != nil {
-						return v2draft.IdleStateUpdate{}, err
+						return acpv2.IdleStateUpdate{}, err
 					}
 				}
-				return v2draft.EndTurn(), nil
+				return acpv2.EndTurn(), nil
 			}
 			sessions := agentkit.NewSessions(config)
 			defer sessions.Close()
-			theirs, ours := v2draft.Pipe()
-			agent, err := v2draft.StartAgent(b.Context(), theirs, sessions.Handlers(), &v2draft.AgentOptions{Info: v2draft.Implementation{Name: "a", Version: "1"}})
+			theirs, ours := acpv2.Pipe()
+			agent, err := acpv2.StartAgent(b.Context(), theirs, sessions.Handlers(), &acpv2.AgentOptions{Info: acpv2.Implementation{Name: "a", Version: "1"}})
 			if err != nil {
 				b.Fatal(err)
 			}
 			defer agent.Wait()
-			c, err := v2draft.Connect(b.Context(), ours, v2draft.ClientHandlers{
-				SessionUpdate: func(context.Context, *v2draft.ClientSession, *v2draft.UpdateSessionNotification) error { return nil },
-			}, &v2draft.ClientOptions{Info: v2draft.Implementation{Name: "c", Version: "1"}})
+			c, err := acpv2.Connect(b.Context(), ours, acpv2.ClientHandlers{
+				SessionUpdate: func(context.Context, *acpv2.ClientSession, *acpv2.UpdateSessionNotification) error { return nil },
+			}, &acpv2.ClientOptions{Info: acpv2.Implementation{Name: "c", Version: "1"}})
 			if err != nil {
 				b.Fatal(err)
 			}
 			defer c.Close()
-			s, err := c.NewSession(b.Context(), &v2draft.NewSessionRequest{Cwd: "/w"})
+			s, err := c.NewSession(b.Context(), &acpv2.NewSessionRequest{Cwd: "/w"})
 			if err != nil {
 				b.Fatal(err)
 			}
-			if res, err := s.Prompt(b.Context(), v2draft.TextBlock("go")); err != nil || res.Idle.StopReason() != "end_turn" {
+			if res, err := s.Prompt(b.Context(), acpv2.TextBlock("go")); err != nil || res.Idle.StopReason() != "end_turn" {
 				b.Fatal(res, err)
 			}
 		})

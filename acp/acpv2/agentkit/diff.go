@@ -9,36 +9,36 @@ import (
 )
 
 // fileDiff returns the change of a file from one text to another. If oldText is empty, the file is new.
-func fileDiff(path v2draft.AbsolutePath, oldText, newText string) v2draft.ToolCallContent {
-	change := v2draft.NewDiffChangeModify(v2draft.DiffPathChange{Path: path})
+func fileDiff(path acpv2.AbsolutePath, oldText, newText string) acpv2.ToolCallContent {
+	change := acpv2.NewDiffChangeModify(acpv2.DiffPathChange{Path: path})
 	if oldText == "" {
-		change = v2draft.NewDiffChangeAdd(v2draft.DiffPathChange{Path: path})
+		change = acpv2.NewDiffChangeAdd(acpv2.DiffPathChange{Path: path})
 	}
-	diff := v2draft.ToolCallContentDiff{Changes: []v2draft.DiffChange{change}}
+	diff := acpv2.ToolCallContentDiff{Changes: []acpv2.DiffChange{change}}
 	if isText(oldText) && isText(newText) {
-		diff.Changes[0].FileType = v2draft.Some(v2draft.DiffFileTypeText)
+		diff.Changes[0].FileType = acpv2.Some(acpv2.DiffFileTypeText)
 		if oldText != newText {
-			diff.Patch = v2draft.Some(v2draft.DiffPatch{
-				Format: v2draft.DiffPatchFormatGitPatch, Text: gitPatch(string(path), oldText, newText),
+			diff.Patch = acpv2.Some(acpv2.DiffPatch{
+				Format: acpv2.DiffPatchFormatGitPatch, Text: gitPatch(string(path), oldText, newText),
 			})
 		}
 	}
-	return v2draft.ToolCallContent{Variant: &diff}
+	return acpv2.ToolCallContent{Variant: &diff}
 }
 
 // isText reports whether a patch can show a file.
 func isText(s string) bool { return utf8.ValidString(s) && !strings.Contains(s, "\x00") }
 
 // changes reports whether content shows a change to exactly this file.
-func changes(content v2draft.ToolCallContent, path v2draft.AbsolutePath) bool {
-	diff, ok := content.Variant.(*v2draft.ToolCallContentDiff)
+func changes(content acpv2.ToolCallContent, path acpv2.AbsolutePath) bool {
+	diff, ok := content.Variant.(*acpv2.ToolCallContentDiff)
 	if !ok || len(diff.Changes) != 1 {
 		return false
 	}
 	switch c := diff.Changes[0].Variant.(type) {
-	case *v2draft.DiffChangeAdd:
+	case *acpv2.DiffChangeAdd:
 		return c.Path == path
-	case *v2draft.DiffChangeModify:
+	case *acpv2.DiffChangeModify:
 		return c.Path == path
 	default:
 		return false

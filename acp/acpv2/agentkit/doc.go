@@ -11,7 +11,7 @@
 //	store, err := agentkit.OpenStore(dir, nil)
 //	sessions := agentkit.NewSessions(agentkit.Config[state]{Store: store, Prompt: prompt})
 //	defer sessions.Close()
-//	err := v2draft.ServeAgent(ctx, v2draft.Stdio(), sessions.Handlers(), opts)
+//	err := acpv2.ServeAgent(ctx, acpv2.Stdio(), sessions.Handlers(), opts)
 //
 // # Tool calls, terminals and texts
 //

@@ -24,14 +24,14 @@ func Example() {
 	type state struct{ Model string }
 	sessions := agentkit.NewSessions(agentkit.Config[state]{
 		Store: store,
-		Prompt: func(ctx context.Context, s *agentkit.Session[state], req *v2draft.PromptRequest) (v2draft.IdleStateUpdate, error) {
-			message := v2draft.MessageID(rand.Text())
-			return v2draft.EndTurn(), s.Update(ctx, v2draft.AgentMessageText(message, "Hello!"))
+		Prompt: func(ctx context.Context, s *agentkit.Session[state], req *acpv2.PromptRequest) (acpv2.IdleStateUpdate, error) {
+			message := acpv2.MessageID(rand.Text())
+			return acpv2.EndTurn(), s.Update(ctx, acpv2.AgentMessageText(message, "Hello!"))
 		},
 	})
 	defer sessions.Close()
-	opts := &v2draft.AgentOptions{Info: v2draft.Implementation{Name: "my-agent", Version: "1.0"}}
-	if err := v2draft.ServeAgent(context.Background(), v2draft.Stdio(), sessions.Handlers(), opts); err != nil {
+	opts := &acpv2.AgentOptions{Info: acpv2.Implementation{Name: "my-agent", Version: "1.0"}}
+	if err := acpv2.ServeAgent(context.Background(), acpv2.Stdio(), sessions.Handlers(), opts); err != nil {
 		log.Print(err)
 	}
 }

@@ -11,16 +11,16 @@ import (
 )
 
 func (ss *Sessions[S]) forkSession(
-	ctx context.Context, session *v2draft.AgentSession, req *v2draft.ForkSessionRequest,
-) (*v2draft.ForkSessionResponse, error) {
-	res, err := ss.Fork(ctx, session.Conn(), session.ID(), &v2draft.NewSessionRequest{
+	ctx context.Context, session *acpv2.AgentSession, req *acpv2.ForkSessionRequest,
+) (*acpv2.ForkSessionResponse, error) {
+	res, err := ss.Fork(ctx, session.Conn(), session.ID(), &acpv2.NewSessionRequest{
 		Cwd: req.Cwd, AdditionalDirectories: req.AdditionalDirectories, MCPServers: req.MCPServers,
 		SystemPrompt: req.SystemPrompt, Meta: req.Meta,
 	})
 	if err != nil {
 		return nil, err
 	}
-	return &v2draft.ForkSessionResponse{
+	return &acpv2.ForkSessionResponse{
 		SessionID: res.SessionID, ConfigOptions: res.ConfigOptions, AvailableCommands: res.AvailableCommands,
 	}, nil
 }
@@ -29,8 +29,8 @@ func (ss *Sessions[S]) forkSession(
 // open. With Config.Fork, session/fork calls it. Otherwise it is for agents that offer forking in their own way: the
 // client then learns the new session's id from the agent's answer, or from session/list.
 func (ss *Sessions[S]) Fork(
-	ctx context.Context, conn *v2draft.AgentConn, from v2draft.SessionID, req *v2draft.NewSessionRequest,
-) (*v2draft.NewSessionResponse, error) {
+	ctx context.Context, conn *acpv2.AgentConn, from acpv2.SessionID, req *acpv2.NewSessionRequest,
+) (*acpv2.NewSessionResponse, error) {
 	store := ss.config.Store
 	if s, release, err := ss.open.Use(conn, from); err == nil {
 		err := s.flush()
@@ -47,7 +47,7 @@ func (ss *Sessions[S]) Fork(
 		Forked: true, Cwd: req.Cwd, AdditionalDirectories: req.AdditionalDirectories, MCPServers: req.MCPServers,
 		SystemPrompt: req.SystemPrompt, Meta: req.Meta,
 	}
-	id, now := v2draft.SessionID(newID("sess_")), time.Now()
+	id, now := acpv2.SessionID(newID("sess_")), time.Now()
 	err = sessionstore.Fork(ctx, store, acp.SessionID(from), sessionstore.Info{
 		ID: acp.SessionID(id), Cwd: string(req.Cwd), AdditionalDirectories: plain(req.AdditionalDirectories),
 		Title: info.Title, Created: now, Updated: now,
@@ -58,5 +58,5 @@ func (ss *Sessions[S]) Fork(
 	if err := ss.opening(ctx, conn.Session(id), o, false); err != nil {
 		return nil, errors.Join(err, store.Delete(context.WithoutCancel(ctx), acp.SessionID(id)))
 	}
-	return &v2draft.NewSessionResponse{SessionID: id, ConfigOptions: o.ConfigOptions, AvailableCommands: o.Commands}, nil
+	return &acpv2.NewSessionResponse{SessionID: id, ConfigOptions: o.ConfigOptions, AvailableCommands: o.Commands}, nil
 }

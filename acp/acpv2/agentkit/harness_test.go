@@ -30,53 +30,53 @@ func parrot(store agentkit.Store) agentkit.Config[state] {
 	return agentkit.Config[state]{
 		Store: store,
 		Open: func(_ context.Context, _ *session, o *agentkit.Opening) error {
-			o.Commands = []v2draft.AvailableCommand{v2draft.NewAvailableCommandCommand(v2draft.SlashCommand{Name: "shout", Description: "Shouts"})}
+			o.Commands = []acpv2.AvailableCommand{acpv2.NewAvailableCommandCommand(acpv2.SlashCommand{Name: "shout", Description: "Shouts"})}
 			return nil
 		},
-		Prompt: func(ctx context.Context, s *session, req *v2draft.PromptRequest) (v2draft.IdleStateUpdate, error) {
+		Prompt: func(ctx context.Context, s *session, req *acpv2.PromptRequest) (acpv2.IdleStateUpdate, error) {
 			s.State.Prompts++
 			if err := s.SaveState(ctx); err != nil {
-				return v2draft.IdleStateUpdate{}, err
+				return acpv2.IdleStateUpdate{}, err
 			}
 			n := s.State.Prompts
 			text, _ := req.Prompt[0].Text()
-			message, thought := v2draft.MessageID(fmt.Sprint("answer-", n)), v2draft.MessageID(fmt.Sprint("thought-", n))
-			call, terminal := v2draft.ToolCallID(fmt.Sprint("call-", n)), v2draft.TerminalID(fmt.Sprint("terminal-", n))
-			compaction := v2draft.CompactionID(fmt.Sprint("compaction-", n))
-			var updates []v2draft.SessionUpdate
+			message, thought := acpv2.MessageID(fmt.Sprint("answer-", n)), acpv2.MessageID(fmt.Sprint("thought-", n))
+			call, terminal := acpv2.ToolCallID(fmt.Sprint("call-", n)), acpv2.TerminalID(fmt.Sprint("terminal-", n))
+			compaction := acpv2.CompactionID(fmt.Sprint("compaction-", n))
+			var updates []acpv2.SessionUpdate
 			for _, word := range strings.SplitAfter(text, " ") { // the two interleave
 				for letter := range strings.SplitSeq(word, "") {
-					updates = append(updates, v2draft.AgentMessageText(message, letter))
+					updates = append(updates, acpv2.AgentMessageText(message, letter))
 				}
-				updates = append(updates, v2draft.AgentThoughtText(thought, "hm "))
+				updates = append(updates, acpv2.AgentThoughtText(thought, "hm "))
 			}
 			updates = append(updates,
-				v2draft.StartToolCall(call, "Count"),
-				v2draft.NewSessionUpdateToolCallContentChunk(v2draft.ToolCallContentChunk{ToolCallID: call, Content: v2draft.ToolText("one")}),
-				v2draft.NewSessionUpdateToolCallContentChunk(v2draft.ToolCallContentChunk{ToolCallID: call, Content: v2draft.ToolText("two")}),
-				v2draft.NewSessionUpdateTerminalUpdate(v2draft.TerminalUpdate{TerminalID: terminal, Command: v2draft.Some("wc")}),
+				acpv2.StartToolCall(call, "Count"),
+				acpv2.NewSessionUpdateToolCallContentChunk(acpv2.ToolCallContentChunk{ToolCallID: call, Content: acpv2.ToolText("one")}),
+				acpv2.NewSessionUpdateToolCallContentChunk(acpv2.ToolCallContentChunk{ToolCallID: call, Content: acpv2.ToolText("two")}),
+				acpv2.NewSessionUpdateTerminalUpdate(acpv2.TerminalUpdate{TerminalID: terminal, Command: acpv2.Some("wc")}),
 				output(terminal, "3 "), output(terminal, "words\n"),
-				v2draft.NewSessionUpdateTerminalUpdate(v2draft.TerminalUpdate{
-					TerminalID: terminal, ExitStatus: v2draft.Some(v2draft.TerminalExitStatus{ExitCode: v2draft.Some(int64(0))}),
+				acpv2.NewSessionUpdateTerminalUpdate(acpv2.TerminalUpdate{
+					TerminalID: terminal, ExitStatus: acpv2.Some(acpv2.TerminalExitStatus{ExitCode: acpv2.Some(int64(0))}),
 				}),
-				v2draft.UpdateToolCall(call, v2draft.WithStatus(v2draft.ToolCallStatusCompleted)),
-				v2draft.NewSessionUpdateCompactionUpdate(v2draft.CompactionUpdate{CompactionID: compaction, Status: v2draft.CompactionStatusInProgress}),
-				v2draft.NewSessionUpdateCompactionSummaryChunk(v2draft.CompactionSummaryChunk{CompactionID: compaction, Content: v2draft.TextBlock("short")}),
-				v2draft.NewSessionUpdateCompactionUpdate(v2draft.CompactionUpdate{CompactionID: compaction, Status: v2draft.CompactionStatusCompleted}),
-				v2draft.AgentMessageText(message, "!"),
+				acpv2.UpdateToolCall(call, acpv2.WithStatus(acpv2.ToolCallStatusCompleted)),
+				acpv2.NewSessionUpdateCompactionUpdate(acpv2.CompactionUpdate{CompactionID: compaction, Status: acpv2.CompactionStatusInProgress}),
+				acpv2.NewSessionUpdateCompactionSummaryChunk(acpv2.CompactionSummaryChunk{CompactionID: compaction, Content: acpv2.TextBlock("short")}),
+				acpv2.NewSessionUpdateCompactionUpdate(acpv2.CompactionUpdate{CompactionID: compaction, Status: acpv2.CompactionStatusCompleted}),
+				acpv2.AgentMessageText(message, "!"),
 			)
 			for _, update := range updates {
 				if err := s.Update(ctx, update); err != nil {
-					return v2draft.IdleStateUpdate{}, err
+					return acpv2.IdleStateUpdate{}, err
 				}
 			}
-			return v2draft.EndTurn(), nil
+			return acpv2.EndTurn(), nil
 		},
 	}
 }
 
-func output(id v2draft.TerminalID, text string) v2draft.SessionUpdate {
-	return v2draft.NewSessionUpdateTerminalOutputChunk(v2draft.TerminalOutputChunk{
+func output(id acpv2.TerminalID, text string) acpv2.SessionUpdate {
+	return acpv2.NewSessionUpdateTerminalOutputChunk(acpv2.TerminalOutputChunk{
 		TerminalID: id, Data: base64.StdEncoding.EncodeToString([]byte(text)),
 	})
 }
@@ -98,7 +98,7 @@ func (s *shown) set(id, text string) {
 	s.Items[id] = text
 }
 
-func blocks(content []v2draft.ContentBlock) (all string) {
+func blocks(content []acpv2.ContentBlock) (all string) {
 	for _, block := range content {
 		text, _ := block.Text()
 		all += text
@@ -106,30 +106,30 @@ func blocks(content []v2draft.ContentBlock) (all string) {
 	return all
 }
 
-func (s *shown) update(u v2draft.SessionUpdate) {
-	message := func(kind string, id v2draft.MessageID, content v2draft.Opt[[]v2draft.ContentBlock]) {
+func (s *shown) update(u acpv2.SessionUpdate) {
+	message := func(kind string, id acpv2.MessageID, content acpv2.Opt[[]acpv2.ContentBlock]) {
 		if !content.IsZero() {
 			s.set(kind+string(id), blocks(content.Value()))
 		}
 	}
-	chunk := func(kind string, c v2draft.ContentChunk) {
-		s.set(kind+string(c.MessageID), s.Items[kind+string(c.MessageID)]+blocks([]v2draft.ContentBlock{c.Content}))
+	chunk := func(kind string, c acpv2.ContentChunk) {
+		s.set(kind+string(c.MessageID), s.Items[kind+string(c.MessageID)]+blocks([]acpv2.ContentBlock{c.Content}))
 	}
-	tool := func(content v2draft.ToolCallContent) string { return shownContent(content) + "," }
+	tool := func(content acpv2.ToolCallContent) string { return shownContent(content) + "," }
 	switch u := u.Variant.(type) {
-	case *v2draft.SessionUpdateUserMessage:
+	case *acpv2.SessionUpdateUserMessage:
 		message("user ", u.MessageID, u.Content)
-	case *v2draft.SessionUpdateAgentMessage:
+	case *acpv2.SessionUpdateAgentMessage:
 		message("agent ", u.MessageID, u.Content)
-	case *v2draft.SessionUpdateAgentThought:
+	case *acpv2.SessionUpdateAgentThought:
 		message("thought ", u.MessageID, u.Content)
-	case *v2draft.SessionUpdateUserMessageChunk:
-		chunk("user ", v2draft.ContentChunk(*u))
-	case *v2draft.SessionUpdateAgentMessageChunk:
-		chunk("agent ", v2draft.ContentChunk(*u))
-	case *v2draft.SessionUpdateAgentThoughtChunk:
-		chunk("thought ", v2draft.ContentChunk(*u))
-	case *v2draft.SessionUpdateToolCallUpdate:
+	case *acpv2.SessionUpdateUserMessageChunk:
+		chunk("user ", acpv2.ContentChunk(*u))
+	case *acpv2.SessionUpdateAgentMessageChunk:
+		chunk("agent ", acpv2.ContentChunk(*u))
+	case *acpv2.SessionUpdateAgentThoughtChunk:
+		chunk("thought ", acpv2.ContentChunk(*u))
+	case *acpv2.SessionUpdateToolCallUpdate:
 		if u.Status.Present() {
 			s.set("status "+string(u.ToolCallID), string(u.Status.Value()))
 		}
@@ -140,23 +140,23 @@ func (s *shown) update(u v2draft.SessionUpdate) {
 			}
 			s.set("call "+string(u.ToolCallID), all.String())
 		}
-	case *v2draft.SessionUpdateToolCallContentChunk:
+	case *acpv2.SessionUpdateToolCallContentChunk:
 		s.set("call "+string(u.ToolCallID), s.Items["call "+string(u.ToolCallID)]+tool(u.Content))
-	case *v2draft.SessionUpdateCompactionUpdate:
+	case *acpv2.SessionUpdateCompactionUpdate:
 		s.set("compaction status "+string(u.CompactionID), string(u.Status))
 		if !u.Summary.IsZero() {
 			s.set("compaction "+string(u.CompactionID), blocks(u.Summary.Value()))
 		}
-	case *v2draft.SessionUpdateCompactionSummaryChunk:
-		s.set("compaction "+string(u.CompactionID), s.Items["compaction "+string(u.CompactionID)]+blocks([]v2draft.ContentBlock{u.Content}))
-	case *v2draft.SessionUpdateTerminalUpdate:
+	case *acpv2.SessionUpdateCompactionSummaryChunk:
+		s.set("compaction "+string(u.CompactionID), s.Items["compaction "+string(u.CompactionID)]+blocks([]acpv2.ContentBlock{u.Content}))
+	case *acpv2.SessionUpdateTerminalUpdate:
 		if u.Output.Present() {
 			s.set("terminal "+string(u.TerminalID), u.Output.Value().Data)
 		}
 		if exit, ok := u.ExitStatus.Get(); ok {
 			s.set("exit "+string(u.TerminalID), fmt.Sprint(exit.ExitCode.Get()))
 		}
-	case *v2draft.SessionUpdateTerminalOutputChunk:
+	case *acpv2.SessionUpdateTerminalOutputChunk:
 		data, _ := base64.StdEncoding.DecodeString(u.Data)
 		s.set("terminal "+string(u.TerminalID), s.Items["terminal "+string(u.TerminalID)]+string(data))
 	}
@@ -164,18 +164,18 @@ func (s *shown) update(u v2draft.SessionUpdate) {
 
 // client is the other side, and what it was told.
 type client struct {
-	*v2draft.ClientConn
+	*acpv2.ClientConn
 
 	// choose, if set, answers the agent's questions.
-	choose func(*v2draft.RequestPermissionRequest) v2draft.RequestPermissionOutcome
+	choose func(*acpv2.RequestPermissionRequest) acpv2.RequestPermissionOutcome
 
 	mu    sync.Mutex
 	shown shown
-	told  []v2draft.SessionUpdate
+	told  []acpv2.SessionUpdate
 }
 
 // heard returns the updates since the last call, and what the client shows.
-func (c *client) heard() ([]v2draft.SessionUpdate, shown) {
+func (c *client) heard() ([]acpv2.SessionUpdate, shown) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	told := c.told
@@ -184,44 +184,44 @@ func (c *client) heard() ([]v2draft.SessionUpdate, shown) {
 }
 
 // connect connects a client to an agent. Both end with the test, and with end.
-func connect(t *testing.T, config agentkit.Config[state], opts v2draft.AgentOptions) (c *client, end func()) {
+func connect(t *testing.T, config agentkit.Config[state], opts acpv2.AgentOptions) (c *client, end func()) {
 	t.Helper()
 	return connectTo(t, agentkit.NewSessions(config), opts)
 }
 
-func connectTo(t *testing.T, sessions *agentkit.Sessions[state], opts v2draft.AgentOptions) (c *client, end func()) {
+func connectTo(t *testing.T, sessions *agentkit.Sessions[state], opts acpv2.AgentOptions) (c *client, end func()) {
 	t.Helper()
-	theirs, ours := v2draft.Pipe()
-	opts.Info = v2draft.Implementation{Name: "parrot", Version: "1"}
-	agent, err := v2draft.StartAgent(t.Context(), theirs, sessions.Handlers(), sessions.Options(&opts))
+	theirs, ours := acpv2.Pipe()
+	opts.Info = acpv2.Implementation{Name: "parrot", Version: "1"}
+	agent, err := acpv2.StartAgent(t.Context(), theirs, sessions.Handlers(), sessions.Options(&opts))
 	if err != nil {
 		t.Fatal(err)
 	}
 	c = &client{shown: newShown()}
-	handlers := v2draft.ClientHandlers{
-		SessionUpdate: func(_ context.Context, _ *v2draft.ClientSession, n *v2draft.UpdateSessionNotification) error {
+	handlers := acpv2.ClientHandlers{
+		SessionUpdate: func(_ context.Context, _ *acpv2.ClientSession, n *acpv2.UpdateSessionNotification) error {
 			c.mu.Lock()
 			defer c.mu.Unlock()
 			c.told = append(c.told, n.Update)
 			c.shown.update(n.Update)
 			return nil
 		},
-		RequestPermission: func(_ context.Context, _ *v2draft.ClientSession, req *v2draft.RequestPermissionRequest) (*v2draft.RequestPermissionResponse, error) {
+		RequestPermission: func(_ context.Context, _ *acpv2.ClientSession, req *acpv2.RequestPermissionRequest) (*acpv2.RequestPermissionResponse, error) {
 			if c.choose != nil {
-				return &v2draft.RequestPermissionResponse{Outcome: c.choose(req)}, nil
+				return &acpv2.RequestPermissionResponse{Outcome: c.choose(req)}, nil
 			}
-			return &v2draft.RequestPermissionResponse{Outcome: v2draft.PermissionCancelled()}, nil
+			return &acpv2.RequestPermissionResponse{Outcome: acpv2.PermissionCancelled()}, nil
 		},
-		CreateElicitation: func(context.Context, *v2draft.ClientConn, *v2draft.CreateElicitationRequest) (*v2draft.CreateElicitationResponse, error) {
-			res := v2draft.NewCreateElicitationResponseDecline()
+		CreateElicitation: func(context.Context, *acpv2.ClientConn, *acpv2.CreateElicitationRequest) (*acpv2.CreateElicitationResponse, error) {
+			res := acpv2.NewCreateElicitationResponseDecline()
 			return &res, nil
 		},
 	}
 	tapped := conformance.Tap(t, conformance.Client, ours, &conformance.TapOptions{Schema: conformance.V2()})
-	c.ClientConn, err = v2draft.Connect(t.Context(), tapped, handlers, &v2draft.ClientOptions{
-		Info: v2draft.Implementation{Name: "test", Version: "1"},
-		Elicitation: v2draft.ElicitationCapabilities{
-			Form: v2draft.Some(v2draft.ElicitationFormCapabilities{}), URL: v2draft.Some(v2draft.ElicitationURLCapabilities{}),
+	c.ClientConn, err = acpv2.Connect(t.Context(), tapped, handlers, &acpv2.ClientOptions{
+		Info: acpv2.Implementation{Name: "test", Version: "1"},
+		Elicitation: acpv2.ElicitationCapabilities{
+			Form: acpv2.Some(acpv2.ElicitationFormCapabilities{}), URL: acpv2.Some(acpv2.ElicitationURLCapabilities{}),
 		},
 	})
 	if err != nil {
@@ -254,29 +254,29 @@ func open(t *testing.T, dir string, opts *sessionstore.Options) agentkit.Store {
 	return store
 }
 
-func (c *client) create(t *testing.T, cwd v2draft.AbsolutePath) *v2draft.ClientSession {
+func (c *client) create(t *testing.T, cwd acpv2.AbsolutePath) *acpv2.ClientSession {
 	t.Helper()
-	s, err := c.NewSession(t.Context(), &v2draft.NewSessionRequest{Cwd: cwd})
+	s, err := c.NewSession(t.Context(), &acpv2.NewSessionRequest{Cwd: cwd})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return s
 }
 
-func (c *client) resume(t *testing.T, id v2draft.SessionID) (*v2draft.ClientSession, error) {
+func (c *client) resume(t *testing.T, id acpv2.SessionID) (*acpv2.ClientSession, error) {
 	t.Helper()
-	return c.ResumeSession(t.Context(), &v2draft.ResumeSessionRequest{
-		SessionID: id, Cwd: "/w", ReplayFrom: v2draft.Some(v2draft.NewReplayFromStart(v2draft.ReplayFromStart{})),
+	return c.ResumeSession(t.Context(), &acpv2.ResumeSessionRequest{
+		SessionID: id, Cwd: "/w", ReplayFrom: acpv2.Some(acpv2.NewReplayFromStart(acpv2.ReplayFromStart{})),
 	})
 }
 
-func prompt(t *testing.T, s *v2draft.ClientSession, text string) {
+func prompt(t *testing.T, s *acpv2.ClientSession, text string) {
 	t.Helper()
-	res, err := s.Prompt(t.Context(), v2draft.TextBlock(text))
+	res, err := s.Prompt(t.Context(), acpv2.TextBlock(text))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, ok := res.Idle.Variant.(*v2draft.IdleStateUpdateEndTurn); !ok {
+	if _, ok := res.Idle.Variant.(*acpv2.IdleStateUpdateEndTurn); !ok {
 		t.Fatalf("%s ended with %T: %+v", text, res.Idle.Variant, res.Idle.Variant)
 	}
 }

@@ -27,8 +27,8 @@ type recorder struct {
 	id     acp.SessionID
 	failed func(error) // gets the errors of functions that the timer runs
 
-	waiting []v2draft.SessionUpdate // pending chunks
-	kind    item                    // the item of the pending text after them; the zero value means none
+	waiting []acpv2.SessionUpdate // pending chunks
+	kind    item                  // the item of the pending text after them; the zero value means none
 	text    []byte
 	size    int // size of both in bytes
 	due     turns.Timer
@@ -53,25 +53,25 @@ type item struct {
 }
 
 // messageChunk returns the parts of a chunk of a message.
-func messageChunk(update v2draft.SessionUpdate) (item, *v2draft.ContentChunk) {
+func messageChunk(update acpv2.SessionUpdate) (item, *acpv2.ContentChunk) {
 	switch u := update.Variant.(type) {
-	case *v2draft.SessionUpdateUserMessageChunk:
-		return item{userMessage, string(u.MessageID)}, (*v2draft.ContentChunk)(u)
-	case *v2draft.SessionUpdateAgentMessageChunk:
-		return item{agentMessage, string(u.MessageID)}, (*v2draft.ContentChunk)(u)
-	case *v2draft.SessionUpdateAgentThoughtChunk:
-		return item{thought, string(u.MessageID)}, (*v2draft.ContentChunk)(u)
+	case *acpv2.SessionUpdateUserMessageChunk:
+		return item{userMessage, string(u.MessageID)}, (*acpv2.ContentChunk)(u)
+	case *acpv2.SessionUpdateAgentMessageChunk:
+		return item{agentMessage, string(u.MessageID)}, (*acpv2.ContentChunk)(u)
+	case *acpv2.SessionUpdateAgentThoughtChunk:
+		return item{thought, string(u.MessageID)}, (*acpv2.ContentChunk)(u)
 	default:
 		return item{}, nil
 	}
 }
 
 // plainText returns the text of a chunk that has nothing else, which can be joined with others.
-func plainText(c *v2draft.ContentChunk) (string, bool) {
+func plainText(c *acpv2.ContentChunk) (string, bool) {
 	if c == nil || c.Meta != nil {
 		return "", false
 	}
-	text, ok := c.Content.Variant.(*v2draft.ContentBlockText)
+	text, ok := c.Content.Variant.(*acpv2.ContentBlockText)
 	if !ok || text.Meta != nil || !text.Annotations.IsZero() {
 		return "", false
 	}
@@ -79,15 +79,15 @@ func plainText(c *v2draft.ContentChunk) (string, bool) {
 }
 
 // add stores an update, or keeps it pending, if it is about more than the moment.
-func (r *recorder) add(ctx context.Context, update v2draft.SessionUpdate) error {
+func (r *recorder) add(ctx context.Context, update acpv2.SessionUpdate) error {
 	switch update.Variant.(type) {
-	case *v2draft.SessionUpdateStateUpdate, *v2draft.SessionUpdateAvailableCommandsUpdate, *v2draft.SessionUpdateConfigOptionUpdate,
-		*v2draft.SessionUpdateSessionInfoUpdate, *v2draft.SessionUpdateUsageUpdate, *v2draft.SessionUpdateNotice:
+	case *acpv2.SessionUpdateStateUpdate, *acpv2.SessionUpdateAvailableCommandsUpdate, *acpv2.SessionUpdateConfigOptionUpdate,
+		*acpv2.SessionUpdateSessionInfoUpdate, *acpv2.SessionUpdateUsageUpdate, *acpv2.SessionUpdateNotice:
 		return nil
 	default: // stored
 	}
 	of, chunk := messageChunk(update)
-	output, _ := update.Variant.(*v2draft.SessionUpdateTerminalOutputChunk)
+	output, _ := update.Variant.(*acpv2.SessionUpdateTerminalOutputChunk)
 	if text, ok := plainText(chunk); ok {
 		if of != r.kind {
 			r.join()
@@ -101,7 +101,7 @@ func (r *recorder) add(ctx context.Context, update v2draft.SessionUpdate) error 
 			return r.flush()
 		}
 		own := *output
-		r.waiting = append(r.waiting, v2draft.SessionUpdate{Variant: &own})
+		r.waiting = append(r.waiting, acpv2.SessionUpdate{Variant: &own})
 		r.size += updateBytes + len(own.Data)
 	}
 	if r.size >= waitingBytes {
@@ -116,15 +116,15 @@ func (r *recorder) join() {
 	if r.kind == (item{}) {
 		return
 	}
-	c := v2draft.ContentChunk{MessageID: v2draft.MessageID(r.kind.id), Content: v2draft.TextBlock(string(r.text))}
-	var update v2draft.SessionUpdate
+	c := acpv2.ContentChunk{MessageID: acpv2.MessageID(r.kind.id), Content: acpv2.TextBlock(string(r.text))}
+	var update acpv2.SessionUpdate
 	switch r.kind.kind {
 	case userMessage:
-		update = v2draft.NewSessionUpdateUserMessageChunk(c)
+		update = acpv2.NewSessionUpdateUserMessageChunk(c)
 	case agentMessage:
-		update = v2draft.NewSessionUpdateAgentMessageChunk(c)
+		update = acpv2.NewSessionUpdateAgentMessageChunk(c)
 	default:
-		update = v2draft.NewSessionUpdateAgentThoughtChunk(c)
+		update = acpv2.NewSessionUpdateAgentThoughtChunk(c)
 	}
 	r.waiting = append(r.waiting, update)
 	r.kind, r.text = item{}, r.text[:0]
@@ -166,34 +166,34 @@ func (r *recorder) flushLater() {
 type history struct {
 	whole    map[item]bool // shown items, and whether each was replaced as a whole
 	open     map[item]int  // items that have not ended, in the order in which they were shown
-	statuses map[string]v2draft.CompactionStatus
+	statuses map[string]acpv2.CompactionStatus
 }
 
 func newHistory() *history {
-	return &history{whole: map[item]bool{}, open: map[item]int{}, statuses: map[string]v2draft.CompactionStatus{}}
+	return &history{whole: map[item]bool{}, open: map[item]int{}, statuses: map[string]acpv2.CompactionStatus{}}
 }
 
 // ahead records the next update, and returns the updates that must be shown before it: the client may already have the
 // item that a chunk is added to, and would then have the chunk twice.
-func (h *history) ahead(update v2draft.SessionUpdate) []v2draft.SessionUpdate {
-	none := v2draft.Some([]v2draft.ContentBlock{})
+func (h *history) ahead(update acpv2.SessionUpdate) []acpv2.SessionUpdate {
+	none := acpv2.Some([]acpv2.ContentBlock{})
 	switch u := update.Variant.(type) {
-	case *v2draft.SessionUpdateUserMessage:
+	case *acpv2.SessionUpdateUserMessage:
 		h.replaced(item{userMessage, string(u.MessageID)}, !u.Content.IsZero())
-	case *v2draft.SessionUpdateAgentMessage:
+	case *acpv2.SessionUpdateAgentMessage:
 		h.replaced(item{agentMessage, string(u.MessageID)}, !u.Content.IsZero())
-	case *v2draft.SessionUpdateAgentThought:
+	case *acpv2.SessionUpdateAgentThought:
 		h.replaced(item{thought, string(u.MessageID)}, !u.Content.IsZero())
-	case *v2draft.SessionUpdateUserMessageChunk:
+	case *acpv2.SessionUpdateUserMessageChunk:
 		return h.emptied(item{userMessage, string(u.MessageID)},
-			v2draft.NewSessionUpdateUserMessage(v2draft.UserMessage{MessageID: u.MessageID, Content: none}))
-	case *v2draft.SessionUpdateAgentMessageChunk:
+			acpv2.NewSessionUpdateUserMessage(acpv2.UserMessage{MessageID: u.MessageID, Content: none}))
+	case *acpv2.SessionUpdateAgentMessageChunk:
 		return h.emptied(item{agentMessage, string(u.MessageID)},
-			v2draft.NewSessionUpdateAgentMessage(v2draft.AgentMessage{MessageID: u.MessageID, Content: none}))
-	case *v2draft.SessionUpdateAgentThoughtChunk:
+			acpv2.NewSessionUpdateAgentMessage(acpv2.AgentMessage{MessageID: u.MessageID, Content: none}))
+	case *acpv2.SessionUpdateAgentThoughtChunk:
 		return h.emptied(item{thought, string(u.MessageID)},
-			v2draft.NewSessionUpdateAgentThought(v2draft.AgentThought{MessageID: u.MessageID, Content: none}))
-	case *v2draft.SessionUpdateToolCallUpdate:
+			acpv2.NewSessionUpdateAgentThought(acpv2.AgentThought{MessageID: u.MessageID, Content: none}))
+	case *acpv2.SessionUpdateToolCallUpdate:
 		call := item{toolCall, string(u.ToolCallID)}
 		switch status := u.Status.Value(); {
 		case hasEnded(status):
@@ -202,15 +202,15 @@ func (h *history) ahead(update v2draft.SessionUpdate) []v2draft.SessionUpdate {
 			h.goesOn(call)
 		}
 		h.replaced(call, !u.Content.IsZero())
-	case *v2draft.SessionUpdateToolCallContentChunk:
+	case *acpv2.SessionUpdateToolCallContentChunk:
 		call := item{toolCall, string(u.ToolCallID)}
 		if h.isNew(call) {
 			h.goesOn(call)
 		}
-		return h.emptied(call, v2draft.NewSessionUpdateToolCallUpdate(v2draft.ToolCallUpdate{
-			ToolCallID: u.ToolCallID, Content: v2draft.Some([]v2draft.ToolCallContent{}),
+		return h.emptied(call, acpv2.NewSessionUpdateToolCallUpdate(acpv2.ToolCallUpdate{
+			ToolCallID: u.ToolCallID, Content: acpv2.Some([]acpv2.ToolCallContent{}),
 		}))
-	case *v2draft.SessionUpdateTerminalUpdate:
+	case *acpv2.SessionUpdateTerminalUpdate:
 		shown := item{terminal, string(u.TerminalID)}
 		switch {
 		case u.ExitStatus.Present():
@@ -219,31 +219,31 @@ func (h *history) ahead(update v2draft.SessionUpdate) []v2draft.SessionUpdate {
 			h.goesOn(shown)
 		}
 		h.replaced(shown, !u.Output.IsZero())
-	case *v2draft.SessionUpdateTerminalOutputChunk:
+	case *acpv2.SessionUpdateTerminalOutputChunk:
 		shown := item{terminal, string(u.TerminalID)}
 		if h.isNew(shown) {
 			h.goesOn(shown)
 		}
-		return h.emptied(shown, v2draft.NewSessionUpdateTerminalUpdate(v2draft.TerminalUpdate{
-			TerminalID: u.TerminalID, Output: v2draft.Some(v2draft.TerminalOutput{}),
+		return h.emptied(shown, acpv2.NewSessionUpdateTerminalUpdate(acpv2.TerminalUpdate{
+			TerminalID: u.TerminalID, Output: acpv2.Some(acpv2.TerminalOutput{}),
 		}))
-	case *v2draft.SessionUpdateCompactionUpdate:
+	case *acpv2.SessionUpdateCompactionUpdate:
 		of := item{compaction, string(u.CompactionID)}
 		switch u.Status {
-		case v2draft.CompactionStatusCompleted, v2draft.CompactionStatusFailed, v2draft.CompactionStatusCancelled:
+		case acpv2.CompactionStatusCompleted, acpv2.CompactionStatusFailed, acpv2.CompactionStatusCancelled:
 			h.ended(of)
 		default:
 			h.goesOn(of)
 		}
 		h.replaced(of, !u.Summary.IsZero())
 		h.statuses[of.id] = u.Status
-	case *v2draft.SessionUpdateCompactionSummaryChunk:
+	case *acpv2.SessionUpdateCompactionSummaryChunk:
 		of := item{compaction, string(u.CompactionID)}
 		if h.isNew(of) {
 			h.goesOn(of)
-			h.statuses[of.id] = v2draft.CompactionStatusInProgress
+			h.statuses[of.id] = acpv2.CompactionStatusInProgress
 		}
-		return h.emptied(of, v2draft.NewSessionUpdateCompactionUpdate(v2draft.CompactionUpdate{
+		return h.emptied(of, acpv2.NewSessionUpdateCompactionUpdate(acpv2.CompactionUpdate{
 			CompactionID: u.CompactionID, Status: h.statuses[of.id], Summary: none,
 		}))
 	default: // is about nothing that is tracked
@@ -261,12 +261,12 @@ func (h *history) isNew(i item) bool {
 func (h *history) replaced(i item, whole bool) { h.whole[i] = h.whole[i] || whole }
 
 // emptied returns an update that empties an item, unless it was replaced as a whole before.
-func (h *history) emptied(i item, update v2draft.SessionUpdate) []v2draft.SessionUpdate {
+func (h *history) emptied(i item, update acpv2.SessionUpdate) []acpv2.SessionUpdate {
 	if h.whole[i] {
 		return nil
 	}
 	h.whole[i] = true
-	return []v2draft.SessionUpdate{update}
+	return []acpv2.SessionUpdate{update}
 }
 
 // goesOn records an item that has not ended.
@@ -279,21 +279,21 @@ func (h *history) goesOn(i item) {
 func (h *history) ended(i item) { delete(h.open, i) }
 
 // ends returns updates which show that nothing is in progress any more.
-func (h *history) ends() (updates []v2draft.SessionUpdate) {
+func (h *history) ends() (updates []acpv2.SessionUpdate) {
 	items := slices.SortedFunc(maps.Keys(h.open), func(a, b item) int {
 		return cmp.Or(h.open[a]-h.open[b], cmp.Compare(a.kind, b.kind), strings.Compare(a.id, b.id))
 	})
 	for _, i := range items {
 		switch i.kind {
 		case toolCall:
-			updates = append(updates, v2draft.UpdateToolCall(v2draft.ToolCallID(i.id), v2draft.WithStatus(v2draft.ToolCallStatusFailed)))
+			updates = append(updates, acpv2.UpdateToolCall(acpv2.ToolCallID(i.id), acpv2.WithStatus(acpv2.ToolCallStatusFailed)))
 		case terminal:
-			updates = append(updates, v2draft.NewSessionUpdateTerminalUpdate(v2draft.TerminalUpdate{
-				TerminalID: v2draft.TerminalID(i.id), ExitStatus: v2draft.Some(v2draft.TerminalExitStatus{}),
+			updates = append(updates, acpv2.NewSessionUpdateTerminalUpdate(acpv2.TerminalUpdate{
+				TerminalID: acpv2.TerminalID(i.id), ExitStatus: acpv2.Some(acpv2.TerminalExitStatus{}),
 			}))
 		case compaction:
-			updates = append(updates, v2draft.NewSessionUpdateCompactionUpdate(v2draft.CompactionUpdate{
-				CompactionID: v2draft.CompactionID(i.id), Status: v2draft.CompactionStatusFailed,
+			updates = append(updates, acpv2.NewSessionUpdateCompactionUpdate(acpv2.CompactionUpdate{
+				CompactionID: acpv2.CompactionID(i.id), Status: acpv2.CompactionStatusFailed,
 			}))
 		}
 	}

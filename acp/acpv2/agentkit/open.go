@@ -8,17 +8,17 @@ import (
 	"github.com/acpgo/sdk/internal/turns"
 )
 
-// Sender sends the updates of one session. *v2draft.AgentSession and Session implement it.
+// Sender sends the updates of one session. *acpv2.AgentSession and Session implement it.
 type Sender interface {
 	// Update sends an update. Updates arrive in the order of the calls.
-	Update(ctx context.Context, update v2draft.SessionUpdate) error
+	Update(ctx context.Context, update acpv2.SessionUpdate) error
 }
 
-// Asker sends the updates of one session, and asks its user. *v2draft.AgentSession and Session implement it.
+// Asker sends the updates of one session, and asks its user. *acpv2.AgentSession and Session implement it.
 type Asker interface {
 	Sender
-	// RequestPermission asks the user for permission; see v2draft.AgentSession.
-	RequestPermission(ctx context.Context, req *v2draft.RequestPermissionRequest) (v2draft.RequestPermissionOutcome, error)
+	// RequestPermission asks the user for permission; see acpv2.AgentSession.
+	RequestPermission(ctx context.Context, req *acpv2.RequestPermissionRequest) (acpv2.RequestPermissionOutcome, error)
 }
 
 // Errors to match with errors.Is. Their texts may reach the peer: a handler may return one, and ToolCall.Fail shows it.
@@ -28,13 +28,13 @@ var (
 	// ErrRejected reports that the user was asked and did not allow the tool call.
 	ErrRejected = turns.ErrRejected
 	// ErrDismissed reports that the user, or the client on the user's behalf, left the question unanswered. It is
-	// v2draft.ErrDismissed.
+	// acpv2.ErrDismissed.
 	ErrDismissed = turns.ErrDismissed
 	// ErrTooLarge reports that the content is too large for a tool call to show; see ToolCall.
 	ErrTooLarge = turns.ErrTooLarge
 )
 
-// HandleWork wraps the work of a turn so that it leaves nothing open, for v2draft.AgentSession.StartTurn:
+// HandleWork wraps the work of a turn so that it leaves nothing open, for acpv2.AgentSession.StartTurn:
 //
 //	return session.StartTurn(ctx, req, agentkit.HandleWork(work))
 //
@@ -42,8 +42,8 @@ var (
 // work returns, and before the session is idle, open texts are closed, then tool calls are closed as failed, or as
 // cancelled if the turn was cancelled, and terminals as exited. This also happens if the work panics. Nothing can be
 // started with that context afterwards. Sessions does all of this itself, without HandleWork.
-func HandleWork(work v2draft.Work) v2draft.Work {
-	return func(ctx context.Context) (idle v2draft.IdleStateUpdate, err error) {
+func HandleWork(work acpv2.Work) acpv2.Work {
+	return func(ctx context.Context) (idle acpv2.IdleStateUpdate, err error) {
 		ctx, turn := turns.With(ctx)
 		defer func() {
 			if ended := turn.End(ctx); ended != nil {

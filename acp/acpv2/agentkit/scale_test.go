@@ -29,18 +29,18 @@ func TestLongSession(t *testing.T) {
 	if err := store.Create(ctx, record); err != nil {
 		t.Fatal(err)
 	}
-	var batch []v2draft.SessionUpdate
+	var batch []acpv2.SessionUpdate
 	for i := range updates() {
-		call, message := v2draft.ToolCallID(fmt.Sprint("call_", i/4)), v2draft.MessageID(fmt.Sprint("message_", i))
+		call, message := acpv2.ToolCallID(fmt.Sprint("call_", i/4)), acpv2.MessageID(fmt.Sprint("message_", i))
 		switch i % 4 {
 		case 0:
-			batch = append(batch, v2draft.AgentThoughtText(message, strings.Repeat("I think ", 30)))
+			batch = append(batch, acpv2.AgentThoughtText(message, strings.Repeat("I think ", 30)))
 		case 1:
-			batch = append(batch, v2draft.StartToolCall(call, "Edit a file", v2draft.WithInput(map[string]int{"line": i})))
+			batch = append(batch, acpv2.StartToolCall(call, "Edit a file", acpv2.WithInput(map[string]int{"line": i})))
 		case 2:
-			batch = append(batch, v2draft.UpdateToolCall(call, v2draft.WithStatus(v2draft.ToolCallStatusCompleted), v2draft.WithContent(v2draft.ToolText("done"))))
+			batch = append(batch, acpv2.UpdateToolCall(call, acpv2.WithStatus(acpv2.ToolCallStatusCompleted), acpv2.WithContent(acpv2.ToolText("done"))))
 		case 3:
-			batch = append(batch, v2draft.AgentMessageText(message, strings.Repeat("It is done. ", 30)))
+			batch = append(batch, acpv2.AgentMessageText(message, strings.Repeat("It is done. ", 30)))
 		}
 		if len(batch) == 100 || i == updates()-1 {
 			if err := store.Append(ctx, "long", batch...); err != nil {
@@ -50,8 +50,8 @@ func TestLongSession(t *testing.T) {
 		}
 	}
 	sessions := agentkit.NewSessions(parrot(store))
-	theirs, ours := v2draft.Pipe()
-	agent, err := v2draft.StartAgent(ctx, theirs, sessions.Handlers(), &v2draft.AgentOptions{Info: v2draft.Implementation{Name: "a", Version: "1"}})
+	theirs, ours := acpv2.Pipe()
+	agent, err := acpv2.StartAgent(ctx, theirs, sessions.Handlers(), &acpv2.AgentOptions{Info: acpv2.Implementation{Name: "a", Version: "1"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,15 +61,15 @@ func TestLongSession(t *testing.T) {
 	})
 	n, peak := 0, uint64(0)
 	var before, now runtime.MemStats
-	conn, err := v2draft.Connect(ctx, ours, v2draft.ClientHandlers{
-		SessionUpdate: func(context.Context, *v2draft.ClientSession, *v2draft.UpdateSessionNotification) error {
+	conn, err := acpv2.Connect(ctx, ours, acpv2.ClientHandlers{
+		SessionUpdate: func(context.Context, *acpv2.ClientSession, *acpv2.UpdateSessionNotification) error {
 			if n++; n%1000 == 0 {
 				runtime.ReadMemStats(&now)
 				peak = max(peak, now.HeapAlloc)
 			}
 			return nil
 		},
-	}, &v2draft.ClientOptions{Info: v2draft.Implementation{Name: "c", Version: "1"}})
+	}, &acpv2.ClientOptions{Info: acpv2.Implementation{Name: "c", Version: "1"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,8 +77,8 @@ func TestLongSession(t *testing.T) {
 	runtime.GC()
 	runtime.ReadMemStats(&before)
 	start := time.Now()
-	_, err = conn.ResumeSession(ctx, &v2draft.ResumeSessionRequest{
-		SessionID: "long", Cwd: "/w", ReplayFrom: v2draft.Some(v2draft.NewReplayFromStart(v2draft.ReplayFromStart{})),
+	_, err = conn.ResumeSession(ctx, &acpv2.ResumeSessionRequest{
+		SessionID: "long", Cwd: "/w", ReplayFrom: acpv2.Some(acpv2.NewReplayFromStart(acpv2.ReplayFromStart{})),
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -23,14 +23,14 @@ import (
 // Session is an open session. Its methods are safe for concurrent use. State belongs to the author: prompts run one at
 // a time, but other handlers run concurrently with them.
 type Session[S any] struct {
-	*v2draft.AgentSession
+	*acpv2.AgentSession
 
 	// State is the value that Config.Open sets, or the one that SaveState has stored.
 	State S
 
 	sessions *Sessions[S]
-	cwd      v2draft.AbsolutePath
-	roots    []v2draft.AbsolutePath
+	cwd      acpv2.AbsolutePath
+	roots    []acpv2.AbsolutePath
 	life     turns.Life
 
 	out   sync.Mutex // held while an update is sent and recorded, so that both happen in the same order
@@ -56,7 +56,7 @@ const (
 	over // nothing can be sent any more
 )
 
-func newSession[S any](ss *Sessions[S], session *v2draft.AgentSession, o *Opening) *Session[S] {
+func newSession[S any](ss *Sessions[S], session *acpv2.AgentSession, o *Opening) *Session[S] {
 	s := &Session[S]{
 		AgentSession: session, sessions: ss, cwd: o.Cwd, roots: slices.Clone(o.AdditionalDirectories), created: o.Resumed || o.Forked,
 		more: make(chan struct{}, 1),
@@ -74,10 +74,10 @@ func newSession[S any](ss *Sessions[S], session *v2draft.AgentSession, o *Openin
 func (s *Session[S]) Context() context.Context { return s.life.Context() }
 
 // Cwd returns the session's working directory.
-func (s *Session[S]) Cwd() v2draft.AbsolutePath { return s.cwd }
+func (s *Session[S]) Cwd() acpv2.AbsolutePath { return s.cwd }
 
 // AdditionalDirectories returns the session's other directories. The result must not be changed.
-func (s *Session[S]) AdditionalDirectories() []v2draft.AbsolutePath { return s.roots }
+func (s *Session[S]) AdditionalDirectories() []acpv2.AbsolutePath { return s.roots }
 
 func (s *Session[S]) storeID() acp.SessionID { return acp.SessionID(s.ID()) }
 
@@ -146,7 +146,7 @@ func (s *Session[S]) keep(ctx context.Context, o *Opening) error {
 }
 
 // plain returns directories in the form that the store has.
-func plain(dirs []v2draft.AbsolutePath) (all []string) {
+func plain(dirs []acpv2.AbsolutePath) (all []string) {
 	for _, dir := range dirs {
 		all = append(all, string(dir))
 	}
@@ -183,15 +183,15 @@ func (s *Session[S]) SaveState(ctx context.Context) error {
 
 // accept accepts a prompt when its turn has come.
 func (s *Session[S]) accept(
-	ctx context.Context, message v2draft.UserMessage, work v2draft.Work,
-) (*v2draft.PromptResponse, error) {
+	ctx context.Context, message acpv2.UserMessage, work acpv2.Work,
+) (*acpv2.PromptResponse, error) {
 	if err := s.AwaitTurn(ctx); err != nil {
 		return nil, err
 	}
 	if s.Context().Err() != nil { // it was closed in the meantime
-		return nil, v2draft.SessionNotFound(s.ID())
+		return nil, acpv2.SessionNotFound(s.ID())
 	}
-	if err := s.record(ctx, v2draft.NewSessionUpdateUserMessage(message)); err != nil {
+	if err := s.record(ctx, acpv2.NewSessionUpdateUserMessage(message)); err != nil {
 		s.logger().Error("a prompt was not stored, and not accepted", "error", err)
 		if refused := answer(s.ID(), err); rpc.ErrorOf(refused).Code != rpc.ErrInternal {
 			return nil, refused
@@ -202,7 +202,7 @@ func (s *Session[S]) accept(
 }
 
 // turn does the work of a prompt.
-func (s *Session[S]) turn(ctx context.Context, req *v2draft.PromptRequest) (v2draft.IdleStateUpdate, error) {
+func (s *Session[S]) turn(ctx context.Context, req *acpv2.PromptRequest) (acpv2.IdleStateUpdate, error) {
 	ctx, end := s.life.Within(ctx)
 	defer end()
 	ctx, opened := turns.With(ctx)
@@ -217,7 +217,7 @@ func (s *Session[S]) turn(ctx context.Context, req *v2draft.PromptRequest) (v2dr
 const endTime = 10 * time.Second
 
 // finish stores pending updates at the end of a turn, the time, and the title if there was none.
-func (s *Session[S]) finish(ctx context.Context, req *v2draft.PromptRequest) {
+func (s *Session[S]) finish(ctx context.Context, req *acpv2.PromptRequest) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTime)
 	defer cancel()
 	s.report("the end of a turn", s.flush())
@@ -232,19 +232,19 @@ func (s *Session[S]) finish(ctx context.Context, req *v2draft.PromptRequest) {
 		return
 	}
 	if title := s.sessions.config.Title(req.Prompt); title != "" {
-		s.report("the title", s.Update(ctx, v2draft.TitleUpdate(title)))
+		s.report("the title", s.Update(ctx, acpv2.TitleUpdate(title)))
 	}
 }
 
 // report logs failures that are not returned to any caller. It does not log the end of the connection.
 func (s *Session[S]) report(what string, err error) {
-	if err != nil && (!errors.Is(err, v2draft.ErrClosed) || errors.Is(err, ErrNotStored)) {
+	if err != nil && (!errors.Is(err, acpv2.ErrClosed) || errors.Is(err, ErrNotStored)) {
 		s.logger().Error(what+": failed", "error", err)
 	}
 }
 
 // retitle records a title.
-func (s *Session[S]) retitle(ctx context.Context, title v2draft.Opt[string]) error {
+func (s *Session[S]) retitle(ctx context.Context, title acpv2.Opt[string]) error {
 	if title.IsZero() {
 		return nil // the title stays
 	}
@@ -263,14 +263,14 @@ var ErrNotStored = turns.ErrNotStored
 var errNotOpen = errors.New("agentkit: the session is being opened: updates cannot be sent yet")
 
 // Update sends an update and stores it, if it belongs to the conversation; see the package documentation, and
-// v2draft.AgentSession.Update. Updates are stored in the order in which they are sent, also if several goroutines send
+// acpv2.AgentSession.Update. Updates are stored in the order in which they are sent, also if several goroutines send
 // them.
 //
 // An update that cannot be stored is still sent, and the error matches ErrNotStored. Because chunks are joined, the
 // error may be about an earlier update. An update that is refused before it is sent, for example because a path is not
 // absolute, is not stored either. Once the session is closed, and Config.Close has been called, the error is
 // ErrSessionClosed. With the context of a turn, the update is sent after the texts of that turn.
-func (s *Session[S]) Update(ctx context.Context, update v2draft.SessionUpdate) error {
+func (s *Session[S]) Update(ctx context.Context, update acpv2.SessionUpdate) error {
 	turns.Of(ctx).Flush()
 	s.out.Lock()
 	defer s.out.Unlock()
@@ -285,7 +285,7 @@ func (s *Session[S]) Update(ctx context.Context, update v2draft.SessionUpdate) e
 		return sent
 	}
 	var stored error
-	if info, ok := update.Variant.(*v2draft.SessionUpdateSessionInfoUpdate); ok {
+	if info, ok := update.Variant.(*acpv2.SessionUpdateSessionInfoUpdate); ok {
 		stored = s.retitle(context.WithoutCancel(ctx), info.Title)
 	} else {
 		stored = s.said.add(ctx, update)
@@ -296,39 +296,39 @@ func (s *Session[S]) Update(ctx context.Context, update v2draft.SessionUpdate) e
 	return errors.Join(sent, fmt.Errorf("%w: %w", ErrNotStored, stored))
 }
 
-// RequestPermission is v2draft.AgentSession.RequestPermission, after the texts of the turn that ctx belongs to. To ask
+// RequestPermission is acpv2.AgentSession.RequestPermission, after the texts of the turn that ctx belongs to. To ask
 // about a tool call with all its content, use ToolCall.Ask.
 func (s *Session[S]) RequestPermission(
-	ctx context.Context, req *v2draft.RequestPermissionRequest,
-) (v2draft.RequestPermissionOutcome, error) {
+	ctx context.Context, req *acpv2.RequestPermissionRequest,
+) (acpv2.RequestPermissionOutcome, error) {
 	turns.Of(ctx).Flush()
 	return s.AgentSession.RequestPermission(ctx, req)
 }
 
-// ElicitForm is v2draft.AgentSession.ElicitForm, after the texts of the turn that ctx belongs to. v2draft.Ask makes a form
+// ElicitForm is acpv2.AgentSession.ElicitForm, after the texts of the turn that ctx belongs to. acpv2.Ask makes a form
 // from a struct.
 func (s *Session[S]) ElicitForm(
-	ctx context.Context, message string, schema v2draft.ElicitationSchema,
-) (*v2draft.CreateElicitationResponse, error) {
+	ctx context.Context, message string, schema acpv2.ElicitationSchema,
+) (*acpv2.CreateElicitationResponse, error) {
 	turns.Of(ctx).Flush()
 	return s.AgentSession.ElicitForm(ctx, message, schema)
 }
 
-// ElicitURL is v2draft.AgentSession.ElicitURL, after the texts of the turn that ctx belongs to.
+// ElicitURL is acpv2.AgentSession.ElicitURL, after the texts of the turn that ctx belongs to.
 func (s *Session[S]) ElicitURL(
-	ctx context.Context, message string, id v2draft.ElicitationID, url string,
-) (*v2draft.CreateElicitationResponse, error) {
+	ctx context.Context, message string, id acpv2.ElicitationID, url string,
+) (*acpv2.CreateElicitationResponse, error) {
 	turns.Of(ctx).Flush()
 	return s.AgentSession.ElicitURL(ctx, message, id, url)
 }
 
 // StartToolCall starts a tool call; see [StartToolCall]. It belongs to the turn of ctx.
-func (s *Session[S]) StartToolCall(ctx context.Context, title string, options ...v2draft.ToolCallOption) (*ToolCall, error) {
+func (s *Session[S]) StartToolCall(ctx context.Context, title string, options ...acpv2.ToolCallOption) (*ToolCall, error) {
 	return StartToolCall(ctx, s, title, options...)
 }
 
 // StartTerminal starts a terminal; see [StartTerminal]. It belongs to the turn of ctx.
-func (s *Session[S]) StartTerminal(ctx context.Context, command string, cwd v2draft.AbsolutePath) (*Terminal, error) {
+func (s *Session[S]) StartTerminal(ctx context.Context, command string, cwd acpv2.AbsolutePath) (*Terminal, error) {
 	return StartTerminal(ctx, s, command, cwd)
 }
 
@@ -342,11 +342,11 @@ func (s *Session[S]) NewThought(ctx context.Context) *Text { return NewThought(c
 // valid.
 func unsent(err error) bool {
 	_, unsent := errors.AsType[*engine.UnsentError](err)
-	return unsent && !errors.Is(err, v2draft.ErrUnsupported)
+	return unsent && !errors.Is(err, acpv2.ErrUnsupported)
 }
 
 // record stores an update that has been sent.
-func (s *Session[S]) record(ctx context.Context, update v2draft.SessionUpdate) error {
+func (s *Session[S]) record(ctx context.Context, update acpv2.SessionUpdate) error {
 	s.out.Lock()
 	defer s.out.Unlock()
 	return s.said.add(ctx, update)
@@ -361,8 +361,8 @@ func (s *Session[S]) flush() error {
 
 // History returns an iterator over the stored conversation, in order. An agent uses it to rebuild its model's context
 // for a session that was resumed. The iteration ends after an error.
-func (s *Session[S]) History(ctx context.Context) iter.Seq2[v2draft.SessionUpdate, error] {
-	return func(yield func(v2draft.SessionUpdate, error) bool) {
+func (s *Session[S]) History(ctx context.Context) iter.Seq2[acpv2.SessionUpdate, error] {
+	return func(yield func(acpv2.SessionUpdate, error) bool) {
 		s.mu.Lock()
 		created := s.created
 		s.mu.Unlock()
@@ -370,7 +370,7 @@ func (s *Session[S]) History(ctx context.Context) iter.Seq2[v2draft.SessionUpdat
 			return
 		}
 		if err := s.flush(); err != nil {
-			yield(v2draft.SessionUpdate{}, err)
+			yield(acpv2.SessionUpdate{}, err)
 			return
 		}
 		s.said.store.Updates(ctx, s.storeID())(yield)
@@ -380,12 +380,12 @@ func (s *Session[S]) History(ctx context.Context) iter.Seq2[v2draft.SessionUpdat
 // replay sends the history. Nothing else of the session is sent in the meantime, because it is not open yet.
 func (s *Session[S]) replay(ctx context.Context) error {
 	shown := newHistory()
-	send := func(updates ...v2draft.SessionUpdate) error {
+	send := func(updates ...acpv2.SessionUpdate) error {
 		for _, update := range updates {
 			err := s.AgentSession.Update(ctx, update)
 			if unsent(err) { // from another program
 				s.logger().Warn("an update was not replayed", "error", err)
-			} else if err != nil && !errors.Is(err, v2draft.ErrUnsupported) {
+			} else if err != nil && !errors.Is(err, acpv2.ErrUnsupported) {
 				return fmt.Errorf("replaying: %w", err)
 			}
 		}

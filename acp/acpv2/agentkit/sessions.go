@@ -17,19 +17,19 @@ import (
 )
 
 // Store keeps sessions of version 2.
-type Store = sessionstore.StoreOf[v2draft.SessionUpdate]
+type Store = sessionstore.StoreOf[acpv2.SessionUpdate]
 
 // OpenStore opens a store in a directory; see sessionstore.Open. The directory may also contain sessions of version 1,
 // which the store does not see.
-func OpenStore(dir string, opts *sessionstore.Options) (*sessionstore.DirOf[v2draft.SessionUpdate], error) {
-	return sessionstore.OpenOf[v2draft.SessionUpdate](dir, int(v2draft.Version), opts)
+func OpenStore(dir string, opts *sessionstore.Options) (*sessionstore.DirOf[acpv2.SessionUpdate], error) {
+	return sessionstore.OpenOf[acpv2.SessionUpdate](dir, int(acpv2.Version), opts)
 }
 
 // Config configures the sessions of an agent. S is the type of the author's state of a session.
 type Config[S any] struct {
 	// Prompt does the work for a prompt. It is required. When it is called, the user's message has been accepted, shown
-	// and stored, and the session is running. The rules of v2draft.Work apply to it.
-	Prompt func(ctx context.Context, s *Session[S], req *v2draft.PromptRequest) (v2draft.IdleStateUpdate, error)
+	// and stored, and the session is running. The rules of acpv2.Work apply to it.
+	Prompt func(ctx context.Context, s *Session[S], req *acpv2.PromptRequest) (acpv2.IdleStateUpdate, error)
 
 	// Store keeps the sessions. It is required. Sessions does not close it.
 	Store Store
@@ -45,10 +45,10 @@ type Config[S any] struct {
 
 	// Title derives the title of a session from its first prompt; nil means the first words of its text. The title is
 	// sent to the client at the end of that turn. "" means no title, and Title is called again with the next prompt.
-	Title func(prompt []v2draft.ContentBlock) string
+	Title func(prompt []acpv2.ContentBlock) string
 
 	// Fork lets clients fork a stored session (session/fork). The agent must be served with the options that
-	// Sessions.Options returns, which enable v2draft.FeatureFork.
+	// Sessions.Options returns, which enable acpv2.FeatureFork.
 	//
 	// Experimental: any minor release may change or remove it.
 	Fork bool
@@ -75,27 +75,27 @@ var ErrSessionClosed = turns.ErrSessionClosed
 type Opening struct {
 	Resumed               bool // the session existed before; otherwise it is new
 	Forked                bool // the session is new, with the history and the state of another one
-	Cwd                   v2draft.AbsolutePath
-	AdditionalDirectories []v2draft.AbsolutePath // all of them; those of an earlier opening no longer apply
-	MCPServers            []v2draft.MCPServer
-	Meta                  v2draft.Meta // the _meta of the request
+	Cwd                   acpv2.AbsolutePath
+	AdditionalDirectories []acpv2.AbsolutePath // all of them; those of an earlier opening no longer apply
+	MCPServers            []acpv2.MCPServer
+	Meta                  acpv2.Meta // the _meta of the request
 
 	// SystemPrompt is the client's system prompt. Clients send one only if AgentOptions.SystemPrompt advertises it.
 	// Config.Open must return an error if the agent cannot apply it.
 	//
-	// Experimental: any minor release may change or remove it. It needs [v2draft.FeatureSystemPrompt].
-	SystemPrompt v2draft.Opt[v2draft.SystemPrompt]
+	// Experimental: any minor release may change or remove it. It needs [acpv2.FeatureSystemPrompt].
+	SystemPrompt acpv2.Opt[acpv2.SystemPrompt]
 
 	// Config.Open sets the following fields, which are part of the answer. All of them are optional.
-	ConfigOptions []v2draft.SessionConfigOption // with their current values
-	Commands      []v2draft.AvailableCommand
+	ConfigOptions []acpv2.SessionConfigOption // with their current values
+	Commands      []acpv2.AvailableCommand
 }
 
 // Sessions holds the sessions of an agent. One Sessions may serve several connections; they share the stored sessions,
 // but do not see each other's open ones. Its methods are safe for concurrent use.
 type Sessions[S any] struct {
 	config Config[S]
-	open   *turns.Table[*v2draft.AgentConn, v2draft.SessionID, *Session[S]]
+	open   *turns.Table[*acpv2.AgentConn, acpv2.SessionID, *Session[S]]
 }
 
 // NewSessions returns the sessions of an agent. It panics if Config.Prompt or Config.Store is nil.
@@ -106,20 +106,20 @@ func NewSessions[S any](config Config[S]) *Sessions[S] {
 	config.MaxWaiting = cmp.Or(config.MaxWaiting, 16)
 	config.MaxSessions = cmp.Or(config.MaxSessions, 256)
 	if config.Title == nil {
-		config.Title = turns.FirstWords[v2draft.ContentBlock]
+		config.Title = turns.FirstWords[acpv2.ContentBlock]
 	}
 	if config.Logger == nil {
 		config.Logger = slog.Default()
 	}
 	life := func(s *Session[S]) *turns.Life { return &s.life }
-	return &Sessions[S]{config: config, open: turns.NewTable[*v2draft.AgentConn, v2draft.SessionID](config.MaxSessions, life)}
+	return &Sessions[S]{config: config, open: turns.NewTable[*acpv2.AgentConn, acpv2.SessionID](config.MaxSessions, life)}
 }
 
 // Handlers returns the handlers of an agent, to which its author may add. Use [Bind] for handlers of a session that the
 // author adds. The agent must be served without AgentOptions.Steer, unless Options has set it, or Config.Prompt may run
 // several times at once for a session.
-func (ss *Sessions[S]) Handlers() v2draft.AgentHandlers {
-	h := v2draft.AgentHandlers{
+func (ss *Sessions[S]) Handlers() acpv2.AgentHandlers {
+	h := acpv2.AgentHandlers{
 		NewSession:    ss.newSession,
 		ListSessions:  ss.listSessions,
 		ResumeSession: ss.resumeSession,
@@ -135,13 +135,13 @@ func (ss *Sessions[S]) Handlers() v2draft.AgentHandlers {
 
 // Options returns a copy of opts with the settings that Fork and WhileBusy need; opts may be nil. An agent that uses
 // Fork or Steer must be served with these options: otherwise it does not start, or prompts wait as with Queue.
-func (ss *Sessions[S]) Options(opts *v2draft.AgentOptions) *v2draft.AgentOptions {
-	var o v2draft.AgentOptions
+func (ss *Sessions[S]) Options(opts *acpv2.AgentOptions) *acpv2.AgentOptions {
+	var o acpv2.AgentOptions
 	if opts != nil {
 		o = *opts
 	}
 	if ss.config.Fork {
-		o.Experimental |= v2draft.FeatureFork
+		o.Experimental |= acpv2.FeatureFork
 	}
 	o.Steer = o.Steer || ss.config.WhileBusy == Steer
 	return &o
@@ -156,8 +156,8 @@ func (ss *Sessions[S]) Close() { ss.open.Close() }
 // session is closed.
 func Bind[S, P, R any](
 	ss *Sessions[S], handler func(ctx context.Context, s *Session[S], req *P) (*R, error),
-) func(ctx context.Context, session *v2draft.AgentSession, req *P) (*R, error) {
-	return func(ctx context.Context, session *v2draft.AgentSession, req *P) (*R, error) {
+) func(ctx context.Context, session *acpv2.AgentSession, req *P) (*R, error) {
+	return func(ctx context.Context, session *acpv2.AgentSession, req *P) (*R, error) {
 		s, release, err := ss.open.Use(session.Conn(), session.ID())
 		if err != nil {
 			return nil, err
@@ -170,7 +170,7 @@ func Bind[S, P, R any](
 }
 
 // opening opens a session. If replay is set, its history is sent.
-func (ss *Sessions[S]) opening(ctx context.Context, session *v2draft.AgentSession, o *Opening, replay bool) error {
+func (ss *Sessions[S]) opening(ctx context.Context, session *acpv2.AgentSession, o *Opening, replay bool) error {
 	done, err := ss.open.Opening(ctx, session.Conn(), session.ID())
 	if err != nil {
 		return err
@@ -195,7 +195,7 @@ func (ss *Sessions[S]) opening(ctx context.Context, session *v2draft.AgentSessio
 	if err == nil {
 		s.begin()
 		if !ss.open.Put(s.Conn(), s.ID(), s) {
-			err = v2draft.ErrClosed
+			err = acpv2.ErrClosed
 		}
 	}
 	if err != nil {
@@ -205,17 +205,17 @@ func (ss *Sessions[S]) opening(ctx context.Context, session *v2draft.AgentSessio
 }
 
 func (ss *Sessions[S]) newSession(
-	ctx context.Context, conn *v2draft.AgentConn, req *v2draft.NewSessionRequest,
-) (*v2draft.NewSessionResponse, error) {
+	ctx context.Context, conn *acpv2.AgentConn, req *acpv2.NewSessionRequest,
+) (*acpv2.NewSessionResponse, error) {
 	o := &Opening{
 		Cwd: req.Cwd, AdditionalDirectories: req.AdditionalDirectories, MCPServers: req.MCPServers,
 		SystemPrompt: req.SystemPrompt, Meta: req.Meta,
 	}
-	id := v2draft.SessionID(newID("sess_"))
+	id := acpv2.SessionID(newID("sess_"))
 	if err := ss.opening(ctx, conn.Session(id), o, false); err != nil {
 		return nil, err
 	}
-	return &v2draft.NewSessionResponse{SessionID: id, ConfigOptions: o.ConfigOptions, AvailableCommands: o.Commands}, nil
+	return &acpv2.NewSessionResponse{SessionID: id, ConfigOptions: o.ConfigOptions, AvailableCommands: o.Commands}, nil
 }
 
 // newID returns an id that cannot be guessed. It has no upper-case letters, so that it can be a file name on any
@@ -223,15 +223,15 @@ func (ss *Sessions[S]) newSession(
 func newID(kind string) string { return kind + strings.ToLower(rand.Text()) }
 
 func (ss *Sessions[S]) resumeSession(
-	ctx context.Context, session *v2draft.AgentSession, req *v2draft.ResumeSessionRequest,
-) (*v2draft.ResumeSessionResponse, error) {
+	ctx context.Context, session *acpv2.AgentSession, req *acpv2.ResumeSessionRequest,
+) (*acpv2.ResumeSessionResponse, error) {
 	replay := false
 	switch req.ReplayFrom.Value().Variant.(type) {
 	case nil:
-	case *v2draft.ReplayFromStart:
+	case *acpv2.ReplayFromStart:
 		replay = true
 	default:
-		return nil, v2draft.InvalidParamsf("replayFrom: only the start is supported")
+		return nil, acpv2.InvalidParamsf("replayFrom: only the start is supported")
 	}
 	o := &Opening{
 		Resumed: true, Cwd: req.Cwd, AdditionalDirectories: req.AdditionalDirectories, MCPServers: req.MCPServers,
@@ -240,61 +240,61 @@ func (ss *Sessions[S]) resumeSession(
 	if err := ss.opening(ctx, session, o, replay); err != nil {
 		return nil, err
 	}
-	return &v2draft.ResumeSessionResponse{ConfigOptions: o.ConfigOptions, AvailableCommands: o.Commands}, nil
+	return &acpv2.ResumeSessionResponse{ConfigOptions: o.ConfigOptions, AvailableCommands: o.Commands}, nil
 }
 
 func (ss *Sessions[S]) closeSession(
-	ctx context.Context, session *v2draft.AgentSession, _ *v2draft.CloseSessionRequest,
-) (*v2draft.CloseSessionResponse, error) {
+	ctx context.Context, session *acpv2.AgentSession, _ *acpv2.CloseSessionRequest,
+) (*acpv2.CloseSessionResponse, error) {
 	was, done, err := ss.open.Closing(ctx, session.Conn(), session.ID())
 	if err != nil {
 		return nil, err
 	}
 	defer done()
 	if !was {
-		return nil, v2draft.SessionNotFound(session.ID())
+		return nil, acpv2.SessionNotFound(session.ID())
 	}
-	return &v2draft.CloseSessionResponse{}, nil
+	return &acpv2.CloseSessionResponse{}, nil
 }
 
 // deleteSession also succeeds if the session does not exist.
 func (ss *Sessions[S]) deleteSession(
-	ctx context.Context, session *v2draft.AgentSession, _ *v2draft.DeleteSessionRequest,
-) (*v2draft.DeleteSessionResponse, error) {
+	ctx context.Context, session *acpv2.AgentSession, _ *acpv2.DeleteSessionRequest,
+) (*acpv2.DeleteSessionResponse, error) {
 	_, done, err := ss.open.Closing(ctx, session.Conn(), session.ID())
 	if err != nil {
 		return nil, err
 	}
 	defer done()
-	return &v2draft.DeleteSessionResponse{}, ss.config.Store.Delete(ctx, acp.SessionID(session.ID()))
+	return &acpv2.DeleteSessionResponse{}, ss.config.Store.Delete(ctx, acp.SessionID(session.ID()))
 }
 
 func (ss *Sessions[S]) listSessions(
-	ctx context.Context, _ *v2draft.AgentConn, req *v2draft.ListSessionsRequest,
-) (*v2draft.ListSessionsResponse, error) {
+	ctx context.Context, _ *acpv2.AgentConn, req *acpv2.ListSessionsRequest,
+) (*acpv2.ListSessionsResponse, error) {
 	page, err := ss.config.Store.List(ctx, sessionstore.Query{
 		Cwd: string(req.Cwd.Value()), Cursor: string(req.Cursor.Value()), Limit: ss.config.PageSize,
 	})
 	switch {
 	case errors.Is(err, sessionstore.ErrCursor), req.Cursor.Present() && req.Cursor.Value() == "":
-		return nil, v2draft.InvalidParamsf("no such cursor")
+		return nil, acpv2.InvalidParamsf("no such cursor")
 	case err != nil:
 		return nil, err
 	}
-	res := &v2draft.ListSessionsResponse{Sessions: make([]v2draft.SessionInfo, 0, len(page.Sessions))}
+	res := &acpv2.ListSessionsResponse{Sessions: make([]acpv2.SessionInfo, 0, len(page.Sessions))}
 	for _, stored := range page.Sessions {
-		info := v2draft.SessionInfo{SessionID: v2draft.SessionID(stored.ID), Cwd: v2draft.AbsolutePath(stored.Cwd)}
+		info := acpv2.SessionInfo{SessionID: acpv2.SessionID(stored.ID), Cwd: acpv2.AbsolutePath(stored.Cwd)}
 		for _, dir := range stored.AdditionalDirectories {
-			info.AdditionalDirectories = append(info.AdditionalDirectories, v2draft.AbsolutePath(dir))
+			info.AdditionalDirectories = append(info.AdditionalDirectories, acpv2.AbsolutePath(dir))
 		}
 		if stored.Title != "" {
-			info.Title = v2draft.Some(stored.Title)
+			info.Title = acpv2.Some(stored.Title)
 		}
-		info.UpdatedAt = v2draft.Some(sessionstore.FormatTime(stored.Updated))
+		info.UpdatedAt = acpv2.Some(sessionstore.FormatTime(stored.Updated))
 		res.Sessions = append(res.Sessions, info)
 	}
 	if page.Next != "" {
-		res.NextCursor = v2draft.Some(v2draft.SessionListCursor(page.Next))
+		res.NextCursor = acpv2.Some(acpv2.SessionListCursor(page.Next))
 	}
 	return res, nil
 }
@@ -302,8 +302,8 @@ func (ss *Sessions[S]) listSessions(
 // prompt makes the runtime hold a prompt until its turn comes. The prompt is stored before it is accepted, and refused
 // if it cannot be stored.
 func (ss *Sessions[S]) prompt(
-	ctx context.Context, session *v2draft.AgentSession, req *v2draft.PromptRequest,
-) (*v2draft.PromptResponse, error) {
+	ctx context.Context, session *acpv2.AgentSession, req *acpv2.PromptRequest,
+) (*acpv2.PromptResponse, error) {
 	var s *Session[S]
 	var release func()
 	var refused error
@@ -332,12 +332,12 @@ func (ss *Sessions[S]) prompt(
 		s.leave(p)
 		release()
 	})
-	message := v2draft.UserMessage{MessageID: v2draft.MessageID(newID("msg_")), Content: v2draft.Some(req.Prompt)}
-	var res *v2draft.PromptResponse
+	message := acpv2.UserMessage{MessageID: acpv2.MessageID(newID("msg_")), Content: acpv2.Some(req.Prompt)}
+	var res *acpv2.PromptResponse
 	if err = p.awaitShown(ctx); err == nil {
-		res, err = s.accept(ctx, message, func(ctx context.Context) (v2draft.IdleStateUpdate, error) {
+		res, err = s.accept(ctx, message, func(ctx context.Context) (acpv2.IdleStateUpdate, error) {
 			if !free() {
-				return v2draft.IdleStateUpdate{}, context.Cause(ctx)
+				return acpv2.IdleStateUpdate{}, context.Cause(ctx)
 			}
 			defer release()
 			if p != nil {
@@ -354,14 +354,14 @@ func (ss *Sessions[S]) prompt(
 }
 
 // answer returns the error that a client gets if the store has failed for a session.
-func answer(id v2draft.SessionID, err error) error {
+func answer(id acpv2.SessionID, err error) error {
 	switch {
 	case errors.Is(err, sessionstore.ErrNotFound):
-		return v2draft.SessionNotFound(id)
+		return acpv2.SessionNotFound(id)
 	case errors.Is(err, sessionstore.ErrTooLarge):
-		return errors.Join(v2draft.ErrInvalidRequest.WithMessagef("Invalid request: this is too large for the session to be stored"), err)
+		return errors.Join(acpv2.ErrInvalidRequest.WithMessagef("Invalid request: this is too large for the session to be stored"), err)
 	case errors.Is(err, sessionstore.ErrInvalid):
-		return errors.Join(v2draft.InvalidParamsf("the directories cannot be stored"), err)
+		return errors.Join(acpv2.InvalidParamsf("the directories cannot be stored"), err)
 	case err != nil:
 		return fmt.Errorf("session %q: %w", id, err)
 	}

@@ -26,7 +26,7 @@ import (
 // A client that resumes a session has afterwards what the first one had, whether it knows the session or not.
 func TestResume(t *testing.T) {
 	dir := t.TempDir()
-	first, end := connect(t, parrot(open(t, dir, nil)), v2draft.AgentOptions{})
+	first, end := connect(t, parrot(open(t, dir, nil)), acpv2.AgentOptions{})
 	s := first.create(t, "/w")
 	prompt(t, s, "Hello my friend")
 	prompt(t, s, "Hello again")
@@ -57,10 +57,10 @@ func TestResume(t *testing.T) {
 			return fmt.Errorf("resumed: %v, with %d updates", o.Resumed, n)
 		}
 		restored = append(restored, s.State.Prompts)
-		o.Commands = []v2draft.AvailableCommand{v2draft.NewAvailableCommandCommand(v2draft.SlashCommand{Name: "shout", Description: "Shouts"})}
+		o.Commands = []acpv2.AvailableCommand{acpv2.NewAvailableCommandCommand(acpv2.SlashCommand{Name: "shout", Description: "Shouts"})}
 		return nil
 	}
-	second, _ := connect(t, config, v2draft.AgentOptions{})
+	second, _ := connect(t, config, acpv2.AgentOptions{})
 	resumed, err := second.resume(t, s.ID())
 	if err != nil {
 		t.Fatal(err)
@@ -72,21 +72,21 @@ func TestResume(t *testing.T) {
 	if !slices.Equal(restored, []int{2}) || len(resumed.AvailableCommands()) != 1 {
 		t.Errorf("the state was restored as %v, and there are the commands %v", restored, resumed.AvailableCommands())
 	}
-	if _, ok := replayed[len(replayed)-1].Variant.(*v2draft.SessionUpdateStateUpdate); !ok {
+	if _, ok := replayed[len(replayed)-1].Variant.(*acpv2.SessionUpdateStateUpdate); !ok {
 		t.Errorf("the last update is %v", replayed[len(replayed)-1])
 	}
 	if len(replayed) >= len(told) {
 		t.Errorf("%d updates were replayed of %d: chunks are not joined", len(replayed), len(told))
 	}
-	begun := map[v2draft.MessageID]bool{}
+	begun := map[acpv2.MessageID]bool{}
 	for i, update := range replayed {
 		switch u := update.Variant.(type) {
-		case *v2draft.SessionUpdateAgentMessage:
+		case *acpv2.SessionUpdateAgentMessage:
 			begun[u.MessageID] = true
 			if content, ok := u.Content.Get(); !ok || len(content) != 0 {
 				t.Errorf("update %d is %v", i, update)
 			}
-		case *v2draft.SessionUpdateAgentMessageChunk:
+		case *acpv2.SessionUpdateAgentMessageChunk:
 			if !begun[u.MessageID] {
 				t.Errorf("update %d comes before its message: %v", i, update)
 			}
@@ -98,14 +98,14 @@ func TestResume(t *testing.T) {
 	}
 
 	// Without replay there is nothing but the state.
-	third, _ := connect(t, parrot(open(t, dir, nil)), v2draft.AgentOptions{})
-	if _, err := third.ResumeSession(t.Context(), &v2draft.ResumeSessionRequest{SessionID: s.ID(), Cwd: "/w"}); err != nil {
+	third, _ := connect(t, parrot(open(t, dir, nil)), acpv2.AgentOptions{})
+	if _, err := third.ResumeSession(t.Context(), &acpv2.ResumeSessionRequest{SessionID: s.ID(), Cwd: "/w"}); err != nil {
 		t.Fatal(err)
 	}
 	if told, _ := third.heard(); len(told) != 1 {
 		t.Errorf("without replay the client was told %v", told)
 	}
-	if _, err := third.resume(t, "sess_none"); !errors.Is(err, v2draft.SessionNotFound("sess_none")) {
+	if _, err := third.resume(t, "sess_none"); !errors.Is(err, acpv2.SessionNotFound("sess_none")) {
 		t.Errorf("an unknown session: %v", err)
 	}
 }
@@ -114,14 +114,14 @@ func TestResume(t *testing.T) {
 func TestResumeAfterKill(t *testing.T) {
 	dir := t.TempDir()
 	config := parrot(open(t, dir, nil))
-	config.Prompt = func(ctx context.Context, s *session, _ *v2draft.PromptRequest) (v2draft.IdleStateUpdate, error) {
-		return v2draft.EndTurn(), errors.Join(
-			s.Update(ctx, v2draft.StartToolCall("open", "Open")),
-			s.Update(ctx, v2draft.NewSessionUpdateTerminalUpdate(v2draft.TerminalUpdate{TerminalID: "open", Command: v2draft.Some("sleep")})),
-			s.Update(ctx, v2draft.AgentMessageText("m", "torn")),
+	config.Prompt = func(ctx context.Context, s *session, _ *acpv2.PromptRequest) (acpv2.IdleStateUpdate, error) {
+		return acpv2.EndTurn(), errors.Join(
+			s.Update(ctx, acpv2.StartToolCall("open", "Open")),
+			s.Update(ctx, acpv2.NewSessionUpdateTerminalUpdate(acpv2.TerminalUpdate{TerminalID: "open", Command: acpv2.Some("sleep")})),
+			s.Update(ctx, acpv2.AgentMessageText("m", "torn")),
 		)
 	}
-	c, end := connect(t, config, v2draft.AgentOptions{})
+	c, end := connect(t, config, acpv2.AgentOptions{})
 	s := c.create(t, "/w")
 	prompt(t, s, "x")
 	end()
@@ -135,7 +135,7 @@ func TestResumeAfterKill(t *testing.T) {
 	}
 	var reports []sessionstore.Damage
 	store := open(t, dir, &sessionstore.Options{Damaged: func(d sessionstore.Damage) { reports = append(reports, d) }})
-	c, _ = connect(t, parrot(store), v2draft.AgentOptions{})
+	c, _ = connect(t, parrot(store), acpv2.AgentOptions{})
 	if _, err := c.resume(t, s.ID()); err != nil {
 		t.Fatal(err)
 	}
@@ -152,15 +152,15 @@ func TestResumeAfterKill(t *testing.T) {
 func TestList(t *testing.T) {
 	config := parrot(open(t, t.TempDir(), nil))
 	config.PageSize = 2
-	c, _ := connect(t, config, v2draft.AgentOptions{})
-	var ids []v2draft.SessionID
+	c, _ := connect(t, config, acpv2.AgentOptions{})
+	var ids []acpv2.SessionID
 	for i := range 5 {
 		s := c.create(t, "/a")
 		prompt(t, s, fmt.Sprint("Title ", i))
 		ids = append(ids, s.ID())
 	}
 	c.create(t, "/b")
-	list := func(cwd v2draft.AbsolutePath) (all []string) {
+	list := func(cwd acpv2.AbsolutePath) (all []string) {
 		t.Helper()
 		for info, err := range c.Sessions(t.Context(), cwd) {
 			if err != nil {
@@ -177,8 +177,8 @@ func TestList(t *testing.T) {
 	if got := list(""); len(got) != 6 {
 		t.Errorf("all are %q", got)
 	}
-	for _, id := range []v2draft.SessionID{ids[3], ids[3], "sess_none"} { // deleting is not asked twice
-		if _, err := c.DeleteSession(t.Context(), &v2draft.DeleteSessionRequest{SessionID: id}); err != nil {
+	for _, id := range []acpv2.SessionID{ids[3], ids[3], "sess_none"} { // deleting is not asked twice
+		if _, err := c.DeleteSession(t.Context(), &acpv2.DeleteSessionRequest{SessionID: id}); err != nil {
 			t.Errorf("deleting %s: %v", id, err)
 		}
 	}
@@ -193,9 +193,9 @@ func TestList(t *testing.T) {
 // A cursor that the agent has not made is refused.
 func TestForeignCursor(t *testing.T) {
 	handlers := agentkit.NewSessions(parrot(open(t, t.TempDir(), nil))).Handlers()
-	for _, cursor := range []v2draft.SessionListCursor{"?", ""} {
-		res, err := handlers.ListSessions(t.Context(), nil, &v2draft.ListSessionsRequest{Cursor: v2draft.Some(cursor)})
-		if !errors.Is(err, v2draft.ErrInvalidParams) {
+	for _, cursor := range []acpv2.SessionListCursor{"?", ""} {
+		res, err := handlers.ListSessions(t.Context(), nil, &acpv2.ListSessionsRequest{Cursor: acpv2.Some(cursor)})
+		if !errors.Is(err, acpv2.ErrInvalidParams) {
 			t.Errorf("%q: %v, %v", cursor, res, err)
 		}
 	}
@@ -208,7 +208,7 @@ func TestPromptsAtOnce(t *testing.T) {
 	config.MaxWaiting = 2
 	var mu sync.Mutex
 	running, most := 0, 0
-	config.Prompt = func(ctx context.Context, s *session, req *v2draft.PromptRequest) (v2draft.IdleStateUpdate, error) {
+	config.Prompt = func(ctx context.Context, s *session, req *acpv2.PromptRequest) (acpv2.IdleStateUpdate, error) {
 		mu.Lock()
 		running++
 		most = max(most, running)
@@ -219,11 +219,11 @@ func TestPromptsAtOnce(t *testing.T) {
 		select {
 		case <-goOn:
 		case <-ctx.Done():
-			return v2draft.IdleStateUpdate{}, context.Cause(ctx)
+			return acpv2.IdleStateUpdate{}, context.Cause(ctx)
 		}
-		return v2draft.EndTurn(), s.Update(ctx, v2draft.AgentMessageText(v2draft.MessageID("to "+text), "done"))
+		return acpv2.EndTurn(), s.Update(ctx, acpv2.AgentMessageText(acpv2.MessageID("to "+text), "done"))
 	}
-	c, _ := connect(t, config, v2draft.AgentOptions{})
+	c, _ := connect(t, config, acpv2.AgentOptions{})
 	s := c.create(t, "/w")
 	results := make(chan error, 10)
 	var calls sync.WaitGroup
@@ -236,7 +236,7 @@ func TestPromptsAtOnce(t *testing.T) {
 			}
 		}
 		calls.Go(func() {
-			_, err := c.Prompt(t.Context(), &v2draft.PromptRequest{SessionID: s.ID(), Prompt: []v2draft.ContentBlock{v2draft.TextBlock(fmt.Sprint(i))}})
+			_, err := c.Prompt(t.Context(), &acpv2.PromptRequest{SessionID: s.ID(), Prompt: []acpv2.ContentBlock{acpv2.TextBlock(fmt.Sprint(i))}})
 			results <- err
 		})
 	}
@@ -244,7 +244,7 @@ func TestPromptsAtOnce(t *testing.T) {
 	for range 2 { // two are too many
 		if err := <-results; err != nil {
 			refused++
-			if !errors.Is(err, v2draft.ErrInvalidRequest) {
+			if !errors.Is(err, acpv2.ErrInvalidRequest) {
 				t.Error(err)
 			}
 		}
@@ -252,7 +252,7 @@ func TestPromptsAtOnce(t *testing.T) {
 	if refused != 2 {
 		t.Errorf("%d were refused", refused)
 	}
-	if _, err := c.resume(t, s.ID()); !errors.Is(err, v2draft.ErrInvalidRequest) {
+	if _, err := c.resume(t, s.ID()); !errors.Is(err, acpv2.ErrInvalidRequest) {
 		t.Errorf("a busy session was resumed: %v", err)
 	}
 	for range 2 {
@@ -270,7 +270,7 @@ func TestPromptsAtOnce(t *testing.T) {
 	if err := s.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.Prompt(t.Context(), &v2draft.PromptRequest{SessionID: s.ID(), Prompt: []v2draft.ContentBlock{v2draft.TextBlock("x")}}); err == nil {
+	if _, err := c.Prompt(t.Context(), &acpv2.PromptRequest{SessionID: s.ID(), Prompt: []acpv2.ContentBlock{acpv2.TextBlock("x")}}); err == nil {
 		t.Error("a prompt in a closed session was taken")
 	}
 }
@@ -282,7 +282,7 @@ func TestClose(t *testing.T) {
 	config := parrot(open(t, t.TempDir(), nil))
 	config.MaxSessions = 2
 	config.Open = func(ctx context.Context, s *session, _ *agentkit.Opening) error {
-		if err := s.Update(ctx, v2draft.TitleUpdate("x")); err == nil {
+		if err := s.Update(ctx, acpv2.TitleUpdate("x")); err == nil {
 			t.Error("an update of a session was sent that is not open")
 		}
 		mu.Lock()
@@ -292,7 +292,7 @@ func TestClose(t *testing.T) {
 	}
 	var last *session
 	config.Close = func(s *session) {
-		if err := s.Update(context.Background(), v2draft.TitleUpdate("x")); !errors.Is(err, agentkit.ErrSessionClosed) {
+		if err := s.Update(context.Background(), acpv2.TitleUpdate("x")); !errors.Is(err, agentkit.ErrSessionClosed) {
 			t.Errorf("updating a closed session: %v", err)
 		}
 		mu.Lock()
@@ -308,9 +308,9 @@ func TestClose(t *testing.T) {
 			t.Errorf("%d were opened and %d closed, want %d and %d", opened, closed, wantOpened, wantClosed)
 		}
 	}
-	c, end := connect(t, config, v2draft.AgentOptions{})
+	c, end := connect(t, config, acpv2.AgentOptions{})
 	one, two := c.create(t, "/w"), c.create(t, "/w")
-	if _, err := c.NewSession(t.Context(), &v2draft.NewSessionRequest{Cwd: "/w"}); !errors.Is(err, v2draft.ErrInvalidRequest) {
+	if _, err := c.NewSession(t.Context(), &acpv2.NewSessionRequest{Cwd: "/w"}); !errors.Is(err, acpv2.ErrInvalidRequest) {
 		t.Errorf("one too many: %v", err)
 	}
 	if _, err := c.resume(t, one.ID()); err != nil {
@@ -320,7 +320,7 @@ func TestClose(t *testing.T) {
 	if err := one.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.CloseSession(t.Context(), &v2draft.CloseSessionRequest{SessionID: one.ID()}); err == nil {
+	if _, err := c.CloseSession(t.Context(), &acpv2.CloseSessionRequest{SessionID: one.ID()}); err == nil {
 		t.Error("closed twice")
 	}
 	counts(3, 2)
@@ -333,7 +333,7 @@ func TestClose(t *testing.T) {
 	}
 	end()
 	counts(4, 4)
-	if last.ID() != v2draft.SessionID(one.ID()) || !errors.Is(context.Cause(last.Context()), agentkit.ErrSessionClosed) {
+	if last.ID() != acpv2.SessionID(one.ID()) || !errors.Is(context.Cause(last.Context()), agentkit.ErrSessionClosed) {
 		t.Errorf("the last one is %s, whose context has ended with %v", last.ID(), context.Cause(last.Context()))
 	}
 }
@@ -342,10 +342,10 @@ func TestClose(t *testing.T) {
 func TestFull(t *testing.T) {
 	config := parrot(open(t, t.TempDir(), &sessionstore.Options{MaxSession: 3000}))
 	config.Logger = slog.New(slog.DiscardHandler)
-	c, _ := connect(t, config, v2draft.AgentOptions{})
+	c, _ := connect(t, config, acpv2.AgentOptions{})
 	s := c.create(t, "/w")
-	_, err := s.Prompt(t.Context(), v2draft.TextBlock(strings.Repeat("x", 3000)))
-	if !errors.Is(err, v2draft.ErrInvalidRequest) || !strings.Contains(err.Error(), "too large") {
+	_, err := s.Prompt(t.Context(), acpv2.TextBlock(strings.Repeat("x", 3000)))
+	if !errors.Is(err, acpv2.ErrInvalidRequest) || !strings.Contains(err.Error(), "too large") {
 		t.Errorf("the prompt was answered with %v", err)
 	}
 	if told, _ := c.heard(); len(told) != 0 {
@@ -361,15 +361,15 @@ func TestStoredInTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		config := parrot(store)
 		said := make(chan struct{})
-		config.Prompt = func(ctx context.Context, s *session, _ *v2draft.PromptRequest) (v2draft.IdleStateUpdate, error) {
-			err := errors.Join(s.Update(ctx, v2draft.AgentMessageText("m", "Hel")), s.Update(ctx, v2draft.AgentMessageText("m", "lo")), s.Update(ctx, output("t", "out")))
+		config.Prompt = func(ctx context.Context, s *session, _ *acpv2.PromptRequest) (acpv2.IdleStateUpdate, error) {
+			err := errors.Join(s.Update(ctx, acpv2.AgentMessageText("m", "Hel")), s.Update(ctx, acpv2.AgentMessageText("m", "lo")), s.Update(ctx, output("t", "out")))
 			close(said)
 			<-ctx.Done()
-			return v2draft.IdleStateUpdate{}, errors.Join(err, context.Cause(ctx))
+			return acpv2.IdleStateUpdate{}, errors.Join(err, context.Cause(ctx))
 		}
-		c, end := connect(t, config, v2draft.AgentOptions{})
+		c, end := connect(t, config, acpv2.AgentOptions{})
 		s := c.create(t, "/w")
-		if _, err := c.Prompt(t.Context(), &v2draft.PromptRequest{SessionID: s.ID(), Prompt: []v2draft.ContentBlock{v2draft.TextBlock("x")}}); err != nil {
+		if _, err := c.Prompt(t.Context(), &acpv2.PromptRequest{SessionID: s.ID(), Prompt: []acpv2.ContentBlock{acpv2.TextBlock("x")}}); err != nil {
 			t.Fatal(err)
 		}
 		<-said
@@ -388,7 +388,7 @@ func TestStoredInTime(t *testing.T) {
 		}
 		time.Sleep(2 * time.Second)
 		synctest.Wait()
-		want := []string{"*v2draft.SessionUpdateUserMessage", "*v2draft.SessionUpdateAgentMessageChunk", "*v2draft.SessionUpdateTerminalOutputChunk"}
+		want := []string{"*acpv2.SessionUpdateUserMessage", "*acpv2.SessionUpdateAgentMessageChunk", "*acpv2.SessionUpdateTerminalOutputChunk"}
 		if got := stored(); !slices.Equal(got, want) {
 			t.Errorf("after a while %q is stored", got)
 		}
@@ -401,8 +401,8 @@ func TestStoredInTime(t *testing.T) {
 
 // Closing a session ends the prompt that runs and those that wait, and does not wait for them in vain.
 func TestCloseWhileBusy(t *testing.T) {
-	for name, end := range map[string]func(*v2draft.ClientSession, context.Context) error{
-		"close": (*v2draft.ClientSession).Close, "delete": (*v2draft.ClientSession).Delete,
+	for name, end := range map[string]func(*acpv2.ClientSession, context.Context) error{
+		"close": (*acpv2.ClientSession).Close, "delete": (*acpv2.ClientSession).Delete,
 	} {
 		t.Run(name, func(t *testing.T) {
 			store := open(t, t.TempDir(), nil)
@@ -410,17 +410,17 @@ func TestCloseWhileBusy(t *testing.T) {
 				config := parrot(store)
 				closed := 0
 				config.Close = func(*session) { closed++ }
-				config.Prompt = func(ctx context.Context, _ *session, _ *v2draft.PromptRequest) (v2draft.IdleStateUpdate, error) {
+				config.Prompt = func(ctx context.Context, _ *session, _ *acpv2.PromptRequest) (acpv2.IdleStateUpdate, error) {
 					<-ctx.Done()
-					return v2draft.IdleStateUpdate{}, context.Cause(ctx)
+					return acpv2.IdleStateUpdate{}, context.Cause(ctx)
 				}
-				c, over := connect(t, config, v2draft.AgentOptions{})
+				c, over := connect(t, config, acpv2.AgentOptions{})
 				s := c.create(t, "/w")
 				var calls sync.WaitGroup
 				refused := make([]error, 3)
 				for i := range refused {
 					calls.Go(func() {
-						_, refused[i] = c.Prompt(t.Context(), &v2draft.PromptRequest{SessionID: s.ID(), Prompt: []v2draft.ContentBlock{v2draft.TextBlock("x")}})
+						_, refused[i] = c.Prompt(t.Context(), &acpv2.PromptRequest{SessionID: s.ID(), Prompt: []acpv2.ContentBlock{acpv2.TextBlock("x")}})
 					})
 				}
 				synctest.Wait()

@@ -23,7 +23,7 @@ const (
 
 // steered is a prompt that was received with Steer.
 type steered struct {
-	req     *v2draft.PromptRequest
+	req     *acpv2.PromptRequest
 	decided chan struct{}   // closed when it has become a turn, or a turn has taken it
 	over    chan struct{}   // if it is a turn: closed when the turn has ended
 	shown   chan struct{}   // closed when the client knows that it was accepted, or it has left
@@ -34,7 +34,7 @@ type steered struct {
 	taker *steered // the turn that has taken it
 
 	// Set before over is closed.
-	idle v2draft.IdleStateUpdate
+	idle acpv2.IdleStateUpdate
 	err  error
 }
 
@@ -48,7 +48,7 @@ func (s *Session[S]) Waiting() <-chan struct{} { return s.more }
 // Take takes the first prompt that arrived since the turn began into the turn, or returns nil if there is none. Only
 // the running turn may call it. The prompt has been shown to the client and stored. Unless Config.WhileBusy is Steer,
 // Take always returns nil.
-func (s *Session[S]) Take() *v2draft.PromptRequest {
+func (s *Session[S]) Take() *acpv2.PromptRequest {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	i := slices.IndexFunc(s.waiting, func(p *steered) bool { return p.ctx.Err() == nil })
@@ -64,7 +64,7 @@ func (s *Session[S]) Take() *v2draft.PromptRequest {
 
 // enter makes a prompt the turn if none is running. Otherwise it makes the prompt wait, or refuses it if too many are
 // waiting. Prompts enter in the order in which they arrived.
-func (s *Session[S]) enter(ctx context.Context, req *v2draft.PromptRequest) (*steered, error) {
+func (s *Session[S]) enter(ctx context.Context, req *acpv2.PromptRequest) (*steered, error) {
 	p := &steered{ctx: ctx, req: req, decided: make(chan struct{}), over: make(chan struct{}), shown: make(chan struct{})}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -73,7 +73,7 @@ func (s *Session[S]) enter(ctx context.Context, req *v2draft.PromptRequest) (*st
 		s.running = p
 		close(p.decided)
 	case len(s.waiting) >= s.sessions.config.MaxWaiting:
-		return nil, v2draft.ErrInvalidRequest.WithMessagef("Invalid request: %d prompts are waiting, the maximum", len(s.waiting))
+		return nil, acpv2.ErrInvalidRequest.WithMessagef("Invalid request: %d prompts are waiting, the maximum", len(s.waiting))
 	default:
 		s.waiting = append(s.waiting, p)
 	}
@@ -150,7 +150,7 @@ func (s *Session[S]) offer() {
 
 // steer does the work of a prompt that was accepted: it waits until the prompt is the turn, or until the turn that has
 // taken it ends.
-func (s *Session[S]) steer(ctx context.Context, p *steered) (v2draft.IdleStateUpdate, error) {
+func (s *Session[S]) steer(ctx context.Context, p *steered) (acpv2.IdleStateUpdate, error) {
 	s.mu.Lock()
 	p.ctx = ctx
 	p.show()
@@ -160,7 +160,7 @@ func (s *Session[S]) steer(ctx context.Context, p *steered) (v2draft.IdleStateUp
 	case <-p.decided:
 	case <-ctx.Done():
 		if s.leave(p) {
-			return v2draft.IdleStateUpdate{}, context.Cause(ctx)
+			return acpv2.IdleStateUpdate{}, context.Cause(ctx)
 		}
 	}
 	s.mu.Lock()

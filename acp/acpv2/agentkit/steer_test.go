@@ -23,17 +23,17 @@ import (
 type steerable struct {
 	begun chan string
 	end   chan struct{} // a value ends a turn
-	ends  v2draft.IdleStateUpdate
+	ends  acpv2.IdleStateUpdate
 }
 
-func (a *steerable) connect(t *testing.T) (*client, *v2draft.ClientSession) {
+func (a *steerable) connect(t *testing.T) (*client, *acpv2.ClientSession) {
 	t.Helper()
 	config := agentkit.Config[state]{Store: open(t, t.TempDir(), nil), WhileBusy: agentkit.Steer, MaxWaiting: 1, Prompt: a.prompt}
-	c, _ := connect(t, config, v2draft.AgentOptions{})
+	c, _ := connect(t, config, acpv2.AgentOptions{})
 	return c, c.create(t, "/w")
 }
 
-func (a *steerable) prompt(ctx context.Context, s *session, req *v2draft.PromptRequest) (v2draft.IdleStateUpdate, error) {
+func (a *steerable) prompt(ctx context.Context, s *session, req *acpv2.PromptRequest) (acpv2.IdleStateUpdate, error) {
 	text, _ := req.Prompt[0].Text()
 	a.begun <- "begin " + text
 	for {
@@ -46,7 +46,7 @@ func (a *steerable) prompt(ctx context.Context, s *session, req *v2draft.PromptR
 		case <-a.end:
 			return a.ends, nil
 		case <-ctx.Done():
-			return v2draft.IdleStateUpdate{}, context.Cause(ctx)
+			return acpv2.IdleStateUpdate{}, context.Cause(ctx)
 		}
 	}
 }
@@ -63,10 +63,10 @@ type result struct {
 	err    error
 }
 
-func say(t *testing.T, s *v2draft.ClientSession, text string) <-chan result {
+func say(t *testing.T, s *acpv2.ClientSession, text string) <-chan result {
 	done := make(chan result, 1)
 	go func() {
-		res, err := s.Prompt(t.Context(), v2draft.TextBlock(text))
+		res, err := s.Prompt(t.Context(), acpv2.TextBlock(text))
 		if err != nil {
 			done <- result{"", err}
 			return
@@ -78,7 +78,7 @@ func say(t *testing.T, s *v2draft.ClientSession, text string) <-chan result {
 
 // A turn takes the prompts that come while it runs. They end with it, and are part of the conversation.
 func TestSteer(t *testing.T) {
-	a := &steerable{make(chan string, 10), make(chan struct{}), v2draft.Refusal()}
+	a := &steerable{make(chan string, 10), make(chan struct{}), acpv2.Refusal()}
 	c, s := a.connect(t)
 	one := say(t, s, "one")
 	a.wants(t, "begin one")
@@ -108,7 +108,7 @@ func TestSteer(t *testing.T) {
 	updates, _ := c.heard()
 	var said []string
 	for _, u := range updates {
-		if m, ok := u.Variant.(*v2draft.SessionUpdateUserMessage); ok {
+		if m, ok := u.Variant.(*acpv2.SessionUpdateUserMessage); ok {
 			said = append(said, blocks(m.Content.Value()))
 		}
 	}
@@ -119,7 +119,7 @@ func TestSteer(t *testing.T) {
 
 // A cancellation ends the turn and the prompts that it has taken.
 func TestSteerCancelled(t *testing.T) {
-	a := &steerable{make(chan string, 10), make(chan struct{}), v2draft.EndTurn()}
+	a := &steerable{make(chan string, 10), make(chan struct{}), acpv2.EndTurn()}
 	_, s := a.connect(t)
 	one := say(t, s, "one")
 	a.wants(t, "begin one")
@@ -129,7 +129,7 @@ func TestSteerCancelled(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, done := range []<-chan result{one, two} {
-		if res := <-done; res.reason != "cancelled" && !errors.Is(res.err, context.Canceled) && !errors.Is(res.err, v2draft.ErrTurnCancelled) {
+		if res := <-done; res.reason != "cancelled" && !errors.Is(res.err, context.Canceled) && !errors.Is(res.err, acpv2.ErrTurnCancelled) {
 			t.Errorf("ended with %+v", res)
 		}
 	}
@@ -145,7 +145,7 @@ func TestSteerCancelled(t *testing.T) {
 func TestSteerMaxWaiting(t *testing.T) {
 	begun, end := make(chan string, 3), make(chan struct{})
 	config := agentkit.Config[state]{Store: open(t, t.TempDir(), nil), WhileBusy: agentkit.Steer, MaxWaiting: 1}
-	config.Prompt = func(_ context.Context, s *session, req *v2draft.PromptRequest) (v2draft.IdleStateUpdate, error) {
+	config.Prompt = func(_ context.Context, s *session, req *acpv2.PromptRequest) (acpv2.IdleStateUpdate, error) {
 		text, _ := req.Prompt[0].Text()
 		begun <- text
 		if text == "one" {
@@ -153,15 +153,15 @@ func TestSteerMaxWaiting(t *testing.T) {
 			begun <- "waiting"
 		}
 		<-end
-		return v2draft.EndTurn(), nil
+		return acpv2.EndTurn(), nil
 	}
-	c, _ := connect(t, config, v2draft.AgentOptions{})
+	c, _ := connect(t, config, acpv2.AgentOptions{})
 	s := c.create(t, "/w")
 	one := say(t, s, "one")
 	<-begun
 	two := say(t, s, "two")
 	<-begun
-	if res := <-say(t, s, "three"); !errors.Is(res.err, v2draft.ErrInvalidRequest) {
+	if res := <-say(t, s, "three"); !errors.Is(res.err, acpv2.ErrInvalidRequest) {
 		t.Errorf("a second prompt that would wait: %+v", res)
 	}
 	close(end)
@@ -177,7 +177,7 @@ func TestQuestionsAfterTexts(t *testing.T) {
 	const rounds = 20
 	var mu sync.Mutex
 	var sent []string
-	opts := v2draft.AgentOptions{Conn: v2draft.ConnOptions{Hooks: rpc.Hooks{Message: func(out bool, message []byte) {
+	opts := acpv2.AgentOptions{Conn: acpv2.ConnOptions{Hooks: rpc.Hooks{Message: func(out bool, message []byte) {
 		mu.Lock()
 		defer mu.Unlock()
 		for _, text := range []string{"Form.", "URL.", `"form"`, `"url"`} {
@@ -188,18 +188,18 @@ func TestQuestionsAfterTexts(t *testing.T) {
 		}
 	}}}}
 	config := agentkit.Config[state]{Store: open(t, t.TempDir(), nil)}
-	config.Prompt = func(ctx context.Context, s *session, _ *v2draft.PromptRequest) (v2draft.IdleStateUpdate, error) {
+	config.Prompt = func(ctx context.Context, s *session, _ *acpv2.PromptRequest) (acpv2.IdleStateUpdate, error) {
 		message := s.NewMessage(ctx)
 		for n := range rounds {
 			_, wrote := message.WriteString("Form.")
-			_, form := s.ElicitForm(ctx, "?", v2draft.ElicitationSchema{Type: v2draft.ElicitationSchemaTypeObject})
+			_, form := s.ElicitForm(ctx, "?", acpv2.ElicitationSchema{Type: acpv2.ElicitationSchemaTypeObject})
 			_, also := message.WriteString("URL.")
-			_, url := s.ElicitURL(ctx, "?", v2draft.ElicitationID(fmt.Sprint(n)), "https://example.com")
+			_, url := s.ElicitURL(ctx, "?", acpv2.ElicitationID(fmt.Sprint(n)), "https://example.com")
 			if err := errors.Join(wrote, form, also, url); err != nil {
-				return v2draft.IdleStateUpdate{}, err
+				return acpv2.IdleStateUpdate{}, err
 			}
 		}
-		return v2draft.EndTurn(), nil
+		return acpv2.EndTurn(), nil
 	}
 	c, _ := connect(t, config, opts)
 	prompt(t, c.create(t, "/w"), "go")
@@ -214,16 +214,16 @@ func TestQuestionsAfterTexts(t *testing.T) {
 func TestSteerNotTaken(t *testing.T) {
 	begun, end := make(chan string, 2), make(chan struct{})
 	config := agentkit.Config[state]{Store: open(t, t.TempDir(), nil), WhileBusy: agentkit.Steer}
-	config.Prompt = func(_ context.Context, s *session, req *v2draft.PromptRequest) (v2draft.IdleStateUpdate, error) {
+	config.Prompt = func(_ context.Context, s *session, req *acpv2.PromptRequest) (acpv2.IdleStateUpdate, error) {
 		text, _ := req.Prompt[0].Text()
 		begun <- text
 		if text == "one" {
 			<-s.Waiting()
 		}
 		<-end
-		return v2draft.EndTurn(), nil
+		return acpv2.EndTurn(), nil
 	}
-	c, _ := connect(t, config, v2draft.AgentOptions{})
+	c, _ := connect(t, config, acpv2.AgentOptions{})
 	s := c.create(t, "/w")
 	one := say(t, s, "one")
 	first := <-begun
@@ -247,7 +247,7 @@ type panicking struct {
 	armed atomic.Bool
 }
 
-func (s *panicking) Append(ctx context.Context, id acp.SessionID, updates ...v2draft.SessionUpdate) error {
+func (s *panicking) Append(ctx context.Context, id acp.SessionID, updates ...acpv2.SessionUpdate) error {
 	if s.armed.CompareAndSwap(true, false) {
 		panic("a mistake of the store")
 	}
@@ -258,11 +258,11 @@ func (s *panicking) Append(ctx context.Context, id acp.SessionID, updates ...v2d
 func TestSteerLost(t *testing.T) {
 	store := &panicking{Store: open(t, t.TempDir(), nil)}
 	var refuse atomic.Bool
-	opts := v2draft.AgentOptions{Conn: v2draft.ConnOptions{
+	opts := acpv2.AgentOptions{Conn: acpv2.ConnOptions{
 		Logger: slog.New(slog.DiscardHandler),
 		Hooks: rpc.Hooks{Serve: func(ctx context.Context, call *rpc.CallInfo, next func(context.Context) error) error {
 			err := next(ctx)
-			if call.Method == v2draft.MethodPrompt && refuse.CompareAndSwap(true, false) {
+			if call.Method == acpv2.MethodPrompt && refuse.CompareAndSwap(true, false) {
 				return errors.New("refused")
 			}
 			return err
@@ -270,8 +270,8 @@ func TestSteerLost(t *testing.T) {
 	}}
 	config := agentkit.Config[state]{
 		Store: store, WhileBusy: agentkit.Steer, Logger: slog.New(slog.DiscardHandler),
-		Prompt: func(context.Context, *session, *v2draft.PromptRequest) (v2draft.IdleStateUpdate, error) {
-			return v2draft.EndTurn(), nil
+		Prompt: func(context.Context, *session, *acpv2.PromptRequest) (acpv2.IdleStateUpdate, error) {
+			return acpv2.EndTurn(), nil
 		},
 	}
 	c, _ := connect(t, config, opts)
@@ -296,24 +296,24 @@ func TestSteerOrder(t *testing.T) {
 		var took []string
 		store := open(t, t.TempDir(), nil)
 		config := agentkit.Config[state]{Store: store, WhileBusy: agentkit.Steer}
-		config.Prompt = func(ctx context.Context, s *session, req *v2draft.PromptRequest) (v2draft.IdleStateUpdate, error) {
+		config.Prompt = func(ctx context.Context, s *session, req *acpv2.PromptRequest) (acpv2.IdleStateUpdate, error) {
 			for {
 				text, _ := req.Prompt[0].Text()
 				if took = append(took, text); len(took) == prompts {
-					return v2draft.EndTurn(), nil
+					return acpv2.EndTurn(), nil
 				}
 				for req = s.Take(); req == nil; req = s.Take() {
 					select {
 					case <-s.Waiting():
 					case <-ctx.Done():
-						return v2draft.IdleStateUpdate{}, context.Cause(ctx)
+						return acpv2.IdleStateUpdate{}, context.Cause(ctx)
 					}
 				}
 			}
 		}
 		sessions := agentkit.NewSessions(config)
-		near, far := v2draft.Pipe()
-		agent, err := v2draft.StartAgent(t.Context(), far, sessions.Handlers(), sessions.Options(&v2draft.AgentOptions{Info: v2draft.Implementation{Name: "agent", Version: "1"}}))
+		near, far := acpv2.Pipe()
+		agent, err := acpv2.StartAgent(t.Context(), far, sessions.Handlers(), sessions.Options(&acpv2.AgentOptions{Info: acpv2.Implementation{Name: "agent", Version: "1"}}))
 		if err != nil {
 			t.Fatal(err)
 		}

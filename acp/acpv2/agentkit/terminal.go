@@ -28,7 +28,7 @@ type Terminal struct {
 	session Sender
 	ctx     context.Context
 	turn    *turns.Turn // may be nil
-	id      v2draft.TerminalID
+	id      acpv2.TerminalID
 
 	mu    sync.Mutex // held while a message is sent
 	ended bool
@@ -36,19 +36,19 @@ type Terminal struct {
 
 // StartTerminal tells the client that a command runs in a directory. ctx is the turn's context, or another one that
 // bounds the terminal.
-func StartTerminal(ctx context.Context, session Sender, command string, cwd v2draft.AbsolutePath) (*Terminal, error) {
+func StartTerminal(ctx context.Context, session Sender, command string, cwd acpv2.AbsolutePath) (*Terminal, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
-	t := &Terminal{session: session, ctx: ctx, turn: turns.Of(ctx), id: v2draft.TerminalID("term_" + rand.Text())}
+	t := &Terminal{session: session, ctx: ctx, turn: turns.Of(ctx), id: acpv2.TerminalID("term_" + rand.Text())}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if err := t.turn.AddCall(t, func(error) error { return t.Close() }); err != nil {
 		return nil, err
 	}
 	t.turn.Flush()
-	err := session.Update(ctx, v2draft.NewSessionUpdateTerminalUpdate(v2draft.TerminalUpdate{
-		TerminalID: t.id, Command: v2draft.Some(command), Cwd: v2draft.Some(cwd),
+	err := session.Update(ctx, acpv2.NewSessionUpdateTerminalUpdate(acpv2.TerminalUpdate{
+		TerminalID: t.id, Command: acpv2.Some(command), Cwd: acpv2.Some(cwd),
 	}))
 	if err != nil && !errors.Is(err, ErrNotStored) {
 		t.ended = true
@@ -59,7 +59,7 @@ func StartTerminal(ctx context.Context, session Sender, command string, cwd v2dr
 }
 
 // ID returns the id of the terminal in the session.
-func (t *Terminal) ID() v2draft.TerminalID { return t.id }
+func (t *Terminal) ID() acpv2.TerminalID { return t.id }
 
 // maxOutput is the greatest number of bytes of output in one update.
 const maxOutput = 32 << 10
@@ -75,7 +75,7 @@ func (t *Terminal) Write(p []byte) (n int, err error) {
 	var kept error
 	for n < len(p) {
 		part := p[n:min(n+maxOutput, len(p))]
-		err := t.session.Update(t.ctx, v2draft.NewSessionUpdateTerminalOutputChunk(v2draft.TerminalOutputChunk{
+		err := t.session.Update(t.ctx, acpv2.NewSessionUpdateTerminalOutputChunk(acpv2.TerminalOutputChunk{
 			TerminalID: t.id, Data: base64.StdEncoding.EncodeToString(part),
 		}))
 		if errors.Is(err, ErrNotStored) {
@@ -89,7 +89,7 @@ func (t *Terminal) Write(p []byte) (n int, err error) {
 }
 
 // Exit reports how the command has ended. It can still be sent for ten seconds after the context has ended.
-func (t *Terminal) Exit(status v2draft.TerminalExitStatus) error {
+func (t *Terminal) Exit(status acpv2.TerminalExitStatus) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.ended {
@@ -98,8 +98,8 @@ func (t *Terminal) Exit(status v2draft.TerminalExitStatus) error {
 	ctx, release := turns.Outlive(t.ctx, func() {})
 	defer release()
 	t.turn.Flush()
-	err := t.session.Update(ctx, v2draft.NewSessionUpdateTerminalUpdate(v2draft.TerminalUpdate{
-		TerminalID: t.id, ExitStatus: v2draft.Some(status),
+	err := t.session.Update(ctx, acpv2.NewSessionUpdateTerminalUpdate(acpv2.TerminalUpdate{
+		TerminalID: t.id, ExitStatus: acpv2.Some(status),
 	}))
 	if err == nil || errors.Is(err, ErrNotStored) {
 		t.ended = true
@@ -110,16 +110,16 @@ func (t *Terminal) Exit(status v2draft.TerminalExitStatus) error {
 
 // Exited is Exit with the exit code of a process; a negative code, such as that of a killed process, means unknown.
 func (t *Terminal) Exited(code int) error {
-	var status v2draft.TerminalExitStatus
+	var status acpv2.TerminalExitStatus
 	if code >= 0 {
-		status.ExitCode = v2draft.Some(int64(code))
+		status.ExitCode = acpv2.Some(int64(code))
 	}
 	return t.Exit(status)
 }
 
 // Close reports that the command has ended, unless that has been reported.
 func (t *Terminal) Close() error {
-	if err := t.Exit(v2draft.TerminalExitStatus{}); !errors.Is(err, ErrEnded) {
+	if err := t.Exit(acpv2.TerminalExitStatus{}); !errors.Is(err, ErrEnded) {
 		return err
 	}
 	return nil

@@ -11,7 +11,7 @@ import (
 
 // PromptText returns the text that the user wrote: the text blocks of a prompt, separated by newlines. Attached files
 // and other blocks are not included.
-func PromptText(req *v2draft.PromptRequest) string {
+func PromptText(req *acpv2.PromptRequest) string {
 	var texts []string
 	for _, block := range req.Prompt {
 		if text, ok := block.Text(); ok {
@@ -42,29 +42,29 @@ func PromptText(req *v2draft.PromptRequest) string {
 // The methods are safe for concurrent use. The text of one Write stays together.
 type Text struct {
 	text *turns.Text
-	id   v2draft.MessageID
+	id   acpv2.MessageID
 }
 
 // NewMessage returns a Text that is a message of the agent. ctx is the turn's context, or another one that bounds the
 // message. Close the Text at the end of the message; the end of the turn also closes it.
 func NewMessage(ctx context.Context, session Sender) *Text {
-	return newText(ctx, session, v2draft.AgentMessageText)
+	return newText(ctx, session, acpv2.AgentMessageText)
 }
 
 // NewThought is like NewMessage, for a piece of the agent's reasoning.
 func NewThought(ctx context.Context, session Sender) *Text {
-	return newText(ctx, session, v2draft.AgentThoughtText)
+	return newText(ctx, session, acpv2.AgentThoughtText)
 }
 
-func newText(ctx context.Context, session Sender, piece func(v2draft.MessageID, string) v2draft.SessionUpdate) *Text {
-	id := v2draft.MessageID("msg_" + rand.Text())
+func newText(ctx context.Context, session Sender, piece func(acpv2.MessageID, string) acpv2.SessionUpdate) *Text {
+	id := acpv2.MessageID("msg_" + rand.Text())
 	return &Text{id: id, text: turns.NewText(ctx, func(ctx context.Context, text string) error {
 		return session.Update(ctx, piece(id, text))
 	})}
 }
 
 // ID returns the id of the message in all its pieces.
-func (t *Text) ID() v2draft.MessageID { return t.id }
+func (t *Text) ID() acpv2.MessageID { return t.id }
 
 // Write adds p to the text. It does not keep p.
 func (t *Text) Write(p []byte) (int, error) { return t.text.Write(p) }

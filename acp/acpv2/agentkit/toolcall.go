@@ -30,12 +30,12 @@ type ToolCall struct {
 	session Asker
 	ctx     context.Context
 	turn    *turns.Turn // may be nil
-	id      v2draft.ToolCallID
+	id      acpv2.ToolCallID
 
 	// sending has a capacity of one: the goroutine that puts a value in may use the following fields.
 	sending chan struct{}
-	call    v2draft.ToolCallUpdate // as the client knows it
-	size    int                    // size of its content
+	call    acpv2.ToolCallUpdate // as the client knows it
+	size    int                  // size of its content
 	ended   bool
 }
 
@@ -44,24 +44,24 @@ const maxShown = 8 << 20
 
 // WithToolCallID sets the id of a tool call that [StartToolCall] starts, instead of a generated one. No other call of
 // the session may have it, including calls from before the session was resumed.
-func WithToolCallID(id v2draft.ToolCallID) v2draft.ToolCallOption {
-	return func(u *v2draft.ToolCallUpdate) { u.ToolCallID = id }
+func WithToolCallID(id acpv2.ToolCallID) acpv2.ToolCallOption {
+	return func(u *acpv2.ToolCallUpdate) { u.ToolCallID = id }
 }
 
 // StartToolCall tells the client that a tool call begins. ctx is the turn's context, or another one that bounds the
-// call. The call is pending unless an option says otherwise; use v2draft.WithStatus(v2draft.ToolCallStatusInProgress)
-// for a tool that runs at once. v2draft.WithInput gives the input of the tool, any value that encoding/json encodes.
+// call. The call is pending unless an option says otherwise; use acpv2.WithStatus(acpv2.ToolCallStatusInProgress)
+// for a tool that runs at once. acpv2.WithInput gives the input of the tool, any value that encoding/json encodes.
 //
 // If the turn was cancelled, StartToolCall starts nothing and returns the cause of ctx. If it returns an error there is
 // no call, unless the error matches ErrNotStored.
-func StartToolCall(ctx context.Context, session Asker, title string, options ...v2draft.ToolCallOption) (*ToolCall, error) {
+func StartToolCall(ctx context.Context, session Asker, title string, options ...acpv2.ToolCallOption) (*ToolCall, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
-	first := []v2draft.ToolCallOption{v2draft.WithTitle(title), v2draft.WithStatus(v2draft.ToolCallStatusPending)}
-	u := v2draft.AboutToolCall("", append(first, options...)...)
+	first := []acpv2.ToolCallOption{acpv2.WithTitle(title), acpv2.WithStatus(acpv2.ToolCallStatusPending)}
+	u := acpv2.AboutToolCall("", append(first, options...)...)
 	if u.ToolCallID == "" {
-		u.ToolCallID = v2draft.ToolCallID("call_" + rand.Text())
+		u.ToolCallID = acpv2.ToolCallID("call_" + rand.Text())
 	}
 	c := &ToolCall{session: session, ctx: ctx, turn: turns.Of(ctx), id: u.ToolCallID, sending: make(chan struct{}, 1)}
 	c.sending <- struct{}{}
@@ -79,11 +79,11 @@ func StartToolCall(ctx context.Context, session Asker, title string, options ...
 }
 
 // ID returns the id of the call in the session.
-func (c *ToolCall) ID() v2draft.ToolCallID { return c.id }
+func (c *ToolCall) ID() acpv2.ToolCallID { return c.id }
 
 // State returns the call as the client knows it. It blocks while something is being sent. The result must not be
 // changed.
-func (c *ToolCall) State() v2draft.ToolCallUpdate {
+func (c *ToolCall) State() acpv2.ToolCallUpdate {
 	c.sending <- struct{}{}
 	defer c.unlock()
 	return c.call
@@ -98,26 +98,26 @@ func (c *ToolCall) Begin() error {
 // Progress shows a text after the content that the call already shows. A pending call becomes in progress.
 func (c *ToolCall) Progress(text string) error {
 	return c.locked(c.ctx, func() error {
-		return andThen(c.begin(c.ctx), func() error { return c.add(c.ctx, v2draft.ToolText(text), maxShown) })
+		return andThen(c.begin(c.ctx), func() error { return c.add(c.ctx, acpv2.ToolText(text), maxShown) })
 	})
 }
 
 // Diff shows a change to a file, replacing an earlier one to that file, and adds the file as a location of the call. If
 // oldText is empty, the change creates the file. Texts are shown as a patch. The status does not change, because the
 // diff may be shown for the user to decide about.
-func (c *ToolCall) Diff(path v2draft.AbsolutePath, oldText, newText string) error {
+func (c *ToolCall) Diff(path acpv2.AbsolutePath, oldText, newText string) error {
 	diff := fileDiff(path, oldText, newText)
 	return c.locked(c.ctx, func() error {
-		u := v2draft.ToolCallUpdate{ToolCallID: c.id}
+		u := acpv2.ToolCallUpdate{ToolCallID: c.id}
 		locations := c.call.Locations.Value()
-		if !slices.ContainsFunc(locations, func(l v2draft.ToolCallLocation) bool { return l.Path == path }) {
-			u.Locations = v2draft.Some(append(slices.Clip(locations), v2draft.ToolCallLocation{Path: path}))
+		if !slices.ContainsFunc(locations, func(l acpv2.ToolCallLocation) bool { return l.Path == path }) {
+			u.Locations = acpv2.Some(append(slices.Clip(locations), acpv2.ToolCallLocation{Path: path}))
 		}
 		content := slices.Clone(c.call.Content.Value())
-		at := slices.IndexFunc(content, func(old v2draft.ToolCallContent) bool { return changes(old, path) })
+		at := slices.IndexFunc(content, func(old acpv2.ToolCallContent) bool { return changes(old, path) })
 		if at >= 0 {
 			content[at] = diff
-			u.Content = v2draft.Some(content)
+			u.Content = acpv2.Some(content)
 			return c.update(c.ctx, u)
 		}
 		var located error
@@ -130,26 +130,26 @@ func (c *ToolCall) Diff(path v2draft.AbsolutePath, oldText, newText string) erro
 
 // Terminal shows a terminal of the session, if the call does not show it yet; *Terminal is a terminal. A pending call
 // becomes in progress.
-func (c *ToolCall) Terminal(terminal interface{ ID() v2draft.TerminalID }) error {
+func (c *ToolCall) Terminal(terminal interface{ ID() acpv2.TerminalID }) error {
 	id := terminal.ID()
 	return c.locked(c.ctx, func() error {
-		shown := slices.ContainsFunc(c.call.Content.Value(), func(content v2draft.ToolCallContent) bool {
-			old, ok := content.Variant.(*v2draft.ToolCallContentTerminal)
+		shown := slices.ContainsFunc(c.call.Content.Value(), func(content acpv2.ToolCallContent) bool {
+			old, ok := content.Variant.(*acpv2.ToolCallContentTerminal)
 			return ok && old.TerminalID == id
 		})
 		return andThen(c.begin(c.ctx), func() error {
 			if shown {
 				return nil
 			}
-			return c.add(c.ctx, v2draft.ToolTerminal(id), maxShown)
+			return c.add(c.ctx, acpv2.ToolTerminal(id), maxShown)
 		})
 	})
 }
 
 // Update changes any other part of the call. It replaces the parts that the options set, and leaves everything else
 // unchanged.
-func (c *ToolCall) Update(options ...v2draft.ToolCallOption) error {
-	u := v2draft.AboutToolCall(c.id, options...)
+func (c *ToolCall) Update(options ...acpv2.ToolCallOption) error {
+	u := acpv2.AboutToolCall(c.id, options...)
 	return c.locked(c.ctx, func() error { return c.update(c.ctx, u) })
 }
 
@@ -159,73 +159,73 @@ func (c *ToolCall) Update(options ...v2draft.ToolCallOption) error {
 // It returns the option that the user chose. The error is nil only if that option allows the call, which is then in
 // progress. Otherwise the error is ErrRejected for the other options and for answers that were not offered or are
 // unknown; ErrDismissed if there was no answer, after which agents usually end the turn; or the reason why the question
-// could not be asked, such as v2draft.ErrTurnCancelled. All of them can be passed to Fail.
-func (c *ToolCall) Ask(ctx context.Context, options ...v2draft.PermissionOption) (v2draft.PermissionOption, error) {
+// could not be asked, such as acpv2.ErrTurnCancelled. All of them can be passed to Fail.
+func (c *ToolCall) Ask(ctx context.Context, options ...acpv2.PermissionOption) (acpv2.PermissionOption, error) {
 	if len(options) == 0 {
-		options = []v2draft.PermissionOption{v2draft.AllowOnce("allow", "Allow"), v2draft.RejectOnce("reject", "Reject")}
+		options = []acpv2.PermissionOption{acpv2.AllowOnce("allow", "Allow"), acpv2.RejectOnce("reject", "Reject")}
 	}
-	var whole v2draft.ToolCallUpdate
+	var whole acpv2.ToolCallUpdate
 	err := c.locked(ctx, func() error {
 		whole = c.call
 		c.turn.Flush()
 		return nil
 	})
 	if err != nil {
-		return v2draft.PermissionOption{}, err
+		return acpv2.PermissionOption{}, err
 	}
-	outcome, err := c.session.RequestPermission(ctx, &v2draft.RequestPermissionRequest{
-		Title: whole.Title.Value(), Subject: v2draft.Some(v2draft.PermissionForToolCall(whole)), Options: options,
+	outcome, err := c.session.RequestPermission(ctx, &acpv2.RequestPermissionRequest{
+		Title: whole.Title.Value(), Subject: acpv2.Some(acpv2.PermissionForToolCall(whole)), Options: options,
 	})
 	if err != nil {
-		return v2draft.PermissionOption{}, err
+		return acpv2.PermissionOption{}, err
 	}
-	if _, dismissed := outcome.Variant.(*v2draft.RequestPermissionOutcomeCancelled); dismissed {
-		return v2draft.PermissionOption{}, ErrDismissed
+	if _, dismissed := outcome.Variant.(*acpv2.RequestPermissionOutcomeCancelled); dismissed {
+		return acpv2.PermissionOption{}, ErrDismissed
 	}
 	id, ok := outcome.Selected()
-	i := slices.IndexFunc(options, func(o v2draft.PermissionOption) bool { return o.OptionID == id })
+	i := slices.IndexFunc(options, func(o acpv2.PermissionOption) bool { return o.OptionID == id })
 	if !ok || i < 0 {
-		return v2draft.PermissionOption{}, ErrRejected
+		return acpv2.PermissionOption{}, ErrRejected
 	}
 	chosen := options[i]
 	switch chosen.Kind {
-	case v2draft.PermissionOptionKindAllowOnce, v2draft.PermissionOptionKindAllowAlways:
+	case acpv2.PermissionOptionKindAllowOnce, acpv2.PermissionOptionKindAllowAlways:
 		return chosen, c.locked(ctx, func() error { return c.begin(ctx) })
 	default:
 		return chosen, ErrRejected
 	}
 }
 
-// Done ends the call as completed. Options may add more, such as v2draft.WithOutput.
-func (c *ToolCall) Done(options ...v2draft.ToolCallOption) error {
+// Done ends the call as completed. Options may add more, such as acpv2.WithOutput.
+func (c *ToolCall) Done(options ...acpv2.ToolCallOption) error {
 	ctx, release := turns.Outlive(c.ctx, func() {})
 	defer release()
-	u := v2draft.AboutToolCall(c.id, options...)
-	u.Status = v2draft.Some(v2draft.ToolCallStatusCompleted)
+	u := acpv2.AboutToolCall(c.id, options...)
+	u.Status = acpv2.Some(acpv2.ToolCallStatusCompleted)
 	return c.locked(ctx, func() error { return c.update(ctx, u) })
 }
 
 // Fail ends the call as failed, or as cancelled if err reports that the turn was cancelled. A tool that fails is not a
 // reason to end the turn, so the error that Fail returns is not err.
 //
-// The client shows the text of err that it would see if a handler returned err: the text of an error of v2draft.Public
-// or of a v2draft.Error, which may be wrapped, and of this package's own errors. It also shows the error with which the
+// The client shows the text of err that it would see if a handler returned err: the text of an error of acpv2.Public
+// or of a acpv2.Error, which may be wrapped, and of this package's own errors. It also shows the error with which the
 // client itself answered a call, and the exit status of an exec.ExitError. For any other error it shows only that the
 // tool failed, because the text may be private; log such errors. If err is nil, nothing is added to the content of the
 // call.
 func (c *ToolCall) Fail(err error) error {
 	ctx, release := turns.Outlive(c.ctx, func() {})
 	defer release()
-	u := v2draft.ToolCallUpdate{ToolCallID: c.id, Status: v2draft.Some(v2draft.ToolCallStatusFailed)}
+	u := acpv2.ToolCallUpdate{ToolCallID: c.id, Status: acpv2.Some(acpv2.ToolCallStatusFailed)}
 	cancelled := err != nil && turns.Cancelled(err)
 	if cancelled {
-		u.Status = v2draft.Some(v2draft.ToolCallStatusCancelled)
+		u.Status = acpv2.Some(acpv2.ToolCallStatusCancelled)
 	}
 	return c.locked(ctx, func() error {
 		var shown error
 		if err != nil && !cancelled {
 			text := turns.Visible(err)
-			shown = c.add(ctx, v2draft.ToolText(text), maxShown+len(text)+itemBytes) // so that a call can always fail
+			shown = c.add(ctx, acpv2.ToolText(text), maxShown+len(text)+itemBytes) // so that a call can always fail
 		}
 		return andThen(shown, func() error { return c.update(ctx, u) })
 	})
@@ -281,14 +281,14 @@ func andThen(first error, second func() error) error {
 
 // begin sets a pending call in progress. The call is locked.
 func (c *ToolCall) begin(ctx context.Context) error {
-	if status := c.call.Status.Value(); status != v2draft.ToolCallStatusPending && status != "" { // which is the same
+	if status := c.call.Status.Value(); status != acpv2.ToolCallStatusPending && status != "" { // which is the same
 		return nil
 	}
-	return c.update(ctx, v2draft.ToolCallUpdate{ToolCallID: c.id, Status: v2draft.Some(v2draft.ToolCallStatusInProgress)})
+	return c.update(ctx, acpv2.ToolCallUpdate{ToolCallID: c.id, Status: acpv2.Some(acpv2.ToolCallStatusInProgress)})
 }
 
 // update sends an update, and records it. The call is locked.
-func (c *ToolCall) update(ctx context.Context, u v2draft.ToolCallUpdate) error {
+func (c *ToolCall) update(ctx context.Context, u acpv2.ToolCallUpdate) error {
 	u.ToolCallID = c.id
 	size := c.size
 	if !u.Content.IsZero() {
@@ -297,14 +297,14 @@ func (c *ToolCall) update(ctx context.Context, u v2draft.ToolCallUpdate) error {
 			size += length(content)
 		}
 		if u.Content.Present() {
-			u.Content = v2draft.Some(slices.Clone(u.Content.Value())) // the caller may change it
+			u.Content = acpv2.Some(slices.Clone(u.Content.Value())) // the caller may change it
 		}
 		if err := fits(size, maxShown); err != nil {
 			return err
 		}
 	}
 	c.turn.Flush()
-	err := c.session.Update(ctx, v2draft.NewSessionUpdateToolCallUpdate(u))
+	err := c.session.Update(ctx, acpv2.NewSessionUpdateToolCallUpdate(u))
 	if err != nil && !errors.Is(err, ErrNotStored) {
 		return err
 	}
@@ -318,27 +318,27 @@ func (c *ToolCall) update(ctx context.Context, u v2draft.ToolCallUpdate) error {
 }
 
 // add sends content to show after the existing content, and records it. The call is locked.
-func (c *ToolCall) add(ctx context.Context, content v2draft.ToolCallContent, most int) error {
+func (c *ToolCall) add(ctx context.Context, content acpv2.ToolCallContent, most int) error {
 	size := c.size + length(content)
 	if err := fits(size, most); err != nil {
 		return err
 	}
 	c.turn.Flush()
-	err := c.session.Update(ctx, v2draft.NewSessionUpdateToolCallContentChunk(v2draft.ToolCallContentChunk{
+	err := c.session.Update(ctx, acpv2.NewSessionUpdateToolCallContentChunk(acpv2.ToolCallContentChunk{
 		ToolCallID: c.id, Content: content,
 	}))
 	if err != nil && !errors.Is(err, ErrNotStored) {
 		return err
 	}
 	// Existing elements are not changed, so earlier copies of the slice stay valid.
-	c.call.Content, c.size = v2draft.Some(append(c.call.Content.Value(), content)), size
+	c.call.Content, c.size = acpv2.Some(append(c.call.Content.Value(), content)), size
 	return err
 }
 
 // hasEnded reports whether a tool call with this status has ended.
-func hasEnded(status v2draft.ToolCallStatus) bool {
+func hasEnded(status acpv2.ToolCallStatus) bool {
 	switch status {
-	case v2draft.ToolCallStatusCompleted, v2draft.ToolCallStatusFailed, v2draft.ToolCallStatusCancelled:
+	case acpv2.ToolCallStatusCompleted, acpv2.ToolCallStatusFailed, acpv2.ToolCallStatusCancelled:
 		return true
 	}
 	return false
@@ -356,9 +356,9 @@ func fits(size, most int) error {
 const itemBytes = 64
 
 // length returns the approximate size of content in bytes: that of its JSON, unless it is text or has no JSON.
-func length(content v2draft.ToolCallContent) int {
-	if v, ok := content.Variant.(*v2draft.ToolCallContentContent); ok {
-		if text, ok := v.Content.Variant.(*v2draft.ContentBlockText); ok {
+func length(content acpv2.ToolCallContent) int {
+	if v, ok := content.Variant.(*acpv2.ToolCallContentContent); ok {
+		if text, ok := v.Content.Variant.(*acpv2.ContentBlockText); ok {
 			return itemBytes + len(text.Text)
 		}
 	}

@@ -12,11 +12,11 @@ import (
 // The work of a prompt that says something, asks the user, and runs a command that the client shows as it goes.
 func ExampleSession_StartToolCall() {
 	type session = agentkit.Session[struct{}]
-	prompt := func(ctx context.Context, s *session, _ *v2draft.PromptRequest) (v2draft.IdleStateUpdate, error) {
+	prompt := func(ctx context.Context, s *session, _ *acpv2.PromptRequest) (acpv2.IdleStateUpdate, error) {
 		fmt.Fprint(s.NewMessage(ctx), "I shall test it.") // closed at the end of the turn, as all that follows
-		call, err := s.StartToolCall(ctx, "Test", v2draft.WithKind(v2draft.ToolKindExecute))
+		call, err := s.StartToolCall(ctx, "Test", acpv2.WithKind(acpv2.ToolKindExecute))
 		if err != nil {
-			return v2draft.IdleStateUpdate{}, err
+			return acpv2.IdleStateUpdate{}, err
 		}
 		run := func() error {
 			if _, err := call.Ask(ctx); err != nil {
@@ -36,7 +36,7 @@ func ExampleSession_StartToolCall() {
 			}
 			return terminal.Exited(cmd.ProcessState.ExitCode())
 		}
-		return v2draft.EndTurn(), call.End(run())
+		return acpv2.EndTurn(), call.End(run())
 	}
 	_ = agentkit.Config[struct{}]{Prompt: prompt} // and a Store
 }

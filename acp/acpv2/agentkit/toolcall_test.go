@@ -25,31 +25,31 @@ import (
 )
 
 // story is what a client was told, a line an update.
-func story(told []v2draft.SessionUpdate) (lines []string) {
+func story(told []acpv2.SessionUpdate) (lines []string) {
 	for _, update := range told {
 		line := ""
 		switch u := update.Variant.(type) {
-		case *v2draft.SessionUpdateAgentMessageChunk:
+		case *acpv2.SessionUpdateAgentMessageChunk:
 			text, _ := u.Content.Text()
 			line = "message " + text
-		case *v2draft.SessionUpdateAgentThoughtChunk:
+		case *acpv2.SessionUpdateAgentThoughtChunk:
 			text, _ := u.Content.Text()
 			line = "thought " + text
-		case *v2draft.SessionUpdateToolCallUpdate:
+		case *acpv2.SessionUpdateToolCallUpdate:
 			line = strings.Join(strings.Fields(fmt.Sprint("call ", u.Title.Value(), " ", u.Status.Value())), " ")
 			if u.Content.Present() {
 				line += fmt.Sprintf(" with %d", len(u.Content.Value()))
 			}
-		case *v2draft.SessionUpdateToolCallContentChunk:
+		case *acpv2.SessionUpdateToolCallContentChunk:
 			line = "shows " + shownContent(u.Content)
-		case *v2draft.SessionUpdateTerminalUpdate:
+		case *acpv2.SessionUpdateTerminalUpdate:
 			line = "terminal " + u.Command.Value()
 			if exit, ok := u.ExitStatus.Get(); ok {
 				line = fmt.Sprint("exit ", exit.ExitCode.Value(), exit.ExitCode.Present())
 			}
-		case *v2draft.SessionUpdateTerminalOutputChunk:
+		case *acpv2.SessionUpdateTerminalOutputChunk:
 			line = "output"
-		case *v2draft.SessionUpdatePlanUpdate:
+		case *acpv2.SessionUpdatePlanUpdate:
 			line = "plan"
 		default:
 			continue
@@ -59,14 +59,14 @@ func story(told []v2draft.SessionUpdate) (lines []string) {
 	return lines
 }
 
-func shownContent(content v2draft.ToolCallContent) string {
+func shownContent(content acpv2.ToolCallContent) string {
 	switch v := content.Variant.(type) {
-	case *v2draft.ToolCallContentContent:
+	case *acpv2.ToolCallContentContent:
 		text, _ := v.Content.Text()
 		return text
-	case *v2draft.ToolCallContentDiff:
+	case *acpv2.ToolCallContentDiff:
 		return "diff"
-	case *v2draft.ToolCallContentTerminal:
+	case *acpv2.ToolCallContentTerminal:
 		return "terminal"
 	}
 	return "?"
@@ -74,17 +74,17 @@ func shownContent(content v2draft.ToolCallContent) string {
 
 // play plays one turn with a client that answers questions by choose, and returns what it was told.
 func playTurn(
-	t *testing.T, choose func(*v2draft.RequestPermissionRequest) v2draft.RequestPermissionOutcome, turn func(context.Context, *session) error,
-) ([]string, *v2draft.TurnResult) {
+	t *testing.T, choose func(*acpv2.RequestPermissionRequest) acpv2.RequestPermissionOutcome, turn func(context.Context, *session) error,
+) ([]string, *acpv2.TurnResult) {
 	t.Helper()
 	config := parrot(open(t, t.TempDir(), nil))
-	config.Prompt = func(ctx context.Context, s *session, _ *v2draft.PromptRequest) (v2draft.IdleStateUpdate, error) {
-		return v2draft.EndTurn(), turn(ctx, s)
+	config.Prompt = func(ctx context.Context, s *session, _ *acpv2.PromptRequest) (acpv2.IdleStateUpdate, error) {
+		return acpv2.EndTurn(), turn(ctx, s)
 	}
-	c, _ := connect(t, config, v2draft.AgentOptions{})
+	c, _ := connect(t, config, acpv2.AgentOptions{})
 	c.choose = choose
 	s := c.create(t, "/w")
-	res, err := s.Prompt(t.Context(), v2draft.TextBlock("x"))
+	res, err := s.Prompt(t.Context(), acpv2.TextBlock("x"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,7 +111,7 @@ func TestOrderOfTurn(t *testing.T) {
 		message, thought := s.NewMessage(ctx), s.NewThought(ctx)
 		fmt.Fprint(message, "Hello ")
 		fmt.Fprint(thought, "hm")
-		call, err := s.StartToolCall(ctx, "Build", v2draft.WithKind(v2draft.ToolKindExecute))
+		call, err := s.StartToolCall(ctx, "Build", acpv2.WithKind(acpv2.ToolKindExecute))
 		if err != nil {
 			return err
 		}
@@ -126,11 +126,11 @@ func TestOrderOfTurn(t *testing.T) {
 			return err
 		}
 		fmt.Fprint(message, "plan")
-		if err := s.Update(ctx, v2draft.WholePlan("p")); err != nil {
+		if err := s.Update(ctx, acpv2.WholePlan("p")); err != nil {
 			return err
 		}
 		fmt.Fprint(message, "end\xf0\x9f")
-		return errors.Join(call.Progress("one"), call.Done(v2draft.WithOutput(1)))
+		return errors.Join(call.Progress("one"), call.Done(acpv2.WithOutput(1)))
 	})
 	wantStory(t, got, "message Hello ", "thought hm", "call Build pending", "message now", "terminal make", "message this",
 		"output", "call in_progress", "shows terminal", "exit 0 true", "message plan", "plan", "message end", "shows one", "call completed",
@@ -154,9 +154,9 @@ func TestLeftOpen(t *testing.T) {
 			var turn context.Context
 			var again *session
 			begun := make(chan struct{})
-			config.Prompt = func(ctx context.Context, s *session, _ *v2draft.PromptRequest) (idle v2draft.IdleStateUpdate, err error) {
+			config.Prompt = func(ctx context.Context, s *session, _ *acpv2.PromptRequest) (idle acpv2.IdleStateUpdate, err error) {
 				turn, again = ctx, s
-				call, err = s.StartToolCall(ctx, "A", v2draft.WithStatus(v2draft.ToolCallStatusInProgress))
+				call, err = s.StartToolCall(ctx, "A", acpv2.WithStatus(acpv2.ToolCallStatusInProgress))
 				if err == nil {
 					terminal, err = s.StartTerminal(ctx, "sleep", "/w")
 				}
@@ -168,9 +168,9 @@ func TestLeftOpen(t *testing.T) {
 				if test.wait {
 					<-ctx.Done()
 				}
-				return v2draft.EndTurn(), err
+				return acpv2.EndTurn(), err
 			}
-			c, _ := connect(t, config, v2draft.AgentOptions{})
+			c, _ := connect(t, config, acpv2.AgentOptions{})
 			s := c.create(t, "/w")
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
@@ -180,7 +180,7 @@ func TestLeftOpen(t *testing.T) {
 					cancel()
 				}()
 			}
-			res, err := s.Prompt(ctx, v2draft.TextBlock("x"))
+			res, err := s.Prompt(ctx, acpv2.TextBlock("x"))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -212,25 +212,25 @@ func TestLeftOpen(t *testing.T) {
 
 // The question has the whole call, and its answer says how to go on.
 func TestAsk(t *testing.T) {
-	selected := func(id v2draft.PermissionOptionID) v2draft.RequestPermissionOutcome {
-		return v2draft.PermissionSelected(id)
+	selected := func(id acpv2.PermissionOptionID) acpv2.RequestPermissionOutcome {
+		return acpv2.PermissionSelected(id)
 	}
 	for name, test := range map[string]struct {
-		outcome v2draft.RequestPermissionOutcome
+		outcome acpv2.RequestPermissionOutcome
 		want    error
 		status  string
 	}{
 		"allow":     {selected("allow"), nil, "in_progress"},
 		"reject":    {selected("reject"), agentkit.ErrRejected, ""},
-		"dismissed": {v2draft.PermissionCancelled(), agentkit.ErrDismissed, ""},
+		"dismissed": {acpv2.PermissionCancelled(), agentkit.ErrDismissed, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var asked *v2draft.RequestPermissionRequest
-			_, res := playTurn(t, func(req *v2draft.RequestPermissionRequest) v2draft.RequestPermissionOutcome {
+			var asked *acpv2.RequestPermissionRequest
+			_, res := playTurn(t, func(req *acpv2.RequestPermissionRequest) acpv2.RequestPermissionOutcome {
 				asked = req
 				return test.outcome
 			}, func(ctx context.Context, s *session) error {
-				call, err := s.StartToolCall(ctx, "Edit", v2draft.WithKind(v2draft.ToolKindEdit), v2draft.WithInput(map[string]int{"n": 1}))
+				call, err := s.StartToolCall(ctx, "Edit", acpv2.WithKind(acpv2.ToolKindEdit), acpv2.WithInput(map[string]int{"n": 1}))
 				if err != nil {
 					return err
 				}
@@ -246,15 +246,15 @@ func TestAsk(t *testing.T) {
 				}
 				return call.End(err)
 			})
-			subject, ok := asked.Subject.Value().Variant.(*v2draft.RequestPermissionSubjectToolCall)
+			subject, ok := asked.Subject.Value().Variant.(*acpv2.RequestPermissionSubjectToolCall)
 			if !ok || asked.Title != "Edit" || len(asked.Options) != 2 {
 				t.Fatalf("asked was %+v", asked)
 			}
 			call := subject.ToolCall
-			if call.Kind.Value() != v2draft.ToolKindEdit || string(call.RawInput) != `{"n":1}` || len(call.Content.Value()) != 1 || len(call.Locations.Value()) != 1 {
+			if call.Kind.Value() != acpv2.ToolKindEdit || string(call.RawInput) != `{"n":1}` || len(call.Content.Value()) != 1 || len(call.Locations.Value()) != 1 {
 				t.Errorf("asked about %v", call)
 			}
-			if _, failed := res.Idle.Variant.(*v2draft.IdleStateUpdateError); failed != (name == "dismissed") {
+			if _, failed := res.Idle.Variant.(*acpv2.IdleStateUpdateError); failed != (name == "dismissed") {
 				t.Errorf("the turn ended with %T", res.Idle.Variant)
 			}
 		})
@@ -269,10 +269,10 @@ func TestContentOfCall(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		content := make([]v2draft.ToolCallContent, 1, 4)
-		content[0] = v2draft.ToolText("mine")
+		content := make([]acpv2.ToolCallContent, 1, 4)
+		content[0] = acpv2.ToolText("mine")
 		err = errors.Join(
-			call.Update(v2draft.WithContent(content...)),
+			call.Update(acpv2.WithContent(content...)),
 			call.Diff("/w/a", "", "one\n"),
 			call.Diff("/w/b", "x", "y"),
 			call.Diff("/w/a", "", "two\n"),
@@ -313,7 +313,7 @@ func TestCallTooLarge(t *testing.T) {
 		if !errors.Is(err, agentkit.ErrTooLarge) || n != 8 {
 			t.Errorf("after %d: %v", n, err)
 		}
-		if err := call.Update(v2draft.WithContent(v2draft.ToolText(strings.Repeat("x", 9<<20)))); !errors.Is(err, agentkit.ErrTooLarge) {
+		if err := call.Update(acpv2.WithContent(acpv2.ToolText(strings.Repeat("x", 9<<20)))); !errors.Is(err, agentkit.ErrTooLarge) {
 			t.Errorf("at once: %v", err)
 		}
 		if err := call.Progress(strings.Repeat("x", 1<<20-1000)); err != nil {
@@ -325,48 +325,48 @@ func TestCallTooLarge(t *testing.T) {
 
 // Calls, terminals and texts serve agents without Sessions.
 func TestHandleWork(t *testing.T) {
-	client, agent := v2draft.Pipe()
-	handlers := v2draft.AgentHandlers{
-		NewSession: func(context.Context, *v2draft.AgentConn, *v2draft.NewSessionRequest) (*v2draft.NewSessionResponse, error) {
-			return &v2draft.NewSessionResponse{SessionID: "s"}, nil
+	client, agent := acpv2.Pipe()
+	handlers := acpv2.AgentHandlers{
+		NewSession: func(context.Context, *acpv2.AgentConn, *acpv2.NewSessionRequest) (*acpv2.NewSessionResponse, error) {
+			return &acpv2.NewSessionResponse{SessionID: "s"}, nil
 		},
-		ListSessions: func(context.Context, *v2draft.AgentConn, *v2draft.ListSessionsRequest) (*v2draft.ListSessionsResponse, error) {
-			return &v2draft.ListSessionsResponse{}, nil
+		ListSessions: func(context.Context, *acpv2.AgentConn, *acpv2.ListSessionsRequest) (*acpv2.ListSessionsResponse, error) {
+			return &acpv2.ListSessionsResponse{}, nil
 		},
-		ResumeSession: func(context.Context, *v2draft.AgentSession, *v2draft.ResumeSessionRequest) (*v2draft.ResumeSessionResponse, error) {
-			return &v2draft.ResumeSessionResponse{}, nil
+		ResumeSession: func(context.Context, *acpv2.AgentSession, *acpv2.ResumeSessionRequest) (*acpv2.ResumeSessionResponse, error) {
+			return &acpv2.ResumeSessionResponse{}, nil
 		},
-		CloseSession: func(context.Context, *v2draft.AgentSession, *v2draft.CloseSessionRequest) (*v2draft.CloseSessionResponse, error) {
-			return &v2draft.CloseSessionResponse{}, nil
+		CloseSession: func(context.Context, *acpv2.AgentSession, *acpv2.CloseSessionRequest) (*acpv2.CloseSessionResponse, error) {
+			return &acpv2.CloseSessionResponse{}, nil
 		},
-		Prompt: func(ctx context.Context, s *v2draft.AgentSession, req *v2draft.PromptRequest) (*v2draft.PromptResponse, error) {
-			return s.StartTurn(ctx, req, agentkit.HandleWork(func(ctx context.Context) (v2draft.IdleStateUpdate, error) {
+		Prompt: func(ctx context.Context, s *acpv2.AgentSession, req *acpv2.PromptRequest) (*acpv2.PromptResponse, error) {
+			return s.StartTurn(ctx, req, agentkit.HandleWork(func(ctx context.Context) (acpv2.IdleStateUpdate, error) {
 				fmt.Fprint(agentkit.NewMessage(ctx, s), agentkit.PromptText(req))
 				_, err := agentkit.StartToolCall(ctx, s, "Open")
-				return v2draft.EndTurn(), err
+				return acpv2.EndTurn(), err
 			}))
 		},
 	}
-	served, err := v2draft.StartAgent(t.Context(), agent, handlers, &v2draft.AgentOptions{Info: v2draft.Implementation{Name: "a", Version: "1"}})
+	served, err := acpv2.StartAgent(t.Context(), agent, handlers, &acpv2.AgentOptions{Info: acpv2.Implementation{Name: "a", Version: "1"}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	var told []v2draft.SessionUpdate
+	var told []acpv2.SessionUpdate
 	tapped := conformance.Tap(t, conformance.Client, client, &conformance.TapOptions{Schema: conformance.V2()})
-	c, err := v2draft.Connect(t.Context(), tapped, v2draft.ClientHandlers{
-		SessionUpdate: func(_ context.Context, _ *v2draft.ClientSession, n *v2draft.UpdateSessionNotification) error {
+	c, err := acpv2.Connect(t.Context(), tapped, acpv2.ClientHandlers{
+		SessionUpdate: func(_ context.Context, _ *acpv2.ClientSession, n *acpv2.UpdateSessionNotification) error {
 			told = append(told, n.Update)
 			return nil
 		},
-	}, &v2draft.ClientOptions{Info: v2draft.Implementation{Name: "c", Version: "1"}})
+	}, &acpv2.ClientOptions{Info: acpv2.Implementation{Name: "c", Version: "1"}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := c.NewSession(t.Context(), &v2draft.NewSessionRequest{Cwd: "/w"})
+	s, err := c.NewSession(t.Context(), &acpv2.NewSessionRequest{Cwd: "/w"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Prompt(t.Context(), v2draft.TextBlock("one"), v2draft.TextBlock("two")); err != nil {
+	if _, err := s.Prompt(t.Context(), acpv2.TextBlock("one"), acpv2.TextBlock("two")); err != nil {
 		t.Fatal(err)
 	}
 	wantStory(t, story(told), "message one\ntwo", "call Open pending", "shows this did not end", "call failed")
@@ -379,7 +379,7 @@ func TestHandleWork(t *testing.T) {
 func TestCallAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var told []string
-		sender := &fakeSession{update: func(u v2draft.SessionUpdate) { told = append(told, story([]v2draft.SessionUpdate{u})...) }}
+		sender := &fakeSession{update: func(u acpv2.SessionUpdate) { told = append(told, story([]acpv2.SessionUpdate{u})...) }}
 		call, err := agentkit.StartToolCall(t.Context(), sender, "A")
 		if err != nil {
 			t.Fatal(err)
@@ -393,7 +393,7 @@ func TestCallAtOnce(t *testing.T) {
 			voices.Go(func() {
 				for range 25 {
 					_, err := terminal.Write(make([]byte, 100_000))
-					if err := errors.Join(err, call.Progress("x"), call.Diff(v2draft.AbsolutePath(fmt.Sprint("/", i)), "a", "b")); err != nil {
+					if err := errors.Join(err, call.Progress("x"), call.Diff(acpv2.AbsolutePath(fmt.Sprint("/", i)), "a", "b")); err != nil {
 						t.Error(err)
 					}
 					call.State()
@@ -413,31 +413,31 @@ func TestCallAtOnce(t *testing.T) {
 // fakeSession is a session without a connection. Its updates do not overlap.
 type fakeSession struct {
 	mu     sync.Mutex
-	update func(v2draft.SessionUpdate)
+	update func(acpv2.SessionUpdate)
 }
 
-func (s *fakeSession) Update(_ context.Context, u v2draft.SessionUpdate) error {
+func (s *fakeSession) Update(_ context.Context, u acpv2.SessionUpdate) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.update(u)
 	return nil
 }
 
-func (s *fakeSession) RequestPermission(context.Context, *v2draft.RequestPermissionRequest) (v2draft.RequestPermissionOutcome, error) {
-	return v2draft.PermissionCancelled(), nil
+func (s *fakeSession) RequestPermission(context.Context, *acpv2.RequestPermissionRequest) (acpv2.RequestPermissionOutcome, error) {
+	return acpv2.PermissionCancelled(), nil
 }
 
 // patchOf is the patch that a call shows of a change.
 func patchOf(t *testing.T, path, from, to string) string {
 	t.Helper()
-	call, err := agentkit.StartToolCall(t.Context(), &fakeSession{update: func(v2draft.SessionUpdate) {}}, "Edit")
+	call, err := agentkit.StartToolCall(t.Context(), &fakeSession{update: func(acpv2.SessionUpdate) {}}, "Edit")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := call.Diff(v2draft.AbsolutePath(path), from, to); err != nil {
+	if err := call.Diff(acpv2.AbsolutePath(path), from, to); err != nil {
 		t.Fatal(err)
 	}
-	diff := call.State().Content.Value()[0].Variant.(*v2draft.ToolCallContentDiff)
+	diff := call.State().Content.Value()[0].Variant.(*acpv2.ToolCallContentDiff)
 	return diff.Patch.Value().Text
 }
 

@@ -23,19 +23,19 @@ func TestSessionsAreBounded(t *testing.T) {
 		t.Errorf("version 1: got %v", err)
 	}
 
-	theirs, ours := v2draft.Pipe()
+	theirs, ours := acpv2.Pipe()
 	served := make(chan error)
 	go func() { served <- (&agentV2{t.TempDir()}).serve(t.Context(), theirs) }()
-	client, err := v2draft.Connect(t.Context(), conformance.Tap(t, conformance.Client, ours, &conformance.TapOptions{Schema: conformance.V2()}), v2draft.ClientHandlers{}, &v2draft.ClientOptions{Info: v2draft.Implementation{Name: "test", Version: "1"}})
+	client, err := acpv2.Connect(t.Context(), conformance.Tap(t, conformance.Client, ours, &conformance.TapOptions{Schema: conformance.V2()}), acpv2.ClientHandlers{}, &acpv2.ClientOptions{Info: acpv2.Implementation{Name: "test", Version: "1"}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for range maxSessions {
-		if _, err := client.NewSession(t.Context(), &v2draft.NewSessionRequest{Cwd: "/"}); err != nil {
+		if _, err := client.NewSession(t.Context(), &acpv2.NewSessionRequest{Cwd: "/"}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if _, err := client.NewSession(t.Context(), &v2draft.NewSessionRequest{Cwd: "/"}); !errors.Is(err, v2draft.ErrInvalidRequest) {
+	if _, err := client.NewSession(t.Context(), &acpv2.NewSessionRequest{Cwd: "/"}); !errors.Is(err, acpv2.ErrInvalidRequest) {
 		t.Errorf("version 2: got %v", err)
 	}
 	if err := errors.Join(client.Close(), <-served); err != nil {

@@ -18,7 +18,7 @@ type sessionV2 = agentkit.Session[struct{}]
 // at the end.
 type agentV2 struct{ dir string }
 
-func (a *agentV2) serve(ctx context.Context, transport v2draft.Transport) error {
+func (a *agentV2) serve(ctx context.Context, transport acpv2.Transport) error {
 	dir := a.dir
 	if dir == "" {
 		temp, err := os.MkdirTemp("", "acp-dual-agent-")
@@ -33,43 +33,43 @@ func (a *agentV2) serve(ctx context.Context, transport v2draft.Transport) error 
 		return err
 	}
 	sessions := agentkit.NewSessions(agentkit.Config[struct{}]{Store: store, Prompt: prompt, MaxSessions: maxSessions})
-	err = v2draft.ServeAgent(ctx, transport, sessions.Handlers(), &v2draft.AgentOptions{
-		Info: v2draft.Implementation{Name: "acp-dual-agent", Version: "1.0.0"},
+	err = acpv2.ServeAgent(ctx, transport, sessions.Handlers(), &acpv2.AgentOptions{
+		Info: acpv2.Implementation{Name: "acp-dual-agent", Version: "1.0.0"},
 	})
 	sessions.Close()
 	return errors.Join(err, store.Close())
 }
 
-func prompt(ctx context.Context, s *sessionV2, req *v2draft.PromptRequest) (v2draft.IdleStateUpdate, error) {
-	screen := &screenV2{session: s, planID: v2draft.PlanID(newID("plan"))}
-	return v2draft.EndTurn(), play(ctx, screen, string(s.Cwd()), agentkit.PromptText(req))
+func prompt(ctx context.Context, s *sessionV2, req *acpv2.PromptRequest) (acpv2.IdleStateUpdate, error) {
+	screen := &screenV2{session: s, planID: acpv2.PlanID(newID("plan"))}
+	return acpv2.EndTurn(), play(ctx, screen, string(s.Cwd()), agentkit.PromptText(req))
 }
 
 // screenV2 is the screen of a client of version 2. Updates sent through the session are stored for clients that resume
 // it, and everything that the turn leaves open is closed at its end.
 type screenV2 struct {
 	session  *sessionV2
-	planID   v2draft.PlanID
+	planID   acpv2.PlanID
 	call     *agentkit.ToolCall // the tool call of the running command
 	terminal *agentkit.Terminal // which belongs to the agent; the client only shows it
 }
 
 func (s *screenV2) say(ctx context.Context, message, text string) error {
-	return s.session.Update(ctx, v2draft.AgentMessageText(v2draft.MessageID(message), text))
+	return s.session.Update(ctx, acpv2.AgentMessageText(acpv2.MessageID(message), text))
 }
 
 func (s *screenV2) plan(ctx context.Context, steps []step) error {
-	var entries []v2draft.PlanEntry
+	var entries []acpv2.PlanEntry
 	for _, step := range steps {
-		entries = append(entries, v2draft.PlanEntry{
-			Content: step.text, Priority: v2draft.PlanEntryPriorityMedium, Status: v2draft.PlanEntryStatus(step.status),
+		entries = append(entries, acpv2.PlanEntry{
+			Content: step.text, Priority: acpv2.PlanEntryPriorityMedium, Status: acpv2.PlanEntryStatus(step.status),
 		})
 	}
-	return s.session.Update(ctx, v2draft.WholePlan(s.planID, entries...))
+	return s.session.Update(ctx, acpv2.WholePlan(s.planID, entries...))
 }
 
 func (s *screenV2) propose(ctx context.Context, c *command) (allowed bool, err error) {
-	if s.call, err = s.session.StartToolCall(ctx, c.line, v2draft.WithKind(v2draft.ToolKindExecute)); err != nil {
+	if s.call, err = s.session.StartToolCall(ctx, c.line, acpv2.WithKind(acpv2.ToolKindExecute)); err != nil {
 		return false, err
 	}
 	if _, err := s.call.Ask(ctx); errors.Is(err, agentkit.ErrRejected) || errors.Is(err, agentkit.ErrDismissed) {
@@ -77,7 +77,7 @@ func (s *screenV2) propose(ctx context.Context, c *command) (allowed bool, err e
 	} else if err != nil {
 		return false, err
 	}
-	if s.terminal, err = s.session.StartTerminal(ctx, c.line, v2draft.AbsolutePath(c.cwd)); err != nil {
+	if s.terminal, err = s.session.StartTerminal(ctx, c.line, acpv2.AbsolutePath(c.cwd)); err != nil {
 		return false, err
 	}
 	return true, s.call.Terminal(s.terminal)

@@ -65,8 +65,8 @@ func TestPermissionBeforeThePrompt(t *testing.T) {
 	if got, _ := res1.Outcome.Selected(); got != "no" {
 		t.Errorf("version 1: chosen was %q", got)
 	}
-	res2, err := v2.requestPermission(t.Context(), nil, &v2draft.RequestPermissionRequest{
-		Options: []v2draft.PermissionOption{v2draft.AllowOnce("yes", "Yes"), v2draft.RejectOnce("no", "No")},
+	res2, err := v2.requestPermission(t.Context(), nil, &acpv2.RequestPermissionRequest{
+		Options: []acpv2.PermissionOption{acpv2.AllowOnce("yes", "Yes"), acpv2.RejectOnce("no", "No")},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -84,9 +84,9 @@ func TestHostileText(t *testing.T) {
 			return (&peerV1{printer: p}).show(t.Context(), nil, &acp.SessionNotification{Update: u})
 		}
 	}
-	v2 := func(u v2draft.SessionUpdate) func(*printer) error {
+	v2 := func(u acpv2.SessionUpdate) func(*printer) error {
 		return func(p *printer) error {
-			return (&peerV2{printer: p}).show(t.Context(), nil, &v2draft.UpdateSessionNotification{Update: u})
+			return (&peerV2{printer: p}).show(t.Context(), nil, &acpv2.UpdateSessionNotification{Update: u})
 		}
 	}
 	for i, show := range []func(*printer) error{
@@ -94,12 +94,12 @@ func TestHostileText(t *testing.T) {
 		v1(acp.StartToolCall(hostile, hostile, acp.WithStatus(hostile))),
 		v1(acp.UpdateToolCall(hostile, acp.WithStatus(hostile))),
 		v1(acp.UpdateToolCall(hostile, acp.WithContent(acp.ToolText(hostile)))),
-		v2(v2draft.NewSessionUpdateUserMessage(v2draft.UserMessage{MessageID: "1", Content: v2draft.Some([]v2draft.ContentBlock{v2draft.TextBlock(hostile)})})),
-		v2(v2draft.AgentMessageText("1", hostile)),
-		v2(v2draft.StartToolCall(hostile, hostile)),
-		v2(v2draft.UpdateToolCall(hostile, v2draft.WithStatus(hostile))),
-		v2(v2draft.NewSessionUpdateTerminalUpdate(v2draft.TerminalUpdate{TerminalID: hostile, Command: v2draft.Some(hostile)})),
-		v2(v2draft.NewSessionUpdateTerminalOutputChunk(v2draft.TerminalOutputChunk{Data: base64.StdEncoding.EncodeToString([]byte(hostile))})),
+		v2(acpv2.NewSessionUpdateUserMessage(acpv2.UserMessage{MessageID: "1", Content: acpv2.Some([]acpv2.ContentBlock{acpv2.TextBlock(hostile)})})),
+		v2(acpv2.AgentMessageText("1", hostile)),
+		v2(acpv2.StartToolCall(hostile, hostile)),
+		v2(acpv2.UpdateToolCall(hostile, acpv2.WithStatus(hostile))),
+		v2(acpv2.NewSessionUpdateTerminalUpdate(acpv2.TerminalUpdate{TerminalID: hostile, Command: acpv2.Some(hostile)})),
+		v2(acpv2.NewSessionUpdateTerminalOutputChunk(acpv2.TerminalOutputChunk{Data: base64.StdEncoding.EncodeToString([]byte(hostile))})),
 		func(p *printer) error {
 			p.permission(hostile, hostile)
 			p.findings([]conformance.Finding{{Method: hostile}})

@@ -2,7 +2,13 @@
 package apitest
 
 import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"go/types"
 	"os"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -22,12 +28,13 @@ func Check(t *testing.T, path string, update bool) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	Compare(t, "api.txt", api.Lines(pkg), update)
+	Compare(t, ".", pkg, update)
 }
 
-// Compare compares lines with those of a file, or writes the file anew.
-func Compare(t *testing.T, file string, lines []string, update bool) {
+// Compare compares what a package exports with the api.txt in its folder, or writes the file anew.
+func Compare(t *testing.T, dir string, pkg *types.Package, update bool) {
 	t.Helper()
+	file, lines := filepath.Join(dir, "api.txt"), markExperimental(t, dir, api.Lines(pkg))
 	if update {
 		if err := os.WriteFile(file, []byte(strings.Join(lines, "\n")+"\n"), 0o644); err != nil {
 			t.Fatal(err)
@@ -42,4 +49,68 @@ func Compare(t *testing.T, file string, lines []string, update bool) {
 	if diff := cmp.Diff(want, lines); diff != "" {
 		t.Errorf("%s is not what the package exports; make generate writes it (-old +new):\n%s", file, diff)
 	}
+}
+
+// apiLine matches a line of api.txt: the name, or the receiver of a method, its method or field, and the type of a constant.
+var apiLine = regexp.MustCompile(`^(?:method \(\*?(\w+)[^)]*\)|\w+ (\w+))(?: (\w+)\(|[^,]* struct, (?:embedded )?\*?(?:\w+\.)?(\w+)| (\w+) = )?`)
+
+// markExperimental marks the lines of declarations that the source of a package documents as experimental: names,
+// members, and declarations related to an experimental type.
+func markExperimental(t *testing.T, dir string, lines []string) []string {
+	t.Helper()
+	paths, err := filepath.Glob(filepath.Join(dir, "*.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := map[string]bool{}
+	note := func(name string, docs ...*ast.CommentGroup) {
+		for _, doc := range docs {
+			if strings.Contains(doc.Text(), "\nExperimental: ") {
+				names[name] = true
+			}
+		}
+	}
+	for _, path := range paths {
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ParseComments|parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, decl := range file.Decls {
+			switch d := decl.(type) {
+			case *ast.FuncDecl:
+				name := d.Name.Name
+				if d.Recv != nil {
+					name = strings.TrimLeft(types.ExprString(d.Recv.List[0].Type), "*") + "." + name
+				}
+				note(name, d.Doc)
+			case *ast.GenDecl:
+				for _, spec := range d.Specs {
+					switch s := spec.(type) {
+					case *ast.ValueSpec:
+						note(s.Names[0].Name, s.Doc)
+					case *ast.TypeSpec:
+						note(s.Name.Name, d.Doc, s.Doc)
+						if fields, ok := s.Type.(*ast.StructType); ok {
+							for _, f := range fields.Fields.List {
+								for _, name := range f.Names {
+									note(s.Name.Name+"."+name.Name, f.Doc)
+								}
+							}
+						}
+					}
+				}
+			}
+		}
+	}
+	for i, line := range lines {
+		m := apiLine.FindStringSubmatch(line)
+		if m == nil {
+			t.Fatalf("%s: cannot parse the line %q", dir, line)
+		}
+		name, member, constantOf := m[1]+m[2], m[3]+m[4], m[5]
+		if names[name] || names[name+"."+member] || names[constantOf] {
+			lines[i] += " (experimental)"
+		}
+	}
+	return lines
 }

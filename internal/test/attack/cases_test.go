@@ -93,8 +93,8 @@ func cases() []*testCase {
 		{attack: "fork-bomb", victim: "local", bound: small, procs: 64*16 + 20},
 		{attack: "endless-output", victim: "local", bound: outputs},
 		{attack: "close-session", victim: "local", bound: small, flags: []string{"-sessions", map[bool]string{false: "15", true: "500"}[full()]}},
-		{attack: "v2-ids", victim: "local", inNightly: true, bound: medium, flags: []string{"-v2"}},
-		{attack: "v2-sessions", victim: "local", bound: small, flags: []string{"-v2"}},
+		{attack: "v2-ids", victim: "victim-v2", inNightly: true, bound: medium},
+		{attack: "v2-sessions", victim: "victim-v2", bound: small},
 
 		{attack: "none", victim: "example-client", bound: small},
 		{attack: "read-flood", victim: "example-client", inNightly: true, bound: medium, allow: true},

@@ -31,11 +31,12 @@ var processes *census
 // bin is the directory with the programs.
 var bin string
 
-// programs holds the victims and the attackers, by the names under which they are built.
+// programs holds the folders of the victims and the attackers, by the names under which they are built.
 var programs = map[string]string{
 	"hostile-agent":  "./internal/test/attack/agent",
 	"hostile-client": "./internal/test/attack/client",
 	"victim":         "./internal/test/attack/victim",
+	"victim-v2":      "./acp/acpv2/internal/victim",
 	"example-client": "./examples/client",
 	"example-agent":  "./examples/agent",
 	"dual-client":    "./examples/dual/client",
@@ -86,8 +87,8 @@ func program(name string) (string, error) {
 		if gentest.Race && !strings.HasPrefix(name, "hostile") {
 			args = append(args, "-race")
 		}
-		cmd := exec.Command("go", append(args, programs[name])...)
-		cmd.Dir = filepath.Join("..", "..", "..")
+		cmd := exec.Command("go", append(args, ".")...)
+		cmd.Dir = filepath.Join("..", "..", "..", programs[name]) // it may be in a module of its own
 		if out, err := cmd.CombinedOutput(); err != nil {
 			return fmt.Errorf("building %s: %w: %s", name, err, out)
 		}
@@ -154,7 +155,7 @@ func printTable() error {
 // inNormal are the attacks in tier Normal: one of each kind. They need one victim of each side and two attackers.
 var inNormal = map[string]bool{
 	"local/none": true, "local/update-flood": true, "local/bad-lines": true, "local/cancellations": true, "local/paths": true,
-	"local/close-session": true, "local/dies": true, "local/answer-id": true, "local/v2-sessions": true,
+	"local/close-session": true, "local/dies": true, "local/answer-id": true, "victim-v2/v2-sessions": true,
 	"agent/none": true, "agent/garbage": true, "agent/duplicate-ids": true, "agent/too-early": true, "agent/half-closed": true,
 }
 

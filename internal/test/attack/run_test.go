@@ -121,7 +121,7 @@ func (r *attackRun) make() error {
 	}
 	r.read("the attacker", r.hostileReport)
 	switch r.testCase.victim {
-	case "local", "agent", "proxy":
+	case "local", "victim-v2", "agent", "proxy":
 		r.read("the victim", r.victimReport)
 	}
 	return err
@@ -178,9 +178,9 @@ func (r *attackRun) onClient() error {
 		agent = append([]string{filepath.Join(bin, "proxy"), "-v", "--"}, agent...)
 		flags = append([]string{"-stderr"}, flags...)
 		fallthrough
-	case "local":
+	case "local", "victim-v2":
 		args := append([]string{"-root", r.root, "-report", r.victimReport}, flags...)
-		r.cmd = r.command("victim", append(append(args, "client", "--"), agent...)...)
+		r.cmd = r.command(r.programs()[0], append(append(args, "client", "--"), agent...)...)
 	case "example-client":
 		args := append([]string{"-root", r.root}, flags...)
 		if r.allow {

@@ -1,6 +1,7 @@
 package repo_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"go/parser"
@@ -12,6 +13,8 @@ import (
 	"strings"
 	"testing"
 
+	"golang.org/x/mod/modfile"
+
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
@@ -19,26 +22,33 @@ import (
 // go in one direction.
 func TestImports(t *testing.T) {
 	tier.Need(t, tier.Normal)
-	const module = "github.com/acpgo/sdk"
+	const (
+		module = "github.com/acpgo/sdk"
+		victim = "/acp/acpv2/internal/victim" // a program that only tests run
+	)
 	type pkg struct {
 		ImportPath string
 		Standard   bool
 		Imports    []string
 		Deps       []string
 	}
-	out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", "-json=ImportPath,Standard,Imports,Deps", "./...").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
 	all := map[string]pkg{}
-	for dec := json.NewDecoder(strings.NewReader(string(out))); ; {
-		var p pkg
-		if err := dec.Decode(&p); errors.Is(err, io.EOF) {
-			break
-		} else if err != nil {
+	for _, dir := range []string{".", "acp/acpv2"} { // modules
+		list := exec.CommandContext(t.Context(), "go", "list", "-deps", "-json=ImportPath,Standard,Imports,Deps", "./...")
+		list.Dir = dir
+		out, err := list.Output()
+		if err != nil {
 			t.Fatal(err)
 		}
-		all[p.ImportPath] = p
+		for dec := json.NewDecoder(bytes.NewReader(out)); ; {
+			var p pkg
+			if err := dec.Decode(&p); errors.Is(err, io.EOF) {
+				break
+			} else if err != nil {
+				t.Fatal(err)
+			}
+			all[p.ImportPath] = p
+		}
 	}
 
 	for _, lean := range []string{
@@ -59,6 +69,17 @@ func TestImports(t *testing.T) {
 			}
 		}
 	}
+	// The module promises more than those nested in it, version 2 among them, and imports none: what go.mod does not require,
+	// tests cannot import either.
+	mod, err := modfile.Parse("go.mod", []byte(readFile(t, "go.mod")), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range mod.Require {
+		if strings.HasPrefix(r.Mod.Path, module) {
+			t.Errorf("the module requires %s, which is nested in it", r.Mod.Path)
+		}
+	}
 	// A program that uses one version of the protocol does not also import another.
 	versions := []string{"/acp", "/acp/acpv2"}
 	for _, p := range all {
@@ -76,9 +97,9 @@ func TestImports(t *testing.T) {
 				ours && own == "/internal/engine" && to != "/acp/codec" && to != "/internal/wire" ||
 				ours && own == "/internal/wire" && to != "/acp/codec" && to != "/internal/fastpath" ||
 				ours && own == "/acp/rpc" && !strings.HasPrefix(to, "/internal/") && to != "/acp/codec" ||
-				ours && strings.HasPrefix(own, "/acp") && (strings.HasPrefix(to, "/conformance") && own != "/acp/acptest" || isGenerator(to) || strings.HasPrefix(to, "/internal/test") || to == "") ||
+				ours && strings.HasPrefix(own, "/acp") && (strings.HasPrefix(to, "/conformance") && own != "/acp/acptest" || isGenerator(to) || strings.HasPrefix(to, "/internal/test") && own != victim || to == "") ||
 				ours && isGenerator(own) && !isGenerator(to) ||
-				ours && strings.HasPrefix(to, "/internal/test/") && !strings.HasPrefix(own, "/internal/test/") && !strings.HasPrefix(own, "/examples") && !strings.HasPrefix(own, "/bench")
+				ours && strings.HasPrefix(to, "/internal/test/") && !strings.HasPrefix(own, "/internal/test/") && own != victim && !strings.HasPrefix(own, "/examples") && !strings.HasPrefix(own, "/bench")
 			if bad {
 				t.Errorf("%s imports %s", p.ImportPath, imp)
 			}

@@ -56,10 +56,10 @@ var untapped = map[string]string{
 	"acp/agentkit/sessions_test.go TestConnectionEnds":                      "the client's end is tapped",
 	"acp/agentkit/sessions_test.go TestOptionsForgotten":                    "the client's end is tapped",
 	"acp/agentkit/harness_test.go serve":                                    "a process of its own; the client's end is tapped",
-	"acp/negotiate/negotiate_test.go agent":                                 "its callers tap",
-	"acp/negotiate/negotiate_test.go newClient":                             "its callers tap",
-	"acp/translate/programs_test.go agent":                                  "its callers tap",
-	"acp/translate/programs_test.go client":                                 "its callers tap",
+	"acp/acpv2/negotiate/negotiate_test.go agent":                           "its callers tap",
+	"acp/acpv2/negotiate/negotiate_test.go newClient":                       "its callers tap",
+	"acp/acpv2/translate/programs_test.go agent":                            "its callers tap",
+	"acp/acpv2/translate/programs_test.go client":                           "its callers tap",
 	"acp/reconnect/client_test.go TestMain":                                 "a process of its own; the client's end is tapped",
 	"acp/launch/main_test.go agent":                                         "a process of its own, which is examined and not judged",
 	"acp/reconnect/client_test.go transport":                                "the client's end is tapped",
@@ -164,7 +164,7 @@ func calls(f *ast.FuncDecl, is func(pkg, name string) bool) (found bool) {
 // starts reports whether a function starts an agent, a client or a proxy.
 func starts(pkg, name string) bool {
 	switch pkg {
-	case "", "acp", "unstable", "v2draft":
+	case "", "acp", "unstable", "acpv2":
 		switch name {
 		case "StartAgent", "ServeAgent", "StartProxy", "ServeProxy", "ConnectProxy", "Connect":
 			return true

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"runtime"
 	"sync/atomic"
 
 	"github.com/acpgo/sdk/acp"
@@ -14,27 +13,19 @@ import (
 // serve is an agent that repeats what it is told, after it has asked. A prompt that begins with "flood" is
 // answered at length.
 func serve(r *hostile.Report) error {
-	before := runtime.NumGoroutine()
-	watch := watch()
 	var sessions atomic.Int64
-	err := acp.ServeAgent(context.Background(), acp.Stdio(), acp.AgentHandlers{
-		NewSession: func(context.Context, *acp.AgentConn, *acp.NewSessionRequest) (*acp.NewSessionResponse, error) {
-			return &acp.NewSessionResponse{SessionID: acp.SessionID(fmt.Sprint("s-", sessions.Add(1)))}, nil
-		},
-		Prompt: prompt,
-	}, &acp.AgentOptions{Prompt: acp.PromptCapabilities{Image: true, EmbeddedContext: true}})
-	most, memory := watch()
-	r.Note("%d goroutines and %d MiB of Go's at most", most, memory)
-	if most > maxGoroutines {
-		r.Problem("%d goroutines, want %d at most", most, maxGoroutines)
-	}
-	if left := settle(before); left > before {
-		r.Problem("%d goroutines are left, %d at the start", left, before)
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "victim:", err) // the client may well have ended badly
-	}
-	return r.Ran()
+	return hostile.Live(r, func() error {
+		err := acp.ServeAgent(context.Background(), acp.Stdio(), acp.AgentHandlers{
+			NewSession: func(context.Context, *acp.AgentConn, *acp.NewSessionRequest) (*acp.NewSessionResponse, error) {
+				return &acp.NewSessionResponse{SessionID: acp.SessionID(fmt.Sprint("s-", sessions.Add(1)))}, nil
+			},
+			Prompt: prompt,
+		}, &acp.AgentOptions{Prompt: acp.PromptCapabilities{Image: true, EmbeddedContext: true}})
+		if err != nil {
+			fmt.Fprintln(os.Stderr, "victim:", err) // the client may well have ended badly
+		}
+		return nil
+	})
 }
 
 func prompt(ctx context.Context, session *acp.AgentSession, req *acp.PromptRequest) (*acp.PromptResponse, error) {

@@ -35,9 +35,6 @@ type machine struct {
 }
 
 func (c config) client(r *hostile.Report) (err error) {
-	if c.v2 {
-		return c.clientV2()
-	}
 	m := machine{}
 	dirs := []string{c.root}
 	if c.others || c.sessions > 0 {

@@ -1,5 +1,5 @@
 // Command victim is the target of the hostile programs: the smallest client that serves files and terminals, and the
-// smallest agent, as in the README.
+// smallest agent, as in the README. The one of version 2 is in package github.com/acpgo/sdk/acp/acpv2/internal/victim.
 //
 //	victim [flags] client -- AGENT [arguments]
 //	victim [flags] agent
@@ -12,8 +12,6 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"runtime"
-	"runtime/metrics"
 	"time"
 
 	"github.com/acpgo/sdk/internal/test/attack/hostile"
@@ -29,8 +27,7 @@ type config struct {
 	grace    time.Duration // for the agent to end a turn that was cancelled; 0 is the default
 	sessions int           // opened and closed, one after the other
 	others   bool          // a second agent is connected, and has files of its own
-	v2       bool
-	stderr   bool // show what the agent writes to standard error
+	stderr   bool          // show what the agent writes to standard error
 	agent    []string
 }
 
@@ -45,7 +42,6 @@ func main() {
 	flag.DurationVar(&c.grace, "grace", 0, "how long a cancelled turn waits for its answer")
 	flag.IntVar(&c.sessions, "sessions", 0, "open and close so many sessions")
 	flag.BoolVar(&c.others, "others", false, "serve a second agent from the same directories")
-	flag.BoolVar(&c.v2, "v2", false, "speak version 2")
 	flag.BoolVar(&c.stderr, "stderr", false, "show what the agent writes to its standard error")
 	flag.Parse()
 	r := hostile.NewReport(*report)
@@ -55,7 +51,7 @@ func main() {
 		err = serve(r)
 	case flag.Arg(0) == "client" && flag.NArg() > 1 && flag.Arg(1) == "--":
 		c.agent = flag.Args()[2:]
-		err = c.live(r)
+		err = hostile.Live(r, func() error { return c.client(r) })
 	default:
 		err = fmt.Errorf("usage: victim [flags] client -- AGENT [arguments], or victim [flags] agent")
 	}
@@ -63,67 +59,4 @@ func main() {
 		fmt.Fprintln(os.Stderr, "victim:", err)
 		os.Exit(1)
 	}
-}
-
-// live has the client live, and notes what became of it.
-func (c config) live(r *hostile.Report) error {
-	before := runtime.NumGoroutine()
-	watch := watch()
-	err := c.client(r)
-	most, memory := watch()
-	r.Note("%d goroutines and %d MiB of Go's at most", most, memory)
-	if most > maxGoroutines {
-		r.Problem("%d goroutines, want %d at most", most, maxGoroutines)
-	}
-	if left := settle(before); left > before {
-		stacks := make([]byte, 1<<20)
-		stacks = stacks[:runtime.Stack(stacks, true)]
-		r.Problem("%d goroutines are left, %d at the start: %.3000s", left, before, stacks)
-	}
-	if err != nil {
-		r.Problem("%v", err)
-	}
-	return r.Ran()
-}
-
-// maxGoroutines is how many goroutines a connection may have: one for each request in progress, one for each
-// session with notifications that wait, of which there may be 4096 each.
-const maxGoroutines = 3 * 4096
-
-// watch looks at goroutines and memory until the function that it returns is called, which says how many there were,
-// and how many MiB Go had of the system. That is without what the race detector has.
-func watch() (most func() (goroutines int, memory uint64)) {
-	stop, done := make(chan struct{}), make(chan struct{})
-	goroutines, memory := 0, uint64(0)
-	go func() {
-		defer close(done)
-		tick := time.NewTicker(20 * time.Millisecond)
-		defer tick.Stop()
-		samples := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
-		for {
-			metrics.Read(samples)
-			goroutines = max(goroutines, runtime.NumGoroutine())
-			memory = max(memory, samples[0].Value.Uint64()-samples[1].Value.Uint64())
-			select {
-			case <-tick.C:
-			case <-stop:
-				return
-			}
-		}
-	}()
-	return func() (int, uint64) {
-		close(stop)
-		<-done
-		return goroutines, memory >> 20
-	}
-}
-
-// settle waits until there are no more goroutines than there were, for a while, and returns how many there are.
-func settle(before int) int {
-	for end := time.Now().Add(3 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
-		if n := runtime.NumGoroutine(); n <= before {
-			return n
-		}
-	}
-	return runtime.NumGoroutine()
 }

@@ -18,7 +18,7 @@ func Example() {
 		go func() { served <- agent.Serve(context.Background(), far) }()
 
 		var v1 *acp.ClientConn
-		var v2 *v2draft.ClientConn
+		var v2 *acpv2.ClientConn
 		info := acp.Implementation{Name: "example", Version: "1.0"}
 		version, err := negotiate.Client{
 			V1: func(ctx context.Context, transport acp.Transport) (err error) {
@@ -26,8 +26,8 @@ func Example() {
 				return err
 			},
 			V2: func(ctx context.Context, transport acp.Transport) (err error) {
-				v2, err = v2draft.Connect(ctx, transport, v2draft.ClientHandlers{}, &v2draft.ClientOptions{
-					Info: v2draft.Implementation{Name: info.Name, Version: info.Version},
+				v2, err = acpv2.Connect(ctx, transport, acpv2.ClientHandlers{}, &acpv2.ClientOptions{
+					Info: acpv2.Implementation{Name: info.Name, Version: info.Version},
 				})
 				return err
 			},

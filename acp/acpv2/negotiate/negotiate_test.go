@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"go.uber.org/goleak"
@@ -44,23 +45,23 @@ func agent(versions string) negotiate.Agent {
 	}
 	if strings.Contains(versions, "2") {
 		a.V2 = func(ctx context.Context, transport rpc.Transport) error {
-			return v2draft.ServeAgent(ctx, transport, v2draft.AgentHandlers{
-				NewSession: func(context.Context, *v2draft.AgentConn, *v2draft.NewSessionRequest) (*v2draft.NewSessionResponse, error) {
-					return &v2draft.NewSessionResponse{SessionID: "2"}, nil
+			return acpv2.ServeAgent(ctx, transport, acpv2.AgentHandlers{
+				NewSession: func(context.Context, *acpv2.AgentConn, *acpv2.NewSessionRequest) (*acpv2.NewSessionResponse, error) {
+					return &acpv2.NewSessionResponse{SessionID: "2"}, nil
 				},
-				ListSessions: func(context.Context, *v2draft.AgentConn, *v2draft.ListSessionsRequest) (*v2draft.ListSessionsResponse, error) {
-					return &v2draft.ListSessionsResponse{}, nil
+				ListSessions: func(context.Context, *acpv2.AgentConn, *acpv2.ListSessionsRequest) (*acpv2.ListSessionsResponse, error) {
+					return &acpv2.ListSessionsResponse{}, nil
 				},
-				ResumeSession: func(context.Context, *v2draft.AgentSession, *v2draft.ResumeSessionRequest) (*v2draft.ResumeSessionResponse, error) {
-					return nil, v2draft.ErrResourceNotFound
+				ResumeSession: func(context.Context, *acpv2.AgentSession, *acpv2.ResumeSessionRequest) (*acpv2.ResumeSessionResponse, error) {
+					return nil, acpv2.ErrResourceNotFound
 				},
-				CloseSession: func(context.Context, *v2draft.AgentSession, *v2draft.CloseSessionRequest) (*v2draft.CloseSessionResponse, error) {
+				CloseSession: func(context.Context, *acpv2.AgentSession, *acpv2.CloseSessionRequest) (*acpv2.CloseSessionResponse, error) {
 					return nil, nil
 				},
-				Prompt: func(context.Context, *v2draft.AgentSession, *v2draft.PromptRequest) (*v2draft.PromptResponse, error) {
+				Prompt: func(context.Context, *acpv2.AgentSession, *acpv2.PromptRequest) (*acpv2.PromptResponse, error) {
 					return nil, errors.New("no prompts")
 				},
-			}, &v2draft.AgentOptions{Info: v2draft.Implementation{Name: "agent", Version: "1"}})
+			}, &acpv2.AgentOptions{Info: acpv2.Implementation{Name: "agent", Version: "1"}})
 		}
 	}
 	return a
@@ -70,7 +71,7 @@ func agent(versions string) negotiate.Agent {
 type client struct {
 	negotiate.Client
 	v1 *acp.ClientConn
-	v2 *v2draft.ClientConn
+	v2 *acpv2.ClientConn
 }
 
 func newClient(versions string) *client {
@@ -87,8 +88,8 @@ func newClient(versions string) *client {
 	}
 	if strings.Contains(versions, "2") {
 		c.V2 = func(ctx context.Context, transport rpc.Transport) (err error) {
-			c.v2, err = v2draft.Connect(ctx, transport, v2draft.ClientHandlers{}, &v2draft.ClientOptions{
-				Info: v2draft.Implementation{Name: "client", Version: "1"},
+			c.v2, err = acpv2.Connect(ctx, transport, acpv2.ClientHandlers{}, &acpv2.ClientOptions{
+				Info: acpv2.Implementation{Name: "client", Version: "1"},
 			})
 			return err
 		}
@@ -105,7 +106,7 @@ func (c *client) session(ctx context.Context, version int) (id string, err error
 		}
 		return id, errors.Join(err, c.v1.Close())
 	}
-	s, err := c.v2.NewSession(ctx, &v2draft.NewSessionRequest{Cwd: "/"})
+	s, err := c.v2.NewSession(ctx, &acpv2.NewSessionRequest{Cwd: "/"})
 	if err == nil {
 		id = string(s.ID())
 	}
@@ -377,12 +378,12 @@ func TestClientReadsWhatComesBeforeTheAnswer(t *testing.T) {
 
 // A client fails as one of version 2 does when there is no version that both speak.
 func TestClientFails(t *testing.T) {
-	for _, version := range []v2draft.ProtocolVersion{0, 3} {
+	for _, version := range []acpv2.ProtocolVersion{0, 3} {
 		t.Run(fmt.Sprintf("version %d", version), func(t *testing.T) {
 			agent, result := connecting(t, t.Context())
 			agent.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":%d}}`, version))
 			err := <-result
-			if e, ok := errors.AsType[*v2draft.VersionError](err); !ok || e.Got != version {
+			if e, ok := errors.AsType[*acpv2.VersionError](err); !ok || e.Got != version {
 				t.Errorf("got %v, want version %d", err, version)
 			}
 		})
@@ -583,4 +584,21 @@ func TestBadOptions(t *testing.T) {
 	if err := (negotiate.Agent{}).Serve(t.Context(), nil); err == nil {
 		t.Error("an agent without a version serves")
 	}
+}
+
+// TestConnectToSilentAgent: the patience of the connections bounds the choice of the version too.
+func TestConnectToSilentAgent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ours, theirs := acp.Pipe()
+		stream, err := theirs.Connect(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer stream.Close()
+		start := time.Now()
+		_, err = newClient("1 and 2").Connect(t.Context(), ours)
+		if d := time.Since(start); !errors.Is(err, context.DeadlineExceeded) || d != 2*time.Minute {
+			t.Errorf("after %v: %v", d, err)
+		}
+	})
 }

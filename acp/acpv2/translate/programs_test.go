@@ -1,7 +1,9 @@
+// Package translate_test tests package translate between programs that are written in version 1 and in version 2.
 package translate_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -288,4 +290,16 @@ func TestPipes(t *testing.T) {
 			}
 		})
 	}
+}
+
+// version returns the version that a recording's agent chose.
+func version(t testing.TB, messages []conformance.Message) int {
+	for _, m := range messages {
+		var answer struct{ Result struct{ ProtocolVersion int } }
+		if m.Direction == conformance.ToClient && json.Unmarshal(m.Line, &answer) == nil && answer.Result.ProtocolVersion > 0 {
+			return answer.Result.ProtocolVersion
+		}
+	}
+	t.Fatal("no version")
+	return 0
 }

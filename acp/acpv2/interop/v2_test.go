@@ -1,0 +1,438 @@
+// Package interop drives the official TypeScript SDK's agents with the client of version 2. The programs are those of
+// conformance/interop.
+package interop
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
+
+	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/acp/acpv2"
+	"github.com/acpgo/sdk/acp/negotiate"
+	"github.com/acpgo/sdk/conformance"
+	"github.com/acpgo/sdk/internal/test/cleantest"
+	"github.com/acpgo/sdk/internal/test/npmtest"
+)
+
+var update = flag.Bool("update", false, "rewrite the clean recordings of processes")
+
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
+		installed.Remove()
+		os.Exit(code)
+	}))
+}
+
+const programs = "../../../conformance/interop/"
+
+// installed is a copy of the TypeScript programs together with the SDK.
+var installed = npmtest.Folder{Files: []string{programs + "*.mjs", programs + "package.json", programs + "package-lock.json"}}
+
+// keepClean writes messages as the clean recording with the given name if -update is set.
+func keepClean(t *testing.T, name, root string, messages []conformance.Message) {
+	t.Helper()
+	if *update {
+		cleantest.Dir("../../../conformance/testdata/clean").WriteProcesses(t, name, root, messages)
+	}
+}
+
+const greeting = "Good morning ✓\n"
+
+// greetingRoot returns a directory that contains only a greeting.
+func greetingRoot(t *testing.T) string {
+	t.Helper()
+	root := t.TempDir()
+	if err := os.WriteFile(filepath.Join(root, "greeting.txt"), []byte(greeting), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return root
+}
+
+// goClient is the state of this module's client of version 2.
+type goClient struct {
+	mu      sync.Mutex
+	choose  string        // the option
+	asked   chan struct{} // if set, a question closes it and is left open
+	updates []acpv2.SessionUpdate
+}
+
+func (c *goClient) handlers() acpv2.ClientHandlers {
+	return acpv2.ClientHandlers{RequestPermission: c.requestPermission, SessionUpdate: c.sessionUpdate}
+}
+
+func (c *goClient) requestPermission(
+	ctx context.Context, _ *acpv2.ClientSession, req *acpv2.RequestPermissionRequest,
+) (*acpv2.RequestPermissionResponse, error) {
+	c.mu.Lock()
+	asked, chosen := c.asked, acpv2.PermissionOptionID(c.choose)
+	c.mu.Unlock()
+	if asked != nil {
+		close(asked)
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	return &acpv2.RequestPermissionResponse{Outcome: acpv2.PermissionSelected(chosen)}, nil
+}
+
+func (c *goClient) sessionUpdate(_ context.Context, _ *acpv2.ClientSession, n *acpv2.UpdateSessionNotification) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.updates = append(c.updates, n.Update)
+	return nil
+}
+
+// take returns the updates since the last call.
+func (c *goClient) take() []acpv2.SessionUpdate {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	updates := c.updates
+	c.updates = nil
+	return updates
+}
+
+// set sets how questions are answered.
+func (c *goClient) set(choose string, asked chan struct{}) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.choose, c.asked = choose, asked
+}
+
+// seen is the sum of updates under the rules of version 2.
+type seen struct {
+	user, agent, thought string
+	states               []string
+	planned, done        int
+	call                 acpv2.ToolCallUpdate
+	terminal             bytes.Buffer
+	exit                 int64
+}
+
+func text(blocks []acpv2.ContentBlock) (s string) {
+	for _, b := range blocks {
+		part, _ := b.Text()
+		s += part
+	}
+	return s
+}
+
+func addUp(t *testing.T, updates []acpv2.SessionUpdate) (s seen) {
+	t.Helper()
+	s.exit = -1
+	for _, u := range updates {
+		switch u := u.Variant.(type) {
+		case *acpv2.SessionUpdateUserMessage:
+			s.user = text(u.Content.Value())
+		case *acpv2.SessionUpdateAgentThought:
+			s.thought = text(u.Content.Value())
+		case *acpv2.SessionUpdateAgentMessage:
+			s.agent = text(u.Content.Value())
+		case *acpv2.SessionUpdateAgentMessageChunk:
+			s.agent += text([]acpv2.ContentBlock{u.Content})
+		case *acpv2.SessionUpdateStateUpdate:
+			s.states = append(s.states, state(u))
+		case *acpv2.SessionUpdatePlanUpdate:
+			items, ok := u.Plan.Variant.(*acpv2.PlanUpdateContentItems)
+			if !ok {
+				t.Fatalf("got a plan %T", u.Plan.Variant)
+			}
+			s.planned, s.done = len(items.Entries), 0
+			for _, entry := range items.Entries {
+				if entry.Status == acpv2.PlanEntryStatusCompleted {
+					s.done++
+				}
+			}
+		case *acpv2.SessionUpdateToolCallUpdate:
+			patch(&s.call.Title, u.Title)
+			patch(&s.call.Status, u.Status)
+			patch(&s.call.Content, u.Content)
+		case *acpv2.SessionUpdateToolCallContentChunk:
+			s.call.Content = acpv2.Some(append(s.call.Content.Value(), u.Content))
+		case *acpv2.SessionUpdateTerminalUpdate:
+			if status, ok := u.ExitStatus.Get(); ok {
+				s.exit = status.ExitCode.Or(-1)
+			}
+		case *acpv2.SessionUpdateTerminalOutputChunk:
+			data, err := base64.StdEncoding.DecodeString(u.Data)
+			if err != nil {
+				t.Error(err)
+			}
+			s.terminal.Write(data)
+		default:
+			t.Errorf("got an update %T", u)
+		}
+	}
+	return s
+}
+
+// patch applies a member of an update: an omitted member changes nothing, and null clears it.
+func patch[T any](member *acpv2.Opt[T], update acpv2.Opt[T]) {
+	if !update.IsZero() {
+		*member = update
+	}
+}
+
+func state(u *acpv2.SessionUpdateStateUpdate) string {
+	switch v := u.Variant.(type) {
+	case *acpv2.StateUpdateRunning:
+		return "running"
+	case *acpv2.StateUpdateRequiresAction:
+		return "requires_action"
+	case *acpv2.StateUpdateIdle:
+		return "idle " + acpv2.IdleStateUpdate(*v).StopReason()
+	}
+	return "unknown"
+}
+
+// TestTypeScriptAgent drives the TypeScript agent of version 2 with this module's client.
+func TestTypeScriptAgent(t *testing.T) {
+	dir := installed.Dir(t)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	root := greetingRoot(t)
+	c := &goClient{}
+	command := exec.Command("node", filepath.Join(dir, "v2-agent.mjs"))
+	command.Stderr = t.Output()
+	var messages conformance.Recording
+	defer func() { keepClean(t, "v2-typescript-agent", root, messages.Messages()) }()
+	tap := conformance.Tap(t, conformance.Client, acpv2.Command(command), &conformance.TapOptions{
+		Schema: conformance.V2(), OnMessage: messages.Add,
+	})
+	agent, err := acpv2.Connect(ctx, tap, c.handlers(), &acpv2.ClientOptions{
+		Info: acpv2.Implementation{Name: "go-client", Version: "1.0.0"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := agent.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	session, err := agent.NewSession(ctx, &acpv2.NewSessionRequest{Cwd: acpv2.AbsolutePath(root)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Run("allowed", func(t *testing.T) {
+		c.set("allow", nil)
+		ask(t, ctx, session, "Read it.", "end_turn")
+		s := addUp(t, c.take())
+		if s.user != "Read it." || s.agent != "I read the greeting. Done." || s.thought != "It must be in the file." {
+			t.Errorf("got %q, %q, %q", s.user, s.agent, s.thought)
+		}
+		if diff := cmp.Diff([]string{"running", "requires_action", "running", "idle end_turn"}, s.states); diff != "" {
+			t.Errorf("states: %s", diff)
+		}
+		if s.planned != 2 || s.done != 2 || s.terminal.String() != greeting || s.exit != 0 {
+			t.Errorf("%d of %d planned are done, the terminal shows %q and ended with %d", s.done, s.planned, &s.terminal, s.exit)
+		}
+		if !s.call.Title.IsNull() || s.call.Status.Value() != acpv2.ToolCallStatusCompleted || len(s.call.Content.Value()) != 2 {
+			t.Errorf("got the tool call %+v, want it completed, its title cleared, a terminal and a text in it", s.call)
+		}
+	})
+	t.Run("rejected", func(t *testing.T) {
+		c.set("reject", nil)
+		ask(t, ctx, session, "Read it.", "end_turn")
+		if s := addUp(t, c.take()); s.agent != "Then I do not." || s.call.Status.Value() != acpv2.ToolCallStatusFailed {
+			t.Errorf("got %q, tool call %+v", s.agent, s.call)
+		}
+	})
+	t.Run("cancelled", func(t *testing.T) { cancelled(t, ctx, c, session) })
+	t.Run("lifecycle", func(t *testing.T) { lifecycle(t, ctx, c, agent, session, root) })
+}
+
+func ask(t *testing.T, ctx context.Context, session *acpv2.ClientSession, prompt, want string) {
+	t.Helper()
+	res, err := session.Prompt(ctx, acpv2.TextBlock(prompt))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := res.Idle.StopReason(); got != want {
+		t.Errorf("got stop reason %q, want %q", got, want)
+	}
+}
+
+// cancelled ends turns in the middle: with the turn, with a context, and while a question is open.
+func cancelled(t *testing.T, ctx context.Context, c *goClient, session *acpv2.ClientSession) {
+	ended := func(turn *acpv2.Turn) {
+		t.Helper()
+		res, err := turn.Result()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := res.Idle.StopReason(); got != "cancelled" {
+			t.Errorf("got stop reason %q", got)
+		}
+	}
+	turn := session.Stream(ctx, acpv2.TextBlock("Write a very long story."))
+	chunks := 0
+	for u := range turn.Updates() {
+		if _, ok := u.Variant.(*acpv2.SessionUpdateAgentMessageChunk); !ok {
+			continue
+		}
+		if chunks++; chunks == 3 {
+			turn.Cancel()
+		}
+	}
+	ended(turn)
+	if chunks < 3 {
+		t.Errorf("got %d chunks", chunks)
+	}
+
+	short, cancel := context.WithCancel(ctx)
+	defer cancel()
+	turn = session.Stream(short, acpv2.TextBlock("Write a very long story."))
+	for u := range turn.Updates() {
+		if _, ok := u.Variant.(*acpv2.SessionUpdateAgentMessageChunk); ok {
+			cancel()
+		}
+	}
+	ended(turn)
+
+	asked := make(chan struct{})
+	c.set("", asked)
+	turn = session.Stream(ctx, acpv2.TextBlock("Ask me."))
+	<-asked
+	turn.Cancel()
+	ended(turn)
+
+	c.set("reject", nil)
+	ask(t, ctx, session, "And the next turn?", "end_turn")
+}
+
+// lifecycle lists, closes, resumes and deletes a session.
+func lifecycle(t *testing.T, ctx context.Context, c *goClient, agent *acpv2.ClientConn, session *acpv2.ClientSession, root string) {
+	listed := func() bool {
+		for info, err := range agent.Sessions(ctx, "") {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if info.SessionID == session.ID() {
+				return info.Cwd == acpv2.AbsolutePath(root)
+			}
+		}
+		return false
+	}
+	if !listed() {
+		t.Error("the session is not listed")
+	}
+	if err := session.Close(ctx); err != nil {
+		t.Error(err)
+	}
+	c.take()
+	req := &acpv2.ResumeSessionRequest{SessionID: session.ID(), Cwd: acpv2.AbsolutePath(root)}
+	if _, err := agent.ResumeSession(ctx, req); err != nil {
+		t.Fatal(err)
+	}
+	if got := addUp(t, c.take()); got.user != "" || !slices.Equal(got.states, []string{"idle end_turn"}) {
+		t.Errorf("got %+v without a replay, want only the state", got)
+	}
+	req.ReplayFrom = acpv2.Some(acpv2.NewReplayFromStart(acpv2.ReplayFromStart{}))
+	again, err := agent.ResumeSession(ctx, req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := addUp(t, c.take()); got.user != "And the next turn?" || got.terminal.String() != greeting {
+		t.Errorf("got %+v, want the whole history", got)
+	}
+	if err := again.Delete(ctx); err != nil {
+		t.Error(err)
+	}
+	if listed() {
+		t.Error("a deleted session is listed")
+	}
+	if _, err := agent.ResumeSession(ctx, req); !errors.Is(err, acpv2.ErrResourceNotFound) {
+		t.Errorf("got %v for a deleted session, want %v", err, acpv2.ErrResourceNotFound)
+	}
+}
+
+// TestTypeScriptNegotiation connects a client that prefers version 2 to TypeScript agents of both versions. The agent
+// of version 1 learns from the same request which files and terminals the client serves.
+func TestTypeScriptNegotiation(t *testing.T) {
+	dir := installed.Dir(t)
+	for script, want := range map[string]int{"agent.mjs": 1, "v2-agent.mjs": 2} {
+		t.Run(script, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			root := greetingRoot(t)
+			reads := make(chan string, 1)
+			command := exec.Command("node", filepath.Join(dir, script))
+			command.Stderr = t.Output()
+			var messages conformance.Recording
+			defer func() {
+				keepClean(t, fmt.Sprintf("n%d-typescript-agent", want), root, messages.Messages())
+			}()
+			tap := conformance.Tap(t, conformance.Client, acp.Command(command), &conformance.TapOptions{
+				Schema: conformance.Negotiated(conformance.V1(), conformance.V2()), OnMessage: messages.Add,
+			})
+			var v1 *acp.ClientConn
+			var v2 *acpv2.ClientConn
+			version, err := negotiate.Client{
+				V1: func(ctx context.Context, transport acp.Transport) (err error) {
+					v1, err = acp.Connect(ctx, transport, filesV1(reads), nil)
+					return err
+				},
+				V2: func(ctx context.Context, transport acp.Transport) (err error) {
+					v2, err = acpv2.Connect(ctx, transport, (&goClient{choose: "reject"}).handlers(), &acpv2.ClientOptions{
+						Info: acpv2.Implementation{Name: "go-client", Version: "1.0.0"},
+					})
+					return err
+				},
+			}.Connect(ctx, tap)
+			if err != nil || version != want {
+				t.Fatalf("got version %d, %v, want %d", version, err, want)
+			}
+			if version == 2 {
+				session, err := v2.NewSession(ctx, &acpv2.NewSessionRequest{Cwd: acpv2.AbsolutePath(root)})
+				if err != nil {
+					t.Fatal(err)
+				}
+				ask(t, ctx, session, "Read it.", "end_turn")
+				if err := v2.Close(); err != nil {
+					t.Error(err)
+				}
+				return
+			}
+			session, err := v1.NewSession(ctx, &acp.NewSessionRequest{Cwd: root})
+			if err != nil {
+				t.Fatal(err)
+			}
+			// Its request for permission gets no answer.
+			if res, err := session.Prompt(ctx, acp.TextBlock("Now edit notes.txt.")); err != nil || res.StopReason != acp.StopReasonCancelled {
+				t.Errorf("got %+v, %v", res, err)
+			}
+			if got := <-reads; got != filepath.Join(root, "greeting.txt") {
+				t.Errorf("the agent has read %q", got)
+			}
+			if err := v1.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// filesV1 returns handlers of version 1 that serve a missing file and refuse everything.
+func filesV1(reads chan<- string) acp.ClientHandlers {
+	return acp.ClientHandlers{
+		ReadTextFile: func(_ context.Context, _ *acp.ClientSession, req *acp.ReadTextFileRequest) (*acp.ReadTextFileResponse, error) {
+			reads <- req.Path
+			return nil, acp.ErrResourceNotFound.WithData(map[string]string{"uri": "file://" + req.Path})
+		},
+		RequestPermission: func(context.Context, *acp.ClientSession, *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error) {
+			return &acp.RequestPermissionResponse{Outcome: acp.PermissionCancelled()}, nil
+		},
+	}
+}

@@ -1,0 +1,130 @@
+// Package cleantest reads and writes the clean recordings, conformance/testdata/clean, for the tests of several packages. They
+// contain the messages between agents and clients that follow the protocol; see conformance/clean_test.go.
+package cleantest
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/acpgo/sdk/conformance"
+	"github.com/acpgo/sdk/conformance/recording"
+)
+
+// Dir is a folder with recordings. A name is that of a file without its extension.
+type Dir string
+
+// Read reads a recording.
+func (d Dir) Read(tb testing.TB, name string) []conformance.Message {
+	tb.Helper()
+	file, err := os.Open(d.file(name))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	defer file.Close()
+	all, err := recording.ReadAll(file)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return all.Messages()
+}
+
+func (d Dir) file(name string) string { return filepath.Join(string(d), name+".jsonl") }
+
+// write writes a recording without the times: otherwise each run would change the file.
+func (d Dir) write(t *testing.T, name string, messages []conformance.Message) {
+	t.Helper()
+	var all conformance.Recording
+	for _, m := range messages {
+		m.Time = time.Time{}
+		all.Add(m)
+	}
+	file, err := os.Create(d.file(name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := recording.WriteAll(file, recording.Header{Date: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}, &all, nil); err != nil {
+		t.Error(err)
+	}
+	if err := file.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Keep compares a recording with the file of that name, or writes the file. The messages of each side must be the same,
+// in the same order; messages of different sides may cross in different places each time.
+func (d Dir) Keep(t *testing.T, name string, said *conformance.Recording, update bool) {
+	t.Helper()
+	if update {
+		d.write(t, name, said.Messages())
+		return
+	}
+	var kept conformance.Recording
+	for _, m := range d.Read(t, name) {
+		kept.Add(m)
+	}
+	for _, side := range []conformance.Side{conformance.Client, conformance.Agent} {
+		got, want := strings.Split(string(said.Sent(side)), "\n"), strings.Split(string(kept.Sent(side)), "\n")
+		for i := range max(len(got), len(want)) {
+			if i >= len(got) || i >= len(want) || got[i] != want[i] {
+				t.Fatalf("line %d of the %s's (-update rewrites the file)\n got %q\nwant %q",
+					i+1, side, got[min(i, len(got)):min(i+1, len(got))], want[min(i, len(want)):min(i+1, len(want))])
+			}
+		}
+	}
+}
+
+// cleanRoot replaces the working folder in recordings.
+const cleanRoot = "/home/ada/shop"
+
+// chance and times match the parts that differ each time: ids, which are replaced by numbers, and times.
+var (
+	chance = regexp.MustCompile(`\b([a-z]+_)?([A-Z2-7]{26}|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{32})\b`)
+	times  = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z`)
+)
+
+// provoked are texts of requests that the tests send to provoke an error. The requests and their answers are not kept.
+var provoked = []string{"anybody?", `"icy"`}
+
+// WriteProcesses writes messages of processes, whose working folder is root. They are different each time, so they cannot
+// be compared.
+func (d Dir) WriteProcesses(t *testing.T, name, root string, messages []conformance.Message) {
+	t.Helper()
+	ids := map[string]string{}
+	var kept []conformance.Message
+	refused := map[string]bool{} // the ids of the client's requests that were provoked
+	for _, m := range messages {
+		var id struct{ ID json.RawMessage }
+		if err := json.Unmarshal(m.Line, &id); err != nil {
+			t.Fatal(err)
+		}
+		if m.Direction == conformance.ToAgent && slices.ContainsFunc(provoked, func(text string) bool { return strings.Contains(string(m.Line), text) }) {
+			refused[string(id.ID)] = true
+			continue
+		}
+		if m.Direction == conformance.ToClient && refused[string(id.ID)] && strings.Contains(string(m.Line), `"error"`) {
+			continue
+		}
+		line := strings.ReplaceAll(string(m.Line), root, cleanRoot)
+		line = times.ReplaceAllString(line, "2026-08-22T10:00:00Z")
+		line = chance.ReplaceAllStringFunc(line, func(id string) string {
+			if ids[id] == "" {
+				kind, _, ok := strings.Cut(id, "_")
+				if !ok {
+					kind = "id"
+				}
+				ids[id] = fmt.Sprintf("%s_%d", kind, len(ids)+1)
+			}
+			return ids[id]
+		})
+		m.Line = []byte(line)
+		kept = append(kept, m)
+	}
+	d.write(t, name, kept)
+}
