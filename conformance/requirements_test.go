@@ -49,7 +49,7 @@ func TestAllRequirements(t *testing.T) {
 	}
 	for _, p := range requirement.Pages {
 		for _, r := range p.Requirements {
-			if !listed[r.ID] && p.Name != "version-2" && !slices.Contains(added, r.ID) { // a draft, which the list does not number
+			if !listed[r.ID] && p.Name != "version-2" && !slices.Contains(added, r.ID) { // a Preview, which the list does not number
 				t.Errorf("%s is not in the list", r.ID)
 			}
 		}

@@ -22,7 +22,7 @@ func V1() *Schema { return v1() }
 // V1Unstable returns the schema of version 1 with experimental features.
 func V1Unstable() *Schema { return v1Unstable() }
 
-// V2 returns the schema of version 2, which is a draft.
+// V2 returns the schema of version 2, which is in Preview.
 func V2() *Schema { return v2() }
 
 // V2Unstable returns the schema of version 2 with experimental features.

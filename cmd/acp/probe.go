@@ -100,7 +100,7 @@ could not be started at all. A baseline file has one known failure per line, wit
 	flags.StringArrayVar(&f.env, "env", nil, "a variable for the agent, as `NAME=VALUE`")
 	flags.StringVar(&f.dir, "cwd", "", "the `DIR` in which the agent starts; default: the current one")
 	flags.StringVar(&f.home, "home", "", "the agent's home in all scenarios, a `DIR` such as the one where it is logged in; default: an empty one for each")
-	flags.IntVar(&f.protocol, "protocol", 1, "the `VERSION` of the protocol to probe: 1, or 2, which is a draft and has fewer scenarios")
+	flags.IntVar(&f.protocol, "protocol", 1, "the `VERSION` of the protocol to probe: 1, or 2, which is in Preview and has fewer scenarios")
 	flags.StringVar(&f.auth, "auth", "", "the `METHOD` of authentication, if the agent asks for one")
 	f.addCommon(c, "agent")
 	flags.BoolVar(&f.list, "list", false, "list the scenarios and the kinds of prompts")

@@ -77,7 +77,7 @@ var startScenarios = []Scenario{
 	},
 	{
 		Name: "version-2", bare: true, anyVersion: true,
-		Text:      "A client that supports version 2, which is a draft, and version 1 requests 2: an agent that supports only 1 answers with 1, and serves it.",
+		Text:      "A client that supports version 2, which is in Preview, and version 1 requests 2: an agent that supports only 1 answers with 1, and serves it.",
 		Exercises: []string{"INI-9", "ADD-7"},
 		run: func(p *play) {
 			p.start()

@@ -1,4 +1,4 @@
-// Scenarios for agents of version 2 of the protocol, which is a draft, and what shows there that a requirement was
+// Scenarios for agents of version 2 of the protocol, which is in Preview, and what shows there that a requirement was
 // exercised.
 
 package probe

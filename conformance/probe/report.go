@@ -133,7 +133,7 @@ type Report struct {
 	Info         json.RawMessage `json:"info,omitempty"` // agentInfo or clientInfo
 	Capabilities json.RawMessage `json:"capabilities,omitempty"`
 	Protocol     int             `json:"protocol"` // the version that was probed
-	// Version2 is set if an agent supports the draft of version 2, and OnlyVersion2 if it does not support version 1.
+	// Version2 is set if an agent supports version 2, and OnlyVersion2 if it does not support version 1.
 	Version2     bool       `json:"version2,omitempty"`
 	OnlyVersion2 bool       `json:"onlyVersion2,omitempty"`
 	Seconds      float64    `json:"seconds"`

@@ -19,7 +19,7 @@ import (
 
 // Options configures a probe. The zero value of each field means its default.
 type Options struct {
-	// Protocol is the version of the protocol that is used with agents: 1, or 2, which is a draft. The default is 1.
+	// Protocol is the version of the protocol that is used with agents: 1, or 2, which is in Preview. The default is 1.
 	Protocol int
 	// Target is the name of the program in the report.
 	Target string

@@ -268,13 +268,13 @@ func probedVersion(r *probe.Report) string {
 	case r.Protocol == 2 && !r.Version2:
 		return "The agent does not support version 2 of the protocol, so nothing was probed."
 	case r.Protocol == 2:
-		return "Version 2 of the protocol, which is a draft, was probed."
+		return "Version 2 of the protocol, which is in Preview, was probed."
 	case r.OnlyVersion2:
-		return "The agent does not support version 1 of the protocol. It supports version 2, a draft, which --protocol 2 probes."
+		return "The agent does not support version 1 of the protocol. It supports version 2 (Preview), which --protocol 2 probes."
 	case r.Version2:
-		return "Version 1 of the protocol was probed. The agent also supports version 2, a draft, which --protocol 2 probes."
+		return "Version 1 of the protocol was probed. The agent also supports version 2 (Preview), which --protocol 2 probes."
 	case r.Side != "": // an entry of the registry has none
-		return "Version 1 of the protocol was probed, and not version 2, which is a draft."
+		return "Version 1 of the protocol was probed, and not version 2, which is in Preview."
 	}
 	return ""
 }

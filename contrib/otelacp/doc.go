@@ -64,6 +64,6 @@
 // The metrics of turns, permissions and updates have the attribute acp.role: agent or client, the role of this side.
 // The cost of a session that was loaded or resumed counts from the first update on.
 //
-// Turns, updates and metrics are supported for version 1, including its unstable features. Connections of the draft of
-// version 2 get spans and trace context, but their turns are not followed.
+// Turns, updates and metrics are supported for version 1, including its unstable features. Connections of version 2
+// get spans and trace context, but their turns are not followed.
 package otelacp

@@ -1,4 +1,4 @@
-// Rules of version 2, which is a draft. They follow from its schema, and apply in addition to the rules that it shares
+// Rules of version 2, which is in Preview. They follow from its schema, and apply in addition to the rules that it shares
 // with version 1.
 
 package rules
