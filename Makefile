@@ -30,7 +30,7 @@ UNRACED_RUN := $(VALUES)|Alloc|Memory|Bytes|Flood|LetGo|ManySessions|Burst|Slow|
 # these modules.
 V2          := acp/acpv2
 CONTRIB     := $(patsubst %/go.mod,%,$(wildcard contrib/*/go.mod))
-NESTED      := $(CONTRIB) examples/dual examples/kit-agent
+NESTED      := $(CONTRIB) examples/kit-agent
 
 .DEFAULT_GOAL := help
 

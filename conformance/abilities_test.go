@@ -1,7 +1,6 @@
 package conformance_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -11,8 +10,8 @@ import (
 	"testing"
 
 	"github.com/acpgo/sdk/acp"
-	"github.com/acpgo/sdk/acp/negotiate"
 	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/acp/translate"
 	"github.com/acpgo/sdk/conformance"
 	"github.com/acpgo/sdk/internal/fastpath"
 )
@@ -181,69 +180,48 @@ func TestWrappersPassAbilitiesOn(t *testing.T) {
 			checkAbilities(t, s, stream)
 		})
 	}
-	check := func(t *testing.T, s *able) func(context.Context, rpc.Transport) error {
-		return func(ctx context.Context, transport rpc.Transport) error {
-			stream, err := transport.Connect(ctx)
-			if err != nil {
-				return err
-			}
-			if first, err := stream.Read(); err != nil || string(first) != initializeRequest {
-				t.Errorf("got %q, %v, want the initialize request", first, err)
-			}
-			checkAbilities(t, s, stream)
-			return stream.Close()
+	// A translation that has nothing to translate, on both sides.
+	t.Run("translated agent", func(t *testing.T) {
+		s := newAble(initializeRequest)
+		stream, err := translate.Agent(s).Connect(t.Context())
+		if err != nil {
+			t.Fatal(err)
 		}
-	}
-	t.Run("negotiating agent", func(t *testing.T) {
-		s := newAble(`{"jsonrpc":"2.0","id":0,"method":"_early"}`, initializeRequest)
-		agent := negotiate.Agent{
-			V1: func(ctx context.Context, transport rpc.Transport) error {
-				for _, use := range s.noted() { // before the choice
-					if use == "Read" || strings.HasPrefix(use, "Write ") {
-						t.Errorf("before the choice: %s", use)
-					}
-				}
-				return check(t, s)(ctx, transport)
-			},
-			V2: func(context.Context, rpc.Transport) error {
-				t.Error("version 2 was chosen")
-				return nil
-			},
+		if first, err := stream.Read(); err != nil || string(first) != initializeRequest {
+			t.Errorf("got %q, %v, want the initialize request", first, err)
 		}
-		if err := agent.Serve(t.Context(), s); err != nil {
-			t.Error(err)
-		}
+		checkAbilities(t, s, stream)
 	})
-	t.Run("negotiating client", func(t *testing.T) {
+	t.Run("translated client", func(t *testing.T) {
 		s := newAble(initializeAnswer)
-		ask := func(ctx context.Context, transport rpc.Transport) (rpc.Stream, []byte, error) {
-			stream, err := transport.Connect(ctx)
-			if err != nil {
-				return nil, nil, err
+		stream, err := translate.Transport(s, translate.ClientSide, 1, &translate.Options{First: 1}).Connect(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := stream.Write([]byte(initializeRequest)); err != nil {
+			t.Fatal(err)
+		}
+		if answer, err := stream.Read(); err != nil || string(answer) != initializeAnswer {
+			t.Errorf("got %q, %v, want the answer", answer, err)
+		}
+		checkAbilities(t, s, stream)
+	})
+	t.Run("native agent of two versions", func(t *testing.T) {
+		s := newAble(`{"jsonrpc":"2.0","method":"_early"}`, initializeRequest)
+		version, chosen, err := translate.Asked(t.Context(), s)
+		if err != nil || version != 1 {
+			t.Fatalf("version %d, %v", version, err)
+		}
+		stream, err := chosen.Connect(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range []string{`{"jsonrpc":"2.0","method":"_early"}`, initializeRequest} {
+			if line, err := stream.Read(); err != nil || string(line) != want {
+				t.Errorf("got %q, %v, want %q", line, err, want)
 			}
-			if err := stream.Write([]byte(initializeRequest)); err != nil {
-				return nil, nil, err
-			}
-			answer, err := stream.Read()
-			return stream, bytes.Clone(answer), err
 		}
-		client := negotiate.Client{
-			V1: func(ctx context.Context, transport rpc.Transport) error {
-				stream, _, err := ask(ctx, transport)
-				if err != nil {
-					return err
-				}
-				checkAbilities(t, s, stream)
-				return stream.Close()
-			},
-			V2: func(ctx context.Context, transport rpc.Transport) error {
-				_, _, err := ask(ctx, transport)
-				return err
-			},
-		}
-		if version, err := client.Connect(t.Context(), s); version != 1 || err != nil {
-			t.Errorf("got version %d, %v", version, err)
-		}
+		checkAbilities(t, s, stream)
 	})
 	// A connection with a hook uses the fast methods of its stream.
 	t.Run("hook", func(t *testing.T) {

@@ -444,7 +444,9 @@ func TestExamplesAreExact(t *testing.T) {
 		"ERR-3":  "LST-3", // the client should not ask
 		"ERR-5":  "PRM-1",
 		"ERR-6":  "INI-1 SES-1",
-		"ERR-7":  "TRN-6", // the broken line
+		"ERR-7":  "TRN-6",         // the broken line
+		"SES-15": "SES-13 INI-14", // the agent did not advertise session/close
+		"V2-14":  "V2-13",
 		"TRM-11": "ADD-15",
 	}
 	for _, rule := range rules.All() {

@@ -151,7 +151,7 @@ func TestUnknownSessions(t *testing.T) {
 				s := c.Session(id)
 				_, err := s.Prompt(t.Context(), acp.TextBlock("hello"))
 				errs := []error{err, s.SetMode(t.Context(), "a")}
-				_, err = c.CloseSession(t.Context(), &acp.CloseSessionRequest{SessionID: id})
+				_, err = rpc.Call[struct{}](t.Context(), c, acp.MethodCloseSession, &acp.CloseSessionRequest{SessionID: id})
 				errs = append(errs, err)
 				if store != nil && id != closed.ID() {
 					_, err = c.LoadSession(t.Context(), &acp.LoadSessionRequest{SessionID: id, Cwd: "/w"})

@@ -1,6 +1,7 @@
 package launch_test
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -23,6 +24,9 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
+// readRequest reads the client's first message.
+func readRequest() { _, _ = bufio.NewReader(os.Stdin).ReadString('\n') } // without one there is nobody to answer
+
 // agent plays an agent of some kind.
 func agent(kind string) int {
 	switch kind {
@@ -38,9 +42,11 @@ func agent(kind string) int {
 		fmt.Println(`{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":9,"agentCapabilities":{}}}`)
 		time.Sleep(time.Hour)
 	case "no agent":
+		readRequest()
 		fmt.Println(`{"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"Method not found"}}`)
 		time.Sleep(time.Hour)
 	case "refuses":
+		readRequest()
 		fmt.Println(`{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"no licence"}}`)
 		time.Sleep(time.Hour)
 	case "prints":

@@ -1,6 +1,6 @@
 // Package sessionstore keeps the sessions of an agent with their conversations, so that an agent can list them, load
 // one with its conversation, and resume one in another process. It does not decide what belongs to a conversation, and
-// sends nothing; packages agentkit and acpv2/agentkit do both. It does not prevent two processes from working on the
+// sends nothing; package agentkit does both. It does not prevent two processes from working on the
 // same session, but they do not damage each other's data. It does not encrypt its data.
 //
 // [Store] is the interface, for version 1 of the protocol, and [StoreOf] for any version. [Open] and [OpenOf] return

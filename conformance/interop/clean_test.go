@@ -25,8 +25,8 @@ func keepClean(t *testing.T, name, root string, messages []conformance.Message) 
 	}
 }
 
-// TestExampleProcesses runs the example client with the example agent, and the clients and agents for both versions
-// with each other, as processes with a relay between them. The examples' own tests run them together in every tier.
+// TestExampleProcesses runs the example client with the example agent, as processes with a relay between them. The
+// examples' own tests run them together in every tier.
 func TestExampleProcesses(t *testing.T) {
 	tier.Need(t, tier.Full)
 	self, err := os.Executable()
@@ -41,40 +41,18 @@ allow: refuse
 cancel: Write a very long story.
 allow: plan
 `
-	for _, test := range []struct {
-		name          string
-		client, agent string
-		flags         func(t *testing.T) []string // of the agent
-		schema        *conformance.Schema
-	}{
-		{"v1-examples", "client", "agent", func(t *testing.T) []string { return []string{"-state", t.TempDir()} }, conformance.V1()},
-		{"n2-dual", "dual/client", "dual/agent", nil, conformance.Negotiated(conformance.V1(), conformance.V2())},
-		{"n1-dual", "dual/client", "agent", func(t *testing.T) []string { return []string{"-state", t.TempDir()} }, conformance.Negotiated(conformance.V1(), conformance.V2())},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			root := greetingRoot(t)
-			trace := filepath.Join(t.TempDir(), "trace.jsonl")
-			agent := []string{self, build(t, test.agent)}
-			if test.flags != nil {
-				agent = append(agent, test.flags(t)...)
-			}
-			var args []string
-			if test.client == "client" {
-				path := filepath.Join(t.TempDir(), "script")
-				if err := os.WriteFile(path, []byte(script), 0o600); err != nil {
-					t.Fatal(err)
-				}
-				args = []string{"-root", root, "-script", path, "--"}
-			} else {
-				args = []string{"allow: What is there?", "And now?", "cancel: Write a very long story.", "--"}
-			}
-			client := exec.CommandContext(t.Context(), build(t, test.client), append(args, agent...)...)
-			client.Dir = root
-			client.Env = append(os.Environ(), traceVariable+"="+trace)
-			if out, err := client.CombinedOutput(); err != nil {
-				t.Fatalf("%v\n%s", err, out)
-			}
-			keepClean(t, test.name, root, validate(t, trace, test.schema))
-		})
+	root := greetingRoot(t)
+	trace := filepath.Join(t.TempDir(), "trace.jsonl")
+	path := filepath.Join(t.TempDir(), "script")
+	if err := os.WriteFile(path, []byte(script), 0o600); err != nil {
+		t.Fatal(err)
 	}
+	client := exec.CommandContext(t.Context(), build(t, "client"), "-root", root, "-script", path, "--",
+		self, build(t, "agent"), "-state", t.TempDir())
+	client.Dir = root
+	client.Env = append(os.Environ(), traceVariable+"="+trace)
+	if out, err := client.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	keepClean(t, "v1-examples", root, validate(t, trace, conformance.V1()))
 }

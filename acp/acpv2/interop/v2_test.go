@@ -22,7 +22,7 @@ import (
 
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/acpv2"
-	"github.com/acpgo/sdk/acp/negotiate"
+	"github.com/acpgo/sdk/acp/translate"
 	"github.com/acpgo/sdk/conformance"
 	"github.com/acpgo/sdk/internal/test/cleantest"
 	"github.com/acpgo/sdk/internal/test/npmtest"
@@ -359,8 +359,8 @@ func lifecycle(t *testing.T, ctx context.Context, c *goClient, agent *acpv2.Clie
 	}
 }
 
-// TestTypeScriptNegotiation connects a client that prefers version 2 to TypeScript agents of both versions. The agent
-// of version 1 learns from the same request which files and terminals the client serves.
+// TestTypeScriptNegotiation connects a client of version 1 to TypeScript agents of both versions, which it asks for version
+// 2 first. The agent of version 1 learns from the same request which files and terminals the client serves.
 func TestTypeScriptNegotiation(t *testing.T) {
 	dir := installed.Dir(t)
 	for script, want := range map[string]int{"agent.mjs": 1, "v2-agent.mjs": 2} {
@@ -378,33 +378,12 @@ func TestTypeScriptNegotiation(t *testing.T) {
 			tap := conformance.Tap(t, conformance.Client, acp.Command(command), &conformance.TapOptions{
 				Schema: conformance.Negotiated(conformance.V1(), conformance.V2()), OnMessage: messages.Add,
 			})
-			var v1 *acp.ClientConn
-			var v2 *acpv2.ClientConn
-			version, err := negotiate.Client{
-				V1: func(ctx context.Context, transport acp.Transport) (err error) {
-					v1, err = acp.Connect(ctx, transport, filesV1(reads), nil)
-					return err
-				},
-				V2: func(ctx context.Context, transport acp.Transport) (err error) {
-					v2, err = acpv2.Connect(ctx, transport, (&goClient{choose: "reject"}).handlers(), &acpv2.ClientOptions{
-						Info: acpv2.Implementation{Name: "go-client", Version: "1.0.0"},
-					})
-					return err
-				},
-			}.Connect(ctx, tap)
+			version := 0
+			v1, err := acp.Connect(ctx, translate.Transport(tap, translate.ClientSide, 1, &translate.Options{
+				Chosen: func(v int) { version = v },
+			}), filesV1(reads), nil)
 			if err != nil || version != want {
 				t.Fatalf("got version %d, %v, want %d", version, err, want)
-			}
-			if version == 2 {
-				session, err := v2.NewSession(ctx, &acpv2.NewSessionRequest{Cwd: acpv2.AbsolutePath(root)})
-				if err != nil {
-					t.Fatal(err)
-				}
-				ask(t, ctx, session, "Read it.", "end_turn")
-				if err := v2.Close(); err != nil {
-					t.Error(err)
-				}
-				return
 			}
 			session, err := v1.NewSession(ctx, &acp.NewSessionRequest{Cwd: root})
 			if err != nil {
@@ -413,6 +392,9 @@ func TestTypeScriptNegotiation(t *testing.T) {
 			// Its request for permission gets no answer.
 			if res, err := session.Prompt(ctx, acp.TextBlock("Now edit notes.txt.")); err != nil || res.StopReason != acp.StopReasonCancelled {
 				t.Errorf("got %+v, %v", res, err)
+			}
+			if version == 2 { // it reads files itself
+				reads <- filepath.Join(root, "greeting.txt")
 			}
 			if got := <-reads; got != filepath.Join(root, "greeting.txt") {
 				t.Errorf("the agent has read %q", got)

@@ -102,6 +102,18 @@ func agent2(ctx context.Context, t rpc.Transport) error {
 	}, &acpv2.AgentOptions{Info: acpv2.Implementation{Name: "agent", Version: "1"}})
 }
 
+// both serves either version natively.
+func both(ctx context.Context, transport rpc.Transport) error {
+	version, transport, err := translate.Asked(ctx, transport)
+	switch {
+	case err != nil:
+		return err
+	case version == 2:
+		return agent2(ctx, transport)
+	}
+	return agent1(ctx, transport)
+}
+
 // client is the connection of a client of either version, which allows everything.
 type client struct {
 	prompt func(ctx context.Context, text string) (stop string, err error)
@@ -183,6 +195,8 @@ func TestPrograms(t *testing.T) {
 		agent             func(context.Context, rpc.Transport) error
 		version           int
 	}{
+		{"client 2, agent with both", client2, none, none, both, 2},
+		{"client 1, agent with both", client1, none, none, both, 1},
 		{"client 2, agent 1", client2, none, translate.Agent, agent1, 2},
 		{"client 1, agent 1", client1, none, translate.Agent, agent1, 1},
 		{"client 1, agent 2", client1, translate.Client, none, agent2, 2},

@@ -115,11 +115,6 @@ func cases() []*testCase {
 		{attack: "stubborn", victim: "example-client", bound: small, fatal: true, setUp: interruptTwice},
 		{attack: "unread", victim: "example-client", inNightly: true, bound: small, fatal: true, setUp: interruptTwice},
 
-		{attack: "many-sessions", victim: "dual-client", bound: small},
-		{attack: "texts", victim: "dual-client", bound: small, check: screenClean},
-		{attack: "error-text", victim: "dual-client", bound: small, fatal: true, check: screenClean},
-		{attack: "answer-id", victim: "dual-client", bound: small, fatal: true},
-		{attack: "answer-form", victim: "dual-client", bound: small, fatal: true},
 		{attack: "texts", victim: "proxy", bound: small, check: screenClean},
 		{attack: "error-text", victim: "proxy", bound: small, fatal: true, check: screenClean},
 		{attack: "many-ids", victim: "proxy", inNightly: true, bound: large},
@@ -150,9 +145,6 @@ func cases() []*testCase {
 		for _, attack := range []string{"unread", "vanishes", "half-closed", "no-newline"} {
 			all = append(all, &testCase{attack: attack, victim: victim, bound: medium, fatal: true, inNightly: victim == "example-agent" && attack == "no-newline"})
 		}
-	}
-	for _, attack := range []string{"none", "bad-lines", "garbage", "too-early", "deep", "big-initialize"} {
-		all = append(all, &testCase{attack: attack, victim: "dual-agent", bound: large, inNightly: attack == "big-initialize" || attack == "deep"})
 	}
 	return all
 }

@@ -39,8 +39,6 @@ var programs = map[string]string{
 	"victim-v2":      "./acp/acpv2/internal/victim",
 	"example-client": "./examples/client",
 	"example-agent":  "./examples/agent",
-	"dual-client":    "./examples/dual/client",
-	"dual-agent":     "./examples/dual/agent",
 	"proxy":          "./examples/proxy",
 	"acpgen":         "./cmd/acpgen",
 }

@@ -38,7 +38,7 @@ func (c *testCase) programs() []string {
 	switch c.victim {
 	case "agent":
 		return []string{"victim", "hostile-client"}
-	case "example-agent", "dual-agent":
+	case "example-agent":
 		return []string{c.victim, "hostile-client"}
 	case "local":
 		return []string{"victim", "hostile-agent"}
@@ -109,7 +109,7 @@ func (r *attackRun) make() error {
 	start := time.Now()
 	var err error
 	switch r.testCase.victim {
-	case "agent", "example-agent", "dual-agent":
+	case "agent", "example-agent":
 		err = r.onAgent()
 	default:
 		err = r.onClient()
@@ -189,8 +189,6 @@ func (r *attackRun) onClient() error {
 			args = append(args, "-reject")
 		}
 		r.cmd = r.command("example-client", append(append(args, "-p", "attack", "-p", "again", "--"), agent...)...)
-	case "dual-client":
-		r.cmd = r.command("dual-client", append(append(append([]string{}, flags...), "attack", "again", "--"), agent...)...)
 	}
 	in, out := &user{}, io.Writer(r.screen)
 	if err := in.open(r.cmd); err != nil {
@@ -217,8 +215,6 @@ func (r *attackRun) onClient() error {
 		if n := r.screen.count("stopReason: end_turn"); n != 2 {
 			r.find("%d turns have ended as they should, want 2", n)
 		}
-		fallthrough
-	case "dual-client":
 		if r.screen.count("still here") == 0 {
 			r.find("nothing was shown of the turn after the attack")
 		}
@@ -237,13 +233,8 @@ func (r *attackRun) onAgent() error {
 			r.cmd = r.command("example-agent")
 			r.cmd.Env = []string{r.mark, "PATH=" + os.Getenv("PATH"), "TMPDIR=" + filepath.Join(r.dir, "tmp")}
 		}
-	case "dual-agent":
-		r.cmd = r.command("dual-agent")
 	}
 	args := []string{"-case", r.testCase.attack, "-report", r.hostileReport, "-cwd", r.root, "-state", r.state}
-	if r.testCase.victim == "dual-agent" {
-		args = append(args, "-said", "I look at what is there.")
-	}
 	if full() {
 		args = append(args, "-full")
 	}

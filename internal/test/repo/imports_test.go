@@ -53,7 +53,7 @@ func TestImports(t *testing.T) {
 
 	for _, lean := range []string{
 		"/acp", "/acp/acpv2",
-		"/acp/rpc", "/acp/codec", "/acp/local", "/acp/negotiate", "/acp/reconnect", "/acp/proxy", "/acp/conduct", "/acp/translate", "/acp/launch", "/acp/registry", "/internal/engine", "/internal/wire", "/acp/agentkit", "/acp/agentkit/workspace", "/acp/sessionstore", "/acp/view", "/acp/acpv2/agentkit",
+		"/acp/rpc", "/acp/codec", "/acp/local", "/acp/reconnect", "/acp/proxy", "/acp/conduct", "/acp/translate", "/acp/launch", "/acp/registry", "/internal/engine", "/internal/wire", "/acp/agentkit", "/acp/agentkit/workspace", "/acp/sessionstore", "/acp/view",
 	} {
 		p, ok := all[module+lean]
 		if !ok {
