@@ -79,8 +79,9 @@ type State struct {
 	prompts  int // ever sent under an id of the translation's own
 	queued   int // bytes of prompts that wait
 	accounts account
-	settings int     // bytes of the settings of all sessions
-	stale    []stale // tool calls of which the client does not have all content
+	settings int        // bytes of the settings of all sessions
+	silent   []*session // whose agent has shown no sign of its turn
+	stale    []stale    // tool calls of which the client does not have all content
 	out      []Message
 }
 

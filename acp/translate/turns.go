@@ -120,6 +120,9 @@ func (s *State) start(sess *session, p *prompt) *fault {
 	}
 	p.echo = p.content
 	sess.turn = p
+	if !slices.Contains(s.silent, sess) {
+		s.silent = append(s.silent, sess)
+	}
 	s.emit(AgentSide, obj("jsonrpc", "2.0", "id", p.own, "method", "session/prompt", "params", p.params).text())
 	return nil
 }
@@ -189,15 +192,8 @@ func (s *State) steered(sess *session, p *prompt, outcome string) {
 // Waiting reports whether Tick should be called: because an agent of version 1 has shown no sign of a prompt yet, or a
 // client of version 1 does not have all output.
 func (s *State) Waiting() bool {
-	if len(s.stale) > 0 {
-		return true
-	}
-	for _, sess := range s.sessions.values {
-		if sess.turn != nil && !sess.turn.accepted {
-			return true
-		}
-	}
-	return false
+	s.silent = slices.DeleteFunc(s.silent, func(sess *session) bool { return sess.turn == nil || sess.turn.accepted })
+	return len(s.silent)+len(s.stale) > 0
 }
 
 // Tick sends what waits for time to pass: that prompts are accepted which the agent has for longer than a tick, and
@@ -205,8 +201,8 @@ func (s *State) Waiting() bool {
 // user must log in, and so short that the user sees that the prompt has arrived: a quarter of a second.
 func (s *State) Tick() []Message {
 	s.out = s.out[:0]
-	for _, key := range s.sessions.order {
-		if sess := s.sessions.get(key); sess.turn != nil && sess.turn.ticked {
+	for _, sess := range s.silent {
+		if sess.turn != nil && sess.turn.ticked {
 			s.accept(sess, "")
 		} else if sess.turn != nil {
 			sess.turn.ticked = true
