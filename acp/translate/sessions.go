@@ -184,7 +184,7 @@ func (s *State) resume1(m *message) *fault {
 		return nil
 	}
 	sess := s.session(id)
-	wasClosed := sess.closed
+	wasClosed, wasReset, before := sess.closed, sess.reset, sess.messages
 	sess.closed = false
 	if method == "session/load" {
 		if sess.replay.on {
@@ -199,7 +199,7 @@ func (s *State) resume1(m *message) *fault {
 		sess.replay = replay{}
 		sess.endMessage()
 		if answer.all.has("error") {
-			sess.closed = wasClosed
+			sess.closed, sess.reset, sess.messages = wasClosed, wasReset, before
 		}
 		result := s.result(answer)
 		if result == nil {
@@ -211,7 +211,7 @@ func (s *State) resume1(m *message) *fault {
 		s.reply(answer, result)
 	})
 	if err != nil {
-		sess.replay, sess.closed = replay{}, wasClosed
+		sess.replay, sess.closed, sess.reset, sess.messages = replay{}, wasClosed, wasReset, before
 	}
 	return err
 }

@@ -92,22 +92,21 @@ func (s *State) update1(m *message) *fault {
 	if sess.closed {
 		return nil
 	}
+	swallow := sess.replay.on && sess.replay.swallow // what is only replayed; it is counted for the ids of messages
 	switch kind {
 	case "user_message_chunk", "agent_message_chunk", "agent_thought_chunk":
 		if kind == "user_message_chunk" && !sess.replay.on && s.echoed(sess, &update) {
 			return nil
 		}
 		s.progress(sess, "")
-		if r := sess.replay; r.on && r.swallow {
+		if s.chunkTo2(sess, kind, &update); swallow {
 			return nil
 		}
-		s.chunkTo2(sess, kind, &update)
 	case "tool_call", "tool_call_update":
 		s.progress(sess, update.str("toolCallId"))
-		if r := sess.replay; r.on && r.swallow {
+		if s.callTo2(sess, kind == "tool_call", &update); swallow {
 			return nil
 		}
-		s.callTo2(sess, kind == "tool_call", &update)
 	case "plan":
 		s.progress(sess, "")
 		plan := obj("type", "items", "planId", "plan", "entries", array(update.list("entries")...))
@@ -215,7 +214,7 @@ func (s *State) chunkTo2(sess *session, kind string, update *object) {
 			update.set("messageId", quote(id))
 		}
 	}
-	if sess.replay.on && sess.replay.first(short(id)+kind) {
+	if sess.replay.on && !sess.replay.swallow && sess.replay.first(short(id)+kind) {
 		s.update(sess.id, obj("sessionUpdate", kind[:len(kind)-len("_chunk")], "messageId", id, "content", emptyList))
 	}
 }
