@@ -3,6 +3,7 @@ package translate
 import (
 	"cmp"
 	"encoding/json"
+	"math"
 	"slices"
 )
 
@@ -20,7 +21,7 @@ func (s *State) initialize(m *message) *fault {
 	if s.mode != undecided || s.asked != nil {
 		return &fault{-32600, "Invalid request: initialize comes once", nil}
 	}
-	if m.id == nil || m.params == nil || json.Unmarshal(m.params.get("protocolVersion"), &asked) != nil || asked < 1 {
+	if m.id == nil || m.params == nil || json.Unmarshal(m.params.get("protocolVersion"), &asked) != nil || asked < 1 || asked > math.MaxUint16 {
 		return s.forward(m) // the agent refuses it
 	}
 	s.spoken = min(asked, 2)
