@@ -236,10 +236,13 @@ func (s *State) list1(m *message) *fault {
 	if s.agent.list {
 		return s.forward(m)
 	}
+	if m.params.get("cursor") != nil {
+		return errParams("the cursor is not one of this agent's")
+	}
 	var all []raw
+	cwd := m.str("cwd")
 	for _, key := range s.sessions.order {
 		sess := s.sessions.get(key)
-		cwd := m.str("cwd")
 		if sess.opened && !sess.closed && (cwd == "" || sess.info.str("cwd") == cwd) {
 			all = append(all, sess.info.text())
 		}
