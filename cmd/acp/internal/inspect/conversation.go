@@ -13,7 +13,7 @@ import (
 	"github.com/acpgo/sdk/conformance"
 )
 
-// conversations is what a user would see of the sessions of a connection, in version 1 of the protocol.
+// conversations is what a user would see of the sessions of a connection, in version 1 of the protocol; see translated.
 type conversations struct {
 	sessions map[string]*conversation
 	order    []*conversation

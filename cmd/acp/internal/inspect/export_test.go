@@ -116,6 +116,39 @@ func TestTimesInOrder(t *testing.T) {
 	}
 }
 
+// Conversations in version 2 are shown like those in version 1.
+func TestConversationOfVersion2(t *testing.T) {
+	for _, name := range []string{"v2-typescript-client-typescript", "v2-turns"} {
+		text, err := os.ReadFile(root + "/conformance/testdata/clean/" + name + ".jsonl")
+		if err != nil {
+			t.Fatal(err)
+		}
+		in, err := New(Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer in.Close()
+		if err := in.Read(name, bytes.NewReader(text), ""); err != nil {
+			t.Fatal(err)
+		}
+		kinds := map[string]int{}
+		in.mu.Lock()
+		for _, s := range in.sources {
+			for _, c := range s.conversations.order {
+				for item := range c.state.Snapshot().Items() {
+					kinds[newItemEvent(item, nil).Kind]++
+				}
+			}
+		}
+		in.mu.Unlock()
+		for _, kind := range []string{"user", "agent", "tool"} {
+			if kinds[kind] == 0 {
+				t.Errorf("%s: no item is a %s: %v", name, kind, kinds)
+			}
+		}
+	}
+}
+
 // The exported test and the exported script fail with the agent that was recorded, and pass with one that is right.
 func TestExportedTests(t *testing.T) {
 	tier.Need(t, tier.Full)

@@ -46,6 +46,7 @@ type source struct {
 	stats         *show.Stats
 	capabilities  capabilities
 	conversations conversations
+	translated    *translated // of version 2
 	findings      findingCount
 	unanswered    map[int]bool      // n of requests
 	questions     map[int]*question // by n, of an agent that is talked to
@@ -249,8 +250,13 @@ func (s *source) addMessage(row *rowEvent, e *recording.Entry, line []byte) {
 	if version := s.judge.Version(); version != 0 {
 		s.capabilities.version = version
 	}
-	if s.capabilities.version != 2 {
+	switch {
+	case s.capabilities.version != 2:
 		s.conversations.add(m)
+	case s.translated == nil: // the answer that chooses version 2
+		s.translated = newTranslated()
+	default:
+		s.translated.add(e.Direction, line, e.Time, &s.conversations)
 	}
 	switch {
 	case s.kind != "agent":
