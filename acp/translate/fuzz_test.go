@@ -355,7 +355,7 @@ func TestBounded(t *testing.T) {
 					"!session/update_": `{"sessionId":"s","update":{"sessionUpdate":"user_message_chunk","messageId":"` + id + `","content":{"type":"text","text":"` + big + `"}}}`,
 				} {
 					if side == ClientSide && name == "session/prompt" || side == AgentSide && strings.HasPrefix(name, "!") || side == ClientSide && i%8 == 0 && name[0] != '!' {
-						p.state.Message(side, []byte(fmt.Sprintf(`{"jsonrpc":"2.0","id":"%s%d","method":%q,"params":%s}`, name, i, strings.Trim(name, "! ?_"), params)))
+						p.state.Message(side, fmt.Appendf(nil, `{"jsonrpc":"2.0","id":"%s%d","method":%q,"params":%s}`, name, i, strings.Trim(name, "! ?_"), params))
 					}
 				}
 			}
@@ -397,8 +397,8 @@ func sizeOf(v reflect.Value, seen map[uintptr]bool) (n int) {
 			n += sizeOf(v.Index(i), seen)
 		}
 	case reflect.Struct:
-		for i := range v.NumField() {
-			n += sizeOf(v.Field(i), seen)
+		for _, field := range v.Fields() {
+			n += sizeOf(field, seen)
 		}
 	case reflect.String:
 		n = 16 + v.Len()
