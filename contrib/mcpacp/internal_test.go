@@ -238,10 +238,16 @@ func TestLongTexts(t *testing.T) {
 	}
 }
 
-// A decision for always is bound to what a declaration starts or calls, and not to secrets in it.
+// A decision for always is bound to all that a declaration says: the values of variables and headers, which are not to be
+// read in it, choose programs as well.
 func TestIdentify(t *testing.T) {
-	stdio := func(command, name, value string, args ...string) acp.MCPServer {
-		env := []acp.EnvVariable{{Name: name, Value: value}}
+	env := func(pairs ...string) (all []acp.EnvVariable) {
+		for p := range slices.Chunk(pairs, 2) {
+			all = append(all, acp.EnvVariable{Name: p[0], Value: p[1]})
+		}
+		return all
+	}
+	stdio := func(command string, env []acp.EnvVariable, args ...string) acp.MCPServer {
 		return acp.NewMCPServerStdio(acp.MCPServerStdio{Name: "s", Command: command, Args: args, Env: env})
 	}
 	http := func(url, name, value string) acp.MCPServer {
@@ -249,21 +255,26 @@ func TestIdentify(t *testing.T) {
 	}
 	seen := map[string]bool{}
 	for _, config := range []acp.MCPServer{
-		stdio("/bin/a", "X", "1"), stdio("/bin/b", "X", "1"), stdio("/usr/bin/a", "X", "1"), stdio("/bin/a", "Y", "1"),
-		stdio("/bin/a", "X", "1", "x", "y"), stdio("/bin/a", "X", "1", "x y"), stdio("/bin/a", "X", "1", "X"),
-		http("https://a/1", "X", "1"), http("https://a/2", "X", "1"), http("https://a/1", "Y", "1"),
+		stdio("/bin/a", env("X", "1")), stdio("/bin/b", env("X", "1")), stdio("/usr/bin/a", env("X", "1")), stdio("/bin/a", env("Y", "1")),
+		stdio("/bin/a", env("X", "1"), "x", "y"), stdio("/bin/a", env("X", "1"), "x y"), stdio("/bin/a", env("X", "1"), "X"),
+		stdio("/bin/a", env("X", "secret")), stdio("/bin/a", env("X", "1", "PATH", "/b")), stdio("/bin/a", env("X", "1", "PATH", "/c")),
+		stdio("/bin/a", env("X", "/b", "PATH", "1")), stdio("/bin/a", env("X", "2", "X", "1")), stdio("/bin/a", env("X", "1", "X", "2")),
+		http("https://a/1", "X", "1"), http("https://a/2", "X", "1"), http("https://a/1", "Y", "1"), http("https://a/1", "X", "secret"),
 		acp.NewMCPServerSSE(acp.MCPServerSSE{Name: "s", URL: "https://a/1", Headers: []acp.HTTPHeader{{Name: "X"}}}),
 		acp.NewMCPServerACP(acp.MCPServerACP{Name: "s"}), acp.NewMCPServerACP(acp.MCPServerACP{Name: "t"}),
 	} {
 		id := identify(config)
-		if seen[id] {
-			t.Errorf("%v is %s, as another one", config, id)
+		if seen[id] || strings.Contains(id, "secret") {
+			t.Errorf("%v is %s, as another one, or with its secret", config, id)
 		}
 		seen[id] = true
 	}
-	for _, config := range []acp.MCPServer{stdio("/bin/a", "X", "2"), http("https://a/1", "x", "2")} {
+	for _, config := range []acp.MCPServer{
+		stdio("/bin/a", env("PATH", "/b", "X", "1")), http("https://a/1", "x", "1"), // the order and the case say nothing
+		acp.NewMCPServerACP(acp.MCPServerACP{Name: "s", ServerID: "new for each connection"}),
+	} {
 		if id := identify(config); !seen[id] {
-			t.Errorf("%v is another one, %s, with another secret", config, id)
+			t.Errorf("%v is another one, %s", config, id)
 		}
 	}
 }

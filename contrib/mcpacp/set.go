@@ -28,8 +28,9 @@ type Tool struct {
 	// Server is the server's name in the set.
 	Server string
 	// Declaration identifies what the server's declaration starts or calls: the program or host, and a digest of the command,
-	// the arguments and the names of variables, or of the URL and the names of headers. A decision that outlives a question
-	// should be bound to it, because another program may have the same name. It is "" for tools of AddTool.
+	// the arguments and the variables, or of the URL and the headers. It is another one when a token among them is renewed.
+	// A decision that outlives a question should be bound to it, because another program may have the same name. It is ""
+	// for tools of AddTool.
 	Declaration string
 	// Tool is the tool as the server lists it.
 	*mcp.Tool

@@ -15,9 +15,10 @@ import (
 	"github.com/acpgo/sdk/internal/plain"
 )
 
-// identify returns Tool.Declaration.
+// identify returns Tool.Declaration. Values count as well: another PATH or NODE_OPTIONS starts another program.
 func identify(config acp.MCPServer) string {
-	var parts, names []string
+	var parts []string
+	var values [][2]string
 	program := ""
 	remote := func(kind, address string, headers []acp.HTTPHeader) {
 		parts = []string{kind, address}
@@ -25,14 +26,14 @@ func identify(config acp.MCPServer) string {
 			program = u.Host
 		}
 		for _, h := range headers {
-			names = append(names, strings.ToLower(h.Name))
+			values = append(values, [2]string{strings.ToLower(h.Name), h.Value})
 		}
 	}
 	switch c := config.Variant.(type) {
 	case *acp.MCPServerStdio:
 		parts, program = append([]string{"stdio", c.Command}, c.Args...), filepath.Base(c.Command)
 		for _, e := range c.Env {
-			names = append(names, e.Name)
+			values = append(values, [2]string{e.Name, e.Value})
 		}
 	case *acp.MCPServerHTTP:
 		remote("http", c.URL, c.Headers)
@@ -42,8 +43,9 @@ func identify(config acp.MCPServer) string {
 		parts, program = []string{"acp", c.Name}, "the client"
 	default: // it is not connected to
 	}
-	slices.Sort(names)
-	text, _ := json.Marshal([][]string{parts, names}) // strings cannot fail
+	// Of two values of one name, the last may be the one that counts.
+	slices.SortStableFunc(values, func(a, b [2]string) int { return strings.Compare(a[0], b[0]) })
+	text, _ := json.Marshal([]any{parts, values}) // strings cannot fail
 	return fmt.Sprintf("%s %x", strings.ReplaceAll(program, "*", "?"), sha256.Sum256(text))
 }
 
