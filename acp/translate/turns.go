@@ -374,6 +374,11 @@ func (s *State) accepted(sess *session, p *prompt, answer *message) {
 	if !slices.Contains(sess.waiting, p) {
 		return // the session was closed
 	}
+	if p.cancelled && string(answer.all.sub("error").get("code")) == string(number(errCancelled.code)) {
+		sess.finish(p)
+		s.stop(p, obj("stopReason", "cancelled")) // in version 1 that is no error
+		return
+	}
 	result := s.result(answer)
 	if result == nil {
 		sess.finish(p)
