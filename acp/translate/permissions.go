@@ -66,6 +66,9 @@ func (s *State) ask(sess *session, c *call, m *message, params object, options [
 			sess.needs = false
 			s.state(sess, "running")
 		}
+		if sess.closed && options != nil {
+			options = []string{} // closing has cancelled the turn, and with it the question
+		}
 		s.outcome(answer, options)
 	})
 	if err != nil {
@@ -86,7 +89,7 @@ func (s *State) ask(sess *session, c *call, m *message, params object, options [
 // outcome passes the answer to a question, and returns the option that was chosen. The answer to a request for permission
 // must be one of the options; everything else is a cancellation, and never an approval.
 func (s *State) outcome(answer *message, options []string) (chosen string) {
-	if options == nil || answer.all.has("error") {
+	if options == nil {
 		s.emit(answer.from.other(), answer.line)
 		return ""
 	}

@@ -309,7 +309,9 @@ func read(from Side, line []byte) (*message, *fault) {
 		return nil, nil
 	}
 	m := &message{from: from, line: line, all: all, method: all.str("method")}
-	if m.method == "" && all.has("method") {
+	if m.method == "" && (all.has("result") || all.has("error")) {
+		m.onlyAnswer()
+	} else if m.method == "" && all.has("method") {
 		return nil, nil
 	}
 	if i := all.index("id"); i >= 0 {
@@ -321,6 +323,21 @@ func read(from Side, line []byte) (*message, *fault) {
 		m.params = object{}
 	}
 	return m, nil
+}
+
+// onlyAnswer leaves an answer either a result or an error, and no method that is none, so that a lenient reader cannot
+// understand it differently: what is not an error to it would be an answer that was never looked at.
+func (m *message) onlyAnswer() {
+	before := len(m.all)
+	m.all.drop("method")
+	if m.all.get("error") != nil {
+		m.all.drop("result")
+	} else if m.all.has("result") {
+		m.all.drop("error")
+	}
+	if len(m.all) != before {
+		m.line = m.all.text()
+	}
 }
 
 func (m *message) str(name string) string { return m.params.str(name) }
@@ -426,6 +443,9 @@ func (s *State) result(m *message) object {
 			return object{}
 		}
 		s.emit(m.from.other(), failure(m.id, &fault{-32603, "Internal error: the result is not an object, or has a member twice", nil}))
+		return nil
+	} else if m.all.get("error") == nil {
+		s.emit(m.from.other(), failure(m.id, &fault{-32603, "Internal error: the answer has neither a result nor an error", nil}))
 		return nil
 	}
 	s.emit(m.from.other(), m.line)
