@@ -248,7 +248,7 @@ func TestERR5_UnknownSessions(t *testing.T) {
 			return err
 		},
 		acp.MethodCloseSession: func() error {
-			_, err := h.CloseSession(t.Context(), &acp.CloseSessionRequest{SessionID: id})
+			_, err := rpc.Call[struct{}](t.Context(), h, acp.MethodCloseSession, &acp.CloseSessionRequest{SessionID: id})
 			return err
 		},
 	}
