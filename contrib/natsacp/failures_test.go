@@ -492,7 +492,7 @@ func TestPrincipals(t *testing.T) {
 		},
 		"prompt": func() error { _, err := stolen.Prompt(t.Context(), acp.TextBlock("say=1")); return err },
 		"close": func() error {
-			_, err := bob.CloseSession(t.Context(), &acp.CloseSessionRequest{SessionID: hers.ID()})
+			_, err := rpc.Call[struct{}](t.Context(), bob, acp.MethodCloseSession, &acp.CloseSessionRequest{SessionID: hers.ID()})
 			return err
 		},
 	} {
