@@ -224,12 +224,9 @@ export class Live {
     });
   }
 
-  /** Cancels the turn of the session, and answers its permission requests as the protocol demands. */
+  /** Cancels the turn of the session. The server then answers its permission requests, as the protocol demands. */
   async cancel(): Promise<void> {
-    const { session } = this;
-    const asked = [...(this.running?.open.values() ?? [])].filter((r) => r.method === "session/request_permission" && r.session === session);
-    await this.send("session/cancel", { sessionId: session }, true);
-    for (const request of asked) await this.respond(request, { result: { outcome: { outcome: "cancelled" } } });
+    await this.send("session/cancel", { sessionId: this.session }, true);
   }
 }
 
