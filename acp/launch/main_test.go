@@ -39,6 +39,7 @@ func agent(kind string) int {
 		fmt.Fprintln(os.Stderr, "waiting for the browser")
 		time.Sleep(time.Hour)
 	case "old":
+		readRequest()
 		fmt.Println(`{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":9,"agentCapabilities":{}}}`)
 		time.Sleep(time.Hour)
 	case "no agent":
