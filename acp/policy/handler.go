@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/internal/permission"
 )
 
 // An AskFunc asks the user: it is a client's handler of session/request_permission.
@@ -107,7 +107,7 @@ func (h *handler) serve(
 	}
 	if h.ask == nil {
 		decision.Why = "no user can be asked: " + decision.Why
-		option, _ := optionOf(req.Options, acp.PermissionOptionKindRejectOnce) // nobody has decided it for always
+		option, _ := permission.OfKind(req.Options, acp.PermissionOptionKindRejectOnce) // nobody has decided it for always
 		return h.choose(session, req, decision, option), nil
 	}
 	res, err := h.ask(ctx, session, req)
@@ -158,35 +158,21 @@ func (h *handler) choose(
 func (h *handler) option(effect Effect, options []acp.PermissionOption) *acp.PermissionOption {
 	switch effect {
 	case Allow:
-		once, n := optionOf(options, acp.PermissionOptionKindAllowOnce)
+		once, n := permission.OfKind(options, acp.PermissionOptionKindAllowOnce)
 		if n == 0 && h.AllowAlways {
-			once, n = optionOf(options, acp.PermissionOptionKindAllowAlways)
+			once, n = permission.OfKind(options, acp.PermissionOptionKindAllowAlways)
 		}
 		if n == 1 {
 			return once
 		}
 	case Reject:
-		if once, n := optionOf(options, acp.PermissionOptionKindRejectOnce); n > 0 {
+		if once, n := permission.OfKind(options, acp.PermissionOptionKindRejectOnce); n > 0 {
 			return once
 		}
-		always, _ := optionOf(options, acp.PermissionOptionKindRejectAlways)
+		always, _ := permission.OfKind(options, acp.PermissionOptionKindRejectAlways)
 		return always
 	}
 	return nil
-}
-
-// optionOf returns the first option of a kind, and how many there are. An option whose id another kind has does not count:
-// the agent may mean the other one.
-func optionOf(options []acp.PermissionOption, kind acp.PermissionOptionKind) (first *acp.PermissionOption, n int) {
-	for i := range options {
-		other := func(o acp.PermissionOption) bool { return o.OptionID == options[i].OptionID && o.Kind != kind }
-		if options[i].Kind == kind && !slices.ContainsFunc(options, other) {
-			if n++; n == 1 {
-				first = &options[i]
-			}
-		}
-	}
-	return first, n
 }
 
 func chosenOption(options []acp.PermissionOption, res *acp.RequestPermissionResponse) *acp.PermissionOption {

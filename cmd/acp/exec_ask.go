@@ -18,6 +18,7 @@ import (
 	"github.com/acpgo/sdk/acp/view"
 	"github.com/acpgo/sdk/cmd/acp/internal/draw"
 	"github.com/acpgo/sdk/cmd/acp/internal/talk"
+	"github.com/acpgo/sdk/internal/permission"
 	"github.com/acpgo/sdk/internal/tty"
 )
 
@@ -25,30 +26,19 @@ import (
 // none. It rejects a request about which a rule wants the user asked, or which a rule may reject. why says which
 // questions it rejects because only a person can answer them.
 func allow(d *policy.Decision, options []acp.PermissionOption) (id acp.PermissionOptionID, why string) {
-	var once, reject []acp.PermissionOptionID
-	for _, o := range options {
-		if slices.ContainsFunc(options, func(other acp.PermissionOption) bool { return other.OptionID == o.OptionID && other.Kind != o.Kind }) {
-			continue // the agent may mean the other one
-		}
-		switch o.Kind {
-		case acp.PermissionOptionKindAllowOnce:
-			once = append(once, o.OptionID)
-		case acp.PermissionOptionKindRejectOnce:
-			reject = append(reject, o.OptionID)
-		}
-	}
+	once, n := permission.OfKind(options, acp.PermissionOptionKindAllowOnce)
 	matches := func(v policy.Verdict) bool { return v.Matches && v.Rule.Effect != policy.Allow }
 	switch {
 	case slices.ContainsFunc(d.Verdicts, matches):
-	case len(once) == 1:
-		return once[0], ""
-	case len(once) == 0:
+	case n == 1:
+		return once.OptionID, ""
+	case n == 0:
 		why = "no option allows it only once"
 	default:
 		why = "several options allow it, and only a person can choose"
 	}
-	if len(reject) > 0 {
-		id = reject[0]
+	if reject, n := permission.OfKind(options, acp.PermissionOptionKindRejectOnce); n > 0 {
+		id = reject.OptionID
 	}
 	return id, why
 }
