@@ -340,16 +340,10 @@ func decodeError(d *codec.Decoder) (e *Error, twice error) {
 func Answers(line []byte, id ID) bool {
 	env := parse(codec.NewDecoder(nil), line)
 	if env.unread {
-		head, tail := ends(line)
-		return AnswersLong(head, tail, id)
+		got, response, known := RecoverID(ends(line))
+		return response && known && sameCall(got, id)
 	}
 	return (env.kind == kindResponse || env.bare) && sameCall(env.id, id)
-}
-
-// AnswersLong is Answers for an overlong message, of which only the beginning and the end are available.
-func AnswersLong(head, tail []byte, id ID) bool {
-	got, response, known := RecoverID(head, tail)
-	return response && known && sameCall(got, id)
 }
 
 // sameCall reports whether a received id is that of a call.

@@ -132,11 +132,6 @@ func EndWhen(event <-chan struct{}) Fault { return bound(exchange{limit: -1, whe
 // StallAfter stops the response after n bytes of its body, and keeps the connection open.
 func StallAfter(n int) Fault { return bound(exchange{limit: n, then: stalls}) }
 
-// StallWhen is like StallAfter, at an event.
-func StallWhen(event <-chan struct{}) Fault {
-	return bound(exchange{limit: -1, when: event, then: stalls})
-}
-
 // IdleCut breaks the response, or the upgraded connection, when nothing of it passes for a time.
 func IdleCut(d time.Duration) Fault { return bound(exchange{limit: -1, idle: d, then: breaks}) }
 

@@ -111,14 +111,6 @@ func Usage(t *Theme, u acp.UsageUpdate) string {
 	return Line(t, text, 200)
 }
 
-// UsageLevel returns how full the context is, from 0 to 1; 0 if the agent does not report its size.
-func UsageLevel(u acp.UsageUpdate) float64 {
-	if u.Size == 0 {
-		return 0
-	}
-	return min(float64(u.Used)/float64(u.Size), 1)
-}
-
 func percent(used, size uint64) uint64 { return uint64(min(float64(used)/float64(size)*100, 999)) }
 
 func cost(c acp.Cost) string {
