@@ -194,7 +194,7 @@ func TestWrappersPassAbilitiesOn(t *testing.T) {
 	})
 	t.Run("translated client", func(t *testing.T) {
 		s := newAble(initializeAnswer)
-		stream, err := translate.Transport(s, translate.ClientSide, 1, &translate.Options{First: 1}).Connect(t.Context())
+		stream, err := translate.Transport(s, translate.ClientSide, 1, &translate.Options{Only: 1}).Connect(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -42,7 +42,7 @@ type wire struct {
 // newChain returns a chain whose ends speak version.
 func newChain(t testing.TB, version int, random *rand.Rand) *chain {
 	c := &chain{t: t, version: version, random: random, states: []*translate.State{
-		translate.New(translate.ClientSide, version, &translate.Options{Unique: "y", First: 3 - version, Only: true}),
+		translate.New(translate.ClientSide, version, &translate.Options{Unique: "y", Only: 3 - version}),
 		translate.New(translate.AgentSide, version, &translate.Options{Unique: "x"}),
 	}}
 	for _, name := range []string{"client", "between", "agent"} {

@@ -1,7 +1,6 @@
 package translate
 
 import (
-	"cmp"
 	"encoding/json"
 	"math"
 	"slices"
@@ -47,14 +46,14 @@ func (s *State) initialize(m *message) *fault {
 		s.order = []int{s.version}
 	case s.version != 0 && s.spoken != s.version:
 		return s.forward(m)
+	case s.only != 0:
+		s.order = []int{s.only}
+	case s.either:
+		s.order = []int{2}
+	case s.version == 0:
+		s.order = []int{s.spoken, 3 - s.spoken}
 	default:
-		first := cmp.Or(s.first, 2)
-		if s.first == 0 && s.version == 0 && !both {
-			first = s.spoken
-		}
-		if s.order = []int{first}; !s.only && !s.either {
-			s.order = append(s.order, 3-first)
-		}
+		s.order = []int{2, 1}
 	}
 	return s.askVersion(m)
 }
@@ -83,7 +82,7 @@ func (s *State) askVersion(m *message) *fault {
 	case !s.either:
 		s.addClient1(&params)
 	}
-	only := s.only || s.program == AgentSide || s.spoken == 2 && version == 1
+	only := s.only != 0 || s.program == AgentSide || s.spoken == 2 && version == 1
 	if only && version == 1 {
 		params.drop("info", "capabilities")
 	} else if only {

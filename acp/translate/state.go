@@ -37,10 +37,9 @@ type Options struct {
 	// Keys remembers the idempotency keys of prompts. Nil means that they are remembered as long as the State. A
 	// program that keeps its sessions over several connections gives all of them the same Keys.
 	Keys *Keys
-	// First is the version that an agent is asked for first, 1 or 2. The default is 2, or the client's own version if
-	// that is left to the client. Only asks for no other version, as a client would that has only this one.
-	First int
-	Only  bool
+	// Only is the only version that an agent is asked for, 1 or 2, as a client would that has no other one. By default it
+	// is asked for both: first for version 2, or for the client's own version if that is left to the client.
+	Only int
 	// Again, if it is not nil, is connected if an agent ends its stream instead of answering initialize, and asked for the
 	// other version: some agents end at a version that they do not know. Only [Transport] uses it.
 	Again rpc.Transport
@@ -54,8 +53,7 @@ type Options struct {
 type State struct {
 	program Side // the side that the program is on, which speaks version
 	version int
-	first   int
-	only    bool
+	only    int
 	unique  string
 	prefix  string // of the ids of its own requests, in JSON
 	keys    *Keys
@@ -130,7 +128,7 @@ func New(program Side, version int, options *Options) *State {
 	prefix := quote("translated-" + o.Unique + "-")
 	return &State{
 		prefix:  string(prefix[:len(prefix)-1]),
-		program: program, version: version, first: o.First, only: o.Only, unique: o.Unique, keys: cmp.Or(o.Keys, &Keys{}), chosen: o.Chosen,
+		program: program, version: version, only: o.Only, unique: o.Unique, keys: cmp.Or(o.Keys, &Keys{}), chosen: o.Chosen,
 		calls: map[callID]pending{}, sessions: recent[*session]{max: maxSessions},
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 
 	"github.com/acpgo/sdk/acp/policy"
@@ -65,7 +64,7 @@ func withAgent(o *talk.Options, cfg *config.Config, a *agents.Agent) *talk.Optio
 	own := *o
 	own.Agent = talk.Agent{Name: a.Name, Command: a.Command, Connect: a.Connect}
 	own.RemoteFiles, own.RemoteTerminals = a.Settings.RemoteFiles, a.Settings.RemoteTerminals
-	own.Protocol, _ = strconv.Atoi(a.Settings.Protocol) // 0 for auto
+	own.Protocol = a.Settings.Version()
 	if a.Command == nil && len(o.MCPServers) > 0 && cfg.Sources["mcp"] != config.FromFlag {
 		own.MCPServers = nil
 		own.Notes = append(own.Notes, "the MCP servers of the configuration are not sent to an agent at a URL; --mcp sends them")

@@ -145,10 +145,10 @@ func conductChain(p *program, f *conductFlags, lines, command []string) (err err
 		o.Trace = file
 	}
 	client := rpc.Transport(rpc.Stdio())
-	if f.cfg.Settings.Protocol != "1" { // the chain itself speaks version 1
+	if version := f.cfg.Settings.Version(); version != 1 { // the chain itself speaks version 1
 		client = translate.Agent(client)
 		if last != nil {
-			last.Transport = translate.Client(last.Transport)
+			last.Transport = translate.Transport(last.Transport, translate.ClientSide, 1, &translate.Options{Only: version})
 		}
 	}
 	return conduct.Run(ctx, client, proxies, last, o)

@@ -51,7 +51,7 @@ The exit status is 0 when the client ends its input, and 3 if the agent does not
 			defer func() { err = errors.Join(err, said.Flush()) }()
 			cmd := agent.Command.Cmd()
 			cmd.Stderr = said
-			transport := translate.Transport(rpc.Command(cmd), translate.ClientSide, 0, &translate.Options{First: to, Only: to != 0})
+			transport := translate.Transport(rpc.Command(cmd), translate.ClientSide, 0, &translate.Options{Only: to})
 			return gateway.Connect(ctx, transport, rpc.Stdio())
 		},
 	}

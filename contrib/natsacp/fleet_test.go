@@ -396,7 +396,7 @@ func TestTurn(t *testing.T) {
 			_, url := r.gateway("g1")
 			u := r.user(scheme+strings.TrimPrefix(url, "ws"), func(u *user) {
 				if scheme == "version 2" {
-					u.transport = translate.Transport(remote.Dial(url, nil), translate.ClientSide, 1, &translate.Options{First: 2, Only: true})
+					u.transport = translate.Transport(remote.Dial(url, nil), translate.ClientSide, 1, &translate.Options{Only: 2})
 				}
 			})
 			one, two := u.session(), u.session()

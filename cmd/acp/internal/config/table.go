@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -35,6 +36,12 @@ type Settings struct {
 	HeaderFile    string
 	HeaderEnv     []string
 	AllowInsecure bool
+}
+
+// Version returns the only version of the protocol that agents are offered, or 0 for both.
+func (s *Settings) Version() int {
+	version, _ := strconv.Atoi(s.Protocol) // "auto" is not a number
+	return version
 }
 
 // Setting is a row of the table.

@@ -352,7 +352,7 @@ func (c *Client) transport(ctx context.Context) (acp.Transport, error) {
 	}
 	transport = &tapped{client: c, inner: transport, process: process}
 	return translate.Transport(transport, translate.ClientSide, 1, &translate.Options{
-		First: c.opts.Protocol, Only: c.opts.Protocol != 0, Chosen: func(version int) { c.protocol.Store(int32(version)) },
+		Only: c.opts.Protocol, Chosen: func(version int) { c.protocol.Store(int32(version)) },
 	}), nil
 }
 
