@@ -3,6 +3,7 @@ package translate_test
 import (
 	"encoding/json"
 	"flag"
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -132,6 +133,60 @@ func TestCaseNumbers(t *testing.T) {
 	for line := range strings.Lines(string(text)) {
 		if i := strings.IndexByte(line, '{'); strings.HasPrefix(line, "  ") && i >= 0 && !json.Valid([]byte(line[i:])) {
 			t.Errorf("not JSON: %s", line)
+		}
+	}
+}
+
+// TestOutputIsInProportion floods a client of version 1 with terminals that many tool calls show. It gets no more than a
+// multiple of what the agent sends, and has all of it in the end.
+func TestOutputIsInProportion(t *testing.T) {
+	s := begin(t, "agent2", "")
+	in, out, last := 0, 0, map[string]string{}
+	got := func(messages []translate.Message) {
+		for _, m := range messages {
+			out += len(m.Line)
+			if _, rest, ok := strings.Cut(string(m.Line), `"toolCallId":"`); ok && strings.Contains(rest, `"content"`) {
+				id, _, _ := strings.Cut(rest, `"`)
+				last[id] = rest
+			}
+		}
+	}
+	update := func(format string, args ...any) {
+		line := message("u " + fmt.Sprintf(format, args...))
+		in += len(line)
+		got(s.Message(translate.AgentSide, line))
+	}
+	for i := range 8 {
+		update(`{"sessionUpdate":"terminal_update","terminalId":"x%d","output":{"data":"%s"}}`, i, strings.Repeat("YWFh", 64<<10))
+	}
+	shown := ""
+	for i := range 8 {
+		shown += fmt.Sprintf(`,{"type":"terminal","terminalId":"x%d"}`, i)
+	}
+	for i := range 64 {
+		update(`{"sessionUpdate":"tool_call_update","toolCallId":"t%d","content":[%s]}`, i, shown[1:])
+	}
+	for i := range 1000 {
+		update(`{"sessionUpdate":"terminal_output_chunk","terminalId":"x%d","data":"YWFh"}`, i%8)
+		update(`{"sessionUpdate":"terminal_update","terminalId":"x%d","exitStatus":{"exitCode":%d}}`, i%8, i)
+		update(`{"sessionUpdate":"tool_call_update","toolCallId":"t%d","content":[%s]}`, i%64, shown[1:])
+	}
+	t.Logf("%d kB in, %d kB out", in>>10, out>>10)
+	if limit := 16*in + 20<<20; out > limit {
+		t.Errorf("%d MB for %d kB", out>>20, in>>10)
+	}
+	for range 1000 {
+		if !s.Waiting() {
+			break
+		}
+		got(s.Tick())
+	}
+	if s.Waiting() || len(last) != 64 {
+		t.Errorf("waiting: %t, %d tool calls with content", s.Waiting(), len(last))
+	}
+	for id, content := range last {
+		if !strings.Contains(content, "[exit status 999]") {
+			t.Errorf("%s does not have the last output", id)
 		}
 	}
 }

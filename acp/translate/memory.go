@@ -55,6 +55,7 @@ const (
 type kept struct {
 	pieces []raw
 	size   int
+	added  int  // bytes that were ever added
 	lost   bool // older pieces were forgotten
 	listed bool
 }
@@ -75,6 +76,7 @@ func (a *account) add(k *kept, piece raw) {
 	}
 	k.pieces = append(k.pieces, slices.Clone(piece))
 	k.size += len(piece) + perPiece
+	k.added += len(piece)
 	a.size += len(piece) + perPiece
 	for k.size > maxEach && len(k.pieces) > 1 {
 		n := len(k.pieces[0]) + perPiece
@@ -101,6 +103,7 @@ func (a *account) extend(k *kept, more []byte) {
 		last := append(k.pieces[n-1], more...)
 		k.pieces = k.pieces[:n-1]
 		k.size -= len(last) - len(more) + perPiece
+		k.added -= len(last) - len(more)
 		a.size -= len(last) - len(more) + perPiece
 		more = last
 	}

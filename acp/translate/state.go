@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/acpgo/sdk/acp/rpc"
 )
@@ -18,6 +19,8 @@ type Side int8
 const (
 	ClientSide Side = iota + 1
 	AgentSide
+
+	nobody Side = 0 // the receiver of a prompt as long as it has another id with the agent
 )
 
 // other returns the opposite side.
@@ -80,6 +83,7 @@ type State struct {
 	settings int        // bytes of the settings of all sessions
 	silent   []*session // whose agent has shown no sign of its turn
 	stale    []stale    // tool calls of which the client does not have all content
+	credit   int        // bytes of content that it may get
 	out      []Message
 }
 
@@ -129,7 +133,7 @@ func New(program Side, version int, options *Options) *State {
 	return &State{
 		prefix:  string(prefix[:len(prefix)-1]),
 		program: program, version: version, only: o.Only, unique: o.Unique, keys: cmp.Or(o.Keys, &Keys{}), chosen: o.Chosen,
-		calls: map[callID]pending{}, sessions: recent[*session]{max: maxSessions},
+		calls: map[callID]pending{}, sessions: recent[*session]{max: maxSessions}, credit: maxCredit,
 	}
 }
 
@@ -163,6 +167,9 @@ func (s *State) Message(from Side, line []byte) []Message {
 	case m == nil: // the reader says what is wrong
 		s.emit(from.other(), line)
 	default:
+		if from == AgentSide {
+			s.credit = min(s.credit+maxTimes*len(line), maxCredit)
+		}
 		if len(s.stale) > 0 && !m.isOutput() {
 			s.flush()
 		}
@@ -345,10 +352,38 @@ func canonical(id raw) string {
 	if len(id) > 0 && id[0] == '"' {
 		return string(quote(unquote(id)))
 	}
-	if f, err := strconv.ParseFloat(string(id), 64); err == nil && bytes.ContainsAny(id, ".eE") {
-		return strconv.FormatFloat(f, 'f', -1, 64)
+	if len(id) <= maxID && (bytes.ContainsAny(id, ".eE") || string(id) == "-0") {
+		return integer(string(id))
 	}
 	return string(id)
+}
+
+// integer returns a number without fraction and exponent, if it is an integer of at most as many digits as an id may have.
+func integer(number string) string {
+	digits, exponent, _ := strings.Cut(strings.ToLower(number), "e")
+	shift, err := strconv.Atoi(cmp.Or(exponent, "0"))
+	digits, negative := strings.CutPrefix(digits, "-")
+	whole, fraction, _ := strings.Cut(digits, ".")
+	fraction = strings.TrimRight(fraction, "0")
+	whole += fraction
+	shift -= len(fraction)
+	whole = strings.TrimLeft(whole, "0")
+	if shift < 0 { // what has a fraction may still end in zeros, as 10e-1 does
+		trimmed := strings.TrimRight(whole, "0")
+		cut := min(len(whole)-len(trimmed), -shift)
+		whole, shift = whole[:len(whole)-cut], shift+cut
+	}
+	switch {
+	case whole == "":
+		return "0"
+	case err != nil || shift < 0 || len(whole)+shift > maxID:
+		return number
+	}
+	whole += strings.Repeat("0", shift)
+	if negative {
+		whole = "-" + whole
+	}
+	return whole
 }
 
 // isOwn reports whether an id is like those of the translation's own requests.
@@ -404,7 +439,11 @@ func (m *message) with(method string, params object) []byte {
 // are in flight with one id, or whose answer would come twice.
 func (s *State) expect(to Side, id raw, size int, done func(*message)) *fault {
 	key := callID{to, canonical(id)}
-	switch _, twice := s.calls[key]; {
+	_, twice := s.calls[key]
+	if !twice && to != ClientSide {
+		_, twice = s.calls[callID{AgentSide - to, key.id}]
+	}
+	switch {
 	case len(key.id) > maxID:
 		return &fault{-32600, "Invalid request: the id is too long", nil}
 	case twice:

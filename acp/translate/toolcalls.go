@@ -18,11 +18,20 @@ type call struct {
 
 	content   kept     // with an agent of version 2: the items of its content, in version 2
 	terminals []string // the first ones that it shows, at most maxShown
-	sent      int      // how many bytes of content the client has, with terminals
+	sent      int      // how many bytes had been added to it, and to them, when the client last got it
 }
 
 // maxShown is how many terminals a tool call shows, and how many tool calls an output is sent to.
 const maxShown = 8
+
+// A client of version 1 gets content that grows as a whole, again and again. Of what an agent sends, it may get so many
+// times as much, and so many bytes at each tick; more waits for later ticks.
+const (
+	maxTimes  = 16
+	perTick   = 1 << 20
+	maxCredit = 16 << 20
+	maxStale  = 64
+)
 
 // stale is a tool call of which the client does not have all content.
 type stale struct {
@@ -119,7 +128,12 @@ func (s *State) callTo1(sess *session, update object) []object {
 		for _, item := range c.content.pieces {
 			c.refer(item)
 		}
-		c.sent = s.shown(sess, c)
+		if s.credit < 0 {
+			update.drop("content")
+			s.later(sess, c)
+		} else {
+			_, c.sent = s.shown(sess, c)
+		}
 	}
 	s.toolCallTo1(sess, c, &update, fresh)
 	if fresh {
@@ -138,28 +152,35 @@ func (c *call) refer(item raw) {
 	}
 }
 
-// shown returns the size of what a tool call shows.
-func (s *State) shown(sess *session, c *call) int {
-	size := c.content.size
+// shown returns the size of what a tool call shows, and how much was ever added to it.
+func (s *State) shown(sess *session, c *call) (size, added int) {
+	size, added = c.content.size, c.content.added
 	for _, id := range c.terminals {
 		if t := sess.terms.get(id); t != nil {
-			size += t.output.size
+			size, added = size+t.output.size, added+t.output.added
 		}
 	}
-	return size
+	return size, added
 }
 
 // grown returns an update for a tool call whose content has changed. Version 1 replaces content. Most of it is therefore
-// sent again only when it has grown by an eighth, or before the next message that is not output.
+// sent again only when an eighth is new, or before the next message that is not output.
 func (s *State) grown(sess *session, id string, c *call, now bool) []object {
-	if size := s.shown(sess, c); !now && size > c.sent && size > 4<<10 && size-c.sent < c.sent/8 && len(s.stale) < maxShown {
-		if one := (stale{sess, short(id)}); !slices.Contains(s.stale, one) {
-			s.stale = append(s.stale, one)
-		}
+	size, added := s.shown(sess, c)
+	few := !now && size > 4<<10 && added-c.sent < size/8 && len(s.stale) < maxStale
+	if few || s.credit < 0 {
+		s.later(sess, c)
 		return nil
 	}
-	c.sent = s.shown(sess, c)
+	c.sent = added
 	return []object{obj("sessionUpdate", "tool_call_update", "toolCallId", id, "content", s.contentTo1(sess, &c.content, c.content.pieces))}
+}
+
+// later remembers that the client does not have all content of a tool call.
+func (s *State) later(sess *session, c *call) {
+	if one := (stale{sess, short(c.id)}); c.id != "" && len(s.stale) < maxStale && !slices.Contains(s.stale, one) {
+		s.stale = append(s.stale, one)
+	}
 }
 
 // isOutput reports whether a message only adds content.
@@ -170,14 +191,15 @@ func (m *message) isOutput() bool {
 
 // flush sends the content that clients of version 1 do not have yet.
 func (s *State) flush() {
-	for _, one := range s.stale {
+	all := s.stale
+	s.stale = nil
+	for _, one := range all {
 		if c := one.sess.calls.get(one.id); c != nil {
 			for _, update := range s.grown(one.sess, c.id, c, true) {
 				s.update(one.sess.id, update)
 			}
 		}
 	}
-	s.stale = s.stale[:0]
 }
 
 // toolCallTo1 translates the members of a tool call. What version 2 clears becomes empty where version 1 has something
@@ -223,6 +245,9 @@ func (s *State) callChunkTo1(sess *session, update object) []object {
 		c.refer(item)
 	}
 	all := s.grown(sess, id, c, fresh || c.id == "")
+	if fresh && len(all) == 0 {
+		all = []object{obj("toolCallId", id)}
+	}
 	if fresh {
 		all[0].set("sessionUpdate", quote("tool_call"))
 		all[0].set("title", quote("Tool call"))
@@ -258,6 +283,7 @@ func (s *State) contentTo1(sess *session, k *kept, items []raw) raw {
 	if k.lost {
 		all = array(append([]raw{toolText("[earlier content is left out]")}, list(all)...)...)
 	}
+	s.credit -= len(all)
 	return all
 }
 

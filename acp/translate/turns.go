@@ -72,10 +72,17 @@ func (s *State) prompt1(m *message) *fault {
 	if waits && (len(sess.queue) >= maxWaiting || s.queued+p.size > maxQueued) {
 		return &fault{-32603, "Too many prompts wait", nil}
 	}
+	if err := s.expect(nobody, p.id, 0, nil); err != nil {
+		return err
+	}
 	if p.key != "" {
 		digest := sha256.Sum256([]byte(compact(p.params.get("prompt"))))
 		if known, fresh := s.keys.use(id, p.key, digest); !fresh {
-			return s.retry(sess, p, known, digest)
+			err := s.retry(sess, p, known, digest)
+			if err != nil {
+				s.answered(p.id)
+			}
+			return err
 		}
 	}
 	p.params.drop("idempotencyKey")
@@ -95,6 +102,7 @@ func (s *State) retry(sess *session, p *prompt, known *keyed, digest [32]byte) *
 	case known.digest != digest:
 		return errParams("the idempotencyKey belongs to another prompt")
 	case known.messageID != "":
+		s.answered(p.id)
 		s.answer(ClientSide, p.id, obj("messageId", known.messageID))
 		return nil
 	}
@@ -116,6 +124,7 @@ func (s *State) start(sess *session, p *prompt) *fault {
 	err := s.expect(AgentSide, p.own, p.size, func(answer *message) { s.ended(sess, p, answer) })
 	if err != nil {
 		s.keys.accept(sess.id, p.key, "")
+		s.answered(p.id)
 		return err
 	}
 	p.echo = p.content
@@ -126,6 +135,9 @@ func (s *State) start(sess *session, p *prompt) *fault {
 	s.emit(AgentSide, obj("jsonrpc", "2.0", "id", p.own, "method", "session/prompt", "params", p.params).text())
 	return nil
 }
+
+// answered frees the id of a prompt to an agent of version 1.
+func (s *State) answered(id raw) { delete(s.calls, callID{nobody, canonical(id)}) }
 
 // accept tells the client that its prompt is in the conversation. There is no such message in version 1: the first one
 // about the turn shows it.
@@ -147,6 +159,7 @@ func (s *State) insert(sess *session, p *prompt, messageID string) {
 	p.accepted, p.messageID = true, sess.addUser(messageID)
 	s.keys.accept(sess.id, p.key, p.messageID)
 	for _, id := range append([]raw{p.id}, p.retries...) {
+		s.answered(id)
 		s.answer(ClientSide, id, obj("messageId", p.messageID))
 	}
 	s.update(sess.id, obj("sessionUpdate", "user_message", "messageId", p.messageID, "content", array(p.content...)))
@@ -208,6 +221,7 @@ func (s *State) Tick() []Message {
 			sess.turn.ticked = true
 		}
 	}
+	s.credit = min(s.credit+perTick, maxCredit)
 	s.flush()
 	return s.out
 }
@@ -254,6 +268,7 @@ func (s *State) idle(sess *session, end object) {
 func (s *State) refuse(sess *session, p *prompt, err object) {
 	s.keys.accept(sess.id, p.key, "")
 	for _, id := range append([]raw{p.id}, p.retries...) {
+		s.answered(id)
 		s.emit(ClientSide, obj("jsonrpc", "2.0", "id", id, "error", err).text())
 	}
 }

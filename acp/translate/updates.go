@@ -312,10 +312,13 @@ func (sess *session) text(kind, id string) *text {
 
 // chunk makes a chunk of version 1.
 func chunk(kind, id string, revision int, content, meta raw) object {
-	if revision > 0 {
+	if id != "" && revision > 0 {
 		id += "#" + strconv.Itoa(revision)
 	}
-	update := obj("sessionUpdate", kind, "messageId", id)
+	update := obj("sessionUpdate", kind)
+	if id != "" {
+		update.set("messageId", quote(id))
+	}
 	for _, block := range blockTo1(content) {
 		update.set("content", block)
 	}
