@@ -2986,10 +2986,17 @@ func (x *SessionConfigSelectOptions) DecodeJSON(d *codec.Decoder) {
 	*x = SessionConfigSelectOptions{}
 	switch d.Kind() {
 	case '[':
+		at := d.Mark()
 		switch {
 		case d.ItemHas("group"):
 			x.Variant = SessionConfigSelectOptionsGrouped(codec.DecodeSlice[SessionConfigSelectGroup](d))
 		default:
+			x.Variant = SessionConfigSelectOptionsUngrouped(codec.DecodeSlice[SessionConfigSelectOption](d))
+		}
+		if d.RetryFitting(at, "group", `"`, "name", `"`, "options", ``) {
+			x.Variant = SessionConfigSelectOptionsGrouped(codec.DecodeSlice[SessionConfigSelectGroup](d))
+		}
+		if d.RetryFitting(at, "value", `"`, "name", `"`) {
 			x.Variant = SessionConfigSelectOptionsUngrouped(codec.DecodeSlice[SessionConfigSelectOption](d))
 		}
 	default:

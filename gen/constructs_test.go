@@ -27,6 +27,8 @@ type construct struct {
 	Name, Why string
 	// Defs are the definitions, or Schema the whole document.
 	Defs, Schema json.RawMessage
+	// Tried constructs are compiled and tried in every tier, not only in a sample.
+	Tried bool
 	// Def is the definition of the values, T by default.
 	Def string
 	// Want is "right", "refused", or "either" if both are acceptable.
@@ -242,7 +244,7 @@ func tryConstructs(t *testing.T, topics map[string][]*construct) map[string][]re
 					continue
 				}
 			}
-			if accepted%every != 0 {
+			if accepted%every != 0 && !c.Tried {
 				continue
 			}
 			a := attempt{construct: c, result: r}

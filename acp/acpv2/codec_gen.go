@@ -3059,12 +3059,23 @@ func (x *SessionConfigSelectOptions) DecodeJSON(d *codec.Decoder) {
 	*x = SessionConfigSelectOptions{}
 	switch d.Kind() {
 	case '[':
+		at := d.Mark()
 		switch {
 		case d.ItemHas("groupId"):
 			v := codec.DecodeSlice[SessionConfigSelectGroup](d)
 			d.Check(codec.MinItems(v, 1))
 			x.Variant = SessionConfigSelectOptionsGrouped(v)
 		default:
+			v := codec.DecodeSlice[SessionConfigSelectOption](d)
+			d.Check(codec.MinItems(v, 1))
+			x.Variant = SessionConfigSelectOptionsUngrouped(v)
+		}
+		if d.RetryFitting(at, "groupId", `"`, "name", `"`, "options", ``) {
+			v := codec.DecodeSlice[SessionConfigSelectGroup](d)
+			d.Check(codec.MinItems(v, 1))
+			x.Variant = SessionConfigSelectOptionsGrouped(v)
+		}
+		if d.RetryFitting(at, "value", `"`, "name", `"`) {
 			v := codec.DecodeSlice[SessionConfigSelectOption](d)
 			d.Check(codec.MinItems(v, 1))
 			x.Variant = SessionConfigSelectOptionsUngrouped(v)

@@ -848,16 +848,30 @@ func (d *Decoder) NoTag(name string) {
 // Fits reports whether the next value is an object that has all of the given members, at most 64. They are given as
 // names, each followed by the kinds that the value may have, as Kind returns them, or "" for all. It consumes nothing.
 func (d *Decoder) Fits(members ...string) bool {
+	if d.Kind() != '{' {
+		return false
+	}
 	_, ok := d.fits(members)
 	return ok
 }
 
-// fits is Fits. It also returns the end of the text that it has read.
+// fits is Fits, but also reports whether the first item of an array has the members. It returns the end of the text that
+// it has read.
 func (d *Decoder) fits(members []string) (end int, ok bool) {
-	if d.Kind() != '{' {
+	start := d.Mark()
+	switch d.Kind() {
+	case '[':
+		a := d.Array()
+		ok = a.Next() && d.Fits(members...)
+		d.Rewind(start)
+		d.Skip()
+		end = d.i
+		d.Rewind(start)
+		return end, d.err == nil && ok
+	case '{':
+	default:
 		return d.i, false
 	}
-	start := d.Mark()
 	var found uint64
 	for o := d.Object(); o.Next(); d.Skip() {
 		for i := 0; i < len(members); i += 2 {

@@ -66,8 +66,9 @@ func (d *Decoder) Retry(m Mark) bool {
 	return true
 }
 
-// RetryFitting is Retry, but only if there is an object at m that Fits the members, and only as long as not too much of
-// the text has been read again: with nested values, each level could double the amount read.
+// RetryFitting is Retry, but only if there is an object at m that Fits the members, or an array whose first item does,
+// and only as long as not too much of the text has been read again: with nested values, each level could double the
+// amount read.
 func (d *Decoder) RetryFitting(m Mark, members ...string) bool {
 	if d.err == nil {
 		return false

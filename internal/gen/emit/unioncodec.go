@@ -233,15 +233,22 @@ func (g *generator) decodeUnknown(u *model.Union) []jen.Code {
 		jen.Id("Raw").Op(":").Add(call(d, "Raw")))}
 }
 
-// memberKinds returns the names of the required members of a variant, each with the kinds of value that it allows.
+// memberKinds returns the names of the required members of a variant or, if it is an array, of its items, each with the
+// kinds of value that it allows.
 func memberKinds(v *model.Variant) []jen.Code {
 	var out []jen.Code
-	if s, ok := v.Payload.(*model.Struct); ok {
+	payload := v.Payload
+	if list, ok := v.Type.(model.Slice); ok {
+		if item, ok := list.Elem.(model.Named); ok {
+			payload = item.Decl
+		}
+	}
+	if s, ok := payload.(*model.Struct); ok {
 		for _, f := range s.Fixed {
 			out = append(out, jen.Lit(f.JSON), kinds(string(runes([]string{f.Kind()}))))
 		}
 	}
-	for _, f := range model.Fields(v.Payload) {
+	for _, f := range model.Fields(payload) {
 		if f.Presence == model.Required || f.Presence == model.RequiredNull {
 			out = append(out, jen.Lit(f.JSON), kinds(kindsOfMember(f)))
 		}
@@ -398,12 +405,17 @@ func (g *generator) decodeGroup(u *model.Union, group *group) []jen.Code {
 			integer, number = number, integer
 		}
 		return []jen.Code{jen.If(call(d, "Integral")).Block(g.decodeInto(integer)...).Else().Block(g.decodeInto(number)...)}
-	case '[':
+	case '[': // the first item chooses, but may have the keys of several variants
 		first := group.variants[0]
-		for _, v := range group.variants[1:] {
-			cases = append(cases, jen.Case(call(d, "ItemHas", jen.Lit(v.Key))).Block(g.decodeInto(v)...))
+		out := []jen.Code{jen.Id("at").Op(":=").Add(call(d, "Mark")), nil}
+		for _, v := range append(group.variants[1:len(group.variants):len(group.variants)], first) {
+			if v != first {
+				cases = append(cases, jen.Case(call(d, "ItemHas", jen.Lit(v.Key))).Block(g.decodeInto(v)...))
+			}
+			out = append(out, jen.If(call(d, "RetryFitting", append([]jen.Code{jen.Id("at")}, memberKinds(v)...)...)).Block(g.decodeInto(v)...))
 		}
-		cases = append(cases, jen.Default().Block(g.decodeInto(first)...))
+		out[1] = jen.Switch().Block(append(cases, jen.Default().Block(g.decodeInto(first)...))...)
+		return out
 	default:
 		var keys []string
 		var last *model.Variant
@@ -419,19 +431,18 @@ func (g *generator) decodeGroup(u *model.Union, group *group) []jen.Code {
 			}
 			cases = append(cases, jen.Case(test).Block(append(drops(v), g.decodeInto(v)...)...))
 		}
-		if last != nil { // it also reads values with the key of another variant that do not match that
+		others := group.variants[1:] // a value with the keys of several variants may match only a later one
+		if last != nil {             // it also reads values with the key of another variant that do not match that
 			cases = append(cases, jen.Default().Block(append(drops(last), g.decodeInto(last)...)...))
-			return []jen.Code{
-				jen.Id("at").Op(":=").Add(call(d, "Mark")),
-				jen.Switch().Block(cases...),
-				jen.If(call(d, "RetryFitting", append([]jen.Code{jen.Id("at")}, memberKinds(last)...)...)).Block(g.decodeInto(last)...),
-			}
+			others = slices.DeleteFunc(slices.Clone(group.variants), func(v *model.Variant) bool { return v.Key == "" })[1:]
+			others = append(others, last)
+		} else {
+			cases = append(cases, jen.Default().Block(g.noVariant(u, ": it has none of the members "+enumerate(keys, "and"))...))
 		}
-		cases = append(cases, jen.Default().Block(g.noVariant(u, ": it has none of the members "+enumerate(keys, "and"))...))
 		out := []jen.Code{jen.Id("at").Op(":=").Add(call(d, "Mark")), jen.Switch().Block(cases...)}
-		for _, v := range group.variants[1:] { // a value with the keys of several variants may match only a later one
+		for _, v := range others {
 			fits := memberKinds(v)
-			if len(fits) == 0 {
+			if len(fits) == 0 && v != last {
 				fits = []jen.Code{jen.Lit(v.Key), kinds("")}
 			}
 			retry := call(d, "RetryFitting", append([]jen.Code{jen.Id("at")}, fits...)...)
@@ -439,5 +450,4 @@ func (g *generator) decodeGroup(u *model.Union, group *group) []jen.Code {
 		}
 		return out
 	}
-	return []jen.Code{jen.Switch().Block(cases...)}
 }
