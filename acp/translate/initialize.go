@@ -115,6 +115,9 @@ func (s *State) addClient1(params *object) {
 	if had {
 		caps.set("auth", auth.text())
 	}
+	meta := append(object{}, caps.sub("_meta")...)
+	meta.set("terminal_output", yes)
+	caps.set("_meta", meta.text())
 	caps.set("session", obj("compaction", emptyObj, "configOptions", obj("boolean", emptyObj), "notices", emptyObj).text())
 	params.set("clientCapabilities", caps.text())
 	params.set("clientInfo", params.get("info"))

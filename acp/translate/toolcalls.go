@@ -96,6 +96,53 @@ func (s *State) callTo2(sess *session, whole bool, update *object) {
 	c.note(*update)
 }
 
+// terminalsTo2 sends what the _meta of a tool call says about the agent's own terminals, by the convention of agents of
+// version 1 for clients that advertise _meta.terminal_output. It reports whether the update has anything else.
+func (s *State) terminalsTo2(sess *session, update *object) (more bool) {
+	meta := append(object{}, update.sub("_meta")...)
+	before := len(meta)
+	for _, key := range []string{"terminal_info", "terminal_output", "terminal_exit"} {
+		about := meta.sub(key)
+		id := about.str("terminal_id")
+		if id == "" {
+			continue
+		}
+		meta.drop(key)
+		to := obj("sessionUpdate", "terminal_update", "terminalId", id)
+		switch key {
+		case "terminal_info":
+			to = append(to, obj("command", ofText(about.get("command")), "cwd", ofText(about.get("cwd")))...)
+		case "terminal_output":
+			data := base64.StdEncoding.EncodeToString([]byte(about.str("data")))
+			to = obj("sessionUpdate", "terminal_output_chunk", "terminalId", id, "data", data)
+		case "terminal_exit":
+			exit := obj("signal", ofText(about.get("signal")))
+			if code, err := strconv.ParseInt(string(about.get("exit_code")), 10, 64); err == nil {
+				exit.set("exitCode", number(int(code)))
+			}
+			to.set("exitStatus", exit.text())
+		}
+		if !sess.replay.on || !sess.replay.swallow {
+			s.update(sess.id, to)
+		}
+	}
+	if len(meta) == before {
+		return true
+	}
+	if update.set("_meta", meta.text()); len(meta) == 0 {
+		update.drop("_meta")
+	}
+	return len(*update) > 2
+}
+
+// ofText returns a JSON string, and nil for another value.
+func ofText(value raw) raw {
+	if len(value) > 0 && value[0] == '"' {
+		return value
+	}
+	return nil
+}
+
 // toolCallTo2 translates the members of a tool call.
 func toolCallTo2(o *object) {
 	*o = slices.DeleteFunc(append(object{}, *o...), func(m member) bool { return isNull(m.value) })

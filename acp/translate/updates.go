@@ -104,6 +104,9 @@ func (s *State) update1(m *message) *fault {
 		}
 	case "tool_call", "tool_call_update":
 		s.progress(sess, update.str("toolCallId"))
+		if !s.terminalsTo2(sess, &update) && kind == "tool_call_update" {
+			return nil
+		}
 		if s.callTo2(sess, kind == "tool_call", &update); swallow {
 			return nil
 		}
