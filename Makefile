@@ -154,6 +154,9 @@ demo: ## regenerate, build the examples, and run whole turns between them; each 
 bench: ## hold the same conversations by this library and by others, ROUNDS times; print the table, write docs/benchmarks.md
 	cd bench && $(GO) run . -rounds $(ROUNDS) -o ../docs/benchmarks.md
 
+matrix: ## change N places of PACKAGE, one at a time, and print which tests of TESTS notice; SEED draws others
+	$(GO) run ./internal/test/matrix -n $(or $(N),40) -seed $(or $(SEED),1) $(PACKAGE) $(TESTS)
+
 fuzz: export ACP_TEST := full
 fuzz: ## fuzz each target for FUZZTIME
 	@set -e; for package in $$($(GO) list ./...); do \
@@ -206,4 +209,4 @@ api: ## what the step from another release's schemas to these does to users: mak
 release: ## check everything, and tag a version of all modules without publishing it: make release VERSION=vX.Y.Z
 	@$(GO) run ./internal/release "$(VERSION)"
 
-.PHONY: help generate check lint analyze test library modules heavy nightly slowest ways build demo bench fuzz faults load soak remote agents attack schema api release
+.PHONY: help generate check lint analyze test library modules heavy nightly slowest ways build demo bench matrix fuzz faults load soak remote agents attack schema api release
