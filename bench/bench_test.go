@@ -40,9 +40,6 @@ func TestConversations(t *testing.T) {
 		"start":    {Start: true},
 	}
 	for _, lib := range libraries {
-		if lib.name == nameAsync {
-			continue // it has no order
-		}
 		if lib.name != nameACP && tier.Current() == tier.Short {
 			continue
 		}

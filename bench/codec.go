@@ -53,15 +53,6 @@ var marshallers = []marshaller{
 		},
 		func(_ []byte, v any) ([]byte, error) { return json.Marshal(v) },
 	},
-	{
-		nameRaw,
-		func(data []byte) (any, error) {
-			v := new(notification)
-			return v, json.Unmarshal(data, v)
-		},
-		func(_ []byte, v any) ([]byte, error) { return json.Marshal(v) },
-	},
-	{nameTokens, decodeTokens, encodeTokens},
 }
 
 // coding is the task to encode or decode one message.

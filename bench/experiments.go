@@ -40,7 +40,7 @@ func (e experiment) libraries() []string {
 	if e.only != nil {
 		return e.only
 	}
-	return []string{nameACP, nameCoder, nameTypeScript, nameRaw, nameStream, nameByHand}
+	return []string{nameACP, nameCoder, nameTypeScript, nameByHand}
 }
 
 const (
@@ -49,7 +49,7 @@ const (
 )
 
 var (
-	inMemory = []string{nameACP, nameCoder, nameRaw, nameStream, nameByHand}
+	inMemory = []string{nameACP, nameCoder, nameByHand}
 	growing  = []string{nameACP, nameCoder, nameByHand}
 )
 

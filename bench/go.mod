@@ -5,12 +5,11 @@ go 1.26.0
 require (
 	github.com/acpgo/sdk v0.0.0
 	github.com/coder/acp-go-sdk v0.13.0
-	github.com/go-json-experiment/json v0.0.0-20260820222146-c27c302e5fc3
-	github.com/sourcegraph/jsonrpc2 v0.2.3
 	golang.org/x/tools v0.52.0
 )
 
 require (
+	github.com/sourcegraph/jsonrpc2 v0.2.3 // indirect
 	golang.org/x/mod v0.42.0 // indirect
 	golang.org/x/sync v0.24.0 // indirect
 )

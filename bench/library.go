@@ -31,11 +31,7 @@ const (
 	nameACP        = "acp"
 	nameByHand     = "by hand"
 	nameCoder      = "coder"
-	nameRaw        = "encoding/json"
-	nameStream     = "jsonrpc2"
-	nameAsync      = "jsonrpc2 AsyncHandler"
 	nameTypeScript = "TypeScript"
-	nameTokens     = "jsontext"
 )
 
 // libraries are those that converse in this program. The TypeScript SDK is a program of its own.
@@ -43,9 +39,6 @@ var libraries = []library{
 	{nameACP, serveACP, connectACP},
 	{nameByHand, serveByHand, connectByHand},
 	{nameCoder, serveCoder, connectCoder},
-	{nameRaw, serveRaw, connectRaw},
-	{nameStream, serveStream, connectStream},
-	{nameAsync, serveStream, connectAsync},
 }
 
 func libraryNamed(name string) (library, error) {

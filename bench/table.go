@@ -25,9 +25,6 @@ var columns = []struct {
 	{"× coder", ratio(nameCoder)},
 	{"TypeScript", value(nameTypeScript)},
 	{"× TypeScript", ratio(nameTypeScript)},
-	{"encoding/json", value(nameRaw)},
-	{"jsonrpc2", value(nameStream)},
-	{"jsontext", value(nameTokens)},
 	{"by hand", value(nameByHand)},
 	{"share of by hand", ratio(nameByHand)},
 	{"target", func(l line) string { return l.verdicts() }},
@@ -73,10 +70,6 @@ Written by ` + "`make bench`" + `, which holds the same conversations by this li
 - **coder**: %s, as its examples write it. It closes a connection on which more than 1,024 notifications wait, so
   turns have at most 1,000 updates where nothing else is said.
 - **TypeScript**: @agentclientprotocol/sdk %s on both sides, as its examples write it.
-- **encoding/json**: a raw loop over bufio and encoding/json, with types that read a union twice.
-- **jsonrpc2**: %s with its plain stream and the same types. With its AsyncHandler
-  %s. So the reader handles them here, and a goroutine each request.
-- **jsontext**: code by hand on %s.
 - **by hand**: a loop on this module's codec without a JSON-RPC library, a queue, limits, cancellation or reaction to errors.
 
 Client and agent are two processes, except "in memory", where an io.Pipe stands between them. Updates exist before they are
@@ -91,8 +84,7 @@ speed of the loop by hand. In all other columns less is better.
 // report prints the page and writes it to the output, and prints what changed.
 func (b *bench) report(lines []line) error {
 	var text strings.Builder
-	fmt.Fprintf(&text, page, machine(), module("github.com/coder/acp-go-sdk"), sdkVersion(),
-		module("github.com/sourcegraph/jsonrpc2"), b.unordered(), module("github.com/go-json-experiment/json"), b.rounds)
+	fmt.Fprintf(&text, page, machine(), module("github.com/coder/acp-go-sdk"), sdkVersion(), b.rounds)
 	writeTable(&text, lines)
 	noted := ""
 	for _, l := range lines {
@@ -120,16 +112,6 @@ func (b *bench) report(lines []line) error {
 		return err
 	}
 	return os.WriteFile(b.output, []byte(text.String()), 0o644)
-}
-
-// unordered says what an AsyncHandler makes of notifications.
-func (b *bench) unordered() string {
-	turn := conversation{Script: script{Updates: 1000, Size: 64}}
-	r := measure(turn.command(b, nameAsync))
-	if r.Error != "" {
-		return "a turn of 1,000 updates failed (" + r.Error + ")"
-	}
-	return fmt.Sprintf("%d of 1,000 updates came out of order, and %d after the answer", r.Swapped, r.Lost)
 }
 
 // committed is a file as it was committed last.
