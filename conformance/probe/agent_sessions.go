@@ -169,10 +169,18 @@ var sessionScenarios = []Scenario{
 				return
 			}
 			replayed := p.textSince(before, m.number)
+			rest, complete := squeeze(replayed["all"]), true
 			for i, said := range []turnText{first, second} {
 				for _, part := range []struct{ who, text string }{{"user", said.user}, {"agent", said.agent}} {
 					if part.text != "" && !strings.Contains(squeeze(replayed[part.who]), squeeze(part.text)) {
 						p.fail("SES-6", "session/load did not replay what the %s said in turn %d: %s", part.who, i+1, clip(part.text))
+						complete = false
+					}
+					if _, after, found := strings.Cut(rest, squeeze(part.text)); found {
+						rest = after
+					} else if complete {
+						p.fail("SES-6", "session/load replayed the conversation in another order: what the %s said in turn %d is too early", part.who, i+1)
+						complete = false
 					}
 				}
 			}
@@ -670,18 +678,17 @@ func (p *play) recordTurn(turn func()) turnText {
 	return said
 }
 
-// textSince is the text of the messages of the user and of the agent that came between two messages.
+// textSince is the text of the messages of the user, of the agent, and of both that came between two messages.
 func (p *play) textSince(from, to int) map[string]string {
 	p.conn.mu.Lock()
 	defer p.conn.mu.Unlock()
 	text := map[string]string{}
 	for _, m := range p.kept {
 		if m.number > from && m.number < to && m.method == "session/update" {
-			switch m.text("update", "sessionUpdate") {
-			case "user_message_chunk":
-				text["user"] += m.text("update", "content", "text")
-			case "agent_message_chunk":
-				text["agent"] += m.text("update", "content", "text")
+			who, ok := strings.CutSuffix(m.text("update", "sessionUpdate"), "_message_chunk")
+			said := m.text("update", "content", "text")
+			if text[who] += said; ok {
+				text["all"] += said
 			}
 		}
 	}

@@ -55,6 +55,7 @@ type state struct {
 	asked map[string]*line // by the client
 	count map[string]int   // for faults that happen once
 	all   []*line          // of the client
+	held  []string
 }
 
 // nth returns how often it was called with a name.
@@ -272,6 +273,20 @@ func dropping(what string) fault {
 			return nil
 		}
 		return []string{m.text}
+	}}
+}
+
+// holding sends updates of a kind just before the first answer to a request.
+func holding(kind, method string) fault {
+	return fault{toClient: func(s *state, m *line) []string {
+		if m.answer && m.method == method && s.nth(method) == 1 {
+			return append(s.held, m.text)
+		}
+		if s.count[method] > 0 || !afterA(method)(s, m) || !strings.Contains(m.text, kind) {
+			return []string{m.text}
+		}
+		s.held = append(s.held, m.text)
+		return nil
 	}}
 }
 
@@ -512,6 +527,8 @@ var mutants = []mutant{
 	{"additional-directories", "ADD-3", refusing("session/new", "-32602", params("additionalDirectories"))},
 	{"unknown-session", "ERR-5", recoding("session/prompt", "-32002", "-32603")},
 	{"load", "SES-6", dropping("user_message_chunk")},
+	{"load", "SES-6", holding("user_message_chunk", "session/load")},
+	{"load", "SES-6", holding("agent_message_chunk", "session/load")},
 	{"load", "SES-7", after("session/load", func(_ *state, m *line) []string { return []string{chunk(sessionOf(m))} })},
 	{"load-here", "OVW-3", silent("session/load", always)},
 	{"resume", "SES-11", before("session/resume", func(_ *state, m *line) []string { return []string{chunk(sessionOf(m))} })},

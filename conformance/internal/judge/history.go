@@ -257,12 +257,14 @@ type Session struct {
 	Cwd, OldCwd        string            // the PathKey of the working directory, and of the one before the last session/load or session/resume
 	Moved              *finding.Evidence // the answer to that request, if it changed the directory
 
-	talk, replay talk     // what was said in its turns, and in its last replay
-	calls, again talk     // what the user said and the tool calls, in the same two
-	muddled      bool     // the order of talk is uncertain: prompts overlapped, or the agent spoke between turns
-	works        int      // the number of times that work began: a turn (version 2: a state) after an idle time
-	latest       *Message // of those that the last replay had, the one that was new last
-	newest       int      // the greatest Message.begun of those
+	// Only in version 1: its turns, the last replay of session/load, and whether a turn in flight is a command.
+	talk      []*said
+	replay    replay
+	commanded bool
+
+	works  int      // the number of times that work began: a turn (version 2: a state) after an idle time
+	latest *Message // of those that the last replay had, the one that was new last
+	newest int      // the greatest Message.begun of those
 
 	Turns []*Turn // in flight, the oldest first
 	Lost  bool    // there were more turns than maxTurns
@@ -326,7 +328,7 @@ type Turn struct {
 	Ended     *finding.Evidence
 	Calls     []*ToolCall // the tool calls announced in it
 
-	said, called int // the lengths of Session.talk and calls when it began
+	said *said // nil if it is not kept
 }
 
 // Offer is a list of things that the agent offers by id.
@@ -430,12 +432,6 @@ func (s *Session) working(version int) bool {
 		return len(s.Turns) > 0
 	}
 	return Working(s.State)
-}
-
-// Reorders reports whether the replay of session/load has texts of the conversation in another order than they were
-// said, or tool calls elsewhere among the texts of the user.
-func (s *Session) Reorders() bool {
-	return !s.muddled && (s.talk.reorders(s.replay) || s.calls.reorders(s.again))
 }
 
 // take adds a message to the history, after the rules have judged it.
@@ -543,7 +539,7 @@ func (h *History) takeRequest(e *Event) {
 	case MethodLoad, MethodResume:
 		if s := r.session; s != nil {
 			s.SetupNew, s.Replayed, s.Loaded, s.replay = s.Usable == nil || s.Closed != nil, false, nil, nil
-			s.latest, s.newest, s.again = nil, 0, nil
+			s.latest, s.newest = nil, 0
 			s.Usable, s.By, s.Setup, s.Last = r.At, r.Method, r, nil
 			s.Closing, s.Closed, s.Deleted = false, nil, nil
 			if e.InForce == 1 {
@@ -632,10 +628,6 @@ func (s *Session) beginTurn(e *Event, r *Request) {
 		return
 	}
 	s.Loaded = nil
-	said, called := len(s.talk), len(s.calls)
-	s.muddled = s.muddled || len(s.Turns) > 0
-	s.talk.add(true, e.Content.Member("prompt"))
-	s.calls.add(true, e.Content.Member("prompt"))
 	if e.InForce == 1 && len(s.Turns) == 0 {
 		s.works++
 	}
@@ -643,8 +635,10 @@ func (s *Session) beginTurn(e *Event, r *Request) {
 		s.Lost = true
 		return
 	}
-	r.Turn = &Turn{Prompt: r, Before: s.idle, Late: s.Closing, Closing: s.Closing, said: said, called: called}
-	s.idle = nil
+	r.Turn = &Turn{Prompt: r, Before: s.idle, Late: s.Closing, Closing: s.Closing}
+	if s.idle = nil; e.InForce == 1 {
+		r.Turn.said = s.prompt(e.Content.Member("prompt"))
+	}
 	s.Turns = append(s.Turns, r.Turn)
 }
 
@@ -695,18 +689,14 @@ func (h *History) takeUpdate(e *Event, s *Session) {
 	case "user_message_chunk", "user_message":
 		s.Replayed = true
 		if s.Setup != nil {
-			s.replay.add(true, update.Member("content"))
-			s.again.add(true, update.Member("content"))
+			s.replay.add(byUser, update.Member("content"))
 		}
 		s.noteMessage(e, update.Text("messageId"))
 	case "agent_message_chunk", "agent_message":
-		switch {
-		case s.Setup != nil:
-			s.replay.add(false, update.Member("content"))
-		case len(s.Turns) == 0:
-			s.muddled = true
-		default:
-			s.talk.add(false, update.Member("content"))
+		if s.Setup != nil {
+			s.replay.add(byAgent, update.Member("content"))
+		} else {
+			s.speak(func(t *said) { t.answer = t.answer.then(textOf(update.Text("content", "text"))) })
 		}
 		s.noteMessage(e, update.Text("messageId"))
 	case "agent_thought_chunk", "agent_thought":
@@ -718,10 +708,14 @@ func (h *History) takeUpdate(e *Event, s *Session) {
 		}
 		if e.Update == "tool_call" {
 			c.Announced = e.evidence()
-			if s.Setup != nil {
-				s.again.addCall(c.ID)
-			} else if len(s.Turns) > 0 {
-				s.calls.addCall(c.ID)
+			if id := callID(c.ID); s.Setup != nil {
+				s.replay.put(chunk{aCall, id})
+			} else {
+				s.speak(func(t *said) {
+					if len(t.calls) < maxTurns {
+						t.calls = append(t.calls, id)
+					}
+				})
 			}
 		}
 		c.noteDetails(e, update)
@@ -1213,9 +1207,7 @@ func (s *Session) endTurn(e *Event) {
 		if t == e.Request.Turn {
 			t.Ended = e.evidence()
 			s.Last = t
-			if e.Kind == finding.ErrorReply || e.Text("stopReason") == "refusal" {
-				s.talk, s.calls = s.talk[:min(t.said, len(s.talk))], s.calls[:min(t.called, len(s.calls))]
-			}
+			s.endTalk(t.said, e)
 			s.Touched = e.number
 			if e.Kind == finding.Response && e.Text("stopReason") != "refusal" { // a refused prompt is not in the conversation
 				s.Prompted = t.Ended

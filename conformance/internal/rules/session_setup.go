@@ -46,7 +46,7 @@ var sessionSetupRules = []judge.Rule{
 	{
 		ID: "SES-6",
 		Breaks: "session/load of a session that has had turns on this connection that did not end with refusal, if it is answered " +
-			"without a user message among the updates, or with texts of the turns in another order.",
+			"without a user message among the updates, without one of the turns, or with texts of the turns in another order.",
 		Right: `
 			-> {"jsonrpc":"2.0","id":10,"method":"session/prompt","params":{"sessionId":"s","prompt":[{"type":"text","text":"hello"}]}}
 			<- {"jsonrpc":"2.0","id":10,"result":{"stopReason":"end_turn"}}
@@ -64,11 +64,12 @@ var sessionSetupRules = []judge.Rule{
 			if s == nil || s.Setup != e.Request || s.Prompted == nil {
 				return
 			}
-			switch {
-			case !s.Replayed:
-				e.Broken("", "the agent answered without replaying the conversation").Because(s.Prompted, "a turn of the session")
-			case s.Reorders():
-				e.Broken("", "the agent replayed the conversation in another order").Because(s.Prompted, "a turn of the session")
+			fault := "the agent answered without replaying the conversation"
+			if s.Replayed {
+				fault = s.ReplayFault()
+			}
+			if fault != "" {
+				e.Broken("", "%s", fault).Because(s.Prompted, "a turn of the session")
 			}
 		},
 	},
