@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/acpgo/sdk/conformance"
-	"github.com/acpgo/sdk/internal/fastpath"
 	"github.com/acpgo/sdk/internal/test/cputime"
 	"github.com/acpgo/sdk/internal/test/gentest"
 	"github.com/acpgo/sdk/internal/test/tier"
@@ -343,32 +342,6 @@ func heap() uint64 {
 	var stats runtime.MemStats
 	runtime.ReadMemStats(&stats)
 	return stats.HeapAlloc
-}
-
-// TestAllocations bounds the allocations for a chunk of text.
-func TestAllocations(t *testing.T) {
-	if !fastpath.Enabled {
-		t.Skip("it is about fast paths")
-	}
-	skipUnderRace(t)
-	validator := conformance.NewValidator(conformance.V1())
-	judge := conformance.NewJudge(conformance.V1(), nil)
-	usual.send(6, func(m conformance.Message) { judge.Message(m) })
-	m := conformance.Message{Direction: conformance.ToClient, Line: []byte(strings.Replace(chunk, "sess_abc123def456", "sess_0", 1))}
-	for name, test := range map[string]struct {
-		most  float64
-		judge func() []conformance.Finding
-	}{
-		"validator": {1, func() []conformance.Finding { return validator.Message(m.Direction, m.Line) }}, // the copy of the text
-		"judge":     {2, func() []conformance.Finding { return judge.Message(m) }},                       // and what rules see
-	} {
-		if f := test.judge(); len(f) > 0 {
-			t.Fatalf("%s: %v", name, f)
-		}
-		if got := testing.AllocsPerRun(1000, func() { test.judge() }); got > test.most {
-			t.Errorf("%s: %v allocations, want no more than %v", name, got, test.most)
-		}
-	}
 }
 
 // BenchmarkValidator judges single messages by the schema.

@@ -5,7 +5,6 @@
 //     and TryAnswered, which decode parameters and results without reading the message twice. parse, HandleRequest,
 //     HandleNotification and Answered do the same for any message.
 //   - internal/wire, fast: uses the methods of a FastStream. slow makes a FastStream of any Stream.
-//   - conformance, precheck: accepts a value that every schema accepts. The schema library judges all others.
 //
 // The tests pass with and without them: go test -tags acp_nofast ./... disables all of them.
 package fastpath

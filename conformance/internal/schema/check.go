@@ -10,23 +10,12 @@ import (
 
 	"github.com/santhosh-tekuri/jsonschema/v5"
 
-	"github.com/acpgo/sdk/internal/fastpath"
-
 	"github.com/acpgo/sdk/conformance/internal/finding"
 )
 
 // check validates a value by a definition, and also reports the members that the schema does not know.
 func (s *Schema) check(name string, v *Value) []flaw {
-	if s.surely(name, v) {
-		return nil
-	}
 	return s.flaws(name, v.tree())
-}
-
-// surely reports whether check is certain to find nothing. It takes far less time than check.
-func (s *Schema) surely(name string, v *Value) bool {
-	d := s.definition(name)
-	return d.err == nil && v.document.again == 0 && fastpath.Enabled && d.precheck.admits(v)
 }
 
 // flaws is check by the library alone. The value need not be part of a message.

@@ -47,6 +47,3 @@ func anything(s *jsonschema.Schema) bool {
 	}
 	return s.Ref == nil && len(s.AllOf) == 0 && !demands(s)
 }
-
-// never reports whether a schema accepts nothing.
-func never(s *jsonschema.Schema) bool { return s.Always != nil && !*s.Always }

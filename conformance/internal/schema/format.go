@@ -4,7 +4,6 @@ package schema
 
 import (
 	"encoding/json"
-	"math"
 	"strconv"
 )
 
@@ -19,15 +18,6 @@ var formats = map[string]func(any) bool{
 	"double": number(func(n string) error { _, err := strconv.ParseFloat(n, 64); return err }),
 	// These are ECMAScript regular expressions, which Go cannot check.
 	"regex": func(any) bool { return true },
-}
-
-// wholeFormats has the integer formats with their bounds, as far as an int64 can hold them.
-var wholeFormats = map[string]struct{ least, most int64 }{
-	"int32":  {math.MinInt32, math.MaxInt32},
-	"int64":  {math.MinInt64, math.MaxInt64},
-	"uint16": {0, math.MaxUint16},
-	"uint32": {0, math.MaxUint32},
-	"uint64": {0, math.MaxInt64},
 }
 
 func signed(bits int) func(any) bool {

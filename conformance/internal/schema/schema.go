@@ -1,9 +1,8 @@
 // Package schema checks messages against the protocol's JSON schema, and parses them for the rules.
 //
 // A line becomes a document, whose values are in the order of the text. A Connection reads the envelope and finds the
-// definition of the content. A precheck, built from the compiled definition, quickly accepts most valid values; the
-// schema library judges the others. The keywords for which the library is too slow (unions, and lists of many faults)
-// are replaced.
+// definition of the content, by which the schema library judges it. The keywords for which the library is too slow
+// (unions, and lists of many faults) are replaced.
 package schema
 
 import (
@@ -34,11 +33,10 @@ type Schema struct {
 	versions    map[int]*Schema      // instead of all the above: the schemas that initialize chooses from
 	Version     int                  // of the protocol; 0 if unknown
 
-	compiled   map[string]*atomic.Pointer[definition] // the definitions compiled so far, by name
-	mu         sync.Mutex                             // guards the following fields
-	compiler   *jsonschema.Compiler
-	prepared   map[*jsonschema.Schema]bool
-	prechecker *prechecker
+	compiled map[string]*atomic.Pointer[definition] // the definitions compiled so far, by name
+	mu       sync.Mutex                             // guards the following fields
+	compiler *jsonschema.Compiler
+	prepared map[*jsonschema.Schema]bool
 
 	openNames openNameTrees
 
@@ -82,7 +80,6 @@ func newSchema(definitions map[string]any) *Schema {
 		compiled:    make(map[string]*atomic.Pointer[definition], len(definitions)),
 		compiler:    newCompiler(definitions),
 		prepared:    map[*jsonschema.Schema]bool{},
-		prechecker:  newPrechecker(),
 		unevaluated: restrictsUnevaluated(definitions),
 	}
 	for name := range definitions {
@@ -289,9 +286,8 @@ func detach(schema any) any {
 
 // definition is a compiled definition.
 type definition struct {
-	schema   *jsonschema.Schema
-	precheck *precheck
-	err      error // the reason why it cannot be compiled
+	schema *jsonschema.Schema
+	err    error // the reason why it cannot be compiled
 }
 
 // definition returns a compiled definition. It compiles each definition once.
@@ -324,7 +320,7 @@ func (s *Schema) compile(name string) (d *definition) {
 		return &definition{err: fmt.Errorf("schema definition %s: %w", name, err)}
 	}
 	s.prepare(c)
-	return &definition{schema: c, precheck: s.prechecker.precheck([]*jsonschema.Schema{c}, nil)}
+	return &definition{schema: c}
 }
 
 // methodName returns the name of a method as a string that does not keep the message in memory.
