@@ -859,7 +859,7 @@ func TestStoreFails(t *testing.T) {
 		}
 		return &acp.PromptResponse{StopReason: acp.StopReasonEndTurn}, nil
 	}
-	c := connect(t, agentkit.NewSessions(config), nil, tapped)
+	c := connect(t, agentkit.NewSessions(config), nil, &conformance.TapOptions{Accept: map[string]string{"SES-6": "what could not be stored is not replayed"}})
 	s := begin(t, c, "/w")
 	h.noted()
 	ask(t, s, "hello")
