@@ -1,6 +1,7 @@
 package conformance
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"slices"
@@ -459,6 +460,72 @@ func TestExamplesAreExact(t *testing.T) {
 				if !expected {
 					t.Errorf("%s: the %s example: %s", rule.ID, what, f)
 				}
+			}
+		}
+	}
+}
+
+// TestExcuses is about the members of _meta that excuse a login in a terminal (INI-19) and a custom method (EXT-6): only
+// the known key at its known place, and only the name of the extension.
+func TestExcuses(t *testing.T) {
+	for _, row := range []struct {
+		client, agent, method string
+		want                  string
+	}{
+		{client: `"_meta":{"terminal-auth":true}`},
+		{client: `"auth":{"terminal":true}`},
+		{client: `"_meta":{"terminal-auth":{}}`, want: "INI-19"},
+		{client: `"_meta":{"terminal-auth":"yes"}`, want: "INI-19"},
+		{client: `"_meta":{"terminal-auth":false}`, want: "INI-19"},
+		{client: `"_meta":{"terminal_auth":true}`, want: "INI-19"},
+		{client: `"_meta":["terminal-auth"]`, want: "INI-19"},
+		{client: `"_meta":{"zed.dev":{"terminal-auth":true}}`, want: "INI-19"},
+		{client: `"_meta":{"auth":"terminal-auth"}`, want: "INI-19"},
+		{client: `"fs":{"_meta":{"terminal-auth":true}}`, want: "INI-19"},
+		{client: `"auth":{"_meta":{"terminal-auth":true}}`, want: "INI-19"},
+		{agent: `{"foo":true}`, method: "_foo/bar"},
+		{agent: `{"foo/bar":{}}`, method: "_foo/bar/baz"},
+		{agent: `{"_foo/bar":{}}`, method: "_foo/bar"},
+		{agent: `{"methods":["_foo/bar"]}`, method: "_foo/bar"},
+		{agent: `{"foo":{}}`, method: "_foo.bar"},
+		{agent: `{"ping":1}`, method: "_ping"},
+		{agent: `{"fo":true}`, method: "_foo/bar", want: "EXT-6"},
+		{agent: `{"f":true}`, method: "_foo/bar", want: "EXT-6"},
+		{agent: `{"":true}`, method: "_foo/bar", want: "EXT-6"},
+		{agent: `{"_":true}`, method: "_foo/bar", want: "EXT-6"},
+		{agent: `{"foo/b":true}`, method: "_foo/bar", want: "EXT-6"},
+		{agent: `{"bar":true}`, method: "_foo/bar", want: "EXT-6"},
+		{agent: `{"foo/bar/baz":true}`, method: "_foo/bar", want: "EXT-6"},
+		{agent: `{"example":true}`, method: "_example.com/bar", want: "EXT-6"},
+		{agent: `{"example.com":true}`, method: "_example.org/bar", want: "EXT-6"},
+		{agent: `{"foo":false}`, method: "_foo/bar", want: "EXT-6"},
+		{agent: `{"terminal_output":true}`, method: "_terminal/output", want: "EXT-6"},
+	} {
+		for version, names := range map[int][2]string{1: {"clientCapabilities", "agentCapabilities"}, 2: {"capabilities", "capabilities"}} {
+			if version == 2 && row.client != "" && !strings.HasPrefix(row.client, `"_meta"`) {
+				continue // the capabilities of version 1
+			}
+			login, id := "", map[int]string{1: "id", 2: "methodId"}[version]
+			if row.client != "" {
+				login = fmt.Sprintf(`{"type":"terminal",%q:"t","name":"T"}`, id)
+			}
+			agent := cmp.Or(row.agent, "{}")
+			j := NewJudge(Negotiated(V1(), V2()), nil)
+			var got []string
+			for i, line := range []string{
+				fmt.Sprintf(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":%d,"%s":{%s}}}`, version, names[0], row.client),
+				fmt.Sprintf(`{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":%d,"%s":{"_meta":%s},"authMethods":[%s]}}`, version, names[1], agent, login),
+				fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":%q}`, cmp.Or(row.method, "_foo")),
+				map[bool]string{true: `{"jsonrpc":"2.0","id":1,"result":{}}`, false: `{"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"no"}}`}[row.method != ""],
+			} {
+				for _, f := range j.Message(Message{Direction: Direction(i%2 + 1), Line: []byte(line)}) {
+					if f.Rule == "INI-19" || f.Rule == "EXT-6" {
+						got = append(got, f.Rule)
+					}
+				}
+			}
+			if strings.Join(got, " ") != row.want {
+				t.Errorf("version %d, %s%s, %s: got %q, want %q", version, row.client, row.agent, row.method, got, row.want)
 			}
 		}
 	}

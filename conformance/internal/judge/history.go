@@ -132,7 +132,7 @@ type UnreadLines struct {
 // Abilities has the capabilities of one side.
 type Abilities struct {
 	At    *finding.Evidence // the message that advertises them; nil before
-	names map[string]bool   // "fs.readTextFile": those that are true or an object
+	names map[string]bool   // "fs.readTextFile": those that are true or an object; of extensions, "_meta.terminal-auth"
 	more  bool              // there were too many to keep
 	// extensions has the names of the members of every _meta in them, at any depth, whose values are neither null nor
 	// false, and the texts among the values.
@@ -154,6 +154,7 @@ func (a *Abilities) add(v *schema.Value, refused func(pointer string) bool, wher
 		at := schema.Pointer(where, name)
 		if name == "_meta" {
 			a.addExtensions(below, depth)
+			a.names["_meta.terminal-auth"] = a.names["_meta.terminal-auth"] || depth == 1 && below.Member("terminal-auth").True()
 		}
 		if name == "_meta" || len(name) > finding.MaxText || refused(at) || !(below.IsObject() || below.True()) {
 			continue

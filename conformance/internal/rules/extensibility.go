@@ -4,9 +4,7 @@ package rules
 
 import (
 	"regexp"
-	"slices"
 	"strings"
-	"unicode"
 
 	"github.com/acpgo/sdk/conformance/internal/finding"
 	"github.com/acpgo/sdk/conformance/internal/judge"
@@ -74,7 +72,7 @@ var extensibilityRules = []judge.Rule{
 	{
 		ID:       "EXT-6",
 		Versions: both,
-		Breaks:   "A result that answers an extension request, from a side whose capabilities have no _meta with a name like the method's.",
+		Breaks:   "A result that answers an extension request, from a side whose capabilities have no _meta with the method's name, or what it begins with up to a \"/\".",
 		Right: `
 			-> {"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1,"clientInfo":{"name":"c","version":"1"},"clientCapabilities":{}}}
 			<- {"jsonrpc":"2.0","id":0,"result":{"protocolVersion":1,"agentInfo":{"name":"a","version":"1"},"agentCapabilities":{"_meta":{"example.com":{"ping":true}}}}}
@@ -97,30 +95,19 @@ var extensibilityRules = []judge.Rule{
 	},
 }
 
-// extensionOf returns a function that reports whether a name in a _meta may announce a custom method: the method's name
-// begins with it, or they have a word in common.
+// extensionOf returns a function that reports whether a name in a _meta announces a custom method: it is the method's
+// name, or what the name begins with up to a "/", such as zed.dev for _zed.dev/workspace/buffers.
 func extensionOf(method string) func(name string) bool {
-	of := wordsOf(method)
+	separators := "/"
+	if !strings.Contains(method, "/") {
+		separators = ".:"
+	}
 	return func(name string) bool {
-		return !otherExtensions[name] && (name != "" && strings.HasPrefix(method[1:], name) || slices.ContainsFunc(wordsOf(name), func(word string) bool { return slices.Contains(of, word) }))
+		name = strings.TrimPrefix(name, "_")
+		rest, ok := strings.CutPrefix(method[1:], name)
+		return ok && name != "" && (rest == "" || strings.Contains(separators, rest[:1]))
 	}
 }
-
-// wordsOf returns the words of a name in any style, in lower case, without those that domain names share.
-func wordsOf(name string) []string {
-	words := strings.FieldsFunc(camel.ReplaceAllString(name, "$1 $2"), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
-	for i := range words {
-		words[i] = strings.ToLower(words[i])
-	}
-	return slices.DeleteFunc(words, func(word string) bool { return domains[word] })
-}
-
-var (
-	camel   = regexp.MustCompile(`(\p{Ll}|\d)(\p{Lu})`)
-	domains = stringSet("com", "org", "net", "example", "dev", "io", "ai", "app", "www", "github")
-	// otherExtensions has the extensions in use that have no methods.
-	otherExtensions = stringSet("terminal_output", "terminal_info", "terminal_exit", "terminal-auth", "agent-auth", "traceparent", "tracestate", "baggage")
-)
 
 // traceKeys has the reserved keys of _meta and the form that the W3C's recommendations give them.
 var traceKeys = []struct {

@@ -192,7 +192,7 @@ var initializationRules = []judge.Rule{
 	{
 		ID:       "INI-19",
 		Versions: both,
-		Breaks:   "An authMethods entry of type terminal for a client that advertises neither auth.terminal nor _meta.terminal-auth.",
+		Breaks:   "An authMethods entry of type terminal for a client that advertises neither auth.terminal nor terminal-auth in the _meta of its capabilities itself.",
 		Right: `
 			-> {"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1,"clientCapabilities":{},"clientInfo":{"name":"editor","version":"1.0"}}}
 			<- {"jsonrpc":"2.0","id":0,"result":{"protocolVersion":1,"agentCapabilities":{},"authMethods":[{"id":"key","name":"API key"}]}}`,
@@ -203,8 +203,7 @@ var initializationRules = []judge.Rule{
 		Check: func(e *judge.Event) {
 			for i, method := range e.Content.Items("authMethods") {
 				// Older clients request them by this extension.
-				older := func(name string) bool { return name == "terminal-auth" }
-				if method.Text("type") == "terminal" && !e.Client.Can("auth.terminal") && !e.Client.Extends(older) {
+				if method.Text("type") == "terminal" && !e.Client.Can("auth.terminal") && !e.Client.Can("_meta.terminal-auth") {
 					e.Broken(schema.Element("/authMethods", i), "the agent offers a method of type terminal, but the client does not advertise auth.terminal").
 						Because(e.Client.At, "the client's capabilities")
 				}
