@@ -73,7 +73,8 @@ func TestLife(t *testing.T) {
 	}
 	replayed := []string{
 		"user: one two", "thought: hm", "agent: one two", "call: call-1 Count pending", "call: call-1 completed",
-		"user: three", "thought: hm", "agent: three", "call: call-2 Count pending", "call: call-2 completed", "commands: 1",
+		"user: three", "thought: hm", "agent: three", "call: call-2 Count pending", "call: call-2 completed",
+		"title: one two", "commands: 1",
 	}
 	wantLines(t, "replayed before the answer", c2.heard(), replayed...)
 	if mode := loaded.Modes().Value().CurrentModeID; mode != "loud" {
@@ -91,7 +92,7 @@ func TestLife(t *testing.T) {
 	if _, err := resumed.Prompt(ctx, acp.TextBlock("five")); err != nil {
 		t.Fatal(err)
 	}
-	wantLines(t, "in the resumed session", c.heard(), "commands: 1", "thought: hm", "agent: FIVE", "call: call-4 Count pending", "call: call-4 completed")
+	wantLines(t, "in the resumed session", c.heard(), "title: one two", "commands: 1", "thought: hm", "agent: FIVE", "call: call-4 Count pending", "call: call-4 completed")
 
 	for range 2 {
 		if _, err := c.DeleteSession(ctx, &acp.DeleteSessionRequest{SessionID: s.ID()}); err != nil {

@@ -148,7 +148,7 @@ func TestTurnClosesWhatIsOpen(t *testing.T) {
 			if _, err := c.LoadSession(t.Context(), &acp.LoadSessionRequest{SessionID: s.ID(), Cwd: "/w"}); err != nil {
 				t.Fatal(err)
 			}
-			wantLines(t, "the replay", c.heard(), "user: go", "call: c Tool pending", "call: c failed")
+			wantLines(t, "the replay", c.heard(), "user: go", "call: c Tool pending", "call: c failed", "title: go")
 		})
 	}
 }
@@ -458,7 +458,7 @@ func TestRefusedIsNotStored(t *testing.T) {
 	if _, err := c.LoadSession(t.Context(), &acp.LoadSessionRequest{SessionID: s.ID(), Cwd: "/w"}); err != nil {
 		t.Fatal(err)
 	}
-	wantLines(t, "the replay", c.heard(), "user: go", "call: c Edit pending", "call: c completed")
+	wantLines(t, "the replay", c.heard(), "user: go", "call: c Edit pending", "call: c completed", "title: go")
 }
 
 // A compaction that a killed process has begun is shown as failed when the session is loaded: nobody ends it any more.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/bits"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -380,7 +381,8 @@ func TestUpdatesInOpen(t *testing.T) {
 	if _, err := c.LoadSession(t.Context(), &acp.LoadSessionRequest{SessionID: s.ID(), Cwd: "/w"}); err != nil {
 		t.Fatal(err)
 	}
-	wantLines(t, "replayed", c.heard(), "agent: Welcome.", "*acp.SessionUpdatePlan", "user: recorded", "user: hello", "agent: did hello")
+	wantLines(t, "replayed", c.heard(), "agent: Welcome.", "*acp.SessionUpdatePlan", "user: recorded", "user: hello", "agent: did hello",
+		"title: Named")
 	wantLines(t, "notes", h.noted(), "open 0 /w [], 0 prompts, mode ", "close of /w", "open 1 /w [], 8 prompts, mode ")
 	if infos := listed(t, c, ""); len(infos) != 1 || infos[0].Title.Value() != "Named" {
 		t.Errorf("listed: %+v", infos)
@@ -441,7 +443,7 @@ func TestRefusedTurnsAreLeftOut(t *testing.T) {
 		if _, err := c.LoadSession(ctx, &acp.LoadSessionRequest{SessionID: id, Cwd: "/w"}); err != nil {
 			t.Fatal(err)
 		}
-		wantLines(t, "replayed", c.heard(), "user: one", "user: two", "user: fork")
+		wantLines(t, "replayed", c.heard(), "user: one", "user: two", "user: fork", "title: one two")
 	}
 }
 
@@ -465,6 +467,53 @@ func TestUpdatesInOpenOfALoad(t *testing.T) {
 			t.Fatal(err)
 		}
 		wantLines(t, "told", c.heard(), append([]string{"title: Back", "user: hello", "agent: did hello"}, want...)...)
+	}
+}
+
+// The stored title is sent once to a client that loads or resumes a session, unless Config.Open has changed it.
+func TestTitleOfOpen(t *testing.T) {
+	h := newHouse()
+	var update *acp.SessionInfoUpdate
+	config := h.config(open(t, t.TempDir()))
+	base := config.Open
+	config.Open = func(ctx context.Context, s *agentkit.Session[state], o *agentkit.Opening) error {
+		if err := base(ctx, s, o); err != nil || update == nil {
+			return err
+		}
+		return s.Update(ctx, acp.NewSessionUpdateSessionInfoUpdate(*update))
+	}
+	c := connect(t, agentkit.NewSessions(config), nil, tapped)
+	for _, test := range []struct {
+		name   string
+		update *acp.SessionInfoUpdate
+		want   []string
+	}{
+		{"nothing", nil, []string{"title: stored"}},
+		{"no title", &acp.SessionInfoUpdate{UpdatedAt: acp.Some("2026-01-02T03:04:05Z")}, []string{"title: ", "title: stored"}},
+		{"a title", &acp.SessionInfoUpdate{Title: acp.Some("Mine")}, []string{"title: Mine"}},
+		{"cleared", &acp.SessionInfoUpdate{Title: acp.Null[string]()}, []string{"title: "}},
+	} {
+		for _, load := range []bool{true, false} {
+			update = nil
+			s := begin(t, c, "/w")
+			ask(t, s, "stored")
+			c.heard()
+			update = test.update
+			var err error
+			if load {
+				_, err = c.LoadSession(t.Context(), &acp.LoadSessionRequest{SessionID: s.ID(), Cwd: "/w"})
+			} else if s, err = c.ResumeSession(t.Context(), &acp.ResumeSessionRequest{SessionID: s.ID(), Cwd: "/w"}); err == nil {
+				ask(t, s, "more") // whose updates come after the title
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			heard := slices.DeleteFunc(c.heard(), func(line string) bool { return !strings.HasPrefix(line, "title: ") })
+			if test.name == "cleared" && !load {
+				test.want = append(test.want, "title: more") // which the next prompt gives
+			}
+			wantLines(t, test.name, heard, test.want...)
+		}
 	}
 }
 

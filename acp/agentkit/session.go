@@ -57,6 +57,7 @@ type session struct {
 	options []acp.SessionConfigOption                  // the author's options
 	fields  map[acp.SessionConfigID]func(value string) // setters for the options of Select and Toggle; not changed after Config.Open
 	titled  bool
+	title   string        // the stored title, until the client was sent it or another one
 	turn    *turn         // the turn that runs, or waits for the answer to the previous one
 	waiting []*prompt     // the prompts that wait for it
 	steered chan struct{} // closed when the last message for a running turn has been answered
@@ -195,17 +196,32 @@ func (s *session) introduce(ctx context.Context, o *Opening) error {
 	if o.Reason == Loaded {
 		return s.replay(ctx, o)
 	}
-	if len(o.Commands) == 0 {
-		return nil
-	}
 	// Clients drop messages about a session that they do not know yet.
 	acp.AfterResponse(ctx, func(ctx context.Context) {
-		err := s.AgentSession.Update(ctx, acp.CommandsUpdate(o.Commands...))
+		s.out.Lock()
+		defer s.out.Unlock()
+		err := s.present(o, func(update acp.SessionUpdate) error { return s.AgentSession.Update(ctx, update) })
 		if err != nil && !errors.Is(err, acp.ErrClosed) {
-			s.logger().Warn("commands not sent", "error", err)
+			s.logger().Warn("the title or commands were not sent", "error", err)
 		}
 	})
 	return nil
+}
+
+// present sends the title, which the client may not know, and the commands; out is held.
+func (s *session) present(o *Opening, send func(acp.SessionUpdate) error) error {
+	s.mu.Lock()
+	title := s.title
+	s.title = ""
+	s.mu.Unlock()
+	var failed error
+	if title != "" {
+		failed = send(acp.TitleUpdate(title))
+	}
+	if failed == nil && len(o.Commands) != 0 {
+		failed = send(acp.CommandsUpdate(o.Commands...))
+	}
+	return failed
 }
 
 // restore loads the stored data of the session.
@@ -215,6 +231,9 @@ func (s *session) restore(ctx context.Context, o *Opening) error {
 		return s.sessions.answer(s.ID(), err)
 	}
 	s.titled = r.Title != ""
+	if o.Reason != Forked { // the client may not know the session
+		s.title = r.Title
+	}
 	state, err := savedIn(&r)
 	if err != nil {
 		return err
@@ -305,10 +324,7 @@ func (s *session) replay(ctx context.Context, o *Opening) error {
 			return err
 		}
 	}
-	if len(o.Commands) == 0 {
-		return nil
-	}
-	return send(acp.CommandsUpdate(o.Commands...))
+	return s.present(o, send)
 }
 
 // noteCall keeps track of the tool calls that have not ended.
@@ -524,7 +540,7 @@ func (s *session) retitle(ctx context.Context, title acp.Opt[string]) error {
 		return nil // the title stays
 	}
 	s.mu.Lock()
-	s.titled = title.Present()
+	s.titled, s.title = title.Present(), ""
 	s.mu.Unlock()
 	if s.said.store == nil {
 		return nil

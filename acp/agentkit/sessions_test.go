@@ -354,7 +354,7 @@ func TestConnectionEnds(t *testing.T) {
 		}
 	}
 	heard := c.heard()
-	wantLines(t, "replayed", heard, "user: hello", "agent: did hello", "user: wait")
+	wantLines(t, "replayed", heard, "user: hello", "agent: did hello", "title: hello", "user: wait", "title: wait") // of two sessions
 }
 
 // Sessions that are closed for good refuse new ones.
@@ -409,7 +409,8 @@ func TestTwoConnections(t *testing.T) {
 	if _, err := two.LoadSession(ctx, &acp.LoadSessionRequest{SessionID: s.ID(), Cwd: "/w"}); err != nil {
 		t.Fatal(err)
 	}
-	wantLines(t, "replayed", two.heard(), "user: one", "agent: did one", "user: two", "agent: did two", "user: three", "agent: did three")
+	wantLines(t, "replayed", two.heard(), "user: one", "agent: did one", "user: two", "agent: did two", "user: three", "agent: did three",
+		"title: one")
 }
 
 func TestModes(t *testing.T) {
@@ -916,8 +917,8 @@ func TestFork(t *testing.T) {
 	ask(t, fork, "two")
 	c.heard()
 	for id, want := range map[acp.SessionID][]string{
-		fork.ID(): {"user: one", "agent: did one", "user: fork", "agent: forking", "user: two", "agent: did two"},
-		s.ID():    {"user: one", "agent: did one", "user: fork", "agent: forking", "agent: " + string(fork.ID())},
+		fork.ID(): {"user: one", "agent: did one", "user: fork", "agent: forking", "user: two", "agent: did two", "title: one"},
+		s.ID():    {"user: one", "agent: did one", "user: fork", "agent: forking", "agent: " + string(fork.ID()), "title: one"},
 	} {
 		if _, err := c.LoadSession(ctx, &acp.LoadSessionRequest{SessionID: id, Cwd: "/w"}); err != nil {
 			t.Fatal(err)

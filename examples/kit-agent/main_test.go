@@ -296,7 +296,8 @@ func TestConversation(t *testing.T) {
 		t.Fatal(err)
 	}
 	first[2] = "execute: Run echo hello there, completed: \"```\\nhello there\\n```\"" // in place of the terminal
-	replay := slices.Concat([]string{"user: " + text}, first, []string{"user: edit demo.txt"}, second[:2], []string{"user: read notes.txt"}, second[2:], []string{plan})
+	replay := slices.Concat([]string{"user: " + text}, first, []string{"user: edit demo.txt"}, second[:2], []string{"user: read notes.txt"}, second[2:],
+		[]string{"title: " + text, plan})
 	h.wants(t, "the replay", replay...)
 	if modes := loaded.Modes().Value(); modes.CurrentModeID != "auto" || len(modes.AvailableModes) != 2 {
 		t.Errorf("loaded with the modes %+v", modes)
