@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -21,6 +22,7 @@ import (
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/conformance"
 	"github.com/acpgo/sdk/conformance/probe"
+	"github.com/acpgo/sdk/conformance/report"
 )
 
 // scripted starts an agent that is a function. It gets each message of the client, and the members of a message that it
@@ -597,6 +599,25 @@ func TestReportAgrees(t *testing.T) {
 		}
 		if row.Verdict != probe.Fail || row.Class != probe.Mandatory || exercised-met != len(r.Summary.Must)+len(r.Summary.Broken) || r.Conforms {
 			t.Errorf("%s %s; %q, but %q fail", row.Verdict, row.Class, r.Badge, r.Summary.Must)
+		}
+	})
+}
+
+// TestMildAgrees: a MUST that is broken only in a way that breaks no MUST counts as a SHOULD everywhere in the report.
+func TestMildAgrees(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, err := probe.Agent(t.Context(), mutate(probe.InMemory(connect(t)), lateChunk), &probe.Options{Scratch: t.TempDir(), Only: []string{"start"}, Answer: 5 * time.Second})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var text strings.Builder
+		if err := report.WriteProbe(&text, r, report.Text, nil); err != nil {
+			t.Fatal(err)
+		}
+		row := r.Rows[slices.IndexFunc(r.Rows, func(row probe.Row) bool { return row.ID == "PRM-13" })]
+		if row.Verdict != probe.Warn || row.Class != probe.Recommended || !slices.Equal(r.Summary.Should, []string{"PRM-13"}) ||
+			!strings.Contains(r.Badge, "1 SHOULD") || !strings.Contains(text.String(), "WARN  PRM-13  SHOULD") || regexp.MustCompile(`PRM-13 +MUST`).MatchString(text.String()) {
+			t.Errorf("%s %s; %q, %q:\n%s", row.Verdict, row.Class, r.Badge, r.Summary.Should, text.String())
 		}
 	})
 }

@@ -43,8 +43,8 @@ const (
 type Row struct {
 	ID      string   `json:"id"`
 	Page    string   `json:"page"`
-	Class   Class    `json:"class"`
-	Level   string   `json:"level"`
+	Class   Class    `json:"class"` // how the verdict counts
+	Level   string   `json:"level"` // of the requirement
 	Text    string   `json:"text"`
 	Verdict Verdict  `json:"verdict"`
 	Reason  string   `json:"reason,omitempty"` // why it is not applicable, was not exercised, or never ran
@@ -173,10 +173,10 @@ func (r *Report) makeRows(o *Options, runs [][]*Outcome) {
 				row.Runs = []string{string(next.Verdict)}
 				continue
 			}
-			row.Runs = append(row.Runs, string(next.Verdict))
-			if next.Verdict == Fail {
+			if next.Verdict == Fail || next.Verdict == Warn && !slices.Contains(row.Runs, string(Fail)) {
 				row.Class = next.Class
 			}
+			row.Runs = append(row.Runs, string(next.Verdict))
 			if next.Verdict != row.Verdict && row.Verdict != Flaky {
 				if row.Failures == nil {
 					row.Failures = next.Failures
@@ -282,7 +282,7 @@ func (r *Report) row(about *subject, req conformance.Requirement, outcomes []*Ou
 	case len(row.Failures) > 0 && row.Failures[0].Doubtful:
 		row.Verdict = Doubtful
 	case len(row.Failures) > 0 && row.Failures[0].level <= conformance.ShouldNot:
-		row.Verdict = Warn
+		row.Verdict, row.Class = Warn, Recommended // whatever the requirement is, no MUST is broken
 	case why != "":
 		row.Verdict, row.Reason = NotApplicable, why
 	case !listed && req.Method == conformance.ByPeople:
@@ -416,9 +416,10 @@ func (r *Report) follow() {
 			if mustRequirement(row.ID).Method == conformance.BySchema {
 				break // one of the many ways to break the other, and which one it was is told there
 			}
-			row.Verdict = Warn
 			if other.Verdict == Fail && mustRequirement(row.ID).Level <= conformance.MustNot {
 				row.Verdict = Fail
+			} else {
+				row.Verdict, row.Class = Warn, Recommended
 			}
 			break
 		}

@@ -44,7 +44,7 @@ type (
 	}
 	jsonGroup struct {
 		ID       string           `json:"id"`
-		Level    conformanceLevel `json:"level"`
+		Level    conformanceLevel `json:"level"` // the most severe of its findings
 		Side     string           `json:"side"`
 		Page     string           `json:"page"`
 		Text     string           `json:"text"`
@@ -114,7 +114,7 @@ func (r *Report) writeJSON(w io.Writer) error {
 	}
 	for _, g := range r.sortedGroups() {
 		doc.Rules = append(doc.Rules, jsonGroup{
-			g.rule.ID, conformanceLevel(g.rule.Level), SideName(g.rule.Side), g.rule.Page, g.rule.Text, g.count, g.accepted, len(g.kept),
+			g.rule.ID, conformanceLevel(g.level()), SideName(g.rule.Side), g.rule.Page, g.rule.Text, g.count, g.accepted, len(g.kept),
 		})
 		for _, e := range g.kept {
 			doc.Findings = append(doc.Findings, e.json())

@@ -128,7 +128,7 @@ func (r *Report) junitCase(id, page, text string) junitCase {
 		p := newPainter(&b, nil)
 		p.entries(g)
 		p.Flush() // to a strings.Builder: it cannot fail
-		c.Failure = message("failure", fmt.Sprintf("%s: %s", plural(g.count, "finding"), plain.Line(g.entries()[0].describe())), g.rule.Level.String(), "\n"+b.String())
+		c.Failure = message("failure", fmt.Sprintf("%s: %s", plural(g.count, "finding"), plain.Line(g.entries()[0].describe())), g.level().String(), "\n"+b.String())
 	case g.accepted > 0:
 		c.Skipped = message("skipped", fmt.Sprintf("%s accepted: %s", plural(g.accepted, "finding"), plain.Line(g.kept[0].Accepted)), "", "")
 	}

@@ -26,12 +26,16 @@ func (r *Report) writeMarkdown(w io.Writer) error {
 		if g.count == 0 {
 			continue
 		}
-		fmt.Fprintf(b, "\n### %s %s\n\n%s\n\n", g.rule.Level, g.rule.ID, g.rule.Text)
+		fmt.Fprintf(b, "\n### %s %s\n\n%s\n\n", g.level(), g.rule.ID, g.rule.Text)
 		rest := g.count
 		for _, alike := range g.kinds(DefaultMax) {
 			rest -= len(alike)
 			e := alike[0]
-			fmt.Fprintf(b, "- %s %s\n", text.Code(e.place()), text.Code(e.describe()))
+			level := ""
+			if e.Level != g.level() {
+				level = e.Level.String() + ": "
+			}
+			fmt.Fprintf(b, "- %s %s%s\n", text.Code(e.place()), level, text.Code(e.describe()))
 			if e.Excerpt != "" {
 				fmt.Fprintf(b, "  <br>%s\n", text.Code(e.Excerpt))
 			}

@@ -136,11 +136,11 @@ const maxTranscript = 25
 
 // failures shows how a requirement was broken. It shows the transcript of each scenario only once.
 func (p *painter) failures(r *probe.Report, row *probe.Row, shown map[string]bool) {
-	heading := strings.ToUpper(verdictOf(row))
+	heading, class := strings.ToUpper(verdictOf(row)), string(row.Class)
 	if row.Verdict == probe.Pass {
-		heading = "NOTE" // it does not change the verdict
+		heading, class = "NOTE", conformance.Advice.String() // it does not change the verdict
 	}
-	fmt.Fprintf(p, "%s  %s  %s, %s\n", p.paint(verdictColors[row.Verdict], heading), p.paint(bold, row.ID), row.Class, row.Page)
+	fmt.Fprintf(p, "%s  %s  %s, %s\n", p.paint(verdictColors[row.Verdict], heading), p.paint(bold, row.ID), class, row.Page)
 	for _, line := range wrap(row.Text, textWidth-2) {
 		fmt.Fprintf(p, "  %s\n", line)
 	}
@@ -149,7 +149,11 @@ func (p *painter) failures(r *probe.Report, row *probe.Row, shown map[string]boo
 			fmt.Fprintf(p, "  and %d more\n", len(row.Failures)-i)
 			break
 		}
-		fmt.Fprintf(p, "  %s: %s\n", p.paint(bold, f.Scenario), plain.Line(describeFailure(&f)))
+		level := ""
+		if f.Level != row.Failures[0].Level {
+			level = f.Level + ": "
+		}
+		fmt.Fprintf(p, "  %s: %s%s\n", p.paint(bold, f.Scenario), level, plain.Line(describeFailure(&f)))
 		if f.Excerpt != "" {
 			fmt.Fprintf(p, "      %s\n", plain.Line(f.Excerpt))
 		}
@@ -347,7 +351,7 @@ func probeJUnit(w io.Writer, r *probe.Report) error {
 				case probe.Doubtful, probe.TooSlow:
 					c.Skipped = message("skipped", string(row.Verdict)+": "+plain.Line(about), "", b.String())
 				default:
-					c.Failure = message("failure", plain.Line(about), row.Level, "\n"+b.String())
+					c.Failure = message("failure", plain.Line(about), string(row.Class), "\n"+b.String())
 				}
 			case row.Verdict == probe.NotApplicable, row.Verdict == probe.NotExercised, row.Verdict == probe.DidNotRun:
 				c.Skipped = message("skipped", string(row.Verdict)+": "+plain.Line(row.Reason), "", "")

@@ -57,8 +57,9 @@ type Report struct {
 // group has the findings of one requirement.
 type group struct {
 	rule     *conformance.Rule
-	order    int // the index of the rule
-	count    int // the number of findings that count
+	order    int                         // the index of the rule
+	levels   [conformance.Advice + 1]int // findings that count, by level
+	count    int                         // the number of findings that count
 	accepted int
 	kept     []*Entry
 }
@@ -83,7 +84,7 @@ func (e *Entry) kind() kind {
 	if e.Definition == "" {
 		message = quoted.ReplaceAllString(message, `""`)
 	}
-	return kind{e.Direction, e.Kind, e.Method, index.ReplaceAllString(e.Pointer, "/0"), message, e.Definition}
+	return kind{e.Level, e.Direction, e.Kind, e.Method, index.ReplaceAllString(e.Pointer, "/0"), message, e.Definition}
 }
 
 // quoted matches a quoted part of a message, and index an array index in a pointer.
@@ -93,6 +94,7 @@ var (
 )
 
 type kind struct {
+	level                                conformance.Level
 	direction                            conformance.Direction
 	kind                                 conformance.Kind
 	method, pointer, message, definition string
@@ -231,13 +233,18 @@ func (s *Source) Add(e *Entry) bool {
 	} else {
 		g.count++
 		s.findings++
+		g.levels[min(e.Level, conformance.Advice)]++
 		r.levels[min(e.Level, conformance.Advice)]++
 	}
 	if r.options.Keep < 0 || len(g.kept) < r.options.Keep {
 		g.kept = append(g.kept, e)
 	} else if e.Accepted == "" {
-		// Findings that count replace accepted ones.
-		if i := slices.IndexFunc(g.kept, func(kept *Entry) bool { return kept.Accepted != "" }); i >= 0 {
+		// Findings that count replace accepted ones, and milder ones.
+		i := slices.IndexFunc(g.kept, func(kept *Entry) bool { return kept.Accepted != "" })
+		if i < 0 {
+			i = slices.IndexFunc(g.kept, func(kept *Entry) bool { return kept.Level > e.Level })
+		}
+		if i >= 0 {
 			g.kept = append(slices.Delete(g.kept, i, i+1), e)
 		}
 	}
@@ -285,13 +292,24 @@ func (r *Report) messages() int {
 // sortedGroups returns the groups by severity, the most severe first, and then in the order of the pages.
 func (r *Report) sortedGroups() []*group {
 	return slices.SortedFunc(maps.Values(r.groups), func(a, b *group) int {
-		return cmp.Or(cmp.Compare(a.rule.Level, b.rule.Level), cmp.Compare(a.order, b.order), cmp.Compare(a.rule.ID, b.rule.ID))
+		return cmp.Or(cmp.Compare(a.level(), b.level()), cmp.Compare(a.order, b.order), cmp.Compare(a.rule.ID, b.rule.ID))
 	})
 }
 
-// entries returns the entries of the group that count.
+// level returns the most severe level of the findings that count, or of the accepted ones if none counts. A finding may
+// be milder than its requirement.
+func (g *group) level() conformance.Level {
+	if i := slices.IndexFunc(g.levels[:], func(n int) bool { return n > 0 }); i >= 0 {
+		return conformance.Level(i)
+	}
+	return slices.MinFunc(g.kept, func(a, b *Entry) int { return cmp.Compare(a.Level, b.Level) }).Level
+}
+
+// entries returns the entries of the group that count, the most severe first.
 func (g *group) entries() []*Entry {
-	return slices.DeleteFunc(slices.Clone(g.kept), func(e *Entry) bool { return e.Accepted != "" })
+	count := slices.DeleteFunc(slices.Clone(g.kept), func(e *Entry) bool { return e.Accepted != "" })
+	slices.SortStableFunc(count, func(a, b *Entry) int { return cmp.Compare(a.Level, b.Level) })
+	return count
 }
 
 // Format is a format in which a report can be written.

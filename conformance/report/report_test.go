@@ -93,6 +93,60 @@ func TestOptions(t *testing.T) {
 	}
 }
 
+// No format shows a finding below a level that is not its own.
+func TestLevels(t *testing.T) {
+	add := func(r *Report, level conformance.Level, message string) {
+		e := finding("PRM-13", "session/update", "")
+		e.Level, e.Message = level, message
+		r.Source("a").Add(e)
+	}
+	mild := newReport(t, Options{Level: conformance.Advice})
+	add(mild, conformance.Advice, "mild")
+	both := newReport(t, Options{Level: conformance.Advice, Keep: 12})
+	for i := range 20 {
+		add(both, conformance.Advice, fmt.Sprint("mild ", strings.Repeat("x", i)))
+	}
+	add(both, conformance.Must, "severe")
+	write := func(r *Report, format Format) string {
+		var b strings.Builder
+		if err := r.Write(&b, format); err != nil {
+			t.Fatal(err)
+		}
+		return b.String()
+	}
+	for _, test := range []struct {
+		r        *Report
+		format   Format
+		has, not []string
+	}{
+		{mild, Text, []string{"advice  PRM-13", "1 advice"}, []string{"MUST"}},
+		{mild, Markdown, []string{"### advice PRM-13"}, []string{"MUST"}},
+		{mild, JSON, []string{`"level": "advice"`}, []string{"MUST"}},
+		{mild, JUnit, []string{`type="advice"`}, []string{`type="MUST"`}},
+		{mild, SARIF, []string{`"level": "note"`}, []string{`"ruleIndex": 0`}},
+		{both, Text, []string{"MUST  PRM-13", "a:1: session/update: severe", "a:1: advice: session/update: mild", "1 MUST, 20 advice"}, []string{"advice: session/update: severe"}},
+		{both, Markdown, []string{"### MUST PRM-13", "severe", "advice: `session/update: mild"}, nil},
+		{both, JUnit, []string{`type="MUST"`, "advice: session/update: mild"}, nil},
+	} {
+		got := write(test.r, test.format)
+		for _, want := range test.has {
+			if !strings.Contains(got, want) {
+				t.Errorf("%s lacks %q:\n%.2000s", test.format, want, got)
+			}
+		}
+		for _, not := range test.not {
+			if strings.Contains(got, not) {
+				t.Errorf("%s has %q:\n%.2000s", test.format, not, got)
+			}
+		}
+	}
+	var b strings.Builder
+	live := mild.Live(&b, nil)
+	if err := errors.Join(live.Write(mild.groups["PRM-13"].kept[0]), live.End()); err != nil || strings.Contains(b.String(), "MUST") {
+		t.Errorf("%v:\n%s", err, b.String())
+	}
+}
+
 func TestAccepted(t *testing.T) {
 	a := accept(t, strings.Join([]string{
 		"# a comment", "",

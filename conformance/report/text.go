@@ -87,7 +87,7 @@ func (r *Report) WriteText(w io.Writer, options *TextOptions) error {
 
 // heading writes a line of the form "MUST  PRM-9  agent  prompt-turn", and the requirement below it.
 func (p *painter) heading(g *group) {
-	fmt.Fprintf(p, "%s  %s  %s", p.paint(colorOf(g.rule.Level), g.rule.Level.String()), p.paint(bold, g.rule.ID), SideName(g.rule.Side))
+	fmt.Fprintf(p, "%s  %s  %s", p.paint(colorOf(g.level()), g.level().String()), p.paint(bold, g.rule.ID), SideName(g.rule.Side))
 	if g.rule.Page != "" {
 		fmt.Fprintf(p, ", %s", g.rule.Page)
 	}
@@ -102,7 +102,7 @@ func (p *painter) entries(g *group) {
 	rest := g.count
 	for _, alike := range g.kinds(p.Max) {
 		rest -= len(alike)
-		p.entry(alike[0])
+		p.entry(alike[0], g.level())
 		if len(alike) > 1 {
 			fmt.Fprintf(p, "      %s\n", plain.Line(also(alike[1:])))
 		}
@@ -147,9 +147,14 @@ func also(entries []*Entry) string {
 	return text
 }
 
-// entry writes a finding: its location and subject, the fault, the message and the evidence.
-func (p *painter) entry(e *Entry) {
-	fmt.Fprintf(p, "  %s %s\n", p.paint(bold, plain.Line(e.place())), plain.Line(e.describe()))
+// entry writes a finding: its location and subject, the fault, the message and the evidence, and its level if that is
+// not the one of the heading.
+func (p *painter) entry(e *Entry, heading conformance.Level) {
+	level := ""
+	if e.Level != heading {
+		level = p.paint(colorOf(e.Level), e.Level.String()+":") + " "
+	}
+	fmt.Fprintf(p, "  %s %s%s\n", p.paint(bold, plain.Line(e.place())), level, plain.Line(e.describe()))
 	if e.Excerpt != "" {
 		fmt.Fprintf(p, "      %s\n", p.paint(dim, plain.Line(e.Excerpt)))
 	}
@@ -269,7 +274,7 @@ func (l *Live) Write(e *Entry) error {
 		l.told[e.Rule] = true
 		l.p.heading(l.report.groups[e.Rule])
 	}
-	l.p.entry(e)
+	l.p.entry(e, e.Level)
 	return l.p.Flush()
 }
 
@@ -278,8 +283,10 @@ func (l *Live) End() error {
 	if l.report.Findings() > 0 {
 		fmt.Fprintln(l.p)
 		for _, g := range l.report.sortedGroups() {
-			if g.count > 0 {
-				fmt.Fprintf(l.p, "%s  %s  %d\n", l.p.paint(colorOf(g.rule.Level), g.rule.Level.String()), l.p.paint(bold, g.rule.ID), g.count)
+			for i, n := range g.levels {
+				if level := conformance.Level(i); n > 0 {
+					fmt.Fprintf(l.p, "%s  %s  %d\n", l.p.paint(colorOf(level), level.String()), l.p.paint(bold, g.rule.ID), n)
+				}
 			}
 		}
 	}
