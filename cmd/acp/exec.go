@@ -30,6 +30,7 @@ type execFlags struct {
 	login         string
 	record        string
 	noMask, check bool
+	json          bool
 	level         levelFlag
 	verbose       bool
 }
@@ -91,6 +92,7 @@ With several agents it is the greatest of their statuses.`,
 	flags.BoolVar(&f.noMask, "no-mask", false, "with --record: do not mask secrets")
 	flags.BoolVar(&f.check, "check", false, "judge the traffic, and report violations of the protocol on standard error")
 	flags.Var(&f.level, "level", "with --check: the lowest `LEVEL` that counts: must, should or advice")
+	flags.BoolVar(&f.json, "json", false, "the same as --format json")
 	flags.BoolVarP(&f.verbose, "verbose", "v", false, "print what the agent writes to standard error")
 	complete(c, "level", levelNames...)
 	agentFlag(c, f.cfg)
@@ -101,6 +103,12 @@ With several agents it is the greatest of their statuses.`,
 			if words, command = args[:dash], args[dash:]; len(command) == 0 {
 				return usagef("want a command after --")
 			}
+		}
+		if f.json {
+			if cmd.Flags().Changed("format") && f.cfg.Format != "json" {
+				return usagef("want either --json or --format %s", f.cfg.Format)
+			}
+			f.cfg.Format = "json"
 		}
 		return execute(p, f, words, command)
 	}

@@ -59,6 +59,7 @@ report for each requirement what the agent does. The probe needs no knowledge of
 The prompts ask in plain words for files to be read and edited and for a command to be run, in a directory created
 for each scenario. Whatever the agent then does not do is "not exercised", never passed. --prompt KIND=TEXT
 sets a prompt that makes this agent do it, and an agent made for tests may offer the slash command probe-KIND.
+In the agent's arguments and variables, {dir} stands for the scenario's directory.
 
 The exit status is 0 if no MUST and nothing that the agent advertises fails, 1 if something does, and 3 if the agent
 could not be started at all. A baseline file has one known failure per line, with its reason:

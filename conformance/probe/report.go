@@ -69,7 +69,6 @@ type Failure struct {
 	Number   int      `json:"number,omitempty"` // of the message on its connection
 	Excerpt  string   `json:"excerpt,omitempty"`
 	Evidence []string `json:"evidence,omitempty"`
-	Repeat   string   `json:"repeat,omitempty"` // the command that repeats the scenario alone
 	Doubtful bool     `json:"doubtful,omitempty"`
 	Slow     bool     `json:"slow,omitempty"`
 
@@ -134,14 +133,17 @@ type Report struct {
 	Capabilities json.RawMessage `json:"capabilities,omitempty"`
 	Protocol     int             `json:"protocol"` // the version that was probed
 	// Version2 is set if an agent supports version 2, and OnlyVersion2 if it does not support version 1.
-	Version2     bool       `json:"version2,omitempty"`
-	OnlyVersion2 bool       `json:"onlyVersion2,omitempty"`
-	Seconds      float64    `json:"seconds"`
-	Conforms     bool       `json:"conforms"`
-	Badge        string     `json:"badge"`
-	Summary      Summary    `json:"summary"`
-	Rows         []Row      `json:"requirements"`
-	Scenarios    []*Outcome `json:"scenarios"`
+	Version2     bool    `json:"version2,omitempty"`
+	OnlyVersion2 bool    `json:"onlyVersion2,omitempty"`
+	Seconds      float64 `json:"seconds"`
+	Conforms     bool    `json:"conforms"`
+	Badge        string  `json:"badge"`
+	// Repeat is the command that plays the scenario that found failures alone, with the word SCENARIO in its place if
+	// there are several. It is empty if there are no failures.
+	Repeat    string     `json:"repeat,omitempty"`
+	Summary   Summary    `json:"summary"`
+	Rows      []Row      `json:"requirements"`
+	Scenarios []*Outcome `json:"scenarios"`
 
 	partial bool // only some scenarios were played
 }
@@ -191,7 +193,26 @@ func (r *Report) makeRows(o *Options, runs [][]*Outcome) {
 	}
 	r.follow()
 	r.summarize(o)
+	r.repeat(o)
 	r.mask()
+}
+
+// repeat sets Repeat.
+func (r *Report) repeat(o *Options) {
+	var names []string
+	for _, row := range r.Rows {
+		for _, f := range row.Failures {
+			names = append(names, f.Scenario)
+		}
+	}
+	slices.Sort(names)
+	switch names = slices.Compact(names); {
+	case o.Repeat == nil || len(names) == 0:
+	case len(names) == 1:
+		r.Repeat = o.Repeat(names[0])
+	default:
+		r.Repeat = o.Repeat("SCENARIO")
+	}
 }
 
 // mask masks the secrets in what the report shows of the program, as in recordings.
@@ -206,10 +227,11 @@ func (r *Report) mask() {
 	}
 	r.Info, r.Capabilities = m.Mask(r.Info), m.Mask(r.Capabilities)
 	text(&r.Target)
+	text(&r.Repeat)
 	for i := range r.Rows {
 		for k := range r.Rows[i].Failures {
 			f := &r.Rows[i].Failures[k]
-			for _, shown := range []*string{&f.Message, &f.Excerpt, &f.Repeat} {
+			for _, shown := range []*string{&f.Message, &f.Excerpt} {
 				text(shown)
 			}
 			for e := range f.Evidence {

@@ -49,7 +49,7 @@ type Options struct {
 	// MCP returns a command that serves MCP over standard input and output, and writes a line to the file when a client
 	// uses it. If MCP is nil, requirements that need such a server are not exercised.
 	MCP func(file string) (command string, args []string)
-	// Repeat returns a command that plays a single scenario, for the report.
+	// Repeat returns a command that plays a single scenario, for the report. The scenario may be the word SCENARIO.
 	Repeat func(scenario string) string
 	// Progress is called when a scenario has ended. Calls are not concurrent.
 	Progress func(done, all int, outcome *Outcome)
@@ -122,13 +122,6 @@ func run(ctx context.Context, launch Launch, options *Options, about *subject) (
 	}
 	r.Seconds = time.Since(began).Seconds()
 	r.makeRows(o, runs)
-	if o.Repeat != nil {
-		for i := range r.Rows {
-			for j := range r.Rows[i].Failures {
-				r.Rows[i].Failures[j].Repeat = o.Repeat(r.Rows[i].Failures[j].Scenario)
-			}
-		}
-	}
 	return r, ctx.Err()
 }
 

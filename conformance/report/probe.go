@@ -160,9 +160,6 @@ func (p *painter) failures(r *probe.Report, row *probe.Row, shown map[string]boo
 		for _, e := range f.Evidence {
 			fmt.Fprintf(p, "      %s\n", plain.Line(e))
 		}
-		if f.Repeat != "" {
-			fmt.Fprintf(p, "      %s %s\n", p.paint(dim, "alone:"), plain.Line(f.Repeat))
-		}
 		if out := outcomeOf(r, f.Scenario); out != nil && !shown[f.Scenario] {
 			shown[f.Scenario] = true
 			from := max(0, len(out.Transcript)-maxTranscript)
@@ -255,7 +252,13 @@ func (p *painter) probeSummary(r *probe.Report) {
 			counts = append(counts, fmt.Sprintf("%d %s", n, verdict))
 		}
 	}
-	fmt.Fprintf(p, "%s of %s in %.1f s: %s\n", plural(len(r.Scenarios), "scenario"), plain.Line(r.Target), r.Seconds, strings.Join(counts, ", "))
+	of := ""
+	if r.Repeat != "" { // which has the command
+		fmt.Fprintf(p, "%s %s\n", p.paint(dim, "one scenario alone:"), plain.Line(r.Repeat))
+	} else {
+		of = " of " + plain.Line(r.Target)
+	}
+	fmt.Fprintf(p, "%s%s in %.1f s: %s\n", plural(len(r.Scenarios), "scenario"), of, r.Seconds, strings.Join(counts, ", "))
 	if version := probedVersion(r); version != "" {
 		fmt.Fprintln(p, p.paint(dim, version))
 	}

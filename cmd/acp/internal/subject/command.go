@@ -19,7 +19,8 @@ import (
 // Command is a program to start.
 type Command struct {
 	Args []string
-	// Env lists additional environment variables, "NAME=VALUE". {home} stands for the scenario's home.
+	// Env lists additional environment variables, "NAME=VALUE". {home} stands for the scenario's home. DirWord stands
+	// for the scenario's directory, also in Args.
 	Env []string
 	// Home is the home of all scenarios. If it is "", each scenario has its own, into which Template is copied if that
 	// is a directory.
@@ -87,7 +88,11 @@ func homeEnv(home string) []string {
 
 // Launch starts the program.
 func (c *Command) Launch(ctx context.Context, dir string) (*probe.Target, error) {
-	cmd := exec.Command(c.Args[0], c.Args[1:]...)
+	var words []string
+	for _, word := range c.Args {
+		words = append(words, strings.ReplaceAll(word, DirWord, dir))
+	}
+	cmd := exec.Command(words[0], words[1:]...)
 	cmd.Dir = c.Dir
 	id := mark + "=" + rand.Text()
 	home, err := c.home(dir)
@@ -96,7 +101,7 @@ func (c *Command) Launch(ctx context.Context, dir string) (*probe.Target, error)
 	}
 	cmd.Env = append(os.Environ(), homeEnv(home)...)
 	for _, variable := range c.Env {
-		cmd.Env = append(cmd.Env, strings.ReplaceAll(variable, "{home}", home))
+		cmd.Env = append(cmd.Env, strings.NewReplacer("{home}", home, DirWord, dir).Replace(variable))
 	}
 	cmd.Env = append(cmd.Env, id)
 	transport := rpc.Command(cmd)

@@ -11,6 +11,7 @@ import (
 
 // TestHome: each scenario has its own home, a copy of the template that all launches of the scenario share; with Home,
 // all scenarios share that one. The user's variables can refer to it and take precedence.
+// Arguments and variables can name the scenario's directory.
 func TestHome(t *testing.T) {
 	template, shared := t.TempDir(), t.TempDir()
 	if err := os.WriteFile(filepath.Join(template, "settings"), nil, 0o600); err != nil {
@@ -23,7 +24,8 @@ func TestHome(t *testing.T) {
 		if err := os.MkdirAll(probe.Home(dir), 0o700); err != nil {
 			t.Fatal(err)
 		}
-		c.Args = []string{"sh", "-c", `echo "$HOME $XDG_STATE_HOME $MINE" $(ls "$HOME"); touch "$HOME/left"`}
+		c.Args = []string{"sh", "-c", `echo "$HOME $XDG_STATE_HOME $MINE" $(ls "$HOME") "$1 $DIR"; touch "$HOME/left"`, "sh", "{dir}"}
+		c.Env = append([]string{"DIR={dir}/x"}, c.Env...)
 		target, err := c.Launch(t.Context(), dir)
 		if err != nil {
 			t.Fatal(err)
@@ -36,7 +38,11 @@ func TestHome(t *testing.T) {
 		if _, err := target.Stream.Read(); err == nil {
 			t.Fatal("it goes on")
 		}
-		return strings.ReplaceAll(string(line), probe.Home(dir), "~")
+		rest, ok := strings.CutSuffix(strings.ReplaceAll(string(line), probe.Home(dir), "~"), dir+" "+dir+"/x")
+		if !ok {
+			t.Errorf("%s does not end with the directory, %s", line, dir)
+		}
+		return rest
 	}
 	own := Command{Template: template, Env: []string{"MINE={home}/x"}}
 	for i, c := range []struct {

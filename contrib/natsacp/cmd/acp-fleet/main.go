@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 	"text/tabwriter"
@@ -253,24 +254,31 @@ func newDrain() *cobra.Command {
 		Use:   "drain NODE",
 		Short: "Move the sessions of a node elsewhere, and end it",
 		Long: `Move the sessions of a node elsewhere, and end it. It takes no new sessions; running turns end first. Clients notice
-only a delay. Drain returns when the node has ended.`,
+only a delay. Drain prints how many sessions are left, and returns when the node has ended.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			return f.ask(c, func(ctx context.Context, fleet *natsacp.Fleet) error {
-				if err := fleet.Drain(ctx, args[0]); err != nil {
-					return err
-				}
+				told, drained := -1, false
 				for {
 					nodes, err := fleet.Nodes(ctx)
 					if err != nil {
 						return err
 					}
-					left := false
-					for _, n := range nodes {
-						left = left || n.Name == args[0]
+					at := slices.IndexFunc(nodes, func(n natsacp.Member) bool { return n.Name == args[0] })
+					if !drained { // it may end before it is seen again
+						if err := fleet.Drain(ctx, args[0]); err != nil {
+							return err
+						}
+						drained = true
+					} else if at < 0 {
+						_, err := fmt.Fprintf(c.OutOrStdout(), "node %s has ended\n", plain.Line(args[0]))
+						return err
 					}
-					if !left {
-						return nil
+					if at >= 0 && nodes[at].Sessions != told {
+						told = nodes[at].Sessions
+						if _, err := fmt.Fprintf(c.OutOrStdout(), "node %s is draining, sessions left: %d\n", plain.Line(args[0]), told); err != nil {
+							return err
+						}
 					}
 					select {
 					case <-ctx.Done():

@@ -136,7 +136,9 @@ func TestUp(t *testing.T) {
 	if got, want := line(t, second), "node second is ready"; got != want {
 		t.Errorf("the node says %q, want %q", got, want)
 	}
-	output(t, append([]string{"drain", "first"}, join...)...)
+	if got := output(t, append([]string{"drain", "first"}, join...)...); !strings.HasPrefix(got, "node first is draining, sessions left: ") || !strings.HasSuffix(got, "\nnode first has ended\n") {
+		t.Errorf("drain says %q", got)
+	}
 	prompt("two")
 
 	var sessions []natsacp.Session
