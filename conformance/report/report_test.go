@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -265,4 +267,43 @@ func ExampleReport() {
 	//
 	// run.jsonl: 1 finding (1 message)
 	// 1 MUST NOT
+}
+
+// Every requirement of docs/requirements.md is explained, with the level and the page that the table has.
+func TestExplain(t *testing.T) {
+	table, err := os.ReadFile("../../docs/requirements.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := regexp.MustCompile(`(?m)^(?:## .*\((http[^)]*)\)|\| ([A-Z0-9]+-\d+) \| ([A-Za-z ]+?)(?: \([^|]*\))? \| (\w+) \| ([^|]+) \|.*)$`).FindAllStringSubmatch(string(table), -1)
+	all := conformance.Requirements()
+	page, explained := "", 0
+	for _, row := range rows {
+		if row[1] != "" {
+			page = row[1]
+			continue
+		}
+		i := slices.IndexFunc(all, func(r conformance.Requirement) bool { return r.ID == row[2] })
+		if i < 0 {
+			t.Errorf("%s is not known", row[2])
+			continue
+		}
+		var b strings.Builder
+		if err := Explain(&b, all[i], nil); err != nil {
+			t.Fatal(err)
+		}
+		got := b.String()
+		if want := fmt.Sprintf("%s  %s  %s\n%s\n", row[2], row[3], row[4], page); !strings.HasPrefix(got, want) {
+			t.Errorf("got %.100q, want %q", got, want)
+		}
+		for judged, how := range map[string]string{"people": "Only people", "probe": "Watching a connection is not enough", "check": "acp check", "as": "acp check, by "} {
+			if strings.HasPrefix(row[5], judged) && !strings.Contains(got, how) || !strings.Contains(got, "How the probe tries it") {
+				t.Errorf("%s is judged by %s: %s", row[2], row[5], got)
+			}
+		}
+		explained++
+	}
+	if explained != len(all) || explained == 0 {
+		t.Errorf("%d of %d requirements are explained", explained, len(all))
+	}
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/acpgo/sdk/conformance"
+	"github.com/acpgo/sdk/conformance/probe"
 )
 
 // WriteRules writes a list of requirements by page, as Text, JSON (one array) or Markdown. Options are for Text, and
@@ -116,10 +117,20 @@ func PageURL(r conformance.Rule) string {
 	return fmt.Sprintf("https://agentclientprotocol.com/protocol/v%d/%s", version, page)
 }
 
-// Explain writes one requirement for people: its text, what breaks it, and examples. Options may be nil.
-func Explain(w io.Writer, r conformance.Rule, options *TextOptions) error {
+// Explain writes one requirement for people: its level, page and text, how it is judged and how the probes try it, what
+// breaks it, and examples. Options may be nil.
+func Explain(w io.Writer, req conformance.Requirement, options *TextOptions) error {
+	r := conformance.Rule{Page: req.Page}
+	if req.Page == "version-2" {
+		r.Versions = []int{2}
+	}
+	rules := conformance.Rules()
+	i := slices.IndexFunc(rules, func(r conformance.Rule) bool { return r.ID == req.ID })
+	if i >= 0 {
+		r = rules[i]
+	}
 	p := newPainter(w, options)
-	fmt.Fprintf(p, "%s  %s  %s\n", p.paint(bold, r.ID), p.paint(colorOf(r.Level), r.Level.String()), SideName(r.Side))
+	fmt.Fprintf(p, "%s  %s  %s\n", p.paint(bold, req.ID), p.paint(colorOf(req.Level), req.Level.String()), SideName(req.Side))
 	fmt.Fprintf(p, "%s\n", PageURL(r))
 	section := func(title, text string, indent string) {
 		if text == "" {
@@ -144,8 +155,11 @@ func Explain(w io.Writer, r conformance.Rule, options *TextOptions) error {
 			fmt.Fprintf(p, "  %s\n", strings.TrimRight(line, "\n"))
 		}
 	}
-	section("", r.Text, "")
-	if len(r.Versions) > 0 {
+	section("", req.Text, "")
+	section("Why this level", whyLevel(req), "  ")
+	section("How it is judged", howJudged(req, i >= 0), "  ")
+	section("How the probe tries it", cmp.Or(strings.Join(probe.Trials(req.ID), "\n"), "No probe tries it."), "  ")
+	if i >= 0 {
 		section("Versions of the protocol", versions(r), "  ")
 	}
 	section("What breaks it", r.Breaks, "  ")
@@ -155,4 +169,40 @@ func Explain(w io.Writer, r conformance.Rule, options *TextOptions) error {
 		fmt.Fprintln(p, p.paint(dim, "\n  -> the client writes, <- the agent writes"))
 	}
 	return p.Flush()
+}
+
+// whyLevel explains a level that is not the page's keyword.
+func whyLevel(r conformance.Requirement) string {
+	switch {
+	case r.Word == r.Level.String():
+		return ""
+	case r.Word == "kit":
+		return "The page has no keyword, but the official compatibility kit counts a violation as a failure."
+	case r.Word == "JSON-RPC":
+		return "The page refers to JSON-RPC, which says MUST NOT."
+	case r.Level == conformance.Must:
+		return "A message that breaks it is not a message of the agreed version, however the page puts it."
+	case r.Word == "MAY-only":
+		return "The page allows something under a condition, and does not forbid it otherwise."
+	case r.Word == "implied":
+		return "The page has no keyword, so it is one level milder than a MUST."
+	}
+	return fmt.Sprintf("The page has the keyword in lower case, %q, so it is one level milder.", r.Word)
+}
+
+// howJudged says what can find a violation. Known is set if the requirement has a rule of its own.
+func howJudged(r conformance.Requirement, known bool) string {
+	switch {
+	case len(r.As) > 1:
+		return "acp check, by " + strings.Join(r.As, ", ") + ", which say the same."
+	case len(r.As) == 1:
+		return "acp check, by " + r.As[0] + ", which says the same."
+	case r.Method == conformance.ByPeople:
+		return "Only people can judge it."
+	case !known:
+		return "Watching a connection is not enough: a probe sends messages, and looks at files and processes."
+	case r.Method == conformance.BySchema:
+		return "acp check, by the schema and JSON-RPC, in a single message."
+	}
+	return "acp check, by watching the messages of a connection."
 }
