@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os/exec"
+	"slices"
 	"sync"
 	"time"
 
@@ -32,13 +33,24 @@ type Options struct {
 	// Connected is called with each new connection before its sessions are restored, for example to authenticate. An
 	// error counts as a failure to connect.
 	Connected func(ctx context.Context, conn *acp.ClientConn) error
-	// Notify is called with each event, in order. It must be quick, and must not call methods of the Client that block.
-	Notify func(Event)
+	// Servers, if it is set, is called once for each new connection, after Connected. It returns the MCP servers of this
+	// program, such as those of mcpacp.Provider.For, which have a new address on each connection. Every session that
+	// the Client creates, loads, resumes or restores on the connection has them in addition to those of its request. An
+	// error counts as a failure to connect.
+	Servers func(ctx context.Context, conn *acp.ClientConn) ([]acp.MCPServer, error)
+	// Notify is called with each event, in order. It must be quick.
+	Notify func(ctx context.Context, e Event)
 }
 
+// ErrNotConnected is the error of a method of a Client or a Session that would wait for a new connection and is called by
+// what that connection waits for: Options.Connected, Servers or Notify, or a handler that serves the connection before its
+// sessions are restored. Their contexts carry this fact; it is not found with another context. Use the connection that the
+// function has as its argument, or call the method in another goroutine with another context.
+var ErrNotConnected = errors.New("reconnect: this call would wait for itself: the connection is made when the function that calls it has returned")
+
 // Temporary reports whether a later attempt to connect may succeed, given that one failed with err. It reports false if
-// the agent refused initialize, speaks another version, is not a program that can be started, or if a server refused
-// the client.
+// the agent refused initialize, speaks another version, is not a program that can be started, or cannot do what
+// Options.Connected or Servers need, or if a server refused the client.
 func Temporary(err error) bool {
 	if final, ok := errors.AsType[interface {
 		error
@@ -49,7 +61,7 @@ func Temporary(err error) bool {
 	_, version := errors.AsType[*acp.VersionError](err)
 	_, refused := errors.AsType[*acp.CallError](err)
 	_, program := errors.AsType[*exec.Error](err)
-	return !version && !refused && !program
+	return !version && !refused && !program && !errors.Is(err, acp.ErrUnsupported) && !errors.Is(err, ErrNotConnected)
 }
 
 // Kind is the kind of an Event.
@@ -145,12 +157,33 @@ type Client struct {
 	done chan struct{}
 
 	mu          sync.Mutex
-	conn        *acp.ClientConn // nil while there is none
-	change      chan struct{}   // closed when conn changes, or the Client is over
-	err         error           // why the Client is over
-	sessions    []*Session      // in the order in which they were opened
-	calls       int             // number of calls in progress
-	interrupted []Interrupted   // calls interrupted since the connection was made
+	link        *link         // nil while there is none
+	change      chan struct{} // closed when conn changes, or the Client is over
+	err         error         // why the Client is over
+	sessions    []*Session    // in the order in which they were opened
+	calls       int           // number of calls in progress
+	interrupted []Interrupted // calls interrupted since the connection was made
+}
+
+// link is a connection, or an attempt to make one.
+type link struct {
+	client  *Client
+	conn    *acp.ClientConn
+	servers []acp.MCPServer // of Options.Servers
+	ready   bool            // the sessions are restored; guarded by the client's mu
+}
+
+// linkKey is the key, in contexts, of the *link that waits for the function that has the context.
+type linkKey struct{}
+
+// within returns ctx for functions that the link waits for.
+func (l *link) within(ctx context.Context) context.Context {
+	return context.WithValue(ctx, linkKey{}, l)
+}
+
+// with returns MCP servers of a session with those of Options.Servers.
+func (l *link) with(servers []acp.MCPServer) []acp.MCPServer {
+	return slices.Concat(servers, l.servers)
 }
 
 // Connect connects to an agent. The function transport is called for each connection, and returns its transport: that
@@ -175,23 +208,25 @@ func Connect(
 	if p.Retry == nil {
 		p.Retry = Temporary
 	}
-	hooks := &c.opts.Conn.Hooks
-	hooks.Call, hooks.Serve = c.watch(hooks.Call), c.watch(hooks.Serve)
-	conn, err := c.connect(ctx)
+	l, err := c.connect(ctx)
 	if err != nil {
 		return nil, err
 	}
 	c.mu.Lock()
-	c.conn = conn
+	c.link, l.ready = l, true
 	c.mu.Unlock()
 	c.life, c.end = context.WithCancelCause(context.WithoutCancel(ctx))
-	go c.run(conn)
+	go c.run(l.conn)
 	return c, nil
 }
 
-// watch wraps a hook so that calls interrupted by the end of a connection are recorded.
-func (c *Client) watch(hook rpc.Middleware) rpc.Middleware {
+// watch wraps a hook so that calls interrupted by the end of a connection are recorded, and handlers find their link.
+func (l *link) watch(hook rpc.Middleware) rpc.Middleware {
+	c := l.client
 	return func(ctx context.Context, call *rpc.CallInfo, next func(context.Context) error) error {
+		if call.Incoming {
+			ctx = l.within(ctx)
+		}
 		watched := func(ctx context.Context) error {
 			if call.Notification {
 				return next(ctx)
@@ -221,7 +256,7 @@ func (c *Client) watch(hook rpc.Middleware) rpc.Middleware {
 const connectTimeout = 2 * time.Minute
 
 // connect makes a connection.
-func (c *Client) connect(ctx context.Context) (*acp.ClientConn, error) {
+func (c *Client) connect(ctx context.Context) (*link, error) {
 	// The bound for all tries together must not bound a single one.
 	timeout := cmp.Or(max(c.opts.ConnectTimeout, 0), connectTimeout)
 	ctx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("no answer within %v: %w", timeout, context.DeadlineExceeded))
@@ -230,17 +265,22 @@ func (c *Client) connect(ctx context.Context) (*acp.ClientConn, error) {
 	if err != nil {
 		return nil, err
 	}
-	opts := c.opts
-	conn, err := acp.Connect(ctx, ending{transport, c.ends}, c.handlers, &opts)
-	if err != nil {
+	l, opts := &link{client: c}, c.opts
+	hooks := &opts.Conn.Hooks
+	hooks.Call, hooks.Serve = l.watch(hooks.Call), l.watch(hooks.Serve)
+	if l.conn, err = acp.Connect(ctx, ending{transport, c.ends}, c.handlers, &opts); err != nil {
 		return nil, err
 	}
 	if c.options.Connected != nil {
-		if err := c.options.Connected(ctx, conn); err != nil {
-			return nil, errors.Join(err, conn.Close())
-		}
+		err = c.options.Connected(l.within(ctx), l.conn)
 	}
-	return conn, nil
+	if err == nil && c.options.Servers != nil {
+		l.servers, err = c.options.Servers(l.within(ctx), l.conn)
+	}
+	if err != nil {
+		return nil, errors.Join(err, l.conn.Close())
+	}
+	return l, nil
 }
 
 // ending is a transport that reports when its stream ends. The connection is over only later, when its handlers have
@@ -272,7 +312,7 @@ func (t ending) Connect(ctx context.Context) (rpc.Stream, error) {
 func (c *Client) ends() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.conn = nil
+	c.link = nil
 }
 
 // run waits until the connection is lost, and makes another, until the Client is over.
@@ -293,9 +333,7 @@ func (c *Client) run(conn *acp.ClientConn) {
 			tries, losses, since = 0, 1, lost
 		}
 		why := cmp.Or(conn.Wait(), error(acp.ErrClosed))
-		c.mu.Lock()
-		c.conn = nil
-		c.mu.Unlock()
+		c.ends()
 		c.settle()
 		c.mu.Lock()
 		event := Event{Kind: Lost, Err: why, Interrupted: c.interrupted}
@@ -351,12 +389,12 @@ func (c *Client) reconnect(deadline time.Time, tries int) (*acp.ClientConn, int,
 			timer.Stop()
 			return nil, tries, errors.Join(context.Cause(ctx), last)
 		}
-		conn, err := c.connect(ctx)
+		l, err := c.connect(ctx)
 		if err == nil {
-			if err = c.restore(ctx, conn); err == nil {
-				return conn, tries, nil
+			if err = c.restore(ctx, l); err == nil {
+				return l.conn, tries, nil
 			}
-			err = errors.Join(err, conn.Close())
+			err = errors.Join(err, l.conn.Close())
 		}
 		if ctx.Err() != nil {
 			return nil, tries, errors.Join(context.Cause(ctx), last)
@@ -380,14 +418,14 @@ func (c *Client) backoff(tries int) time.Duration {
 }
 
 // restore restores the sessions on a new connection. An error is one of the connection.
-func (c *Client) restore(ctx context.Context, conn *acp.ClientConn) error {
+func (c *Client) restore(ctx context.Context, l *link) error {
 	for {
-		s := c.stale(conn)
+		s := c.stale(l)
 		if s == nil {
 			c.notify(Event{Kind: Restored})
 			return nil
 		}
-		current, err := s.restore(ctx, conn)
+		current, err := s.restore(ctx, l)
 		closed := errors.Is(err, acp.ErrClosed) || ctx.Err() != nil
 		switch {
 		case err == nil:
@@ -417,17 +455,17 @@ func (c *Client) restore(ctx context.Context, conn *acp.ClientConn) error {
 // maxCrashes is how often in a row the connection may end while a session is being restored.
 const maxCrashes = 3
 
-// stale returns a session that has not been restored on a new connection. If there is none, it makes conn the current
+// stale returns a session that has not been restored on a new connection. If there is none, it makes l the current
 // connection.
-func (c *Client) stale(conn *acp.ClientConn) *Session {
+func (c *Client) stale(l *link) *Session {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, s := range c.sessions {
-		if s.current.Conn() != conn {
+		if s.current.Conn() != l.conn {
 			return s
 		}
 	}
-	c.conn = conn
+	c.link, l.ready = l, true
 	c.interrupted = nil // the calls that restored sessions
 	c.changed()
 	return nil
@@ -443,7 +481,7 @@ func (c *Client) changed() {
 func (c *Client) finish(why, closing error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.conn = nil
+	c.link = nil
 	if c.err = why; !errors.Is(why, acp.ErrClosed) {
 		c.err = fmt.Errorf("%w: %w", acp.ErrClosed, why)
 	}
@@ -455,29 +493,42 @@ func (c *Client) finish(why, closing error) {
 
 func (c *Client) notify(e Event) {
 	if c.options.Notify != nil {
-		c.options.Notify(e)
+		c.options.Notify((&link{client: c}).within(c.life), e)
 	}
 }
 
 // Conn returns the connection; while it is lost, Conn waits for a new one. Calls on it fail with acp.ErrClosed once it
-// is lost. The error matches acp.ErrClosed if the Client is over, or is the cause of ctx.
+// is lost. The error matches acp.ErrClosed if the Client is over, is ErrNotConnected if the call would wait for itself, or
+// is the cause of ctx.
 func (c *Client) Conn(ctx context.Context) (*acp.ClientConn, error) {
-	var conn *acp.ClientConn
-	err := c.await(ctx, func() bool {
-		conn = c.conn
-		return conn != nil
+	l, err := c.connected(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return l.conn, nil
+}
+
+// connected waits for a connection.
+func (c *Client) connected(ctx context.Context) (l *link, err error) {
+	err = c.await(ctx, func() bool {
+		l = c.link
+		return l != nil
 	})
-	return conn, err
+	return l, err
 }
 
 // await waits until ready returns true; ready is called with mu held.
 func (c *Client) await(ctx context.Context, ready func() bool) error {
+	waiting, _ := ctx.Value(linkKey{}).(*link)
 	for {
 		c.mu.Lock()
 		err, change := c.err, c.change
 		if err == nil && ready() {
 			c.mu.Unlock()
 			return nil
+		}
+		if err == nil && waiting != nil && waiting.client == c && !waiting.ready {
+			err = ErrNotConnected
 		}
 		c.mu.Unlock()
 		if err != nil {

@@ -53,7 +53,8 @@ type agent struct {
 	down    bool       // cannot be connected to
 	forgets bool       // it knows no session
 	stream  rpc.Stream // of the last connection
-	servers sync.WaitGroup
+	servers []string   // the names of those of sessions
+	running sync.WaitGroup
 }
 
 func (a *agent) note(format string, args ...any) {
@@ -67,6 +68,13 @@ func (a *agent) prompted(prompt acp.Opt[acp.SystemPrompt]) {
 	if p, ok := prompt.Get(); ok {
 		text, _ := p.Content[0].Text()
 		a.note("system prompt: %s", text)
+	}
+}
+
+// given notes the MCP servers of a session.
+func (a *agent) given(servers []acp.MCPServer) {
+	for _, server := range servers {
+		a.set(func() { a.servers = append(a.servers, server.Variant.(*acp.MCPServerStdio).Name) })
 	}
 }
 
@@ -106,6 +114,7 @@ func (a *agent) handlers() acp.AgentHandlers {
 	h := acp.AgentHandlers{
 		NewSession: func(_ context.Context, _ *acp.AgentConn, req *acp.NewSessionRequest) (*acp.NewSessionResponse, error) {
 			a.note("new %s %d", req.Cwd, len(req.MCPServers))
+			a.given(req.MCPServers)
 			res := &acp.NewSessionResponse{SessionID: "s"}
 			switch {
 			case a.kind == "dies":
@@ -145,6 +154,7 @@ func (a *agent) handlers() acp.AgentHandlers {
 	if a.resumes {
 		h.ResumeSession = func(_ context.Context, s *acp.AgentSession, req *acp.ResumeSessionRequest) (*acp.ResumeSessionResponse, error) {
 			a.note("resume %s %s %d", s.ID(), req.Cwd, len(req.MCPServers))
+			a.given(req.MCPServers)
 			a.prompted(req.SystemPrompt)
 			res := &acp.ResumeSessionResponse{}
 			if a.settings {
@@ -154,6 +164,13 @@ func (a *agent) handlers() acp.AgentHandlers {
 		}
 	}
 	if a.settings {
+		h.ListSessions = func(context.Context, *acp.AgentConn, *acp.ListSessionsRequest) (*acp.ListSessionsResponse, error) {
+			return &acp.ListSessionsResponse{}, nil
+		}
+		h.DeleteSession = func(_ context.Context, _ *acp.AgentSession, req *acp.DeleteSessionRequest) (*acp.DeleteSessionResponse, error) {
+			a.note("delete %s", req.SessionID)
+			return &acp.DeleteSessionResponse{}, nil
+		}
 		h.SetSessionMode = func(context.Context, *acp.AgentSession, *acp.SetSessionModeRequest) (*acp.SetSessionModeResponse, error) {
 			return &acp.SetSessionModeResponse{}, nil
 		}
@@ -164,6 +181,7 @@ func (a *agent) handlers() acp.AgentHandlers {
 	if a.loads {
 		h.LoadSession = func(ctx context.Context, s *acp.AgentSession, req *acp.LoadSessionRequest) (*acp.LoadSessionResponse, error) {
 			a.note("load %s %s %d", s.ID(), req.Cwd, len(req.MCPServers))
+			a.given(req.MCPServers)
 			a.prompted(req.SystemPrompt)
 			switch {
 			case s.ID() == "poison" && a.kind == "":
@@ -198,7 +216,7 @@ func (a *agent) transport(context.Context) (acp.Transport, error) {
 	if err != nil {
 		return nil, err
 	}
-	a.servers.Go(func() { _ = conn.Wait() })
+	a.running.Go(func() { _ = conn.Wait() })
 	return ours, nil
 }
 
@@ -230,7 +248,7 @@ type events struct {
 
 func newEvents() *events { return &events{next: make(chan reconnect.Event, 1000)} }
 
-func (e *events) notify(ev reconnect.Event) {
+func (e *events) notify(_ context.Context, ev reconnect.Event) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.list = append(e.list, ev)
@@ -276,7 +294,7 @@ func start(t *testing.T, a *agent, h acp.ClientHandlers, options *reconnect.Opti
 		if err := c.Close(); err != nil {
 			t.Error(err)
 		}
-		a.servers.Wait()
+		a.running.Wait()
 	})
 	return c, ev
 }
@@ -334,14 +352,14 @@ func TestREM70_Load(t *testing.T) {
 		a := &agent{loads: true}
 		ev := newEvents()
 		handlers := acp.ClientHandlers{SessionUpdate: func(context.Context, *acp.ClientSession, *acp.SessionNotification) error {
-			ev.notify(reconnect.Event{Kind: 100})
+			ev.notify(t.Context(), reconnect.Event{Kind: 100})
 			return nil
 		}}
 		c, err := reconnect.Connect(t.Context(), tapped(t, a.transport), handlers, &acp.ClientOptions{Conn: quiet()}, &reconnect.Options{Notify: ev.notify})
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer a.servers.Wait()
+		defer a.running.Wait()
 		defer c.Close()
 		if _, err := c.NewSession(t.Context(), folder); err != nil {
 			t.Fatal(err)
@@ -412,8 +430,8 @@ func TestREM70_OpenedTwice(t *testing.T) {
 	})
 }
 
-// TestREM70_KeepSession: a session that was opened by another call is restored like others.
-func TestREM70_KeepSession(t *testing.T) {
+// TestREM70_Adopt: a session that was opened by another call is restored like others.
+func TestREM70_Adopt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := &agent{resumes: true}
 		c, ev := start(t, a, acp.ClientHandlers{}, nil)
@@ -425,7 +443,7 @@ func TestREM70_KeepSession(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s, err := c.KeepSession(t.Context(), &acp.LoadSessionRequest{SessionID: opened.ID(), Cwd: folder.Cwd, MCPServers: folder.MCPServers})
+		s, err := c.Adopt(t.Context(), &acp.LoadSessionRequest{SessionID: opened.ID(), Cwd: folder.Cwd, MCPServers: folder.MCPServers})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -436,6 +454,139 @@ func TestREM70_KeepSession(t *testing.T) {
 		}
 		if got, want := a.asked(), []string{"new /work 1", "resume s /work 1", "prompt go on"}; !slices.Equal(got, want) {
 			t.Errorf("the agent was asked %q, want %q", got, want)
+		}
+	})
+}
+
+// TestServers: every session has the servers of the current connection, however it was opened.
+func TestServers(t *testing.T) {
+	for _, resumes := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			a := &agent{resumes: resumes, loads: true}
+			tokens := 0
+			c, ev := start(t, a, acp.ClientHandlers{}, &reconnect.Options{
+				Servers: func(context.Context, *acp.ClientConn) ([]acp.MCPServer, error) {
+					tokens++
+					return []acp.MCPServer{acp.NewMCPServerStdio(acp.MCPServerStdio{Name: fmt.Sprint("token ", tokens), Command: "/own"})}, nil
+				},
+			})
+			if _, err := c.NewSession(t.Context(), folder); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := c.LoadSession(t.Context(), &acp.LoadSessionRequest{SessionID: "t", Cwd: "/t"}); err != nil {
+				t.Fatal(err)
+			}
+			for range 2 {
+				a.kill()
+				ev.until(t, reconnect.Restored, "")
+			}
+			how := "load"
+			if resumes {
+				how = "resume"
+			}
+			want := []string{"m", "token 1", "token 1", "m", "token 2", "token 2", "m", "token 3", "token 3"}
+			if !slices.Equal(a.servers, want) {
+				t.Errorf("with %s: the servers were %q, want %q", how, a.servers, want)
+			}
+			if folder.MCPServers[0].Variant.(*acp.MCPServerStdio).Name != "m" || len(folder.MCPServers) != 1 {
+				t.Errorf("the request was changed: %+v", folder)
+			}
+		})
+	}
+}
+
+// TestCallsThatWouldWaitForThemselves fail, in each function that the connection waits for.
+func TestCallsThatWouldWaitForThemselves(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := &agent{loads: true}
+		var c *reconnect.Client
+		var s *reconnect.Session
+		refused, first := map[string]bool{}, true
+		try := func(where string) func(context.Context) {
+			return func(ctx context.Context) {
+				if first {
+					return
+				}
+				_, adopting := c.Adopt(ctx, &acp.LoadSessionRequest{SessionID: "other"})
+				_, prompting := s.Prompt(ctx, acp.TextBlock("x"))
+				if !errors.Is(adopting, reconnect.ErrNotConnected) || !errors.Is(prompting, reconnect.ErrNotConnected) {
+					t.Errorf("%s: got %v, %v", where, adopting, prompting)
+				}
+				refused[where] = true
+			}
+		}
+		ev := newEvents()
+		c, err := reconnect.Connect(t.Context(), tapped(t, a.transport), acp.ClientHandlers{
+			SessionUpdate: func(ctx context.Context, _ *acp.ClientSession, _ *acp.SessionNotification) error {
+				try("handler")(ctx)
+				return nil
+			},
+		}, &acp.ClientOptions{Conn: quiet()}, &reconnect.Options{
+			Connected: func(ctx context.Context, _ *acp.ClientConn) error {
+				try("Connected")(ctx)
+				return nil
+			},
+			Servers: func(ctx context.Context, _ *acp.ClientConn) ([]acp.MCPServer, error) {
+				try("Servers")(ctx)
+				return nil, nil
+			},
+			Notify: func(ctx context.Context, e reconnect.Event) {
+				if e.Kind == reconnect.Lost {
+					try("Notify")(ctx)
+				}
+				ev.notify(ctx, e)
+			},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer a.running.Wait()
+		defer c.Close()
+		if s, err = c.NewSession(t.Context(), folder); err != nil {
+			t.Fatal(err)
+		}
+		first = false
+		a.kill()
+		ev.until(t, reconnect.Restored, "")
+		first = true
+		if len(refused) != 4 {
+			t.Errorf("refused: %v", refused)
+		}
+		if _, err := s.Prompt(t.Context(), acp.TextBlock("more")); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestSessionMethods: settings are set, and deleted sessions are not restored.
+func TestSessionMethods(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := &agent{resumes: true, settings: true}
+		c, ev := start(t, a, acp.ClientHandlers{}, nil)
+		s, err := c.NewSession(t.Context(), folder)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a.kill()
+		ev.until(t, reconnect.Lost, "")
+		err = errors.Join(s.SetMode(t.Context(), "code"), s.SetConfigOption(t.Context(), "model", "large"))
+		if err != nil {
+			t.Error(err)
+		}
+		if err := s.SetBooleanConfigOption(t.Context(), "model", true); !errors.Is(err, acp.ErrInvalidParams) {
+			t.Errorf("got %v", err)
+		}
+		a.asked()
+		if err := s.Delete(t.Context()); err != nil {
+			t.Error(err)
+		}
+		a.kill()
+		ev.until(t, reconnect.Restored, "")
+		if _, err := s.Live(t.Context()); !errors.Is(err, acp.ErrResourceNotFound) {
+			t.Errorf("got %v", err)
+		}
+		if got := a.asked(); !slices.Equal(got, []string{"delete s"}) {
+			t.Errorf("asked: %q", got)
 		}
 	})
 }

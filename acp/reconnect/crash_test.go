@@ -207,7 +207,7 @@ func TestREM70_Differences(t *testing.T) {
 			t.Errorf("nothing differs: %v", got)
 		}
 		ev.until(t, reconnect.Restored, "")
-		current, err := s.Current(t.Context())
+		current, err := s.Live(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -6,7 +6,7 @@
 // A [Client] connects to an agent over a transport that can be recreated: a URL, or a command. When the connection is
 // lost, because a network changed, a laptop slept, or the agent's process died, it reconnects, with increasing waits
 // between tries, and restores the sessions: with session/resume if the agent supports it, and otherwise with
-// session/load.
+// session/load. MCP servers of the client's own, with a new address on each connection, are in [Options].Servers.
 //
 //	client, err := reconnect.Connect(ctx, func(context.Context) (acp.Transport, error) {
 //		return acp.Command(exec.Command("my-agent")), nil

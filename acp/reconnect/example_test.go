@@ -21,7 +21,7 @@ func Example() {
 		}, nil)
 		return ours, err
 	}
-	show := func(e reconnect.Event) { fmt.Println(e.Kind, e.Session, e.Err) } // what is lost, and what came back
+	show := func(_ context.Context, e reconnect.Event) { fmt.Println(e.Kind, e.Session, e.Err) } // what is lost, and what came back
 	client, err := reconnect.Connect(context.Background(), transport, acp.ClientHandlers{}, nil, &reconnect.Options{Notify: show})
 	if err != nil {
 		panic(err)

@@ -29,23 +29,23 @@ func (c *Client) NewSession(ctx context.Context, req *acp.NewSessionRequest) (*S
 	if req == nil {
 		req = &acp.NewSessionRequest{}
 	}
-	conn, err := c.Conn(ctx)
-	if err != nil {
-		return nil, err
-	}
-	current, err := conn.NewSession(ctx, req)
-	if err != nil {
-		return nil, err
-	}
-	return c.keep(conn, current, &acp.LoadSessionRequest{
+	load := &acp.LoadSessionRequest{
 		Cwd: req.Cwd, AdditionalDirectories: req.AdditionalDirectories, MCPServers: req.MCPServers,
 		SystemPrompt: req.SystemPrompt, Meta: req.Meta,
+	}
+	return c.open(ctx, load, func(l *link) (*acp.ClientSession, error) {
+		made := *req
+		made.MCPServers = l.with(req.MCPServers)
+		return l.conn.NewSession(ctx, &made)
 	})
 }
 
 // LoadSession loads a session (session/load), which is restored from then on.
 func (c *Client) LoadSession(ctx context.Context, req *acp.LoadSessionRequest) (*Session, error) {
-	return c.open(ctx, req, func(conn *acp.ClientConn) (*acp.ClientSession, error) { return conn.LoadSession(ctx, req) })
+	if req == nil {
+		req = &acp.LoadSessionRequest{}
+	}
+	return c.open(ctx, req, func(l *link) (*acp.ClientSession, error) { return l.load(ctx, req) })
 }
 
 // ResumeSession continues a session without its history (session/resume). The session is restored from then on.
@@ -57,43 +57,55 @@ func (c *Client) ResumeSession(ctx context.Context, req *acp.ResumeSessionReques
 		SessionID: req.SessionID, Cwd: req.Cwd, AdditionalDirectories: req.AdditionalDirectories, MCPServers: req.MCPServers,
 		SystemPrompt: req.SystemPrompt, Meta: req.Meta,
 	}
-	return c.open(ctx, load, func(conn *acp.ClientConn) (*acp.ClientSession, error) { return conn.ResumeSession(ctx, req) })
+	return c.open(ctx, load, func(l *link) (*acp.ClientSession, error) { return l.resume(ctx, load) })
 }
 
-// KeepSession keeps a session that was opened on the current connection with another call, such as session/fork. The
-// session is restored from then on, with the id, the directories, the MCP servers and the system prompt of req.
-// KeepSession itself sends nothing.
-func (c *Client) KeepSession(ctx context.Context, req *acp.LoadSessionRequest) (*Session, error) {
+// Adopt adds a session that was opened on the current connection with another call, such as session/fork. The session is
+// restored from then on, with the id, the directories, the MCP servers and the system prompt of req. Adopt itself sends
+// nothing.
+func (c *Client) Adopt(ctx context.Context, req *acp.LoadSessionRequest) (*Session, error) {
 	if req == nil {
 		req = &acp.LoadSessionRequest{}
 	}
-	return c.open(ctx, req, func(conn *acp.ClientConn) (*acp.ClientSession, error) { return conn.Session(req.SessionID), nil })
+	return c.open(ctx, req, func(l *link) (*acp.ClientSession, error) { return l.conn.Session(req.SessionID), nil })
+}
+
+// load loads a session with the servers of the link.
+func (l *link) load(ctx context.Context, load *acp.LoadSessionRequest) (*acp.ClientSession, error) {
+	req := *load
+	req.MCPServers = l.with(load.MCPServers)
+	return l.conn.LoadSession(ctx, &req)
+}
+
+// resume resumes a session with the servers of the link.
+func (l *link) resume(ctx context.Context, load *acp.LoadSessionRequest) (*acp.ClientSession, error) {
+	return l.conn.ResumeSession(ctx, &acp.ResumeSessionRequest{
+		SessionID: load.SessionID, Cwd: load.Cwd, AdditionalDirectories: load.AdditionalDirectories,
+		MCPServers: l.with(load.MCPServers), SystemPrompt: load.SystemPrompt, Meta: load.Meta,
+	})
 }
 
 func (c *Client) open(
-	ctx context.Context, req *acp.LoadSessionRequest, open func(*acp.ClientConn) (*acp.ClientSession, error),
+	ctx context.Context, load *acp.LoadSessionRequest, open func(*link) (*acp.ClientSession, error),
 ) (*Session, error) {
-	conn, err := c.Conn(ctx)
+	l, err := c.connected(ctx)
 	if err != nil {
 		return nil, err
 	}
-	current, err := open(conn)
+	current, err := open(l)
 	if err != nil {
 		return nil, err
 	}
-	if req == nil {
-		req = &acp.LoadSessionRequest{}
-	}
-	return c.keep(conn, current, req)
+	return c.keep(l, current, load)
 }
 
 // keep adds a session to those that are restored, or changes how it is restored if it is one of them. If its connection
 // is already lost, the session is restored on the next one, unless that was made in the meantime.
-func (c *Client) keep(conn *acp.ClientConn, current *acp.ClientSession, load *acp.LoadSessionRequest) (*Session, error) {
+func (c *Client) keep(l *link, current *acp.ClientSession, load *acp.LoadSessionRequest) (*Session, error) {
 	id := current.ID()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.err != nil || c.conn != nil && c.conn != conn {
+	if c.err != nil || c.link != nil && c.link != l {
 		return nil, fmt.Errorf("session %s was opened, but its connection was lost: %w", id, acp.ErrClosed)
 	}
 	i := slices.IndexFunc(c.sessions, func(s *Session) bool { return s.id == id })
@@ -162,20 +174,17 @@ func valueOf(option *acp.SessionConfigOption) string {
 }
 
 // restore restores the session on a new connection.
-func (s *Session) restore(ctx context.Context, conn *acp.ClientConn) (*acp.ClientSession, error) {
-	caps := conn.Capabilities()
+func (s *Session) restore(ctx context.Context, l *link) (*acp.ClientSession, error) {
+	caps := l.conn.Capabilities()
 	s.client.mu.Lock()
 	load := s.load
 	s.client.mu.Unlock()
 	switch {
 	case caps.SessionCapabilities.Resume.Present():
-		return conn.ResumeSession(ctx, &acp.ResumeSessionRequest{
-			SessionID: s.id, Cwd: load.Cwd, AdditionalDirectories: load.AdditionalDirectories, MCPServers: load.MCPServers,
-			SystemPrompt: load.SystemPrompt, Meta: load.Meta,
-		})
+		return l.resume(ctx, &load)
 	case caps.LoadSession:
 		s.client.notify(Event{Kind: Replaying, Session: s.id})
-		return conn.LoadSession(ctx, &load)
+		return l.load(ctx, &load)
 	}
 	return nil, errors.New("the agent can neither resume nor load sessions")
 }
@@ -183,48 +192,93 @@ func (s *Session) restore(ctx context.Context, conn *acp.ClientConn) (*acp.Clien
 // ID returns the session's id.
 func (s *Session) ID() acp.SessionID { return s.id }
 
-// Current returns the handle of the session on the current connection, for everything except prompts; while the
+// Live returns the handle of the session on the current connection, for what Session has no method for; while the
 // connection is lost, it waits for a new one. Calls on the handle fail with acp.ErrClosed once its connection is lost.
-func (s *Session) Current(ctx context.Context) (current *acp.ClientSession, err error) {
+func (s *Session) Live(ctx context.Context) (live *acp.ClientSession, err error) {
 	lost := s.client.await(ctx, func() bool {
-		current, err = s.current, s.err
-		return err != nil || s.client.conn != nil && current != nil && current.Conn() == s.client.conn
+		live, err = s.current, s.err
+		return err != nil || s.client.link != nil && live != nil && live.Conn() == s.client.link.conn
 	})
-	if lost != nil {
-		return nil, lost
-	}
-	if err != nil {
+	if err = cmp.Or(lost, err); err != nil {
 		return nil, err
 	}
-	return current, nil
+	return live, nil
 }
 
 // Prompt runs a turn and waits for its end; see acp.ClientSession.Prompt. If the connection is already lost, it waits
 // for the next one before it sends the prompt. If it is lost later, Prompt returns an *InterruptedError: the prompt is
 // not sent again.
 func (s *Session) Prompt(ctx context.Context, prompt ...acp.ContentBlock) (*acp.PromptResponse, error) {
-	current, err := s.Current(ctx)
+	live, err := s.Live(ctx)
 	if err != nil {
 		return nil, err
 	}
-	res, err := current.Prompt(ctx, prompt...)
+	res, err := live.Prompt(ctx, prompt...)
 	if errors.Is(err, acp.ErrClosed) {
 		return nil, &InterruptedError{s.id, err}
 	}
 	return res, err
 }
 
-// Close ends the session at the agent (session/close), if the agent supports that, and no longer restores it. Later calls
-// of the session's methods fail with an error that matches acp.ErrResourceNotFound.
-func (s *Session) Close(ctx context.Context) error {
-	current, err := s.Current(ctx)
+// SetMode sets the session's mode (session/set_mode). While the connection is lost, it waits for a new one.
+func (s *Session) SetMode(ctx context.Context, mode acp.SessionModeID) error {
+	live, err := s.Live(ctx)
 	if err != nil {
 		return err
 	}
-	s.client.forget(s)
-	defer s.become(current, fmt.Errorf("session %s was closed: %w", s.id, acp.ErrResourceNotFound))
-	if err := current.Close(ctx); !errors.Is(err, acp.ErrUnsupported) {
+	return live.SetMode(ctx, mode)
+}
+
+// SetConfigOption sets an option of the session (session/set_config_option). While the connection is lost, it waits for a
+// new one.
+func (s *Session) SetConfigOption(ctx context.Context, option acp.SessionConfigID, value acp.SessionConfigValueID) error {
+	live, err := s.Live(ctx)
+	if err != nil {
+		return err
+	}
+	return live.SetConfigOption(ctx, option, value)
+}
+
+// SetBooleanConfigOption switches a boolean option of the session on or off; see SetConfigOption.
+func (s *Session) SetBooleanConfigOption(ctx context.Context, option acp.SessionConfigID, on bool) error {
+	live, err := s.Live(ctx)
+	if err != nil {
+		return err
+	}
+	return live.SetBooleanConfigOption(ctx, option, on)
+}
+
+// Close ends the session at the agent (session/close), if the agent supports that, and no longer restores it. Later calls
+// of the session's methods fail with an error that matches acp.ErrResourceNotFound.
+func (s *Session) Close(ctx context.Context) error {
+	live, err := s.Live(ctx)
+	if err != nil {
+		return err
+	}
+	s.client.forget(s) // first: a session that is being closed is not restored
+	defer s.over(live, "closed")
+	if err := live.Close(ctx); !errors.Is(err, acp.ErrUnsupported) {
 		return err
 	}
 	return nil
+}
+
+// Delete deletes the session at the agent (session/delete). If that succeeds, the session is no longer restored, and later
+// calls of its methods fail with an error that matches acp.ErrResourceNotFound.
+func (s *Session) Delete(ctx context.Context) error {
+	live, err := s.Live(ctx)
+	if err != nil {
+		return err
+	}
+	if err := live.Delete(ctx); err != nil {
+		return err
+	}
+	s.over(live, "deleted")
+	return nil
+}
+
+// over records why the session is over.
+func (s *Session) over(live *acp.ClientSession, what string) {
+	s.client.forget(s)
+	s.become(live, fmt.Errorf("session %s was %s: %w", s.id, what, acp.ErrResourceNotFound))
 }

@@ -109,7 +109,7 @@ func soak(t *testing.T, way string, resumed bool) {
 			return nil
 		}},
 		&acp.ClientOptions{Conn: acp.ConnOptions{Logger: logger, CancelGrace: 100 * time.Millisecond}},
-		&reconnect.Options{MinBackoff: time.Millisecond, MaxBackoff: 20 * time.Millisecond, Notify: func(e reconnect.Event) {
+		&reconnect.Options{MinBackoff: time.Millisecond, MaxBackoff: 20 * time.Millisecond, Notify: func(_ context.Context, e reconnect.Event) {
 			switch e.Kind {
 			case reconnect.Lost:
 				losses.Add(1)

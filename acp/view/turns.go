@@ -167,9 +167,9 @@ type Prompter interface {
 // when the connection is restored, after any replayed history.
 func Prompt(ctx context.Context, s *State, session Prompter, prompt ...acp.ContentBlock) (*acp.PromptResponse, error) {
 	if lost, ok := session.(interface {
-		Current(context.Context) (*acp.ClientSession, error)
+		Live(context.Context) (*acp.ClientSession, error)
 	}); ok {
-		if _, err := lost.Current(ctx); err != nil {
+		if _, err := lost.Live(ctx); err != nil {
 			return nil, err
 		}
 	}

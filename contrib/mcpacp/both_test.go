@@ -3,6 +3,7 @@ package mcpacp_test
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -12,6 +13,8 @@ import (
 
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/agentkit"
+	"github.com/acpgo/sdk/acp/reconnect"
+	"github.com/acpgo/sdk/acp/sessionstore"
 	"github.com/acpgo/sdk/conformance"
 	"github.com/acpgo/sdk/contrib/mcpacp"
 )
@@ -89,6 +92,89 @@ func TestBothSides(t *testing.T) {
 				if !strings.Contains(said.String(), want) {
 					t.Errorf("no %q in %s", want, said)
 				}
+			}
+		})
+	}
+}
+
+// A client that reconnects provides its tools on each connection: a restored session calls them, and not the server of a
+// connection that is gone. An agent that cannot connect to them has its sessions without.
+func TestAcrossReconnects(t *testing.T) {
+	for _, way := range []string{"acp", "http", "neither"} {
+		t.Run(way, func(t *testing.T) {
+			store, err := sessionstore.Open(t.TempDir(), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			c := config(nil)
+			c.Store = store
+			opts := &acp.AgentOptions{Info: acp.Implementation{Name: "agent", Version: "1"}, Experimental: acp.FeatureMCPOverACP}
+			agent := agentkit.NewSessions(c)
+			own, opts := agent.Handlers(), agent.Options(opts)
+			if way != "neither" {
+				c.Extend(&own, opts)
+			}
+			var served *acp.AgentConn // the last connection
+			transport := func(context.Context) (_ acp.Transport, err error) {
+				theirs, ours := acp.Pipe()
+				if served, err = acp.StartAgent(context.Background(), theirs, own, opts); err != nil {
+					return nil, err
+				}
+				return conformance.Tap(t, conformance.Client, ours, &conformance.TapOptions{Schema: conformance.V1Unstable()}), nil
+			}
+			logged := &lines{}
+			tools := mcpacp.Provider{Logger: slog.New(slog.NewTextHandler(logged, nil))}
+			said, restored := &lines{}, make(chan struct{}, 1)
+			handlers := acp.ClientHandlers{
+				RequestPermission: func(context.Context, *acp.ClientSession, *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error) {
+					return &acp.RequestPermissionResponse{Outcome: acp.PermissionSelected("allow")}, nil
+				},
+				SessionUpdate: func(_ context.Context, _ *acp.ClientSession, n *acp.SessionNotification) error {
+					if chunk, ok := n.Update.Variant.(*acp.SessionUpdateAgentMessageChunk); ok {
+						text, _ := chunk.Content.Text()
+						_, _ = said.Write([]byte(text))
+					}
+					return nil
+				},
+			}
+			options := acp.ClientOptions{Info: acp.Implementation{Name: "client", Version: "1"}}
+			if way == "acp" {
+				tools.Enable(&handlers, &options)
+			}
+			client, err := reconnect.Connect(t.Context(), transport, handlers, &options, &reconnect.Options{
+				MinBackoff: time.Millisecond,
+				Servers:    tools.For("own", newTools(nil).Server),
+				Notify: func(_ context.Context, e reconnect.Event) {
+					if e.Kind == reconnect.Restored && e.Session != "" {
+						restored <- struct{}{}
+					}
+				},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			session, err := client.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: t.TempDir()})
+			if err != nil {
+				t.Fatal(err)
+			}
+			prompt := acp.TextBlock("tools\nown__echo {\"text\":\"hello\"}")
+			if way == "neither" {
+				prompt = acp.TextBlock("tools")
+			}
+			_, err = session.Prompt(t.Context(), prompt)
+			err = errors.Join(err, served.Close())
+			<-restored
+			_, err2 := session.Prompt(t.Context(), prompt)
+			err = errors.Join(err, err2, client.Close(), served.Close())
+			agent.Close()
+			if err = errors.Join(err, store.Close()); err != nil {
+				t.Error(err)
+			}
+			switch n := strings.Count(said.String(), "result: You said: hello."); {
+			case way == "neither" && (n != 0 || strings.Count(logged.String(), "cannot use a server") != 2):
+				t.Errorf("said %s, logged %s", said, logged)
+			case way != "neither" && n < 2:
+				t.Errorf("the agent said %s", said)
 			}
 		})
 	}

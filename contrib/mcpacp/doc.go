@@ -34,4 +34,6 @@
 //	offer, err := tools.Provide(conn, "shelf", server)
 //	…
 //	session, err := conn.NewSession(ctx, &acp.NewSessionRequest{Cwd: dir, MCPServers: []acp.MCPServer{offer.Declaration}})
+//
+// A client that reconnects has Options.Servers of package reconnect call [Provider.For] instead.
 package mcpacp

@@ -122,6 +122,23 @@ func (p *Provider) Provide(conn *acp.ClientConn, name string, server *mcp.Server
 	return o, nil
 }
 
+// For returns a function that provides a server on each connection that it is called with, for Options.Servers of package
+// reconnect: sessions then have the server after a reconnect, too. If an agent connects to MCP servers neither way,
+// sessions go without the server, with a warning in the Logger.
+func (p *Provider) For(name string, server *mcp.Server) func(context.Context, *acp.ClientConn) ([]acp.MCPServer, error) {
+	return func(_ context.Context, conn *acp.ClientConn) ([]acp.MCPServer, error) {
+		offer, err := p.Provide(conn, name, server)
+		if errors.Is(err, acp.ErrUnsupported) {
+			p.logger().Warn("mcpacp: the agent cannot use a server of this client", "server", name, "error", err)
+			return nil, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		return []acp.MCPServer{offer.Declaration}, nil
+	}
+}
+
 // Close withdraws the server: later requests are refused, and those in progress are cancelled. It returns when their
 // handlers have, or with the cause of ctx. A handler must not call it without a deadline.
 func (o *Offer) Close(ctx context.Context) error {

@@ -67,7 +67,7 @@ func run(ctx context.Context, args []string) (err error) {
 	opts.Elicitation.Form = acp.Some(acp.ElicitationFormCapabilities{})
 	c.agent, err = reconnect.Connect(ctx, func(context.Context) (acp.Transport, error) {
 		return acp.Exec(args[1], args[2:]...), nil
-	}, handlers, opts, &reconnect.Options{Connected: login, Notify: func(e reconnect.Event) {
+	}, handlers, opts, &reconnect.Options{Connected: login, Notify: func(_ context.Context, e reconnect.Event) {
 		if e.Kind == reconnect.Replaying {
 			c.Sessions.Of(e.Session).Reset()
 		}
@@ -106,7 +106,7 @@ func login(ctx context.Context, conn *acp.ClientConn) (err error) {
 
 // do handles a line of input.
 func (c *client) do(ctx context.Context, text string) error {
-	session, err := c.session.Current(ctx)
+	session, err := c.session.Live(ctx)
 	if err != nil {
 		return err
 	}
@@ -141,7 +141,7 @@ func (c *client) do(ctx context.Context, text string) error {
 
 // chosen shows the modes and the options.
 func (c *client) chosen(ctx context.Context) error {
-	session, err := c.session.Current(ctx)
+	session, err := c.session.Live(ctx)
 	if err == nil {
 		c.Sessions.Of(session.ID()).Opened(session)
 		c.Show(session.ID())

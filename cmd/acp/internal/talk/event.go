@@ -1,6 +1,7 @@
 package talk
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"time"
@@ -94,7 +95,7 @@ func (c *Client) event(e Event) {
 }
 
 // notify reports an event of the connection.
-func (c *Client) notify(e reconnect.Event) {
+func (c *Client) notify(_ context.Context, e reconnect.Event) {
 	switch e.Kind {
 	case reconnect.Replaying:
 		c.states.Of(e.Session).Reset()
@@ -102,7 +103,7 @@ func (c *Client) notify(e reconnect.Event) {
 		if s := c.Session(e.Session); s != nil {
 			c.running.Go(func() {
 				// On error the connection is lost again.
-				if current, err := s.conn.Current(c.life); err == nil {
+				if current, err := s.conn.Live(c.life); err == nil {
 					s.state.Opened(current)
 				}
 			})

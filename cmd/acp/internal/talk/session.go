@@ -93,7 +93,7 @@ func (c *Client) place(ctx context.Context, o *SessionOptions) (cwd string, dirs
 // keep registers an opened session.
 func (c *Client) keep(ctx context.Context, conn *reconnect.Session, cwd string, dirs []string, own bool) (*Session, error) {
 	s := &Session{client: c, conn: conn, state: c.states.Of(conn.ID()), cwd: cwd, dirs: dirs, own: own, turns: map[*turn]struct{}{}}
-	current, err := conn.Current(ctx)
+	current, err := conn.Live(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -166,7 +166,7 @@ func (c *Client) Fork(ctx context.Context, id acp.SessionID, o *SessionOptions) 
 	if err != nil {
 		return nil, c.asLogin(err)
 	}
-	conn, err := c.conn.KeepSession(ctx, &acp.LoadSessionRequest{
+	conn, err := c.conn.Adopt(ctx, &acp.LoadSessionRequest{
 		SessionID: forked.ID(), Cwd: cwd, AdditionalDirectories: dirs, MCPServers: servers,
 	})
 	if err != nil {
@@ -399,7 +399,7 @@ func (s *Session) SetOption(ctx context.Context, option acp.SessionConfigID, val
 }
 
 func (s *Session) set(ctx context.Context, method string, set func(context.Context, *acp.ClientSession) error) error {
-	current, err := s.conn.Current(ctx)
+	current, err := s.conn.Live(ctx)
 	if err != nil {
 		return err
 	}
@@ -422,7 +422,7 @@ func (s *Session) Close(ctx context.Context) error {
 	if memory, ok := c.memory.(*policy.SessionMemory); ok {
 		memory.Forget(s.ID())
 	}
-	current, err := s.conn.Current(ctx)
+	current, err := s.conn.Live(ctx)
 	if err == nil {
 		err = s.conn.Close(ctx)
 		if c.terminals != nil {

@@ -266,7 +266,7 @@ const tellTime = time.Second
 func (s *Session) endTurn() {
 	ctx, cancel := context.WithTimeout(s.client.life, tellTime)
 	defer cancel()
-	if current, err := s.conn.Current(ctx); err == nil {
+	if current, err := s.conn.Live(ctx); err == nil {
 		_ = current.Cancel(ctx) // it fails if the connection is lost, and then the turn is over too
 	}
 	s.mu.Lock()
