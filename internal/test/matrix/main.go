@@ -3,9 +3,11 @@
 //
 //	go run ./internal/test/matrix [flags] PACKAGE [TESTS...]
 //
-// PACKAGE is the package to change, and TESTS are the packages whose tests run; by default, those of PACKAGE. A test
-// may be deleted if each mutant that it kills is killed by one that stays; after that, draw other mutants with -seed, and
-// compare. Survivors need a test, or an explanation why the program does the same.
+// PACKAGE is the package to change, and TESTS are the packages whose tests run; by default, those of PACKAGE. With -cover
+// it also runs each test alone, and prints how many statements of PACKAGE only that test reaches. In the end it names the
+// tests without which the others still reach all statements and kill all mutants. These may be deleted if other
+// mutants, drawn with another -seed, are killed as before. Survivors need a test, or an explanation why the program does
+// the same.
 package main
 
 import (
@@ -35,7 +37,8 @@ func main() {
 	seed := flag.Uint64("seed", 1, "which ones")
 	limit := flag.Duration("timeout", time.Minute, "how long the tests of a mutant may run")
 	only := flag.String("only", "", "the numbers of the mutants to try, separated by commas")
-	args := flag.String("args", "-short", "further arguments for go test, separated by spaces")
+	covered := flag.Bool("cover", false, "run each test alone, and count the statements that it reaches")
+	args := flag.String("args", "", "further arguments for go test, separated by spaces")
 	flag.Parse()
 	if flag.NArg() == 0 {
 		flag.Usage()
@@ -45,7 +48,13 @@ func main() {
 	if len(tests) == 0 {
 		tests = flag.Args()[:1]
 	}
-	m := matrix{limit: *limit, only: strings.FieldsFunc(*only, func(r rune) bool { return r == ',' }), args: strings.Fields(*args), tests: tests, kills: map[string][]int{}}
+	m := matrix{limit: *limit, only: strings.FieldsFunc(*only, func(r rune) bool { return r == ',' }), args: strings.Fields(*args), tests: tests, kills: map[string][]int{}, reached: map[string][]string{}}
+	if *covered {
+		if err := m.cover(flag.Arg(0)); err != nil {
+			fmt.Fprintln(os.Stderr, "matrix:", err)
+			os.Exit(1)
+		}
+	}
 	if err := m.run(flag.Arg(0), *n, *seed); err != nil {
 		fmt.Fprintln(os.Stderr, "matrix:", err)
 		os.Exit(1)
@@ -67,6 +76,8 @@ type matrix struct {
 	only  []string
 	tests []string
 	kills map[string][]int // the mutants that a test has noticed
+
+	reached map[string][]string // the blocks of statements that a test reaches
 }
 
 func (m *matrix) run(pkg string, n int, seed uint64) error {
@@ -116,17 +127,91 @@ func (m *matrix) run(pkg string, n int, seed uint64) error {
 	return nil
 }
 
-// report prints, for each test that has noticed a mutant, how many, and which ones no other test has.
-func (m *matrix) report() {
-	by := map[int]int{}
-	for _, list := range m.kills {
-		for _, i := range list {
-			by[i]++
+// cover runs each test alone.
+func (m *matrix) cover(pkg string) error {
+	dir, err := os.MkdirTemp("", "matrix")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	binary, profile := filepath.Join(dir, "test"), filepath.Join(dir, "profile")
+	for _, tests := range m.tests {
+		place, err := exec.Command("go", "list", "-f", "{{.ImportPath}} {{.Dir}}", tests).Output()
+		if err != nil {
+			return fmt.Errorf("go list %s: %w", tests, err)
+		}
+		path, home, _ := strings.Cut(strings.TrimSpace(string(place)), " ")
+		if out, err := exec.Command("go", "test", "-c", "-cover", "-coverpkg", pkg, "-o", binary, tests).CombinedOutput(); err != nil {
+			return fmt.Errorf("%s: %w\n%s", tests, err, out)
+		}
+		run := func(args ...string) ([]byte, error) {
+			cmd := exec.Command(binary, args...)
+			cmd.Dir = home
+			return cmd.Output()
+		}
+		names, err := run("-test.list", "^(Test|Fuzz|Example)")
+		if err != nil {
+			return fmt.Errorf("%s: %w", tests, err)
+		}
+		for name := range strings.FieldsSeq(string(names)) {
+			args := []string{"-test.run", "^" + name + "$", "-test.coverprofile", profile, "-test.timeout", m.limit.String()}
+			for _, arg := range m.args {
+				args = append(args, strings.Replace(arg, "-", "-test.", 1))
+			}
+			_, _ = run(args...) // what fails alone reaches something, too
+			text, err := os.ReadFile(profile)
+			if err != nil {
+				continue
+			}
+			for line := range strings.Lines(string(text)) {
+				if block, count, _ := strings.Cut(line, " "); !strings.HasPrefix(line, "mode:") && !strings.HasSuffix(count, " 0\n") {
+					m.reached[path+"."+name] = append(m.reached[path+"."+name], block)
+				}
+			}
+			_ = os.Remove(profile)
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(m.kills)) {
-		alone := slices.DeleteFunc(slices.Clone(m.kills[name]), func(i int) bool { return by[i] > 1 })
-		fmt.Printf("%4d  %s  alone: %v\n", len(m.kills[name]), name, alone)
+	return nil
+}
+
+// report prints, for each test, how many mutants it has noticed, which ones and how many blocks only it reaches, and then
+// the tests that the others replace.
+func (m *matrix) report() {
+	marks := map[string][]string{} // of each test: what it reaches and kills
+	tests := map[string]int{}      // of each mark: by how many tests
+	for name, blocks := range m.reached {
+		marks[name] = blocks
+	}
+	for name, killed := range m.kills {
+		for _, i := range killed {
+			marks[name] = append(marks[name], strconv.Itoa(i))
+		}
+	}
+	for _, list := range marks {
+		for _, mark := range list {
+			tests[mark]++
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(marks)) {
+		var killed []string
+		blocks := 0
+		for _, mark := range marks[name] {
+			if strings.Contains(mark, ":") && tests[mark] == 1 {
+				blocks++
+			} else if tests[mark] == 1 {
+				killed = append(killed, mark)
+			}
+		}
+		fmt.Printf("%4d  %s  alone: %d blocks, mutants %v\n", len(m.kills[name]), name, blocks, killed)
+	}
+	fmt.Println("\nThe others replace:")
+	for _, name := range slices.SortedFunc(maps.Keys(marks), func(a, b string) int { return len(marks[a]) - len(marks[b]) }) {
+		if !slices.ContainsFunc(marks[name], func(mark string) bool { return tests[mark] == 1 }) {
+			fmt.Println("  " + name)
+			for _, mark := range marks[name] {
+				tests[mark]--
+			}
+		}
 	}
 }
 
@@ -267,6 +352,11 @@ func (m *matrix) test(overlay string) (map[string]bool, error) {
 		}
 		if event.Action == "build-fail" {
 			return nil, errBuild
+		}
+		if hung, ok := strings.CutPrefix(event.Output, "\t\tTest"); ok { // in the list of a panic because of the time
+			hung, _, _ = strings.Cut("Test"+hung, " ")
+			hung, _, _ = strings.Cut(hung, "/")
+			failed[event.Package+"."+hung], ended[event.Package] = true, true
 		}
 		name, _, sub := strings.Cut(event.Test, "/")
 		if event.Action != "fail" || sub {
