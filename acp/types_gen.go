@@ -15,16 +15,16 @@ import (
 // Only available if the client supports the `fs.writeTextFile` capability.
 type WriteTextFileRequest struct {
 	// The session ID for this request.
-	SessionID SessionID `json:"sessionId"`
+	SessionID SessionID `json:"sessionId" codec:"required"`
 
 	// Absolute path to the file to write.
-	Path string `json:"path"`
+	Path string `json:"path" codec:"required"`
 
 	// The text content to write to the file.
-	Content string `json:"content"`
+	Content string `json:"content" codec:"required"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // SessionID is a unique identifier for a conversation session between a client and agent.
@@ -44,19 +44,19 @@ type SessionID string
 // Only available if the client supports the `fs.readTextFile` capability.
 type ReadTextFileRequest struct {
 	// The session ID for this request.
-	SessionID SessionID `json:"sessionId"`
+	SessionID SessionID `json:"sessionId" codec:"required"`
 
 	// Absolute path to the file to read.
-	Path string `json:"path"`
+	Path string `json:"path" codec:"required"`
 
 	// Line number to start reading from (1-based).
-	Line codec.Opt[uint32] `json:"line,omitzero"`
+	Line codec.Opt[uint32] `json:"line,omitzero" codec:"null"`
 
 	// Maximum number of lines to read.
-	Limit codec.Opt[uint32] `json:"limit,omitzero"`
+	Limit codec.Opt[uint32] `json:"limit,omitzero" codec:"null"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // RequestPermissionRequest asks for user permission to execute a tool call.
@@ -68,16 +68,16 @@ type ReadTextFileRequest struct {
 // [Requesting Permission]: https://agentclientprotocol.com/protocol/v1/draft/tool-calls#requesting-permission
 type RequestPermissionRequest struct {
 	// The session ID for this request.
-	SessionID SessionID `json:"sessionId"`
+	SessionID SessionID `json:"sessionId" codec:"required"`
 
 	// Details about the tool call requiring permission.
-	ToolCall ToolCallUpdate `json:"toolCall"`
+	ToolCall ToolCallUpdate `json:"toolCall" codec:"required"`
 
 	// Available permission options for the user to choose from.
-	Options []PermissionOption `json:"options"`
+	Options []PermissionOption `json:"options" codec:"required"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // ToolCallUpdate is an update to an existing tool call.
@@ -90,28 +90,28 @@ type RequestPermissionRequest struct {
 // [Updating]: https://agentclientprotocol.com/protocol/v1/draft/tool-calls#updating
 type ToolCallUpdate struct {
 	// The ID of the tool call being updated.
-	ToolCallID ToolCallID `json:"toolCallId"`
+	ToolCallID ToolCallID `json:"toolCallId" codec:"required"`
 
 	// Update the tool kind.
-	Kind codec.Opt[ToolKind] `json:"kind,omitzero"`
+	Kind codec.Opt[ToolKind] `json:"kind,omitzero" codec:"null,lenient"`
 
 	// Update the execution status.
-	Status codec.Opt[ToolCallStatus] `json:"status,omitzero"`
+	Status codec.Opt[ToolCallStatus] `json:"status,omitzero" codec:"null,lenient"`
 
 	// Update the human-readable title.
-	Title codec.Opt[string] `json:"title,omitzero"`
+	Title codec.Opt[string] `json:"title,omitzero" codec:"null,lenient"`
 
 	// Update the programmatic name of the tool being invoked.
 	//
 	// This field is optional. Omitting it or sending `null` both mean that the existing name is
 	// left unchanged.
-	Name codec.Opt[string] `json:"name,omitzero"`
+	Name codec.Opt[string] `json:"name,omitzero" codec:"null,lenient"`
 
 	// Replace the content collection.
-	Content codec.Opt[[]ToolCallContent] `json:"content,omitzero"`
+	Content codec.Opt[[]ToolCallContent] `json:"content,omitzero" codec:"null,lenient,items"`
 
 	// Replace the locations collection.
-	Locations codec.Opt[[]ToolCallLocation] `json:"locations,omitzero"`
+	Locations codec.Opt[[]ToolCallLocation] `json:"locations,omitzero" codec:"null,lenient,items"`
 
 	// Update the raw input.
 	RawInput json.RawMessage `json:"rawInput,omitzero"`
@@ -120,7 +120,7 @@ type ToolCallUpdate struct {
 	RawOutput json.RawMessage `json:"rawOutput,omitzero"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // ToolCallID is the unique identifier for a tool call within a session.
@@ -132,140 +132,140 @@ type ToolCallID string
 // how objects are used or displayed.
 type Annotations struct {
 	// Intended recipients for this content, such as the user or assistant.
-	Audience codec.Opt[[]Role] `json:"audience,omitzero"`
+	Audience codec.Opt[[]Role] `json:"audience,omitzero" codec:"null,lenient,items"`
 
 	// Timestamp indicating when the underlying resource was last modified.
-	LastModified codec.Opt[string] `json:"lastModified,omitzero"`
+	LastModified codec.Opt[string] `json:"lastModified,omitzero" codec:"null,lenient"`
 
 	// Relative importance of this content when clients choose what to surface.
-	Priority codec.Opt[float64] `json:"priority,omitzero"`
+	Priority codec.Opt[float64] `json:"priority,omitzero" codec:"null,lenient"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // TextContent is text provided to or from an LLM.
 type TextContent struct {
 	// Optional annotations that help clients decide how to display or route this content.
-	Annotations codec.Opt[Annotations] `json:"annotations,omitzero"`
+	Annotations codec.Opt[Annotations] `json:"annotations,omitzero" codec:"null,lenient"`
 
 	// Text payload carried by this content block.
-	Text string `json:"text"`
+	Text string `json:"text" codec:"required"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // ImageContent is an image provided to or from an LLM.
 type ImageContent struct {
 	// Optional annotations that help clients decide how to display or route this content.
-	Annotations codec.Opt[Annotations] `json:"annotations,omitzero"`
+	Annotations codec.Opt[Annotations] `json:"annotations,omitzero" codec:"null,lenient"`
 
 	// Base64-encoded media payload.
-	Data string `json:"data"`
+	Data string `json:"data" codec:"required"`
 
 	// MIME type describing the encoded media payload.
-	MimeType string `json:"mimeType"`
+	MimeType string `json:"mimeType" codec:"required"`
 
 	// URI associated with this resource or media payload.
-	URI codec.Opt[string] `json:"uri,omitzero"`
+	URI codec.Opt[string] `json:"uri,omitzero" codec:"null,lenient"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // AudioContent: Audio provided to or from an LLM.
 type AudioContent struct {
 	// Optional annotations that help clients decide how to display or route this content.
-	Annotations codec.Opt[Annotations] `json:"annotations,omitzero"`
+	Annotations codec.Opt[Annotations] `json:"annotations,omitzero" codec:"null,lenient"`
 
 	// Base64-encoded media payload.
-	Data string `json:"data"`
+	Data string `json:"data" codec:"required"`
 
 	// MIME type describing the encoded media payload.
-	MimeType string `json:"mimeType"`
+	MimeType string `json:"mimeType" codec:"required"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // ResourceLink is a resource that the server is capable of reading, included in a prompt or tool
 // call result.
 type ResourceLink struct {
 	// Optional annotations that help clients decide how to display or route this content.
-	Annotations codec.Opt[Annotations] `json:"annotations,omitzero"`
+	Annotations codec.Opt[Annotations] `json:"annotations,omitzero" codec:"null,lenient"`
 
 	// Optional human-readable details shown with this protocol object.
-	Description codec.Opt[string] `json:"description,omitzero"`
+	Description codec.Opt[string] `json:"description,omitzero" codec:"null,lenient"`
 
 	// MIME type describing the encoded media payload.
-	MimeType codec.Opt[string] `json:"mimeType,omitzero"`
+	MimeType codec.Opt[string] `json:"mimeType,omitzero" codec:"null,lenient"`
 
 	// Human-readable name shown for this protocol object.
-	Name string `json:"name"`
+	Name string `json:"name" codec:"required"`
 
 	// Optional size of the linked resource in bytes, if known.
-	Size codec.Opt[int64] `json:"size,omitzero"`
+	Size codec.Opt[int64] `json:"size,omitzero" codec:"null,lenient"`
 
 	// Optional display title for end-user UI.
-	Title codec.Opt[string] `json:"title,omitzero"`
+	Title codec.Opt[string] `json:"title,omitzero" codec:"null,lenient"`
 
 	// URI associated with this resource or media payload.
-	URI string `json:"uri"`
+	URI string `json:"uri" codec:"required"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // TextResourceContents: Text-based resource contents.
 type TextResourceContents struct {
 	// MIME type describing the encoded media payload.
-	MimeType codec.Opt[string] `json:"mimeType,omitzero"`
+	MimeType codec.Opt[string] `json:"mimeType,omitzero" codec:"null,lenient"`
 
 	// Text payload carried by this content block.
-	Text string `json:"text"`
+	Text string `json:"text" codec:"required"`
 
 	// URI associated with this resource or media payload.
-	URI string `json:"uri"`
+	URI string `json:"uri" codec:"required"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // BlobResourceContents: Binary resource contents.
 type BlobResourceContents struct {
 	// Base64-encoded bytes for a binary resource payload.
-	Blob string `json:"blob"`
+	Blob string `json:"blob" codec:"required"`
 
 	// MIME type describing the encoded media payload.
-	MimeType codec.Opt[string] `json:"mimeType,omitzero"`
+	MimeType codec.Opt[string] `json:"mimeType,omitzero" codec:"null,lenient"`
 
 	// URI associated with this resource or media payload.
-	URI string `json:"uri"`
+	URI string `json:"uri" codec:"required"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // EmbeddedResource is the contents of a resource, embedded into a prompt or tool call result.
 type EmbeddedResource struct {
 	// Optional annotations that help clients decide how to display or route this content.
-	Annotations codec.Opt[Annotations] `json:"annotations,omitzero"`
+	Annotations codec.Opt[Annotations] `json:"annotations,omitzero" codec:"null,lenient"`
 
 	// Embedded resource payload, either text or binary data.
-	Resource EmbeddedResourceResource `json:"resource"`
+	Resource EmbeddedResourceResource `json:"resource" codec:"required"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // Content is the standard content block (text, images, resources).
 type Content struct {
 	// The actual content block.
-	Content ContentBlock `json:"content"`
+	Content ContentBlock `json:"content" codec:"required"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // Diff is a diff representing file modifications.
@@ -277,16 +277,16 @@ type Content struct {
 // [Content]: https://agentclientprotocol.com/protocol/v1/draft/tool-calls#content
 type Diff struct {
 	// The absolute file path being modified.
-	Path string `json:"path"`
+	Path string `json:"path" codec:"required"`
 
 	// The original content (omitted or `null` for new files).
-	OldText codec.Opt[string] `json:"oldText,omitzero"`
+	OldText codec.Opt[string] `json:"oldText,omitzero" codec:"null,lenient"`
 
 	// The new content after modification.
-	NewText string `json:"newText"`
+	NewText string `json:"newText" codec:"required"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // TerminalID is the identifier used for terminal values on the wire.
@@ -303,10 +303,10 @@ type TerminalID string
 // [Terminal]: https://agentclientprotocol.com/protocol/v1/draft/terminals
 type Terminal struct {
 	// Identifier of the terminal instance to embed in the content stream.
-	TerminalID TerminalID `json:"terminalId"`
+	TerminalID TerminalID `json:"terminalId" codec:"required"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // ToolCallLocation is a file location being accessed or modified by a tool.
@@ -319,28 +319,28 @@ type Terminal struct {
 // [Following the Agent]: https://agentclientprotocol.com/protocol/v1/draft/tool-calls#following-the-agent
 type ToolCallLocation struct {
 	// The absolute file path being accessed or modified.
-	Path string `json:"path"`
+	Path string `json:"path" codec:"required"`
 
 	// Optional 1-based line number within the file.
-	Line codec.Opt[uint32] `json:"line,omitzero"`
+	Line codec.Opt[uint32] `json:"line,omitzero" codec:"null,lenient"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // PermissionOption is an option presented to the user when requesting permission.
 type PermissionOption struct {
 	// Unique identifier for this permission option.
-	OptionID PermissionOptionID `json:"optionId"`
+	OptionID PermissionOptionID `json:"optionId" codec:"required"`
 
 	// Human-readable label to display to the user.
-	Name string `json:"name"`
+	Name string `json:"name" codec:"required"`
 
 	// Hint about the nature of this permission option.
-	Kind PermissionOptionKind `json:"kind"`
+	Kind PermissionOptionKind `json:"kind" codec:"required"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // PermissionOptionID is the unique identifier for a permission option.
@@ -351,19 +351,19 @@ type PermissionOptionID string
 // CreateTerminalRequest asks to create a new terminal and execute a command.
 type CreateTerminalRequest struct {
 	// The session ID for this request.
-	SessionID SessionID `json:"sessionId"`
+	SessionID SessionID `json:"sessionId" codec:"required"`
 
 	// The command to execute.
-	Command string `json:"command"`
+	Command string `json:"command" codec:"required"`
 
 	// Array of command arguments.
-	Args []string `json:"args,omitzero"`
+	Args []string `json:"args,omitzero" codec:"empty"`
 
 	// Environment variables for the command.
-	Env []EnvVariable `json:"env,omitzero"`
+	Env []EnvVariable `json:"env,omitzero" codec:"empty"`
 
 	// Working directory for the command. Must be an absolute path.
-	Cwd codec.Opt[string] `json:"cwd,omitzero"`
+	Cwd codec.Opt[string] `json:"cwd,omitzero" codec:"null"`
 
 	// Maximum number of output bytes to retain.
 	//
@@ -372,70 +372,70 @@ type CreateTerminalRequest struct {
 	//
 	// The Client MUST ensure truncation happens at a character boundary to maintain valid string
 	// output, even if this means the retained output is slightly less than the specified limit.
-	OutputByteLimit codec.Opt[uint64] `json:"outputByteLimit,omitzero"`
+	OutputByteLimit codec.Opt[uint64] `json:"outputByteLimit,omitzero" codec:"null"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // EnvVariable is an environment variable to set when launching an MCP server.
 type EnvVariable struct {
 	// The name of the environment variable.
-	Name string `json:"name"`
+	Name string `json:"name" codec:"required"`
 
 	// The value to set for the environment variable.
-	Value string `json:"value"`
+	Value string `json:"value" codec:"required"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // TerminalOutputRequest asks to get the current output and status of a terminal.
 type TerminalOutputRequest struct {
 	// The session ID for this request.
-	SessionID SessionID `json:"sessionId"`
+	SessionID SessionID `json:"sessionId" codec:"required"`
 
 	// The ID of the terminal to get output from.
-	TerminalID TerminalID `json:"terminalId"`
+	TerminalID TerminalID `json:"terminalId" codec:"required"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // ReleaseTerminalRequest asks to release a terminal and free its resources.
 type ReleaseTerminalRequest struct {
 	// The session ID for this request.
-	SessionID SessionID `json:"sessionId"`
+	SessionID SessionID `json:"sessionId" codec:"required"`
 
 	// The ID of the terminal to release.
-	TerminalID TerminalID `json:"terminalId"`
+	TerminalID TerminalID `json:"terminalId" codec:"required"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // WaitForTerminalExitRequest asks to wait for a terminal command to exit.
 type WaitForTerminalExitRequest struct {
 	// The session ID for this request.
-	SessionID SessionID `json:"sessionId"`
+	SessionID SessionID `json:"sessionId" codec:"required"`
 
 	// The ID of the terminal to wait for.
-	TerminalID TerminalID `json:"terminalId"`
+	TerminalID TerminalID `json:"terminalId" codec:"required"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // KillTerminalRequest asks to kill a terminal without releasing it.
 type KillTerminalRequest struct {
 	// The session ID for this request.
-	SessionID SessionID `json:"sessionId"`
+	SessionID SessionID `json:"sessionId" codec:"required"`
 
 	// The ID of the terminal to kill.
-	TerminalID TerminalID `json:"terminalId"`
+	TerminalID TerminalID `json:"terminalId" codec:"required"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // ElicitationSessionScope: Session-scoped elicitation, optionally tied to a specific tool call.
@@ -445,20 +445,20 @@ type KillTerminalRequest struct {
 // the user.
 type ElicitationSessionScope struct {
 	// The session this elicitation is tied to.
-	SessionID SessionID `json:"sessionId"`
+	SessionID SessionID `json:"sessionId" codec:"required"`
 
 	// Optional tool call within the session.
 	//
 	// Optional. Omitted and `null` are equivalent and mean the elicitation is scoped to the session
 	// without a specific tool call.
-	ToolCallID codec.Opt[ToolCallID] `json:"toolCallId,omitzero"`
+	ToolCallID codec.Opt[ToolCallID] `json:"toolCallId,omitzero" codec:"null,lenient"`
 }
 
 // ElicitationRequestScope: Request-scoped elicitation, tied to a specific JSON-RPC request outside
 // of a session (e.g., during auth/configuration phases before any session is started).
 type ElicitationRequestScope struct {
 	// The request this elicitation is tied to.
-	RequestID codec.ID `json:"requestId"`
+	RequestID codec.ID `json:"requestId" codec:"required"`
 }
 
 // ElicitationSchema is a type-safe elicitation schema for requesting structured user input.
@@ -467,12 +467,12 @@ type ElicitationRequestScope struct {
 // elicitation specification.
 type ElicitationSchema struct {
 	// Type discriminator. Always `"object"`.
-	Type ElicitationSchemaType `json:"type,omitzero"`
+	Type ElicitationSchemaType `json:"type,omitzero" codec:"lenient"`
 
 	// Optional title for the schema.
 	//
 	// Optional. Omitted and `null` are equivalent and mean no title is provided.
-	Title codec.Opt[string] `json:"title,omitzero"`
+	Title codec.Opt[string] `json:"title,omitzero" codec:"null,lenient"`
 
 	// Property definitions (must be primitive types).
 	Properties map[string]ElicitationPropertySchema `json:"properties,omitzero"`
@@ -480,15 +480,15 @@ type ElicitationSchema struct {
 	// List of required property names.
 	//
 	// Optional. Omitted and `null` are equivalent and mean no property names are required.
-	Required codec.Opt[[]string] `json:"required,omitzero"`
+	Required codec.Opt[[]string] `json:"required,omitzero" codec:"null"`
 
 	// Optional description of what this schema represents.
 	//
 	// Optional. Omitted and `null` are equivalent and mean no schema description is provided.
-	Description codec.Opt[string] `json:"description,omitzero"`
+	Description codec.Opt[string] `json:"description,omitzero" codec:"null,lenient"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // TypeOrDefault returns Type or, if it is absent, the schema's default, "object".
@@ -503,18 +503,18 @@ func (x *ElicitationSchema) TypeOrDefault() ElicitationSchemaType {
 // description.
 type EnumOption struct {
 	// The constant value for this option.
-	Const string `json:"const"`
+	Const string `json:"const" codec:"required"`
 
 	// Human-readable title for this option.
-	Title string `json:"title"`
+	Title string `json:"title" codec:"required"`
 
 	// Human-readable description.
 	//
 	// Optional. Omitted and `null` are equivalent and mean no description is provided.
-	Description codec.Opt[string] `json:"description,omitzero"`
+	Description codec.Opt[string] `json:"description,omitzero" codec:"null,lenient"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // StringPropertySchema is the schema for string properties in an elicitation form.
@@ -524,48 +524,48 @@ type StringPropertySchema struct {
 	// Optional title for the property.
 	//
 	// Optional. Omitted and `null` are equivalent and mean no title is provided.
-	Title codec.Opt[string] `json:"title,omitzero"`
+	Title codec.Opt[string] `json:"title,omitzero" codec:"null,lenient"`
 
 	// Human-readable description.
 	//
 	// Optional. Omitted and `null` are equivalent and mean no description is provided.
-	Description codec.Opt[string] `json:"description,omitzero"`
+	Description codec.Opt[string] `json:"description,omitzero" codec:"null,lenient"`
 
 	// Minimum string length.
 	//
 	// Optional. Omitted and `null` are equivalent and mean there is no minimum length constraint.
-	MinLength codec.Opt[uint32] `json:"minLength,omitzero"`
+	MinLength codec.Opt[uint32] `json:"minLength,omitzero" codec:"null"`
 
 	// Maximum string length.
 	//
 	// Optional. Omitted and `null` are equivalent and mean there is no maximum length constraint.
-	MaxLength codec.Opt[uint32] `json:"maxLength,omitzero"`
+	MaxLength codec.Opt[uint32] `json:"maxLength,omitzero" codec:"null"`
 
 	// Pattern the string must match.
 	//
 	// Optional. Omitted and `null` are equivalent and mean there is no pattern constraint.
-	Pattern codec.Opt[string] `json:"pattern,omitzero"`
+	Pattern codec.Opt[string] `json:"pattern,omitzero" codec:"null"`
 
 	// String format.
 	//
 	// Optional. Omitted and `null` are equivalent and mean there is no format constraint.
-	Format codec.Opt[StringFormat] `json:"format,omitzero"`
+	Format codec.Opt[StringFormat] `json:"format,omitzero" codec:"null"`
 
 	// Default value.
 	//
 	// Optional. Omitted and `null` are equivalent and mean no default value is provided.
-	Default codec.Opt[string] `json:"default,omitzero"`
+	Default codec.Opt[string] `json:"default,omitzero" codec:"null,lenient"`
 
 	// Enum values for untitled single-select enums. Optional. Omitted and `null` are equivalent and
 	// mean no untitled single-select choices are declared by `enum`.
-	Enum codec.Opt[[]string] `json:"enum,omitzero"`
+	Enum codec.Opt[[]string] `json:"enum,omitzero" codec:"null"`
 
 	// Titled enum options for titled single-select enums. Optional. Omitted and `null` are
 	// equivalent and mean no titled single-select choices are declared by `oneOf`.
-	OneOf codec.Opt[[]EnumOption] `json:"oneOf,omitzero"`
+	OneOf codec.Opt[[]EnumOption] `json:"oneOf,omitzero" codec:"null"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // NumberPropertySchema is the schema for number (floating-point) properties in an elicitation form.
@@ -573,30 +573,30 @@ type NumberPropertySchema struct {
 	// Optional title for the property.
 	//
 	// Optional. Omitted and `null` are equivalent and mean no title is provided.
-	Title codec.Opt[string] `json:"title,omitzero"`
+	Title codec.Opt[string] `json:"title,omitzero" codec:"null,lenient"`
 
 	// Human-readable description.
 	//
 	// Optional. Omitted and `null` are equivalent and mean no description is provided.
-	Description codec.Opt[string] `json:"description,omitzero"`
+	Description codec.Opt[string] `json:"description,omitzero" codec:"null,lenient"`
 
 	// Minimum value (inclusive).
 	//
 	// Optional. Omitted and `null` are equivalent and mean there is no inclusive lower bound.
-	Minimum codec.Opt[float64] `json:"minimum,omitzero"`
+	Minimum codec.Opt[float64] `json:"minimum,omitzero" codec:"null"`
 
 	// Maximum value (inclusive).
 	//
 	// Optional. Omitted and `null` are equivalent and mean there is no inclusive upper bound.
-	Maximum codec.Opt[float64] `json:"maximum,omitzero"`
+	Maximum codec.Opt[float64] `json:"maximum,omitzero" codec:"null"`
 
 	// Default value.
 	//
 	// Optional. Omitted and `null` are equivalent and mean no default value is provided.
-	Default codec.Opt[float64] `json:"default,omitzero"`
+	Default codec.Opt[float64] `json:"default,omitzero" codec:"null,lenient"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // IntegerPropertySchema is the schema for integer properties in an elicitation form.
@@ -604,30 +604,30 @@ type IntegerPropertySchema struct {
 	// Optional title for the property.
 	//
 	// Optional. Omitted and `null` are equivalent and mean no title is provided.
-	Title codec.Opt[string] `json:"title,omitzero"`
+	Title codec.Opt[string] `json:"title,omitzero" codec:"null,lenient"`
 
 	// Human-readable description.
 	//
 	// Optional. Omitted and `null` are equivalent and mean no description is provided.
-	Description codec.Opt[string] `json:"description,omitzero"`
+	Description codec.Opt[string] `json:"description,omitzero" codec:"null,lenient"`
 
 	// Minimum value (inclusive).
 	//
 	// Optional. Omitted and `null` are equivalent and mean there is no inclusive lower bound.
-	Minimum codec.Opt[int64] `json:"minimum,omitzero"`
+	Minimum codec.Opt[int64] `json:"minimum,omitzero" codec:"null"`
 
 	// Maximum value (inclusive).
 	//
 	// Optional. Omitted and `null` are equivalent and mean there is no inclusive upper bound.
-	Maximum codec.Opt[int64] `json:"maximum,omitzero"`
+	Maximum codec.Opt[int64] `json:"maximum,omitzero" codec:"null"`
 
 	// Default value.
 	//
 	// Optional. Omitted and `null` are equivalent and mean no default value is provided.
-	Default codec.Opt[int64] `json:"default,omitzero"`
+	Default codec.Opt[int64] `json:"default,omitzero" codec:"null,lenient"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // BooleanPropertySchema is the schema for boolean properties in an elicitation form.
@@ -635,38 +635,38 @@ type BooleanPropertySchema struct {
 	// Optional title for the property.
 	//
 	// Optional. Omitted and `null` are equivalent and mean no title is provided.
-	Title codec.Opt[string] `json:"title,omitzero"`
+	Title codec.Opt[string] `json:"title,omitzero" codec:"null,lenient"`
 
 	// Human-readable description.
 	//
 	// Optional. Omitted and `null` are equivalent and mean no description is provided.
-	Description codec.Opt[string] `json:"description,omitzero"`
+	Description codec.Opt[string] `json:"description,omitzero" codec:"null,lenient"`
 
 	// Default value.
 	//
 	// Optional. Omitted and `null` are equivalent and mean no default value is provided.
-	Default codec.Opt[bool] `json:"default,omitzero"`
+	Default codec.Opt[bool] `json:"default,omitzero" codec:"null,lenient"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // StringMultiSelectItems: String item schema for multi-select enum properties.
 type StringMultiSelectItems struct {
 	// Allowed enum values.
-	Enum []string `json:"enum"`
+	Enum []string `json:"enum" codec:"required"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // TitledMultiSelectItems holds the items definition for titled multi-select enum properties.
 type TitledMultiSelectItems struct {
 	// Titled enum options.
-	AnyOf []EnumOption `json:"anyOf"`
+	AnyOf []EnumOption `json:"anyOf" codec:"required"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // MultiSelectPropertySchema is the schema for multi-select (array) properties in an elicitation
@@ -675,33 +675,33 @@ type MultiSelectPropertySchema struct {
 	// Optional title for the property.
 	//
 	// Optional. Omitted and `null` are equivalent and mean no title is provided.
-	Title codec.Opt[string] `json:"title,omitzero"`
+	Title codec.Opt[string] `json:"title,omitzero" codec:"null,lenient"`
 
 	// Human-readable description.
 	//
 	// Optional. Omitted and `null` are equivalent and mean no description is provided.
-	Description codec.Opt[string] `json:"description,omitzero"`
+	Description codec.Opt[string] `json:"description,omitzero" codec:"null,lenient"`
 
 	// Minimum number of items to select.
 	//
 	// Optional. Omitted and `null` are equivalent and mean there is no minimum selection count.
-	MinItems codec.Opt[uint64] `json:"minItems,omitzero"`
+	MinItems codec.Opt[uint64] `json:"minItems,omitzero" codec:"null"`
 
 	// Maximum number of items to select.
 	//
 	// Optional. Omitted and `null` are equivalent and mean there is no maximum selection count.
-	MaxItems codec.Opt[uint64] `json:"maxItems,omitzero"`
+	MaxItems codec.Opt[uint64] `json:"maxItems,omitzero" codec:"null"`
 
 	// The items definition describing allowed values.
-	Items MultiSelectItems `json:"items"`
+	Items MultiSelectItems `json:"items" codec:"required"`
 
 	// Default selected values.
 	//
 	// Optional. Omitted and `null` are equivalent and mean no default selections are provided.
-	Default codec.Opt[[]string] `json:"default,omitzero"`
+	Default codec.Opt[[]string] `json:"default,omitzero" codec:"null,lenient,items"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // ElicitationID is the unique identifier for an elicitation.
@@ -716,21 +716,21 @@ type ElicitationID string
 // Experimental: any minor release may change or remove it.
 type MessageMCPRequest struct {
 	// The declared ACP MCP server receiving this request.
-	ServerID MCPServerACPID `json:"serverId"`
+	ServerID MCPServerACPID `json:"serverId" codec:"required"`
 
 	// The caller-generated identifier for the inner MCP request.
-	RequestID MCPRequestID `json:"requestId"`
+	RequestID MCPRequestID `json:"requestId" codec:"required"`
 
 	// The inner MCP method name.
-	Method string `json:"method"`
+	Method string `json:"method" codec:"required"`
 
 	// Optional inner MCP params.
 	//
 	// If omitted or set to `null`, the inner MCP message has no params.
-	Params codec.Opt[map[string]json.RawMessage] `json:"params,omitzero"`
+	Params codec.Opt[map[string]json.RawMessage] `json:"params,omitzero" codec:"null"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // MCPServerACPID is the unique identifier for an MCP server using the ACP transport.
@@ -765,21 +765,21 @@ type InitializeResponse struct {
 	// version supported by the agent.
 	//
 	// The client should disconnect, if it doesn't support this version.
-	ProtocolVersion ProtocolVersion `json:"protocolVersion"`
+	ProtocolVersion ProtocolVersion `json:"protocolVersion" codec:"required"`
 
 	// Capabilities supported by the agent.
-	AgentCapabilities AgentCapabilities `json:"agentCapabilities"`
+	AgentCapabilities AgentCapabilities `json:"agentCapabilities" codec:"lenient"`
 
 	// Authentication methods supported by the agent.
-	AuthMethods []AuthMethod `json:"authMethods,omitzero"`
+	AuthMethods []AuthMethod `json:"authMethods,omitzero" codec:"lenient,items"`
 
 	// Information about the Agent name and version sent to the Client.
 	//
 	// Note: in future versions of the protocol, this will be required.
-	AgentInfo codec.Opt[Implementation] `json:"agentInfo,omitzero"`
+	AgentInfo codec.Opt[Implementation] `json:"agentInfo,omitzero" codec:"null,lenient"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // ProtocolVersion is the protocol version identifier.
@@ -797,19 +797,19 @@ type ProtocolVersion uint16
 // [Agent Capabilities]: https://agentclientprotocol.com/protocol/v1/draft/initialization#agent-capabilities
 type AgentCapabilities struct {
 	// Whether the agent supports `session/load`.
-	LoadSession bool `json:"loadSession,omitzero"`
+	LoadSession bool `json:"loadSession,omitzero" codec:"lenient"`
 
 	// Prompt capabilities supported by the agent.
-	PromptCapabilities PromptCapabilities `json:"promptCapabilities,omitzero"`
+	PromptCapabilities PromptCapabilities `json:"promptCapabilities,omitzero" codec:"lenient"`
 
 	// MCP capabilities supported by the agent.
-	MCPCapabilities MCPCapabilities `json:"mcpCapabilities,omitzero"`
+	MCPCapabilities MCPCapabilities `json:"mcpCapabilities,omitzero" codec:"lenient"`
 
 	// Session lifecycle and prompt capabilities advertised by the agent.
-	SessionCapabilities SessionCapabilities `json:"sessionCapabilities,omitzero"`
+	SessionCapabilities SessionCapabilities `json:"sessionCapabilities,omitzero" codec:"lenient"`
 
 	// Authentication-related capabilities supported by the agent.
-	Auth AgentAuthCapabilities `json:"auth,omitzero"`
+	Auth AgentAuthCapabilities `json:"auth,omitzero" codec:"lenient"`
 
 	// Provider configuration capabilities supported by the agent.
 	//
@@ -817,10 +817,10 @@ type AgentCapabilities struct {
 	// means the agent supports provider configuration methods.
 	//
 	// Experimental: any minor release may change or remove it. It needs [FeatureProviders].
-	Providers codec.Opt[ProvidersCapabilities] `json:"providers,omitzero"`
+	Providers codec.Opt[ProvidersCapabilities] `json:"providers,omitzero" codec:"null,lenient"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // IsZero reports whether nothing is set, which means the same as leaving x out.
@@ -851,19 +851,19 @@ func (x AgentCapabilities) IsZero() bool {
 // [Prompt Capabilities]: https://agentclientprotocol.com/protocol/v1/draft/initialization#prompt-capabilities
 type PromptCapabilities struct {
 	// Agent supports `image` content blocks.
-	Image bool `json:"image,omitzero"`
+	Image bool `json:"image,omitzero" codec:"lenient"`
 
 	// Agent supports `audio` content blocks.
-	Audio bool `json:"audio,omitzero"`
+	Audio bool `json:"audio,omitzero" codec:"lenient"`
 
 	// Agent supports embedded context in `session/prompt` requests.
 	//
 	// When enabled, the Client is allowed to include `resource` content blocks in prompt requests
 	// for pieces of context that are referenced in the message.
-	EmbeddedContext bool `json:"embeddedContext,omitzero"`
+	EmbeddedContext bool `json:"embeddedContext,omitzero" codec:"lenient"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // IsZero reports whether nothing is set, which means the same as leaving x out.
@@ -879,18 +879,18 @@ func (x PromptCapabilities) IsZero() bool {
 // Schema: McpCapabilities.
 type MCPCapabilities struct {
 	// Agent supports `http` MCP servers.
-	HTTP bool `json:"http,omitzero"`
+	HTTP bool `json:"http,omitzero" codec:"lenient"`
 
 	// Agent supports `sse` MCP servers.
-	SSE bool `json:"sse,omitzero"`
+	SSE bool `json:"sse,omitzero" codec:"lenient"`
 
 	// Agent supports `acp` MCP servers.
 	//
 	// Experimental: any minor release may change or remove it. It needs [FeatureMCPOverACP].
-	ACP bool `json:"acp,omitzero"`
+	ACP bool `json:"acp,omitzero" codec:"lenient"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // IsZero reports whether nothing is set, which means the same as leaving x out.
@@ -920,13 +920,13 @@ type SessionCapabilities struct {
 	//
 	// Optional. Omitted or `null` both mean the agent does not advertise support. Supplying `{}`
 	// means the agent supports listing sessions.
-	List codec.Opt[SessionListCapabilities] `json:"list,omitzero"`
+	List codec.Opt[SessionListCapabilities] `json:"list,omitzero" codec:"null,lenient"`
 
 	// Whether the agent supports `session/delete`.
 	//
 	// Optional. Omitted or `null` both mean the agent does not advertise support. Supplying `{}`
 	// means the agent supports deleting sessions from `session/list`.
-	Delete codec.Opt[SessionDeleteCapabilities] `json:"delete,omitzero"`
+	Delete codec.Opt[SessionDeleteCapabilities] `json:"delete,omitzero" codec:"null,lenient"`
 
 	// Whether the agent supports `additionalDirectories` on supported session lifecycle requests.
 	//
@@ -935,7 +935,7 @@ type SessionCapabilities struct {
 	//
 	// Agents that also support `session/list` may return `SessionInfo.additionalDirectories` to
 	// report the complete ordered additional-root list associated with a listed session.
-	AdditionalDirectories codec.Opt[SessionAdditionalDirectoriesCapabilities] `json:"additionalDirectories,omitzero"`
+	AdditionalDirectories codec.Opt[SessionAdditionalDirectoriesCapabilities] `json:"additionalDirectories,omitzero" codec:"null,lenient"`
 
 	// Whether the agent supports `systemPrompt` on session lifecycle requests.
 	//
@@ -943,7 +943,7 @@ type SessionCapabilities struct {
 	// means the agent supports `systemPrompt` in `append` mode.
 	//
 	// Experimental: any minor release may change or remove it. It needs [FeatureSystemPrompt].
-	SystemPrompt codec.Opt[SessionSystemPromptCapabilities] `json:"systemPrompt,omitzero"`
+	SystemPrompt codec.Opt[SessionSystemPromptCapabilities] `json:"systemPrompt,omitzero" codec:"null,lenient"`
 
 	// Whether the agent supports `session/fork`.
 	//
@@ -951,7 +951,7 @@ type SessionCapabilities struct {
 	// means the agent supports forking sessions.
 	//
 	// Experimental: any minor release may change or remove it. It needs [FeatureFork].
-	Fork codec.Opt[SessionForkCapabilities] `json:"fork,omitzero"`
+	Fork codec.Opt[SessionForkCapabilities] `json:"fork,omitzero" codec:"null,lenient"`
 
 	// Whether the agent supports `session/archive` and `session/unarchive`.
 	//
@@ -961,7 +961,7 @@ type SessionCapabilities struct {
 	// `sessionCapabilities.list`.
 	//
 	// Experimental: any minor release may change or remove it. It needs [FeatureArchive].
-	Archive codec.Opt[SessionArchiveCapabilities] `json:"archive,omitzero"`
+	Archive codec.Opt[SessionArchiveCapabilities] `json:"archive,omitzero" codec:"null,lenient"`
 
 	// Whether the agent supports `session/status`.
 	//
@@ -969,7 +969,7 @@ type SessionCapabilities struct {
 	// means the agent supports checking session status.
 	//
 	// Experimental: any minor release may change or remove it. It needs [FeatureSessionStatus].
-	Status codec.Opt[SessionStatusCapabilities] `json:"status,omitzero"`
+	Status codec.Opt[SessionStatusCapabilities] `json:"status,omitzero" codec:"null,lenient"`
 
 	// Whether the agent supports `session/set_title`.
 	//
@@ -980,22 +980,22 @@ type SessionCapabilities struct {
 	// means the agent supports setting session titles.
 	//
 	// Experimental: any minor release may change or remove it. It needs [FeatureSessionTitle].
-	Title codec.Opt[SessionTitleCapabilities] `json:"title,omitzero"`
+	Title codec.Opt[SessionTitleCapabilities] `json:"title,omitzero" codec:"null,lenient"`
 
 	// Whether the agent supports `session/resume`.
 	//
 	// Optional. Omitted or `null` both mean the agent does not advertise support. Supplying `{}`
 	// means the agent supports resuming sessions.
-	Resume codec.Opt[SessionResumeCapabilities] `json:"resume,omitzero"`
+	Resume codec.Opt[SessionResumeCapabilities] `json:"resume,omitzero" codec:"null,lenient"`
 
 	// Whether the agent supports `session/close`.
 	//
 	// Optional. Omitted or `null` both mean the agent does not advertise support. Supplying `{}`
 	// means the agent supports closing sessions.
-	Close codec.Opt[SessionCloseCapabilities] `json:"close,omitzero"`
+	Close codec.Opt[SessionCloseCapabilities] `json:"close,omitzero" codec:"null,lenient"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // IsZero reports whether nothing is set, which means the same as leaving x out.
@@ -1018,7 +1018,7 @@ func (x SessionCapabilities) IsZero() bool {
 // Supplying `{}` means the agent supports listing sessions.
 type SessionListCapabilities struct {
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // SessionDeleteCapabilities holds the capabilities for the `session/delete` method.
@@ -1026,7 +1026,7 @@ type SessionListCapabilities struct {
 // Supplying `{}` means the agent supports deleting sessions from `session/list`.
 type SessionDeleteCapabilities struct {
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // SessionAdditionalDirectoriesCapabilities holds the capabilities for additional session
@@ -1038,7 +1038,7 @@ type SessionDeleteCapabilities struct {
 // associated with a listed session.
 type SessionAdditionalDirectoriesCapabilities struct {
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // SessionSystemPromptCapabilities holds the capabilities for client-provided system prompts.
@@ -1051,10 +1051,10 @@ type SessionSystemPromptCapabilities struct {
 	// Delivery modes the agent supports in addition to `append`.
 	//
 	// Optional. Omitted or `null` both mean the agent supports only `append`.
-	Mode codec.Opt[SessionSystemPromptModeCapabilities] `json:"mode,omitzero"`
+	Mode codec.Opt[SessionSystemPromptModeCapabilities] `json:"mode,omitzero" codec:"null,lenient"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // SessionSystemPromptModeCapabilities: System prompt delivery modes the agent supports in addition
@@ -1070,10 +1070,10 @@ type SessionSystemPromptModeCapabilities struct {
 	// Optional. Omitted or `null` both mean the agent does not advertise support. Supplying `{}`
 	// means the agent supports replacing its built-in default instructions with the client-provided
 	// system prompt.
-	Override codec.Opt[SessionSystemPromptOverrideCapabilities] `json:"override,omitzero"`
+	Override codec.Opt[SessionSystemPromptOverrideCapabilities] `json:"override,omitzero" codec:"null,lenient"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // SessionSystemPromptOverrideCapabilities holds the capabilities for the `override` system prompt
@@ -1085,7 +1085,7 @@ type SessionSystemPromptModeCapabilities struct {
 // Experimental: any minor release may change or remove it.
 type SessionSystemPromptOverrideCapabilities struct {
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // SessionForkCapabilities holds the capabilities for the `session/fork` method.
@@ -1095,7 +1095,7 @@ type SessionSystemPromptOverrideCapabilities struct {
 // Experimental: any minor release may change or remove it.
 type SessionForkCapabilities struct {
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // SessionArchiveCapabilities holds the capabilities for `session/archive` and `session/unarchive`.
@@ -1106,7 +1106,7 @@ type SessionForkCapabilities struct {
 // Experimental: any minor release may change or remove it.
 type SessionArchiveCapabilities struct {
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // SessionStatusCapabilities holds the capabilities for the `session/status` method.
@@ -1116,7 +1116,7 @@ type SessionArchiveCapabilities struct {
 // Experimental: any minor release may change or remove it.
 type SessionStatusCapabilities struct {
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // SessionTitleCapabilities holds the capabilities for Client-set session titles.
@@ -1127,7 +1127,7 @@ type SessionStatusCapabilities struct {
 // Experimental: any minor release may change or remove it.
 type SessionTitleCapabilities struct {
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // SessionResumeCapabilities holds the capabilities for the `session/resume` method.
@@ -1135,7 +1135,7 @@ type SessionTitleCapabilities struct {
 // Supplying `{}` means the agent supports resuming sessions.
 type SessionResumeCapabilities struct {
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // SessionCloseCapabilities holds the capabilities for the `session/close` method.
@@ -1143,7 +1143,7 @@ type SessionResumeCapabilities struct {
 // Supplying `{}` means the agent supports closing sessions.
 type SessionCloseCapabilities struct {
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // AgentAuthCapabilities: Authentication-related capabilities supported by the agent.
@@ -1154,16 +1154,16 @@ type AgentAuthCapabilities struct {
 	// means the agent supports the `auth/status` method.
 	//
 	// Experimental: any minor release may change or remove it. It needs [FeatureAuthStatus].
-	Status codec.Opt[AuthStatusCapabilities] `json:"status,omitzero"`
+	Status codec.Opt[AuthStatusCapabilities] `json:"status,omitzero" codec:"null,lenient"`
 
 	// Whether the agent supports the logout method.
 	//
 	// Optional. Omitted or `null` both mean the agent does not advertise support. Supplying `{}`
 	// means the agent supports the logout method.
-	Logout codec.Opt[LogoutCapabilities] `json:"logout,omitzero"`
+	Logout codec.Opt[LogoutCapabilities] `json:"logout,omitzero" codec:"null,lenient"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // IsZero reports whether nothing is set, which means the same as leaving x out.
@@ -1180,7 +1180,7 @@ func (x AgentAuthCapabilities) IsZero() bool {
 // Experimental: any minor release may change or remove it.
 type AuthStatusCapabilities struct {
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // LogoutCapabilities holds the logout capabilities supported by the agent.
@@ -1188,7 +1188,7 @@ type AuthStatusCapabilities struct {
 // Supplying `{}` means the agent supports the logout method.
 type LogoutCapabilities struct {
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // ProvidersCapabilities: Provider configuration capabilities supported by the agent.
@@ -1198,7 +1198,7 @@ type LogoutCapabilities struct {
 // Experimental: any minor release may change or remove it.
 type ProvidersCapabilities struct {
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // AuthMethodID is the identifier used for auth method values on the wire.
@@ -1214,23 +1214,23 @@ type AuthMethodID string
 // signals failure. The client MUST NOT pass this method to `authenticate`.
 type AuthMethodTerminal struct {
 	// Unique identifier for this authentication method.
-	ID AuthMethodID `json:"id"`
+	ID AuthMethodID `json:"id" codec:"required"`
 
 	// Human-readable name of the authentication method.
-	Name string `json:"name"`
+	Name string `json:"name" codec:"required"`
 
 	// Optional human-readable description of this authentication method.
-	Description codec.Opt[string] `json:"description,omitzero"`
+	Description codec.Opt[string] `json:"description,omitzero" codec:"null,lenient"`
 
 	// Additional arguments to append to the configured agent invocation for terminal auth.
-	Args []string `json:"args,omitzero"`
+	Args []string `json:"args,omitzero" codec:"empty"`
 
 	// Additional environment variables to set on the configured agent invocation for terminal auth.
 	// These values override same-named variables in the base launch configuration.
-	Env map[string]string `json:"env,omitzero"`
+	Env map[string]string `json:"env,omitzero" codec:"empty"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // AuthMethodAgent: Agent handles authentication itself through `authenticate`.
@@ -1238,16 +1238,16 @@ type AuthMethodTerminal struct {
 // This is the default authentication method type.
 type AuthMethodAgent struct {
 	// Unique identifier for this authentication method.
-	ID AuthMethodID `json:"id"`
+	ID AuthMethodID `json:"id" codec:"required"`
 
 	// Human-readable name of the authentication method.
-	Name string `json:"name"`
+	Name string `json:"name" codec:"required"`
 
 	// Optional human-readable description of this authentication method.
-	Description codec.Opt[string] `json:"description,omitzero"`
+	Description codec.Opt[string] `json:"description,omitzero" codec:"null,lenient"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // Implementation is metadata about the implementation of the client or agent. Describes the name
@@ -1255,26 +1255,26 @@ type AuthMethodAgent struct {
 type Implementation struct {
 	// Intended for programmatic or logical use, but can be used as a display name fallback if title
 	// isn't present.
-	Name string `json:"name"`
+	Name string `json:"name" codec:"required"`
 
 	// Intended for UI and end-user contexts and optimized to be human-readable and easily
 	// understood.
 	//
 	// If not provided, the name should be used for display.
-	Title codec.Opt[string] `json:"title,omitzero"`
+	Title codec.Opt[string] `json:"title,omitzero" codec:"null,lenient"`
 
 	// Version of the implementation. Can be displayed to the user or used for debugging or metrics
 	// purposes. (e.g. "1.0.0").
-	Version string `json:"version"`
+	Version string `json:"version" codec:"required"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // AuthenticateResponse is the response to the `authenticate` method.
 type AuthenticateResponse struct {
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // ListProvidersResponse is the response to `providers/list`.
@@ -1282,10 +1282,10 @@ type AuthenticateResponse struct {
 // Experimental: any minor release may change or remove it.
 type ListProvidersResponse struct {
 	// Configurable providers with current routing info suitable for UI display.
-	Providers []ProviderInfo `json:"providers"`
+	Providers []ProviderInfo `json:"providers" codec:"required"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // ProviderInfo is information about a configurable LLM provider.
@@ -1293,20 +1293,20 @@ type ListProvidersResponse struct {
 // Experimental: any minor release may change or remove it.
 type ProviderInfo struct {
 	// Provider identifier, for example "main" or "openai".
-	ProviderID ProviderID `json:"providerId"`
+	ProviderID ProviderID `json:"providerId" codec:"required"`
 
 	// Supported protocol types for this provider.
-	Supported []LLMProtocol `json:"supported"`
+	Supported []LLMProtocol `json:"supported" codec:"required,lenient,items,open"`
 
 	// Whether this provider is mandatory and cannot be disabled via `providers/disable`. If true,
 	// clients must not call `providers/disable` for this provider ID.
-	Required bool `json:"required"`
+	Required bool `json:"required" codec:"required"`
 
 	// Current effective non-secret routing config. Null or omitted means provider is disabled.
-	Current codec.Opt[ProviderCurrentConfig] `json:"current,omitzero"`
+	Current codec.Opt[ProviderCurrentConfig] `json:"current,omitzero" codec:"null"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // ProviderID is the unique identifier for a configurable LLM provider.
@@ -1321,13 +1321,13 @@ type ProviderID string
 // Experimental: any minor release may change or remove it.
 type ProviderCurrentConfig struct {
 	// Protocol currently used by this provider.
-	ApiType LLMProtocol `json:"apiType"`
+	ApiType LLMProtocol `json:"apiType" codec:"required,open"`
 
 	// Base URL currently used by this provider.
-	BaseURL string `json:"baseUrl"`
+	BaseURL string `json:"baseUrl" codec:"required"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // SetProviderResponse is the response to `providers/set`.
@@ -1335,7 +1335,7 @@ type ProviderCurrentConfig struct {
 // Experimental: any minor release may change or remove it.
 type SetProviderResponse struct {
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // DisableProviderResponse is the response to `providers/disable`.
@@ -1343,13 +1343,13 @@ type SetProviderResponse struct {
 // Experimental: any minor release may change or remove it.
 type DisableProviderResponse struct {
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // LogoutResponse is the response to the `logout` method.
 type LogoutResponse struct {
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // AuthStatusResponse is the response to the `auth/status` method.
@@ -1360,17 +1360,17 @@ type AuthStatusResponse struct {
 	//
 	// This is the only field clients should act on. Clients MUST treat values they do not recognize
 	// as `unknown`.
-	State AuthState `json:"state"`
+	State AuthState `json:"state" codec:"required,open"`
 
 	// The accounts the agent has configured, for display.
 	//
 	// Optional. Omitted and empty are equivalent and mean no accounts are reported. Agents that
 	// hold credentials for several providers or accounts SHOULD list each of them and mark the ones
 	// in effect with `active`.
-	Accounts []AuthAccount `json:"accounts,omitzero"`
+	Accounts []AuthAccount `json:"accounts,omitzero" codec:"lenient,items"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // AuthAccount says that an account or credential the agent has configured, such as a signed-in user
@@ -1383,7 +1383,7 @@ type AuthStatusResponse struct {
 type AuthAccount struct {
 	// Human-readable name for the account, suitable for display on its own, for example `Claude
 	// Max`, `OpenAI API key`, or `Vertex AI`.
-	Label string `json:"label"`
+	Label string `json:"label" codec:"required"`
 
 	// Whether the agent currently uses this account by default.
 	//
@@ -1391,25 +1391,25 @@ type AuthAccount struct {
 	//
 	// Optional. Omitted and `null` are equivalent and mean the agent does not indicate whether this
 	// account is in effect.
-	Active codec.Opt[bool] `json:"active,omitzero"`
+	Active codec.Opt[bool] `json:"active,omitzero" codec:"null,lenient"`
 
 	// Display name of the user, such as a username or full name.
 	//
 	// Optional. Omitted and `null` are equivalent and mean no name is reported.
-	Name codec.Opt[string] `json:"name,omitzero"`
+	Name codec.Opt[string] `json:"name,omitzero" codec:"null,lenient"`
 
 	// Email address of the user.
 	//
 	// Optional. Omitted and `null` are equivalent and mean no email is reported.
-	Email codec.Opt[string] `json:"email,omitzero"`
+	Email codec.Opt[string] `json:"email,omitzero" codec:"null,lenient"`
 
 	// Display name of the organization, team, or workspace the account is using.
 	//
 	// Optional. Omitted and `null` are equivalent and mean no organization is reported.
-	Organization codec.Opt[string] `json:"organization,omitzero"`
+	Organization codec.Opt[string] `json:"organization,omitzero" codec:"null,lenient"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // NewSessionResponse is the response from creating a new session.
@@ -1421,32 +1421,32 @@ type NewSessionResponse struct {
 	// Unique identifier for the created session.
 	//
 	// Used in all subsequent requests for this conversation.
-	SessionID SessionID `json:"sessionId"`
+	SessionID SessionID `json:"sessionId" codec:"required"`
 
 	// Initial mode state if supported by the Agent.
 	//
 	// See protocol docs: [Session Modes]
 	//
 	// [Session Modes]: https://agentclientprotocol.com/protocol/v1/draft/session-modes
-	Modes codec.Opt[SessionModeState] `json:"modes,omitzero"`
+	Modes codec.Opt[SessionModeState] `json:"modes,omitzero" codec:"null,lenient"`
 
 	// Initial session configuration options if supported by the Agent.
-	ConfigOptions codec.Opt[[]SessionConfigOption] `json:"configOptions,omitzero"`
+	ConfigOptions codec.Opt[[]SessionConfigOption] `json:"configOptions,omitzero" codec:"null,lenient,items"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // SessionModeState is the set of modes and the one currently active.
 type SessionModeState struct {
 	// The current mode the Agent is in.
-	CurrentModeID SessionModeID `json:"currentModeId"`
+	CurrentModeID SessionModeID `json:"currentModeId" codec:"required"`
 
 	// The set of modes that the Agent can operate in.
-	AvailableModes []SessionMode `json:"availableModes"`
+	AvailableModes []SessionMode `json:"availableModes" codec:"required,lenient,items"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // SessionModeID is the unique identifier for a Session Mode.
@@ -1461,16 +1461,16 @@ type SessionModeID string
 // [Session Modes]: https://agentclientprotocol.com/protocol/v1/draft/session-modes
 type SessionMode struct {
 	// Stable identifier used to refer to this protocol object in later messages.
-	ID SessionModeID `json:"id"`
+	ID SessionModeID `json:"id" codec:"required"`
 
 	// Human-readable name shown for this protocol object.
-	Name string `json:"name"`
+	Name string `json:"name" codec:"required"`
 
 	// Optional human-readable details shown with this protocol object.
-	Description codec.Opt[string] `json:"description,omitzero"`
+	Description codec.Opt[string] `json:"description,omitzero" codec:"null,lenient"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // SessionConfigID is the unique identifier for a session configuration option.
@@ -1486,31 +1486,31 @@ type SessionConfigValueID string
 // SessionConfigSelectOption is a possible value for a session configuration option.
 type SessionConfigSelectOption struct {
 	// Unique identifier for this option value.
-	Value SessionConfigValueID `json:"value"`
+	Value SessionConfigValueID `json:"value" codec:"required"`
 
 	// Human-readable label for this option value.
-	Name string `json:"name"`
+	Name string `json:"name" codec:"required"`
 
 	// Optional description for this option value.
-	Description codec.Opt[string] `json:"description,omitzero"`
+	Description codec.Opt[string] `json:"description,omitzero" codec:"null,lenient"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // SessionConfigSelectGroup is a group of possible values for a session configuration option.
 type SessionConfigSelectGroup struct {
 	// Unique identifier for this group.
-	Group SessionConfigGroupID `json:"group"`
+	Group SessionConfigGroupID `json:"group" codec:"required"`
 
 	// Human-readable label for this group.
-	Name string `json:"name"`
+	Name string `json:"name" codec:"required"`
 
 	// The set of option values in this group.
-	Options []SessionConfigSelectOption `json:"options"`
+	Options []SessionConfigSelectOption `json:"options" codec:"required,lenient,items"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // SessionConfigGroupID is the unique identifier for a session configuration option value group.
@@ -1521,16 +1521,16 @@ type SessionConfigGroupID string
 // SessionConfigSelect is a single-value selector (dropdown) session configuration option payload.
 type SessionConfigSelect struct {
 	// The currently selected value.
-	CurrentValue SessionConfigValueID `json:"currentValue"`
+	CurrentValue SessionConfigValueID `json:"currentValue" codec:"required"`
 
 	// The set of selectable options.
-	Options SessionConfigSelectOptions `json:"options"`
+	Options SessionConfigSelectOptions `json:"options" codec:"required"`
 }
 
 // SessionConfigBoolean is a boolean on/off toggle session configuration option payload.
 type SessionConfigBoolean struct {
 	// The current value of the boolean option.
-	CurrentValue bool `json:"currentValue"`
+	CurrentValue bool `json:"currentValue" codec:"required"`
 }
 
 // LoadSessionResponse is the response from loading an existing session.
@@ -1540,47 +1540,47 @@ type LoadSessionResponse struct {
 	// See protocol docs: [Session Modes]
 	//
 	// [Session Modes]: https://agentclientprotocol.com/protocol/v1/draft/session-modes
-	Modes codec.Opt[SessionModeState] `json:"modes,omitzero"`
+	Modes codec.Opt[SessionModeState] `json:"modes,omitzero" codec:"null,lenient"`
 
 	// Initial session configuration options if supported by the Agent.
-	ConfigOptions codec.Opt[[]SessionConfigOption] `json:"configOptions,omitzero"`
+	ConfigOptions codec.Opt[[]SessionConfigOption] `json:"configOptions,omitzero" codec:"null,lenient,items"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // ListSessionsResponse is the response from listing sessions.
 type ListSessionsResponse struct {
 	// Array of session information objects.
-	Sessions []SessionInfo `json:"sessions"`
+	Sessions []SessionInfo `json:"sessions" codec:"required,lenient,items"`
 
 	// Opaque cursor token. If present, pass this in the next request's cursor parameter to fetch
 	// the next page. If absent, there are no more results.
-	NextCursor codec.Opt[string] `json:"nextCursor,omitzero"`
+	NextCursor codec.Opt[string] `json:"nextCursor,omitzero" codec:"null,lenient"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // SessionInfo is information about a session returned by session/list.
 type SessionInfo struct {
 	// Unique identifier for the session.
-	SessionID SessionID `json:"sessionId"`
+	SessionID SessionID `json:"sessionId" codec:"required"`
 
 	// The working directory for this session. Must be an absolute path.
-	Cwd string `json:"cwd"`
+	Cwd string `json:"cwd" codec:"required"`
 
 	// Additional workspace roots reported for this session. Each path must be absolute.
 	//
 	// When present, this is the complete ordered additional-root list reported by the Agent.
 	// Omitted and empty values are equivalent: the response reports no additional roots.
-	AdditionalDirectories []string `json:"additionalDirectories,omitzero"`
+	AdditionalDirectories []string `json:"additionalDirectories,omitzero" codec:"lenient,items"`
 
 	// Human-readable title for the session.
-	Title codec.Opt[string] `json:"title,omitzero"`
+	Title codec.Opt[string] `json:"title,omitzero" codec:"null,lenient"`
 
 	// ISO 8601 timestamp of last activity.
-	UpdatedAt codec.Opt[string] `json:"updatedAt,omitzero"`
+	UpdatedAt codec.Opt[string] `json:"updatedAt,omitzero" codec:"null,lenient"`
 
 	// Whether the session is archived.
 	//
@@ -1589,16 +1589,16 @@ type SessionInfo struct {
 	// listed session.
 	//
 	// Experimental: any minor release may change or remove it. It needs [FeatureArchive].
-	Archived codec.Opt[bool] `json:"archived,omitzero"`
+	Archived codec.Opt[bool] `json:"archived,omitzero" codec:"null,lenient"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // DeleteSessionResponse is the response from deleting a session.
 type DeleteSessionResponse struct {
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // ForkSessionResponse is the response from forking an existing session.
@@ -1606,20 +1606,20 @@ type DeleteSessionResponse struct {
 // Experimental: any minor release may change or remove it.
 type ForkSessionResponse struct {
 	// Unique identifier for the newly created forked session.
-	SessionID SessionID `json:"sessionId"`
+	SessionID SessionID `json:"sessionId" codec:"required"`
 
 	// Initial mode state if supported by the Agent.
 	//
 	// See protocol docs: [Session Modes]
 	//
 	// [Session Modes]: https://agentclientprotocol.com/protocol/v1/draft/session-modes
-	Modes codec.Opt[SessionModeState] `json:"modes,omitzero"`
+	Modes codec.Opt[SessionModeState] `json:"modes,omitzero" codec:"null,lenient"`
 
 	// Initial session configuration options if supported by the Agent.
-	ConfigOptions codec.Opt[[]SessionConfigOption] `json:"configOptions,omitzero"`
+	ConfigOptions codec.Opt[[]SessionConfigOption] `json:"configOptions,omitzero" codec:"null,lenient,items"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // ArchiveSessionResponse is the response from archiving a session.
@@ -1627,7 +1627,7 @@ type ForkSessionResponse struct {
 // Experimental: any minor release may change or remove it.
 type ArchiveSessionResponse struct {
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // UnarchiveSessionResponse is the response from unarchiving a session.
@@ -1635,7 +1635,7 @@ type ArchiveSessionResponse struct {
 // Experimental: any minor release may change or remove it.
 type UnarchiveSessionResponse struct {
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // SessionStatusResponse is the response from checking the status of a session.
@@ -1648,10 +1648,10 @@ type SessionStatusResponse struct {
 	// Whether the Agent has the session in memory.
 	//
 	// Required. Clients MUST treat a value they do not recognize as `saved`.
-	Status SessionStatus `json:"status"`
+	Status SessionStatus `json:"status" codec:"required,open"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // SetSessionTitleResponse is the response from setting the title of a session.
@@ -1662,10 +1662,10 @@ type SetSessionTitleResponse struct {
 	//
 	// This differs from the requested title if the Agent normalized it. Clients SHOULD display this
 	// value rather than the one they sent.
-	Title string `json:"title"`
+	Title string `json:"title" codec:"required"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // ResumeSessionResponse is the response from resuming an existing session.
@@ -1675,34 +1675,34 @@ type ResumeSessionResponse struct {
 	// See protocol docs: [Session Modes]
 	//
 	// [Session Modes]: https://agentclientprotocol.com/protocol/v1/draft/session-modes
-	Modes codec.Opt[SessionModeState] `json:"modes,omitzero"`
+	Modes codec.Opt[SessionModeState] `json:"modes,omitzero" codec:"null,lenient"`
 
 	// Initial session configuration options if supported by the Agent.
-	ConfigOptions codec.Opt[[]SessionConfigOption] `json:"configOptions,omitzero"`
+	ConfigOptions codec.Opt[[]SessionConfigOption] `json:"configOptions,omitzero" codec:"null,lenient,items"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // CloseSessionResponse is the response from closing a session.
 type CloseSessionResponse struct {
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // SetSessionModeResponse is the response to `session/set_mode` method.
 type SetSessionModeResponse struct {
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // SetSessionConfigOptionResponse is the response to `session/set_config_option` method.
 type SetSessionConfigOptionResponse struct {
 	// The full set of configuration options and their current values.
-	ConfigOptions []SessionConfigOption `json:"configOptions"`
+	ConfigOptions []SessionConfigOption `json:"configOptions" codec:"required,lenient,items"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // PromptResponse is the response from processing a user prompt.
@@ -1712,15 +1712,15 @@ type SetSessionConfigOptionResponse struct {
 // [Check for Completion]: https://agentclientprotocol.com/protocol/v1/draft/prompt-turn#4-check-for-completion
 type PromptResponse struct {
 	// Indicates why the agent stopped processing the turn.
-	StopReason StopReason `json:"stopReason"`
+	StopReason StopReason `json:"stopReason" codec:"required"`
 
 	// Token usage for this turn (optional).
 	//
 	// Experimental: any minor release may change or remove it. It needs [FeatureUsage].
-	Usage codec.Opt[Usage] `json:"usage,omitzero"`
+	Usage codec.Opt[Usage] `json:"usage,omitzero" codec:"null,lenient"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // Usage: Token usage information for a prompt turn.
@@ -1728,25 +1728,25 @@ type PromptResponse struct {
 // Experimental: any minor release may change or remove it.
 type Usage struct {
 	// Sum of all token types across session.
-	TotalTokens uint64 `json:"totalTokens"`
+	TotalTokens uint64 `json:"totalTokens" codec:"required"`
 
 	// Total input tokens across all turns.
-	InputTokens uint64 `json:"inputTokens"`
+	InputTokens uint64 `json:"inputTokens" codec:"required"`
 
 	// Total output tokens across all turns.
-	OutputTokens uint64 `json:"outputTokens"`
+	OutputTokens uint64 `json:"outputTokens" codec:"required"`
 
 	// Total thought/reasoning tokens.
-	ThoughtTokens codec.Opt[uint64] `json:"thoughtTokens,omitzero"`
+	ThoughtTokens codec.Opt[uint64] `json:"thoughtTokens,omitzero" codec:"null,lenient"`
 
 	// Total cache read tokens.
-	CachedReadTokens codec.Opt[uint64] `json:"cachedReadTokens,omitzero"`
+	CachedReadTokens codec.Opt[uint64] `json:"cachedReadTokens,omitzero" codec:"null,lenient"`
 
 	// Total cache write tokens.
-	CachedWriteTokens codec.Opt[uint64] `json:"cachedWriteTokens,omitzero"`
+	CachedWriteTokens codec.Opt[uint64] `json:"cachedWriteTokens,omitzero" codec:"null,lenient"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // SessionNotification is the notification containing a session update from the agent.
@@ -1758,13 +1758,13 @@ type Usage struct {
 // [Agent Reports Output]: https://agentclientprotocol.com/protocol/v1/draft/prompt-turn#3-agent-reports-output
 type SessionNotification struct {
 	// The ID of the session this update pertains to.
-	SessionID SessionID `json:"sessionId"`
+	SessionID SessionID `json:"sessionId" codec:"required"`
 
 	// The actual update content.
-	Update SessionUpdate `json:"update"`
+	Update SessionUpdate `json:"update" codec:"required"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // MessageID is the unique identifier for a message within a session.
@@ -1775,16 +1775,16 @@ type MessageID string
 // ContentChunk is a streamed item of content.
 type ContentChunk struct {
 	// A single item of content.
-	Content ContentBlock `json:"content"`
+	Content ContentBlock `json:"content" codec:"required"`
 
 	// A unique identifier for the message this chunk belongs to.
 	//
 	// All chunks belonging to the same message share the same `messageId`. A change in `messageId`
 	// indicates a new message has started.
-	MessageID codec.Opt[MessageID] `json:"messageId,omitzero"`
+	MessageID codec.Opt[MessageID] `json:"messageId,omitzero" codec:"null,lenient"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // ToolCall represents a tool call that the language model has requested.
@@ -1797,28 +1797,28 @@ type ContentChunk struct {
 // [Tool Calls]: https://agentclientprotocol.com/protocol/v1/draft/tool-calls
 type ToolCall struct {
 	// Unique identifier for this tool call within the session.
-	ToolCallID ToolCallID `json:"toolCallId"`
+	ToolCallID ToolCallID `json:"toolCallId" codec:"required"`
 
 	// Human-readable title describing what the tool is doing.
-	Title string `json:"title"`
+	Title string `json:"title" codec:"required"`
 
 	// Programmatic name of the tool being invoked.
 	//
 	// This field is optional. Omitting it or sending `null` both mean that no tool name is
 	// available.
-	Name codec.Opt[string] `json:"name,omitzero"`
+	Name codec.Opt[string] `json:"name,omitzero" codec:"null,lenient"`
 
 	// The category of tool being invoked. Helps clients choose appropriate icons and UI treatment.
-	Kind ToolKind `json:"kind,omitzero"`
+	Kind ToolKind `json:"kind,omitzero" codec:"lenient"`
 
 	// Current execution status of the tool call.
-	Status ToolCallStatus `json:"status,omitzero"`
+	Status ToolCallStatus `json:"status,omitzero" codec:"lenient"`
 
 	// Content produced by the tool call.
-	Content []ToolCallContent `json:"content,omitzero"`
+	Content []ToolCallContent `json:"content,omitzero" codec:"lenient,items"`
 
 	// File locations affected by this tool call. Enables "follow-along" features in clients.
-	Locations []ToolCallLocation `json:"locations,omitzero"`
+	Locations []ToolCallLocation `json:"locations,omitzero" codec:"lenient,items"`
 
 	// Raw input parameters sent to the tool.
 	RawInput json.RawMessage `json:"rawInput,omitzero"`
@@ -1827,7 +1827,7 @@ type ToolCall struct {
 	RawOutput json.RawMessage `json:"rawOutput,omitzero"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // PlanEntry is a single entry in the execution plan.
@@ -1838,17 +1838,17 @@ type ToolCall struct {
 // [Plan Entries]: https://agentclientprotocol.com/protocol/v1/draft/agent-plan#plan-entries
 type PlanEntry struct {
 	// Human-readable description of what this task aims to accomplish.
-	Content string `json:"content"`
+	Content string `json:"content" codec:"required"`
 
 	// The relative importance of this task. Used to indicate which tasks are most critical to the
 	// overall goal.
-	Priority PlanEntryPriority `json:"priority"`
+	Priority PlanEntryPriority `json:"priority" codec:"required"`
 
 	// Current execution status of this task.
-	Status PlanEntryStatus `json:"status"`
+	Status PlanEntryStatus `json:"status" codec:"required"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // Plan is an execution plan for accomplishing complex tasks.
@@ -1865,10 +1865,10 @@ type Plan struct {
 	//
 	// When updating a plan, the agent must send a complete list of all entries with their current
 	// status. The client replaces the entire plan with each update.
-	Entries []PlanEntry `json:"entries"`
+	Entries []PlanEntry `json:"entries" codec:"required,lenient,items"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // PlanID is the unique identifier for a plan within a session.
@@ -1883,16 +1883,16 @@ type PlanID string
 // Experimental: any minor release may change or remove it.
 type PlanItems struct {
 	// The plan ID to update.
-	PlanID PlanID `json:"planId"`
+	PlanID PlanID `json:"planId" codec:"required"`
 
 	// The list of tasks to be accomplished.
 	//
 	// When updating an item-based plan, the agent must send a complete list of all entries with
 	// their current status. The client replaces that plan with each update.
-	Entries []PlanEntry `json:"entries"`
+	Entries []PlanEntry `json:"entries" codec:"required,lenient,items"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // PlanFile is a plan represented by a file URI.
@@ -1900,13 +1900,13 @@ type PlanItems struct {
 // Experimental: any minor release may change or remove it.
 type PlanFile struct {
 	// The plan ID to update.
-	PlanID PlanID `json:"planId"`
+	PlanID PlanID `json:"planId" codec:"required"`
 
 	// The URI of the file containing the plan.
-	URI string `json:"uri"`
+	URI string `json:"uri" codec:"required"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // PlanMarkdown is a plan represented as raw markdown content.
@@ -1914,13 +1914,13 @@ type PlanFile struct {
 // Experimental: any minor release may change or remove it.
 type PlanMarkdown struct {
 	// The plan ID to update.
-	PlanID PlanID `json:"planId"`
+	PlanID PlanID `json:"planId" codec:"required"`
 
 	// Markdown content for the plan.
-	Content string `json:"content"`
+	Content string `json:"content" codec:"required"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // PlanUpdate is a content update for a plan identified by ID.
@@ -1928,10 +1928,10 @@ type PlanMarkdown struct {
 // Experimental: any minor release may change or remove it.
 type PlanUpdate struct {
 	// The updated plan content.
-	Plan PlanUpdateContent `json:"plan"`
+	Plan PlanUpdateContent `json:"plan" codec:"required"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // PlanRemoved: Removal notice for a plan identified by ID.
@@ -1939,43 +1939,43 @@ type PlanUpdate struct {
 // Experimental: any minor release may change or remove it.
 type PlanRemoved struct {
 	// The plan ID to remove.
-	PlanID PlanID `json:"planId"`
+	PlanID PlanID `json:"planId" codec:"required"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // AvailableCommand is information about a command.
 type AvailableCommand struct {
 	// Command name (e.g., `create_plan`, `research_codebase`).
-	Name string `json:"name"`
+	Name string `json:"name" codec:"required"`
 
 	// Human-readable description of what the command does.
-	Description string `json:"description"`
+	Description string `json:"description" codec:"required"`
 
 	// Input for the command if required.
-	Input codec.Opt[AvailableCommandInput] `json:"input,omitzero"`
+	Input codec.Opt[AvailableCommandInput] `json:"input,omitzero" codec:"null,lenient"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // UnstructuredCommandInput: All text that was typed after the command name is provided as input.
 type UnstructuredCommandInput struct {
 	// A hint to display when the input hasn't been provided yet.
-	Hint string `json:"hint"`
+	Hint string `json:"hint" codec:"required"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // AvailableCommandsUpdate says that available commands are ready or have changed.
 type AvailableCommandsUpdate struct {
 	// Commands the agent can execute.
-	AvailableCommands []AvailableCommand `json:"availableCommands"`
+	AvailableCommands []AvailableCommand `json:"availableCommands" codec:"required,lenient,items"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // CurrentModeUpdate says that the current mode of the session has changed.
@@ -1985,19 +1985,19 @@ type AvailableCommandsUpdate struct {
 // [Session Modes]: https://agentclientprotocol.com/protocol/v1/draft/session-modes
 type CurrentModeUpdate struct {
 	// The ID of the current mode.
-	CurrentModeID SessionModeID `json:"currentModeId"`
+	CurrentModeID SessionModeID `json:"currentModeId" codec:"required"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // ConfigOptionUpdate says that session configuration options have been updated.
 type ConfigOptionUpdate struct {
 	// The full set of configuration options and their current values.
-	ConfigOptions []SessionConfigOption `json:"configOptions"`
+	ConfigOptions []SessionConfigOption `json:"configOptions" codec:"required,lenient,items"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // SessionInfoUpdate is an update to session metadata. All fields are optional to support partial
@@ -2007,41 +2007,41 @@ type ConfigOptionUpdate struct {
 // Clients can use it to keep session titles and state current.
 type SessionInfoUpdate struct {
 	// Human-readable title for the session. Set to null to clear.
-	Title codec.Opt[string] `json:"title,omitzero"`
+	Title codec.Opt[string] `json:"title,omitzero" codec:"null,lenient"`
 
 	// ISO 8601 timestamp of last activity. Set to null to clear.
-	UpdatedAt codec.Opt[string] `json:"updatedAt,omitzero"`
+	UpdatedAt codec.Opt[string] `json:"updatedAt,omitzero" codec:"null,lenient"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // Cost information for a session.
 type Cost struct {
 	// Total cumulative cost for session.
-	Amount float64 `json:"amount"`
+	Amount float64 `json:"amount" codec:"required"`
 
 	// Unit of `amount`: an ISO 4217 currency code (e.g., "USD", "EUR") for money, or another unit
 	// such as "credits".
-	Currency string `json:"currency"`
+	Currency string `json:"currency" codec:"required"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // UsageUpdate is the context window and cost update for a session.
 type UsageUpdate struct {
 	// Tokens currently in context.
-	Used uint64 `json:"used"`
+	Used uint64 `json:"used" codec:"required"`
 
 	// Total context window size in tokens.
-	Size uint64 `json:"size"`
+	Size uint64 `json:"size" codec:"required"`
 
 	// Cumulative session cost (optional).
-	Cost codec.Opt[Cost] `json:"cost,omitzero"`
+	Cost codec.Opt[Cost] `json:"cost,omitzero" codec:"null,lenient"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // Notice: Fire-and-forget information for the user.
@@ -2056,18 +2056,18 @@ type UsageUpdate struct {
 // [Session Notices]: https://agentclientprotocol.com/rfds/session-notices
 type Notice struct {
 	// Presentation severity hint.
-	Severity NoticeSeverity `json:"severity"`
+	Severity NoticeSeverity `json:"severity" codec:"required,open"`
 
 	// Required non-empty plain-text title that can stand alone.
-	Title string `json:"title"`
+	Title string `json:"title" codec:"required"`
 
 	// Optional plain-text detail or guidance.
 	//
 	// Omitted and `null` are equivalent and mean no description was supplied.
-	Description codec.Opt[string] `json:"description,omitzero"`
+	Description codec.Opt[string] `json:"description,omitzero" codec:"null,lenient"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // CompactionID is the unique identifier for a context compaction within a session.
@@ -2083,19 +2083,19 @@ type CompactionID string
 // `null` clears it, and a concrete value replaces it. `summary: []` also clears the summary.
 type CompactionUpdate struct {
 	// The Agent-owned ID of this compaction, unique within the session.
-	CompactionID CompactionID `json:"compactionId"`
+	CompactionID CompactionID `json:"compactionId" codec:"required"`
 
 	// Current lifecycle status.
-	Status CompactionStatus `json:"status"`
+	Status CompactionStatus `json:"status" codec:"required,open"`
 
 	// Complete replacement user-displayable summary content for the compaction.
-	Summary codec.Opt[[]ContentBlock] `json:"summary,omitzero"`
+	Summary codec.Opt[[]ContentBlock] `json:"summary,omitzero" codec:"null,lenient,items"`
 
 	// Human-readable error details for the compaction.
-	Error codec.Opt[string] `json:"error,omitzero"`
+	Error codec.Opt[string] `json:"error,omitzero" codec:"null,lenient"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // CompactionSummaryChunk is a content block appended to a compaction's summary. A first-seen ID
@@ -2103,13 +2103,13 @@ type CompactionUpdate struct {
 // update when the Client advertised the `session.compaction` Client capability.
 type CompactionSummaryChunk struct {
 	// ID of the compaction whose summary receives this content.
-	CompactionID CompactionID `json:"compactionId"`
+	CompactionID CompactionID `json:"compactionId" codec:"required"`
 
 	// One content block to append.
-	Content ContentBlock `json:"content"`
+	Content ContentBlock `json:"content" codec:"required"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // SubagentSessionCapabilities: Client-initiated session mutations permitted for a specific subagent
@@ -2122,10 +2122,10 @@ type CompactionSummaryChunk struct {
 type SubagentSessionCapabilities struct {
 	// Permits the client to cancel this child's current work without ending the session. Omitted or
 	// `null` means unsupported. An object (including `{}`) means supported.
-	Cancel codec.Opt[SessionCancelCapabilities] `json:"cancel,omitzero"`
+	Cancel codec.Opt[SessionCancelCapabilities] `json:"cancel,omitzero" codec:"null,lenient"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // SessionCancelCapabilities: Capability to cancel work in a subagent session without ending that
@@ -2136,7 +2136,7 @@ type SubagentSessionCapabilities struct {
 // Experimental: any minor release may change or remove it.
 type SessionCancelCapabilities struct {
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // RunningStateUpdate: Foreground work is in progress.
@@ -2144,7 +2144,7 @@ type SessionCancelCapabilities struct {
 // Experimental: any minor release may change or remove it.
 type RunningStateUpdate struct {
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // ErrorStopReason: Details of a failure that ended a child's foreground work.
@@ -2155,7 +2155,7 @@ type ErrorStopReason struct {
 	//
 	// Optional. Omitted or `null` both mean the agent is not reporting failure details. Agents
 	// SHOULD include it.
-	Error codec.Opt[rpc.Error] `json:"error,omitzero"`
+	Error codec.Opt[rpc.Error] `json:"error,omitzero" codec:"null,lenient"`
 }
 
 // RequiresActionStateUpdate: Foreground work is blocked on user action.
@@ -2163,7 +2163,7 @@ type ErrorStopReason struct {
 // Experimental: any minor release may change or remove it.
 type RequiresActionStateUpdate struct {
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // UnknownStateUpdate is the Agent cannot currently determine foreground activity.
@@ -2178,7 +2178,7 @@ type RequiresActionStateUpdate struct {
 // Experimental: any minor release may change or remove it.
 type UnknownStateUpdate struct {
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // SubagentUpdate is the notification that the enclosing parent session created and owns a child
@@ -2203,20 +2203,20 @@ type UnknownStateUpdate struct {
 // Experimental: any minor release may change or remove it.
 type SubagentUpdate struct {
 	// The opaque session ID identifying the child in all ACP messages.
-	SessionID SessionID `json:"sessionId"`
+	SessionID SessionID `json:"sessionId" codec:"required"`
 
 	// The parent's human-readable display title for this child. It need not be unique.
 	//
 	// Omitted means unchanged. `null` clears it. If unset, the Client chooses a fallback
 	// presentation.
-	Title codec.Opt[string] `json:"title,omitzero"`
+	Title codec.Opt[string] `json:"title,omitzero" codec:"null,lenient"`
 
 	// The parent's human-readable description of the child's role or purpose.
 	//
 	// Omitted means unchanged. `null` clears it. If unset, the Client chooses a fallback
 	// presentation. This is current display metadata, not the history of instructions sent to the
 	// child.
-	Description codec.Opt[string] `json:"description,omitzero"`
+	Description codec.Opt[string] `json:"description,omitzero" codec:"null,lenient"`
 
 	// Client-initiated session mutations permitted for this subagent session.
 	//
@@ -2224,21 +2224,21 @@ type SubagentUpdate struct {
 	// never supplied, no session mutations are permitted. Read-only operations retain their normal
 	// protocol semantics and capability requirements. A concrete object replaces the whole
 	// capability set.
-	Capabilities codec.Opt[SubagentSessionCapabilities] `json:"capabilities,omitzero"`
+	Capabilities codec.Opt[SubagentSessionCapabilities] `json:"capabilities,omitzero" codec:"null,lenient"`
 
 	// Current state snapshot for the child session.
 	//
 	// Omitted means unchanged. `null` clears the current activity without asserting idle or sending
 	// an `unknown` snapshot. A concrete state replaces the previous state object wholesale. If
 	// never supplied, the current activity is unset/unconfirmed.
-	State codec.Opt[StateUpdate] `json:"state,omitzero"`
+	State codec.Opt[StateUpdate] `json:"state,omitzero" codec:"null,lenient"`
 
 	// The child's working directory. Must be an absolute path.
 	//
 	// Optional and nullable. Omitted means unchanged. `null` clears the reported value. While
 	// unset, the child inherits its immediate parent's effective working directory. Clients use
 	// this value for the child's root set and as the default terminal working directory.
-	Cwd codec.Opt[string] `json:"cwd,omitzero"`
+	Cwd codec.Opt[string] `json:"cwd,omitzero" codec:"null"`
 
 	// Additional workspace roots for the child. Each path must be absolute.
 	//
@@ -2246,10 +2246,10 @@ type SubagentUpdate struct {
 	// unset, the child inherits its immediate parent's effective additional directories,
 	// independently of `cwd`. A concrete array replaces the whole list. `[]` reports no additional
 	// directories. Clients use these values for the child's root set.
-	AdditionalDirectories codec.Opt[[]string] `json:"additionalDirectories,omitzero"`
+	AdditionalDirectories codec.Opt[[]string] `json:"additionalDirectories,omitzero" codec:"null"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // SessionMessage is an upsert for an inter-session message.
@@ -2257,38 +2257,38 @@ type SubagentUpdate struct {
 // Experimental: any minor release may change or remove it.
 type SessionMessage struct {
 	// Identifier of this message within the enclosing session's transcript.
-	MessageID MessageID `json:"messageId"`
+	MessageID MessageID `json:"messageId" codec:"required"`
 
 	// The sending session.
 	//
 	// Omitted leaves the stored value unchanged. `null` clears it. A value replaces it.
-	SenderSessionID codec.Opt[SessionID] `json:"senderSessionId,omitzero"`
+	SenderSessionID codec.Opt[SessionID] `json:"senderSessionId,omitzero" codec:"null,lenient"`
 
 	// The receiving session.
 	//
 	// Omitted leaves the stored value unchanged. `null` clears it. A value replaces it.
-	RecipientSessionID codec.Opt[SessionID] `json:"recipientSessionId,omitzero"`
+	RecipientSessionID codec.Opt[SessionID] `json:"recipientSessionId,omitzero" codec:"null,lenient"`
 
 	// On an incoming view, the `messageId` of the same message's outgoing view in the sender's
 	// transcript.
 	//
 	// Omitted leaves the stored value unchanged. `null` clears it. A value replaces it. It can
 	// arrive after the message starts streaming.
-	SenderMessageID codec.Opt[MessageID] `json:"senderMessageId,omitzero"`
+	SenderMessageID codec.Opt[MessageID] `json:"senderMessageId,omitzero" codec:"null,lenient"`
 
 	// On an outgoing view, the `messageId` of the same message's incoming view in the recipient's
 	// transcript.
 	//
 	// Omitted leaves the stored value unchanged. `null` clears it. A value replaces it. It can
 	// arrive after the message starts streaming.
-	RecipientMessageID codec.Opt[MessageID] `json:"recipientMessageId,omitzero"`
+	RecipientMessageID codec.Opt[MessageID] `json:"recipientMessageId,omitzero" codec:"null,lenient"`
 
 	// Omitted leaves content unchanged. `null` or `[]` clears it. A non-empty array replaces all
 	// content.
-	Content codec.Opt[[]ContentBlock] `json:"content,omitzero"`
+	Content codec.Opt[[]ContentBlock] `json:"content,omitzero" codec:"null,lenient,items"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // SessionMessageChunk is a streamed content block of an inter-session message.
@@ -2299,23 +2299,23 @@ type SessionMessage struct {
 // Experimental: any minor release may change or remove it.
 type SessionMessageChunk struct {
 	// Identifier of this message within the enclosing session's transcript.
-	MessageID MessageID `json:"messageId"`
+	MessageID MessageID `json:"messageId" codec:"required"`
 
 	// A single content block appended to the message.
-	Content ContentBlock `json:"content"`
+	Content ContentBlock `json:"content" codec:"required"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // CompleteElicitationNotification is the notification sent by the agent when a URL-based
 // elicitation is complete.
 type CompleteElicitationNotification struct {
 	// The ID of the elicitation that completed.
-	ElicitationID ElicitationID `json:"elicitationId"`
+	ElicitationID ElicitationID `json:"elicitationId" codec:"required"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // AuthStatusUpdateNotification is the notification sent by the agent when its authentication status
@@ -2331,17 +2331,17 @@ type AuthStatusUpdateNotification struct {
 	//
 	// This is the only field clients should act on. Clients MUST treat values they do not recognize
 	// as `unknown`.
-	State AuthState `json:"state"`
+	State AuthState `json:"state" codec:"required,open"`
 
 	// The accounts the agent has configured, for display.
 	//
 	// Optional. Omitted and empty are equivalent and mean no accounts are reported. Agents that
 	// hold credentials for several providers or accounts SHOULD list each of them and mark the ones
 	// in effect with `active`.
-	Accounts []AuthAccount `json:"accounts,omitzero"`
+	Accounts []AuthAccount `json:"accounts,omitzero" codec:"lenient,items"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // InitializeRequest holds the parameters for the initialize method.
@@ -2353,18 +2353,18 @@ type AuthStatusUpdateNotification struct {
 // [Initialization]: https://agentclientprotocol.com/protocol/v1/draft/initialization
 type InitializeRequest struct {
 	// The latest protocol version supported by the client.
-	ProtocolVersion ProtocolVersion `json:"protocolVersion"`
+	ProtocolVersion ProtocolVersion `json:"protocolVersion" codec:"required"`
 
 	// Capabilities supported by the client.
-	ClientCapabilities ClientCapabilities `json:"clientCapabilities"`
+	ClientCapabilities ClientCapabilities `json:"clientCapabilities" codec:"lenient"`
 
 	// Information about the Client name and version sent to the Agent.
 	//
 	// Note: in future versions of the protocol, this will be required.
-	ClientInfo codec.Opt[Implementation] `json:"clientInfo,omitzero"`
+	ClientInfo codec.Opt[Implementation] `json:"clientInfo,omitzero" codec:"null,lenient"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // ClientCapabilities holds the capabilities supported by the client.
@@ -2377,16 +2377,16 @@ type InitializeRequest struct {
 type ClientCapabilities struct {
 	// File system capabilities supported by the client. Determines which file operations the agent
 	// can request.
-	FS FileSystemCapabilities `json:"fs,omitzero"`
+	FS FileSystemCapabilities `json:"fs,omitzero" codec:"lenient"`
 
 	// Whether the Client support all `terminal/*` methods.
-	Terminal bool `json:"terminal,omitzero"`
+	Terminal bool `json:"terminal,omitzero" codec:"lenient"`
 
 	// Session-related capabilities supported by the client.
 	//
 	// Optional. Omitted or `null` both mean the client does not advertise any session-related
 	// extensions.
-	Session codec.Opt[ClientSessionCapabilities] `json:"session,omitzero"`
+	Session codec.Opt[ClientSessionCapabilities] `json:"session,omitzero" codec:"null,lenient"`
 
 	// Whether the client understands exposed subagent sessions.
 	//
@@ -2395,7 +2395,7 @@ type ClientCapabilities struct {
 	// session-directed messages, and restricted-session semantics.
 	//
 	// Experimental: any minor release may change or remove it. It needs [FeatureSubagents].
-	Subagents codec.Opt[SubagentCapabilities] `json:"subagents,omitzero"`
+	Subagents codec.Opt[SubagentCapabilities] `json:"subagents,omitzero" codec:"null,lenient"`
 
 	// Whether the client supports `plan_update` and `plan_removed` session updates.
 	//
@@ -2403,20 +2403,20 @@ type ClientCapabilities struct {
 	// means the client can receive both update types.
 	//
 	// Experimental: any minor release may change or remove it. It needs [FeaturePlans].
-	Plan codec.Opt[PlanCapabilities] `json:"plan,omitzero"`
+	Plan codec.Opt[PlanCapabilities] `json:"plan,omitzero" codec:"null,lenient"`
 
 	// Authentication capabilities supported by the client. Determines which authentication method
 	// types the agent may include in its `InitializeResponse`.
-	Auth AuthCapabilities `json:"auth,omitzero"`
+	Auth AuthCapabilities `json:"auth,omitzero" codec:"lenient"`
 
 	// Elicitation capabilities supported by the client. Determines which elicitation modes the
 	// agent may use.
 	//
 	// Optional. Omitted or `null` both mean the client does not advertise elicitation support.
-	Elicitation codec.Opt[ElicitationCapabilities] `json:"elicitation,omitzero"`
+	Elicitation codec.Opt[ElicitationCapabilities] `json:"elicitation,omitzero" codec:"null,lenient"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // IsZero reports whether nothing is set, which means the same as leaving x out.
@@ -2438,13 +2438,13 @@ func (x ClientCapabilities) IsZero() bool {
 // [FileSystem]: https://agentclientprotocol.com/protocol/v1/draft/initialization#filesystem
 type FileSystemCapabilities struct {
 	// Whether the Client supports `fs/read_text_file` requests.
-	ReadTextFile bool `json:"readTextFile,omitzero"`
+	ReadTextFile bool `json:"readTextFile,omitzero" codec:"lenient"`
 
 	// Whether the Client supports `fs/write_text_file` requests.
-	WriteTextFile bool `json:"writeTextFile,omitzero"`
+	WriteTextFile bool `json:"writeTextFile,omitzero" codec:"lenient"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // IsZero reports whether nothing is set, which means the same as leaving x out.
@@ -2458,22 +2458,22 @@ func (x FileSystemCapabilities) IsZero() bool {
 type ClientSessionCapabilities struct {
 	// Support for ID-addressed context compaction updates. Omitted or `null` means unsupported.
 	// `{}` advertises the complete compaction contract.
-	Compaction codec.Opt[CompactionCapabilities] `json:"compaction,omitzero"`
+	Compaction codec.Opt[CompactionCapabilities] `json:"compaction,omitzero" codec:"null,lenient"`
 
 	// Config option capabilities supported by the client.
 	//
 	// Omitted or `null` both mean the client does not advertise support for any config option
 	// extensions.
-	ConfigOptions codec.Opt[SessionConfigOptionsCapabilities] `json:"configOptions,omitzero"`
+	ConfigOptions codec.Opt[SessionConfigOptionsCapabilities] `json:"configOptions,omitzero" codec:"null,lenient"`
 
 	// Support for live user-facing `notice` session updates.
 	//
 	// Optional. Omitted or `null` both mean the client does not advertise support. Supplying `{}`
 	// means the client can present notices to the user.
-	Notices codec.Opt[NoticeCapabilities] `json:"notices,omitzero"`
+	Notices codec.Opt[NoticeCapabilities] `json:"notices,omitzero" codec:"null,lenient"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // CompactionCapabilities declares client support for ID-addressed context compaction updates.
@@ -2491,10 +2491,10 @@ type SessionConfigOptionsCapabilities struct {
 	// Optional. Omitted or `null` both mean the client does not advertise support. Supplying `{}`
 	// means agents may include `type: "boolean"` entries in `configOptions`, and the client may
 	// send `session/set_config_option` requests with `type: "boolean"` and a boolean `value`.
-	Boolean codec.Opt[BooleanConfigOptionCapabilities] `json:"boolean,omitzero"`
+	Boolean codec.Opt[BooleanConfigOptionCapabilities] `json:"boolean,omitzero" codec:"null,lenient"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // BooleanConfigOptionCapabilities holds the capabilities for boolean session configuration options.
@@ -2502,7 +2502,7 @@ type SessionConfigOptionsCapabilities struct {
 // Supplying `{}` means the client supports boolean session configuration options.
 type BooleanConfigOptionCapabilities struct {
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // NoticeCapabilities declares client support for presenting live notices to the user.
@@ -2522,7 +2522,7 @@ type NoticeCapabilities struct {
 // Experimental: any minor release may change or remove it.
 type SubagentCapabilities struct {
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // PlanCapabilities holds the capabilities for receiving `plan_update` and `plan_removed` session
@@ -2531,7 +2531,7 @@ type SubagentCapabilities struct {
 // Experimental: any minor release may change or remove it.
 type PlanCapabilities struct {
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // AuthCapabilities holds the authentication capabilities supported by the client.
@@ -2544,10 +2544,10 @@ type AuthCapabilities struct {
 	// The client should set this to `true` only when it can reproduce the configured agent
 	// invocation in an interactive terminal. When `true`, the agent may include `terminal` entries
 	// in its authentication methods.
-	Terminal bool `json:"terminal,omitzero"`
+	Terminal bool `json:"terminal,omitzero" codec:"lenient"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // IsZero reports whether nothing is set, which means the same as leaving x out.
@@ -2562,16 +2562,16 @@ type ElicitationCapabilities struct {
 	//
 	// Optional. Omitted and `null` are equivalent and mean form support is not advertised.
 	// Supplying `{}` explicitly advertises form support.
-	Form codec.Opt[ElicitationFormCapabilities] `json:"form,omitzero"`
+	Form codec.Opt[ElicitationFormCapabilities] `json:"form,omitzero" codec:"null,lenient"`
 
 	// Whether the client supports URL-based elicitation.
 	//
 	// Optional. Omitted or `null` both mean the client does not advertise support. Supplying `{}`
 	// means the client supports URL-based elicitation.
-	URL codec.Opt[ElicitationURLCapabilities] `json:"url,omitzero"`
+	URL codec.Opt[ElicitationURLCapabilities] `json:"url,omitzero" codec:"null,lenient"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // ElicitationFormCapabilities: Form-based elicitation capabilities.
@@ -2579,7 +2579,7 @@ type ElicitationCapabilities struct {
 // Supplying `{}` means the client supports form-based elicitation.
 type ElicitationFormCapabilities struct {
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // ElicitationURLCapabilities: URL-based elicitation capabilities.
@@ -2589,7 +2589,7 @@ type ElicitationFormCapabilities struct {
 // Schema: ElicitationUrlCapabilities.
 type ElicitationURLCapabilities struct {
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // AuthenticateRequest holds the parameters for the authenticate method.
@@ -2598,10 +2598,10 @@ type ElicitationURLCapabilities struct {
 type AuthenticateRequest struct {
 	// The ID of the authentication method to use. Must be one of the methods advertised in the
 	// initialize response.
-	MethodID AuthMethodID `json:"methodId"`
+	MethodID AuthMethodID `json:"methodId" codec:"required"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // ListProvidersRequest holds the parameters for `providers/list`.
@@ -2609,7 +2609,7 @@ type AuthenticateRequest struct {
 // Experimental: any minor release may change or remove it.
 type ListProvidersRequest struct {
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // SetProviderRequest holds the parameters for `providers/set`.
@@ -2619,20 +2619,20 @@ type ListProvidersRequest struct {
 // Experimental: any minor release may change or remove it.
 type SetProviderRequest struct {
 	// Provider ID to configure.
-	ProviderID ProviderID `json:"providerId"`
+	ProviderID ProviderID `json:"providerId" codec:"required"`
 
 	// Protocol type for this provider.
-	ApiType LLMProtocol `json:"apiType"`
+	ApiType LLMProtocol `json:"apiType" codec:"required,open"`
 
 	// Base URL for requests sent through this provider.
-	BaseURL string `json:"baseUrl"`
+	BaseURL string `json:"baseUrl" codec:"required"`
 
 	// Full headers map for this provider. May include authorization, routing, or other
 	// integration-specific headers.
 	Headers map[string]string `json:"headers,omitzero"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // DisableProviderRequest holds the parameters for `providers/disable`.
@@ -2640,10 +2640,10 @@ type SetProviderRequest struct {
 // Experimental: any minor release may change or remove it.
 type DisableProviderRequest struct {
 	// Provider ID to disable.
-	ProviderID ProviderID `json:"providerId"`
+	ProviderID ProviderID `json:"providerId" codec:"required"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // LogoutRequest holds the parameters for the logout method.
@@ -2651,7 +2651,7 @@ type DisableProviderRequest struct {
 // Terminates the current authenticated session.
 type LogoutRequest struct {
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // AuthStatusRequest holds the parameters for the `auth/status` method.
@@ -2664,7 +2664,7 @@ type LogoutRequest struct {
 // Experimental: any minor release may change or remove it.
 type AuthStatusRequest struct {
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // NewSessionRequest holds the parameters for creating a new session.
@@ -2674,17 +2674,17 @@ type AuthStatusRequest struct {
 // [Creating a Session]: https://agentclientprotocol.com/protocol/v1/draft/session-setup#creating-a-session
 type NewSessionRequest struct {
 	// The working directory for this session. Must be an absolute path.
-	Cwd string `json:"cwd"`
+	Cwd string `json:"cwd" codec:"required"`
 
 	// Additional workspace roots for this session. Each path must be absolute.
 	//
 	// These expand the session's filesystem scope without changing `cwd`, which remains the base
 	// for relative paths. When omitted or empty, no additional roots are activated for the new
 	// session.
-	AdditionalDirectories []string `json:"additionalDirectories,omitzero"`
+	AdditionalDirectories []string `json:"additionalDirectories,omitzero" codec:"empty"`
 
 	// List of MCP (Model Context Protocol) servers the agent should connect to.
-	MCPServers []MCPServer `json:"mcpServers"`
+	MCPServers []MCPServer `json:"mcpServers" codec:"required,empty"`
 
 	// System-level instructions for the new session.
 	//
@@ -2693,10 +2693,10 @@ type NewSessionRequest struct {
 	// `sessionCapabilities.systemPrompt`.
 	//
 	// Experimental: any minor release may change or remove it. It needs [FeatureSystemPrompt].
-	SystemPrompt codec.Opt[SystemPrompt] `json:"systemPrompt,omitzero"`
+	SystemPrompt codec.Opt[SystemPrompt] `json:"systemPrompt,omitzero" codec:"null,feature=9"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // HTTPHeader is an HTTP header to set when making requests to the MCP server.
@@ -2704,13 +2704,13 @@ type NewSessionRequest struct {
 // Schema: HttpHeader.
 type HTTPHeader struct {
 	// The name of the HTTP header.
-	Name string `json:"name"`
+	Name string `json:"name" codec:"required"`
 
 	// The value to set for the HTTP header.
-	Value string `json:"value"`
+	Value string `json:"value" codec:"required"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // MCPServerHTTP: HTTP transport configuration for MCP.
@@ -2718,16 +2718,16 @@ type HTTPHeader struct {
 // Schema: McpServerHttp.
 type MCPServerHTTP struct {
 	// Human-readable name identifying this MCP server.
-	Name string `json:"name"`
+	Name string `json:"name" codec:"required"`
 
 	// URL to the MCP server.
-	URL string `json:"url"`
+	URL string `json:"url" codec:"required"`
 
 	// HTTP headers to set when making requests to the MCP server.
-	Headers []HTTPHeader `json:"headers"`
+	Headers []HTTPHeader `json:"headers" codec:"required,empty"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // MCPServerSSE: SSE transport configuration for MCP.
@@ -2735,16 +2735,16 @@ type MCPServerHTTP struct {
 // Schema: McpServerSse.
 type MCPServerSSE struct {
 	// Human-readable name identifying this MCP server.
-	Name string `json:"name"`
+	Name string `json:"name" codec:"required"`
 
 	// URL to the MCP server.
-	URL string `json:"url"`
+	URL string `json:"url" codec:"required"`
 
 	// HTTP headers to set when making requests to the MCP server.
-	Headers []HTTPHeader `json:"headers"`
+	Headers []HTTPHeader `json:"headers" codec:"required,empty"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // MCPServerACP: ACP transport configuration for MCP.
@@ -2757,16 +2757,16 @@ type MCPServerSSE struct {
 // Experimental: any minor release may change or remove it.
 type MCPServerACP struct {
 	// Human-readable name identifying this MCP server.
-	Name string `json:"name"`
+	Name string `json:"name" codec:"required"`
 
 	// Unique identifier for this MCP server, generated by the component providing it.
 	//
 	// Providers MUST NOT reuse an ID for multiple ACP-transport MCP servers that are visible on the
 	// same ACP connection.
-	ServerID MCPServerACPID `json:"serverId"`
+	ServerID MCPServerACPID `json:"serverId" codec:"required"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // MCPServerStdio: Stdio transport configuration for MCP.
@@ -2774,19 +2774,19 @@ type MCPServerACP struct {
 // Schema: McpServerStdio.
 type MCPServerStdio struct {
 	// Human-readable name identifying this MCP server.
-	Name string `json:"name"`
+	Name string `json:"name" codec:"required"`
 
 	// Absolute path to the MCP server executable.
-	Command string `json:"command"`
+	Command string `json:"command" codec:"required"`
 
 	// Command-line arguments to pass to the MCP server.
-	Args []string `json:"args"`
+	Args []string `json:"args" codec:"required,empty"`
 
 	// Environment variables to set when launching the MCP server.
-	Env []EnvVariable `json:"env"`
+	Env []EnvVariable `json:"env" codec:"required,empty"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // SystemPrompt: Client-provided system-level instructions for a session.
@@ -2801,7 +2801,7 @@ type SystemPrompt struct {
 	//
 	// Required. Agents MUST return an error for a mode they do not support rather than treating it
 	// as `append` or `override`.
-	Mode SystemPromptMode `json:"mode"`
+	Mode SystemPromptMode `json:"mode" codec:"required,open"`
 
 	// The system prompt content.
 	//
@@ -2811,10 +2811,10 @@ type SystemPrompt struct {
 	//
 	// Clients MUST NOT send an empty array. Agents MAY reject one with `-32602` without creating,
 	// loading, resuming, or forking the session.
-	Content []ContentBlock `json:"content"`
+	Content []ContentBlock `json:"content" codec:"required"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // LoadSessionRequest holds the parameters for loading an existing session.
@@ -2826,20 +2826,20 @@ type SystemPrompt struct {
 // [Loading Sessions]: https://agentclientprotocol.com/protocol/v1/draft/session-setup#loading-sessions
 type LoadSessionRequest struct {
 	// List of MCP servers to connect to for this session.
-	MCPServers []MCPServer `json:"mcpServers"`
+	MCPServers []MCPServer `json:"mcpServers" codec:"required,empty"`
 
 	// The working directory for this session. Must be an absolute path.
-	Cwd string `json:"cwd"`
+	Cwd string `json:"cwd" codec:"required"`
 
 	// Additional workspace roots to activate for this session. Each path must be absolute.
 	//
 	// When omitted or empty, no additional roots are activated. When non-empty, this is the
 	// complete resulting additional-root list for the loaded session. It may differ from any
 	// previously used or reported list as long as the request `cwd` matches the session's `cwd`.
-	AdditionalDirectories []string `json:"additionalDirectories,omitzero"`
+	AdditionalDirectories []string `json:"additionalDirectories,omitzero" codec:"empty"`
 
 	// The ID of the session to load.
-	SessionID SessionID `json:"sessionId"`
+	SessionID SessionID `json:"sessionId" codec:"required"`
 
 	// System-level instructions for the loaded session.
 	//
@@ -2849,10 +2849,10 @@ type LoadSessionRequest struct {
 	// when the session was created.
 	//
 	// Experimental: any minor release may change or remove it. It needs [FeatureSystemPrompt].
-	SystemPrompt codec.Opt[SystemPrompt] `json:"systemPrompt,omitzero"`
+	SystemPrompt codec.Opt[SystemPrompt] `json:"systemPrompt,omitzero" codec:"null,feature=9"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // ListSessionsRequest holds the parameters for listing existing sessions.
@@ -2860,10 +2860,10 @@ type LoadSessionRequest struct {
 // Only available if the Agent supports the `sessionCapabilities.list` capability.
 type ListSessionsRequest struct {
 	// Filter sessions by working directory. Must be an absolute path.
-	Cwd codec.Opt[string] `json:"cwd,omitzero"`
+	Cwd codec.Opt[string] `json:"cwd,omitzero" codec:"null"`
 
 	// Opaque cursor token from a previous response's nextCursor field for cursor-based pagination.
-	Cursor codec.Opt[string] `json:"cursor,omitzero"`
+	Cursor codec.Opt[string] `json:"cursor,omitzero" codec:"null"`
 
 	// Filter sessions by archive state.
 	//
@@ -2872,10 +2872,10 @@ type ListSessionsRequest struct {
 	// applies before pagination. Clients keep the same value when following `nextCursor`.
 	//
 	// Experimental: any minor release may change or remove it. It needs [FeatureArchive].
-	Archived codec.Opt[SessionArchiveFilter] `json:"archived,omitzero"`
+	Archived codec.Opt[SessionArchiveFilter] `json:"archived,omitzero" codec:"null,open,feature=0"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // DeleteSessionRequest holds the parameters for deleting an existing session from `session/list`.
@@ -2883,10 +2883,10 @@ type ListSessionsRequest struct {
 // Only available if the Agent supports the `sessionCapabilities.delete` capability.
 type DeleteSessionRequest struct {
 	// The ID of the session to delete.
-	SessionID SessionID `json:"sessionId"`
+	SessionID SessionID `json:"sessionId" codec:"required"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // ForkSessionRequest holds the parameters for forking an existing session.
@@ -2899,19 +2899,19 @@ type DeleteSessionRequest struct {
 // Experimental: any minor release may change or remove it.
 type ForkSessionRequest struct {
 	// The ID of the session to fork.
-	SessionID SessionID `json:"sessionId"`
+	SessionID SessionID `json:"sessionId" codec:"required"`
 
 	// The working directory for this session. Must be an absolute path.
-	Cwd string `json:"cwd"`
+	Cwd string `json:"cwd" codec:"required"`
 
 	// Additional workspace roots to activate for this session. Each path must be absolute.
 	//
 	// When omitted or empty, no additional roots are activated. When non-empty, this is the
 	// complete resulting additional-root list for the forked session.
-	AdditionalDirectories []string `json:"additionalDirectories,omitzero"`
+	AdditionalDirectories []string `json:"additionalDirectories,omitzero" codec:"empty"`
 
 	// List of MCP servers to connect to for this session.
-	MCPServers []MCPServer `json:"mcpServers,omitzero"`
+	MCPServers []MCPServer `json:"mcpServers,omitzero" codec:"empty"`
 
 	// System-level instructions for the forked session.
 	//
@@ -2919,10 +2919,10 @@ type ForkSessionRequest struct {
 	// stored with the source session or use its default instructions. Clients MUST only send this
 	// when the Agent advertises `sessionCapabilities.systemPrompt`, and SHOULD send the same value
 	// they used for the source session.
-	SystemPrompt codec.Opt[SystemPrompt] `json:"systemPrompt,omitzero"`
+	SystemPrompt codec.Opt[SystemPrompt] `json:"systemPrompt,omitzero" codec:"null,feature=9"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // ArchiveSessionRequest holds the parameters for archiving a session.
@@ -2937,10 +2937,10 @@ type ForkSessionRequest struct {
 // Experimental: any minor release may change or remove it.
 type ArchiveSessionRequest struct {
 	// The ID of the session to archive.
-	SessionID SessionID `json:"sessionId"`
+	SessionID SessionID `json:"sessionId" codec:"required"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // UnarchiveSessionRequest holds the parameters for unarchiving a session.
@@ -2955,10 +2955,10 @@ type ArchiveSessionRequest struct {
 // Experimental: any minor release may change or remove it.
 type UnarchiveSessionRequest struct {
 	// The ID of the session to unarchive.
-	SessionID SessionID `json:"sessionId"`
+	SessionID SessionID `json:"sessionId" codec:"required"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // SessionStatusRequest holds the parameters for checking the status of a session.
@@ -2972,10 +2972,10 @@ type UnarchiveSessionRequest struct {
 // Experimental: any minor release may change or remove it.
 type SessionStatusRequest struct {
 	// The ID of the session to check.
-	SessionID SessionID `json:"sessionId"`
+	SessionID SessionID `json:"sessionId" codec:"required"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // SetSessionTitleRequest holds the parameters for setting the title of a session.
@@ -2991,7 +2991,7 @@ type SessionStatusRequest struct {
 // Experimental: any minor release may change or remove it.
 type SetSessionTitleRequest struct {
 	// The ID of the session to retitle.
-	SessionID SessionID `json:"sessionId"`
+	SessionID SessionID `json:"sessionId" codec:"required"`
 
 	// The new title for the session.
 	//
@@ -2999,10 +2999,10 @@ type SetSessionTitleRequest struct {
 	// the title before storing it, for example by trimming whitespace or truncating it. The Agent
 	// rejects a title that fails its validation, including one that is empty after normalization,
 	// with `-32602`.
-	Title string `json:"title"`
+	Title string `json:"title" codec:"required"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // ResumeSessionRequest holds the parameters for resuming an existing session.
@@ -3013,20 +3013,20 @@ type SetSessionTitleRequest struct {
 // Only available if the Agent supports the `sessionCapabilities.resume` capability.
 type ResumeSessionRequest struct {
 	// The ID of the session to resume.
-	SessionID SessionID `json:"sessionId"`
+	SessionID SessionID `json:"sessionId" codec:"required"`
 
 	// The working directory for this session. Must be an absolute path.
-	Cwd string `json:"cwd"`
+	Cwd string `json:"cwd" codec:"required"`
 
 	// Additional workspace roots to activate for this session. Each path must be absolute.
 	//
 	// When omitted or empty, no additional roots are activated. When non-empty, this is the
 	// complete resulting additional-root list for the resumed session. It may differ from any
 	// previously used or reported list as long as the request `cwd` matches the session's `cwd`.
-	AdditionalDirectories []string `json:"additionalDirectories,omitzero"`
+	AdditionalDirectories []string `json:"additionalDirectories,omitzero" codec:"empty"`
 
 	// List of MCP servers to connect to for this session.
-	MCPServers []MCPServer `json:"mcpServers,omitzero"`
+	MCPServers []MCPServer `json:"mcpServers,omitzero" codec:"empty"`
 
 	// System-level instructions for the resumed session.
 	//
@@ -3036,10 +3036,10 @@ type ResumeSessionRequest struct {
 	// when the session was created.
 	//
 	// Experimental: any minor release may change or remove it. It needs [FeatureSystemPrompt].
-	SystemPrompt codec.Opt[SystemPrompt] `json:"systemPrompt,omitzero"`
+	SystemPrompt codec.Opt[SystemPrompt] `json:"systemPrompt,omitzero" codec:"null,feature=9"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // CloseSessionRequest holds the parameters for closing an active session.
@@ -3050,22 +3050,22 @@ type ResumeSessionRequest struct {
 // Only available if the Agent supports the `sessionCapabilities.close` capability.
 type CloseSessionRequest struct {
 	// The ID of the session to close.
-	SessionID SessionID `json:"sessionId"`
+	SessionID SessionID `json:"sessionId" codec:"required"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // SetSessionModeRequest holds the parameters for setting a session mode.
 type SetSessionModeRequest struct {
 	// The ID of the session to set the mode for.
-	SessionID SessionID `json:"sessionId"`
+	SessionID SessionID `json:"sessionId" codec:"required"`
 
 	// The ID of the mode to set.
-	ModeID SessionModeID `json:"modeId"`
+	ModeID SessionModeID `json:"modeId" codec:"required"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // PromptRequest holds the parameters for sending a user prompt to the agent.
@@ -3077,7 +3077,7 @@ type SetSessionModeRequest struct {
 // [User Message]: https://agentclientprotocol.com/protocol/v1/draft/prompt-turn#1-user-message
 type PromptRequest struct {
 	// The ID of the session to send this user message to.
-	SessionID SessionID `json:"sessionId"`
+	SessionID SessionID `json:"sessionId" codec:"required"`
 
 	// The blocks of content that compose the user's message.
 	//
@@ -3091,109 +3091,109 @@ type PromptRequest struct {
 	//
 	// When available, `resource` is preferred as it avoids extra round-trips and allows the message
 	// to include pieces of context from sources the agent may not have access to.
-	Prompt []ContentBlock `json:"prompt"`
+	Prompt []ContentBlock `json:"prompt" codec:"required"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // WriteTextFileResponse is the response to `fs/write_text_file`.
 type WriteTextFileResponse struct {
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // ReadTextFileResponse is the response containing the contents of a text file.
 type ReadTextFileResponse struct {
 	// Content payload returned by this response.
-	Content string `json:"content"`
+	Content string `json:"content" codec:"required"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // RequestPermissionResponse is the response to a permission request.
 type RequestPermissionResponse struct {
 	// The user's decision on the permission request.
-	Outcome RequestPermissionOutcome `json:"outcome"`
+	Outcome RequestPermissionOutcome `json:"outcome" codec:"required"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // SelectedPermissionOutcome says that the user selected one of the provided options.
 type SelectedPermissionOutcome struct {
 	// The ID of the option the user selected.
-	OptionID PermissionOptionID `json:"optionId"`
+	OptionID PermissionOptionID `json:"optionId" codec:"required"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // CreateTerminalResponse is the response containing the ID of the created terminal.
 type CreateTerminalResponse struct {
 	// The unique identifier for the created terminal.
-	TerminalID TerminalID `json:"terminalId"`
+	TerminalID TerminalID `json:"terminalId" codec:"required"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // TerminalOutputResponse is the response containing the terminal output and exit status.
 type TerminalOutputResponse struct {
 	// The terminal output captured so far.
-	Output string `json:"output"`
+	Output string `json:"output" codec:"required"`
 
 	// Whether the output was truncated due to byte limits.
-	Truncated bool `json:"truncated"`
+	Truncated bool `json:"truncated" codec:"required"`
 
 	// Exit status if the command has completed.
-	ExitStatus codec.Opt[TerminalExitStatus] `json:"exitStatus,omitzero"`
+	ExitStatus codec.Opt[TerminalExitStatus] `json:"exitStatus,omitzero" codec:"null,lenient"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // TerminalExitStatus is the exit status of a terminal command.
 type TerminalExitStatus struct {
 	// The process exit code (may be null if terminated by signal).
-	ExitCode codec.Opt[uint32] `json:"exitCode,omitzero"`
+	ExitCode codec.Opt[uint32] `json:"exitCode,omitzero" codec:"null,lenient"`
 
 	// The signal that terminated the process (may be null if exited normally).
-	Signal codec.Opt[string] `json:"signal,omitzero"`
+	Signal codec.Opt[string] `json:"signal,omitzero" codec:"null,lenient"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // ReleaseTerminalResponse is the response to terminal/release method.
 type ReleaseTerminalResponse struct {
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // WaitForTerminalExitResponse is the response containing the exit status of a terminal command.
 type WaitForTerminalExitResponse struct {
 	// The process exit code (may be null if terminated by signal).
-	ExitCode codec.Opt[uint32] `json:"exitCode,omitzero"`
+	ExitCode codec.Opt[uint32] `json:"exitCode,omitzero" codec:"null,lenient"`
 
 	// The signal that terminated the process (may be null if exited normally).
-	Signal codec.Opt[string] `json:"signal,omitzero"`
+	Signal codec.Opt[string] `json:"signal,omitzero" codec:"null,lenient"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // KillTerminalResponse is the response to `terminal/kill` method.
 type KillTerminalResponse struct {
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // ElicitationAcceptAction says that the user accepted the elicitation and provided content.
 type ElicitationAcceptAction struct {
 	// The user-provided content, if any, as an object matching the requested schema.
-	Content codec.Opt[map[string]ElicitationContentValue] `json:"content,omitzero"`
+	Content codec.Opt[map[string]ElicitationContentValue] `json:"content,omitzero" codec:"null"`
 }
 
 // MCPError is an inner MCP error, distinct from an outer ACP binding or runtime error.
@@ -3206,10 +3206,10 @@ type ElicitationAcceptAction struct {
 // Experimental: any minor release may change or remove it.
 type MCPError struct {
 	// Inner MCP error code. Never an ACP error code.
-	Code int32 `json:"code"`
+	Code int32 `json:"code" codec:"required"`
 
 	// Inner MCP error message.
-	Message string `json:"message"`
+	Message string `json:"message" codec:"required"`
 
 	// Optional error data. Explicit null is retained.
 	Data json.RawMessage `json:"data,omitzero"`
@@ -3226,10 +3226,10 @@ type MCPError struct {
 // [Cancellation]: https://agentclientprotocol.com/protocol/v1/draft/prompt-turn#cancellation
 type CancelNotification struct {
 	// The ID of the session to cancel operations for.
-	SessionID SessionID `json:"sessionId"`
+	SessionID SessionID `json:"sessionId" codec:"required"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // MessageMCPNotification is the notification parameters for `mcp/message`.
@@ -3242,21 +3242,21 @@ type CancelNotification struct {
 // Experimental: any minor release may change or remove it.
 type MessageMCPNotification struct {
 	// The declared ACP MCP server handling the associated request.
-	ServerID MCPServerACPID `json:"serverId"`
+	ServerID MCPServerACPID `json:"serverId" codec:"required"`
 
 	// The identifier of the active inner MCP request.
-	RequestID MCPRequestID `json:"requestId"`
+	RequestID MCPRequestID `json:"requestId" codec:"required"`
 
 	// The inner MCP method name.
-	Method string `json:"method"`
+	Method string `json:"method" codec:"required"`
 
 	// Optional inner MCP params.
 	//
 	// If omitted or set to `null`, the inner MCP message has no params.
-	Params codec.Opt[map[string]json.RawMessage] `json:"params,omitzero"`
+	Params codec.Opt[map[string]json.RawMessage] `json:"params,omitzero" codec:"null"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // CancelRequestNotification is the notification to cancel an ongoing request.
@@ -3266,10 +3266,10 @@ type MessageMCPNotification struct {
 // [Cancellation]: https://agentclientprotocol.com/protocol/v1/draft/cancellation
 type CancelRequestNotification struct {
 	// The ID of the request to cancel.
-	RequestID codec.ID `json:"requestId"`
+	RequestID codec.ID `json:"requestId" codec:"required"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // InitializeProxyRequest holds the parameters for `proxy/initialize`.
@@ -3289,18 +3289,18 @@ type CancelRequestNotification struct {
 // [Proxy Chains RFD]: https://agentclientprotocol.com/rfds/proxy-chains
 type InitializeProxyRequest struct {
 	// The latest protocol version supported by the client.
-	ProtocolVersion ProtocolVersion `json:"protocolVersion"`
+	ProtocolVersion ProtocolVersion `json:"protocolVersion" codec:"required"`
 
 	// Capabilities supported by the client.
-	ClientCapabilities ClientCapabilities `json:"clientCapabilities,omitzero"`
+	ClientCapabilities ClientCapabilities `json:"clientCapabilities,omitzero" codec:"lenient"`
 
 	// Information about the Client name and version sent to the Agent.
 	//
 	// Note: in future versions of the protocol, this will be required.
-	ClientInfo codec.Opt[Implementation] `json:"clientInfo,omitzero"`
+	ClientInfo codec.Opt[Implementation] `json:"clientInfo,omitzero" codec:"null,lenient"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // ProxySuccessorRequest: Parameters of a `proxy/successor` request.
@@ -3323,7 +3323,7 @@ type InitializeProxyRequest struct {
 // [Proxy Chains RFD]: https://agentclientprotocol.com/rfds/proxy-chains
 type ProxySuccessorRequest struct {
 	// Method name of the wrapped request.
-	Method string `json:"method"`
+	Method string `json:"method" codec:"required"`
 
 	// Params of the wrapped request, forwarded unchanged.
 	//
@@ -3333,7 +3333,7 @@ type ProxySuccessorRequest struct {
 	Params json.RawMessage `json:"params,omitzero"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // InitializeProxyResponse is the response to `proxy/initialize`.
@@ -3348,21 +3348,21 @@ type InitializeProxyResponse struct {
 	// version supported by the agent.
 	//
 	// The client should disconnect, if it doesn't support this version.
-	ProtocolVersion ProtocolVersion `json:"protocolVersion"`
+	ProtocolVersion ProtocolVersion `json:"protocolVersion" codec:"required"`
 
 	// Capabilities supported by the agent.
-	AgentCapabilities AgentCapabilities `json:"agentCapabilities,omitzero"`
+	AgentCapabilities AgentCapabilities `json:"agentCapabilities,omitzero" codec:"lenient"`
 
 	// Authentication methods supported by the agent.
-	AuthMethods []AuthMethod `json:"authMethods,omitzero"`
+	AuthMethods []AuthMethod `json:"authMethods,omitzero" codec:"lenient,items"`
 
 	// Information about the Agent name and version sent to the Client.
 	//
 	// Note: in future versions of the protocol, this will be required.
-	AgentInfo codec.Opt[Implementation] `json:"agentInfo,omitzero"`
+	AgentInfo codec.Opt[Implementation] `json:"agentInfo,omitzero" codec:"null,lenient"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // ProxySuccessorResponse: Result of a `proxy/successor` request: the wrapped request's result,
@@ -3384,7 +3384,7 @@ type ProxySuccessorResponse json.RawMessage
 // [Proxy Chains RFD]: https://agentclientprotocol.com/rfds/proxy-chains
 type ProxySuccessorNotification struct {
 	// Method name of the wrapped notification.
-	Method string `json:"method"`
+	Method string `json:"method" codec:"required"`
 
 	// Params of the wrapped notification, forwarded unchanged.
 	//
@@ -3394,5 +3394,5 @@ type ProxySuccessorNotification struct {
 	Params json.RawMessage `json:"params,omitzero"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }

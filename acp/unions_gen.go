@@ -223,10 +223,10 @@ func BlobResource(blob string, uri string) EmbeddedResourceResource {
 // The member mode distinguishes the variants.
 type CreateElicitationRequest struct {
 	// A human-readable message describing what input is needed.
-	Message string `json:"message"`
+	Message string `json:"message" codec:"required"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 
 	// Variant is the value; it must not be nil.
 	Variant CreateElicitationRequestVariant `json:"-"`
@@ -438,7 +438,7 @@ func NewMultiSelectItemsTitled(payload TitledMultiSelectItems) MultiSelectItems 
 // The members sessionId and requestId distinguish the variants.
 type ElicitationFormMode struct {
 	// A JSON Schema describing the form fields to present to the user.
-	RequestedSchema ElicitationSchema `json:"requestedSchema"`
+	RequestedSchema ElicitationSchema `json:"requestedSchema" codec:"required"`
 
 	// Variant is the value; it must not be nil.
 	Variant ElicitationFormModeVariant `json:"-"`
@@ -480,10 +480,10 @@ func NewElicitationFormModeRequest(requestedSchema ElicitationSchema, payload El
 // The members sessionId and requestId distinguish the variants.
 type ElicitationURLMode struct {
 	// The unique identifier for this elicitation.
-	ElicitationID ElicitationID `json:"elicitationId"`
+	ElicitationID ElicitationID `json:"elicitationId" codec:"required"`
 
 	// The URL to direct the user to.
-	URL string `json:"url"`
+	URL string `json:"url" codec:"required"`
 
 	// Variant is the value; it must not be nil.
 	Variant ElicitationURLModeVariant `json:"-"`
@@ -568,19 +568,19 @@ func NewAuthMethodAgent(payload AuthMethodAgent) AuthMethod {
 // The member type distinguishes the variants.
 type SessionConfigOption struct {
 	// Unique identifier for the configuration option.
-	ID SessionConfigID `json:"id"`
+	ID SessionConfigID `json:"id" codec:"required"`
 
 	// Human-readable label for the option.
-	Name string `json:"name"`
+	Name string `json:"name" codec:"required"`
 
 	// Optional description for the Client to display to the user.
-	Description codec.Opt[string] `json:"description,omitzero"`
+	Description codec.Opt[string] `json:"description,omitzero" codec:"null,lenient"`
 
 	// Optional semantic category for this option (UX only).
-	Category codec.Opt[SessionConfigOptionCategory] `json:"category,omitzero"`
+	Category codec.Opt[SessionConfigOptionCategory] `json:"category,omitzero" codec:"null,lenient,open"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 
 	// Variant is the value; it must not be nil.
 	Variant SessionConfigOptionVariant `json:"-"`
@@ -1174,10 +1174,10 @@ type IdleStateUpdate struct {
 	// Token usage for completed foreground work.
 	//
 	// Optional. Omitted or `null` means not reported.
-	Usage codec.Opt[Usage] `json:"usage,omitzero"`
+	Usage codec.Opt[Usage] `json:"usage,omitzero" codec:"null,lenient"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 
 	// Variant is the value; it must not be nil.
 	Variant IdleStateUpdateVariant `json:"-"`
@@ -1242,7 +1242,7 @@ type IdleStateUpdateError ErrorStopReason
 // Experimental: any minor release may change or remove it.
 type IdleStateUpdateNone struct {
 	// It is null if it is there: a value makes another variant.
-	StopReason codec.Opt[struct{}] `json:"stopReason,omitzero"`
+	StopReason codec.Opt[struct{}] `json:"stopReason,omitzero" codec:"null,lenient"`
 }
 
 // IdleStateUpdateUnknown is a variant of [IdleStateUpdate] that this package does not know.
@@ -1390,13 +1390,13 @@ func NewMCPServerStdio(payload MCPServerStdio) MCPServer {
 // see Type.
 type SetSessionConfigOptionRequest struct {
 	// The ID of the session to set the configuration option for.
-	SessionID SessionID `json:"sessionId"`
+	SessionID SessionID `json:"sessionId" codec:"required"`
 
 	// The ID of the configuration option to set.
-	ConfigID SessionConfigID `json:"configId"`
+	ConfigID SessionConfigID `json:"configId" codec:"required"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 
 	// Variant is the value; it must not be nil.
 	Variant SetSessionConfigOptionRequestVariant `json:"-"`
@@ -1419,7 +1419,7 @@ type SetSessionConfigOptionRequestVariant interface {
 // type: "boolean"
 type SetSessionConfigOptionRequestBoolean struct {
 	// The boolean value.
-	Value bool `json:"value"`
+	Value bool `json:"value" codec:"required"`
 }
 
 // SetSessionConfigOptionRequestValueID is a `SessionConfigValueId` string value.
@@ -1428,7 +1428,7 @@ type SetSessionConfigOptionRequestBoolean struct {
 // also gracefully deserialize into this variant.
 type SetSessionConfigOptionRequestValueID struct {
 	// The value ID.
-	Value SessionConfigValueID `json:"value"`
+	Value SessionConfigValueID `json:"value" codec:"required"`
 }
 
 // SetSessionConfigOptionRequestUnknown is a variant of [SetSessionConfigOptionRequest] that this
@@ -1519,7 +1519,7 @@ func PermissionSelected(optionID PermissionOptionID) RequestPermissionOutcome {
 // The member action distinguishes the variants.
 type CreateElicitationResponse struct {
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 
 	// Variant is the value; it must not be nil.
 	Variant CreateElicitationResponseVariant `json:"-"`
@@ -1686,10 +1686,10 @@ type MessageMCPResponseVariant interface {
 // Experimental: any minor release may change or remove it.
 type MessageMCPResponseResult struct {
 	// Required, even if JSON null.
-	Result json.RawMessage `json:"result"`
+	Result json.RawMessage `json:"result" codec:"required"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // MessageMCPResponseError is a structured inner MCP error.
@@ -1697,10 +1697,10 @@ type MessageMCPResponseResult struct {
 // Experimental: any minor release may change or remove it.
 type MessageMCPResponseError struct {
 	// Required, non-null MCP error object.
-	Error MCPError `json:"error"`
+	Error MCPError `json:"error" codec:"required"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 func (*MessageMCPResponseResult) isMessageMCPResponse() {}

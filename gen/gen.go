@@ -163,6 +163,9 @@ func generate(c Config) (out *output, err error) {
 		Doc:      c.Doc,
 		Openings: openings,
 	}
+	if c.Facade {
+		config.Hot = hot
+	}
 	out.files, err = emit.Files(out.pkg, config)
 	if err == nil && c.Hooks != "" {
 		out.hooks, err = emit.Hooks(out.pkg, config, c.Hooks)

@@ -31,3 +31,11 @@ var Targets = []Target{
 
 // RootPackage is the name of the package at the root, which embeds the schemas.
 const RootPackage = "sdk"
+
+// hot has the types of the messages that most of the traffic consists of. They are read and written by code of their
+// own, which is faster than a table.
+var hot = []string{
+	"SessionNotification", "ContentChunk", "TextContent", "ToolCall", "ToolCallUpdate", "PromptRequest", "PromptResponse",
+	"ReadTextFileRequest", "ReadTextFileResponse", "WriteTextFileRequest", "WriteTextFileResponse",
+	"CreateTerminalRequest", "CreateTerminalResponse", "TerminalOutputRequest", "TerminalOutputResponse",
+}

@@ -102,10 +102,13 @@ func visible(pkg *types.Package) []string {
 
 var featureValue = regexp.MustCompile(`^(const \w*Feature\w* Features = )\d+$`)
 
-// code returns the lines of a source file without comments, sorted: the order of handlers may change.
+var featureTag = regexp.MustCompile(` codec:"feature=\d+"|,feature=\d+`)
+
+// code returns the lines of a source file without comments and the features in tags, sorted: the order of handlers may
+// change.
 func code(source []byte) string {
 	var lines []string
-	for line := range strings.Lines(string(source)) {
+	for line := range strings.Lines(featureTag.ReplaceAllString(string(source), "")) {
 		if line = strings.Join(strings.Fields(line), " "); line != "" && !strings.HasPrefix(line, "//") {
 			lines = append(lines, line)
 		}

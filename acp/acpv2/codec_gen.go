@@ -12,6 +12,305 @@ import (
 // This does not compile with a runtime of another generation, which lacks the constant.
 const _ = codec.SupportVersion1
 
+// These types are written and read as the tags of their fields say.
+
+func (x *AudioContent) EncodeJSON(e *codec.Encoder)                             { codec.Encode(e, x) }
+func (x *AudioContent) DecodeJSON(d *codec.Decoder)                             { codec.Decode(d, x) }
+func (x *EmbeddedResource) EncodeJSON(e *codec.Encoder)                         { codec.Encode(e, x) }
+func (x *EmbeddedResource) DecodeJSON(d *codec.Decoder)                         { codec.Decode(d, x) }
+func (x *Content) EncodeJSON(e *codec.Encoder)                                  { codec.Encode(e, x) }
+func (x *Content) DecodeJSON(d *codec.Decoder)                                  { codec.Decode(d, x) }
+func (x *DiffPathChange) EncodeJSON(e *codec.Encoder)                           { codec.Encode(e, x) }
+func (x *DiffPathChange) DecodeJSON(d *codec.Decoder)                           { codec.Decode(d, x) }
+func (x *DiffPathPairChange) EncodeJSON(e *codec.Encoder)                       { codec.Encode(e, x) }
+func (x *DiffPathPairChange) DecodeJSON(d *codec.Decoder)                       { codec.Decode(d, x) }
+func (x *DiffPatch) EncodeJSON(e *codec.Encoder)                                { codec.Encode(e, x) }
+func (x *DiffPatch) DecodeJSON(d *codec.Decoder)                                { codec.Decode(d, x) }
+func (x *Diff) EncodeJSON(e *codec.Encoder)                                     { codec.Encode(e, x) }
+func (x *Diff) DecodeJSON(d *codec.Decoder)                                     { codec.Decode(d, x) }
+func (x *Terminal) EncodeJSON(e *codec.Encoder)                                 { codec.Encode(e, x) }
+func (x *Terminal) DecodeJSON(d *codec.Decoder)                                 { codec.Decode(d, x) }
+func (x *ToolCallCapabilities) EncodeJSON(e *codec.Encoder)                     { codec.Encode(e, x) }
+func (x *ToolCallCapabilities) DecodeJSON(d *codec.Decoder)                     { codec.Decode(d, x) }
+func (x *ToolCallCancelCapabilities) EncodeJSON(e *codec.Encoder)               { codec.Encode(e, x) }
+func (x *ToolCallCancelCapabilities) DecodeJSON(d *codec.Decoder)               { codec.Decode(d, x) }
+func (x *ToolCallPermissionSubject) EncodeJSON(e *codec.Encoder)                { codec.Encode(e, x) }
+func (x *ToolCallPermissionSubject) DecodeJSON(d *codec.Decoder)                { codec.Decode(d, x) }
+func (x *CommandPermissionSubject) EncodeJSON(e *codec.Encoder)                 { codec.Encode(e, x) }
+func (x *CommandPermissionSubject) DecodeJSON(d *codec.Decoder)                 { codec.Decode(d, x) }
+func (x *PermissionOption) EncodeJSON(e *codec.Encoder)                         { codec.Encode(e, x) }
+func (x *PermissionOption) DecodeJSON(d *codec.Decoder)                         { codec.Decode(d, x) }
+func (x *ElicitationSessionScope) EncodeJSON(e *codec.Encoder)                  { codec.Encode(e, x) }
+func (x *ElicitationSessionScope) DecodeJSON(d *codec.Decoder)                  { codec.Decode(d, x) }
+func (x *EnumOption) EncodeJSON(e *codec.Encoder)                               { codec.Encode(e, x) }
+func (x *EnumOption) DecodeJSON(d *codec.Decoder)                               { codec.Decode(d, x) }
+func (x *NumberPropertySchema) EncodeJSON(e *codec.Encoder)                     { codec.Encode(e, x) }
+func (x *NumberPropertySchema) DecodeJSON(d *codec.Decoder)                     { codec.Decode(d, x) }
+func (x *IntegerPropertySchema) EncodeJSON(e *codec.Encoder)                    { codec.Encode(e, x) }
+func (x *IntegerPropertySchema) DecodeJSON(d *codec.Decoder)                    { codec.Decode(d, x) }
+func (x *BooleanPropertySchema) EncodeJSON(e *codec.Encoder)                    { codec.Encode(e, x) }
+func (x *BooleanPropertySchema) DecodeJSON(d *codec.Decoder)                    { codec.Decode(d, x) }
+func (x *MultiSelectPropertySchema) EncodeJSON(e *codec.Encoder)                { codec.Encode(e, x) }
+func (x *MultiSelectPropertySchema) DecodeJSON(d *codec.Decoder)                { codec.Decode(d, x) }
+func (x *MessageMCPRequest) EncodeJSON(e *codec.Encoder)                        { codec.Encode(e, x) }
+func (x *MessageMCPRequest) DecodeJSON(d *codec.Decoder)                        { codec.Decode(d, x) }
+func (x *InitializeResponse) EncodeJSON(e *codec.Encoder)                       { codec.Encode(e, x) }
+func (x *InitializeResponse) DecodeJSON(d *codec.Decoder)                       { codec.Decode(d, x) }
+func (x *Implementation) EncodeJSON(e *codec.Encoder)                           { codec.Encode(e, x) }
+func (x *Implementation) DecodeJSON(d *codec.Decoder)                           { codec.Decode(d, x) }
+func (x *AgentCapabilities) EncodeJSON(e *codec.Encoder)                        { codec.Encode(e, x) }
+func (x *AgentCapabilities) DecodeJSON(d *codec.Decoder)                        { codec.Decode(d, x) }
+func (x *SessionCapabilities) EncodeJSON(e *codec.Encoder)                      { codec.Encode(e, x) }
+func (x *SessionCapabilities) DecodeJSON(d *codec.Decoder)                      { codec.Decode(d, x) }
+func (x *PromptCapabilities) EncodeJSON(e *codec.Encoder)                       { codec.Encode(e, x) }
+func (x *PromptCapabilities) DecodeJSON(d *codec.Decoder)                       { codec.Decode(d, x) }
+func (x *PromptImageCapabilities) EncodeJSON(e *codec.Encoder)                  { codec.Encode(e, x) }
+func (x *PromptImageCapabilities) DecodeJSON(d *codec.Decoder)                  { codec.Decode(d, x) }
+func (x *PromptAudioCapabilities) EncodeJSON(e *codec.Encoder)                  { codec.Encode(e, x) }
+func (x *PromptAudioCapabilities) DecodeJSON(d *codec.Decoder)                  { codec.Decode(d, x) }
+func (x *PromptEmbeddedContextCapabilities) EncodeJSON(e *codec.Encoder)        { codec.Encode(e, x) }
+func (x *PromptEmbeddedContextCapabilities) DecodeJSON(d *codec.Decoder)        { codec.Decode(d, x) }
+func (x *MCPCapabilities) EncodeJSON(e *codec.Encoder)                          { codec.Encode(e, x) }
+func (x *MCPCapabilities) DecodeJSON(d *codec.Decoder)                          { codec.Decode(d, x) }
+func (x *MCPStdioCapabilities) EncodeJSON(e *codec.Encoder)                     { codec.Encode(e, x) }
+func (x *MCPStdioCapabilities) DecodeJSON(d *codec.Decoder)                     { codec.Decode(d, x) }
+func (x *MCPHTTPCapabilities) EncodeJSON(e *codec.Encoder)                      { codec.Encode(e, x) }
+func (x *MCPHTTPCapabilities) DecodeJSON(d *codec.Decoder)                      { codec.Decode(d, x) }
+func (x *MCPACPCapabilities) EncodeJSON(e *codec.Encoder)                       { codec.Encode(e, x) }
+func (x *MCPACPCapabilities) DecodeJSON(d *codec.Decoder)                       { codec.Decode(d, x) }
+func (x *SessionDeleteCapabilities) EncodeJSON(e *codec.Encoder)                { codec.Encode(e, x) }
+func (x *SessionDeleteCapabilities) DecodeJSON(d *codec.Decoder)                { codec.Decode(d, x) }
+func (x *SessionAdditionalDirectoriesCapabilities) EncodeJSON(e *codec.Encoder) { codec.Encode(e, x) }
+func (x *SessionAdditionalDirectoriesCapabilities) DecodeJSON(d *codec.Decoder) { codec.Decode(d, x) }
+func (x *SessionSystemPromptCapabilities) EncodeJSON(e *codec.Encoder)          { codec.Encode(e, x) }
+func (x *SessionSystemPromptCapabilities) DecodeJSON(d *codec.Decoder)          { codec.Decode(d, x) }
+func (x *SessionSystemPromptModeCapabilities) EncodeJSON(e *codec.Encoder)      { codec.Encode(e, x) }
+func (x *SessionSystemPromptModeCapabilities) DecodeJSON(d *codec.Decoder)      { codec.Decode(d, x) }
+func (x *SessionSystemPromptOverrideCapabilities) EncodeJSON(e *codec.Encoder)  { codec.Encode(e, x) }
+func (x *SessionSystemPromptOverrideCapabilities) DecodeJSON(d *codec.Decoder)  { codec.Decode(d, x) }
+func (x *SessionForkCapabilities) EncodeJSON(e *codec.Encoder)                  { codec.Encode(e, x) }
+func (x *SessionForkCapabilities) DecodeJSON(d *codec.Decoder)                  { codec.Decode(d, x) }
+func (x *SessionArchiveCapabilities) EncodeJSON(e *codec.Encoder)               { codec.Encode(e, x) }
+func (x *SessionArchiveCapabilities) DecodeJSON(d *codec.Decoder)               { codec.Decode(d, x) }
+func (x *SessionStatusCapabilities) EncodeJSON(e *codec.Encoder)                { codec.Encode(e, x) }
+func (x *SessionStatusCapabilities) DecodeJSON(d *codec.Decoder)                { codec.Decode(d, x) }
+func (x *SessionTitleCapabilities) EncodeJSON(e *codec.Encoder)                 { codec.Encode(e, x) }
+func (x *SessionTitleCapabilities) DecodeJSON(d *codec.Decoder)                 { codec.Decode(d, x) }
+func (x *AgentAuthCapabilities) EncodeJSON(e *codec.Encoder)                    { codec.Encode(e, x) }
+func (x *AgentAuthCapabilities) DecodeJSON(d *codec.Decoder)                    { codec.Decode(d, x) }
+func (x *AuthStatusCapabilities) EncodeJSON(e *codec.Encoder)                   { codec.Encode(e, x) }
+func (x *AuthStatusCapabilities) DecodeJSON(d *codec.Decoder)                   { codec.Decode(d, x) }
+func (x *ProvidersCapabilities) EncodeJSON(e *codec.Encoder)                    { codec.Encode(e, x) }
+func (x *ProvidersCapabilities) DecodeJSON(d *codec.Decoder)                    { codec.Decode(d, x) }
+func (x *EnvVariable) EncodeJSON(e *codec.Encoder)                              { codec.Encode(e, x) }
+func (x *EnvVariable) DecodeJSON(d *codec.Decoder)                              { codec.Decode(d, x) }
+func (x *AuthMethodTerminal) EncodeJSON(e *codec.Encoder)                       { codec.Encode(e, x) }
+func (x *AuthMethodTerminal) DecodeJSON(d *codec.Decoder)                       { codec.Decode(d, x) }
+func (x *AuthMethodAgent) EncodeJSON(e *codec.Encoder)                          { codec.Encode(e, x) }
+func (x *AuthMethodAgent) DecodeJSON(d *codec.Decoder)                          { codec.Decode(d, x) }
+func (x *LoginAuthResponse) EncodeJSON(e *codec.Encoder)                        { codec.Encode(e, x) }
+func (x *LoginAuthResponse) DecodeJSON(d *codec.Decoder)                        { codec.Decode(d, x) }
+func (x *ListProvidersResponse) EncodeJSON(e *codec.Encoder)                    { codec.Encode(e, x) }
+func (x *ListProvidersResponse) DecodeJSON(d *codec.Decoder)                    { codec.Decode(d, x) }
+func (x *ProviderInfo) EncodeJSON(e *codec.Encoder)                             { codec.Encode(e, x) }
+func (x *ProviderInfo) DecodeJSON(d *codec.Decoder)                             { codec.Decode(d, x) }
+func (x *SetProviderResponse) EncodeJSON(e *codec.Encoder)                      { codec.Encode(e, x) }
+func (x *SetProviderResponse) DecodeJSON(d *codec.Decoder)                      { codec.Decode(d, x) }
+func (x *DisableProviderResponse) EncodeJSON(e *codec.Encoder)                  { codec.Encode(e, x) }
+func (x *DisableProviderResponse) DecodeJSON(d *codec.Decoder)                  { codec.Decode(d, x) }
+func (x *LogoutAuthResponse) EncodeJSON(e *codec.Encoder)                       { codec.Encode(e, x) }
+func (x *LogoutAuthResponse) DecodeJSON(d *codec.Decoder)                       { codec.Decode(d, x) }
+func (x *AuthStatusResponse) EncodeJSON(e *codec.Encoder)                       { codec.Encode(e, x) }
+func (x *AuthStatusResponse) DecodeJSON(d *codec.Decoder)                       { codec.Decode(d, x) }
+func (x *AuthAccount) EncodeJSON(e *codec.Encoder)                              { codec.Encode(e, x) }
+func (x *AuthAccount) DecodeJSON(d *codec.Decoder)                              { codec.Decode(d, x) }
+func (x *NewSessionResponse) EncodeJSON(e *codec.Encoder)                       { codec.Encode(e, x) }
+func (x *NewSessionResponse) DecodeJSON(d *codec.Decoder)                       { codec.Decode(d, x) }
+func (x *SessionConfigSelectOption) EncodeJSON(e *codec.Encoder)                { codec.Encode(e, x) }
+func (x *SessionConfigSelectOption) DecodeJSON(d *codec.Decoder)                { codec.Decode(d, x) }
+func (x *SessionConfigSelect) EncodeJSON(e *codec.Encoder)                      { codec.Encode(e, x) }
+func (x *SessionConfigSelect) DecodeJSON(d *codec.Decoder)                      { codec.Decode(d, x) }
+func (x *SessionConfigBoolean) EncodeJSON(e *codec.Encoder)                     { codec.Encode(e, x) }
+func (x *SessionConfigBoolean) DecodeJSON(d *codec.Decoder)                     { codec.Decode(d, x) }
+func (x *TextCommandInput) EncodeJSON(e *codec.Encoder)                         { codec.Encode(e, x) }
+func (x *TextCommandInput) DecodeJSON(d *codec.Decoder)                         { codec.Decode(d, x) }
+func (x *SlashCommand) EncodeJSON(e *codec.Encoder)                             { codec.Encode(e, x) }
+func (x *SlashCommand) DecodeJSON(d *codec.Decoder)                             { codec.Decode(d, x) }
+func (x *ListSessionsResponse) EncodeJSON(e *codec.Encoder)                     { codec.Encode(e, x) }
+func (x *ListSessionsResponse) DecodeJSON(d *codec.Decoder)                     { codec.Decode(d, x) }
+func (x *DeleteSessionResponse) EncodeJSON(e *codec.Encoder)                    { codec.Encode(e, x) }
+func (x *DeleteSessionResponse) DecodeJSON(d *codec.Decoder)                    { codec.Decode(d, x) }
+func (x *ForkSessionResponse) EncodeJSON(e *codec.Encoder)                      { codec.Encode(e, x) }
+func (x *ForkSessionResponse) DecodeJSON(d *codec.Decoder)                      { codec.Decode(d, x) }
+func (x *ArchiveSessionResponse) EncodeJSON(e *codec.Encoder)                   { codec.Encode(e, x) }
+func (x *ArchiveSessionResponse) DecodeJSON(d *codec.Decoder)                   { codec.Decode(d, x) }
+func (x *UnarchiveSessionResponse) EncodeJSON(e *codec.Encoder)                 { codec.Encode(e, x) }
+func (x *UnarchiveSessionResponse) DecodeJSON(d *codec.Decoder)                 { codec.Decode(d, x) }
+func (x *SessionStatusResponse) EncodeJSON(e *codec.Encoder)                    { codec.Encode(e, x) }
+func (x *SessionStatusResponse) DecodeJSON(d *codec.Decoder)                    { codec.Decode(d, x) }
+func (x *BackgroundTerminal) EncodeJSON(e *codec.Encoder)                       { codec.Encode(e, x) }
+func (x *BackgroundTerminal) DecodeJSON(d *codec.Decoder)                       { codec.Decode(d, x) }
+func (x *BackgroundToolCall) EncodeJSON(e *codec.Encoder)                       { codec.Encode(e, x) }
+func (x *BackgroundToolCall) DecodeJSON(d *codec.Decoder)                       { codec.Decode(d, x) }
+func (x *BackgroundSubagent) EncodeJSON(e *codec.Encoder)                       { codec.Encode(e, x) }
+func (x *BackgroundSubagent) DecodeJSON(d *codec.Decoder)                       { codec.Decode(d, x) }
+func (x *RunningStateUpdate) EncodeJSON(e *codec.Encoder)                       { codec.Encode(e, x) }
+func (x *RunningStateUpdate) DecodeJSON(d *codec.Decoder)                       { codec.Decode(d, x) }
+func (x *ErrorStopReason) EncodeJSON(e *codec.Encoder)                          { codec.Encode(e, x) }
+func (x *ErrorStopReason) DecodeJSON(d *codec.Decoder)                          { codec.Decode(d, x) }
+func (x *Usage) EncodeJSON(e *codec.Encoder)                                    { codec.Encode(e, x) }
+func (x *Usage) DecodeJSON(d *codec.Decoder)                                    { codec.Decode(d, x) }
+func (x *RequiresActionStateUpdate) EncodeJSON(e *codec.Encoder)                { codec.Encode(e, x) }
+func (x *RequiresActionStateUpdate) DecodeJSON(d *codec.Decoder)                { codec.Decode(d, x) }
+func (x *UnknownStateUpdate) EncodeJSON(e *codec.Encoder)                       { codec.Encode(e, x) }
+func (x *UnknownStateUpdate) DecodeJSON(d *codec.Decoder)                       { codec.Decode(d, x) }
+func (x *SetSessionTitleResponse) EncodeJSON(e *codec.Encoder)                  { codec.Encode(e, x) }
+func (x *SetSessionTitleResponse) DecodeJSON(d *codec.Decoder)                  { codec.Decode(d, x) }
+func (x *ResumeSessionResponse) EncodeJSON(e *codec.Encoder)                    { codec.Encode(e, x) }
+func (x *ResumeSessionResponse) DecodeJSON(d *codec.Decoder)                    { codec.Decode(d, x) }
+func (x *CloseSessionResponse) EncodeJSON(e *codec.Encoder)                     { codec.Encode(e, x) }
+func (x *CloseSessionResponse) DecodeJSON(d *codec.Decoder)                     { codec.Decode(d, x) }
+func (x *CancelToolCallResponse) EncodeJSON(e *codec.Encoder)                   { codec.Encode(e, x) }
+func (x *CancelToolCallResponse) DecodeJSON(d *codec.Decoder)                   { codec.Decode(d, x) }
+func (x *CancelTerminalResponse) EncodeJSON(e *codec.Encoder)                   { codec.Encode(e, x) }
+func (x *CancelTerminalResponse) DecodeJSON(d *codec.Decoder)                   { codec.Decode(d, x) }
+func (x *SetSessionConfigOptionResponse) EncodeJSON(e *codec.Encoder)           { codec.Encode(e, x) }
+func (x *SetSessionConfigOptionResponse) DecodeJSON(d *codec.Decoder)           { codec.Decode(d, x) }
+func (x *UpdateSessionNotification) EncodeJSON(e *codec.Encoder)                { codec.Encode(e, x) }
+func (x *UpdateSessionNotification) DecodeJSON(d *codec.Decoder)                { codec.Decode(d, x) }
+func (x *UserMessage) EncodeJSON(e *codec.Encoder)                              { codec.Encode(e, x) }
+func (x *UserMessage) DecodeJSON(d *codec.Decoder)                              { codec.Decode(d, x) }
+func (x *AgentMessage) EncodeJSON(e *codec.Encoder)                             { codec.Encode(e, x) }
+func (x *AgentMessage) DecodeJSON(d *codec.Decoder)                             { codec.Decode(d, x) }
+func (x *AgentThought) EncodeJSON(e *codec.Encoder)                             { codec.Encode(e, x) }
+func (x *AgentThought) DecodeJSON(d *codec.Decoder)                             { codec.Decode(d, x) }
+func (x *ToolCallContentChunk) EncodeJSON(e *codec.Encoder)                     { codec.Encode(e, x) }
+func (x *ToolCallContentChunk) DecodeJSON(d *codec.Decoder)                     { codec.Decode(d, x) }
+func (x *TerminalOutput) EncodeJSON(e *codec.Encoder)                           { codec.Encode(e, x) }
+func (x *TerminalOutput) DecodeJSON(d *codec.Decoder)                           { codec.Decode(d, x) }
+func (x *TerminalExitStatus) EncodeJSON(e *codec.Encoder)                       { codec.Encode(e, x) }
+func (x *TerminalExitStatus) DecodeJSON(d *codec.Decoder)                       { codec.Decode(d, x) }
+func (x *TerminalCapabilities) EncodeJSON(e *codec.Encoder)                     { codec.Encode(e, x) }
+func (x *TerminalCapabilities) DecodeJSON(d *codec.Decoder)                     { codec.Decode(d, x) }
+func (x *TerminalCancelCapabilities) EncodeJSON(e *codec.Encoder)               { codec.Encode(e, x) }
+func (x *TerminalCancelCapabilities) DecodeJSON(d *codec.Decoder)               { codec.Decode(d, x) }
+func (x *TerminalUpdate) EncodeJSON(e *codec.Encoder)                           { codec.Encode(e, x) }
+func (x *TerminalUpdate) DecodeJSON(d *codec.Decoder)                           { codec.Decode(d, x) }
+func (x *TerminalOutputChunk) EncodeJSON(e *codec.Encoder)                      { codec.Encode(e, x) }
+func (x *TerminalOutputChunk) DecodeJSON(d *codec.Decoder)                      { codec.Decode(d, x) }
+func (x *PlanEntry) EncodeJSON(e *codec.Encoder)                                { codec.Encode(e, x) }
+func (x *PlanEntry) DecodeJSON(d *codec.Decoder)                                { codec.Decode(d, x) }
+func (x *PlanItems) EncodeJSON(e *codec.Encoder)                                { codec.Encode(e, x) }
+func (x *PlanItems) DecodeJSON(d *codec.Decoder)                                { codec.Decode(d, x) }
+func (x *PlanMarkdown) EncodeJSON(e *codec.Encoder)                             { codec.Encode(e, x) }
+func (x *PlanMarkdown) DecodeJSON(d *codec.Decoder)                             { codec.Decode(d, x) }
+func (x *PlanUpdate) EncodeJSON(e *codec.Encoder)                               { codec.Encode(e, x) }
+func (x *PlanUpdate) DecodeJSON(d *codec.Decoder)                               { codec.Decode(d, x) }
+func (x *PlanRemoved) EncodeJSON(e *codec.Encoder)                              { codec.Encode(e, x) }
+func (x *PlanRemoved) DecodeJSON(d *codec.Decoder)                              { codec.Decode(d, x) }
+func (x *AvailableCommandsUpdate) EncodeJSON(e *codec.Encoder)                  { codec.Encode(e, x) }
+func (x *AvailableCommandsUpdate) DecodeJSON(d *codec.Decoder)                  { codec.Decode(d, x) }
+func (x *ConfigOptionUpdate) EncodeJSON(e *codec.Encoder)                       { codec.Encode(e, x) }
+func (x *ConfigOptionUpdate) DecodeJSON(d *codec.Decoder)                       { codec.Decode(d, x) }
+func (x *Cost) EncodeJSON(e *codec.Encoder)                                     { codec.Encode(e, x) }
+func (x *Cost) DecodeJSON(d *codec.Decoder)                                     { codec.Decode(d, x) }
+func (x *UsageUpdate) EncodeJSON(e *codec.Encoder)                              { codec.Encode(e, x) }
+func (x *UsageUpdate) DecodeJSON(d *codec.Decoder)                              { codec.Decode(d, x) }
+func (x *CompactionUpdate) EncodeJSON(e *codec.Encoder)                         { codec.Encode(e, x) }
+func (x *CompactionUpdate) DecodeJSON(d *codec.Decoder)                         { codec.Decode(d, x) }
+func (x *CompactionSummaryChunk) EncodeJSON(e *codec.Encoder)                   { codec.Encode(e, x) }
+func (x *CompactionSummaryChunk) DecodeJSON(d *codec.Decoder)                   { codec.Decode(d, x) }
+func (x *SubagentSessionCapabilities) EncodeJSON(e *codec.Encoder)              { codec.Encode(e, x) }
+func (x *SubagentSessionCapabilities) DecodeJSON(d *codec.Decoder)              { codec.Decode(d, x) }
+func (x *SessionCancelCapabilities) EncodeJSON(e *codec.Encoder)                { codec.Encode(e, x) }
+func (x *SessionCancelCapabilities) DecodeJSON(d *codec.Decoder)                { codec.Decode(d, x) }
+func (x *SubagentUpdate) EncodeJSON(e *codec.Encoder)                           { codec.Encode(e, x) }
+func (x *SubagentUpdate) DecodeJSON(d *codec.Decoder)                           { codec.Decode(d, x) }
+func (x *SessionMessage) EncodeJSON(e *codec.Encoder)                           { codec.Encode(e, x) }
+func (x *SessionMessage) DecodeJSON(d *codec.Decoder)                           { codec.Decode(d, x) }
+func (x *SessionMessageChunk) EncodeJSON(e *codec.Encoder)                      { codec.Encode(e, x) }
+func (x *SessionMessageChunk) DecodeJSON(d *codec.Decoder)                      { codec.Decode(d, x) }
+func (x *CompleteElicitationNotification) EncodeJSON(e *codec.Encoder)          { codec.Encode(e, x) }
+func (x *CompleteElicitationNotification) DecodeJSON(d *codec.Decoder)          { codec.Decode(d, x) }
+func (x *AuthStatusUpdateNotification) EncodeJSON(e *codec.Encoder)             { codec.Encode(e, x) }
+func (x *AuthStatusUpdateNotification) DecodeJSON(d *codec.Decoder)             { codec.Decode(d, x) }
+func (x *InitializeRequest) EncodeJSON(e *codec.Encoder)                        { codec.Encode(e, x) }
+func (x *InitializeRequest) DecodeJSON(d *codec.Decoder)                        { codec.Decode(d, x) }
+func (x *ClientCapabilities) EncodeJSON(e *codec.Encoder)                       { codec.Encode(e, x) }
+func (x *ClientCapabilities) DecodeJSON(d *codec.Decoder)                       { codec.Decode(d, x) }
+func (x *ClientAuthCapabilities) EncodeJSON(e *codec.Encoder)                   { codec.Encode(e, x) }
+func (x *ClientAuthCapabilities) DecodeJSON(d *codec.Decoder)                   { codec.Decode(d, x) }
+func (x *TerminalAuthCapabilities) EncodeJSON(e *codec.Encoder)                 { codec.Encode(e, x) }
+func (x *TerminalAuthCapabilities) DecodeJSON(d *codec.Decoder)                 { codec.Decode(d, x) }
+func (x *ElicitationCapabilities) EncodeJSON(e *codec.Encoder)                  { codec.Encode(e, x) }
+func (x *ElicitationCapabilities) DecodeJSON(d *codec.Decoder)                  { codec.Decode(d, x) }
+func (x *ElicitationFormCapabilities) EncodeJSON(e *codec.Encoder)              { codec.Encode(e, x) }
+func (x *ElicitationFormCapabilities) DecodeJSON(d *codec.Decoder)              { codec.Decode(d, x) }
+func (x *ElicitationURLCapabilities) EncodeJSON(e *codec.Encoder)               { codec.Encode(e, x) }
+func (x *ElicitationURLCapabilities) DecodeJSON(d *codec.Decoder)               { codec.Decode(d, x) }
+func (x *LoginAuthRequest) EncodeJSON(e *codec.Encoder)                         { codec.Encode(e, x) }
+func (x *LoginAuthRequest) DecodeJSON(d *codec.Decoder)                         { codec.Decode(d, x) }
+func (x *ListProvidersRequest) EncodeJSON(e *codec.Encoder)                     { codec.Encode(e, x) }
+func (x *ListProvidersRequest) DecodeJSON(d *codec.Decoder)                     { codec.Decode(d, x) }
+func (x *DisableProviderRequest) EncodeJSON(e *codec.Encoder)                   { codec.Encode(e, x) }
+func (x *DisableProviderRequest) DecodeJSON(d *codec.Decoder)                   { codec.Decode(d, x) }
+func (x *LogoutAuthRequest) EncodeJSON(e *codec.Encoder)                        { codec.Encode(e, x) }
+func (x *LogoutAuthRequest) DecodeJSON(d *codec.Decoder)                        { codec.Decode(d, x) }
+func (x *AuthStatusRequest) EncodeJSON(e *codec.Encoder)                        { codec.Encode(e, x) }
+func (x *AuthStatusRequest) DecodeJSON(d *codec.Decoder)                        { codec.Decode(d, x) }
+func (x *NewSessionRequest) EncodeJSON(e *codec.Encoder)                        { codec.Encode(e, x) }
+func (x *NewSessionRequest) DecodeJSON(d *codec.Decoder)                        { codec.Decode(d, x) }
+func (x *HTTPHeader) EncodeJSON(e *codec.Encoder)                               { codec.Encode(e, x) }
+func (x *HTTPHeader) DecodeJSON(d *codec.Decoder)                               { codec.Decode(d, x) }
+func (x *MCPServerACP) EncodeJSON(e *codec.Encoder)                             { codec.Encode(e, x) }
+func (x *MCPServerACP) DecodeJSON(d *codec.Decoder)                             { codec.Decode(d, x) }
+func (x *MCPServerStdio) EncodeJSON(e *codec.Encoder)                           { codec.Encode(e, x) }
+func (x *MCPServerStdio) DecodeJSON(d *codec.Decoder)                           { codec.Decode(d, x) }
+func (x *SystemPrompt) EncodeJSON(e *codec.Encoder)                             { codec.Encode(e, x) }
+func (x *SystemPrompt) DecodeJSON(d *codec.Decoder)                             { codec.Decode(d, x) }
+func (x *ListSessionsRequest) EncodeJSON(e *codec.Encoder)                      { codec.Encode(e, x) }
+func (x *ListSessionsRequest) DecodeJSON(d *codec.Decoder)                      { codec.Decode(d, x) }
+func (x *DeleteSessionRequest) EncodeJSON(e *codec.Encoder)                     { codec.Encode(e, x) }
+func (x *DeleteSessionRequest) DecodeJSON(d *codec.Decoder)                     { codec.Decode(d, x) }
+func (x *ForkSessionRequest) EncodeJSON(e *codec.Encoder)                       { codec.Encode(e, x) }
+func (x *ForkSessionRequest) DecodeJSON(d *codec.Decoder)                       { codec.Decode(d, x) }
+func (x *ArchiveSessionRequest) EncodeJSON(e *codec.Encoder)                    { codec.Encode(e, x) }
+func (x *ArchiveSessionRequest) DecodeJSON(d *codec.Decoder)                    { codec.Decode(d, x) }
+func (x *UnarchiveSessionRequest) EncodeJSON(e *codec.Encoder)                  { codec.Encode(e, x) }
+func (x *UnarchiveSessionRequest) DecodeJSON(d *codec.Decoder)                  { codec.Decode(d, x) }
+func (x *SessionStatusRequest) EncodeJSON(e *codec.Encoder)                     { codec.Encode(e, x) }
+func (x *SessionStatusRequest) DecodeJSON(d *codec.Decoder)                     { codec.Decode(d, x) }
+func (x *SetSessionTitleRequest) EncodeJSON(e *codec.Encoder)                   { codec.Encode(e, x) }
+func (x *SetSessionTitleRequest) DecodeJSON(d *codec.Decoder)                   { codec.Decode(d, x) }
+func (x *ResumeSessionRequest) EncodeJSON(e *codec.Encoder)                     { codec.Encode(e, x) }
+func (x *ResumeSessionRequest) DecodeJSON(d *codec.Decoder)                     { codec.Decode(d, x) }
+func (x *ReplayFromStart) EncodeJSON(e *codec.Encoder)                          { codec.Encode(e, x) }
+func (x *ReplayFromStart) DecodeJSON(d *codec.Decoder)                          { codec.Decode(d, x) }
+func (x *CloseSessionRequest) EncodeJSON(e *codec.Encoder)                      { codec.Encode(e, x) }
+func (x *CloseSessionRequest) DecodeJSON(d *codec.Decoder)                      { codec.Decode(d, x) }
+func (x *CancelToolCallRequest) EncodeJSON(e *codec.Encoder)                    { codec.Encode(e, x) }
+func (x *CancelToolCallRequest) DecodeJSON(d *codec.Decoder)                    { codec.Decode(d, x) }
+func (x *CancelTerminalRequest) EncodeJSON(e *codec.Encoder)                    { codec.Encode(e, x) }
+func (x *CancelTerminalRequest) DecodeJSON(d *codec.Decoder)                    { codec.Decode(d, x) }
+func (x *RequestPermissionResponse) EncodeJSON(e *codec.Encoder)                { codec.Encode(e, x) }
+func (x *RequestPermissionResponse) DecodeJSON(d *codec.Decoder)                { codec.Decode(d, x) }
+func (x *CancelledPermissionOutcome) EncodeJSON(e *codec.Encoder)               { codec.Encode(e, x) }
+func (x *CancelledPermissionOutcome) DecodeJSON(d *codec.Decoder)               { codec.Decode(d, x) }
+func (x *SelectedPermissionOutcome) EncodeJSON(e *codec.Encoder)                { codec.Encode(e, x) }
+func (x *SelectedPermissionOutcome) DecodeJSON(d *codec.Decoder)                { codec.Decode(d, x) }
+func (x *CancelSessionNotification) EncodeJSON(e *codec.Encoder)                { codec.Encode(e, x) }
+func (x *CancelSessionNotification) DecodeJSON(d *codec.Decoder)                { codec.Decode(d, x) }
+func (x *MessageMCPNotification) EncodeJSON(e *codec.Encoder)                   { codec.Encode(e, x) }
+func (x *MessageMCPNotification) DecodeJSON(d *codec.Decoder)                   { codec.Decode(d, x) }
+func (x *InitializeProxyRequest) EncodeJSON(e *codec.Encoder)                   { codec.Encode(e, x) }
+func (x *InitializeProxyRequest) DecodeJSON(d *codec.Decoder)                   { codec.Decode(d, x) }
+func (x *ProxySuccessorRequest) EncodeJSON(e *codec.Encoder)                    { codec.Encode(e, x) }
+func (x *ProxySuccessorRequest) DecodeJSON(d *codec.Decoder)                    { codec.Decode(d, x) }
+func (x *InitializeProxyResponse) EncodeJSON(e *codec.Encoder)                  { codec.Encode(e, x) }
+func (x *InitializeProxyResponse) DecodeJSON(d *codec.Decoder)                  { codec.Decode(d, x) }
+func (x *ProxySuccessorNotification) EncodeJSON(e *codec.Encoder)               { codec.Encode(e, x) }
+func (x *ProxySuccessorNotification) DecodeJSON(d *codec.Decoder)               { codec.Decode(d, x) }
+
 // EncodeJSON writes x; it is for generated code.
 func (x *RequestPermissionRequest) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
@@ -380,43 +679,6 @@ func (x *ImageContent) DecodeJSON(d *codec.Decoder) {
 }
 
 // EncodeJSON writes x; it is for generated code.
-func (x *AudioContent) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	e.Name("data")
-	e.Str(x.Data)
-	e.Name("mimeType")
-	e.Str(string(x.MimeType))
-	codec.EncodeOptValue(e, "annotations", &x.Annotations)
-	codec.EncodeMeta(e, x.Meta)
-	e.EndObject()
-}
-
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
-func (x *AudioContent) DecodeJSON(d *codec.Decoder) {
-	*x = AudioContent{}
-	o := d.Object()
-	for o.Next() {
-		switch string(o.Name()) {
-		case "data":
-			o.Once(0)
-			x.Data = d.Str()
-		case "mimeType":
-			o.Once(1)
-			x.MimeType = MediaType(d.Intern())
-		case "annotations":
-			o.Once(2)
-			codec.DecodeOptValueLenient(d, &x.Annotations)
-		case "_meta":
-			o.Once(3)
-			x.Meta = codec.DecodeMeta(d)
-		default:
-			d.Skip()
-		}
-	}
-	o.Require("data", "mimeType")
-}
-
-// EncodeJSON writes x; it is for generated code.
 func (x *Icon) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
 	e.Name("src")
@@ -624,71 +886,9 @@ func (x *BlobResourceContents) DecodeJSON(d *codec.Decoder) {
 }
 
 // EncodeJSON writes x; it is for generated code.
-func (x *EmbeddedResource) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	e.Name("resource")
-	x.Resource.EncodeJSON(e)
-	codec.EncodeOptValue(e, "annotations", &x.Annotations)
-	codec.EncodeMeta(e, x.Meta)
-	e.EndObject()
-}
-
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
-func (x *EmbeddedResource) DecodeJSON(d *codec.Decoder) {
-	*x = EmbeddedResource{}
-	o := d.Object()
-	for o.Next() {
-		switch string(o.Name()) {
-		case "resource":
-			o.Once(0)
-			x.Resource.DecodeJSON(d)
-		case "annotations":
-			o.Once(1)
-			codec.DecodeOptValueLenient(d, &x.Annotations)
-		case "_meta":
-			o.Once(2)
-			x.Meta = codec.DecodeMeta(d)
-		default:
-			d.Skip()
-		}
-	}
-	o.Require("resource")
-}
-
-// EncodeJSON writes x; it is for generated code.
-func (x *Content) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	e.Name("content")
-	x.Content.EncodeJSON(e)
-	codec.EncodeMeta(e, x.Meta)
-	e.EndObject()
-}
-
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
-func (x *Content) DecodeJSON(d *codec.Decoder) {
-	*x = Content{}
-	o := d.Object()
-	for o.Next() {
-		switch string(o.Name()) {
-		case "content":
-			o.Once(0)
-			x.Content.DecodeJSON(d)
-		case "_meta":
-			o.Once(1)
-			x.Meta = codec.DecodeMeta(d)
-		default:
-			d.Skip()
-		}
-	}
-	o.Require("content")
-}
-
-// EncodeJSON writes x; it is for generated code.
 func (x *DiffChange) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	codec.EncodeOpt(e, "fileType", x.FileType, codec.EncodeString)
-	codec.EncodeOpt(e, "mimeType", x.MimeType, codec.EncodeString)
-	codec.EncodeMeta(e, x.Meta)
+	codec.EncodeMembers(e, x)
 	switch v := x.Variant.(type) {
 	case *DiffChangeAdd:
 		e.Tag("operation", "add")
@@ -722,28 +922,9 @@ func (x *DiffChange) EncodeJSON(e *codec.Encoder) {
 func (x *DiffChange) DecodeJSON(d *codec.Decoder) {
 	*x = DiffChange{}
 	start := d.Mark()
-	x.decodeMembers(d)
+	codec.DecodeMembers(d, x)
 	d.Rewind(start)
 	x.decodeVariant(d)
-}
-
-// decodeMembers reads the members that all variants share.
-func (x *DiffChange) decodeMembers(d *codec.Decoder) {
-	for o := d.Object(); o.Next(); {
-		switch string(o.Name()) {
-		case "fileType":
-			o.Once(0)
-			x.FileType = codec.DecodeOptLenient(d, codec.DecodeIntern[DiffFileType])
-		case "mimeType":
-			o.Once(1)
-			x.MimeType = codec.DecodeOptLenient(d, codec.DecodeIntern[MediaType])
-		case "_meta":
-			o.Once(2)
-			x.Meta = codec.DecodeMeta(d)
-		default:
-			d.Skip()
-		}
-	}
 }
 
 func (x *DiffChange) decodeVariant(d *codec.Decoder) {
@@ -766,152 +947,6 @@ func (x *DiffChange) decodeVariant(d *codec.Decoder) {
 	default:
 		x.Variant = &DiffChangeUnknown{Tag: string(tag), Raw: d.Raw()}
 	}
-}
-
-// EncodeJSON writes x; it is for generated code.
-func (x *DiffPathChange) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	e.Name("path")
-	e.Str(string(x.Path))
-	e.EndObject()
-}
-
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
-func (x *DiffPathChange) DecodeJSON(d *codec.Decoder) {
-	*x = DiffPathChange{}
-	o := d.Object()
-	for o.Next() {
-		switch string(o.Name()) {
-		case "path":
-			o.Once(0)
-			x.Path = AbsolutePath(d.Intern())
-		default:
-			d.Skip()
-		}
-	}
-	o.Require("path")
-}
-
-// EncodeJSON writes x; it is for generated code.
-func (x *DiffPathPairChange) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	e.Name("oldPath")
-	e.Str(string(x.OldPath))
-	e.Name("path")
-	e.Str(string(x.Path))
-	e.EndObject()
-}
-
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
-func (x *DiffPathPairChange) DecodeJSON(d *codec.Decoder) {
-	*x = DiffPathPairChange{}
-	o := d.Object()
-	for o.Next() {
-		switch string(o.Name()) {
-		case "oldPath":
-			o.Once(0)
-			x.OldPath = AbsolutePath(d.Intern())
-		case "path":
-			o.Once(1)
-			x.Path = AbsolutePath(d.Intern())
-		default:
-			d.Skip()
-		}
-	}
-	o.Require("oldPath", "path")
-}
-
-// EncodeJSON writes x; it is for generated code.
-func (x *DiffPatch) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	e.Name("format")
-	e.Str(string(x.Format))
-	e.Name("text")
-	e.Str(x.Text)
-	codec.EncodeMeta(e, x.Meta)
-	e.EndObject()
-}
-
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
-func (x *DiffPatch) DecodeJSON(d *codec.Decoder) {
-	*x = DiffPatch{}
-	o := d.Object()
-	for o.Next() {
-		switch string(o.Name()) {
-		case "format":
-			o.Once(0)
-			x.Format = DiffPatchFormat(d.Intern())
-		case "text":
-			o.Once(1)
-			x.Text = d.Str()
-		case "_meta":
-			o.Once(2)
-			x.Meta = codec.DecodeMeta(d)
-		default:
-			d.Skip()
-		}
-	}
-	o.Require("format", "text")
-}
-
-// EncodeJSON writes x; it is for generated code.
-func (x *Diff) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	e.Name("changes")
-	codec.EncodeSlice(e, x.Changes)
-	codec.EncodeOptValue(e, "patch", &x.Patch)
-	codec.EncodeMeta(e, x.Meta)
-	e.EndObject()
-}
-
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
-func (x *Diff) DecodeJSON(d *codec.Decoder) {
-	*x = Diff{}
-	o := d.Object()
-	for o.Next() {
-		switch string(o.Name()) {
-		case "changes":
-			o.Once(0)
-			x.Changes = codec.DecodeSliceLenient[DiffChange](d)
-		case "patch":
-			o.Once(1)
-			codec.DecodeOptValueLenient(d, &x.Patch)
-		case "_meta":
-			o.Once(2)
-			x.Meta = codec.DecodeMeta(d)
-		default:
-			d.Skip()
-		}
-	}
-	o.Require("changes")
-}
-
-// EncodeJSON writes x; it is for generated code.
-func (x *Terminal) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	e.Name("terminalId")
-	e.Str(string(x.TerminalID))
-	codec.EncodeMeta(e, x.Meta)
-	e.EndObject()
-}
-
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
-func (x *Terminal) DecodeJSON(d *codec.Decoder) {
-	*x = Terminal{}
-	o := d.Object()
-	for o.Next() {
-		switch string(o.Name()) {
-		case "terminalId":
-			o.Once(0)
-			x.TerminalID = TerminalID(d.Intern())
-		case "_meta":
-			o.Once(1)
-			x.Meta = codec.DecodeMeta(d)
-		default:
-			d.Skip()
-		}
-	}
-	o.Require("terminalId")
 }
 
 // EncodeJSON writes x; it is for generated code.
@@ -954,164 +989,9 @@ func (x *ToolCallLocation) DecodeJSON(d *codec.Decoder) {
 }
 
 // EncodeJSON writes x; it is for generated code.
-func (x *ToolCallCapabilities) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	codec.EncodeOptValue(e, "cancel", &x.Cancel)
-	codec.EncodeMeta(e, x.Meta)
-	e.EndObject()
-}
-
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
-func (x *ToolCallCapabilities) DecodeJSON(d *codec.Decoder) {
-	*x = ToolCallCapabilities{}
-	for o := d.Object(); o.Next(); {
-		switch string(o.Name()) {
-		case "cancel":
-			o.Once(0)
-			codec.DecodeOptValueLenient(d, &x.Cancel)
-		case "_meta":
-			o.Once(1)
-			x.Meta = codec.DecodeMeta(d)
-		default:
-			d.Skip()
-		}
-	}
-}
-
-// EncodeJSON writes x; it is for generated code.
-func (x *ToolCallCancelCapabilities) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	codec.EncodeMeta(e, x.Meta)
-	e.EndObject()
-}
-
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
-func (x *ToolCallCancelCapabilities) DecodeJSON(d *codec.Decoder) {
-	*x = ToolCallCancelCapabilities{}
-	for o := d.Object(); o.Next(); {
-		switch string(o.Name()) {
-		case "_meta":
-			o.Once(0)
-			x.Meta = codec.DecodeMeta(d)
-		default:
-			d.Skip()
-		}
-	}
-}
-
-// EncodeJSON writes x; it is for generated code.
-func (x *ToolCallPermissionSubject) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	e.Name("toolCall")
-	x.ToolCall.EncodeJSON(e)
-	codec.EncodeMeta(e, x.Meta)
-	e.EndObject()
-}
-
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
-func (x *ToolCallPermissionSubject) DecodeJSON(d *codec.Decoder) {
-	*x = ToolCallPermissionSubject{}
-	o := d.Object()
-	for o.Next() {
-		switch string(o.Name()) {
-		case "toolCall":
-			o.Once(0)
-			x.ToolCall.DecodeJSON(d)
-		case "_meta":
-			o.Once(1)
-			x.Meta = codec.DecodeMeta(d)
-		default:
-			d.Skip()
-		}
-	}
-	o.Require("toolCall")
-}
-
-// EncodeJSON writes x; it is for generated code.
-func (x *CommandPermissionSubject) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	e.Name("command")
-	e.Str(x.Command)
-	e.Name("cwd")
-	e.Str(string(x.Cwd))
-	codec.EncodeOpt(e, "toolCallId", x.ToolCallID, codec.EncodeString)
-	codec.EncodeOpt(e, "terminalId", x.TerminalID, codec.EncodeString)
-	codec.EncodeMeta(e, x.Meta)
-	e.EndObject()
-}
-
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
-func (x *CommandPermissionSubject) DecodeJSON(d *codec.Decoder) {
-	*x = CommandPermissionSubject{}
-	o := d.Object()
-	for o.Next() {
-		switch string(o.Name()) {
-		case "command":
-			o.Once(0)
-			x.Command = d.Str()
-		case "cwd":
-			o.Once(1)
-			x.Cwd = AbsolutePath(d.Intern())
-		case "toolCallId":
-			o.Once(2)
-			x.ToolCallID = codec.DecodeOptLenient(d, codec.DecodeIntern[ToolCallID])
-		case "terminalId":
-			o.Once(3)
-			x.TerminalID = codec.DecodeOptLenient(d, codec.DecodeIntern[TerminalID])
-		case "_meta":
-			o.Once(4)
-			x.Meta = codec.DecodeMeta(d)
-		default:
-			d.Skip()
-		}
-	}
-	o.Require("command", "cwd")
-}
-
-// EncodeJSON writes x; it is for generated code.
-func (x *PermissionOption) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	e.Name("optionId")
-	e.Str(string(x.OptionID))
-	e.Name("name")
-	e.Str(x.Name)
-	e.Name("kind")
-	e.Str(string(x.Kind))
-	codec.EncodeMeta(e, x.Meta)
-	e.EndObject()
-}
-
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
-func (x *PermissionOption) DecodeJSON(d *codec.Decoder) {
-	*x = PermissionOption{}
-	o := d.Object()
-	for o.Next() {
-		switch string(o.Name()) {
-		case "optionId":
-			o.Once(0)
-			x.OptionID = PermissionOptionID(d.Intern())
-		case "name":
-			o.Once(1)
-			x.Name = d.Str()
-		case "kind":
-			o.Once(2)
-			x.Kind = PermissionOptionKind(d.Intern())
-		case "_meta":
-			o.Once(3)
-			x.Meta = codec.DecodeMeta(d)
-		default:
-			d.Skip()
-		}
-	}
-	o.Require("optionId", "name", "kind")
-}
-
-// EncodeJSON writes x; it is for generated code.
 func (x *CreateElicitationRequest) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	e.Name("message")
-	e.Str(x.Message)
-	codec.EncodeMeta(e, x.Meta)
+	codec.EncodeMembers(e, x)
 	switch v := x.Variant.(type) {
 	case *CreateElicitationRequestForm:
 		e.Tag("mode", "form")
@@ -1136,27 +1016,9 @@ func (x *CreateElicitationRequest) EncodeJSON(e *codec.Encoder) {
 func (x *CreateElicitationRequest) DecodeJSON(d *codec.Decoder) {
 	*x = CreateElicitationRequest{}
 	start := d.Mark()
-	x.decodeMembers(d)
+	codec.DecodeMembers(d, x)
 	d.Rewind(start)
 	x.decodeVariant(d)
-}
-
-// decodeMembers reads the members that all variants share.
-func (x *CreateElicitationRequest) decodeMembers(d *codec.Decoder) {
-	o := d.Object()
-	for o.Next() {
-		switch string(o.Name()) {
-		case "message":
-			o.Once(0)
-			x.Message = d.Str()
-		case "_meta":
-			o.Once(1)
-			x.Meta = codec.DecodeMeta(d)
-		default:
-			d.Skip()
-		}
-	}
-	o.Require("message")
 }
 
 func (x *CreateElicitationRequest) decodeVariant(d *codec.Decoder) {
@@ -1173,34 +1035,6 @@ func (x *CreateElicitationRequest) decodeVariant(d *codec.Decoder) {
 	default:
 		x.Variant = &CreateElicitationRequestUnknown{Tag: string(tag), Raw: d.Raw()}
 	}
-}
-
-// EncodeJSON writes x; it is for generated code.
-func (x *ElicitationSessionScope) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	e.Name("sessionId")
-	e.Str(string(x.SessionID))
-	codec.EncodeOpt(e, "toolCallId", x.ToolCallID, codec.EncodeString)
-	e.EndObject()
-}
-
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
-func (x *ElicitationSessionScope) DecodeJSON(d *codec.Decoder) {
-	*x = ElicitationSessionScope{}
-	o := d.Object()
-	for o.Next() {
-		switch string(o.Name()) {
-		case "sessionId":
-			o.Once(0)
-			x.SessionID = SessionID(d.Intern())
-		case "toolCallId":
-			o.Once(1)
-			x.ToolCallID = codec.DecodeOptLenient(d, codec.DecodeIntern[ToolCallID])
-		default:
-			d.Skip()
-		}
-	}
-	o.Require("sessionId")
 }
 
 // EncodeJSON writes x; it is for generated code.
@@ -1324,43 +1158,6 @@ func (x *ElicitationPropertySchema) DecodeJSON(d *codec.Decoder) {
 }
 
 // EncodeJSON writes x; it is for generated code.
-func (x *EnumOption) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	e.Name("const")
-	e.Str(x.Const)
-	e.Name("title")
-	e.Str(x.Title)
-	codec.EncodeOpt(e, "description", x.Description, (*codec.Encoder).Str)
-	codec.EncodeMeta(e, x.Meta)
-	e.EndObject()
-}
-
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
-func (x *EnumOption) DecodeJSON(d *codec.Decoder) {
-	*x = EnumOption{}
-	o := d.Object()
-	for o.Next() {
-		switch string(o.Name()) {
-		case "const":
-			o.Once(0)
-			x.Const = d.Str()
-		case "title":
-			o.Once(1)
-			x.Title = d.Str()
-		case "description":
-			o.Once(2)
-			x.Description = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
-		case "_meta":
-			o.Once(3)
-			x.Meta = codec.DecodeMeta(d)
-		default:
-			d.Skip()
-		}
-	}
-	o.Require("const", "title")
-}
-
-// EncodeJSON writes x; it is for generated code.
 func (x *StringPropertySchema) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
 	codec.EncodeOpt(e, "title", x.Title, (*codec.Encoder).Str)
@@ -1424,121 +1221,6 @@ func (x *StringPropertySchema) DecodeJSON(d *codec.Decoder) {
 			})
 		case "_meta":
 			o.Once(9)
-			x.Meta = codec.DecodeMeta(d)
-		default:
-			d.Skip()
-		}
-	}
-}
-
-// EncodeJSON writes x; it is for generated code.
-func (x *NumberPropertySchema) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	codec.EncodeOpt(e, "title", x.Title, (*codec.Encoder).Str)
-	codec.EncodeOpt(e, "description", x.Description, (*codec.Encoder).Str)
-	codec.EncodeOpt(e, "minimum", x.Minimum, (*codec.Encoder).Float)
-	codec.EncodeOpt(e, "maximum", x.Maximum, (*codec.Encoder).Float)
-	codec.EncodeOpt(e, "default", x.Default, (*codec.Encoder).Float)
-	codec.EncodeMeta(e, x.Meta)
-	e.EndObject()
-}
-
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
-func (x *NumberPropertySchema) DecodeJSON(d *codec.Decoder) {
-	*x = NumberPropertySchema{}
-	for o := d.Object(); o.Next(); {
-		switch string(o.Name()) {
-		case "title":
-			o.Once(0)
-			x.Title = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
-		case "description":
-			o.Once(1)
-			x.Description = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
-		case "minimum":
-			o.Once(2)
-			x.Minimum = codec.DecodeOpt(d, (*codec.Decoder).Float)
-		case "maximum":
-			o.Once(3)
-			x.Maximum = codec.DecodeOpt(d, (*codec.Decoder).Float)
-		case "default":
-			o.Once(4)
-			x.Default = codec.DecodeOptLenient(d, (*codec.Decoder).Float)
-		case "_meta":
-			o.Once(5)
-			x.Meta = codec.DecodeMeta(d)
-		default:
-			d.Skip()
-		}
-	}
-}
-
-// EncodeJSON writes x; it is for generated code.
-func (x *IntegerPropertySchema) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	codec.EncodeOpt(e, "title", x.Title, (*codec.Encoder).Str)
-	codec.EncodeOpt(e, "description", x.Description, (*codec.Encoder).Str)
-	codec.EncodeOpt(e, "minimum", x.Minimum, codec.EncodeInt)
-	codec.EncodeOpt(e, "maximum", x.Maximum, codec.EncodeInt)
-	codec.EncodeOpt(e, "default", x.Default, codec.EncodeInt)
-	codec.EncodeMeta(e, x.Meta)
-	e.EndObject()
-}
-
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
-func (x *IntegerPropertySchema) DecodeJSON(d *codec.Decoder) {
-	*x = IntegerPropertySchema{}
-	for o := d.Object(); o.Next(); {
-		switch string(o.Name()) {
-		case "title":
-			o.Once(0)
-			x.Title = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
-		case "description":
-			o.Once(1)
-			x.Description = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
-		case "minimum":
-			o.Once(2)
-			x.Minimum = codec.DecodeOpt(d, codec.DecodeInt[int64])
-		case "maximum":
-			o.Once(3)
-			x.Maximum = codec.DecodeOpt(d, codec.DecodeInt[int64])
-		case "default":
-			o.Once(4)
-			x.Default = codec.DecodeOptLenient(d, codec.DecodeInt[int64])
-		case "_meta":
-			o.Once(5)
-			x.Meta = codec.DecodeMeta(d)
-		default:
-			d.Skip()
-		}
-	}
-}
-
-// EncodeJSON writes x; it is for generated code.
-func (x *BooleanPropertySchema) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	codec.EncodeOpt(e, "title", x.Title, (*codec.Encoder).Str)
-	codec.EncodeOpt(e, "description", x.Description, (*codec.Encoder).Str)
-	codec.EncodeOpt(e, "default", x.Default, (*codec.Encoder).Bool)
-	codec.EncodeMeta(e, x.Meta)
-	e.EndObject()
-}
-
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
-func (x *BooleanPropertySchema) DecodeJSON(d *codec.Decoder) {
-	*x = BooleanPropertySchema{}
-	for o := d.Object(); o.Next(); {
-		switch string(o.Name()) {
-		case "title":
-			o.Once(0)
-			x.Title = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
-		case "description":
-			o.Once(1)
-			x.Description = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
-		case "default":
-			o.Once(2)
-			x.Default = codec.DecodeOptLenient(d, (*codec.Decoder).Bool)
-		case "_meta":
-			o.Once(3)
 			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
@@ -1642,58 +1324,9 @@ func (x *TitledMultiSelectItems) DecodeJSON(d *codec.Decoder) {
 }
 
 // EncodeJSON writes x; it is for generated code.
-func (x *MultiSelectPropertySchema) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	codec.EncodeOpt(e, "title", x.Title, (*codec.Encoder).Str)
-	codec.EncodeOpt(e, "description", x.Description, (*codec.Encoder).Str)
-	codec.EncodeOpt(e, "minItems", x.MinItems, codec.EncodeUint)
-	codec.EncodeOpt(e, "maxItems", x.MaxItems, codec.EncodeUint)
-	e.Name("items")
-	x.Items.EncodeJSON(e)
-	codec.EncodeOpt(e, "default", x.Default, codec.EncodeStrings)
-	codec.EncodeMeta(e, x.Meta)
-	e.EndObject()
-}
-
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
-func (x *MultiSelectPropertySchema) DecodeJSON(d *codec.Decoder) {
-	*x = MultiSelectPropertySchema{}
-	o := d.Object()
-	for o.Next() {
-		switch string(o.Name()) {
-		case "title":
-			o.Once(1)
-			x.Title = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
-		case "description":
-			o.Once(2)
-			x.Description = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
-		case "minItems":
-			o.Once(3)
-			x.MinItems = codec.DecodeOpt(d, codec.DecodeUint[uint64])
-		case "maxItems":
-			o.Once(4)
-			x.MaxItems = codec.DecodeOpt(d, codec.DecodeUint[uint64])
-		case "items":
-			o.Once(0)
-			x.Items.DecodeJSON(d)
-		case "default":
-			o.Once(5)
-			x.Default = codec.DecodeOptLenient(d, codec.DecodeStringsLenient[string])
-		case "_meta":
-			o.Once(6)
-			x.Meta = codec.DecodeMeta(d)
-		default:
-			d.Skip()
-		}
-	}
-	o.Require("items")
-}
-
-// EncodeJSON writes x; it is for generated code.
 func (x *ElicitationFormMode) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	e.Name("requestedSchema")
-	x.RequestedSchema.EncodeJSON(e)
+	codec.EncodeMembers(e, x)
 	switch v := x.Variant.(type) {
 	case *ElicitationFormModeSession:
 		codec.Embed(e, (*ElicitationSessionScope)(v))
@@ -1709,24 +1342,9 @@ func (x *ElicitationFormMode) EncodeJSON(e *codec.Encoder) {
 func (x *ElicitationFormMode) DecodeJSON(d *codec.Decoder) {
 	*x = ElicitationFormMode{}
 	start := d.Mark()
-	x.decodeMembers(d)
+	codec.DecodeMembers(d, x)
 	d.Rewind(start)
 	x.decodeVariant(d)
-}
-
-// decodeMembers reads the members that all variants share.
-func (x *ElicitationFormMode) decodeMembers(d *codec.Decoder) {
-	o := d.Object()
-	for o.Next() {
-		switch string(o.Name()) {
-		case "requestedSchema":
-			o.Once(0)
-			x.RequestedSchema.DecodeJSON(d)
-		default:
-			d.Skip()
-		}
-	}
-	o.Require("requestedSchema")
 }
 
 func (x *ElicitationFormMode) decodeVariant(d *codec.Decoder) {
@@ -1812,676 +1430,6 @@ func (x *ElicitationURLMode) decodeVariant(d *codec.Decoder) {
 }
 
 // EncodeJSON writes x; it is for generated code.
-func (x *MessageMCPRequest) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	e.Name("serverId")
-	e.Str(string(x.ServerID))
-	e.Name("requestId")
-	e.Str(string(x.RequestID))
-	e.Name("method")
-	e.Str(x.Method)
-	codec.EncodeOpt(e, "params", x.Params, codec.EncodeRawMap)
-	codec.EncodeMeta(e, x.Meta)
-	e.EndObject()
-}
-
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
-func (x *MessageMCPRequest) DecodeJSON(d *codec.Decoder) {
-	*x = MessageMCPRequest{}
-	o := d.Object()
-	for o.Next() {
-		switch string(o.Name()) {
-		case "serverId":
-			o.Once(0)
-			x.ServerID = MCPServerACPID(d.Intern())
-		case "requestId":
-			o.Once(1)
-			x.RequestID = MCPRequestID(d.Intern())
-		case "method":
-			o.Once(2)
-			x.Method = d.Str()
-		case "params":
-			o.Once(3)
-			x.Params = codec.DecodeOpt(d, codec.DecodeRawMap)
-		case "_meta":
-			o.Once(4)
-			x.Meta = codec.DecodeMeta(d)
-		default:
-			d.Skip()
-		}
-	}
-	o.Require("serverId", "requestId", "method")
-}
-
-// EncodeJSON writes x; it is for generated code.
-func (x *InitializeResponse) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	e.Name("protocolVersion")
-	e.Uint(uint64(x.ProtocolVersion))
-	e.Name("info")
-	x.Info.EncodeJSON(e)
-	e.Name("capabilities")
-	x.Capabilities.EncodeJSON(e)
-	if x.AuthMethods != nil {
-		e.Name("authMethods")
-		codec.EncodeSlice(e, x.AuthMethods)
-	}
-	codec.EncodeMeta(e, x.Meta)
-	e.EndObject()
-}
-
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
-func (x *InitializeResponse) DecodeJSON(d *codec.Decoder) {
-	*x = InitializeResponse{}
-	o := d.Object()
-	for o.Next() {
-		switch string(o.Name()) {
-		case "protocolVersion":
-			o.Once(0)
-			x.ProtocolVersion = codec.DecodeUint[ProtocolVersion](d)
-		case "info":
-			o.Once(1)
-			x.Info.DecodeJSON(d)
-		case "capabilities":
-			o.Once(2)
-			codec.LenientValue(d, &x.Capabilities)
-		case "authMethods":
-			o.Once(3)
-			x.AuthMethods = codec.Lenient(d, codec.DecodeSliceLenient[AuthMethod])
-		case "_meta":
-			o.Once(4)
-			x.Meta = codec.DecodeMeta(d)
-		default:
-			d.Skip()
-		}
-	}
-	o.Require("protocolVersion", "info")
-}
-
-// EncodeJSON writes x; it is for generated code.
-func (x *Implementation) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	e.Name("name")
-	e.Str(x.Name)
-	codec.EncodeOpt(e, "title", x.Title, (*codec.Encoder).Str)
-	e.Name("version")
-	e.Str(x.Version)
-	codec.EncodeMeta(e, x.Meta)
-	e.EndObject()
-}
-
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
-func (x *Implementation) DecodeJSON(d *codec.Decoder) {
-	*x = Implementation{}
-	o := d.Object()
-	for o.Next() {
-		switch string(o.Name()) {
-		case "name":
-			o.Once(0)
-			x.Name = d.Str()
-		case "title":
-			o.Once(2)
-			x.Title = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
-		case "version":
-			o.Once(1)
-			x.Version = d.Str()
-		case "_meta":
-			o.Once(3)
-			x.Meta = codec.DecodeMeta(d)
-		default:
-			d.Skip()
-		}
-	}
-	o.Require("name", "version")
-}
-
-// EncodeJSON writes x; it is for generated code.
-func (x *AgentCapabilities) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	codec.EncodeOptValue(e, "session", &x.Session)
-	codec.EncodeOptValue(e, "auth", &x.Auth)
-	codec.EncodeOptValue(e, "providers", &x.Providers)
-	codec.EncodeMeta(e, x.Meta)
-	e.EndObject()
-}
-
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
-func (x *AgentCapabilities) DecodeJSON(d *codec.Decoder) {
-	*x = AgentCapabilities{}
-	for o := d.Object(); o.Next(); {
-		switch string(o.Name()) {
-		case "session":
-			o.Once(0)
-			codec.DecodeOptValueLenient(d, &x.Session)
-		case "auth":
-			o.Once(1)
-			codec.DecodeOptValueLenient(d, &x.Auth)
-		case "providers":
-			o.Once(2)
-			codec.DecodeOptValueLenient(d, &x.Providers)
-		case "_meta":
-			o.Once(3)
-			x.Meta = codec.DecodeMeta(d)
-		default:
-			d.Skip()
-		}
-	}
-}
-
-// EncodeJSON writes x; it is for generated code.
-func (x *SessionCapabilities) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	codec.EncodeOptValue(e, "prompt", &x.Prompt)
-	codec.EncodeOptValue(e, "mcp", &x.MCP)
-	codec.EncodeOptValue(e, "delete", &x.Delete)
-	codec.EncodeOptValue(e, "additionalDirectories", &x.AdditionalDirectories)
-	codec.EncodeOptValue(e, "systemPrompt", &x.SystemPrompt)
-	codec.EncodeOptValue(e, "fork", &x.Fork)
-	codec.EncodeOptValue(e, "archive", &x.Archive)
-	codec.EncodeOptValue(e, "status", &x.Status)
-	codec.EncodeOptValue(e, "title", &x.Title)
-	codec.EncodeMeta(e, x.Meta)
-	e.EndObject()
-}
-
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
-func (x *SessionCapabilities) DecodeJSON(d *codec.Decoder) {
-	*x = SessionCapabilities{}
-	for o := d.Object(); o.Next(); {
-		switch string(o.Name()) {
-		case "prompt":
-			o.Once(0)
-			codec.DecodeOptValueLenient(d, &x.Prompt)
-		case "mcp":
-			o.Once(1)
-			codec.DecodeOptValueLenient(d, &x.MCP)
-		case "delete":
-			o.Once(2)
-			codec.DecodeOptValueLenient(d, &x.Delete)
-		case "additionalDirectories":
-			o.Once(3)
-			codec.DecodeOptValueLenient(d, &x.AdditionalDirectories)
-		case "systemPrompt":
-			o.Once(4)
-			codec.DecodeOptValueLenient(d, &x.SystemPrompt)
-		case "fork":
-			o.Once(5)
-			codec.DecodeOptValueLenient(d, &x.Fork)
-		case "archive":
-			o.Once(6)
-			codec.DecodeOptValueLenient(d, &x.Archive)
-		case "status":
-			o.Once(7)
-			codec.DecodeOptValueLenient(d, &x.Status)
-		case "title":
-			o.Once(8)
-			codec.DecodeOptValueLenient(d, &x.Title)
-		case "_meta":
-			o.Once(9)
-			x.Meta = codec.DecodeMeta(d)
-		default:
-			d.Skip()
-		}
-	}
-}
-
-// EncodeJSON writes x; it is for generated code.
-func (x *PromptCapabilities) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	codec.EncodeOptValue(e, "image", &x.Image)
-	codec.EncodeOptValue(e, "audio", &x.Audio)
-	codec.EncodeOptValue(e, "embeddedContext", &x.EmbeddedContext)
-	codec.EncodeMeta(e, x.Meta)
-	e.EndObject()
-}
-
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
-func (x *PromptCapabilities) DecodeJSON(d *codec.Decoder) {
-	*x = PromptCapabilities{}
-	for o := d.Object(); o.Next(); {
-		switch string(o.Name()) {
-		case "image":
-			o.Once(0)
-			codec.DecodeOptValueLenient(d, &x.Image)
-		case "audio":
-			o.Once(1)
-			codec.DecodeOptValueLenient(d, &x.Audio)
-		case "embeddedContext":
-			o.Once(2)
-			codec.DecodeOptValueLenient(d, &x.EmbeddedContext)
-		case "_meta":
-			o.Once(3)
-			x.Meta = codec.DecodeMeta(d)
-		default:
-			d.Skip()
-		}
-	}
-}
-
-// EncodeJSON writes x; it is for generated code.
-func (x *PromptImageCapabilities) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	codec.EncodeMeta(e, x.Meta)
-	e.EndObject()
-}
-
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
-func (x *PromptImageCapabilities) DecodeJSON(d *codec.Decoder) {
-	*x = PromptImageCapabilities{}
-	for o := d.Object(); o.Next(); {
-		switch string(o.Name()) {
-		case "_meta":
-			o.Once(0)
-			x.Meta = codec.DecodeMeta(d)
-		default:
-			d.Skip()
-		}
-	}
-}
-
-// EncodeJSON writes x; it is for generated code.
-func (x *PromptAudioCapabilities) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	codec.EncodeMeta(e, x.Meta)
-	e.EndObject()
-}
-
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
-func (x *PromptAudioCapabilities) DecodeJSON(d *codec.Decoder) {
-	*x = PromptAudioCapabilities{}
-	for o := d.Object(); o.Next(); {
-		switch string(o.Name()) {
-		case "_meta":
-			o.Once(0)
-			x.Meta = codec.DecodeMeta(d)
-		default:
-			d.Skip()
-		}
-	}
-}
-
-// EncodeJSON writes x; it is for generated code.
-func (x *PromptEmbeddedContextCapabilities) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	codec.EncodeMeta(e, x.Meta)
-	e.EndObject()
-}
-
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
-func (x *PromptEmbeddedContextCapabilities) DecodeJSON(d *codec.Decoder) {
-	*x = PromptEmbeddedContextCapabilities{}
-	for o := d.Object(); o.Next(); {
-		switch string(o.Name()) {
-		case "_meta":
-			o.Once(0)
-			x.Meta = codec.DecodeMeta(d)
-		default:
-			d.Skip()
-		}
-	}
-}
-
-// EncodeJSON writes x; it is for generated code.
-func (x *MCPCapabilities) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	codec.EncodeOptValue(e, "stdio", &x.Stdio)
-	codec.EncodeOptValue(e, "http", &x.HTTP)
-	codec.EncodeOptValue(e, "acp", &x.ACP)
-	codec.EncodeMeta(e, x.Meta)
-	e.EndObject()
-}
-
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
-func (x *MCPCapabilities) DecodeJSON(d *codec.Decoder) {
-	*x = MCPCapabilities{}
-	for o := d.Object(); o.Next(); {
-		switch string(o.Name()) {
-		case "stdio":
-			o.Once(0)
-			codec.DecodeOptValueLenient(d, &x.Stdio)
-		case "http":
-			o.Once(1)
-			codec.DecodeOptValueLenient(d, &x.HTTP)
-		case "acp":
-			o.Once(2)
-			codec.DecodeOptValueLenient(d, &x.ACP)
-		case "_meta":
-			o.Once(3)
-			x.Meta = codec.DecodeMeta(d)
-		default:
-			d.Skip()
-		}
-	}
-}
-
-// EncodeJSON writes x; it is for generated code.
-func (x *MCPStdioCapabilities) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	codec.EncodeMeta(e, x.Meta)
-	e.EndObject()
-}
-
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
-func (x *MCPStdioCapabilities) DecodeJSON(d *codec.Decoder) {
-	*x = MCPStdioCapabilities{}
-	for o := d.Object(); o.Next(); {
-		switch string(o.Name()) {
-		case "_meta":
-			o.Once(0)
-			x.Meta = codec.DecodeMeta(d)
-		default:
-			d.Skip()
-		}
-	}
-}
-
-// EncodeJSON writes x; it is for generated code.
-func (x *MCPHTTPCapabilities) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	codec.EncodeMeta(e, x.Meta)
-	e.EndObject()
-}
-
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
-func (x *MCPHTTPCapabilities) DecodeJSON(d *codec.Decoder) {
-	*x = MCPHTTPCapabilities{}
-	for o := d.Object(); o.Next(); {
-		switch string(o.Name()) {
-		case "_meta":
-			o.Once(0)
-			x.Meta = codec.DecodeMeta(d)
-		default:
-			d.Skip()
-		}
-	}
-}
-
-// EncodeJSON writes x; it is for generated code.
-func (x *MCPACPCapabilities) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	codec.EncodeMeta(e, x.Meta)
-	e.EndObject()
-}
-
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
-func (x *MCPACPCapabilities) DecodeJSON(d *codec.Decoder) {
-	*x = MCPACPCapabilities{}
-	for o := d.Object(); o.Next(); {
-		switch string(o.Name()) {
-		case "_meta":
-			o.Once(0)
-			x.Meta = codec.DecodeMeta(d)
-		default:
-			d.Skip()
-		}
-	}
-}
-
-// EncodeJSON writes x; it is for generated code.
-func (x *SessionDeleteCapabilities) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	codec.EncodeMeta(e, x.Meta)
-	e.EndObject()
-}
-
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
-func (x *SessionDeleteCapabilities) DecodeJSON(d *codec.Decoder) {
-	*x = SessionDeleteCapabilities{}
-	for o := d.Object(); o.Next(); {
-		switch string(o.Name()) {
-		case "_meta":
-			o.Once(0)
-			x.Meta = codec.DecodeMeta(d)
-		default:
-			d.Skip()
-		}
-	}
-}
-
-// EncodeJSON writes x; it is for generated code.
-func (x *SessionAdditionalDirectoriesCapabilities) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	codec.EncodeMeta(e, x.Meta)
-	e.EndObject()
-}
-
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
-func (x *SessionAdditionalDirectoriesCapabilities) DecodeJSON(d *codec.Decoder) {
-	*x = SessionAdditionalDirectoriesCapabilities{}
-	for o := d.Object(); o.Next(); {
-		switch string(o.Name()) {
-		case "_meta":
-			o.Once(0)
-			x.Meta = codec.DecodeMeta(d)
-		default:
-			d.Skip()
-		}
-	}
-}
-
-// EncodeJSON writes x; it is for generated code.
-func (x *SessionSystemPromptCapabilities) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	codec.EncodeOptValue(e, "mode", &x.Mode)
-	codec.EncodeMeta(e, x.Meta)
-	e.EndObject()
-}
-
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
-func (x *SessionSystemPromptCapabilities) DecodeJSON(d *codec.Decoder) {
-	*x = SessionSystemPromptCapabilities{}
-	for o := d.Object(); o.Next(); {
-		switch string(o.Name()) {
-		case "mode":
-			o.Once(0)
-			codec.DecodeOptValueLenient(d, &x.Mode)
-		case "_meta":
-			o.Once(1)
-			x.Meta = codec.DecodeMeta(d)
-		default:
-			d.Skip()
-		}
-	}
-}
-
-// EncodeJSON writes x; it is for generated code.
-func (x *SessionSystemPromptModeCapabilities) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	codec.EncodeOptValue(e, "override", &x.Override)
-	codec.EncodeMeta(e, x.Meta)
-	e.EndObject()
-}
-
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
-func (x *SessionSystemPromptModeCapabilities) DecodeJSON(d *codec.Decoder) {
-	*x = SessionSystemPromptModeCapabilities{}
-	for o := d.Object(); o.Next(); {
-		switch string(o.Name()) {
-		case "override":
-			o.Once(0)
-			codec.DecodeOptValueLenient(d, &x.Override)
-		case "_meta":
-			o.Once(1)
-			x.Meta = codec.DecodeMeta(d)
-		default:
-			d.Skip()
-		}
-	}
-}
-
-// EncodeJSON writes x; it is for generated code.
-func (x *SessionSystemPromptOverrideCapabilities) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	codec.EncodeMeta(e, x.Meta)
-	e.EndObject()
-}
-
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
-func (x *SessionSystemPromptOverrideCapabilities) DecodeJSON(d *codec.Decoder) {
-	*x = SessionSystemPromptOverrideCapabilities{}
-	for o := d.Object(); o.Next(); {
-		switch string(o.Name()) {
-		case "_meta":
-			o.Once(0)
-			x.Meta = codec.DecodeMeta(d)
-		default:
-			d.Skip()
-		}
-	}
-}
-
-// EncodeJSON writes x; it is for generated code.
-func (x *SessionForkCapabilities) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	codec.EncodeMeta(e, x.Meta)
-	e.EndObject()
-}
-
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
-func (x *SessionForkCapabilities) DecodeJSON(d *codec.Decoder) {
-	*x = SessionForkCapabilities{}
-	for o := d.Object(); o.Next(); {
-		switch string(o.Name()) {
-		case "_meta":
-			o.Once(0)
-			x.Meta = codec.DecodeMeta(d)
-		default:
-			d.Skip()
-		}
-	}
-}
-
-// EncodeJSON writes x; it is for generated code.
-func (x *SessionArchiveCapabilities) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	codec.EncodeMeta(e, x.Meta)
-	e.EndObject()
-}
-
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
-func (x *SessionArchiveCapabilities) DecodeJSON(d *codec.Decoder) {
-	*x = SessionArchiveCapabilities{}
-	for o := d.Object(); o.Next(); {
-		switch string(o.Name()) {
-		case "_meta":
-			o.Once(0)
-			x.Meta = codec.DecodeMeta(d)
-		default:
-			d.Skip()
-		}
-	}
-}
-
-// EncodeJSON writes x; it is for generated code.
-func (x *SessionStatusCapabilities) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	codec.EncodeMeta(e, x.Meta)
-	e.EndObject()
-}
-
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
-func (x *SessionStatusCapabilities) DecodeJSON(d *codec.Decoder) {
-	*x = SessionStatusCapabilities{}
-	for o := d.Object(); o.Next(); {
-		switch string(o.Name()) {
-		case "_meta":
-			o.Once(0)
-			x.Meta = codec.DecodeMeta(d)
-		default:
-			d.Skip()
-		}
-	}
-}
-
-// EncodeJSON writes x; it is for generated code.
-func (x *SessionTitleCapabilities) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	codec.EncodeMeta(e, x.Meta)
-	e.EndObject()
-}
-
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
-func (x *SessionTitleCapabilities) DecodeJSON(d *codec.Decoder) {
-	*x = SessionTitleCapabilities{}
-	for o := d.Object(); o.Next(); {
-		switch string(o.Name()) {
-		case "_meta":
-			o.Once(0)
-			x.Meta = codec.DecodeMeta(d)
-		default:
-			d.Skip()
-		}
-	}
-}
-
-// EncodeJSON writes x; it is for generated code.
-func (x *AgentAuthCapabilities) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	codec.EncodeOptValue(e, "status", &x.Status)
-	codec.EncodeMeta(e, x.Meta)
-	e.EndObject()
-}
-
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
-func (x *AgentAuthCapabilities) DecodeJSON(d *codec.Decoder) {
-	*x = AgentAuthCapabilities{}
-	for o := d.Object(); o.Next(); {
-		switch string(o.Name()) {
-		case "status":
-			o.Once(0)
-			codec.DecodeOptValueLenient(d, &x.Status)
-		case "_meta":
-			o.Once(1)
-			x.Meta = codec.DecodeMeta(d)
-		default:
-			d.Skip()
-		}
-	}
-}
-
-// EncodeJSON writes x; it is for generated code.
-func (x *AuthStatusCapabilities) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	codec.EncodeMeta(e, x.Meta)
-	e.EndObject()
-}
-
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
-func (x *AuthStatusCapabilities) DecodeJSON(d *codec.Decoder) {
-	*x = AuthStatusCapabilities{}
-	for o := d.Object(); o.Next(); {
-		switch string(o.Name()) {
-		case "_meta":
-			o.Once(0)
-			x.Meta = codec.DecodeMeta(d)
-		default:
-			d.Skip()
-		}
-	}
-}
-
-// EncodeJSON writes x; it is for generated code.
-func (x *ProvidersCapabilities) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	codec.EncodeMeta(e, x.Meta)
-	e.EndObject()
-}
-
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
-func (x *ProvidersCapabilities) DecodeJSON(d *codec.Decoder) {
-	*x = ProvidersCapabilities{}
-	for o := d.Object(); o.Next(); {
-		switch string(o.Name()) {
-		case "_meta":
-			o.Once(0)
-			x.Meta = codec.DecodeMeta(d)
-		default:
-			d.Skip()
-		}
-	}
-}
-
-// EncodeJSON writes x; it is for generated code.
 func (x *AuthMethod) EncodeJSON(e *codec.Encoder) {
 	switch v := x.Variant.(type) {
 	case *AuthMethodTerminal:
@@ -2523,224 +1471,6 @@ func (x *AuthMethod) DecodeJSON(d *codec.Decoder) {
 }
 
 // EncodeJSON writes x; it is for generated code.
-func (x *EnvVariable) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	e.Name("name")
-	e.Str(x.Name)
-	e.Name("value")
-	e.Str(x.Value)
-	codec.EncodeMeta(e, x.Meta)
-	e.EndObject()
-}
-
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
-func (x *EnvVariable) DecodeJSON(d *codec.Decoder) {
-	*x = EnvVariable{}
-	o := d.Object()
-	for o.Next() {
-		switch string(o.Name()) {
-		case "name":
-			o.Once(0)
-			x.Name = d.Str()
-		case "value":
-			o.Once(1)
-			x.Value = d.Str()
-		case "_meta":
-			o.Once(2)
-			x.Meta = codec.DecodeMeta(d)
-		default:
-			d.Skip()
-		}
-	}
-	o.Require("name", "value")
-}
-
-// EncodeJSON writes x; it is for generated code.
-func (x *AuthMethodTerminal) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	e.Name("methodId")
-	e.Str(string(x.MethodID))
-	e.Name("name")
-	e.Str(x.Name)
-	codec.EncodeOpt(e, "description", x.Description, (*codec.Encoder).Str)
-	if x.Args != nil {
-		e.Name("args")
-		codec.EncodeStrings(e, x.Args)
-	}
-	if x.Env != nil {
-		e.Name("env")
-		codec.EncodeSlice(e, x.Env)
-	}
-	codec.EncodeMeta(e, x.Meta)
-	e.EndObject()
-}
-
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
-func (x *AuthMethodTerminal) DecodeJSON(d *codec.Decoder) {
-	*x = AuthMethodTerminal{}
-	o := d.Object()
-	for o.Next() {
-		switch string(o.Name()) {
-		case "methodId":
-			o.Once(0)
-			x.MethodID = AuthMethodID(d.Intern())
-		case "name":
-			o.Once(1)
-			x.Name = d.Str()
-		case "description":
-			o.Once(2)
-			x.Description = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
-		case "args":
-			o.Once(3)
-			if !d.NullAs("[]") {
-				x.Args = codec.DecodeStrings[string](d)
-			}
-		case "env":
-			o.Once(4)
-			if !d.NullAs("[]") {
-				x.Env = codec.DecodeSlice[EnvVariable](d)
-			}
-		case "_meta":
-			o.Once(5)
-			x.Meta = codec.DecodeMeta(d)
-		default:
-			d.Skip()
-		}
-	}
-	o.Require("methodId", "name")
-}
-
-// EncodeJSON writes x; it is for generated code.
-func (x *AuthMethodAgent) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	e.Name("methodId")
-	e.Str(string(x.MethodID))
-	e.Name("name")
-	e.Str(x.Name)
-	codec.EncodeOpt(e, "description", x.Description, (*codec.Encoder).Str)
-	codec.EncodeMeta(e, x.Meta)
-	e.EndObject()
-}
-
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
-func (x *AuthMethodAgent) DecodeJSON(d *codec.Decoder) {
-	*x = AuthMethodAgent{}
-	o := d.Object()
-	for o.Next() {
-		switch string(o.Name()) {
-		case "methodId":
-			o.Once(0)
-			x.MethodID = AuthMethodID(d.Intern())
-		case "name":
-			o.Once(1)
-			x.Name = d.Str()
-		case "description":
-			o.Once(2)
-			x.Description = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
-		case "_meta":
-			o.Once(3)
-			x.Meta = codec.DecodeMeta(d)
-		default:
-			d.Skip()
-		}
-	}
-	o.Require("methodId", "name")
-}
-
-// EncodeJSON writes x; it is for generated code.
-func (x *LoginAuthResponse) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	codec.EncodeMeta(e, x.Meta)
-	e.EndObject()
-}
-
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
-func (x *LoginAuthResponse) DecodeJSON(d *codec.Decoder) {
-	*x = LoginAuthResponse{}
-	for o := d.Object(); o.Next(); {
-		switch string(o.Name()) {
-		case "_meta":
-			o.Once(0)
-			x.Meta = codec.DecodeMeta(d)
-		default:
-			d.Skip()
-		}
-	}
-}
-
-// EncodeJSON writes x; it is for generated code.
-func (x *ListProvidersResponse) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	e.Name("providers")
-	codec.EncodeSlice(e, x.Providers)
-	codec.EncodeMeta(e, x.Meta)
-	e.EndObject()
-}
-
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
-func (x *ListProvidersResponse) DecodeJSON(d *codec.Decoder) {
-	*x = ListProvidersResponse{}
-	o := d.Object()
-	for o.Next() {
-		switch string(o.Name()) {
-		case "providers":
-			o.Once(0)
-			x.Providers = codec.DecodeSlice[ProviderInfo](d)
-		case "_meta":
-			o.Once(1)
-			x.Meta = codec.DecodeMeta(d)
-		default:
-			d.Skip()
-		}
-	}
-	o.Require("providers")
-}
-
-// EncodeJSON writes x; it is for generated code.
-func (x *ProviderInfo) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	e.Name("providerId")
-	e.Str(string(x.ProviderID))
-	e.Name("supported")
-	codec.EncodeSliceFunc(e, x.Supported, codec.EncodeString)
-	e.Name("required")
-	e.Bool(x.Required)
-	codec.EncodeOptValue(e, "current", &x.Current)
-	codec.EncodeMeta(e, x.Meta)
-	e.EndObject()
-}
-
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
-func (x *ProviderInfo) DecodeJSON(d *codec.Decoder) {
-	*x = ProviderInfo{}
-	o := d.Object()
-	for o.Next() {
-		switch string(o.Name()) {
-		case "providerId":
-			o.Once(0)
-			x.ProviderID = ProviderID(d.Intern())
-		case "supported":
-			o.Once(1)
-			x.Supported = codec.Lenient(d, func(d *codec.Decoder) []LLMProtocol {
-				return codec.DecodeSliceFuncLenient(d, codec.DecodeIntern[LLMProtocol])
-			})
-		case "required":
-			o.Once(2)
-			x.Required = d.Bool()
-		case "current":
-			o.Once(3)
-			codec.DecodeOptValue(d, &x.Current)
-		case "_meta":
-			o.Once(4)
-			x.Meta = codec.DecodeMeta(d)
-		default:
-			d.Skip()
-		}
-	}
-	o.Require("providerId", "supported", "required")
-}
-
-// EncodeJSON writes x; it is for generated code.
 func (x *ProviderCurrentConfig) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
 	e.Name("apiType")
@@ -2775,199 +1505,9 @@ func (x *ProviderCurrentConfig) DecodeJSON(d *codec.Decoder) {
 }
 
 // EncodeJSON writes x; it is for generated code.
-func (x *SetProviderResponse) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	codec.EncodeMeta(e, x.Meta)
-	e.EndObject()
-}
-
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
-func (x *SetProviderResponse) DecodeJSON(d *codec.Decoder) {
-	*x = SetProviderResponse{}
-	for o := d.Object(); o.Next(); {
-		switch string(o.Name()) {
-		case "_meta":
-			o.Once(0)
-			x.Meta = codec.DecodeMeta(d)
-		default:
-			d.Skip()
-		}
-	}
-}
-
-// EncodeJSON writes x; it is for generated code.
-func (x *DisableProviderResponse) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	codec.EncodeMeta(e, x.Meta)
-	e.EndObject()
-}
-
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
-func (x *DisableProviderResponse) DecodeJSON(d *codec.Decoder) {
-	*x = DisableProviderResponse{}
-	for o := d.Object(); o.Next(); {
-		switch string(o.Name()) {
-		case "_meta":
-			o.Once(0)
-			x.Meta = codec.DecodeMeta(d)
-		default:
-			d.Skip()
-		}
-	}
-}
-
-// EncodeJSON writes x; it is for generated code.
-func (x *LogoutAuthResponse) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	codec.EncodeMeta(e, x.Meta)
-	e.EndObject()
-}
-
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
-func (x *LogoutAuthResponse) DecodeJSON(d *codec.Decoder) {
-	*x = LogoutAuthResponse{}
-	for o := d.Object(); o.Next(); {
-		switch string(o.Name()) {
-		case "_meta":
-			o.Once(0)
-			x.Meta = codec.DecodeMeta(d)
-		default:
-			d.Skip()
-		}
-	}
-}
-
-// EncodeJSON writes x; it is for generated code.
-func (x *AuthStatusResponse) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	e.Name("state")
-	e.Str(string(x.State))
-	if x.Accounts != nil {
-		e.Name("accounts")
-		codec.EncodeSlice(e, x.Accounts)
-	}
-	codec.EncodeMeta(e, x.Meta)
-	e.EndObject()
-}
-
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
-func (x *AuthStatusResponse) DecodeJSON(d *codec.Decoder) {
-	*x = AuthStatusResponse{}
-	o := d.Object()
-	for o.Next() {
-		switch string(o.Name()) {
-		case "state":
-			o.Once(0)
-			x.State = AuthState(d.Intern())
-		case "accounts":
-			o.Once(1)
-			x.Accounts = codec.Lenient(d, codec.DecodeSliceLenient[AuthAccount])
-		case "_meta":
-			o.Once(2)
-			x.Meta = codec.DecodeMeta(d)
-		default:
-			d.Skip()
-		}
-	}
-	o.Require("state")
-}
-
-// EncodeJSON writes x; it is for generated code.
-func (x *AuthAccount) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	e.Name("label")
-	e.Str(x.Label)
-	codec.EncodeOpt(e, "active", x.Active, (*codec.Encoder).Bool)
-	codec.EncodeOpt(e, "name", x.Name, (*codec.Encoder).Str)
-	codec.EncodeOpt(e, "email", x.Email, (*codec.Encoder).Str)
-	codec.EncodeOpt(e, "organization", x.Organization, (*codec.Encoder).Str)
-	codec.EncodeMeta(e, x.Meta)
-	e.EndObject()
-}
-
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
-func (x *AuthAccount) DecodeJSON(d *codec.Decoder) {
-	*x = AuthAccount{}
-	o := d.Object()
-	for o.Next() {
-		switch string(o.Name()) {
-		case "label":
-			o.Once(0)
-			x.Label = d.Str()
-		case "active":
-			o.Once(1)
-			x.Active = codec.DecodeOptLenient(d, (*codec.Decoder).Bool)
-		case "name":
-			o.Once(2)
-			x.Name = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
-		case "email":
-			o.Once(3)
-			x.Email = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
-		case "organization":
-			o.Once(4)
-			x.Organization = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
-		case "_meta":
-			o.Once(5)
-			x.Meta = codec.DecodeMeta(d)
-		default:
-			d.Skip()
-		}
-	}
-	o.Require("label")
-}
-
-// EncodeJSON writes x; it is for generated code.
-func (x *NewSessionResponse) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	e.Name("sessionId")
-	e.Str(string(x.SessionID))
-	if x.ConfigOptions != nil {
-		e.Name("configOptions")
-		codec.EncodeSlice(e, x.ConfigOptions)
-	}
-	if x.AvailableCommands != nil {
-		e.Name("availableCommands")
-		codec.EncodeSlice(e, x.AvailableCommands)
-	}
-	codec.EncodeMeta(e, x.Meta)
-	e.EndObject()
-}
-
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
-func (x *NewSessionResponse) DecodeJSON(d *codec.Decoder) {
-	*x = NewSessionResponse{}
-	o := d.Object()
-	for o.Next() {
-		switch string(o.Name()) {
-		case "sessionId":
-			o.Once(0)
-			x.SessionID = SessionID(d.Intern())
-		case "configOptions":
-			o.Once(1)
-			x.ConfigOptions = codec.Lenient(d, codec.DecodeSliceLenient[SessionConfigOption])
-		case "availableCommands":
-			o.Once(2)
-			x.AvailableCommands = codec.Lenient(d, codec.DecodeSliceLenient[AvailableCommand])
-		case "_meta":
-			o.Once(3)
-			x.Meta = codec.DecodeMeta(d)
-		default:
-			d.Skip()
-		}
-	}
-	o.Require("sessionId")
-}
-
-// EncodeJSON writes x; it is for generated code.
 func (x *SessionConfigOption) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	e.Name("configId")
-	e.Str(string(x.ConfigID))
-	e.Name("name")
-	e.Str(x.Name)
-	codec.EncodeOpt(e, "description", x.Description, (*codec.Encoder).Str)
-	codec.EncodeOpt(e, "category", x.Category, codec.EncodeString)
-	codec.EncodeMeta(e, x.Meta)
+	codec.EncodeMembers(e, x)
 	switch v := x.Variant.(type) {
 	case *SessionConfigOptionSelect:
 		e.Tag("type", "select")
@@ -2992,36 +1532,9 @@ func (x *SessionConfigOption) EncodeJSON(e *codec.Encoder) {
 func (x *SessionConfigOption) DecodeJSON(d *codec.Decoder) {
 	*x = SessionConfigOption{}
 	start := d.Mark()
-	x.decodeMembers(d)
+	codec.DecodeMembers(d, x)
 	d.Rewind(start)
 	x.decodeVariant(d)
-}
-
-// decodeMembers reads the members that all variants share.
-func (x *SessionConfigOption) decodeMembers(d *codec.Decoder) {
-	o := d.Object()
-	for o.Next() {
-		switch string(o.Name()) {
-		case "configId":
-			o.Once(0)
-			x.ConfigID = SessionConfigID(d.Intern())
-		case "name":
-			o.Once(1)
-			x.Name = d.Str()
-		case "description":
-			o.Once(2)
-			x.Description = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
-		case "category":
-			o.Once(3)
-			x.Category = codec.DecodeOptLenient(d, codec.DecodeIntern[SessionConfigOptionCategory])
-		case "_meta":
-			o.Once(4)
-			x.Meta = codec.DecodeMeta(d)
-		default:
-			d.Skip()
-		}
-	}
-	o.Require("configId", "name")
 }
 
 func (x *SessionConfigOption) decodeVariant(d *codec.Decoder) {
@@ -3086,43 +1599,6 @@ func (x *SessionConfigSelectOptions) DecodeJSON(d *codec.Decoder) {
 }
 
 // EncodeJSON writes x; it is for generated code.
-func (x *SessionConfigSelectOption) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	e.Name("value")
-	e.Str(string(x.Value))
-	e.Name("name")
-	e.Str(x.Name)
-	codec.EncodeOpt(e, "description", x.Description, (*codec.Encoder).Str)
-	codec.EncodeMeta(e, x.Meta)
-	e.EndObject()
-}
-
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
-func (x *SessionConfigSelectOption) DecodeJSON(d *codec.Decoder) {
-	*x = SessionConfigSelectOption{}
-	o := d.Object()
-	for o.Next() {
-		switch string(o.Name()) {
-		case "value":
-			o.Once(0)
-			x.Value = SessionConfigValueID(d.Intern())
-		case "name":
-			o.Once(1)
-			x.Name = d.Str()
-		case "description":
-			o.Once(2)
-			x.Description = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
-		case "_meta":
-			o.Once(3)
-			x.Meta = codec.DecodeMeta(d)
-		default:
-			d.Skip()
-		}
-	}
-	o.Require("value", "name")
-}
-
-// EncodeJSON writes x; it is for generated code.
 func (x *SessionConfigSelectGroup) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
 	e.Name("groupId")
@@ -3163,59 +1639,6 @@ func (x *SessionConfigSelectGroup) DecodeJSON(d *codec.Decoder) {
 		}
 	}
 	o.Require("groupId", "name", "options")
-}
-
-// EncodeJSON writes x; it is for generated code.
-func (x *SessionConfigSelect) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	e.Name("currentValue")
-	e.Str(string(x.CurrentValue))
-	e.Name("options")
-	x.Options.EncodeJSON(e)
-	e.EndObject()
-}
-
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
-func (x *SessionConfigSelect) DecodeJSON(d *codec.Decoder) {
-	*x = SessionConfigSelect{}
-	o := d.Object()
-	for o.Next() {
-		switch string(o.Name()) {
-		case "currentValue":
-			o.Once(0)
-			x.CurrentValue = SessionConfigValueID(d.Intern())
-		case "options":
-			o.Once(1)
-			x.Options.DecodeJSON(d)
-		default:
-			d.Skip()
-		}
-	}
-	o.Require("currentValue", "options")
-}
-
-// EncodeJSON writes x; it is for generated code.
-func (x *SessionConfigBoolean) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	e.Name("currentValue")
-	e.Bool(x.CurrentValue)
-	e.EndObject()
-}
-
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
-func (x *SessionConfigBoolean) DecodeJSON(d *codec.Decoder) {
-	*x = SessionConfigBoolean{}
-	o := d.Object()
-	for o.Next() {
-		switch string(o.Name()) {
-		case "currentValue":
-			o.Once(0)
-			x.CurrentValue = d.Bool()
-		default:
-			d.Skip()
-		}
-	}
-	o.Require("currentValue")
 }
 
 // EncodeJSON writes x; it is for generated code.
@@ -3289,103 +1712,6 @@ func (x *AvailableCommandInput) DecodeJSON(d *codec.Decoder) {
 }
 
 // EncodeJSON writes x; it is for generated code.
-func (x *TextCommandInput) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	e.Name("hint")
-	e.Str(x.Hint)
-	codec.EncodeMeta(e, x.Meta)
-	e.EndObject()
-}
-
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
-func (x *TextCommandInput) DecodeJSON(d *codec.Decoder) {
-	*x = TextCommandInput{}
-	o := d.Object()
-	for o.Next() {
-		switch string(o.Name()) {
-		case "hint":
-			o.Once(0)
-			x.Hint = d.Str()
-		case "_meta":
-			o.Once(1)
-			x.Meta = codec.DecodeMeta(d)
-		default:
-			d.Skip()
-		}
-	}
-	o.Require("hint")
-}
-
-// EncodeJSON writes x; it is for generated code.
-func (x *SlashCommand) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	e.Name("name")
-	e.Str(x.Name)
-	e.Name("description")
-	e.Str(x.Description)
-	codec.EncodeOptValue(e, "input", &x.Input)
-	codec.EncodeMeta(e, x.Meta)
-	e.EndObject()
-}
-
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
-func (x *SlashCommand) DecodeJSON(d *codec.Decoder) {
-	*x = SlashCommand{}
-	o := d.Object()
-	for o.Next() {
-		switch string(o.Name()) {
-		case "name":
-			o.Once(0)
-			x.Name = d.Str()
-		case "description":
-			o.Once(1)
-			x.Description = d.Str()
-		case "input":
-			o.Once(2)
-			codec.DecodeOptValueLenient(d, &x.Input)
-		case "_meta":
-			o.Once(3)
-			x.Meta = codec.DecodeMeta(d)
-		default:
-			d.Skip()
-		}
-	}
-	o.Require("name", "description")
-}
-
-// EncodeJSON writes x; it is for generated code.
-func (x *ListSessionsResponse) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	e.Name("sessions")
-	codec.EncodeSlice(e, x.Sessions)
-	codec.EncodeOpt(e, "nextCursor", x.NextCursor, codec.EncodeString)
-	codec.EncodeMeta(e, x.Meta)
-	e.EndObject()
-}
-
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
-func (x *ListSessionsResponse) DecodeJSON(d *codec.Decoder) {
-	*x = ListSessionsResponse{}
-	o := d.Object()
-	for o.Next() {
-		switch string(o.Name()) {
-		case "sessions":
-			o.Once(0)
-			x.Sessions = codec.Lenient(d, codec.DecodeSliceLenient[SessionInfo])
-		case "nextCursor":
-			o.Once(1)
-			x.NextCursor = codec.DecodeOpt(d, codec.DecodeIntern[SessionListCursor])
-		case "_meta":
-			o.Once(2)
-			x.Meta = codec.DecodeMeta(d)
-		default:
-			d.Skip()
-		}
-	}
-	o.Require("sessions")
-}
-
-// EncodeJSON writes x; it is for generated code.
 func (x *SessionInfo) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
 	e.Name("sessionId")
@@ -3440,143 +1766,6 @@ func (x *SessionInfo) DecodeJSON(d *codec.Decoder) {
 		}
 	}
 	o.Require("sessionId", "cwd")
-}
-
-// EncodeJSON writes x; it is for generated code.
-func (x *DeleteSessionResponse) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	codec.EncodeMeta(e, x.Meta)
-	e.EndObject()
-}
-
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
-func (x *DeleteSessionResponse) DecodeJSON(d *codec.Decoder) {
-	*x = DeleteSessionResponse{}
-	for o := d.Object(); o.Next(); {
-		switch string(o.Name()) {
-		case "_meta":
-			o.Once(0)
-			x.Meta = codec.DecodeMeta(d)
-		default:
-			d.Skip()
-		}
-	}
-}
-
-// EncodeJSON writes x; it is for generated code.
-func (x *ForkSessionResponse) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	e.Name("sessionId")
-	e.Str(string(x.SessionID))
-	if x.ConfigOptions != nil {
-		e.Name("configOptions")
-		codec.EncodeSlice(e, x.ConfigOptions)
-	}
-	if x.AvailableCommands != nil {
-		e.Name("availableCommands")
-		codec.EncodeSlice(e, x.AvailableCommands)
-	}
-	codec.EncodeMeta(e, x.Meta)
-	e.EndObject()
-}
-
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
-func (x *ForkSessionResponse) DecodeJSON(d *codec.Decoder) {
-	*x = ForkSessionResponse{}
-	o := d.Object()
-	for o.Next() {
-		switch string(o.Name()) {
-		case "sessionId":
-			o.Once(0)
-			x.SessionID = SessionID(d.Intern())
-		case "configOptions":
-			o.Once(1)
-			x.ConfigOptions = codec.Lenient(d, codec.DecodeSliceLenient[SessionConfigOption])
-		case "availableCommands":
-			o.Once(2)
-			x.AvailableCommands = codec.Lenient(d, codec.DecodeSliceLenient[AvailableCommand])
-		case "_meta":
-			o.Once(3)
-			x.Meta = codec.DecodeMeta(d)
-		default:
-			d.Skip()
-		}
-	}
-	o.Require("sessionId")
-}
-
-// EncodeJSON writes x; it is for generated code.
-func (x *ArchiveSessionResponse) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	codec.EncodeMeta(e, x.Meta)
-	e.EndObject()
-}
-
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
-func (x *ArchiveSessionResponse) DecodeJSON(d *codec.Decoder) {
-	*x = ArchiveSessionResponse{}
-	for o := d.Object(); o.Next(); {
-		switch string(o.Name()) {
-		case "_meta":
-			o.Once(0)
-			x.Meta = codec.DecodeMeta(d)
-		default:
-			d.Skip()
-		}
-	}
-}
-
-// EncodeJSON writes x; it is for generated code.
-func (x *UnarchiveSessionResponse) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	codec.EncodeMeta(e, x.Meta)
-	e.EndObject()
-}
-
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
-func (x *UnarchiveSessionResponse) DecodeJSON(d *codec.Decoder) {
-	*x = UnarchiveSessionResponse{}
-	for o := d.Object(); o.Next(); {
-		switch string(o.Name()) {
-		case "_meta":
-			o.Once(0)
-			x.Meta = codec.DecodeMeta(d)
-		default:
-			d.Skip()
-		}
-	}
-}
-
-// EncodeJSON writes x; it is for generated code.
-func (x *SessionStatusResponse) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	e.Name("status")
-	e.Str(string(x.Status))
-	codec.EncodeOptValue(e, "state", &x.State)
-	codec.EncodeMeta(e, x.Meta)
-	e.EndObject()
-}
-
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
-func (x *SessionStatusResponse) DecodeJSON(d *codec.Decoder) {
-	*x = SessionStatusResponse{}
-	o := d.Object()
-	for o.Next() {
-		switch string(o.Name()) {
-		case "status":
-			o.Once(0)
-			x.Status = SessionStatus(d.Intern())
-		case "state":
-			o.Once(1)
-			codec.DecodeOptValueLenient(d, &x.State)
-		case "_meta":
-			o.Once(2)
-			x.Meta = codec.DecodeMeta(d)
-		default:
-			d.Skip()
-		}
-	}
-	o.Require("status")
 }
 
 // EncodeJSON writes x; it is for generated code.
@@ -3677,207 +1866,25 @@ func (x *BackgroundWork) DecodeJSON(d *codec.Decoder) {
 }
 
 // EncodeJSON writes x; it is for generated code.
-func (x *BackgroundTerminal) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	e.Name("terminalId")
-	e.Str(string(x.TerminalID))
-	codec.EncodeMeta(e, x.Meta)
-	e.EndObject()
-}
-
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
-func (x *BackgroundTerminal) DecodeJSON(d *codec.Decoder) {
-	*x = BackgroundTerminal{}
-	o := d.Object()
-	for o.Next() {
-		switch string(o.Name()) {
-		case "terminalId":
-			o.Once(0)
-			x.TerminalID = TerminalID(d.Intern())
-		case "_meta":
-			o.Once(1)
-			x.Meta = codec.DecodeMeta(d)
-		default:
-			d.Skip()
-		}
-	}
-	o.Require("terminalId")
-}
-
-// EncodeJSON writes x; it is for generated code.
-func (x *BackgroundToolCall) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	e.Name("toolCallId")
-	e.Str(string(x.ToolCallID))
-	codec.EncodeMeta(e, x.Meta)
-	e.EndObject()
-}
-
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
-func (x *BackgroundToolCall) DecodeJSON(d *codec.Decoder) {
-	*x = BackgroundToolCall{}
-	o := d.Object()
-	for o.Next() {
-		switch string(o.Name()) {
-		case "toolCallId":
-			o.Once(0)
-			x.ToolCallID = ToolCallID(d.Intern())
-		case "_meta":
-			o.Once(1)
-			x.Meta = codec.DecodeMeta(d)
-		default:
-			d.Skip()
-		}
-	}
-	o.Require("toolCallId")
-}
-
-// EncodeJSON writes x; it is for generated code.
-func (x *BackgroundSubagent) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	e.Name("sessionId")
-	e.Str(string(x.SessionID))
-	codec.EncodeMeta(e, x.Meta)
-	e.EndObject()
-}
-
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
-func (x *BackgroundSubagent) DecodeJSON(d *codec.Decoder) {
-	*x = BackgroundSubagent{}
-	o := d.Object()
-	for o.Next() {
-		switch string(o.Name()) {
-		case "sessionId":
-			o.Once(0)
-			x.SessionID = SessionID(d.Intern())
-		case "_meta":
-			o.Once(1)
-			x.Meta = codec.DecodeMeta(d)
-		default:
-			d.Skip()
-		}
-	}
-	o.Require("sessionId")
-}
-
-// EncodeJSON writes x; it is for generated code.
-func (x *RunningStateUpdate) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	codec.EncodeOpt(e, "background", x.Background, codec.EncodeSlice)
-	codec.EncodeMeta(e, x.Meta)
-	e.EndObject()
-}
-
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
-func (x *RunningStateUpdate) DecodeJSON(d *codec.Decoder) {
-	*x = RunningStateUpdate{}
-	for o := d.Object(); o.Next(); {
-		switch string(o.Name()) {
-		case "background":
-			o.Once(0)
-			x.Background = codec.DecodeOptLenient(d, codec.DecodeSlice[BackgroundWork])
-		case "_meta":
-			o.Once(1)
-			x.Meta = codec.DecodeMeta(d)
-		default:
-			d.Skip()
-		}
-	}
-}
-
-// EncodeJSON writes x; it is for generated code.
-func (x *ErrorStopReason) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	codec.EncodeOptValue(e, "error", &x.Error)
-	e.EndObject()
-}
-
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
-func (x *ErrorStopReason) DecodeJSON(d *codec.Decoder) {
-	*x = ErrorStopReason{}
-	for o := d.Object(); o.Next(); {
-		switch string(o.Name()) {
-		case "error":
-			o.Once(0)
-			codec.DecodeOptValueLenient(d, &x.Error)
-		default:
-			d.Skip()
-		}
-	}
-}
-
-// EncodeJSON writes x; it is for generated code.
-func (x *Usage) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	e.Name("totalTokens")
-	e.Uint(x.TotalTokens)
-	e.Name("inputTokens")
-	e.Uint(x.InputTokens)
-	e.Name("outputTokens")
-	e.Uint(x.OutputTokens)
-	codec.EncodeOpt(e, "thoughtTokens", x.ThoughtTokens, codec.EncodeUint)
-	codec.EncodeOpt(e, "cachedReadTokens", x.CachedReadTokens, codec.EncodeUint)
-	codec.EncodeOpt(e, "cachedWriteTokens", x.CachedWriteTokens, codec.EncodeUint)
-	codec.EncodeMeta(e, x.Meta)
-	e.EndObject()
-}
-
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
-func (x *Usage) DecodeJSON(d *codec.Decoder) {
-	*x = Usage{}
-	o := d.Object()
-	for o.Next() {
-		switch string(o.Name()) {
-		case "totalTokens":
-			o.Once(0)
-			x.TotalTokens = codec.DecodeUint[uint64](d)
-		case "inputTokens":
-			o.Once(1)
-			x.InputTokens = codec.DecodeUint[uint64](d)
-		case "outputTokens":
-			o.Once(2)
-			x.OutputTokens = codec.DecodeUint[uint64](d)
-		case "thoughtTokens":
-			o.Once(3)
-			x.ThoughtTokens = codec.DecodeOptLenient(d, codec.DecodeUint[uint64])
-		case "cachedReadTokens":
-			o.Once(4)
-			x.CachedReadTokens = codec.DecodeOptLenient(d, codec.DecodeUint[uint64])
-		case "cachedWriteTokens":
-			o.Once(5)
-			x.CachedWriteTokens = codec.DecodeOptLenient(d, codec.DecodeUint[uint64])
-		case "_meta":
-			o.Once(6)
-			x.Meta = codec.DecodeMeta(d)
-		default:
-			d.Skip()
-		}
-	}
-	o.Require("totalTokens", "inputTokens", "outputTokens")
-}
-
-// EncodeJSON writes x; it is for generated code.
 func (x *IdleStateUpdate) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	codec.EncodeOptValue(e, "usage", &x.Usage)
-	codec.EncodeOpt(e, "background", x.Background, codec.EncodeSlice)
-	codec.EncodeMeta(e, x.Meta)
+	codec.EncodeMembers(e, x)
 	switch v := x.Variant.(type) {
 	case *IdleStateUpdateEndTurn:
 		e.Tag("stopReason", "end_turn")
-		v.encodeMembers(e)
+		codec.EncodeMembers(e, v)
 	case *IdleStateUpdateMaxTokens:
 		e.Tag("stopReason", "max_tokens")
-		v.encodeMembers(e)
+		codec.EncodeMembers(e, v)
 	case *IdleStateUpdateMaxTurnRequests:
 		e.Tag("stopReason", "max_turn_requests")
-		v.encodeMembers(e)
+		codec.EncodeMembers(e, v)
 	case *IdleStateUpdateRefusal:
 		e.Tag("stopReason", "refusal")
-		v.encodeMembers(e)
+		codec.EncodeMembers(e, v)
 	case *IdleStateUpdateCancelled:
 		e.Tag("stopReason", "cancelled")
-		v.encodeMembers(e)
+		codec.EncodeMembers(e, v)
 	case *IdleStateUpdateError:
 		e.Tag("stopReason", "error")
 		codec.Embed(e, (*ErrorStopReason)(v))
@@ -3900,28 +1907,9 @@ func (x *IdleStateUpdate) EncodeJSON(e *codec.Encoder) {
 func (x *IdleStateUpdate) DecodeJSON(d *codec.Decoder) {
 	*x = IdleStateUpdate{}
 	start := d.Mark()
-	x.decodeMembers(d)
+	codec.DecodeMembers(d, x)
 	d.Rewind(start)
 	x.decodeVariant(d)
-}
-
-// decodeMembers reads the members that all variants share.
-func (x *IdleStateUpdate) decodeMembers(d *codec.Decoder) {
-	for o := d.Object(); o.Next(); {
-		switch string(o.Name()) {
-		case "usage":
-			o.Once(0)
-			codec.DecodeOptValueLenient(d, &x.Usage)
-		case "background":
-			o.Once(1)
-			x.Background = codec.DecodeOptLenient(d, codec.DecodeSlice[BackgroundWork])
-		case "_meta":
-			o.Once(2)
-			x.Meta = codec.DecodeMeta(d)
-		default:
-			d.Skip()
-		}
-	}
 }
 
 func (x *IdleStateUpdate) decodeVariant(d *codec.Decoder) {
@@ -3935,93 +1923,28 @@ func (x *IdleStateUpdate) decodeVariant(d *codec.Decoder) {
 	switch string(tag) {
 	case "end_turn":
 		v := new(IdleStateUpdateEndTurn)
-		v.decodeMembers(d)
+		codec.DecodeMembers(d, v)
 		x.Variant = v
 	case "max_tokens":
 		v := new(IdleStateUpdateMaxTokens)
-		v.decodeMembers(d)
+		codec.DecodeMembers(d, v)
 		x.Variant = v
 	case "max_turn_requests":
 		v := new(IdleStateUpdateMaxTurnRequests)
-		v.decodeMembers(d)
+		codec.DecodeMembers(d, v)
 		x.Variant = v
 	case "refusal":
 		v := new(IdleStateUpdateRefusal)
-		v.decodeMembers(d)
+		codec.DecodeMembers(d, v)
 		x.Variant = v
 	case "cancelled":
 		v := new(IdleStateUpdateCancelled)
-		v.decodeMembers(d)
+		codec.DecodeMembers(d, v)
 		x.Variant = v
 	case "error":
 		x.Variant = (*IdleStateUpdateError)(codec.New[ErrorStopReason](d))
 	default:
 		x.Variant = &IdleStateUpdateUnknown{Tag: string(tag), Raw: d.Raw()}
-	}
-}
-
-func (x *IdleStateUpdateEndTurn) encodeMembers(e *codec.Encoder) {
-	if x == nil {
-		e.FailObject("a variant that is a nil %T", x)
-		return
-	}
-}
-
-func (x *IdleStateUpdateEndTurn) decodeMembers(d *codec.Decoder) {
-	for o := d.Object(); o.Next(); {
-		d.Skip()
-	}
-}
-
-func (x *IdleStateUpdateMaxTokens) encodeMembers(e *codec.Encoder) {
-	if x == nil {
-		e.FailObject("a variant that is a nil %T", x)
-		return
-	}
-}
-
-func (x *IdleStateUpdateMaxTokens) decodeMembers(d *codec.Decoder) {
-	for o := d.Object(); o.Next(); {
-		d.Skip()
-	}
-}
-
-func (x *IdleStateUpdateMaxTurnRequests) encodeMembers(e *codec.Encoder) {
-	if x == nil {
-		e.FailObject("a variant that is a nil %T", x)
-		return
-	}
-}
-
-func (x *IdleStateUpdateMaxTurnRequests) decodeMembers(d *codec.Decoder) {
-	for o := d.Object(); o.Next(); {
-		d.Skip()
-	}
-}
-
-func (x *IdleStateUpdateRefusal) encodeMembers(e *codec.Encoder) {
-	if x == nil {
-		e.FailObject("a variant that is a nil %T", x)
-		return
-	}
-}
-
-func (x *IdleStateUpdateRefusal) decodeMembers(d *codec.Decoder) {
-	for o := d.Object(); o.Next(); {
-		d.Skip()
-	}
-}
-
-func (x *IdleStateUpdateCancelled) encodeMembers(e *codec.Encoder) {
-	if x == nil {
-		e.FailObject("a variant that is a nil %T", x)
-		return
-	}
-}
-
-func (x *IdleStateUpdateCancelled) decodeMembers(d *codec.Decoder) {
-	for o := d.Object(); o.Next(); {
-		d.Skip()
 	}
 }
 
@@ -4043,210 +1966,6 @@ func (x *IdleStateUpdateNone) decodeMembers(d *codec.Decoder) {
 			d.Skip()
 		}
 	}
-}
-
-// EncodeJSON writes x; it is for generated code.
-func (x *RequiresActionStateUpdate) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	codec.EncodeOpt(e, "background", x.Background, codec.EncodeSlice)
-	codec.EncodeMeta(e, x.Meta)
-	e.EndObject()
-}
-
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
-func (x *RequiresActionStateUpdate) DecodeJSON(d *codec.Decoder) {
-	*x = RequiresActionStateUpdate{}
-	for o := d.Object(); o.Next(); {
-		switch string(o.Name()) {
-		case "background":
-			o.Once(0)
-			x.Background = codec.DecodeOptLenient(d, codec.DecodeSlice[BackgroundWork])
-		case "_meta":
-			o.Once(1)
-			x.Meta = codec.DecodeMeta(d)
-		default:
-			d.Skip()
-		}
-	}
-}
-
-// EncodeJSON writes x; it is for generated code.
-func (x *UnknownStateUpdate) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	codec.EncodeOpt(e, "background", x.Background, codec.EncodeSlice)
-	codec.EncodeMeta(e, x.Meta)
-	e.EndObject()
-}
-
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
-func (x *UnknownStateUpdate) DecodeJSON(d *codec.Decoder) {
-	*x = UnknownStateUpdate{}
-	for o := d.Object(); o.Next(); {
-		switch string(o.Name()) {
-		case "background":
-			o.Once(0)
-			x.Background = codec.DecodeOptLenient(d, codec.DecodeSlice[BackgroundWork])
-		case "_meta":
-			o.Once(1)
-			x.Meta = codec.DecodeMeta(d)
-		default:
-			d.Skip()
-		}
-	}
-}
-
-// EncodeJSON writes x; it is for generated code.
-func (x *SetSessionTitleResponse) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	e.Name("title")
-	e.Str(x.Title)
-	codec.EncodeMeta(e, x.Meta)
-	e.EndObject()
-}
-
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
-func (x *SetSessionTitleResponse) DecodeJSON(d *codec.Decoder) {
-	*x = SetSessionTitleResponse{}
-	o := d.Object()
-	for o.Next() {
-		switch string(o.Name()) {
-		case "title":
-			o.Once(0)
-			x.Title = d.Str()
-		case "_meta":
-			o.Once(1)
-			x.Meta = codec.DecodeMeta(d)
-		default:
-			d.Skip()
-		}
-	}
-	o.Require("title")
-}
-
-// EncodeJSON writes x; it is for generated code.
-func (x *ResumeSessionResponse) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	if x.ConfigOptions != nil {
-		e.Name("configOptions")
-		codec.EncodeSlice(e, x.ConfigOptions)
-	}
-	if x.AvailableCommands != nil {
-		e.Name("availableCommands")
-		codec.EncodeSlice(e, x.AvailableCommands)
-	}
-	codec.EncodeMeta(e, x.Meta)
-	e.EndObject()
-}
-
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
-func (x *ResumeSessionResponse) DecodeJSON(d *codec.Decoder) {
-	*x = ResumeSessionResponse{}
-	for o := d.Object(); o.Next(); {
-		switch string(o.Name()) {
-		case "configOptions":
-			o.Once(0)
-			x.ConfigOptions = codec.Lenient(d, codec.DecodeSliceLenient[SessionConfigOption])
-		case "availableCommands":
-			o.Once(1)
-			x.AvailableCommands = codec.Lenient(d, codec.DecodeSliceLenient[AvailableCommand])
-		case "_meta":
-			o.Once(2)
-			x.Meta = codec.DecodeMeta(d)
-		default:
-			d.Skip()
-		}
-	}
-}
-
-// EncodeJSON writes x; it is for generated code.
-func (x *CloseSessionResponse) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	codec.EncodeMeta(e, x.Meta)
-	e.EndObject()
-}
-
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
-func (x *CloseSessionResponse) DecodeJSON(d *codec.Decoder) {
-	*x = CloseSessionResponse{}
-	for o := d.Object(); o.Next(); {
-		switch string(o.Name()) {
-		case "_meta":
-			o.Once(0)
-			x.Meta = codec.DecodeMeta(d)
-		default:
-			d.Skip()
-		}
-	}
-}
-
-// EncodeJSON writes x; it is for generated code.
-func (x *CancelToolCallResponse) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	codec.EncodeMeta(e, x.Meta)
-	e.EndObject()
-}
-
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
-func (x *CancelToolCallResponse) DecodeJSON(d *codec.Decoder) {
-	*x = CancelToolCallResponse{}
-	for o := d.Object(); o.Next(); {
-		switch string(o.Name()) {
-		case "_meta":
-			o.Once(0)
-			x.Meta = codec.DecodeMeta(d)
-		default:
-			d.Skip()
-		}
-	}
-}
-
-// EncodeJSON writes x; it is for generated code.
-func (x *CancelTerminalResponse) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	codec.EncodeMeta(e, x.Meta)
-	e.EndObject()
-}
-
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
-func (x *CancelTerminalResponse) DecodeJSON(d *codec.Decoder) {
-	*x = CancelTerminalResponse{}
-	for o := d.Object(); o.Next(); {
-		switch string(o.Name()) {
-		case "_meta":
-			o.Once(0)
-			x.Meta = codec.DecodeMeta(d)
-		default:
-			d.Skip()
-		}
-	}
-}
-
-// EncodeJSON writes x; it is for generated code.
-func (x *SetSessionConfigOptionResponse) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	e.Name("configOptions")
-	codec.EncodeSlice(e, x.ConfigOptions)
-	codec.EncodeMeta(e, x.Meta)
-	e.EndObject()
-}
-
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
-func (x *SetSessionConfigOptionResponse) DecodeJSON(d *codec.Decoder) {
-	*x = SetSessionConfigOptionResponse{}
-	o := d.Object()
-	for o.Next() {
-		switch string(o.Name()) {
-		case "configOptions":
-			o.Once(0)
-			x.ConfigOptions = codec.DecodeSliceLenient[SessionConfigOption](d)
-		case "_meta":
-			o.Once(1)
-			x.Meta = codec.DecodeMeta(d)
-		default:
-			d.Skip()
-		}
-	}
-	o.Require("configOptions")
 }
 
 // EncodeJSON writes x; it is for generated code.
@@ -4275,39 +1994,6 @@ func (x *PromptResponse) DecodeJSON(d *codec.Decoder) {
 		}
 	}
 	o.Require("messageId")
-}
-
-// EncodeJSON writes x; it is for generated code.
-func (x *UpdateSessionNotification) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	e.Name("sessionId")
-	e.Str(string(x.SessionID))
-	e.Name("update")
-	x.Update.EncodeJSON(e)
-	codec.EncodeMeta(e, x.Meta)
-	e.EndObject()
-}
-
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
-func (x *UpdateSessionNotification) DecodeJSON(d *codec.Decoder) {
-	*x = UpdateSessionNotification{}
-	o := d.Object()
-	for o.Next() {
-		switch string(o.Name()) {
-		case "sessionId":
-			o.Once(0)
-			x.SessionID = SessionID(d.Intern())
-		case "update":
-			o.Once(1)
-			x.Update.DecodeJSON(d)
-		case "_meta":
-			o.Once(2)
-			x.Meta = codec.DecodeMeta(d)
-		default:
-			d.Skip()
-		}
-	}
-	o.Require("sessionId", "update")
 }
 
 // EncodeJSON writes x; it is for generated code.
@@ -4484,192 +2170,6 @@ func (x *ContentChunk) DecodeJSON(d *codec.Decoder) {
 }
 
 // EncodeJSON writes x; it is for generated code.
-func (x *UserMessage) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	e.Name("messageId")
-	e.Str(string(x.MessageID))
-	codec.EncodeOpt(e, "content", x.Content, codec.EncodeSlice)
-	codec.EncodeMeta(e, x.Meta)
-	e.EndObject()
-}
-
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
-func (x *UserMessage) DecodeJSON(d *codec.Decoder) {
-	*x = UserMessage{}
-	o := d.Object()
-	for o.Next() {
-		switch string(o.Name()) {
-		case "messageId":
-			o.Once(0)
-			x.MessageID = MessageID(d.Intern())
-		case "content":
-			o.Once(1)
-			x.Content = codec.DecodeOptLenient(d, codec.DecodeSliceLenient[ContentBlock])
-		case "_meta":
-			o.Once(2)
-			x.Meta = codec.DecodeMeta(d)
-		default:
-			d.Skip()
-		}
-	}
-	o.Require("messageId")
-}
-
-// EncodeJSON writes x; it is for generated code.
-func (x *AgentMessage) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	e.Name("messageId")
-	e.Str(string(x.MessageID))
-	codec.EncodeOpt(e, "content", x.Content, codec.EncodeSlice)
-	codec.EncodeMeta(e, x.Meta)
-	e.EndObject()
-}
-
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
-func (x *AgentMessage) DecodeJSON(d *codec.Decoder) {
-	*x = AgentMessage{}
-	o := d.Object()
-	for o.Next() {
-		switch string(o.Name()) {
-		case "messageId":
-			o.Once(0)
-			x.MessageID = MessageID(d.Intern())
-		case "content":
-			o.Once(1)
-			x.Content = codec.DecodeOptLenient(d, codec.DecodeSliceLenient[ContentBlock])
-		case "_meta":
-			o.Once(2)
-			x.Meta = codec.DecodeMeta(d)
-		default:
-			d.Skip()
-		}
-	}
-	o.Require("messageId")
-}
-
-// EncodeJSON writes x; it is for generated code.
-func (x *AgentThought) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	e.Name("messageId")
-	e.Str(string(x.MessageID))
-	codec.EncodeOpt(e, "content", x.Content, codec.EncodeSlice)
-	codec.EncodeMeta(e, x.Meta)
-	e.EndObject()
-}
-
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
-func (x *AgentThought) DecodeJSON(d *codec.Decoder) {
-	*x = AgentThought{}
-	o := d.Object()
-	for o.Next() {
-		switch string(o.Name()) {
-		case "messageId":
-			o.Once(0)
-			x.MessageID = MessageID(d.Intern())
-		case "content":
-			o.Once(1)
-			x.Content = codec.DecodeOptLenient(d, codec.DecodeSliceLenient[ContentBlock])
-		case "_meta":
-			o.Once(2)
-			x.Meta = codec.DecodeMeta(d)
-		default:
-			d.Skip()
-		}
-	}
-	o.Require("messageId")
-}
-
-// EncodeJSON writes x; it is for generated code.
-func (x *ToolCallContentChunk) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	e.Name("toolCallId")
-	e.Str(string(x.ToolCallID))
-	e.Name("content")
-	x.Content.EncodeJSON(e)
-	codec.EncodeMeta(e, x.Meta)
-	e.EndObject()
-}
-
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
-func (x *ToolCallContentChunk) DecodeJSON(d *codec.Decoder) {
-	*x = ToolCallContentChunk{}
-	o := d.Object()
-	for o.Next() {
-		switch string(o.Name()) {
-		case "toolCallId":
-			o.Once(0)
-			x.ToolCallID = ToolCallID(d.Intern())
-		case "content":
-			o.Once(1)
-			x.Content.DecodeJSON(d)
-		case "_meta":
-			o.Once(2)
-			x.Meta = codec.DecodeMeta(d)
-		default:
-			d.Skip()
-		}
-	}
-	o.Require("toolCallId", "content")
-}
-
-// EncodeJSON writes x; it is for generated code.
-func (x *TerminalOutput) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	e.Name("data")
-	e.Str(x.Data)
-	codec.EncodeMeta(e, x.Meta)
-	e.EndObject()
-}
-
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
-func (x *TerminalOutput) DecodeJSON(d *codec.Decoder) {
-	*x = TerminalOutput{}
-	o := d.Object()
-	for o.Next() {
-		switch string(o.Name()) {
-		case "data":
-			o.Once(0)
-			x.Data = d.Str()
-		case "_meta":
-			o.Once(1)
-			x.Meta = codec.DecodeMeta(d)
-		default:
-			d.Skip()
-		}
-	}
-	o.Require("data")
-}
-
-// EncodeJSON writes x; it is for generated code.
-func (x *TerminalExitStatus) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	codec.EncodeOpt(e, "exitCode", x.ExitCode, codec.EncodeInt)
-	codec.EncodeOpt(e, "signal", x.Signal, (*codec.Encoder).Str)
-	codec.EncodeMeta(e, x.Meta)
-	e.EndObject()
-}
-
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
-func (x *TerminalExitStatus) DecodeJSON(d *codec.Decoder) {
-	*x = TerminalExitStatus{}
-	for o := d.Object(); o.Next(); {
-		switch string(o.Name()) {
-		case "exitCode":
-			o.Once(0)
-			x.ExitCode = codec.DecodeOptLenient(d, codec.DecodeInt[int64])
-		case "signal":
-			o.Once(1)
-			x.Signal = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
-		case "_meta":
-			o.Once(2)
-			x.Meta = codec.DecodeMeta(d)
-		default:
-			d.Skip()
-		}
-	}
-}
-
-// EncodeJSON writes x; it is for generated code.
 func (x *TerminalSize) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
 	e.Name("cols")
@@ -4704,137 +2204,6 @@ func (x *TerminalSize) DecodeJSON(d *codec.Decoder) {
 		}
 	}
 	o.Require("cols", "rows")
-}
-
-// EncodeJSON writes x; it is for generated code.
-func (x *TerminalCapabilities) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	codec.EncodeOptValue(e, "cancel", &x.Cancel)
-	codec.EncodeMeta(e, x.Meta)
-	e.EndObject()
-}
-
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
-func (x *TerminalCapabilities) DecodeJSON(d *codec.Decoder) {
-	*x = TerminalCapabilities{}
-	for o := d.Object(); o.Next(); {
-		switch string(o.Name()) {
-		case "cancel":
-			o.Once(0)
-			codec.DecodeOptValueLenient(d, &x.Cancel)
-		case "_meta":
-			o.Once(1)
-			x.Meta = codec.DecodeMeta(d)
-		default:
-			d.Skip()
-		}
-	}
-}
-
-// EncodeJSON writes x; it is for generated code.
-func (x *TerminalCancelCapabilities) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	codec.EncodeMeta(e, x.Meta)
-	e.EndObject()
-}
-
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
-func (x *TerminalCancelCapabilities) DecodeJSON(d *codec.Decoder) {
-	*x = TerminalCancelCapabilities{}
-	for o := d.Object(); o.Next(); {
-		switch string(o.Name()) {
-		case "_meta":
-			o.Once(0)
-			x.Meta = codec.DecodeMeta(d)
-		default:
-			d.Skip()
-		}
-	}
-}
-
-// EncodeJSON writes x; it is for generated code.
-func (x *TerminalUpdate) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	e.Name("terminalId")
-	e.Str(string(x.TerminalID))
-	codec.EncodeOpt(e, "command", x.Command, (*codec.Encoder).Str)
-	codec.EncodeOpt(e, "cwd", x.Cwd, codec.EncodeString)
-	codec.EncodeOptValue(e, "output", &x.Output)
-	codec.EncodeOptValue(e, "exitStatus", &x.ExitStatus)
-	codec.EncodeOptValue(e, "size", &x.Size)
-	codec.EncodeOptValue(e, "capabilities", &x.Capabilities)
-	codec.EncodeMeta(e, x.Meta)
-	e.EndObject()
-}
-
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
-func (x *TerminalUpdate) DecodeJSON(d *codec.Decoder) {
-	*x = TerminalUpdate{}
-	o := d.Object()
-	for o.Next() {
-		switch string(o.Name()) {
-		case "terminalId":
-			o.Once(0)
-			x.TerminalID = TerminalID(d.Intern())
-		case "command":
-			o.Once(1)
-			x.Command = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
-		case "cwd":
-			o.Once(2)
-			x.Cwd = codec.DecodeOptLenient(d, codec.DecodeIntern[AbsolutePath])
-		case "output":
-			o.Once(3)
-			codec.DecodeOptValueLenient(d, &x.Output)
-		case "exitStatus":
-			o.Once(4)
-			codec.DecodeOptValueLenient(d, &x.ExitStatus)
-		case "size":
-			o.Once(5)
-			codec.DecodeOptValueLenient(d, &x.Size)
-		case "capabilities":
-			o.Once(6)
-			codec.DecodeOptValueLenient(d, &x.Capabilities)
-		case "_meta":
-			o.Once(7)
-			x.Meta = codec.DecodeMeta(d)
-		default:
-			d.Skip()
-		}
-	}
-	o.Require("terminalId")
-}
-
-// EncodeJSON writes x; it is for generated code.
-func (x *TerminalOutputChunk) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	e.Name("terminalId")
-	e.Str(string(x.TerminalID))
-	e.Name("data")
-	e.Str(x.Data)
-	codec.EncodeMeta(e, x.Meta)
-	e.EndObject()
-}
-
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
-func (x *TerminalOutputChunk) DecodeJSON(d *codec.Decoder) {
-	*x = TerminalOutputChunk{}
-	o := d.Object()
-	for o.Next() {
-		switch string(o.Name()) {
-		case "terminalId":
-			o.Once(0)
-			x.TerminalID = TerminalID(d.Intern())
-		case "data":
-			o.Once(1)
-			x.Data = d.Str()
-		case "_meta":
-			o.Once(2)
-			x.Meta = codec.DecodeMeta(d)
-		default:
-			d.Skip()
-		}
-	}
-	o.Require("terminalId", "data")
 }
 
 // EncodeJSON writes x; it is for generated code.
@@ -4891,77 +2260,6 @@ func (x *PlanUpdateContent) DecodeJSON(d *codec.Decoder) {
 }
 
 // EncodeJSON writes x; it is for generated code.
-func (x *PlanEntry) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	e.Name("content")
-	e.Str(x.Content)
-	e.Name("priority")
-	e.Str(string(x.Priority))
-	e.Name("status")
-	e.Str(string(x.Status))
-	codec.EncodeMeta(e, x.Meta)
-	e.EndObject()
-}
-
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
-func (x *PlanEntry) DecodeJSON(d *codec.Decoder) {
-	*x = PlanEntry{}
-	o := d.Object()
-	for o.Next() {
-		switch string(o.Name()) {
-		case "content":
-			o.Once(0)
-			x.Content = d.Str()
-		case "priority":
-			o.Once(1)
-			x.Priority = PlanEntryPriority(d.Intern())
-		case "status":
-			o.Once(2)
-			x.Status = PlanEntryStatus(d.Intern())
-		case "_meta":
-			o.Once(3)
-			x.Meta = codec.DecodeMeta(d)
-		default:
-			d.Skip()
-		}
-	}
-	o.Require("content", "priority", "status")
-}
-
-// EncodeJSON writes x; it is for generated code.
-func (x *PlanItems) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	e.Name("planId")
-	e.Str(string(x.PlanID))
-	e.Name("entries")
-	codec.EncodeSlice(e, x.Entries)
-	codec.EncodeMeta(e, x.Meta)
-	e.EndObject()
-}
-
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
-func (x *PlanItems) DecodeJSON(d *codec.Decoder) {
-	*x = PlanItems{}
-	o := d.Object()
-	for o.Next() {
-		switch string(o.Name()) {
-		case "planId":
-			o.Once(0)
-			x.PlanID = PlanID(d.Intern())
-		case "entries":
-			o.Once(1)
-			x.Entries = codec.DecodeSliceLenient[PlanEntry](d)
-		case "_meta":
-			o.Once(2)
-			x.Meta = codec.DecodeMeta(d)
-		default:
-			d.Skip()
-		}
-	}
-	o.Require("planId", "entries")
-}
-
-// EncodeJSON writes x; it is for generated code.
 func (x *PlanFile) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
 	e.Name("planId")
@@ -4996,151 +2294,6 @@ func (x *PlanFile) DecodeJSON(d *codec.Decoder) {
 }
 
 // EncodeJSON writes x; it is for generated code.
-func (x *PlanMarkdown) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	e.Name("planId")
-	e.Str(string(x.PlanID))
-	e.Name("content")
-	e.Str(x.Content)
-	codec.EncodeMeta(e, x.Meta)
-	e.EndObject()
-}
-
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
-func (x *PlanMarkdown) DecodeJSON(d *codec.Decoder) {
-	*x = PlanMarkdown{}
-	o := d.Object()
-	for o.Next() {
-		switch string(o.Name()) {
-		case "planId":
-			o.Once(0)
-			x.PlanID = PlanID(d.Intern())
-		case "content":
-			o.Once(1)
-			x.Content = d.Str()
-		case "_meta":
-			o.Once(2)
-			x.Meta = codec.DecodeMeta(d)
-		default:
-			d.Skip()
-		}
-	}
-	o.Require("planId", "content")
-}
-
-// EncodeJSON writes x; it is for generated code.
-func (x *PlanUpdate) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	e.Name("plan")
-	x.Plan.EncodeJSON(e)
-	codec.EncodeMeta(e, x.Meta)
-	e.EndObject()
-}
-
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
-func (x *PlanUpdate) DecodeJSON(d *codec.Decoder) {
-	*x = PlanUpdate{}
-	o := d.Object()
-	for o.Next() {
-		switch string(o.Name()) {
-		case "plan":
-			o.Once(0)
-			x.Plan.DecodeJSON(d)
-		case "_meta":
-			o.Once(1)
-			x.Meta = codec.DecodeMeta(d)
-		default:
-			d.Skip()
-		}
-	}
-	o.Require("plan")
-}
-
-// EncodeJSON writes x; it is for generated code.
-func (x *PlanRemoved) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	e.Name("planId")
-	e.Str(string(x.PlanID))
-	codec.EncodeMeta(e, x.Meta)
-	e.EndObject()
-}
-
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
-func (x *PlanRemoved) DecodeJSON(d *codec.Decoder) {
-	*x = PlanRemoved{}
-	o := d.Object()
-	for o.Next() {
-		switch string(o.Name()) {
-		case "planId":
-			o.Once(0)
-			x.PlanID = PlanID(d.Intern())
-		case "_meta":
-			o.Once(1)
-			x.Meta = codec.DecodeMeta(d)
-		default:
-			d.Skip()
-		}
-	}
-	o.Require("planId")
-}
-
-// EncodeJSON writes x; it is for generated code.
-func (x *AvailableCommandsUpdate) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	e.Name("availableCommands")
-	codec.EncodeSlice(e, x.AvailableCommands)
-	codec.EncodeMeta(e, x.Meta)
-	e.EndObject()
-}
-
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
-func (x *AvailableCommandsUpdate) DecodeJSON(d *codec.Decoder) {
-	*x = AvailableCommandsUpdate{}
-	o := d.Object()
-	for o.Next() {
-		switch string(o.Name()) {
-		case "availableCommands":
-			o.Once(0)
-			x.AvailableCommands = codec.DecodeSliceLenient[AvailableCommand](d)
-		case "_meta":
-			o.Once(1)
-			x.Meta = codec.DecodeMeta(d)
-		default:
-			d.Skip()
-		}
-	}
-	o.Require("availableCommands")
-}
-
-// EncodeJSON writes x; it is for generated code.
-func (x *ConfigOptionUpdate) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	e.Name("configOptions")
-	codec.EncodeSlice(e, x.ConfigOptions)
-	codec.EncodeMeta(e, x.Meta)
-	e.EndObject()
-}
-
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
-func (x *ConfigOptionUpdate) DecodeJSON(d *codec.Decoder) {
-	*x = ConfigOptionUpdate{}
-	o := d.Object()
-	for o.Next() {
-		switch string(o.Name()) {
-		case "configOptions":
-			o.Once(0)
-			x.ConfigOptions = codec.DecodeSliceLenient[SessionConfigOption](d)
-		case "_meta":
-			o.Once(1)
-			x.Meta = codec.DecodeMeta(d)
-		default:
-			d.Skip()
-		}
-	}
-	o.Require("configOptions")
-}
-
-// EncodeJSON writes x; it is for generated code.
 func (x *SessionInfoUpdate) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
 	codec.EncodeOpt(e, "title", x.Title, (*codec.Encoder).Str)
@@ -5170,76 +2323,6 @@ func (x *SessionInfoUpdate) DecodeJSON(d *codec.Decoder) {
 			d.Skip()
 		}
 	}
-}
-
-// EncodeJSON writes x; it is for generated code.
-func (x *Cost) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	e.Name("amount")
-	e.Float(x.Amount)
-	e.Name("currency")
-	e.Str(x.Currency)
-	codec.EncodeMeta(e, x.Meta)
-	e.EndObject()
-}
-
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
-func (x *Cost) DecodeJSON(d *codec.Decoder) {
-	*x = Cost{}
-	o := d.Object()
-	for o.Next() {
-		switch string(o.Name()) {
-		case "amount":
-			o.Once(0)
-			x.Amount = d.Float()
-		case "currency":
-			o.Once(1)
-			x.Currency = d.Str()
-		case "_meta":
-			o.Once(2)
-			x.Meta = codec.DecodeMeta(d)
-		default:
-			d.Skip()
-		}
-	}
-	o.Require("amount", "currency")
-}
-
-// EncodeJSON writes x; it is for generated code.
-func (x *UsageUpdate) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	e.Name("used")
-	e.Uint(x.Used)
-	e.Name("size")
-	e.Uint(x.Size)
-	codec.EncodeOptValue(e, "cost", &x.Cost)
-	codec.EncodeMeta(e, x.Meta)
-	e.EndObject()
-}
-
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
-func (x *UsageUpdate) DecodeJSON(d *codec.Decoder) {
-	*x = UsageUpdate{}
-	o := d.Object()
-	for o.Next() {
-		switch string(o.Name()) {
-		case "used":
-			o.Once(0)
-			x.Used = codec.DecodeUint[uint64](d)
-		case "size":
-			o.Once(1)
-			x.Size = codec.DecodeUint[uint64](d)
-		case "cost":
-			o.Once(2)
-			codec.DecodeOptValueLenient(d, &x.Cost)
-		case "_meta":
-			o.Once(3)
-			x.Meta = codec.DecodeMeta(d)
-		default:
-			d.Skip()
-		}
-	}
-	o.Require("used", "size")
 }
 
 // EncodeJSON writes x; it is for generated code.
@@ -5279,559 +2362,6 @@ func (x *Notice) DecodeJSON(d *codec.Decoder) {
 		}
 	}
 	o.Require("severity", "title")
-}
-
-// EncodeJSON writes x; it is for generated code.
-func (x *CompactionUpdate) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	e.Name("compactionId")
-	e.Str(string(x.CompactionID))
-	e.Name("status")
-	e.Str(string(x.Status))
-	codec.EncodeOpt(e, "summary", x.Summary, codec.EncodeSlice)
-	codec.EncodeOpt(e, "error", x.Error, (*codec.Encoder).Str)
-	codec.EncodeMeta(e, x.Meta)
-	e.EndObject()
-}
-
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
-func (x *CompactionUpdate) DecodeJSON(d *codec.Decoder) {
-	*x = CompactionUpdate{}
-	o := d.Object()
-	for o.Next() {
-		switch string(o.Name()) {
-		case "compactionId":
-			o.Once(0)
-			x.CompactionID = CompactionID(d.Intern())
-		case "status":
-			o.Once(1)
-			x.Status = CompactionStatus(d.Intern())
-		case "summary":
-			o.Once(2)
-			x.Summary = codec.DecodeOptLenient(d, codec.DecodeSliceLenient[ContentBlock])
-		case "error":
-			o.Once(3)
-			x.Error = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
-		case "_meta":
-			o.Once(4)
-			x.Meta = codec.DecodeMeta(d)
-		default:
-			d.Skip()
-		}
-	}
-	o.Require("compactionId", "status")
-}
-
-// EncodeJSON writes x; it is for generated code.
-func (x *CompactionSummaryChunk) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	e.Name("compactionId")
-	e.Str(string(x.CompactionID))
-	e.Name("content")
-	x.Content.EncodeJSON(e)
-	codec.EncodeMeta(e, x.Meta)
-	e.EndObject()
-}
-
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
-func (x *CompactionSummaryChunk) DecodeJSON(d *codec.Decoder) {
-	*x = CompactionSummaryChunk{}
-	o := d.Object()
-	for o.Next() {
-		switch string(o.Name()) {
-		case "compactionId":
-			o.Once(0)
-			x.CompactionID = CompactionID(d.Intern())
-		case "content":
-			o.Once(1)
-			x.Content.DecodeJSON(d)
-		case "_meta":
-			o.Once(2)
-			x.Meta = codec.DecodeMeta(d)
-		default:
-			d.Skip()
-		}
-	}
-	o.Require("compactionId", "content")
-}
-
-// EncodeJSON writes x; it is for generated code.
-func (x *SubagentSessionCapabilities) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	codec.EncodeOptValue(e, "cancel", &x.Cancel)
-	codec.EncodeMeta(e, x.Meta)
-	e.EndObject()
-}
-
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
-func (x *SubagentSessionCapabilities) DecodeJSON(d *codec.Decoder) {
-	*x = SubagentSessionCapabilities{}
-	for o := d.Object(); o.Next(); {
-		switch string(o.Name()) {
-		case "cancel":
-			o.Once(0)
-			codec.DecodeOptValueLenient(d, &x.Cancel)
-		case "_meta":
-			o.Once(1)
-			x.Meta = codec.DecodeMeta(d)
-		default:
-			d.Skip()
-		}
-	}
-}
-
-// EncodeJSON writes x; it is for generated code.
-func (x *SessionCancelCapabilities) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	codec.EncodeMeta(e, x.Meta)
-	e.EndObject()
-}
-
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
-func (x *SessionCancelCapabilities) DecodeJSON(d *codec.Decoder) {
-	*x = SessionCancelCapabilities{}
-	for o := d.Object(); o.Next(); {
-		switch string(o.Name()) {
-		case "_meta":
-			o.Once(0)
-			x.Meta = codec.DecodeMeta(d)
-		default:
-			d.Skip()
-		}
-	}
-}
-
-// EncodeJSON writes x; it is for generated code.
-func (x *SubagentUpdate) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	e.Name("sessionId")
-	e.Str(string(x.SessionID))
-	codec.EncodeOpt(e, "title", x.Title, (*codec.Encoder).Str)
-	codec.EncodeOpt(e, "description", x.Description, (*codec.Encoder).Str)
-	codec.EncodeOptValue(e, "capabilities", &x.Capabilities)
-	codec.EncodeOptValue(e, "state", &x.State)
-	codec.EncodeOpt(e, "cwd", x.Cwd, codec.EncodeString)
-	codec.EncodeOpt(e, "additionalDirectories", x.AdditionalDirectories, func(e *codec.Encoder, v []AbsolutePath) {
-		codec.EncodeSliceFunc(e, v, codec.EncodeString)
-	})
-	codec.EncodeMeta(e, x.Meta)
-	e.EndObject()
-}
-
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
-func (x *SubagentUpdate) DecodeJSON(d *codec.Decoder) {
-	*x = SubagentUpdate{}
-	o := d.Object()
-	for o.Next() {
-		switch string(o.Name()) {
-		case "sessionId":
-			o.Once(0)
-			x.SessionID = SessionID(d.Intern())
-		case "title":
-			o.Once(1)
-			x.Title = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
-		case "description":
-			o.Once(2)
-			x.Description = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
-		case "capabilities":
-			o.Once(3)
-			codec.DecodeOptValueLenient(d, &x.Capabilities)
-		case "state":
-			o.Once(4)
-			codec.DecodeOptValueLenient(d, &x.State)
-		case "cwd":
-			o.Once(5)
-			x.Cwd = codec.DecodeOpt(d, codec.DecodeIntern[AbsolutePath])
-		case "additionalDirectories":
-			o.Once(6)
-			x.AdditionalDirectories = codec.DecodeOpt(d, func(d *codec.Decoder) []AbsolutePath {
-				return codec.DecodeSliceFunc(d, codec.DecodeIntern[AbsolutePath])
-			})
-		case "_meta":
-			o.Once(7)
-			x.Meta = codec.DecodeMeta(d)
-		default:
-			d.Skip()
-		}
-	}
-	o.Require("sessionId")
-}
-
-// EncodeJSON writes x; it is for generated code.
-func (x *SessionMessage) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	e.Name("messageId")
-	e.Str(string(x.MessageID))
-	codec.EncodeOpt(e, "senderSessionId", x.SenderSessionID, codec.EncodeString)
-	codec.EncodeOpt(e, "recipientSessionId", x.RecipientSessionID, codec.EncodeString)
-	codec.EncodeOpt(e, "senderMessageId", x.SenderMessageID, codec.EncodeString)
-	codec.EncodeOpt(e, "recipientMessageId", x.RecipientMessageID, codec.EncodeString)
-	codec.EncodeOpt(e, "content", x.Content, codec.EncodeSlice)
-	codec.EncodeMeta(e, x.Meta)
-	e.EndObject()
-}
-
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
-func (x *SessionMessage) DecodeJSON(d *codec.Decoder) {
-	*x = SessionMessage{}
-	o := d.Object()
-	for o.Next() {
-		switch string(o.Name()) {
-		case "messageId":
-			o.Once(0)
-			x.MessageID = MessageID(d.Intern())
-		case "senderSessionId":
-			o.Once(1)
-			x.SenderSessionID = codec.DecodeOptLenient(d, codec.DecodeIntern[SessionID])
-		case "recipientSessionId":
-			o.Once(2)
-			x.RecipientSessionID = codec.DecodeOptLenient(d, codec.DecodeIntern[SessionID])
-		case "senderMessageId":
-			o.Once(3)
-			x.SenderMessageID = codec.DecodeOptLenient(d, codec.DecodeIntern[MessageID])
-		case "recipientMessageId":
-			o.Once(4)
-			x.RecipientMessageID = codec.DecodeOptLenient(d, codec.DecodeIntern[MessageID])
-		case "content":
-			o.Once(5)
-			x.Content = codec.DecodeOptLenient(d, codec.DecodeSliceLenient[ContentBlock])
-		case "_meta":
-			o.Once(6)
-			x.Meta = codec.DecodeMeta(d)
-		default:
-			d.Skip()
-		}
-	}
-	o.Require("messageId")
-}
-
-// EncodeJSON writes x; it is for generated code.
-func (x *SessionMessageChunk) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	e.Name("messageId")
-	e.Str(string(x.MessageID))
-	e.Name("content")
-	x.Content.EncodeJSON(e)
-	codec.EncodeMeta(e, x.Meta)
-	e.EndObject()
-}
-
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
-func (x *SessionMessageChunk) DecodeJSON(d *codec.Decoder) {
-	*x = SessionMessageChunk{}
-	o := d.Object()
-	for o.Next() {
-		switch string(o.Name()) {
-		case "messageId":
-			o.Once(0)
-			x.MessageID = MessageID(d.Intern())
-		case "content":
-			o.Once(1)
-			x.Content.DecodeJSON(d)
-		case "_meta":
-			o.Once(2)
-			x.Meta = codec.DecodeMeta(d)
-		default:
-			d.Skip()
-		}
-	}
-	o.Require("messageId", "content")
-}
-
-// EncodeJSON writes x; it is for generated code.
-func (x *CompleteElicitationNotification) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	e.Name("elicitationId")
-	e.Str(string(x.ElicitationID))
-	codec.EncodeMeta(e, x.Meta)
-	e.EndObject()
-}
-
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
-func (x *CompleteElicitationNotification) DecodeJSON(d *codec.Decoder) {
-	*x = CompleteElicitationNotification{}
-	o := d.Object()
-	for o.Next() {
-		switch string(o.Name()) {
-		case "elicitationId":
-			o.Once(0)
-			x.ElicitationID = ElicitationID(d.Intern())
-		case "_meta":
-			o.Once(1)
-			x.Meta = codec.DecodeMeta(d)
-		default:
-			d.Skip()
-		}
-	}
-	o.Require("elicitationId")
-}
-
-// EncodeJSON writes x; it is for generated code.
-func (x *AuthStatusUpdateNotification) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	e.Name("state")
-	e.Str(string(x.State))
-	if x.Accounts != nil {
-		e.Name("accounts")
-		codec.EncodeSlice(e, x.Accounts)
-	}
-	codec.EncodeMeta(e, x.Meta)
-	e.EndObject()
-}
-
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
-func (x *AuthStatusUpdateNotification) DecodeJSON(d *codec.Decoder) {
-	*x = AuthStatusUpdateNotification{}
-	o := d.Object()
-	for o.Next() {
-		switch string(o.Name()) {
-		case "state":
-			o.Once(0)
-			x.State = AuthState(d.Intern())
-		case "accounts":
-			o.Once(1)
-			x.Accounts = codec.Lenient(d, codec.DecodeSliceLenient[AuthAccount])
-		case "_meta":
-			o.Once(2)
-			x.Meta = codec.DecodeMeta(d)
-		default:
-			d.Skip()
-		}
-	}
-	o.Require("state")
-}
-
-// EncodeJSON writes x; it is for generated code.
-func (x *InitializeRequest) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	e.Name("protocolVersion")
-	e.Uint(uint64(x.ProtocolVersion))
-	e.Name("info")
-	x.Info.EncodeJSON(e)
-	e.Name("capabilities")
-	x.Capabilities.EncodeJSON(e)
-	codec.EncodeMeta(e, x.Meta)
-	e.EndObject()
-}
-
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
-func (x *InitializeRequest) DecodeJSON(d *codec.Decoder) {
-	*x = InitializeRequest{}
-	o := d.Object()
-	for o.Next() {
-		switch string(o.Name()) {
-		case "protocolVersion":
-			o.Once(0)
-			x.ProtocolVersion = codec.DecodeUint[ProtocolVersion](d)
-		case "info":
-			o.Once(1)
-			x.Info.DecodeJSON(d)
-		case "capabilities":
-			o.Once(2)
-			codec.LenientValue(d, &x.Capabilities)
-		case "_meta":
-			o.Once(3)
-			x.Meta = codec.DecodeMeta(d)
-		default:
-			d.Skip()
-		}
-	}
-	o.Require("protocolVersion", "info")
-}
-
-// EncodeJSON writes x; it is for generated code.
-func (x *ClientCapabilities) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	codec.EncodeOptValue(e, "auth", &x.Auth)
-	codec.EncodeOptValue(e, "elicitation", &x.Elicitation)
-	codec.EncodeMeta(e, x.Meta)
-	e.EndObject()
-}
-
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
-func (x *ClientCapabilities) DecodeJSON(d *codec.Decoder) {
-	*x = ClientCapabilities{}
-	for o := d.Object(); o.Next(); {
-		switch string(o.Name()) {
-		case "auth":
-			o.Once(0)
-			codec.DecodeOptValueLenient(d, &x.Auth)
-		case "elicitation":
-			o.Once(1)
-			codec.DecodeOptValueLenient(d, &x.Elicitation)
-		case "_meta":
-			o.Once(2)
-			x.Meta = codec.DecodeMeta(d)
-		default:
-			d.Skip()
-		}
-	}
-}
-
-// EncodeJSON writes x; it is for generated code.
-func (x *ClientAuthCapabilities) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	codec.EncodeOptValue(e, "terminal", &x.Terminal)
-	codec.EncodeMeta(e, x.Meta)
-	e.EndObject()
-}
-
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
-func (x *ClientAuthCapabilities) DecodeJSON(d *codec.Decoder) {
-	*x = ClientAuthCapabilities{}
-	for o := d.Object(); o.Next(); {
-		switch string(o.Name()) {
-		case "terminal":
-			o.Once(0)
-			codec.DecodeOptValueLenient(d, &x.Terminal)
-		case "_meta":
-			o.Once(1)
-			x.Meta = codec.DecodeMeta(d)
-		default:
-			d.Skip()
-		}
-	}
-}
-
-// EncodeJSON writes x; it is for generated code.
-func (x *TerminalAuthCapabilities) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	codec.EncodeMeta(e, x.Meta)
-	e.EndObject()
-}
-
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
-func (x *TerminalAuthCapabilities) DecodeJSON(d *codec.Decoder) {
-	*x = TerminalAuthCapabilities{}
-	for o := d.Object(); o.Next(); {
-		switch string(o.Name()) {
-		case "_meta":
-			o.Once(0)
-			x.Meta = codec.DecodeMeta(d)
-		default:
-			d.Skip()
-		}
-	}
-}
-
-// EncodeJSON writes x; it is for generated code.
-func (x *ElicitationCapabilities) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	codec.EncodeOptValue(e, "form", &x.Form)
-	codec.EncodeOptValue(e, "url", &x.URL)
-	codec.EncodeMeta(e, x.Meta)
-	e.EndObject()
-}
-
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
-func (x *ElicitationCapabilities) DecodeJSON(d *codec.Decoder) {
-	*x = ElicitationCapabilities{}
-	for o := d.Object(); o.Next(); {
-		switch string(o.Name()) {
-		case "form":
-			o.Once(0)
-			codec.DecodeOptValueLenient(d, &x.Form)
-		case "url":
-			o.Once(1)
-			codec.DecodeOptValueLenient(d, &x.URL)
-		case "_meta":
-			o.Once(2)
-			x.Meta = codec.DecodeMeta(d)
-		default:
-			d.Skip()
-		}
-	}
-}
-
-// EncodeJSON writes x; it is for generated code.
-func (x *ElicitationFormCapabilities) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	codec.EncodeMeta(e, x.Meta)
-	e.EndObject()
-}
-
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
-func (x *ElicitationFormCapabilities) DecodeJSON(d *codec.Decoder) {
-	*x = ElicitationFormCapabilities{}
-	for o := d.Object(); o.Next(); {
-		switch string(o.Name()) {
-		case "_meta":
-			o.Once(0)
-			x.Meta = codec.DecodeMeta(d)
-		default:
-			d.Skip()
-		}
-	}
-}
-
-// EncodeJSON writes x; it is for generated code.
-func (x *ElicitationURLCapabilities) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	codec.EncodeMeta(e, x.Meta)
-	e.EndObject()
-}
-
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
-func (x *ElicitationURLCapabilities) DecodeJSON(d *codec.Decoder) {
-	*x = ElicitationURLCapabilities{}
-	for o := d.Object(); o.Next(); {
-		switch string(o.Name()) {
-		case "_meta":
-			o.Once(0)
-			x.Meta = codec.DecodeMeta(d)
-		default:
-			d.Skip()
-		}
-	}
-}
-
-// EncodeJSON writes x; it is for generated code.
-func (x *LoginAuthRequest) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	e.Name("methodId")
-	e.Str(string(x.MethodID))
-	codec.EncodeMeta(e, x.Meta)
-	e.EndObject()
-}
-
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
-func (x *LoginAuthRequest) DecodeJSON(d *codec.Decoder) {
-	*x = LoginAuthRequest{}
-	o := d.Object()
-	for o.Next() {
-		switch string(o.Name()) {
-		case "methodId":
-			o.Once(0)
-			x.MethodID = AuthMethodID(d.Intern())
-		case "_meta":
-			o.Once(1)
-			x.Meta = codec.DecodeMeta(d)
-		default:
-			d.Skip()
-		}
-	}
-	o.Require("methodId")
-}
-
-// EncodeJSON writes x; it is for generated code.
-func (x *ListProvidersRequest) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	codec.EncodeMeta(e, x.Meta)
-	e.EndObject()
-}
-
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
-func (x *ListProvidersRequest) DecodeJSON(d *codec.Decoder) {
-	*x = ListProvidersRequest{}
-	for o := d.Object(); o.Next(); {
-		switch string(o.Name()) {
-		case "_meta":
-			o.Once(0)
-			x.Meta = codec.DecodeMeta(d)
-		default:
-			d.Skip()
-		}
-	}
 }
 
 // EncodeJSON writes x; it is for generated code.
@@ -5881,128 +2411,6 @@ func (x *SetProviderRequest) DecodeJSON(d *codec.Decoder) {
 }
 
 // EncodeJSON writes x; it is for generated code.
-func (x *DisableProviderRequest) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	e.Name("providerId")
-	e.Str(string(x.ProviderID))
-	codec.EncodeMeta(e, x.Meta)
-	e.EndObject()
-}
-
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
-func (x *DisableProviderRequest) DecodeJSON(d *codec.Decoder) {
-	*x = DisableProviderRequest{}
-	o := d.Object()
-	for o.Next() {
-		switch string(o.Name()) {
-		case "providerId":
-			o.Once(0)
-			x.ProviderID = ProviderID(d.Intern())
-		case "_meta":
-			o.Once(1)
-			x.Meta = codec.DecodeMeta(d)
-		default:
-			d.Skip()
-		}
-	}
-	o.Require("providerId")
-}
-
-// EncodeJSON writes x; it is for generated code.
-func (x *LogoutAuthRequest) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	codec.EncodeMeta(e, x.Meta)
-	e.EndObject()
-}
-
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
-func (x *LogoutAuthRequest) DecodeJSON(d *codec.Decoder) {
-	*x = LogoutAuthRequest{}
-	for o := d.Object(); o.Next(); {
-		switch string(o.Name()) {
-		case "_meta":
-			o.Once(0)
-			x.Meta = codec.DecodeMeta(d)
-		default:
-			d.Skip()
-		}
-	}
-}
-
-// EncodeJSON writes x; it is for generated code.
-func (x *AuthStatusRequest) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	codec.EncodeMeta(e, x.Meta)
-	e.EndObject()
-}
-
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
-func (x *AuthStatusRequest) DecodeJSON(d *codec.Decoder) {
-	*x = AuthStatusRequest{}
-	for o := d.Object(); o.Next(); {
-		switch string(o.Name()) {
-		case "_meta":
-			o.Once(0)
-			x.Meta = codec.DecodeMeta(d)
-		default:
-			d.Skip()
-		}
-	}
-}
-
-// EncodeJSON writes x; it is for generated code.
-func (x *NewSessionRequest) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	e.Name("cwd")
-	e.Str(string(x.Cwd))
-	if x.AdditionalDirectories != nil {
-		e.Name("additionalDirectories")
-		codec.EncodeSliceFunc(e, x.AdditionalDirectories, codec.EncodeString)
-	}
-	if x.MCPServers != nil {
-		e.Name("mcpServers")
-		codec.EncodeSlice(e, x.MCPServers)
-	}
-	codec.EncodeOptValue(e, "systemPrompt", &x.SystemPrompt)
-	codec.EncodeMeta(e, x.Meta)
-	e.EndObject()
-}
-
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
-func (x *NewSessionRequest) DecodeJSON(d *codec.Decoder) {
-	*x = NewSessionRequest{}
-	o := d.Object()
-	for o.Next() {
-		switch string(o.Name()) {
-		case "cwd":
-			o.Once(0)
-			x.Cwd = AbsolutePath(d.Intern())
-		case "additionalDirectories":
-			o.Once(1)
-			if !d.NullAs("[]") {
-				x.AdditionalDirectories = codec.DecodeSliceFunc(d, codec.DecodeIntern[AbsolutePath])
-			}
-		case "mcpServers":
-			o.Once(2)
-			if !d.NullAs("[]") {
-				x.MCPServers = codec.DecodeSlice[MCPServer](d)
-			}
-		case "systemPrompt":
-			at := d.Mark()
-			o.Once(3)
-			codec.DecodeOptValue(d, &x.SystemPrompt)
-			codec.RecoverOff(d, at, uint64(FeatureSystemPrompt), &x.SystemPrompt)
-		case "_meta":
-			o.Once(4)
-			x.Meta = codec.DecodeMeta(d)
-		default:
-			d.Skip()
-		}
-	}
-	o.Require("cwd")
-}
-
-// EncodeJSON writes x; it is for generated code.
 func (x *MCPServer) EncodeJSON(e *codec.Encoder) {
 	switch v := x.Variant.(type) {
 	case *MCPServerHTTP:
@@ -6045,39 +2453,6 @@ func (x *MCPServer) DecodeJSON(d *codec.Decoder) {
 	default:
 		x.Variant = &MCPServerUnknown{Tag: string(tag), Raw: d.Raw()}
 	}
-}
-
-// EncodeJSON writes x; it is for generated code.
-func (x *HTTPHeader) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	e.Name("name")
-	e.Str(x.Name)
-	e.Name("value")
-	e.Str(x.Value)
-	codec.EncodeMeta(e, x.Meta)
-	e.EndObject()
-}
-
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
-func (x *HTTPHeader) DecodeJSON(d *codec.Decoder) {
-	*x = HTTPHeader{}
-	o := d.Object()
-	for o.Next() {
-		switch string(o.Name()) {
-		case "name":
-			o.Once(0)
-			x.Name = d.Str()
-		case "value":
-			o.Once(1)
-			x.Value = d.Str()
-		case "_meta":
-			o.Once(2)
-			x.Meta = codec.DecodeMeta(d)
-		default:
-			d.Skip()
-		}
-	}
-	o.Require("name", "value")
 }
 
 // EncodeJSON writes x; it is for generated code.
@@ -6124,421 +2499,6 @@ func (x *MCPServerHTTP) DecodeJSON(d *codec.Decoder) {
 }
 
 // EncodeJSON writes x; it is for generated code.
-func (x *MCPServerACP) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	e.Name("name")
-	e.Str(x.Name)
-	e.Name("serverId")
-	e.Str(string(x.ServerID))
-	codec.EncodeMeta(e, x.Meta)
-	e.EndObject()
-}
-
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
-func (x *MCPServerACP) DecodeJSON(d *codec.Decoder) {
-	*x = MCPServerACP{}
-	o := d.Object()
-	for o.Next() {
-		switch string(o.Name()) {
-		case "name":
-			o.Once(0)
-			x.Name = d.Str()
-		case "serverId":
-			o.Once(1)
-			x.ServerID = MCPServerACPID(d.Intern())
-		case "_meta":
-			o.Once(2)
-			x.Meta = codec.DecodeMeta(d)
-		default:
-			d.Skip()
-		}
-	}
-	o.Require("name", "serverId")
-}
-
-// EncodeJSON writes x; it is for generated code.
-func (x *MCPServerStdio) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	e.Name("name")
-	e.Str(x.Name)
-	e.Name("command")
-	e.Str(string(x.Command))
-	if x.Args != nil {
-		e.Name("args")
-		codec.EncodeStrings(e, x.Args)
-	}
-	if x.Env != nil {
-		e.Name("env")
-		codec.EncodeSlice(e, x.Env)
-	}
-	codec.EncodeMeta(e, x.Meta)
-	e.EndObject()
-}
-
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
-func (x *MCPServerStdio) DecodeJSON(d *codec.Decoder) {
-	*x = MCPServerStdio{}
-	o := d.Object()
-	for o.Next() {
-		switch string(o.Name()) {
-		case "name":
-			o.Once(0)
-			x.Name = d.Str()
-		case "command":
-			o.Once(1)
-			x.Command = AbsolutePath(d.Intern())
-		case "args":
-			o.Once(2)
-			if !d.NullAs("[]") {
-				x.Args = codec.DecodeStrings[string](d)
-			}
-		case "env":
-			o.Once(3)
-			if !d.NullAs("[]") {
-				x.Env = codec.DecodeSlice[EnvVariable](d)
-			}
-		case "_meta":
-			o.Once(4)
-			x.Meta = codec.DecodeMeta(d)
-		default:
-			d.Skip()
-		}
-	}
-	o.Require("name", "command")
-}
-
-// EncodeJSON writes x; it is for generated code.
-func (x *SystemPrompt) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	e.Name("mode")
-	e.Str(string(x.Mode))
-	e.Name("content")
-	codec.EncodeSlice(e, x.Content)
-	codec.EncodeMeta(e, x.Meta)
-	e.EndObject()
-}
-
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
-func (x *SystemPrompt) DecodeJSON(d *codec.Decoder) {
-	*x = SystemPrompt{}
-	o := d.Object()
-	for o.Next() {
-		switch string(o.Name()) {
-		case "mode":
-			o.Once(0)
-			x.Mode = SystemPromptMode(d.Intern())
-		case "content":
-			o.Once(1)
-			x.Content = codec.DecodeSlice[ContentBlock](d)
-		case "_meta":
-			o.Once(2)
-			x.Meta = codec.DecodeMeta(d)
-		default:
-			d.Skip()
-		}
-	}
-	o.Require("mode", "content")
-}
-
-// EncodeJSON writes x; it is for generated code.
-func (x *ListSessionsRequest) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	codec.EncodeOpt(e, "cwd", x.Cwd, codec.EncodeString)
-	codec.EncodeOpt(e, "cursor", x.Cursor, codec.EncodeString)
-	codec.EncodeOpt(e, "archived", x.Archived, codec.EncodeString)
-	codec.EncodeMeta(e, x.Meta)
-	e.EndObject()
-}
-
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
-func (x *ListSessionsRequest) DecodeJSON(d *codec.Decoder) {
-	*x = ListSessionsRequest{}
-	for o := d.Object(); o.Next(); {
-		switch string(o.Name()) {
-		case "cwd":
-			o.Once(0)
-			x.Cwd = codec.DecodeOpt(d, codec.DecodeIntern[AbsolutePath])
-		case "cursor":
-			o.Once(1)
-			x.Cursor = codec.DecodeOpt(d, codec.DecodeIntern[SessionListCursor])
-		case "archived":
-			at := d.Mark()
-			o.Once(2)
-			x.Archived = codec.DecodeOpt(d, codec.DecodeIntern[SessionArchiveFilter])
-			codec.RecoverOff(d, at, uint64(FeatureArchive), &x.Archived)
-		case "_meta":
-			o.Once(3)
-			x.Meta = codec.DecodeMeta(d)
-		default:
-			d.Skip()
-		}
-	}
-}
-
-// EncodeJSON writes x; it is for generated code.
-func (x *DeleteSessionRequest) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	e.Name("sessionId")
-	e.Str(string(x.SessionID))
-	codec.EncodeMeta(e, x.Meta)
-	e.EndObject()
-}
-
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
-func (x *DeleteSessionRequest) DecodeJSON(d *codec.Decoder) {
-	*x = DeleteSessionRequest{}
-	o := d.Object()
-	for o.Next() {
-		switch string(o.Name()) {
-		case "sessionId":
-			o.Once(0)
-			x.SessionID = SessionID(d.Intern())
-		case "_meta":
-			o.Once(1)
-			x.Meta = codec.DecodeMeta(d)
-		default:
-			d.Skip()
-		}
-	}
-	o.Require("sessionId")
-}
-
-// EncodeJSON writes x; it is for generated code.
-func (x *ForkSessionRequest) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	e.Name("sessionId")
-	e.Str(string(x.SessionID))
-	e.Name("cwd")
-	e.Str(string(x.Cwd))
-	if x.AdditionalDirectories != nil {
-		e.Name("additionalDirectories")
-		codec.EncodeSliceFunc(e, x.AdditionalDirectories, codec.EncodeString)
-	}
-	if x.MCPServers != nil {
-		e.Name("mcpServers")
-		codec.EncodeSlice(e, x.MCPServers)
-	}
-	codec.EncodeOptValue(e, "systemPrompt", &x.SystemPrompt)
-	codec.EncodeMeta(e, x.Meta)
-	e.EndObject()
-}
-
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
-func (x *ForkSessionRequest) DecodeJSON(d *codec.Decoder) {
-	*x = ForkSessionRequest{}
-	o := d.Object()
-	for o.Next() {
-		switch string(o.Name()) {
-		case "sessionId":
-			o.Once(0)
-			x.SessionID = SessionID(d.Intern())
-		case "cwd":
-			o.Once(1)
-			x.Cwd = AbsolutePath(d.Intern())
-		case "additionalDirectories":
-			o.Once(2)
-			if !d.NullAs("[]") {
-				x.AdditionalDirectories = codec.DecodeSliceFunc(d, codec.DecodeIntern[AbsolutePath])
-			}
-		case "mcpServers":
-			o.Once(3)
-			if !d.NullAs("[]") {
-				x.MCPServers = codec.DecodeSlice[MCPServer](d)
-			}
-		case "systemPrompt":
-			at := d.Mark()
-			o.Once(4)
-			codec.DecodeOptValue(d, &x.SystemPrompt)
-			codec.RecoverOff(d, at, uint64(FeatureSystemPrompt), &x.SystemPrompt)
-		case "_meta":
-			o.Once(5)
-			x.Meta = codec.DecodeMeta(d)
-		default:
-			d.Skip()
-		}
-	}
-	o.Require("sessionId", "cwd")
-}
-
-// EncodeJSON writes x; it is for generated code.
-func (x *ArchiveSessionRequest) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	e.Name("sessionId")
-	e.Str(string(x.SessionID))
-	codec.EncodeMeta(e, x.Meta)
-	e.EndObject()
-}
-
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
-func (x *ArchiveSessionRequest) DecodeJSON(d *codec.Decoder) {
-	*x = ArchiveSessionRequest{}
-	o := d.Object()
-	for o.Next() {
-		switch string(o.Name()) {
-		case "sessionId":
-			o.Once(0)
-			x.SessionID = SessionID(d.Intern())
-		case "_meta":
-			o.Once(1)
-			x.Meta = codec.DecodeMeta(d)
-		default:
-			d.Skip()
-		}
-	}
-	o.Require("sessionId")
-}
-
-// EncodeJSON writes x; it is for generated code.
-func (x *UnarchiveSessionRequest) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	e.Name("sessionId")
-	e.Str(string(x.SessionID))
-	codec.EncodeMeta(e, x.Meta)
-	e.EndObject()
-}
-
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
-func (x *UnarchiveSessionRequest) DecodeJSON(d *codec.Decoder) {
-	*x = UnarchiveSessionRequest{}
-	o := d.Object()
-	for o.Next() {
-		switch string(o.Name()) {
-		case "sessionId":
-			o.Once(0)
-			x.SessionID = SessionID(d.Intern())
-		case "_meta":
-			o.Once(1)
-			x.Meta = codec.DecodeMeta(d)
-		default:
-			d.Skip()
-		}
-	}
-	o.Require("sessionId")
-}
-
-// EncodeJSON writes x; it is for generated code.
-func (x *SessionStatusRequest) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	e.Name("sessionId")
-	e.Str(string(x.SessionID))
-	codec.EncodeMeta(e, x.Meta)
-	e.EndObject()
-}
-
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
-func (x *SessionStatusRequest) DecodeJSON(d *codec.Decoder) {
-	*x = SessionStatusRequest{}
-	o := d.Object()
-	for o.Next() {
-		switch string(o.Name()) {
-		case "sessionId":
-			o.Once(0)
-			x.SessionID = SessionID(d.Intern())
-		case "_meta":
-			o.Once(1)
-			x.Meta = codec.DecodeMeta(d)
-		default:
-			d.Skip()
-		}
-	}
-	o.Require("sessionId")
-}
-
-// EncodeJSON writes x; it is for generated code.
-func (x *SetSessionTitleRequest) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	e.Name("sessionId")
-	e.Str(string(x.SessionID))
-	e.Name("title")
-	e.Str(x.Title)
-	codec.EncodeMeta(e, x.Meta)
-	e.EndObject()
-}
-
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
-func (x *SetSessionTitleRequest) DecodeJSON(d *codec.Decoder) {
-	*x = SetSessionTitleRequest{}
-	o := d.Object()
-	for o.Next() {
-		switch string(o.Name()) {
-		case "sessionId":
-			o.Once(0)
-			x.SessionID = SessionID(d.Intern())
-		case "title":
-			o.Once(1)
-			x.Title = d.Str()
-		case "_meta":
-			o.Once(2)
-			x.Meta = codec.DecodeMeta(d)
-		default:
-			d.Skip()
-		}
-	}
-	o.Require("sessionId", "title")
-}
-
-// EncodeJSON writes x; it is for generated code.
-func (x *ResumeSessionRequest) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	e.Name("sessionId")
-	e.Str(string(x.SessionID))
-	e.Name("cwd")
-	e.Str(string(x.Cwd))
-	if x.AdditionalDirectories != nil {
-		e.Name("additionalDirectories")
-		codec.EncodeSliceFunc(e, x.AdditionalDirectories, codec.EncodeString)
-	}
-	if x.MCPServers != nil {
-		e.Name("mcpServers")
-		codec.EncodeSlice(e, x.MCPServers)
-	}
-	codec.EncodeOptValue(e, "replayFrom", &x.ReplayFrom)
-	codec.EncodeOptValue(e, "systemPrompt", &x.SystemPrompt)
-	codec.EncodeMeta(e, x.Meta)
-	e.EndObject()
-}
-
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
-func (x *ResumeSessionRequest) DecodeJSON(d *codec.Decoder) {
-	*x = ResumeSessionRequest{}
-	o := d.Object()
-	for o.Next() {
-		switch string(o.Name()) {
-		case "sessionId":
-			o.Once(0)
-			x.SessionID = SessionID(d.Intern())
-		case "cwd":
-			o.Once(1)
-			x.Cwd = AbsolutePath(d.Intern())
-		case "additionalDirectories":
-			o.Once(2)
-			if !d.NullAs("[]") {
-				x.AdditionalDirectories = codec.DecodeSliceFunc(d, codec.DecodeIntern[AbsolutePath])
-			}
-		case "mcpServers":
-			o.Once(3)
-			if !d.NullAs("[]") {
-				x.MCPServers = codec.DecodeSlice[MCPServer](d)
-			}
-		case "replayFrom":
-			o.Once(4)
-			codec.DecodeOptValue(d, &x.ReplayFrom)
-		case "systemPrompt":
-			at := d.Mark()
-			o.Once(5)
-			codec.DecodeOptValue(d, &x.SystemPrompt)
-			codec.RecoverOff(d, at, uint64(FeatureSystemPrompt), &x.SystemPrompt)
-		case "_meta":
-			o.Once(6)
-			x.Meta = codec.DecodeMeta(d)
-		default:
-			d.Skip()
-		}
-	}
-	o.Require("sessionId", "cwd")
-}
-
-// EncodeJSON writes x; it is for generated code.
 func (x *ReplayFrom) EncodeJSON(e *codec.Encoder) {
 	switch v := x.Variant.(type) {
 	case *ReplayFromStart:
@@ -6572,135 +2532,16 @@ func (x *ReplayFrom) DecodeJSON(d *codec.Decoder) {
 }
 
 // EncodeJSON writes x; it is for generated code.
-func (x *ReplayFromStart) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	codec.EncodeMeta(e, x.Meta)
-	e.EndObject()
-}
-
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
-func (x *ReplayFromStart) DecodeJSON(d *codec.Decoder) {
-	*x = ReplayFromStart{}
-	for o := d.Object(); o.Next(); {
-		switch string(o.Name()) {
-		case "_meta":
-			o.Once(0)
-			x.Meta = codec.DecodeMeta(d)
-		default:
-			d.Skip()
-		}
-	}
-}
-
-// EncodeJSON writes x; it is for generated code.
-func (x *CloseSessionRequest) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	e.Name("sessionId")
-	e.Str(string(x.SessionID))
-	codec.EncodeMeta(e, x.Meta)
-	e.EndObject()
-}
-
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
-func (x *CloseSessionRequest) DecodeJSON(d *codec.Decoder) {
-	*x = CloseSessionRequest{}
-	o := d.Object()
-	for o.Next() {
-		switch string(o.Name()) {
-		case "sessionId":
-			o.Once(0)
-			x.SessionID = SessionID(d.Intern())
-		case "_meta":
-			o.Once(1)
-			x.Meta = codec.DecodeMeta(d)
-		default:
-			d.Skip()
-		}
-	}
-	o.Require("sessionId")
-}
-
-// EncodeJSON writes x; it is for generated code.
-func (x *CancelToolCallRequest) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	e.Name("sessionId")
-	e.Str(string(x.SessionID))
-	e.Name("toolCallId")
-	e.Str(string(x.ToolCallID))
-	codec.EncodeMeta(e, x.Meta)
-	e.EndObject()
-}
-
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
-func (x *CancelToolCallRequest) DecodeJSON(d *codec.Decoder) {
-	*x = CancelToolCallRequest{}
-	o := d.Object()
-	for o.Next() {
-		switch string(o.Name()) {
-		case "sessionId":
-			o.Once(0)
-			x.SessionID = SessionID(d.Intern())
-		case "toolCallId":
-			o.Once(1)
-			x.ToolCallID = ToolCallID(d.Intern())
-		case "_meta":
-			o.Once(2)
-			x.Meta = codec.DecodeMeta(d)
-		default:
-			d.Skip()
-		}
-	}
-	o.Require("sessionId", "toolCallId")
-}
-
-// EncodeJSON writes x; it is for generated code.
-func (x *CancelTerminalRequest) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	e.Name("sessionId")
-	e.Str(string(x.SessionID))
-	e.Name("terminalId")
-	e.Str(string(x.TerminalID))
-	codec.EncodeMeta(e, x.Meta)
-	e.EndObject()
-}
-
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
-func (x *CancelTerminalRequest) DecodeJSON(d *codec.Decoder) {
-	*x = CancelTerminalRequest{}
-	o := d.Object()
-	for o.Next() {
-		switch string(o.Name()) {
-		case "sessionId":
-			o.Once(0)
-			x.SessionID = SessionID(d.Intern())
-		case "terminalId":
-			o.Once(1)
-			x.TerminalID = TerminalID(d.Intern())
-		case "_meta":
-			o.Once(2)
-			x.Meta = codec.DecodeMeta(d)
-		default:
-			d.Skip()
-		}
-	}
-	o.Require("sessionId", "terminalId")
-}
-
-// EncodeJSON writes x; it is for generated code.
 func (x *SetSessionConfigOptionRequest) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	e.Name("sessionId")
-	e.Str(string(x.SessionID))
-	e.Name("configId")
-	e.Str(string(x.ConfigID))
-	codec.EncodeMeta(e, x.Meta)
+	codec.EncodeMembers(e, x)
 	switch v := x.Variant.(type) {
 	case *SetSessionConfigOptionRequestID:
 		e.Tag("type", "id")
-		v.encodeMembers(e)
+		codec.EncodeMembers(e, v)
 	case *SetSessionConfigOptionRequestBoolean:
 		e.Tag("type", "boolean")
-		v.encodeMembers(e)
+		codec.EncodeMembers(e, v)
 	case *SetSessionConfigOptionRequestUnknown:
 		if v == nil {
 			e.FailObject("a variant that is a nil %T", v)
@@ -6722,30 +2563,9 @@ func (x *SetSessionConfigOptionRequest) EncodeJSON(e *codec.Encoder) {
 func (x *SetSessionConfigOptionRequest) DecodeJSON(d *codec.Decoder) {
 	*x = SetSessionConfigOptionRequest{}
 	start := d.Mark()
-	x.decodeMembers(d)
+	codec.DecodeMembers(d, x)
 	d.Rewind(start)
 	x.decodeVariant(d)
-}
-
-// decodeMembers reads the members that all variants share.
-func (x *SetSessionConfigOptionRequest) decodeMembers(d *codec.Decoder) {
-	o := d.Object()
-	for o.Next() {
-		switch string(o.Name()) {
-		case "sessionId":
-			o.Once(0)
-			x.SessionID = SessionID(d.Intern())
-		case "configId":
-			o.Once(1)
-			x.ConfigID = SessionConfigID(d.Intern())
-		case "_meta":
-			o.Once(2)
-			x.Meta = codec.DecodeMeta(d)
-		default:
-			d.Skip()
-		}
-	}
-	o.Require("sessionId", "configId")
 }
 
 func (x *SetSessionConfigOptionRequest) decodeVariant(d *codec.Decoder) {
@@ -6757,61 +2577,15 @@ func (x *SetSessionConfigOptionRequest) decodeVariant(d *codec.Decoder) {
 	switch string(tag) {
 	case "id":
 		v := new(SetSessionConfigOptionRequestID)
-		v.decodeMembers(d)
+		codec.DecodeMembers(d, v)
 		x.Variant = v
 	case "boolean":
 		v := new(SetSessionConfigOptionRequestBoolean)
-		v.decodeMembers(d)
+		codec.DecodeMembers(d, v)
 		x.Variant = v
 	default:
 		x.Variant = &SetSessionConfigOptionRequestUnknown{Tag: string(tag), Raw: d.Raw()}
 	}
-}
-
-func (x *SetSessionConfigOptionRequestID) encodeMembers(e *codec.Encoder) {
-	if x == nil {
-		e.FailObject("a variant that is a nil %T", x)
-		return
-	}
-	e.Name("value")
-	e.Str(string(x.Value))
-}
-
-func (x *SetSessionConfigOptionRequestID) decodeMembers(d *codec.Decoder) {
-	o := d.Object()
-	for o.Next() {
-		switch string(o.Name()) {
-		case "value":
-			o.Once(0)
-			x.Value = SessionConfigValueID(d.Intern())
-		default:
-			d.Skip()
-		}
-	}
-	o.Require("value")
-}
-
-func (x *SetSessionConfigOptionRequestBoolean) encodeMembers(e *codec.Encoder) {
-	if x == nil {
-		e.FailObject("a variant that is a nil %T", x)
-		return
-	}
-	e.Name("value")
-	e.Bool(x.Value)
-}
-
-func (x *SetSessionConfigOptionRequestBoolean) decodeMembers(d *codec.Decoder) {
-	o := d.Object()
-	for o.Next() {
-		switch string(o.Name()) {
-		case "value":
-			o.Once(0)
-			x.Value = d.Bool()
-		default:
-			d.Skip()
-		}
-	}
-	o.Require("value")
 }
 
 // EncodeJSON writes x; it is for generated code.
@@ -6847,34 +2621,6 @@ func (x *PromptRequest) DecodeJSON(d *codec.Decoder) {
 		}
 	}
 	o.Require("sessionId", "prompt")
-}
-
-// EncodeJSON writes x; it is for generated code.
-func (x *RequestPermissionResponse) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	e.Name("outcome")
-	x.Outcome.EncodeJSON(e)
-	codec.EncodeMeta(e, x.Meta)
-	e.EndObject()
-}
-
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
-func (x *RequestPermissionResponse) DecodeJSON(d *codec.Decoder) {
-	*x = RequestPermissionResponse{}
-	o := d.Object()
-	for o.Next() {
-		switch string(o.Name()) {
-		case "outcome":
-			o.Once(0)
-			x.Outcome.DecodeJSON(d)
-		case "_meta":
-			o.Once(1)
-			x.Meta = codec.DecodeMeta(d)
-		default:
-			d.Skip()
-		}
-	}
-	o.Require("outcome")
 }
 
 // EncodeJSON writes x; it is for generated code.
@@ -6915,68 +2661,19 @@ func (x *RequestPermissionOutcome) DecodeJSON(d *codec.Decoder) {
 }
 
 // EncodeJSON writes x; it is for generated code.
-func (x *CancelledPermissionOutcome) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	codec.EncodeMeta(e, x.Meta)
-	e.EndObject()
-}
-
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
-func (x *CancelledPermissionOutcome) DecodeJSON(d *codec.Decoder) {
-	*x = CancelledPermissionOutcome{}
-	for o := d.Object(); o.Next(); {
-		switch string(o.Name()) {
-		case "_meta":
-			o.Once(0)
-			x.Meta = codec.DecodeMeta(d)
-		default:
-			d.Skip()
-		}
-	}
-}
-
-// EncodeJSON writes x; it is for generated code.
-func (x *SelectedPermissionOutcome) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	e.Name("optionId")
-	e.Str(string(x.OptionID))
-	codec.EncodeMeta(e, x.Meta)
-	e.EndObject()
-}
-
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
-func (x *SelectedPermissionOutcome) DecodeJSON(d *codec.Decoder) {
-	*x = SelectedPermissionOutcome{}
-	o := d.Object()
-	for o.Next() {
-		switch string(o.Name()) {
-		case "optionId":
-			o.Once(0)
-			x.OptionID = PermissionOptionID(d.Intern())
-		case "_meta":
-			o.Once(1)
-			x.Meta = codec.DecodeMeta(d)
-		default:
-			d.Skip()
-		}
-	}
-	o.Require("optionId")
-}
-
-// EncodeJSON writes x; it is for generated code.
 func (x *CreateElicitationResponse) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	codec.EncodeMeta(e, x.Meta)
+	codec.EncodeMembers(e, x)
 	switch v := x.Variant.(type) {
 	case *CreateElicitationResponseAccept:
 		e.Tag("action", "accept")
 		codec.Embed(e, (*ElicitationAcceptAction)(v))
 	case *CreateElicitationResponseDecline:
 		e.Tag("action", "decline")
-		v.encodeMembers(e)
+		codec.EncodeMembers(e, v)
 	case *CreateElicitationResponseCancel:
 		e.Tag("action", "cancel")
-		v.encodeMembers(e)
+		codec.EncodeMembers(e, v)
 	case *CreateElicitationResponseUnknown:
 		if v == nil {
 			e.FailObject("a variant that is a nil %T", v)
@@ -6994,22 +2691,9 @@ func (x *CreateElicitationResponse) EncodeJSON(e *codec.Encoder) {
 func (x *CreateElicitationResponse) DecodeJSON(d *codec.Decoder) {
 	*x = CreateElicitationResponse{}
 	start := d.Mark()
-	x.decodeMembers(d)
+	codec.DecodeMembers(d, x)
 	d.Rewind(start)
 	x.decodeVariant(d)
-}
-
-// decodeMembers reads the members that all variants share.
-func (x *CreateElicitationResponse) decodeMembers(d *codec.Decoder) {
-	for o := d.Object(); o.Next(); {
-		switch string(o.Name()) {
-		case "_meta":
-			o.Once(0)
-			x.Meta = codec.DecodeMeta(d)
-		default:
-			d.Skip()
-		}
-	}
 }
 
 func (x *CreateElicitationResponse) decodeVariant(d *codec.Decoder) {
@@ -7023,40 +2707,14 @@ func (x *CreateElicitationResponse) decodeVariant(d *codec.Decoder) {
 		x.Variant = (*CreateElicitationResponseAccept)(codec.New[ElicitationAcceptAction](d))
 	case "decline":
 		v := new(CreateElicitationResponseDecline)
-		v.decodeMembers(d)
+		codec.DecodeMembers(d, v)
 		x.Variant = v
 	case "cancel":
 		v := new(CreateElicitationResponseCancel)
-		v.decodeMembers(d)
+		codec.DecodeMembers(d, v)
 		x.Variant = v
 	default:
 		x.Variant = &CreateElicitationResponseUnknown{Tag: string(tag), Raw: d.Raw()}
-	}
-}
-
-func (x *CreateElicitationResponseDecline) encodeMembers(e *codec.Encoder) {
-	if x == nil {
-		e.FailObject("a variant that is a nil %T", x)
-		return
-	}
-}
-
-func (x *CreateElicitationResponseDecline) decodeMembers(d *codec.Decoder) {
-	for o := d.Object(); o.Next(); {
-		d.Skip()
-	}
-}
-
-func (x *CreateElicitationResponseCancel) encodeMembers(e *codec.Encoder) {
-	if x == nil {
-		e.FailObject("a variant that is a nil %T", x)
-		return
-	}
-}
-
-func (x *CreateElicitationResponseCancel) decodeMembers(d *codec.Decoder) {
-	for o := d.Object(); o.Next(); {
-		d.Skip()
 	}
 }
 
@@ -7131,11 +2789,11 @@ func (x *MessageMCPResponse) EncodeJSON(e *codec.Encoder) {
 	switch v := x.Variant.(type) {
 	case *MessageMCPResponseResult:
 		e.BeginObject()
-		v.encodeMembers(e)
+		codec.EncodeMembers(e, v)
 		e.EndObject()
 	case *MessageMCPResponseError:
 		e.BeginObject()
-		v.encodeMembers(e)
+		codec.EncodeMembers(e, v)
 		e.EndObject()
 	default:
 		e.Failf("MessageMCPResponse without a variant")
@@ -7150,12 +2808,12 @@ func (x *MessageMCPResponse) DecodeJSON(d *codec.Decoder) {
 	case d.Has("result"):
 		d.Drops("error")
 		v := new(MessageMCPResponseResult)
-		v.decodeMembers(d)
+		codec.DecodeMembers(d, v)
 		x.Variant = v
 	case d.Has("error"):
 		d.Drops("result")
 		v := new(MessageMCPResponseError)
-		v.decodeMembers(d)
+		codec.DecodeMembers(d, v)
 		x.Variant = v
 	default:
 		d.Failf("no variant of MessageMCPResponse fits: it has none of the members result and error")
@@ -7163,63 +2821,9 @@ func (x *MessageMCPResponse) DecodeJSON(d *codec.Decoder) {
 	if d.RetryFitting(at, "error", `{`) {
 		d.Drops("result")
 		v := new(MessageMCPResponseError)
-		v.decodeMembers(d)
+		codec.DecodeMembers(d, v)
 		x.Variant = v
 	}
-}
-
-func (x *MessageMCPResponseResult) encodeMembers(e *codec.Encoder) {
-	if x == nil {
-		e.FailObject("a variant that is a nil %T", x)
-		return
-	}
-	e.Name("result")
-	e.Raw(x.Result)
-	codec.EncodeMeta(e, x.Meta)
-}
-
-func (x *MessageMCPResponseResult) decodeMembers(d *codec.Decoder) {
-	o := d.Object()
-	for o.Next() {
-		switch string(o.Name()) {
-		case "result":
-			o.Once(0)
-			x.Result = d.Raw()
-		case "_meta":
-			o.Once(1)
-			x.Meta = codec.DecodeMeta(d)
-		default:
-			d.Skip()
-		}
-	}
-	o.Require("result")
-}
-
-func (x *MessageMCPResponseError) encodeMembers(e *codec.Encoder) {
-	if x == nil {
-		e.FailObject("a variant that is a nil %T", x)
-		return
-	}
-	e.Name("error")
-	x.Error.EncodeJSON(e)
-	codec.EncodeMeta(e, x.Meta)
-}
-
-func (x *MessageMCPResponseError) decodeMembers(d *codec.Decoder) {
-	o := d.Object()
-	for o.Next() {
-		switch string(o.Name()) {
-		case "error":
-			o.Once(0)
-			x.Error.DecodeJSON(d)
-		case "_meta":
-			o.Once(1)
-			x.Meta = codec.DecodeMeta(d)
-		default:
-			d.Skip()
-		}
-	}
-	o.Require("error")
 }
 
 // EncodeJSON writes x; it is for generated code.
@@ -7260,76 +2864,6 @@ func (x *MCPError) DecodeJSON(d *codec.Decoder) {
 }
 
 // EncodeJSON writes x; it is for generated code.
-func (x *CancelSessionNotification) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	e.Name("sessionId")
-	e.Str(string(x.SessionID))
-	codec.EncodeMeta(e, x.Meta)
-	e.EndObject()
-}
-
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
-func (x *CancelSessionNotification) DecodeJSON(d *codec.Decoder) {
-	*x = CancelSessionNotification{}
-	o := d.Object()
-	for o.Next() {
-		switch string(o.Name()) {
-		case "sessionId":
-			o.Once(0)
-			x.SessionID = SessionID(d.Intern())
-		case "_meta":
-			o.Once(1)
-			x.Meta = codec.DecodeMeta(d)
-		default:
-			d.Skip()
-		}
-	}
-	o.Require("sessionId")
-}
-
-// EncodeJSON writes x; it is for generated code.
-func (x *MessageMCPNotification) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	e.Name("serverId")
-	e.Str(string(x.ServerID))
-	e.Name("requestId")
-	e.Str(string(x.RequestID))
-	e.Name("method")
-	e.Str(x.Method)
-	codec.EncodeOpt(e, "params", x.Params, codec.EncodeRawMap)
-	codec.EncodeMeta(e, x.Meta)
-	e.EndObject()
-}
-
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
-func (x *MessageMCPNotification) DecodeJSON(d *codec.Decoder) {
-	*x = MessageMCPNotification{}
-	o := d.Object()
-	for o.Next() {
-		switch string(o.Name()) {
-		case "serverId":
-			o.Once(0)
-			x.ServerID = MCPServerACPID(d.Intern())
-		case "requestId":
-			o.Once(1)
-			x.RequestID = MCPRequestID(d.Intern())
-		case "method":
-			o.Once(2)
-			x.Method = d.Str()
-		case "params":
-			o.Once(3)
-			x.Params = codec.DecodeOpt(d, codec.DecodeRawMap)
-		case "_meta":
-			o.Once(4)
-			x.Meta = codec.DecodeMeta(d)
-		default:
-			d.Skip()
-		}
-	}
-	o.Require("serverId", "requestId", "method")
-}
-
-// EncodeJSON writes x; it is for generated code.
 func (x *CancelRequestNotification) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
 	e.Name("requestId")
@@ -7360,164 +2894,7 @@ func (x *CancelRequestNotification) DecodeJSON(d *codec.Decoder) {
 }
 
 // EncodeJSON writes x; it is for generated code.
-func (x *InitializeProxyRequest) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	e.Name("protocolVersion")
-	e.Uint(uint64(x.ProtocolVersion))
-	e.Name("info")
-	x.Info.EncodeJSON(e)
-	if !x.Capabilities.IsZero() {
-		e.Name("capabilities")
-		x.Capabilities.EncodeJSON(e)
-	}
-	codec.EncodeMeta(e, x.Meta)
-	e.EndObject()
-}
-
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
-func (x *InitializeProxyRequest) DecodeJSON(d *codec.Decoder) {
-	*x = InitializeProxyRequest{}
-	o := d.Object()
-	for o.Next() {
-		switch string(o.Name()) {
-		case "protocolVersion":
-			o.Once(0)
-			x.ProtocolVersion = codec.DecodeUint[ProtocolVersion](d)
-		case "info":
-			o.Once(1)
-			x.Info.DecodeJSON(d)
-		case "capabilities":
-			o.Once(2)
-			codec.LenientValue(d, &x.Capabilities)
-		case "_meta":
-			o.Once(3)
-			x.Meta = codec.DecodeMeta(d)
-		default:
-			d.Skip()
-		}
-	}
-	o.Require("protocolVersion", "info")
-}
-
-// EncodeJSON writes x; it is for generated code.
-func (x *ProxySuccessorRequest) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	e.Name("method")
-	e.Str(x.Method)
-	if x.Params != nil {
-		e.Name("params")
-		e.Raw(x.Params)
-	}
-	codec.EncodeMeta(e, x.Meta)
-	e.EndObject()
-}
-
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
-func (x *ProxySuccessorRequest) DecodeJSON(d *codec.Decoder) {
-	*x = ProxySuccessorRequest{}
-	o := d.Object()
-	for o.Next() {
-		switch string(o.Name()) {
-		case "method":
-			o.Once(0)
-			x.Method = d.Str()
-		case "params":
-			o.Once(1)
-			x.Params = d.Raw()
-		case "_meta":
-			o.Once(2)
-			x.Meta = codec.DecodeMeta(d)
-		default:
-			d.Skip()
-		}
-	}
-	o.Require("method")
-}
-
-// EncodeJSON writes x; it is for generated code.
-func (x *InitializeProxyResponse) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	e.Name("protocolVersion")
-	e.Uint(uint64(x.ProtocolVersion))
-	e.Name("info")
-	x.Info.EncodeJSON(e)
-	if !x.Capabilities.IsZero() {
-		e.Name("capabilities")
-		x.Capabilities.EncodeJSON(e)
-	}
-	if x.AuthMethods != nil {
-		e.Name("authMethods")
-		codec.EncodeSlice(e, x.AuthMethods)
-	}
-	codec.EncodeMeta(e, x.Meta)
-	e.EndObject()
-}
-
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
-func (x *InitializeProxyResponse) DecodeJSON(d *codec.Decoder) {
-	*x = InitializeProxyResponse{}
-	o := d.Object()
-	for o.Next() {
-		switch string(o.Name()) {
-		case "protocolVersion":
-			o.Once(0)
-			x.ProtocolVersion = codec.DecodeUint[ProtocolVersion](d)
-		case "info":
-			o.Once(1)
-			x.Info.DecodeJSON(d)
-		case "capabilities":
-			o.Once(2)
-			codec.LenientValue(d, &x.Capabilities)
-		case "authMethods":
-			o.Once(3)
-			x.AuthMethods = codec.Lenient(d, codec.DecodeSliceLenient[AuthMethod])
-		case "_meta":
-			o.Once(4)
-			x.Meta = codec.DecodeMeta(d)
-		default:
-			d.Skip()
-		}
-	}
-	o.Require("protocolVersion", "info")
-}
-
-// EncodeJSON writes x; it is for generated code.
 func (x *ProxySuccessorResponse) EncodeJSON(e *codec.Encoder) { e.Raw(json.RawMessage(*x)) }
 
 // DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *ProxySuccessorResponse) DecodeJSON(d *codec.Decoder) { *x = ProxySuccessorResponse(d.Raw()) }
-
-// EncodeJSON writes x; it is for generated code.
-func (x *ProxySuccessorNotification) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	e.Name("method")
-	e.Str(x.Method)
-	if x.Params != nil {
-		e.Name("params")
-		e.Raw(x.Params)
-	}
-	codec.EncodeMeta(e, x.Meta)
-	e.EndObject()
-}
-
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
-func (x *ProxySuccessorNotification) DecodeJSON(d *codec.Decoder) {
-	*x = ProxySuccessorNotification{}
-	o := d.Object()
-	for o.Next() {
-		switch string(o.Name()) {
-		case "method":
-			o.Once(0)
-			x.Method = d.Str()
-		case "params":
-			o.Once(1)
-			x.Params = d.Raw()
-		case "_meta":
-			o.Once(2)
-			x.Meta = codec.DecodeMeta(d)
-		default:
-			d.Skip()
-		}
-	}
-	o.Require("method")
-}

@@ -19,31 +19,31 @@ import (
 // [Requesting Permission]: https://agentclientprotocol.com/protocol/v2/draft/tool-calls#requesting-permission
 type RequestPermissionRequest struct {
 	// The session ID for this request.
-	SessionID SessionID `json:"sessionId"`
+	SessionID SessionID `json:"sessionId" codec:"required"`
 
 	// Human-readable title for the permission prompt.
 	//
 	// This title is specific to the permission prompt and does not update any subject's displayed
 	// title.
-	Title string `json:"title"`
+	Title string `json:"title" codec:"required"`
 
 	// Optional human-readable explanation of why permission is needed.
 	//
 	// This text is specific to the permission prompt and does not update any subject's displayed
 	// content. Omitted and `null` are equivalent and mean no separate permission description was
 	// provided.
-	Description codec.Opt[string] `json:"description,omitzero"`
+	Description codec.Opt[string] `json:"description,omitzero" codec:"null,lenient"`
 
 	// Optional structured context about the operation requiring permission.
 	//
 	// Omitted and `null` are equivalent and mean no structured subject was provided.
-	Subject codec.Opt[RequestPermissionSubject] `json:"subject,omitzero"`
+	Subject codec.Opt[RequestPermissionSubject] `json:"subject,omitzero" codec:"null"`
 
 	// Available permission options for the user to choose from. Must contain at least one option.
-	Options []PermissionOption `json:"options"`
+	Options []PermissionOption `json:"options" codec:"required"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // SessionID is a unique identifier for a conversation session between a client and agent.
@@ -75,38 +75,38 @@ type SessionID string
 // [Tool Calls]: https://agentclientprotocol.com/protocol/v2/draft/tool-calls
 type ToolCallUpdate struct {
 	// Unique identifier for this tool call within the session.
-	ToolCallID ToolCallID `json:"toolCallId"`
+	ToolCallID ToolCallID `json:"toolCallId" codec:"required"`
 
 	// Programmatic name of the tool being invoked.
 	//
 	// This field is optional and has patch semantics. Omission means no change, `null` clears the
 	// name, and a string replaces it. For a tool call ID the client has not seen before, omission
 	// or `null` means that no tool name is available.
-	Name codec.Opt[string] `json:"name,omitzero"`
+	Name codec.Opt[string] `json:"name,omitzero" codec:"null,lenient"`
 
 	// Human-readable title describing what the tool is doing.
 	//
 	// Omission leaves the title unchanged, `null` unsets it, and a string replaces it. A new tool
 	// call starts without a title.
-	Title codec.Opt[string] `json:"title,omitzero"`
+	Title codec.Opt[string] `json:"title,omitzero" codec:"null,lenient"`
 
 	// The category of tool being invoked. Helps clients choose appropriate icons and UI treatment.
 	//
 	// Omission leaves the kind unchanged, `null` resets it to `other`, and a value replaces it. A
 	// new tool call starts as `other`.
-	Kind codec.Opt[ToolKind] `json:"kind,omitzero"`
+	Kind codec.Opt[ToolKind] `json:"kind,omitzero" codec:"null,lenient,open"`
 
 	// Current execution status of the tool call.
 	//
 	// Omission leaves the status unchanged, `null` resets it to `pending`, and a value replaces it.
 	// A new tool call starts as `pending`.
-	Status codec.Opt[ToolCallStatus] `json:"status,omitzero"`
+	Status codec.Opt[ToolCallStatus] `json:"status,omitzero" codec:"null,lenient,open"`
 
 	// Content produced by the tool call.
-	Content codec.Opt[[]ToolCallContent] `json:"content,omitzero"`
+	Content codec.Opt[[]ToolCallContent] `json:"content,omitzero" codec:"null,lenient,items"`
 
 	// File locations affected by this tool call. Enables "follow-along" features in clients.
-	Locations codec.Opt[[]ToolCallLocation] `json:"locations,omitzero"`
+	Locations codec.Opt[[]ToolCallLocation] `json:"locations,omitzero" codec:"null,lenient,items"`
 
 	// Raw input parameters sent to the tool.
 	RawInput json.RawMessage `json:"rawInput,omitzero"`
@@ -118,10 +118,10 @@ type ToolCallUpdate struct {
 	//
 	// Omission leaves the capabilities unchanged, `null` clears them, and an object replaces the
 	// whole previous value. A new tool call starts with none.
-	Capabilities codec.Opt[ToolCallCapabilities] `json:"capabilities,omitzero"`
+	Capabilities codec.Opt[ToolCallCapabilities] `json:"capabilities,omitzero" codec:"null,lenient"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // ToolCallID is the unique identifier for a tool call within a session.
@@ -135,37 +135,37 @@ type Annotations struct {
 	// Intended recipients for this content, such as the user or assistant.
 	//
 	// Omitted and `null` are equivalent and mean no audience is specified.
-	Audience codec.Opt[[]Role] `json:"audience,omitzero"`
+	Audience codec.Opt[[]Role] `json:"audience,omitzero" codec:"null,lenient,items,open"`
 
 	// Timestamp indicating when the underlying resource was last modified.
 	//
 	// Should be an ISO 8601 formatted string (e.g., "2025-01-12T15:00:58Z"), as in MCP.
 	//
 	// Omitted and `null` are equivalent and mean the modification time is not reported.
-	LastModified codec.Opt[string] `json:"lastModified,omitzero"`
+	LastModified codec.Opt[string] `json:"lastModified,omitzero" codec:"null,lenient"`
 
 	// Relative importance of this content when clients choose what to surface, from 0 (least
 	// important) to 1 (most important).
 	//
 	// Omitted and `null` are equivalent and mean no priority is specified.
-	Priority codec.Opt[float64] `json:"priority,omitzero"`
+	Priority codec.Opt[float64] `json:"priority,omitzero" codec:"null,lenient"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // TextContent is text provided to or from an LLM.
 type TextContent struct {
 	// Text payload carried by this content block.
-	Text string `json:"text"`
+	Text string `json:"text" codec:"required"`
 
 	// Optional annotations that help clients decide how to display or route this content.
 	//
 	// Omitted and `null` are equivalent and mean no annotations are provided.
-	Annotations codec.Opt[Annotations] `json:"annotations,omitzero"`
+	Annotations codec.Opt[Annotations] `json:"annotations,omitzero" codec:"null,lenient"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // MediaType is an Internet media type identifying the format of protocol content.
@@ -174,40 +174,40 @@ type MediaType string
 // ImageContent is an image provided to or from an LLM.
 type ImageContent struct {
 	// Base64-encoded media payload.
-	Data string `json:"data"`
+	Data string `json:"data" codec:"required"`
 
 	// MIME type describing the encoded media payload.
-	MimeType MediaType `json:"mimeType"`
+	MimeType MediaType `json:"mimeType" codec:"required"`
 
 	// URI associated with this resource or media payload.
 	//
 	// Omitted and `null` are equivalent and mean no URI is associated with the image.
-	URI codec.Opt[string] `json:"uri,omitzero"`
+	URI codec.Opt[string] `json:"uri,omitzero" codec:"null,lenient"`
 
 	// Optional annotations that help clients decide how to display or route this content.
 	//
 	// Omitted and `null` are equivalent and mean no annotations are provided.
-	Annotations codec.Opt[Annotations] `json:"annotations,omitzero"`
+	Annotations codec.Opt[Annotations] `json:"annotations,omitzero" codec:"null,lenient"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // AudioContent: Audio provided to or from an LLM.
 type AudioContent struct {
 	// Base64-encoded media payload.
-	Data string `json:"data"`
+	Data string `json:"data" codec:"required"`
 
 	// MIME type describing the encoded media payload.
-	MimeType MediaType `json:"mimeType"`
+	MimeType MediaType `json:"mimeType" codec:"required"`
 
 	// Optional annotations that help clients decide how to display or route this content.
 	//
 	// Omitted and `null` are equivalent and mean no annotations are provided.
-	Annotations codec.Opt[Annotations] `json:"annotations,omitzero"`
+	Annotations codec.Opt[Annotations] `json:"annotations,omitzero" codec:"null,lenient"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // Icon is an optionally-sized icon that can be displayed in a user interface.
@@ -215,12 +215,12 @@ type Icon struct {
 	// A standard URI pointing to an icon resource. MUST be an `https:` or `data:` URI. Clients
 	// reject other schemes, fetch without credentials, and do not follow scheme- or origin-changing
 	// redirects.
-	Src string `json:"src"`
+	Src string `json:"src" codec:"required"`
 
 	// Optional MIME type override if the source MIME type is missing or generic.
 	//
 	// Omitted and `null` are equivalent and mean the source MIME type is used.
-	MimeType codec.Opt[MediaType] `json:"mimeType,omitzero"`
+	MimeType codec.Opt[MediaType] `json:"mimeType,omitzero" codec:"null,lenient"`
 
 	// Optional array of strings that specify sizes at which the icon can be used. Each string
 	// should be in `WxH` format (e.g., `"48x48"`, `"96x96"`) or `"any"` for scalable formats like
@@ -229,115 +229,115 @@ type Icon struct {
 	// If not provided, the client should assume that the icon can be used at any size.
 	//
 	// Omitted and `null` are equivalent and mean no sizes are specified.
-	Sizes codec.Opt[[]string] `json:"sizes,omitzero"`
+	Sizes codec.Opt[[]string] `json:"sizes,omitzero" codec:"null,lenient,items"`
 
 	// Optional theme this icon is designed for.
 	//
 	// Omitted and `null` are equivalent and mean the icon is not theme-specific.
-	Theme codec.Opt[IconTheme] `json:"theme,omitzero"`
+	Theme codec.Opt[IconTheme] `json:"theme,omitzero" codec:"null,lenient,open"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // ResourceLink is a link to a resource that the receiver may be able to read, included in a prompt
 // or tool call result.
 type ResourceLink struct {
 	// Human-readable name shown for this protocol object.
-	Name string `json:"name"`
+	Name string `json:"name" codec:"required"`
 
 	// URI associated with this resource or media payload.
-	URI string `json:"uri"`
+	URI string `json:"uri" codec:"required"`
 
 	// Optional display title for end-user UI.
 	//
 	// Omitted and `null` are equivalent and mean no title is provided.
-	Title codec.Opt[string] `json:"title,omitzero"`
+	Title codec.Opt[string] `json:"title,omitzero" codec:"null,lenient"`
 
 	// Optional human-readable details shown with this protocol object.
 	//
 	// Omitted and `null` are equivalent and mean no description is provided.
-	Description codec.Opt[string] `json:"description,omitzero"`
+	Description codec.Opt[string] `json:"description,omitzero" codec:"null,lenient"`
 
 	// Optional set of sized icons that the client can display in a user interface.
 	//
 	// Omitted and `null` are equivalent and mean no icons are provided.
-	Icons codec.Opt[[]Icon] `json:"icons,omitzero"`
+	Icons codec.Opt[[]Icon] `json:"icons,omitzero" codec:"null,lenient,items"`
 
 	// MIME type describing the encoded media payload.
 	//
 	// Omitted and `null` are equivalent and mean the MIME type is not specified.
-	MimeType codec.Opt[MediaType] `json:"mimeType,omitzero"`
+	MimeType codec.Opt[MediaType] `json:"mimeType,omitzero" codec:"null,lenient"`
 
 	// Optional size of the linked resource in bytes, if known.
 	//
 	// Omitted and `null` are equivalent and mean the size is not known.
-	Size codec.Opt[uint64] `json:"size,omitzero"`
+	Size codec.Opt[uint64] `json:"size,omitzero" codec:"null,lenient"`
 
 	// Optional annotations that help clients decide how to display or route this content.
 	//
 	// Omitted and `null` are equivalent and mean no annotations are provided.
-	Annotations codec.Opt[Annotations] `json:"annotations,omitzero"`
+	Annotations codec.Opt[Annotations] `json:"annotations,omitzero" codec:"null,lenient"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // TextResourceContents: Text-based resource contents.
 type TextResourceContents struct {
 	// Text payload carried by this content block.
-	Text string `json:"text"`
+	Text string `json:"text" codec:"required"`
 
 	// URI associated with this resource or media payload.
-	URI string `json:"uri"`
+	URI string `json:"uri" codec:"required"`
 
 	// MIME type describing the encoded media payload.
 	//
 	// Omitted and `null` are equivalent and mean the MIME type is not specified.
-	MimeType codec.Opt[MediaType] `json:"mimeType,omitzero"`
+	MimeType codec.Opt[MediaType] `json:"mimeType,omitzero" codec:"null,lenient"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // BlobResourceContents: Binary resource contents.
 type BlobResourceContents struct {
 	// Base64-encoded bytes for a binary resource payload.
-	Blob string `json:"blob"`
+	Blob string `json:"blob" codec:"required"`
 
 	// URI associated with this resource or media payload.
-	URI string `json:"uri"`
+	URI string `json:"uri" codec:"required"`
 
 	// MIME type describing the encoded media payload.
 	//
 	// Omitted and `null` are equivalent and mean the MIME type is not specified.
-	MimeType codec.Opt[MediaType] `json:"mimeType,omitzero"`
+	MimeType codec.Opt[MediaType] `json:"mimeType,omitzero" codec:"null,lenient"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // EmbeddedResource is the contents of a resource, embedded into a prompt or tool call result.
 type EmbeddedResource struct {
 	// Embedded resource payload, either text or binary data.
-	Resource EmbeddedResourceResource `json:"resource"`
+	Resource EmbeddedResourceResource `json:"resource" codec:"required"`
 
 	// Optional annotations that help clients decide how to display or route this content.
 	//
 	// Omitted and `null` are equivalent and mean no annotations are provided.
-	Annotations codec.Opt[Annotations] `json:"annotations,omitzero"`
+	Annotations codec.Opt[Annotations] `json:"annotations,omitzero" codec:"null,lenient"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // Content is the standard content block (text, images, resources).
 type Content struct {
 	// The actual content block.
-	Content ContentBlock `json:"content"`
+	Content ContentBlock `json:"content" codec:"required"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // AbsolutePath is an absolute filesystem path used by the protocol.
@@ -349,28 +349,28 @@ type AbsolutePath string
 // DiffPathChange: Operation metadata for add, delete, and modify changes.
 type DiffPathChange struct {
 	// Absolute path for the operation.
-	Path AbsolutePath `json:"path"`
+	Path AbsolutePath `json:"path" codec:"required"`
 }
 
 // DiffPathPairChange: Operation metadata for move and copy changes.
 type DiffPathPairChange struct {
 	// Absolute path before the operation.
-	OldPath AbsolutePath `json:"oldPath"`
+	OldPath AbsolutePath `json:"oldPath" codec:"required"`
 
 	// Absolute path after the operation.
-	Path AbsolutePath `json:"path"`
+	Path AbsolutePath `json:"path" codec:"required"`
 }
 
 // DiffPatch: Renderable patch text and its format.
 type DiffPatch struct {
 	// Patch format. The only ACP-defined value is `git_patch`.
-	Format DiffPatchFormat `json:"format"`
+	Format DiffPatchFormat `json:"format" codec:"required,open"`
 
 	// Patch text in the format named by `format`.
-	Text string `json:"text"`
+	Text string `json:"text" codec:"required"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // Diff: File changes produced by a tool call.
@@ -387,16 +387,16 @@ type Diff struct {
 	// Structured file changes described by this diff.
 	//
 	// Clients can use this field without parsing patch text to determine affected paths.
-	Changes []DiffChange `json:"changes"`
+	Changes []DiffChange `json:"changes" codec:"required,items"`
 
 	// Renderable patch text for some or all of the structured changes.
 	//
 	// Agents SHOULD provide patch text whenever feasible. Omitted and `null` are equivalent and
 	// mean no renderable patch text was provided.
-	Patch codec.Opt[DiffPatch] `json:"patch,omitzero"`
+	Patch codec.Opt[DiffPatch] `json:"patch,omitzero" codec:"null,lenient"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // TerminalID is the unique identifier for an agent-owned terminal within a session.
@@ -410,10 +410,10 @@ type TerminalID string
 // `terminal_output_chunk` session updates.
 type Terminal struct {
 	// The ID of the terminal to display.
-	TerminalID TerminalID `json:"terminalId"`
+	TerminalID TerminalID `json:"terminalId" codec:"required"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // ToolCallLocation is a file location being accessed or modified by a tool.
@@ -426,14 +426,14 @@ type Terminal struct {
 // [Following the Agent]: https://agentclientprotocol.com/protocol/v2/draft/tool-calls#following-the-agent
 type ToolCallLocation struct {
 	// The absolute file path being accessed or modified.
-	Path AbsolutePath `json:"path"`
+	Path AbsolutePath `json:"path" codec:"required"`
 
 	// Optional 1-based line number within the file. Omitted and `null` are equivalent and mean no
 	// specific line. `0` is invalid.
-	Line codec.Opt[uint32] `json:"line,omitzero"`
+	Line codec.Opt[uint32] `json:"line,omitzero" codec:"null,lenient"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // ToolCallCapabilities: Client-initiated controls a tool call currently supports.
@@ -449,10 +449,10 @@ type ToolCallCapabilities struct {
 	//
 	// Omitted and `null` are equivalent and mean unsupported. An object (including `{}`) means
 	// supported. Agents SHOULD stop advertising it once the tool call reaches a final status.
-	Cancel codec.Opt[ToolCallCancelCapabilities] `json:"cancel,omitzero"`
+	Cancel codec.Opt[ToolCallCancelCapabilities] `json:"cancel,omitzero" codec:"null,lenient"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // ToolCallCancelCapabilities: Capability to cancel a tool call with `tool_call/cancel`.
@@ -460,7 +460,7 @@ type ToolCallCapabilities struct {
 // Supplying `{}` advertises support. An omitted or `null` `cancel` does not.
 type ToolCallCancelCapabilities struct {
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // ToolCallPermissionSubject: Permission request details for a tool call.
@@ -470,43 +470,43 @@ type ToolCallPermissionSubject struct {
 	// Clients apply this to their stored tool call exactly like a `tool_call_update` notification,
 	// in the order it was received, before showing the prompt. A first-seen `toolCallId` creates
 	// the tool call.
-	ToolCall ToolCallUpdate `json:"toolCall"`
+	ToolCall ToolCallUpdate `json:"toolCall" codec:"required"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // CommandPermissionSubject: Permission request details for a command.
 type CommandPermissionSubject struct {
 	// The command that would be run if permission is granted.
-	Command string `json:"command"`
+	Command string `json:"command" codec:"required"`
 
 	// The absolute working directory for the command.
-	Cwd AbsolutePath `json:"cwd"`
+	Cwd AbsolutePath `json:"cwd" codec:"required"`
 
 	// The associated tool call, when known. Omitted and `null` are equivalent.
-	ToolCallID codec.Opt[ToolCallID] `json:"toolCallId,omitzero"`
+	ToolCallID codec.Opt[ToolCallID] `json:"toolCallId,omitzero" codec:"null,lenient"`
 
 	// The associated terminal, when already known. Omitted and `null` are equivalent.
-	TerminalID codec.Opt[TerminalID] `json:"terminalId,omitzero"`
+	TerminalID codec.Opt[TerminalID] `json:"terminalId,omitzero" codec:"null,lenient"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // PermissionOption is an option presented to the user when requesting permission.
 type PermissionOption struct {
 	// Identifier for this permission option. MUST be unique within the request.
-	OptionID PermissionOptionID `json:"optionId"`
+	OptionID PermissionOptionID `json:"optionId" codec:"required"`
 
 	// Human-readable label to display to the user.
-	Name string `json:"name"`
+	Name string `json:"name" codec:"required"`
 
 	// Hint about the nature of this permission option.
-	Kind PermissionOptionKind `json:"kind"`
+	Kind PermissionOptionKind `json:"kind" codec:"required,open"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // PermissionOptionID is the unique identifier for a permission option.
@@ -521,20 +521,20 @@ type PermissionOptionID string
 // the user.
 type ElicitationSessionScope struct {
 	// The session this elicitation is tied to.
-	SessionID SessionID `json:"sessionId"`
+	SessionID SessionID `json:"sessionId" codec:"required"`
 
 	// Optional tool call within the session.
 	//
 	// Optional. Omitted and `null` are equivalent and mean the elicitation is scoped to the session
 	// without a specific tool call.
-	ToolCallID codec.Opt[ToolCallID] `json:"toolCallId,omitzero"`
+	ToolCallID codec.Opt[ToolCallID] `json:"toolCallId,omitzero" codec:"null,lenient"`
 }
 
 // ElicitationRequestScope: Request-scoped elicitation, tied to a specific JSON-RPC request outside
 // of a session (e.g., during auth/configuration phases before any session is started).
 type ElicitationRequestScope struct {
 	// The pending Client-to-Agent request this elicitation is tied to.
-	RequestID codec.ID `json:"requestId"`
+	RequestID codec.ID `json:"requestId" codec:"required"`
 }
 
 // ElicitationSchema is a type-safe elicitation schema for requesting structured user input.
@@ -543,46 +543,46 @@ type ElicitationRequestScope struct {
 // elicitation specification.
 type ElicitationSchema struct {
 	// Type discriminator. Always `"object"`. Any other value is rejected.
-	Type ElicitationSchemaType `json:"type"`
+	Type ElicitationSchemaType `json:"type" codec:"required"`
 
 	// Optional title for the schema.
 	//
 	// Optional. Omitted and `null` are equivalent and mean no title is provided.
-	Title codec.Opt[string] `json:"title,omitzero"`
+	Title codec.Opt[string] `json:"title,omitzero" codec:"null,lenient"`
 
 	// Property definitions (must be primitive types).
-	Properties map[string]ElicitationPropertySchema `json:"properties"`
+	Properties map[string]ElicitationPropertySchema `json:"properties" codec:"required"`
 
 	// List of required property names.
 	//
 	// Optional. Omitted and `null` are equivalent and mean no property names are required.
-	Required codec.Opt[[]string] `json:"required,omitzero"`
+	Required codec.Opt[[]string] `json:"required,omitzero" codec:"null"`
 
 	// Optional description of what this schema represents.
 	//
 	// Optional. Omitted and `null` are equivalent and mean no schema description is provided.
-	Description codec.Opt[string] `json:"description,omitzero"`
+	Description codec.Opt[string] `json:"description,omitzero" codec:"null,lenient"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // EnumOption is a titled enum option with a const value, human-readable title, and optional
 // description.
 type EnumOption struct {
 	// The constant value for this option.
-	Const string `json:"const"`
+	Const string `json:"const" codec:"required"`
 
 	// Human-readable title for this option.
-	Title string `json:"title"`
+	Title string `json:"title" codec:"required"`
 
 	// Human-readable description.
 	//
 	// Optional. Omitted and `null` are equivalent and mean no description is provided.
-	Description codec.Opt[string] `json:"description,omitzero"`
+	Description codec.Opt[string] `json:"description,omitzero" codec:"null,lenient"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // StringPropertySchema is the schema for string properties in an elicitation form.
@@ -592,50 +592,50 @@ type StringPropertySchema struct {
 	// Optional title for the property.
 	//
 	// Optional. Omitted and `null` are equivalent and mean no title is provided.
-	Title codec.Opt[string] `json:"title,omitzero"`
+	Title codec.Opt[string] `json:"title,omitzero" codec:"null,lenient"`
 
 	// Human-readable description.
 	//
 	// Optional. Omitted and `null` are equivalent and mean no description is provided.
-	Description codec.Opt[string] `json:"description,omitzero"`
+	Description codec.Opt[string] `json:"description,omitzero" codec:"null,lenient"`
 
 	// Minimum string length.
 	//
 	// Optional. Omitted and `null` are equivalent and mean there is no minimum length constraint.
-	MinLength codec.Opt[uint32] `json:"minLength,omitzero"`
+	MinLength codec.Opt[uint32] `json:"minLength,omitzero" codec:"null"`
 
 	// Maximum string length.
 	//
 	// Optional. Omitted and `null` are equivalent and mean there is no maximum length constraint.
-	MaxLength codec.Opt[uint32] `json:"maxLength,omitzero"`
+	MaxLength codec.Opt[uint32] `json:"maxLength,omitzero" codec:"null"`
 
 	// Pattern the string must match, in ECMA-262 regular expression syntax.
 	//
 	// Optional. Omitted and `null` are equivalent and mean there is no pattern constraint.
-	Pattern codec.Opt[string] `json:"pattern,omitzero"`
+	Pattern codec.Opt[string] `json:"pattern,omitzero" codec:"null"`
 
 	// String format.
 	//
 	// Optional. Omitted and `null` are equivalent and mean there is no format constraint.
-	Format codec.Opt[StringFormat] `json:"format,omitzero"`
+	Format codec.Opt[StringFormat] `json:"format,omitzero" codec:"null,open"`
 
 	// Default value.
 	//
 	// Optional. Omitted and `null` are equivalent and mean no default value is provided.
-	Default codec.Opt[string] `json:"default,omitzero"`
+	Default codec.Opt[string] `json:"default,omitzero" codec:"null,lenient"`
 
 	// Enum values for untitled single-select enums. Must contain at least one value when present.
 	// Optional. Omitted and `null` are equivalent and mean no untitled single-select choices are
 	// declared by `enum`.
-	Enum codec.Opt[[]string] `json:"enum,omitzero"`
+	Enum codec.Opt[[]string] `json:"enum,omitzero" codec:"null"`
 
 	// Titled enum options for titled single-select enums. Must contain at least one option when
 	// present. Optional. Omitted and `null` are equivalent and mean no titled single-select choices
 	// are declared by `oneOf`.
-	OneOf codec.Opt[[]EnumOption] `json:"oneOf,omitzero"`
+	OneOf codec.Opt[[]EnumOption] `json:"oneOf,omitzero" codec:"null"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // NumberPropertySchema is the schema for number (floating-point) properties in an elicitation form.
@@ -643,30 +643,30 @@ type NumberPropertySchema struct {
 	// Optional title for the property.
 	//
 	// Optional. Omitted and `null` are equivalent and mean no title is provided.
-	Title codec.Opt[string] `json:"title,omitzero"`
+	Title codec.Opt[string] `json:"title,omitzero" codec:"null,lenient"`
 
 	// Human-readable description.
 	//
 	// Optional. Omitted and `null` are equivalent and mean no description is provided.
-	Description codec.Opt[string] `json:"description,omitzero"`
+	Description codec.Opt[string] `json:"description,omitzero" codec:"null,lenient"`
 
 	// Minimum value (inclusive).
 	//
 	// Optional. Omitted and `null` are equivalent and mean there is no inclusive lower bound.
-	Minimum codec.Opt[float64] `json:"minimum,omitzero"`
+	Minimum codec.Opt[float64] `json:"minimum,omitzero" codec:"null"`
 
 	// Maximum value (inclusive).
 	//
 	// Optional. Omitted and `null` are equivalent and mean there is no inclusive upper bound.
-	Maximum codec.Opt[float64] `json:"maximum,omitzero"`
+	Maximum codec.Opt[float64] `json:"maximum,omitzero" codec:"null"`
 
 	// Default value.
 	//
 	// Optional. Omitted and `null` are equivalent and mean no default value is provided.
-	Default codec.Opt[float64] `json:"default,omitzero"`
+	Default codec.Opt[float64] `json:"default,omitzero" codec:"null,lenient"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // IntegerPropertySchema is the schema for integer properties in an elicitation form.
@@ -674,30 +674,30 @@ type IntegerPropertySchema struct {
 	// Optional title for the property.
 	//
 	// Optional. Omitted and `null` are equivalent and mean no title is provided.
-	Title codec.Opt[string] `json:"title,omitzero"`
+	Title codec.Opt[string] `json:"title,omitzero" codec:"null,lenient"`
 
 	// Human-readable description.
 	//
 	// Optional. Omitted and `null` are equivalent and mean no description is provided.
-	Description codec.Opt[string] `json:"description,omitzero"`
+	Description codec.Opt[string] `json:"description,omitzero" codec:"null,lenient"`
 
 	// Minimum value (inclusive).
 	//
 	// Optional. Omitted and `null` are equivalent and mean there is no inclusive lower bound.
-	Minimum codec.Opt[int64] `json:"minimum,omitzero"`
+	Minimum codec.Opt[int64] `json:"minimum,omitzero" codec:"null"`
 
 	// Maximum value (inclusive).
 	//
 	// Optional. Omitted and `null` are equivalent and mean there is no inclusive upper bound.
-	Maximum codec.Opt[int64] `json:"maximum,omitzero"`
+	Maximum codec.Opt[int64] `json:"maximum,omitzero" codec:"null"`
 
 	// Default value.
 	//
 	// Optional. Omitted and `null` are equivalent and mean no default value is provided.
-	Default codec.Opt[int64] `json:"default,omitzero"`
+	Default codec.Opt[int64] `json:"default,omitzero" codec:"null,lenient"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // BooleanPropertySchema is the schema for boolean properties in an elicitation form.
@@ -705,38 +705,38 @@ type BooleanPropertySchema struct {
 	// Optional title for the property.
 	//
 	// Optional. Omitted and `null` are equivalent and mean no title is provided.
-	Title codec.Opt[string] `json:"title,omitzero"`
+	Title codec.Opt[string] `json:"title,omitzero" codec:"null,lenient"`
 
 	// Human-readable description.
 	//
 	// Optional. Omitted and `null` are equivalent and mean no description is provided.
-	Description codec.Opt[string] `json:"description,omitzero"`
+	Description codec.Opt[string] `json:"description,omitzero" codec:"null,lenient"`
 
 	// Default value.
 	//
 	// Optional. Omitted and `null` are equivalent and mean no default value is provided.
-	Default codec.Opt[bool] `json:"default,omitzero"`
+	Default codec.Opt[bool] `json:"default,omitzero" codec:"null,lenient"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // StringMultiSelectItems: String item schema for multi-select enum properties.
 type StringMultiSelectItems struct {
 	// Allowed enum values. Must contain at least one value.
-	Enum []string `json:"enum"`
+	Enum []string `json:"enum" codec:"required"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // TitledMultiSelectItems holds the items definition for titled multi-select enum properties.
 type TitledMultiSelectItems struct {
 	// Titled enum options. Must contain at least one option.
-	AnyOf []EnumOption `json:"anyOf"`
+	AnyOf []EnumOption `json:"anyOf" codec:"required"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // MultiSelectPropertySchema is the schema for multi-select (array) properties in an elicitation
@@ -745,33 +745,33 @@ type MultiSelectPropertySchema struct {
 	// Optional title for the property.
 	//
 	// Optional. Omitted and `null` are equivalent and mean no title is provided.
-	Title codec.Opt[string] `json:"title,omitzero"`
+	Title codec.Opt[string] `json:"title,omitzero" codec:"null,lenient"`
 
 	// Human-readable description.
 	//
 	// Optional. Omitted and `null` are equivalent and mean no description is provided.
-	Description codec.Opt[string] `json:"description,omitzero"`
+	Description codec.Opt[string] `json:"description,omitzero" codec:"null,lenient"`
 
 	// Minimum number of items to select.
 	//
 	// Optional. Omitted and `null` are equivalent and mean there is no minimum selection count.
-	MinItems codec.Opt[uint64] `json:"minItems,omitzero"`
+	MinItems codec.Opt[uint64] `json:"minItems,omitzero" codec:"null"`
 
 	// Maximum number of items to select.
 	//
 	// Optional. Omitted and `null` are equivalent and mean there is no maximum selection count.
-	MaxItems codec.Opt[uint64] `json:"maxItems,omitzero"`
+	MaxItems codec.Opt[uint64] `json:"maxItems,omitzero" codec:"null"`
 
 	// The items definition describing allowed values.
-	Items MultiSelectItems `json:"items"`
+	Items MultiSelectItems `json:"items" codec:"required"`
 
 	// Default selected values.
 	//
 	// Optional. Omitted and `null` are equivalent and mean no default selections are provided.
-	Default codec.Opt[[]string] `json:"default,omitzero"`
+	Default codec.Opt[[]string] `json:"default,omitzero" codec:"null,lenient,items"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // ElicitationID is the unique identifier for an elicitation.
@@ -786,19 +786,19 @@ type ElicitationID string
 // Experimental: any minor release may change or remove it.
 type MessageMCPRequest struct {
 	// The declared ACP MCP server receiving this request.
-	ServerID MCPServerACPID `json:"serverId"`
+	ServerID MCPServerACPID `json:"serverId" codec:"required"`
 
 	// The caller-generated identifier for the inner MCP request.
-	RequestID MCPRequestID `json:"requestId"`
+	RequestID MCPRequestID `json:"requestId" codec:"required"`
 
 	// The inner MCP method name.
-	Method string `json:"method"`
+	Method string `json:"method" codec:"required"`
 
 	// Optional inner MCP params. Null is equivalent to omission.
-	Params codec.Opt[map[string]json.RawMessage] `json:"params,omitzero"`
+	Params codec.Opt[map[string]json.RawMessage] `json:"params,omitzero" codec:"null"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // MCPServerACPID is the unique identifier for an MCP server using the ACP transport.
@@ -832,23 +832,23 @@ type InitializeResponse struct {
 	// by the client. If no such version exists, initialization fails with error code -32022.
 	//
 	// The client must check that it supports this version and should disconnect if it does not.
-	ProtocolVersion ProtocolVersion `json:"protocolVersion"`
+	ProtocolVersion ProtocolVersion `json:"protocolVersion" codec:"required"`
 
 	// Information about the implementation sending this initialize response.
-	Info Implementation `json:"info"`
+	Info Implementation `json:"info" codec:"required"`
 
 	// Capabilities supported by the agent.
-	Capabilities AgentCapabilities `json:"capabilities"`
+	Capabilities AgentCapabilities `json:"capabilities" codec:"lenient"`
 
 	// Authentication methods supported by the agent.
 	//
 	// Optional. Omitted or empty means the agent does not advertise the `auth/login` and
 	// `auth/logout` methods. Supplying one or more methods means the agent MUST support both
 	// `auth/login` and `auth/logout`.
-	AuthMethods []AuthMethod `json:"authMethods,omitzero"`
+	AuthMethods []AuthMethod `json:"authMethods,omitzero" codec:"lenient,items"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // ProtocolVersion is the protocol version identifier.
@@ -862,7 +862,7 @@ type ProtocolVersion uint16
 type Implementation struct {
 	// Intended for programmatic or logical use, but can be used as a display name fallback if title
 	// isn't present.
-	Name string `json:"name"`
+	Name string `json:"name" codec:"required"`
 
 	// Intended for UI and end-user contexts and optimized to be human-readable and easily
 	// understood.
@@ -870,14 +870,14 @@ type Implementation struct {
 	// If not provided, the name should be used for display.
 	//
 	// Omitted and `null` are equivalent and mean the `name` is used for display.
-	Title codec.Opt[string] `json:"title,omitzero"`
+	Title codec.Opt[string] `json:"title,omitzero" codec:"null,lenient"`
 
 	// Version of the implementation. Can be displayed to the user or used for debugging or metrics
 	// purposes. (e.g. "1.0.0").
-	Version string `json:"version"`
+	Version string `json:"version" codec:"required"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // AgentCapabilities holds the capabilities supported by the agent.
@@ -894,7 +894,7 @@ type AgentCapabilities struct {
 	// `session/*` methods. Supplying `{}` means the agent supports the baseline session methods:
 	// `session/new`, `session/list`, `session/resume`, `session/close`, `session/prompt`,
 	// `session/cancel`, and `session/update`.
-	Session codec.Opt[SessionCapabilities] `json:"session,omitzero"`
+	Session codec.Opt[SessionCapabilities] `json:"session,omitzero" codec:"null,lenient"`
 
 	// Authentication-related extension capabilities supported by the agent.
 	//
@@ -902,7 +902,7 @@ type AgentCapabilities struct {
 	// authentication-related extensions. This field does not advertise support for `auth/login` or
 	// `auth/logout`. Those methods are advertised by a non-empty `authMethods` list in the
 	// `initialize` response.
-	Auth codec.Opt[AgentAuthCapabilities] `json:"auth,omitzero"`
+	Auth codec.Opt[AgentAuthCapabilities] `json:"auth,omitzero" codec:"null,lenient"`
 
 	// Provider configuration capabilities supported by the agent.
 	//
@@ -910,10 +910,10 @@ type AgentCapabilities struct {
 	// Supplying `{}` means the agent supports provider configuration methods.
 	//
 	// Experimental: any minor release may change or remove it. It needs [FeatureProviders].
-	Providers codec.Opt[ProvidersCapabilities] `json:"providers,omitzero"`
+	Providers codec.Opt[ProvidersCapabilities] `json:"providers,omitzero" codec:"null,lenient"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // IsZero reports whether nothing is set, which means the same as leaving x out.
@@ -941,19 +941,19 @@ type SessionCapabilities struct {
 	//
 	// Optional. Omitted and `null` are equivalent and mean the agent does not advertise any prompt
 	// extensions beyond the baseline text and resource-link content required by `session/prompt`.
-	Prompt codec.Opt[PromptCapabilities] `json:"prompt,omitzero"`
+	Prompt codec.Opt[PromptCapabilities] `json:"prompt,omitzero" codec:"null,lenient"`
 
 	// MCP capabilities supported by the agent for session lifecycle requests.
 	//
 	// Optional. Omitted and `null` are equivalent and mean the agent does not advertise MCP server
 	// transport support for sessions.
-	MCP codec.Opt[MCPCapabilities] `json:"mcp,omitzero"`
+	MCP codec.Opt[MCPCapabilities] `json:"mcp,omitzero" codec:"null,lenient"`
 
 	// Whether the agent supports `session/delete`.
 	//
 	// Optional. Omitted and `null` are equivalent and mean the agent does not advertise support.
 	// Supplying `{}` means the agent supports deleting sessions from `session/list`.
-	Delete codec.Opt[SessionDeleteCapabilities] `json:"delete,omitzero"`
+	Delete codec.Opt[SessionDeleteCapabilities] `json:"delete,omitzero" codec:"null,lenient"`
 
 	// Whether the agent supports `additionalDirectories` on supported session lifecycle requests.
 	//
@@ -963,7 +963,7 @@ type SessionCapabilities struct {
 	//
 	// Agents may return `SessionInfo.additionalDirectories` to report the complete ordered
 	// additional-root list associated with a listed session.
-	AdditionalDirectories codec.Opt[SessionAdditionalDirectoriesCapabilities] `json:"additionalDirectories,omitzero"`
+	AdditionalDirectories codec.Opt[SessionAdditionalDirectoriesCapabilities] `json:"additionalDirectories,omitzero" codec:"null,lenient"`
 
 	// Whether the agent supports `systemPrompt` on session lifecycle requests.
 	//
@@ -971,7 +971,7 @@ type SessionCapabilities struct {
 	// Supplying `{}` means the agent supports `systemPrompt` in `append` mode.
 	//
 	// Experimental: any minor release may change or remove it. It needs [FeatureSystemPrompt].
-	SystemPrompt codec.Opt[SessionSystemPromptCapabilities] `json:"systemPrompt,omitzero"`
+	SystemPrompt codec.Opt[SessionSystemPromptCapabilities] `json:"systemPrompt,omitzero" codec:"null,lenient"`
 
 	// Whether the agent supports `session/fork`.
 	//
@@ -979,7 +979,7 @@ type SessionCapabilities struct {
 	// Supplying `{}` means the agent supports forking sessions.
 	//
 	// Experimental: any minor release may change or remove it. It needs [FeatureFork].
-	Fork codec.Opt[SessionForkCapabilities] `json:"fork,omitzero"`
+	Fork codec.Opt[SessionForkCapabilities] `json:"fork,omitzero" codec:"null,lenient"`
 
 	// Whether the agent supports `session/archive` and `session/unarchive`.
 	//
@@ -988,7 +988,7 @@ type SessionCapabilities struct {
 	// `session/list`, and `SessionInfo.archived`.
 	//
 	// Experimental: any minor release may change or remove it. It needs [FeatureArchive].
-	Archive codec.Opt[SessionArchiveCapabilities] `json:"archive,omitzero"`
+	Archive codec.Opt[SessionArchiveCapabilities] `json:"archive,omitzero" codec:"null,lenient"`
 
 	// Whether the agent supports `session/status`.
 	//
@@ -996,7 +996,7 @@ type SessionCapabilities struct {
 	// Supplying `{}` means the agent supports checking session status.
 	//
 	// Experimental: any minor release may change or remove it. It needs [FeatureSessionStatus].
-	Status codec.Opt[SessionStatusCapabilities] `json:"status,omitzero"`
+	Status codec.Opt[SessionStatusCapabilities] `json:"status,omitzero" codec:"null,lenient"`
 
 	// Whether the agent supports `session/set_title`.
 	//
@@ -1007,10 +1007,10 @@ type SessionCapabilities struct {
 	// Supplying `{}` means the agent supports setting session titles.
 	//
 	// Experimental: any minor release may change or remove it. It needs [FeatureSessionTitle].
-	Title codec.Opt[SessionTitleCapabilities] `json:"title,omitzero"`
+	Title codec.Opt[SessionTitleCapabilities] `json:"title,omitzero" codec:"null,lenient"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // PromptCapabilities holds the prompt capabilities supported by the agent in `session/prompt`
@@ -1033,13 +1033,13 @@ type PromptCapabilities struct {
 	//
 	// Optional. Omitted and `null` are equivalent and mean the agent does not advertise support.
 	// Supplying `{}` means the agent supports image content in prompts.
-	Image codec.Opt[PromptImageCapabilities] `json:"image,omitzero"`
+	Image codec.Opt[PromptImageCapabilities] `json:"image,omitzero" codec:"null,lenient"`
 
 	// Agent supports `audio` content blocks.
 	//
 	// Optional. Omitted and `null` are equivalent and mean the agent does not advertise support.
 	// Supplying `{}` means the agent supports audio content in prompts.
-	Audio codec.Opt[PromptAudioCapabilities] `json:"audio,omitzero"`
+	Audio codec.Opt[PromptAudioCapabilities] `json:"audio,omitzero" codec:"null,lenient"`
 
 	// Agent supports embedded context in `session/prompt` requests.
 	//
@@ -1048,10 +1048,10 @@ type PromptCapabilities struct {
 	//
 	// Optional. Omitted and `null` are equivalent and mean the agent does not advertise support.
 	// Supplying `{}` means the agent supports embedded context in prompts.
-	EmbeddedContext codec.Opt[PromptEmbeddedContextCapabilities] `json:"embeddedContext,omitzero"`
+	EmbeddedContext codec.Opt[PromptEmbeddedContextCapabilities] `json:"embeddedContext,omitzero" codec:"null,lenient"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // PromptImageCapabilities holds the capabilities for image content in prompt requests.
@@ -1059,7 +1059,7 @@ type PromptCapabilities struct {
 // Supplying `{}` means the agent supports image content in prompts.
 type PromptImageCapabilities struct {
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // PromptAudioCapabilities holds the capabilities for audio content in prompt requests.
@@ -1067,7 +1067,7 @@ type PromptImageCapabilities struct {
 // Supplying `{}` means the agent supports audio content in prompts.
 type PromptAudioCapabilities struct {
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // PromptEmbeddedContextCapabilities holds the capabilities for embedded context in prompt requests.
@@ -1075,7 +1075,7 @@ type PromptAudioCapabilities struct {
 // Supplying `{}` means the agent supports embedded context in prompts.
 type PromptEmbeddedContextCapabilities struct {
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // MCPCapabilities holds the MCP capabilities supported by the agent for session lifecycle requests.
@@ -1086,13 +1086,13 @@ type MCPCapabilities struct {
 	//
 	// Optional. Omitted and `null` are equivalent and mean the agent does not advertise support.
 	// Supplying `{}` means the agent supports stdio MCP server transports.
-	Stdio codec.Opt[MCPStdioCapabilities] `json:"stdio,omitzero"`
+	Stdio codec.Opt[MCPStdioCapabilities] `json:"stdio,omitzero" codec:"null,lenient"`
 
 	// Agent supports `http` MCP servers.
 	//
 	// Optional. Omitted and `null` are equivalent and mean the agent does not advertise support.
 	// Supplying `{}` means the agent supports HTTP MCP server transports.
-	HTTP codec.Opt[MCPHTTPCapabilities] `json:"http,omitzero"`
+	HTTP codec.Opt[MCPHTTPCapabilities] `json:"http,omitzero" codec:"null,lenient"`
 
 	// Agent supports `acp` MCP servers.
 	//
@@ -1100,10 +1100,10 @@ type MCPCapabilities struct {
 	// Supplying `{}` means the agent supports ACP MCP server transports.
 	//
 	// Experimental: any minor release may change or remove it. It needs [FeatureMCPOverACP].
-	ACP codec.Opt[MCPACPCapabilities] `json:"acp,omitzero"`
+	ACP codec.Opt[MCPACPCapabilities] `json:"acp,omitzero" codec:"null,lenient"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // MCPStdioCapabilities holds the capabilities for stdio MCP server transports.
@@ -1113,7 +1113,7 @@ type MCPCapabilities struct {
 // Schema: McpStdioCapabilities.
 type MCPStdioCapabilities struct {
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // MCPHTTPCapabilities holds the capabilities for HTTP MCP server transports.
@@ -1123,7 +1123,7 @@ type MCPStdioCapabilities struct {
 // Schema: McpHttpCapabilities.
 type MCPHTTPCapabilities struct {
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // MCPACPCapabilities holds the capabilities for ACP MCP server transports.
@@ -1135,7 +1135,7 @@ type MCPHTTPCapabilities struct {
 // Experimental: any minor release may change or remove it.
 type MCPACPCapabilities struct {
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // SessionDeleteCapabilities holds the capabilities for the `session/delete` method.
@@ -1143,7 +1143,7 @@ type MCPACPCapabilities struct {
 // Supplying `{}` means the agent supports deleting sessions from `session/list`.
 type SessionDeleteCapabilities struct {
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // SessionAdditionalDirectoriesCapabilities holds the capabilities for additional session
@@ -1154,7 +1154,7 @@ type SessionDeleteCapabilities struct {
 // report the complete ordered additional-root list associated with a listed session.
 type SessionAdditionalDirectoriesCapabilities struct {
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // SessionSystemPromptCapabilities holds the capabilities for client-provided system prompts.
@@ -1167,10 +1167,10 @@ type SessionSystemPromptCapabilities struct {
 	// Delivery modes the agent supports in addition to `append`.
 	//
 	// Optional. Omitted and `null` are equivalent and mean the agent supports only `append`.
-	Mode codec.Opt[SessionSystemPromptModeCapabilities] `json:"mode,omitzero"`
+	Mode codec.Opt[SessionSystemPromptModeCapabilities] `json:"mode,omitzero" codec:"null,lenient"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // SessionSystemPromptModeCapabilities: System prompt delivery modes the agent supports in addition
@@ -1185,10 +1185,10 @@ type SessionSystemPromptModeCapabilities struct {
 	// Optional. Omitted and `null` are equivalent and mean the agent does not advertise support.
 	// Supplying `{}` means the agent supports replacing its built-in default instructions with the
 	// client-provided system prompt.
-	Override codec.Opt[SessionSystemPromptOverrideCapabilities] `json:"override,omitzero"`
+	Override codec.Opt[SessionSystemPromptOverrideCapabilities] `json:"override,omitzero" codec:"null,lenient"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // SessionSystemPromptOverrideCapabilities holds the capabilities for the `override` system prompt
@@ -1200,7 +1200,7 @@ type SessionSystemPromptModeCapabilities struct {
 // Experimental: any minor release may change or remove it.
 type SessionSystemPromptOverrideCapabilities struct {
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // SessionForkCapabilities holds the capabilities for the `session/fork` method.
@@ -1210,7 +1210,7 @@ type SessionSystemPromptOverrideCapabilities struct {
 // Experimental: any minor release may change or remove it.
 type SessionForkCapabilities struct {
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // SessionArchiveCapabilities holds the capabilities for `session/archive` and `session/unarchive`.
@@ -1221,7 +1221,7 @@ type SessionForkCapabilities struct {
 // Experimental: any minor release may change or remove it.
 type SessionArchiveCapabilities struct {
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // SessionStatusCapabilities holds the capabilities for the `session/status` method.
@@ -1231,7 +1231,7 @@ type SessionArchiveCapabilities struct {
 // Experimental: any minor release may change or remove it.
 type SessionStatusCapabilities struct {
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // SessionTitleCapabilities holds the capabilities for Client-set session titles.
@@ -1242,7 +1242,7 @@ type SessionStatusCapabilities struct {
 // Experimental: any minor release may change or remove it.
 type SessionTitleCapabilities struct {
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // AgentAuthCapabilities: Authentication-related extension capabilities supported by the agent.
@@ -1256,10 +1256,10 @@ type AgentAuthCapabilities struct {
 	// Supplying `{}` means the agent supports the `auth/status` method.
 	//
 	// Experimental: any minor release may change or remove it. It needs [FeatureAuthStatus].
-	Status codec.Opt[AuthStatusCapabilities] `json:"status,omitzero"`
+	Status codec.Opt[AuthStatusCapabilities] `json:"status,omitzero" codec:"null,lenient"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // AuthStatusCapabilities: Auth status capabilities supported by the agent.
@@ -1269,7 +1269,7 @@ type AgentAuthCapabilities struct {
 // Experimental: any minor release may change or remove it.
 type AuthStatusCapabilities struct {
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // ProvidersCapabilities: Provider configuration capabilities supported by the agent.
@@ -1279,7 +1279,7 @@ type AuthStatusCapabilities struct {
 // Experimental: any minor release may change or remove it.
 type ProvidersCapabilities struct {
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // AuthMethodID is the identifier used for auth method values on the wire.
@@ -1290,13 +1290,13 @@ type AuthMethodID string
 // EnvVariable is an environment variable to set when launching a process.
 type EnvVariable struct {
 	// The name of the environment variable.
-	Name string `json:"name"`
+	Name string `json:"name" codec:"required"`
 
 	// The value to set for the environment variable.
-	Value string `json:"value"`
+	Value string `json:"value" codec:"required"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // AuthMethodTerminal is the terminal-based authentication method.
@@ -1307,26 +1307,26 @@ type EnvVariable struct {
 // signals failure. The client MUST NOT pass this method to `auth/login`.
 type AuthMethodTerminal struct {
 	// Unique identifier for this authentication method.
-	MethodID AuthMethodID `json:"methodId"`
+	MethodID AuthMethodID `json:"methodId" codec:"required"`
 
 	// Human-readable name of the authentication method.
-	Name string `json:"name"`
+	Name string `json:"name" codec:"required"`
 
 	// Optional human-readable description of this authentication method.
 	//
 	// Omitted and `null` are equivalent and mean no description is provided.
-	Description codec.Opt[string] `json:"description,omitzero"`
+	Description codec.Opt[string] `json:"description,omitzero" codec:"null,lenient"`
 
 	// Additional arguments to append to the configured agent invocation for terminal auth.
-	Args []string `json:"args,omitzero"`
+	Args []string `json:"args,omitzero" codec:"empty"`
 
 	// Additional environment variables to set on the configured agent invocation for terminal auth.
 	// Names MUST be unique. These values override same-named variables in the base launch
 	// configuration.
-	Env []EnvVariable `json:"env,omitzero"`
+	Env []EnvVariable `json:"env,omitzero" codec:"empty"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // AuthMethodAgent: Agent handles authentication itself through `auth/login`.
@@ -1334,24 +1334,24 @@ type AuthMethodTerminal struct {
 // The `type` discriminator value is `agent`.
 type AuthMethodAgent struct {
 	// Unique identifier for this authentication method.
-	MethodID AuthMethodID `json:"methodId"`
+	MethodID AuthMethodID `json:"methodId" codec:"required"`
 
 	// Human-readable name of the authentication method.
-	Name string `json:"name"`
+	Name string `json:"name" codec:"required"`
 
 	// Optional human-readable description of this authentication method.
 	//
 	// Omitted and `null` are equivalent and mean no description is provided.
-	Description codec.Opt[string] `json:"description,omitzero"`
+	Description codec.Opt[string] `json:"description,omitzero" codec:"null,lenient"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // LoginAuthResponse is the response to the `auth/login` method.
 type LoginAuthResponse struct {
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // ListProvidersResponse is the response to `providers/list`.
@@ -1359,10 +1359,10 @@ type LoginAuthResponse struct {
 // Experimental: any minor release may change or remove it.
 type ListProvidersResponse struct {
 	// Configurable providers with current routing info suitable for UI display.
-	Providers []ProviderInfo `json:"providers"`
+	Providers []ProviderInfo `json:"providers" codec:"required"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // ProviderInfo is information about a configurable LLM provider.
@@ -1370,20 +1370,20 @@ type ListProvidersResponse struct {
 // Experimental: any minor release may change or remove it.
 type ProviderInfo struct {
 	// Provider identifier, for example "main" or "openai".
-	ProviderID ProviderID `json:"providerId"`
+	ProviderID ProviderID `json:"providerId" codec:"required"`
 
 	// Supported protocol types for this provider.
-	Supported []LLMProtocol `json:"supported"`
+	Supported []LLMProtocol `json:"supported" codec:"required,lenient,items,open"`
 
 	// Whether this provider is mandatory and cannot be disabled via `providers/disable`. If true,
 	// clients must not call `providers/disable` for this provider ID.
-	Required bool `json:"required"`
+	Required bool `json:"required" codec:"required"`
 
 	// Current effective non-secret routing config. Null or omitted means provider is disabled.
-	Current codec.Opt[ProviderCurrentConfig] `json:"current,omitzero"`
+	Current codec.Opt[ProviderCurrentConfig] `json:"current,omitzero" codec:"null"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // ProviderID is the unique identifier for a configurable LLM provider.
@@ -1398,13 +1398,13 @@ type ProviderID string
 // Experimental: any minor release may change or remove it.
 type ProviderCurrentConfig struct {
 	// Protocol currently used by this provider.
-	ApiType LLMProtocol `json:"apiType"`
+	ApiType LLMProtocol `json:"apiType" codec:"required,open"`
 
 	// Base URL currently used by this provider.
-	BaseURL string `json:"baseUrl"`
+	BaseURL string `json:"baseUrl" codec:"required"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // SetProviderResponse is the response to `providers/set`.
@@ -1412,7 +1412,7 @@ type ProviderCurrentConfig struct {
 // Experimental: any minor release may change or remove it.
 type SetProviderResponse struct {
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // DisableProviderResponse is the response to `providers/disable`.
@@ -1420,13 +1420,13 @@ type SetProviderResponse struct {
 // Experimental: any minor release may change or remove it.
 type DisableProviderResponse struct {
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // LogoutAuthResponse is the response to the `auth/logout` method.
 type LogoutAuthResponse struct {
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // AuthStatusResponse is the response to the `auth/status` method.
@@ -1437,17 +1437,17 @@ type AuthStatusResponse struct {
 	//
 	// This is the only field clients should act on. Clients MUST treat values they do not recognize
 	// as `unknown`.
-	State AuthState `json:"state"`
+	State AuthState `json:"state" codec:"required,open"`
 
 	// The accounts the agent has configured, for display.
 	//
 	// Optional. Omitted and empty are equivalent and mean no accounts are reported. Agents that
 	// hold credentials for several providers or accounts SHOULD list each of them and mark the ones
 	// in effect with `active`.
-	Accounts []AuthAccount `json:"accounts,omitzero"`
+	Accounts []AuthAccount `json:"accounts,omitzero" codec:"lenient,items"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // AuthAccount says that an account or credential the agent has configured, such as a signed-in user
@@ -1460,7 +1460,7 @@ type AuthStatusResponse struct {
 type AuthAccount struct {
 	// Human-readable name for the account, suitable for display on its own, for example `Claude
 	// Max`, `OpenAI API key`, or `Vertex AI`.
-	Label string `json:"label"`
+	Label string `json:"label" codec:"required"`
 
 	// Whether the agent currently uses this account by default.
 	//
@@ -1468,25 +1468,25 @@ type AuthAccount struct {
 	//
 	// Optional. Omitted and `null` are equivalent and mean the agent does not indicate whether this
 	// account is in effect.
-	Active codec.Opt[bool] `json:"active,omitzero"`
+	Active codec.Opt[bool] `json:"active,omitzero" codec:"null,lenient"`
 
 	// Display name of the user, such as a username or full name.
 	//
 	// Optional. Omitted and `null` are equivalent and mean no name is reported.
-	Name codec.Opt[string] `json:"name,omitzero"`
+	Name codec.Opt[string] `json:"name,omitzero" codec:"null,lenient"`
 
 	// Email address of the user.
 	//
 	// Optional. Omitted and `null` are equivalent and mean no email is reported.
-	Email codec.Opt[string] `json:"email,omitzero"`
+	Email codec.Opt[string] `json:"email,omitzero" codec:"null,lenient"`
 
 	// Display name of the organization, team, or workspace the account is using.
 	//
 	// Optional. Omitted and `null` are equivalent and mean no organization is reported.
-	Organization codec.Opt[string] `json:"organization,omitzero"`
+	Organization codec.Opt[string] `json:"organization,omitzero" codec:"null,lenient"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // NewSessionResponse is the response from creating a new session.
@@ -1502,24 +1502,24 @@ type NewSessionResponse struct {
 	// Unique identifier for the created session.
 	//
 	// Used in all subsequent requests for this conversation.
-	SessionID SessionID `json:"sessionId"`
+	SessionID SessionID `json:"sessionId" codec:"required"`
 
 	// Initial session configuration options.
 	//
 	// Optional. Omitted or empty means no config options are advertised. Senders MUST use an array,
 	// not `null`. Receivers treat `null` like omission. Later `config_option_update` notifications
 	// replace this list.
-	ConfigOptions []SessionConfigOption `json:"configOptions,omitzero"`
+	ConfigOptions []SessionConfigOption `json:"configOptions,omitzero" codec:"lenient,items"`
 
 	// Initial commands the agent can execute in this session.
 	//
 	// Optional. Omitted or empty means no initial commands are advertised. Senders MUST use an
 	// array, not `null`. Receivers treat `null` like omission. Later `available_commands_update`
 	// notifications replace this list.
-	AvailableCommands []AvailableCommand `json:"availableCommands,omitzero"`
+	AvailableCommands []AvailableCommand `json:"availableCommands,omitzero" codec:"lenient,items"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // SessionConfigID is the unique identifier for a session configuration option.
@@ -1535,33 +1535,33 @@ type SessionConfigValueID string
 // SessionConfigSelectOption is a possible value for a session configuration option.
 type SessionConfigSelectOption struct {
 	// Unique identifier for this option value.
-	Value SessionConfigValueID `json:"value"`
+	Value SessionConfigValueID `json:"value" codec:"required"`
 
 	// Human-readable label for this option value.
-	Name string `json:"name"`
+	Name string `json:"name" codec:"required"`
 
 	// Optional description for this option value.
 	//
 	// Omitted and `null` are equivalent and mean no description is provided.
-	Description codec.Opt[string] `json:"description,omitzero"`
+	Description codec.Opt[string] `json:"description,omitzero" codec:"null,lenient"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // SessionConfigSelectGroup is a group of possible values for a session configuration option.
 type SessionConfigSelectGroup struct {
 	// Unique identifier for this group.
-	GroupID SessionConfigGroupID `json:"groupId"`
+	GroupID SessionConfigGroupID `json:"groupId" codec:"required"`
 
 	// Human-readable label for this group.
-	Name string `json:"name"`
+	Name string `json:"name" codec:"required"`
 
 	// The set of option values in this group. MUST contain at least one value.
-	Options []SessionConfigSelectOption `json:"options"`
+	Options []SessionConfigSelectOption `json:"options" codec:"required,lenient,items"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // SessionConfigGroupID is the unique identifier for a session configuration option value group.
@@ -1572,26 +1572,26 @@ type SessionConfigGroupID string
 // SessionConfigSelect is a single-value selector (dropdown) session configuration option payload.
 type SessionConfigSelect struct {
 	// The currently selected value. MUST be one of the `value`s in `options`.
-	CurrentValue SessionConfigValueID `json:"currentValue"`
+	CurrentValue SessionConfigValueID `json:"currentValue" codec:"required"`
 
 	// The set of selectable options. MUST contain at least one value, and each `value` MUST be
 	// unique within the option, including across groups.
-	Options SessionConfigSelectOptions `json:"options"`
+	Options SessionConfigSelectOptions `json:"options" codec:"required"`
 }
 
 // SessionConfigBoolean is a boolean on/off toggle session configuration option payload.
 type SessionConfigBoolean struct {
 	// The current value of the boolean option.
-	CurrentValue bool `json:"currentValue"`
+	CurrentValue bool `json:"currentValue" codec:"required"`
 }
 
 // TextCommandInput: All text that was typed after the command name is provided as input.
 type TextCommandInput struct {
 	// A hint to display when the input hasn't been provided yet.
-	Hint string `json:"hint"`
+	Hint string `json:"hint" codec:"required"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // SlashCommand is a slash command the user can invoke by including it in a prompt.
@@ -1603,57 +1603,57 @@ type SlashCommand struct {
 	// Command name without the leading `/` (e.g., `create_plan`, `research_codebase`).
 	//
 	// MUST NOT contain whitespace and MUST be unique within the command list.
-	Name string `json:"name"`
+	Name string `json:"name" codec:"required"`
 
 	// Human-readable description of what the command does.
-	Description string `json:"description"`
+	Description string `json:"description" codec:"required"`
 
 	// Input for the command if required.
 	//
 	// Omitted and `null` are equivalent and mean the command takes no input.
-	Input codec.Opt[AvailableCommandInput] `json:"input,omitzero"`
+	Input codec.Opt[AvailableCommandInput] `json:"input,omitzero" codec:"null,lenient"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // ListSessionsResponse is the response from listing sessions.
 type ListSessionsResponse struct {
 	// Array of session information objects.
-	Sessions []SessionInfo `json:"sessions"`
+	Sessions []SessionInfo `json:"sessions" codec:"required,lenient,items"`
 
 	// Opaque cursor token. If present, pass this in the next request's cursor parameter to fetch
 	// the next page. Omitted and `null` are equivalent and mean there are no more results. An empty
 	// string is a valid cursor, not the end of results.
-	NextCursor codec.Opt[SessionListCursor] `json:"nextCursor,omitzero"`
+	NextCursor codec.Opt[SessionListCursor] `json:"nextCursor,omitzero" codec:"null"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // SessionInfo is information about a session returned by session/list.
 type SessionInfo struct {
 	// Unique identifier for the session.
-	SessionID SessionID `json:"sessionId"`
+	SessionID SessionID `json:"sessionId" codec:"required"`
 
 	// The working directory for this session. Must be an absolute path.
-	Cwd AbsolutePath `json:"cwd"`
+	Cwd AbsolutePath `json:"cwd" codec:"required"`
 
 	// Additional workspace roots reported for this session. Each path must be absolute.
 	//
 	// When present, this is the complete ordered additional-root list reported by the Agent.
 	// Omitted and empty values are equivalent: the response reports no additional roots.
-	AdditionalDirectories []AbsolutePath `json:"additionalDirectories,omitzero"`
+	AdditionalDirectories []AbsolutePath `json:"additionalDirectories,omitzero" codec:"empty"`
 
 	// Human-readable title for the session.
 	//
 	// Omitted and `null` are equivalent and mean no title is provided.
-	Title codec.Opt[string] `json:"title,omitzero"`
+	Title codec.Opt[string] `json:"title,omitzero" codec:"null,lenient"`
 
 	// RFC 3339 timestamp of last activity.
 	//
 	// Omitted and `null` are equivalent and mean the last activity time is not reported.
-	UpdatedAt codec.Opt[string] `json:"updatedAt,omitzero"`
+	UpdatedAt codec.Opt[string] `json:"updatedAt,omitzero" codec:"null,lenient"`
 
 	// Whether the session is archived.
 	//
@@ -1662,10 +1662,10 @@ type SessionInfo struct {
 	// session.
 	//
 	// Experimental: any minor release may change or remove it. It needs [FeatureArchive].
-	Archived codec.Opt[bool] `json:"archived,omitzero"`
+	Archived codec.Opt[bool] `json:"archived,omitzero" codec:"null,lenient"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // SessionListCursor is an opaque cursor used to paginate `session/list` results.
@@ -1674,7 +1674,7 @@ type SessionListCursor string
 // DeleteSessionResponse is the response from deleting a session.
 type DeleteSessionResponse struct {
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // ForkSessionResponse is the response from forking an existing session.
@@ -1682,24 +1682,24 @@ type DeleteSessionResponse struct {
 // Experimental: any minor release may change or remove it.
 type ForkSessionResponse struct {
 	// Unique identifier for the newly created forked session.
-	SessionID SessionID `json:"sessionId"`
+	SessionID SessionID `json:"sessionId" codec:"required"`
 
 	// Initial session configuration options.
 	//
 	// Optional. Omitted or empty means no config options are advertised. Senders MUST use an array,
 	// not `null`. Receivers treat `null` like omission. Later `config_option_update` notifications
 	// replace this list.
-	ConfigOptions []SessionConfigOption `json:"configOptions,omitzero"`
+	ConfigOptions []SessionConfigOption `json:"configOptions,omitzero" codec:"lenient,items"`
 
 	// Initial commands the agent can execute in this session.
 	//
 	// Optional. Omitted or empty means no initial commands are advertised. Senders MUST use an
 	// array, not `null`. Receivers treat `null` like omission. Later `available_commands_update`
 	// notifications replace this list.
-	AvailableCommands []AvailableCommand `json:"availableCommands,omitzero"`
+	AvailableCommands []AvailableCommand `json:"availableCommands,omitzero" codec:"lenient,items"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // ArchiveSessionResponse is the response from archiving a session.
@@ -1707,7 +1707,7 @@ type ForkSessionResponse struct {
 // Experimental: any minor release may change or remove it.
 type ArchiveSessionResponse struct {
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // UnarchiveSessionResponse is the response from unarchiving a session.
@@ -1715,7 +1715,7 @@ type ArchiveSessionResponse struct {
 // Experimental: any minor release may change or remove it.
 type UnarchiveSessionResponse struct {
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // SessionStatusResponse is the response from checking the status of a session.
@@ -1728,7 +1728,7 @@ type SessionStatusResponse struct {
 	// Whether the Agent has the session in memory.
 	//
 	// Required. Clients MUST treat a value they do not recognize as `saved`.
-	Status SessionStatus `json:"status"`
+	Status SessionStatus `json:"status" codec:"required,open"`
 
 	// The session's current foreground state, as the same snapshot the Agent sends in
 	// `state_update` notifications.
@@ -1737,28 +1737,28 @@ type SessionStatusResponse struct {
 	// values mean the Agent is not reporting foreground state, and Clients MUST NOT read that as
 	// `idle`. This is a snapshot, not a new transition. Clients MUST NOT count an `idle` snapshot
 	// as a new completion.
-	State codec.Opt[StateUpdate] `json:"state,omitzero"`
+	State codec.Opt[StateUpdate] `json:"state,omitzero" codec:"null,lenient"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // BackgroundTerminal is a listed terminal running in the background.
 type BackgroundTerminal struct {
 	// The ID of the listed terminal.
-	TerminalID TerminalID `json:"terminalId"`
+	TerminalID TerminalID `json:"terminalId" codec:"required"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // BackgroundToolCall is a listed tool call whose work continues in the background.
 type BackgroundToolCall struct {
 	// The ID of the listed tool call.
-	ToolCallID ToolCallID `json:"toolCallId"`
+	ToolCallID ToolCallID `json:"toolCallId" codec:"required"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // BackgroundSubagent is a listed subagent session associated with this session through
@@ -1767,10 +1767,10 @@ type BackgroundToolCall struct {
 // Experimental: any minor release may change or remove it.
 type BackgroundSubagent struct {
 	// The ID of the listed session.
-	SessionID SessionID `json:"sessionId"`
+	SessionID SessionID `json:"sessionId" codec:"required"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // RunningStateUpdate: Foreground work is in progress.
@@ -1785,10 +1785,10 @@ type RunningStateUpdate struct {
 	// See protocol docs: [Background Work]
 	//
 	// [Background Work]: https://agentclientprotocol.com/protocol/v2/draft/prompt-lifecycle#background-work
-	Background codec.Opt[[]BackgroundWork] `json:"background,omitzero"`
+	Background codec.Opt[[]BackgroundWork] `json:"background,omitzero" codec:"null,lenient"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // ErrorStopReason: Details of a failure that ended active work.
@@ -1797,7 +1797,7 @@ type ErrorStopReason struct {
 	//
 	// Optional. Omitted and `null` are equivalent and mean the agent is not reporting failure
 	// details. Agents SHOULD include it.
-	Error codec.Opt[rpc.Error] `json:"error,omitzero"`
+	Error codec.Opt[rpc.Error] `json:"error,omitzero" codec:"null,lenient"`
 }
 
 // Usage: Token usage for the foreground work that just completed, not cumulative for the session.
@@ -1805,31 +1805,31 @@ type ErrorStopReason struct {
 // Experimental: any minor release may change or remove it.
 type Usage struct {
 	// Sum of all token types for the completed work.
-	TotalTokens uint64 `json:"totalTokens"`
+	TotalTokens uint64 `json:"totalTokens" codec:"required"`
 
 	// Input tokens for the completed work.
-	InputTokens uint64 `json:"inputTokens"`
+	InputTokens uint64 `json:"inputTokens" codec:"required"`
 
 	// Output tokens for the completed work.
-	OutputTokens uint64 `json:"outputTokens"`
+	OutputTokens uint64 `json:"outputTokens" codec:"required"`
 
 	// Thought/reasoning tokens for the completed work.
 	//
 	// Omitted and `null` are equivalent and mean the count is not reported.
-	ThoughtTokens codec.Opt[uint64] `json:"thoughtTokens,omitzero"`
+	ThoughtTokens codec.Opt[uint64] `json:"thoughtTokens,omitzero" codec:"null,lenient"`
 
 	// Cache read tokens for the completed work.
 	//
 	// Omitted and `null` are equivalent and mean the count is not reported.
-	CachedReadTokens codec.Opt[uint64] `json:"cachedReadTokens,omitzero"`
+	CachedReadTokens codec.Opt[uint64] `json:"cachedReadTokens,omitzero" codec:"null,lenient"`
 
 	// Cache write tokens for the completed work.
 	//
 	// Omitted and `null` are equivalent and mean the count is not reported.
-	CachedWriteTokens codec.Opt[uint64] `json:"cachedWriteTokens,omitzero"`
+	CachedWriteTokens codec.Opt[uint64] `json:"cachedWriteTokens,omitzero" codec:"null,lenient"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // RequiresActionStateUpdate is the foreground workflow as a whole is blocked on user action.
@@ -1850,10 +1850,10 @@ type RequiresActionStateUpdate struct {
 	// See protocol docs: [Background Work]
 	//
 	// [Background Work]: https://agentclientprotocol.com/protocol/v2/draft/prompt-lifecycle#background-work
-	Background codec.Opt[[]BackgroundWork] `json:"background,omitzero"`
+	Background codec.Opt[[]BackgroundWork] `json:"background,omitzero" codec:"null,lenient"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // UnknownStateUpdate is the Agent cannot currently determine foreground activity.
@@ -1877,10 +1877,10 @@ type UnknownStateUpdate struct {
 	// See protocol docs: [Background Work]
 	//
 	// [Background Work]: https://agentclientprotocol.com/protocol/v2/draft/prompt-lifecycle#background-work
-	Background codec.Opt[[]BackgroundWork] `json:"background,omitzero"`
+	Background codec.Opt[[]BackgroundWork] `json:"background,omitzero" codec:"null,lenient"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // SetSessionTitleResponse is the response from setting the title of a session.
@@ -1891,10 +1891,10 @@ type SetSessionTitleResponse struct {
 	//
 	// This differs from the requested title if the Agent normalized it. Clients SHOULD display this
 	// value rather than the one they sent.
-	Title string `json:"title"`
+	Title string `json:"title" codec:"required"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // ResumeSessionResponse is the response from resuming an existing session.
@@ -1912,44 +1912,44 @@ type ResumeSessionResponse struct {
 	// Optional. Omitted or empty means no config options are advertised. Senders MUST use an array,
 	// not `null`. Receivers treat `null` like omission. Later `config_option_update` notifications
 	// replace this list.
-	ConfigOptions []SessionConfigOption `json:"configOptions,omitzero"`
+	ConfigOptions []SessionConfigOption `json:"configOptions,omitzero" codec:"lenient,items"`
 
 	// Initial commands the agent can execute in this session.
 	//
 	// Optional. Omitted or empty means no initial commands are advertised. Senders MUST use an
 	// array, not `null`. Receivers treat `null` like omission. Later `available_commands_update`
 	// notifications replace this list.
-	AvailableCommands []AvailableCommand `json:"availableCommands,omitzero"`
+	AvailableCommands []AvailableCommand `json:"availableCommands,omitzero" codec:"lenient,items"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // CloseSessionResponse is the response from closing a session.
 type CloseSessionResponse struct {
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // CancelToolCallResponse is the response from cancelling a tool call.
 type CancelToolCallResponse struct {
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // CancelTerminalResponse is the response from cancelling a terminal.
 type CancelTerminalResponse struct {
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // SetSessionConfigOptionResponse is the response to `session/set_config_option` method.
 type SetSessionConfigOptionResponse struct {
 	// The full set of configuration options and their current values.
-	ConfigOptions []SessionConfigOption `json:"configOptions"`
+	ConfigOptions []SessionConfigOption `json:"configOptions" codec:"required,items"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // PromptResponse is the response acknowledging that a user prompt was inserted into the ACP
@@ -1973,10 +1973,10 @@ type PromptResponse struct {
 	// The corresponding user-message session update carries this same identifier and may arrive
 	// before or after this response. Agents must echo the message during the live session, but are
 	// not required to retain it. If retained and replayed, the message keeps this identifier.
-	MessageID MessageID `json:"messageId"`
+	MessageID MessageID `json:"messageId" codec:"required"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // MessageID: Identifier for a message, unique among messages of the same type within a session.
@@ -1996,13 +1996,13 @@ type MessageID string
 // [Agent Reports Output]: https://agentclientprotocol.com/protocol/v2/draft/prompt-lifecycle#3-agent-reports-output
 type UpdateSessionNotification struct {
 	// The ID of the session this update pertains to.
-	SessionID SessionID `json:"sessionId"`
+	SessionID SessionID `json:"sessionId" codec:"required"`
 
 	// The actual update content.
-	Update SessionUpdate `json:"update"`
+	Update SessionUpdate `json:"update" codec:"required"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // ContentChunk is a streamed item of message content.
@@ -2011,13 +2011,13 @@ type ContentChunk struct {
 	//
 	// All chunks belonging to the same message share the same `messageId`. Chunks for different
 	// messages can interleave.
-	MessageID MessageID `json:"messageId"`
+	MessageID MessageID `json:"messageId" codec:"required"`
 
 	// A single item of content.
-	Content ContentBlock `json:"content"`
+	Content ContentBlock `json:"content" codec:"required"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // UserMessage is a user message upsert.
@@ -2033,13 +2033,13 @@ type ContentChunk struct {
 // the current content.
 type UserMessage struct {
 	// A unique identifier for the message.
-	MessageID MessageID `json:"messageId"`
+	MessageID MessageID `json:"messageId" codec:"required"`
 
 	// Complete replacement content for this message.
-	Content codec.Opt[[]ContentBlock] `json:"content,omitzero"`
+	Content codec.Opt[[]ContentBlock] `json:"content,omitzero" codec:"null,lenient,items"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // AgentMessage is an agent message upsert.
@@ -2055,13 +2055,13 @@ type UserMessage struct {
 // the current content.
 type AgentMessage struct {
 	// A unique identifier for the message.
-	MessageID MessageID `json:"messageId"`
+	MessageID MessageID `json:"messageId" codec:"required"`
 
 	// Complete replacement content for this message.
-	Content codec.Opt[[]ContentBlock] `json:"content,omitzero"`
+	Content codec.Opt[[]ContentBlock] `json:"content,omitzero" codec:"null,lenient,items"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // AgentThought is an agent thought or reasoning message upsert.
@@ -2077,13 +2077,13 @@ type AgentMessage struct {
 // the current content.
 type AgentThought struct {
 	// A unique identifier for the thought message.
-	MessageID MessageID `json:"messageId"`
+	MessageID MessageID `json:"messageId" codec:"required"`
 
 	// Complete replacement content for this thought message.
-	Content codec.Opt[[]ContentBlock] `json:"content,omitzero"`
+	Content codec.Opt[[]ContentBlock] `json:"content,omitzero" codec:"null,lenient,items"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // ToolCallContentChunk is a streamed item of tool-call content.
@@ -2093,22 +2093,22 @@ type AgentThought struct {
 // replace the whole content collection instead.
 type ToolCallContentChunk struct {
 	// The ID of the tool call this content belongs to.
-	ToolCallID ToolCallID `json:"toolCallId"`
+	ToolCallID ToolCallID `json:"toolCallId" codec:"required"`
 
 	// A single item of content produced by the tool call.
-	Content ToolCallContent `json:"content"`
+	Content ToolCallContent `json:"content" codec:"required"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // TerminalOutput is an authoritative replacement snapshot of terminal output bytes.
 type TerminalOutput struct {
 	// Base64-encoded replacement terminal output bytes.
-	Data string `json:"data"`
+	Data string `json:"data" codec:"required"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // TerminalExitStatus: Exit information for an agent-owned terminal.
@@ -2118,29 +2118,29 @@ type TerminalOutput struct {
 type TerminalExitStatus struct {
 	// Process exit code as the platform reports it, when known. Negative values are allowed, for
 	// example signed Windows exit codes. Omitted and `null` are equivalent.
-	ExitCode codec.Opt[int64] `json:"exitCode,omitzero"`
+	ExitCode codec.Opt[int64] `json:"exitCode,omitzero" codec:"null,lenient"`
 
 	// Signal that terminated the process, when known.
 	//
 	// Agents should use the conventional platform signal name. POSIX examples include `SIGTERM`,
 	// `SIGKILL`, and `SIGINT`. Other platforms may use a platform-specific name. Omitted and `null`
 	// are equivalent.
-	Signal codec.Opt[string] `json:"signal,omitzero"`
+	Signal codec.Opt[string] `json:"signal,omitzero" codec:"null,lenient"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // TerminalSize is the size of an agent-owned terminal in character cells.
 type TerminalSize struct {
 	// Number of columns.
-	Cols uint16 `json:"cols"`
+	Cols uint16 `json:"cols" codec:"required"`
 
 	// Number of rows.
-	Rows uint16 `json:"rows"`
+	Rows uint16 `json:"rows" codec:"required"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // TerminalCapabilities: Client-initiated controls a terminal currently supports.
@@ -2156,10 +2156,10 @@ type TerminalCapabilities struct {
 	//
 	// Omitted and `null` are equivalent and mean unsupported. An object (including `{}`) means
 	// supported. Agents SHOULD stop advertising it once the terminal reports `exitStatus`.
-	Cancel codec.Opt[TerminalCancelCapabilities] `json:"cancel,omitzero"`
+	Cancel codec.Opt[TerminalCancelCapabilities] `json:"cancel,omitzero" codec:"null,lenient"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // TerminalCancelCapabilities: Capability to cancel a terminal with `terminal/cancel`.
@@ -2167,7 +2167,7 @@ type TerminalCapabilities struct {
 // Supplying `{}` advertises support. An omitted or `null` `cancel` does not.
 type TerminalCancelCapabilities struct {
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // TerminalUpdate is an upsert for the stored state of an agent-owned terminal.
@@ -2178,46 +2178,46 @@ type TerminalCancelCapabilities struct {
 // start unknown.
 type TerminalUpdate struct {
 	// Unique identifier for this terminal within the session.
-	TerminalID TerminalID `json:"terminalId"`
+	TerminalID TerminalID `json:"terminalId" codec:"required"`
 
 	// The command being run.
-	Command codec.Opt[string] `json:"command,omitzero"`
+	Command codec.Opt[string] `json:"command,omitzero" codec:"null,lenient"`
 
 	// The absolute working directory of the command.
-	Cwd codec.Opt[AbsolutePath] `json:"cwd,omitzero"`
+	Cwd codec.Opt[AbsolutePath] `json:"cwd,omitzero" codec:"null,lenient"`
 
 	// An authoritative replacement snapshot of terminal output bytes.
-	Output codec.Opt[TerminalOutput] `json:"output,omitzero"`
+	Output codec.Opt[TerminalOutput] `json:"output,omitzero" codec:"null,lenient"`
 
 	// Exit information. A concrete object marks the terminal as exited.
-	ExitStatus codec.Opt[TerminalExitStatus] `json:"exitStatus,omitzero"`
+	ExitStatus codec.Opt[TerminalExitStatus] `json:"exitStatus,omitzero" codec:"null,lenient"`
 
 	// The terminal size the command runs with, when known.
 	//
 	// Clients can render output at this size so that column layouts, progress bars, and
 	// cursor-positioned output display as the program wrote them.
-	Size codec.Opt[TerminalSize] `json:"size,omitzero"`
+	Size codec.Opt[TerminalSize] `json:"size,omitzero" codec:"null,lenient"`
 
 	// Client-initiated controls this terminal currently supports, such as cancellation.
 	//
 	// Omission leaves the capabilities unchanged, `null` clears them, and an object replaces the
 	// whole previous value. A new terminal starts with none.
-	Capabilities codec.Opt[TerminalCapabilities] `json:"capabilities,omitzero"`
+	Capabilities codec.Opt[TerminalCapabilities] `json:"capabilities,omitzero" codec:"null,lenient"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // TerminalOutputChunk is a chunk of bytes appended to an agent-owned terminal's output.
 type TerminalOutputChunk struct {
 	// The terminal receiving these bytes.
-	TerminalID TerminalID `json:"terminalId"`
+	TerminalID TerminalID `json:"terminalId" codec:"required"`
 
 	// Independently base64-encoded terminal output bytes.
-	Data string `json:"data"`
+	Data string `json:"data" codec:"required"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // PlanID is the unique identifier for a plan within a session.
@@ -2233,32 +2233,32 @@ type PlanID string
 // [Plan Entries]: https://agentclientprotocol.com/protocol/v2/draft/agent-plan#plan-entries
 type PlanEntry struct {
 	// Human-readable description of what this task aims to accomplish.
-	Content string `json:"content"`
+	Content string `json:"content" codec:"required"`
 
 	// The relative importance of this task. Used to indicate which tasks are most critical to the
 	// overall goal.
-	Priority PlanEntryPriority `json:"priority"`
+	Priority PlanEntryPriority `json:"priority" codec:"required,open"`
 
 	// Current execution status of this task.
-	Status PlanEntryStatus `json:"status"`
+	Status PlanEntryStatus `json:"status" codec:"required,open"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // PlanItems is a plan represented as structured entries.
 type PlanItems struct {
 	// The plan ID to update.
-	PlanID PlanID `json:"planId"`
+	PlanID PlanID `json:"planId" codec:"required"`
 
 	// The list of tasks to be accomplished.
 	//
 	// When updating an item-based plan, the agent must send a complete list of all entries with
 	// their current status. The client replaces that plan with each update.
-	Entries []PlanEntry `json:"entries"`
+	Entries []PlanEntry `json:"entries" codec:"required,items"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // PlanFile is a plan represented by a file URI.
@@ -2266,13 +2266,13 @@ type PlanItems struct {
 // Experimental: any minor release may change or remove it.
 type PlanFile struct {
 	// The plan ID to update.
-	PlanID PlanID `json:"planId"`
+	PlanID PlanID `json:"planId" codec:"required"`
 
 	// The URI of the file containing the plan.
-	URI string `json:"uri"`
+	URI string `json:"uri" codec:"required"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // PlanMarkdown is a plan represented as raw markdown content.
@@ -2280,22 +2280,22 @@ type PlanFile struct {
 // Experimental: any minor release may change or remove it.
 type PlanMarkdown struct {
 	// The plan ID to update.
-	PlanID PlanID `json:"planId"`
+	PlanID PlanID `json:"planId" codec:"required"`
 
 	// Markdown content for the plan.
-	Content string `json:"content"`
+	Content string `json:"content" codec:"required"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // PlanUpdate is a content update for a plan identified by ID.
 type PlanUpdate struct {
 	// The updated plan content.
-	Plan PlanUpdateContent `json:"plan"`
+	Plan PlanUpdateContent `json:"plan" codec:"required"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // PlanRemoved: Removal notice for a plan identified by ID.
@@ -2303,28 +2303,28 @@ type PlanUpdate struct {
 // Experimental: any minor release may change or remove it.
 type PlanRemoved struct {
 	// The plan ID to remove.
-	PlanID PlanID `json:"planId"`
+	PlanID PlanID `json:"planId" codec:"required"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // AvailableCommandsUpdate says that available commands are ready or have changed.
 type AvailableCommandsUpdate struct {
 	// Commands the agent can execute.
-	AvailableCommands []AvailableCommand `json:"availableCommands"`
+	AvailableCommands []AvailableCommand `json:"availableCommands" codec:"required,items"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // ConfigOptionUpdate says that session configuration options have been updated.
 type ConfigOptionUpdate struct {
 	// The full set of configuration options and their current values.
-	ConfigOptions []SessionConfigOption `json:"configOptions"`
+	ConfigOptions []SessionConfigOption `json:"configOptions" codec:"required,items"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // SessionInfoUpdate is an update to session metadata. All fields are optional to support partial
@@ -2337,43 +2337,43 @@ type ConfigOptionUpdate struct {
 // A concrete `_meta` object patches the stored metadata by top-level key.
 type SessionInfoUpdate struct {
 	// Human-readable title for the session. Set to null to clear.
-	Title codec.Opt[string] `json:"title,omitzero"`
+	Title codec.Opt[string] `json:"title,omitzero" codec:"null,lenient"`
 
 	// RFC 3339 timestamp of last activity. Set to null to clear.
-	UpdatedAt codec.Opt[string] `json:"updatedAt,omitzero"`
+	UpdatedAt codec.Opt[string] `json:"updatedAt,omitzero" codec:"null,lenient"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // Cost information for a session.
 type Cost struct {
 	// Total cumulative cost for session.
-	Amount float64 `json:"amount"`
+	Amount float64 `json:"amount" codec:"required"`
 
 	// Unit of `amount`: an ISO 4217 currency code (e.g., "USD", "EUR") for money, or another unit
 	// such as "credits".
-	Currency string `json:"currency"`
+	Currency string `json:"currency" codec:"required"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // UsageUpdate is the context window and cost update for a session.
 type UsageUpdate struct {
 	// Tokens currently in context.
-	Used uint64 `json:"used"`
+	Used uint64 `json:"used" codec:"required"`
 
 	// Total context window size in tokens.
-	Size uint64 `json:"size"`
+	Size uint64 `json:"size" codec:"required"`
 
 	// Cumulative session cost.
 	//
 	// Omitted leaves the last reported cost unchanged. `null` clears it. A value replaces it.
-	Cost codec.Opt[Cost] `json:"cost,omitzero"`
+	Cost codec.Opt[Cost] `json:"cost,omitzero" codec:"null,lenient"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // Notice: Fire-and-forget information for the user.
@@ -2387,18 +2387,18 @@ type UsageUpdate struct {
 // [Session Notices]: https://agentclientprotocol.com/protocol/v2/draft/prompt-lifecycle#session-notices
 type Notice struct {
 	// Presentation severity hint.
-	Severity NoticeSeverity `json:"severity"`
+	Severity NoticeSeverity `json:"severity" codec:"required,open"`
 
 	// Required non-empty plain-text title that can stand alone.
-	Title string `json:"title"`
+	Title string `json:"title" codec:"required"`
 
 	// Optional plain-text detail or guidance.
 	//
 	// Omitted and `null` are equivalent and mean no description was supplied.
-	Description codec.Opt[string] `json:"description,omitzero"`
+	Description codec.Opt[string] `json:"description,omitzero" codec:"null,lenient"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // CompactionID is the unique identifier for a context compaction within a session.
@@ -2414,32 +2414,32 @@ type CompactionID string
 // concrete `_meta` object patches the stored metadata by top-level key instead of replacing it.
 type CompactionUpdate struct {
 	// The Agent-owned ID of this compaction, unique within the session.
-	CompactionID CompactionID `json:"compactionId"`
+	CompactionID CompactionID `json:"compactionId" codec:"required"`
 
 	// Current lifecycle status.
-	Status CompactionStatus `json:"status"`
+	Status CompactionStatus `json:"status" codec:"required,open"`
 
 	// Complete replacement user-displayable summary content for the compaction.
-	Summary codec.Opt[[]ContentBlock] `json:"summary,omitzero"`
+	Summary codec.Opt[[]ContentBlock] `json:"summary,omitzero" codec:"null,lenient,items"`
 
 	// Human-readable error details for the compaction.
-	Error codec.Opt[string] `json:"error,omitzero"`
+	Error codec.Opt[string] `json:"error,omitzero" codec:"null,lenient"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // CompactionSummaryChunk is a content block appended to a compaction's summary. A first-seen ID
 // creates an in-progress compaction. Chunks append in receive order.
 type CompactionSummaryChunk struct {
 	// ID of the compaction whose summary receives this content.
-	CompactionID CompactionID `json:"compactionId"`
+	CompactionID CompactionID `json:"compactionId" codec:"required"`
 
 	// One content block to append.
-	Content ContentBlock `json:"content"`
+	Content ContentBlock `json:"content" codec:"required"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // SubagentSessionCapabilities: Client-initiated session mutations permitted for a specific subagent
@@ -2452,10 +2452,10 @@ type CompactionSummaryChunk struct {
 type SubagentSessionCapabilities struct {
 	// Permits the client to cancel this child's current work without ending the session. Omitted
 	// and `null` are equivalent and mean unsupported. An object (including `{}`) means supported.
-	Cancel codec.Opt[SessionCancelCapabilities] `json:"cancel,omitzero"`
+	Cancel codec.Opt[SessionCancelCapabilities] `json:"cancel,omitzero" codec:"null,lenient"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // SessionCancelCapabilities: Capability to cancel work in a subagent session without ending that
@@ -2466,7 +2466,7 @@ type SubagentSessionCapabilities struct {
 // Experimental: any minor release may change or remove it.
 type SessionCancelCapabilities struct {
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // SubagentUpdate is the notification that the enclosing parent session created and owns a child
@@ -2499,37 +2499,37 @@ type SessionCancelCapabilities struct {
 // Experimental: any minor release may change or remove it.
 type SubagentUpdate struct {
 	// The opaque session ID identifying the child in all ACP messages.
-	SessionID SessionID `json:"sessionId"`
+	SessionID SessionID `json:"sessionId" codec:"required"`
 
 	// The parent's human-readable display title for this child. It need not be unique.
 	//
 	// Optional and nullable. Omitted means unchanged. `null` clears it. If no title is set, the
 	// Client chooses a fallback presentation.
-	Title codec.Opt[string] `json:"title,omitzero"`
+	Title codec.Opt[string] `json:"title,omitzero" codec:"null,lenient"`
 
 	// The parent's human-readable description of the child's role or purpose.
 	//
 	// Optional and nullable. Omitted means unchanged. `null` clears it. This is current display
 	// metadata, not the history of instructions sent to the child.
-	Description codec.Opt[string] `json:"description,omitzero"`
+	Description codec.Opt[string] `json:"description,omitzero" codec:"null,lenient"`
 
 	// Client-initiated session mutations permitted for this subagent session.
 	//
 	// Read-only operations retain their normal protocol semantics and capability requirements.
-	Capabilities codec.Opt[SubagentSessionCapabilities] `json:"capabilities,omitzero"`
+	Capabilities codec.Opt[SubagentSessionCapabilities] `json:"capabilities,omitzero" codec:"null,lenient"`
 
 	// The child's current foreground state, mirrored onto its parent association.
 	//
 	// Optional and nullable. Omitted means unchanged. `null` removes the current report and leaves
 	// activity unconfirmed (not idle or cancelled). A concrete `StateUpdate` replaces the entire
 	// previous snapshot.
-	State codec.Opt[StateUpdate] `json:"state,omitzero"`
+	State codec.Opt[StateUpdate] `json:"state,omitzero" codec:"null,lenient"`
 
 	// The child's working directory. Must be an absolute path.
 	//
 	// Optional and nullable. Omitted means unchanged. `null` clears the reported value. While
 	// unset, the child inherits its immediate parent's effective working directory.
-	Cwd codec.Opt[AbsolutePath] `json:"cwd,omitzero"`
+	Cwd codec.Opt[AbsolutePath] `json:"cwd,omitzero" codec:"null"`
 
 	// Additional workspace roots for the child. Each path must be absolute.
 	//
@@ -2537,10 +2537,10 @@ type SubagentUpdate struct {
 	// unset, the child inherits its immediate parent's effective additional directories,
 	// independently of `cwd`. A concrete array replaces the whole list. `[]` reports no additional
 	// directories.
-	AdditionalDirectories codec.Opt[[]AbsolutePath] `json:"additionalDirectories,omitzero"`
+	AdditionalDirectories codec.Opt[[]AbsolutePath] `json:"additionalDirectories,omitzero" codec:"null"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // SessionMessage is an upsert for an inter-session message.
@@ -2548,38 +2548,38 @@ type SubagentUpdate struct {
 // Experimental: any minor release may change or remove it.
 type SessionMessage struct {
 	// Identifier of this message within the enclosing session's transcript.
-	MessageID MessageID `json:"messageId"`
+	MessageID MessageID `json:"messageId" codec:"required"`
 
 	// The sending session.
 	//
 	// Omitted leaves the stored value unchanged. `null` clears it. A value replaces it.
-	SenderSessionID codec.Opt[SessionID] `json:"senderSessionId,omitzero"`
+	SenderSessionID codec.Opt[SessionID] `json:"senderSessionId,omitzero" codec:"null,lenient"`
 
 	// The receiving session.
 	//
 	// Omitted leaves the stored value unchanged. `null` clears it. A value replaces it.
-	RecipientSessionID codec.Opt[SessionID] `json:"recipientSessionId,omitzero"`
+	RecipientSessionID codec.Opt[SessionID] `json:"recipientSessionId,omitzero" codec:"null,lenient"`
 
 	// On an incoming view, the `messageId` of the same message's outgoing view in the sender's
 	// transcript.
 	//
 	// Omitted leaves the stored value unchanged. `null` clears it. A value replaces it. It can
 	// arrive after the message starts streaming.
-	SenderMessageID codec.Opt[MessageID] `json:"senderMessageId,omitzero"`
+	SenderMessageID codec.Opt[MessageID] `json:"senderMessageId,omitzero" codec:"null,lenient"`
 
 	// On an outgoing view, the `messageId` of the same message's incoming view in the recipient's
 	// transcript.
 	//
 	// Omitted leaves the stored value unchanged. `null` clears it. A value replaces it. It can
 	// arrive after the message starts streaming.
-	RecipientMessageID codec.Opt[MessageID] `json:"recipientMessageId,omitzero"`
+	RecipientMessageID codec.Opt[MessageID] `json:"recipientMessageId,omitzero" codec:"null,lenient"`
 
 	// Omitted leaves content unchanged. `null` clears it. A concrete array replaces the whole
 	// content collection.
-	Content codec.Opt[[]ContentBlock] `json:"content,omitzero"`
+	Content codec.Opt[[]ContentBlock] `json:"content,omitzero" codec:"null,lenient,items"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // SessionMessageChunk is a streamed content block of an inter-session message.
@@ -2590,13 +2590,13 @@ type SessionMessage struct {
 // Experimental: any minor release may change or remove it.
 type SessionMessageChunk struct {
 	// Identifier of this message within the enclosing session's transcript.
-	MessageID MessageID `json:"messageId"`
+	MessageID MessageID `json:"messageId" codec:"required"`
 
 	// A single content block appended to the message.
-	Content ContentBlock `json:"content"`
+	Content ContentBlock `json:"content" codec:"required"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // CompleteElicitationNotification is the notification sent by the agent when a URL-based
@@ -2605,10 +2605,10 @@ type SessionMessageChunk struct {
 // This notification is not a foreground state update.
 type CompleteElicitationNotification struct {
 	// The ID of the elicitation that completed.
-	ElicitationID ElicitationID `json:"elicitationId"`
+	ElicitationID ElicitationID `json:"elicitationId" codec:"required"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // AuthStatusUpdateNotification is the notification sent by the agent when its authentication status
@@ -2624,17 +2624,17 @@ type AuthStatusUpdateNotification struct {
 	//
 	// This is the only field clients should act on. Clients MUST treat values they do not recognize
 	// as `unknown`.
-	State AuthState `json:"state"`
+	State AuthState `json:"state" codec:"required,open"`
 
 	// The accounts the agent has configured, for display.
 	//
 	// Optional. Omitted and empty are equivalent and mean no accounts are reported. Agents that
 	// hold credentials for several providers or accounts SHOULD list each of them and mark the ones
 	// in effect with `active`.
-	Accounts []AuthAccount `json:"accounts,omitzero"`
+	Accounts []AuthAccount `json:"accounts,omitzero" codec:"lenient,items"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // InitializeRequest holds the parameters for the initialize method.
@@ -2646,16 +2646,16 @@ type AuthStatusUpdateNotification struct {
 // [Initialization]: https://agentclientprotocol.com/protocol/v2/draft/initialization
 type InitializeRequest struct {
 	// The latest protocol version supported by the client.
-	ProtocolVersion ProtocolVersion `json:"protocolVersion"`
+	ProtocolVersion ProtocolVersion `json:"protocolVersion" codec:"required"`
 
 	// Information about the implementation sending this initialize request.
-	Info Implementation `json:"info"`
+	Info Implementation `json:"info" codec:"required"`
 
 	// Capabilities supported by the client.
-	Capabilities ClientCapabilities `json:"capabilities"`
+	Capabilities ClientCapabilities `json:"capabilities" codec:"lenient"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // ClientCapabilities holds the capabilities supported by the client.
@@ -2671,17 +2671,17 @@ type ClientCapabilities struct {
 	//
 	// Optional. Omitted and `null` are equivalent and mean the client does not advertise any
 	// authentication-method extensions.
-	Auth codec.Opt[ClientAuthCapabilities] `json:"auth,omitzero"`
+	Auth codec.Opt[ClientAuthCapabilities] `json:"auth,omitzero" codec:"null,lenient"`
 
 	// Elicitation capabilities supported by the client. Determines which elicitation modes the
 	// agent may use.
 	//
 	// Optional. Omitted and `null` are equivalent and mean the client does not advertise
 	// elicitation support.
-	Elicitation codec.Opt[ElicitationCapabilities] `json:"elicitation,omitzero"`
+	Elicitation codec.Opt[ElicitationCapabilities] `json:"elicitation,omitzero" codec:"null,lenient"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // IsZero reports whether nothing is set, which means the same as leaving x out.
@@ -2702,10 +2702,10 @@ type ClientAuthCapabilities struct {
 	// The client should supply `{}` only when it can reproduce the configured agent invocation in
 	// an interactive terminal. Supplying `{}` means the agent may include `terminal` entries in its
 	// authentication methods.
-	Terminal codec.Opt[TerminalAuthCapabilities] `json:"terminal,omitzero"`
+	Terminal codec.Opt[TerminalAuthCapabilities] `json:"terminal,omitzero" codec:"null,lenient"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // TerminalAuthCapabilities holds the capabilities for terminal authentication methods.
@@ -2714,7 +2714,7 @@ type ClientAuthCapabilities struct {
 // terminal and supports terminal authentication methods.
 type TerminalAuthCapabilities struct {
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // ElicitationCapabilities holds the elicitation capabilities supported by the client.
@@ -2723,16 +2723,16 @@ type ElicitationCapabilities struct {
 	//
 	// Optional. Omitted and `null` are equivalent and mean form support is not advertised.
 	// Supplying `{}` explicitly advertises form support.
-	Form codec.Opt[ElicitationFormCapabilities] `json:"form,omitzero"`
+	Form codec.Opt[ElicitationFormCapabilities] `json:"form,omitzero" codec:"null,lenient"`
 
 	// Whether the client supports URL-based elicitation.
 	//
 	// Optional. Omitted and `null` are equivalent and mean the client does not advertise support.
 	// Supplying `{}` means the client supports URL-based elicitation.
-	URL codec.Opt[ElicitationURLCapabilities] `json:"url,omitzero"`
+	URL codec.Opt[ElicitationURLCapabilities] `json:"url,omitzero" codec:"null,lenient"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // ElicitationFormCapabilities: Form-based elicitation capabilities.
@@ -2740,7 +2740,7 @@ type ElicitationCapabilities struct {
 // Supplying `{}` means the client supports form-based elicitation.
 type ElicitationFormCapabilities struct {
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // ElicitationURLCapabilities: URL-based elicitation capabilities.
@@ -2750,7 +2750,7 @@ type ElicitationFormCapabilities struct {
 // Schema: ElicitationUrlCapabilities.
 type ElicitationURLCapabilities struct {
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // LoginAuthRequest holds the parameters for the `auth/login` method.
@@ -2762,10 +2762,10 @@ type ElicitationURLCapabilities struct {
 type LoginAuthRequest struct {
 	// The ID of the authentication method to use. Must be one of the methods advertised in the
 	// initialize response.
-	MethodID AuthMethodID `json:"methodId"`
+	MethodID AuthMethodID `json:"methodId" codec:"required"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // ListProvidersRequest holds the parameters for `providers/list`.
@@ -2773,7 +2773,7 @@ type LoginAuthRequest struct {
 // Experimental: any minor release may change or remove it.
 type ListProvidersRequest struct {
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // SetProviderRequest holds the parameters for `providers/set`.
@@ -2783,20 +2783,20 @@ type ListProvidersRequest struct {
 // Experimental: any minor release may change or remove it.
 type SetProviderRequest struct {
 	// Provider ID to configure.
-	ProviderID ProviderID `json:"providerId"`
+	ProviderID ProviderID `json:"providerId" codec:"required"`
 
 	// Protocol type for this provider.
-	ApiType LLMProtocol `json:"apiType"`
+	ApiType LLMProtocol `json:"apiType" codec:"required,open"`
 
 	// Base URL for requests sent through this provider.
-	BaseURL string `json:"baseUrl"`
+	BaseURL string `json:"baseUrl" codec:"required"`
 
 	// Full headers map for this provider. May include authorization, routing, or other
 	// integration-specific headers.
 	Headers map[string]string `json:"headers,omitzero"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // DisableProviderRequest holds the parameters for `providers/disable`.
@@ -2804,10 +2804,10 @@ type SetProviderRequest struct {
 // Experimental: any minor release may change or remove it.
 type DisableProviderRequest struct {
 	// Provider ID to disable.
-	ProviderID ProviderID `json:"providerId"`
+	ProviderID ProviderID `json:"providerId" codec:"required"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // LogoutAuthRequest holds the parameters for the `auth/logout` method.
@@ -2818,7 +2818,7 @@ type DisableProviderRequest struct {
 // `authMethods` list. Clients MUST NOT call this method when `authMethods` was omitted or empty.
 type LogoutAuthRequest struct {
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // AuthStatusRequest holds the parameters for the `auth/status` method.
@@ -2831,7 +2831,7 @@ type LogoutAuthRequest struct {
 // Experimental: any minor release may change or remove it.
 type AuthStatusRequest struct {
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // NewSessionRequest holds the parameters for creating a new session.
@@ -2841,16 +2841,16 @@ type AuthStatusRequest struct {
 // [Creating a Session]: https://agentclientprotocol.com/protocol/v2/draft/session-setup#creating-a-session
 type NewSessionRequest struct {
 	// The working directory for this session. Must be an absolute path.
-	Cwd AbsolutePath `json:"cwd"`
+	Cwd AbsolutePath `json:"cwd" codec:"required"`
 
 	// Additional workspace roots for this session. Each path must be absolute.
 	//
 	// These expand the session's workspace scope without changing `cwd`, which remains the base for
 	// relative paths. When omitted or empty, no additional roots are activated for the new session.
-	AdditionalDirectories []AbsolutePath `json:"additionalDirectories,omitzero"`
+	AdditionalDirectories []AbsolutePath `json:"additionalDirectories,omitzero" codec:"empty"`
 
 	// List of MCP (Model Context Protocol) servers the agent should connect to.
-	MCPServers []MCPServer `json:"mcpServers,omitzero"`
+	MCPServers []MCPServer `json:"mcpServers,omitzero" codec:"empty"`
 
 	// System-level instructions for the new session.
 	//
@@ -2858,10 +2858,10 @@ type NewSessionRequest struct {
 	// instructions. Clients MUST only send this when the Agent advertises `session.systemPrompt`.
 	//
 	// Experimental: any minor release may change or remove it. It needs [FeatureSystemPrompt].
-	SystemPrompt codec.Opt[SystemPrompt] `json:"systemPrompt,omitzero"`
+	SystemPrompt codec.Opt[SystemPrompt] `json:"systemPrompt,omitzero" codec:"null,feature=9"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // HTTPHeader is an HTTP header to set when making requests to the MCP server.
@@ -2869,13 +2869,13 @@ type NewSessionRequest struct {
 // Schema: HttpHeader.
 type HTTPHeader struct {
 	// The name of the HTTP header.
-	Name string `json:"name"`
+	Name string `json:"name" codec:"required"`
 
 	// The value to set for the HTTP header.
-	Value string `json:"value"`
+	Value string `json:"value" codec:"required"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // MCPServerHTTP: HTTP transport configuration for MCP.
@@ -2883,17 +2883,17 @@ type HTTPHeader struct {
 // Schema: McpServerHttp.
 type MCPServerHTTP struct {
 	// Human-readable name identifying this MCP server.
-	Name string `json:"name"`
+	Name string `json:"name" codec:"required"`
 
 	// URL to the MCP server.
-	URL string `json:"url"`
+	URL string `json:"url" codec:"required"`
 
 	// HTTP headers to set when making requests to the MCP server. Headers the MCP transport defines
 	// are owned by the transport, and Agents use the transport's values for them.
-	Headers []HTTPHeader `json:"headers,omitzero"`
+	Headers []HTTPHeader `json:"headers,omitzero" codec:"empty"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // MCPServerACP: ACP transport configuration for MCP.
@@ -2906,16 +2906,16 @@ type MCPServerHTTP struct {
 // Experimental: any minor release may change or remove it.
 type MCPServerACP struct {
 	// Human-readable name identifying this MCP server.
-	Name string `json:"name"`
+	Name string `json:"name" codec:"required"`
 
 	// Unique identifier for this MCP server, generated by the component providing it.
 	//
 	// Providers MUST NOT reuse an ID for multiple ACP-transport MCP servers that are visible on the
 	// same ACP connection.
-	ServerID MCPServerACPID `json:"serverId"`
+	ServerID MCPServerACPID `json:"serverId" codec:"required"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // MCPServerStdio: Stdio transport configuration for MCP.
@@ -2923,20 +2923,20 @@ type MCPServerACP struct {
 // Schema: McpServerStdio.
 type MCPServerStdio struct {
 	// Human-readable name identifying this MCP server.
-	Name string `json:"name"`
+	Name string `json:"name" codec:"required"`
 
 	// Absolute path to the MCP server executable.
-	Command AbsolutePath `json:"command"`
+	Command AbsolutePath `json:"command" codec:"required"`
 
 	// Command-line arguments to pass to the MCP server.
-	Args []string `json:"args,omitzero"`
+	Args []string `json:"args,omitzero" codec:"empty"`
 
 	// Environment variables to set when launching the MCP server. Names SHOULD be unique. Agents
 	// MAY reject duplicates with `-32602`, and otherwise the last entry wins.
-	Env []EnvVariable `json:"env,omitzero"`
+	Env []EnvVariable `json:"env,omitzero" codec:"empty"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // SystemPrompt: Client-provided system-level instructions for a session.
@@ -2951,7 +2951,7 @@ type SystemPrompt struct {
 	//
 	// Required. Agents MUST return an error for a mode they do not support rather than treating it
 	// as `append` or `override`.
-	Mode SystemPromptMode `json:"mode"`
+	Mode SystemPromptMode `json:"mode" codec:"required,open"`
 
 	// The system prompt content.
 	//
@@ -2961,10 +2961,10 @@ type SystemPrompt struct {
 	//
 	// Clients MUST NOT send an empty array. Agents MAY reject one with `-32602` without creating,
 	// resuming, or forking the session.
-	Content []ContentBlock `json:"content"`
+	Content []ContentBlock `json:"content" codec:"required"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // ListSessionsRequest holds the parameters for listing existing sessions.
@@ -2975,12 +2975,12 @@ type ListSessionsRequest struct {
 	// `additionalDirectories` don't. Agents MAY normalize paths when comparing.
 	//
 	// Omitted and `null` are equivalent and mean sessions are not filtered by working directory.
-	Cwd codec.Opt[AbsolutePath] `json:"cwd,omitzero"`
+	Cwd codec.Opt[AbsolutePath] `json:"cwd,omitzero" codec:"null"`
 
 	// Opaque cursor token from a previous response's nextCursor field for cursor-based pagination.
 	//
 	// Omitted and `null` are equivalent and mean the first page is requested.
-	Cursor codec.Opt[SessionListCursor] `json:"cursor,omitzero"`
+	Cursor codec.Opt[SessionListCursor] `json:"cursor,omitzero" codec:"null"`
 
 	// Filter sessions by archive state.
 	//
@@ -2989,10 +2989,10 @@ type ListSessionsRequest struct {
 	// before pagination. Clients keep the same value when following `nextCursor`.
 	//
 	// Experimental: any minor release may change or remove it. It needs [FeatureArchive].
-	Archived codec.Opt[SessionArchiveFilter] `json:"archived,omitzero"`
+	Archived codec.Opt[SessionArchiveFilter] `json:"archived,omitzero" codec:"null,open,feature=0"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // DeleteSessionRequest holds the parameters for deleting an existing session from `session/list`.
@@ -3000,10 +3000,10 @@ type ListSessionsRequest struct {
 // Only available if the Agent supports the `session.delete` capability.
 type DeleteSessionRequest struct {
 	// The ID of the session to delete.
-	SessionID SessionID `json:"sessionId"`
+	SessionID SessionID `json:"sessionId" codec:"required"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // ForkSessionRequest holds the parameters for forking an existing session.
@@ -3016,19 +3016,19 @@ type DeleteSessionRequest struct {
 // Experimental: any minor release may change or remove it.
 type ForkSessionRequest struct {
 	// The ID of the session to fork.
-	SessionID SessionID `json:"sessionId"`
+	SessionID SessionID `json:"sessionId" codec:"required"`
 
 	// The working directory for this session. Must be an absolute path.
-	Cwd AbsolutePath `json:"cwd"`
+	Cwd AbsolutePath `json:"cwd" codec:"required"`
 
 	// Additional workspace roots to activate for this session. Each path must be absolute.
 	//
 	// When omitted or empty, no additional roots are activated. When non-empty, this is the
 	// complete resulting additional-root list for the forked session.
-	AdditionalDirectories []AbsolutePath `json:"additionalDirectories,omitzero"`
+	AdditionalDirectories []AbsolutePath `json:"additionalDirectories,omitzero" codec:"empty"`
 
 	// List of MCP servers to connect to for this session.
-	MCPServers []MCPServer `json:"mcpServers,omitzero"`
+	MCPServers []MCPServer `json:"mcpServers,omitzero" codec:"empty"`
 
 	// System-level instructions for the forked session.
 	//
@@ -3036,10 +3036,10 @@ type ForkSessionRequest struct {
 	// stored with the source session or use its default instructions. Clients MUST only send this
 	// when the Agent advertises `session.systemPrompt`, and SHOULD send the same value they used
 	// for the source session.
-	SystemPrompt codec.Opt[SystemPrompt] `json:"systemPrompt,omitzero"`
+	SystemPrompt codec.Opt[SystemPrompt] `json:"systemPrompt,omitzero" codec:"null,feature=9"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // ArchiveSessionRequest holds the parameters for archiving a session.
@@ -3054,10 +3054,10 @@ type ForkSessionRequest struct {
 // Experimental: any minor release may change or remove it.
 type ArchiveSessionRequest struct {
 	// The ID of the session to archive.
-	SessionID SessionID `json:"sessionId"`
+	SessionID SessionID `json:"sessionId" codec:"required"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // UnarchiveSessionRequest holds the parameters for unarchiving a session.
@@ -3072,10 +3072,10 @@ type ArchiveSessionRequest struct {
 // Experimental: any minor release may change or remove it.
 type UnarchiveSessionRequest struct {
 	// The ID of the session to unarchive.
-	SessionID SessionID `json:"sessionId"`
+	SessionID SessionID `json:"sessionId" codec:"required"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // SessionStatusRequest holds the parameters for checking the status of a session.
@@ -3089,10 +3089,10 @@ type UnarchiveSessionRequest struct {
 // Experimental: any minor release may change or remove it.
 type SessionStatusRequest struct {
 	// The ID of the session to check.
-	SessionID SessionID `json:"sessionId"`
+	SessionID SessionID `json:"sessionId" codec:"required"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // SetSessionTitleRequest holds the parameters for setting the title of a session.
@@ -3108,7 +3108,7 @@ type SessionStatusRequest struct {
 // Experimental: any minor release may change or remove it.
 type SetSessionTitleRequest struct {
 	// The ID of the session to retitle.
-	SessionID SessionID `json:"sessionId"`
+	SessionID SessionID `json:"sessionId" codec:"required"`
 
 	// The new title for the session.
 	//
@@ -3116,10 +3116,10 @@ type SetSessionTitleRequest struct {
 	// the title before storing it, for example by trimming whitespace or truncating it. The Agent
 	// rejects a title that fails its validation, including one that is empty after normalization,
 	// with `-32602`.
-	Title string `json:"title"`
+	Title string `json:"title" codec:"required"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // ResumeSessionRequest holds the parameters for resuming an existing session.
@@ -3128,26 +3128,26 @@ type SetSessionTitleRequest struct {
 // `replayFrom`.
 type ResumeSessionRequest struct {
 	// The ID of the session to resume.
-	SessionID SessionID `json:"sessionId"`
+	SessionID SessionID `json:"sessionId" codec:"required"`
 
 	// The working directory for this session. Must be an absolute path.
 	//
 	// Clients MUST send the session's working directory. Agents MAY reject a different directory
 	// with `-32602`, and MAY normalize paths when comparing.
-	Cwd AbsolutePath `json:"cwd"`
+	Cwd AbsolutePath `json:"cwd" codec:"required"`
 
 	// Additional workspace roots to activate for this session. Each path must be absolute.
 	//
 	// When omitted or empty, no additional roots are activated. When non-empty, this is the
 	// complete resulting additional-root list for the resumed session. It may differ from any
 	// previously used or reported list as long as the request `cwd` matches the session's `cwd`.
-	AdditionalDirectories []AbsolutePath `json:"additionalDirectories,omitzero"`
+	AdditionalDirectories []AbsolutePath `json:"additionalDirectories,omitzero" codec:"empty"`
 
 	// List of MCP servers to connect to for this session.
 	//
 	// The complete set of Client-provided servers. Omitted and `[]` mean none. Agents SHOULD NOT
 	// restore servers from earlier requests.
-	MCPServers []MCPServer `json:"mcpServers,omitzero"`
+	MCPServers []MCPServer `json:"mcpServers,omitzero" codec:"empty"`
 
 	// Inclusive cursor describing where conversation replay should begin.
 	//
@@ -3158,7 +3158,7 @@ type ResumeSessionRequest struct {
 	//
 	// Agents MUST reject unsupported cursor types or malformed cursor values with `-32602` (Invalid
 	// params), rather than substituting another cursor or resuming without replay.
-	ReplayFrom codec.Opt[ReplayFrom] `json:"replayFrom,omitzero"`
+	ReplayFrom codec.Opt[ReplayFrom] `json:"replayFrom,omitzero" codec:"null"`
 
 	// System-level instructions for the resumed session.
 	//
@@ -3168,17 +3168,17 @@ type ResumeSessionRequest struct {
 	// session was created.
 	//
 	// Experimental: any minor release may change or remove it. It needs [FeatureSystemPrompt].
-	SystemPrompt codec.Opt[SystemPrompt] `json:"systemPrompt,omitzero"`
+	SystemPrompt codec.Opt[SystemPrompt] `json:"systemPrompt,omitzero" codec:"null,feature=9"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // ReplayFromStart: Inclusive replay cursor requesting replay from the start of retained
 // conversation history.
 type ReplayFromStart struct {
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // CloseSessionRequest holds the parameters for closing an active session.
@@ -3202,10 +3202,10 @@ type ReplayFromStart struct {
 // precede the close response.
 type CloseSessionRequest struct {
 	// The ID of the session to close.
-	SessionID SessionID `json:"sessionId"`
+	SessionID SessionID `json:"sessionId" codec:"required"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // CancelToolCallRequest holds the parameters for cancelling one tool call.
@@ -3224,13 +3224,13 @@ type CloseSessionRequest struct {
 // [Cancelling Tool Calls]: https://agentclientprotocol.com/protocol/v2/draft/tool-calls#cancelling-tool-calls
 type CancelToolCallRequest struct {
 	// The ID of the session that owns the tool call.
-	SessionID SessionID `json:"sessionId"`
+	SessionID SessionID `json:"sessionId" codec:"required"`
 
 	// The ID of the tool call to cancel.
-	ToolCallID ToolCallID `json:"toolCallId"`
+	ToolCallID ToolCallID `json:"toolCallId" codec:"required"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // CancelTerminalRequest holds the parameters for cancelling one terminal.
@@ -3250,13 +3250,13 @@ type CancelToolCallRequest struct {
 // [Cancelling Terminals]: https://agentclientprotocol.com/protocol/v2/draft/tool-calls#cancelling-terminals
 type CancelTerminalRequest struct {
 	// The ID of the session that owns the terminal.
-	SessionID SessionID `json:"sessionId"`
+	SessionID SessionID `json:"sessionId" codec:"required"`
 
 	// The ID of the terminal to cancel.
-	TerminalID TerminalID `json:"terminalId"`
+	TerminalID TerminalID `json:"terminalId" codec:"required"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // PromptRequest holds the parameters for sending a user prompt to the agent.
@@ -3268,7 +3268,7 @@ type CancelTerminalRequest struct {
 // [User Message]: https://agentclientprotocol.com/protocol/v2/draft/prompt-lifecycle#1-user-message
 type PromptRequest struct {
 	// The ID of the session to send this user message to.
-	SessionID SessionID `json:"sessionId"`
+	SessionID SessionID `json:"sessionId" codec:"required"`
 
 	// The blocks of content that compose the user's message.
 	//
@@ -3285,34 +3285,34 @@ type PromptRequest struct {
 	//
 	// Clients MUST NOT send an empty array. Agents MAY reject one with `-32602` without inserting
 	// it.
-	Prompt []ContentBlock `json:"prompt"`
+	Prompt []ContentBlock `json:"prompt" codec:"required"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // RequestPermissionResponse is the response to a permission request.
 type RequestPermissionResponse struct {
 	// The user's decision on the permission request.
-	Outcome RequestPermissionOutcome `json:"outcome"`
+	Outcome RequestPermissionOutcome `json:"outcome" codec:"required"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // CancelledPermissionOutcome says that the request was not approved and no option was selected.
 type CancelledPermissionOutcome struct {
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // SelectedPermissionOutcome says that the user selected one of the provided options.
 type SelectedPermissionOutcome struct {
 	// The ID of the option the user selected.
-	OptionID PermissionOptionID `json:"optionId"`
+	OptionID PermissionOptionID `json:"optionId" codec:"required"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // ElicitationAcceptAction says that the user accepted the elicitation and provided content.
@@ -3320,7 +3320,7 @@ type ElicitationAcceptAction struct {
 	// The user-provided content, if any, as an object matching the requested schema.
 	//
 	// Omitted and `null` are equivalent and mean no content is provided.
-	Content codec.Opt[map[string]ElicitationContentValue] `json:"content,omitzero"`
+	Content codec.Opt[map[string]ElicitationContentValue] `json:"content,omitzero" codec:"null"`
 }
 
 // MCPError is an inner MCP error, distinct from an outer ACP binding or runtime error.
@@ -3333,10 +3333,10 @@ type ElicitationAcceptAction struct {
 // Experimental: any minor release may change or remove it.
 type MCPError struct {
 	// Inner MCP error code. Never an ACP error code.
-	Code int32 `json:"code"`
+	Code int32 `json:"code" codec:"required"`
 
 	// Inner MCP error message.
-	Message string `json:"message"`
+	Message string `json:"message" codec:"required"`
 
 	// Optional error data. Explicit null is retained.
 	Data json.RawMessage `json:"data,omitzero"`
@@ -3354,10 +3354,10 @@ type MCPError struct {
 // [Cancellation]: https://agentclientprotocol.com/protocol/v2/draft/prompt-lifecycle#cancellation
 type CancelSessionNotification struct {
 	// The ID of the session to cancel operations for.
-	SessionID SessionID `json:"sessionId"`
+	SessionID SessionID `json:"sessionId" codec:"required"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // MessageMCPNotification is the notification for an active request, sent from provider to consumer.
@@ -3368,19 +3368,19 @@ type CancelSessionNotification struct {
 // Experimental: any minor release may change or remove it.
 type MessageMCPNotification struct {
 	// The declared ACP MCP server handling the associated request.
-	ServerID MCPServerACPID `json:"serverId"`
+	ServerID MCPServerACPID `json:"serverId" codec:"required"`
 
 	// The identifier of the active inner MCP request.
-	RequestID MCPRequestID `json:"requestId"`
+	RequestID MCPRequestID `json:"requestId" codec:"required"`
 
 	// The inner MCP method name.
-	Method string `json:"method"`
+	Method string `json:"method" codec:"required"`
 
 	// Optional inner MCP params. Null is equivalent to omission.
-	Params codec.Opt[map[string]json.RawMessage] `json:"params,omitzero"`
+	Params codec.Opt[map[string]json.RawMessage] `json:"params,omitzero" codec:"null"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // CancelRequestNotification is the notification to cancel an ongoing request.
@@ -3391,10 +3391,10 @@ type MessageMCPNotification struct {
 type CancelRequestNotification struct {
 	// The ID of the request to cancel: a request that the sender of this notification issued.
 	// Receivers match it only against requests they received from that sender.
-	RequestID codec.ID `json:"requestId"`
+	RequestID codec.ID `json:"requestId" codec:"required"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // InitializeProxyRequest holds the parameters for `proxy/initialize`.
@@ -3414,16 +3414,16 @@ type CancelRequestNotification struct {
 // [Proxy Chains RFD]: https://agentclientprotocol.com/rfds/proxy-chains
 type InitializeProxyRequest struct {
 	// The latest protocol version supported by the client.
-	ProtocolVersion ProtocolVersion `json:"protocolVersion"`
+	ProtocolVersion ProtocolVersion `json:"protocolVersion" codec:"required"`
 
 	// Information about the implementation sending this initialize request.
-	Info Implementation `json:"info"`
+	Info Implementation `json:"info" codec:"required"`
 
 	// Capabilities supported by the client.
-	Capabilities ClientCapabilities `json:"capabilities,omitzero"`
+	Capabilities ClientCapabilities `json:"capabilities,omitzero" codec:"lenient"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // ProxySuccessorRequest: Parameters of a `proxy/successor` request.
@@ -3446,7 +3446,7 @@ type InitializeProxyRequest struct {
 // [Proxy Chains RFD]: https://agentclientprotocol.com/rfds/proxy-chains
 type ProxySuccessorRequest struct {
 	// Method name of the wrapped request.
-	Method string `json:"method"`
+	Method string `json:"method" codec:"required"`
 
 	// Params of the wrapped request, forwarded unchanged.
 	//
@@ -3456,7 +3456,7 @@ type ProxySuccessorRequest struct {
 	Params json.RawMessage `json:"params,omitzero"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // InitializeProxyResponse is the response to `proxy/initialize`.
@@ -3471,23 +3471,23 @@ type InitializeProxyResponse struct {
 	// by the client. If no such version exists, initialization fails with error code -32022.
 	//
 	// The client must check that it supports this version and should disconnect if it does not.
-	ProtocolVersion ProtocolVersion `json:"protocolVersion"`
+	ProtocolVersion ProtocolVersion `json:"protocolVersion" codec:"required"`
 
 	// Information about the implementation sending this initialize response.
-	Info Implementation `json:"info"`
+	Info Implementation `json:"info" codec:"required"`
 
 	// Capabilities supported by the agent.
-	Capabilities AgentCapabilities `json:"capabilities,omitzero"`
+	Capabilities AgentCapabilities `json:"capabilities,omitzero" codec:"lenient"`
 
 	// Authentication methods supported by the agent.
 	//
 	// Optional. Omitted or empty means the agent does not advertise the `auth/login` and
 	// `auth/logout` methods. Supplying one or more methods means the agent MUST support both
 	// `auth/login` and `auth/logout`.
-	AuthMethods []AuthMethod `json:"authMethods,omitzero"`
+	AuthMethods []AuthMethod `json:"authMethods,omitzero" codec:"lenient,items"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // ProxySuccessorResponse: Result of a `proxy/successor` request: the wrapped request's result,
@@ -3509,7 +3509,7 @@ type ProxySuccessorResponse json.RawMessage
 // [Proxy Chains RFD]: https://agentclientprotocol.com/rfds/proxy-chains
 type ProxySuccessorNotification struct {
 	// Method name of the wrapped notification.
-	Method string `json:"method"`
+	Method string `json:"method" codec:"required"`
 
 	// Params of the wrapped notification, forwarded unchanged.
 	//
@@ -3519,5 +3519,5 @@ type ProxySuccessorNotification struct {
 	Params json.RawMessage `json:"params,omitzero"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }

@@ -297,15 +297,15 @@ type DiffChange struct {
 	// File content kind after the operation (for `delete`, of the deleted file).
 	//
 	// Omitted and `null` are equivalent and mean the content kind is unknown.
-	FileType codec.Opt[DiffFileType] `json:"fileType,omitzero"`
+	FileType codec.Opt[DiffFileType] `json:"fileType,omitzero" codec:"null,lenient,open"`
 
 	// MIME type of the file contents after the operation (for `delete`, of the deleted file).
 	//
 	// Omitted and `null` are equivalent and mean the MIME type is unknown.
-	MimeType codec.Opt[MediaType] `json:"mimeType,omitzero"`
+	MimeType codec.Opt[MediaType] `json:"mimeType,omitzero" codec:"null,lenient"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 
 	// Variant is the value; it must not be nil.
 	Variant DiffChangeVariant `json:"-"`
@@ -409,10 +409,10 @@ func NewDiffChangeCopy(payload DiffPathPairChange) DiffChange {
 // [Elicitation]: https://agentclientprotocol.com/protocol/v2/draft/elicitation
 type CreateElicitationRequest struct {
 	// A human-readable message describing what input is needed.
-	Message string `json:"message"`
+	Message string `json:"message" codec:"required"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 
 	// Variant is the value; it must not be nil.
 	Variant CreateElicitationRequestVariant `json:"-"`
@@ -624,7 +624,7 @@ func NewMultiSelectItemsTitled(payload TitledMultiSelectItems) MultiSelectItems 
 // The members sessionId and requestId distinguish the variants.
 type ElicitationFormMode struct {
 	// A JSON Schema describing the form fields to present to the user.
-	RequestedSchema ElicitationSchema `json:"requestedSchema"`
+	RequestedSchema ElicitationSchema `json:"requestedSchema" codec:"required"`
 
 	// Variant is the value; it must not be nil.
 	Variant ElicitationFormModeVariant `json:"-"`
@@ -666,10 +666,10 @@ func NewElicitationFormModeRequest(requestedSchema ElicitationSchema, payload El
 // The members sessionId and requestId distinguish the variants.
 type ElicitationURLMode struct {
 	// The unique identifier for this elicitation.
-	ElicitationID ElicitationID `json:"elicitationId"`
+	ElicitationID ElicitationID `json:"elicitationId" codec:"required"`
 
 	// The URL to direct the user to.
-	URL string `json:"url"`
+	URL string `json:"url" codec:"required"`
 
 	// Variant is the value; it must not be nil.
 	Variant ElicitationURLModeVariant `json:"-"`
@@ -756,23 +756,23 @@ func NewAuthMethodAgent(payload AuthMethodAgent) AuthMethod {
 // The member type distinguishes the variants.
 type SessionConfigOption struct {
 	// Unique identifier for the configuration option.
-	ConfigID SessionConfigID `json:"configId"`
+	ConfigID SessionConfigID `json:"configId" codec:"required"`
 
 	// Human-readable label for the option.
-	Name string `json:"name"`
+	Name string `json:"name" codec:"required"`
 
 	// Optional description for the Client to display to the user.
 	//
 	// Omitted and `null` are equivalent and mean no description is provided.
-	Description codec.Opt[string] `json:"description,omitzero"`
+	Description codec.Opt[string] `json:"description,omitzero" codec:"null,lenient"`
 
 	// Optional semantic category for this option (UX only).
 	//
 	// Omitted and `null` are equivalent and mean no category is provided.
-	Category codec.Opt[SessionConfigOptionCategory] `json:"category,omitzero"`
+	Category codec.Opt[SessionConfigOptionCategory] `json:"category,omitzero" codec:"null,lenient,open"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 
 	// Variant is the value; it must not be nil.
 	Variant SessionConfigOptionVariant `json:"-"`
@@ -1172,7 +1172,7 @@ type IdleStateUpdate struct {
 	// for this state update.
 	//
 	// Experimental: any minor release may change or remove it. It needs [FeatureUsage].
-	Usage codec.Opt[Usage] `json:"usage,omitzero"`
+	Usage codec.Opt[Usage] `json:"usage,omitzero" codec:"null,lenient"`
 
 	// Work running independently of foreground work, as a complete snapshot.
 	//
@@ -1184,10 +1184,10 @@ type IdleStateUpdate struct {
 	// See protocol docs: [Background Work]
 	//
 	// [Background Work]: https://agentclientprotocol.com/protocol/v2/draft/prompt-lifecycle#background-work
-	Background codec.Opt[[]BackgroundWork] `json:"background,omitzero"`
+	Background codec.Opt[[]BackgroundWork] `json:"background,omitzero" codec:"null,lenient"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 
 	// Variant is the value; it must not be nil.
 	Variant IdleStateUpdateVariant `json:"-"`
@@ -1247,7 +1247,7 @@ type IdleStateUpdateError ErrorStopReason
 // IdleStateUpdateNone: No stop reason: `stopReason` is omitted or `null`.
 type IdleStateUpdateNone struct {
 	// It is null if it is there: a value makes another variant.
-	StopReason codec.Opt[struct{}] `json:"stopReason,omitzero"`
+	StopReason codec.Opt[struct{}] `json:"stopReason,omitzero" codec:"null,lenient"`
 }
 
 // IdleStateUpdateUnknown is a variant of [IdleStateUpdate] that this package does not know.
@@ -1849,13 +1849,13 @@ func NewReplayFromStart(payload ReplayFromStart) ReplayFrom {
 // [Session Config Options]: https://agentclientprotocol.com/protocol/v2/draft/session-config-options#setting-a-config-option
 type SetSessionConfigOptionRequest struct {
 	// The ID of the session to set the configuration option for.
-	SessionID SessionID `json:"sessionId"`
+	SessionID SessionID `json:"sessionId" codec:"required"`
 
 	// The ID of the configuration option to set.
-	ConfigID SessionConfigID `json:"configId"`
+	ConfigID SessionConfigID `json:"configId" codec:"required"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 
 	// Variant is the value; it must not be nil.
 	Variant SetSessionConfigOptionRequestVariant `json:"-"`
@@ -1873,7 +1873,7 @@ type SetSessionConfigOptionRequestVariant interface {
 // type: "id"
 type SetSessionConfigOptionRequestID struct {
 	// The value ID.
-	Value SessionConfigValueID `json:"value"`
+	Value SessionConfigValueID `json:"value" codec:"required"`
 }
 
 // SetSessionConfigOptionRequestBoolean is a boolean value (`type: "boolean"`).
@@ -1881,7 +1881,7 @@ type SetSessionConfigOptionRequestID struct {
 // type: "boolean"
 type SetSessionConfigOptionRequestBoolean struct {
 	// The boolean value.
-	Value bool `json:"value"`
+	Value bool `json:"value" codec:"required"`
 }
 
 // SetSessionConfigOptionRequestUnknown is a variant of [SetSessionConfigOptionRequest] that this
@@ -1993,7 +1993,7 @@ func PermissionSelected(optionID PermissionOptionID) RequestPermissionOutcome {
 // The member action distinguishes the variants.
 type CreateElicitationResponse struct {
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 
 	// Variant is the value; it must not be nil.
 	Variant CreateElicitationResponseVariant `json:"-"`
@@ -2174,10 +2174,10 @@ type MessageMCPResponseVariant interface {
 // Experimental: any minor release may change or remove it.
 type MessageMCPResponseResult struct {
 	// Required, even if JSON null.
-	Result json.RawMessage `json:"result"`
+	Result json.RawMessage `json:"result" codec:"required"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // MessageMCPResponseError is a structured inner MCP error.
@@ -2185,10 +2185,10 @@ type MessageMCPResponseResult struct {
 // Experimental: any minor release may change or remove it.
 type MessageMCPResponseError struct {
 	// Required, non-null MCP error object.
-	Error MCPError `json:"error"`
+	Error MCPError `json:"error" codec:"required"`
 
 	// Meta holds metadata of implementations; see [codec.Meta].
-	Meta codec.Meta `json:"_meta,omitzero"`
+	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 func (*MessageMCPResponseResult) isMessageMCPResponse() {}

@@ -33,6 +33,7 @@ type Decoder struct {
 	again    int // bytes that RetryFitting caused to be read again
 	interned *interned
 	room     any // a pointer that New may use, see NewWith
+	probe    any // see usesDecode
 
 	name []byte // name of the current member of the innermost object being read
 	lone bool   // whether it had an unpaired surrogate

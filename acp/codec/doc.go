@@ -25,6 +25,8 @@
 //		o.Require("text")
 //	}
 //
+// The methods of most structs do the same by calling [Encode] and [Decode], which go by the tags of the fields.
+//
 // The first error is kept: after it, an [Encoder] discards its output and a [Decoder] finds nothing more to read, so
 // these methods need not check after each call. JSON pointers are not tracked; they are computed from the bytes when an
 // error or a repair is reported.

@@ -23,10 +23,13 @@ func (g *generator) codec(f *jen.File) {
 	f.Comment("This does not compile with a runtime of another generation, which lacks the constant.")
 	f.Const().Id("_").Op("=").Add(g.codecName("SupportVersion1"))
 	f.Line()
+	g.tables(f)
 	for _, decl := range g.pkg.Decls {
 		switch decl := decl.(type) {
 		case *model.Struct:
-			g.structCodec(f, decl)
+			if !g.tabled(decl) {
+				g.structCodec(f, decl)
+			}
 		case *model.Newtype:
 			if !model.Scalar(decl) {
 				g.newtypeCodec(f, decl)

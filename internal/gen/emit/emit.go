@@ -26,6 +26,10 @@ type Config struct {
 	// Openings are the beginnings of descriptions, each with the words that replace it after the name of the
 	// declaration. The first match counts.
 	Openings [][2]string
+
+	// Hot has the types that are read and written by code of their own, not by tables, because nearly all messages have
+	// them.
+	Hot []string
 }
 
 // Files returns the generated files by name.

@@ -42,18 +42,36 @@ func embedded(f *jen.File, name, file string) {
 	add(f, jen.Comment("//go:embed "+file), jen.Var().Id(name).String())
 }
 
-// tag returns the tag of a field. It is documentation, because the types encode and decode themselves. Names that
-// encoding/json has no tag for have none.
-func tag(name string, options ...string) jen.Code {
+// tag returns the tag of a field, which says how tables read and write it. For types without a table, it is
+// documentation. Names that encoding/json has no tag for are in a tag of their own.
+func tag(name, codec string, omit bool) jen.Code {
+	options := strings.Split(codec, ",")
+	if codec == "" {
+		options = nil
+	}
+	var tag string
 	if name == "" || strings.ContainsFunc(name, func(r rune) bool {
 		return r == '\\' || r == '"' || r == ',' || r == '`' || text.Line(string(r)) != string(r)
 	}) {
-		return jen.Null()
+		tag = "member:" + strconv.QuoteToASCII(name)
+		if omit {
+			options = append(options, "omitzero")
+		}
+	} else {
+		if omit {
+			name += ",omitzero"
+		} else if name == "-" {
+			name = "-,"
+		}
+		tag = "json:" + strconv.Quote(name)
 	}
-	if name == "-" && len(options) == 0 {
-		name = "-,"
+	if len(options) > 0 {
+		tag += ` codec:"` + strings.Join(options, ",") + `"`
 	}
-	return jen.Null().Tag(map[string]string{"json": strings.Join(append([]string{name}, options...), ",")})
+	if strconv.CanBackquote(tag) {
+		return jen.Op("`" + tag + "`")
+	}
+	return jen.Lit(tag)
 }
 
 // untagged returns the tag of a field that is not a member.

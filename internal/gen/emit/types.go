@@ -115,11 +115,8 @@ func (g *generator) field(f *model.Field) []jen.Code {
 		}
 	}
 	lines = experimental(deprecate(lines, f.Deprecated), f.Experimental, f.Feature, indent)
-	var options []string
-	if f.Presence == model.Tri || f.Presence == model.Plain && !f.Always {
-		options = []string{"omitzero"}
-	}
-	return append(comment(lines), jen.Id(f.Go).Add(g.fieldType(f)).Add(tag(f.JSON, options...)))
+	omit := f.Presence == model.Tri || f.Presence == model.Plain && !f.Always
+	return append(comment(lines), jen.Id(f.Go).Add(g.fieldType(f)).Add(tag(f.JSON, g.codecTag(f), omit)))
 }
 
 // structMethods writes the methods of a struct besides those for JSON.

@@ -16,19 +16,22 @@ func (g *generator) unionCodec(f *jen.File, u *model.Union) {
 		return
 	}
 	rewind := call(d, "Rewind", jen.Id("start"))
-	body = append(body,
-		jen.Id("start").Op(":=").Add(call(d, "Mark")),
-		call(x, "decodeMembers", d),
-		rewind)
+	members, tabled := call(x, "decodeMembers", d), g.tabledFields(u.Fields)
+	if tabled {
+		members = g.codecName("DecodeMembers").Call(d, x)
+	}
+	body = append(body, jen.Id("start").Op(":=").Add(call(d, "Mark")), members, rewind)
 	for _, field := range u.Fields {
 		if field.Flat {
 			body = append(body, call(x.Clone().Dot(field.Go), "DecodeJSON", d), rewind)
 		}
 	}
 	add(f, decodeDoc(), g.decoder(u.Go, "DecodeJSON").Block(append(body, call(x, "decodeVariant", d))...))
-	add(f,
-		jen.Comment("// decodeMembers reads the members that all variants share."),
-		g.decoder(u.Go, "decodeMembers").Block(g.decodeObject(u.Fields, nil)...))
+	if !tabled {
+		add(f,
+			jen.Comment("// decodeMembers reads the members that all variants share."),
+			g.decoder(u.Go, "decodeMembers").Block(g.decodeObject(u.Fields, nil)...))
+	}
 	add(f, g.decoder(u.Go, "decodeVariant").Block(g.decodeVariant(u)...))
 }
 
@@ -38,7 +41,11 @@ func (g *generator) unionEncoder(f *jen.File, u *model.Union) {
 		add(f, encodeDoc(), g.encoder(u.Go, "EncodeJSON").Block(g.encodeSwitch(u, "Failf", g.encodeWhole)))
 		return
 	}
-	members := append(g.encodeFields(u.Fields), g.encodeSwitch(u, "FailObject", g.encodeInto))
+	fields := g.encodeFields(u.Fields)
+	if g.tabledFields(u.Fields) {
+		fields = []jen.Code{g.codecName("EncodeMembers").Call(e, x)}
+	}
+	members := append(fields, g.encodeSwitch(u, "FailObject", g.encodeInto))
 	add(f, encodeDoc(), g.encoder(u.Go, "EncodeJSON").Block(object(members...)...))
 }
 
@@ -130,7 +137,7 @@ func (g *generator) encodeInto(v *model.Variant) []jen.Code {
 		code = append(code, g.codecName("EncodeOpt").Call(e, written(u.Tag), x.Clone().Dot(u.KeptTag), g.codecMethod("Encoder", "Str")))
 	}
 	if v.Inline {
-		return append(code, call(jen.Id("v"), "encodeMembers", e))
+		return append(code, g.encodeMembers(v.Payload.(*model.Struct), jen.Id("v")))
 	}
 	args := []jen.Code{e, payload(v)}
 	if _, ok := v.Payload.(*model.Union); ok {
@@ -280,7 +287,7 @@ func (g *generator) decodeInto(v *model.Variant) []jen.Code {
 	case v.Inline:
 		return []jen.Code{
 			jen.Id("v").Op(":=").New(jen.Id(v.Go)),
-			call(jen.Id("v"), "decodeMembers", d),
+			g.decodeMembers(v.Payload.(*model.Struct), jen.Id("v")),
 			variant.Id("v"),
 		}
 	}

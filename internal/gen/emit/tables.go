@@ -1,0 +1,115 @@
+package emit
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/dave/jennifer/jen"
+
+	"github.com/acpgo/sdk/internal/gen/model"
+)
+
+// tables writes the methods of the types that are read and written as the tags of their fields say.
+func (g *generator) tables(f *jen.File) {
+	var methods []jen.Code
+	for _, decl := range g.pkg.Decls {
+		if s, ok := decl.(*model.Struct); ok && s.Variant == nil && g.tabled(s) {
+			methods = append(methods,
+				g.encoder(s.Go, "EncodeJSON").Add(oneLine(g.codecName("Encode").Call(e, x))),
+				g.decoder(s.Go, "DecodeJSON").Add(oneLine(g.codecName("Decode").Call(d, x))))
+		}
+	}
+	if len(methods) > 0 {
+		f.Comment("These types are written and read as the tags of their fields say.")
+		f.Line()
+		add(f, methods...)
+	}
+}
+
+// tabled reports whether the struct is read and written as its tags say.
+func (g *generator) tabled(s *model.Struct) bool {
+	return len(s.Fixed) == 0 && len(s.Without) == 0 && s.Extra == nil && !slices.Contains(g.Hot, s.Go) && g.tabledFields(s.Fields)
+}
+
+func (g *generator) tabledFields(fields []*model.Field) bool {
+	return !slices.ContainsFunc(fields, func(f *model.Field) bool {
+		_, meta := f.Type.(model.Meta)
+		if f.Flat || meta && f.Opt() {
+			return true
+		}
+		if named, ok := f.Type.(model.Named); ok && f.Presence == model.Plain && !f.Always {
+			switch named.Decl.(type) {
+			case *model.Union, *model.Newtype: // have no method IsZero
+				return true
+			}
+		}
+		return !g.tabledType(f.Type, false)
+	})
+}
+
+// tabledType reports whether a table can have members, or items, of the type.
+func (g *generator) tabledType(t model.Type, item bool) bool {
+	if g.checkWritten(t, x) != nil || g.bounded(t) {
+		return false
+	}
+	if readsItself(t) {
+		return true
+	}
+	switch t := plain(t).(type) {
+	case model.Basic, model.Any:
+		return true
+	case model.Meta:
+		return !item
+	case model.Map:
+		return !item && (t.Elem == model.Any{} || t.Elem == anyString)
+	case model.Slice:
+		return !item && g.tabledType(t.Elem, true)
+	}
+	return false
+}
+
+// codecTag returns the options of a field's tag codec.
+func (g *generator) codecTag(f *model.Field) string {
+	_, meta := f.Type.(model.Meta)
+	elem := f.Type
+	if list, ok := elem.(model.Slice); ok {
+		elem = list.Elem
+	}
+	enum := enumOf(elem)
+	var out []string
+	for _, option := range []struct {
+		name string
+		has  bool
+	}{
+		{"required", f.Presence == model.Required || f.Presence == model.RequiredNull},
+		{"null", f.Nullable && f.Opt() || meta && (f.Nullable || f.OnError)},
+		{"empty", f.OnNull},
+		{"lenient", f.OnError && f.Type != model.Any{}},
+		{"items", f.SkipItems},
+		{"open", enum != nil && enum.Names() && enum.Open},
+	} {
+		if option.has {
+			out = append(out, option.name)
+		}
+	}
+	if g.canBeOff(f.Feature) && !f.OnError {
+		out = append(out, fmt.Sprintf("feature=%d", slices.Index(g.pkg.Features, f.Feature)))
+	}
+	return strings.Join(out, ",")
+}
+
+// encodeMembers and decodeMembers return the statements that write and read the members of x, of the given type.
+func (g *generator) encodeMembers(s *model.Struct, v *jen.Statement) *jen.Statement {
+	if g.tabled(s) {
+		return g.codecName("EncodeMembers").Call(e, v)
+	}
+	return call(v, "encodeMembers", e)
+}
+
+func (g *generator) decodeMembers(s *model.Struct, v *jen.Statement) *jen.Statement {
+	if g.tabled(s) {
+		return g.codecName("DecodeMembers").Call(d, v)
+	}
+	return call(v, "decodeMembers", d)
+}
