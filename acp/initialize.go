@@ -235,6 +235,7 @@ func (a *agentSide) configureRoute(r *engine.Route) {
 		r.Check = asParams(a.checkLogin)
 	case MethodNewSession, MethodLoadSession, MethodResumeSession, MethodForkSession:
 		r.Check = asParams(a.checkSetup(r.Method))
+		r.Opens = r.Method == MethodNewSession || r.Method == MethodForkSession
 	}
 }
 

@@ -626,6 +626,78 @@ func sameIDs(ids ...string) string {
 	return script.String()
 }
 
+// Updates for a new session that its handler sends follow the answer, in order, and are dropped if there is no session. Those for
+// the session that is forked, and for one with a turn in progress, are not kept back.
+func TestSES31_UpdatesFollowTheAnswer(t *testing.T) {
+	begin := func(ctx context.Context, client *acp.AgentConn, cwd string) (acp.SessionID, error) {
+		s := client.Session("new")
+		say := func(ctx context.Context, s *acp.AgentSession, text string) {
+			update := acp.AgentMessageText(text)
+			if err := s.Update(ctx, update); err != nil {
+				t.Error(err)
+			}
+			update.Variant.(*acp.SessionUpdateAgentMessageChunk).Content = acp.TextBlock("changed") // what was sent stays as it was
+		}
+		say(ctx, s, "one")
+		acp.AfterResponse(ctx, func(after context.Context) {
+			if cwd != "/refused" {
+				say(after, s, "two")
+			}
+			say(context.WithoutCancel(ctx), s, "four") // behind those that wait
+		})
+		say(context.WithoutCancel(ctx), s, "three")
+		say(ctx, client.Session("s"), "known")
+		if err := s.Update(ctx, acp.CommandsUpdate(acp.AvailableCommand{Name: "x", Meta: acp.Meta{"x": json.RawMessage("{")}})); err == nil {
+			t.Error("sent what cannot be encoded")
+		}
+		if err := s.Update(ctx, acp.AgentMessageText(strings.Repeat("x", 2048))); !errors.Is(err, acp.ErrOverflow) {
+			t.Errorf("too much: %v", err)
+		}
+		if cwd == "/refused" {
+			return "", acp.InvalidParamsf("no")
+		}
+		return s.ID(), nil
+	}
+	handlers := acp.AgentHandlers{
+		NewSession: func(ctx context.Context, client *acp.AgentConn, req *acp.NewSessionRequest) (*acp.NewSessionResponse, error) {
+			id, err := begin(ctx, client, req.Cwd)
+			return &acp.NewSessionResponse{SessionID: id}, err
+		},
+		ForkSession: func(ctx context.Context, s *acp.AgentSession, req *acp.ForkSessionRequest) (*acp.ForkSessionResponse, error) {
+			id, err := begin(ctx, s.Conn(), req.Cwd)
+			return &acp.ForkSessionResponse{SessionID: id}, err
+		},
+		Prompt: prompting(func(ctx context.Context, _ *acp.AgentSession, _ *acp.PromptRequest) error {
+			<-ctx.Done()
+			return nil
+		}).Prompt,
+	}
+	said := func(session string, texts ...string) (script string) {
+		for _, text := range texts {
+			script += strings.ReplaceAll(chunk(`"`+text+`"`), `"sessionId":"s"`, `"sessionId":"`+session+`"`)
+		}
+		return script
+	}
+	const (
+		began   = "<- #1 {\"sessionId\":\"new\"}\n"
+		refused = "<- #1 -32602\n"
+		ended   = "-> session/cancel {\"sessionId\":\"s\"}\n<- #\"p\" {\"stopReason\":\"cancelled\"}\n"
+	)
+	all, known := said("new", "one", "two", "three", "four"), said("s", "known")
+	for name, script := range map[string]string{
+		"new":          prompt1 + `-> session/new#1 {"cwd":"/","mcpServers":[]}` + "\n" + known + began + all + ended,
+		"refused new":  prompt1 + `-> session/new#1 {"cwd":"/refused","mcpServers":[]}` + "\n" + known + refused + ended,
+		"fork":         `-> session/fork#1 {"sessionId":"s","cwd":"/"}` + "\n" + known + began + all,
+		"refused fork": `-> session/fork#1 {"sessionId":"s","cwd":"/refused"}` + "\n" + known + refused,
+	} {
+		t.Run(name, func(t *testing.T) {
+			opts := &acp.AgentOptions{Experimental: acp.FeatureFork}
+			opts.Conn.QueueBytes = 1024
+			playClient(t, handlers, opts, hello(`{}`)+script)
+		})
+	}
+}
+
 // elicited answers elicitations.
 func elicited(results ...string) string {
 	var script strings.Builder

@@ -87,7 +87,11 @@ func sentBy(side conformance.Side) *conformance.TapOptions {
 func playClient(t *testing.T, handlers acp.AgentHandlers, opts *acp.AgentOptions, script string) {
 	t.Helper()
 	ours, theirs := acp.Pipe()
-	agent, err := acp.StartAgent(t.Context(), conformance.Tap(t, conformance.Agent, ours, sentBy(conformance.Agent)), complete(handlers), opts)
+	tap := sentBy(conformance.Agent)
+	if opts != nil && opts.Experimental != 0 {
+		tap.Schema = conformance.V1Unstable()
+	}
+	agent, err := acp.StartAgent(t.Context(), conformance.Tap(t, conformance.Agent, ours, tap), complete(handlers), opts)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -228,6 +228,7 @@ func (a *agentSide) configureRoute(r *engine.Route) {
 		r.Check = asParams(a.checkLogin)
 	case MethodNewSession, MethodResumeSession, MethodForkSession:
 		r.Check = asParams(a.checkSetup(r.Method))
+		r.Opens = r.Method != MethodResumeSession
 	}
 }
 

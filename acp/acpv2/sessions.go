@@ -15,8 +15,9 @@ type AgentSession struct {
 }
 
 // Update sends an update (session/update). Updates arrive in the order in which they were sent. With the context of a
-// turn that was cancelled it still sends, and blocks for at most ten seconds while too much is unsent. StartTurn and
-// RunTurn report the states of a turn.
+// turn that was cancelled it still sends, and blocks for at most ten seconds while too much is unsent. With the
+// context of a handler of session/new or session/fork, it sends updates of the new session after the answer, or not at
+// all if the answer is an error. StartTurn and RunTurn report the states of a turn.
 func (s *AgentSession) Update(ctx context.Context, update SessionUpdate) error {
 	ctx, done := lasting(ctx)
 	defer done()

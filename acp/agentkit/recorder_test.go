@@ -377,7 +377,7 @@ func TestUpdatesInOpen(t *testing.T) {
 		t.Errorf("listed: %+v", infos)
 	}
 	ask(t, s, "hello")
-	c.heard()
+	wantLines(t, "told", c.heard(), "title: Named", "agent: Welcome.", "*acp.SessionUpdatePlan", "agent: did hello")
 	if _, err := c.LoadSession(t.Context(), &acp.LoadSessionRequest{SessionID: s.ID(), Cwd: "/w"}); err != nil {
 		t.Fatal(err)
 	}

@@ -34,9 +34,8 @@ type Config[S any] struct {
 
 	// Open, if set, prepares a session that was created, loaded or resumed: it fills in State and the fields of o. An
 	// error is sent to the client as the answer; then the session is not open, and Close is not called for it. Updates
-	// that Open sends would come before the answer, and clients drop those of a new session: send commands with
-	// o.Commands, and other updates with acp.AfterResponse. When a session is loaded, updates that belong to the
-	// conversation are sent after the history.
+	// that Open sends with ctx follow the answer if the session is new. When a session is loaded, updates that belong to
+	// the conversation are sent after the history.
 	Open func(ctx context.Context, s *Session[S], o *Opening) error
 
 	// Close, if set, is called once for each session that Open has prepared, after the session has been closed, deleted

@@ -24,6 +24,11 @@ func (c *Conn) notify(ctx context.Context, method string, params any) error {
 }
 
 func (c *Conn) tell(ctx context.Context, method string, params wire.Encodable) error {
+	if in, ok := ctx.Value(inboundKey{}).(*inbound); ok && in.route.Opens && in.conn == c {
+		if held, err := in.hold(method, params); held || err != nil {
+			return err
+		}
+	}
 	sent, err := c.wire.TryNotify(method, params)
 	if !sent {
 		// Sending waits for the peer, as a call does, and the peer may be waiting for us to empty our queues.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
 	"slices"
 	"sync/atomic"
@@ -32,6 +33,9 @@ type inbound struct {
 	withdrawn atomic.Bool // taken from its handler, which no longer answers it; set with mu held
 	goesOn    bool        // it has been answered, and continues
 	then      []func(context.Context)
+	held      int           // size of the notifications in then
+	refused   bool          // the answer is an error
+	through   bool          // the functions in then have been called
 	followed  *session      // the session whose next turn waits for the functions in then,
 	follows   chan struct{} // until this is closed
 
@@ -194,6 +198,7 @@ func (in *inbound) answer(answer wire.Answer) (first bool, err error) {
 	// This is done before the answer is on its way, because the peer may react to the answer with its next turn.
 	in.forget()
 	err = in.req.Answer(answer)
+	in.refused = answer.Failure != nil || err != nil
 	in.sent(err)
 	return true, err
 }
@@ -261,13 +266,59 @@ func (in *inbound) unfollow() {
 	close(in.follows)
 }
 
-// followUp runs the functions to be called after the answer; no more can be added.
+// followUp runs the functions to be called after the answer. Notifications that are sent with the request's context in the
+// meantime are added to them, so that they do not overtake those that wait.
 func (in *inbound) followUp() {
 	defer in.unfollow()
-	for _, f := range in.then {
-		// guard reports a panic; there is no caller to return an error to.
-		_ = in.conn.guard(in.req.Method, func() error { f(in.conn.base); return nil })
+	for {
+		in.mu.Lock()
+		then := in.then
+		in.then, in.through = nil, len(then) == 0
+		in.mu.Unlock()
+		if len(then) == 0 {
+			return
+		}
+		for _, f := range then {
+			// guard reports a panic; there is no caller to return an error to.
+			_ = in.conn.guard(in.req.Method, func() error { f(in.conn.base); return nil })
+		}
 	}
+}
+
+// hold keeps a notification for after the answer, if it is about a session that the answer may name. It is encoded now,
+// because the author may change the parameters afterwards. As much is kept as may wait in a queue.
+func (in *inbound) hold(method string, params wire.Encodable) (held bool, _ error) {
+	c := in.conn
+	if params == nil {
+		return false, nil
+	}
+	params = wire.Ready(wire.Authored(params))
+	text, err := codec.Append(nil, params)
+	if err != nil {
+		return false, unsent(method, err)
+	}
+	id := sessionOf(codec.NewDecoder(nil), text)
+	c.mu.Lock()
+	known := id == "" || id == in.session.id || c.sessions[id] != nil && len(c.sessions[id].incoming) > 0
+	c.mu.Unlock()
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	switch {
+	case known || in.through:
+		return false, nil
+	case in.held+len(text) > c.opts.QueueBytes:
+		return false, fmt.Errorf("%s: more than %d bytes before the answer to %s: %w", method, c.opts.QueueBytes, in.req.Method, ErrOverflow)
+	}
+	in.held += len(text)
+	in.then = append(in.then, func(ctx context.Context) {
+		if in.refused {
+			return
+		}
+		if err := c.tell(ctx, method, params); err != nil { // the connection is over
+			c.opts.Logger.Debug("notification not sent", "method", method, "error", err)
+		}
+	})
+	return true, nil
 }
 
 // forget removes the request from those in progress.

@@ -182,7 +182,7 @@ var Pages = []Page{
 		{"SES-28", "SHOULD", finding.Agent, ByScenario, "", "author", "The agent connects to every MCP server that it is given."},
 		{"SES-29", "implied", finding.Client, ByRule, "", "runtime", "The command of an MCP server over stdio is an absolute path."},
 		{"SES-30", "implied", 0, BySchema, "INI-6", "runtime", "An MCP server over HTTP or SSE has a `type`; one without `type` is a stdio server."},
-		{"SES-31", "implied", finding.Agent, ByRule, "", "author", "No `session/update` of a session precedes the answer that names the session; clients would drop it."},
+		{"SES-31", "implied", finding.Agent, ByRule, "", "runtime", "No `session/update` of a session precedes the answer that names the session; clients would drop it."},
 	}},
 	{"session-list", []Requirement{
 		{"LST-1", "MUST", finding.Client, ByRule, "INI-1", "runtime", "`initialize` is answered before `session/list`."},
