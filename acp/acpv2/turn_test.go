@@ -720,3 +720,37 @@ func prompting(t *testing.T, s *acpv2.ClientSession) (result func() (*acpv2.Turn
 		return e.res, e.err
 	}
 }
+
+// SES-31: updates for a new session that its handler sends follow the answer.
+func TestUpdatesOfANewSession(t *testing.T) {
+	agent := handlers(func(context.Context, *acpv2.AgentSession, *acpv2.PromptRequest) (*acpv2.PromptResponse, error) {
+		return nil, nil
+	})
+	agent.NewSession = func(ctx context.Context, conn *acpv2.AgentConn, _ *acpv2.NewSessionRequest) (*acpv2.NewSessionResponse, error) {
+		return &acpv2.NewSessionResponse{SessionID: session}, conn.Session(session).Update(ctx, acpv2.AgentMessageText("m", "hello"))
+	}
+	updated := make(chan struct{})
+	near, far := acpv2.Pipe()
+	served, err := acpv2.StartAgent(t.Context(), conformance.Tap(t, conformance.Agent, far, &conformance.TapOptions{
+		Schema: conformance.V2(), Level: conformance.Should,
+	}), agent, &acpv2.AgentOptions{Info: info})
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn, err := acpv2.Connect(t.Context(), near, acpv2.ClientHandlers{
+		SessionUpdate: func(context.Context, *acpv2.ClientSession, *acpv2.UpdateSessionNotification) error {
+			close(updated)
+			return nil
+		},
+	}, &acpv2.ClientOptions{Info: info})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := conn.NewSession(t.Context(), &acpv2.NewSessionRequest{Cwd: "/w"}); err != nil {
+		t.Fatal(err)
+	}
+	<-updated
+	if err := errors.Join(conn.Close(), served.Wait()); err != nil {
+		t.Error(err)
+	}
+}
