@@ -11,10 +11,10 @@ import (
 // Update sends an update (session/update). Updates arrive in the order in which they were sent, and before the answer
 // to the prompt if they are sent before its handler returns. Update returns once the update is on its way, and blocks
 // while too much is unsent, until ctx ends. With the context of a turn that was cancelled it still sends, and blocks
-// for at most ten seconds. With the context of a handler of session/new or session/fork, it sends updates of the new
-// session after the answer, or not at all if the answer is an error; more than ConnOptions.QueueBytes fail with
-// ErrOverflow. A kind of update that needs a capability, such as a notice, fails with ErrUnsupported if the
-// client did not advertise it.
+// for at most ten seconds; once the turn has been answered, Update fails with the cause of its context. With the
+// context of a handler of session/new or session/fork, it sends updates of the new session after the answer, or not at
+// all if the answer is an error; more than ConnOptions.QueueBytes fail with ErrOverflow. A kind of update that needs a
+// capability, such as a notice, fails with ErrUnsupported if the client did not advertise it.
 func (s *AgentSession) Update(ctx context.Context, update SessionUpdate) error {
 	ctx, done := lasting(ctx)
 	defer done()

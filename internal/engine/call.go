@@ -24,9 +24,14 @@ func (c *Conn) notify(ctx context.Context, method string, params any) error {
 }
 
 func (c *Conn) tell(ctx context.Context, method string, params wire.Encodable) error {
-	if in, ok := ctx.Value(inboundKey{}).(*inbound); ok && in.route.Opens && in.conn == c {
-		if held, err := in.hold(method, params); held || err != nil {
-			return err
+	if in, ok := ctx.Value(inboundKey{}).(*inbound); ok && in.conn == c {
+		switch {
+		case in.route.Opens:
+			if held, err := in.hold(method, params); held || err != nil {
+				return err
+			}
+		case ctx.Err() != nil && TurnOver(ctx):
+			return unsent(method, context.Cause(ctx))
 		}
 	}
 	sent, err := c.wire.TryNotify(method, params)
@@ -42,6 +47,42 @@ func (c *Conn) tell(ctx context.Context, method string, params wire.Encodable) e
 		return unsent(method, err)
 	}
 	return nil
+}
+
+// hold keeps a notification for after the answer, if it is about a session that the answer may name. It is encoded now,
+// because the author may change the parameters afterwards. As much is kept as may wait in a queue.
+func (in *inbound) hold(method string, params wire.Encodable) (held bool, _ error) {
+	c := in.conn
+	if params == nil {
+		return false, nil
+	}
+	params = wire.Ready(wire.Authored(params))
+	text, err := codec.Append(nil, params)
+	if err != nil {
+		return false, unsent(method, err)
+	}
+	id := sessionOf(codec.NewDecoder(nil), text)
+	c.mu.Lock()
+	known := id == "" || id == in.session.id || c.sessions[id] != nil && len(c.sessions[id].incoming) > 0
+	c.mu.Unlock()
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	switch {
+	case known || in.through:
+		return false, nil
+	case in.held+len(text) > c.opts.QueueBytes:
+		return false, fmt.Errorf("%s: more than %d bytes before the answer to %s: %w", method, c.opts.QueueBytes, in.req.Method, ErrOverflow)
+	}
+	in.held += len(text)
+	in.then = append(in.then, func(ctx context.Context) {
+		if in.refused {
+			return
+		}
+		if err := c.tell(ctx, method, params); err != nil { // the connection is over
+			c.opts.Logger.Debug("notification not sent", "method", method, "error", err)
+		}
+	})
+	return true, nil
 }
 
 // unsent returns the error of sending a message of a method, which is an UnsentError if the message cannot be encoded.

@@ -47,6 +47,17 @@ func (c *Conn) OpenTurn(ctx context.Context, id string) (turn context.Context, f
 	return in, in.free, func() { stop(); in.end() }, nil
 }
 
+// TurnOver reports whether ctx belongs to a turn of the peer that has been answered and does not continue.
+func TurnOver(ctx context.Context) bool {
+	in, ok := ctx.Value(inboundKey{}).(*inbound)
+	if !ok || !in.route.Turn {
+		return false
+	}
+	in.mu.Lock() // which is held while the answer is written
+	defer in.mu.Unlock()
+	return isClosed(in.done)
+}
+
 // AwaitTurn waits until all turns that began in their session before the one that ctx belongs to are over, for agents
 // that hold prompts until it is their turn; see Options.ConcurrentTurns. It returns the cause of ctx if that ends
 // first.
