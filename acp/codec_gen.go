@@ -329,7 +329,6 @@ func (x *InitializeProxyResponse) DecodeJSON(d *codec.Decoder)                  
 func (x *ProxySuccessorNotification) EncodeJSON(e *codec.Encoder)               { codec.Encode(e, x) }
 func (x *ProxySuccessorNotification) DecodeJSON(d *codec.Decoder)               { codec.Decode(d, x) }
 
-// EncodeJSON writes x; it is for generated code.
 func (x *WriteTextFileRequest) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
 	e.Name("sessionId")
@@ -342,7 +341,6 @@ func (x *WriteTextFileRequest) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *WriteTextFileRequest) DecodeJSON(d *codec.Decoder) {
 	*x = WriteTextFileRequest{}
 	o := d.Object()
@@ -367,7 +365,6 @@ func (x *WriteTextFileRequest) DecodeJSON(d *codec.Decoder) {
 	o.Require("sessionId", "path", "content")
 }
 
-// EncodeJSON writes x; it is for generated code.
 func (x *ReadTextFileRequest) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
 	e.Name("sessionId")
@@ -380,7 +377,6 @@ func (x *ReadTextFileRequest) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *ReadTextFileRequest) DecodeJSON(d *codec.Decoder) {
 	*x = ReadTextFileRequest{}
 	o := d.Object()
@@ -408,7 +404,6 @@ func (x *ReadTextFileRequest) DecodeJSON(d *codec.Decoder) {
 	o.Require("sessionId", "path")
 }
 
-// EncodeJSON writes x; it is for generated code.
 func (x *ToolCallUpdate) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
 	e.Name("toolCallId")
@@ -431,7 +426,6 @@ func (x *ToolCallUpdate) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *ToolCallUpdate) DecodeJSON(d *codec.Decoder) {
 	*x = ToolCallUpdate{}
 	o := d.Object()
@@ -474,7 +468,6 @@ func (x *ToolCallUpdate) DecodeJSON(d *codec.Decoder) {
 	o.Require("toolCallId")
 }
 
-// EncodeJSON writes x; it is for generated code.
 func (x *ToolCallContent) EncodeJSON(e *codec.Encoder) {
 	switch v := x.Variant.(type) {
 	case *ToolCallContentContent:
@@ -495,7 +488,6 @@ func (x *ToolCallContent) EncodeJSON(e *codec.Encoder) {
 	}
 }
 
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *ToolCallContent) DecodeJSON(d *codec.Decoder) {
 	*x = ToolCallContent{}
 	tag, ok := d.Tag("type")
@@ -515,7 +507,6 @@ func (x *ToolCallContent) DecodeJSON(d *codec.Decoder) {
 	}
 }
 
-// EncodeJSON writes x; it is for generated code.
 func (x *ContentBlock) EncodeJSON(e *codec.Encoder) {
 	switch v := x.Variant.(type) {
 	case *ContentBlockText:
@@ -540,7 +531,6 @@ func (x *ContentBlock) EncodeJSON(e *codec.Encoder) {
 	}
 }
 
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *ContentBlock) DecodeJSON(d *codec.Decoder) {
 	*x = ContentBlock{}
 	tag, ok := d.Tag("type")
@@ -564,7 +554,6 @@ func (x *ContentBlock) DecodeJSON(d *codec.Decoder) {
 	}
 }
 
-// EncodeJSON writes x; it is for generated code.
 func (x *TextContent) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
 	codec.EncodeOptValue(e, "annotations", &x.Annotations)
@@ -574,7 +563,6 @@ func (x *TextContent) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *TextContent) DecodeJSON(d *codec.Decoder) {
 	*x = TextContent{}
 	o := d.Object()
@@ -596,7 +584,6 @@ func (x *TextContent) DecodeJSON(d *codec.Decoder) {
 	o.Require("text")
 }
 
-// EncodeJSON writes x; it is for generated code.
 func (x *EmbeddedResourceResource) EncodeJSON(e *codec.Encoder) {
 	switch v := x.Variant.(type) {
 	case *TextResourceContents:
@@ -608,7 +595,6 @@ func (x *EmbeddedResourceResource) EncodeJSON(e *codec.Encoder) {
 	}
 }
 
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *EmbeddedResourceResource) DecodeJSON(d *codec.Decoder) {
 	*x = EmbeddedResourceResource{}
 	at := d.Mark()
@@ -628,7 +614,6 @@ func (x *EmbeddedResourceResource) DecodeJSON(d *codec.Decoder) {
 	}
 }
 
-// EncodeJSON writes x; it is for generated code.
 func (x *CreateTerminalRequest) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
 	e.Name("sessionId")
@@ -649,7 +634,6 @@ func (x *CreateTerminalRequest) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *CreateTerminalRequest) DecodeJSON(d *codec.Decoder) {
 	*x = CreateTerminalRequest{}
 	o := d.Object()
@@ -687,7 +671,6 @@ func (x *CreateTerminalRequest) DecodeJSON(d *codec.Decoder) {
 	o.Require("sessionId", "command")
 }
 
-// EncodeJSON writes x; it is for generated code.
 func (x *TerminalOutputRequest) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
 	e.Name("sessionId")
@@ -698,7 +681,6 @@ func (x *TerminalOutputRequest) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *TerminalOutputRequest) DecodeJSON(d *codec.Decoder) {
 	*x = TerminalOutputRequest{}
 	o := d.Object()
@@ -720,7 +702,6 @@ func (x *TerminalOutputRequest) DecodeJSON(d *codec.Decoder) {
 	o.Require("sessionId", "terminalId")
 }
 
-// EncodeJSON writes x; it is for generated code.
 func (x *CreateElicitationRequest) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
 	codec.EncodeMembers(e, x)
@@ -744,7 +725,6 @@ func (x *CreateElicitationRequest) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *CreateElicitationRequest) DecodeJSON(d *codec.Decoder) {
 	*x = CreateElicitationRequest{}
 	start := d.Mark()
@@ -769,7 +749,6 @@ func (x *CreateElicitationRequest) decodeVariant(d *codec.Decoder) {
 	}
 }
 
-// EncodeJSON writes x; it is for generated code.
 func (x *ElicitationRequestScope) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
 	e.Name("requestId")
@@ -778,7 +757,6 @@ func (x *ElicitationRequestScope) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *ElicitationRequestScope) DecodeJSON(d *codec.Decoder) {
 	*x = ElicitationRequestScope{}
 	o := d.Object()
@@ -795,7 +773,6 @@ func (x *ElicitationRequestScope) DecodeJSON(d *codec.Decoder) {
 	o.Require("requestId")
 }
 
-// EncodeJSON writes x; it is for generated code.
 func (x *ElicitationSchema) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
 	if x.Type != "" {
@@ -813,7 +790,6 @@ func (x *ElicitationSchema) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *ElicitationSchema) DecodeJSON(d *codec.Decoder) {
 	*x = ElicitationSchema{}
 	for o := d.Object(); o.Next(); {
@@ -842,7 +818,6 @@ func (x *ElicitationSchema) DecodeJSON(d *codec.Decoder) {
 	}
 }
 
-// EncodeJSON writes x; it is for generated code.
 func (x *ElicitationPropertySchema) EncodeJSON(e *codec.Encoder) {
 	switch v := x.Variant.(type) {
 	case *ElicitationPropertySchemaString:
@@ -867,7 +842,6 @@ func (x *ElicitationPropertySchema) EncodeJSON(e *codec.Encoder) {
 	}
 }
 
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *ElicitationPropertySchema) DecodeJSON(d *codec.Decoder) {
 	*x = ElicitationPropertySchema{}
 	tag, ok := d.Tag("type")
@@ -891,7 +865,6 @@ func (x *ElicitationPropertySchema) DecodeJSON(d *codec.Decoder) {
 	}
 }
 
-// EncodeJSON writes x; it is for generated code.
 func (x *MultiSelectItems) EncodeJSON(e *codec.Encoder) {
 	switch v := x.Variant.(type) {
 	case *MultiSelectItemsString:
@@ -910,7 +883,6 @@ func (x *MultiSelectItems) EncodeJSON(e *codec.Encoder) {
 	}
 }
 
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *MultiSelectItems) DecodeJSON(d *codec.Decoder) {
 	*x = MultiSelectItems{}
 	tag, ok := d.Tag("type")
@@ -926,7 +898,6 @@ func (x *MultiSelectItems) DecodeJSON(d *codec.Decoder) {
 	}
 }
 
-// EncodeJSON writes x; it is for generated code.
 func (x *ElicitationFormMode) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
 	codec.EncodeMembers(e, x)
@@ -941,7 +912,6 @@ func (x *ElicitationFormMode) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *ElicitationFormMode) DecodeJSON(d *codec.Decoder) {
 	*x = ElicitationFormMode{}
 	start := d.Mark()
@@ -968,7 +938,6 @@ func (x *ElicitationFormMode) decodeVariant(d *codec.Decoder) {
 	}
 }
 
-// EncodeJSON writes x; it is for generated code.
 func (x *ElicitationURLMode) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
 	e.Name("elicitationId")
@@ -987,7 +956,6 @@ func (x *ElicitationURLMode) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *ElicitationURLMode) DecodeJSON(d *codec.Decoder) {
 	*x = ElicitationURLMode{}
 	start := d.Mark()
@@ -1032,7 +1000,6 @@ func (x *ElicitationURLMode) decodeVariant(d *codec.Decoder) {
 	}
 }
 
-// EncodeJSON writes x; it is for generated code.
 func (x *AuthMethod) EncodeJSON(e *codec.Encoder) {
 	switch v := x.Variant.(type) {
 	case *AuthMethodTerminal:
@@ -1051,7 +1018,6 @@ func (x *AuthMethod) EncodeJSON(e *codec.Encoder) {
 	}
 }
 
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *AuthMethod) DecodeJSON(d *codec.Decoder) {
 	*x = AuthMethod{}
 	fits := d.Fits("id", `"`, "name", `"`)
@@ -1074,7 +1040,6 @@ func (x *AuthMethod) DecodeJSON(d *codec.Decoder) {
 	x.Variant = codec.New[AuthMethodAgent](d)
 }
 
-// EncodeJSON writes x; it is for generated code.
 func (x *SessionConfigOption) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
 	codec.EncodeMembers(e, x)
@@ -1098,7 +1063,6 @@ func (x *SessionConfigOption) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *SessionConfigOption) DecodeJSON(d *codec.Decoder) {
 	*x = SessionConfigOption{}
 	start := d.Mark()
@@ -1123,7 +1087,6 @@ func (x *SessionConfigOption) decodeVariant(d *codec.Decoder) {
 	}
 }
 
-// EncodeJSON writes x; it is for generated code.
 func (x *SessionConfigSelectOptions) EncodeJSON(e *codec.Encoder) {
 	switch v := x.Variant.(type) {
 	case SessionConfigSelectOptionsUngrouped:
@@ -1135,7 +1098,6 @@ func (x *SessionConfigSelectOptions) EncodeJSON(e *codec.Encoder) {
 	}
 }
 
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *SessionConfigSelectOptions) DecodeJSON(d *codec.Decoder) {
 	*x = SessionConfigSelectOptions{}
 	switch d.Kind() {
@@ -1158,7 +1120,6 @@ func (x *SessionConfigSelectOptions) DecodeJSON(d *codec.Decoder) {
 	}
 }
 
-// EncodeJSON writes x; it is for generated code.
 func (x *PromptResponse) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
 	e.Name("stopReason")
@@ -1168,7 +1129,6 @@ func (x *PromptResponse) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *PromptResponse) DecodeJSON(d *codec.Decoder) {
 	*x = PromptResponse{}
 	o := d.Object()
@@ -1190,7 +1150,6 @@ func (x *PromptResponse) DecodeJSON(d *codec.Decoder) {
 	o.Require("stopReason")
 }
 
-// EncodeJSON writes x; it is for generated code.
 func (x *SessionNotification) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
 	e.Name("sessionId")
@@ -1201,7 +1160,6 @@ func (x *SessionNotification) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *SessionNotification) DecodeJSON(d *codec.Decoder) {
 	*x = SessionNotification{}
 	o := d.Object()
@@ -1223,7 +1181,6 @@ func (x *SessionNotification) DecodeJSON(d *codec.Decoder) {
 	o.Require("sessionId", "update")
 }
 
-// EncodeJSON writes x; it is for generated code.
 func (x *SessionUpdate) EncodeJSON(e *codec.Encoder) {
 	switch v := x.Variant.(type) {
 	case *SessionUpdateUserMessageChunk:
@@ -1276,7 +1233,6 @@ func (x *SessionUpdate) EncodeJSON(e *codec.Encoder) {
 	}
 }
 
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *SessionUpdate) DecodeJSON(d *codec.Decoder) {
 	*x = SessionUpdate{}
 	tag, ok := d.Tag("sessionUpdate")
@@ -1348,7 +1304,6 @@ func (x *SessionUpdate) DecodeJSON(d *codec.Decoder) {
 	}
 }
 
-// EncodeJSON writes x; it is for generated code.
 func (x *ContentChunk) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
 	e.Name("content")
@@ -1358,7 +1313,6 @@ func (x *ContentChunk) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *ContentChunk) DecodeJSON(d *codec.Decoder) {
 	*x = ContentChunk{}
 	o := d.Object()
@@ -1380,7 +1334,6 @@ func (x *ContentChunk) DecodeJSON(d *codec.Decoder) {
 	o.Require("content")
 }
 
-// EncodeJSON writes x; it is for generated code.
 func (x *ToolCall) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
 	e.Name("toolCallId")
@@ -1416,7 +1369,6 @@ func (x *ToolCall) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *ToolCall) DecodeJSON(d *codec.Decoder) {
 	*x = ToolCall{}
 	o := d.Object()
@@ -1459,7 +1411,6 @@ func (x *ToolCall) DecodeJSON(d *codec.Decoder) {
 	o.Require("toolCallId", "title")
 }
 
-// EncodeJSON writes x; it is for generated code.
 func (x *PlanUpdateContent) EncodeJSON(e *codec.Encoder) {
 	switch v := x.Variant.(type) {
 	case *PlanUpdateContentItems:
@@ -1480,7 +1431,6 @@ func (x *PlanUpdateContent) EncodeJSON(e *codec.Encoder) {
 	}
 }
 
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *PlanUpdateContent) DecodeJSON(d *codec.Decoder) {
 	*x = PlanUpdateContent{}
 	tag, ok := d.Tag("type")
@@ -1500,7 +1450,6 @@ func (x *PlanUpdateContent) DecodeJSON(d *codec.Decoder) {
 	}
 }
 
-// EncodeJSON writes x; it is for generated code.
 func (x *AvailableCommandInput) EncodeJSON(e *codec.Encoder) {
 	switch v := x.Variant.(type) {
 	case *AvailableCommandInputUnstructured:
@@ -1510,13 +1459,11 @@ func (x *AvailableCommandInput) EncodeJSON(e *codec.Encoder) {
 	}
 }
 
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *AvailableCommandInput) DecodeJSON(d *codec.Decoder) {
 	*x = AvailableCommandInput{}
 	x.Variant = (*AvailableCommandInputUnstructured)(codec.New[UnstructuredCommandInput](d))
 }
 
-// EncodeJSON writes x; it is for generated code.
 func (x *Notice) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
 	e.Name("severity")
@@ -1529,7 +1476,6 @@ func (x *Notice) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *Notice) DecodeJSON(d *codec.Decoder) {
 	*x = Notice{}
 	o := d.Object()
@@ -1555,7 +1501,6 @@ func (x *Notice) DecodeJSON(d *codec.Decoder) {
 	o.Require("severity", "title")
 }
 
-// EncodeJSON writes x; it is for generated code.
 func (x *StateUpdate) EncodeJSON(e *codec.Encoder) {
 	switch v := x.Variant.(type) {
 	case *StateUpdateRunning:
@@ -1581,7 +1526,6 @@ func (x *StateUpdate) EncodeJSON(e *codec.Encoder) {
 	}
 }
 
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *StateUpdate) DecodeJSON(d *codec.Decoder) {
 	*x = StateUpdate{}
 	tag, ok := d.Tag("state")
@@ -1603,7 +1547,6 @@ func (x *StateUpdate) DecodeJSON(d *codec.Decoder) {
 	}
 }
 
-// EncodeJSON writes x; it is for generated code.
 func (x *IdleStateUpdate) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
 	codec.EncodeMembers(e, x)
@@ -1641,7 +1584,6 @@ func (x *IdleStateUpdate) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *IdleStateUpdate) DecodeJSON(d *codec.Decoder) {
 	*x = IdleStateUpdate{}
 	start := d.Mark()
@@ -1706,14 +1648,12 @@ func (x *IdleStateUpdateNone) decodeMembers(d *codec.Decoder) {
 	}
 }
 
-// EncodeJSON writes x; it is for generated code.
 func (x *CompactionCapabilities) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
 	codec.EncodeExtra(e, x.Extra, (*codec.Encoder).Raw)
 	e.EndObject()
 }
 
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *CompactionCapabilities) DecodeJSON(d *codec.Decoder) {
 	*x = CompactionCapabilities{}
 	for o := d.Object(); o.Next(); {
@@ -1721,14 +1661,12 @@ func (x *CompactionCapabilities) DecodeJSON(d *codec.Decoder) {
 	}
 }
 
-// EncodeJSON writes x; it is for generated code.
 func (x *NoticeCapabilities) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
 	codec.EncodeExtra(e, x.Extra, (*codec.Encoder).Raw)
 	e.EndObject()
 }
 
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *NoticeCapabilities) DecodeJSON(d *codec.Decoder) {
 	*x = NoticeCapabilities{}
 	for o := d.Object(); o.Next(); {
@@ -1736,7 +1674,6 @@ func (x *NoticeCapabilities) DecodeJSON(d *codec.Decoder) {
 	}
 }
 
-// EncodeJSON writes x; it is for generated code.
 func (x *MCPServer) EncodeJSON(e *codec.Encoder) {
 	switch v := x.Variant.(type) {
 	case *MCPServerHTTP:
@@ -1759,7 +1696,6 @@ func (x *MCPServer) EncodeJSON(e *codec.Encoder) {
 	}
 }
 
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *MCPServer) DecodeJSON(d *codec.Decoder) {
 	*x = MCPServer{}
 	fits := d.Fits("name", `"`, "command", `"`, "args", `[n`, "env", `[n`)
@@ -1796,7 +1732,6 @@ func (x *MCPServer) DecodeJSON(d *codec.Decoder) {
 	x.Variant = codec.New[MCPServerStdio](d)
 }
 
-// EncodeJSON writes x; it is for generated code.
 func (x *SetSessionConfigOptionRequest) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
 	codec.EncodeMembers(e, x)
@@ -1820,7 +1755,6 @@ func (x *SetSessionConfigOptionRequest) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *SetSessionConfigOptionRequest) DecodeJSON(d *codec.Decoder) {
 	*x = SetSessionConfigOptionRequest{}
 	start := d.Mark()
@@ -1854,7 +1788,6 @@ func (x *SetSessionConfigOptionRequest) decodeVariant(d *codec.Decoder) {
 	x.Variant = v
 }
 
-// EncodeJSON writes x; it is for generated code.
 func (x *PromptRequest) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
 	e.Name("sessionId")
@@ -1865,7 +1798,6 @@ func (x *PromptRequest) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *PromptRequest) DecodeJSON(d *codec.Decoder) {
 	*x = PromptRequest{}
 	o := d.Object()
@@ -1887,14 +1819,12 @@ func (x *PromptRequest) DecodeJSON(d *codec.Decoder) {
 	o.Require("sessionId", "prompt")
 }
 
-// EncodeJSON writes x; it is for generated code.
 func (x *WriteTextFileResponse) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
 	codec.EncodeMeta(e, x.Meta)
 	e.EndObject()
 }
 
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *WriteTextFileResponse) DecodeJSON(d *codec.Decoder) {
 	*x = WriteTextFileResponse{}
 	for o := d.Object(); o.Next(); {
@@ -1908,7 +1838,6 @@ func (x *WriteTextFileResponse) DecodeJSON(d *codec.Decoder) {
 	}
 }
 
-// EncodeJSON writes x; it is for generated code.
 func (x *ReadTextFileResponse) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
 	e.Name("content")
@@ -1917,7 +1846,6 @@ func (x *ReadTextFileResponse) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *ReadTextFileResponse) DecodeJSON(d *codec.Decoder) {
 	*x = ReadTextFileResponse{}
 	o := d.Object()
@@ -1936,7 +1864,6 @@ func (x *ReadTextFileResponse) DecodeJSON(d *codec.Decoder) {
 	o.Require("content")
 }
 
-// EncodeJSON writes x; it is for generated code.
 func (x *RequestPermissionOutcome) EncodeJSON(e *codec.Encoder) {
 	switch v := x.Variant.(type) {
 	case *RequestPermissionOutcomeCancelled:
@@ -1958,7 +1885,6 @@ func (x *RequestPermissionOutcome) EncodeJSON(e *codec.Encoder) {
 	}
 }
 
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *RequestPermissionOutcome) DecodeJSON(d *codec.Decoder) {
 	*x = RequestPermissionOutcome{}
 	tag, ok := d.Tag("outcome")
@@ -1978,7 +1904,6 @@ func (x *RequestPermissionOutcome) DecodeJSON(d *codec.Decoder) {
 	}
 }
 
-// EncodeJSON writes x; it is for generated code.
 func (x *CreateTerminalResponse) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
 	e.Name("terminalId")
@@ -1987,7 +1912,6 @@ func (x *CreateTerminalResponse) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *CreateTerminalResponse) DecodeJSON(d *codec.Decoder) {
 	*x = CreateTerminalResponse{}
 	o := d.Object()
@@ -2006,7 +1930,6 @@ func (x *CreateTerminalResponse) DecodeJSON(d *codec.Decoder) {
 	o.Require("terminalId")
 }
 
-// EncodeJSON writes x; it is for generated code.
 func (x *TerminalOutputResponse) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
 	e.Name("output")
@@ -2018,7 +1941,6 @@ func (x *TerminalOutputResponse) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *TerminalOutputResponse) DecodeJSON(d *codec.Decoder) {
 	*x = TerminalOutputResponse{}
 	o := d.Object()
@@ -2043,7 +1965,6 @@ func (x *TerminalOutputResponse) DecodeJSON(d *codec.Decoder) {
 	o.Require("output", "truncated")
 }
 
-// EncodeJSON writes x; it is for generated code.
 func (x *CreateElicitationResponse) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
 	codec.EncodeMembers(e, x)
@@ -2070,7 +1991,6 @@ func (x *CreateElicitationResponse) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *CreateElicitationResponse) DecodeJSON(d *codec.Decoder) {
 	*x = CreateElicitationResponse{}
 	start := d.Mark()
@@ -2101,7 +2021,6 @@ func (x *CreateElicitationResponse) decodeVariant(d *codec.Decoder) {
 	}
 }
 
-// EncodeJSON writes x; it is for generated code.
 func (x *ElicitationContentValue) EncodeJSON(e *codec.Encoder) {
 	switch v := x.Variant.(type) {
 	case ElicitationContentValueString:
@@ -2119,7 +2038,6 @@ func (x *ElicitationContentValue) EncodeJSON(e *codec.Encoder) {
 	}
 }
 
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *ElicitationContentValue) DecodeJSON(d *codec.Decoder) {
 	*x = ElicitationContentValue{}
 	switch d.Kind() {
@@ -2140,14 +2058,12 @@ func (x *ElicitationContentValue) DecodeJSON(d *codec.Decoder) {
 	}
 }
 
-// EncodeJSON writes x; it is for generated code.
 func (x *ElicitationAcceptAction) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
 	codec.EncodeOpt(e, "content", x.Content, codec.EncodeMap)
 	e.EndObject()
 }
 
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *ElicitationAcceptAction) DecodeJSON(d *codec.Decoder) {
 	*x = ElicitationAcceptAction{}
 	for o := d.Object(); o.Next(); {
@@ -2161,7 +2077,6 @@ func (x *ElicitationAcceptAction) DecodeJSON(d *codec.Decoder) {
 	}
 }
 
-// EncodeJSON writes x; it is for generated code.
 func (x *MessageMCPResponse) EncodeJSON(e *codec.Encoder) {
 	switch v := x.Variant.(type) {
 	case *MessageMCPResponseResult:
@@ -2177,7 +2092,6 @@ func (x *MessageMCPResponse) EncodeJSON(e *codec.Encoder) {
 	}
 }
 
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *MessageMCPResponse) DecodeJSON(d *codec.Decoder) {
 	*x = MessageMCPResponse{}
 	at := d.Mark()
@@ -2203,7 +2117,6 @@ func (x *MessageMCPResponse) DecodeJSON(d *codec.Decoder) {
 	}
 }
 
-// EncodeJSON writes x; it is for generated code.
 func (x *MCPError) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
 	e.Name("code")
@@ -2218,7 +2131,6 @@ func (x *MCPError) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *MCPError) DecodeJSON(d *codec.Decoder) {
 	*x = MCPError{}
 	o := d.Object()
@@ -2240,7 +2152,6 @@ func (x *MCPError) DecodeJSON(d *codec.Decoder) {
 	o.Require("code", "message")
 }
 
-// EncodeJSON writes x; it is for generated code.
 func (x *CancelRequestNotification) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
 	e.Name("requestId")
@@ -2250,7 +2161,6 @@ func (x *CancelRequestNotification) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *CancelRequestNotification) DecodeJSON(d *codec.Decoder) {
 	*x = CancelRequestNotification{}
 	o := d.Object()
@@ -2270,8 +2180,6 @@ func (x *CancelRequestNotification) DecodeJSON(d *codec.Decoder) {
 	o.Require("requestId")
 }
 
-// EncodeJSON writes x; it is for generated code.
 func (x *ProxySuccessorResponse) EncodeJSON(e *codec.Encoder) { e.Raw(json.RawMessage(*x)) }
 
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *ProxySuccessorResponse) DecodeJSON(d *codec.Decoder) { *x = ProxySuccessorResponse(d.Raw()) }

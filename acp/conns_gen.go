@@ -7,17 +7,15 @@ import "context"
 
 // Authenticate authenticates the client using the specified authentication method (authenticate).
 //
-// Called when the agent requires authentication before allowing session creation. The client
-// provides an authentication method ID that was advertised during initialization and whose type
-// defines the `authenticate` flow.
+// Called when the agent requires authentication before allowing session creation. The client provides an authentication
+// method ID that was advertised during initialization and whose type defines the `authenticate` flow.
 //
-// After successful authentication, the client can proceed to create sessions with `session/new`
-// without receiving an `auth_required` (`-32000`) error.
+// After successful authentication, the client can proceed to create sessions with `session/new` without receiving an
+// `auth_required` (`-32000`) error.
 //
 // See protocol docs: [Initialization]
 //
-// It fails with ErrUnsupported, unsent, when the agent does not offer the method, or offers it to
-// be run in a terminal.
+// It fails with ErrUnsupported, unsent, when the agent does not offer the method, or offers it to be run in a terminal.
 //
 // [Initialization]: https://agentclientprotocol.com/protocol/v1/draft/initialization
 func (c *ClientConn) Authenticate(ctx context.Context, req *AuthenticateRequest) (*AuthenticateResponse, error) {
@@ -78,8 +76,8 @@ func (c *ClientConn) DisableProvider(ctx context.Context, req *DisableProviderRe
 
 // Logout logs out of the current authenticated state (logout).
 //
-// After a successful logout, all new sessions will require authentication. There is no guarantee
-// about the behavior of already running sessions.
+// After a successful logout, all new sessions will require authentication. There is no guarantee about the behavior of
+// already running sessions.
 //
 // It returns ErrUnsupported without sending anything if the peer does not advertise auth.logout.
 func (c *ClientConn) Logout(ctx context.Context, req *LogoutRequest) (*LogoutResponse, error) {
@@ -95,8 +93,8 @@ func (c *ClientConn) Logout(ctx context.Context, req *LogoutRequest) (*LogoutRes
 
 // AuthStatus queries the agent's current authentication state (auth/status).
 //
-// This method is only available if the agent advertises the `auth.status` capability. It MUST NOT
-// change any agent state, and agents MUST NOT reject it with `auth_required`.
+// This method is only available if the agent advertises the `auth.status` capability. It MUST NOT change any agent
+// state, and agents MUST NOT reject it with `auth_required`.
 //
 // It returns ErrUnsupported without sending anything if the peer does not advertise auth.status.
 //
@@ -112,8 +110,7 @@ func (c *ClientConn) AuthStatus(ctx context.Context, req *AuthStatusRequest) (*A
 	return methodAuthStatus.Call(ctx, c.rpc, req)
 }
 
-// newSession calls session/new. The reader calls then with the answer before it handles the
-// messages that follow it.
+// newSession calls session/new. The reader calls then with the answer before it handles the messages that follow it.
 func (c *ClientConn) newSession(ctx context.Context, req *NewSessionRequest, then func(*NewSessionResponse)) (*NewSessionResponse, error) {
 	req = orEmpty(req)
 	if err := c.check(MethodNewSession, req); err != nil {
@@ -125,8 +122,7 @@ func (c *ClientConn) newSession(ctx context.Context, req *NewSessionRequest, the
 	return callThen(ctx, c.rpc, methodNewSession, req, then)
 }
 
-// loadSession calls session/load. The reader calls then with the answer before it handles the
-// messages that follow it.
+// loadSession calls session/load. The reader calls then with the answer before it handles the messages that follow it.
 func (c *ClientConn) loadSession(ctx context.Context, req *LoadSessionRequest, then func(*LoadSessionResponse)) (*LoadSessionResponse, error) {
 	req = orEmpty(req)
 	if err := c.check(MethodLoadSession, req); err != nil {
@@ -144,8 +140,7 @@ func (c *ClientConn) loadSession(ctx context.Context, req *LoadSessionRequest, t
 //
 // The agent should return metadata about sessions with optional filtering and pagination support.
 //
-// It returns ErrUnsupported without sending anything if the peer does not advertise what the call
-// needs.
+// It returns ErrUnsupported without sending anything if the peer does not advertise what the call needs.
 func (c *ClientConn) ListSessions(ctx context.Context, req *ListSessionsRequest) (*ListSessionsResponse, error) {
 	req = orEmpty(req)
 	if err := c.check(MethodListSessions, req); err != nil {
@@ -157,8 +152,8 @@ func (c *ClientConn) ListSessions(ctx context.Context, req *ListSessionsRequest)
 	return methodListSessions.Call(ctx, c.rpc, req)
 }
 
-// deleteSession calls session/delete. The reader calls then with the answer before it handles the
-// messages that follow it.
+// deleteSession calls session/delete. The reader calls then with the answer before it handles the messages that follow
+// it.
 func (c *ClientConn) deleteSession(ctx context.Context, req *DeleteSessionRequest, then func(*DeleteSessionResponse)) (*DeleteSessionResponse, error) {
 	req = orEmpty(req)
 	if err := c.check(MethodDeleteSession, req); err != nil {
@@ -170,8 +165,7 @@ func (c *ClientConn) deleteSession(ctx context.Context, req *DeleteSessionReques
 	return callThen(ctx, c.rpc, methodDeleteSession, req, then)
 }
 
-// forkSession calls session/fork. The reader calls then with the answer before it handles the
-// messages that follow it.
+// forkSession calls session/fork. The reader calls then with the answer before it handles the messages that follow it.
 func (c *ClientConn) forkSession(ctx context.Context, req *ForkSessionRequest, then func(*ForkSessionResponse)) (*ForkSessionResponse, error) {
 	req = orEmpty(req)
 	if err := c.check(MethodForkSession, req); err != nil {
@@ -183,14 +177,11 @@ func (c *ClientConn) forkSession(ctx context.Context, req *ForkSessionRequest, t
 	return callThen(ctx, c.rpc, methodForkSession, req, then)
 }
 
-// ArchiveSession archives a session, hiding it from default `session/list` results
-// (session/archive).
+// ArchiveSession archives a session, hiding it from default `session/list` results (session/archive).
 //
-// This method is only available if the agent advertises the `sessionCapabilities.archive`
-// capability.
+// This method is only available if the agent advertises the `sessionCapabilities.archive` capability.
 //
-// It returns ErrUnsupported without sending anything if the peer does not advertise
-// sessionCapabilities.archive.
+// It returns ErrUnsupported without sending anything if the peer does not advertise sessionCapabilities.archive.
 //
 // Experimental: any minor release may change or remove it. It needs [FeatureArchive].
 func (c *ClientConn) ArchiveSession(ctx context.Context, req *ArchiveSessionRequest) (*ArchiveSessionResponse, error) {
@@ -204,14 +195,11 @@ func (c *ClientConn) ArchiveSession(ctx context.Context, req *ArchiveSessionRequ
 	return methodArchiveSession.Call(ctx, c.rpc, req)
 }
 
-// UnarchiveSession unarchives a session, returning it to default `session/list` results
-// (session/unarchive).
+// UnarchiveSession unarchives a session, returning it to default `session/list` results (session/unarchive).
 //
-// This method is only available if the agent advertises the `sessionCapabilities.archive`
-// capability.
+// This method is only available if the agent advertises the `sessionCapabilities.archive` capability.
 //
-// It returns ErrUnsupported without sending anything if the peer does not advertise
-// sessionCapabilities.archive.
+// It returns ErrUnsupported without sending anything if the peer does not advertise sessionCapabilities.archive.
 //
 // Experimental: any minor release may change or remove it. It needs [FeatureArchive].
 func (c *ClientConn) UnarchiveSession(ctx context.Context, req *UnarchiveSessionRequest) (*UnarchiveSessionResponse, error) {
@@ -225,14 +213,11 @@ func (c *ClientConn) UnarchiveSession(ctx context.Context, req *UnarchiveSession
 	return methodUnarchiveSession.Call(ctx, c.rpc, req)
 }
 
-// SessionStatus checks whether the Agent has a session in memory, without changing it
-// (session/status).
+// SessionStatus checks whether the Agent has a session in memory, without changing it (session/status).
 //
-// This method is only available if the agent advertises the `sessionCapabilities.status`
-// capability.
+// This method is only available if the agent advertises the `sessionCapabilities.status` capability.
 //
-// It returns ErrUnsupported without sending anything if the peer does not advertise
-// sessionCapabilities.status.
+// It returns ErrUnsupported without sending anything if the peer does not advertise sessionCapabilities.status.
 //
 // Experimental: any minor release may change or remove it. It needs [FeatureSessionStatus].
 func (c *ClientConn) SessionStatus(ctx context.Context, req *SessionStatusRequest) (*SessionStatusResponse, error) {
@@ -250,11 +235,10 @@ func (c *ClientConn) SessionStatus(ctx context.Context, req *SessionStatusReques
 //
 // This method is only available if the agent advertises the `sessionCapabilities.title` capability.
 //
-// The session does not need to be active on the connection. The agent stores the title and returns
-// the stored title, which may be normalized.
+// The session does not need to be active on the connection. The agent stores the title and returns the stored title,
+// which may be normalized.
 //
-// It returns ErrUnsupported without sending anything if the peer does not advertise
-// sessionCapabilities.title.
+// It returns ErrUnsupported without sending anything if the peer does not advertise sessionCapabilities.title.
 //
 // Experimental: any minor release may change or remove it. It needs [FeatureSessionTitle].
 func (c *ClientConn) SetSessionTitle(ctx context.Context, req *SetSessionTitleRequest) (*SetSessionTitleResponse, error) {
@@ -268,8 +252,8 @@ func (c *ClientConn) SetSessionTitle(ctx context.Context, req *SetSessionTitleRe
 	return methodSetSessionTitle.Call(ctx, c.rpc, req)
 }
 
-// resumeSession calls session/resume. The reader calls then with the answer before it handles the
-// messages that follow it.
+// resumeSession calls session/resume. The reader calls then with the answer before it handles the messages that follow
+// it.
 func (c *ClientConn) resumeSession(ctx context.Context, req *ResumeSessionRequest, then func(*ResumeSessionResponse)) (*ResumeSessionResponse, error) {
 	req = orEmpty(req)
 	if err := c.check(MethodResumeSession, req); err != nil {
@@ -281,8 +265,8 @@ func (c *ClientConn) resumeSession(ctx context.Context, req *ResumeSessionReques
 	return callThen(ctx, c.rpc, methodResumeSession, req, then)
 }
 
-// closeSession calls session/close. The reader calls then with the answer before it handles the
-// messages that follow it.
+// closeSession calls session/close. The reader calls then with the answer before it handles the messages that follow
+// it.
 func (c *ClientConn) closeSession(ctx context.Context, req *CloseSessionRequest, then func(*CloseSessionResponse)) (*CloseSessionResponse, error) {
 	req = orEmpty(req)
 	if err := c.check(MethodCloseSession, req); err != nil {
@@ -307,13 +291,12 @@ func (c *ClientConn) MessageMCPNotification(ctx context.Context, n *MessageMCPNo
 
 // WriteTextFile writes content to a text file in the client's file system (fs/write_text_file).
 //
-// Only available if the client advertises the `fs.writeTextFile` capability. Allows the agent to
-// create or modify files within the client's environment.
+// Only available if the client advertises the `fs.writeTextFile` capability. Allows the agent to create or modify files
+// within the client's environment.
 //
 // See protocol docs: [Client]
 //
-// It returns ErrUnsupported without sending anything if the peer does not advertise
-// fs.writeTextFile.
+// It returns ErrUnsupported without sending anything if the peer does not advertise fs.writeTextFile.
 //
 // [Client]: https://agentclientprotocol.com/protocol/v1/draft/overview#client
 func (c *AgentConn) WriteTextFile(ctx context.Context, req *WriteTextFileRequest) (*WriteTextFileResponse, error) {
@@ -329,13 +312,12 @@ func (c *AgentConn) WriteTextFile(ctx context.Context, req *WriteTextFileRequest
 
 // ReadTextFile reads content from a text file in the client's file system (fs/read_text_file).
 //
-// Only available if the client advertises the `fs.readTextFile` capability. Allows the agent to
-// access file contents within the client's environment.
+// Only available if the client advertises the `fs.readTextFile` capability. Allows the agent to access file contents
+// within the client's environment.
 //
 // See protocol docs: [Client]
 //
-// It returns ErrUnsupported without sending anything if the peer does not advertise
-// fs.readTextFile.
+// It returns ErrUnsupported without sending anything if the peer does not advertise fs.readTextFile.
 //
 // [Client]: https://agentclientprotocol.com/protocol/v1/draft/overview#client
 func (c *AgentConn) ReadTextFile(ctx context.Context, req *ReadTextFileRequest) (*ReadTextFileResponse, error) {
@@ -349,14 +331,13 @@ func (c *AgentConn) ReadTextFile(ctx context.Context, req *ReadTextFileRequest) 
 	return methodReadTextFile.Call(ctx, c.rpc, req)
 }
 
-// RequestPermission requests permission from the user for a tool call operation
-// (session/request_permission).
+// RequestPermission requests permission from the user for a tool call operation (session/request_permission).
 //
-// Called by the agent when it needs user authorization before executing a potentially sensitive
-// operation. The client should present the options to the user and return their decision.
+// Called by the agent when it needs user authorization before executing a potentially sensitive operation. The client
+// should present the options to the user and return their decision.
 //
-// If the client cancels the prompt turn via `session/cancel`, it MUST respond to this request with
-// the `cancelled` outcome.
+// If the client cancels the prompt turn via `session/cancel`, it MUST respond to this request with the `cancelled`
+// outcome.
 //
 // See protocol docs: [Requesting Permission]
 //
@@ -373,11 +354,10 @@ func (c *AgentConn) RequestPermission(ctx context.Context, req *RequestPermissio
 //
 // Only available if the `terminal` Client capability is set to `true`.
 //
-// Returns a `TerminalId` that can be used with other terminal methods to get the current output,
-// wait for exit, and kill the command.
+// Returns a `TerminalId` that can be used with other terminal methods to get the current output, wait for exit, and
+// kill the command.
 //
-// The `TerminalId` can also be used to embed the terminal in a tool call by using `terminal` tool
-// call content.
+// The `TerminalId` can also be used to embed the terminal in a tool call by using `terminal` tool call content.
 //
 // The Agent is responsible for releasing the terminal by using the `terminal/release` method.
 //
@@ -399,8 +379,8 @@ func (c *AgentConn) CreateTerminal(ctx context.Context, req *CreateTerminalReque
 
 // TerminalOutput gets the terminal output and exit status (terminal/output).
 //
-// Returns the current content in the terminal without waiting for the command to exit. If the
-// command has already exited, the exit status is included.
+// Returns the current content in the terminal without waiting for the command to exit. If the command has already
+// exited, the exit status is included.
 //
 // See protocol docs: [Terminals]
 //
@@ -420,14 +400,14 @@ func (c *AgentConn) TerminalOutput(ctx context.Context, req *TerminalOutputReque
 
 // ReleaseTerminal releases a terminal (terminal/release).
 //
-// The command is killed if it hasn't exited yet. Use `terminal/wait_for_exit` to wait for the
-// command to exit before releasing the terminal.
+// The command is killed if it hasn't exited yet. Use `terminal/wait_for_exit` to wait for the command to exit before
+// releasing the terminal.
 //
-// After release, the `TerminalId` can no longer be used with other `terminal/*` methods, but tool
-// calls that already contain it, continue to display its output.
+// After release, the `TerminalId` can no longer be used with other `terminal/*` methods, but tool calls that already
+// contain it, continue to display its output.
 //
-// The `terminal/kill` method can be used to terminate the command without releasing the terminal,
-// allowing the Agent to call `terminal/output` and other methods.
+// The `terminal/kill` method can be used to terminate the command without releasing the terminal, allowing the Agent to
+// call `terminal/output` and other methods.
 //
 // See protocol docs: [Terminals]
 //
@@ -445,8 +425,7 @@ func (c *AgentConn) ReleaseTerminal(ctx context.Context, req *ReleaseTerminalReq
 	return methodReleaseTerminal.Call(ctx, c.rpc, req)
 }
 
-// WaitForTerminalExit waits for the terminal command to exit and return its exit status
-// (terminal/wait_for_exit).
+// WaitForTerminalExit waits for the terminal command to exit and return its exit status (terminal/wait_for_exit).
 //
 // See protocol docs: [Terminals]
 //
@@ -466,11 +445,11 @@ func (c *AgentConn) WaitForTerminalExit(ctx context.Context, req *WaitForTermina
 
 // KillTerminal kills the terminal command without releasing the terminal (terminal/kill).
 //
-// While `terminal/release` will also kill the command, this method will keep the `TerminalId` valid
-// so it can be used with other methods.
+// While `terminal/release` will also kill the command, this method will keep the `TerminalId` valid so it can be used
+// with other methods.
 //
-// This method can be helpful when implementing command timeouts which terminate the command as soon
-// as elapsed, and then get the final output so it can be sent to the model.
+// This method can be helpful when implementing command timeouts which terminate the command as soon as elapsed, and
+// then get the final output so it can be sent to the model.
 //
 // Note: Call `terminal/release` when `TerminalId` is no longer needed.
 //
@@ -490,8 +469,8 @@ func (c *AgentConn) KillTerminal(ctx context.Context, req *KillTerminalRequest) 
 	return methodKillTerminal.Call(ctx, c.rpc, req)
 }
 
-// createElicitation calls elicitation/create. The reader calls then with the answer before it
-// handles the messages that follow it.
+// createElicitation calls elicitation/create. The reader calls then with the answer before it handles the messages that
+// follow it.
 func (c *AgentConn) createElicitation(ctx context.Context, req *CreateElicitationRequest, then func(*CreateElicitationResponse)) (*CreateElicitationResponse, error) {
 	req = orEmpty(req)
 	if err := c.check(MethodCreateElicitation, req); err != nil {
@@ -516,17 +495,15 @@ func (c *AgentConn) MessageMCP(ctx context.Context, req *MessageMCPRequest) (*Me
 
 // SessionUpdate handles session update notifications from the agent (session/update).
 //
-// This is a notification endpoint (no response expected) that receives real-time updates about
-// session progress, including message chunks, tool calls, and execution plans.
+// This is a notification endpoint (no response expected) that receives real-time updates about session progress,
+// including message chunks, tool calls, and execution plans.
 //
-// Note: Clients SHOULD continue accepting tool call updates even after sending a `session/cancel`
-// notification, as the agent may send final updates before responding with the cancelled stop
-// reason.
+// Note: Clients SHOULD continue accepting tool call updates even after sending a `session/cancel` notification, as the
+// agent may send final updates before responding with the cancelled stop reason.
 //
 // See protocol docs: [Agent Reports Output]
 //
-// It returns ErrUnsupported without sending anything if the peer does not advertise what the call
-// needs.
+// It returns ErrUnsupported without sending anything if the peer does not advertise what the call needs.
 //
 // [Agent Reports Output]: https://agentclientprotocol.com/protocol/v1/draft/prompt-turn#3-agent-reports-output
 func (c *AgentConn) SessionUpdate(ctx context.Context, n *SessionNotification) error {
@@ -553,8 +530,8 @@ func (c *AgentConn) AuthStatusUpdate(ctx context.Context, n *AuthStatusUpdateNot
 
 // InitializeProxy initializes a component as a proxy (proxy/initialize).
 //
-// Sent by a conductor to each component that has a successor, instead of `initialize`. The params
-// and response are the same as for `initialize`.
+// Sent by a conductor to each component that has a successor, instead of `initialize`. The params and response are the
+// same as for `initialize`.
 //
 // Experimental: any minor release may change or remove it.
 func (c *ProxyConn) InitializeProxy(ctx context.Context, req *InitializeProxyRequest) (*InitializeProxyResponse, error) {
@@ -564,9 +541,8 @@ func (c *ProxyConn) InitializeProxy(ctx context.Context, req *InitializeProxyReq
 
 // ProxySuccessor forwards a request to or from a proxy's successor (proxy/successor).
 //
-// A proxy sends it to its conductor to forward a request downstream. The conductor sends it to the
-// proxy to deliver a request from the successor. The wrapped request's result or error is returned
-// unchanged.
+// A proxy sends it to its conductor to forward a request downstream. The conductor sends it to the proxy to deliver a
+// request from the successor. The wrapped request's result or error is returned unchanged.
 //
 // Experimental: any minor release may change or remove it.
 func (c *ProxyConn) ProxySuccessor(ctx context.Context, req *ProxySuccessorRequest) (*ProxySuccessorResponse, error) {
@@ -574,11 +550,10 @@ func (c *ProxyConn) ProxySuccessor(ctx context.Context, req *ProxySuccessorReque
 	return methodProxySuccessor.Call(ctx, c.rpc, req)
 }
 
-// ProxySuccessorNotification forwards a notification to or from a proxy's successor
-// (proxy/successor).
+// ProxySuccessorNotification forwards a notification to or from a proxy's successor (proxy/successor).
 //
-// A proxy sends it to its conductor to forward a notification downstream. The conductor sends it to
-// the proxy to deliver a notification from the successor.
+// A proxy sends it to its conductor to forward a notification downstream. The conductor sends it to the proxy to
+// deliver a notification from the successor.
 //
 // Experimental: any minor release may change or remove it.
 func (c *ProxyConn) ProxySuccessorNotification(ctx context.Context, n *ProxySuccessorNotification) error {

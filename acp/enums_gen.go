@@ -5,8 +5,7 @@ package acp
 
 // ToolKind is one of the categories of tools that can be invoked.
 //
-// Tool kinds help clients choose appropriate icons and optimize how they display tool execution
-// progress.
+// Tool kinds help clients choose appropriate icons and optimize how they display tool execution progress.
 //
 // See protocol docs: [Creating]
 //
@@ -42,16 +41,8 @@ const (
 // Known reports whether x is one of the values that the schema lists.
 func (x ToolKind) Known() bool {
 	switch x {
-	case ToolKindRead,
-		ToolKindEdit,
-		ToolKindDelete,
-		ToolKindMove,
-		ToolKindSearch,
-		ToolKindExecute,
-		ToolKindThink,
-		ToolKindFetch,
-		ToolKindSwitchMode,
-		ToolKindOther:
+	case ToolKindRead, ToolKindEdit, ToolKindDelete, ToolKindMove, ToolKindSearch, ToolKindExecute, ToolKindThink,
+		ToolKindFetch, ToolKindSwitchMode, ToolKindOther:
 		return true
 	}
 	return false
@@ -70,8 +61,7 @@ type ToolCallStatus string
 
 // The known values of ToolCallStatus.
 const (
-	// The tool call hasn't started running yet because the input is either streaming or we're
-	// awaiting approval.
+	// The tool call hasn't started running yet because the input is either streaming or we're awaiting approval.
 	ToolCallStatusPending ToolCallStatus = "pending"
 	// The tool call is currently running.
 	ToolCallStatusInProgress ToolCallStatus = "in_progress"
@@ -84,10 +74,7 @@ const (
 // Known reports whether x is one of the values that the schema lists.
 func (x ToolCallStatus) Known() bool {
 	switch x {
-	case ToolCallStatusPending,
-		ToolCallStatusInProgress,
-		ToolCallStatusCompleted,
-		ToolCallStatusFailed:
+	case ToolCallStatusPending, ToolCallStatusInProgress, ToolCallStatusCompleted, ToolCallStatusFailed:
 		return true
 	}
 	return false
@@ -109,8 +96,7 @@ const (
 // Known reports whether x is one of the values that the schema lists.
 func (x Role) Known() bool {
 	switch x {
-	case RoleAssistant,
-		RoleUser:
+	case RoleAssistant, RoleUser:
 		return true
 	}
 	return false
@@ -138,9 +124,7 @@ const (
 // Known reports whether x is one of the values that the schema lists.
 func (x PermissionOptionKind) Known() bool {
 	switch x {
-	case PermissionOptionKindAllowOnce,
-		PermissionOptionKindAllowAlways,
-		PermissionOptionKindRejectOnce,
+	case PermissionOptionKindAllowOnce, PermissionOptionKindAllowAlways, PermissionOptionKindRejectOnce,
 		PermissionOptionKindRejectAlways:
 		return true
 	}
@@ -181,10 +165,7 @@ const (
 // Known reports whether x is one of the values that the schema lists.
 func (x StringFormat) Known() bool {
 	switch x {
-	case StringFormatEmail,
-		StringFormatURI,
-		StringFormatDate,
-		StringFormatDateTime:
+	case StringFormatEmail, StringFormatURI, StringFormatDate, StringFormatDateTime:
 		return true
 	}
 	return false
@@ -194,8 +175,8 @@ func (x StringFormat) Known() bool {
 //
 // Agents and clients MUST handle unknown protocol identifiers gracefully.
 //
-// Protocol names beginning with `_` are free for custom use, like other ACP extension methods.
-// Protocol names that do not begin with `_` are reserved for the ACP spec.
+// Protocol names beginning with `_` are free for custom use, like other ACP extension methods. Protocol names that do
+// not begin with `_` are reserved for the ACP spec.
 //
 // Schema: LlmProtocol.
 //
@@ -221,11 +202,7 @@ const (
 // Known reports whether x is one of the values that the schema lists.
 func (x LLMProtocol) Known() bool {
 	switch x {
-	case LLMProtocolAnthropic,
-		LLMProtocolOpenai,
-		LLMProtocolAzure,
-		LLMProtocolVertex,
-		LLMProtocolBedrock:
+	case LLMProtocolAnthropic, LLMProtocolOpenai, LLMProtocolAzure, LLMProtocolVertex, LLMProtocolBedrock:
 		return true
 	}
 	return false
@@ -242,8 +219,7 @@ type AuthState string
 const (
 	// Credentials are configured. This does not guarantee that they are valid.
 	AuthStateAuthenticated AuthState = "authenticated"
-	// The user needs to sign in. This includes credentials that are missing, expired, or known to
-	// be invalid.
+	// The user needs to sign in. This includes credentials that are missing, expired, or known to be invalid.
 	AuthStateUnauthenticated AuthState = "unauthenticated"
 	// No authentication is needed, for example because the agent uses a local model.
 	AuthStateNotRequired AuthState = "not_required"
@@ -254,10 +230,7 @@ const (
 // Known reports whether x is one of the values that the schema lists.
 func (x AuthState) Known() bool {
 	switch x {
-	case AuthStateAuthenticated,
-		AuthStateUnauthenticated,
-		AuthStateNotRequired,
-		AuthStateUnknown:
+	case AuthStateAuthenticated, AuthStateUnauthenticated, AuthStateNotRequired, AuthStateUnknown:
 		return true
 	}
 	return false
@@ -265,13 +238,12 @@ func (x AuthState) Known() bool {
 
 // SessionConfigOptionCategory is the semantic category for a session configuration option.
 //
-// This is intended to help Clients distinguish broadly common selectors (e.g. model selector vs
-// session mode selector vs thought/reasoning level) for UX purposes (keyboard shortcuts, icons,
-// placement). It MUST NOT be required for correctness. Clients MUST handle missing or unknown
-// categories gracefully.
+// This is intended to help Clients distinguish broadly common selectors (e.g. model selector vs session mode selector
+// vs thought/reasoning level) for UX purposes (keyboard shortcuts, icons, placement). It MUST NOT be required for
+// correctness. Clients MUST handle missing or unknown categories gracefully.
 //
-// Category names beginning with `_` are free for custom use, like other ACP extension methods.
-// Category names that do not begin with `_` are reserved for the ACP spec.
+// Category names beginning with `_` are free for custom use, like other ACP extension methods. Category names that do
+// not begin with `_` are reserved for the ACP spec.
 //
 // Values that are not listed here are allowed too; see Known.
 type SessionConfigOptionCategory string
@@ -291,9 +263,7 @@ const (
 // Known reports whether x is one of the values that the schema lists.
 func (x SessionConfigOptionCategory) Known() bool {
 	switch x {
-	case SessionConfigOptionCategoryMode,
-		SessionConfigOptionCategoryModel,
-		SessionConfigOptionCategoryModelConfig,
+	case SessionConfigOptionCategoryMode, SessionConfigOptionCategoryModel, SessionConfigOptionCategoryModelConfig,
 		SessionConfigOptionCategoryThoughtLevel:
 		return true
 	}
@@ -311,9 +281,9 @@ type SessionStatus string
 const (
 	// The Agent has the session in memory, for any connection.
 	//
-	// This does not mean the requesting connection is attached to it. A Client that did not create
-	// or resume the session on its own connection MUST still call `session/load` or
-	// `session/resume` before sending `session/prompt` or expecting `session/update` notifications.
+	// This does not mean the requesting connection is attached to it. A Client that did not create or resume the
+	// session on its own connection MUST still call `session/load` or `session/resume` before sending `session/prompt`
+	// or expecting `session/update` notifications.
 	SessionStatusOpen SessionStatus = "open"
 	// The Agent knows the session and can resume it, but does not have it in memory.
 	//
@@ -324,8 +294,7 @@ const (
 // Known reports whether x is one of the values that the schema lists.
 func (x SessionStatus) Known() bool {
 	switch x {
-	case SessionStatusOpen,
-		SessionStatusSaved:
+	case SessionStatusOpen, SessionStatusSaved:
 		return true
 	}
 	return false
@@ -346,29 +315,23 @@ const (
 	StopReasonEndTurn StopReason = "end_turn"
 	// The turn ended because the agent reached the maximum number of tokens.
 	StopReasonMaxTokens StopReason = "max_tokens"
-	// The turn ended because the agent reached the maximum number of allowed agent requests between
-	// user turns.
+	// The turn ended because the agent reached the maximum number of allowed agent requests between user turns.
 	StopReasonMaxTurnRequests StopReason = "max_turn_requests"
-	// The turn ended because the agent refused to continue. The user prompt and everything that
-	// comes after it won't be included in the next prompt, so this should be reflected in the UI.
+	// The turn ended because the agent refused to continue. The user prompt and everything that comes after it won't be
+	// included in the next prompt, so this should be reflected in the UI.
 	StopReasonRefusal StopReason = "refusal"
 	// The turn was cancelled by the client via `session/cancel`.
 	//
-	// This stop reason MUST be returned when the client sends a `session/cancel` notification, even
-	// if the cancellation causes exceptions in underlying operations. Agents should catch these
-	// exceptions and return this semantically meaningful response to confirm successful
-	// cancellation.
+	// This stop reason MUST be returned when the client sends a `session/cancel` notification, even if the cancellation
+	// causes exceptions in underlying operations. Agents should catch these exceptions and return this semantically
+	// meaningful response to confirm successful cancellation.
 	StopReasonCancelled StopReason = "cancelled"
 )
 
 // Known reports whether x is one of the values that the schema lists.
 func (x StopReason) Known() bool {
 	switch x {
-	case StopReasonEndTurn,
-		StopReasonMaxTokens,
-		StopReasonMaxTurnRequests,
-		StopReasonRefusal,
-		StopReasonCancelled:
+	case StopReasonEndTurn, StopReasonMaxTokens, StopReasonMaxTurnRequests, StopReasonRefusal, StopReasonCancelled:
 		return true
 	}
 	return false
@@ -376,8 +339,8 @@ func (x StopReason) Known() bool {
 
 // PlanEntryPriority is one of the priority levels for plan entries.
 //
-// Used to indicate the relative importance or urgency of different tasks in the execution plan. See
-// protocol docs: [Plan Entries]
+// Used to indicate the relative importance or urgency of different tasks in the execution plan. See protocol docs:
+// [Plan Entries]
 //
 // Newer peers may send values that are not listed here; they are kept, see Known.
 //
@@ -397,9 +360,7 @@ const (
 // Known reports whether x is one of the values that the schema lists.
 func (x PlanEntryPriority) Known() bool {
 	switch x {
-	case PlanEntryPriorityHigh,
-		PlanEntryPriorityMedium,
-		PlanEntryPriorityLow:
+	case PlanEntryPriorityHigh, PlanEntryPriorityMedium, PlanEntryPriorityLow:
 		return true
 	}
 	return false
@@ -407,8 +368,7 @@ func (x PlanEntryPriority) Known() bool {
 
 // PlanEntryStatus is the status of a plan entry in the execution flow.
 //
-// Tracks the lifecycle of each task from planning through completion. See protocol docs: [Plan
-// Entries]
+// Tracks the lifecycle of each task from planning through completion. See protocol docs: [Plan Entries]
 //
 // Newer peers may send values that are not listed here; they are kept, see Known.
 //
@@ -428,9 +388,7 @@ const (
 // Known reports whether x is one of the values that the schema lists.
 func (x PlanEntryStatus) Known() bool {
 	switch x {
-	case PlanEntryStatusPending,
-		PlanEntryStatusInProgress,
-		PlanEntryStatusCompleted:
+	case PlanEntryStatusPending, PlanEntryStatusInProgress, PlanEntryStatusCompleted:
 		return true
 	}
 	return false
@@ -454,9 +412,7 @@ const (
 // Known reports whether x is one of the values that the schema lists.
 func (x NoticeSeverity) Known() bool {
 	switch x {
-	case NoticeSeverityInfo,
-		NoticeSeverityWarning,
-		NoticeSeverityError:
+	case NoticeSeverityInfo, NoticeSeverityWarning, NoticeSeverityError:
 		return true
 	}
 	return false
@@ -482,20 +438,16 @@ const (
 // Known reports whether x is one of the values that the schema lists.
 func (x CompactionStatus) Known() bool {
 	switch x {
-	case CompactionStatusInProgress,
-		CompactionStatusCompleted,
-		CompactionStatusFailed,
-		CompactionStatusCancelled:
+	case CompactionStatusInProgress, CompactionStatusCompleted, CompactionStatusFailed, CompactionStatusCancelled:
 		return true
 	}
 	return false
 }
 
-// SystemPromptMode: How the Agent combines a client-provided system prompt with its own
-// instructions.
+// SystemPromptMode: How the Agent combines a client-provided system prompt with its own instructions.
 //
-// Unknown modes are preserved so they can be stored, proxied, or forwarded. An Agent MUST return an
-// error for a mode it does not support rather than treating it as `append` or `override`.
+// Unknown modes are preserved so they can be stored, proxied, or forwarded. An Agent MUST return an error for a mode it
+// does not support rather than treating it as `append` or `override`.
 //
 // Values that are not listed here are allowed too; see Known.
 //
@@ -506,26 +458,23 @@ type SystemPromptMode string
 const (
 	// Add the content to the Agent's own instructions rather than replacing them.
 	//
-	// Every Agent that advertises `sessionCapabilities.systemPrompt` supports this mode. Agents
-	// SHOULD give the content system-level precedence, for example in the model's system prompt or
-	// developer instructions rather than in user-turn content. Where it is placed and how it is
-	// formatted is implementation-defined.
+	// Every Agent that advertises `sessionCapabilities.systemPrompt` supports this mode. Agents SHOULD give the content
+	// system-level precedence, for example in the model's system prompt or developer instructions rather than in
+	// user-turn content. Where it is placed and how it is formatted is implementation-defined.
 	SystemPromptModeAppend SystemPromptMode = "append"
 	// Replace the Agent's built-in default instructions with the content.
 	//
-	// This does not change tool availability, MCP servers, permissions, or session configuration.
-	// Context the Agent supplies from the workspace or environment MAY still be included. Clients
-	// that use this mode take responsibility for any tool guidance or safety instructions the
-	// Agent's default instructions provided, and MUST only use it when the Agent advertises
-	// `sessionCapabilities.systemPrompt.mode.override`.
+	// This does not change tool availability, MCP servers, permissions, or session configuration. Context the Agent
+	// supplies from the workspace or environment MAY still be included. Clients that use this mode take responsibility
+	// for any tool guidance or safety instructions the Agent's default instructions provided, and MUST only use it when
+	// the Agent advertises `sessionCapabilities.systemPrompt.mode.override`.
 	SystemPromptModeOverride SystemPromptMode = "override"
 )
 
 // Known reports whether x is one of the values that the schema lists.
 func (x SystemPromptMode) Known() bool {
 	switch x {
-	case SystemPromptModeAppend,
-		SystemPromptModeOverride:
+	case SystemPromptModeAppend, SystemPromptModeOverride:
 		return true
 	}
 	return false
@@ -533,8 +482,8 @@ func (x SystemPromptMode) Known() bool {
 
 // SessionArchiveFilter: Which sessions `session/list` returns based on their archive state.
 //
-// Unknown values are preserved so they can be stored, proxied, or forwarded. An Agent MUST return
-// `-32602` for a value it does not support rather than treating it as `exclude`.
+// Unknown values are preserved so they can be stored, proxied, or forwarded. An Agent MUST return `-32602` for a value
+// it does not support rather than treating it as `exclude`.
 //
 // Values that are not listed here are allowed too; see Known.
 //
@@ -554,9 +503,7 @@ const (
 // Known reports whether x is one of the values that the schema lists.
 func (x SessionArchiveFilter) Known() bool {
 	switch x {
-	case SessionArchiveFilterExclude,
-		SessionArchiveFilterInclude,
-		SessionArchiveFilterOnly:
+	case SessionArchiveFilterExclude, SessionArchiveFilterInclude, SessionArchiveFilterOnly:
 		return true
 	}
 	return false

@@ -3,14 +3,14 @@
 
 package acp
 
-// Features is a set of experimental features, which AgentOptions.Experimental and
-// ClientOptions.Experimental enable: FeatureFork|FeatureUsage, for example, or AllFeatures.
+// Features is a set of experimental features, which AgentOptions.Experimental and ClientOptions.Experimental enable:
+// FeatureFork|FeatureUsage, for example, or AllFeatures.
 type Features uint64
 
 // The experimental features.
 const (
-	// FeatureArchive enables SessionCapabilities/archive, SessionInfo/archived,
-	// ListSessionsRequest/archived, session/archive and session/unarchive.
+	// FeatureArchive enables SessionCapabilities/archive, SessionInfo/archived, ListSessionsRequest/archived,
+	// session/archive and session/unarchive.
 	FeatureArchive Features = 1 << 0
 	// FeatureAuthStatus enables AgentAuthCapabilities/status, auth/status_update and auth/status.
 	FeatureAuthStatus Features = 1 << 1
@@ -18,11 +18,9 @@ const (
 	FeatureFork Features = 1 << 2
 	// FeatureMCPOverACP enables McpCapabilities/acp, mcp/message and McpServer/acp.
 	FeatureMCPOverACP Features = 1 << 3
-	// FeaturePlans enables ClientCapabilities/plan, SessionUpdate/plan_update and
-	// SessionUpdate/plan_removed.
+	// FeaturePlans enables ClientCapabilities/plan, SessionUpdate/plan_update and SessionUpdate/plan_removed.
 	FeaturePlans Features = 1 << 4
-	// FeatureProviders enables AgentCapabilities/providers, providers/list, providers/set and
-	// providers/disable.
+	// FeatureProviders enables AgentCapabilities/providers, providers/list, providers/set and providers/disable.
 	FeatureProviders Features = 1 << 5
 	// FeatureSessionStatus enables SessionCapabilities/status and session/status.
 	FeatureSessionStatus Features = 1 << 6
@@ -32,8 +30,7 @@ const (
 	// SessionUpdate/session_message and SessionUpdate/session_message_chunk.
 	FeatureSubagents Features = 1 << 8
 	// FeatureSystemPrompt enables SessionCapabilities/systemPrompt, NewSessionRequest/systemPrompt,
-	// LoadSessionRequest/systemPrompt, ForkSessionRequest/systemPrompt and
-	// ResumeSessionRequest/systemPrompt.
+	// LoadSessionRequest/systemPrompt, ForkSessionRequest/systemPrompt and ResumeSessionRequest/systemPrompt.
 	FeatureSystemPrompt Features = 1 << 9
 	// FeatureUsage enables PromptResponse/usage.
 	FeatureUsage Features = 1 << 10

@@ -36,8 +36,7 @@ func (x *AgentCapabilities) serves(method string) bool {
 	return true
 }
 
-// lacksForNewSession returns the capability that a call of session/new needs and x does not have,
-// or "".
+// lacksForNewSession returns the capability that a call of session/new needs and x does not have, or "".
 func (x *AgentCapabilities) lacksForNewSession(req *NewSessionRequest) string {
 	if req.AdditionalDirectories != nil && !x.SessionCapabilities.AdditionalDirectories.Present() {
 		return "sessionCapabilities.additionalDirectories"
@@ -64,8 +63,7 @@ func (x *AgentCapabilities) lacksForNewSession(req *NewSessionRequest) string {
 	return ""
 }
 
-// lacksForLoadSession returns the capability that a call of session/load needs and x does not have,
-// or "".
+// lacksForLoadSession returns the capability that a call of session/load needs and x does not have, or "".
 func (x *AgentCapabilities) lacksForLoadSession(req *LoadSessionRequest) string {
 	if !x.LoadSession {
 		return "loadSession"
@@ -95,8 +93,7 @@ func (x *AgentCapabilities) lacksForLoadSession(req *LoadSessionRequest) string 
 	return ""
 }
 
-// lacksForListSessions returns the capability that a call of session/list needs and x does not
-// have, or "".
+// lacksForListSessions returns the capability that a call of session/list needs and x does not have, or "".
 func (x *AgentCapabilities) lacksForListSessions(req *ListSessionsRequest) string {
 	if !x.SessionCapabilities.List.Present() {
 		return "sessionCapabilities.list"
@@ -107,8 +104,7 @@ func (x *AgentCapabilities) lacksForListSessions(req *ListSessionsRequest) strin
 	return ""
 }
 
-// lacksForForkSession returns the capability that a call of session/fork needs and x does not have,
-// or "".
+// lacksForForkSession returns the capability that a call of session/fork needs and x does not have, or "".
 func (x *AgentCapabilities) lacksForForkSession(req *ForkSessionRequest) string {
 	if !x.SessionCapabilities.Fork.Present() {
 		return "sessionCapabilities.fork"
@@ -138,8 +134,7 @@ func (x *AgentCapabilities) lacksForForkSession(req *ForkSessionRequest) string 
 	return ""
 }
 
-// lacksForResumeSession returns the capability that a call of session/resume needs and x does not
-// have, or "".
+// lacksForResumeSession returns the capability that a call of session/resume needs and x does not have, or "".
 func (x *AgentCapabilities) lacksForResumeSession(req *ResumeSessionRequest) string {
 	if !x.SessionCapabilities.Resume.Present() {
 		return "sessionCapabilities.resume"
@@ -169,8 +164,7 @@ func (x *AgentCapabilities) lacksForResumeSession(req *ResumeSessionRequest) str
 	return ""
 }
 
-// lacksForPrompt returns the capability that a call of session/prompt needs and x does not have, or
-// "".
+// lacksForPrompt returns the capability that a call of session/prompt needs and x does not have, or "".
 func (x *AgentCapabilities) lacksForPrompt(req *PromptRequest) string {
 	for _, item := range req.Prompt {
 		switch item.Variant.(type) {
@@ -191,8 +185,8 @@ func (x *AgentCapabilities) lacksForPrompt(req *PromptRequest) string {
 	return ""
 }
 
-// capabilities returns the capabilities that the handlers imply. It is an error to set only some of
-// the handlers of one capability.
+// capabilities returns the capabilities that the handlers imply. It is an error to set only some of the handlers of one
+// capability.
 func (h *AgentHandlers) capabilities() (x AgentCapabilities, err error) {
 	if all, err := allOrNone(
 		"providers",
@@ -259,8 +253,7 @@ func (x *ClientCapabilities) serves(method string) bool {
 	return true
 }
 
-// lacksForCreateElicitation returns the capability that a call of elicitation/create needs and x
-// does not have, or "".
+// lacksForCreateElicitation returns the capability that a call of elicitation/create needs and x does not have, or "".
 func (x *ClientCapabilities) lacksForCreateElicitation(req *CreateElicitationRequest) string {
 	switch req.Variant.(type) {
 	case *CreateElicitationRequestForm:
@@ -275,8 +268,7 @@ func (x *ClientCapabilities) lacksForCreateElicitation(req *CreateElicitationReq
 	return ""
 }
 
-// lacksForSessionUpdate returns the capability that a call of session/update needs and x does not
-// have, or "".
+// lacksForSessionUpdate returns the capability that a call of session/update needs and x does not have, or "".
 func (x *ClientCapabilities) lacksForSessionUpdate(n *SessionNotification) string {
 	switch n.Update.Variant.(type) {
 	case *SessionUpdatePlanUpdate, *SessionUpdatePlanRemoved:
@@ -299,8 +291,8 @@ func (x *ClientCapabilities) lacksForSessionUpdate(n *SessionNotification) strin
 	return ""
 }
 
-// lacksForCompleteElicitation returns the capability that a call of elicitation/complete needs and
-// x does not have, or "".
+// lacksForCompleteElicitation returns the capability that a call of elicitation/complete needs and x does not have, or
+// "".
 func (x *ClientCapabilities) lacksForCompleteElicitation(n *CompleteElicitationNotification) string {
 	if !x.Elicitation.Value().URL.Present() {
 		return "elicitation.url"
@@ -308,8 +300,8 @@ func (x *ClientCapabilities) lacksForCompleteElicitation(n *CompleteElicitationN
 	return ""
 }
 
-// capabilities returns the capabilities that the handlers imply. It is an error to set only some of
-// the handlers of one capability.
+// capabilities returns the capabilities that the handlers imply. It is an error to set only some of the handlers of one
+// capability.
 func (h *ClientHandlers) capabilities() (x ClientCapabilities, err error) {
 	if h.WriteTextFile != nil {
 		x.FS.WriteTextFile = true
@@ -332,8 +324,8 @@ func (h *ClientHandlers) capabilities() (x ClientCapabilities, err error) {
 	return x, nil
 }
 
-// emptyID returns the JSON pointer of the first required id that is empty in the parameters or the
-// result of a method, or "".
+// emptyID returns the JSON pointer of the first required id that is empty in the parameters or the result of a method,
+// or "".
 func emptyID(v any) string {
 	switch v := v.(type) {
 	case *AuthenticateRequest:

@@ -10,21 +10,19 @@ import (
 	engine "github.com/acpgo/sdk/internal/engine"
 )
 
-// AgentHandlers has the functions that handle the requests and notifications that an agent
-// receives. If a handler is nil, its requests are answered with method not found, its notifications
-// are ignored, and the capabilities that depend on it are not advertised. Handlers run
-// concurrently, except that the notifications of one session are handled in order. A handler whose
-// parameters name a session receives that session; the others receive the connection.
+// AgentHandlers has the functions that handle the requests and notifications that an agent receives. If a handler is
+// nil, its requests are answered with method not found, its notifications are ignored, and the capabilities that depend
+// on it are not advertised. Handlers run concurrently, except that the notifications of one session are handled in
+// order. A handler whose parameters name a session receives that session; the others receive the connection.
 type AgentHandlers struct {
-	// Authenticate authenticates the client using the specified authentication method
-	// (authenticate).
+	// Authenticate authenticates the client using the specified authentication method (authenticate).
 	//
-	// Called when the agent requires authentication before allowing session creation. The client
-	// provides an authentication method ID that was advertised during initialization and whose type
-	// defines the `authenticate` flow.
+	// Called when the agent requires authentication before allowing session creation. The client provides an
+	// authentication method ID that was advertised during initialization and whose type defines the `authenticate`
+	// flow.
 	//
-	// After successful authentication, the client can proceed to create sessions with `session/new`
-	// without receiving an `auth_required` (`-32000`) error.
+	// After successful authentication, the client can proceed to create sessions with `session/new` without receiving
+	// an `auth_required` (`-32000`) error.
 	//
 	// See protocol docs: [Initialization]
 	//
@@ -33,8 +31,8 @@ type AgentHandlers struct {
 
 	// Logout logs out of the current authenticated state (logout).
 	//
-	// After a successful logout, all new sessions will require authentication. There is no
-	// guarantee about the behavior of already running sessions.
+	// After a successful logout, all new sessions will require authentication. There is no guarantee about the behavior
+	// of already running sessions.
 	//
 	// Capability: auth.logout.
 	Logout func(ctx context.Context, conn *AgentConn, req *LogoutRequest) (*LogoutResponse, error)
@@ -75,69 +73,60 @@ type AgentHandlers struct {
 
 	// ListSessions lists existing sessions known to the agent (session/list).
 	//
-	// This method is only available if the agent advertises the `sessionCapabilities.list`
-	// capability.
+	// This method is only available if the agent advertises the `sessionCapabilities.list` capability.
 	//
-	// The agent should return metadata about sessions with optional filtering and pagination
-	// support.
+	// The agent should return metadata about sessions with optional filtering and pagination support.
 	//
-	// If the handler of session/archive is set, sessions without Archived are listed as not
-	// archived, or as archived if the client asks only for these.
+	// If the handler of session/archive is set, sessions without Archived are listed as not archived, or as archived if
+	// the client asks only for these.
 	//
 	// Capability: sessionCapabilities.list.
 	ListSessions func(ctx context.Context, conn *AgentConn, req *ListSessionsRequest) (*ListSessionsResponse, error)
 
 	// DeleteSession deletes an existing session from `session/list` (session/delete).
 	//
-	// This method is only available if the agent advertises the `sessionCapabilities.delete`
-	// capability.
+	// This method is only available if the agent advertises the `sessionCapabilities.delete` capability.
 	//
 	// Capability: sessionCapabilities.delete.
 	DeleteSession func(ctx context.Context, session *AgentSession, req *DeleteSessionRequest) (*DeleteSessionResponse, error)
 
-	// ResumeSession resumes an existing session without returning previous messages
-	// (session/resume).
+	// ResumeSession resumes an existing session without returning previous messages (session/resume).
 	//
-	// This method is only available if the agent advertises the `sessionCapabilities.resume`
-	// capability.
+	// This method is only available if the agent advertises the `sessionCapabilities.resume` capability.
 	//
-	// The agent should resume the session context, allowing the conversation to continue without
-	// replaying the message history (unlike `session/load`).
+	// The agent should resume the session context, allowing the conversation to continue without replaying the message
+	// history (unlike `session/load`).
 	//
 	// Capability: sessionCapabilities.resume.
 	ResumeSession func(ctx context.Context, session *AgentSession, req *ResumeSessionRequest) (*ResumeSessionResponse, error)
 
-	// CloseSession closes an active session and frees up any resources associated with it
-	// (session/close).
+	// CloseSession closes an active session and frees up any resources associated with it (session/close).
 	//
-	// This method is only available if the agent advertises the `sessionCapabilities.close`
-	// capability.
+	// This method is only available if the agent advertises the `sessionCapabilities.close` capability.
 	//
-	// The agent must cancel any ongoing work (as if `session/cancel` was called) and then free up
-	// any resources associated with the session.
+	// The agent must cancel any ongoing work (as if `session/cancel` was called) and then free up any resources
+	// associated with the session.
 	//
 	// Capability: sessionCapabilities.close.
 	CloseSession func(ctx context.Context, session *AgentSession, req *CloseSessionRequest) (*CloseSessionResponse, error)
 
 	// SetSessionMode sets the current mode for a session (session/set_mode).
 	//
-	// Allows switching between different agent modes (e.g., "ask", "architect", "code") that affect
-	// system prompts, tool availability, and permission behaviors.
+	// Allows switching between different agent modes (e.g., "ask", "architect", "code") that affect system prompts,
+	// tool availability, and permission behaviors.
 	//
-	// The mode must be one of the modes advertised in `availableModes` during session creation or
-	// loading. Agents may also change modes autonomously and notify the client via
-	// `current_mode_update` notifications.
+	// The mode must be one of the modes advertised in `availableModes` during session creation or loading. Agents may
+	// also change modes autonomously and notify the client via `current_mode_update` notifications.
 	//
-	// This method can be called at any time during a session, whether the Agent is idle or actively
-	// generating a response.
+	// This method can be called at any time during a session, whether the Agent is idle or actively generating a
+	// response.
 	//
 	// See protocol docs: [Session Modes]
 	//
 	// [Session Modes]: https://agentclientprotocol.com/protocol/v1/draft/session-modes
 	SetSessionMode func(ctx context.Context, session *AgentSession, req *SetSessionModeRequest) (*SetSessionModeResponse, error)
 
-	// SetSessionConfigOption sets the current value for a session configuration option
-	// (session/set_config_option).
+	// SetSessionConfigOption sets the current value for a session configuration option (session/set_config_option).
 	SetSessionConfigOption func(ctx context.Context, session *AgentSession, req *SetSessionConfigOptionRequest) (*SetSessionConfigOptionResponse, error)
 
 	// Prompt processes a user prompt within a session (session/prompt).
@@ -153,13 +142,12 @@ type AgentHandlers struct {
 	//
 	// See protocol docs: [Prompt Turn]
 	//
-	// When the client cancels the turn, or closes or deletes the session, ctx ends with the cause
-	// ErrTurnCancelled. The handler should then stop what it does, may still send updates, and
-	// returns: its error, or its result with another stop reason, is answered as
-	// StopReasonCancelled, so that it can return ctx.Err() or any error that follows from it. Calls
-	// that were made with ctx have ended too, open permission requests among them. When the
-	// connection ends, ctx ends as well, with a cause that matches ErrClosed, and nobody reads the
-	// answer. A result of nil, without an error, is answered as StopReasonEndTurn.
+	// When the client cancels the turn, or closes or deletes the session, ctx ends with the cause ErrTurnCancelled. The
+	// handler should then stop what it does, may still send updates, and returns: its error, or its result with another
+	// stop reason, is answered as StopReasonCancelled, so that it can return ctx.Err() or any error that follows from
+	// it. Calls that were made with ctx have ended too, open permission requests among them. When the connection ends,
+	// ctx ends as well, with a cause that matches ErrClosed, and nobody reads the answer. A result of nil, without an
+	// error, is answered as StopReasonEndTurn.
 	//
 	// [Prompt Turn]: https://agentclientprotocol.com/protocol/v1/draft/prompt-turn
 	Prompt func(ctx context.Context, session *AgentSession, req *PromptRequest) (*PromptResponse, error)
@@ -177,8 +165,8 @@ type AgentHandlers struct {
 	//
 	// See protocol docs: [Cancellation]
 	//
-	// The runtime has then ended the context of the turn already: an agent whose handlers look at
-	// their context needs no handler here. It is also called when no turn runs.
+	// The runtime has then ended the context of the turn already: an agent whose handlers look at their context needs
+	// no handler here. It is also called when no turn runs.
 	//
 	// [Cancellation]: https://agentclientprotocol.com/protocol/v1/draft/prompt-turn#cancellation
 	Cancel func(ctx context.Context, session *AgentSession, n *CancelNotification) error
@@ -206,8 +194,8 @@ type AgentHandlers struct {
 
 	// AuthStatus queries the agent's current authentication state (auth/status).
 	//
-	// This method is only available if the agent advertises the `auth.status` capability. It MUST
-	// NOT change any agent state, and agents MUST NOT reject it with `auth_required`.
+	// This method is only available if the agent advertises the `auth.status` capability. It MUST NOT change any agent
+	// state, and agents MUST NOT reject it with `auth_required`.
 	//
 	// Capability: auth.status.
 	//
@@ -218,46 +206,39 @@ type AgentHandlers struct {
 	//
 	// This method is only available if the agent advertises the `session.fork` capability.
 	//
-	// The agent should create a new session with the same conversation context as the original,
-	// allowing operations like generating summaries without affecting the original session's
-	// history.
+	// The agent should create a new session with the same conversation context as the original, allowing operations
+	// like generating summaries without affecting the original session's history.
 	//
-	// As with `session/new`, the forked session is active once the agent responds, set up with the
-	// request's `cwd`, `additionalDirectories`, and `mcpServers`. The client can prompt it without
-	// calling `session/load` or `session/resume` first.
+	// As with `session/new`, the forked session is active once the agent responds, set up with the request's `cwd`,
+	// `additionalDirectories`, and `mcpServers`. The client can prompt it without calling `session/load` or
+	// `session/resume` first.
 	//
 	// Capability: sessionCapabilities.fork.
 	//
 	// Experimental: any minor release may change or remove it. It needs [FeatureFork].
 	ForkSession func(ctx context.Context, session *AgentSession, req *ForkSessionRequest) (*ForkSessionResponse, error)
 
-	// ArchiveSession archives a session, hiding it from default `session/list` results
-	// (session/archive).
+	// ArchiveSession archives a session, hiding it from default `session/list` results (session/archive).
 	//
-	// This method is only available if the agent advertises the `sessionCapabilities.archive`
-	// capability.
+	// This method is only available if the agent advertises the `sessionCapabilities.archive` capability.
 	//
 	// Capability: sessionCapabilities.archive.
 	//
 	// Experimental: any minor release may change or remove it. It needs [FeatureArchive].
 	ArchiveSession func(ctx context.Context, session *AgentSession, req *ArchiveSessionRequest) (*ArchiveSessionResponse, error)
 
-	// UnarchiveSession unarchives a session, returning it to default `session/list` results
-	// (session/unarchive).
+	// UnarchiveSession unarchives a session, returning it to default `session/list` results (session/unarchive).
 	//
-	// This method is only available if the agent advertises the `sessionCapabilities.archive`
-	// capability.
+	// This method is only available if the agent advertises the `sessionCapabilities.archive` capability.
 	//
 	// Capability: sessionCapabilities.archive.
 	//
 	// Experimental: any minor release may change or remove it. It needs [FeatureArchive].
 	UnarchiveSession func(ctx context.Context, session *AgentSession, req *UnarchiveSessionRequest) (*UnarchiveSessionResponse, error)
 
-	// SessionStatus checks whether the Agent has a session in memory, without changing it
-	// (session/status).
+	// SessionStatus checks whether the Agent has a session in memory, without changing it (session/status).
 	//
-	// This method is only available if the agent advertises the `sessionCapabilities.status`
-	// capability.
+	// This method is only available if the agent advertises the `sessionCapabilities.status` capability.
 	//
 	// Capability: sessionCapabilities.status.
 	//
@@ -266,11 +247,10 @@ type AgentHandlers struct {
 
 	// SetSessionTitle sets the title of a session (session/set_title).
 	//
-	// This method is only available if the agent advertises the `sessionCapabilities.title`
-	// capability.
+	// This method is only available if the agent advertises the `sessionCapabilities.title` capability.
 	//
-	// The session does not need to be active on the connection. The agent stores the title and
-	// returns the stored title, which may be normalized.
+	// The session does not need to be active on the connection. The agent stores the title and returns the stored
+	// title, which may be normalized.
 	//
 	// Capability: sessionCapabilities.title.
 	//
@@ -313,16 +293,15 @@ func (h *AgentHandlers) routes(conn *AgentConn) []engine.Route {
 	}
 }
 
-// ClientHandlers has the functions that handle the requests and notifications that a client
-// receives. If a handler is nil, its requests are answered with method not found, its notifications
-// are ignored, and the capabilities that depend on it are not advertised. Handlers run
-// concurrently, except that the notifications of one session are handled in order. A handler whose
-// parameters name a session receives that session; the others receive the connection.
+// ClientHandlers has the functions that handle the requests and notifications that a client receives. If a handler is
+// nil, its requests are answered with method not found, its notifications are ignored, and the capabilities that depend
+// on it are not advertised. Handlers run concurrently, except that the notifications of one session are handled in
+// order. A handler whose parameters name a session receives that session; the others receive the connection.
 type ClientHandlers struct {
 	// WriteTextFile writes content to a text file in the client's file system (fs/write_text_file).
 	//
-	// Only available if the client advertises the `fs.writeTextFile` capability. Allows the agent
-	// to create or modify files within the client's environment.
+	// Only available if the client advertises the `fs.writeTextFile` capability. Allows the agent to create or modify
+	// files within the client's environment.
 	//
 	// See protocol docs: [Client]
 	//
@@ -333,8 +312,8 @@ type ClientHandlers struct {
 
 	// ReadTextFile reads content from a text file in the client's file system (fs/read_text_file).
 	//
-	// Only available if the client advertises the `fs.readTextFile` capability. Allows the agent to
-	// access file contents within the client's environment.
+	// Only available if the client advertises the `fs.readTextFile` capability. Allows the agent to access file
+	// contents within the client's environment.
 	//
 	// See protocol docs: [Client]
 	//
@@ -343,20 +322,18 @@ type ClientHandlers struct {
 	// [Client]: https://agentclientprotocol.com/protocol/v1/draft/overview#client
 	ReadTextFile func(ctx context.Context, session *ClientSession, req *ReadTextFileRequest) (*ReadTextFileResponse, error)
 
-	// RequestPermission requests permission from the user for a tool call operation
-	// (session/request_permission).
+	// RequestPermission requests permission from the user for a tool call operation (session/request_permission).
 	//
-	// Called by the agent when it needs user authorization before executing a potentially sensitive
-	// operation. The client should present the options to the user and return their decision.
+	// Called by the agent when it needs user authorization before executing a potentially sensitive operation. The
+	// client should present the options to the user and return their decision.
 	//
-	// If the client cancels the prompt turn via `session/cancel`, it MUST respond to this request
-	// with the `cancelled` outcome.
+	// If the client cancels the prompt turn via `session/cancel`, it MUST respond to this request with the `cancelled`
+	// outcome.
 	//
 	// See protocol docs: [Requesting Permission]
 	//
-	// A user who refuses has chosen an option of a reject kind; the outcome cancelled means that
-	// the turn was cancelled. When that happens, ctx ends, and the runtime answers cancelled,
-	// whatever the handler returns.
+	// A user who refuses has chosen an option of a reject kind; the outcome cancelled means that the turn was
+	// cancelled. When that happens, ctx ends, and the runtime answers cancelled, whatever the handler returns.
 	//
 	// [Requesting Permission]: https://agentclientprotocol.com/protocol/v1/draft/tool-calls#requesting-permission
 	RequestPermission func(ctx context.Context, session *ClientSession, req *RequestPermissionRequest) (*RequestPermissionResponse, error)
@@ -365,11 +342,10 @@ type ClientHandlers struct {
 	//
 	// Only available if the `terminal` Client capability is set to `true`.
 	//
-	// Returns a `TerminalId` that can be used with other terminal methods to get the current
-	// output, wait for exit, and kill the command.
+	// Returns a `TerminalId` that can be used with other terminal methods to get the current output, wait for exit, and
+	// kill the command.
 	//
-	// The `TerminalId` can also be used to embed the terminal in a tool call by using `terminal`
-	// tool call content.
+	// The `TerminalId` can also be used to embed the terminal in a tool call by using `terminal` tool call content.
 	//
 	// The Agent is responsible for releasing the terminal by using the `terminal/release` method.
 	//
@@ -382,8 +358,8 @@ type ClientHandlers struct {
 
 	// TerminalOutput gets the terminal output and exit status (terminal/output).
 	//
-	// Returns the current content in the terminal without waiting for the command to exit. If the
-	// command has already exited, the exit status is included.
+	// Returns the current content in the terminal without waiting for the command to exit. If the command has already
+	// exited, the exit status is included.
 	//
 	// See protocol docs: [Terminals]
 	//
@@ -394,14 +370,14 @@ type ClientHandlers struct {
 
 	// ReleaseTerminal releases a terminal (terminal/release).
 	//
-	// The command is killed if it hasn't exited yet. Use `terminal/wait_for_exit` to wait for the
-	// command to exit before releasing the terminal.
+	// The command is killed if it hasn't exited yet. Use `terminal/wait_for_exit` to wait for the command to exit
+	// before releasing the terminal.
 	//
-	// After release, the `TerminalId` can no longer be used with other `terminal/*` methods, but
-	// tool calls that already contain it, continue to display its output.
+	// After release, the `TerminalId` can no longer be used with other `terminal/*` methods, but tool calls that
+	// already contain it, continue to display its output.
 	//
-	// The `terminal/kill` method can be used to terminate the command without releasing the
-	// terminal, allowing the Agent to call `terminal/output` and other methods.
+	// The `terminal/kill` method can be used to terminate the command without releasing the terminal, allowing the
+	// Agent to call `terminal/output` and other methods.
 	//
 	// See protocol docs: [Terminals]
 	//
@@ -410,8 +386,7 @@ type ClientHandlers struct {
 	// [Terminals]: https://agentclientprotocol.com/protocol/v1/draft/terminals
 	ReleaseTerminal func(ctx context.Context, session *ClientSession, req *ReleaseTerminalRequest) (*ReleaseTerminalResponse, error)
 
-	// WaitForTerminalExit waits for the terminal command to exit and return its exit status
-	// (terminal/wait_for_exit).
+	// WaitForTerminalExit waits for the terminal command to exit and return its exit status (terminal/wait_for_exit).
 	//
 	// See protocol docs: [Terminals]
 	//
@@ -422,11 +397,11 @@ type ClientHandlers struct {
 
 	// KillTerminal kills the terminal command without releasing the terminal (terminal/kill).
 	//
-	// While `terminal/release` will also kill the command, this method will keep the `TerminalId`
-	// valid so it can be used with other methods.
+	// While `terminal/release` will also kill the command, this method will keep the `TerminalId` valid so it can be
+	// used with other methods.
 	//
-	// This method can be helpful when implementing command timeouts which terminate the command as
-	// soon as elapsed, and then get the final output so it can be sent to the model.
+	// This method can be helpful when implementing command timeouts which terminate the command as soon as elapsed, and
+	// then get the final output so it can be sent to the model.
 	//
 	// Note: Call `terminal/release` when `TerminalId` is no longer needed.
 	//
@@ -446,12 +421,11 @@ type ClientHandlers struct {
 
 	// SessionUpdate handles session update notifications from the agent (session/update).
 	//
-	// This is a notification endpoint (no response expected) that receives real-time updates about
-	// session progress, including message chunks, tool calls, and execution plans.
+	// This is a notification endpoint (no response expected) that receives real-time updates about session progress,
+	// including message chunks, tool calls, and execution plans.
 	//
-	// Note: Clients SHOULD continue accepting tool call updates even after sending a
-	// `session/cancel` notification, as the agent may send final updates before responding with the
-	// cancelled stop reason.
+	// Note: Clients SHOULD continue accepting tool call updates even after sending a `session/cancel` notification, as
+	// the agent may send final updates before responding with the cancelled stop reason.
 	//
 	// See protocol docs: [Agent Reports Output]
 	//
@@ -493,33 +467,31 @@ func (h *ClientHandlers) routes(conn *ClientConn) []engine.Route {
 	}
 }
 
-// ProxyHandlers has the functions that handle the requests and notifications that a proxy, or its
-// conductor, receives. If a handler is nil, its requests are answered with method not found, its
-// notifications are ignored, and the capabilities that depend on it are not advertised. Handlers
-// run concurrently, except that the notifications of one session are handled in order.
+// ProxyHandlers has the functions that handle the requests and notifications that a proxy, or its conductor, receives.
+// If a handler is nil, its requests are answered with method not found, its notifications are ignored, and the
+// capabilities that depend on it are not advertised. Handlers run concurrently, except that the notifications of one
+// session are handled in order.
 type ProxyHandlers struct {
 	// InitializeProxy initializes a component as a proxy (proxy/initialize).
 	//
-	// Sent by a conductor to each component that has a successor, instead of `initialize`. The
-	// params and response are the same as for `initialize`.
+	// Sent by a conductor to each component that has a successor, instead of `initialize`. The params and response are
+	// the same as for `initialize`.
 	//
 	// Experimental: any minor release may change or remove it.
 	InitializeProxy func(ctx context.Context, conn *ProxyConn, req *InitializeProxyRequest) (*InitializeProxyResponse, error)
 
 	// ProxySuccessor forwards a request to or from a proxy's successor (proxy/successor).
 	//
-	// A proxy sends it to its conductor to forward a request downstream. The conductor sends it to
-	// the proxy to deliver a request from the successor. The wrapped request's result or error is
-	// returned unchanged.
+	// A proxy sends it to its conductor to forward a request downstream. The conductor sends it to the proxy to deliver
+	// a request from the successor. The wrapped request's result or error is returned unchanged.
 	//
 	// Experimental: any minor release may change or remove it.
 	ProxySuccessor func(ctx context.Context, conn *ProxyConn, req *ProxySuccessorRequest) (*ProxySuccessorResponse, error)
 
-	// ProxySuccessorNotification forwards a notification to or from a proxy's successor
-	// (proxy/successor).
+	// ProxySuccessorNotification forwards a notification to or from a proxy's successor (proxy/successor).
 	//
-	// A proxy sends it to its conductor to forward a notification downstream. The conductor sends
-	// it to the proxy to deliver a notification from the successor.
+	// A proxy sends it to its conductor to forward a notification downstream. The conductor sends it to the proxy to
+	// deliver a notification from the successor.
 	//
 	// Experimental: any minor release may change or remove it.
 	ProxySuccessorNotification func(ctx context.Context, conn *ProxyConn, n *ProxySuccessorNotification) error

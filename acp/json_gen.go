@@ -5,1643 +5,664 @@ package acp
 
 import "github.com/acpgo/sdk/acp/codec"
 
-// MarshalJSON implements json.Marshaler.
-func (x WriteTextFileRequest) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
+// With these methods, encoding/json reads and writes the types as package codec does.
 
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *WriteTextFileRequest) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x ReadTextFileRequest) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *ReadTextFileRequest) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x RequestPermissionRequest) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
+func (x WriteTextFileRequest) MarshalJSON() ([]byte, error)         { return codec.Append(nil, &x) }
+func (x *WriteTextFileRequest) UnmarshalJSON(data []byte) error     { return codec.Unmarshal(data, x) }
+func (x ReadTextFileRequest) MarshalJSON() ([]byte, error)          { return codec.Append(nil, &x) }
+func (x *ReadTextFileRequest) UnmarshalJSON(data []byte) error      { return codec.Unmarshal(data, x) }
+func (x RequestPermissionRequest) MarshalJSON() ([]byte, error)     { return codec.Append(nil, &x) }
 func (x *RequestPermissionRequest) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x ToolCallUpdate) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *ToolCallUpdate) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x ToolCallContent) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *ToolCallContent) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// String returns x as JSON, cut off if it is long, for people to read.
-func (x ToolCallContent) String() string { return codec.Text(&x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x ContentBlock) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *ContentBlock) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// String returns x as JSON, cut off if it is long, for people to read.
-func (x ContentBlock) String() string { return codec.Text(&x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x Annotations) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *Annotations) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x TextContent) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *TextContent) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x ImageContent) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *ImageContent) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x AudioContent) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *AudioContent) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x ResourceLink) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *ResourceLink) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x EmbeddedResourceResource) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
+func (x ToolCallUpdate) MarshalJSON() ([]byte, error)               { return codec.Append(nil, &x) }
+func (x *ToolCallUpdate) UnmarshalJSON(data []byte) error           { return codec.Unmarshal(data, x) }
+func (x ToolCallContent) MarshalJSON() ([]byte, error)              { return codec.Append(nil, &x) }
+func (x *ToolCallContent) UnmarshalJSON(data []byte) error          { return codec.Unmarshal(data, x) }
+func (x ToolCallContent) String() string                            { return codec.Text(&x) }
+func (x ContentBlock) MarshalJSON() ([]byte, error)                 { return codec.Append(nil, &x) }
+func (x *ContentBlock) UnmarshalJSON(data []byte) error             { return codec.Unmarshal(data, x) }
+func (x ContentBlock) String() string                               { return codec.Text(&x) }
+func (x Annotations) MarshalJSON() ([]byte, error)                  { return codec.Append(nil, &x) }
+func (x *Annotations) UnmarshalJSON(data []byte) error              { return codec.Unmarshal(data, x) }
+func (x TextContent) MarshalJSON() ([]byte, error)                  { return codec.Append(nil, &x) }
+func (x *TextContent) UnmarshalJSON(data []byte) error              { return codec.Unmarshal(data, x) }
+func (x ImageContent) MarshalJSON() ([]byte, error)                 { return codec.Append(nil, &x) }
+func (x *ImageContent) UnmarshalJSON(data []byte) error             { return codec.Unmarshal(data, x) }
+func (x AudioContent) MarshalJSON() ([]byte, error)                 { return codec.Append(nil, &x) }
+func (x *AudioContent) UnmarshalJSON(data []byte) error             { return codec.Unmarshal(data, x) }
+func (x ResourceLink) MarshalJSON() ([]byte, error)                 { return codec.Append(nil, &x) }
+func (x *ResourceLink) UnmarshalJSON(data []byte) error             { return codec.Unmarshal(data, x) }
+func (x EmbeddedResourceResource) MarshalJSON() ([]byte, error)     { return codec.Append(nil, &x) }
 func (x *EmbeddedResourceResource) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// String returns x as JSON, cut off if it is long, for people to read.
-func (x EmbeddedResourceResource) String() string { return codec.Text(&x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x TextResourceContents) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *TextResourceContents) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x BlobResourceContents) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *BlobResourceContents) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x EmbeddedResource) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *EmbeddedResource) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x Content) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *Content) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x Diff) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *Diff) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x Terminal) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *Terminal) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x ToolCallLocation) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *ToolCallLocation) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x PermissionOption) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *PermissionOption) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x CreateTerminalRequest) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *CreateTerminalRequest) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x EnvVariable) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *EnvVariable) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x TerminalOutputRequest) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *TerminalOutputRequest) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x ReleaseTerminalRequest) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *ReleaseTerminalRequest) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x WaitForTerminalExitRequest) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
+func (x EmbeddedResourceResource) String() string                   { return codec.Text(&x) }
+func (x TextResourceContents) MarshalJSON() ([]byte, error)         { return codec.Append(nil, &x) }
+func (x *TextResourceContents) UnmarshalJSON(data []byte) error     { return codec.Unmarshal(data, x) }
+func (x BlobResourceContents) MarshalJSON() ([]byte, error)         { return codec.Append(nil, &x) }
+func (x *BlobResourceContents) UnmarshalJSON(data []byte) error     { return codec.Unmarshal(data, x) }
+func (x EmbeddedResource) MarshalJSON() ([]byte, error)             { return codec.Append(nil, &x) }
+func (x *EmbeddedResource) UnmarshalJSON(data []byte) error         { return codec.Unmarshal(data, x) }
+func (x Content) MarshalJSON() ([]byte, error)                      { return codec.Append(nil, &x) }
+func (x *Content) UnmarshalJSON(data []byte) error                  { return codec.Unmarshal(data, x) }
+func (x Diff) MarshalJSON() ([]byte, error)                         { return codec.Append(nil, &x) }
+func (x *Diff) UnmarshalJSON(data []byte) error                     { return codec.Unmarshal(data, x) }
+func (x Terminal) MarshalJSON() ([]byte, error)                     { return codec.Append(nil, &x) }
+func (x *Terminal) UnmarshalJSON(data []byte) error                 { return codec.Unmarshal(data, x) }
+func (x ToolCallLocation) MarshalJSON() ([]byte, error)             { return codec.Append(nil, &x) }
+func (x *ToolCallLocation) UnmarshalJSON(data []byte) error         { return codec.Unmarshal(data, x) }
+func (x PermissionOption) MarshalJSON() ([]byte, error)             { return codec.Append(nil, &x) }
+func (x *PermissionOption) UnmarshalJSON(data []byte) error         { return codec.Unmarshal(data, x) }
+func (x CreateTerminalRequest) MarshalJSON() ([]byte, error)        { return codec.Append(nil, &x) }
+func (x *CreateTerminalRequest) UnmarshalJSON(data []byte) error    { return codec.Unmarshal(data, x) }
+func (x EnvVariable) MarshalJSON() ([]byte, error)                  { return codec.Append(nil, &x) }
+func (x *EnvVariable) UnmarshalJSON(data []byte) error              { return codec.Unmarshal(data, x) }
+func (x TerminalOutputRequest) MarshalJSON() ([]byte, error)        { return codec.Append(nil, &x) }
+func (x *TerminalOutputRequest) UnmarshalJSON(data []byte) error    { return codec.Unmarshal(data, x) }
+func (x ReleaseTerminalRequest) MarshalJSON() ([]byte, error)       { return codec.Append(nil, &x) }
+func (x *ReleaseTerminalRequest) UnmarshalJSON(data []byte) error   { return codec.Unmarshal(data, x) }
+func (x WaitForTerminalExitRequest) MarshalJSON() ([]byte, error)   { return codec.Append(nil, &x) }
 func (x *WaitForTerminalExitRequest) UnmarshalJSON(data []byte) error {
 	return codec.Unmarshal(data, x)
 }
-
-// MarshalJSON implements json.Marshaler.
-func (x KillTerminalRequest) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *KillTerminalRequest) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x CreateElicitationRequest) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *CreateElicitationRequest) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// String returns x as JSON, cut off if it is long, for people to read.
-func (x CreateElicitationRequest) String() string { return codec.Text(&x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x ElicitationSessionScope) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *ElicitationSessionScope) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x ElicitationRequestScope) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *ElicitationRequestScope) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x ElicitationSchema) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *ElicitationSchema) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x ElicitationPropertySchema) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
+func (x KillTerminalRequest) MarshalJSON() ([]byte, error)           { return codec.Append(nil, &x) }
+func (x *KillTerminalRequest) UnmarshalJSON(data []byte) error       { return codec.Unmarshal(data, x) }
+func (x CreateElicitationRequest) MarshalJSON() ([]byte, error)      { return codec.Append(nil, &x) }
+func (x *CreateElicitationRequest) UnmarshalJSON(data []byte) error  { return codec.Unmarshal(data, x) }
+func (x CreateElicitationRequest) String() string                    { return codec.Text(&x) }
+func (x ElicitationSessionScope) MarshalJSON() ([]byte, error)       { return codec.Append(nil, &x) }
+func (x *ElicitationSessionScope) UnmarshalJSON(data []byte) error   { return codec.Unmarshal(data, x) }
+func (x ElicitationRequestScope) MarshalJSON() ([]byte, error)       { return codec.Append(nil, &x) }
+func (x *ElicitationRequestScope) UnmarshalJSON(data []byte) error   { return codec.Unmarshal(data, x) }
+func (x ElicitationSchema) MarshalJSON() ([]byte, error)             { return codec.Append(nil, &x) }
+func (x *ElicitationSchema) UnmarshalJSON(data []byte) error         { return codec.Unmarshal(data, x) }
+func (x ElicitationPropertySchema) MarshalJSON() ([]byte, error)     { return codec.Append(nil, &x) }
 func (x *ElicitationPropertySchema) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// String returns x as JSON, cut off if it is long, for people to read.
-func (x ElicitationPropertySchema) String() string { return codec.Text(&x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x EnumOption) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *EnumOption) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x StringPropertySchema) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *StringPropertySchema) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x NumberPropertySchema) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *NumberPropertySchema) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x IntegerPropertySchema) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *IntegerPropertySchema) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x BooleanPropertySchema) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *BooleanPropertySchema) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x MultiSelectItems) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *MultiSelectItems) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// String returns x as JSON, cut off if it is long, for people to read.
-func (x MultiSelectItems) String() string { return codec.Text(&x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x StringMultiSelectItems) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *StringMultiSelectItems) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x TitledMultiSelectItems) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *TitledMultiSelectItems) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x MultiSelectPropertySchema) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
+func (x ElicitationPropertySchema) String() string                   { return codec.Text(&x) }
+func (x EnumOption) MarshalJSON() ([]byte, error)                    { return codec.Append(nil, &x) }
+func (x *EnumOption) UnmarshalJSON(data []byte) error                { return codec.Unmarshal(data, x) }
+func (x StringPropertySchema) MarshalJSON() ([]byte, error)          { return codec.Append(nil, &x) }
+func (x *StringPropertySchema) UnmarshalJSON(data []byte) error      { return codec.Unmarshal(data, x) }
+func (x NumberPropertySchema) MarshalJSON() ([]byte, error)          { return codec.Append(nil, &x) }
+func (x *NumberPropertySchema) UnmarshalJSON(data []byte) error      { return codec.Unmarshal(data, x) }
+func (x IntegerPropertySchema) MarshalJSON() ([]byte, error)         { return codec.Append(nil, &x) }
+func (x *IntegerPropertySchema) UnmarshalJSON(data []byte) error     { return codec.Unmarshal(data, x) }
+func (x BooleanPropertySchema) MarshalJSON() ([]byte, error)         { return codec.Append(nil, &x) }
+func (x *BooleanPropertySchema) UnmarshalJSON(data []byte) error     { return codec.Unmarshal(data, x) }
+func (x MultiSelectItems) MarshalJSON() ([]byte, error)              { return codec.Append(nil, &x) }
+func (x *MultiSelectItems) UnmarshalJSON(data []byte) error          { return codec.Unmarshal(data, x) }
+func (x MultiSelectItems) String() string                            { return codec.Text(&x) }
+func (x StringMultiSelectItems) MarshalJSON() ([]byte, error)        { return codec.Append(nil, &x) }
+func (x *StringMultiSelectItems) UnmarshalJSON(data []byte) error    { return codec.Unmarshal(data, x) }
+func (x TitledMultiSelectItems) MarshalJSON() ([]byte, error)        { return codec.Append(nil, &x) }
+func (x *TitledMultiSelectItems) UnmarshalJSON(data []byte) error    { return codec.Unmarshal(data, x) }
+func (x MultiSelectPropertySchema) MarshalJSON() ([]byte, error)     { return codec.Append(nil, &x) }
 func (x *MultiSelectPropertySchema) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x ElicitationFormMode) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *ElicitationFormMode) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// String returns x as JSON, cut off if it is long, for people to read.
-func (x ElicitationFormMode) String() string { return codec.Text(&x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x ElicitationURLMode) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *ElicitationURLMode) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// String returns x as JSON, cut off if it is long, for people to read.
-func (x ElicitationURLMode) String() string { return codec.Text(&x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x MessageMCPRequest) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *MessageMCPRequest) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x InitializeResponse) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *InitializeResponse) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x AgentCapabilities) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *AgentCapabilities) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x PromptCapabilities) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *PromptCapabilities) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x MCPCapabilities) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *MCPCapabilities) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x SessionCapabilities) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *SessionCapabilities) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x SessionListCapabilities) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *SessionListCapabilities) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x SessionDeleteCapabilities) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
+func (x ElicitationFormMode) MarshalJSON() ([]byte, error)           { return codec.Append(nil, &x) }
+func (x *ElicitationFormMode) UnmarshalJSON(data []byte) error       { return codec.Unmarshal(data, x) }
+func (x ElicitationFormMode) String() string                         { return codec.Text(&x) }
+func (x ElicitationURLMode) MarshalJSON() ([]byte, error)            { return codec.Append(nil, &x) }
+func (x *ElicitationURLMode) UnmarshalJSON(data []byte) error        { return codec.Unmarshal(data, x) }
+func (x ElicitationURLMode) String() string                          { return codec.Text(&x) }
+func (x MessageMCPRequest) MarshalJSON() ([]byte, error)             { return codec.Append(nil, &x) }
+func (x *MessageMCPRequest) UnmarshalJSON(data []byte) error         { return codec.Unmarshal(data, x) }
+func (x InitializeResponse) MarshalJSON() ([]byte, error)            { return codec.Append(nil, &x) }
+func (x *InitializeResponse) UnmarshalJSON(data []byte) error        { return codec.Unmarshal(data, x) }
+func (x AgentCapabilities) MarshalJSON() ([]byte, error)             { return codec.Append(nil, &x) }
+func (x *AgentCapabilities) UnmarshalJSON(data []byte) error         { return codec.Unmarshal(data, x) }
+func (x PromptCapabilities) MarshalJSON() ([]byte, error)            { return codec.Append(nil, &x) }
+func (x *PromptCapabilities) UnmarshalJSON(data []byte) error        { return codec.Unmarshal(data, x) }
+func (x MCPCapabilities) MarshalJSON() ([]byte, error)               { return codec.Append(nil, &x) }
+func (x *MCPCapabilities) UnmarshalJSON(data []byte) error           { return codec.Unmarshal(data, x) }
+func (x SessionCapabilities) MarshalJSON() ([]byte, error)           { return codec.Append(nil, &x) }
+func (x *SessionCapabilities) UnmarshalJSON(data []byte) error       { return codec.Unmarshal(data, x) }
+func (x SessionListCapabilities) MarshalJSON() ([]byte, error)       { return codec.Append(nil, &x) }
+func (x *SessionListCapabilities) UnmarshalJSON(data []byte) error   { return codec.Unmarshal(data, x) }
+func (x SessionDeleteCapabilities) MarshalJSON() ([]byte, error)     { return codec.Append(nil, &x) }
 func (x *SessionDeleteCapabilities) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
 func (x SessionAdditionalDirectoriesCapabilities) MarshalJSON() ([]byte, error) {
 	return codec.Append(nil, &x)
 }
-
-// UnmarshalJSON implements json.Unmarshaler.
 func (x *SessionAdditionalDirectoriesCapabilities) UnmarshalJSON(data []byte) error {
 	return codec.Unmarshal(data, x)
 }
-
-// MarshalJSON implements json.Marshaler.
 func (x SessionSystemPromptCapabilities) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
 func (x *SessionSystemPromptCapabilities) UnmarshalJSON(data []byte) error {
 	return codec.Unmarshal(data, x)
 }
-
-// MarshalJSON implements json.Marshaler.
 func (x SessionSystemPromptModeCapabilities) MarshalJSON() ([]byte, error) {
 	return codec.Append(nil, &x)
 }
-
-// UnmarshalJSON implements json.Unmarshaler.
 func (x *SessionSystemPromptModeCapabilities) UnmarshalJSON(data []byte) error {
 	return codec.Unmarshal(data, x)
 }
-
-// MarshalJSON implements json.Marshaler.
 func (x SessionSystemPromptOverrideCapabilities) MarshalJSON() ([]byte, error) {
 	return codec.Append(nil, &x)
 }
-
-// UnmarshalJSON implements json.Unmarshaler.
 func (x *SessionSystemPromptOverrideCapabilities) UnmarshalJSON(data []byte) error {
 	return codec.Unmarshal(data, x)
 }
-
-// MarshalJSON implements json.Marshaler.
-func (x SessionForkCapabilities) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
+func (x SessionForkCapabilities) MarshalJSON() ([]byte, error)     { return codec.Append(nil, &x) }
 func (x *SessionForkCapabilities) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x SessionArchiveCapabilities) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
+func (x SessionArchiveCapabilities) MarshalJSON() ([]byte, error)  { return codec.Append(nil, &x) }
 func (x *SessionArchiveCapabilities) UnmarshalJSON(data []byte) error {
 	return codec.Unmarshal(data, x)
 }
-
-// MarshalJSON implements json.Marshaler.
-func (x SessionStatusCapabilities) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
+func (x SessionStatusCapabilities) MarshalJSON() ([]byte, error)     { return codec.Append(nil, &x) }
 func (x *SessionStatusCapabilities) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x SessionTitleCapabilities) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *SessionTitleCapabilities) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x SessionResumeCapabilities) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
+func (x SessionTitleCapabilities) MarshalJSON() ([]byte, error)      { return codec.Append(nil, &x) }
+func (x *SessionTitleCapabilities) UnmarshalJSON(data []byte) error  { return codec.Unmarshal(data, x) }
+func (x SessionResumeCapabilities) MarshalJSON() ([]byte, error)     { return codec.Append(nil, &x) }
 func (x *SessionResumeCapabilities) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x SessionCloseCapabilities) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *SessionCloseCapabilities) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x AgentAuthCapabilities) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *AgentAuthCapabilities) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x AuthStatusCapabilities) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *AuthStatusCapabilities) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x LogoutCapabilities) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *LogoutCapabilities) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x ProvidersCapabilities) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *ProvidersCapabilities) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x AuthMethod) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *AuthMethod) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// String returns x as JSON, cut off if it is long, for people to read.
-func (x AuthMethod) String() string { return codec.Text(&x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x AuthMethodTerminal) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *AuthMethodTerminal) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x AuthMethodAgent) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *AuthMethodAgent) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x Implementation) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *Implementation) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x AuthenticateResponse) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *AuthenticateResponse) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x ListProvidersResponse) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *ListProvidersResponse) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x ProviderInfo) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *ProviderInfo) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x ProviderCurrentConfig) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *ProviderCurrentConfig) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x SetProviderResponse) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *SetProviderResponse) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x DisableProviderResponse) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *DisableProviderResponse) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x LogoutResponse) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *LogoutResponse) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x AuthStatusResponse) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *AuthStatusResponse) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x AuthAccount) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *AuthAccount) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x NewSessionResponse) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *NewSessionResponse) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x SessionModeState) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *SessionModeState) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x SessionMode) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *SessionMode) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x SessionConfigOption) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *SessionConfigOption) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// String returns x as JSON, cut off if it is long, for people to read.
-func (x SessionConfigOption) String() string { return codec.Text(&x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x SessionConfigSelectOptions) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
+func (x SessionCloseCapabilities) MarshalJSON() ([]byte, error)      { return codec.Append(nil, &x) }
+func (x *SessionCloseCapabilities) UnmarshalJSON(data []byte) error  { return codec.Unmarshal(data, x) }
+func (x AgentAuthCapabilities) MarshalJSON() ([]byte, error)         { return codec.Append(nil, &x) }
+func (x *AgentAuthCapabilities) UnmarshalJSON(data []byte) error     { return codec.Unmarshal(data, x) }
+func (x AuthStatusCapabilities) MarshalJSON() ([]byte, error)        { return codec.Append(nil, &x) }
+func (x *AuthStatusCapabilities) UnmarshalJSON(data []byte) error    { return codec.Unmarshal(data, x) }
+func (x LogoutCapabilities) MarshalJSON() ([]byte, error)            { return codec.Append(nil, &x) }
+func (x *LogoutCapabilities) UnmarshalJSON(data []byte) error        { return codec.Unmarshal(data, x) }
+func (x ProvidersCapabilities) MarshalJSON() ([]byte, error)         { return codec.Append(nil, &x) }
+func (x *ProvidersCapabilities) UnmarshalJSON(data []byte) error     { return codec.Unmarshal(data, x) }
+func (x AuthMethod) MarshalJSON() ([]byte, error)                    { return codec.Append(nil, &x) }
+func (x *AuthMethod) UnmarshalJSON(data []byte) error                { return codec.Unmarshal(data, x) }
+func (x AuthMethod) String() string                                  { return codec.Text(&x) }
+func (x AuthMethodTerminal) MarshalJSON() ([]byte, error)            { return codec.Append(nil, &x) }
+func (x *AuthMethodTerminal) UnmarshalJSON(data []byte) error        { return codec.Unmarshal(data, x) }
+func (x AuthMethodAgent) MarshalJSON() ([]byte, error)               { return codec.Append(nil, &x) }
+func (x *AuthMethodAgent) UnmarshalJSON(data []byte) error           { return codec.Unmarshal(data, x) }
+func (x Implementation) MarshalJSON() ([]byte, error)                { return codec.Append(nil, &x) }
+func (x *Implementation) UnmarshalJSON(data []byte) error            { return codec.Unmarshal(data, x) }
+func (x AuthenticateResponse) MarshalJSON() ([]byte, error)          { return codec.Append(nil, &x) }
+func (x *AuthenticateResponse) UnmarshalJSON(data []byte) error      { return codec.Unmarshal(data, x) }
+func (x ListProvidersResponse) MarshalJSON() ([]byte, error)         { return codec.Append(nil, &x) }
+func (x *ListProvidersResponse) UnmarshalJSON(data []byte) error     { return codec.Unmarshal(data, x) }
+func (x ProviderInfo) MarshalJSON() ([]byte, error)                  { return codec.Append(nil, &x) }
+func (x *ProviderInfo) UnmarshalJSON(data []byte) error              { return codec.Unmarshal(data, x) }
+func (x ProviderCurrentConfig) MarshalJSON() ([]byte, error)         { return codec.Append(nil, &x) }
+func (x *ProviderCurrentConfig) UnmarshalJSON(data []byte) error     { return codec.Unmarshal(data, x) }
+func (x SetProviderResponse) MarshalJSON() ([]byte, error)           { return codec.Append(nil, &x) }
+func (x *SetProviderResponse) UnmarshalJSON(data []byte) error       { return codec.Unmarshal(data, x) }
+func (x DisableProviderResponse) MarshalJSON() ([]byte, error)       { return codec.Append(nil, &x) }
+func (x *DisableProviderResponse) UnmarshalJSON(data []byte) error   { return codec.Unmarshal(data, x) }
+func (x LogoutResponse) MarshalJSON() ([]byte, error)                { return codec.Append(nil, &x) }
+func (x *LogoutResponse) UnmarshalJSON(data []byte) error            { return codec.Unmarshal(data, x) }
+func (x AuthStatusResponse) MarshalJSON() ([]byte, error)            { return codec.Append(nil, &x) }
+func (x *AuthStatusResponse) UnmarshalJSON(data []byte) error        { return codec.Unmarshal(data, x) }
+func (x AuthAccount) MarshalJSON() ([]byte, error)                   { return codec.Append(nil, &x) }
+func (x *AuthAccount) UnmarshalJSON(data []byte) error               { return codec.Unmarshal(data, x) }
+func (x NewSessionResponse) MarshalJSON() ([]byte, error)            { return codec.Append(nil, &x) }
+func (x *NewSessionResponse) UnmarshalJSON(data []byte) error        { return codec.Unmarshal(data, x) }
+func (x SessionModeState) MarshalJSON() ([]byte, error)              { return codec.Append(nil, &x) }
+func (x *SessionModeState) UnmarshalJSON(data []byte) error          { return codec.Unmarshal(data, x) }
+func (x SessionMode) MarshalJSON() ([]byte, error)                   { return codec.Append(nil, &x) }
+func (x *SessionMode) UnmarshalJSON(data []byte) error               { return codec.Unmarshal(data, x) }
+func (x SessionConfigOption) MarshalJSON() ([]byte, error)           { return codec.Append(nil, &x) }
+func (x *SessionConfigOption) UnmarshalJSON(data []byte) error       { return codec.Unmarshal(data, x) }
+func (x SessionConfigOption) String() string                         { return codec.Text(&x) }
+func (x SessionConfigSelectOptions) MarshalJSON() ([]byte, error)    { return codec.Append(nil, &x) }
 func (x *SessionConfigSelectOptions) UnmarshalJSON(data []byte) error {
 	return codec.Unmarshal(data, x)
 }
-
-// String returns x as JSON, cut off if it is long, for people to read.
-func (x SessionConfigSelectOptions) String() string { return codec.Text(&x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x SessionConfigSelectOption) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *SessionConfigSelectOption) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x SessionConfigSelectGroup) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *SessionConfigSelectGroup) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x SessionConfigSelect) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *SessionConfigSelect) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x SessionConfigBoolean) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *SessionConfigBoolean) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x LoadSessionResponse) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *LoadSessionResponse) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x ListSessionsResponse) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *ListSessionsResponse) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x SessionInfo) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *SessionInfo) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x DeleteSessionResponse) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *DeleteSessionResponse) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x ForkSessionResponse) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *ForkSessionResponse) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x ArchiveSessionResponse) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *ArchiveSessionResponse) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x UnarchiveSessionResponse) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *UnarchiveSessionResponse) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x SessionStatusResponse) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *SessionStatusResponse) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x SetSessionTitleResponse) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *SetSessionTitleResponse) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x ResumeSessionResponse) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *ResumeSessionResponse) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x CloseSessionResponse) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *CloseSessionResponse) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x SetSessionModeResponse) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *SetSessionModeResponse) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
+func (x SessionConfigSelectOptions) String() string                   { return codec.Text(&x) }
+func (x SessionConfigSelectOption) MarshalJSON() ([]byte, error)      { return codec.Append(nil, &x) }
+func (x *SessionConfigSelectOption) UnmarshalJSON(data []byte) error  { return codec.Unmarshal(data, x) }
+func (x SessionConfigSelectGroup) MarshalJSON() ([]byte, error)       { return codec.Append(nil, &x) }
+func (x *SessionConfigSelectGroup) UnmarshalJSON(data []byte) error   { return codec.Unmarshal(data, x) }
+func (x SessionConfigSelect) MarshalJSON() ([]byte, error)            { return codec.Append(nil, &x) }
+func (x *SessionConfigSelect) UnmarshalJSON(data []byte) error        { return codec.Unmarshal(data, x) }
+func (x SessionConfigBoolean) MarshalJSON() ([]byte, error)           { return codec.Append(nil, &x) }
+func (x *SessionConfigBoolean) UnmarshalJSON(data []byte) error       { return codec.Unmarshal(data, x) }
+func (x LoadSessionResponse) MarshalJSON() ([]byte, error)            { return codec.Append(nil, &x) }
+func (x *LoadSessionResponse) UnmarshalJSON(data []byte) error        { return codec.Unmarshal(data, x) }
+func (x ListSessionsResponse) MarshalJSON() ([]byte, error)           { return codec.Append(nil, &x) }
+func (x *ListSessionsResponse) UnmarshalJSON(data []byte) error       { return codec.Unmarshal(data, x) }
+func (x SessionInfo) MarshalJSON() ([]byte, error)                    { return codec.Append(nil, &x) }
+func (x *SessionInfo) UnmarshalJSON(data []byte) error                { return codec.Unmarshal(data, x) }
+func (x DeleteSessionResponse) MarshalJSON() ([]byte, error)          { return codec.Append(nil, &x) }
+func (x *DeleteSessionResponse) UnmarshalJSON(data []byte) error      { return codec.Unmarshal(data, x) }
+func (x ForkSessionResponse) MarshalJSON() ([]byte, error)            { return codec.Append(nil, &x) }
+func (x *ForkSessionResponse) UnmarshalJSON(data []byte) error        { return codec.Unmarshal(data, x) }
+func (x ArchiveSessionResponse) MarshalJSON() ([]byte, error)         { return codec.Append(nil, &x) }
+func (x *ArchiveSessionResponse) UnmarshalJSON(data []byte) error     { return codec.Unmarshal(data, x) }
+func (x UnarchiveSessionResponse) MarshalJSON() ([]byte, error)       { return codec.Append(nil, &x) }
+func (x *UnarchiveSessionResponse) UnmarshalJSON(data []byte) error   { return codec.Unmarshal(data, x) }
+func (x SessionStatusResponse) MarshalJSON() ([]byte, error)          { return codec.Append(nil, &x) }
+func (x *SessionStatusResponse) UnmarshalJSON(data []byte) error      { return codec.Unmarshal(data, x) }
+func (x SetSessionTitleResponse) MarshalJSON() ([]byte, error)        { return codec.Append(nil, &x) }
+func (x *SetSessionTitleResponse) UnmarshalJSON(data []byte) error    { return codec.Unmarshal(data, x) }
+func (x ResumeSessionResponse) MarshalJSON() ([]byte, error)          { return codec.Append(nil, &x) }
+func (x *ResumeSessionResponse) UnmarshalJSON(data []byte) error      { return codec.Unmarshal(data, x) }
+func (x CloseSessionResponse) MarshalJSON() ([]byte, error)           { return codec.Append(nil, &x) }
+func (x *CloseSessionResponse) UnmarshalJSON(data []byte) error       { return codec.Unmarshal(data, x) }
+func (x SetSessionModeResponse) MarshalJSON() ([]byte, error)         { return codec.Append(nil, &x) }
+func (x *SetSessionModeResponse) UnmarshalJSON(data []byte) error     { return codec.Unmarshal(data, x) }
 func (x SetSessionConfigOptionResponse) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
 func (x *SetSessionConfigOptionResponse) UnmarshalJSON(data []byte) error {
 	return codec.Unmarshal(data, x)
 }
-
-// MarshalJSON implements json.Marshaler.
-func (x PromptResponse) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *PromptResponse) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x Usage) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *Usage) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x SessionNotification) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *SessionNotification) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x SessionUpdate) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *SessionUpdate) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// String returns x as JSON, cut off if it is long, for people to read.
-func (x SessionUpdate) String() string { return codec.Text(&x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x ContentChunk) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *ContentChunk) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x ToolCall) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *ToolCall) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x PlanEntry) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *PlanEntry) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x Plan) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *Plan) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x PlanUpdateContent) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *PlanUpdateContent) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// String returns x as JSON, cut off if it is long, for people to read.
-func (x PlanUpdateContent) String() string { return codec.Text(&x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x PlanItems) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *PlanItems) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x PlanFile) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *PlanFile) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x PlanMarkdown) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *PlanMarkdown) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x PlanUpdate) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *PlanUpdate) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x PlanRemoved) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *PlanRemoved) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x AvailableCommand) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *AvailableCommand) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x AvailableCommandInput) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *AvailableCommandInput) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// String returns x as JSON, cut off if it is long, for people to read.
-func (x AvailableCommandInput) String() string { return codec.Text(&x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x UnstructuredCommandInput) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
+func (x PromptResponse) MarshalJSON() ([]byte, error)               { return codec.Append(nil, &x) }
+func (x *PromptResponse) UnmarshalJSON(data []byte) error           { return codec.Unmarshal(data, x) }
+func (x Usage) MarshalJSON() ([]byte, error)                        { return codec.Append(nil, &x) }
+func (x *Usage) UnmarshalJSON(data []byte) error                    { return codec.Unmarshal(data, x) }
+func (x SessionNotification) MarshalJSON() ([]byte, error)          { return codec.Append(nil, &x) }
+func (x *SessionNotification) UnmarshalJSON(data []byte) error      { return codec.Unmarshal(data, x) }
+func (x SessionUpdate) MarshalJSON() ([]byte, error)                { return codec.Append(nil, &x) }
+func (x *SessionUpdate) UnmarshalJSON(data []byte) error            { return codec.Unmarshal(data, x) }
+func (x SessionUpdate) String() string                              { return codec.Text(&x) }
+func (x ContentChunk) MarshalJSON() ([]byte, error)                 { return codec.Append(nil, &x) }
+func (x *ContentChunk) UnmarshalJSON(data []byte) error             { return codec.Unmarshal(data, x) }
+func (x ToolCall) MarshalJSON() ([]byte, error)                     { return codec.Append(nil, &x) }
+func (x *ToolCall) UnmarshalJSON(data []byte) error                 { return codec.Unmarshal(data, x) }
+func (x PlanEntry) MarshalJSON() ([]byte, error)                    { return codec.Append(nil, &x) }
+func (x *PlanEntry) UnmarshalJSON(data []byte) error                { return codec.Unmarshal(data, x) }
+func (x Plan) MarshalJSON() ([]byte, error)                         { return codec.Append(nil, &x) }
+func (x *Plan) UnmarshalJSON(data []byte) error                     { return codec.Unmarshal(data, x) }
+func (x PlanUpdateContent) MarshalJSON() ([]byte, error)            { return codec.Append(nil, &x) }
+func (x *PlanUpdateContent) UnmarshalJSON(data []byte) error        { return codec.Unmarshal(data, x) }
+func (x PlanUpdateContent) String() string                          { return codec.Text(&x) }
+func (x PlanItems) MarshalJSON() ([]byte, error)                    { return codec.Append(nil, &x) }
+func (x *PlanItems) UnmarshalJSON(data []byte) error                { return codec.Unmarshal(data, x) }
+func (x PlanFile) MarshalJSON() ([]byte, error)                     { return codec.Append(nil, &x) }
+func (x *PlanFile) UnmarshalJSON(data []byte) error                 { return codec.Unmarshal(data, x) }
+func (x PlanMarkdown) MarshalJSON() ([]byte, error)                 { return codec.Append(nil, &x) }
+func (x *PlanMarkdown) UnmarshalJSON(data []byte) error             { return codec.Unmarshal(data, x) }
+func (x PlanUpdate) MarshalJSON() ([]byte, error)                   { return codec.Append(nil, &x) }
+func (x *PlanUpdate) UnmarshalJSON(data []byte) error               { return codec.Unmarshal(data, x) }
+func (x PlanRemoved) MarshalJSON() ([]byte, error)                  { return codec.Append(nil, &x) }
+func (x *PlanRemoved) UnmarshalJSON(data []byte) error              { return codec.Unmarshal(data, x) }
+func (x AvailableCommand) MarshalJSON() ([]byte, error)             { return codec.Append(nil, &x) }
+func (x *AvailableCommand) UnmarshalJSON(data []byte) error         { return codec.Unmarshal(data, x) }
+func (x AvailableCommandInput) MarshalJSON() ([]byte, error)        { return codec.Append(nil, &x) }
+func (x *AvailableCommandInput) UnmarshalJSON(data []byte) error    { return codec.Unmarshal(data, x) }
+func (x AvailableCommandInput) String() string                      { return codec.Text(&x) }
+func (x UnstructuredCommandInput) MarshalJSON() ([]byte, error)     { return codec.Append(nil, &x) }
 func (x *UnstructuredCommandInput) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x AvailableCommandsUpdate) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *AvailableCommandsUpdate) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x CurrentModeUpdate) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *CurrentModeUpdate) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x ConfigOptionUpdate) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *ConfigOptionUpdate) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x SessionInfoUpdate) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *SessionInfoUpdate) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x Cost) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *Cost) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x UsageUpdate) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *UsageUpdate) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x Notice) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *Notice) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x CompactionUpdate) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *CompactionUpdate) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x CompactionSummaryChunk) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *CompactionSummaryChunk) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x SubagentSessionCapabilities) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
+func (x AvailableCommandsUpdate) MarshalJSON() ([]byte, error)      { return codec.Append(nil, &x) }
+func (x *AvailableCommandsUpdate) UnmarshalJSON(data []byte) error  { return codec.Unmarshal(data, x) }
+func (x CurrentModeUpdate) MarshalJSON() ([]byte, error)            { return codec.Append(nil, &x) }
+func (x *CurrentModeUpdate) UnmarshalJSON(data []byte) error        { return codec.Unmarshal(data, x) }
+func (x ConfigOptionUpdate) MarshalJSON() ([]byte, error)           { return codec.Append(nil, &x) }
+func (x *ConfigOptionUpdate) UnmarshalJSON(data []byte) error       { return codec.Unmarshal(data, x) }
+func (x SessionInfoUpdate) MarshalJSON() ([]byte, error)            { return codec.Append(nil, &x) }
+func (x *SessionInfoUpdate) UnmarshalJSON(data []byte) error        { return codec.Unmarshal(data, x) }
+func (x Cost) MarshalJSON() ([]byte, error)                         { return codec.Append(nil, &x) }
+func (x *Cost) UnmarshalJSON(data []byte) error                     { return codec.Unmarshal(data, x) }
+func (x UsageUpdate) MarshalJSON() ([]byte, error)                  { return codec.Append(nil, &x) }
+func (x *UsageUpdate) UnmarshalJSON(data []byte) error              { return codec.Unmarshal(data, x) }
+func (x Notice) MarshalJSON() ([]byte, error)                       { return codec.Append(nil, &x) }
+func (x *Notice) UnmarshalJSON(data []byte) error                   { return codec.Unmarshal(data, x) }
+func (x CompactionUpdate) MarshalJSON() ([]byte, error)             { return codec.Append(nil, &x) }
+func (x *CompactionUpdate) UnmarshalJSON(data []byte) error         { return codec.Unmarshal(data, x) }
+func (x CompactionSummaryChunk) MarshalJSON() ([]byte, error)       { return codec.Append(nil, &x) }
+func (x *CompactionSummaryChunk) UnmarshalJSON(data []byte) error   { return codec.Unmarshal(data, x) }
+func (x SubagentSessionCapabilities) MarshalJSON() ([]byte, error)  { return codec.Append(nil, &x) }
 func (x *SubagentSessionCapabilities) UnmarshalJSON(data []byte) error {
 	return codec.Unmarshal(data, x)
 }
-
-// MarshalJSON implements json.Marshaler.
-func (x SessionCancelCapabilities) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *SessionCancelCapabilities) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x StateUpdate) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *StateUpdate) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// String returns x as JSON, cut off if it is long, for people to read.
-func (x StateUpdate) String() string { return codec.Text(&x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x RunningStateUpdate) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *RunningStateUpdate) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x ErrorStopReason) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *ErrorStopReason) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x IdleStateUpdate) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *IdleStateUpdate) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// String returns x as JSON, cut off if it is long, for people to read.
-func (x IdleStateUpdate) String() string { return codec.Text(&x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x RequiresActionStateUpdate) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *RequiresActionStateUpdate) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x UnknownStateUpdate) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *UnknownStateUpdate) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x SubagentUpdate) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *SubagentUpdate) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x SessionMessage) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *SessionMessage) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x SessionMessageChunk) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *SessionMessageChunk) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
+func (x SessionCancelCapabilities) MarshalJSON() ([]byte, error)       { return codec.Append(nil, &x) }
+func (x *SessionCancelCapabilities) UnmarshalJSON(data []byte) error   { return codec.Unmarshal(data, x) }
+func (x StateUpdate) MarshalJSON() ([]byte, error)                     { return codec.Append(nil, &x) }
+func (x *StateUpdate) UnmarshalJSON(data []byte) error                 { return codec.Unmarshal(data, x) }
+func (x StateUpdate) String() string                                   { return codec.Text(&x) }
+func (x RunningStateUpdate) MarshalJSON() ([]byte, error)              { return codec.Append(nil, &x) }
+func (x *RunningStateUpdate) UnmarshalJSON(data []byte) error          { return codec.Unmarshal(data, x) }
+func (x ErrorStopReason) MarshalJSON() ([]byte, error)                 { return codec.Append(nil, &x) }
+func (x *ErrorStopReason) UnmarshalJSON(data []byte) error             { return codec.Unmarshal(data, x) }
+func (x IdleStateUpdate) MarshalJSON() ([]byte, error)                 { return codec.Append(nil, &x) }
+func (x *IdleStateUpdate) UnmarshalJSON(data []byte) error             { return codec.Unmarshal(data, x) }
+func (x IdleStateUpdate) String() string                               { return codec.Text(&x) }
+func (x RequiresActionStateUpdate) MarshalJSON() ([]byte, error)       { return codec.Append(nil, &x) }
+func (x *RequiresActionStateUpdate) UnmarshalJSON(data []byte) error   { return codec.Unmarshal(data, x) }
+func (x UnknownStateUpdate) MarshalJSON() ([]byte, error)              { return codec.Append(nil, &x) }
+func (x *UnknownStateUpdate) UnmarshalJSON(data []byte) error          { return codec.Unmarshal(data, x) }
+func (x SubagentUpdate) MarshalJSON() ([]byte, error)                  { return codec.Append(nil, &x) }
+func (x *SubagentUpdate) UnmarshalJSON(data []byte) error              { return codec.Unmarshal(data, x) }
+func (x SessionMessage) MarshalJSON() ([]byte, error)                  { return codec.Append(nil, &x) }
+func (x *SessionMessage) UnmarshalJSON(data []byte) error              { return codec.Unmarshal(data, x) }
+func (x SessionMessageChunk) MarshalJSON() ([]byte, error)             { return codec.Append(nil, &x) }
+func (x *SessionMessageChunk) UnmarshalJSON(data []byte) error         { return codec.Unmarshal(data, x) }
 func (x CompleteElicitationNotification) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
 func (x *CompleteElicitationNotification) UnmarshalJSON(data []byte) error {
 	return codec.Unmarshal(data, x)
 }
-
-// MarshalJSON implements json.Marshaler.
 func (x AuthStatusUpdateNotification) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
 func (x *AuthStatusUpdateNotification) UnmarshalJSON(data []byte) error {
 	return codec.Unmarshal(data, x)
 }
-
-// MarshalJSON implements json.Marshaler.
-func (x InitializeRequest) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *InitializeRequest) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x ClientCapabilities) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *ClientCapabilities) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x FileSystemCapabilities) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *FileSystemCapabilities) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x ClientSessionCapabilities) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *ClientSessionCapabilities) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x CompactionCapabilities) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *CompactionCapabilities) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
+func (x InitializeRequest) MarshalJSON() ([]byte, error)                { return codec.Append(nil, &x) }
+func (x *InitializeRequest) UnmarshalJSON(data []byte) error            { return codec.Unmarshal(data, x) }
+func (x ClientCapabilities) MarshalJSON() ([]byte, error)               { return codec.Append(nil, &x) }
+func (x *ClientCapabilities) UnmarshalJSON(data []byte) error           { return codec.Unmarshal(data, x) }
+func (x FileSystemCapabilities) MarshalJSON() ([]byte, error)           { return codec.Append(nil, &x) }
+func (x *FileSystemCapabilities) UnmarshalJSON(data []byte) error       { return codec.Unmarshal(data, x) }
+func (x ClientSessionCapabilities) MarshalJSON() ([]byte, error)        { return codec.Append(nil, &x) }
+func (x *ClientSessionCapabilities) UnmarshalJSON(data []byte) error    { return codec.Unmarshal(data, x) }
+func (x CompactionCapabilities) MarshalJSON() ([]byte, error)           { return codec.Append(nil, &x) }
+func (x *CompactionCapabilities) UnmarshalJSON(data []byte) error       { return codec.Unmarshal(data, x) }
 func (x SessionConfigOptionsCapabilities) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
 func (x *SessionConfigOptionsCapabilities) UnmarshalJSON(data []byte) error {
 	return codec.Unmarshal(data, x)
 }
-
-// MarshalJSON implements json.Marshaler.
 func (x BooleanConfigOptionCapabilities) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
 func (x *BooleanConfigOptionCapabilities) UnmarshalJSON(data []byte) error {
 	return codec.Unmarshal(data, x)
 }
-
-// MarshalJSON implements json.Marshaler.
-func (x NoticeCapabilities) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *NoticeCapabilities) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x SubagentCapabilities) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *SubagentCapabilities) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x PlanCapabilities) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *PlanCapabilities) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x AuthCapabilities) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *AuthCapabilities) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x ElicitationCapabilities) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
+func (x NoticeCapabilities) MarshalJSON() ([]byte, error)          { return codec.Append(nil, &x) }
+func (x *NoticeCapabilities) UnmarshalJSON(data []byte) error      { return codec.Unmarshal(data, x) }
+func (x SubagentCapabilities) MarshalJSON() ([]byte, error)        { return codec.Append(nil, &x) }
+func (x *SubagentCapabilities) UnmarshalJSON(data []byte) error    { return codec.Unmarshal(data, x) }
+func (x PlanCapabilities) MarshalJSON() ([]byte, error)            { return codec.Append(nil, &x) }
+func (x *PlanCapabilities) UnmarshalJSON(data []byte) error        { return codec.Unmarshal(data, x) }
+func (x AuthCapabilities) MarshalJSON() ([]byte, error)            { return codec.Append(nil, &x) }
+func (x *AuthCapabilities) UnmarshalJSON(data []byte) error        { return codec.Unmarshal(data, x) }
+func (x ElicitationCapabilities) MarshalJSON() ([]byte, error)     { return codec.Append(nil, &x) }
 func (x *ElicitationCapabilities) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
 func (x ElicitationFormCapabilities) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
 func (x *ElicitationFormCapabilities) UnmarshalJSON(data []byte) error {
 	return codec.Unmarshal(data, x)
 }
-
-// MarshalJSON implements json.Marshaler.
 func (x ElicitationURLCapabilities) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
 func (x *ElicitationURLCapabilities) UnmarshalJSON(data []byte) error {
 	return codec.Unmarshal(data, x)
 }
-
-// MarshalJSON implements json.Marshaler.
-func (x AuthenticateRequest) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *AuthenticateRequest) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x ListProvidersRequest) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *ListProvidersRequest) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x SetProviderRequest) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *SetProviderRequest) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x DisableProviderRequest) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *DisableProviderRequest) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x LogoutRequest) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *LogoutRequest) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x AuthStatusRequest) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *AuthStatusRequest) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x NewSessionRequest) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *NewSessionRequest) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x MCPServer) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *MCPServer) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// String returns x as JSON, cut off if it is long, for people to read.
-func (x MCPServer) String() string { return codec.Text(&x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x HTTPHeader) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *HTTPHeader) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x MCPServerHTTP) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *MCPServerHTTP) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x MCPServerSSE) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *MCPServerSSE) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x MCPServerACP) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *MCPServerACP) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x MCPServerStdio) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *MCPServerStdio) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x SystemPrompt) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *SystemPrompt) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x LoadSessionRequest) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *LoadSessionRequest) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x ListSessionsRequest) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *ListSessionsRequest) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x DeleteSessionRequest) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *DeleteSessionRequest) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x ForkSessionRequest) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *ForkSessionRequest) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x ArchiveSessionRequest) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *ArchiveSessionRequest) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x UnarchiveSessionRequest) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *UnarchiveSessionRequest) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x SessionStatusRequest) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *SessionStatusRequest) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x SetSessionTitleRequest) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *SetSessionTitleRequest) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x ResumeSessionRequest) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *ResumeSessionRequest) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x CloseSessionRequest) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *CloseSessionRequest) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x SetSessionModeRequest) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *SetSessionModeRequest) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
+func (x AuthenticateRequest) MarshalJSON() ([]byte, error)           { return codec.Append(nil, &x) }
+func (x *AuthenticateRequest) UnmarshalJSON(data []byte) error       { return codec.Unmarshal(data, x) }
+func (x ListProvidersRequest) MarshalJSON() ([]byte, error)          { return codec.Append(nil, &x) }
+func (x *ListProvidersRequest) UnmarshalJSON(data []byte) error      { return codec.Unmarshal(data, x) }
+func (x SetProviderRequest) MarshalJSON() ([]byte, error)            { return codec.Append(nil, &x) }
+func (x *SetProviderRequest) UnmarshalJSON(data []byte) error        { return codec.Unmarshal(data, x) }
+func (x DisableProviderRequest) MarshalJSON() ([]byte, error)        { return codec.Append(nil, &x) }
+func (x *DisableProviderRequest) UnmarshalJSON(data []byte) error    { return codec.Unmarshal(data, x) }
+func (x LogoutRequest) MarshalJSON() ([]byte, error)                 { return codec.Append(nil, &x) }
+func (x *LogoutRequest) UnmarshalJSON(data []byte) error             { return codec.Unmarshal(data, x) }
+func (x AuthStatusRequest) MarshalJSON() ([]byte, error)             { return codec.Append(nil, &x) }
+func (x *AuthStatusRequest) UnmarshalJSON(data []byte) error         { return codec.Unmarshal(data, x) }
+func (x NewSessionRequest) MarshalJSON() ([]byte, error)             { return codec.Append(nil, &x) }
+func (x *NewSessionRequest) UnmarshalJSON(data []byte) error         { return codec.Unmarshal(data, x) }
+func (x MCPServer) MarshalJSON() ([]byte, error)                     { return codec.Append(nil, &x) }
+func (x *MCPServer) UnmarshalJSON(data []byte) error                 { return codec.Unmarshal(data, x) }
+func (x MCPServer) String() string                                   { return codec.Text(&x) }
+func (x HTTPHeader) MarshalJSON() ([]byte, error)                    { return codec.Append(nil, &x) }
+func (x *HTTPHeader) UnmarshalJSON(data []byte) error                { return codec.Unmarshal(data, x) }
+func (x MCPServerHTTP) MarshalJSON() ([]byte, error)                 { return codec.Append(nil, &x) }
+func (x *MCPServerHTTP) UnmarshalJSON(data []byte) error             { return codec.Unmarshal(data, x) }
+func (x MCPServerSSE) MarshalJSON() ([]byte, error)                  { return codec.Append(nil, &x) }
+func (x *MCPServerSSE) UnmarshalJSON(data []byte) error              { return codec.Unmarshal(data, x) }
+func (x MCPServerACP) MarshalJSON() ([]byte, error)                  { return codec.Append(nil, &x) }
+func (x *MCPServerACP) UnmarshalJSON(data []byte) error              { return codec.Unmarshal(data, x) }
+func (x MCPServerStdio) MarshalJSON() ([]byte, error)                { return codec.Append(nil, &x) }
+func (x *MCPServerStdio) UnmarshalJSON(data []byte) error            { return codec.Unmarshal(data, x) }
+func (x SystemPrompt) MarshalJSON() ([]byte, error)                  { return codec.Append(nil, &x) }
+func (x *SystemPrompt) UnmarshalJSON(data []byte) error              { return codec.Unmarshal(data, x) }
+func (x LoadSessionRequest) MarshalJSON() ([]byte, error)            { return codec.Append(nil, &x) }
+func (x *LoadSessionRequest) UnmarshalJSON(data []byte) error        { return codec.Unmarshal(data, x) }
+func (x ListSessionsRequest) MarshalJSON() ([]byte, error)           { return codec.Append(nil, &x) }
+func (x *ListSessionsRequest) UnmarshalJSON(data []byte) error       { return codec.Unmarshal(data, x) }
+func (x DeleteSessionRequest) MarshalJSON() ([]byte, error)          { return codec.Append(nil, &x) }
+func (x *DeleteSessionRequest) UnmarshalJSON(data []byte) error      { return codec.Unmarshal(data, x) }
+func (x ForkSessionRequest) MarshalJSON() ([]byte, error)            { return codec.Append(nil, &x) }
+func (x *ForkSessionRequest) UnmarshalJSON(data []byte) error        { return codec.Unmarshal(data, x) }
+func (x ArchiveSessionRequest) MarshalJSON() ([]byte, error)         { return codec.Append(nil, &x) }
+func (x *ArchiveSessionRequest) UnmarshalJSON(data []byte) error     { return codec.Unmarshal(data, x) }
+func (x UnarchiveSessionRequest) MarshalJSON() ([]byte, error)       { return codec.Append(nil, &x) }
+func (x *UnarchiveSessionRequest) UnmarshalJSON(data []byte) error   { return codec.Unmarshal(data, x) }
+func (x SessionStatusRequest) MarshalJSON() ([]byte, error)          { return codec.Append(nil, &x) }
+func (x *SessionStatusRequest) UnmarshalJSON(data []byte) error      { return codec.Unmarshal(data, x) }
+func (x SetSessionTitleRequest) MarshalJSON() ([]byte, error)        { return codec.Append(nil, &x) }
+func (x *SetSessionTitleRequest) UnmarshalJSON(data []byte) error    { return codec.Unmarshal(data, x) }
+func (x ResumeSessionRequest) MarshalJSON() ([]byte, error)          { return codec.Append(nil, &x) }
+func (x *ResumeSessionRequest) UnmarshalJSON(data []byte) error      { return codec.Unmarshal(data, x) }
+func (x CloseSessionRequest) MarshalJSON() ([]byte, error)           { return codec.Append(nil, &x) }
+func (x *CloseSessionRequest) UnmarshalJSON(data []byte) error       { return codec.Unmarshal(data, x) }
+func (x SetSessionModeRequest) MarshalJSON() ([]byte, error)         { return codec.Append(nil, &x) }
+func (x *SetSessionModeRequest) UnmarshalJSON(data []byte) error     { return codec.Unmarshal(data, x) }
 func (x SetSessionConfigOptionRequest) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
 func (x *SetSessionConfigOptionRequest) UnmarshalJSON(data []byte) error {
 	return codec.Unmarshal(data, x)
 }
-
-// String returns x as JSON, cut off if it is long, for people to read.
-func (x SetSessionConfigOptionRequest) String() string { return codec.Text(&x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x PromptRequest) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *PromptRequest) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x WriteTextFileResponse) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *WriteTextFileResponse) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x ReadTextFileResponse) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *ReadTextFileResponse) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x RequestPermissionResponse) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
+func (x SetSessionConfigOptionRequest) String() string               { return codec.Text(&x) }
+func (x PromptRequest) MarshalJSON() ([]byte, error)                 { return codec.Append(nil, &x) }
+func (x *PromptRequest) UnmarshalJSON(data []byte) error             { return codec.Unmarshal(data, x) }
+func (x WriteTextFileResponse) MarshalJSON() ([]byte, error)         { return codec.Append(nil, &x) }
+func (x *WriteTextFileResponse) UnmarshalJSON(data []byte) error     { return codec.Unmarshal(data, x) }
+func (x ReadTextFileResponse) MarshalJSON() ([]byte, error)          { return codec.Append(nil, &x) }
+func (x *ReadTextFileResponse) UnmarshalJSON(data []byte) error      { return codec.Unmarshal(data, x) }
+func (x RequestPermissionResponse) MarshalJSON() ([]byte, error)     { return codec.Append(nil, &x) }
 func (x *RequestPermissionResponse) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x RequestPermissionOutcome) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *RequestPermissionOutcome) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// String returns x as JSON, cut off if it is long, for people to read.
-func (x RequestPermissionOutcome) String() string { return codec.Text(&x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x SelectedPermissionOutcome) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
+func (x RequestPermissionOutcome) MarshalJSON() ([]byte, error)      { return codec.Append(nil, &x) }
+func (x *RequestPermissionOutcome) UnmarshalJSON(data []byte) error  { return codec.Unmarshal(data, x) }
+func (x RequestPermissionOutcome) String() string                    { return codec.Text(&x) }
+func (x SelectedPermissionOutcome) MarshalJSON() ([]byte, error)     { return codec.Append(nil, &x) }
 func (x *SelectedPermissionOutcome) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x CreateTerminalResponse) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *CreateTerminalResponse) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x TerminalOutputResponse) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *TerminalOutputResponse) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x TerminalExitStatus) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *TerminalExitStatus) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x ReleaseTerminalResponse) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *ReleaseTerminalResponse) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x WaitForTerminalExitResponse) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
+func (x CreateTerminalResponse) MarshalJSON() ([]byte, error)        { return codec.Append(nil, &x) }
+func (x *CreateTerminalResponse) UnmarshalJSON(data []byte) error    { return codec.Unmarshal(data, x) }
+func (x TerminalOutputResponse) MarshalJSON() ([]byte, error)        { return codec.Append(nil, &x) }
+func (x *TerminalOutputResponse) UnmarshalJSON(data []byte) error    { return codec.Unmarshal(data, x) }
+func (x TerminalExitStatus) MarshalJSON() ([]byte, error)            { return codec.Append(nil, &x) }
+func (x *TerminalExitStatus) UnmarshalJSON(data []byte) error        { return codec.Unmarshal(data, x) }
+func (x ReleaseTerminalResponse) MarshalJSON() ([]byte, error)       { return codec.Append(nil, &x) }
+func (x *ReleaseTerminalResponse) UnmarshalJSON(data []byte) error   { return codec.Unmarshal(data, x) }
+func (x WaitForTerminalExitResponse) MarshalJSON() ([]byte, error)   { return codec.Append(nil, &x) }
 func (x *WaitForTerminalExitResponse) UnmarshalJSON(data []byte) error {
 	return codec.Unmarshal(data, x)
 }
-
-// MarshalJSON implements json.Marshaler.
-func (x KillTerminalResponse) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *KillTerminalResponse) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x CreateElicitationResponse) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
+func (x KillTerminalResponse) MarshalJSON() ([]byte, error)          { return codec.Append(nil, &x) }
+func (x *KillTerminalResponse) UnmarshalJSON(data []byte) error      { return codec.Unmarshal(data, x) }
+func (x CreateElicitationResponse) MarshalJSON() ([]byte, error)     { return codec.Append(nil, &x) }
 func (x *CreateElicitationResponse) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// String returns x as JSON, cut off if it is long, for people to read.
-func (x CreateElicitationResponse) String() string { return codec.Text(&x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x ElicitationContentValue) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *ElicitationContentValue) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// String returns x as JSON, cut off if it is long, for people to read.
-func (x ElicitationContentValue) String() string { return codec.Text(&x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x ElicitationAcceptAction) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *ElicitationAcceptAction) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x MessageMCPResponse) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *MessageMCPResponse) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// String returns x as JSON, cut off if it is long, for people to read.
-func (x MessageMCPResponse) String() string { return codec.Text(&x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x MCPError) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *MCPError) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x CancelNotification) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *CancelNotification) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x MessageMCPNotification) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *MessageMCPNotification) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x CancelRequestNotification) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
+func (x CreateElicitationResponse) String() string                   { return codec.Text(&x) }
+func (x ElicitationContentValue) MarshalJSON() ([]byte, error)       { return codec.Append(nil, &x) }
+func (x *ElicitationContentValue) UnmarshalJSON(data []byte) error   { return codec.Unmarshal(data, x) }
+func (x ElicitationContentValue) String() string                     { return codec.Text(&x) }
+func (x ElicitationAcceptAction) MarshalJSON() ([]byte, error)       { return codec.Append(nil, &x) }
+func (x *ElicitationAcceptAction) UnmarshalJSON(data []byte) error   { return codec.Unmarshal(data, x) }
+func (x MessageMCPResponse) MarshalJSON() ([]byte, error)            { return codec.Append(nil, &x) }
+func (x *MessageMCPResponse) UnmarshalJSON(data []byte) error        { return codec.Unmarshal(data, x) }
+func (x MessageMCPResponse) String() string                          { return codec.Text(&x) }
+func (x MCPError) MarshalJSON() ([]byte, error)                      { return codec.Append(nil, &x) }
+func (x *MCPError) UnmarshalJSON(data []byte) error                  { return codec.Unmarshal(data, x) }
+func (x CancelNotification) MarshalJSON() ([]byte, error)            { return codec.Append(nil, &x) }
+func (x *CancelNotification) UnmarshalJSON(data []byte) error        { return codec.Unmarshal(data, x) }
+func (x MessageMCPNotification) MarshalJSON() ([]byte, error)        { return codec.Append(nil, &x) }
+func (x *MessageMCPNotification) UnmarshalJSON(data []byte) error    { return codec.Unmarshal(data, x) }
+func (x CancelRequestNotification) MarshalJSON() ([]byte, error)     { return codec.Append(nil, &x) }
 func (x *CancelRequestNotification) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x InitializeProxyRequest) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *InitializeProxyRequest) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x ProxySuccessorRequest) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *ProxySuccessorRequest) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x InitializeProxyResponse) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *InitializeProxyResponse) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x ProxySuccessorResponse) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *ProxySuccessorResponse) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x ProxySuccessorNotification) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
+func (x InitializeProxyRequest) MarshalJSON() ([]byte, error)        { return codec.Append(nil, &x) }
+func (x *InitializeProxyRequest) UnmarshalJSON(data []byte) error    { return codec.Unmarshal(data, x) }
+func (x ProxySuccessorRequest) MarshalJSON() ([]byte, error)         { return codec.Append(nil, &x) }
+func (x *ProxySuccessorRequest) UnmarshalJSON(data []byte) error     { return codec.Unmarshal(data, x) }
+func (x InitializeProxyResponse) MarshalJSON() ([]byte, error)       { return codec.Append(nil, &x) }
+func (x *InitializeProxyResponse) UnmarshalJSON(data []byte) error   { return codec.Unmarshal(data, x) }
+func (x ProxySuccessorResponse) MarshalJSON() ([]byte, error)        { return codec.Append(nil, &x) }
+func (x *ProxySuccessorResponse) UnmarshalJSON(data []byte) error    { return codec.Unmarshal(data, x) }
+func (x ProxySuccessorNotification) MarshalJSON() ([]byte, error)    { return codec.Append(nil, &x) }
 func (x *ProxySuccessorNotification) UnmarshalJSON(data []byte) error {
 	return codec.Unmarshal(data, x)
 }
-
-// MarshalJSON implements json.Marshaler.
 func (x ToolCallContentContent) MarshalJSON() ([]byte, error) {
 	return codec.Append(nil, &ToolCallContent{Variant: &x})
 }
-
-// MarshalJSON implements json.Marshaler.
 func (x ToolCallContentDiff) MarshalJSON() ([]byte, error) {
 	return codec.Append(nil, &ToolCallContent{Variant: &x})
 }
-
-// MarshalJSON implements json.Marshaler.
 func (x ToolCallContentTerminal) MarshalJSON() ([]byte, error) {
 	return codec.Append(nil, &ToolCallContent{Variant: &x})
 }
-
-// MarshalJSON implements json.Marshaler.
 func (x ToolCallContentUnknown) MarshalJSON() ([]byte, error) {
 	return codec.Append(nil, &ToolCallContent{Variant: &x})
 }
-
-// MarshalJSON implements json.Marshaler.
 func (x ContentBlockText) MarshalJSON() ([]byte, error) {
 	return codec.Append(nil, &ContentBlock{Variant: &x})
 }
-
-// MarshalJSON implements json.Marshaler.
 func (x ContentBlockImage) MarshalJSON() ([]byte, error) {
 	return codec.Append(nil, &ContentBlock{Variant: &x})
 }
-
-// MarshalJSON implements json.Marshaler.
 func (x ContentBlockAudio) MarshalJSON() ([]byte, error) {
 	return codec.Append(nil, &ContentBlock{Variant: &x})
 }
-
-// MarshalJSON implements json.Marshaler.
 func (x ContentBlockResourceLink) MarshalJSON() ([]byte, error) {
 	return codec.Append(nil, &ContentBlock{Variant: &x})
 }
-
-// MarshalJSON implements json.Marshaler.
 func (x ContentBlockResource) MarshalJSON() ([]byte, error) {
 	return codec.Append(nil, &ContentBlock{Variant: &x})
 }
-
-// MarshalJSON implements json.Marshaler.
 func (x ContentBlockUnknown) MarshalJSON() ([]byte, error) {
 	return codec.Append(nil, &ContentBlock{Variant: &x})
 }
-
-// MarshalJSON implements json.Marshaler.
 func (x ElicitationPropertySchemaString) MarshalJSON() ([]byte, error) {
 	return codec.Append(nil, &ElicitationPropertySchema{Variant: &x})
 }
-
-// MarshalJSON implements json.Marshaler.
 func (x ElicitationPropertySchemaNumber) MarshalJSON() ([]byte, error) {
 	return codec.Append(nil, &ElicitationPropertySchema{Variant: &x})
 }
-
-// MarshalJSON implements json.Marshaler.
 func (x ElicitationPropertySchemaInteger) MarshalJSON() ([]byte, error) {
 	return codec.Append(nil, &ElicitationPropertySchema{Variant: &x})
 }
-
-// MarshalJSON implements json.Marshaler.
 func (x ElicitationPropertySchemaBoolean) MarshalJSON() ([]byte, error) {
 	return codec.Append(nil, &ElicitationPropertySchema{Variant: &x})
 }
-
-// MarshalJSON implements json.Marshaler.
 func (x ElicitationPropertySchemaArray) MarshalJSON() ([]byte, error) {
 	return codec.Append(nil, &ElicitationPropertySchema{Variant: &x})
 }
-
-// MarshalJSON implements json.Marshaler.
 func (x ElicitationPropertySchemaUnknown) MarshalJSON() ([]byte, error) {
 	return codec.Append(nil, &ElicitationPropertySchema{Variant: &x})
 }
-
-// MarshalJSON implements json.Marshaler.
 func (x MultiSelectItemsString) MarshalJSON() ([]byte, error) {
 	return codec.Append(nil, &MultiSelectItems{Variant: &x})
 }
-
-// MarshalJSON implements json.Marshaler.
 func (x MultiSelectItemsTitled) MarshalJSON() ([]byte, error) {
 	return codec.Append(nil, &MultiSelectItems{Variant: &x})
 }
-
-// MarshalJSON implements json.Marshaler.
 func (x MultiSelectItemsUnknown) MarshalJSON() ([]byte, error) {
 	return codec.Append(nil, &MultiSelectItems{Variant: &x})
 }
-
-// MarshalJSON implements json.Marshaler.
 func (x AuthMethodUnknown) MarshalJSON() ([]byte, error) {
 	return codec.Append(nil, &AuthMethod{Variant: &x})
 }
-
-// MarshalJSON implements json.Marshaler.
 func (x SessionConfigSelectOptionsUngrouped) MarshalJSON() ([]byte, error) {
 	return codec.Append(nil, &SessionConfigSelectOptions{Variant: x})
 }
-
-// MarshalJSON implements json.Marshaler.
 func (x SessionConfigSelectOptionsGrouped) MarshalJSON() ([]byte, error) {
 	return codec.Append(nil, &SessionConfigSelectOptions{Variant: x})
 }
-
-// MarshalJSON implements json.Marshaler.
 func (x SessionUpdateUserMessageChunk) MarshalJSON() ([]byte, error) {
 	return codec.Append(nil, &SessionUpdate{Variant: &x})
 }
-
-// MarshalJSON implements json.Marshaler.
 func (x SessionUpdateAgentMessageChunk) MarshalJSON() ([]byte, error) {
 	return codec.Append(nil, &SessionUpdate{Variant: &x})
 }
-
-// MarshalJSON implements json.Marshaler.
 func (x SessionUpdateAgentThoughtChunk) MarshalJSON() ([]byte, error) {
 	return codec.Append(nil, &SessionUpdate{Variant: &x})
 }
-
-// MarshalJSON implements json.Marshaler.
 func (x SessionUpdateToolCall) MarshalJSON() ([]byte, error) {
 	return codec.Append(nil, &SessionUpdate{Variant: &x})
 }
-
-// MarshalJSON implements json.Marshaler.
 func (x SessionUpdateToolCallUpdate) MarshalJSON() ([]byte, error) {
 	return codec.Append(nil, &SessionUpdate{Variant: &x})
 }
-
-// MarshalJSON implements json.Marshaler.
 func (x SessionUpdatePlan) MarshalJSON() ([]byte, error) {
 	return codec.Append(nil, &SessionUpdate{Variant: &x})
 }
-
-// MarshalJSON implements json.Marshaler.
 func (x SessionUpdatePlanUpdate) MarshalJSON() ([]byte, error) {
 	return codec.Append(nil, &SessionUpdate{Variant: &x})
 }
-
-// MarshalJSON implements json.Marshaler.
 func (x SessionUpdatePlanRemoved) MarshalJSON() ([]byte, error) {
 	return codec.Append(nil, &SessionUpdate{Variant: &x})
 }
-
-// MarshalJSON implements json.Marshaler.
 func (x SessionUpdateAvailableCommandsUpdate) MarshalJSON() ([]byte, error) {
 	return codec.Append(nil, &SessionUpdate{Variant: &x})
 }
-
-// MarshalJSON implements json.Marshaler.
 func (x SessionUpdateCurrentModeUpdate) MarshalJSON() ([]byte, error) {
 	return codec.Append(nil, &SessionUpdate{Variant: &x})
 }
-
-// MarshalJSON implements json.Marshaler.
 func (x SessionUpdateConfigOptionUpdate) MarshalJSON() ([]byte, error) {
 	return codec.Append(nil, &SessionUpdate{Variant: &x})
 }
-
-// MarshalJSON implements json.Marshaler.
 func (x SessionUpdateSessionInfoUpdate) MarshalJSON() ([]byte, error) {
 	return codec.Append(nil, &SessionUpdate{Variant: &x})
 }
-
-// MarshalJSON implements json.Marshaler.
 func (x SessionUpdateUsageUpdate) MarshalJSON() ([]byte, error) {
 	return codec.Append(nil, &SessionUpdate{Variant: &x})
 }
-
-// MarshalJSON implements json.Marshaler.
 func (x SessionUpdateNotice) MarshalJSON() ([]byte, error) {
 	return codec.Append(nil, &SessionUpdate{Variant: &x})
 }
-
-// MarshalJSON implements json.Marshaler.
 func (x SessionUpdateCompactionUpdate) MarshalJSON() ([]byte, error) {
 	return codec.Append(nil, &SessionUpdate{Variant: &x})
 }
-
-// MarshalJSON implements json.Marshaler.
 func (x SessionUpdateCompactionSummaryChunk) MarshalJSON() ([]byte, error) {
 	return codec.Append(nil, &SessionUpdate{Variant: &x})
 }
-
-// MarshalJSON implements json.Marshaler.
 func (x SessionUpdateSubagentUpdate) MarshalJSON() ([]byte, error) {
 	return codec.Append(nil, &SessionUpdate{Variant: &x})
 }
-
-// MarshalJSON implements json.Marshaler.
 func (x SessionUpdateSessionMessage) MarshalJSON() ([]byte, error) {
 	return codec.Append(nil, &SessionUpdate{Variant: &x})
 }
-
-// MarshalJSON implements json.Marshaler.
 func (x SessionUpdateSessionMessageChunk) MarshalJSON() ([]byte, error) {
 	return codec.Append(nil, &SessionUpdate{Variant: &x})
 }
-
-// MarshalJSON implements json.Marshaler.
 func (x SessionUpdateUnknown) MarshalJSON() ([]byte, error) {
 	return codec.Append(nil, &SessionUpdate{Variant: &x})
 }
-
-// MarshalJSON implements json.Marshaler.
 func (x PlanUpdateContentItems) MarshalJSON() ([]byte, error) {
 	return codec.Append(nil, &PlanUpdateContent{Variant: &x})
 }
-
-// MarshalJSON implements json.Marshaler.
 func (x PlanUpdateContentFile) MarshalJSON() ([]byte, error) {
 	return codec.Append(nil, &PlanUpdateContent{Variant: &x})
 }
-
-// MarshalJSON implements json.Marshaler.
 func (x PlanUpdateContentMarkdown) MarshalJSON() ([]byte, error) {
 	return codec.Append(nil, &PlanUpdateContent{Variant: &x})
 }
-
-// MarshalJSON implements json.Marshaler.
 func (x PlanUpdateContentUnknown) MarshalJSON() ([]byte, error) {
 	return codec.Append(nil, &PlanUpdateContent{Variant: &x})
 }
-
-// MarshalJSON implements json.Marshaler.
 func (x AvailableCommandInputUnstructured) MarshalJSON() ([]byte, error) {
 	return codec.Append(nil, &AvailableCommandInput{Variant: &x})
 }
-
-// MarshalJSON implements json.Marshaler.
 func (x StateUpdateRunning) MarshalJSON() ([]byte, error) {
 	return codec.Append(nil, &StateUpdate{Variant: &x})
 }
-
-// MarshalJSON implements json.Marshaler.
 func (x StateUpdateIdle) MarshalJSON() ([]byte, error) {
 	return codec.Append(nil, &StateUpdate{Variant: &x})
 }
-
-// MarshalJSON implements json.Marshaler.
 func (x StateUpdateRequiresAction) MarshalJSON() ([]byte, error) {
 	return codec.Append(nil, &StateUpdate{Variant: &x})
 }
-
-// MarshalJSON implements json.Marshaler.
 func (x StateUpdateStateUnknown) MarshalJSON() ([]byte, error) {
 	return codec.Append(nil, &StateUpdate{Variant: &x})
 }
-
-// MarshalJSON implements json.Marshaler.
 func (x StateUpdateUnknown) MarshalJSON() ([]byte, error) {
 	return codec.Append(nil, &StateUpdate{Variant: &x})
 }
-
-// MarshalJSON implements json.Marshaler.
 func (x MCPServerUnknown) MarshalJSON() ([]byte, error) {
 	return codec.Append(nil, &MCPServer{Variant: &x})
 }
-
-// MarshalJSON implements json.Marshaler.
 func (x RequestPermissionOutcomeCancelled) MarshalJSON() ([]byte, error) {
 	return codec.Append(nil, &RequestPermissionOutcome{Variant: &x})
 }
-
-// MarshalJSON implements json.Marshaler.
 func (x RequestPermissionOutcomeSelected) MarshalJSON() ([]byte, error) {
 	return codec.Append(nil, &RequestPermissionOutcome{Variant: &x})
 }
-
-// MarshalJSON implements json.Marshaler.
 func (x RequestPermissionOutcomeUnknown) MarshalJSON() ([]byte, error) {
 	return codec.Append(nil, &RequestPermissionOutcome{Variant: &x})
 }
-
-// MarshalJSON implements json.Marshaler.
 func (x ElicitationContentValueString) MarshalJSON() ([]byte, error) {
 	return codec.Append(nil, &ElicitationContentValue{Variant: x})
 }
-
-// MarshalJSON implements json.Marshaler.
 func (x ElicitationContentValueInteger) MarshalJSON() ([]byte, error) {
 	return codec.Append(nil, &ElicitationContentValue{Variant: x})
 }
-
-// MarshalJSON implements json.Marshaler.
 func (x ElicitationContentValueNumber) MarshalJSON() ([]byte, error) {
 	return codec.Append(nil, &ElicitationContentValue{Variant: x})
 }
-
-// MarshalJSON implements json.Marshaler.
 func (x ElicitationContentValueBoolean) MarshalJSON() ([]byte, error) {
 	return codec.Append(nil, &ElicitationContentValue{Variant: x})
 }
-
-// MarshalJSON implements json.Marshaler.
 func (x ElicitationContentValueStringArray) MarshalJSON() ([]byte, error) {
 	return codec.Append(nil, &ElicitationContentValue{Variant: x})
 }
-
-// MarshalJSON implements json.Marshaler.
 func (x MessageMCPResponseResult) MarshalJSON() ([]byte, error) {
 	return codec.Append(nil, &MessageMCPResponse{Variant: &x})
 }
-
-// MarshalJSON implements json.Marshaler.
 func (x MessageMCPResponseError) MarshalJSON() ([]byte, error) {
 	return codec.Append(nil, &MessageMCPResponse{Variant: &x})
 }

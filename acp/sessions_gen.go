@@ -7,8 +7,8 @@ import "context"
 
 // WriteTextFile writes content to a text file in the client's file system (fs/write_text_file).
 //
-// Only available if the client advertises the `fs.writeTextFile` capability. Allows the agent to
-// create or modify files within the client's environment.
+// Only available if the client advertises the `fs.writeTextFile` capability. Allows the agent to create or modify files
+// within the client's environment.
 //
 // See protocol docs: [Client]
 //
@@ -23,8 +23,8 @@ func (s *AgentSession) WriteTextFile(ctx context.Context, req *WriteTextFileRequ
 
 // ReadTextFile reads content from a text file in the client's file system (fs/read_text_file).
 //
-// Only available if the client advertises the `fs.readTextFile` capability. Allows the agent to
-// access file contents within the client's environment.
+// Only available if the client advertises the `fs.readTextFile` capability. Allows the agent to access file contents
+// within the client's environment.
 //
 // See protocol docs: [Client]
 //

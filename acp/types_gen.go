@@ -23,14 +23,12 @@ type WriteTextFileRequest struct {
 	// The text content to write to the file.
 	Content string `json:"content" codec:"required"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // SessionID is a unique identifier for a conversation session between a client and agent.
 //
-// Each session has its own context, conversation history, and state, so one agent can run several
-// independent sessions.
+// Each session has its own context, conversation history, and state, so one agent can run several independent sessions.
 //
 // See protocol docs: [Session ID]
 //
@@ -55,7 +53,6 @@ type ReadTextFileRequest struct {
 	// Maximum number of lines to read.
 	Limit codec.Opt[uint32] `json:"limit,omitzero" codec:"null"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -76,14 +73,13 @@ type RequestPermissionRequest struct {
 	// Available permission options for the user to choose from.
 	Options []PermissionOption `json:"options" codec:"required"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // ToolCallUpdate is an update to an existing tool call.
 //
-// Used to report progress and results as tools execute. All fields except the tool call ID are
-// optional - only changed fields need to be included.
+// Used to report progress and results as tools execute. All fields except the tool call ID are optional - only changed
+// fields need to be included.
 //
 // See protocol docs: [Updating]
 //
@@ -103,8 +99,7 @@ type ToolCallUpdate struct {
 
 	// Update the programmatic name of the tool being invoked.
 	//
-	// This field is optional. Omitting it or sending `null` both mean that the existing name is
-	// left unchanged.
+	// This field is optional. Omitting it or sending `null` both mean that the existing name is left unchanged.
 	Name codec.Opt[string] `json:"name,omitzero" codec:"null,lenient"`
 
 	// Replace the content collection.
@@ -119,7 +114,6 @@ type ToolCallUpdate struct {
 	// Update the raw output.
 	RawOutput json.RawMessage `json:"rawOutput,omitzero"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -128,8 +122,8 @@ type ToolCallUpdate struct {
 // Schema: ToolCallId.
 type ToolCallID string
 
-// Annotations holds optional annotations for the client. The client can use annotations to inform
-// how objects are used or displayed.
+// Annotations holds optional annotations for the client. The client can use annotations to inform how objects are used
+// or displayed.
 type Annotations struct {
 	// Intended recipients for this content, such as the user or assistant.
 	Audience codec.Opt[[]Role] `json:"audience,omitzero" codec:"null,lenient,items"`
@@ -140,7 +134,6 @@ type Annotations struct {
 	// Relative importance of this content when clients choose what to surface.
 	Priority codec.Opt[float64] `json:"priority,omitzero" codec:"null,lenient"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -152,7 +145,6 @@ type TextContent struct {
 	// Text payload carried by this content block.
 	Text string `json:"text" codec:"required"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -170,7 +162,6 @@ type ImageContent struct {
 	// URI associated with this resource or media payload.
 	URI codec.Opt[string] `json:"uri,omitzero" codec:"null,lenient"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -185,12 +176,10 @@ type AudioContent struct {
 	// MIME type describing the encoded media payload.
 	MimeType string `json:"mimeType" codec:"required"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
-// ResourceLink is a resource that the server is capable of reading, included in a prompt or tool
-// call result.
+// ResourceLink is a resource that the server is capable of reading, included in a prompt or tool call result.
 type ResourceLink struct {
 	// Optional annotations that help clients decide how to display or route this content.
 	Annotations codec.Opt[Annotations] `json:"annotations,omitzero" codec:"null,lenient"`
@@ -213,7 +202,6 @@ type ResourceLink struct {
 	// URI associated with this resource or media payload.
 	URI string `json:"uri" codec:"required"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -228,7 +216,6 @@ type TextResourceContents struct {
 	// URI associated with this resource or media payload.
 	URI string `json:"uri" codec:"required"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -243,7 +230,6 @@ type BlobResourceContents struct {
 	// URI associated with this resource or media payload.
 	URI string `json:"uri" codec:"required"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -255,7 +241,6 @@ type EmbeddedResource struct {
 	// Embedded resource payload, either text or binary data.
 	Resource EmbeddedResourceResource `json:"resource" codec:"required"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -264,7 +249,6 @@ type Content struct {
 	// The actual content block.
 	Content ContentBlock `json:"content" codec:"required"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -285,7 +269,6 @@ type Diff struct {
 	// The new content after modification.
 	NewText string `json:"newText" codec:"required"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -305,14 +288,12 @@ type Terminal struct {
 	// Identifier of the terminal instance to embed in the content stream.
 	TerminalID TerminalID `json:"terminalId" codec:"required"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // ToolCallLocation is a file location being accessed or modified by a tool.
 //
-// Enables clients to implement "follow-along" features that track which files the agent is working
-// with in real-time.
+// Enables clients to implement "follow-along" features that track which files the agent is working with in real-time.
 //
 // See protocol docs: [Following the Agent]
 //
@@ -324,7 +305,6 @@ type ToolCallLocation struct {
 	// Optional 1-based line number within the file.
 	Line codec.Opt[uint32] `json:"line,omitzero" codec:"null,lenient"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -339,7 +319,6 @@ type PermissionOption struct {
 	// Hint about the nature of this permission option.
 	Kind PermissionOptionKind `json:"kind" codec:"required"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -367,14 +346,12 @@ type CreateTerminalRequest struct {
 
 	// Maximum number of output bytes to retain.
 	//
-	// When the limit is exceeded, the Client truncates from the beginning of the output to stay
-	// within the limit.
+	// When the limit is exceeded, the Client truncates from the beginning of the output to stay within the limit.
 	//
-	// The Client MUST ensure truncation happens at a character boundary to maintain valid string
-	// output, even if this means the retained output is slightly less than the specified limit.
+	// The Client MUST ensure truncation happens at a character boundary to maintain valid string output, even if this
+	// means the retained output is slightly less than the specified limit.
 	OutputByteLimit codec.Opt[uint64] `json:"outputByteLimit,omitzero" codec:"null"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -386,7 +363,6 @@ type EnvVariable struct {
 	// The value to set for the environment variable.
 	Value string `json:"value" codec:"required"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -398,7 +374,6 @@ type TerminalOutputRequest struct {
 	// The ID of the terminal to get output from.
 	TerminalID TerminalID `json:"terminalId" codec:"required"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -410,7 +385,6 @@ type ReleaseTerminalRequest struct {
 	// The ID of the terminal to release.
 	TerminalID TerminalID `json:"terminalId" codec:"required"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -422,7 +396,6 @@ type WaitForTerminalExitRequest struct {
 	// The ID of the terminal to wait for.
 	TerminalID TerminalID `json:"terminalId" codec:"required"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -434,28 +407,26 @@ type KillTerminalRequest struct {
 	// The ID of the terminal to kill.
 	TerminalID TerminalID `json:"terminalId" codec:"required"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // ElicitationSessionScope: Session-scoped elicitation, optionally tied to a specific tool call.
 //
-// When `toolCallId` is set, the elicitation is tied to a specific tool call. This is useful when an
-// agent receives an elicitation from an MCP server during a tool call and needs to redirect it to
-// the user.
+// When `toolCallId` is set, the elicitation is tied to a specific tool call. This is useful when an agent receives an
+// elicitation from an MCP server during a tool call and needs to redirect it to the user.
 type ElicitationSessionScope struct {
 	// The session this elicitation is tied to.
 	SessionID SessionID `json:"sessionId" codec:"required"`
 
 	// Optional tool call within the session.
 	//
-	// Optional. Omitted and `null` are equivalent and mean the elicitation is scoped to the session
-	// without a specific tool call.
+	// Optional. Omitted and `null` are equivalent and mean the elicitation is scoped to the session without a specific
+	// tool call.
 	ToolCallID codec.Opt[ToolCallID] `json:"toolCallId,omitzero" codec:"null,lenient"`
 }
 
-// ElicitationRequestScope: Request-scoped elicitation, tied to a specific JSON-RPC request outside
-// of a session (e.g., during auth/configuration phases before any session is started).
+// ElicitationRequestScope: Request-scoped elicitation, tied to a specific JSON-RPC request outside of a session (e.g.,
+// during auth/configuration phases before any session is started).
 type ElicitationRequestScope struct {
 	// The request this elicitation is tied to.
 	RequestID codec.ID `json:"requestId" codec:"required"`
@@ -463,8 +434,7 @@ type ElicitationRequestScope struct {
 
 // ElicitationSchema is a type-safe elicitation schema for requesting structured user input.
 //
-// This represents a JSON Schema object with primitive-typed properties, as required by the
-// elicitation specification.
+// This represents a JSON Schema object with primitive-typed properties, as required by the elicitation specification.
 type ElicitationSchema struct {
 	// Type discriminator. Always `"object"`.
 	Type ElicitationSchemaType `json:"type,omitzero" codec:"lenient"`
@@ -487,7 +457,6 @@ type ElicitationSchema struct {
 	// Optional. Omitted and `null` are equivalent and mean no schema description is provided.
 	Description codec.Opt[string] `json:"description,omitzero" codec:"null,lenient"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -499,8 +468,7 @@ func (x *ElicitationSchema) TypeOrDefault() ElicitationSchemaType {
 	return x.Type
 }
 
-// EnumOption is a titled enum option with a const value, human-readable title, and optional
-// description.
+// EnumOption is a titled enum option with a const value, human-readable title, and optional description.
 type EnumOption struct {
 	// The constant value for this option.
 	Const string `json:"const" codec:"required"`
@@ -513,7 +481,6 @@ type EnumOption struct {
 	// Optional. Omitted and `null` are equivalent and mean no description is provided.
 	Description codec.Opt[string] `json:"description,omitzero" codec:"null,lenient"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -556,15 +523,14 @@ type StringPropertySchema struct {
 	// Optional. Omitted and `null` are equivalent and mean no default value is provided.
 	Default codec.Opt[string] `json:"default,omitzero" codec:"null,lenient"`
 
-	// Enum values for untitled single-select enums. Optional. Omitted and `null` are equivalent and
-	// mean no untitled single-select choices are declared by `enum`.
+	// Enum values for untitled single-select enums. Optional. Omitted and `null` are equivalent and mean no untitled
+	// single-select choices are declared by `enum`.
 	Enum codec.Opt[[]string] `json:"enum,omitzero" codec:"null"`
 
-	// Titled enum options for titled single-select enums. Optional. Omitted and `null` are
-	// equivalent and mean no titled single-select choices are declared by `oneOf`.
+	// Titled enum options for titled single-select enums. Optional. Omitted and `null` are equivalent and mean no
+	// titled single-select choices are declared by `oneOf`.
 	OneOf codec.Opt[[]EnumOption] `json:"oneOf,omitzero" codec:"null"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -595,7 +561,6 @@ type NumberPropertySchema struct {
 	// Optional. Omitted and `null` are equivalent and mean no default value is provided.
 	Default codec.Opt[float64] `json:"default,omitzero" codec:"null,lenient"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -626,7 +591,6 @@ type IntegerPropertySchema struct {
 	// Optional. Omitted and `null` are equivalent and mean no default value is provided.
 	Default codec.Opt[int64] `json:"default,omitzero" codec:"null,lenient"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -647,7 +611,6 @@ type BooleanPropertySchema struct {
 	// Optional. Omitted and `null` are equivalent and mean no default value is provided.
 	Default codec.Opt[bool] `json:"default,omitzero" codec:"null,lenient"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -656,7 +619,6 @@ type StringMultiSelectItems struct {
 	// Allowed enum values.
 	Enum []string `json:"enum" codec:"required"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -665,12 +627,10 @@ type TitledMultiSelectItems struct {
 	// Titled enum options.
 	AnyOf []EnumOption `json:"anyOf" codec:"required"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
-// MultiSelectPropertySchema is the schema for multi-select (array) properties in an elicitation
-// form.
+// MultiSelectPropertySchema is the schema for multi-select (array) properties in an elicitation form.
 type MultiSelectPropertySchema struct {
 	// Optional title for the property.
 	//
@@ -700,7 +660,6 @@ type MultiSelectPropertySchema struct {
 	// Optional. Omitted and `null` are equivalent and mean no default selections are provided.
 	Default codec.Opt[[]string] `json:"default,omitzero" codec:"null,lenient,items"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -729,14 +688,13 @@ type MessageMCPRequest struct {
 	// If omitted or set to `null`, the inner MCP message has no params.
 	Params codec.Opt[map[string]json.RawMessage] `json:"params,omitzero" codec:"null"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // MCPServerACPID is the unique identifier for an MCP server using the ACP transport.
 //
-// The value is opaque and generated by the ACP component providing the MCP server. It is used by
-// `mcp/message` to route requests to the component that declared the server.
+// The value is opaque and generated by the ACP component providing the MCP server. It is used by `mcp/message` to route
+// requests to the component that declared the server.
 //
 // Schema: McpServerAcpId.
 //
@@ -745,8 +703,7 @@ type MCPServerACPID string
 
 // MCPRequestID: Identifies an inner MCP request active against a server on this ACP connection.
 //
-// Generated by the caller and preserved unchanged by proxies. This is distinct from the outer ACP
-// JSON-RPC request ID.
+// Generated by the caller and preserved unchanged by proxies. This is distinct from the outer ACP JSON-RPC request ID.
 //
 // Schema: McpRequestId.
 //
@@ -761,8 +718,8 @@ type MCPRequestID string
 //
 // [Initialization]: https://agentclientprotocol.com/protocol/v1/draft/initialization
 type InitializeResponse struct {
-	// The protocol version the client specified if supported by the agent, or the latest protocol
-	// version supported by the agent.
+	// The protocol version the client specified if supported by the agent, or the latest protocol version supported by
+	// the agent.
 	//
 	// The client should disconnect, if it doesn't support this version.
 	ProtocolVersion ProtocolVersion `json:"protocolVersion" codec:"required"`
@@ -778,14 +735,12 @@ type InitializeResponse struct {
 	// Note: in future versions of the protocol, this will be required.
 	AgentInfo codec.Opt[Implementation] `json:"agentInfo,omitzero" codec:"null,lenient"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // ProtocolVersion is the protocol version identifier.
 //
-// This version is only bumped for breaking changes. Non-breaking changes should be introduced via
-// capabilities.
+// This version is only bumped for breaking changes. Non-breaking changes should be introduced via capabilities.
 type ProtocolVersion uint16
 
 // AgentCapabilities holds the capabilities supported by the agent.
@@ -813,13 +768,12 @@ type AgentCapabilities struct {
 
 	// Provider configuration capabilities supported by the agent.
 	//
-	// Optional. Omitted or `null` both mean the agent does not advertise support. Supplying `{}`
-	// means the agent supports provider configuration methods.
+	// Optional. Omitted or `null` both mean the agent does not advertise support. Supplying `{}` means the agent
+	// supports provider configuration methods.
 	//
 	// Experimental: any minor release may change or remove it. It needs [FeatureProviders].
 	Providers codec.Opt[ProvidersCapabilities] `json:"providers,omitzero" codec:"null,lenient"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -834,17 +788,13 @@ func (x AgentCapabilities) IsZero() bool {
 		x.Meta == nil
 }
 
-// PromptCapabilities holds the prompt capabilities supported by the agent in `session/prompt`
-// requests.
+// PromptCapabilities holds the prompt capabilities supported by the agent in `session/prompt` requests.
 //
-// Baseline agent functionality requires support for `text` and `resource_link` content blocks in
-// prompt requests.
+// Baseline agent functionality requires support for `text` and `resource_link` content blocks in prompt requests.
 //
-// Other variants must be explicitly opted in to. Capabilities for different types of content in
-// prompt requests.
+// Other variants must be explicitly opted in to. Capabilities for different types of content in prompt requests.
 //
-// Indicates which content types beyond the baseline (text and resource links) the agent can
-// process.
+// Indicates which content types beyond the baseline (text and resource links) the agent can process.
 //
 // See protocol docs: [Prompt Capabilities]
 //
@@ -858,11 +808,10 @@ type PromptCapabilities struct {
 
 	// Agent supports embedded context in `session/prompt` requests.
 	//
-	// When enabled, the Client is allowed to include `resource` content blocks in prompt requests
-	// for pieces of context that are referenced in the message.
+	// When enabled, the Client is allowed to include `resource` content blocks in prompt requests for pieces of context
+	// that are referenced in the message.
 	EmbeddedContext bool `json:"embeddedContext,omitzero" codec:"lenient"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -889,7 +838,6 @@ type MCPCapabilities struct {
 	// Experimental: any minor release may change or remove it. It needs [FeatureMCPOverACP].
 	ACP bool `json:"acp,omitzero" codec:"lenient"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -903,14 +851,12 @@ func (x MCPCapabilities) IsZero() bool {
 
 // SessionCapabilities holds the session capabilities supported by the agent.
 //
-// As a baseline, all Agents **MUST** support `session/new`, `session/prompt`, `session/cancel`, and
-// `session/update`.
+// As a baseline, all Agents **MUST** support `session/new`, `session/prompt`, `session/cancel`, and `session/update`.
 //
-// Optionally, they **MAY** support other session methods and notifications by specifying additional
-// capabilities.
+// Optionally, they **MAY** support other session methods and notifications by specifying additional capabilities.
 //
-// Note: `session/load` is still handled by the top-level `loadSession` capability. This will be
-// unified in future versions of the protocol.
+// Note: `session/load` is still handled by the top-level `loadSession` capability. This will be unified in future
+// versions of the protocol.
 //
 // See protocol docs: [Session Capabilities]
 //
@@ -918,83 +864,81 @@ func (x MCPCapabilities) IsZero() bool {
 type SessionCapabilities struct {
 	// Whether the agent supports `session/list`.
 	//
-	// Optional. Omitted or `null` both mean the agent does not advertise support. Supplying `{}`
-	// means the agent supports listing sessions.
+	// Optional. Omitted or `null` both mean the agent does not advertise support. Supplying `{}` means the agent
+	// supports listing sessions.
 	List codec.Opt[SessionListCapabilities] `json:"list,omitzero" codec:"null,lenient"`
 
 	// Whether the agent supports `session/delete`.
 	//
-	// Optional. Omitted or `null` both mean the agent does not advertise support. Supplying `{}`
-	// means the agent supports deleting sessions from `session/list`.
+	// Optional. Omitted or `null` both mean the agent does not advertise support. Supplying `{}` means the agent
+	// supports deleting sessions from `session/list`.
 	Delete codec.Opt[SessionDeleteCapabilities] `json:"delete,omitzero" codec:"null,lenient"`
 
 	// Whether the agent supports `additionalDirectories` on supported session lifecycle requests.
 	//
-	// Optional. Omitted or `null` both mean the agent does not advertise support. Supplying `{}`
-	// means the agent supports `additionalDirectories` on supported session lifecycle requests.
+	// Optional. Omitted or `null` both mean the agent does not advertise support. Supplying `{}` means the agent
+	// supports `additionalDirectories` on supported session lifecycle requests.
 	//
-	// Agents that also support `session/list` may return `SessionInfo.additionalDirectories` to
-	// report the complete ordered additional-root list associated with a listed session.
+	// Agents that also support `session/list` may return `SessionInfo.additionalDirectories` to report the complete
+	// ordered additional-root list associated with a listed session.
 	AdditionalDirectories codec.Opt[SessionAdditionalDirectoriesCapabilities] `json:"additionalDirectories,omitzero" codec:"null,lenient"`
 
 	// Whether the agent supports `systemPrompt` on session lifecycle requests.
 	//
-	// Optional. Omitted or `null` both mean the agent does not advertise support. Supplying `{}`
-	// means the agent supports `systemPrompt` in `append` mode.
+	// Optional. Omitted or `null` both mean the agent does not advertise support. Supplying `{}` means the agent
+	// supports `systemPrompt` in `append` mode.
 	//
 	// Experimental: any minor release may change or remove it. It needs [FeatureSystemPrompt].
 	SystemPrompt codec.Opt[SessionSystemPromptCapabilities] `json:"systemPrompt,omitzero" codec:"null,lenient"`
 
 	// Whether the agent supports `session/fork`.
 	//
-	// Optional. Omitted or `null` both mean the agent does not advertise support. Supplying `{}`
-	// means the agent supports forking sessions.
+	// Optional. Omitted or `null` both mean the agent does not advertise support. Supplying `{}` means the agent
+	// supports forking sessions.
 	//
 	// Experimental: any minor release may change or remove it. It needs [FeatureFork].
 	Fork codec.Opt[SessionForkCapabilities] `json:"fork,omitzero" codec:"null,lenient"`
 
 	// Whether the agent supports `session/archive` and `session/unarchive`.
 	//
-	// Optional. Omitted or `null` both mean the agent does not advertise support. Supplying `{}`
-	// means the agent supports both methods, the `archived` filter on `session/list`, and
-	// `SessionInfo.archived`. Agents that advertise it MUST also advertise
-	// `sessionCapabilities.list`.
+	// Optional. Omitted or `null` both mean the agent does not advertise support. Supplying `{}` means the agent
+	// supports both methods, the `archived` filter on `session/list`, and `SessionInfo.archived`. Agents that advertise
+	// it MUST also advertise `sessionCapabilities.list`.
 	//
 	// Experimental: any minor release may change or remove it. It needs [FeatureArchive].
 	Archive codec.Opt[SessionArchiveCapabilities] `json:"archive,omitzero" codec:"null,lenient"`
 
 	// Whether the agent supports `session/status`.
 	//
-	// Optional. Omitted or `null` both mean the agent does not advertise support. Supplying `{}`
-	// means the agent supports checking session status.
+	// Optional. Omitted or `null` both mean the agent does not advertise support. Supplying `{}` means the agent
+	// supports checking session status.
 	//
 	// Experimental: any minor release may change or remove it. It needs [FeatureSessionStatus].
 	Status codec.Opt[SessionStatusCapabilities] `json:"status,omitzero" codec:"null,lenient"`
 
 	// Whether the agent supports `session/set_title`.
 	//
-	// Agents report titles through `session/list` and `session_info_update` without this
-	// capability. It only advertises that Clients can set titles.
+	// Agents report titles through `session/list` and `session_info_update` without this capability. It only advertises
+	// that Clients can set titles.
 	//
-	// Optional. Omitted or `null` both mean the agent does not advertise support. Supplying `{}`
-	// means the agent supports setting session titles.
+	// Optional. Omitted or `null` both mean the agent does not advertise support. Supplying `{}` means the agent
+	// supports setting session titles.
 	//
 	// Experimental: any minor release may change or remove it. It needs [FeatureSessionTitle].
 	Title codec.Opt[SessionTitleCapabilities] `json:"title,omitzero" codec:"null,lenient"`
 
 	// Whether the agent supports `session/resume`.
 	//
-	// Optional. Omitted or `null` both mean the agent does not advertise support. Supplying `{}`
-	// means the agent supports resuming sessions.
+	// Optional. Omitted or `null` both mean the agent does not advertise support. Supplying `{}` means the agent
+	// supports resuming sessions.
 	Resume codec.Opt[SessionResumeCapabilities] `json:"resume,omitzero" codec:"null,lenient"`
 
 	// Whether the agent supports `session/close`.
 	//
-	// Optional. Omitted or `null` both mean the agent does not advertise support. Supplying `{}`
-	// means the agent supports closing sessions.
+	// Optional. Omitted or `null` both mean the agent does not advertise support. Supplying `{}` means the agent
+	// supports closing sessions.
 	Close codec.Opt[SessionCloseCapabilities] `json:"close,omitzero" codec:"null,lenient"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -1017,7 +961,6 @@ func (x SessionCapabilities) IsZero() bool {
 //
 // Supplying `{}` means the agent supports listing sessions.
 type SessionListCapabilities struct {
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -1025,26 +968,21 @@ type SessionListCapabilities struct {
 //
 // Supplying `{}` means the agent supports deleting sessions from `session/list`.
 type SessionDeleteCapabilities struct {
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
-// SessionAdditionalDirectoriesCapabilities holds the capabilities for additional session
-// directories support.
+// SessionAdditionalDirectoriesCapabilities holds the capabilities for additional session directories support.
 //
-// Supplying `{}` means the agent supports the `additionalDirectories` field on supported session
-// lifecycle requests. Agents that also support `session/list` may return
-// `SessionInfo.additionalDirectories` to report the complete ordered additional-root list
-// associated with a listed session.
+// Supplying `{}` means the agent supports the `additionalDirectories` field on supported session lifecycle requests.
+// Agents that also support `session/list` may return `SessionInfo.additionalDirectories` to report the complete ordered
+// additional-root list associated with a listed session.
 type SessionAdditionalDirectoriesCapabilities struct {
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // SessionSystemPromptCapabilities holds the capabilities for client-provided system prompts.
 //
-// Supplying `{}` means the agent supports `systemPrompt` on session lifecycle requests in `append`
-// mode.
+// Supplying `{}` means the agent supports `systemPrompt` on session lifecycle requests in `append` mode.
 //
 // Experimental: any minor release may change or remove it.
 type SessionSystemPromptCapabilities struct {
@@ -1053,38 +991,31 @@ type SessionSystemPromptCapabilities struct {
 	// Optional. Omitted or `null` both mean the agent supports only `append`.
 	Mode codec.Opt[SessionSystemPromptModeCapabilities] `json:"mode,omitzero" codec:"null,lenient"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
-// SessionSystemPromptModeCapabilities: System prompt delivery modes the agent supports in addition
-// to `append`.
+// SessionSystemPromptModeCapabilities: System prompt delivery modes the agent supports in addition to `append`.
 //
-// `append` has no entry because every agent advertising `sessionCapabilities.systemPrompt` supports
-// it.
+// `append` has no entry because every agent advertising `sessionCapabilities.systemPrompt` supports it.
 //
 // Experimental: any minor release may change or remove it.
 type SessionSystemPromptModeCapabilities struct {
 	// Whether the agent supports `override` mode.
 	//
-	// Optional. Omitted or `null` both mean the agent does not advertise support. Supplying `{}`
-	// means the agent supports replacing its built-in default instructions with the client-provided
-	// system prompt.
+	// Optional. Omitted or `null` both mean the agent does not advertise support. Supplying `{}` means the agent
+	// supports replacing its built-in default instructions with the client-provided system prompt.
 	Override codec.Opt[SessionSystemPromptOverrideCapabilities] `json:"override,omitzero" codec:"null,lenient"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
-// SessionSystemPromptOverrideCapabilities holds the capabilities for the `override` system prompt
-// mode.
+// SessionSystemPromptOverrideCapabilities holds the capabilities for the `override` system prompt mode.
 //
-// Supplying `{}` means the agent supports replacing its built-in default instructions with the
-// client-provided system prompt.
+// Supplying `{}` means the agent supports replacing its built-in default instructions with the client-provided system
+// prompt.
 //
 // Experimental: any minor release may change or remove it.
 type SessionSystemPromptOverrideCapabilities struct {
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -1094,18 +1025,16 @@ type SessionSystemPromptOverrideCapabilities struct {
 //
 // Experimental: any minor release may change or remove it.
 type SessionForkCapabilities struct {
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // SessionArchiveCapabilities holds the capabilities for `session/archive` and `session/unarchive`.
 //
-// Supplying `{}` means the agent supports both methods, the `archived` filter on `session/list`,
-// and `SessionInfo.archived`.
+// Supplying `{}` means the agent supports both methods, the `archived` filter on `session/list`, and
+// `SessionInfo.archived`.
 //
 // Experimental: any minor release may change or remove it.
 type SessionArchiveCapabilities struct {
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -1115,18 +1044,16 @@ type SessionArchiveCapabilities struct {
 //
 // Experimental: any minor release may change or remove it.
 type SessionStatusCapabilities struct {
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // SessionTitleCapabilities holds the capabilities for Client-set session titles.
 //
-// Supplying `{}` means the agent supports `session/set_title`. Agents report titles through
-// `session/list` and `session_info_update` without this capability.
+// Supplying `{}` means the agent supports `session/set_title`. Agents report titles through `session/list` and
+// `session_info_update` without this capability.
 //
 // Experimental: any minor release may change or remove it.
 type SessionTitleCapabilities struct {
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -1134,7 +1061,6 @@ type SessionTitleCapabilities struct {
 //
 // Supplying `{}` means the agent supports resuming sessions.
 type SessionResumeCapabilities struct {
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -1142,7 +1068,6 @@ type SessionResumeCapabilities struct {
 //
 // Supplying `{}` means the agent supports closing sessions.
 type SessionCloseCapabilities struct {
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -1150,19 +1075,18 @@ type SessionCloseCapabilities struct {
 type AgentAuthCapabilities struct {
 	// Whether the agent supports the `auth/status` method.
 	//
-	// Optional. Omitted or `null` both mean the agent does not advertise support. Supplying `{}`
-	// means the agent supports the `auth/status` method.
+	// Optional. Omitted or `null` both mean the agent does not advertise support. Supplying `{}` means the agent
+	// supports the `auth/status` method.
 	//
 	// Experimental: any minor release may change or remove it. It needs [FeatureAuthStatus].
 	Status codec.Opt[AuthStatusCapabilities] `json:"status,omitzero" codec:"null,lenient"`
 
 	// Whether the agent supports the logout method.
 	//
-	// Optional. Omitted or `null` both mean the agent does not advertise support. Supplying `{}`
-	// means the agent supports the logout method.
+	// Optional. Omitted or `null` both mean the agent does not advertise support. Supplying `{}` means the agent
+	// supports the logout method.
 	Logout codec.Opt[LogoutCapabilities] `json:"logout,omitzero" codec:"null,lenient"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -1179,7 +1103,6 @@ func (x AgentAuthCapabilities) IsZero() bool {
 //
 // Experimental: any minor release may change or remove it.
 type AuthStatusCapabilities struct {
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -1187,7 +1110,6 @@ type AuthStatusCapabilities struct {
 //
 // Supplying `{}` means the agent supports the logout method.
 type LogoutCapabilities struct {
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -1197,7 +1119,6 @@ type LogoutCapabilities struct {
 //
 // Experimental: any minor release may change or remove it.
 type ProvidersCapabilities struct {
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -1208,10 +1129,10 @@ type AuthMethodID string
 
 // AuthMethodTerminal is the terminal-based authentication method.
 //
-// The client runs the configured agent program as a separate interactive process for the user to
-// authenticate via a TUI. Agents MUST advertise this method only when the client enabled its
-// terminal authentication capability. A zero exit status signals success. Any other termination
-// signals failure. The client MUST NOT pass this method to `authenticate`.
+// The client runs the configured agent program as a separate interactive process for the user to authenticate via a
+// TUI. Agents MUST advertise this method only when the client enabled its terminal authentication capability. A zero
+// exit status signals success. Any other termination signals failure. The client MUST NOT pass this method to
+// `authenticate`.
 type AuthMethodTerminal struct {
 	// Unique identifier for this authentication method.
 	ID AuthMethodID `json:"id" codec:"required"`
@@ -1225,11 +1146,10 @@ type AuthMethodTerminal struct {
 	// Additional arguments to append to the configured agent invocation for terminal auth.
 	Args []string `json:"args,omitzero" codec:"empty"`
 
-	// Additional environment variables to set on the configured agent invocation for terminal auth.
-	// These values override same-named variables in the base launch configuration.
+	// Additional environment variables to set on the configured agent invocation for terminal auth. These values
+	// override same-named variables in the base launch configuration.
 	Env map[string]string `json:"env,omitzero" codec:"empty"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -1246,34 +1166,29 @@ type AuthMethodAgent struct {
 	// Optional human-readable description of this authentication method.
 	Description codec.Opt[string] `json:"description,omitzero" codec:"null,lenient"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
-// Implementation is metadata about the implementation of the client or agent. Describes the name
-// and version of an ACP implementation, with an optional title for UI representation.
+// Implementation is metadata about the implementation of the client or agent. Describes the name and version of an ACP
+// implementation, with an optional title for UI representation.
 type Implementation struct {
-	// Intended for programmatic or logical use, but can be used as a display name fallback if title
-	// isn't present.
+	// Intended for programmatic or logical use, but can be used as a display name fallback if title isn't present.
 	Name string `json:"name" codec:"required"`
 
-	// Intended for UI and end-user contexts and optimized to be human-readable and easily
-	// understood.
+	// Intended for UI and end-user contexts and optimized to be human-readable and easily understood.
 	//
 	// If not provided, the name should be used for display.
 	Title codec.Opt[string] `json:"title,omitzero" codec:"null,lenient"`
 
-	// Version of the implementation. Can be displayed to the user or used for debugging or metrics
-	// purposes. (e.g. "1.0.0").
+	// Version of the implementation. Can be displayed to the user or used for debugging or metrics purposes. (e.g.
+	// "1.0.0").
 	Version string `json:"version" codec:"required"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // AuthenticateResponse is the response to the `authenticate` method.
 type AuthenticateResponse struct {
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -1284,7 +1199,6 @@ type ListProvidersResponse struct {
 	// Configurable providers with current routing info suitable for UI display.
 	Providers []ProviderInfo `json:"providers" codec:"required"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -1298,14 +1212,13 @@ type ProviderInfo struct {
 	// Supported protocol types for this provider.
 	Supported []LLMProtocol `json:"supported" codec:"required,lenient,items,open"`
 
-	// Whether this provider is mandatory and cannot be disabled via `providers/disable`. If true,
-	// clients must not call `providers/disable` for this provider ID.
+	// Whether this provider is mandatory and cannot be disabled via `providers/disable`. If true, clients must not call
+	// `providers/disable` for this provider ID.
 	Required bool `json:"required" codec:"required"`
 
 	// Current effective non-secret routing config. Null or omitted means provider is disabled.
 	Current codec.Opt[ProviderCurrentConfig] `json:"current,omitzero" codec:"null"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -1326,7 +1239,6 @@ type ProviderCurrentConfig struct {
 	// Base URL currently used by this provider.
 	BaseURL string `json:"baseUrl" codec:"required"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -1334,7 +1246,6 @@ type ProviderCurrentConfig struct {
 //
 // Experimental: any minor release may change or remove it.
 type SetProviderResponse struct {
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -1342,13 +1253,11 @@ type SetProviderResponse struct {
 //
 // Experimental: any minor release may change or remove it.
 type DisableProviderResponse struct {
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // LogoutResponse is the response to the `logout` method.
 type LogoutResponse struct {
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -1358,39 +1267,36 @@ type LogoutResponse struct {
 type AuthStatusResponse struct {
 	// Whether the agent can start sessions without the user signing in first.
 	//
-	// This is the only field clients should act on. Clients MUST treat values they do not recognize
-	// as `unknown`.
+	// This is the only field clients should act on. Clients MUST treat values they do not recognize as `unknown`.
 	State AuthState `json:"state" codec:"required,open"`
 
 	// The accounts the agent has configured, for display.
 	//
-	// Optional. Omitted and empty are equivalent and mean no accounts are reported. Agents that
-	// hold credentials for several providers or accounts SHOULD list each of them and mark the ones
-	// in effect with `active`.
+	// Optional. Omitted and empty are equivalent and mean no accounts are reported. Agents that hold credentials for
+	// several providers or accounts SHOULD list each of them and mark the ones in effect with `active`.
 	Accounts []AuthAccount `json:"accounts,omitzero" codec:"lenient,items"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
-// AuthAccount says that an account or credential the agent has configured, such as a signed-in user
-// account or an API key.
+// AuthAccount says that an account or credential the agent has configured, such as a signed-in user account or an API
+// key.
 //
-// All fields are display information only. Clients MUST NOT use them as stable account identifiers,
-// and SHOULD NOT log them or send them elsewhere, such as to telemetry.
+// All fields are display information only. Clients MUST NOT use them as stable account identifiers, and SHOULD NOT log
+// them or send them elsewhere, such as to telemetry.
 //
 // Experimental: any minor release may change or remove it.
 type AuthAccount struct {
-	// Human-readable name for the account, suitable for display on its own, for example `Claude
-	// Max`, `OpenAI API key`, or `Vertex AI`.
+	// Human-readable name for the account, suitable for display on its own, for example `Claude Max`, `OpenAI API key`,
+	// or `Vertex AI`.
 	Label string `json:"label" codec:"required"`
 
 	// Whether the agent currently uses this account by default.
 	//
 	// Several accounts MAY be active, for example one per provider.
 	//
-	// Optional. Omitted and `null` are equivalent and mean the agent does not indicate whether this
-	// account is in effect.
+	// Optional. Omitted and `null` are equivalent and mean the agent does not indicate whether this account is in
+	// effect.
 	Active codec.Opt[bool] `json:"active,omitzero" codec:"null,lenient"`
 
 	// Display name of the user, such as a username or full name.
@@ -1408,7 +1314,6 @@ type AuthAccount struct {
 	// Optional. Omitted and `null` are equivalent and mean no organization is reported.
 	Organization codec.Opt[string] `json:"organization,omitzero" codec:"null,lenient"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -1433,7 +1338,6 @@ type NewSessionResponse struct {
 	// Initial session configuration options if supported by the Agent.
 	ConfigOptions codec.Opt[[]SessionConfigOption] `json:"configOptions,omitzero" codec:"null,lenient,items"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -1445,7 +1349,6 @@ type SessionModeState struct {
 	// The set of modes that the Agent can operate in.
 	AvailableModes []SessionMode `json:"availableModes" codec:"required,lenient,items"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -1469,7 +1372,6 @@ type SessionMode struct {
 	// Optional human-readable details shown with this protocol object.
 	Description codec.Opt[string] `json:"description,omitzero" codec:"null,lenient"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -1494,7 +1396,6 @@ type SessionConfigSelectOption struct {
 	// Optional description for this option value.
 	Description codec.Opt[string] `json:"description,omitzero" codec:"null,lenient"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -1509,7 +1410,6 @@ type SessionConfigSelectGroup struct {
 	// The set of option values in this group.
 	Options []SessionConfigSelectOption `json:"options" codec:"required,lenient,items"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -1545,7 +1445,6 @@ type LoadSessionResponse struct {
 	// Initial session configuration options if supported by the Agent.
 	ConfigOptions codec.Opt[[]SessionConfigOption] `json:"configOptions,omitzero" codec:"null,lenient,items"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -1554,11 +1453,10 @@ type ListSessionsResponse struct {
 	// Array of session information objects.
 	Sessions []SessionInfo `json:"sessions" codec:"required,lenient,items"`
 
-	// Opaque cursor token. If present, pass this in the next request's cursor parameter to fetch
-	// the next page. If absent, there are no more results.
+	// Opaque cursor token. If present, pass this in the next request's cursor parameter to fetch the next page. If
+	// absent, there are no more results.
 	NextCursor codec.Opt[string] `json:"nextCursor,omitzero" codec:"null,lenient"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -1572,8 +1470,8 @@ type SessionInfo struct {
 
 	// Additional workspace roots reported for this session. Each path must be absolute.
 	//
-	// When present, this is the complete ordered additional-root list reported by the Agent.
-	// Omitted and empty values are equivalent: the response reports no additional roots.
+	// When present, this is the complete ordered additional-root list reported by the Agent. Omitted and empty values
+	// are equivalent: the response reports no additional roots.
 	AdditionalDirectories []string `json:"additionalDirectories,omitzero" codec:"lenient,items"`
 
 	// Human-readable title for the session.
@@ -1584,20 +1482,17 @@ type SessionInfo struct {
 
 	// Whether the session is archived.
 	//
-	// Optional. Omitted and `null` are equivalent and mean the archive state is not reported.
-	// Agents that advertise the `sessionCapabilities.archive` capability MUST include it on every
-	// listed session.
+	// Optional. Omitted and `null` are equivalent and mean the archive state is not reported. Agents that advertise the
+	// `sessionCapabilities.archive` capability MUST include it on every listed session.
 	//
 	// Experimental: any minor release may change or remove it. It needs [FeatureArchive].
 	Archived codec.Opt[bool] `json:"archived,omitzero" codec:"null,lenient"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // DeleteSessionResponse is the response from deleting a session.
 type DeleteSessionResponse struct {
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -1618,7 +1513,6 @@ type ForkSessionResponse struct {
 	// Initial session configuration options if supported by the Agent.
 	ConfigOptions codec.Opt[[]SessionConfigOption] `json:"configOptions,omitzero" codec:"null,lenient,items"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -1626,7 +1520,6 @@ type ForkSessionResponse struct {
 //
 // Experimental: any minor release may change or remove it.
 type ArchiveSessionResponse struct {
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -1634,14 +1527,12 @@ type ArchiveSessionResponse struct {
 //
 // Experimental: any minor release may change or remove it.
 type UnarchiveSessionResponse struct {
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // SessionStatusResponse is the response from checking the status of a session.
 //
-// The result is a snapshot. A session reported `open` may be closed or evicted before the Client's
-// next request.
+// The result is a snapshot. A session reported `open` may be closed or evicted before the Client's next request.
 //
 // Experimental: any minor release may change or remove it.
 type SessionStatusResponse struct {
@@ -1650,7 +1541,6 @@ type SessionStatusResponse struct {
 	// Required. Clients MUST treat a value they do not recognize as `saved`.
 	Status SessionStatus `json:"status" codec:"required,open"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -1660,11 +1550,10 @@ type SessionStatusResponse struct {
 type SetSessionTitleResponse struct {
 	// The title the Agent stored.
 	//
-	// This differs from the requested title if the Agent normalized it. Clients SHOULD display this
-	// value rather than the one they sent.
+	// This differs from the requested title if the Agent normalized it. Clients SHOULD display this value rather than
+	// the one they sent.
 	Title string `json:"title" codec:"required"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -1680,19 +1569,16 @@ type ResumeSessionResponse struct {
 	// Initial session configuration options if supported by the Agent.
 	ConfigOptions codec.Opt[[]SessionConfigOption] `json:"configOptions,omitzero" codec:"null,lenient,items"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // CloseSessionResponse is the response from closing a session.
 type CloseSessionResponse struct {
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // SetSessionModeResponse is the response to `session/set_mode` method.
 type SetSessionModeResponse struct {
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -1701,7 +1587,6 @@ type SetSessionConfigOptionResponse struct {
 	// The full set of configuration options and their current values.
 	ConfigOptions []SessionConfigOption `json:"configOptions" codec:"required,lenient,items"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -1719,7 +1604,6 @@ type PromptResponse struct {
 	// Experimental: any minor release may change or remove it. It needs [FeatureUsage].
 	Usage codec.Opt[Usage] `json:"usage,omitzero" codec:"null,lenient"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -1745,7 +1629,6 @@ type Usage struct {
 	// Total cache write tokens.
 	CachedWriteTokens codec.Opt[uint64] `json:"cachedWriteTokens,omitzero" codec:"null,lenient"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -1763,7 +1646,6 @@ type SessionNotification struct {
 	// The actual update content.
 	Update SessionUpdate `json:"update" codec:"required"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -1779,18 +1661,17 @@ type ContentChunk struct {
 
 	// A unique identifier for the message this chunk belongs to.
 	//
-	// All chunks belonging to the same message share the same `messageId`. A change in `messageId`
-	// indicates a new message has started.
+	// All chunks belonging to the same message share the same `messageId`. A change in `messageId` indicates a new
+	// message has started.
 	MessageID codec.Opt[MessageID] `json:"messageId,omitzero" codec:"null,lenient"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // ToolCall represents a tool call that the language model has requested.
 //
-// Tool calls are actions that the agent executes on behalf of the language model, such as reading
-// files, executing code, or fetching data from external sources.
+// Tool calls are actions that the agent executes on behalf of the language model, such as reading files, executing
+// code, or fetching data from external sources.
 //
 // See protocol docs: [Tool Calls]
 //
@@ -1804,8 +1685,7 @@ type ToolCall struct {
 
 	// Programmatic name of the tool being invoked.
 	//
-	// This field is optional. Omitting it or sending `null` both mean that no tool name is
-	// available.
+	// This field is optional. Omitting it or sending `null` both mean that no tool name is available.
 	Name codec.Opt[string] `json:"name,omitzero" codec:"null,lenient"`
 
 	// The category of tool being invoked. Helps clients choose appropriate icons and UI treatment.
@@ -1826,36 +1706,33 @@ type ToolCall struct {
 	// Raw output returned by the tool.
 	RawOutput json.RawMessage `json:"rawOutput,omitzero"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // PlanEntry is a single entry in the execution plan.
 //
-// Represents a task or goal that the assistant intends to accomplish as part of fulfilling the
-// user's request. See protocol docs: [Plan Entries]
+// Represents a task or goal that the assistant intends to accomplish as part of fulfilling the user's request. See
+// protocol docs: [Plan Entries]
 //
 // [Plan Entries]: https://agentclientprotocol.com/protocol/v1/draft/agent-plan#plan-entries
 type PlanEntry struct {
 	// Human-readable description of what this task aims to accomplish.
 	Content string `json:"content" codec:"required"`
 
-	// The relative importance of this task. Used to indicate which tasks are most critical to the
-	// overall goal.
+	// The relative importance of this task. Used to indicate which tasks are most critical to the overall goal.
 	Priority PlanEntryPriority `json:"priority" codec:"required"`
 
 	// Current execution status of this task.
 	Status PlanEntryStatus `json:"status" codec:"required"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // Plan is an execution plan for accomplishing complex tasks.
 //
-// Plans consist of multiple entries representing individual tasks or goals. Agents report plans to
-// clients to provide visibility into their execution strategy. Plans can evolve during execution as
-// the agent discovers new requirements or completes tasks.
+// Plans consist of multiple entries representing individual tasks or goals. Agents report plans to clients to provide
+// visibility into their execution strategy. Plans can evolve during execution as the agent discovers new requirements
+// or completes tasks.
 //
 // See protocol docs: [Agent Plan]
 //
@@ -1863,11 +1740,10 @@ type PlanEntry struct {
 type Plan struct {
 	// The list of tasks to be accomplished.
 	//
-	// When updating a plan, the agent must send a complete list of all entries with their current
-	// status. The client replaces the entire plan with each update.
+	// When updating a plan, the agent must send a complete list of all entries with their current status. The client
+	// replaces the entire plan with each update.
 	Entries []PlanEntry `json:"entries" codec:"required,lenient,items"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -1887,11 +1763,10 @@ type PlanItems struct {
 
 	// The list of tasks to be accomplished.
 	//
-	// When updating an item-based plan, the agent must send a complete list of all entries with
-	// their current status. The client replaces that plan with each update.
+	// When updating an item-based plan, the agent must send a complete list of all entries with their current status.
+	// The client replaces that plan with each update.
 	Entries []PlanEntry `json:"entries" codec:"required,lenient,items"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -1905,7 +1780,6 @@ type PlanFile struct {
 	// The URI of the file containing the plan.
 	URI string `json:"uri" codec:"required"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -1919,7 +1793,6 @@ type PlanMarkdown struct {
 	// Markdown content for the plan.
 	Content string `json:"content" codec:"required"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -1930,7 +1803,6 @@ type PlanUpdate struct {
 	// The updated plan content.
 	Plan PlanUpdateContent `json:"plan" codec:"required"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -1941,7 +1813,6 @@ type PlanRemoved struct {
 	// The plan ID to remove.
 	PlanID PlanID `json:"planId" codec:"required"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -1956,7 +1827,6 @@ type AvailableCommand struct {
 	// Input for the command if required.
 	Input codec.Opt[AvailableCommandInput] `json:"input,omitzero" codec:"null,lenient"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -1965,7 +1835,6 @@ type UnstructuredCommandInput struct {
 	// A hint to display when the input hasn't been provided yet.
 	Hint string `json:"hint" codec:"required"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -1974,7 +1843,6 @@ type AvailableCommandsUpdate struct {
 	// Commands the agent can execute.
 	AvailableCommands []AvailableCommand `json:"availableCommands" codec:"required,lenient,items"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -1987,7 +1855,6 @@ type CurrentModeUpdate struct {
 	// The ID of the current mode.
 	CurrentModeID SessionModeID `json:"currentModeId" codec:"required"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -1996,15 +1863,13 @@ type ConfigOptionUpdate struct {
 	// The full set of configuration options and their current values.
 	ConfigOptions []SessionConfigOption `json:"configOptions" codec:"required,lenient,items"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
-// SessionInfoUpdate is an update to session metadata. All fields are optional to support partial
-// updates.
+// SessionInfoUpdate is an update to session metadata. All fields are optional to support partial updates.
 //
-// Agents send this notification to update session information like title or custom metadata.
-// Clients can use it to keep session titles and state current.
+// Agents send this notification to update session information like title or custom metadata. Clients can use it to keep
+// session titles and state current.
 type SessionInfoUpdate struct {
 	// Human-readable title for the session. Set to null to clear.
 	Title codec.Opt[string] `json:"title,omitzero" codec:"null,lenient"`
@@ -2012,7 +1877,6 @@ type SessionInfoUpdate struct {
 	// ISO 8601 timestamp of last activity. Set to null to clear.
 	UpdatedAt codec.Opt[string] `json:"updatedAt,omitzero" codec:"null,lenient"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -2021,11 +1885,9 @@ type Cost struct {
 	// Total cumulative cost for session.
 	Amount float64 `json:"amount" codec:"required"`
 
-	// Unit of `amount`: an ISO 4217 currency code (e.g., "USD", "EUR") for money, or another unit
-	// such as "credits".
+	// Unit of `amount`: an ISO 4217 currency code (e.g., "USD", "EUR") for money, or another unit such as "credits".
 	Currency string `json:"currency" codec:"required"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -2040,16 +1902,14 @@ type UsageUpdate struct {
 	// Cumulative session cost (optional).
 	Cost codec.Opt[Cost] `json:"cost,omitzero" codec:"null,lenient"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // Notice: Fire-and-forget information for the user.
 //
-// Notices are live events rather than session history. Agents must not rely on a notice being
-// received, displayed, or seen by the user. Agents MUST only send notices when the Client
-// advertised the `session.notices` Client capability. Otherwise, Agents may use an agent message
-// when the information should still be surfaced to the user.
+// Notices are live events rather than session history. Agents must not rely on a notice being received, displayed, or
+// seen by the user. Agents MUST only send notices when the Client advertised the `session.notices` Client capability.
+// Otherwise, Agents may use an agent message when the information should still be surfaced to the user.
 //
 // See RFD: [Session Notices]
 //
@@ -2066,7 +1926,6 @@ type Notice struct {
 	// Omitted and `null` are equivalent and mean no description was supplied.
 	Description codec.Opt[string] `json:"description,omitzero" codec:"null,lenient"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -2075,12 +1934,12 @@ type Notice struct {
 // Schema: CompactionId.
 type CompactionID string
 
-// CompactionUpdate is a context compaction upsert. The first notification fixes the compaction's
-// timeline position. Later updates with the same ID patch that entity in place. Agents MUST only
-// send this update when the Client advertised the `session.compaction` Client capability.
+// CompactionUpdate is a context compaction upsert. The first notification fixes the compaction's timeline position.
+// Later updates with the same ID patch that entity in place. Agents MUST only send this update when the Client
+// advertised the `session.compaction` Client capability.
 //
-// `summary`, `error`, and `_meta` have patch semantics: omission leaves the stored value unchanged,
-// `null` clears it, and a concrete value replaces it. `summary: []` also clears the summary.
+// `summary`, `error`, and `_meta` have patch semantics: omission leaves the stored value unchanged, `null` clears it,
+// and a concrete value replaces it. `summary: []` also clears the summary.
 type CompactionUpdate struct {
 	// The Agent-owned ID of this compaction, unique within the session.
 	CompactionID CompactionID `json:"compactionId" codec:"required"`
@@ -2094,13 +1953,12 @@ type CompactionUpdate struct {
 	// Human-readable error details for the compaction.
 	Error codec.Opt[string] `json:"error,omitzero" codec:"null,lenient"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
-// CompactionSummaryChunk is a content block appended to a compaction's summary. A first-seen ID
-// creates an in-progress compaction. Chunks append in receive order. Agents MUST only send this
-// update when the Client advertised the `session.compaction` Client capability.
+// CompactionSummaryChunk is a content block appended to a compaction's summary. A first-seen ID creates an in-progress
+// compaction. Chunks append in receive order. Agents MUST only send this update when the Client advertised the
+// `session.compaction` Client capability.
 type CompactionSummaryChunk struct {
 	// ID of the compaction whose summary receives this content.
 	CompactionID CompactionID `json:"compactionId" codec:"required"`
@@ -2108,34 +1966,29 @@ type CompactionSummaryChunk struct {
 	// One content block to append.
 	Content ContentBlock `json:"content" codec:"required"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
-// SubagentSessionCapabilities: Client-initiated session mutations permitted for a specific subagent
-// session.
+// SubagentSessionCapabilities: Client-initiated session mutations permitted for a specific subagent session.
 //
-// A mutation requires an explicit per-child capability. Support for the method on ordinary sessions
-// does not grant support on a child.
+// A mutation requires an explicit per-child capability. Support for the method on ordinary sessions does not grant
+// support on a child.
 //
 // Experimental: any minor release may change or remove it.
 type SubagentSessionCapabilities struct {
-	// Permits the client to cancel this child's current work without ending the session. Omitted or
-	// `null` means unsupported. An object (including `{}`) means supported.
+	// Permits the client to cancel this child's current work without ending the session. Omitted or `null` means
+	// unsupported. An object (including `{}`) means supported.
 	Cancel codec.Opt[SessionCancelCapabilities] `json:"cancel,omitzero" codec:"null,lenient"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
-// SessionCancelCapabilities: Capability to cancel work in a subagent session without ending that
-// session.
+// SessionCancelCapabilities: Capability to cancel work in a subagent session without ending that session.
 //
 // Supplying `{}` advertises support. An omitted or `null` `cancel` does not.
 //
 // Experimental: any minor release may change or remove it.
 type SessionCancelCapabilities struct {
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -2143,7 +1996,6 @@ type SessionCancelCapabilities struct {
 //
 // Experimental: any minor release may change or remove it.
 type RunningStateUpdate struct {
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -2153,8 +2005,7 @@ type RunningStateUpdate struct {
 type ErrorStopReason struct {
 	// The failure, as a JSON-RPC error object.
 	//
-	// Optional. Omitted or `null` both mean the agent is not reporting failure details. Agents
-	// SHOULD include it.
+	// Optional. Omitted or `null` both mean the agent is not reporting failure details. Agents SHOULD include it.
 	Error codec.Opt[rpc.Error] `json:"error,omitzero" codec:"null,lenient"`
 }
 
@@ -2162,43 +2013,38 @@ type ErrorStopReason struct {
 //
 // Experimental: any minor release may change or remove it.
 type RequiresActionStateUpdate struct {
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // UnknownStateUpdate is the Agent cannot currently determine foreground activity.
 //
-// Report this when activity becomes unobservable, not merely because the child has been quiet. The
-// Client MUST stop presenting the previous state as confirmed current activity, but may retain it
-// as last known. A later state replaces this snapshot normally.
+// Report this when activity becomes unobservable, not merely because the child has been quiet. The Client MUST stop
+// presenting the previous state as confirmed current activity, but may retain it as last known. A later state replaces
+// this snapshot normally.
 //
-// This is not a task outcome or session closure. It does not cancel work, resolve pending requests,
-// or revoke capabilities. Capabilities are updated separately.
+// This is not a task outcome or session closure. It does not cancel work, resolve pending requests, or revoke
+// capabilities. Capabilities are updated separately.
 //
 // Experimental: any minor release may change or remove it.
 type UnknownStateUpdate struct {
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
-// SubagentUpdate is the notification that the enclosing parent session created and owns a child
-// session.
+// SubagentUpdate is the notification that the enclosing parent session created and owns a child session.
 //
 // Later updates modify the existing association's metadata, not its ownership.
 //
-// Sent on the immediate parent session. The first update for an unknown `sessionId` announces the
-// child and MUST be sent before any live child traffic or live message naming the child as sender
-// or recipient. Parents may message and reuse an announced child across multiple operations. Child
-// events are delivered automatically on the same connection. No child load, resume, or subscription
-// is needed.
+// Sent on the immediate parent session. The first update for an unknown `sessionId` announces the child and MUST be
+// sent before any live child traffic or live message naming the child as sender or recipient. Parents may message and
+// reuse an announced child across multiple operations. Child events are delivered automatically on the same connection.
+// No child load, resume, or subscription is needed.
 //
-// Only the subagent session ID is required. Omitted patch fields keep their previous values. `null`
-// clears them. Clearing capabilities disables child mutations. Clearing state leaves current
-// activity unset/unconfirmed: it does not imply idle, stop work, or create an `unknown` state
-// snapshot. A concrete state replaces the entire previous state object, not the session. The title
-// and description provide the parent's display metadata for the child. They do not replace the
-// content of individual messages or operations. `cwd` and `additionalDirectories` report where the
-// Agent placed the child. While unset, each inherits the immediate parent's effective value.
+// Only the subagent session ID is required. Omitted patch fields keep their previous values. `null` clears them.
+// Clearing capabilities disables child mutations. Clearing state leaves current activity unset/unconfirmed: it does not
+// imply idle, stop work, or create an `unknown` state snapshot. A concrete state replaces the entire previous state
+// object, not the session. The title and description provide the parent's display metadata for the child. They do not
+// replace the content of individual messages or operations. `cwd` and `additionalDirectories` report where the Agent
+// placed the child. While unset, each inherits the immediate parent's effective value.
 //
 // Experimental: any minor release may change or remove it.
 type SubagentUpdate struct {
@@ -2207,48 +2053,43 @@ type SubagentUpdate struct {
 
 	// The parent's human-readable display title for this child. It need not be unique.
 	//
-	// Omitted means unchanged. `null` clears it. If unset, the Client chooses a fallback
-	// presentation.
+	// Omitted means unchanged. `null` clears it. If unset, the Client chooses a fallback presentation.
 	Title codec.Opt[string] `json:"title,omitzero" codec:"null,lenient"`
 
 	// The parent's human-readable description of the child's role or purpose.
 	//
-	// Omitted means unchanged. `null` clears it. If unset, the Client chooses a fallback
-	// presentation. This is current display metadata, not the history of instructions sent to the
-	// child.
+	// Omitted means unchanged. `null` clears it. If unset, the Client chooses a fallback presentation. This is current
+	// display metadata, not the history of instructions sent to the child.
 	Description codec.Opt[string] `json:"description,omitzero" codec:"null,lenient"`
 
 	// Client-initiated session mutations permitted for this subagent session.
 	//
-	// Omitted means unchanged. `null` clears the capability set and disables child mutations. If
-	// never supplied, no session mutations are permitted. Read-only operations retain their normal
-	// protocol semantics and capability requirements. A concrete object replaces the whole
-	// capability set.
+	// Omitted means unchanged. `null` clears the capability set and disables child mutations. If never supplied, no
+	// session mutations are permitted. Read-only operations retain their normal protocol semantics and capability
+	// requirements. A concrete object replaces the whole capability set.
 	Capabilities codec.Opt[SubagentSessionCapabilities] `json:"capabilities,omitzero" codec:"null,lenient"`
 
 	// Current state snapshot for the child session.
 	//
-	// Omitted means unchanged. `null` clears the current activity without asserting idle or sending
-	// an `unknown` snapshot. A concrete state replaces the previous state object wholesale. If
-	// never supplied, the current activity is unset/unconfirmed.
+	// Omitted means unchanged. `null` clears the current activity without asserting idle or sending an `unknown`
+	// snapshot. A concrete state replaces the previous state object wholesale. If never supplied, the current activity
+	// is unset/unconfirmed.
 	State codec.Opt[StateUpdate] `json:"state,omitzero" codec:"null,lenient"`
 
 	// The child's working directory. Must be an absolute path.
 	//
-	// Optional and nullable. Omitted means unchanged. `null` clears the reported value. While
-	// unset, the child inherits its immediate parent's effective working directory. Clients use
-	// this value for the child's root set and as the default terminal working directory.
+	// Optional and nullable. Omitted means unchanged. `null` clears the reported value. While unset, the child inherits
+	// its immediate parent's effective working directory. Clients use this value for the child's root set and as the
+	// default terminal working directory.
 	Cwd codec.Opt[string] `json:"cwd,omitzero" codec:"null"`
 
 	// Additional workspace roots for the child. Each path must be absolute.
 	//
-	// Optional and nullable. Omitted means unchanged. `null` clears the reported value. While
-	// unset, the child inherits its immediate parent's effective additional directories,
-	// independently of `cwd`. A concrete array replaces the whole list. `[]` reports no additional
-	// directories. Clients use these values for the child's root set.
+	// Optional and nullable. Omitted means unchanged. `null` clears the reported value. While unset, the child inherits
+	// its immediate parent's effective additional directories, independently of `cwd`. A concrete array replaces the
+	// whole list. `[]` reports no additional directories. Clients use these values for the child's root set.
 	AdditionalDirectories codec.Opt[[]string] `json:"additionalDirectories,omitzero" codec:"null"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -2269,32 +2110,28 @@ type SessionMessage struct {
 	// Omitted leaves the stored value unchanged. `null` clears it. A value replaces it.
 	RecipientSessionID codec.Opt[SessionID] `json:"recipientSessionId,omitzero" codec:"null,lenient"`
 
-	// On an incoming view, the `messageId` of the same message's outgoing view in the sender's
-	// transcript.
+	// On an incoming view, the `messageId` of the same message's outgoing view in the sender's transcript.
 	//
-	// Omitted leaves the stored value unchanged. `null` clears it. A value replaces it. It can
-	// arrive after the message starts streaming.
+	// Omitted leaves the stored value unchanged. `null` clears it. A value replaces it. It can arrive after the message
+	// starts streaming.
 	SenderMessageID codec.Opt[MessageID] `json:"senderMessageId,omitzero" codec:"null,lenient"`
 
-	// On an outgoing view, the `messageId` of the same message's incoming view in the recipient's
-	// transcript.
+	// On an outgoing view, the `messageId` of the same message's incoming view in the recipient's transcript.
 	//
-	// Omitted leaves the stored value unchanged. `null` clears it. A value replaces it. It can
-	// arrive after the message starts streaming.
+	// Omitted leaves the stored value unchanged. `null` clears it. A value replaces it. It can arrive after the message
+	// starts streaming.
 	RecipientMessageID codec.Opt[MessageID] `json:"recipientMessageId,omitzero" codec:"null,lenient"`
 
-	// Omitted leaves content unchanged. `null` or `[]` clears it. A non-empty array replaces all
-	// content.
+	// Omitted leaves content unchanged. `null` or `[]` clears it. A non-empty array replaces all content.
 	Content codec.Opt[[]ContentBlock] `json:"content,omitzero" codec:"null,lenient,items"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // SessionMessageChunk is a streamed content block of an inter-session message.
 //
-// A chunk carries only content. The message's participants and references come from
-// `session_message` upserts, which can arrive before, between, or after its chunks.
+// A chunk carries only content. The message's participants and references come from `session_message` upserts, which
+// can arrive before, between, or after its chunks.
 //
 // Experimental: any minor release may change or remove it.
 type SessionMessageChunk struct {
@@ -2304,43 +2141,36 @@ type SessionMessageChunk struct {
 	// A single content block appended to the message.
 	Content ContentBlock `json:"content" codec:"required"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
-// CompleteElicitationNotification is the notification sent by the agent when a URL-based
-// elicitation is complete.
+// CompleteElicitationNotification is the notification sent by the agent when a URL-based elicitation is complete.
 type CompleteElicitationNotification struct {
 	// The ID of the elicitation that completed.
 	ElicitationID ElicitationID `json:"elicitationId" codec:"required"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
-// AuthStatusUpdateNotification is the notification sent by the agent when its authentication status
-// changes.
+// AuthStatusUpdateNotification is the notification sent by the agent when its authentication status changes.
 //
-// Carries the same fields as the `auth/status` response. Agents that advertise the `auth.status`
-// capability MAY send it at any time after `initialize`, and SHOULD only send it when the reported
-// status differs from the last one sent on the connection.
+// Carries the same fields as the `auth/status` response. Agents that advertise the `auth.status` capability MAY send it
+// at any time after `initialize`, and SHOULD only send it when the reported status differs from the last one sent on
+// the connection.
 //
 // Experimental: any minor release may change or remove it.
 type AuthStatusUpdateNotification struct {
 	// Whether the agent can start sessions without the user signing in first.
 	//
-	// This is the only field clients should act on. Clients MUST treat values they do not recognize
-	// as `unknown`.
+	// This is the only field clients should act on. Clients MUST treat values they do not recognize as `unknown`.
 	State AuthState `json:"state" codec:"required,open"`
 
 	// The accounts the agent has configured, for display.
 	//
-	// Optional. Omitted and empty are equivalent and mean no accounts are reported. Agents that
-	// hold credentials for several providers or accounts SHOULD list each of them and mark the ones
-	// in effect with `active`.
+	// Optional. Omitted and empty are equivalent and mean no accounts are reported. Agents that hold credentials for
+	// several providers or accounts SHOULD list each of them and mark the ones in effect with `active`.
 	Accounts []AuthAccount `json:"accounts,omitzero" codec:"lenient,items"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -2363,7 +2193,6 @@ type InitializeRequest struct {
 	// Note: in future versions of the protocol, this will be required.
 	ClientInfo codec.Opt[Implementation] `json:"clientInfo,omitzero" codec:"null,lenient"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -2375,8 +2204,7 @@ type InitializeRequest struct {
 //
 // [Client Capabilities]: https://agentclientprotocol.com/protocol/v1/draft/initialization#client-capabilities
 type ClientCapabilities struct {
-	// File system capabilities supported by the client. Determines which file operations the agent
-	// can request.
+	// File system capabilities supported by the client. Determines which file operations the agent can request.
 	FS FileSystemCapabilities `json:"fs,omitzero" codec:"lenient"`
 
 	// Whether the Client support all `terminal/*` methods.
@@ -2384,38 +2212,35 @@ type ClientCapabilities struct {
 
 	// Session-related capabilities supported by the client.
 	//
-	// Optional. Omitted or `null` both mean the client does not advertise any session-related
-	// extensions.
+	// Optional. Omitted or `null` both mean the client does not advertise any session-related extensions.
 	Session codec.Opt[ClientSessionCapabilities] `json:"session,omitzero" codec:"null,lenient"`
 
 	// Whether the client understands exposed subagent sessions.
 	//
-	// Optional and nullable. Omitted or `null` both mean the client does not advertise support.
-	// Supplying `{}` means the client understands child associations, work-state snapshots,
-	// session-directed messages, and restricted-session semantics.
+	// Optional and nullable. Omitted or `null` both mean the client does not advertise support. Supplying `{}` means
+	// the client understands child associations, work-state snapshots, session-directed messages, and
+	// restricted-session semantics.
 	//
 	// Experimental: any minor release may change or remove it. It needs [FeatureSubagents].
 	Subagents codec.Opt[SubagentCapabilities] `json:"subagents,omitzero" codec:"null,lenient"`
 
 	// Whether the client supports `plan_update` and `plan_removed` session updates.
 	//
-	// Optional. Omitted or `null` both mean the client does not advertise support. Supplying `{}`
-	// means the client can receive both update types.
+	// Optional. Omitted or `null` both mean the client does not advertise support. Supplying `{}` means the client can
+	// receive both update types.
 	//
 	// Experimental: any minor release may change or remove it. It needs [FeaturePlans].
 	Plan codec.Opt[PlanCapabilities] `json:"plan,omitzero" codec:"null,lenient"`
 
-	// Authentication capabilities supported by the client. Determines which authentication method
-	// types the agent may include in its `InitializeResponse`.
+	// Authentication capabilities supported by the client. Determines which authentication method types the agent may
+	// include in its `InitializeResponse`.
 	Auth AuthCapabilities `json:"auth,omitzero" codec:"lenient"`
 
-	// Elicitation capabilities supported by the client. Determines which elicitation modes the
-	// agent may use.
+	// Elicitation capabilities supported by the client. Determines which elicitation modes the agent may use.
 	//
 	// Optional. Omitted or `null` both mean the client does not advertise elicitation support.
 	Elicitation codec.Opt[ElicitationCapabilities] `json:"elicitation,omitzero" codec:"null,lenient"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -2443,7 +2268,6 @@ type FileSystemCapabilities struct {
 	// Whether the Client supports `fs/write_text_file` requests.
 	WriteTextFile bool `json:"writeTextFile,omitzero" codec:"lenient"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -2456,44 +2280,39 @@ func (x FileSystemCapabilities) IsZero() bool {
 
 // ClientSessionCapabilities: Session-related capabilities supported by the client.
 type ClientSessionCapabilities struct {
-	// Support for ID-addressed context compaction updates. Omitted or `null` means unsupported.
-	// `{}` advertises the complete compaction contract.
+	// Support for ID-addressed context compaction updates. Omitted or `null` means unsupported. `{}` advertises the
+	// complete compaction contract.
 	Compaction codec.Opt[CompactionCapabilities] `json:"compaction,omitzero" codec:"null,lenient"`
 
 	// Config option capabilities supported by the client.
 	//
-	// Omitted or `null` both mean the client does not advertise support for any config option
-	// extensions.
+	// Omitted or `null` both mean the client does not advertise support for any config option extensions.
 	ConfigOptions codec.Opt[SessionConfigOptionsCapabilities] `json:"configOptions,omitzero" codec:"null,lenient"`
 
 	// Support for live user-facing `notice` session updates.
 	//
-	// Optional. Omitted or `null` both mean the client does not advertise support. Supplying `{}`
-	// means the client can present notices to the user.
+	// Optional. Omitted or `null` both mean the client does not advertise support. Supplying `{}` means the client can
+	// present notices to the user.
 	Notices codec.Opt[NoticeCapabilities] `json:"notices,omitzero" codec:"null,lenient"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // CompactionCapabilities declares client support for ID-addressed context compaction updates.
 type CompactionCapabilities struct {
-	// Extra holds the members that the schema allows but does not name. They are written after the
-	// others.
+	// Extra holds the members that the schema allows but does not name. They are written after the others.
 	Extra map[string]json.RawMessage `json:"-"`
 }
 
-// SessionConfigOptionsCapabilities: Session configuration option capabilities supported by the
-// client.
+// SessionConfigOptionsCapabilities: Session configuration option capabilities supported by the client.
 type SessionConfigOptionsCapabilities struct {
 	// Whether the client supports boolean session configuration options.
 	//
-	// Optional. Omitted or `null` both mean the client does not advertise support. Supplying `{}`
-	// means agents may include `type: "boolean"` entries in `configOptions`, and the client may
-	// send `session/set_config_option` requests with `type: "boolean"` and a boolean `value`.
+	// Optional. Omitted or `null` both mean the client does not advertise support. Supplying `{}` means agents may
+	// include `type: "boolean"` entries in `configOptions`, and the client may send `session/set_config_option`
+	// requests with `type: "boolean"` and a boolean `value`.
 	Boolean codec.Opt[BooleanConfigOptionCapabilities] `json:"boolean,omitzero" codec:"null,lenient"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -2501,52 +2320,44 @@ type SessionConfigOptionsCapabilities struct {
 //
 // Supplying `{}` means the client supports boolean session configuration options.
 type BooleanConfigOptionCapabilities struct {
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // NoticeCapabilities declares client support for presenting live notices to the user.
 type NoticeCapabilities struct {
-	// Extra holds the members that the schema allows but does not name. They are written after the
-	// others.
+	// Extra holds the members that the schema allows but does not name. They are written after the others.
 	Extra map[string]json.RawMessage `json:"-"`
 }
 
-// SubagentCapabilities: Capability marker for exposing reusable child sessions as restricted ACP
-// sessions.
+// SubagentCapabilities: Capability marker for exposing reusable child sessions as restricted ACP sessions.
 //
-// Supplying `{}` advertises support for child association and state updates, session-directed
-// messages, and restricted-session semantics. The client must advertise this capability before the
-// agent sends subagent updates or session-directed messages.
+// Supplying `{}` advertises support for child association and state updates, session-directed messages, and
+// restricted-session semantics. The client must advertise this capability before the agent sends subagent updates or
+// session-directed messages.
 //
 // Experimental: any minor release may change or remove it.
 type SubagentCapabilities struct {
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
-// PlanCapabilities holds the capabilities for receiving `plan_update` and `plan_removed` session
-// updates.
+// PlanCapabilities holds the capabilities for receiving `plan_update` and `plan_removed` session updates.
 //
 // Experimental: any minor release may change or remove it.
 type PlanCapabilities struct {
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // AuthCapabilities holds the authentication capabilities supported by the client.
 //
-// Advertised during initialization to inform the agent which authentication method types the client
-// can handle. This governs opt-in types that require additional client-side support.
+// Advertised during initialization to inform the agent which authentication method types the client can handle. This
+// governs opt-in types that require additional client-side support.
 type AuthCapabilities struct {
 	// Whether the client supports `terminal` authentication methods.
 	//
-	// The client should set this to `true` only when it can reproduce the configured agent
-	// invocation in an interactive terminal. When `true`, the agent may include `terminal` entries
-	// in its authentication methods.
+	// The client should set this to `true` only when it can reproduce the configured agent invocation in an interactive
+	// terminal. When `true`, the agent may include `terminal` entries in its authentication methods.
 	Terminal bool `json:"terminal,omitzero" codec:"lenient"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -2560,17 +2371,16 @@ func (x AuthCapabilities) IsZero() bool {
 type ElicitationCapabilities struct {
 	// Whether the client supports form-based elicitation.
 	//
-	// Optional. Omitted and `null` are equivalent and mean form support is not advertised.
-	// Supplying `{}` explicitly advertises form support.
+	// Optional. Omitted and `null` are equivalent and mean form support is not advertised. Supplying `{}` explicitly
+	// advertises form support.
 	Form codec.Opt[ElicitationFormCapabilities] `json:"form,omitzero" codec:"null,lenient"`
 
 	// Whether the client supports URL-based elicitation.
 	//
-	// Optional. Omitted or `null` both mean the client does not advertise support. Supplying `{}`
-	// means the client supports URL-based elicitation.
+	// Optional. Omitted or `null` both mean the client does not advertise support. Supplying `{}` means the client
+	// supports URL-based elicitation.
 	URL codec.Opt[ElicitationURLCapabilities] `json:"url,omitzero" codec:"null,lenient"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -2578,7 +2388,6 @@ type ElicitationCapabilities struct {
 //
 // Supplying `{}` means the client supports form-based elicitation.
 type ElicitationFormCapabilities struct {
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -2588,7 +2397,6 @@ type ElicitationFormCapabilities struct {
 //
 // Schema: ElicitationUrlCapabilities.
 type ElicitationURLCapabilities struct {
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -2596,11 +2404,9 @@ type ElicitationURLCapabilities struct {
 //
 // Specifies which authentication method to use.
 type AuthenticateRequest struct {
-	// The ID of the authentication method to use. Must be one of the methods advertised in the
-	// initialize response.
+	// The ID of the authentication method to use. Must be one of the methods advertised in the initialize response.
 	MethodID AuthMethodID `json:"methodId" codec:"required"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -2608,7 +2414,6 @@ type AuthenticateRequest struct {
 //
 // Experimental: any minor release may change or remove it.
 type ListProvidersRequest struct {
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -2627,11 +2432,9 @@ type SetProviderRequest struct {
 	// Base URL for requests sent through this provider.
 	BaseURL string `json:"baseUrl" codec:"required"`
 
-	// Full headers map for this provider. May include authorization, routing, or other
-	// integration-specific headers.
+	// Full headers map for this provider. May include authorization, routing, or other integration-specific headers.
 	Headers map[string]string `json:"headers,omitzero"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -2642,7 +2445,6 @@ type DisableProviderRequest struct {
 	// Provider ID to disable.
 	ProviderID ProviderID `json:"providerId" codec:"required"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -2650,7 +2452,6 @@ type DisableProviderRequest struct {
 //
 // Terminates the current authenticated session.
 type LogoutRequest struct {
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -2658,12 +2459,11 @@ type LogoutRequest struct {
 //
 // Queries the agent's current authentication state without changing it.
 //
-// Agents MUST NOT reject it with `auth_required` (`-32000`), since Clients call it to learn whether
-// authentication is required.
+// Agents MUST NOT reject it with `auth_required` (`-32000`), since Clients call it to learn whether authentication is
+// required.
 //
 // Experimental: any minor release may change or remove it.
 type AuthStatusRequest struct {
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -2678,9 +2478,8 @@ type NewSessionRequest struct {
 
 	// Additional workspace roots for this session. Each path must be absolute.
 	//
-	// These expand the session's filesystem scope without changing `cwd`, which remains the base
-	// for relative paths. When omitted or empty, no additional roots are activated for the new
-	// session.
+	// These expand the session's filesystem scope without changing `cwd`, which remains the base for relative paths.
+	// When omitted or empty, no additional roots are activated for the new session.
 	AdditionalDirectories []string `json:"additionalDirectories,omitzero" codec:"empty"`
 
 	// List of MCP (Model Context Protocol) servers the agent should connect to.
@@ -2688,14 +2487,12 @@ type NewSessionRequest struct {
 
 	// System-level instructions for the new session.
 	//
-	// Optional. Omitted and `null` are equivalent and mean the Agent uses its own default
-	// instructions. Clients MUST only send this when the Agent advertises
-	// `sessionCapabilities.systemPrompt`.
+	// Optional. Omitted and `null` are equivalent and mean the Agent uses its own default instructions. Clients MUST
+	// only send this when the Agent advertises `sessionCapabilities.systemPrompt`.
 	//
 	// Experimental: any minor release may change or remove it. It needs [FeatureSystemPrompt].
 	SystemPrompt codec.Opt[SystemPrompt] `json:"systemPrompt,omitzero" codec:"null,feature=9"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -2709,7 +2506,6 @@ type HTTPHeader struct {
 	// The value to set for the HTTP header.
 	Value string `json:"value" codec:"required"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -2726,7 +2522,6 @@ type MCPServerHTTP struct {
 	// HTTP headers to set when making requests to the MCP server.
 	Headers []HTTPHeader `json:"headers" codec:"required,empty"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -2743,14 +2538,12 @@ type MCPServerSSE struct {
 	// HTTP headers to set when making requests to the MCP server.
 	Headers []HTTPHeader `json:"headers" codec:"required,empty"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // MCPServerACP: ACP transport configuration for MCP.
 //
-// The MCP server is provided by an ACP component and communicates over the ACP channel using
-// `mcp/message`.
+// The MCP server is provided by an ACP component and communicates over the ACP channel using `mcp/message`.
 //
 // Schema: McpServerAcp.
 //
@@ -2761,11 +2554,10 @@ type MCPServerACP struct {
 
 	// Unique identifier for this MCP server, generated by the component providing it.
 	//
-	// Providers MUST NOT reuse an ID for multiple ACP-transport MCP servers that are visible on the
-	// same ACP connection.
+	// Providers MUST NOT reuse an ID for multiple ACP-transport MCP servers that are visible on the same ACP
+	// connection.
 	ServerID MCPServerACPID `json:"serverId" codec:"required"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -2785,35 +2577,33 @@ type MCPServerStdio struct {
 	// Environment variables to set when launching the MCP server.
 	Env []EnvVariable `json:"env" codec:"required,empty"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // SystemPrompt: Client-provided system-level instructions for a session.
 //
-// Clients MUST only send this when the Agent advertises `sessionCapabilities.systemPrompt`. Agents
-// that cannot apply it, for example because of an unadvertised mode or an unsupported content block
-// type, MUST return an error instead of creating, loading, resuming, or forking the session.
+// Clients MUST only send this when the Agent advertises `sessionCapabilities.systemPrompt`. Agents that cannot apply
+// it, for example because of an unadvertised mode or an unsupported content block type, MUST return an error instead of
+// creating, loading, resuming, or forking the session.
 //
 // Experimental: any minor release may change or remove it.
 type SystemPrompt struct {
 	// How the Agent combines `content` with its own instructions.
 	//
-	// Required. Agents MUST return an error for a mode they do not support rather than treating it
-	// as `append` or `override`.
+	// Required. Agents MUST return an error for a mode they do not support rather than treating it as `append` or
+	// `override`.
 	Mode SystemPromptMode `json:"mode" codec:"required,open"`
 
 	// The system prompt content.
 	//
-	// Agents advertising the capability MUST accept `text` content blocks. Clients MUST NOT send
-	// other content block types until a future capability allows them, and Agents MUST return an
-	// error for content blocks they do not support.
+	// Agents advertising the capability MUST accept `text` content blocks. Clients MUST NOT send other content block
+	// types until a future capability allows them, and Agents MUST return an error for content blocks they do not
+	// support.
 	//
-	// Clients MUST NOT send an empty array. Agents MAY reject one with `-32602` without creating,
-	// loading, resuming, or forking the session.
+	// Clients MUST NOT send an empty array. Agents MAY reject one with `-32602` without creating, loading, resuming, or
+	// forking the session.
 	Content []ContentBlock `json:"content" codec:"required"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -2833,9 +2623,9 @@ type LoadSessionRequest struct {
 
 	// Additional workspace roots to activate for this session. Each path must be absolute.
 	//
-	// When omitted or empty, no additional roots are activated. When non-empty, this is the
-	// complete resulting additional-root list for the loaded session. It may differ from any
-	// previously used or reported list as long as the request `cwd` matches the session's `cwd`.
+	// When omitted or empty, no additional roots are activated. When non-empty, this is the complete resulting
+	// additional-root list for the loaded session. It may differ from any previously used or reported list as long as
+	// the request `cwd` matches the session's `cwd`.
 	AdditionalDirectories []string `json:"additionalDirectories,omitzero" codec:"empty"`
 
 	// The ID of the session to load.
@@ -2843,15 +2633,13 @@ type LoadSessionRequest struct {
 
 	// System-level instructions for the loaded session.
 	//
-	// Optional. Omitted and `null` are equivalent. The Agent may then keep a system prompt it
-	// stored with the session or use its default instructions. Clients MUST only send this when the
-	// Agent advertises `sessionCapabilities.systemPrompt`, and SHOULD send the same value they used
-	// when the session was created.
+	// Optional. Omitted and `null` are equivalent. The Agent may then keep a system prompt it stored with the session
+	// or use its default instructions. Clients MUST only send this when the Agent advertises
+	// `sessionCapabilities.systemPrompt`, and SHOULD send the same value they used when the session was created.
 	//
 	// Experimental: any minor release may change or remove it. It needs [FeatureSystemPrompt].
 	SystemPrompt codec.Opt[SystemPrompt] `json:"systemPrompt,omitzero" codec:"null,feature=9"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -2867,14 +2655,13 @@ type ListSessionsRequest struct {
 
 	// Filter sessions by archive state.
 	//
-	// Optional. Omitted and `null` are equivalent and mean `exclude`. Only send this when the Agent
-	// advertises the `sessionCapabilities.archive` capability. The filter combines with `cwd` and
-	// applies before pagination. Clients keep the same value when following `nextCursor`.
+	// Optional. Omitted and `null` are equivalent and mean `exclude`. Only send this when the Agent advertises the
+	// `sessionCapabilities.archive` capability. The filter combines with `cwd` and applies before pagination. Clients
+	// keep the same value when following `nextCursor`.
 	//
 	// Experimental: any minor release may change or remove it. It needs [FeatureArchive].
 	Archived codec.Opt[SessionArchiveFilter] `json:"archived,omitzero" codec:"null,open,feature=0"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -2885,14 +2672,13 @@ type DeleteSessionRequest struct {
 	// The ID of the session to delete.
 	SessionID SessionID `json:"sessionId" codec:"required"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // ForkSessionRequest holds the parameters for forking an existing session.
 //
-// Creates a new session based on the context of an existing one, allowing operations like
-// generating summaries without affecting the original session's history.
+// Creates a new session based on the context of an existing one, allowing operations like generating summaries without
+// affecting the original session's history.
 //
 // Only available if the Agent supports the `session.fork` capability.
 //
@@ -2906,8 +2692,8 @@ type ForkSessionRequest struct {
 
 	// Additional workspace roots to activate for this session. Each path must be absolute.
 	//
-	// When omitted or empty, no additional roots are activated. When non-empty, this is the
-	// complete resulting additional-root list for the forked session.
+	// When omitted or empty, no additional roots are activated. When non-empty, this is the complete resulting
+	// additional-root list for the forked session.
 	AdditionalDirectories []string `json:"additionalDirectories,omitzero" codec:"empty"`
 
 	// List of MCP servers to connect to for this session.
@@ -2915,13 +2701,11 @@ type ForkSessionRequest struct {
 
 	// System-level instructions for the forked session.
 	//
-	// Optional. Omitted and `null` are equivalent. The Agent may then keep a system prompt it
-	// stored with the source session or use its default instructions. Clients MUST only send this
-	// when the Agent advertises `sessionCapabilities.systemPrompt`, and SHOULD send the same value
-	// they used for the source session.
+	// Optional. Omitted and `null` are equivalent. The Agent may then keep a system prompt it stored with the source
+	// session or use its default instructions. Clients MUST only send this when the Agent advertises
+	// `sessionCapabilities.systemPrompt`, and SHOULD send the same value they used for the source session.
 	SystemPrompt codec.Opt[SystemPrompt] `json:"systemPrompt,omitzero" codec:"null,feature=9"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -2929,17 +2713,15 @@ type ForkSessionRequest struct {
 //
 // Only available if the Agent supports the `sessionCapabilities.archive` capability.
 //
-// Archiving hides the session from default `session/list` results. It keeps the session ID and
-// saved history. If the session is active, the Agent MUST cancel any ongoing work and free the
-// session's resources as if `session/close` had been called, then archive it. Archiving an archived
-// session succeeds. A session that does not exist gets `-32002`.
+// Archiving hides the session from default `session/list` results. It keeps the session ID and saved history. If the
+// session is active, the Agent MUST cancel any ongoing work and free the session's resources as if `session/close` had
+// been called, then archive it. Archiving an archived session succeeds. A session that does not exist gets `-32002`.
 //
 // Experimental: any minor release may change or remove it.
 type ArchiveSessionRequest struct {
 	// The ID of the session to archive.
 	SessionID SessionID `json:"sessionId" codec:"required"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -2947,17 +2729,16 @@ type ArchiveSessionRequest struct {
 //
 // Only available if the Agent supports the `sessionCapabilities.archive` capability.
 //
-// Unarchiving returns the session to default `session/list` results with the same ID and saved
-// history. It never loads or resumes the session. Clients that want to continue an archived session
-// SHOULD unarchive it before calling `session/load` or `session/resume`. Unarchiving a session that
-// is not archived succeeds. A session that does not exist gets `-32002`.
+// Unarchiving returns the session to default `session/list` results with the same ID and saved history. It never loads
+// or resumes the session. Clients that want to continue an archived session SHOULD unarchive it before calling
+// `session/load` or `session/resume`. Unarchiving a session that is not archived succeeds. A session that does not
+// exist gets `-32002`.
 //
 // Experimental: any minor release may change or remove it.
 type UnarchiveSessionRequest struct {
 	// The ID of the session to unarchive.
 	SessionID SessionID `json:"sessionId" codec:"required"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -2965,16 +2746,15 @@ type UnarchiveSessionRequest struct {
 //
 // Only available if the Agent supports the `sessionCapabilities.status` capability.
 //
-// `session/status` MUST NOT have side effects. The Agent does not load, resume, create, close, or
-// change the session, and does not attach the requesting connection to it. A session the Agent does
-// not know gets `-32002` with the requested `sessionId` in `data`.
+// `session/status` MUST NOT have side effects. The Agent does not load, resume, create, close, or change the session,
+// and does not attach the requesting connection to it. A session the Agent does not know gets `-32002` with the
+// requested `sessionId` in `data`.
 //
 // Experimental: any minor release may change or remove it.
 type SessionStatusRequest struct {
 	// The ID of the session to check.
 	SessionID SessionID `json:"sessionId" codec:"required"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -2982,11 +2762,11 @@ type SessionStatusRequest struct {
 //
 // Only available if the Agent supports the `sessionCapabilities.title` capability.
 //
-// The session does not need to be active on the connection. Any session the Agent would return from
-// `session/list` can be retitled. A session that does not exist gets `-32002`.
+// The session does not need to be active on the connection. Any session the Agent would return from `session/list` can
+// be retitled. A session that does not exist gets `-32002`.
 //
-// The Agent responds only after it has stored the title. After a successful response, the Agent
-// SHOULD NOT replace the title with one it generates automatically.
+// The Agent responds only after it has stored the title. After a successful response, the Agent SHOULD NOT replace the
+// title with one it generates automatically.
 //
 // Experimental: any minor release may change or remove it.
 type SetSessionTitleRequest struct {
@@ -2995,20 +2775,18 @@ type SetSessionTitleRequest struct {
 
 	// The new title for the session.
 	//
-	// Required and non-null. Omission and explicit `null` are both invalid. The Agent MAY normalize
-	// the title before storing it, for example by trimming whitespace or truncating it. The Agent
-	// rejects a title that fails its validation, including one that is empty after normalization,
-	// with `-32602`.
+	// Required and non-null. Omission and explicit `null` are both invalid. The Agent MAY normalize the title before
+	// storing it, for example by trimming whitespace or truncating it. The Agent rejects a title that fails its
+	// validation, including one that is empty after normalization, with `-32602`.
 	Title string `json:"title" codec:"required"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // ResumeSessionRequest holds the parameters for resuming an existing session.
 //
-// Resumes an existing session without returning previous messages (unlike `session/load`). This is
-// useful for agents that can resume sessions but don't implement full session loading.
+// Resumes an existing session without returning previous messages (unlike `session/load`). This is useful for agents
+// that can resume sessions but don't implement full session loading.
 //
 // Only available if the Agent supports the `sessionCapabilities.resume` capability.
 type ResumeSessionRequest struct {
@@ -3020,9 +2798,9 @@ type ResumeSessionRequest struct {
 
 	// Additional workspace roots to activate for this session. Each path must be absolute.
 	//
-	// When omitted or empty, no additional roots are activated. When non-empty, this is the
-	// complete resulting additional-root list for the resumed session. It may differ from any
-	// previously used or reported list as long as the request `cwd` matches the session's `cwd`.
+	// When omitted or empty, no additional roots are activated. When non-empty, this is the complete resulting
+	// additional-root list for the resumed session. It may differ from any previously used or reported list as long as
+	// the request `cwd` matches the session's `cwd`.
 	AdditionalDirectories []string `json:"additionalDirectories,omitzero" codec:"empty"`
 
 	// List of MCP servers to connect to for this session.
@@ -3030,29 +2808,26 @@ type ResumeSessionRequest struct {
 
 	// System-level instructions for the resumed session.
 	//
-	// Optional. Omitted and `null` are equivalent. The Agent may then keep a system prompt it
-	// stored with the session or use its default instructions. Clients MUST only send this when the
-	// Agent advertises `sessionCapabilities.systemPrompt`, and SHOULD send the same value they used
-	// when the session was created.
+	// Optional. Omitted and `null` are equivalent. The Agent may then keep a system prompt it stored with the session
+	// or use its default instructions. Clients MUST only send this when the Agent advertises
+	// `sessionCapabilities.systemPrompt`, and SHOULD send the same value they used when the session was created.
 	//
 	// Experimental: any minor release may change or remove it. It needs [FeatureSystemPrompt].
 	SystemPrompt codec.Opt[SystemPrompt] `json:"systemPrompt,omitzero" codec:"null,feature=9"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // CloseSessionRequest holds the parameters for closing an active session.
 //
-// If supported, the agent **must** cancel any ongoing work related to the session (treat it as if
-// `session/cancel` was called) and then free up any resources associated with the session.
+// If supported, the agent **must** cancel any ongoing work related to the session (treat it as if `session/cancel` was
+// called) and then free up any resources associated with the session.
 //
 // Only available if the Agent supports the `sessionCapabilities.close` capability.
 type CloseSessionRequest struct {
 	// The ID of the session to close.
 	SessionID SessionID `json:"sessionId" codec:"required"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -3064,7 +2839,6 @@ type SetSessionModeRequest struct {
 	// The ID of the mode to set.
 	ModeID SessionModeID `json:"modeId" codec:"required"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -3081,25 +2855,22 @@ type PromptRequest struct {
 
 	// The blocks of content that compose the user's message.
 	//
-	// As a baseline, the Agent MUST support `text` and `resource_link` content blocks, while other
-	// variants are optionally enabled via `PromptCapabilities`.
+	// As a baseline, the Agent MUST support `text` and `resource_link` content blocks, while other variants are
+	// optionally enabled via `PromptCapabilities`.
 	//
 	// The Client MUST adapt its interface according to `PromptCapabilities`.
 	//
-	// The client MAY include referenced pieces of context as either `resource` or `resource_link`
-	// content blocks.
+	// The client MAY include referenced pieces of context as either `resource` or `resource_link` content blocks.
 	//
-	// When available, `resource` is preferred as it avoids extra round-trips and allows the message
-	// to include pieces of context from sources the agent may not have access to.
+	// When available, `resource` is preferred as it avoids extra round-trips and allows the message to include pieces
+	// of context from sources the agent may not have access to.
 	Prompt []ContentBlock `json:"prompt" codec:"required"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // WriteTextFileResponse is the response to `fs/write_text_file`.
 type WriteTextFileResponse struct {
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -3108,7 +2879,6 @@ type ReadTextFileResponse struct {
 	// Content payload returned by this response.
 	Content string `json:"content" codec:"required"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -3117,7 +2887,6 @@ type RequestPermissionResponse struct {
 	// The user's decision on the permission request.
 	Outcome RequestPermissionOutcome `json:"outcome" codec:"required"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -3126,7 +2895,6 @@ type SelectedPermissionOutcome struct {
 	// The ID of the option the user selected.
 	OptionID PermissionOptionID `json:"optionId" codec:"required"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -3135,7 +2903,6 @@ type CreateTerminalResponse struct {
 	// The unique identifier for the created terminal.
 	TerminalID TerminalID `json:"terminalId" codec:"required"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -3150,7 +2917,6 @@ type TerminalOutputResponse struct {
 	// Exit status if the command has completed.
 	ExitStatus codec.Opt[TerminalExitStatus] `json:"exitStatus,omitzero" codec:"null,lenient"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -3162,13 +2928,11 @@ type TerminalExitStatus struct {
 	// The signal that terminated the process (may be null if exited normally).
 	Signal codec.Opt[string] `json:"signal,omitzero" codec:"null,lenient"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // ReleaseTerminalResponse is the response to terminal/release method.
 type ReleaseTerminalResponse struct {
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -3180,13 +2944,11 @@ type WaitForTerminalExitResponse struct {
 	// The signal that terminated the process (may be null if exited normally).
 	Signal codec.Opt[string] `json:"signal,omitzero" codec:"null,lenient"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // KillTerminalResponse is the response to `terminal/kill` method.
 type KillTerminalResponse struct {
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -3198,8 +2960,8 @@ type ElicitationAcceptAction struct {
 
 // MCPError is an inner MCP error, distinct from an outer ACP binding or runtime error.
 //
-// `code` and `message` are required and non-null. `data` is optional. Explicit `null` is preserved
-// separately from an omitted key.
+// `code` and `message` are required and non-null. `data` is optional. Explicit `null` is preserved separately from an
+// omitted key.
 //
 // Schema: McpError.
 //
@@ -3214,8 +2976,7 @@ type MCPError struct {
 	// Optional error data. Explicit null is retained.
 	Data json.RawMessage `json:"data,omitzero"`
 
-	// Extra holds the members that the schema allows but does not name. They are written after the
-	// others.
+	// Extra holds the members that the schema allows but does not name. They are written after the others.
 	Extra map[string]json.RawMessage `json:"-"`
 }
 
@@ -3228,14 +2989,13 @@ type CancelNotification struct {
 	// The ID of the session to cancel operations for.
 	SessionID SessionID `json:"sessionId" codec:"required"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // MessageMCPNotification is the notification parameters for `mcp/message`.
 //
-// Sent by the provider to the consumer for an active request (including subscription
-// acknowledgements and updates). The outer envelope has no `id`.
+// Sent by the provider to the consumer for an active request (including subscription acknowledgements and updates). The
+// outer envelope has no `id`.
 //
 // Schema: MessageMcpNotification.
 //
@@ -3255,7 +3015,6 @@ type MessageMCPNotification struct {
 	// If omitted or set to `null`, the inner MCP message has no params.
 	Params codec.Opt[map[string]json.RawMessage] `json:"params,omitzero" codec:"null"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -3268,19 +3027,18 @@ type CancelRequestNotification struct {
 	// The ID of the request to cancel.
 	RequestID codec.ID `json:"requestId" codec:"required"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // InitializeProxyRequest holds the parameters for `proxy/initialize`.
 //
-// A conductor sends `proxy/initialize` instead of `initialize` to every component that has a
-// successor, which tells the component to run as a proxy. The params and the response are the same
-// as for `initialize`. A conductor sends `initialize` to the final agent.
+// A conductor sends `proxy/initialize` instead of `initialize` to every component that has a successor, which tells the
+// component to run as a proxy. The params and the response are the same as for `initialize`. A conductor sends
+// `initialize` to the final agent.
 //
-// The params carry the protocol version the conductor selected: the client's requested version,
-// unless the conductor supports only a lower one. Before answering successfully, the proxy MUST
-// forward an `initialize` request to its successor through `proxy/successor`.
+// The params carry the protocol version the conductor selected: the client's requested version, unless the conductor
+// supports only a lower one. Before answering successfully, the proxy MUST forward an `initialize` request to its
+// successor through `proxy/successor`.
 //
 // See the [Proxy Chains RFD].
 //
@@ -3299,22 +3057,21 @@ type InitializeProxyRequest struct {
 	// Note: in future versions of the protocol, this will be required.
 	ClientInfo codec.Opt[Implementation] `json:"clientInfo,omitzero" codec:"null,lenient"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // ProxySuccessorRequest: Parameters of a `proxy/successor` request.
 //
-// A proxy sends it to forward a message to its successor, and the conductor sends it to deliver a
-// message from the successor to the proxy. The envelope wraps one request: `method` and `params`
-// are the wrapped request's method and params.
+// A proxy sends it to forward a message to its successor, and the conductor sends it to deliver a message from the
+// successor to the proxy. The envelope wraps one request: `method` and `params` are the wrapped request's method and
+// params.
 //
-// The result or error of the wrapped request is returned unchanged, as the same JSON value, as the
-// result or error of the `proxy/successor` request. Errors the conductor returns itself, for
-// example because the successor has exited, are not wrapped results.
+// The result or error of the wrapped request is returned unchanged, as the same JSON value, as the result or error of
+// the `proxy/successor` request. Errors the conductor returns itself, for example because the successor has exited, are
+// not wrapped results.
 //
-// To cancel it, the sender sends `$/cancel_request` with the ID of this `proxy/successor` request
-// on the same connection. Cancellation is never forwarded to another hop.
+// To cancel it, the sender sends `$/cancel_request` with the ID of this `proxy/successor` request on the same
+// connection. Cancellation is never forwarded to another hop.
 //
 // See the [Proxy Chains RFD].
 //
@@ -3327,25 +3084,22 @@ type ProxySuccessorRequest struct {
 
 	// Params of the wrapped request, forwarded unchanged.
 	//
-	// Optional. Omitted and `null` are equivalent and mean the wrapped request has no params. When
-	// present, it MUST be a JSON object or array, as JSON-RPC requires. The wrapped request's own
-	// `_meta` stays inside these params.
+	// Optional. Omitted and `null` are equivalent and mean the wrapped request has no params. When present, it MUST be
+	// a JSON object or array, as JSON-RPC requires. The wrapped request's own `_meta` stays inside these params.
 	Params json.RawMessage `json:"params,omitzero"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // InitializeProxyResponse is the response to `proxy/initialize`.
 //
-// The same as the `initialize` response. The proxy builds it from its successor's `initialize`
-// response and answers with the capabilities of the chain from itself onward. It MUST NOT change
-// `protocolVersion`.
+// The same as the `initialize` response. The proxy builds it from its successor's `initialize` response and answers
+// with the capabilities of the chain from itself onward. It MUST NOT change `protocolVersion`.
 //
 // Experimental: any minor release may change or remove it.
 type InitializeProxyResponse struct {
-	// The protocol version the client specified if supported by the agent, or the latest protocol
-	// version supported by the agent.
+	// The protocol version the client specified if supported by the agent, or the latest protocol version supported by
+	// the agent.
 	//
 	// The client should disconnect, if it doesn't support this version.
 	ProtocolVersion ProtocolVersion `json:"protocolVersion" codec:"required"`
@@ -3361,21 +3115,19 @@ type InitializeProxyResponse struct {
 	// Note: in future versions of the protocol, this will be required.
 	AgentInfo codec.Opt[Implementation] `json:"agentInfo,omitzero" codec:"null,lenient"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
-// ProxySuccessorResponse: Result of a `proxy/successor` request: the wrapped request's result,
-// forwarded unchanged.
+// ProxySuccessorResponse: Result of a `proxy/successor` request: the wrapped request's result, forwarded unchanged.
 //
 // Experimental: any minor release may change or remove it.
 type ProxySuccessorResponse json.RawMessage
 
 // ProxySuccessorNotification: Parameters of a `proxy/successor` notification.
 //
-// A proxy sends it to forward a message to its successor, and the conductor sends it to deliver a
-// message from the successor to the proxy. The envelope wraps one notification: `method` and
-// `params` are the wrapped notification's method and params.
+// A proxy sends it to forward a message to its successor, and the conductor sends it to deliver a message from the
+// successor to the proxy. The envelope wraps one notification: `method` and `params` are the wrapped notification's
+// method and params.
 //
 // See the [Proxy Chains RFD].
 //
@@ -3388,11 +3140,10 @@ type ProxySuccessorNotification struct {
 
 	// Params of the wrapped notification, forwarded unchanged.
 	//
-	// Optional. Omitted and `null` are equivalent and mean the wrapped notification has no params.
-	// When present, it MUST be a JSON object or array, as JSON-RPC requires. The wrapped
-	// notification's own `_meta` stays inside these params.
+	// Optional. Omitted and `null` are equivalent and mean the wrapped notification has no params. When present, it
+	// MUST be a JSON object or array, as JSON-RPC requires. The wrapped notification's own `_meta` stays inside these
+	// params.
 	Params json.RawMessage `json:"params,omitzero"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }

@@ -11,8 +11,7 @@ import (
 
 // ToolCallContent is content produced by a tool call.
 //
-// Tool calls can produce different types of content including standard content blocks (text,
-// images) or file diffs.
+// Tool calls can produce different types of content including standard content blocks (text, images) or file diffs.
 //
 // See protocol docs: [Content]
 //
@@ -24,9 +23,8 @@ type ToolCallContent struct {
 	Variant ToolCallContentVariant `json:"-"`
 }
 
-// ToolCallContentVariant is implemented only by the variants of [ToolCallContent]:
-// *ToolCallContentContent, *ToolCallContentDiff, *ToolCallContentTerminal and
-// *ToolCallContentUnknown.
+// ToolCallContentVariant is implemented only by the variants of [ToolCallContent]: *ToolCallContentContent,
+// *ToolCallContentDiff, *ToolCallContentTerminal and *ToolCallContentUnknown.
 type ToolCallContentVariant interface {
 	isToolCallContent()
 }
@@ -80,8 +78,7 @@ func ToolTerminal(terminalID TerminalID) ToolCallContent {
 	return ToolCallContent{Variant: &ToolCallContentTerminal{TerminalID: terminalID}}
 }
 
-// ContentBlock is one of the content blocks, which represent displayable information in the Agent
-// Client Protocol.
+// ContentBlock is one of the content blocks, which represent displayable information in the Agent Client Protocol.
 //
 // Content blocks appear in:
 //
@@ -89,8 +86,8 @@ func ToolTerminal(terminalID TerminalID) ToolCallContent {
 //   - Language model output streamed through `session/update` notifications
 //   - Progress updates and results from tool calls
 //
-// This structure is compatible with the Model Context Protocol (MCP), so agents can forward content
-// from MCP tool outputs without transformation.
+// This structure is compatible with the Model Context Protocol (MCP), so agents can forward content from MCP tool
+// outputs without transformation.
 //
 // See protocol docs: [Content]
 //
@@ -102,17 +99,15 @@ type ContentBlock struct {
 	Variant ContentBlockVariant `json:"-"`
 }
 
-// ContentBlockVariant is implemented only by the variants of [ContentBlock]: *ContentBlockText,
-// *ContentBlockImage, *ContentBlockAudio, *ContentBlockResourceLink, *ContentBlockResource and
-// *ContentBlockUnknown.
+// ContentBlockVariant is implemented only by the variants of [ContentBlock]: *ContentBlockText, *ContentBlockImage,
+// *ContentBlockAudio, *ContentBlockResourceLink, *ContentBlockResource and *ContentBlockUnknown.
 type ContentBlockVariant interface {
 	isContentBlock()
 }
 
 // ContentBlockText: Text content. May be plain text or formatted with Markdown.
 //
-// All agents MUST support text content blocks in prompts. Clients SHOULD render this text as
-// Markdown.
+// All agents MUST support text content blocks in prompts. Clients SHOULD render this text as Markdown.
 //
 // type: "text"
 type ContentBlockText TextContent
@@ -195,8 +190,8 @@ type EmbeddedResourceResource struct {
 	Variant EmbeddedResourceResourceVariant `json:"-"`
 }
 
-// EmbeddedResourceResourceVariant is implemented only by the variants of
-// [EmbeddedResourceResource]: *TextResourceContents and *BlobResourceContents.
+// EmbeddedResourceResourceVariant is implemented only by the variants of [EmbeddedResourceResource]:
+// *TextResourceContents and *BlobResourceContents.
 type EmbeddedResourceResourceVariant interface {
 	isEmbeddedResourceResource()
 }
@@ -216,31 +211,27 @@ func BlobResource(blob string, uri string) EmbeddedResourceResource {
 
 // CreateElicitationRequest is the agent's request to elicit structured user input.
 //
-// The agent sends this to the client to request information from the user, either via a form or by
-// directing them to a URL. Elicitations are tied to a session (optionally a tool call) or a
-// request.
+// The agent sends this to the client to request information from the user, either via a form or by directing them to a
+// URL. Elicitations are tied to a session (optionally a tool call) or a request.
 //
 // The member mode distinguishes the variants.
 type CreateElicitationRequest struct {
 	// A human-readable message describing what input is needed.
 	Message string `json:"message" codec:"required"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 
 	// Variant is the value; it must not be nil.
 	Variant CreateElicitationRequestVariant `json:"-"`
 }
 
-// CreateElicitationRequestVariant is implemented only by the variants of
-// [CreateElicitationRequest]: *CreateElicitationRequestForm, *CreateElicitationRequestURL and
-// *CreateElicitationRequestUnknown.
+// CreateElicitationRequestVariant is implemented only by the variants of [CreateElicitationRequest]:
+// *CreateElicitationRequestForm, *CreateElicitationRequestURL and *CreateElicitationRequestUnknown.
 type CreateElicitationRequestVariant interface {
 	isCreateElicitationRequest()
 }
 
-// CreateElicitationRequestForm: Form-based elicitation where the client renders a form from the
-// provided schema.
+// CreateElicitationRequestForm: Form-based elicitation where the client renders a form from the provided schema.
 //
 // mode: "form"
 type CreateElicitationRequestForm ElicitationFormMode
@@ -250,17 +241,15 @@ type CreateElicitationRequestForm ElicitationFormMode
 // mode: "url"
 type CreateElicitationRequestURL ElicitationURLMode
 
-// CreateElicitationRequestUnknown is a variant of [CreateElicitationRequest] that this package does
-// not know.
+// CreateElicitationRequestUnknown is a variant of [CreateElicitationRequest] that this package does not know.
 //
 // Custom or future elicitation mode.
 //
-// Values beginning with `_` are reserved for implementation-specific extensions. Unknown values
-// that do not begin with `_` are reserved for future ACP variants.
+// Values beginning with `_` are reserved for implementation-specific extensions. Unknown values that do not begin with
+// `_` are reserved for future ACP variants.
 //
-// Clients that do not understand this mode should preserve the raw payload when storing, replaying,
-// proxying, or forwarding elicitation requests. They MUST NOT render it as a known elicitation
-// mode.
+// Clients that do not understand this mode should preserve the raw payload when storing, replaying, proxying, or
+// forwarding elicitation requests. They MUST NOT render it as a known elicitation mode.
 type CreateElicitationRequestUnknown struct {
 	// Tag is the value of mode.
 	Tag string
@@ -272,22 +261,20 @@ func (*CreateElicitationRequestForm) isCreateElicitationRequest()    {}
 func (*CreateElicitationRequestURL) isCreateElicitationRequest()     {}
 func (*CreateElicitationRequestUnknown) isCreateElicitationRequest() {}
 
-// NewCreateElicitationRequestForm returns a [CreateElicitationRequest] that is a
-// [CreateElicitationRequestForm].
+// NewCreateElicitationRequestForm returns a [CreateElicitationRequest] that is a [CreateElicitationRequestForm].
 func NewCreateElicitationRequestForm(message string, payload ElicitationFormMode) CreateElicitationRequest {
 	return CreateElicitationRequest{Message: message, Variant: (*CreateElicitationRequestForm)(&payload)}
 }
 
-// NewCreateElicitationRequestURL returns a [CreateElicitationRequest] that is a
-// [CreateElicitationRequestURL].
+// NewCreateElicitationRequestURL returns a [CreateElicitationRequest] that is a [CreateElicitationRequestURL].
 func NewCreateElicitationRequestURL(message string, payload ElicitationURLMode) CreateElicitationRequest {
 	return CreateElicitationRequest{Message: message, Variant: (*CreateElicitationRequestURL)(&payload)}
 }
 
 // ElicitationPropertySchema is the property schema for elicitation form fields.
 //
-// Each variant corresponds to a JSON Schema `"type"` value. Single-select enums use `type:
-// "string"` with `enum` or `oneOf` set. Multi-select enums use `type: "array"`.
+// Each variant corresponds to a JSON Schema `"type"` value. Single-select enums use `type: "string"` with `enum` or
+// `oneOf` set. Multi-select enums use `type: "array"`.
 //
 // The member type distinguishes the variants.
 type ElicitationPropertySchema struct {
@@ -295,16 +282,14 @@ type ElicitationPropertySchema struct {
 	Variant ElicitationPropertySchemaVariant `json:"-"`
 }
 
-// ElicitationPropertySchemaVariant is implemented only by the variants of
-// [ElicitationPropertySchema]: *ElicitationPropertySchemaString, *ElicitationPropertySchemaNumber,
-// *ElicitationPropertySchemaInteger, *ElicitationPropertySchemaBoolean,
-// *ElicitationPropertySchemaArray and *ElicitationPropertySchemaUnknown.
+// ElicitationPropertySchemaVariant is implemented only by the variants of [ElicitationPropertySchema]:
+// *ElicitationPropertySchemaString, *ElicitationPropertySchemaNumber, *ElicitationPropertySchemaInteger,
+// *ElicitationPropertySchemaBoolean, *ElicitationPropertySchemaArray and *ElicitationPropertySchemaUnknown.
 type ElicitationPropertySchemaVariant interface {
 	isElicitationPropertySchema()
 }
 
-// ElicitationPropertySchemaString: String property (or single-select enum when `enum`/`oneOf` is
-// set).
+// ElicitationPropertySchemaString: String property (or single-select enum when `enum`/`oneOf` is set).
 //
 // type: "string"
 type ElicitationPropertySchemaString StringPropertySchema
@@ -329,17 +314,15 @@ type ElicitationPropertySchemaBoolean BooleanPropertySchema
 // type: "array"
 type ElicitationPropertySchemaArray MultiSelectPropertySchema
 
-// ElicitationPropertySchemaUnknown is a variant of [ElicitationPropertySchema] that this package
-// does not know.
+// ElicitationPropertySchemaUnknown is a variant of [ElicitationPropertySchema] that this package does not know.
 //
 // Custom or future elicitation property schema.
 //
-// Values beginning with `_` are reserved for implementation-specific extensions. Unknown values
-// that do not begin with `_` are reserved for future ACP variants.
+// Values beginning with `_` are reserved for implementation-specific extensions. Unknown values that do not begin with
+// `_` are reserved for future ACP variants.
 //
-// Clients that do not understand this property schema type should preserve the raw schema when
-// storing, replaying, proxying, or forwarding elicitation requests. They MUST NOT render it as a
-// known input control.
+// Clients that do not understand this property schema type should preserve the raw schema when storing, replaying,
+// proxying, or forwarding elicitation requests. They MUST NOT render it as a known input control.
 type ElicitationPropertySchemaUnknown struct {
 	// Tag is the value of type.
 	Tag string
@@ -378,8 +361,7 @@ func NewElicitationPropertySchemaBoolean(payload BooleanPropertySchema) Elicitat
 	return ElicitationPropertySchema{Variant: (*ElicitationPropertySchemaBoolean)(&payload)}
 }
 
-// NewElicitationPropertySchemaArray returns an [ElicitationPropertySchema] that is an
-// [ElicitationPropertySchemaArray].
+// NewElicitationPropertySchemaArray returns an [ElicitationPropertySchema] that is an [ElicitationPropertySchemaArray].
 func NewElicitationPropertySchemaArray(payload MultiSelectPropertySchema) ElicitationPropertySchema {
 	return ElicitationPropertySchema{Variant: (*ElicitationPropertySchemaArray)(&payload)}
 }
@@ -392,8 +374,8 @@ type MultiSelectItems struct {
 	Variant MultiSelectItemsVariant `json:"-"`
 }
 
-// MultiSelectItemsVariant is implemented only by the variants of [MultiSelectItems]:
-// *MultiSelectItemsString, *MultiSelectItemsTitled and *MultiSelectItemsUnknown.
+// MultiSelectItemsVariant is implemented only by the variants of [MultiSelectItems]: *MultiSelectItemsString,
+// *MultiSelectItemsTitled and *MultiSelectItemsUnknown.
 type MultiSelectItemsVariant interface {
 	isMultiSelectItems()
 }
@@ -432,8 +414,7 @@ func NewMultiSelectItemsTitled(payload TitledMultiSelectItems) MultiSelectItems 
 	return MultiSelectItems{Variant: (*MultiSelectItemsTitled)(&payload)}
 }
 
-// ElicitationFormMode: Form-based elicitation mode where the client renders a form from the
-// provided schema.
+// ElicitationFormMode: Form-based elicitation mode where the client renders a form from the provided schema.
 //
 // The members sessionId and requestId distinguish the variants.
 type ElicitationFormMode struct {
@@ -444,31 +425,28 @@ type ElicitationFormMode struct {
 	Variant ElicitationFormModeVariant `json:"-"`
 }
 
-// ElicitationFormModeVariant is implemented only by the variants of [ElicitationFormMode]:
-// *ElicitationFormModeSession and *ElicitationFormModeRequest.
+// ElicitationFormModeVariant is implemented only by the variants of [ElicitationFormMode]: *ElicitationFormModeSession
+// and *ElicitationFormModeRequest.
 type ElicitationFormModeVariant interface {
 	isElicitationFormMode()
 }
 
-// ElicitationFormModeSession: Tied to a session, optionally to a specific tool call within that
-// session.
+// ElicitationFormModeSession: Tied to a session, optionally to a specific tool call within that session.
 type ElicitationFormModeSession ElicitationSessionScope
 
-// ElicitationFormModeRequest: Tied to a specific JSON-RPC request outside of a session (e.g.,
-// during auth/configuration phases before any session is started).
+// ElicitationFormModeRequest: Tied to a specific JSON-RPC request outside of a session (e.g., during auth/configuration
+// phases before any session is started).
 type ElicitationFormModeRequest ElicitationRequestScope
 
 func (*ElicitationFormModeSession) isElicitationFormMode() {}
 func (*ElicitationFormModeRequest) isElicitationFormMode() {}
 
-// NewElicitationFormModeSession returns an [ElicitationFormMode] that is an
-// [ElicitationFormModeSession].
+// NewElicitationFormModeSession returns an [ElicitationFormMode] that is an [ElicitationFormModeSession].
 func NewElicitationFormModeSession(requestedSchema ElicitationSchema, payload ElicitationSessionScope) ElicitationFormMode {
 	return ElicitationFormMode{RequestedSchema: requestedSchema, Variant: (*ElicitationFormModeSession)(&payload)}
 }
 
-// NewElicitationFormModeRequest returns an [ElicitationFormMode] that is an
-// [ElicitationFormModeRequest].
+// NewElicitationFormModeRequest returns an [ElicitationFormMode] that is an [ElicitationFormModeRequest].
 func NewElicitationFormModeRequest(requestedSchema ElicitationSchema, payload ElicitationRequestScope) ElicitationFormMode {
 	return ElicitationFormMode{RequestedSchema: requestedSchema, Variant: (*ElicitationFormModeRequest)(&payload)}
 }
@@ -489,54 +467,50 @@ type ElicitationURLMode struct {
 	Variant ElicitationURLModeVariant `json:"-"`
 }
 
-// ElicitationURLModeVariant is implemented only by the variants of [ElicitationURLMode]:
-// *ElicitationURLModeSession and *ElicitationURLModeRequest.
+// ElicitationURLModeVariant is implemented only by the variants of [ElicitationURLMode]: *ElicitationURLModeSession and
+// *ElicitationURLModeRequest.
 type ElicitationURLModeVariant interface {
 	isElicitationURLMode()
 }
 
-// ElicitationURLModeSession: Tied to a session, optionally to a specific tool call within that
-// session.
+// ElicitationURLModeSession: Tied to a session, optionally to a specific tool call within that session.
 type ElicitationURLModeSession ElicitationSessionScope
 
-// ElicitationURLModeRequest: Tied to a specific JSON-RPC request outside of a session (e.g., during
-// auth/configuration phases before any session is started).
+// ElicitationURLModeRequest: Tied to a specific JSON-RPC request outside of a session (e.g., during auth/configuration
+// phases before any session is started).
 type ElicitationURLModeRequest ElicitationRequestScope
 
 func (*ElicitationURLModeSession) isElicitationURLMode() {}
 func (*ElicitationURLModeRequest) isElicitationURLMode() {}
 
-// NewElicitationURLModeSession returns an [ElicitationURLMode] that is an
-// [ElicitationURLModeSession].
+// NewElicitationURLModeSession returns an [ElicitationURLMode] that is an [ElicitationURLModeSession].
 func NewElicitationURLModeSession(elicitationID ElicitationID, url string, payload ElicitationSessionScope) ElicitationURLMode {
 	return ElicitationURLMode{ElicitationID: elicitationID, URL: url, Variant: (*ElicitationURLModeSession)(&payload)}
 }
 
-// NewElicitationURLModeRequest returns an [ElicitationURLMode] that is an
-// [ElicitationURLModeRequest].
+// NewElicitationURLModeRequest returns an [ElicitationURLMode] that is an [ElicitationURLModeRequest].
 func NewElicitationURLModeRequest(elicitationID ElicitationID, url string, payload ElicitationRequestScope) ElicitationURLMode {
 	return ElicitationURLMode{ElicitationID: elicitationID, URL: url, Variant: (*ElicitationURLModeRequest)(&payload)}
 }
 
 // AuthMethod describes an available authentication method.
 //
-// The `type` field acts as the discriminator in the serialized JSON form. When no `type` is
-// present, the method is treated as `agent`.
+// The `type` field acts as the discriminator in the serialized JSON form. When no `type` is present, the method is
+// treated as `agent`.
 //
-// The member type distinguishes the variants. An object without it, or that does not match the
-// variant of its value, is an [AuthMethodAgent] if it has the required members; see Type.
+// The member type distinguishes the variants. An object without it, or that does not match the variant of its value, is
+// an [AuthMethodAgent] if it has the required members; see Type.
 type AuthMethod struct {
 	// Variant is the value; it must not be nil.
 	Variant AuthMethodVariant `json:"-"`
 
-	// Type is the member type of an [AuthMethodAgent], which needs none: a value that the schema
-	// does not know, or the value of another variant. It is written unchanged, and ignored for
-	// other variants.
+	// Type is the member type of an [AuthMethodAgent], which needs none: a value that the schema does not know, or the
+	// value of another variant. It is written unchanged, and ignored for other variants.
 	Type codec.Opt[string] `json:"-"`
 }
 
-// AuthMethodVariant is implemented only by the variants of [AuthMethod]: *AuthMethodTerminal,
-// *AuthMethodAgent and *AuthMethodUnknown.
+// AuthMethodVariant is implemented only by the variants of [AuthMethod]: *AuthMethodTerminal, *AuthMethodAgent and
+// *AuthMethodUnknown.
 type AuthMethodVariant interface {
 	isAuthMethod()
 }
@@ -579,15 +553,14 @@ type SessionConfigOption struct {
 	// Optional semantic category for this option (UX only).
 	Category codec.Opt[SessionConfigOptionCategory] `json:"category,omitzero" codec:"null,lenient,open"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 
 	// Variant is the value; it must not be nil.
 	Variant SessionConfigOptionVariant `json:"-"`
 }
 
-// SessionConfigOptionVariant is implemented only by the variants of [SessionConfigOption]:
-// *SessionConfigOptionSelect, *SessionConfigOptionBoolean and *SessionConfigOptionUnknown.
+// SessionConfigOptionVariant is implemented only by the variants of [SessionConfigOption]: *SessionConfigOptionSelect,
+// *SessionConfigOptionBoolean and *SessionConfigOptionUnknown.
 type SessionConfigOptionVariant interface {
 	isSessionConfigOption()
 }
@@ -614,14 +587,12 @@ func (*SessionConfigOptionSelect) isSessionConfigOption()  {}
 func (*SessionConfigOptionBoolean) isSessionConfigOption() {}
 func (*SessionConfigOptionUnknown) isSessionConfigOption() {}
 
-// NewSessionConfigOptionSelect returns a [SessionConfigOption] that is a
-// [SessionConfigOptionSelect].
+// NewSessionConfigOptionSelect returns a [SessionConfigOption] that is a [SessionConfigOptionSelect].
 func NewSessionConfigOptionSelect(id SessionConfigID, name string, payload SessionConfigSelect) SessionConfigOption {
 	return SessionConfigOption{ID: id, Name: name, Variant: (*SessionConfigOptionSelect)(&payload)}
 }
 
-// NewSessionConfigOptionBoolean returns a [SessionConfigOption] that is a
-// [SessionConfigOptionBoolean].
+// NewSessionConfigOptionBoolean returns a [SessionConfigOption] that is a [SessionConfigOptionBoolean].
 func NewSessionConfigOptionBoolean(id SessionConfigID, name string, payload SessionConfigBoolean) SessionConfigOption {
 	return SessionConfigOption{ID: id, Name: name, Variant: (*SessionConfigOptionBoolean)(&payload)}
 }
@@ -634,9 +605,8 @@ type SessionConfigSelectOptions struct {
 	Variant SessionConfigSelectOptionsVariant `json:"-"`
 }
 
-// SessionConfigSelectOptionsVariant is implemented only by the variants of
-// [SessionConfigSelectOptions]: SessionConfigSelectOptionsUngrouped and
-// SessionConfigSelectOptionsGrouped.
+// SessionConfigSelectOptionsVariant is implemented only by the variants of [SessionConfigSelectOptions]:
+// SessionConfigSelectOptionsUngrouped and SessionConfigSelectOptionsGrouped.
 type SessionConfigSelectOptionsVariant interface {
 	isSessionConfigSelectOptions()
 }
@@ -662,8 +632,7 @@ func NewSessionConfigSelectOptionsGrouped(value []SessionConfigSelectGroup) Sess
 	return SessionConfigSelectOptions{Variant: SessionConfigSelectOptionsGrouped(value)}
 }
 
-// SessionUpdate is one of the different types of updates that can be sent during session
-// processing.
+// SessionUpdate is one of the different types of updates that can be sent during session processing.
 //
 // These updates provide real-time feedback about the agent's progress.
 //
@@ -677,15 +646,13 @@ type SessionUpdate struct {
 	Variant SessionUpdateVariant `json:"-"`
 }
 
-// SessionUpdateVariant is implemented only by the variants of [SessionUpdate]:
-// *SessionUpdateUserMessageChunk, *SessionUpdateAgentMessageChunk, *SessionUpdateAgentThoughtChunk,
-// *SessionUpdateToolCall, *SessionUpdateToolCallUpdate, *SessionUpdatePlan,
-// *SessionUpdatePlanUpdate, *SessionUpdatePlanRemoved, *SessionUpdateAvailableCommandsUpdate,
-// *SessionUpdateCurrentModeUpdate, *SessionUpdateConfigOptionUpdate,
-// *SessionUpdateSessionInfoUpdate, *SessionUpdateUsageUpdate, *SessionUpdateNotice,
-// *SessionUpdateCompactionUpdate, *SessionUpdateCompactionSummaryChunk,
-// *SessionUpdateSubagentUpdate, *SessionUpdateSessionMessage, *SessionUpdateSessionMessageChunk and
-// *SessionUpdateUnknown.
+// SessionUpdateVariant is implemented only by the variants of [SessionUpdate]: *SessionUpdateUserMessageChunk,
+// *SessionUpdateAgentMessageChunk, *SessionUpdateAgentThoughtChunk, *SessionUpdateToolCall,
+// *SessionUpdateToolCallUpdate, *SessionUpdatePlan, *SessionUpdatePlanUpdate, *SessionUpdatePlanRemoved,
+// *SessionUpdateAvailableCommandsUpdate, *SessionUpdateCurrentModeUpdate, *SessionUpdateConfigOptionUpdate,
+// *SessionUpdateSessionInfoUpdate, *SessionUpdateUsageUpdate, *SessionUpdateNotice, *SessionUpdateCompactionUpdate,
+// *SessionUpdateCompactionSummaryChunk, *SessionUpdateSubagentUpdate, *SessionUpdateSessionMessage,
+// *SessionUpdateSessionMessageChunk and *SessionUpdateUnknown.
 type SessionUpdateVariant interface {
 	isSessionUpdate()
 }
@@ -715,8 +682,7 @@ type SessionUpdateToolCall ToolCall
 // sessionUpdate: "tool_call_update"
 type SessionUpdateToolCallUpdate ToolCallUpdate
 
-// SessionUpdatePlan is the agent's execution plan for complex tasks. See protocol docs: [Agent
-// Plan].
+// SessionUpdatePlan is the agent's execution plan for complex tasks. See protocol docs: [Agent Plan].
 //
 // sessionUpdate: "plan"
 //
@@ -756,8 +722,7 @@ type SessionUpdateCurrentModeUpdate CurrentModeUpdate
 // sessionUpdate: "config_option_update"
 type SessionUpdateConfigOptionUpdate ConfigOptionUpdate
 
-// SessionUpdateSessionInfoUpdate says that session metadata has been updated (title, timestamps,
-// custom metadata).
+// SessionUpdateSessionInfoUpdate says that session metadata has been updated (title, timestamps, custom metadata).
 //
 // sessionUpdate: "session_info_update"
 type SessionUpdateSessionInfoUpdate SessionInfoUpdate
@@ -769,47 +734,42 @@ type SessionUpdateUsageUpdate UsageUpdate
 
 // SessionUpdateNotice is information for the user that is not part of session history.
 //
-// Agents MUST only send this update when the Client advertised the `session.notices` Client
-// capability.
+// Agents MUST only send this update when the Client advertised the `session.notices` Client capability.
 //
 // sessionUpdate: "notice"
 type SessionUpdateNotice Notice
 
 // SessionUpdateCompactionUpdate says that a context compaction has been created or updated.
 //
-// Agents MUST only send this update when the Client advertised the `session.compaction` Client
-// capability.
+// Agents MUST only send this update when the Client advertised the `session.compaction` Client capability.
 //
 // sessionUpdate: "compaction_update"
 type SessionUpdateCompactionUpdate CompactionUpdate
 
-// SessionUpdateCompactionSummaryChunk is a content block appended to a context compaction's
-// retained summary.
+// SessionUpdateCompactionSummaryChunk is a content block appended to a context compaction's retained summary.
 //
-// Agents MUST only send this update when the Client advertised the `session.compaction` Client
-// capability.
+// Agents MUST only send this update when the Client advertised the `session.compaction` Client capability.
 //
 // sessionUpdate: "compaction_summary_chunk"
 type SessionUpdateCompactionSummaryChunk CompactionSummaryChunk
 
-// SessionUpdateSubagentUpdate: Announces a child session created and owned by this session, or
-// updates that ownership association's metadata.
+// SessionUpdateSubagentUpdate: Announces a child session created and owned by this session, or updates that ownership
+// association's metadata.
 //
 // sessionUpdate: "subagent_update"
 //
 // Experimental: any minor release may change or remove it. It needs [FeatureSubagents].
 type SessionUpdateSubagentUpdate SubagentUpdate
 
-// SessionUpdateSessionMessage is a message upsert observed in this session's transcript, sent to or
-// received from another session.
+// SessionUpdateSessionMessage is a message upsert observed in this session's transcript, sent to or received from
+// another session.
 //
 // sessionUpdate: "session_message"
 //
 // Experimental: any minor release may change or remove it. It needs [FeatureSubagents].
 type SessionUpdateSessionMessage SessionMessage
 
-// SessionUpdateSessionMessageChunk: One content block appended to a sent or received session
-// message.
+// SessionUpdateSessionMessageChunk: One content block appended to a sent or received session message.
 //
 // sessionUpdate: "session_message_chunk"
 //
@@ -845,20 +805,17 @@ func (*SessionUpdateSessionMessage) isSessionUpdate()          {}
 func (*SessionUpdateSessionMessageChunk) isSessionUpdate()     {}
 func (*SessionUpdateUnknown) isSessionUpdate()                 {}
 
-// NewSessionUpdateUserMessageChunk returns a [SessionUpdate] that is a
-// [SessionUpdateUserMessageChunk].
+// NewSessionUpdateUserMessageChunk returns a [SessionUpdate] that is a [SessionUpdateUserMessageChunk].
 func NewSessionUpdateUserMessageChunk(payload ContentChunk) SessionUpdate {
 	return SessionUpdate{Variant: (*SessionUpdateUserMessageChunk)(&payload)}
 }
 
-// NewSessionUpdateAgentMessageChunk returns a [SessionUpdate] that is a
-// [SessionUpdateAgentMessageChunk].
+// NewSessionUpdateAgentMessageChunk returns a [SessionUpdate] that is a [SessionUpdateAgentMessageChunk].
 func NewSessionUpdateAgentMessageChunk(payload ContentChunk) SessionUpdate {
 	return SessionUpdate{Variant: (*SessionUpdateAgentMessageChunk)(&payload)}
 }
 
-// NewSessionUpdateAgentThoughtChunk returns a [SessionUpdate] that is a
-// [SessionUpdateAgentThoughtChunk].
+// NewSessionUpdateAgentThoughtChunk returns a [SessionUpdate] that is a [SessionUpdateAgentThoughtChunk].
 func NewSessionUpdateAgentThoughtChunk(payload ContentChunk) SessionUpdate {
 	return SessionUpdate{Variant: (*SessionUpdateAgentThoughtChunk)(&payload)}
 }
@@ -892,26 +849,22 @@ func NewSessionUpdatePlanRemoved(payload PlanRemoved) SessionUpdate {
 	return SessionUpdate{Variant: (*SessionUpdatePlanRemoved)(&payload)}
 }
 
-// NewSessionUpdateAvailableCommandsUpdate returns a [SessionUpdate] that is a
-// [SessionUpdateAvailableCommandsUpdate].
+// NewSessionUpdateAvailableCommandsUpdate returns a [SessionUpdate] that is a [SessionUpdateAvailableCommandsUpdate].
 func NewSessionUpdateAvailableCommandsUpdate(payload AvailableCommandsUpdate) SessionUpdate {
 	return SessionUpdate{Variant: (*SessionUpdateAvailableCommandsUpdate)(&payload)}
 }
 
-// NewSessionUpdateCurrentModeUpdate returns a [SessionUpdate] that is a
-// [SessionUpdateCurrentModeUpdate].
+// NewSessionUpdateCurrentModeUpdate returns a [SessionUpdate] that is a [SessionUpdateCurrentModeUpdate].
 func NewSessionUpdateCurrentModeUpdate(payload CurrentModeUpdate) SessionUpdate {
 	return SessionUpdate{Variant: (*SessionUpdateCurrentModeUpdate)(&payload)}
 }
 
-// NewSessionUpdateConfigOptionUpdate returns a [SessionUpdate] that is a
-// [SessionUpdateConfigOptionUpdate].
+// NewSessionUpdateConfigOptionUpdate returns a [SessionUpdate] that is a [SessionUpdateConfigOptionUpdate].
 func NewSessionUpdateConfigOptionUpdate(payload ConfigOptionUpdate) SessionUpdate {
 	return SessionUpdate{Variant: (*SessionUpdateConfigOptionUpdate)(&payload)}
 }
 
-// NewSessionUpdateSessionInfoUpdate returns a [SessionUpdate] that is a
-// [SessionUpdateSessionInfoUpdate].
+// NewSessionUpdateSessionInfoUpdate returns a [SessionUpdate] that is a [SessionUpdateSessionInfoUpdate].
 func NewSessionUpdateSessionInfoUpdate(payload SessionInfoUpdate) SessionUpdate {
 	return SessionUpdate{Variant: (*SessionUpdateSessionInfoUpdate)(&payload)}
 }
@@ -926,14 +879,12 @@ func NewSessionUpdateNotice(payload Notice) SessionUpdate {
 	return SessionUpdate{Variant: (*SessionUpdateNotice)(&payload)}
 }
 
-// NewSessionUpdateCompactionUpdate returns a [SessionUpdate] that is a
-// [SessionUpdateCompactionUpdate].
+// NewSessionUpdateCompactionUpdate returns a [SessionUpdate] that is a [SessionUpdateCompactionUpdate].
 func NewSessionUpdateCompactionUpdate(payload CompactionUpdate) SessionUpdate {
 	return SessionUpdate{Variant: (*SessionUpdateCompactionUpdate)(&payload)}
 }
 
-// NewSessionUpdateCompactionSummaryChunk returns a [SessionUpdate] that is a
-// [SessionUpdateCompactionSummaryChunk].
+// NewSessionUpdateCompactionSummaryChunk returns a [SessionUpdate] that is a [SessionUpdateCompactionSummaryChunk].
 func NewSessionUpdateCompactionSummaryChunk(payload CompactionSummaryChunk) SessionUpdate {
 	return SessionUpdate{Variant: (*SessionUpdateCompactionSummaryChunk)(&payload)}
 }
@@ -952,8 +903,7 @@ func NewSessionUpdateSessionMessage(payload SessionMessage) SessionUpdate {
 	return SessionUpdate{Variant: (*SessionUpdateSessionMessage)(&payload)}
 }
 
-// NewSessionUpdateSessionMessageChunk returns a [SessionUpdate] that is a
-// [SessionUpdateSessionMessageChunk].
+// NewSessionUpdateSessionMessageChunk returns a [SessionUpdate] that is a [SessionUpdateSessionMessageChunk].
 //
 // Experimental: any minor release may change or remove it. It needs [FeatureSubagents].
 func NewSessionUpdateSessionMessageChunk(payload SessionMessageChunk) SessionUpdate {
@@ -970,9 +920,8 @@ type PlanUpdateContent struct {
 	Variant PlanUpdateContentVariant `json:"-"`
 }
 
-// PlanUpdateContentVariant is implemented only by the variants of [PlanUpdateContent]:
-// *PlanUpdateContentItems, *PlanUpdateContentFile, *PlanUpdateContentMarkdown and
-// *PlanUpdateContentUnknown.
+// PlanUpdateContentVariant is implemented only by the variants of [PlanUpdateContent]: *PlanUpdateContentItems,
+// *PlanUpdateContentFile, *PlanUpdateContentMarkdown and *PlanUpdateContentUnknown.
 //
 // Experimental: any minor release may change or remove it.
 type PlanUpdateContentVariant interface {
@@ -1050,8 +999,7 @@ type AvailableCommandInputVariant interface {
 	isAvailableCommandInput()
 }
 
-// AvailableCommandInputUnstructured: All text that was typed after the command name is provided as
-// input.
+// AvailableCommandInputUnstructured: All text that was typed after the command name is provided as input.
 type AvailableCommandInputUnstructured UnstructuredCommandInput
 
 func (*AvailableCommandInputUnstructured) isAvailableCommandInput() {}
@@ -1064,9 +1012,8 @@ func NewAvailableCommandInputUnstructured(payload UnstructuredCommandInput) Avai
 
 // StateUpdate: Current foreground-work state of a reusable child session.
 //
-// Each update is a whole-object snapshot. Idle does not terminate the child. The parent can message
-// it again, transitioning it back to running. Background activity may still emit other session
-// updates while idle.
+// Each update is a whole-object snapshot. Idle does not terminate the child. The parent can message it again,
+// transitioning it back to running. Background activity may still emit other session updates while idle.
 //
 // The member state distinguishes the variants.
 //
@@ -1076,8 +1023,8 @@ type StateUpdate struct {
 	Variant StateUpdateVariant `json:"-"`
 }
 
-// StateUpdateVariant is implemented only by the variants of [StateUpdate]: *StateUpdateRunning,
-// *StateUpdateIdle, *StateUpdateRequiresAction, *StateUpdateStateUnknown and *StateUpdateUnknown.
+// StateUpdateVariant is implemented only by the variants of [StateUpdate]: *StateUpdateRunning, *StateUpdateIdle,
+// *StateUpdateRequiresAction, *StateUpdateStateUnknown and *StateUpdateUnknown.
 //
 // Experimental: any minor release may change or remove it.
 type StateUpdateVariant interface {
@@ -1118,8 +1065,8 @@ type StateUpdateStateUnknown UnknownStateUpdate
 //
 // Custom or future state.
 //
-// Values beginning with `_` are reserved for implementation-specific extensions. Other unknown
-// values are reserved for future ACP variants.
+// Values beginning with `_` are reserved for implementation-specific extensions. Other unknown values are reserved for
+// future ACP variants.
 //
 // Experimental: any minor release may change or remove it.
 type StateUpdateUnknown struct {
@@ -1176,17 +1123,15 @@ type IdleStateUpdate struct {
 	// Optional. Omitted or `null` means not reported.
 	Usage codec.Opt[Usage] `json:"usage,omitzero" codec:"null,lenient"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 
 	// Variant is the value; it must not be nil.
 	Variant IdleStateUpdateVariant `json:"-"`
 }
 
-// IdleStateUpdateVariant is implemented only by the variants of [IdleStateUpdate]:
-// *IdleStateUpdateEndTurn, *IdleStateUpdateMaxTokens, *IdleStateUpdateMaxTurnRequests,
-// *IdleStateUpdateRefusal, *IdleStateUpdateCancelled, *IdleStateUpdateError, *IdleStateUpdateNone
-// and *IdleStateUpdateUnknown.
+// IdleStateUpdateVariant is implemented only by the variants of [IdleStateUpdate]: *IdleStateUpdateEndTurn,
+// *IdleStateUpdateMaxTokens, *IdleStateUpdateMaxTurnRequests, *IdleStateUpdateRefusal, *IdleStateUpdateCancelled,
+// *IdleStateUpdateError, *IdleStateUpdateNone and *IdleStateUpdateUnknown.
 //
 // Experimental: any minor release may change or remove it.
 type IdleStateUpdateVariant interface {
@@ -1200,16 +1145,15 @@ type IdleStateUpdateVariant interface {
 // Experimental: any minor release may change or remove it.
 type IdleStateUpdateEndTurn struct{}
 
-// IdleStateUpdateMaxTokens is the work ended because the agent reached the maximum number of
-// tokens.
+// IdleStateUpdateMaxTokens is the work ended because the agent reached the maximum number of tokens.
 //
 // stopReason: "max_tokens"
 //
 // Experimental: any minor release may change or remove it.
 type IdleStateUpdateMaxTokens struct{}
 
-// IdleStateUpdateMaxTurnRequests is the work ended because the agent reached the maximum number of
-// allowed agent requests.
+// IdleStateUpdateMaxTurnRequests is the work ended because the agent reached the maximum number of allowed agent
+// requests.
 //
 // stopReason: "max_turn_requests"
 //
@@ -1249,8 +1193,8 @@ type IdleStateUpdateNone struct {
 //
 // Custom or future stop reason.
 //
-// Values beginning with `_` are reserved for implementation-specific extensions. Other unknown
-// values are reserved for future ACP variants.
+// Values beginning with `_` are reserved for implementation-specific extensions. Other unknown values are reserved for
+// future ACP variants.
 //
 // Experimental: any minor release may change or remove it.
 type IdleStateUpdateUnknown struct {
@@ -1283,8 +1227,7 @@ func NewIdleStateUpdateMaxTokens() IdleStateUpdate {
 	return IdleStateUpdate{Variant: &IdleStateUpdateMaxTokens{}}
 }
 
-// NewIdleStateUpdateMaxTurnRequests returns an [IdleStateUpdate] that is an
-// [IdleStateUpdateMaxTurnRequests].
+// NewIdleStateUpdateMaxTurnRequests returns an [IdleStateUpdate] that is an [IdleStateUpdateMaxTurnRequests].
 //
 // Experimental: any minor release may change or remove it.
 func NewIdleStateUpdateMaxTurnRequests() IdleStateUpdate {
@@ -1327,22 +1270,21 @@ func NewIdleStateUpdateNone() IdleStateUpdate {
 //
 // Schema: McpServer.
 //
-// The member type distinguishes the variants. An object without it, or that does not match the
-// variant of its value, is an [MCPServerStdio] if it has the required members; see Type.
+// The member type distinguishes the variants. An object without it, or that does not match the variant of its value, is
+// an [MCPServerStdio] if it has the required members; see Type.
 //
 // [MCP Servers]: https://agentclientprotocol.com/protocol/v1/draft/session-setup#mcp-servers
 type MCPServer struct {
 	// Variant is the value; it must not be nil.
 	Variant MCPServerVariant `json:"-"`
 
-	// Type is the member type of an [MCPServerStdio], which needs none: a value that the schema
-	// does not know, or the value of another variant. It is written unchanged, and ignored for
-	// other variants.
+	// Type is the member type of an [MCPServerStdio], which needs none: a value that the schema does not know, or the
+	// value of another variant. It is written unchanged, and ignored for other variants.
 	Type codec.Opt[string] `json:"-"`
 }
 
-// MCPServerVariant is implemented only by the variants of [MCPServer]: *MCPServerHTTP,
-// *MCPServerSSE, *MCPServerACP, *MCPServerStdio and *MCPServerUnknown.
+// MCPServerVariant is implemented only by the variants of [MCPServer]: *MCPServerHTTP, *MCPServerSSE, *MCPServerACP,
+// *MCPServerStdio and *MCPServerUnknown.
 type MCPServerVariant interface {
 	isMCPServer()
 }
@@ -1385,9 +1327,8 @@ func NewMCPServerStdio(payload MCPServerStdio) MCPServer {
 
 // SetSessionConfigOptionRequest holds the parameters for setting a session configuration option.
 //
-// The member type distinguishes the variants. An object without it, or that does not match the
-// variant of its value, is a [SetSessionConfigOptionRequestValueID] if it has the required members;
-// see Type.
+// The member type distinguishes the variants. An object without it, or that does not match the variant of its value, is
+// a [SetSessionConfigOptionRequestValueID] if it has the required members; see Type.
 type SetSessionConfigOptionRequest struct {
 	// The ID of the session to set the configuration option for.
 	SessionID SessionID `json:"sessionId" codec:"required"`
@@ -1395,21 +1336,19 @@ type SetSessionConfigOptionRequest struct {
 	// The ID of the configuration option to set.
 	ConfigID SessionConfigID `json:"configId" codec:"required"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 
 	// Variant is the value; it must not be nil.
 	Variant SetSessionConfigOptionRequestVariant `json:"-"`
 
-	// Type is the member type of a [SetSessionConfigOptionRequestValueID], which needs none: a
-	// value that the schema does not know, or the value of another variant. It is written
-	// unchanged, and ignored for other variants.
+	// Type is the member type of a [SetSessionConfigOptionRequestValueID], which needs none: a value that the schema
+	// does not know, or the value of another variant. It is written unchanged, and ignored for other variants.
 	Type codec.Opt[string] `json:"-"`
 }
 
-// SetSessionConfigOptionRequestVariant is implemented only by the variants of
-// [SetSessionConfigOptionRequest]: *SetSessionConfigOptionRequestBoolean,
-// *SetSessionConfigOptionRequestValueID and *SetSessionConfigOptionRequestUnknown.
+// SetSessionConfigOptionRequestVariant is implemented only by the variants of [SetSessionConfigOptionRequest]:
+// *SetSessionConfigOptionRequestBoolean, *SetSessionConfigOptionRequestValueID and
+// *SetSessionConfigOptionRequestUnknown.
 type SetSessionConfigOptionRequestVariant interface {
 	isSetSessionConfigOptionRequest()
 }
@@ -1424,15 +1363,14 @@ type SetSessionConfigOptionRequestBoolean struct {
 
 // SetSessionConfigOptionRequestValueID is a `SessionConfigValueId` string value.
 //
-// This is the default when `type` is absent on the wire. Unknown `type` values with string payloads
-// also gracefully deserialize into this variant.
+// This is the default when `type` is absent on the wire. Unknown `type` values with string payloads also gracefully
+// deserialize into this variant.
 type SetSessionConfigOptionRequestValueID struct {
 	// The value ID.
 	Value SessionConfigValueID `json:"value" codec:"required"`
 }
 
-// SetSessionConfigOptionRequestUnknown is a variant of [SetSessionConfigOptionRequest] that this
-// package does not know.
+// SetSessionConfigOptionRequestUnknown is a variant of [SetSessionConfigOptionRequest] that this package does not know.
 type SetSessionConfigOptionRequestUnknown struct {
 	// Tag is the value of type.
 	Tag string
@@ -1464,18 +1402,16 @@ type RequestPermissionOutcome struct {
 	Variant RequestPermissionOutcomeVariant `json:"-"`
 }
 
-// RequestPermissionOutcomeVariant is implemented only by the variants of
-// [RequestPermissionOutcome]: *RequestPermissionOutcomeCancelled, *RequestPermissionOutcomeSelected
-// and *RequestPermissionOutcomeUnknown.
+// RequestPermissionOutcomeVariant is implemented only by the variants of [RequestPermissionOutcome]:
+// *RequestPermissionOutcomeCancelled, *RequestPermissionOutcomeSelected and *RequestPermissionOutcomeUnknown.
 type RequestPermissionOutcomeVariant interface {
 	isRequestPermissionOutcome()
 }
 
-// RequestPermissionOutcomeCancelled says that the prompt turn was cancelled before the user
-// responded.
+// RequestPermissionOutcomeCancelled says that the prompt turn was cancelled before the user responded.
 //
-// When a client sends a `session/cancel` notification to cancel an ongoing prompt turn, it MUST
-// respond to all pending `session/request_permission` requests with this `cancelled` outcome.
+// When a client sends a `session/cancel` notification to cancel an ongoing prompt turn, it MUST respond to all pending
+// `session/request_permission` requests with this `cancelled` outcome.
 //
 // See protocol docs: [Cancellation]
 //
@@ -1489,8 +1425,7 @@ type RequestPermissionOutcomeCancelled struct{}
 // outcome: "selected"
 type RequestPermissionOutcomeSelected SelectedPermissionOutcome
 
-// RequestPermissionOutcomeUnknown is a variant of [RequestPermissionOutcome] that this package does
-// not know.
+// RequestPermissionOutcomeUnknown is a variant of [RequestPermissionOutcome] that this package does not know.
 type RequestPermissionOutcomeUnknown struct {
 	// Tag is the value of outcome.
 	Tag string
@@ -1502,14 +1437,12 @@ func (*RequestPermissionOutcomeCancelled) isRequestPermissionOutcome() {}
 func (*RequestPermissionOutcomeSelected) isRequestPermissionOutcome()  {}
 func (*RequestPermissionOutcomeUnknown) isRequestPermissionOutcome()   {}
 
-// PermissionCancelled returns a [RequestPermissionOutcome] that is a
-// [RequestPermissionOutcomeCancelled].
+// PermissionCancelled returns a [RequestPermissionOutcome] that is a [RequestPermissionOutcomeCancelled].
 func PermissionCancelled() RequestPermissionOutcome {
 	return RequestPermissionOutcome{Variant: &RequestPermissionOutcomeCancelled{}}
 }
 
-// PermissionSelected returns a [RequestPermissionOutcome] that is a
-// [RequestPermissionOutcomeSelected].
+// PermissionSelected returns a [RequestPermissionOutcome] that is a [RequestPermissionOutcomeSelected].
 func PermissionSelected(optionID PermissionOptionID) RequestPermissionOutcome {
 	return RequestPermissionOutcome{Variant: &RequestPermissionOutcomeSelected{OptionID: optionID}}
 }
@@ -1518,16 +1451,15 @@ func PermissionSelected(optionID PermissionOptionID) RequestPermissionOutcome {
 //
 // The member action distinguishes the variants.
 type CreateElicitationResponse struct {
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 
 	// Variant is the value; it must not be nil.
 	Variant CreateElicitationResponseVariant `json:"-"`
 }
 
-// CreateElicitationResponseVariant is implemented only by the variants of
-// [CreateElicitationResponse]: *CreateElicitationResponseAccept, *CreateElicitationResponseDecline,
-// *CreateElicitationResponseCancel and *CreateElicitationResponseUnknown.
+// CreateElicitationResponseVariant is implemented only by the variants of [CreateElicitationResponse]:
+// *CreateElicitationResponseAccept, *CreateElicitationResponseDecline, *CreateElicitationResponseCancel and
+// *CreateElicitationResponseUnknown.
 type CreateElicitationResponseVariant interface {
 	isCreateElicitationResponse()
 }
@@ -1547,17 +1479,15 @@ type CreateElicitationResponseDecline struct{}
 // action: "cancel"
 type CreateElicitationResponseCancel struct{}
 
-// CreateElicitationResponseUnknown is a variant of [CreateElicitationResponse] that this package
-// does not know.
+// CreateElicitationResponseUnknown is a variant of [CreateElicitationResponse] that this package does not know.
 //
 // Custom or future elicitation action.
 //
-// Values beginning with `_` are reserved for implementation-specific extensions. Unknown values
-// that do not begin with `_` are reserved for future ACP variants.
+// Values beginning with `_` are reserved for implementation-specific extensions. Unknown values that do not begin with
+// `_` are reserved for future ACP variants.
 //
-// Agents that do not understand this action should preserve the raw payload when storing,
-// replaying, proxying, or forwarding elicitation responses. They MUST NOT treat it as a known
-// elicitation action.
+// Agents that do not understand this action should preserve the raw payload when storing, replaying, proxying, or
+// forwarding elicitation responses. They MUST NOT treat it as a known elicitation action.
 type CreateElicitationResponseUnknown struct {
 	// Tag is the value of action.
 	Tag string
@@ -1570,8 +1500,7 @@ func (*CreateElicitationResponseDecline) isCreateElicitationResponse() {}
 func (*CreateElicitationResponseCancel) isCreateElicitationResponse()  {}
 func (*CreateElicitationResponseUnknown) isCreateElicitationResponse() {}
 
-// NewCreateElicitationResponseAccept returns a [CreateElicitationResponse] that is a
-// [CreateElicitationResponseAccept].
+// NewCreateElicitationResponseAccept returns a [CreateElicitationResponse] that is a [CreateElicitationResponseAccept].
 func NewCreateElicitationResponseAccept(payload ElicitationAcceptAction) CreateElicitationResponse {
 	return CreateElicitationResponse{Variant: (*CreateElicitationResponseAccept)(&payload)}
 }
@@ -1582,8 +1511,7 @@ func NewCreateElicitationResponseDecline() CreateElicitationResponse {
 	return CreateElicitationResponse{Variant: &CreateElicitationResponseDecline{}}
 }
 
-// NewCreateElicitationResponseCancel returns a [CreateElicitationResponse] that is a
-// [CreateElicitationResponseCancel].
+// NewCreateElicitationResponseCancel returns a [CreateElicitationResponse] that is a [CreateElicitationResponseCancel].
 func NewCreateElicitationResponseCancel() CreateElicitationResponse {
 	return CreateElicitationResponse{Variant: &CreateElicitationResponseCancel{}}
 }
@@ -1624,26 +1552,22 @@ func (ElicitationContentValueNumber) isElicitationContentValue()      {}
 func (ElicitationContentValueBoolean) isElicitationContentValue()     {}
 func (ElicitationContentValueStringArray) isElicitationContentValue() {}
 
-// NewElicitationContentValueString returns an [ElicitationContentValue] that is an
-// [ElicitationContentValueString].
+// NewElicitationContentValueString returns an [ElicitationContentValue] that is an [ElicitationContentValueString].
 func NewElicitationContentValueString(value string) ElicitationContentValue {
 	return ElicitationContentValue{Variant: ElicitationContentValueString(value)}
 }
 
-// NewElicitationContentValueInteger returns an [ElicitationContentValue] that is an
-// [ElicitationContentValueInteger].
+// NewElicitationContentValueInteger returns an [ElicitationContentValue] that is an [ElicitationContentValueInteger].
 func NewElicitationContentValueInteger(value int64) ElicitationContentValue {
 	return ElicitationContentValue{Variant: ElicitationContentValueInteger(value)}
 }
 
-// NewElicitationContentValueNumber returns an [ElicitationContentValue] that is an
-// [ElicitationContentValueNumber].
+// NewElicitationContentValueNumber returns an [ElicitationContentValue] that is an [ElicitationContentValueNumber].
 func NewElicitationContentValueNumber(value float64) ElicitationContentValue {
 	return ElicitationContentValue{Variant: ElicitationContentValueNumber(value)}
 }
 
-// NewElicitationContentValueBoolean returns an [ElicitationContentValue] that is an
-// [ElicitationContentValueBoolean].
+// NewElicitationContentValueBoolean returns an [ElicitationContentValue] that is an [ElicitationContentValueBoolean].
 func NewElicitationContentValueBoolean(value bool) ElicitationContentValue {
 	return ElicitationContentValue{Variant: ElicitationContentValueBoolean(value)}
 }
@@ -1654,14 +1578,12 @@ func NewElicitationContentValueStringArray(value []string) ElicitationContentVal
 	return ElicitationContentValue{Variant: ElicitationContentValueStringArray(value)}
 }
 
-// MessageMCPResponse is the successful outer ACP `mcp/message` response carries exactly one inner
-// MCP outcome: an opaque result (including JSON null), or an MCP error. Outer ACP errors are
-// reserved for binding and runtime failures.
+// MessageMCPResponse is the successful outer ACP `mcp/message` response carries exactly one inner MCP outcome: an
+// opaque result (including JSON null), or an MCP error. Outer ACP errors are reserved for binding and runtime failures.
 //
-// Both branches require their carrier key. An error must be a non-null object. Unknown outer fields
-// are ignored. Inner result and error fields are preserved. Carrier `_meta` is optional. Null or
-// invalid values are treated as absent. Senders must include exactly one outcome. Receivers prefer
-// `result` if both are present.
+// Both branches require their carrier key. An error must be a non-null object. Unknown outer fields are ignored. Inner
+// result and error fields are preserved. Carrier `_meta` is optional. Null or invalid values are treated as absent.
+// Senders must include exactly one outcome. Receivers prefer `result` if both are present.
 //
 // Schema: MessageMcpResponse.
 //
@@ -1673,8 +1595,8 @@ type MessageMCPResponse struct {
 	Variant MessageMCPResponseVariant `json:"-"`
 }
 
-// MessageMCPResponseVariant is implemented only by the variants of [MessageMCPResponse]:
-// *MessageMCPResponseResult and *MessageMCPResponseError.
+// MessageMCPResponseVariant is implemented only by the variants of [MessageMCPResponse]: *MessageMCPResponseResult and
+// *MessageMCPResponseError.
 //
 // Experimental: any minor release may change or remove it.
 type MessageMCPResponseVariant interface {
@@ -1688,7 +1610,6 @@ type MessageMCPResponseResult struct {
 	// Required, even if JSON null.
 	Result json.RawMessage `json:"result" codec:"required"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -1699,7 +1620,6 @@ type MessageMCPResponseError struct {
 	// Required, non-null MCP error object.
 	Error MCPError `json:"error" codec:"required"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 

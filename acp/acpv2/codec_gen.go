@@ -311,7 +311,6 @@ func (x *InitializeProxyResponse) DecodeJSON(d *codec.Decoder)                  
 func (x *ProxySuccessorNotification) EncodeJSON(e *codec.Encoder)               { codec.Encode(e, x) }
 func (x *ProxySuccessorNotification) DecodeJSON(d *codec.Decoder)               { codec.Decode(d, x) }
 
-// EncodeJSON writes x; it is for generated code.
 func (x *RequestPermissionRequest) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
 	e.Name("sessionId")
@@ -327,7 +326,6 @@ func (x *RequestPermissionRequest) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *RequestPermissionRequest) DecodeJSON(d *codec.Decoder) {
 	*x = RequestPermissionRequest{}
 	o := d.Object()
@@ -359,7 +357,6 @@ func (x *RequestPermissionRequest) DecodeJSON(d *codec.Decoder) {
 	o.Require("sessionId", "title", "options")
 }
 
-// EncodeJSON writes x; it is for generated code.
 func (x *RequestPermissionSubject) EncodeJSON(e *codec.Encoder) {
 	switch v := x.Variant.(type) {
 	case *RequestPermissionSubjectToolCall:
@@ -378,7 +375,6 @@ func (x *RequestPermissionSubject) EncodeJSON(e *codec.Encoder) {
 	}
 }
 
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *RequestPermissionSubject) DecodeJSON(d *codec.Decoder) {
 	*x = RequestPermissionSubject{}
 	tag, ok := d.Tag("type")
@@ -396,7 +392,6 @@ func (x *RequestPermissionSubject) DecodeJSON(d *codec.Decoder) {
 	}
 }
 
-// EncodeJSON writes x; it is for generated code.
 func (x *ToolCallUpdate) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
 	e.Name("toolCallId")
@@ -420,7 +415,6 @@ func (x *ToolCallUpdate) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *ToolCallUpdate) DecodeJSON(d *codec.Decoder) {
 	*x = ToolCallUpdate{}
 	o := d.Object()
@@ -466,7 +460,6 @@ func (x *ToolCallUpdate) DecodeJSON(d *codec.Decoder) {
 	o.Require("toolCallId")
 }
 
-// EncodeJSON writes x; it is for generated code.
 func (x *ToolCallContent) EncodeJSON(e *codec.Encoder) {
 	switch v := x.Variant.(type) {
 	case *ToolCallContentContent:
@@ -487,7 +480,6 @@ func (x *ToolCallContent) EncodeJSON(e *codec.Encoder) {
 	}
 }
 
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *ToolCallContent) DecodeJSON(d *codec.Decoder) {
 	*x = ToolCallContent{}
 	tag, ok := d.Tag("type")
@@ -507,7 +499,6 @@ func (x *ToolCallContent) DecodeJSON(d *codec.Decoder) {
 	}
 }
 
-// EncodeJSON writes x; it is for generated code.
 func (x *ContentBlock) EncodeJSON(e *codec.Encoder) {
 	switch v := x.Variant.(type) {
 	case *ContentBlockText:
@@ -532,7 +523,6 @@ func (x *ContentBlock) EncodeJSON(e *codec.Encoder) {
 	}
 }
 
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *ContentBlock) DecodeJSON(d *codec.Decoder) {
 	*x = ContentBlock{}
 	tag, ok := d.Tag("type")
@@ -556,7 +546,6 @@ func (x *ContentBlock) DecodeJSON(d *codec.Decoder) {
 	}
 }
 
-// EncodeJSON writes x; it is for generated code.
 func (x *Annotations) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
 	codec.EncodeOpt(e, "audience", x.Audience, func(e *codec.Encoder, v []Role) {
@@ -572,7 +561,6 @@ func (x *Annotations) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *Annotations) DecodeJSON(d *codec.Decoder) {
 	*x = Annotations{}
 	for o := d.Object(); o.Next(); {
@@ -602,7 +590,6 @@ func (x *Annotations) DecodeJSON(d *codec.Decoder) {
 	}
 }
 
-// EncodeJSON writes x; it is for generated code.
 func (x *TextContent) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
 	e.Name("text")
@@ -612,7 +599,6 @@ func (x *TextContent) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *TextContent) DecodeJSON(d *codec.Decoder) {
 	*x = TextContent{}
 	o := d.Object()
@@ -634,7 +620,6 @@ func (x *TextContent) DecodeJSON(d *codec.Decoder) {
 	o.Require("text")
 }
 
-// EncodeJSON writes x; it is for generated code.
 func (x *ImageContent) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
 	e.Name("data")
@@ -650,7 +635,6 @@ func (x *ImageContent) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *ImageContent) DecodeJSON(d *codec.Decoder) {
 	*x = ImageContent{}
 	o := d.Object()
@@ -678,7 +662,6 @@ func (x *ImageContent) DecodeJSON(d *codec.Decoder) {
 	o.Require("data", "mimeType")
 }
 
-// EncodeJSON writes x; it is for generated code.
 func (x *Icon) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
 	e.Name("src")
@@ -691,7 +674,6 @@ func (x *Icon) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *Icon) DecodeJSON(d *codec.Decoder) {
 	*x = Icon{}
 	o := d.Object()
@@ -719,7 +701,6 @@ func (x *Icon) DecodeJSON(d *codec.Decoder) {
 	o.Require("src")
 }
 
-// EncodeJSON writes x; it is for generated code.
 func (x *ResourceLink) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
 	e.Name("name")
@@ -737,7 +718,6 @@ func (x *ResourceLink) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *ResourceLink) DecodeJSON(d *codec.Decoder) {
 	*x = ResourceLink{}
 	o := d.Object()
@@ -777,7 +757,6 @@ func (x *ResourceLink) DecodeJSON(d *codec.Decoder) {
 	o.Require("name", "uri")
 }
 
-// EncodeJSON writes x; it is for generated code.
 func (x *EmbeddedResourceResource) EncodeJSON(e *codec.Encoder) {
 	switch v := x.Variant.(type) {
 	case *TextResourceContents:
@@ -789,7 +768,6 @@ func (x *EmbeddedResourceResource) EncodeJSON(e *codec.Encoder) {
 	}
 }
 
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *EmbeddedResourceResource) DecodeJSON(d *codec.Decoder) {
 	*x = EmbeddedResourceResource{}
 	at := d.Mark()
@@ -809,7 +787,6 @@ func (x *EmbeddedResourceResource) DecodeJSON(d *codec.Decoder) {
 	}
 }
 
-// EncodeJSON writes x; it is for generated code.
 func (x *TextResourceContents) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
 	e.Name("text")
@@ -822,7 +799,6 @@ func (x *TextResourceContents) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *TextResourceContents) DecodeJSON(d *codec.Decoder) {
 	*x = TextResourceContents{}
 	o := d.Object()
@@ -847,7 +823,6 @@ func (x *TextResourceContents) DecodeJSON(d *codec.Decoder) {
 	o.Require("text", "uri")
 }
 
-// EncodeJSON writes x; it is for generated code.
 func (x *BlobResourceContents) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
 	e.Name("blob")
@@ -860,7 +835,6 @@ func (x *BlobResourceContents) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *BlobResourceContents) DecodeJSON(d *codec.Decoder) {
 	*x = BlobResourceContents{}
 	o := d.Object()
@@ -885,7 +859,6 @@ func (x *BlobResourceContents) DecodeJSON(d *codec.Decoder) {
 	o.Require("blob", "uri")
 }
 
-// EncodeJSON writes x; it is for generated code.
 func (x *DiffChange) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
 	codec.EncodeMembers(e, x)
@@ -918,7 +891,6 @@ func (x *DiffChange) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *DiffChange) DecodeJSON(d *codec.Decoder) {
 	*x = DiffChange{}
 	start := d.Mark()
@@ -949,7 +921,6 @@ func (x *DiffChange) decodeVariant(d *codec.Decoder) {
 	}
 }
 
-// EncodeJSON writes x; it is for generated code.
 func (x *ToolCallLocation) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
 	e.Name("path")
@@ -962,7 +933,6 @@ func (x *ToolCallLocation) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *ToolCallLocation) DecodeJSON(d *codec.Decoder) {
 	*x = ToolCallLocation{}
 	o := d.Object()
@@ -988,7 +958,6 @@ func (x *ToolCallLocation) DecodeJSON(d *codec.Decoder) {
 	o.Require("path")
 }
 
-// EncodeJSON writes x; it is for generated code.
 func (x *CreateElicitationRequest) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
 	codec.EncodeMembers(e, x)
@@ -1012,7 +981,6 @@ func (x *CreateElicitationRequest) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *CreateElicitationRequest) DecodeJSON(d *codec.Decoder) {
 	*x = CreateElicitationRequest{}
 	start := d.Mark()
@@ -1037,7 +1005,6 @@ func (x *CreateElicitationRequest) decodeVariant(d *codec.Decoder) {
 	}
 }
 
-// EncodeJSON writes x; it is for generated code.
 func (x *ElicitationRequestScope) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
 	e.Name("requestId")
@@ -1046,7 +1013,6 @@ func (x *ElicitationRequestScope) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *ElicitationRequestScope) DecodeJSON(d *codec.Decoder) {
 	*x = ElicitationRequestScope{}
 	o := d.Object()
@@ -1063,7 +1029,6 @@ func (x *ElicitationRequestScope) DecodeJSON(d *codec.Decoder) {
 	o.Require("requestId")
 }
 
-// EncodeJSON writes x; it is for generated code.
 func (x *ElicitationSchema) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
 	e.Name("type")
@@ -1077,7 +1042,6 @@ func (x *ElicitationSchema) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *ElicitationSchema) DecodeJSON(d *codec.Decoder) {
 	*x = ElicitationSchema{}
 	o := d.Object()
@@ -1108,7 +1072,6 @@ func (x *ElicitationSchema) DecodeJSON(d *codec.Decoder) {
 	o.Require("type", "properties")
 }
 
-// EncodeJSON writes x; it is for generated code.
 func (x *ElicitationPropertySchema) EncodeJSON(e *codec.Encoder) {
 	switch v := x.Variant.(type) {
 	case *ElicitationPropertySchemaString:
@@ -1133,7 +1096,6 @@ func (x *ElicitationPropertySchema) EncodeJSON(e *codec.Encoder) {
 	}
 }
 
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *ElicitationPropertySchema) DecodeJSON(d *codec.Decoder) {
 	*x = ElicitationPropertySchema{}
 	tag, ok := d.Tag("type")
@@ -1157,7 +1119,6 @@ func (x *ElicitationPropertySchema) DecodeJSON(d *codec.Decoder) {
 	}
 }
 
-// EncodeJSON writes x; it is for generated code.
 func (x *StringPropertySchema) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
 	codec.EncodeOpt(e, "title", x.Title, (*codec.Encoder).Str)
@@ -1179,7 +1140,6 @@ func (x *StringPropertySchema) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *StringPropertySchema) DecodeJSON(d *codec.Decoder) {
 	*x = StringPropertySchema{}
 	for o := d.Object(); o.Next(); {
@@ -1228,7 +1188,6 @@ func (x *StringPropertySchema) DecodeJSON(d *codec.Decoder) {
 	}
 }
 
-// EncodeJSON writes x; it is for generated code.
 func (x *MultiSelectItems) EncodeJSON(e *codec.Encoder) {
 	switch v := x.Variant.(type) {
 	case *MultiSelectItemsString:
@@ -1247,7 +1206,6 @@ func (x *MultiSelectItems) EncodeJSON(e *codec.Encoder) {
 	}
 }
 
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *MultiSelectItems) DecodeJSON(d *codec.Decoder) {
 	*x = MultiSelectItems{}
 	tag, ok := d.Tag("type")
@@ -1263,7 +1221,6 @@ func (x *MultiSelectItems) DecodeJSON(d *codec.Decoder) {
 	}
 }
 
-// EncodeJSON writes x; it is for generated code.
 func (x *StringMultiSelectItems) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
 	e.Name("enum")
@@ -1273,7 +1230,6 @@ func (x *StringMultiSelectItems) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *StringMultiSelectItems) DecodeJSON(d *codec.Decoder) {
 	*x = StringMultiSelectItems{}
 	o := d.Object()
@@ -1293,7 +1249,6 @@ func (x *StringMultiSelectItems) DecodeJSON(d *codec.Decoder) {
 	o.Require("enum")
 }
 
-// EncodeJSON writes x; it is for generated code.
 func (x *TitledMultiSelectItems) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
 	e.Name("anyOf")
@@ -1303,7 +1258,6 @@ func (x *TitledMultiSelectItems) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *TitledMultiSelectItems) DecodeJSON(d *codec.Decoder) {
 	*x = TitledMultiSelectItems{}
 	o := d.Object()
@@ -1323,7 +1277,6 @@ func (x *TitledMultiSelectItems) DecodeJSON(d *codec.Decoder) {
 	o.Require("anyOf")
 }
 
-// EncodeJSON writes x; it is for generated code.
 func (x *ElicitationFormMode) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
 	codec.EncodeMembers(e, x)
@@ -1338,7 +1291,6 @@ func (x *ElicitationFormMode) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *ElicitationFormMode) DecodeJSON(d *codec.Decoder) {
 	*x = ElicitationFormMode{}
 	start := d.Mark()
@@ -1365,7 +1317,6 @@ func (x *ElicitationFormMode) decodeVariant(d *codec.Decoder) {
 	}
 }
 
-// EncodeJSON writes x; it is for generated code.
 func (x *ElicitationURLMode) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
 	e.Name("elicitationId")
@@ -1384,7 +1335,6 @@ func (x *ElicitationURLMode) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *ElicitationURLMode) DecodeJSON(d *codec.Decoder) {
 	*x = ElicitationURLMode{}
 	start := d.Mark()
@@ -1429,7 +1379,6 @@ func (x *ElicitationURLMode) decodeVariant(d *codec.Decoder) {
 	}
 }
 
-// EncodeJSON writes x; it is for generated code.
 func (x *AuthMethod) EncodeJSON(e *codec.Encoder) {
 	switch v := x.Variant.(type) {
 	case *AuthMethodTerminal:
@@ -1452,7 +1401,6 @@ func (x *AuthMethod) EncodeJSON(e *codec.Encoder) {
 	}
 }
 
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *AuthMethod) DecodeJSON(d *codec.Decoder) {
 	*x = AuthMethod{}
 	tag, ok := d.Tag("type")
@@ -1470,7 +1418,6 @@ func (x *AuthMethod) DecodeJSON(d *codec.Decoder) {
 	}
 }
 
-// EncodeJSON writes x; it is for generated code.
 func (x *ProviderCurrentConfig) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
 	e.Name("apiType")
@@ -1482,7 +1429,6 @@ func (x *ProviderCurrentConfig) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *ProviderCurrentConfig) DecodeJSON(d *codec.Decoder) {
 	*x = ProviderCurrentConfig{}
 	o := d.Object()
@@ -1504,7 +1450,6 @@ func (x *ProviderCurrentConfig) DecodeJSON(d *codec.Decoder) {
 	o.Require("apiType", "baseUrl")
 }
 
-// EncodeJSON writes x; it is for generated code.
 func (x *SessionConfigOption) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
 	codec.EncodeMembers(e, x)
@@ -1528,7 +1473,6 @@ func (x *SessionConfigOption) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *SessionConfigOption) DecodeJSON(d *codec.Decoder) {
 	*x = SessionConfigOption{}
 	start := d.Mark()
@@ -1553,7 +1497,6 @@ func (x *SessionConfigOption) decodeVariant(d *codec.Decoder) {
 	}
 }
 
-// EncodeJSON writes x; it is for generated code.
 func (x *SessionConfigSelectOptions) EncodeJSON(e *codec.Encoder) {
 	switch v := x.Variant.(type) {
 	case SessionConfigSelectOptionsUngrouped:
@@ -1567,7 +1510,6 @@ func (x *SessionConfigSelectOptions) EncodeJSON(e *codec.Encoder) {
 	}
 }
 
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *SessionConfigSelectOptions) DecodeJSON(d *codec.Decoder) {
 	*x = SessionConfigSelectOptions{}
 	switch d.Kind() {
@@ -1598,7 +1540,6 @@ func (x *SessionConfigSelectOptions) DecodeJSON(d *codec.Decoder) {
 	}
 }
 
-// EncodeJSON writes x; it is for generated code.
 func (x *SessionConfigSelectGroup) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
 	e.Name("groupId")
@@ -1612,7 +1553,6 @@ func (x *SessionConfigSelectGroup) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *SessionConfigSelectGroup) DecodeJSON(d *codec.Decoder) {
 	*x = SessionConfigSelectGroup{}
 	o := d.Object()
@@ -1641,7 +1581,6 @@ func (x *SessionConfigSelectGroup) DecodeJSON(d *codec.Decoder) {
 	o.Require("groupId", "name", "options")
 }
 
-// EncodeJSON writes x; it is for generated code.
 func (x *AvailableCommand) EncodeJSON(e *codec.Encoder) {
 	switch v := x.Variant.(type) {
 	case *AvailableCommandCommand:
@@ -1662,7 +1601,6 @@ func (x *AvailableCommand) EncodeJSON(e *codec.Encoder) {
 	}
 }
 
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *AvailableCommand) DecodeJSON(d *codec.Decoder) {
 	*x = AvailableCommand{}
 	tag, ok := d.Tag("type")
@@ -1678,7 +1616,6 @@ func (x *AvailableCommand) DecodeJSON(d *codec.Decoder) {
 	}
 }
 
-// EncodeJSON writes x; it is for generated code.
 func (x *AvailableCommandInput) EncodeJSON(e *codec.Encoder) {
 	switch v := x.Variant.(type) {
 	case *AvailableCommandInputText:
@@ -1695,7 +1632,6 @@ func (x *AvailableCommandInput) EncodeJSON(e *codec.Encoder) {
 	}
 }
 
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *AvailableCommandInput) DecodeJSON(d *codec.Decoder) {
 	*x = AvailableCommandInput{}
 	tag, ok := d.Tag("type")
@@ -1711,7 +1647,6 @@ func (x *AvailableCommandInput) DecodeJSON(d *codec.Decoder) {
 	}
 }
 
-// EncodeJSON writes x; it is for generated code.
 func (x *SessionInfo) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
 	e.Name("sessionId")
@@ -1732,7 +1667,6 @@ func (x *SessionInfo) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *SessionInfo) DecodeJSON(d *codec.Decoder) {
 	*x = SessionInfo{}
 	o := d.Object()
@@ -1768,7 +1702,6 @@ func (x *SessionInfo) DecodeJSON(d *codec.Decoder) {
 	o.Require("sessionId", "cwd")
 }
 
-// EncodeJSON writes x; it is for generated code.
 func (x *StateUpdate) EncodeJSON(e *codec.Encoder) {
 	switch v := x.Variant.(type) {
 	case *StateUpdateRunning:
@@ -1794,7 +1727,6 @@ func (x *StateUpdate) EncodeJSON(e *codec.Encoder) {
 	}
 }
 
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *StateUpdate) DecodeJSON(d *codec.Decoder) {
 	*x = StateUpdate{}
 	tag, ok := d.Tag("state")
@@ -1820,7 +1752,6 @@ func (x *StateUpdate) DecodeJSON(d *codec.Decoder) {
 	}
 }
 
-// EncodeJSON writes x; it is for generated code.
 func (x *BackgroundWork) EncodeJSON(e *codec.Encoder) {
 	switch v := x.Variant.(type) {
 	case *BackgroundWorkTerminal:
@@ -1841,7 +1772,6 @@ func (x *BackgroundWork) EncodeJSON(e *codec.Encoder) {
 	}
 }
 
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *BackgroundWork) DecodeJSON(d *codec.Decoder) {
 	*x = BackgroundWork{}
 	tag, ok := d.Tag("type")
@@ -1865,7 +1795,6 @@ func (x *BackgroundWork) DecodeJSON(d *codec.Decoder) {
 	}
 }
 
-// EncodeJSON writes x; it is for generated code.
 func (x *IdleStateUpdate) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
 	codec.EncodeMembers(e, x)
@@ -1903,7 +1832,6 @@ func (x *IdleStateUpdate) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *IdleStateUpdate) DecodeJSON(d *codec.Decoder) {
 	*x = IdleStateUpdate{}
 	start := d.Mark()
@@ -1968,7 +1896,6 @@ func (x *IdleStateUpdateNone) decodeMembers(d *codec.Decoder) {
 	}
 }
 
-// EncodeJSON writes x; it is for generated code.
 func (x *PromptResponse) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
 	e.Name("messageId")
@@ -1977,7 +1904,6 @@ func (x *PromptResponse) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *PromptResponse) DecodeJSON(d *codec.Decoder) {
 	*x = PromptResponse{}
 	o := d.Object()
@@ -1996,7 +1922,6 @@ func (x *PromptResponse) DecodeJSON(d *codec.Decoder) {
 	o.Require("messageId")
 }
 
-// EncodeJSON writes x; it is for generated code.
 func (x *SessionUpdate) EncodeJSON(e *codec.Encoder) {
 	switch v := x.Variant.(type) {
 	case *SessionUpdateUserMessageChunk:
@@ -2060,7 +1985,6 @@ func (x *SessionUpdate) EncodeJSON(e *codec.Encoder) {
 	}
 }
 
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *SessionUpdate) DecodeJSON(d *codec.Decoder) {
 	*x = SessionUpdate{}
 	tag, ok := d.Tag("sessionUpdate")
@@ -2136,7 +2060,6 @@ func (x *SessionUpdate) DecodeJSON(d *codec.Decoder) {
 	}
 }
 
-// EncodeJSON writes x; it is for generated code.
 func (x *ContentChunk) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
 	e.Name("messageId")
@@ -2147,7 +2070,6 @@ func (x *ContentChunk) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *ContentChunk) DecodeJSON(d *codec.Decoder) {
 	*x = ContentChunk{}
 	o := d.Object()
@@ -2169,7 +2091,6 @@ func (x *ContentChunk) DecodeJSON(d *codec.Decoder) {
 	o.Require("messageId", "content")
 }
 
-// EncodeJSON writes x; it is for generated code.
 func (x *TerminalSize) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
 	e.Name("cols")
@@ -2182,7 +2103,6 @@ func (x *TerminalSize) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *TerminalSize) DecodeJSON(d *codec.Decoder) {
 	*x = TerminalSize{}
 	o := d.Object()
@@ -2206,7 +2126,6 @@ func (x *TerminalSize) DecodeJSON(d *codec.Decoder) {
 	o.Require("cols", "rows")
 }
 
-// EncodeJSON writes x; it is for generated code.
 func (x *PlanUpdateContent) EncodeJSON(e *codec.Encoder) {
 	switch v := x.Variant.(type) {
 	case *PlanUpdateContentItems:
@@ -2231,7 +2150,6 @@ func (x *PlanUpdateContent) EncodeJSON(e *codec.Encoder) {
 	}
 }
 
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *PlanUpdateContent) DecodeJSON(d *codec.Decoder) {
 	*x = PlanUpdateContent{}
 	tag, ok := d.Tag("type")
@@ -2259,7 +2177,6 @@ func (x *PlanUpdateContent) DecodeJSON(d *codec.Decoder) {
 	}
 }
 
-// EncodeJSON writes x; it is for generated code.
 func (x *PlanFile) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
 	e.Name("planId")
@@ -2271,7 +2188,6 @@ func (x *PlanFile) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *PlanFile) DecodeJSON(d *codec.Decoder) {
 	*x = PlanFile{}
 	o := d.Object()
@@ -2293,7 +2209,6 @@ func (x *PlanFile) DecodeJSON(d *codec.Decoder) {
 	o.Require("planId", "uri")
 }
 
-// EncodeJSON writes x; it is for generated code.
 func (x *SessionInfoUpdate) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
 	codec.EncodeOpt(e, "title", x.Title, (*codec.Encoder).Str)
@@ -2305,7 +2220,6 @@ func (x *SessionInfoUpdate) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *SessionInfoUpdate) DecodeJSON(d *codec.Decoder) {
 	*x = SessionInfoUpdate{}
 	for o := d.Object(); o.Next(); {
@@ -2325,7 +2239,6 @@ func (x *SessionInfoUpdate) DecodeJSON(d *codec.Decoder) {
 	}
 }
 
-// EncodeJSON writes x; it is for generated code.
 func (x *Notice) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
 	e.Name("severity")
@@ -2338,7 +2251,6 @@ func (x *Notice) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *Notice) DecodeJSON(d *codec.Decoder) {
 	*x = Notice{}
 	o := d.Object()
@@ -2364,7 +2276,6 @@ func (x *Notice) DecodeJSON(d *codec.Decoder) {
 	o.Require("severity", "title")
 }
 
-// EncodeJSON writes x; it is for generated code.
 func (x *SetProviderRequest) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
 	e.Name("providerId")
@@ -2382,7 +2293,6 @@ func (x *SetProviderRequest) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *SetProviderRequest) DecodeJSON(d *codec.Decoder) {
 	*x = SetProviderRequest{}
 	o := d.Object()
@@ -2410,7 +2320,6 @@ func (x *SetProviderRequest) DecodeJSON(d *codec.Decoder) {
 	o.Require("providerId", "apiType", "baseUrl")
 }
 
-// EncodeJSON writes x; it is for generated code.
 func (x *MCPServer) EncodeJSON(e *codec.Encoder) {
 	switch v := x.Variant.(type) {
 	case *MCPServerHTTP:
@@ -2431,7 +2340,6 @@ func (x *MCPServer) EncodeJSON(e *codec.Encoder) {
 	}
 }
 
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *MCPServer) DecodeJSON(d *codec.Decoder) {
 	*x = MCPServer{}
 	tag, ok := d.Tag("type")
@@ -2455,7 +2363,6 @@ func (x *MCPServer) DecodeJSON(d *codec.Decoder) {
 	}
 }
 
-// EncodeJSON writes x; it is for generated code.
 func (x *MCPServerHTTP) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
 	e.Name("name")
@@ -2471,7 +2378,6 @@ func (x *MCPServerHTTP) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *MCPServerHTTP) DecodeJSON(d *codec.Decoder) {
 	*x = MCPServerHTTP{}
 	o := d.Object()
@@ -2498,7 +2404,6 @@ func (x *MCPServerHTTP) DecodeJSON(d *codec.Decoder) {
 	o.Require("name", "url")
 }
 
-// EncodeJSON writes x; it is for generated code.
 func (x *ReplayFrom) EncodeJSON(e *codec.Encoder) {
 	switch v := x.Variant.(type) {
 	case *ReplayFromStart:
@@ -2515,7 +2420,6 @@ func (x *ReplayFrom) EncodeJSON(e *codec.Encoder) {
 	}
 }
 
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *ReplayFrom) DecodeJSON(d *codec.Decoder) {
 	*x = ReplayFrom{}
 	tag, ok := d.Tag("type")
@@ -2531,7 +2435,6 @@ func (x *ReplayFrom) DecodeJSON(d *codec.Decoder) {
 	}
 }
 
-// EncodeJSON writes x; it is for generated code.
 func (x *SetSessionConfigOptionRequest) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
 	codec.EncodeMembers(e, x)
@@ -2559,7 +2462,6 @@ func (x *SetSessionConfigOptionRequest) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *SetSessionConfigOptionRequest) DecodeJSON(d *codec.Decoder) {
 	*x = SetSessionConfigOptionRequest{}
 	start := d.Mark()
@@ -2588,7 +2490,6 @@ func (x *SetSessionConfigOptionRequest) decodeVariant(d *codec.Decoder) {
 	}
 }
 
-// EncodeJSON writes x; it is for generated code.
 func (x *PromptRequest) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
 	e.Name("sessionId")
@@ -2600,7 +2501,6 @@ func (x *PromptRequest) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *PromptRequest) DecodeJSON(d *codec.Decoder) {
 	*x = PromptRequest{}
 	o := d.Object()
@@ -2623,7 +2523,6 @@ func (x *PromptRequest) DecodeJSON(d *codec.Decoder) {
 	o.Require("sessionId", "prompt")
 }
 
-// EncodeJSON writes x; it is for generated code.
 func (x *RequestPermissionOutcome) EncodeJSON(e *codec.Encoder) {
 	switch v := x.Variant.(type) {
 	case *RequestPermissionOutcomeCancelled:
@@ -2642,7 +2541,6 @@ func (x *RequestPermissionOutcome) EncodeJSON(e *codec.Encoder) {
 	}
 }
 
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *RequestPermissionOutcome) DecodeJSON(d *codec.Decoder) {
 	*x = RequestPermissionOutcome{}
 	tag, ok := d.Tag("outcome")
@@ -2660,7 +2558,6 @@ func (x *RequestPermissionOutcome) DecodeJSON(d *codec.Decoder) {
 	}
 }
 
-// EncodeJSON writes x; it is for generated code.
 func (x *CreateElicitationResponse) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
 	codec.EncodeMembers(e, x)
@@ -2687,7 +2584,6 @@ func (x *CreateElicitationResponse) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *CreateElicitationResponse) DecodeJSON(d *codec.Decoder) {
 	*x = CreateElicitationResponse{}
 	start := d.Mark()
@@ -2718,7 +2614,6 @@ func (x *CreateElicitationResponse) decodeVariant(d *codec.Decoder) {
 	}
 }
 
-// EncodeJSON writes x; it is for generated code.
 func (x *ElicitationContentValue) EncodeJSON(e *codec.Encoder) {
 	switch v := x.Variant.(type) {
 	case ElicitationContentValueString:
@@ -2738,7 +2633,6 @@ func (x *ElicitationContentValue) EncodeJSON(e *codec.Encoder) {
 	}
 }
 
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *ElicitationContentValue) DecodeJSON(d *codec.Decoder) {
 	*x = ElicitationContentValue{}
 	start := d.Mark()
@@ -2763,14 +2657,12 @@ func (x *ElicitationContentValue) DecodeJSON(d *codec.Decoder) {
 	}
 }
 
-// EncodeJSON writes x; it is for generated code.
 func (x *ElicitationAcceptAction) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
 	codec.EncodeOpt(e, "content", x.Content, codec.EncodeMap)
 	e.EndObject()
 }
 
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *ElicitationAcceptAction) DecodeJSON(d *codec.Decoder) {
 	*x = ElicitationAcceptAction{}
 	for o := d.Object(); o.Next(); {
@@ -2784,7 +2676,6 @@ func (x *ElicitationAcceptAction) DecodeJSON(d *codec.Decoder) {
 	}
 }
 
-// EncodeJSON writes x; it is for generated code.
 func (x *MessageMCPResponse) EncodeJSON(e *codec.Encoder) {
 	switch v := x.Variant.(type) {
 	case *MessageMCPResponseResult:
@@ -2800,7 +2691,6 @@ func (x *MessageMCPResponse) EncodeJSON(e *codec.Encoder) {
 	}
 }
 
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *MessageMCPResponse) DecodeJSON(d *codec.Decoder) {
 	*x = MessageMCPResponse{}
 	at := d.Mark()
@@ -2826,7 +2716,6 @@ func (x *MessageMCPResponse) DecodeJSON(d *codec.Decoder) {
 	}
 }
 
-// EncodeJSON writes x; it is for generated code.
 func (x *MCPError) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
 	e.Name("code")
@@ -2841,7 +2730,6 @@ func (x *MCPError) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *MCPError) DecodeJSON(d *codec.Decoder) {
 	*x = MCPError{}
 	o := d.Object()
@@ -2863,7 +2751,6 @@ func (x *MCPError) DecodeJSON(d *codec.Decoder) {
 	o.Require("code", "message")
 }
 
-// EncodeJSON writes x; it is for generated code.
 func (x *CancelRequestNotification) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
 	e.Name("requestId")
@@ -2873,7 +2760,6 @@ func (x *CancelRequestNotification) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *CancelRequestNotification) DecodeJSON(d *codec.Decoder) {
 	*x = CancelRequestNotification{}
 	o := d.Object()
@@ -2893,8 +2779,6 @@ func (x *CancelRequestNotification) DecodeJSON(d *codec.Decoder) {
 	o.Require("requestId")
 }
 
-// EncodeJSON writes x; it is for generated code.
 func (x *ProxySuccessorResponse) EncodeJSON(e *codec.Encoder) { e.Raw(json.RawMessage(*x)) }
 
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *ProxySuccessorResponse) DecodeJSON(d *codec.Decoder) { *x = ProxySuccessorResponse(d.Raw()) }

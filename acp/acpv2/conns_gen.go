@@ -7,20 +7,19 @@ import "context"
 
 // LoginAuth authenticates the client using the specified authentication method (auth/login).
 //
-// Agents MUST support this method when their `initialize` response included a non-empty
-// `authMethods` list. Clients MUST call this method only with a method whose type defines a
-// protocol-driven login flow, and MUST NOT call it when `authMethods` was omitted or empty.
+// Agents MUST support this method when their `initialize` response included a non-empty `authMethods` list. Clients
+// MUST call this method only with a method whose type defines a protocol-driven login flow, and MUST NOT call it when
+// `authMethods` was omitted or empty.
 //
-// Called when the agent requires authentication before allowing session creation. The client
-// provides the authentication method ID that was advertised during initialization.
+// Called when the agent requires authentication before allowing session creation. The client provides the
+// authentication method ID that was advertised during initialization.
 //
-// After successful authentication, the client can proceed to create sessions with `session/new`
-// without receiving an `auth_required` (`-32000`) error.
+// After successful authentication, the client can proceed to create sessions with `session/new` without receiving an
+// `auth_required` (`-32000`) error.
 //
 // See protocol docs: [Initialization]
 //
-// It fails with ErrUnsupported, unsent, when the agent does not offer the method, or offers it to
-// be run in a terminal.
+// It fails with ErrUnsupported, unsent, when the agent does not offer the method, or offers it to be run in a terminal.
 //
 // [Initialization]: https://agentclientprotocol.com/protocol/v2/draft/initialization
 func (c *ClientConn) LoginAuth(ctx context.Context, req *LoginAuthRequest) (*LoginAuthResponse, error) {
@@ -81,12 +80,11 @@ func (c *ClientConn) DisableProvider(ctx context.Context, req *DisableProviderRe
 
 // LogoutAuth logs out of the current authenticated state (auth/logout).
 //
-// Agents MUST support this method when their `initialize` response included a non-empty
-// `authMethods` list. Clients MUST NOT call this method when `authMethods` was omitted or empty.
+// Agents MUST support this method when their `initialize` response included a non-empty `authMethods` list. Clients
+// MUST NOT call this method when `authMethods` was omitted or empty.
 //
-// After a successful logout, authentication-gated requests require the client to complete an
-// advertised authentication flow again. There is no guarantee about the behavior of already running
-// sessions.
+// After a successful logout, authentication-gated requests require the client to complete an advertised authentication
+// flow again. There is no guarantee about the behavior of already running sessions.
 //
 // It fails with ErrUnsupported, unsent, when the agent offers no method to log in.
 func (c *ClientConn) LogoutAuth(ctx context.Context, req *LogoutAuthRequest) (*LogoutAuthResponse, error) {
@@ -99,8 +97,8 @@ func (c *ClientConn) LogoutAuth(ctx context.Context, req *LogoutAuthRequest) (*L
 
 // AuthStatus queries the agent's current authentication state (auth/status).
 //
-// This method is only available if the agent advertises the `auth.status` capability. It MUST NOT
-// change any agent state, and agents MUST NOT reject it with `auth_required`.
+// This method is only available if the agent advertises the `auth.status` capability. It MUST NOT change any agent
+// state, and agents MUST NOT reject it with `auth_required`.
 //
 // It returns ErrUnsupported without sending anything if the peer does not advertise auth.status.
 //
@@ -116,8 +114,7 @@ func (c *ClientConn) AuthStatus(ctx context.Context, req *AuthStatusRequest) (*A
 	return methodAuthStatus.Call(ctx, c.rpc, req)
 }
 
-// newSession calls session/new. The reader calls then with the answer before it handles the
-// messages that follow it.
+// newSession calls session/new. The reader calls then with the answer before it handles the messages that follow it.
 func (c *ClientConn) newSession(ctx context.Context, req *NewSessionRequest, then func(*NewSessionResponse)) (*NewSessionResponse, error) {
 	req = orEmpty(req)
 	if err := c.check(MethodNewSession, req); err != nil {
@@ -133,8 +130,7 @@ func (c *ClientConn) newSession(ctx context.Context, req *NewSessionRequest, the
 //
 // The agent should return metadata about sessions with optional filtering and pagination support.
 //
-// It returns ErrUnsupported without sending anything if the peer does not advertise what the call
-// needs.
+// It returns ErrUnsupported without sending anything if the peer does not advertise what the call needs.
 func (c *ClientConn) ListSessions(ctx context.Context, req *ListSessionsRequest) (*ListSessionsResponse, error) {
 	req = orEmpty(req)
 	if err := c.check(MethodListSessions, req); err != nil {
@@ -146,8 +142,8 @@ func (c *ClientConn) ListSessions(ctx context.Context, req *ListSessionsRequest)
 	return methodListSessions.Call(ctx, c.rpc, req)
 }
 
-// deleteSession calls session/delete. The reader calls then with the answer before it handles the
-// messages that follow it.
+// deleteSession calls session/delete. The reader calls then with the answer before it handles the messages that follow
+// it.
 func (c *ClientConn) deleteSession(ctx context.Context, req *DeleteSessionRequest, then func(*DeleteSessionResponse)) (*DeleteSessionResponse, error) {
 	req = orEmpty(req)
 	if err := c.check(MethodDeleteSession, req); err != nil {
@@ -159,8 +155,7 @@ func (c *ClientConn) deleteSession(ctx context.Context, req *DeleteSessionReques
 	return callThen(ctx, c.rpc, methodDeleteSession, req, then)
 }
 
-// forkSession calls session/fork. The reader calls then with the answer before it handles the
-// messages that follow it.
+// forkSession calls session/fork. The reader calls then with the answer before it handles the messages that follow it.
 func (c *ClientConn) forkSession(ctx context.Context, req *ForkSessionRequest, then func(*ForkSessionResponse)) (*ForkSessionResponse, error) {
 	req = orEmpty(req)
 	if err := c.check(MethodForkSession, req); err != nil {
@@ -172,13 +167,11 @@ func (c *ClientConn) forkSession(ctx context.Context, req *ForkSessionRequest, t
 	return callThen(ctx, c.rpc, methodForkSession, req, then)
 }
 
-// ArchiveSession archives a session, hiding it from default `session/list` results
-// (session/archive).
+// ArchiveSession archives a session, hiding it from default `session/list` results (session/archive).
 //
 // This method is only available if the agent advertises the `session.archive` capability.
 //
-// It returns ErrUnsupported without sending anything if the peer does not advertise
-// session.archive.
+// It returns ErrUnsupported without sending anything if the peer does not advertise session.archive.
 //
 // Experimental: any minor release may change or remove it. It needs [FeatureArchive].
 func (c *ClientConn) ArchiveSession(ctx context.Context, req *ArchiveSessionRequest) (*ArchiveSessionResponse, error) {
@@ -192,13 +185,11 @@ func (c *ClientConn) ArchiveSession(ctx context.Context, req *ArchiveSessionRequ
 	return methodArchiveSession.Call(ctx, c.rpc, req)
 }
 
-// UnarchiveSession unarchives a session, returning it to default `session/list` results
-// (session/unarchive).
+// UnarchiveSession unarchives a session, returning it to default `session/list` results (session/unarchive).
 //
 // This method is only available if the agent advertises the `session.archive` capability.
 //
-// It returns ErrUnsupported without sending anything if the peer does not advertise
-// session.archive.
+// It returns ErrUnsupported without sending anything if the peer does not advertise session.archive.
 //
 // Experimental: any minor release may change or remove it. It needs [FeatureArchive].
 func (c *ClientConn) UnarchiveSession(ctx context.Context, req *UnarchiveSessionRequest) (*UnarchiveSessionResponse, error) {
@@ -212,8 +203,7 @@ func (c *ClientConn) UnarchiveSession(ctx context.Context, req *UnarchiveSession
 	return methodUnarchiveSession.Call(ctx, c.rpc, req)
 }
 
-// SessionStatus checks whether the Agent has a session in memory, without changing it
-// (session/status).
+// SessionStatus checks whether the Agent has a session in memory, without changing it (session/status).
 //
 // This method is only available if the agent advertises the `session.status` capability.
 //
@@ -235,8 +225,8 @@ func (c *ClientConn) SessionStatus(ctx context.Context, req *SessionStatusReques
 //
 // This method is only available if the agent advertises the `session.title` capability.
 //
-// The session does not need to be active on the connection. The agent stores the title and returns
-// the stored title, which may be normalized.
+// The session does not need to be active on the connection. The agent stores the title and returns the stored title,
+// which may be normalized.
 //
 // It returns ErrUnsupported without sending anything if the peer does not advertise session.title.
 //
@@ -252,8 +242,8 @@ func (c *ClientConn) SetSessionTitle(ctx context.Context, req *SetSessionTitleRe
 	return methodSetSessionTitle.Call(ctx, c.rpc, req)
 }
 
-// resumeSession calls session/resume. The reader calls then with the answer before it handles the
-// messages that follow it.
+// resumeSession calls session/resume. The reader calls then with the answer before it handles the messages that follow
+// it.
 func (c *ClientConn) resumeSession(ctx context.Context, req *ResumeSessionRequest, then func(*ResumeSessionResponse)) (*ResumeSessionResponse, error) {
 	req = orEmpty(req)
 	if err := c.check(MethodResumeSession, req); err != nil {
@@ -265,8 +255,8 @@ func (c *ClientConn) resumeSession(ctx context.Context, req *ResumeSessionReques
 	return callThen(ctx, c.rpc, methodResumeSession, req, then)
 }
 
-// closeSession calls session/close. The reader calls then with the answer before it handles the
-// messages that follow it.
+// closeSession calls session/close. The reader calls then with the answer before it handles the messages that follow
+// it.
 func (c *ClientConn) closeSession(ctx context.Context, req *CloseSessionRequest, then func(*CloseSessionResponse)) (*CloseSessionResponse, error) {
 	req = orEmpty(req)
 	if err := c.check(MethodCloseSession, req); err != nil {
@@ -278,11 +268,10 @@ func (c *ClientConn) closeSession(ctx context.Context, req *CloseSessionRequest,
 	return callThen(ctx, c.rpc, methodCloseSession, req, then)
 }
 
-// CancelToolCall cancels one tool call without cancelling the rest of the session's work
-// (tool_call/cancel).
+// CancelToolCall cancels one tool call without cancelling the rest of the session's work (tool_call/cancel).
 //
-// This method is only available while the tool call advertises `capabilities.cancel`. The response
-// means the Agent accepted the cancellation. A final `tool_call_update` confirms it.
+// This method is only available while the tool call advertises `capabilities.cancel`. The response means the Agent
+// accepted the cancellation. A final `tool_call_update` confirms it.
 func (c *ClientConn) CancelToolCall(ctx context.Context, req *CancelToolCallRequest) (*CancelToolCallResponse, error) {
 	req = orEmpty(req)
 	if err := c.check(MethodCancelToolCall, req); err != nil {
@@ -291,11 +280,10 @@ func (c *ClientConn) CancelToolCall(ctx context.Context, req *CancelToolCallRequ
 	return methodCancelToolCall.Call(ctx, c.rpc, req)
 }
 
-// CancelTerminal stops one terminal's process without cancelling the rest of the session's work
-// (terminal/cancel).
+// CancelTerminal stops one terminal's process without cancelling the rest of the session's work (terminal/cancel).
 //
-// This method is only available while the terminal advertises `capabilities.cancel`. The response
-// means the Agent accepted the cancellation. A `terminal_update` with `exitStatus` confirms it.
+// This method is only available while the terminal advertises `capabilities.cancel`. The response means the Agent
+// accepted the cancellation. A `terminal_update` with `exitStatus` confirms it.
 func (c *ClientConn) CancelTerminal(ctx context.Context, req *CancelTerminalRequest) (*CancelTerminalResponse, error) {
 	req = orEmpty(req)
 	if err := c.check(MethodCancelTerminal, req); err != nil {
@@ -306,26 +294,23 @@ func (c *ClientConn) CancelTerminal(ctx context.Context, req *CancelTerminalRequ
 
 // Prompt processes a user prompt within a session (session/prompt).
 //
-// Acceptance means adding a logical user message with an ID and a position relative to other
-// messages in the ACP conversation, not receipt or queueing. The Agent MUST return the inserted
-// message's ID without waiting for processing to finish.
+// Acceptance means adding a logical user message with an ID and a position relative to other messages in the ACP
+// conversation, not receipt or queueing. The Agent MUST return the inserted message's ID without waiting for processing
+// to finish.
 //
-// The Agent reports the user message with the same ID through `session/update`. This notification
-// may arrive before or after the response, but neither may precede insertion. Processing state,
-// output, tool calls, and completion are also reported through session updates.
+// The Agent reports the user message with the same ID through `session/update`. This notification may arrive before or
+// after the response, but neither may precede insertion. Processing state, output, tool calls, and completion are also
+// reported through session updates.
 //
-// An error response means the user message was not inserted. Once it is inserted, the Agent MUST
-// NOT answer with an error, even if the work fails before the response is sent. It ends that work
-// with the `error` stop reason.
+// An error response means the user message was not inserted. Once it is inserted, the Agent MUST NOT answer with an
+// error, even if the work fails before the response is sent. It ends that work with the `error` stop reason.
 //
-// A rejected submission produces no user-message updates. Foreground state follows its normal
-// lifecycle independently of the request outcome: `running` may precede insertion, and rejection
-// alone does not imply `idle`.
+// A rejected submission produces no user-message updates. Foreground state follows its normal lifecycle independently
+// of the request outcome: `running` may precede insertion, and rejection alone does not imply `idle`.
 //
 // See protocol docs: [Prompt Lifecycle]
 //
-// It returns ErrUnsupported without sending anything if the peer does not advertise what the call
-// needs.
+// It returns ErrUnsupported without sending anything if the peer does not advertise what the call needs.
 //
 // [Prompt Lifecycle]: https://agentclientprotocol.com/protocol/v2/draft/prompt-lifecycle
 func (c *ClientConn) Prompt(ctx context.Context, req *PromptRequest) (*PromptResponse, error) {
@@ -350,15 +335,13 @@ func (c *ClientConn) MessageMCPNotification(ctx context.Context, n *MessageMCPNo
 	return methodMessageMCPNotification.Notify(ctx, c.rpc, n)
 }
 
-// RequestPermission requests permission from the user for an operation
-// (session/request_permission).
+// RequestPermission requests permission from the user for an operation (session/request_permission).
 //
-// Called by the agent when it needs user authorization before executing a potentially sensitive
-// operation. The client should present the options to the user and return their decision.
+// Called by the agent when it needs user authorization before executing a potentially sensitive operation. The client
+// should present the options to the user and return their decision.
 //
-// After `session/cancel`, the agent stops waiting for requests of the cancelled foreground work and
-// SHOULD cancel them with `$/cancel_request`. The client answers a cancelled request with the
-// `cancelled` outcome.
+// After `session/cancel`, the agent stops waiting for requests of the cancelled foreground work and SHOULD cancel them
+// with `$/cancel_request`. The client answers a cancelled request with the `cancelled` outcome.
 //
 // See protocol docs: [Requesting Permission]
 //
@@ -371,8 +354,8 @@ func (c *AgentConn) RequestPermission(ctx context.Context, req *RequestPermissio
 	return methodRequestPermission.Call(ctx, c.rpc, req)
 }
 
-// createElicitation calls elicitation/create. The reader calls then with the answer before it
-// handles the messages that follow it.
+// createElicitation calls elicitation/create. The reader calls then with the answer before it handles the messages that
+// follow it.
 func (c *AgentConn) createElicitation(ctx context.Context, req *CreateElicitationRequest, then func(*CreateElicitationResponse)) (*CreateElicitationResponse, error) {
 	req = orEmpty(req)
 	if err := c.check(MethodCreateElicitation, req); err != nil {
@@ -397,12 +380,11 @@ func (c *AgentConn) MessageMCP(ctx context.Context, req *MessageMCPRequest) (*Me
 
 // SessionUpdate handles session update notifications from the agent (session/update).
 //
-// This is a notification endpoint (no response expected) that receives updates about session
-// activity, including message updates, message chunks, tool calls, and execution plans.
+// This is a notification endpoint (no response expected) that receives updates about session activity, including
+// message updates, message chunks, tool calls, and execution plans.
 //
-// Note: Clients SHOULD continue accepting tool call updates even after sending a `session/cancel`
-// notification, as the agent may send final updates before reporting an idle `state_update` with
-// the cancelled stop reason.
+// Note: Clients SHOULD continue accepting tool call updates even after sending a `session/cancel` notification, as the
+// agent may send final updates before reporting an idle `state_update` with the cancelled stop reason.
 //
 // See protocol docs: [Agent Reports Output]
 //
@@ -428,8 +410,8 @@ func (c *AgentConn) AuthStatusUpdate(ctx context.Context, n *AuthStatusUpdateNot
 
 // InitializeProxy initializes a component as a proxy (proxy/initialize).
 //
-// Sent by a conductor to each component that has a successor, instead of `initialize`. The params
-// and response are the same as for `initialize`.
+// Sent by a conductor to each component that has a successor, instead of `initialize`. The params and response are the
+// same as for `initialize`.
 //
 // Experimental: any minor release may change or remove it.
 func (c *ProxyConn) InitializeProxy(ctx context.Context, req *InitializeProxyRequest) (*InitializeProxyResponse, error) {
@@ -439,9 +421,8 @@ func (c *ProxyConn) InitializeProxy(ctx context.Context, req *InitializeProxyReq
 
 // ProxySuccessor forwards a request to or from a proxy's successor (proxy/successor).
 //
-// A proxy sends it to its conductor to forward a request downstream. The conductor sends it to the
-// proxy to deliver a request from the successor. The wrapped request's result or error is returned
-// unchanged.
+// A proxy sends it to its conductor to forward a request downstream. The conductor sends it to the proxy to deliver a
+// request from the successor. The wrapped request's result or error is returned unchanged.
 //
 // Experimental: any minor release may change or remove it.
 func (c *ProxyConn) ProxySuccessor(ctx context.Context, req *ProxySuccessorRequest) (*ProxySuccessorResponse, error) {
@@ -449,11 +430,10 @@ func (c *ProxyConn) ProxySuccessor(ctx context.Context, req *ProxySuccessorReque
 	return methodProxySuccessor.Call(ctx, c.rpc, req)
 }
 
-// ProxySuccessorNotification forwards a notification to or from a proxy's successor
-// (proxy/successor).
+// ProxySuccessorNotification forwards a notification to or from a proxy's successor (proxy/successor).
 //
-// A proxy sends it to its conductor to forward a notification downstream. The conductor sends it to
-// the proxy to deliver a notification from the successor.
+// A proxy sends it to its conductor to forward a notification downstream. The conductor sends it to the proxy to
+// deliver a notification from the successor.
 //
 // Experimental: any minor release may change or remove it.
 func (c *ProxyConn) ProxySuccessorNotification(ctx context.Context, n *ProxySuccessorNotification) error {

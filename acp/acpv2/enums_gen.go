@@ -5,8 +5,7 @@ package acpv2
 
 // ToolKind is one of the categories of tools that can be invoked.
 //
-// Tool kinds help clients choose appropriate icons and optimize how they display tool execution
-// progress.
+// Tool kinds help clients choose appropriate icons and optimize how they display tool execution progress.
 //
 // See protocol docs: [Reporting]
 //
@@ -44,16 +43,8 @@ const (
 // Known reports whether x is one of the values that the schema lists.
 func (x ToolKind) Known() bool {
 	switch x {
-	case ToolKindRead,
-		ToolKindEdit,
-		ToolKindDelete,
-		ToolKindMove,
-		ToolKindSearch,
-		ToolKindExecute,
-		ToolKindThink,
-		ToolKindFetch,
-		ToolKindSwitchMode,
-		ToolKindOther:
+	case ToolKindRead, ToolKindEdit, ToolKindDelete, ToolKindMove, ToolKindSearch, ToolKindExecute, ToolKindThink,
+		ToolKindFetch, ToolKindSwitchMode, ToolKindOther:
 		return true
 	}
 	return false
@@ -72,13 +63,13 @@ type ToolCallStatus string
 
 // The known values of ToolCallStatus.
 const (
-	// The tool call hasn't started running yet, for example because its input is streaming, it is
-	// awaiting approval, or it is scheduled to run later.
+	// The tool call hasn't started running yet, for example because its input is streaming, it is awaiting approval, or
+	// it is scheduled to run later.
 	ToolCallStatusPending ToolCallStatus = "pending"
 	// The tool call is currently running.
 	ToolCallStatusInProgress ToolCallStatus = "in_progress"
-	// The tool call has started, is not running now, and will not continue until something resumes
-	// it. It may return to `in_progress` any number of times.
+	// The tool call has started, is not running now, and will not continue until something resumes it. It may return to
+	// `in_progress` any number of times.
 	ToolCallStatusPaused ToolCallStatus = "paused"
 	// The tool call completed successfully.
 	ToolCallStatusCompleted ToolCallStatus = "completed"
@@ -91,11 +82,7 @@ const (
 // Known reports whether x is one of the values that the schema lists.
 func (x ToolCallStatus) Known() bool {
 	switch x {
-	case ToolCallStatusPending,
-		ToolCallStatusInProgress,
-		ToolCallStatusPaused,
-		ToolCallStatusCompleted,
-		ToolCallStatusFailed,
+	case ToolCallStatusPending, ToolCallStatusInProgress, ToolCallStatusPaused, ToolCallStatusCompleted, ToolCallStatusFailed,
 		ToolCallStatusCancelled:
 		return true
 	}
@@ -118,8 +105,7 @@ const (
 // Known reports whether x is one of the values that the schema lists.
 func (x Role) Known() bool {
 	switch x {
-	case RoleAssistant,
-		RoleUser:
+	case RoleAssistant, RoleUser:
 		return true
 	}
 	return false
@@ -141,8 +127,7 @@ const (
 // Known reports whether x is one of the values that the schema lists.
 func (x IconTheme) Known() bool {
 	switch x {
-	case IconThemeLight,
-		IconThemeDark:
+	case IconThemeLight, IconThemeDark:
 		return true
 	}
 	return false
@@ -168,10 +153,7 @@ const (
 // Known reports whether x is one of the values that the schema lists.
 func (x DiffFileType) Known() bool {
 	switch x {
-	case DiffFileTypeText,
-		DiffFileTypeBinary,
-		DiffFileTypeDirectory,
-		DiffFileTypeSymlink:
+	case DiffFileTypeText, DiffFileTypeBinary, DiffFileTypeDirectory, DiffFileTypeSymlink:
 		return true
 	}
 	return false
@@ -186,13 +168,12 @@ type DiffPatchFormat string
 const (
 	// One or more `diff --git` sections in Git's `--patch` (`-p`) text format.
 	//
-	// Unlike Git, which writes paths relative to the repository root, every path MUST be absolute,
-	// including in `rename from`, `rename to`, `copy from`, and `copy to` lines, and MUST NOT have
-	// a prefix such as Git's default `a/` and `b/`. Otherwise paths follow Git: `/dev/null` names
-	// the missing side of an added or deleted file in the `---` and `+++` lines, and paths with
-	// unusual characters are quoted as Git quotes them. Each path, once unquoted, is the same
-	// native absolute path string as the matching `changes` entry. Surrounding commit metadata and
-	// email envelopes MUST NOT be included.
+	// Unlike Git, which writes paths relative to the repository root, every path MUST be absolute, including in `rename
+	// from`, `rename to`, `copy from`, and `copy to` lines, and MUST NOT have a prefix such as Git's default `a/` and
+	// `b/`. Otherwise paths follow Git: `/dev/null` names the missing side of an added or deleted file in the `---` and
+	// `+++` lines, and paths with unusual characters are quoted as Git quotes them. Each path, once unquoted, is the
+	// same native absolute path string as the matching `changes` entry. Surrounding commit metadata and email envelopes
+	// MUST NOT be included.
 	DiffPatchFormatGitPatch DiffPatchFormat = "git_patch"
 )
 
@@ -221,9 +202,7 @@ const (
 // Known reports whether x is one of the values that the schema lists.
 func (x PermissionOptionKind) Known() bool {
 	switch x {
-	case PermissionOptionKindAllowOnce,
-		PermissionOptionKindAllowAlways,
-		PermissionOptionKindRejectOnce,
+	case PermissionOptionKindAllowOnce, PermissionOptionKindAllowAlways, PermissionOptionKindRejectOnce,
 		PermissionOptionKindRejectAlways:
 		return true
 	}
@@ -264,10 +243,7 @@ const (
 // Known reports whether x is one of the values that the schema lists.
 func (x StringFormat) Known() bool {
 	switch x {
-	case StringFormatEmail,
-		StringFormatURI,
-		StringFormatDate,
-		StringFormatDateTime:
+	case StringFormatEmail, StringFormatURI, StringFormatDate, StringFormatDateTime:
 		return true
 	}
 	return false
@@ -277,8 +253,8 @@ func (x StringFormat) Known() bool {
 //
 // Agents and clients MUST handle unknown protocol identifiers gracefully.
 //
-// Protocol names beginning with `_` are free for custom use, like other ACP extension methods.
-// Protocol names that do not begin with `_` are reserved for the ACP spec.
+// Protocol names beginning with `_` are free for custom use, like other ACP extension methods. Protocol names that do
+// not begin with `_` are reserved for the ACP spec.
 //
 // Schema: LlmProtocol.
 //
@@ -304,11 +280,7 @@ const (
 // Known reports whether x is one of the values that the schema lists.
 func (x LLMProtocol) Known() bool {
 	switch x {
-	case LLMProtocolAnthropic,
-		LLMProtocolOpenai,
-		LLMProtocolAzure,
-		LLMProtocolVertex,
-		LLMProtocolBedrock:
+	case LLMProtocolAnthropic, LLMProtocolOpenai, LLMProtocolAzure, LLMProtocolVertex, LLMProtocolBedrock:
 		return true
 	}
 	return false
@@ -325,8 +297,7 @@ type AuthState string
 const (
 	// Credentials are configured. This does not guarantee that they are valid.
 	AuthStateAuthenticated AuthState = "authenticated"
-	// The user needs to sign in. This includes credentials that are missing, expired, or known to
-	// be invalid.
+	// The user needs to sign in. This includes credentials that are missing, expired, or known to be invalid.
 	AuthStateUnauthenticated AuthState = "unauthenticated"
 	// No authentication is needed, for example because the agent uses a local model.
 	AuthStateNotRequired AuthState = "not_required"
@@ -337,10 +308,7 @@ const (
 // Known reports whether x is one of the values that the schema lists.
 func (x AuthState) Known() bool {
 	switch x {
-	case AuthStateAuthenticated,
-		AuthStateUnauthenticated,
-		AuthStateNotRequired,
-		AuthStateUnknown:
+	case AuthStateAuthenticated, AuthStateUnauthenticated, AuthStateNotRequired, AuthStateUnknown:
 		return true
 	}
 	return false
@@ -348,13 +316,12 @@ func (x AuthState) Known() bool {
 
 // SessionConfigOptionCategory is the semantic category for a session configuration option.
 //
-// This is intended to help Clients distinguish broadly common selectors (e.g. model selector vs
-// session mode selector vs thought/reasoning level) for UX purposes (keyboard shortcuts, icons,
-// placement). It MUST NOT be required for correctness. Clients MUST handle missing or unknown
-// categories gracefully.
+// This is intended to help Clients distinguish broadly common selectors (e.g. model selector vs session mode selector
+// vs thought/reasoning level) for UX purposes (keyboard shortcuts, icons, placement). It MUST NOT be required for
+// correctness. Clients MUST handle missing or unknown categories gracefully.
 //
-// Category names beginning with `_` are free for custom use, like other ACP extension methods.
-// Category names that do not begin with `_` are reserved for the ACP spec.
+// Category names beginning with `_` are free for custom use, like other ACP extension methods. Category names that do
+// not begin with `_` are reserved for the ACP spec.
 //
 // Values that are not listed here are allowed too; see Known.
 type SessionConfigOptionCategory string
@@ -374,9 +341,7 @@ const (
 // Known reports whether x is one of the values that the schema lists.
 func (x SessionConfigOptionCategory) Known() bool {
 	switch x {
-	case SessionConfigOptionCategoryMode,
-		SessionConfigOptionCategoryModel,
-		SessionConfigOptionCategoryModelConfig,
+	case SessionConfigOptionCategoryMode, SessionConfigOptionCategoryModel, SessionConfigOptionCategoryModelConfig,
 		SessionConfigOptionCategoryThoughtLevel:
 		return true
 	}
@@ -394,9 +359,9 @@ type SessionStatus string
 const (
 	// The Agent has the session in memory, for any connection.
 	//
-	// This does not mean the requesting connection is attached to it. A Client that did not create
-	// or resume the session on its own connection MUST still call `session/resume` before sending
-	// `session/prompt` or expecting `session/update` notifications.
+	// This does not mean the requesting connection is attached to it. A Client that did not create or resume the
+	// session on its own connection MUST still call `session/resume` before sending `session/prompt` or expecting
+	// `session/update` notifications.
 	SessionStatusOpen SessionStatus = "open"
 	// The Agent knows the session and can resume it, but does not have it in memory.
 	//
@@ -407,8 +372,7 @@ const (
 // Known reports whether x is one of the values that the schema lists.
 func (x SessionStatus) Known() bool {
 	switch x {
-	case SessionStatusOpen,
-		SessionStatusSaved:
+	case SessionStatusOpen, SessionStatusSaved:
 		return true
 	}
 	return false
@@ -416,8 +380,8 @@ func (x SessionStatus) Known() bool {
 
 // PlanEntryPriority is one of the priority levels for plan entries.
 //
-// Used to indicate the relative importance or urgency of different tasks in the execution plan. See
-// protocol docs: [Plan Entries]
+// Used to indicate the relative importance or urgency of different tasks in the execution plan. See protocol docs:
+// [Plan Entries]
 //
 // Values that are not listed here are allowed too; see Known.
 //
@@ -437,9 +401,7 @@ const (
 // Known reports whether x is one of the values that the schema lists.
 func (x PlanEntryPriority) Known() bool {
 	switch x {
-	case PlanEntryPriorityHigh,
-		PlanEntryPriorityMedium,
-		PlanEntryPriorityLow:
+	case PlanEntryPriorityHigh, PlanEntryPriorityMedium, PlanEntryPriorityLow:
 		return true
 	}
 	return false
@@ -447,8 +409,7 @@ func (x PlanEntryPriority) Known() bool {
 
 // PlanEntryStatus is the status of a plan entry in the execution flow.
 //
-// Tracks the lifecycle of each task from planning through completion. See protocol docs: [Plan
-// Entries]
+// Tracks the lifecycle of each task from planning through completion. See protocol docs: [Plan Entries]
 //
 // Values that are not listed here are allowed too; see Known.
 //
@@ -470,10 +431,7 @@ const (
 // Known reports whether x is one of the values that the schema lists.
 func (x PlanEntryStatus) Known() bool {
 	switch x {
-	case PlanEntryStatusPending,
-		PlanEntryStatusInProgress,
-		PlanEntryStatusCompleted,
-		PlanEntryStatusCancelled:
+	case PlanEntryStatusPending, PlanEntryStatusInProgress, PlanEntryStatusCompleted, PlanEntryStatusCancelled:
 		return true
 	}
 	return false
@@ -497,9 +455,7 @@ const (
 // Known reports whether x is one of the values that the schema lists.
 func (x NoticeSeverity) Known() bool {
 	switch x {
-	case NoticeSeverityInfo,
-		NoticeSeverityWarning,
-		NoticeSeverityError:
+	case NoticeSeverityInfo, NoticeSeverityWarning, NoticeSeverityError:
 		return true
 	}
 	return false
@@ -525,20 +481,16 @@ const (
 // Known reports whether x is one of the values that the schema lists.
 func (x CompactionStatus) Known() bool {
 	switch x {
-	case CompactionStatusInProgress,
-		CompactionStatusCompleted,
-		CompactionStatusFailed,
-		CompactionStatusCancelled:
+	case CompactionStatusInProgress, CompactionStatusCompleted, CompactionStatusFailed, CompactionStatusCancelled:
 		return true
 	}
 	return false
 }
 
-// SystemPromptMode: How the Agent combines a client-provided system prompt with its own
-// instructions.
+// SystemPromptMode: How the Agent combines a client-provided system prompt with its own instructions.
 //
-// Unknown modes are preserved so they can be stored, proxied, or forwarded. An Agent MUST return an
-// error for a mode it does not support rather than treating it as `append` or `override`.
+// Unknown modes are preserved so they can be stored, proxied, or forwarded. An Agent MUST return an error for a mode it
+// does not support rather than treating it as `append` or `override`.
 //
 // Values that are not listed here are allowed too; see Known.
 //
@@ -549,26 +501,23 @@ type SystemPromptMode string
 const (
 	// Add the content to the Agent's own instructions rather than replacing them.
 	//
-	// Every Agent that advertises `session.systemPrompt` supports this mode. Agents SHOULD give the
-	// content system-level precedence, for example in the model's system prompt or developer
-	// instructions rather than in user-turn content. Where it is placed and how it is formatted is
-	// implementation-defined.
+	// Every Agent that advertises `session.systemPrompt` supports this mode. Agents SHOULD give the content
+	// system-level precedence, for example in the model's system prompt or developer instructions rather than in
+	// user-turn content. Where it is placed and how it is formatted is implementation-defined.
 	SystemPromptModeAppend SystemPromptMode = "append"
 	// Replace the Agent's built-in default instructions with the content.
 	//
-	// This does not change tool availability, MCP servers, permissions, or session configuration.
-	// Context the Agent supplies from the workspace or environment MAY still be included. Clients
-	// that use this mode take responsibility for any tool guidance or safety instructions the
-	// Agent's default instructions provided, and MUST only use it when the Agent advertises
-	// `session.systemPrompt.mode.override`.
+	// This does not change tool availability, MCP servers, permissions, or session configuration. Context the Agent
+	// supplies from the workspace or environment MAY still be included. Clients that use this mode take responsibility
+	// for any tool guidance or safety instructions the Agent's default instructions provided, and MUST only use it when
+	// the Agent advertises `session.systemPrompt.mode.override`.
 	SystemPromptModeOverride SystemPromptMode = "override"
 )
 
 // Known reports whether x is one of the values that the schema lists.
 func (x SystemPromptMode) Known() bool {
 	switch x {
-	case SystemPromptModeAppend,
-		SystemPromptModeOverride:
+	case SystemPromptModeAppend, SystemPromptModeOverride:
 		return true
 	}
 	return false
@@ -576,8 +525,8 @@ func (x SystemPromptMode) Known() bool {
 
 // SessionArchiveFilter: Which sessions `session/list` returns based on their archive state.
 //
-// Unknown values are preserved so they can be stored, proxied, or forwarded. An Agent MUST return
-// `-32602` for a value it does not support rather than treating it as `exclude`.
+// Unknown values are preserved so they can be stored, proxied, or forwarded. An Agent MUST return `-32602` for a value
+// it does not support rather than treating it as `exclude`.
 //
 // Values that are not listed here are allowed too; see Known.
 //
@@ -597,9 +546,7 @@ const (
 // Known reports whether x is one of the values that the schema lists.
 func (x SessionArchiveFilter) Known() bool {
 	switch x {
-	case SessionArchiveFilterExclude,
-		SessionArchiveFilterInclude,
-		SessionArchiveFilterOnly:
+	case SessionArchiveFilterExclude, SessionArchiveFilterInclude, SessionArchiveFilterOnly:
 		return true
 	}
 	return false

@@ -3,14 +3,14 @@
 
 package acpv2
 
-// Features is a set of experimental features, which AgentOptions.Experimental and
-// ClientOptions.Experimental enable: FeatureFork|FeatureUsage, for example, or AllFeatures.
+// Features is a set of experimental features, which AgentOptions.Experimental and ClientOptions.Experimental enable:
+// FeatureFork|FeatureUsage, for example, or AllFeatures.
 type Features uint64
 
 // The experimental features.
 const (
-	// FeatureArchive enables SessionCapabilities/archive, SessionInfo/archived,
-	// ListSessionsRequest/archived, session/archive and session/unarchive.
+	// FeatureArchive enables SessionCapabilities/archive, SessionInfo/archived, ListSessionsRequest/archived,
+	// session/archive and session/unarchive.
 	FeatureArchive Features = 1 << 0
 	// FeatureAuthStatus enables AgentAuthCapabilities/status, auth/status_update and auth/status.
 	FeatureAuthStatus Features = 1 << 1
@@ -18,19 +18,16 @@ const (
 	FeatureFork Features = 1 << 2
 	// FeatureMCPOverACP enables McpCapabilities/acp, mcp/message and McpServer/acp.
 	FeatureMCPOverACP Features = 1 << 3
-	// FeaturePlans enables SessionUpdate/plan_removed, PlanUpdateContent/file and
-	// PlanUpdateContent/markdown.
+	// FeaturePlans enables SessionUpdate/plan_removed, PlanUpdateContent/file and PlanUpdateContent/markdown.
 	FeaturePlans Features = 1 << 4
-	// FeatureProviders enables AgentCapabilities/providers, providers/list, providers/set and
-	// providers/disable.
+	// FeatureProviders enables AgentCapabilities/providers, providers/list, providers/set and providers/disable.
 	FeatureProviders Features = 1 << 5
 	// FeatureSessionStatus enables SessionCapabilities/status and session/status.
 	FeatureSessionStatus Features = 1 << 6
 	// FeatureSessionTitle enables SessionCapabilities/title and session/set_title.
 	FeatureSessionTitle Features = 1 << 7
-	// FeatureSubagents enables StateUpdate/unknown, BackgroundWork/subagent,
-	// SessionUpdate/subagent_update, SessionUpdate/session_message and
-	// SessionUpdate/session_message_chunk.
+	// FeatureSubagents enables StateUpdate/unknown, BackgroundWork/subagent, SessionUpdate/subagent_update,
+	// SessionUpdate/session_message and SessionUpdate/session_message_chunk.
 	FeatureSubagents Features = 1 << 8
 	// FeatureSystemPrompt enables SessionCapabilities/systemPrompt, NewSessionRequest/systemPrompt,
 	// ForkSessionRequest/systemPrompt and ResumeSessionRequest/systemPrompt.

@@ -28,8 +28,7 @@ func (x *AgentCapabilities) serves(method string) bool {
 	return true
 }
 
-// lacksForNewSession returns the capability that a call of session/new needs and x does not have,
-// or "".
+// lacksForNewSession returns the capability that a call of session/new needs and x does not have, or "".
 func (x *AgentCapabilities) lacksForNewSession(req *NewSessionRequest) string {
 	if !x.Session.Present() {
 		return "session"
@@ -59,8 +58,7 @@ func (x *AgentCapabilities) lacksForNewSession(req *NewSessionRequest) string {
 	return ""
 }
 
-// lacksForListSessions returns the capability that a call of session/list needs and x does not
-// have, or "".
+// lacksForListSessions returns the capability that a call of session/list needs and x does not have, or "".
 func (x *AgentCapabilities) lacksForListSessions(req *ListSessionsRequest) string {
 	if !x.Session.Present() {
 		return "session"
@@ -71,8 +69,7 @@ func (x *AgentCapabilities) lacksForListSessions(req *ListSessionsRequest) strin
 	return ""
 }
 
-// lacksForForkSession returns the capability that a call of session/fork needs and x does not have,
-// or "".
+// lacksForForkSession returns the capability that a call of session/fork needs and x does not have, or "".
 func (x *AgentCapabilities) lacksForForkSession(req *ForkSessionRequest) string {
 	if !x.Session.Value().Fork.Present() {
 		return "session.fork"
@@ -102,8 +99,7 @@ func (x *AgentCapabilities) lacksForForkSession(req *ForkSessionRequest) string 
 	return ""
 }
 
-// lacksForResumeSession returns the capability that a call of session/resume needs and x does not
-// have, or "".
+// lacksForResumeSession returns the capability that a call of session/resume needs and x does not have, or "".
 func (x *AgentCapabilities) lacksForResumeSession(req *ResumeSessionRequest) string {
 	if !x.Session.Present() {
 		return "session"
@@ -133,8 +129,7 @@ func (x *AgentCapabilities) lacksForResumeSession(req *ResumeSessionRequest) str
 	return ""
 }
 
-// lacksForPrompt returns the capability that a call of session/prompt needs and x does not have, or
-// "".
+// lacksForPrompt returns the capability that a call of session/prompt needs and x does not have, or "".
 func (x *AgentCapabilities) lacksForPrompt(req *PromptRequest) string {
 	if !x.Session.Present() {
 		return "session"
@@ -158,8 +153,8 @@ func (x *AgentCapabilities) lacksForPrompt(req *PromptRequest) string {
 	return ""
 }
 
-// capabilities returns the capabilities that the handlers imply. It is an error to set only some of
-// the handlers of one capability.
+// capabilities returns the capabilities that the handlers imply. It is an error to set only some of the handlers of one
+// capability.
 func (h *AgentHandlers) capabilities() (x AgentCapabilities, err error) {
 	if all, err := allOrNone(
 		"providers",
@@ -227,8 +222,7 @@ func (x *ClientCapabilities) serves(method string) bool {
 	return true
 }
 
-// lacksForCreateElicitation returns the capability that a call of elicitation/create needs and x
-// does not have, or "".
+// lacksForCreateElicitation returns the capability that a call of elicitation/create needs and x does not have, or "".
 func (x *ClientCapabilities) lacksForCreateElicitation(req *CreateElicitationRequest) string {
 	switch req.Variant.(type) {
 	case *CreateElicitationRequestForm:
@@ -243,8 +237,8 @@ func (x *ClientCapabilities) lacksForCreateElicitation(req *CreateElicitationReq
 	return ""
 }
 
-// lacksForCompleteElicitation returns the capability that a call of elicitation/complete needs and
-// x does not have, or "".
+// lacksForCompleteElicitation returns the capability that a call of elicitation/complete needs and x does not have, or
+// "".
 func (x *ClientCapabilities) lacksForCompleteElicitation(n *CompleteElicitationNotification) string {
 	if !x.Elicitation.Value().URL.Present() {
 		return "elicitation.url"
@@ -252,14 +246,14 @@ func (x *ClientCapabilities) lacksForCompleteElicitation(n *CompleteElicitationN
 	return ""
 }
 
-// capabilities returns the capabilities that the handlers imply. It is an error to set only some of
-// the handlers of one capability.
+// capabilities returns the capabilities that the handlers imply. It is an error to set only some of the handlers of one
+// capability.
 func (h *ClientHandlers) capabilities() (x ClientCapabilities, err error) {
 	return x, nil
 }
 
-// emptyID returns the JSON pointer of the first required id that is empty in the parameters or the
-// result of a method, or "".
+// emptyID returns the JSON pointer of the first required id that is empty in the parameters or the result of a method,
+// or "".
 func emptyID(v any) string {
 	switch v := v.(type) {
 	case *LoginAuthRequest:

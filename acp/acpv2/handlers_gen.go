@@ -10,23 +10,22 @@ import (
 	engine "github.com/acpgo/sdk/internal/engine"
 )
 
-// AgentHandlers has the functions that handle the requests and notifications that an agent
-// receives. If a handler is nil, its requests are answered with method not found, its notifications
-// are ignored, and the capabilities that depend on it are not advertised. Handlers run
-// concurrently, except that the notifications of one session are handled in order. A handler whose
-// parameters name a session receives that session; the others receive the connection.
+// AgentHandlers has the functions that handle the requests and notifications that an agent receives. If a handler is
+// nil, its requests are answered with method not found, its notifications are ignored, and the capabilities that depend
+// on it are not advertised. Handlers run concurrently, except that the notifications of one session are handled in
+// order. A handler whose parameters name a session receives that session; the others receive the connection.
 type AgentHandlers struct {
 	// LoginAuth authenticates the client using the specified authentication method (auth/login).
 	//
-	// Agents MUST support this method when their `initialize` response included a non-empty
-	// `authMethods` list. Clients MUST call this method only with a method whose type defines a
-	// protocol-driven login flow, and MUST NOT call it when `authMethods` was omitted or empty.
+	// Agents MUST support this method when their `initialize` response included a non-empty `authMethods` list. Clients
+	// MUST call this method only with a method whose type defines a protocol-driven login flow, and MUST NOT call it
+	// when `authMethods` was omitted or empty.
 	//
-	// Called when the agent requires authentication before allowing session creation. The client
-	// provides the authentication method ID that was advertised during initialization.
+	// Called when the agent requires authentication before allowing session creation. The client provides the
+	// authentication method ID that was advertised during initialization.
 	//
-	// After successful authentication, the client can proceed to create sessions with `session/new`
-	// without receiving an `auth_required` (`-32000`) error.
+	// After successful authentication, the client can proceed to create sessions with `session/new` without receiving
+	// an `auth_required` (`-32000`) error.
 	//
 	// See protocol docs: [Initialization]
 	//
@@ -35,13 +34,11 @@ type AgentHandlers struct {
 
 	// LogoutAuth logs out of the current authenticated state (auth/logout).
 	//
-	// Agents MUST support this method when their `initialize` response included a non-empty
-	// `authMethods` list. Clients MUST NOT call this method when `authMethods` was omitted or
-	// empty.
+	// Agents MUST support this method when their `initialize` response included a non-empty `authMethods` list. Clients
+	// MUST NOT call this method when `authMethods` was omitted or empty.
 	//
-	// After a successful logout, authentication-gated requests require the client to complete an
-	// advertised authentication flow again. There is no guarantee about the behavior of already
-	// running sessions.
+	// After a successful logout, authentication-gated requests require the client to complete an advertised
+	// authentication flow again. There is no guarantee about the behavior of already running sessions.
 	LogoutAuth func(ctx context.Context, conn *AgentConn, req *LogoutAuthRequest) (*LogoutAuthResponse, error)
 
 	// NewSession creates a new conversation session with the agent (session/new).
@@ -65,11 +62,10 @@ type AgentHandlers struct {
 
 	// ListSessions lists existing sessions known to the agent (session/list).
 	//
-	// The agent should return metadata about sessions with optional filtering and pagination
-	// support.
+	// The agent should return metadata about sessions with optional filtering and pagination support.
 	//
-	// If the handler of session/archive is set, sessions without Archived are listed as not
-	// archived, or as archived if the client asks only for these.
+	// If the handler of session/archive is set, sessions without Archived are listed as not archived, or as archived if
+	// the client asks only for these.
 	//
 	// Capability: session.
 	ListSessions func(ctx context.Context, conn *AgentConn, req *ListSessionsRequest) (*ListSessionsResponse, error)
@@ -83,63 +79,55 @@ type AgentHandlers struct {
 
 	// ResumeSession resumes an existing session (session/resume).
 	//
-	// The agent should resume the session context, allowing the conversation to continue. If
-	// `replayFrom` is set, the agent should replay retained conversation history before responding.
+	// The agent should resume the session context, allowing the conversation to continue. If `replayFrom` is set, the
+	// agent should replay retained conversation history before responding.
 	//
 	// Capability: session.
 	ResumeSession func(ctx context.Context, session *AgentSession, req *ResumeSessionRequest) (*ResumeSessionResponse, error)
 
-	// CloseSession closes an active session and frees up any resources associated with it
-	// (session/close).
+	// CloseSession closes an active session and frees up any resources associated with it (session/close).
 	//
-	// The Agent MUST cancel any ongoing work as if `session/cancel` was called, stop the session's
-	// background work, and then free the resources associated with the session.
+	// The Agent MUST cancel any ongoing work as if `session/cancel` was called, stop the session's background work, and
+	// then free the resources associated with the session.
 	//
 	// Capability: session.
 	CloseSession func(ctx context.Context, session *AgentSession, req *CloseSessionRequest) (*CloseSessionResponse, error)
 
-	// CancelToolCall cancels one tool call without cancelling the rest of the session's work
-	// (tool_call/cancel).
+	// CancelToolCall cancels one tool call without cancelling the rest of the session's work (tool_call/cancel).
 	//
-	// This method is only available while the tool call advertises `capabilities.cancel`. The
-	// response means the Agent accepted the cancellation. A final `tool_call_update` confirms it.
+	// This method is only available while the tool call advertises `capabilities.cancel`. The response means the Agent
+	// accepted the cancellation. A final `tool_call_update` confirms it.
 	CancelToolCall func(ctx context.Context, session *AgentSession, req *CancelToolCallRequest) (*CancelToolCallResponse, error)
 
-	// CancelTerminal stops one terminal's process without cancelling the rest of the session's work
-	// (terminal/cancel).
+	// CancelTerminal stops one terminal's process without cancelling the rest of the session's work (terminal/cancel).
 	//
-	// This method is only available while the terminal advertises `capabilities.cancel`. The
-	// response means the Agent accepted the cancellation. A `terminal_update` with `exitStatus`
-	// confirms it.
+	// This method is only available while the terminal advertises `capabilities.cancel`. The response means the Agent
+	// accepted the cancellation. A `terminal_update` with `exitStatus` confirms it.
 	CancelTerminal func(ctx context.Context, session *AgentSession, req *CancelTerminalRequest) (*CancelTerminalResponse, error)
 
-	// SetSessionConfigOption sets the current value for a session configuration option
-	// (session/set_config_option).
+	// SetSessionConfigOption sets the current value for a session configuration option (session/set_config_option).
 	SetSessionConfigOption func(ctx context.Context, session *AgentSession, req *SetSessionConfigOptionRequest) (*SetSessionConfigOptionResponse, error)
 
 	// Prompt processes a user prompt within a session (session/prompt).
 	//
-	// Acceptance means adding a logical user message with an ID and a position relative to other
-	// messages in the ACP conversation, not receipt or queueing. The Agent MUST return the inserted
-	// message's ID without waiting for processing to finish.
+	// Acceptance means adding a logical user message with an ID and a position relative to other messages in the ACP
+	// conversation, not receipt or queueing. The Agent MUST return the inserted message's ID without waiting for
+	// processing to finish.
 	//
-	// The Agent reports the user message with the same ID through `session/update`. This
-	// notification may arrive before or after the response, but neither may precede insertion.
-	// Processing state, output, tool calls, and completion are also reported through session
-	// updates.
+	// The Agent reports the user message with the same ID through `session/update`. This notification may arrive before
+	// or after the response, but neither may precede insertion. Processing state, output, tool calls, and completion
+	// are also reported through session updates.
 	//
-	// An error response means the user message was not inserted. Once it is inserted, the Agent
-	// MUST NOT answer with an error, even if the work fails before the response is sent. It ends
-	// that work with the `error` stop reason.
+	// An error response means the user message was not inserted. Once it is inserted, the Agent MUST NOT answer with an
+	// error, even if the work fails before the response is sent. It ends that work with the `error` stop reason.
 	//
-	// A rejected submission produces no user-message updates. Foreground state follows its normal
-	// lifecycle independently of the request outcome: `running` may precede insertion, and
-	// rejection alone does not imply `idle`.
+	// A rejected submission produces no user-message updates. Foreground state follows its normal lifecycle
+	// independently of the request outcome: `running` may precede insertion, and rejection alone does not imply `idle`.
 	//
 	// See protocol docs: [Prompt Lifecycle]
 	//
-	// The handler calls AgentSession.StartTurn, which answers the prompt and runs the work, and
-	// returns what that returns.
+	// The handler calls AgentSession.StartTurn, which answers the prompt and runs the work, and returns what that
+	// returns.
 	//
 	// Capability: session.
 	//
@@ -148,34 +136,31 @@ type AgentHandlers struct {
 
 	// Cancel cancels a session's foreground work and its prompts not yet inserted (session/cancel).
 	//
-	// Work in the latest `background` list is not covered and keeps running. The Agent MAY stop
-	// background activity it does not list.
+	// Work in the latest `background` list is not covered and keeps running. The Agent MAY stop background activity it
+	// does not list.
 	//
-	// Upon receiving this notification, the Agent SHOULD stop all language model requests and all
-	// tool call invocations of the cancelled foreground work as soon as possible.
+	// Upon receiving this notification, the Agent SHOULD stop all language model requests and all tool call invocations
+	// of the cancelled foreground work as soon as possible.
 	//
-	// The Agent MUST stop waiting for pending `session/request_permission` requests of the
-	// cancelled work and treat them as not approved. It SHOULD cancel each of them with
-	// `$/cancel_request`.
+	// The Agent MUST stop waiting for pending `session/request_permission` requests of the cancelled work and treat
+	// them as not approved. It SHOULD cancel each of them with `$/cancel_request`.
 	//
-	// After all ongoing operations have been successfully aborted and pending updates have been
-	// sent, the Agent MUST send an idle `state_update` session update with the `cancelled` stop
-	// reason if cancellation ended active foreground work. No additional completion update is
-	// required if no foreground work was active.
+	// After all ongoing operations have been successfully aborted and pending updates have been sent, the Agent MUST
+	// send an idle `state_update` session update with the `cancelled` stop reason if cancellation ended active
+	// foreground work. No additional completion update is required if no foreground work was active.
 	//
-	// After cancellation completes, the Agent SHOULD ignore late answers rather than use them to
-	// resume the cancelled work.
+	// After cancellation completes, the Agent SHOULD ignore late answers rather than use them to resume the cancelled
+	// work.
 	//
-	// Agents MUST catch errors caused by aborting cancelled work and report the `cancelled` stop
-	// reason, not `error`.
+	// Agents MUST catch errors caused by aborting cancelled work and report the `cancelled` stop reason, not `error`.
 	//
-	// The Agent MAY send content or tool call updates after receiving `session/cancel`, but MUST
-	// send them before the idle `state_update` that reports cancellation.
+	// The Agent MAY send content or tool call updates after receiving `session/cancel`, but MUST send them before the
+	// idle `state_update` that reports cancellation.
 	//
 	// See protocol docs: [Cancellation]
 	//
-	// The runtime has then ended the context of the turn already: an agent whose handlers look at
-	// their context needs no handler here. It is also called when no turn runs.
+	// The runtime has then ended the context of the turn already: an agent whose handlers look at their context needs
+	// no handler here. It is also called when no turn runs.
 	//
 	// [Cancellation]: https://agentclientprotocol.com/protocol/v2/draft/prompt-lifecycle#cancellation
 	Cancel func(ctx context.Context, session *AgentSession, n *CancelSessionNotification) error
@@ -203,8 +188,8 @@ type AgentHandlers struct {
 
 	// AuthStatus queries the agent's current authentication state (auth/status).
 	//
-	// This method is only available if the agent advertises the `auth.status` capability. It MUST
-	// NOT change any agent state, and agents MUST NOT reject it with `auth_required`.
+	// This method is only available if the agent advertises the `auth.status` capability. It MUST NOT change any agent
+	// state, and agents MUST NOT reject it with `auth_required`.
 	//
 	// Capability: auth.status.
 	//
@@ -215,21 +200,18 @@ type AgentHandlers struct {
 	//
 	// This method is only available if the agent advertises the `session.fork` capability.
 	//
-	// The agent should create a new session with the same conversation context as the original,
-	// allowing operations like generating summaries without affecting the original session's
-	// history.
+	// The agent should create a new session with the same conversation context as the original, allowing operations
+	// like generating summaries without affecting the original session's history.
 	//
-	// As with `session/new`, the forked session is active once the agent responds, set up with the
-	// request's `cwd`, `additionalDirectories`, and `mcpServers`. The client can prompt it without
-	// calling `session/resume` first.
+	// As with `session/new`, the forked session is active once the agent responds, set up with the request's `cwd`,
+	// `additionalDirectories`, and `mcpServers`. The client can prompt it without calling `session/resume` first.
 	//
 	// Capability: session.fork.
 	//
 	// Experimental: any minor release may change or remove it. It needs [FeatureFork].
 	ForkSession func(ctx context.Context, session *AgentSession, req *ForkSessionRequest) (*ForkSessionResponse, error)
 
-	// ArchiveSession archives a session, hiding it from default `session/list` results
-	// (session/archive).
+	// ArchiveSession archives a session, hiding it from default `session/list` results (session/archive).
 	//
 	// This method is only available if the agent advertises the `session.archive` capability.
 	//
@@ -238,8 +220,7 @@ type AgentHandlers struct {
 	// Experimental: any minor release may change or remove it. It needs [FeatureArchive].
 	ArchiveSession func(ctx context.Context, session *AgentSession, req *ArchiveSessionRequest) (*ArchiveSessionResponse, error)
 
-	// UnarchiveSession unarchives a session, returning it to default `session/list` results
-	// (session/unarchive).
+	// UnarchiveSession unarchives a session, returning it to default `session/list` results (session/unarchive).
 	//
 	// This method is only available if the agent advertises the `session.archive` capability.
 	//
@@ -248,8 +229,7 @@ type AgentHandlers struct {
 	// Experimental: any minor release may change or remove it. It needs [FeatureArchive].
 	UnarchiveSession func(ctx context.Context, session *AgentSession, req *UnarchiveSessionRequest) (*UnarchiveSessionResponse, error)
 
-	// SessionStatus checks whether the Agent has a session in memory, without changing it
-	// (session/status).
+	// SessionStatus checks whether the Agent has a session in memory, without changing it (session/status).
 	//
 	// This method is only available if the agent advertises the `session.status` capability.
 	//
@@ -262,8 +242,8 @@ type AgentHandlers struct {
 	//
 	// This method is only available if the agent advertises the `session.title` capability.
 	//
-	// The session does not need to be active on the connection. The agent stores the title and
-	// returns the stored title, which may be normalized.
+	// The session does not need to be active on the connection. The agent stores the title and returns the stored
+	// title, which may be normalized.
 	//
 	// Capability: session.title.
 	//
@@ -306,27 +286,23 @@ func (h *AgentHandlers) routes(conn *AgentConn) []engine.Route {
 	}
 }
 
-// ClientHandlers has the functions that handle the requests and notifications that a client
-// receives. If a handler is nil, its requests are answered with method not found, its notifications
-// are ignored, and the capabilities that depend on it are not advertised. Handlers run
-// concurrently, except that the notifications of one session are handled in order. A handler whose
-// parameters name a session receives that session; the others receive the connection.
+// ClientHandlers has the functions that handle the requests and notifications that a client receives. If a handler is
+// nil, its requests are answered with method not found, its notifications are ignored, and the capabilities that depend
+// on it are not advertised. Handlers run concurrently, except that the notifications of one session are handled in
+// order. A handler whose parameters name a session receives that session; the others receive the connection.
 type ClientHandlers struct {
-	// RequestPermission requests permission from the user for an operation
-	// (session/request_permission).
+	// RequestPermission requests permission from the user for an operation (session/request_permission).
 	//
-	// Called by the agent when it needs user authorization before executing a potentially sensitive
-	// operation. The client should present the options to the user and return their decision.
+	// Called by the agent when it needs user authorization before executing a potentially sensitive operation. The
+	// client should present the options to the user and return their decision.
 	//
-	// After `session/cancel`, the agent stops waiting for requests of the cancelled foreground work
-	// and SHOULD cancel them with `$/cancel_request`. The client answers a cancelled request with
-	// the `cancelled` outcome.
+	// After `session/cancel`, the agent stops waiting for requests of the cancelled foreground work and SHOULD cancel
+	// them with `$/cancel_request`. The client answers a cancelled request with the `cancelled` outcome.
 	//
 	// See protocol docs: [Requesting Permission]
 	//
-	// A user who refuses has chosen an option of a reject kind; the outcome cancelled means that
-	// the turn was cancelled. When that happens, ctx ends, and the runtime answers cancelled,
-	// whatever the handler returns.
+	// A user who refuses has chosen an option of a reject kind; the outcome cancelled means that the turn was
+	// cancelled. When that happens, ctx ends, and the runtime answers cancelled, whatever the handler returns.
 	//
 	// [Requesting Permission]: https://agentclientprotocol.com/protocol/v2/draft/tool-calls#requesting-permission
 	RequestPermission func(ctx context.Context, session *ClientSession, req *RequestPermissionRequest) (*RequestPermissionResponse, error)
@@ -340,12 +316,11 @@ type ClientHandlers struct {
 
 	// SessionUpdate handles session update notifications from the agent (session/update).
 	//
-	// This is a notification endpoint (no response expected) that receives updates about session
-	// activity, including message updates, message chunks, tool calls, and execution plans.
+	// This is a notification endpoint (no response expected) that receives updates about session activity, including
+	// message updates, message chunks, tool calls, and execution plans.
 	//
-	// Note: Clients SHOULD continue accepting tool call updates even after sending a
-	// `session/cancel` notification, as the agent may send final updates before reporting an idle
-	// `state_update` with the cancelled stop reason.
+	// Note: Clients SHOULD continue accepting tool call updates even after sending a `session/cancel` notification, as
+	// the agent may send final updates before reporting an idle `state_update` with the cancelled stop reason.
 	//
 	// See protocol docs: [Agent Reports Output]
 	//
@@ -380,33 +355,31 @@ func (h *ClientHandlers) routes(conn *ClientConn) []engine.Route {
 	}
 }
 
-// ProxyHandlers has the functions that handle the requests and notifications that a proxy, or its
-// conductor, receives. If a handler is nil, its requests are answered with method not found, its
-// notifications are ignored, and the capabilities that depend on it are not advertised. Handlers
-// run concurrently, except that the notifications of one session are handled in order.
+// ProxyHandlers has the functions that handle the requests and notifications that a proxy, or its conductor, receives.
+// If a handler is nil, its requests are answered with method not found, its notifications are ignored, and the
+// capabilities that depend on it are not advertised. Handlers run concurrently, except that the notifications of one
+// session are handled in order.
 type ProxyHandlers struct {
 	// InitializeProxy initializes a component as a proxy (proxy/initialize).
 	//
-	// Sent by a conductor to each component that has a successor, instead of `initialize`. The
-	// params and response are the same as for `initialize`.
+	// Sent by a conductor to each component that has a successor, instead of `initialize`. The params and response are
+	// the same as for `initialize`.
 	//
 	// Experimental: any minor release may change or remove it.
 	InitializeProxy func(ctx context.Context, conn *ProxyConn, req *InitializeProxyRequest) (*InitializeProxyResponse, error)
 
 	// ProxySuccessor forwards a request to or from a proxy's successor (proxy/successor).
 	//
-	// A proxy sends it to its conductor to forward a request downstream. The conductor sends it to
-	// the proxy to deliver a request from the successor. The wrapped request's result or error is
-	// returned unchanged.
+	// A proxy sends it to its conductor to forward a request downstream. The conductor sends it to the proxy to deliver
+	// a request from the successor. The wrapped request's result or error is returned unchanged.
 	//
 	// Experimental: any minor release may change or remove it.
 	ProxySuccessor func(ctx context.Context, conn *ProxyConn, req *ProxySuccessorRequest) (*ProxySuccessorResponse, error)
 
-	// ProxySuccessorNotification forwards a notification to or from a proxy's successor
-	// (proxy/successor).
+	// ProxySuccessorNotification forwards a notification to or from a proxy's successor (proxy/successor).
 	//
-	// A proxy sends it to its conductor to forward a notification downstream. The conductor sends
-	// it to the proxy to deliver a notification from the successor.
+	// A proxy sends it to its conductor to forward a notification downstream. The conductor sends it to the proxy to
+	// deliver a notification from the successor.
 	//
 	// Experimental: any minor release may change or remove it.
 	ProxySuccessorNotification func(ctx context.Context, conn *ProxyConn, n *ProxySuccessorNotification) error

@@ -99,8 +99,7 @@ const (
 	//
 	// Experimental: any minor release may change or remove it.
 	MethodProxySuccessor = "proxy/successor"
-	// MethodProxySuccessorNotification names a notification that proxies and their conductors
-	// handle.
+	// MethodProxySuccessorNotification names a notification that proxies and their conductors handle.
 	//
 	// Experimental: any minor release may change or remove it.
 	MethodProxySuccessorNotification = "proxy/successor"

@@ -23,15 +23,13 @@ type RequestPermissionRequest struct {
 
 	// Human-readable title for the permission prompt.
 	//
-	// This title is specific to the permission prompt and does not update any subject's displayed
-	// title.
+	// This title is specific to the permission prompt and does not update any subject's displayed title.
 	Title string `json:"title" codec:"required"`
 
 	// Optional human-readable explanation of why permission is needed.
 	//
-	// This text is specific to the permission prompt and does not update any subject's displayed
-	// content. Omitted and `null` are equivalent and mean no separate permission description was
-	// provided.
+	// This text is specific to the permission prompt and does not update any subject's displayed content. Omitted and
+	// `null` are equivalent and mean no separate permission description was provided.
 	Description codec.Opt[string] `json:"description,omitzero" codec:"null,lenient"`
 
 	// Optional structured context about the operation requiring permission.
@@ -42,14 +40,12 @@ type RequestPermissionRequest struct {
 	// Available permission options for the user to choose from. Must contain at least one option.
 	Options []PermissionOption `json:"options" codec:"required"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // SessionID is a unique identifier for a conversation session between a client and agent.
 //
-// Each session has its own context, conversation history, and state, so one agent can run several
-// independent sessions.
+// Each session has its own context, conversation history, and state, so one agent can run several independent sessions.
 //
 // See protocol docs: [Session ID]
 //
@@ -60,15 +56,14 @@ type SessionID string
 
 // ToolCallUpdate represents an upsert for a tool call that the language model has requested.
 //
-// Tool calls are actions that the agent executes on behalf of the language model, such as reading
-// files, executing code, or fetching data from external sources.
+// Tool calls are actions that the agent executes on behalf of the language model, such as reading files, executing
+// code, or fetching data from external sources.
 //
-// Only `toolCallId` is required. Other fields have patch semantics: omitted fields leave the
-// existing tool call value unchanged, `null` clears or unsets the value, and concrete values
-// replace the previous value. For collection fields, concrete arrays replace the previous
-// collection, and both `null` and `[]` clear the collection. A concrete `_meta` object instead
-// patches the stored metadata by top-level key. When a client receives a tool call ID it has not
-// seen before, omitted fields start at their protocol defaults.
+// Only `toolCallId` is required. Other fields have patch semantics: omitted fields leave the existing tool call value
+// unchanged, `null` clears or unsets the value, and concrete values replace the previous value. For collection fields,
+// concrete arrays replace the previous collection, and both `null` and `[]` clear the collection. A concrete `_meta`
+// object instead patches the stored metadata by top-level key. When a client receives a tool call ID it has not seen
+// before, omitted fields start at their protocol defaults.
 //
 // See protocol docs: [Tool Calls]
 //
@@ -79,27 +74,27 @@ type ToolCallUpdate struct {
 
 	// Programmatic name of the tool being invoked.
 	//
-	// This field is optional and has patch semantics. Omission means no change, `null` clears the
-	// name, and a string replaces it. For a tool call ID the client has not seen before, omission
-	// or `null` means that no tool name is available.
+	// This field is optional and has patch semantics. Omission means no change, `null` clears the name, and a string
+	// replaces it. For a tool call ID the client has not seen before, omission or `null` means that no tool name is
+	// available.
 	Name codec.Opt[string] `json:"name,omitzero" codec:"null,lenient"`
 
 	// Human-readable title describing what the tool is doing.
 	//
-	// Omission leaves the title unchanged, `null` unsets it, and a string replaces it. A new tool
-	// call starts without a title.
+	// Omission leaves the title unchanged, `null` unsets it, and a string replaces it. A new tool call starts without a
+	// title.
 	Title codec.Opt[string] `json:"title,omitzero" codec:"null,lenient"`
 
 	// The category of tool being invoked. Helps clients choose appropriate icons and UI treatment.
 	//
-	// Omission leaves the kind unchanged, `null` resets it to `other`, and a value replaces it. A
-	// new tool call starts as `other`.
+	// Omission leaves the kind unchanged, `null` resets it to `other`, and a value replaces it. A new tool call starts
+	// as `other`.
 	Kind codec.Opt[ToolKind] `json:"kind,omitzero" codec:"null,lenient,open"`
 
 	// Current execution status of the tool call.
 	//
-	// Omission leaves the status unchanged, `null` resets it to `pending`, and a value replaces it.
-	// A new tool call starts as `pending`.
+	// Omission leaves the status unchanged, `null` resets it to `pending`, and a value replaces it. A new tool call
+	// starts as `pending`.
 	Status codec.Opt[ToolCallStatus] `json:"status,omitzero" codec:"null,lenient,open"`
 
 	// Content produced by the tool call.
@@ -116,11 +111,10 @@ type ToolCallUpdate struct {
 
 	// Client-initiated controls this tool call currently supports, such as cancellation.
 	//
-	// Omission leaves the capabilities unchanged, `null` clears them, and an object replaces the
-	// whole previous value. A new tool call starts with none.
+	// Omission leaves the capabilities unchanged, `null` clears them, and an object replaces the whole previous value.
+	// A new tool call starts with none.
 	Capabilities codec.Opt[ToolCallCapabilities] `json:"capabilities,omitzero" codec:"null,lenient"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -129,8 +123,8 @@ type ToolCallUpdate struct {
 // Schema: ToolCallId.
 type ToolCallID string
 
-// Annotations holds optional annotations for the client. The client can use annotations to inform
-// how objects are used or displayed.
+// Annotations holds optional annotations for the client. The client can use annotations to inform how objects are used
+// or displayed.
 type Annotations struct {
 	// Intended recipients for this content, such as the user or assistant.
 	//
@@ -144,13 +138,12 @@ type Annotations struct {
 	// Omitted and `null` are equivalent and mean the modification time is not reported.
 	LastModified codec.Opt[string] `json:"lastModified,omitzero" codec:"null,lenient"`
 
-	// Relative importance of this content when clients choose what to surface, from 0 (least
-	// important) to 1 (most important).
+	// Relative importance of this content when clients choose what to surface, from 0 (least important) to 1 (most
+	// important).
 	//
 	// Omitted and `null` are equivalent and mean no priority is specified.
 	Priority codec.Opt[float64] `json:"priority,omitzero" codec:"null,lenient"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -164,7 +157,6 @@ type TextContent struct {
 	// Omitted and `null` are equivalent and mean no annotations are provided.
 	Annotations codec.Opt[Annotations] `json:"annotations,omitzero" codec:"null,lenient"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -189,7 +181,6 @@ type ImageContent struct {
 	// Omitted and `null` are equivalent and mean no annotations are provided.
 	Annotations codec.Opt[Annotations] `json:"annotations,omitzero" codec:"null,lenient"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -206,15 +197,13 @@ type AudioContent struct {
 	// Omitted and `null` are equivalent and mean no annotations are provided.
 	Annotations codec.Opt[Annotations] `json:"annotations,omitzero" codec:"null,lenient"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // Icon is an optionally-sized icon that can be displayed in a user interface.
 type Icon struct {
-	// A standard URI pointing to an icon resource. MUST be an `https:` or `data:` URI. Clients
-	// reject other schemes, fetch without credentials, and do not follow scheme- or origin-changing
-	// redirects.
+	// A standard URI pointing to an icon resource. MUST be an `https:` or `data:` URI. Clients reject other schemes,
+	// fetch without credentials, and do not follow scheme- or origin-changing redirects.
 	Src string `json:"src" codec:"required"`
 
 	// Optional MIME type override if the source MIME type is missing or generic.
@@ -222,9 +211,8 @@ type Icon struct {
 	// Omitted and `null` are equivalent and mean the source MIME type is used.
 	MimeType codec.Opt[MediaType] `json:"mimeType,omitzero" codec:"null,lenient"`
 
-	// Optional array of strings that specify sizes at which the icon can be used. Each string
-	// should be in `WxH` format (e.g., `"48x48"`, `"96x96"`) or `"any"` for scalable formats like
-	// SVG.
+	// Optional array of strings that specify sizes at which the icon can be used. Each string should be in `WxH` format
+	// (e.g., `"48x48"`, `"96x96"`) or `"any"` for scalable formats like SVG.
 	//
 	// If not provided, the client should assume that the icon can be used at any size.
 	//
@@ -236,12 +224,10 @@ type Icon struct {
 	// Omitted and `null` are equivalent and mean the icon is not theme-specific.
 	Theme codec.Opt[IconTheme] `json:"theme,omitzero" codec:"null,lenient,open"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
-// ResourceLink is a link to a resource that the receiver may be able to read, included in a prompt
-// or tool call result.
+// ResourceLink is a link to a resource that the receiver may be able to read, included in a prompt or tool call result.
 type ResourceLink struct {
 	// Human-readable name shown for this protocol object.
 	Name string `json:"name" codec:"required"`
@@ -279,7 +265,6 @@ type ResourceLink struct {
 	// Omitted and `null` are equivalent and mean no annotations are provided.
 	Annotations codec.Opt[Annotations] `json:"annotations,omitzero" codec:"null,lenient"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -296,7 +281,6 @@ type TextResourceContents struct {
 	// Omitted and `null` are equivalent and mean the MIME type is not specified.
 	MimeType codec.Opt[MediaType] `json:"mimeType,omitzero" codec:"null,lenient"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -313,7 +297,6 @@ type BlobResourceContents struct {
 	// Omitted and `null` are equivalent and mean the MIME type is not specified.
 	MimeType codec.Opt[MediaType] `json:"mimeType,omitzero" codec:"null,lenient"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -327,7 +310,6 @@ type EmbeddedResource struct {
 	// Omitted and `null` are equivalent and mean no annotations are provided.
 	Annotations codec.Opt[Annotations] `json:"annotations,omitzero" codec:"null,lenient"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -336,14 +318,13 @@ type Content struct {
 	// The actual content block.
 	Content ContentBlock `json:"content" codec:"required"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // AbsolutePath is an absolute filesystem path used by the protocol.
 //
-// Uses the native syntax of the machine the Agent runs on, such as `/home/user/project`,
-// `C:\Users\user\project`, or `\\server\share\project`. It is not a URI.
+// Uses the native syntax of the machine the Agent runs on, such as `/home/user/project`, `C:\Users\user\project`, or
+// `\\server\share\project`. It is not a URI.
 type AbsolutePath string
 
 // DiffPathChange: Operation metadata for add, delete, and modify changes.
@@ -369,16 +350,14 @@ type DiffPatch struct {
 	// Patch text in the format named by `format`.
 	Text string `json:"text" codec:"required"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // Diff: File changes produced by a tool call.
 //
-// `changes` is authoritative for affected absolute paths and operations. `patch` optionally carries
-// renderable text for some or all of those changes and MUST be consistent with `changes`. Agents
-// SHOULD provide `patch` whenever feasible. Clients MUST handle diffs where `patch` is omitted or
-// `null`.
+// `changes` is authoritative for affected absolute paths and operations. `patch` optionally carries renderable text for
+// some or all of those changes and MUST be consistent with `changes`. Agents SHOULD provide `patch` whenever feasible.
+// Clients MUST handle diffs where `patch` is omitted or `null`.
 //
 // See protocol docs: [Content]
 //
@@ -391,11 +370,10 @@ type Diff struct {
 
 	// Renderable patch text for some or all of the structured changes.
 	//
-	// Agents SHOULD provide patch text whenever feasible. Omitted and `null` are equivalent and
-	// mean no renderable patch text was provided.
+	// Agents SHOULD provide patch text whenever feasible. Omitted and `null` are equivalent and mean no renderable
+	// patch text was provided.
 	Patch codec.Opt[DiffPatch] `json:"patch,omitzero" codec:"null,lenient"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -406,20 +384,18 @@ type TerminalID string
 
 // Terminal is a display-only reference to an agent-owned terminal.
 //
-// Terminal state and output are delivered separately through `terminal_update` and
-// `terminal_output_chunk` session updates.
+// Terminal state and output are delivered separately through `terminal_update` and `terminal_output_chunk` session
+// updates.
 type Terminal struct {
 	// The ID of the terminal to display.
 	TerminalID TerminalID `json:"terminalId" codec:"required"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // ToolCallLocation is a file location being accessed or modified by a tool.
 //
-// Enables clients to implement "follow-along" features that track which files the agent is working
-// with in real-time.
+// Enables clients to implement "follow-along" features that track which files the agent is working with in real-time.
 //
 // See protocol docs: [Following the Agent]
 //
@@ -428,18 +404,16 @@ type ToolCallLocation struct {
 	// The absolute file path being accessed or modified.
 	Path AbsolutePath `json:"path" codec:"required"`
 
-	// Optional 1-based line number within the file. Omitted and `null` are equivalent and mean no
-	// specific line. `0` is invalid.
+	// Optional 1-based line number within the file. Omitted and `null` are equivalent and mean no specific line. `0` is
+	// invalid.
 	Line codec.Opt[uint32] `json:"line,omitzero" codec:"null,lenient"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // ToolCallCapabilities: Client-initiated controls a tool call currently supports.
 //
-// A malformed value falls back to no controls, so the Client never sends a request the Agent did
-// not advertise.
+// A malformed value falls back to no controls, so the Client never sends a request the Agent did not advertise.
 //
 // See protocol docs: [Cancelling Tool Calls]
 //
@@ -447,11 +421,10 @@ type ToolCallLocation struct {
 type ToolCallCapabilities struct {
 	// Permits the Client to cancel this tool call with `tool_call/cancel`.
 	//
-	// Omitted and `null` are equivalent and mean unsupported. An object (including `{}`) means
-	// supported. Agents SHOULD stop advertising it once the tool call reaches a final status.
+	// Omitted and `null` are equivalent and mean unsupported. An object (including `{}`) means supported. Agents SHOULD
+	// stop advertising it once the tool call reaches a final status.
 	Cancel codec.Opt[ToolCallCancelCapabilities] `json:"cancel,omitzero" codec:"null,lenient"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -459,7 +432,6 @@ type ToolCallCapabilities struct {
 //
 // Supplying `{}` advertises support. An omitted or `null` `cancel` does not.
 type ToolCallCancelCapabilities struct {
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -467,12 +439,10 @@ type ToolCallCancelCapabilities struct {
 type ToolCallPermissionSubject struct {
 	// Details about the tool call requiring permission.
 	//
-	// Clients apply this to their stored tool call exactly like a `tool_call_update` notification,
-	// in the order it was received, before showing the prompt. A first-seen `toolCallId` creates
-	// the tool call.
+	// Clients apply this to their stored tool call exactly like a `tool_call_update` notification, in the order it was
+	// received, before showing the prompt. A first-seen `toolCallId` creates the tool call.
 	ToolCall ToolCallUpdate `json:"toolCall" codec:"required"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -490,7 +460,6 @@ type CommandPermissionSubject struct {
 	// The associated terminal, when already known. Omitted and `null` are equivalent.
 	TerminalID codec.Opt[TerminalID] `json:"terminalId,omitzero" codec:"null,lenient"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -505,7 +474,6 @@ type PermissionOption struct {
 	// Hint about the nature of this permission option.
 	Kind PermissionOptionKind `json:"kind" codec:"required,open"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -516,22 +484,21 @@ type PermissionOptionID string
 
 // ElicitationSessionScope: Session-scoped elicitation, optionally tied to a specific tool call.
 //
-// When `toolCallId` is set, the elicitation is tied to a specific tool call. This is useful when an
-// agent receives an elicitation from an MCP server during a tool call and needs to redirect it to
-// the user.
+// When `toolCallId` is set, the elicitation is tied to a specific tool call. This is useful when an agent receives an
+// elicitation from an MCP server during a tool call and needs to redirect it to the user.
 type ElicitationSessionScope struct {
 	// The session this elicitation is tied to.
 	SessionID SessionID `json:"sessionId" codec:"required"`
 
 	// Optional tool call within the session.
 	//
-	// Optional. Omitted and `null` are equivalent and mean the elicitation is scoped to the session
-	// without a specific tool call.
+	// Optional. Omitted and `null` are equivalent and mean the elicitation is scoped to the session without a specific
+	// tool call.
 	ToolCallID codec.Opt[ToolCallID] `json:"toolCallId,omitzero" codec:"null,lenient"`
 }
 
-// ElicitationRequestScope: Request-scoped elicitation, tied to a specific JSON-RPC request outside
-// of a session (e.g., during auth/configuration phases before any session is started).
+// ElicitationRequestScope: Request-scoped elicitation, tied to a specific JSON-RPC request outside of a session (e.g.,
+// during auth/configuration phases before any session is started).
 type ElicitationRequestScope struct {
 	// The pending Client-to-Agent request this elicitation is tied to.
 	RequestID codec.ID `json:"requestId" codec:"required"`
@@ -539,8 +506,7 @@ type ElicitationRequestScope struct {
 
 // ElicitationSchema is a type-safe elicitation schema for requesting structured user input.
 //
-// This represents a JSON Schema object with primitive-typed properties, as required by the
-// elicitation specification.
+// This represents a JSON Schema object with primitive-typed properties, as required by the elicitation specification.
 type ElicitationSchema struct {
 	// Type discriminator. Always `"object"`. Any other value is rejected.
 	Type ElicitationSchemaType `json:"type" codec:"required"`
@@ -563,12 +529,10 @@ type ElicitationSchema struct {
 	// Optional. Omitted and `null` are equivalent and mean no schema description is provided.
 	Description codec.Opt[string] `json:"description,omitzero" codec:"null,lenient"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
-// EnumOption is a titled enum option with a const value, human-readable title, and optional
-// description.
+// EnumOption is a titled enum option with a const value, human-readable title, and optional description.
 type EnumOption struct {
 	// The constant value for this option.
 	Const string `json:"const" codec:"required"`
@@ -581,7 +545,6 @@ type EnumOption struct {
 	// Optional. Omitted and `null` are equivalent and mean no description is provided.
 	Description codec.Opt[string] `json:"description,omitzero" codec:"null,lenient"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -624,17 +587,14 @@ type StringPropertySchema struct {
 	// Optional. Omitted and `null` are equivalent and mean no default value is provided.
 	Default codec.Opt[string] `json:"default,omitzero" codec:"null,lenient"`
 
-	// Enum values for untitled single-select enums. Must contain at least one value when present.
-	// Optional. Omitted and `null` are equivalent and mean no untitled single-select choices are
-	// declared by `enum`.
+	// Enum values for untitled single-select enums. Must contain at least one value when present. Optional. Omitted and
+	// `null` are equivalent and mean no untitled single-select choices are declared by `enum`.
 	Enum codec.Opt[[]string] `json:"enum,omitzero" codec:"null"`
 
-	// Titled enum options for titled single-select enums. Must contain at least one option when
-	// present. Optional. Omitted and `null` are equivalent and mean no titled single-select choices
-	// are declared by `oneOf`.
+	// Titled enum options for titled single-select enums. Must contain at least one option when present. Optional.
+	// Omitted and `null` are equivalent and mean no titled single-select choices are declared by `oneOf`.
 	OneOf codec.Opt[[]EnumOption] `json:"oneOf,omitzero" codec:"null"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -665,7 +625,6 @@ type NumberPropertySchema struct {
 	// Optional. Omitted and `null` are equivalent and mean no default value is provided.
 	Default codec.Opt[float64] `json:"default,omitzero" codec:"null,lenient"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -696,7 +655,6 @@ type IntegerPropertySchema struct {
 	// Optional. Omitted and `null` are equivalent and mean no default value is provided.
 	Default codec.Opt[int64] `json:"default,omitzero" codec:"null,lenient"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -717,7 +675,6 @@ type BooleanPropertySchema struct {
 	// Optional. Omitted and `null` are equivalent and mean no default value is provided.
 	Default codec.Opt[bool] `json:"default,omitzero" codec:"null,lenient"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -726,7 +683,6 @@ type StringMultiSelectItems struct {
 	// Allowed enum values. Must contain at least one value.
 	Enum []string `json:"enum" codec:"required"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -735,12 +691,10 @@ type TitledMultiSelectItems struct {
 	// Titled enum options. Must contain at least one option.
 	AnyOf []EnumOption `json:"anyOf" codec:"required"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
-// MultiSelectPropertySchema is the schema for multi-select (array) properties in an elicitation
-// form.
+// MultiSelectPropertySchema is the schema for multi-select (array) properties in an elicitation form.
 type MultiSelectPropertySchema struct {
 	// Optional title for the property.
 	//
@@ -770,7 +724,6 @@ type MultiSelectPropertySchema struct {
 	// Optional. Omitted and `null` are equivalent and mean no default selections are provided.
 	Default codec.Opt[[]string] `json:"default,omitzero" codec:"null,lenient,items"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -797,23 +750,21 @@ type MessageMCPRequest struct {
 	// Optional inner MCP params. Null is equivalent to omission.
 	Params codec.Opt[map[string]json.RawMessage] `json:"params,omitzero" codec:"null"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // MCPServerACPID is the unique identifier for an MCP server using the ACP transport.
 //
-// The value is opaque and generated by the ACP component providing the MCP server. It is used by
-// `mcp/message` to route requests to the component that declared the server.
+// The value is opaque and generated by the ACP component providing the MCP server. It is used by `mcp/message` to route
+// requests to the component that declared the server.
 //
 // Schema: McpServerAcpId.
 //
 // Experimental: any minor release may change or remove it.
 type MCPServerACPID string
 
-// MCPRequestID: Identifies an inner MCP request active against a server on this ACP connection.
-// Generated by the caller and preserved unchanged by proxies, independently of the outer ACP
-// JSON-RPC request ID.
+// MCPRequestID: Identifies an inner MCP request active against a server on this ACP connection. Generated by the caller
+// and preserved unchanged by proxies, independently of the outer ACP JSON-RPC request ID.
 //
 // Schema: McpRequestId.
 //
@@ -828,8 +779,8 @@ type MCPRequestID string
 //
 // [Initialization]: https://agentclientprotocol.com/protocol/v2/draft/initialization
 type InitializeResponse struct {
-	// The highest protocol version supported by the agent that is at or below the version requested
-	// by the client. If no such version exists, initialization fails with error code -32022.
+	// The highest protocol version supported by the agent that is at or below the version requested by the client. If
+	// no such version exists, initialization fails with error code -32022.
 	//
 	// The client must check that it supports this version and should disconnect if it does not.
 	ProtocolVersion ProtocolVersion `json:"protocolVersion" codec:"required"`
@@ -842,41 +793,35 @@ type InitializeResponse struct {
 
 	// Authentication methods supported by the agent.
 	//
-	// Optional. Omitted or empty means the agent does not advertise the `auth/login` and
-	// `auth/logout` methods. Supplying one or more methods means the agent MUST support both
-	// `auth/login` and `auth/logout`.
+	// Optional. Omitted or empty means the agent does not advertise the `auth/login` and `auth/logout` methods.
+	// Supplying one or more methods means the agent MUST support both `auth/login` and `auth/logout`.
 	AuthMethods []AuthMethod `json:"authMethods,omitzero" codec:"lenient,items"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // ProtocolVersion is the protocol version identifier.
 //
-// This version is only bumped for breaking changes. Non-breaking changes should be introduced via
-// capabilities.
+// This version is only bumped for breaking changes. Non-breaking changes should be introduced via capabilities.
 type ProtocolVersion uint16
 
-// Implementation is metadata about the implementation of the client or agent. Describes the name
-// and version of an ACP implementation, with an optional title for UI representation.
+// Implementation is metadata about the implementation of the client or agent. Describes the name and version of an ACP
+// implementation, with an optional title for UI representation.
 type Implementation struct {
-	// Intended for programmatic or logical use, but can be used as a display name fallback if title
-	// isn't present.
+	// Intended for programmatic or logical use, but can be used as a display name fallback if title isn't present.
 	Name string `json:"name" codec:"required"`
 
-	// Intended for UI and end-user contexts and optimized to be human-readable and easily
-	// understood.
+	// Intended for UI and end-user contexts and optimized to be human-readable and easily understood.
 	//
 	// If not provided, the name should be used for display.
 	//
 	// Omitted and `null` are equivalent and mean the `name` is used for display.
 	Title codec.Opt[string] `json:"title,omitzero" codec:"null,lenient"`
 
-	// Version of the implementation. Can be displayed to the user or used for debugging or metrics
-	// purposes. (e.g. "1.0.0").
+	// Version of the implementation. Can be displayed to the user or used for debugging or metrics purposes. (e.g.
+	// "1.0.0").
 	Version string `json:"version" codec:"required"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -890,29 +835,26 @@ type Implementation struct {
 type AgentCapabilities struct {
 	// Session capabilities supported by the agent.
 	//
-	// Optional. Omitted and `null` are equivalent and mean the agent does not support the
-	// `session/*` methods. Supplying `{}` means the agent supports the baseline session methods:
-	// `session/new`, `session/list`, `session/resume`, `session/close`, `session/prompt`,
-	// `session/cancel`, and `session/update`.
+	// Optional. Omitted and `null` are equivalent and mean the agent does not support the `session/*` methods.
+	// Supplying `{}` means the agent supports the baseline session methods: `session/new`, `session/list`,
+	// `session/resume`, `session/close`, `session/prompt`, `session/cancel`, and `session/update`.
 	Session codec.Opt[SessionCapabilities] `json:"session,omitzero" codec:"null,lenient"`
 
 	// Authentication-related extension capabilities supported by the agent.
 	//
-	// Optional. Omitted and `null` are equivalent and mean the agent does not advertise any
-	// authentication-related extensions. This field does not advertise support for `auth/login` or
-	// `auth/logout`. Those methods are advertised by a non-empty `authMethods` list in the
-	// `initialize` response.
+	// Optional. Omitted and `null` are equivalent and mean the agent does not advertise any authentication-related
+	// extensions. This field does not advertise support for `auth/login` or `auth/logout`. Those methods are advertised
+	// by a non-empty `authMethods` list in the `initialize` response.
 	Auth codec.Opt[AgentAuthCapabilities] `json:"auth,omitzero" codec:"null,lenient"`
 
 	// Provider configuration capabilities supported by the agent.
 	//
-	// Optional. Omitted and `null` are equivalent and mean the agent does not advertise support.
-	// Supplying `{}` means the agent supports provider configuration methods.
+	// Optional. Omitted and `null` are equivalent and mean the agent does not advertise support. Supplying `{}` means
+	// the agent supports provider configuration methods.
 	//
 	// Experimental: any minor release may change or remove it. It needs [FeatureProviders].
 	Providers codec.Opt[ProvidersCapabilities] `json:"providers,omitzero" codec:"null,lenient"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -926,12 +868,11 @@ func (x AgentCapabilities) IsZero() bool {
 
 // SessionCapabilities holds the session capabilities supported by the agent.
 //
-// Supplying `{}` means the agent supports the baseline session methods: `session/new`,
-// `session/list`, `session/resume`, `session/close`, `session/prompt`, `session/cancel`, and
-// `session/update`.
+// Supplying `{}` means the agent supports the baseline session methods: `session/new`, `session/list`,
+// `session/resume`, `session/close`, `session/prompt`, `session/cancel`, and `session/update`.
 //
-// Agents that support sessions **MAY** support additional session methods, prompt content types,
-// and MCP transports by specifying additional capabilities.
+// Agents that support sessions **MAY** support additional session methods, prompt content types, and MCP transports by
+// specifying additional capabilities.
 //
 // See protocol docs: [Session Capabilities]
 //
@@ -939,91 +880,84 @@ func (x AgentCapabilities) IsZero() bool {
 type SessionCapabilities struct {
 	// Prompt capabilities supported by the agent in `session/prompt` requests.
 	//
-	// Optional. Omitted and `null` are equivalent and mean the agent does not advertise any prompt
-	// extensions beyond the baseline text and resource-link content required by `session/prompt`.
+	// Optional. Omitted and `null` are equivalent and mean the agent does not advertise any prompt extensions beyond
+	// the baseline text and resource-link content required by `session/prompt`.
 	Prompt codec.Opt[PromptCapabilities] `json:"prompt,omitzero" codec:"null,lenient"`
 
 	// MCP capabilities supported by the agent for session lifecycle requests.
 	//
-	// Optional. Omitted and `null` are equivalent and mean the agent does not advertise MCP server
-	// transport support for sessions.
+	// Optional. Omitted and `null` are equivalent and mean the agent does not advertise MCP server transport support
+	// for sessions.
 	MCP codec.Opt[MCPCapabilities] `json:"mcp,omitzero" codec:"null,lenient"`
 
 	// Whether the agent supports `session/delete`.
 	//
-	// Optional. Omitted and `null` are equivalent and mean the agent does not advertise support.
-	// Supplying `{}` means the agent supports deleting sessions from `session/list`.
+	// Optional. Omitted and `null` are equivalent and mean the agent does not advertise support. Supplying `{}` means
+	// the agent supports deleting sessions from `session/list`.
 	Delete codec.Opt[SessionDeleteCapabilities] `json:"delete,omitzero" codec:"null,lenient"`
 
 	// Whether the agent supports `additionalDirectories` on supported session lifecycle requests.
 	//
-	// Optional. Omitted and `null` are equivalent and mean the agent does not advertise support.
-	// Supplying `{}` means the agent supports `additionalDirectories` on supported session
-	// lifecycle requests.
+	// Optional. Omitted and `null` are equivalent and mean the agent does not advertise support. Supplying `{}` means
+	// the agent supports `additionalDirectories` on supported session lifecycle requests.
 	//
-	// Agents may return `SessionInfo.additionalDirectories` to report the complete ordered
-	// additional-root list associated with a listed session.
+	// Agents may return `SessionInfo.additionalDirectories` to report the complete ordered additional-root list
+	// associated with a listed session.
 	AdditionalDirectories codec.Opt[SessionAdditionalDirectoriesCapabilities] `json:"additionalDirectories,omitzero" codec:"null,lenient"`
 
 	// Whether the agent supports `systemPrompt` on session lifecycle requests.
 	//
-	// Optional. Omitted and `null` are equivalent and mean the agent does not advertise support.
-	// Supplying `{}` means the agent supports `systemPrompt` in `append` mode.
+	// Optional. Omitted and `null` are equivalent and mean the agent does not advertise support. Supplying `{}` means
+	// the agent supports `systemPrompt` in `append` mode.
 	//
 	// Experimental: any minor release may change or remove it. It needs [FeatureSystemPrompt].
 	SystemPrompt codec.Opt[SessionSystemPromptCapabilities] `json:"systemPrompt,omitzero" codec:"null,lenient"`
 
 	// Whether the agent supports `session/fork`.
 	//
-	// Optional. Omitted and `null` are equivalent and mean the agent does not advertise support.
-	// Supplying `{}` means the agent supports forking sessions.
+	// Optional. Omitted and `null` are equivalent and mean the agent does not advertise support. Supplying `{}` means
+	// the agent supports forking sessions.
 	//
 	// Experimental: any minor release may change or remove it. It needs [FeatureFork].
 	Fork codec.Opt[SessionForkCapabilities] `json:"fork,omitzero" codec:"null,lenient"`
 
 	// Whether the agent supports `session/archive` and `session/unarchive`.
 	//
-	// Optional. Omitted and `null` are equivalent and mean the agent does not advertise support.
-	// Supplying `{}` means the agent supports both methods, the `archived` filter on
-	// `session/list`, and `SessionInfo.archived`.
+	// Optional. Omitted and `null` are equivalent and mean the agent does not advertise support. Supplying `{}` means
+	// the agent supports both methods, the `archived` filter on `session/list`, and `SessionInfo.archived`.
 	//
 	// Experimental: any minor release may change or remove it. It needs [FeatureArchive].
 	Archive codec.Opt[SessionArchiveCapabilities] `json:"archive,omitzero" codec:"null,lenient"`
 
 	// Whether the agent supports `session/status`.
 	//
-	// Optional. Omitted and `null` are equivalent and mean the agent does not advertise support.
-	// Supplying `{}` means the agent supports checking session status.
+	// Optional. Omitted and `null` are equivalent and mean the agent does not advertise support. Supplying `{}` means
+	// the agent supports checking session status.
 	//
 	// Experimental: any minor release may change or remove it. It needs [FeatureSessionStatus].
 	Status codec.Opt[SessionStatusCapabilities] `json:"status,omitzero" codec:"null,lenient"`
 
 	// Whether the agent supports `session/set_title`.
 	//
-	// Agents report titles through `session/list` and `session_info_update` without this
-	// capability. It only advertises that Clients can set titles.
+	// Agents report titles through `session/list` and `session_info_update` without this capability. It only advertises
+	// that Clients can set titles.
 	//
-	// Optional. Omitted and `null` are equivalent and mean the agent does not advertise support.
-	// Supplying `{}` means the agent supports setting session titles.
+	// Optional. Omitted and `null` are equivalent and mean the agent does not advertise support. Supplying `{}` means
+	// the agent supports setting session titles.
 	//
 	// Experimental: any minor release may change or remove it. It needs [FeatureSessionTitle].
 	Title codec.Opt[SessionTitleCapabilities] `json:"title,omitzero" codec:"null,lenient"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
-// PromptCapabilities holds the prompt capabilities supported by the agent in `session/prompt`
-// requests.
+// PromptCapabilities holds the prompt capabilities supported by the agent in `session/prompt` requests.
 //
-// Baseline agent functionality requires support for `text` and `resource_link` content blocks in
-// prompt requests.
+// Baseline agent functionality requires support for `text` and `resource_link` content blocks in prompt requests.
 //
-// Other variants must be explicitly opted in to. Capabilities for different types of content in
-// prompt requests.
+// Other variants must be explicitly opted in to. Capabilities for different types of content in prompt requests.
 //
-// Indicates which content types beyond the baseline (text and resource links) the agent can
-// process.
+// Indicates which content types beyond the baseline (text and resource links) the agent can process.
 //
 // See protocol docs: [Session Prompt Capabilities]
 //
@@ -1031,26 +965,25 @@ type SessionCapabilities struct {
 type PromptCapabilities struct {
 	// Agent supports `image` content blocks.
 	//
-	// Optional. Omitted and `null` are equivalent and mean the agent does not advertise support.
-	// Supplying `{}` means the agent supports image content in prompts.
+	// Optional. Omitted and `null` are equivalent and mean the agent does not advertise support. Supplying `{}` means
+	// the agent supports image content in prompts.
 	Image codec.Opt[PromptImageCapabilities] `json:"image,omitzero" codec:"null,lenient"`
 
 	// Agent supports `audio` content blocks.
 	//
-	// Optional. Omitted and `null` are equivalent and mean the agent does not advertise support.
-	// Supplying `{}` means the agent supports audio content in prompts.
+	// Optional. Omitted and `null` are equivalent and mean the agent does not advertise support. Supplying `{}` means
+	// the agent supports audio content in prompts.
 	Audio codec.Opt[PromptAudioCapabilities] `json:"audio,omitzero" codec:"null,lenient"`
 
 	// Agent supports embedded context in `session/prompt` requests.
 	//
-	// When enabled, the Client is allowed to include `resource` content blocks in prompt requests
-	// for pieces of context that are referenced in the message.
+	// When enabled, the Client is allowed to include `resource` content blocks in prompt requests for pieces of context
+	// that are referenced in the message.
 	//
-	// Optional. Omitted and `null` are equivalent and mean the agent does not advertise support.
-	// Supplying `{}` means the agent supports embedded context in prompts.
+	// Optional. Omitted and `null` are equivalent and mean the agent does not advertise support. Supplying `{}` means
+	// the agent supports embedded context in prompts.
 	EmbeddedContext codec.Opt[PromptEmbeddedContextCapabilities] `json:"embeddedContext,omitzero" codec:"null,lenient"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -1058,7 +991,6 @@ type PromptCapabilities struct {
 //
 // Supplying `{}` means the agent supports image content in prompts.
 type PromptImageCapabilities struct {
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -1066,7 +998,6 @@ type PromptImageCapabilities struct {
 //
 // Supplying `{}` means the agent supports audio content in prompts.
 type PromptAudioCapabilities struct {
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -1074,7 +1005,6 @@ type PromptAudioCapabilities struct {
 //
 // Supplying `{}` means the agent supports embedded context in prompts.
 type PromptEmbeddedContextCapabilities struct {
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -1084,25 +1014,24 @@ type PromptEmbeddedContextCapabilities struct {
 type MCPCapabilities struct {
 	// Agent supports `stdio` MCP servers.
 	//
-	// Optional. Omitted and `null` are equivalent and mean the agent does not advertise support.
-	// Supplying `{}` means the agent supports stdio MCP server transports.
+	// Optional. Omitted and `null` are equivalent and mean the agent does not advertise support. Supplying `{}` means
+	// the agent supports stdio MCP server transports.
 	Stdio codec.Opt[MCPStdioCapabilities] `json:"stdio,omitzero" codec:"null,lenient"`
 
 	// Agent supports `http` MCP servers.
 	//
-	// Optional. Omitted and `null` are equivalent and mean the agent does not advertise support.
-	// Supplying `{}` means the agent supports HTTP MCP server transports.
+	// Optional. Omitted and `null` are equivalent and mean the agent does not advertise support. Supplying `{}` means
+	// the agent supports HTTP MCP server transports.
 	HTTP codec.Opt[MCPHTTPCapabilities] `json:"http,omitzero" codec:"null,lenient"`
 
 	// Agent supports `acp` MCP servers.
 	//
-	// Optional. Omitted and `null` are equivalent and mean the agent does not advertise support.
-	// Supplying `{}` means the agent supports ACP MCP server transports.
+	// Optional. Omitted and `null` are equivalent and mean the agent does not advertise support. Supplying `{}` means
+	// the agent supports ACP MCP server transports.
 	//
 	// Experimental: any minor release may change or remove it. It needs [FeatureMCPOverACP].
 	ACP codec.Opt[MCPACPCapabilities] `json:"acp,omitzero" codec:"null,lenient"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -1112,7 +1041,6 @@ type MCPCapabilities struct {
 //
 // Schema: McpStdioCapabilities.
 type MCPStdioCapabilities struct {
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -1122,7 +1050,6 @@ type MCPStdioCapabilities struct {
 //
 // Schema: McpHttpCapabilities.
 type MCPHTTPCapabilities struct {
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -1134,7 +1061,6 @@ type MCPHTTPCapabilities struct {
 //
 // Experimental: any minor release may change or remove it.
 type MCPACPCapabilities struct {
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -1142,25 +1068,21 @@ type MCPACPCapabilities struct {
 //
 // Supplying `{}` means the agent supports deleting sessions from `session/list`.
 type SessionDeleteCapabilities struct {
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
-// SessionAdditionalDirectoriesCapabilities holds the capabilities for additional session
-// directories support.
+// SessionAdditionalDirectoriesCapabilities holds the capabilities for additional session directories support.
 //
-// Supplying `{}` means the agent supports the `additionalDirectories` field on supported session
-// lifecycle requests. Agents may return `SessionInfo.additionalDirectories` in `session/list` to
-// report the complete ordered additional-root list associated with a listed session.
+// Supplying `{}` means the agent supports the `additionalDirectories` field on supported session lifecycle requests.
+// Agents may return `SessionInfo.additionalDirectories` in `session/list` to report the complete ordered
+// additional-root list associated with a listed session.
 type SessionAdditionalDirectoriesCapabilities struct {
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // SessionSystemPromptCapabilities holds the capabilities for client-provided system prompts.
 //
-// Supplying `{}` means the agent supports `systemPrompt` on session lifecycle requests in `append`
-// mode.
+// Supplying `{}` means the agent supports `systemPrompt` on session lifecycle requests in `append` mode.
 //
 // Experimental: any minor release may change or remove it.
 type SessionSystemPromptCapabilities struct {
@@ -1169,12 +1091,10 @@ type SessionSystemPromptCapabilities struct {
 	// Optional. Omitted and `null` are equivalent and mean the agent supports only `append`.
 	Mode codec.Opt[SessionSystemPromptModeCapabilities] `json:"mode,omitzero" codec:"null,lenient"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
-// SessionSystemPromptModeCapabilities: System prompt delivery modes the agent supports in addition
-// to `append`.
+// SessionSystemPromptModeCapabilities: System prompt delivery modes the agent supports in addition to `append`.
 //
 // `append` has no entry because every agent advertising `session.systemPrompt` supports it.
 //
@@ -1182,24 +1102,20 @@ type SessionSystemPromptCapabilities struct {
 type SessionSystemPromptModeCapabilities struct {
 	// Whether the agent supports `override` mode.
 	//
-	// Optional. Omitted and `null` are equivalent and mean the agent does not advertise support.
-	// Supplying `{}` means the agent supports replacing its built-in default instructions with the
-	// client-provided system prompt.
+	// Optional. Omitted and `null` are equivalent and mean the agent does not advertise support. Supplying `{}` means
+	// the agent supports replacing its built-in default instructions with the client-provided system prompt.
 	Override codec.Opt[SessionSystemPromptOverrideCapabilities] `json:"override,omitzero" codec:"null,lenient"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
-// SessionSystemPromptOverrideCapabilities holds the capabilities for the `override` system prompt
-// mode.
+// SessionSystemPromptOverrideCapabilities holds the capabilities for the `override` system prompt mode.
 //
-// Supplying `{}` means the agent supports replacing its built-in default instructions with the
-// client-provided system prompt.
+// Supplying `{}` means the agent supports replacing its built-in default instructions with the client-provided system
+// prompt.
 //
 // Experimental: any minor release may change or remove it.
 type SessionSystemPromptOverrideCapabilities struct {
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -1209,18 +1125,16 @@ type SessionSystemPromptOverrideCapabilities struct {
 //
 // Experimental: any minor release may change or remove it.
 type SessionForkCapabilities struct {
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // SessionArchiveCapabilities holds the capabilities for `session/archive` and `session/unarchive`.
 //
-// Supplying `{}` means the agent supports both methods, the `archived` filter on `session/list`,
-// and `SessionInfo.archived`.
+// Supplying `{}` means the agent supports both methods, the `archived` filter on `session/list`, and
+// `SessionInfo.archived`.
 //
 // Experimental: any minor release may change or remove it.
 type SessionArchiveCapabilities struct {
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -1230,35 +1144,32 @@ type SessionArchiveCapabilities struct {
 //
 // Experimental: any minor release may change or remove it.
 type SessionStatusCapabilities struct {
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // SessionTitleCapabilities holds the capabilities for Client-set session titles.
 //
-// Supplying `{}` means the agent supports `session/set_title`. Agents report titles through
-// `session/list` and `session_info_update` without this capability.
+// Supplying `{}` means the agent supports `session/set_title`. Agents report titles through `session/list` and
+// `session_info_update` without this capability.
 //
 // Experimental: any minor release may change or remove it.
 type SessionTitleCapabilities struct {
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // AgentAuthCapabilities: Authentication-related extension capabilities supported by the agent.
 //
-// This object does not advertise support for `auth/login` or `auth/logout`. Those methods are
-// advertised by a non-empty `authMethods` list in the `initialize` response.
+// This object does not advertise support for `auth/login` or `auth/logout`. Those methods are advertised by a non-empty
+// `authMethods` list in the `initialize` response.
 type AgentAuthCapabilities struct {
 	// Whether the agent supports the `auth/status` method.
 	//
-	// Optional. Omitted and `null` are equivalent and mean the agent does not advertise support.
-	// Supplying `{}` means the agent supports the `auth/status` method.
+	// Optional. Omitted and `null` are equivalent and mean the agent does not advertise support. Supplying `{}` means
+	// the agent supports the `auth/status` method.
 	//
 	// Experimental: any minor release may change or remove it. It needs [FeatureAuthStatus].
 	Status codec.Opt[AuthStatusCapabilities] `json:"status,omitzero" codec:"null,lenient"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -1268,7 +1179,6 @@ type AgentAuthCapabilities struct {
 //
 // Experimental: any minor release may change or remove it.
 type AuthStatusCapabilities struct {
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -1278,7 +1188,6 @@ type AuthStatusCapabilities struct {
 //
 // Experimental: any minor release may change or remove it.
 type ProvidersCapabilities struct {
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -1295,16 +1204,15 @@ type EnvVariable struct {
 	// The value to set for the environment variable.
 	Value string `json:"value" codec:"required"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // AuthMethodTerminal is the terminal-based authentication method.
 //
-// The client runs the configured agent program as a separate interactive process for the user to
-// authenticate via a TUI. Agents MUST advertise this method only when the client enabled its
-// terminal authentication capability. A zero exit status signals success. Any other termination
-// signals failure. The client MUST NOT pass this method to `auth/login`.
+// The client runs the configured agent program as a separate interactive process for the user to authenticate via a
+// TUI. Agents MUST advertise this method only when the client enabled its terminal authentication capability. A zero
+// exit status signals success. Any other termination signals failure. The client MUST NOT pass this method to
+// `auth/login`.
 type AuthMethodTerminal struct {
 	// Unique identifier for this authentication method.
 	MethodID AuthMethodID `json:"methodId" codec:"required"`
@@ -1320,12 +1228,10 @@ type AuthMethodTerminal struct {
 	// Additional arguments to append to the configured agent invocation for terminal auth.
 	Args []string `json:"args,omitzero" codec:"empty"`
 
-	// Additional environment variables to set on the configured agent invocation for terminal auth.
-	// Names MUST be unique. These values override same-named variables in the base launch
-	// configuration.
+	// Additional environment variables to set on the configured agent invocation for terminal auth. Names MUST be
+	// unique. These values override same-named variables in the base launch configuration.
 	Env []EnvVariable `json:"env,omitzero" codec:"empty"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -1344,13 +1250,11 @@ type AuthMethodAgent struct {
 	// Omitted and `null` are equivalent and mean no description is provided.
 	Description codec.Opt[string] `json:"description,omitzero" codec:"null,lenient"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // LoginAuthResponse is the response to the `auth/login` method.
 type LoginAuthResponse struct {
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -1361,7 +1265,6 @@ type ListProvidersResponse struct {
 	// Configurable providers with current routing info suitable for UI display.
 	Providers []ProviderInfo `json:"providers" codec:"required"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -1375,14 +1278,13 @@ type ProviderInfo struct {
 	// Supported protocol types for this provider.
 	Supported []LLMProtocol `json:"supported" codec:"required,lenient,items,open"`
 
-	// Whether this provider is mandatory and cannot be disabled via `providers/disable`. If true,
-	// clients must not call `providers/disable` for this provider ID.
+	// Whether this provider is mandatory and cannot be disabled via `providers/disable`. If true, clients must not call
+	// `providers/disable` for this provider ID.
 	Required bool `json:"required" codec:"required"`
 
 	// Current effective non-secret routing config. Null or omitted means provider is disabled.
 	Current codec.Opt[ProviderCurrentConfig] `json:"current,omitzero" codec:"null"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -1403,7 +1305,6 @@ type ProviderCurrentConfig struct {
 	// Base URL currently used by this provider.
 	BaseURL string `json:"baseUrl" codec:"required"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -1411,7 +1312,6 @@ type ProviderCurrentConfig struct {
 //
 // Experimental: any minor release may change or remove it.
 type SetProviderResponse struct {
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -1419,13 +1319,11 @@ type SetProviderResponse struct {
 //
 // Experimental: any minor release may change or remove it.
 type DisableProviderResponse struct {
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // LogoutAuthResponse is the response to the `auth/logout` method.
 type LogoutAuthResponse struct {
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -1435,39 +1333,36 @@ type LogoutAuthResponse struct {
 type AuthStatusResponse struct {
 	// Whether the agent can start sessions without the user signing in first.
 	//
-	// This is the only field clients should act on. Clients MUST treat values they do not recognize
-	// as `unknown`.
+	// This is the only field clients should act on. Clients MUST treat values they do not recognize as `unknown`.
 	State AuthState `json:"state" codec:"required,open"`
 
 	// The accounts the agent has configured, for display.
 	//
-	// Optional. Omitted and empty are equivalent and mean no accounts are reported. Agents that
-	// hold credentials for several providers or accounts SHOULD list each of them and mark the ones
-	// in effect with `active`.
+	// Optional. Omitted and empty are equivalent and mean no accounts are reported. Agents that hold credentials for
+	// several providers or accounts SHOULD list each of them and mark the ones in effect with `active`.
 	Accounts []AuthAccount `json:"accounts,omitzero" codec:"lenient,items"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
-// AuthAccount says that an account or credential the agent has configured, such as a signed-in user
-// account or an API key.
+// AuthAccount says that an account or credential the agent has configured, such as a signed-in user account or an API
+// key.
 //
-// All fields are display information only. Clients MUST NOT use them as stable account identifiers,
-// and SHOULD NOT log them or send them elsewhere, such as to telemetry.
+// All fields are display information only. Clients MUST NOT use them as stable account identifiers, and SHOULD NOT log
+// them or send them elsewhere, such as to telemetry.
 //
 // Experimental: any minor release may change or remove it.
 type AuthAccount struct {
-	// Human-readable name for the account, suitable for display on its own, for example `Claude
-	// Max`, `OpenAI API key`, or `Vertex AI`.
+	// Human-readable name for the account, suitable for display on its own, for example `Claude Max`, `OpenAI API key`,
+	// or `Vertex AI`.
 	Label string `json:"label" codec:"required"`
 
 	// Whether the agent currently uses this account by default.
 	//
 	// Several accounts MAY be active, for example one per provider.
 	//
-	// Optional. Omitted and `null` are equivalent and mean the agent does not indicate whether this
-	// account is in effect.
+	// Optional. Omitted and `null` are equivalent and mean the agent does not indicate whether this account is in
+	// effect.
 	Active codec.Opt[bool] `json:"active,omitzero" codec:"null,lenient"`
 
 	// Display name of the user, such as a username or full name.
@@ -1485,15 +1380,13 @@ type AuthAccount struct {
 	// Optional. Omitted and `null` are equivalent and mean no organization is reported.
 	Organization codec.Opt[string] `json:"organization,omitzero" codec:"null,lenient"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // NewSessionResponse is the response from creating a new session.
 //
-// New sessions default to `idle` until a state update reports otherwise. Updates may arrive before
-// or after this response. Clients MUST NOT overwrite an already-reported state when the response
-// arrives.
+// New sessions default to `idle` until a state update reports otherwise. Updates may arrive before or after this
+// response. Clients MUST NOT overwrite an already-reported state when the response arrives.
 //
 // See protocol docs: [Creating a Session]
 //
@@ -1506,19 +1399,16 @@ type NewSessionResponse struct {
 
 	// Initial session configuration options.
 	//
-	// Optional. Omitted or empty means no config options are advertised. Senders MUST use an array,
-	// not `null`. Receivers treat `null` like omission. Later `config_option_update` notifications
-	// replace this list.
+	// Optional. Omitted or empty means no config options are advertised. Senders MUST use an array, not `null`.
+	// Receivers treat `null` like omission. Later `config_option_update` notifications replace this list.
 	ConfigOptions []SessionConfigOption `json:"configOptions,omitzero" codec:"lenient,items"`
 
 	// Initial commands the agent can execute in this session.
 	//
-	// Optional. Omitted or empty means no initial commands are advertised. Senders MUST use an
-	// array, not `null`. Receivers treat `null` like omission. Later `available_commands_update`
-	// notifications replace this list.
+	// Optional. Omitted or empty means no initial commands are advertised. Senders MUST use an array, not `null`.
+	// Receivers treat `null` like omission. Later `available_commands_update` notifications replace this list.
 	AvailableCommands []AvailableCommand `json:"availableCommands,omitzero" codec:"lenient,items"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -1545,7 +1435,6 @@ type SessionConfigSelectOption struct {
 	// Omitted and `null` are equivalent and mean no description is provided.
 	Description codec.Opt[string] `json:"description,omitzero" codec:"null,lenient"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -1560,7 +1449,6 @@ type SessionConfigSelectGroup struct {
 	// The set of option values in this group. MUST contain at least one value.
 	Options []SessionConfigSelectOption `json:"options" codec:"required,lenient,items"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -1574,8 +1462,8 @@ type SessionConfigSelect struct {
 	// The currently selected value. MUST be one of the `value`s in `options`.
 	CurrentValue SessionConfigValueID `json:"currentValue" codec:"required"`
 
-	// The set of selectable options. MUST contain at least one value, and each `value` MUST be
-	// unique within the option, including across groups.
+	// The set of selectable options. MUST contain at least one value, and each `value` MUST be unique within the
+	// option, including across groups.
 	Options SessionConfigSelectOptions `json:"options" codec:"required"`
 }
 
@@ -1590,7 +1478,6 @@ type TextCommandInput struct {
 	// A hint to display when the input hasn't been provided yet.
 	Hint string `json:"hint" codec:"required"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -1613,7 +1500,6 @@ type SlashCommand struct {
 	// Omitted and `null` are equivalent and mean the command takes no input.
 	Input codec.Opt[AvailableCommandInput] `json:"input,omitzero" codec:"null,lenient"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -1622,12 +1508,11 @@ type ListSessionsResponse struct {
 	// Array of session information objects.
 	Sessions []SessionInfo `json:"sessions" codec:"required,lenient,items"`
 
-	// Opaque cursor token. If present, pass this in the next request's cursor parameter to fetch
-	// the next page. Omitted and `null` are equivalent and mean there are no more results. An empty
-	// string is a valid cursor, not the end of results.
+	// Opaque cursor token. If present, pass this in the next request's cursor parameter to fetch the next page. Omitted
+	// and `null` are equivalent and mean there are no more results. An empty string is a valid cursor, not the end of
+	// results.
 	NextCursor codec.Opt[SessionListCursor] `json:"nextCursor,omitzero" codec:"null"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -1641,8 +1526,8 @@ type SessionInfo struct {
 
 	// Additional workspace roots reported for this session. Each path must be absolute.
 	//
-	// When present, this is the complete ordered additional-root list reported by the Agent.
-	// Omitted and empty values are equivalent: the response reports no additional roots.
+	// When present, this is the complete ordered additional-root list reported by the Agent. Omitted and empty values
+	// are equivalent: the response reports no additional roots.
 	AdditionalDirectories []AbsolutePath `json:"additionalDirectories,omitzero" codec:"empty"`
 
 	// Human-readable title for the session.
@@ -1657,14 +1542,12 @@ type SessionInfo struct {
 
 	// Whether the session is archived.
 	//
-	// Optional. Omitted and `null` are equivalent and mean the archive state is not reported.
-	// Agents that advertise the `session.archive` capability MUST include it on every listed
-	// session.
+	// Optional. Omitted and `null` are equivalent and mean the archive state is not reported. Agents that advertise the
+	// `session.archive` capability MUST include it on every listed session.
 	//
 	// Experimental: any minor release may change or remove it. It needs [FeatureArchive].
 	Archived codec.Opt[bool] `json:"archived,omitzero" codec:"null,lenient"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -1673,7 +1556,6 @@ type SessionListCursor string
 
 // DeleteSessionResponse is the response from deleting a session.
 type DeleteSessionResponse struct {
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -1686,19 +1568,16 @@ type ForkSessionResponse struct {
 
 	// Initial session configuration options.
 	//
-	// Optional. Omitted or empty means no config options are advertised. Senders MUST use an array,
-	// not `null`. Receivers treat `null` like omission. Later `config_option_update` notifications
-	// replace this list.
+	// Optional. Omitted or empty means no config options are advertised. Senders MUST use an array, not `null`.
+	// Receivers treat `null` like omission. Later `config_option_update` notifications replace this list.
 	ConfigOptions []SessionConfigOption `json:"configOptions,omitzero" codec:"lenient,items"`
 
 	// Initial commands the agent can execute in this session.
 	//
-	// Optional. Omitted or empty means no initial commands are advertised. Senders MUST use an
-	// array, not `null`. Receivers treat `null` like omission. Later `available_commands_update`
-	// notifications replace this list.
+	// Optional. Omitted or empty means no initial commands are advertised. Senders MUST use an array, not `null`.
+	// Receivers treat `null` like omission. Later `available_commands_update` notifications replace this list.
 	AvailableCommands []AvailableCommand `json:"availableCommands,omitzero" codec:"lenient,items"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -1706,7 +1585,6 @@ type ForkSessionResponse struct {
 //
 // Experimental: any minor release may change or remove it.
 type ArchiveSessionResponse struct {
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -1714,14 +1592,12 @@ type ArchiveSessionResponse struct {
 //
 // Experimental: any minor release may change or remove it.
 type UnarchiveSessionResponse struct {
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // SessionStatusResponse is the response from checking the status of a session.
 //
-// The result is a snapshot. A session reported `open` may be closed or evicted before the Client's
-// next request.
+// The result is a snapshot. A session reported `open` may be closed or evicted before the Client's next request.
 //
 // Experimental: any minor release may change or remove it.
 type SessionStatusResponse struct {
@@ -1730,16 +1606,13 @@ type SessionStatusResponse struct {
 	// Required. Clients MUST treat a value they do not recognize as `saved`.
 	Status SessionStatus `json:"status" codec:"required,open"`
 
-	// The session's current foreground state, as the same snapshot the Agent sends in
-	// `state_update` notifications.
+	// The session's current foreground state, as the same snapshot the Agent sends in `state_update` notifications.
 	//
-	// Optional. Agents SHOULD include it when `status` is `open`. Omitted, `null`, and malformed
-	// values mean the Agent is not reporting foreground state, and Clients MUST NOT read that as
-	// `idle`. This is a snapshot, not a new transition. Clients MUST NOT count an `idle` snapshot
-	// as a new completion.
+	// Optional. Agents SHOULD include it when `status` is `open`. Omitted, `null`, and malformed values mean the Agent
+	// is not reporting foreground state, and Clients MUST NOT read that as `idle`. This is a snapshot, not a new
+	// transition. Clients MUST NOT count an `idle` snapshot as a new completion.
 	State codec.Opt[StateUpdate] `json:"state,omitzero" codec:"null,lenient"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -1748,7 +1621,6 @@ type BackgroundTerminal struct {
 	// The ID of the listed terminal.
 	TerminalID TerminalID `json:"terminalId" codec:"required"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -1757,19 +1629,16 @@ type BackgroundToolCall struct {
 	// The ID of the listed tool call.
 	ToolCallID ToolCallID `json:"toolCallId" codec:"required"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
-// BackgroundSubagent is a listed subagent session associated with this session through
-// `subagent_update`.
+// BackgroundSubagent is a listed subagent session associated with this session through `subagent_update`.
 //
 // Experimental: any minor release may change or remove it.
 type BackgroundSubagent struct {
 	// The ID of the listed session.
 	SessionID SessionID `json:"sessionId" codec:"required"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -1777,17 +1646,15 @@ type BackgroundSubagent struct {
 type RunningStateUpdate struct {
 	// Work running independently of foreground work, as a complete snapshot.
 	//
-	// Optional. Omitted and `null` are equivalent and mean the Agent is not reporting background
-	// work, not that nothing is running. `[]` means no background work is running. An Agent that
-	// reports background work MUST include it on every state update for the session. A malformed
-	// list is treated as not reported.
+	// Optional. Omitted and `null` are equivalent and mean the Agent is not reporting background work, not that nothing
+	// is running. `[]` means no background work is running. An Agent that reports background work MUST include it on
+	// every state update for the session. A malformed list is treated as not reported.
 	//
 	// See protocol docs: [Background Work]
 	//
 	// [Background Work]: https://agentclientprotocol.com/protocol/v2/draft/prompt-lifecycle#background-work
 	Background codec.Opt[[]BackgroundWork] `json:"background,omitzero" codec:"null,lenient"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -1795,8 +1662,8 @@ type RunningStateUpdate struct {
 type ErrorStopReason struct {
 	// The failure, as a JSON-RPC error object.
 	//
-	// Optional. Omitted and `null` are equivalent and mean the agent is not reporting failure
-	// details. Agents SHOULD include it.
+	// Optional. Omitted and `null` are equivalent and mean the agent is not reporting failure details. Agents SHOULD
+	// include it.
 	Error codec.Opt[rpc.Error] `json:"error,omitzero" codec:"null,lenient"`
 }
 
@@ -1828,58 +1695,52 @@ type Usage struct {
 	// Omitted and `null` are equivalent and mean the count is not reported.
 	CachedWriteTokens codec.Opt[uint64] `json:"cachedWriteTokens,omitzero" codec:"null,lenient"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // RequiresActionStateUpdate is the foreground workflow as a whole is blocked on user action.
 //
-// Agents SHOULD report this state when foreground work cannot progress without user action. Pending
-// permissions or elicitations alone do not imply this state if other foreground work can progress,
-// or if the requests belong only to independent background activity. Once reported, agents MUST
-// report `running` when progress resumes, or `idle` if the work ends without resuming. Responding
-// to one request does not itself imply `running`.
+// Agents SHOULD report this state when foreground work cannot progress without user action. Pending permissions or
+// elicitations alone do not imply this state if other foreground work can progress, or if the requests belong only to
+// independent background activity. Once reported, agents MUST report `running` when progress resumes, or `idle` if the
+// work ends without resuming. Responding to one request does not itself imply `running`.
 type RequiresActionStateUpdate struct {
 	// Work running independently of foreground work, as a complete snapshot.
 	//
-	// Optional. Omitted and `null` are equivalent and mean the Agent is not reporting background
-	// work, not that nothing is running. `[]` means no background work is running. An Agent that
-	// reports background work MUST include it on every state update for the session. A malformed
-	// list is treated as not reported.
+	// Optional. Omitted and `null` are equivalent and mean the Agent is not reporting background work, not that nothing
+	// is running. `[]` means no background work is running. An Agent that reports background work MUST include it on
+	// every state update for the session. A malformed list is treated as not reported.
 	//
 	// See protocol docs: [Background Work]
 	//
 	// [Background Work]: https://agentclientprotocol.com/protocol/v2/draft/prompt-lifecycle#background-work
 	Background codec.Opt[[]BackgroundWork] `json:"background,omitzero" codec:"null,lenient"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // UnknownStateUpdate is the Agent cannot currently determine foreground activity.
 //
-// Report this when activity becomes unobservable, not merely because the session has been quiet.
-// The Client MUST stop presenting the previous state as confirmed current activity, but may retain
-// it as last known. A later state replaces this snapshot normally.
+// Report this when activity becomes unobservable, not merely because the session has been quiet. The Client MUST stop
+// presenting the previous state as confirmed current activity, but may retain it as last known. A later state replaces
+// this snapshot normally.
 //
-// This is not a task outcome or session closure. It does not cancel work, resolve pending requests,
-// or revoke capabilities. Capabilities are updated separately.
+// This is not a task outcome or session closure. It does not cancel work, resolve pending requests, or revoke
+// capabilities. Capabilities are updated separately.
 //
 // Experimental: any minor release may change or remove it.
 type UnknownStateUpdate struct {
 	// Work running independently of foreground work, as a complete snapshot.
 	//
-	// Optional. Omitted and `null` are equivalent and mean the Agent is not reporting background
-	// work, not that nothing is running. `[]` means no background work is running. An Agent that
-	// reports background work MUST include it on every state update for the session. A malformed
-	// list is treated as not reported.
+	// Optional. Omitted and `null` are equivalent and mean the Agent is not reporting background work, not that nothing
+	// is running. `[]` means no background work is running. An Agent that reports background work MUST include it on
+	// every state update for the session. A malformed list is treated as not reported.
 	//
 	// See protocol docs: [Background Work]
 	//
 	// [Background Work]: https://agentclientprotocol.com/protocol/v2/draft/prompt-lifecycle#background-work
 	Background codec.Opt[[]BackgroundWork] `json:"background,omitzero" codec:"null,lenient"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -1889,19 +1750,17 @@ type UnknownStateUpdate struct {
 type SetSessionTitleResponse struct {
 	// The title the Agent stored.
 	//
-	// This differs from the requested title if the Agent normalized it. Clients SHOULD display this
-	// value rather than the one they sent.
+	// This differs from the requested title if the Agent normalized it. Clients SHOULD display this value rather than
+	// the one they sent.
 	Title string `json:"title" codec:"required"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // ResumeSessionResponse is the response from resuming an existing session.
 //
-// The agent MUST send a current `state_update` after any requested history replay and before this
-// response, even without replay. The update reports foreground state after resuming. The response
-// alone does not imply `idle`.
+// The agent MUST send a current `state_update` after any requested history replay and before this response, even
+// without replay. The update reports foreground state after resuming. The response alone does not imply `idle`.
 //
 // See protocol docs: [Current-State Synchronization]
 //
@@ -1909,37 +1768,31 @@ type SetSessionTitleResponse struct {
 type ResumeSessionResponse struct {
 	// Initial session configuration options.
 	//
-	// Optional. Omitted or empty means no config options are advertised. Senders MUST use an array,
-	// not `null`. Receivers treat `null` like omission. Later `config_option_update` notifications
-	// replace this list.
+	// Optional. Omitted or empty means no config options are advertised. Senders MUST use an array, not `null`.
+	// Receivers treat `null` like omission. Later `config_option_update` notifications replace this list.
 	ConfigOptions []SessionConfigOption `json:"configOptions,omitzero" codec:"lenient,items"`
 
 	// Initial commands the agent can execute in this session.
 	//
-	// Optional. Omitted or empty means no initial commands are advertised. Senders MUST use an
-	// array, not `null`. Receivers treat `null` like omission. Later `available_commands_update`
-	// notifications replace this list.
+	// Optional. Omitted or empty means no initial commands are advertised. Senders MUST use an array, not `null`.
+	// Receivers treat `null` like omission. Later `available_commands_update` notifications replace this list.
 	AvailableCommands []AvailableCommand `json:"availableCommands,omitzero" codec:"lenient,items"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // CloseSessionResponse is the response from closing a session.
 type CloseSessionResponse struct {
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // CancelToolCallResponse is the response from cancelling a tool call.
 type CancelToolCallResponse struct {
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // CancelTerminalResponse is the response from cancelling a terminal.
 type CancelTerminalResponse struct {
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -1948,19 +1801,16 @@ type SetSessionConfigOptionResponse struct {
 	// The full set of configuration options and their current values.
 	ConfigOptions []SessionConfigOption `json:"configOptions" codec:"required,items"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
-// PromptResponse is the response acknowledging that a user prompt was inserted into the ACP
-// conversation.
+// PromptResponse is the response acknowledging that a user prompt was inserted into the ACP conversation.
 //
-// This response does not indicate that the prompt was merely received or held, nor that the agent
-// has finished processing it. Processing and completion are reported through `state_update` session
-// updates.
+// This response does not indicate that the prompt was merely received or held, nor that the agent has finished
+// processing it. Processing and completion are reported through `state_update` session updates.
 //
-// Insertion is the logical addition of a user message with a message ID and a position relative to
-// other messages in the ACP conversation.
+// Insertion is the logical addition of a user message with a message ID and a position relative to other messages in
+// the ACP conversation.
 //
 // See protocol docs: [Prompt Accepted]
 //
@@ -1970,19 +1820,18 @@ type PromptResponse struct {
 	//
 	// Required and non-null. Omission and explicit `null` are both invalid.
 	//
-	// The corresponding user-message session update carries this same identifier and may arrive
-	// before or after this response. Agents must echo the message during the live session, but are
-	// not required to retain it. If retained and replayed, the message keeps this identifier.
+	// The corresponding user-message session update carries this same identifier and may arrive before or after this
+	// response. Agents must echo the message during the live session, but are not required to retain it. If retained
+	// and replayed, the message keeps this identifier.
 	MessageID MessageID `json:"messageId" codec:"required"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // MessageID: Identifier for a message, unique among messages of the same type within a session.
 //
-// Each message type, such as user messages, agent messages, and agent thoughts, has its own ID
-// space: messages of different types may share an ID and remain distinct messages.
+// Each message type, such as user messages, agent messages, and agent thoughts, has its own ID space: messages of
+// different types may share an ID and remain distinct messages.
 //
 // Schema: MessageId.
 type MessageID string
@@ -2001,7 +1850,6 @@ type UpdateSessionNotification struct {
 	// The actual update content.
 	Update SessionUpdate `json:"update" codec:"required"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -2009,28 +1857,25 @@ type UpdateSessionNotification struct {
 type ContentChunk struct {
 	// A unique identifier for the message this chunk belongs to.
 	//
-	// All chunks belonging to the same message share the same `messageId`. Chunks for different
-	// messages can interleave.
+	// All chunks belonging to the same message share the same `messageId`. Chunks for different messages can
+	// interleave.
 	MessageID MessageID `json:"messageId" codec:"required"`
 
 	// A single item of content.
 	Content ContentBlock `json:"content" codec:"required"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // UserMessage is a user message upsert.
 //
-// Only `messageId` is required. `content` has patch semantics: an omitted field leaves existing
-// message content unchanged, `null` clears the value, and a concrete array replaces the previous
-// value. For a new `messageId`, omitted `content` starts empty. `content` is replaced as a whole
-// array. Send `[]` or `null` to clear it.
+// Only `messageId` is required. `content` has patch semantics: an omitted field leaves existing message content
+// unchanged, `null` clears the value, and a concrete array replaces the previous value. For a new `messageId`, omitted
+// `content` starts empty. `content` is replaced as a whole array. Send `[]` or `null` to clear it.
 //
-// Message updates and chunks are applied in the order they are received. When a `user_message`
-// update includes `content`, that array replaces any content previously accumulated for the
-// message, including content from earlier chunks. Later chunks with the same `messageId` append to
-// the current content.
+// Message updates and chunks are applied in the order they are received. When a `user_message` update includes
+// `content`, that array replaces any content previously accumulated for the message, including content from earlier
+// chunks. Later chunks with the same `messageId` append to the current content.
 type UserMessage struct {
 	// A unique identifier for the message.
 	MessageID MessageID `json:"messageId" codec:"required"`
@@ -2038,21 +1883,18 @@ type UserMessage struct {
 	// Complete replacement content for this message.
 	Content codec.Opt[[]ContentBlock] `json:"content,omitzero" codec:"null,lenient,items"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // AgentMessage is an agent message upsert.
 //
-// Only `messageId` is required. `content` has patch semantics: an omitted field leaves existing
-// message content unchanged, `null` clears the value, and a concrete array replaces the previous
-// value. For a new `messageId`, omitted `content` starts empty. `content` is replaced as a whole
-// array. Send `[]` or `null` to clear it.
+// Only `messageId` is required. `content` has patch semantics: an omitted field leaves existing message content
+// unchanged, `null` clears the value, and a concrete array replaces the previous value. For a new `messageId`, omitted
+// `content` starts empty. `content` is replaced as a whole array. Send `[]` or `null` to clear it.
 //
-// Message updates and chunks are applied in the order they are received. When an `agent_message`
-// update includes `content`, that array replaces any content previously accumulated for the
-// message, including content from earlier chunks. Later chunks with the same `messageId` append to
-// the current content.
+// Message updates and chunks are applied in the order they are received. When an `agent_message` update includes
+// `content`, that array replaces any content previously accumulated for the message, including content from earlier
+// chunks. Later chunks with the same `messageId` append to the current content.
 type AgentMessage struct {
 	// A unique identifier for the message.
 	MessageID MessageID `json:"messageId" codec:"required"`
@@ -2060,21 +1902,18 @@ type AgentMessage struct {
 	// Complete replacement content for this message.
 	Content codec.Opt[[]ContentBlock] `json:"content,omitzero" codec:"null,lenient,items"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // AgentThought is an agent thought or reasoning message upsert.
 //
-// Only `messageId` is required. `content` has patch semantics: an omitted field leaves existing
-// thought content unchanged, `null` clears the value, and a concrete array replaces the previous
-// value. For a new `messageId`, omitted `content` starts empty. `content` is replaced as a whole
-// array. Send `[]` or `null` to clear it.
+// Only `messageId` is required. `content` has patch semantics: an omitted field leaves existing thought content
+// unchanged, `null` clears the value, and a concrete array replaces the previous value. For a new `messageId`, omitted
+// `content` starts empty. `content` is replaced as a whole array. Send `[]` or `null` to clear it.
 //
-// Message updates and chunks are applied in the order they are received. When an `agent_thought`
-// update includes `content`, that array replaces any content previously accumulated for the
-// thought, including content from earlier chunks. Later chunks with the same `messageId` append to
-// the current content.
+// Message updates and chunks are applied in the order they are received. When an `agent_thought` update includes
+// `content`, that array replaces any content previously accumulated for the thought, including content from earlier
+// chunks. Later chunks with the same `messageId` append to the current content.
 type AgentThought struct {
 	// A unique identifier for the thought message.
 	MessageID MessageID `json:"messageId" codec:"required"`
@@ -2082,15 +1921,13 @@ type AgentThought struct {
 	// Complete replacement content for this thought message.
 	Content codec.Opt[[]ContentBlock] `json:"content,omitzero" codec:"null,lenient,items"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // ToolCallContentChunk is a streamed item of tool-call content.
 //
-// Tool-call content chunks append one `ToolCallContent` item to the current content for the
-// matching `toolCallId`. Agents can send a `tool_call_update` with `content` when they need to
-// replace the whole content collection instead.
+// Tool-call content chunks append one `ToolCallContent` item to the current content for the matching `toolCallId`.
+// Agents can send a `tool_call_update` with `content` when they need to replace the whole content collection instead.
 type ToolCallContentChunk struct {
 	// The ID of the tool call this content belongs to.
 	ToolCallID ToolCallID `json:"toolCallId" codec:"required"`
@@ -2098,7 +1935,6 @@ type ToolCallContentChunk struct {
 	// A single item of content produced by the tool call.
 	Content ToolCallContent `json:"content" codec:"required"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -2107,27 +1943,23 @@ type TerminalOutput struct {
 	// Base64-encoded replacement terminal output bytes.
 	Data string `json:"data" codec:"required"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // TerminalExitStatus: Exit information for an agent-owned terminal.
 //
-// The presence of this object marks the terminal as exited, even when neither an exit code nor a
-// signal is known.
+// The presence of this object marks the terminal as exited, even when neither an exit code nor a signal is known.
 type TerminalExitStatus struct {
-	// Process exit code as the platform reports it, when known. Negative values are allowed, for
-	// example signed Windows exit codes. Omitted and `null` are equivalent.
+	// Process exit code as the platform reports it, when known. Negative values are allowed, for example signed Windows
+	// exit codes. Omitted and `null` are equivalent.
 	ExitCode codec.Opt[int64] `json:"exitCode,omitzero" codec:"null,lenient"`
 
 	// Signal that terminated the process, when known.
 	//
-	// Agents should use the conventional platform signal name. POSIX examples include `SIGTERM`,
-	// `SIGKILL`, and `SIGINT`. Other platforms may use a platform-specific name. Omitted and `null`
-	// are equivalent.
+	// Agents should use the conventional platform signal name. POSIX examples include `SIGTERM`, `SIGKILL`, and
+	// `SIGINT`. Other platforms may use a platform-specific name. Omitted and `null` are equivalent.
 	Signal codec.Opt[string] `json:"signal,omitzero" codec:"null,lenient"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -2139,14 +1971,12 @@ type TerminalSize struct {
 	// Number of rows.
 	Rows uint16 `json:"rows" codec:"required"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // TerminalCapabilities: Client-initiated controls a terminal currently supports.
 //
-// A malformed value falls back to no controls, so the Client never sends a request the Agent did
-// not advertise.
+// A malformed value falls back to no controls, so the Client never sends a request the Agent did not advertise.
 //
 // See protocol docs: [Cancelling Terminals]
 //
@@ -2154,11 +1984,10 @@ type TerminalSize struct {
 type TerminalCapabilities struct {
 	// Permits the Client to cancel this terminal with `terminal/cancel`.
 	//
-	// Omitted and `null` are equivalent and mean unsupported. An object (including `{}`) means
-	// supported. Agents SHOULD stop advertising it once the terminal reports `exitStatus`.
+	// Omitted and `null` are equivalent and mean unsupported. An object (including `{}`) means supported. Agents SHOULD
+	// stop advertising it once the terminal reports `exitStatus`.
 	Cancel codec.Opt[TerminalCancelCapabilities] `json:"cancel,omitzero" codec:"null,lenient"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -2166,16 +1995,14 @@ type TerminalCapabilities struct {
 //
 // Supplying `{}` advertises support. An omitted or `null` `cancel` does not.
 type TerminalCancelCapabilities struct {
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // TerminalUpdate is an upsert for the stored state of an agent-owned terminal.
 //
-// Only `terminalId` is required. Other fields have patch semantics: omitted fields leave the stored
-// value unchanged, `null` clears it, and concrete values replace it. A concrete `_meta` object
-// instead patches the stored metadata by top-level key. When the terminal ID is new, omitted fields
-// start unknown.
+// Only `terminalId` is required. Other fields have patch semantics: omitted fields leave the stored value unchanged,
+// `null` clears it, and concrete values replace it. A concrete `_meta` object instead patches the stored metadata by
+// top-level key. When the terminal ID is new, omitted fields start unknown.
 type TerminalUpdate struct {
 	// Unique identifier for this terminal within the session.
 	TerminalID TerminalID `json:"terminalId" codec:"required"`
@@ -2194,17 +2021,16 @@ type TerminalUpdate struct {
 
 	// The terminal size the command runs with, when known.
 	//
-	// Clients can render output at this size so that column layouts, progress bars, and
-	// cursor-positioned output display as the program wrote them.
+	// Clients can render output at this size so that column layouts, progress bars, and cursor-positioned output
+	// display as the program wrote them.
 	Size codec.Opt[TerminalSize] `json:"size,omitzero" codec:"null,lenient"`
 
 	// Client-initiated controls this terminal currently supports, such as cancellation.
 	//
-	// Omission leaves the capabilities unchanged, `null` clears them, and an object replaces the
-	// whole previous value. A new terminal starts with none.
+	// Omission leaves the capabilities unchanged, `null` clears them, and an object replaces the whole previous value.
+	// A new terminal starts with none.
 	Capabilities codec.Opt[TerminalCapabilities] `json:"capabilities,omitzero" codec:"null,lenient"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -2216,7 +2042,6 @@ type TerminalOutputChunk struct {
 	// Independently base64-encoded terminal output bytes.
 	Data string `json:"data" codec:"required"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -2227,22 +2052,20 @@ type PlanID string
 
 // PlanEntry is a single entry in the execution plan.
 //
-// Represents a task or goal that the assistant intends to accomplish as part of fulfilling the
-// user's request. See protocol docs: [Plan Entries]
+// Represents a task or goal that the assistant intends to accomplish as part of fulfilling the user's request. See
+// protocol docs: [Plan Entries]
 //
 // [Plan Entries]: https://agentclientprotocol.com/protocol/v2/draft/agent-plan#plan-entries
 type PlanEntry struct {
 	// Human-readable description of what this task aims to accomplish.
 	Content string `json:"content" codec:"required"`
 
-	// The relative importance of this task. Used to indicate which tasks are most critical to the
-	// overall goal.
+	// The relative importance of this task. Used to indicate which tasks are most critical to the overall goal.
 	Priority PlanEntryPriority `json:"priority" codec:"required,open"`
 
 	// Current execution status of this task.
 	Status PlanEntryStatus `json:"status" codec:"required,open"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -2253,11 +2076,10 @@ type PlanItems struct {
 
 	// The list of tasks to be accomplished.
 	//
-	// When updating an item-based plan, the agent must send a complete list of all entries with
-	// their current status. The client replaces that plan with each update.
+	// When updating an item-based plan, the agent must send a complete list of all entries with their current status.
+	// The client replaces that plan with each update.
 	Entries []PlanEntry `json:"entries" codec:"required,items"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -2271,7 +2093,6 @@ type PlanFile struct {
 	// The URI of the file containing the plan.
 	URI string `json:"uri" codec:"required"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -2285,7 +2106,6 @@ type PlanMarkdown struct {
 	// Markdown content for the plan.
 	Content string `json:"content" codec:"required"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -2294,7 +2114,6 @@ type PlanUpdate struct {
 	// The updated plan content.
 	Plan PlanUpdateContent `json:"plan" codec:"required"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -2305,7 +2124,6 @@ type PlanRemoved struct {
 	// The plan ID to remove.
 	PlanID PlanID `json:"planId" codec:"required"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -2314,7 +2132,6 @@ type AvailableCommandsUpdate struct {
 	// Commands the agent can execute.
 	AvailableCommands []AvailableCommand `json:"availableCommands" codec:"required,items"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -2323,18 +2140,16 @@ type ConfigOptionUpdate struct {
 	// The full set of configuration options and their current values.
 	ConfigOptions []SessionConfigOption `json:"configOptions" codec:"required,items"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
-// SessionInfoUpdate is an update to session metadata. All fields are optional to support partial
-// updates.
+// SessionInfoUpdate is an update to session metadata. All fields are optional to support partial updates.
 //
-// Agents send this notification to update session information like title or custom metadata.
-// Clients can use it to keep session titles and state current.
+// Agents send this notification to update session information like title or custom metadata. Clients can use it to keep
+// session titles and state current.
 //
-// Omitted fields leave the existing session info unchanged. `null` clears the corresponding value.
-// A concrete `_meta` object patches the stored metadata by top-level key.
+// Omitted fields leave the existing session info unchanged. `null` clears the corresponding value. A concrete `_meta`
+// object patches the stored metadata by top-level key.
 type SessionInfoUpdate struct {
 	// Human-readable title for the session. Set to null to clear.
 	Title codec.Opt[string] `json:"title,omitzero" codec:"null,lenient"`
@@ -2342,7 +2157,6 @@ type SessionInfoUpdate struct {
 	// RFC 3339 timestamp of last activity. Set to null to clear.
 	UpdatedAt codec.Opt[string] `json:"updatedAt,omitzero" codec:"null,lenient"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -2351,11 +2165,9 @@ type Cost struct {
 	// Total cumulative cost for session.
 	Amount float64 `json:"amount" codec:"required"`
 
-	// Unit of `amount`: an ISO 4217 currency code (e.g., "USD", "EUR") for money, or another unit
-	// such as "credits".
+	// Unit of `amount`: an ISO 4217 currency code (e.g., "USD", "EUR") for money, or another unit such as "credits".
 	Currency string `json:"currency" codec:"required"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -2372,15 +2184,13 @@ type UsageUpdate struct {
 	// Omitted leaves the last reported cost unchanged. `null` clears it. A value replaces it.
 	Cost codec.Opt[Cost] `json:"cost,omitzero" codec:"null,lenient"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // Notice: Fire-and-forget information for the user.
 //
-// Notices are live events rather than session history. Agents must not rely on a notice being
-// received, displayed, or seen by the user. No Client capability is required, and unsupported
-// Clients may ignore notices.
+// Notices are live events rather than session history. Agents must not rely on a notice being received, displayed, or
+// seen by the user. No Client capability is required, and unsupported Clients may ignore notices.
 //
 // See protocol docs: [Session Notices]
 //
@@ -2397,7 +2207,6 @@ type Notice struct {
 	// Omitted and `null` are equivalent and mean no description was supplied.
 	Description codec.Opt[string] `json:"description,omitzero" codec:"null,lenient"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -2406,12 +2215,12 @@ type Notice struct {
 // Schema: CompactionId.
 type CompactionID string
 
-// CompactionUpdate is a context compaction upsert. The first notification fixes the compaction's
-// timeline position. Later updates with the same ID patch that entity in place.
+// CompactionUpdate is a context compaction upsert. The first notification fixes the compaction's timeline position.
+// Later updates with the same ID patch that entity in place.
 //
-// `summary`, `error`, and `_meta` have patch semantics: omission leaves the stored value unchanged,
-// `null` clears it, and a concrete value replaces it. `summary: []` also clears the summary. A
-// concrete `_meta` object patches the stored metadata by top-level key instead of replacing it.
+// `summary`, `error`, and `_meta` have patch semantics: omission leaves the stored value unchanged, `null` clears it,
+// and a concrete value replaces it. `summary: []` also clears the summary. A concrete `_meta` object patches the stored
+// metadata by top-level key instead of replacing it.
 type CompactionUpdate struct {
 	// The Agent-owned ID of this compaction, unique within the session.
 	CompactionID CompactionID `json:"compactionId" codec:"required"`
@@ -2425,12 +2234,11 @@ type CompactionUpdate struct {
 	// Human-readable error details for the compaction.
 	Error codec.Opt[string] `json:"error,omitzero" codec:"null,lenient"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
-// CompactionSummaryChunk is a content block appended to a compaction's summary. A first-seen ID
-// creates an in-progress compaction. Chunks append in receive order.
+// CompactionSummaryChunk is a content block appended to a compaction's summary. A first-seen ID creates an in-progress
+// compaction. Chunks append in receive order.
 type CompactionSummaryChunk struct {
 	// ID of the compaction whose summary receives this content.
 	CompactionID CompactionID `json:"compactionId" codec:"required"`
@@ -2438,63 +2246,54 @@ type CompactionSummaryChunk struct {
 	// One content block to append.
 	Content ContentBlock `json:"content" codec:"required"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
-// SubagentSessionCapabilities: Client-initiated session mutations permitted for a specific subagent
-// session.
+// SubagentSessionCapabilities: Client-initiated session mutations permitted for a specific subagent session.
 //
-// A mutation requires an explicit per-child capability. Support for the method on ordinary sessions
-// does not grant support on a child.
+// A mutation requires an explicit per-child capability. Support for the method on ordinary sessions does not grant
+// support on a child.
 //
 // Experimental: any minor release may change or remove it.
 type SubagentSessionCapabilities struct {
-	// Permits the client to cancel this child's current work without ending the session. Omitted
-	// and `null` are equivalent and mean unsupported. An object (including `{}`) means supported.
+	// Permits the client to cancel this child's current work without ending the session. Omitted and `null` are
+	// equivalent and mean unsupported. An object (including `{}`) means supported.
 	Cancel codec.Opt[SessionCancelCapabilities] `json:"cancel,omitzero" codec:"null,lenient"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
-// SessionCancelCapabilities: Capability to cancel work in a subagent session without ending that
-// session.
+// SessionCancelCapabilities: Capability to cancel work in a subagent session without ending that session.
 //
 // Supplying `{}` advertises support. An omitted or `null` `cancel` does not.
 //
 // Experimental: any minor release may change or remove it.
 type SessionCancelCapabilities struct {
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
-// SubagentUpdate is the notification that the enclosing parent session created and owns a child
-// session.
+// SubagentUpdate is the notification that the enclosing parent session created and owns a child session.
 //
 // Later updates modify the existing association's metadata, not its ownership.
 //
-// Sent on the immediate parent session. The first update for an unknown `sessionId` announces the
-// child and MUST be sent before any live request or notification bearing the child's session ID,
-// including messages naming it as sender or recipient. Child events are delivered automatically. No
-// separate child load, resume, or subscription is needed. Understanding this update, registering
-// child sessions, and applying their operation restrictions are baseline v2 requirements. No Client
-// capability is required.
+// Sent on the immediate parent session. The first update for an unknown `sessionId` announces the child and MUST be
+// sent before any live request or notification bearing the child's session ID, including messages naming it as sender
+// or recipient. Child events are delivered automatically. No separate child load, resume, or subscription is needed.
+// Understanding this update, registering child sessions, and applying their operation restrictions are baseline v2
+// requirements. No Client capability is required.
 //
-// Only `sessionId` is required. Other fields have patch semantics: omitted fields leave the stored
-// value unchanged, `null` clears or unsets the value, and concrete values replace it. A concrete
-// `_meta` object instead patches the stored metadata by top-level key. For `state`, `null` removes
-// the current state report and leaves activity unconfirmed. It does not report idle or
-// cancellation. A child whose capabilities are unset permits no Client-initiated session mutations.
+// Only `sessionId` is required. Other fields have patch semantics: omitted fields leave the stored value unchanged,
+// `null` clears or unsets the value, and concrete values replace it. A concrete `_meta` object instead patches the
+// stored metadata by top-level key. For `state`, `null` removes the current state report and leaves activity
+// unconfirmed. It does not report idle or cancellation. A child whose capabilities are unset permits no
+// Client-initiated session mutations.
 //
-// `cwd` and `additionalDirectories` report where the Agent placed the child. While unset, each
-// inherits the immediate parent's effective value. The title and description provide the parent's
-// display metadata for the child. Agents SHOULD mirror known child state changes in the parent's
-// `state` using the same `StateUpdate` snapshot as the ordinary `state_update` notification on the
-// child session. This reports child state, not a separate parent-owned lifecycle. Consumers should
-// treat duplicate reports idempotently. Completing or cancelling work does not end the association:
-// the parent may message the same child again. Individual messages and their outcomes do not change
-// this association.
+// `cwd` and `additionalDirectories` report where the Agent placed the child. While unset, each inherits the immediate
+// parent's effective value. The title and description provide the parent's display metadata for the child. Agents
+// SHOULD mirror known child state changes in the parent's `state` using the same `StateUpdate` snapshot as the ordinary
+// `state_update` notification on the child session. This reports child state, not a separate parent-owned lifecycle.
+// Consumers should treat duplicate reports idempotently. Completing or cancelling work does not end the association:
+// the parent may message the same child again. Individual messages and their outcomes do not change this association.
 //
 // Experimental: any minor release may change or remove it.
 type SubagentUpdate struct {
@@ -2503,14 +2302,14 @@ type SubagentUpdate struct {
 
 	// The parent's human-readable display title for this child. It need not be unique.
 	//
-	// Optional and nullable. Omitted means unchanged. `null` clears it. If no title is set, the
-	// Client chooses a fallback presentation.
+	// Optional and nullable. Omitted means unchanged. `null` clears it. If no title is set, the Client chooses a
+	// fallback presentation.
 	Title codec.Opt[string] `json:"title,omitzero" codec:"null,lenient"`
 
 	// The parent's human-readable description of the child's role or purpose.
 	//
-	// Optional and nullable. Omitted means unchanged. `null` clears it. This is current display
-	// metadata, not the history of instructions sent to the child.
+	// Optional and nullable. Omitted means unchanged. `null` clears it. This is current display metadata, not the
+	// history of instructions sent to the child.
 	Description codec.Opt[string] `json:"description,omitzero" codec:"null,lenient"`
 
 	// Client-initiated session mutations permitted for this subagent session.
@@ -2520,26 +2319,23 @@ type SubagentUpdate struct {
 
 	// The child's current foreground state, mirrored onto its parent association.
 	//
-	// Optional and nullable. Omitted means unchanged. `null` removes the current report and leaves
-	// activity unconfirmed (not idle or cancelled). A concrete `StateUpdate` replaces the entire
-	// previous snapshot.
+	// Optional and nullable. Omitted means unchanged. `null` removes the current report and leaves activity unconfirmed
+	// (not idle or cancelled). A concrete `StateUpdate` replaces the entire previous snapshot.
 	State codec.Opt[StateUpdate] `json:"state,omitzero" codec:"null,lenient"`
 
 	// The child's working directory. Must be an absolute path.
 	//
-	// Optional and nullable. Omitted means unchanged. `null` clears the reported value. While
-	// unset, the child inherits its immediate parent's effective working directory.
+	// Optional and nullable. Omitted means unchanged. `null` clears the reported value. While unset, the child inherits
+	// its immediate parent's effective working directory.
 	Cwd codec.Opt[AbsolutePath] `json:"cwd,omitzero" codec:"null"`
 
 	// Additional workspace roots for the child. Each path must be absolute.
 	//
-	// Optional and nullable. Omitted means unchanged. `null` clears the reported value. While
-	// unset, the child inherits its immediate parent's effective additional directories,
-	// independently of `cwd`. A concrete array replaces the whole list. `[]` reports no additional
-	// directories.
+	// Optional and nullable. Omitted means unchanged. `null` clears the reported value. While unset, the child inherits
+	// its immediate parent's effective additional directories, independently of `cwd`. A concrete array replaces the
+	// whole list. `[]` reports no additional directories.
 	AdditionalDirectories codec.Opt[[]AbsolutePath] `json:"additionalDirectories,omitzero" codec:"null"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -2560,32 +2356,28 @@ type SessionMessage struct {
 	// Omitted leaves the stored value unchanged. `null` clears it. A value replaces it.
 	RecipientSessionID codec.Opt[SessionID] `json:"recipientSessionId,omitzero" codec:"null,lenient"`
 
-	// On an incoming view, the `messageId` of the same message's outgoing view in the sender's
-	// transcript.
+	// On an incoming view, the `messageId` of the same message's outgoing view in the sender's transcript.
 	//
-	// Omitted leaves the stored value unchanged. `null` clears it. A value replaces it. It can
-	// arrive after the message starts streaming.
+	// Omitted leaves the stored value unchanged. `null` clears it. A value replaces it. It can arrive after the message
+	// starts streaming.
 	SenderMessageID codec.Opt[MessageID] `json:"senderMessageId,omitzero" codec:"null,lenient"`
 
-	// On an outgoing view, the `messageId` of the same message's incoming view in the recipient's
-	// transcript.
+	// On an outgoing view, the `messageId` of the same message's incoming view in the recipient's transcript.
 	//
-	// Omitted leaves the stored value unchanged. `null` clears it. A value replaces it. It can
-	// arrive after the message starts streaming.
+	// Omitted leaves the stored value unchanged. `null` clears it. A value replaces it. It can arrive after the message
+	// starts streaming.
 	RecipientMessageID codec.Opt[MessageID] `json:"recipientMessageId,omitzero" codec:"null,lenient"`
 
-	// Omitted leaves content unchanged. `null` clears it. A concrete array replaces the whole
-	// content collection.
+	// Omitted leaves content unchanged. `null` clears it. A concrete array replaces the whole content collection.
 	Content codec.Opt[[]ContentBlock] `json:"content,omitzero" codec:"null,lenient,items"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // SessionMessageChunk is a streamed content block of an inter-session message.
 //
-// A chunk carries only content. The message's participants and references come from
-// `session_message` upserts, which can arrive before, between, or after its chunks.
+// A chunk carries only content. The message's participants and references come from `session_message` upserts, which
+// can arrive before, between, or after its chunks.
 //
 // Experimental: any minor release may change or remove it.
 type SessionMessageChunk struct {
@@ -2595,45 +2387,38 @@ type SessionMessageChunk struct {
 	// A single content block appended to the message.
 	Content ContentBlock `json:"content" codec:"required"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
-// CompleteElicitationNotification is the notification sent by the agent when a URL-based
-// elicitation is complete.
+// CompleteElicitationNotification is the notification sent by the agent when a URL-based elicitation is complete.
 //
 // This notification is not a foreground state update.
 type CompleteElicitationNotification struct {
 	// The ID of the elicitation that completed.
 	ElicitationID ElicitationID `json:"elicitationId" codec:"required"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
-// AuthStatusUpdateNotification is the notification sent by the agent when its authentication status
-// changes.
+// AuthStatusUpdateNotification is the notification sent by the agent when its authentication status changes.
 //
-// Carries the same fields as the `auth/status` response. Agents that advertise the `auth.status`
-// capability MAY send it at any time after `initialize`, and SHOULD only send it when the reported
-// status differs from the last one sent on the connection.
+// Carries the same fields as the `auth/status` response. Agents that advertise the `auth.status` capability MAY send it
+// at any time after `initialize`, and SHOULD only send it when the reported status differs from the last one sent on
+// the connection.
 //
 // Experimental: any minor release may change or remove it.
 type AuthStatusUpdateNotification struct {
 	// Whether the agent can start sessions without the user signing in first.
 	//
-	// This is the only field clients should act on. Clients MUST treat values they do not recognize
-	// as `unknown`.
+	// This is the only field clients should act on. Clients MUST treat values they do not recognize as `unknown`.
 	State AuthState `json:"state" codec:"required,open"`
 
 	// The accounts the agent has configured, for display.
 	//
-	// Optional. Omitted and empty are equivalent and mean no accounts are reported. Agents that
-	// hold credentials for several providers or accounts SHOULD list each of them and mark the ones
-	// in effect with `active`.
+	// Optional. Omitted and empty are equivalent and mean no accounts are reported. Agents that hold credentials for
+	// several providers or accounts SHOULD list each of them and mark the ones in effect with `active`.
 	Accounts []AuthAccount `json:"accounts,omitzero" codec:"lenient,items"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -2654,7 +2439,6 @@ type InitializeRequest struct {
 	// Capabilities supported by the client.
 	Capabilities ClientCapabilities `json:"capabilities" codec:"lenient"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -2666,21 +2450,18 @@ type InitializeRequest struct {
 //
 // [Client Capabilities]: https://agentclientprotocol.com/protocol/v2/draft/initialization#client-capabilities
 type ClientCapabilities struct {
-	// Authentication capabilities supported by the client. Determines which authentication method
-	// types the agent may include in its `InitializeResponse`.
+	// Authentication capabilities supported by the client. Determines which authentication method types the agent may
+	// include in its `InitializeResponse`.
 	//
-	// Optional. Omitted and `null` are equivalent and mean the client does not advertise any
-	// authentication-method extensions.
+	// Optional. Omitted and `null` are equivalent and mean the client does not advertise any authentication-method
+	// extensions.
 	Auth codec.Opt[ClientAuthCapabilities] `json:"auth,omitzero" codec:"null,lenient"`
 
-	// Elicitation capabilities supported by the client. Determines which elicitation modes the
-	// agent may use.
+	// Elicitation capabilities supported by the client. Determines which elicitation modes the agent may use.
 	//
-	// Optional. Omitted and `null` are equivalent and mean the client does not advertise
-	// elicitation support.
+	// Optional. Omitted and `null` are equivalent and mean the client does not advertise elicitation support.
 	Elicitation codec.Opt[ElicitationCapabilities] `json:"elicitation,omitzero" codec:"null,lenient"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -2693,27 +2474,24 @@ func (x ClientCapabilities) IsZero() bool {
 
 // ClientAuthCapabilities holds the authentication capabilities supported by the client.
 //
-// Advertised during initialization to inform the agent which authentication method types the client
-// can handle. This governs opt-in types that require additional client-side support.
+// Advertised during initialization to inform the agent which authentication method types the client can handle. This
+// governs opt-in types that require additional client-side support.
 type ClientAuthCapabilities struct {
 	// Whether the client supports `terminal` authentication methods.
 	//
-	// Optional. Omitted and `null` are equivalent and mean the client does not advertise support.
-	// The client should supply `{}` only when it can reproduce the configured agent invocation in
-	// an interactive terminal. Supplying `{}` means the agent may include `terminal` entries in its
-	// authentication methods.
+	// Optional. Omitted and `null` are equivalent and mean the client does not advertise support. The client should
+	// supply `{}` only when it can reproduce the configured agent invocation in an interactive terminal. Supplying `{}`
+	// means the agent may include `terminal` entries in its authentication methods.
 	Terminal codec.Opt[TerminalAuthCapabilities] `json:"terminal,omitzero" codec:"null,lenient"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // TerminalAuthCapabilities holds the capabilities for terminal authentication methods.
 //
-// Supplying `{}` means the client can reproduce the configured agent invocation in an interactive
-// terminal and supports terminal authentication methods.
+// Supplying `{}` means the client can reproduce the configured agent invocation in an interactive terminal and supports
+// terminal authentication methods.
 type TerminalAuthCapabilities struct {
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -2721,17 +2499,16 @@ type TerminalAuthCapabilities struct {
 type ElicitationCapabilities struct {
 	// Whether the client supports form-based elicitation.
 	//
-	// Optional. Omitted and `null` are equivalent and mean form support is not advertised.
-	// Supplying `{}` explicitly advertises form support.
+	// Optional. Omitted and `null` are equivalent and mean form support is not advertised. Supplying `{}` explicitly
+	// advertises form support.
 	Form codec.Opt[ElicitationFormCapabilities] `json:"form,omitzero" codec:"null,lenient"`
 
 	// Whether the client supports URL-based elicitation.
 	//
-	// Optional. Omitted and `null` are equivalent and mean the client does not advertise support.
-	// Supplying `{}` means the client supports URL-based elicitation.
+	// Optional. Omitted and `null` are equivalent and mean the client does not advertise support. Supplying `{}` means
+	// the client supports URL-based elicitation.
 	URL codec.Opt[ElicitationURLCapabilities] `json:"url,omitzero" codec:"null,lenient"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -2739,7 +2516,6 @@ type ElicitationCapabilities struct {
 //
 // Supplying `{}` means the client supports form-based elicitation.
 type ElicitationFormCapabilities struct {
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -2749,7 +2525,6 @@ type ElicitationFormCapabilities struct {
 //
 // Schema: ElicitationUrlCapabilities.
 type ElicitationURLCapabilities struct {
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -2757,14 +2532,12 @@ type ElicitationURLCapabilities struct {
 //
 // Specifies which authentication method to use.
 //
-// Agents MUST support this method when their `initialize` response included a non-empty
-// `authMethods` list. Clients MUST NOT call this method when `authMethods` was omitted or empty.
+// Agents MUST support this method when their `initialize` response included a non-empty `authMethods` list. Clients
+// MUST NOT call this method when `authMethods` was omitted or empty.
 type LoginAuthRequest struct {
-	// The ID of the authentication method to use. Must be one of the methods advertised in the
-	// initialize response.
+	// The ID of the authentication method to use. Must be one of the methods advertised in the initialize response.
 	MethodID AuthMethodID `json:"methodId" codec:"required"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -2772,7 +2545,6 @@ type LoginAuthRequest struct {
 //
 // Experimental: any minor release may change or remove it.
 type ListProvidersRequest struct {
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -2791,11 +2563,9 @@ type SetProviderRequest struct {
 	// Base URL for requests sent through this provider.
 	BaseURL string `json:"baseUrl" codec:"required"`
 
-	// Full headers map for this provider. May include authorization, routing, or other
-	// integration-specific headers.
+	// Full headers map for this provider. May include authorization, routing, or other integration-specific headers.
 	Headers map[string]string `json:"headers,omitzero"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -2806,7 +2576,6 @@ type DisableProviderRequest struct {
 	// Provider ID to disable.
 	ProviderID ProviderID `json:"providerId" codec:"required"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -2814,10 +2583,9 @@ type DisableProviderRequest struct {
 //
 // Terminates the current authenticated session.
 //
-// Agents MUST support this method when their `initialize` response included a non-empty
-// `authMethods` list. Clients MUST NOT call this method when `authMethods` was omitted or empty.
+// Agents MUST support this method when their `initialize` response included a non-empty `authMethods` list. Clients
+// MUST NOT call this method when `authMethods` was omitted or empty.
 type LogoutAuthRequest struct {
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -2825,12 +2593,11 @@ type LogoutAuthRequest struct {
 //
 // Queries the agent's current authentication state without changing it.
 //
-// Agents MUST NOT reject it with `auth_required` (`-32000`), since Clients call it to learn whether
-// authentication is required.
+// Agents MUST NOT reject it with `auth_required` (`-32000`), since Clients call it to learn whether authentication is
+// required.
 //
 // Experimental: any minor release may change or remove it.
 type AuthStatusRequest struct {
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -2845,8 +2612,8 @@ type NewSessionRequest struct {
 
 	// Additional workspace roots for this session. Each path must be absolute.
 	//
-	// These expand the session's workspace scope without changing `cwd`, which remains the base for
-	// relative paths. When omitted or empty, no additional roots are activated for the new session.
+	// These expand the session's workspace scope without changing `cwd`, which remains the base for relative paths.
+	// When omitted or empty, no additional roots are activated for the new session.
 	AdditionalDirectories []AbsolutePath `json:"additionalDirectories,omitzero" codec:"empty"`
 
 	// List of MCP (Model Context Protocol) servers the agent should connect to.
@@ -2854,13 +2621,12 @@ type NewSessionRequest struct {
 
 	// System-level instructions for the new session.
 	//
-	// Optional. Omitted and `null` are equivalent and mean the Agent uses its own default
-	// instructions. Clients MUST only send this when the Agent advertises `session.systemPrompt`.
+	// Optional. Omitted and `null` are equivalent and mean the Agent uses its own default instructions. Clients MUST
+	// only send this when the Agent advertises `session.systemPrompt`.
 	//
 	// Experimental: any minor release may change or remove it. It needs [FeatureSystemPrompt].
 	SystemPrompt codec.Opt[SystemPrompt] `json:"systemPrompt,omitzero" codec:"null,feature=9"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -2874,7 +2640,6 @@ type HTTPHeader struct {
 	// The value to set for the HTTP header.
 	Value string `json:"value" codec:"required"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -2888,18 +2653,16 @@ type MCPServerHTTP struct {
 	// URL to the MCP server.
 	URL string `json:"url" codec:"required"`
 
-	// HTTP headers to set when making requests to the MCP server. Headers the MCP transport defines
-	// are owned by the transport, and Agents use the transport's values for them.
+	// HTTP headers to set when making requests to the MCP server. Headers the MCP transport defines are owned by the
+	// transport, and Agents use the transport's values for them.
 	Headers []HTTPHeader `json:"headers,omitzero" codec:"empty"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // MCPServerACP: ACP transport configuration for MCP.
 //
-// The MCP server is provided by an ACP component and communicates over the ACP channel using
-// `mcp/message`.
+// The MCP server is provided by an ACP component and communicates over the ACP channel using `mcp/message`.
 //
 // Schema: McpServerAcp.
 //
@@ -2910,11 +2673,10 @@ type MCPServerACP struct {
 
 	// Unique identifier for this MCP server, generated by the component providing it.
 	//
-	// Providers MUST NOT reuse an ID for multiple ACP-transport MCP servers that are visible on the
-	// same ACP connection.
+	// Providers MUST NOT reuse an ID for multiple ACP-transport MCP servers that are visible on the same ACP
+	// connection.
 	ServerID MCPServerACPID `json:"serverId" codec:"required"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -2931,39 +2693,37 @@ type MCPServerStdio struct {
 	// Command-line arguments to pass to the MCP server.
 	Args []string `json:"args,omitzero" codec:"empty"`
 
-	// Environment variables to set when launching the MCP server. Names SHOULD be unique. Agents
-	// MAY reject duplicates with `-32602`, and otherwise the last entry wins.
+	// Environment variables to set when launching the MCP server. Names SHOULD be unique. Agents MAY reject duplicates
+	// with `-32602`, and otherwise the last entry wins.
 	Env []EnvVariable `json:"env,omitzero" codec:"empty"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // SystemPrompt: Client-provided system-level instructions for a session.
 //
-// Clients MUST only send this when the Agent advertises `session.systemPrompt`. Agents that cannot
-// apply it, for example because of an unadvertised mode or an unsupported content block type, MUST
-// return an error instead of creating, resuming, or forking the session.
+// Clients MUST only send this when the Agent advertises `session.systemPrompt`. Agents that cannot apply it, for
+// example because of an unadvertised mode or an unsupported content block type, MUST return an error instead of
+// creating, resuming, or forking the session.
 //
 // Experimental: any minor release may change or remove it.
 type SystemPrompt struct {
 	// How the Agent combines `content` with its own instructions.
 	//
-	// Required. Agents MUST return an error for a mode they do not support rather than treating it
-	// as `append` or `override`.
+	// Required. Agents MUST return an error for a mode they do not support rather than treating it as `append` or
+	// `override`.
 	Mode SystemPromptMode `json:"mode" codec:"required,open"`
 
 	// The system prompt content.
 	//
-	// Agents advertising the capability MUST accept `text` content blocks. Clients MUST NOT send
-	// other content block types until a future capability allows them, and Agents MUST return an
-	// error for content blocks they do not support, including unknown types.
+	// Agents advertising the capability MUST accept `text` content blocks. Clients MUST NOT send other content block
+	// types until a future capability allows them, and Agents MUST return an error for content blocks they do not
+	// support, including unknown types.
 	//
-	// Clients MUST NOT send an empty array. Agents MAY reject one with `-32602` without creating,
-	// resuming, or forking the session.
+	// Clients MUST NOT send an empty array. Agents MAY reject one with `-32602` without creating, resuming, or forking
+	// the session.
 	Content []ContentBlock `json:"content" codec:"required"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -2971,8 +2731,8 @@ type SystemPrompt struct {
 type ListSessionsRequest struct {
 	// Filter sessions by working directory. Must be an absolute path.
 	//
-	// Only sessions whose `cwd` is this same directory match. Subdirectories and
-	// `additionalDirectories` don't. Agents MAY normalize paths when comparing.
+	// Only sessions whose `cwd` is this same directory match. Subdirectories and `additionalDirectories` don't. Agents
+	// MAY normalize paths when comparing.
 	//
 	// Omitted and `null` are equivalent and mean sessions are not filtered by working directory.
 	Cwd codec.Opt[AbsolutePath] `json:"cwd,omitzero" codec:"null"`
@@ -2984,14 +2744,13 @@ type ListSessionsRequest struct {
 
 	// Filter sessions by archive state.
 	//
-	// Optional. Omitted and `null` are equivalent and mean `exclude`. Only send this when the Agent
-	// advertises the `session.archive` capability. The filter combines with `cwd` and applies
-	// before pagination. Clients keep the same value when following `nextCursor`.
+	// Optional. Omitted and `null` are equivalent and mean `exclude`. Only send this when the Agent advertises the
+	// `session.archive` capability. The filter combines with `cwd` and applies before pagination. Clients keep the same
+	// value when following `nextCursor`.
 	//
 	// Experimental: any minor release may change or remove it. It needs [FeatureArchive].
 	Archived codec.Opt[SessionArchiveFilter] `json:"archived,omitzero" codec:"null,open,feature=0"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -3002,14 +2761,13 @@ type DeleteSessionRequest struct {
 	// The ID of the session to delete.
 	SessionID SessionID `json:"sessionId" codec:"required"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // ForkSessionRequest holds the parameters for forking an existing session.
 //
-// Creates a new session based on the context of an existing one, allowing operations like
-// generating summaries without affecting the original session's history.
+// Creates a new session based on the context of an existing one, allowing operations like generating summaries without
+// affecting the original session's history.
 //
 // Only available if the Agent supports the `session.fork` capability.
 //
@@ -3023,8 +2781,8 @@ type ForkSessionRequest struct {
 
 	// Additional workspace roots to activate for this session. Each path must be absolute.
 	//
-	// When omitted or empty, no additional roots are activated. When non-empty, this is the
-	// complete resulting additional-root list for the forked session.
+	// When omitted or empty, no additional roots are activated. When non-empty, this is the complete resulting
+	// additional-root list for the forked session.
 	AdditionalDirectories []AbsolutePath `json:"additionalDirectories,omitzero" codec:"empty"`
 
 	// List of MCP servers to connect to for this session.
@@ -3032,13 +2790,11 @@ type ForkSessionRequest struct {
 
 	// System-level instructions for the forked session.
 	//
-	// Optional. Omitted and `null` are equivalent. The Agent may then keep a system prompt it
-	// stored with the source session or use its default instructions. Clients MUST only send this
-	// when the Agent advertises `session.systemPrompt`, and SHOULD send the same value they used
-	// for the source session.
+	// Optional. Omitted and `null` are equivalent. The Agent may then keep a system prompt it stored with the source
+	// session or use its default instructions. Clients MUST only send this when the Agent advertises
+	// `session.systemPrompt`, and SHOULD send the same value they used for the source session.
 	SystemPrompt codec.Opt[SystemPrompt] `json:"systemPrompt,omitzero" codec:"null,feature=9"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -3046,17 +2802,15 @@ type ForkSessionRequest struct {
 //
 // Only available if the Agent supports the `session.archive` capability.
 //
-// Archiving hides the session from default `session/list` results. It keeps the session ID and
-// saved history. If the session is active, the Agent MUST cancel any ongoing work and free the
-// session's resources as if `session/close` had been called, then archive it. Archiving an archived
-// session succeeds. A session that does not exist gets `-32002`.
+// Archiving hides the session from default `session/list` results. It keeps the session ID and saved history. If the
+// session is active, the Agent MUST cancel any ongoing work and free the session's resources as if `session/close` had
+// been called, then archive it. Archiving an archived session succeeds. A session that does not exist gets `-32002`.
 //
 // Experimental: any minor release may change or remove it.
 type ArchiveSessionRequest struct {
 	// The ID of the session to archive.
 	SessionID SessionID `json:"sessionId" codec:"required"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -3064,17 +2818,15 @@ type ArchiveSessionRequest struct {
 //
 // Only available if the Agent supports the `session.archive` capability.
 //
-// Unarchiving returns the session to default `session/list` results with the same ID and saved
-// history. It never loads or resumes the session. Clients that want to continue an archived session
-// SHOULD unarchive it before calling `session/resume`. Unarchiving a session that is not archived
-// succeeds. A session that does not exist gets `-32002`.
+// Unarchiving returns the session to default `session/list` results with the same ID and saved history. It never loads
+// or resumes the session. Clients that want to continue an archived session SHOULD unarchive it before calling
+// `session/resume`. Unarchiving a session that is not archived succeeds. A session that does not exist gets `-32002`.
 //
 // Experimental: any minor release may change or remove it.
 type UnarchiveSessionRequest struct {
 	// The ID of the session to unarchive.
 	SessionID SessionID `json:"sessionId" codec:"required"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -3082,16 +2834,15 @@ type UnarchiveSessionRequest struct {
 //
 // Only available if the Agent supports the `session.status` capability.
 //
-// `session/status` MUST NOT have side effects. The Agent does not load, resume, create, close, or
-// change the session, and does not attach the requesting connection to it. A session the Agent does
-// not know gets `-32002` with the requested `sessionId` in `data`.
+// `session/status` MUST NOT have side effects. The Agent does not load, resume, create, close, or change the session,
+// and does not attach the requesting connection to it. A session the Agent does not know gets `-32002` with the
+// requested `sessionId` in `data`.
 //
 // Experimental: any minor release may change or remove it.
 type SessionStatusRequest struct {
 	// The ID of the session to check.
 	SessionID SessionID `json:"sessionId" codec:"required"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -3099,11 +2850,11 @@ type SessionStatusRequest struct {
 //
 // Only available if the Agent supports the `session.title` capability.
 //
-// The session does not need to be active on the connection. Any session the Agent would return from
-// `session/list` can be retitled. A session that does not exist gets `-32002`.
+// The session does not need to be active on the connection. Any session the Agent would return from `session/list` can
+// be retitled. A session that does not exist gets `-32002`.
 //
-// The Agent responds only after it has stored the title. After a successful response, the Agent
-// SHOULD NOT replace the title with one it generates automatically.
+// The Agent responds only after it has stored the title. After a successful response, the Agent SHOULD NOT replace the
+// title with one it generates automatically.
 //
 // Experimental: any minor release may change or remove it.
 type SetSessionTitleRequest struct {
@@ -3112,99 +2863,89 @@ type SetSessionTitleRequest struct {
 
 	// The new title for the session.
 	//
-	// Required and non-null. Omission and explicit `null` are both invalid. The Agent MAY normalize
-	// the title before storing it, for example by trimming whitespace or truncating it. The Agent
-	// rejects a title that fails its validation, including one that is empty after normalization,
-	// with `-32602`.
+	// Required and non-null. Omission and explicit `null` are both invalid. The Agent MAY normalize the title before
+	// storing it, for example by trimming whitespace or truncating it. The Agent rejects a title that fails its
+	// validation, including one that is empty after normalization, with `-32602`.
 	Title string `json:"title" codec:"required"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // ResumeSessionRequest holds the parameters for resuming an existing session.
 //
-// Resumes an existing session and optionally replays retained conversation history according to
-// `replayFrom`.
+// Resumes an existing session and optionally replays retained conversation history according to `replayFrom`.
 type ResumeSessionRequest struct {
 	// The ID of the session to resume.
 	SessionID SessionID `json:"sessionId" codec:"required"`
 
 	// The working directory for this session. Must be an absolute path.
 	//
-	// Clients MUST send the session's working directory. Agents MAY reject a different directory
-	// with `-32602`, and MAY normalize paths when comparing.
+	// Clients MUST send the session's working directory. Agents MAY reject a different directory with `-32602`, and MAY
+	// normalize paths when comparing.
 	Cwd AbsolutePath `json:"cwd" codec:"required"`
 
 	// Additional workspace roots to activate for this session. Each path must be absolute.
 	//
-	// When omitted or empty, no additional roots are activated. When non-empty, this is the
-	// complete resulting additional-root list for the resumed session. It may differ from any
-	// previously used or reported list as long as the request `cwd` matches the session's `cwd`.
+	// When omitted or empty, no additional roots are activated. When non-empty, this is the complete resulting
+	// additional-root list for the resumed session. It may differ from any previously used or reported list as long as
+	// the request `cwd` matches the session's `cwd`.
 	AdditionalDirectories []AbsolutePath `json:"additionalDirectories,omitzero" codec:"empty"`
 
 	// List of MCP servers to connect to for this session.
 	//
-	// The complete set of Client-provided servers. Omitted and `[]` mean none. Agents SHOULD NOT
-	// restore servers from earlier requests.
+	// The complete set of Client-provided servers. Omitted and `[]` mean none. Agents SHOULD NOT restore servers from
+	// earlier requests.
 	MCPServers []MCPServer `json:"mcpServers,omitzero" codec:"empty"`
 
 	// Inclusive cursor describing where conversation replay should begin.
 	//
-	// Optional. Omitted and `null` are equivalent and mean the Agent should resume without
-	// replaying previous conversation history. Replay cursors are inclusive: replay includes the
-	// position identified by the cursor. Supplying `{ "type": "start" }` means the Agent should
-	// replay all retained conversation history before responding.
+	// Optional. Omitted and `null` are equivalent and mean the Agent should resume without replaying previous
+	// conversation history. Replay cursors are inclusive: replay includes the position identified by the cursor.
+	// Supplying `{ "type": "start" }` means the Agent should replay all retained conversation history before
+	// responding.
 	//
-	// Agents MUST reject unsupported cursor types or malformed cursor values with `-32602` (Invalid
-	// params), rather than substituting another cursor or resuming without replay.
+	// Agents MUST reject unsupported cursor types or malformed cursor values with `-32602` (Invalid params), rather
+	// than substituting another cursor or resuming without replay.
 	ReplayFrom codec.Opt[ReplayFrom] `json:"replayFrom,omitzero" codec:"null"`
 
 	// System-level instructions for the resumed session.
 	//
-	// Optional. Omitted and `null` are equivalent. The Agent may then keep a system prompt it
-	// stored with the session or use its default instructions. Clients MUST only send this when the
-	// Agent advertises `session.systemPrompt`, and SHOULD send the same value they used when the
-	// session was created.
+	// Optional. Omitted and `null` are equivalent. The Agent may then keep a system prompt it stored with the session
+	// or use its default instructions. Clients MUST only send this when the Agent advertises `session.systemPrompt`,
+	// and SHOULD send the same value they used when the session was created.
 	//
 	// Experimental: any minor release may change or remove it. It needs [FeatureSystemPrompt].
 	SystemPrompt codec.Opt[SystemPrompt] `json:"systemPrompt,omitzero" codec:"null,feature=9"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
-// ReplayFromStart: Inclusive replay cursor requesting replay from the start of retained
-// conversation history.
+// ReplayFromStart: Inclusive replay cursor requesting replay from the start of retained conversation history.
 type ReplayFromStart struct {
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // CloseSessionRequest holds the parameters for closing an active session.
 //
-// The Agent MUST cancel any ongoing work related to the session as if `session/cancel` was called,
-// then free the resources associated with the session. Unlike `session/cancel`, closing also stops
-// the session's background work. After the close response, the Agent sends no other messages for
-// the session on that connection.
+// The Agent MUST cancel any ongoing work related to the session as if `session/cancel` was called, then free the
+// resources associated with the session. Unlike `session/cancel`, closing also stops the session's background work.
+// After the close response, the Agent sends no other messages for the session on that connection.
 //
-// Closing a session that does not exist or is not active SHOULD succeed, and Clients SHOULD treat a
-// `-32002` response as a successful close.
+// Closing a session that does not exist or is not active SHOULD succeed, and Clients SHOULD treat a `-32002` response
+// as a successful close.
 //
-// When closing cancels active foreground work, the Agent MUST send the final updates for that work
-// and the idle `state_update` with `stopReason: "cancelled"` before responding successfully to
-// `session/close`. Closing an idle session does not itself require another idle update.
+// When closing cancels active foreground work, the Agent MUST send the final updates for that work and the idle
+// `state_update` with `stopReason: "cancelled"` before responding successfully to `session/close`. Closing an idle
+// session does not itself require another idle update.
 //
-// Closing also cancels pending `session/prompt` requests whose messages have not been inserted,
-// including held prompts. If closing prevents a prompt's user message from being inserted, the
-// Agent MUST answer that request with `-32800` (Request Cancelled). If the message has already been
-// inserted, the Agent MUST respond successfully with its `messageId`. Prompt responses need not
-// precede the close response.
+// Closing also cancels pending `session/prompt` requests whose messages have not been inserted, including held prompts.
+// If closing prevents a prompt's user message from being inserted, the Agent MUST answer that request with `-32800`
+// (Request Cancelled). If the message has already been inserted, the Agent MUST respond successfully with its
+// `messageId`. Prompt responses need not precede the close response.
 type CloseSessionRequest struct {
 	// The ID of the session to close.
 	SessionID SessionID `json:"sessionId" codec:"required"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -3212,12 +2953,12 @@ type CloseSessionRequest struct {
 //
 // Clients MUST NOT send it unless the tool call currently advertises `capabilities.cancel`.
 //
-// The Agent responds once it has accepted the cancellation. The response does not mean the work has
-// stopped. The Agent confirms it with a `tool_call_update` to a final status: normally `cancelled`,
-// or `completed` or `failed` if the work finished first.
+// The Agent responds once it has accepted the cancellation. The response does not mean the work has stopped. The Agent
+// confirms it with a `tool_call_update` to a final status: normally `cancelled`, or `completed` or `failed` if the work
+// finished first.
 //
-// The Agent responds with `-32602` if the tool call is unknown, already final, or not cancellable.
-// Cancelling a tool call does not change the foreground state by itself.
+// The Agent responds with `-32602` if the tool call is unknown, already final, or not cancellable. Cancelling a tool
+// call does not change the foreground state by itself.
 //
 // See protocol docs: [Cancelling Tool Calls]
 //
@@ -3229,7 +2970,6 @@ type CancelToolCallRequest struct {
 	// The ID of the tool call to cancel.
 	ToolCallID ToolCallID `json:"toolCallId" codec:"required"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -3237,13 +2977,12 @@ type CancelToolCallRequest struct {
 //
 // Clients MUST NOT send it unless the terminal currently advertises `capabilities.cancel`.
 //
-// The Agent responds once it has accepted the cancellation. The response does not mean the work has
-// stopped. The Agent confirms it with a `terminal_update` that sets `exitStatus`. Cancelling stops
-// the process but does not release the terminal, and does not change the status of a tool call that
-// references it.
+// The Agent responds once it has accepted the cancellation. The response does not mean the work has stopped. The Agent
+// confirms it with a `terminal_update` that sets `exitStatus`. Cancelling stops the process but does not release the
+// terminal, and does not change the status of a tool call that references it.
 //
-// The Agent responds with `-32602` if the terminal is unknown, has already exited, or is not
-// cancellable. Cancelling a terminal does not change the foreground state by itself.
+// The Agent responds with `-32602` if the terminal is unknown, has already exited, or is not cancellable. Cancelling a
+// terminal does not change the foreground state by itself.
 //
 // See protocol docs: [Cancelling Terminals]
 //
@@ -3255,7 +2994,6 @@ type CancelTerminalRequest struct {
 	// The ID of the terminal to cancel.
 	TerminalID TerminalID `json:"terminalId" codec:"required"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -3272,22 +3010,19 @@ type PromptRequest struct {
 
 	// The blocks of content that compose the user's message.
 	//
-	// As a baseline, the Agent MUST support `text` and `resource_link` content blocks, while other
-	// variants are optionally enabled via `PromptCapabilities`.
+	// As a baseline, the Agent MUST support `text` and `resource_link` content blocks, while other variants are
+	// optionally enabled via `PromptCapabilities`.
 	//
 	// The Client MUST adapt its interface according to `PromptCapabilities`.
 	//
-	// The client MAY include referenced pieces of context as either `resource` or `resource_link`
-	// content blocks.
+	// The client MAY include referenced pieces of context as either `resource` or `resource_link` content blocks.
 	//
-	// When available, `resource` is preferred as it avoids extra round-trips and allows the message
-	// to include pieces of context from sources the agent may not have access to.
+	// When available, `resource` is preferred as it avoids extra round-trips and allows the message to include pieces
+	// of context from sources the agent may not have access to.
 	//
-	// Clients MUST NOT send an empty array. Agents MAY reject one with `-32602` without inserting
-	// it.
+	// Clients MUST NOT send an empty array. Agents MAY reject one with `-32602` without inserting it.
 	Prompt []ContentBlock `json:"prompt" codec:"required"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -3296,13 +3031,11 @@ type RequestPermissionResponse struct {
 	// The user's decision on the permission request.
 	Outcome RequestPermissionOutcome `json:"outcome" codec:"required"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // CancelledPermissionOutcome says that the request was not approved and no option was selected.
 type CancelledPermissionOutcome struct {
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -3311,7 +3044,6 @@ type SelectedPermissionOutcome struct {
 	// The ID of the option the user selected.
 	OptionID PermissionOptionID `json:"optionId" codec:"required"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -3325,8 +3057,8 @@ type ElicitationAcceptAction struct {
 
 // MCPError is an inner MCP error, distinct from an outer ACP binding or runtime error.
 //
-// `code` and `message` are required and non-null. `data` is optional. Explicit `null` is preserved
-// separately from an omitted key.
+// `code` and `message` are required and non-null. `data` is optional. Explicit `null` is preserved separately from an
+// omitted key.
 //
 // Schema: McpError.
 //
@@ -3341,13 +3073,11 @@ type MCPError struct {
 	// Optional error data. Explicit null is retained.
 	Data json.RawMessage `json:"data,omitzero"`
 
-	// Extra holds the members that the schema allows but does not name. They are written after the
-	// others.
+	// Extra holds the members that the schema allows but does not name. They are written after the others.
 	Extra map[string]json.RawMessage `json:"-"`
 }
 
-// CancelSessionNotification is the notification to cancel a session's foreground work and its
-// prompts not yet inserted.
+// CancelSessionNotification is the notification to cancel a session's foreground work and its prompts not yet inserted.
 //
 // See protocol docs: [Cancellation]
 //
@@ -3356,12 +3086,11 @@ type CancelSessionNotification struct {
 	// The ID of the session to cancel operations for.
 	SessionID SessionID `json:"sessionId" codec:"required"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
-// MessageMCPNotification is the notification for an active request, sent from provider to consumer.
-// Includes subscription acknowledgements and updates.
+// MessageMCPNotification is the notification for an active request, sent from provider to consumer. Includes
+// subscription acknowledgements and updates.
 //
 // Schema: MessageMcpNotification.
 //
@@ -3379,7 +3108,6 @@ type MessageMCPNotification struct {
 	// Optional inner MCP params. Null is equivalent to omission.
 	Params codec.Opt[map[string]json.RawMessage] `json:"params,omitzero" codec:"null"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -3389,23 +3117,22 @@ type MessageMCPNotification struct {
 //
 // [Cancellation]: https://agentclientprotocol.com/protocol/v2/draft/cancellation
 type CancelRequestNotification struct {
-	// The ID of the request to cancel: a request that the sender of this notification issued.
-	// Receivers match it only against requests they received from that sender.
+	// The ID of the request to cancel: a request that the sender of this notification issued. Receivers match it only
+	// against requests they received from that sender.
 	RequestID codec.ID `json:"requestId" codec:"required"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // InitializeProxyRequest holds the parameters for `proxy/initialize`.
 //
-// A conductor sends `proxy/initialize` instead of `initialize` to every component that has a
-// successor, which tells the component to run as a proxy. The params and the response are the same
-// as for `initialize`. A conductor sends `initialize` to the final agent.
+// A conductor sends `proxy/initialize` instead of `initialize` to every component that has a successor, which tells the
+// component to run as a proxy. The params and the response are the same as for `initialize`. A conductor sends
+// `initialize` to the final agent.
 //
-// The params carry the protocol version the conductor selected: the client's requested version,
-// unless the conductor supports only a lower one. Before answering successfully, the proxy MUST
-// forward an `initialize` request to its successor through `proxy/successor`.
+// The params carry the protocol version the conductor selected: the client's requested version, unless the conductor
+// supports only a lower one. Before answering successfully, the proxy MUST forward an `initialize` request to its
+// successor through `proxy/successor`.
 //
 // See the [Proxy Chains RFD].
 //
@@ -3422,22 +3149,21 @@ type InitializeProxyRequest struct {
 	// Capabilities supported by the client.
 	Capabilities ClientCapabilities `json:"capabilities,omitzero" codec:"lenient"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // ProxySuccessorRequest: Parameters of a `proxy/successor` request.
 //
-// A proxy sends it to forward a message to its successor, and the conductor sends it to deliver a
-// message from the successor to the proxy. The envelope wraps one request: `method` and `params`
-// are the wrapped request's method and params.
+// A proxy sends it to forward a message to its successor, and the conductor sends it to deliver a message from the
+// successor to the proxy. The envelope wraps one request: `method` and `params` are the wrapped request's method and
+// params.
 //
-// The result or error of the wrapped request is returned unchanged, as the same JSON value, as the
-// result or error of the `proxy/successor` request. Errors the conductor returns itself, for
-// example because the successor has exited, are not wrapped results.
+// The result or error of the wrapped request is returned unchanged, as the same JSON value, as the result or error of
+// the `proxy/successor` request. Errors the conductor returns itself, for example because the successor has exited, are
+// not wrapped results.
 //
-// To cancel it, the sender sends `$/cancel_request` with the ID of this `proxy/successor` request
-// on the same connection. Cancellation is never forwarded to another hop.
+// To cancel it, the sender sends `$/cancel_request` with the ID of this `proxy/successor` request on the same
+// connection. Cancellation is never forwarded to another hop.
 //
 // See the [Proxy Chains RFD].
 //
@@ -3450,25 +3176,22 @@ type ProxySuccessorRequest struct {
 
 	// Params of the wrapped request, forwarded unchanged.
 	//
-	// Optional. Omitted and `null` are equivalent and mean the wrapped request has no params. When
-	// present, it MUST be a JSON object or array, as JSON-RPC requires. The wrapped request's own
-	// `_meta` stays inside these params.
+	// Optional. Omitted and `null` are equivalent and mean the wrapped request has no params. When present, it MUST be
+	// a JSON object or array, as JSON-RPC requires. The wrapped request's own `_meta` stays inside these params.
 	Params json.RawMessage `json:"params,omitzero"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
 // InitializeProxyResponse is the response to `proxy/initialize`.
 //
-// The same as the `initialize` response. The proxy builds it from its successor's `initialize`
-// response and answers with the capabilities of the chain from itself onward. It MUST NOT change
-// `protocolVersion`.
+// The same as the `initialize` response. The proxy builds it from its successor's `initialize` response and answers
+// with the capabilities of the chain from itself onward. It MUST NOT change `protocolVersion`.
 //
 // Experimental: any minor release may change or remove it.
 type InitializeProxyResponse struct {
-	// The highest protocol version supported by the agent that is at or below the version requested
-	// by the client. If no such version exists, initialization fails with error code -32022.
+	// The highest protocol version supported by the agent that is at or below the version requested by the client. If
+	// no such version exists, initialization fails with error code -32022.
 	//
 	// The client must check that it supports this version and should disconnect if it does not.
 	ProtocolVersion ProtocolVersion `json:"protocolVersion" codec:"required"`
@@ -3481,26 +3204,23 @@ type InitializeProxyResponse struct {
 
 	// Authentication methods supported by the agent.
 	//
-	// Optional. Omitted or empty means the agent does not advertise the `auth/login` and
-	// `auth/logout` methods. Supplying one or more methods means the agent MUST support both
-	// `auth/login` and `auth/logout`.
+	// Optional. Omitted or empty means the agent does not advertise the `auth/login` and `auth/logout` methods.
+	// Supplying one or more methods means the agent MUST support both `auth/login` and `auth/logout`.
 	AuthMethods []AuthMethod `json:"authMethods,omitzero" codec:"lenient,items"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
-// ProxySuccessorResponse: Result of a `proxy/successor` request: the wrapped request's result,
-// forwarded unchanged.
+// ProxySuccessorResponse: Result of a `proxy/successor` request: the wrapped request's result, forwarded unchanged.
 //
 // Experimental: any minor release may change or remove it.
 type ProxySuccessorResponse json.RawMessage
 
 // ProxySuccessorNotification: Parameters of a `proxy/successor` notification.
 //
-// A proxy sends it to forward a message to its successor, and the conductor sends it to deliver a
-// message from the successor to the proxy. The envelope wraps one notification: `method` and
-// `params` are the wrapped notification's method and params.
+// A proxy sends it to forward a message to its successor, and the conductor sends it to deliver a message from the
+// successor to the proxy. The envelope wraps one notification: `method` and `params` are the wrapped notification's
+// method and params.
 //
 // See the [Proxy Chains RFD].
 //
@@ -3513,11 +3233,10 @@ type ProxySuccessorNotification struct {
 
 	// Params of the wrapped notification, forwarded unchanged.
 	//
-	// Optional. Omitted and `null` are equivalent and mean the wrapped notification has no params.
-	// When present, it MUST be a JSON object or array, as JSON-RPC requires. The wrapped
-	// notification's own `_meta` stays inside these params.
+	// Optional. Omitted and `null` are equivalent and mean the wrapped notification has no params. When present, it
+	// MUST be a JSON object or array, as JSON-RPC requires. The wrapped notification's own `_meta` stays inside these
+	// params.
 	Params json.RawMessage `json:"params,omitzero"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }

@@ -17,9 +17,8 @@ type RequestPermissionSubject struct {
 	Variant RequestPermissionSubjectVariant `json:"-"`
 }
 
-// RequestPermissionSubjectVariant is implemented only by the variants of
-// [RequestPermissionSubject]: *RequestPermissionSubjectToolCall, *RequestPermissionSubjectCommand
-// and *RequestPermissionSubjectUnknown.
+// RequestPermissionSubjectVariant is implemented only by the variants of [RequestPermissionSubject]:
+// *RequestPermissionSubjectToolCall, *RequestPermissionSubjectCommand and *RequestPermissionSubjectUnknown.
 type RequestPermissionSubjectVariant interface {
 	isRequestPermissionSubject()
 }
@@ -34,17 +33,16 @@ type RequestPermissionSubjectToolCall ToolCallPermissionSubject
 // type: "command"
 type RequestPermissionSubjectCommand CommandPermissionSubject
 
-// RequestPermissionSubjectUnknown is a variant of [RequestPermissionSubject] that this package does
-// not know.
+// RequestPermissionSubjectUnknown is a variant of [RequestPermissionSubject] that this package does not know.
 //
 // Custom or future permission subject.
 //
-// Values beginning with `_` are reserved for implementation-specific extensions. Unknown values
-// that do not begin with `_` are reserved for future ACP variants.
+// Values beginning with `_` are reserved for implementation-specific extensions. Unknown values that do not begin with
+// `_` are reserved for future ACP variants.
 //
-// Clients that do not understand this subject type should preserve the raw payload when storing,
-// replaying, proxying, or forwarding permission requests, and otherwise display a generic
-// permission prompt or decline it according to policy.
+// Clients that do not understand this subject type should preserve the raw payload when storing, replaying, proxying,
+// or forwarding permission requests, and otherwise display a generic permission prompt or decline it according to
+// policy.
 type RequestPermissionSubjectUnknown struct {
 	// Tag is the value of type.
 	Tag string
@@ -56,22 +54,20 @@ func (*RequestPermissionSubjectToolCall) isRequestPermissionSubject() {}
 func (*RequestPermissionSubjectCommand) isRequestPermissionSubject()  {}
 func (*RequestPermissionSubjectUnknown) isRequestPermissionSubject()  {}
 
-// PermissionForToolCall returns a [RequestPermissionSubject] that is a
-// [RequestPermissionSubjectToolCall].
+// PermissionForToolCall returns a [RequestPermissionSubject] that is a [RequestPermissionSubjectToolCall].
 func PermissionForToolCall(toolCall ToolCallUpdate) RequestPermissionSubject {
 	return RequestPermissionSubject{Variant: &RequestPermissionSubjectToolCall{ToolCall: toolCall}}
 }
 
-// PermissionForCommand returns a [RequestPermissionSubject] that is a
-// [RequestPermissionSubjectCommand].
+// PermissionForCommand returns a [RequestPermissionSubject] that is a [RequestPermissionSubjectCommand].
 func PermissionForCommand(command string, cwd AbsolutePath) RequestPermissionSubject {
 	return RequestPermissionSubject{Variant: &RequestPermissionSubjectCommand{Command: command, Cwd: cwd}}
 }
 
 // ToolCallContent is content produced by a tool call.
 //
-// Tool calls can produce different types of content including standard content blocks (text,
-// images), file diffs, or display-only terminals.
+// Tool calls can produce different types of content including standard content blocks (text, images), file diffs, or
+// display-only terminals.
 //
 // See protocol docs: [Content]
 //
@@ -83,9 +79,8 @@ type ToolCallContent struct {
 	Variant ToolCallContentVariant `json:"-"`
 }
 
-// ToolCallContentVariant is implemented only by the variants of [ToolCallContent]:
-// *ToolCallContentContent, *ToolCallContentDiff, *ToolCallContentTerminal and
-// *ToolCallContentUnknown.
+// ToolCallContentVariant is implemented only by the variants of [ToolCallContent]: *ToolCallContentContent,
+// *ToolCallContentDiff, *ToolCallContentTerminal and *ToolCallContentUnknown.
 type ToolCallContentVariant interface {
 	isToolCallContent()
 }
@@ -109,12 +104,11 @@ type ToolCallContentTerminal Terminal
 //
 // Custom or future tool call content.
 //
-// Values beginning with `_` are reserved for implementation-specific extensions. Unknown values
-// that do not begin with `_` are reserved for future ACP variants.
+// Values beginning with `_` are reserved for implementation-specific extensions. Unknown values that do not begin with
+// `_` are reserved for future ACP variants.
 //
-// Receivers that do not understand this content type should preserve the raw payload when storing,
-// replaying, proxying, or forwarding tool call output, and otherwise ignore it or display it
-// generically.
+// Receivers that do not understand this content type should preserve the raw payload when storing, replaying, proxying,
+// or forwarding tool call output, and otherwise ignore it or display it generically.
 type ToolCallContentUnknown struct {
 	// Tag is the value of type.
 	Tag string
@@ -142,18 +136,16 @@ func ToolTerminal(terminalID TerminalID) ToolCallContent {
 	return ToolCallContent{Variant: &ToolCallContentTerminal{TerminalID: terminalID}}
 }
 
-// ContentBlock is one of the content blocks, which represent displayable information in the Agent
-// Client Protocol.
+// ContentBlock is one of the content blocks, which represent displayable information in the Agent Client Protocol.
 //
 // Content blocks appear in:
 //
 //   - User prompts sent via `session/prompt`
-//   - Language model output reported through `session/update` notifications as message updates or
-//     streamed chunks
+//   - Language model output reported through `session/update` notifications as message updates or streamed chunks
 //   - Progress updates and results from tool calls
 //
-// This structure is compatible with the Model Context Protocol (MCP), so agents can forward content
-// from MCP tool outputs without transformation.
+// This structure is compatible with the Model Context Protocol (MCP), so agents can forward content from MCP tool
+// outputs without transformation.
 //
 // See protocol docs: [Content]
 //
@@ -165,17 +157,16 @@ type ContentBlock struct {
 	Variant ContentBlockVariant `json:"-"`
 }
 
-// ContentBlockVariant is implemented only by the variants of [ContentBlock]: *ContentBlockText,
-// *ContentBlockImage, *ContentBlockAudio, *ContentBlockResourceLink, *ContentBlockResource and
-// *ContentBlockUnknown.
+// ContentBlockVariant is implemented only by the variants of [ContentBlock]: *ContentBlockText, *ContentBlockImage,
+// *ContentBlockAudio, *ContentBlockResourceLink, *ContentBlockResource and *ContentBlockUnknown.
 type ContentBlockVariant interface {
 	isContentBlock()
 }
 
 // ContentBlockText: Text content. May be plain text or formatted with Markdown.
 //
-// All agents MUST support text content blocks in prompts. Clients SHOULD render this text as
-// CommonMark and MAY support GitHub Flavored Markdown extensions.
+// All agents MUST support text content blocks in prompts. Clients SHOULD render this text as CommonMark and MAY support
+// GitHub Flavored Markdown extensions.
 //
 // type: "text"
 type ContentBlockText TextContent
@@ -214,13 +205,12 @@ type ContentBlockResource EmbeddedResource
 //
 // Custom or future content block.
 //
-// Values beginning with `_` are reserved for implementation-specific extensions. Unknown values
-// that do not begin with `_` are reserved for future ACP variants.
+// Values beginning with `_` are reserved for implementation-specific extensions. Unknown values that do not begin with
+// `_` are reserved for future ACP variants.
 //
-// Receivers that do not understand this content block type should preserve the raw payload when
-// storing, replaying, proxying, or forwarding content, and otherwise ignore it or display it
-// generically. Agents MUST reject a `session/prompt` request with a content block type they do not
-// support with `-32602`.
+// Receivers that do not understand this content block type should preserve the raw payload when storing, replaying,
+// proxying, or forwarding content, and otherwise ignore it or display it generically. Agents MUST reject a
+// `session/prompt` request with a content block type they do not support with `-32602`.
 type ContentBlockUnknown struct {
 	// Tag is the value of type.
 	Tag string
@@ -268,8 +258,8 @@ type EmbeddedResourceResource struct {
 	Variant EmbeddedResourceResourceVariant `json:"-"`
 }
 
-// EmbeddedResourceResourceVariant is implemented only by the variants of
-// [EmbeddedResourceResource]: *TextResourceContents and *BlobResourceContents.
+// EmbeddedResourceResourceVariant is implemented only by the variants of [EmbeddedResourceResource]:
+// *TextResourceContents and *BlobResourceContents.
 type EmbeddedResourceResourceVariant interface {
 	isEmbeddedResourceResource()
 }
@@ -289,8 +279,7 @@ func BlobResource(blob string, uri string) EmbeddedResourceResource {
 
 // DiffChange: One file-level change described by a `Diff`.
 //
-// Structured change metadata lets clients identify affected files and operations without parsing
-// the text patch.
+// Structured change metadata lets clients identify affected files and operations without parsing the text patch.
 //
 // The member operation distinguishes the variants.
 type DiffChange struct {
@@ -304,15 +293,14 @@ type DiffChange struct {
 	// Omitted and `null` are equivalent and mean the MIME type is unknown.
 	MimeType codec.Opt[MediaType] `json:"mimeType,omitzero" codec:"null,lenient"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 
 	// Variant is the value; it must not be nil.
 	Variant DiffChangeVariant `json:"-"`
 }
 
-// DiffChangeVariant is implemented only by the variants of [DiffChange]: *DiffChangeAdd,
-// *DiffChangeDelete, *DiffChangeModify, *DiffChangeMove, *DiffChangeCopy and *DiffChangeUnknown.
+// DiffChangeVariant is implemented only by the variants of [DiffChange]: *DiffChangeAdd, *DiffChangeDelete,
+// *DiffChangeModify, *DiffChangeMove, *DiffChangeCopy and *DiffChangeUnknown.
 type DiffChangeVariant interface {
 	isDiffChange()
 }
@@ -346,8 +334,8 @@ type DiffChangeCopy DiffPathPairChange
 //
 // Custom or future file operation.
 //
-// Values beginning with `_` are reserved for implementation-specific extensions. Unknown values
-// that do not begin with `_` are reserved for future ACP variants.
+// Values beginning with `_` are reserved for implementation-specific extensions. Unknown values that do not begin with
+// `_` are reserved for future ACP variants.
 type DiffChangeUnknown struct {
 	// Tag is the value of operation.
 	Tag string
@@ -389,18 +377,16 @@ func NewDiffChangeCopy(payload DiffPathPairChange) DiffChange {
 
 // CreateElicitationRequest is the agent's request to elicit structured user input.
 //
-// The agent sends this to the client to request information from the user, either via a form or by
-// directing them to a URL. Elicitations are tied to a session (optionally a tool call) or a
-// request.
+// The agent sends this to the client to request information from the user, either via a form or by directing them to a
+// URL. Elicitations are tied to a session (optionally a tool call) or a request.
 //
-// A session-scoped request follows the aggregate foreground-state contract: agents SHOULD report
-// `requires_action` when the whole foreground workflow is blocked on user action. Once reported,
-// they MUST report `running` when progress resumes, or `idle` if work ends without resuming.
-// Independent background requests and request-scoped elicitations do not themselves change session
-// state. Accepting a URL does not mean the external interaction completed.
+// A session-scoped request follows the aggregate foreground-state contract: agents SHOULD report `requires_action` when
+// the whole foreground workflow is blocked on user action. Once reported, they MUST report `running` when progress
+// resumes, or `idle` if work ends without resuming. Independent background requests and request-scoped elicitations do
+// not themselves change session state. Accepting a URL does not mean the external interaction completed.
 //
-// Agents SHOULD cancel pending elicitations no longer needed by cancelled work. The request's scope
-// alone does not establish that dependency.
+// Agents SHOULD cancel pending elicitations no longer needed by cancelled work. The request's scope alone does not
+// establish that dependency.
 //
 // See protocol docs: [Elicitation]
 //
@@ -411,22 +397,19 @@ type CreateElicitationRequest struct {
 	// A human-readable message describing what input is needed.
 	Message string `json:"message" codec:"required"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 
 	// Variant is the value; it must not be nil.
 	Variant CreateElicitationRequestVariant `json:"-"`
 }
 
-// CreateElicitationRequestVariant is implemented only by the variants of
-// [CreateElicitationRequest]: *CreateElicitationRequestForm, *CreateElicitationRequestURL and
-// *CreateElicitationRequestUnknown.
+// CreateElicitationRequestVariant is implemented only by the variants of [CreateElicitationRequest]:
+// *CreateElicitationRequestForm, *CreateElicitationRequestURL and *CreateElicitationRequestUnknown.
 type CreateElicitationRequestVariant interface {
 	isCreateElicitationRequest()
 }
 
-// CreateElicitationRequestForm: Form-based elicitation where the client renders a form from the
-// provided schema.
+// CreateElicitationRequestForm: Form-based elicitation where the client renders a form from the provided schema.
 //
 // mode: "form"
 type CreateElicitationRequestForm ElicitationFormMode
@@ -436,17 +419,15 @@ type CreateElicitationRequestForm ElicitationFormMode
 // mode: "url"
 type CreateElicitationRequestURL ElicitationURLMode
 
-// CreateElicitationRequestUnknown is a variant of [CreateElicitationRequest] that this package does
-// not know.
+// CreateElicitationRequestUnknown is a variant of [CreateElicitationRequest] that this package does not know.
 //
 // Custom or future elicitation mode.
 //
-// Values beginning with `_` are reserved for implementation-specific extensions. Unknown values
-// that do not begin with `_` are reserved for future ACP variants.
+// Values beginning with `_` are reserved for implementation-specific extensions. Unknown values that do not begin with
+// `_` are reserved for future ACP variants.
 //
-// Clients that do not understand this mode should preserve the raw payload when storing, replaying,
-// proxying, or forwarding elicitation requests. They MUST NOT render it as a known elicitation
-// mode.
+// Clients that do not understand this mode should preserve the raw payload when storing, replaying, proxying, or
+// forwarding elicitation requests. They MUST NOT render it as a known elicitation mode.
 type CreateElicitationRequestUnknown struct {
 	// Tag is the value of mode.
 	Tag string
@@ -458,22 +439,20 @@ func (*CreateElicitationRequestForm) isCreateElicitationRequest()    {}
 func (*CreateElicitationRequestURL) isCreateElicitationRequest()     {}
 func (*CreateElicitationRequestUnknown) isCreateElicitationRequest() {}
 
-// NewCreateElicitationRequestForm returns a [CreateElicitationRequest] that is a
-// [CreateElicitationRequestForm].
+// NewCreateElicitationRequestForm returns a [CreateElicitationRequest] that is a [CreateElicitationRequestForm].
 func NewCreateElicitationRequestForm(message string, payload ElicitationFormMode) CreateElicitationRequest {
 	return CreateElicitationRequest{Message: message, Variant: (*CreateElicitationRequestForm)(&payload)}
 }
 
-// NewCreateElicitationRequestURL returns a [CreateElicitationRequest] that is a
-// [CreateElicitationRequestURL].
+// NewCreateElicitationRequestURL returns a [CreateElicitationRequest] that is a [CreateElicitationRequestURL].
 func NewCreateElicitationRequestURL(message string, payload ElicitationURLMode) CreateElicitationRequest {
 	return CreateElicitationRequest{Message: message, Variant: (*CreateElicitationRequestURL)(&payload)}
 }
 
 // ElicitationPropertySchema is the property schema for elicitation form fields.
 //
-// Each variant corresponds to a JSON Schema `"type"` value. Single-select enums use `type:
-// "string"` with `enum` or `oneOf` set. Multi-select enums use `type: "array"`.
+// Each variant corresponds to a JSON Schema `"type"` value. Single-select enums use `type: "string"` with `enum` or
+// `oneOf` set. Multi-select enums use `type: "array"`.
 //
 // The member type distinguishes the variants.
 type ElicitationPropertySchema struct {
@@ -481,16 +460,14 @@ type ElicitationPropertySchema struct {
 	Variant ElicitationPropertySchemaVariant `json:"-"`
 }
 
-// ElicitationPropertySchemaVariant is implemented only by the variants of
-// [ElicitationPropertySchema]: *ElicitationPropertySchemaString, *ElicitationPropertySchemaNumber,
-// *ElicitationPropertySchemaInteger, *ElicitationPropertySchemaBoolean,
-// *ElicitationPropertySchemaArray and *ElicitationPropertySchemaUnknown.
+// ElicitationPropertySchemaVariant is implemented only by the variants of [ElicitationPropertySchema]:
+// *ElicitationPropertySchemaString, *ElicitationPropertySchemaNumber, *ElicitationPropertySchemaInteger,
+// *ElicitationPropertySchemaBoolean, *ElicitationPropertySchemaArray and *ElicitationPropertySchemaUnknown.
 type ElicitationPropertySchemaVariant interface {
 	isElicitationPropertySchema()
 }
 
-// ElicitationPropertySchemaString: String property (or single-select enum when `enum`/`oneOf` is
-// set).
+// ElicitationPropertySchemaString: String property (or single-select enum when `enum`/`oneOf` is set).
 //
 // type: "string"
 type ElicitationPropertySchemaString StringPropertySchema
@@ -515,17 +492,15 @@ type ElicitationPropertySchemaBoolean BooleanPropertySchema
 // type: "array"
 type ElicitationPropertySchemaArray MultiSelectPropertySchema
 
-// ElicitationPropertySchemaUnknown is a variant of [ElicitationPropertySchema] that this package
-// does not know.
+// ElicitationPropertySchemaUnknown is a variant of [ElicitationPropertySchema] that this package does not know.
 //
 // Custom or future elicitation property schema.
 //
-// Values beginning with `_` are reserved for implementation-specific extensions. Unknown values
-// that do not begin with `_` are reserved for future ACP variants.
+// Values beginning with `_` are reserved for implementation-specific extensions. Unknown values that do not begin with
+// `_` are reserved for future ACP variants.
 //
-// Clients that do not understand this property schema type should preserve the raw schema when
-// storing, replaying, proxying, or forwarding elicitation requests. They MUST NOT render it as a
-// known input control.
+// Clients that do not understand this property schema type should preserve the raw schema when storing, replaying,
+// proxying, or forwarding elicitation requests. They MUST NOT render it as a known input control.
 type ElicitationPropertySchemaUnknown struct {
 	// Tag is the value of type.
 	Tag string
@@ -564,8 +539,7 @@ func NewElicitationPropertySchemaBoolean(payload BooleanPropertySchema) Elicitat
 	return ElicitationPropertySchema{Variant: (*ElicitationPropertySchemaBoolean)(&payload)}
 }
 
-// NewElicitationPropertySchemaArray returns an [ElicitationPropertySchema] that is an
-// [ElicitationPropertySchemaArray].
+// NewElicitationPropertySchemaArray returns an [ElicitationPropertySchema] that is an [ElicitationPropertySchemaArray].
 func NewElicitationPropertySchemaArray(payload MultiSelectPropertySchema) ElicitationPropertySchema {
 	return ElicitationPropertySchema{Variant: (*ElicitationPropertySchemaArray)(&payload)}
 }
@@ -578,8 +552,8 @@ type MultiSelectItems struct {
 	Variant MultiSelectItemsVariant `json:"-"`
 }
 
-// MultiSelectItemsVariant is implemented only by the variants of [MultiSelectItems]:
-// *MultiSelectItemsString, *MultiSelectItemsTitled and *MultiSelectItemsUnknown.
+// MultiSelectItemsVariant is implemented only by the variants of [MultiSelectItems]: *MultiSelectItemsString,
+// *MultiSelectItemsTitled and *MultiSelectItemsUnknown.
 type MultiSelectItemsVariant interface {
 	isMultiSelectItems()
 }
@@ -618,8 +592,7 @@ func NewMultiSelectItemsTitled(payload TitledMultiSelectItems) MultiSelectItems 
 	return MultiSelectItems{Variant: (*MultiSelectItemsTitled)(&payload)}
 }
 
-// ElicitationFormMode: Form-based elicitation mode where the client renders a form from the
-// provided schema.
+// ElicitationFormMode: Form-based elicitation mode where the client renders a form from the provided schema.
 //
 // The members sessionId and requestId distinguish the variants.
 type ElicitationFormMode struct {
@@ -630,31 +603,28 @@ type ElicitationFormMode struct {
 	Variant ElicitationFormModeVariant `json:"-"`
 }
 
-// ElicitationFormModeVariant is implemented only by the variants of [ElicitationFormMode]:
-// *ElicitationFormModeSession and *ElicitationFormModeRequest.
+// ElicitationFormModeVariant is implemented only by the variants of [ElicitationFormMode]: *ElicitationFormModeSession
+// and *ElicitationFormModeRequest.
 type ElicitationFormModeVariant interface {
 	isElicitationFormMode()
 }
 
-// ElicitationFormModeSession: Tied to a session, optionally to a specific tool call within that
-// session.
+// ElicitationFormModeSession: Tied to a session, optionally to a specific tool call within that session.
 type ElicitationFormModeSession ElicitationSessionScope
 
-// ElicitationFormModeRequest: Tied to a specific JSON-RPC request outside of a session (e.g.,
-// during auth/configuration phases before any session is started).
+// ElicitationFormModeRequest: Tied to a specific JSON-RPC request outside of a session (e.g., during auth/configuration
+// phases before any session is started).
 type ElicitationFormModeRequest ElicitationRequestScope
 
 func (*ElicitationFormModeSession) isElicitationFormMode() {}
 func (*ElicitationFormModeRequest) isElicitationFormMode() {}
 
-// NewElicitationFormModeSession returns an [ElicitationFormMode] that is an
-// [ElicitationFormModeSession].
+// NewElicitationFormModeSession returns an [ElicitationFormMode] that is an [ElicitationFormModeSession].
 func NewElicitationFormModeSession(requestedSchema ElicitationSchema, payload ElicitationSessionScope) ElicitationFormMode {
 	return ElicitationFormMode{RequestedSchema: requestedSchema, Variant: (*ElicitationFormModeSession)(&payload)}
 }
 
-// NewElicitationFormModeRequest returns an [ElicitationFormMode] that is an
-// [ElicitationFormModeRequest].
+// NewElicitationFormModeRequest returns an [ElicitationFormMode] that is an [ElicitationFormModeRequest].
 func NewElicitationFormModeRequest(requestedSchema ElicitationSchema, payload ElicitationRequestScope) ElicitationFormMode {
 	return ElicitationFormMode{RequestedSchema: requestedSchema, Variant: (*ElicitationFormModeRequest)(&payload)}
 }
@@ -675,31 +645,28 @@ type ElicitationURLMode struct {
 	Variant ElicitationURLModeVariant `json:"-"`
 }
 
-// ElicitationURLModeVariant is implemented only by the variants of [ElicitationURLMode]:
-// *ElicitationURLModeSession and *ElicitationURLModeRequest.
+// ElicitationURLModeVariant is implemented only by the variants of [ElicitationURLMode]: *ElicitationURLModeSession and
+// *ElicitationURLModeRequest.
 type ElicitationURLModeVariant interface {
 	isElicitationURLMode()
 }
 
-// ElicitationURLModeSession: Tied to a session, optionally to a specific tool call within that
-// session.
+// ElicitationURLModeSession: Tied to a session, optionally to a specific tool call within that session.
 type ElicitationURLModeSession ElicitationSessionScope
 
-// ElicitationURLModeRequest: Tied to a specific JSON-RPC request outside of a session (e.g., during
-// auth/configuration phases before any session is started).
+// ElicitationURLModeRequest: Tied to a specific JSON-RPC request outside of a session (e.g., during auth/configuration
+// phases before any session is started).
 type ElicitationURLModeRequest ElicitationRequestScope
 
 func (*ElicitationURLModeSession) isElicitationURLMode() {}
 func (*ElicitationURLModeRequest) isElicitationURLMode() {}
 
-// NewElicitationURLModeSession returns an [ElicitationURLMode] that is an
-// [ElicitationURLModeSession].
+// NewElicitationURLModeSession returns an [ElicitationURLMode] that is an [ElicitationURLModeSession].
 func NewElicitationURLModeSession(elicitationID ElicitationID, url string, payload ElicitationSessionScope) ElicitationURLMode {
 	return ElicitationURLMode{ElicitationID: elicitationID, URL: url, Variant: (*ElicitationURLModeSession)(&payload)}
 }
 
-// NewElicitationURLModeRequest returns an [ElicitationURLMode] that is an
-// [ElicitationURLModeRequest].
+// NewElicitationURLModeRequest returns an [ElicitationURLMode] that is an [ElicitationURLModeRequest].
 func NewElicitationURLModeRequest(elicitationID ElicitationID, url string, payload ElicitationRequestScope) ElicitationURLMode {
 	return ElicitationURLMode{ElicitationID: elicitationID, URL: url, Variant: (*ElicitationURLModeRequest)(&payload)}
 }
@@ -714,8 +681,8 @@ type AuthMethod struct {
 	Variant AuthMethodVariant `json:"-"`
 }
 
-// AuthMethodVariant is implemented only by the variants of [AuthMethod]: *AuthMethodTerminal,
-// *AuthMethodAgent and *AuthMethodUnknown.
+// AuthMethodVariant is implemented only by the variants of [AuthMethod]: *AuthMethodTerminal, *AuthMethodAgent and
+// *AuthMethodUnknown.
 type AuthMethodVariant interface {
 	isAuthMethod()
 }
@@ -724,12 +691,11 @@ type AuthMethodVariant interface {
 //
 // Custom or future authentication method.
 //
-// Values beginning with `_` are reserved for implementation-specific extensions. Unknown values
-// that do not begin with `_` are reserved for future ACP variants.
+// Values beginning with `_` are reserved for implementation-specific extensions. Unknown values that do not begin with
+// `_` are reserved for future ACP variants.
 //
-// Clients that do not understand this method type should preserve the raw payload when storing,
-// replaying, proxying, or forwarding initialization data, and otherwise ignore the method or
-// display it generically.
+// Clients that do not understand this method type should preserve the raw payload when storing, replaying, proxying, or
+// forwarding initialization data, and otherwise ignore the method or display it generically.
 type AuthMethodUnknown struct {
 	// Tag is the value of type.
 	Tag string
@@ -771,15 +737,14 @@ type SessionConfigOption struct {
 	// Omitted and `null` are equivalent and mean no category is provided.
 	Category codec.Opt[SessionConfigOptionCategory] `json:"category,omitzero" codec:"null,lenient,open"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 
 	// Variant is the value; it must not be nil.
 	Variant SessionConfigOptionVariant `json:"-"`
 }
 
-// SessionConfigOptionVariant is implemented only by the variants of [SessionConfigOption]:
-// *SessionConfigOptionSelect, *SessionConfigOptionBoolean and *SessionConfigOptionUnknown.
+// SessionConfigOptionVariant is implemented only by the variants of [SessionConfigOption]: *SessionConfigOptionSelect,
+// *SessionConfigOptionBoolean and *SessionConfigOptionUnknown.
 type SessionConfigOptionVariant interface {
 	isSessionConfigOption()
 }
@@ -798,12 +763,11 @@ type SessionConfigOptionBoolean SessionConfigBoolean
 //
 // Custom or future session configuration option payload.
 //
-// Values beginning with `_` are reserved for implementation-specific extensions. Unknown values
-// that do not begin with `_` are reserved for future ACP variants.
+// Values beginning with `_` are reserved for implementation-specific extensions. Unknown values that do not begin with
+// `_` are reserved for future ACP variants.
 //
-// Clients that do not understand this option type should preserve the raw payload when storing,
-// replaying, proxying, or forwarding configuration data, and otherwise ignore the option. The Agent
-// keeps using its `currentValue`.
+// Clients that do not understand this option type should preserve the raw payload when storing, replaying, proxying, or
+// forwarding configuration data, and otherwise ignore the option. The Agent keeps using its `currentValue`.
 type SessionConfigOptionUnknown struct {
 	// Tag is the value of type.
 	Tag string
@@ -815,14 +779,12 @@ func (*SessionConfigOptionSelect) isSessionConfigOption()  {}
 func (*SessionConfigOptionBoolean) isSessionConfigOption() {}
 func (*SessionConfigOptionUnknown) isSessionConfigOption() {}
 
-// NewSessionConfigOptionSelect returns a [SessionConfigOption] that is a
-// [SessionConfigOptionSelect].
+// NewSessionConfigOptionSelect returns a [SessionConfigOption] that is a [SessionConfigOptionSelect].
 func NewSessionConfigOptionSelect(configID SessionConfigID, name string, payload SessionConfigSelect) SessionConfigOption {
 	return SessionConfigOption{ConfigID: configID, Name: name, Variant: (*SessionConfigOptionSelect)(&payload)}
 }
 
-// NewSessionConfigOptionBoolean returns a [SessionConfigOption] that is a
-// [SessionConfigOptionBoolean].
+// NewSessionConfigOptionBoolean returns a [SessionConfigOption] that is a [SessionConfigOptionBoolean].
 func NewSessionConfigOptionBoolean(configID SessionConfigID, name string, payload SessionConfigBoolean) SessionConfigOption {
 	return SessionConfigOption{ConfigID: configID, Name: name, Variant: (*SessionConfigOptionBoolean)(&payload)}
 }
@@ -835,9 +797,8 @@ type SessionConfigSelectOptions struct {
 	Variant SessionConfigSelectOptionsVariant `json:"-"`
 }
 
-// SessionConfigSelectOptionsVariant is implemented only by the variants of
-// [SessionConfigSelectOptions]: SessionConfigSelectOptionsUngrouped and
-// SessionConfigSelectOptionsGrouped.
+// SessionConfigSelectOptionsVariant is implemented only by the variants of [SessionConfigSelectOptions]:
+// SessionConfigSelectOptionsUngrouped and SessionConfigSelectOptionsGrouped.
 type SessionConfigSelectOptionsVariant interface {
 	isSessionConfigSelectOptions()
 }
@@ -873,8 +834,8 @@ type AvailableCommand struct {
 	Variant AvailableCommandVariant `json:"-"`
 }
 
-// AvailableCommandVariant is implemented only by the variants of [AvailableCommand]:
-// *AvailableCommandCommand and *AvailableCommandUnknown.
+// AvailableCommandVariant is implemented only by the variants of [AvailableCommand]: *AvailableCommandCommand and
+// *AvailableCommandUnknown.
 type AvailableCommandVariant interface {
 	isAvailableCommand()
 }
@@ -888,12 +849,12 @@ type AvailableCommandCommand SlashCommand
 //
 // Custom or future command kind.
 //
-// Values beginning with `_` are reserved for implementation-specific extensions. Unknown values
-// that do not begin with `_` are reserved for future ACP variants.
+// Values beginning with `_` are reserved for implementation-specific extensions. Unknown values that do not begin with
+// `_` are reserved for future ACP variants.
 //
-// Clients that do not understand this command type should preserve the raw payload when storing,
-// replaying, proxying, or forwarding command metadata, and otherwise ignore the command or display
-// it as a plain command using its `name` and `description`.
+// Clients that do not understand this command type should preserve the raw payload when storing, replaying, proxying,
+// or forwarding command metadata, and otherwise ignore the command or display it as a plain command using its `name`
+// and `description`.
 type AvailableCommandUnknown struct {
 	// Tag is the value of type.
 	Tag string
@@ -923,23 +884,21 @@ type AvailableCommandInputVariant interface {
 	isAvailableCommandInput()
 }
 
-// AvailableCommandInputText: All text after the command name and the whitespace following it is
-// provided as input.
+// AvailableCommandInputText: All text after the command name and the whitespace following it is provided as input.
 //
 // type: "text"
 type AvailableCommandInputText TextCommandInput
 
-// AvailableCommandInputUnknown is a variant of [AvailableCommandInput] that this package does not
-// know.
+// AvailableCommandInputUnknown is a variant of [AvailableCommandInput] that this package does not know.
 //
 // Custom or future command input specification.
 //
-// Values beginning with `_` are reserved for implementation-specific extensions. Unknown values
-// that do not begin with `_` are reserved for future ACP variants.
+// Values beginning with `_` are reserved for implementation-specific extensions. Unknown values that do not begin with
+// `_` are reserved for future ACP variants.
 //
-// Clients that do not understand this input type should preserve the raw payload when storing,
-// replaying, proxying, or forwarding command metadata, and otherwise ignore the input specification
-// or display the command without structured input.
+// Clients that do not understand this input type should preserve the raw payload when storing, replaying, proxying, or
+// forwarding command metadata, and otherwise ignore the input specification or display the command without structured
+// input.
 type AvailableCommandInputUnknown struct {
 	// Tag is the value of type.
 	Tag string
@@ -950,44 +909,39 @@ type AvailableCommandInputUnknown struct {
 func (*AvailableCommandInputText) isAvailableCommandInput()    {}
 func (*AvailableCommandInputUnknown) isAvailableCommandInput() {}
 
-// NewAvailableCommandInputText returns an [AvailableCommandInput] that is an
-// [AvailableCommandInputText].
+// NewAvailableCommandInputText returns an [AvailableCommandInput] that is an [AvailableCommandInputText].
 func NewAvailableCommandInputText(payload TextCommandInput) AvailableCommandInput {
 	return AvailableCommandInput{Variant: (*AvailableCommandInputText)(&payload)}
 }
 
 // StateUpdate is a snapshot of the session's aggregate foreground activity.
 //
-// Foreground work is the agent's active response or workflow in the session, including model
-// processing, tool execution, and waiting for user action needed to continue that work. It can
-// start with a prompt or be agent-initiated, for example to pursue an ongoing goal or follow up on
-// a completed background task. Either way, the agent MUST report `running` when foreground work
-// starts, or `requires_action` if it starts blocked on user action, and `idle` when it ends. The
-// agent SHOULD include a stop reason on that idle update. Agent-initiated work does not require a
-// prompt request or a synthetic user message.
+// Foreground work is the agent's active response or workflow in the session, including model processing, tool
+// execution, and waiting for user action needed to continue that work. It can start with a prompt or be
+// agent-initiated, for example to pursue an ongoing goal or follow up on a completed background task. Either way, the
+// agent MUST report `running` when foreground work starts, or `requires_action` if it starts blocked on user action,
+// and `idle` when it ends. The agent SHOULD include a stop reason on that idle update. Agent-initiated work does not
+// require a prompt request or a synthetic user message.
 //
-// `running` may precede user-message insertion, for example during a foreground hook. It is not
-// acknowledgment of insertion, and rejecting a prompt does not itself end foreground work.
+// `running` may precede user-message insertion, for example during a foreground hook. It is not acknowledgment of
+// insertion, and rejecting a prompt does not itself end foreground work.
 //
-// Background activity can continue and emit other `session/update` notifications while `idle`.
-// Those notifications, including a detached task's progress or completion, do not by themselves
-// change this state. A permission request only warrants `requires_action` when foreground work is
-// blocked on user action.
+// Background activity can continue and emit other `session/update` notifications while `idle`. Those notifications,
+// including a detached task's progress or completion, do not by themselves change this state. A permission request only
+// warrants `requires_action` when foreground work is blocked on user action.
 //
-// The agent SHOULD report `requires_action` when the foreground workflow as a whole cannot progress
-// without user action, including permissions or elicitations. Once reported, it MUST report
-// `running` when progress resumes, or `idle` when work ends without resuming. If other foreground
-// work can progress, the state remains `running`. Resolving one of several requests does not itself
-// change the state. Agents SHOULD ignore responses for work that has already ended rather than use
-// them to resume it.
+// The agent SHOULD report `requires_action` when the foreground workflow as a whole cannot progress without user
+// action, including permissions or elicitations. Once reported, it MUST report `running` when progress resumes, or
+// `idle` when work ends without resuming. If other foreground work can progress, the state remains `running`. Resolving
+// one of several requests does not itself change the state. Agents SHOULD ignore responses for work that has already
+// ended rather than use them to resume it.
 //
-// A new session defaults to idle until a state update reports otherwise. Resume MUST send a
-// current-state snapshot after any replay and before its response. The snapshot reports foreground
-// state after resuming. The response alone does not imply idle. Repeated snapshots are idempotent,
-// not additional work, completions, or usage. A repeated state may carry updated information
-// without another state transition. The agent MUST report `idle` when no foreground activity
-// remains. Completing an individual activity while other foreground work continues does not require
-// an idle boundary. Local commands use the same lifecycle even without model work.
+// A new session defaults to idle until a state update reports otherwise. Resume MUST send a current-state snapshot
+// after any replay and before its response. The snapshot reports foreground state after resuming. The response alone
+// does not imply idle. Repeated snapshots are idempotent, not additional work, completions, or usage. A repeated state
+// may carry updated information without another state transition. The agent MUST report `idle` when no foreground
+// activity remains. Completing an individual activity while other foreground work continues does not require an idle
+// boundary. Local commands use the same lifecycle even without model work.
 //
 // See protocol docs: [Session States]
 //
@@ -999,8 +953,8 @@ type StateUpdate struct {
 	Variant StateUpdateVariant `json:"-"`
 }
 
-// StateUpdateVariant is implemented only by the variants of [StateUpdate]: *StateUpdateRunning,
-// *StateUpdateIdle, *StateUpdateRequiresAction, *StateUpdateStateUnknown and *StateUpdateUnknown.
+// StateUpdateVariant is implemented only by the variants of [StateUpdate]: *StateUpdateRunning, *StateUpdateIdle,
+// *StateUpdateRequiresAction, *StateUpdateStateUnknown and *StateUpdateUnknown.
 type StateUpdateVariant interface {
 	isStateUpdate()
 }
@@ -1020,8 +974,8 @@ type StateUpdateIdle IdleStateUpdate
 // state: "requires_action"
 type StateUpdateRequiresAction RequiresActionStateUpdate
 
-// StateUpdateStateUnknown is the Agent cannot currently determine foreground activity. This
-// replaces previously confirmed activity without ending the work or session.
+// StateUpdateStateUnknown is the Agent cannot currently determine foreground activity. This replaces previously
+// confirmed activity without ending the work or session.
 //
 // state: "unknown"
 //
@@ -1032,12 +986,12 @@ type StateUpdateStateUnknown UnknownStateUpdate
 //
 // Custom or future session state.
 //
-// Values beginning with `_` are reserved for implementation-specific extensions. Unknown values
-// that do not begin with `_` are reserved for future ACP variants.
+// Values beginning with `_` are reserved for implementation-specific extensions. Unknown values that do not begin with
+// `_` are reserved for future ACP variants.
 //
-// Unless the Client advertised support for this state, Agents MUST still report the standard
-// states. Clients MUST NOT treat an unrecognized state as `idle` or present the previous state as
-// confirmed, and show a generic busy state until a known state arrives.
+// Unless the Client advertised support for this state, Agents MUST still report the standard states. Clients MUST NOT
+// treat an unrecognized state as `idle` or present the previous state as confirmed, and show a generic busy state until
+// a known state arrives.
 type StateUpdateUnknown struct {
 	// Tag is the value of state.
 	Tag string
@@ -1075,10 +1029,9 @@ func NewStateUpdateStateUnknown(payload UnknownStateUpdate) StateUpdate {
 
 // BackgroundWork: One piece of work running independently of the session's foreground work.
 //
-// Items reference entities the Client already tracks. The Agent MUST announce each item before the
-// first snapshot that lists it, and MUST report a terminal's `exitStatus` or a tool call's final
-// status before the snapshot that removes it. Each piece of work is listed once: process-backed
-// work is listed as its terminal, not also as its tool call.
+// Items reference entities the Client already tracks. The Agent MUST announce each item before the first snapshot that
+// lists it, and MUST report a terminal's `exitStatus` or a tool call's final status before the snapshot that removes
+// it. Each piece of work is listed once: process-backed work is listed as its terminal, not also as its tool call.
 //
 // See protocol docs: [Background Work]
 //
@@ -1090,28 +1043,26 @@ type BackgroundWork struct {
 	Variant BackgroundWorkVariant `json:"-"`
 }
 
-// BackgroundWorkVariant is implemented only by the variants of [BackgroundWork]:
-// *BackgroundWorkTerminal, *BackgroundWorkToolCall, *BackgroundWorkSubagent and
-// *BackgroundWorkUnknown.
+// BackgroundWorkVariant is implemented only by the variants of [BackgroundWork]: *BackgroundWorkTerminal,
+// *BackgroundWorkToolCall, *BackgroundWorkSubagent and *BackgroundWorkUnknown.
 type BackgroundWorkVariant interface {
 	isBackgroundWork()
 }
 
-// BackgroundWorkTerminal is a process that keeps running after its tool call returned control to
-// the model. Live until its `terminal_update` reports `exitStatus`.
+// BackgroundWorkTerminal is a process that keeps running after its tool call returned control to the model. Live until
+// its `terminal_update` reports `exitStatus`.
 //
 // type: "terminal"
 type BackgroundWorkTerminal BackgroundTerminal
 
-// BackgroundWorkToolCall: Work started by a tool call that continues without a process of its own,
-// such as a watcher, a workflow, or a scheduled wakeup. `pending` and `paused` tool calls stay
-// listed.
+// BackgroundWorkToolCall: Work started by a tool call that continues without a process of its own, such as a watcher, a
+// workflow, or a scheduled wakeup. `pending` and `paused` tool calls stay listed.
 //
 // type: "tool_call"
 type BackgroundWorkToolCall BackgroundToolCall
 
-// BackgroundWorkSubagent is a detached subagent session that has anything running: its state is not
-// `idle`, or its own `background` list is non-empty or not reported.
+// BackgroundWorkSubagent is a detached subagent session that has anything running: its state is not `idle`, or its own
+// `background` list is non-empty or not reported.
 //
 // type: "subagent"
 //
@@ -1122,11 +1073,10 @@ type BackgroundWorkSubagent BackgroundSubagent
 //
 // Custom or future background work.
 //
-// Values beginning with `_` are reserved for implementation-specific extensions. Unknown values
-// that do not begin with `_` are reserved for future ACP variants.
+// Values beginning with `_` are reserved for implementation-specific extensions. Unknown values that do not begin with
+// `_` are reserved for future ACP variants.
 //
-// An unknown item still means background work is running, even when the Client cannot show what it
-// is.
+// An unknown item still means background work is running, even when the Client cannot show what it is.
 type BackgroundWorkUnknown struct {
 	// Tag is the value of type.
 	Tag string
@@ -1158,63 +1108,58 @@ func NewBackgroundWorkSubagent(payload BackgroundSubagent) BackgroundWork {
 
 // IdleStateUpdate: No foreground work is active. Background activity may continue.
 //
-// Agents SHOULD include a `stopReason` when the idle transition ends foreground work. An idle
-// update that does not end foreground work need not include one. Receivers treat an omitted,
-// `null`, or malformed `stopReason` as the agent not reporting one. Repeated or resume snapshots
-// may carry the last stop reason for context. They MUST NOT be counted as new completions,
-// cancellations, or additional usage.
+// Agents SHOULD include a `stopReason` when the idle transition ends foreground work. An idle update that does not end
+// foreground work need not include one. Receivers treat an omitted, `null`, or malformed `stopReason` as the agent not
+// reporting one. Repeated or resume snapshots may carry the last stop reason for context. They MUST NOT be counted as
+// new completions, cancellations, or additional usage.
 //
 // The member stopReason distinguishes the variants.
 type IdleStateUpdate struct {
 	// Token usage for completed foreground work.
 	//
-	// Optional. Omitted and `null` are equivalent and mean the agent is not reporting token usage
-	// for this state update.
+	// Optional. Omitted and `null` are equivalent and mean the agent is not reporting token usage for this state
+	// update.
 	//
 	// Experimental: any minor release may change or remove it. It needs [FeatureUsage].
 	Usage codec.Opt[Usage] `json:"usage,omitzero" codec:"null,lenient"`
 
 	// Work running independently of foreground work, as a complete snapshot.
 	//
-	// Optional. Omitted and `null` are equivalent and mean the Agent is not reporting background
-	// work, not that nothing is running. `[]` means no background work is running. An Agent that
-	// reports background work MUST include it on every state update for the session. A malformed
-	// list is treated as not reported.
+	// Optional. Omitted and `null` are equivalent and mean the Agent is not reporting background work, not that nothing
+	// is running. `[]` means no background work is running. An Agent that reports background work MUST include it on
+	// every state update for the session. A malformed list is treated as not reported.
 	//
 	// See protocol docs: [Background Work]
 	//
 	// [Background Work]: https://agentclientprotocol.com/protocol/v2/draft/prompt-lifecycle#background-work
 	Background codec.Opt[[]BackgroundWork] `json:"background,omitzero" codec:"null,lenient"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 
 	// Variant is the value; it must not be nil.
 	Variant IdleStateUpdateVariant `json:"-"`
 }
 
-// IdleStateUpdateVariant is implemented only by the variants of [IdleStateUpdate]:
-// *IdleStateUpdateEndTurn, *IdleStateUpdateMaxTokens, *IdleStateUpdateMaxTurnRequests,
-// *IdleStateUpdateRefusal, *IdleStateUpdateCancelled, *IdleStateUpdateError, *IdleStateUpdateNone
-// and *IdleStateUpdateUnknown.
+// IdleStateUpdateVariant is implemented only by the variants of [IdleStateUpdate]: *IdleStateUpdateEndTurn,
+// *IdleStateUpdateMaxTokens, *IdleStateUpdateMaxTurnRequests, *IdleStateUpdateRefusal, *IdleStateUpdateCancelled,
+// *IdleStateUpdateError, *IdleStateUpdateNone and *IdleStateUpdateUnknown.
 type IdleStateUpdateVariant interface {
 	isIdleStateUpdate()
 }
 
-// IdleStateUpdateEndTurn is the active work ended successfully. Includes locally handled commands
-// that required no model call.
+// IdleStateUpdateEndTurn is the active work ended successfully. Includes locally handled commands that required no
+// model call.
 //
 // stopReason: "end_turn"
 type IdleStateUpdateEndTurn struct{}
 
-// IdleStateUpdateMaxTokens is the active work ended because the agent reached the maximum number of
-// tokens.
+// IdleStateUpdateMaxTokens is the active work ended because the agent reached the maximum number of tokens.
 //
 // stopReason: "max_tokens"
 type IdleStateUpdateMaxTokens struct{}
 
-// IdleStateUpdateMaxTurnRequests is the active work ended because the agent reached the maximum
-// number of model requests for the foreground work.
+// IdleStateUpdateMaxTurnRequests is the active work ended because the agent reached the maximum number of model
+// requests for the foreground work.
 //
 // stopReason: "max_turn_requests"
 type IdleStateUpdateMaxTurnRequests struct{}
@@ -1224,22 +1169,20 @@ type IdleStateUpdateMaxTurnRequests struct{}
 // stopReason: "refusal"
 type IdleStateUpdateRefusal struct{}
 
-// IdleStateUpdateCancelled says that the user or client chose to stop the work: via
-// `session/cancel`, by closing the session, or through an interaction the agent offers, such as a
-// permission option that tells the agent to stop. Work the agent stops for its own reasons uses
-// another reason, such as `error` for an internal timeout.
+// IdleStateUpdateCancelled says that the user or client chose to stop the work: via `session/cancel`, by closing the
+// session, or through an interaction the agent offers, such as a permission option that tells the agent to stop. Work
+// the agent stops for its own reasons uses another reason, such as `error` for an internal timeout.
 //
-// Agents MUST report this stop reason on an idle `state_update` when cancellation ends active
-// foreground work, even if aborting causes exceptions. Agents MUST catch these errors and report
-// `cancelled`, not `error`.
+// Agents MUST report this stop reason on an idle `state_update` when cancellation ends active foreground work, even if
+// aborting causes exceptions. Agents MUST catch these errors and report `cancelled`, not `error`.
 //
 // stopReason: "cancelled"
 type IdleStateUpdateCancelled struct{}
 
 // IdleStateUpdateError is the active work ended because something failed.
 //
-// This includes pre-insertion foreground work. A prompt failure before insertion also requires an
-// error response to `session/prompt`. After insertion, the prompt's response remains successful.
+// This includes pre-insertion foreground work. A prompt failure before insertion also requires an error response to
+// `session/prompt`. After insertion, the prompt's response remains successful.
 //
 // stopReason: "error"
 type IdleStateUpdateError ErrorStopReason
@@ -1254,8 +1197,8 @@ type IdleStateUpdateNone struct {
 //
 // Custom or future stop reason.
 //
-// Values beginning with `_` are reserved for implementation-specific extensions. Unknown values
-// that do not begin with `_` are reserved for future ACP variants.
+// Values beginning with `_` are reserved for implementation-specific extensions. Unknown values that do not begin with
+// `_` are reserved for future ACP variants.
 type IdleStateUpdateUnknown struct {
 	// Tag is the value of stopReason.
 	Tag string
@@ -1321,16 +1264,15 @@ type SessionUpdate struct {
 	Variant SessionUpdateVariant `json:"-"`
 }
 
-// SessionUpdateVariant is implemented only by the variants of [SessionUpdate]:
-// *SessionUpdateUserMessageChunk, *SessionUpdateUserMessage, *SessionUpdateAgentMessageChunk,
-// *SessionUpdateAgentMessage, *SessionUpdateAgentThoughtChunk, *SessionUpdateAgentThought,
-// *SessionUpdateStateUpdate, *SessionUpdateToolCallContentChunk, *SessionUpdateToolCallUpdate,
-// *SessionUpdateTerminalUpdate, *SessionUpdateTerminalOutputChunk, *SessionUpdatePlanUpdate,
-// *SessionUpdatePlanRemoved, *SessionUpdateAvailableCommandsUpdate,
-// *SessionUpdateConfigOptionUpdate, *SessionUpdateSessionInfoUpdate, *SessionUpdateUsageUpdate,
-// *SessionUpdateNotice, *SessionUpdateCompactionUpdate, *SessionUpdateCompactionSummaryChunk,
-// *SessionUpdateSubagentUpdate, *SessionUpdateSessionMessage, *SessionUpdateSessionMessageChunk and
-// *SessionUpdateUnknown.
+// SessionUpdateVariant is implemented only by the variants of [SessionUpdate]: *SessionUpdateUserMessageChunk,
+// *SessionUpdateUserMessage, *SessionUpdateAgentMessageChunk, *SessionUpdateAgentMessage,
+// *SessionUpdateAgentThoughtChunk, *SessionUpdateAgentThought, *SessionUpdateStateUpdate,
+// *SessionUpdateToolCallContentChunk, *SessionUpdateToolCallUpdate, *SessionUpdateTerminalUpdate,
+// *SessionUpdateTerminalOutputChunk, *SessionUpdatePlanUpdate, *SessionUpdatePlanRemoved,
+// *SessionUpdateAvailableCommandsUpdate, *SessionUpdateConfigOptionUpdate, *SessionUpdateSessionInfoUpdate,
+// *SessionUpdateUsageUpdate, *SessionUpdateNotice, *SessionUpdateCompactionUpdate,
+// *SessionUpdateCompactionSummaryChunk, *SessionUpdateSubagentUpdate, *SessionUpdateSessionMessage,
+// *SessionUpdateSessionMessageChunk and *SessionUpdateUnknown.
 type SessionUpdateVariant interface {
 	isSessionUpdate()
 }
@@ -1342,9 +1284,8 @@ type SessionUpdateUserMessageChunk ContentChunk
 
 // SessionUpdateUserMessage says that a user message has been created or updated.
 //
-// Agents can send this when they accept or replay a user message. When a client receives another
-// `user_message` update with the same `messageId`, fields in the new update patch the previous
-// fields for that message.
+// Agents can send this when they accept or replay a user message. When a client receives another `user_message` update
+// with the same `messageId`, fields in the new update patch the previous fields for that message.
 //
 // sessionUpdate: "user_message"
 type SessionUpdateUserMessage UserMessage
@@ -1356,9 +1297,8 @@ type SessionUpdateAgentMessageChunk ContentChunk
 
 // SessionUpdateAgentMessage says that an agent message has been created or updated.
 //
-// Agents can send this in addition to streamed chunks. When a client receives another
-// `agent_message` update with the same `messageId`, fields in the new update patch the previous
-// fields for that message.
+// Agents can send this in addition to streamed chunks. When a client receives another `agent_message` update with the
+// same `messageId`, fields in the new update patch the previous fields for that message.
 //
 // sessionUpdate: "agent_message"
 type SessionUpdateAgentMessage AgentMessage
@@ -1368,12 +1308,10 @@ type SessionUpdateAgentMessage AgentMessage
 // sessionUpdate: "agent_thought_chunk"
 type SessionUpdateAgentThoughtChunk ContentChunk
 
-// SessionUpdateAgentThought says that an agent thought or reasoning message has been created or
-// updated.
+// SessionUpdateAgentThought says that an agent thought or reasoning message has been created or updated.
 //
-// Agents can send this in addition to streamed chunks. When a client receives another
-// `agent_thought` update with the same `messageId`, fields in the new update patch the previous
-// fields for that message.
+// Agents can send this in addition to streamed chunks. When a client receives another `agent_thought` update with the
+// same `messageId`, fields in the new update patch the previous fields for that message.
 //
 // sessionUpdate: "agent_thought"
 type SessionUpdateAgentThought AgentThought
@@ -1398,14 +1336,12 @@ type SessionUpdateToolCallUpdate ToolCallUpdate
 // sessionUpdate: "terminal_update"
 type SessionUpdateTerminalUpdate TerminalUpdate
 
-// SessionUpdateTerminalOutputChunk is a chunk of bytes appended to an agent-owned terminal's
-// output.
+// SessionUpdateTerminalOutputChunk is a chunk of bytes appended to an agent-owned terminal's output.
 //
 // sessionUpdate: "terminal_output_chunk"
 type SessionUpdateTerminalOutputChunk TerminalOutputChunk
 
-// SessionUpdatePlanUpdate is a content update for a plan identified by ID. See protocol docs:
-// [Agent Plan].
+// SessionUpdatePlanUpdate is a content update for a plan identified by ID. See protocol docs: [Agent Plan].
 //
 // sessionUpdate: "plan_update"
 //
@@ -1429,8 +1365,7 @@ type SessionUpdateAvailableCommandsUpdate AvailableCommandsUpdate
 // sessionUpdate: "config_option_update"
 type SessionUpdateConfigOptionUpdate ConfigOptionUpdate
 
-// SessionUpdateSessionInfoUpdate says that session metadata has been updated (title, timestamps,
-// custom metadata).
+// SessionUpdateSessionInfoUpdate says that session metadata has been updated (title, timestamps, custom metadata).
 //
 // sessionUpdate: "session_info_update"
 type SessionUpdateSessionInfoUpdate SessionInfoUpdate
@@ -1442,8 +1377,7 @@ type SessionUpdateUsageUpdate UsageUpdate
 
 // SessionUpdateNotice is information for the user that is not part of session history.
 //
-// No Client capability is required. Clients that do not understand or present notices may ignore
-// them.
+// No Client capability is required. Clients that do not understand or present notices may ignore them.
 //
 // sessionUpdate: "notice"
 type SessionUpdateNotice Notice
@@ -1453,30 +1387,28 @@ type SessionUpdateNotice Notice
 // sessionUpdate: "compaction_update"
 type SessionUpdateCompactionUpdate CompactionUpdate
 
-// SessionUpdateCompactionSummaryChunk is a content block appended to a context compaction's
-// retained summary.
+// SessionUpdateCompactionSummaryChunk is a content block appended to a context compaction's retained summary.
 //
 // sessionUpdate: "compaction_summary_chunk"
 type SessionUpdateCompactionSummaryChunk CompactionSummaryChunk
 
-// SessionUpdateSubagentUpdate: Announces a child session created and owned by this session, or
-// updates that ownership association's metadata.
+// SessionUpdateSubagentUpdate: Announces a child session created and owned by this session, or updates that ownership
+// association's metadata.
 //
 // sessionUpdate: "subagent_update"
 //
 // Experimental: any minor release may change or remove it. It needs [FeatureSubagents].
 type SessionUpdateSubagentUpdate SubagentUpdate
 
-// SessionUpdateSessionMessage is a message upsert observed in this session's transcript, sent to or
-// received from another session.
+// SessionUpdateSessionMessage is a message upsert observed in this session's transcript, sent to or received from
+// another session.
 //
 // sessionUpdate: "session_message"
 //
 // Experimental: any minor release may change or remove it. It needs [FeatureSubagents].
 type SessionUpdateSessionMessage SessionMessage
 
-// SessionUpdateSessionMessageChunk: One content block appended to a sent or received session
-// message.
+// SessionUpdateSessionMessageChunk: One content block appended to a sent or received session message.
 //
 // sessionUpdate: "session_message_chunk"
 //
@@ -1487,12 +1419,11 @@ type SessionUpdateSessionMessageChunk SessionMessageChunk
 //
 // Custom or future session update.
 //
-// Values beginning with `_` are reserved for implementation-specific extensions. Unknown values
-// that do not begin with `_` are reserved for future ACP variants.
+// Values beginning with `_` are reserved for implementation-specific extensions. Unknown values that do not begin with
+// `_` are reserved for future ACP variants.
 //
-// Receivers that do not understand this update type should preserve the raw payload when storing,
-// replaying, proxying, or forwarding session history, and otherwise ignore it or display it
-// generically.
+// Receivers that do not understand this update type should preserve the raw payload when storing, replaying, proxying,
+// or forwarding session history, and otherwise ignore it or display it generically.
 type SessionUpdateUnknown struct {
 	// Tag is the value of sessionUpdate.
 	Tag string
@@ -1525,8 +1456,7 @@ func (*SessionUpdateSessionMessage) isSessionUpdate()          {}
 func (*SessionUpdateSessionMessageChunk) isSessionUpdate()     {}
 func (*SessionUpdateUnknown) isSessionUpdate()                 {}
 
-// NewSessionUpdateUserMessageChunk returns a [SessionUpdate] that is a
-// [SessionUpdateUserMessageChunk].
+// NewSessionUpdateUserMessageChunk returns a [SessionUpdate] that is a [SessionUpdateUserMessageChunk].
 func NewSessionUpdateUserMessageChunk(payload ContentChunk) SessionUpdate {
 	return SessionUpdate{Variant: (*SessionUpdateUserMessageChunk)(&payload)}
 }
@@ -1536,8 +1466,7 @@ func NewSessionUpdateUserMessage(payload UserMessage) SessionUpdate {
 	return SessionUpdate{Variant: (*SessionUpdateUserMessage)(&payload)}
 }
 
-// NewSessionUpdateAgentMessageChunk returns a [SessionUpdate] that is a
-// [SessionUpdateAgentMessageChunk].
+// NewSessionUpdateAgentMessageChunk returns a [SessionUpdate] that is a [SessionUpdateAgentMessageChunk].
 func NewSessionUpdateAgentMessageChunk(payload ContentChunk) SessionUpdate {
 	return SessionUpdate{Variant: (*SessionUpdateAgentMessageChunk)(&payload)}
 }
@@ -1547,8 +1476,7 @@ func NewSessionUpdateAgentMessage(payload AgentMessage) SessionUpdate {
 	return SessionUpdate{Variant: (*SessionUpdateAgentMessage)(&payload)}
 }
 
-// NewSessionUpdateAgentThoughtChunk returns a [SessionUpdate] that is a
-// [SessionUpdateAgentThoughtChunk].
+// NewSessionUpdateAgentThoughtChunk returns a [SessionUpdate] that is a [SessionUpdateAgentThoughtChunk].
 func NewSessionUpdateAgentThoughtChunk(payload ContentChunk) SessionUpdate {
 	return SessionUpdate{Variant: (*SessionUpdateAgentThoughtChunk)(&payload)}
 }
@@ -1563,8 +1491,7 @@ func NewSessionUpdateStateUpdate(payload StateUpdate) SessionUpdate {
 	return SessionUpdate{Variant: (*SessionUpdateStateUpdate)(&payload)}
 }
 
-// NewSessionUpdateToolCallContentChunk returns a [SessionUpdate] that is a
-// [SessionUpdateToolCallContentChunk].
+// NewSessionUpdateToolCallContentChunk returns a [SessionUpdate] that is a [SessionUpdateToolCallContentChunk].
 func NewSessionUpdateToolCallContentChunk(payload ToolCallContentChunk) SessionUpdate {
 	return SessionUpdate{Variant: (*SessionUpdateToolCallContentChunk)(&payload)}
 }
@@ -1579,8 +1506,7 @@ func NewSessionUpdateTerminalUpdate(payload TerminalUpdate) SessionUpdate {
 	return SessionUpdate{Variant: (*SessionUpdateTerminalUpdate)(&payload)}
 }
 
-// NewSessionUpdateTerminalOutputChunk returns a [SessionUpdate] that is a
-// [SessionUpdateTerminalOutputChunk].
+// NewSessionUpdateTerminalOutputChunk returns a [SessionUpdate] that is a [SessionUpdateTerminalOutputChunk].
 func NewSessionUpdateTerminalOutputChunk(payload TerminalOutputChunk) SessionUpdate {
 	return SessionUpdate{Variant: (*SessionUpdateTerminalOutputChunk)(&payload)}
 }
@@ -1597,20 +1523,17 @@ func NewSessionUpdatePlanRemoved(payload PlanRemoved) SessionUpdate {
 	return SessionUpdate{Variant: (*SessionUpdatePlanRemoved)(&payload)}
 }
 
-// NewSessionUpdateAvailableCommandsUpdate returns a [SessionUpdate] that is a
-// [SessionUpdateAvailableCommandsUpdate].
+// NewSessionUpdateAvailableCommandsUpdate returns a [SessionUpdate] that is a [SessionUpdateAvailableCommandsUpdate].
 func NewSessionUpdateAvailableCommandsUpdate(payload AvailableCommandsUpdate) SessionUpdate {
 	return SessionUpdate{Variant: (*SessionUpdateAvailableCommandsUpdate)(&payload)}
 }
 
-// NewSessionUpdateConfigOptionUpdate returns a [SessionUpdate] that is a
-// [SessionUpdateConfigOptionUpdate].
+// NewSessionUpdateConfigOptionUpdate returns a [SessionUpdate] that is a [SessionUpdateConfigOptionUpdate].
 func NewSessionUpdateConfigOptionUpdate(payload ConfigOptionUpdate) SessionUpdate {
 	return SessionUpdate{Variant: (*SessionUpdateConfigOptionUpdate)(&payload)}
 }
 
-// NewSessionUpdateSessionInfoUpdate returns a [SessionUpdate] that is a
-// [SessionUpdateSessionInfoUpdate].
+// NewSessionUpdateSessionInfoUpdate returns a [SessionUpdate] that is a [SessionUpdateSessionInfoUpdate].
 func NewSessionUpdateSessionInfoUpdate(payload SessionInfoUpdate) SessionUpdate {
 	return SessionUpdate{Variant: (*SessionUpdateSessionInfoUpdate)(&payload)}
 }
@@ -1625,14 +1548,12 @@ func NewSessionUpdateNotice(payload Notice) SessionUpdate {
 	return SessionUpdate{Variant: (*SessionUpdateNotice)(&payload)}
 }
 
-// NewSessionUpdateCompactionUpdate returns a [SessionUpdate] that is a
-// [SessionUpdateCompactionUpdate].
+// NewSessionUpdateCompactionUpdate returns a [SessionUpdate] that is a [SessionUpdateCompactionUpdate].
 func NewSessionUpdateCompactionUpdate(payload CompactionUpdate) SessionUpdate {
 	return SessionUpdate{Variant: (*SessionUpdateCompactionUpdate)(&payload)}
 }
 
-// NewSessionUpdateCompactionSummaryChunk returns a [SessionUpdate] that is a
-// [SessionUpdateCompactionSummaryChunk].
+// NewSessionUpdateCompactionSummaryChunk returns a [SessionUpdate] that is a [SessionUpdateCompactionSummaryChunk].
 func NewSessionUpdateCompactionSummaryChunk(payload CompactionSummaryChunk) SessionUpdate {
 	return SessionUpdate{Variant: (*SessionUpdateCompactionSummaryChunk)(&payload)}
 }
@@ -1651,8 +1572,7 @@ func NewSessionUpdateSessionMessage(payload SessionMessage) SessionUpdate {
 	return SessionUpdate{Variant: (*SessionUpdateSessionMessage)(&payload)}
 }
 
-// NewSessionUpdateSessionMessageChunk returns a [SessionUpdate] that is a
-// [SessionUpdateSessionMessageChunk].
+// NewSessionUpdateSessionMessageChunk returns a [SessionUpdate] that is a [SessionUpdateSessionMessageChunk].
 //
 // Experimental: any minor release may change or remove it. It needs [FeatureSubagents].
 func NewSessionUpdateSessionMessageChunk(payload SessionMessageChunk) SessionUpdate {
@@ -1667,9 +1587,8 @@ type PlanUpdateContent struct {
 	Variant PlanUpdateContentVariant `json:"-"`
 }
 
-// PlanUpdateContentVariant is implemented only by the variants of [PlanUpdateContent]:
-// *PlanUpdateContentItems, *PlanUpdateContentFile, *PlanUpdateContentMarkdown and
-// *PlanUpdateContentUnknown.
+// PlanUpdateContentVariant is implemented only by the variants of [PlanUpdateContent]: *PlanUpdateContentItems,
+// *PlanUpdateContentFile, *PlanUpdateContentMarkdown and *PlanUpdateContentUnknown.
 type PlanUpdateContentVariant interface {
 	isPlanUpdateContent()
 }
@@ -1697,12 +1616,12 @@ type PlanUpdateContentMarkdown PlanMarkdown
 //
 // Custom or future plan update content.
 //
-// Values beginning with `_` are reserved for implementation-specific extensions. Unknown values
-// that do not begin with `_` are reserved for future ACP variants.
+// Values beginning with `_` are reserved for implementation-specific extensions. Unknown values that do not begin with
+// `_` are reserved for future ACP variants.
 //
-// Receivers that do not understand this content type should preserve the raw payload when storing,
-// replaying, proxying, or forwarding plans, and otherwise ignore it or display it generically. It
-// still replaces any earlier content for the same `planId`.
+// Receivers that do not understand this content type should preserve the raw payload when storing, replaying, proxying,
+// or forwarding plans, and otherwise ignore it or display it generically. It still replaces any earlier content for the
+// same `planId`.
 type PlanUpdateContentUnknown struct {
 	// Tag is the value of type.
 	Tag string
@@ -1750,8 +1669,8 @@ type MCPServer struct {
 	Variant MCPServerVariant `json:"-"`
 }
 
-// MCPServerVariant is implemented only by the variants of [MCPServer]: *MCPServerHTTP,
-// *MCPServerACP, *MCPServerStdio and *MCPServerUnknown.
+// MCPServerVariant is implemented only by the variants of [MCPServer]: *MCPServerHTTP, *MCPServerACP, *MCPServerStdio
+// and *MCPServerUnknown.
 type MCPServerVariant interface {
 	isMCPServer()
 }
@@ -1760,12 +1679,11 @@ type MCPServerVariant interface {
 //
 // Custom or future MCP server transport configuration.
 //
-// Values beginning with `_` are reserved for implementation-specific extensions. Unknown values
-// that do not begin with `_` are reserved for future ACP variants.
+// Values beginning with `_` are reserved for implementation-specific extensions. Unknown values that do not begin with
+// `_` are reserved for future ACP variants.
 //
-// Receivers that do not understand this transport should preserve the raw payload when storing,
-// replaying, proxying, or forwarding session setup data. Agents MUST reject a request with a
-// transport they do not support with `-32602`.
+// Receivers that do not understand this transport should preserve the raw payload when storing, replaying, proxying, or
+// forwarding session setup data. Agents MUST reject a request with a transport they do not support with `-32602`.
 type MCPServerUnknown struct {
 	// Tag is the value of type.
 	Tag string
@@ -1805,8 +1723,7 @@ type ReplayFrom struct {
 	Variant ReplayFromVariant `json:"-"`
 }
 
-// ReplayFromVariant is implemented only by the variants of [ReplayFrom]: *ReplayFromStart and
-// *ReplayFromUnknown.
+// ReplayFromVariant is implemented only by the variants of [ReplayFrom]: *ReplayFromStart and *ReplayFromUnknown.
 type ReplayFromVariant interface {
 	isReplayFrom()
 }
@@ -1815,12 +1732,12 @@ type ReplayFromVariant interface {
 //
 // Custom or future replay cursor.
 //
-// Values beginning with `_` are reserved for implementation-specific extensions. Unknown values
-// that do not begin with `_` are reserved for future ACP variants.
+// Values beginning with `_` are reserved for implementation-specific extensions. Unknown values that do not begin with
+// `_` are reserved for future ACP variants.
 //
-// Intermediaries SHOULD preserve the raw payload when storing, replaying, proxying, or forwarding
-// requests. Agents that do not support this cursor MUST reject the request with `-32602` (Invalid
-// params), rather than substituting another cursor or resuming without replay.
+// Intermediaries SHOULD preserve the raw payload when storing, replaying, proxying, or forwarding requests. Agents that
+// do not support this cursor MUST reject the request with `-32602` (Invalid params), rather than substituting another
+// cursor or resuming without replay.
 type ReplayFromUnknown struct {
 	// Tag is the value of type.
 	Tag string
@@ -1838,9 +1755,8 @@ func NewReplayFromStart(payload ReplayFromStart) ReplayFrom {
 
 // SetSessionConfigOptionRequest holds the parameters for setting a session configuration option.
 //
-// Agents MUST support this method for any session where they advertise config options. Agents MUST
-// reject an unknown `configId` or invalid value with `-32602` and leave the configuration
-// unchanged.
+// Agents MUST support this method for any session where they advertise config options. Agents MUST reject an unknown
+// `configId` or invalid value with `-32602` and leave the configuration unchanged.
 //
 // See protocol docs: [Session Config Options]
 //
@@ -1854,16 +1770,14 @@ type SetSessionConfigOptionRequest struct {
 	// The ID of the configuration option to set.
 	ConfigID SessionConfigID `json:"configId" codec:"required"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 
 	// Variant is the value; it must not be nil.
 	Variant SetSessionConfigOptionRequestVariant `json:"-"`
 }
 
-// SetSessionConfigOptionRequestVariant is implemented only by the variants of
-// [SetSessionConfigOptionRequest]: *SetSessionConfigOptionRequestID,
-// *SetSessionConfigOptionRequestBoolean and *SetSessionConfigOptionRequestUnknown.
+// SetSessionConfigOptionRequestVariant is implemented only by the variants of [SetSessionConfigOptionRequest]:
+// *SetSessionConfigOptionRequestID, *SetSessionConfigOptionRequestBoolean and *SetSessionConfigOptionRequestUnknown.
 type SetSessionConfigOptionRequestVariant interface {
 	isSetSessionConfigOptionRequest()
 }
@@ -1884,16 +1798,14 @@ type SetSessionConfigOptionRequestBoolean struct {
 	Value bool `json:"value" codec:"required"`
 }
 
-// SetSessionConfigOptionRequestUnknown is a variant of [SetSessionConfigOptionRequest] that this
-// package does not know.
+// SetSessionConfigOptionRequestUnknown is a variant of [SetSessionConfigOptionRequest] that this package does not know.
 //
 // Custom or future session configuration option value payload.
 //
-// Values beginning with `_` are reserved for implementation-specific extensions. Unknown values
-// that do not begin with `_` are reserved for future ACP variants.
+// Values beginning with `_` are reserved for implementation-specific extensions. Unknown values that do not begin with
+// `_` are reserved for future ACP variants.
 //
-// Agents MUST reject a `session/set_config_option` request with a value type they do not support
-// with `-32602`.
+// Agents MUST reject a `session/set_config_option` request with a value type they do not support with `-32602`.
 type SetSessionConfigOptionRequestUnknown struct {
 	// Tag is the value of type.
 	Tag string
@@ -1925,20 +1837,19 @@ type RequestPermissionOutcome struct {
 	Variant RequestPermissionOutcomeVariant `json:"-"`
 }
 
-// RequestPermissionOutcomeVariant is implemented only by the variants of
-// [RequestPermissionOutcome]: *RequestPermissionOutcomeCancelled, *RequestPermissionOutcomeSelected
-// and *RequestPermissionOutcomeUnknown.
+// RequestPermissionOutcomeVariant is implemented only by the variants of [RequestPermissionOutcome]:
+// *RequestPermissionOutcomeCancelled, *RequestPermissionOutcomeSelected and *RequestPermissionOutcomeUnknown.
 type RequestPermissionOutcomeVariant interface {
 	isRequestPermissionOutcome()
 }
 
-// RequestPermissionOutcomeCancelled says that the request was not approved and no option was
-// selected: the session's work was cancelled, the user dismissed the prompt, or the client declined
-// it by policy. Agents MUST NOT proceed with the operation.
+// RequestPermissionOutcomeCancelled says that the request was not approved and no option was selected: the session's
+// work was cancelled, the user dismissed the prompt, or the client declined it by policy. Agents MUST NOT proceed with
+// the operation.
 //
-// The client answers a request the agent cancels with `$/cancel_request` with this outcome. After
-// sending `session/cancel`, the client MAY also send it without waiting for `$/cancel_request`, for
-// a request it knows belongs to the cancelled foreground work.
+// The client answers a request the agent cancels with `$/cancel_request` with this outcome. After sending
+// `session/cancel`, the client MAY also send it without waiting for `$/cancel_request`, for a request it knows belongs
+// to the cancelled foreground work.
 //
 // See protocol docs: [Cancellation]
 //
@@ -1954,17 +1865,16 @@ type RequestPermissionOutcomeCancelled CancelledPermissionOutcome
 // outcome: "selected"
 type RequestPermissionOutcomeSelected SelectedPermissionOutcome
 
-// RequestPermissionOutcomeUnknown is a variant of [RequestPermissionOutcome] that this package does
-// not know.
+// RequestPermissionOutcomeUnknown is a variant of [RequestPermissionOutcome] that this package does not know.
 //
 // Custom or future permission outcome.
 //
-// Values beginning with `_` are reserved for implementation-specific extensions. Unknown values
-// that do not begin with `_` are reserved for future ACP variants.
+// Values beginning with `_` are reserved for implementation-specific extensions. Unknown values that do not begin with
+// `_` are reserved for future ACP variants.
 //
-// Agents that do not understand this outcome MUST NOT treat it as approval. They should preserve
-// the raw payload when storing, replaying, proxying, or forwarding permission responses, and
-// otherwise fail or decline the permission request according to policy.
+// Agents that do not understand this outcome MUST NOT treat it as approval. They should preserve the raw payload when
+// storing, replaying, proxying, or forwarding permission responses, and otherwise fail or decline the permission
+// request according to policy.
 type RequestPermissionOutcomeUnknown struct {
 	// Tag is the value of outcome.
 	Tag string
@@ -1976,14 +1886,12 @@ func (*RequestPermissionOutcomeCancelled) isRequestPermissionOutcome() {}
 func (*RequestPermissionOutcomeSelected) isRequestPermissionOutcome()  {}
 func (*RequestPermissionOutcomeUnknown) isRequestPermissionOutcome()   {}
 
-// PermissionCancelled returns a [RequestPermissionOutcome] that is a
-// [RequestPermissionOutcomeCancelled].
+// PermissionCancelled returns a [RequestPermissionOutcome] that is a [RequestPermissionOutcomeCancelled].
 func PermissionCancelled() RequestPermissionOutcome {
 	return RequestPermissionOutcome{Variant: &RequestPermissionOutcomeCancelled{}}
 }
 
-// PermissionSelected returns a [RequestPermissionOutcome] that is a
-// [RequestPermissionOutcomeSelected].
+// PermissionSelected returns a [RequestPermissionOutcome] that is a [RequestPermissionOutcomeSelected].
 func PermissionSelected(optionID PermissionOptionID) RequestPermissionOutcome {
 	return RequestPermissionOutcome{Variant: &RequestPermissionOutcomeSelected{OptionID: optionID}}
 }
@@ -1992,16 +1900,15 @@ func PermissionSelected(optionID PermissionOptionID) RequestPermissionOutcome {
 //
 // The member action distinguishes the variants.
 type CreateElicitationResponse struct {
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 
 	// Variant is the value; it must not be nil.
 	Variant CreateElicitationResponseVariant `json:"-"`
 }
 
-// CreateElicitationResponseVariant is implemented only by the variants of
-// [CreateElicitationResponse]: *CreateElicitationResponseAccept, *CreateElicitationResponseDecline,
-// *CreateElicitationResponseCancel and *CreateElicitationResponseUnknown.
+// CreateElicitationResponseVariant is implemented only by the variants of [CreateElicitationResponse]:
+// *CreateElicitationResponseAccept, *CreateElicitationResponseDecline, *CreateElicitationResponseCancel and
+// *CreateElicitationResponseUnknown.
 type CreateElicitationResponseVariant interface {
 	isCreateElicitationResponse()
 }
@@ -2021,17 +1928,15 @@ type CreateElicitationResponseDecline struct{}
 // action: "cancel"
 type CreateElicitationResponseCancel struct{}
 
-// CreateElicitationResponseUnknown is a variant of [CreateElicitationResponse] that this package
-// does not know.
+// CreateElicitationResponseUnknown is a variant of [CreateElicitationResponse] that this package does not know.
 //
 // Custom or future elicitation action.
 //
-// Values beginning with `_` are reserved for implementation-specific extensions. Unknown values
-// that do not begin with `_` are reserved for future ACP variants.
+// Values beginning with `_` are reserved for implementation-specific extensions. Unknown values that do not begin with
+// `_` are reserved for future ACP variants.
 //
-// Agents that do not understand this action should preserve the raw payload when storing,
-// replaying, proxying, or forwarding elicitation responses, and otherwise MUST handle it as
-// `cancel`.
+// Agents that do not understand this action should preserve the raw payload when storing, replaying, proxying, or
+// forwarding elicitation responses, and otherwise MUST handle it as `cancel`.
 type CreateElicitationResponseUnknown struct {
 	// Tag is the value of action.
 	Tag string
@@ -2044,8 +1949,7 @@ func (*CreateElicitationResponseDecline) isCreateElicitationResponse() {}
 func (*CreateElicitationResponseCancel) isCreateElicitationResponse()  {}
 func (*CreateElicitationResponseUnknown) isCreateElicitationResponse() {}
 
-// NewCreateElicitationResponseAccept returns a [CreateElicitationResponse] that is a
-// [CreateElicitationResponseAccept].
+// NewCreateElicitationResponseAccept returns a [CreateElicitationResponse] that is a [CreateElicitationResponseAccept].
 func NewCreateElicitationResponseAccept(payload ElicitationAcceptAction) CreateElicitationResponse {
 	return CreateElicitationResponse{Variant: (*CreateElicitationResponseAccept)(&payload)}
 }
@@ -2056,8 +1960,7 @@ func NewCreateElicitationResponseDecline() CreateElicitationResponse {
 	return CreateElicitationResponse{Variant: &CreateElicitationResponseDecline{}}
 }
 
-// NewCreateElicitationResponseCancel returns a [CreateElicitationResponse] that is a
-// [CreateElicitationResponseCancel].
+// NewCreateElicitationResponseCancel returns a [CreateElicitationResponse] that is a [CreateElicitationResponseCancel].
 func NewCreateElicitationResponseCancel() CreateElicitationResponse {
 	return CreateElicitationResponse{Variant: &CreateElicitationResponseCancel{}}
 }
@@ -2072,8 +1975,7 @@ type ElicitationContentValue struct {
 
 // ElicitationContentValueVariant is implemented only by the variants of [ElicitationContentValue]:
 // ElicitationContentValueString, ElicitationContentValueInteger, ElicitationContentValueNumber,
-// ElicitationContentValueBoolean, ElicitationContentValueStringArray and
-// ElicitationContentValueOther.
+// ElicitationContentValueBoolean, ElicitationContentValueStringArray and ElicitationContentValueOther.
 type ElicitationContentValueVariant interface {
 	isElicitationContentValue()
 }
@@ -2093,8 +1995,7 @@ type ElicitationContentValueBoolean bool
 // ElicitationContentValueStringArray: String array value accepted in elicitation response content.
 type ElicitationContentValueStringArray []string
 
-// ElicitationContentValueOther: Any other JSON value, such as the value of a custom or future
-// property type.
+// ElicitationContentValueOther: Any other JSON value, such as the value of a custom or future property type.
 //
 // Preserved as sent. Agents validate it against the requested schema like any other value.
 type ElicitationContentValueOther json.RawMessage
@@ -2106,26 +2007,22 @@ func (ElicitationContentValueBoolean) isElicitationContentValue()     {}
 func (ElicitationContentValueStringArray) isElicitationContentValue() {}
 func (ElicitationContentValueOther) isElicitationContentValue()       {}
 
-// NewElicitationContentValueString returns an [ElicitationContentValue] that is an
-// [ElicitationContentValueString].
+// NewElicitationContentValueString returns an [ElicitationContentValue] that is an [ElicitationContentValueString].
 func NewElicitationContentValueString(value string) ElicitationContentValue {
 	return ElicitationContentValue{Variant: ElicitationContentValueString(value)}
 }
 
-// NewElicitationContentValueInteger returns an [ElicitationContentValue] that is an
-// [ElicitationContentValueInteger].
+// NewElicitationContentValueInteger returns an [ElicitationContentValue] that is an [ElicitationContentValueInteger].
 func NewElicitationContentValueInteger(value int64) ElicitationContentValue {
 	return ElicitationContentValue{Variant: ElicitationContentValueInteger(value)}
 }
 
-// NewElicitationContentValueNumber returns an [ElicitationContentValue] that is an
-// [ElicitationContentValueNumber].
+// NewElicitationContentValueNumber returns an [ElicitationContentValue] that is an [ElicitationContentValueNumber].
 func NewElicitationContentValueNumber(value float64) ElicitationContentValue {
 	return ElicitationContentValue{Variant: ElicitationContentValueNumber(value)}
 }
 
-// NewElicitationContentValueBoolean returns an [ElicitationContentValue] that is an
-// [ElicitationContentValueBoolean].
+// NewElicitationContentValueBoolean returns an [ElicitationContentValue] that is an [ElicitationContentValueBoolean].
 func NewElicitationContentValueBoolean(value bool) ElicitationContentValue {
 	return ElicitationContentValue{Variant: ElicitationContentValueBoolean(value)}
 }
@@ -2136,20 +2033,17 @@ func NewElicitationContentValueStringArray(value []string) ElicitationContentVal
 	return ElicitationContentValue{Variant: ElicitationContentValueStringArray(value)}
 }
 
-// NewElicitationContentValueOther returns an [ElicitationContentValue] that is an
-// [ElicitationContentValueOther].
+// NewElicitationContentValueOther returns an [ElicitationContentValue] that is an [ElicitationContentValueOther].
 func NewElicitationContentValueOther(value json.RawMessage) ElicitationContentValue {
 	return ElicitationContentValue{Variant: ElicitationContentValueOther(value)}
 }
 
-// MessageMCPResponse is the successful outer ACP `mcp/message` response carries exactly one inner
-// MCP outcome: an opaque result (including JSON null), or an MCP error. Outer ACP errors are
-// reserved for binding and runtime failures.
+// MessageMCPResponse is the successful outer ACP `mcp/message` response carries exactly one inner MCP outcome: an
+// opaque result (including JSON null), or an MCP error. Outer ACP errors are reserved for binding and runtime failures.
 //
-// Both branches require their carrier key. An error must be a non-null object. Unknown outer fields
-// are ignored. Inner result and error fields are preserved. Carrier `_meta` is optional. Null or
-// invalid values are treated as absent. Senders must include exactly one outcome. Receivers prefer
-// `result` if both are present.
+// Both branches require their carrier key. An error must be a non-null object. Unknown outer fields are ignored. Inner
+// result and error fields are preserved. Carrier `_meta` is optional. Null or invalid values are treated as absent.
+// Senders must include exactly one outcome. Receivers prefer `result` if both are present.
 //
 // Schema: MessageMcpResponse.
 //
@@ -2161,8 +2055,8 @@ type MessageMCPResponse struct {
 	Variant MessageMCPResponseVariant `json:"-"`
 }
 
-// MessageMCPResponseVariant is implemented only by the variants of [MessageMCPResponse]:
-// *MessageMCPResponseResult and *MessageMCPResponseError.
+// MessageMCPResponseVariant is implemented only by the variants of [MessageMCPResponse]: *MessageMCPResponseResult and
+// *MessageMCPResponseError.
 //
 // Experimental: any minor release may change or remove it.
 type MessageMCPResponseVariant interface {
@@ -2176,7 +2070,6 @@ type MessageMCPResponseResult struct {
 	// Required, even if JSON null.
 	Result json.RawMessage `json:"result" codec:"required"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 
@@ -2187,7 +2080,6 @@ type MessageMCPResponseError struct {
 	// Required, non-null MCP error object.
 	Error MCPError `json:"error" codec:"required"`
 
-	// Meta holds metadata of implementations; see [codec.Meta].
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
 

@@ -5,9 +5,8 @@ package proxy
 
 import "github.com/acpgo/sdk/acp"
 
-// Hooks are functions that run for the messages of a method instead of passing them on. The hook of
-// a method gets its requests, or its notifications, from the side that sends them. Messages of
-// methods whose hooks are nil are passed on.
+// Hooks are functions that run for the messages of a method instead of passing them on. The hook of a method gets its
+// requests, or its notifications, from the side that sends them. Messages of methods whose hooks are nil are passed on.
 type Hooks struct {
 	// WriteTextFile runs for fs/write_text_file, a request of the agent.
 	WriteTextFile Request[acp.WriteTextFileRequest, acp.WriteTextFileResponse]

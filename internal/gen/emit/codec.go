@@ -49,11 +49,6 @@ func (g *generator) decoder(decl, name string) *jen.Statement {
 	return method(decl).Id(name).Params(jen.Id("d").Op("*").Add(g.codecName("Decoder")))
 }
 
-func encodeDoc() jen.Code { return jen.Comment("// EncodeJSON writes x; it is for generated code.") }
-func decodeDoc() jen.Code {
-	return jen.Comment("// DecodeJSON replaces x by the value that it reads; it is for generated code.")
-}
-
 // call returns x.name(args).
 func call(x *jen.Statement, name string, args ...jen.Code) *jen.Statement {
 	return x.Clone().Dot(name).Call(args...)
@@ -70,9 +65,9 @@ func (g *generator) structCodec(f *jen.File, s *model.Struct) {
 		add(f, g.decoder(s.Go, "decodeMembers").Block(g.decodeObject(s.Fields, s)...))
 		return
 	}
-	add(f, encodeDoc(), g.encoder(s.Go, "EncodeJSON").Block(object(g.encodeStruct(s)...)...))
+	add(f, g.encoder(s.Go, "EncodeJSON").Block(object(g.encodeStruct(s)...)...))
 	body := []jen.Code{jen.Op("*").Add(x).Op("=").Id(s.Go).Values()}
-	add(f, decodeDoc(), g.decoder(s.Go, "DecodeJSON").Block(append(body, g.decodeObject(s.Fields, s)...)...))
+	add(f, g.decoder(s.Go, "DecodeJSON").Block(append(body, g.decodeObject(s.Fields, s)...)...))
 }
 
 // object returns the statements that write an object with the given members.
@@ -95,8 +90,8 @@ func (g *generator) coders(f *jen.File, name string, encode, decode []jen.Code) 
 		}
 		return jen.Block(code...)
 	}
-	add(f, encodeDoc(), g.encoder(name, "EncodeJSON").Add(body(encode)))
-	add(f, decodeDoc(), g.decoder(name, "DecodeJSON").Add(body(decode)))
+	add(f, g.encoder(name, "EncodeJSON").Add(body(encode)))
+	add(f, g.decoder(name, "DecodeJSON").Add(body(decode)))
 }
 
 // encodeStruct returns the statements that write the members of a struct.

@@ -9,7 +9,7 @@ import (
 )
 
 // width is the last column of a line of comment. A tab counts as four.
-const width = 100
+const width = 120
 
 var (
 	link     = regexp.MustCompile(`\[([^\]]+)\]\((https?://[^)\s]+)\)`)
@@ -96,9 +96,13 @@ func wrap(text, first, rest string, columns int) []string {
 	return append(out, line)
 }
 
-// describe returns a description as the doc comment of name, or instead if there is none.
+// describe returns a description as the doc comment of name, or instead if there is none. Without either, there is no
+// comment.
 func (g *generator) describe(name, description, instead string, indent int) []string {
 	text := strings.TrimSpace(description)
+	if text == "" && instead == "" {
+		return nil
+	}
 	if text == "" {
 		text = name + " " + instead
 	} else if !strings.HasPrefix(text, name+" ") {

@@ -46,9 +46,14 @@ func (g *generator) enum(f *jen.File, d *model.Enum) {
 	})
 	f.Line()
 
-	names := make([]jen.Code, len(d.Values))
+	var names []jen.Code // a few to a line
+	column := 0
 	for i, v := range d.Values {
-		names[i] = jen.Id(v.Go)
+		name := jen.Id(v.Go)
+		if column += len(v.Go) + 2; column > width && i > 0 {
+			name, column = jen.Line().Add(name), len(v.Go)
+		}
+		names = append(names, name)
 	}
 	known := valueMethod(d.Go).Id("Known").Params().Bool()
 	if len(names) == 1 {
@@ -56,7 +61,7 @@ func (g *generator) enum(f *jen.File, d *model.Enum) {
 	} else {
 		known.Block(
 			jen.Switch(jen.Id("x")).Block(
-				jen.Case(jen.Custom(jen.Options{Separator: ",\n"}, names...)).Block(jen.Return(jen.True()))),
+				jen.Case(jen.Custom(jen.Options{Separator: ", "}, names...)).Block(jen.Return(jen.True()))),
 			jen.Return(jen.False()))
 	}
 	add(f, jen.Comment("// Known reports whether x is one of the values that the schema lists."), known)

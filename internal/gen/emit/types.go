@@ -17,11 +17,11 @@ func (g *generator) types(f *jen.File) {
 		switch d := d.(type) {
 		case *model.Struct:
 			if d.Variant == nil {
-				g.structType(f, d.Go, g.declDoc(&d.Common, "is an object of the protocol."), d.Fields, g.extra(d)...)
+				g.structType(f, d.Go, g.declDoc(&d.Common, ""), d.Fields, g.extra(d)...)
 				g.structMethods(f, d)
 			}
 		case *model.Newtype:
-			add(f, append(comment(g.declDoc(&d.Common, "is a value of the protocol.")),
+			add(f, append(comment(g.declDoc(&d.Common, "")),
 				jen.Type().Id(d.Go).Add(g.goType(d.Type)))...)
 		}
 	}
@@ -63,8 +63,10 @@ func beforeLinks(lines []string, paragraph ...string) []string {
 		end-- // the blank line
 	}
 	out := append([]string(nil), lines[:end]...)
-	out = append(append(out, ""), paragraph...)
-	return append(out, lines[end:]...)
+	if end > 0 {
+		out = append(out, "")
+	}
+	return append(append(out, paragraph...), lines[end:]...)
 }
 
 // structType declares a struct with the given fields, followed by more.
@@ -106,13 +108,8 @@ func (g *generator) field(f *model.Field) []jen.Code {
 		}
 	}
 	var lines []string
-	if _, meta := f.Type.(model.Meta); meta {
-		lines = []string{"Meta holds metadata of implementations; see [codec.Meta]."}
-	} else {
-		lines = g.describe(f.Go, "", "is the member "+f.JSON+".", indent)
-		if f.Doc != "" {
-			lines = markdown(stop(f.Doc), indent)
-		}
+	if _, meta := f.Type.(model.Meta); !meta && f.Doc != "" { // codec.Meta says the same
+		lines = markdown(stop(f.Doc), indent)
 	}
 	lines = experimental(deprecate(lines, f.Deprecated), f.Experimental, f.Feature, indent)
 	omit := f.Presence == model.Tri || f.Presence == model.Plain && !f.Always

@@ -12,7 +12,7 @@ func (g *generator) unionCodec(f *jen.File, u *model.Union) {
 	g.unionEncoder(f, u)
 	body := []jen.Code{jen.Op("*").Add(x).Op("=").Id(u.Go).Values()}
 	if !u.Merged() {
-		add(f, decodeDoc(), g.decoder(u.Go, "DecodeJSON").Block(append(body, g.decodeVariant(u)...)...))
+		add(f, g.decoder(u.Go, "DecodeJSON").Block(append(body, g.decodeVariant(u)...)...))
 		return
 	}
 	rewind := call(d, "Rewind", jen.Id("start"))
@@ -26,7 +26,7 @@ func (g *generator) unionCodec(f *jen.File, u *model.Union) {
 			body = append(body, call(x.Clone().Dot(field.Go), "DecodeJSON", d), rewind)
 		}
 	}
-	add(f, decodeDoc(), g.decoder(u.Go, "DecodeJSON").Block(append(body, call(x, "decodeVariant", d))...))
+	add(f, g.decoder(u.Go, "DecodeJSON").Block(append(body, call(x, "decodeVariant", d))...))
 	if !tabled {
 		add(f,
 			jen.Comment("// decodeMembers reads the members that all variants share."),
@@ -38,7 +38,7 @@ func (g *generator) unionCodec(f *jen.File, u *model.Union) {
 // unionEncoder writes EncodeJSON.
 func (g *generator) unionEncoder(f *jen.File, u *model.Union) {
 	if !u.Merged() {
-		add(f, encodeDoc(), g.encoder(u.Go, "EncodeJSON").Block(g.encodeSwitch(u, "Failf", g.encodeWhole)))
+		add(f, g.encoder(u.Go, "EncodeJSON").Block(g.encodeSwitch(u, "Failf", g.encodeWhole)))
 		return
 	}
 	fields := g.encodeFields(u.Fields)
@@ -46,7 +46,7 @@ func (g *generator) unionEncoder(f *jen.File, u *model.Union) {
 		fields = []jen.Code{g.codecName("EncodeMembers").Call(e, x)}
 	}
 	members := append(fields, g.encodeSwitch(u, "FailObject", g.encodeInto))
-	add(f, encodeDoc(), g.encoder(u.Go, "EncodeJSON").Block(object(members...)...))
+	add(f, g.encoder(u.Go, "EncodeJSON").Block(object(members...)...))
 }
 
 // encodeSwitch writes the variant of x by arm; fail is the method to call if there is none.
