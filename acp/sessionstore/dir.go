@@ -2,8 +2,7 @@
 //
 // A session has two files. NAME.json has the Info in its first line and the state in its second; it is replaced
 // atomically, and the session exists as long as the file does. NAME.jsonl has an update in each line, and only grows. A
-// line without a newline was left by a process that died while writing it. The beginning of NAME identifies the
-// protocol's version.
+// line without a newline was left by a process that died while writing it.
 
 package sessionstore
 
@@ -79,20 +78,14 @@ var (
 	errName       = errors.New("sessionstore: not the name of a program")
 )
 
-// Dir is a Store in a directory.
-type Dir = DirOf[acp.SessionUpdate]
-
-// DirOf is a StoreOf in a directory. It needs no server, and any number of processes may use the directory at once. The
+// Dir is a Store in a directory. It needs no server, and any number of processes may use the directory at once. The
 // directory must be on a file system with locks (flock, LockFileEx), and no one but its owner may write there.
-type DirOf[U any] struct {
+type Dir struct {
 	root  *os.Root
 	path  string
 	opts  Options
-	files naming
-	// decode decodes an update from JSON.
-	decode func(data []byte, u *U) error
-	locks  *locks
-	index  index
+	locks *locks
+	index index
 
 	// Set by tests: called before each change to a file, and for each file that is synced.
 	cut    func(file *os.File, at int64, data []byte)
@@ -137,17 +130,7 @@ func stateHome() (string, error) {
 // because reading a session takes a lock, so that a half-written update of another process is not read. To read such a
 // directory, copy it.
 func Open(dir string, opts *Options) (*Dir, error) {
-	return OpenOf[acp.SessionUpdate](dir, 1, opts)
-}
-
-// OpenOf is Open for sessions of another version of the protocol, whose type of updates is U. Stores of several
-// versions may share a directory: each sees only the sessions of its own version.
-func OpenOf[U any, P Update[U]](dir string, protocol int, opts *Options) (*DirOf[U], error) {
-	if protocol < 1 {
-		return nil, fmt.Errorf("sessionstore: the protocol has no version %d", protocol)
-	}
-	d := &DirOf[U]{index: index{busy: make(chan struct{}, 1)}, files: naming{protocol}}
-	d.decode = func(data []byte, u *U) error { return codec.Unmarshal(data, P(u)) }
+	d := &Dir{index: index{busy: make(chan struct{}, 1)}}
 	if opts != nil {
 		d.opts = *opts
 	}
@@ -197,7 +180,7 @@ func unwritable(err error) error {
 }
 
 // Close implements Store.
-func (d *DirOf[U]) Close() error {
+func (d *Dir) Close() error {
 	if !d.locks.close() {
 		return ErrClosed
 	}
@@ -216,16 +199,16 @@ type head struct {
 	Updated    time.Time     `json:"updated"`
 }
 
-// version is the version of the format.
-const version = 1
+// version is the version of the format, and protocol that of the protocol whose updates it has.
+const version, protocol = 1, 1
 
 // encode returns the content of NAME.json.
-func (n naming) encode(r *Record) ([]byte, error) {
+func encode(r *Record) ([]byte, error) {
 	if err := r.Check(); err != nil {
 		return nil, err
 	}
 	text, err := json.Marshal(head{
-		version, n.protocol, r.ID, r.Cwd, r.AdditionalDirectories, r.Title,
+		version, protocol, r.ID, r.Cwd, r.AdditionalDirectories, r.Title,
 		r.Created.UTC().Truncate(time.Microsecond), r.Updated.UTC().Truncate(time.Microsecond),
 	})
 	if err != nil {
@@ -242,9 +225,9 @@ func (n naming) encode(r *Record) ([]byte, error) {
 }
 
 // Create implements Store.
-func (d *DirOf[U]) Create(ctx context.Context, r Record) error {
-	name := d.files.name(r.ID)
-	data, err := d.files.encode(&r)
+func (d *Dir) Create(ctx context.Context, r Record) error {
+	name := nameOf(r.ID)
+	data, err := encode(&r)
 	if err == nil {
 		err = d.usable(ctx, r.ID)
 	}
@@ -254,7 +237,7 @@ func (d *DirOf[U]) Create(ctx context.Context, r Record) error {
 	return failed("creating", r.ID, err)
 }
 
-func (d *DirOf[U]) create(name string, data []byte) error {
+func (d *Dir) create(name string, data []byte) error {
 	if _, err := d.regular(name + headSuffix); err == nil {
 		return ErrExists
 	} else if !errors.Is(err, fs.ErrNotExist) {
@@ -268,7 +251,7 @@ func (d *DirOf[U]) create(name string, data []byte) error {
 }
 
 // Get implements Store.
-func (d *DirOf[U]) Get(ctx context.Context, id acp.SessionID) (r Record, err error) {
+func (d *Dir) Get(ctx context.Context, id acp.SessionID) (r Record, err error) {
 	if err = d.usable(ctx, id); err == nil {
 		r, err = d.read(id)
 	}
@@ -276,8 +259,8 @@ func (d *DirOf[U]) Get(ctx context.Context, id acp.SessionID) (r Record, err err
 }
 
 // read reads NAME.json, which is replaced as a whole and needs no lock.
-func (d *DirOf[U]) read(id acp.SessionID) (Record, error) {
-	file, _, err := d.open(d.files.name(id)+headSuffix, os.O_RDONLY)
+func (d *Dir) read(id acp.SessionID) (Record, error) {
+	file, _, err := d.open(nameOf(id)+headSuffix, os.O_RDONLY)
 	if errors.Is(err, fs.ErrNotExist) {
 		return Record{}, ErrNotFound
 	}
@@ -291,7 +274,7 @@ func (d *DirOf[U]) read(id acp.SessionID) (Record, error) {
 	}
 	line, rest, _ := bytes.Cut(data, []byte("\n"))
 	r := Record{}
-	if r.Info, err = d.files.parseHead(line, d.files.name(id)); err != nil {
+	if r.Info, err = parseHead(line, nameOf(id)); err != nil {
 		return Record{}, err
 	}
 	if state := bytes.TrimSuffix(rest, []byte("\n")); len(state) > 0 {
@@ -303,7 +286,7 @@ func (d *DirOf[U]) read(id acp.SessionID) (Record, error) {
 	return r, nil
 }
 
-func (n naming) parseHead(line []byte, name string) (Info, error) {
+func parseHead(line []byte, name string) (Info, error) {
 	var h head
 	if err := json.Unmarshal(line, &h); err != nil {
 		return Info{}, fmt.Errorf("not a session: %w", err)
@@ -311,20 +294,20 @@ func (n naming) parseHead(line []byte, name string) (Info, error) {
 	if h.Version != version {
 		return Info{}, fmt.Errorf("a session in version %d of the format, of which this program knows %d", h.Version, version)
 	}
-	if h.Protocol != n.protocol {
-		return Info{}, fmt.Errorf("a session of version %d of the protocol, not %d", h.Protocol, n.protocol)
+	if h.Protocol != protocol {
+		return Info{}, fmt.Errorf("a session of version %d of the protocol, not %d", h.Protocol, protocol)
 	}
-	if !ValidID(h.ID) || n.name(h.ID) != name { // otherwise two files would be the same session
+	if !ValidID(h.ID) || nameOf(h.ID) != name { // otherwise two files would be the same session
 		return Info{}, fmt.Errorf("the file of another session, %.64q", h.ID)
 	}
 	return Info{h.ID, h.Cwd, h.Additional, h.Title, h.Created.UTC(), h.Updated.UTC()}, nil
 }
 
 // Change implements Store.
-func (d *DirOf[U]) Change(ctx context.Context, id acp.SessionID, change func(*Record) error) error {
+func (d *Dir) Change(ctx context.Context, id acp.SessionID, change func(*Record) error) error {
 	err := d.usable(ctx, id)
 	if err == nil {
-		name := d.files.name(id)
+		name := nameOf(id)
 		err = d.locked(ctx, name, func() error {
 			r, err := d.read(id)
 			if err != nil {
@@ -335,7 +318,7 @@ func (d *DirOf[U]) Change(ctx context.Context, id acp.SessionID, change func(*Re
 				return err
 			}
 			r.ID, r.Created = id, created
-			data, err := d.files.encode(&r)
+			data, err := encode(&r)
 			if err != nil {
 				return err
 			}
@@ -346,19 +329,19 @@ func (d *DirOf[U]) Change(ctx context.Context, id acp.SessionID, change func(*Re
 }
 
 // Append implements Store.
-func (d *DirOf[U]) Append(ctx context.Context, id acp.SessionID, updates ...U) error {
+func (d *Dir) Append(ctx context.Context, id acp.SessionID, updates ...acp.SessionUpdate) error {
 	err := d.usable(ctx, id)
 	var data []byte
 	for i := 0; err == nil && i < len(updates); i++ {
 		start := len(data)
-		data, err = appendUpdate(data, &updates[i])
+		data, err = codec.Append(data, &updates[i])
 		if err == nil && len(data)-start > d.opts.MaxUpdate {
 			err = fmt.Errorf("%w: an update of %d bytes", ErrTooLarge, len(data)-start)
 		}
 		data = append(data, '\n')
 	}
 	if err == nil {
-		name := d.files.name(id)
+		name := nameOf(id)
 		err = d.locked(ctx, name, func() error {
 			if _, err := d.regular(name + headSuffix); errors.Is(err, fs.ErrNotExist) {
 				return ErrNotFound
@@ -371,7 +354,7 @@ func (d *DirOf[U]) Append(ctx context.Context, id acp.SessionID, updates ...U) e
 	return failed("adding to", id, err)
 }
 
-func (d *DirOf[U]) append(name string, data []byte) (err error) {
+func (d *Dir) append(name string, data []byte) (err error) {
 	file, size, err := d.open(name, os.O_RDWR|os.O_CREATE)
 	if err != nil {
 		return err
@@ -400,7 +383,7 @@ func (d *DirOf[U]) append(name string, data []byte) (err error) {
 }
 
 // whole returns the end of the last complete line, and reports the data after it. The session is locked.
-func (d *DirOf[U]) whole(file *os.File, name string, size int64) (int64, error) {
+func (d *Dir) whole(file *os.File, name string, size int64) (int64, error) {
 	end := size
 	buf := make([]byte, 1)
 	for end > 0 {
@@ -422,23 +405,23 @@ func (d *DirOf[U]) whole(file *os.File, name string, size int64) (int64, error) 
 }
 
 // Updates implements Store.
-func (d *DirOf[U]) Updates(ctx context.Context, id acp.SessionID) iter.Seq2[U, error] {
-	return func(yield func(U, error) bool) {
+func (d *Dir) Updates(ctx context.Context, id acp.SessionID) iter.Seq2[acp.SessionUpdate, error] {
+	return func(yield func(acp.SessionUpdate, error) bool) {
 		more := true
-		if err := d.updates(ctx, id, func(u U) bool {
+		if err := d.updates(ctx, id, func(u acp.SessionUpdate) bool {
 			more = yield(u, nil)
 			return more
 		}); err != nil && more {
-			yield(*new(U), failed("reading", id, err))
+			yield(*new(acp.SessionUpdate), failed("reading", id, err))
 		}
 	}
 }
 
-func (d *DirOf[U]) updates(ctx context.Context, id acp.SessionID, yield func(U) bool) error {
+func (d *Dir) updates(ctx context.Context, id acp.SessionID, yield func(acp.SessionUpdate) bool) error {
 	if err := d.usable(ctx, id); err != nil {
 		return err
 	}
-	name := d.files.name(id)
+	name := nameOf(id)
 	var file *os.File
 	var end int64
 	// While the lock is held, no one is writing: an incomplete line is torn, and the lines before it no longer change.
@@ -468,7 +451,7 @@ func (d *DirOf[U]) updates(ctx context.Context, id acp.SessionID, yield func(U) 
 }
 
 // lines yields the updates in the first size bytes of a file. Lines that cannot be read are reported and skipped.
-func (d *DirOf[U]) lines(ctx context.Context, file *os.File, name string, end int64, yield func(U) bool) error {
+func (d *Dir) lines(ctx context.Context, file *os.File, name string, end int64, yield func(acp.SessionUpdate) bool) error {
 	in := bufio.NewReaderSize(io.NewSectionReader(file, 0, end), 64<<10)
 	for offset := int64(0); offset < end; {
 		if ctx.Err() != nil {
@@ -478,9 +461,9 @@ func (d *DirOf[U]) lines(ctx context.Context, file *os.File, name string, end in
 		if err != nil && err != errLong {
 			return err
 		}
-		var update U
+		var update acp.SessionUpdate
 		if err == nil {
-			err = d.decode(line, &update)
+			err = codec.Unmarshal(line, &update)
 		}
 		if err != nil {
 			d.opts.Damaged(Damage{File: d.file(name), Offset: offset, Length: length, Err: err})
@@ -522,10 +505,10 @@ func readLine(in *bufio.Reader, most int) (line []byte, length int64, err error)
 }
 
 // Delete implements Store.
-func (d *DirOf[U]) Delete(ctx context.Context, id acp.SessionID) error {
+func (d *Dir) Delete(ctx context.Context, id acp.SessionID) error {
 	err := d.usable(ctx, id)
 	if err == nil {
-		name := d.files.name(id)
+		name := nameOf(id)
 		err = d.locked(ctx, name, func() error {
 			// Without its head the session no longer exists; if the process dies now, List removes the remaining files.
 			if err := d.remove(name + headSuffix); err != nil {
@@ -544,7 +527,7 @@ func (d *DirOf[U]) Delete(ctx context.Context, id acp.SessionID) error {
 }
 
 // usable fails if the store is closed, ctx has ended or the id is not valid.
-func (d *DirOf[U]) usable(ctx context.Context, id acp.SessionID) error {
+func (d *Dir) usable(ctx context.Context, id acp.SessionID) error {
 	switch {
 	case d.locks.closed():
 		return ErrClosed
@@ -568,4 +551,4 @@ func failed(doing string, id acp.SessionID, err error) error {
 }
 
 // file returns the path of a file, for messages.
-func (d *DirOf[U]) file(name string) string { return filepath.Join(d.path, name) }
+func (d *Dir) file(name string) string { return filepath.Join(d.path, name) }

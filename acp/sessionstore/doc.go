@@ -3,8 +3,7 @@
 // sends nothing; package agentkit does both. It does not prevent two processes from working on the
 // same session, but they do not damage each other's data. It does not encrypt its data.
 //
-// [Store] is the interface, for version 1 of the protocol, and [StoreOf] for any version. [Open] and [OpenOf] return
-// the implementation that needs only a directory, and [DefaultDir] returns the usual directory of the system. [OpenApp]
-// opens the store there, and one in memory where there is no such directory. Stores of several versions may share a
-// directory, and do not see each other's sessions. Package storetest has the tests that any implementation must pass.
+// [Store] is the interface. [Open] returns the implementation that needs only a directory, and [DefaultDir] returns the
+// usual directory of the system. [OpenApp] opens the store there, and one in memory where there is no such directory.
+// Package storetest has the tests that any implementation must pass.
 package sessionstore

@@ -20,38 +20,27 @@ const (
 	logSuffix  = ".jsonl"
 	tempSuffix = ".new" // the new content that is about to replace NAME.json
 
-	plainPrefix  = "s"
-	hashedPrefix = "h"
+	plainPrefix  = "s-"
+	hashedPrefix = "h-"
 )
 
-// naming determines the names of the files for the sessions of a version of the protocol.
-type naming struct{ protocol int }
-
-// prefix returns the beginning of names. Version 1 has no number.
-func (n naming) prefix(kind string) string {
-	if n.protocol == 1 {
-		return kind + "-"
-	}
-	return fmt.Sprint(kind, n.protocol, "-")
-}
-
-// name returns the name of a session's files, without the suffix. It is the id, if that is short and has no characters
+// nameOf returns the name of a session's files, without the suffix. It is the id, if that is short and has no characters
 // that a file system could confuse by ignoring case, and otherwise the digest of the id. The prefix distinguishes the
 // two from each other, and from names that have a special meaning on some system.
-func (n naming) name(id acp.SessionID) string {
+func nameOf(id acp.SessionID) string {
 	const longest = 100
 	foreign := func(r rune) bool {
 		return (r < 'a' || r > 'z') && (r < '0' || r > '9') && r != '-' && r != '_'
 	}
 	if id != "" && len(id) <= longest && !strings.ContainsFunc(string(id), foreign) {
-		return n.prefix(plainPrefix) + string(id)
+		return plainPrefix + string(id)
 	}
 	sum := sha256.Sum256([]byte(id))
-	return n.prefix(hashedPrefix) + hex.EncodeToString(sum[:])
+	return hashedPrefix + hex.EncodeToString(sum[:])
 }
 
 // regular fails for anything except a regular file, and does not follow links.
-func (d *DirOf[U]) regular(name string) (fs.FileInfo, error) {
+func (d *Dir) regular(name string) (fs.FileInfo, error) {
 	info, err := d.root.Lstat(name)
 	if err == nil && !info.Mode().IsRegular() {
 		err = fmt.Errorf("%s: %w", d.file(name), errNotRegular)
@@ -60,7 +49,7 @@ func (d *DirOf[U]) regular(name string) (fs.FileInfo, error) {
 }
 
 // open opens a regular file. With os.O_CREATE it creates the file if necessary.
-func (d *DirOf[U]) open(name string, flag int) (file *os.File, size int64, err error) {
+func (d *Dir) open(name string, flag int) (file *os.File, size int64, err error) {
 	want, err := d.regular(name)
 	if errors.Is(err, fs.ErrNotExist) && flag&os.O_CREATE != 0 {
 		file, err = d.root.OpenFile(name, flag|os.O_EXCL, 0o600)
@@ -86,7 +75,7 @@ func (d *DirOf[U]) open(name string, flag int) (file *os.File, size int64, err e
 }
 
 // replace writes a file atomically. The session is locked.
-func (d *DirOf[U]) replace(name string, data []byte) error {
+func (d *Dir) replace(name string, data []byte) error {
 	if _, err := d.regular(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
@@ -115,7 +104,7 @@ func (d *DirOf[U]) replace(name string, data []byte) error {
 }
 
 // remove removes a file; it succeeds if the file does not exist.
-func (d *DirOf[U]) remove(name string) error {
+func (d *Dir) remove(name string) error {
 	d.cutting(nil, 0, nil)
 	if err := d.root.Remove(name); !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -125,13 +114,13 @@ func (d *DirOf[U]) remove(name string) error {
 
 // cutting is called before each change to a file, with the data about to be written and its position, if the change is
 // a write.
-func (d *DirOf[U]) cutting(file *os.File, at int64, data []byte) {
+func (d *Dir) cutting(file *os.File, at int64, data []byte) {
 	if d.cut != nil {
 		d.cut(file, at, data)
 	}
 }
 
-func (d *DirOf[U]) sync(file *os.File) error {
+func (d *Dir) sync(file *os.File) error {
 	if !d.opts.Sync {
 		return nil
 	}

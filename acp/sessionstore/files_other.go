@@ -6,4 +6,4 @@ package sessionstore
 const openFlags = 0
 
 // syncDir does nothing: directories cannot be synced on this system.
-func (d *DirOf[U]) syncDir() error { return nil }
+func (d *Dir) syncDir() error { return nil }

@@ -11,7 +11,7 @@ import (
 const openFlags = syscall.O_NONBLOCK | syscall.O_NOCTTY | syscall.O_NOFOLLOW
 
 // syncDir syncs the names of files to the disk.
-func (d *DirOf[U]) syncDir() error {
+func (d *Dir) syncDir() error {
 	if !d.opts.Sync {
 		return nil
 	}

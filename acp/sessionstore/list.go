@@ -38,7 +38,7 @@ const settled = 3 * time.Second
 
 // List implements Store. Unless nothing has changed in the directory, it checks the time of each session's file, and
 // reads the heads of the files that have changed since the last call.
-func (d *DirOf[U]) List(ctx context.Context, q Query) (Page, error) {
+func (d *Dir) List(ctx context.Context, q Query) (Page, error) {
 	page, err := d.list(ctx, q)
 	if err != nil {
 		if errors.Is(err, os.ErrClosed) {
@@ -49,7 +49,7 @@ func (d *DirOf[U]) List(ctx context.Context, q Query) (Page, error) {
 	return page, nil
 }
 
-func (d *DirOf[U]) list(ctx context.Context, q Query) (page Page, err error) {
+func (d *Dir) list(ctx context.Context, q Query) (page Page, err error) {
 	var after *Position
 	if q.Cursor != "" {
 		position, err := ParseCursor(q.Cursor)
@@ -94,7 +94,7 @@ func (d *DirOf[U]) list(ctx context.Context, q Query) (page Page, err error) {
 }
 
 // scan updates the index. The caller must have put a value into busy.
-func (d *DirOf[U]) scan(ctx context.Context) error {
+func (d *Dir) scan(ctx context.Context) error {
 	began := time.Now()
 	folder, err := d.root.Stat(".")
 	if err != nil {
@@ -160,7 +160,7 @@ func (d *DirOf[U]) scan(ctx context.Context) error {
 }
 
 // names returns the names of all files that may belong to sessions.
-func (d *DirOf[U]) names() ([]string, error) {
+func (d *Dir) names() ([]string, error) {
 	dir, err := d.root.Open(".")
 	if err != nil {
 		return nil, err
@@ -168,12 +168,12 @@ func (d *DirOf[U]) names() ([]string, error) {
 	defer dir.Close()
 	names, err := dir.Readdirnames(-1)
 	return slices.DeleteFunc(names, func(name string) bool {
-		return !strings.HasPrefix(name, d.files.prefix(plainPrefix)) && !strings.HasPrefix(name, d.files.prefix(hashedPrefix))
+		return !strings.HasPrefix(name, plainPrefix) && !strings.HasPrefix(name, hashedPrefix)
 	}), err
 }
 
 // entry returns the index entry of a file. known reports whether the file has not changed.
-func (d *DirOf[U]) entry(name string, old indexed) (entry indexed, known bool, err error) {
+func (d *Dir) entry(name string, old indexed) (entry indexed, known bool, err error) {
 	file := name + headSuffix
 	entry.file, err = d.root.Lstat(file)
 	if err != nil {
@@ -196,7 +196,7 @@ func (d *DirOf[U]) entry(name string, old indexed) (entry indexed, known bool, e
 }
 
 // readHead reads the first line of a session's file.
-func (d *DirOf[U]) readHead(name string) (Info, error) {
+func (d *Dir) readHead(name string) (Info, error) {
 	file, _, err := d.open(name+headSuffix, os.O_RDONLY)
 	if err != nil {
 		return Info{}, err
@@ -206,12 +206,12 @@ func (d *DirOf[U]) readHead(name string) (Info, error) {
 	if err != nil {
 		return Info{}, err
 	}
-	return d.files.parseHead(line, name)
+	return parseHead(line, name)
 }
 
 // tidy removes leftovers of a deletion, a creation or a change that was interrupted. It does not wait: if the session
 // is being changed, the next list does it. A failure does not make the list fail, and is reported once.
-func (d *DirOf[U]) tidy(name string) {
+func (d *Dir) tidy(name string) {
 	done, err := d.tryLocked(name, func() error {
 		err := d.removeOurs(name + tempSuffix)
 		if _, lack := d.root.Lstat(name + headSuffix); errors.Is(lack, fs.ErrNotExist) {
@@ -236,7 +236,7 @@ func (d *DirOf[U]) tidy(name string) {
 }
 
 // removeOurs removes a file that the store may have created.
-func (d *DirOf[U]) removeOurs(name string) error {
+func (d *Dir) removeOurs(name string) error {
 	if _, err := d.regular(name); err != nil {
 		return nil // it is not ours, or is gone
 	}

@@ -31,7 +31,7 @@ type lock struct {
 	path  string
 }
 
-func openLocks[U any](d *DirOf[U]) (*locks, error) {
+func openLocks(d *Dir) (*locks, error) {
 	l := &locks{}
 	for i := range l.each {
 		name := fmt.Sprint(lockPrefix, i)
@@ -86,7 +86,7 @@ func (l *locks) get(name string) *lock {
 }
 
 // tryLocked is like locked, but returns false at once if the lock is held elsewhere.
-func (d *DirOf[U]) tryLocked(name string, f func() error) (done bool, err error) {
+func (d *Dir) tryLocked(name string, f func() error) (done bool, err error) {
 	l := d.locks.get(name)
 	select {
 	case _, ok := <-l.token:
@@ -109,7 +109,7 @@ func (d *DirOf[U]) tryLocked(name string, f func() error) (done bool, err error)
 }
 
 // locked calls f while the session with this name is locked.
-func (d *DirOf[U]) locked(ctx context.Context, name string, f func() error) (err error) {
+func (d *Dir) locked(ctx context.Context, name string, f func() error) (err error) {
 	l := d.locks.get(name)
 	ctx, cancel := context.WithTimeoutCause(ctx, d.opts.LockTime, errBusy)
 	defer cancel()

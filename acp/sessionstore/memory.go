@@ -136,7 +136,7 @@ func (m *memory) Append(ctx context.Context, id acp.SessionID, updates ...acp.Se
 	lines, size := make([][]byte, len(updates)), 0
 	for i := range updates {
 		var err error
-		if lines[i], err = appendUpdate(nil, &updates[i]); err != nil {
+		if lines[i], err = codec.Append(nil, &updates[i]); err != nil {
 			return failed("adding to", id, err)
 		}
 		size += len(lines[i])

@@ -14,16 +14,12 @@ import (
 	"github.com/acpgo/sdk/acp/codec"
 )
 
-// Store keeps sessions of version 1 of the protocol.
-type Store = StoreOf[acp.SessionUpdate]
-
-// StoreOf keeps sessions whose updates are of type U, the update type of a version of the protocol. Its methods are
-// safe for concurrent use, including by several processes that have opened the same location. Unless documented
+// Store keeps sessions. Its methods are safe for concurrent use, including by several processes that have opened the same location. Unless documented
 // otherwise, each method either takes effect as a whole or fails and changes nothing, and its effect is visible to all
 // later calls once it has returned. The methods return the cause of ctx if ctx ends first.
 //
 // Package storetest tests implementations.
-type StoreOf[U any] interface {
+type Store interface {
 	// Create adds a session without updates. It fails with ErrExists if there is one with this id, and with ErrInvalid
 	// or ErrTooLarge if the record cannot be kept.
 	Create(ctx context.Context, r Record) error
@@ -40,12 +36,12 @@ type StoreOf[U any] interface {
 	// if there is no such session, and with ErrTooLarge if an update, or the whole session, would be longer than the
 	// store keeps. If the process ends in the meantime, the first of the updates may have been added without the
 	// others.
-	Append(ctx context.Context, id acp.SessionID, updates ...U) error
+	Append(ctx context.Context, id acp.SessionID, updates ...acp.SessionUpdate) error
 
 	// Updates returns an iterator over the updates that were appended to a session, in order; it may yield some or none
 	// of those that are appended while the loop is running. Memory use does not grow with their number. The loop's body
 	// may call the store. The iteration ends after an error, which matches ErrNotFound if there is no such session.
-	Updates(ctx context.Context, id acp.SessionID) iter.Seq2[U, error]
+	Updates(ctx context.Context, id acp.SessionID) iter.Seq2[acp.SessionUpdate, error]
 
 	// List returns a page of the sessions, the most recently updated first; of two that were updated at the same time,
 	// the one with the greater id comes first. It does not read updates. It fails with ErrCursor if the store did not
@@ -193,7 +189,7 @@ func FormatTime(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05
 
 // Fork creates a new session in a store, which begins with the state and the updates of the session from. If Fork fails
 // the new session does not exist; if the process ends in the meantime, it may exist with a part of the updates.
-func Fork[U any](ctx context.Context, store StoreOf[U], from acp.SessionID, to Info) (err error) {
+func Fork(ctx context.Context, store Store, from acp.SessionID, to Info) (err error) {
 	r, err := store.Get(ctx, from)
 	if err != nil {
 		return fmt.Errorf("forking session %q: %w", from, err)
@@ -208,7 +204,7 @@ func Fork[U any](ctx context.Context, store StoreOf[U], from acp.SessionID, to I
 		}
 	}()
 	const atOnce, bytesAtOnce = 64, 1 << 20
-	updates := make([]U, 0, atOnce)
+	updates := make([]acp.SessionUpdate, 0, atOnce)
 	var text []byte // the pending updates, encoded to measure them
 	flush := func() error {
 		err := store.Append(ctx, to.ID, updates...)
@@ -221,7 +217,7 @@ func Fork[U any](ctx context.Context, store StoreOf[U], from acp.SessionID, to I
 			return fmt.Errorf("forking session %q: %w", from, err)
 		}
 		updates = append(updates, update)
-		if text, err = appendUpdate(text, &update); err != nil {
+		if text, err = codec.Append(text, &update); err != nil {
 			return fmt.Errorf("forking session %q: %w", from, err)
 		}
 		if len(updates) == atOnce || len(text) >= bytesAtOnce {
@@ -237,20 +233,4 @@ func Fork[U any](ctx context.Context, store StoreOf[U], from acp.SessionID, to I
 		return fmt.Errorf("forking session %q: %w", from, err)
 	}
 	return nil
-}
-
-// Update is an update in the form that the packages of the protocol's versions use: a pointer to their SessionUpdate.
-type Update[U any] interface {
-	*U
-	EncodeJSON(*codec.Encoder)
-	DecodeJSON(*codec.Decoder)
-}
-
-// appendUpdate appends the JSON of an update to dst.
-func appendUpdate[U any](dst []byte, u *U) ([]byte, error) {
-	v, ok := any(u).(interface{ EncodeJSON(*codec.Encoder) })
-	if !ok {
-		return dst, fmt.Errorf("%w: updates of type %T", ErrInvalid, *u)
-	}
-	return codec.Append(dst, v)
 }

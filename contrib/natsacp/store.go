@@ -25,22 +25,19 @@ import (
 	"github.com/acpgo/sdk/internal/wire"
 )
 
-// Store is a sessionstore.Store in JetStream.
-type Store = StoreOf[acp.SessionUpdate]
-
-// StoreOf is a sessionstore.StoreOf in JetStream. Its methods are safe for concurrent use. A method that writes may have
+// Store is a sessionstore.Store in JetStream. Its methods are safe for concurrent use. A method that writes may have
 // taken effect although it fails with a timeout.
-type StoreOf[U any] struct {
+type Store struct {
 	*engine
-	prefix  string // of the keys of its protocol's sessions
 	records jetstream.KeyValue
 	updates jetstream.Stream
-	encode  func(u *U) ([]byte, error)
-	decode  func(data []byte, u *U) error
 	closed  atomic.Bool
 }
 
 var _ sessionstore.Store = (*Store)(nil)
+
+// keyPrefix is the beginning of keys: the version of the protocol.
+const keyPrefix = "v1."
 
 // maxUpdate is the greatest size of one update in a store, in bytes.
 const maxUpdate = 32 << 20
@@ -48,21 +45,11 @@ const maxUpdate = 32 << 20
 // OpenStore opens the session store of a fleet, and creates it if necessary. It needs nothing of the fleet, and can be in an
 // account of its own. The caller closes nc, after the store.
 func OpenStore(ctx context.Context, nc *nats.Conn, opts *Options) (*Store, error) {
-	return OpenStoreOf[acp.SessionUpdate](ctx, nc, 1, opts)
-}
-
-// OpenStoreOf is OpenStore for sessions of another version of the protocol, whose type of updates is U. Each store sees
-// only the sessions of its own version.
-func OpenStoreOf[U any, P sessionstore.Update[U]](ctx context.Context, nc *nats.Conn, protocol int, opts *Options) (*StoreOf[U], error) {
 	e, err := newEngine(nc, opts)
 	if err != nil {
 		return nil, err
 	}
-	s := &StoreOf[U]{
-		engine: e, prefix: fmt.Sprintf("v%d.", protocol),
-		encode: func(u *U) ([]byte, error) { return codec.Append(nil, P(u)) },
-		decode: func(data []byte, u *U) error { return codec.Unmarshal(data, P(u)) },
-	}
+	s := &Store{engine: e}
 	if s.records, err = e.bucket(ctx, "store", 0); err == nil {
 		s.updates, err = e.stream(ctx, jetstream.StreamConfig{
 			Name:        e.opts.Name + "_updates",
@@ -100,17 +87,17 @@ func (r *stored) info() sessionstore.Info {
 	}
 }
 
-func (s *StoreOf[U]) key(id acp.SessionID) string {
+func (s *Store) key(id acp.SessionID) string {
 	sum := sha256.Sum256([]byte(id))
-	return s.prefix + hex.EncodeToString(sum[:])
+	return keyPrefix + hex.EncodeToString(sum[:])
 }
 
-func (s *StoreOf[U]) subject(generation, what string) string {
+func (s *Store) subject(generation, what string) string {
 	return s.opts.Name + ".updates." + generation + "." + what
 }
 
 // explain converts an error to one that callers can match.
-func (s *StoreOf[U]) explain(ctx context.Context, doing string, id acp.SessionID, err error) error {
+func (s *Store) explain(ctx context.Context, doing string, id acp.SessionID, err error) error {
 	switch {
 	case err == nil:
 		return nil
@@ -125,7 +112,7 @@ func (s *StoreOf[U]) explain(ctx context.Context, doing string, id acp.SessionID
 }
 
 // check returns why a method cannot begin, or nil.
-func (s *StoreOf[U]) check(ctx context.Context) error {
+func (s *Store) check(ctx context.Context) error {
 	if s.closed.Load() {
 		return sessionstore.ErrClosed
 	}
@@ -133,7 +120,7 @@ func (s *StoreOf[U]) check(ctx context.Context) error {
 }
 
 // find returns a session's record.
-func (s *StoreOf[U]) find(ctx context.Context, id acp.SessionID) (*stored, error) {
+func (s *Store) find(ctx context.Context, id acp.SessionID) (*stored, error) {
 	if !sessionstore.ValidID(id) {
 		return nil, sessionstore.ErrNotFound
 	}
@@ -152,7 +139,7 @@ func (s *StoreOf[U]) find(ctx context.Context, id acp.SessionID) (*stored, error
 }
 
 // record reads what find leaves out. changed reports that the session has been changed since then.
-func (s *StoreOf[U]) record(ctx context.Context, r *stored) (record sessionstore.Record, changed bool, err error) {
+func (s *Store) record(ctx context.Context, r *stored) (record sessionstore.Record, changed bool, err error) {
 	record = sessionstore.Record{Info: r.info(), State: r.State}
 	if r.StateAt == "" {
 		return record, false, nil
@@ -167,7 +154,7 @@ func (s *StoreOf[U]) record(ctx context.Context, r *stored) (record sessionstore
 }
 
 // pack returns the form in which a record is stored. It stores a long state.
-func (s *StoreOf[U]) pack(ctx context.Context, r sessionstore.Record, generation string) (*stored, []byte, error) {
+func (s *Store) pack(ctx context.Context, r sessionstore.Record, generation string) (*stored, []byte, error) {
 	p := &stored{
 		ID: r.ID, Cwd: r.Cwd, Dirs: r.AdditionalDirectories, Title: r.Title,
 		Created: r.Created.UnixMicro(), Updated: r.Updated.UnixMicro(), Generation: generation, State: r.State,
@@ -183,7 +170,7 @@ func (s *StoreOf[U]) pack(ctx context.Context, r sessionstore.Record, generation
 }
 
 // Create implements sessionstore.Store.
-func (s *StoreOf[U]) Create(ctx context.Context, r sessionstore.Record) error {
+func (s *Store) Create(ctx context.Context, r sessionstore.Record) error {
 	if err := s.check(ctx); err != nil {
 		return err
 	}
@@ -205,7 +192,7 @@ func (s *StoreOf[U]) Create(ctx context.Context, r sessionstore.Record) error {
 }
 
 // drop removes data that no record refers to any more. If it fails, the data takes space and nothing else.
-func (s *StoreOf[U]) drop(ctx context.Context, subject string) {
+func (s *Store) drop(ctx context.Context, subject string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
 	if err := s.updates.Purge(ctx, jetstream.WithPurgeSubject(subject)); err != nil {
@@ -214,7 +201,7 @@ func (s *StoreOf[U]) drop(ctx context.Context, subject string) {
 }
 
 // Get implements sessionstore.Store.
-func (s *StoreOf[U]) Get(ctx context.Context, id acp.SessionID) (sessionstore.Record, error) {
+func (s *Store) Get(ctx context.Context, id acp.SessionID) (sessionstore.Record, error) {
 	for {
 		if err := s.check(ctx); err != nil {
 			return sessionstore.Record{}, err
@@ -230,7 +217,7 @@ func (s *StoreOf[U]) Get(ctx context.Context, id acp.SessionID) (sessionstore.Re
 }
 
 // Change implements sessionstore.Store. It calls change again if another process has changed the session meanwhile.
-func (s *StoreOf[U]) Change(ctx context.Context, id acp.SessionID, change func(*sessionstore.Record) error) error {
+func (s *Store) Change(ctx context.Context, id acp.SessionID, change func(*sessionstore.Record) error) error {
 	for wait := time.Millisecond; ; wait = min(2*wait, 100*time.Millisecond) {
 		if err := s.check(ctx); err != nil {
 			return err
@@ -245,7 +232,7 @@ func (s *StoreOf[U]) Change(ctx context.Context, id acp.SessionID, change func(*
 	}
 }
 
-func (s *StoreOf[U]) tryChange(ctx context.Context, id acp.SessionID, change func(*sessionstore.Record) error) (done bool, err error) {
+func (s *Store) tryChange(ctx context.Context, id acp.SessionID, change func(*sessionstore.Record) error) (done bool, err error) {
 	old, err := s.find(ctx, id)
 	if err != nil {
 		return false, err
@@ -280,13 +267,13 @@ func (s *StoreOf[U]) tryChange(ctx context.Context, id acp.SessionID, change fun
 }
 
 // Append implements sessionstore.Store.
-func (s *StoreOf[U]) Append(ctx context.Context, id acp.SessionID, updates ...U) error {
+func (s *Store) Append(ctx context.Context, id acp.SessionID, updates ...acp.SessionUpdate) error {
 	if err := s.check(ctx); err != nil {
 		return err
 	}
 	lines := make([][]byte, len(updates))
 	for i := range updates {
-		line, err := s.encode(&updates[i])
+		line, err := codec.Append(nil, &updates[i])
 		if err != nil {
 			return fmt.Errorf("appending to session %q: update %d: %w", id, i, err)
 		}
@@ -305,7 +292,7 @@ func (s *StoreOf[U]) Append(ctx context.Context, id acp.SessionID, updates ...U)
 }
 
 // stillThere removes what was written to a session that was deleted meanwhile.
-func (s *StoreOf[U]) stillThere(ctx context.Context, id acp.SessionID, generation string) error {
+func (s *Store) stillThere(ctx context.Context, id acp.SessionID, generation string) error {
 	r, err := s.find(ctx, id)
 	if err == nil && r.Generation != generation {
 		err = sessionstore.ErrNotFound
@@ -330,7 +317,7 @@ func (e *engine) payload() int {
 }
 
 // write stores lines: several in a message, or one in several. A line may contain newlines only if it is alone.
-func (s *StoreOf[U]) write(ctx context.Context, subject string, lines [][]byte, alone bool) error {
+func (s *Store) write(ctx context.Context, subject string, lines [][]byte, alone bool) error {
 	size := s.payload()
 	var batch []byte
 	flush := func() error {
@@ -368,7 +355,7 @@ func (s *StoreOf[U]) write(ctx context.Context, subject string, lines [][]byte, 
 }
 
 // lines returns what write has stored. Lines that were not written to their end are left out.
-func (s *StoreOf[U]) lines(ctx context.Context, subject string) iter.Seq2[[]byte, error] {
+func (s *Store) lines(ctx context.Context, subject string) iter.Seq2[[]byte, error] {
 	const maxParted = 16 // lines written at once, or never finished
 	return func(yield func([]byte, error) bool) {
 		var order []string // ids of lines, oldest first
@@ -409,7 +396,7 @@ func (s *StoreOf[U]) lines(ctx context.Context, subject string) iter.Seq2[[]byte
 }
 
 // messages returns the messages of a subject that were stored before it is called.
-func (s *StoreOf[U]) messages(ctx context.Context, subject string) iter.Seq2[*nats.Msg, error] {
+func (s *Store) messages(ctx context.Context, subject string) iter.Seq2[*nats.Msg, error] {
 	return func(yield func(*nats.Msg, error) bool) {
 		count, err := s.count(ctx, subject)
 		next := uint64(0)
@@ -448,7 +435,7 @@ func (s *StoreOf[U]) messages(ctx context.Context, subject string) iter.Seq2[*na
 }
 
 // count returns the number of messages of a subject. The stream's leader answers.
-func (s *StoreOf[U]) count(ctx context.Context, subject string) (uint64, error) {
+func (s *Store) count(ctx context.Context, subject string) (uint64, error) {
 	info, err := s.updates.Info(ctx, jetstream.WithSubjectFilter(subject))
 	if err != nil {
 		return 0, err
@@ -457,16 +444,16 @@ func (s *StoreOf[U]) count(ctx context.Context, subject string) (uint64, error) 
 }
 
 // Updates implements sessionstore.Store.
-func (s *StoreOf[U]) Updates(ctx context.Context, id acp.SessionID) iter.Seq2[U, error] {
-	return func(yield func(U, error) bool) {
+func (s *Store) Updates(ctx context.Context, id acp.SessionID) iter.Seq2[acp.SessionUpdate, error] {
+	return func(yield func(acp.SessionUpdate, error) bool) {
 		err := s.check(ctx)
 		if err != nil {
-			yield(*new(U), err)
+			yield(*new(acp.SessionUpdate), err)
 			return
 		}
 		r, err := s.find(ctx, id)
 		if err != nil {
-			yield(*new(U), s.explain(ctx, "reading", id, err))
+			yield(*new(acp.SessionUpdate), s.explain(ctx, "reading", id, err))
 			return
 		}
 		for line, err := range s.lines(ctx, s.subject(r.Generation, "u")) {
@@ -474,11 +461,11 @@ func (s *StoreOf[U]) Updates(ctx context.Context, id acp.SessionID) iter.Seq2[U,
 				err = s.check(ctx)
 			}
 			if err != nil {
-				yield(*new(U), s.explain(ctx, "reading", id, err))
+				yield(*new(acp.SessionUpdate), s.explain(ctx, "reading", id, err))
 				return
 			}
-			var update U
-			if err := s.decode(line, &update); err != nil {
+			var update acp.SessionUpdate
+			if err := codec.Unmarshal(line, &update); err != nil {
 				slog.Warn("natsacp: an update was left out", "session", id, "error", err)
 				continue
 			}
@@ -490,7 +477,7 @@ func (s *StoreOf[U]) Updates(ctx context.Context, id acp.SessionID) iter.Seq2[U,
 }
 
 // List implements sessionstore.Store. It reads the records of all sessions for each page, without long states.
-func (s *StoreOf[U]) List(ctx context.Context, q sessionstore.Query) (page sessionstore.Page, err error) {
+func (s *Store) List(ctx context.Context, q sessionstore.Query) (page sessionstore.Page, err error) {
 	if err := s.check(ctx); err != nil {
 		return page, err
 	}
@@ -501,7 +488,7 @@ func (s *StoreOf[U]) List(ctx context.Context, q sessionstore.Query) (page sessi
 		}
 	}
 	var all []sessionstore.Info
-	err = each(ctx, s.records, s.prefix+">", func(entry jetstream.KeyValueEntry) {
+	err = each(ctx, s.records, keyPrefix+">", func(entry jetstream.KeyValueEntry) {
 		var r stored
 		if err := json.Unmarshal(entry.Value(), &r); err != nil {
 			slog.Warn("natsacp: a session was left out", "key", entry.Key(), "error", err)
@@ -549,7 +536,7 @@ func each(ctx context.Context, bucket jetstream.KeyValue, keys string, do func(j
 }
 
 // Delete implements sessionstore.Store.
-func (s *StoreOf[U]) Delete(ctx context.Context, id acp.SessionID) error {
+func (s *Store) Delete(ctx context.Context, id acp.SessionID) error {
 	for {
 		if err := s.check(ctx); err != nil {
 			return err
@@ -571,7 +558,7 @@ func (s *StoreOf[U]) Delete(ctx context.Context, id acp.SessionID) error {
 }
 
 // Close implements sessionstore.Store.
-func (s *StoreOf[U]) Close() error {
+func (s *Store) Close() error {
 	if s.closed.Swap(true) {
 		return sessionstore.ErrClosed
 	}

@@ -5,7 +5,6 @@ import (
 	"encoding/hex"
 	"testing"
 
-	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/sessionstore"
 	"github.com/acpgo/sdk/acp/sessionstore/storetest"
 	"github.com/acpgo/sdk/contrib/natsacp"
@@ -28,17 +27,6 @@ func openIn(url string) storetest.Open {
 }
 
 func TestStore(t *testing.T) { storetest.Run(t, openIn(serve(t))) }
-
-// The version is part of the names of streams and keys; what the updates are does not matter.
-func TestStoreV2(t *testing.T) {
-	url := serve(t)
-	storetest.Run(t, func(tb testing.TB, dir string) sessionstore.Store {
-		tb.Helper()
-		store, err := natsacp.OpenStoreOf[acp.SessionUpdate](tb.Context(), dial(tb, url), 2, named(dir))
-		must(tb, err)
-		return store
-	})
-}
 
 func TestStoreProcesses(t *testing.T) {
 	tier.Need(t, tier.Normal)

@@ -19,7 +19,6 @@ import (
 	sqlitecodes "modernc.org/sqlite/lib"
 
 	"github.com/acpgo/sdk/acp"
-	"github.com/acpgo/sdk/acp/codec"
 	"github.com/acpgo/sdk/acp/sessionstore"
 )
 
@@ -53,19 +52,12 @@ func (d Damage) Error() string { return fmt.Sprintf("%s %d: %v", d.Table, d.Key,
 // Unwrap returns Err.
 func (d Damage) Unwrap() error { return d.Err }
 
-// Store is a sessionstore.Store in an SQLite database.
-type Store = StoreOf[acp.SessionUpdate]
-
-// StoreOf is a sessionstore.StoreOf in an SQLite database. Its methods are safe for concurrent use.
-type StoreOf[U any] struct {
-	db   *sql.DB
-	opts Options
-	// protocol is the version of the protocol of these sessions.
-	protocol int
-	encode   func(u *U) ([]byte, error)
-	decode   func(data []byte, u *U) error
-	writing  chan struct{} // capacity 1: held by the write transaction of this process
-	closed   atomic.Bool
+// Store is a sessionstore.Store in an SQLite database. Its methods are safe for concurrent use.
+type Store struct {
+	db      *sql.DB
+	opts    Options
+	writing chan struct{} // capacity 1: held by the write transaction of this process
+	closed  atomic.Bool
 }
 
 var _ sessionstore.Store = (*Store)(nil)
@@ -74,6 +66,7 @@ var _ sessionstore.Store = (*Store)(nil)
 const (
 	application = 0x41435073
 	version     = 1
+	protocol    = 1 // the version of the protocol of the updates
 )
 
 const tables = `
@@ -103,26 +96,11 @@ CREATE INDEX session_update_by_session ON session_update (session, key);
 // Open opens the database in a file, creating the file and its directory if necessary. It fails for a database of
 // another program, or of a newer version of this package. ctx bounds only opening.
 func Open(ctx context.Context, path string, opts *Options) (store *Store, err error) {
-	return OpenOf[acp.SessionUpdate](ctx, path, 1, opts)
-}
-
-// OpenOf is Open for sessions of another version of the protocol, whose type of updates is U. Stores of several
-// versions may share a database: each sees only the sessions of its own version.
-func OpenOf[U any, P sessionstore.Update[U]](
-	ctx context.Context, path string, protocol int, opts *Options,
-) (store *StoreOf[U], err error) {
-	if protocol < 1 {
-		return nil, fmt.Errorf("opening the session store: the protocol has no version %d", protocol)
-	}
 	path, err = filepath.Abs(path)
 	if err != nil {
 		return nil, err
 	}
-	s := &StoreOf[U]{
-		writing: make(chan struct{}, 1), protocol: protocol,
-		encode: func(u *U) ([]byte, error) { return codec.Append(nil, P(u)) },
-		decode: func(data []byte, u *U) error { return codec.Unmarshal(data, P(u)) },
-	}
+	s := &Store{writing: make(chan struct{}, 1)}
 	if opts != nil {
 		s.opts = *opts
 	}
@@ -218,7 +196,7 @@ func prepare(ctx context.Context, tx *sql.Tx) error {
 }
 
 // Close implements sessionstore.Store.
-func (s *StoreOf[U]) Close() error {
+func (s *Store) Close() error {
 	if s.closed.Swap(true) {
 		return sessionstore.ErrClosed
 	}
@@ -226,17 +204,17 @@ func (s *StoreOf[U]) Close() error {
 }
 
 // write runs a write transaction, one at a time. The error names the operation and the session.
-func (s *StoreOf[U]) write(ctx context.Context, doing string, id acp.SessionID, do func(*sql.Tx) error) error {
+func (s *Store) write(ctx context.Context, doing string, id acp.SessionID, do func(*sql.Tx) error) error {
 	return s.explain(ctx, doing, id, s.transact(ctx, do))
 }
 
 // read runs statements that only read.
-func (s *StoreOf[U]) read(ctx context.Context, doing string, id acp.SessionID, do func() error) error {
+func (s *Store) read(ctx context.Context, doing string, id acp.SessionID, do func() error) error {
 	return s.explain(ctx, doing, id, s.retry(ctx, do))
 }
 
 // explain converts an error to one that callers can match.
-func (s *StoreOf[U]) explain(ctx context.Context, doing string, id acp.SessionID, err error) error {
+func (s *Store) explain(ctx context.Context, doing string, id acp.SessionID, err error) error {
 	switch {
 	case err == nil:
 		return nil
@@ -250,7 +228,7 @@ func (s *StoreOf[U]) explain(ctx context.Context, doing string, id acp.SessionID
 	return fmt.Errorf("%s session %q: %w", doing, id, err)
 }
 
-func (s *StoreOf[U]) transact(ctx context.Context, do func(*sql.Tx) error) error {
+func (s *Store) transact(ctx context.Context, do func(*sql.Tx) error) error {
 	select {
 	case s.writing <- struct{}{}:
 		defer func() { <-s.writing }()
@@ -275,7 +253,7 @@ func (s *StoreOf[U]) transact(ctx context.Context, do func(*sql.Tx) error) error
 }
 
 // retry calls do until no other process holds the lock, for at most LockTime.
-func (s *StoreOf[U]) retry(ctx context.Context, do func() error) error {
+func (s *Store) retry(ctx context.Context, do func() error) error {
 	const longest = 50 * time.Millisecond
 	end := time.Now().Add(s.opts.LockTime)
 	for wait := time.Millisecond; ; wait = min(2*wait, longest) {

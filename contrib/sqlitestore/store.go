@@ -13,17 +13,18 @@ import (
 	sqlitecodes "modernc.org/sqlite/lib"
 
 	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/acp/codec"
 	"github.com/acpgo/sdk/acp/sessionstore"
 )
 
 // Create implements sessionstore.Store.
-func (s *StoreOf[U]) Create(ctx context.Context, r sessionstore.Record) error {
+func (s *Store) Create(ctx context.Context, r sessionstore.Record) error {
 	if err := r.Check(); err != nil {
 		return err
 	}
 	return s.write(ctx, "creating", r.ID, func(tx *sql.Tx) error {
 		res, err := tx.ExecContext(ctx, `INSERT INTO session (protocol, id, cwd, title, directories, created, updated, state) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
-			ON CONFLICT (protocol, id) DO NOTHING`, s.protocol, []byte(r.ID), r.Cwd, r.Title, directories(r.AdditionalDirectories), r.Created.UnixMicro(), r.Updated.UnixMicro(), state(r.State))
+			ON CONFLICT (protocol, id) DO NOTHING`, protocol, []byte(r.ID), r.Cwd, r.Title, directories(r.AdditionalDirectories), r.Created.UnixMicro(), r.Updated.UnixMicro(), state(r.State))
 		if err != nil {
 			return err
 		}
@@ -32,9 +33,9 @@ func (s *StoreOf[U]) Create(ctx context.Context, r sessionstore.Record) error {
 }
 
 // Get implements sessionstore.Store.
-func (s *StoreOf[U]) Get(ctx context.Context, id acp.SessionID) (r sessionstore.Record, err error) {
+func (s *Store) Get(ctx context.Context, id acp.SessionID) (r sessionstore.Record, err error) {
 	err = s.read(ctx, "reading", id, func() error {
-		r, err = get(ctx, s.db, s.protocol, id)
+		r, err = get(ctx, s.db, id)
 		return err
 	})
 	return r, err
@@ -47,7 +48,7 @@ type querier interface {
 
 const infoColumns = "key, id, cwd, title, directories, created, updated"
 
-func get(ctx context.Context, q querier, protocol int, id acp.SessionID) (r sessionstore.Record, err error) {
+func get(ctx context.Context, q querier, id acp.SessionID) (r sessionstore.Record, err error) {
 	row := q.QueryRowContext(ctx, "SELECT "+infoColumns+", state FROM session WHERE protocol = ? AND id = ?", protocol, []byte(id))
 	var raw []byte
 	if _, r.Info, err = scan(row, &raw); errors.Is(err, sql.ErrNoRows) {
@@ -102,9 +103,9 @@ func changedOne(res sql.Result, none error) error {
 }
 
 // Change implements sessionstore.Store.
-func (s *StoreOf[U]) Change(ctx context.Context, id acp.SessionID, change func(*sessionstore.Record) error) error {
+func (s *Store) Change(ctx context.Context, id acp.SessionID, change func(*sessionstore.Record) error) error {
 	return s.write(ctx, "changing", id, func(tx *sql.Tx) error {
-		r, err := get(ctx, tx, s.protocol, id)
+		r, err := get(ctx, tx, id)
 		if err != nil {
 			return err
 		}
@@ -117,17 +118,17 @@ func (s *StoreOf[U]) Change(ctx context.Context, id acp.SessionID, change func(*
 			return err
 		}
 		_, err = tx.ExecContext(ctx, "UPDATE session SET cwd = ?, title = ?, directories = ?, updated = ?, state = ? WHERE protocol = ? AND id = ?",
-			r.Cwd, r.Title, directories(r.AdditionalDirectories), r.Updated.UnixMicro(), state(r.State), s.protocol, []byte(id))
+			r.Cwd, r.Title, directories(r.AdditionalDirectories), r.Updated.UnixMicro(), state(r.State), protocol, []byte(id))
 		return err
 	})
 }
 
 // Append implements sessionstore.Store. All updates are added, or none.
-func (s *StoreOf[U]) Append(ctx context.Context, id acp.SessionID, updates ...U) error {
+func (s *Store) Append(ctx context.Context, id acp.SessionID, updates ...acp.SessionUpdate) error {
 	lines := make([][]byte, len(updates))
 	var added int64
 	for i := range updates {
-		line, err := s.encode(&updates[i])
+		line, err := codec.Append(nil, &updates[i])
 		if err != nil {
 			return fmt.Errorf("appending to session %q: update %d: %w", id, i, err)
 		}
@@ -139,7 +140,7 @@ func (s *StoreOf[U]) Append(ctx context.Context, id acp.SessionID, updates ...U)
 	}
 	return s.write(ctx, "appending to", id, func(tx *sql.Tx) error {
 		var key, size int64
-		err := tx.QueryRowContext(ctx, "SELECT key, size FROM session WHERE protocol = ? AND id = ?", s.protocol, []byte(id)).Scan(&key, &size)
+		err := tx.QueryRowContext(ctx, "SELECT key, size FROM session WHERE protocol = ? AND id = ?", protocol, []byte(id)).Scan(&key, &size)
 		switch {
 		case errors.Is(err, sql.ErrNoRows):
 			return sessionstore.ErrNotFound
@@ -164,11 +165,11 @@ func (s *StoreOf[U]) Append(ctx context.Context, id acp.SessionID, updates ...U)
 const pageBytes = 1 << 20
 
 // Updates implements sessionstore.Store.
-func (s *StoreOf[U]) Updates(ctx context.Context, id acp.SessionID) iter.Seq2[U, error] {
-	return func(yield func(U, error) bool) {
+func (s *Store) Updates(ctx context.Context, id acp.SessionID) iter.Seq2[acp.SessionUpdate, error] {
+	return func(yield func(acp.SessionUpdate, error) bool) {
 		var session, last int64
 		err := s.read(ctx, "reading", id, func() error {
-			err := s.db.QueryRowContext(ctx, "SELECT key FROM session WHERE protocol = ? AND id = ?", s.protocol, []byte(id)).Scan(&session)
+			err := s.db.QueryRowContext(ctx, "SELECT key FROM session WHERE protocol = ? AND id = ?", protocol, []byte(id)).Scan(&session)
 			if errors.Is(err, sql.ErrNoRows) {
 				return sessionstore.ErrNotFound
 			}
@@ -186,11 +187,11 @@ func (s *StoreOf[U]) Updates(ctx context.Context, id acp.SessionID) iter.Seq2[U,
 			}
 			for _, line := range lines {
 				if ctx.Err() != nil {
-					yield(*new(U), context.Cause(ctx))
+					yield(*new(acp.SessionUpdate), context.Cause(ctx))
 					return
 				}
-				var update U
-				if err := s.decode(line.text, &update); err != nil {
+				var update acp.SessionUpdate
+				if err := codec.Unmarshal(line.text, &update); err != nil {
 					s.opts.Damaged(Damage{Table: "session_update", Key: line.key, Err: err})
 					continue
 				}
@@ -199,7 +200,7 @@ func (s *StoreOf[U]) Updates(ctx context.Context, id acp.SessionID) iter.Seq2[U,
 				}
 			}
 		}
-		yield(*new(U), err)
+		yield(*new(acp.SessionUpdate), err)
 	}
 }
 
@@ -210,7 +211,7 @@ type line struct {
 }
 
 // page reads updates of a session after the one with the key from, and returns the key of the last one.
-func (s *StoreOf[U]) page(ctx context.Context, session, from int64) (lines []line, last int64, err error) {
+func (s *Store) page(ctx context.Context, session, from int64) (lines []line, last int64, err error) {
 	rows, err := s.db.QueryContext(ctx, "SELECT key, json FROM session_update WHERE session = ? AND key > ? ORDER BY key", session, from)
 	if err != nil {
 		return nil, 0, err
@@ -229,8 +230,8 @@ func (s *StoreOf[U]) page(ctx context.Context, session, from int64) (lines []lin
 }
 
 // List implements sessionstore.Store.
-func (s *StoreOf[U]) List(ctx context.Context, q sessionstore.Query) (page sessionstore.Page, err error) {
-	where, args := "WHERE protocol = ?", []any{s.protocol}
+func (s *Store) List(ctx context.Context, q sessionstore.Query) (page sessionstore.Page, err error) {
+	where, args := "WHERE protocol = ?", []any{protocol}
 	if q.Cwd != "" {
 		where, args = where+" AND cwd = ?", append(args, q.Cwd)
 	}
@@ -274,10 +275,10 @@ func (s *StoreOf[U]) List(ctx context.Context, q sessionstore.Query) (page sessi
 
 // Delete implements sessionstore.Store. On a full disk it writes to space in the write-ahead log that is no longer
 // needed; it fails if there is too little.
-func (s *StoreOf[U]) Delete(ctx context.Context, id acp.SessionID) error {
+func (s *Store) Delete(ctx context.Context, id acp.SessionID) error {
 	remove := func() error {
 		return s.write(ctx, "deleting", id, func(tx *sql.Tx) error {
-			_, err := tx.ExecContext(ctx, "DELETE FROM session WHERE protocol = ? AND id = ?", s.protocol, []byte(id))
+			_, err := tx.ExecContext(ctx, "DELETE FROM session WHERE protocol = ? AND id = ?", protocol, []byte(id))
 			return err
 		})
 	}

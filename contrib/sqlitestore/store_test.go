@@ -73,59 +73,6 @@ func TestStoreProcesses(t *testing.T) {
 	storetest.RunProcesses(t, open, &storetest.Processes{Kills: *kills, Updates: *appends})
 }
 
-// openV2 opens a store for version 2. What the updates are does not matter to it.
-func openV2(tb testing.TB, dir string) sessionstore.Store {
-	tb.Helper()
-	store, err := sqlitestore.OpenOf[acp.SessionUpdate](tb.Context(), filepath.Join(dir, "sessions.db"), 2, nil)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return store
-}
-
-func TestStoreV2(t *testing.T) { storetest.Run(t, openV2) }
-
-func TestStoreV2Processes(t *testing.T) {
-	tier.Need(t, tier.Full) // the code is that of version 1
-	storetest.RunProcesses(t, openV2, &storetest.Processes{Kills: *kills, Updates: *appends})
-}
-
-// Stores of two versions of the protocol share a database, and neither finds the sessions of the other.
-func TestVersionsShareADatabase(t *testing.T) {
-	ctx, dir := t.Context(), t.TempDir()
-	one, two := open(t, dir), openV2(t, dir)
-	defer two.Close()
-	must(t, one.Create(ctx, record("both", 0)))
-	must(t, one.Append(ctx, "both", acp.AgentMessageText("one")))
-	if _, err := two.Get(ctx, "both"); !errors.Is(err, sessionstore.ErrNotFound) {
-		t.Errorf("version 2 has it: %v", err)
-	}
-	if err := two.Append(ctx, "both"); !errors.Is(err, sessionstore.ErrNotFound) {
-		t.Errorf("version 2 has it: %v", err)
-	}
-	for _, cwd := range []string{"", "/w"} {
-		if page, err := two.List(ctx, sessionstore.Query{Cwd: cwd}); err != nil || len(page.Sessions) != 0 {
-			t.Errorf("version 2 lists %v, %v", page.Sessions, err)
-		}
-	}
-	must(t, two.Create(ctx, sessionstore.Record{Info: sessionstore.Info{ID: "both", Cwd: "/two"}}))
-	must(t, two.Change(ctx, "both", func(r *sessionstore.Record) error { r.Title = "two"; return nil }))
-	must(t, two.Delete(ctx, "both"))
-	r, err := one.Get(ctx, "both")
-	must(t, err)
-	n := 0
-	for _, err := range one.Updates(ctx, "both") {
-		must(t, err)
-		n++
-	}
-	if r.Cwd != "/w" || r.Title != "" || n != 1 {
-		t.Errorf("version 1 has %+v with %d updates", r, n)
-	}
-	if store, err := sqlitestore.OpenOf[acp.SessionUpdate](ctx, filepath.Join(dir, "sessions.db"), 0, nil); err == nil {
-		t.Errorf("version 0 was opened: %v", store)
-	}
-}
-
 // Of a file name nothing is taken for an option of the database, and the file is for its owner only.
 func TestFile(t *testing.T) {
 	name := "a?mode=memory&b#c%41 é.db"

@@ -1,4 +1,4 @@
-// Package storetest has tests that every implementation of sessionstore.Store and sessionstore.StoreOf must pass. It
+// Package storetest has tests that every implementation of sessionstore.Store must pass. It
 // does not measure speed.
 //
 //	func TestStore(t *testing.T) { storetest.Run(t, open) }

@@ -34,10 +34,7 @@ const (
 // RunProcesses tests that processes can be killed at any time without losing data that was stored, and that two
 // processes can use a store at once. To start processes, it runs the calling test again; in those processes it does not
 // return. open must work in both cases.
-func RunProcesses(t *testing.T, open Open, opts *Processes) { RunProcessesOf(t, open, opts) }
-
-// RunProcessesOf is RunProcesses for the updates of any version of the protocol. U is that version's SessionUpdate.
-func RunProcessesOf[U any](t *testing.T, open OpenOf[U], opts *Processes) {
+func RunProcesses(t *testing.T, open Open, opts *Processes) {
 	p := Processes{Kills: 20, Updates: 100}
 	if opts != nil {
 		p.Kills, p.Updates = max(p.Kills, opts.Kills), max(p.Updates, opts.Updates)
@@ -46,12 +43,12 @@ func RunProcessesOf[U any](t *testing.T, open OpenOf[U], opts *Processes) {
 		child(t, open, role)
 		return
 	}
-	t.Run("Killed", func(t *testing.T) { (&suite[U]{t, open, t.TempDir()}).killed(p.Kills, t.Name()) })
-	t.Run("TwoAtOnce", func(t *testing.T) { (&suite[U]{t, open, t.TempDir()}).twoAtOnce(p.Updates, t.Name()) })
+	t.Run("Killed", func(t *testing.T) { (&suite{t, open, t.TempDir()}).killed(p.Kills, t.Name()) })
+	t.Run("TwoAtOnce", func(t *testing.T) { (&suite{t, open, t.TempDir()}).twoAtOnce(p.Updates, t.Name()) })
 }
 
 // process starts the test again with a role.
-func (s *suite[U]) process(name, role string) (*exec.Cmd, io.ReadCloser) {
+func (s *suite) process(name, role string) (*exec.Cmd, io.ReadCloser) {
 	s.Helper()
 	parts := strings.Split(name, "/")
 	for i, part := range parts[:len(parts)-1] { // without the subtest of RunProcesses
@@ -67,8 +64,8 @@ func (s *suite[U]) process(name, role string) (*exec.Cmd, io.ReadCloser) {
 }
 
 // child does the work of a process.
-func child[U any](t *testing.T, open OpenOf[U], role string) {
-	s := &suite[U]{t, open, os.Getenv(envDir)}
+func child(t *testing.T, open Open, role string) {
+	s := &suite{t, open, os.Getenv(envDir)}
 	kind, rest, _ := strings.Cut(role, " ")
 	var who, n int
 	if _, err := fmt.Sscanf(rest, "%d %d", &who, &n); err != nil {
@@ -84,13 +81,13 @@ func child[U any](t *testing.T, open OpenOf[U], role string) {
 
 // write appends and changes without end, and reports what it has done. The numbers continue where the previous process
 // stopped.
-func (s *suite[U]) write(who int) {
+func (s *suite) write(who int) {
 	ctx, store := s.Context(), s.store()
 	random := rand.New(rand.NewPCG(uint64(who), 1))
 	next, count := s.checkStored(ctx, store)
 	for {
 		n := 1 + random.IntN(3)
-		var updates []U
+		var updates []acp.SessionUpdate
 		for range n {
 			updates = append(updates, s.padded(next, random.IntN(8_000)))
 			next++
@@ -112,12 +109,12 @@ func (s *suite[U]) write(who int) {
 }
 
 // padded returns an update from which it can be seen whether it is complete.
-func (s *suite[U]) padded(n, length int) U {
+func (s *suite) padded(n, length int) acp.SessionUpdate {
 	return s.text("%d %d %s", n, length, strings.Repeat("p", length))
 }
 
 // checkStored checks the session s and returns how many updates it has, and the count in its state.
-func (s *suite[U]) checkStored(ctx context.Context, store sessionstore.StoreOf[U]) (updates, count int) {
+func (s *suite) checkStored(ctx context.Context, store sessionstore.Store) (updates, count int) {
 	s.Helper()
 	all, err := history(ctx, store, "s")
 	s.must(err)
@@ -138,7 +135,7 @@ func (s *suite[U]) checkStored(ctx context.Context, store sessionstore.StoreOf[U
 
 // killed kills processes one after another while they write. Everything that a process has reported must be stored, and
 // at most the operation in progress in addition.
-func (s *suite[U]) killed(kills int, name string) {
+func (s *suite) killed(kills int, name string) {
 	ctx := s.Context()
 	s.must(s.store().Create(ctx, record("s", 0)))
 	random := rand.New(rand.NewPCG(uint64(kills), 2))
@@ -192,7 +189,7 @@ func (s *suite[U]) killed(kills int, name string) {
 
 // ack records what a process reports, and returns how much that is: 1, or 0 for a line that is not a report, or that
 // the process could not finish.
-func (s *suite[U]) ack(line string, updates, count *int) int {
+func (s *suite) ack(line string, updates, count *int) int {
 	var what string
 	var n int
 	if _, err := fmt.Sscanf(line, "ack %s %d", &what, &n); err != nil {
@@ -207,7 +204,7 @@ func (s *suite[U]) ack(line string, updates, count *int) int {
 }
 
 // share works on the same session as another process.
-func (s *suite[U]) share(who, n int) {
+func (s *suite) share(who, n int) {
 	ctx, store := s.Context(), s.store()
 	for i := range n {
 		s.must(store.Append(ctx, "s", s.text("%d %d %s", who, i, strings.Repeat("x", i%5000))))
@@ -236,7 +233,7 @@ func (s *suite[U]) share(who, n int) {
 }
 
 // twoAtOnce lets two processes work on one session, and on sessions of their own.
-func (s *suite[U]) twoAtOnce(n int, name string) {
+func (s *suite) twoAtOnce(n int, name string) {
 	ctx, store := s.Context(), s.store()
 	s.must(store.Create(ctx, record("s", 0)))
 	var commands [2]*exec.Cmd

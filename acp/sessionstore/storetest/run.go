@@ -20,50 +20,44 @@ import (
 // Open opens a store that keeps its sessions in dir, a directory for this store alone. If it is called again with the
 // same directory, in this process or in another one, the store must have the same sessions. It fails the test if it
 // cannot open the store. The tests close the result.
-type Open = OpenOf[acp.SessionUpdate]
-
-// OpenOf is Open for the updates of any version of the protocol.
-type OpenOf[U any] func(tb testing.TB, dir string) sessionstore.StoreOf[U]
+type Open func(tb testing.TB, dir string) sessionstore.Store
 
 // Run tests a store: the behavior of its methods, with any ids, and through several handles and goroutines at once.
-func Run(t *testing.T, open Open) { RunOf(t, open) }
-
-// RunOf is Run for the updates of any version of the protocol. U is that version's SessionUpdate.
-func RunOf[U any](t *testing.T, open OpenOf[U]) {
+func Run(t *testing.T, open Open) {
 	for _, test := range []struct {
 		name string
-		run  func(*suite[U])
+		run  func(*suite)
 	}{
-		{"Records", (*suite[U]).records},
-		{"Refused", (*suite[U]).refused},
-		{"IDs", (*suite[U]).ids},
-		{"Change", (*suite[U]).change},
-		{"ChangeAtOnce", (*suite[U]).changeAtOnce},
-		{"Updates", (*suite[U]).updates},
-		{"UpdatesInLoop", (*suite[U]).updatesInLoop},
-		{"AppendAtOnce", (*suite[U]).appendAtOnce},
-		{"Delete", (*suite[U]).delete},
-		{"List", (*suite[U]).list},
-		{"ListWhileChanging", (*suite[U]).listWhileChanging},
-		{"ListAtOnce", (*suite[U]).listAtOnce},
-		{"Cursors", (*suite[U]).cursors},
-		{"Fork", (*suite[U]).fork},
-		{"Context", (*suite[U]).context},
-		{"Close", (*suite[U]).close},
+		{"Records", (*suite).records},
+		{"Refused", (*suite).refused},
+		{"IDs", (*suite).ids},
+		{"Change", (*suite).change},
+		{"ChangeAtOnce", (*suite).changeAtOnce},
+		{"Updates", (*suite).updates},
+		{"UpdatesInLoop", (*suite).updatesInLoop},
+		{"AppendAtOnce", (*suite).appendAtOnce},
+		{"Delete", (*suite).delete},
+		{"List", (*suite).list},
+		{"ListWhileChanging", (*suite).listWhileChanging},
+		{"ListAtOnce", (*suite).listAtOnce},
+		{"Cursors", (*suite).cursors},
+		{"Fork", (*suite).fork},
+		{"Context", (*suite).context},
+		{"Close", (*suite).close},
 	} {
-		t.Run(test.name, func(t *testing.T) { test.run(&suite[U]{t, open, t.TempDir()}) })
+		t.Run(test.name, func(t *testing.T) { test.run(&suite{t, open, t.TempDir()}) })
 	}
 }
 
 // suite is one test.
-type suite[U any] struct {
+type suite struct {
 	*testing.T
-	open OpenOf[U]
+	open Open
 	dir  string
 }
 
 // store opens the store; it may be called several times.
-func (s *suite[U]) store() sessionstore.StoreOf[U] {
+func (s *suite) store() sessionstore.Store {
 	s.Helper()
 	dir := filepath.Join(s.dir, "store")
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -78,14 +72,14 @@ func (s *suite[U]) store() sessionstore.StoreOf[U] {
 	return store
 }
 
-func (s *suite[U]) must(err error) {
+func (s *suite) must(err error) {
 	s.Helper()
 	if err != nil {
 		s.Fatal(err)
 	}
 }
 
-func (s *suite[U]) want(err, target error) {
+func (s *suite) want(err, target error) {
 	s.Helper()
 	if !errors.Is(err, target) {
 		s.Errorf("got the error %v, want %v", err, target)
@@ -102,14 +96,14 @@ func record(id acp.SessionID, seconds int) sessionstore.Record {
 
 // text returns an update with a text, and said is the inverse. As JSON, a piece of a message is the same in all
 // versions.
-func (s *suite[U]) text(format string, args ...any) U {
+func (s *suite) text(format string, args ...any) acp.SessionUpdate {
 	s.Helper()
 	text, err := json.Marshal(fmt.Sprintf(format, args...))
 	s.must(err)
 	return s.update(`{"sessionUpdate":"agent_message_chunk","messageId":"m","content":{"type":"text","text":` + string(text) + `}}`)
 }
 
-func (s *suite[U]) textOf(u U) string {
+func (s *suite) textOf(u acp.SessionUpdate) string {
 	s.Helper()
 	text, err := json.Marshal(u)
 	s.must(err)
@@ -121,14 +115,14 @@ func (s *suite[U]) textOf(u U) string {
 }
 
 // update returns an update, given its JSON.
-func (s *suite[U]) update(text string) (u U) {
+func (s *suite) update(text string) (u acp.SessionUpdate) {
 	s.Helper()
 	s.must(json.Unmarshal([]byte(text), &u))
 	return u
 }
 
 // history reads the updates of a session.
-func history[U any](ctx context.Context, store sessionstore.StoreOf[U], id acp.SessionID) (all []U, err error) {
+func history(ctx context.Context, store sessionstore.Store, id acp.SessionID) (all []acp.SessionUpdate, err error) {
 	for update, err := range store.Updates(ctx, id) {
 		if err != nil {
 			return all, err
@@ -138,7 +132,7 @@ func history[U any](ctx context.Context, store sessionstore.StoreOf[U], id acp.S
 	return all, nil
 }
 
-func (s *suite[U]) history(store sessionstore.StoreOf[U], id acp.SessionID) (texts []string) {
+func (s *suite) history(store sessionstore.Store, id acp.SessionID) (texts []string) {
 	s.Helper()
 	all, err := history(s.Context(), store, id)
 	s.must(err)
@@ -149,7 +143,7 @@ func (s *suite[U]) history(store sessionstore.StoreOf[U], id acp.SessionID) (tex
 }
 
 // listAll returns the ids of all sessions, page by page.
-func (s *suite[U]) listAll(store sessionstore.StoreOf[U], q sessionstore.Query) (ids []acp.SessionID) {
+func (s *suite) listAll(store sessionstore.Store, q sessionstore.Query) (ids []acp.SessionID) {
 	s.Helper()
 	for {
 		page, err := store.List(s.Context(), q)
@@ -170,7 +164,7 @@ func (s *suite[U]) listAll(store sessionstore.StoreOf[U], q sessionstore.Query) 
 	}
 }
 
-func (s *suite[U]) equal(what string, got, want any) {
+func (s *suite) equal(what string, got, want any) {
 	s.Helper()
 	g, err := json.Marshal(got)
 	s.must(err)
@@ -182,7 +176,7 @@ func (s *suite[U]) equal(what string, got, want any) {
 }
 
 // A created session is found unchanged through every handle, and after closing the store.
-func (s *suite[U]) records() {
+func (s *suite) records() {
 	ctx, store, other := s.Context(), s.store(), s.store()
 	at := time.Date(2026, 7, 1, 12, 30, 0, 123_456_789, time.FixedZone("", 7200))
 	want := sessionstore.Record{
@@ -200,7 +194,7 @@ func (s *suite[U]) records() {
 	s.want(err, sessionstore.ErrNotFound)
 
 	want.Created, want.Updated = at.UTC().Truncate(time.Microsecond), at.Add(time.Hour).UTC().Truncate(time.Microsecond)
-	check := func(store sessionstore.StoreOf[U]) {
+	check := func(store sessionstore.Store) {
 		s.Helper()
 		got, err := store.Get(ctx, "sess_1")
 		s.must(err)
@@ -227,7 +221,7 @@ func (s *suite[U]) records() {
 }
 
 // Records that cannot be stored are refused, and nothing changes.
-func (s *suite[U]) refused() {
+func (s *suite) refused() {
 	ctx, store := s.Context(), s.store()
 	for _, id := range []acp.SessionID{"", acp.SessionID(strings.Repeat("x", sessionstore.MaxID+1)), "\xff"} {
 		s.want(store.Create(ctx, record(id, 0)), sessionstore.ErrInvalid)
@@ -282,7 +276,7 @@ func (s *suite[U]) refused() {
 			s.Errorf("changing to a bad %s: got %v, want %v", name, err, test.want)
 		}
 	}
-	if err := store.Append(ctx, "kept", s.text("good"), *new(U)); err == nil {
+	if err := store.Append(ctx, "kept", s.text("good"), *new(acp.SessionUpdate)); err == nil {
 		s.Error("an update without a variant was kept")
 	}
 	got, err := store.Get(ctx, "kept")
@@ -308,7 +302,7 @@ func hostileIDs() []acp.SessionID {
 }
 
 // Any text can be an id, and is different from any other session's.
-func (s *suite[U]) ids() {
+func (s *suite) ids() {
 	ctx, store := s.Context(), s.store()
 	for i, id := range hostileIDs() {
 		s.must(store.Create(ctx, record(id, i)))
@@ -339,7 +333,7 @@ func (s *suite[U]) ids() {
 }
 
 // A change is made completely or not at all.
-func (s *suite[U]) change() {
+func (s *suite) change() {
 	ctx, store, other := s.Context(), s.store(), s.store()
 	s.must(store.Create(ctx, record("s", 0)))
 	s.must(store.Create(ctx, record("t", 1)))
@@ -375,7 +369,7 @@ func (s *suite[U]) change() {
 }
 
 // Concurrent changes are made one after another.
-func (s *suite[U]) changeAtOnce() {
+func (s *suite) changeAtOnce() {
 	const workers, changes = 6, 25
 	ctx := s.Context()
 	first := s.store()
@@ -414,7 +408,7 @@ func (s *suite[U]) changeAtOnce() {
 }
 
 // Updates are returned unchanged, in order.
-func (s *suite[U]) updates() {
+func (s *suite) updates() {
 	ctx, store, other := s.Context(), s.store(), s.store()
 	s.must(store.Create(ctx, record("s", 0)))
 	s.must(store.Create(ctx, record("t", 0)))
@@ -427,7 +421,7 @@ func (s *suite[U]) updates() {
 	s.must(store.Append(ctx, "s")) // nothing
 
 	entry := acp.PlanEntry{Content: "do it", Priority: acp.PlanEntryPriorityHigh, Status: acp.PlanEntryStatusPending}
-	want := []U{
+	want := []acp.SessionUpdate{
 		s.update(`{"sessionUpdate":"of_the_future","number":12345678901234567890,"_meta":{"a":[1.50]}}`),
 		s.update(`{"sessionUpdate":"user_message","messageId":"m","content":[{"type":"text","text":"whole"}]}`),
 		s.update(`{"sessionUpdate":"terminal_update","terminalId":"t","output":{"data":"QUJD"},"exitStatus":null}`),
@@ -458,7 +452,7 @@ func (s *suite[U]) updates() {
 	}
 	s.must(store.Append(ctx, "t", want...))
 	s.must(store.Close())
-	for _, store := range []sessionstore.StoreOf[U]{other, s.store()} {
+	for _, store := range []sessionstore.Store{other, s.store()} {
 		for _, id := range []acp.SessionID{"s", "t"} {
 			got, err := history(ctx, store, id)
 			s.must(err)
@@ -468,7 +462,7 @@ func (s *suite[U]) updates() {
 }
 
 // A loop over updates may be left early, may call the store, and may run concurrently with others.
-func (s *suite[U]) updatesInLoop() {
+func (s *suite) updatesInLoop() {
 	ctx, store := s.Context(), s.store()
 	s.must(store.Create(ctx, record("s", 0)))
 	const n = 300
@@ -513,7 +507,7 @@ func (s *suite[U]) updatesInLoop() {
 }
 
 // If several append at once, nothing is lost, the updates of each stay in order, and those of one call stay together.
-func (s *suite[U]) appendAtOnce() {
+func (s *suite) appendAtOnce() {
 	const workers, calls, each = 6, 25, 3
 	ctx := s.Context()
 	first := s.store()
@@ -527,7 +521,7 @@ func (s *suite[U]) appendAtOnce() {
 		}
 		group.Go(func() {
 			for i := range calls {
-				var updates []U
+				var updates []acp.SessionUpdate
 				for k := range each {
 					updates = append(updates, s.text("%d %d", w, i*each+k))
 				}
@@ -564,7 +558,7 @@ func (s *suite[U]) appendAtOnce() {
 }
 
 // A deleted session is gone, and does not come back with a new session of the same id.
-func (s *suite[U]) delete() {
+func (s *suite) delete() {
 	ctx, store, other := s.Context(), s.store(), s.store()
 	for _, id := range []acp.SessionID{"s", "t"} {
 		s.must(store.Create(ctx, record(id, 0)))
@@ -575,7 +569,7 @@ func (s *suite[U]) delete() {
 	s.must(store.Delete(ctx, "s"))
 	s.must(store.Delete(ctx, "s"))
 	s.must(other.Delete(ctx, "s"))
-	for _, store := range []sessionstore.StoreOf[U]{store, other} {
+	for _, store := range []sessionstore.Store{store, other} {
 		_, err := store.Get(ctx, "s")
 		s.want(err, sessionstore.ErrNotFound)
 		_, err = history(ctx, store, "s")
@@ -595,7 +589,7 @@ func (s *suite[U]) delete() {
 
 // Lists contain every session once and in order, even if two were updated at the same time, and only those of a
 // directory.
-func (s *suite[U]) list() {
+func (s *suite) list() {
 	ctx, store, other := s.Context(), s.store(), s.store()
 	if all := s.listAll(store, sessionstore.Query{}); len(all) != 0 {
 		s.Errorf("an empty store has %v", all)
@@ -635,7 +629,7 @@ func (s *suite[U]) list() {
 }
 
 // Lists do not fail because sessions come and go at the same time, and contain those that stay.
-func (s *suite[U]) listAtOnce() {
+func (s *suite) listAtOnce() {
 	const workers, rounds = 3, 30
 	ctx, store := s.Context(), s.store()
 	for _, id := range []acp.SessionID{"stays1", "stays2"} {
@@ -685,7 +679,7 @@ func (s *suite[U]) listAtOnce() {
 }
 
 // A session that is not changed is on one page, whatever happens to others between the pages.
-func (s *suite[U]) listWhileChanging() {
+func (s *suite) listWhileChanging() {
 	ctx, store, other := s.Context(), s.store(), s.store()
 	const n = 60
 	for i := range n {
@@ -721,7 +715,7 @@ func (s *suite[U]) listWhileChanging() {
 }
 
 // A cursor that the store did not create is refused.
-func (s *suite[U]) cursors() {
+func (s *suite) cursors() {
 	ctx, store := s.Context(), s.store()
 	s.must(store.Create(ctx, record("s", 0)))
 	for _, cursor := range []string{"bogus", "!", "0", "{}", "\x00", "e30", strings.Repeat("A", 1<<20), "../s"} {
@@ -733,7 +727,7 @@ func (s *suite[U]) cursors() {
 }
 
 // A fork begins with the other session's state and updates, and then changes independently.
-func (s *suite[U]) fork() {
+func (s *suite) fork() {
 	ctx, store := s.Context(), s.store()
 	r := record("s", 0)
 	r.State, r.Title = json.RawMessage(`{"a":1}`), "old"
@@ -758,7 +752,7 @@ func (s *suite[U]) fork() {
 }
 
 // Calls with a context that has ended fail with its cause.
-func (s *suite[U]) context() {
+func (s *suite) context() {
 	store := s.store()
 	s.must(store.Create(s.Context(), record("s", 0)))
 	s.must(store.Append(s.Context(), "s", s.text("x"), s.text("y")))
@@ -792,7 +786,7 @@ func (s *suite[U]) context() {
 }
 
 // A closed store returns ErrClosed, while another handle still works.
-func (s *suite[U]) close() {
+func (s *suite) close() {
 	ctx, store, other := s.Context(), s.store(), s.store()
 	s.must(store.Create(ctx, record("s", 0)))
 	s.must(store.Close())
