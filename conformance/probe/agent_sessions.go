@@ -149,8 +149,8 @@ var sessionScenarios = []Scenario{
 	},
 	{
 		Name: "load", Needs: []string{loadSession},
-		Text:      "A session of two turns is loaded in another launch: the whole conversation is replayed before the answer, and the session can be prompted.",
-		Exercises: []string{"SES-6", "SES-7", "ADD-12"}, Prompts: []string{"text", "read"}, quiet: true,
+		Text:      "A session of two turns is loaded in another launch: the whole conversation is replayed before the answer, and the session can be prompted; loaded in another directory, it is there.",
+		Exercises: []string{"SES-6", "SES-7", "SES-21", "ADD-12"}, Prompts: []string{"text", "read"}, quiet: true,
 		run: func(p *play) {
 			var first, second turnText
 			talk := func() string {
@@ -187,6 +187,7 @@ var sessionScenarios = []Scenario{
 			p.quiet(p.ctx, p.limits.quiet)
 			p.check("SES-7", len(p.historySince(m.number)) == 0, "the agent sent history after the answer to session/load: %s", strings.Join(p.historySince(m.number), ", "))
 			p.prompt(session, "text")
+			p.moves(session, "session/load")
 		},
 	},
 	{
@@ -218,13 +219,7 @@ var sessionScenarios = []Scenario{
 				return
 			}
 			p.prompt(session, "text")
-			if elsewhere := p.folder("elsewhere"); p.can(canList) { // which the agent may refuse, but not ignore
-				p.client.session(session, elsewhere)
-				if m := p.call("session/resume", withSession(`,"mcpServers":[]`)(session, elsewhere)); m != nil && m.kind == conformance.Response {
-					p.markExercised("SES-21")
-					p.list("LST-5", `"cwd":`+quote(p.dir))
-				}
-			}
+			p.moves(session, "session/resume")
 		},
 	},
 	{
@@ -249,15 +244,13 @@ var sessionScenarios = []Scenario{
 		run: func(p *play) {
 			session := p.ready()
 			p.prompt(session, "text")
-			sessions, _ := p.list("LST-5", `"cwd":`+quote(p.dir))
-			for _, s := range sessions {
+			for _, s := range p.checkLists() {
 				if s.cwd != p.dir {
 					p.failAt("LST-5", conformance.Should, "session/list with the cwd %s listed a session in %s", p.dir, s.cwd)
 				}
 			}
 			none, _ := p.list("LST-8", `"cwd":`+quote(p.folder("never used")))
 			p.check("LST-8", len(none) == 0, "the agent listed %d sessions in a directory that was never used", len(none))
-			p.checkLists()
 			p.requireError("LST-11", p.call("session/list", `{"cursor":"acp-probe-bogus"}`), "session/list with a made-up cursor", -32602)
 			if m := p.call("session/prompt", `{"sessionId":"`+noSession+`","prompt":[{"type":"text","text":"hello"}]}`); m != nil && m.kind == conformance.Response {
 				p.fail("LST-14", "after session/list, the agent accepted a prompt for a session that was never created")
@@ -600,6 +593,19 @@ func (p *play) reopen(id, method string, talk func() string) string {
 	return session
 }
 
+// moves opens a session in another directory, which the agent may refuse, but not ignore, as a list shows to the judge.
+func (p *play) moves(session, method string) {
+	elsewhere := p.folder("elsewhere")
+	if !p.can(canList) {
+		return
+	}
+	p.client.session(session, elsewhere)
+	if m := p.call(method, withSession(`,"mcpServers":[]`)(session, elsewhere)); m != nil && m.kind == conformance.Response {
+		p.markExercised("SES-21")
+		p.list("LST-5", `"cwd":`+quote(p.dir))
+	}
+}
+
 // folder makes a folder in the scratch folder.
 func (p *play) folder(name string) string {
 	path := filepath.Join(p.dir, name)
@@ -780,20 +786,21 @@ func (p *play) list(id, filter string) (sessions []listed, pages int) {
 	return sessions, pages
 }
 
-// checkLists lists all sessions and those of the scenario's directory, and looks whether that changes the latter. The
-// agent may change them of its own accord, such as by finding a title, but hardly each time.
-func (p *play) checkLists() {
+// checkLists lists the sessions of the scenario's directory, which it returns, and all, and looks whether that changes
+// the former. The agent may change them of its own accord, such as by finding a title, but hardly each time.
+func (p *play) checkLists() []listed {
+	p.settle()
+	first, pages := p.list("LST-5", `"cwd":`+quote(p.dir))
 	if _, pages := p.list("LST-5", ""); pages > 1 {
 		p.markExercised("LST-12")
 	}
-	p.settle()
 	p.markExercised("LST-14")
+	if pages > maxOwnPages {
+		return first // it is broken already
+	}
 	var changes []string
-	before, pages := p.list("LST-5", `"cwd":`+quote(p.dir))
+	before := first
 	for range 2 {
-		if pages > maxOwnPages {
-			return // it is broken already
-		}
 		after, _ := p.list("LST-5", `"cwd":`+quote(p.dir))
 		for _, change := range [][2][]listed{{before, after}, {after, before}} {
 			i := slices.IndexFunc(change[0], func(l listed) bool { return l.cwd == p.dir && !slices.Contains(change[1], l) })
@@ -810,6 +817,7 @@ func (p *play) checkLists() {
 	case 1:
 		p.doubt("LST-14", "session/list seems to have changed what the next one listed: %s", clip(changes[0]))
 	}
+	return first
 }
 
 // option is a session option.

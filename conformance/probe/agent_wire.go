@@ -162,12 +162,17 @@ var wireScenarios = []Scenario{
 			p.initialize("none", noCapabilities)
 			p.line([]byte(`[]`)) // which is no batch
 			p.checkAlive("ERR-7", "an empty array")
-			for _, line := range []string{`[{"jsonrpc":"2.0","id":901,"method":"_acp.probe/a","params":{}},{"jsonrpc":"2.0","id":902,"method":"_acp.probe/b","params":{}}]`, `[1,2,3]`} {
+			for _, line := range []string{
+				`[{"jsonrpc":"2.0","id":901,"method":"_acp.probe/a","params":{}},{"jsonrpc":"2.0","id":902,"method":"_acp.probe/b","params":{}}]`, `[1,2,3]`,
+				`[{"jsonrpc":"2.0","id":903,"method":"session/new","params":` + `{"cwd":` + quote(p.dir) + `,"mcpServers":[]}}]`,
+			} {
 				p.line([]byte(line))
 				p.checkAlive("TRN-3", "the batch "+clip(line))
 			}
 			p.conn.mu.Lock()
-			served := slices.ContainsFunc(p.kept, func(m *message) bool { return m.id == "901" || m.id == "902" })
+			served := slices.ContainsFunc(p.kept, func(m *message) bool {
+				return slices.Contains([]string{"901", "902", "903"}, m.id) && m.code() != -32600 && m.code() != -32700
+			})
 			p.conn.mu.Unlock()
 			if served {
 				p.fail("TRN-3", "the agent served the requests of a batch")

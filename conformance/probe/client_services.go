@@ -247,7 +247,7 @@ var clientServices = []Scenario{
 		},
 	},
 	{
-		Name: "form", Text: "The user fills in a form, and then declines one.", Exercises: []string{"ELI-15", "ELI-16"}, Needs: []string{canForm}, persona: full,
+		Name: "form", Text: "The user fills in a form, and then declines one.", Exercises: []string{"ELI-15", "ELI-16", "ADD-17"}, Needs: []string{canForm}, persona: full,
 		run: func(p *play) {
 			m := p.awaitPrompt()
 			p.elicit(m, formOf(`"name":{"type":"string","title":"Name","minLength":1,"default":"probe"},"age":{"type":"integer","minimum":0,"maximum":150,"default":7},"ok":{"type":"boolean","default":true},"size":{"type":"string","enum":["s","l"],"default":"l"}`, `,"required":["name"]`), ActAllow)
@@ -259,6 +259,7 @@ var clientServices = []Scenario{
 		Name: "form-of-unknown-types", Text: "A form has a field of an unknown type: the form is refused, or the field is not filled in.", Exercises: []string{"SCH-10"}, Needs: []string{canForm}, persona: full,
 		run: func(p *play) {
 			m := p.awaitPrompt()
+			p.mayRefuse = true
 			answer := p.elicit(m, formOf(`"mood":{"type":"_mood","title":"Mood"},"name":{"type":"string","default":"x"}`, ""), ActAllow)
 			p.check("SCH-10", !isSet(answer.params, "content", "mood"), "the client filled in a field of an unknown type: %s", answer.describe())
 			p.endTurn(m, "end_turn")
@@ -277,6 +278,7 @@ var clientServices = []Scenario{
 		Name: "elicitation-without-scope", Text: "An elicitation has both a session and a request as its scope, and another one has neither.", Exercises: []string{"ELI-34"}, Needs: []string{canForm}, persona: full,
 		run: func(p *play) {
 			m := p.awaitPrompt()
+			p.mayRefuse = true
 			form := formOf(`"name":{"type":"string","default":"x"}`, "")
 			for _, params := range []string{`{` + form[1:] + `}`, turnParams(m, `,"requestId":`+m.id+form)} {
 				id := p.ask("elicitation/create", params, "")
@@ -291,7 +293,7 @@ var clientServices = []Scenario{
 	},
 	{
 		Name: "link", Text: "The user is asked to open a link, which the client must not fetch first; its completion is sent twice, and completions of unknown links are sent.",
-		Exercises: []string{"ELI-22", "ELI-28"}, Needs: []string{canOpen}, persona: full, quiet: true,
+		Exercises: []string{"ELI-22", "ELI-28", "ADD-17"}, Needs: []string{canOpen}, persona: full, quiet: true,
 		run: func(p *play) {
 			m := p.awaitPrompt()
 			listener, err := net.Listen("tcp", "127.0.0.1:0")

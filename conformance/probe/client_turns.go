@@ -211,6 +211,7 @@ var clientTurns = []Scenario{
 			p.markExercised("CAN-1", "CAN-3")
 			if answer == nil {
 				// A client need not support it, and then its user has to answer.
+				p.mayRefuse = true
 				answer = p.decides(id, ActAllow)
 			}
 			if answer == nil {

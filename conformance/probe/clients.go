@@ -169,7 +169,13 @@ func (p *play) shown(id string, screen *Stderr) *message {
 // checkDecision checks that an answer is what the user has decided. If it is early, the user had not decided anything:
 // the settings of a client may answer, but then the user is not asked.
 func (p *play) checkDecision(id string, m *message, a Action, early bool) {
-	if m == nil || m.kind != conformance.Response {
+	if m == nil {
+		return
+	}
+	if m.kind != conformance.Response {
+		if _, can := p.act(a); can && !p.mayRefuse && !strings.HasPrefix(m.method, "fs/") {
+			p.fail("ADD-17", "the client answered %s with an error, not with its user's decision: %s", m.method, m.describe())
+		}
 		return
 	}
 	var outcome string

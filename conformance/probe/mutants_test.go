@@ -276,6 +276,11 @@ func dropping(what string) fault {
 	}}
 }
 
+// unmoved opens a session in its old directory when the client names another one.
+var unmoved = fault{toAgent: func(_ *state, m *line) ([]string, []string) {
+	return []string{strings.Replace(m.text, `/elsewhere"`, `"`, 1)}, nil
+}}
+
 // holding sends updates of a kind just before the first answer to a request.
 func holding(kind, method string) fault {
 	return fault{toClient: func(s *state, m *line) []string {
@@ -442,6 +447,11 @@ var lists = map[string]struct {
 	})},
 	"titles that change": {"LST-14", listed("title", `"Session %d"`)},
 	"times that change":  {"LST-14", listed("updatedAt", `"2026-01-01T00:00:%02dZ"`)},
+	"all but the first are empty": {"LST-14", listing(func(n int, _ *line, result map[string]json.RawMessage) {
+		if n > 1 {
+			result["sessions"] = json.RawMessage(`[]`)
+		}
+	})},
 	"every second is empty": {"LST-14", listing(func(n int, _ *line, result map[string]json.RawMessage) {
 		if n%2 == 0 {
 			result["sessions"] = json.RawMessage(`[]`)
@@ -495,6 +505,7 @@ var mutants = []mutant{
 	{"not-advertised", "INI-14", replacing(`"close":{}`, `"close":null`)},
 	{"garbage", "ERR-7", dead(func(m *line) bool { return m.text == "42" })},
 	{"batch", "TRN-3", answering(`{"jsonrpc":"2.0","id":901,"error":{"code":-32601,"message":"Method not found"}}`, has(`"id":901`))},
+	{"batch", "TRN-3", answering(`{"jsonrpc":"2.0","id":903,"result":{"sessionId":"batched"}}`, has(`"id":903`))},
 	{"batch", "TRN-3", dead(func(m *line) bool { return m.text == "[1,2,3]" })},
 	{"invalid-utf8", "ERR-7", dead(func(m *line) bool { return strings.HasPrefix(m.text, "\xff") })},
 	{"deep-nesting", "ADD-1", dead(func(m *line) bool { return strings.Count(m.text, "[") > 1000 })},
@@ -532,12 +543,8 @@ var mutants = []mutant{
 	{"load", "SES-7", after("session/load", func(_ *state, m *line) []string { return []string{chunk(sessionOf(m))} })},
 	{"load-here", "OVW-3", silent("session/load", always)},
 	{"resume", "SES-11", before("session/resume", func(_ *state, m *line) []string { return []string{chunk(sessionOf(m))} })},
-	{"resume", "SES-21", fault{toAgent: func(_ *state, m *line) ([]string, []string) { // ignores another directory
-		if m.method == "session/resume" {
-			return []string{strings.Replace(m.text, `/elsewhere"`, `"`, 1)}, nil
-		}
-		return []string{m.text}, nil
-	}}},
+	{"resume", "SES-21", unmoved},
+	{"load", "SES-21", unmoved},
 	{"resume-terse", "SES-11", refusing("session/resume", "-32602", func(_ *state, m *line) bool { return !strings.Contains(m.text, "mcpServers") })},
 	{"list", "LST-11", granting("session/list", `{"sessions":[]}`, params("bogus"))},
 	{"list", "LST-8", refusing("session/list", "-32602", params("never used"))},

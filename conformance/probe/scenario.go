@@ -82,6 +82,8 @@ type play struct {
 
 	commands bool // the agent sent its commands in the first scenario
 	stays    bool // the client did not end with its turns in the first scenario
+	// mayRefuse is set if the client may answer a question with an error although its user could decide.
+	mayRefuse bool
 
 	endless    bool          // a turn lasted until the scenario's time was over
 	unanswered bool          // the next finding is about an answer that did not arrive in time
