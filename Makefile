@@ -37,7 +37,7 @@ NESTED      := $(CONTRIB) examples/kit-agent
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-generate: ## regenerate the Go code and docs/leniency.md from the schemas, the page of acp inspect from its TypeScript, the api.txt files and docs/requirements.md from the code
+generate: ## regenerate the Go code and docs/reference/leniency.md from the schemas, the page of acp inspect from its TypeScript, the api.txt files and docs/reference/requirements.md from the code
 	$(GO) run ./cmd/acpgen
 	cd examples/acme && GOWORK=off $(GO) generate ./...
 	cd cmd/acp && $(GO) generate ./internal/inspect/page
@@ -151,8 +151,8 @@ build: ## build the commands acp and acpgen into bin
 demo: ## regenerate, build the examples, and run whole turns between them; each step says how long it took
 	@GO="$(GO)" sh examples/demo.sh
 
-bench: ## hold the same conversations by this library and by others, ROUNDS times; print the table, write docs/benchmarks.md
-	cd bench && $(GO) run . -rounds $(ROUNDS) -o ../docs/benchmarks.md
+bench: ## hold the same conversations by this library and by others, ROUNDS times; print the table, write docs/reference/benchmarks.md
+	cd bench && $(GO) run . -rounds $(ROUNDS) -o ../docs/reference/benchmarks.md
 
 matrix: ## change N places of PACKAGE, one at a time, and print which tests of TESTS notice; SEED draws others
 	$(GO) run ./internal/test/matrix -n $(or $(N),40) -seed $(or $(SEED),1) $(PACKAGE) $(TESTS)

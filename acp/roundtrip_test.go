@@ -84,7 +84,7 @@ func TestRoundTripEncodingJSON(t *testing.T) {
 	}
 }
 
-// The ways in which a value may change when it is read and written again, as docs/leniency.md lists them.
+// The ways in which a value may change when it is read and written again, as docs/reference/leniency.md lists them.
 const (
 	unknownMember = "a member that the schema does not define, outside of `_meta` and unknown variants"
 	saysNothing   = "a member that means the same as its absence: `false` or `{}` where that is the default, or a null `_meta`"
@@ -273,13 +273,13 @@ func TestRoundTripChanges(t *testing.T) {
 			t.Errorf("%s: got %v, want %q", test.text, got, test.is)
 		}
 	}
-	docs, err := os.ReadFile("../docs/leniency.md")
+	docs, err := os.ReadFile("../docs/reference/leniency.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, is := range []string{unknownMember, saysNothing, otherForm, rounded, stated, wasRepaired} {
 		if !strings.Contains(string(docs), "\n| "+is+" | ") {
-			t.Errorf("docs/leniency.md does not say that %s may change", is)
+			t.Errorf("docs/reference/leniency.md does not say that %s may change", is)
 		}
 	}
 	from("random values", func(t *testing.T) {

@@ -1,7 +1,7 @@
 // Command bench runs the same conversations with this library and with others, in rounds in which they take turns, and
 // prints one table. It is a separate module, so that users of this library do not depend on the others.
 //
-//	go run . -rounds 10 -o ../docs/benchmarks.md
+//	go run . -rounds 10 -o ../docs/reference/benchmarks.md
 //
 // Each conversation is between a client in a separate process and the agent that it starts: this program again, in
 // other roles, or Node with the programs in typescript. A single conversation can be run like this:

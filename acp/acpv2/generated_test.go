@@ -26,7 +26,7 @@ func TestGenerated(t *testing.T) {
 }
 
 // The libraries of other languages read some messages that this one refuses, and the other way round. The schema is right, or
-// docs/leniency.md says what is read.
+// docs/reference/leniency.md says what is read.
 func TestWhatOthersRead(t *testing.T) {
 	s, err := sample.Load(sdk.SchemaV2Unstable())
 	if err != nil {

@@ -61,7 +61,7 @@ func similar(all []conformance.Requirement, id string) string {
 		}
 	}
 	if len(ids) == 0 {
-		return "; docs/requirements.md lists all of them"
+		return "; docs/reference/requirements.md lists all of them"
 	}
 	return "; that page has " + strings.Join(ids, ", ")
 }

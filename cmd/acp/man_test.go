@@ -47,10 +47,10 @@ func same(t *testing.T, name string, part *regexp.Regexp, want string) {
 	}
 }
 
-// TestMan compares docs/man/acp.1 with the commands, and checks it with man if that is installed.
+// TestMan compares docs/reference/acp.1 with the commands, and checks it with man if that is installed.
 func TestMan(t *testing.T) {
 	page := printed(t, "man")
-	same(t, "../../docs/man/acp.1", regexp.MustCompile(`(?s)^.*$`), page)
+	same(t, "../../docs/reference/acp.1", regexp.MustCompile(`(?s)^.*$`), page)
 	for _, want := range []string{".SS acp agents install", "\\fB\\-\\-registry\\-prefer\\fR \\fIKINDS\\fR", ".B 3\n", "$ACP_REGISTRY_URL", ".SS acp check"} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page has no %q", want)

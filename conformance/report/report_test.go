@@ -269,9 +269,9 @@ func ExampleReport() {
 	// 1 MUST NOT
 }
 
-// Every requirement of docs/requirements.md is explained, with the level and the page that the table has.
+// Every requirement of docs/reference/requirements.md is explained, with the level and the page that the table has.
 func TestExplain(t *testing.T) {
-	table, err := os.ReadFile("../../docs/requirements.md")
+	table, err := os.ReadFile("../../docs/reference/requirements.md")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
-var update = flag.Bool("update", false, "rewrite the api.txt files, the tables of docs/leniency.md and docs/requirements.md, and the sizes in docs/design.md")
+var update = flag.Bool("update", false, "rewrite the api.txt files, the tables of docs/reference/leniency.md and docs/reference/requirements.md, and the sizes in docs/design.md")
 
 // apiDirs returns the folders of the packages of the module that have an api.txt.
 func apiDirs() []string {

@@ -27,10 +27,11 @@ const modulePath = "github.com/acpgo/sdk/"
 func guides(t *testing.T) []string {
 	t.Helper()
 	files, err := filepath.Glob("docs/*.md")
-	if err != nil || len(files) == 0 {
+	references, err2 := filepath.Glob("docs/reference/*.md")
+	if err := errors.Join(err, err2); err != nil || len(files) == 0 || len(references) == 0 {
 		t.Fatal("no guides in docs", err)
 	}
-	return append(files, "README.md", "SECURITY.md", "CONTRIBUTING.md")
+	return append(append(files, references...), "README.md", "SECURITY.md", "CONTRIBUTING.md")
 }
 
 // TestGuidesCompile type-checks the Go code in the README and the guides.

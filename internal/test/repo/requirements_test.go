@@ -10,9 +10,9 @@ import (
 	"github.com/acpgo/sdk/conformance/report"
 )
 
-// TestRequirementsTable compares docs/requirements.md with the judge's table; -update writes it.
+// TestRequirementsTable compares docs/reference/requirements.md with the judge's table; -update writes it.
 func TestRequirementsTable(t *testing.T) {
-	expectTable(t, "docs/requirements.md", requirementsTable())
+	expectTable(t, "docs/reference/requirements.md", requirementsTable())
 }
 
 // requirementsTable returns the table of requirements as Markdown, with a section for each page of the protocol.
