@@ -37,12 +37,12 @@ NESTED      := $(CONTRIB) examples/kit-agent
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-generate: ## regenerate the Go code and docs/reference/leniency.md from the schemas, the page of acp inspect from its TypeScript, the api.txt files and docs/reference/requirements.md from the code
+generate: ## regenerate the Go code and leniency.md from the schemas, the page of acp inspect, requirements.md, and the api.txt files of generated packages
 	$(GO) run ./cmd/acpgen
 	cd examples/acme && GOWORK=off $(GO) generate ./...
 	cd cmd/acp && $(GO) generate ./internal/inspect/page
 	$(GO) test -run '^(TestAPI|TestLeniencyTable|TestRequirementsTable)$$' ./internal/test/repo -update
-	@set -ex; for dir in $(V2) $(CONTRIB); do (cd $$dir; $(GO) test -run '^TestAPI$$' . -update); done
+	cd $(V2) && $(GO) test -run '^TestAPI$$' . -update
 
 check: ## everything that must hold before a commit: lint, and the tests in tier full; some 20 minutes on two cores
 	$(MAKE) lint
@@ -69,7 +69,7 @@ analyze:
 lint analyze test heavy: export GOFLAGS := $(GOFLAGS) -gcflags=all=-dwarf=false '-toolexec=env GOGC=400'
 
 # Programs that tests start are built once, into a directory that is new with each run. The other modules, whose tests wait more
-# than they compute, run at the same time as the library. ACP_TEST=full has more of every test; see Tests in CONTRIBUTING.md.
+# than they compute, run at the same time as the library. ACP_TEST=full has more of every test; see Tests in docs/maintaining.md.
 # vet is a part of lint. What is built with the race detector is not optimized: it compiles in two thirds of the time, and runs
 # nearly as fast. Without the race detector, tests would lose more time than the compiler saves. While some packages wait, others
 # run: there are two for each processor.

@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// TestComparedTests checks that the tests named in docs/run-compared.md exist, and that each row names one.
+// TestComparedTests checks that the tests named in docs/reference/run-compared.md exist, and that each row names one.
 func TestComparedTests(t *testing.T) {
 	known := map[string]bool{}
 	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
@@ -33,7 +33,7 @@ func TestComparedTests(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, err := os.ReadFile("../../docs/run-compared.md")
+	text, err := os.ReadFile("../../docs/reference/run-compared.md")
 	if err != nil {
 		t.Fatal(err)
 	}

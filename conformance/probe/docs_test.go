@@ -6,13 +6,13 @@ import (
 	"testing"
 )
 
-// TestDocsScenario: the scenario in docs/probe.md is an exact copy of one in this package.
+// TestDocsScenario: the scenario in docs/maintaining.md is an exact copy of one in this package.
 func TestDocsScenario(t *testing.T) {
-	page, err := os.ReadFile("../../docs/probe.md")
+	page, err := os.ReadFile("../../docs/maintaining.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, section, _ := strings.Cut(string(page), "\n## Add a scenario\n")
+	_, section, _ := strings.Cut(string(page), "\n## Add a scenario of the probe\n")
 	_, section, _ = strings.Cut(section, "\n```\n")
 	shown, _, ok := strings.Cut(section, "```\n")
 	source, err := os.ReadFile("agent_prompts.go")

@@ -12,15 +12,19 @@ import (
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
-// The programs of the guide compile, and the tests that it names are there.
+// The programs of the guide compile, and the tests that the reference names exist.
 func TestGuide(t *testing.T) {
 	tier.Need(t, tier.Normal)
 	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "mcp.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
+	reference, err := os.ReadFile(filepath.Join("..", "..", "docs", "reference", "mcp.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
 	programs := regexp.MustCompile("(?ms)^```go\n(.*?)^```$").FindAllSubmatch(page, -1)
-	names := regexp.MustCompile(`\bTest\w+`).FindAllString(string(page), -1)
+	names := regexp.MustCompile(`\bTest\w+`).FindAllString(string(reference), -1)
 	if len(programs) == 0 || len(names) == 0 {
 		t.Errorf("%d programs, %d names of tests", len(programs), len(names))
 	}

@@ -261,23 +261,33 @@ func TestGuidesNames(t *testing.T) {
 	}
 }
 
-// TestGuidesLinks follows links from one file of the repository to another.
+// TestGuidesLinks follows links from one file of the repository to another, to a heading if they name one.
 func TestGuidesLinks(t *testing.T) {
 	link := regexp.MustCompile(`\]\(([^)\s]+)\)`)
+	heading := regexp.MustCompile(`(?m)^#+ (.*)$`)
+	dropped := regexp.MustCompile("[^\\w -]")
 	for _, guide := range guides(t) {
 		for _, m := range link.FindAllStringSubmatch(prose(t, guide), -1) {
-			target, _, _ := strings.Cut(m[1], "#")
-			if target == "" || strings.Contains(target, "://") {
+			target, anchor, _ := strings.Cut(m[1], "#")
+			if strings.Contains(target, "://") {
 				continue
 			}
-			if _, err := os.Stat(filepath.Join(filepath.Dir(guide), filepath.FromSlash(target))); err != nil {
+			path := guide
+			if target != "" {
+				path = filepath.Join(filepath.Dir(guide), filepath.FromSlash(target))
+			}
+			if _, err := os.Stat(path); err != nil {
 				t.Errorf("%s: %v", guide, err)
+			} else if anchor != "" && !slices.ContainsFunc(heading.FindAllStringSubmatch(prose(t, path), -1), func(h []string) bool {
+				return strings.ReplaceAll(dropped.ReplaceAllString(strings.ToLower(h[1]), ""), " ", "-") == anchor
+			}) {
+				t.Errorf("%s: there is no heading for %s", guide, m[1])
 			}
 		}
 	}
 }
 
-// TestGuidesNameTests checks that the tests named in SECURITY.md and docs/troubleshooting.md exist in the tree.
+// TestGuidesNameTests checks that the tests named in these pages exist in the tree.
 func TestGuidesNameTests(t *testing.T) {
 	var sources strings.Builder
 	err := filepath.WalkDir(".", func(path string, entry fs.DirEntry, err error) error {
@@ -294,7 +304,7 @@ func TestGuidesNameTests(t *testing.T) {
 	if len(named) < 40 {
 		t.Errorf("only %d tests are named", len(named))
 	}
-	for _, page := range []string{"docs/troubleshooting.md", "docs/conduct.md"} {
+	for _, page := range []string{"docs/troubleshooting.md", "docs/reference/proxies.md"} {
 		named = append(named, names.FindAllStringSubmatch(readFile(t, page), -1)...)
 	}
 	for _, m := range named {
@@ -312,5 +322,5 @@ func TestGuidesNameTests(t *testing.T) {
 // prose returns a guide without its code blocks.
 func prose(t *testing.T, guide string) string {
 	t.Helper()
-	return regexp.MustCompile("(?ms)^ *```.*?^ *```$").ReplaceAllString(readFile(t, guide), "")
+	return regexp.MustCompile("(?ms)^ *````.*?^ *````$|^ *```.*?^ *```$").ReplaceAllString(readFile(t, guide), "")
 }

@@ -48,7 +48,7 @@ func Current() Tier {
 func Need(t testing.TB, least Tier) {
 	t.Helper()
 	if Current() < least {
-		t.Skipf("SKIPPED: only in tier %s (CONTRIBUTING.md, Tests)", least)
+		t.Skipf("SKIPPED: only in tier %s (docs/maintaining.md, Tests)", least)
 	}
 }
 
