@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/signal"
 	"slices"
 	"strings"
 	"sync"
@@ -15,14 +16,17 @@ import (
 	"github.com/acpgo/sdk/internal/tty"
 )
 
-// Console is a client's user interface of plain lines: it prints conversations, with the agent's text made printable, and
-// asks the user. SessionUpdate, RequestPermission and CreateElicitation are handlers of a client; CreateElicitation serves
-// forms. Its methods are safe for concurrent use, and it asks one question at a time. While a question waits, everything
+// Console is a client's user interface of plain lines: it prints conversations, with the agent's text made printable, asks
+// the user, and reads prompts. SessionUpdate, RequestPermission and CreateElicitation are handlers of a client;
+// CreateElicitation serves forms. Its methods are safe for concurrent use, and it asks one question at a time. While a question waits, everything
 // else that is to be printed is held, so that it cannot be mistaken for a part of the question. Errors of the writer are
 // ignored.
 type Console struct {
 	// Sessions holds the conversations.
 	Sessions Sessions
+	// ReadAhead has Run read lines while a turn is in progress. NewConsole sets it if the input is a terminal: a script
+	// may have written the answers to questions that are still to come.
+	ReadAhead bool
 
 	out      io.Writer
 	lines    *lines
@@ -42,7 +46,7 @@ type Console struct {
 func NewConsole(in io.Reader, out io.Writer) *Console {
 	c := &Console{out: out, lines: newLines(in), shown: map[acp.SessionID]*Snapshot{}, last: -1}
 	if tty.Is(in) {
-		c.terminal = in.(*os.File)
+		c.terminal, c.ReadAhead = in.(*os.File), true
 	}
 	return c
 }
@@ -51,6 +55,114 @@ func NewConsole(in io.Reader, out io.Writer) *Console {
 // Line does not return the answers to questions: while a question is waiting, input goes to the question and not to
 // Line.
 func (c *Console) Line(ctx context.Context) (string, error) { return c.lines.next(ctx) }
+
+// Run reads lines, and calls do with each that is not empty, until the end of the input, when it returns nil, or until ctx
+// ends, when it returns its cause. The context of do ends when the user interrupts the program. With ReadAhead, lines
+// are read meanwhile: ":cancel" ends the context, and others are handled afterwards. Run prints the errors of do.
+func (c *Console) Run(ctx context.Context, do func(ctx context.Context, line string) error) error {
+	var ahead []string
+	for {
+		if len(ahead) == 0 {
+			if c.ReadAhead {
+				c.Printf("> ")
+			}
+			line, err := c.Line(ctx)
+			if errors.Is(err, io.EOF) {
+				return nil
+			} else if err != nil {
+				return err
+			}
+			ahead = []string{line}
+		}
+		line := ahead[0]
+		ahead = ahead[1:]
+		if text := strings.TrimSpace(line); text == "" || text == ":cancel" {
+			continue
+		}
+		turn, cancel := signal.NotifyContext(ctx, os.Interrupt)
+		reading, stop := context.WithCancel(ctx)
+		var reader sync.WaitGroup
+		if c.ReadAhead {
+			reader.Go(func() {
+				for {
+					next, err := c.Line(reading)
+					switch {
+					case err != nil: // the turn has ended, or Line will report the error again
+						return
+					case strings.TrimSpace(next) == ":cancel":
+						cancel()
+					default:
+						ahead = append(ahead, next)
+						c.Printf("[after this turn: %s]", next)
+					}
+				}
+			})
+		}
+		err := do(turn, line)
+		stop()
+		reader.Wait()
+		cancel()
+		if err != nil {
+			c.Printf("error: %v", err)
+		}
+	}
+}
+
+// maxOutput is how many bytes of a terminal's output are printed, from its end.
+const maxOutput = 8 << 10
+
+// ShowTerminals has the output of terminals printed, once for each, when the agent has waited for its end or releases it.
+// Call it before the handlers are used, when those of terminals are set, for example by local.Serve.
+func (c *Console) ShowTerminals(handlers *acp.ClientHandlers) {
+	output, wait, release := handlers.TerminalOutput, handlers.WaitForTerminalExit, handlers.ReleaseTerminal
+	if output == nil || wait == nil || release == nil {
+		return
+	}
+	var mu sync.Mutex
+	printed := map[acp.TerminalID]bool{}
+	show := func(ctx context.Context, s *acp.ClientSession, id acp.TerminalID) {
+		mu.Lock()
+		done := printed[id]
+		printed[id] = true
+		mu.Unlock()
+		if done {
+			return
+		}
+		res, err := output(ctx, s, &acp.TerminalOutputRequest{SessionID: s.ID(), TerminalID: id})
+		if err != nil {
+			return // the agent's request fails for the same reason
+		}
+		text, ended := strings.TrimRight(res.Output, "\n"), "running"
+		if len(text) > maxOutput {
+			text = "…" + strings.ToValidUTF8(text[len(text)-maxOutput:], "")
+		}
+		if status, ok := res.ExitStatus.Get(); ok {
+			ended = fmt.Sprintf("exit status %d", status.ExitCode.Value())
+			if name, ok := status.Signal.Get(); ok {
+				ended = name
+			}
+		}
+		c.Printf("terminal %s: %s\n  %s", PrintableLine(string(id)), PrintableLine(ended), indented(text))
+	}
+	handlers.WaitForTerminalExit = func(
+		ctx context.Context, s *acp.ClientSession, req *acp.WaitForTerminalExitRequest,
+	) (*acp.WaitForTerminalExitResponse, error) {
+		res, err := wait(ctx, s, req)
+		if err == nil {
+			show(ctx, s, req.TerminalID)
+		}
+		return res, err
+	}
+	handlers.ReleaseTerminal = func(
+		ctx context.Context, s *acp.ClientSession, req *acp.ReleaseTerminalRequest,
+	) (*acp.ReleaseTerminalResponse, error) {
+		show(ctx, s, req.TerminalID)
+		mu.Lock()
+		delete(printed, req.TerminalID)
+		mu.Unlock()
+		return release(ctx, s, req)
+	}
+}
 
 // ask prints a question and returns the answer.
 func (c *Console) ask(ctx context.Context, question string) (string, error) {
@@ -198,9 +310,10 @@ func (c *Console) line(text string) {
 }
 
 // Show prints the part of a session's conversation that is new since Show last printed it: the text appended to a
-// message; other items as a whole; the plan, the mode, the options and the commands if they were reported; and the
-// title if it changed. While a question waits, this is done after it. It prints nothing if Sessions has no State of the session. SessionUpdate shows updates; call
-// Show after State.Opened.
+// message, but no prompt that this client sent; a tool call as a whole once, and then what changed; the entries of the
+// plan, and the modes, options and commands, that are new or changed; and the title. While a question waits, this is done
+// after it. It prints nothing if Sessions has no State of the session. SessionUpdate shows updates; call Show after
+// State.Opened.
 func (c *Console) Show(session acp.SessionID) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -230,63 +343,101 @@ func (c *Console) show(session acp.SessionID) {
 	}
 	c.id, c.shown[session] = session, now
 	for item := range now.Changed(shown) {
+		c.item(item, shown)
+	}
+	var before [][]string
+	if shown != nil {
+		before = settings(shown)
+	}
+	for i, lines := range settings(now) {
+		var old []string
+		if before != nil {
+			old = before[i]
+		}
+		news := slices.DeleteFunc(slices.Clone(lines), func(line string) bool { return slices.Contains(old, line) })
+		if len(news) == 0 && len(lines) >= len(old) {
+			continue
+		}
+		if len(lines) > 0 && strings.HasSuffix(lines[0], ":") && (len(news) == 0 || news[0] != lines[0]) {
+			news = slices.Insert(news, 0, lines[0])
+		}
+		if len(news) > 0 {
+			c.line(strings.Join(news, "\n"))
+		}
+	}
+}
+
+// item prints what is new of an item; mu is held.
+func (c *Console) item(item *Item, shown *Snapshot) {
+	text := item.String()
+	switch v := item.Variant.(type) {
+	case *Message:
+		if v.Sent {
+			return // the user has typed it
+		}
 		if added, ok := item.Added(shown); ok && item.Index == c.last {
 			fmt.Fprint(c.out, Printable(added))
-		} else {
-			fmt.Fprint(c.out, "\n", Printable(item.String()))
+			return
 		}
-		c.last = item.Index
+	case *ToolCall:
+		if before, ok := shownItem(shown, item.Index).(*ToolCall); ok {
+			if text = v.added(before); text == "" {
+				return
+			}
+		}
 	}
-	var before Versions
-	var shownTitle string
+	fmt.Fprint(c.out, "\n", Printable(text))
+	c.last = item.Index
+}
+
+// shownItem returns an item of a snapshot, or nil.
+func shownItem(shown *Snapshot, index int) ItemVariant {
 	if shown != nil {
-		before, shownTitle = shown.Versions, shown.Title.Value()
-	}
-	part := func(now, before uint64, write func(text *strings.Builder)) {
-		if now != before {
-			var text strings.Builder
-			write(&text)
-			c.line(text.String())
+		if item := shown.Item(index); item != nil {
+			return item.Variant
 		}
 	}
-	entry := func(text *strings.Builder, format string, words ...any) {
+	return nil
+}
+
+// settings returns the lines about the plan, the mode, the options, the commands and the title. The first line of each is
+// its heading; there are none about what was not reported.
+func settings(s *Snapshot) [][]string {
+	lines := make([][]string, 5)
+	add := func(part int, format string, words ...any) {
 		for i, word := range words {
 			words[i] = PrintableLine(fmt.Sprint(word)) // so that it cannot imitate another entry
 		}
-		fmt.Fprintf(text, format, words...)
+		lines[part] = append(lines[part], fmt.Sprintf(format, words...))
 	}
-	v := now.Versions
-	if now.Plan.IsZero() {
-		v.Plan = before.Plan // the State was reset
-	}
-	part(v.Plan, before.Plan, func(text *strings.Builder) {
-		text.WriteString("plan:")
-		for _, e := range now.Plan.Value().Entries {
-			entry(text, "\n  %s: %s", e.Status, e.Content)
+	if plan, ok := s.Plan.Get(); ok {
+		add(0, "plan:")
+		for _, e := range plan.Entries {
+			add(0, "  %s: %s", e.Status, e.Content)
 		}
-	})
-	part(v.Modes, before.Modes, func(text *strings.Builder) {
-		modes := now.Modes.Value()
-		entry(text, "mode: %s", modes.CurrentModeID)
+	}
+	if modes, ok := s.Modes.Get(); ok {
+		add(1, "mode: %s", modes.CurrentModeID)
 		for _, m := range modes.AvailableModes {
-			entry(text, "\n  %s: %s", m.ID, m.Name)
+			add(1, "  %s: %s", m.ID, m.Name)
 		}
-	})
-	part(v.ConfigOptions, before.ConfigOptions, func(text *strings.Builder) {
-		text.WriteString("options:")
-		for _, o := range now.ConfigOptions.Value() {
-			entry(text, "\n  %s = %s", o.ID, optionText(o))
-		}
-	})
-	part(v.Commands, before.Commands, func(text *strings.Builder) {
-		text.WriteString("commands:")
-		for _, command := range now.Commands {
-			entry(text, "\n  /%s: %s", command.Name, command.Description)
-		}
-	})
-	if title := now.Title.Value(); title != shownTitle {
-		c.line("title: " + PrintableLine(title))
 	}
+	if options := s.ConfigOptions.Value(); len(options) > 0 {
+		add(2, "options:")
+		for _, o := range options {
+			add(2, "  %s = %s", o.ID, optionText(o))
+		}
+	}
+	if len(s.Commands) > 0 {
+		add(3, "commands:")
+		for _, command := range s.Commands {
+			add(3, "  /%s: %s", command.Name, command.Description)
+		}
+	}
+	if title := s.Title.Value(); title != "" {
+		add(4, "title: %s", title)
+	}
+	return lines
 }
 
 // optionText returns the value of a config option, and the values that it can have.

@@ -52,6 +52,168 @@ func TestConsoleShow(t *testing.T) {
 	show("\nsession s\nuser: Again\nmode: b\noptions:\n  o = x (x, y)\n  p = true\ncommands:\n  /c: d\ntitle: U", acp.UserMessageText("Again"))
 }
 
+// changed is a diff of a file.
+func changed(old, new string) acp.ToolCallContent {
+	return acp.ToolCallContent{Variant: &acp.ToolCallContentDiff{Path: "/f", OldText: acp.Some(old), NewText: new}}
+}
+
+// A tool call is printed as a whole once, and then what changed; a diff shows the lines near a change; a prompt of this
+// client is not printed; settings that are reported again are printed if they changed.
+func TestConsoleChanges(t *testing.T) {
+	var out strings.Builder
+	c := view.NewConsole(strings.NewReader(""), &out)
+	s := c.Sessions.Of("s")
+	show := func(want string, updates ...acp.SessionUpdate) {
+		t.Helper()
+		for _, u := range updates {
+			s.Update(u)
+		}
+		out.Reset()
+		if c.Show("s"); out.String() != want {
+			t.Errorf("printed %q, want %q", &out, want)
+		}
+	}
+	s.Prompt(acp.TextBlock("Hello"))
+	show("\nagent: Hi", acp.AgentMessageText("Hi"))
+	edited := acp.WithContent(changed("1\n2\n3\n4\n5\nold\n7\n", "1\n2\n3\n4\n5\nnew\nadded\n7\n"))
+	show("\nEdit (edit): pending\n  at /f\n  input {\"a\":1}",
+		acp.StartToolCall("c", "Edit", acp.WithKind(acp.ToolKindEdit), acp.WithLocation("/f", 0), acp.WithInput(map[string]int{"a": 1})))
+	show("\nEdit (edit): in_progress", acp.UpdateToolCall("c", acp.WithStatus(acp.ToolCallStatusInProgress)))
+	show("\nEdit (edit): in_progress\n  --- /f\n  @@ line 3 @@\n   3\n   4\n   5\n  -old\n  +new\n  +added\n   7", acp.UpdateToolCall("c", edited))
+	show("", acp.UpdateToolCall("c", edited))
+	show("\nEdit (edit): completed", acp.UpdateToolCall("c", acp.WithStatus(acp.ToolCallStatusCompleted)))
+	text := func(text string) acp.SessionUpdate {
+		return acp.UpdateToolCall("d", acp.WithContent(acp.ToolText(text)))
+	}
+	show("\nRun (other): pending\n  one", acp.StartToolCall("d", "Run"), text("one"))
+	show("\nRun (other): pending\n  two", text("one\ntwo"))
+	commands := []acp.AvailableCommand{acp.SlashCommand("a", "A", ""), acp.SlashCommand("b", "B", "")}
+	show("\ncommands:\n  /a: A\n  /b: B", acp.CommandsUpdate(commands...))
+	show("", acp.CommandsUpdate(commands...))
+	show("\ncommands:\n  /c: C", acp.CommandsUpdate(append(commands, acp.SlashCommand("c", "C", ""))...))
+	plan := func(status acp.PlanEntryStatus) acp.SessionUpdate {
+		return acp.WholePlan(acp.PlanEntry{Content: "x", Status: status}, acp.PlanEntry{Content: "y", Status: acp.PlanEntryStatusPending})
+	}
+	show("\nplan:\n  pending: x\n  pending: y", plan(acp.PlanEntryStatusPending))
+	show("\nplan:\n  completed: x", plan(acp.PlanEntryStatusCompleted))
+}
+
+// The difference of texts, whatever changed, also if they are too long to be compared line by line.
+func TestDiffs(t *testing.T) {
+	long := func(word string) string { return strings.Repeat(word+"\n", 1100) }
+	for _, test := range []struct{ old, new, want string }{
+		{"", "", ""},
+		{"a\n", "a\n", ""},
+		{"", "a\nb", "+a|+b"},
+		{"a\nb\n", "", "-a|-b"},
+		{"a\nb\nc\nd\n", "a\nc\nB\nd\n", " a|-b| c|+B| d"},
+		{"1\n2\n3\n4\n5\n6\n7\n8\n9\nx\n", "0\n1\n2\n3\n4\n5\n6\n7\n8\n9\ny\n", "+0| 1| 2| 3|@@ line 8 @@| 7| 8| 9|-x|+y"},
+		{long("a"), long("b"), strings.Repeat("-a|", 1100) + strings.TrimSuffix(strings.Repeat("+b|", 1100), "|")},
+	} {
+		s := view.New(nil)
+		s.Update(acp.StartToolCall("c", "Edit", acp.WithContent(changed(test.old, test.new))))
+		_, got, _ := strings.Cut(s.Snapshot().Item(0).String(), "--- /f")
+		if got := strings.TrimPrefix(strings.ReplaceAll(got, "\n  ", "|"), "|"); got != test.want {
+			t.Errorf("%.20q to %.20q: got %.200q, want %.200q", test.old, test.new, got, test.want)
+		}
+	}
+}
+
+// Run hands on one line at a time. With ReadAhead it reads lines during a turn: ":cancel" cancels it, and others follow.
+func TestConsoleRun(t *testing.T) {
+	in, typed := io.Pipe()
+	out := make(printed, 100)
+	c := view.NewConsole(in, out)
+	c.ReadAhead = true
+	var got []string
+	turns := make(chan string)
+	ended := make(chan error, 1)
+	go func() {
+		ended <- c.Run(t.Context(), func(ctx context.Context, line string) error {
+			got = append(got, line)
+			turns <- line
+			if line == "wait" {
+				<-ctx.Done()
+				return errors.New("cancelled")
+			}
+			return nil
+		})
+	}()
+	say := func(lines string) {
+		if _, err := io.WriteString(typed, lines); err != nil {
+			t.Error(err)
+		}
+	}
+	say("\n:cancel\nwait\n")
+	<-turns
+	say("next\n")
+	out.wait(t, "[after this turn: next]")
+	say(":cancel\n")
+	out.wait(t, "error: cancelled")
+	<-turns
+	go func() {
+		for range out { //nolint:revive // what is printed at the end
+		}
+	}()
+	if err := errors.Join(typed.Close(), <-ended); err != nil || strings.Join(got, " ") != "wait next" {
+		t.Errorf("got %q, %v", got, err)
+	}
+	close(out)
+	c = view.NewConsole(strings.NewReader("a\n:cancel\nb"), io.Discard) // a script: nothing is read ahead
+	got = nil
+	err := c.Run(t.Context(), func(ctx context.Context, line string) error {
+		got = append(got, line)
+		return nil
+	})
+	if err != nil || strings.Join(got, " ") != "a b" {
+		t.Errorf("got %q, %v", got, err)
+	}
+}
+
+// The output of a terminal is printed once, when the agent has waited for it or releases it.
+func TestConsoleTerminals(t *testing.T) {
+	var out strings.Builder
+	c := view.NewConsole(strings.NewReader(""), &out)
+	long := strings.Repeat("x", 100_000)
+	var h acp.ClientHandlers
+	c.ShowTerminals(&h)
+	if h.ReleaseTerminal != nil {
+		t.Error("a client without terminals offers them")
+	}
+	h.TerminalOutput = func(_ context.Context, _ *acp.ClientSession, req *acp.TerminalOutputRequest) (*acp.TerminalOutputResponse, error) {
+		switch req.TerminalID {
+		case "unknown":
+			return nil, acp.ErrResourceNotFound
+		case "long":
+			return &acp.TerminalOutputResponse{Output: long}, nil
+		}
+		exit := acp.TerminalExitStatus{ExitCode: acp.Some[uint32](3)}
+		return &acp.TerminalOutputResponse{Output: "a\x1b\nb\n", ExitStatus: acp.Some(exit)}, nil
+	}
+	h.WaitForTerminalExit = func(context.Context, *acp.ClientSession, *acp.WaitForTerminalExitRequest) (*acp.WaitForTerminalExitResponse, error) {
+		return &acp.WaitForTerminalExitResponse{}, nil
+	}
+	h.ReleaseTerminal = func(context.Context, *acp.ClientSession, *acp.ReleaseTerminalRequest) (*acp.ReleaseTerminalResponse, error) {
+		return &acp.ReleaseTerminalResponse{}, nil
+	}
+	c.ShowTerminals(&h)
+	s := (&acp.ClientConn{}).Session("s")
+	for _, id := range []acp.TerminalID{"t", "long", "unknown"} {
+		for range 2 {
+			if _, err := h.WaitForTerminalExit(t.Context(), s, &acp.WaitForTerminalExitRequest{TerminalID: id}); err != nil && id == "t" {
+				t.Error(err)
+			}
+		}
+		if _, err := h.ReleaseTerminal(t.Context(), s, &acp.ReleaseTerminalRequest{TerminalID: id}); err != nil {
+			t.Error(err)
+		}
+	}
+	want := "\nterminal t: exit status 3\n  a\\x1b\n  b\nterminal long: running\n  …" + long[:8<<10]
+	if out.String() != want {
+		t.Errorf("printed %.200q", &out)
+	}
+}
+
 // Names cannot contain a line that looks like one of the console's own.
 func TestConsoleNames(t *testing.T) {
 	var out strings.Builder

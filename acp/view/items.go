@@ -3,6 +3,7 @@ package view
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/acpgo/sdk/acp"
@@ -219,43 +220,63 @@ func (i *Item) String() string {
 }
 
 // text returns everything that a user may want to know before permitting the tool call, and its results.
-func (c *ToolCall) text() string {
-	var b strings.Builder
+func (c *ToolCall) text() string { return strings.Join(c.parts(), "\n") }
+
+// added returns the text that is new since before: the first line, if it or anything else changed, and the parts that are
+// new or were extended.
+func (c *ToolCall) added(before *ToolCall) string {
+	parts, old := c.parts(), before.parts()
+	lines := parts[:1:1]
+	for i, part := range parts[1:] {
+		if slices.Contains(old, part) {
+			continue
+		}
+		if i+1 < len(old) && len(old[i+1]) > 0 && strings.HasPrefix(part, old[i+1]+"\n") {
+			part = part[len(old[i+1])+1:]
+		}
+		lines = append(lines, part)
+	}
+	if len(lines) == 1 && lines[0] == old[0] {
+		return ""
+	}
+	return strings.Join(lines, "\n")
+}
+
+// parts returns the text in parts: the first line, and then one for each thing that is known of the call.
+func (c *ToolCall) parts() []string {
+	var parts []string
+	add := func(format string, args ...any) { parts = append(parts, fmt.Sprintf(format, args...)) }
 	status := string(c.Call.Status)
 	if c.Cancelled {
 		status += ", cancelled"
 	} else if c.Unfinished {
 		status += ", unfinished"
 	}
-	fmt.Fprintf(&b, "%s (%s): %s", indented(cmp.Or(c.Call.Title, string(c.Call.ToolCallID))), cmp.Or(c.Call.Kind, acp.ToolKindOther), status)
+	add("%s (%s): %s", indented(cmp.Or(c.Call.Title, string(c.Call.ToolCallID))), cmp.Or(c.Call.Kind, acp.ToolKindOther), status)
 	for _, location := range c.Call.Locations {
-		fmt.Fprintf(&b, "\n  at %s", indented(location.Path))
+		add("  at %s", indented(location.Path))
 	}
 	if c.Call.RawInput != nil {
-		fmt.Fprintf(&b, "\n  input %s", c.Call.RawInput)
+		add("  input %s", c.Call.RawInput)
 	}
 	for _, content := range c.Call.Content {
 		switch v := content.Variant.(type) {
 		case *acp.ToolCallContentContent:
 			if text, ok := v.Content.Variant.(*acp.ContentBlockText); ok {
-				fmt.Fprintf(&b, "\n  %s", indented(text.Text))
+				add("  %s", indented(text.Text))
 			} else {
-				b.WriteString("\n  content that is not text")
+				add("  content that is not text")
 			}
 		case *acp.ToolCallContentDiff:
-			fmt.Fprintf(&b, "\n  --- %s", indented(v.Path))
-			for _, side := range []struct{ mark, text string }{{"- ", v.OldText.Value()}, {"+ ", v.NewText}} {
-				for line := range strings.Lines(side.text) {
-					fmt.Fprintf(&b, "\n  %s%s", side.mark, strings.TrimSuffix(line, "\n"))
-				}
-			}
+			lines := append([]string{"  --- " + indented(v.Path)}, diffLines(v.OldText.Value(), v.NewText)...)
+			add("%s", strings.Join(lines, "\n  "))
 		case *acp.ToolCallContentTerminal:
-			fmt.Fprintf(&b, "\n  terminal %s", v.TerminalID)
+			add("  terminal %s", v.TerminalID)
 		default:
-			b.WriteString("\n  content of an unknown kind")
+			add("  content of an unknown kind")
 		}
 	}
-	return b.String()
+	return parts
 }
 
 // indented indents all lines but the first.
