@@ -118,3 +118,68 @@ func feed(cmd *exec.Cmd, from io.Reader) (stop func(), err error) {
 		}
 	}, nil
 }
+
+// Client is what Login needs of a client: a *reconnect.Client, which connects again when the agent ends.
+type Client interface {
+	Conn(ctx context.Context) (*acp.ClientConn, error)
+}
+
+// LoginMethod is a way to log in to an agent. Its texts are the agent's.
+type LoginMethod struct {
+	ID                acp.AuthMethodID
+	Name, Description string
+	// Terminal reports that the agent's own program runs in this program's terminal.
+	Terminal bool
+}
+
+// Login logs in to an agent, after a call that has failed with acp.ErrAuthRequired: choose selects one of the agent's
+// methods, which the agent then runs (authenticate) or, for a method in a terminal, command in the terminal of this
+// program. After the latter, Login ends the agent and returns when client has connected to it anew. Repeat the call that
+// failed when Login has returned nil.
+//
+// Methods in a terminal are only used if command is not nil; agents offer them to clients that set
+// acp.ClientOptions.TerminalAuth. The error matches acp.ErrUnsupported if the agent has no method that can be used, and is
+// a *LoginError if a login in the terminal failed.
+func Login(
+	ctx context.Context, client Client, command *Command,
+	choose func(ctx context.Context, methods []LoginMethod) (acp.AuthMethodID, error),
+) error {
+	conn, err := client.Conn(ctx)
+	if err != nil {
+		return err
+	}
+	var methods []LoginMethod
+	terminals := map[acp.AuthMethodID]*acp.AuthMethodTerminal{}
+	for _, m := range conn.Initialized().AuthMethods {
+		switch v := m.Variant.(type) {
+		case *acp.AuthMethodAgent:
+			methods = append(methods, LoginMethod{ID: v.ID, Name: v.Name, Description: v.Description.Value()})
+		case *acp.AuthMethodTerminal:
+			if command != nil {
+				methods = append(methods, LoginMethod{ID: v.ID, Name: v.Name, Description: v.Description.Value(), Terminal: true})
+				terminals[v.ID] = v
+			}
+		default: // a kind of login that this package does not know
+		}
+	}
+	if len(methods) == 0 {
+		return fmt.Errorf("launch: %w: the agent requires a login, and offers none that this client can run", acp.ErrUnsupported)
+	}
+	id, err := choose(ctx, methods)
+	if err != nil {
+		return err
+	}
+	terminal := terminals[id]
+	if terminal == nil {
+		_, err := conn.Authenticate(ctx, &acp.AuthenticateRequest{MethodID: id})
+		return err
+	}
+	if err := command.Login(ctx, terminal, Terminal{Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr}); err != nil {
+		return err
+	}
+	if err := conn.Close(); err != nil {
+		return err
+	}
+	_, err = client.Conn(ctx)
+	return err
+}

@@ -12,9 +12,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/launch"
+	"github.com/acpgo/sdk/acp/reconnect"
+	"github.com/acpgo/sdk/conformance"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
@@ -50,6 +53,74 @@ func TestREG12_Login(t *testing.T) {
 	cancel(gone)
 	if err := self(t, "silent").Login(ctx, method, launch.Terminal{}); !errors.Is(err, gone) {
 		t.Errorf("got %v", err)
+	}
+}
+
+// TestLogin: the method that is chosen is run by the agent or in the terminal, after which the agent is started anew.
+func TestLogin(t *testing.T) {
+	tier.Need(t, tier.Normal)
+	requireShell(t)
+	command := launch.New(write(t, filepath.Join(t.TempDir(), "agent"), "#!/bin/sh\ntest \"$1\" = login\n", 0o700))
+	both := []acp.AuthMethod{
+		acp.NewAuthMethodAgent(acp.AuthMethodAgent{ID: "agent", Name: "In the browser"}),
+		acp.NewAuthMethodTerminal(acp.AuthMethodTerminal{ID: "terminal", Name: "Here", Args: []string{"login"}}),
+		acp.NewAuthMethodTerminal(acp.AuthMethodTerminal{ID: "fails", Name: "Here", Args: []string{"logout"}}),
+	}
+	gone := errors.New("the user does not want to")
+	for _, test := range []struct {
+		name     string
+		methods  []acp.AuthMethod
+		command  *launch.Command
+		choose   acp.AuthMethodID
+		offered  int
+		starts   int // of the agent
+		loggedIn bool
+		want     error
+	}{
+		{"agent", both, command, "agent", 3, 1, true, nil},
+		{"terminal", both, command, "terminal", 3, 2, false, nil},
+		{"terminal fails", both, command, "fails", 3, 1, false, new(launch.LoginError)},
+		{"without a command", both, nil, "agent", 1, 1, true, nil},
+		{"none", both[1:], nil, "", 0, 1, false, acp.ErrUnsupported},
+		{"not chosen", both, command, "", 3, 1, false, gone},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			starts, loggedIn := 0, false
+			client, err := reconnect.Connect(t.Context(), func(context.Context) (acp.Transport, error) {
+				starts++
+				theirs, ours := acp.Pipe()
+				_, err := acp.StartAgent(context.Background(), theirs, acp.AgentHandlers{
+					Authenticate: func(_ context.Context, _ *acp.AgentConn, req *acp.AuthenticateRequest) (*acp.AuthenticateResponse, error) {
+						loggedIn = req.MethodID == "agent"
+						return &acp.AuthenticateResponse{}, nil
+					},
+					NewSession: func(context.Context, *acp.AgentConn, *acp.NewSessionRequest) (*acp.NewSessionResponse, error) {
+						return nil, acp.ErrAuthRequired
+					},
+					Prompt: func(context.Context, *acp.AgentSession, *acp.PromptRequest) (*acp.PromptResponse, error) {
+						return nil, acp.ErrAuthRequired
+					},
+				}, &acp.AgentOptions{AuthMethods: test.methods})
+				return conformance.Tap(t, conformance.Client, ours, nil), err
+			}, acp.ClientHandlers{}, &acp.ClientOptions{TerminalAuth: true}, &reconnect.Options{MinBackoff: time.Millisecond})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer client.Close()
+			offered := 0
+			err = launch.Login(t.Context(), client, test.command, func(_ context.Context, methods []launch.LoginMethod) (acp.AuthMethodID, error) {
+				if offered = len(methods); test.choose == "" {
+					return "", gone
+				}
+				return test.choose, nil
+			})
+			if _, failed := errors.AsType[*launch.LoginError](err); failed != (test.choose == "fails") || !failed && !errors.Is(err, test.want) {
+				t.Errorf("got %v, want %v", err, test.want)
+			}
+			if offered != test.offered || starts != test.starts || loggedIn != test.loggedIn {
+				t.Errorf("%d methods, %d starts, logged in: %v", offered, starts, loggedIn)
+			}
+		})
 	}
 }
 

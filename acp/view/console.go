@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/signal"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -251,6 +252,28 @@ func (c *Console) RequestPermission(
 		var option *acp.PermissionOption
 		if option, lines = d.Answer(text, begun, now, latest); option != nil {
 			return &acp.RequestPermissionResponse{Outcome: acp.PermissionSelected(option.OptionID)}, nil
+		}
+	}
+}
+
+// Choose asks the user to choose one of several options by its number, and returns its index. At the end of the input the
+// error is io.EOF. If ctx ends first, it is its cause.
+func (c *Console) Choose(ctx context.Context, question string, options ...string) (int, error) {
+	if err := c.begin(ctx, ""); err != nil {
+		return 0, err
+	}
+	defer c.done()
+	lines := []string{PrintableLine(question)}
+	for i, option := range options {
+		lines = append(lines, fmt.Sprintf("%d: %s", i+1, PrintableLine(option)))
+	}
+	for {
+		text, err := c.ask(ctx, strings.Join(append(lines, "Which one?"), "\n"))
+		if err != nil {
+			return 0, err
+		}
+		if n, err := strconv.Atoi(strings.TrimSpace(text)); err == nil && n >= 1 && n <= len(options) {
+			return n - 1, nil
 		}
 	}
 }

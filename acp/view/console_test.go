@@ -214,6 +214,17 @@ func TestConsoleTerminals(t *testing.T) {
 	}
 }
 
+func TestConsoleChoose(t *testing.T) {
+	var out strings.Builder
+	c := view.NewConsole(strings.NewReader("x\n3\n2\n"), &out)
+	if i, err := c.Choose(t.Context(), "How?", "a\n2: b", "c"); i != 1 || err != nil || strings.Count(out.String(), `1: a\n2: b`) != 3 {
+		t.Errorf("got %d, %v, printed %s", i, err, &out)
+	}
+	if _, err := c.Choose(t.Context(), "How?", "a"); err != io.EOF {
+		t.Errorf("got %v", err)
+	}
+}
+
 // Names cannot contain a line that looks like one of the console's own.
 func TestConsoleNames(t *testing.T) {
 	var out strings.Builder
