@@ -47,7 +47,7 @@ func TestADD8_CancellationBeforeTheNextPrompt(t *testing.T) {
 	agent, err := acp.StartAgent(t.Context(), conformance.Tap(t, conformance.Agent, a, nil), acp.AgentHandlers{
 		NewSession: newSession,
 		Prompt: func(ctx context.Context, _ *acp.AgentSession, req *acp.PromptRequest) (*acp.PromptResponse, error) {
-			if text, _ := req.Prompt[0].Text(); text == "wait" {
+			if text := req.Prompt[0].Text(); text == "wait" {
 				<-ctx.Done()
 			}
 			return &acp.PromptResponse{StopReason: acp.StopReasonEndTurn}, ctx.Err()
@@ -167,7 +167,7 @@ func TestPRM13_NoUpdatesOfATurnThatIsOver(t *testing.T) {
 	conn := connectThat(t, map[string]string{"PRM-13": "the agent says what belongs to no turn"}, acp.AgentHandlers{
 		Prompt: func(ctx context.Context, s *acp.AgentSession, req *acp.PromptRequest) (*acp.PromptResponse, error) {
 			begun <- turn{ctx, s}
-			if text, _ := req.Prompt[0].Text(); text == "wait" {
+			if req.Prompt[0].Text() == "wait" {
 				<-ctx.Done()
 			}
 			return &acp.PromptResponse{StopReason: acp.StopReasonEndTurn}, s.Update(ctx, acp.AgentMessageText("last"))
@@ -230,12 +230,12 @@ func TestUpdatesBesideAStreamedTurn(t *testing.T) {
 		if chunk == nil {
 			return "?"
 		}
-		text, _ := chunk.Content.Text()
+		text := chunk.Content.Text()
 		return text
 	}
 	conn := connectThat(t, map[string]string{"PRM-13": "the agent says more after its answer"}, acp.AgentHandlers{
 		Prompt: func(ctx context.Context, s *acp.AgentSession, req *acp.PromptRequest) (*acp.PromptResponse, error) {
-			word, _ := req.Prompt[0].Text()
+			word := req.Prompt[0].Text()
 			err := errors.Join(s.Update(ctx, acp.AgentMessageText(word+" 1")), s.Update(ctx, acp.AgentMessageText(word+" 2")))
 			acp.AfterResponse(ctx, func(ctx context.Context) {
 				if err := s.Update(ctx, acp.AgentMessageText("after "+word)); err != nil {

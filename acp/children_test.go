@@ -68,8 +68,8 @@ func (a *childAgent) handlers() acp.AgentHandlers {
 var errSecret = errors.New("cannot reach db.internal:5432 as root")
 
 func (a *childAgent) prompt(ctx context.Context, s *acp.AgentSession, prompt []acp.ContentBlock) (acp.StopReason, error) {
-	text, ok := prompt[0].Text()
-	if !ok {
+	text := prompt[0].Text()
+	if text == "" {
 		if unknown, is := prompt[0].Variant.(*acp.ContentBlockUnknown); is {
 			return acp.StopReasonEndTurn, s.Update(ctx, acp.AgentMessageText("unknown block "+string(unknown.Raw)))
 		}

@@ -2,12 +2,12 @@ package acp
 
 import "encoding/base64"
 
-// Text returns the text of a text block; ok is false for other blocks.
-func (x ContentBlock) Text() (text string, ok bool) {
-	if t, is := x.Variant.(*ContentBlockText); is {
-		return t.Text, true
+// Text returns the text of a text block, and "" for other blocks.
+func (x ContentBlock) Text() string {
+	if t, ok := x.Variant.(*ContentBlockText); ok {
+		return t.Text
 	}
-	return "", false
+	return ""
 }
 
 // Image returns the decoded data of an image block and its MIME type; ok is false for other blocks, and if the data is
@@ -31,21 +31,21 @@ func ContextUsage(used, size uint64, cost *Cost) SessionUpdate {
 	return NewSessionUpdateUsageUpdate(u)
 }
 
-// AgentText returns the text of an update that carries a piece of the agent's answer; ok is false for other updates,
-// and for pieces that are not text.
-func (x SessionUpdate) AgentText() (text string, ok bool) {
-	if c, is := x.Variant.(*SessionUpdateAgentMessageChunk); is {
+// AgentText returns the text of an update that carries a piece of the agent's answer, and "" for other updates and for
+// pieces that are not text.
+func (x SessionUpdate) AgentText() string {
+	if c, ok := x.Variant.(*SessionUpdateAgentMessageChunk); ok {
 		return c.Content.Text()
 	}
-	return "", false
+	return ""
 }
 
-// Text returns the text of a tool call's content; ok is false for other content.
-func (x ToolCallContent) Text() (text string, ok bool) {
-	if c, is := x.Variant.(*ToolCallContentContent); is {
+// Text returns the text of a tool call's content, and "" for other content.
+func (x ToolCallContent) Text() string {
+	if c, ok := x.Variant.(*ToolCallContentContent); ok {
 		return c.Content.Text()
 	}
-	return "", false
+	return ""
 }
 
 // Selected returns the option that the user chose; ok is false if the request was cancelled or the outcome is of an

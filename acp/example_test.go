@@ -18,7 +18,7 @@ func Example() {
 			return &acp.NewSessionResponse{SessionID: "session-1"}, nil
 		},
 		Prompt: func(ctx context.Context, session *acp.AgentSession, req *acp.PromptRequest) (*acp.PromptResponse, error) {
-			text, _ := req.Prompt[0].Text()
+			text := req.Prompt[0].Text()
 			if err := session.Update(ctx, acp.AgentMessageText("You said: "+text)); err != nil {
 				return nil, err
 			}
@@ -41,7 +41,7 @@ func Example() {
 	for update := range turn.Updates() {
 		switch u := update.Variant.(type) {
 		case *acp.SessionUpdateAgentMessageChunk:
-			text, _ := u.Content.Text()
+			text := u.Content.Text()
 			fmt.Println(text)
 		case *acp.SessionUpdateToolCall:
 			fmt.Println("tool:", u.Title)

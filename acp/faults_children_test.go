@@ -295,7 +295,7 @@ func (f *faultyTry) connect(ctx context.Context, transport acp.Transport) (*acp.
 	conn, err := acp.Connect(ctx, transport, acp.ClientHandlers{
 		SessionUpdate: func(_ context.Context, _ *acp.ClientSession, n *acp.SessionNotification) error {
 			chunk, _ := n.Update.Variant.(*acp.SessionUpdateAgentMessageChunk)
-			if text, _ := chunk.Content.Text(); text != strconv.Itoa(f.updates.next()) {
+			if text := chunk.Content.Text(); text != strconv.Itoa(f.updates.next()) {
 				f.bad("update %s came at the wrong place", text)
 			}
 			came <- struct{}{}

@@ -47,7 +47,7 @@ func ExampleConnect() {
 	}
 	turn := session.Stream(ctx, acp.TextBlock("What is in this folder?"))
 	for update := range turn.Updates() {
-		if text, ok := update.AgentText(); ok {
+		if text := update.AgentText(); text != "" {
 			fmt.Print(text)
 		}
 	}
@@ -132,7 +132,7 @@ func Example_cancellation() {
 
 	turn := openSession(ctx, conn).Stream(ctx, acp.TextBlock("hello"))
 	for update := range turn.Updates() {
-		if text, ok := update.AgentText(); ok {
+		if text := update.AgentText(); text != "" {
 			fmt.Println(text)
 			turn.Cancel()
 		}
@@ -176,10 +176,10 @@ func Example_load() {
 		SessionUpdate: func(_ context.Context, session *acp.ClientSession, n *acp.SessionNotification) error {
 			switch u := n.Update.Variant.(type) {
 			case *acp.SessionUpdateUserMessageChunk:
-				text, _ := u.Content.Text()
+				text := u.Content.Text()
 				fmt.Println("user: ", text)
 			case *acp.SessionUpdateAgentMessageChunk:
-				text, _ := u.Content.Text()
+				text := u.Content.Text()
 				fmt.Println("agent:", text)
 			}
 			return nil
@@ -251,7 +251,7 @@ func Example_terminal() {
 	turn := openSession(ctx, conn).Stream(ctx, acp.TextBlock("which Go is this?"))
 	var answer strings.Builder
 	for update := range turn.Updates() {
-		if text, ok := update.AgentText(); ok {
+		if text := update.AgentText(); text != "" {
 			answer.WriteString(text)
 		}
 	}

@@ -96,7 +96,7 @@ func clientCounts(t *testing.T, n int) {
 	session := connectRaw(t, fmt.Sprintf("updates:%d", n), acp.ClientHandlers{
 		SessionUpdate: func(_ context.Context, _ *acp.ClientSession, u *acp.SessionNotification) error {
 			chunk, _ := u.Update.Variant.(*acp.SessionUpdateAgentMessageChunk)
-			if text, _ := chunk.Content.Text(); text != strconv.Itoa(next) {
+			if text := chunk.Content.Text(); text != strconv.Itoa(next) {
 				t.Errorf("update %s, want %d", text, next)
 			}
 			next++

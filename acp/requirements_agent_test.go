@@ -308,7 +308,7 @@ func TestAgentKeeps(t *testing.T) {
 		{
 			name: "TRN1_TRN4_Text",
 			handlers: prompting(func(ctx context.Context, s *acp.AgentSession, req *acp.PromptRequest) error {
-				text, _ := req.Prompt[0].Text()
+				text := req.Prompt[0].Text()
 				return s.Update(ctx, acp.AgentMessageText(text))
 			}),
 			// The compared line is the JSON text, so that neither a newline nor half a character could be in it.

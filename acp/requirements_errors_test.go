@@ -44,7 +44,7 @@ func TestADD1_ServedAfterErrors(t *testing.T) {
 		handlers := acp.AgentHandlers{
 			Prompt: func(_ context.Context, _ *acp.AgentSession, req *acp.PromptRequest) (*acp.PromptResponse, error) {
 				if len(req.Prompt) > 0 {
-					what, _ := req.Prompt[0].Text()
+					what := req.Prompt[0].Text()
 					if err := asked(what); err != nil {
 						return nil, err
 					}

@@ -36,7 +36,7 @@ func (a *shop) handlers() acp.AgentHandlers {
 		},
 		Prompt: func(ctx context.Context, session *acp.AgentSession, req *acp.PromptRequest) (*acp.PromptResponse, error) {
 			run := a.prompt
-			if text, _ := req.Prompt[0].Text(); text == "Are you still there?" {
+			if text := req.Prompt[0].Text(); text == "Are you still there?" {
 				run = func(ctx context.Context, s *acp.AgentSession) (acp.StopReason, error) {
 					return acp.StopReasonEndTurn, s.Update(ctx, acp.AgentMessageText("Yes."))
 				}

@@ -121,7 +121,7 @@ func TestPromptBehindCancelledOne(t *testing.T) {
 		var begun []string
 		_, session := openPair(t, pairOptions{agent: acp.AgentHandlers{
 			Prompt: func(ctx context.Context, _ *acp.AgentSession, req *acp.PromptRequest) (*acp.PromptResponse, error) {
-				text, _ := req.Prompt[0].Text()
+				text := req.Prompt[0].Text()
 				begun = append(begun, text)
 				<-ctx.Done()
 				if text == "first" {
@@ -252,7 +252,7 @@ func TestClientClosesInTurn(t *testing.T) {
 func TestNoResultEndsTheTurn(t *testing.T) {
 	_, session := openPair(t, pairOptions{agent: acp.AgentHandlers{
 		Prompt: func(ctx context.Context, _ *acp.AgentSession, req *acp.PromptRequest) (*acp.PromptResponse, error) {
-			if text, _ := req.Prompt[0].Text(); text == "wait" {
+			if text := req.Prompt[0].Text(); text == "wait" {
 				<-ctx.Done()
 			}
 			return nil, nil

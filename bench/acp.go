@@ -25,7 +25,7 @@ func serveACP(ctx context.Context, l *link) error {
 			return &acp.NewSessionResponse{SessionID: acp.SessionID(newSessionID())}, nil
 		},
 		Prompt: func(ctx context.Context, session *acp.AgentSession, req *acp.PromptRequest) (*acp.PromptResponse, error) {
-			text, _ := req.Prompt[0].Text()
+			text := req.Prompt[0].Text()
 			if err := play(ctx, text, acpVoice{session}); err != nil {
 				return nil, acp.Public(err)
 			}
@@ -66,7 +66,7 @@ func connectACP(ctx context.Context, l *link, c *consumer) (client, error) {
 			if !ok {
 				return errors.New("not a chunk")
 			}
-			text, _ := chunk.Content.Text()
+			text := chunk.Content.Text()
 			c.update(string(n.SessionID), text)
 			return nil
 		},

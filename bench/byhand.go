@@ -292,7 +292,7 @@ func serveByHand(ctx context.Context, l *link) error {
 			req := new(acp.PromptRequest)
 			req.DecodeJSON(d)
 			return func() codec.Value {
-				text, _ := req.Prompt[0].Text()
+				text := req.Prompt[0].Text()
 				if err := play(ctx, text, &handVoice{c, req.SessionID}); err != nil {
 					return &acp.PromptResponse{StopReason: acp.StopReasonRefusal}
 				}
@@ -355,7 +355,7 @@ func connectByHand(_ context.Context, l *link, consumer *consumer) (client, erro
 			if !ok {
 				return nil, errors.New("not a chunk")
 			}
-			text, _ := chunk.Content.Text()
+			text := chunk.Content.Text()
 			consumer.update(string(n.SessionID), text)
 			return nil, d.Err()
 		case acp.MethodReadTextFile:

@@ -102,7 +102,7 @@ func (c *cleanTalk) record(t *testing.T, name string) {
 type cleanScenes map[string]func(ctx context.Context, s *acp.AgentSession) (acp.StopReason, error)
 
 func (scenes cleanScenes) prompt(ctx context.Context, s *acp.AgentSession, req *acp.PromptRequest) (*acp.PromptResponse, error) {
-	text, _ := req.Prompt[0].Text()
+	text := req.Prompt[0].Text()
 	scene, ok := scenes[text]
 	if !ok {
 		return nil, acp.InvalidParamsf("no scene %q", text)

@@ -84,7 +84,7 @@ type cleanScene func(ctx context.Context, s *acpv2.AgentSession) (acpv2.IdleStat
 func cleanScenes(scenes map[string]cleanScene) func(context.Context, *acpv2.AgentSession, *acpv2.PromptRequest) (*acpv2.PromptResponse, error) {
 	ids := []acpv2.MessageID{"user_1", "user_2", "user_3", "user_4", "user_5", "user_6", "user_7", "user_8"}
 	return func(ctx context.Context, s *acpv2.AgentSession, req *acpv2.PromptRequest) (*acpv2.PromptResponse, error) {
-		text, _ := req.Prompt[0].Text()
+		text := req.Prompt[0].Text()
 		scene, ok := scenes[text]
 		if !ok {
 			return nil, acpv2.InvalidParamsf("no scene %q", text)

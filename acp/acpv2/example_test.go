@@ -20,7 +20,7 @@ func Example() {
 		CloseSession:  endSession,
 		Prompt: func(ctx context.Context, session *acpv2.AgentSession, req *acpv2.PromptRequest) (*acpv2.PromptResponse, error) {
 			return session.StartTurn(ctx, req, func(ctx context.Context) (acpv2.IdleStateUpdate, error) {
-				text, _ := req.Prompt[0].Text()
+				text := req.Prompt[0].Text()
 				return acpv2.EndTurn(), session.Update(ctx, acpv2.AgentMessageText("message-1", "You said: "+text))
 			})
 		},
@@ -43,7 +43,7 @@ func Example() {
 	for update := range turn.Updates() {
 		switch u := update.Variant.(type) {
 		case *acpv2.SessionUpdateAgentMessageChunk:
-			text, _ := u.Content.Text()
+			text := u.Content.Text()
 			fmt.Println(text)
 		case *acpv2.SessionUpdateStateUpdate:
 			if _, ok := u.Variant.(*acpv2.StateUpdateRunning); ok {

@@ -132,7 +132,7 @@ func kind(u acpv2.SessionUpdate) string {
 	case *acpv2.SessionUpdateUserMessage:
 		return "user"
 	case *acpv2.SessionUpdateAgentMessageChunk:
-		text, _ := u.Content.Text()
+		text := u.Content.Text()
 		return text
 	case *acpv2.SessionUpdateStateUpdate:
 		switch u.Variant.(type) {

@@ -33,7 +33,7 @@ func turnWith(clientEnd acp.Transport) (acp.StopReason, error) {
 		SessionUpdate: func(_ context.Context, _ *acp.ClientSession, n *acp.SessionNotification) error {
 			switch u := n.Update.Variant.(type) {
 			case *acp.SessionUpdateAgentMessageChunk:
-				text, _ := u.Content.Text()
+				text := u.Content.Text()
 				fmt.Println("message:", text)
 			case *acp.SessionUpdateToolCall:
 				known = acp.ToolCall(*u)
@@ -42,7 +42,7 @@ func turnWith(clientEnd acp.Transport) (acp.StopReason, error) {
 				known.Apply(acp.ToolCallUpdate(*u))
 				fmt.Print("call: ", known.Status)
 				for _, content := range known.Content {
-					text, _ := content.Text()
+					text := content.Text()
 					fmt.Print(" ", text)
 				}
 				fmt.Println()

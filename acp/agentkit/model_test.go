@@ -134,7 +134,7 @@ func TestPromptsApart(t *testing.T) {
 		for _, m := range messages {
 			var whole strings.Builder
 			for _, block := range m.Content {
-				text, _ := block.Text()
+				text := block.Text()
 				whole.WriteString(text)
 			}
 			texts = append(texts, whole.String())

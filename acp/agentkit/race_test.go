@@ -380,10 +380,10 @@ func TestForkMethod(t *testing.T) {
 			defer mu.Unlock()
 			switch u := n.Update.Variant.(type) {
 			case *acp.SessionUpdateUserMessageChunk:
-				text, _ := u.Content.Text()
+				text := u.Content.Text()
 				told = append(told, "user: "+text)
 			case *acp.SessionUpdateAgentMessageChunk:
-				text, _ := u.Content.Text()
+				text := u.Content.Text()
 				told = append(told, "agent: "+text)
 			}
 			return nil

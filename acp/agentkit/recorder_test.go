@@ -257,7 +257,7 @@ func TestToolCallWhenKilled(t *testing.T) {
 				all.apply(update)
 			}
 			if content := all["c"].Content; len(content) > 0 {
-				last, _ = content[len(content)-1].Text()
+				last = content[len(content)-1].Text()
 			}
 			return updates, last
 		}

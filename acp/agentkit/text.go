@@ -14,8 +14,8 @@ import (
 func PromptText(req *acp.PromptRequest) string {
 	var texts []string
 	for _, block := range req.Prompt {
-		if text, ok := block.Text(); ok {
-			texts = append(texts, text)
+		if text, ok := block.Variant.(*acp.ContentBlockText); ok {
+			texts = append(texts, text.Text)
 		}
 	}
 	return strings.Join(texts, "\n")

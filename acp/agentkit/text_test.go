@@ -77,7 +77,7 @@ func (s *sink) sent() []acp.SessionUpdate {
 func (s *sink) chunks() []string {
 	var texts []string
 	for _, u := range s.sent() {
-		if text, ok := u.AgentText(); ok {
+		if text := u.AgentText(); text != "" {
 			texts = append(texts, text)
 		}
 	}

@@ -623,7 +623,7 @@ func withProgress(show []shown, text string) []shown {
 		if !show[i].progress {
 			continue
 		}
-		text, _ := show[i].Text()
+		text := show[i].Text()
 		texts++
 		bytes += len(text)
 		if texts > 1 && (texts > maxProgressTexts || bytes > maxProgress) {

@@ -124,7 +124,7 @@ func shows(call acp.ToolCall) []string {
 	for _, content := range call.Content {
 		switch v := content.Variant.(type) {
 		case *acp.ToolCallContentContent:
-			text, _ := v.Content.Text()
+			text := v.Content.Text()
 			all = append(all, text)
 		case *acp.ToolCallContentDiff:
 			old := "new"
@@ -430,7 +430,7 @@ func wantClosed(t *testing.T, c *conversation, why string) {
 	wantShows(t, calls[2], acp.ToolCallStatusFailed, "begun", why)
 	var text strings.Builder
 	for _, u := range c.sent() {
-		more, _ := u.AgentText()
+		more := u.AgentText()
 		text.WriteString(more)
 	}
 	if text.String() != "half a character: \uFFFD\uFFFD" {
@@ -550,10 +550,10 @@ func TestOrderWithinATurn(t *testing.T) {
 	for _, u := range c.sent() {
 		switch u := u.Variant.(type) {
 		case *acp.SessionUpdateAgentThoughtChunk:
-			text, _ := u.Content.Text()
+			text := u.Content.Text()
 			got = append(got, text)
 		case *acp.SessionUpdateAgentMessageChunk:
-			text, _ := u.Content.Text()
+			text := u.Content.Text()
 			got = append(got, text)
 		case *acp.SessionUpdateToolCall:
 			got = append(got, u.Title)

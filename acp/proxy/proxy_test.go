@@ -108,7 +108,7 @@ func TestChanges(t *testing.T) {
 			return res, err
 		},
 		SessionUpdate: func(ctx context.Context, n *acp.SessionNotification, next func(context.Context, *acp.SessionNotification) error) error {
-			switch text, _ := n.Update.AgentText(); text {
+			switch text := n.Update.AgentText(); text {
 			case "1":
 				return nil
 			case "2":

@@ -66,7 +66,7 @@ func (a *agent) note(format string, args ...any) {
 // prompted notes the system prompt of a session that is restored.
 func (a *agent) prompted(prompt acp.Opt[acp.SystemPrompt]) {
 	if p, ok := prompt.Get(); ok {
-		text, _ := p.Content[0].Text()
+		text := p.Content[0].Text()
 		a.note("system prompt: %s", text)
 	}
 }

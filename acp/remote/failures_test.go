@@ -200,7 +200,7 @@ func (r *route) tryConnect() (err error) {
 	r.client, err = acp.Connect(ctx, tap, acp.ClientHandlers{
 		SessionUpdate: func(_ context.Context, _ *acp.ClientSession, n *acp.SessionNotification) error {
 			u, _ := n.Update.Variant.(*acp.SessionUpdateAgentMessageChunk)
-			text, _ := u.Content.Text()
+			text := u.Content.Text()
 			r.mu.Lock()
 			defer r.mu.Unlock()
 			r.updates = append(r.updates, text)
@@ -223,7 +223,7 @@ func (r *route) agent(ctx context.Context, transport rpc.Transport, _ *remote.Pe
 			return &acp.NewSessionResponse{SessionID: acp.SessionID(strings.Repeat("s", sessions))}, nil
 		},
 		Prompt: func(ctx context.Context, session *acp.AgentSession, req *acp.PromptRequest) (*acp.PromptResponse, error) {
-			text, _ := req.Prompt[0].Text()
+			text := req.Prompt[0].Text()
 			r.prompts <- text
 			for {
 				select {

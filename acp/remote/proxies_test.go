@@ -218,7 +218,7 @@ func (p *proxied) agent(ctx context.Context, transport rpc.Transport, _ *remote.
 		},
 		Prompt: func(ctx context.Context, session *acp.AgentSession, req *acp.PromptRequest) (*acp.PromptResponse, error) {
 			p.prompts.Add(1)
-			text, _ := req.Prompt[0].Text()
+			text := req.Prompt[0].Text()
 			said := text
 			switch {
 			case len(text) > 1000:
@@ -321,7 +321,7 @@ func (p *proxied) connect(scheme string, o remote.DialOptions, expect ...string)
 func say(ctx context.Context, session *acp.ClientSession, text string) (said string, err error) {
 	turn := session.Stream(ctx, acp.TextBlock(text))
 	for update := range turn.Updates() {
-		if part, ok := update.AgentText(); ok {
+		if part := update.AgentText(); part != "" {
 			if said += part; part == "waiting" {
 				turn.Cancel()
 			}

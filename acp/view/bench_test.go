@@ -101,7 +101,7 @@ func BenchmarkPlain(b *testing.B) {
 				b.Fatalf("%d bytes and %d calls, want %d and %d", len(got), len(calls), len(text), c.calls)
 			}
 			for id, call := range calls {
-				shown, _ := call.Content[0].Text()
+				shown := call.Content[0].Text()
 				if last := id[len(id)-1]; shown[chunkSize-1] != last || call.Status != acp.ToolCallStatusCompleted || call.Locations == nil {
 					b.Fatalf("%s: %v", id, call)
 				}

@@ -283,7 +283,7 @@ const maxReason = 300
 func (s *section) sayEnd(call *acp.ToolCall) {
 	reason := ""
 	for _, c := range call.Content {
-		if text, ok := c.Text(); ok && call.Status == acp.ToolCallStatusFailed {
+		if text := c.Text(); text != "" && call.Status == acp.ToolCallStatusFailed {
 			reason = ": " + strings.TrimSpace(text)
 		}
 	}

@@ -405,7 +405,7 @@ func (g *target) turn(session *acp.ClientSession) error {
 	turn := session.Stream(ctx, acp.TextBlock(adaSays))
 	var said strings.Builder
 	for update := range turn.Updates() {
-		text, _ := update.AgentText()
+		text := update.AgentText()
 		said.WriteString(text)
 	}
 	_, err := turn.Result()

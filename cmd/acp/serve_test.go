@@ -43,7 +43,7 @@ func serveParrot(ctx context.Context, transport acp.Transport) error {
 			return &acp.NewSessionResponse{SessionID: "one"}, nil
 		},
 		Prompt: func(ctx context.Context, session *acp.AgentSession, req *acp.PromptRequest) (*acp.PromptResponse, error) {
-			text, _ := req.Prompt[0].Text()
+			text := req.Prompt[0].Text()
 			name, is := strings.CutPrefix(text, "$")
 			count, counts := strings.CutPrefix(text, "count to ")
 			switch {
@@ -196,7 +196,7 @@ func heard(t *testing.T, transport acp.Transport) (prompt func(text string) (str
 		turn := session.Stream(ctx, acp.TextBlock(text))
 		var said strings.Builder
 		for update := range turn.Updates() {
-			text, _ := update.AgentText()
+			text := update.AgentText()
 			said.WriteString(text)
 		}
 		_, err := turn.Result()

@@ -36,7 +36,7 @@ func tricksterHandlers(told *sync.WaitGroup, address string) acp.AgentHandlers {
 			return &acp.NewSessionResponse{SessionID: "s"}, nil
 		},
 		Prompt: func(ctx context.Context, s *acp.AgentSession, req *acp.PromptRequest) (*acp.PromptResponse, error) {
-			name, _ := req.Prompt[0].Text()
+			name := req.Prompt[0].Text()
 			if name == "workflow" {
 				for _, text := range []string{"a\n :", ":add-mask::x\n#", "#err", "or]y ##vso[z]\n", "::debug::b::c"} {
 					if err := s.Update(ctx, acp.AgentMessageText(text)); err != nil {

@@ -77,7 +77,7 @@ func serveFlood(ctx context.Context, transport rpc.Transport) error {
 			return &acp.LoadSessionResponse{}, flood(ctx, session, string(session.ID()))
 		},
 		Prompt: func(ctx context.Context, session *acp.AgentSession, req *acp.PromptRequest) (*acp.PromptResponse, error) {
-			text, _ := req.Prompt[0].Text()
+			text := req.Prompt[0].Text()
 			return &acp.PromptResponse{StopReason: acp.StopReasonEndTurn}, flood(ctx, session, text)
 		},
 	}, nil)
@@ -143,7 +143,7 @@ func floodClient(args []string) error {
 		SessionUpdate: func(_ context.Context, _ *acp.ClientSession, n *acp.SessionNotification) error {
 			var text string
 			if u, ok := n.Update.Variant.(*acp.SessionUpdateAgentMessageChunk); ok {
-				text, _ = u.Content.Text()
+				text = u.Content.Text()
 			}
 			if text != chunk(int(handled.Load()), size) {
 				disordered.Add(1)

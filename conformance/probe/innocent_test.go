@@ -428,7 +428,7 @@ func TestCommandsArrive(t *testing.T) {
 					Prompt: func(_ context.Context, session *acp.AgentSession, req *acp.PromptRequest) (*acp.PromptResponse, error) {
 						mu.Lock()
 						defer mu.Unlock()
-						text, _ := req.Prompt[0].Text()
+						text := req.Prompt[0].Text()
 						if prompts = append(prompts, text); strings.HasPrefix(text, "/") && !told[session.ID()] {
 							t.Errorf("%s comes before the commands", text)
 						}

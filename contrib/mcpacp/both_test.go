@@ -34,7 +34,7 @@ func together(t *testing.T, server *mcp.Server, overACP bool) (session *acp.Clie
 		},
 		SessionUpdate: func(_ context.Context, _ *acp.ClientSession, n *acp.SessionNotification) error {
 			if chunk, ok := n.Update.Variant.(*acp.SessionUpdateAgentMessageChunk); ok {
-				text, _ := chunk.Content.Text()
+				text := chunk.Content.Text()
 				said.WriteString(text)
 			}
 			return nil
@@ -131,7 +131,7 @@ func TestAcrossReconnects(t *testing.T) {
 				},
 				SessionUpdate: func(_ context.Context, _ *acp.ClientSession, n *acp.SessionNotification) error {
 					if chunk, ok := n.Update.Variant.(*acp.SessionUpdateAgentMessageChunk); ok {
-						text, _ := chunk.Content.Text()
+						text := chunk.Content.Text()
 						_, _ = said.Write([]byte(text))
 					}
 					return nil

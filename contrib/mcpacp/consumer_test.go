@@ -184,7 +184,7 @@ func TestProgressOverACP_MOA6_MOA7_MOA12(t *testing.T) {
 			return
 		}
 		for _, content := range call.Content.Value() {
-			switch text, _ := content.Text(); text {
+			switch text := content.Text(); text {
 			case "1 for you":
 				close(p.shown)
 			case "1 for nobody":

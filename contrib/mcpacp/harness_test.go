@@ -269,7 +269,7 @@ func (h *host) seen() []string {
 		switch u := u.Variant.(type) {
 		case *acp.SessionUpdateAgentMessageChunk:
 			who = "agent: "
-			text, _ := u.Content.Text()
+			text := u.Content.Text()
 			if last == who {
 				lines[len(lines)-1] += text
 			} else {
@@ -297,7 +297,7 @@ func describe(call *acp.ToolCall) string {
 	fmt.Fprintf(&line, "%s: %s, %s:", call.Kind, call.Title, call.Status)
 	for _, content := range call.Content {
 		if c, ok := content.Variant.(*acp.ToolCallContentContent); ok {
-			if text, ok := c.Content.Text(); ok {
+			if text := c.Content.Text(); text != "" {
 				fmt.Fprintf(&line, " %q", text)
 			} else {
 				fmt.Fprintf(&line, " %s", strings.TrimPrefix(fmt.Sprintf("%T", c.Content.Variant), "*acp.ContentBlock"))

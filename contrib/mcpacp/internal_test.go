@@ -191,7 +191,7 @@ func TestTold(t *testing.T) {
 	var told []string
 	handlers := acp.ClientHandlers{SessionUpdate: func(_ context.Context, _ *acp.ClientSession, n *acp.SessionNotification) error {
 		if chunk, ok := n.Update.Variant.(*acp.SessionUpdateAgentMessageChunk); ok {
-			text, _ := chunk.Content.Text()
+			text := chunk.Content.Text()
 			told = append(told, text)
 		}
 		return nil

@@ -108,7 +108,7 @@ func TestProvideRealAgents(t *testing.T) {
 				},
 				SessionUpdate: func(_ context.Context, _ *acp.ClientSession, n *acp.SessionNotification) error {
 					if chunk, ok := n.Update.Variant.(*acp.SessionUpdateAgentMessageChunk); ok {
-						text, _ := chunk.Content.Text()
+						text := chunk.Content.Text()
 						said.WriteString(text)
 					}
 					return nil

@@ -24,7 +24,7 @@ func agentWithTools(ctx context.Context) acp.Transport {
 			return &acp.NewSessionResponse{SessionID: "session-1"}, nil
 		},
 		Prompt: func(ctx context.Context, s *acp.AgentSession, req *acp.PromptRequest) (*acp.PromptResponse, error) {
-			title, _ := req.Prompt[0].Text()
+			title := req.Prompt[0].Text()
 			res, err := agent.MessageMCP(ctx, &acp.MessageMCPRequest{
 				ServerID: server, RequestID: "1", Method: "tools/call", Params: acp.Some(map[string]json.RawMessage{
 					"name": acp.Raw("find_book"), "arguments": acp.Raw(map[string]string{"title": title}), "_meta": json.RawMessage("{" + modern + "}"),
@@ -65,7 +65,7 @@ func ExampleProvider() {
 	handlers := acp.ClientHandlers{
 		SessionUpdate: func(_ context.Context, _ *acp.ClientSession, n *acp.SessionNotification) error {
 			if chunk, ok := n.Update.Variant.(*acp.SessionUpdateAgentMessageChunk); ok {
-				text, _ := chunk.Content.Text()
+				text := chunk.Content.Text()
 				fmt.Println(text)
 			}
 			return nil

@@ -54,7 +54,7 @@ func TestProvideTypeScript(t *testing.T) {
 	handlers := acp.ClientHandlers{
 		SessionUpdate: func(_ context.Context, _ *acp.ClientSession, n *acp.SessionNotification) error {
 			if chunk, ok := n.Update.Variant.(*acp.SessionUpdateAgentMessageChunk); ok {
-				text, _ := chunk.Content.Text()
+				text := chunk.Content.Text()
 				said.WriteString(text)
 			}
 			return nil

@@ -24,7 +24,7 @@ func fast(ctx context.Context, t rpc.Transport) error {
 			return &acp.NewSessionResponse{SessionID: acp.SessionID(time.Now().Format(time.RFC3339Nano))}, nil
 		},
 		Prompt: func(ctx context.Context, s *acp.AgentSession, req *acp.PromptRequest) (*acp.PromptResponse, error) {
-			text, _ := req.Prompt[0].Text()
+			text := req.Prompt[0].Text()
 			for range strings.Count(text, "u") {
 				if err := s.Update(ctx, acp.AgentMessageText(strings.Repeat("x", 64))); err != nil {
 					return nil, err

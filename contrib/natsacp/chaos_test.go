@@ -284,8 +284,8 @@ type talker struct {
 }
 
 func (k *talker) update(_ context.Context, _ *acp.ClientSession, n *acp.SessionNotification) error {
-	text, ok := n.Update.AgentText()
-	if !ok {
+	text := n.Update.AgentText()
+	if text == "" {
 		return nil
 	}
 	k.mu.Lock()

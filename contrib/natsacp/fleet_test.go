@@ -306,7 +306,7 @@ func (r *rig) user(url string, change ...func(*user)) *user {
 	}
 	conn, err := acp.Connect(r.Context(), conformance.Tap(r, conformance.Client, u.transport, &conformance.TapOptions{Accept: u.accept}), acp.ClientHandlers{
 		SessionUpdate: func(_ context.Context, s *acp.ClientSession, n *acp.SessionNotification) error {
-			if text, ok := n.Update.AgentText(); ok {
+			if text := n.Update.AgentText(); text != "" {
 				u.mu.Lock()
 				u.texts[s.ID()] += text
 				u.mu.Unlock()

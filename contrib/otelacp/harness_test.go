@@ -140,7 +140,7 @@ func agentHandlers(pause time.Duration) acp.AgentHandlers {
 			return &acp.LoadSessionResponse{}, s.Update(ctx, costUpdate(5))
 		},
 		Prompt: func(ctx context.Context, s *acp.AgentSession, req *acp.PromptRequest) (*acp.PromptResponse, error) {
-			text, _ := req.Prompt[0].Text()
+			text := req.Prompt[0].Text()
 			switch strings.Fields(text)[0] {
 			case "fail":
 				return nil, fmt.Errorf("no model for %s", secret)

@@ -228,7 +228,7 @@ func TestTEL9_Failures(t *testing.T) {
 	prompt := handlers.Prompt
 	handlers.Prompt = func(ctx context.Context, s *acp.AgentSession, req *acp.PromptRequest) (*acp.PromptResponse, error) {
 		res, err := prompt(ctx, s, req)
-		if text, _ := req.Prompt[0].Text(); text == "wait for the end" {
+		if text := req.Prompt[0].Text(); text == "wait for the end" {
 			<-over
 		}
 		return res, err

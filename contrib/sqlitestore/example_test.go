@@ -37,7 +37,7 @@ func Example() {
 		if err != nil {
 			log.Fatal(err)
 		}
-		if text, ok := update.AgentText(); ok {
+		if text := update.AgentText(); text != "" {
 			fmt.Println(text)
 		}
 	}

@@ -52,7 +52,7 @@ func ask(ctx context.Context, folder string, out io.Writer) error {
 	}
 	turn := session.Stream(ctx, acp.TextBlock("What is there?"))
 	for update := range turn.Updates() {
-		if text, ok := update.AgentText(); ok {
+		if text := update.AgentText(); text != "" {
 			fmt.Fprintln(out, view.PrintableLine(text))
 		}
 	}

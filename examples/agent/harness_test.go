@@ -350,7 +350,7 @@ func variants[V acp.SessionUpdateVariant](updates []acp.SessionUpdate) []V {
 func spoken(updates []acp.SessionUpdate) string {
 	var text strings.Builder
 	for _, chunk := range variants[*acp.SessionUpdateAgentMessageChunk](updates) {
-		part, _ := chunk.Content.Text()
+		part := chunk.Content.Text()
 		text.WriteString(part)
 	}
 	return text.String()

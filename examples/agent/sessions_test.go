@@ -72,7 +72,7 @@ func TestSES6_SES7_LoadReplaysBeforeAnswer(t *testing.T) {
 	var said []string
 	for _, u := range replayed {
 		if chunk, ok := u.Variant.(*acp.SessionUpdateUserMessageChunk); ok {
-			text, _ := chunk.Content.Text()
+			text := chunk.Content.Text()
 			said = append(said, text)
 		}
 	}

@@ -41,7 +41,7 @@ func TestRefusedPromptsAreForgotten(t *testing.T) {
 	if len(chunks) != 1 {
 		t.Fatalf("replayed %d chunks of the user, want 1", len(chunks))
 	}
-	if got, _ := chunks[0].Content.Text(); got != "hello" {
+	if got := chunks[0].Content.Text(); got != "hello" {
 		t.Errorf("replayed %q", got)
 	}
 }
@@ -423,7 +423,7 @@ func shown(updates []acp.SessionUpdate) string {
 	for _, u := range variants[*acp.SessionUpdateToolCallUpdate](updates) {
 		for _, c := range u.Content.Value() {
 			if block, ok := c.Variant.(*acp.ToolCallContentContent); ok {
-				text, _ := block.Content.Text()
+				text := block.Content.Text()
 				all.WriteString(text)
 			}
 		}

@@ -227,9 +227,9 @@ func (h *host) told() (lines string, questions []acp.ToolCallUpdate) {
 	var calls []acp.ToolCall
 	last := ""
 	chunk := func(who string, content acp.ContentBlock) {
-		if text, ok := content.Text(); ok && who == last {
+		if text := content.Text(); text != "" && who == last {
 			b.WriteString(text)
-		} else if ok {
+		} else if text != "" {
 			b.WriteString("\n" + who + ": " + text)
 		} else {
 			b.WriteString("\n" + who + ": " + agentkit.ContentText(content))
@@ -282,7 +282,7 @@ func (h *host) describe(call acp.ToolCall) string {
 	for _, content := range call.Content {
 		switch v := content.Variant.(type) {
 		case *acp.ToolCallContentContent:
-			text, _ := v.Content.Text()
+			text := v.Content.Text()
 			line.WriteString(fmt.Sprintf(" %q", text))
 		case *acp.ToolCallContentDiff:
 			line.WriteString(fmt.Sprintf(" diff %s from %q to %q", filepath.Base(v.Path), v.OldText.Value(), v.NewText))

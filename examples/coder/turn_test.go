@@ -285,7 +285,7 @@ func TestCancelWhileWaiting(t *testing.T) {
 				}
 			}()
 			for u := range turn.Updates() {
-				text, _ := u.AgentText()
+				text := u.AgentText()
 				_, notice := u.Variant.(*acp.SessionUpdateNotice)
 				_, thought := u.Variant.(*acp.SessionUpdateAgentThoughtChunk)
 				call, _ := u.Variant.(*acp.SessionUpdateToolCallUpdate)

@@ -44,7 +44,7 @@ func TestHello(t *testing.T) {
 	var said strings.Builder
 	turn := session.Stream(t.Context(), acp.TextBlock("hello"))
 	for update := range turn.Updates() {
-		text, _ := update.AgentText()
+		text := update.AgentText()
 		said.WriteString(text)
 	}
 	if res, err := turn.Result(); err != nil || res.StopReason != acp.StopReasonEndTurn || said.String() != "You said: hello" {

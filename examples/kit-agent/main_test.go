@@ -158,7 +158,7 @@ func (h *host) told() (lines []string, questions []acp.ToolCallUpdate) {
 	var calls []acp.ToolCall
 	plan := ""
 	say := func(who string, c acp.ContentChunk) {
-		text, _ := c.Content.Text()
+		text := c.Content.Text()
 		if last := len(lines) - 1; last >= 0 && strings.HasPrefix(lines[last], who+": ") {
 			lines[last] += text
 			return
@@ -208,7 +208,7 @@ func (h *host) describe(call acp.ToolCall) string {
 	for _, content := range call.Content {
 		switch v := content.Variant.(type) {
 		case *acp.ToolCallContentContent:
-			text, _ := v.Content.Text()
+			text := v.Content.Text()
 			line.WriteString(fmt.Sprintf(" %q", text))
 		case *acp.ToolCallContentDiff:
 			line.WriteString(fmt.Sprintf(" diff of %s from %q to %q", strings.TrimPrefix(v.Path, h.dir), v.OldText.Value(), v.NewText))
@@ -375,7 +375,7 @@ func TestCancel(t *testing.T) {
 		t.Fatal(err)
 	}
 	for text, until := range map[string]func(acp.SessionUpdate) bool{
-		"long": func(u acp.SessionUpdate) bool { _, ok := u.AgentText(); return ok },
+		"long": func(u acp.SessionUpdate) bool { return u.AgentText() != "" },
 		"run `sleep 100`": func(u acp.SessionUpdate) bool {
 			call, ok := u.Variant.(*acp.SessionUpdateToolCallUpdate)
 			return ok && call.Content.Present()

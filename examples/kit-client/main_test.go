@@ -127,7 +127,7 @@ func mortal() error {
 			return &acp.LoadSessionResponse{}, err
 		},
 		Prompt: func(ctx context.Context, s *acp.AgentSession, req *acp.PromptRequest) (*acp.PromptResponse, error) {
-			text, _ := req.Prompt[0].Text()
+			text := req.Prompt[0].Text()
 			if text == "Die." {
 				fmt.Fprintln(os.Stderr, "alas")
 				os.Exit(3)

@@ -4,13 +4,12 @@ import "strings"
 
 // FirstWords makes a title from a prompt: the first words of its texts, on one line. It is "" if the prompt has no
 // text.
-func FirstWords[B interface{ Text() (string, bool) }](prompt []B) string {
+func FirstWords[B interface{ Text() string }](prompt []B) string {
 	const longest, enough = 60, 1000
 	var all strings.Builder
 	for _, block := range prompt {
-		if text, ok := block.Text(); ok {
-			all.WriteString(" " + text[:min(len(text), enough)])
-		}
+		text := block.Text()
+		all.WriteString(" " + text[:min(len(text), enough)])
 		if all.Len() > enough {
 			break
 		}

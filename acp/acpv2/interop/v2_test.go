@@ -123,7 +123,7 @@ type seen struct {
 
 func text(blocks []acpv2.ContentBlock) (s string) {
 	for _, b := range blocks {
-		part, _ := b.Text()
+		part := b.Text()
 		s += part
 	}
 	return s

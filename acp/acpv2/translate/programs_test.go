@@ -35,7 +35,7 @@ func agent1(ctx context.Context, t rpc.Transport) error {
 			return &acp.NewSessionResponse{SessionID: "s"}, nil
 		},
 		Prompt: func(ctx context.Context, s *acp.AgentSession, req *acp.PromptRequest) (*acp.PromptResponse, error) {
-			if text, _ := req.Prompt[0].Text(); text == "log in" {
+			if text := req.Prompt[0].Text(); text == "log in" {
 				return nil, acp.ErrAuthRequired
 			} else if text == "wait" {
 				<-ctx.Done()
@@ -74,7 +74,7 @@ func agent2(ctx context.Context, t rpc.Transport) error {
 			return nil, nil
 		},
 		Prompt: func(ctx context.Context, s *acpv2.AgentSession, req *acpv2.PromptRequest) (*acpv2.PromptResponse, error) {
-			text, _ := req.Prompt[0].Text()
+			text := req.Prompt[0].Text()
 			if text == "log in" {
 				return nil, acpv2.ErrAuthRequired
 			}
@@ -125,7 +125,7 @@ func client1(t *testing.T, transport rpc.Transport) *client {
 	c := &client{}
 	conn, err := acp.Connect(t.Context(), transport, acp.ClientHandlers{
 		SessionUpdate: func(_ context.Context, _ *acp.ClientSession, n *acp.SessionNotification) error {
-			text, _ := n.Update.AgentText()
+			text := n.Update.AgentText()
 			c.text += text
 			return nil
 		},
@@ -155,7 +155,7 @@ func client2(t *testing.T, transport rpc.Transport) *client {
 	c := &client{}
 	conn, err := acpv2.Connect(t.Context(), transport, acpv2.ClientHandlers{
 		SessionUpdate: func(_ context.Context, _ *acpv2.ClientSession, n *acpv2.UpdateSessionNotification) error {
-			text, _ := n.Update.AgentText()
+			text := n.Update.AgentText()
 			c.text += text
 			return nil
 		},

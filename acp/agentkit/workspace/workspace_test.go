@@ -532,7 +532,7 @@ func TestRun(t *testing.T) {
 			})
 		})
 		for _, call := range h.calls {
-			text, _ := call.Content[0].Text()
+			text := call.Content[0].Text()
 			_, terminal := call.Content[0].Variant.(*acp.ToolCallContentTerminal)
 			if terminal == bare || bare && text != "```\n"+dir+"\nkey=\n```" {
 				t.Errorf("the call shows %q, %+v", text, call.Content)

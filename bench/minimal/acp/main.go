@@ -23,7 +23,7 @@ func newSession(context.Context, *acp.AgentConn, *acp.NewSessionRequest) (*acp.N
 }
 
 func prompt(ctx context.Context, session *acp.AgentSession, req *acp.PromptRequest) (*acp.PromptResponse, error) {
-	text, _ := req.Prompt[0].Text()
+	text := req.Prompt[0].Text()
 	if err := session.Update(ctx, acp.AgentMessageText("You said: "+text)); err != nil {
 		return nil, err
 	}

@@ -105,7 +105,7 @@ func client(ctx context.Context, program string) error {
 	for update := range turn.Updates() {
 		switch u := update.Variant.(type) {
 		case *acp.SessionUpdateAgentMessageChunk:
-			text, _ := u.Content.Text()
+			text := u.Content.Text()
 			fmt.Print(text)
 		case *acp.SessionUpdateToolCallUpdate:
 			fmt.Println(u.ToolCallID, u.Status.Or(acp.ToolCallStatusPending))

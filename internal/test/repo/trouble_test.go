@@ -84,7 +84,7 @@ func TestTroubleToolFailed(t *testing.T) {
 		if u, ok := n.Update.Variant.(*acp.SessionUpdateToolCallUpdate); ok {
 			for _, c := range u.Content.Value() {
 				if content, ok := c.Variant.(*acp.ToolCallContentContent); ok {
-					text, _ := content.Content.Text()
+					text := content.Content.Text()
 					shown.WriteString(text)
 				}
 			}
@@ -133,7 +133,7 @@ func TestTroubleNothingHappens(t *testing.T) {
 	}
 	handlers := acp.ClientHandlers{
 		SessionUpdate: func(_ context.Context, _ *acp.ClientSession, n *acp.SessionNotification) error {
-			text, _ := n.Update.AgentText()
+			text := n.Update.AgentText()
 			seen += text
 			return nil
 		},

@@ -51,7 +51,7 @@ func numberOf(u *acp.SessionUpdate) int {
 	if !ok {
 		return -1
 	}
-	text, _ := chunk.Content.Text()
+	text := chunk.Content.Text()
 	return numberIn(text)
 }
 
@@ -160,7 +160,7 @@ func (a *agent) handlers() acp.AgentHandlers {
 }
 
 func (a *agent) prompt(ctx context.Context, session *acp.AgentSession, req *acp.PromptRequest) (*acp.PromptResponse, error) {
-	text, _ := req.Prompt[0].Text()
+	text := req.Prompt[0].Text()
 	t := &turn{agent: a, client: session}
 	if err := json.Unmarshal([]byte(text), &t.plan); err != nil {
 		return nil, acp.InvalidParamsf("%v", err)

@@ -161,7 +161,7 @@ func TestMessageLimit(t *testing.T) {
 	invalid := make(chan error, 1)
 	agent := start(t, strconv.Itoa(limit), acp.ClientHandlers{
 		SessionUpdate: func(_ context.Context, _ *acp.ClientSession, n *acp.SessionNotification) error {
-			s, _ := n.Update.Variant.(*acp.SessionUpdateAgentMessageChunk).Content.Text()
+			s := n.Update.Variant.(*acp.SessionUpdateAgentMessageChunk).Content.Text()
 			text.Store(int64(len(s)))
 			return nil
 		},

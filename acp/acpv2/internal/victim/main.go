@@ -39,7 +39,7 @@ func client(root string, agent []string) (err error) {
 	handlers := acpv2.ClientHandlers{
 		SessionUpdate: func(_ context.Context, _ *acpv2.ClientSession, n *acpv2.UpdateSessionNotification) error {
 			if u, ok := n.Update.Variant.(*acpv2.SessionUpdateAgentMessageChunk); ok && said.Len() < kept {
-				text, _ := u.Content.Text()
+				text := u.Content.Text()
 				said.WriteString(text[:min(len(text), kept)])
 			}
 			return nil

@@ -304,8 +304,8 @@ func (e *exporter) toolCall(c *view.ToolCall) {
 	for _, content := range c.Call.Content {
 		switch v := content.Variant.(type) {
 		case *acp.ToolCallContentContent:
-			if text, ok := v.Content.Text(); ok {
-				e.fenced("", text)
+			if text, ok := v.Content.Variant.(*acp.ContentBlockText); ok {
+				e.fenced("", text.Text)
 			} else {
 				e.block(v.Content)
 			}

@@ -85,7 +85,8 @@ func (ip *itemParts) message(m *view.Message, same bool) {
 	}
 	i := 0
 	for b := range m.Blocks() {
-		text, isText := b.Text()
+		text := b.Text()
+		_, isText := b.Variant.(*acp.ContentBlockText)
 		switch {
 		case i < len(ip.segments)-1, i == len(ip.segments)-1 && !isText:
 		case i == len(ip.segments)-1:
@@ -211,8 +212,8 @@ const maxUser = 8 << 10
 func userParts(m *view.Message) []part {
 	var out []part
 	for b := range m.Blocks() {
-		text, ok := b.Text()
-		if !ok {
+		text := b.Text()
+		if _, ok := b.Variant.(*acp.ContentBlockText); !ok {
 			out = append(out, staticPart(true, func(p *painter, width int) []line {
 				return p.prefixLines(line{{p.marks.bar + " ", p.user}}, style{}, p.content(b, max(width-2, 1)))
 			}))

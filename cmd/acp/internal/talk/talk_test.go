@@ -71,7 +71,7 @@ func mortal() error {
 			return &acp.LoadSessionResponse{}, err
 		},
 		Prompt: func(ctx context.Context, s *acp.AgentSession, req *acp.PromptRequest) (*acp.PromptResponse, error) {
-			text, _ := req.Prompt[0].Text()
+			text := req.Prompt[0].Text()
 			switch text {
 			case "Die.":
 				fmt.Fprintln(os.Stderr, "alas")
@@ -300,7 +300,7 @@ func agentHandlers(prompt func(ctx context.Context, s *acp.AgentSession, text st
 			return &acp.NewSessionResponse{SessionID: "s"}, nil
 		},
 		Prompt: func(ctx context.Context, s *acp.AgentSession, req *acp.PromptRequest) (*acp.PromptResponse, error) {
-			text, _ := req.Prompt[0].Text()
+			text := req.Prompt[0].Text()
 			if err := prompt(ctx, s, text); err != nil {
 				return nil, err
 			}

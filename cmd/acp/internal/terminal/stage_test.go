@@ -372,9 +372,7 @@ func (a *stageAgent) prompt(ctx context.Context, session *acp.AgentSession, req 
 	}
 	t := &scene{agent: a, session: session, stage: s, blocks: req.Prompt}
 	for _, b := range req.Prompt {
-		if text, ok := b.Text(); ok {
-			t.prompt += text
-		}
+		t.prompt += b.Text()
 	}
 	word, _, _ := strings.Cut(strings.TrimSpace(t.prompt), " ")
 	play := scenes[word]

@@ -17,7 +17,7 @@ import (
 
 // slow responds with two chunks and waits for a minute between them.
 func slow(ctx context.Context, s *acp.AgentSession, req *acp.PromptRequest) (*acp.PromptResponse, error) {
-	text, _ := req.Prompt[0].Text()
+	text := req.Prompt[0].Text()
 	if err := s.Update(ctx, acp.AgentMessageText("Begun: "+text+". ")); err != nil {
 		return nil, err
 	}
@@ -154,7 +154,7 @@ func TestHistory(t *testing.T) {
 func TestMultiLine(t *testing.T) {
 	said := make(chan string, 1)
 	inWorld(t, acp.AgentHandlers{Prompt: func(_ context.Context, _ *acp.AgentSession, req *acp.PromptRequest) (*acp.PromptResponse, error) {
-		text, _ := req.Prompt[0].Text()
+		text := req.Prompt[0].Text()
 		said <- text
 		return done, nil
 	}}, nil, func(w *world) {
@@ -175,7 +175,7 @@ func TestMultiLine(t *testing.T) {
 func TestLongPaste(t *testing.T) {
 	said := make(chan string, 1)
 	inWorld(t, acp.AgentHandlers{Prompt: func(_ context.Context, _ *acp.AgentSession, req *acp.PromptRequest) (*acp.PromptResponse, error) {
-		text, _ := req.Prompt[0].Text()
+		text := req.Prompt[0].Text()
 		said <- text
 		return done, nil
 	}}, nil, func(w *world) {
@@ -235,7 +235,7 @@ func TestCompletions(t *testing.T) {
 				names = append(names, link.Name)
 			}
 		}
-		if text, _ := got[0].Text(); text != `/review @main.go @"with space.txt" @nothing` || strings.Join(names, ",") != "main.go,with space.txt" {
+		if text := got[0].Text(); text != `/review @main.go @"with space.txt" @nothing` || strings.Join(names, ",") != "main.go,with space.txt" {
 			t.Errorf("sent %q with %q", text, names)
 		}
 	})

@@ -38,7 +38,7 @@ func (a *steerable) connect(context.Context) (acp.Transport, error) {
 	client, agent := acp.Pipe()
 	extensions := &acp.Extensions[acp.AgentConn]{}
 	rpc.Handle(extensions, "_session/steering", func(_ context.Context, _ *acp.AgentConn, p *steerParams) (*map[string]string, error) {
-		text, _ := p.Prompt[0].Text()
+		text := p.Prompt[0].Text()
 		a.mu.Lock()
 		defer a.mu.Unlock()
 		a.said = append(a.said, fmt.Sprintf("%s: %s (%s)", p.SessionID, text, p.Meta.Steering.IdleBehavior))

@@ -76,7 +76,7 @@ func TestBell(t *testing.T) {
 		t.Run(string(test.when), func(t *testing.T) {
 			a := &asker{}
 			inWorld(t, acp.AgentHandlers{Prompt: func(ctx context.Context, s *acp.AgentSession, req *acp.PromptRequest) (*acp.PromptResponse, error) {
-				if text, _ := req.Prompt[0].Text(); strings.HasPrefix(text, "ask") {
+				if text := req.Prompt[0].Text(); strings.HasPrefix(text, "ask") {
 					return a.prompt(ctx, s, req)
 				}
 				return slow(ctx, s, req)

@@ -27,7 +27,7 @@ type gated struct {
 func (g *gated) handlers() acp.AgentHandlers {
 	h := g.library.handlers()
 	h.Prompt = func(ctx context.Context, _ *acp.AgentSession, req *acp.PromptRequest) (*acp.PromptResponse, error) {
-		text, _ := req.Prompt[0].Text()
+		text := req.Prompt[0].Text()
 		g.mu.Lock()
 		g.prompts = append(g.prompts, text)
 		g.mu.Unlock()
@@ -138,7 +138,7 @@ func TestHistoryKeepsPasted(t *testing.T) {
 	long := func(word string) string { return strings.TrimSuffix(strings.Repeat(word+"\n", 30), "\n") }
 	var prompts []string
 	h := acp.AgentHandlers{Prompt: func(_ context.Context, _ *acp.AgentSession, req *acp.PromptRequest) (*acp.PromptResponse, error) {
-		text, _ := req.Prompt[0].Text()
+		text := req.Prompt[0].Text()
 		prompts = append(prompts, text)
 		return done, nil
 	}}

@@ -80,7 +80,7 @@ func TestWatchRestarts(t *testing.T) {
 	handlers := l.handlers()
 	var gate chan struct{}
 	handlers.Prompt = func(ctx context.Context, s *acp.AgentSession, req *acp.PromptRequest) (*acp.PromptResponse, error) {
-		if text, _ := req.Prompt[0].Text(); text == "long" {
+		if text := req.Prompt[0].Text(); text == "long" {
 			<-gate
 		}
 		return echo(ctx, s, req)

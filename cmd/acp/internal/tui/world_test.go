@@ -100,7 +100,7 @@ func complete(h acp.AgentHandlers) acp.AgentHandlers {
 
 // echo repeats the prompt.
 func echo(ctx context.Context, s *acp.AgentSession, req *acp.PromptRequest) (*acp.PromptResponse, error) {
-	text, _ := req.Prompt[0].Text()
+	text := req.Prompt[0].Text()
 	return done, s.Update(ctx, acp.AgentMessageText("You said: "+text))
 }
 

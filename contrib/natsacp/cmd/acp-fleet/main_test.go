@@ -107,7 +107,7 @@ func TestUp(t *testing.T) {
 	said := ""
 	client, err := acp.Connect(t.Context(), conformance.Tap(t, conformance.Client, remote.Dial(url, nil), nil), acp.ClientHandlers{
 		SessionUpdate: func(_ context.Context, _ *acp.ClientSession, n *acp.SessionNotification) error {
-			text, _ := n.Update.AgentText()
+			text := n.Update.AgentText()
 			said += text
 			return nil
 		},

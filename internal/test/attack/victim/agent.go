@@ -30,7 +30,7 @@ func serve(r *hostile.Report) error {
 
 func prompt(ctx context.Context, session *acp.AgentSession, req *acp.PromptRequest) (*acp.PromptResponse, error) {
 	for _, block := range req.Prompt {
-		text, _ := block.Text()
+		text := block.Text()
 		times := 1
 		if text == "flood" {
 			times = 1_000_000

@@ -175,7 +175,7 @@ func (l *link) again() error {
 const kept = 1 << 10
 
 func (l *link) update(_ context.Context, _ *acp.ClientSession, n *acp.SessionNotification) error {
-	if text, ok := n.Update.AgentText(); ok {
+	if text := n.Update.AgentText(); text != "" {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		// Updates of other sessions may arrive at any time.

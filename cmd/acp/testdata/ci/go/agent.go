@@ -18,7 +18,7 @@ func newSession(context.Context, *acp.AgentConn, *acp.NewSessionRequest) (*acp.N
 
 func prompt(ctx context.Context, session *acp.AgentSession, req *acp.PromptRequest) (*acp.PromptResponse, error) {
 	for _, block := range req.Prompt {
-		text, _ := block.Text()
+		text := block.Text()
 		if err := session.Update(ctx, acp.AgentMessageText("You said: "+text)); err != nil {
 			return nil, err
 		}
