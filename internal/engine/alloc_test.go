@@ -78,28 +78,6 @@ func allocStream(t *testing.T, transport Transport) Stream {
 	return s
 }
 
-func TestAllocationsSent(t *testing.T) {
-	near, far := osPipes(t)
-	out, drained := allocStream(t, far), make(chan struct{})
-	t.Cleanup(func() { <-drained })
-	go func() {
-		defer close(drained)
-		for {
-			if _, err := out.Read(); err != nil {
-				return
-			}
-		}
-	}()
-	c := allocConn(t, near)
-	within(t, notificationSent, flood, func() {
-		for range flood {
-			if err := chunkMethod.Notify(t.Context(), c, smallChunk); err != nil {
-				t.Fatal(err)
-			}
-		}
-	})
-}
-
 func TestAllocationsReceived(t *testing.T) {
 	near, far := osPipes(t)
 	in := allocStream(t, far)

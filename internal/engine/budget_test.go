@@ -1,20 +1,15 @@
 package engine_test
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/internal/engine"
-	"github.com/acpgo/sdk/internal/test/tier"
 )
 
 // answerOf is a message of the peer's connection's.
@@ -192,186 +187,6 @@ func TestReserveAgain(t *testing.T) {
 	})
 }
 
-// A peer that asks for much and reads nothing has few answers made, one after the other; when it reads, it gets all.
-func TestLargeAnswersToPeerThatDoesNotRead(t *testing.T) {
-	tier.Need(t, tier.Normal)
-	synctest.Test(t, func(t *testing.T) {
-		const size = 1 << 20
-		n := tier.Pick(0, 12, 30, 50)
-		var made atomic.Int32
-		route := RequestMethod[echoParams, updateParams]{Name: "make"}.Handle(func(ctx context.Context, p *echoParams) (*updateParams, error) {
-			if err := rpc.Reserve(ctx, size); err != nil {
-				return nil, err
-			}
-			made.Add(1)
-			return &updateParams{Text: strings.Repeat("x", size)}, nil
-		})
-		p, r, _ := newDeafPeer(t, []Route{route}, &Options{MaxBytes: 16 << 20}) // 2 MiB of them for answers
-		for id := range n {
-			p.send(request(id, "make", "{}"))
-		}
-		synctest.Wait()
-		if got := made.Load(); got > 4 { // one is being written, one waits for that, two are reserved
-			t.Errorf("%d answers were made", got)
-		}
-		for range n {
-			if line, err := r.ReadString('\n'); err != nil || len(line) < size {
-				t.Fatalf("%d bytes, %v", len(line), err)
-			}
-		}
-	})
-}
-
-// What the reader answers by itself it does not answer without end when the peer does not read.
-func TestReaderAnswersPeerThatDoesNotRead(t *testing.T) {
-	tier.Need(t, tier.Normal)
-	const size = 64 << 10
-	id := func(i int) string { return fmt.Sprintf("%d", i) + strings.Repeat("x", size) }
-	for name, begin := range map[string]func(t *testing.T) (*rawPeer, *bufio.Reader, string){
-		"refusals": func(t *testing.T) (*rawPeer, *bufio.Reader, string) {
-			p, r, _ := newDeafPeer(t, nil, nil)
-			return p, r, "nothing"
-		},
-		"questions of a cancelled turn": func(t *testing.T) (*rawPeer, *bufio.Reader, string) {
-			p, r, c := newDeafPeer(t, clientRoutes(nil, func(context.Context, *sessionParams) (*askResult, error) {
-				return nil, errPlain
-			}), nil)
-			turn := engine.StartTurn(t.Context(), c, promptMethod, &promptParams{"s", "go"}, inS, pickUpdate)
-			if _, err := r.ReadString('\n'); err != nil {
-				t.Fatal(err)
-			}
-			turn.Cancel()
-			return p, r, "ask"
-		},
-		"inline": func(t *testing.T) (*rawPeer, *bufio.Reader, string) {
-			route := echoMethod.Handle(echo)
-			route.Inline = true
-			p, r, _ := newDeafPeer(t, []Route{route}, nil)
-			return p, r, "echo"
-		},
-	} {
-		if name != "inline" && tier.Current() == tier.Normal {
-			continue // each sends tens of megabytes, and one shows the bound
-		}
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				p, r, method := begin(t)
-				var sent atomic.Int32
-				done := make(chan struct{})
-				go func() {
-					defer close(done)
-					for i := range 1000 {
-						if _, err := io.WriteString(p.w, request(id(i), method, `{"sessionId":"s"}`)+"\n"); err != nil {
-							return
-						}
-						sent.Add(1)
-					}
-				}()
-				synctest.Wait()
-				if n := sent.Load(); n < 100 || n > 600 {
-					t.Errorf("%d requests of %d bytes were answered to a peer that reads nothing", n, size)
-				}
-				p.w.Close()
-				<-done
-				go io.Copy(io.Discard, r)
-			})
-		})
-	}
-}
-
-// The number of sessions with notifications waiting is bounded also where handlers call the peer.
-func TestSessionsWhoseHandlersCall(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var c *Conn
-		var running, most, failed atomic.Int32
-		p, r, c := newDeafPeer(t, clientRoutes(func(ctx context.Context, u *updateParams) error {
-			most.Store(max(most.Load(), running.Add(1)))
-			defer running.Add(-1)
-			_, err := echoMethod.Call(ctx, c, &echoParams{SessionID: u.SessionID})
-			if errors.Is(err, rpc.ErrOverflow) {
-				failed.Add(1)
-			}
-			return nil
-		}, nil), &Options{MaxRequests: 10, QueueLimit: 50 * 8 << 10})
-		go io.Copy(io.Discard, r) // it reads, but does not answer
-		const n = 1000
-		for i := range n {
-			p.send(note("update", fmt.Sprintf(`{"sessionId":"s%d","n":0}`, i)))
-		}
-		synctest.Wait()
-		if got := most.Load(); got < 20 || got > 60 {
-			t.Errorf("%d sessions at a time", got)
-		}
-		if got := failed.Load(); got < n-60 {
-			t.Errorf("%d calls have failed", got)
-		}
-	})
-}
-
-// All loops over updates together have a bound, however many turns there are. While nobody waits for a call, they hold
-// the peer up at four times QueueBytes.
-func TestLoopsHoldThePeerUpTogether(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		const queue = 4 << 10
-		p, _, turns := loops(t, 50, &Options{QueueBytes: queue})
-		var sent atomic.Int64
-		done := make(chan struct{})
-		go func() {
-			defer close(done)
-			for i := range tier.Pick(1000, 2000, 10_000, 10_000) {
-				n, err := io.WriteString(p.w, updateOf(i%len(turns)))
-				if err != nil {
-					return
-				}
-				sent.Add(int64(n))
-			}
-		}()
-		synctest.Wait()
-		// The queues hold as much again.
-		if n := sent.Load(); n < 4*queue || n > 12*queue {
-			t.Errorf("%d bytes were read, of which nothing was taken", n)
-		}
-		for _, turn := range turns {
-			go turn.Discard()
-		}
-		<-done
-	})
-}
-
-// While somebody waits for a call, it is twice QueueLimit.
-func TestLoopsHaveALimitTogether(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		const limit = 64 << 10
-		p, c, turns := loops(t, 50, &Options{QueueBytes: 4 << 10, QueueLimit: limit})
-		called := make(chan error, 1)
-		go func() {
-			_, err := echoMethod.Call(t.Context(), c, &echoParams{})
-			called <- err
-		}()
-		p.read()
-		most := int64(0)
-		for i := range tier.Pick(1000, 2000, 10_000, 10_000) {
-			if _, err := io.WriteString(p.w, updateOf(i%len(turns))); err != nil {
-				t.Fatal(err)
-			}
-			if i%10 == 0 {
-				synctest.Wait()
-				most = max(most, engine.Waiting(c))
-			}
-		}
-		if most < limit || most > 2*limit {
-			t.Errorf("%d bytes have waited", most)
-		}
-		p.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"result":{}}`, len(turns)+1))
-		if err := receive(t, called); err != nil {
-			t.Error(err)
-		}
-		for _, turn := range turns {
-			turn.Cancel()
-		}
-	})
-}
-
 func updateOf(session int) string {
 	return note("update", fmt.Sprintf(`{"sessionId":"s%d","n":1,"text":%q}`, session, strings.Repeat("x", 100))) + "\n"
 }
@@ -387,24 +202,6 @@ func loops(t *testing.T, n int, opts *Options) (p *rawPeer, c *Conn, turns []*Tu
 		p.read()
 	}
 	return p, c, turns
-}
-
-// A message whose values would take much more memory than its text is wrong, and the connection goes on.
-func TestTooManyValues(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		route := RequestMethod[struct{ List []string }, echoParams]{Name: "list"}.Handle(
-			func(_ context.Context, p *struct{ List []string }) (*echoParams, error) {
-				return &echoParams{N: len(p.List)}, nil
-			})
-		p, _ := newPeer(t, []Route{route}, &Options{MaxBytes: 1 << 20}) // 4096 values
-		list := func(n int) string { return `{"list":[""` + strings.Repeat(`,""`, n-1) + `]}` }
-		p.send(request(1, "list", list(4097)))
-		p.expect(`{"jsonrpc":"2.0","id":1,"result":{"n":4097}}`) // of so many, 4096 behind commas
-		p.send(request(2, "list", list(4098)))
-		if a := parseAnswer(t, p.read()); a.Error == nil || a.Error.Code != rpc.ErrInvalidParams {
-			t.Errorf("got %+v", a)
-		}
-	})
 }
 
 // Commas in texts separate no values, and what is kept as text takes no more memory than that.

@@ -12,7 +12,6 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/acpgo/sdk/acp/codec"
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/internal/engine"
 )
@@ -268,39 +267,6 @@ func TestUnreadableResponseEndsItsCall(t *testing.T) {
 	}
 }
 
-// Our ids can be guessed. A response that comes before its request was sent is to nothing.
-func TestForgedResponse(t *testing.T) {
-	refused := make(chan error, 1)
-	p, c := newPeer(t, nil, &Options{Hooks: Hooks{Invalid: func(_ []byte, reason error) { refused <- reason }}})
-	params := &slowParams{started: make(chan struct{}), release: make(chan struct{})}
-	done := make(chan error, 1)
-	go func() {
-		res, err := engine.CallRaw[echoParams](t.Context(), c, "echo", params)
-		if err == nil && res.N != 2 {
-			err = fmt.Errorf("got %+v", res)
-		}
-		done <- err
-	}()
-	receive(t, params.started)
-	p.send(`{"jsonrpc":"2.0","id":1,"result":{"n":1}}`)
-	receive(t, refused)
-	close(params.release)
-	p.expect(`{"jsonrpc":"2.0","id":1,"method":"echo","params":{}}`)
-	p.send(`{"jsonrpc":"2.0","id":1,"result":{"n":2}}`)
-	if err := receive(t, done); err != nil {
-		t.Error(err)
-	}
-}
-
-// slowParams stop while they are being sent.
-type slowParams struct{ started, release chan struct{} }
-
-func (p *slowParams) MarshalJSON() ([]byte, error) {
-	close(p.started)
-	<-p.release
-	return []byte("{}"), nil
-}
-
 func TestCallCancelled(t *testing.T) {
 	p, c := newPeer(t, nil, nil)
 	ctx, cancel := context.WithCancelCause(t.Context())
@@ -518,31 +484,6 @@ func TestEndOfInput(t *testing.T) {
 	}
 }
 
-func TestInvalidResult(t *testing.T) {
-	p, _ := newPeer(t, []Route{
-		RequestMethod[echoParams, badResult]{Name: "bad"}.Handle(func(context.Context, *echoParams) (*badResult, error) {
-			return &badResult{}, nil
-		}),
-		RequestMethod[echoParams, echoParams]{Name: "nil"}.Handle(func(context.Context, *echoParams) (*echoParams, error) {
-			return nil, nil
-		}),
-		RequestMethod[echoParams, echoParams]{Name: "data"}.Handle(func(context.Context, *echoParams) (*echoParams, error) {
-			return nil, &Error{Code: 5, Message: "m", Data: json.RawMessage("{")}
-		}),
-	}, nil)
-	p.send(request(1, "bad", `{}`))
-	p.expect(`{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"Internal error"}}`)
-	p.send(request(2, "nil", `{}`))
-	p.expect(`{"jsonrpc":"2.0","id":2,"error":{"code":-32603,"message":"Internal error"}}`)
-	p.send(request(3, "data", `{}`))
-	p.expect(`{"jsonrpc":"2.0","id":3,"error":{"code":5,"message":"m"}}`)
-}
-
-type badResult struct{}
-
-func (*badResult) EncodeJSON(e *codec.Encoder) { e.Failf("cannot be written") }
-func (*badResult) DecodeJSON(d *codec.Decoder) { d.Skip() }
-
 // Rule 14: the peer learns what is wrong with its parameters, and nothing of the types and errors here.
 func TestInvalidParamsLeakNothing(t *testing.T) {
 	var ext Extensions
@@ -621,49 +562,6 @@ func TestNoiseOnStdout(t *testing.T) {
 	}
 }
 
-func TestExtensions(t *testing.T) {
-	var ext Extensions
-	Handle(&ext, "_x/add", func(_ context.Context, p *[]int) (*int, error) {
-		sum := 0
-		for _, n := range *p {
-			sum += n
-		}
-		return &sum, nil
-	})
-	ext.Fallback = func(_ context.Context, _ *rpc.Conn, method string, params json.RawMessage) (any, error) {
-		if method != "_y" {
-			return nil, engine.MethodNotFound(method)
-		}
-		return params, nil
-	}
-	p, c := newPeer(t, extensions(&ext), nil)
-	p.send(request(1, "_x/add", `[1,2,3]`))
-	p.expect(`{"jsonrpc":"2.0","id":1,"result":6}`)
-	p.send(request(2, "_y", `{"a":12345678901234567890}`))
-	if got := p.read(); !strings.Contains(got, `"result":{"a":12345678901234567890}`) {
-		t.Errorf("got %s", got)
-	}
-	p.send(request(3, "_z", `{}`))
-	p.expect(`{"jsonrpc":"2.0","id":3,"error":{"code":-32601,"message":"Method not found","data":{"method":"_z"}}}`)
-	done := make(chan error, 1)
-	go func() {
-		res, err := engine.CallRaw[map[string]int](t.Context(), c, "_x/y", map[string]any{"a": 1})
-		if err == nil && (*res)["b"] != 2 {
-			err = fmt.Errorf("got %v", *res)
-		}
-		done <- err
-	}()
-	p.expect(`{"jsonrpc":"2.0","id":1,"method":"_x/y","params":{"a":1}}`)
-	p.send(`{"jsonrpc":"2.0","id":1,"result":{"b":2}}`)
-	if err := receive(t, done); err != nil {
-		t.Error(err)
-	}
-	if err := engine.NotifyRaw(t.Context(), c, "_x/note", nil); err != nil {
-		t.Error(err)
-	}
-	p.expect(`{"jsonrpc":"2.0","method":"_x/note"}`)
-}
-
 // Null parameters are none, wherever they stand in the message.
 func TestNullParams(t *testing.T) {
 	got := make(chan string, 2)
@@ -675,62 +573,5 @@ func TestNullParams(t *testing.T) {
 	peer.send(`{"jsonrpc":"2.0","method":"_n","params":null}`, `{"params":null,"jsonrpc":"2.0","method":"_n"}`)
 	if a, b := receive(t, got), receive(t, got); a != "{}" || b != "{}" {
 		t.Errorf("got %s and %s", a, b)
-	}
-}
-
-// $/cancel_request is the runtime's, also where a route has that name.
-func TestCancelRequestRoute(t *testing.T) {
-	started := make(chan struct{})
-	routes := []Route{
-		NotificationMethod[json.RawMessage]{Name: "$/cancel_request"}.Handle(func(context.Context, *json.RawMessage) error {
-			t.Error("the route was served")
-			return nil
-		}),
-		askMethod.Handle(func(ctx context.Context, _ *sessionParams) (*askResult, error) {
-			close(started)
-			<-ctx.Done()
-			return nil, ctx.Err()
-		}),
-	}
-	peer, _ := newPeer(t, routes, nil)
-	peer.send(request(1, "ask", `{}`))
-	receive(t, started)
-	peer.send(note("$/cancel_request", `{"requestId":1}`))
-	peer.expect(`{"jsonrpc":"2.0","id":1,"error":{"code":-32800,"message":"Request cancelled"}}`)
-}
-
-// A Route that no constructor has made serves nothing, and breaks nothing.
-func TestZeroRoutes(t *testing.T) {
-	p, _ := newPeer(t, []Route{
-		{}, {Notification: true}, {Method: "x"}, {Method: "y", Notification: true, Feeds: true, CancelsTurn: true},
-		echoMethod.Handle(echo),
-	}, nil)
-	p.send(note("x", `{}`), note("y", `{"sessionId":"s"}`), note("z", `[]`))
-	for _, method := range []string{"x", "y", "z"} {
-		p.send(request(1, method, `{}`))
-		if got := p.read(); !strings.Contains(got, "-32601") {
-			t.Errorf("%s: %s", method, got)
-		}
-	}
-	p.send(request(2, "echo", `{"n":1}`))
-	p.expect(`{"jsonrpc":"2.0","id":2,"result":{"n":1}}`)
-}
-
-// The reason that Hooks.Invalid is told says what came, but not all of a long line.
-func TestInvalidSaysWhatCame(t *testing.T) {
-	reasons := make(chan error, 10)
-	p, _ := newPeer(t, nil, &Options{SkipNoise: true, Hooks: Hooks{
-		Invalid: func(_ []byte, reason error) { reasons <- reason },
-	}})
-	long := "Loading " + strings.Repeat("x", 10000)
-	for line, want := range map[string]string{
-		"npm warn deprecated":                   `"npm warn deprecated"`,
-		`{"jsonrpc":"2.0","id":77,"result":{}}`: `"{\"jsonrpc\":\"2.0\",\"id\":77,\"result\":{}}"`,
-		long:                                    `"Loading xxx`,
-	} {
-		p.send(line)
-		if got := receive(t, reasons).Error(); !strings.Contains(got, want) || len(got) > 1000 {
-			t.Errorf("of %.40q: %.200s (%d bytes)", line, got, len(got))
-		}
 	}
 }

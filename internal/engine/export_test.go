@@ -1,9 +1,7 @@
 package engine
 
 import (
-	"context"
 	"fmt"
-	"slices"
 )
 
 // Sessions are the sessions that a connection knows, and how much is going on in each.
@@ -46,23 +44,4 @@ func AwaitHandled(c *Conn, id string) {
 	if s != nil {
 		<-s.reached(s.position(), false)
 	}
-}
-
-// Ending is closed when a connection begins to end.
-func Ending(c *Conn) <-chan struct{} { return c.base.Done() }
-
-// Waiting is how many bytes wait for loops over updates, but for a little of each.
-func Waiting(c *Conn) int64 { return c.loops.bytes.Load() }
-
-// CancelTurns has the peer cancel n turns of one session, and returns the order in which their contexts end.
-func CancelTurns(n int) (order []int) {
-	var s session
-	for range n {
-		s.incoming = append(s.incoming, &incoming{lateContext: lateContext{parent: context.Background()}})
-	}
-	do := s.step(event{kind: cancelRead})
-	for _, in := range do.end {
-		order = append(order, slices.Index(s.incoming, in))
-	}
-	return order
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"log"
 	"log/slog"
 	"strings"
 	"testing"
@@ -51,50 +50,5 @@ func TestHiddenFailuresAreLogged(t *testing.T) {
 				}
 			})
 		}
-	}
-}
-
-// The same of notifications, whose failures no peer sees.
-func TestFailuresOfNotificationsAreLogged(t *testing.T) {
-	var log bytes.Buffer
-	before := slog.Default()
-	slog.SetDefault(slog.New(slog.NewTextHandler(&log, nil)))
-	defer slog.SetDefault(before)
-	p, c := newPeer(t, []Route{
-		updateMethod.Handle(func(_ context.Context, u *updateParams) error {
-			if u.N == 1 {
-				panic("boom")
-			}
-			return rpc.ErrInvalidParams.WithMessagef("no such thing")
-		}),
-		echoMethod.Handle(echo),
-	}, nil)
-	p.send(note("update", `{"n":1}`), note("update", `{"n":2}`), request(1, "echo", `{}`))
-	p.read()
-	if err := c.Close(); err != nil {
-		t.Error(err)
-	}
-	if got := log.String(); strings.Count(got, "\n") != 2 || !strings.Contains(got, "boom") || !strings.Contains(got, "no such thing") {
-		t.Errorf("logged %s", got)
-	}
-}
-
-// original is the default logger of programs that set none.
-var original = slog.Default()
-
-// The default logger writes the stack of a panic on lines of its own.
-func TestStackIsReadable(t *testing.T) {
-	var logged bytes.Buffer
-	before := log.Writer()
-	log.SetOutput(&logged)
-	defer log.SetOutput(before)
-	p, c := newPeer(t, []Route{echoMethod.Handle(func(context.Context, *echoParams) (*echoParams, error) { panic("boom") })}, &Options{Logger: original})
-	p.send(request(1, "echo", `{}`))
-	p.read()
-	if err := c.Close(); err != nil {
-		t.Error(err)
-	}
-	if text := logged.String(); !strings.Contains(text, "handler panicked: boom\n") || !strings.Contains(text, "failures_test.go:") || strings.Contains(text, `\n`) {
-		t.Errorf("logged %s", text)
 	}
 }

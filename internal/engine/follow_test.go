@@ -78,20 +78,6 @@ func TestKeepTurn(t *testing.T) {
 	peer.expect(`{"jsonrpc":"2.0","id":4,"result":{"n":2}}`)
 }
 
-// A turn that is refused in the end has no work.
-func TestKeepTurnDropped(t *testing.T) {
-	dropped := make(chan struct{})
-	peer, _ := newPeer(t, keeping(func(ctx context.Context) (*echoParams, error) {
-		if !engine.KeepTurn(ctx, func(context.Context, func()) { t.Error("run was called") }, func() { close(dropped) }) {
-			t.Error("the turn was not kept")
-		}
-		return nil, rpc.ErrAuthRequired
-	}), nil)
-	peer.send(`{"jsonrpc":"2.0","id":1,"method":"turn","params":{"sessionId":"s"}}`)
-	peer.expect(`{"jsonrpc":"2.0","id":1,"error":{"code":-32000,"message":"Authentication required"}}`)
-	receive(t, dropped)
-}
-
 // Only the handler of a turn can keep it.
 func TestKeepTurnElsewhere(t *testing.T) {
 	keep := func(ctx context.Context) bool {
@@ -397,11 +383,4 @@ func TestRecalledThenSessionCancelled(t *testing.T) {
 			t.Errorf("%s came too", peer.read())
 		}
 	})
-}
-
-// A turn that waits for an earlier one is cancelled before that one, whose end would let it begin.
-func TestCancelLatestTurnFirst(t *testing.T) {
-	if got := engine.CancelTurns(3); !slices.Equal(got, []int{2, 1, 0}) {
-		t.Errorf("got %v", got)
-	}
 }

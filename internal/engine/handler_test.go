@@ -9,7 +9,6 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/internal/engine"
@@ -40,38 +39,6 @@ func TestTurnRunByNotificationHandler(t *testing.T) {
 		p.send(`{"jsonrpc":"2.0","id":1,"result":{"stopReason":"end_turn"}}`)
 		if err := receive(t, done); err != nil {
 			t.Error(err)
-		}
-	})
-}
-
-// The same for a loop over updates, whose body runs the turn of another session.
-func TestTurnRunWhileRangingOverUpdates(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p, c := newPeer(t, clientRoutes(nil, nil), &Options{QueueBytes: 200})
-		turn := engine.StartTurn(t.Context(), c, promptMethod, &promptParams{"s", "go"}, inS, pickUpdate)
-		p.read()
-		done := make(chan error, 1)
-		seen := 0
-		go func() {
-			var err error
-			for u := range turn.Updates() {
-				if seen++; u == 0 {
-					_, err = engine.RunTurn(t.Context(), c, promptMethod, &promptParams{"other", "go"}, TurnSpec{Session: "other"})
-				}
-			}
-			done <- err
-		}()
-		p.send(note("update", `{"sessionId":"s","n":0}`))
-		p.read()
-		go func() {
-			for i := range 100 {
-				p.send(note("update", fmt.Sprintf(`{"sessionId":"s","n":%d}`, i+1)))
-			}
-			p.send(`{"jsonrpc":"2.0","id":2,"result":{"stopReason":"end_turn"}}`)
-			p.send(`{"jsonrpc":"2.0","id":1,"result":{"stopReason":"end_turn"}}`)
-		}()
-		if err := receive(t, done); err != nil || seen != 101 {
-			t.Errorf("%d updates, %v", seen, err)
 		}
 	})
 }
@@ -157,22 +124,6 @@ func TestCallThatOutlivesItsHandler(t *testing.T) {
 	}
 }
 
-// The reader serves these itself, so they must not wait for anybody's handler.
-func TestInlineRequestDoesNotWaitForNotifications(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		release := make(chan struct{})
-		defer close(release)
-		inline := echoMethod.Handle(echo)
-		inline.Inline = true
-		p, _ := newPeer(t, []Route{inline, updateMethod.Handle(func(context.Context, *updateParams) error {
-			<-release
-			return nil
-		})}, nil)
-		p.send(note("update", `{}`), request(1, "echo", `{"n":1}`))
-		p.expect(`{"jsonrpc":"2.0","id":1,"result":{"n":1}}`)
-	})
-}
-
 // An author's own encoding and decoding may panic as a handler may: that is one message's failure.
 func TestPanicInMarshaling(t *testing.T) {
 	var ext Extensions
@@ -207,18 +158,6 @@ type panics struct{}
 func (*panics) MarshalJSON() ([]byte, error) { panic(errPlain) }
 func (*panics) UnmarshalJSON([]byte) error   { panic(errPlain) }
 
-// A test's FailNow, in a handler, ends the goroutine. The peer must not wait for an answer forever.
-func TestGoexitInRequestHandler(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p, _ := newPeer(t, []Route{echoMethod.Handle(func(context.Context, *echoParams) (*echoParams, error) {
-			runtime.Goexit()
-			return nil, nil
-		})}, nil)
-		p.send(request(1, "echo", `{}`))
-		p.expect(`{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"Internal error"}}`)
-	})
-}
-
 // The same for notifications: the session's next one is handled, and its turn ends.
 func TestGoexitInNotificationHandler(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -246,26 +185,6 @@ func TestGoexitInNotificationHandler(t *testing.T) {
 		if !slices.Equal(handled, []int{1, 3}) {
 			t.Errorf("handled %v", handled)
 		}
-	})
-}
-
-// A client that writes one request and closes its end still gets everything.
-func TestAfterResponseAtEndOfInput(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var c *Conn
-		p, c := newPeer(t, []Route{echoMethod.Handle(func(ctx context.Context, p *echoParams) (*echoParams, error) {
-			rpc.AfterResponse(ctx, func(ctx context.Context) {
-				time.Sleep(time.Second / 2) // of the one of DrainTime
-				if err := updateMethod.Notify(ctx, c, &updateParams{SessionID: "s"}); err != nil {
-					t.Error(err)
-				}
-			})
-			return p, nil
-		})}, nil)
-		p.send(request(1, "echo", `{"n":1}`))
-		p.w.Close()
-		p.expect(`{"jsonrpc":"2.0","id":1,"result":{"n":1}}`)
-		p.expect(`{"jsonrpc":"2.0","method":"update","params":{"sessionId":"s","n":0,"text":""}}`)
 	})
 }
 

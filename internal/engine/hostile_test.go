@@ -11,7 +11,6 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-	"weak"
 
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/internal/test/gentest"
@@ -118,36 +117,5 @@ func TestLongMessagesAreLetGo(t *testing.T) {
 				}
 			})
 		})
-	}
-}
-
-// A connection that is idle holds neither the parameters nor the result of its last call, nor those of the
-// last one that it served.
-func TestLastCallIsLetGo(t *testing.T) {
-	type params struct {
-		SessionID string `json:"sessionId"`
-		Text      string `json:"text"`
-	}
-	var served weak.Pointer[params]
-	method := RequestMethod[params, params]{Name: "call"}
-	near, far := rpc.Pipe()
-	allocConn(t, far, method.Handle(func(_ context.Context, p *params) (*params, error) {
-		served = weak.Make(p)
-		return &params{}, nil
-	}))
-	c := allocConn(t, near)
-	sent := &params{SessionID: "s", Text: strings.Repeat("x", 100)}
-	held := weak.Make(sent)
-	answer, err := method.Call(t.Context(), c, sent)
-	if err != nil {
-		t.Fatal(err)
-	}
-	result := weak.Make(answer)
-	sent, answer = nil, nil
-	for deadline := time.Now().Add(time.Minute); held.Value() != nil || result.Value() != nil || served.Value() != nil; runtime.GC() {
-		if time.Now().After(deadline) {
-			t.Fatalf("held: what was sent %v, the result %v, what was served %v", held.Value() != nil, result.Value() != nil, served.Value() != nil)
-		}
-		runtime.Gosched()
 	}
 }

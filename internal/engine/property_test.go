@@ -6,7 +6,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -56,15 +55,6 @@ func TestScheduleProperties(t *testing.T) {
 			near, far := rpc.Pipe()
 			newWorld(t, seed, time.Millisecond).run(near, far)
 		})
-	})
-}
-
-// The same with real time and real pipes, where everything may coincide.
-func TestSchedulePropertiesInRealTime(t *testing.T) {
-	tier.Need(t, tier.Normal)
-	eachSeed(t, tier.Pick(0, 50, 250, 5000), func(t *testing.T, seed uint64) {
-		near, far := osPipes(t)
-		newWorld(t, seed, 20*time.Microsecond).run(near, far)
 	})
 }
 
@@ -960,151 +950,4 @@ func TestCallsInsideNotificationHandlers(t *testing.T) {
 	}
 }
 
-// Two sides whose handlers send more than either takes do not wait for each other.
-func TestNotificationsInsideNotificationHandlers(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		const n = 20
-		var handled atomic.Int32
-		routes := func(c *Conn) []Route {
-			return []Route{
-				doNote.Handle(func(ctx context.Context, p *move) error {
-					for range n {
-						if err := doUpdate.Notify(ctx, c, &move{Outcome: strings.Repeat("x", 50<<10)}); err != nil {
-							t.Error(err)
-						}
-					}
-					return nil
-				}),
-				doUpdate.Handle(func(context.Context, *move) error {
-					handled.Add(1)
-					return nil
-				}),
-			}
-		}
-		near, far := rpc.Pipe()
-		a, err := Connect(t.Context(), near, routes, &Options{QueueBytes: 1})
-		if err != nil {
-			t.Fatal(err)
-		}
-		b, err := Connect(t.Context(), far, routes, &Options{QueueBytes: 1})
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, c := range []*Conn{a, b} {
-			if err := doNote.Notify(t.Context(), c, &move{}); err != nil {
-				t.Error(err)
-			}
-		}
-		synctest.Wait()
-		if handled.Load() != 2*n {
-			t.Errorf("%d of %d updates handled", handled.Load(), 2*n)
-		}
-		if err := errors.Join(a.Close(), b.Close()); err != nil {
-			t.Error(err)
-		}
-	})
-}
-
-// A cancellation that comes while a question is being answered is sent behind the answer.
-func TestCancelWhileQuestionIsAnswered(t *testing.T) {
-	if !gentest.Race {
-		t.Skip("only with -race can locks be watched")
-	}
-	answering, cancelSent := make(chan struct{}), make(chan struct{})
-	var once sync.Once
-	var answer atomic.Bool // its lock is held
-	taken := func(rank int, taken bool) {
-		switch {
-		case rank == 1:
-			answer.Store(taken)
-		case rank == 2 && taken && answer.Load(): // the answer is decided, and not sent
-			once.Do(func() {
-				close(answering)
-				select {
-				case <-cancelSent:
-				case <-time.After(100 * time.Millisecond):
-				}
-			})
-		}
-	}
-	lockTaken.Store(&taken)
-	defer lockTaken.Store(nil)
-	p, c := newPeer(t, clientRoutes(nil, func(context.Context, *sessionParams) (*askResult, error) {
-		return nil, errPlain
-	}), nil)
-	turn := engine.StartTurn(t.Context(), c, promptMethod, &promptParams{"s", "go"}, inS, pickUpdate)
-	p.read()
-	p.send(request("q", "ask", `{"sessionId":"s"}`))
-	receive(t, answering)
-	turn.Cancel()
-	if first := p.read(); !strings.Contains(first, "-32603") {
-		close(cancelSent)
-		t.Errorf("%s was sent before the answer %s", first, p.read())
-	} else {
-		p.expect(`{"jsonrpc":"2.0","method":"cancel","params":{"sessionId":"s"}}`)
-	}
-	p.send(`{"jsonrpc":"2.0","id":1,"result":{"stopReason":"cancelled"}}`)
-	if _, err := turn.Result(); err != nil {
-		t.Error(err)
-	}
-}
-
 // What the end of a connection does to those who wait for something.
-
-// A handler that ends because of Close still answers, however much is unsent.
-func TestAnswerAtCloseWhilePeerDoesNotRead(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p, r, c := newDeafPeer(t, []Route{doEcho.Handle(func(ctx context.Context, p *move) (*move, error) {
-			<-ctx.Done()
-			return p, nil
-		})}, nil)
-		p.send(request("q", "echo", `{"n":7}`))
-		fillWriter(t, c)
-		closed := make(chan error, 1)
-		go func() { closed <- c.Close() }()
-		synctest.Wait()
-		answers := 0
-		for {
-			line, err := r.ReadString('\n')
-			if err != nil {
-				break
-			}
-			if strings.Contains(line, `"result"`) {
-				answers++
-			}
-		}
-		if err := receive(t, closed); err != nil || answers != 1 {
-			t.Errorf("%d answers, %v", answers, err)
-		}
-	})
-}
-
-// Whoever waits when the stream breaks is told how, also by its context.
-func TestCauseOfTheEnd(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var c *Conn
-		failures := make(chan error, 4)
-		p, c := newPeer(t, []Route{doEcho.Handle(func(ctx context.Context, p *move) (*move, error) {
-			_, err := doEcho.Call(ctx, c, p)
-			failures <- err
-			<-ctx.Done()
-			failures <- context.Cause(ctx)
-			return p, nil
-		})}, nil)
-		go func() {
-			_, err := engine.RunTurn(t.Context(), c, doPrompt, &move{}, TurnSpec{CancelMethod: "cancel"})
-			failures <- err
-		}()
-		p.read()
-		p.send(request(1, "echo", `{}`))
-		p.read()
-		if err := p.w.(*io.PipeWriter).CloseWithError(io.ErrUnexpectedEOF); err != nil {
-			t.Fatal(err)
-		}
-		for range 3 {
-			if err := receive(t, failures); !errors.Is(err, rpc.ErrClosed) || !errors.Is(err, io.ErrUnexpectedEOF) {
-				t.Errorf("got %v", err)
-			}
-		}
-	})
-}

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -17,110 +16,6 @@ import (
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/internal/engine"
 )
-
-const promptAnswer = `{"jsonrpc":"2.0","id":%d,"result":{"stopReason":"end_turn"}}`
-
-// A turn whose middleware refuses it, panics out of it, or ends its goroutine leaves the session, whose updates go to
-// the handler again.
-func TestStreamedTurnThatMiddlewareRefuses(t *testing.T) {
-	for name, refuse := range map[string]func() error{
-		"error": func() error { return errPlain },
-		"exit":  func() error { runtime.Goexit(); return nil },
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				updates := make(chan int, 10)
-				p, c := newPeer(t, clientRoutes(func(_ context.Context, u *updateParams) error {
-					updates <- u.N
-					return nil
-				}, nil), &Options{Hooks: Hooks{Call: func(context.Context, *CallInfo, func(context.Context) error) error {
-					return refuse()
-				}}})
-				turn := engine.StartTurn(t.Context(), c, promptMethod, &promptParams{"s", "go"}, inS, pickUpdate)
-				synctest.Wait()
-				select {
-				case <-turn.Done():
-				default:
-					t.Error("the turn goes on")
-				}
-				p.send(note("update", `{"sessionId":"s","n":1}`))
-				synctest.Wait()
-				if len(updates) != 1 {
-					t.Error("the update was lost")
-				}
-				if left := engine.Sessions(c); len(left) != 0 {
-					t.Error(left)
-				}
-				select {
-				case <-turn.Done():
-					if _, err := turn.Result(); err == nil {
-						t.Error("no error")
-					}
-				default:
-				}
-			})
-		})
-	}
-}
-
-// A session may be cancelled by two goroutines at once while middleware holds its turn back.
-func TestTwoCancellationsBeforeTheTurnIsSent(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		hold := make(chan struct{})
-		p, c := newPeer(t, clientRoutes(nil, nil), &Options{Hooks: Hooks{
-			Call: func(ctx context.Context, _ *CallInfo, next func(context.Context) error) error {
-				<-hold
-				return next(ctx)
-			},
-		}})
-		turn := engine.StartTurn(t.Context(), c, promptMethod, &promptParams{"s", "go"}, inS, pickUpdate)
-		for range 2 {
-			go func() {
-				if err := c.CancelSession(context.Background(), inS); err != nil {
-					t.Error(err)
-				}
-			}()
-		}
-		synctest.Wait()
-		close(hold)
-		for range 2 {
-			p.expect(`{"jsonrpc":"2.0","method":"cancel","params":{"sessionId":"s"}}`)
-		}
-		if _, err := turn.Result(); !errors.Is(err, rpc.ErrTurnCancelled) {
-			t.Error(err)
-		}
-		if left := engine.Sessions(c); len(left) != 0 {
-			t.Error(left)
-		}
-	})
-}
-
-// A panic of the middleware of a cancellation does not keep the turn from its end.
-func TestMiddlewareOfACancellationPanics(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p, c := newPeer(t, clientRoutes(nil, nil), &Options{Hooks: Hooks{
-			Call: func(ctx context.Context, call *CallInfo, next func(context.Context) error) error {
-				if call.Method == "cancel" {
-					panic("no")
-				}
-				return next(ctx)
-			},
-		}})
-		turn := engine.StartTurn(t.Context(), c, promptMethod, &promptParams{"s", "go"}, inS, pickUpdate)
-		p.read()
-		func() {
-			defer func() { _ = recover() }()
-			_ = c.CancelSession(t.Context(), inS)
-		}()
-		p.send(fmt.Sprintf(promptAnswer, 1))
-		synctest.Wait()
-		select {
-		case <-turn.Done():
-		default:
-			t.Error("the turn goes on")
-		}
-	})
-}
 
 // The updates behind an answer that is an error, or cannot be decoded, go to the handler as those behind any other do.
 func TestUpdatesBehindAnErrorAnswer(t *testing.T) {
@@ -163,16 +58,6 @@ func TestUpdatesBehindAnErrorAnswer(t *testing.T) {
 			}
 		}
 	}
-}
-
-// A fallback's nil result is null, with middleware as without.
-func TestNilResultOfAFallbackWithinMiddleware(t *testing.T) {
-	ext := Extensions{Fallback: func(context.Context, *rpc.Conn, string, json.RawMessage) (any, error) { return nil, nil }}
-	p, _ := newPeer(t, extensions(&ext), &Options{Hooks: Hooks{
-		Serve: func(ctx context.Context, _ *CallInfo, next func(context.Context) error) error { return next(ctx) },
-	}})
-	p.send(request(1, "_x", `{}`))
-	p.expect(`{"jsonrpc":"2.0","id":1,"result":null}`)
 }
 
 // Middleware that calls next a second time gets an error; the call is not sent again.

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -59,81 +57,6 @@ func clientRoutes(update func(context.Context, *updateParams) error, ask func(co
 	a := askMethod.Handle(ask)
 	a.Cancelled = func(any) any { return &askResult{"cancelled"} }
 	return []Route{u, a, echoMethod.Handle(echo)}
-}
-
-func TestTurnUpdatesThenResult(t *testing.T) {
-	const n = 1000
-	p, c := newPeer(t, clientRoutes(nil, nil), &Options{QueueBytes: 500})
-	turn := engine.StartTurn(t.Context(), c, promptMethod, &promptParams{"s", "go"}, inS, pickUpdate)
-	p.expect(`{"jsonrpc":"2.0","id":1,"method":"prompt","params":{"sessionId":"s","prompt":"go"}}`)
-	go func() {
-		for i := range n {
-			p.send(note("update", fmt.Sprintf(`{"sessionId":"s","n":%d}`, i)))
-		}
-		p.send(`{"jsonrpc":"2.0","id":1,"result":{"stopReason":"end_turn"}}`)
-	}()
-	next := 0
-	for u := range turn.Updates() {
-		if u != next {
-			t.Fatalf("update %d, want %d", u, next)
-		}
-		next++
-	}
-	if next != n {
-		t.Errorf("%d updates", next)
-	}
-	if res, err := turn.Result(); err != nil || res.StopReason != "end_turn" {
-		t.Error(res, err)
-	}
-}
-
-func TestTurnLeftEarly(t *testing.T) {
-	p, c := newPeer(t, clientRoutes(nil, nil), &Options{QueueBytes: 200})
-	turn := engine.StartTurn(t.Context(), c, promptMethod, &promptParams{"s", "go"}, inS, pickUpdate)
-	p.read()
-	go func() {
-		for i := range 500 {
-			p.send(note("update", fmt.Sprintf(`{"sessionId":"s","n":%d}`, i)))
-		}
-		p.send(`{"jsonrpc":"2.0","id":1,"result":{"stopReason":"end_turn"}}`)
-	}()
-	for range turn.Updates() {
-		break
-	}
-	if res, err := turn.Result(); err != nil || res.StopReason != "end_turn" {
-		t.Error(res, err)
-	}
-}
-
-func TestCallWhileRangingOverUpdates(t *testing.T) {
-	p, c := newPeer(t, clientRoutes(nil, nil), &Options{QueueBytes: 200, QueueLimit: 1 << 20})
-	turn := engine.StartTurn(t.Context(), c, promptMethod, &promptParams{"s", "go"}, inS, pickUpdate)
-	p.read()
-	go func() {
-		for i := range 300 {
-			p.send(note("update", fmt.Sprintf(`{"sessionId":"s","n":%d}`, i)))
-		}
-		if line := p.read(); !strings.Contains(line, "echo") {
-			t.Errorf("got %s", line)
-		}
-		p.send(`{"jsonrpc":"2.0","id":2,"result":{"n":7}}`, `{"jsonrpc":"2.0","id":1,"result":{"stopReason":"end_turn"}}`)
-	}()
-	seen := 0
-	for u := range turn.Updates() {
-		if u == 0 {
-			res, err := echoMethod.Call(context.Background(), c, &echoParams{SessionID: "s"})
-			if err != nil || res.N != 7 {
-				t.Error(res, err)
-			}
-		}
-		seen++
-	}
-	if seen != 300 {
-		t.Errorf("%d updates", seen)
-	}
-	if _, err := turn.Result(); err != nil {
-		t.Error(err)
-	}
 }
 
 // PRM-9, PRM-14: a cancelled turn.
@@ -294,52 +217,6 @@ func TestCancelOfIdleSession(t *testing.T) {
 	p.expect(`{"jsonrpc":"2.0","id":1,"result":{"stopReason":"end_turn"}}`)
 }
 
-func TestSecondPromptOfBusySession(t *testing.T) {
-	for _, concurrent := range []bool{false, true} {
-		release := make(chan struct{})
-		p, _ := newPeer(t, agentRoutes(func(ctx context.Context, p *promptParams) (*promptResult, error) {
-			<-release
-			return &promptResult{"end_turn"}, nil
-		}), &Options{ConcurrentTurns: concurrent})
-		p.send(request(1, "prompt", `{"sessionId":"s","prompt":"x"}`), request(2, "prompt", `{"sessionId":"s","prompt":"x"}`))
-		p.send(request(3, "echo", `{"n":1}`))
-		if !concurrent {
-			if got := p.read(); !strings.Contains(got, `"id":2`) || !strings.Contains(got, "-32600") || !strings.Contains(got, `"sessionId":"s"`) {
-				t.Errorf("got %s", got)
-			}
-		}
-		p.expect(`{"jsonrpc":"2.0","id":3,"result":{"n":1}}`)
-		close(release)
-		p.read()
-		if concurrent {
-			p.read()
-		}
-	}
-}
-
-func TestSixteenBlockedRequestsAndOneMore(t *testing.T) {
-	release := make(chan struct{})
-	var blocked atomic.Int32
-	p, _ := newPeer(t, clientRoutes(nil, func(context.Context, *sessionParams) (*askResult, error) {
-		blocked.Add(1)
-		<-release
-		return &askResult{"allowed"}, nil
-	}), &Options{MaxRequests: 17})
-	for i := range 16 {
-		p.send(request(i, "ask", `{"sessionId":"s"}`))
-	}
-	p.send(request("seventeen", "echo", `{"sessionId":"s","n":1}`))
-	p.expect(`{"jsonrpc":"2.0","id":"seventeen","result":{"sessionId":"s","n":1}}`)
-	p.send(request(17, "ask", `{"sessionId":"s"}`), request("over", "echo", `{"n":1}`))
-	if got := p.read(); !strings.Contains(got, `"id":"over"`) || !strings.Contains(got, "-32603") {
-		t.Errorf("got %s", got)
-	}
-	close(release)
-	for range 17 {
-		p.read()
-	}
-}
-
 func TestAfterResponse(t *testing.T) {
 	var c *Conn
 	p, c := newPeer(t, []Route{echoMethod.Handle(func(ctx context.Context, p *echoParams) (*echoParams, error) {
@@ -359,78 +236,6 @@ func TestAfterResponse(t *testing.T) {
 	if rpc.AfterResponse(t.Context(), func(context.Context) { t.Error("called") }) {
 		t.Error("rpc.AfterResponse outside a handler")
 	}
-}
-
-func TestPeerDiesInTurn(t *testing.T) {
-	p, c := newPeer(t, clientRoutes(nil, nil), nil)
-	turn := engine.StartTurn(t.Context(), c, promptMethod, &promptParams{"s", "go"}, inS, pickUpdate)
-	p.read()
-	for i := range 100 {
-		p.send(note("update", fmt.Sprintf(`{"sessionId":"s","n":%d}`, i)))
-	}
-	p.w.Close()
-	n := 0
-	for range turn.Updates() {
-		n++
-	}
-	if n != 100 {
-		t.Errorf("%d of 100 updates", n)
-	}
-	if _, err := turn.Result(); !errors.Is(err, rpc.ErrClosed) {
-		t.Error(err)
-	}
-}
-
-func TestCloseCancelsTurn(t *testing.T) {
-	p, c := newPeer(t, clientRoutes(nil, nil), nil)
-	turn := engine.StartTurn(t.Context(), c, promptMethod, &promptParams{"s", "go"}, inS, pickUpdate)
-	p.read()
-	if err := c.Close(); err != nil {
-		t.Error(err)
-	}
-	if _, err := turn.Result(); !errors.Is(err, rpc.ErrClosed) {
-		t.Error(err)
-	}
-	if _, err := engine.RunTurn(t.Context(), c, promptMethod, &promptParams{"s", "go"}, inS); !errors.Is(err, rpc.ErrClosed) {
-		t.Error(err)
-	}
-}
-
-// SES-15: ending a session cancels its turn, which is answered first.
-func TestRequestThatEndsTheTurn(t *testing.T) {
-	routes := agentRoutes(func(ctx context.Context, p *promptParams) (*promptResult, error) {
-		<-ctx.Done()
-		return nil, ctx.Err()
-	})
-	end := RequestMethod[sessionParams, askResult]{Name: "end"}.Handle(func(ctx context.Context, p *sessionParams) (*askResult, error) {
-		return &askResult{"ended"}, ctx.Err()
-	})
-	end.EndsTurn = true
-	p, _ := newPeer(t, append(routes, end), nil)
-	for i := range 50 {
-		p.send(request(i, "prompt", `{"sessionId":"s","prompt":"x"}`), request("e", "end", `{"sessionId":"s"}`))
-		p.expect(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"result":{"stopReason":"cancelled"}}`, i))
-		p.expect(`{"jsonrpc":"2.0","id":"e","result":{"outcome":"ended"}}`)
-	}
-	p.send(request("e", "end", `{"sessionId":"s"}`))
-	p.expect(`{"jsonrpc":"2.0","id":"e","result":{"outcome":"ended"}}`)
-}
-
-// PRM-9: session/cancel answers open requests also where this side knows of no turn.
-func TestCancelSessionWithoutTurn(t *testing.T) {
-	asked := make(chan struct{}, 1)
-	p, c := newPeer(t, clientRoutes(nil, func(ctx context.Context, _ *sessionParams) (*askResult, error) {
-		asked <- struct{}{}
-		<-ctx.Done()
-		return nil, ctx.Err()
-	}), nil)
-	p.send(request("p", "ask", `{"sessionId":"s"}`))
-	receive(t, asked)
-	if err := c.CancelSession(t.Context(), inS); err != nil {
-		t.Error(err)
-	}
-	p.expect(`{"jsonrpc":"2.0","method":"cancel","params":{"sessionId":"s"}}`)
-	p.expect(`{"jsonrpc":"2.0","id":"p","result":{"outcome":"cancelled"}}`)
 }
 
 // A session is cancelled also when its only turn of this side has not been sent yet: what the peer does
@@ -459,18 +264,4 @@ func TestCancelSessionBeforeItsTurnIsSent(t *testing.T) {
 	}
 	p.expect(`{"jsonrpc":"2.0","method":"cancel","params":{"sessionId":"s"}}`)
 	p.expect(`{"jsonrpc":"2.0","id":"q","result":{"outcome":"cancelled"}}`)
-}
-
-// A turn that is cancelled by Cancel, and that the peer never answers, ends with the same error as one that
-// CancelSession cancels.
-func TestTurnCancelWithoutAnswer(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p, c := newPeer(t, clientRoutes(nil, nil), &Options{CancelGrace: time.Second})
-		turn := engine.StartTurn(t.Context(), c, promptMethod, &promptParams{"s", "go"}, inS, pickUpdate)
-		p.read()
-		turn.Cancel()
-		if _, err := turn.Result(); !errors.Is(err, rpc.ErrTurnCancelled) {
-			t.Errorf("got %v", err)
-		}
-	})
 }
