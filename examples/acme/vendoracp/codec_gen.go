@@ -8,31 +8,15 @@ import "github.com/acpgo/sdk/acp/codec"
 // This does not compile with a runtime of another generation, which lacks the constant.
 const _ = codec.SupportVersion1
 
-// EncodeJSON writes x; it is for generated code.
-func (x *Capability) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	if x.Index {
-		e.Name("index")
-		e.Bool(x.Index)
-	}
-	e.EndObject()
-}
+// These types are written and read as the tags of their fields say.
 
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
-func (x *Capability) DecodeJSON(d *codec.Decoder) {
-	*x = Capability{}
-	for o := d.Object(); o.Next(); {
-		switch string(o.Name()) {
-		case "index":
-			o.Once(0)
-			x.Index = d.Bool()
-		default:
-			d.Skip()
-		}
-	}
-}
+func (x *Capability) EncodeJSON(e *codec.Encoder)                { codec.Encode(e, x) }
+func (x *Capability) DecodeJSON(d *codec.Decoder)                { codec.Decode(d, x) }
+func (x *IndexProgressNotification) EncodeJSON(e *codec.Encoder) { codec.Encode(e, x) }
+func (x *IndexProgressNotification) DecodeJSON(d *codec.Decoder) { codec.Decode(d, x) }
+func (x *IndexedFile) EncodeJSON(e *codec.Encoder)               { codec.Encode(e, x) }
+func (x *IndexedFile) DecodeJSON(d *codec.Decoder)               { codec.Decode(d, x) }
 
-// EncodeJSON writes x; it is for generated code.
 func (x *IndexRequest) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
 	e.Name("sessionId")
@@ -44,7 +28,6 @@ func (x *IndexRequest) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *IndexRequest) DecodeJSON(d *codec.Decoder) {
 	*x = IndexRequest{}
 	o := d.Object()
@@ -67,7 +50,6 @@ func (x *IndexRequest) DecodeJSON(d *codec.Decoder) {
 	o.Require("sessionId", "root")
 }
 
-// EncodeJSON writes x; it is for generated code.
 func (x *IndexResponse) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
 	e.Name("files")
@@ -75,7 +57,6 @@ func (x *IndexResponse) EncodeJSON(e *codec.Encoder) {
 	e.EndObject()
 }
 
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *IndexResponse) DecodeJSON(d *codec.Decoder) {
 	*x = IndexResponse{}
 	o := d.Object()
@@ -91,36 +72,6 @@ func (x *IndexResponse) DecodeJSON(d *codec.Decoder) {
 	o.Require("files")
 }
 
-// EncodeJSON writes x; it is for generated code.
-func (x *IndexProgressNotification) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	e.Name("sessionId")
-	e.Str(string(x.SessionID))
-	e.Name("event")
-	x.Event.EncodeJSON(e)
-	e.EndObject()
-}
-
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
-func (x *IndexProgressNotification) DecodeJSON(d *codec.Decoder) {
-	*x = IndexProgressNotification{}
-	o := d.Object()
-	for o.Next() {
-		switch string(o.Name()) {
-		case "sessionId":
-			o.Once(0)
-			x.SessionID = SessionID(d.Intern())
-		case "event":
-			o.Once(1)
-			x.Event.DecodeJSON(d)
-		default:
-			d.Skip()
-		}
-	}
-	o.Require("sessionId", "event")
-}
-
-// EncodeJSON writes x; it is for generated code.
 func (x *IndexEvent) EncodeJSON(e *codec.Encoder) {
 	switch v := x.Variant.(type) {
 	case *IndexEventFile:
@@ -128,7 +79,7 @@ func (x *IndexEvent) EncodeJSON(e *codec.Encoder) {
 	case *IndexEventLimit:
 		e.BeginObject()
 		e.Tag("type", "limit")
-		v.encodeMembers(e)
+		codec.EncodeMembers(e, v)
 		e.EndObject()
 	case *IndexEventUnknown:
 		if v == nil {
@@ -142,7 +93,6 @@ func (x *IndexEvent) EncodeJSON(e *codec.Encoder) {
 	}
 }
 
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
 func (x *IndexEvent) DecodeJSON(d *codec.Decoder) {
 	*x = IndexEvent{}
 	tag, ok := d.Tag("type")
@@ -155,51 +105,9 @@ func (x *IndexEvent) DecodeJSON(d *codec.Decoder) {
 		x.Variant = (*IndexEventFile)(codec.New[IndexedFile](d))
 	case "limit":
 		v := new(IndexEventLimit)
-		v.decodeMembers(d)
+		codec.DecodeMembers(d, v)
 		x.Variant = v
 	default:
 		x.Variant = &IndexEventUnknown{Tag: string(tag), Raw: d.Raw()}
 	}
-}
-
-func (x *IndexEventLimit) encodeMembers(e *codec.Encoder) {
-	if x == nil {
-		e.FailObject("a variant that is a nil %T", x)
-		return
-	}
-}
-
-func (x *IndexEventLimit) decodeMembers(d *codec.Decoder) {
-	for o := d.Object(); o.Next(); {
-		d.Skip()
-	}
-}
-
-// EncodeJSON writes x; it is for generated code.
-func (x *IndexedFile) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	e.Name("path")
-	e.Str(x.Path)
-	e.Name("language")
-	e.Str(string(x.Language))
-	e.EndObject()
-}
-
-// DecodeJSON replaces x by the value that it reads; it is for generated code.
-func (x *IndexedFile) DecodeJSON(d *codec.Decoder) {
-	*x = IndexedFile{}
-	o := d.Object()
-	for o.Next() {
-		switch string(o.Name()) {
-		case "path":
-			o.Once(0)
-			x.Path = d.Str()
-		case "language":
-			o.Once(1)
-			x.Language = Language(d.Intern())
-		default:
-			d.Skip()
-		}
-	}
-	o.Require("path", "language")
 }

@@ -17,8 +17,7 @@ const (
 // Known reports whether x is one of the values that the schema lists.
 func (x Language) Known() bool {
 	switch x {
-	case LanguageGo,
-		LanguageTypeScript:
+	case LanguageGo, LanguageTypeScript:
 		return true
 	}
 	return false

@@ -5,56 +5,27 @@ package vendoracp
 
 import "github.com/acpgo/sdk/acp/codec"
 
-// MarshalJSON implements json.Marshaler.
-func (x Capability) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
+// With these methods, encoding/json reads and writes the types as package codec does.
 
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *Capability) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x IndexRequest) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *IndexRequest) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x IndexResponse) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *IndexResponse) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x IndexProgressNotification) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
+func (x Capability) MarshalJSON() ([]byte, error)                    { return codec.Append(nil, &x) }
+func (x *Capability) UnmarshalJSON(data []byte) error                { return codec.Unmarshal(data, x) }
+func (x IndexRequest) MarshalJSON() ([]byte, error)                  { return codec.Append(nil, &x) }
+func (x *IndexRequest) UnmarshalJSON(data []byte) error              { return codec.Unmarshal(data, x) }
+func (x IndexResponse) MarshalJSON() ([]byte, error)                 { return codec.Append(nil, &x) }
+func (x *IndexResponse) UnmarshalJSON(data []byte) error             { return codec.Unmarshal(data, x) }
+func (x IndexProgressNotification) MarshalJSON() ([]byte, error)     { return codec.Append(nil, &x) }
 func (x *IndexProgressNotification) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x IndexEvent) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *IndexEvent) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// String returns x as JSON, cut off if it is long, for people to read.
-func (x IndexEvent) String() string { return codec.Text(&x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x IndexedFile) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *IndexedFile) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
+func (x IndexEvent) MarshalJSON() ([]byte, error)                    { return codec.Append(nil, &x) }
+func (x *IndexEvent) UnmarshalJSON(data []byte) error                { return codec.Unmarshal(data, x) }
+func (x IndexEvent) String() string                                  { return codec.Text(&x) }
+func (x IndexedFile) MarshalJSON() ([]byte, error)                   { return codec.Append(nil, &x) }
+func (x *IndexedFile) UnmarshalJSON(data []byte) error               { return codec.Unmarshal(data, x) }
 func (x IndexEventFile) MarshalJSON() ([]byte, error) {
 	return codec.Append(nil, &IndexEvent{Variant: &x})
 }
-
-// MarshalJSON implements json.Marshaler.
 func (x IndexEventLimit) MarshalJSON() ([]byte, error) {
 	return codec.Append(nil, &IndexEvent{Variant: &x})
 }
-
-// MarshalJSON implements json.Marshaler.
 func (x IndexEventUnknown) MarshalJSON() ([]byte, error) {
 	return codec.Append(nil, &IndexEvent{Variant: &x})
 }

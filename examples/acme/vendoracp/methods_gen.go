@@ -13,8 +13,8 @@ const (
 	MethodIndexProgress = "_acme/index_progress"
 )
 
-// The methods with the types of their parameters and results: Call and Notify send them,
-// [rpc.HandleMethod] and [rpc.HandleNotificationMethod] serve them.
+// The methods with the types of their parameters and results: Call and Notify send them, [rpc.HandleMethod] and
+// [rpc.HandleNotificationMethod] serve them.
 var (
 	// IndexMethod is _acme/index, a request that agents handle.
 	IndexMethod = rpc.RequestMethod[IndexRequest, IndexResponse]{Name: MethodIndex}

@@ -19,19 +19,19 @@ type Capability struct {
 // IndexRequest asks an agent to index a folder.
 type IndexRequest struct {
 	// The session that the index is for.
-	SessionID SessionID `json:"sessionId"`
+	SessionID SessionID `json:"sessionId" codec:"required"`
 
 	// The folder, an absolute path.
-	Root string `json:"root"`
+	Root string `json:"root" codec:"required"`
 
 	// How many files to index at most.
-	MaxFiles codec.Opt[uint32] `json:"maxFiles,omitzero"`
+	MaxFiles codec.Opt[uint32] `json:"maxFiles,omitzero" codec:"null"`
 }
 
 // IndexResponse says what was indexed.
 type IndexResponse struct {
 	// How many files of each language there are.
-	Files map[string]FileCount `json:"files"`
+	Files map[string]FileCount `json:"files" codec:"required"`
 }
 
 // FileCount is a number of files.
@@ -40,17 +40,17 @@ type FileCount uint64
 // IndexProgressNotification tells a client how the indexing goes.
 type IndexProgressNotification struct {
 	// The session that the index is for.
-	SessionID SessionID `json:"sessionId"`
+	SessionID SessionID `json:"sessionId" codec:"required"`
 
 	// What happened.
-	Event IndexEvent `json:"event"`
+	Event IndexEvent `json:"event" codec:"required"`
 }
 
 // IndexedFile is a file of the index.
 type IndexedFile struct {
 	// Its path within the folder.
-	Path string `json:"path"`
+	Path string `json:"path" codec:"required"`
 
 	// Its language.
-	Language Language `json:"language"`
+	Language Language `json:"language" codec:"required,open"`
 }

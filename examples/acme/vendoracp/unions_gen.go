@@ -13,8 +13,8 @@ type IndexEvent struct {
 	Variant IndexEventVariant `json:"-"`
 }
 
-// IndexEventVariant is implemented only by the variants of [IndexEvent]: *IndexEventFile,
-// *IndexEventLimit and *IndexEventUnknown.
+// IndexEventVariant is implemented only by the variants of [IndexEvent]: *IndexEventFile, *IndexEventLimit and
+// *IndexEventUnknown.
 type IndexEventVariant interface {
 	isIndexEvent()
 }
