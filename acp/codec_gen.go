@@ -702,51 +702,16 @@ func (x *TerminalOutputRequest) DecodeJSON(d *codec.Decoder) {
 	o.Require("sessionId", "terminalId")
 }
 
+var variantsOfCreateElicitationRequest = codec.Variants{Of: "CreateElicitationRequest", Tag: "mode", Unknown: (*CreateElicitationRequestUnknown)(nil), Names: []string{"message", "_meta"}, List: []codec.Variant{
+	{Tag: "form", As: (*CreateElicitationRequestForm)(nil), By: (*ElicitationFormMode)(nil), Union: true},
+	{Tag: "url", As: (*CreateElicitationRequestURL)(nil), By: (*ElicitationURLMode)(nil), Union: true},
+}}
+
 func (x *CreateElicitationRequest) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	codec.EncodeMembers(e, x)
-	switch v := x.Variant.(type) {
-	case *CreateElicitationRequestForm:
-		e.Tag("mode", "form")
-		codec.Embed(e, (*ElicitationFormMode)(v), "mode", "message", "_meta")
-	case *CreateElicitationRequestURL:
-		e.Tag("mode", "url")
-		codec.Embed(e, (*ElicitationURLMode)(v), "mode", "message", "_meta")
-	case *CreateElicitationRequestUnknown:
-		if v == nil {
-			e.FailObject("a variant that is a nil %T", v)
-			break
-		}
-		e.CheckTag("mode", v.Tag, v.Raw, new(CreateElicitationRequest).decodeVariant)
-		e.Members(v.Raw, "message", "_meta")
-	default:
-		e.FailObject("CreateElicitationRequest without a variant")
-	}
-	e.EndObject()
+	variantsOfCreateElicitationRequest.EncodeMerged(e, x, x.Variant)
 }
-
 func (x *CreateElicitationRequest) DecodeJSON(d *codec.Decoder) {
-	*x = CreateElicitationRequest{}
-	start := d.Mark()
-	codec.DecodeMembers(d, x)
-	d.Rewind(start)
-	x.decodeVariant(d)
-}
-
-func (x *CreateElicitationRequest) decodeVariant(d *codec.Decoder) {
-	tag, ok := d.Tag("mode")
-	if !ok {
-		d.NoTag("mode")
-		return
-	}
-	switch string(tag) {
-	case "form":
-		x.Variant = (*CreateElicitationRequestForm)(codec.New[ElicitationFormMode](d))
-	case "url":
-		x.Variant = (*CreateElicitationRequestURL)(codec.New[ElicitationURLMode](d))
-	default:
-		x.Variant = &CreateElicitationRequestUnknown{Tag: string(tag), Raw: d.Raw()}
-	}
+	x.Variant, _ = variantsOfCreateElicitationRequest.DecodeMerged(d, x).(CreateElicitationRequestVariant)
 }
 
 func (x *ElicitationRequestScope) EncodeJSON(e *codec.Encoder) {
@@ -818,51 +783,19 @@ func (x *ElicitationSchema) DecodeJSON(d *codec.Decoder) {
 	}
 }
 
-func (x *ElicitationPropertySchema) EncodeJSON(e *codec.Encoder) {
-	switch v := x.Variant.(type) {
-	case *ElicitationPropertySchemaString:
-		codec.EncodeVariant(e, "type", "string", (*StringPropertySchema)(v))
-	case *ElicitationPropertySchemaNumber:
-		codec.EncodeVariant(e, "type", "number", (*NumberPropertySchema)(v))
-	case *ElicitationPropertySchemaInteger:
-		codec.EncodeVariant(e, "type", "integer", (*IntegerPropertySchema)(v))
-	case *ElicitationPropertySchemaBoolean:
-		codec.EncodeVariant(e, "type", "boolean", (*BooleanPropertySchema)(v))
-	case *ElicitationPropertySchemaArray:
-		codec.EncodeVariant(e, "type", "array", (*MultiSelectPropertySchema)(v))
-	case *ElicitationPropertySchemaUnknown:
-		if v == nil {
-			e.Failf("a variant that is a nil %T", v)
-			break
-		}
-		e.CheckTag("type", v.Tag, v.Raw, new(ElicitationPropertySchema).DecodeJSON)
-		e.RawObject(v.Raw)
-	default:
-		e.Failf("ElicitationPropertySchema without a variant")
-	}
-}
+var variantsOfElicitationPropertySchema = codec.Variants{Of: "ElicitationPropertySchema", Tag: "type", Unknown: (*ElicitationPropertySchemaUnknown)(nil), List: []codec.Variant{
+	{Tag: "string", As: (*ElicitationPropertySchemaString)(nil), By: (*StringPropertySchema)(nil)},
+	{Tag: "number", As: (*ElicitationPropertySchemaNumber)(nil), By: (*NumberPropertySchema)(nil)},
+	{Tag: "integer", As: (*ElicitationPropertySchemaInteger)(nil), By: (*IntegerPropertySchema)(nil)},
+	{Tag: "boolean", As: (*ElicitationPropertySchemaBoolean)(nil), By: (*BooleanPropertySchema)(nil)},
+	{Tag: "array", As: (*ElicitationPropertySchemaArray)(nil), By: (*MultiSelectPropertySchema)(nil)},
+}}
 
+func (x *ElicitationPropertySchema) EncodeJSON(e *codec.Encoder) {
+	variantsOfElicitationPropertySchema.Encode(e, x.Variant)
+}
 func (x *ElicitationPropertySchema) DecodeJSON(d *codec.Decoder) {
-	*x = ElicitationPropertySchema{}
-	tag, ok := d.Tag("type")
-	if !ok {
-		d.NoTag("type")
-		return
-	}
-	switch string(tag) {
-	case "string":
-		x.Variant = (*ElicitationPropertySchemaString)(codec.New[StringPropertySchema](d))
-	case "number":
-		x.Variant = (*ElicitationPropertySchemaNumber)(codec.New[NumberPropertySchema](d))
-	case "integer":
-		x.Variant = (*ElicitationPropertySchemaInteger)(codec.New[IntegerPropertySchema](d))
-	case "boolean":
-		x.Variant = (*ElicitationPropertySchemaBoolean)(codec.New[BooleanPropertySchema](d))
-	case "array":
-		x.Variant = (*ElicitationPropertySchemaArray)(codec.NewWith[MultiSelectPropertySchema, StringMultiSelectItems](d))
-	default:
-		x.Variant = &ElicitationPropertySchemaUnknown{Tag: string(tag), Raw: d.Raw()}
-	}
+	x.Variant, _ = variantsOfElicitationPropertySchema.Decode(d).(ElicitationPropertySchemaVariant)
 }
 
 func (x *MultiSelectItems) EncodeJSON(e *codec.Encoder) {
@@ -1040,51 +973,16 @@ func (x *AuthMethod) DecodeJSON(d *codec.Decoder) {
 	x.Variant = codec.New[AuthMethodAgent](d)
 }
 
+var variantsOfSessionConfigOption = codec.Variants{Of: "SessionConfigOption", Tag: "type", Unknown: (*SessionConfigOptionUnknown)(nil), Names: []string{"id", "name", "description", "category", "_meta"}, List: []codec.Variant{
+	{Tag: "select", As: (*SessionConfigOptionSelect)(nil), By: (*SessionConfigSelect)(nil)},
+	{Tag: "boolean", As: (*SessionConfigOptionBoolean)(nil), By: (*SessionConfigBoolean)(nil)},
+}}
+
 func (x *SessionConfigOption) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	codec.EncodeMembers(e, x)
-	switch v := x.Variant.(type) {
-	case *SessionConfigOptionSelect:
-		e.Tag("type", "select")
-		codec.Embed(e, (*SessionConfigSelect)(v))
-	case *SessionConfigOptionBoolean:
-		e.Tag("type", "boolean")
-		codec.Embed(e, (*SessionConfigBoolean)(v))
-	case *SessionConfigOptionUnknown:
-		if v == nil {
-			e.FailObject("a variant that is a nil %T", v)
-			break
-		}
-		e.CheckTag("type", v.Tag, v.Raw, new(SessionConfigOption).decodeVariant)
-		e.Members(v.Raw, "id", "name", "description", "category", "_meta")
-	default:
-		e.FailObject("SessionConfigOption without a variant")
-	}
-	e.EndObject()
+	variantsOfSessionConfigOption.EncodeMerged(e, x, x.Variant)
 }
-
 func (x *SessionConfigOption) DecodeJSON(d *codec.Decoder) {
-	*x = SessionConfigOption{}
-	start := d.Mark()
-	codec.DecodeMembers(d, x)
-	d.Rewind(start)
-	x.decodeVariant(d)
-}
-
-func (x *SessionConfigOption) decodeVariant(d *codec.Decoder) {
-	tag, ok := d.Tag("type")
-	if !ok {
-		d.NoTag("type")
-		return
-	}
-	switch string(tag) {
-	case "select":
-		x.Variant = (*SessionConfigOptionSelect)(codec.New[SessionConfigSelect](d))
-	case "boolean":
-		x.Variant = (*SessionConfigOptionBoolean)(codec.New[SessionConfigBoolean](d))
-	default:
-		x.Variant = &SessionConfigOptionUnknown{Tag: string(tag), Raw: d.Raw()}
-	}
+	x.Variant, _ = variantsOfSessionConfigOption.DecodeMerged(d, x).(SessionConfigOptionVariant)
 }
 
 func (x *SessionConfigSelectOptions) EncodeJSON(e *codec.Encoder) {
@@ -1411,43 +1309,17 @@ func (x *ToolCall) DecodeJSON(d *codec.Decoder) {
 	o.Require("toolCallId", "title")
 }
 
-func (x *PlanUpdateContent) EncodeJSON(e *codec.Encoder) {
-	switch v := x.Variant.(type) {
-	case *PlanUpdateContentItems:
-		codec.EncodeVariant(e, "type", "items", (*PlanItems)(v))
-	case *PlanUpdateContentFile:
-		codec.EncodeVariant(e, "type", "file", (*PlanFile)(v))
-	case *PlanUpdateContentMarkdown:
-		codec.EncodeVariant(e, "type", "markdown", (*PlanMarkdown)(v))
-	case *PlanUpdateContentUnknown:
-		if v == nil {
-			e.Failf("a variant that is a nil %T", v)
-			break
-		}
-		e.CheckTag("type", v.Tag, v.Raw, new(PlanUpdateContent).DecodeJSON)
-		e.RawObject(v.Raw)
-	default:
-		e.Failf("PlanUpdateContent without a variant")
-	}
-}
+var variantsOfPlanUpdateContent = codec.Variants{Of: "PlanUpdateContent", Tag: "type", Unknown: (*PlanUpdateContentUnknown)(nil), List: []codec.Variant{
+	{Tag: "items", As: (*PlanUpdateContentItems)(nil), By: (*PlanItems)(nil)},
+	{Tag: "file", As: (*PlanUpdateContentFile)(nil), By: (*PlanFile)(nil)},
+	{Tag: "markdown", As: (*PlanUpdateContentMarkdown)(nil), By: (*PlanMarkdown)(nil)},
+}}
 
+func (x *PlanUpdateContent) EncodeJSON(e *codec.Encoder) {
+	variantsOfPlanUpdateContent.Encode(e, x.Variant)
+}
 func (x *PlanUpdateContent) DecodeJSON(d *codec.Decoder) {
-	*x = PlanUpdateContent{}
-	tag, ok := d.Tag("type")
-	if !ok {
-		d.NoTag("type")
-		return
-	}
-	switch string(tag) {
-	case "items":
-		x.Variant = (*PlanUpdateContentItems)(codec.New[PlanItems](d))
-	case "file":
-		x.Variant = (*PlanUpdateContentFile)(codec.New[PlanFile](d))
-	case "markdown":
-		x.Variant = (*PlanUpdateContentMarkdown)(codec.New[PlanMarkdown](d))
-	default:
-		x.Variant = &PlanUpdateContentUnknown{Tag: string(tag), Raw: d.Raw()}
-	}
+	x.Variant, _ = variantsOfPlanUpdateContent.Decode(d).(PlanUpdateContentVariant)
 }
 
 func (x *AvailableCommandInput) EncodeJSON(e *codec.Encoder) {
@@ -1501,50 +1373,16 @@ func (x *Notice) DecodeJSON(d *codec.Decoder) {
 	o.Require("severity", "title")
 }
 
-func (x *StateUpdate) EncodeJSON(e *codec.Encoder) {
-	switch v := x.Variant.(type) {
-	case *StateUpdateRunning:
-		codec.EncodeVariant(e, "state", "running", (*RunningStateUpdate)(v))
-	case *StateUpdateIdle:
-		e.BeginObject()
-		e.Tag("state", "idle")
-		codec.Embed(e, (*IdleStateUpdate)(v), "state")
-		e.EndObject()
-	case *StateUpdateRequiresAction:
-		codec.EncodeVariant(e, "state", "requires_action", (*RequiresActionStateUpdate)(v))
-	case *StateUpdateStateUnknown:
-		codec.EncodeVariant(e, "state", "unknown", (*UnknownStateUpdate)(v))
-	case *StateUpdateUnknown:
-		if v == nil {
-			e.Failf("a variant that is a nil %T", v)
-			break
-		}
-		e.CheckTag("state", v.Tag, v.Raw, new(StateUpdate).DecodeJSON)
-		e.RawObject(v.Raw)
-	default:
-		e.Failf("StateUpdate without a variant")
-	}
-}
+var variantsOfStateUpdate = codec.Variants{Of: "StateUpdate", Tag: "state", Unknown: (*StateUpdateUnknown)(nil), List: []codec.Variant{
+	{Tag: "running", As: (*StateUpdateRunning)(nil), By: (*RunningStateUpdate)(nil)},
+	{Tag: "idle", As: (*StateUpdateIdle)(nil), By: (*IdleStateUpdate)(nil), Union: true},
+	{Tag: "requires_action", As: (*StateUpdateRequiresAction)(nil), By: (*RequiresActionStateUpdate)(nil)},
+	{Tag: "unknown", As: (*StateUpdateStateUnknown)(nil), By: (*UnknownStateUpdate)(nil)},
+}}
 
+func (x *StateUpdate) EncodeJSON(e *codec.Encoder) { variantsOfStateUpdate.Encode(e, x.Variant) }
 func (x *StateUpdate) DecodeJSON(d *codec.Decoder) {
-	*x = StateUpdate{}
-	tag, ok := d.Tag("state")
-	if !ok {
-		d.NoTag("state")
-		return
-	}
-	switch string(tag) {
-	case "running":
-		x.Variant = (*StateUpdateRunning)(codec.New[RunningStateUpdate](d))
-	case "idle":
-		x.Variant = (*StateUpdateIdle)(codec.New[IdleStateUpdate](d))
-	case "requires_action":
-		x.Variant = (*StateUpdateRequiresAction)(codec.New[RequiresActionStateUpdate](d))
-	case "unknown":
-		x.Variant = (*StateUpdateStateUnknown)(codec.New[UnknownStateUpdate](d))
-	default:
-		x.Variant = &StateUpdateUnknown{Tag: string(tag), Raw: d.Raw()}
-	}
+	x.Variant, _ = variantsOfStateUpdate.Decode(d).(StateUpdateVariant)
 }
 
 func (x *IdleStateUpdate) EncodeJSON(e *codec.Encoder) {
@@ -1864,44 +1702,16 @@ func (x *ReadTextFileResponse) DecodeJSON(d *codec.Decoder) {
 	o.Require("content")
 }
 
-func (x *RequestPermissionOutcome) EncodeJSON(e *codec.Encoder) {
-	switch v := x.Variant.(type) {
-	case *RequestPermissionOutcomeCancelled:
-		e.BeginObject()
-		e.Tag("outcome", "cancelled")
-		codec.EncodeMembers(e, v)
-		e.EndObject()
-	case *RequestPermissionOutcomeSelected:
-		codec.EncodeVariant(e, "outcome", "selected", (*SelectedPermissionOutcome)(v))
-	case *RequestPermissionOutcomeUnknown:
-		if v == nil {
-			e.Failf("a variant that is a nil %T", v)
-			break
-		}
-		e.CheckTag("outcome", v.Tag, v.Raw, new(RequestPermissionOutcome).DecodeJSON)
-		e.RawObject(v.Raw)
-	default:
-		e.Failf("RequestPermissionOutcome without a variant")
-	}
-}
+var variantsOfRequestPermissionOutcome = codec.Variants{Of: "RequestPermissionOutcome", Tag: "outcome", Unknown: (*RequestPermissionOutcomeUnknown)(nil), List: []codec.Variant{
+	{Tag: "cancelled", As: (*RequestPermissionOutcomeCancelled)(nil)},
+	{Tag: "selected", As: (*RequestPermissionOutcomeSelected)(nil), By: (*SelectedPermissionOutcome)(nil)},
+}}
 
+func (x *RequestPermissionOutcome) EncodeJSON(e *codec.Encoder) {
+	variantsOfRequestPermissionOutcome.Encode(e, x.Variant)
+}
 func (x *RequestPermissionOutcome) DecodeJSON(d *codec.Decoder) {
-	*x = RequestPermissionOutcome{}
-	tag, ok := d.Tag("outcome")
-	if !ok {
-		d.NoTag("outcome")
-		return
-	}
-	switch string(tag) {
-	case "cancelled":
-		v := new(RequestPermissionOutcomeCancelled)
-		codec.DecodeMembers(d, v)
-		x.Variant = v
-	case "selected":
-		x.Variant = (*RequestPermissionOutcomeSelected)(codec.New[SelectedPermissionOutcome](d))
-	default:
-		x.Variant = &RequestPermissionOutcomeUnknown{Tag: string(tag), Raw: d.Raw()}
-	}
+	x.Variant, _ = variantsOfRequestPermissionOutcome.Decode(d).(RequestPermissionOutcomeVariant)
 }
 
 func (x *CreateTerminalResponse) EncodeJSON(e *codec.Encoder) {
@@ -1965,60 +1775,17 @@ func (x *TerminalOutputResponse) DecodeJSON(d *codec.Decoder) {
 	o.Require("output", "truncated")
 }
 
+var variantsOfCreateElicitationResponse = codec.Variants{Of: "CreateElicitationResponse", Tag: "action", Unknown: (*CreateElicitationResponseUnknown)(nil), Names: []string{"_meta"}, List: []codec.Variant{
+	{Tag: "accept", As: (*CreateElicitationResponseAccept)(nil), By: (*ElicitationAcceptAction)(nil)},
+	{Tag: "decline", As: (*CreateElicitationResponseDecline)(nil)},
+	{Tag: "cancel", As: (*CreateElicitationResponseCancel)(nil)},
+}}
+
 func (x *CreateElicitationResponse) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	codec.EncodeMembers(e, x)
-	switch v := x.Variant.(type) {
-	case *CreateElicitationResponseAccept:
-		e.Tag("action", "accept")
-		codec.Embed(e, (*ElicitationAcceptAction)(v))
-	case *CreateElicitationResponseDecline:
-		e.Tag("action", "decline")
-		codec.EncodeMembers(e, v)
-	case *CreateElicitationResponseCancel:
-		e.Tag("action", "cancel")
-		codec.EncodeMembers(e, v)
-	case *CreateElicitationResponseUnknown:
-		if v == nil {
-			e.FailObject("a variant that is a nil %T", v)
-			break
-		}
-		e.CheckTag("action", v.Tag, v.Raw, new(CreateElicitationResponse).decodeVariant)
-		e.Members(v.Raw, "_meta")
-	default:
-		e.FailObject("CreateElicitationResponse without a variant")
-	}
-	e.EndObject()
+	variantsOfCreateElicitationResponse.EncodeMerged(e, x, x.Variant)
 }
-
 func (x *CreateElicitationResponse) DecodeJSON(d *codec.Decoder) {
-	*x = CreateElicitationResponse{}
-	start := d.Mark()
-	codec.DecodeMembers(d, x)
-	d.Rewind(start)
-	x.decodeVariant(d)
-}
-
-func (x *CreateElicitationResponse) decodeVariant(d *codec.Decoder) {
-	tag, ok := d.Tag("action")
-	if !ok {
-		d.NoTag("action")
-		return
-	}
-	switch string(tag) {
-	case "accept":
-		x.Variant = (*CreateElicitationResponseAccept)(codec.New[ElicitationAcceptAction](d))
-	case "decline":
-		v := new(CreateElicitationResponseDecline)
-		codec.DecodeMembers(d, v)
-		x.Variant = v
-	case "cancel":
-		v := new(CreateElicitationResponseCancel)
-		codec.DecodeMembers(d, v)
-		x.Variant = v
-	default:
-		x.Variant = &CreateElicitationResponseUnknown{Tag: string(tag), Raw: d.Raw()}
-	}
+	x.Variant, _ = variantsOfCreateElicitationResponse.DecodeMerged(d, x).(CreateElicitationResponseVariant)
 }
 
 func (x *ElicitationContentValue) EncodeJSON(e *codec.Encoder) {

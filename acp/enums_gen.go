@@ -95,11 +95,7 @@ const (
 
 // Known reports whether x is one of the values that the schema lists.
 func (x Role) Known() bool {
-	switch x {
-	case RoleAssistant, RoleUser:
-		return true
-	}
-	return false
+	return x == RoleAssistant || x == RoleUser
 }
 
 // PermissionOptionKind is the type of permission option being presented to the user.
@@ -143,7 +139,9 @@ const (
 )
 
 // Known reports whether x is one of the values that the schema lists.
-func (x ElicitationSchemaType) Known() bool { return x == ElicitationSchemaTypeObject }
+func (x ElicitationSchemaType) Known() bool {
+	return x == ElicitationSchemaTypeObject
+}
 
 // StringFormat: String format types for string properties in elicitation schemas.
 //
@@ -164,11 +162,7 @@ const (
 
 // Known reports whether x is one of the values that the schema lists.
 func (x StringFormat) Known() bool {
-	switch x {
-	case StringFormatEmail, StringFormatURI, StringFormatDate, StringFormatDateTime:
-		return true
-	}
-	return false
+	return x == StringFormatEmail || x == StringFormatURI || x == StringFormatDate || x == StringFormatDateTime
 }
 
 // LLMProtocol: Well-known API protocol identifiers for LLM providers.
@@ -229,11 +223,7 @@ const (
 
 // Known reports whether x is one of the values that the schema lists.
 func (x AuthState) Known() bool {
-	switch x {
-	case AuthStateAuthenticated, AuthStateUnauthenticated, AuthStateNotRequired, AuthStateUnknown:
-		return true
-	}
-	return false
+	return x == AuthStateAuthenticated || x == AuthStateUnauthenticated || x == AuthStateNotRequired || x == AuthStateUnknown
 }
 
 // SessionConfigOptionCategory is the semantic category for a session configuration option.
@@ -293,11 +283,7 @@ const (
 
 // Known reports whether x is one of the values that the schema lists.
 func (x SessionStatus) Known() bool {
-	switch x {
-	case SessionStatusOpen, SessionStatusSaved:
-		return true
-	}
-	return false
+	return x == SessionStatusOpen || x == SessionStatusSaved
 }
 
 // StopReason is one of the reasons why an agent stops processing a prompt turn.
@@ -359,11 +345,7 @@ const (
 
 // Known reports whether x is one of the values that the schema lists.
 func (x PlanEntryPriority) Known() bool {
-	switch x {
-	case PlanEntryPriorityHigh, PlanEntryPriorityMedium, PlanEntryPriorityLow:
-		return true
-	}
-	return false
+	return x == PlanEntryPriorityHigh || x == PlanEntryPriorityMedium || x == PlanEntryPriorityLow
 }
 
 // PlanEntryStatus is the status of a plan entry in the execution flow.
@@ -387,11 +369,7 @@ const (
 
 // Known reports whether x is one of the values that the schema lists.
 func (x PlanEntryStatus) Known() bool {
-	switch x {
-	case PlanEntryStatusPending, PlanEntryStatusInProgress, PlanEntryStatusCompleted:
-		return true
-	}
-	return false
+	return x == PlanEntryStatusPending || x == PlanEntryStatusInProgress || x == PlanEntryStatusCompleted
 }
 
 // NoticeSeverity is the severity hint for a session notice.
@@ -411,11 +389,7 @@ const (
 
 // Known reports whether x is one of the values that the schema lists.
 func (x NoticeSeverity) Known() bool {
-	switch x {
-	case NoticeSeverityInfo, NoticeSeverityWarning, NoticeSeverityError:
-		return true
-	}
-	return false
+	return x == NoticeSeverityInfo || x == NoticeSeverityWarning || x == NoticeSeverityError
 }
 
 // CompactionStatus is the lifecycle state of a context compaction.
@@ -473,11 +447,7 @@ const (
 
 // Known reports whether x is one of the values that the schema lists.
 func (x SystemPromptMode) Known() bool {
-	switch x {
-	case SystemPromptModeAppend, SystemPromptModeOverride:
-		return true
-	}
-	return false
+	return x == SystemPromptModeAppend || x == SystemPromptModeOverride
 }
 
 // SessionArchiveFilter: Which sessions `session/list` returns based on their archive state.
@@ -502,9 +472,5 @@ const (
 
 // Known reports whether x is one of the values that the schema lists.
 func (x SessionArchiveFilter) Known() bool {
-	switch x {
-	case SessionArchiveFilterExclude, SessionArchiveFilterInclude, SessionArchiveFilterOnly:
-		return true
-	}
-	return false
+	return x == SessionArchiveFilterExclude || x == SessionArchiveFilterInclude || x == SessionArchiveFilterOnly
 }

@@ -25,9 +25,7 @@ type ToolCallContent struct {
 
 // ToolCallContentVariant is implemented only by the variants of [ToolCallContent]: *ToolCallContentContent,
 // *ToolCallContentDiff, *ToolCallContentTerminal and *ToolCallContentUnknown.
-type ToolCallContentVariant interface {
-	isToolCallContent()
-}
+type ToolCallContentVariant interface{ isToolCallContent() }
 
 // ToolCallContentContent is the standard content block (text, images, resources).
 //
@@ -51,12 +49,7 @@ type ToolCallContentDiff Diff
 type ToolCallContentTerminal Terminal
 
 // ToolCallContentUnknown is a variant of [ToolCallContent] that this package does not know.
-type ToolCallContentUnknown struct {
-	// Tag is the value of type.
-	Tag string
-	// Raw is the whole object as received, with its tag; it is written unchanged.
-	Raw json.RawMessage
-}
+type ToolCallContentUnknown codec.Unknown
 
 func (*ToolCallContentContent) isToolCallContent()  {}
 func (*ToolCallContentDiff) isToolCallContent()     {}
@@ -101,9 +94,7 @@ type ContentBlock struct {
 
 // ContentBlockVariant is implemented only by the variants of [ContentBlock]: *ContentBlockText, *ContentBlockImage,
 // *ContentBlockAudio, *ContentBlockResourceLink, *ContentBlockResource and *ContentBlockUnknown.
-type ContentBlockVariant interface {
-	isContentBlock()
-}
+type ContentBlockVariant interface{ isContentBlock() }
 
 // ContentBlockText: Text content. May be plain text or formatted with Markdown.
 //
@@ -143,12 +134,7 @@ type ContentBlockResourceLink ResourceLink
 type ContentBlockResource EmbeddedResource
 
 // ContentBlockUnknown is a variant of [ContentBlock] that this package does not know.
-type ContentBlockUnknown struct {
-	// Tag is the value of type.
-	Tag string
-	// Raw is the whole object as received, with its tag; it is written unchanged.
-	Raw json.RawMessage
-}
+type ContentBlockUnknown codec.Unknown
 
 func (*ContentBlockText) isContentBlock()         {}
 func (*ContentBlockImage) isContentBlock()        {}
@@ -192,9 +178,7 @@ type EmbeddedResourceResource struct {
 
 // EmbeddedResourceResourceVariant is implemented only by the variants of [EmbeddedResourceResource]:
 // *TextResourceContents and *BlobResourceContents.
-type EmbeddedResourceResourceVariant interface {
-	isEmbeddedResourceResource()
-}
+type EmbeddedResourceResourceVariant interface{ isEmbeddedResourceResource() }
 
 func (*TextResourceContents) isEmbeddedResourceResource() {}
 func (*BlobResourceContents) isEmbeddedResourceResource() {}
@@ -227,9 +211,7 @@ type CreateElicitationRequest struct {
 
 // CreateElicitationRequestVariant is implemented only by the variants of [CreateElicitationRequest]:
 // *CreateElicitationRequestForm, *CreateElicitationRequestURL and *CreateElicitationRequestUnknown.
-type CreateElicitationRequestVariant interface {
-	isCreateElicitationRequest()
-}
+type CreateElicitationRequestVariant interface{ isCreateElicitationRequest() }
 
 // CreateElicitationRequestForm: Form-based elicitation where the client renders a form from the provided schema.
 //
@@ -250,12 +232,7 @@ type CreateElicitationRequestURL ElicitationURLMode
 //
 // Clients that do not understand this mode should preserve the raw payload when storing, replaying, proxying, or
 // forwarding elicitation requests. They MUST NOT render it as a known elicitation mode.
-type CreateElicitationRequestUnknown struct {
-	// Tag is the value of mode.
-	Tag string
-	// Raw is the whole object as received, with its tag; it is written unchanged.
-	Raw json.RawMessage
-}
+type CreateElicitationRequestUnknown codec.Unknown
 
 func (*CreateElicitationRequestForm) isCreateElicitationRequest()    {}
 func (*CreateElicitationRequestURL) isCreateElicitationRequest()     {}
@@ -285,9 +262,7 @@ type ElicitationPropertySchema struct {
 // ElicitationPropertySchemaVariant is implemented only by the variants of [ElicitationPropertySchema]:
 // *ElicitationPropertySchemaString, *ElicitationPropertySchemaNumber, *ElicitationPropertySchemaInteger,
 // *ElicitationPropertySchemaBoolean, *ElicitationPropertySchemaArray and *ElicitationPropertySchemaUnknown.
-type ElicitationPropertySchemaVariant interface {
-	isElicitationPropertySchema()
-}
+type ElicitationPropertySchemaVariant interface{ isElicitationPropertySchema() }
 
 // ElicitationPropertySchemaString: String property (or single-select enum when `enum`/`oneOf` is set).
 //
@@ -323,12 +298,7 @@ type ElicitationPropertySchemaArray MultiSelectPropertySchema
 //
 // Clients that do not understand this property schema type should preserve the raw schema when storing, replaying,
 // proxying, or forwarding elicitation requests. They MUST NOT render it as a known input control.
-type ElicitationPropertySchemaUnknown struct {
-	// Tag is the value of type.
-	Tag string
-	// Raw is the whole object as received, with its tag; it is written unchanged.
-	Raw json.RawMessage
-}
+type ElicitationPropertySchemaUnknown codec.Unknown
 
 func (*ElicitationPropertySchemaString) isElicitationPropertySchema()  {}
 func (*ElicitationPropertySchemaNumber) isElicitationPropertySchema()  {}
@@ -376,9 +346,7 @@ type MultiSelectItems struct {
 
 // MultiSelectItemsVariant is implemented only by the variants of [MultiSelectItems]: *MultiSelectItemsString,
 // *MultiSelectItemsTitled and *MultiSelectItemsUnknown.
-type MultiSelectItemsVariant interface {
-	isMultiSelectItems()
-}
+type MultiSelectItemsVariant interface{ isMultiSelectItems() }
 
 // MultiSelectItemsString: Multi-select string items with plain string values.
 //
@@ -393,12 +361,7 @@ type MultiSelectItemsTitled TitledMultiSelectItems
 // MultiSelectItemsUnknown is a variant of [MultiSelectItems] that this package does not know.
 //
 // Custom or future typed multi-select items.
-type MultiSelectItemsUnknown struct {
-	// Tag is the value of type.
-	Tag string
-	// Raw is the whole object as received, with its tag; it is written unchanged.
-	Raw json.RawMessage
-}
+type MultiSelectItemsUnknown codec.Unknown
 
 func (*MultiSelectItemsString) isMultiSelectItems()  {}
 func (*MultiSelectItemsTitled) isMultiSelectItems()  {}
@@ -427,9 +390,7 @@ type ElicitationFormMode struct {
 
 // ElicitationFormModeVariant is implemented only by the variants of [ElicitationFormMode]: *ElicitationFormModeSession
 // and *ElicitationFormModeRequest.
-type ElicitationFormModeVariant interface {
-	isElicitationFormMode()
-}
+type ElicitationFormModeVariant interface{ isElicitationFormMode() }
 
 // ElicitationFormModeSession: Tied to a session, optionally to a specific tool call within that session.
 type ElicitationFormModeSession ElicitationSessionScope
@@ -469,9 +430,7 @@ type ElicitationURLMode struct {
 
 // ElicitationURLModeVariant is implemented only by the variants of [ElicitationURLMode]: *ElicitationURLModeSession and
 // *ElicitationURLModeRequest.
-type ElicitationURLModeVariant interface {
-	isElicitationURLMode()
-}
+type ElicitationURLModeVariant interface{ isElicitationURLMode() }
 
 // ElicitationURLModeSession: Tied to a session, optionally to a specific tool call within that session.
 type ElicitationURLModeSession ElicitationSessionScope
@@ -511,17 +470,10 @@ type AuthMethod struct {
 
 // AuthMethodVariant is implemented only by the variants of [AuthMethod]: *AuthMethodTerminal, *AuthMethodAgent and
 // *AuthMethodUnknown.
-type AuthMethodVariant interface {
-	isAuthMethod()
-}
+type AuthMethodVariant interface{ isAuthMethod() }
 
 // AuthMethodUnknown is a variant of [AuthMethod] that this package does not know.
-type AuthMethodUnknown struct {
-	// Tag is the value of type.
-	Tag string
-	// Raw is the whole object as received, with its tag; it is written unchanged.
-	Raw json.RawMessage
-}
+type AuthMethodUnknown codec.Unknown
 
 func (*AuthMethodTerminal) isAuthMethod() {}
 func (*AuthMethodAgent) isAuthMethod()    {}
@@ -561,9 +513,7 @@ type SessionConfigOption struct {
 
 // SessionConfigOptionVariant is implemented only by the variants of [SessionConfigOption]: *SessionConfigOptionSelect,
 // *SessionConfigOptionBoolean and *SessionConfigOptionUnknown.
-type SessionConfigOptionVariant interface {
-	isSessionConfigOption()
-}
+type SessionConfigOptionVariant interface{ isSessionConfigOption() }
 
 // SessionConfigOptionSelect: Single-value selector (dropdown).
 //
@@ -576,12 +526,7 @@ type SessionConfigOptionSelect SessionConfigSelect
 type SessionConfigOptionBoolean SessionConfigBoolean
 
 // SessionConfigOptionUnknown is a variant of [SessionConfigOption] that this package does not know.
-type SessionConfigOptionUnknown struct {
-	// Tag is the value of type.
-	Tag string
-	// Raw is the whole object as received, with its tag; it is written unchanged.
-	Raw json.RawMessage
-}
+type SessionConfigOptionUnknown codec.Unknown
 
 func (*SessionConfigOptionSelect) isSessionConfigOption()  {}
 func (*SessionConfigOptionBoolean) isSessionConfigOption() {}
@@ -607,9 +552,7 @@ type SessionConfigSelectOptions struct {
 
 // SessionConfigSelectOptionsVariant is implemented only by the variants of [SessionConfigSelectOptions]:
 // SessionConfigSelectOptionsUngrouped and SessionConfigSelectOptionsGrouped.
-type SessionConfigSelectOptionsVariant interface {
-	isSessionConfigSelectOptions()
-}
+type SessionConfigSelectOptionsVariant interface{ isSessionConfigSelectOptions() }
 
 // SessionConfigSelectOptionsUngrouped is a flat list of options with no grouping.
 type SessionConfigSelectOptionsUngrouped []SessionConfigSelectOption
@@ -653,9 +596,7 @@ type SessionUpdate struct {
 // *SessionUpdateSessionInfoUpdate, *SessionUpdateUsageUpdate, *SessionUpdateNotice, *SessionUpdateCompactionUpdate,
 // *SessionUpdateCompactionSummaryChunk, *SessionUpdateSubagentUpdate, *SessionUpdateSessionMessage,
 // *SessionUpdateSessionMessageChunk and *SessionUpdateUnknown.
-type SessionUpdateVariant interface {
-	isSessionUpdate()
-}
+type SessionUpdateVariant interface{ isSessionUpdate() }
 
 // SessionUpdateUserMessageChunk is a chunk of the user's message being streamed.
 //
@@ -777,12 +718,7 @@ type SessionUpdateSessionMessage SessionMessage
 type SessionUpdateSessionMessageChunk SessionMessageChunk
 
 // SessionUpdateUnknown is a variant of [SessionUpdate] that this package does not know.
-type SessionUpdateUnknown struct {
-	// Tag is the value of sessionUpdate.
-	Tag string
-	// Raw is the whole object as received, with its tag; it is written unchanged.
-	Raw json.RawMessage
-}
+type SessionUpdateUnknown codec.Unknown
 
 func (*SessionUpdateUserMessageChunk) isSessionUpdate()        {}
 func (*SessionUpdateAgentMessageChunk) isSessionUpdate()       {}
@@ -924,9 +860,7 @@ type PlanUpdateContent struct {
 // *PlanUpdateContentFile, *PlanUpdateContentMarkdown and *PlanUpdateContentUnknown.
 //
 // Experimental: any minor release may change or remove it.
-type PlanUpdateContentVariant interface {
-	isPlanUpdateContent()
-}
+type PlanUpdateContentVariant interface{ isPlanUpdateContent() }
 
 // PlanUpdateContentItems: Structured plan entries.
 //
@@ -952,12 +886,7 @@ type PlanUpdateContentMarkdown PlanMarkdown
 // PlanUpdateContentUnknown is a variant of [PlanUpdateContent] that this package does not know.
 //
 // Experimental: any minor release may change or remove it.
-type PlanUpdateContentUnknown struct {
-	// Tag is the value of type.
-	Tag string
-	// Raw is the whole object as received, with its tag; it is written unchanged.
-	Raw json.RawMessage
-}
+type PlanUpdateContentUnknown codec.Unknown
 
 func (*PlanUpdateContentItems) isPlanUpdateContent()    {}
 func (*PlanUpdateContentFile) isPlanUpdateContent()     {}
@@ -995,9 +924,7 @@ type AvailableCommandInput struct {
 
 // AvailableCommandInputVariant is implemented only by the variants of [AvailableCommandInput]:
 // *AvailableCommandInputUnstructured.
-type AvailableCommandInputVariant interface {
-	isAvailableCommandInput()
-}
+type AvailableCommandInputVariant interface{ isAvailableCommandInput() }
 
 // AvailableCommandInputUnstructured: All text that was typed after the command name is provided as input.
 type AvailableCommandInputUnstructured UnstructuredCommandInput
@@ -1027,9 +954,7 @@ type StateUpdate struct {
 // *StateUpdateRequiresAction, *StateUpdateStateUnknown and *StateUpdateUnknown.
 //
 // Experimental: any minor release may change or remove it.
-type StateUpdateVariant interface {
-	isStateUpdate()
-}
+type StateUpdateVariant interface{ isStateUpdate() }
 
 // StateUpdateRunning: Foreground work is in progress.
 //
@@ -1069,12 +994,7 @@ type StateUpdateStateUnknown UnknownStateUpdate
 // future ACP variants.
 //
 // Experimental: any minor release may change or remove it.
-type StateUpdateUnknown struct {
-	// Tag is the value of state.
-	Tag string
-	// Raw is the whole object as received, with its tag; it is written unchanged.
-	Raw json.RawMessage
-}
+type StateUpdateUnknown codec.Unknown
 
 func (*StateUpdateRunning) isStateUpdate()        {}
 func (*StateUpdateIdle) isStateUpdate()           {}
@@ -1134,9 +1054,7 @@ type IdleStateUpdate struct {
 // *IdleStateUpdateError, *IdleStateUpdateNone and *IdleStateUpdateUnknown.
 //
 // Experimental: any minor release may change or remove it.
-type IdleStateUpdateVariant interface {
-	isIdleStateUpdate()
-}
+type IdleStateUpdateVariant interface{ isIdleStateUpdate() }
 
 // IdleStateUpdateEndTurn is the work ended successfully.
 //
@@ -1197,12 +1115,7 @@ type IdleStateUpdateNone struct {
 // future ACP variants.
 //
 // Experimental: any minor release may change or remove it.
-type IdleStateUpdateUnknown struct {
-	// Tag is the value of stopReason.
-	Tag string
-	// Raw is the whole object as received, with its tag; it is written unchanged.
-	Raw json.RawMessage
-}
+type IdleStateUpdateUnknown codec.Unknown
 
 func (*IdleStateUpdateEndTurn) isIdleStateUpdate()         {}
 func (*IdleStateUpdateMaxTokens) isIdleStateUpdate()       {}
@@ -1285,17 +1198,10 @@ type MCPServer struct {
 
 // MCPServerVariant is implemented only by the variants of [MCPServer]: *MCPServerHTTP, *MCPServerSSE, *MCPServerACP,
 // *MCPServerStdio and *MCPServerUnknown.
-type MCPServerVariant interface {
-	isMCPServer()
-}
+type MCPServerVariant interface{ isMCPServer() }
 
 // MCPServerUnknown is a variant of [MCPServer] that this package does not know.
-type MCPServerUnknown struct {
-	// Tag is the value of type.
-	Tag string
-	// Raw is the whole object as received, with its tag; it is written unchanged.
-	Raw json.RawMessage
-}
+type MCPServerUnknown codec.Unknown
 
 func (*MCPServerHTTP) isMCPServer()    {}
 func (*MCPServerSSE) isMCPServer()     {}
@@ -1349,9 +1255,7 @@ type SetSessionConfigOptionRequest struct {
 // SetSessionConfigOptionRequestVariant is implemented only by the variants of [SetSessionConfigOptionRequest]:
 // *SetSessionConfigOptionRequestBoolean, *SetSessionConfigOptionRequestValueID and
 // *SetSessionConfigOptionRequestUnknown.
-type SetSessionConfigOptionRequestVariant interface {
-	isSetSessionConfigOptionRequest()
-}
+type SetSessionConfigOptionRequestVariant interface{ isSetSessionConfigOptionRequest() }
 
 // SetSessionConfigOptionRequestBoolean is a boolean value (`type: "boolean"`).
 //
@@ -1371,12 +1275,7 @@ type SetSessionConfigOptionRequestValueID struct {
 }
 
 // SetSessionConfigOptionRequestUnknown is a variant of [SetSessionConfigOptionRequest] that this package does not know.
-type SetSessionConfigOptionRequestUnknown struct {
-	// Tag is the value of type.
-	Tag string
-	// Raw is the whole object as received, with its tag; it is written unchanged.
-	Raw json.RawMessage
-}
+type SetSessionConfigOptionRequestUnknown codec.Unknown
 
 func (*SetSessionConfigOptionRequestBoolean) isSetSessionConfigOptionRequest() {}
 func (*SetSessionConfigOptionRequestValueID) isSetSessionConfigOptionRequest() {}
@@ -1404,9 +1303,7 @@ type RequestPermissionOutcome struct {
 
 // RequestPermissionOutcomeVariant is implemented only by the variants of [RequestPermissionOutcome]:
 // *RequestPermissionOutcomeCancelled, *RequestPermissionOutcomeSelected and *RequestPermissionOutcomeUnknown.
-type RequestPermissionOutcomeVariant interface {
-	isRequestPermissionOutcome()
-}
+type RequestPermissionOutcomeVariant interface{ isRequestPermissionOutcome() }
 
 // RequestPermissionOutcomeCancelled says that the prompt turn was cancelled before the user responded.
 //
@@ -1426,12 +1323,7 @@ type RequestPermissionOutcomeCancelled struct{}
 type RequestPermissionOutcomeSelected SelectedPermissionOutcome
 
 // RequestPermissionOutcomeUnknown is a variant of [RequestPermissionOutcome] that this package does not know.
-type RequestPermissionOutcomeUnknown struct {
-	// Tag is the value of outcome.
-	Tag string
-	// Raw is the whole object as received, with its tag; it is written unchanged.
-	Raw json.RawMessage
-}
+type RequestPermissionOutcomeUnknown codec.Unknown
 
 func (*RequestPermissionOutcomeCancelled) isRequestPermissionOutcome() {}
 func (*RequestPermissionOutcomeSelected) isRequestPermissionOutcome()  {}
@@ -1460,9 +1352,7 @@ type CreateElicitationResponse struct {
 // CreateElicitationResponseVariant is implemented only by the variants of [CreateElicitationResponse]:
 // *CreateElicitationResponseAccept, *CreateElicitationResponseDecline, *CreateElicitationResponseCancel and
 // *CreateElicitationResponseUnknown.
-type CreateElicitationResponseVariant interface {
-	isCreateElicitationResponse()
-}
+type CreateElicitationResponseVariant interface{ isCreateElicitationResponse() }
 
 // CreateElicitationResponseAccept says that the user accepted and provided content.
 //
@@ -1488,12 +1378,7 @@ type CreateElicitationResponseCancel struct{}
 //
 // Agents that do not understand this action should preserve the raw payload when storing, replaying, proxying, or
 // forwarding elicitation responses. They MUST NOT treat it as a known elicitation action.
-type CreateElicitationResponseUnknown struct {
-	// Tag is the value of action.
-	Tag string
-	// Raw is the whole object as received, with its tag; it is written unchanged.
-	Raw json.RawMessage
-}
+type CreateElicitationResponseUnknown codec.Unknown
 
 func (*CreateElicitationResponseAccept) isCreateElicitationResponse()  {}
 func (*CreateElicitationResponseDecline) isCreateElicitationResponse() {}
@@ -1527,9 +1412,7 @@ type ElicitationContentValue struct {
 // ElicitationContentValueVariant is implemented only by the variants of [ElicitationContentValue]:
 // ElicitationContentValueString, ElicitationContentValueInteger, ElicitationContentValueNumber,
 // ElicitationContentValueBoolean and ElicitationContentValueStringArray.
-type ElicitationContentValueVariant interface {
-	isElicitationContentValue()
-}
+type ElicitationContentValueVariant interface{ isElicitationContentValue() }
 
 // ElicitationContentValueString: String value accepted in elicitation response content.
 type ElicitationContentValueString string
@@ -1599,9 +1482,7 @@ type MessageMCPResponse struct {
 // *MessageMCPResponseError.
 //
 // Experimental: any minor release may change or remove it.
-type MessageMCPResponseVariant interface {
-	isMessageMCPResponse()
-}
+type MessageMCPResponseVariant interface{ isMessageMCPResponse() }
 
 // MessageMCPResponseResult is an opaque inner MCP result.
 //

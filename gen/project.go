@@ -35,7 +35,7 @@ const RootPackage = "sdk"
 // hot has the types of the messages that most of the traffic consists of. They are read and written by code of their
 // own, which is faster than a table.
 var hot = []string{
-	"SessionNotification", "ContentChunk", "TextContent", "ToolCall", "ToolCallUpdate", "PromptRequest", "PromptResponse",
+	"SessionNotification", "SessionUpdate", "ContentBlock", "ToolCallContent", "ContentChunk", "TextContent", "ToolCall", "ToolCallUpdate", "PromptRequest", "PromptResponse",
 	"ReadTextFileRequest", "ReadTextFileResponse", "WriteTextFileRequest", "WriteTextFileResponse",
 	"CreateTerminalRequest", "CreateTerminalResponse", "TerminalOutputRequest", "TerminalOutputResponse",
 }

@@ -357,39 +357,16 @@ func (x *RequestPermissionRequest) DecodeJSON(d *codec.Decoder) {
 	o.Require("sessionId", "title", "options")
 }
 
-func (x *RequestPermissionSubject) EncodeJSON(e *codec.Encoder) {
-	switch v := x.Variant.(type) {
-	case *RequestPermissionSubjectToolCall:
-		codec.EncodeVariant(e, "type", "tool_call", (*ToolCallPermissionSubject)(v))
-	case *RequestPermissionSubjectCommand:
-		codec.EncodeVariant(e, "type", "command", (*CommandPermissionSubject)(v))
-	case *RequestPermissionSubjectUnknown:
-		if v == nil {
-			e.Failf("a variant that is a nil %T", v)
-			break
-		}
-		e.CheckTag("type", v.Tag, v.Raw, new(RequestPermissionSubject).DecodeJSON)
-		e.RawObject(v.Raw)
-	default:
-		e.Failf("RequestPermissionSubject without a variant")
-	}
-}
+var variantsOfRequestPermissionSubject = codec.Variants{Of: "RequestPermissionSubject", Tag: "type", Unknown: (*RequestPermissionSubjectUnknown)(nil), List: []codec.Variant{
+	{Tag: "tool_call", As: (*RequestPermissionSubjectToolCall)(nil), By: (*ToolCallPermissionSubject)(nil)},
+	{Tag: "command", As: (*RequestPermissionSubjectCommand)(nil), By: (*CommandPermissionSubject)(nil)},
+}}
 
+func (x *RequestPermissionSubject) EncodeJSON(e *codec.Encoder) {
+	variantsOfRequestPermissionSubject.Encode(e, x.Variant)
+}
 func (x *RequestPermissionSubject) DecodeJSON(d *codec.Decoder) {
-	*x = RequestPermissionSubject{}
-	tag, ok := d.Tag("type")
-	if !ok {
-		d.NoTag("type")
-		return
-	}
-	switch string(tag) {
-	case "tool_call":
-		x.Variant = (*RequestPermissionSubjectToolCall)(codec.New[ToolCallPermissionSubject](d))
-	case "command":
-		x.Variant = (*RequestPermissionSubjectCommand)(codec.New[CommandPermissionSubject](d))
-	default:
-		x.Variant = &RequestPermissionSubjectUnknown{Tag: string(tag), Raw: d.Raw()}
-	}
+	x.Variant, _ = variantsOfRequestPermissionSubject.Decode(d).(RequestPermissionSubjectVariant)
 }
 
 func (x *ToolCallUpdate) EncodeJSON(e *codec.Encoder) {
@@ -859,66 +836,17 @@ func (x *BlobResourceContents) DecodeJSON(d *codec.Decoder) {
 	o.Require("blob", "uri")
 }
 
-func (x *DiffChange) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	codec.EncodeMembers(e, x)
-	switch v := x.Variant.(type) {
-	case *DiffChangeAdd:
-		e.Tag("operation", "add")
-		codec.Embed(e, (*DiffPathChange)(v))
-	case *DiffChangeDelete:
-		e.Tag("operation", "delete")
-		codec.Embed(e, (*DiffPathChange)(v))
-	case *DiffChangeModify:
-		e.Tag("operation", "modify")
-		codec.Embed(e, (*DiffPathChange)(v))
-	case *DiffChangeMove:
-		e.Tag("operation", "move")
-		codec.Embed(e, (*DiffPathPairChange)(v))
-	case *DiffChangeCopy:
-		e.Tag("operation", "copy")
-		codec.Embed(e, (*DiffPathPairChange)(v))
-	case *DiffChangeUnknown:
-		if v == nil {
-			e.FailObject("a variant that is a nil %T", v)
-			break
-		}
-		e.CheckTag("operation", v.Tag, v.Raw, new(DiffChange).decodeVariant)
-		e.Members(v.Raw, "fileType", "mimeType", "_meta")
-	default:
-		e.FailObject("DiffChange without a variant")
-	}
-	e.EndObject()
-}
+var variantsOfDiffChange = codec.Variants{Of: "DiffChange", Tag: "operation", Unknown: (*DiffChangeUnknown)(nil), Names: []string{"fileType", "mimeType", "_meta"}, List: []codec.Variant{
+	{Tag: "add", As: (*DiffChangeAdd)(nil), By: (*DiffPathChange)(nil)},
+	{Tag: "delete", As: (*DiffChangeDelete)(nil), By: (*DiffPathChange)(nil)},
+	{Tag: "modify", As: (*DiffChangeModify)(nil), By: (*DiffPathChange)(nil)},
+	{Tag: "move", As: (*DiffChangeMove)(nil), By: (*DiffPathPairChange)(nil)},
+	{Tag: "copy", As: (*DiffChangeCopy)(nil), By: (*DiffPathPairChange)(nil)},
+}}
 
+func (x *DiffChange) EncodeJSON(e *codec.Encoder) { variantsOfDiffChange.EncodeMerged(e, x, x.Variant) }
 func (x *DiffChange) DecodeJSON(d *codec.Decoder) {
-	*x = DiffChange{}
-	start := d.Mark()
-	codec.DecodeMembers(d, x)
-	d.Rewind(start)
-	x.decodeVariant(d)
-}
-
-func (x *DiffChange) decodeVariant(d *codec.Decoder) {
-	tag, ok := d.Tag("operation")
-	if !ok {
-		d.NoTag("operation")
-		return
-	}
-	switch string(tag) {
-	case "add":
-		x.Variant = (*DiffChangeAdd)(codec.New[DiffPathChange](d))
-	case "delete":
-		x.Variant = (*DiffChangeDelete)(codec.New[DiffPathChange](d))
-	case "modify":
-		x.Variant = (*DiffChangeModify)(codec.New[DiffPathChange](d))
-	case "move":
-		x.Variant = (*DiffChangeMove)(codec.New[DiffPathPairChange](d))
-	case "copy":
-		x.Variant = (*DiffChangeCopy)(codec.New[DiffPathPairChange](d))
-	default:
-		x.Variant = &DiffChangeUnknown{Tag: string(tag), Raw: d.Raw()}
-	}
+	x.Variant, _ = variantsOfDiffChange.DecodeMerged(d, x).(DiffChangeVariant)
 }
 
 func (x *ToolCallLocation) EncodeJSON(e *codec.Encoder) {
@@ -958,51 +886,16 @@ func (x *ToolCallLocation) DecodeJSON(d *codec.Decoder) {
 	o.Require("path")
 }
 
+var variantsOfCreateElicitationRequest = codec.Variants{Of: "CreateElicitationRequest", Tag: "mode", Unknown: (*CreateElicitationRequestUnknown)(nil), Names: []string{"message", "_meta"}, List: []codec.Variant{
+	{Tag: "form", As: (*CreateElicitationRequestForm)(nil), By: (*ElicitationFormMode)(nil), Union: true},
+	{Tag: "url", As: (*CreateElicitationRequestURL)(nil), By: (*ElicitationURLMode)(nil), Union: true},
+}}
+
 func (x *CreateElicitationRequest) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	codec.EncodeMembers(e, x)
-	switch v := x.Variant.(type) {
-	case *CreateElicitationRequestForm:
-		e.Tag("mode", "form")
-		codec.Embed(e, (*ElicitationFormMode)(v), "mode", "message", "_meta")
-	case *CreateElicitationRequestURL:
-		e.Tag("mode", "url")
-		codec.Embed(e, (*ElicitationURLMode)(v), "mode", "message", "_meta")
-	case *CreateElicitationRequestUnknown:
-		if v == nil {
-			e.FailObject("a variant that is a nil %T", v)
-			break
-		}
-		e.CheckTag("mode", v.Tag, v.Raw, new(CreateElicitationRequest).decodeVariant)
-		e.Members(v.Raw, "message", "_meta")
-	default:
-		e.FailObject("CreateElicitationRequest without a variant")
-	}
-	e.EndObject()
+	variantsOfCreateElicitationRequest.EncodeMerged(e, x, x.Variant)
 }
-
 func (x *CreateElicitationRequest) DecodeJSON(d *codec.Decoder) {
-	*x = CreateElicitationRequest{}
-	start := d.Mark()
-	codec.DecodeMembers(d, x)
-	d.Rewind(start)
-	x.decodeVariant(d)
-}
-
-func (x *CreateElicitationRequest) decodeVariant(d *codec.Decoder) {
-	tag, ok := d.Tag("mode")
-	if !ok {
-		d.NoTag("mode")
-		return
-	}
-	switch string(tag) {
-	case "form":
-		x.Variant = (*CreateElicitationRequestForm)(codec.New[ElicitationFormMode](d))
-	case "url":
-		x.Variant = (*CreateElicitationRequestURL)(codec.New[ElicitationURLMode](d))
-	default:
-		x.Variant = &CreateElicitationRequestUnknown{Tag: string(tag), Raw: d.Raw()}
-	}
+	x.Variant, _ = variantsOfCreateElicitationRequest.DecodeMerged(d, x).(CreateElicitationRequestVariant)
 }
 
 func (x *ElicitationRequestScope) EncodeJSON(e *codec.Encoder) {
@@ -1072,51 +965,19 @@ func (x *ElicitationSchema) DecodeJSON(d *codec.Decoder) {
 	o.Require("type", "properties")
 }
 
-func (x *ElicitationPropertySchema) EncodeJSON(e *codec.Encoder) {
-	switch v := x.Variant.(type) {
-	case *ElicitationPropertySchemaString:
-		codec.EncodeVariant(e, "type", "string", (*StringPropertySchema)(v))
-	case *ElicitationPropertySchemaNumber:
-		codec.EncodeVariant(e, "type", "number", (*NumberPropertySchema)(v))
-	case *ElicitationPropertySchemaInteger:
-		codec.EncodeVariant(e, "type", "integer", (*IntegerPropertySchema)(v))
-	case *ElicitationPropertySchemaBoolean:
-		codec.EncodeVariant(e, "type", "boolean", (*BooleanPropertySchema)(v))
-	case *ElicitationPropertySchemaArray:
-		codec.EncodeVariant(e, "type", "array", (*MultiSelectPropertySchema)(v))
-	case *ElicitationPropertySchemaUnknown:
-		if v == nil {
-			e.Failf("a variant that is a nil %T", v)
-			break
-		}
-		e.CheckTag("type", v.Tag, v.Raw, new(ElicitationPropertySchema).DecodeJSON)
-		e.RawObject(v.Raw)
-	default:
-		e.Failf("ElicitationPropertySchema without a variant")
-	}
-}
+var variantsOfElicitationPropertySchema = codec.Variants{Of: "ElicitationPropertySchema", Tag: "type", Unknown: (*ElicitationPropertySchemaUnknown)(nil), List: []codec.Variant{
+	{Tag: "string", As: (*ElicitationPropertySchemaString)(nil), By: (*StringPropertySchema)(nil)},
+	{Tag: "number", As: (*ElicitationPropertySchemaNumber)(nil), By: (*NumberPropertySchema)(nil)},
+	{Tag: "integer", As: (*ElicitationPropertySchemaInteger)(nil), By: (*IntegerPropertySchema)(nil)},
+	{Tag: "boolean", As: (*ElicitationPropertySchemaBoolean)(nil), By: (*BooleanPropertySchema)(nil)},
+	{Tag: "array", As: (*ElicitationPropertySchemaArray)(nil), By: (*MultiSelectPropertySchema)(nil)},
+}}
 
+func (x *ElicitationPropertySchema) EncodeJSON(e *codec.Encoder) {
+	variantsOfElicitationPropertySchema.Encode(e, x.Variant)
+}
 func (x *ElicitationPropertySchema) DecodeJSON(d *codec.Decoder) {
-	*x = ElicitationPropertySchema{}
-	tag, ok := d.Tag("type")
-	if !ok {
-		d.NoTag("type")
-		return
-	}
-	switch string(tag) {
-	case "string":
-		x.Variant = (*ElicitationPropertySchemaString)(codec.New[StringPropertySchema](d))
-	case "number":
-		x.Variant = (*ElicitationPropertySchemaNumber)(codec.New[NumberPropertySchema](d))
-	case "integer":
-		x.Variant = (*ElicitationPropertySchemaInteger)(codec.New[IntegerPropertySchema](d))
-	case "boolean":
-		x.Variant = (*ElicitationPropertySchemaBoolean)(codec.New[BooleanPropertySchema](d))
-	case "array":
-		x.Variant = (*ElicitationPropertySchemaArray)(codec.NewWith[MultiSelectPropertySchema, StringMultiSelectItems](d))
-	default:
-		x.Variant = &ElicitationPropertySchemaUnknown{Tag: string(tag), Raw: d.Raw()}
-	}
+	x.Variant, _ = variantsOfElicitationPropertySchema.Decode(d).(ElicitationPropertySchemaVariant)
 }
 
 func (x *StringPropertySchema) EncodeJSON(e *codec.Encoder) {
@@ -1450,51 +1311,16 @@ func (x *ProviderCurrentConfig) DecodeJSON(d *codec.Decoder) {
 	o.Require("apiType", "baseUrl")
 }
 
+var variantsOfSessionConfigOption = codec.Variants{Of: "SessionConfigOption", Tag: "type", Unknown: (*SessionConfigOptionUnknown)(nil), Names: []string{"configId", "name", "description", "category", "_meta"}, List: []codec.Variant{
+	{Tag: "select", As: (*SessionConfigOptionSelect)(nil), By: (*SessionConfigSelect)(nil)},
+	{Tag: "boolean", As: (*SessionConfigOptionBoolean)(nil), By: (*SessionConfigBoolean)(nil)},
+}}
+
 func (x *SessionConfigOption) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	codec.EncodeMembers(e, x)
-	switch v := x.Variant.(type) {
-	case *SessionConfigOptionSelect:
-		e.Tag("type", "select")
-		codec.Embed(e, (*SessionConfigSelect)(v))
-	case *SessionConfigOptionBoolean:
-		e.Tag("type", "boolean")
-		codec.Embed(e, (*SessionConfigBoolean)(v))
-	case *SessionConfigOptionUnknown:
-		if v == nil {
-			e.FailObject("a variant that is a nil %T", v)
-			break
-		}
-		e.CheckTag("type", v.Tag, v.Raw, new(SessionConfigOption).decodeVariant)
-		e.Members(v.Raw, "configId", "name", "description", "category", "_meta")
-	default:
-		e.FailObject("SessionConfigOption without a variant")
-	}
-	e.EndObject()
+	variantsOfSessionConfigOption.EncodeMerged(e, x, x.Variant)
 }
-
 func (x *SessionConfigOption) DecodeJSON(d *codec.Decoder) {
-	*x = SessionConfigOption{}
-	start := d.Mark()
-	codec.DecodeMembers(d, x)
-	d.Rewind(start)
-	x.decodeVariant(d)
-}
-
-func (x *SessionConfigOption) decodeVariant(d *codec.Decoder) {
-	tag, ok := d.Tag("type")
-	if !ok {
-		d.NoTag("type")
-		return
-	}
-	switch string(tag) {
-	case "select":
-		x.Variant = (*SessionConfigOptionSelect)(codec.New[SessionConfigSelect](d))
-	case "boolean":
-		x.Variant = (*SessionConfigOptionBoolean)(codec.New[SessionConfigBoolean](d))
-	default:
-		x.Variant = &SessionConfigOptionUnknown{Tag: string(tag), Raw: d.Raw()}
-	}
+	x.Variant, _ = variantsOfSessionConfigOption.DecodeMerged(d, x).(SessionConfigOptionVariant)
 }
 
 func (x *SessionConfigSelectOptions) EncodeJSON(e *codec.Encoder) {
@@ -1616,35 +1442,15 @@ func (x *AvailableCommand) DecodeJSON(d *codec.Decoder) {
 	}
 }
 
-func (x *AvailableCommandInput) EncodeJSON(e *codec.Encoder) {
-	switch v := x.Variant.(type) {
-	case *AvailableCommandInputText:
-		codec.EncodeVariant(e, "type", "text", (*TextCommandInput)(v))
-	case *AvailableCommandInputUnknown:
-		if v == nil {
-			e.Failf("a variant that is a nil %T", v)
-			break
-		}
-		e.CheckTag("type", v.Tag, v.Raw, new(AvailableCommandInput).DecodeJSON)
-		e.RawObject(v.Raw)
-	default:
-		e.Failf("AvailableCommandInput without a variant")
-	}
-}
+var variantsOfAvailableCommandInput = codec.Variants{Of: "AvailableCommandInput", Tag: "type", Unknown: (*AvailableCommandInputUnknown)(nil), List: []codec.Variant{
+	{Tag: "text", As: (*AvailableCommandInputText)(nil), By: (*TextCommandInput)(nil)},
+}}
 
+func (x *AvailableCommandInput) EncodeJSON(e *codec.Encoder) {
+	variantsOfAvailableCommandInput.Encode(e, x.Variant)
+}
 func (x *AvailableCommandInput) DecodeJSON(d *codec.Decoder) {
-	*x = AvailableCommandInput{}
-	tag, ok := d.Tag("type")
-	if !ok {
-		d.NoTag("type")
-		return
-	}
-	switch string(tag) {
-	case "text":
-		x.Variant = (*AvailableCommandInputText)(codec.New[TextCommandInput](d))
-	default:
-		x.Variant = &AvailableCommandInputUnknown{Tag: string(tag), Raw: d.Raw()}
-	}
+	x.Variant, _ = variantsOfAvailableCommandInput.Decode(d).(AvailableCommandInputVariant)
 }
 
 func (x *SessionInfo) EncodeJSON(e *codec.Encoder) {
@@ -1702,97 +1508,27 @@ func (x *SessionInfo) DecodeJSON(d *codec.Decoder) {
 	o.Require("sessionId", "cwd")
 }
 
-func (x *StateUpdate) EncodeJSON(e *codec.Encoder) {
-	switch v := x.Variant.(type) {
-	case *StateUpdateRunning:
-		codec.EncodeVariant(e, "state", "running", (*RunningStateUpdate)(v))
-	case *StateUpdateIdle:
-		e.BeginObject()
-		e.Tag("state", "idle")
-		codec.Embed(e, (*IdleStateUpdate)(v), "state")
-		e.EndObject()
-	case *StateUpdateRequiresAction:
-		codec.EncodeVariant(e, "state", "requires_action", (*RequiresActionStateUpdate)(v))
-	case *StateUpdateStateUnknown:
-		codec.EncodeVariant(e, "state", "unknown", (*UnknownStateUpdate)(v))
-	case *StateUpdateUnknown:
-		if v == nil {
-			e.Failf("a variant that is a nil %T", v)
-			break
-		}
-		e.CheckTag("state", v.Tag, v.Raw, new(StateUpdate).DecodeJSON)
-		e.RawObject(v.Raw)
-	default:
-		e.Failf("StateUpdate without a variant")
-	}
-}
+var variantsOfStateUpdate = codec.Variants{Of: "StateUpdate", Tag: "state", Unknown: (*StateUpdateUnknown)(nil), List: []codec.Variant{
+	{Tag: "running", As: (*StateUpdateRunning)(nil), By: (*RunningStateUpdate)(nil)},
+	{Tag: "idle", As: (*StateUpdateIdle)(nil), By: (*IdleStateUpdate)(nil), Union: true},
+	{Tag: "requires_action", As: (*StateUpdateRequiresAction)(nil), By: (*RequiresActionStateUpdate)(nil)},
+	{Tag: "unknown", As: (*StateUpdateStateUnknown)(nil), By: (*UnknownStateUpdate)(nil), Off: uint64(FeatureSubagents)},
+}}
 
+func (x *StateUpdate) EncodeJSON(e *codec.Encoder) { variantsOfStateUpdate.Encode(e, x.Variant) }
 func (x *StateUpdate) DecodeJSON(d *codec.Decoder) {
-	*x = StateUpdate{}
-	tag, ok := d.Tag("state")
-	if !ok {
-		d.NoTag("state")
-		return
-	}
-	switch string(tag) {
-	case "running":
-		x.Variant = (*StateUpdateRunning)(codec.New[RunningStateUpdate](d))
-	case "idle":
-		x.Variant = (*StateUpdateIdle)(codec.New[IdleStateUpdate](d))
-	case "requires_action":
-		x.Variant = (*StateUpdateRequiresAction)(codec.New[RequiresActionStateUpdate](d))
-	case "unknown":
-		at := d.Mark()
-		x.Variant = (*StateUpdateStateUnknown)(codec.New[UnknownStateUpdate](d))
-		if d.RetryOff(at, uint64(FeatureSubagents)) {
-			x.Variant = &StateUpdateUnknown{Tag: string(tag), Raw: d.Raw()}
-		}
-	default:
-		x.Variant = &StateUpdateUnknown{Tag: string(tag), Raw: d.Raw()}
-	}
+	x.Variant, _ = variantsOfStateUpdate.Decode(d).(StateUpdateVariant)
 }
 
-func (x *BackgroundWork) EncodeJSON(e *codec.Encoder) {
-	switch v := x.Variant.(type) {
-	case *BackgroundWorkTerminal:
-		codec.EncodeVariant(e, "type", "terminal", (*BackgroundTerminal)(v))
-	case *BackgroundWorkToolCall:
-		codec.EncodeVariant(e, "type", "tool_call", (*BackgroundToolCall)(v))
-	case *BackgroundWorkSubagent:
-		codec.EncodeVariant(e, "type", "subagent", (*BackgroundSubagent)(v))
-	case *BackgroundWorkUnknown:
-		if v == nil {
-			e.Failf("a variant that is a nil %T", v)
-			break
-		}
-		e.CheckTag("type", v.Tag, v.Raw, new(BackgroundWork).DecodeJSON)
-		e.RawObject(v.Raw)
-	default:
-		e.Failf("BackgroundWork without a variant")
-	}
-}
+var variantsOfBackgroundWork = codec.Variants{Of: "BackgroundWork", Tag: "type", Unknown: (*BackgroundWorkUnknown)(nil), List: []codec.Variant{
+	{Tag: "terminal", As: (*BackgroundWorkTerminal)(nil), By: (*BackgroundTerminal)(nil)},
+	{Tag: "tool_call", As: (*BackgroundWorkToolCall)(nil), By: (*BackgroundToolCall)(nil)},
+	{Tag: "subagent", As: (*BackgroundWorkSubagent)(nil), By: (*BackgroundSubagent)(nil), Off: uint64(FeatureSubagents)},
+}}
 
+func (x *BackgroundWork) EncodeJSON(e *codec.Encoder) { variantsOfBackgroundWork.Encode(e, x.Variant) }
 func (x *BackgroundWork) DecodeJSON(d *codec.Decoder) {
-	*x = BackgroundWork{}
-	tag, ok := d.Tag("type")
-	if !ok {
-		d.NoTag("type")
-		return
-	}
-	switch string(tag) {
-	case "terminal":
-		x.Variant = (*BackgroundWorkTerminal)(codec.New[BackgroundTerminal](d))
-	case "tool_call":
-		x.Variant = (*BackgroundWorkToolCall)(codec.New[BackgroundToolCall](d))
-	case "subagent":
-		at := d.Mark()
-		x.Variant = (*BackgroundWorkSubagent)(codec.New[BackgroundSubagent](d))
-		if d.RetryOff(at, uint64(FeatureSubagents)) {
-			x.Variant = &BackgroundWorkUnknown{Tag: string(tag), Raw: d.Raw()}
-		}
-	default:
-		x.Variant = &BackgroundWorkUnknown{Tag: string(tag), Raw: d.Raw()}
-	}
+	x.Variant, _ = variantsOfBackgroundWork.Decode(d).(BackgroundWorkVariant)
 }
 
 func (x *IdleStateUpdate) EncodeJSON(e *codec.Encoder) {
@@ -2320,47 +2056,15 @@ func (x *SetProviderRequest) DecodeJSON(d *codec.Decoder) {
 	o.Require("providerId", "apiType", "baseUrl")
 }
 
-func (x *MCPServer) EncodeJSON(e *codec.Encoder) {
-	switch v := x.Variant.(type) {
-	case *MCPServerHTTP:
-		codec.EncodeVariant(e, "type", "http", v)
-	case *MCPServerACP:
-		codec.EncodeVariant(e, "type", "acp", v)
-	case *MCPServerStdio:
-		codec.EncodeVariant(e, "type", "stdio", v)
-	case *MCPServerUnknown:
-		if v == nil {
-			e.Failf("a variant that is a nil %T", v)
-			break
-		}
-		e.CheckTag("type", v.Tag, v.Raw, new(MCPServer).DecodeJSON)
-		e.RawObject(v.Raw)
-	default:
-		e.Failf("MCPServer without a variant")
-	}
-}
+var variantsOfMCPServer = codec.Variants{Of: "MCPServer", Tag: "type", Unknown: (*MCPServerUnknown)(nil), List: []codec.Variant{
+	{Tag: "http", As: (*MCPServerHTTP)(nil), By: (*MCPServerHTTP)(nil)},
+	{Tag: "acp", As: (*MCPServerACP)(nil), By: (*MCPServerACP)(nil), Off: uint64(FeatureMCPOverACP)},
+	{Tag: "stdio", As: (*MCPServerStdio)(nil), By: (*MCPServerStdio)(nil)},
+}}
 
+func (x *MCPServer) EncodeJSON(e *codec.Encoder) { variantsOfMCPServer.Encode(e, x.Variant) }
 func (x *MCPServer) DecodeJSON(d *codec.Decoder) {
-	*x = MCPServer{}
-	tag, ok := d.Tag("type")
-	if !ok {
-		d.NoTag("type")
-		return
-	}
-	switch string(tag) {
-	case "http":
-		x.Variant = codec.New[MCPServerHTTP](d)
-	case "acp":
-		at := d.Mark()
-		x.Variant = codec.New[MCPServerACP](d)
-		if d.RetryOff(at, uint64(FeatureMCPOverACP)) {
-			x.Variant = &MCPServerUnknown{Tag: string(tag), Raw: d.Raw()}
-		}
-	case "stdio":
-		x.Variant = codec.New[MCPServerStdio](d)
-	default:
-		x.Variant = &MCPServerUnknown{Tag: string(tag), Raw: d.Raw()}
-	}
+	x.Variant, _ = variantsOfMCPServer.Decode(d).(MCPServerVariant)
 }
 
 func (x *MCPServerHTTP) EncodeJSON(e *codec.Encoder) {
@@ -2404,35 +2108,13 @@ func (x *MCPServerHTTP) DecodeJSON(d *codec.Decoder) {
 	o.Require("name", "url")
 }
 
-func (x *ReplayFrom) EncodeJSON(e *codec.Encoder) {
-	switch v := x.Variant.(type) {
-	case *ReplayFromStart:
-		codec.EncodeVariant(e, "type", "start", v)
-	case *ReplayFromUnknown:
-		if v == nil {
-			e.Failf("a variant that is a nil %T", v)
-			break
-		}
-		e.CheckTag("type", v.Tag, v.Raw, new(ReplayFrom).DecodeJSON)
-		e.RawObject(v.Raw)
-	default:
-		e.Failf("ReplayFrom without a variant")
-	}
-}
+var variantsOfReplayFrom = codec.Variants{Of: "ReplayFrom", Tag: "type", Unknown: (*ReplayFromUnknown)(nil), List: []codec.Variant{
+	{Tag: "start", As: (*ReplayFromStart)(nil), By: (*ReplayFromStart)(nil)},
+}}
 
+func (x *ReplayFrom) EncodeJSON(e *codec.Encoder) { variantsOfReplayFrom.Encode(e, x.Variant) }
 func (x *ReplayFrom) DecodeJSON(d *codec.Decoder) {
-	*x = ReplayFrom{}
-	tag, ok := d.Tag("type")
-	if !ok {
-		d.NoTag("type")
-		return
-	}
-	switch string(tag) {
-	case "start":
-		x.Variant = codec.New[ReplayFromStart](d)
-	default:
-		x.Variant = &ReplayFromUnknown{Tag: string(tag), Raw: d.Raw()}
-	}
+	x.Variant, _ = variantsOfReplayFrom.Decode(d).(ReplayFromVariant)
 }
 
 func (x *SetSessionConfigOptionRequest) EncodeJSON(e *codec.Encoder) {
@@ -2523,95 +2205,29 @@ func (x *PromptRequest) DecodeJSON(d *codec.Decoder) {
 	o.Require("sessionId", "prompt")
 }
 
+var variantsOfRequestPermissionOutcome = codec.Variants{Of: "RequestPermissionOutcome", Tag: "outcome", Unknown: (*RequestPermissionOutcomeUnknown)(nil), List: []codec.Variant{
+	{Tag: "cancelled", As: (*RequestPermissionOutcomeCancelled)(nil), By: (*CancelledPermissionOutcome)(nil)},
+	{Tag: "selected", As: (*RequestPermissionOutcomeSelected)(nil), By: (*SelectedPermissionOutcome)(nil)},
+}}
+
 func (x *RequestPermissionOutcome) EncodeJSON(e *codec.Encoder) {
-	switch v := x.Variant.(type) {
-	case *RequestPermissionOutcomeCancelled:
-		codec.EncodeVariant(e, "outcome", "cancelled", (*CancelledPermissionOutcome)(v))
-	case *RequestPermissionOutcomeSelected:
-		codec.EncodeVariant(e, "outcome", "selected", (*SelectedPermissionOutcome)(v))
-	case *RequestPermissionOutcomeUnknown:
-		if v == nil {
-			e.Failf("a variant that is a nil %T", v)
-			break
-		}
-		e.CheckTag("outcome", v.Tag, v.Raw, new(RequestPermissionOutcome).DecodeJSON)
-		e.RawObject(v.Raw)
-	default:
-		e.Failf("RequestPermissionOutcome without a variant")
-	}
+	variantsOfRequestPermissionOutcome.Encode(e, x.Variant)
+}
+func (x *RequestPermissionOutcome) DecodeJSON(d *codec.Decoder) {
+	x.Variant, _ = variantsOfRequestPermissionOutcome.Decode(d).(RequestPermissionOutcomeVariant)
 }
 
-func (x *RequestPermissionOutcome) DecodeJSON(d *codec.Decoder) {
-	*x = RequestPermissionOutcome{}
-	tag, ok := d.Tag("outcome")
-	if !ok {
-		d.NoTag("outcome")
-		return
-	}
-	switch string(tag) {
-	case "cancelled":
-		x.Variant = (*RequestPermissionOutcomeCancelled)(codec.New[CancelledPermissionOutcome](d))
-	case "selected":
-		x.Variant = (*RequestPermissionOutcomeSelected)(codec.New[SelectedPermissionOutcome](d))
-	default:
-		x.Variant = &RequestPermissionOutcomeUnknown{Tag: string(tag), Raw: d.Raw()}
-	}
-}
+var variantsOfCreateElicitationResponse = codec.Variants{Of: "CreateElicitationResponse", Tag: "action", Unknown: (*CreateElicitationResponseUnknown)(nil), Names: []string{"_meta"}, List: []codec.Variant{
+	{Tag: "accept", As: (*CreateElicitationResponseAccept)(nil), By: (*ElicitationAcceptAction)(nil)},
+	{Tag: "decline", As: (*CreateElicitationResponseDecline)(nil)},
+	{Tag: "cancel", As: (*CreateElicitationResponseCancel)(nil)},
+}}
 
 func (x *CreateElicitationResponse) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	codec.EncodeMembers(e, x)
-	switch v := x.Variant.(type) {
-	case *CreateElicitationResponseAccept:
-		e.Tag("action", "accept")
-		codec.Embed(e, (*ElicitationAcceptAction)(v))
-	case *CreateElicitationResponseDecline:
-		e.Tag("action", "decline")
-		codec.EncodeMembers(e, v)
-	case *CreateElicitationResponseCancel:
-		e.Tag("action", "cancel")
-		codec.EncodeMembers(e, v)
-	case *CreateElicitationResponseUnknown:
-		if v == nil {
-			e.FailObject("a variant that is a nil %T", v)
-			break
-		}
-		e.CheckTag("action", v.Tag, v.Raw, new(CreateElicitationResponse).decodeVariant)
-		e.Members(v.Raw, "_meta")
-	default:
-		e.FailObject("CreateElicitationResponse without a variant")
-	}
-	e.EndObject()
+	variantsOfCreateElicitationResponse.EncodeMerged(e, x, x.Variant)
 }
-
 func (x *CreateElicitationResponse) DecodeJSON(d *codec.Decoder) {
-	*x = CreateElicitationResponse{}
-	start := d.Mark()
-	codec.DecodeMembers(d, x)
-	d.Rewind(start)
-	x.decodeVariant(d)
-}
-
-func (x *CreateElicitationResponse) decodeVariant(d *codec.Decoder) {
-	tag, ok := d.Tag("action")
-	if !ok {
-		d.NoTag("action")
-		return
-	}
-	switch string(tag) {
-	case "accept":
-		x.Variant = (*CreateElicitationResponseAccept)(codec.New[ElicitationAcceptAction](d))
-	case "decline":
-		v := new(CreateElicitationResponseDecline)
-		codec.DecodeMembers(d, v)
-		x.Variant = v
-	case "cancel":
-		v := new(CreateElicitationResponseCancel)
-		codec.DecodeMembers(d, v)
-		x.Variant = v
-	default:
-		x.Variant = &CreateElicitationResponseUnknown{Tag: string(tag), Raw: d.Raw()}
-	}
+	x.Variant, _ = variantsOfCreateElicitationResponse.DecodeMerged(d, x).(CreateElicitationResponseVariant)
 }
 
 func (x *ElicitationContentValue) EncodeJSON(e *codec.Encoder) {

@@ -104,11 +104,7 @@ const (
 
 // Known reports whether x is one of the values that the schema lists.
 func (x Role) Known() bool {
-	switch x {
-	case RoleAssistant, RoleUser:
-		return true
-	}
-	return false
+	return x == RoleAssistant || x == RoleUser
 }
 
 // IconTheme: Theme an icon is designed for.
@@ -126,11 +122,7 @@ const (
 
 // Known reports whether x is one of the values that the schema lists.
 func (x IconTheme) Known() bool {
-	switch x {
-	case IconThemeLight, IconThemeDark:
-		return true
-	}
-	return false
+	return x == IconThemeLight || x == IconThemeDark
 }
 
 // DiffFileType: Kind of file content represented by a diff change.
@@ -152,11 +144,7 @@ const (
 
 // Known reports whether x is one of the values that the schema lists.
 func (x DiffFileType) Known() bool {
-	switch x {
-	case DiffFileTypeText, DiffFileTypeBinary, DiffFileTypeDirectory, DiffFileTypeSymlink:
-		return true
-	}
-	return false
+	return x == DiffFileTypeText || x == DiffFileTypeBinary || x == DiffFileTypeDirectory || x == DiffFileTypeSymlink
 }
 
 // DiffPatchFormat: Text patch format used by `DiffPatch`.
@@ -178,7 +166,9 @@ const (
 )
 
 // Known reports whether x is one of the values that the schema lists.
-func (x DiffPatchFormat) Known() bool { return x == DiffPatchFormatGitPatch }
+func (x DiffPatchFormat) Known() bool {
+	return x == DiffPatchFormatGitPatch
+}
 
 // PermissionOptionKind is the type of permission option being presented to the user.
 //
@@ -221,7 +211,9 @@ const (
 )
 
 // Known reports whether x is one of the values that the schema lists.
-func (x ElicitationSchemaType) Known() bool { return x == ElicitationSchemaTypeObject }
+func (x ElicitationSchemaType) Known() bool {
+	return x == ElicitationSchemaTypeObject
+}
 
 // StringFormat: String format types for string properties in elicitation schemas.
 //
@@ -242,11 +234,7 @@ const (
 
 // Known reports whether x is one of the values that the schema lists.
 func (x StringFormat) Known() bool {
-	switch x {
-	case StringFormatEmail, StringFormatURI, StringFormatDate, StringFormatDateTime:
-		return true
-	}
-	return false
+	return x == StringFormatEmail || x == StringFormatURI || x == StringFormatDate || x == StringFormatDateTime
 }
 
 // LLMProtocol: Well-known API protocol identifiers for LLM providers.
@@ -307,11 +295,7 @@ const (
 
 // Known reports whether x is one of the values that the schema lists.
 func (x AuthState) Known() bool {
-	switch x {
-	case AuthStateAuthenticated, AuthStateUnauthenticated, AuthStateNotRequired, AuthStateUnknown:
-		return true
-	}
-	return false
+	return x == AuthStateAuthenticated || x == AuthStateUnauthenticated || x == AuthStateNotRequired || x == AuthStateUnknown
 }
 
 // SessionConfigOptionCategory is the semantic category for a session configuration option.
@@ -371,11 +355,7 @@ const (
 
 // Known reports whether x is one of the values that the schema lists.
 func (x SessionStatus) Known() bool {
-	switch x {
-	case SessionStatusOpen, SessionStatusSaved:
-		return true
-	}
-	return false
+	return x == SessionStatusOpen || x == SessionStatusSaved
 }
 
 // PlanEntryPriority is one of the priority levels for plan entries.
@@ -400,11 +380,7 @@ const (
 
 // Known reports whether x is one of the values that the schema lists.
 func (x PlanEntryPriority) Known() bool {
-	switch x {
-	case PlanEntryPriorityHigh, PlanEntryPriorityMedium, PlanEntryPriorityLow:
-		return true
-	}
-	return false
+	return x == PlanEntryPriorityHigh || x == PlanEntryPriorityMedium || x == PlanEntryPriorityLow
 }
 
 // PlanEntryStatus is the status of a plan entry in the execution flow.
@@ -454,11 +430,7 @@ const (
 
 // Known reports whether x is one of the values that the schema lists.
 func (x NoticeSeverity) Known() bool {
-	switch x {
-	case NoticeSeverityInfo, NoticeSeverityWarning, NoticeSeverityError:
-		return true
-	}
-	return false
+	return x == NoticeSeverityInfo || x == NoticeSeverityWarning || x == NoticeSeverityError
 }
 
 // CompactionStatus is the lifecycle state of a context compaction.
@@ -516,11 +488,7 @@ const (
 
 // Known reports whether x is one of the values that the schema lists.
 func (x SystemPromptMode) Known() bool {
-	switch x {
-	case SystemPromptModeAppend, SystemPromptModeOverride:
-		return true
-	}
-	return false
+	return x == SystemPromptModeAppend || x == SystemPromptModeOverride
 }
 
 // SessionArchiveFilter: Which sessions `session/list` returns based on their archive state.
@@ -545,9 +513,5 @@ const (
 
 // Known reports whether x is one of the values that the schema lists.
 func (x SessionArchiveFilter) Known() bool {
-	switch x {
-	case SessionArchiveFilterExclude, SessionArchiveFilterInclude, SessionArchiveFilterOnly:
-		return true
-	}
-	return false
+	return x == SessionArchiveFilterExclude || x == SessionArchiveFilterInclude || x == SessionArchiveFilterOnly
 }

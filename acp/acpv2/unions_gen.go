@@ -19,9 +19,7 @@ type RequestPermissionSubject struct {
 
 // RequestPermissionSubjectVariant is implemented only by the variants of [RequestPermissionSubject]:
 // *RequestPermissionSubjectToolCall, *RequestPermissionSubjectCommand and *RequestPermissionSubjectUnknown.
-type RequestPermissionSubjectVariant interface {
-	isRequestPermissionSubject()
-}
+type RequestPermissionSubjectVariant interface{ isRequestPermissionSubject() }
 
 // RequestPermissionSubjectToolCall: Permission is requested before executing a tool call.
 //
@@ -43,12 +41,7 @@ type RequestPermissionSubjectCommand CommandPermissionSubject
 // Clients that do not understand this subject type should preserve the raw payload when storing, replaying, proxying,
 // or forwarding permission requests, and otherwise display a generic permission prompt or decline it according to
 // policy.
-type RequestPermissionSubjectUnknown struct {
-	// Tag is the value of type.
-	Tag string
-	// Raw is the whole object as received, with its tag; it is written unchanged.
-	Raw json.RawMessage
-}
+type RequestPermissionSubjectUnknown codec.Unknown
 
 func (*RequestPermissionSubjectToolCall) isRequestPermissionSubject() {}
 func (*RequestPermissionSubjectCommand) isRequestPermissionSubject()  {}
@@ -81,9 +74,7 @@ type ToolCallContent struct {
 
 // ToolCallContentVariant is implemented only by the variants of [ToolCallContent]: *ToolCallContentContent,
 // *ToolCallContentDiff, *ToolCallContentTerminal and *ToolCallContentUnknown.
-type ToolCallContentVariant interface {
-	isToolCallContent()
-}
+type ToolCallContentVariant interface{ isToolCallContent() }
 
 // ToolCallContentContent is the standard content block (text, images, resources).
 //
@@ -109,12 +100,7 @@ type ToolCallContentTerminal Terminal
 //
 // Receivers that do not understand this content type should preserve the raw payload when storing, replaying, proxying,
 // or forwarding tool call output, and otherwise ignore it or display it generically.
-type ToolCallContentUnknown struct {
-	// Tag is the value of type.
-	Tag string
-	// Raw is the whole object as received, with its tag; it is written unchanged.
-	Raw json.RawMessage
-}
+type ToolCallContentUnknown codec.Unknown
 
 func (*ToolCallContentContent) isToolCallContent()  {}
 func (*ToolCallContentDiff) isToolCallContent()     {}
@@ -159,9 +145,7 @@ type ContentBlock struct {
 
 // ContentBlockVariant is implemented only by the variants of [ContentBlock]: *ContentBlockText, *ContentBlockImage,
 // *ContentBlockAudio, *ContentBlockResourceLink, *ContentBlockResource and *ContentBlockUnknown.
-type ContentBlockVariant interface {
-	isContentBlock()
-}
+type ContentBlockVariant interface{ isContentBlock() }
 
 // ContentBlockText: Text content. May be plain text or formatted with Markdown.
 //
@@ -211,12 +195,7 @@ type ContentBlockResource EmbeddedResource
 // Receivers that do not understand this content block type should preserve the raw payload when storing, replaying,
 // proxying, or forwarding content, and otherwise ignore it or display it generically. Agents MUST reject a
 // `session/prompt` request with a content block type they do not support with `-32602`.
-type ContentBlockUnknown struct {
-	// Tag is the value of type.
-	Tag string
-	// Raw is the whole object as received, with its tag; it is written unchanged.
-	Raw json.RawMessage
-}
+type ContentBlockUnknown codec.Unknown
 
 func (*ContentBlockText) isContentBlock()         {}
 func (*ContentBlockImage) isContentBlock()        {}
@@ -260,9 +239,7 @@ type EmbeddedResourceResource struct {
 
 // EmbeddedResourceResourceVariant is implemented only by the variants of [EmbeddedResourceResource]:
 // *TextResourceContents and *BlobResourceContents.
-type EmbeddedResourceResourceVariant interface {
-	isEmbeddedResourceResource()
-}
+type EmbeddedResourceResourceVariant interface{ isEmbeddedResourceResource() }
 
 func (*TextResourceContents) isEmbeddedResourceResource() {}
 func (*BlobResourceContents) isEmbeddedResourceResource() {}
@@ -301,9 +278,7 @@ type DiffChange struct {
 
 // DiffChangeVariant is implemented only by the variants of [DiffChange]: *DiffChangeAdd, *DiffChangeDelete,
 // *DiffChangeModify, *DiffChangeMove, *DiffChangeCopy and *DiffChangeUnknown.
-type DiffChangeVariant interface {
-	isDiffChange()
-}
+type DiffChangeVariant interface{ isDiffChange() }
 
 // DiffChangeAdd says that a file was added.
 //
@@ -336,12 +311,7 @@ type DiffChangeCopy DiffPathPairChange
 //
 // Values beginning with `_` are reserved for implementation-specific extensions. Unknown values that do not begin with
 // `_` are reserved for future ACP variants.
-type DiffChangeUnknown struct {
-	// Tag is the value of operation.
-	Tag string
-	// Raw is the whole object as received, with its tag; it is written unchanged.
-	Raw json.RawMessage
-}
+type DiffChangeUnknown codec.Unknown
 
 func (*DiffChangeAdd) isDiffChange()     {}
 func (*DiffChangeDelete) isDiffChange()  {}
@@ -405,9 +375,7 @@ type CreateElicitationRequest struct {
 
 // CreateElicitationRequestVariant is implemented only by the variants of [CreateElicitationRequest]:
 // *CreateElicitationRequestForm, *CreateElicitationRequestURL and *CreateElicitationRequestUnknown.
-type CreateElicitationRequestVariant interface {
-	isCreateElicitationRequest()
-}
+type CreateElicitationRequestVariant interface{ isCreateElicitationRequest() }
 
 // CreateElicitationRequestForm: Form-based elicitation where the client renders a form from the provided schema.
 //
@@ -428,12 +396,7 @@ type CreateElicitationRequestURL ElicitationURLMode
 //
 // Clients that do not understand this mode should preserve the raw payload when storing, replaying, proxying, or
 // forwarding elicitation requests. They MUST NOT render it as a known elicitation mode.
-type CreateElicitationRequestUnknown struct {
-	// Tag is the value of mode.
-	Tag string
-	// Raw is the whole object as received, with its tag; it is written unchanged.
-	Raw json.RawMessage
-}
+type CreateElicitationRequestUnknown codec.Unknown
 
 func (*CreateElicitationRequestForm) isCreateElicitationRequest()    {}
 func (*CreateElicitationRequestURL) isCreateElicitationRequest()     {}
@@ -463,9 +426,7 @@ type ElicitationPropertySchema struct {
 // ElicitationPropertySchemaVariant is implemented only by the variants of [ElicitationPropertySchema]:
 // *ElicitationPropertySchemaString, *ElicitationPropertySchemaNumber, *ElicitationPropertySchemaInteger,
 // *ElicitationPropertySchemaBoolean, *ElicitationPropertySchemaArray and *ElicitationPropertySchemaUnknown.
-type ElicitationPropertySchemaVariant interface {
-	isElicitationPropertySchema()
-}
+type ElicitationPropertySchemaVariant interface{ isElicitationPropertySchema() }
 
 // ElicitationPropertySchemaString: String property (or single-select enum when `enum`/`oneOf` is set).
 //
@@ -501,12 +462,7 @@ type ElicitationPropertySchemaArray MultiSelectPropertySchema
 //
 // Clients that do not understand this property schema type should preserve the raw schema when storing, replaying,
 // proxying, or forwarding elicitation requests. They MUST NOT render it as a known input control.
-type ElicitationPropertySchemaUnknown struct {
-	// Tag is the value of type.
-	Tag string
-	// Raw is the whole object as received, with its tag; it is written unchanged.
-	Raw json.RawMessage
-}
+type ElicitationPropertySchemaUnknown codec.Unknown
 
 func (*ElicitationPropertySchemaString) isElicitationPropertySchema()  {}
 func (*ElicitationPropertySchemaNumber) isElicitationPropertySchema()  {}
@@ -554,9 +510,7 @@ type MultiSelectItems struct {
 
 // MultiSelectItemsVariant is implemented only by the variants of [MultiSelectItems]: *MultiSelectItemsString,
 // *MultiSelectItemsTitled and *MultiSelectItemsUnknown.
-type MultiSelectItemsVariant interface {
-	isMultiSelectItems()
-}
+type MultiSelectItemsVariant interface{ isMultiSelectItems() }
 
 // MultiSelectItemsString: Multi-select string items with plain string values.
 //
@@ -571,12 +525,7 @@ type MultiSelectItemsTitled TitledMultiSelectItems
 // MultiSelectItemsUnknown is a variant of [MultiSelectItems] that this package does not know.
 //
 // Custom or future typed multi-select items.
-type MultiSelectItemsUnknown struct {
-	// Tag is the value of type.
-	Tag string
-	// Raw is the whole object as received, with its tag; it is written unchanged.
-	Raw json.RawMessage
-}
+type MultiSelectItemsUnknown codec.Unknown
 
 func (*MultiSelectItemsString) isMultiSelectItems()  {}
 func (*MultiSelectItemsTitled) isMultiSelectItems()  {}
@@ -605,9 +554,7 @@ type ElicitationFormMode struct {
 
 // ElicitationFormModeVariant is implemented only by the variants of [ElicitationFormMode]: *ElicitationFormModeSession
 // and *ElicitationFormModeRequest.
-type ElicitationFormModeVariant interface {
-	isElicitationFormMode()
-}
+type ElicitationFormModeVariant interface{ isElicitationFormMode() }
 
 // ElicitationFormModeSession: Tied to a session, optionally to a specific tool call within that session.
 type ElicitationFormModeSession ElicitationSessionScope
@@ -647,9 +594,7 @@ type ElicitationURLMode struct {
 
 // ElicitationURLModeVariant is implemented only by the variants of [ElicitationURLMode]: *ElicitationURLModeSession and
 // *ElicitationURLModeRequest.
-type ElicitationURLModeVariant interface {
-	isElicitationURLMode()
-}
+type ElicitationURLModeVariant interface{ isElicitationURLMode() }
 
 // ElicitationURLModeSession: Tied to a session, optionally to a specific tool call within that session.
 type ElicitationURLModeSession ElicitationSessionScope
@@ -683,9 +628,7 @@ type AuthMethod struct {
 
 // AuthMethodVariant is implemented only by the variants of [AuthMethod]: *AuthMethodTerminal, *AuthMethodAgent and
 // *AuthMethodUnknown.
-type AuthMethodVariant interface {
-	isAuthMethod()
-}
+type AuthMethodVariant interface{ isAuthMethod() }
 
 // AuthMethodUnknown is a variant of [AuthMethod] that this package does not know.
 //
@@ -696,12 +639,7 @@ type AuthMethodVariant interface {
 //
 // Clients that do not understand this method type should preserve the raw payload when storing, replaying, proxying, or
 // forwarding initialization data, and otherwise ignore the method or display it generically.
-type AuthMethodUnknown struct {
-	// Tag is the value of type.
-	Tag string
-	// Raw is the whole object as received, with its tag; it is written unchanged.
-	Raw json.RawMessage
-}
+type AuthMethodUnknown codec.Unknown
 
 func (*AuthMethodTerminal) isAuthMethod() {}
 func (*AuthMethodAgent) isAuthMethod()    {}
@@ -745,9 +683,7 @@ type SessionConfigOption struct {
 
 // SessionConfigOptionVariant is implemented only by the variants of [SessionConfigOption]: *SessionConfigOptionSelect,
 // *SessionConfigOptionBoolean and *SessionConfigOptionUnknown.
-type SessionConfigOptionVariant interface {
-	isSessionConfigOption()
-}
+type SessionConfigOptionVariant interface{ isSessionConfigOption() }
 
 // SessionConfigOptionSelect: Single-value selector (dropdown).
 //
@@ -768,12 +704,7 @@ type SessionConfigOptionBoolean SessionConfigBoolean
 //
 // Clients that do not understand this option type should preserve the raw payload when storing, replaying, proxying, or
 // forwarding configuration data, and otherwise ignore the option. The Agent keeps using its `currentValue`.
-type SessionConfigOptionUnknown struct {
-	// Tag is the value of type.
-	Tag string
-	// Raw is the whole object as received, with its tag; it is written unchanged.
-	Raw json.RawMessage
-}
+type SessionConfigOptionUnknown codec.Unknown
 
 func (*SessionConfigOptionSelect) isSessionConfigOption()  {}
 func (*SessionConfigOptionBoolean) isSessionConfigOption() {}
@@ -799,9 +730,7 @@ type SessionConfigSelectOptions struct {
 
 // SessionConfigSelectOptionsVariant is implemented only by the variants of [SessionConfigSelectOptions]:
 // SessionConfigSelectOptionsUngrouped and SessionConfigSelectOptionsGrouped.
-type SessionConfigSelectOptionsVariant interface {
-	isSessionConfigSelectOptions()
-}
+type SessionConfigSelectOptionsVariant interface{ isSessionConfigSelectOptions() }
 
 // SessionConfigSelectOptionsUngrouped is a flat list of options with no grouping.
 type SessionConfigSelectOptionsUngrouped []SessionConfigSelectOption
@@ -836,9 +765,7 @@ type AvailableCommand struct {
 
 // AvailableCommandVariant is implemented only by the variants of [AvailableCommand]: *AvailableCommandCommand and
 // *AvailableCommandUnknown.
-type AvailableCommandVariant interface {
-	isAvailableCommand()
-}
+type AvailableCommandVariant interface{ isAvailableCommand() }
 
 // AvailableCommandCommand is a slash command the user can invoke by including it in a prompt.
 //
@@ -855,12 +782,7 @@ type AvailableCommandCommand SlashCommand
 // Clients that do not understand this command type should preserve the raw payload when storing, replaying, proxying,
 // or forwarding command metadata, and otherwise ignore the command or display it as a plain command using its `name`
 // and `description`.
-type AvailableCommandUnknown struct {
-	// Tag is the value of type.
-	Tag string
-	// Raw is the whole object as received, with its tag; it is written unchanged.
-	Raw json.RawMessage
-}
+type AvailableCommandUnknown codec.Unknown
 
 func (*AvailableCommandCommand) isAvailableCommand() {}
 func (*AvailableCommandUnknown) isAvailableCommand() {}
@@ -880,9 +802,7 @@ type AvailableCommandInput struct {
 
 // AvailableCommandInputVariant is implemented only by the variants of [AvailableCommandInput]:
 // *AvailableCommandInputText and *AvailableCommandInputUnknown.
-type AvailableCommandInputVariant interface {
-	isAvailableCommandInput()
-}
+type AvailableCommandInputVariant interface{ isAvailableCommandInput() }
 
 // AvailableCommandInputText: All text after the command name and the whitespace following it is provided as input.
 //
@@ -899,12 +819,7 @@ type AvailableCommandInputText TextCommandInput
 // Clients that do not understand this input type should preserve the raw payload when storing, replaying, proxying, or
 // forwarding command metadata, and otherwise ignore the input specification or display the command without structured
 // input.
-type AvailableCommandInputUnknown struct {
-	// Tag is the value of type.
-	Tag string
-	// Raw is the whole object as received, with its tag; it is written unchanged.
-	Raw json.RawMessage
-}
+type AvailableCommandInputUnknown codec.Unknown
 
 func (*AvailableCommandInputText) isAvailableCommandInput()    {}
 func (*AvailableCommandInputUnknown) isAvailableCommandInput() {}
@@ -955,9 +870,7 @@ type StateUpdate struct {
 
 // StateUpdateVariant is implemented only by the variants of [StateUpdate]: *StateUpdateRunning, *StateUpdateIdle,
 // *StateUpdateRequiresAction, *StateUpdateStateUnknown and *StateUpdateUnknown.
-type StateUpdateVariant interface {
-	isStateUpdate()
-}
+type StateUpdateVariant interface{ isStateUpdate() }
 
 // StateUpdateRunning: Foreground work is in progress.
 //
@@ -992,12 +905,7 @@ type StateUpdateStateUnknown UnknownStateUpdate
 // Unless the Client advertised support for this state, Agents MUST still report the standard states. Clients MUST NOT
 // treat an unrecognized state as `idle` or present the previous state as confirmed, and show a generic busy state until
 // a known state arrives.
-type StateUpdateUnknown struct {
-	// Tag is the value of state.
-	Tag string
-	// Raw is the whole object as received, with its tag; it is written unchanged.
-	Raw json.RawMessage
-}
+type StateUpdateUnknown codec.Unknown
 
 func (*StateUpdateRunning) isStateUpdate()        {}
 func (*StateUpdateIdle) isStateUpdate()           {}
@@ -1045,9 +953,7 @@ type BackgroundWork struct {
 
 // BackgroundWorkVariant is implemented only by the variants of [BackgroundWork]: *BackgroundWorkTerminal,
 // *BackgroundWorkToolCall, *BackgroundWorkSubagent and *BackgroundWorkUnknown.
-type BackgroundWorkVariant interface {
-	isBackgroundWork()
-}
+type BackgroundWorkVariant interface{ isBackgroundWork() }
 
 // BackgroundWorkTerminal is a process that keeps running after its tool call returned control to the model. Live until
 // its `terminal_update` reports `exitStatus`.
@@ -1077,12 +983,7 @@ type BackgroundWorkSubagent BackgroundSubagent
 // `_` are reserved for future ACP variants.
 //
 // An unknown item still means background work is running, even when the Client cannot show what it is.
-type BackgroundWorkUnknown struct {
-	// Tag is the value of type.
-	Tag string
-	// Raw is the whole object as received, with its tag; it is written unchanged.
-	Raw json.RawMessage
-}
+type BackgroundWorkUnknown codec.Unknown
 
 func (*BackgroundWorkTerminal) isBackgroundWork() {}
 func (*BackgroundWorkToolCall) isBackgroundWork() {}
@@ -1143,9 +1044,7 @@ type IdleStateUpdate struct {
 // IdleStateUpdateVariant is implemented only by the variants of [IdleStateUpdate]: *IdleStateUpdateEndTurn,
 // *IdleStateUpdateMaxTokens, *IdleStateUpdateMaxTurnRequests, *IdleStateUpdateRefusal, *IdleStateUpdateCancelled,
 // *IdleStateUpdateError, *IdleStateUpdateNone and *IdleStateUpdateUnknown.
-type IdleStateUpdateVariant interface {
-	isIdleStateUpdate()
-}
+type IdleStateUpdateVariant interface{ isIdleStateUpdate() }
 
 // IdleStateUpdateEndTurn is the active work ended successfully. Includes locally handled commands that required no
 // model call.
@@ -1199,12 +1098,7 @@ type IdleStateUpdateNone struct {
 //
 // Values beginning with `_` are reserved for implementation-specific extensions. Unknown values that do not begin with
 // `_` are reserved for future ACP variants.
-type IdleStateUpdateUnknown struct {
-	// Tag is the value of stopReason.
-	Tag string
-	// Raw is the whole object as received, with its tag; it is written unchanged.
-	Raw json.RawMessage
-}
+type IdleStateUpdateUnknown codec.Unknown
 
 func (*IdleStateUpdateEndTurn) isIdleStateUpdate()         {}
 func (*IdleStateUpdateMaxTokens) isIdleStateUpdate()       {}
@@ -1273,9 +1167,7 @@ type SessionUpdate struct {
 // *SessionUpdateUsageUpdate, *SessionUpdateNotice, *SessionUpdateCompactionUpdate,
 // *SessionUpdateCompactionSummaryChunk, *SessionUpdateSubagentUpdate, *SessionUpdateSessionMessage,
 // *SessionUpdateSessionMessageChunk and *SessionUpdateUnknown.
-type SessionUpdateVariant interface {
-	isSessionUpdate()
-}
+type SessionUpdateVariant interface{ isSessionUpdate() }
 
 // SessionUpdateUserMessageChunk is a chunk of the user's message being streamed.
 //
@@ -1424,12 +1316,7 @@ type SessionUpdateSessionMessageChunk SessionMessageChunk
 //
 // Receivers that do not understand this update type should preserve the raw payload when storing, replaying, proxying,
 // or forwarding session history, and otherwise ignore it or display it generically.
-type SessionUpdateUnknown struct {
-	// Tag is the value of sessionUpdate.
-	Tag string
-	// Raw is the whole object as received, with its tag; it is written unchanged.
-	Raw json.RawMessage
-}
+type SessionUpdateUnknown codec.Unknown
 
 func (*SessionUpdateUserMessageChunk) isSessionUpdate()        {}
 func (*SessionUpdateUserMessage) isSessionUpdate()             {}
@@ -1589,9 +1476,7 @@ type PlanUpdateContent struct {
 
 // PlanUpdateContentVariant is implemented only by the variants of [PlanUpdateContent]: *PlanUpdateContentItems,
 // *PlanUpdateContentFile, *PlanUpdateContentMarkdown and *PlanUpdateContentUnknown.
-type PlanUpdateContentVariant interface {
-	isPlanUpdateContent()
-}
+type PlanUpdateContentVariant interface{ isPlanUpdateContent() }
 
 // PlanUpdateContentItems: Structured plan entries.
 //
@@ -1622,12 +1507,7 @@ type PlanUpdateContentMarkdown PlanMarkdown
 // Receivers that do not understand this content type should preserve the raw payload when storing, replaying, proxying,
 // or forwarding plans, and otherwise ignore it or display it generically. It still replaces any earlier content for the
 // same `planId`.
-type PlanUpdateContentUnknown struct {
-	// Tag is the value of type.
-	Tag string
-	// Raw is the whole object as received, with its tag; it is written unchanged.
-	Raw json.RawMessage
-}
+type PlanUpdateContentUnknown codec.Unknown
 
 func (*PlanUpdateContentItems) isPlanUpdateContent()    {}
 func (*PlanUpdateContentFile) isPlanUpdateContent()     {}
@@ -1671,9 +1551,7 @@ type MCPServer struct {
 
 // MCPServerVariant is implemented only by the variants of [MCPServer]: *MCPServerHTTP, *MCPServerACP, *MCPServerStdio
 // and *MCPServerUnknown.
-type MCPServerVariant interface {
-	isMCPServer()
-}
+type MCPServerVariant interface{ isMCPServer() }
 
 // MCPServerUnknown is a variant of [MCPServer] that this package does not know.
 //
@@ -1684,12 +1562,7 @@ type MCPServerVariant interface {
 //
 // Receivers that do not understand this transport should preserve the raw payload when storing, replaying, proxying, or
 // forwarding session setup data. Agents MUST reject a request with a transport they do not support with `-32602`.
-type MCPServerUnknown struct {
-	// Tag is the value of type.
-	Tag string
-	// Raw is the whole object as received, with its tag; it is written unchanged.
-	Raw json.RawMessage
-}
+type MCPServerUnknown codec.Unknown
 
 func (*MCPServerHTTP) isMCPServer()    {}
 func (*MCPServerACP) isMCPServer()     {}
@@ -1724,9 +1597,7 @@ type ReplayFrom struct {
 }
 
 // ReplayFromVariant is implemented only by the variants of [ReplayFrom]: *ReplayFromStart and *ReplayFromUnknown.
-type ReplayFromVariant interface {
-	isReplayFrom()
-}
+type ReplayFromVariant interface{ isReplayFrom() }
 
 // ReplayFromUnknown is a variant of [ReplayFrom] that this package does not know.
 //
@@ -1738,12 +1609,7 @@ type ReplayFromVariant interface {
 // Intermediaries SHOULD preserve the raw payload when storing, replaying, proxying, or forwarding requests. Agents that
 // do not support this cursor MUST reject the request with `-32602` (Invalid params), rather than substituting another
 // cursor or resuming without replay.
-type ReplayFromUnknown struct {
-	// Tag is the value of type.
-	Tag string
-	// Raw is the whole object as received, with its tag; it is written unchanged.
-	Raw json.RawMessage
-}
+type ReplayFromUnknown codec.Unknown
 
 func (*ReplayFromStart) isReplayFrom()   {}
 func (*ReplayFromUnknown) isReplayFrom() {}
@@ -1778,9 +1644,7 @@ type SetSessionConfigOptionRequest struct {
 
 // SetSessionConfigOptionRequestVariant is implemented only by the variants of [SetSessionConfigOptionRequest]:
 // *SetSessionConfigOptionRequestID, *SetSessionConfigOptionRequestBoolean and *SetSessionConfigOptionRequestUnknown.
-type SetSessionConfigOptionRequestVariant interface {
-	isSetSessionConfigOptionRequest()
-}
+type SetSessionConfigOptionRequestVariant interface{ isSetSessionConfigOptionRequest() }
 
 // SetSessionConfigOptionRequestID is a `SessionConfigValueId` string value (`type: "id"`).
 //
@@ -1806,12 +1670,7 @@ type SetSessionConfigOptionRequestBoolean struct {
 // `_` are reserved for future ACP variants.
 //
 // Agents MUST reject a `session/set_config_option` request with a value type they do not support with `-32602`.
-type SetSessionConfigOptionRequestUnknown struct {
-	// Tag is the value of type.
-	Tag string
-	// Raw is the whole object as received, with its tag; it is written unchanged.
-	Raw json.RawMessage
-}
+type SetSessionConfigOptionRequestUnknown codec.Unknown
 
 func (*SetSessionConfigOptionRequestID) isSetSessionConfigOptionRequest()      {}
 func (*SetSessionConfigOptionRequestBoolean) isSetSessionConfigOptionRequest() {}
@@ -1839,9 +1698,7 @@ type RequestPermissionOutcome struct {
 
 // RequestPermissionOutcomeVariant is implemented only by the variants of [RequestPermissionOutcome]:
 // *RequestPermissionOutcomeCancelled, *RequestPermissionOutcomeSelected and *RequestPermissionOutcomeUnknown.
-type RequestPermissionOutcomeVariant interface {
-	isRequestPermissionOutcome()
-}
+type RequestPermissionOutcomeVariant interface{ isRequestPermissionOutcome() }
 
 // RequestPermissionOutcomeCancelled says that the request was not approved and no option was selected: the session's
 // work was cancelled, the user dismissed the prompt, or the client declined it by policy. Agents MUST NOT proceed with
@@ -1875,12 +1732,7 @@ type RequestPermissionOutcomeSelected SelectedPermissionOutcome
 // Agents that do not understand this outcome MUST NOT treat it as approval. They should preserve the raw payload when
 // storing, replaying, proxying, or forwarding permission responses, and otherwise fail or decline the permission
 // request according to policy.
-type RequestPermissionOutcomeUnknown struct {
-	// Tag is the value of outcome.
-	Tag string
-	// Raw is the whole object as received, with its tag; it is written unchanged.
-	Raw json.RawMessage
-}
+type RequestPermissionOutcomeUnknown codec.Unknown
 
 func (*RequestPermissionOutcomeCancelled) isRequestPermissionOutcome() {}
 func (*RequestPermissionOutcomeSelected) isRequestPermissionOutcome()  {}
@@ -1909,9 +1761,7 @@ type CreateElicitationResponse struct {
 // CreateElicitationResponseVariant is implemented only by the variants of [CreateElicitationResponse]:
 // *CreateElicitationResponseAccept, *CreateElicitationResponseDecline, *CreateElicitationResponseCancel and
 // *CreateElicitationResponseUnknown.
-type CreateElicitationResponseVariant interface {
-	isCreateElicitationResponse()
-}
+type CreateElicitationResponseVariant interface{ isCreateElicitationResponse() }
 
 // CreateElicitationResponseAccept says that the user accepted and provided content.
 //
@@ -1937,12 +1787,7 @@ type CreateElicitationResponseCancel struct{}
 //
 // Agents that do not understand this action should preserve the raw payload when storing, replaying, proxying, or
 // forwarding elicitation responses, and otherwise MUST handle it as `cancel`.
-type CreateElicitationResponseUnknown struct {
-	// Tag is the value of action.
-	Tag string
-	// Raw is the whole object as received, with its tag; it is written unchanged.
-	Raw json.RawMessage
-}
+type CreateElicitationResponseUnknown codec.Unknown
 
 func (*CreateElicitationResponseAccept) isCreateElicitationResponse()  {}
 func (*CreateElicitationResponseDecline) isCreateElicitationResponse() {}
@@ -1976,9 +1821,7 @@ type ElicitationContentValue struct {
 // ElicitationContentValueVariant is implemented only by the variants of [ElicitationContentValue]:
 // ElicitationContentValueString, ElicitationContentValueInteger, ElicitationContentValueNumber,
 // ElicitationContentValueBoolean, ElicitationContentValueStringArray and ElicitationContentValueOther.
-type ElicitationContentValueVariant interface {
-	isElicitationContentValue()
-}
+type ElicitationContentValueVariant interface{ isElicitationContentValue() }
 
 // ElicitationContentValueString: String value accepted in elicitation response content.
 type ElicitationContentValueString string
@@ -2059,9 +1902,7 @@ type MessageMCPResponse struct {
 // *MessageMCPResponseError.
 //
 // Experimental: any minor release may change or remove it.
-type MessageMCPResponseVariant interface {
-	isMessageMCPResponse()
-}
+type MessageMCPResponseVariant interface{ isMessageMCPResponse() }
 
 // MessageMCPResponseResult is an opaque inner MCP result.
 //

@@ -200,6 +200,11 @@ func Embed[T any, P interface {
 		e.FailObject("a variant that is a nil %T", v)
 		return
 	}
+	e.embed(v, names...)
+}
+
+// embed is the part of Embed that does not depend on the type.
+func (e *Encoder) embed(v interface{ EncodeJSON(*Encoder) }, names ...string) {
 	was := e.beside
 	if len(names) > 0 {
 		if was.depth != e.depth {

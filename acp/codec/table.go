@@ -12,7 +12,7 @@ import (
 	"unsafe"
 )
 
-// This file has all uses of package unsafe. Offsets and types of fields come from package reflect, and a field is read
+// This file and variants.go have all uses of package unsafe. Offsets and types of fields come from package reflect, and a field is read
 // and written as the type that reflect says it has, or as one with the same representation.
 
 // The following functions write and read structs as the tags of their fields say. The tag json has a member's name, as

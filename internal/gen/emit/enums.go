@@ -56,8 +56,16 @@ func (g *generator) enum(f *jen.File, d *model.Enum) {
 		names = append(names, name)
 	}
 	known := valueMethod(d.Go).Id("Known").Params().Bool()
-	if len(names) == 1 {
-		known.Add(oneLine(jen.Return(jen.Id("x").Op("==").Add(names[0]))))
+	all, length := jen.Return(), 0
+	for i, v := range d.Values {
+		if i > 0 {
+			all.Op("||")
+		}
+		all.Id("x").Op("==").Id(v.Go)
+		length += len("x ==  || ") + len(v.Go)
+	}
+	if length <= width {
+		known.Block(all)
 	} else {
 		known.Block(
 			jen.Switch(jen.Id("x")).Block(

@@ -113,3 +113,55 @@ func (g *generator) decodeMembers(s *model.Struct, v *jen.Statement) *jen.Statem
 	}
 	return call(v, "decodeMembers", d)
 }
+
+// tabledUnion reports whether a codec.Variants reads and writes the union.
+func (g *generator) tabledUnion(u *model.Union) bool {
+	if u.Tag == "" || u.Untagged != nil || u.Unknown == nil || len(u.UnknownHas) > 0 || u.TagNull || u.TagLenient ||
+		slices.Contains(g.Hot, u.Go) || !g.tabledFields(u.Fields) {
+		return false
+	}
+	return !slices.ContainsFunc(u.Variants, func(v *model.Variant) bool {
+		inline, _ := v.Payload.(*model.Struct)
+		return !v.Tagged || v.OwnTag || v.Payload == nil || v.Inline && !g.tabled(inline)
+	})
+}
+
+// unionTable writes the table of the union's variants, and its methods.
+func (g *generator) unionTable(f *jen.File, u *model.Union) {
+	nilOf := func(name string) *jen.Statement { return jen.Parens(jen.Op("*").Id(name)).Call(jen.Nil()) }
+	var rows []jen.Code
+	for _, v := range u.Variants {
+		row := []jen.Code{
+			jen.Id("Tag").Op(":").Lit(v.Tag),
+			jen.Id("As").Op(":").Add(nilOf(v.Go)),
+		}
+		if !v.Inline {
+			row = append(row, jen.Id("By").Op(":").Add(nilOf(v.Payload.Base().Go)))
+		}
+		if _, ok := v.Payload.(*model.Union); ok {
+			row = append(row, jen.Id("Union").Op(":").True())
+		}
+		if g.canBeOff(v.Feature) {
+			row = append(row, jen.Id("Off").Op(":").Add(bitOf(v.Feature)))
+		}
+		rows = append(rows, jen.Values(row...))
+	}
+	table := jen.Id("variantsOf" + u.Go)
+	head := []jen.Code{
+		jen.Id("Of").Op(":").Lit(u.Go),
+		jen.Id("Tag").Op(":").Lit(u.Tag),
+		jen.Id("Unknown").Op(":").Add(nilOf(u.Unknown.Go)),
+	}
+	encode := call(table, "Encode", e, x.Clone().Dot("Variant"))
+	decode := call(table, "Decode", d)
+	if u.Merged() {
+		head = append(head, jen.Id("Names").Op(":").Index().String().Values(standing(u.Names())...))
+		encode = call(table, "EncodeMerged", e, x, x.Clone().Dot("Variant"))
+		decode = call(table, "DecodeMerged", d, x)
+	}
+	list := jen.Id("List").Op(":").Index().Add(g.codecName("Variant")).Custom(jen.Options{Open: "{\n", Close: ",\n}", Separator: ",\n"}, rows...)
+	add(f, jen.Var().Add(table).Op("=").Add(g.codecName("Variants")).Values(append(head, list)...))
+	add(f, g.encoder(u.Go, "EncodeJSON").Add(oneLine(encode)),
+		g.decoder(u.Go, "DecodeJSON").Block(
+			jen.List(x.Clone().Dot("Variant"), jen.Id("_")).Op("=").Add(decode).Assert(jen.Id(u.VariantName))))
+}

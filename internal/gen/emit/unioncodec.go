@@ -9,6 +9,10 @@ import (
 )
 
 func (g *generator) unionCodec(f *jen.File, u *model.Union) {
+	if g.tabledUnion(u) {
+		g.unionTable(f, u)
+		return
+	}
 	g.unionEncoder(f, u)
 	body := []jen.Code{jen.Op("*").Add(x).Op("=").Id(u.Go).Values()}
 	if !u.Merged() {

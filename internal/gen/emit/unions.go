@@ -44,7 +44,7 @@ func (g *generator) union(f *jen.File, u *model.Union) {
 	}
 	add(f, append(
 		comment(experimental(wrap(u.VariantName+" is implemented only by the variants of ["+u.Go+"]: "+enumerate(names, "and")+".", "", "", width-3), u.Experimental, nil, 0)),
-		jen.Type().Id(u.VariantName).Interface(jen.Id(seal(u)).Params()))...)
+		jen.Type().Id(u.VariantName).Op("interface{ "+seal(u)+"() }"))...)
 
 	for _, v := range u.Variants {
 		g.variant(f, v)
@@ -143,12 +143,7 @@ func (g *generator) unknown(f *jen.File, u *model.Union) {
 		doc = append(append(doc, ""), markdown(stop(v.Doc), 0)...)
 	}
 	doc = experimental(doc, u.Experimental, nil, 0)
-	add(f, append(comment(doc), jen.Type().Id(v.Go).Custom(
-		jen.Options{Open: "struct {\n", Close: "\n}", Separator: "\n"},
-		comment([]string{"Tag is the value of " + u.Tag + "."})[0],
-		jen.Id("Tag").String(),
-		jen.Comment("// Raw is the whole object as received, with its tag; it is written unchanged."),
-		jen.Id("Raw").Qual(jsonPath, "RawMessage")))...)
+	add(f, append(comment(doc), jen.Type().Id(v.Go).Add(g.codecName("Unknown")))...)
 }
 
 // parameterOf returns a parameter of a constructor.
