@@ -55,6 +55,7 @@ type section struct {
 	midLine  bool          // the last printed character was not a newline
 	spoken   bool          // something was printed since the last tool call
 	last     []byte        // the last message, for formatQuiet
+	unseen   bool          // a message has begun that replaces it once there is something to see
 	stream   plain.Stream  // of what is printed or in last
 	message  acp.MessageID // of the last chunk, or ""
 	apart    bool          // a thought or the like arrived since the last chunk
@@ -221,7 +222,7 @@ func (s *section) awaitLate(ctx context.Context) {
 func (s *section) counts(update acp.SessionUpdate) {
 	switch v := update.Variant.(type) {
 	case *acp.SessionUpdateAgentMessageChunk:
-		s.said = s.said || strings.TrimSpace(blockText(v.Content)) != ""
+		s.said = s.said || seen(blockText(v.Content))
 		s.late = s.late || s.answered
 	case *acp.SessionUpdateAgentThoughtChunk, *acp.SessionUpdateToolCall, *acp.SessionUpdateToolCallUpdate, *acp.SessionUpdatePlan:
 		s.late = s.late || s.answered
@@ -326,8 +327,8 @@ func (s *section) piece(c *acp.ContentChunk) {
 	}
 	s.message, s.apart = id, false
 	text := withoutControls(blockText(c.Content))
-	if s.x.format == formatQuiet && !s.spoken && !goesOn {
-		if strings.TrimSpace(text) == "" && len(s.last) > 0 { // this replaces no answer
+	if s.x.format == formatQuiet && (!goesOn && !s.spoken || goesOn && s.unseen) {
+		if s.unseen = !seen(text) && len(s.last) > 0; s.unseen { // this replaces no answer
 			return
 		}
 		s.last, s.stream = nil, plain.Stream{}
@@ -345,6 +346,11 @@ func (s *section) piece(c *acp.ContentChunk) {
 		return
 	}
 	s.last = append(s.last, text...)
+}
+
+// seen reports whether a text has something that can be seen.
+func seen(text string) bool {
+	return strings.ContainsFunc(text, func(r rune) bool { return plain.Visible(r) && !unicode.IsSpace(r) })
 }
 
 // blockText returns a chunk of a message as text; other content is described.

@@ -190,6 +190,16 @@ func oddAgent() {
 				update(`{"sessionUpdate":"tool_call","toolCallId":"t","title":"Look","status":"completed"}`)
 				update(`{"sessionUpdate":"tool_call_update","toolCallId":"u","status":"completed"}`)
 				say(`\n`)
+			case "blanks": // in several chunks; the message of the text's second word begins with one
+				_, last, _ := strings.Cut(text, " ")
+				for i, part := range []string{"4", "", ` `, `\t\n`, "", `\u200b`, "", `\n`, last} {
+					if part == "" {
+						update(`{"sessionUpdate":"tool_call","toolCallId":"t` + fmt.Sprint(i) + `","title":"Look","status":"completed"}`)
+						continue
+					}
+					id := []string{"a", "", "b", "b", "", "c", "", "d", "d"}[i]
+					update(`{"sessionUpdate":"agent_message_chunk","messageId":"` + id + `","content":{"type":"text","text":"` + part + `"}}`)
+				}
 			case "notice":
 				update(`{"sessionUpdate":"notice","severity":"warning","title":"docs did not start","description":"it sent an invalid message"}`)
 				say("done")
