@@ -109,6 +109,9 @@ type listed struct {
 	URL      string   `json:"url,omitempty"`
 	Registry string   `json:"registry,omitempty"`
 
+	// The only version of the protocol that the configuration has for this agent; 0 if the agent chooses.
+	Protocol int `json:"protocolVersion,omitempty"`
+
 	Title       string          `json:"title,omitempty"`
 	Description string          `json:"description,omitempty"`
 	Version     string          `json:"version,omitempty"` // in the registry
@@ -133,8 +136,9 @@ func asInstalled(i *registry.Installed) *installedJSON {
 }
 
 // ofConfig describes an agent of the configuration.
-func ofConfig(own *config.Agent) listed {
-	l := listed{Name: own.Name, Source: "configuration", Registry: own.Registry, URL: harmless(own.URL)}
+func (a *agentsCommand) ofConfig(own *config.Agent) listed {
+	settings := a.cfg.For(own)
+	l := listed{Name: own.Name, Source: "configuration", Registry: own.Registry, URL: harmless(own.URL), Protocol: settings.Version()}
 	if own.Command != nil {
 		l.Program, l.Args = own.Command.Program, own.Command.Args
 	}
@@ -182,7 +186,7 @@ func (a *agentsCommand) list(ctx context.Context, all bool) error {
 	r := a.p.resolver(a.cfg)
 	rows := []listed{}
 	for _, name := range slices.Sorted(maps.Keys(a.cfg.File.Agents)) {
-		rows = append(rows, ofConfig(a.cfg.File.Agents[name]))
+		rows = append(rows, a.ofConfig(a.cfg.File.Agents[name]))
 	}
 	installed, damaged := r.Registry.Installed()
 	known := &registry.List{}
@@ -267,6 +271,9 @@ func (a *agentsCommand) table(rows []listed) error {
 			kind, note = "url", l.URL
 		default:
 			kind, note = "registry", l.Registry
+		}
+		if l.Protocol != 0 {
+			note += fmt.Sprintf(", protocol version %d only", l.Protocol)
 		}
 		line := plain.Sprintf("%s\t%s\t%s\t%s", l.Name, cmp.Or(version, "-"), cmp.Or(kind, "-"), note)
 		fmt.Fprintln(w, strings.TrimRight(line, "\t"))
@@ -439,7 +446,7 @@ func (a *agentsCommand) show(ctx context.Context, name string) error {
 // showOwn prints an agent of the configuration, without the values of its variables, which may be secret.
 func (a *agentsCommand) showOwn(own *config.Agent) error {
 	if a.json {
-		return a.write(ofConfig(own))
+		return a.write(a.ofConfig(own))
 	}
 	out := func(name, value string) {
 		if value != "" {
@@ -454,6 +461,9 @@ func (a *agentsCommand) showOwn(own *config.Agent) error {
 	}
 	out("url", harmless(own.URL))
 	out("registry", own.Registry)
+	if version := a.ofConfig(own).Protocol; version != 0 {
+		out("protocol", fmt.Sprintf("version %d only", version))
+	}
 	return nil
 }
 

@@ -228,6 +228,9 @@ type Member struct {
 	Max      int       `json:"max,omitempty"` // how many a node may run
 	Draining bool      `json:"draining,omitempty"`
 	Since    time.Time `json:"since"`
+	// Protocol is the version of the protocol that a node's agents speak, that of the last one to say so; 0 if none has.
+	// Clients of either version can use it.
+	Protocol int `json:"protocolVersion,omitempty"`
 }
 
 const (

@@ -393,6 +393,11 @@ func TestTurn(t *testing.T) {
 		t.Run(scheme, func(t *testing.T) {
 			r := newRig(t)
 			r.node("n1")
+			fleet := r.fleet(dial(r, r.url))
+			defer r.eventually("the node says which version its agents speak", func() bool {
+				nodes, err := fleet.Nodes(t.Context())
+				return err == nil && len(nodes) == 1 && nodes[0].Protocol == 1
+			})
 			_, url := r.gateway("g1")
 			u := r.user(scheme+strings.TrimPrefix(url, "ws"), func(u *user) {
 				if scheme == "version 2" {

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -99,6 +100,7 @@ type Node struct {
 	until    time.Time // the end of its lease
 	draining bool
 	closed   bool
+	protocol atomic.Int64 // see Member
 	subs     []*nats.Subscription
 }
 
@@ -155,6 +157,7 @@ func (n *Node) register(ctx context.Context, first bool) error {
 	n.mu.Lock()
 	text, err := json.Marshal(Member{
 		Name: n.opts.Name, Sessions: len(n.seats), Max: n.opts.MaxSessions, Draining: n.draining, Since: n.since,
+		Protocol: int(n.protocol.Load()),
 	})
 	revision := n.revision
 	n.mu.Unlock()

@@ -112,7 +112,10 @@ func newSeat(n *Node, o opening) *seat {
 
 // start starts the agent.
 func (s *seat) start(ctx context.Context) error {
-	stream, err := translate.Client(s.node.agent(s.principal)).Connect(ctx)
+	agent := translate.Transport(s.node.agent(s.principal), translate.ClientSide, 1, &translate.Options{
+		Chosen: func(version int) { s.node.protocol.Store(int64(version)) },
+	})
+	stream, err := agent.Connect(ctx)
 	if err != nil {
 		return err
 	}

@@ -228,16 +228,22 @@ func newNodes() *cobra.Command {
 				if err != nil || asJSON {
 					return errors.Join(err, printJSON(c.OutOrStdout(), map[string]any{"nodes": nodes, "gateways": gateways}, err))
 				}
-				rows := [][]string{{"NAME", "ROLE", "SESSIONS", "MAX", "STATE", "SINCE"}}
+				rows := [][]string{{"NAME", "ROLE", "SESSIONS", "MAX", "STATE", "SINCE", "PROTOCOL"}}
 				for _, n := range nodes {
 					state := "ready"
 					if n.Draining {
 						state = "draining"
 					}
-					rows = append(rows, []string{n.Name, "node", fmt.Sprint(n.Sessions), fmt.Sprint(n.Max), state, n.Since.Format(time.DateTime)})
+					protocol := "-" // no agent has answered yet
+					if n.Protocol > 0 {
+						protocol = fmt.Sprint(n.Protocol)
+					}
+					rows = append(rows, []string{
+						n.Name, "node", fmt.Sprint(n.Sessions), fmt.Sprint(n.Max), state, n.Since.Format(time.DateTime), protocol,
+					})
 				}
 				for _, g := range gateways {
-					rows = append(rows, []string{g.Name, "gateway", fmt.Sprint(g.Sessions), "", "ready", g.Since.Format(time.DateTime)})
+					rows = append(rows, []string{g.Name, "gateway", fmt.Sprint(g.Sessions), "", "ready", g.Since.Format(time.DateTime), "1, 2"})
 				}
 				return printTable(c.OutOrStdout(), rows)
 			})

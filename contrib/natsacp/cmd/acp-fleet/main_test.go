@@ -15,6 +15,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -148,7 +149,8 @@ func TestUp(t *testing.T) {
 	if len(sessions) != 1 || sessions[0].Node != "second" || sessions[0].Epoch != 2 || sessions[0].Turn.Number != 2 {
 		t.Errorf("the sessions are %+v", sessions)
 	}
-	if got := output(t, append([]string{"nodes"}, join...)...); !strings.Contains(got, "second") || strings.Contains(got, "first") {
+	if got := output(t, append([]string{"nodes"}, join...)...); !strings.Contains(got, "second") || strings.Contains(got, "first") ||
+		!regexp.MustCompile(`(?m) PROTOCOL$(?s:.*) 1, 2$`).MatchString(got) {
 		t.Errorf("the nodes are %s", got)
 	}
 }
