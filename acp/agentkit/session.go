@@ -500,6 +500,16 @@ func (s *session) Update(ctx context.Context, update acp.SessionUpdate) error {
 	return errors.Join(sent, fmt.Errorf("%w: %w", ErrNotStored, stored))
 }
 
+// sendOnly sends an update that is not stored.
+func (s *session) sendOnly(ctx context.Context, update acp.SessionUpdate) error {
+	s.out.Lock()
+	defer s.out.Unlock()
+	if s.said.closed {
+		return ErrSessionClosed
+	}
+	return s.AgentSession.Update(ctx, update)
+}
+
 // Record stores an update without sending it. Use it for content that the client already has in another form, such as a
 // tool call's output shown in a terminal that will be gone when the session is loaded.
 func (s *session) Record(ctx context.Context, update acp.SessionUpdate) error {

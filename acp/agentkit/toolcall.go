@@ -52,12 +52,14 @@ type ToolCall struct {
 	outputs map[acp.TerminalID]string // the output of commands that have ended
 
 	terminals []*acp.TerminalHandle // to release at the end
+	commands  []*Terminal           // that have not ended
 }
 
 // shown is a piece of a tool call's content.
 type shown struct {
 	acp.ToolCallContent
-	progress bool // from Progress; may be dropped
+	progress bool      // from Progress; may be dropped
+	terminal *Terminal // whose output it is, if any
 }
 
 const (
@@ -478,6 +480,13 @@ func closeAll(ctx context.Context, terminals []*acp.TerminalHandle) error {
 // update is send for callers that have locked the call.
 func (c *ToolCall) update(ctx context.Context, u acp.ToolCallUpdate, change func(*acp.ToolCallUpdate, []shown) []shown) error {
 	u.ToolCallID = c.id
+	if ends(u.Status.Value()) {
+		for _, t := range slices.Clone(c.commands) {
+			if err := t.exit(ctx, acp.TerminalExitStatus{}); err != nil && !errors.Is(err, ErrNotStored) {
+				return err
+			}
+		}
+	}
 	show := c.shown
 	if content, ok := u.Content.Get(); ok {
 		show = others(content)
@@ -516,11 +525,16 @@ func (c *ToolCall) keep(id acp.TerminalID, output string) error {
 		return err
 	}
 	defer c.unlock()
+	return c.kept(c.ctx, id, output)
+}
+
+// kept is keep for callers that have locked the call.
+func (c *ToolCall) kept(ctx context.Context, id acp.TerminalID, output string) error {
 	if c.outputs == nil {
 		c.outputs = map[acp.TerminalID]string{}
 	}
 	c.outputs[id] = output
-	return c.record(c.ctx)
+	return c.record(ctx)
 }
 
 // record makes a session that stores its updates store the content of the call with text in place of terminals.
@@ -605,7 +619,7 @@ func (c *ToolCall) unlock() { <-c.sending }
 // took records what the client now knows.
 func (c *ToolCall) took(call acp.ToolCall, show []shown) {
 	c.call, c.shown = call, show
-	if call.Status == acp.ToolCallStatusCompleted || call.Status == acp.ToolCallStatusFailed {
+	if ends(call.Status) {
 		c.ended = true
 		c.open.RemoveCall(c)
 	}
@@ -617,7 +631,7 @@ func withProgress(show []shown, text string) []shown {
 	if len(text) > maxProgress {
 		text = "…" + strings.ToValidUTF8(text[len(text)-maxProgress:], "")
 	}
-	show = append(show, shown{acp.ToolText(text), true})
+	show = append(show, shown{ToolCallContent: acp.ToolText(text), progress: true})
 	texts, bytes := 0, 0
 	for i := len(show) - 1; i >= 0; i-- {
 		if !show[i].progress {
@@ -643,7 +657,7 @@ func dropped(show []shown, last int) []shown {
 			kept = append(kept, s)
 		case !said:
 			said = true
-			kept = append(kept, shown{acp.ToolText(leftOut), true})
+			kept = append(kept, shown{ToolCallContent: acp.ToolText(leftOut), progress: true})
 		}
 	}
 	return kept

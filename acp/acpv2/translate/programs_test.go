@@ -3,6 +3,7 @@ package translate_test
 
 import (
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -157,6 +158,17 @@ func client2(t *testing.T, transport rpc.Transport) *client {
 		SessionUpdate: func(_ context.Context, _ *acpv2.ClientSession, n *acpv2.UpdateSessionNotification) error {
 			text := n.Update.AgentText()
 			c.text += text
+			switch u := n.Update.Variant.(type) {
+			case *acpv2.SessionUpdateTerminalUpdate:
+				c.text += u.Command.Value()
+				if exit, ok := u.ExitStatus.Get(); ok {
+					c.text += fmt.Sprintf("[%d]", exit.ExitCode.Value())
+				}
+			case *acpv2.SessionUpdateTerminalOutputChunk:
+				output, err := base64.StdEncoding.DecodeString(u.Data)
+				c.text += string(output)
+				return err
+			}
 			return nil
 		},
 		RequestPermission: func(context.Context, *acpv2.ClientSession, *acpv2.RequestPermissionRequest) (*acpv2.RequestPermissionResponse, error) {
@@ -264,7 +276,12 @@ func kitAgent(ctx context.Context, t rpc.Transport) error {
 			if err != nil {
 				return nil, err
 			}
-			return nil, errors.Join(call.Done(), t.Sayf(ctx, "chosen: %s", chosen.OptionID))
+			terminal, err := call.StartTerminal("$ make\n", t.Cwd())
+			if err != nil {
+				return nil, err
+			}
+			_, err = terminal.Write([]byte("made\n"))
+			return nil, errors.Join(err, terminal.Exited(2), call.Done(), t.Sayf(ctx, "chosen: %s", chosen.OptionID))
 		},
 	})
 	return sessions.Serve(ctx, t, nil)
@@ -276,9 +293,10 @@ func TestPipes(t *testing.T) {
 		name   string
 		client func(*testing.T, rpc.Transport) *client
 		agent  func(context.Context, rpc.Transport) error
+		want   string
 	}{
-		{"client 2, kit agent", client2, kitAgent},
-		{"client 1, agent 2", func(t *testing.T, transport rpc.Transport) *client { return client1(t, translate.Client(transport)) }, agent2},
+		{"client 2, kit agent", client2, kitAgent, "$ make\nmade\n[2]chosen: y"},
+		{"client 1, agent 2", func(t *testing.T, transport rpc.Transport) *client { return client1(t, translate.Client(transport)) }, agent2, "chosen: y"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r1, w1, err1 := os.Pipe()
@@ -296,7 +314,7 @@ func TestPipes(t *testing.T) {
 					t.Fatalf("got %q, %v", stop, err)
 				}
 			}
-			if want := strings.Repeat("chosen: y", 20); client.text != want {
+			if want := strings.Repeat(c.want, 20); client.text != want {
 				t.Errorf("got the text %q", client.text)
 			}
 			if err := errors.Join(client.close(), <-done); err != nil {

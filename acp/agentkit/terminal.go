@@ -1,0 +1,270 @@
+package agentkit
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/internal/turns"
+)
+
+// Terminal is an io.Writer whose output a tool call shows as that of a command, which the agent itself runs:
+//
+//	terminal, err := call.StartTerminal("go test ./...", t.Cwd())
+//	cmd.Stdout, cmd.Stderr = terminal, terminal
+//	err = cmd.Run()
+//	err = terminal.Exited(cmd.ProcessState.ExitCode())
+//
+// A client of version 2, and one of version 1 that shows terminals of agents (_meta.terminal_output), gets the output as
+// it arrives. For others it is text of the call, the last 64 KiB: each time at first, and of more than 4 KiB when an
+// eighth is new. Bytes that are not UTF-8 are replaced.
+//
+// A terminal ends with Exit, Exited or Close, or with its call; after that, Write returns an error that matches
+// ErrEnded. A Session stores the last 64 KiB of the output as text. The methods are safe for concurrent use.
+type Terminal struct {
+	call *ToolCall
+	id   acp.TerminalID
+	own  bool // the client shows it as a terminal
+
+	// Guarded by call.sending.
+	output []byte // the last bytes, at most maxProgress
+	lost   bool   // there were more
+	fresh  int    // how many of them the client does not have yet
+	ended  bool
+}
+
+// The members of _meta in updates of tool calls with which agents show their own terminals.
+const (
+	metaTerminals      = "terminal_output" // also the capability of the client
+	metaTerminalInfo   = "terminal_info"
+	metaTerminalExited = "terminal_exit"
+)
+
+// maxChunk is how many bytes of output one update has.
+const maxChunk = 32 << 10
+
+// StartTerminal shows that a command runs in a directory, an absolute path; both are only shown. A pending call becomes
+// in progress.
+func (c *ToolCall) StartTerminal(command, cwd string) (*Terminal, error) {
+	t := &Terminal{call: c, id: acp.TerminalID("term_" + rand.Text()), own: c.showsTerminals()}
+	if err := c.lock(c.ctx); err != nil {
+		return nil, err
+	}
+	defer c.unlock()
+	if t.own {
+		if err := t.send(c.ctx, metaTerminalInfo, map[string]any{"command": command, "cwd": cwd}); err != nil {
+			return nil, err
+		}
+	} else {
+		t.output = append(t.output, "$ "+command+"\n"...)
+	}
+	err := c.update(c.ctx, acp.ToolCallUpdate{}, func(u *acp.ToolCallUpdate, show []shown) []shown {
+		c.begin(u)
+		return append(slices.Clone(show), t.shown(""))
+	})
+	if err != nil && !errors.Is(err, ErrNotStored) {
+		return nil, err
+	}
+	c.commands = append(c.commands, t)
+	return t, err
+}
+
+// showsTerminals reports whether the client shows terminals of the agent.
+func (c *ToolCall) showsTerminals() (shows bool) {
+	if s, ok := c.session.(interface{ Conn() *acp.AgentConn }); ok {
+		// A client that advertises anything else does not show them.
+		_, _ = s.Conn().Initialized().ClientCapabilities.Meta.Get(metaTerminals, &shows)
+	}
+	return shows
+}
+
+// ID returns the id of the terminal in the session.
+func (t *Terminal) ID() acp.TerminalID { return t.id }
+
+// Write shows p as output of the command. An error that matches ErrNotStored means that p was sent but not stored.
+func (t *Terminal) Write(p []byte) (n int, err error) {
+	if err := t.call.lock(t.call.ctx); err != nil {
+		return 0, err
+	}
+	defer t.call.unlock()
+	if t.ended {
+		return 0, fmt.Errorf("terminal: %w", ErrEnded)
+	}
+	var unstored error
+	for n < len(p) && (err == nil || errors.Is(err, ErrNotStored)) {
+		part := p[n:min(n+maxChunk, len(p))]
+		n += len(part)
+		t.output, t.fresh = append(t.output, part...), t.fresh+len(part)
+		if err = t.show(t.call.ctx, ""); errors.Is(err, ErrNotStored) {
+			unstored = err
+		}
+		if more := len(t.output) - maxProgress; more > 0 {
+			t.output, t.lost = slices.Delete(t.output, 0, more), true
+		}
+	}
+	if err == nil {
+		err = unstored
+	}
+	return n, err
+}
+
+// Exit reports how the command has ended. It works for ten seconds after the context of the call has ended.
+func (t *Terminal) Exit(status acp.TerminalExitStatus) error {
+	ctx, release := turns.Outlive(t.call.ctx, func() {})
+	defer release()
+	if err := t.call.lock(ctx); err != nil {
+		return err
+	}
+	defer t.call.unlock()
+	if t.ended {
+		return fmt.Errorf("terminal: %w", ErrEnded)
+	}
+	return t.exit(ctx, status)
+}
+
+// Exited is Exit with the exit code of a process; a negative code, such as that of a killed process, means unknown.
+func (t *Terminal) Exited(code int) error {
+	var status acp.TerminalExitStatus
+	if code >= 0 {
+		status.ExitCode = acp.Some(uint32(code))
+	}
+	return t.Exit(status)
+}
+
+// Close reports that the command has ended, unless that has been reported.
+func (t *Terminal) Close() error {
+	if err := t.Exit(acp.TerminalExitStatus{}); !errors.Is(err, ErrEnded) {
+		return err
+	}
+	return nil
+}
+
+// exit is Exit for callers that have locked the call.
+func (t *Terminal) exit(ctx context.Context, status acp.TerminalExitStatus) error {
+	c, end := t.call, ""
+	switch {
+	case status.Signal.Present():
+		end = "[ended by " + status.Signal.Value() + "]"
+	case status.ExitCode.Value() != 0:
+		end = fmt.Sprintf("[exit status %d]", status.ExitCode.Value())
+	}
+	err := t.show(ctx, end+"\n")
+	if err != nil && !errors.Is(err, ErrNotStored) {
+		return err
+	}
+	if t.own {
+		var code, signal any
+		if status.ExitCode.Present() {
+			code = status.ExitCode.Value()
+		}
+		if status.Signal.Present() {
+			signal = status.Signal.Value()
+		}
+		if err := t.send(ctx, metaTerminalExited, map[string]any{"exit_code": code, "signal": signal}); err != nil {
+			return err
+		}
+		err = errors.Join(err, c.kept(ctx, t.id, t.text(end)))
+	}
+	t.ended = true
+	c.commands = slices.DeleteFunc(c.commands, func(other *Terminal) bool { return other == t })
+	return err
+}
+
+// show sends the output that the client does not have yet; end, if set, is how the command has ended.
+func (t *Terminal) show(ctx context.Context, end string) error {
+	if t.own {
+		whole := len(t.output)
+		if end == "" {
+			whole -= unfinished(t.output)
+		}
+		part := t.output[max(0, len(t.output)-t.fresh):whole]
+		if len(part) == 0 {
+			return nil
+		}
+		err := t.send(ctx, metaTerminals, map[string]any{"data": strings.ToValidUTF8(string(part), "\uFFFD")})
+		if err == nil {
+			t.fresh = len(t.output) - whole
+		}
+		return err
+	}
+	if size := min(len(t.output), maxProgress); end == "" && (t.fresh == 0 || size > 4<<10 && t.fresh < size/8) {
+		return nil
+	}
+	err := t.call.update(ctx, acp.ToolCallUpdate{}, func(_ *acp.ToolCallUpdate, show []shown) []shown {
+		now := t.shown(strings.TrimSpace(end))
+		text := now.Text()
+		at := slices.IndexFunc(show, func(s shown) bool { return s.terminal == t })
+		if at < 0 { // Update has replaced it
+			return append(slices.Clone(show), now)
+		}
+		if show[at].Text() == text {
+			return nil
+		}
+		show = slices.Clone(show)
+		show[at] = now
+		return show
+	})
+	if err == nil || errors.Is(err, ErrNotStored) {
+		t.fresh = 0
+	}
+	return err
+}
+
+// shown returns the terminal as content of its call.
+func (t *Terminal) shown(end string) shown {
+	if t.own {
+		return shown{ToolCallContent: acp.ToolTerminal(t.id), terminal: t}
+	}
+	return shown{ToolCallContent: acp.ToolText(CodeBlock(t.text(end))), terminal: t}
+}
+
+// text returns the output as text.
+func (t *Terminal) text(end string) string {
+	output := t.output[max(0, len(t.output)-maxProgress):]
+	if end == "" && !t.ended {
+		output = output[:len(output)-unfinished(output)]
+	}
+	text := strings.ToValidUTF8(string(output), "\uFFFD")
+	if t.lost {
+		text = leftOut + "\n" + text
+	}
+	if end != "" && text != "" && !strings.HasSuffix(text, "\n") {
+		text += "\n"
+	}
+	return text + end
+}
+
+// send sends a member of _meta about the terminal, which is not stored.
+func (t *Terminal) send(ctx context.Context, key string, about map[string]any) error {
+	about["terminal_id"] = t.id
+	u := acp.ToolCallUpdate{ToolCallID: t.call.id}
+	if err := u.Meta.Set(key, about); err != nil {
+		return err
+	}
+	t.call.open.Flush()
+	update := acp.NewSessionUpdateToolCallUpdate(u)
+	if s, ok := t.call.session.(interface {
+		sendOnly(context.Context, acp.SessionUpdate) error
+	}); ok {
+		return s.sendOnly(ctx, update)
+	}
+	return t.call.session.Update(ctx, update)
+}
+
+// unfinished returns how many bytes at the end of text are the beginning of a character.
+func unfinished(text []byte) int {
+	for n := 1; n < utf8.UTFMax && n <= len(text); n++ {
+		if c := text[len(text)-n]; utf8.RuneStart(c) {
+			if utf8.FullRune(text[len(text)-n:]) {
+				return 0
+			}
+			return n
+		}
+	}
+	return 0
+}
