@@ -99,11 +99,9 @@ func (m *matrix) run(pkg string, n int, seed uint64) error {
 			continue
 		}
 		failed, err := m.try(mu)
-		if errors.Is(err, errBuild) {
+		if err != nil {
 			useless++
 			continue
-		} else if err != nil {
-			return err
 		}
 		tried++
 		names := slices.Sorted(maps.Keys(failed))
@@ -368,8 +366,8 @@ func (m *matrix) test(overlay string) (map[string]bool, error) {
 			failed[event.Package] = true
 		}
 	}
-	if err != nil && len(failed) == 0 {
-		return nil, fmt.Errorf("go test: %w\n%s", err, out)
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok && len(failed) == 0 {
+		return nil, fmt.Errorf("go test: %w\n%s%s", err, out, exit.Stderr)
 	}
 	return failed, nil
 }
