@@ -265,7 +265,7 @@ func TestGuidesNames(t *testing.T) {
 func TestGuidesLinks(t *testing.T) {
 	link := regexp.MustCompile(`\]\(([^)\s]+)\)`)
 	heading := regexp.MustCompile(`(?m)^#+ (.*)$`)
-	dropped := regexp.MustCompile("[^\\w -]")
+	dropped := regexp.MustCompile(`[^\w -]`)
 	for _, guide := range guides(t) {
 		for _, m := range link.FindAllStringSubmatch(prose(t, guide), -1) {
 			target, anchor, _ := strings.Cut(m[1], "#")
