@@ -25,8 +25,8 @@ func (e *VersionError) Error() string {
 	return fmt.Sprintf("acp: the agent speaks protocol version %d, not %d", e.Got, Version)
 }
 
-// Connect starts a connection to an agent and initializes it. ctx bounds both, and nothing afterwards; if ctx has no
-// deadline, ClientOptions.ConnectTimeout applies. If a subprocess does not answer, ending it takes up to its StopTime
+// Connect starts a connection to an agent and initializes it. ctx applies to connecting and initializing
+// only; if it has no deadline, ClientOptions.ConnectTimeout applies. If a subprocess does not answer, ending it takes up to its StopTime
 // and KillTime longer.
 //
 // The error matches ErrClosed if the agent ended in the meantime; for a subprocess it is or wraps an *ExitError. It is

@@ -142,7 +142,7 @@ func TestResultOfAnotherType(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = rpc.Call[int](t.Context(), conn, "_greet", struct{}{})
-	if err == nil || !strings.Contains(err.Error(), "got string, want integer") {
+	if err == nil || !strings.Contains(err.Error(), "got string, expected integer") {
 		t.Error(err)
 	}
 	if err := errors.Join(conn.Close(), serving.Wait()); err != nil {

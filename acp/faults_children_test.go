@@ -63,7 +63,7 @@ type faultyAgent struct {
 
 	early   bool          // the script is everything, and Connect fails
 	updates int           // that are received, numbered from 0
-	invalid int           // what Hooks.Invalid is told of
+	invalid int           // what Hooks.Invalid is notified of
 	err     error         // that Connect or Prompt returns; nil: Prompt succeeds
 	text    string        // a part of its text
 	exit    string        // the state in its *ExitError; "" when it has none
@@ -465,7 +465,7 @@ func TestClientHalfClosesWhileAsked(t *testing.T) {
 }
 
 // A client that goes away while the agent writes: the agent is not killed by the broken pipe, its handler
-// is told, and it ends by itself.
+// is notified, and it ends by itself.
 func TestClientGoesAway(t *testing.T) {
 	t.Parallel()
 	tier.Need(t, tier.Normal)

@@ -38,14 +38,14 @@ const (
 
 // witness is one side of the turn, and what it saw.
 type witness struct {
-	overlapping bool // the peer does not wait for one answer before it goes on
+	overlapping bool // the peer does not wait for one answer before it continues
 
 	mu       sync.Mutex
 	read     bytes.Buffer // what its transport was given
 	handled  []string     // what its handlers were called with, in order
 	returned int          // calls that returned without an error
 	err      error        // of the first call or notification that failed
-	invalid  []string     // what Hooks.Invalid was told of
+	invalid  []string     // what Hooks.Invalid was notified of
 	ended    error        // what Wait returned
 }
 
@@ -84,7 +84,7 @@ func (w *witness) handle(method string, params any) {
 	w.handled = append(w.handled, method+" "+jsonLine(params))
 }
 
-// called notes how a call ended, and says whether to go on.
+// called notes how a call ended, and says whether to continue.
 func (w *witness) called(err error) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -96,7 +96,7 @@ func (w *witness) called(err error) bool {
 	return err == nil
 }
 
-// update notes how sending ended, and says whether to go on.
+// update notes how sending ended, and says whether to continue.
 func (w *witness) update(err error) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -549,7 +549,7 @@ func cutTurn(ctx context.Context, all *conformance.Recording, ours []conformance
 	return errors.Join(errs...)
 }
 
-// Faults that lose, repeat, mix and hold up bytes, but end nothing, end nothing: whatever became of the
+// Faults that lose, repeat, mix and delay bytes, but end nothing, end nothing: whatever became of the
 // calls that they hit, the same connection works again behind them, and it ends in an orderly way.
 func TestConnectionSurvivesFaults(t *testing.T) {
 	const faults, lines, attempts, timeout = 12, 40, 40, time.Minute
@@ -602,7 +602,7 @@ func TestConnectionSurvivesFaults(t *testing.T) {
 				}
 				time.Sleep(time.Second) // as a user would
 			}
-			client.mu.Lock() // its connection goes on until the deferred Close
+			client.mu.Lock() // its connection continues until the deferred Close
 			defer client.mu.Unlock()
 			refused += len(client.invalid)
 		})

@@ -177,7 +177,7 @@ func TestHandlersFindWhatTheAgentSaid(t *testing.T) {
 		Call: func(ctx context.Context, call *acp.CallInfo, next func(context.Context) error) error {
 			err := next(ctx)
 			if call.Method == acp.MethodInitialize {
-				<-handled // Connect goes on after the handler
+				<-handled // Connect continues after the handler
 			}
 			return err
 		},
@@ -537,7 +537,7 @@ func TestCancelCarriesMeta(t *testing.T) {
 }
 
 // TRM-7: a client may ask its user before it runs a command, however long that takes. An agent that gives up waiting
-// goes on at once, and a terminal that is created within ten seconds is released.
+// continues at once, and a terminal that is created within ten seconds is released.
 func TestTerminalThatTakesLong(t *testing.T) {
 	why := errors.New("changed my mind")
 	for name, test := range map[string]struct {

@@ -144,7 +144,7 @@ func allOrNone(capability string, handlers ...handler) (bool, error) {
 		}
 	}
 	if len(set) > 0 && len(missing) > 0 {
-		return false, fmt.Errorf("acp: the handlers of the capability %s go together: %s is set, %s is not",
+		return false, fmt.Errorf("acp: capability %s needs both handlers: %s is set, %s is not",
 			capability, strings.Join(set, ", "), strings.Join(missing, ", "))
 	}
 	return len(set) > 0, nil

@@ -220,7 +220,7 @@ func TestCAN8_AgentClosesInTurn(t *testing.T) {
 	}
 }
 
-// A client that closes its connection in a turn is told so, whatever the agent still answers.
+// A client that closes its connection in a turn is notified, whatever the agent still answers.
 func TestClientClosesInTurn(t *testing.T) {
 	for range 50 {
 		begun := make(chan struct{})

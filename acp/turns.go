@@ -101,10 +101,10 @@ type Turn struct {
 }
 
 // Updates returns an iterator over the turn's updates, in order, which ends when the turn has ended. Leaving the loop
-// early discards the remaining updates; it neither cancels the turn nor holds anything up. A slow loop holds up the
+// early discards the remaining updates; it does not cancel the turn and does not block the agent. A slow loop blocks the
 // agent once ConnOptions.QueueBytes of updates are waiting for it.
 //
-// A call made in the body of the loop cannot be answered while the loop holds up the agent. A call with the turn's
+// A call made in the body of the loop cannot be answered while the loop blocks the agent. A call with the turn's
 // Context lets up to ConnOptions.QueueLimit of updates wait, at which it fails with ErrOverflow. For any other call,
 // the connection does not know whether the loop waits for it: while one is in progress, the same amount may wait, and
 // beyond that the loop ends and Result fails with ErrOverflow.
@@ -125,8 +125,8 @@ func (t *Turn) Cancel() { t.turn.Cancel() }
 // there is none.
 func (t *Turn) Result() (*PromptResponse, error) { return t.turn.Result() }
 
-// Done returns a channel that is closed when the turn is over. There may still be updates to read. A program that waits
-// for Done, and neither reads the updates nor calls Discard, holds up the agent.
+// Done returns a channel that is closed when the turn is over. There may still be updates to read. If you wait for
+// Done, either read the updates or call Discard; otherwise the agent blocks.
 func (t *Turn) Done() <-chan struct{} { return t.turn.Done() }
 
 // Stream starts a turn whose updates are read as they arrive; see [Turn]. A loop over them inside the client's handler

@@ -181,7 +181,7 @@ func TestStatistics(t *testing.T) {
 	}
 }
 
-// The last table is found again in what was written, and what changed is told.
+// The last table is found again in what was written, and what changed is reported.
 func TestCompare(t *testing.T) {
 	table := func(own, other float64) string {
 		l := line{what: "chunk", unit: "µs", cells: map[string]cell{

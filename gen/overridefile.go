@@ -58,7 +58,7 @@ func parseOverride(line string) (o Override, err error) {
 	}
 	kind := slices.Index(kindNames[:], name)
 	if kind < 0 {
-		return o, fmt.Errorf("unknown kind %q: want one of %s", name, strings.Join(kindNames[:], ", "))
+		return o, fmt.Errorf("unknown kind %q: expected one of %s", name, strings.Join(kindNames[:], ", "))
 	}
 	o.Kind = Kind(kind)
 	if o.Subject, rest, err = word(rest); err != nil {
@@ -76,13 +76,13 @@ func parseOverride(line string) (o Override, err error) {
 	}
 	switch {
 	case decides && o.Value == "":
-		return o, fmt.Errorf("{%v, %q} decides nothing: want = and a value after the subject", o.Kind, o.Subject)
+		return o, fmt.Errorf("{%v, %q} decides nothing: expected = and a value after the subject", o.Kind, o.Subject)
 	case !decides && has:
-		return o, fmt.Errorf("{%v, %q} has no value: want nothing but a reason after the subject", o.Kind, o.Subject)
+		return o, fmt.Errorf("{%v, %q} has no value: expected nothing but a reason after the subject", o.Kind, o.Subject)
 	}
 	why, has := strings.CutPrefix(rest, "#")
 	if o.Why = strings.TrimSpace(why); !has || o.Why == "" {
-		return o, fmt.Errorf("{%v, %q} has no reason: want # and one at the end", o.Kind, o.Subject)
+		return o, fmt.Errorf("{%v, %q} has no reason: expected # and one at the end", o.Kind, o.Subject)
 	}
 	return o, nil
 }

@@ -70,13 +70,13 @@ Variant      A/a=b = AB # marks stand between spaces
 		t.Fatal("the file was accepted")
 	}
 	wantLines := []string{
-		`line 1: unknown kind "Nmae": want one of Name, Member,`,
+		`line 1: unknown kind "Nmae": expected one of Name, Member,`,
 		`line 2: Name has no subject`,
-		`line 3: {Name, "A"} decides nothing: want = and a value after the subject`,
+		`line 3: {Name, "A"} decides nothing: expected = and a value after the subject`,
 		`line 4: {Name, "A"} decides nothing`,
-		`line 5: {Name, "A"} has no reason: want # and one at the end`,
+		`line 5: {Name, "A"} has no reason: expected # and one at the end`,
 		`line 6: {Name, "A"} has no reason`,
-		`line 7: {Derived, "m"} has no value: want nothing but a reason after the subject`,
+		`line 7: {Derived, "m"} has no value: expected nothing but a reason after the subject`,
 		`line 8: a string does not end`,
 		`line 10: {Name, "A"} is decided in line 9`,
 		`line 11: "A\x1b[31m" has characters that do not show: write it as a string of Go`,

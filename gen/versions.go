@@ -27,7 +27,7 @@ func ParseVersions(text string) ([]Version, error) {
 			fields = append(fields, "-")
 		}
 		if len(fields) != 6 {
-			return nil, fmt.Errorf("line %d: want path, package, version, date and sha256, got %d fields", i+1, len(fields))
+			return nil, fmt.Errorf("line %d: expected path, package, version, date and sha256, got %d fields", i+1, len(fields))
 		}
 		if digest, err := hex.DecodeString(fields[4]); err != nil || len(digest) != sha256.Size {
 			return nil, fmt.Errorf("line %d: %q is not a SHA-256", i+1, fields[4])

@@ -13,7 +13,7 @@ func TestParseVersions(t *testing.T) {
 	digest := strings.Repeat("ab", sha256.Size)
 	tests := []struct{ name, text, want string }{
 		{"empty", "# nothing\n\n", "no schema is listed"},
-		{"short", "schema.json pkg 1.0\n", "line 1: want path, package, version, date and sha256, got 3 fields"},
+		{"short", "schema.json pkg 1.0\n", "line 1: expected path, package, version, date and sha256, got 3 fields"},
 		{"digest", "schema.json pkg 1.0 2026-01-01 abc\n", `line 1: "abc" is not a SHA-256`},
 		{"good", "# path\nschema.json pkg 1.0 2026-01-01 " + digest + "\n", ""},
 	}

@@ -458,7 +458,7 @@ func TestCancelHeld(t *testing.T) {
 	}
 }
 
-// A prompt that is held is taken back without a word to the work that holds it up.
+// A held prompt is withdrawn without a message to the work that blocks it.
 func TestTakeBack(t *testing.T) {
 	release := make(chan struct{})
 	_, one, two := holding(t, func(ctx context.Context) (acpv2.IdleStateUpdate, error) {

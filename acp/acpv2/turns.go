@@ -29,10 +29,10 @@ type Turn struct {
 }
 
 // Updates returns an iterator over the turn's updates, in order; the last is the state that ends the turn. Leaving the
-// loop early discards the remaining updates; it neither cancels the turn nor holds anything up. A slow loop holds up
-// the agent once ConnOptions.QueueBytes of updates are waiting for it.
+// loop early discards the remaining updates; it does not cancel the turn and does not block the agent. A slow loop
+// blocks the agent once ConnOptions.QueueBytes of updates are waiting for it.
 //
-// A call made in the body of the loop cannot be answered while the loop holds up the agent. A call with the turn's
+// A call made in the body of the loop cannot be answered while the loop blocks the agent. A call with the turn's
 // Context lets up to ConnOptions.QueueLimit of updates wait, at which it fails with ErrOverflow. For any other call,
 // the connection does not know whether the loop waits for it: while one is in progress, the same amount may wait, and
 // beyond that the loop ends and Result fails with ErrOverflow.
@@ -53,8 +53,8 @@ func (t *Turn) Cancel() { t.turn.Cancel() }
 // failed.
 func (t *Turn) Result() (*TurnResult, error) { return t.turn.Result() }
 
-// Done returns a channel that is closed when the turn is over. There may still be updates to read. A program that waits
-// for Done, and neither reads the updates nor calls Discard, holds up the agent.
+// Done returns a channel that is closed when the turn is over. There may still be updates to read. If you wait for
+// Done, either read the updates or call Discard; otherwise the agent blocks.
 func (t *Turn) Done() <-chan struct{} { return t.turn.Done() }
 
 // Prompt runs a turn and waits for its end; updates go to the client's handler. When ctx ends, the turn is cancelled as
@@ -64,7 +64,7 @@ func (t *Turn) Done() <-chan struct{} { return t.turn.Done() }
 // of the conversation; for a prompt that was cancelled before that, the error is ErrRequestCancelled.
 //
 // If the session is already working, the agent may hold the prompt until the work is done. When ctx ends while another
-// turn of this client holds up the prompt, $/cancel_request recalls it, and the other turn continues. Turns that are
+// turn of this client blocks the prompt, $/cancel_request recalls it, and the other turn continues. Turns that are
 // started afterwards wait for the answer, for at most ConnOptions.CancelGrace: if it says that the recalled turn has
 // begun nevertheless, session/cancel is sent before them. The agent may also let the prompt join the work; then the
 // turn ends when all of the work is done.

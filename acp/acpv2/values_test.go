@@ -111,7 +111,7 @@ func sameJSON(t *testing.T, a, b string) bool {
 	return reflect.DeepEqual(x, y)
 }
 
-// The stop reason that is told is the one on the wire.
+// The stop reason that is reported is the one on the wire.
 func TestStopReason(t *testing.T) {
 	for _, text := range []string{
 		`{"stopReason":"end_turn"}`, `{"stopReason":"max_tokens"}`, `{"stopReason":"max_turn_requests"}`, `{"stopReason":"refusal"}`,

@@ -174,7 +174,7 @@ func (f *foreground) begin(ctx context.Context) error {
 }
 
 // leave ends a turn. The last one makes the session idle. free lets the session start its next turn before the client
-// is told.
+// is notified.
 func (f *foreground) leave(ctx context.Context, free func(), idle IdleStateUpdate) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -22,7 +22,7 @@ func play(handlers acp.AgentHandlers) (acp.StopReason, error) {
 	return turnWith(clientEnd)
 }
 
-// turnWith is the client: it runs one turn, prints what it is told, and allows everything.
+// turnWith is the client: it runs one turn, prints what it receives, and allows everything.
 func turnWith(clientEnd acp.Transport) (acp.StopReason, error) {
 	ctx, known := context.Background(), acp.ToolCall{}
 	client, err := acp.Connect(ctx, clientEnd, acp.ClientHandlers{

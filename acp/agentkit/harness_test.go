@@ -79,7 +79,7 @@ func promptText(req *acp.PromptRequest) string {
 	return text.String()
 }
 
-// client is the other side, and what it was told.
+// client is the other side, and what it received.
 type client struct {
 	*acp.ClientConn
 

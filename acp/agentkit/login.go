@@ -17,8 +17,8 @@ type Login struct {
 	// is required if there is such a method.
 	Run func(ctx context.Context, conn *acp.AgentConn, method acp.AuthMethodID) error
 
-	// Valid, if set, reports whether a client needs no login, because there are credentials from an earlier one, such
-	// as one in a terminal. It is called for each request of a client that has not logged in.
+	// Valid, if set, reports whether stored credentials exist, such as those of a login in a terminal, so that the
+	// client need not log in. It is called for each request of a client that has not logged in.
 	Valid func(ctx context.Context, conn *acp.AgentConn) (bool, error)
 
 	// Logout, if set, is called when a client logs out. It removes credentials that Valid would find.

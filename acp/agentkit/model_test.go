@@ -83,7 +83,7 @@ func dialogue(t *testing.T, config agentkit.Config[models], opts *acp.ClientOpti
 	return s
 }
 
-// prompt calls do in a turn, and returns what the client was told.
+// prompt calls do in a turn, and returns what the client received.
 func (s *exchange) prompt(t *testing.T, do func(ctx context.Context, t *agentkit.Turn[models]) error) ([]string, error) {
 	t.Helper()
 	s.do = do

@@ -387,7 +387,7 @@ func TestRunIsStored(t *testing.T) {
 	wantShows(t, call, acp.ToolCallStatusCompleted, "```\none\n```", "````\n``` two\n````", "That was it.")
 }
 
-// End says whether the turn goes on.
+// End says whether the turn continues.
 func TestToolCallEnd(t *testing.T) {
 	ended, cancel := context.WithCancelCause(t.Context())
 	defer cancel(nil)

@@ -150,7 +150,7 @@ func TestTakenBackWhileASessionEnds(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				ctx, h := t.Context(), newHouse()
 				config := h.config(open(t, dir))
-				// A handler of the session goes on although it was told to end.
+				// A handler of the session continues although it was told to end.
 				let := make(chan struct{})
 				config.SetMode = func(context.Context, *agentkit.Session[state], acp.SessionModeID) error {
 					<-let
@@ -187,7 +187,7 @@ func TestTakenBackWhileASessionEnds(t *testing.T) {
 	}
 }
 
-// Of two changes at once the author is told of one after the other, and the last one is what the session has.
+// Of two changes at once the author is notified of one after the other, and the last one is what the session has.
 func TestModesAtOnce(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
@@ -275,7 +275,7 @@ func TestTakeIsBehindTexts(t *testing.T) {
 	})
 }
 
-// Terminals that are not released hold up the end of their call for ten seconds in all.
+// Terminals that are not released delay the end of their call by at most ten seconds in all.
 func TestTerminalsAreReleasedAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		handlers := acp.ClientHandlers{

@@ -217,7 +217,7 @@ func TestManyOpenToolCalls(t *testing.T) {
 	}
 }
 
-// What a call that goes on for long shows is stored at intervals that double: a process that is killed loses at most what
+// What a call that continues for long shows is stored at intervals that double: a process that is killed loses at most what
 // came since, and a client that then loads the session sees the call as failed.
 func TestToolCallWhenKilled(t *testing.T) {
 	tier.Need(t, tier.Normal)

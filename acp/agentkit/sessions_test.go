@@ -270,7 +270,7 @@ func TestChangesWhileBusy(t *testing.T) {
 	}
 }
 
-// slowStore holds Get up until the test says so.
+// slowStore blocks Get until the test releases it.
 type slowStore struct {
 	sessionstore.Store
 	asked, free chan struct{}

@@ -25,7 +25,7 @@ type steerRequest struct {
 // a prompt. Other clients expect the message to be taken, or an error.
 const promptRequired = "promptRequired"
 
-// EntersTurn implements engine.Enterer: a message is for the turn of the prompt before it.
+// EntersTurn implements engine.Enterer: it marks the request as part of the running turn.
 func (*steerRequest) EntersTurn() {}
 
 func (r *steerRequest) allowsPromptRequired() bool {

@@ -15,7 +15,7 @@ import (
 	"github.com/acpgo/sdk/acp/agentkit"
 )
 
-// What the client is told of an answer and of the attempts to get one, and how long these take.
+// What the client receives of an answer and of the attempts to get one, and how long these take.
 func TestStream(t *testing.T) {
 	text := func(text string) agentkit.Piece { return agentkit.Piece{Text: text} }
 	busy := func(after string) error {

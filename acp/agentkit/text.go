@@ -83,5 +83,5 @@ func (t *Text) WriteString(s string) (int, error) { return t.text.WriteString(s)
 func (t *Text) Flush() error { return t.text.Flush() }
 
 // Close ends the text and waits until all of it is on its way. An incomplete character at the end becomes U+FFFD.
-// Further calls do nothing, and return the same error.
+// Later calls are no-ops and return the same error.
 func (t *Text) Close() error { return t.text.Close() }

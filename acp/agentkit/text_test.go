@@ -303,7 +303,7 @@ func (b *blockedLater) Update(ctx context.Context, update acp.SessionUpdate) err
 	return b.blocked.Update(ctx, update)
 }
 
-// A connection that never takes anything holds nothing up for longer than ten seconds after the end of the context.
+// A connection that takes nothing blocks for at most ten seconds after the end of the context.
 func TestEndsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Hour, acp.ErrTurnCancelled)

@@ -18,7 +18,7 @@ import (
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
-// stage is an agent whose turns go on when the test says so.
+// stage is an agent whose turns continue when the test says so.
 type stage struct {
 	*agentkit.Sessions[struct{}]
 	*client

@@ -32,7 +32,7 @@ func (e *Encoder) Check(err error) {
 // MinLength returns an error unless v has at least n characters.
 func MinLength[T ~string](v T, n int) error {
 	if got := utf8.RuneCountInString(string(v)); got < n {
-		return fmt.Errorf("length is %d, want %d or more", got, n)
+		return fmt.Errorf("length is %d, expected %d or more", got, n)
 	}
 	return nil
 }
@@ -40,7 +40,7 @@ func MinLength[T ~string](v T, n int) error {
 // MaxLength returns an error unless v has at most n characters.
 func MaxLength[T ~string](v T, n int) error {
 	if got := utf8.RuneCountInString(string(v)); got > n {
-		return fmt.Errorf("length is %d, want %d at most", got, n)
+		return fmt.Errorf("length is %d, expected %d at most", got, n)
 	}
 	return nil
 }
@@ -63,7 +63,7 @@ var patterns sync.Map
 // MinItems returns an error unless v has at least n items.
 func MinItems[T any](v []T, n int) error {
 	if len(v) < n {
-		return fmt.Errorf("%d items, want %d or more", len(v), n)
+		return fmt.Errorf("%d items, expected %d or more", len(v), n)
 	}
 	return nil
 }
@@ -71,7 +71,7 @@ func MinItems[T any](v []T, n int) error {
 // MaxItems returns an error unless v has at most n items.
 func MaxItems[T any](v []T, n int) error {
 	if len(v) > n {
-		return fmt.Errorf("%d items, want %d at most", len(v), n)
+		return fmt.Errorf("%d items, expected %d at most", len(v), n)
 	}
 	return nil
 }
@@ -132,7 +132,7 @@ func Members[T any](v map[string]T, names ...string) error {
 // MinMembers returns an error unless v has at least n members.
 func MinMembers[T any](v map[string]T, n int) error {
 	if len(v) < n {
-		return fmt.Errorf("%d members, want %d or more", len(v), n)
+		return fmt.Errorf("%d members, expected %d or more", len(v), n)
 	}
 	return nil
 }
@@ -140,7 +140,7 @@ func MinMembers[T any](v map[string]T, n int) error {
 // MaxMembers returns an error unless v has at most n members.
 func MaxMembers[T any](v map[string]T, n int) error {
 	if len(v) > n {
-		return fmt.Errorf("%d members, want %d at most", len(v), n)
+		return fmt.Errorf("%d members, expected %d at most", len(v), n)
 	}
 	return nil
 }

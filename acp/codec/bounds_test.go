@@ -15,15 +15,15 @@ func TestBounds(t *testing.T) {
 		want string
 	}{
 		{codec.MinLength("éa", 2), ""},
-		{codec.MinLength("é", 2), "length is 1, want 2 or more"},
+		{codec.MinLength("é", 2), "length is 1, expected 2 or more"},
 		{codec.MaxLength("éa", 2), ""},
-		{codec.MaxLength("éab", 2), "length is 3, want 2 at most"},
+		{codec.MaxLength("éab", 2), "length is 3, expected 2 at most"},
 		{codec.Pattern("EUR", upper), ""},
 		{codec.Pattern("EURO", upper), `"EURO" does not match ^[A-Z]{3}$`},
 		{codec.MinItems([]int{1}, 1), ""},
-		{codec.MinItems([]int(nil), 1), "0 items, want 1 or more"},
+		{codec.MinItems([]int(nil), 1), "0 items, expected 1 or more"},
 		{codec.MaxItems([]int{1}, 1), ""},
-		{codec.MaxItems([]int{1, 2}, 1), "2 items, want 1 at most"},
+		{codec.MaxItems([]int{1, 2}, 1), "2 items, expected 1 at most"},
 		{codec.Minimum(uint32(1), 1), ""},
 		{codec.Minimum(-0.5, 0), "-0.5 is less than 0"},
 		{codec.Maximum(1.0, 1), ""},
@@ -39,9 +39,9 @@ func TestBounds(t *testing.T) {
 		{codec.MultipleOf(1e300, "0.5"), ""},
 		{codec.Members(map[string]int{"a": 0}, "a"), ""},
 		{codec.Members(map[string]int{"a": 0}, "a", "b"), `missing member "b"`},
-		{codec.MinMembers(map[string]int(nil), 1), "0 members, want 1 or more"},
+		{codec.MinMembers(map[string]int(nil), 1), "0 members, expected 1 or more"},
 		{codec.MinMembers(map[string]int{"a": 0}, 1), ""},
-		{codec.MaxMembers(map[string]int{"a": 0, "b": 1}, 1), "2 members, want 1 at most"},
+		{codec.MaxMembers(map[string]int{"a": 0, "b": 1}, 1), "2 members, expected 1 at most"},
 		{codec.MaxMembers(map[string]int{"a": 0}, 1), ""},
 		{codec.Listed(even(4)), ""},
 		{codec.Listed(even(3)), "3 is not one of the values of codec_test.even"},
@@ -83,7 +83,7 @@ func TestCheck(t *testing.T) {
 	for o := d.Object(); o.Next(); {
 		d.Check(codec.MinLength(d.Str(), 2))
 	}
-	if err := d.End(); err == nil || err.Error() != "/s: length is 1, want 2 or more" {
+	if err := d.End(); err == nil || err.Error() != "/s: length is 1, expected 2 or more" {
 		t.Errorf("got %v", err)
 	}
 }
@@ -109,7 +109,7 @@ func TestDistinct(t *testing.T) {
 		`["a", "\u0061"]`: "items 0 and 1 are the same",
 		`[{"a": 1, "b": [2]}, {"b": [2.0], "a": 1}]`: "items 0 and 1 are the same",
 		`[[], [] ]`: "items 0 and 1 are the same",
-		`{}`:        "want array, got object",
+		`{}`:        "expected array, got object",
 	} {
 		d := codec.NewDecoder([]byte(text))
 		strict(d)

@@ -148,15 +148,15 @@ func (d *Decoder) failText(at int, msg string) {
 // syntax fails because want does not start at the cursor.
 func (d *Decoder) syntax(want string) {
 	if d.i >= len(d.data) {
-		d.Failf("%w: unexpected end, want %s", ErrSyntax, want)
+		d.Failf("%w: unexpected end, expected %s", ErrSyntax, want)
 		return
 	}
 	r, size := utf8.DecodeRune(d.data[d.i:])
 	if r == utf8.RuneError && size == 1 {
-		d.Failf("%w: offset %d: byte %#02x, want %s", ErrSyntax, d.i, d.data[d.i], want)
+		d.Failf("%w: offset %d: byte %#02x, expected %s", ErrSyntax, d.i, d.data[d.i], want)
 		return
 	}
-	d.Failf("%w: offset %d: %q, want %s", ErrSyntax, d.i, r, want)
+	d.Failf("%w: offset %d: %q, expected %s", ErrSyntax, d.i, r, want)
 }
 
 // mismatch fails because a value of another kind comes next.
@@ -179,7 +179,7 @@ func (d *Decoder) mismatch(want string) {
 		d.syntax(want)
 		return
 	}
-	d.failText(d.i, "want "+want+", got "+got)
+	d.failText(d.i, "expected "+want+", got "+got)
 }
 
 // Err returns the first failure as an [*Error], or nil.
@@ -830,7 +830,7 @@ func (d *Decoder) peekTag(name, absent string) (tag []byte, ok bool) {
 	return tag, ok
 }
 
-// OwnTag is Tag for objects that have the tag among their own members, so that the code that reads the object meets it.
+// OwnTag is like Tag, but leaves the tag for the object's own decoder.
 func (d *Decoder) OwnTag(name string) (tag []byte, ok bool) {
 	tag, ok = d.Tag(name)
 	d.tagEnd = 0
@@ -920,7 +920,7 @@ func (d *Decoder) HasValue(name, value string) bool {
 func (d *Decoder) Fixed(value string) {
 	at := d.Offset()
 	if !d.readEquals(value) && d.err == nil {
-		d.failText(at, "want "+value)
+		d.failText(at, "expected "+value)
 	}
 }
 

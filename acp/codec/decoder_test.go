@@ -79,36 +79,36 @@ type refusal struct{ name, text, want string }
 
 // refusals are read as a notification.
 var refusals = []refusal{
-	{"empty", ``, `invalid JSON: unexpected end, want object`},
-	{"other kind", `[]`, `want object, got array`},
-	{"after", `{"sessionId":"s","update":{"sessionUpdate":"x"}} x`, `invalid JSON: offset 49: 'x', want end`},
-	{"two values", `{"sessionId":"s","update":{"sessionUpdate":"x"}}{}`, `invalid JSON: offset 48: '{', want end`},
+	{"empty", ``, `invalid JSON: unexpected end, expected object`},
+	{"other kind", `[]`, `expected object, got array`},
+	{"after", `{"sessionId":"s","update":{"sessionUpdate":"x"}} x`, `invalid JSON: offset 49: 'x', expected end`},
+	{"two values", `{"sessionId":"s","update":{"sessionUpdate":"x"}}{}`, `invalid JSON: offset 48: '{', expected end`},
 	{"missing", `{"sessionId":"s"}`, `missing member "update"`},
 	{"first missing", `{}`, `missing member "sessionId"`},
 	{"missing deep", `{"sessionId":"s","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text"}}}`, `/update/content: missing member "text"`},
-	{"null", `{"sessionId":null}`, `/sessionId: want string, got null`},
+	{"null", `{"sessionId":null}`, `/sessionId: expected string, got null`},
 	{"case", `{"SessionId":"s","update":{"sessionUpdate":"x"}}`, `missing member "sessionId"`},
 	{"duplicate", `{"sessionId":"s","x":0,"x":1,"sessionId":"s"}`, `/sessionId: duplicate member "sessionId"`},
 	{"duplicate tag", `{"update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"","type":"image"}}}`, `/update/content/type: duplicate member "type"`},
 	{"duplicate outer tag", `{"update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":""},"sessionUpdate":"x"}}`, `/update/sessionUpdate: duplicate member "sessionUpdate"`},
 	{"no tag", `{"update":{"content":{}}}`, `/update: missing member "sessionUpdate"`},
-	{"no object", `{"update":"x"}`, `/update: want object, got string`},
-	{"tag of other kind", `{"update":{"x":0,"sessionUpdate":1}}`, `/update/sessionUpdate: want string, got number`},
-	{"element", `{"update":{"sessionUpdate":"tool_call","content":[{"type":"text","text":""},{"type":"text","text":true}]}}`, `/update/content/1/text: want string, got boolean`},
+	{"no object", `{"update":"x"}`, `/update: expected object, got string`},
+	{"tag of other kind", `{"update":{"x":0,"sessionUpdate":1}}`, `/update/sessionUpdate: expected string, got number`},
+	{"element", `{"update":{"sessionUpdate":"tool_call","content":[{"type":"text","text":""},{"type":"text","text":true}]}}`, `/update/content/1/text: expected string, got boolean`},
 	{"range", `{"update":{"sessionUpdate":"tool_call","content":[{"type":"image","size":4294967296}]}}`, `/update/content/0/size: 4294967296 is out of range for 32 bits`},
 	{"fraction", `{"update":{"sessionUpdate":"tool_call","content":[{"type":"image","size":1.5}]}}`, `/update/content/0/size: 1.5 is not an integer`},
 	{"float range", `{"update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","priority":1e400}}}`, `/update/content/priority: 1e400 is out of range`},
 	{"duplicate in map", `{"update":{"sessionUpdate":"tool_call","limits":{"a~/b":{"path":""},"a~/b":{}}}}`, `/update/limits/a~0~1b: duplicate member "a~/b"`},
-	{"syntax in lenient", `{"update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":""},"messageId":[1,}}}`, `/update/messageId/1: invalid JSON: offset 100: '}', want value`},
-	{"syntax after lenient", `{"sessionId":"s","_meta":[],"update":{]`, `/update: invalid JSON: offset 38: ']', want member name`},
+	{"syntax in lenient", `{"update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":""},"messageId":[1,}}}`, `/update/messageId/1: invalid JSON: offset 100: '}', expected value`},
+	{"syntax after lenient", `{"sessionId":"s","_meta":[],"update":{]`, `/update: invalid JSON: offset 38: ']', expected member name`},
 	{"UTF-8", "{\"sessionId\":\"\xff\"}", `/sessionId: invalid JSON: string is not UTF-8`},
-	{"byte", "{\"sessionId\":\xff}", `/sessionId: invalid JSON: offset 13: byte 0xff, want string`},
-	{"byte order mark", "\ufeff{}", `invalid JSON: offset 0: '\ufeff', want object`},
-	{"control character", "{\"sessionId\":\"a\nb\"}", `/sessionId: invalid JSON: offset 15: '\n', want end of string`},
-	{"literal", `{"_meta":nul}`, `/_meta: invalid JSON: offset 9: 'n', want null`},
-	{"no colon", `{"sessionId" "s"}`, `invalid JSON: offset 13: '"', want colon`},
+	{"byte", "{\"sessionId\":\xff}", `/sessionId: invalid JSON: offset 13: byte 0xff, expected string`},
+	{"byte order mark", "\ufeff{}", `invalid JSON: offset 0: '\ufeff', expected object`},
+	{"control character", "{\"sessionId\":\"a\nb\"}", `/sessionId: invalid JSON: offset 15: '\n', expected end of string`},
+	{"literal", `{"_meta":nul}`, `/_meta: invalid JSON: offset 9: 'n', expected null`},
+	{"no colon", `{"sessionId" "s"}`, `invalid JSON: offset 13: '"', expected colon`},
 	{"deep", `{"x":` + strings.Repeat("[", 256) + strings.Repeat("]", 256) + `}`, `/x` + strings.Repeat("/0", 255) + `: invalid JSON: nested too deeply`},
-	{"unknown variant", `{"update":{"sessionUpdate":"later","x":[1,2,]}}`, `/update/x/2: invalid JSON: offset 44: ']', want value`},
+	{"unknown variant", `{"update":{"sessionUpdate":"later","x":[1,2,]}}`, `/update/x/2: invalid JSON: offset 44: ']', expected value`},
 }
 
 func TestDecodeRefuses(t *testing.T) {
@@ -159,24 +159,24 @@ var repaired = []struct {
 }{
 	{"nothing", chunkText, nil},
 	{"member", `{"sessionId":"s","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":""},"messageId":{"a":[1]}}}`,
-		[]codec.Repair{{"/update/messageId", "want string, got object"}}},
+		[]codec.Repair{{"/update/messageId", "expected string, got object"}}},
 	{"inside", `{"sessionId":"s","_meta":{"x":1,"x":2},"update":{"sessionUpdate":"x"}}`,
 		[]codec.Repair{{"/_meta", `/x: duplicate member "x"`}}},
 	{"surrogates", `{"sessionId":"\ud800","_meta":{"\udc00":"\ud800"},"update":{"sessionUpdate":"\udc00\ud800"}}`,
 		[]codec.Repair{{"/sessionId", surrogate}, {"/_meta/\ufffd", surrogate}, {"/update/sessionUpdate", surrogate}}},
 	{"of dropped value", `{"sessionId":"s","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"","audience":["\ud800",1],"priority":1},"messageId":null}}`,
-		[]codec.Repair{{"/update/content/audience/0", surrogate}, {"/update/content/audience/1", "want string, got number"}}},
+		[]codec.Repair{{"/update/content/audience/0", surrogate}, {"/update/content/audience/1", "expected string, got number"}}},
 	{"null as array", `{"sessionId":"s","update":{"sessionUpdate":"tool_call","toolCallId":"c","title":"","status":"s","args":null}}`,
 		[]codec.Repair{{"/update/args", "null read as []"}}},
 	{"items", `{"sessionId":"s","update":{"sessionUpdate":"tool_call","locations":[1,{"path":"a"},{"path":"b","line":-1},{"line":2},{"path":"c"},[]],"toolCallId":"c","title":"","status":"s","args":[]}}`,
 		[]codec.Repair{
-			{"/update/locations/0", "want object, got number"},
+			{"/update/locations/0", "expected object, got number"},
 			{"/update/locations/2", "/line: -1 is out of range for 32 bits"},
 			{"/update/locations/3", `missing member "path"`},
-			{"/update/locations/5", "want object, got array"},
+			{"/update/locations/5", "expected object, got array"},
 		}},
 	{"array of items", `{"sessionId":"s","update":{"sessionUpdate":"tool_call","locations":{"path":"a"},"toolCallId":"c","title":"","status":"s","args":[]}}`,
-		[]codec.Repair{{"/update/locations", "want array, got object"}}},
+		[]codec.Repair{{"/update/locations", "expected array, got object"}}},
 }
 
 const surrogate = "surrogate without its other half became U+FFFD"
@@ -232,7 +232,7 @@ func TestRecoverForgets(t *testing.T) {
 			got = append(got, "dropped")
 		}
 	}
-	want := []codec.Repair{{"/0", "/b: want string, got number"}, {"/1", "want object, got string"}}
+	want := []codec.Repair{{"/0", "/b: expected string, got number"}, {"/1", "expected object, got string"}}
 	if err := d.End(); err != nil || len(got) != 2 || !reflect.DeepEqual(d.Repairs(), want) {
 		t.Errorf("got %v, %v, %q", got, err, d.Repairs())
 	}
@@ -429,7 +429,7 @@ func TestFailWrapped(t *testing.T) {
 	for o := d.Object(); o.Next(); {
 		d.Fail(inner)
 	}
-	if err := d.Err(); !errors.Is(err, inner) || err.Error() != "/a/update: want object, got number" {
+	if err := d.Err(); !errors.Is(err, inner) || err.Error() != "/a/update: expected object, got number" {
 		t.Errorf("got %v", err)
 	}
 }
@@ -514,7 +514,7 @@ func TestNumbers(t *testing.T) {
 		"1e99999999999999999999":   "1e99999999999999999999 is out of range",
 		"-1e-99999999999999999999": "-1e-99999999999999999999 is not an integer",
 		"0.1":                      "0.1 is not an integer",
-		`"1"`:                      "want integer, got string",
+		`"1"`:                      "expected integer, got string",
 		strings.Repeat("9", 100):   strings.Repeat("9", 40) + " is out of range",
 	} {
 		d := codec.NewDecoder([]byte(text))
@@ -598,7 +598,7 @@ func TestCollections(t *testing.T) {
 			codec.DecodeSlice[location](d)
 		}
 	}
-	if err := d.End(); err == nil || err.Error() != "/null: want array, got null" {
+	if err := d.End(); err == nil || err.Error() != "/null: expected array, got null" {
 		t.Errorf("got %v", err)
 	}
 }
@@ -723,8 +723,8 @@ func TestNullableTag(t *testing.T) {
 		`{"x":1,"state":null}`: "none",
 		`{"x":1}`:              "none",
 		`{"state":"idle"}`:     "idle",
-		`{"state":1}`:          "/state: want string, got number",
-		`{"state":?}`:          "/state: invalid JSON: offset 9: '?', want string",
+		`{"state":1}`:          "/state: expected string, got number",
+		`{"state":?}`:          "/state: invalid JSON: offset 9: '?', expected string",
 	} {
 		d := codec.NewDecoder([]byte(text))
 		tag, ok := d.NullableTag("state")
@@ -758,7 +758,7 @@ func TestTagIsPassedOver(t *testing.T) {
 		`{"x":1,"type":"a"}`:            "xtype",
 		`{"type":"\u0061","x":1}`:       "typex",
 		`{"type":"a","x":1,"type":"a"}`: `x/type: duplicate member "type"`,
-		`{"type":"a",}`:                 `invalid JSON: offset 12: '}', want member name`,
+		`{"type":"a",}`:                 `invalid JSON: offset 12: '}', expected member name`,
 	} {
 		d := codec.NewDecoder([]byte(text))
 		if _, ok := d.Tag("type"); !ok {
@@ -804,7 +804,7 @@ func TestRetry(t *testing.T) {
 	for text, want := range map[string]string{
 		`["a","b"]`:          `strings ["a" "b"]`,
 		`["a",{"\ud800":1}]`: `raw ["a",{"\ud800":1}]`,
-		`["a",{]`:            "/1: invalid JSON: offset 6: ']', want member name",
+		`["a",{]`:            "/1: invalid JSON: offset 6: ']', expected member name",
 	} {
 		d := codec.NewDecoder([]byte(text))
 		start := d.Mark()
@@ -872,7 +872,7 @@ func TestNewAndLenient(t *testing.T) {
 	if codec.Lenient(d, (*codec.Decoder).Bool) || a.Next() {
 		t.Error("got true")
 	}
-	want := []codec.Repair{{"/2", "/path: want string, got number"}, {"/4", "want boolean, got number"}}
+	want := []codec.Repair{{"/2", "/path: expected string, got number"}, {"/4", "expected boolean, got number"}}
 	if err := d.End(); err != nil || !reflect.DeepEqual(d.Repairs(), want) {
 		t.Errorf("got %v, %q", err, d.Repairs())
 	}

@@ -77,17 +77,17 @@ func TestEmbed(t *testing.T) {
 		{"what is not an object", object(func(e *codec.Encoder) {
 			x := encoding(func(e *codec.Encoder) { e.Int(1) })
 			codec.Embed(e, &x)
-		}), `!want an object`},
+		}), `!expected an object`},
 		{"an array", object(func(e *codec.Encoder) {
 			x := encoding(func(e *codec.Encoder) { e.BeginArray(); e.EndArray() })
 			codec.Embed(e, &x)
-		}), `!want an object`},
+		}), `!expected an object`},
 		{"raw that is not an object", object(func(e *codec.Encoder) { codec.Embed(e, raw("1")) }), `!an unknown variant must be an object`},
 		{"nil", object(func(e *codec.Encoder) { codec.Embed(e, (*encoding)(nil)) }), `!a variant that is a nil *codec_test.encoding`},
 		{"an error inside", object(func(e *codec.Encoder) {
 			e.Tag("t", "v")
 			codec.Embed(e, raw(`{"a":1,"b":x}`))
-		}), "!/b: invalid JSON: offset 11: 'x', want value"},
+		}), "!/b: invalid JSON: offset 11: 'x', expected value"},
 		{"an error at a member", object(func(e *codec.Encoder) {
 			e.Tag("t", "v")
 			x := object(func(e *codec.Encoder) { e.Name("m"); e.Float(1); e.Failf("bad") })
@@ -103,7 +103,7 @@ func TestEmbed(t *testing.T) {
 		{"a variant that is not an object", func(e *codec.Encoder) {
 			x := encoding(func(e *codec.Encoder) { e.Int(1) })
 			codec.EncodeVariant(e, "t", "v", &x)
-		}, `!/t: want an object`},
+		}, `!/t: expected an object`},
 		{"no variant", func(e *codec.Encoder) { codec.EncodePayload(e, (*encoding)(nil)) }, `!a variant that is a nil *codec_test.encoding`},
 	}
 	for _, test := range tests {
@@ -168,7 +168,7 @@ func TestSliceFuncs(t *testing.T) {
 	if got := codec.DecodeSliceFuncLenient(d, codec.DecodeIntern[color]); fmt.Sprint(got) != "[a b]" {
 		t.Errorf("got %v", got)
 	}
-	if got := fmt.Sprint(d.Repairs()); got != "[{/1/1 want string, got number}]" {
+	if got := fmt.Sprint(d.Repairs()); got != "[{/1/1 expected string, got number}]" {
 		t.Errorf("got repairs %v", got)
 	}
 	next()

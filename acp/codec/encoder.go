@@ -124,7 +124,7 @@ func (e *Encoder) join(bracket byte) {
 	}
 }
 
-var errNotObject = errors.New("want an object")
+var errNotObject = errors.New("expected an object")
 
 // EncodeVariant writes an object that begins with the tag and continues with the members of v, which must write an
 // object.

@@ -115,16 +115,16 @@ func TestEncodeRefuses(t *testing.T) {
 		{"empty enum", &notification{Update: update{&toolCall{}}}, `/update/status: empty codec_test.status`},
 		{"NaN", &notification{Update: update{&toolCall{Status: "s", Content: []content{float(math.NaN())}}}}, `/update/content/0/priority: NaN is not a JSON number`},
 		{"infinity", &notification{Update: update{&messageChunk{Content: float(math.Inf(-1))}}}, `/update/content/priority: -Inf is not a JSON number`},
-		{"empty raw", raw(""), `/update/rawInput: invalid JSON: unexpected end, want value`},
-		{"bad raw", raw(`{"a":[1,2 3]}`), `/update/rawInput/a/1: invalid JSON: offset 10: '3', want comma or ]`},
-		{"two raw", raw(`1 2`), `/update/rawInput: invalid JSON: offset 2: '2', want end`},
+		{"empty raw", raw(""), `/update/rawInput: invalid JSON: unexpected end, expected value`},
+		{"bad raw", raw(`{"a":[1,2 3]}`), `/update/rawInput/a/1: invalid JSON: offset 10: '3', expected comma or ]`},
+		{"two raw", raw(`1 2`), `/update/rawInput: invalid JSON: offset 2: '2', expected end`},
 		{"raw UTF-8", raw("\"\xff\""), `/update/rawInput: invalid JSON: string is not UTF-8`},
 		{"deep raw", raw(strings.Repeat("[", 255) + strings.Repeat("]", 255)), `/update/rawInput` + strings.Repeat("/0", 254) + `: invalid JSON: nested too deeply`},
 		{"raw in map", &notification{Update: update{&updateUnknown{Raw: json.RawMessage("1")}}, Meta: map[string]json.RawMessage{"a": json.RawMessage("1"), "b/~": nil}},
-			`/_meta/b~1~0: invalid JSON: unexpected end, want value`},
-		{"members of no object", &option{"", &optionOther{Raw: json.RawMessage("[]")}}, `want object, got array`},
-		{"members of bad object", &option{"", &optionOther{Raw: json.RawMessage(`{"a":{"b":tru}}`)}}, `/a/b: invalid JSON: offset 10: 't', want true`},
-		{"map value", &update{&toolCall{Status: "s", Limits: nil, Content: []content{{&contentUnknown{}}}}}, `/content/0: invalid JSON: unexpected end, want value`},
+			`/_meta/b~1~0: invalid JSON: unexpected end, expected value`},
+		{"members of no object", &option{"", &optionOther{Raw: json.RawMessage("[]")}}, `expected object, got array`},
+		{"members of bad object", &option{"", &optionOther{Raw: json.RawMessage(`{"a":{"b":tru}}`)}}, `/a/b: invalid JSON: offset 10: 't', expected true`},
+		{"map value", &update{&toolCall{Status: "s", Limits: nil, Content: []content{{&contentUnknown{}}}}}, `/content/0: invalid JSON: unexpected end, expected value`},
 		{"first of two", encoderFunc(func(e *codec.Encoder) { e.Failf("first"); e.Failf("second"); e.Null() }), `first`},
 		{"nothing", encoderFunc(func(*codec.Encoder) {}), `incomplete value`},
 		{"open", encoderFunc(func(e *codec.Encoder) { e.BeginObject() }), `incomplete value`},
@@ -138,7 +138,7 @@ func TestEncodeRefuses(t *testing.T) {
 			e.Str("é")
 			e.Check(codec.MinLength("é", 2))
 			e.EndObject()
-		}), `/a: length is 1, want 2 or more`},
+		}), `/a: length is 1, expected 2 or more`},
 		{"deep", encoderFunc(func(e *codec.Encoder) {
 			for range 257 {
 				e.BeginArray()

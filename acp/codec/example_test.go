@@ -63,7 +63,7 @@ func Example() {
 	fmt.Println(codec.Unmarshal([]byte(`{"x": 3}`), &p))
 	// Output:
 	// {"x":1,"y":2,"label":"here"} <nil>
-	// {3 4 } <nil> [{/label want string, got array}]
+	// {3 4 } <nil> [{/label expected string, got array}]
 	// /y: 4.5 is not an integer
 	// missing member "y"
 }

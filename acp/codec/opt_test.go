@@ -184,7 +184,7 @@ func TestOptEncode(t *testing.T) {
 			t.Errorf("read back and written as %s, %v, want %s", again, err, c.want)
 		}
 	}
-	if _, err := codec.Append(nil, &options{meta: codec.Meta{"a": nil}}); err == nil || err.Error() != "/_meta/a: invalid JSON: unexpected end, want value" {
+	if _, err := codec.Append(nil, &options{meta: codec.Meta{"a": nil}}); err == nil || err.Error() != "/_meta/a: invalid JSON: unexpected end, expected value" {
 		t.Errorf("got %v", err)
 	}
 }
@@ -200,21 +200,21 @@ func TestOptDecode(t *testing.T) {
 		{text: `{"text":null,"list":null,"value":null}`, want: options{text: codec.Null[string](), list: codec.Null[[]number](), value: codec.Null[number]()}},
 		{text: `{"text":"a","list":[],"value":0}`, want: options{text: codec.Some("a"), list: codec.Some([]number{}), value: codec.Some(number{})}},
 		{text: `{"required":null,"needed":null}`, want: options{required: codec.Null[string](), needed: codec.Null[number]()}},
-		{text: `{"required":1}`, repair: "/required want string, got number"},
-		{text: `{"needed":"1"}`, repair: "/needed want integer, got string"},
+		{text: `{"required":1}`, repair: "/required expected string, got number"},
+		{text: `{"needed":"1"}`, repair: "/needed expected integer, got string"},
 		{text: `{"some":"a","someValue":2}`, want: options{text: codec.Some("a"), value: codec.Some(number{2})}},
 		{text: `{"someLenient":"a","someValueLenient":2}`, want: options{text: codec.Some("a"), value: codec.Some(number{2})}},
-		{text: `{"someLenient":null}`, repair: "/someLenient want string, got null"},
-		{text: `{"someValueLenient":null}`, repair: "/someValueLenient want integer, got null"},
+		{text: `{"someLenient":null}`, repair: "/someLenient expected string, got null"},
+		{text: `{"someValueLenient":null}`, repair: "/someValueLenient expected integer, got null"},
 		{text: `{"_meta":null}`},
 		{text: `{"_meta":{}}`, want: options{meta: codec.Meta{}}},
 		{text: `{"_meta":{"a":[ 1 ]}}`, want: options{meta: codec.Meta{"a": json.RawMessage("[ 1 ]")}}},
-		{text: `{"_meta":"x"}`, repair: "/_meta want object, got string"},
-		{text: `{"text":1}`, err: "/text: want string, got number"},
+		{text: `{"_meta":"x"}`, repair: "/_meta expected object, got string"},
+		{text: `{"text":1}`, err: "/text: expected string, got number"},
 		{text: `{"value":1.5}`, err: "/value: 1.5 is not an integer"},
-		{text: `{"some":null}`, err: "/some: want string, got null"},
-		{text: `{"someValue":null}`, err: "/someValue: want integer, got null"},
-		{text: `{"_meta":{"a":1,]}`, err: "/_meta: invalid JSON: offset 16: ']', want member name"},
+		{text: `{"some":null}`, err: "/some: expected string, got null"},
+		{text: `{"someValue":null}`, err: "/someValue: expected integer, got null"},
+		{text: `{"_meta":{"a":1,]}`, err: "/_meta: invalid JSON: offset 16: ']', expected member name"},
 	} {
 		d := codec.NewDecoder([]byte(c.text))
 		var got options

@@ -76,7 +76,7 @@ func TestTags(t *testing.T) {
 		{name: "missing", in: `{"text":"a"}`, err: `missing member "float"`},
 		{name: "twice", in: `{"text":"a","float":1,"text":"a"}`, err: `/text: duplicate member "text"`},
 		{name: "out of range", in: `{"text":"a","float":1,"small":128}`, err: `/small: 128 is out of range for 8 bits`},
-		{name: "inside", in: `{"text":"a","float":1,"inner":{"more":[{"n":1},{"n":null}]}}`, err: `/inner/more/1/n: want integer, got null`},
+		{name: "inside", in: `{"text":"a","float":1,"inner":{"more":[{"n":1},{"n":null}]}}`, err: `/inner/more/1/n: expected integer, got null`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			in := c.in

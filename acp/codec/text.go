@@ -69,7 +69,7 @@ func plain[T string | []byte](s T, i int) (end int, ascii bool) {
 	return i, seen&highs == 0
 }
 
-// plainWords is plain by four words at a time, as far as that goes: a fifth faster where a text goes on
+// plainWords is plain by four words at a time, as far as that goes: a fifth faster where a text continues
 // without escapes, slower where it does not.
 func plainWords[T string | []byte](s T, i int, seen uint64) (int, uint64) {
 	for len(s)-i >= 32 {

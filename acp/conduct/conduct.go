@@ -190,7 +190,7 @@ func (c *chain) connect(p *port) error {
 	return nil
 }
 
-// start starts the components, each in a goroutine: what takes long must not hold up the others, or the end of the chain.
+// start starts the components, each in a goroutine: a slow one must not block the others, or the end of the chain.
 func (c *chain) start() {
 	c.started = true
 	for _, p := range c.ports[1:] {

@@ -497,7 +497,7 @@ func TestBadInput(t *testing.T) {
 					}
 				}
 			}
-			// The chain goes on.
+			// The chain continues.
 			c.client.send(`{"jsonrpc":"2.0","method":"after"}`)
 			ends["proxy"].want(`{"jsonrpc":"2.0","method":"after"}`)
 			for _, e := range c.components {

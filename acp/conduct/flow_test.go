@@ -38,7 +38,7 @@ func TestClientIsSlow(t *testing.T) {
 		if n := sent.Load(); n < 10 || n > 13 { // 1 MiB, and what is on its way
 			t.Errorf("%d messages were taken", n)
 		}
-		// The other direction goes on.
+		// The other direction continues.
 		c.client.send(`{"jsonrpc":"2.0","method":"x"}`)
 		c.components[0].want(`{"jsonrpc":"2.0","method":"x"}`)
 		for n := range all {

@@ -56,7 +56,7 @@ func TestInitializeOverlaps(t *testing.T) {
 	contains(t, proxy.next(), `"method":"proxy/initialize"`)
 }
 
-// A component that is slow to start holds up neither the others nor the end of the chain.
+// A component that is slow to start blocks neither the others nor the end of the chain.
 func TestSlowStart(t *testing.T) {
 	begin := func(t *testing.T, connect transport) (client, proxy *end, ended chan error) {
 		ours, theirs := rpc.Pipe()

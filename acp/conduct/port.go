@@ -176,7 +176,7 @@ func (c *chain) append(from, to *port, line func([]byte) []byte) {
 	before := to.queued()
 	to.pending = append(line(to.pending), '\n')
 	if before < soft && to.queued() >= soft {
-		c.room.Broadcast() // its reader may go on
+		c.room.Broadcast() // its reader may continue
 	}
 	if !slices.Contains(from.touched, to) {
 		from.touched = append(from.touched, to)

@@ -102,7 +102,7 @@ func TestDoctorTerminalLogin(t *testing.T) {
 	}
 }
 
-// TestDoctorInterrupted: the end of the context is told.
+// TestDoctorInterrupted: the end of the context is reported.
 func TestDoctorInterrupted(t *testing.T) {
 	tier.Need(t, tier.Normal)
 	t.Parallel()

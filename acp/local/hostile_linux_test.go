@@ -384,7 +384,7 @@ func TestSwapsLeaveNothing(t *testing.T) {
 	}
 }
 
-// A directory that is moved away goes on being served by the name that it had, to files and commands alike; what has
+// A directory that is moved away is still served by the name that it had, to files and commands alike; what has
 // its name by then is reached by neither.
 func TestMovedRoot(t *testing.T) {
 	tier.Need(t, tier.Normal)

@@ -149,7 +149,7 @@ func (r *Roots) rootsOf(session sessionKey) (rootSet, error) {
 }
 
 // Find returns the file system of the directory that contains an absolute path, and the path's name in it, for programs
-// that list or search files. Nothing need exist there. A path outside the session's directories is refused, as is one
+// that list or search files. The path need not exist. A path outside the session's directories is refused, as is one
 // that a symbolic link leads out of them, with an error that matches ErrOutside. The file system refuses such links too,
 // and what is neither a directory nor a regular file, with an error that matches ErrNotRegular, without blocking; it works
 // until the session's directories are removed or the Roots is closed.

@@ -469,7 +469,7 @@ func TestRelease(t *testing.T) {
 	}
 }
 
-// What a command leaves running goes on, and its output counts, until the terminal is released.
+// What a command leaves running continues, and its output counts, until the terminal is released.
 func TestLeftRunning(t *testing.T) {
 	tier.Need(t, tier.Normal)
 	var options TerminalsOptions
@@ -574,7 +574,7 @@ func TestSessionsAreApart(t *testing.T) {
 	if exit, err := terminals.wait(t.Context(), sibling("s2"), theirs); err != nil || exit.code != 0 {
 		t.Errorf("theirs: got %v, %v", exit, err)
 	}
-	create(t, terminals, "true") // the session may go on
+	create(t, terminals, "true") // the session may continue
 }
 
 func TestMaxTerminals(t *testing.T) {

@@ -21,7 +21,7 @@ type HandlerOptions struct {
 	// Cwd returns the session's working directory. Without it, rules that name working directories, or have patterns
 	// relative to them, allow nothing.
 	Cwd func(session *acp.ClientSession) string
-	// Known returns a tool call of a session, as far as it is known; the method ToolCall of view.Sessions can be used.
+	// Known returns what is known about a tool call of a session, such as view.Sessions.ToolCall does.
 	// A request may carry only a part of the call, which is merged with the known call unless that has ended. A handler
 	// inside view.Asking gets the whole call without it. By default only the content of the request is known.
 	Known func(session acp.SessionID, id acp.ToolCallID) (acp.ToolCall, bool)

@@ -139,7 +139,7 @@ type Decision struct {
 	Effect Effect
 	// Why gives the reason in words.
 	Why string
-	// About lists what the request is about, as the rules see it: kind, paths, commands.
+	// About lists the kind, paths and commands that the rules matched.
 	About []string
 	// Verdicts holds the result of each rule, in the order in which the rules were given, with remembered rules last.
 	Verdicts []Verdict

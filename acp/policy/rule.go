@@ -24,7 +24,7 @@ const (
 	Reject Effect = "reject"
 )
 
-// Rule defines what to do with the requests that it matches. A nil member sets no condition.
+// Rule defines what to do with the requests that it matches. A nil field matches everything.
 //
 // A rule that allows must match the whole of a request: see the package documentation. A rule that asks or rejects
 // matches if one path, one command or one line does, and Agents, Kinds, Tools and Cwds do too.
@@ -51,8 +51,7 @@ type Rule struct {
 	// Unsafe. In a rule that asks or rejects, "*" matches any characters of a word, and a last word "**"
 	// matches any further words.
 	Commands []string
-	// ReadOnly covers the commands that are known to change nothing, with those options that are known to change
-	// nothing: see the package documentation. The files that they name must be covered by Paths. Only rules that allow
+	// ReadOnly covers read-only commands, used only with read-only options: see the package documentation. The files that they name must be covered by Paths. Only rules that allow
 	// may set it.
 	ReadOnly bool
 	// Unsafe means that Commands allow whatever their programs can do, which is what a last word "**" implies, and a word "*"
@@ -205,7 +204,7 @@ func (p *parser) token() (json.Token, error) {
 func (p *parser) delim(want json.Delim, what string) error {
 	token, err := p.token()
 	if err == nil && token != want {
-		err = fmt.Errorf("want %s", what)
+		err = fmt.Errorf("expected %s", what)
 	}
 	return err
 }
@@ -251,7 +250,7 @@ func (p *parser) text() (string, error) {
 	token, err := p.token()
 	text, ok := token.(string)
 	if err == nil && !ok {
-		err = errors.New("want a string")
+		err = errors.New("expected a string")
 	}
 	return text, err
 }
@@ -269,7 +268,7 @@ func (p *parser) boolean(to *bool) error {
 	token, err := p.token()
 	value, ok := token.(bool)
 	if err == nil && !ok {
-		err = errors.New("want true or false")
+		err = errors.New("expected true or false")
 	}
 	*to = value
 	return err
@@ -403,7 +402,7 @@ func compile(rule Rule, home string) (*compiled, error) {
 	case "":
 		return nil, errors.New("missing effect")
 	default:
-		return nil, fmt.Errorf("unknown effect %q, want allow, ask or reject", rule.Effect)
+		return nil, fmt.Errorf("unknown effect %q, expected allow, ask or reject", rule.Effect)
 	}
 	for name, texts := range map[string][]string{
 		"agent": rule.Agents, "tool": rule.Tools, "cwd": rule.Cwds, "path": rule.Paths, "command": rule.Commands, "line": rule.Lines,
@@ -422,7 +421,7 @@ func compile(rule Rule, home string) (*compiled, error) {
 	}
 	for _, kind := range rule.Kinds {
 		if !kind.Known() {
-			return nil, fmt.Errorf("unknown kind %q, want one of %v", kind, toolKinds)
+			return nil, fmt.Errorf("unknown kind %q, expected one of %v", kind, toolKinds)
 		}
 	}
 	var err error

@@ -238,7 +238,7 @@ func TestHeld(t *testing.T) {
 			if sent > 40 {
 				t.Errorf("%d messages of %d bytes were read", sent, len(big))
 			}
-			r.agent.send(update("s", 1)) // the other direction goes on
+			r.agent.send(update("s", 1)) // the other direction continues
 			r.client.want(update("s", 1))
 			goOn <- true
 			r.agent.want0(prompt(1, "s"))

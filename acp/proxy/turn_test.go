@@ -199,7 +199,7 @@ func TestAgentKilled(t *testing.T) {
 			go func() { served <- proxy.Serve(t.Context(), up, acp.Command(cmd), hooks, opts) }()
 			err := brokenTurn(t, near)
 			end := <-served
-			// The client may have been told, and have ended, before the proxy has seen the end itself.
+			// The client may have been notified, and have ended, before the proxy has seen the end itself.
 			if exit, ok := errors.AsType[*rpc.ExitError](end); ok && exit.State.Success() || !ok && end != nil {
 				t.Errorf("%d: the proxy ended with %v", n, end)
 			}

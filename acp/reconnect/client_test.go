@@ -239,7 +239,7 @@ func tapped(t *testing.T, connect func(context.Context) (acp.Transport, error)) 
 
 func quiet() acp.ConnOptions { return acp.ConnOptions{Logger: slog.New(slog.DiscardHandler)} }
 
-// events collects what a user is told.
+// events collects what a user is shown.
 type events struct {
 	mu   sync.Mutex
 	list []reconnect.Event
@@ -304,7 +304,7 @@ var folder = &acp.NewSessionRequest{
 }
 
 // TestREM70_Resume: a turn that the loss of a connection ends is reported, and not sent again; its session is resumed
-// with its folder and servers, and goes on.
+// with its folder and servers, and continues.
 func TestREM70_Resume(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := &agent{resumes: true, loads: true}
@@ -591,7 +591,7 @@ func TestSessionMethods(t *testing.T) {
 	})
 }
 
-// TestREM70_SessionLost: what cannot be brought back is said, and the rest goes on.
+// TestREM70_SessionLost: what cannot be brought back is said, and the rest continues.
 func TestREM70_SessionLost(t *testing.T) {
 	for name, a := range map[string]*agent{"cannot": {}, "does not know": {resumes: true, forgets: true}} {
 		t.Run(name, func(t *testing.T) {
@@ -776,7 +776,7 @@ func TestREM70_CrashLoop(t *testing.T) {
 	})
 }
 
-// TestREM70_Subprocess: the process dies within a turn, and another one goes on with the session.
+// TestREM70_Subprocess: the process dies within a turn, and another one continues with the session.
 func TestREM70_Subprocess(t *testing.T) {
 	tier.Need(t, tier.Normal)
 	ev := newEvents()
@@ -818,7 +818,7 @@ func TestREM70_Subprocess(t *testing.T) {
 	}
 }
 
-// TestREM70_Remote: a server stops and another begins at its address: the session goes on there, with the same headers
+// TestREM70_Remote: a server stops and another begins at its address: the session continues there, with the same headers
 // and cookies.
 func TestREM70_Remote(t *testing.T) {
 	for _, scheme := range []string{"http", "ws"} {

@@ -56,7 +56,7 @@ func TestREM71_CrashLoopEnds(t *testing.T) {
 }
 
 // TestREM71_CrashLoopTransports: an agent that ends with the first call, behind every transport, is started again at
-// intervals, and given up; each loss is told.
+// intervals, and given up; each loss is reported.
 func TestREM71_CrashLoopTransports(t *testing.T) {
 	t.Parallel()
 	// The agent ends when it gets its first session.
@@ -136,7 +136,7 @@ func TestREM71_CrashLoopTransports(t *testing.T) {
 	}
 }
 
-// TestREM70_PoisonedSession: a session whose history kills the agent is given up after some tries, and the others go on.
+// TestREM70_PoisonedSession: a session whose history kills the agent is given up after some tries, and the others continue.
 func TestREM70_PoisonedSession(t *testing.T) {
 	tier.Need(t, tier.Normal)
 	ev := newEvents()
@@ -192,7 +192,7 @@ func TestREM70_PoisonedConnection(t *testing.T) {
 	})
 }
 
-// TestREM70_Differences: an agent that has forgotten the mode and the options of a session: that is told.
+// TestREM70_Differences: an agent that has forgotten the mode and the options of a session: that is reported.
 func TestREM70_Differences(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := &agent{resumes: true, settings: true}

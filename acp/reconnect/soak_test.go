@@ -123,7 +123,7 @@ func soak(t *testing.T, way string, resumed bool) {
 	defer c.Close()
 
 	var whole, interrupted, missing, unsent atomic.Int32
-	// going reports whether the soak goes on: on a busy machine also until something was lost and a turn was whole.
+	// going reports whether the soak continues: on a busy machine also until something was lost and a turn was whole.
 	until := time.Now().Add(*soakTime)
 	going := func() bool {
 		tried := whole.Load() > 0 && (resumed || losses.Load()+gaps.Load() > 0)

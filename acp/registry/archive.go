@@ -684,7 +684,7 @@ func (i *Installed) placeArchive(ctx context.Context, file string, a *Archive, l
 // verify compares the checksum of the download with that of the entry, if that has one.
 func (a *Archive) verify(sum string) error {
 	if a.SHA256 != "" && !strings.EqualFold(sum, a.SHA256) {
-		return brokenf("the SHA-256 of %s is %s, want %s", plain.Line(a.Archive), sum, short(a.SHA256))
+		return brokenf("the SHA-256 of %s is %s, expected %s", plain.Line(a.Archive), sum, short(a.SHA256))
 	}
 	return nil
 }

@@ -88,7 +88,7 @@ type Step struct {
 	Stderr string
 }
 
-// OK reports whether the registry accepts the entry, as far as the check could see.
+// OK reports whether the registry accepts the entry, as far as the checks could run.
 func (r *Report) OK() bool {
 	return !slices.ContainsFunc(r.Requirements, func(q Requirement) bool { return q.Failed() })
 }

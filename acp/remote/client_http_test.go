@@ -333,7 +333,7 @@ func TestREM51_Over(t *testing.T) {
 	}
 }
 
-// TestREM52_Lanes: a slow POST holds up those of its session, not those of others, nor answers, nor what belongs to the
+// TestREM52_Lanes: a slow POST blocks those of its session, not those of others, nor answers, nor what belongs to the
 // connection.
 func TestREM52_Lanes(t *testing.T) {
 	srv := newFakeServer(t)
@@ -565,7 +565,7 @@ func TestREM53_Held(t *testing.T) {
 	c.want(result(1, `{"sessionId":"new"}`), large(4), large(5))
 }
 
-// TestREM9_TooLong: an event over the limit is skipped and reported, and the stream goes on.
+// TestREM9_TooLong: an event over the limit is skipped and reported, and the stream continues.
 func TestREM9_TooLong(t *testing.T) {
 	srv := newFakeServer(t)
 	o := testOptions(t)
@@ -1285,7 +1285,7 @@ func TestREM11_Client(t *testing.T) {
 // TestREM2_URL: the scheme chooses, and an error never repeats the URL.
 func TestREM2_URL(t *testing.T) {
 	for url, want := range map[string]string{
-		"ftp://host/secret":   `acp: unsupported scheme "ftp", want http, https, ws or wss`,
+		"ftp://host/secret":   `acp: unsupported scheme "ftp", expected http, https, ws or wss`,
 		"http://":             "acp: the URL has no host",
 		"/secret":             "acp: the URL has no host",
 		"http://a b/secret":   "acp: invalid URL",

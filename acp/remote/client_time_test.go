@@ -325,7 +325,7 @@ func (f *flooding) RoundTrip(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: 200, Header: header, Body: in, Request: r, ContentLength: -1}, nil
 }
 
-// TestREM53_BodyWithoutEnd: who does not read holds up events that come in the answer to a POST as well.
+// TestREM53_BodyWithoutEnd: a client that does not read also blocks events in the answer to a POST.
 func TestREM53_BodyWithoutEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &flooding{memory: &memory{get: func(int, *http.Request) (int, http.Header, string) { return 200, nil, ":\n\n" }}}
@@ -424,7 +424,7 @@ func TestREM52_Queued(t *testing.T) {
 	})
 }
 
-// TestREM52_SlowPrompt: a prompt whose POST takes 1.5 s does not hold up other sessions; its cancellation waits for it,
+// TestREM52_SlowPrompt: a prompt whose POST takes 1.5 s does not block other sessions; its cancellation waits for it,
 // but not longer than ten seconds.
 func TestREM52_SlowPrompt(t *testing.T) {
 	var mu sync.Mutex

@@ -445,7 +445,7 @@ func TestREM10_Upgrade(t *testing.T) {
 	}
 }
 
-// TestREM58_ConnectContext: the context of Connect bounds opening, and nothing afterwards.
+// TestREM58_ConnectContext: the context of Connect applies to opening only.
 func TestREM58_ConnectContext(t *testing.T) {
 	url := socketServer(t, func(ws *websocket.Conn, r *http.Request) {
 		kind, message, err := ws.Read(r.Context())

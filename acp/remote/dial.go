@@ -69,7 +69,7 @@ func (d *dialer) check(rawURL string) (*url.URL, error) {
 			return nil, fmt.Errorf("%w to %s", ErrInsecure, u.Hostname())
 		}
 	default:
-		return nil, fmt.Errorf("acp: unsupported scheme %q, want http, https, ws or wss", u.Scheme)
+		return nil, fmt.Errorf("acp: unsupported scheme %q, expected http, https, ws or wss", u.Scheme)
 	}
 	return u, nil
 }

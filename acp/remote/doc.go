@@ -24,7 +24,7 @@
 //	mux.Handle(remote.DefaultPath, server)
 //
 // The rules of package rpc for connections apply here too: messages keep their order, nothing is dropped without being
-// reported, and there is backpressure: a side that does not read holds up the other one.
+// reported, and there is backpressure: a side that does not read blocks the other one.
 //
 // # WebSocket
 //

@@ -49,7 +49,7 @@ type route struct {
 	// The agent sends an update for each value; it ends the turn when the channel is closed.
 	say       chan string
 	prompts   chan string   // those that came
-	cancelled chan struct{} // one for each turn that could not go on
+	cancelled chan struct{} // one for each turn that could not continue
 	ended     chan error    // how the agents' connections ended
 	die       chan struct{} // closed: the agent's function returns
 	agents    sync.WaitGroup
@@ -363,7 +363,7 @@ func (r *route) until(what string, is func() bool) {
 	}
 }
 
-// A session's stream that is reset, or ends cleanly, in a turn is opened again; the turn goes on, and the gap is reported.
+// A session's stream that is reset, or ends cleanly, in a turn is opened again; the turn continues, and the gap is reported.
 func TestFailure_SessionStreamLost(t *testing.T) {
 	for name, fault := range map[string]func(<-chan struct{}) faultproxy.Fault{"reset": faultproxy.CutWhen, "ends": faultproxy.EndWhen} {
 		t.Run(name, func(t *testing.T) {
@@ -514,7 +514,7 @@ func TestFailure_CancelRefused(t *testing.T) {
 	})
 }
 
-// Who is refused asks for a new token once, and is told.
+// A client that is refused asks for a new token once, and is notified.
 func TestFailure_Unauthorized(t *testing.T) {
 	onEach(t, httpWays, func(t *testing.T, r *route) {
 		var mu sync.Mutex
@@ -591,7 +591,7 @@ func TestFailure_ClientGone(t *testing.T) {
 	})
 }
 
-// A client that does not read holds the agent up, and its connection ends after a while.
+// A client that does not read blocks the agent, and its connection is closed after a while.
 func TestFailure_ClientStopsReading(t *testing.T) {
 	tier.Need(t, tier.Full)
 	onEach(t, allWays, func(t *testing.T, r *route) {
@@ -621,7 +621,7 @@ func TestFailure_ClientStopsReading(t *testing.T) {
 	})
 }
 
-// When the agent fails, who waits is told, and the connection ends.
+// When the agent fails, those who wait are notified, and the connection ends.
 func TestFailure_AgentDies(t *testing.T) {
 	onEach(t, allWays, func(t *testing.T, r *route) {
 		r.open(nil, &remote.DialOptions{ReopenTime: time.Second})

@@ -48,7 +48,7 @@ func (p *peer) getAfter(session, cursor string) (*reader, int) {
 	return &reader{t: p.t, resp: resp, cancel: cancel, lines: bufio.NewReader(resp.Body), wait: p.patience}, resp.StatusCode
 }
 
-// TestREM73_Resumption: a stream that is cut goes on behind the last event that came, with the same ids, no gap, and none
+// TestREM73_Resumption: a stream that is cut continues behind the last event that came, with the same ids, no gap, and none
 // twice.
 func TestREM73_Resumption(t *testing.T) {
 	for _, protocol := range protocols {

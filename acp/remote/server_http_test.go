@@ -138,7 +138,7 @@ func TestREM5_Lines(t *testing.T) {
 	})
 }
 
-// TestREM6_Batch: a batch is refused, whatever is in it, and the connection goes on.
+// TestREM6_Batch: a batch is refused, whatever is in it, and the connection continues.
 func TestREM6_Batch(t *testing.T) {
 	f := serve(t, nil)
 	p := f.open()
@@ -763,7 +763,7 @@ func TestREM42_Expiry(t *testing.T) {
 	})
 }
 
-// TestREM43_LostStream: work goes on when all streams are lost, and what it gives is there for the next.
+// TestREM43_LostStream: work continues when all streams are lost, and what it gives is there for the next.
 func TestREM43_LostStream(t *testing.T) {
 	for _, protocol := range protocols {
 		t.Run(protocol, func(t *testing.T) {

@@ -236,7 +236,7 @@ func (l *socketLink) check(line []byte) (pass bool, err error) {
 		return false, nil
 	case m.Kind != wire.KindRequest || string(m.Method) != methodInitialize || m.ID.IsNull():
 		l.closeWith(websocket.StatusProtocolError, "the first message is not initialize")
-		return false, fmt.Errorf("acp: the first message is %.100q, want initialize", m.Method)
+		return false, fmt.Errorf("acp: the first message is %.100q, expected initialize", m.Method)
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -125,7 +125,7 @@ func TestStdioHalfClose(t *testing.T) {
 		_, err := io.ReadAll(out)
 		ended <- err
 	}()
-	// The child goes on until its own input ends.
+	// The child continues until its own input ends.
 	select {
 	case err := <-ended:
 		if err != nil {

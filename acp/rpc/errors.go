@@ -138,7 +138,7 @@ var (
 	ErrDismissed = Public(errors.New("the question was dismissed"))
 )
 
-var errConnected = errors.New("acp: this transport was connected already")
+var errConnected = errors.New("acp: transport already connected")
 
 // Errorf returns an Error with a code and a formatted message. The message is sent to the peer.
 func Errorf(code Code, format string, args ...any) *Error {

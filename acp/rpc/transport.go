@@ -17,7 +17,7 @@ import (
 // possible: anything that carries whole messages in both directions, such as a WebSocket, or a wrapper that inspects
 // the messages of another Transport.
 type Transport interface {
-	// Connect opens the stream. ctx bounds opening it and nothing afterwards. Connect is called once for each
+	// Connect opens the stream. ctx is used only while it is opened. Connect is called once for each
 	// connection. A second call returns a second, independent stream, or an error if the transport has only one.
 	Connect(ctx context.Context) (Stream, error)
 }
@@ -32,19 +32,19 @@ type Stream interface {
 	// is final.
 	Read() ([]byte, error)
 
-	// Write sends one message, without a newline at its end. It may block until the peer takes the message. It neither
-	// changes nor keeps message. An error is final: nothing more can be sent.
+	// Write sends one message, without a newline at its end. It may block until the peer takes the message. It must not
+	// modify or retain message. An error is final: nothing more can be sent.
 	Write(message []byte) error
 
 	// Close ends the stream in both directions, unblocks Read and Write, and releases the stream's resources. The
-	// stream of a subprocess waits for the process, and kills it if it does not end. Further calls do nothing.
+	// stream of a subprocess waits for the process, and kills it if it does not end. Later calls are no-ops.
 	Close() error
 }
 
 // A HalfCloser is a Stream that can end its writing side alone: the peer sees the end of its input, and messages that
 // the peer still sends are read. The streams of Stdio, Command, IO and Pipe are HalfClosers.
 type HalfCloser interface {
-	// CloseWrite ends the writing side. Further calls do nothing; writing afterwards is an error. It
+	// CloseWrite ends the writing side. Later calls are no-ops; writing afterwards is an error. It
 	// returns errors.ErrUnsupported if the stream cannot end its writing side alone.
 	CloseWrite() error
 }

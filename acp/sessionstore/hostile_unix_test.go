@@ -155,7 +155,7 @@ func limitFiles(t *testing.T, size uint64) (restore func()) {
 	}
 }
 
-// Without room on the disk everything fails as a whole, leaves nothing behind, and goes on when there is room.
+// Without room on the disk everything fails as a whole, leaves nothing behind, and continues when there is room.
 func TestNoRoom(t *testing.T) {
 	// In a process of its own: the limit is also that of what the test itself writes.
 	if os.Getenv("ACP_TEST_NO_ROOM") == "" {

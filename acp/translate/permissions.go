@@ -50,7 +50,7 @@ func (s *State) elicitation1(m *message) *fault {
 	return s.send(m, m.method, params, nil)
 }
 
-// ask sends a question to the user, and reports that the work waits for it, unless other work goes on.
+// ask sends a question to the user, and reports that the work waits for it, unless other work continues.
 func (s *State) ask(sess *session, c *call, m *message, params object, options []string) *fault {
 	s.accept(sess, "")
 	others := false

@@ -156,7 +156,7 @@ func BenchmarkPlain(b *testing.B) {
 // byHand is a conversation as an author writes it who needs no more.
 type byHand struct {
 	messages []*strings.Builder
-	open     bool // the last message goes on
+	open     bool // the last message continues
 	calls    map[acp.ToolCallID]*acp.ToolCall
 }
 

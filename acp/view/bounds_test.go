@@ -240,7 +240,7 @@ func TestEcho(t *testing.T) {
 	}
 }
 
-// Readers that read snapshots while the State grows see what was there, and hold nothing up.
+// Readers that read snapshots while the State grows see what was there, and block nothing.
 func TestReaders(t *testing.T) {
 	tier.Need(t, tier.Normal)
 	s := view.New(&view.Options{MaxItems: 50})
@@ -282,7 +282,7 @@ func TestReaders(t *testing.T) {
 	readers.Wait()
 }
 
-// A reader is told of changes, several at once if it is slow, and of the last in any case.
+// A reader is notified of changes, several at once if it is slow, and of the last in any case.
 func TestWatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := view.New(nil)

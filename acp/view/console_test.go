@@ -332,8 +332,8 @@ func TestConsoleAsks(t *testing.T) {
 	}
 	answers(form, `{"action":"accept","content":{"a":"Ada","b":"y","c":3,"d":0.5,"e":true,"f":["p","q"],"g":"m"}}`)
 	const want = "\nWell?\nName: Yours\nthis field is required. Name: Yours\nc (whole number, at least 1, at most 9)\n" +
-		"want at least 1. c (whole number, at least 1, at most 9)\nwant a whole number. c (whole number, at least 1, at most 9)\n" +
-		"e (true or false)\nwant true or false. e (true or false)\nb (x, y) [y]\nwant one of the values. b (x, y) [y]\nd (number) [0.5]\n" +
+		"expected at least 1. c (whole number, at least 1, at most 9)\nexpected a whole number. c (whole number, at least 1, at most 9)\n" +
+		"e (true or false)\nexpected true or false. e (true or false)\nb (x, y) [y]\nexpected one of the values. b (x, y) [y]\nd (number) [0.5]\n" +
 		"f (p, q)\n"
 	if !strings.HasPrefix(out.String(), want) {
 		t.Errorf("asked %q", &out)

@@ -109,7 +109,7 @@ func preset[T any](value acp.Opt[T]) []string {
 	return nil
 }
 
-// Value returns what the form's answer has for the field. An array takes any number of its choices, other fields take one
+// Value converts the user's input to the field's JSON value. An array takes any number of its choices, other fields take one
 // text, such as "true" for a boolean. The error says what the field takes; it matches [acp.ErrUnsupported] if the kind of
 // the field is not known: leave it out, or decline the form. Whether the field may be empty is up to the caller.
 func (f *FormField) Value(answers ...string) (value acp.ElicitationContentValue, err error) {
@@ -123,19 +123,19 @@ func (f *FormField) Value(answers ...string) (value acp.ElicitationContentValue,
 	case *acp.ElicitationPropertySchemaBoolean:
 		on, err := strconv.ParseBool(strings.ToLower(text))
 		if err != nil {
-			err = errors.New("want true or false")
+			err = errors.New("expected true or false")
 		}
 		return acp.NewElicitationContentValueBoolean(on), err
 	case *acp.ElicitationPropertySchemaInteger:
 		n, err := strconv.ParseInt(text, 10, 64)
 		if err != nil {
-			return value, errors.New("want a whole number")
+			return value, errors.New("expected a whole number")
 		}
 		return acp.NewElicitationContentValueInteger(n), inside(n, s.Minimum, s.Maximum)
 	case *acp.ElicitationPropertySchemaNumber:
 		n, err := strconv.ParseFloat(text, 64)
 		if err != nil || math.IsNaN(n) || math.IsInf(n, 0) { // which JSON does not have
-			return value, errors.New("want a number")
+			return value, errors.New("expected a number")
 		}
 		return acp.NewElicitationContentValueNumber(n), inside(n, s.Minimum, s.Maximum)
 	case *acp.ElicitationPropertySchemaArray:
@@ -152,7 +152,7 @@ func (f *FormField) Value(answers ...string) (value acp.ElicitationContentValue,
 func (f *FormField) checkChoices(values ...string) error {
 	for _, v := range values {
 		if !slices.ContainsFunc(f.Choices, func(o acp.EnumOption) bool { return o.Const == v }) {
-			return errors.New("want one of the values")
+			return errors.New("expected one of the values")
 		}
 	}
 	return nil
@@ -166,25 +166,25 @@ func checkText(s *acp.ElicitationPropertySchemaString, text string) error {
 	if pattern, ok := s.Pattern.Get(); ok {
 		// Patterns that Go cannot compile are left to the agent.
 		if re, err := regexp.Compile(pattern); err == nil && !re.MatchString(text) {
-			return fmt.Errorf("want a match for %s", PrintableLine(pattern))
+			return fmt.Errorf("expected a match for %s", PrintableLine(pattern))
 		}
 	}
 	switch s.Format.Value() {
 	case acp.StringFormatEmail:
 		if a, err := mail.ParseAddress(text); err != nil || a.Address != text { // without a name
-			return errors.New("want an e-mail address")
+			return errors.New("expected an e-mail address")
 		}
 	case acp.StringFormatURI:
 		if u, err := url.Parse(text); err != nil || !u.IsAbs() {
-			return errors.New("want a URI such as https://example.com")
+			return errors.New("expected a URI such as https://example.com")
 		}
 	case acp.StringFormatDate:
 		if _, err := time.Parse(time.DateOnly, text); err != nil {
-			return errors.New("want a date such as 2026-01-31")
+			return errors.New("expected a date such as 2026-01-31")
 		}
 	case acp.StringFormatDateTime:
 		if _, err := time.Parse(time.RFC3339, text); err != nil {
-			return errors.New("want a time such as 2026-01-31T12:00:00Z")
+			return errors.New("expected a time such as 2026-01-31T12:00:00Z")
 		}
 	}
 	return nil
@@ -200,10 +200,10 @@ func widen(n acp.Opt[uint32]) (wide acp.Opt[uint64]) {
 // inside checks that a value is within bounds.
 func inside[T int64 | uint64 | float64](value T, least, most acp.Opt[T]) error {
 	if low, ok := least.Get(); ok && value < low {
-		return fmt.Errorf("want at least %v", low)
+		return fmt.Errorf("expected at least %v", low)
 	}
 	if high, ok := most.Get(); ok && value > high {
-		return fmt.Errorf("want at most %v", high)
+		return fmt.Errorf("expected at most %v", high)
 	}
 	return nil
 }

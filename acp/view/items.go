@@ -66,7 +66,7 @@ type Message struct {
 	Meta acp.Meta
 }
 
-// ToolCall is a tool call, as far as it is known.
+// ToolCall holds what is known about a tool call so far.
 type ToolCall struct {
 	// Call is the tool call with all its updates applied. Members that are absent or null in an update leave it
 	// unchanged.

@@ -79,8 +79,7 @@ func (s *Sessions) Update(_ context.Context, _ *acp.ClientSession, n *acp.Sessio
 	return nil
 }
 
-// ToolCall returns a tool call of a session, as far as it is known, and whether anything is known about it: see
-// [State.ToolCall].
+// ToolCall returns what is known about a tool call of a session, and whether anything is: see [State.ToolCall].
 func (s *Sessions) ToolCall(session acp.SessionID, id acp.ToolCallID) (acp.ToolCall, bool) {
 	state := s.known(session)
 	if state == nil {

@@ -166,7 +166,7 @@ func (s *State) take() *Snapshot {
 }
 
 // Watch yields the current snapshot, and one after each change until ctx ends. If the loop's body is slow, changes in
-// the meantime are combined: a slow reader misses no result, and does not hold up the State.
+// the meantime are combined: a slow reader misses no result, and does not block the State.
 func (s *State) Watch(ctx context.Context) iter.Seq[*Snapshot] {
 	return func(yield func(*Snapshot) bool) {
 		for seen := (*Snapshot)(nil); ctx.Err() == nil; {

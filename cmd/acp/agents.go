@@ -297,7 +297,7 @@ func (a *agentsCommand) searchCommand() *cobra.Command {
 		Args:  cobra.ArbitraryArgs,
 		RunE: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return usagef("want a word; acp agents list --all lists all")
+				return usagef("expected a word; acp agents list --all lists all")
 			}
 			ctx, stop := a.p.untilInterrupted()
 			defer stop()
@@ -554,7 +554,7 @@ are told so.`,
 	return c
 }
 
-// forEach calls do for each name. It goes on after failures.
+// forEach calls do for each name. It continues after failures.
 func (a *agentsCommand) forEach(names []string, do func(name string) error) error {
 	var errs []error
 	for _, name := range names {

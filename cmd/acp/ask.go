@@ -62,7 +62,7 @@ func (p *program) askName(ctx context.Context, names []string, question string) 
 	if slices.Contains(names, answer) {
 		return answer, nil
 	}
-	return "", usagef("want a number from 1 to %d", len(names))
+	return "", usagef("expected a number from 1 to %d", len(names))
 }
 
 // answer prints a question on standard error and reads a line. At the end of the input the line is "".

@@ -155,7 +155,7 @@ func outputFiles(flags []string) ([]output, error) {
 	for _, o := range flags {
 		format, file, found := strings.Cut(o, "=")
 		if !found || file == "" || !slices.Contains(formatNames(), format) {
-			return nil, usagef("--output %s: want FORMAT=FILE, and %s as the format", o, orList(formatNames()))
+			return nil, usagef("--output %s: expected FORMAT=FILE, and %s as the format", o, orList(formatNames()))
 		}
 		outputs = append(outputs, output{report.Format(format), file})
 	}

@@ -78,16 +78,16 @@ Exit status:
 		var command []string
 		if dash := cmd.ArgsLenAtDash(); dash >= 0 {
 			if args, command = args[:dash], args[dash:]; len(command) == 0 {
-				return usagef("want a command after --")
+				return usagef("expected a command after --")
 			}
 		}
 		switch {
 		case f.agent != "" && command != nil:
-			return usagef("want either --agent or a command after --")
+			return usagef("expected either --agent or a command after --")
 		case f.agent == "" && command == nil && len(args) == 0:
-			return usagef("want proxies, an agent, or both")
+			return usagef("expected proxies, an agent, or both")
 		case f.time <= 0:
-			return usagef("--init-timeout: want a time above 0")
+			return usagef("--init-timeout: expected a time above 0")
 		}
 		return conductChain(p, f, args, command)
 	}
@@ -109,7 +109,7 @@ func conductChain(p *program, f *conductFlags, lines, command []string) (err err
 		}
 		proxy, err := ch.resolver.Command(words)
 		if err != nil {
-			return usagef("proxy %d: want a command", i)
+			return usagef("proxy %d: expected a command", i)
 		}
 		component, err := ch.component(ctx, fmt.Sprintf("proxy:%d", i), proxy)
 		if err != nil {

@@ -50,7 +50,7 @@ says why. An editor then starts it again and loads the session, as it does for a
 		Args: cobra.ArbitraryArgs,
 		RunE: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
-				return usagef("want one URL")
+				return usagef("expected one URL")
 			}
 			return connect(p, f, args[0])
 		},

@@ -57,7 +57,7 @@ func (a *agentsCommand) findAgent(ctx context.Context, cmd *cobra.Command, args 
 	case dash < 0 && len(args) == 1:
 		return a.p.resolver(a.cfg).Resolve(ctx, args[0])
 	}
-	return nil, usagef("want one agent, or -- and a command")
+	return nil, usagef("expected one agent, or -- and a command")
 }
 
 // masked returns a command without the values of its variables, which may be secret.

@@ -101,12 +101,12 @@ With several agents it is the greatest of their statuses.`,
 		words, command := args, []string(nil)
 		if dash := cmd.ArgsLenAtDash(); dash >= 0 {
 			if words, command = args[:dash], args[dash:]; len(command) == 0 {
-				return usagef("want a command after --")
+				return usagef("expected a command after --")
 			}
 		}
 		if f.json {
 			if cmd.Flags().Changed("format") && f.cfg.Format != "json" {
-				return usagef("want either --json or --format %s", f.cfg.Format)
+				return usagef("expected either --json or --format %s", f.cfg.Format)
 			}
 			f.cfg.Format = "json"
 		}
@@ -139,13 +139,13 @@ func (x *execution) settings() (err error) {
 	f, cfg := x.f, x.f.cfg
 	switch {
 	case cfg.Allow && cfg.Deny:
-		return usagef("want either --allow or --deny")
+		return usagef("expected either --allow or --deny")
 	case f.fresh && f.session == "":
 		return usagef("--new needs --session")
 	case f.noMask && f.record == "":
 		return usagef("--no-mask needs --record")
 	case cfg.Timeout < 0:
-		return usagef("--timeout: want a time above 0")
+		return usagef("--timeout: expected a time above 0")
 	}
 	if x.options, err = talkOptions(cfg, f.cwd); err != nil {
 		return err
@@ -220,7 +220,7 @@ func (x *execution) readPrompt(words []string) error {
 	x.prompt = strings.Join(parts, "\n\n")
 	switch {
 	case strings.TrimSpace(x.prompt) == "":
-		return usagef("want a prompt: as words before --, in a file (--file), or on standard input")
+		return usagef("expected a prompt: as words before --, in a file (--file), or on standard input")
 	case !utf8.ValidString(x.prompt):
 		return usagef("the prompt is not valid UTF-8")
 	}
@@ -280,7 +280,7 @@ func (x *execution) findAgents(command []string) (sections []*section, err error
 		named = nil
 	}
 	if len(named) == 0 && command == nil {
-		return nil, usagef("want an agent: --agent NAME, or its command after --")
+		return nil, usagef("expected an agent: --agent NAME, or its command after --")
 	}
 	resolver := x.p.resolver(cfg)
 	if ask := resolver.Ask; ask != nil {
@@ -339,7 +339,7 @@ func (x *execution) nameRecordings(sections []*section) error {
 	for _, s := range sections {
 		s.record = recordFile(x.f.record, cmp.Or(s.label, s.agent.Name), now)
 		if slices.Contains(used, s.record) {
-			return usagef("--record: want %%a in the name of the file, since there are several agents")
+			return usagef("--record: expected %%a in the name of the file, since there are several agents")
 		}
 		used = append(used, s.record)
 	}

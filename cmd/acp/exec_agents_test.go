@@ -57,7 +57,7 @@ func TestExecRealAgents(t *testing.T) {
 		name   string
 		finds  []string // what acp check finds; docs/real-agents.md says why
 		login  bool     // whether it needs one
-		goesOn bool     // whether it can go on with a session
+		goesOn bool     // whether it can continue with a session
 	}{
 		{"claude", []string{"PRM-6"}, true, true},
 		{"opencode", []string{"CFG-19"}, false, true},
@@ -160,7 +160,7 @@ func TestExecRealAgents(t *testing.T) {
 			run(statusTimeout, "--timeout", "8s", "Tell me a long story.")
 			run(statusUsage, "--mode", "no such mode", "Hello")
 
-			// A session goes on.
+			// A session continues.
 			if f.goesOn {
 				run(statusOK, "--session", "work", "--format", "quiet", "Hello")
 				if out, _ = run(statusOK, "--session", "work", "--format", "json", "Hello again"); !strings.Contains(out, `"resumed":true`) {

@@ -215,7 +215,7 @@ func TestExecPipeOfNobody(t *testing.T) {
 	}
 }
 
-// Nobody is at the other end of a pipe that settings name: that is told at once, by each command.
+// Nobody is at the other end of a pipe that settings name: that is reported at once, by each command.
 func TestSettingsFromPipeOfNobody(t *testing.T) {
 	dir := t.TempDir()
 	pipe := filepath.Join(dir, "pipe")

@@ -22,7 +22,7 @@ func (f *oneOf) Type() string   { return "NAME" }
 
 func (f *oneOf) Set(value string) error {
 	if !slices.Contains(f.values, value) {
-		return fmt.Errorf("want %s", orList(f.values))
+		return fmt.Errorf("expected %s", orList(f.values))
 	}
 	f.value = value
 	return nil

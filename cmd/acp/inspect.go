@@ -92,7 +92,7 @@ With --connect it is that of the agent.`,
 		files, command := args, []string(nil)
 		if dash := cmd.ArgsLenAtDash(); dash >= 0 {
 			if files, command = args[:dash], args[dash:]; len(command) == 0 {
-				return usagef("want a command after --")
+				return usagef("expected a command after --")
 			}
 		}
 		return f.run(p, files, command)
@@ -110,19 +110,19 @@ func (f *inspectFlags) run(p *program, files, command []string) error {
 	case f.connect != "" && (f.listen || f.output != "" || f.agent != "" || len(files) > 0):
 		return usagef("--connect takes only the agent's command")
 	case f.connect != "" && command == nil:
-		return usagef("want the agent's command after --")
+		return usagef("expected the agent's command after --")
 	case f.connect != "":
 		return f.tap(p, command)
 	case f.agent != "" && command != nil && !f.listen:
-		return usagef("want either --agent or a command after --")
+		return usagef("expected either --agent or a command after --")
 	case f.output != "" && (live || f.listen):
-		return usagef("a report is of recordings: want files only")
+		return usagef("a report is of recordings: expected files only")
 	case f.output != "" && len(files) == 0, !live && !f.listen && len(files) == 0:
-		return usagef("want files, an agent, or --listen")
+		return usagef("expected files, an agent, or --listen")
 	case f.folder != "" && !live:
 		return usagef("--folder is for an agent")
 	case f.port < 0 || f.port > 65535:
-		return usagef("--port: want a number from 0 to 65535")
+		return usagef("--port: expected a number from 0 to 65535")
 	}
 	if f.output != "" {
 		return f.report(files)

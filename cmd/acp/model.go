@@ -117,11 +117,11 @@ type fakeModel struct {
 func (f *modelFlags) serve(folder string) (_ *fakeModel, err error) {
 	chosen, ok := presets[f.preset]
 	if !ok {
-		return nil, usagef("--model-stub=%s: want one of %s", f.preset, strings.Join(presetNames(), ", "))
+		return nil, usagef("--model-stub=%s: expected one of %s", f.preset, strings.Join(presetNames(), ", "))
 	}
 	for _, variable := range f.env {
 		if name, _, ok := strings.Cut(variable, "="); !ok || name == "" {
-			return nil, usagef("--model-env %q: want NAME=VALUE", variable)
+			return nil, usagef("--model-env %q: expected NAME=VALUE", variable)
 		}
 	}
 	if folder, err = filepath.EvalSymlinks(folder); err != nil {

@@ -178,9 +178,9 @@ func TestProbeNoModel(t *testing.T) {
 
 func TestProbeModelFlags(t *testing.T) {
 	for want, flags := range map[string][]string{
-		"want one of any, claude":    {"--model-stub=nobody"},
-		"want NAME=VALUE":            {"--model-stub", "--model-env", "x"},
-		"need a model: --model-stub": {"--model-env", "A=b"},
+		"expected one of any, claude": {"--model-stub=nobody"},
+		"expected NAME=VALUE":         {"--model-stub", "--model-env", "x"},
+		"need a model: --model-stub":  {"--model-env", "A=b"},
 	} {
 		if _, _, stderr := probeModel(t, statusUsage, flags...); !strings.Contains(stderr, want) {
 			t.Errorf("%q: %s", flags, stderr)

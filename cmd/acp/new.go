@@ -52,7 +52,7 @@ protocol, and a workflow that runs the test. Existing files are not overwritten.
 		ValidArgs: []string{"agent", "client"},
 		RunE: func(_ *cobra.Command, args []string) error {
 			if len(args) != 2 || args[0] != "agent" && args[0] != "client" {
-				return usagef("want agent or client, and a directory")
+				return usagef("expected agent or client, and a directory")
 			}
 			return writeModule(p, args[0], args[1], module, sdk)
 		},

@@ -89,7 +89,7 @@ could not be started at all. A baseline file has one known failure per line, wit
 				return runRegistry(p, f)
 			}
 			if len(args) == 0 {
-				return usagef("want the agent's command")
+				return usagef("expected the agent's command")
 			}
 			return runProbe(p, f, args)
 		},
@@ -183,13 +183,13 @@ func (f *probeFlags) options(p *program, command []string, repeat func(scenario 
 	for _, prompt := range f.prompts {
 		kind, text, ok := strings.Cut(prompt, "=")
 		if _, known := probe.DefaultPrompts[kind]; !ok || !known {
-			return nil, usagef("--prompt %q: want KIND=TEXT, with one of %s", prompt, strings.Join(probe.PromptKinds(), ", "))
+			return nil, usagef("--prompt %q: expected KIND=TEXT, with one of %s", prompt, strings.Join(probe.PromptKinds(), ", "))
 		}
 		o.Prompts[kind] = text
 	}
 	for _, variable := range f.env {
 		if name, _, ok := strings.Cut(variable, "="); !ok || name == "" {
-			return nil, usagef("--env %q: want NAME=VALUE", variable)
+			return nil, usagef("--env %q: expected NAME=VALUE", variable)
 		}
 	}
 	if f.jobs < 1 || f.runs < 1 {
@@ -227,7 +227,7 @@ func readBaseline(name string) (map[string]string, error) {
 			continue
 		}
 		if strings.ContainsAny(id, " \t") {
-			return nil, usagef("%s:%d: want a requirement and, after #, the reason", name, number)
+			return nil, usagef("%s:%d: expected a requirement and, after #, the reason", name, number)
 		}
 		known[id] = strings.TrimSpace(reason)
 	}

@@ -144,10 +144,10 @@ func runProbeClient(p *program, f *probeClientFlags, args []string) error {
 	for _, typed := range f.types {
 		action, text, ok := strings.Cut(typed, "=")
 		if !ok || !isAction(action) {
-			return usagef("--type %q: want ACTION=TEXT, and %s as the action", typed, orList(actionNames()))
+			return usagef("--type %q: expected ACTION=TEXT, and %s as the action", typed, orList(actionNames()))
 		}
 		if text == "" && action == string(probe.ActQuit) {
-			return usagef("--type quit=: want the text that ends the client; to close its standard input, leave out --type quit")
+			return usagef("--type quit=: expected the text that ends the client; to close its standard input, leave out --type quit")
 		}
 		client.Type[probe.Action(action)] = text
 	}
@@ -278,7 +278,7 @@ not played again. acp probe-client --report FILE says what it means.`,
 			case address != "":
 				return subject.Relay(address, p.stdin, p.stdout, p.stderr)
 			case file == "":
-				return usagef("want --report FILE")
+				return usagef("expected --report FILE")
 			}
 			return fakeAgent(p, file, only, patience)
 		},

@@ -56,7 +56,7 @@ If the file cannot be written to the end, the agent keeps running, and standard 
 		ValidArgsFunction: cobra.FixedCompletions(nil, cobra.ShellCompDirectiveDefault),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if f.file == "" || len(args) == 0 {
-				return usagef("want -o FILE and the agent's command")
+				return usagef("expected -o FILE and the agent's command")
 			}
 			if f.overwrite && strings.Contains(strings.ReplaceAll(f.file, "%%", ""), "%n") {
 				return usagef("--overwrite and %%n cannot be combined: %%n is the number of a file that does not exist")
@@ -200,7 +200,7 @@ func startCheck(stderr io.Writer, name string, level conformance.Level) (*liveCh
 	return c, nil
 }
 
-// Write never fails: if the judge fails, the recording goes on.
+// Write never fails: if the judge fails, the recording continues.
 func (c *liveCheck) Write(b []byte) (int, error) {
 	if c.to != nil {
 		_, _ = c.to.Write(b)

@@ -67,11 +67,11 @@ none, 1 if there are some, and 3 if the recording could not be played.`,
 			}
 			switch {
 			case len(files) != 1:
-				return usagef("want one recording, got %d", len(files))
+				return usagef("expected one recording, got %d", len(files))
 			case f.as.value == "":
-				return usagef("want --as agent, or --as client and the agent's command after --")
+				return usagef("expected --as agent, or --as client and the agent's command after --")
 			case f.as.value == "client" && len(command) == 0:
-				return usagef("want the agent's command after --")
+				return usagef("expected the agent's command after --")
 			case f.as.value == "agent" && len(command) > 0:
 				return usagef("--as agent takes no command")
 			}
@@ -104,15 +104,15 @@ func replay(p *program, f *replayFlags, name string, command []string) error {
 	}
 	switch {
 	case !(f.speed >= 0) || math.IsInf(f.speed, 0):
-		return usagef("--speed %v: want 0 or more", f.speed)
+		return usagef("--speed %v: expected 0 or more", f.speed)
 	case f.patience < 0 || f.silence < 0:
-		return usagef("--patience %v, --silence %v: want 0 or more", f.patience, f.silence)
+		return usagef("--patience %v, --silence %v: expected 0 or more", f.patience, f.silence)
 	}
 	options := &transcript.ReplayOptions{Speed: f.speed, Exact: f.exact, Patience: f.patience, Silence: f.silence}
 	for _, pair := range f.replace {
 		old, replacement, ok := strings.Cut(pair, "=")
 		if !ok || old == "" {
-			return usagef("--replace %s: want OLD=NEW", pair)
+			return usagef("--replace %s: expected OLD=NEW", pair)
 		}
 		options.Replace = append(options.Replace, old, replacement)
 	}

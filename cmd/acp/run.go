@@ -181,7 +181,7 @@ func (f *runFlags) settings(o *tui.Options) error {
 	case f.noMask && f.record == "":
 		return usagef("--no-mask needs --record")
 	case f.start.Continue && (f.load != "" || f.start.Pick) || f.load != "" && f.start.Pick:
-		return usagef("want one of --continue, --load and --pick")
+		return usagef("expected one of --continue, --load and --pick")
 	}
 	options, err := talkOptions(f.cfg, f.cwd)
 	if err != nil {
@@ -208,7 +208,7 @@ func runAgent(p *program, cfg *config.Config, args []string, dash int) (*agents.
 		}
 		return agent, nil
 	case dash > 0 || len(args) > 1:
-		return nil, usagef("want one AGENT, or -- and its command")
+		return nil, usagef("expected one AGENT, or -- and its command")
 	case len(args) == 1:
 		return p.resolver(cfg).Resolve(context.Background(), args[0])
 	case len(cfg.Agents) > 0:
@@ -217,7 +217,7 @@ func runAgent(p *program, cfg *config.Config, args []string, dash int) (*agents.
 	r := p.resolver(cfg)
 	names := r.Names()
 	if len(names) == 0 {
-		return nil, usagef("want an AGENT, or -- and its command; acp agents search finds agents to install")
+		return nil, usagef("expected an AGENT, or -- and its command; acp agents search finds agents to install")
 	}
 	ctx, stop := p.untilInterrupted()
 	defer stop()

@@ -71,9 +71,9 @@ may finish, and then it exits. A second one closes everything at once.`,
 		RunE: func(_ *cobra.Command, args []string) error {
 			switch {
 			case len(args) == 0:
-				return usagef("want the agent's command")
+				return usagef("expected the agent's command")
 			case (f.cert == "") != (f.key == ""):
-				return usagef("want both --tls-cert and --tls-key, or neither")
+				return usagef("expected both --tls-cert and --tls-key, or neither")
 			case f.keep < 0:
 				return usagef("--keep must not be negative")
 			case !strings.HasPrefix(f.path, "/"), f.health != "" && !strings.HasPrefix(f.health, "/"), f.health == f.path:
@@ -105,7 +105,7 @@ may finish, and then it exits. A second one closes everything at once.`,
 	flags.IntVar(&o.MaxMessage, "max-message", rpc.DefaultMaxMessage, "the maximum length of a message in `BYTES`")
 	flags.DurationVar(&o.Expiry, "expiry", 5*time.Minute, "the `TIME` after which an HTTP connection ends whose client has gone")
 	flags.IntVar(&f.keep, "keep", 1000, "keep the last `N` messages of each HTTP stream, at most 1 MiB, for clients that lose it and come back")
-	flags.DurationVar(&o.Grace, "grace", 0, "how much `TIME` an agent has to go on working after its WebSocket is lost")
+	flags.DurationVar(&o.Grace, "grace", 0, "how much `TIME` an agent has to continue working after its WebSocket is lost")
 	flags.DurationVar(&o.KeepAlive, "keep-alive", 15*time.Second, "keep a connection alive that has been idle for this `TIME`")
 	flags.DurationVar(&f.endTime, "end-timeout", 2*time.Second, "the `TIME` for each step of ending an agent: closed input, TERM, KILL")
 	flags.DurationVar(&f.shutdownTime, "shutdown-timeout", 20*time.Second, "how much `TIME` all connections have to end")
@@ -157,7 +157,7 @@ func serveAgent(p *program, f *serveFlags, args []string) error {
 		return err
 	}
 	if err := g.Check(listener); err != nil {
-		return &exit{statusUsage, fmt.Errorf("%w: want --token-file or $%s, or --no-token", errors.Join(err, listener.Close()), f.tokens.variable)}
+		return &exit{statusUsage, fmt.Errorf("%w: expected --token-file or $%s, or --no-token", errors.Join(err, listener.Close()), f.tokens.variable)}
 	}
 	ctx, force, stop := untilSignals()
 	defer stop()
@@ -183,7 +183,7 @@ func (f *serveFlags) homes(tokens map[string]string) (map[string][]string, error
 		if f.state == "" {
 			state, err := names.StateDir()
 			if err != nil {
-				return nil, fmt.Errorf("%w: want --state", err)
+				return nil, fmt.Errorf("%w: expected --state", err)
 			}
 			f.state = filepath.Join(state, "serve")
 		}

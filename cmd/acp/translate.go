@@ -36,10 +36,10 @@ The exit status is 0 when the client ends its input, and 3 if the agent does not
 		ValidArgsFunction: cobra.FixedCompletions(nil, cobra.ShellCompDirectiveDefault),
 		RunE: func(_ *cobra.Command, args []string) (err error) {
 			if len(args) == 0 {
-				return usagef("want the agent's command")
+				return usagef("expected the agent's command")
 			}
 			if to < 0 || to > 2 {
-				return usagef("--to: want 1 or 2, not %s", strconv.Itoa(to))
+				return usagef("--to: expected 1 or 2, not %s", strconv.Itoa(to))
 			}
 			agent, err := p.resolver(cfg).Command(args)
 			if err != nil {

@@ -29,8 +29,8 @@ func TestOverridesFile(t *testing.T) {
 			"these lines in a file for -overrides would resolve this; you may choose other names:",
 		}},
 		{"wrong lines", "Member Thing/aB\n\nMembr Thing/aB = B # b\n", []string{
-			table + `: line 1: {Member, "Thing/aB"} decides nothing: want = and a value after the subject`,
-			table + `: line 3: unknown kind "Membr": want one of Name, `,
+			table + `: line 1: {Member, "Thing/aB"} decides nothing: expected = and a value after the subject`,
+			table + `: line 3: unknown kind "Membr": expected one of Name, `,
 		}},
 		{"some decided, some not used", "Member Thing/aB = CapitalB # a clash\nMember Thing/c = C # gone\n# next\nUngated m # gone\n", []string{
 			schema + `: /$defs/Thing/properties/level/enum/1: the name ThingLevelXY is taken`,

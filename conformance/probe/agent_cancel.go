@@ -157,7 +157,7 @@ var cancelScenarios = []Scenario{
 	},
 	{
 		Name: "cancel-after-load", Needs: []string{loadSession},
-		ignore:    []string{"SES-6", "SES-7", "PRM-13"}, // of the conversation, which the turn goes on with
+		ignore:    []string{"SES-6", "SES-7", "PRM-13"}, // of the conversation, which the turn continues with
 		Text:      "A session is loaded again in the middle of a turn, which the agent may refuse; then the turn is cancelled.",
 		Exercises: []string{"PRM-11"}, Prompts: []string{"long", "text"}, quiet: true,
 		run: func(p *play) {

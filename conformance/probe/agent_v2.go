@@ -113,7 +113,7 @@ func (p *play) idleSince(session string, number int) *message {
 	return nil
 }
 
-// streams waits for so many updates of work behind a message, and reports whether that goes on.
+// streams waits for so many updates of work behind a message, and reports whether that continues.
 func (p *play) streams(session string, number, n int) bool {
 	p.wait(p.ctx, p.limits.answer, func() bool {
 		count := 0

@@ -137,7 +137,7 @@ func loggingIn(how, text string, then func(*play)) Scenario {
 // staysThere is the trait of a client that does not end with its turns.
 const staysThere = "stays"
 
-// goesOn checks that the client goes on after an error: it takes another request, or it has ended by itself, as a
+// goesOn checks that the client continues after an error: it takes another request, or it has ended by itself, as a
 // program for one prompt may that ends with any turn.
 func (p *play) goesOn(id, after string) {
 	m := p.await(p.ask("_acp.probe/alive", "{}", ""))

@@ -208,7 +208,7 @@ func TestEndInATurn(t *testing.T) {
 }
 
 // TestEndless: a turn that never ends is a failure of the requirement that turns end, whether the agent falls silent or
-// goes on for ever, and the other scenarios say so at once.
+// continues for ever, and the other scenarios say so at once.
 func TestEndless(t *testing.T) {
 	const text = `"content":{"type":"text","text":"On and on. "}`
 	for name, c := range map[string]struct {

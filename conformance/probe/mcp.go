@@ -11,9 +11,9 @@ import (
 	"strings"
 )
 
-// ServeMCP serves the Model Context Protocol over lines, with one tool that does nothing, until the input ends. It notes
-// in log that it was started, with which variable ACP_PROBE_MCP, and each method that it was called by. A program makes
-// itself the command of [Options.MCP] with it.
+// ServeMCP serves the Model Context Protocol over lines, with one tool that does nothing, until the input ends. It logs
+// its start, the value of ACP_PROBE_MCP, and every method it receives. A program makes itself the command of
+// [Options.MCP] with it.
 func ServeMCP(in io.Reader, out, log io.Writer) error {
 	if _, err := fmt.Fprintf(log, "env %s\n", os.Getenv("ACP_PROBE_MCP")); err != nil {
 		return err

@@ -436,7 +436,7 @@ func (r *Report) follow() {
 			}
 			row.Reason = "see " + id
 			if mustRequirement(row.ID).Method == conformance.BySchema {
-				break // one of the many ways to break the other, and which one it was is told there
+				break // one of the many ways to break the other, and which one it was is reported there
 			}
 			if other.Verdict == Fail && mustRequirement(row.ID).Level <= conformance.MustNot {
 				row.Verdict = Fail

@@ -316,7 +316,7 @@ func (r *Reader) takeOurs(m *members) {
 	case conformance.Agent.String():
 		e.Direction = conformance.ToClient
 	default:
-		r.bad(ErrLine, fmt.Sprintf("from is %.100q, want client or agent", from))
+		r.bad(ErrLine, fmt.Sprintf("from is %.100q, expected client or agent", from))
 		return
 	}
 	ok := true

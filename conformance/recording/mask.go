@@ -457,7 +457,7 @@ func (m *Masker) inPiece(content []byte, at int, before []byte) {
 	})
 }
 
-// search calls hide for the secrets in a text. If it goes on, its end may be in the middle of one.
+// search calls hide for the secrets in a text. If it continues, its end may be in the middle of one.
 func (m *Masker) search(plain []byte, goesOn bool, hide func(from, to int)) {
 	for i := range shapes {
 		if !shapes[i].mayMatch(plain) {

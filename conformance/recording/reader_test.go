@@ -358,12 +358,12 @@ func TestBadInput(t *testing.T) {
 		"gzip":       {"\x1f\x8b\x08\x00\n\n", []string{"1 ! line 1: not text: compressed with gzip"}},
 		"binary":     {"\x7fELF\x00\x00\n\x00", []string{"1 ! line 1: not text: contains NUL bytes"}},
 		"UTF-16":     {"\xff\xfe{\x00", []string{"1 ! line 1: not text: UTF-16: convert it to UTF-8"}},
-		"cut off":    {begin + one + `{"t":1,"from":"ag`, []string{`1 header a  []`, "2 ← x", "3 ! line 3: truncated: /from: invalid JSON: unexpected end, want end of string", "3 ! line 3: the end is not recorded: the recording is truncated or still in progress"}},
+		"cut off":    {begin + one + `{"t":1,"from":"ag`, []string{`1 header a  []`, "2 ← x", "3 ! line 3: truncated: /from: invalid JSON: unexpected end, expected end of string", "3 ! line 3: the end is not recorded: the recording is truncated or still in progress"}},
 		"no end":     {begin + one, []string{`1 header a  []`, "2 ← x", "2 ! line 2: the end is not recorded: the recording is truncated or still in progress"}},
 		"zeros":      {begin + one + "\x00\x00\x00\n" + end, []string{`1 header a  []`, "2 ← x", "3 ! line 3: not text", "4 end 0"}},
 		"broken line": {begin + one + "{\"t\":1,,}\n" + "what\n" + one + end, []string{`1 header a  []`, "2 ← x",
-			"3 ! line 3: not JSON: invalid JSON: offset 7: ',', want member name", "4 ! line 4: not JSON", "5 ← x", "6 end 0"}},
-		"nobody":  {begin + `{"from":"nobody","raw":"x"}` + "\n" + `{"from":"agent","raw":3}` + "\n" + `{"from":"agent","bytes":"*"}` + "\n" + end, []string{`1 header a  []`, `2 ! line 2: not a line of a recording: from is "nobody", want client or agent`, "3 ! line 3: not a line of a recording: the recorded line is not text", "4 ! line 4: not a line of a recording: the recorded line is not text", "5 end 0"}},
+			"3 ! line 3: not JSON: invalid JSON: offset 7: ',', expected member name", "4 ! line 4: not JSON", "5 ← x", "6 end 0"}},
+		"nobody":  {begin + `{"from":"nobody","raw":"x"}` + "\n" + `{"from":"agent","raw":3}` + "\n" + `{"from":"agent","bytes":"*"}` + "\n" + end, []string{`1 header a  []`, `2 ! line 2: not a line of a recording: from is "nobody", expected client or agent`, "3 ! line 3: not a line of a recording: the recorded line is not text", "4 ! line 4: not a line of a recording: the recorded line is not text", "5 end 0"}},
 		"unknown": {begin + `{"a":1}` + "\n" + end, []string{`1 header a  []`, "2 ! line 2: not a line of a recording: none of the members raw, bytes, stderr, lost and exit is present", "3 end 0"}},
 		"lost":    {begin + `{"t":1,"from":"agent","lost":17}` + "\n" + end, []string{`1 header a  []`, "2 ! line 2: not recorded because the recorder could not keep up: 17 bytes from the agent", "3 end 0"}},
 		"newer":   {`{"recording":2}` + "\n" + end, []string{"1 header   [] ! line 1: a later version of the format: 2, but this program supports 1", "2 end 0"}},
@@ -383,7 +383,7 @@ func TestBadInput(t *testing.T) {
 		"LSP": {"Content-Length: 52\r\n\r\n" + `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"capabilities":{},"processId":1}}`, []string{
 			"1 ! line 1: a recording of another protocol: LSP or DAP", "3 ! line 3: a recording of another protocol: LSP"}},
 		"DAP":         {`{"seq":1,"type":"request","command":"initialize","arguments":{}}` + "\n" + `{"seq":2,"type":"event","event":"stopped"}`, []string{"1 ! line 1: a recording of another protocol: DAP", "1 line skipped, from line 2: messages of DAP"}},
-		"broken log":  {"-> " + initialize + "\n" + `<- {"jsonrpc":"2.0","id` + "\n<- " + answered + "\n" + `<- {"jsonrpc":`, []string{"1 → " + initialize, "2 ! line 2: not JSON: invalid JSON: unexpected end, want end of string", "3 ← " + answered, "4 ! line 4: truncated: /jsonrpc: invalid JSON: unexpected end, want value"}},
+		"broken log":  {"-> " + initialize + "\n" + `<- {"jsonrpc":"2.0","id` + "\n<- " + answered + "\n" + `<- {"jsonrpc":`, []string{"1 → " + initialize, "2 ! line 2: not JSON: invalid JSON: unexpected end, expected end of string", "3 ← " + answered, "4 ! line 4: truncated: /jsonrpc: invalid JSON: unexpected end, expected value"}},
 		"broken copy": {"[\n{\n\"_direction\": \"outgoing\",\n", []string{"1 ! line 1: not a recording: no line contains an ACP message"}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -192,7 +192,7 @@ func isPass(name []byte, separate bool) bool {
 }
 
 // assigned calls hide for the values in "name=value", "name: value" and the like, in any language, if the name is that
-// of a secret and the value looks like one. A text that goes on may end in the middle of a value.
+// of a secret and the value looks like one. A text that continues may end in the middle of a value.
 func assigned(text []byte, goesOn bool, hide func(from, to int)) {
 	for i := 0; i < len(text); i++ {
 		prose := bytes.HasPrefix(text[i:], []byte(" is "))

@@ -68,7 +68,7 @@ func (e *AcceptedEntry) parse(line string) error {
 	}
 	fields := strings.Fields(what)
 	if len(fields) < 2 || len(fields) > 3 {
-		return errors.New("want a requirement, a method and optionally a pointer")
+		return errors.New("expected a requirement, a method and optionally a pointer")
 	}
 	e.Rule, e.Method, e.Pointer = fields[0], fields[1], "*"
 	if len(fields) == 3 {

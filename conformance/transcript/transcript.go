@@ -141,7 +141,7 @@ func (s *Script) parseSteps(first int, text string) error {
 		if parts[2] == "!" {
 			raw, err := strconv.Unquote(parts[3])
 			if err != nil || strings.Contains(raw, "\n") {
-				return fmt.Errorf("line %d: want a string literal on one line, got %s", number, parts[3])
+				return fmt.Errorf("line %d: expected a string literal on one line, got %s", number, parts[3])
 			}
 			current.raw = []byte(raw)
 		}

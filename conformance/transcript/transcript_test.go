@@ -166,8 +166,8 @@ func TestParseErrors(t *testing.T) {
 		"-- transcript --\n=> 1\n":               "line 2: the line neither begins with an arrow",
 		"c\n-- transcript --\n\n-> {\n":          "line 4: unexpected EOF",
 		"-- transcript --\n-> 1 2\n":             "line 2: more than one JSON value",
-		"-- transcript --\n->! x\n":              "line 2: want a string literal",
-		"-- transcript --\n->! \"a\\nb\"\n":      "line 2: want a string literal on one line",
+		"-- transcript --\n->! x\n":              "line 2: expected a string literal",
+		"-- transcript --\n->! \"a\\nb\"\n":      "line 2: expected a string literal on one line",
 		"-- transcript --\n-- values --\n[]\n":   "cannot unmarshal",
 		"-- transcript --\n-- other --\nwhat?\n": `unknown file "other"`,
 	} {

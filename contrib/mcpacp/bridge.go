@@ -165,7 +165,7 @@ func (b *bridge) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	if r.Method != http.MethodPost {
 		w.Header().Set("Allow", http.MethodPost)
-		refuse(w, http.StatusMethodNotAllowed, jsonrpc.CodeInvalidRequest, "want POST")
+		refuse(w, http.StatusMethodNotAllowed, jsonrpc.CodeInvalidRequest, "expected POST")
 		return
 	}
 	b.conns.known(r.Context())
@@ -182,7 +182,7 @@ func (b *bridge) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusBadRequest, jsonrpc.CodeParseError, "the body is not JSON")
 		return
 	case bytes.HasPrefix(bytes.TrimLeft(body, " \t\r\n"), []byte("[")):
-		refuse(w, http.StatusBadRequest, jsonrpc.CodeInvalidRequest, "want one message, not a batch")
+		refuse(w, http.StatusBadRequest, jsonrpc.CodeInvalidRequest, "expected one message, not a batch")
 		return
 	}
 	_ = rc.SetReadDeadline(time.Time{})
@@ -222,7 +222,7 @@ func refuse(w http.ResponseWriter, status int, code int64, message string) {
 // keepAliveTime is the time after which a silent response shows that it is alive.
 const keepAliveTime = 15 * time.Second
 
-// keptAlive is a response that begins, and goes on, with comments while the SDK writes nothing: HTTP clients give up on a
+// keptAlive is a response that begins, and continues, with comments while the SDK writes nothing: HTTP clients give up on a
 // response that is silent for minutes, and a tool may well ask the user something.
 type keptAlive struct {
 	w      http.ResponseWriter

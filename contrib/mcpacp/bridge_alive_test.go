@@ -16,7 +16,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// A silent response goes on with comments, and what the SDK writes then is right among them.
+// A silent response continues with comments, and what the SDK writes then is right among them.
 func TestMOA20_KeepAlive(t *testing.T) {
 	for name, test := range map[string]struct {
 		write func(w http.ResponseWriter)

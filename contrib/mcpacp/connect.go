@@ -146,7 +146,7 @@ const (
 // servers are starting: [Set.Tools] waits for them. ctx is that of the request that opens the session, and bounds nothing
 // afterwards.
 //
-// A server that cannot be started, hangs, ends or sends too much costs only its own tools. The user gets a notice. If the
+// If a server cannot be started, hangs, exits or sends too much, only its own tools become unavailable. The user gets a notice. If the
 // client does not support notices, the user gets a message of the agent instead, which the session stores like any other:
 // the next call of [Set.Tools], [Set.Call] or [Set.CallAll], which are called in turns, sends it.
 //

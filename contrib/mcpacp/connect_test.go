@@ -241,7 +241,7 @@ func TestElicitationAndSampling(t *testing.T) {
 	}
 }
 
-// The user may refuse a call, and the turn goes on; or dismiss the question, which ends it.
+// The user may refuse a call, and the turn continues; or dismiss the question, which ends it.
 func TestPermission(t *testing.T) {
 	tier.Need(t, tier.Normal)
 	h := open(t, nil, server(t, "bad", "plain"))
@@ -293,7 +293,7 @@ func TestAsksAfterCancellation(t *testing.T) {
 	}
 }
 
-// The progress of a call is shown, and cancelling the turn cancels the call: the server is told, and goes on to serve.
+// The progress of a call is shown, and cancelling the turn cancels the call: the server is notified, and continues to serve.
 func TestCancelCall(t *testing.T) {
 	tier.Need(t, tier.Normal)
 	h := &host{}

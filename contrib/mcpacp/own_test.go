@@ -268,7 +268,7 @@ func TestCallAll(t *testing.T) {
 	}
 }
 
-// A tool that panics fails the turn, and the agent goes on.
+// A tool that panics fails the turn, and the agent continues.
 func TestCallAllPanics(t *testing.T) {
 	var made []acp.ToolCall
 	next := []mcp.CallToolParamsRaw{{Name: "read"}, {Name: "panic"}, {Name: "read"}}

@@ -53,7 +53,7 @@ func (p *Provider) Enable(handlers *acp.ClientHandlers, options *acp.ClientOptio
 
 // An Offer is a server that an agent may use.
 type Offer struct {
-	// Declaration is what the agent must be told: an element of MCPServers when a session is created, loaded, resumed or
+	// Declaration describes the server to the agent: an element of MCPServers when a session is created, loaded, resumed or
 	// forked on this connection. Several sessions may have the same one. It holds a token, which must be kept secret.
 	Declaration acp.MCPServer
 	// Bridged reports that the agent calls the server over HTTP, and not over the connection.

@@ -167,7 +167,7 @@ func (s *single) give(m jsonrpc.Message) {
 	}
 }
 
-var errOver = errors.New("mcpacp: the request is over")
+var errOver = errors.New("mcpacp: request already finished")
 
 // Close implements mcp.Connection.
 func (s *single) Close() error {

@@ -628,7 +628,7 @@ func TestCancelOvertakes(t *testing.T) {
 		send(`{"jsonrpc":"2.0","method":"_bulk","params":{"sessionId":"s","text":"` + strings.Repeat("x", size) + `"}}`)
 	}
 	send(`{"jsonrpc":"2.0","method":"session/cancel","params":{"sessionId":"s"}}`)
-	// The agent goes on when the node has answered the gateway's frame with the cancellation; later it would overtake less.
+	// The agent continues when the node has answered the gateway's frame with the cancellation; later it would overtake less.
 	for reply := ""; ; {
 		m, err := spy.NextMsgWithContext(t.Context())
 		r.must(err)

@@ -32,7 +32,7 @@
 // came first, so a node that was believed dead cannot say anything more, whatever it does. It also cannot begin a prompt: a prompt is recorded, by compare-and-set,
 // before the agent gets it. A node whose lease has ended ends its agents.
 //
-// A gateway keeps nothing that must survive. When a link ends, it answers the requests that the agent may have had with
+// A gateway is stateless. When a link ends, it answers the requests that the agent may have had with
 // an error, and the next message of the session opens another link, with session/resume or session/load. Requests that
 // no agent has had go there too.
 //

@@ -217,7 +217,7 @@ func (rec *recorder) asked() (ids []string) {
 	return ids
 }
 
-// When a gateway dies, the turn goes on. A client that comes back gets what was asked meanwhile, under the same id.
+// When a gateway dies, the turn continues. A client that comes back gets what was asked meanwhile, under the same id.
 func TestGatewayDies(t *testing.T) {
 	r := newRig(t)
 	r.node("n1")
@@ -283,7 +283,7 @@ func TestLoad(t *testing.T) {
 	two.wantSaid(two.prompt(loaded, "say=3"), numbers(3))
 }
 
-// Sessions of a drained node go on elsewhere, after their turns. Clients notice nothing.
+// Sessions of a drained node continue elsewhere, after their turns. Clients notice nothing.
 func TestDrain(t *testing.T) {
 	r := newRig(t)
 	n1 := r.node("n1")

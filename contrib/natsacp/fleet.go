@@ -280,11 +280,11 @@ func names(members []Member) map[string]bool {
 	return names
 }
 
-// Drain makes a node give up its sessions: it takes no more, lets turns end, and then its sessions go on elsewhere. Drain
-// returns when the node has begun; Nodes shows what is left.
+// Drain makes a node give up its sessions: it accepts no new sessions, finishes its turns and hands its sessions over.
+// Drain returns once this has started; Nodes shows what is left.
 func (f *Fleet) Drain(ctx context.Context, node string) error {
 	if !validName(node) {
-		return fmt.Errorf("natsacp: no node can have the name %q", node)
+		return fmt.Errorf("natsacp: invalid node name %q", node)
 	}
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
@@ -326,7 +326,7 @@ const (
 
 	// To the gateway; the first two are in the log, and share seq.
 	frameEnd    = 'e' // the agent has ended; data says why
-	frameMoved  = 'm' // like frameEnd: the session can go on elsewhere, and nothing is lost
+	frameMoved  = 'm' // like frameEnd: the session can continue elsewhere, and nothing is lost
 	frameBeat   = 'b' // the log has arrived at seq
 	frameFull   = 'f' // nothing follows before more is taken
 	frameReplay = 'r' // another client is attached
@@ -338,7 +338,7 @@ const (
 // The answers of a node to a frame.
 const (
 	replyOK    = '+'
-	replyMoved = 'm' // it was not accepted: the session can go on elsewhere
+	replyMoved = 'm' // it was not accepted: the session can continue elsewhere
 	replyNone  = '-' // there is no such link
 )
 

@@ -31,14 +31,14 @@ type GatewayOptions struct {
 	// MaxQueued is how many bytes of a session's messages wait until its agent takes them. Then the client is not read.
 	// The default is 16 MiB.
 	MaxQueued int
-	// Hooks are told of the messages that are passed on, for telemetry: Start is called with nil for each client, Serve
+	// Hooks are notified of the messages that are passed on, for telemetry: Start is called with nil for each client, Serve
 	// for the requests of clients, Call for what agents send, and End. What they change has no effect.
 	Hooks rpc.Hooks
 	// Logger gets diagnostics. The default is slog.Default.
 	Logger *slog.Logger
 }
 
-// A Gateway is an http.Handler that connects clients with the agents of a fleet. It keeps nothing that must survive it.
+// A Gateway is an http.Handler that connects clients with the agents of a fleet. It is stateless.
 type Gateway struct {
 	*remote.Server
 	fleet *Fleet

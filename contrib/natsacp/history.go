@@ -122,7 +122,7 @@ type missed struct {
 }
 
 // errMissed is why a session ends for a client that does not get what it has missed.
-var errMissed = errors.New("messages of the session are lost: it was elsewhere in the meantime")
+var errMissed = errors.New("messages were lost: the session ran on another node in the meantime")
 
 // replay delivers what the client has missed of the session: from a place in the log to a frame, or to the end of the
 // agent that wrote it. Answers are not passed, and requests only if they are after the frame where the client has joined:
@@ -140,7 +140,7 @@ func (l *link) replay(from position, joined, end uint64) error {
 		}
 		if len(messages) == 0 { // a replica may be behind
 			if time.Since(begun) > f.lease {
-				return fmt.Errorf("messages of the session are lost: the log does not have them: %w", err)
+				return fmt.Errorf("messages were lost: the log does not have them: %w", err)
 			}
 			if err := pause(c.ctx, lull/10); err != nil {
 				return err

@@ -631,7 +631,7 @@ func (l *link) catchUp(last uint64) {
 			continue
 		}
 		if time.Since(begun) > f.lease {
-			l.finish(fmt.Errorf("messages of the session are lost: %w", errors.Join(err, errors.New("the log does not have them"))))
+			l.finish(fmt.Errorf("messages were lost: %w", errors.Join(err, errors.New("the log does not have them"))))
 			return
 		}
 		if pause(c.ctx, lull/10) != nil {
@@ -783,7 +783,7 @@ func (l *link) failure() error {
 	return rpc.ErrInternal.WithMessagef("%s", l.why)
 }
 
-// finish ends the link. Requests that the agent may have are answered with an error. What was not sent yet goes on elsewhere.
+// finish ends the link. Requests that the agent may have are answered with an error. What was not sent yet continues elsewhere.
 func (l *link) finish(why error) {
 	c := l.client
 	c.mu.Lock()

@@ -69,12 +69,12 @@ type NodeOptions struct {
 	// Window is how many bytes an agent may be ahead of its client. Then it is not read until the client has taken some.
 	// It is also how much is kept for an agent that does not read. The default is 1 MiB.
 	Window int
-	// Grace is how long a turn may go on after its client has gone. The default is 10 min.
+	// Grace is how long a turn may continue after its client has gone. The default is 10 min.
 	Grace time.Duration
 	// CloseTime is how long an agent may take to end when its session is moved or its client has gone, before its
 	// connection is closed. The default is 5 s.
 	CloseTime time.Duration
-	// Hooks are told of the messages that are passed on, for telemetry: Start is called with nil for each agent, Serve
+	// Hooks are notified of the messages that are passed on, for telemetry: Start is called with nil for each agent, Serve
 	// for the requests of clients, Call for what agents send, and End. What they change has no effect.
 	Hooks rpc.Hooks
 	// Logger gets diagnostics. The default is slog.Default.
@@ -118,7 +118,7 @@ func (f *Fleet) StartNode(ctx context.Context, agent Agent, opts *NodeOptions) (
 	n.opts.CloseTime = cmp.Or(n.opts.CloseTime, 5*time.Second)
 	n.log = cmp.Or(n.opts.Logger, slog.Default()).With("node", n.opts.Name)
 	if !validName(n.opts.Name) {
-		return nil, fmt.Errorf("natsacp: no node can have the name %q", n.opts.Name)
+		return nil, fmt.Errorf("natsacp: invalid node name %q", n.opts.Name)
 	}
 	if err := n.register(ctx, true); err != nil {
 		return nil, explain(ctx, err)
@@ -185,7 +185,7 @@ func (n *Node) leased() bool {
 	return time.Now().Before(n.until)
 }
 
-// keep keeps the lease, and ends what must not go on.
+// keep keeps the lease, and ends what must not continue.
 func (n *Node) keep() {
 	renew := time.NewTicker(n.fleet.lease / 4)
 	defer renew.Stop()
@@ -375,7 +375,7 @@ func (n *Node) startDraining() {
 // Drained is closed when the node was drained and has no sessions left. Then call Close.
 func (n *Node) Drained() <-chan struct{} { return n.drained }
 
-// Drain gives up all sessions: no new ones are taken, turns end, and then their sessions go on elsewhere. It returns when
+// Drain gives up all sessions: no new ones are taken, turns end, and then their sessions continue elsewhere. It returns when
 // none are left, or ctx ends. Close is still needed.
 func (n *Node) Drain(ctx context.Context) error {
 	n.startDraining()

@@ -72,11 +72,11 @@ type seat struct {
 	base   uint64 // how many of them when this client attached
 	taken  uint64 // how many of them may be sent before the client takes more, less the window
 	room   chan struct{}
-	beaten uint64          // the seq that was told last
+	beaten uint64          // the last seq that was reported
 	result json.RawMessage // of the request that opened the session
 
 	draining bool // leave when idle
-	leaving  bool // the agent ends, and the session goes on elsewhere
+	leaving  bool // the agent ends, and the session continues elsewhere
 	held     []*nats.Msg
 	fenced   bool
 	why      string // why it ends, or empty
@@ -276,7 +276,7 @@ func (s *seat) leaveIfIdle() {
 	}
 }
 
-// leave ends the agent so that the session can go on elsewhere; mu is held.
+// leave ends the agent so that the session can continue elsewhere; mu is held.
 func (s *seat) leave() {
 	if s.why != "" {
 		return

@@ -217,7 +217,7 @@ func (c *connection) update(ctx context.Context, call *rpc.CallInfo) *turn {
 	return t
 }
 
-// expense is the cost of a session, as far as it is known.
+// expense is the known cost of a session.
 type expense struct {
 	amount   float64
 	currency string

@@ -177,7 +177,7 @@ func TestBounds(t *testing.T) {
 	must(t, store.Append(ctx, "s", small))
 }
 
-// While somebody else writes, opening and reading go on, and writing waits for as long as was said, or up to the end of its context.
+// While somebody else writes, opening and reading continue, and writing waits for as long as was said, or up to the end of its context.
 func TestLocked(t *testing.T) {
 	ctx := t.Context()
 	path := filepath.Join(t.TempDir(), "x.db")

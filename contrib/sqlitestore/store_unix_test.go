@@ -16,7 +16,7 @@ import (
 	"github.com/acpgo/sdk/acp/sessionstore"
 )
 
-// Without room on the disk a call fails as a whole, and the store goes on when there is room.
+// Without room on the disk a call fails as a whole, and the store continues when there is room.
 func TestNoRoom(t *testing.T) {
 	// In a process of its own: the limit is also that of what the test itself writes.
 	if os.Getenv("ACP_TEST_NO_ROOM") == "" {

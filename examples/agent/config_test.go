@@ -273,7 +273,7 @@ func TestRequireAuthGuardsEveryMethod(t *testing.T) {
 	say(t, s, "hello again", acp.StopReasonEndTurn)
 }
 
-// A turn does not go on after logout, which is answered when the turn is over.
+// A turn does not continue after logout, which is answered when the turn is over.
 func TestLogoutEndsTurns(t *testing.T) {
 	ways.InMemory(t, "over HTTP, the answer to logout and the updates of a session are on two streams")
 	h := connect(t, setup{requireAuth: true})

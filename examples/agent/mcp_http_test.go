@@ -89,7 +89,7 @@ func TestSES26_MCPOverHTTP(t *testing.T) {
 	}
 }
 
-// MCP servers over HTTP that answer wrongly are told of, and are no reason to refuse the session.
+// MCP servers over HTTP that answer wrongly are reported, and are no reason to refuse the session.
 func TestMCPOverHTTPThatBreaks(t *testing.T) {
 	for name, serve := range map[string]http.HandlerFunc{
 		"status": func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) },

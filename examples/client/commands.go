@@ -272,7 +272,7 @@ func parseServer(text string) (acp.MCPServer, error) {
 	name, rest, _ := strings.Cut(text, "=")
 	words := strings.Fields(rest)
 	if name == "" || len(words) == 0 {
-		return acp.MCPServer{}, fmt.Errorf("%q: want NAME=COMMAND or NAME=URL", text)
+		return acp.MCPServer{}, fmt.Errorf("%q: expected NAME=COMMAND or NAME=URL", text)
 	}
 	if strings.HasPrefix(rest, "http://") || strings.HasPrefix(rest, "https://") {
 		return acp.NewMCPServerHTTP(acp.MCPServerHTTP{Name: name, URL: rest, Headers: []acp.HTTPHeader{}}), nil

@@ -61,7 +61,7 @@ func TestForms(t *testing.T) {
 	p := start(t, nil, append([]string{"-check", "-warnings"}, reference(t)...)...)
 	p.say(t, "form", "1", "name=", "colour=pink", "colour=blue", "name = Ann", "nonsense=1", "1", "form", "2", "link", "x", "1", "link", "2", "form")
 	got, status := p.finish(t) // the end of the input dismisses the last one
-	inOrder(t, got, "colour (Your favourite colour) red green blue: red", "missing: name", "name: want at least", "colour: want one of the values", "Hello Ann, who likes blue.",
+	inOrder(t, got, "colour (Your favourite colour) red green blue: red", "missing: name", "name: expected at least", "colour: expected one of the values", "Hello Ann, who likes blue.",
 		"go on without an answer", "https://example.com/welcome", "stopReason: end_turn", "go on without an answer", "go on without an answer")
 	if status != 0 || !strings.HasSuffix(got, " 0 findings\n") {
 		t.Errorf("ended with status %d", status)

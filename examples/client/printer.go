@@ -33,7 +33,7 @@ type printer struct {
 // tool call takes only as much memory as its title: ids and contents are kept as hashes.
 const maxTools = 256
 
-// tool is a tool call, as far as it is known.
+// tool holds what is known about a tool call so far.
 type tool struct {
 	id     uint64 // hash of the id
 	title  string

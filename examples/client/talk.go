@@ -58,7 +58,7 @@ func parseScript(text string) ([]play, error) {
 		case "cancel":
 			p.policy, p.cancel = policyAllow, true
 		default:
-			return nil, fmt.Errorf("line %d: want allow, reject or cancel, a colon and a prompt, or a command: %q", number, line)
+			return nil, fmt.Errorf("line %d: expected allow, reject or cancel, a colon and a prompt, or a command: %q", number, line)
 		}
 		plays = append(plays, p)
 	}

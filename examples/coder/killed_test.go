@@ -7,7 +7,7 @@ import (
 	"github.com/acpgo/sdk/internal/modelstub"
 )
 
-// An agent that was killed in a call leaves a conversation that goes on in another process.
+// An agent that was killed in a call leaves a conversation that continues in another process.
 func TestKilled(t *testing.T) {
 	for _, api := range apis {
 		t.Run(api, func(t *testing.T) {

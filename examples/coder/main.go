@@ -62,7 +62,7 @@ func run() error {
 	flag.IntVar(&a.maxRequests, "max-requests", 100, "requests to the model in one turn")
 	flag.Parse()
 	if a.api != "openai" && a.api != "anthropic" {
-		return fmt.Errorf("-api %q: want openai or anthropic", a.api)
+		return fmt.Errorf("-api %q: expected openai or anthropic", a.api)
 	}
 	prefix := strings.ToUpper(a.api)
 	a.model = cmp.Or(a.model, os.Getenv(prefix+"_MODEL"))

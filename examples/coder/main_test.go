@@ -302,7 +302,7 @@ func (h *host) session(t *testing.T) *acp.ClientSession {
 	return s
 }
 
-// prompt sends a prompt that ends the turn, and returns what the client was told.
+// prompt sends a prompt that ends the turn, and returns what the client received.
 func (h *host) prompt(t *testing.T, s *acp.ClientSession, text string) string {
 	t.Helper()
 	h.told()

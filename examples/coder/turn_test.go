@@ -138,7 +138,7 @@ func TestModes(t *testing.T) {
 	}
 }
 
-// A session goes on in another process: listed, loaded, forked, deleted.
+// A session continues in another process: listed, loaded, forked, deleted.
 func TestSessions(t *testing.T) {
 	for _, api := range apis {
 		t.Run(api, func(t *testing.T) {
@@ -201,7 +201,7 @@ func TestSessions(t *testing.T) {
 	}
 }
 
-// A turn may be cancelled at any event, and the conversation goes on: the model's API refuses one that is not complete.
+// A turn may be cancelled at any event, and the conversation continues: the model's API refuses one that is not complete.
 func TestCancelAnywhere(t *testing.T) {
 	each(t, func(t *testing.T, s setup) {
 		s.script = func(r modelstub.Request) *modelstub.Answer {

@@ -21,7 +21,7 @@ func main() {
 	file := flag.String("file", "", "the `file` to add, read for each prompt")
 	flag.Parse()
 	if *file == "" {
-		log.Fatal("want -file")
+		log.Fatal("expected -file")
 	}
 	var agent rpc.Transport // without one, this is a component that a conductor starts
 	if flag.NArg() > 0 {

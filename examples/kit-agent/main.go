@@ -112,7 +112,7 @@ func writeLong(ctx context.Context, t *turn, _ string) (err error) {
 
 func askName(ctx context.Context, t *turn, _ string) error {
 	form, err := acp.Ask(ctx, t, "Who are you?", struct{ Name string }{t.State.Name})
-	if err != nil { // whatever became of the question, the turn goes on
+	if err != nil { // whatever became of the question, the turn continues
 		return t.Sayf(ctx, "I do not know your name. ")
 	}
 	t.State.Name = form.Name

@@ -250,7 +250,7 @@ func TestAgentDies(t *testing.T) {
 	inOrder(t, out, "error: ", "may be done in part")
 }
 
-// Ctrl-C cancels the turn, and the conversation goes on.
+// Ctrl-C cancels the turn, and the conversation continues.
 func TestInterrupt(t *testing.T) {
 	tier.Need(t, tier.Normal)
 	if runtime.GOOS == "windows" {

@@ -53,7 +53,7 @@ type callsInFlight struct {
 
 	mu      callsLock
 	nested  map[*nestedCall]struct{} // calls that holders wait for
-	stalled map[bell]struct{}        // bells of the loops that hold up the reader
+	stalled map[bell]struct{}        // bells of the loops that block the reader
 }
 
 // begin records that the caller waits for the peer. The caller must wait with the context that begin returns, and then
@@ -120,7 +120,7 @@ func (f *callsInFlight) overflow(match func(holder) bool) {
 	}
 }
 
-// stall records whether a loop holds up the reader. Its bell rings when a call begins to wait, or another loop has
+// stall records whether a loop blocks the reader. Its bell rings when a call begins to wait, or another loop has
 // room.
 func (f *callsInFlight) stall(loop bell, stalled bool) {
 	f.mu.Lock()
@@ -134,7 +134,7 @@ func (f *callsInFlight) stall(loop bell, stalled bool) {
 	}
 }
 
-// ringStalled makes the loops that hold up the reader check again.
+// ringStalled makes the loops that block the reader check again.
 func (f *callsInFlight) ringStalled() {
 	if f.stalls.Load() == 0 {
 		return

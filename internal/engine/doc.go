@@ -19,7 +19,7 @@
 //	                                 └──► handler, or the loop over the updates of a turn
 //
 // The reader never runs a handler. It waits for a handler only if its route says so, like that of initialize, and for
-// room in a queue: this is how a slow side holds up the other one. It acts on answers and cancellations at once, ahead
+// room in a queue: this is how a slow side slows the other one down. It acts on answers and cancellations at once, ahead
 // of the queues, because these must not wait. All goroutines belong to the Conn, which waits for them when it ends.
 //
 // # In which order

@@ -154,7 +154,7 @@ func (w *flow) makeRoom(size int) {
 	}
 }
 
-// full reports whether the loop holds up the goroutine that delivers while no one waits for a call, and whether it does
+// full reports whether the loop blocks the goroutine that delivers while no one waits for a call, and whether it does
 // even while someone does. All loops together may have four times as much as one, or twice the limit; then each may
 // have as much as is left for others, so that loops that are being read find room. An update that is alone always has
 // room. mu is held.

@@ -39,7 +39,7 @@ func never(t *testing.T, what string) func() {
 	return func() { t.Errorf("%s was called", what) }
 }
 
-// The work of a turn goes on after the answer: the session is busy until it is freed, and what ends the
+// The work of a turn continues after the answer: the session is busy until it is freed, and what ends the
 // turn cancels it and waits for it.
 func TestKeepTurn(t *testing.T) {
 	var peer *rawPeer
@@ -243,7 +243,7 @@ func (p *lengthyParams) EncodeJSON(e *codec.Encoder) {
 // DecodeJSON implements codec.Value.
 func (*lengthyParams) DecodeJSON(d *codec.Decoder) { d.Skip() }
 
-// startFollowed starts a turn of session s that goes on after its answer; during runs while its request is sent.
+// startFollowed starts a turn of session s that continues after its answer; during runs while its request is sent.
 func startFollowed(t *testing.T, conn *Conn, during func()) *engine.Turn[string, string] {
 	return engine.StartTurnUntil(t.Context(), conn, RequestMethod[lengthyParams, echoParams]{Name: "turn"},
 		&lengthyParams{turnParams{"s"}, during}, TurnSpec{Session: "s", CancelMethod: "cancel"}, untilEnd{},

@@ -77,7 +77,7 @@ func TestTurnStartedByNotificationHandler(t *testing.T) {
 	})
 }
 
-// A handler's context is special only as long as the handler runs: a call that goes on behind it holds
+// A handler's context is special only as long as the handler runs: a call that continues behind it holds
 // up nobody, so that the session's order is kept.
 func TestCallThatOutlivesItsHandler(t *testing.T) {
 	for _, begins := range []string{"before the handler returns", "after the handler returned"} {

@@ -37,7 +37,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// lockTaken, if set, is told of every lock that is taken or let go.
+// lockTaken, if set, is notified of every lock that is taken or let go.
 var lockTaken atomic.Pointer[func(rank int, taken bool)]
 
 // lockOrder checks that every goroutine takes locks in the order of their ranks.

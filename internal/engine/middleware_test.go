@@ -220,7 +220,7 @@ func TestServeMiddlewareWithoutObject(t *testing.T) {
 }
 
 // Updates that go to the loop over a turn pass the middleware too, in order, and before the turn is over. It may change
-// them and keep them back, and is told of those that nobody takes.
+// them and keep them back, and is notified of those that nobody takes.
 func TestServeMiddlewareOfUpdatesForALoop(t *testing.T) {
 	var seen []int
 	opts := &Options{Hooks: Hooks{Serve: func(ctx context.Context, call *CallInfo, next func(context.Context) error) error {

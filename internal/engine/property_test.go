@@ -135,7 +135,7 @@ type returned struct {
 	ended   bool // its context has
 	handled int
 	yielded []int // by a loop over the turn's updates
-	whole   bool  // which went on to their end
+	whole   bool  // which ran to their end
 }
 
 // served says how the handler of a prompt ended.
@@ -467,7 +467,7 @@ func (w *world) work(ctx context.Context, p *move, r *rand.Rand) error {
 	return nil
 }
 
-// use is the user of one session, and what goes on beside.
+// use is the user of one session, and what runs beside it.
 func (w *world) use(session string, r *rand.Rand) {
 	var beside sync.WaitGroup
 	defer beside.Wait()

@@ -260,7 +260,7 @@ func (s *session) step(e event) (do effects) {
 			do.posted = append(do.posted, turn.recalled)
 		}
 
-	// The same as turnCancelled for all turns at once. The peer is told even if there are none.
+	// The same as turnCancelled for all turns at once. The peer is notified even if there are none.
 	case sessionCancelled:
 		do.withdraw = slices.Clone(s.questions)
 		for _, turn := range s.outgoing {
@@ -307,7 +307,7 @@ func (s *session) step(e event) (do effects) {
 	return do
 }
 
-// cancel cancels a turn of this side. The peer is told once, by the first goroutine that cancels the turn; the others
+// cancel cancels a turn of this side. The peer is notified once, by the first goroutine that cancels the turn; the others
 // wait for it.
 func (s *session) cancel(turn *outgoingTurn, do *effects) {
 	switch turn.phase {

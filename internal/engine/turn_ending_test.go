@@ -112,7 +112,7 @@ func (h cancelling) Handle(_ context.Context, r slog.Record) error {
 
 func (h cancelling) Enabled(context.Context, slog.Level) bool { return true }
 
-// A logger that is told of a failed handler, or of a result that cannot be encoded, may use the connection.
+// A logger that reports a failed handler, or of a result that cannot be encoded, may use the connection.
 func TestLoggerUsesTheConnection(t *testing.T) {
 	for name, result := range map[string]func() (*askResult, error){
 		"failure": func() (*askResult, error) { return nil, errPlain },

@@ -40,7 +40,7 @@ func decodeInto(d *codec.Decoder, v any) {
 		if err.Field != "" {
 			in = " in " + strconv.Quote(echoed(err.Field))
 		}
-		d.Failf("got %s%s, want %s", echoed(err.Value), in, jsonType(err.Type))
+		d.Failf("got %s%s, expected %s", echoed(err.Value), in, jsonType(err.Type))
 	default:
 		d.Failf("the value does not fit") // the error is the author's, and not for the peer
 	}

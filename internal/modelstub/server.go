@@ -149,7 +149,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	if r.Method != http.MethodPost {
 		w.Header().Set("Allow", http.MethodPost)
-		writeJSON(w, http.StatusMethodNotAllowed, sh.failure(http.StatusMethodNotAllowed, "want POST"))
+		writeJSON(w, http.StatusMethodNotAllowed, sh.failure(http.StatusMethodNotAllowed, "expected POST"))
 		return
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))

@@ -72,7 +72,7 @@ func TestTimerStop(t *testing.T) {
 	})
 }
 
-// chanLock is a lock on which a bubble's time goes on.
+// chanLock is a lock on which a bubble's time advances.
 type chanLock chan struct{}
 
 func (l chanLock) Lock()   { l <- struct{}{} }

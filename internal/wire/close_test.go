@@ -113,7 +113,7 @@ type failing struct{}
 
 func (failing) EncodeJSON(e *codec.Encoder) { e.Failf("it cannot be encoded") }
 
-// keeper is a caller that keeps what it is told.
+// keeper is a caller that keeps what it receives.
 type keeper struct {
 	result string
 	err    error

@@ -34,7 +34,7 @@ func (s *tape) Write(message []byte) error {
 
 func (s *tape) Close() error { return nil }
 
-// echoer answers each request with its parameters, and keeps what it was told.
+// echoer answers each request with its parameters, and keeps what it received.
 type echoer struct {
 	conn    *Conn
 	methods []string // of requests and notifications

@@ -12,7 +12,7 @@ import (
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
-// gate is a stream that takes only so many bytes without waiting, and waits until it is told to go on.
+// gate is a stream that takes only so many bytes without waiting, and waits until it is told to continue.
 type gate struct {
 	slow
 	room  int

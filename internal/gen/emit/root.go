@@ -25,7 +25,7 @@ type Version struct {
 func Root(pkg string, versions []Version) ([]byte, error) {
 	for _, v := range versions {
 		if name, _ := schemaName(v.Path); !text.IsExported(name) || !filePath.MatchString(v.Path) {
-			return nil, fmt.Errorf("%q is not a name for a schema: want letters, digits and . _ - /", v.Path)
+			return nil, fmt.Errorf("%q is not a name for a schema: expected letters, digits and . _ - /", v.Path)
 		}
 	}
 	f := newFile(pkg, "From schema/VERSIONS.")

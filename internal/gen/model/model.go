@@ -16,7 +16,7 @@ type Package struct {
 	Decls []Decl
 	// Methods has the protocol's methods in the order of the definitions of their parameters.
 	Methods []*Method
-	// Capabilities has the capabilities of each side, as far as they are known.
+	// Capabilities has the known capabilities of each side.
 	Capabilities map[Side]Decl
 	// Features has the features that are experimental, or once were, sorted by name.
 	Features []*Feature

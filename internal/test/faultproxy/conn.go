@@ -40,7 +40,7 @@ func (p *Proxy) wrap(inner net.Conn) *conn {
 	p.conns[c] = true
 	p.mu.Unlock()
 	if p.ctx.Err() != nil {
-		c.reset() // net/http goes on dialing for a request that has ended
+		c.reset() // net/http continues dialing for a request that has ended
 	}
 	return c
 }

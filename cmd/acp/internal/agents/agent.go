@@ -148,7 +148,7 @@ func orList(names []string) string {
 // Command returns the agent that a command starts: the program and its arguments.
 func (r *Resolver) Command(args []string) (*Agent, error) {
 	if len(args) == 0 || args[0] == "" {
-		return nil, errors.New("want the agent's command")
+		return nil, errors.New("expected the agent's command")
 	}
 	a := r.started(args[0], launch.New(args[0], args[1:]...))
 	a.Settings = r.Config.Settings

@@ -199,9 +199,9 @@ func TestCredentials(t *testing.T) {
 		t.Errorf("%.200q, %v", header, err)
 	}
 	for want, c := range map[string]Credentials{
-		"want one token": {TokenFile: write("two", "ada a\nbob b\n")}, "contains no token": {TokenFile: write("none", "\n")},
-		"two-alike:2: duplicate token name": {TokenFile: write("two-alike", "a\nb\n")}, "three:1: want TOKEN": {TokenFile: write("three", "a b c")},
-		"headers-bad:1: want NAME: VALUE": {HeaderFile: write("headers-bad", "secret")}, "want NAME=VARIABLE": {HeaderEnv: []string{"X-Key"}},
+		"expected one token": {TokenFile: write("two", "ada a\nbob b\n")}, "contains no token": {TokenFile: write("none", "\n")},
+		"two-alike:2: duplicate token name": {TokenFile: write("two-alike", "a\nb\n")}, "three:1: expected TOKEN": {TokenFile: write("three", "a b c")},
+		"headers-bad:1: expected NAME: VALUE": {HeaderFile: write("headers-bad", "secret")}, "expected NAME=VARIABLE": {HeaderEnv: []string{"X-Key"}},
 		"$NOT_THERE is not set": {HeaderEnv: []string{"X-Key=NOT_THERE"}}, "missing": {TokenFile: filepath.Join(dir, "missing")},
 	} {
 		if _, err := c.Header(); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "secret") {

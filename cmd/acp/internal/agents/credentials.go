@@ -32,7 +32,7 @@ const maxSecrets = 1 << 20
 func (c *Credentials) Check() error {
 	for _, pair := range c.HeaderEnv {
 		if name, variable, ok := strings.Cut(pair, "="); !ok || name == "" || variable == "" {
-			return fmt.Errorf("header-env %q: want NAME=VARIABLE", pair)
+			return fmt.Errorf("header-env %q: expected NAME=VARIABLE", pair)
 		}
 	}
 	return nil
@@ -58,7 +58,7 @@ func (c *Credentials) Header() (http.Header, error) {
 			}
 			name, value, ok := strings.Cut(line, ":")
 			if !ok {
-				return nil, fmt.Errorf("%s:%d: want NAME: VALUE", c.HeaderFile, n) // the line may contain a secret
+				return nil, fmt.Errorf("%s:%d: expected NAME: VALUE", c.HeaderFile, n) // the line may contain a secret
 			}
 			header.Add(textproto.TrimString(name), textproto.TrimString(value))
 		}
@@ -76,7 +76,7 @@ func (c *Credentials) Header() (http.Header, error) {
 		return nil, err
 	}
 	if len(tokens) > 1 {
-		return nil, errors.New("want one token")
+		return nil, errors.New("expected one token")
 	}
 	for _, token := range tokens {
 		header.Set("Authorization", "Bearer "+token)
@@ -111,7 +111,7 @@ func Tokens(file, variable string) (map[string]string, error) {
 			continue
 		}
 		if len(words) > 2 {
-			return nil, fmt.Errorf("%s:%d: want TOKEN, or NAME TOKEN", file, n) // the line contains a secret
+			return nil, fmt.Errorf("%s:%d: expected TOKEN, or NAME TOKEN", file, n) // the line contains a secret
 		}
 		name := ""
 		if len(words) == 2 {

@@ -131,9 +131,9 @@ func TestLoadErrors(t *testing.T) {
 		args []string
 		want string
 	}{
-		"flag":     {args: []string{"--registry-prefer=docker"}, want: `"docker": want binary, npx or uvx`},
-		"variable": {env: map[string]string{"ACP_REGISTRY_OFFLINE": "maybe"}, want: "$ACP_REGISTRY_OFFLINE: want true or false"},
-		"file":     {file: "\nagent = 1", want: "config.toml:2:1: agent: want an array"},
+		"flag":     {args: []string{"--registry-prefer=docker"}, want: `"docker": expected binary, npx or uvx`},
+		"variable": {env: map[string]string{"ACP_REGISTRY_OFFLINE": "maybe"}, want: "$ACP_REGISTRY_OFFLINE: expected true or false"},
+		"file":     {file: "\nagent = 1", want: "config.toml:2:1: agent: expected an array"},
 		"no file":  {args: []string{"--config=missing.toml"}, want: "missing.toml"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -87,7 +87,7 @@ func partsOfAgent(key string) []string {
 func valueOf(key string, values []string) (any, error) {
 	one := func() (string, error) {
 		if len(values) != 1 {
-			return "", fmt.Errorf("%s: want one value", key)
+			return "", fmt.Errorf("%s: expected one value", key)
 		}
 		return values[0], nil
 	}
@@ -132,7 +132,7 @@ func valueOf(key string, values []string) (any, error) {
 		for _, text := range values {
 			name, value, ok := strings.Cut(text, "=")
 			if !ok || name == "" {
-				return nil, fmt.Errorf("%s: want NAME=VALUE, not %q", key, text)
+				return nil, fmt.Errorf("%s: expected NAME=VALUE, not %q", key, text)
 			}
 			variables[name] = value
 		}
@@ -144,7 +144,7 @@ func valueOf(key string, values []string) (any, error) {
 		}
 		b, err := strconv.ParseBool(text)
 		if err != nil {
-			err = fmt.Errorf("%s: want true or false", key)
+			err = fmt.Errorf("%s: expected true or false", key)
 		}
 		return b, err
 	}

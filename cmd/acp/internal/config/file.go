@@ -238,14 +238,14 @@ func (f *File) table(table string, all map[string]any) error {
 			f.values[path] = all[key]
 		case path == "agents":
 			if !isTable {
-				return f.wrong(path, "want a table for each agent, such as [agents.NAME]")
+				return f.wrong(path, "expected a table for each agent, such as [agents.NAME]")
 			}
 			if err := f.agents(inner); err != nil {
 				return err
 			}
 		case slices.ContainsFunc(Table, func(s Setting) bool { return strings.HasPrefix(s.Key, path+".") }):
 			if !isTable {
-				return f.wrong(path, "want a table")
+				return f.wrong(path, "expected a table")
 			}
 			if err := f.table(path, inner); err != nil {
 				return err
@@ -316,7 +316,7 @@ func (f *File) agents(all map[string]any) error {
 		case !namePattern.MatchString(name):
 			return f.wrong(path, "a name consists of letters, digits, . _ and -, and begins with a letter or a digit")
 		case !ok:
-			return f.wrong(path, "want a table, such as [agents.NAME]")
+			return f.wrong(path, "expected a table, such as [agents.NAME]")
 		}
 		a, err := f.agent(name, path, table)
 		if err != nil {
@@ -341,7 +341,7 @@ func (f *File) agent(name, path string, table map[string]any) (*Agent, error) {
 	}
 	given := slices.DeleteFunc(slices.Clone(keys), func(key string) bool { return hows[key] != "" })
 	if len(given) != 1 {
-		return nil, f.wrong(path, "want one of command, url and registry")
+		return nil, f.wrong(path, "expected one of command, url and registry")
 	}
 	a := &Agent{Name: name}
 	if given[0] == "command" {
@@ -376,12 +376,12 @@ func (a *Agent) set(key string, v any) (err error) {
 			return err
 		}
 		if len(words) == 0 || words[0] == "" {
-			return errors.New("want the program and its arguments")
+			return errors.New("expected the program and its arguments")
 		}
 		a.Command.Program, a.Command.Args = expand(words[0]), words[1:]
 		if p := a.Command.Program; filepath.Base(p) != p && !filepath.IsAbs(p) {
 			// A program in the directory where acp is started may be someone else's.
-			return errors.New("want the name of a program in PATH, or an absolute path")
+			return errors.New("expected the name of a program in PATH, or an absolute path")
 		}
 		return nil
 	case "env":
@@ -407,7 +407,7 @@ func (a *Agent) set(key string, v any) (err error) {
 	switch key {
 	case "dir":
 		if a.Command.Dir = expand(text); !filepath.IsAbs(a.Command.Dir) {
-			return errors.New("want an absolute path")
+			return errors.New("expected an absolute path")
 		}
 	case "url":
 		a.URL = text

@@ -204,7 +204,7 @@ var Table = []Setting{
 func pair(form string) func(string) error {
 	return func(text string) error {
 		if name, _, ok := strings.Cut(text, "="); !ok || name == "" {
-			return fmt.Errorf("%q: want %s", text, form)
+			return fmt.Errorf("%q: expected %s", text, form)
 		}
 		return nil
 	}

@@ -105,17 +105,17 @@ func (s *Setting) parse(field any, text string) (err error) {
 		}
 	case *bool:
 		if *p, err = strconv.ParseBool(text); err != nil {
-			err = errors.New("want true or false")
+			err = errors.New("expected true or false")
 		}
 	case *int:
 		if *p, err = strconv.Atoi(text); err != nil {
-			err = errors.New("want a number")
+			err = errors.New("expected a number")
 		}
 	case *time.Duration:
 		if *p, err = time.ParseDuration(text); err != nil {
-			err = errors.New("want a time such as 30s, 10m or 1h30m")
+			err = errors.New("expected a time such as 30s, 10m or 1h30m")
 		} else if *p < 0 {
-			err = errors.New("want a time that is not less than 0")
+			err = errors.New("expected a time that is not less than 0")
 		}
 	case *[]string:
 		list := split(text, ",")
@@ -137,7 +137,7 @@ func (s *Setting) allows(text string) error {
 	if s.Values == nil || slices.Contains(s.Values, text) {
 		return nil
 	}
-	return fmt.Errorf("%q: want %s", text, orList(s.Values))
+	return fmt.Errorf("%q: expected %s", text, orList(s.Values))
 }
 
 // allow checks all values of a list.
@@ -240,7 +240,7 @@ func wrongType(want string, v any) error {
 	case map[string]any:
 		is = "a table"
 	}
-	return fmt.Errorf("want %s, not %s", want, is)
+	return fmt.Errorf("expected %s, not %s", want, is)
 }
 
 // expand replaces a leading "~/" with the user's home directory.

@@ -35,7 +35,7 @@ var capabilityOf = [3]map[string]string{
 
 // capabilities is what the two sides of a connection claim and what is used of it.
 type capabilities struct {
-	version int // of the protocol, as far as it is known
+	version int // of the protocol; 0 if unknown
 	sides   [3]struct{ info, claimed json.RawMessage }
 	used    map[use]int
 }

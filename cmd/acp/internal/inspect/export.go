@@ -172,7 +172,7 @@ func TestFinding(t *testing.T) {
 		command = words
 	}
 	if len(command) == 0 {
-		t.Fatal("want the agent's command in $ACP_AGENT")
+		t.Fatal("expected the agent's command in $ACP_AGENT")
 	}
 	recorded, err := transcript.ReadRecorded("recording", recording.NewReader(strings.NewReader(recordedLines), nil), 1, nil)
 	if err != nil {
@@ -236,7 +236,7 @@ func writeScript(_ *Inspection, s *source, n int, w io.Writer) error {
 	if len(p.command) > 0 {
 		fmt.Fprintf(out, "[ $# -gt 0 ] || set -- %s\n", launch.New(p.command[0], p.command[1:]...).String())
 	}
-	fmt.Fprintf(out, `[ $# -gt 0 ] || { echo "want the agent's command" >&2; exit 2; }
+	fmt.Fprintf(out, `[ $# -gt 0 ] || { echo "expected the agent's command" >&2; exit 2; }
 acp=${ACP:-acp}
 dir=$(mktemp -d) || exit 2
 trap 'rm -rf "$dir"' EXIT

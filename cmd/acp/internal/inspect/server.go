@@ -289,7 +289,7 @@ func (s *Server) serveWebSocket(w http.ResponseWriter, r *http.Request) {
 	p := &pageConn{in: s.in, conn: conn, ctx: ctx}
 	attach, err := p.readCommand(helloTime)
 	if err != nil || attach.Do != "attach" {
-		_ = conn.Close(websocket.StatusPolicyViolation, "want attach") // the page may have gone
+		_ = conn.Close(websocket.StatusPolicyViolation, "expected attach") // the page may have gone
 		return
 	}
 	if !slices.ContainsFunc(attach.Keys, s.admits) {
@@ -463,7 +463,7 @@ func (in *Inspection) do(c *command) (sent string, err error) {
 		return "", l.kill(c.How)
 	case "answers":
 		if c.Answers == nil {
-			return "", errors.New("want answers")
+			return "", errors.New("expected answers")
 		}
 		return "", l.setAnswers(c.Answers)
 	case "seen":
@@ -473,7 +473,7 @@ func (in *Inspection) do(c *command) (sent string, err error) {
 		return "", l.choose(c)
 	case "faults":
 		if c.Faults == nil {
-			return "", errors.New("want faults")
+			return "", errors.New("expected faults")
 		}
 		l.setFaults(c.Faults)
 		return "", nil

@@ -132,7 +132,7 @@ func greet(conn net.Conn, f *TapFile) error {
 		return err
 	}
 	if answer.StatusCode != http.StatusSwitchingProtocols || !hmac.Equal([]byte(answer.Header.Get(tapHeader)), []byte(proof(f.Secret, "inspection", nonce))) {
-		return fmt.Errorf("%s is not the inspection (%s)", f.Address, answer.Status)
+		return fmt.Errorf("no acp inspect is listening at %s (%s)", f.Address, answer.Status)
 	}
 	return conn.SetDeadline(time.Time{})
 }

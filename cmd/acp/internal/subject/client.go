@@ -386,7 +386,7 @@ const relayTime = 10 * time.Second
 func dial(address, word string) (*net.TCPConn, error) {
 	address, token, ok := strings.Cut(address, "/")
 	if !ok {
-		return nil, errors.New("want ADDRESS/TOKEN")
+		return nil, errors.New("expected ADDRESS/TOKEN")
 	}
 	conn, err := net.DialTimeout("tcp", address, relayTime)
 	if err != nil {

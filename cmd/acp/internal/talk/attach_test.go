@@ -100,7 +100,7 @@ func TestMCPServers(t *testing.T) {
 		`{"mcpServers":{"a":{"command":"no-such-program"}}}`: "no-such-program", `{"mcpServers":{"a":{"url":"http://a/","type":"carrier-pigeon"}}}`: "carrier-pigeon",
 		`{"mcpServers":{"a":{"command":"go","type":"http"}}}`: `a command cannot have the type "http"`,
 		`[]`: "no member mcpServers", `{"mcpServers":{"a":{"command":"go","args":"x"}}}`: "args: unexpected JSON string",
-		`{"mcpServers":{"a":{"url":"ftp://a/"}}}`: "url: want http or https", `{"mcpServers":{"a":{"url":"a b"}}}`: "url: want http or https",
+		`{"mcpServers":{"a":{"url":"ftp://a/"}}}`: "url: expected http or https", `{"mcpServers":{"a":{"url":"a b"}}}`: "url: expected http or https",
 	} {
 		if _, err := read(text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", text, err)
@@ -193,8 +193,8 @@ func TestMCPServerList(t *testing.T) {
 		t.Errorf("got %v, %v", got, err)
 	}
 	for list, want := range map[string]string{
-		"a=": "want a command or a URL", "a=$NOTHING": "want a command or a URL", "a='x": "quote", "a=no-such-program": "no-such-program",
-		"=go": "=go", "a b=go": "no such file", "a=http://": "url: want http or https", "a=go,a=go": `two MCP servers have the name "a"`,
+		"a=": "expected a command or a URL", "a=$NOTHING": "expected a command or a URL", "a='x": "quote", "a=no-such-program": "no-such-program",
+		"=go": "=go", "a b=go": "no such file", "a=http://": "url: expected http or https", "a=go,a=go": `two MCP servers have the name "a"`,
 		"filed=go,./a=b.json": `two MCP servers have the name "filed"`,
 	} {
 		if _, _, err := MCPServers(strings.Split(list, ","), "/w/dir"); err == nil || !strings.Contains(err.Error(), want) {

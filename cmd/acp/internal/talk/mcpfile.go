@@ -416,10 +416,10 @@ func (s mcpServer) server(name, dir string) (server acp.MCPServer, err error) {
 	}
 	switch {
 	case (len(s.Command.list) == 0) == (address == ""):
-		return server, errors.New("want either command or url")
+		return server, errors.New("expected either command or url")
 	case address == "":
 		if kind != "" && kind != "stdio" && kind != "local" {
-			return server, fmt.Errorf("a command cannot have the type %q: want \"stdio\" or none", s.Type)
+			return server, fmt.Errorf("a command cannot have the type %q: expected \"stdio\" or none", s.Type)
 		}
 		for i := range command {
 			if command[i], err = expand(command[i], dir); err != nil {
@@ -453,7 +453,7 @@ func (s mcpServer) server(name, dir string) (server acp.MCPServer, err error) {
 	}
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return server, errors.New("url: want http or https") // it may hold a secret
+		return server, errors.New("url: expected http or https") // it may hold a secret
 	}
 	if kind == "" && s.HTTPURL == "" && strings.HasSuffix(u.Path, "/sse") {
 		kind = "sse"

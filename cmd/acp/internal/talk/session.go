@@ -389,7 +389,7 @@ func (s *Session) SetOption(ctx context.Context, option acp.SessionConfigID, val
 			if _, boolean := o.Variant.(*acp.SessionConfigOptionBoolean); boolean && o.ID == option {
 				on, err := strconv.ParseBool(value)
 				if err != nil {
-					return fmt.Errorf("%w: option %s: want true or false, not %q", acp.ErrInvalidParams, option, value)
+					return fmt.Errorf("%w: option %s: expected true or false, not %q", acp.ErrInvalidParams, option, value)
 				}
 				return current.SetBooleanConfigOption(ctx, option, on)
 			}

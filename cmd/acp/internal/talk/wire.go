@@ -47,7 +47,7 @@ func (r *recorder) begin() *recording.Writer {
 	return w
 }
 
-// fail reports once that the recording is not complete. The conversation goes on.
+// fail reports once that the recording is not complete. The conversation continues.
 func (r *recorder) fail(err error) {
 	r.mu.Lock()
 	first := r.failed == nil

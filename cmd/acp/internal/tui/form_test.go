@@ -84,15 +84,15 @@ func TestForm(t *testing.T) {
 			w.sleep(100 * time.Millisecond)
 			w.want(shown)
 		}
-		step("A", "want at least 2 characters")
+		step("A", "expected at least 2 characters")
 		step("nn", "age *")
-		step("7", "want at least 18")
+		step("7", "expected at least 18")
 		w.key("backspace")
-		step("x", "want a whole number")
+		step("x", "expected a whole number")
 		w.key("backspace")
 		step("42", "Green") // optional fields follow by name
 		step("", "mail")
-		step("nobody", "want an e-mail address")
+		step("nobody", "expected an e-mail address")
 		for range len("nobody") {
 			w.key("backspace")
 		}
@@ -101,7 +101,7 @@ func TestForm(t *testing.T) {
 		step("", "hammer")
 		w.key("down", "x", "down", "x", "enter")
 		w.sleep(100 * time.Millisecond)
-		w.want("want at most 2")
+		w.want("expected at most 2")
 		w.key("x", "enter")
 		w.sleep(time.Second)
 		f.want(t, `{"action":"accept","content":{"name":"Ann","age":42,"rate":1.5,"mail":"a@example.com","sure":true,"color":"g","tools":["saw","hammer"]}}`)

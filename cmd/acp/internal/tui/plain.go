@@ -690,7 +690,7 @@ func (f *field) fill(text string) error {
 		case "n", "no", "false":
 			f.on = false
 		default:
-			return errors.New("want y or n")
+			return errors.New("expected y or n")
 		}
 		return nil
 	case selectField, multiField:
@@ -704,7 +704,7 @@ func (f *field) fill(text string) error {
 		for _, w := range strings.FieldsFunc(word, func(r rune) bool { return r == ' ' || r == ',' }) {
 			n, err := strconv.Atoi(w)
 			if err != nil || n < 1 || n > len(f.Choices) {
-				return fmt.Errorf("want numbers from 1 to %d", len(f.Choices))
+				return fmt.Errorf("expected numbers from 1 to %d", len(f.Choices))
 			}
 			if v := f.Choices[n-1].Const; !slices.Contains(chosen, v) {
 				chosen = append(chosen, v)
@@ -718,7 +718,7 @@ func (f *field) fill(text string) error {
 			return nil
 		}
 		if len(chosen) != 1 {
-			return errors.New("want one number")
+			return errors.New("expected one number")
 		}
 		f.text = chosen[0]
 		return nil

@@ -48,7 +48,7 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// An agent that was told of no server gets the tool, and calls it after the user's consent.
+// An agent that was given no server gets the tool, and calls it after the user's consent.
 func TestTools(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {

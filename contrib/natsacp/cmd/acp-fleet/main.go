@@ -130,7 +130,7 @@ func (f *fleetFlags) connect(ctx context.Context, role string, log *slog.Logger)
 			options = append(options, nats.Token(token))
 		}
 	} else if f.user != "" {
-		return nil, errors.New("want --nats-token-file with the password of --nats-user")
+		return nil, errors.New("expected --nats-token-file with the password of --nats-user")
 	}
 	if f.ca != "" {
 		options = append(options, nats.RootCAs(f.ca))

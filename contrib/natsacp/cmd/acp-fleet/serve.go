@@ -117,7 +117,7 @@ func (f *gatewayFlags) tokens() (map[string]string, error) {
 		switch {
 		case len(fields) == 0 || strings.HasPrefix(fields[0], "#"):
 		case len(fields) != 2:
-			return nil, fmt.Errorf("%s: want NAME TOKEN on each line", f.tokenFile)
+			return nil, fmt.Errorf("%s: expected NAME TOKEN on each line", f.tokenFile)
 		default:
 			tokens[fields[0]] = fields[1]
 		}
@@ -135,7 +135,7 @@ func (f *gatewayFlags) run(c *cobra.Command, fleet *natsacp.Fleet, log *slog.Log
 		return err
 	}
 	if (f.cert == "") != (f.key == "") {
-		return errors.New("want both --tls-cert and --tls-key, or neither")
+		return errors.New("expected both --tls-cert and --tls-key, or neither")
 	}
 	if f.cert != "" {
 		if _, err := tls.LoadX509KeyPair(f.cert, f.key); err != nil {
@@ -164,7 +164,7 @@ func (f *gatewayFlags) run(c *cobra.Command, fleet *natsacp.Fleet, log *slog.Log
 		return err
 	}
 	if err := gateway.CheckListener(listener); err != nil {
-		return fmt.Errorf("%w: want --token-file or --no-token", errors.Join(err, listener.Close()))
+		return fmt.Errorf("%w: expected --token-file or --no-token", errors.Join(err, listener.Close()))
 	}
 	mux := health(gateway.Ready)
 	mux.Handle(f.path, gateway)
@@ -331,7 +331,7 @@ NATS server listens on loopback addresses only.`,
 			ended, closed := make(chan struct{}), make(chan error, 1)
 			go func() {
 				select {
-				case <-node.Drained(): // the gateway goes on
+				case <-node.Drained(): // the gateway continues
 				case <-ended:
 				}
 				closed <- node.Close()
@@ -371,7 +371,7 @@ func embed(dir, listen, cert, key string) (s *server.Server, tokenFile string, e
 			return nil, "", fmt.Errorf("--nats-listen: %w", err)
 		}
 		if ip := net.ParseIP(host); host != "localhost" && !ip.IsLoopback() && !o.TLS {
-			return nil, "", fmt.Errorf("--nats-listen %s: not a loopback address, such as 127.0.0.1:%s: want --nats-cert and --nats-key", listen, port)
+			return nil, "", fmt.Errorf("--nats-listen %s: not a loopback address, such as 127.0.0.1:%s: expected --nats-cert and --nats-key", listen, port)
 		}
 		if o.Port, err = strconv.Atoi(port); err != nil {
 			return nil, "", fmt.Errorf("--nats-listen: %w", err)

@@ -65,7 +65,7 @@ func stubborn(a *agent, s *session) error {
 	return errGone
 }
 
-// halfClosedOut ends the agent's output; the agent goes on reading.
+// halfClosedOut ends the agent's output; the agent continues reading.
 func halfClosedOut(a *agent, s *session) error {
 	if err := a.Ran(); err != nil {
 		return err
@@ -78,7 +78,7 @@ func halfClosedOut(a *agent, s *session) error {
 // closeInput ends the agent's input, by the goroutine that reads it.
 func closeInput(*agent) { os.Stdin.Close() }
 
-// halfClosedIn goes on sending when the input has ended, and lives.
+// halfClosedIn continues sending when the input has ended, and lives.
 func halfClosedIn(a *agent, s *session) error {
 	if err := a.Ran(); err != nil {
 		return err

@@ -142,7 +142,7 @@ func initializeAgain(c *client) error {
 	return nil
 }
 
-// bigInitialize introduces itself at very great length. It may be refused, but the agent must go on.
+// bigInitialize introduces itself at very great length. It may be refused, but the agent must continue.
 func bigInitialize(c *client) error {
 	meta := strings.Repeat(`{"a":[1,2,3]},`, c.size(16, 60)*mib/14)
 	m, err := c.Call("initialize", `{"protocolVersion":1,"_meta":{"m":[`+strings.TrimSuffix(meta, ",")+`]}}`, hostile.Patience)

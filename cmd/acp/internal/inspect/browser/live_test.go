@@ -67,7 +67,7 @@ func TestLive(t *testing.T) {
 	p.until(`!document.querySelector(".question")`)
 	p.see("No findings")
 
-	// Another page sees the same, and may go on.
+	// Another page sees the same, and may continue.
 	other := newTab(t, narrow)
 	other.open(server.URL())
 	other.click("[role=tab]", "Timeline")
