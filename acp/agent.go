@@ -163,8 +163,8 @@ func (a *agentSide) checkParams(params any) *flaw {
 	return checkSystemPrompt(prompt)
 }
 
-// statesArchived wraps the handler of session/list: if archiving is advertised, each session says whether it is archived.
-// Those that do not say it are, if the client has asked for archived ones only.
+// statesArchived wraps the handler of session/list: if archiving is advertised, each session says whether it is
+// archived. Those that do not say it are, if the client has asked for archived ones only.
 func (a *agentSide) statesArchived(
 	list func(context.Context, *AgentConn, *ListSessionsRequest) (*ListSessionsResponse, error),
 ) func(context.Context, *AgentConn, *ListSessionsRequest) (*ListSessionsResponse, error) {

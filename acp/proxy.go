@@ -19,7 +19,8 @@ type ProxyConn struct {
 // StartProxy starts one end of a connection between a proxy and its conductor. The handlers serve the messages that the
 // chain adds to the protocol. The messages of the protocol itself, which a proxy exchanges with its predecessor, go
 // unchanged to the fallbacks of handlers.Extensions, and are sent with rpc.Call and rpc.Notify; package acp/proxy does
-// that for proxies. ctx bounds opening the transport. To end the connection, call Close, or call Wait until the other end does. Nil opts mean the defaults.
+// that for proxies. ctx bounds opening the transport. To end the connection, call Close, or call Wait until the other
+// end does. Nil opts mean the defaults.
 //
 // Experimental: any minor release may change or remove it.
 func StartProxy(ctx context.Context, transport Transport, handlers ProxyHandlers, opts *ConnOptions) (*ProxyConn, error) {

@@ -65,8 +65,8 @@ func (s *AgentSession) createTerminal(ctx context.Context, req *CreateTerminalRe
 	return &TerminalHandle{session: s, id: res.TerminalID}, nil
 }
 
-// Err returns an error if the command has failed: if its exit code is not 0, or a signal has ended it. The text, such as
-// "exit status 2", reaches the peer.
+// Err returns an error if the command has failed: if its exit code is not 0, or a signal has ended it. The text, such
+// as "exit status 2", reaches the peer.
 func (x TerminalExitStatus) Err() error {
 	switch code, signal := x.ExitCode.Value(), x.Signal.Value(); {
 	case signal != "":

@@ -101,8 +101,8 @@ type Turn struct {
 }
 
 // Updates returns an iterator over the turn's updates, in order, which ends when the turn has ended. Leaving the loop
-// early discards the remaining updates; it does not cancel the turn and does not block the agent. A slow loop blocks the
-// agent once ConnOptions.QueueBytes of updates are waiting for it.
+// early discards the remaining updates; it does not cancel the turn and does not block the agent. A slow loop blocks
+// the agent once ConnOptions.QueueBytes of updates are waiting for it.
 //
 // A call made in the body of the loop cannot be answered while the loop blocks the agent. A call with the turn's
 // Context lets up to ConnOptions.QueueLimit of updates wait, at which it fails with ErrOverflow. For any other call,

@@ -38,8 +38,8 @@ func ConfigUpdate(options ...SessionConfigOption) SessionUpdate {
 	return NewSessionUpdateConfigOptionUpdate(ConfigOptionUpdate{ConfigOptions: options})
 }
 
-// SlashCommand returns a command that the user may begin a prompt with, for [CommandsUpdate]. The name has no slash. The
-// hint says what to write after the command; "" means nothing.
+// SlashCommand returns a command that the user may begin a prompt with, for [CommandsUpdate]. The name has no slash.
+// The hint says what to write after the command; "" means nothing.
 func SlashCommand(name, description, hint string) AvailableCommand {
 	command := AvailableCommand{Name: name, Description: description}
 	if hint != "" {

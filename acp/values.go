@@ -165,8 +165,8 @@ func checkListed(_ *ListSessionsRequest, res *ListSessionsResponse) *flaw {
 	return nil
 }
 
-// checkSystemPrompt refuses a system prompt in an unknown mode, or with content that the protocol does not allow. An agent
-// may have modes of its own, whose names begin with an underscore.
+// checkSystemPrompt refuses a system prompt in an unknown mode, or with content that the protocol does not allow. An
+// agent may have modes of its own, whose names begin with an underscore.
 func checkSystemPrompt(prompt SystemPrompt) *flaw {
 	const at = "/systemPrompt/content"
 	if !strings.HasPrefix(string(prompt.Mode), "_") && !prompt.Mode.Known() {

@@ -65,8 +65,8 @@ func Generate(c Config) (map[string][]byte, error) {
 	return out.Files, nil
 }
 
-// Result has the files of the generated package by name, the file hooks_gen.go of a package proxy if Config.Hooks is set,
-// and the questions that only people can answer.
+// Result has the files of the generated package by name, the file hooks_gen.go of a package proxy if Config.Hooks is
+// set, and the questions that only people can answer.
 type Result struct {
 	Files     map[string][]byte
 	Hooks     []byte

@@ -104,8 +104,8 @@ func Pipe() (Transport, Transport) { return rpc.Pipe() }
 func Public(err error) error { return rpc.Public(err) }
 
 // AfterResponse calls fn after the answer to the request that ctx belongs to has been sent, and never before. A
-// NewSession handler uses it to announce the available commands. The session's next turn begins when fn has returned, so
-// fn should not wait for anything else. It returns false outside a request handler.
+// NewSession handler uses it to announce the available commands. The session's next turn begins when fn has returned,
+// so fn should not wait for anything else. It returns false outside a request handler.
 func AfterResponse(ctx context.Context, fn func(ctx context.Context)) bool {
 	return rpc.AfterResponse(ctx, fn)
 }

@@ -29,8 +29,8 @@ func (e *VersionError) Error() string {
 }
 
 // Connect starts a connection to an agent and initializes it. ctx applies to connecting and initializing
-// only; if it has no deadline, ClientOptions.ConnectTimeout applies. If a subprocess does not answer, ending it takes up to its StopTime
-// and KillTime longer.
+// only; if it has no deadline, ClientOptions.ConnectTimeout applies. If a subprocess does not answer, ending it takes
+// up to its StopTime and KillTime longer.
 //
 // The error matches ErrClosed if the agent ended in the meantime; for a subprocess it is or wraps an *ExitError. It is
 // a *CallError if the agent refused, and a *VersionError if the agent speaks another version. If there was no answer in
@@ -159,8 +159,8 @@ func checkOutcome(req *RequestPermissionRequest, res *RequestPermissionResponse)
 	return nil
 }
 
-// checkElicitation refuses modes that the client did not advertise (ELI-23), and keeps the ids of pages: the reader calls
-// it, so that an id is known before its completion is read.
+// checkElicitation refuses modes that the client did not advertise (ELI-23), and keeps the ids of pages: the reader
+// calls it, so that an id is known before its completion is read.
 func (c *clientSide) checkElicitation(params any) *flaw {
 	req, ok := params.(*CreateElicitationRequest)
 	if !ok {

@@ -105,8 +105,8 @@ func notification[P, Of any](
 	return engine.HandleNotification(m.Name, func(ctx context.Context, params *P) error { return fn(ctx, of(params), params) })
 }
 
-// handle returns the route of a request handler. Like the functions above, it is not inlined, because the compiler would
-// make the functions in them again for each caller.
+// handle returns the route of a request handler. Like the functions above, it is not inlined, because the compiler
+// would make the functions in them again for each caller.
 //
 //go:noinline
 func handle[P, R any](m rpc.RequestMethod[P, R], fn func(context.Context, *P) (*R, error)) engine.Route {

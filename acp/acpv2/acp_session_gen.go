@@ -45,8 +45,8 @@ func (s *AgentSession) baseElicitForm(
 	return s.conn.CreateElicitation(ctx, &req)
 }
 
-// baseElicitURL asks the user to open a URL (elicitation/create, mode url); see AgentConn.CreateElicitation for id. When the
-// user has finished with the page, tell the client with AgentConn.CompleteElicitation.
+// baseElicitURL asks the user to open a URL (elicitation/create, mode url); see AgentConn.CreateElicitation for id. When
+// the user has finished with the page, tell the client with AgentConn.CompleteElicitation.
 func (s *AgentSession) baseElicitURL(
 	ctx context.Context, message string, id ElicitationID, url string,
 ) (*CreateElicitationResponse, error) {
@@ -55,8 +55,8 @@ func (s *AgentSession) baseElicitURL(
 	return s.conn.CreateElicitation(ctx, &req)
 }
 
-// CreateElicitation asks the user to fill in a form or to open a URL (elicitation/create). The id of a URL must be unique
-// among those of the connection that are outstanding: neither declined, cancelled, failed nor completed with
+// CreateElicitation asks the user to fill in a form or to open a URL (elicitation/create). The id of a URL must be
+// unique among those of the connection that are outstanding: neither declined, cancelled, failed nor completed with
 // CompleteElicitation (ELI-19). Otherwise CreateElicitation fails with ErrInvalidParams, without sending anything.
 //
 // It fails with ErrUnsupported, without sending anything, if the client did not advertise what req needs.
@@ -136,8 +136,8 @@ func (u *urlIDs) remove(id ElicitationID) bool {
 	return true
 }
 
-// completing wraps the handler of elicitation/complete so that it is called once for each elicitation of this connection,
-// and not for other ids (ELI-22).
+// completing wraps the handler of elicitation/complete so that it is called once for each elicitation of this
+// connection, and not for other ids (ELI-22).
 func (c *ClientConn) completing(
 	fn func(context.Context, *ClientConn, *CompleteElicitationNotification) error,
 ) func(context.Context, *ClientConn, *CompleteElicitationNotification) error {

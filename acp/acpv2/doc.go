@@ -1,6 +1,6 @@
-// Package acpv2 is the Agent Client Protocol, version 2, which is in Preview. Its module has versions below v1 until the
-// protocol is stable, and changes as the protocol does. It is released together with the module github.com/acpgo/sdk, and
-// works only with the version of that module that it requires.
+// Package acpv2 is the Agent Client Protocol, version 2, which is in Preview. Its module has versions below v1 until
+// the protocol is stable, and changes as the protocol does. It is released together with the module
+// github.com/acpgo/sdk, and works only with the version of that module that it requires.
 //
 // It is used like package acp, and most names are the same. The differences are those of the protocol:
 //

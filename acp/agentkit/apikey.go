@@ -25,8 +25,8 @@ type APIKey struct {
 	Default  string // the key if there is no other, for servers that require none
 }
 
-// Get returns the key: the variable's value or otherwise the file's content or Default. It is "" if there is none. A file
-// that everybody can read, or others can write to, is refused.
+// Get returns the key: the variable's value or otherwise the file's content or Default. It is "" if there is none. A
+// file that everybody can read, or others can write to, is refused.
 func (k APIKey) Get() (string, error) {
 	if key := os.Getenv(k.Variable); key != "" {
 		return key, nil

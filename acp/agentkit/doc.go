@@ -1,9 +1,9 @@
 // Package agentkit provides what most agents need: sessions with state of the author's own type, which are stored,
 // listed and loaded; turns that wait for one another, or take further prompts while they run; tool calls as values; and
 // streams of text. It does not talk to a model, does not run tools, and does not ask for permission on its own. Package
-// workspace has the files and commands of a session, and package github.com/acpgo/sdk/contrib/mcpacp the tools of its MCP
-// servers and those of the agent's own. Agents are written in version 1 of the protocol, package acp, and serve clients of
-// version 2 too (see [Sessions.Serve]). Of the experimental features this package supports session/fork (see
+// workspace has the files and commands of a session, and package github.com/acpgo/sdk/contrib/mcpacp the tools of its
+// MCP servers and those of the agent's own. Agents are written in version 1 of the protocol, package acp, and serve
+// clients of version 2 too (see [Sessions.Serve]). Of the experimental features this package supports session/fork (see
 // [Config].Fork), subagents (see [Turn.Subagent]) and system prompts (see [Opening]); the others are left to the agent.
 //
 // [Sessions] is the starting point, and [Sessions.Serve] serves a client:

@@ -81,8 +81,8 @@ func (s *session) Messages(ctx context.Context) ([]Message, error) {
 	return messages, nil
 }
 
-// Results returns the tool calls of a message with their results for a model, as ToolResult returns them, but never empty,
-// because some models refuse that. The results are cut so that all together have about as many bytes as most.
+// Results returns the tool calls of a message with their results for a model, as ToolResult returns them, but never
+// empty, because some models refuse that. The results are cut so that all together have about as many bytes as most.
 func (m *Message) Results(most int) iter.Seq2[acp.ToolCall, string] {
 	return func(yield func(acp.ToolCall, string) bool) {
 		for _, call := range m.ToolCalls {

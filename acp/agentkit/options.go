@@ -10,9 +10,9 @@ import (
 )
 
 // Select adds a config option whose value the user chooses from values, which must not be empty; a value that is there
-// twice counts once. *field is the current value; if it is not among the values, it is set to the first one. When the client sets the option, the value is
-// checked, stored, and restored when the session is opened again. *field is set to it when the next turn begins, so it
-// does not change during a turn.
+// twice counts once. *field is the current value; if it is not among the values, it is set to the first one. When the
+// client sets the option, the value is checked, stored, and restored when the session is opened again. *field is set to
+// it when the next turn begins, so it does not change during a turn.
 //
 // An option with the id of a category, such as "model", has that category. The option is the last element of
 // ConfigOptions, where Config.Open may add a description or change the names of the values. Config.SetOption is not
@@ -38,8 +38,8 @@ func (o *Opening) Select(id acp.SessionConfigID, name string, field *string, val
 	o.bind(option, func(value string) { *field = value })
 }
 
-// SelectOption sets a config option of Opening.Select, or another one of the author's that is a selection, to one of its
-// values, and reports it to the client. A field passed to Select is set to it when the next turn begins.
+// SelectOption sets a config option of Opening.Select, or another one of the author's that is a selection, to one of
+// its values, and reports it to the client. A field passed to Select is set to it when the next turn begins.
 func (s *session) SelectOption(ctx context.Context, id acp.SessionConfigID, value string) error {
 	s.mu.Lock()
 	options := slices.Clone(s.options)

@@ -123,9 +123,9 @@ func (s *session) toolError(call acp.ToolCall, err error) string {
 
 func (s *session) logger() *slog.Logger { return s.sessions.logger().With("session", s.ID()) }
 
-// AtClose registers f to be called once at the end of the session: after it was closed and its handlers have returned, and
-// before Config.Close; or after opening it failed. Functions are called in reverse order of registration. Sessions.Close
-// waits for them. If the session has already ended, AtClose calls f itself.
+// AtClose registers f to be called once at the end of the session: after it was closed and its handlers have returned,
+// and before Config.Close; or after opening it failed. Functions are called in reverse order of registration.
+// Sessions.Close waits for them. If the session has already ended, AtClose calls f itself.
 func (s *session) AtClose(f func()) {
 	s.mu.Lock()
 	over := s.over

@@ -358,10 +358,10 @@ func (ss *sessions) Options(opts *acp.AgentOptions) *acp.AgentOptions {
 	return &o
 }
 
-// Serve serves one client over transport, as acp.ServeAgent does, with the handlers of Handlers, the settings of Options
-// and what Config.Extend adds, and then closes the sessions. opts may be nil. Clients may speak version 1 or 2 of the
-// protocol; see package translate. An agent that serves several clients, or version 1 alone, calls Handlers, Options,
-// acp.ServeAgent and Close itself.
+// Serve serves one client over transport, as acp.ServeAgent does, with the handlers of Handlers, the settings of
+// Options and what Config.Extend adds, and then closes the sessions. opts may be nil. Clients may speak version 1 or 2
+// of the protocol; see package translate. An agent that serves several clients, or version 1 alone, calls Handlers,
+// Options, acp.ServeAgent and Close itself.
 func (ss *sessions) Serve(ctx context.Context, transport acp.Transport, opts *acp.AgentOptions) error {
 	defer ss.Close()
 	handlers, settings := ss.Handlers(), ss.Options(opts)

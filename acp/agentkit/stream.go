@@ -14,8 +14,8 @@ import (
 	"github.com/acpgo/sdk/acp/rpc"
 )
 
-// APIError is a failure of the API of an agent's model. If a handler returns it, the client sees its text; the status 401
-// is acp.ErrAuthRequired.
+// APIError is a failure of the API of an agent's model. If a handler returns it, the client sees its text; the status
+// 401 is acp.ErrAuthRequired.
 type APIError struct {
 	Status     int    // of HTTP; 0 if there was no answer, or none that was complete
 	RetryAfter string // the header of that name
@@ -77,14 +77,15 @@ type StreamOptions struct {
 	Silence time.Duration
 }
 
-// Stream sends a request to a model, and its answer to the client as it arrives: the text as a message, the thoughts as a
-// thought. request sends the request and yields the pieces of the answer, or an error; it must end when its context does.
+// Stream sends a request to a model, and its answer to the client as it arrives: the text as a message, the thoughts as
+// a thought. request sends the request and yields the pieces of the answer, or an error; it must end when its context
+// does.
 //
-// If request fails with an *APIError that is temporary (no connection, the status 408, 429, or 500 and above), or the API
-// is silent for too long, Stream tells the user with Notify, waits, and calls request again, at most five times. It waits
-// as long as RetryAfter asks for, at most five minutes, or otherwise 0.5 s, 1 s, 2 s and so on. If a part of the answer
-// has been shown, it does not try again. The error is the last one of request; or it matches ErrTooLarge if the answer is
-// longer than MaxBytes, of which the client has got the beginning.
+// If request fails with an *APIError that is temporary (no connection, the status 408, 429, or 500 and above), or the
+// API is silent for too long, Stream tells the user with Notify, waits, and calls request again, at most five times. It
+// waits as long as RetryAfter asks for, at most five minutes, or otherwise 0.5 s, 1 s, 2 s and so on. If a part of the
+// answer has been shown, it does not try again. The error is the last one of request; or it matches ErrTooLarge if the
+// answer is longer than MaxBytes, of which the client has got the beginning.
 func (t *turn) Stream(ctx context.Context, request func(ctx context.Context) iter.Seq2[Piece, error], opts *StreamOptions) error {
 	var o StreamOptions
 	if opts != nil {

@@ -105,8 +105,8 @@ func (t *turn) RequestPermission(
 	return t.session.RequestPermission(ctx, call, options...)
 }
 
-// ElicitForm is acp.AgentSession.ElicitForm, after the texts of the turn that ctx belongs to. acp.Ask makes a form from a
-// struct.
+// ElicitForm is acp.AgentSession.ElicitForm, after the texts of the turn that ctx belongs to. acp.Ask makes a form from
+// a struct.
 func (t *turn) ElicitForm(
 	ctx context.Context, message string, schema acp.ElicitationSchema,
 ) (*acp.CreateElicitationResponse, error) {
@@ -140,8 +140,8 @@ func (t *turn) Tool(
 	return call.End(do(call))
 }
 
-// Sayf sends a piece of the agent's answer, formatted as by fmt.Sprintf. Clients show consecutive pieces as one message.
-// For the output of a model use NewMessage.
+// Sayf sends a piece of the agent's answer, formatted as by fmt.Sprintf. Clients show consecutive pieces as one
+// message. For the output of a model use NewMessage.
 func (t *turn) Sayf(ctx context.Context, format string, args ...any) error {
 	return t.Update(ctx, acp.AgentMessageText(fmt.Sprintf(format, args...)))
 }

@@ -86,8 +86,8 @@ func (d *Decoder) SetMaxDepth(n int) { d.left, d.maxDepth = n, n }
 // is no bound. Values take more memory than their text, especially short values in long lists.
 func (d *Decoder) SetMaxItems(n int) { d.maxItems = n }
 
-// SetOff sets the experimental features that are off, by bit. What a text has of them and cannot be read is left out, as
-// a repair: a program that does not use a feature must not fail because of it. Without SetOff, it is a failure.
+// SetOff sets the experimental features that are off, by bit. What a text has of them and cannot be read is left out,
+// as a repair: a program that does not use a feature must not fail because of it. Without SetOff, it is a failure.
 func (d *Decoder) SetOff(features uint64) { d.off = features }
 
 // Items returns how many elements and members were read since Reset.
@@ -856,8 +856,8 @@ func (d *Decoder) Fits(members ...string) bool {
 	return ok
 }
 
-// fits is Fits, but also reports whether the first item of an array has the members. It returns the end of the text that
-// it has read.
+// fits is Fits, but also reports whether the first item of an array has the members. It returns the end of the text
+// that it has read.
 func (d *Decoder) fits(members []string) (end int, ok bool) {
 	start := d.Mark()
 	switch d.Kind() {

@@ -80,8 +80,8 @@ func (o *Opt[T]) UnmarshalJSON(data []byte) error {
 	return err
 }
 
-// marshalOpt and unmarshalOpt are the parts of MarshalJSON and UnmarshalJSON that do not depend on the type, so that the
-// compiler makes them once.
+// marshalOpt and unmarshalOpt are the parts of MarshalJSON and UnmarshalJSON that do not depend on the type, so that
+// the compiler makes them once.
 func marshalOpt(state presence, value any) ([]byte, error) {
 	if state != present {
 		return []byte("null"), nil

@@ -22,8 +22,8 @@ type Component struct {
 	// Name appears in errors and logs after the component's place in the chain, for example the program's name. It may be
 	// empty.
 	Name string
-	// Transport connects to the component. It is opened once, when the client sends its first initialize, in a goroutine of
-	// its own.
+	// Transport connects to the component. It is opened once, when the client sends its first initialize, in a goroutine
+	// of its own.
 	Transport rpc.Transport
 }
 

@@ -6,8 +6,8 @@
 //	             ⇅
 //	   proxy:0, proxy:1, …, agent
 //
-// A proxy exchanges ordinary messages with its predecessor. What it exchanges with its successor is in the parameters of
-// the method proxy/successor, which the conductor unwraps and wraps. A component that receives proxy/initialize is a
+// A proxy exchanges ordinary messages with its predecessor. What it exchanges with its successor is in the parameters
+// of the method proxy/successor, which the conductor unwraps and wraps. A component that receives proxy/initialize is a
 // proxy; the one that receives initialize is the agent. A chain without an agent is itself a proxy: its client is
 // another conductor, which forwards what the last proxy sends to its successor. So chains nest.
 //
@@ -28,16 +28,16 @@
 //     protocolVersion.
 //  6. Malformed messages are not forwarded. The sender gets the error that JSON-RPC prescribes; if the message was an
 //     answer, its request fails with an error that names the component. Text on a component's standard output that is
-//     not a message is logged and dropped, as are answers that match no request. The log gets at most 100 warnings about
-//     what one component sends.
-//  7. When the queue of a connection reaches 1 MiB, the components that send to it are not read until there is room. The
-//     exception is a component whose own queue has reached 1 MiB, because it may not read before its output is read:
-//     it is read until the other queue reaches 16 MiB. So no two components wait for each other. If a component stays at
-//     that limit for a minute, the chain ends, with an error that names the one that does not read. A queue exceeds its
-//     limit by at most one message from each sender. At most 10,000 requests to a component are in flight, with ids of at
-//     most 1 KiB.
-//  8. When the client ends its input, its requests in flight are still answered, for a bounded time. The end is read after
-//     all that the client has sent: not while a component reads nothing and its queue is full. When a component ends,
-//     the chain ends: the client's requests in flight fail with an error that names the component, its exit status and
-//     the end of its standard error. However the chain ends, Run closes all components and waits for them.
+//     not a message is logged and dropped, as are answers that match no request. The log gets at most 100 warnings
+//     about what one component sends.
+//  7. When the queue of a connection reaches 1 MiB, the components that send to it are not read until there is room.
+//     The exception is a component whose own queue has reached 1 MiB, because it may not read before its output is
+//     read: it is read until the other queue reaches 16 MiB. So no two components wait for each other. If a component
+//     stays at that limit for a minute, the chain ends, with an error that names the one that does not read. A queue
+//     exceeds its limit by at most one message from each sender. At most 10,000 requests to a component are in flight,
+//     with ids of at most 1 KiB.
+//  8. When the client ends its input, its requests in flight are still answered, for a bounded time. The end is read
+//     after all that the client has sent: not while a component reads nothing and its queue is full. When a component
+//     ends, the chain ends: the client's requests in flight fail with an error that names the component, its exit
+//     status and the end of its standard error. However the chain ends, Run closes all components and waits for them.
 package conduct

@@ -61,8 +61,8 @@ func (p *port) String() string { return label(p.place, p.Name) }
 // queued is the length of the queue: bytes that the other side has not taken.
 func (p *port) queued() int { return len(p.pending) + p.writing }
 
-// read reads a connection until it ends. After the end of the chain it drops what it reads, so that a component can write
-// what it has, and end.
+// read reads a connection until it ends. After the end of the chain it drops what it reads, so that a component can
+// write what it has, and end.
 func (c *chain) read(p *port) {
 	flush := func() {
 		c.mu.Lock()
@@ -136,8 +136,9 @@ func (c *chain) endOf(p *port, err error) {
 	}
 }
 
-// awaitRoom waits until p, which has added to the queue of another port, may be read again. If a circle of ports waited for
-// each other at soft, all their queues would be at soft, and so none of them waits there: see rule 7 of the package.
+// awaitRoom waits until p, which has added to the queue of another port, may be read again. If a circle of ports waited
+// for each other at soft, all their queues would be at soft, and so none of them waits there: see rule 7 of the
+// package.
 func (c *chain) awaitRoom(p, to *port) {
 	full := func() bool {
 		if to == p || p.queued() >= soft {
@@ -207,7 +208,8 @@ func (c *chain) tooLate(line []byte) {
 	}
 }
 
-// write writes to a connection until the chain is over and nothing is left; to the client until the components are closed.
+// write writes to a connection until the chain is over and nothing is left; to the client until the components are
+// closed.
 func (c *chain) write(p *port) {
 	defer close(p.written)
 	c.mu.Lock()

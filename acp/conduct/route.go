@@ -482,8 +482,8 @@ func (c *chain) restartInit() {
 	c.initTimer.Reset(c.options.InitTime)
 }
 
-// initTimeout ends the chain because no initialize was sent or answered for InitTime. The last component that has received
-// one is late, because those before it wait for it.
+// initTimeout ends the chain because no initialize was sent or answered for InitTime. The last component that has
+// received one is late, because those before it wait for it.
 func (c *chain) initTimeout() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

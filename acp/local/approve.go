@@ -35,8 +35,8 @@ func Trusted() *Approval { return &Approval{} }
 
 // Asking asks for each write and each command. It is for all other agents: without it, they would get the rights of the
 // client's user. The question has the form of session/request_permission, so that ask can be the client's handler of
-// that, with the same rules and dialogs. It is a tool call of the kind edit, with the path and the change, or of the kind
-// execute, whose raw input has the members command, args, cwd and env. Its options are allow_once and reject_once;
+// that, with the same rules and dialogs. It is a tool call of the kind edit, with the path and the change, or of the
+// kind execute, whose raw input has the members command, args, cwd and env. Its options are allow_once and reject_once;
 // whatever does not select the former rejects, and the agent's request fails with [ErrRejected]. S is the type of the
 // sessions that the handlers get. Calls are concurrent; their contexts end with the agent's request.
 func Asking[S Session](ask func(context.Context, S, *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error)) *Approval {

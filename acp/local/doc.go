@@ -1,6 +1,6 @@
 // Package local lets a client serve files and terminals to an agent from this machine: files in chosen directories, and
-// commands as terminals. It implements the client's side of fs/* and terminal/*. Package acp/agentkit/workspace uses it for
-// agents whose client has neither.
+// commands as terminals. It implements the client's side of fs/* and terminal/*. Package acp/agentkit/workspace uses it
+// for agents whose client has neither.
 //
 // The simplest way to use it is [Serve], which gives all sessions the same directories. For options, use [OpenRoots],
 // which defines what sessions can reach, and [NewFiles] and [NewTerminals], which serve it. Their Register methods set

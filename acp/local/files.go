@@ -220,7 +220,8 @@ func (f *Files) writePlace(ctx context.Context, at place, content string) error 
 	return f.writeOpen(ctx, dir, name, info, file, content)
 }
 
-// writeOpen writes a file that is open, or replaces it in dir if it is the one of that name there, which info describes.
+// writeOpen writes a file that is open, or replaces it in dir if it is the one of that name there, which info
+// describes.
 func (f *Files) writeOpen(ctx context.Context, dir *os.Root, name string, info fs.FileInfo, file *os.File, content string) error {
 	is, err := file.Stat()
 	if err != nil {
@@ -289,7 +290,8 @@ func openSame(dir *os.Root, name string, info fs.FileInfo, flag int, kind func(f
 	return file, nil
 }
 
-// open opens a file of a kind. It does not open anything else, as far as it can tell beforehand, and never blocks on it.
+// open opens a file of a kind. It does not open anything else, as far as it can tell beforehand, and never blocks on
+// it.
 func open(dir *os.Root, rel string, flag int, kind func(fs.FileMode) bool) (*os.File, error) {
 	info, err := dir.Stat(rel)
 	switch {
@@ -312,8 +314,8 @@ func open(dir *os.Root, rel string, flag int, kind func(fs.FileMode) bool) (*os.
 	return file, nil
 }
 
-// tree is the file system of a root. Unlike that of os.Root, it opens only directories and regular files, so that it does
-// not block.
+// tree is the file system of a root. Unlike that of os.Root, it opens only directories and regular files, so that it
+// does not block.
 type tree struct{ top place }
 
 func (t tree) Open(name string) (fs.File, error) {

@@ -45,8 +45,9 @@ func (f *Files) ReadTextFile(ctx context.Context, session Session, req *acp.Read
 // texts, and a crash may leave one. A full disk leaves the old text, unless the file system also needs space to
 // overwrite.
 //
-// The [Approval] is asked once the path is known to be inside the session's directories. If a request is cancelled, either the file is unchanged or the change is complete. Refusals are rpc.ErrInvalidParams,
-// or rpc.ErrMethodNotFound if the files are read-only.
+// The [Approval] is asked once the path is known to be inside the session's directories. If a request is cancelled,
+// either the file is unchanged or the change is complete. Refusals are rpc.ErrInvalidParams, or rpc.ErrMethodNotFound
+// if the files are read-only.
 func (f *Files) WriteTextFile(ctx context.Context, session Session, req *acp.WriteTextFileRequest) (*acp.WriteTextFileResponse, error) {
 	if err := f.write(ctx, session, req.Path, req.Content); err != nil {
 		return nil, forPeer(err)
@@ -66,9 +67,9 @@ func (t *Terminals) Register(h *acp.ClientHandlers) {
 	h.ReleaseTerminal = handler(t.ReleaseTerminal)
 }
 
-// CreateTerminal starts a command, once the [Approval] permits it, and returns at once (terminal/create). The command does not end with ctx. Its id
-// cannot be guessed, and is known only to the session that created it. If the command or the working directory does not
-// exist, the error is rpc.ErrInvalidParams.
+// CreateTerminal starts a command, once the [Approval] permits it, and returns at once (terminal/create). The command
+// does not end with ctx. Its id cannot be guessed, and is known only to the session that created it. If the command or
+// the working directory does not exist, the error is rpc.ErrInvalidParams.
 func (t *Terminals) CreateTerminal(ctx context.Context, session Session, req *acp.CreateTerminalRequest) (*acp.CreateTerminalResponse, error) {
 	limit := -1
 	if bytes, ok := req.OutputByteLimit.Get(); ok {

@@ -150,9 +150,9 @@ func (r *Roots) rootsOf(session sessionKey) (rootSet, error) {
 
 // Find returns the file system of the directory that contains an absolute path, and the path's name in it, for programs
 // that list or search files. The path need not exist. A path outside the session's directories is refused, as is one
-// that a symbolic link leads out of them, with an error that matches ErrOutside. The file system refuses such links too,
-// and what is neither a directory nor a regular file, with an error that matches ErrNotRegular, without blocking; it works
-// until the session's directories are removed or the Roots is closed.
+// that a symbolic link leads out of them, with an error that matches ErrOutside. The file system refuses such links
+// too, and what is neither a directory nor a regular file, with an error that matches ErrNotRegular, without blocking;
+// it works until the session's directories are removed or the Roots is closed.
 func (r *Roots) Find(session Session, path string) (files fs.FS, name string, err error) {
 	set, err := r.rootsOf(keyOf(session))
 	if err != nil {
@@ -176,8 +176,8 @@ func (r *Roots) Find(session Session, path string) (files fs.FS, name string, er
 	return tree{at}, filepath.ToSlash(at.rel), nil
 }
 
-// Hide refuses all that is in these directories, by whatever name and while links change, with errors that match ErrOutside;
-// "" is ignored, and they need not exist yet. Commands reach them.
+// Hide refuses all that is in these directories, by whatever name and while links change, with errors that match
+// ErrOutside; "" is ignored, and they need not exist yet. Commands reach them.
 func (r *Roots) Hide(dirs ...string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -198,9 +198,10 @@ var (
 	errChanging = errors.New("it is being changed")
 )
 
-// walk follows the place from directory to directory, none of which is hidden, and each of which is open while the next one is
-// looked for, so that no link can change in the meantime. It returns the last one, which the caller closes, and what the place
-// is called there. That is not a link; info is nil if it does not exist. With create it makes directories that are missing.
+// walk follows the place from directory to directory, none of which is hidden, and each of which is open while the next
+// one is looked for, so that no link can change in the meantime. It returns the last one, which the caller closes, and
+// what the place is called there. That is not a link; info is nil if it does not exist. With create it makes
+// directories that are missing.
 func (p place) walk(create bool) (_ *os.Root, name string, info fs.FileInfo, err error) {
 	for _, at := range p.root.names {
 		for ; at != filepath.Dir(at); at = filepath.Dir(at) {

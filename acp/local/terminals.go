@@ -89,8 +89,8 @@ type Terminals struct {
 	closed bool
 }
 
-// NewTerminals returns a Terminals that runs commands inside roots. If approval is nil, it runs none. Nil options mean the
-// defaults.
+// NewTerminals returns a Terminals that runs commands inside roots. If approval is nil, it runs none. Nil options mean
+// the defaults.
 func NewTerminals(roots *Roots, approval *Approval, options *TerminalsOptions) *Terminals {
 	t := &Terminals{roots: roots, approval: approval, live: make(map[acp.TerminalID]*terminal), conns: newWatcher()}
 	if options != nil {

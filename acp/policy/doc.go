@@ -40,10 +40,11 @@
 // The commands are those of the members command, cmd and command_line of the input, at any depth: a line for a POSIX
 // shell, or a list of arguments. Every command of a line must be covered, also in pipes, lists and groups. Only Lines
 // covers a line that contains anything other than plain text: variables, substitutions, wildcards, assignments,
-// redirections other than 2>&1, > /dev/null and the like (&> is not the same in all shells), here-documents, functions, loops and conditions, or a line that
-// cannot be parsed, or that has a comment, which an interactive zsh would run. A command that changes the directory is
-// not covered if there are other commands, unless it changes to the session's own directory. A command that reads from
-// a pipe is not covered unless it only reads, or copies, as tee does, or its rule is Unsafe.
+// redirections other than 2>&1, > /dev/null and the like (&> is not the same in all shells), here-documents, functions,
+// loops and conditions, or a line that cannot be parsed, or that has a comment, which an interactive zsh would run. A
+// command that changes the directory is not covered if there are other commands, unless it changes to the session's own
+// directory. A command that reads from a pipe is not covered unless it only reads, or copies, as tee does, or its rule
+// is Unsafe.
 //
 // A command is covered by words, or because it is known to only read:
 //
@@ -51,8 +52,9 @@
 //     option, an assignment or a path with "..". With most programs it may be code, or the name of a program: awk, eval,
 //     xargs, find -exec, env, sh -c, make, sudo. Therefore it requires Unsafe, except in commands of [ReadOnlyCommands],
 //     and of touch, mkdir, rmdir, rm, cp, mv, ln, chmod, tee, printf, jq, sleep, gofmt, of git add, mv, rm, restore,
-//     checkout, switch, branch, tag, commit, stash and push origin, of gh pr view, gh issue view and kubectl get, of go build, test, vet, fmt and list, where it may not be a file of
-//     Go, and of cargo build, check, clippy and test, with those of their options that run nothing.
+//     checkout, switch, branch, tag, commit, stash and push origin, of gh pr view, gh issue view and kubectl get, of go
+//     build, test, vet, fmt and list, where it may not be a file of Go, and of cargo build, check, clippy and test, with
+//     those of their options that run nothing.
 //   - A last word "**" matches any further words, which with most programs is a way to run others: git -C, go test
 //     -exec, make --eval, tar -I, find -exec. Therefore it requires Unsafe, which means that the rule allows whatever
 //     the program can do. [Rule.Warnings] warns of it.

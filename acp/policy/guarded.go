@@ -13,9 +13,9 @@ import (
 	"github.com/acpgo/sdk/acp"
 )
 
-// Modes, and remembered rules, allow no change of a file that programs obey or run although nobody starts it: the next git
-// status runs what .git/config names, the next shell what .bashrc has, an editor the tasks of .vscode. These files have
-// hidden names, with few exceptions, and few hidden files are of another kind.
+// Modes, and remembered rules, allow no change of a file that programs obey or run although nobody starts it: the next
+// git status runs what .git/config names, the next shell what .bashrc has, an editor the tasks of .vscode. These files
+// have hidden names, with few exceptions, and few hidden files are of another kind.
 var (
 	unguarded = set(".gitignore .gitattributes .gitkeep .github .gitlab-ci.yml .editorconfig .dockerignore .prettierrc",
 		".prettierignore .eslintignore .clang-format .golangci.yml .golangci.yaml")
@@ -120,8 +120,9 @@ func names(path string) (names []string) {
 	return names
 }
 
-// named reports whether a file is one that the configuration of Git names, such as a hook or a further configuration, or in
-// a directory that it names. git is the directory that has the configuration or, in a worktree, the file that names it.
+// named reports whether a file is one that the configuration of Git names, such as a hook or a further configuration,
+// or in a directory that it names. git is the directory that has the configuration or, in a worktree, the file that
+// names it.
 func named(git, dir, home, file string) bool {
 	configs := []string{"/etc/gitconfig", filepath.Join(home, ".gitconfig"),
 		filepath.Join(cmp.Or(os.Getenv("XDG_CONFIG_HOME"), filepath.Join(home, ".config")), "git", "config")}
@@ -186,8 +187,8 @@ var (
 	variable  = regexp.MustCompile(`\$\{?\w+\}?`)
 )
 
-// mention matches a text that has the name of a file relative to base, or of a directory that it is in and dir is not. The
-// text is code for a shell, often, so what comes before a slash may be anything that stands for base.
+// mention matches a text that has the name of a file relative to base, or of a directory that it is in and dir is not.
+// The text is code for a shell, often, so what comes before a slash may be anything that stands for base.
 func mention(base, dir, file string) *regexp.Regexp {
 	elements := func(path string) []string {
 		rel, err := filepath.Rel(base, path)

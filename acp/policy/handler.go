@@ -40,7 +40,8 @@ type HandlerOptions struct {
 // Handler returns a handler for ClientHandlers.RequestPermission that answers requests that a policy allows or rejects,
 // and asks the user about the rest. To allow, it chooses an option of the kind allow_once; to reject, one of the kind
 // reject_once or else reject_always. It also asks if there is no such option, or more than one that allows. ask may be
-// nil if there is no user: then such requests are rejected once, or answered as cancelled if there is no option for that.
+// nil if there is no user: then such requests are rejected once, or answered as cancelled if there is no option for
+// that.
 //
 // When the user chooses an option of the kinds allow_always or reject_always, the rule that [Policy.RuleFor] returns
 // for the same request is added to the memory, with the same kind, tool and paths, and exactly the same line. It is not

@@ -162,8 +162,8 @@ func (d Decision) String() string {
 	return b.String()
 }
 
-// Explain decides about a request without answering, asking or remembering anything. remembered are additional rules; one
-// of them that allows a tool by its name alone does not apply if the request says which MCP server the tool is of.
+// Explain decides about a request without answering, asking or remembering anything. remembered are additional rules;
+// one of them that allows a tool by its name alone does not apply if the request says which MCP server the tool is of.
 //
 // Rules that reject take precedence over rules that ask, and those over rules that allow. The user is asked about a
 // request that no rule matches.

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// reader is a command that changes nothing as long as it has no options other than these, which may be in any position. They
-// do not include those that follow the links in a directory, because these may lead to files that no rule covers.
+// reader is a command that changes nothing as long as it has no options other than these, which may be in any position.
+// They do not include those that follow the links in a directory, because these may lead to files that no rule covers.
 type reader struct {
 	letters string // short options, which may be joined, and may be followed by numbers
 	options string // options that are whole words, and may have a value after "="; those that end with "*" are prefixes
@@ -129,8 +129,8 @@ var readers = map[string]reader{
 	"git worktree list": {letters: "v", options: "--porcelain", none: true},
 }
 
-// others are further commands, which do not only read, whose operands, and values of these options, are names or texts that
-// nothing runs. Operands of go are packages of the module.
+// others are further commands, which do not only read, whose operands, and values of these options, are names or texts
+// that nothing runs. Operands of go are packages of the module.
 var others = func() map[string]reader {
 	const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 	all := map[string]reader{
@@ -151,7 +151,8 @@ var others = func() map[string]reader {
 	return all
 }()
 
-// takesData reports whether the words for which "*" stands in a pattern are data: the program is known, and cannot run them.
+// takesData reports whether the words for which "*" stands in a pattern are data: the program is known, and cannot run
+// them.
 func takesData(pattern []string) bool {
 	words := make([]word, len(pattern))
 	for i, text := range pattern {

@@ -24,8 +24,8 @@ func (r *Remembered) Decide(
 	return r.Answer(session, call)
 }
 
-// Answer is [Policy.Answer] by the rules and the remembered decisions. Like the modes, it does not allow changes of files
-// that programs run or obey although nobody starts them.
+// Answer is [Policy.Answer] by the rules and the remembered decisions. Like the modes, it does not allow changes of
+// files that programs run or obey although nobody starts them.
 func (r *Remembered) Answer(session Session, call acp.ToolCall) (kind acp.PermissionOptionKind, why string, err error) {
 	rules, err := r.Memory.Rules(session.ID())
 	if err != nil {

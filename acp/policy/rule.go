@@ -51,12 +51,12 @@ type Rule struct {
 	// Unsafe. In a rule that asks or rejects, "*" matches any characters of a word, and a last word "**"
 	// matches any further words.
 	Commands []string
-	// ReadOnly covers read-only commands, used only with read-only options: see the package documentation. The files that they name must be covered by Paths. Only rules that allow
-	// may set it.
+	// ReadOnly covers read-only commands, used only with read-only options: see the package documentation. The files that
+	// they name must be covered by Paths. Only rules that allow may set it.
 	ReadOnly bool
-	// Unsafe means that Commands allow whatever their programs can do, which is what a last word "**" implies, and a word "*"
-	// of a program that may run it: with most programs this includes running other programs. Only rules that allow may set
-	// it.
+	// Unsafe means that Commands allow whatever their programs can do, which is what a last word "**" implies, and a word
+	// "*" of a program that may run it: with most programs this includes running other programs. Only rules that allow may
+	// set it.
 	Unsafe bool
 	// Lines are whole command lines for a shell, which match exactly, whatever they contain; a list of arguments is
 	// written as JSON.
@@ -65,7 +65,8 @@ type Rule struct {
 	Reason string
 }
 
-// Warnings describes what a rule allows that its user may not expect: one sentence for each of the Commands that need Unsafe.
+// Warnings describes what a rule allows that its user may not expect: one sentence for each of the Commands that need
+// Unsafe.
 func (r Rule) Warnings() (warnings []string) {
 	for _, pattern := range r.Commands {
 		program, ok := strings.CutSuffix(pattern, anyWords)

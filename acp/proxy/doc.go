@@ -17,14 +17,14 @@
 // # What is passed on
 //
 // Messages without a hook are passed on byte for byte and in order, both ways, whether or not this library understands
-// them: unknown methods and members, answers, $/cancel_request, and lines that are not messages. One that is longer than
-// the transport accepts is refused: its sender gets an error, or the receiver if it was an answer.
+// them: unknown methods and members, answers, $/cancel_request, and lines that are not messages. One that is longer
+// than the transport accepts is refused: its sender gets an error, or the receiver if it was an answer.
 //
 // # Hooks
 //
-// The hook of a request gets the parameters, and next, which sends them on and returns the answer. What the hook returns
-// is the answer to the sender. It may call next with other parameters, several times, or not at all. The hook of a
-// notification drops it by not calling next. Each hook has its own copy of the parameters and may change it.
+// The hook of a request gets the parameters, and next, which sends them on and returns the answer. What the hook
+// returns is the answer to the sender. It may call next with other parameters, several times, or not at all. The hook
+// of a notification drops it by not calling next. Each hook has its own copy of the parameters and may change it.
 //
 // Parameters and results that were not changed are sent on with the bytes that were received. If some of their members
 // were changed in place, all other members stay as they were, including those that this library does not know. A value
@@ -34,8 +34,8 @@
 // it. The error of next is an rpc.Error too: a hook that returns it passes the other side's error on unchanged.
 //
 // When the sender cancels the request, the context of the hook ends, and the cancellation is sent on for a next that is
-// waiting. That next still returns the answer, usually an error. If a hook ends the context of next itself, next cancels
-// the request and returns at once; a late answer is dropped.
+// waiting. That next still returns the answer, usually an error. If a hook ends the context of next itself, next
+// cancels the request and returns at once; a late answer is dropped.
 //
 // The hook does not run for a message that does not fit its types: a request is refused, a notification is passed on.
 //
@@ -52,8 +52,8 @@
 // Other sessions, and the other direction, do not wait. While a hook waits for a [Call], requests that the called side
 // sends meanwhile are passed on, and answers to these, because it may need them in order to answer.
 //
-// [Options].MaxHeld bounds the messages that wait. At that limit nothing more is read from their side, and a Call of a hook
-// that they wait for fails with [rpc.ErrOverflow].
+// [Options].MaxHeld bounds the messages that wait. At that limit nothing more is read from their side, and a Call of a
+// hook that they wait for fails with [rpc.ErrOverflow].
 //
 // # Chains
 //

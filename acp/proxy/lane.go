@@ -8,8 +8,8 @@ import (
 	"github.com/acpgo/sdk/internal/wire"
 )
 
-// A lane exists for a session and a direction while a hook holds it: with a message of the session, or with the answer to
-// one. Later messages wait in it. Its fields are guarded by relay.mu.
+// A lane exists for a session and a direction while a hook holds it: with a message of the session, or with the answer
+// to one. Later messages wait in it. Its fields are guarded by relay.mu.
 type lane struct {
 	of     *end // the side whose messages wait
 	name   string

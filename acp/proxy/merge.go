@@ -9,7 +9,8 @@ import (
 )
 
 // merge makes in raw the changes that lead from was to now. was is raw without what this library does not know, so that
-// a member of raw that is in neither stays. Of arrays, the items at both ends that are the same stay as they are in raw.
+// a member of raw that is in neither stays. Of arrays, the items at both ends that are the same stay as they are in
+// raw.
 func merge(raw, was, now []byte) json.RawMessage {
 	if bytes.Equal(was, now) {
 		return raw

@@ -11,10 +11,10 @@ import (
 	"github.com/acpgo/sdk/internal/wire"
 )
 
-// With a conductor, both ends are one connection, and messages to and from the successor are wrapped in proxy/successor.
-// All requests that are passed on come from the conductor, with different ids, and go back to it. So each keeps its id:
-// the conductor's answer to the request with an id answers the conductor's own request with that id, and cancelling one
-// cancels the other.
+// With a conductor, both ends are one connection, and messages to and from the successor are wrapped in
+// proxy/successor. All requests that are passed on come from the conductor, with different ids, and go back to it. So
+// each keeps its id: the conductor's answer to the request with an id answers the conductor's own request with that id,
+// and cancelling one cancels the other.
 
 // appendWrapped appends a message for the successor.
 func appendWrapped(dst []byte, d *codec.Decoder, line []byte) []byte {

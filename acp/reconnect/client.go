@@ -42,10 +42,10 @@ type Options struct {
 	Notify func(ctx context.Context, e Event)
 }
 
-// ErrNotConnected is the error of a method of a Client or a Session that would wait for a new connection and is called by
-// what that connection waits for: Options.Connected, Servers or Notify, or a handler that serves the connection before its
-// sessions are restored. Their contexts carry this fact; it is not found with another context. Use the connection that the
-// function has as its argument, or call the method in another goroutine with another context.
+// ErrNotConnected is the error of a method of a Client or a Session that would wait for a new connection and is called
+// by what that connection waits for: Options.Connected, Servers or Notify, or a handler that serves the connection
+// before its sessions are restored. Their contexts carry this fact; it is not found with another context. Use the
+// connection that the function has as its argument, or call the method in another goroutine with another context.
 var ErrNotConnected = errors.New("reconnect: this call would wait for itself: the connection is made when the function that calls it has returned")
 
 // Temporary reports whether a later attempt to connect may succeed, given that one failed with err. It reports false if
@@ -498,8 +498,8 @@ func (c *Client) notify(e Event) {
 }
 
 // Conn returns the connection; while it is lost, Conn waits for a new one. Calls on it fail with acp.ErrClosed once it
-// is lost. The error matches acp.ErrClosed if the Client is over, is ErrNotConnected if the call would wait for itself, or
-// is the cause of ctx.
+// is lost. The error matches acp.ErrClosed if the Client is over, is ErrNotConnected if the call would wait for itself,
+// or is the cause of ctx.
 func (c *Client) Conn(ctx context.Context) (*acp.ClientConn, error) {
 	l, err := c.connected(ctx)
 	if err != nil {

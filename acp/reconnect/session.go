@@ -60,9 +60,9 @@ func (c *Client) ResumeSession(ctx context.Context, req *acp.ResumeSessionReques
 	return c.open(ctx, load, func(l *link) (*acp.ClientSession, error) { return l.resume(ctx, load) })
 }
 
-// Adopt adds a session that was opened on the current connection with another call, such as session/fork. The session is
-// restored from then on, with the id, the directories, the MCP servers and the system prompt of req. Adopt itself sends
-// nothing.
+// Adopt adds a session that was opened on the current connection with another call, such as session/fork. The session
+// is restored from then on, with the id, the directories, the MCP servers and the system prompt of req. Adopt itself
+// sends nothing.
 func (c *Client) Adopt(ctx context.Context, req *acp.LoadSessionRequest) (*Session, error) {
 	if req == nil {
 		req = &acp.LoadSessionRequest{}
@@ -229,8 +229,8 @@ func (s *Session) SetMode(ctx context.Context, mode acp.SessionModeID) error {
 	return live.SetMode(ctx, mode)
 }
 
-// SetConfigOption sets an option of the session (session/set_config_option). While the connection is lost, it waits for a
-// new one.
+// SetConfigOption sets an option of the session (session/set_config_option). While the connection is lost, it waits for
+// a new one.
 func (s *Session) SetConfigOption(ctx context.Context, option acp.SessionConfigID, value acp.SessionConfigValueID) error {
 	live, err := s.Live(ctx)
 	if err != nil {
@@ -248,8 +248,8 @@ func (s *Session) SetBooleanConfigOption(ctx context.Context, option acp.Session
 	return live.SetBooleanConfigOption(ctx, option, on)
 }
 
-// Close ends the session at the agent (session/close), if the agent supports that, and no longer restores it. Later calls
-// of the session's methods fail with an error that matches acp.ErrResourceNotFound.
+// Close ends the session at the agent (session/close), if the agent supports that, and no longer restores it. Later
+// calls of the session's methods fail with an error that matches acp.ErrResourceNotFound.
 func (s *Session) Close(ctx context.Context) error {
 	live, err := s.Live(ctx)
 	if err != nil {
@@ -263,8 +263,8 @@ func (s *Session) Close(ctx context.Context) error {
 	return nil
 }
 
-// Delete deletes the session at the agent (session/delete). If that succeeds, the session is no longer restored, and later
-// calls of its methods fail with an error that matches acp.ErrResourceNotFound.
+// Delete deletes the session at the agent (session/delete). If that succeeds, the session is no longer restored, and
+// later calls of its methods fail with an error that matches acp.ErrResourceNotFound.
 func (s *Session) Delete(ctx context.Context) error {
 	live, err := s.Live(ctx)
 	if err != nil {

@@ -309,10 +309,11 @@ func (c *Client) planOf(e *Entry, options *InstallOptions) (*Plan, error) {
 	return p, nil
 }
 
-// Install installs the registry's version of an agent, after Consent, also if it is older than the installed one. If that
-// version is already installed completely in the requested kind, or the agent is pinned to another version in that kind, Install returns the installed agent without
-// asking for consent. Otherwise the previously installed version stays in use until the new one is complete. To start
-// the installed agent regardless of the registry, use Find rather than Install.
+// Install installs the registry's version of an agent, after Consent, also if it is older than the installed one. If
+// that version is already installed completely in the requested kind, or the agent is pinned to another version in that
+// kind, Install returns the installed agent without asking for consent. Otherwise the previously installed version
+// stays in use until the new one is complete. To start the installed agent regardless of the registry, use Find rather
+// than Install.
 //
 // The error matches ErrUnknownAgent if the registry has no such agent, and ErrNoConsent if Client.Consent is nil. It is
 // an *UnavailableError if there is nothing for this system, an *ArchiveError if the download was rejected, and an

@@ -28,8 +28,8 @@ func (e *AmbiguousError) Error() string {
 }
 
 // Match returns the id that name stands for: name itself if it is one of ids; or else the only one that begins with it
-// and a hyphen; otherwise the only id that has name as one of its hyphen-separated words. So "claude" is claude-code-acp if no other id
-// begins with "claude-". The error is an *AmbiguousError, or matches ErrUnknownAgent.
+// and a hyphen; otherwise the only id that has name as one of its hyphen-separated words. So "claude" is
+// claude-code-acp if no other id begins with "claude-". The error is an *AmbiguousError, or matches ErrUnknownAgent.
 func Match(name string, ids []string) (string, error) {
 	if slices.Contains(ids, name) {
 		return name, nil

@@ -20,8 +20,8 @@ import (
 // Dial returns a transport to the agent at a URL. The scheme selects the transport: ws and wss are WebSocket, http and
 // https streamable HTTP. Each Connect opens a separate connection. If a URL cannot be used, Connect returns an error.
 //
-// The agent is not a process of the user: a client that serves it files or terminals should ask about each write and each
-// command, as with local.Asking.
+// The agent is not a process of the user: a client that serves it files or terminals should ask about each write and
+// each command, as with local.Asking.
 func Dial(rawURL string, o *DialOptions) rpc.Transport {
 	d := &dialer{cursors: map[string][]byte{}}
 	if o != nil {

@@ -13,8 +13,8 @@ import (
 // stream can continue after the last message that it received. A server calls its methods one at a time.
 //
 // A client that has lost its connection may send the cursor of a session's stream when it opens that stream on another
-// connection, before it resumes the session there. A History that recognizes it returns what the new stream has, and sees
-// to it that the messages that are missing come next.
+// connection, before it resumes the session there. A History that recognizes it returns what the new stream has, and
+// sees to it that the messages that are missing come next.
 type History interface {
 	// Start returns the cursor before the first message. A client gets it when it first opens a stream, so that it can
 	// continue there if it loses the stream before any message has arrived.

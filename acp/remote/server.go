@@ -42,9 +42,9 @@ type Server struct {
 	bytesOut atomic.Uint64
 }
 
-// ServeAgent returns a Server that serves the same agent on each connection: serve is acp.ServeAgent, or that of another
-// version of the protocol. The handlers do not learn who the client is: if users must not share sessions, use [Handler]
-// and Peer.Principal.
+// ServeAgent returns a Server that serves the same agent on each connection: serve is acp.ServeAgent, or that of
+// another version of the protocol. The handlers do not learn who the client is: if users must not share sessions, use
+// [Handler] and Peer.Principal.
 //
 //	http.Handle("/acp", remote.ServeAgent(acp.ServeAgent, handlers, nil, nil))
 func ServeAgent[H, O any](serve func(context.Context, rpc.Transport, H, *O) error, handlers H, opts *O, server *HandlerOptions) *Server {

@@ -17,12 +17,12 @@ import (
 )
 
 // OpenApp opens the store of the program app, for agents that should run wherever a client starts them. dir is the
-// directory, and used is its name: the program may keep other state there. open opens the store in it; nil means [Open] with
-// the default options.
+// directory, and used is its name: the program may keep other state there. open opens the store in it; nil means [Open]
+// with the default options.
 //
-// If dir is "", it is that of [DefaultDir]. Some clients start agents without the variables that name it, and in some places
-// it cannot be created or written to. Then OpenApp logs a warning to slog.Default, and returns a store that keeps
-// sessions in memory, up to 256 MiB of updates, and "" for used. It fails for a dir that cannot be used.
+// If dir is "", it is that of [DefaultDir]. Some clients start agents without the variables that name it, and in some
+// places it cannot be created or written to. Then OpenApp logs a warning to slog.Default, and returns a store that
+// keeps sessions in memory, up to 256 MiB of updates, and "" for used. It fails for a dir that cannot be used.
 func OpenApp(app, dir string, open func(dir string) (Store, error)) (store Store, used string, err error) {
 	if open == nil {
 		open = func(dir string) (Store, error) { return Open(dir, nil) }

@@ -58,7 +58,8 @@ func (s *State) initialize(m *message) *fault {
 	return s.askVersion(m)
 }
 
-// askVersion asks the agent for the next version. A client that could also speak the other one sends the members of both.
+// askVersion asks the agent for the next version. A client that could also speak the other one sends the members of
+// both.
 func (s *State) askVersion(m *message) *fault {
 	version, params := s.order[0], slices.Clone(m.params)
 	s.order, s.last = s.order[1:], version

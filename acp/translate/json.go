@@ -236,8 +236,8 @@ func appendQuoted(text raw, s string) raw {
 
 func number(n int) raw { return strconv.AppendInt(nil, int64(n), 10) }
 
-// obj makes an object of names and values. A value is a string, JSON text, or an object; nil JSON text leaves the member
-// out.
+// obj makes an object of names and values. A value is a string, JSON text, or an object; nil JSON text leaves the
+// member out.
 func obj(pairs ...any) object {
 	o := make(object, 0, len(pairs)/2)
 	for i := 0; i < len(pairs); i += 2 {

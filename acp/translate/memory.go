@@ -36,8 +36,8 @@ func (r *recent[V]) remove(key string) V {
 	return v
 }
 
-// account bounds what is kept of tool calls and terminals of a whole connection. When it is full, what was kept first is
-// forgotten first.
+// account bounds what is kept of tool calls and terminals of a whole connection. When it is full, what was kept first
+// is forgotten first.
 type account struct {
 	size int
 	kept []*kept

@@ -86,8 +86,8 @@ func (s *State) ask(sess *session, c *call, m *message, params object, options [
 	return nil
 }
 
-// outcome passes the answer to a question, and returns the option that was chosen. The answer to a request for permission
-// must be one of the options; everything else is a cancellation, and never an approval.
+// outcome passes the answer to a question, and returns the option that was chosen. The answer to a request for
+// permission must be one of the options; everything else is a cancellation, and never an approval.
 func (s *State) outcome(answer *message, options []string) (chosen string) {
 	if options == nil {
 		s.emit(answer.from.other(), answer.line)
@@ -163,8 +163,8 @@ func (s *State) permission2(m *message) *fault {
 	})
 }
 
-// subject returns the tool call that a client of version 1 is asked about. Its title is the question, as agents of version
-// 1 do it.
+// subject returns the tool call that a client of version 1 is asked about. Its title is the question, as agents of
+// version 1 do it.
 func (s *State) subject(sess *session, m *message, title string) (about object, invented bool) {
 	subject := m.params.sub("subject")
 	var text []raw

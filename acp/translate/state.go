@@ -51,8 +51,8 @@ type Options struct {
 	Chosen func(version int)
 }
 
-// State is the translation of one connection: what it remembers of the messages so far. Its memory is bounded. It is not
-// safe for concurrent use.
+// State is the translation of one connection: what it remembers of the messages so far. Its memory is bounded. It is
+// not safe for concurrent use.
 type State struct {
 	program Side // the side that the program is on, which speaks version
 	version int
@@ -124,9 +124,9 @@ type callID struct {
 	id string
 }
 
-// New returns the state of a new connection of a program that is at the given side and speaks the given version, 1 or 2.
-// The peer may speak either. The version of a client may be 0, for programs that only pass on a client's messages: it is
-// the one that the client asks for. Options may be nil.
+// New returns the state of a new connection of a program that is at the given side and speaks the given version, 1 or
+// 2. The peer may speak either. The version of a client may be 0, for programs that only pass on a client's messages:
+// it is the one that the client asks for. Options may be nil.
 func New(program Side, version int, options *Options) *State {
 	o := *cmp.Or(options, &Options{})
 	prefix := quote("translated-" + o.Unique + "-")
@@ -152,8 +152,8 @@ func (s *State) Version() int {
 func (s *State) Passes() bool { return s.mode == pass }
 
 // Message translates a message from one side. It returns the messages that result, in order: usually one for the other
-// side, but possibly none, or several, also for the sender. The slice is valid until the next call, and so is the line if
-// messages pass; otherwise lines are new. The line has no newline.
+// side, but possibly none, or several, also for the sender. The slice is valid until the next call, and so is the line
+// if messages pass; otherwise lines are new. The line has no newline.
 func (s *State) Message(from Side, line []byte) []Message {
 	s.out = s.out[:0]
 	if s.mode == pass {
@@ -358,7 +358,8 @@ func canonical(id raw) string {
 	return string(id)
 }
 
-// integer returns a number without fraction and exponent, if it is an integer of at most as many digits as an id may have.
+// integer returns a number without fraction and exponent, if it is an integer of at most as many digits as an id may
+// have.
 func integer(number string) string {
 	digits, exponent, _ := strings.Cut(strings.ToLower(number), "e")
 	shift, err := strconv.Atoi(cmp.Or(exponent, "0"))
@@ -435,8 +436,8 @@ func (m *message) with(method string, params object) []byte {
 	return all.text()
 }
 
-// expect remembers what to do with the answer to a request that occupies so many bytes. Nothing is a request of which two
-// are in flight with one id, or whose answer would come twice.
+// expect remembers what to do with the answer to a request that occupies so many bytes. Nothing is a request of which
+// two are in flight with one id, or whose answer would come twice.
 func (s *State) expect(to Side, id raw, size int, done func(*message)) *fault {
 	key := callID{to, canonical(id)}
 	_, twice := s.calls[key]

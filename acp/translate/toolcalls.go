@@ -210,8 +210,8 @@ func (s *State) shown(sess *session, c *call) (size, added int) {
 	return size, added
 }
 
-// grown returns an update for a tool call whose content has changed. Version 1 replaces content. Most of it is therefore
-// sent again only when an eighth is new, or before the next message that is not output.
+// grown returns an update for a tool call whose content has changed. Version 1 replaces content. Most of it is
+// therefore sent again only when an eighth is new, or before the next message that is not output.
 func (s *State) grown(sess *session, id string, c *call, now bool) []object {
 	size, added := s.shown(sess, c)
 	few := !now && size > 4<<10 && added-c.sent < size/8 && len(s.stale) < maxStale
@@ -445,8 +445,8 @@ func diffTo2(item *object) {
 	item.set("patch", patch.text())
 }
 
-// patch returns a patch of one hunk with the whole text. It costs no more than the text: what is common at the beginning
-// and at the end is context, and the rest is replaced.
+// patch returns a patch of one hunk with the whole text. It costs no more than the text: what is common at the
+// beginning and at the end is context, and the rest is replaced.
 func patch(path, from, to string, fresh bool) string {
 	old, new := lines(from), lines(to)
 	head, tail := 0, 0
@@ -509,8 +509,8 @@ func lines(text string) []string {
 // maxHunks is how many parts of a patch a client of version 1 gets.
 const maxHunks = 100
 
-// diffTo1 translates a diff. Each hunk of its patch becomes a diff, which is marked as a fragment unless it has the whole
-// text of a file; a change that has no text becomes a sentence.
+// diffTo1 translates a diff. Each hunk of its patch becomes a diff, which is marked as a fragment unless it has the
+// whole text of a file; a change that has no text becomes a sentence.
 func diffTo1(item object) (all []raw) {
 	shown := map[string]bool{}
 	if p := item.sub("patch"); p.str("format") == "git_patch" {

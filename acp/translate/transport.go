@@ -17,9 +17,9 @@ import (
 // tick is the time between calls of State.Tick.
 const tick = 250 * time.Millisecond
 
-// Transport returns a transport for a program that is at the given side and speaks the given version, 1 or 2, whose peer
-// at the other end of t may speak either. A client's version may be 0; see [New]. Options may be nil; if they have no
-// Unique, each connection gets a random one.
+// Transport returns a transport for a program that is at the given side and speaks the given version, 1 or 2, whose
+// peer at the other end of t may speak either. A client's version may be 0; see [New]. Options may be nil; if they have
+// no Unique, each connection gets a random one.
 //
 // Once both sides have agreed on the program's version, messages pass as they are, without a copy. Otherwise two
 // goroutines per connection translate; Close waits for them.
@@ -64,8 +64,8 @@ func (t transport) Connect(ctx context.Context) (rpc.Stream, error) {
 }
 
 // maxWait is how much waits for the program, in bytes, before the peer's next message is read, and how much waits for
-// either side because of its own messages, before the next one of these is taken. Other messages never stop a side: it may
-// have to take them to read on.
+// either side because of its own messages, before the next one of these is taken. Other messages never stop a side: it
+// may have to take them to read on.
 const maxWait = 1 << 20
 
 // stream is the stream of a program. Until the version is known, and where it is translated, a goroutine reads from the

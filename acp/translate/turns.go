@@ -165,7 +165,8 @@ func (s *State) insert(sess *session, p *prompt, messageID string) {
 	s.update(sess.id, obj("sessionUpdate", "user_message", "messageId", p.messageID, "content", array(p.content...)))
 }
 
-// steer offers a prompt that waits to the running turn, if the agent has the extension for that. Prompts keep their order.
+// steer offers a prompt that waits to the running turn, if the agent has the extension for that. Prompts keep their
+// order.
 func (s *State) steer(sess *session, p *prompt) {
 	waits := func(other *prompt) bool { return other != p && other.own == nil }
 	if !s.agent.steering || sess.turn == nil || slices.ContainsFunc(sess.queue, waits) {
@@ -210,8 +211,8 @@ func (s *State) Waiting() bool {
 }
 
 // Tick sends what waits for time to pass: that prompts are accepted which the agent has for longer than a tick, and
-// output. Call it regularly while Waiting. A tick is long enough for an agent to refuse a prompt, for example because the
-// user must log in, and so short that the user sees that the prompt has arrived: a quarter of a second.
+// output. Call it regularly while Waiting. A tick is long enough for an agent to refuse a prompt, for example because
+// the user must log in, and so short that the user sees that the prompt has arrived: a quarter of a second.
 func (s *State) Tick() []Message {
 	s.out = s.out[:0]
 	for _, sess := range s.silent {

@@ -64,8 +64,8 @@ func (sess *session) restart() {
 // maxUsers is how many messages of the user keep their ids in a replay.
 const maxUsers = 1000
 
-// addUser returns the id of the next message of the user: the one that it had before, in a replay; otherwise the agent's,
-// or a new one.
+// addUser returns the id of the next message of the user: the one that it had before, in a replay; otherwise the
+// agent's, or a new one.
 func (sess *session) addUser(id string) string {
 	if sess.replay.on && !sess.reset && sess.user < len(sess.users) {
 		sess.user++
@@ -154,8 +154,8 @@ func (s *State) progress(sess *session, call string) {
 	}
 }
 
-// echoed reports whether a chunk of the user's only repeats a prompt, as some agents do. The client has that message from
-// its acceptance.
+// echoed reports whether a chunk of the user's only repeats a prompt, as some agents do. The client has that message
+// from its acceptance.
 func (s *State) echoed(sess *session, update *object) bool {
 	turn := sess.turn
 	if turn == nil {

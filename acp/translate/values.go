@@ -82,8 +82,8 @@ func entriesTo1(entries []raw) raw {
 
 // commandsTo2 and commandsTo1 translate the commands of a session.
 //
-// In version 2 their names are unique and have no white space. A command whose name has some is left out of the list; the
-// user can still write it.
+// In version 2 their names are unique and have no white space. A command whose name has some is left out of the list;
+// the user can still write it.
 func commandsTo2(commands []raw) raw {
 	names := map[string]bool{}
 	return editObjects(commands, func(o *object) bool {

@@ -109,9 +109,10 @@ func preset[T any](value acp.Opt[T]) []string {
 	return nil
 }
 
-// Value converts the user's input to the field's JSON value. An array takes any number of its choices, other fields take one
-// text, such as "true" for a boolean. The error says what the field takes; it matches [acp.ErrUnsupported] if the kind of
-// the field is not known: leave it out, or decline the form. Whether the field may be empty is up to the caller.
+// Value converts the user's input to the field's JSON value. An array takes any number of its choices, other fields
+// take one text, such as "true" for a boolean. The error says what the field takes; it matches [acp.ErrUnsupported] if
+// the kind of the field is not known: leave it out, or decline the form. Whether the field may be empty is up to the
+// caller.
 func (f *FormField) Value(answers ...string) (value acp.ElicitationContentValue, err error) {
 	text := strings.Join(answers, " ")
 	switch s := f.Schema.Variant.(type) {
@@ -219,8 +220,8 @@ func bounds[T int64 | uint64 | float64](what string, least, most acp.Opt[T]) str
 	return what
 }
 
-// fill asks the user to fill in a form. If a line is not a valid value of a field, it says why and asks again. Fields of an
-// unknown kind are left out.
+// fill asks the user to fill in a form. If a line is not a valid value of a field, it says why and asks again. Fields
+// of an unknown kind are left out.
 func fill(
 	form *acp.CreateElicitationRequestForm, ask func(question string) (string, error),
 ) (map[string]acp.ElicitationContentValue, error) {

@@ -26,14 +26,14 @@ func PrintableLine(text string) string { return plain.Line(text) }
 // error of an agent's process. Lines of more than 8 KiB are split. It is safe for concurrent use.
 type PrintableWriter struct{ lines *plain.Writer }
 
-// NewPrintableWriter returns a writer that writes to w and starts each line with prefix, so that the user sees where the
-// line comes from.
+// NewPrintableWriter returns a writer that writes to w and starts each line with prefix, so that the user sees where
+// the line comes from.
 func NewPrintableWriter(w io.Writer, prefix string) *PrintableWriter {
 	return &PrintableWriter{plain.NewWriter(w, prefix)}
 }
 
-// Write writes the lines that p completes, and keeps the rest for the next call. If writing a line fails, Write returns 0
-// and the error.
+// Write writes the lines that p completes, and keeps the rest for the next call. If writing a line fails, Write returns
+// 0 and the error.
 func (w *PrintableWriter) Write(p []byte) (int, error) { return w.lines.Write(p) }
 
 // Flush writes the last line if it has no newline.

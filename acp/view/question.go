@@ -17,10 +17,10 @@ import (
 )
 
 // Question is a permission request as a user decides it: what the tool call does, what each option means, and when one
-// can be chosen. It trusts nothing that the agent says about itself, and its texts contain only what can be seen. A user
-// interface draws Facts, Notes and Choices, reports with [Question.Shown] how much of them was visible, and passes what
-// the user has chosen to [Question.Choose]. [Lines] does this on a terminal that is used line by line. A Question is not
-// safe for concurrent use.
+// can be chosen. It trusts nothing that the agent says about itself, and its texts contain only what can be seen. A
+// user interface draws Facts, Notes and Choices, reports with [Question.Shown] how much of them was visible, and passes
+// what the user has chosen to [Question.Choose]. [Lines] does this on a terminal that is used line by line. A Question
+// is not safe for concurrent use.
 type Question struct {
 	// Call is the tool call as the agent asked about it.
 	Call acp.ToolCall
@@ -174,8 +174,8 @@ func Location(at acp.ToolCallLocation) string {
 }
 
 // Commands returns the commands in the input of a tool call, as far as they are given in one of the usual ways: as
-// "command", "cmd" or "script", of text or of words, with "args". others is the rest of the input, which may change what
-// they do: each member with its value, as text or as JSON. A member that occurs twice is there twice.
+// "command", "cmd" or "script", of text or of words, with "args". others is the rest of the input, which may change
+// what they do: each member with its value, as text or as JSON. A member that occurs twice is there twice.
 func Commands(input json.RawMessage) (commands []string, others []Fact) {
 	type member struct {
 		name  string
@@ -361,9 +361,10 @@ func (q *Question) Shown(extent Extent, now time.Time) {
 	}
 }
 
-// Choose returns the option with an index, which the user has chosen at a time: that of the key, of the click, or of the
-// first character of the line. The error is [ErrUnseen], [ErrUnseenNote] or [ErrTooEarly] if it cannot be chosen yet, and
-// [ErrNoChoice] if it cannot be chosen at all. Rejecting once needs only that something of the question was visible.
+// Choose returns the option with an index, which the user has chosen at a time: that of the key, of the click, or of
+// the first character of the line. The error is [ErrUnseen], [ErrUnseenNote] or [ErrTooEarly] if it cannot be chosen
+// yet, and [ErrNoChoice] if it cannot be chosen at all. Rejecting once needs only that something of the question was
+// visible.
 func (q *Question) Choose(i int, at time.Time) (*acp.PermissionOption, error) {
 	if i < 0 || i >= len(q.Choices) || q.Choices[i].ambiguous {
 		return nil, ErrNoChoice

@@ -58,8 +58,8 @@ func talkOptions(cfg *config.Config, folder string) (*talk.Options, error) {
 	return o, nil
 }
 
-// withAgent returns the options for an agent. An agent at a URL does not get the MCP servers of the configuration, whose
-// commands, variables and headers hold secrets.
+// withAgent returns the options for an agent. An agent at a URL does not get the MCP servers of the configuration,
+// whose commands, variables and headers hold secrets.
 func withAgent(o *talk.Options, cfg *config.Config, a *agents.Agent) *talk.Options {
 	own := *o
 	own.Agent = talk.Agent{Name: a.Name, Command: a.Command, Connect: a.Connect}

@@ -207,8 +207,8 @@ func (l *lockedWriter) Write(b []byte) (int, error) {
 	return l.w.Write(b)
 }
 
-// splitCommand splits a command line into words at spaces, except in quotes and behind backslashes. Within single quotes
-// a backslash stands for itself, and so it does on Windows, where it is in paths.
+// splitCommand splits a command line into words at spaces, except in quotes and behind backslashes. Within single
+// quotes a backslash stands for itself, and so it does on Windows, where it is in paths.
 func splitCommand(line string) (words []string, err error) {
 	var word strings.Builder
 	begun, quote := false, rune(0)

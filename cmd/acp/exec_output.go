@@ -173,8 +173,8 @@ func (s *section) replay() {
 	s.replays = true
 }
 
-// How long updates that the agent sends after its answer are awaited: each of them, the first if the turn had no message
-// before, and all of them.
+// How long updates that the agent sends after its answer are awaited: each of them, the first if the turn had no
+// message before, and all of them.
 const (
 	lateUpdate  = 100 * time.Millisecond
 	lateMessage = time.Second

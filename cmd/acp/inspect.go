@@ -300,8 +300,8 @@ func (f *inspectFlags) liveAgent(ctx context.Context, p *program, command []stri
 	}, nil
 }
 
-// tap is the command of an editor's agent: it runs the agent, and sends a recording to the inspection. It returns only if
-// the agent did not start.
+// tap is the command of an editor's agent: it runs the agent, and sends a recording to the inspection. It returns only
+// if the agent did not start.
 func (f *inspectFlags) tap(p *program, command []string) error {
 	path, err := tapFile(f.connect)
 	if err != nil {

@@ -131,8 +131,8 @@ func (o *outlet) run() {
 	}
 }
 
-// print writes a piece. It returns only errors of standard output, because there is no place to report those of standard
-// error.
+// print writes a piece. It returns only errors of standard output, because there is no place to report those of
+// standard error.
 func (o *outlet) print(p piece) error {
 	if p.toStderr {
 		_, _ = o.stderr.Write(p.text)

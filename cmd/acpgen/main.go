@@ -3,7 +3,8 @@
 // Usage:
 //
 //	acpgen [-check] [-root DIR]
-//	acpgen [-check] -schema FILE -package NAME [-out DIR] [-runtime PATH] [-protocol NAME] [-overrides FILE] [-facade] [-tests] [-versions FILE]
+//	acpgen [-check] -schema FILE -package NAME [-out DIR] [-runtime PATH] [-protocol NAME]
+//	       [-overrides FILE] [-facade] [-tests] [-versions FILE]
 //	acpgen -api [-json] [-package NAME] [-runtime PATH] [-protocol NAME] [-overrides FILE] [-facade] OLD NEW
 //	acpgen -describe [-protocol NAME] [-overrides FILE] SCHEMA
 //

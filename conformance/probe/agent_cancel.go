@@ -263,9 +263,9 @@ var cancelScenarios = []Scenario{
 const manyUpdates = 200
 
 // checkStops looks whether a long turn that ended right after its cancellation, but with another stop reason, ended
-// because of it. A turn may end by itself before the agent reads the cancellation, but not three turns in a row that are
-// cancelled at different moments. The function again plays another one that is cancelled when it has lasted for a while;
-// running says that it had not ended before that.
+// because of it. A turn may end by itself before the agent reads the cancellation, but not three turns in a row that
+// are cancelled at different moments. The function again plays another one that is cancelled when it has lasted for a
+// while; running says that it had not ended before that.
 func (p *play) checkStops(rule, reason string, took time.Duration, again func(lasts time.Duration) (reason string, took time.Duration, running bool)) {
 	running := true
 	for _, lasts := range []time.Duration{p.limits.quiet, p.limits.quiet / 2, 0} {

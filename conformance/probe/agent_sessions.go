@@ -448,8 +448,8 @@ var sessionScenarios = []Scenario{
 	},
 }
 
-// checkOptionUpdates looks whether each list of options that the agent sent since a message is complete. An option may be
-// gone, but then it cannot be set.
+// checkOptionUpdates looks whether each list of options that the agent sent since a message is complete. An option may
+// be gone, but then it cannot be set.
 func (p *play) checkOptionUpdates(session string, had []option, number int, tag string) {
 	p.conn.mu.Lock()
 	var now []option

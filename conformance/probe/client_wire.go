@@ -9,7 +9,8 @@ import (
 	"github.com/acpgo/sdk/conformance"
 )
 
-// sending is a scenario that sends one line after the other in a turn, and looks each time whether the client continues.
+// sending is a scenario that sends one line after the other in a turn, and looks each time whether the client
+// continues.
 func sending(name, text, id string, lines ...string) Scenario {
 	return Scenario{
 		Name: name, Text: text, Exercises: []string{id, "ADD-1"}, persona: full,

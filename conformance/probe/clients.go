@@ -113,8 +113,8 @@ func (p *play) does(a Action, method string) *message {
 }
 
 // decides has the user answer a request of the agent, and returns the client's answer, which must be what the user has
-// decided. It returns nil if there is none in time. A client that is typed to gets the answer when it seems to have asked,
-// and again if it has missed it.
+// decided. It returns nil if there is none in time. A client that is typed to gets the answer when it seems to have
+// asked, and again if it has missed it.
 func (p *play) decides(id string, a Action) *message {
 	screen := p.target.Stderr
 	if p.target.person {
@@ -143,8 +143,9 @@ func (p *play) decides(id string, a Action) *message {
 	return m
 }
 
-// shown waits until the client seems to have asked its user: it has written something to the screen, and then nothing for
-// a moment. If there is no screen, it only waits for that moment. It returns the answer to the request if there is one.
+// shown waits until the client seems to have asked its user: it has written something to the screen, and then nothing
+// for a moment. If there is no screen, it only waits for that moment. It returns the answer to the request if there is
+// one.
 func (p *play) shown(id string, screen *Stderr) *message {
 	moment := max(p.limits.quiet/10, 20*time.Millisecond)
 	if screen == nil {

@@ -368,9 +368,9 @@ func (p *play) awaitTurn(id string) (m *message) {
 	return m
 }
 
-// awaitEnd waits for the end of a turn for as long as messages come, and reports whether it has come. It calls ended with
-// the lock of the connection held. A turn that fills most of the scenario's time is endless: its missing end is not due
-// to a lack of time.
+// awaitEnd waits for the end of a turn for as long as messages come, and reports whether it has come. It calls ended
+// with the lock of the connection held. A turn that fills most of the scenario's time is endless: its missing end is
+// not due to a lack of time.
 func (p *play) awaitEnd(what string, ended func() bool) bool {
 	began := time.Now()
 	for {
@@ -650,8 +650,8 @@ func (p *play) awaitRequest(turn, method string) *message {
 	return found
 }
 
-// awaitCommand waits until the agent follows a command that it has started, by waiting for its end or reading its output. An
-// agent that does neither gets the time of several quiet periods.
+// awaitCommand waits until the agent follows a command that it has started, by waiting for its end or reading its
+// output. An agent that does neither gets the time of several quiet periods.
 func (p *play) awaitCommand(turn string) {
 	p.wait(p.ctx, 5*p.limits.quiet, func() bool {
 		return len(p.answers[turn]) > 0 || slices.ContainsFunc(p.kept, func(m *message) bool {

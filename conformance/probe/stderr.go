@@ -11,8 +11,8 @@ import (
 // maxTail is how much of the end of standard error is kept, in bytes.
 const maxTail = 4 << 10
 
-// Stderr keeps the end of what a program writes to standard error. A [Launch] gives it to the program's exec.Cmd and to the
-// [Target]. The zero value is ready to use.
+// Stderr keeps the end of what a program writes to standard error. A [Launch] gives it to the program's exec.Cmd and to
+// the [Target]. The zero value is ready to use.
 type Stderr struct {
 	mu     sync.Mutex
 	text   []byte
@@ -65,8 +65,8 @@ func (s *Stderr) String() string {
 	return text
 }
 
-// ignore has Write wait until read is called, as a client does that never reads: the program can write as much as its pipe
-// holds.
+// ignore has Write wait until read is called, as a client does that never reads: the program can write as much as its
+// pipe holds.
 func (s *Stderr) ignore() (read func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

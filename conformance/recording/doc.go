@@ -4,7 +4,7 @@
 //
 // A recording is a UTF-8 file with one JSON object per line. A [Writer] writes it, and a [Reader] reads it:
 //
-//	{"recording":1,"tool":"acp","version":"0.1.0","command":["my-agent","--acp"],"date":"2026-01-02T15:04:05.123Z","masked":true}
+//	{"recording":1,"tool":"acp","version":"0.1.0","command":["my-agent"],"date":"2026-01-02T15:04:05Z","masked":true}
 //	{"t":0.412,"from":"client","raw":"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"initialize\",…}"}
 //	{"t":35.020,"from":"agent","raw":"{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{…}}"}
 //	{"t":35.870,"from":"agent","stderr":"loading models"}

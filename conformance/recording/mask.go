@@ -25,10 +25,10 @@ import (
 // The following are secrets: the values of environment variables and HTTP headers (members env and headers); the params
 // of authentication except the method's id; the values of members, variables, settings, headers and command-line flags
 // with telling names (token, apiKey, password, authorization, …), in any of the usual notations; the passwords of
-// commands such as curl -u and docker login -p; the user, password and secret parameters of URLs; tokens after "Bearer";
-// keys of known forms (sk-…, ghp_…, AKIA…, JSON Web Tokens and others); private keys in PEM; and the values of secret
-// members wherever they occur again in a text. A text may be JSON, and a secret in several chunks of a message. What is
-// plainly a path, a variable, code or prose is left. Other secrets are not found.
+// commands such as curl -u and docker login -p; the user, password and secret parameters of URLs; tokens after
+// "Bearer"; keys of known forms (sk-…, ghp_…, AKIA…, JSON Web Tokens and others); private keys in PEM; and the values
+// of secret members wherever they occur again in a text. A text may be JSON, and a secret in several chunks of a
+// message. What is plainly a path, a variable, code or prose is left. Other secrets are not found.
 //
 // Its methods are safe for concurrent use.
 type Masker struct {
@@ -443,8 +443,8 @@ func escaped(at []offset, plain int) int {
 // inText masks the secrets in a text that have a known form.
 func (m *Masker) inText(content []byte, at int) { m.inPiece(content, at, nil) }
 
-// inPiece is like inText for a piece of a message that follows other text, of which before is the end. Nothing is masked
-// there. If before is nil, the text is whole.
+// inPiece is like inText for a piece of a message that follows other text, of which before is the end. Nothing is
+// masked there. If before is nil, the text is whole.
 func (m *Masker) inPiece(content []byte, at int, before []byte) {
 	plain, offsets := unescape(content)
 	if len(before) > 0 {

@@ -26,10 +26,9 @@ import (
 	"github.com/acpgo/sdk/acp"
 )
 
-// maxBody is the most bytes of a request over HTTP, stallTime how long they, and each write of a response, may take, and
-// maxHeader those of its headers.
-// maxConns is how many connections a bridge has at a time: whoever opens more must not use up the files that this process may
-// open.
+// maxBody is the most bytes of a request over HTTP, stallTime how long they, and each write of a response, may take,
+// and maxHeader those of its headers. maxConns is how many connections a bridge has at a time: whoever opens more must
+// not use up the files that this process may open.
 const (
 	maxBody   = 1 << 20
 	stallTime = 30 * time.Second
@@ -70,8 +69,8 @@ func listen(find func(id string) *Offer, logger *slog.Logger) (*bridge, error) {
 	return b, nil
 }
 
-// conns are the connections of a bridge. While there are maxConns, a new one takes the place of the oldest that has not shown
-// a token: other programs of this machine must not keep the agent out.
+// conns are the connections of a bridge. While there are maxConns, a new one takes the place of the oldest that has not
+// shown a token: other programs of this machine must not keep the agent out.
 type conns struct {
 	mu   sync.Mutex
 	open []*conn // the oldest first
@@ -222,8 +221,8 @@ func refuse(w http.ResponseWriter, status int, code int64, message string) {
 // keepAliveTime is the time after which a silent response shows that it is alive.
 const keepAliveTime = 15 * time.Second
 
-// keptAlive is a response that begins, and continues, with comments while the SDK writes nothing: HTTP clients give up on a
-// response that is silent for minutes, and a tool may well ask the user something.
+// keptAlive is a response that begins, and continues, with comments while the SDK writes nothing: HTTP clients give up
+// on a response that is silent for minutes, and a tool may well ask the user something.
 type keptAlive struct {
 	w      http.ResponseWriter
 	header http.Header // as the SDK sets it

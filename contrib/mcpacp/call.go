@@ -27,14 +27,14 @@ import (
 // Call calls a tool by its name in the set, as a tool call of the turn that ctx belongs to: turn is the *agentkit.Turn
 // or another session. args is a JSON object; null or nothing is an empty one.
 //
-// The client shows the tool's title, the kind that follows from the server's annotations, the input, the progress, and the
-// result as content. A result of up to 256 KiB is also the raw output. Options.Permit decides whether the tool is called.
-// For a tool of the agent's own, see AddTool.
+// The client shows the tool's title, the kind that follows from the server's annotations, the input, the progress, and
+// the result as content. A result of up to 256 KiB is also the raw output. Options.Permit decides whether the tool is
+// called. For a tool of the agent's own, see AddTool.
 //
-// A tool that fails does not end the turn: the result then has IsError set and the reason as its content, for the model.
-// The same holds for a tool that does not exist or is not permitted, and for a server that has ended or does not answer.
-// Call returns an error only if the turn should end, because it was cancelled or the user dismissed a question; see
-// agentkit.ToolCall.End.
+// A tool that fails does not end the turn: the result then has IsError set and the reason as its content, for the
+// model. The same holds for a tool that does not exist or is not permitted, and for a server that has ended or does not
+// answer. Call returns an error only if the turn should end, because it was cancelled or the user dismissed a question;
+// see agentkit.ToolCall.End.
 func (s *Set) Call(ctx context.Context, turn agentkit.Asker, name string, args json.RawMessage) (*mcp.CallToolResult, error) {
 	res, _, err := s.call(ctx, turn, name, args)
 	return res, err
@@ -122,10 +122,10 @@ func validName(name string) string {
 // maxParallel is how many calls CallAll makes at the same time.
 const maxParallel = 8
 
-// CallAll calls the tools that one answer of a model names, in order, as Call does, except that calls in a row that only
-// read are made at the same time: those of tools whose kind is read, search or fetch. It may call Options.Permit for these
-// at the same time too. It returns the tool calls as the client knows them at the end, with the input and the result;
-// agentkit.ToolResult returns the result as text. The error is that of Call.
+// CallAll calls the tools that one answer of a model names, in order, as Call does, except that calls in a row that
+// only read are made at the same time: those of tools whose kind is read, search or fetch. It may call Options.Permit
+// for these at the same time too. It returns the tool calls as the client knows them at the end, with the input and the
+// result; agentkit.ToolResult returns the result as text. The error is that of Call.
 func (s *Set) CallAll(ctx context.Context, turn agentkit.Asker, calls []mcp.CallToolParamsRaw) ([]acp.ToolCall, error) {
 	made, errs := make([]acp.ToolCall, len(calls)), make([]error, len(calls))
 	for i := 0; i < len(calls); {
@@ -207,7 +207,8 @@ func visible(r rune) rune {
 	return ' '
 }
 
-// kindOf returns the kind of a tool that follows from its annotations. Hints with a default count only if they are present.
+// kindOf returns the kind of a tool that follows from its annotations. Hints with a default count only if they are
+// present.
 func kindOf(a *mcp.ToolAnnotations) acp.ToolKind {
 	says := func(hint *bool) bool { return hint != nil && *hint }
 	switch {
@@ -269,8 +270,8 @@ const progressTime = 100 * time.Millisecond
 // postedKey is the key of an *atomic.Bool in the context of a request: whether it may have reached a server over HTTP.
 type postedKey struct{}
 
-// again makes a request on a session of the server, once more if it certainly has not been carried out because the server has
-// forgotten the session, or the connection was lost before. It waits for a server that is connecting anew.
+// again makes a request on a session of the server, once more if it certainly has not been carried out because the
+// server has forgotten the session, or the connection was lost before. It waits for a server that is connecting anew.
 func again[R any](
 	ctx context.Context, v *server, session *mcp.ClientSession, request func(context.Context, *mcp.ClientSession) (R, error),
 ) (res R, err error) {
@@ -296,7 +297,8 @@ func again[R any](
 	return res, err
 }
 
-// mayHaveRun adds to the error of a call that the tool may have run, unless the server has answered or not accepted the call.
+// mayHaveRun adds to the error of a call that the tool may have run, unless the server has answered or not accepted the
+// call.
 func mayHaveRun(ctx context.Context, err error) error {
 	answer, answered := errors.AsType[*jsonrpc.Error](err)
 	sent := !errors.Is(err, errNotRun) && !errors.Is(err, errGone) && !errors.Is(err, mcp.ErrConnectionClosed)
@@ -390,8 +392,8 @@ type presentableError struct {
 func (e *presentableError) Error() string { return e.text }
 func (e *presentableError) Unwrap() error { return e.err }
 
-// presentable returns an error for models and users: its text is short, and has no addresses of servers over HTTP, because
-// their paths and queries may be secrets. The log has the whole text.
+// presentable returns an error for models and users: its text is short, and has no addresses of servers over HTTP,
+// because their paths and queries may be secrets. The log has the whole text.
 func (v *server) presentable(err error) error {
 	text := err.Error()
 	switch v.config.Variant.(type) {
@@ -423,8 +425,8 @@ func shorten(text string, most int) string {
 // maxOutput is the longest result, in bytes of JSON, that is sent as raw output in addition to the content.
 const maxOutput = 256 << 10
 
-// show ends a call with the result of its tool. A text takes the place of content that is not valid, also in the result:
-// models refuse such content as well.
+// show ends a call with the result of its tool. A text takes the place of content that is not valid, also in the
+// result: models refuse such content as well.
 func show(call *agentkit.ToolCall, res *mcp.CallToolResult) error {
 	content := make([]acp.ToolCallContent, 0, len(res.Content))
 	for i, c := range res.Content {

@@ -38,14 +38,14 @@ type Options struct {
 
 	// Client configures the MCP client of each server. Its handlers for elicitation and sampling receive these requests of
 	// servers. Without a handler the capability is not advertised to servers, and roots are advertised only if
-	// Client.Capabilities has them. In revision 2026-07-28 of MCP the context of a handler is derived from that of the call;
-	// in older revisions it is that of the connection.
+	// Client.Capabilities has them. In revision 2026-07-28 of MCP the context of a handler is derived from that of the
+	// call; in older revisions it is that of the connection.
 	Client mcp.ClientOptions
 
-	// Permit decides whether a tool may be called, usually with [agentkit.ToolCall.Ask]; nil means yes. turn is the argument
-	// of Call. Without Permit the user is asked. The question about a tool that the server annotates as read-only offers to
-	// trust these annotations of the server for the rest of the session; until then its tools are of the kind other. With
-	// Permit the annotations are trusted.
+	// Permit decides whether a tool may be called, usually with [agentkit.ToolCall.Ask]; nil means yes. turn is the
+	// argument of Call. Without Permit the user is asked. The question about a tool that the server annotates as read-only
+	// offers to trust these annotations of the server for the rest of the session; until then its tools are of the kind
+	// other. With Permit the annotations are trusted.
 	Permit func(ctx context.Context, turn agentkit.Asker, tool *Tool, call *agentkit.ToolCall) error
 
 	// WaitTime is how long Tools waits for servers that are starting, measured from Connect. The tools of slower servers
@@ -92,7 +92,8 @@ func (o *Options) withDefaults() Options {
 	return opts
 }
 
-// Set has the tools of one session: the connections to its MCP servers, and the tools of AddTool. Its methods are safe for concurrent use.
+// Set has the tools of one session: the connections to its MCP servers, and the tools of AddTool. Its methods are safe
+// for concurrent use.
 type Set struct {
 	session  Session
 	opts     Options
@@ -143,12 +144,13 @@ const (
 )
 
 // Connect connects to the MCP servers of a session, those of agentkit.Opening.MCPServers. It returns at once, while the
-// servers are starting: [Set.Tools] waits for them. ctx is that of the request that opens the session, and bounds nothing
-// afterwards.
+// servers are starting: [Set.Tools] waits for them. ctx is that of the request that opens the session, and bounds
+// nothing afterwards.
 //
-// If a server cannot be started, hangs, exits or sends too much, only its own tools become unavailable. The user gets a notice. If the
-// client does not support notices, the user gets a message of the agent instead, which the session stores like any other:
-// the next call of [Set.Tools], [Set.Call] or [Set.CallAll], which are called in turns, sends it.
+// If a server cannot be started, hangs, exits or sends too much, only its own tools become unavailable. The user gets a
+// notice. If the client does not support notices, the user gets a message of the agent instead, which the session
+// stores like any other: the next call of [Set.Tools], [Set.Call] or [Set.CallAll], which are called in turns, sends
+// it.
 //
 // The servers end when the session's context ends; processes end with their children. If the session has a method
 // AtClose, as *agentkit.Session does, it waits for them. For other sessions, call [Set.Close].
@@ -207,8 +209,8 @@ func declaredName(config acp.MCPServer) string {
 	}
 }
 
-// run runs the server until it or the session ends. A server over HTTP that has been lost may have restarted, or forgotten its
-// session: it is connected anew, for up to ten times as long as a start may take.
+// run runs the server until it or the session ends. A server over HTTP that has been lost may have restarted, or
+// forgotten its session: it is connected anew, for up to ten times as long as a start may take.
 func (v *server) run() {
 	began := time.Now()
 	started, err := v.serve()
@@ -399,7 +401,8 @@ func (v *server) client() *mcp.Client {
 // maxRequests is how many requests of a server, such as those for elicitation, may be handled at a time.
 const maxRequests = 16
 
-// limitRequests refuses requests of a server while too many of its requests are being handled: the MCP SDK handles any number.
+// limitRequests refuses requests of a server while too many of its requests are being handled: the MCP SDK handles any
+// number.
 func limitRequests(next mcp.MethodHandler) mcp.MethodHandler {
 	var running atomic.Int32
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
@@ -426,8 +429,8 @@ const maxReason = 2 << 10
 // maxTold is how many messages about a server the user gets before it ends.
 const maxTold = 10
 
-// tell sends a notice about the server to the user, in the background, or leaves a message for the next turn. The title is a
-// format for the server's name. No message is sent twice.
+// tell sends a notice about the server to the user, in the background, or leaves a message for the next turn. The title
+// is a format for the server's name. No message is sent twice.
 func (v *server) tell(title string, reason error) {
 	title = fmt.Sprintf(title, v.title)
 	text := shorten(reason.Error(), maxReason)
@@ -459,8 +462,8 @@ func (s *Set) notify(title, reason string) {
 	}))
 }
 
-// say sends what a client without notices has not been told yet. Messages of the agent belong to a turn, and must not follow
-// its answer: only a caller of the set knows that a turn is running.
+// say sends what a client without notices has not been told yet. Messages of the agent belong to a turn, and must not
+// follow its answer: only a caller of the set knows that a turn is running.
 func (s *Set) say() {
 	select {
 	case <-s.answered:
@@ -486,9 +489,9 @@ func (s *Set) send(update acp.SessionUpdate) {
 	}
 }
 
-// uniqueName returns a name for a server that is not taken and is a valid prefix of tool names: some models require a letter
-// at the beginning. It has neither two underscores in a row nor one at its end, so that tools of two servers never have the
-// same name.
+// uniqueName returns a name for a server that is not taken and is a valid prefix of tool names: some models require a
+// letter at the beginning. It has neither two underscores in a row nor one at its end, so that tools of two servers
+// never have the same name.
 func uniqueName(declared string, taken map[string]bool) string {
 	words := strings.FieldsFunc(declared, func(r rune) bool { return r == '_' || !nameRune(r) })
 	base := strings.Join(words, "_")

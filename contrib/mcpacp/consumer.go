@@ -19,8 +19,8 @@ import (
 )
 
 // Enable advertises that the agent connects to MCP servers over HTTP and SSE. If opts enables acp.FeatureMCPOverACP, it
-// also advertises MCP over ACP, and installs the handler for its notifications. Use it as agentkit.Config.Extend. Without
-// Enable, clients offer servers on stdio only.
+// also advertises MCP over ACP, and installs the handler for its notifications. Use it as agentkit.Config.Extend.
+// Without Enable, clients offer servers on stdio only.
 func Enable(handlers *acp.AgentHandlers, opts *acp.AgentOptions) {
 	opts.MCP.HTTP, opts.MCP.SSE = true, true
 	if opts.Experimental&acp.FeatureMCPOverACP != 0 {
@@ -29,8 +29,8 @@ func Enable(handlers *acp.AgentHandlers, opts *acp.AgentOptions) {
 	}
 }
 
-// active holds the requests over ACP that have not been answered, by connection and ids. A request is added before it is
-// sent and removed when its call returns, so nothing remains when a connection has ended.
+// active holds the requests over ACP that have not been answered, by connection and ids. A request is added before it
+// is sent and removed when its call returns, so nothing remains when a connection has ended.
 var active sync.Map // callKey → *acpConn
 
 type callKey struct {

@@ -1,8 +1,8 @@
-// Package mcpacp joins the Model Context Protocol (MCP) to the Agent Client Protocol. An agent uses it to connect to the MCP
-// servers of a session; a client uses it to offer tools of its own to any agent.
+// Package mcpacp joins the Model Context Protocol (MCP) to the Agent Client Protocol. An agent uses it to connect to
+// the MCP servers of a session; a client uses it to offer tools of its own to any agent.
 //
-// It runs on the official MCP SDK for Go, and is a module of its own so that other users of this library do not depend on
-// that SDK.
+// It runs on the official MCP SDK for Go, and is a module of its own so that other users of this library do not depend
+// on that SDK.
 //
 // # For agents
 //
@@ -33,7 +33,8 @@
 //	…
 //	offer, err := tools.Provide(conn, "shelf", server)
 //	…
-//	session, err := conn.NewSession(ctx, &acp.NewSessionRequest{Cwd: dir, MCPServers: []acp.MCPServer{offer.Declaration}})
+//	servers := []acp.MCPServer{offer.Declaration}
+//	session, err := conn.NewSession(ctx, &acp.NewSessionRequest{Cwd: dir, MCPServers: servers})
 //
 // A client that reconnects has Options.Servers of package reconnect call [Provider.For] instead.
 package mcpacp

@@ -22,17 +22,18 @@ type ownTool struct {
 	run    func(ctx context.Context, call *agentkit.ToolCall, input any) (string, error)
 }
 
-// AddTool adds a tool of the agent's own to a set: Tools lists it, and Call and CallAll call it. The schema of its input
-// is made from the type In, a struct, as mcp.AddTool does it: the tag json of a field has its name and, with omitempty,
-// that it is optional, and the tag jsonschema has its description. An input that does not fit fails the call.
+// AddTool adds a tool of the agent's own to a set: Tools lists it, and Call and CallAll call it. The schema of its
+// input is made from the type In, a struct, as mcp.AddTool does it: the tag json of a field has its name and, with
+// omitempty, that it is optional, and the tag jsonschema has its description. An input that does not fit fails the
+// call.
 //
 // The title of a call is the text of its input if In is a fmt.Stringer, and otherwise the name. The call of a tool that
 // reads, whose kind is read, search or fetch, is in progress when run is called. Other calls are pending: run asks the
 // user, with agentkit.ToolCall.Ask, or calls agentkit.ToolCall.Begin. Options.Permit is not called.
 //
-// The result of run is for the model, at most 64 KiB of it: it is the raw output of the call, and the client shows it if
-// the tool reads and the call shows nothing else. An error of run fails the call: the client shows its text, and the model gets both. AddTool
-// panics if In is not a struct, or the name is taken or not valid.
+// The result of run is for the model, at most 64 KiB of it: it is the raw output of the call, and the client shows it
+// if the tool reads and the call shows nothing else. An error of run fails the call: the client shows its text, and the
+// model gets both. AddTool panics if In is not a struct, or the name is taken or not valid.
 func AddTool[In any](
 	s *Set, name string, kind acp.ToolKind, description string,
 	run func(ctx context.Context, call *agentkit.ToolCall, in In) (string, error),

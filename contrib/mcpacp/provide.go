@@ -24,8 +24,8 @@ import (
 // A Provider offers MCP servers of this program to agents: a client's own tools. The zero Provider is ready to use. One
 // Provider may serve any number of connections and servers, and its methods are safe for concurrent use.
 //
-// The agent calls the servers over the ACP connection itself, by the experimental method mcp/message, if both sides can.
-// Otherwise it calls them over HTTP on 127.0.0.1, which most agents can, but only those on the same machine.
+// The agent calls the servers over the ACP connection itself, by the experimental method mcp/message, if both sides
+// can. Otherwise it calls them over HTTP on 127.0.0.1, which most agents can, but only those on the same machine.
 type Provider struct {
 	// Logger receives panics of the servers' handlers, ten for each Offer, and failures of the HTTP listener. Nil means
 	// slog.Default.
@@ -53,8 +53,8 @@ func (p *Provider) Enable(handlers *acp.ClientHandlers, options *acp.ClientOptio
 
 // An Offer is a server that an agent may use.
 type Offer struct {
-	// Declaration describes the server to the agent: an element of MCPServers when a session is created, loaded, resumed or
-	// forked on this connection. Several sessions may have the same one. It holds a token, which must be kept secret.
+	// Declaration describes the server to the agent: an element of MCPServers when a session is created, loaded, resumed
+	// or forked on this connection. Several sessions may have the same one. It holds a token, which must be kept secret.
 	Declaration acp.MCPServer
 	// Bridged reports that the agent calls the server over HTTP, and not over the connection.
 	Bridged bool
@@ -72,9 +72,9 @@ type Offer struct {
 	idle   chan struct{}    // closed when it is closed and no request is in progress
 }
 
-// Provide offers a server to the agent of a connection. The name is what the agent calls the server; it may be part of the
-// names of its tools. The server is ready when Provide returns, and until the Offer or the connection is closed. Requests
-// from the server to the agent, such as those for sampling, fail.
+// Provide offers a server to the agent of a connection. The name is what the agent calls the server; it may be part of
+// the names of its tools. The server is ready when Provide returns, and until the Offer or the connection is closed.
+// Requests from the server to the agent, such as those for sampling, fail.
 //
 // Nothing tells the server for which session a tool is called. If that matters, provide a server for each session.
 //
@@ -122,9 +122,9 @@ func (p *Provider) Provide(conn *acp.ClientConn, name string, server *mcp.Server
 	return o, nil
 }
 
-// For returns a function that provides a server on each connection that it is called with, for Options.Servers of package
-// reconnect: sessions then have the server after a reconnect, too. If an agent connects to MCP servers neither way,
-// sessions go without the server, with a warning in the Logger.
+// For returns a function that provides a server on each connection that it is called with, for Options.Servers of
+// package reconnect: sessions then have the server after a reconnect, too. If an agent connects to MCP servers neither
+// way, sessions go without the server, with a warning in the Logger.
 func (p *Provider) For(name string, server *mcp.Server) func(context.Context, *acp.ClientConn) ([]acp.MCPServer, error) {
 	return func(_ context.Context, conn *acp.ClientConn) ([]acp.MCPServer, error) {
 		offer, err := p.Provide(conn, name, server)
@@ -275,8 +275,9 @@ func (p *Provider) offering(conn *rpc.Conn) (*offering, error) {
 // guarded holds the servers that have the middleware of guard.
 var guarded sync.Map // of weak.Pointer[mcp.Server] to true
 
-// guard has the handlers of a server survive a panic, and end with their request also where the SDK does not see its end,
-// as long as the request is one to an Offer. It is done once for each server, because middleware cannot be removed.
+// guard has the handlers of a server survive a panic, and end with their request also where the SDK does not see its
+// end, as long as the request is one to an Offer. It is done once for each server, because middleware cannot be
+// removed.
 func guard(server *mcp.Server) {
 	key := weak.Make(server)
 	if _, done := guarded.LoadOrStore(key, true); done {
@@ -299,8 +300,8 @@ func guard(server *mcp.Server) {
 	})
 }
 
-// panics logs panics in handlers of one server's messages. It logs maxPanics of them, each with its stack: whoever sends the
-// messages can cause any number.
+// panics logs panics in handlers of one server's messages. It logs maxPanics of them, each with its stack: whoever
+// sends the messages can cause any number.
 type panics struct {
 	logger *slog.Logger
 	count  atomic.Int64

@@ -19,8 +19,8 @@ func restore(message []byte) []byte {
 	return bytes.ReplaceAll(message, []byte(`"`+emptyCursor+`"`), []byte(`""`))
 }
 
-// received returns a message of the server as the MCP SDK understands it. id is that of the call that it answers, if any:
-// what is not a message is an error then. In a stream of messages, nothing remains of an answer to a notification.
+// received returns a message of the server as the MCP SDK understands it. id is that of the call that it answers, if
+// any: what is not a message is an error then. In a stream of messages, nothing remains of an answer to a notification.
 func (v *server) received(id jsonrpc.ID, message []byte, stream bool) []byte {
 	message = v.repair(message)
 	if _, err := jsonrpc.DecodeMessage(message); err == nil {
@@ -74,8 +74,8 @@ func (v *server) repair(message []byte) []byte {
 	return encode(m, message)
 }
 
-// encode returns a value as JSON, or the message that it was made of: raw values cannot fail, but the JSON in them may be
-// too deep.
+// encode returns a value as JSON, or the message that it was made of: raw values cannot fail, but the JSON in them may
+// be too deep.
 func encode(value any, message []byte) []byte {
 	if text, err := json.Marshal(value); err == nil {
 		return text
@@ -83,8 +83,9 @@ func encode(value any, message []byte) []byte {
 	return message
 }
 
-// repairResult returns a result with another text for an empty nextCursor, without the tools that can only be called as tasks,
-// which the MCP SDK does not read as such, and with its structured content as a text, since models get nothing else.
+// repairResult returns a result with another text for an empty nextCursor, without the tools that can only be called as
+// tasks, which the MCP SDK does not read as such, and with its structured content as a text, since models get nothing
+// else.
 func (v *server) repairResult(text json.RawMessage) json.RawMessage {
 	var result map[string]json.RawMessage
 	if json.Unmarshal(text, &result) != nil {
@@ -127,8 +128,8 @@ func (v *server) isTask(text json.RawMessage) bool {
 	return true
 }
 
-// says reports whether the texts of a result have the value of its structured content already, as MCP asks of servers. Some
-// servers have made an object with the member result of a text, or of a list of texts.
+// says reports whether the texts of a result have the value of its structured content already, as MCP asks of servers.
+// Some servers have made an object with the member result of a text, or of a list of texts.
 func says(content []json.RawMessage, structured json.RawMessage) bool {
 	var value any
 	if json.Unmarshal(structured, &value) != nil {

@@ -22,15 +22,15 @@ import (
 type Tool struct {
 	// Name is the name of the tool in the set, such as files__read_file for read_file of the server "files". It has at
 	// most 64 letters, digits, hyphens and underscores, and begins with a letter, as all models accept it. It depends only
-	// on the declarations of the servers and on the server's own name of the tool, Tool.Name. Two servers of one name become
-	// files and files_2.
+	// on the declarations of the servers and on the server's own name of the tool, Tool.Name. Two servers of one name
+	// become files and files_2.
 	Name string
 	// Server is the server's name in the set.
 	Server string
-	// Declaration identifies what the server's declaration starts or calls: the program or host, and a digest of the command,
-	// the arguments and the variables, or of the URL and the headers. It is another one when a token among them is renewed.
-	// A decision that outlives a question should be bound to it, because another program may have the same name. It is ""
-	// for tools of AddTool.
+	// Declaration identifies what the server's declaration starts or calls: the program or host, and a digest of the
+	// command, the arguments and the variables, or of the URL and the headers. It is another one when a token among them
+	// is renewed. A decision that outlives a question should be bound to it, because another program may have the same
+	// name. It is "" for tools of AddTool.
 	Declaration string
 	// Tool is the tool as the server lists it.
 	*mcp.Tool
@@ -48,9 +48,9 @@ type Prompt struct {
 	*mcp.Prompt
 }
 
-// Tools returns the tools of AddTool, and those of all servers in the order of the declarations and of each server's list.
-// The InputSchema of each is a map[string]any. Tools waits for servers that are starting, until Options.WaitTime after
-// Connect, and for up to two seconds for lists that have changed. It fails only if ctx or the session ends.
+// Tools returns the tools of AddTool, and those of all servers in the order of the declarations and of each server's
+// list. The InputSchema of each is a map[string]any. Tools waits for servers that are starting, until Options.WaitTime
+// after Connect, and for up to two seconds for lists that have changed. It fails only if ctx or the session ends.
 func (s *Set) Tools(ctx context.Context) ([]*Tool, error) {
 	if err := s.settle(ctx); err != nil {
 		return nil, err
@@ -119,8 +119,8 @@ func (s *Set) settle(ctx context.Context) error {
 // errGone says that a server has ended for good.
 var errGone = errors.New("it has ended")
 
-// running returns the session of a server, which may be connecting anew: then it waits, but not longer than a start may take.
-// It is not the given one, which the server has forgotten.
+// running returns the session of a server, which may be connecting anew: then it waits, but not longer than a start may
+// take. It is not the given one, which the server has forgotten.
 func (v *server) running(ctx context.Context, lost *mcp.ClientSession) (*mcp.ClientSession, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, v.set.opts.StartTime, errSlow)
 	defer cancel()

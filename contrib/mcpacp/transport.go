@@ -269,11 +269,12 @@ func (c *streamConn) Close() (err error) {
 
 func (c *streamConn) SessionID() string { return "" }
 
-// pace limits how fast a server is read, because the MCP SDK queues messages without a bound. It lets a second's worth of
-// messages through at once.
+// pace limits how fast a server is read, because the MCP SDK queues messages without a bound. It lets a second's worth
+// of messages through at once.
 type pace struct{ next time.Time }
 
-// What is read costs time, so that there are no more than a thousand messages a second: an event has two lines at least.
+// What is read costs time, so that there are no more than a thousand messages a second: an event has two lines at
+// least.
 const (
 	messageCost = time.Millisecond
 	lineCost    = messageCost / 2        // of a stream of events
@@ -298,8 +299,8 @@ func (p *pace) wait(cost time.Duration, stop <-chan struct{}) {
 	}
 }
 
-// httpClient returns a client whose requests end with abort, have the declared headers, and whose responses are bounded. foreign
-// is why a request was not sent to another origin, which the MCP SDK does not say in each case.
+// httpClient returns a client whose requests end with abort, have the declared headers, and whose responses are
+// bounded. foreign is why a request was not sent to another origin, which the MCP SDK does not say in each case.
 func (v *server) httpClient(endpoint string, headers []acp.HTTPHeader) (_ *http.Client, abort func(), foreign func() error, err error) {
 	target, err := url.Parse(endpoint)
 	if err != nil {
@@ -356,7 +357,8 @@ func (t *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 	return res, nil
 }
 
-// send sends a request, and again if the server has refused it for the moment. id is that of the call in it, if it is one.
+// send sends a request, and again if the server has refused it for the moment. id is that of the call in it, if it is
+// one.
 func (t *roundTripper) send(ctx context.Context, req *http.Request) (_ *http.Response, id jsonrpc.ID, _ error) {
 	if req.URL.Scheme != t.target.Scheme || !strings.EqualFold(req.URL.Host, t.target.Host) { // by a redirect, or an event of SSE
 		t.mu.Lock()
@@ -439,13 +441,15 @@ func (t *roundTripper) send(ctx context.Context, req *http.Request) (_ *http.Res
 	panic("unreachable")
 }
 
-// maxTries is how often a request is sent that is refused for the moment, and maxPause the longest pause before it is sent again.
+// maxTries is how often a request is sent that is refused for the moment, and maxPause the longest pause before it is
+// sent again.
 const (
 	maxTries = 4
 	maxPause = 5 * time.Second
 )
 
-// errNotRun says that the server has certainly not carried out a request, and errForgotten that it no longer knows the session.
+// errNotRun says that the server has certainly not carried out a request, and errForgotten that it no longer knows the
+// session.
 var (
 	errNotRun    = errors.New("it did not accept the request")
 	errForgotten = fmt.Errorf("%w: it does not know the session any more", errNotRun)
@@ -463,8 +467,8 @@ func forgotten(err error) bool {
 	return errors.Is(err, errForgotten) || ok && answer.Code == codeForgotten && forgotText.MatchString(answer.Message)
 }
 
-// refusal returns why a server has not carried out a request, or why that is not known, or nil. If the request may be sent
-// again, pause is positive.
+// refusal returns why a server has not carried out a request, or why that is not known, or nil. If the request may be
+// sent again, pause is positive.
 func (t *roundTripper) refusal(res *http.Response, err error, req *http.Request) (pause time.Duration, reason error) {
 	if failed, ok := errors.AsType[*net.OpError](err); ok && failed.Op == "dial" {
 		if t.server.connected() { // it may be starting again
@@ -501,8 +505,8 @@ func (t *roundTripper) refusal(res *http.Response, err error, req *http.Request)
 	return 0, nil
 }
 
-// body is the body of a response, whose messages are repaired. A stream of events is paced, because each event is bounded by
-// the MCP SDK; others are bounded.
+// body is the body of a response, whose messages are repaired. A stream of events is paced, because each event is
+// bounded by the MCP SDK; others are bounded.
 type body struct {
 	server *server
 	io.ReadCloser

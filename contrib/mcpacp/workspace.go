@@ -11,9 +11,9 @@ import (
 	"github.com/acpgo/sdk/acp/agentkit/workspace"
 )
 
-// AddWorkspace adds tools for the files and commands of a session to a set: read, list, search, edit, write and run. The
-// last three ask the user with agentkit.ToolCall.Ask, edit and write after they have shown the difference; Config.Policy of
-// agentkit decides first.
+// AddWorkspace adds tools for the files and commands of a session to a set: read, list, search, edit, write and run.
+// The last three ask the user with agentkit.ToolCall.Ask, edit and write after they have shown the difference;
+// Config.Policy of agentkit decides first.
 func AddWorkspace(s *Set, w *workspace.Workspace) {
 	AddTool(s, "read", acp.ToolKindRead, "Read a text file.", func(ctx context.Context, call *agentkit.ToolCall, in readInput) (string, error) {
 		if err := call.Update(acp.WithLocation(w.Path(in.Path), in.Line)); err != nil {

@@ -183,8 +183,8 @@ func (c *client) asker(id rpc.ID) *link {
 	return c.links[name]
 }
 
-// isClear reports whether all agents read the same values of some members of an object. Some read the last one of a name,
-// and some do not distinguish capitals, so that they could be made to use the session of another user.
+// isClear reports whether all agents read the same values of some members of an object. Some read the last one of a
+// name, and some do not distinguish capitals, so that they could be made to use the session of another user.
 func isClear(d *codec.Decoder, text []byte, names ...string) bool {
 	d.Reset(text)
 	if len(text) == 0 || d.Kind() != '{' {

@@ -1,6 +1,6 @@
-// Package natsacp runs the sessions of agents on many machines, on NATS with JetStream. A [Node] runs agents, a [Gateway]
-// is the http.Handler that clients connect to, and [OpenStore] opens a session store that all nodes share. The command
-// acp-fleet, in cmd/acp-fleet, is made of them. For use, guarantees and limits, see docs/fleet.md.
+// Package natsacp runs the sessions of agents on many machines, on NATS with JetStream. A [Node] runs agents, a
+// [Gateway] is the http.Handler that clients connect to, and [OpenStore] opens a session store that all nodes share.
+// The command acp-fleet, in cmd/acp-fleet, is made of them. For use, guarantees and limits, see docs/fleet.md.
 //
 //	fleet, err := natsacp.Open(ctx, nc, nil)
 //	node, err := fleet.StartNode(ctx, func(string) rpc.Transport { return rpc.Command(exec.Command("agent")) }, nil)
@@ -19,18 +19,19 @@
 //
 // What an agent sends goes into the subject of its link in a JetStream stream, one batch at a time: order needs no
 // further care. The server publishes each message again when it is stored, and the gateway receives it from there,
-// without a consumer. Numbers show what a gateway has missed, and it reads that from the stream. A node counts the bytes
-// that the client has taken, and does not read its agent while the client is more than a window behind.
+// without a consumer. Numbers show what a gateway has missed, and it reads that from the stream. A node counts the
+// bytes that the client has taken, and does not read its agent while the client is more than a window behind.
 //
-// What a client sends is a request of NATS, which the node answers when it has room. Cancellations are requests of their
-// own.
+// What a client sends is a request of NATS, which the node answers when it has room. Cancellations are requests of
+// their own.
 //
 // # Ownership
 //
 // The record of a session names the node, the link and an epoch. A node takes a session by compare-and-set, and then
-// writes a fence into the log of the previous link. Each frame of a log is stored only if nothing but the frame before it
-// came first, so a node that was believed dead cannot say anything more, whatever it does. It also cannot begin a prompt: a prompt is recorded, by compare-and-set,
-// before the agent gets it. A node whose lease has ended ends its agents.
+// writes a fence into the log of the previous link. Each frame of a log is stored only if nothing but the frame before
+// it came first, so a node that was believed dead cannot say anything more, whatever it does. It also cannot begin a
+// prompt: a prompt is recorded, by compare-and-set, before the agent gets it. A node whose lease has ended ends its
+// agents.
 //
 // A gateway is stateless. When a link ends, it answers the requests that the agent may have had with
 // an error, and the next message of the session opens another link, with session/resume or session/load. Requests that

@@ -283,8 +283,8 @@ func (s *seat) ownSessions(c *call, result []byte) (json.RawMessage, error) {
 	return json.Marshal(page)
 }
 
-// withoutFork removes the capability to fork sessions from the result of initialize: both would have one agent. It returns
-// nil if there is none.
+// withoutFork removes the capability to fork sessions from the result of initialize: both would have one agent. It
+// returns nil if there is none.
 func withoutFork(result []byte) json.RawMessage {
 	var r, agent, session map[string]json.RawMessage
 	if json.Unmarshal(result, &r) != nil || json.Unmarshal(r["agentCapabilities"], &agent) != nil ||

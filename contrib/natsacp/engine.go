@@ -79,8 +79,8 @@ func (e *engine) stream(ctx context.Context, c jetstream.StreamConfig) (jetstrea
 }
 
 // bucket returns a key-value bucket, which it creates if necessary. Unlike those that CreateKeyValue creates, only its
-// leader answers, so that nobody reads what has been replaced. ttl is how long values are kept; if it is 0, Purge can be
-// used. Where it can, whoever may write one key can also remove all others, with a header.
+// leader answers, so that nobody reads what has been replaced. ttl is how long values are kept; if it is 0, Purge can
+// be used. Where it can, whoever may write one key can also remove all others, with a header.
 func (e *engine) bucket(ctx context.Context, name string, ttl time.Duration) (jetstream.KeyValue, error) {
 	name = e.opts.Name + "_" + name
 	c := jetstream.StreamConfig{
@@ -103,7 +103,8 @@ func (e *engine) bucket(ctx context.Context, name string, ttl time.Duration) (je
 // markerTime is how long a bucket remembers that a key was deleted.
 const markerTime = time.Hour
 
-// publish publishes a message to a stream. It tries again while there is no answer, and the message is stored only once.
+// publish publishes a message to a stream. It tries again while there is no answer, and the message is stored only
+// once.
 func (e *engine) publish(ctx context.Context, m *nats.Msg) error {
 	const attempts = 20
 	id := unique()

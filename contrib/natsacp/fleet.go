@@ -17,8 +17,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// A Fleet is what nodes and gateways share: its records, leases and log in JetStream. Its methods are safe for concurrent
-// use.
+// A Fleet is what nodes and gateways share: its records, leases and log in JetStream. Its methods are safe for
+// concurrent use.
 type Fleet struct {
 	*engine
 	lease    time.Duration
@@ -244,8 +244,8 @@ func (f *Fleet) Nodes(ctx context.Context) ([]Member, error) { return f.list(ctx
 // Gateways returns the gateways that are alive, by name.
 func (f *Fleet) Gateways(ctx context.Context) ([]Member, error) { return f.list(ctx, gatewayPrefix) }
 
-// list asks for one member after the other. A watcher would need a consumer, and whoever may create one can have what is
-// in a stream sent to any subject of the account, such as those of sessions.
+// list asks for one member after the other. A watcher would need a consumer, and whoever may create one can have what
+// is in a stream sent to any subject of the account, such as those of sessions.
 func (f *Fleet) list(ctx context.Context, prefix string) ([]Member, error) {
 	found := map[string]Member{} // one that is renewed meanwhile comes twice
 	subject := "$KV." + f.members.Bucket() + "." + prefix + "*"

@@ -31,8 +31,8 @@ type GatewayOptions struct {
 	// MaxQueued is how many bytes of a session's messages wait until its agent takes them. Then the client is not read.
 	// The default is 16 MiB.
 	MaxQueued int
-	// Hooks are notified of the messages that are passed on, for telemetry: Start is called with nil for each client, Serve
-	// for the requests of clients, Call for what agents send, and End. What they change has no effect.
+	// Hooks are notified of the messages that are passed on, for telemetry: Start is called with nil for each client,
+	// Serve for the requests of clients, Call for what agents send, and End. What they change has no effect.
 	Hooks rpc.Hooks
 	// Logger gets diagnostics. The default is slog.Default.
 	Logger *slog.Logger
@@ -159,8 +159,8 @@ func (g *Gateway) client(peer *remote.Peer) *client {
 	return g.clients[peer]
 }
 
-// members returns the nodes that are alive. What it knows is not older than age: a gateway asks for each session, and for
-// many at once when a node has died.
+// members returns the nodes that are alive. What it knows is not older than age: a gateway asks for each session, and
+// for many at once when a node has died.
 func (g *Gateway) members(ctx context.Context, age time.Duration) ([]Member, error) {
 	g.asking.Lock()
 	defer g.asking.Unlock()
@@ -181,8 +181,8 @@ func (g *Gateway) alive(ctx context.Context) (map[string]bool, error) {
 	return names(nodes), err
 }
 
-// choose returns a node that may take a session, or "". It prefers those with the smaller part of their seats taken, but
-// not always the same one, because what it knows of them is older. It does not return those in silent.
+// choose returns a node that may take a session, or "". It prefers those with the smaller part of their seats taken,
+// but not always the same one, because what it knows of them is older. It does not return those in silent.
 func (g *Gateway) choose(ctx context.Context, silent map[string]bool, age time.Duration) (name string) {
 	nodes, err := g.members(ctx, age)
 	if err != nil {

@@ -125,8 +125,8 @@ type missed struct {
 var errMissed = errors.New("messages were lost: the session ran on another node in the meantime")
 
 // replay delivers what the client has missed of the session: from a place in the log to a frame, or to the end of the
-// agent that wrote it. Answers are not passed, and requests only if they are after the frame where the client has joined:
-// the node has sent those that are older again.
+// agent that wrote it. Answers are not passed, and requests only if they are after the frame where the client has
+// joined: the node has sent those that are older again.
 func (l *link) replay(from position, joined, end uint64) error {
 	c := l.client
 	f := c.gateway.fleet

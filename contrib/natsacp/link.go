@@ -783,7 +783,8 @@ func (l *link) failure() error {
 	return rpc.ErrInternal.WithMessagef("%s", l.why)
 }
 
-// finish ends the link. Requests that the agent may have are answered with an error. What was not sent yet continues elsewhere.
+// finish ends the link. Requests that the agent may have are answered with an error. What was not sent yet continues
+// elsewhere.
 func (l *link) finish(why error) {
 	c := l.client
 	c.mu.Lock()

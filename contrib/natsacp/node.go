@@ -81,7 +81,8 @@ type NodeOptions struct {
 	Logger *slog.Logger
 }
 
-// A Node runs the agents of a fleet's sessions, each with a connection of its own. All methods are safe for concurrent use.
+// A Node runs the agents of a fleet's sessions, each with a connection of its own. All methods are safe for concurrent
+// use.
 type Node struct {
 	fleet *Fleet
 	agent Agent
@@ -375,8 +376,8 @@ func (n *Node) startDraining() {
 // Drained is closed when the node was drained and has no sessions left. Then call Close.
 func (n *Node) Drained() <-chan struct{} { return n.drained }
 
-// Drain gives up all sessions: no new ones are taken, turns end, and then their sessions continue elsewhere. It returns when
-// none are left, or ctx ends. Close is still needed.
+// Drain gives up all sessions: no new ones are taken, turns end, and then their sessions continue elsewhere. It returns
+// when none are left, or ctx ends. Close is still needed.
 func (n *Node) Drain(ctx context.Context) error {
 	n.startDraining()
 	select {

@@ -521,7 +521,8 @@ func (s *seat) answered(dst, line []byte, m wire.Message) (_ []byte, after func(
 		line = resultLine(c.id, result)
 	}
 	s.answering = c.gen
-	// The agent leaves before the client gets the answer. Otherwise a client that prompts at once could keep it here forever.
+	// The agent leaves before the client gets the answer. Otherwise a client that prompts at once could keep it here
+	// forever.
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.calls, n)

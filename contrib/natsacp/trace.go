@@ -51,8 +51,8 @@ func info(m wire.Message, session string, incoming bool) *rpc.CallInfo {
 	}
 }
 
-// began reports a request of the client, or of an agent, that is passed on under an id. The message is valid only during
-// the call.
+// began reports a request of the client, or of an agent, that is passed on under an id. The message is valid only
+// during the call.
 func (t *tracer) began(ofClient bool, id rpc.ID, m wire.Message, session string) {
 	if t == nil {
 		return

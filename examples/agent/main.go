@@ -26,8 +26,8 @@
 //	mcp             lists the tools of the session's MCP servers
 //	fail            a tool call that fails
 //
-// At the end it repeats the prompt, says what was attached to it, and links what was linked. These words choose how a turn ends,
-// which is with end_turn otherwise: max_tokens, max_turn_requests, refuse.
+// At the end it repeats the prompt, says what was attached to it, and links what was linked. These words choose how a
+// turn ends, which is with end_turn otherwise: max_tokens, max_turn_requests, refuse.
 //
 // If the client lacks a feature that a scene needs, files are read and written directly, within the directories of the
 // session, and everything else is described in words.

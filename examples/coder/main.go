@@ -1,5 +1,5 @@
-// Command coder is a coding agent: a language model with tools, for clients of the Agent Client Protocol. It uses the API of
-// OpenAI, which most servers of local models offer too, or that of Anthropic. See docs/coder.md.
+// Command coder is a coding agent: a language model with tools, for clients of the Agent Client Protocol. It uses the
+// API of OpenAI, which most servers of local models offer too, or that of Anthropic. See docs/coder.md.
 package main
 
 import (

@@ -1,4 +1,5 @@
-// Command guard answers an agent's permission requests by rules, and passes on the rest: guard -rules FILE -- AGENT [arguments].
+// Command guard answers an agent's permission requests by rules, and passes on the rest: guard -rules FILE -- AGENT
+// [arguments].
 package main
 
 import (

@@ -1,6 +1,7 @@
-// Command kit-agent is a small agent, made of packages agentkit, sessionstore and mcpacp. It has no model: words in the prompt select
-// what it does: plan, think, read FILE, edit FILE, run `COMMAND`, name, and long, which writes until it is cancelled. /mcp TOOL {JSON}
-// calls a tool of an MCP server, and /mcp lists the tools. It asks before it edits, runs and calls, unless the mode is "auto".
+// Command kit-agent is a small agent, made of packages agentkit, sessionstore and mcpacp. It has no model: words in the
+// prompt select what it does: plan, think, read FILE, edit FILE, run `COMMAND`, name, and long, which writes until it
+// is cancelled. /mcp TOOL {JSON} calls a tool of an MCP server, and /mcp lists the tools. It asks before it edits, runs
+// and calls, unless the mode is "auto".
 package main
 
 import (
@@ -47,7 +48,8 @@ func serve(ctx context.Context, dir string, login bool) error {
 	return errors.Join(agentkit.NewSessions(config).Serve(ctx, acp.Stdio(), opts), store.Close())
 }
 
-// state is what is stored of a session beside the conversation: what the user has allowed for good, and said and chosen.
+// state is what is stored of a session beside the conversation: what the user has allowed for good, and said and
+// chosen.
 type state struct {
 	Allowed     []string // titles of tool calls, with the files or the server
 	Name, Style string

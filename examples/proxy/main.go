@@ -2,11 +2,11 @@
 //
 //	proxy [-v] [-- AGENT [arguments]]
 //
-// It starts the agent and passes every message on, both ways, byte for byte; one that is longer than 128 MiB is refused.
-// With -v it prints the beginning of each message on standard error. What the agent writes to standard error is printed
-// there too, with "agent: " in front of each line, and can do nothing to a terminal but appear. The proxy ends with the
-// client, after the agent has had time to answer, or with the agent; its exit status is the agent's. Without an agent it
-// is a component that a conductor starts.
+// It starts the agent and passes every message on, both ways, byte for byte; one that is longer than 128 MiB is
+// refused. With -v it prints the beginning of each message on standard error. What the agent writes to standard error
+// is printed there too, with "agent: " in front of each line, and can do nothing to a terminal but appear. The proxy
+// ends with the client, after the agent has had time to answer, or with the agent; its exit status is the agent's.
+// Without an agent it is a component that a conductor starts.
 package main
 
 import (

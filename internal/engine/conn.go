@@ -62,8 +62,8 @@ func (c *Conn) TakesConcurrentTurns() bool { return c.opts.ConcurrentTurns }
 // Logger returns the logger of the connection's owner.
 func (c *Conn) Logger() *slog.Logger { return c.opts.Logger }
 
-// SwitchOff names the experimental features of which the peer's messages may have anything; see codec.Decoder.SetOff. It
-// is for before Start.
+// SwitchOff names the experimental features of which the peer's messages may have anything; see codec.Decoder.SetOff.
+// It is for before Start.
 func (c *Conn) SwitchOff(features uint64) { c.decode.SetOff(features) }
 
 // Go runs f in a goroutine that Close waits for. It returns false if the connection has ended.

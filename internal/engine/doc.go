@@ -19,8 +19,9 @@
 //	                                 └──► handler, or the loop over the updates of a turn
 //
 // The reader never runs a handler. It waits for a handler only if its route says so, like that of initialize, and for
-// room in a queue: this is how a slow side slows the other one down. It acts on answers and cancellations at once, ahead
-// of the queues, because these must not wait. All goroutines belong to the Conn, which waits for them when it ends.
+// room in a queue: this is how a slow side slows the other one down. It acts on answers and cancellations at once,
+// ahead of the queues, because these must not wait. All goroutines belong to the Conn, which waits for them when it
+// ends.
 //
 // # In which order
 //
@@ -107,7 +108,7 @@
 //  4. queue.mu, one session's queue
 //  5. flow.mu, the updates waiting for one loop
 //
-// While the lock of tasks, of reserving or of a context is held, no other lock is taken. The locks of package wire come after these.
-// Functions of users are called with none of them held. Under the race detector, TestLockOrder checks the order of
-// every lock in this list.
+// While the lock of tasks, of reserving or of a context is held, no other lock is taken. The locks of package wire come
+// after these. Functions of users are called with none of them held. Under the race detector, TestLockOrder checks the
+// order of every lock in this list.
 package engine

@@ -282,8 +282,8 @@ func (s *session) step(e event) (do effects) {
 		}
 
 	// A turn is over with the notifications that were read before its end, and the last one in progress with the questions
-	// that were asked in it: nobody must allow anything for a turn that has ended. It leaves the session when nothing about
-	// it is being sent any more, so that no cancellation of it follows a message that its caller sends next.
+	// that were asked in it: nobody must allow anything for a turn that has ended. It leaves the session when nothing
+	// about it is being sent any more, so that no cancellation of it follows a message that its caller sends next.
 	case turnEnded:
 		turn.ended, turn.last = true, s.position()
 		if !slices.ContainsFunc(s.outgoing, func(other *outgoingTurn) bool { return !other.ended }) {
@@ -307,8 +307,8 @@ func (s *session) step(e event) (do effects) {
 	return do
 }
 
-// cancel cancels a turn of this side. The peer is notified once, by the first goroutine that cancels the turn; the others
-// wait for it.
+// cancel cancels a turn of this side. The peer is notified once, by the first goroutine that cancels the turn; the
+// others wait for it.
 func (s *session) cancel(turn *outgoingTurn, do *effects) {
 	switch turn.phase {
 	case waiting:

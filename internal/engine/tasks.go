@@ -61,8 +61,8 @@ func (g *tasks) send() {
 	g.coming = true
 }
 
-// do runs tasks as they come. A new goroutine grows its stack by copying while it runs a handler; one that is reused has
-// the stack already. With 16 or more calls in flight, they take 5 to 9 % less time.
+// do runs tasks as they come. A new goroutine grows its stack by copying while it runs a handler; one that is reused
+// has the stack already. With 16 or more calls in flight, they take 5 to 9 % less time.
 func (g *tasks) do() {
 	defer g.Done()
 	wake := make(chan struct{}, 1)

@@ -12,8 +12,8 @@ import (
 )
 
 // CancelSession cancels the turns that this side has in progress in a session, as ending their contexts would, and
-// answers the questions to this side's user as cancelled. The peer is notified even if there is no turn. The cancellation
-// is on its way when CancelSession returns.
+// answers the questions to this side's user as cancelled. The peer is notified even if there is no turn. The
+// cancellation is on its way when CancelSession returns.
 func (c *Conn) CancelSession(ctx context.Context, spec TurnSpec) (err error) {
 	c.mu.Lock()
 	var do effects
@@ -50,9 +50,9 @@ func (c *Conn) tellCancel(ctx context.Context, spec TurnSpec) error {
 }
 
 // RunTurn sends the request and waits for its answer, which it returns after all updates of the turn have been handled.
-// When ctx ends, or CancelSession is called, the turn is cancelled: the peer is notified, the requests of the session that
-// wait for this side's user are answered as cancelled, updates are still accepted, and RunTurn waits for the answer for
-// at most Config.CancelGrace; only after that does it give up the request and return the cause.
+// When ctx ends, or CancelSession is called, the turn is cancelled: the peer is notified, the requests of the session
+// that wait for this side's user are answered as cancelled, updates are still accepted, and RunTurn waits for the
+// answer for at most Config.CancelGrace; only after that does it give up the request and return the cause.
 func RunTurn[P, R any](ctx context.Context, c *Conn, m RequestMethod[P, R], params *P, spec TurnSpec) (*R, error) {
 	return RunTurnUntil(ctx, c, m, params, spec, byAnswer[R]{})
 }
@@ -331,8 +331,8 @@ func newTurn[U, R any](ctx context.Context, c *Conn, method string) *Turn[U, R] 
 }
 
 // Updates yields the turn's updates in order, and ends when the turn has. Leaving the loop early discards the rest; it
-// does not cancel the turn and does not block the peer. A slow loop blocks the peer once Config.QueueBytes of updates are
-// waiting for it.
+// does not cancel the turn and does not block the peer. A slow loop blocks the peer once Config.QueueBytes of updates
+// are waiting for it.
 //
 // A call made in the loop's body cannot be answered while the loop blocks the peer. A call with the turn's Context
 // lets up to Config.QueueLimit of updates wait, at which it fails with ErrOverflow. For any other call, it is not known

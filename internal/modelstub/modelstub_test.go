@@ -739,7 +739,7 @@ func TestBadRequests(t *testing.T) {
 		{"POST", "/v1/chat/completions", `[]`, 400, `invalid_request_error`},
 		{"POST", "/v1/responses", `{"input":7}`, 400, `input`},
 		{"POST", "/v1beta/models/m:generateContent", `x`, 400, `INVALID_ARGUMENT`},
-		{"GET", "/v1/messages", ``, 405, `want POST`},
+		{"GET", "/v1/messages", ``, 405, `expected POST`},
 		{"POST", "/v1/embeddings", `{}`, 404, `/v1/embeddings`},
 		{"GET", "/v1/models", ``, 200, `fake-model`},
 		{"HEAD", "/", ``, 200, ``},

@@ -161,8 +161,8 @@ func (c *conversation) directory(root string) string {
 // pathEnd is where a path may end in a text.
 var pathEnd = regexp.MustCompile(`[\s"'` + "`" + `<>\\,;]|[.:)\]]+(\s|$)|$`)
 
-// pathIn is the path of a folder at the beginning of a line: names of folders may hold anything, so it is the longest one
-// that there is, and up to the first character that is rare in paths if there is none.
+// pathIn is the path of a folder at the beginning of a line: names of folders may hold anything, so it is the longest
+// one that there is, and up to the first character that is rare in paths if there is none.
 func pathIn(line string) string {
 	line = line[:min(len(line), 1024)]
 	ends := pathEnd.FindAllStringIndex(line, -1)
@@ -232,8 +232,8 @@ func playRun(g *game) *reply {
 	return say("It printed: " + clip(last(g.results)))
 }
 
-// playPlan makes a plan, reads the file of the prompt, and says that the plan was followed. Some agents offer the tool for
-// plans only to a model that searches for it.
+// playPlan makes a plan, reads the file of the prompt, and says that the plan was followed. Some agents offer the tool
+// for plans only to a model that searches for it.
 func playPlan(g *game) *reply {
 	var steps []*call
 	if search := g.tool(searchTools...); search != nil {
@@ -299,8 +299,8 @@ func playMCP(g *game) *reply {
 	return say("The tool says: " + clip(last(g.results)))
 }
 
-// playTool calls a tool, with a text, by its name, which agents put the server's before, and says what it returned. Some agents
-// offer such tools only to a model that searches for them, and some only by a tool that calls tools.
+// playTool calls a tool, with a text, by its name, which agents put the server's before, and says what it returned.
+// Some agents offer such tools only to a model that searches for them, and some only by a tool that calls tools.
 func playTool(g *game) *reply {
 	name, text := g.match[1], g.match[2]
 	target, search, indirect := g.called(name), g.tool(searchTools...), g.tool("toolcall")

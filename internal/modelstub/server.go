@@ -1,9 +1,9 @@
-// Package modelstub serves a fake language model over HTTP, in the shapes that agents speak: OpenAI's chat completions and
-// responses, Anthropic's messages, and Gemini's generateContent, streamed and whole.
+// Package modelstub serves a fake language model over HTTP, in the shapes that agents speak: OpenAI's chat completions
+// and responses, Anthropic's messages, and Gemini's generateContent, streamed and whole.
 //
-// It has no state: what it answers follows from the newest prompt of the conversation that a request holds, and from the
-// tools that the agent offers. A prompt that asks for a file to be read, edited or deleted, for a command to be run, or
-// for a plan becomes calls of the tools that can do it, one after the other as their results come back.
+// It has no state: what it answers follows from the newest prompt of the conversation that a request holds, and from
+// the tools that the agent offers. A prompt that asks for a file to be read, edited or deleted, for a command to be
+// run, or for a plan becomes calls of the tools that can do it, one after the other as their results come back.
 package modelstub
 
 import (

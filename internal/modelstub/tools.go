@@ -163,7 +163,8 @@ func (s *schema) kind() string {
 	return ""
 }
 
-// call is the use of a tool for something: its parameters are told by their names, and what else it requires is filled in.
+// call is the use of a tool for something: its parameters are told by their names, and what else it requires is filled
+// in.
 func (t *tool) call(v values) *call {
 	var s schema
 	args := map[string]any{}

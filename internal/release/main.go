@@ -4,11 +4,10 @@
 //
 //	release VERSION
 //
-// The modules are released together, at one version: they import internal packages of the library. The version of acp/acpv2
-// begins with v0 nevertheless. In the tree each
-// nested module replaces the others that it requires by their folders. The go command refuses to install a module that does
-// so, and so the tags point at a commit of their own, which the branch does not contain: in it, the nested modules require
-// the others at the version that is released.
+// The modules are released together, at one version: they import internal packages of the library. The version of
+// acp/acpv2 begins with v0 nevertheless. In the tree each nested module replaces the others that it requires by their
+// folders. The go command refuses to install a module that does so, and so the tags point at a commit of their own,
+// which the branch does not contain: in it, the nested modules require the others at the version that is released.
 //
 // Release pushes nothing and changes no file and no branch. It prints the command that publishes the tags. If it fails,
 // there are no tags.
@@ -67,7 +66,8 @@ func main() {
 	fmt.Printf("Tagged, and not published. To publish:\n\n\tgit push --atomic origin %s\n", strings.Join(r.tags(), " "))
 }
 
-// preview is the folder of the module of version 2 of the protocol, whose versions stay below v1 while that is in Preview.
+// preview is the folder of the module of version 2 of the protocol, whose versions stay below v1 while that is in
+// Preview.
 const preview = "acp/acpv2"
 
 // release is one version of all modules.
@@ -101,8 +101,8 @@ func (r *release) versionOf(dir string) string {
 	return fmt.Sprintf("v0.%d.%s", 100+n, rest)
 }
 
-// run checks the repository, makes the release commit and its tags in a temporary clone, and fetches the tags from there,
-// all of them or none.
+// run checks the repository, makes the release commit and its tags in a temporary clone, and fetches the tags from
+// there, all of them or none.
 func (r *release) run(ctx context.Context) (err error) {
 	if err := checkVersion(r.version); err != nil {
 		return err
@@ -151,7 +151,8 @@ func (r *release) run(ctx context.Context) (err error) {
 		}
 	}
 
-	// A module's zip has no nested module in it, so it is the same in the release commit, whatever is done to the next ones.
+	// A module's zip has no nested module in it, so it is the same in the release commit, whatever is done to the next
+	// ones.
 	done, revision := map[string][]string{}, head
 	for _, dir := range append([]string{""}, nested...) {
 		if dir != "" {
@@ -241,8 +242,8 @@ func checkChangelog(text, version string) error {
 	return nil
 }
 
-// require has the nested module in a folder require the modules that are done, whose lines of go.sum are given by path, at
-// the released version.
+// require has the nested module in a folder require the modules that are done, whose lines of go.sum are given by path,
+// at the released version.
 func (r *release) require(dir string, done map[string][]string) error {
 	name := filepath.Join(dir, "go.mod")
 	data, err := os.ReadFile(name)
@@ -293,7 +294,8 @@ func (r *release) require(dir string, done map[string][]string) error {
 }
 
 // checkTidy reports what go mod tidy would change in the nested modules of a clone. A proxy in a folder has the modules
-// that are released. The module cache is a folder too: the user's would keep them at this version, also if the release fails.
+// that are released. The module cache is a folder too: the user's would keep them at this version, also if the release
+// fails.
 func (r *release) checkTidy(ctx context.Context, clone, proxy, cache string) error {
 	env, err := proxyEnv(ctx, proxy, cache)
 	if err != nil {
@@ -331,8 +333,8 @@ func fileURL(dir string) string {
 	return "file:///" + strings.TrimPrefix(filepath.ToSlash(dir), "/")
 }
 
-// addToProxy adds a module to a proxy in a folder, as the module is in a folder of a repository at a revision. It returns
-// the module's lines of go.sum.
+// addToProxy adds a module to a proxy in a folder, as the module is in a folder of a repository at a revision. It
+// returns the module's lines of go.sum.
 func addToProxy(ctx context.Context, proxy, repo, revision, dir, version string) (sums []string, err error) {
 	defer func() {
 		if err != nil {

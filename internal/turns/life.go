@@ -9,8 +9,8 @@ import (
 	"github.com/acpgo/sdk/acp/rpc"
 )
 
-// ErrSessionClosed is the cause of contexts that end because their session was closed. It tells a client that the session
-// does not exist.
+// ErrSessionClosed is the cause of contexts that end because their session was closed. It tells a client that the
+// session does not exist.
 var ErrSessionClosed error = new(sessionClosed)
 
 type sessionClosed struct{}
@@ -21,8 +21,8 @@ func (*sessionClosed) Error() string { return "the session was closed" }
 // Unwrap returns what the client sees.
 func (e *sessionClosed) Unwrap() error { return acp.ErrResourceNotFound.WithMessagef("%v", e) }
 
-// Closed returns the error of a handler whose context is ctx: ErrSessionClosed too, if the handler has failed because of
-// that for a reason that the client would not see.
+// Closed returns the error of a handler whose context is ctx: ErrSessionClosed too, if the handler has failed because
+// of that for a reason that the client would not see.
 func Closed(ctx context.Context, err error) error {
 	if err != nil && context.Cause(ctx) == ErrSessionClosed && rpc.ErrorOf(err).Code == rpc.ErrInternal {
 		return errors.Join(ErrSessionClosed, err)

@@ -20,8 +20,8 @@ type Message struct {
 	Method []byte
 	Params []byte // begins with the parameters; nil if absent
 	Result []byte // begins with the result of a response; nil if there is none
-	// IDAt and IDEnd are the bounds of the id in the line of a request or response, perhaps with space after it; both are 0
-	// if there is none. Only Parse sets them.
+	// IDAt and IDEnd are the bounds of the id in the line of a request or response, perhaps with space after it; both are
+	// 0 if there is none. Only Parse sets them.
 	IDAt, IDEnd int
 	// Failure is the answer to a line that is not a message, or the error of a response.
 	Failure *Error

@@ -154,9 +154,10 @@ func (w *writer) signal() {
 
 // append appends one message, written by fill, and never blocks: if limit bytes are unsent, it appends nothing and
 // returns errFull. If fill fails, nothing is appended. A small message is written at once, if that does not block, when
-// nothing else is in flight, which alone reports after fill has run, or nothing was written for some time; other messages
-// are left to the goroutine, which writes them together. The shortest turn takes 10 % less time without that goroutine.
-// If alone is nil, the sender may be the reader, which must not run code of a wrapper, and leaves all to the goroutine.
+// nothing else is in flight, which alone reports after fill has run, or nothing was written for some time; other
+// messages are left to the goroutine, which writes them together. The shortest turn takes 10 % less time without that
+// goroutine. If alone is nil, the sender may be the reader, which must not run code of a wrapper, and leaves all to the
+// goroutine.
 func (w *writer) append(limit int, alone *bool, fill func([]byte) ([]byte, error)) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -13,8 +13,9 @@
 //
 // Paths may come from a model. Files are read, written, listed and searched only inside the directories of the session,
 // also if the client serves them: other paths, and symbolic links that lead out, are refused with an error that matches
-// local.ErrOutside. So are those of Options.Hidden: an agent hides its own key and rules there. Commands are not confined: they may do whatever the user may do. Ask for permission before you run
-// one or write a file; see agentkit.ToolCall.Ask. Package acp/local, which serves what the client does not, documents
-// the bounds of texts, output and waiting times. Every method ends when its context does, on this machine at most a second
-// later, whatever file it has met and whether or not the file system responds.
+// local.ErrOutside. So are those of Options.Hidden: an agent hides its own key and rules there. Commands are not
+// confined: they may do whatever the user may do. Ask for permission before you run one or write a file; see
+// agentkit.ToolCall.Ask. Package acp/local, which serves what the client does not, documents the bounds of texts,
+// output and waiting times. Every method ends when its context does, on this machine at most a second later, whatever
+// file it has met and whether or not the file system responds.
 package workspace

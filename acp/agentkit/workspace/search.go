@@ -41,9 +41,9 @@ func (w *Workspace) List(ctx context.Context, path string) (string, error) {
 }
 
 // Search returns the lines in the files below a directory of this machine that match a regular expression, in the form
-// path:line:text. It leaves out what the .gitignore files in the session's directory exclude, the directories of version
-// control and node_modules, and files that are too large or not text. Only the first 64 KiB of a line are compared. The
-// result has at most 64 KiB.
+// path:line:text. It leaves out what the .gitignore files in the session's directory exclude, the directories of
+// version control and node_modules, and files that are too large or not text. Only the first 64 KiB of a line are
+// compared. The result has at most 64 KiB.
 func (w *Workspace) Search(ctx context.Context, dir, pattern string) (string, error) {
 	expr, err := regexp.Compile(pattern)
 	if err != nil {
@@ -199,8 +199,8 @@ const (
 )
 
 // Attach adds the files that a prompt names with an @, such as "@main.go", to the stored prompt, so that Messages of
-// agentkit.Session has them, and returns them as embedded resources: at most ten files, and 2000 lines and 64 KiB of each.
-// Words that name no text file of the session are left out.
+// agentkit.Session has them, and returns them as embedded resources: at most ten files, and 2000 lines and 64 KiB of
+// each. Words that name no text file of the session are left out.
 func (w *Workspace) Attach(ctx context.Context, prompt *acp.PromptRequest) ([]acp.ContentBlock, error) {
 	var blocks []acp.ContentBlock
 	for _, match := range mention.FindAllStringSubmatch(agentkit.PromptText(prompt), maxMentions) {
@@ -223,8 +223,8 @@ func (w *Workspace) Attach(ctx context.Context, prompt *acp.PromptRequest) ([]ac
 	return blocks, nil
 }
 
-// Describe describes the session's surroundings in the system prompt of a model: the operating system, the directories, and
-// what AGENTS.md in each directory says.
+// Describe describes the session's surroundings in the system prompt of a model: the operating system, the directories,
+// and what AGENTS.md in each directory says.
 func (w *Workspace) Describe(ctx context.Context) string {
 	var about, guides strings.Builder
 	fmt.Fprintf(&about, "Operating system: %s\n", runtime.GOOS)

@@ -147,8 +147,8 @@ func (w *Workspace) Write(ctx context.Context, path, text string) error {
 // errChanged reports that a file is not what the user was asked about.
 var errChanged = acp.Public(errors.New("the file has changed in the meantime: read it again"))
 
-// Edit replaces a text in a file as a part of a tool call: it shows the difference, asks the user with the call's Ask, and
-// writes the file unless it has changed in the meantime. The text must be in the file exactly once, or all is set.
+// Edit replaces a text in a file as a part of a tool call: it shows the difference, asks the user with the call's Ask,
+// and writes the file unless it has changed in the meantime. The text must be in the file exactly once, or all is set.
 func (w *Workspace) Edit(ctx context.Context, call *agentkit.ToolCall, path, old, replacement string, all bool) error {
 	before, err := w.Read(ctx, path, 0, 0)
 	if err != nil {
@@ -207,8 +207,8 @@ func (w *Workspace) Run(
 	return w.runHere(ctx, call, &own)
 }
 
-// Shell runs a command line as Run does, with the shell of this machine and for at most as long as limit. It returns the
-// output, and as an error that the command has failed.
+// Shell runs a command line as Run does, with the shell of this machine and for at most as long as limit. It returns
+// the output, and as an error that the command has failed.
 func (w *Workspace) Shell(ctx context.Context, call *agentkit.ToolCall, line string, limit time.Duration) (string, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, acp.Public(fmt.Errorf("stopped after %v", limit)))
 	defer cancel()
@@ -259,8 +259,8 @@ func apart(ctx context.Context) (context.Context, context.CancelFunc) {
 	}
 }
 
-// await calls do, which ends soon after ctx does unless the system does not respond: of a file system that hangs, a call does
-// not end. Then await returns the cause of ctx, a second after its end, and do ends on its own.
+// await calls do, which ends soon after ctx does unless the system does not respond: of a file system that hangs, a
+// call does not end. Then await returns the cause of ctx, a second after its end, and do ends on its own.
 func await[T any](ctx context.Context, do func() (T, error)) (T, error) {
 	type result struct {
 		value T

@@ -802,8 +802,8 @@ func (s *Session) noteMessage(e *Event, id string) {
 	}
 }
 
-// MessageOf returns the message of a session with an id and the type of an update, such as "agent_message_chunk", or nil
-// if there is none. Each type has ids of its own.
+// MessageOf returns the message of a session with an id and the type of an update, such as "agent_message_chunk", or
+// nil if there is none. Each type has ids of its own.
 func (h *History) MessageOf(s *Session, id, update string) *Message {
 	if id == "" {
 		return nil

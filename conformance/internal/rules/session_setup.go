@@ -299,8 +299,8 @@ var sessionSetupRules = []judge.Rule{
 	},
 }
 
-// refusedLate reports whether an answer refuses a prompt that was sent between session/close and its answer, as the agent
-// may, because it reads the prompt when the session is closing or closed.
+// refusedLate reports whether an answer refuses a prompt that was sent between session/close and its answer, as the
+// agent may, because it reads the prompt when the session is closing or closed.
 func refusedLate(e *judge.Event) bool {
 	code, ok := e.Content.Integer("code")
 	return ok && e.Request.Turn != nil && e.Request.Turn.Late && slices.Contains([]int64{codeNotFound, codeInvalid, codeCancelled}, code)

@@ -1,5 +1,5 @@
-// Rules of version 2, which is in Preview. They follow from its schema, and apply in addition to the rules that it shares
-// with version 1.
+// Rules of version 2, which is in Preview. They follow from its schema, and apply in addition to the rules that it
+// shares with version 1.
 
 package rules
 

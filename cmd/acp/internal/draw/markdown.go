@@ -209,8 +209,8 @@ func survey(n ast.Node) (deep, tables bool) {
 	return deep, tables
 }
 
-// hangingIndent is the prefix of continuation lines that glamour produces: the marks of quotations, and spaces below the
-// mark of an item.
+// hangingIndent is the prefix of continuation lines that glamour produces: the marks of quotations, and spaces below
+// the mark of an item.
 func (p *painter) hangingIndent(l line) line {
 	var out line
 	quote := strings.TrimSpace(cmp.Or(value(p.Theme.markdown.BlockQuote.IndentToken), "|"))

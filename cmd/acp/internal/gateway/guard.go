@@ -57,8 +57,8 @@ type guardedStream struct {
 	mu sync.Mutex // held while writing
 }
 
-// Read implements rpc.Stream. What may be refused by one reader and understood by another is refused: a batch, a line that
-// is not JSON, and an envelope that is not one of a request, a notification or a response.
+// Read implements rpc.Stream. What may be refused by one reader and understood by another is refused: a batch, a line
+// that is not JSON, and an envelope that is not one of a request, a notification or a response.
 func (s *guardedStream) Read() ([]byte, error) {
 	for {
 		line, err := s.Stream.Read()
@@ -108,9 +108,9 @@ func (g *Guard) refuses(method string) bool {
 	return !g.Files && strings.HasPrefix(method, "fs/") || !g.Terminals && strings.HasPrefix(method, "terminal/")
 }
 
-// envelope returns the id and the method of a message; those that it does not have are nil and "". Readers differ in what
-// they take an envelope for that has a member twice or in another spelling, a method that is not a word, or a method
-// beside a result. Those are errors.
+// envelope returns the id and the method of a message; those that it does not have are nil and "". Readers differ in
+// what they take an envelope for that has a member twice or in another spelling, a method that is not a word, or a
+// method beside a result. Those are errors.
 func envelope(line []byte) (id json.RawMessage, method string, err error) {
 	d := json.NewDecoder(bytes.NewReader(line))
 	if token, err := d.Token(); err != nil || token != json.Delim('{') {
@@ -215,8 +215,8 @@ func (s *guardedStream) CloseWrite() error {
 	return errors.ErrUnsupported
 }
 
-// hide removes capabilities from a request initialize, so that the agent does not ask for what is refused. A message that
-// is not understood passes unchanged.
+// hide removes capabilities from a request initialize, so that the agent does not ask for what is refused. A message
+// that is not understood passes unchanged.
 func (g *Guard) hide(message []byte) []byte {
 	var request, params map[string]json.RawMessage
 	if !bytes.Contains(message, []byte(`apabilities"`)) || json.Unmarshal(message, &request) != nil ||

@@ -15,8 +15,8 @@ const (
 	maxChainLine  = 1 << 20 // bytes
 )
 
-// chainOf returns the components of a conductor's trace in their order, from "client" on; none for another file. It reads
-// the beginning of the file.
+// chainOf returns the components of a conductor's trace in their order, from "client" on; none for another file. It
+// reads the beginning of the file.
 func chainOf(from io.Reader) ([]string, error) {
 	var proxies []int
 	last := ""

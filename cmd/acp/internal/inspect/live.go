@@ -19,8 +19,8 @@ import (
 	"github.com/acpgo/sdk/conformance/recording/relay"
 )
 
-// live is a connection to the agent. The pages are its client, except that it may answer requests for files and terminals
-// itself.
+// live is a connection to the agent. The pages are its client, except that it may answer requests for files and
+// terminals itself.
 type live struct {
 	in     *Inspection
 	source *source

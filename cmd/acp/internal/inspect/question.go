@@ -58,8 +58,8 @@ func (s *source) decide(ctx context.Context, at shown, req *acp.RequestPermissio
 	}
 }
 
-// ask makes the question of a permission request, of which raw is the line as the agent wrote it, and reports whether there
-// is one. A request that is not valid is answered like other requests.
+// ask makes the question of a permission request, of which raw is the line as the agent wrote it, and reports whether
+// there is one. A request that is not valid is answered like other requests.
 func (s *source) ask(n int, m *show.Message, raw []byte) bool {
 	var req acp.RequestPermissionRequest
 	var sent struct {

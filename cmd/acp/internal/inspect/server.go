@@ -22,7 +22,8 @@ import (
 	"github.com/acpgo/sdk/cmd/acp/internal/inspect/page"
 )
 
-// Server serves an inspection to browsers of this machine. Whoever has its URL, with the token in it, may act as the user.
+// Server serves an inspection to browsers of this machine. Whoever has its URL, with the token in it, may act as the
+// user.
 //
 // A page is not known by a cookie: a browser sends cookies to all ports of a host, and so to other programs.
 type Server struct {
@@ -487,9 +488,9 @@ const (
 	maxMatched = 64 << 10
 )
 
-// match reports as "no" that a text does not match a pattern of an agent's form. The page asks instead of comparing them
-// itself because an expression of JavaScript can take forever, which one of Go cannot. Patterns that Go does not know are
-// left to the agent.
+// match reports as "no" that a text does not match a pattern of an agent's form. The page asks instead of comparing
+// them itself because an expression of JavaScript can take forever, which one of Go cannot. Patterns that Go does not
+// know are left to the agent.
 func match(pattern, text string) string {
 	if len(pattern) > maxPattern || len(text) > maxMatched {
 		return ""

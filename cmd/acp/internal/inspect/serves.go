@@ -39,8 +39,8 @@ const (
 	maxFileBytes = 64 << 20 // of all files in memory
 )
 
-// newServes returns what serves an agent. Without a folder, it serves only from memory. ask, unless it is nil, decides about
-// each write and each command in the folder.
+// newServes returns what serves an agent. Without a folder, it serves only from memory. ask, unless it is nil, decides
+// about each write and each command in the folder.
 func newServes(folder string, ask func(context.Context, shown, *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error)) (*serves, error) {
 	s := &serves{texts: map[string]string{}, simulated: map[acp.TerminalID]string{}}
 	s.ctx, s.cancel = context.WithCancel(context.Background())

@@ -21,8 +21,8 @@ import (
 )
 
 // source is one connection that is inspected. Whatever it is, live or recorded, it is a sequence of the entries of a
-// recording, which the source writes into a recording of its own; everything else that it keeps is bounded, except for an
-// offset in that file for each row.
+// recording, which the source writes into a recording of its own; everything else that it keeps is bounded, except for
+// an offset in that file for each row.
 type source struct {
 	id    string
 	kind  string // agent, tap, file or probe

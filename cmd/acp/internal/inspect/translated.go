@@ -24,8 +24,8 @@ func newTranslated() *translated {
 	return t
 }
 
-// add passes on a message as a client of version 1 would have sent or received it. The client's own are the same in both
-// versions, as far as a conversation shows them.
+// add passes on a message as a client of version 1 would have sent or received it. The client's own are the same in
+// both versions, as far as a conversation shows them.
 func (t *translated) add(d conformance.Direction, line []byte, at time.Time, to *conversations) {
 	from := translate.AgentSide
 	if d == conformance.ToAgent {

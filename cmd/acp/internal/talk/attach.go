@@ -138,10 +138,10 @@ func FileURL(path string) string {
 // namedServer is an MCP server as NAME=COMMAND or NAME=URL.
 var namedServer = regexp.MustCompile(`^([A-Za-z0-9_.-]+)=(.*)$`)
 
-// MCPServers returns the MCP servers of a list: each element is NAME=COMMAND, NAME=URL, or a file; see ReadMCPServers. A
-// command is split into words, and variables in it are replaced, as a shell does. A file whose name looks like NAME=COMMAND
-// needs a path before it, such as ./a=b.json. dir is the working directory of the session. Servers that a file marks as
-// disabled are skipped, and named in notes.
+// MCPServers returns the MCP servers of a list: each element is NAME=COMMAND, NAME=URL, or a file; see ReadMCPServers.
+// A command is split into words, and variables in it are replaced, as a shell does. A file whose name looks like
+// NAME=COMMAND needs a path before it, such as ./a=b.json. dir is the working directory of the session. Servers that a
+// file marks as disabled are skipped, and named in notes.
 func MCPServers(list []string, dir string) (servers []acp.MCPServer, notes []string, err error) {
 	for _, text := range list {
 		m := namedServer.FindStringSubmatch(text)

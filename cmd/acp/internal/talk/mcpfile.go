@@ -28,12 +28,13 @@ const maxMCPFile = 4 << 20
 
 // ReadMCPServers reads a file of MCP servers as editors have it:
 //
-//	{"mcpServers": {"NAME": {"command": "…", "args": ["…"], "env": {"…": "…"}}, "OTHER": {"url": "…", "headers": {"…": "…"}}}}
+//	{"mcpServers": {"NAME": {"command": "…", "args": ["…"], "env": {"…": "…"}},
+//	               "OTHER": {"url": "…", "headers": {"…": "…"}}}}
 //
-// A member type tells "http" from "sse"; without it, a URL that ends with /sse is one of "sse". Commands are looked up in the
-// PATH, and ${VARIABLE} and ${env:VARIABLE} stand for variables of the environment, ${workspaceFolder} for dir, and ${userHome}
-// for the home directory. The shapes of other editors are read too, and so are comments and commas before a closing bracket.
-// notes name the servers that are left out, such as those that the file marks as disabled.
+// A member type tells "http" from "sse"; without it, a URL that ends with /sse is one of "sse". Commands are looked up
+// in the PATH, and ${VARIABLE} and ${env:VARIABLE} stand for variables of the environment, ${workspaceFolder} for dir,
+// and ${userHome} for the home directory. The shapes of other editors are read too, and so are comments and commas
+// before a closing bracket. notes name the servers that are left out, such as those that the file marks as disabled.
 func ReadMCPServers(path, dir string) (servers []acp.MCPServer, notes []string, err error) {
 	text, err := input.ReadFile(path, maxMCPFile)
 	if err != nil {
@@ -126,8 +127,8 @@ func (m *mcpServers) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// mcpSection is the member mcp of a file: servers by their names (opencode), or settings with a member servers (VS Code), or
-// without one (Gemini CLI).
+// mcpSection is the member mcp of a file: servers by their names (opencode), or settings with a member servers (VS
+// Code), or without one (Gemini CLI).
 type mcpSection struct {
 	servers mcpServers
 
@@ -170,8 +171,8 @@ func readable(err error) error {
 	return err
 }
 
-// plainJSON returns JSON without a byte order mark, comments, and commas before closing brackets. Errors in the result are
-// at the same places as in the text. Windows writes some files in UTF-16.
+// plainJSON returns JSON without a byte order mark, comments, and commas before closing brackets. Errors in the result
+// are at the same places as in the text. Windows writes some files in UTF-16.
 func plainJSON(text []byte) []byte {
 	for mark, order := range map[string]binary.ByteOrder{"\xff\xfe": binary.LittleEndian, "\xfe\xff": binary.BigEndian} {
 		if bytes.HasPrefix(text, []byte(mark)) {
@@ -327,7 +328,8 @@ func (w *words) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// variable matches ${X}, ${X:-default}, ${env:X}, {env:X} of opencode, and ${KIND:…} and {file:…}, which only an editor knows.
+// variable matches ${X}, ${X:-default}, ${env:X}, {env:X} of opencode, and ${KIND:…} and {file:…}, which only an editor
+// knows.
 var variable = regexp.MustCompile(`\$?\{env:([A-Za-z_]\w*)(:-[^}]*)?\}|\$\{([A-Za-z_]\w*|/)(:-[^}]*)?\}|\$\{\w+:[^-}][^}]*\}|\{file:[^}]*\}`)
 
 // bareVariable matches a value that is a variable, as Gemini CLI writes it.

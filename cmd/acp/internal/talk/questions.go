@@ -24,7 +24,8 @@ type Question struct {
 	Call acp.ToolCall
 	// Options are the options to choose from.
 	Options []acp.PermissionOption
-	// Idle says that no turn of the session is in progress, and Unknown that the agent names a session that nobody has opened.
+	// Idle says that no turn of the session is in progress, and Unknown that the agent names a session that nobody has
+	// opened.
 	Idle, Unknown bool
 	// Decision says why no rule decided.
 	Decision policy.Decision
@@ -135,8 +136,8 @@ func (c *Client) permissions() asker {
 	}))
 }
 
-// asksLocal asks about a write or a command on this machine as about a permission request of the agent. The user sees it
-// as a tool call, which has ended when it is decided.
+// asksLocal asks about a write or a command on this machine as about a permission request of the agent. The user sees
+// it as a tool call, which has ended when it is decided.
 func (c *Client) asksLocal(ask asker) asker {
 	return func(ctx context.Context, session *acp.ClientSession, req *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error) {
 		turn := c.turnOf(session.ID())

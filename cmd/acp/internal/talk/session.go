@@ -214,8 +214,8 @@ func (c *Client) List(ctx context.Context, cwd, cursor string) (*acp.ListSession
 	return res, nil
 }
 
-// Sessions yields the agent's sessions of all pages: those in the directory cwd, unless it is "". An agent may have been
-// told the directory's path with or without symbolic links, and compares paths as text, so it is asked for both.
+// Sessions yields the agent's sessions of all pages: those in the directory cwd, unless it is "". An agent may have
+// been told the directory's path with or without symbolic links, and compares paths as text, so it is asked for both.
 func (c *Client) Sessions(ctx context.Context, cwd string) iter.Seq2[acp.SessionInfo, error] {
 	return func(yield func(acp.SessionInfo, error) bool) {
 		agent, err := c.agentConn(ctx)
@@ -356,9 +356,9 @@ func (s *Session) Running() bool {
 	return len(s.turns) > 0
 }
 
-// turnOf returns a context that ends when the turns now in progress in a session, or in the one that it works for, are over
-// or cancelled. Nobody must answer then what was asked in them. For an id that no session has, which an agent could choose
-// to outlive its turn, any session with a turn in progress counts.
+// turnOf returns a context that ends when the turns now in progress in a session, or in the one that it works for, are
+// over or cancelled. Nobody must answer then what was asked in them. For an id that no session has, which an agent
+// could choose to outlive its turn, any session with a turn in progress counts.
 func (c *Client) turnOf(id acp.SessionID) context.Context {
 	sessions := []*Session{c.owner(id)}
 	if sessions[0] == nil {

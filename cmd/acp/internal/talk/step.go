@@ -11,8 +11,8 @@ import (
 // slowStep is the time after which the user learns that a step of a start takes long.
 const slowStep = 5 * time.Second
 
-// step calls the agent's method for opening or setting up a session. It reports a call that takes long, and gives up when the agent
-// has sent nothing for Options.ConnectTimeout, unless the user is being asked something.
+// step calls the agent's method for opening or setting up a session. It reports a call that takes long, and gives up
+// when the agent has sent nothing for Options.ConnectTimeout, unless the user is being asked something.
 func step[T any](ctx context.Context, c *Client, method string, call func(context.Context) (T, error)) (T, error) {
 	limit := cmp.Or(c.opts.ConnectTimeout, defaultConnectTimeout)
 	ctx, cancel := context.WithCancelCause(ctx)

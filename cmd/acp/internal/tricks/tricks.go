@@ -1,5 +1,5 @@
-// Package tricks has one table of what agents may try in order to get a permission that the user does not mean to give, for
-// tests of all the user interfaces that ask for one.
+// Package tricks has one table of what agents may try in order to get a permission that the user does not mean to give,
+// for tests of all the user interfaces that ask for one.
 package tricks
 
 import (
@@ -175,8 +175,8 @@ func All() []*Trick {
 // Played is what the agent has received.
 type Played chan acp.PermissionOptionID
 
-// Prompt returns a handler of session/prompt that plays the trick once. The turn ends with the answer, unless the trick is
-// about that.
+// Prompt returns a handler of session/prompt that plays the trick once. The turn ends with the answer, unless the trick
+// is about that.
 func (k *Trick) Prompt(played *Played) func(context.Context, *acp.AgentSession, *acp.PromptRequest) (*acp.PromptResponse, error) {
 	return func(ctx context.Context, s *acp.AgentSession, _ *acp.PromptRequest) (*acp.PromptResponse, error) {
 		end := &acp.PromptResponse{StopReason: acp.StopReasonEndTurn}

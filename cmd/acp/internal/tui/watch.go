@@ -17,9 +17,9 @@ type sourceMsg struct{}
 // watchTime is the time between two looks at the watched directory.
 const watchTime = 500 * time.Millisecond
 
-// watchFiles calls changed after a file in dir was added, removed or written, as soon as two looks find the same: a build or a
-// checkout, which writes many files, counts once. It polls because notifications of the system miss network file systems, and
-// need one watch for each directory. It returns when ctx ends.
+// watchFiles calls changed after a file in dir was added, removed or written, as soon as two looks find the same: a
+// build or a checkout, which writes many files, counts once. It polls because notifications of the system miss network
+// file systems, and need one watch for each directory. It returns when ctx ends.
 func watchFiles(ctx context.Context, dir string, changed func()) {
 	ticker := time.NewTicker(watchTime)
 	defer ticker.Stop()
@@ -59,8 +59,8 @@ func fingerprint(ctx context.Context, dir string) uint64 {
 	return h.Sum64()
 }
 
-// walkSources calls visit for the files in dir, until it returns false. Hidden files, files that Git ignores, and directories
-// of packages are left out, and so is what cannot be read.
+// walkSources calls visit for the files in dir, until it returns false. Hidden files, files that Git ignores, and
+// directories of packages are left out, and so is what cannot be read.
 func walkSources(ctx context.Context, dir string, visit func(path string, d fs.DirEntry) bool) {
 	rules := map[string]*ignores{dir: ignoresOf(dir)} // by directory
 	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {

@@ -1,5 +1,5 @@
-// Command tools gives any agent a tool, the user's list of things to do: tools -- AGENT [arguments]. It adds an MCP server to
-// every session, which is this program again: all agents start servers on standard input and output.
+// Command tools gives any agent a tool, the user's list of things to do: tools -- AGENT [arguments]. It adds an MCP
+// server to every session, which is this program again: all agents start servers on standard input and output.
 package main
 
 import (
@@ -73,7 +73,8 @@ func adding(server acp.MCPServer) proxy.Hooks {
 	}
 }
 
-// server returns the MCP server. It writes the list to TODO.md in its directory, which is that of the session with most agents.
+// server returns the MCP server. It writes the list to TODO.md in its directory, which is that of the session with most
+// agents.
 func server() *mcp.Server {
 	s := mcp.NewServer(&mcp.Implementation{Name: "todo", Version: "1.0"}, nil)
 	type entry struct {

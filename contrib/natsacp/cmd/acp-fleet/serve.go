@@ -355,7 +355,8 @@ NATS server listens on loopback addresses only.`,
 	return c
 }
 
-// embed starts a NATS server in this process. Its clients need the token in the file. With a certificate, it serves TLS.
+// embed starts a NATS server in this process. Its clients need the token in the file. With a certificate, it serves
+// TLS.
 func embed(dir, listen, cert, key string) (s *server.Server, tokenFile string, err error) {
 	o := &server.Options{DontListen: listen == "", JetStream: true, NoSigs: true, NoLog: true}
 	if cert != "" || key != "" {

@@ -18,8 +18,8 @@ import (
 	"github.com/acpgo/sdk/contrib/otelacp"
 )
 
-// telemetry returns hooks that export traces and metrics, if the OTEL_* environment names a collector. end sends what is
-// left.
+// telemetry returns hooks that export traces and metrics, if the OTEL_* environment names a collector. end sends what
+// is left.
 func telemetry(ctx context.Context, log *slog.Logger) (hooks rpc.Hooks, end func(), err error) {
 	set := func(kind string) bool {
 		return os.Getenv("OTEL_SDK_DISABLED") != "true" && os.Getenv("OTEL_"+kind+"_EXPORTER") != "none" &&
