@@ -24,8 +24,8 @@ func (s *AgentSession) Conn() *AgentConn { return s.conn }
 // terminals.
 const releaseTime = 10 * time.Second
 
-// lasting returns ctx, or, if ctx belongs to a cancelled turn in progress, a context in which the turn's last updates can
-// be sent.
+// lasting returns ctx, or, if ctx belongs to a cancelled turn in progress, a context in which the turn's last updates
+// can be sent.
 func lasting(ctx context.Context) (context.Context, context.CancelFunc) {
 	if errors.Is(context.Cause(ctx), ErrTurnCancelled) && !engine.TurnOver(ctx) {
 		return context.WithTimeout(context.WithoutCancel(ctx), releaseTime)

@@ -134,12 +134,12 @@ type LoginMethod struct {
 
 // Login logs in to an agent, after a call that has failed with acp.ErrAuthRequired: choose selects one of the agent's
 // methods, which the agent then runs (authenticate) or, for a method in a terminal, command in the terminal of this
-// program. After the latter, Login ends the agent and returns when client has connected to it anew. Repeat the call that
-// failed when Login has returned nil.
+// program. After the latter, Login ends the agent and returns when client has connected to it anew. Repeat the call
+// that failed when Login has returned nil.
 //
 // Methods in a terminal are only used if command is not nil; agents offer them to clients that set
-// acp.ClientOptions.TerminalAuth. The error matches acp.ErrUnsupported if the agent has no method that can be used, and is
-// a *LoginError if a login in the terminal failed.
+// acp.ClientOptions.TerminalAuth. The error matches acp.ErrUnsupported if the agent has no method that can be used, and
+// is a *LoginError if a login in the terminal failed.
 func Login(
 	ctx context.Context, client Client, command *Command,
 	choose func(ctx context.Context, methods []LoginMethod) (acp.AuthMethodID, error),

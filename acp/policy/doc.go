@@ -49,12 +49,12 @@
 // A command is covered by words, or because it is known to only read:
 //
 //   - The words of Commands match exactly. "*" matches one word that the agent may choose. The word must not be an
-//     option, an assignment or a path with "..". With most programs it may be code, or the name of a program: awk, eval,
-//     xargs, find -exec, env, sh -c, make, sudo. Therefore it requires Unsafe, except in commands of [ReadOnlyCommands],
-//     and of touch, mkdir, rmdir, rm, cp, mv, ln, chmod, tee, printf, jq, sleep, gofmt, of git add, mv, rm, restore,
-//     checkout, switch, branch, tag, commit, stash and push origin, of gh pr view, gh issue view and kubectl get, of go
-//     build, test, vet, fmt and list, where it may not be a file of Go, and of cargo build, check, clippy and test, with
-//     those of their options that run nothing.
+//     option, an assignment or a path with "..". With most programs it may be code, or the name of a program: awk,
+//     eval, xargs, find -exec, env, sh -c, make, sudo. Therefore it requires Unsafe, except in commands of
+//     [ReadOnlyCommands], and of touch, mkdir, rmdir, rm, cp, mv, ln, chmod, tee, printf, jq, sleep, gofmt, of git add,
+//     mv, rm, restore, checkout, switch, branch, tag, commit, stash and push origin, of gh pr view, gh issue view and
+//     kubectl get, of go build, test, vet, fmt and list, where it may not be a file of Go, and of cargo build, check,
+//     clippy and test, with those of their options that run nothing.
 //   - A last word "**" matches any further words, which with most programs is a way to run others: git -C, go test
 //     -exec, make --eval, tar -I, find -exec. Therefore it requires Unsafe, which means that the rule allows whatever
 //     the program can do. [Rule.Warnings] warns of it.

@@ -123,7 +123,8 @@ const (
 	ErrTurnCancelled Sentinel = engine.ErrTurnCancelled
 	// ErrOverflow reports that a queue of updates reached Options.QueueLimit while its handler, or the loop that reads
 	// it, waited for a call. Either the call was given up and returns this error, or the loop was ended and its turn
-	// returns it. It also reports that more than Options.QueueBytes were sent for a session before the answer that names it.
+	// returns it. It also reports that more than Options.QueueBytes were sent for a session before the answer that names
+	// it.
 	ErrOverflow Sentinel = engine.ErrOverflow
 	// ErrStuck reports that handlers are still running although the connection is over and Options.CloseTime has
 	// passed. The connection no longer waits for them.

@@ -24,9 +24,9 @@ const (
 	hashedPrefix = "h-"
 )
 
-// nameOf returns the name of a session's files, without the suffix. It is the id, if that is short and has no characters
-// that a file system could confuse by ignoring case, and otherwise the digest of the id. The prefix distinguishes the
-// two from each other, and from names that have a special meaning on some system.
+// nameOf returns the name of a session's files, without the suffix. It is the id, if that is short and has no
+// characters that a file system could confuse by ignoring case, and otherwise the digest of the id. The prefix
+// distinguishes the two from each other, and from names that have a special meaning on some system.
 func nameOf(id acp.SessionID) string {
 	const longest = 100
 	foreign := func(r rune) bool {

@@ -14,9 +14,10 @@ import (
 	"github.com/acpgo/sdk/acp/codec"
 )
 
-// Store keeps sessions. Its methods are safe for concurrent use, including by several processes that have opened the same location. Unless documented
-// otherwise, each method either takes effect as a whole or fails and changes nothing, and its effect is visible to all
-// later calls once it has returned. The methods return the cause of ctx if ctx ends first.
+// Store keeps sessions. Its methods are safe for concurrent use, including by several processes that have opened the
+// same location. Unless documented otherwise, each method either takes effect as a whole or fails and changes nothing,
+// and its effect is visible to all later calls once it has returned. The methods return the cause of ctx if ctx ends
+// first.
 //
 // Package storetest tests implementations.
 type Store interface {

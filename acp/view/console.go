@@ -17,11 +17,11 @@ import (
 	"github.com/acpgo/sdk/internal/tty"
 )
 
-// Console is a client's user interface of plain lines: it prints conversations, with the agent's text made printable, asks
-// the user, and reads prompts. SessionUpdate, RequestPermission and CreateElicitation are handlers of a client;
-// CreateElicitation serves forms. Its methods are safe for concurrent use, and it asks one question at a time. While a question waits, everything
-// else that is to be printed is held, so that it cannot be mistaken for a part of the question. Errors of the writer are
-// ignored.
+// Console is a client's user interface of plain lines: it prints conversations, with the agent's text made printable,
+// asks the user, and reads prompts. SessionUpdate, RequestPermission and CreateElicitation are handlers of a client;
+// CreateElicitation serves forms. Its methods are safe for concurrent use, and it asks one question at a time. While a
+// question waits, everything else that is to be printed is held, so that it cannot be mistaken for a part of the
+// question. Errors of the writer are ignored.
 type Console struct {
 	// Sessions holds the conversations.
 	Sessions Sessions
@@ -57,9 +57,9 @@ func NewConsole(in io.Reader, out io.Writer) *Console {
 // Line.
 func (c *Console) Line(ctx context.Context) (string, error) { return c.lines.next(ctx) }
 
-// Run reads lines, and calls do with each that is not empty, until the end of the input, when it returns nil, or until ctx
-// ends, when it returns its cause. The context of do ends when the user interrupts the program. With ReadAhead, lines
-// are read meanwhile: ":cancel" ends the context, and others are handled afterwards. Run prints the errors of do.
+// Run reads lines, and calls do with each that is not empty, until the end of the input, when it returns nil, or until
+// ctx ends, when it returns its cause. The context of do ends when the user interrupts the program. With ReadAhead,
+// lines are read meanwhile: ":cancel" ends the context, and others are handled afterwards. Run prints the errors of do.
 func (c *Console) Run(ctx context.Context, do func(ctx context.Context, line string) error) error {
 	var ahead []string
 	for {
@@ -112,8 +112,8 @@ func (c *Console) Run(ctx context.Context, do func(ctx context.Context, line str
 // maxOutput is how many bytes of a terminal's output are printed, from its end.
 const maxOutput = 8 << 10
 
-// ShowTerminals has the output of terminals printed, once for each, when the agent has waited for its end or releases it.
-// Call it before the handlers are used, when those of terminals are set, for example by local.Serve.
+// ShowTerminals has the output of terminals printed, once for each, when the agent has waited for its end or releases
+// it. Call it before the handlers are used, when those of terminals are set, for example by local.Serve.
 func (c *Console) ShowTerminals(handlers *acp.ClientHandlers) {
 	output, wait, release := handlers.TerminalOutput, handlers.WaitForTerminalExit, handlers.ReleaseTerminal
 	if output == nil || wait == nil || release == nil {
@@ -210,10 +210,10 @@ func (c *Console) SessionUpdate(ctx context.Context, s *acp.ClientSession, n *ac
 	return nil
 }
 
-// RequestPermission serves session/request_permission: it shows the tool call and the options as a [Question], and the user
-// types the number of one. On a terminal, a line allows something only if it was begun [Delay] after the question was
-// shown; other input may have been written before the questions. At the end of the input the question is dismissed. If ctx ends
-// first, as with the turn, a line says that nothing is asked any more.
+// RequestPermission serves session/request_permission: it shows the tool call and the options as a [Question], and the
+// user types the number of one. On a terminal, a line allows something only if it was begun [Delay] after the question
+// was shown; other input may have been written before the questions. At the end of the input the question is dismissed.
+// If ctx ends first, as with the turn, a line says that nothing is asked any more.
 func (c *Console) RequestPermission(
 	ctx context.Context, s *acp.ClientSession, req *acp.RequestPermissionRequest,
 ) (*acp.RequestPermissionResponse, error) {
@@ -256,8 +256,8 @@ func (c *Console) RequestPermission(
 	}
 }
 
-// Choose asks the user to choose one of several options by its number, and returns its index. At the end of the input the
-// error is io.EOF. If ctx ends first, it is its cause.
+// Choose asks the user to choose one of several options by its number, and returns its index. At the end of the input
+// the error is io.EOF. If ctx ends first, it is its cause.
 func (c *Console) Choose(ctx context.Context, question string, options ...string) (int, error) {
 	if err := c.begin(ctx, ""); err != nil {
 		return 0, err
@@ -334,9 +334,9 @@ func (c *Console) line(text string) {
 
 // Show prints the part of a session's conversation that is new since Show last printed it: the text appended to a
 // message, but no prompt that this client sent; a tool call as a whole once, and then what changed; the entries of the
-// plan, and the modes, options and commands, that are new or changed; and the title. While a question waits, this is done
-// after it. It prints nothing if Sessions has no State of the session. SessionUpdate shows updates; call Show after
-// State.Opened.
+// plan, and the modes, options and commands, that are new or changed; and the title. While a question waits, this is
+// done after it. It prints nothing if Sessions has no State of the session. SessionUpdate shows updates; call Show
+// after State.Opened.
 func (c *Console) Show(session acp.SessionID) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -423,8 +423,8 @@ func shownItem(shown *Snapshot, index int) ItemVariant {
 	return nil
 }
 
-// settings returns the lines about the plan, the mode, the options, the commands and the title. The first line of each is
-// its heading; there are none about what was not reported.
+// settings returns the lines about the plan, the mode, the options, the commands and the title. The first line of each
+// is its heading; there are none about what was not reported.
 func settings(s *Snapshot) [][]string {
 	lines := make([][]string, 5)
 	add := func(part int, format string, words ...any) {

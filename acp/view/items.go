@@ -222,8 +222,8 @@ func (i *Item) String() string {
 // text returns everything that a user may want to know before permitting the tool call, and its results.
 func (c *ToolCall) text() string { return strings.Join(c.parts(), "\n") }
 
-// added returns the text that is new since before: the first line, if it or anything else changed, and the parts that are
-// new or were extended.
+// added returns the text that is new since before: the first line, if it or anything else changed, and the parts that
+// are new or were extended.
 func (c *ToolCall) added(before *ToolCall) string {
 	parts, old := c.parts(), before.parts()
 	lines := parts[:1:1]

@@ -100,8 +100,8 @@ var shapes = []shape{
 	{[]string{"Private-Lines:"}, regexp.MustCompile(`Private-Lines:[ \d\r]+\n((?s:.*?))(?:\nPrivate-MAC|$)`), nil},
 }
 
-// begun matches, at the end of a piece of a message, the beginning of a key of a known form, of a URL's password, and of
-// a header's value.
+// begun matches, at the end of a piece of a message, the beginning of a key of a known form, of a URL's password, and
+// of a header's value.
 var begun = []shape{
 	{[]string{"-", "_", ".", "AKIA", "ASIA", "AIza", "eyJ", "ATATT"}, regexp.MustCompile(`\b((?:sk|rk|pk)[-_][A-Za-z0-9_-]*\d|sk-(?:ant|or|proj|svcacct)-[A-Za-z0-9_-]+|npm_[A-Za-z0-9]*\d|(?:gh[pousr]_|github_pat_|xox[a-z]-|AKIA|ASIA|AIza|eyJ|` +
 		prefixes + `)[A-Za-z0-9_.-]+)$`), nil},

@@ -42,8 +42,8 @@ const keyPrefix = "v1."
 // maxUpdate is the greatest size of one update in a store, in bytes.
 const maxUpdate = 32 << 20
 
-// OpenStore opens the session store of a fleet, and creates it if necessary. It needs nothing of the fleet, and can be in an
-// account of its own. The caller closes nc, after the store.
+// OpenStore opens the session store of a fleet, and creates it if necessary. It needs nothing of the fleet, and can be
+// in an account of its own. The caller closes nc, after the store.
 func OpenStore(ctx context.Context, nc *nats.Conn, opts *Options) (*Store, error) {
 	e, err := newEngine(nc, opts)
 	if err != nil {

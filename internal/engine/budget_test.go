@@ -93,7 +93,7 @@ func TestRequestsHaveABudget(t *testing.T) {
 	})
 }
 
-// reserving serves "make", whose handler reserves n bytes, says so, and answers with as many when it is told.
+// reserving serves "make", whose handler reserves n bytes, says so, and answers with as many when it is told to.
 func reserving(reserved chan<- int, answer <-chan struct{}) Route {
 	return RequestMethod[echoParams, updateParams]{Name: "make"}.Handle(func(ctx context.Context, p *echoParams) (*updateParams, error) {
 		if err := rpc.Reserve(ctx, p.N); err != nil {
@@ -231,7 +231,7 @@ func TestCommasInTextsAreNoValues(t *testing.T) {
 	})
 }
 
-// A loop that waits for other loops goes on when they are read, also while its body waits for a call on another
+// A loop that waits for other loops continues when they are read, also while its body waits for a call on another
 // connection, whose answer may need what the reader of this one holds up.
 func TestLoopsMakeRoomForOneThatCallsElsewhere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

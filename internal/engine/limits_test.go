@@ -51,7 +51,7 @@ func fillWriter(t *testing.T, c *Conn) {
 	}
 }
 
-// What a cancelled turn answers at once is answered by the reader, which must go on reading a peer that
+// What a cancelled turn answers at once is answered by the reader, which must continue reading a peer that
 // does not read: that might be waiting for it likewise.
 func TestQuestionOfCancelledTurnWhilePeerDoesNotRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -265,8 +265,8 @@ func (in *inbound) unfollow() {
 	close(in.follows)
 }
 
-// followUp runs the functions to be called after the answer. Notifications that are sent with the request's context in the
-// meantime are added to them, so that they do not overtake those that wait.
+// followUp runs the functions to be called after the answer. Notifications that are sent with the request's context in
+// the meantime are added to them, so that they do not overtake those that wait.
 func (in *inbound) followUp() {
 	defer in.unfollow()
 	for {

@@ -38,8 +38,8 @@ type Route struct {
 	// been answered.
 	EndsTurn bool
 	// Opens marks a request whose answer names a new session. Notifications about other sessions than the request's that
-	// its handler sends, with its context, follow the answer, unless a turn of the peer is in progress in that session; they
-	// are dropped if the request fails.
+	// its handler sends, with its context, follow the answer, unless a turn of the peer is in progress in that session;
+	// they are dropped if the request fails.
 	Opens bool
 	// Feeds marks the notification whose parameters go to the session's Turn of this side. The handler gets only those
 	// that no Turn takes: what arrived before the oldest turn in progress was begun, or after it has ended, and

@@ -129,7 +129,8 @@ func (s *Server) decide(c *conversation) *reply {
 	return r
 }
 
-// directoryPattern is how agents tell the model where they are: what follows up to the end of the line begins with a path.
+// directoryPattern is how agents tell the model where they are: what follows up to the end of the line begins with a
+// path.
 var directoryPattern = regexp.MustCompile(`(?i)(?:working directory|current directory|<cwd>|\bcwd\b|working in the (?:following )?director(?:y|ies))[^/\n]{0,40}\n?[^/\n]{0,10}(/[^\n]+)`)
 
 // directory is the working directory of the agent, as it tells the model; "" if it does not.

@@ -8,7 +8,8 @@ package draw
 //   - A code block of more than maxCode lines is highlighted in parts, so that a comment or a string across the
 //     boundary may have the wrong color.
 //   - Definitions of links are known to the whole message if each is on one line, there are at most maxDefinitions,
-//     and they are not in a list or a quotation; others are known only to their own piece. A late one changes maxLate pieces.
+//     and they are not in a list or a quotation; others are known only to their own piece. A late one changes maxLate
+//     pieces.
 
 import (
 	"regexp"

@@ -239,8 +239,8 @@ func shapeOf(s string) string {
 	return s
 }
 
-// Strange returns the characters in bytes for a terminal that are neither part of a control sequence nor text, each once:
-// bytes that are not UTF-8, characters that change the order of others, and invisible characters.
+// Strange returns the characters in bytes for a terminal that are neither part of a control sequence nor text, each
+// once: bytes that are not UTF-8, characters that change the order of others, and invisible characters.
 func Strange(raw []byte) (found []string) {
 	for i := 0; i < len(raw); {
 		if n := sequence(raw[i:]); n > 0 {
