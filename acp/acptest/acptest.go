@@ -29,6 +29,7 @@ import (
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/agentkit"
 	"github.com/acpgo/sdk/acp/local"
+	"github.com/acpgo/sdk/acp/translate"
 	"github.com/acpgo/sdk/acp/view"
 	"github.com/acpgo/sdk/conformance"
 )
@@ -38,6 +39,10 @@ type ClientOptions struct {
 	NoFiles       bool // the client serves no files
 	NoTerminals   bool // the client serves no terminals
 	NoElicitation bool // the client shows no forms and no URLs
+
+	// Protocol is the only version of the protocol that Dial offers to the agent, 1 or 2. The default, 0, asks for
+	// version 2 first, and translates for the Client; see package translate. The agents of NewClient have version 1.
+	Protocol int
 }
 
 // Client is a client for tests of an agent. It serves files and terminals in Dir, and shows boolean options, notices,
@@ -78,7 +83,12 @@ func NewClient(t testing.TB, agent acp.AgentHandlers, opts *acp.AgentOptions, cl
 			t.Errorf("acptest: the agent: %v", err)
 		}
 	})
-	return connect(t, near, client, o.Experimental)
+	var options ClientOptions
+	if client != nil {
+		options = *client
+	}
+	options.Protocol = 1
+	return connect(t, near, &options, o.Experimental)
 }
 
 // Dial returns a client of the agent that a transport reaches, such as acp.Command for a program. opts may be nil.
@@ -111,7 +121,13 @@ func connect(t testing.TB, transport acp.Transport, opts *ClientOptions, feature
 		elicitation.Form = acp.Some(acp.ElicitationFormCapabilities{})
 		elicitation.URL = acp.Some(acp.ElicitationURLCapabilities{})
 	}
-	c.ClientConn, err = acp.Connect(t.Context(), conformance.Tap(t, conformance.Client, transport, tapOptions(features)), handlers, &acp.ClientOptions{
+	if opts.Protocol == 1 {
+		transport = conformance.Tap(t, conformance.Client, transport, tapOptions(features))
+	} else {
+		transport = translate.Transport(conformance.Tap(t, conformance.Client, transport, either(features)), translate.ClientSide, 1,
+			&translate.Options{Only: opts.Protocol})
+	}
+	c.ClientConn, err = acp.Connect(t.Context(), transport, handlers, &acp.ClientOptions{
 		Info:        acp.Implementation{Name: "acptest", Version: "1"},
 		Elicitation: elicitation, BooleanConfig: true,
 		Session: acp.ClientSessionCapabilities{
@@ -137,6 +153,14 @@ func tapOptions(features acp.Features) *conformance.TapOptions {
 		return nil
 	}
 	return &conformance.TapOptions{Schema: conformance.V1Unstable()}
+}
+
+// either is tapOptions for connections in version 1 or 2.
+func either(features acp.Features) *conformance.TapOptions {
+	if features == 0 {
+		return &conformance.TapOptions{Schema: conformance.Negotiated(conformance.V1(), conformance.V2())}
+	}
+	return &conformance.TapOptions{Schema: conformance.Negotiated(conformance.V1Unstable(), conformance.V2Unstable())}
 }
 
 func (c *Client) permit(
@@ -224,7 +248,7 @@ func (c *Client) Say(t testing.TB, session *acp.ClientSession, text string) Repl
 // Script returns the transport to an in-memory agent whose first turn runs the first function, the second turn the
 // second, and so on; a turn ends when its function returns, with end_turn if the error is nil. The test fails if there
 // are fewer or more prompts than functions. config may be nil. Its Prompt is not called; if its Title is nil, sessions
-// have no titles. The agent ends with the test.
+// have no titles. Clients of both versions of the protocol can use it. The agent ends with the test.
 func Script(
 	t testing.TB, config *agentkit.Config[any], turns ...func(ctx context.Context, turn *agentkit.Turn[any]) error,
 ) acp.Transport {
@@ -256,7 +280,7 @@ func Script(
 		Info: acp.Implementation{Name: "acptest", Version: "1"}, Conn: acp.ConnOptions{Logger: logger},
 	})
 	near, far := acp.Pipe()
-	conn, err := acp.StartAgent(t.Context(), far, sessions.Handlers(), opts)
+	conn, err := acp.StartAgent(t.Context(), translate.Agent(far), sessions.Handlers(), opts)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -271,5 +295,5 @@ func Script(
 			t.Errorf("acptest: the script has %d turns, and there were %d prompts", len(turns), next)
 		}
 	})
-	return conformance.Tap(t, conformance.Client, near, tapOptions(opts.Experimental))
+	return conformance.Tap(t, conformance.Client, near, either(opts.Experimental))
 }

@@ -81,16 +81,41 @@ func TestClient(t *testing.T) {
 	}
 }
 
+// Clients and agents may speak either version of the protocol.
 func TestScript(t *testing.T) {
-	transport := acptest.Script(t, nil,
-		func(ctx context.Context, t *turn) error { return t.Sayf(ctx, "one") },
-		func(ctx context.Context, t *turn) error { return t.Sayf(ctx, "two") },
-	)
-	c := acptest.Dial(t, transport, nil)
-	s := c.StartSession(t)
-	if got := []string{c.Say(t, s, "a").Text, c.Say(t, s, "b").Text}; !slices.Equal(got, []string{"one", "two"}) {
-		t.Errorf("got %q", got)
+	for _, only := range []int{0, 1, 2} {
+		transport := acptest.Script(t, nil,
+			func(ctx context.Context, t *turn) error { return t.Sayf(ctx, "one") },
+			func(ctx context.Context, t *turn) error { return t.Sayf(ctx, "two") },
+		)
+		var spoken string
+		c := acptest.Dial(t, watched{transport, func(line []byte) { spoken += string(line) }}, &acptest.ClientOptions{Protocol: only})
+		s := c.StartSession(t)
+		if got := []string{c.Say(t, s, "a").Text, c.Say(t, s, "b").Text}; !slices.Equal(got, []string{"one", "two"}) {
+			t.Errorf("got %q", got)
+		}
+		if got := strings.Contains(spoken, `"state_update"`); got != (only == 2) {
+			t.Errorf("version %d: the agent says %s", only, spoken)
+		}
 	}
+}
+
+// watched is a transport with a function for each line that is read.
+type watched struct {
+	acp.Transport
+	read func(line []byte)
+}
+
+func (w watched) Connect(ctx context.Context) (rpc.Stream, error) {
+	stream, err := w.Transport.Connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return rpc.Wrap(stream, rpc.Wrapper{Read: func(next func() ([]byte, error), _ func()) ([]byte, error) {
+		line, err := next()
+		w.read(line)
+		return line, err
+	}}), nil
 }
 
 // A client can do without what agents may use.

@@ -5,8 +5,7 @@
 //
 //	kit-client RULES AGENT [arguments]
 //
-// RULES is a file of rules in the format of acp/policy; the user is asked about everything else. $KIT_CLIENT_LOGIN is
-// the authentication method to log in with.
+// RULES is a file of rules in the format of acp/policy, $KIT_CLIENT_LOGIN is the authentication method to log in with.
 package main
 
 import (
@@ -22,6 +21,7 @@ import (
 	"github.com/acpgo/sdk/acp/local"
 	"github.com/acpgo/sdk/acp/policy"
 	"github.com/acpgo/sdk/acp/reconnect"
+	"github.com/acpgo/sdk/acp/translate"
 	"github.com/acpgo/sdk/acp/view"
 )
 
@@ -66,7 +66,7 @@ func run(ctx context.Context, args []string) (err error) {
 	opts := &acp.ClientOptions{Info: acp.Implementation{Name: "kit-client", Version: "1"}, BooleanConfig: true}
 	opts.Elicitation.Form = acp.Some(acp.ElicitationFormCapabilities{})
 	c.agent, err = reconnect.Connect(ctx, func(context.Context) (acp.Transport, error) {
-		return acp.Exec(args[1], args[2:]...), nil
+		return translate.Client(acp.Exec(args[1], args[2:]...)), nil // agents of both versions
 	}, handlers, opts, &reconnect.Options{Connected: login, Notify: func(_ context.Context, e reconnect.Event) {
 		if e.Kind == reconnect.Replaying {
 			c.Sessions.Of(e.Session).Reset()

@@ -66,7 +66,7 @@ func relay() (err error) {
 			found = append(found, f.String())
 		}
 	}
-	monitor := conformance.NewMonitor(conformance.V1(), &conformance.MonitorOptions{
+	monitor := conformance.NewMonitor(conformance.Negotiated(conformance.V1(), conformance.V2()), &conformance.MonitorOptions{
 		OnMessage: func(m conformance.Message) { note(m.Findings) }, OnEnd: note,
 		Ignore: func(f conformance.Finding) bool { return os.Args[1] == os.Args[0] && f.String() == unanswered },
 	})

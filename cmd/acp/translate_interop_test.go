@@ -1,0 +1,61 @@
+package main
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/acpgo/sdk/internal/test/buildtest"
+)
+
+// TestTypeScriptAgentVersion2 plays a turn with the TypeScript SDK's agent of version 2 in the programs that are written
+// in version 1. The recordings on both sides of the translation conform.
+func TestTypeScriptAgentVersion2(t *testing.T) {
+	dir := typescript(t)
+	agent := []string{"node", filepath.Join(dir, "v2-agent.mjs")}
+	work, acp := t.TempDir(), programPath(t, "acp")
+	rules := filepath.Join(work, "rules.json")
+	for name, text := range map[string]string{rules: `{"rules": []}`, filepath.Join(work, "greeting.txt"): "Good morning\n"} {
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	kit := buildtest.Program(t, "github.com/acpgo/sdk/examples/kit-client")
+	t.Cleanup(buildtest.Remove)
+	talk := func(t *testing.T, program, stdin string, args ...string) {
+		t.Helper()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		cmd := exec.CommandContext(ctx, program, append(args, agent...)...)
+		cmd.Dir, cmd.Stdin = work, strings.NewReader(stdin)
+		out, err := cmd.CombinedOutput()
+		if err != nil || !strings.Contains(string(out), "Done.") || !strings.Contains(string(out), "completed") {
+			t.Errorf("%v\n%s", err, out)
+		}
+	}
+	for name, play := range map[string]func(t *testing.T, near, far string){
+		"exec": func(t *testing.T, _, far string) {
+			talk(t, acp, "", "exec", "--allow", "--record", far, "Read it.", "--")
+		},
+		"translate": func(t *testing.T, near, far string) {
+			talk(t, acp, "", "exec", "--allow", "--protocol", "1", "--record", near, "Read it.", "--",
+				acp, "translate", "--to", "2", "--", acp, "record", "-o", far, "--")
+		},
+		"kit-client": func(t *testing.T, _, far string) {
+			talk(t, kit, "Read it.\n1\n", rules, acp, "record", "-o", far, "--")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			near, far := filepath.Join(t.TempDir(), "near.jsonl"), filepath.Join(t.TempDir(), "far.jsonl")
+			play(t, near, far)
+			conforms(t, name, far, "--level", "should")
+			if name == "translate" {
+				conforms(t, name, near, "--level", "should")
+			}
+		})
+	}
+}
