@@ -36,12 +36,9 @@ func (x *AgentCapabilities) serves(method string) bool {
 	return true
 }
 
-// lacksForNewSession returns the capability that a call of session/new needs and x does not have, or "".
-func (x *AgentCapabilities) lacksForNewSession(req *NewSessionRequest) string {
-	if req.AdditionalDirectories != nil && !x.SessionCapabilities.AdditionalDirectories.Present() {
-		return "sessionCapabilities.additionalDirectories"
-	}
-	for _, item := range req.MCPServers {
+// lacksForEachMCPServer returns the capability that an item of list needs and x does not have, or "".
+func (x *AgentCapabilities) lacksForEachMCPServer(list []MCPServer) string {
+	for _, item := range list {
 		switch item.Variant.(type) {
 		case *MCPServerHTTP:
 			if !x.MCPCapabilities.HTTP {
@@ -56,6 +53,17 @@ func (x *AgentCapabilities) lacksForNewSession(req *NewSessionRequest) string {
 				return "mcpCapabilities.acp"
 			}
 		}
+	}
+	return ""
+}
+
+// lacksForNewSession returns the capability that a call of session/new needs and x does not have, or "".
+func (x *AgentCapabilities) lacksForNewSession(req *NewSessionRequest) string {
+	if req.AdditionalDirectories != nil && !x.SessionCapabilities.AdditionalDirectories.Present() {
+		return "sessionCapabilities.additionalDirectories"
+	}
+	if missing := x.lacksForEachMCPServer(req.MCPServers); missing != "" {
+		return missing
 	}
 	if req.SystemPrompt.Present() && !x.SessionCapabilities.SystemPrompt.Present() {
 		return "sessionCapabilities.systemPrompt"
@@ -68,21 +76,8 @@ func (x *AgentCapabilities) lacksForLoadSession(req *LoadSessionRequest) string 
 	if !x.LoadSession {
 		return "loadSession"
 	}
-	for _, item := range req.MCPServers {
-		switch item.Variant.(type) {
-		case *MCPServerHTTP:
-			if !x.MCPCapabilities.HTTP {
-				return "mcpCapabilities.http"
-			}
-		case *MCPServerSSE:
-			if !x.MCPCapabilities.SSE {
-				return "mcpCapabilities.sse"
-			}
-		case *MCPServerACP:
-			if !x.MCPCapabilities.ACP {
-				return "mcpCapabilities.acp"
-			}
-		}
+	if missing := x.lacksForEachMCPServer(req.MCPServers); missing != "" {
+		return missing
 	}
 	if req.AdditionalDirectories != nil && !x.SessionCapabilities.AdditionalDirectories.Present() {
 		return "sessionCapabilities.additionalDirectories"
@@ -112,21 +107,8 @@ func (x *AgentCapabilities) lacksForForkSession(req *ForkSessionRequest) string 
 	if req.AdditionalDirectories != nil && !x.SessionCapabilities.AdditionalDirectories.Present() {
 		return "sessionCapabilities.additionalDirectories"
 	}
-	for _, item := range req.MCPServers {
-		switch item.Variant.(type) {
-		case *MCPServerHTTP:
-			if !x.MCPCapabilities.HTTP {
-				return "mcpCapabilities.http"
-			}
-		case *MCPServerSSE:
-			if !x.MCPCapabilities.SSE {
-				return "mcpCapabilities.sse"
-			}
-		case *MCPServerACP:
-			if !x.MCPCapabilities.ACP {
-				return "mcpCapabilities.acp"
-			}
-		}
+	if missing := x.lacksForEachMCPServer(req.MCPServers); missing != "" {
+		return missing
 	}
 	if req.SystemPrompt.Present() && !x.SessionCapabilities.SystemPrompt.Present() {
 		return "sessionCapabilities.systemPrompt"
@@ -142,21 +124,8 @@ func (x *AgentCapabilities) lacksForResumeSession(req *ResumeSessionRequest) str
 	if req.AdditionalDirectories != nil && !x.SessionCapabilities.AdditionalDirectories.Present() {
 		return "sessionCapabilities.additionalDirectories"
 	}
-	for _, item := range req.MCPServers {
-		switch item.Variant.(type) {
-		case *MCPServerHTTP:
-			if !x.MCPCapabilities.HTTP {
-				return "mcpCapabilities.http"
-			}
-		case *MCPServerSSE:
-			if !x.MCPCapabilities.SSE {
-				return "mcpCapabilities.sse"
-			}
-		case *MCPServerACP:
-			if !x.MCPCapabilities.ACP {
-				return "mcpCapabilities.acp"
-			}
-		}
+	if missing := x.lacksForEachMCPServer(req.MCPServers); missing != "" {
+		return missing
 	}
 	if req.SystemPrompt.Present() && !x.SessionCapabilities.SystemPrompt.Present() {
 		return "sessionCapabilities.systemPrompt"
@@ -164,9 +133,9 @@ func (x *AgentCapabilities) lacksForResumeSession(req *ResumeSessionRequest) str
 	return ""
 }
 
-// lacksForPrompt returns the capability that a call of session/prompt needs and x does not have, or "".
-func (x *AgentCapabilities) lacksForPrompt(req *PromptRequest) string {
-	for _, item := range req.Prompt {
+// lacksForEachContentBlock returns the capability that an item of list needs and x does not have, or "".
+func (x *AgentCapabilities) lacksForEachContentBlock(list []ContentBlock) string {
+	for _, item := range list {
 		switch item.Variant.(type) {
 		case *ContentBlockImage:
 			if !x.PromptCapabilities.Image {
@@ -181,6 +150,14 @@ func (x *AgentCapabilities) lacksForPrompt(req *PromptRequest) string {
 				return "promptCapabilities.embeddedContext"
 			}
 		}
+	}
+	return ""
+}
+
+// lacksForPrompt returns the capability that a call of session/prompt needs and x does not have, or "".
+func (x *AgentCapabilities) lacksForPrompt(req *PromptRequest) string {
+	if missing := x.lacksForEachContentBlock(req.Prompt); missing != "" {
+		return missing
 	}
 	return ""
 }

@@ -778,15 +778,7 @@ type AgentCapabilities struct {
 }
 
 // IsZero reports whether nothing is set, which means the same as leaving x out.
-func (x AgentCapabilities) IsZero() bool {
-	return !x.LoadSession &&
-		x.PromptCapabilities.IsZero() &&
-		x.MCPCapabilities.IsZero() &&
-		x.SessionCapabilities.IsZero() &&
-		x.Auth.IsZero() &&
-		x.Providers.IsZero() &&
-		x.Meta == nil
-}
+func (x AgentCapabilities) IsZero() bool { return codec.IsZero(&x) }
 
 // PromptCapabilities holds the prompt capabilities supported by the agent in `session/prompt` requests.
 //
@@ -816,12 +808,7 @@ type PromptCapabilities struct {
 }
 
 // IsZero reports whether nothing is set, which means the same as leaving x out.
-func (x PromptCapabilities) IsZero() bool {
-	return !x.Image &&
-		!x.Audio &&
-		!x.EmbeddedContext &&
-		x.Meta == nil
-}
+func (x PromptCapabilities) IsZero() bool { return codec.IsZero(&x) }
 
 // MCPCapabilities holds the MCP capabilities supported by the agent.
 //
@@ -842,12 +829,7 @@ type MCPCapabilities struct {
 }
 
 // IsZero reports whether nothing is set, which means the same as leaving x out.
-func (x MCPCapabilities) IsZero() bool {
-	return !x.HTTP &&
-		!x.SSE &&
-		!x.ACP &&
-		x.Meta == nil
-}
+func (x MCPCapabilities) IsZero() bool { return codec.IsZero(&x) }
 
 // SessionCapabilities holds the session capabilities supported by the agent.
 //
@@ -943,19 +925,7 @@ type SessionCapabilities struct {
 }
 
 // IsZero reports whether nothing is set, which means the same as leaving x out.
-func (x SessionCapabilities) IsZero() bool {
-	return x.List.IsZero() &&
-		x.Delete.IsZero() &&
-		x.AdditionalDirectories.IsZero() &&
-		x.SystemPrompt.IsZero() &&
-		x.Fork.IsZero() &&
-		x.Archive.IsZero() &&
-		x.Status.IsZero() &&
-		x.Title.IsZero() &&
-		x.Resume.IsZero() &&
-		x.Close.IsZero() &&
-		x.Meta == nil
-}
+func (x SessionCapabilities) IsZero() bool { return codec.IsZero(&x) }
 
 // SessionListCapabilities holds the capabilities for the `session/list` method.
 //
@@ -1091,11 +1061,7 @@ type AgentAuthCapabilities struct {
 }
 
 // IsZero reports whether nothing is set, which means the same as leaving x out.
-func (x AgentAuthCapabilities) IsZero() bool {
-	return x.Status.IsZero() &&
-		x.Logout.IsZero() &&
-		x.Meta == nil
-}
+func (x AgentAuthCapabilities) IsZero() bool { return codec.IsZero(&x) }
 
 // AuthStatusCapabilities: Auth status capabilities supported by the agent.
 //
@@ -2245,16 +2211,7 @@ type ClientCapabilities struct {
 }
 
 // IsZero reports whether nothing is set, which means the same as leaving x out.
-func (x ClientCapabilities) IsZero() bool {
-	return x.FS.IsZero() &&
-		!x.Terminal &&
-		x.Session.IsZero() &&
-		x.Subagents.IsZero() &&
-		x.Plan.IsZero() &&
-		x.Auth.IsZero() &&
-		x.Elicitation.IsZero() &&
-		x.Meta == nil
-}
+func (x ClientCapabilities) IsZero() bool { return codec.IsZero(&x) }
 
 // FileSystemCapabilities holds the file system capabilities that a client may support.
 //
@@ -2272,11 +2229,7 @@ type FileSystemCapabilities struct {
 }
 
 // IsZero reports whether nothing is set, which means the same as leaving x out.
-func (x FileSystemCapabilities) IsZero() bool {
-	return !x.ReadTextFile &&
-		!x.WriteTextFile &&
-		x.Meta == nil
-}
+func (x FileSystemCapabilities) IsZero() bool { return codec.IsZero(&x) }
 
 // ClientSessionCapabilities: Session-related capabilities supported by the client.
 type ClientSessionCapabilities struct {
@@ -2362,10 +2315,7 @@ type AuthCapabilities struct {
 }
 
 // IsZero reports whether nothing is set, which means the same as leaving x out.
-func (x AuthCapabilities) IsZero() bool {
-	return !x.Terminal &&
-		x.Meta == nil
-}
+func (x AuthCapabilities) IsZero() bool { return codec.IsZero(&x) }
 
 // ElicitationCapabilities holds the elicitation capabilities supported by the client.
 type ElicitationCapabilities struct {

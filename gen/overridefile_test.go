@@ -2,6 +2,7 @@ package gen
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -267,6 +268,41 @@ func TestHostileOverrides(t *testing.T) {
 			} else {
 				requireLines(t, err)
 			}
+		}
+	}
+}
+
+// What an override leaves out is not lost: the members that patternProperties allow are kept, even if all others are
+// forbidden.
+func TestIgnoredPatternsLoseNothing(t *testing.T) {
+	tier.Need(t, tier.Normal)
+	const patterns = `"patternProperties":{"^[0-9]+$":{"type":"string"}}`
+	files, err := Generate(Config{
+		Schema: []byte(`{"$defs":{` +
+			`"Closed":{"type":"object",` + patterns + `,"additionalProperties":false},` +
+			`"Open":{"type":"object",` + patterns + `},` +
+			`"Rest":{"type":"object",` + patterns + `,"additionalProperties":{"type":"integer"}},` +
+			`"Named":{"type":"object","properties":{"a":{"type":"string"}},` + patterns + `,"additionalProperties":false},` +
+			`"Holder":{"type":"object","properties":{"m":{"type":"object",` + patterns + `,"additionalProperties":false}}}}}`),
+		Source: "schema.json", Package: "generated", Module: module, Tests: true,
+		Overrides: []Override{{Kind: Ignored, Subject: "patternProperties"}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	program := newBinary(t)
+	number := program.add(t, files)
+	program.compile(t)
+	tasks := []task{
+		{number, "Closed", json.RawMessage(`{"1":"a"}`)},
+		{number, "Open", json.RawMessage(`{"1":"a"}`)},
+		{number, "Rest", json.RawMessage(`{"1":"a","b":2}`)},
+		{number, "Named", json.RawMessage(`{"a":"b","1":"a"}`)},
+		{number, "Holder", json.RawMessage(`{"m":{"1":"a"}}`)},
+	}
+	for i, o := range program.run(t, tasks) {
+		if string(o.Value) != string(tasks[i].Value) || o.broken() != nil {
+			t.Errorf("%s %s is written as %s: %+v", tasks[i].Definition, tasks[i].Value, o.Value, o)
 		}
 	}
 }

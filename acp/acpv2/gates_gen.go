@@ -28,15 +28,9 @@ func (x *AgentCapabilities) serves(method string) bool {
 	return true
 }
 
-// lacksForNewSession returns the capability that a call of session/new needs and x does not have, or "".
-func (x *AgentCapabilities) lacksForNewSession(req *NewSessionRequest) string {
-	if !x.Session.Present() {
-		return "session"
-	}
-	if req.AdditionalDirectories != nil && !x.Session.Value().AdditionalDirectories.Present() {
-		return "session.additionalDirectories"
-	}
-	for _, item := range req.MCPServers {
+// lacksForEachMCPServer returns the capability that an item of list needs and x does not have, or "".
+func (x *AgentCapabilities) lacksForEachMCPServer(list []MCPServer) string {
+	for _, item := range list {
 		switch item.Variant.(type) {
 		case *MCPServerHTTP:
 			if !x.Session.Value().MCP.Value().HTTP.Present() {
@@ -51,6 +45,20 @@ func (x *AgentCapabilities) lacksForNewSession(req *NewSessionRequest) string {
 				return "session.mcp.stdio"
 			}
 		}
+	}
+	return ""
+}
+
+// lacksForNewSession returns the capability that a call of session/new needs and x does not have, or "".
+func (x *AgentCapabilities) lacksForNewSession(req *NewSessionRequest) string {
+	if !x.Session.Present() {
+		return "session"
+	}
+	if req.AdditionalDirectories != nil && !x.Session.Value().AdditionalDirectories.Present() {
+		return "session.additionalDirectories"
+	}
+	if missing := x.lacksForEachMCPServer(req.MCPServers); missing != "" {
+		return missing
 	}
 	if req.SystemPrompt.Present() && !x.Session.Value().SystemPrompt.Present() {
 		return "session.systemPrompt"
@@ -77,21 +85,8 @@ func (x *AgentCapabilities) lacksForForkSession(req *ForkSessionRequest) string 
 	if req.AdditionalDirectories != nil && !x.Session.Value().AdditionalDirectories.Present() {
 		return "session.additionalDirectories"
 	}
-	for _, item := range req.MCPServers {
-		switch item.Variant.(type) {
-		case *MCPServerHTTP:
-			if !x.Session.Value().MCP.Value().HTTP.Present() {
-				return "session.mcp.http"
-			}
-		case *MCPServerACP:
-			if !x.Session.Value().MCP.Value().ACP.Present() {
-				return "session.mcp.acp"
-			}
-		case *MCPServerStdio:
-			if !x.Session.Value().MCP.Value().Stdio.Present() {
-				return "session.mcp.stdio"
-			}
-		}
+	if missing := x.lacksForEachMCPServer(req.MCPServers); missing != "" {
+		return missing
 	}
 	if req.SystemPrompt.Present() && !x.Session.Value().SystemPrompt.Present() {
 		return "session.systemPrompt"
@@ -107,21 +102,8 @@ func (x *AgentCapabilities) lacksForResumeSession(req *ResumeSessionRequest) str
 	if req.AdditionalDirectories != nil && !x.Session.Value().AdditionalDirectories.Present() {
 		return "session.additionalDirectories"
 	}
-	for _, item := range req.MCPServers {
-		switch item.Variant.(type) {
-		case *MCPServerHTTP:
-			if !x.Session.Value().MCP.Value().HTTP.Present() {
-				return "session.mcp.http"
-			}
-		case *MCPServerACP:
-			if !x.Session.Value().MCP.Value().ACP.Present() {
-				return "session.mcp.acp"
-			}
-		case *MCPServerStdio:
-			if !x.Session.Value().MCP.Value().Stdio.Present() {
-				return "session.mcp.stdio"
-			}
-		}
+	if missing := x.lacksForEachMCPServer(req.MCPServers); missing != "" {
+		return missing
 	}
 	if req.SystemPrompt.Present() && !x.Session.Value().SystemPrompt.Present() {
 		return "session.systemPrompt"
@@ -129,12 +111,9 @@ func (x *AgentCapabilities) lacksForResumeSession(req *ResumeSessionRequest) str
 	return ""
 }
 
-// lacksForPrompt returns the capability that a call of session/prompt needs and x does not have, or "".
-func (x *AgentCapabilities) lacksForPrompt(req *PromptRequest) string {
-	if !x.Session.Present() {
-		return "session"
-	}
-	for _, item := range req.Prompt {
+// lacksForEachContentBlock returns the capability that an item of list needs and x does not have, or "".
+func (x *AgentCapabilities) lacksForEachContentBlock(list []ContentBlock) string {
+	for _, item := range list {
 		switch item.Variant.(type) {
 		case *ContentBlockImage:
 			if !x.Session.Value().Prompt.Value().Image.Present() {
@@ -149,6 +128,17 @@ func (x *AgentCapabilities) lacksForPrompt(req *PromptRequest) string {
 				return "session.prompt.embeddedContext"
 			}
 		}
+	}
+	return ""
+}
+
+// lacksForPrompt returns the capability that a call of session/prompt needs and x does not have, or "".
+func (x *AgentCapabilities) lacksForPrompt(req *PromptRequest) string {
+	if !x.Session.Present() {
+		return "session"
+	}
+	if missing := x.lacksForEachContentBlock(req.Prompt); missing != "" {
+		return missing
 	}
 	return ""
 }

@@ -859,12 +859,7 @@ type AgentCapabilities struct {
 }
 
 // IsZero reports whether nothing is set, which means the same as leaving x out.
-func (x AgentCapabilities) IsZero() bool {
-	return x.Session.IsZero() &&
-		x.Auth.IsZero() &&
-		x.Providers.IsZero() &&
-		x.Meta == nil
-}
+func (x AgentCapabilities) IsZero() bool { return codec.IsZero(&x) }
 
 // SessionCapabilities holds the session capabilities supported by the agent.
 //
@@ -2466,11 +2461,7 @@ type ClientCapabilities struct {
 }
 
 // IsZero reports whether nothing is set, which means the same as leaving x out.
-func (x ClientCapabilities) IsZero() bool {
-	return x.Auth.IsZero() &&
-		x.Elicitation.IsZero() &&
-		x.Meta == nil
-}
+func (x ClientCapabilities) IsZero() bool { return codec.IsZero(&x) }
 
 // ClientAuthCapabilities holds the authentication capabilities supported by the client.
 //

@@ -34,7 +34,7 @@ type Config struct {
 
 // Files returns the generated files by name.
 func Files(pkg *model.Package, c Config) (map[string][]byte, error) {
-	g := &generator{Config: c, pkg: pkg}
+	g := &generator{Config: c, pkg: pkg, each: map[string]string{}}
 	files := []struct {
 		name  string
 		write func(*jen.File)
@@ -111,7 +111,8 @@ func render(f *jen.File) ([]byte, error) {
 
 type generator struct {
 	Config
-	pkg *model.Package
+	pkg  *model.Package
+	each map[string]string // the tests of items that gates has written, by the receiver and the name of the method
 }
 
 // codecName, rpcName and engineName qualify a name of the runtime. Only packages of this module name the engine.

@@ -173,6 +173,8 @@ func (g *generator) lacks(f *jen.File, caps string, m *model.Method) {
 		body = append(body, refuse(m.Capability))
 	}
 	for i, need := range m.Needs {
+		list, _ := fieldType(need.Field).(model.Slice)
+		item, ofUnions := list.Elem.(model.Named)
 		switch {
 		case need.Field == nil && need.Variant == nil:
 			body = append(body, refuse(need.Capability))
@@ -181,6 +183,20 @@ func (g *generator) lacks(f *jen.File, caps string, m *model.Method) {
 				jen.Return(jen.Lit(model.DottedPath(need.Capability)))))
 		case i > 0 && m.Needs[i-1].Variant != nil && m.Needs[i-1].Field == need.Field:
 			// It belongs to the case before it.
+		case ofUnions:
+			each := "lacksForEach" + item.Decl.Base().Go
+			test := g.lacksVariant(jen.Id("list"), m.Needs[i:], refuse)
+			switch known, ok := g.each[caps+each]; {
+			case ok && known != jen.Add(test).GoString(): // another method needs other capabilities for the same items
+				body = append(body, g.lacksVariant(listOf(params, need.Field), m.Needs[i:], refuse))
+				continue
+			case !ok:
+				g.each[caps+each] = jen.Add(test).GoString()
+				add(f, append(comment(wrap(each+" returns the capability that an item of list needs and x does not have, or \"\".", "", "", width-3)),
+					method(caps).Id(each).Params(jen.Id("list").Index().Add(g.goType(item))).String().Block(test, jen.Return(jen.Lit(""))))...)
+			}
+			body = append(body, jen.If(jen.Id("missing").Op(":=").Id("x").Dot(each).Call(listOf(params, need.Field)), jen.Id("missing").Op("!=").Lit("")).Block(
+				jen.Return(jen.Id("missing"))))
 		default:
 			body = append(body, g.lacksVariant(params, m.Needs[i:], refuse))
 		}
@@ -189,6 +205,22 @@ func (g *generator) lacks(f *jen.File, caps string, m *model.Method) {
 	add(f, append(comment(doc), method(caps).Id(lacksName(m)).
 		Params(params.Clone().Op("*").Id(m.Params.Base().Go)).String().
 		Block(append(body, jen.Return(jen.Lit("")))...))...)
+}
+
+// fieldType returns the type of a field, or nil if there is none. listOf returns the list that a field of params holds.
+func fieldType(f *model.Field) model.Type {
+	if f == nil {
+		return nil
+	}
+	return f.Type
+}
+
+func listOf(params *jen.Statement, f *model.Field) *jen.Statement {
+	list := params.Clone().Dot(f.Go)
+	if f.Opt() {
+		list = list.Dot("Value").Call()
+	}
+	return list
 }
 
 // lacksVariant returns the test of the variants at the beginning of needs, which belong to one union.
@@ -210,13 +242,10 @@ func (g *generator) lacksVariant(params *jen.Statement, needs []model.Need, refu
 	if field == nil {
 		return test(params.Clone())
 	}
-	value := params.Clone().Dot(field.Go)
-	if _, slice := field.Type.(model.Slice); slice {
-		if field.Opt() {
-			value = value.Dot("Value").Call()
-		}
-		return jen.For(jen.List(jen.Id("_"), jen.Id("item")).Op(":=").Range().Add(value)).Block(test(jen.Id("item")))
+	if _, slice := field.Type.(model.Slice); slice { // params is the list
+		return jen.For(jen.List(jen.Id("_"), jen.Id("item")).Op(":=").Range().Add(params)).Block(test(jen.Id("item")))
 	}
+	value := params.Clone().Dot(field.Go)
 	if field.Opt() {
 		value = value.Dot("Value").Call()
 	}

@@ -130,9 +130,12 @@ func (g *generator) structMethods(f *jen.File, d *model.Struct) {
 		if d.Extra != nil {
 			cond = cond.Op("&&").Line().Len(x.Clone().Dot(d.Extra.Go)).Op("==").Lit(0)
 		}
+		if g.tabled(d) {
+			cond = g.codecName("IsZero").Call(jen.Op("&").Add(x))
+		}
 		add(f,
 			jen.Comment("// IsZero reports whether nothing is set, which means the same as leaving x out."),
-			valueMethod(d.Go).Id("IsZero").Params().Bool().Block(jen.Return(cond)))
+			valueMethod(d.Go).Id("IsZero").Params().Bool().Add(oneLine(jen.Return(cond))))
 	}
 	g.accessors(f, d.Go, d.Fields)
 }
@@ -145,7 +148,11 @@ func (g *generator) accessors(f *jen.File, owner string, fields []*model.Field) 
 		}
 		x := jen.Id("x").Dot(field.Go)
 		head := method(owner).Id(field.Accessor).Params().Add(g.goType(field.Type))
-		doc := comment(wrap(field.Accessor+" returns "+field.Go+" or, if it is absent, the schema's default, "+string(field.Default)+".", "", "", width-3))
+		absent := "absent"
+		if field.Opt() && field.Nullable {
+			absent = "absent or null"
+		}
+		doc := comment(wrap(field.Accessor+" returns "+field.Go+" or, if it is "+absent+", the schema's default, "+string(field.Default)+".", "", "", width-3))
 		if field.Opt() {
 			add(f, append(doc, head.Add(oneLine(jen.Return(x.Dot("Or").Call(g.defaultValue(field))))))...)
 			continue

@@ -171,6 +171,13 @@ func (w *walker) schema(at string, depth int) (*Node, error) {
 	default:
 		return nil, &Error{Pointer: at, Msg: fmt.Sprintf("a schema must be an object or a boolean, not %v", token)}
 	}
+	if n.ignoresPatterns { // the members that these allow are kept as they are
+		any := true
+		n.AdditionalProperties = &Node{Pointer: at + "/patternProperties", Bool: &any, plain: map[string]json.RawMessage{}}
+		if !n.Has("additionalProperties") {
+			n.keywords = append(n.keywords, "additionalProperties")
+		}
+	}
 	if err := n.read(); err != nil {
 		w.problems = append(w.problems, &Error{Pointer: at, Msg: "not a JSON Schema", Err: err})
 	}
@@ -205,6 +212,7 @@ func (w *walker) schema(at string, depth int) (*Node, error) {
 func (w *walker) keyword(n *Node, name string, depth int) (err error) {
 	at := n.Pointer + "/" + Escape(name)
 	if w.ignore(at, name) {
+		n.ignoresPatterns = n.ignoresPatterns || name == "patternProperties"
 		return w.value(at, new(json.RawMessage))
 	}
 	n.keywords = append(n.keywords, name)

@@ -70,6 +70,8 @@ type Node struct {
 	keywords []string                   // in the order of the document
 	plain    map[string]json.RawMessage // the values of those that are not read into fields
 
+	ignoresPatterns bool // patternProperties is left out
+
 	// These are for canonical forms: the places of keywords, and what remains of several nots.
 	at     map[string]string
 	nots   []*Node
