@@ -72,42 +72,12 @@ func (x *IndexResponse) DecodeJSON(d *codec.Decoder) {
 	o.Require("files")
 }
 
-func (x *IndexEvent) EncodeJSON(e *codec.Encoder) {
-	switch v := x.Variant.(type) {
-	case *IndexEventFile:
-		codec.EncodeVariant(e, "type", "file", (*IndexedFile)(v))
-	case *IndexEventLimit:
-		e.BeginObject()
-		e.Tag("type", "limit")
-		codec.EncodeMembers(e, v)
-		e.EndObject()
-	case *IndexEventUnknown:
-		if v == nil {
-			e.Failf("a variant that is a nil %T", v)
-			break
-		}
-		e.CheckTag("type", v.Tag, v.Raw, new(IndexEvent).DecodeJSON)
-		e.RawObject(v.Raw)
-	default:
-		e.Failf("IndexEvent without a variant")
-	}
-}
+var variantsOfIndexEvent = codec.Variants{Of: "IndexEvent", Tag: "type", Unknown: (*IndexEventUnknown)(nil), List: []codec.Variant{
+	{Tag: "file", As: (*IndexEventFile)(nil), By: (*IndexedFile)(nil)},
+	{Tag: "limit", As: (*IndexEventLimit)(nil)},
+}}
 
+func (x *IndexEvent) EncodeJSON(e *codec.Encoder) { variantsOfIndexEvent.Encode(e, x.Variant) }
 func (x *IndexEvent) DecodeJSON(d *codec.Decoder) {
-	*x = IndexEvent{}
-	tag, ok := d.Tag("type")
-	if !ok {
-		d.NoTag("type")
-		return
-	}
-	switch string(tag) {
-	case "file":
-		x.Variant = (*IndexEventFile)(codec.New[IndexedFile](d))
-	case "limit":
-		v := new(IndexEventLimit)
-		codec.DecodeMembers(d, v)
-		x.Variant = v
-	default:
-		x.Variant = &IndexEventUnknown{Tag: string(tag), Raw: d.Raw()}
-	}
+	x.Variant, _ = variantsOfIndexEvent.Decode(d).(IndexEventVariant)
 }

@@ -16,9 +16,5 @@ const (
 
 // Known reports whether x is one of the values that the schema lists.
 func (x Language) Known() bool {
-	switch x {
-	case LanguageGo, LanguageTypeScript:
-		return true
-	}
-	return false
+	return x == LanguageGo || x == LanguageTypeScript
 }

@@ -3,7 +3,7 @@
 
 package vendoracp
 
-import "encoding/json"
+import "github.com/acpgo/sdk/acp/codec"
 
 // IndexEvent is a step of the indexing.
 //
@@ -15,9 +15,7 @@ type IndexEvent struct {
 
 // IndexEventVariant is implemented only by the variants of [IndexEvent]: *IndexEventFile, *IndexEventLimit and
 // *IndexEventUnknown.
-type IndexEventVariant interface {
-	isIndexEvent()
-}
+type IndexEventVariant interface{ isIndexEvent() }
 
 // IndexEventFile says that a file was indexed.
 //
@@ -30,12 +28,7 @@ type IndexEventFile IndexedFile
 type IndexEventLimit struct{}
 
 // IndexEventUnknown is a variant of [IndexEvent] that this package does not know.
-type IndexEventUnknown struct {
-	// Tag is the value of type.
-	Tag string
-	// Raw is the whole object as received, with its tag; it is written unchanged.
-	Raw json.RawMessage
-}
+type IndexEventUnknown codec.Unknown
 
 func (*IndexEventFile) isIndexEvent()    {}
 func (*IndexEventLimit) isIndexEvent()   {}
