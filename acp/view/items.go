@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/internal/plain"
 )
 
 // Item is one thing in the conversation. It is immutable: when it changes, later snapshots have another Item with the
@@ -257,7 +258,7 @@ func (c *ToolCall) parts() []string {
 		add("  at %s", indented(location.Path))
 	}
 	if c.Call.RawInput != nil {
-		add("  input %s", c.Call.RawInput)
+		add("  input %s", plain.JSON(c.Call.RawInput))
 	}
 	for _, content := range c.Call.Content {
 		switch v := content.Variant.(type) {

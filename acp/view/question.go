@@ -236,13 +236,13 @@ func Commands(input json.RawMessage) (commands []string, others []Fact) {
 	return commands, others
 }
 
-// compact returns JSON without spaces.
+// compact returns JSON without spaces, and without escapes of what can be seen.
 func compact(value json.RawMessage) string {
 	var b bytes.Buffer
 	if json.Compact(&b, value) != nil {
 		return string(value)
 	}
-	return b.String()
+	return string(plain.JSON(b.Bytes()))
 }
 
 // Quote joins the words of a command, each quoted as a shell needs it, so that its beginning and end are visible.

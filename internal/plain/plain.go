@@ -17,6 +17,7 @@ import (
 	"strings"
 	"sync"
 	"unicode"
+	"unicode/utf16"
 	"unicode/utf8"
 )
 
@@ -276,4 +277,44 @@ func (w *Writer) end() error {
 	w.part = w.part[:0]
 	_, err := io.WriteString(w.w, w.prefix+Text(line)+"\n")
 	return err
+}
+
+// JSON returns valid JSON as people read it: characters that were escaped although they can be seen, as in "\u0026\u0026",
+// are themselves. The value stays the same.
+func JSON(value []byte) []byte {
+	out := make([]byte, 0, len(value))
+	for i := 0; i < len(value); {
+		if value[i] != '\\' || i+1 == len(value) {
+			out = append(out, value[i])
+			i++
+			continue
+		}
+		r, n := escaped(value[i:])
+		if n == 6 && utf16.IsSurrogate(r) {
+			low, _ := escaped(value[i+n:])
+			if r = utf16.DecodeRune(r, low); r != utf8.RuneError {
+				n = 12
+			}
+		}
+		if n > 2 && r != '"' && r != '\\' && r != utf8.RuneError && Visible(r) {
+			out = utf8.AppendRune(out, r)
+		} else {
+			out = append(out, value[i:i+n]...)
+		}
+		i += n
+	}
+	return out
+}
+
+// escaped returns the character that is escaped as \uXXXX at the beginning of a text, and the length of the escape, which is
+// 2 if it is another one.
+func escaped(text []byte) (r rune, n int) {
+	if len(text) < 6 || text[0] != '\\' || text[1] != 'u' {
+		return 0, 2
+	}
+	code, err := strconv.ParseUint(string(text[2:6]), 16, 32)
+	if err != nil {
+		return 0, 2
+	}
+	return rune(code), 6
 }

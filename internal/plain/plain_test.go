@@ -1,7 +1,9 @@
 package plain
 
 import (
+	"encoding/json"
 	"errors"
+	"reflect"
 	"strconv"
 	"strings"
 	"testing"
@@ -198,5 +200,27 @@ func TestWorkflowCommands(t *testing.T) {
 	}
 	if got, want := Text("a\n::debug::x"), "a\n\\x3a:debug::x"; got != want {
 		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// JSON changes no value, and escapes only what cannot be seen.
+func TestJSON(t *testing.T) {
+	for in, want := range map[string]string{
+		`{"a":"go test \u0026\u0026 go vet \u003cx\u003e"}`:    `{"a":"go test && go vet <x>"}`,
+		`"gr\u00fc\u00DFe \ud83d\ude00"`:                       `"grüße 😀"`,
+		`"\\u0026 \\\u0026"`:                                   `"\\u0026 \\&"`,
+		`"\u0022 \u005c \n \u0007 \u202e \ud800 \ud800\u0041"`: `"\u0022 \u005c \n \u0007 \u202e \ud800 \ud800A"`,
+		`[1.0e5,null,"\/"]`:                                    `[1.0e5,null,"\/"]`,
+		`"\u00`:                                                `"\u00`,
+		`\`:                                                    `\`,
+	} {
+		got := string(JSON([]byte(in)))
+		if got != want {
+			t.Errorf("%s: %s, want %s", in, got, want)
+		}
+		var before, after any
+		if json.Unmarshal([]byte(in), &before) == nil && (json.Unmarshal([]byte(got), &after) != nil || !reflect.DeepEqual(before, after)) {
+			t.Errorf("%s: another value: %s", in, got)
+		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/internal/plain"
 )
 
 // maxText is how many bytes of a text of a tool call are drawn.
@@ -101,7 +102,7 @@ func (p *painter) json(name string, raw []byte, width int) []line {
 	text := string(raw)
 	if len(raw) <= maxHighlight {
 		var b bytes.Buffer
-		if json.Indent(&b, raw, "", "  ") == nil {
+		if json.Indent(&b, plain.JSON(raw), "", "  ") == nil {
 			text = b.String()
 		}
 	}

@@ -125,7 +125,7 @@ func (e *exporter) fenced(info, text string) {
 // json writes JSON with a name before it.
 func (e *exporter) json(name string, raw []byte) {
 	var b bytes.Buffer
-	if json.Indent(&b, raw, "", "  ") != nil {
+	if json.Indent(&b, plain.JSON(raw), "", "  ") != nil {
 		b.Reset()
 		b.Write(raw)
 	}
