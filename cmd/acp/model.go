@@ -15,7 +15,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/acpgo/sdk/conformance/probe"
+	"github.com/acpgo/sdk/acp/launch"
 	"github.com/acpgo/sdk/internal/modelstub"
 )
 
@@ -113,8 +113,16 @@ type fakeModel struct {
 	home   string // the template of the agents' homes
 }
 
-// serve serves the fake model until close is called. folder is the scratch directory of the probe.
-func (f *modelFlags) serve(folder string) (_ *fakeModel, err error) {
+// check checks the flags.
+func (f *modelFlags) check() error {
+	if f.preset == "" && len(f.env)+len(f.log) > 0 {
+		return usagef("--model-env and --model-log need a model: --model-stub")
+	}
+	return nil
+}
+
+// serve serves the fake model until close is called. The agents work below root.
+func (f *modelFlags) serve(root string) (_ *fakeModel, err error) {
 	chosen, ok := presets[f.preset]
 	if !ok {
 		return nil, usagef("--model-stub=%s: expected one of %s", f.preset, strings.Join(presetNames(), ", "))
@@ -124,11 +132,8 @@ func (f *modelFlags) serve(folder string) (_ *fakeModel, err error) {
 			return nil, usagef("--model-env %q: expected NAME=VALUE", variable)
 		}
 	}
-	if folder, err = filepath.EvalSymlinks(folder); err != nil {
-		return nil, err
-	}
 	m := &fakeModel{served: make(chan error, 1)}
-	options := &modelstub.Options{Root: filepath.Join(folder, probe.Work)}
+	options := &modelstub.Options{Root: root}
 	if f.log != "" {
 		if m.log, err = os.Create(f.log); err != nil {
 			return nil, err
@@ -140,7 +145,7 @@ func (f *modelFlags) serve(folder string) (_ *fakeModel, err error) {
 			err = errors.Join(err, m.close())
 		}
 	}()
-	// Not in folder: agents tell their model where they keep their files, and that is not where they work.
+	// Not in root: agents tell their model where they keep their files, and that is not where they work.
 	if m.home, err = os.MkdirTemp("", "acp-model-home-"); err != nil {
 		return nil, err
 	}
@@ -167,6 +172,17 @@ func (f *modelFlags) serve(folder string) (_ *fakeModel, err error) {
 		}
 	}
 	return m, nil
+}
+
+// lead adds the variables to a command that lead it to the model, unless it has its own.
+func (m *fakeModel) lead(command *launch.Command) {
+	env := map[string]string{}
+	for _, variable := range m.env {
+		name, value, _ := strings.Cut(variable, "=")
+		env[name] = strings.ReplaceAll(value, "{home}", m.home)
+	}
+	maps.Copy(env, command.Env)
+	command.Env = env
 }
 
 // close stops the model and removes the files that its agents kept.

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"os"
 	"os/exec"
@@ -14,6 +15,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/acpgo/sdk/acp/launch"
 	"github.com/acpgo/sdk/conformance/probe"
 )
 
@@ -229,5 +231,16 @@ func TestPresets(t *testing.T) {
 		if _, err := os.Stat(m.home); err == nil {
 			t.Errorf("%s: %s is still there", name, m.home)
 		}
+	}
+}
+
+// The variables of the fake model lead a command to it, unless it has its own.
+func TestModelLead(t *testing.T) {
+	m := &fakeModel{env: []string{"OPENAI_BASE_URL=http://x/v1", "HOME={home}", "KEY=fake"}, home: "/h"}
+	own := map[string]string{"KEY": "own"}
+	command := &launch.Command{Program: "agent", Env: own}
+	m.lead(command)
+	if want := map[string]string{"OPENAI_BASE_URL": "http://x/v1", "HOME": "/h", "KEY": "own"}; !maps.Equal(command.Env, want) || len(own) != 1 {
+		t.Errorf("%v, want %v; its own were %v", command.Env, want, own)
 	}
 }

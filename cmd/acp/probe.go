@@ -260,8 +260,8 @@ func (f *probeFlags) repeat(scenario string, command []string) string {
 func shellLine(words []string) string { return launch.New(words[0], words[1:]...).String() }
 
 func runProbe(p *program, f *probeFlags, args []string) (err error) {
-	if f.model.preset == "" && len(f.model.env)+len(f.model.log) > 0 {
-		return usagef("--model-env and --model-log need a model: --model-stub")
+	if err := f.model.check(); err != nil {
+		return err
 	}
 	command := &subject.Command{Args: args, Env: f.env, Dir: f.dir, Home: f.home, Rung: f.rung}
 	if err := command.Resolve(); err != nil {
@@ -273,7 +273,11 @@ func runProbe(p *program, f *probeFlags, args []string) (err error) {
 	}
 	o.Protocol = f.protocol
 	if f.model.preset != "" {
-		model, failed := f.model.serve(o.Scratch)
+		root, failed := filepath.EvalSymlinks(o.Scratch)
+		var model *fakeModel
+		if failed == nil {
+			model, failed = f.model.serve(filepath.Join(root, probe.Work))
+		}
 		if failed != nil {
 			return errors.Join(failed, os.RemoveAll(o.Scratch))
 		}

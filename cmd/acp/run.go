@@ -36,6 +36,7 @@ type runFlags struct {
 	plain    bool
 	noMouse  bool
 	watch    bool
+	model    modelFlags
 }
 
 // longTime is the shortest duration of a tool call or a turn that acp run shows; "" means the default. Tests set it at
@@ -70,7 +71,8 @@ Exit status:
   acp run --continue claude
   acp run --mode plan --policy rules.json -- my-agent --acp
   acp run --record run.jsonl --check gemini
-  acp run --watch --check -- go run .`,
+  acp run --watch --check -- go run .
+  acp run --model-stub -- coder         a fake model in place of a real one`,
 		Args: cobra.ArbitraryArgs,
 	}
 	f.cfg = config.Bind(c)
@@ -90,7 +92,9 @@ Exit status:
 	flags.BoolVar(&f.plain, "plain", false, "write line by line")
 	flags.BoolVar(&f.watch, "watch", false, "restart the agent's command when files in the current directory change, and reopen its sessions")
 	flags.BoolVar(&f.noMouse, "no-mouse", false, "leave the mouse to the terminal")
+	f.model.add(flags)
 	complete(c, "level", levelNames...)
+	complete(c, "model-stub", presetNames()...)
 	c.RunE = func(cmd *cobra.Command, args []string) error {
 		return talkTo(p, f, args, cmd.ArgsLenAtDash())
 	}
@@ -119,6 +123,17 @@ func talkTo(p *program, f *runFlags, args []string, dash int) (err error) {
 	if err != nil {
 		return err
 	}
+	if f.model.preset != "" {
+		if agent.Command == nil {
+			return usagef("--model-stub needs an agent that is a command")
+		}
+		model, failed := f.model.serve(o.Talk.Cwd)
+		if failed != nil {
+			return failed
+		}
+		defer func() { err = errors.Join(err, model.close()) }()
+		model.lead(agent.Command)
+	}
 	o.Talk = *withAgent(&o.Talk, f.cfg, agent)
 	if f.watch {
 		if agent.Command == nil {
@@ -131,6 +146,7 @@ func talkTo(p *program, f *runFlags, args []string, dash int) (err error) {
 		if f.cwd != "." {
 			words = append(words, "--cwd", f.cwd)
 		}
+		words = append(words, f.model.words()...)
 		switch {
 		case dash == 0:
 			words = append(append(words, "--"), args...)
@@ -178,6 +194,8 @@ func (f *runFlags) settings(o *tui.Options) error {
 	switch {
 	case f.start.NoHistory && f.load == "":
 		return usagef("--no-history needs --load")
+	case f.model.check() != nil:
+		return f.model.check()
 	case f.noMask && f.record == "":
 		return usagef("--no-mask needs --record")
 	case f.start.Continue && (f.load != "" || f.start.Pick) || f.load != "" && f.start.Pick:

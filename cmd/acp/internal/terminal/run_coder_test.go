@@ -3,7 +3,6 @@
 package terminal
 
 import (
-	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,28 +11,25 @@ import (
 
 	"github.com/acpgo/sdk/acp/view"
 	"github.com/acpgo/sdk/cmd/acp/internal/screen"
-	"github.com/acpgo/sdk/internal/modelstub"
 	"github.com/acpgo/sdk/internal/test/buildtest"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
-// A person works with examples/coder, whose model is a fake one. The judge finds nothing in the recording.
+// A person works with examples/coder and the fake model of --model-stub. The judge finds nothing in the recording.
 func TestRunCoder(t *testing.T) {
 	tier.Need(t, tier.Nightly) // make heavy runs it: the program takes minutes to compile
 	acp := acpPath(t)
 	coder := buildtest.Program(t, "../../../../examples/coder")
 	t.Cleanup(buildtest.Remove)
-	model := httptest.NewServer(modelstub.New(&modelstub.Options{Strict: true}))
-	t.Cleanup(model.Close)
 	home, dir := t.TempDir(), t.TempDir()
 	notes := filepath.Join(dir, "notes.txt")
 	if err := os.WriteFile(notes, []byte("the notes\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	recording := filepath.Join(home, "run.jsonl")
-	cmd := exec.Command(acp, "run", "--record", recording, "--", coder, "-state", filepath.Join(home, "state"), "-api", "openai")
+	cmd := exec.Command(acp, "run", "--record", recording, "--model-stub", "--", coder, "-state", filepath.Join(home, "state"))
 	cmd.Dir = dir
-	cmd.Env = screen.Env("HOME="+home, "OPENAI_BASE_URL="+model.URL+"/v1", "NO_PROXY=127.0.0.1", "no_proxy=127.0.0.1")
+	cmd.Env = screen.Env("HOME=" + home)
 	x := screen.Start(t, cmd, 100, 40)
 	x.Wait(" ready ")
 	x.Type("read the file notes.txt\r")
