@@ -135,3 +135,21 @@ func TestGoldens(t *testing.T) {
 	}
 	goldenText(t, "export.md", b.String())
 }
+
+// A folded tool call that has failed says why, whatever form the reason has.
+func TestFailureIsShown(t *testing.T) {
+	rejected := &view.Permission{Options: []acp.PermissionOption{acp.RejectOnce("no", "No")}, Outcome: acp.Some(acp.PermissionSelected("no"))}
+	for want, c := range map[string]view.ToolCall{
+		"| three;| four;| five":           {Call: acp.ToolCall{Content: []acp.ToolCallContent{acp.ToolText("```\none\ntwo\nthree\n\nfour\nfive\n```\n")}}},
+		"| a && b: no such file":          {Call: acp.ToolCall{RawOutput: []byte(`{"code":1,"error":{"message":"a \u0026\u0026 b: no such file"}}`)}},
+		"| broken":                        {Call: acp.ToolCall{RawOutput: []byte(`"broken"`), Content: []acp.ToolCallContent{acp.ToolEdit("/x", "", "y")}}},
+		"| building 100%;| FAIL    w/pkg": {Call: acp.ToolCall{Content: []acp.ToolCallContent{acp.ToolTerminal("t")}}},
+		"| permission reject once: No":    {Permission: rejected},
+		"":                                {Call: acp.ToolCall{RawOutput: []byte(`[1]`)}},
+	} {
+		c.Call.Title, c.Call.Status = "x", acp.ToolCallStatusFailed
+		if got := strings.Join(ToolCall(Plain(), &c, false, storyTerminal, 60)[1:], ";"); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}

@@ -297,7 +297,7 @@ func (p *painter) turnEnd(turn *view.TurnState) []line {
 	var facts []string
 	if p.took != nil && turn.Ended {
 		if d := p.took(turn.Number); d > 0 {
-			facts = append(facts, duration(d))
+			facts = append(facts, "worked "+duration(d))
 		}
 	}
 	if u, ok := turn.Usage.Get(); ok && turn.Ended {

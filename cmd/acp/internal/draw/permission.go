@@ -1,6 +1,7 @@
 package draw
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/acpgo/sdk/acp"
@@ -46,8 +47,18 @@ func Permission(q *view.Question, t *Theme, layout DiffLayout, terminal func(acp
 		case "warning", "changed":
 			value = p.warn
 		}
-		for i, text := range strings.Split(f.Text, "\n") {
+		lines := strings.Split(f.Text, "\n")
+		code := [][]span{}
+		if strings.HasSuffix(f.Name, "$") {
+			for _, l := range p.highlight(f.Text, "bash", "") {
+				code = append(code, l)
+			}
+		}
+		for i, text := range lines {
 			l := line{{f.Name + " ", name}, {text, value}}
+			if len(code) == len(lines) && line(code[i]).text() == text {
+				l = append(l[:1], line(code[i]).applyStyle(value)...)
+			}
 			if i > 0 {
 				l[0].text = "  "
 			}
@@ -70,7 +81,8 @@ func Permission(q *view.Question, t *Theme, layout DiffLayout, terminal func(acp
 	for _, content := range q.Call.Content {
 		said("", p.toolContent(content, maxDiffAll, max(width-2, 1)))
 	}
-	if len(q.Call.RawInput) > 0 {
+	commanded := slices.ContainsFunc(q.Facts, func(f view.Fact) bool { return f.Name == "$" || strings.HasPrefix(f.Name, "input") })
+	if len(q.Call.RawInput) > 0 && !commanded { // whose input is a fact, member by member
 		if len(body) > 0 {
 			body = append(body, nil)
 		}

@@ -3,6 +3,7 @@ package draw
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -44,6 +45,19 @@ func Plan(t *Theme, s *view.Snapshot, width, height int) []string {
 		}
 	}
 	return lines
+}
+
+// PlanFinished reports whether all entries of the agent's plans are completed. A plan without entries never is.
+func PlanFinished(s *view.Snapshot) bool {
+	entries := s.Plan.Value().Entries
+	for _, plan := range s.Plans {
+		items, ok := plan.Content.Variant.(*acp.PlanUpdateContentItems)
+		if !ok {
+			return false
+		}
+		entries = append(slices.Clip(entries), items.Entries...)
+	}
+	return len(entries) > 0 && !slices.ContainsFunc(entries, func(e acp.PlanEntry) bool { return e.Status != acp.PlanEntryStatusCompleted })
 }
 
 // plan draws entries in at most height lines, one line each. If there is only one line, it shows the current entry.

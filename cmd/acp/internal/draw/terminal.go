@@ -240,8 +240,8 @@ func (p *painter) terminalBlock(id string, width int) []line {
 // maxLiveLines is how many lines of the output of a running command a folded tool call shows.
 const maxLiveLines = 6
 
-// lastOutput draws the last lines of a known terminal.
-func (p *painter) lastOutput(id string, width int) []line {
+// lastOutput draws the last n lines of a known terminal.
+func (p *painter) lastOutput(id string, n, width int) []line {
 	if p.terminal == nil {
 		return nil
 	}
@@ -250,7 +250,7 @@ func (p *painter) lastOutput(id string, width int) []line {
 		return nil
 	}
 	lines, _ := terminalLines(out.Text)
-	lines = lines[max(0, len(lines)-maxLiveLines):]
+	lines = lines[max(0, len(lines)-n):]
 	for i, l := range lines {
 		lines[i] = l.clip(width, p.marks.ellipsis)
 	}

@@ -2,6 +2,7 @@ package draw
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -35,9 +36,12 @@ func toolParts(c *view.ToolCall, unfolded bool) []part {
 		if c.Call.Status == acp.ToolCallStatusInProgress && !c.Unfinished && !c.Cancelled {
 			for _, content := range c.Call.Content {
 				if v, ok := content.Variant.(*acp.ToolCallContentTerminal); ok {
-					add(func(p *painter, width int) []line { return p.lastOutput(string(v.TerminalID), width) })
+					add(func(p *painter, width int) []line { return p.lastOutput(string(v.TerminalID), maxLiveLines, width) })
 				}
 			}
+		}
+		if c.Call.Status == acp.ToolCallStatusFailed && !c.Cancelled {
+			add(func(p *painter, width int) []line { return p.failure(c, width) })
 		}
 		return parts
 	}
@@ -55,6 +59,56 @@ func toolParts(c *view.ToolCall, unfolded bool) []part {
 		add(func(p *painter, width int) []line { return p.json("Output", c.Call.RawOutput, width) })
 	}
 	return parts
+}
+
+// maxFailure is how many lines a folded tool call that has failed shows of the reason.
+const maxFailure = 3
+
+// failure says why a tool call has failed: the last lines of what it has put out, or else of its error.
+func (p *painter) failure(c *view.ToolCall, width int) []line {
+	text := ""
+	for _, content := range slices.Backward(c.Call.Content) {
+		switch v := content.Variant.(type) {
+		case *acp.ToolCallContentTerminal:
+			if out := p.lastOutput(string(v.TerminalID), maxFailure, width); len(out) > 0 {
+				return out
+			}
+		case *acp.ToolCallContentContent:
+			if said := v.Content.Text(); text == "" {
+				text = strings.TrimSpace(said)
+			}
+		default: // a diff, or what newer agents send, gives no reason
+		}
+	}
+	if text == "" {
+		text = strings.TrimSpace(errorIn(c.Call.RawOutput))
+	}
+	if text == "" && c.Permission != nil {
+		text = p.permissionText(c.Permission)
+	}
+	var out []line
+	lines := slices.DeleteFunc(strings.Split(text[max(0, len(text)-maxFailure*maxLabel):], "\n"), func(l string) bool {
+		l = strings.TrimSpace(l)
+		return l == "" || strings.HasPrefix(l, "```")
+	})
+	for _, l := range lines[max(0, len(lines)-maxFailure):] {
+		out = append(out, line{{label(l), p.dim}}.clip(width, p.marks.ellipsis))
+	}
+	return out
+}
+
+// errorIn returns the error in the output of a tool: a text, or a member with one of the usual names; "" if there is none.
+func errorIn(output []byte) string {
+	var text string
+	var members map[string]json.RawMessage
+	if json.Unmarshal(output, &text) != nil && json.Unmarshal(output, &members) == nil {
+		for _, name := range []string{"error", "message", "stderr", "output", "stdout", "content", "text"} {
+			if text = errorIn(members[name]); text != "" {
+				break
+			}
+		}
+	}
+	return text
 }
 
 // state returns the mark, the style and the word for the state of a tool call.
@@ -108,7 +162,11 @@ func (p *painter) toolLine(c *view.ToolCall, unfolded bool, width int) []line {
 	var took line
 	if p.elapsed != nil {
 		if d := p.elapsed(c.Call.ToolCallID); d > 0 {
-			took.add("  "+duration(d), p.dim)
+			ran := "  running "
+			if Ended(c) {
+				ran = "  ran "
+			}
+			took.add(ran+duration(d), p.dim)
 		}
 	}
 	if !unfolded {

@@ -34,11 +34,6 @@ printf '\033[4;1Hwide: 世界 😀|\n'; read -r line`, 40, 6)
 	if style, ok := x.Frame().Style("red"); style != "bold red" || !ok {
 		t.Errorf("%q %v", style, ok)
 	}
-	y := Start(t, exec.Command("printf", "%s", "\x1b[?1049h\x1b[?2004h\x1b[?1006h\x1b]0;a title\a"+x.Whole().Redraw()), 40, 6)
-	y.End()
-	if got, want := y.Frame().Dump(), x.Frame().Dump(); got != want {
-		t.Errorf("drawn again it is\n%s\nand was\n%s", got, want)
-	}
 	x.Press("enter")
 	if left := x.End().Left; !slices.Equal(left, []string{"alternate screen on", "bracketed paste on", "cursor off", "mouse (SGR) on"}) {
 		t.Errorf("left: %q", left)

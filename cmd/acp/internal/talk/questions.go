@@ -1,6 +1,7 @@
 package talk
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -13,6 +14,7 @@ import (
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/policy"
 	"github.com/acpgo/sdk/acp/view"
+	"github.com/acpgo/sdk/internal/plain"
 )
 
 // Question is a permission request.
@@ -45,7 +47,10 @@ type Always struct {
 
 // View returns the question as the user has to see it. session is the name of the session; "" if there is only one.
 func (q *Question) View(session string) *view.Question {
-	o := &view.QuestionOptions{Agent: q.Agent, Session: session, Idle: q.Idle, Reason: q.Decision.Why}
+	o := &view.QuestionOptions{Agent: q.Agent, Session: session, Idle: q.Idle}
+	if len(q.Decision.Verdicts) > 0 { // without rules, that none matches says nothing
+		o.Reason = q.Decision.Why
+	}
 	if q.Unknown {
 		o.Notes = append(o.Notes, view.Fact{Name: "warning", Text: fmt.Sprintf("the agent asks in the session %q, which you have not opened", q.Session)})
 	}
@@ -71,25 +76,81 @@ func (q *Question) View(session string) *view.Question {
 	}
 	said := ""
 	for _, a := range q.Always {
-		effect := a.Rule.Effect
-		a.Rule.Effect, a.Rule.Reason = policy.Allow, "" // only for the comparison; it decides nothing
-		where, text := "for this session", a.Rule.String()
-		if a.File != "" {
-			where = "in " + a.File
+		name := strings.ReplaceAll(string(a.Kind), "_", " ")
+		if a.Err != nil {
+			o.Notes = append(o.Notes, view.Fact{Name: name, Text: fmt.Sprintf("remembers nothing: %v", a.Err)})
+			continue
 		}
-		switch {
-		case a.Err != nil:
-			text = fmt.Sprintf("remembers nothing: %v", a.Err)
-		case text == said:
-			text = fmt.Sprintf("remembers the same with the effect %s", effect)
-		default:
-			said, a.Rule.Effect = text, effect
-			text = fmt.Sprintf("remembers %s: %s", where, a.Rule)
+		text := a.sentence()
+		if text == said {
+			text = "the same"
+		} else {
+			said = text
 		}
-		o.Notes = append(o.Notes, view.Fact{Name: strings.ReplaceAll(string(a.Kind), "_", " "), Text: text})
+		o.Notes = append(o.Notes, view.Fact{Name: name, Text: text}, view.Fact{Name: RuleNote, Text: a.Rule.String()})
 	}
 	return view.NewQuestion(&q.Call, q.Options, o)
 }
+
+// RuleNote is the name of the notes of a [Question] that say what is remembered as a rule, each after one that says it
+// in words.
+const RuleNote = "rule"
+
+// does are the kinds of tools in words that fit before what they are about.
+var does = map[acp.ToolKind]string{
+	acp.ToolKindRead: "reading ", acp.ToolKindEdit: "changing ", acp.ToolKindDelete: "deleting ", acp.ToolKindMove: "moving ",
+	acp.ToolKindSearch: "searching ", acp.ToolKindFetch: "fetching ",
+}
+
+// sentence says in words what is remembered, after "allow always" or "reject always". It quotes only what cannot be
+// mistaken for words of its own; everything else has been shown as a fact.
+func (a *Always) sentence() string {
+	cwd := ""
+	if len(a.Rule.Cwds) > 0 {
+		cwd = a.Rule.Cwds[0]
+	}
+	relative := func(path string) string {
+		if below, ok := strings.CutPrefix(path, cwd+"/"); ok && cwd != "" {
+			return below
+		}
+		return path
+	}
+	quoted := func(text string) bool { return len(text) <= 100 && !strings.ContainsFunc(text, unquotable) }
+	what := "the tool "
+	switch r := &a.Rule; {
+	case len(r.Lines) == 1 && quoted(r.Lines[0]) && len(r.Paths) == 0:
+		what = "`" + r.Lines[0] + "`"
+		var words []string
+		if json.Unmarshal([]byte(r.Lines[0]), &words) == nil {
+			what = "`" + view.Quote(words...) + "`"
+		}
+	case len(r.Lines) > 0:
+		what = "exactly this, and nothing else,"
+	case len(r.Paths) == 1 && quoted(r.Paths[0]):
+		what = cmp.Or(does[r.Kinds[0]], "using ") + "`" + relative(r.Paths[0]) + "`"
+	case len(r.Paths) > 0:
+		what = cmp.Or(does[r.Kinds[0]], "using ") + "exactly these files"
+	case quoted(r.Tools[0]):
+		what += "`" + r.Tools[0] + "`, whatever its input,"
+	default:
+		what += "of this name, whatever its input,"
+	}
+	switch {
+	case cwd == "":
+		what = strings.TrimSuffix(what, ",")
+	case quoted(cwd):
+		what += " in " + cwd
+	default:
+		what += " in this directory"
+	}
+	if a.File != "" {
+		return what + ", from now on (kept in " + a.File + ")"
+	}
+	return what + ", for this session"
+}
+
+// unquotable reports whether a character could end a quotation, or begin a new line.
+func unquotable(r rune) bool { return r == '`' || !plain.Visible(r) && r != ' ' }
 
 // Option returns the first option of one of the kinds, trying the kinds in order; "" if there is none.
 func (q *Question) Option(kinds ...acp.PermissionOptionKind) acp.PermissionOptionID {

@@ -1183,3 +1183,22 @@ func TestAgentTerminals(t *testing.T) {
 		t.Errorf("the client's terminal has %q", real.Output)
 	}
 }
+
+// What "always" remembers is said in words that no text of an agent can continue.
+func TestAlwaysInWords(t *testing.T) {
+	edit := []acp.ToolKind{acp.ToolKindEdit}
+	lines := func(lines ...string) policy.Rule { return policy.Rule{Cwds: []string{"/p"}, Lines: lines} }
+	for want, a := range map[string]Always{
+		"`go run main.go` in /p, for this session":                         {Rule: lines("go run main.go")},
+		"`sh -c 'a && b'` in /p, for this session":                         {Rule: lines(`["sh","-c","a && b"]`)},
+		"exactly this, and nothing else, in /p, for this session":          {Rule: lines("ls` in /p, and `rm -rf ~")},
+		"changing `a/b.go` in /p, for this session":                        {Rule: policy.Rule{Kinds: edit, Cwds: []string{"/p"}, Paths: []string{"/p/a/b.go"}}},
+		"changing exactly these files in this directory, for this session": {Rule: policy.Rule{Kinds: edit, Cwds: []string{"/p\n"}, Paths: []string{"/a\n", "/b"}}},
+		"using `/a`, from now on (kept in rules.json)":                     {Rule: policy.Rule{Kinds: []acp.ToolKind{"dance"}, Paths: []string{"/a"}}, File: "rules.json"},
+		"the tool of this name, whatever its input, for this session":      {Rule: policy.Rule{Tools: []string{"t\u202e"}}},
+	} {
+		if got := a.sentence(); got != want {
+			t.Errorf("%s: %q, want %q", a.Rule, got, want)
+		}
+	}
+}

@@ -137,8 +137,10 @@ func TestRunPermissionWithIDOnly(t *testing.T) {
 	p.Wait("Stage asks for permission", "Run rm -rf build")
 	p.Gone("Ctrl-G: answer")
 	p.shows("permission-bare")
-	p.Resize(60, 20)
+	p.Resize(40, 20)
 	p.Wait("$ rm -rf build", "Yes, once", "No, never")
+	p.Press("r")
+	p.Wait(`{"effect":"allow"`)
 	p.Press("2")
 	p.Wait("what is remembered has to be visible")
 	p.Press("pgdown", "pgdown")
@@ -473,6 +475,7 @@ func TestRunUnknown(t *testing.T) {
 
 func TestRunTitle(t *testing.T) {
 	p := ready(t, staging{})
+	p.shows("start")
 	p.say("title")
 	p.answered("It has a title.")
 	p.Until("the title", func(f *screen.Frame) bool { return strings.Contains(f.Title, "All about titles") })

@@ -146,6 +146,12 @@ var masks = []screen.Mask{
 // shows compares the screen with a file of testdata/screens.
 func (p *play) shows(name string) {
 	p.t.Helper()
+	if *pictures != "" {
+		if err := os.WriteFile(filepath.Join(*pictures, name+".svg"), []byte(picture(p.Settled(), name)), 0o644); err != nil {
+			p.t.Error(err)
+		}
+		return
+	}
 	p.Golden(filepath.Join("testdata/screens", name+".txt"), *update, masks...)
 }
 

@@ -37,6 +37,8 @@ func stage() {
 	flags.BoolVar(&a.bare, "bare", false, "offer nothing but sessions")
 	flags.BoolVar(&a.deaf, "deaf", false, "do not answer initialize")
 	broken := flags.String("broken", "", "die at the start with these last words")
+	flags.StringVar(&a.title, "title", "Stage", "the agent's `NAME`")
+	flags.StringVar(&a.model, "model", "Large 5", "the `NAME` of its first model")
 	flags.StringVar(&a.logins, "logins", "", "the `FILE` that a login in a terminal makes")
 	if err := flags.Parse(os.Args[1:]); err != nil {
 		os.Exit(2)
@@ -112,6 +114,7 @@ func (l *stageOutput) raw(line string) error {
 type stageAgent struct {
 	login, bare, deaf bool
 	logins            string
+	title, model      string
 	gate              *os.File
 	out               *stageOutput
 
@@ -124,6 +127,7 @@ type stageAgent struct {
 
 type stageSession struct {
 	cwd            string
+	large          string // the name of the first model
 	mode           acp.SessionModeID
 	model, thought acp.SessionConfigValueID
 	title          string
@@ -201,7 +205,7 @@ func (a *stageAgent) handlers() acp.AgentHandlers {
 
 func (a *stageAgent) options() *acp.AgentOptions {
 	o := &acp.AgentOptions{
-		Info:         acp.Implementation{Name: "stage", Title: acp.Some("Stage"), Version: "1.2.3"},
+		Info:         acp.Implementation{Name: "stage", Title: acp.Some(a.title), Version: "1.2.3"},
 		Prompt:       acp.PromptCapabilities{Image: true, Audio: true, EmbeddedContext: true},
 		Experimental: acp.FeatureFork | acp.FeatureSessionTitle,
 	}
@@ -226,7 +230,7 @@ func (a *stageAgent) options() *acp.AgentOptions {
 func (a *stageAgent) add(id acp.SessionID, cwd string) *stageSession {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	s := &stageSession{cwd: cwd, mode: "ask", model: "large", thought: "medium"}
+	s := &stageSession{cwd: cwd, large: a.model, mode: "ask", model: "large", thought: "medium"}
 	a.sessions[id] = s
 	return s
 }
@@ -240,7 +244,7 @@ func (s *stageSession) modes() acp.SessionModeState {
 }
 
 func (s *stageSession) options() []acp.SessionConfigOption {
-	model := acp.SelectOption("model", "Model", s.model, acp.SelectValue("large", "Large 5"), acp.SelectValue("small", "Small 5"), acp.SelectValue("tiny", "Tiny 5"))
+	model := acp.SelectOption("model", "Model", s.model, acp.SelectValue("large", s.large), acp.SelectValue("small", "Small 5"), acp.SelectValue("tiny", "Tiny 5"))
 	model.Category = acp.Some(acp.SessionConfigOptionCategoryModel)
 	thought := acp.SelectOption("thought", "Thinking", s.thought, acp.SelectValue("low", "Low"), acp.SelectValue("medium", "Medium"), acp.SelectValue("high", "High"))
 	thought.Category = acp.Some(acp.SessionConfigOptionCategoryThoughtLevel)
@@ -481,6 +485,7 @@ var scenes = map[string]func(context.Context, *scene) error{
 	"unknown": playUnknown, "title": playTitle, "die": playDie, "hang": playHang, "wait": playWait, "flood": playFlood, "evil": playEvilTwin(true), "benign": playEvilTwin(false),
 	"long": playLong, "utf8": playNoUTF8, "garbage": playGarbage, "media": playMedia, "files": playFiles, "tree": playTree, "error": playFails,
 	"commands": playCommandsChange, "plans": playPlans, "outputs": playOutputs,
+	"Why":    playWhy,
 	"Fix":    playFix,
 	"refuse": func(ctx context.Context, t *scene) error { return stops("refusal") },
 	"max":    func(ctx context.Context, t *scene) error { return stops("max_tokens") },
@@ -550,50 +555,25 @@ func playPlan(ctx context.Context, t *scene) error {
 	return t.say(ctx, "All steps are done.")
 }
 
-// playFix plays the demo: a plan, thoughts, a file that is read and changed with permission, and a command.
+// The session of docs/run.svg.
+const (
+	sums = "package main\n\nimport \"fmt\"\n\nfunc main() { fmt.Println(sum(2, 3)) }\n\nfunc sum(a, b int) int {\n\treturn a - b\n}\n"
+	why  = "`sum` subtracts: it returns **a - b**, so `TestSum` gets -1 and expects 5."
+)
+
+// playWhy answers a question about a file.
+func playWhy(ctx context.Context, t *scene) error {
+	return t.all(ctx,
+		m{"sessionUpdate": "agent_thought_chunk", "content": text("The test adds 2 and 3. I read the function first.")},
+		m{"sessionUpdate": "tool_call", "toolCallId": "x1", "title": "main.go", "kind": "read", "status": "completed",
+			"locations": []m{{"path": t.path("main.go")}}, "content": []m{{"type": "content", "content": text(sums)}}},
+		m{"sessionUpdate": "agent_message_chunk", "content": text(why)})
+}
+
+// playFix changes the file, with permission.
 func playFix(ctx context.Context, t *scene) error {
-	steps := func(done int) m {
-		var entries []m
-		for i, step := range []string{"Read main.go", "Find the mistake", "Run the tests"} {
-			status := "pending"
-			if i < done {
-				status = "completed"
-			} else if i == done {
-				status = "in_progress"
-			}
-			entries = append(entries, m{"content": step, "priority": "medium", "status": status})
-		}
-		return m{"sessionUpdate": "plan", "entries": entries}
-	}
-	if err := t.all(ctx,
-		m{"sessionUpdate": "agent_thought_chunk", "content": text("The test wants 42 to be printed, and main.go does not print it.")},
-		steps(0),
-		m{"sessionUpdate": "tool_call", "toolCallId": "x1", "title": "Read main.go", "kind": "read", "status": "completed",
-			"locations": []m{{"path": t.path("main.go")}}, "content": []m{{"type": "content", "content": text(before)}}},
-		m{"sessionUpdate": "agent_message_chunk", "content": text("`main.go` prints an **old line**. I change it:\n\n1. the text of the line,\n2. the number behind it.\n")},
-		steps(1)); err != nil {
-		return err
-	}
-	if err := t.gate(ctx); err != nil {
-		return err
-	}
-	res, err := t.ask(ctx, "session/request_permission", m{"options": fourKinds, "toolCall": m{"toolCallId": "x2", "title": "Edit main.go", "kind": "edit",
-		"status": "pending", "locations": []m{{"path": t.path("main.go"), "line": 7}}, "content": t.diffs()[:1]}})
-	if err != nil {
-		return err
-	}
-	if !strings.Contains(string(res), "yes") {
-		return t.say(ctx, "Then I leave it as it is.")
-	}
-	if err := t.all(ctx, m{"sessionUpdate": "tool_call_update", "toolCallId": "x2", "status": "completed"}, steps(2)); err != nil {
-		return err
-	}
-	if err := t.command(ctx, "printf '=== RUN   TestAnswer\\n\\033[32m--- PASS: TestAnswer\\033[0m\\nok\\n'", nil); err != nil {
-		return err
-	}
-	return t.all(ctx, steps(3),
-		m{"sessionUpdate": "usage_update", "used": 53000, "size": 200000, "cost": m{"amount": 0.42, "currency": "USD"}},
-		m{"sessionUpdate": "agent_message_chunk", "content": text("\n\nThe test passes now.")})
+	return t.permit(ctx, m{"toolCallId": "x2", "title": "Add instead of subtracting", "kind": "edit", "status": "pending", "locations": []m{{"path": t.path("main.go"), "line": 8}},
+		"content": []m{{"type": "diff", "path": t.path("main.go"), "oldText": sums, "newText": strings.Replace(sums, "a - b", "a + b", 1)}}})
 }
 
 // playPlans sends several plans with ids.

@@ -18,7 +18,10 @@ import (
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
-var update = flag.Bool("update", false, "write testdata/screens and docs/run.cast")
+var (
+	update   = flag.Bool("update", false, "write testdata/screens and docs/run.svg")
+	pictures = flag.String("pictures", "", "draw the screens as SVG in a `DIR`, of a light terminal if $SCREEN_LIGHT is set, in place of comparing them")
+)
 
 // The exit statuses of acp.
 const (
@@ -32,7 +35,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv("GORACE") == "" { // otherwise programs wait for a second when they exit
 		os.Setenv("GORACE", "atexit_sleep_ms=0")
 	}
-	testscript.Main(tests{m}, map[string]func(){"stage": stage})
+	testscript.Main(tests{m}, map[string]func(){"stage": stage, "coder": stage})
 }
 
 // tests runs the tests of the package with a directory in $PATH for the programs that they build.

@@ -9,7 +9,7 @@ import (
 
 // showHelp shows the keys.
 func (m *Model) showHelp() tea.Cmd {
-	m.push(&pages{title: "Keys", text: func(m *Model, width int) []string {
+	return m.showPages("Keys", false, func(m *Model, width int) []string {
 		var lines []string
 		for _, s := range allKeys() {
 			lines = append(lines, m.style.key.Render(s.screen))
@@ -22,8 +22,7 @@ func (m *Model) showHelp() tea.Cmd {
 			lines = append(lines, "")
 		}
 		return append(lines, wrap("Press Ctrl-P for all actions, including those without a key.", width)...)
-	}})
-	return nil
+	})
 }
 
 // keyNames returns keys as people write them.
@@ -56,7 +55,7 @@ func hanging(word, text string, column, width int) []string {
 
 // showNotes shows the messages to the user and the agent's standard error.
 func (m *Model) showNotes() tea.Cmd {
-	m.push(&pages{title: "Notes", at: 1 << 30, text: func(m *Model, width int) []string {
+	return m.showPages("Notes", true, func(m *Model, width int) []string {
 		var lines []string
 		for _, n := range m.notes {
 			lines = append(lines, wrap(n, width)...)
@@ -68,8 +67,7 @@ func (m *Model) showNotes() tea.Cmd {
 			}
 		}
 		return lines
-	}})
-	return nil
+	})
 }
 
 // showFindings shows the violations of the protocol.
@@ -78,12 +76,11 @@ func (m *Model) showFindings() tea.Cmd {
 		m.tellHere("The connection is not judged: start with --check.")
 		return nil
 	}
-	m.push(&pages{title: fmt.Sprintf("Findings: %d", len(m.findings)), text: func(m *Model, width int) []string {
+	return m.showPages(fmt.Sprintf("Findings: %d", len(m.findings)), false, func(m *Model, width int) []string {
 		var lines []string
 		for _, f := range m.findings {
 			lines = append(lines, findingLines(m, f, width)...)
 		}
 		return lines
-	}})
-	return nil
+	})
 }

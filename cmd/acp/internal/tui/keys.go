@@ -90,6 +90,7 @@ func allKeys() []screenKeys {
 			{"", []string{"up", "down", "enter"}, "select an option, and choose it", nil},
 			{"", []string{"j", "k", "pgup", "pgdown"}, "scroll the request", nil},
 			{"", []string{"d"}, "switch between side-by-side and unified diffs", nil},
+			{"", []string{"r"}, "show what \"always\" remembers as a rule, or in words", nil},
 			{"", []string{"esc"}, "leave it open and go back to the editor", nil},
 			{"", passing, "other screens, as in the conversation", nil},
 			{"", []string{"ctrl+c"}, "cancel the turn", nil},

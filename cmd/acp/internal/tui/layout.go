@@ -15,8 +15,8 @@ import (
 
 // styles are the styles of what this package draws itself.
 type styles struct {
-	dark                                             bool
-	dim, key, marked, asking, error, good, rule, bar lipgloss.Style
+	dark                                                     bool
+	dim, key, marked, asking, accent, error, good, rule, bar lipgloss.Style
 }
 
 func newStyles(dark bool) *styles {
@@ -26,14 +26,15 @@ func newStyles(dark bool) *styles {
 	}
 	return &styles{
 		dark:   dark,
-		dim:    fg("8", "8"),
+		dim:    fg("242", "245"),
 		key:    lipgloss.NewStyle().Bold(true),
-		marked: lipgloss.NewStyle().Reverse(true),
+		marked: lipgloss.NewStyle().Background(color(lipgloss.Color("253"), lipgloss.Color("238"))).Bold(true),
 		asking: fg("5", "13").Bold(true),
-		error:  fg("1", "9"),
-		good:   fg("2", "10"),
-		rule:   fg("8", "8"),
-		bar:    lipgloss.NewStyle().Bold(true),
+		accent: fg("27", "39"),
+		error:  fg("160", "203"),
+		good:   fg("28", "78"),
+		rule:   fg("250", "238"),
+		bar:    fg("240", "248").Background(color(lipgloss.Color("255"), lipgloss.Color("235"))),
 	}
 }
 
@@ -217,7 +218,40 @@ func (m *Model) transcriptView(width, height int) []string {
 		}
 		return pad([]string{m.style.dim.Render(fit(text, width))}, height)
 	}
+	if s := m.chat.snapshot; s.First() == s.End() && m.chat.cancel == nil {
+		return clip(pad(m.startView(width), height), height)
+	}
 	return m.chat.draw.Lines(height)
+}
+
+// startView says what is running and where, until the conversation begins.
+func (m *Model) startView(width int) []string {
+	agent, s := &m.opts.Talk.Agent, m.chat.snapshot
+	command := agent.Name
+	if agent.Command != nil {
+		shown := *agent.Command
+		shown.Env = nil // it may contain secrets
+		command = shown.String()
+	}
+	info := m.client.Initialized().AgentInfo.Value()
+	lines := []string{"", "  " + m.style.accent.Bold(true).Render(m.agentName()) + " " + m.style.dim.Render(clean(info.Version)), ""}
+	for _, fact := range [][3]string{
+		{"agent", clean(command), ""}, {"in", clean(m.chat.session.Cwd()), ""}, {"mode", modeOf(s), "Shift-Tab"},
+		{"model", optionOf(s, acp.SessionConfigOptionCategoryModel), "Ctrl-L"},
+	} {
+		if fact[1] != "" {
+			lines = append(lines, "  "+m.style.dim.Render(fmt.Sprintf("%-6s", fact[0]))+" "+fact[1]+"  "+m.style.dim.Render(fact[2]))
+		}
+	}
+	keys := ""
+	for _, k := range [][2]string{{"/", "commands"}, {"@", "files"}, {"?", "keys"}} {
+		keys += "  " + m.style.key.Render(k[0]) + " " + m.style.dim.Render(k[1]) + " "
+	}
+	lines = append(lines, "", keys)
+	for i, l := range lines {
+		lines[i] = fit(l, width)
+	}
+	return lines
 }
 
 // noteView draws the last message to the user.
@@ -263,48 +297,64 @@ func (m *Model) queueView(width, height int) []string {
 	return lines
 }
 
-// statusView draws the status line. In a narrow terminal, the most important parts are kept.
+// statusView draws the status line: the state and what needs attention on the left, what is running on the right. In a
+// narrow terminal, the most important parts are kept.
 func (m *Model) statusView(width int) []string {
 	type segment struct {
-		text string
-		rank int // the highest is dropped first
+		text  string
+		rank  int // the highest is dropped first
+		right bool
 	}
 	var segments []segment
-	add := func(rank int, text string) {
+	add := func(rank int, right bool, text string) {
 		if text != "" { // the agent's names must not push everything else out
-			segments = append(segments, segment{ansi.Truncate(text, max(20, width/2), "…"), rank})
+			segments = append(segments, segment{ansi.Truncate(text, max(20, width/2), "…"), rank, right})
 		}
 	}
-	add(0, m.stateWord())
-	add(1, m.attention())
-	add(5, m.agentName())
+	state, color := m.state()
+	add(0, false, state)
+	add(1, false, m.attention())
+	if m.opts.Talk.Findings != nil {
+		add(3, false, plural(len(m.findings), "finding"))
+	}
+	add(5, true, m.agentName())
 	if m.client != nil && m.client.Protocol() == 2 {
-		add(5, "protocol 2")
+		add(5, true, "protocol 2")
 	}
 	if c := m.chat; c != nil {
 		s := c.snapshot
-		add(4, optionOf(s, acp.SessionConfigOptionCategoryModel))
-		add(3, modeOf(s))
 		if usage, ok := s.Usage.Get(); ok {
-			add(2, draw.Usage(m.drawn, usage))
+			add(2, false, draw.Usage(m.drawn, usage))
 		}
+		add(4, true, optionOf(s, acp.SessionConfigOptionCategoryModel))
+		add(3, true, modeOf(s))
 	}
-	if m.opts.Talk.Findings != nil {
-		add(3, plural(len(m.findings), "finding"))
-	}
-	add(6, "? help")
+	add(6, true, "? help")
 	for {
-		var texts []string
+		var texts [2][]string
 		worst := 0
 		for i, s := range segments {
-			texts = append(texts, s.text)
+			side := 0
+			if s.right {
+				side = 1
+			}
+			texts[side] = append(texts[side], s.text)
 			if s.rank >= segments[worst].rank {
 				worst = i
 			}
 		}
-		line := " " + strings.Join(texts, " · ")
-		if ansi.StringWidth(line) <= width || len(segments) <= 1 {
-			return []string{m.style.bar.Reverse(true).Render(fit(line, width) + strings.Repeat(" ", max(0, width-ansi.StringWidth(line))))}
+		left, right := " "+strings.Join(texts[0], " · "), strings.Join(texts[1], " · ")
+		room := width - ansi.StringWidth(left) - ansi.StringWidth(right) - 1
+		if room >= 2 || len(segments) <= 1 {
+			rest, whole := strings.CutPrefix(fit(left, width), " "+state)
+			if !whole {
+				state, rest = rest, ""
+			}
+			bar := m.style.bar
+			gap := lipgloss.NewStyle().Background(bar.GetBackground()) // so that blank cells are the same as erased ones
+			line := gap.Render(" ") + bar.Foreground(color.GetForeground()).Bold(true).Render(state) + bar.Render(rest) +
+				gap.Render(strings.Repeat(" ", max(0, room))) + bar.Render(right) + gap.Render(" ")
+			return []string{ansi.Truncate(line, width, "")}
 		}
 		segments = append(segments[:worst], segments[worst+1:]...)
 	}
@@ -318,27 +368,27 @@ func plural(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// stateWord returns the state in a word.
-func (m *Model) stateWord() string {
+// state returns the state in a word, and its color.
+func (m *Model) state() (string, lipgloss.Style) {
 	switch {
 	case m.connection == dead:
-		return "agent ended"
+		return "agent ended", m.style.error
 	case m.connection == lost:
-		return "reconnecting"
+		return "reconnecting", m.style.error
 	case m.client == nil || m.connection == connecting:
-		return "starting"
+		return "starting", m.style.accent
 	case m.chat == nil:
-		return "no session"
+		return "no session", m.style.dim
 	case m.questionOf(m.chat) != nil:
-		return "asks"
+		return "asks", m.style.asking
 	case m.chat.cancel != nil && m.chat.cancelled:
-		return "cancelling"
+		return "cancelling", m.style.accent
 	case m.chat.cancel != nil:
-		return "working " + m.now().Sub(m.chat.began).Truncate(time.Second).String()
+		return "working " + m.chat.times.worked(m.now().Sub(m.chat.began)).Truncate(time.Second).String(), m.style.accent
 	case m.chat.failed != nil:
-		return "failed"
+		return "failed", m.style.error
 	}
-	return "ready"
+	return "ready", m.style.good
 }
 
 // attention says which other sessions need the user's attention.
@@ -391,7 +441,7 @@ func (m *Model) wheel(msg tea.MouseWheelMsg) {
 	q := m.question()
 	switch top := m.top().(type) {
 	case *pages:
-		top.at = max(0, top.at+lines) // the view limits it, and the scrolling of a question
+		top.port.SetYOffset(top.port.YOffset() + lines)
 		return
 	case *subagentLayer:
 		top.draw.Scroll(lines)
@@ -406,7 +456,7 @@ func (m *Model) wheel(msg tea.MouseWheelMsg) {
 		return
 	}
 	if q != nil {
-		q.scroll = max(0, q.scroll+lines)
+		q.scroll = max(0, q.scroll+lines) // the view limits it
 	} else if m.chat != nil {
 		m.chat.draw.Scroll(lines)
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"charm.land/bubbles/v2/textinput"
+	"charm.land/bubbles/v2/viewport"
 	tea "charm.land/bubbletea/v2"
 	"github.com/charmbracelet/x/ansi"
 	"github.com/sahilm/fuzzy"
@@ -108,7 +109,7 @@ func (l *list) view(m *Model, width, height int) []string {
 		}
 		text = fit(text, width)
 		if i == l.at {
-			text = m.style.marked.Render(ansi.Strip(text))
+			text = m.style.marked.Render(ansi.Strip(text) + strings.Repeat(" ", max(0, width-ansi.StringWidth(text))))
 		}
 		lines = append(lines, text)
 	}
@@ -316,39 +317,47 @@ func (l *line) view(m *Model, width, _ int) []string {
 type pages struct {
 	title string
 	text  func(m *Model, width int) []string
-	at    int
+	port  viewport.Model
+	end   bool // show the end first
+}
+
+// showPages shows a text, which is made again for each frame: from its beginning, or its end.
+func (m *Model) showPages(title string, end bool, text func(m *Model, width int) []string) tea.Cmd {
+	m.push(&pages{title, text, viewport.New(), end})
+	return nil
 }
 
 func (p *pages) full() bool { return true }
 
 func (p *pages) key(m *Model, k tea.KeyPressMsg) tea.Cmd {
+	var cmd tea.Cmd
 	switch k.String() {
-	case "up", "k":
-		p.at = max(0, p.at-1)
-	case "down", "j":
-		p.at++
-	case "pgup":
-		p.at = max(0, p.at-m.height/2)
-	case "pgdown", "space":
-		p.at += m.height / 2
 	case "home":
-		p.at = 0
+		p.port.GotoTop()
+	case "end":
+		p.port.GotoBottom()
 	case "esc", "q", "enter", "?":
 		m.pop(p)
+	default:
+		p.port, cmd = p.port.Update(k)
 	}
-	return nil
+	return cmd
 }
 
 func (p *pages) paste(*Model, string) tea.Cmd { return nil }
 
 func (p *pages) view(m *Model, width, height int) []string {
 	all := p.text(m, width)
-	room := max(1, height-2)
-	p.at = max(0, min(p.at, len(all)-room))
-	end := min(len(all), p.at+room)
-	lines := append([]string{m.rule(m.style.asking, p.title, width)}, all[p.at:end]...)
-	if len(all) > room {
-		lines = append(pad(lines, height-1), m.style.dim.Render(fit(fmt.Sprintf("%d to %d of %d lines  Esc: back", p.at+1, end, len(all)), width)))
+	p.port.SetWidth(width)
+	p.port.SetHeight(max(1, height-2))
+	p.port.SetContentLines(all)
+	if p.end {
+		p.port.GotoBottom()
+		p.end = false
+	}
+	lines := append([]string{m.rule(m.style.asking, p.title, width)}, strings.Split(p.port.View(), "\n")...)
+	if at, n := p.port.YOffset(), p.port.VisibleLineCount(); n < len(all) {
+		lines = append(lines, m.style.dim.Render(fit(fmt.Sprintf("%d to %d of %d lines  Esc: back", at+1, at+n, len(all)), width)))
 	}
 	return lines
 }

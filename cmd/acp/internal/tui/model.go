@@ -49,8 +49,8 @@ type Model struct {
 	unkept        unkept
 	files         files
 	ticking       bool
-	planFolded    bool
-	calls         int // unanswered calls of the agent, except turns and those that open sessions
+	planToggled   bool // the plan is folded while the agent works, and unfolded otherwise
+	calls         int  // unanswered calls of the agent, except turns and those that open sessions
 	lastKey       time.Time
 	lastInterrupt time.Time
 	lastAnswer    time.Time // to a question

@@ -120,7 +120,12 @@ func (m *Model) planView(width, height int) []string {
 	if m.chat == nil || height < 1 {
 		return nil
 	}
-	if m.planFolded || m.chat.cancel == nil { // what is done and what comes next is of interest while the agent works
+	working := m.chat.cancel != nil // what is done and what comes next is of interest while the agent works
+	switch finished := draw.PlanFinished(m.chat.snapshot); {
+	case (working && !finished) != m.planToggled:
+	case finished && !working:
+		return nil
+	default:
 		height = 1
 	}
 	lines := draw.Plan(m.drawn, m.chat.snapshot, width, height)
@@ -181,7 +186,7 @@ func (m *Model) foldAll() tea.Cmd {
 
 // foldPlan folds or unfolds the plan.
 func (m *Model) foldPlan() tea.Cmd {
-	m.planFolded = !m.planFolded
+	m.planToggled = !m.planToggled
 	return nil
 }
 
@@ -219,14 +224,13 @@ func (m *Model) showDiffs() tea.Cmd {
 	for t := range c.snapshot.Turns() {
 		turn = t.Number
 	}
-	m.push(&pages{title: "Diffs of the last turn", text: func(m *Model, width int) []string {
+	return m.showPages("Diffs of the last turn", false, func(m *Model, width int) []string {
 		lines, n := draw.TurnDiffs(m.drawn, c.snapshot, turn, m.diffs, width)
 		if n == 0 {
 			return []string{"The agent has not reported any changes in the last turn."}
 		}
 		return lines
-	}})
-	return nil
+	})
 }
 
 // findingLines returns the lines of a finding and its evidence.

@@ -1,10 +1,12 @@
 package tui
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	tea "charm.land/bubbletea/v2"
@@ -25,7 +27,9 @@ type permissionDialog struct {
 	// The visible options; all of them while end is 0. Others cannot be chosen by their keys.
 	first, end int
 	drawn      *permissionLines
-	changed    bool // the facts have changed since they were seen
+	changed    bool        // the facts have changed since they were seen
+	notes      []view.Fact // with the rules
+	rules      bool        // what is remembered is shown as rules
 }
 
 // permissionKeys are the keys of the kinds of options. The first option of a kind has the key; all options have a
@@ -59,7 +63,39 @@ func (d *permissionDialog) init(m *Model) tea.Cmd {
 		session = c.name()
 	}
 	d.q = d.asked.View(session)
+	if m.plain {
+		return nil
+	}
+	d.notes = d.q.Notes
+	if session == "" && strings.EqualFold(d.asked.Agent, m.agentName()) { // the title names it
+		d.notes = slices.DeleteFunc(d.notes, func(f view.Fact) bool { return f.Name == "agent" })
+	}
+	d.remembers(false)
 	return nil
+}
+
+// remembers shows what would be remembered in words, or as rules.
+func (d *permissionDialog) remembers(rules bool) {
+	d.rules, d.q.Notes = rules, nil
+	for i, f := range d.notes {
+		inWords := i+1 < len(d.notes) && d.notes[i+1].Name == talk.RuleNote
+		switch {
+		case f.Name == talk.RuleNote && rules:
+			f.Name = d.notes[i-1].Name
+		case f.Name == talk.RuleNote, inWords && rules:
+			continue
+		case inWords && f.Text != "the same":
+			f.Text += " (r: rule)"
+		}
+		d.q.Notes = append(d.q.Notes, f)
+	}
+	d.drawn.drawn = nil
+}
+
+// purposes are the kinds of tools in the title of the question. A command is a command, whatever kind the agent says.
+var purposes = map[acp.ToolKind]string{
+	acp.ToolKindExecute: "run a command", acp.ToolKindEdit: "change a file", acp.ToolKindDelete: "delete a file", acp.ToolKindMove: "move a file",
+	acp.ToolKindRead: "read a file", acp.ToolKindSearch: "search", acp.ToolKindFetch: "fetch a page",
 }
 
 // latest returns what is known of the tool call now, or nil.
@@ -72,10 +108,19 @@ func (d *permissionDialog) latest(m *Model) *acp.ToolCall {
 	return nil
 }
 
-func (d *permissionDialog) title(m *Model) string { return m.agentName() + " asks for permission" }
+func (d *permissionDialog) title(m *Model) string {
+	purpose := cmp.Or(purposes[d.asked.Call.Kind], "use a tool")
+	if slices.ContainsFunc(d.q.Facts, func(f view.Fact) bool { return f.Name == "$" }) {
+		purpose = purposes[acp.ToolKindExecute]
+	}
+	return m.agentName() + " asks for permission to " + purpose
+}
 
 func (d *permissionDialog) body(m *Model, width int) []string {
 	text := d.drawn.text(m, d, width)
+	if len(text.Body) == 0 {
+		return text.Head
+	}
 	return slices.Concat(text.Head, []string{""}, text.Body)
 }
 
@@ -123,7 +168,10 @@ func (d *permissionDialog) foot(m *Model, width int) []string {
 		if width < 40 && d.keys[i] != "" {
 			key = d.keys[i]
 		}
-		text := c.Text
+		text, color := c.Text, m.style.error
+		if strings.HasPrefix(string(c.Option.Kind), "allow") {
+			color = m.style.good
+		}
 		if c.Contradicts {
 			text = m.style.error.Render(text)
 		}
@@ -131,7 +179,7 @@ func (d *permissionDialog) foot(m *Model, width int) []string {
 		if i == d.marked {
 			mark = "> "
 		}
-		lines = append(lines, fit(mark+m.style.key.Render(key)+"  "+text, width))
+		lines = append(lines, fit(mark+color.Bold(true).Render(key)+"  "+text, width))
 	}
 	if n := len(d.asked.Options); n > len(lines) {
 		lines = append(lines, m.style.dim.Render(fit(fmt.Sprintf("Up, Down: %d to %d of %d answers", d.first+1, d.end, n), width)))
@@ -164,6 +212,8 @@ func (d *permissionDialog) key(m *Model, q *question, k tea.KeyPressMsg) (bool, 
 		q.scroll++
 	case "d":
 		return false, m.toggleDiffs()
+	case "r":
+		d.remembers(!d.rules)
 	case "ctrl+c":
 		return false, m.interruptQuestion(q)
 	}

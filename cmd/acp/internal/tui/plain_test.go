@@ -136,7 +136,7 @@ func TestPlain(t *testing.T) {
 	s.want("> ")
 	s.typ("go")
 	s.want("tester asks for permission", "kind execute\n$ rm -rf build\nagent tester\ntitle Remove the build of s1\n",
-		"allow always remembers for this session:", "rm -rf build",
+		"allow always `rm -rf build` in ", ", for this session\nrule {", "reject always the same\nrule {",
 		"1. allow once: Allow", "2. allow always: Always allow", "4. reject always: Never allow", "Number: ")
 	for _, no := range []string{"y", "what?", "7"} { // none is an answer, and none becomes a prompt
 		s.typ(no)

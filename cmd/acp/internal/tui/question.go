@@ -12,7 +12,8 @@ import (
 
 // question waits for the user's answer.
 type question struct {
-	session acp.SessionID // "" if it belongs to no session
+	session acp.SessionID  // "" if it belongs to no session
+	call    acp.ToolCallID // "" if it belongs to no tool call
 	dialog  dialog
 	drawn   time.Time // zero before it was drawn
 	left    bool      // the user has gone back to the editor, and needs the key for questions to return
@@ -47,6 +48,9 @@ const quiet = view.Delay
 // addQuestion adds a question.
 func (m *Model) addQuestion(q *question) tea.Cmd {
 	m.questions = append(m.questions, q)
+	if c := m.chatOf(q.session); c != nil {
+		c.times.ask(q.call)
+	}
 	m.resize()
 	m.notify()
 	return tea.Batch(q.dialog.init(m), m.rearm())
@@ -62,7 +66,11 @@ func (m *Model) rearm() tea.Cmd {
 
 // withdraw removes a question that has been answered or that the agent has withdrawn.
 func (m *Model) withdraw(q *question) {
+	before := len(m.questions)
 	m.questions = slices.DeleteFunc(m.questions, func(o *question) bool { return o == q })
+	if c := m.chatOf(q.session); c != nil && len(m.questions) < before {
+		c.times.answered(q.call)
+	}
 	if m.focused == q {
 		m.focused = nil
 	}
@@ -212,6 +220,9 @@ func (m *Model) questionView(q *question, width, height int) []string {
 		d.saw(m, q.seen)
 	}
 	lines = append(lines, body[q.scroll:q.scroll+q.room]...)
+	if !more && room > len(body) {
+		lines = append(lines, "")
+	}
 	if more {
 		lines = append(lines, m.style.dim.Render(fit(moreLines(q.scroll, len(body)-q.room-q.scroll), width)))
 	}

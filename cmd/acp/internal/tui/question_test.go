@@ -130,7 +130,8 @@ func TestPermissionShowsEverything(t *testing.T) {
 		w.update(tea.WindowSizeMsg{Width: 80, Height: 50})
 		w.say("go")
 		w.sleep(2 * time.Second)
-		w.want("Change the greeting", "edit", "/src/hello.go:7", "old words", "new words", "because", "no rule matches", "tester")
+		w.want("Change the greeting", "edit", "/src/hello.go:7", "old words", "new words", "because", "tester")
+		w.wantNot("no rule matches")
 		w.update(tea.WindowSizeMsg{Width: 80, Height: 16}) // the request scrolls; the keys stay
 		w.want("1 or y", "4 or N", "below")
 		w.wantNot("because")
@@ -455,5 +456,36 @@ func TestHostileTexts(t *testing.T) {
 		if title := w.m.View().WindowTitle; strings.ContainsAny(title, "\x1b\x07\u009b\r\x00") {
 			t.Errorf("title of the window: %q", title)
 		}
+	})
+}
+
+// TestAlwaysInWords: what "always" remembers is said in words, and as a rule on request. The title of a command says so, whatever
+// kind the agent says. What has not been seen again in the other form cannot be chosen.
+func TestAlwaysInWords(t *testing.T) {
+	a := &asker{call: func(acp.SessionID) acp.ToolCallUpdate {
+		return acp.ToolCallUpdate{ToolCallID: "t", Kind: acp.Some(acp.ToolKindRead), RawInput: json.RawMessage(`{"command":"go vet \u0026\u0026 go test"}`)}
+	}}
+	inWorld(t, acp.AgentHandlers{Prompt: a.prompt}, nil, func(w *world) {
+		w.settle()
+		w.update(tea.WindowSizeMsg{Width: 200, Height: 19})
+		w.say("go")
+		w.sleep(2 * time.Second)
+		words := "allow always `go vet && go test` in " + w.m.opts.Talk.Cwd + ", for this session (r: rule)\nreject always the same\n"
+		w.want("tester asks for permission to run a command", "kind read\n$ go vet && go test\n", words)
+		w.wantNot("no rule", `"effect"`, "u0026", "agent tester")
+		w.update(tea.WindowSizeMsg{Width: 50, Height: 19})
+		w.key("r")
+		w.want(`{"effect":"allow"`, "below")
+		w.key("Y")
+		w.settle()
+		a.want(t)
+		w.want("what is remembered")
+		w.key("r")
+		w.update(tea.WindowSizeMsg{Width: 200, Height: 19})
+		w.want(words)
+		w.sleep(time.Second)
+		w.key("Y")
+		w.settle()
+		a.want(t, "always")
 	})
 }

@@ -431,11 +431,9 @@ func TestForkAndRename(t *testing.T) {
 		w.sleep(time.Second)
 		w.key("ctrl+s", "f")
 		w.sleep(2 * time.Second)
-		w.want("A copy of first")
+		w.want("A copy of New session")
 		w.key("ctrl+s", "r")
-		for range len("copy") {
-			w.key("backspace")
-		}
+		w.key("ctrl+u")
 		w.typ("Another way")
 		w.key("enter")
 		w.sleep(time.Second)

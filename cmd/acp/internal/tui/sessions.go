@@ -288,7 +288,7 @@ func (m *Model) stored(msg storedMsg) {
 	var items []item
 	for _, s := range msg.all {
 		items = append(items, item{
-			label:   fmt.Sprintf("%-8s  %s", m.ago(s.UpdatedAt.Value()), cmp.Or(clean(s.Title.Value()), clean(string(s.SessionID)))),
+			label:   fmt.Sprintf("%-8s  %s", m.ago(s.UpdatedAt.Value()), m.nameOf(s)),
 			about:   clean(s.Cwd),
 			current: m.chatOf(s.SessionID) != nil,
 			value:   s,
@@ -297,6 +297,14 @@ func (m *Model) stored(msg storedMsg) {
 	msg.list.list.items = items
 	msg.list.list.match()
 	msg.list.list.at = 0
+}
+
+// nameOf returns the displayed name of a stored session, which has no title before its first prompt.
+func (m *Model) nameOf(s acp.SessionInfo) string {
+	if c := m.chatOf(s.SessionID); c != nil {
+		return c.name()
+	}
+	return cmp.Or(clean(s.Title.Value()), "Untitled ("+clean(string(s.SessionID))+")")
 }
 
 // ago says how long ago a time was; "" for an invalid time.
@@ -337,7 +345,7 @@ func storedKeys() []binding {
 		{"open without history", []string{"ctrl+o"}, "open it without its history", on(func(m *Model, _ *picker, it item) tea.Cmd { return m.openThis(it, false) })},
 		{"delete", []string{"ctrl+x"}, "delete it", on(func(m *Model, p *picker, it item) tea.Cmd {
 			s := it.value.(acp.SessionInfo)
-			return m.confirmDelete(s.SessionID, cmp.Or(clean(s.Title.Value()), clean(string(s.SessionID))), func() {
+			return m.confirmDelete(s.SessionID, m.nameOf(s), func() {
 				p.list.items = slices.DeleteFunc(p.list.items, func(o item) bool {
 					other, ok := o.value.(acp.SessionInfo)
 					return ok && other.SessionID == s.SessionID

@@ -508,18 +508,30 @@ func TestCopy(t *testing.T) {
 func TestStateOfTheAgent(t *testing.T) {
 	inWorld(t, acp.AgentHandlers{}, nil, func(w *world) {
 		w.want("Connecting to tester, for " + w.m.opts.Talk.Cwd)
-		if got := w.m.stateWord(); got != "starting" {
+		if got, _ := w.m.state(); got != "starting" {
 			t.Errorf("before the agent is there: %q", got)
 		}
 		w.settle()
 		w.m.connection = connecting
-		if got := w.m.stateWord(); got != "starting" {
+		if got, _ := w.m.state(); got != "starting" {
 			t.Errorf("when it starts again: %q", got)
 		}
 		w.m.connection = dead
 		w.m.started(startedMsg{client: w.m.client})
-		if got := w.m.stateWord(); got != "agent ended" {
+		if got, _ := w.m.state(); got != "agent ended" {
 			t.Errorf("after its end: %q", got)
 		}
+	})
+}
+
+// TestStartScreen: a new session shows what is running and where, until the conversation begins.
+func TestStartScreen(t *testing.T) {
+	inWorld(t, acp.AgentHandlers{}, nil, func(w *world) {
+		w.settle()
+		shown := []string{"  tester 1\n", "agent  tester", "in     " + w.m.opts.Talk.Cwd, "? keys"}
+		w.want(shown...)
+		w.say("hello")
+		w.settle()
+		w.wantNot(shown...)
 	})
 }

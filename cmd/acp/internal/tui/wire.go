@@ -57,7 +57,7 @@ func (w *wire) last() ([]wireLine, int) {
 func (m *Model) showWire() tea.Cmd {
 	lines, count := m.wire.last() // a snapshot: the screen does not move while it is read
 	width, drawn := 0, []string(nil)
-	m.push(&pages{title: fmt.Sprintf("The last %d of %s", len(lines), plural(count, "message")), at: 1 << 30, text: func(m *Model, w int) []string {
+	return m.showPages(fmt.Sprintf("The last %d of %s", len(lines), plural(count, "message")), true, func(m *Model, w int) []string {
 		if w == width {
 			return drawn
 		}
@@ -75,6 +75,5 @@ func (m *Model) showWire() tea.Cmd {
 			drawn = append(drawn, wrap(cleanText(text), w)...)
 		}
 		return drawn
-	}})
-	return nil
+	})
 }

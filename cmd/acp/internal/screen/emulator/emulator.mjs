@@ -53,6 +53,7 @@ function open(term, cols, rows) {
   for (const n of [1, 4, 7, 8, 9, 10, 11, 12, 50, 52, 99, 104, 110, 111, 112, 133, 777, 1337]) {
     xterm.parser.registerOscHandler(n, (data) => {
       if (data !== '?') t.commands.push('osc ' + n + ' ' + data)
+      else if (n === 11 && process.env.SCREEN_LIGHT) send({ term, reply: Buffer.from('\x1b]11;rgb:ffff/ffff/ffff\x1b\\').toString('base64') })
       return false
     })
   }
