@@ -4,7 +4,63 @@
 // An agent is a set of handlers that [ServeAgent] serves over a transport, usually [Stdio]; a client connects to one
 // with [Connect], usually over [Command], which starts the agent. Handlers are structs of functions, [AgentHandlers]
 // and [ClientHandlers]. A nil handler is not served; the handlers that are set decide which capabilities are
-// advertised. Most agents are easier to write with package acp/agentkit.
+// advertised. Most agents are easier to write with package acp/agentkit, as this one is:
+//
+//	package main
+//
+//	import (
+//		"context"
+//		"log"
+//
+//		"github.com/acpgo/sdk/acp"
+//		"github.com/acpgo/sdk/acp/agentkit"
+//	)
+//
+//	func main() {
+//		sessions := agentkit.NewSessions(agentkit.Config[any]{Prompt: answer})
+//		if err := sessions.Serve(context.Background(), acp.Stdio(), nil); err != nil {
+//			log.Fatal(err)
+//		}
+//	}
+//
+//	func answer(ctx context.Context, t *agentkit.Turn[any], req *acp.PromptRequest) (*acp.PromptResponse, error) {
+//		return nil, t.Sayf(ctx, "You said: %s", agentkit.PromptText(req))
+//	}
+//
+// A client starts the agent, opens a session and prints the answer to a prompt:
+//
+//	package main
+//
+//	import (
+//		"context"
+//		"fmt"
+//		"log"
+//		"os"
+//
+//		"github.com/acpgo/sdk/acp"
+//	)
+//
+//	func main() {
+//		ctx := context.Background()
+//		agent, err := acp.Connect(ctx, acp.Exec(os.Args[1], os.Args[2:]...), acp.ClientHandlers{}, nil)
+//		if err != nil {
+//			log.Fatal(err)
+//		}
+//		defer agent.Close()
+//		session, err := agent.NewSession(ctx, &acp.NewSessionRequest{Cwd: os.TempDir()})
+//		if err != nil {
+//			log.Fatal(err)
+//		}
+//		turn := session.Stream(ctx, acp.TextBlock("hello"))
+//		for update := range turn.Updates() {
+//			fmt.Print(update.AgentText())
+//		}
+//		if _, err := turn.Result(); err != nil {
+//			log.Fatal(err)
+//		}
+//	}
+//
+// The guides explain [concepts], how to write [agents] and how to write [clients].
 //
 // Of the many names of this package, which are mostly types generated from the protocol's schema, programs need these
 // first ("go doc acp.AgentHandlers" describes one):
@@ -109,6 +165,10 @@
 // with constants such as [ErrAuthRequired]. When a handler returns an *Error, one of these constants or an error
 // wrapped by [Public], the peer gets it. For any other error the peer gets an internal error without text, and the text
 // is logged. After the connection has ended, errors match [ErrClosed] and give the reason.
+//
+// [concepts]: https://github.com/acpgo/sdk/blob/main/docs/concepts.md
+// [agents]: https://github.com/acpgo/sdk/blob/main/docs/agents.md
+// [clients]: https://github.com/acpgo/sdk/blob/main/docs/clients.md
 package acp
 
 //go:generate go run ../cmd/acpgen

@@ -59,14 +59,24 @@ func TestGuidesCompile(t *testing.T) {
 	check(tests...)
 }
 
-// guideBlocks returns all blocks except those about contrib/mcpacp and contrib/otelacp, which are built by these
-// modules.
+// guideBlocks returns all blocks, and the programs in the documentation of package acp, except those about
+// contrib/mcpacp and contrib/otelacp, which are built by these modules.
 func guideBlocks(t *testing.T) (blocks []block) {
 	t.Helper()
 	for _, guide := range guides(t) {
 		if guide != "docs/mcp.md" && guide != "docs/telemetry.md" {
 			blocks = append(blocks, goBlocks(t, guide)...)
 		}
+	}
+	const doc = "acp/doc.go"
+	text := readFile(t, doc)
+	programs := regexp.MustCompile(`(?m)^//\tpackage main\n(?://(?:\t.*)?\n)*`).FindAllStringIndex(text, -1)
+	if len(programs) != 2 {
+		t.Errorf("%s: %d programs, want an agent and a client", doc, len(programs))
+	}
+	for _, at := range programs {
+		program := strings.TrimPrefix(strings.NewReplacer("\n//\t", "\n", "\n//", "\n").Replace("\n"+text[at[0]:at[1]]), "\n")
+		blocks = append(blocks, block{guide: doc, line: strings.Count(text[:at[0]], "\n") + 1, text: program})
 	}
 	return blocks
 }
