@@ -20,8 +20,8 @@ import (
 //	err = cmd.Run()
 //	err = terminal.Exited(cmd.ProcessState.ExitCode())
 //
-// A client of version 2, and one of version 1 that shows terminals of agents (_meta.terminal_output), gets the output as
-// it arrives. For others it is text of the call, the last 64 KiB: each time at first, and of more than 4 KiB when an
+// A client of version 2, and one of version 1 that shows terminals of agents (_meta.terminal_output), gets the output
+// as it arrives. For others it is text of the call, the last 64 KiB: each time at first, and of more than 4 KiB when an
 // eighth is new. Bytes that are not UTF-8 are replaced.
 //
 // A terminal ends with Exit, Exited or Close, or with its call; after that, Write returns an error that matches

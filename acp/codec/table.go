@@ -12,8 +12,8 @@ import (
 	"unsafe"
 )
 
-// This file and variants.go have all uses of package unsafe. Offsets and types of fields come from package reflect, and a field is read
-// and written as the type that reflect says it has, or as one with the same representation.
+// This file and variants.go have all uses of package unsafe. Offsets and types of fields come from package reflect, and
+// a field is read and written as the type that reflect says it has, or as one with the same representation.
 
 // The following functions write and read structs as the tags of their fields say. The tag json has a member's name, as
 // for encoding/json, which cannot express all names: the tag member has the others. The tag codec is a list of:
