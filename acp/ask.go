@@ -23,7 +23,7 @@ type Elicitor interface {
 //		Name   string `title:"Your name"`
 //		Colour string `json:"colour,omitempty" enum:"red,green,blue" description:"The one that you like best."`
 //	}
-//	who, err := acp.Ask(ctx, session, "Who are you?", person{Colour: "red"})
+//	who, answered, err := acp.Ask(ctx, session, "Who are you?", person{Colour: "red"})
 //
 // A field is a string, a bool, an integer, a floating-point number, or a slice of strings of which the user chooses
 // several. Its name, and whether it is left out, follow the rules of package encoding/json; the user may leave fields
@@ -31,21 +31,22 @@ type Elicitor interface {
 // lists the values to choose from, and is required for a slice; format is a StringFormat. The user cannot enter
 // integers that are too large for their fields. For other forms, see AgentSession.ElicitForm.
 //
-// The error matches ErrDeclined if the user refuses to answer, ErrDismissed if the user makes no decision, and
-// ErrUnsupported, without anything being sent, if the client does not show forms. Ask returns another error if T or the
-// client's answer is not as described; if form holds a value that enum does not list, it does so before it asks. If the
-// error is not nil, the result is form.
-func Ask[T any](ctx context.Context, session Elicitor, message string, form T) (T, error) {
+// answered reports whether the user has filled in the form; otherwise the result is form. It is false if the user declines,
+// if the client does not show forms, in which case nothing is sent, or if the client fails or its answer is not as
+// described. An error is a reason to end the turn: it matches ErrDismissed if the user dismisses the form without a
+// decision, is the cause of ctx if that ends, and matches ErrClosed if the connection is lost. Before it asks, Ask returns
+// an error if T is not as described, or form holds a value that enum does not list.
+func Ask[T any](ctx context.Context, session Elicitor, message string, form T) (answer T, answered bool, err error) {
 	fields, err := formFields(reflect.TypeFor[T]())
 	if err != nil {
-		return form, err
+		return form, false, err
 	}
 	schema := ElicitationSchema{Type: ElicitationSchemaTypeObject, Properties: map[string]ElicitationPropertySchema{}}
 	var required []string
 	for _, f := range fields {
 		value := reflect.ValueOf(form).Field(f.index)
 		if err := f.checkEnum(value); err != nil && !value.IsZero() {
-			return form, fmt.Errorf("acp: Ask: the form's value of %q: %w", f.name, err)
+			return form, false, fmt.Errorf("acp: Ask: the form's value of %q: %w", f.name, err)
 		}
 		schema.Properties[f.name] = f.schema(value)
 		if !f.optional {
@@ -56,26 +57,29 @@ func Ask[T any](ctx context.Context, session Elicitor, message string, form T) (
 		schema.Required = Some(required)
 	}
 	res, err := session.ElicitForm(ctx, message, schema)
-	if err != nil {
-		return form, err
+	if ctx.Err() != nil {
+		return form, false, context.Cause(ctx)
 	}
-	switch answer := res.Variant.(type) {
+	if _, failed := errors.AsType[*CallError](err); failed || errors.Is(err, ErrUnsupported) {
+		return form, false, nil
+	}
+	if err != nil {
+		return form, false, err
+	}
+	switch accepted := res.Variant.(type) {
 	case *CreateElicitationResponseAccept:
-		answered := form
+		answer = form
 		for _, f := range fields {
-			if err := f.read(reflect.ValueOf(&answered).Elem().Field(f.index), answer.Content.Value()); err != nil {
-				return form, fmt.Errorf("%s: the client's answer for %q: %w", MethodCreateElicitation, f.name, err)
+			if f.read(reflect.ValueOf(&answer).Elem().Field(f.index), accepted.Content.Value()) != nil {
+				return form, false, nil // the fault is the client's
 			}
 		}
-		return answered, nil
+		return answer, true, nil
 	case *CreateElicitationResponseCancel:
-		if errors.Is(context.Cause(ctx), ErrTurnCancelled) {
-			return form, ErrTurnCancelled
-		}
-		return form, ErrDismissed
+		return form, false, ErrDismissed
 	default:
-		return form, ErrDeclined
-	} // also for actions of unknown kinds, which do not imply consent
+		return form, false, nil // also for actions of unknown kinds, which do not imply consent
+	}
 }
 
 // formField is a field of a form.

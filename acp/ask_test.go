@@ -46,9 +46,9 @@ type survey struct {
 func TestAsk(t *testing.T) {
 	begin := survey{Name: "Ada", Colour: "red", Likes: []colour{"blue"}, Count: 3, Level: -1, Share: 0.5, Hidden: "h", secret: 1}
 	f := &form{answer: `{"action":"accept","content":{"Name":"Eve","Colour":"green","likes":["red","blue"],"Count":4,"share":2,"Sure":true}}`}
-	got, err := acp.Ask(t.Context(), f, "Who?", begin)
+	got, answered, err := acp.Ask(t.Context(), f, "Who?", begin)
 	want := survey{Name: "Eve", Colour: "green", Likes: []colour{"red", "blue"}, Count: 4, Share: 2, Sure: true, Hidden: "h", secret: 1}
-	if diff := cmp.Diff(want, got, cmp.AllowUnexported(survey{})); err != nil || diff != "" {
+	if diff := cmp.Diff(want, got, cmp.AllowUnexported(survey{})); err != nil || !answered || diff != "" {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
 	}
 	const schema = `{"type":"object","properties":{` +
@@ -64,7 +64,7 @@ func TestAsk(t *testing.T) {
 	if diff := cmp.Diff(schema, f.schema); diff != "" {
 		t.Errorf("the schema (-want +got):\n%s", diff)
 	}
-	if _, err := acp.Ask(t.Context(), f, "Ready?", struct {
+	if _, _, err := acp.Ask(t.Context(), f, "Ready?", struct {
 		Likes []string `json:",omitempty" enum:"a"`
 	}{}); err != nil || f.schema != `{"type":"object","properties":{"Likes":{"type":"array","items":{"type":"string","enum":["a"]}}}}` {
 		t.Errorf("nothing is required: %v, %s", err, f.schema)
@@ -79,7 +79,7 @@ func TestAsk(t *testing.T) {
 		"text for a number":         `{"Name":"","Colour":"red","Count":"1","Sure":true}`,
 	} {
 		f.answer = `{"action":"accept","content":` + answer + `}`
-		if got, err := acp.Ask(t.Context(), f, "Who?", begin); err == nil || !cmp.Equal(got, begin, cmp.AllowUnexported(survey{})) {
+		if got, answered, err := acp.Ask(t.Context(), f, "Who?", begin); err != nil || answered || !cmp.Equal(got, begin, cmp.AllowUnexported(survey{})) {
 			t.Errorf("%s: got %+v, %v", what, got, err)
 		}
 	}
@@ -90,13 +90,13 @@ func TestAsk(t *testing.T) {
 		action string
 		want   error
 	}{
-		{t.Context(), "decline", acp.ErrDeclined},
-		{t.Context(), "later", acp.ErrDeclined},
+		{t.Context(), "decline", nil},
+		{t.Context(), "later", nil},
 		{t.Context(), "cancel", acp.ErrDismissed},
 		{cancelled, "cancel", acp.ErrTurnCancelled},
 	} {
 		f.answer = `{"action":"` + test.action + `"}`
-		if _, err := acp.Ask(test.ctx, f, "Who?", begin); !errors.Is(err, test.want) {
+		if _, answered, err := acp.Ask(test.ctx, f, "Who?", begin); answered || !errors.Is(err, test.want) {
 			t.Errorf("%s: got %v, want %v", test.action, err, test.want)
 		}
 	}
@@ -113,7 +113,7 @@ func TestAskBounds(t *testing.T) {
 		F int64  `json:",omitempty"`
 	}
 	f := &form{answer: `{"action":"accept","content":{}}`}
-	if _, err := acp.Ask(t.Context(), f, "?", bounds{}); err != nil {
+	if _, _, err := acp.Ask(t.Context(), f, "?", bounds{}); err != nil {
 		t.Fatal(err)
 	}
 	const schema = `{"type":"object","properties":{` +
@@ -137,46 +137,56 @@ func TestAskTypes(t *testing.T) {
 			t.Errorf("got %v, asked %s", err, f.schema)
 		}
 	}
-	refused(func(f acp.Elicitor) error { _, err := acp.Ask(t.Context(), f, "?", survey{Colour: "blue"}); return err })
 	refused(func(f acp.Elicitor) error {
-		_, err := acp.Ask(t.Context(), f, "?", survey{Likes: []colour{"red", "pink"}})
+		_, _, err := acp.Ask(t.Context(), f, "?", survey{Colour: "blue"})
+		return err
+	})
+	refused(func(f acp.Elicitor) error {
+		_, _, err := acp.Ask(t.Context(), f, "?", survey{Likes: []colour{"red", "pink"}})
 		return err
 	})
 	type part struct{ Name string }
-	refused(func(f acp.Elicitor) error { _, err := acp.Ask(t.Context(), f, "?", "text"); return err })
-	refused(func(f acp.Elicitor) error { _, err := acp.Ask(t.Context(), f, "?", struct{ part }{}); return err })
-	refused(func(f acp.Elicitor) error { _, err := acp.Ask(t.Context(), f, "?", struct{ Part part }{}); return err })
+	refused(func(f acp.Elicitor) error { _, _, err := acp.Ask(t.Context(), f, "?", "text"); return err })
+	refused(func(f acp.Elicitor) error { _, _, err := acp.Ask(t.Context(), f, "?", struct{ part }{}); return err })
 	refused(func(f acp.Elicitor) error {
-		_, err := acp.Ask(t.Context(), f, "?", struct{ List []string }{})
+		_, _, err := acp.Ask(t.Context(), f, "?", struct{ Part part }{})
 		return err
 	})
-	refused(func(f acp.Elicitor) error { _, err := acp.Ask(t.Context(), f, "?", struct{ Any any }{}); return err })
 	refused(func(f acp.Elicitor) error {
-		_, err := acp.Ask(t.Context(), f, "?", struct {
+		_, _, err := acp.Ask(t.Context(), f, "?", struct{ List []string }{})
+		return err
+	})
+	refused(func(f acp.Elicitor) error { _, _, err := acp.Ask(t.Context(), f, "?", struct{ Any any }{}); return err })
+	refused(func(f acp.Elicitor) error {
+		_, _, err := acp.Ask(t.Context(), f, "?", struct {
 			N int `enum:"1,2"`
 		}{})
 		return err
 	})
 }
 
-// Forms pass the judge, and a client without forms is not asked.
+// Forms pass the judge, a client without forms is not asked, and one that fails has not answered. None of it ends the turn.
 func TestAskClient(t *testing.T) {
 	type person struct {
 		Name string
 		Team []string `json:"team,omitempty" enum:"a,b"`
 	}
-	for _, forms := range []bool{true, false} {
+	for _, kind := range []string{"forms", "none", "fails"} {
 		var got person
+		var answered bool
 		var asked error
 		agent := basicAgent()
 		agent.Prompt = func(ctx context.Context, s *acp.AgentSession, _ *acp.PromptRequest) (*acp.PromptResponse, error) {
-			got, asked = acp.Ask(ctx, s, "Who are you?", person{Team: []string{"b"}})
+			got, answered, asked = acp.Ask(ctx, s, "Who are you?", person{Team: []string{"b"}})
 			return nil, nil
 		}
 		client, opts := acp.ClientHandlers{}, &acp.ClientOptions{}
-		if forms {
-			opts.Elicitation.Form = acp.Some(acp.ElicitationFormCapabilities{})
+		if kind != "none" {
+			opts.Forms = true
 			client.CreateElicitation = func(_ context.Context, _ *acp.ClientConn, req *acp.CreateElicitationRequest) (*acp.CreateElicitationResponse, error) {
+				if kind == "fails" {
+					return nil, acp.ErrInvalidRequest
+				}
 				res := acp.NewCreateElicitationResponseAccept(acp.ElicitationAcceptAction{Content: acp.Some(map[string]acp.ElicitationContentValue{
 					"Name": acp.NewElicitationContentValueString("Ada"),
 					"team": acp.NewElicitationContentValueStringArray([]string{"a"}),
@@ -196,16 +206,87 @@ func TestAskClient(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		if s.Cwd() != "/" || conn.Session("other").Cwd() != "" {
+			t.Errorf("the directory is %q", s.Cwd())
+		}
 		_, err = s.Prompt(t.Context(), acp.TextBlock("go"))
 		if err := errors.Join(err, conn.Close()); err != nil {
 			t.Error(err)
 		}
-		if want := (person{"Ada", []string{"a"}}); forms && (asked != nil || !cmp.Equal(got, want)) {
-			t.Errorf("got %+v, %v", got, asked)
+		want := person{Team: []string{"b"}}
+		if kind == "forms" {
+			want = person{"Ada", []string{"a"}}
 		}
-		if !forms && !errors.Is(asked, acp.ErrUnsupported) {
-			t.Errorf("without forms: %v", asked)
+		if asked != nil || answered != (kind == "forms") || !cmp.Equal(got, want) {
+			t.Errorf("%s: got %+v, %v, %v", kind, got, answered, asked)
 		}
+	}
+}
+
+// The user is asked to open a URL; the client is notified when waiting has ended, also if it has failed.
+func TestOpenURL(t *testing.T) {
+	failed := errors.New("the page was closed")
+	for _, test := range []struct {
+		name     string
+		answer   func() (acp.CreateElicitationResponse, error)
+		wait     error
+		accepted bool
+		want     error
+		done     int // elicitation/complete
+	}{
+		{"accepted", func() (acp.CreateElicitationResponse, error) {
+			return acp.NewCreateElicitationResponseAccept(acp.ElicitationAcceptAction{}), nil
+		}, nil, true, nil, 1},
+		{"waiting fails", func() (acp.CreateElicitationResponse, error) {
+			return acp.NewCreateElicitationResponseAccept(acp.ElicitationAcceptAction{}), nil
+		}, failed, true, failed, 1},
+		{"declined", func() (acp.CreateElicitationResponse, error) { return acp.NewCreateElicitationResponseDecline(), nil }, failed, false, nil, 0},
+		{"fails", func() (acp.CreateElicitationResponse, error) {
+			return acp.CreateElicitationResponse{}, acp.ErrInvalidRequest
+		}, nil, false, acp.ErrInvalidRequest, 0},
+		{"no URLs", nil, failed, false, nil, 0},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			var accepted bool
+			var err error
+			agent := basicAgent()
+			agent.Prompt = func(ctx context.Context, s *acp.AgentSession, _ *acp.PromptRequest) (*acp.PromptResponse, error) {
+				accepted, err = s.OpenURL(ctx, "Log in", "https://example.com", func(context.Context) error { return test.wait })
+				return nil, nil
+			}
+			done := 0
+			client, opts := acp.ClientHandlers{}, &acp.ClientOptions{}
+			if test.answer != nil {
+				opts.Elicitation.URL = acp.Some(acp.ElicitationURLCapabilities{})
+				client.CreateElicitation = func(context.Context, *acp.ClientConn, *acp.CreateElicitationRequest) (*acp.CreateElicitationResponse, error) {
+					res, err := test.answer()
+					return &res, err
+				}
+				client.CompleteElicitation = func(context.Context, *acp.ClientConn, *acp.CompleteElicitationNotification) error {
+					done++
+					return nil
+				}
+			}
+			near, far := acp.Pipe()
+			if _, err := acp.StartAgent(t.Context(), far, agent, nil); err != nil {
+				t.Fatal(err)
+			}
+			conn, e := acp.Connect(t.Context(), conformance.Tap(t, conformance.Client, near, nil), client, opts)
+			if e != nil {
+				t.Fatal(e)
+			}
+			s, e := conn.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: "/"})
+			if e != nil {
+				t.Fatal(e)
+			}
+			_, e = s.Prompt(t.Context(), acp.TextBlock("go"))
+			if e := errors.Join(e, conn.Close()); e != nil {
+				t.Error(e)
+			}
+			if accepted != test.accepted || !errors.Is(err, test.want) || done != test.done {
+				t.Errorf("got %v, %v, completed %d times", accepted, err, done)
+			}
+		})
 	}
 }
 

@@ -110,7 +110,7 @@ func TestAgentCallsAreChecked(t *testing.T) {
 	ask := func(call acp.ToolCallUpdate, options ...acp.PermissionOption) func() error {
 		return func() error { _, err := s.RequestPermission(ctx, call, options...); return err }
 	}
-	call := acp.AboutToolCall("t")
+	call := acp.ToolCallRef("t")
 	wrong := annotated(acp.RoleAssistant, "nobody")
 	form := func(name string, format acp.StringFormat) func() error {
 		return func() error {
@@ -173,8 +173,8 @@ func TestAgentCallsAreChecked(t *testing.T) {
 		"update, terminal":    {"/update/content/0/terminalId", update(acp.UpdateToolCall("t", acp.WithContent(acp.ToolTerminal(""))))},
 		"update, no JSON":     {"/update/rawInput", update(acp.UpdateToolCall("t", acp.WithInput(func() {})))},
 		"call, no JSON":       {"/update/rawOutput", update(acp.StartToolCall("t", "T", acp.WithOutput(make(chan int))))},
-		"plan, status":        {"/update/entries/0/status", update(acp.WholePlan(acp.PlanEntry{Content: "x", Priority: acp.PlanEntryPriorityLow, Status: "soon"}))},
-		"plan, priority":      {"/update/entries/0/priority", update(acp.WholePlan(acp.PlanEntry{Content: "x", Status: acp.PlanEntryStatusPending}))},
+		"plan, status":        {"/update/entries/0/status", update(acp.UpdatePlan(acp.PlanEntry{Content: "x", Priority: acp.PlanEntryPriorityLow, Status: "soon"}))},
+		"plan, priority":      {"/update/entries/0/priority", update(acp.UpdatePlan(acp.PlanEntry{Content: "x", Status: acp.PlanEntryStatusPending}))},
 		"mode":                {"/update/currentModeId", update(acp.ModeUpdate(""))},
 		"compaction":          {"/update/compactionId", update(acp.NewSessionUpdateCompactionUpdate(acp.CompactionUpdate{Status: acp.CompactionStatusCompleted}))},
 		"compaction, chunk":   {"/update/compactionId", update(acp.NewSessionUpdateCompactionSummaryChunk(acp.CompactionSummaryChunk{Content: acp.TextBlock("x")}))},
@@ -217,7 +217,7 @@ func TestReadNamesMayBeSent(t *testing.T) {
 		if err := json.Unmarshal([]byte(`{"entries":[{"content":"x","priority":"huge","status":"stuck"}]}`), &plan); err != nil {
 			t.Error(err)
 		}
-		passed <- s.Update(ctx, acp.WholePlan(acp.PlanEntry{Content: "y", Priority: plan.Entries[0].Priority, Status: plan.Entries[0].Status}))
+		passed <- s.Update(ctx, acp.UpdatePlan(acp.PlanEntry{Content: "y", Priority: plan.Entries[0].Priority, Status: plan.Entries[0].Status}))
 		var res acp.PromptResponse
 		return &res, json.Unmarshal([]byte(`{"stopReason":"out_of_credit"}`), &res)
 	}
@@ -340,7 +340,7 @@ func TestResultsAreChecked(t *testing.T) {
 			return err
 		}},
 		"permission": {"/outcome/optionId", func() error {
-			_, err := served.Session("s").RequestPermission(ctx, acp.AboutToolCall("t"), acp.AllowOnce("a", "A"))
+			_, err := served.Session("s").RequestPermission(ctx, acp.ToolCallRef("t"), acp.AllowOnce("a", "A"))
 			return err
 		}},
 	} {
@@ -464,7 +464,7 @@ func TestInitializeComesFirst(t *testing.T) {
 		}
 	}
 	unsent("an update", agent.Session("s").Update(t.Context(), acp.AgentMessageText("early")))
-	_, err = agent.Session("s").RequestPermission(t.Context(), acp.AboutToolCall("t"))
+	_, err = agent.Session("s").RequestPermission(t.Context(), acp.ToolCallRef("t"))
 	unsent("a question", err)
 	_, err = agent.Session("s").ReadTextFile(t.Context(), &acp.ReadTextFileRequest{Path: "/a"})
 	unsent("a gated call", err)

@@ -61,7 +61,7 @@ func TestPermissionWithoutHandler(t *testing.T) {
 	var log bytes.Buffer
 	ask := func(ctx context.Context, s *acp.AgentSession, _ *acp.PromptRequest) (*acp.PromptResponse, error) {
 		for range 2 {
-			_, err := s.RequestPermission(ctx, acp.AboutToolCall("c"), acp.AllowOnce("y", "Yes"))
+			_, err := s.RequestPermission(ctx, acp.ToolCallRef("c"), acp.AllowOnce("y", "Yes"))
 			if !errors.Is(err, acp.ErrMethodNotFound) {
 				t.Error(err)
 			}

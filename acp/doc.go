@@ -66,9 +66,9 @@
 // first ("go doc acp.AgentHandlers" describes one):
 //
 //	agents        ServeAgent, StartAgent, AgentHandlers, AgentOptions, AgentConn, AgentSession, AfterResponse
-//	their updates AgentMessageText, AgentThoughtText, WholePlan, StartToolCall, UpdateToolCall, CommandsUpdate
+//	their updates AgentMessageText, AgentThoughtText, UpdatePlan, StartToolCall, UpdateToolCall, CommandsUpdate
 //	tool calls    WithKind, WithStatus, WithContent, WithLocation, ToolText, ToolEdit, ToolTerminal
-//	permission    AboutToolCall, AllowOnce, AllowAlways, RejectOnce, RejectAlways
+//	permission    ToolCallRef, AllowOnce, AllowAlways, RejectOnce, RejectAlways
 //	clients       Connect, ClientHandlers, ClientOptions, ClientConn, ClientSession, Turn
 //	their prompts TextBlock, ImageBlock, ResourceLinkBlock; SessionUpdate.AgentText reads an answer
 //	permission    PermissionSelected, PermissionCancelled

@@ -140,7 +140,7 @@ func (w *witness) turn(ctx context.Context, s *acp.AgentSession) bool {
 	for _, step := range []func() bool{
 		func() bool {
 			return w.update(say(ctx, s, acp.AgentThoughtText("é\n\u2028"),
-				acp.WholePlan(acp.PlanEntry{Content: "Look", Priority: "high", Status: "in_progress"}),
+				acp.UpdatePlan(acp.PlanEntry{Content: "Look", Priority: "high", Status: "in_progress"}),
 				acp.AgentMessageText("I look."), acp.AgentMessageText("\x00\"\\"),
 				acp.NewSessionUpdateToolCall(acp.ToolCall{ToolCallID: "call_1", Title: "Edit", Kind: acp.ToolKindEdit})))
 		},

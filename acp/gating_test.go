@@ -473,7 +473,7 @@ func TestErrorOfAPeerIsNotPassedOn(t *testing.T) {
 func TestErrorOfAnUnsentCallIsNotPassedOn(t *testing.T) {
 	conn, _ := pairThat(t, unmade, acp.AgentHandlers{
 		Prompt: func(ctx context.Context, session *acp.AgentSession, _ *acp.PromptRequest) (*acp.PromptResponse, error) {
-			err := session.Update(ctx, acp.WholePlan(acp.PlanEntry{Content: "no priority"}))
+			err := session.Update(ctx, acp.UpdatePlan(acp.PlanEntry{Content: "no priority"}))
 			e, ok := errors.AsType[*acp.Error](err)
 			if !ok || !errors.Is(err, acp.ErrInvalidParams) || !strings.Contains(e.Message, "/update/entries/0/priority") ||
 				!strings.HasPrefix(err.Error(), "session/update: ") {

@@ -71,6 +71,8 @@ type ClientOptions struct {
 	Info Implementation
 	// Elicitation advertises the modes of elicitation/create that the client's handler serves.
 	Elicitation ElicitationCapabilities
+	// Forms advertises that the handler of elicitation/create serves forms. It is shorthand for Elicitation.Form.
+	Forms bool
 	// BooleanConfig advertises that the client understands boolean config options, which agents must not send
 	// otherwise. It is shorthand for Session.ConfigOptions.Boolean.
 	BooleanConfig bool
@@ -101,7 +103,11 @@ type ClientOptions struct {
 // advertise adds the capabilities that the options set.
 func (o *ClientOptions) advertise(caps *ClientCapabilities) {
 	caps.Auth.Terminal = o.TerminalAuth
-	if e := o.Elicitation; e.Form.Present() || e.URL.Present() {
+	e := o.Elicitation
+	if o.Forms && !e.Form.Present() {
+		e.Form = Some(ElicitationFormCapabilities{})
+	}
+	if e.Form.Present() || e.URL.Present() {
 		caps.Elicitation = Some(e)
 	}
 	s := o.Session

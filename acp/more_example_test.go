@@ -70,7 +70,7 @@ func Example_permission() {
 				return nil, err
 			}
 			outcome, err := session.RequestPermission(ctx,
-				acp.AboutToolCall(id, acp.WithTitle("Delete notes.txt")),
+				acp.ToolCallRef(id, acp.WithTitle("Delete notes.txt")),
 				acp.AllowOnce("yes", "Delete it"), acp.RejectOnce("no", "Keep it"))
 			if err != nil {
 				return nil, err // when the turn was cancelled, too

@@ -18,7 +18,7 @@ type AgentSession struct {
 }
 
 // RequestPermission asks the user whether a tool call may proceed (session/request_permission). call describes what to
-// show: the client may know nothing else about the tool call; see AboutToolCall. options are the answers that the user
+// show: the client may know nothing else about the tool call; see ToolCallRef. options are the answers that the user
 // may choose from; see AllowOnce. If the turn is cancelled, RequestPermission returns an error, which the prompt's
 // handler may return unchanged. An answer with an option that was not offered is also an error. Treat an outcome of an
 // unknown kind as a refusal.
@@ -53,6 +53,7 @@ type ClientSession struct {
 
 // sessionState is the state of a session as the agent has reported it.
 type sessionState struct {
+	cwd           string
 	modes         Opt[SessionModeState]
 	configOptions Opt[[]SessionConfigOption]
 	meta          Meta
@@ -69,7 +70,7 @@ func (s *ClientSession) current() *sessionState {
 // opened records the answer that created, loaded or resumed the session, whose handle is s from then on. Members that
 // the answer leaves out keep the values of an earlier update. If the session was not created, nothing follows from
 // their absence, because answers to session/load and session/resume may leave out everything.
-func (s *ClientSession) opened(created bool, modes Opt[SessionModeState], options Opt[[]SessionConfigOption], meta Meta) {
+func (s *ClientSession) opened(cwd string, created bool, modes Opt[SessionModeState], options Opt[[]SessionConfigOption], meta Meta) {
 	state := *s.current()
 	if modes.Present() {
 		state.modes = modes
@@ -77,7 +78,7 @@ func (s *ClientSession) opened(created bool, modes Opt[SessionModeState], option
 	if options.Present() {
 		state.configOptions = options
 	}
-	state.meta, state.created = meta, created
+	state.cwd, state.meta, state.created = cwd, meta, created
 	s.state.Store(&state)
 	s.conn.sessions.add(s)
 }
@@ -155,14 +156,19 @@ func (c *ClientConn) SetSessionMode(ctx context.Context, req *SetSessionModeRequ
 	})
 }
 
+// Cwd returns the working directory that the session was created, loaded, resumed or forked with on this connection, or
+// "" if it was not.
+func (s *ClientSession) Cwd() string { return s.current().cwd }
+
 // NewSession creates a session (session/new).
 //
 // It fails with ErrUnsupported, without sending anything, if req needs something that the agent did not advertise.
 func (c *ClientConn) NewSession(ctx context.Context, req *NewSessionRequest) (*ClientSession, error) {
+	req = orEmpty(req)
 	s := &ClientSession{conn: c}
 	_, err := c.newSession(ctx, req, func(res *NewSessionResponse) {
 		s.id = res.SessionID
-		s.opened(true, res.Modes, res.ConfigOptions, res.Meta)
+		s.opened(req.Cwd, true, res.Modes, res.ConfigOptions, res.Meta)
 	})
 	return s.created(MethodNewSession, err)
 }
@@ -175,7 +181,7 @@ func (c *ClientConn) LoadSession(ctx context.Context, req *LoadSessionRequest) (
 	req = orEmpty(req)
 	return c.opening(req.SessionID, func(s *ClientSession) error {
 		_, err := c.loadSession(ctx, req, func(res *LoadSessionResponse) {
-			s.opened(false, res.Modes, res.ConfigOptions, res.Meta)
+			s.opened(req.Cwd, false, res.Modes, res.ConfigOptions, res.Meta)
 		})
 		return err
 	})
@@ -189,7 +195,7 @@ func (c *ClientConn) ResumeSession(ctx context.Context, req *ResumeSessionReques
 	req = orEmpty(req)
 	return c.opening(req.SessionID, func(s *ClientSession) error {
 		_, err := c.resumeSession(ctx, req, func(res *ResumeSessionResponse) {
-			s.opened(false, res.Modes, res.ConfigOptions, res.Meta)
+			s.opened(req.Cwd, false, res.Modes, res.ConfigOptions, res.Meta)
 		})
 		return err
 	})
@@ -236,7 +242,7 @@ func (c *ClientConn) ForkSession(ctx context.Context, req *ForkSessionRequest) (
 	s := &ClientSession{conn: c}
 	_, err := c.forkSession(ctx, req, func(res *ForkSessionResponse) {
 		s.id = res.SessionID
-		s.opened(true, res.Modes, res.ConfigOptions, res.Meta)
+		s.opened(req.Cwd, true, res.Modes, res.ConfigOptions, res.Meta)
 	})
 	return s.created(MethodForkSession, err)
 }

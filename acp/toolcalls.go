@@ -2,7 +2,7 @@ package acp
 
 import "encoding/json"
 
-// A ToolCallOption sets a part of a tool call, for [StartToolCall], [UpdateToolCall] or [AboutToolCall].
+// A ToolCallOption sets a part of a tool call, for [StartToolCall], [UpdateToolCall] or [ToolCallRef].
 type ToolCallOption func(*ToolCallUpdate)
 
 // WithTitle sets the title of the tool call, which describes it for people.
@@ -49,12 +49,12 @@ func WithOutput(v any) ToolCallOption {
 // UpdateToolCall returns an update about a tool call that was started. It changes what the options set, and leaves
 // everything else as it is.
 func UpdateToolCall(id ToolCallID, options ...ToolCallOption) SessionUpdate {
-	return NewSessionUpdateToolCallUpdate(AboutToolCall(id, options...))
+	return NewSessionUpdateToolCallUpdate(ToolCallRef(id, options...))
 }
 
-// AboutToolCall describes a tool call in a request for permission. The client may know nothing else about it, so
+// ToolCallRef describes a tool call in a request for permission. The client may know nothing else about it, so
 // include what the user must know to decide: title, kind, the command or the diff.
-func AboutToolCall(id ToolCallID, options ...ToolCallOption) ToolCallUpdate {
+func ToolCallRef(id ToolCallID, options ...ToolCallOption) ToolCallUpdate {
 	u := ToolCallUpdate{ToolCallID: id}
 	for _, option := range options {
 		option(&u)

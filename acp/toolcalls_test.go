@@ -17,7 +17,7 @@ func TestShortConstructors(t *testing.T) {
 			acp.WithLocation("/a", 3), acp.WithLocation("/b", 0), acp.WithInput(map[string]int{"n": 1})),
 		`{"sessionUpdate":"tool_call_update","toolCallId":"1"}`:                                                           acp.UpdateToolCall("1"),
 		`{"sessionUpdate":"tool_call_update","toolCallId":"1","status":"completed","content":[],"rawOutput":[true,null]}`: acp.UpdateToolCall("1", acp.WithStatus(acp.ToolCallStatusCompleted), acp.WithContent(), acp.WithOutput([]any{true, nil})),
-		`{"toolCallId":"1","title":"Delete"}`:                                                                             acp.AboutToolCall("1", acp.WithTitle("Delete")),
+		`{"toolCallId":"1","title":"Delete"}`:                                                                             acp.ToolCallRef("1", acp.WithTitle("Delete")),
 		`{"sessionUpdate":"current_mode_update","currentModeId":"m"}`:                                                     acp.ModeUpdate("m"),
 		`{"sessionUpdate":"session_info_update","title":"T"}`:                                                             acp.TitleUpdate("T"),
 		`{"sessionUpdate":"available_commands_update","availableCommands":[{"name":"n","description":"d","input":{"hint":"h"}},{"name":"m","description":"e"}]}`: acp.CommandsUpdate(acp.SlashCommand("n", "d", "h"), acp.SlashCommand("m", "e", "")),
@@ -56,7 +56,7 @@ func sameJSON(t *testing.T, a, b string) bool {
 // An update changes what it names, and nothing else.
 func TestApplyToolCallUpdate(t *testing.T) {
 	call := acp.ToolCall{ToolCallID: "1", Title: "T", Kind: acp.ToolKindRead, Status: acp.ToolCallStatusPending, RawInput: acp.Raw(1)}
-	call.Apply(acp.AboutToolCall("1", acp.WithStatus(acp.ToolCallStatusCompleted), acp.WithContent(acp.ToolText("done"))))
+	call.Apply(acp.ToolCallRef("1", acp.WithStatus(acp.ToolCallStatusCompleted), acp.WithContent(acp.ToolText("done"))))
 	call.Apply(acp.ToolCallUpdate{ToolCallID: "1", Title: acp.Null[string]()})
 	var nulls acp.ToolCallUpdate
 	if err := json.Unmarshal([]byte(`{"toolCallId":"1","rawInput":null,"rawOutput":null}`), &nulls); err != nil {
@@ -78,7 +78,7 @@ func TestRawThatCannotBeEncoded(t *testing.T) {
 	if json.Valid(raw) || !strings.Contains(string(raw), "func()") {
 		t.Errorf("got %s", raw)
 	}
-	if _, err := json.Marshal(acp.AboutToolCall("1", acp.WithInput(func() {}))); err == nil || !strings.Contains(err.Error(), "/rawInput") {
+	if _, err := json.Marshal(acp.ToolCallRef("1", acp.WithInput(func() {}))); err == nil || !strings.Contains(err.Error(), "/rawInput") {
 		t.Errorf("got %v", err)
 	}
 	if got := string(acp.Raw("not encoded: this is a string")); got != `"not encoded: this is a string"` {

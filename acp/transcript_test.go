@@ -78,7 +78,7 @@ func status(s acp.ToolCallStatus, content ...acp.ToolCallContent) acp.SessionUpd
 var turns = map[string]func(context.Context, *acp.AgentSession) (acp.StopReason, error){
 	"turn-allowed": func(ctx context.Context, s *acp.AgentSession) (acp.StopReason, error) {
 		err := say(ctx, s,
-			acp.WholePlan(
+			acp.UpdatePlan(
 				acp.PlanEntry{Content: "Reproduce the missing cent", Priority: "high", Status: "in_progress"},
 				acp.PlanEntry{Content: "Count in cents instead of in floats", Priority: "medium", Status: "pending"}),
 			acp.AgentMessageText("Sums of floats lose cents. I run the test to be sure."),

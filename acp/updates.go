@@ -17,8 +17,8 @@ func UserMessageText(text string) SessionUpdate {
 	return NewSessionUpdateUserMessageChunk(ContentChunk{Content: TextBlock(text)})
 }
 
-// WholePlan returns an update with the whole plan, which replaces the previous one.
-func WholePlan(entries ...PlanEntry) SessionUpdate {
+// UpdatePlan returns an update with the whole plan, which replaces the previous one.
+func UpdatePlan(entries ...PlanEntry) SessionUpdate {
 	return NewSessionUpdatePlan(Plan{Entries: entries})
 }
 
@@ -61,7 +61,7 @@ func TitleUpdate(title string) SessionUpdate {
 // StartToolCall returns an update that reports that a tool call begins; [UpdateToolCall] makes the later updates about
 // it. The tool call is pending unless an option says otherwise.
 func StartToolCall(id ToolCallID, title string, options ...ToolCallOption) SessionUpdate {
-	u := AboutToolCall(id, options...)
+	u := ToolCallRef(id, options...)
 	call := ToolCall{ToolCallID: id, Title: title, Status: ToolCallStatusPending}
 	call.Apply(u)
 	return NewSessionUpdateToolCall(call)

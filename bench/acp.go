@@ -51,7 +51,7 @@ func (v acpVoice) Read(ctx context.Context) (string, error) {
 }
 
 func (v acpVoice) Ask(ctx context.Context) (string, error) {
-	outcome, err := v.session.RequestPermission(ctx, acp.AboutToolCall("call_1"),
+	outcome, err := v.session.RequestPermission(ctx, acp.ToolCallRef("call_1"),
 		acp.AllowOnce(allowed, "Allow"), acp.RejectOnce("reject", "Reject"))
 	option, _ := outcome.Selected()
 	return string(option), err

@@ -207,7 +207,7 @@ func entries(status ...acp.PlanEntryStatus) acp.SessionUpdate {
 	for i, s := range status {
 		list = append(list, acp.PlanEntry{Content: contents[i], Priority: acp.PlanEntryPriorityMedium, Status: s})
 	}
-	return acp.WholePlan(list...)
+	return acp.UpdatePlan(list...)
 }
 
 // TestCleanBare uses only the minimum that two sides must support.
@@ -398,7 +398,7 @@ func TestCleanTurns(t *testing.T) {
 			acp.WithInput(map[string]string{"path": "cart.go"}))); err != nil {
 			return "", err
 		}
-		outcome, err := s.RequestPermission(ctx, acp.AboutToolCall(id), mayI...)
+		outcome, err := s.RequestPermission(ctx, acp.ToolCallRef(id), mayI...)
 		if err != nil {
 			return "", err
 		}
@@ -661,7 +661,7 @@ func TestCleanCancel(t *testing.T) {
 					if err := s.Update(ctx, acp.StartToolCall("call_1", "rm cart.go", acp.WithKind(acp.ToolKindDelete), acp.WithStatus(acp.ToolCallStatusPending))); err != nil {
 						return "", err
 					}
-					_, err := s.RequestPermission(context.WithoutCancel(ctx), acp.AboutToolCall("call_1"), mayI...)
+					_, err := s.RequestPermission(context.WithoutCancel(ctx), acp.ToolCallRef("call_1"), mayI...)
 					if err != nil {
 						return "", err
 					}
@@ -1003,7 +1003,7 @@ func TestCleanTogether(t *testing.T) {
 					}
 					<-step
 				}
-				if _, err := s.RequestPermission(ctx, acp.AboutToolCall("call_1"), mayI...); err != nil {
+				if _, err := s.RequestPermission(ctx, acp.ToolCallRef("call_1"), mayI...); err != nil {
 					return "", err
 				}
 				<-step

@@ -2,6 +2,7 @@ package acptest_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -33,9 +34,9 @@ func agent() *agentkit.Sessions[any] {
 		})
 	}
 	name := func(ctx context.Context, t *turn, _ string) error {
-		who, err := acp.Ask(ctx, t, "Who?", struct{ Name string }{})
-		if err != nil {
-			return t.Sayf(ctx, "%v", err)
+		who, answered, err := acp.Ask(ctx, t, "Who?", struct{ Name string }{})
+		if err != nil || !answered {
+			return errors.Join(err, t.Sayf(ctx, "no answer"))
 		}
 		return t.Sayf(ctx, "Hello %s.", who.Name)
 	}
@@ -69,7 +70,7 @@ func TestClient(t *testing.T) {
 	if reply := c.Say(t, s, "/edit"); reply.ToolCalls[0].Status != acp.ToolCallStatusFailed {
 		t.Errorf("rejected: %+v", reply.ToolCalls)
 	}
-	if got := c.Say(t, s, "/name").Text; got != acp.ErrDeclined.Error() {
+	if got := c.Say(t, s, "/name").Text; got != "no answer" {
 		t.Errorf("declined: %q", got)
 	}
 	c.Answer = func(*acp.CreateElicitationRequest) acp.CreateElicitationResponse {

@@ -67,7 +67,6 @@ const (
 
 // Errors of questions to the user, to match with errors.Is. The peer may read their texts: a handler may return one.
 var (
-	ErrDeclined  = rpc.ErrDeclined  // the user refused to answer
 	ErrDismissed = rpc.ErrDismissed // no decision was made, by the user or by the client on the user's behalf
 )
 

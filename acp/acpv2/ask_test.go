@@ -2,7 +2,6 @@ package acpv2_test
 
 import (
 	"context"
-	"errors"
 	"testing"
 
 	"github.com/acpgo/sdk/acp/acpv2"
@@ -22,11 +21,11 @@ func TestAsk(t *testing.T) {
 		}
 		return &answer
 	})
-	if got, err := acpv2.Ask(t.Context(), elicitor, "Who?", person{}); err != nil || got.Name != "Ada" {
+	if got, answered, err := acpv2.Ask(t.Context(), elicitor, "Who?", person{}); err != nil || !answered || got.Name != "Ada" {
 		t.Errorf("got %+v, %v", got, err)
 	}
 	answer = acpv2.NewCreateElicitationResponseDecline()
-	if _, err := acpv2.Ask(t.Context(), elicitor, "Who?", person{}); !errors.Is(err, acpv2.ErrDeclined) {
+	if _, answered, err := acpv2.Ask(t.Context(), elicitor, "Who?", person{}); err != nil || answered {
 		t.Errorf("got %v", err)
 	}
 }

@@ -78,7 +78,7 @@ func TestCallsAreChecked(t *testing.T) {
 		"command, twice": {"/update/availableCommands/1/name", update(acpv2.CommandsUpdate(
 			acpv2.NewAvailableCommandCommand(acpv2.SlashCommand{Name: "go", Description: "x"}),
 			acpv2.AvailableCommand{Variant: &acpv2.AvailableCommandUnknown{Tag: "_x", Raw: json.RawMessage(`{"type":"_x","name":"go","description":"x"}`)}}))},
-		"plan":              {"/update/plan/planId", update(acpv2.WholePlan(""))},
+		"plan":              {"/update/plan/planId", update(acpv2.UpdatePlan(""))},
 		"compaction":        {"/update/compactionId", update(acpv2.NewSessionUpdateCompactionUpdate(acpv2.CompactionUpdate{Status: acpv2.CompactionStatusCompleted}))},
 		"compaction, chunk": {"/update/compactionId", update(acpv2.NewSessionUpdateCompactionSummaryChunk(acpv2.CompactionSummaryChunk{Content: acpv2.TextBlock("x")}))},
 	} {

@@ -158,7 +158,7 @@ func TestCleanTurns(t *testing.T) {
 				Content: []string{"Read the cart", "Count in cents"}[i], Priority: acpv2.PlanEntryPriorityMedium, Status: s,
 			})
 		}
-		return acpv2.WholePlan("plan_1", list...)
+		return acpv2.UpdatePlan("plan_1", list...)
 	}
 	(&cleanTalk{
 		agent: acpv2.AgentHandlers{Prompt: cleanScenes(map[string]cleanScene{
@@ -179,7 +179,7 @@ func TestCleanTurns(t *testing.T) {
 					return acpv2.IdleStateUpdate{}, err
 				}
 				_, err := s.RequestPermission(ctx, &acpv2.RequestPermissionRequest{
-					Title: "Edit cart.go?", Subject: acpv2.Some(acpv2.PermissionForToolCall(acpv2.AboutToolCall("call_2", acpv2.WithTitle("Edit cart.go")))), Options: mayI,
+					Title: "Edit cart.go?", Subject: acpv2.Some(acpv2.PermissionForToolCall(acpv2.ToolCallRef("call_2", acpv2.WithTitle("Edit cart.go")))), Options: mayI,
 				})
 				if err != nil {
 					return acpv2.IdleStateUpdate{}, err

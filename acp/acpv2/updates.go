@@ -10,8 +10,8 @@ func AgentThoughtText(id MessageID, text string) SessionUpdate {
 	return NewSessionUpdateAgentThoughtChunk(ContentChunk{MessageID: id, Content: TextBlock(text)})
 }
 
-// WholePlan returns an update with all entries of the plan with the given id, which replace the earlier entries.
-func WholePlan(id PlanID, entries ...PlanEntry) SessionUpdate {
+// UpdatePlan returns an update with all entries of the plan with the given id, which replace the earlier entries.
+func UpdatePlan(id PlanID, entries ...PlanEntry) SessionUpdate {
 	return NewSessionUpdatePlanUpdate(PlanUpdate{
 		Plan: NewPlanUpdateContentItems(PlanItems{PlanID: id, Entries: entries}),
 	})

@@ -221,13 +221,17 @@ func TestPolicy(t *testing.T) {
 // A plan shows its steps, and what has become of them; a nil one shows nothing.
 func TestPlan(t *testing.T) {
 	var none *agentkit.Plan
-	if err := errors.Join(none.Start(0), none.Done(7)); err != nil {
+	broken := errors.New("broken")
+	if err := errors.Join(none.Start(0), none.Done(7)); err != nil || !errors.Is(none.Do(0, func() error { return broken }), broken) {
 		t.Error(err)
 	}
 	var shown []string
 	_, s := playing(t, newHouse(), agentkit.Config[struct{}]{}, func(ctx context.Context, t *anyTurn) error {
 		p := t.Plan(ctx, "Edit", "Run")
-		return errors.Join(p.Start(0), p.Done(0), p.Start(1))
+		if err := p.Do(1, func() error { return broken }); !errors.Is(err, broken) {
+			return fmt.Errorf("got %w", err)
+		}
+		return p.Do(0, func() error { return nil })
 	})
 	turn := s.Stream(t.Context(), acp.TextBlock("go"))
 	for u := range turn.Updates() {
@@ -242,8 +246,8 @@ func TestPlan(t *testing.T) {
 	if _, err := turn.Result(); err != nil {
 		t.Fatal(err)
 	}
-	wantLines(t, "plans", shown, "Edit pending Run pending", "Edit in_progress Run pending", "Edit completed Run pending",
-		"Edit completed Run in_progress")
+	wantLines(t, "plans", shown, "Edit pending Run pending", "Edit pending Run in_progress", "Edit pending Run (failed) pending",
+		"Edit in_progress Run (failed) pending", "Edit completed Run (failed) pending")
 }
 
 // The error of showing a plan is that of the next call too.

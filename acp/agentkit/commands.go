@@ -20,7 +20,7 @@ type Command[S any] struct {
 	// Run answers a prompt that begins with the command, in place of Config.Prompt. input is the text after the
 	// command, without white space around it; Turn.Request has the rest of the prompt. If Run returns nil, the turn
 	// ends with the stop reason end_turn. For commands that need another stop reason, use Opening.Commands and answer
-	// them in Config.Prompt. A prompt that Turn.Take returns runs no command.
+	// them in Config.Prompt. A prompt that Turn.NextPrompt returns runs no command.
 	Run func(ctx context.Context, t *Turn[S], input string) error
 }
 

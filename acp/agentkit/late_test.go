@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"testing"
@@ -22,6 +23,38 @@ func (q *quoted) MarshalJSON() ([]byte, error) { return json.Marshal(fmt.Sprint(
 func (q *quoted) UnmarshalJSON(data []byte) error {
 	_, err := fmt.Sscanf(string(data), `"%d"`, (*int)(q))
 	return err
+}
+
+// With AutoSave the state is stored at the end of a turn, however it ends.
+func TestAutoSave(t *testing.T) {
+	for _, save := range []bool{true, false} {
+		store, state := open(t, t.TempDir()), ""
+		serve := func(set string) agentkit.Config[string] {
+			return agentkit.Config[string]{
+				Store: store, AutoSave: save, Logger: slog.New(slog.DiscardHandler),
+				Open: func(_ context.Context, s *agentkit.Session[string], _ *agentkit.Opening) error {
+					state = s.State
+					return nil
+				},
+				Prompt: func(_ context.Context, t *agentkit.Turn[string], _ *acp.PromptRequest) (*acp.PromptResponse, error) {
+					t.State = set
+					return nil, acp.ErrInvalidRequest
+				},
+			}
+		}
+		c := connect(t, agentkit.NewSessions(serve("changed")), &acp.AgentOptions{Conn: acp.ConnOptions{Logger: slog.New(slog.DiscardHandler)}}, tapped)
+		s := begin(t, c, "/w")
+		if _, err := s.Prompt(t.Context(), acp.TextBlock("go")); !errors.Is(err, acp.ErrInvalidRequest) {
+			t.Errorf("got %v", err)
+		}
+		again := connect(t, agentkit.NewSessions(serve("")), nil, tapped)
+		if _, err := again.LoadSession(t.Context(), &acp.LoadSessionRequest{SessionID: s.ID(), Cwd: "/w"}); err != nil {
+			t.Fatal(err)
+		}
+		if (state == "changed") != save {
+			t.Errorf("AutoSave %v: the state is %q", save, state)
+		}
+	}
 }
 
 // Open may save the state of a session that it has just made, and the state's methods for JSON are used both ways.

@@ -31,11 +31,11 @@ func TestTurnKeepsTheOrder(t *testing.T) {
 				return nil, err
 			}
 			fmt.Fprint(thought, "t", i)
-			if err := turn.Update(ctx, acp.WholePlan()); err != nil {
+			if err := turn.Update(ctx, acp.UpdatePlan()); err != nil {
 				return nil, err
 			}
 			fmt.Fprint(message, "a", i)
-			_, err := turn.RequestPermission(ctx, acp.AboutToolCall("x"), acp.AllowOnce("yes", "Yes"))
+			_, err := turn.RequestPermission(ctx, acp.ToolCallRef("x"), acp.AllowOnce("yes", "Yes"))
 			if err != nil {
 				return nil, err
 			}

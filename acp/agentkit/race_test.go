@@ -236,7 +236,7 @@ func TestModesAtOnce(t *testing.T) {
 func TestTakeIsBehindTexts(t *testing.T) {
 	texts := 0
 	play := map[string]func(*scene) error{"one": func(s *scene) error {
-		<-s.Waiting()
+		<-s.Queued()
 		for range 20 {
 			for _, text := range []*agentkit.Text{s.NewMessage(s.ctx), s.NewThought(s.ctx)} {
 				texts++
@@ -245,7 +245,7 @@ func TestTakeIsBehindTexts(t *testing.T) {
 				}
 			}
 		}
-		if s.Take() == nil {
+		if s.NextPrompt() == nil {
 			return errors.New("nothing to take")
 		}
 		return nil

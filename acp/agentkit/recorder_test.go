@@ -360,7 +360,7 @@ func TestUpdatesInOpen(t *testing.T) {
 		}
 		s.State.Prompts = 7
 		err := errors.Join(s.Update(ctx, acp.TitleUpdate("Named")), s.Update(ctx, acp.AgentMessageText("Welcome.")),
-			s.SaveState(ctx), s.Update(ctx, acp.WholePlan()), s.Record(ctx, acp.UserMessageText("recorded")))
+			s.SaveState(ctx), s.Update(ctx, acp.UpdatePlan()), s.Record(ctx, acp.UserMessageText("recorded")))
 		var history []string
 		for update, err := range s.History(ctx) {
 			if err != nil {

@@ -62,6 +62,10 @@ type Config[S any] struct {
 	// which shows the error. The type Remembered of package acp/policy has methods for both.
 	Remember func(s *Session[S], call acp.ToolCall, kind acp.PermissionOptionKind) error
 
+	// AutoSave stores the State of a session at the end of each turn, also of one that fails or is cancelled, as SaveState
+	// does. Failures are logged.
+	AutoSave bool
+
 	// ToolError, if set, returns the text that a tool call shows when it fails because of err; "" means the default
 	// text, see ToolCall.Fail. It must be quick, and must not use the tool call.
 	ToolError func(call acp.ToolCall, err error) string
@@ -119,12 +123,12 @@ const (
 	// previous turn, so that the client knows which updates belong to which turn.
 	Queue
 
-	// Steer offers the prompt to the running turn: see Turn.Take. A prompt that was taken is answered when that turn
+	// Steer offers the prompt to the running turn: see Turn.NextPrompt. A prompt that was taken is answered when that turn
 	// ends, with the same stop reason or error, because clients take an answer to mean that the agent is done with the
 	// prompt. A prompt that the turn did not take before it ended is not lost: it becomes the next turn, as with Queue.
 	//
 	// Clients that steer with the extension _session/steering, as the agents for Claude and Codex serve it, are served
-	// too: Turn.Take returns their messages. Such a request is answered when the turn takes the message. If no turn is
+	// too: Turn.NextPrompt returns their messages. Such a request is answered when the turn takes the message. If no turn is
 	// running, or the turn ends without taking the message, the answer is promptRequired for clients that have opted in
 	// to it (_meta.steering.idleBehavior), and -32600 for others; the client may then send the message as a prompt.
 	// Prompts and messages that are sent without waiting for answers are taken, and messages answered, in their order.
@@ -204,6 +208,7 @@ type config struct {
 	commands  []command
 	open      func(ctx context.Context, s *session, o *Opening) error
 	close     func(*session)
+	autoSave  bool
 	setMode   func(ctx context.Context, s *session, mode acp.SessionModeID) error
 	setOption func(ctx context.Context, s *session, req *acp.SetSessionConfigOptionRequest) ([]acp.SessionConfigOption, error)
 	policy    func(s *session, call acp.ToolCall) (kind acp.PermissionOptionKind, why string, err error)
@@ -251,7 +256,7 @@ func untyped[S any](c Config[S]) config {
 			return c.Prompt(ctx, t.outer.(*Turn[S]), req)
 		},
 		toolError: c.ToolError, title: c.Title, store: c.Store, login: c.Login, fork: c.Fork, subagents: c.Subagents,
-		extend: c.Extend, whileBusy: c.WhileBusy, maxWaiting: c.MaxWaiting, maxSessions: c.MaxSessions, pageSize: c.PageSize,
+		extend: c.Extend, autoSave: c.AutoSave, whileBusy: c.WhileBusy, maxWaiting: c.MaxWaiting, maxSessions: c.MaxSessions, pageSize: c.PageSize,
 		logger: c.Logger,
 	}
 	for _, command := range c.Commands {

@@ -706,7 +706,7 @@ func TestWhatIsStored(t *testing.T) {
 				acp.AgentMessageText("i"), acp.NewSessionUpdateUsageUpdate(acp.UsageUpdate{Used: 1, Size: 2}), acp.AgentMessageText("j"),
 				acp.StartToolCall("c", "Run"),
 				acp.UpdateToolCall("c", acp.WithContent(acp.ToolTerminal("term"), acp.ToolText("text"))),
-				acp.WholePlan(), future,
+				acp.UpdatePlan(), future,
 				acp.AgentMessageText(strings.Repeat("k", 50_000)), acp.AgentMessageText(strings.Repeat("k", 50_000)),
 			} {
 				if err := t.Update(ctx, update); err != nil {

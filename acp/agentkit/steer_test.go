@@ -29,9 +29,9 @@ type steered struct{ Outcome, Reason string }
 func TestSteeringExtension(t *testing.T) {
 	take, gate := make(chan struct{}), make(chan struct{})
 	play := map[string]func(*scene) error{"one": func(s *scene) error {
-		<-s.Waiting()
+		<-s.Queued()
 		<-take
-		if err := s.Update(s.ctx, acp.AgentMessageText("took "+promptText(s.Take()))); err != nil {
+		if err := s.Update(s.ctx, acp.AgentMessageText("took "+promptText(s.NextPrompt()))); err != nil {
 			return err
 		}
 		<-gate
@@ -143,12 +143,12 @@ func steerAtOnce(t *testing.T, messages, takes int) {
 		Prompt: func(ctx context.Context, turn *anyTurn, _ *acp.PromptRequest) (*acp.PromptResponse, error) {
 			for len(took) < takes {
 				select {
-				case <-turn.Waiting():
+				case <-turn.Queued():
 				case <-ctx.Done():
 					return nil, context.Cause(ctx)
 				}
 				for len(took) < takes {
-					req := turn.Take()
+					req := turn.NextPrompt()
 					if req == nil {
 						break
 					}

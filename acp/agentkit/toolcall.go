@@ -87,7 +87,7 @@ func StartToolCall(ctx context.Context, session Asker, title string, options ...
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
-	u := acp.AboutToolCall("", options...)
+	u := acp.ToolCallRef("", options...)
 	if u.ToolCallID == "" {
 		u.ToolCallID = acp.ToolCallID("call_" + rand.Text())
 	}
@@ -138,6 +138,9 @@ func (c *ToolCall) Progress(text string) error {
 		return withProgress(show, text)
 	})
 }
+
+// Show shows a text as the result of the call, in place of what it shows. The status does not change.
+func (c *ToolCall) Show(text string) error { return c.Update(acp.WithContent(acp.ToolText(text))) }
 
 // Diff shows a change to a file, replacing an earlier one to that file, and adds the file as a location of the call.
 // The path is absolute. If oldText is empty, the change creates the file. The status does not change, because the diff
@@ -237,7 +240,7 @@ func (c *ToolCall) take(terminal *acp.TerminalHandle) error {
 // Update changes any other part of the call. It replaces the parts that the options set, and leaves everything else
 // unchanged.
 func (c *ToolCall) Update(options ...acp.ToolCallOption) error {
-	return c.send(c.ctx, acp.AboutToolCall(c.id, options...), nil)
+	return c.send(c.ctx, acp.ToolCallRef(c.id, options...), nil)
 }
 
 // Ask asks the user whether the call may proceed, and waits for the answer until ctx ends. The request includes the
@@ -359,7 +362,7 @@ func (e *rejectedError) Is(target error) bool { return target == ErrRejected }
 func (c *ToolCall) Done(options ...acp.ToolCallOption) error {
 	ctx, release := turns.Outlive(c.ctx, func() {})
 	defer release()
-	u := acp.AboutToolCall(c.id, options...)
+	u := acp.ToolCallRef(c.id, options...)
 	u.Status = acp.Some(acp.ToolCallStatusCompleted)
 	return c.send(ctx, u, nil)
 }

@@ -155,14 +155,14 @@ func (t *turn) NewMessage(ctx context.Context) *Text { return NewMessage(ctx, t)
 // NewThought begins a thought of the turn; see [NewThought]. ctx is the turn's context or derived from it.
 func (t *turn) NewThought(ctx context.Context) *Text { return NewThought(ctx, t) }
 
-// Waiting returns a channel that receives a value when there may be a prompt to Take. No one else receives from it. It
+// Queued returns a channel that receives a value when there may be a prompt for NextPrompt. No one else receives from it. It
 // is never closed, and never ready unless WhileBusy is Steer.
-func (t *turn) Waiting() <-chan struct{} { return t.more }
+func (t *turn) Queued() <-chan struct{} { return t.more }
 
-// Take takes the first prompt that arrived since the turn began into the turn, or returns nil if there is none. The
-// prompt is stored as a message of the user, after the texts that the turn has written so far, for which Take waits; it
-// is answered when the turn ends. Unless WhileBusy is Steer, Take always returns nil.
-func (t *turn) Take() *acp.PromptRequest {
+// NextPrompt takes the first prompt that arrived since the turn began into the turn, or returns nil if there is none. The
+// prompt is stored as a message of the user, after the texts that the turn has written so far, for which NextPrompt waits; it
+// is answered when the turn ends. Unless WhileBusy is Steer, NextPrompt always returns nil.
+func (t *turn) NextPrompt() *acp.PromptRequest {
 	if t.sessions.config.whileBusy != Steer {
 		return nil
 	}
@@ -313,6 +313,11 @@ func (t *turn) run(ctx context.Context, req *acp.PromptRequest) (*acp.PromptResp
 		t.begun = true
 		t.applyOptions()
 		t.response, t.err = undismissed(t.handle(ctx, req))
+		if t.sessions.config.autoSave {
+			if err := t.SaveState(context.WithoutCancel(ctx)); err != nil {
+				t.logger().Error("the state was not stored", "error", err)
+			}
+		}
 	}
 	return t.response, t.err
 }

@@ -332,8 +332,8 @@ func TestSteer(t *testing.T) {
 	play := map[string]func(*scene) error{"one": func(s *scene) error {
 		for range 2 {
 			for {
-				<-s.Waiting()
-				if req := s.Take(); req != nil {
+				<-s.Queued()
+				if req := s.NextPrompt(); req != nil {
 					if err := s.Update(s.ctx, acp.AgentMessageText("took "+promptText(req))); err != nil {
 						return err
 					}
@@ -379,11 +379,11 @@ func TestSteerIntoFailure(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			play := map[string]func(*scene) error{"one": func(s *scene) error {
-				<-s.Waiting()
-				if s.Take() == nil {
+				<-s.Queued()
+				if s.NextPrompt() == nil {
 					return errors.New("nothing to take")
 				}
-				<-s.Waiting()
+				<-s.Queued()
 				return fail()
 			}}
 			onStage(t, agentkit.Steer, play, func(t *testing.T, x *stage) {
@@ -402,13 +402,13 @@ func TestSteerIntoFailure(t *testing.T) {
 // A turn that was cancelled still takes nothing, and what it has taken is answered as cancelled behind its updates.
 func TestCancelAfterTake(t *testing.T) {
 	play := map[string]func(*scene) error{"one": func(s *scene) error {
-		<-s.Waiting()
-		if s.Take() == nil {
+		<-s.Queued()
+		if s.NextPrompt() == nil {
 			return errors.New("nothing to take")
 		}
 		<-s.ctx.Done()
 		time.Sleep(time.Second) // of the bubble: the answer to the second prompt must wait for this
-		if s.Take() != nil {
+		if s.NextPrompt() != nil {
 			return errors.New("took a prompt that was cancelled")
 		}
 		return errors.Join(s.Update(s.ctx, acp.AgentMessageText("last words")), context.Cause(s.ctx))

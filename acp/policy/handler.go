@@ -23,7 +23,7 @@ type HandlerOptions struct {
 	Cwd func(session *acp.ClientSession) string
 	// Known returns what is known about a tool call of a session, such as view.Sessions.ToolCall does.
 	// A request may carry only a part of the call, which is merged with the known call unless that has ended. A handler
-	// inside view.Asking gets the whole call without it. By default only the content of the request is known.
+	// inside view.TrackPermissions gets the whole call without it. By default only the content of the request is known.
 	Known func(session acp.SessionID, id acp.ToolCallID) (acp.ToolCall, bool)
 	// Memory keeps the user's "always" decisions. The default is a SessionMemory.
 	Memory Memory

@@ -238,8 +238,8 @@ func TestTornFile(t *testing.T) {
 		} else if cut == len(first.String())+1 {
 			torn = 0
 		}
-		if fmt.Sprint(rules) != want || f.Torn() != torn {
-			t.Errorf("cut at %d: %v, %d torn", cut, rules, f.Torn())
+		if fmt.Sprint(rules) != want || f.DamagedEntries() != torn {
+			t.Errorf("cut at %d: %v, %d torn", cut, rules, f.DamagedEntries())
 		}
 	}
 }
@@ -347,7 +347,7 @@ func TestHandlerOnAConnection(t *testing.T) {
 					if err := s.Update(ctx, acp.StartToolCall(id, "Edit", acp.WithKind(acp.ToolKindEdit), acp.WithLocation(path, 0))); err != nil {
 						return nil, err
 					}
-					outcome, err := s.RequestPermission(ctx, acp.AboutToolCall(id, acp.WithTitle("Edit")), options...)
+					outcome, err := s.RequestPermission(ctx, acp.ToolCallRef(id, acp.WithTitle("Edit")), options...)
 					if err != nil {
 						return nil, err
 					}
@@ -373,7 +373,7 @@ func TestHandlerOnAConnection(t *testing.T) {
 		t.Fatal(err)
 	}
 	state := sessions.Of(s.ID())
-	state.Opened(s)
+	state.SetSession(s)
 	if _, err := view.Prompt(t.Context(), state, s, acp.TextBlock("go")); err != nil {
 		t.Fatal(err)
 	}
@@ -410,7 +410,7 @@ func TestKnownCalls(t *testing.T) {
 				return call, true
 			},
 		})
-		req := &acp.RequestPermissionRequest{ToolCall: acp.AboutToolCall("t", acp.WithTitle("T")), Options: options}
+		req := &acp.RequestPermissionRequest{ToolCall: acp.ToolCallRef("t", acp.WithTitle("T")), Options: options}
 		if got := answer(t, h, "s", req); got != want {
 			t.Errorf("%s: got %q", status, got)
 		}
@@ -441,7 +441,7 @@ func TestHostileRequests(t *testing.T) {
 	}
 }
 
-var _ = acp.ClientHandlers{RequestPermission: view.Asking(&view.Sessions{}, policy.Handler(nil, nil, nil))}
+var _ = acp.ClientHandlers{RequestPermission: view.TrackPermissions(&view.Sessions{}, policy.Handler(nil, nil, nil))}
 
 var (
 	_ view.Prompter = (*acp.ClientSession)(nil)

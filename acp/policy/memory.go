@@ -83,8 +83,8 @@ type File struct {
 // NewFile returns the memory in a file. Add creates the file if it does not exist, with its parent directories.
 func NewFile(path string) *File { return &File{path: path} }
 
-// Torn returns how many torn lines the last read dropped.
-func (f *File) Torn() int {
+// DamagedEntries returns how many torn lines the last read dropped.
+func (f *File) DamagedEntries() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.torn

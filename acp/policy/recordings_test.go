@@ -64,7 +64,7 @@ func TestRecordings(t *testing.T) {
 				if err := json.Unmarshal(m.Params, &req); err != nil {
 					t.Fatal(err)
 				}
-				state.Asked(&req)
+				state.BeginPermission(&req)
 				call, _ := state.ToolCall(req.ToolCall.ToolCallID)
 				d, err := p.Explain(policy.Request{ToolCall: call, Cwd: "/home/user/project"})
 				if err != nil {

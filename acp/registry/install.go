@@ -540,20 +540,20 @@ func (c *Client) Update(ctx context.Context, id string, options *InstallOptions)
 	return updated, nil
 }
 
-// Newer is an agent for which the registry has a newer version.
-type Newer struct {
+// Update is an agent for which the registry has a newer version.
+type Update struct {
 	Installed *Installed
 	// Entry is the registry's entry.
 	Entry *Entry
 }
 
 // Outdated returns the agents whose installed version is older than that of a list, including pinned ones.
-func (c *Client) Outdated(list *List) ([]Newer, error) {
+func (c *Client) Outdated(list *List) ([]Update, error) {
 	all, err := c.Installed()
-	var newer []Newer
+	var newer []Update
 	for _, i := range all {
 		if e, missing := list.Find(i.ID()); missing == nil && older(i.Entry.Version, e.Version) {
-			newer = append(newer, Newer{i, e})
+			newer = append(newer, Update{i, e})
 		}
 	}
 	return newer, err

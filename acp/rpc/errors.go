@@ -133,8 +133,6 @@ const (
 
 // Errors of questions to the user. Their texts reach the peer if a handler returns one.
 var (
-	// ErrDeclined reports that the user refused to answer.
-	ErrDeclined = Public(errors.New("the user declined to answer"))
 	// ErrDismissed reports that no decision was made, by the user or by the client on the user's behalf.
 	ErrDismissed = Public(errors.New("the question was dismissed"))
 )

@@ -30,7 +30,7 @@ func TestConsoleShow(t *testing.T) {
 			t.Errorf("printed %q, want %q", &out, want)
 		}
 	}
-	show("\nagent: One \nplan:\n  pending: Think", acp.AgentMessageText("One "), acp.WholePlan(acp.PlanEntry{Content: "Think", Status: acp.PlanEntryStatusPending}))
+	show("\nagent: One \nplan:\n  pending: Think", acp.AgentMessageText("One "), acp.UpdatePlan(acp.PlanEntry{Content: "Think", Status: acp.PlanEntryStatusPending}))
 	show("\nagent: two\\x1b", acp.AgentMessageText("two\x1b"))
 	show(" three", acp.AgentMessageText(" three"))
 	show("")
@@ -40,7 +40,7 @@ func TestConsoleShow(t *testing.T) {
 		acp.CommandsUpdate(acp.SlashCommand("c", "d", "")), acp.TitleUpdate("T"))
 	show("", acp.NewSessionUpdateSessionInfoUpdate(acp.SessionInfoUpdate{UpdatedAt: acp.Some("2026-01-02T03:04:05Z")}))
 	show("\ntitle: U", acp.TitleUpdate("U"))
-	show("\nplan:", acp.WholePlan())
+	show("\nplan:", acp.UpdatePlan())
 	out.Reset()
 	c.Printf("a %d", 1)
 	c.Sessions.Of("t").Update(acp.AgentMessageText("Other"))
@@ -92,7 +92,7 @@ func TestConsoleChanges(t *testing.T) {
 	show("", acp.CommandsUpdate(commands...))
 	show("\ncommands:\n  /c: C", acp.CommandsUpdate(append(commands, acp.SlashCommand("c", "C", ""))...))
 	plan := func(status acp.PlanEntryStatus) acp.SessionUpdate {
-		return acp.WholePlan(acp.PlanEntry{Content: "x", Status: status}, acp.PlanEntry{Content: "y", Status: acp.PlanEntryStatusPending})
+		return acp.UpdatePlan(acp.PlanEntry{Content: "x", Status: status}, acp.PlanEntry{Content: "y", Status: acp.PlanEntryStatusPending})
 	}
 	show("\nplan:\n  pending: x\n  pending: y", plan(acp.PlanEntryStatusPending))
 	show("\nplan:\n  completed: x", plan(acp.PlanEntryStatusCompleted))
@@ -236,7 +236,7 @@ func TestConsoleNames(t *testing.T) {
 	state := c.Sessions.Of(line("s"))
 	for _, u := range []acp.SessionUpdate{
 		acp.StartToolCall("c", name, acp.WithLocation("/"+name, 1)),
-		acp.WholePlan(acp.PlanEntry{Content: name, Status: name}), acp.ModeUpdate(name), acp.TitleUpdate(name),
+		acp.UpdatePlan(acp.PlanEntry{Content: name, Status: name}), acp.ModeUpdate(name), acp.TitleUpdate(name),
 		acp.ConfigUpdate(acp.SelectOption(name, name, name, acp.SelectValue(name, name))), acp.CommandsUpdate(acp.SlashCommand(name, name, "")),
 	} {
 		state.Update(u)

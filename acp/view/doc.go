@@ -11,7 +11,7 @@
 //	conn, err := acp.Connect(ctx, transport, acp.ClientHandlers{SessionUpdate: sessions.Update}, nil)
 //	session, err := conn.NewSession(ctx, &acp.NewSessionRequest{Cwd: dir})
 //	state := sessions.Of(session.ID())
-//	state.Opened(session)
+//	state.SetSession(session)
 //	res, err := view.Prompt(ctx, state, session, acp.TextBlock("fix the bug"))
 //
 // # What is not said by the protocol

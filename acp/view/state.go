@@ -125,9 +125,9 @@ func (s *State) end() {
 	s.mu.Unlock()
 }
 
-// Opened records the modes and options of a session that was created, loaded or resumed. Call it again after setting a
+// SetSession records the modes and options of a session that was created, loaded or resumed. Call it again after setting a
 // mode or an option.
-func (s *State) Opened(session *acp.ClientSession) {
+func (s *State) SetSession(session *acp.ClientSession) {
 	modes, options := session.Modes(), session.ConfigOptions()
 	s.begin()
 	defer s.end()

@@ -128,7 +128,7 @@ func TestRecordings(t *testing.T) {
 					if err := json.Unmarshal(m.Params, &req); err != nil {
 						t.Fatal(err)
 					}
-					answered := b.state.Asked(&req)
+					answered := b.state.BeginPermission(&req)
 					item := b.ref.asked(plainJSON(req).(object))
 					answers["agent"+string(m.ID)] = func(result object) {
 						var res acp.RequestPermissionResponse
@@ -316,7 +316,7 @@ func TestRandomUpdates(t *testing.T) {
 				if err := json.Unmarshal([]byte(text(req)), &typed); err != nil {
 					t.Fatal(err)
 				}
-				answered := state.Asked(&typed)
+				answered := state.BeginPermission(&typed)
 				item := ref.asked(plainJSON(typed).(object))
 				switch r.IntN(3) {
 				case 0:

@@ -17,7 +17,7 @@ func TestVersions(t *testing.T) {
 		update acp.SessionUpdate
 		part   func(*view.Versions) *uint64
 	}{
-		{acp.WholePlan(acp.PlanEntry{Content: "x"}), func(v *view.Versions) *uint64 { return &v.Plan }},
+		{acp.UpdatePlan(acp.PlanEntry{Content: "x"}), func(v *view.Versions) *uint64 { return &v.Plan }},
 		{acp.NewSessionUpdatePlanUpdate(acp.PlanUpdate{Plan: acp.PlanUpdateContent{Variant: &acp.PlanUpdateContentItems{PlanID: "p"}}}), func(v *view.Versions) *uint64 { return &v.Plans }},
 		{acp.NewSessionUpdatePlanRemoved(acp.PlanRemoved{PlanID: "p"}), func(v *view.Versions) *uint64 { return &v.Plans }},
 		{acp.ModeUpdate("m"), func(v *view.Versions) *uint64 { return &v.Modes }},
@@ -26,7 +26,7 @@ func TestVersions(t *testing.T) {
 		{acp.ContextUsage(1, 2, nil), func(v *view.Versions) *uint64 { return &v.Usage }},
 		{acp.TitleUpdate("t"), func(v *view.Versions) *uint64 { return &v.Info }},
 		{acp.AgentMessageText("text"), nil},
-		{acp.WholePlan(acp.PlanEntry{Content: "y"}), func(v *view.Versions) *uint64 { return &v.Plan }},
+		{acp.UpdatePlan(acp.PlanEntry{Content: "y"}), func(v *view.Versions) *uint64 { return &v.Plan }},
 	} {
 		want := state.Snapshot().Versions
 		state.Update(step.update)

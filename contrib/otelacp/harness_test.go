@@ -177,7 +177,7 @@ func work(ctx context.Context, s *acp.AgentSession, pause time.Duration) (*acp.P
 	if err != nil {
 		return nil, err
 	}
-	chosen, err := s.RequestPermission(ctx, acp.AboutToolCall("c1"), acp.PermissionOption{OptionID: "yes", Name: "Yes", Kind: acp.PermissionOptionKindAllowOnce})
+	chosen, err := s.RequestPermission(ctx, acp.ToolCallRef("c1"), acp.PermissionOption{OptionID: "yes", Name: "Yes", Kind: acp.PermissionOptionKindAllowOnce})
 	if err != nil {
 		return nil, err
 	}

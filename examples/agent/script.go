@@ -103,7 +103,7 @@ func plan(scenes []scene, current int) acp.SessionUpdate {
 		}
 		entries[i] = entry
 	}
-	return acp.WholePlan(entries...)
+	return acp.UpdatePlan(entries...)
 }
 
 // writeVeryLong writes until the turn is cancelled.

@@ -126,7 +126,7 @@ var agents = map[string]func(){
 	"loud": func() {
 		fmt.Fprint(os.Stderr, hostile)
 		serveFake(nil, func(ctx context.Context, session *acp.AgentSession, req *acp.PromptRequest) (*acp.PromptResponse, error) {
-			about := acp.AboutToolCall(hostile, acp.WithTitle(hostile), acp.WithContent(acp.ToolText(hostile)))
+			about := acp.ToolCallRef(hostile, acp.WithTitle(hostile), acp.WithContent(acp.ToolText(hostile)))
 			_, err := session.RequestPermission(ctx, about, acp.RejectOnce(hostile, hostile))
 			if err != nil {
 				return nil, err

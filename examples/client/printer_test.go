@@ -47,7 +47,7 @@ func TestPrinterHostileText(t *testing.T) {
 		{Variant: &acp.SessionUpdateToolCall{ToolCallID: hostile, Title: hostile, Kind: hostile, Status: hostile, Locations: []acp.ToolCallLocation{{Path: hostile}}}},
 		acp.UpdateToolCall(hostile, acp.WithStatus("other"), acp.WithContent(acp.ToolText(hostile), acp.ToolEdit(hostile, hostile, "x"+hostile))),
 		acp.UpdateToolCall("t"+hostile, acp.WithStatus(hostile)),
-		acp.WholePlan(acp.PlanEntry{Content: hostile, Status: hostile}),
+		acp.UpdatePlan(acp.PlanEntry{Content: hostile, Status: hostile}),
 		acp.CommandsUpdate(acp.AvailableCommand{Name: hostile}),
 		acp.ModeUpdate(hostile),
 		acp.ConfigUpdate(acp.SelectOption(hostile, hostile, hostile), acp.BooleanOption(hostile, hostile, true)),
@@ -69,7 +69,7 @@ func TestPrinterHostileText(t *testing.T) {
 	}
 	for name, show := range map[string]func(*printer){
 		"permission": func(p *printer) {
-			req := acp.RequestPermissionRequest{ToolCall: acp.AboutToolCall(hostile, acp.WithContent(acp.ToolText(hostile)))}
+			req := acp.RequestPermissionRequest{ToolCall: acp.ToolCallRef(hostile, acp.WithContent(acp.ToolText(hostile)))}
 			req.Options = []acp.PermissionOption{{Name: hostile, Kind: hostile}}
 			p.permission(&req)
 		},
@@ -203,7 +203,7 @@ func TestPrinter(t *testing.T) {
 			`< a\x1b[2Jb\ac\u009bd` + "\te\n",
 		},
 		"PLN-4: plans": {
-			[]acp.SessionUpdate{acp.WholePlan(
+			[]acp.SessionUpdate{acp.UpdatePlan(
 				acp.PlanEntry{Content: "one", Status: acp.PlanEntryStatusCompleted},
 				acp.PlanEntry{Content: "two", Status: acp.PlanEntryStatusInProgress},
 				acp.PlanEntry{Content: "three", Status: "later"},

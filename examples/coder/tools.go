@@ -32,7 +32,7 @@ func addPlan(s *session) {
 			}
 			entries = append(entries, acp.PlanEntry{Content: step.Step, Priority: acp.PlanEntryPriorityMedium, Status: status})
 		}
-		return "", s.Update(ctx, acp.WholePlan(entries...))
+		return "", s.Update(ctx, acp.UpdatePlan(entries...))
 	}
 	mcpacp.AddTool(s.State.tools, "plan", acp.ToolKindThink, description, plan)
 }

@@ -61,7 +61,7 @@ func (a *agent) converse(ctx context.Context, t *turn, more string) (*acp.Prompt
 		said := message(agentkit.RoleAgent, res.text)
 		said.ToolCalls = calls
 		messages = append(req.messages, said)
-		for more := t.Take(); more != nil; more = t.Take() { // prompts that have arrived in the meantime
+		for more := t.NextPrompt(); more != nil; more = t.NextPrompt() { // prompts that have arrived in the meantime
 			files, err := t.State.files.Attach(ctx, more)
 			if err != nil {
 				return nil, err

@@ -93,10 +93,7 @@ func answer(ctx context.Context, t *turn, req *acp.PromptRequest) (*acp.PromptRe
 		plan = t.Plan(ctx, steps...)
 	}
 	for i, c := range todo {
-		if err := errors.Join(plan.Start(i), c.Run(ctx, t, text)); err != nil {
-			return nil, err
-		}
-		if err := plan.Done(i); err != nil {
+		if err := plan.Do(i, func() error { return c.Run(ctx, t, text) }); err != nil {
 			return nil, err
 		}
 	}
@@ -113,9 +110,9 @@ func writeLong(ctx context.Context, t *turn, _ string) (err error) {
 }
 
 func askName(ctx context.Context, t *turn, _ string) error {
-	form, err := acp.Ask(ctx, t, "Who are you?", struct{ Name string }{t.State.Name})
-	if err != nil { // whatever became of the question, the turn continues
-		return t.Sayf(ctx, "I do not know your name. ")
+	form, answered, err := acp.Ask(ctx, t, "Who are you?", struct{ Name string }{t.State.Name})
+	if err != nil || !answered {
+		return errors.Join(err, t.Sayf(ctx, "I do not know your name. "))
 	}
 	t.State.Name = form.Name
 	return errors.Join(t.SaveState(ctx), t.Sayf(ctx, "Hello %s. ", form.Name))

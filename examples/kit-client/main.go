@@ -1,23 +1,22 @@
-// Command kit-client talks to an agent in the terminal, built from the packages for clients: acp/view folds and prints
-// updates and asks the user, acp/policy decides about permissions, acp/reconnect restarts an agent that died and
-// restores the session, acp/local serves files and terminals. Each line of standard input is a prompt, the answer to a
-// question, or one of :sessions, :load SESSION, :mode MODE and :set OPTION VALUE. Ctrl-C cancels the turn, or quits.
+// Command kit-client talks to an agent in the terminal, built from the packages for clients: acp/view prints updates, asks the
+// user and reads prompts, acp/policy decides about permissions, acp/reconnect restarts an agent that died and restores the
+// session, acp/launch logs in, acp/local serves files and terminals. Each line of standard input is a prompt, the answer to a
+// question, or one of :sessions, :load SESSION, :mode MODE and :set OPTION VALUE. Ctrl-C or :cancel cancels the turn.
 //
 //	kit-client RULES AGENT [arguments]
 //
-// RULES is a file of rules in the format of acp/policy, $KIT_CLIENT_LOGIN is the authentication method to log in with.
+// RULES has rules in the format of acp/policy; the user is asked about everything else. $KIT_CLIENT_LOGIN names a login.
 package main
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
-	"os/signal"
 	"strings"
 
 	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/acp/launch"
 	"github.com/acpgo/sdk/acp/local"
 	"github.com/acpgo/sdk/acp/policy"
 	"github.com/acpgo/sdk/acp/reconnect"
@@ -53,7 +52,7 @@ func run(ctx context.Context, args []string) (err error) {
 		return err
 	}
 	handlers := acp.ClientHandlers{SessionUpdate: c.SessionUpdate, CreateElicitation: c.CreateElicitation}
-	handlers.RequestPermission = view.Asking(&c.Sessions, policy.Handler(rules, c.RequestPermission, &policy.HandlerOptions{
+	handlers.RequestPermission = view.TrackPermissions(&c.Sessions, policy.Handler(rules, c.RequestPermission, &policy.HandlerOptions{
 		Cwd:    func(*acp.ClientSession) string { return c.dir },
 		Memory: policy.NewFile(args[0] + ".always"),
 		Failed: func(_ *acp.ClientSession, err error) { c.Printf("%v", err) },
@@ -63,11 +62,11 @@ func run(ctx context.Context, args []string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, files.Close()) }()
-	opts := &acp.ClientOptions{Info: acp.Implementation{Name: "kit-client", Version: "1"}, BooleanConfig: true}
-	opts.Elicitation.Form = acp.Some(acp.ElicitationFormCapabilities{})
+	c.ShowTerminals(&handlers)
+	opts := &acp.ClientOptions{Info: acp.Implementation{Name: "kit-client", Version: "1"}, BooleanConfig: true, Forms: true, TerminalAuth: true}
 	c.agent, err = reconnect.Connect(ctx, func(context.Context) (acp.Transport, error) {
-		return translate.Client(acp.Exec(args[1], args[2:]...)), nil // agents of both versions
-	}, handlers, opts, &reconnect.Options{Connected: login, Notify: func(_ context.Context, e reconnect.Event) {
+		return acp.Exec(args[1], args[2:]...), nil
+	}, handlers, opts, &reconnect.Options{Notify: func(_ context.Context, e reconnect.Event) {
 		if e.Kind == reconnect.Replaying {
 			c.Sessions.Of(e.Session).Reset()
 		}
@@ -77,44 +76,46 @@ func run(ctx context.Context, args []string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, c.agent.Close()) }()
-	if c.session, err = c.agent.NewSession(ctx, &acp.NewSessionRequest{Cwd: c.dir}); err != nil {
-		return err
-	}
-	if err := c.chosen(ctx); err != nil {
-		return err
-	}
-	for {
-		text, err := c.Line(ctx)
-		if errors.Is(err, io.EOF) {
-			return c.session.Close(ctx)
-		}
-		turn, stop := signal.NotifyContext(ctx, os.Interrupt)
-		err = c.do(turn, text)
-		if stop(); err != nil { // the agent may have died: the next turn uses another one
-			c.Printf("error: %v", err)
+	c.session, err = c.agent.NewSession(ctx, &acp.NewSessionRequest{Cwd: c.dir})
+	if errors.Is(err, acp.ErrAuthRequired) {
+		if err = launch.Login(ctx, c.agent, launch.New(args[1], args[2:]...), c.login); err == nil {
+			c.session, err = c.agent.NewSession(ctx, &acp.NewSessionRequest{Cwd: c.dir})
 		}
 	}
+	if err != nil {
+		return err
+	}
+	return errors.Join(c.chosen(ctx), c.Run(ctx, c.do), c.session.Close(ctx))
 }
 
-// login logs in on a new connection.
-func login(ctx context.Context, conn *acp.ClientConn) (err error) {
-	if method := os.Getenv("KIT_CLIENT_LOGIN"); method != "" {
-		_, err = conn.Authenticate(ctx, &acp.AuthenticateRequest{MethodID: acp.AuthMethodID(method)})
+// login chooses how to log in.
+func (c *client) login(ctx context.Context, methods []launch.LoginMethod) (acp.AuthMethodID, error) {
+	if id := os.Getenv("KIT_CLIENT_LOGIN"); id != "" {
+		return acp.AuthMethodID(id), nil
 	}
-	return err
+	var names []string
+	for _, m := range methods {
+		names = append(names, m.Name)
+	}
+	i, err := c.Choose(ctx, "How do you want to log in?", names...)
+	if err != nil {
+		return "", err
+	}
+	return methods[i].ID, nil
 }
 
 // do handles a line of input.
 func (c *client) do(ctx context.Context, text string) error {
-	session, err := c.session.Live(ctx)
-	if err != nil {
-		return err
-	}
 	word, rest, _ := strings.Cut(text, " ")
 	option, value, _ := strings.Cut(rest, " ")
+	var err error
 	switch word {
 	case ":sessions":
-		for info, err := range session.Conn().Sessions(ctx, c.dir) {
+		conn, err := c.agent.Conn(ctx)
+		if err != nil {
+			return err
+		}
+		for info, err := range conn.Sessions(ctx, c.dir) {
 			c.Printf("%s: %s %v", info.SessionID, info.Title.Value(), err)
 		}
 		return nil
@@ -126,11 +127,11 @@ func (c *client) do(ctx context.Context, text string) error {
 		}
 		c.session = loaded
 	case ":mode":
-		err = session.SetMode(ctx, acp.SessionModeID(rest))
+		err = c.session.SetMode(ctx, acp.SessionModeID(rest))
 	case ":set":
-		err = session.SetConfigOption(ctx, acp.SessionConfigID(option), acp.SessionConfigValueID(value))
+		err = c.session.SetConfigOption(ctx, acp.SessionConfigID(option), acp.SessionConfigValueID(value))
 	default:
-		res, err := view.Prompt(ctx, c.Sessions.Of(session.ID()), c.session, acp.TextBlock(text))
+		res, err := view.Prompt(ctx, c.Sessions.Of(c.session.ID()), c.session, acp.TextBlock(text))
 		if err == nil {
 			c.Printf("(%s)", res.StopReason)
 		}
@@ -143,7 +144,7 @@ func (c *client) do(ctx context.Context, text string) error {
 func (c *client) chosen(ctx context.Context) error {
 	session, err := c.session.Live(ctx)
 	if err == nil {
-		c.Sessions.Of(session.ID()).Opened(session)
+		c.Sessions.Of(session.ID()).SetSession(session)
 		c.Show(session.ID())
 	}
 	return err

@@ -218,9 +218,9 @@ func TestConversation(t *testing.T) {
 		{"effect": "reject", "path": ["**/.env"]}
 	]}`, "Make a plan: think, edit notes.txt, then run `echo Hello`.\nedit .env\npermission\n9\n2\nrefuse\n",
 		exampleAgent, "-state", t.TempDir())
-	inOrder(t, out, "user: Make a plan", "Edit", "(edit): completed", "echo Hello", "completed", "agent: ", "(end_turn)",
-		"user: edit .env", ".env (edit): failed", "(end_turn)",
-		"user: permission", "1: ", "2: ", "(end_turn)", "(refusal)")
+	inOrder(t, out, "Edit", "(edit): completed", "echo Hello", "exit status 0\n  Hello", "completed", "agent: ", "(end_turn)",
+		".env (edit): failed", "(end_turn)",
+		"1: ", "2: ", "(end_turn)", "(refusal)")
 	text, err := os.ReadFile(filepath.Join(dir, "notes.txt"))
 	if err != nil || !strings.HasPrefix(string(text), "one\n") || strings.Count(string(text), "\n") != 2 {
 		t.Errorf("notes.txt: %q, %v", text, err)
@@ -284,7 +284,7 @@ func TestInterrupt(t *testing.T) {
 	if err := errors.Join(err, e, e2, c.Wait()); err != nil {
 		t.Errorf("%v, %s", err, c.Stderr)
 	}
-	inOrder(t, printed+string(rest), "agent: ", "(cancelled)", "user: Hello.", "(end_turn)")
+	inOrder(t, printed+string(rest), "agent: ", "(cancelled)", "(end_turn)")
 	checkStats(t, seen)
 }
 

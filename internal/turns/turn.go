@@ -84,7 +84,7 @@ func Mistaken(err error) bool {
 // Expected reports whether an error ends a tool call without a failure: by the user's decision, or by the end of the
 // connection.
 func Expected(err error) bool {
-	return Cancelled(err) || errors.Is(err, ErrRejected) || errors.Is(err, ErrDismissed) || errors.Is(err, acp.ErrDeclined) ||
+	return Cancelled(err) || errors.Is(err, ErrRejected) || errors.Is(err, ErrDismissed) ||
 		errors.Is(err, acp.ErrClosed)
 }
 

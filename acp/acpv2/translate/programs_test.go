@@ -45,7 +45,7 @@ func agent1(ctx context.Context, t rpc.Transport) error {
 			if err := s.Update(ctx, acp.StartToolCall("t", "Edit", acp.WithKind(acp.ToolKindEdit))); err != nil {
 				return nil, err
 			}
-			answer, err := s.RequestPermission(ctx, acp.AboutToolCall("t"), acp.AllowOnce("y", "Yes"), acp.RejectOnce("n", "No"))
+			answer, err := s.RequestPermission(ctx, acp.ToolCallRef("t"), acp.AllowOnce("y", "Yes"), acp.RejectOnce("n", "No"))
 			if err != nil {
 				return nil, err
 			}
@@ -90,7 +90,7 @@ func agent2(ctx context.Context, t rpc.Transport) error {
 					return acpv2.IdleStateUpdate{}, err
 				}
 				answer, err := s.RequestPermission(ctx, &acpv2.RequestPermissionRequest{
-					Title: "Edit?", Subject: acpv2.Some(acpv2.PermissionForToolCall(acpv2.AboutToolCall(acpv2.ToolCallID("t" + n)))),
+					Title: "Edit?", Subject: acpv2.Some(acpv2.PermissionForToolCall(acpv2.ToolCallRef(acpv2.ToolCallID("t" + n)))),
 					Options: []acpv2.PermissionOption{acpv2.AllowOnce("y", "Yes"), acpv2.RejectOnce("n", "No")},
 				})
 				if err != nil {

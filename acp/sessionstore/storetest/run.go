@@ -433,7 +433,7 @@ func (s *suite) updates() {
 	for _, update := range []acp.SessionUpdate{
 		acp.StartToolCall("c", "Edit", acp.WithKind(acp.ToolKindEdit), acp.WithLocation("/a", 3), acp.WithInput(map[string]any{"n": 1.5})),
 		acp.UpdateToolCall("c", acp.WithStatus(acp.ToolCallStatusCompleted), acp.WithContent(acp.ToolEdit("/a", "", "new"))),
-		acp.WholePlan(entry, entry),
+		acp.UpdatePlan(entry, entry),
 		acp.ModeUpdate("ask"),
 		acp.NewSessionUpdateUserMessageChunk(acp.ContentChunk{
 			MessageID: acp.Some(acp.MessageID("n")), Content: acp.ImageBlock(strings.Repeat("QUJD", 100_000), "image/png"),

@@ -211,7 +211,7 @@ func (b block) file(root string) string {
 
 // A tool call that a block of a guide updates by a literal name must be started in the same block.
 func TestGuidesStartToolCalls(t *testing.T) {
-	updated := regexp.MustCompile(`\b(?:UpdateToolCall|AboutToolCall)\(("[^"]*")`)
+	updated := regexp.MustCompile(`\b(?:UpdateToolCall|ToolCallRef)\(("[^"]*")`)
 	found := 0
 	for _, b := range guideBlocks(t) {
 		for _, m := range updated.FindAllStringSubmatch(b.text, -1) {

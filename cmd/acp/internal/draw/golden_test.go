@@ -74,7 +74,7 @@ func story(t testing.TB) *view.State {
 	add(`{"sessionUpdate":"tool_call","toolCallId":"3","title":"go test ./...","kind":"execute","status":"failed","rawInput":{"command":"go","args":["test","./...","-run","A B"]},
 		"content":[{"type":"terminal","terminalId":"t1"}],"rawOutput":{"exitCode":1}}`)
 	add(`{"sessionUpdate":"tool_call","toolCallId":"4","title":"Look at it","kind":"_new","status":"_odd"}`)
-	s.Asked(&acp.RequestPermissionRequest{ToolCall: acp.ToolCallUpdate{ToolCallID: "5", Title: acp.Some("rm -rf build")}, Options: []acp.PermissionOption{acp.AllowOnce("a", "Allow")}})
+	s.BeginPermission(&acp.RequestPermissionRequest{ToolCall: acp.ToolCallUpdate{ToolCallID: "5", Title: acp.Some("rm -rf build")}, Options: []acp.PermissionOption{acp.AllowOnce("a", "Allow")}})
 	add(`{"sessionUpdate":"agent_message_chunk","content":{"type":"image","mimeType":"image/png","data":"iVBORw0KGgoAAAAN"}}`)
 	add(`{"sessionUpdate":"plan","entries":[{"content":"Read the log","priority":"medium","status":"completed"},{"content":"Edit main.go","priority":"high","status":"in_progress"},{"content":"Run the tests","priority":"low","status":"pending"}]}`)
 	add(`{"sessionUpdate":"usage_update","used":53210,"size":200000,"cost":{"amount":0.4321,"currency":"USD"}}`)

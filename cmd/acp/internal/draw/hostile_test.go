@@ -96,7 +96,7 @@ func hostileState(t testing.TB, text string) (*view.State, map[string]Output) {
 	// JSON cannot carry bytes that are not UTF-8, but such a text may arrive in another way.
 	s.Update(acp.AgentMessageText(text))
 	s.Update(acp.AgentThoughtText(text))
-	s.Asked(&acp.RequestPermissionRequest{ToolCall: acp.ToolCallUpdate{ToolCallID: "2"}, Options: []acp.PermissionOption{{OptionID: "x", Name: text, Kind: acp.PermissionOptionKind(text)}}})(
+	s.BeginPermission(&acp.RequestPermissionRequest{ToolCall: acp.ToolCallUpdate{ToolCallID: "2"}, Options: []acp.PermissionOption{{OptionID: "x", Name: text, Kind: acp.PermissionOptionKind(text)}}})(
 		&acp.RequestPermissionResponse{Outcome: acp.PermissionSelected("x")})
 	turn.End(&acp.PromptResponse{StopReason: acp.StopReason(text)}, nil)
 	failed := s.Prompt(acp.TextBlock(text))

@@ -103,7 +103,7 @@ func (c *conversations) add(m *show.Message) {
 		if on == nil || json.Unmarshal(m.Content, &req) != nil {
 			return
 		}
-		done := on.state.Asked(&req)
+		done := on.state.BeginPermission(&req)
 		on.dirty = true
 		c.await(m, func(answer *show.Message) {
 			on.dirty = true

@@ -104,7 +104,7 @@ func (c *Client) notify(_ context.Context, e reconnect.Event) {
 			c.running.Go(func() {
 				// On error the connection is lost again.
 				if current, err := s.conn.Live(c.life); err == nil {
-					s.state.Opened(current)
+					s.state.SetSession(current)
 				}
 			})
 		}

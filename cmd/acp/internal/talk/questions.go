@@ -187,7 +187,7 @@ func (c *Client) permissions() asker {
 	if c.opts.Ask != nil {
 		ask = c.ask
 	}
-	return view.Asking(&c.states, policy.Handler(c.rules, ask, &policy.HandlerOptions{
+	return view.TrackPermissions(&c.states, policy.Handler(c.rules, ask, &policy.HandlerOptions{
 		Cwd:    func(s *acp.ClientSession) string { return c.cwdOf(s.ID()) },
 		Memory: c.memory,
 		Decided: func(s *acp.ClientSession, req *acp.RequestPermissionRequest, by policy.Decision, option *acp.PermissionOption) {

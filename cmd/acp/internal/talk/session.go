@@ -97,7 +97,7 @@ func (c *Client) keep(ctx context.Context, conn *reconnect.Session, cwd string, 
 	if err != nil {
 		return nil, err
 	}
-	s.state.Opened(current)
+	s.state.SetSession(current)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.sessions[conn.ID()] = s
@@ -407,7 +407,7 @@ func (s *Session) set(ctx context.Context, method string, set func(context.Conte
 	if err != nil {
 		return err
 	}
-	s.state.Opened(current)
+	s.state.SetSession(current)
 	return nil
 }
 

@@ -112,7 +112,7 @@ func All() []*Trick {
 	text := []acp.SessionUpdate{acp.AgentMessageText(forged)}
 	thought := []acp.SessionUpdate{acp.AgentThoughtText(forged)}
 	other := []acp.SessionUpdate{acp.StartToolCall("other", forged)}
-	plan := []acp.SessionUpdate{acp.WholePlan(acp.PlanEntry{Content: forged, Priority: acp.PlanEntryPriorityHigh, Status: acp.PlanEntryStatusPending})}
+	plan := []acp.SessionUpdate{acp.UpdatePlan(acp.PlanEntry{Content: forged, Priority: acp.PlanEntryPriorityHigh, Status: acp.PlanEntryStatusPending})}
 	all := []*Trick{
 		around("nothing", nil, nil),
 		around("text before it", text, nil), around("text after it", nil, text), around("a thought after it", nil, thought),

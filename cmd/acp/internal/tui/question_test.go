@@ -411,7 +411,7 @@ func TestHostileTexts(t *testing.T) {
 				s := c.Session("s")
 				_ = s.Update(ctx, acp.TitleUpdate(hostile))
 				_ = s.Update(ctx, acp.CommandsUpdate(acp.AvailableCommand{Name: "c" + hostile, Description: hostile}))
-				_ = s.Update(ctx, acp.WholePlan(acp.PlanEntry{Content: hostile, Priority: acp.PlanEntryPriorityHigh, Status: acp.PlanEntryStatusPending}))
+				_ = s.Update(ctx, acp.UpdatePlan(acp.PlanEntry{Content: hostile, Priority: acp.PlanEntryPriorityHigh, Status: acp.PlanEntryStatusPending}))
 			})
 			return &acp.NewSessionResponse{SessionID: "s", Modes: acp.Some(acp.SessionModeState{CurrentModeID: "m", AvailableModes: []acp.SessionMode{{ID: "m", Name: hostile, Description: acp.Some(hostile)}}}),
 				ConfigOptions: acp.Some([]acp.SessionConfigOption{acp.SelectOption("o", hostile, "v", acp.SelectValue("v", hostile))})}, nil

@@ -36,7 +36,7 @@ func prompt(ctx context.Context, session *acp.AgentSession, req *acp.PromptReque
 			times = 1_000_000
 		}
 		if text == "ask" {
-			_, err := session.RequestPermission(ctx, acp.AboutToolCall("call", acp.WithTitle(titleAgain)),
+			_, err := session.RequestPermission(ctx, acp.ToolCallRef("call", acp.WithTitle(titleAgain)),
 				acp.AllowOnce("allow", "Allow"), acp.RejectOnce("reject", "Reject"))
 			if err != nil {
 				return nil, err
