@@ -165,7 +165,8 @@ func TestAskTypes(t *testing.T) {
 	})
 }
 
-// Forms pass the judge, a client without forms is not asked, and one that fails has not answered. None of it ends the turn.
+// Forms pass the judge, a client without forms is not asked, and one that fails has not answered. None of it ends the
+// turn.
 func TestAskClient(t *testing.T) {
 	type person struct {
 		Name string

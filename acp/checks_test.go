@@ -825,8 +825,8 @@ func TestAuthMethodsByID(t *testing.T) {
 	}
 }
 
-// A session that was created without modes and options has none to choose, until options come later. Nothing is known of
-// one that was opened elsewhere, or loaded or resumed with an answer that names none.
+// A session that was created without modes and options has none to choose, until options come later. Nothing is known
+// of one that was opened elsewhere, or loaded or resumed with an answer that names none.
 func TestNothingToChoose(t *testing.T) {
 	agent := basicAgent()
 	agent.Prompt = func(ctx context.Context, s *acp.AgentSession, _ *acp.PromptRequest) (*acp.PromptResponse, error) {

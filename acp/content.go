@@ -48,8 +48,8 @@ func (x ToolCallContent) Text() string {
 	return ""
 }
 
-// Accepted returns the user's answers to a form; ok is false if the user declined or dismissed it, or the action is of an
-// unknown kind.
+// Accepted returns the user's answers to a form; ok is false if the user declined or dismissed it, or the action is of
+// an unknown kind.
 func (x CreateElicitationResponse) Accepted() (content map[string]ElicitationContentValue, ok bool) {
 	if a, is := x.Variant.(*CreateElicitationResponseAccept); is {
 		return a.Content.Value(), true

@@ -2,8 +2,8 @@ package conformance_test
 
 // The clean recordings in testdata/clean contain the messages between agents and clients that follow the protocol. Live
 // programs wrote them: programs with package acp here and with package acpv2 there, in memory and with everything that
-// varies fixed, and those in the folders interop as processes. mutants_test.go makes conversations that break rules from
-// them.
+// varies fixed, and those in the folders interop as processes. mutants_test.go makes conversations that break rules
+// from them.
 
 import (
 	"context"

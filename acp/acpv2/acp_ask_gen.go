@@ -34,11 +34,11 @@ type Elicitor interface {
 // lists the values to choose from, and is required for a slice; format is a StringFormat. The user cannot enter
 // integers that are too large for their fields. For other forms, see AgentSession.ElicitForm.
 //
-// answered reports whether the user has filled in the form; otherwise the result is form. It is false if the user declines,
-// if the client does not show forms, in which case nothing is sent, or if the client fails or its answer is not as
-// described. An error is a reason to end the turn: it matches ErrDismissed if the user dismisses the form without a
-// decision, is the cause of ctx if that ends, and matches ErrClosed if the connection is lost. Before it asks, Ask returns
-// an error if T is not as described, or form holds a value that enum does not list.
+// answered reports whether the user has filled in the form; otherwise the result is form. It is false if the user
+// declines, if the client does not show forms, in which case nothing is sent, or if the client fails or its answer is
+// not as described. An error is a reason to end the turn: it matches ErrDismissed if the user dismisses the form
+// without a decision, is the cause of ctx if that ends, and matches ErrClosed if the connection is lost. Before it
+// asks, Ask returns an error if T is not as described, or form holds a value that enum does not list.
 func Ask[T any](ctx context.Context, session Elicitor, message string, form T) (answer T, answered bool, err error) {
 	fields, err := formFields(reflect.TypeFor[T]())
 	if err != nil {

@@ -56,10 +56,10 @@ func (s *AgentSession) baseElicitURL(
 	return s.conn.CreateElicitation(ctx, &req)
 }
 
-// OpenURL asks the user to open a URL, such as that of a login (elicitation/create, mode url). If the user accepts, it calls
-// wait, which returns when the user has finished with the page, and then notifies the client (elicitation/complete). It
-// reports whether the user has accepted; false, without an error, also if the client does not open URLs. An error is that
-// of the call or of wait.
+// OpenURL asks the user to open a URL, such as that of a login (elicitation/create, mode url). If the user accepts, it
+// calls wait, which returns when the user has finished with the page, and then notifies the client
+// (elicitation/complete). It reports whether the user has accepted; false, without an error, also if the client does
+// not open URLs. An error is that of the call or of wait.
 func (s *AgentSession) OpenURL(
 	ctx context.Context, message, url string, wait func(ctx context.Context) error,
 ) (accepted bool, err error) {
@@ -81,8 +81,8 @@ func (s *AgentSession) OpenURL(
 	return true, errors.Join(failed, s.conn.CompleteElicitation(sending, &CompleteElicitationNotification{ElicitationID: id}))
 }
 
-// CreateElicitation asks the user to fill in a form or to open a URL (elicitation/create). The id of a URL must be unique
-// among those of the connection that are outstanding: neither declined, cancelled, failed nor completed with
+// CreateElicitation asks the user to fill in a form or to open a URL (elicitation/create). The id of a URL must be
+// unique among those of the connection that are outstanding: neither declined, cancelled, failed nor completed with
 // CompleteElicitation (ELI-19). Otherwise CreateElicitation fails with ErrInvalidParams, without sending anything.
 //
 // It fails with ErrUnsupported, without sending anything, if the client did not advertise what req needs.

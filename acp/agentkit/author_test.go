@@ -18,7 +18,8 @@ import (
 
 type anyTurn = agentkit.Turn[struct{}]
 
-// playing is an agent whose turns do what do does, and a client with an open session. What the agent logs is in the house.
+// playing is an agent whose turns do what do does, and a client with an open session. What the agent logs is in the
+// house.
 func playing(t *testing.T, h *house, config agentkit.Config[struct{}], do func(context.Context, *anyTurn) error) (*client, *acp.ClientSession) {
 	t.Helper()
 	config.Prompt = func(ctx context.Context, t *anyTurn, _ *acp.PromptRequest) (*acp.PromptResponse, error) {

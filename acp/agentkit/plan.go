@@ -39,8 +39,9 @@ func (p *Plan) Start(step int) error { return p.set(step, acp.PlanEntryStatusInP
 // Done shows that a step, counted from 0, is completed.
 func (p *Plan) Done(step int) error { return p.set(step, acp.PlanEntryStatusCompleted) }
 
-// Do runs a step, counted from 0: it shows that work on it has begun, calls do, and shows that the step is completed or, if
-// do returns an error, failed: the protocol has no such status, so the step is pending again, and its text says so.
+// Do runs a step, counted from 0: it shows that work on it has begun, calls do, and shows that the step is completed
+// or, if do returns an error, failed: the protocol has no such status, so the step is pending again, and its text says
+// so.
 func (p *Plan) Do(step int, do func() error) error {
 	if err := p.Start(step); err != nil {
 		return err

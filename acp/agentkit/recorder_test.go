@@ -84,8 +84,9 @@ func watching(t *testing.T, sessions *agentkit.Sessions[state]) (conn *acp.Clien
 	}
 }
 
-// What a tool call shows is stored once and not each time that it grows, and a client that loads the session sees what the
-// first one has seen at the end. Calls at the same time, and calls that an agent makes without ToolCall, are no exception.
+// What a tool call shows is stored once and not each time that it grows, and a client that loads the session sees what
+// the first one has seen at the end. Calls at the same time, and calls that an agent makes without ToolCall, are no
+// exception.
 func TestToolCallsAreStoredOnce(t *testing.T) {
 	tier.Need(t, tier.Normal)
 	const each, texts, length = 5, 100, 500
@@ -160,8 +161,8 @@ func TestToolCallsAreStoredOnce(t *testing.T) {
 			t.Errorf("%s is %s", call.Title, call.Status)
 		}
 	}
-	// The prompt, the beginning and the end of each call, the titles after the end, and what is new in each, after one second,
-	// two more, four more and so on.
+	// The prompt, the beginning and the end of each call, the titles after the end, and what is new in each, after one
+	// second, two more, four more and so on.
 	stored, size, times := storedOf(t, store, s.ID()), 0, bits.Len(uint(seconds))
 	for _, update := range stored {
 		text, err := json.Marshal(update)
@@ -217,8 +218,8 @@ func TestManyOpenToolCalls(t *testing.T) {
 	}
 }
 
-// What a call that continues for long shows is stored at intervals that double: a process that is killed loses at most what
-// came since, and a client that then loads the session sees the call as failed.
+// What a call that continues for long shows is stored at intervals that double: a process that is killed loses at most
+// what came since, and a client that then loads the session sees the call as failed.
 func TestToolCallWhenKilled(t *testing.T) {
 	tier.Need(t, tier.Normal)
 	dir := t.TempDir()
@@ -389,8 +390,8 @@ func TestUpdatesInOpen(t *testing.T) {
 	}
 }
 
-// What was refused is not part of the conversation any more: neither for the client that loads it, nor for the model, nor in
-// a fork. It gives the session no title.
+// What was refused is not part of the conversation any more: neither for the client that loads it, nor for the model,
+// nor in a fork. It gives the session no title.
 func TestRefusedTurnsAreLeftOut(t *testing.T) {
 	ctx, store, h := t.Context(), open(t, t.TempDir()), newHouse()
 	config := h.config(store)

@@ -128,8 +128,8 @@ const (
 	// prompt. A prompt that the turn did not take before it ended is not lost: it becomes the next turn, as with Queue.
 	//
 	// Clients that steer with the extension _session/steering, as the agents for Claude and Codex serve it, are served
-	// too: Turn.NextPrompt returns their messages. Such a request is answered when the turn takes the message. If no turn is
-	// running, or the turn ends without taking the message, the answer is promptRequired for clients that have opted in
+	// too: Turn.NextPrompt returns their messages. Such a request is answered when the turn takes the message. If no turn
+	// is running, or the turn ends without taking the message, the answer is promptRequired for clients that have opted in
 	// to it (_meta.steering.idleBehavior), and -32600 for others; the client may then send the message as a prompt.
 	// Prompts and messages that are sent without waiting for answers are taken, and messages answered, in their order.
 	Steer

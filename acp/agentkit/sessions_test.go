@@ -845,8 +845,8 @@ func (s *brokenStore) Updates(ctx context.Context, id acp.SessionID) iter.Seq2[a
 	}
 }
 
-// What cannot be stored is sent all the same, and said; a prompt that cannot be stored is refused, without telling why in
-// the store's words.
+// What cannot be stored is sent all the same, and said; a prompt that cannot be stored is refused, without telling why
+// in the store's words.
 func TestStoreFails(t *testing.T) {
 	ctx, h := t.Context(), newHouse()
 	store := &brokenStore{Store: open(t, t.TempDir())}

@@ -122,8 +122,8 @@ func TestExtensions(t *testing.T) {
 	}
 }
 
-// Messages that a client sends right after the prompt, without waiting for answers, reach the turn in their order and are
-// answered in it, whether the turn takes them or not.
+// Messages that a client sends right after the prompt, without waiting for answers, reach the turn in their order and
+// are answered in it, whether the turn takes them or not.
 func TestSteeringOrder(t *testing.T) {
 	const messages = 16 // as many as may wait
 	for _, takes := range []int{messages, messages / 2, 0} {

@@ -155,13 +155,13 @@ func (t *turn) NewMessage(ctx context.Context) *Text { return NewMessage(ctx, t)
 // NewThought begins a thought of the turn; see [NewThought]. ctx is the turn's context or derived from it.
 func (t *turn) NewThought(ctx context.Context) *Text { return NewThought(ctx, t) }
 
-// Queued returns a channel that receives a value when there may be a prompt for NextPrompt. No one else receives from it. It
-// is never closed, and never ready unless WhileBusy is Steer.
+// Queued returns a channel that receives a value when there may be a prompt for NextPrompt. No one else receives from
+// it. It is never closed, and never ready unless WhileBusy is Steer.
 func (t *turn) Queued() <-chan struct{} { return t.more }
 
-// NextPrompt takes the first prompt that arrived since the turn began into the turn, or returns nil if there is none. The
-// prompt is stored as a message of the user, after the texts that the turn has written so far, for which NextPrompt waits; it
-// is answered when the turn ends. Unless WhileBusy is Steer, NextPrompt always returns nil.
+// NextPrompt takes the first prompt that arrived since the turn began into the turn, or returns nil if there is none.
+// The prompt is stored as a message of the user, after the texts that the turn has written so far, for which NextPrompt
+// waits; it is answered when the turn ends. Unless WhileBusy is Steer, NextPrompt always returns nil.
 func (t *turn) NextPrompt() *acp.PromptRequest {
 	if t.sessions.config.whileBusy != Steer {
 		return nil

@@ -13,7 +13,8 @@ import (
 	"github.com/acpgo/sdk/acp/view"
 )
 
-// What real agents ask for is decided as its user would expect; Gemini CLI says which command it wants to run in a title.
+// What real agents ask for is decided as its user would expect; Gemini CLI says which command it wants to run in a
+// title.
 func TestRecordings(t *testing.T) {
 	shared := os.Getenv("ACP_SHARED")
 	if shared == "" {

@@ -334,9 +334,9 @@ func (c *Console) line(text string) {
 
 // Show prints the part of a session's conversation that is new since Show last printed it: the text appended to a
 // message, but no prompt that this client sent; a tool call as a whole once, and then what changed; the entries of the
-// plan, and the modes, options and commands, that are new or changed; and the title. While a question waits, this is done
-// after it. It prints nothing if Sessions has no State of the session. SessionUpdate shows updates; call Show after
-// State.SetSession.
+// plan, and the modes, options and commands, that are new or changed; and the title. While a question waits, this is
+// done after it. It prints nothing if Sessions has no State of the session. SessionUpdate shows updates; call Show
+// after State.SetSession.
 func (c *Console) Show(session acp.SessionID) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

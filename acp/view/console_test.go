@@ -119,7 +119,8 @@ func TestDiffs(t *testing.T) {
 	}
 }
 
-// Run hands on one line at a time. With ReadAhead it reads lines during a turn: ":cancel" cancels it, and others follow.
+// Run hands on one line at a time. With ReadAhead it reads lines during a turn: ":cancel" cancels it, and others
+// follow.
 func TestConsoleRun(t *testing.T) {
 	in, typed := io.Pipe()
 	out := make(printed, 100)
@@ -411,8 +412,8 @@ func (p printed) wait(t *testing.T, text string) {
 	}
 }
 
-// A question that arrives while the program waits for a line gets the next lines before the program, and only one question
-// at a time waits.
+// A question that arrives while the program waits for a line gets the next lines before the program, and only one
+// question at a time waits.
 func TestConsoleAsksDuringLine(t *testing.T) {
 	in, typed := io.Pipe()
 	out := make(printed, 100)

@@ -125,8 +125,8 @@ func (s *State) end() {
 	s.mu.Unlock()
 }
 
-// SetSession records the modes and options of a session that was created, loaded or resumed. Call it again after setting a
-// mode or an option.
+// SetSession records the modes and options of a session that was created, loaded or resumed. Call it again after
+// setting a mode or an option.
 func (s *State) SetSession(session *acp.ClientSession) {
 	modes, options := session.Modes(), session.ConfigOptions()
 	s.begin()

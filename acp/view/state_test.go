@@ -272,8 +272,8 @@ func (r random) update() object {
 	return u
 }
 
-// Whatever comes, the State is what the reference says, snapshots stay what they were, and what changed between two of them
-// is all that is different.
+// Whatever comes, the State is what the reference says, snapshots stay what they were, and what changed between two of
+// them is all that is different.
 func TestRandomUpdates(t *testing.T) {
 	for seed := range tier.Pick[uint64](1, 4, 6, 200) {
 		r := newRandom(seed)

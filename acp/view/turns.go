@@ -180,14 +180,15 @@ func Prompt(ctx context.Context, s *State, session Prompter, prompt ...acp.Conte
 	return res, err
 }
 
-// BeginPermission folds the tool call of a permission request into the conversation, and records that the request is waiting.
-// Call the returned function with the answer, or with nil if there was none.
+// BeginPermission folds the tool call of a permission request into the conversation, and records that the request is
+// waiting. Call the returned function with the answer, or with nil if there was none.
 func (s *State) BeginPermission(req *acp.RequestPermissionRequest) (answered func(*acp.RequestPermissionResponse)) {
 	_, answered = s.ask(req)
 	return answered
 }
 
-// ask is BeginPermission, and returns the request with all that is known of the tool call; later updates do not change it.
+// ask is BeginPermission, and returns the request with all that is known of the tool call; later updates do not change
+// it.
 func (s *State) ask(req *acp.RequestPermissionRequest) (*acp.RequestPermissionRequest, func(*acp.RequestPermissionResponse)) {
 	s.begin()
 	defer s.end()
@@ -215,8 +216,8 @@ func (s *State) ask(req *acp.RequestPermissionRequest) (*acp.RequestPermissionRe
 	}
 }
 
-// TrackPermissions wraps a handler of session/request_permission: it calls [State.Asked], passes the whole tool call, as
-// currently known, to the handler, and records the answer.
+// TrackPermissions wraps a handler of session/request_permission: it calls [State.Asked], passes the whole tool call,
+// as currently known, to the handler, and records the answer.
 func TrackPermissions(
 	sessions *Sessions,
 	ask func(context.Context, *acp.ClientSession, *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error),

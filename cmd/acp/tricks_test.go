@@ -18,8 +18,8 @@ import (
 	"github.com/acpgo/sdk/cmd/acp/internal/tricks"
 )
 
-// trickster is an agent that plays the trick with the name that the prompt has, and writes the answer to the address that is
-// its argument.
+// trickster is an agent that plays the trick with the name that the prompt has, and writes the answer to the address
+// that is its argument.
 func trickster() {
 	var told sync.WaitGroup
 	err := acp.ServeAgent(context.Background(), acp.Stdio(), tricksterHandlers(&told, os.Args[len(os.Args)-1]), nil)

@@ -1,11 +1,10 @@
-// Command kit-client talks to an agent in the terminal, built from the packages for clients: acp/view prints updates, asks the
-// user and reads prompts, acp/policy decides about permissions, acp/reconnect restarts an agent that died and restores the
-// session, acp/launch logs in, acp/local serves files and terminals. Each line of standard input is a prompt, the answer to a
-// question, or one of :sessions, :load SESSION, :mode MODE and :set OPTION VALUE. Ctrl-C or :cancel cancels the turn.
+// Command kit-client talks to an agent in the terminal: acp/view prints updates, asks the user and reads prompts,
+// acp/policy decides, acp/reconnect restarts an agent that died, acp/local serves files and terminals. A line of input
+// is a prompt, an answer, :sessions, :load SESSION, :mode MODE or :set OPTION VALUE. Ctrl-C or :cancel cancels the turn.
 //
 //	kit-client RULES AGENT [arguments]
 //
-// RULES has rules in the format of acp/policy; the user is asked about everything else. $KIT_CLIENT_LOGIN names a login.
+// RULES has rules in the format of acp/policy. $KIT_CLIENT_LOGIN is the id of a login method.
 package main
 
 import (
@@ -65,7 +64,7 @@ func run(ctx context.Context, args []string) (err error) {
 	c.ShowTerminals(&handlers)
 	opts := &acp.ClientOptions{Info: acp.Implementation{Name: "kit-client", Version: "1"}, BooleanConfig: true, Forms: true, TerminalAuth: true}
 	c.agent, err = reconnect.Connect(ctx, func(context.Context) (acp.Transport, error) {
-		return acp.Exec(args[1], args[2:]...), nil
+		return translate.Client(acp.Exec(args[1], args[2:]...)), nil // agents of both versions
 	}, handlers, opts, &reconnect.Options{Notify: func(_ context.Context, e reconnect.Event) {
 		if e.Kind == reconnect.Replaying {
 			c.Sessions.Of(e.Session).Reset()
