@@ -34,7 +34,8 @@ func ServeAgent(ctx context.Context, transport Transport, handlers AgentHandlers
 
 // StartAgent is like ServeAgent but serves in the background. ctx is used only while the transport is opened.
 // Call Close to end the connection, or Wait to wait until the client ends it.
-func StartAgent(ctx context.Context, transport Transport, handlers AgentHandlers, opts *AgentOptions) (*AgentConn, error) {
+func StartAgent(ctx context.Context, transport Transport, handlers AgentHandlers, opts *AgentOptions) (*AgentConn,
+	error) {
 	a := &agentSide{handlers: handlers}
 	if opts != nil {
 		a.opts = *opts

@@ -76,7 +76,8 @@ func checkUpdate(update *SessionUpdate) *flaw {
 		return checkBlock("/update/content", &u.Content)
 	case *SessionUpdateToolCall:
 		const at = "/update"
-		return cmp.Or(checkUnlessEmpty(at+"/kind", u.Kind), checkUnlessEmpty(at+"/status", u.Status), checkID(at+"/toolCallId", u.ToolCallID),
+		return cmp.Or(checkUnlessEmpty(at+"/kind", u.Kind), checkUnlessEmpty(at+"/status", u.Status),
+			checkID(at+"/toolCallId", u.ToolCallID),
 			checkToolContent(at+"/content", u.Content), checkLocations(at+"/locations", u.Locations),
 			checkRaw(at+"/rawInput", u.RawInput), checkRaw(at+"/rawOutput", u.RawOutput))
 	case *SessionUpdateToolCallUpdate:
@@ -153,7 +154,8 @@ func checkToolCall(at string, u *ToolCallUpdate) *flaw {
 	if u.ToolCallID == "" {
 		return &flaw{at + "/toolCallId", "must not be empty"}
 	}
-	if wrong := cmp.Or(checkUnlessEmpty(at+"/kind", u.Kind.Value()), checkUnlessEmpty(at+"/status", u.Status.Value())); wrong != nil {
+	if wrong := cmp.Or(checkUnlessEmpty(at+"/kind", u.Kind.Value()),
+		checkUnlessEmpty(at+"/status", u.Status.Value())); wrong != nil {
 		return wrong
 	}
 	if content, ok := u.Content.Get(); ok {
@@ -297,7 +299,8 @@ func (c *AgentConn) check(method string, params any) error {
 // the session offers something without a handler for it.
 func (a *agentSide) checkSession(modes Opt[SessionModeState], options Opt[[]SessionConfigOption]) *flaw {
 	warnUnserved(&a.opts.Conn, modes.Present(), "modes", MethodSetSessionMode, a.handlers.SetSessionMode != nil)
-	warnUnserved(&a.opts.Conn, len(options.Value()) > 0, "config options", MethodSetSessionConfigOption, a.handlers.SetSessionConfigOption != nil)
+	warnUnserved(&a.opts.Conn, len(options.Value()) > 0, "config options", MethodSetSessionConfigOption,
+		a.handlers.SetSessionConfigOption != nil)
 	return cmp.Or(checkModes(modes), a.conn.checkConfigOptions("/configOptions", options.Value()))
 }
 

@@ -23,7 +23,8 @@ type ProxyConn struct {
 // end does. Nil opts mean the defaults.
 //
 // Experimental: any minor release may change or remove it.
-func StartProxy(ctx context.Context, transport Transport, handlers ProxyHandlers, opts *ConnOptions) (*ProxyConn, error) {
+func StartProxy(ctx context.Context, transport Transport, handlers ProxyHandlers, opts *ConnOptions) (*ProxyConn,
+	error) {
 	c := &ProxyConn{}
 	_, err := serve.Connect(ctx, transport, func(conn *rpc.Conn) ([]engine.Route, error) {
 		c.rpc = conn

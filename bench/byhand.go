@@ -256,7 +256,8 @@ func (w *handWriter) run(ctx context.Context) {
 	}
 }
 
-func newHandConn(ctx context.Context, r io.Reader, w io.Writer, handle func(*handConn, string, *codec.Decoder) (func() codec.Value, error)) *handConn {
+func newHandConn(ctx context.Context, r io.Reader, w io.Writer,
+	handle func(*handConn, string, *codec.Decoder) (func() codec.Value, error)) *handConn {
 	c := &handConn{lines: handLines{r: r}, handle: handle, calls: map[int64]*handCall{}}
 	c.out.w, c.out.wake = w, make(chan struct{}, 1)
 	c.out.room.L = &c.out.mu
@@ -312,7 +313,8 @@ type handVoice struct {
 func (v *handVoice) Chunk(text string) any { return acp.AgentMessageText(text) }
 
 func (v *handVoice) Send(_ context.Context, chunk any) error {
-	return v.conn.notify(acp.MethodSessionUpdate, &acp.SessionNotification{SessionID: v.session, Update: chunk.(acp.SessionUpdate)})
+	return v.conn.notify(acp.MethodSessionUpdate,
+		&acp.SessionNotification{SessionID: v.session, Update: chunk.(acp.SessionUpdate)})
 }
 
 func (v *handVoice) Read(context.Context) (string, error) {

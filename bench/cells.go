@@ -62,7 +62,8 @@ func note(rounds [][]result) string {
 	}
 	var parts []string
 	if failed > 0 {
-		parts = append(parts, fmt.Sprintf("failed in %d of %d rounds (%s)", failed, len(rounds), strings.Join(strings.Fields(why), " ")))
+		parts = append(parts, fmt.Sprintf("failed in %d of %d rounds (%s)", failed, len(rounds),
+			strings.Join(strings.Fields(why), " ")))
 	}
 	if lost > 0 {
 		parts = append(parts, digits(float64(lost))+" updates lost")

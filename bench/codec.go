@@ -17,7 +17,8 @@ var messages = []struct{ name, text string }{
 	{"chunk of 64 B", chunkOf(prose(64))},
 	{"chunk of 1 KB", chunkOf(prose(1 << 10))},
 	{"chunk of 1 MB", chunkOf(prose(1 << 20))},
-	{"chunk of 1 MB of source", chunkOf(strings.Repeat("\tif err != nil {\n\t\treturn fmt.Errorf(\"reading %q: %w\", name, err)\n\t}\n", 15500)[:1<<20])},
+	{"chunk of 1 MB of source", chunkOf(
+		strings.Repeat("\tif err != nil {\n\t\treturn fmt.Errorf(\"reading %q: %w\", name, err)\n\t}\n", 15500)[:1<<20])},
 	{"tool call", `{"sessionId":"sess_0196f8c0a1b27c3d","update":{"sessionUpdate":"tool_call","toolCallId":"call_0196f8c0","title":"Edit decoder.go",` +
 		`"kind":"edit","status":"in_progress","content":[{"type":"content","content":{"type":"text","text":"Making the fast path faster."}},` +
 		`{"type":"diff","path":"/home/user/project/acp/codec/decoder.go","oldText":"func a() {\n\treturn 1\n}\n","newText":"func a() {\n\treturn 2\n}\n"}],` +

@@ -102,8 +102,10 @@ func (*coderClient) ReadTextFile(context.Context, coder.ReadTextFileRequest) (co
 	return coder.ReadTextFileResponse{Content: fileContent}, nil
 }
 
-func (*coderClient) RequestPermission(_ context.Context, req coder.RequestPermissionRequest) (coder.RequestPermissionResponse, error) {
-	return coder.RequestPermissionResponse{Outcome: coder.NewRequestPermissionOutcomeSelected(req.Options[0].OptionId)}, nil
+func (*coderClient) RequestPermission(_ context.Context,
+	req coder.RequestPermissionRequest) (coder.RequestPermissionResponse, error) {
+	return coder.RequestPermissionResponse{Outcome: coder.NewRequestPermissionOutcomeSelected(req.Options[0].OptionId)},
+		nil
 }
 
 func (c *coderClient) NewSession(ctx context.Context) (string, error) {

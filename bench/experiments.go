@@ -103,8 +103,9 @@ func chunkExperiments() (all []experiment) {
 				row{what: ", allocations of the receiver", unit: allocations, targets: []target{{limit: 3}},
 					of: func(p []result) float64 { return nanIfZero(p[0].Client.Allocs) }})
 		} else {
-			rows = append(rows, row{what: ", bytes allocated to receive it", unit: "× the text", targets: []target{{limit: 1.15}},
-				of: func(p []result) float64 { return nanIfZero(p[0].Client.Bytes) / float64(size.bytes) }})
+			rows = append(rows, row{what: ", bytes allocated to receive it", unit: "× the text",
+				targets: []target{{limit: 1.15}},
+				of:      func(p []result) float64 { return nanIfZero(p[0].Client.Bytes) / float64(size.bytes) }})
 		}
 		all = append(all, experiment{name: "chunk of " + size.name + ", subprocess", points: []task{conv}, rows: rows})
 		conv.Pipe = true
@@ -148,8 +149,10 @@ func turnExperiments() []experiment {
 			name:   "one update each 5 ms",
 			points: []task{conversation{Script: script{Updates: 160, Every: 5 * time.Millisecond}}},
 			rows: []row{
-				{what: ", latency p50", unit: "µs", targets: []target{{nameCoder, 1}}, of: func(p []result) float64 { return p[0].P50 / 1e3 }},
-				{what: ", latency p99", unit: "µs", targets: []target{{nameCoder, 1}}, of: func(p []result) float64 { return p[0].P99 / 1e3 }},
+				{what: ", latency p50", unit: "µs", targets: []target{{nameCoder, 1}},
+					of: func(p []result) float64 { return p[0].P50 / 1e3 }},
+				{what: ", latency p99", unit: "µs", targets: []target{{nameCoder, 1}},
+					of: func(p []result) float64 { return p[0].P99 / 1e3 }},
 			},
 		},
 		{
@@ -168,12 +171,16 @@ func turnExperiments() []experiment {
 			only:   []string{nameACP, nameCoder, nameTypeScript},
 			rounds: 3, // they take seconds, and count
 			rows: []row{
-				{what: ", lost", unit: "updates", failed: true, targets: []target{{}}, of: func(p []result) float64 { return float64(p[0].Lost) }},
-				{what: ", out of order", unit: "updates", failed: true, targets: []target{{}}, of: func(p []result) float64 { return float64(p[0].Swapped) }},
-				{what: ", peak memory of the client", unit: "MB", of: func(p []result) float64 { return nanIfZero(p[0].Client.Peak) / 1e6 }},
+				{what: ", lost", unit: "updates", failed: true, targets: []target{{}},
+					of: func(p []result) float64 { return float64(p[0].Lost) }},
+				{what: ", out of order", unit: "updates", failed: true, targets: []target{{}},
+					of: func(p []result) float64 { return float64(p[0].Swapped) }},
+				{what: ", peak memory of the client", unit: "MB",
+					of: func(p []result) float64 { return nanIfZero(p[0].Client.Peak) / 1e6 }},
 				{what: ", peak memory of the client", unit: "× that with 10,000", targets: []target{{limit: 1.2}},
 					of: func(p []result) float64 { return p[0].Client.Peak / p[1].Client.Peak }},
-				{what: ", peak memory of the agent", unit: "MB", of: func(p []result) float64 { return nanIfZero(p[0].Agent.Peak) / 1e6 }},
+				{what: ", peak memory of the agent", unit: "MB",
+					of: func(p []result) float64 { return nanIfZero(p[0].Agent.Peak) / 1e6 }},
 				{what: ", peak memory of the agent", unit: "× that with 10,000", targets: []target{{limit: 1.2}},
 					of: func(p []result) float64 { return p[0].Agent.Peak / p[1].Agent.Peak }},
 			},
@@ -223,7 +230,8 @@ func growthExperiments() (all []experiment) {
 		linear := []target{{limit: 1.05}}
 		e.rows = []row{
 			{what: ": time", unit: "exponent", targets: linear, of: fit(func(r result) float64 { return r.Nanoseconds })},
-			{what: ": bytes allocated", unit: "exponent", targets: linear, of: fit(func(r result) float64 { return r.Client.Bytes + r.Agent.Bytes })},
+			{what: ": bytes allocated", unit: "exponent", targets: linear,
+				of: fit(func(r result) float64 { return r.Client.Bytes + r.Agent.Bytes })},
 		}
 		all = append(all, e)
 	}

@@ -61,7 +61,8 @@ func run() error {
 	return errUsage
 }
 
-var errUsage = errors.New("usage: bench | bench -role agent | bench -role client CONVERSATION AGENT [ARG]... | bench -role codec CODING")
+var errUsage = errors.New("usage: bench | bench -role agent | bench -role client CONVERSATION AGENT [ARG]... | bench " +
+	"-role codec CODING")
 
 // printResult runs the task in the first argument, and prints its result.
 func printResult[T task](do func(T) (result, error)) error {

@@ -107,7 +107,8 @@ func (b *bench) round(n int, e experiment, m measurements) {
 // command is a client that starts its agent.
 func (c conversation) command(b *bench, library string) []string {
 	if library == nameTypeScript {
-		return []string{"node", filepath.Join(b.node, "client.mjs"), string(asJSON(c)), "node", filepath.Join(b.node, "agent.mjs")}
+		return []string{"node", filepath.Join(b.node, "client.mjs"), string(asJSON(c)), "node",
+			filepath.Join(b.node, "agent.mjs")}
 	}
 	client := []string{b.self, "-role", "client", "-library", library, string(asJSON(c))}
 	if agent, ok := b.agents[library]; ok && c.Start {

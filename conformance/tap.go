@@ -56,7 +56,8 @@ func Tap(tb TB, side Side, transport rpc.Transport, options *TapOptions) rpc.Tra
 		t.options.Level = MustNot
 	}
 	t.met = make([]bool, len(t.options.Expect))
-	monitor := NewMonitor(t.options.Schema, &MonitorOptions{OnMessage: t.message, OnEnd: t.connectionEnded, Ignore: t.options.Ignore})
+	monitor := NewMonitor(t.options.Schema,
+		&MonitorOptions{OnMessage: t.message, OnEnd: t.connectionEnded, Ignore: t.options.Ignore})
 	tb.Cleanup(func() { t.end(monitor.Stats()) })
 	return monitor.wrap(side, transport)
 }

@@ -49,7 +49,8 @@ func build(doc *schema.Document) (*model.Package, error) {
 	b := &builder{
 		doc:    doc,
 		shapes: schema.NewCanonical(doc),
-		kinds:  map[*schema.Node]string{}, allKinds: map[*schema.Node]map[string]bool{}, nulls: map[*schema.Node]bool{}, known: map[*schema.Node]*memberNames{}, placing: map[*schema.Node]bool{}, inside: map[*schema.Node]bool{},
+		kinds:  map[*schema.Node]string{}, allKinds: map[*schema.Node]map[string]bool{}, nulls: map[*schema.Node]bool{},
+		known: map[*schema.Node]*memberNames{}, placing: map[*schema.Node]bool{}, inside: map[*schema.Node]bool{},
 		pkg:   &model.Package{},
 		env:   findEnvelopes(doc),
 		decls: map[string]model.Decl{},
@@ -62,7 +63,8 @@ func build(doc *schema.Document) (*model.Package, error) {
 	}
 	for _, def := range doc.Defs {
 		if b.env.kept[def.Name] {
-			b.decls[def.Name] = b.declare(def.Node, model.Common{Schema: def.Name, Pointer: def.Pointer, Doc: def.Description, Deprecated: def.Deprecated})
+			b.decls[def.Name] = b.declare(def.Node,
+				model.Common{Schema: def.Name, Pointer: def.Pointer, Doc: def.Description, Deprecated: def.Deprecated})
 		} else {
 			b.pkg.Runtime = append(b.pkg.Runtime, def.Name)
 		}

@@ -26,7 +26,8 @@ type envelopes struct {
 func findEnvelopes(doc *schema.Document) *envelopes {
 	e := &envelopes{
 		kept: map[string]bool{}, runtime: map[string]string{},
-		doc: doc, seen: map[*schema.Node]bool{}, payloads: map[string]bool{}, docs: map[string]string{}, touched: map[string]bool{},
+		doc: doc, seen: map[*schema.Node]bool{}, payloads: map[string]bool{}, docs: map[string]string{},
+		touched: map[string]bool{},
 	}
 	e.message(doc.Root)
 	e.reach(doc.Root)

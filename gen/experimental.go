@@ -90,7 +90,8 @@ func (m *marker) decl(d model.Decl) {
 	c.Doc = withoutNotice(c.Doc)
 	for _, f := range model.Fields(d) {
 		f.Doc = withoutNotice(f.Doc)
-		f.Experimental = old != nil && !slices.ContainsFunc(model.Fields(old), func(o *model.Field) bool { return o.JSON == f.JSON })
+		f.Experimental = old != nil &&
+			!slices.ContainsFunc(model.Fields(old), func(o *model.Field) bool { return o.JSON == f.JSON })
 		f.Feature = m.feature(path+"/"+schema.Escape(f.JSON), f.Pointer, f.Experimental)
 	}
 	switch d := d.(type) {
@@ -105,7 +106,8 @@ func (m *marker) decl(d model.Decl) {
 		known, _ := old.(*model.Union)
 		for _, v := range d.Variants {
 			v.Doc = withoutNotice(v.Doc)
-			v.Experimental = known == nil || !slices.ContainsFunc(known.Variants, func(o *model.Variant) bool { return o.Part == v.Part })
+			v.Experimental = known == nil ||
+				!slices.ContainsFunc(known.Variants, func(o *model.Variant) bool { return o.Part == v.Part })
 			v.Feature = m.feature(path+"/"+schema.Escape(v.Part), v.Pointer, v.Experimental && known != nil)
 		}
 	}
@@ -126,7 +128,8 @@ func (m *marker) method(method *model.Method) {
 		case need.Variant != nil && need.Variant.Feature == nil && need.Variant.Experimental:
 			need.Variant.Feature = f
 			cover(f, pathOf(need.Variant.Union)+"/"+need.Variant.Part)
-		case need.Variant == nil && need.Field != nil && need.Field.Feature == nil && (need.Field.Experimental || method.Params.Base().Experimental):
+		case need.Variant == nil && need.Field != nil && need.Field.Feature == nil &&
+			(need.Field.Experimental || method.Params.Base().Experimental):
 			need.Field.Feature = f
 			cover(f, pathOf(method.Params)+"/"+need.Field.JSON)
 		}
@@ -147,7 +150,8 @@ func featureOf(path []*model.Field) *model.Feature {
 func (m *marker) check() {
 	want := func(subject, pointer string) {
 		m.problems = append(m.problems, &schema.Error{Pointer: pointer, Err: &Wanted{
-			Override{Feature, subject, exported(subject), "what it belongs to"}, errors.New("it is experimental and has no feature"),
+			Override{Feature, subject, exported(subject), "what it belongs to"},
+			errors.New("it is experimental and has no feature"),
 		}})
 	}
 	for _, d := range m.pkg.Decls {

@@ -40,12 +40,14 @@ func (b *builder) methods() {
 				k.side += " "
 			}
 			if other, ok := handled[k]; ok {
-				b.problem(def.Pointer, "nothing tells a message of %s from one by %s, which the same side handles", def.Method, other.Pointer)
+				b.problem(def.Pointer, "nothing tells a message of %s from one by %s, which the same side handles", def.Method,
+					other.Pointer)
 				break
 			}
 			handled[k] = def
 		}
-		m := &model.Method{Pointer: def.Pointer, Name: def.Method, Doc: b.env.docs[def.Name], Side: model.Side(def.Side), Params: b.decls[def.Name]}
+		m := &model.Method{Pointer: def.Pointer, Name: def.Method, Doc: b.env.docs[def.Name], Side: model.Side(def.Side),
+			Params: b.decls[def.Name]}
 		switch m.Side {
 		case model.Agent, model.Client, model.Both, model.Protocol, model.Proxy:
 		default:

@@ -143,7 +143,8 @@ func (n *namer) problem(what named, format string, args ...any) {
 
 // want reports that something needs an override, and suggests an override with the given name.
 func (n *namer) want(what named, name, because, why string) {
-	n.problems = append(n.problems, &schema.Error{Pointer: what.pointer, Err: &Wanted{Override{what.kind, what.subject, name, why}, errors.New(because)}})
+	n.problems = append(n.problems,
+		&schema.Error{Pointer: what.pointer, Err: &Wanted{Override{what.kind, what.subject, name, why}, errors.New(because)}})
 }
 
 // nameFor returns the name that an override gives, or else the default name.
@@ -156,7 +157,8 @@ func (n *namer) nameFor(what *named, byRule string) (name string, given bool) {
 			n.want(*what, fmt.Sprintf("X%d", n.nameless), "it has no letter or digit to name it by", "it has no letter or digit")
 		}
 	case !text.IsExported(name):
-		n.problem(*what, "the override {%v, %q} gives the name %q, which is no exported identifier of Go", what.kind, what.subject, name)
+		n.problem(*what, "the override {%v, %q} gives the name %q, which is no exported identifier of Go", what.kind,
+			what.subject, name)
 	}
 	what.name = name
 	return name, ok
@@ -174,7 +176,8 @@ func (n *namer) take(taken map[string]string, identifier string, what named) str
 			i++
 		}
 		taken[free(i)], n.suggested[identifier] = what.pointer, i
-		n.want(what, fmt.Sprint(what.name, i), fmt.Sprintf("the name %s is taken by %s", identifier, other), fmt.Sprintf("%s has the name %s", other, identifier))
+		n.want(what, fmt.Sprint(what.name, i), fmt.Sprintf("the name %s is taken by %s", identifier, other),
+			fmt.Sprintf("%s has the name %s", other, identifier))
 		return identifier
 	}
 	taken[identifier] = what.pointer
@@ -303,7 +306,8 @@ func variantName(v *model.Variant) string {
 
 // fields names the members of an object. Its methods and the field Variant are taken.
 func (n *namer) fields(d model.Decl) {
-	taken := map[string]string{"MarshalJSON": "a method", "UnmarshalJSON": "a method", "EncodeJSON": "a method", "DecodeJSON": "a method", "IsZero": "a method"}
+	taken := map[string]string{"MarshalJSON": "a method", "UnmarshalJSON": "a method", "EncodeJSON": "a method",
+		"DecodeJSON": "a method", "IsZero": "a method"}
 	if _, ok := d.(*model.Union); ok {
 		taken["Variant"] = "the field of the variant"
 		taken["String"] = "a method"

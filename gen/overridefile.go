@@ -117,7 +117,8 @@ func word(s string) (word, rest string, err error) {
 // String returns the override as a line of a table.
 func (o Override) String() string {
 	quote := func(s string) string {
-		if got, rest, err := word(s + " #"); s == "" || s[0] == '"' || s[0] == '=' || s[0] == '#' || err != nil || got != s || rest != "#" {
+		if got, rest, err := word(s + " #"); s == "" || s[0] == '"' || s[0] == '=' || s[0] == '#' || err != nil || got != s ||
+			rest != "#" {
 			return strconv.Quote(s)
 		}
 		return s

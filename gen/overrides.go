@@ -113,16 +113,19 @@ var Overrides = map[string][]Override{
 
 // Notes for authors about cancellation and refusal.
 const (
-	notePrompt = "When the client cancels the turn, or closes or deletes the session, ctx ends with the cause ErrTurnCancelled." +
+	notePrompt = "When the client cancels the turn, or closes or deletes the session, ctx ends with the cause " +
+		"ErrTurnCancelled." +
 		" The handler should then stop what it does, may still send updates, and returns: its error, or its result with" +
 		" another stop reason, is answered as StopReasonCancelled, so that it can return ctx.Err() or any error that" +
 		" follows from it. Calls that were made with ctx have ended too, open permission requests among them. When the" +
 		" connection ends, ctx ends as well, with a cause that matches ErrClosed, and nobody reads the answer." +
 		" A result of nil, without an error, is answered as StopReasonEndTurn."
-	noteCancel = "The runtime has then ended the context of the turn already: an agent whose handlers look at their context" +
+	noteCancel = "The runtime has then ended the context of the turn already: an agent whose handlers look at " +
+		"their context" +
 		" needs no handler here. It is also called when no turn runs."
 
-	notePermission = "A user who refuses has chosen an option of a reject kind; the outcome cancelled means that the turn was" +
+	notePermission = "A user who refuses has chosen an option of a reject kind; the outcome cancelled means that " +
+		"the turn was" +
 		" cancelled. When that happens, ctx ends, and the runtime answers cancelled, whatever the handler returns."
 )
 
@@ -179,7 +182,8 @@ var v1 = []Override{
 	{Needs, "elicitation/create .url", "elicitation.url", marked},
 	{Needs, "elicitation/complete", "elicitation.url", marked},
 
-	{CallNote, "authenticate", "It fails with ErrUnsupported, unsent, when the agent does not offer the method, or offers it to be run in a terminal.", beyond},
+	{CallNote, "authenticate", "It fails with ErrUnsupported, unsent, when the agent does not offer the method, or " +
+		"offers it to be run in a terminal.", beyond},
 	{HandlerNote, "session/prompt", notePrompt, beyond},
 	{HandlerNote, "session/cancel", noteCancel, beyond},
 	{HandlerNote, "session/request_permission", notePermission, beyond},
@@ -237,7 +241,9 @@ var features = []Override{
 	{Feature, "SessionCapabilities/status", "SessionStatus", together},
 	{Feature, "SessionCapabilities/title", "SessionTitle", together},
 
-	{HandlerNote, "session/list", "If the handler of session/archive is set, sessions without Archived are listed as not archived, or as archived if the client asks only for these.", beyond},
+	{HandlerNote, "session/list",
+		"If the handler of session/archive is set, sessions without Archived are listed as not archived, or as archived if " +
+			"the client asks only for these.", beyond},
 }
 
 // v1Unstable has the decisions about the parts of unstable version 1 that the stable one does not have.
@@ -290,7 +296,8 @@ var v2 = []Override{
 	{Name, "Command", "SlashCommand", "Command is what starts an agent"},
 
 	{Handler, "CancelSessionNotification", "Cancel", "the method's own name says it better than that of its parameters"},
-	{Handler, "UpdateSessionNotification", "SessionUpdate", "the method's own name says it better than that of its parameters"},
+	{Handler, "UpdateSessionNotification", "SessionUpdate",
+		"the method's own name says it better than that of its parameters"},
 
 	{Constructor, "ContentBlock/text", "TextBlock", often},
 	{Constructor, "ContentBlock/image", "ImageBlock", often},
@@ -336,9 +343,12 @@ var v2 = []Override{
 	{Needs, "elicitation/create .url", "elicitation.url", marked},
 	{Needs, "elicitation/complete", "elicitation.url", marked},
 
-	{CallNote, "auth/login", "It fails with ErrUnsupported, unsent, when the agent does not offer the method, or offers it to be run in a terminal.", beyond},
+	{CallNote, "auth/login", "It fails with ErrUnsupported, unsent, when the agent does not offer the method, or offers " +
+		"it to be run in a terminal.", beyond},
 	{CallNote, "auth/logout", "It fails with ErrUnsupported, unsent, when the agent offers no method to log in.", beyond},
-	{HandlerNote, "session/prompt", "The handler calls AgentSession.StartTurn, which answers the prompt and runs the work, and returns what that returns.", beyond},
+	{HandlerNote, "session/prompt",
+		"The handler calls AgentSession.StartTurn, which answers the prompt and runs the work, and returns what " +
+			"that returns.", beyond},
 	{HandlerNote, "session/cancel", noteCancel, beyond},
 	{HandlerNote, "session/request_permission", notePermission, beyond},
 

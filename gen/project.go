@@ -20,13 +20,16 @@ type Shared struct {
 
 // versionless has the files of package acp that do not depend on the version of the protocol.
 var versionless = Shared{"acp", []string{
-	"agent", "alias", "ask", "client", "config", "conns", "content", "experimental", "manage", "proxy", "routes", "session", "toolcalls", "values",
+	"agent", "alias", "ask", "client", "config", "conns", "content", "experimental", "manage", "proxy", "routes",
+	"session", "toolcalls", "values",
 }}
 
 // Targets lists the generated packages of this repository, except the one at its root.
 var Targets = []Target{
-	{Schema: "schema/v1.unstable.json", Stable: "schema.json", Dir: "acp", Package: "acp", Protocol: "v1.unstable", Hooks: true},
-	{Schema: "schema/v2.unstable.json", Stable: "schema/v2.json", Dir: "acp/acpv2", Package: "acpv2", Protocol: "v2.unstable", Shares: []Shared{versionless}},
+	{Schema: "schema/v1.unstable.json", Stable: "schema.json", Dir: "acp", Package: "acp", Protocol: "v1.unstable",
+		Hooks: true},
+	{Schema: "schema/v2.unstable.json", Stable: "schema/v2.json", Dir: "acp/acpv2", Package: "acpv2",
+		Protocol: "v2.unstable", Shares: []Shared{versionless}},
 }
 
 // RootPackage is the name of the package at the root, which embeds the schemas.
@@ -35,7 +38,8 @@ const RootPackage = "sdk"
 // hot has the types of the messages that most of the traffic consists of. They are read and written by code of their
 // own, which is faster than a table.
 var hot = []string{
-	"SessionNotification", "SessionUpdate", "ContentBlock", "ToolCallContent", "ContentChunk", "TextContent", "ToolCall", "ToolCallUpdate", "PromptRequest", "PromptResponse",
+	"SessionNotification", "SessionUpdate", "ContentBlock", "ToolCallContent", "ContentChunk", "TextContent", "ToolCall",
+	"ToolCallUpdate", "PromptRequest", "PromptResponse",
 	"ReadTextFileRequest", "ReadTextFileResponse", "WriteTextFileRequest", "WriteTextFileResponse",
 	"CreateTerminalRequest", "CreateTerminalResponse", "TerminalOutputRequest", "TerminalOutputResponse",
 }

@@ -24,7 +24,8 @@ func (q Question) String() string {
 	if strings.Contains(q.Subject, " ") {
 		kind = Needs
 	}
-	return fmt.Sprintf("%s: does a capability gate %s? %s. Answer by an override {%v, %q, …}, or {Ungated, %[2]q}", q.Pointer, q.Subject, q.Text, kind, q.Subject)
+	return fmt.Sprintf("%s: does a capability gate %s? %s. Answer by an override {%v, %q, …}, or {Ungated, %[2]q}",
+		q.Pointer, q.Subject, q.Text, kind, q.Subject)
 }
 
 // questions returns the questions about methods of sides whose capabilities are known.
@@ -37,7 +38,8 @@ func questions(pkg *model.Package, j *decisions) []Question {
 		}
 		paths := capabilityPaths(caps, "", nil)
 		out = append(out, partQuestions(m, paths, j)...)
-		if len(m.Capability) > 0 || slices.ContainsFunc(m.Needs, func(n model.Need) bool { return n.Field == nil && n.Variant == nil }) {
+		if len(m.Capability) > 0 || slices.ContainsFunc(m.Needs,
+			func(n model.Need) bool { return n.Field == nil && n.Variant == nil }) {
 			continue
 		}
 		why := looksGated(pkg, m, paths)
@@ -75,7 +77,8 @@ func partQuestions(m *model.Method, capabilities []capabilityPath, j *decisions)
 			why = fmt.Sprintf("Its description says %q", strings.Join(strings.Fields(says), " "))
 		}
 		for _, c := range capabilities {
-			if last := c.path[strings.LastIndex(c.path, ".")+1:]; why == "" && name != "" && c.path != model.DottedPath(m.Capability) && (last == name || strings.Contains(c.doc, "`"+name+"`")) {
+			if last := c.path[strings.LastIndex(c.path, ".")+1:]; why == "" && name != "" &&
+				c.path != model.DottedPath(m.Capability) && (last == name || strings.Contains(c.doc, "`"+name+"`")) {
 				why = fmt.Sprintf("The capability %s names it", c.path)
 			}
 		}
@@ -124,8 +127,9 @@ func capabilityPaths(d model.Decl, prefix string, above []model.Decl) []capabili
 // speaksOfCapability matches a sentence that says that not every side supports something. notSpeaking matches a
 // sentence that all unstable things have.
 var (
-	speaksOfCapability = regexp.MustCompile("(?i)(?:[^.\n]|\\.\\S)*\\b(?:capability|capabilities|only available|(?:if|when) the (?:agent|client|peer) (?:supports|advertises|offers))\\b(?:[^.\n]|\\.\\S)*")
-	notSpeaking        = "This capability is not part of the spec yet"
+	speaksOfCapability = regexp.MustCompile("(?i)(?:[^.\n]|\\.\\S)*\\b(?:capability|capabilities|only " +
+		"available|(?:if|when) the (?:agent|client|peer) (?:supports|advertises|offers))\\b(?:[^.\n]|\\.\\S)*")
+	notSpeaking = "This capability is not part of the spec yet"
 )
 
 // looksGated returns the reason why it looks as if one of the capabilities gated a method, or "".

@@ -336,7 +336,8 @@ func (b *builder) tagValue(n *schema.Node) (string, bool) {
 // ones. The listed tags and their places are in tags.
 func (b *builder) variant(u *model.Union, br *branch, tags map[string]string) (v *model.Variant, open bool) {
 	n := br.node
-	v = &model.Variant{Union: u, Common: model.Common{Pointer: n.Pointer, Doc: n.Description, Deprecated: n.Deprecated, Owner: u, Part: n.Title}}
+	v = &model.Variant{Union: u, Common: model.Common{Pointer: n.Pointer, Doc: n.Description, Deprecated: n.Deprecated,
+		Owner: u, Part: n.Title}}
 	if u.Tag != "" {
 		if tag := br.form.Property(u.Tag); tag != nil {
 			form := b.shapes.Of(tag)
@@ -405,7 +406,8 @@ func (b *builder) checkUntagged(u *model.Union, described []*branch) {
 	if len(form.Branches()) > 0 {
 		for j, br := range described {
 			if names := b.members(br.form).required; j != i && len(names) > 1 {
-				b.problem(br.node.Pointer, "a variant that requires members has no Go shape beside a choice without the tag %q", u.Tag)
+				b.problem(br.node.Pointer, "a variant that requires members has no Go shape beside a choice without the tag %q",
+					u.Tag)
 			}
 		}
 		return
@@ -544,7 +546,8 @@ func (b *builder) content(v *model.Variant, br *branch) {
 			b.problem(br.node.Pointer, "a choice whose variants have the tag %q among their members has no Go shape", u.Tag)
 		}
 		if u.Tag != "" && b.members(inner).open {
-			b.problem(br.node.Pointer, "a choice whose variants would keep the tag %q as one of any members has no Go shape", u.Tag)
+			b.problem(br.node.Pointer, "a choice whose variants would keep the tag %q as one of any members has no Go shape",
+				u.Tag)
 		}
 		if b.isMembers(d) {
 			v.Payload = d
@@ -653,7 +656,8 @@ func (b *builder) tellApart(u *model.Union, choices []*branch, oneOf bool) {
 			case u.Fallback != nil:
 				b.problem(u.Pointer, "the variants at %s and %s are both for any value", u.Fallback.Pointer, u.Variants[i].Pointer)
 			case oneOf && len(choices) > 1:
-				b.problem(u.Pointer, "any value is one of the variant at %s, so that oneOf forbids the others", u.Variants[i].Pointer)
+				b.problem(u.Pointer, "any value is one of the variant at %s, so that oneOf forbids the others",
+					u.Variants[i].Pointer)
 			}
 			u.Fallback = u.Variants[i]
 			continue
@@ -669,15 +673,18 @@ func (b *builder) tellApart(u *model.Union, choices []*branch, oneOf bool) {
 			continue
 		}
 		if slices.ContainsFunc(group, func(i int) bool { return choices[i].kind != kind }) {
-			b.problem(u.Pointer, "the variants at %s and %s both have values of the kind %s", u.Variants[group[0]].Pointer, u.Variants[group[1]].Pointer, kind)
+			b.problem(u.Pointer, "the variants at %s and %s both have values of the kind %s", u.Variants[group[0]].Pointer,
+				u.Variants[group[1]].Pointer, kind)
 			continue
 		}
-		if kind == "object" && slices.ContainsFunc(group, func(i int) bool { return len(b.members(choices[i].form).all) == 0 }) {
+		if kind == "object" && slices.ContainsFunc(group,
+			func(i int) bool { return len(b.members(choices[i].form).all) == 0 }) {
 			b.problem(u.Pointer, "any object is one of its variants, so no other can be told from it")
 			continue
 		}
 		if kind != "object" && kind != "array" {
-			b.problem(u.Pointer, "the variants at %s and %s are both of the kind %s", u.Variants[group[0]].Pointer, u.Variants[group[1]].Pointer, kind)
+			b.problem(u.Pointer, "the variants at %s and %s are both of the kind %s", u.Variants[group[0]].Pointer,
+				u.Variants[group[1]].Pointer, kind)
 			continue
 		}
 		b.keys(u, choices, group, kind == "array")
@@ -693,7 +700,8 @@ func (b *builder) numbers(u *model.Union, choices []*branch, integers, numbers [
 		b.problem(u.Pointer, "an integer is a number too, so that oneOf forbids it")
 	}
 	i, n := choices[integers[0]], choices[numbers[0]]
-	if i.kind != "integer" || n.kind != "number" || !slices.Equal(i.form.Asserted(), []string{"type"}) || !slices.Equal(n.form.Asserted(), []string{"type"}) || i.form.Format != "" && i.form.Format != "int64" {
+	if i.kind != "integer" || n.kind != "number" || !slices.Equal(i.form.Asserted(), []string{"type"}) ||
+		!slices.Equal(n.form.Asserted(), []string{"type"}) || i.form.Format != "" && i.form.Format != "int64" {
 		b.problem(u.Pointer, "integers beside numbers have a Go shape only if both are without bounds")
 	}
 }

@@ -32,7 +32,8 @@ func ParseVersions(text string) ([]Version, error) {
 		if digest, err := hex.DecodeString(fields[4]); err != nil || len(digest) != sha256.Size {
 			return nil, fmt.Errorf("line %d: %q is not a SHA-256", i+1, fields[4])
 		}
-		out = append(out, Version{Path: fields[0], Package: fields[1], Version: fields[2], Date: fields[3], SHA256: fields[4], Release: strings.TrimPrefix(fields[5], "-")})
+		out = append(out, Version{Path: fields[0], Package: fields[1], Version: fields[2], Date: fields[3], SHA256: fields[4],
+			Release: strings.TrimPrefix(fields[5], "-")})
 	}
 	if len(out) == 0 {
 		return nil, fmt.Errorf("no schema is listed")

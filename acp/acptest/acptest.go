@@ -124,7 +124,8 @@ func connect(t testing.TB, transport acp.Transport, opts *ClientOptions, feature
 	if opts.Protocol == 1 {
 		transport = conformance.Tap(t, conformance.Client, transport, tapOptions(features))
 	} else {
-		transport = translate.Transport(conformance.Tap(t, conformance.Client, transport, either(features)), translate.ClientSide, 1,
+		transport = translate.Transport(conformance.Tap(t, conformance.Client, transport, either(features)),
+			translate.ClientSide, 1,
 			&translate.Options{Only: opts.Protocol})
 	}
 	c.ClientConn, err = acp.Connect(t.Context(), transport, handlers, &acp.ClientOptions{
@@ -264,7 +265,8 @@ func Script(
 	if script.Title == nil { // the script sends the updates
 		script.Title = func([]acp.ContentBlock) string { return "" }
 	}
-	script.Prompt = func(ctx context.Context, turn *agentkit.Turn[any], _ *acp.PromptRequest) (*acp.PromptResponse, error) {
+	script.Prompt = func(ctx context.Context, turn *agentkit.Turn[any], _ *acp.PromptRequest) (*acp.PromptResponse,
+		error) {
 		mu.Lock()
 		n := next
 		next++

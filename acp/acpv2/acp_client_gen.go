@@ -41,7 +41,8 @@ func (e *VersionError) Error() string {
 // order in which they arrived. A call returns after the updates that arrived before its answer have been handled. A
 // call made in a handler must use the context that the handler was given: with another context it could deadlock,
 // waiting for its own handler.
-func Connect(ctx context.Context, transport Transport, handlers ClientHandlers, opts *ClientOptions) (*ClientConn, error) {
+func Connect(ctx context.Context, transport Transport, handlers ClientHandlers, opts *ClientOptions) (*ClientConn,
+	error) {
 	if transport == nil {
 		return nil, errors.New("acp: no transport to connect with")
 	}
@@ -118,7 +119,8 @@ func (c *clientSide) routes(conn *rpc.Conn) ([]engine.Route, error) {
 	c.conn = &ClientConn{rpc: conn, enabled: c.opts.Experimental}
 	(*engine.Conn)(conn).SwitchOff(uint64(AllFeatures &^ c.opts.Experimental))
 	c.handlers.CompleteElicitation = c.conn.completing(c.handlers.CompleteElicitation)
-	c.handlers.RequestPermission = verified(&c.opts.Conn, MethodRequestPermission, c.handlers.RequestPermission, checkOutcome)
+	c.handlers.RequestPermission = verified(&c.opts.Conn, MethodRequestPermission, c.handlers.RequestPermission,
+		checkOutcome)
 	extensions, err := serve.Extensions(c.handlers.Extensions, c.conn)
 	if err != nil {
 		return nil, err
@@ -166,7 +168,8 @@ func (c *clientSide) checkElicitation(params any) *flaw {
 	if !ok {
 		return nil
 	}
-	if _, unknown := req.Variant.(*CreateElicitationRequestUnknown); unknown || c.handshake.capabilities().lacksForCreateElicitation(req) != "" {
+	if _, unknown := req.Variant.(*CreateElicitationRequestUnknown); unknown || c.handshake.capabilities().
+		lacksForCreateElicitation(req) != "" {
 		return &flaw{"/mode", "an elicitation mode that was not advertised"}
 	}
 	if page, ok := req.Variant.(*CreateElicitationRequestURL); ok {

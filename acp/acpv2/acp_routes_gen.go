@@ -45,7 +45,8 @@ func verified[P, R, Of any](
 		if wrong == nil {
 			return res, nil
 		}
-		loggerOf(opts).WarnContext(ctx, "the result of a handler is not valid and was not sent", "method", method, "error", wrong)
+		loggerOf(opts).WarnContext(ctx, "the result of a handler is not valid and was not sent", "method", method, "error",
+			wrong)
 		return nil, rpc.Errorf(rpc.ErrInternal, "Internal error: the result of %s is not valid: %v", method, wrong)
 	}
 }
@@ -54,7 +55,8 @@ func verified[P, R, Of any](
 // the method for it is not set.
 func warnUnserved(opts *ConnOptions, offers bool, what, method string, served bool) {
 	if offers && !served {
-		loggerOf(opts).Warn("the result of a handler offers choices that no handler serves: clients that make one get the error that the method does not exist",
+		loggerOf(opts).Warn("the result of a handler offers choices that no handler serves: clients that make one get the "+
+			"error that the method does not exist",
 			"offers", what, "method", method)
 	}
 }
@@ -102,7 +104,8 @@ func notification[P, Of any](
 	if fn == nil {
 		return engine.HandleNotification[P](m.Name, nil)
 	}
-	return engine.HandleNotification(m.Name, func(ctx context.Context, params *P) error { return fn(ctx, of(params), params) })
+	return engine.HandleNotification(m.Name,
+		func(ctx context.Context, params *P) error { return fn(ctx, of(params), params) })
 }
 
 // handle returns the route of a request handler. Like the functions above, it is not inlined, because the compiler

@@ -170,12 +170,14 @@ func (a *agentSide) prepare() (err error) {
 		return err
 	}
 	if a.caps.Session.Present() && h.NewSession == nil {
-		return errors.New("acp: an agent with handlers for sessions, such as DeleteSession, needs those of the capability session")
+		return errors.New("acp: an agent with handlers for sessions, such as DeleteSession, needs those of the " +
+			"capability session")
 	}
 	a.opts.advertise(&a.caps)
 	a.opts.Conn.ConcurrentTurns = true // StartTurn holds prompts
 	if resume := h.ResumeSession; resume != nil {
-		h.ResumeSession = func(ctx context.Context, session *AgentSession, req *ResumeSessionRequest) (*ResumeSessionResponse, error) {
+		h.ResumeSession = func(ctx context.Context, session *AgentSession, req *ResumeSessionRequest) (*ResumeSessionResponse,
+			error) {
 			res, err := resume(ctx, session, req)
 			if err == nil {
 				err = session.repeatState(ctx)
@@ -190,27 +192,31 @@ func (a *agentSide) prepare() (err error) {
 // verify makes the connection check the results of the handlers before they are sent.
 func (a *agentSide) verify() {
 	h, opts := &a.handlers, &a.opts.Conn
-	h.NewSession = verified(opts, MethodNewSession, h.NewSession, func(_ *NewSessionRequest, res *NewSessionResponse) *flaw {
-		return a.checkSession(res.ConfigOptions)
-	})
-	h.ResumeSession = verified(opts, MethodResumeSession, h.ResumeSession, func(_ *ResumeSessionRequest, res *ResumeSessionResponse) *flaw {
-		return a.checkSession(res.ConfigOptions)
-	})
+	h.NewSession = verified(opts, MethodNewSession, h.NewSession,
+		func(_ *NewSessionRequest, res *NewSessionResponse) *flaw {
+			return a.checkSession(res.ConfigOptions)
+		})
+	h.ResumeSession = verified(opts, MethodResumeSession, h.ResumeSession,
+		func(_ *ResumeSessionRequest, res *ResumeSessionResponse) *flaw {
+			return a.checkSession(res.ConfigOptions)
+		})
 	h.SetSessionConfigOption = verified(opts, MethodSetSessionConfigOption, h.SetSessionConfigOption,
 		func(_ *SetSessionConfigOptionRequest, res *SetSessionConfigOptionResponse) *flaw {
 			return checkConfigOptions("/configOptions", res.ConfigOptions)
 		})
 	h.ListSessions = verified(opts, MethodListSessions, a.statesArchived(h.ListSessions), checkListed)
-	h.ForkSession = verified(opts, MethodForkSession, h.ForkSession, func(_ *ForkSessionRequest, res *ForkSessionResponse) *flaw {
-		return a.checkSession(res.ConfigOptions)
-	})
+	h.ForkSession = verified(opts, MethodForkSession, h.ForkSession,
+		func(_ *ForkSessionRequest, res *ForkSessionResponse) *flaw {
+			return a.checkSession(res.ConfigOptions)
+		})
 	h.Prompt = verified(opts, MethodPrompt, h.Prompt, noExtraCheck[PromptRequest, PromptResponse])
 }
 
 // checkSession refuses repeated ids of config options in a result that opens a session, and warns about options without
 // a handler for them.
 func (a *agentSide) checkSession(options []SessionConfigOption) *flaw {
-	warnUnserved(&a.opts.Conn, len(options) > 0, "config options", MethodSetSessionConfigOption, a.handlers.SetSessionConfigOption != nil)
+	warnUnserved(&a.opts.Conn, len(options) > 0, "config options", MethodSetSessionConfigOption,
+		a.handlers.SetSessionConfigOption != nil)
 	return checkConfigOptions("/configOptions", options)
 }
 

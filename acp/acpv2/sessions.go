@@ -28,7 +28,8 @@ func (s *AgentSession) Update(ctx context.Context, update SessionUpdate) error {
 // not change req. Within a turn it reports that user action is required, and after the answer that the session is
 // running again. If the turn is cancelled, RequestPermission returns an error, which the turn may return unchanged.
 // Treat an outcome of an unknown kind as a refusal.
-func (s *AgentSession) RequestPermission(ctx context.Context, req *RequestPermissionRequest) (RequestPermissionOutcome, error) {
+func (s *AgentSession) RequestPermission(ctx context.Context, req *RequestPermissionRequest) (RequestPermissionOutcome,
+	error) {
 	own := *orEmpty(req)
 	own.SessionID = s.id
 	res, err := requiringAction(ctx, s, func() (*RequestPermissionResponse, error) {

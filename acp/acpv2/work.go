@@ -260,7 +260,8 @@ func (s *AgentSession) report(ctx context.Context, state StateUpdate) error {
 }
 
 func (s *AgentSession) reportUnsent(ctx context.Context, err error) {
-	(*engine.Conn)(s.conn.rpc).ReportFailure(ctx, "a state of the session cannot be sent as it is", MethodSessionUpdate, err)
+	(*engine.Conn)(s.conn.rpc).ReportFailure(ctx, "a state of the session cannot be sent as it is", MethodSessionUpdate,
+		err)
 }
 
 // bare returns a state with nothing that an author has given.

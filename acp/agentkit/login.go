@@ -46,7 +46,8 @@ func (ss *sessions) authenticate(
 }
 
 // logout serves logout.
-func (ss *sessions) logout(ctx context.Context, conn *acp.AgentConn, _ *acp.LogoutRequest) (*acp.LogoutResponse, error) {
+func (ss *sessions) logout(ctx context.Context, conn *acp.AgentConn, _ *acp.LogoutRequest) (*acp.LogoutResponse,
+	error) {
 	if logout := ss.config.login.Logout; logout != nil {
 		if err := logout(ctx, conn); err != nil {
 			return nil, err

@@ -32,7 +32,8 @@ func (s *session) ConfigOptions() []acp.SessionConfigOption {
 	}
 	values := make([]acp.SessionConfigSelectOption, len(s.modes))
 	for i, mode := range s.modes {
-		values[i] = acp.SessionConfigSelectOption{Value: acp.SessionConfigValueID(mode.ID), Name: mode.Name, Description: mode.Description}
+		values[i] = acp.SessionConfigSelectOption{Value: acp.SessionConfigValueID(mode.ID), Name: mode.Name,
+			Description: mode.Description}
 	}
 	option := acp.SelectOption(modeOption, "Mode", acp.SessionConfigValueID(s.mode), values...)
 	option.Category = acp.Some(acp.SessionConfigOptionCategoryMode)
@@ -172,7 +173,10 @@ func (ss *sessions) setOption(
 			return nil, acp.InvalidParamsf("the session has no such mode")
 		}
 		mode := acp.SessionModeID(value.Value)
-		err := s.choose(ctx, mode, func(ctx context.Context) error { return s.AgentSession.Update(ctx, acp.ModeUpdate(mode)) })
+		err := s.choose(ctx, mode, func(ctx context.Context) error {
+			return s.AgentSession.Update(ctx,
+				acp.ModeUpdate(mode))
+		})
 		if err != nil {
 			return nil, err
 		}

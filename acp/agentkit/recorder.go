@@ -40,7 +40,8 @@ type recorder struct {
 	text    []byte
 	textDue turns.Timer
 
-	calls    map[acp.ToolCallID]*acp.ToolCallUpdate // the open calls, with their pending updates; nil if an update does not wait
+	// the open calls, with their pending updates; nil if an update does not wait
+	calls    map[acp.ToolCallID]*acp.ToolCallUpdate
 	callsDue turns.Timer
 	callTime time.Duration // how long updates wait next time
 
@@ -83,7 +84,8 @@ func lasting(update acp.SessionUpdate) bool {
 	case *acp.SessionUpdateSubagentUpdate: // a subagent no longer works when the session is loaded
 		_, idle := u.State.Value().Variant.(*acp.StateUpdateIdle)
 		return idle || u.State.IsZero()
-	case *acp.SessionUpdateAvailableCommandsUpdate, *acp.SessionUpdateConfigOptionUpdate, *acp.SessionUpdateUsageUpdate, *acp.SessionUpdateNotice:
+	case *acp.SessionUpdateAvailableCommandsUpdate, *acp.SessionUpdateConfigOptionUpdate, *acp.SessionUpdateUsageUpdate,
+		*acp.SessionUpdateNotice:
 		return false
 	default:
 		return true

@@ -41,8 +41,9 @@ type session struct {
 	roots    []string
 	life     turns.Life
 
-	saving sync.Mutex           // guards early
-	early  *sessionstore.Record // the record to store when Config.Open has created the session; nil if the store has the session
+	saving sync.Mutex // guards early
+	// the record to store when Config.Open has created the session; nil if the store has the session
+	early *sessionstore.Record
 
 	choosing chan struct{} // capacity 1: held while the mode or an option is changed for the client with the author's hook
 
@@ -53,9 +54,10 @@ type session struct {
 
 	mu      sync.Mutex
 	mode    acp.SessionModeID
-	modes   []acp.SessionMode                          // not changed after Config.Open
-	options []acp.SessionConfigOption                  // the author's options
-	fields  map[acp.SessionConfigID]func(value string) // setters for the options of Select and Toggle; not changed after Config.Open
+	modes   []acp.SessionMode         // not changed after Config.Open
+	options []acp.SessionConfigOption // the author's options
+	// setters for the options of Select and Toggle; not changed after Config.Open
+	fields  map[acp.SessionConfigID]func(value string)
 	titled  bool
 	title   string        // the stored title, until the client was sent it or another one
 	turn    *turn         // the turn that runs, or waits for the answer to the previous one

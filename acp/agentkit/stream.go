@@ -41,7 +41,8 @@ func (e *APIError) Unwrap() error {
 
 // temporary reports whether the API may answer another time.
 func (e *APIError) temporary() bool {
-	return e.Status == 0 || e.Status == http.StatusRequestTimeout || e.Status == http.StatusTooManyRequests || e.Status >= 500
+	return e.Status == 0 || e.Status == http.StatusRequestTimeout || e.Status == http.StatusTooManyRequests ||
+		e.Status >= 500
 }
 
 // The bounds of Turn.Stream.
@@ -86,7 +87,8 @@ type StreamOptions struct {
 // waits as long as RetryAfter asks for, at most five minutes, or otherwise 0.5 s, 1 s, 2 s and so on. If a part of the
 // answer has been shown, it does not try again. The error is the last one of request; or it matches ErrTooLarge if the
 // answer is longer than MaxBytes, of which the client has got the beginning.
-func (t *turn) Stream(ctx context.Context, request func(ctx context.Context) iter.Seq2[Piece, error], opts *StreamOptions) error {
+func (t *turn) Stream(ctx context.Context, request func(ctx context.Context) iter.Seq2[Piece, error],
+	opts *StreamOptions) error {
 	var o StreamOptions
 	if opts != nil {
 		o = *opts
@@ -110,7 +112,8 @@ func (t *turn) Stream(ctx context.Context, request func(ctx context.Context) ite
 			break
 		}
 		wait := failure.wait(n)
-		notice := acp.Notice{Severity: acp.NoticeSeverityWarning, Title: fmt.Sprintf("%v. Trying again in %v.", failure, wait)}
+		notice := acp.Notice{Severity: acp.NoticeSeverityWarning,
+			Title: fmt.Sprintf("%v. Trying again in %v.", failure, wait)}
 		if err := t.Notify(ctx, notice); err != nil {
 			return err
 		}

@@ -90,7 +90,8 @@ var ErrSubagentCancelled = errors.New("agentkit: the client has cancelled the su
 func (t *Turn[S]) Subagent(
 	ctx context.Context, title, description string, do func(ctx context.Context, a *Subagent[S]) error,
 ) error {
-	return t.subagent(ctx, title, description, func(ctx context.Context, a *subagent) error { return do(ctx, &Subagent[S]{*a}) })
+	return t.subagent(ctx, title, description,
+		func(ctx context.Context, a *subagent) error { return do(ctx, &Subagent[S]{*a}) })
 }
 
 func (t *turn) subagent(

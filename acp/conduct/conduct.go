@@ -80,7 +80,8 @@ func Run(ctx context.Context, client rpc.Transport, proxies []Component, agent *
 }
 
 func newChain(client rpc.Transport, proxies []Component, agent *Component, opts *Options) *chain {
-	c := &chain{began: time.Now(), decode: codec.NewDecoder(nil), inside: codec.NewDecoder(nil), ended: make(chan struct{})}
+	c := &chain{began: time.Now(), decode: codec.NewDecoder(nil), inside: codec.NewDecoder(nil),
+		ended: make(chan struct{})}
 	if opts != nil {
 		c.options = *opts
 	}

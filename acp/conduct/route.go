@@ -342,7 +342,8 @@ func (c *chain) fromClient(out outgoing, method string) (outgoing, *wire.Error) 
 	case method == first:
 		return c.initialize(out, c.ports[1]), nil
 	case method == methodInitialize:
-		return out, refusal(rpc.ErrInvalidRequest, "this chain has no agent: as a proxy it is initialized by "+methodProxyInitialize)
+		return out, refusal(rpc.ErrInvalidRequest, "this chain has no agent: as a proxy it is initialized by "+
+			methodProxyInitialize)
 	case method == methodProxyInitialize:
 		return out, refusal(rpc.ErrInvalidRequest, "this chain has an agent: it is initialized by "+methodInitialize)
 	case !c.started:

@@ -120,7 +120,8 @@ func (c *Command) environment() []string {
 	}
 	env := slices.DeleteFunc(slices.Clone(base), func(pair string) bool {
 		name, _, _ := strings.Cut(pair, "=")
-		return slices.ContainsFunc(slices.Collect(maps.Keys(c.Env)), func(other string) bool { return sameVariable(name, other) })
+		return slices.ContainsFunc(slices.Collect(maps.Keys(c.Env)),
+			func(other string) bool { return sameVariable(name, other) })
 	})
 	for _, name := range slices.Sorted(maps.Keys(c.Env)) {
 		env = append(env, name+"="+c.Env[name])

@@ -79,7 +79,8 @@ func (d *Diagnosis) String() string {
 	}
 	if a := d.Agent; a != nil {
 		info := a.AgentInfo.Value()
-		say("agent:   %s %s, protocol version %d, answered after %v", cmp.Or(info.Name, "(no name)"), info.Version, d.Protocol, d.Took.Round(time.Millisecond))
+		say("agent:   %s %s, protocol version %d, answered after %v", cmp.Or(info.Name, "(no name)"), info.Version,
+			d.Protocol, d.Took.Round(time.Millisecond))
 		say("offers:  %s", strings.Join(offers(&a.AgentCapabilities), ", "))
 		for _, m := range a.AuthMethods {
 			switch m := m.Variant.(type) {
@@ -206,10 +207,12 @@ func (w *watched) Connect(ctx context.Context) (rpc.Stream, error) {
 func (d *Diagnosis) examine(ctx context.Context, o *DoctorOptions) {
 	n := &noise{}
 	options := o.Client
-	options.Conn = acp.ConnOptions{Logger: slog.New(slog.DiscardHandler), SkipNoise: true, Hooks: acp.Hooks{Invalid: n.invalid}}
+	options.Conn = acp.ConnOptions{Logger: slog.New(slog.DiscardHandler), SkipNoise: true,
+		Hooks: acp.Hooks{Invalid: n.invalid}}
 	transport := &watched{Transport: acp.Command(d.Command.Cmd())}
 	began := time.Now()
-	both := translate.Transport(transport, translate.ClientSide, 1, &translate.Options{Chosen: func(version int) { d.Protocol = version }})
+	both := translate.Transport(transport, translate.ClientSide, 1,
+		&translate.Options{Chosen: func(version int) { d.Protocol = version }})
 	conn, err := acp.Connect(ctx, both, acp.ClientHandlers{}, &options)
 	if err == nil {
 		d.Agent, d.Took = conn.Initialized(), time.Since(began)
@@ -243,8 +246,9 @@ func (d *Diagnosis) examine(ctx context.Context, o *DoctorOptions) {
 	defer n.mu.Unlock()
 	if n.count > 0 {
 		d.add(Problem{
-			Kind:   Banner,
-			Text:   fmt.Sprintf("it writes lines to standard output that are not messages, such as %q (%d lines)", n.lines[0], n.count),
+			Kind: Banner,
+			Text: fmt.Sprintf("it writes lines to standard output that are not messages, such as %q (%d lines)", n.lines[0],
+				n.count),
 			Advice: "Clients may refuse this. Everything but messages belongs to standard error.",
 			Blocks: false,
 		})
@@ -285,17 +289,20 @@ func (d *Diagnosis) explain(ctx context.Context, err, startup error) {
 	case refused && d.Agent != nil:
 		d.blocked(SessionFailed, err, "", "it cannot open a session: %v", err)
 	case refused && errors.Is(err, acp.ErrMethodNotFound):
-		d.blocked(NotAnAgent, err, "Many programs are agents only with an argument, such as --acp or acp.", "it does not know initialize: is it an agent?")
+		d.blocked(NotAnAgent, err, "Many programs are agents only with an argument, such as --acp or acp.",
+			"it does not know initialize: is it an agent?")
 	case refused:
 		d.blocked(Refused, err, "", "it has refused initialize: %v", call.Err)
 	case exited && explained:
 		// The agent may have ended because the package does not support this version of Node.js.
-		d.Problems = slices.DeleteFunc(d.Problems, func(p Problem) bool { return p.Kind == WrongNode && known.Kind == WrongNode })
+		d.Problems = slices.DeleteFunc(d.Problems,
+			func(p Problem) bool { return p.Kind == WrongNode && known.Kind == WrongNode })
 		d.add(known)
 	case exited:
 		advice := ""
 		if d.Output.Stderr == "" {
-			advice = "It has written nothing to standard error. Run the command by hand; many programs are agents only with an argument, such as --acp or acp."
+			advice = "It has written nothing to standard error. Run the command by hand; many programs are agents only with " +
+				"an argument, such as --acp or acp."
 		}
 		d.blocked(Exited, err, advice, "it has ended: %s%s", exit.State, d.words())
 	case ctx.Err() != nil && !errors.Is(context.Cause(ctx), errTime):
@@ -303,7 +310,8 @@ func (d *Diagnosis) explain(ctx context.Context, err, startup error) {
 	case ctx.Err() != nil && explained:
 		d.add(known)
 	case ctx.Err() != nil:
-		d.blocked(Silent, err, "It runs, but as an agent it should answer at once. It may need an argument such as --acp, ask something in a terminal, or be downloading.",
+		d.blocked(Silent, err, "It runs, but as an agent it should answer at once. It may need an argument such as --acp, "+
+			"ask something in a terminal, or be downloading.",
 			"it has not answered in time%s", d.words())
 	default:
 		d.blocked(NotAnAgent, err, "", "it does not answer as an agent: %v", err)
@@ -332,9 +340,11 @@ func (d *Diagnosis) notStarted(err error) {
 	case d.foreign != "":
 		d.blocked(WrongSystem, err, "Get the build for this system.", "%s is made for %s", d.Program, d.foreign)
 	case errors.Is(err, syscall.ENOEXEC):
-		d.blocked(NotExecutable, err, "A script needs a first line such as #!/bin/sh.", "%s is not a program that this system can run", d.Program)
+		d.blocked(NotExecutable, err, "A script needs a first line such as #!/bin/sh.",
+			"%s is not a program that this system can run", d.Program)
 	case errors.Is(err, fs.ErrPermission):
-		d.blocked(NotExecutable, err, "It may lie on a disk from which no programs may be run.", "%s may not be run", d.Program)
+		d.blocked(NotExecutable, err, "It may lie on a disk from which no programs may be run.", "%s may not be run",
+			d.Program)
 	default:
 		d.blocked(NotStarted, err, "", "it could not be started: %v", err)
 	}

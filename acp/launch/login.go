@@ -112,7 +112,8 @@ func feed(cmd *exec.Cmd, from io.Reader) (stop func(), err error) {
 	}()
 	return func() {
 		_ = to.Close() // the command may not have been started
-		if timed, ok := from.(interface{ SetReadDeadline(time.Time) error }); ok && timed.SetReadDeadline(time.Unix(1, 0)) == nil {
+		if timed, ok := from.(interface{ SetReadDeadline(time.Time) error }); ok &&
+			timed.SetReadDeadline(time.Unix(1, 0)) == nil {
 			<-read
 			_ = timed.SetReadDeadline(time.Time{}) // it could be set before, so it can be set now
 		}
@@ -163,7 +164,8 @@ func Login(
 		}
 	}
 	if len(methods) == 0 {
-		return fmt.Errorf("launch: %w: the agent requires a login, and offers none that this client can run", acp.ErrUnsupported)
+		return fmt.Errorf("launch: %w: the agent requires a login, and offers none that this client can run",
+			acp.ErrUnsupported)
 	}
 	id, err := choose(ctx, methods)
 	if err != nil {

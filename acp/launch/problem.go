@@ -13,27 +13,29 @@ type ProblemKind string
 
 // The kinds of problems.
 const (
-	FolderMissing      ProblemKind = "folder missing"       // Command.Dir does not exist, or is not a directory
-	ProgramMissing     ProblemKind = "program missing"      // the program was not found
-	NotExecutable      ProblemKind = "not executable"       // it exists, but may not be run, or is not a program
-	WrongSystem        ProblemKind = "wrong system"         // it is made for another system or processor
-	InterpreterMissing ProblemKind = "interpreter missing"  // something needed to run the program is missing: node, a loader, a library
-	WrongNode          ProblemKind = "wrong Node.js"        // it needs another version of Node.js
-	Incomplete         ProblemKind = "incomplete"           // parts of the program are missing
-	DownloadFailed     ProblemKind = "download failed"      // a package runner cannot fetch it: network, proxy, certificate or disk
-	TooNew             ProblemKind = "too new"              // the version is newer than npm's min-release-age allows
-	NotPublished       ProblemKind = "not published"        // there is no such package or version
-	NoCommand          ProblemKind = "no command"           // the package has no command to run
-	NotStarted         ProblemKind = "not started"          // the system refused to start it for another reason
-	Exited             ProblemKind = "exited"               // it ended before it answered
-	Silent             ProblemKind = "no answer"            // it did not answer in time
-	Banner             ProblemKind = "banner"               // it writes text other than messages to standard output
-	NotAnAgent         ProblemKind = "not an agent"         // it answers, but not as an agent
-	Refused            ProblemKind = "refused"              // it refused initialize
-	WrongVersion       ProblemKind = "wrong version"        // it speaks another version of the protocol
-	LoginRequired      ProblemKind = "login required"       // the user has to log in first
-	SessionFailed      ProblemKind = "no session"           // it starts, but cannot open a session
-	Interrupted        ProblemKind = "examination not done" // the examination was interrupted
+	FolderMissing  ProblemKind = "folder missing"  // Command.Dir does not exist, or is not a directory
+	ProgramMissing ProblemKind = "program missing" // the program was not found
+	NotExecutable  ProblemKind = "not executable"  // it exists, but may not be run, or is not a program
+	WrongSystem    ProblemKind = "wrong system"    // it is made for another system or processor
+	// something needed to run the program is missing: node, a loader, a library
+	InterpreterMissing ProblemKind = "interpreter missing"
+	WrongNode          ProblemKind = "wrong Node.js" // it needs another version of Node.js
+	Incomplete         ProblemKind = "incomplete"    // parts of the program are missing
+	// a package runner cannot fetch it: network, proxy, certificate or disk
+	DownloadFailed ProblemKind = "download failed"
+	TooNew         ProblemKind = "too new"              // the version is newer than npm's min-release-age allows
+	NotPublished   ProblemKind = "not published"        // there is no such package or version
+	NoCommand      ProblemKind = "no command"           // the package has no command to run
+	NotStarted     ProblemKind = "not started"          // the system refused to start it for another reason
+	Exited         ProblemKind = "exited"               // it ended before it answered
+	Silent         ProblemKind = "no answer"            // it did not answer in time
+	Banner         ProblemKind = "banner"               // it writes text other than messages to standard output
+	NotAnAgent     ProblemKind = "not an agent"         // it answers, but not as an agent
+	Refused        ProblemKind = "refused"              // it refused initialize
+	WrongVersion   ProblemKind = "wrong version"        // it speaks another version of the protocol
+	LoginRequired  ProblemKind = "login required"       // the user has to log in first
+	SessionFailed  ProblemKind = "no session"           // it starts, but cannot open a session
+	Interrupted    ProblemKind = "examination not done" // the examination was interrupted
 )
 
 // Problem is a problem, described in words.
@@ -73,7 +75,8 @@ var signs = []sign{
 	{
 		TooNew, regexp.MustCompile(`No matching version found for (\S+) with a date before (.+?)\.?(?:\n|$)`),
 		"npm only accepts packages from before $2 (its setting min-release-age, or before), and $1 is newer",
-		"Wait until the version is old enough, take an older one, or set min-release-age=0 for this package. If the agent has a binary, npm is not needed for that.",
+		"Wait until the version is old enough, take an older one, or set min-release-age=0 for this package. If the agent " +
+			"has a binary, npm is not needed for that.",
 	},
 	{
 		NotPublished, regexp.MustCompile(`No matching version found for (\S+?)\.?(?:\s|$)`),
@@ -86,7 +89,8 @@ var signs = []sign{
 	{NotPublished, regexp.MustCompile(`npm (?:error|ERR!) code E404`), "npm cannot find the package", "The name may be wrong, or the package private: see npm whoami."},
 	{
 		DownloadFailed, regexp.MustCompile(`npm (?:error|ERR!) code (ENOTCACHED)`),
-		"npm is set to offline ($1), and the package is not in its cache", "Set offline=false for npm, and start the agent once with a network.",
+		"npm is set to offline ($1), and the package is not in its cache",
+		"Set offline=false for npm, and start the agent once with a network.",
 	},
 	{
 		DownloadFailed, regexp.MustCompile(`npm (?:error|ERR!) code (ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ECONNRESET|ECONNABORTED|ETIMEDOUT|ENETUNREACH|EHOSTUNREACH|ERR_SOCKET_TIMEOUT|EIDLETIMEOUT|ENETDOWN)`),
@@ -94,7 +98,8 @@ var signs = []sign{
 	},
 	{
 		DownloadFailed, regexp.MustCompile(`npm (?:error|ERR!) code (SELF_SIGNED_CERT_IN_CHAIN|UNABLE_TO_VERIFY_LEAF_SIGNATURE|UNABLE_TO_GET_ISSUER_CERT_LOCALLY|DEPTH_ZERO_SELF_SIGNED_CERT|CERT_HAS_EXPIRED)`),
-		"npm does not trust the certificate of its registry ($1)", "Behind a proxy of a company, set NODE_EXTRA_CA_CERTS to its certificate.",
+		"npm does not trust the certificate of its registry ($1)",
+		"Behind a proxy of a company, set NODE_EXTRA_CA_CERTS to its certificate.",
 	},
 	{
 		DownloadFailed, regexp.MustCompile(`npm (?:error|ERR!) code (EACCES|EPERM|EROFS|ENOSPC|EDQUOT)`),
@@ -116,7 +121,8 @@ var signs = []sign{
 	{WrongNode, regexp.MustCompile(`(SyntaxError: [^\n]*)[\s\S]*\n(Node\.js v[\d.]+)`), "$2 does not understand the program: $1", "A newer version of Node.js may be needed."},
 	{
 		InterpreterMissing, regexp.MustCompile("(?:version `)?((?:GLIBC|GLIBCXX|CXXABI)_[\\d.]+)'? not found"),
-		"the program needs $1, which this system does not have", "The system is older than the program expects; there may be a build for musl, or a package of npm.",
+		"the program needs $1, which this system does not have",
+		"The system is older than the program expects; there may be a build for musl, or a package of npm.",
 	},
 	{InterpreterMissing, regexp.MustCompile(`error while loading shared libraries: ([^:\n]+)`), "the program needs the library $1, which is not installed", "Install the package of the system that has it."},
 	{InterpreterMissing, regexp.MustCompile(`Library not loaded: (\S+)`), "the program needs the library $1, which is not installed", ""},

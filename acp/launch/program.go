@@ -57,7 +57,8 @@ func (d *Diagnosis) look(ctx context.Context) bool {
 		d.foreign = foreign(file, head)
 		if loader := loader(file, head); loader != "" {
 			if _, err := os.Stat(loader); errors.Is(err, fs.ErrNotExist) {
-				d.blocked(InterpreterMissing, err, "The program is made for another C library (musl or glibc); there may be another build of it.",
+				d.blocked(InterpreterMissing, err,
+					"The program is made for another C library (musl or glibc); there may be another build of it.",
 					"%s is loaded by %s, which is not there", path, loader)
 				return false
 			}
@@ -101,7 +102,9 @@ func (d *Diagnosis) interpreted(line string) bool {
 		return true
 	}
 	if strings.HasSuffix(line, "\r") {
-		d.blocked(NotExecutable, nil, "Write the file with the line ends of Unix.", "the first line of %s ends with a carriage return, which the system takes for a part of %q", d.Program, words[len(words)-1])
+		d.blocked(NotExecutable, nil, "Write the file with the line ends of Unix.",
+			"the first line of %s ends with a carriage return, which the system takes for a part of %q", d.Program,
+			words[len(words)-1])
 		return false
 	}
 	if _, err := os.Stat(words[0]); errors.Is(err, fs.ErrNotExist) {
@@ -126,7 +129,8 @@ func (d *Diagnosis) interpreted(line string) bool {
 			if tool := toolOf[name]; tool != "" {
 				advice = "Install " + tool + ", or put its folder into PATH."
 			}
-			d.blocked(InterpreterMissing, err, advice, "%s is run by %s, which is not in PATH: looked for in %s", d.Program, name, strings.Join(d.Command.searched(), ", "))
+			d.blocked(InterpreterMissing, err, advice, "%s is run by %s, which is not in PATH: looked for in %s", d.Program,
+				name, strings.Join(d.Command.searched(), ", "))
 			return false
 		}
 		name = path
@@ -199,7 +203,8 @@ func foreign(file io.ReaderAt, head []byte) string {
 		if err != nil {
 			return ""
 		}
-		processor := name(map[string]string{"EM_X86_64": "amd64", "EM_AARCH64": "arm64", "EM_386": "386", "EM_ARM": "arm", "EM_RISCV": "riscv64"}, f.Machine)
+		processor := name(map[string]string{"EM_X86_64": "amd64", "EM_AARCH64": "arm64", "EM_386": "386", "EM_ARM": "arm",
+			"EM_RISCV": "riscv64"}, f.Machine)
 		system := "linux" // most programs do not name theirs
 		if runtime.GOOS != "darwin" && runtime.GOOS != "windows" {
 			system = runtime.GOOS
@@ -210,7 +215,8 @@ func foreign(file io.ReaderAt, head []byte) string {
 		if err != nil {
 			return ""
 		}
-		processor := map[uint16]string{pe.IMAGE_FILE_MACHINE_AMD64: "amd64", pe.IMAGE_FILE_MACHINE_ARM64: "arm64", pe.IMAGE_FILE_MACHINE_I386: "386"}[f.Machine]
+		processor := map[uint16]string{pe.IMAGE_FILE_MACHINE_AMD64: "amd64", pe.IMAGE_FILE_MACHINE_ARM64: "arm64",
+			pe.IMAGE_FILE_MACHINE_I386: "386"}[f.Machine]
 		return made("windows", processor)
 	}
 	processors := map[string]string{"CpuAmd64": "amd64", "CpuArm64": "arm64"}

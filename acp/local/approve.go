@@ -18,8 +18,10 @@ import (
 
 // An Approval decides about each write and each command before it happens. A nil *Approval refuses them all.
 type Approval struct {
-	ask   func(context.Context, Session, *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error) // nil: trusted
-	asked chan struct{}                                                                                         // has room for maxAsked questions
+	// nil: trusted
+	ask func(context.Context, Session, *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error)
+	// has room for maxAsked questions
+	asked chan struct{}
 }
 
 // maxAsked is how many questions of one Approval may wait for answers; further requests wait. It bounds the memory for
@@ -39,7 +41,8 @@ func Trusted() *Approval { return &Approval{} }
 // kind execute, whose raw input has the members command, args, cwd and env. Its options are allow_once and reject_once;
 // whatever does not select the former rejects, and the agent's request fails with [ErrRejected]. S is the type of the
 // sessions that the handlers get. Calls are concurrent; their contexts end with the agent's request.
-func Asking[S Session](ask func(context.Context, S, *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error)) *Approval {
+func Asking[S Session](ask func(context.Context, S, *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse,
+	error)) *Approval {
 	return &Approval{asked: make(chan struct{}, maxAsked), ask: func(
 		ctx context.Context, session Session, req *acp.RequestPermissionRequest,
 	) (*acp.RequestPermissionResponse, error) {
@@ -73,10 +76,11 @@ func (a *Approval) decide(ctx context.Context, session Session, describe func() 
 		return err
 	}
 	call.ToolCallID, call.Status = acp.ToolCallID("local_"+rand.Text()), acp.Some(acp.ToolCallStatusPending)
-	res, err := a.ask(ctx, session, &acp.RequestPermissionRequest{SessionID: session.ID(), ToolCall: call, Options: []acp.PermissionOption{
-		{OptionID: optionAllow, Name: "Allow once", Kind: acp.PermissionOptionKindAllowOnce},
-		{OptionID: optionReject, Name: "Reject", Kind: acp.PermissionOptionKindRejectOnce},
-	}})
+	res, err := a.ask(ctx, session,
+		&acp.RequestPermissionRequest{SessionID: session.ID(), ToolCall: call, Options: []acp.PermissionOption{
+			{OptionID: optionAllow, Name: "Allow once", Kind: acp.PermissionOptionKindAllowOnce},
+			{OptionID: optionReject, Name: "Reject", Kind: acp.PermissionOptionKindRejectOnce},
+		}})
 	if ctx.Err() != nil { // the agent no longer waits
 		return context.Cause(ctx)
 	}
@@ -108,7 +112,8 @@ func (a *Approval) approveWrite(ctx context.Context, session Session, at place, 
 		return acp.ToolCallUpdate{
 			Title: acp.Some(verb + " " + at.path), Kind: acp.Some(acp.ToolKindEdit),
 			Locations: acp.Some(paths),
-			Content:   acp.Some([]acp.ToolCallContent{{Variant: &acp.ToolCallContentDiff{Path: at.path, OldText: old, NewText: content}}}),
+			Content: acp.Some([]acp.ToolCallContent{{Variant: &acp.ToolCallContentDiff{Path: at.path, OldText: old,
+				NewText: content}}}),
 		}, nil
 	})
 }
@@ -178,7 +183,8 @@ func (a *Approval) approveCommand(ctx context.Context, session Session, c comman
 			Env     map[string]string `json:"env,omitempty"`
 		}{c.name, c.args, c.cwd.Or(dir), env})
 		return acp.ToolCallUpdate{
-			Title: acp.Some("Run " + strings.Join(append([]string{c.name}, c.args...), " ")), Kind: acp.Some(acp.ToolKindExecute),
+			Title:    acp.Some("Run " + strings.Join(append([]string{c.name}, c.args...), " ")),
+			Kind:     acp.Some(acp.ToolKindExecute),
 			RawInput: input,
 		}, err
 	})

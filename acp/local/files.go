@@ -222,7 +222,8 @@ func (f *Files) writePlace(ctx context.Context, at place, content string) error 
 
 // writeOpen writes a file that is open, or replaces it in dir if it is the one of that name there, which info
 // describes.
-func (f *Files) writeOpen(ctx context.Context, dir *os.Root, name string, info fs.FileInfo, file *os.File, content string) error {
+func (f *Files) writeOpen(ctx context.Context, dir *os.Root, name string, info fs.FileInfo, file *os.File,
+	content string) error {
 	is, err := file.Stat()
 	if err != nil {
 		return err

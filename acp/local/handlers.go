@@ -21,7 +21,8 @@ func (f *Files) Register(h *acp.ClientHandlers) {
 // (fs/read_text_file). Lines end after "\n"; lines after the end of the file are an empty text. The amount read is
 // bounded; see [FilesOptions]. A missing file is rpc.ErrResourceNotFound with the file's URI as data and "No such file
 // or directory" in its message; other refusals are rpc.ErrInvalidParams.
-func (f *Files) ReadTextFile(ctx context.Context, session Session, req *acp.ReadTextFileRequest) (*acp.ReadTextFileResponse, error) {
+func (f *Files) ReadTextFile(ctx context.Context, session Session,
+	req *acp.ReadTextFileRequest) (*acp.ReadTextFileResponse, error) {
 	lines := window{first: req.Line.Or(1), count: -1}
 	if count, ok := req.Limit.Get(); ok {
 		lines.count = int64(count)
@@ -48,7 +49,8 @@ func (f *Files) ReadTextFile(ctx context.Context, session Session, req *acp.Read
 // The [Approval] is asked once the path is known to be inside the session's directories. If a request is cancelled,
 // either the file is unchanged or the change is complete. Refusals are rpc.ErrInvalidParams, or rpc.ErrMethodNotFound
 // if the files are read-only.
-func (f *Files) WriteTextFile(ctx context.Context, session Session, req *acp.WriteTextFileRequest) (*acp.WriteTextFileResponse, error) {
+func (f *Files) WriteTextFile(ctx context.Context, session Session,
+	req *acp.WriteTextFileRequest) (*acp.WriteTextFileResponse, error) {
 	if err := f.write(ctx, session, req.Path, req.Content); err != nil {
 		return nil, forPeer(err)
 	}
@@ -70,7 +72,8 @@ func (t *Terminals) Register(h *acp.ClientHandlers) {
 // CreateTerminal starts a command, once the [Approval] permits it, and returns at once (terminal/create). The command
 // does not end with ctx. Its id cannot be guessed, and is known only to the session that created it. If the command or
 // the working directory does not exist, the error is rpc.ErrInvalidParams.
-func (t *Terminals) CreateTerminal(ctx context.Context, session Session, req *acp.CreateTerminalRequest) (*acp.CreateTerminalResponse, error) {
+func (t *Terminals) CreateTerminal(ctx context.Context, session Session,
+	req *acp.CreateTerminalRequest) (*acp.CreateTerminalResponse, error) {
 	limit := -1
 	if bytes, ok := req.OutputByteLimit.Get(); ok {
 		limit = int(min(bytes, math.MaxInt))
@@ -89,7 +92,8 @@ func (t *Terminals) CreateTerminal(ctx context.Context, session Session, req *ac
 // TerminalOutput returns the end of a command's output, valid UTF-8 of at most the requested number of bytes, and its
 // exit status once it has ended (terminal/output). If the session does not have the terminal, the error is
 // rpc.ErrResourceNotFound.
-func (t *Terminals) TerminalOutput(ctx context.Context, session Session, req *acp.TerminalOutputRequest) (*acp.TerminalOutputResponse, error) {
+func (t *Terminals) TerminalOutput(ctx context.Context, session Session,
+	req *acp.TerminalOutputRequest) (*acp.TerminalOutputResponse, error) {
 	limit, err := t.outputLimit(keyOf(session), req.TerminalID)
 	if err != nil {
 		return nil, forPeer(err)
@@ -115,7 +119,8 @@ func (t *Terminals) TerminalOutput(ctx context.Context, session Session, req *ac
 
 // WaitForTerminalExit waits until a command or ctx has ended, and returns the command's exit status
 // (terminal/wait_for_exit). If the session does not have the terminal, the error is rpc.ErrResourceNotFound.
-func (t *Terminals) WaitForTerminalExit(ctx context.Context, session Session, req *acp.WaitForTerminalExitRequest) (*acp.WaitForTerminalExitResponse, error) {
+func (t *Terminals) WaitForTerminalExit(ctx context.Context, session Session,
+	req *acp.WaitForTerminalExitRequest) (*acp.WaitForTerminalExitResponse, error) {
 	exit, err := t.wait(ctx, keyOf(session), req.TerminalID)
 	if err != nil {
 		return nil, forPeer(err)
@@ -128,7 +133,8 @@ func (t *Terminals) WaitForTerminalExit(ctx context.Context, session Session, re
 // returns when the command has ended (terminal/kill). The command gets SIGTERM first and SIGKILL after
 // [TerminalsOptions.KillGrace], or when ctx ends. The terminal stays until it is released. It is not an error if the
 // command has already ended. If the session does not have the terminal, the error is rpc.ErrResourceNotFound.
-func (t *Terminals) KillTerminal(ctx context.Context, session Session, req *acp.KillTerminalRequest) (*acp.KillTerminalResponse, error) {
+func (t *Terminals) KillTerminal(ctx context.Context, session Session,
+	req *acp.KillTerminalRequest) (*acp.KillTerminalResponse, error) {
 	if err := t.kill(ctx, keyOf(session), req.TerminalID); err != nil {
 		return nil, forPeer(err)
 	}
@@ -138,7 +144,8 @@ func (t *Terminals) KillTerminal(ctx context.Context, session Session, req *acp.
 // ReleaseTerminal ends a command as KillTerminal does, frees its terminal and returns when this is done
 // (terminal/release). The id becomes unknown as soon as ReleaseTerminal is called. If the session does not have the
 // terminal, the error is rpc.ErrResourceNotFound.
-func (t *Terminals) ReleaseTerminal(ctx context.Context, session Session, req *acp.ReleaseTerminalRequest) (*acp.ReleaseTerminalResponse, error) {
+func (t *Terminals) ReleaseTerminal(ctx context.Context, session Session,
+	req *acp.ReleaseTerminalRequest) (*acp.ReleaseTerminalResponse, error) {
 	if err := t.release(ctx, keyOf(session), req.TerminalID); err != nil {
 		return nil, forPeer(err)
 	}

@@ -232,7 +232,8 @@ func (t *Terminals) outputLimit(session sessionKey, id acp.TerminalID) (int, err
 
 // tail returns the output that a terminal keeps, whether earlier output was dropped, and how the command ended, or nil
 // while it runs.
-func (t *Terminals) tail(session sessionKey, id acp.TerminalID) (text string, truncated bool, exit *exitStatus, err error) {
+func (t *Terminals) tail(session sessionKey, id acp.TerminalID) (text string, truncated bool, exit *exitStatus,
+	err error) {
 	term, err := t.find(session, id, false)
 	if err != nil {
 		return "", false, nil, err

@@ -30,7 +30,8 @@ var (
 // guarded returns why the user is asked about a tool call whatever the mode and the remembered rules allow, or "".
 func guarded(cwd string, call acp.ToolCall) string {
 	switch call.Kind {
-	case acp.ToolKindRead, acp.ToolKindSearch, acp.ToolKindFetch, acp.ToolKindThink, acp.ToolKindExecute: // commands are seen whole
+	case acp.ToolKindRead, acp.ToolKindSearch, acp.ToolKindFetch, acp.ToolKindThink,
+		acp.ToolKindExecute: // commands are seen whole
 		return ""
 	}
 	home, _ := os.UserHomeDir() // without one there are no files there
@@ -140,7 +141,8 @@ func named(git, dir, home, file string) bool {
 			git = at(dir, strings.TrimSpace(pointer))
 			common = at(git, strings.TrimSpace(readRegular(filepath.Join(git, "commondir"))))
 		}
-		configs = append(configs, filepath.Join(git, "config.worktree"), filepath.Join(git, "config"), filepath.Join(common, "config"))
+		configs = append(configs, filepath.Join(git, "config.worktree"), filepath.Join(git, "config"),
+			filepath.Join(common, "config"))
 	}
 	root := filepath.VolumeName(dir) + string(filepath.Separator)
 	mentions := map[string]*regexp.Regexp{}
@@ -153,7 +155,8 @@ func named(git, dir, home, file string) bool {
 		}
 		for line := range strings.Lines(continued.Replace(readRegular(configs[i]))) {
 			key, value, ok := strings.Cut(section.ReplaceAllString(line, ""), "=")
-			if key = fold(strings.TrimSpace(key)); !ok || slices.Contains([]string{"url", "pushurl", "worktree", "name", "email"}, key) {
+			if key = fold(strings.TrimSpace(key)); !ok ||
+				slices.Contains([]string{"url", "pushurl", "worktree", "name", "email"}, key) {
 				continue
 			}
 			text := variable.ReplaceAllString(unquoted.Replace(value), " ")

@@ -34,12 +34,14 @@ var (
 		"abspath absolutepath absolutefilepath relpath relativepath relativeworkspacepath",
 		"oldpath newpath oldfile newfile sourcepath destinationpath srcpath destpath dstpath source destination src dest dst",
 		"sourcefile destinationfile inputfile outputfile inputpath outputpath",
-		"cwd workdir workingdir workingdirectory currentdirectory dir dirs dirname dirpath directory directories directorypath",
+		"cwd workdir workingdir workingdirectory currentdirectory dir dirs dirname dirpath directory directories "+
+			"directorypath",
 		"folder folders folderpath root rootdir rootpath projectroot projectpath repopath fileuri",
 	)
 	// Beside a command, these change what it does.
 	otherMembers = set(
-		"env environ environment environmentvariables envvars variables stdin input shell executable interpreter program binary",
+		"env environ environment environmentvariables envvars variables stdin input shell executable interpreter "+
+			"program binary",
 		"script code entrypoint prefix setup preamble commands cmds host user",
 	)
 	// These hold text, which may look like a path.
@@ -302,7 +304,8 @@ func plainName(r rune) bool { return alphanumeric(r) || strings.ContainsRune("/.
 // does.
 func invocation(args []string) line {
 	outer := argv(args)
-	if len(args) == 3 && (args[1] == "-c" || args[1] == "-lc") && slices.Contains([]string{"sh", "bash", "/bin/sh", "/bin/bash"}, args[0]) {
+	if len(args) == 3 && (args[1] == "-c" || args[1] == "-lc") &&
+		slices.Contains([]string{"sh", "bash", "/bin/sh", "/bin/bash"}, args[0]) {
 		l := parseLine(args[2])
 		l.all = append(l.all, outer.all...)
 		return l

@@ -44,7 +44,8 @@ func answerByMode(mode acp.SessionModeID, cwd string, call acp.ToolCall) (kind a
 	switch {
 	case mode == ModeReadOnly:
 		return acp.PermissionOptionKindRejectOnce, "the mode is read only"
-	case mode != ModeAll && (mode != ModeEdits || call.Kind != acp.ToolKindEdit || !slices.ContainsFunc(call.Content, shows)):
+	case mode != ModeAll && (mode != ModeEdits || call.Kind != acp.ToolKindEdit ||
+		!slices.ContainsFunc(call.Content, shows)):
 		return "", ""
 	}
 	if guarded(cwd, call) != "" {

@@ -29,7 +29,8 @@ func compilePaths(patterns []string, home string) (compiled []pathPattern, err e
 		case len(text) > 2 && driveLetter(text[0]) && text[1:3] == `:\`, strings.HasPrefix(text, `\\`):
 			return nil, fmt.Errorf("pattern %q contains \\, which escapes characters: use / instead", pattern)
 		case strings.HasPrefix(text, "~") && !strings.HasPrefix(text, "~/"):
-			return nil, fmt.Errorf("pattern %q begins with ~ but not with ~/, the home directory; use ./~ for a file of that name", pattern)
+			return nil, fmt.Errorf("pattern %q begins with ~ but not with ~/, the home directory; use ./~ for a file of "+
+				"that name", pattern)
 		case strings.HasPrefix(text, "$"), strings.HasPrefix(text, "%"), strings.HasPrefix(text, "file:"):
 			return nil, fmt.Errorf("pattern %q begins with a variable or a URL, which are not supported", pattern)
 		}

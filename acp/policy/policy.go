@@ -325,7 +325,8 @@ func (p *Policy) facts(req Request) *facts {
 		*to = append(*to, examine(text, cwd, byInput, resolve))
 	}
 	addWord := func(to *[]subject, text string) { read(to, text, cmp.Or(f.cwd, "/"), true, nil) }
-	if err := f.readInput(call.RawInput, func(path string) { add(path, true) }, func(text string) { addWord(&f.words, text) }); err != nil {
+	if err := f.readInput(call.RawInput, func(path string) { add(path, true) },
+		func(text string) { addWord(&f.words, text) }); err != nil {
 		f.flaws = append(f.flaws, "the input: "+err.Error())
 	}
 	if call.Kind == acp.ToolKindExecute && !f.commanded && p.line != nil {

@@ -74,11 +74,14 @@ func (r Rule) Warnings() (warnings []string) {
 		switch program = strings.TrimSpace(program); {
 		case r.Effect != Allow || !ok && (!slices.Contains(words, anyWord) || takesData(words)):
 		case !ok:
-			warnings = append(warnings, fmt.Sprintf("command %q allows what %s makes of the words, which may be to run other programs", pattern, words[0]))
+			warnings = append(warnings,
+				fmt.Sprintf("command %q allows what %s makes of the words, which may be to run other programs", pattern, words[0]))
 		case program == "":
 			warnings = append(warnings, fmt.Sprintf("command %q allows every program, whatever it does", pattern))
 		default:
-			warnings = append(warnings, fmt.Sprintf("command %q allows whatever %s can do, including changing files and running other programs", pattern, program))
+			warnings = append(warnings,
+				fmt.Sprintf("command %q allows whatever %s can do, including changing files and running other programs", pattern,
+					program))
 		}
 	}
 	return warnings
@@ -384,7 +387,8 @@ type compiled struct {
 
 // toolKinds are the kinds of tools that the protocol lists, for errors.
 var toolKinds = []acp.ToolKind{
-	acp.ToolKindRead, acp.ToolKindEdit, acp.ToolKindDelete, acp.ToolKindMove, acp.ToolKindSearch, acp.ToolKindExecute, acp.ToolKindThink,
+	acp.ToolKindRead, acp.ToolKindEdit, acp.ToolKindDelete, acp.ToolKindMove, acp.ToolKindSearch, acp.ToolKindExecute,
+	acp.ToolKindThink,
 	acp.ToolKindFetch, acp.ToolKindSwitchMode, acp.ToolKindOther,
 }
 
@@ -393,7 +397,8 @@ func compile(rule Rule, home string) (*compiled, error) {
 	c := &compiled{Rule: rule}
 	switch rule.Effect {
 	case Allow:
-		if rule.Kinds == nil && rule.Tools == nil && rule.Paths == nil && rule.Commands == nil && rule.Lines == nil && !rule.ReadOnly {
+		if rule.Kinds == nil && rule.Tools == nil && rule.Paths == nil && rule.Commands == nil && rule.Lines == nil &&
+			!rule.ReadOnly {
 			return nil, errors.New("a rule that allows needs kinds, tools, paths, commands or lines")
 		}
 	case Ask, Reject:
@@ -406,7 +411,8 @@ func compile(rule Rule, home string) (*compiled, error) {
 		return nil, fmt.Errorf("unknown effect %q, expected allow, ask or reject", rule.Effect)
 	}
 	for name, texts := range map[string][]string{
-		"agent": rule.Agents, "tool": rule.Tools, "cwd": rule.Cwds, "path": rule.Paths, "command": rule.Commands, "line": rule.Lines,
+		"agent": rule.Agents, "tool": rule.Tools, "cwd": rule.Cwds, "path": rule.Paths, "command": rule.Commands,
+		"line": rule.Lines,
 	} {
 		if texts != nil && len(texts) == 0 {
 			return nil, fmt.Errorf("%s is empty and would match nothing", name)
@@ -472,7 +478,8 @@ func (r Rule) commandWords(pattern string) ([]string, error) {
 		case word == anyWord && folders[words[0]]:
 			wrong = "other commands may run there later: write the folder's name"
 		case word == anyWord && !r.Unsafe && !takesData(words):
-			wrong = fmt.Sprintf("* may be code or a program that %s runs: write the words that are allowed; or add \"unsafe\": true to the rule", words[0])
+			wrong = fmt.Sprintf("* may be code or a program that %s runs: write the words that are allowed; or add "+
+				"\"unsafe\": true to the rule", words[0])
 		case word != anyWord && strings.Contains(word, "*"):
 			wrong = "* stands for a whole word: write the words that are allowed, each in a command of its own"
 		}

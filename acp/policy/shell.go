@@ -101,7 +101,8 @@ func parseLine(text string) line {
 			return l
 		}
 	}
-	file, err := syntax.NewParser(syntax.Variant(syntax.LangBash), syntax.KeepComments(true)).Parse(strings.NewReader(text), "")
+	file, err := syntax.NewParser(syntax.Variant(syntax.LangBash), syntax.KeepComments(true)).
+		Parse(strings.NewReader(text), "")
 	if err != nil {
 		l.flaw = "cannot be parsed: " + err.Error()
 	}
@@ -357,7 +358,8 @@ func covers(pattern []string, c command) bool {
 			return false
 		case token == anyWord:
 			text := c.words[i].text
-			if !argument.MatchString(text) || leadsUp(text) || pattern[0] == "go" && strings.HasSuffix(text, ".go") && takesData(pattern) {
+			if !argument.MatchString(text) || leadsUp(text) || pattern[0] == "go" && strings.HasSuffix(text, ".go") &&
+				takesData(pattern) {
 				return false // a file of Go may be any program
 			}
 			if pattern[0] == "jq" && takesData(pattern) && jqOutside.MatchString(text) {
@@ -372,7 +374,8 @@ func covers(pattern []string, c command) bool {
 
 // leadsUp reports whether a path in a word has a ".." element.
 func leadsUp(text string) bool {
-	return slices.Contains(strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune("/\\=:,; ", r) }), "..")
+	return slices.Contains(strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune("/\\=:,; ", r) }),
+		"..")
 }
 
 // touches reports whether a folded pattern of a rule that restricts matches a command: its name with or without
@@ -390,7 +393,8 @@ func touches(pattern []string, c command) verdict {
 func (l *line) mentioned(pattern []string) bool {
 	wanted := programName(pattern[0])
 	return slices.ContainsFunc(l.mentions, func(name string) bool {
-		return glob(wanted, name) || len(name) > 2 && name[0] == '-' && name[1] != '-' && glob("*"+wanted, name[2:]) // as in -vSrm
+		// as in -vSrm
+		return glob(wanted, name) || len(name) > 2 && name[0] == '-' && name[1] != '-' && glob("*"+wanted, name[2:])
 	})
 }
 

@@ -22,7 +22,8 @@ type Notification[P any] func(ctx context.Context, n *P, next func(context.Conte
 
 // A Raw is the hook of a method by name: of its requests and its notifications, from both sides. The results of next
 // and of the hook are ignored for a notification. Nil parameters are left out; a nil result is sent as null.
-type Raw func(ctx context.Context, msg *Message, next func(context.Context, json.RawMessage) (json.RawMessage, error)) (json.RawMessage, error)
+type Raw func(ctx context.Context, msg *Message, next func(context.Context, json.RawMessage) (json.RawMessage, error)) (
+	json.RawMessage, error)
 
 // Message is a message on its way.
 type Message struct {

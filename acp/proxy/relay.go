@@ -245,7 +245,8 @@ func (p *relay) respond(e *end, line []byte, m wire.Message) error {
 	p.mu.Unlock()
 	if c != nil {
 		line = slices.Clone(line)
-		it := item{line: line, msg: wire.Parse(e.decoder, line), answers: c, response: true, time: c.time, session: c.by.session}
+		it := item{line: line, msg: wire.Parse(e.decoder, line), answers: c, response: true, time: c.time,
+			session: c.by.session}
 		if c.own {
 			p.answer(c, answerOf(line, it.msg), nil)
 			return nil

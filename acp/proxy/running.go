@@ -322,7 +322,8 @@ func answerOf(line []byte, m wire.Message) answer {
 	case m.Kind != wire.KindResponse:
 		return answer{err: rpc.ErrInternal.WithMessagef("the answer is malformed")}
 	case m.Failure != nil:
-		return answer{line: line, err: &rpc.Error{Code: rpc.Code(m.Failure.Code), Message: m.Failure.Message, Data: m.Failure.Data}}
+		return answer{line: line, err: &rpc.Error{Code: rpc.Code(m.Failure.Code), Message: m.Failure.Message,
+			Data: m.Failure.Data}}
 	}
 	return answer{line: line, result: m.Result}
 }

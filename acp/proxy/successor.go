@@ -73,7 +73,8 @@ func (p *relay) conduct(d *codec.Decoder, line []byte) error {
 		}
 		return nil
 	case method == acp.MethodInitialize:
-		return refuse(rpc.ErrInvalidRequest.WithMessagef("this proxy has no agent: it needs one, or a conductor that starts it with proxy/initialize"))
+		return refuse(rpc.ErrInvalidRequest.WithMessagef("this proxy has no agent: it needs one, or a conductor that " +
+			"starts it with proxy/initialize"))
 	case method == acp.MethodInitializeProxy && m.Kind == wire.KindRequest:
 		p.initialized = true
 		return p.receive(client, appendMessage(nil, &m.ID, acp.MethodInitialize, m.Params))

@@ -46,7 +46,8 @@ type Options struct {
 // by what that connection waits for: Options.Connected, Servers or Notify, or a handler that serves the connection
 // before its sessions are restored. Their contexts carry this fact; it is not found with another context. Use the
 // connection that the function has as its argument, or call the method in another goroutine with another context.
-var ErrNotConnected = errors.New("reconnect: this call would wait for itself: the connection is made when the function that calls it has returned")
+var ErrNotConnected = errors.New("reconnect: this call would wait for itself: the connection is made when the " +
+	"function that calls it has returned")
 
 // Temporary reports whether a later attempt to connect may succeed, given that one failed with err. It reports false if
 // the agent refused initialize, speaks another version, is not a program that can be started, or cannot do what
@@ -259,7 +260,8 @@ const connectTimeout = 2 * time.Minute
 func (c *Client) connect(ctx context.Context) (*link, error) {
 	// The bound for all tries together must not bound a single one.
 	timeout := cmp.Or(max(c.opts.ConnectTimeout, 0), connectTimeout)
-	ctx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("no answer within %v: %w", timeout, context.DeadlineExceeded))
+	ctx, cancel := context.WithTimeoutCause(ctx, timeout,
+		fmt.Errorf("no answer within %v: %w", timeout, context.DeadlineExceeded))
 	defer cancel()
 	transport, err := c.transport(ctx)
 	if err != nil {

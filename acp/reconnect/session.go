@@ -13,9 +13,10 @@ import (
 
 // Session is a session that outlives its connection. Its methods are safe for concurrent use.
 type Session struct {
-	client  *Client
-	id      acp.SessionID
-	crashes int // how often in a row the connection has ended while the session was being restored; owned by the client's goroutine
+	client *Client
+	id     acp.SessionID
+	// how often in a row the connection has ended while the session was being restored; owned by the client's goroutine
+	crashes int
 
 	// Guarded by the client's mu.
 	load    acp.LoadSessionRequest // the request that restores it
@@ -231,7 +232,8 @@ func (s *Session) SetMode(ctx context.Context, mode acp.SessionModeID) error {
 
 // SetConfigOption sets an option of the session (session/set_config_option). While the connection is lost, it waits for
 // a new one.
-func (s *Session) SetConfigOption(ctx context.Context, option acp.SessionConfigID, value acp.SessionConfigValueID) error {
+func (s *Session) SetConfigOption(ctx context.Context, option acp.SessionConfigID,
+	value acp.SessionConfigValueID) error {
 	live, err := s.Live(ctx)
 	if err != nil {
 		return err

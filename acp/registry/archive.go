@@ -38,7 +38,8 @@ func brokenf(format string, args ...any) error { return &ArchiveError{fmt.Errorf
 
 // asBroken returns the error for an archive that cannot be read.
 func asBroken(err error) error {
-	if _, ok := errors.AsType[*ArchiveError](err); ok || err == nil || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+	if _, ok := errors.AsType[*ArchiveError](err); ok || err == nil || errors.Is(err, context.Canceled) ||
+		errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
 	return &ArchiveError{err}
@@ -271,7 +272,8 @@ const maxLink = 4096
 // link records a link.
 func (u *unpacker) link(name, to string) error {
 	target := path.Join(path.Dir(name), to)
-	if to == "" || len(to) > maxLink || path.IsAbs(to) || strings.ContainsAny(to, "\\:\x00") || !filepath.IsLocal(filepath.FromSlash(target)) {
+	if to == "" || len(to) > maxLink || path.IsAbs(to) || strings.ContainsAny(to, "\\:\x00") ||
+		!filepath.IsLocal(filepath.FromSlash(target)) {
 		return brokenf("the archive has the link %q to %q, which is outside its folder", short(name), short(to))
 	}
 	if err := u.add(name, false, false); err != nil {
@@ -291,7 +293,8 @@ func (u *unpacker) makeLinks() error {
 	}
 	for _, l := range u.links {
 		if _, err := u.root.Stat(filepath.FromSlash(l.name)); err != nil {
-			return brokenf("the archive has the link %q to %q, which cannot be resolved in it: %w", short(l.name), short(l.to), err)
+			return brokenf("the archive has the link %q to %q, which cannot be resolved in it: %w", short(l.name), short(l.to),
+				err)
 		}
 		if err := u.ctx.Err(); err != nil {
 			return err
@@ -382,7 +385,8 @@ func zipFiles(r io.ReaderAt, size int64) (uint64, error) {
 		return files, nil
 	}
 	end := make([]byte, end64Len)
-	if _, err := r.ReadAt(end, int64(binary.LittleEndian.Uint64(locator[8:])&math.MaxInt64)); err != nil || !bytes.HasPrefix(end, []byte("PK\x06\x06")) {
+	if _, err := r.ReadAt(end, int64(binary.LittleEndian.Uint64(locator[8:])&math.MaxInt64)); err != nil ||
+		!bytes.HasPrefix(end, []byte("PK\x06\x06")) {
 		return files, nil // it is elsewhere, which package zip does not accept
 	}
 	return max(files, binary.LittleEndian.Uint64(end[32:])), nil
@@ -447,7 +451,8 @@ func (u *unpacker) tar(archive string, open func(io.Reader) (io.Reader, error)) 
 	if err != nil {
 		return asBroken(fmt.Errorf("the archive is not compressed as its name says: %w", err))
 	}
-	r := tar.NewReader(&boundedReader{contextReader{u.ctx, plain}, u.limits.Unpacked + tarOverhead*int64(u.limits.Files), u.tooLarge()})
+	r := tar.NewReader(&boundedReader{contextReader{u.ctx, plain}, u.limits.Unpacked + tarOverhead*int64(u.limits.Files),
+		u.tooLarge()})
 	for {
 		h, err := r.Next()
 		if errors.Is(err, io.EOF) {
@@ -569,11 +574,13 @@ func lookFor(dir, wanted string) (string, error) {
 
 // interpreterOptions describe the options of an interpreter before the file that it runs.
 var interpreterOptions = map[string]struct{ files, texts, ends []string }{
-	"node":    {files: []string{"-r", "--require", "--import", "--loader", "--experimental-loader", "--env-file"}, texts: []string{"-C", "--conditions"}, ends: []string{"-e", "--eval", "-p", "--print"}},
+	"node": {files: []string{"-r", "--require", "--import", "--loader", "--experimental-loader", "--env-file"},
+		texts: []string{"-C", "--conditions"}, ends: []string{"-e", "--eval", "-p", "--print"}},
 	"python":  {texts: []string{"-W", "-X"}, ends: []string{"-m", "-c"}},
 	"python3": {texts: []string{"-W", "-X"}, ends: []string{"-m", "-c"}},
-	"java":    {files: []string{"-cp", "-classpath", "--class-path", "-p", "--module-path"}, texts: []string{"--add-modules", "--add-opens", "--add-exports"}, ends: []string{"-m", "--module"}},
-	"ruby":    {files: []string{"-r", "-I"}, texts: []string{"-C", "-E"}, ends: []string{"-e", "-S"}},
+	"java": {files: []string{"-cp", "-classpath", "--class-path", "-p", "--module-path"},
+		texts: []string{"--add-modules", "--add-opens", "--add-exports"}, ends: []string{"-m", "--module"}},
+	"ruby": {files: []string{"-r", "-I"}, texts: []string{"-C", "-E"}, ends: []string{"-e", "-S"}},
 }
 
 // scripts finds, among the arguments of an interpreter, the file that it runs and those that its options name. It

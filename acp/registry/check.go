@@ -120,15 +120,22 @@ func (r *Report) String() string {
 
 // requirements are the registry's requirements.
 var requirements = []Requirement{
-	{ID: "REG-2", Text: "agent.json has id, name, version, description, license_url and distribution, and what else it has is of the right type; a preview has version and distribution."},
-	{ID: "REG-3", Text: "The id is of small letters, digits and -, is the name of the folder, and is not in use by another entry; the version begins with three numbers."},
+	{ID: "REG-2", Text: "agent.json has id, name, version, description, license_url and distribution, and what else it " +
+		"has is of the right type; a preview has version and distribution."},
+	{ID: "REG-3", Text: "The id is of small letters, digits and -, is the name of the folder, and is not in use by " +
+		"another entry; the version begins with three numbers."},
 	{ID: "REG-4", Text: "distribution has one or more of binary, npx and uvx, and nothing else."},
-	{ID: "REG-5", Text: "binary has systems (darwin, linux, windows) with processors (aarch64, x86_64), each with archive and cmd."},
-	{ID: "REG-6", Text: "Archives are .zip, .tar.gz, .tgz, .tar.bz2, .tbz2 or the program itself, no installers; they stay in their folder, and have the program."},
+	{ID: "REG-5", Text: "binary has systems (darwin, linux, windows) with processors (aarch64, x86_64), each with " +
+		"archive and cmd."},
+	{ID: "REG-6", Text: "Archives are .zip, .tar.gz, .tgz, .tar.bz2, .tbz2 or the program itself, no installers; they " +
+		"stay in their folder, and have the program."},
 	{ID: "REG-7", Text: "npx and uvx have a package, and may have cmd, args and env."},
-	{ID: "REG-8", Text: "Versions are exact, and those of the distribution are the entry's; addresses and packages exist."},
-	{ID: "REG-9", Text: "The icon is a square SVG of 16×16 with no colors but currentColor, none and inherit, and without comments."},
-	{ID: "REG-10", Text: "In a clean environment the agent starts, and the first line of its output is JSON; it answers initialize within the time."},
+	{ID: "REG-8", Text: "Versions are exact, and those of the distribution are the entry's; addresses and " +
+		"packages exist."},
+	{ID: "REG-9", Text: "The icon is a square SVG of 16×16 with no colors but currentColor, none and inherit, and " +
+		"without comments."},
+	{ID: "REG-10", Text: "In a clean environment the agent starts, and the first line of its output is JSON; it answers " +
+		"initialize within the time."},
 	{ID: "REG-11", Text: "It offers a way to authenticate of the type agent or terminal, even if it needs none."},
 }
 
@@ -181,7 +188,8 @@ func CheckEntry(ctx context.Context, entry []byte, options *CheckOptions) (*Repo
 }
 
 func newChecker(ctx context.Context, dir string, options *CheckOptions) *checker {
-	c := &checker{ctx: ctx, dir: dir, report: &Report{Dir: dir, Requirements: slices.Clone(requirements)}, rows: map[string]*Requirement{}}
+	c := &checker{ctx: ctx, dir: dir, report: &Report{Dir: dir, Requirements: slices.Clone(requirements)},
+		rows: map[string]*Requirement{}}
 	if options != nil {
 		c.CheckOptions = *options
 	}
@@ -269,11 +277,13 @@ func (c *checker) addresses(e *Entry) {
 	}
 	if p := e.Distribution.NPX; p != nil {
 		name, version := splitPackage(NPX, p.Package)
-		c.published(NPX, p, strings.TrimSuffix(c.NPM, "/")+"/"+strings.ReplaceAll(name, "/", "%2f")+"/"+url.PathEscape(version), version)
+		c.published(NPX, p, strings.TrimSuffix(c.NPM, "/")+"/"+strings.ReplaceAll(name, "/", "%2f")+"/"+
+			url.PathEscape(version), version)
 	}
 	if p := e.Distribution.UVX; p != nil {
 		name, version := splitPackage(UVX, p.Package)
-		c.published(UVX, p, strings.TrimSuffix(c.PyPI, "/")+"/pypi/"+url.PathEscape(name)+"/"+url.PathEscape(version)+"/json", version)
+		c.published(UVX, p, strings.TrimSuffix(c.PyPI, "/")+"/pypi/"+url.PathEscape(name)+"/"+url.PathEscape(version)+"/json",
+			version)
 	}
 }
 

@@ -16,7 +16,8 @@ var (
 )
 
 // platforms are the keys of binary.
-var platforms = []string{"darwin-aarch64", "darwin-x86_64", "linux-aarch64", "linux-x86_64", "windows-aarch64", "windows-x86_64"}
+var platforms = []string{"darwin-aarch64", "darwin-x86_64", "linux-aarch64", "linux-x86_64", "windows-aarch64",
+	"windows-x86_64"}
 
 func (c *checker) check(text []byte, failed error) {
 	c.begin(stepEntry, "agent.json is as the registry's schema and scripts want it.")
@@ -69,7 +70,8 @@ func (c *checker) entry(text []byte, failed error) *Entry {
 			c.fail("REG-2", "/authors", "it is not a list of texts")
 		}
 	}
-	known := []string{"id", "name", "version", "description", "distribution", "repository", "website", "authors", "license", "license_url", "icon", "preview", "$schema"}
+	known := []string{"id", "name", "version", "description", "distribution", "repository", "website", "authors",
+		"license", "license_url", "icon", "preview", "$schema"}
 	for _, name := range sorted(m) {
 		if !slices.Contains(known, name) {
 			c.warn("REG-2", "/"+name, "the registry knows no such member")
@@ -146,7 +148,8 @@ func (c *checker) identity(e *Entry) {
 	if e.ID != "" {
 		c.ran("REG-3")
 		if !idPattern.MatchString(e.ID) {
-			c.fail("REG-3", "/id", "%q has other characters than small letters, digits and -, or does not begin with a letter", e.ID)
+			c.fail("REG-3", "/id", "%q has other characters than small letters, digits and -, or does not begin with a letter",
+				e.ID)
 		}
 		if c.dir != "" {
 			c.folder(e)
@@ -328,7 +331,8 @@ func (c *checker) packaged(e *Entry, kind Kind, text json.RawMessage) *Package {
 }
 
 // start reads args and env, and checks for unknown members.
-func (c *checker) start(id, pointer string, m map[string]json.RawMessage, known ...string) (list []string, variables map[string]string) {
+func (c *checker) start(id, pointer string, m map[string]json.RawMessage, known ...string) (list []string,
+	variables map[string]string) {
 	if args, ok := m["args"]; ok {
 		if json.Unmarshal(args, &list) != nil || list == nil {
 			c.fail(id, pointer+"/args", "it is not a list of texts")

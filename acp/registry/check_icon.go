@@ -50,7 +50,8 @@ func (c *checker) icon() {
 	}
 	paint := func(name, value string) {
 		value = strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(value), "!important"))
-		if slices.Contains(paints, name) && !slices.Contains([]string{"currentColor", "currentcolor", "none", "inherit"}, value) {
+		if slices.Contains(paints, name) && !slices.Contains([]string{"currentColor", "currentcolor", "none", "inherit"},
+			value) {
 			fail("%s is %q, and not currentColor, none or inherit", name, value)
 		}
 	}

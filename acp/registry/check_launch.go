@@ -106,7 +106,8 @@ func (c *checker) online() bool {
 }
 
 // launch starts a distribution, and tries once more if that fails.
-func (c *checker) launch(pointer string, env map[string]string, prepare func(ctx context.Context, dir string) (*launch.Command, error)) {
+func (c *checker) launch(pointer string, env map[string]string,
+	prepare func(ctx context.Context, dir string) (*launch.Command, error)) {
 	began := time.Now()
 	defer func() { c.step.Took = time.Since(began) }()
 	c.launched = true
@@ -141,7 +142,8 @@ func (c *checker) launch(pointer string, env map[string]string, prepare func(ctx
 const initialize = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1,"clientInfo":{"name":"acp-registry-check","version":"1"},"clientCapabilities":{"fs":{"readTextFile":true,"writeTextFile":true},"terminal":true,"_meta":{"terminal-auth":true}}}}`
 
 // try starts a distribution with its own directory and home, and returns its answer to initialize.
-func (c *checker) try(env map[string]string, prepare func(ctx context.Context, dir string) (*launch.Command, error)) (_ json.RawMessage, err error) {
+func (c *checker) try(env map[string]string, prepare func(ctx context.Context, dir string) (*launch.Command, error)) (
+	_ json.RawMessage, err error) {
 	ctx, cancel := context.WithTimeoutCause(c.ctx, c.Time, fmt.Errorf("no answer within %v", c.Time))
 	defer cancel()
 	dir, err := os.MkdirTemp("", "acp-registry-")
@@ -247,7 +249,8 @@ func wrongMethods(answer json.RawMessage) string {
 	var types []string
 	for _, m := range methods {
 		switch {
-		case m.Type == nil, *m.Type == "agent", *m.Type == "terminal", m.Meta["terminal-auth"] != nil, m.Meta["agent-auth"] != nil:
+		case m.Type == nil, *m.Type == "agent", *m.Type == "terminal", m.Meta["terminal-auth"] != nil,
+			m.Meta["agent-auth"] != nil:
 			return ""
 		}
 		types = append(types, *m.Type)
@@ -263,15 +266,18 @@ func wrongMethods(answer json.RawMessage) string {
 var passed = []string{
 	"PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR",
 	"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy",
-	"SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS", "npm_config_registry", "NPM_CONFIG_REGISTRY", "UV_INDEX_URL", "UV_DEFAULT_INDEX", "UV_PYTHON",
-	"SystemRoot", "SystemDrive", "ComSpec", "PATHEXT", "TEMP", "TMP", "WINDIR", "NUMBER_OF_PROCESSORS", "PROCESSOR_ARCHITECTURE",
+	"SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS", "npm_config_registry", "NPM_CONFIG_REGISTRY", "UV_INDEX_URL",
+	"UV_DEFAULT_INDEX", "UV_PYTHON",
+	"SystemRoot", "SystemDrive", "ComSpec", "PATHEXT", "TEMP", "TMP", "WINDIR", "NUMBER_OF_PROCESSORS",
+	"PROCESSOR_ARCHITECTURE",
 }
 
 // environment returns a clean environment.
 func environment(home string) []string {
 	env := []string{"HOME=" + home, "TERM=dumb"}
 	if runtime.GOOS == "windows" {
-		env = append(env, "USERPROFILE="+home, "APPDATA="+filepath.Join(home, "AppData", "Roaming"), "LOCALAPPDATA="+filepath.Join(home, "AppData", "Local"))
+		env = append(env, "USERPROFILE="+home, "APPDATA="+filepath.Join(home, "AppData", "Roaming"), "LOCALAPPDATA="+
+			filepath.Join(home, "AppData", "Local"))
 	}
 	for _, name := range passed {
 		if value, ok := os.LookupEnv(name); ok {

@@ -39,7 +39,8 @@ type Limits struct {
 
 func (l Limits) orDefaults() Limits {
 	return Limits{
-		List: cmp.Or(l.List, 8<<20), Archive: cmp.Or(l.Archive, 1<<30), Unpacked: cmp.Or(l.Unpacked, 4<<30), Files: cmp.Or(l.Files, 200_000),
+		List: cmp.Or(l.List, 8<<20), Archive: cmp.Or(l.Archive, 1<<30), Unpacked: cmp.Or(l.Unpacked, 4<<30),
+		Files:    cmp.Or(l.Files, 200_000),
 		ListTime: cmp.Or(l.ListTime, 30*time.Second), InstallTime: cmp.Or(l.InstallTime, 15*time.Minute),
 	}
 }
@@ -268,7 +269,8 @@ func (c *Client) fetchList(ctx context.Context, address string, kept *cached) (*
 		return nil, ErrOffline
 	}
 	limits := c.Limits.orDefaults()
-	ctx, cancel := context.WithTimeoutCause(ctx, limits.ListTime, fmt.Errorf("no list within %v: %w", limits.ListTime, context.DeadlineExceeded))
+	ctx, cancel := context.WithTimeoutCause(ctx, limits.ListTime,
+		fmt.Errorf("no list within %v: %w", limits.ListTime, context.DeadlineExceeded))
 	defer cancel()
 	header := http.Header{"Accept": {"application/json"}}
 	if kept != nil && kept.ETag != "" {

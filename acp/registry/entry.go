@@ -226,7 +226,8 @@ func (p *Package) exact(kind Kind, e *Entry) error {
 
 // exactVersion reports whether a version of a package is exact, and not a name or a range.
 func exactVersion(kind Kind, version string) bool {
-	return versionPattern.MatchString(version) && folderPattern.MatchString(version) && (kind != NPX || npmVersion.MatchString(version))
+	return versionPattern.MatchString(version) && folderPattern.MatchString(version) &&
+		(kind != NPX || npmVersion.MatchString(version))
 }
 
 // usableEnv refuses names that are not variables.

@@ -65,7 +65,8 @@ func plainHTTP(address string) bool {
 const maxRedirects = 10
 
 // ask makes a request to an address, which may be plain http on this machine if plain is set.
-func ask(ctx context.Context, with *http.Client, method, address string, plain bool, header http.Header) (*http.Response, error) {
+func ask(ctx context.Context, with *http.Client, method, address string, plain bool,
+	header http.Header) (*http.Response, error) {
 	request, err := http.NewRequestWithContext(ctx, method, address, nil)
 	if err != nil {
 		return nil, err
@@ -106,7 +107,8 @@ func causeOf(ctx context.Context, err error) error {
 }
 
 // fetch writes the content of an address to a file, and returns its SHA-256.
-func fetch(ctx context.Context, with *http.Client, address string, plain bool, name string, most int64) (sum string, err error) {
+func fetch(ctx context.Context, with *http.Client, address string, plain bool, name string, most int64) (sum string,
+	err error) {
 	// Some servers treat the compression of an archive as an encoding, which would be undone here; the checksum and the
 	// name are those of the archive.
 	response, err := ask(ctx, with, http.MethodGet, address, plain, http.Header{"Accept-Encoding": {"identity"}})

@@ -121,20 +121,23 @@ func npmCommand(dir string, p *Plan) (string, error) {
 		case len(files) == 1:
 			cmd = slices.Sorted(maps.Keys(bins))[0]
 		default:
-			return "", fmt.Errorf("the package %s has no command of the same name, only %q, and the entry names none", p.Package, slices.Sorted(maps.Keys(bins)))
+			return "", fmt.Errorf("the package %s has no command of the same name, only %q, and the entry names none", p.Package,
+				slices.Sorted(maps.Keys(bins)))
 		}
 	}
 	script := bins[cmd]
 	if script == "" { // it may belong to a package that this one depends on
 		link := filepath.Join("node_modules", ".bin", filepath.FromSlash(cmd))
 		if _, err := os.Stat(filepath.Join(dir, link)); err != nil || runtime.GOOS == "windows" || !filepath.IsLocal(cmd) {
-			return "", fmt.Errorf("the package %s has no command %q, only %q", p.Package, short(cmd), slices.Sorted(maps.Keys(bins)))
+			return "", fmt.Errorf("the package %s has no command %q, only %q", p.Package, short(cmd),
+				slices.Sorted(maps.Keys(bins)))
 		}
 		return link, nil
 	}
 	path := filepath.Join("node_modules", filepath.FromSlash(name), filepath.FromSlash(script))
 	if !filepath.IsLocal(filepath.FromSlash(script)) {
-		return "", fmt.Errorf("the package %s has its command %q outside its directory: %q", p.Package, short(cmd), short(script))
+		return "", fmt.Errorf("the package %s has its command %q outside its directory: %q", p.Package, short(cmd),
+			short(script))
 	}
 	if _, err := os.Stat(filepath.Join(dir, path)); err != nil {
 		return "", fmt.Errorf("the package %s: its command %q: %w", p.Package, short(cmd), err)

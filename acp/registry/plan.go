@@ -151,7 +151,8 @@ func (c *Client) choose(e *Entry, kind Kind) (Kind, error) {
 		if _, err := c.find(tool.program); err == nil {
 			return k, nil
 		}
-		missing = append(missing, fmt.Sprintf("for %s the program %s is needed, which comes with %s", k, tool.program, tool.comesWith))
+		missing = append(missing, fmt.Sprintf("for %s the program %s is needed, which comes with %s", k, tool.program,
+			tool.comesWith))
 	}
 	if missing == nil {
 		return unavailable("of its kinds %v none is preferred", have)
@@ -222,7 +223,8 @@ func (c *Client) installer(kind Kind, d *Package, options *InstallOptions) (*lau
 		return nil, err
 	}
 	if kind == UVX {
-		return &launch.Command{Program: path, Args: []string{"tool", "install", "--no-config", d.Package}, Environ: c.Environ}, nil
+		return &launch.Command{Program: path, Args: []string{"tool", "install", "--no-config", d.Package},
+			Environ: c.Environ}, nil
 	}
 	args := []string{"install", "--no-audit", "--no-fund", "--no-update-notifier", "--no-progress", "--omit=dev"}
 	if options.NoScripts {

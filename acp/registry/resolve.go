@@ -38,7 +38,8 @@ func Match(name string, ids []string) (string, error) {
 		func(id string) bool { return strings.HasPrefix(id, name+"-") },
 		func(id string) bool { return slices.Contains(strings.Split(id, "-"), name) },
 	} {
-		found := slices.DeleteFunc(slices.Sorted(slices.Values(ids)), func(id string) bool { return name == "" || !matches(id) })
+		found := slices.DeleteFunc(slices.Sorted(slices.Values(ids)),
+			func(id string) bool { return name == "" || !matches(id) })
 		switch len(found) {
 		case 0:
 		case 1:

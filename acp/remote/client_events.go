@@ -184,7 +184,8 @@ func (st *eventStream) isOpen(lost error, resumed bool) {
 		close(st.opened)
 	}
 	if lost != nil && !resumed {
-		st.s.d.log.Warn("acp: a stream was lost and is open again; messages may be missing", "session", st.session, "error", lost)
+		st.s.d.log.Warn("acp: a stream was lost and is open again; messages may be missing", "session", st.session, "error",
+			lost)
 		if st.s.d.opts.OnGap != nil {
 			st.s.d.opts.OnGap(st.session, lost)
 		}

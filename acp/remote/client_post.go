@@ -225,7 +225,8 @@ func (s *httpStream) send(p *post) {
 	header := p.session
 	if p.session != "" && p.kind == wire.KindRequest {
 		err := s.openFor(p)
-		if err != nil && p.method != methodLoad && p.method != methodResume && p.method != methodClose && p.method != methodDelete {
+		if err != nil && p.method != methodLoad && p.method != methodResume && p.method != methodClose &&
+			p.method != methodDelete {
 			s.failed(p, &unsentError{err})
 			return
 		}
@@ -314,7 +315,8 @@ func again(err error) bool {
 		return false
 	}
 	status, ok := errors.AsType[*StatusError](err)
-	return !ok || status.Status >= 500 || status.Status == http.StatusTooManyRequests || status.Status == http.StatusRequestTimeout
+	return !ok || status.Status >= 500 || status.Status == http.StatusTooManyRequests ||
+		status.Status == http.StatusRequestTimeout
 }
 
 // refused reports whether a request that failed with err was not taken by the server.

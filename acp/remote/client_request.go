@@ -78,7 +78,8 @@ func Refused(ctx context.Context) *StatusError {
 
 // twice makes a request by calling try, and once more with a new header if the response is 401 or 403. The context
 // passed to try is for the request.
-func (d *dialer) twice(ctx context.Context, try func(context.Context, http.Header) (*http.Response, error)) (*http.Response, error) {
+func (d *dialer) twice(ctx context.Context, try func(context.Context, http.Header) (*http.Response, error)) (
+	*http.Response, error) {
 	for {
 		header := http.Header{}
 		if d.opts.Header != nil {
@@ -111,7 +112,8 @@ func (d *dialer) do(ctx context.Context, method string, body []byte, set func(ht
 			GotConn: func(httptrace.GotConnInfo) { found = true },
 		}
 		inner, cancel := context.WithCancel(ctx)
-		req, err := http.NewRequestWithContext(httptrace.WithClientTrace(inner, trace), method, d.url.String(), bytes.NewReader(body))
+		req, err := http.NewRequestWithContext(httptrace.WithClientTrace(inner, trace), method, d.url.String(),
+			bytes.NewReader(body))
 		if err != nil {
 			cancel()
 			return nil, &unsentError{withoutURL(err)}

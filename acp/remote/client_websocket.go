@@ -48,7 +48,8 @@ func (d *dialer) connectWebSocket(ctx context.Context) (rpc.Stream, error) {
 	}
 	if below == nil {
 		// A RoundTripper that invents responses.
-		return nil, errors.Join(errors.New("acp: opening a WebSocket: the RoundTripper did not hand over the connection"), ws.CloseNow())
+		return nil, errors.Join(errors.New("acp: opening a WebSocket: the RoundTripper did not hand over the connection"),
+			ws.CloseNow())
 	}
 	return newSocket(ws, below, socketOptions{
 		maxMessage:   d.opts.MaxMessage,

@@ -47,7 +47,8 @@ type Server struct {
 // [Handler] and Peer.Principal.
 //
 //	http.Handle("/acp", remote.ServeAgent(acp.ServeAgent, handlers, nil, nil))
-func ServeAgent[H, O any](serve func(context.Context, rpc.Transport, H, *O) error, handlers H, opts *O, server *HandlerOptions) *Server {
+func ServeAgent[H, O any](serve func(context.Context, rpc.Transport, H, *O) error, handlers H, opts *O,
+	server *HandlerOptions) *Server {
 	return Handler(func(ctx context.Context, t rpc.Transport, _ *Peer) error {
 		return serve(ctx, t, handlers, opts)
 	}, server)

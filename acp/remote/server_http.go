@@ -213,7 +213,8 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request, principal string
 		return errGone
 	}
 	defer l.leave()
-	out, rcv, err := l.out.attach(r.Context(), r.Header.Get(HeaderSession), r.Header.Get("Last-Event-ID"), http.NewResponseController(w))
+	out, rcv, err := l.out.attach(r.Context(), r.Header.Get(HeaderSession), r.Header.Get("Last-Event-ID"),
+		http.NewResponseController(w))
 	if err != nil {
 		return err
 	}
@@ -246,7 +247,8 @@ func accepts(h http.Header, kind string) bool {
 	for _, value := range h.Values("Accept") {
 		for item := range strings.SplitSeq(value, ",") {
 			name, params, err := mime.ParseMediaType(item)
-			if err == nil && name == kind && strings.Trim(params["q"], "0.") != "" || err == nil && name == kind && params["q"] == "" {
+			if err == nil && name == kind && strings.Trim(params["q"], "0.") != "" || err == nil && name == kind &&
+				params["q"] == "" {
 				return true
 			}
 		}

@@ -318,7 +318,8 @@ func (o *outbox) count(n int) {
 
 // attach makes the caller the receiver of a stream. It ends the previous receiver, and waits until it has ended. If
 // there is a history, the stream continues after the cursor, unless that is empty.
-func (o *outbox) attach(ctx context.Context, session, cursor string, rc *http.ResponseController) (*outStream, *receiver, error) {
+func (o *outbox) attach(ctx context.Context, session, cursor string, rc *http.ResponseController) (*outStream,
+	*receiver, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for {

@@ -61,7 +61,8 @@ func (s *Server) route(w http.ResponseWriter, r *http.Request) error {
 			return nil
 		}
 	}
-	upgrade := r.Method == http.MethodGet && headerHas(r.Header, "Connection", "upgrade") && headerHas(r.Header, "Upgrade", "websocket")
+	upgrade := r.Method == http.MethodGet && headerHas(r.Header, "Connection", "upgrade") &&
+		headerHas(r.Header, "Upgrade", "websocket")
 	switch allowed := s.methods(); {
 	case upgrade && s.opts.DisableWebSocket:
 		return refuse(http.StatusUpgradeRequired, "no WebSocket here")

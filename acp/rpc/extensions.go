@@ -35,21 +35,25 @@ type extension[C any] struct {
 //
 // Two mistakes are errors when the connection starts: a nil fn, and a name that does not begin with an underscore. Such
 // names belong to the protocol; only Connect of this package allows them.
-func Handle[C, P, R any](ext *Extensions[C], method string, fn func(ctx context.Context, conn *C, params *P) (*R, error)) {
+func Handle[C, P, R any](ext *Extensions[C], method string,
+	fn func(ctx context.Context, conn *C, params *P) (*R, error)) {
 	HandleMethod(ext, RequestMethod[P, R]{Name: method}, fn)
 }
 
 // HandleNotification serves a notification with fn, like Handle.
-func HandleNotification[C, P any](ext *Extensions[C], method string, fn func(ctx context.Context, conn *C, params *P) error) {
+func HandleNotification[C, P any](ext *Extensions[C], method string,
+	fn func(ctx context.Context, conn *C, params *P) error) {
 	HandleNotificationMethod(ext, NotificationMethod[P]{Name: method}, fn)
 }
 
 // HandleMethod is Handle for a typed method, such as those of generated code.
-func HandleMethod[C, P, R any](ext *Extensions[C], m RequestMethod[P, R], fn func(ctx context.Context, conn *C, params *P) (*R, error)) {
+func HandleMethod[C, P, R any](ext *Extensions[C], m RequestMethod[P, R],
+	fn func(ctx context.Context, conn *C, params *P) (*R, error)) {
 	handler := extension[C]{method: m.Name}
 	if fn != nil {
 		handler.route = func(conn *C) engine.Route {
-			return engine.HandleRequest(m.Name, m.NullResult, func(ctx context.Context, params *P) (*R, error) { return fn(ctx, conn, params) })
+			return engine.HandleRequest(m.Name, m.NullResult,
+				func(ctx context.Context, params *P) (*R, error) { return fn(ctx, conn, params) })
 		}
 	}
 	ext.handlers = append(ext.handlers, handler)
@@ -100,12 +104,14 @@ func (ext *Extensions[C]) bind(conn *C) ([]engine.Route, error) {
 		routes = append(routes, handler.route(conn))
 	}
 	if f := ext.Fallback; f != nil {
-		routes = append(routes, engine.Fallback(func(ctx context.Context, method string, params json.RawMessage) (any, error) {
+		routes = append(routes, engine.Fallback(func(ctx context.Context, method string, params json.RawMessage) (any,
+			error) {
 			return f(ctx, conn, method, params)
 		}))
 	}
 	if f := ext.FallbackNotification; f != nil {
-		routes = append(routes, engine.FallbackNotification(func(ctx context.Context, method string, params json.RawMessage) error {
+		routes = append(routes, engine.FallbackNotification(func(ctx context.Context, method string,
+			params json.RawMessage) error {
 			return f(ctx, conn, method, params)
 		}))
 	}

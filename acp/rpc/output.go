@@ -65,7 +65,8 @@ func (o ProcessOutput) Reason() string {
 	}
 	for i := last; i >= 0; i-- {
 		if errorLine.MatchString(lines[i]) {
-			for i > 0 && npmError.MatchString(lines[i]) && npmError.MatchString(lines[i-1]) && !strings.Contains(lines[i-1], " code ") {
+			for i > 0 && npmError.MatchString(lines[i]) && npmError.MatchString(lines[i-1]) &&
+				!strings.Contains(lines[i-1], " code ") {
 				i-- // npm says what failed in the first of several lines, after a code
 			}
 			return clipped(lines[i])

@@ -240,7 +240,8 @@ func closeSocket(r io.ReadCloser, w io.WriteCloser, closeWrite func() error) err
 	}
 	// If it fails, there is nothing to end: the peer has closed the connection, or reset it.
 	if closeWrite() == nil {
-		if d, ok := r.(interface{ SetReadDeadline(time.Time) error }); ok && d.SetReadDeadline(time.Now().Add(lingerTime)) == nil {
+		if d, ok := r.(interface{ SetReadDeadline(time.Time) error }); ok &&
+			d.SetReadDeadline(time.Now().Add(lingerTime)) == nil {
 			// The stream's Read may run concurrently; its remaining data is not needed, and it does not matter which of
 			// the two sees the end.
 			_, _ = io.Copy(io.Discard, r)

@@ -451,7 +451,8 @@ func (d *Dir) updates(ctx context.Context, id acp.SessionID, yield func(acp.Sess
 }
 
 // lines yields the updates in the first size bytes of a file. Lines that cannot be read are reported and skipped.
-func (d *Dir) lines(ctx context.Context, file *os.File, name string, end int64, yield func(acp.SessionUpdate) bool) error {
+func (d *Dir) lines(ctx context.Context, file *os.File, name string, end int64,
+	yield func(acp.SessionUpdate) bool) error {
 	in := bufio.NewReaderSize(io.NewSectionReader(file, 0, end), 64<<10)
 	for offset := int64(0); offset < end; {
 		if ctx.Err() != nil {

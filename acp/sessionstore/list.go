@@ -180,7 +180,8 @@ func (d *Dir) entry(name string, old indexed) (entry indexed, known bool, err er
 		return entry, false, err
 	}
 	changed := entry.file.ModTime()
-	if old.sure && os.SameFile(old.file, entry.file) && old.file.ModTime().Equal(changed) && old.file.Size() == entry.file.Size() {
+	if old.sure && os.SameFile(old.file, entry.file) && old.file.ModTime().Equal(changed) &&
+		old.file.Size() == entry.file.Size() {
 		return old, true, nil
 	}
 	entry.sure = time.Since(changed) > settled

@@ -143,7 +143,8 @@ func (m *memory) Append(ctx context.Context, id acp.SessionID, updates ...acp.Se
 	}
 	return failed("adding to", id, m.existing(ctx, id, func(s *remembered) error {
 		if m.size+size > maxMemory {
-			return fmt.Errorf("%w: all sessions in memory have %d bytes of updates, and may have %d", ErrTooLarge, m.size, maxMemory)
+			return fmt.Errorf("%w: all sessions in memory have %d bytes of updates, and may have %d", ErrTooLarge, m.size,
+				maxMemory)
 		}
 		m.size, s.size, s.updates = m.size+size, s.size+size, append(s.updates, lines...)
 		return nil

@@ -20,7 +20,8 @@ func (s *State) initialize(m *message) *fault {
 	if s.mode != undecided || s.asked != nil {
 		return &fault{-32600, "Invalid request: initialize comes once", nil}
 	}
-	if m.id == nil || m.params == nil || json.Unmarshal(m.params.get("protocolVersion"), &asked) != nil || asked < 1 || asked > math.MaxUint16 {
+	if m.id == nil || m.params == nil || json.Unmarshal(m.params.get("protocolVersion"), &asked) != nil || asked < 1 ||
+		asked > math.MaxUint16 {
 		return s.forward(m) // the agent refuses it
 	}
 	s.spoken = min(asked, 2)
@@ -169,7 +170,8 @@ func (s *State) initialized(m *message) {
 	}
 	switch {
 	case s.program == AgentSide && version != string(number(s.version)):
-		s.emit(ClientSide, failure(m.id, &fault{-32603, "Internal error: the agent chose a version that it was not asked for", nil}))
+		s.emit(ClientSide, failure(m.id, &fault{-32603, "Internal error: the agent chose a version that it was not asked for",
+			nil}))
 	case version != "1" && version != "2":
 		s.emit(ClientSide, m.line) // the client refuses it
 	case s.either, version == string(number(s.spoken)):
@@ -212,7 +214,8 @@ func refuses(err object, other int) bool {
 		return true
 	case "-32022": // unsupported protocol version
 		supported := err.sub("data").list("supported")
-		return len(supported) == 0 || slices.ContainsFunc(supported, func(v raw) bool { return string(v) == string(number(other)) })
+		return len(supported) == 0 ||
+			slices.ContainsFunc(supported, func(v raw) bool { return string(v) == string(number(other)) })
 	}
 	return false
 }
@@ -285,7 +288,8 @@ func agentTo1(result *object) {
 		session.drop("prompt", "mcp")
 		session = append(obj("list", emptyObj, "resume", emptyObj, "close", emptyObj), session...)
 		caps.drop("session")
-		caps = append(obj("loadSession", yes, "promptCapabilities", prompt, "mcpCapabilities", mcp, "sessionCapabilities", session), caps...)
+		caps = append(obj("loadSession", yes, "promptCapabilities", prompt, "mcpCapabilities", mcp, "sessionCapabilities",
+			session), caps...)
 	}
 	if auth := caps.sub("auth"); auth != nil || len(list(methods)) > 0 {
 		if len(list(methods)) > 0 {

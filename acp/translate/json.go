@@ -61,8 +61,10 @@ var common = map[string]string{}
 
 func init() {
 	for _, name := range []string{
-		"jsonrpc", "id", "method", "params", "result", "error", "code", "message", "sessionId", "update", "sessionUpdate", "content", "type", "text",
-		"messageId", "toolCallId", "title", "kind", "status", "locations", "path", "rawInput", "rawOutput", "terminalId", "data", "_meta",
+		"jsonrpc", "id", "method", "params", "result", "error", "code", "message", "sessionId", "update", "sessionUpdate",
+		"content", "type", "text",
+		"messageId", "toolCallId", "title", "kind", "status", "locations", "path", "rawInput", "rawOutput", "terminalId",
+		"data", "_meta",
 	} {
 		common[string(quote(name))] = name
 	}

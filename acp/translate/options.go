@@ -142,7 +142,8 @@ func (s *State) optionsTo1(sess *session, options []raw) raw {
 		id, mode := o.str("id"), o.str("currentValue")
 		if o.str("category") == "mode" && sess.option == "" && len(modes) > 0 && len(id) <= maxID && len(mode) <= maxID {
 			sess.option, sess.mode = id, mode
-			if sess.modes = obj("currentModeId", sess.mode, "availableModes", array(modes...)); len(sess.modes.text()) > maxOptions {
+			if sess.modes = obj("currentModeId", sess.mode, "availableModes",
+				array(modes...)); len(sess.modes.text()) > maxOptions {
 				sess.modes = nil
 			} else {
 				sess.modes = sess.modes.clone()

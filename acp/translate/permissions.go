@@ -28,7 +28,8 @@ func (s *State) permission1(m *message) *fault {
 	c.note(about)
 	params := append(object{}, m.params...)
 	params.drop("toolCall")
-	params = append(params, obj("title", cmp.Or(c.title, "Permission"), "subject", obj("type", "tool_call", "toolCall", about))...)
+	params = append(params, obj("title", cmp.Or(c.title, "Permission"), "subject",
+		obj("type", "tool_call", "toolCall", about))...)
 	return s.ask(sess, c, m, params, optionIDs(options))
 }
 
@@ -217,7 +218,8 @@ func (s *State) elicitation2(m *message) *fault {
 	changed := false
 	for i, field := range fields {
 		o, ok := parse(field.value)
-		if format := o.str("format"); ok && format != "" && !slices.Contains([]string{"email", "uri", "date", "date-time"}, format) {
+		if format := o.str("format"); ok && format != "" &&
+			!slices.Contains([]string{"email", "uri", "date", "date-time"}, format) {
 			o.drop("format")
 			fields[i].value = o.text()
 			changed = true

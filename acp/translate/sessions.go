@@ -68,7 +68,8 @@ func (s *State) measure(sess *session) {
 	s.settings += size - sess.size
 	sess.size = size
 	for len(s.sessions.order) > maxSessions || s.settings > maxSettings && len(s.sessions.order) > 1 {
-		others := slices.DeleteFunc(slices.Clone(s.sessions.order), func(key string) bool { return s.sessions.get(key) == sess })
+		others := slices.DeleteFunc(slices.Clone(s.sessions.order),
+			func(key string) bool { return s.sessions.get(key) == sess })
 		at := slices.IndexFunc(others, func(key string) bool {
 			other := s.sessions.get(key)
 			return other.turn == nil && len(other.waiting) == 0 && !other.replay.on
@@ -107,7 +108,8 @@ func (s *State) forgetSession(id string) {
 func (s *State) opened(id string, params object) *session {
 	sess := s.session(id)
 	sess.closed, sess.opened = false, true
-	sess.info = obj("sessionId", id, "cwd", params.get("cwd"), "additionalDirectories", params.get("additionalDirectories"))
+	sess.info = obj("sessionId", id, "cwd", params.get("cwd"), "additionalDirectories",
+		params.get("additionalDirectories"))
 	if len(sess.info.text()) > maxOptions {
 		sess.info = obj("sessionId", id)
 	}
@@ -347,7 +349,8 @@ func (s *State) commands(sess *session, commands raw) {
 // before the answer that names their session.
 func (s *State) hold(m *message) bool {
 	id := m.str("sessionId")
-	if sess := s.sessions.get(short(id)); s.opening == 0 || m.from == ClientSide || id == "" || sess != nil && sess.opened {
+	if sess := s.sessions.get(short(id)); s.opening == 0 || m.from == ClientSide || id == "" || sess != nil &&
+		sess.opened {
 		return false
 	}
 	if s.heldSize+len(m.line) > maxHeld {

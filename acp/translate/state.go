@@ -223,7 +223,8 @@ var routes [2][2]map[string]handler
 
 func init() {
 	files := []string{
-		"fs/read_text_file", "fs/write_text_file", "terminal/create", "terminal/output", "terminal/release", "terminal/wait_for_exit", "terminal/kill",
+		"fs/read_text_file", "fs/write_text_file", "terminal/create", "terminal/output", "terminal/release",
+		"terminal/wait_for_exit", "terminal/kill",
 	}
 	refuse := func(handlers map[string]handler, methods ...string) map[string]handler {
 		for _, method := range methods {
@@ -480,10 +481,12 @@ func (s *State) result(m *message) object {
 		} else if isNull(m.all[i].value) {
 			return object{}
 		}
-		s.emit(m.from.other(), failure(m.id, &fault{-32603, "Internal error: the result is not an object, or has a member twice", nil}))
+		s.emit(m.from.other(), failure(m.id,
+			&fault{-32603, "Internal error: the result is not an object, or has a member twice", nil}))
 		return nil
 	} else if m.all.get("error") == nil {
-		s.emit(m.from.other(), failure(m.id, &fault{-32603, "Internal error: the answer has neither a result nor an error", nil}))
+		s.emit(m.from.other(), failure(m.id, &fault{-32603, "Internal error: the answer has neither a result nor an error",
+			nil}))
 		return nil
 	}
 	s.emit(m.from.other(), m.line)

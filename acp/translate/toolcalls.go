@@ -220,7 +220,8 @@ func (s *State) grown(sess *session, id string, c *call, now bool) []object {
 		return nil
 	}
 	c.sent = added
-	return []object{obj("sessionUpdate", "tool_call_update", "toolCallId", id, "content", s.contentTo1(sess, &c.content, c.content.pieces))}
+	return []object{obj("sessionUpdate", "tool_call_update", "toolCallId", id, "content",
+		s.contentTo1(sess, &c.content, c.content.pieces))}
 }
 
 // later remembers that the client does not have all content of a tool call.
@@ -524,7 +525,8 @@ func diffTo1(item object) (all []raw) {
 			}
 			meta := item.sub("_meta")
 			if !h.added && !whole {
-				meta = append(append(object{}, meta...), obj("fragment", obj("oldLine", raw(h.oldLine), "newLine", raw(h.newLine)))...)
+				meta = append(append(object{}, meta...),
+					obj("fragment", obj("oldLine", raw(h.oldLine), "newLine", raw(h.newLine)))...)
 			}
 			if meta != nil {
 				one.set("_meta", meta.text())

@@ -54,7 +54,8 @@ func (s *State) state(sess *session, state string, more ...any) {
 // prompt1 is session/prompt for an agent of version 1.
 func (s *State) prompt1(m *message) *fault {
 	id := m.str("sessionId")
-	p := &prompt{id: m.id, params: append(object{}, m.params...), content: m.params.list("prompt"), size: len(m.line), key: m.str("idempotencyKey")}
+	p := &prompt{id: m.id, params: append(object{}, m.params...), content: m.params.list("prompt"), size: len(m.line),
+		key: m.str("idempotencyKey")}
 	switch {
 	case m.id == nil:
 		return nil
@@ -173,11 +174,13 @@ func (s *State) steer(sess *session, p *prompt) {
 		return
 	}
 	id := s.own()
-	if s.expect(AgentSide, id, 0, func(answer *message) { s.steered(sess, p, answer.all.sub("result").str("outcome")) }) != nil {
+	if s.expect(AgentSide, id, 0,
+		func(answer *message) { s.steered(sess, p, answer.all.sub("result").str("outcome")) }) != nil {
 		return // it waits for its own turn
 	}
 	p.own = id
-	params := obj("sessionId", sess.id, "prompt", p.params.get("prompt"), "_meta", obj("steering", obj("idleBehavior", "promptRequired")))
+	params := obj("sessionId", sess.id, "prompt", p.params.get("prompt"), "_meta",
+		obj("steering", obj("idleBehavior", "promptRequired")))
 	s.emit(AgentSide, obj("jsonrpc", "2.0", "id", id, "method", "_session/steering", "params", params).text())
 }
 

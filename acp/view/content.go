@@ -16,8 +16,9 @@ type Content struct {
 
 	blocks []acp.ContentBlock // only appended to
 	tail   string             // the text after blocks, which may grow
-	text   *strings.Builder   // the buffer of tail; only the State writes to it, and only after the part that tails contain
-	size   int
+	// the buffer of tail; only the State writes to it, and only after the part that tails contain
+	text *strings.Builder
+	size int
 }
 
 // Blocks returns an iterator over the content as blocks, with the text joined.

@@ -51,8 +51,10 @@ and stay as they are until you update them.`,
 	}
 	a.listing(c)
 	a.cfg = config.Bind(c)
-	c.AddCommand(a.listing(&cobra.Command{Use: "list [FLAGS]", Short: "List your agents and those that are installed"}), a.searchCommand(), a.showCommand(), a.installCommand(), a.updateCommand(), a.removeCommand(),
-		a.pinCommand("pin", "Keep agents at their versions", true), a.pinCommand("unpin", "Let agents be updated again", false), a.doctorCommand(),
+	c.AddCommand(a.listing(&cobra.Command{Use: "list [FLAGS]", Short: "List your agents and those that are installed"}),
+		a.searchCommand(), a.showCommand(), a.installCommand(), a.updateCommand(), a.removeCommand(),
+		a.pinCommand("pin", "Keep agents at their versions", true), a.pinCommand("unpin", "Let agents be updated again",
+			false), a.doctorCommand(),
 		a.loginCommand(), a.logoutCommand())
 	return c
 }
@@ -138,7 +140,8 @@ func asInstalled(i *registry.Installed) *installedJSON {
 // ofConfig describes an agent of the configuration.
 func (a *agentsCommand) ofConfig(own *config.Agent) listed {
 	settings := a.cfg.For(own)
-	l := listed{Name: own.Name, Source: "configuration", Registry: own.Registry, URL: harmless(own.URL), Protocol: settings.Version()}
+	l := listed{Name: own.Name, Source: "configuration", Registry: own.Registry, URL: harmless(own.URL),
+		Protocol: settings.Version()}
 	if own.Command != nil {
 		l.Program, l.Args = own.Command.Program, own.Command.Args
 	}
@@ -157,7 +160,8 @@ func harmless(text string) string {
 
 // ofRegistry describes an entry of the registry, or an installed agent that is no longer in the registry.
 func ofRegistry(e *registry.Entry, installed *registry.Installed) listed {
-	l := listed{Name: e.ID, Source: "registry", Title: e.Name, Description: e.Description, Version: e.Version, Kinds: e.Kinds(registry.Platform())}
+	l := listed{Name: e.ID, Source: "registry", Title: e.Name, Description: e.Description, Version: e.Version,
+		Kinds: e.Kinds(registry.Platform())}
 	if e.Preview != nil {
 		l.Preview = e.Preview.Version
 	}
@@ -293,8 +297,9 @@ func (a *agentsCommand) searchCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "search [FLAGS] WORD...",
 		Short: "Search the registry for agents that match all words",
-		Long:  "Search the registry for agents whose name, description or authors contain all words. The exit status is 1 if there are none.",
-		Args:  cobra.ArbitraryArgs,
+		Long: "Search the registry for agents whose name, description or authors contain all words. The exit status is 1 " +
+			"if there are none.",
+		Args: cobra.ArbitraryArgs,
 		RunE: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return usagef("expected a word; acp agents list --all lists all")
@@ -333,7 +338,8 @@ func (a *agentsCommand) search(ctx context.Context, words string) error {
 		if l.Installed != nil {
 			note = ", installed " + l.Installed.Version
 		}
-		fmt.Fprintln(a.p.stdout, plain.Sprintf("%s  %s (%s%s)", l.Name, l.Version, cmp.Or(joinKinds(l.Kinds), "not for this system"), note))
+		fmt.Fprintln(a.p.stdout, plain.Sprintf("%s  %s (%s%s)", l.Name, l.Version,
+			cmp.Or(joinKinds(l.Kinds), "not for this system"), note))
 		fmt.Fprintln(a.p.stdout, plain.Sprintf("    %s", l.Description))
 	}
 	if len(rows) == 0 {
@@ -426,7 +432,8 @@ func (a *agentsCommand) show(ctx context.Context, name string) error {
 	out("repository", e.Repository)
 	out("website", e.Website)
 	if installed != nil {
-		text := fmt.Sprintf("%s as %s, %s", installed.Entry.Version, installed.Kind, installed.Time.Local().Format(time.DateTime))
+		text := fmt.Sprintf("%s as %s, %s", installed.Entry.Version, installed.Kind, installed.Time.Local().
+			Format(time.DateTime))
 		if installed.Pinned {
 			text += ", pinned"
 		}
@@ -484,7 +491,8 @@ func (f *installFlags) add(c *cobra.Command) {
 	flags.Var(&f.kind, "kind", "the `KIND`: binary, npx (npm) or uvx (PyPI); default: see --registry-prefer")
 	flags.BoolVar(&f.options.Preview, "preview", false, "take the preview version, which has not been released")
 	flags.BoolVar(&f.options.NoScripts, "no-scripts", false, "keep npm from running the install scripts of packages")
-	flags.BoolVar(&f.options.AnyAge, "any-age", false, "take the version even if npm's min-release-age says that it is too new")
+	flags.BoolVar(&f.options.AnyAge, "any-age", false,
+		"take the version even if npm's min-release-age says that it is too new")
 	complete(c, "kind", kinds...)
 }
 
@@ -622,7 +630,8 @@ when that is newer; with --preview, this holds for releases too. What is missing
 	return c
 }
 
-func (a *agentsCommand) update(ctx context.Context, r *agents.Resolver, o *registry.InstallOptions, names []string) error {
+func (a *agentsCommand) update(ctx context.Context, r *agents.Resolver, o *registry.InstallOptions,
+	names []string) error {
 	ids, err := a.ids(r, names)
 	if err != nil {
 		return err
@@ -668,9 +677,10 @@ func (a *agentsCommand) update(ctx context.Context, r *agents.Resolver, o *regis
 
 func (a *agentsCommand) removeCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:               "remove AGENT...",
-		Short:             "Remove installed agents",
-		Long:              "Remove agents installed from the registry. Files that they wrote elsewhere, such as their settings, stay.",
+		Use:   "remove AGENT...",
+		Short: "Remove installed agents",
+		Long: "Remove agents installed from the registry. Files that they wrote elsewhere, such as their " +
+			"settings, stay.",
 		Args:              cobra.MinimumNArgs(1),
 		ValidArgsFunction: a.completeAgents(false),
 		RunE: func(_ *cobra.Command, args []string) error {

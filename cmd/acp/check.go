@@ -67,13 +67,17 @@ and the reason after #. * matches anything. Accepted findings do not count, and 
 	flags.Var(&f.level, "level", "the lowest `LEVEL` that counts: must, should or advice")
 	flags.Var(&f.side, "side", "only violations by this `SIDE`: client or agent")
 	flags.StringSliceVar(&f.only, "only", nil, "judge only these requirements or pages: an `ID` such as SES-7 or SES")
-	flags.StringSliceVar(&f.ignore, "ignore", nil, "do not judge these requirements or pages: an `ID` such as SES-7 or SES")
+	flags.StringSliceVar(&f.ignore, "ignore", nil,
+		"do not judge these requirements or pages: an `ID` such as SES-7 or SES")
 	flags.StringVar(&f.accepted, "accepted", "", "a `FILE` of accepted findings with reasons")
-	flags.Var(&f.protocol, "protocol", "judge by this `VERSION`: "+orList(protocolNames)+"; default: the version that initialize negotiates, with experimental features")
+	flags.Var(&f.protocol, "protocol", "judge by this `VERSION`: "+orList(protocolNames)+
+		"; default: the version that initialize negotiates, with experimental features")
 	flags.BoolVar(&f.stable, "stable", false, "judge by the stable schemas: anything experimental is a finding")
 	flags.StringVar(&f.schema, "schema", "", "judge by the JSON Schema in this `FILE`")
 	hopFlag(flags, &f.hop, "judge")
-	flags.IntVar(&f.max, "max", 0, "show at most `N` findings for each requirement and count the rest; -1 shows all (default 10 different ones in formats for people, 1000 in formats for programs)")
+	flags.IntVar(&f.max, "max", 0,
+		"show at most `N` findings for each requirement and count the rest; -1 shows all (default 10 different ones in "+
+			"formats for people, 1000 in formats for programs)")
 	c.MarkFlagsMutuallyExclusive("protocol", "schema", "stable")
 	complete(c, "format", f.format.values...)
 	complete(c, "level", levelNames...)
@@ -126,7 +130,8 @@ func (f *checkFlags) judgeBy() (*conformance.Schema, error) {
 
 // report returns an empty report with the options of the flags.
 func (f *checkFlags) report() (*report.Report, error) {
-	options := report.Options{Version: moduleVersion(), Level: f.level.level, Side: f.side.side, Only: f.only, Ignore: f.ignore, Keep: f.max}
+	options := report.Options{Version: moduleVersion(), Level: f.level.level, Side: f.side.side, Only: f.only,
+		Ignore: f.ignore, Keep: f.max}
 	if f.accepted != "" {
 		text, err := input.ReadFile(f.accepted, maxAccepted)
 		if err != nil {

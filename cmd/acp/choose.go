@@ -39,7 +39,8 @@ func talkOptions(cfg *config.Config, folder string) (*talk.Options, error) {
 	if err != nil {
 		return nil, usage(err)
 	}
-	o := &talk.Options{Version: moduleVersion(), Cwd: cwd, Dirs: s.Dirs, Environ: cfg.Environ(), NoFiles: s.NoFiles, NoTerminals: s.NoTerminals}
+	o := &talk.Options{Version: moduleVersion(), Cwd: cwd, Dirs: s.Dirs, Environ: cfg.Environ(), NoFiles: s.NoFiles,
+		NoTerminals: s.NoTerminals}
 	for _, dir := range append([]string{cwd}, s.Dirs...) {
 		if info, err := os.Stat(dir); err != nil {
 			return nil, usage(err)
@@ -67,7 +68,8 @@ func withAgent(o *talk.Options, cfg *config.Config, a *agents.Agent) *talk.Optio
 	own.Protocol = a.Settings.Version()
 	if a.Command == nil && len(o.MCPServers) > 0 && cfg.Sources["mcp"] != config.FromFlag {
 		own.MCPServers = nil
-		own.Notes = append(own.Notes, "the MCP servers of the configuration are not sent to an agent at a URL; --mcp sends them")
+		own.Notes = append(own.Notes,
+			"the MCP servers of the configuration are not sent to an agent at a URL; --mcp sends them")
 	}
 	return &own
 }

@@ -73,7 +73,8 @@ func (a *agentsCommand) completeAgents(one bool) completer {
 }
 
 // completeRegistry completes words with agents of the registry, from the list as it was last fetched.
-func (a *agentsCommand) completeRegistry(c *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+func (a *agentsCommand) completeRegistry(c *cobra.Command, args []string, _ string) ([]cobra.Completion,
+	cobra.ShellCompDirective) {
 	if a.cfg.Load() != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
@@ -105,7 +106,8 @@ func sessionFlag(c *cobra.Command, flag string, folder *string) {
 		for _, s := range sessions {
 			// The key of a command consists of all its words.
 			agent, _, _ := strings.Cut(s.Agent, "\x00")
-			words = append(words, cobra.CompletionWithDesc(s.Name, plain.Sprintf("with %s, %s", agent, s.Used.Local().Format(time.DateTime))))
+			words = append(words, cobra.CompletionWithDesc(s.Name,
+				plain.Sprintf("with %s, %s", agent, s.Used.Local().Format(time.DateTime))))
 		}
 		return words, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
 	}

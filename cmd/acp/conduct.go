@@ -72,7 +72,8 @@ Exit status:
 	flags := c.Flags()
 	flags.StringVar(&f.agent, "agent", "", "the agent, as a `NAME` of the configuration or of the registry, or a URL")
 	flags.StringVar(&f.trace, "trace", "", "write each message into a `FILE`, with all secrets in it")
-	flags.DurationVar(&f.time, "init-timeout", 2*time.Minute, "the `TIME` in which a program must have answered initialize")
+	flags.DurationVar(&f.time, "init-timeout", 2*time.Minute,
+		"the `TIME` in which a program must have answered initialize")
 	agentFlag(c, f.cfg)
 	c.RunE = func(cmd *cobra.Command, args []string) error {
 		var command []string
@@ -175,7 +176,8 @@ func (ch *chainPrograms) component(ctx context.Context, place string, a *agents.
 		if err != nil {
 			return conduct.Component{}, err
 		}
-		guard := &gateway.Guard{Files: a.Settings.RemoteFiles, Terminals: a.Settings.RemoteTerminals, Logger: ch.resolver.Logger}
+		guard := &gateway.Guard{Files: a.Settings.RemoteFiles, Terminals: a.Settings.RemoteTerminals,
+			Logger: ch.resolver.Logger}
 		return conduct.Component{Name: a.Name, Transport: guard.Transport(transport)}, nil
 	}
 	said := plain.NewWriter(ch.stderr, place+": ")

@@ -35,7 +35,8 @@ A change keeps the comments and the order of the file. Errors in the file are re
 	}
 	cfg := config.Bind(c)
 	configListing(p, cfg, c)
-	c.AddCommand(configListing(p, cfg, &cobra.Command{Use: "list [FLAGS]", Short: "List all settings, and where each value comes from"}),
+	c.AddCommand(configListing(p, cfg,
+		&cobra.Command{Use: "list [FLAGS]", Short: "List all settings, and where each value comes from"}),
 		configGet(p, cfg), configSet(p, cfg), configUnset(p, cfg), configEdit(p, cfg), configPath(p, cfg))
 	return c
 }
@@ -112,7 +113,8 @@ func completeKeys(cfg *config.Config) completer {
 				}
 			}
 			for i := range config.Table {
-				words = append(words, cobra.CompletionWithDesc(config.Table[i].Key, strings.ReplaceAll(config.Table[i].Usage, "`", "")))
+				words = append(words, cobra.CompletionWithDesc(config.Table[i].Key,
+					strings.ReplaceAll(config.Table[i].Usage, "`", "")))
 			}
 		case 1:
 			row := config.Find(args[0])

@@ -57,16 +57,21 @@ says why. An editor then starts it again and loads the session, as it does for a
 	}
 	flags, o := c.Flags(), &f.options
 	addTokenFlags(flags, &f.send.TokenFile, &f.send.TokenEnv, "ACP_CONNECT_TOKEN")
-	flags.StringVar(&f.send.HeaderFile, "header-file", "", "a `FILE` of headers for every request, one per line as \"NAME: VALUE\"")
-	flags.StringArrayVar(&f.send.HeaderEnv, "header-env", nil, "a header whose value is in the environment, as `NAME=VARIABLE`")
+	flags.StringVar(&f.send.HeaderFile, "header-file", "",
+		"a `FILE` of headers for every request, one per line as \"NAME: VALUE\"")
+	flags.StringArrayVar(&f.send.HeaderEnv, "header-env", nil,
+		"a header whose value is in the environment, as `NAME=VARIABLE`")
 	flags.BoolVar(&o.AllowInsecure, "allow-insecure", false, "send the token without TLS")
 	flags.BoolVar(&f.guard.Files, "remote-files", false, "let the agent use the files that the editor offers")
 	flags.BoolVar(&f.guard.Terminals, "remote-terminals", false, "let the agent run commands through the editor")
 	flags.StringSliceVar(&o.Subprotocols, "subprotocol", nil, "a `NAME` to offer when a WebSocket is opened")
 	flags.IntVar(&o.MaxMessage, "max-message", rpc.DefaultMaxMessage, "the maximum length of a message in `BYTES`")
-	flags.DurationVar(&o.KeepAlive, "keep-alive", 15*time.Second, "keep a WebSocket alive that has been idle for this `TIME`")
-	flags.DurationVar(&o.ReopenTime, "reopen-timeout", 6*time.Minute, "how much `TIME` opening a lost HTTP stream again may take")
-	flags.BoolVar(&o.Resume, "resume", true, "when a stream is lost, ask a server that numbers its messages to continue after the last one")
+	flags.DurationVar(&o.KeepAlive, "keep-alive", 15*time.Second,
+		"keep a WebSocket alive that has been idle for this `TIME`")
+	flags.DurationVar(&o.ReopenTime, "reopen-timeout", 6*time.Minute,
+		"how much `TIME` opening a lost HTTP stream again may take")
+	flags.BoolVar(&o.Resume, "resume", true,
+		"when a stream is lost, ask a server that numbers its messages to continue after the last one")
 	flags.BoolVar(&f.logDebug, "log-debug", false, "log more")
 	return c
 }

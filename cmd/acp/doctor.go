@@ -107,7 +107,8 @@ func (a *agentsCommand) doctor(ctx context.Context, agent *agents.Agent, o *laun
 		fmt.Fprintln(a.p.stdout, plain.Text(d.String()))
 		return healthy(d.OK())
 	}
-	out := diagnosis{Name: agent.Name, Command: d.Command.String(), Program: d.Program, OK: d.OK(), Session: d.Session, Problems: []problem{}, Stderr: d.Output.Stderr}
+	out := diagnosis{Name: agent.Name, Command: d.Command.String(), Program: d.Program, OK: d.OK(), Session: d.Session,
+		Problems: []problem{}, Stderr: d.Output.Stderr}
 	out.answered(d.Agent, d.Took)
 	out.Protocol = d.Protocol
 	for _, p := range d.Problems {
@@ -148,7 +149,8 @@ func (a *agentsCommand) doctorURL(ctx context.Context, agent *agents.Agent, o *l
 	options.Conn.Logger = slog.New(slog.DiscardHandler)
 	out := diagnosis{Name: agent.Name, URL: harmless(agent.URL), Problems: []problem{}}
 	began := time.Now()
-	transport = translate.Transport(transport, translate.ClientSide, 1, &translate.Options{Chosen: func(version int) { out.Protocol = version }})
+	transport = translate.Transport(transport, translate.ClientSide, 1,
+		&translate.Options{Chosen: func(version int) { out.Protocol = version }})
 	conn, err := acp.Connect(ctx, transport, acp.ClientHandlers{}, &options)
 	if err != nil {
 		out.Problems = append(out.Problems, problem{Kind: "not reached", Text: err.Error(), Blocks: true})

@@ -28,7 +28,8 @@ type downloads struct {
 func (d *downloads) RoundTrip(request *http.Request) (*http.Response, error) {
 	response, err := d.RoundTripper.RoundTrip(request)
 	if err == nil {
-		response.Body = &download{ReadCloser: response.Body, of: d, size: response.ContentLength, host: request.URL.Host, shown: time.Now()}
+		response.Body = &download{ReadCloser: response.Body, of: d, size: response.ContentLength, host: request.URL.Host,
+			shown: time.Now()}
 	}
 	return response, err
 }

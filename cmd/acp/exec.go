@@ -83,12 +83,17 @@ With several agents it is the greatest of their statuses.`,
 	f.cfg = config.Bind(c)
 	flags := c.Flags()
 	flags.StringArrayVarP(&f.files, "file", "f", nil, "a `FILE` with the prompt, or a part of it; - means standard input")
-	flags.StringArrayVarP(&f.attach, "attach", "a", nil, "a `FILE` to attach: an image or a sound as such, a text embedded if the agent accepts that, anything else as a link")
-	flags.StringVarP(&f.session, "session", "s", "", "continue the session with this `NAME`, or begin one; a name belongs to an agent and a directory")
+	flags.StringArrayVarP(&f.attach, "attach", "a", nil,
+		"a `FILE` to attach: an image or a sound as such, a text embedded if the agent accepts that, anything else as a link")
+	flags.StringVarP(&f.session, "session", "s", "",
+		"continue the session with this `NAME`, or begin one; a name belongs to an agent and a directory")
 	flags.BoolVar(&f.fresh, "new", false, "with --session: begin another session with the name")
 	flags.StringVarP(&f.cwd, "cwd", "C", ".", "the `DIR` in which the agent works")
-	flags.StringVar(&f.login, "login", "", "first log in with this `METHOD`; without it, the methods of an agent that requires a login are listed")
-	flags.StringVar(&f.record, "record", "", "record the traffic in a `FILE`, for acp check and acp show; %a in its name stands for the agent's name, %t for the time, %p for the process id")
+	flags.StringVar(&f.login, "login", "",
+		"first log in with this `METHOD`; without it, the methods of an agent that requires a login are listed")
+	flags.StringVar(&f.record, "record", "",
+		"record the traffic in a `FILE`, for acp check and acp show; %a in its name stands for the agent's name, %t for "+
+			"the time, %p for the process id")
 	flags.BoolVar(&f.noMask, "no-mask", false, "with --record: do not mask secrets")
 	flags.BoolVar(&f.check, "check", false, "judge the traffic, and report violations of the protocol on standard error")
 	flags.Var(&f.level, "level", "with --check: the lowest `LEVEL` that counts: must, should or advice")
@@ -301,7 +306,8 @@ func (x *execution) findAgents(command []string) (sections []*section, err error
 		if err != nil {
 			return nil, usage(err)
 		}
-		sections = append(sections, &section{x: x, agent: agent, updated: make(chan struct{}, 1), key: strings.Join(command, "\x00")})
+		sections = append(sections, &section{x: x, agent: agent, updated: make(chan struct{}, 1),
+			key: strings.Join(command, "\x00")})
 	}
 	label(sections)
 	if x.f.session != "" {
@@ -354,7 +360,8 @@ func recordFile(name, agent string, now time.Time) string {
 		}
 		return r
 	}, agent)
-	return strings.NewReplacer("%%", "%", "%a", agent, "%t", now.Format("20060102-150405"), "%p", fmt.Sprint(os.Getpid())).Replace(name)
+	return strings.NewReplacer("%%", "%", "%a", agent, "%t", now.Format("20060102-150405"), "%p", fmt.Sprint(os.Getpid())).
+		Replace(name)
 }
 
 // blocks returns the content blocks of the prompt for an agent.

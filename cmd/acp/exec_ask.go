@@ -110,10 +110,11 @@ func (t *terminal) ask(ctx context.Context, s *section, q *talk.Question) (acp.P
 		width = columns
 	}
 	question := q.View("")
-	dialog := &view.LineDialog{Question: question, Option: "%d: %s", Prompt: "Which? ", Again: "1 to %d? ", Draw: func() ([]string, int, []string) {
-		text := draw.Permission(question, draw.NoColor(), draw.DiffAuto, nil, width)
-		return text.Head, text.Facts, text.Body
-	}}
+	dialog := &view.LineDialog{Question: question, Option: "%d: %s", Prompt: "Which? ", Again: "1 to %d? ",
+		Draw: func() ([]string, int, []string) {
+			text := draw.Permission(question, draw.NoColor(), draw.DiffAuto, nil, width)
+			return text.Head, text.Facts, text.Body
+		}}
 	s.endLine()
 	defer s.x.out.answered()
 	for lines := dialog.Show(time.Now()); ; {

@@ -130,7 +130,8 @@ func (s *section) flush() {
 	}
 	s.held, s.size = nil, 0
 	if s.dropped > 0 {
-		s.x.out.write(true, fmt.Appendf(nil, "acp: %d bytes of %s did not fit in memory and were dropped\n", s.dropped, plain.Line(s.agent.Name)))
+		s.x.out.write(true, fmt.Appendf(nil, "acp: %d bytes of %s did not fit in memory and were dropped\n", s.dropped,
+			plain.Line(s.agent.Name)))
 		s.dropped = 0
 	}
 }
@@ -224,7 +225,8 @@ func (s *section) counts(update acp.SessionUpdate) {
 	case *acp.SessionUpdateAgentMessageChunk:
 		s.said = s.said || seen(blockText(v.Content))
 		s.late = s.late || s.answered
-	case *acp.SessionUpdateAgentThoughtChunk, *acp.SessionUpdateToolCall, *acp.SessionUpdateToolCallUpdate, *acp.SessionUpdatePlan:
+	case *acp.SessionUpdateAgentThoughtChunk, *acp.SessionUpdateToolCall, *acp.SessionUpdateToolCallUpdate,
+		*acp.SessionUpdatePlan:
 		s.late = s.late || s.answered
 	default: // such as a title, which may follow a turn
 	}
@@ -300,7 +302,8 @@ func (s *section) sayEnd(call *acp.ToolCall) {
 
 // ended reports whether a tool call has just ended; mu must be held.
 func (s *section) ended(call *acp.ToolCall) bool {
-	if call.Status != acp.ToolCallStatusCompleted && call.Status != acp.ToolCallStatusFailed || s.told[call.ToolCallID] == call.Status {
+	if call.Status != acp.ToolCallStatusCompleted && call.Status != acp.ToolCallStatusFailed ||
+		s.told[call.ToolCallID] == call.Status {
 		return false
 	}
 	if s.told == nil {

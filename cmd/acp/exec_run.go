@@ -297,7 +297,10 @@ func (s *section) talk(o *outcome) (err error) {
 		opts.Record = check
 	}
 	if s.record != "" {
-		file, err := await(x, 0, func() (*os.File, error) { return os.OpenFile(s.record, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600) })
+		file, err := await(x, 0, func() (*os.File,
+			error) {
+			return os.OpenFile(s.record, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+		})
 		if err != nil {
 			return errors.Join(err, check.end())
 		}
@@ -362,7 +365,8 @@ func (s *section) converse(client *talk.Client, o *outcome) (err error) {
 	x := s.x
 	if method := x.f.login; method != "" {
 		answered := x.limit.asking()
-		err := client.Login(x.ctx, acp.AuthMethodID(method), launch.Terminal{Stdin: x.p.stdin, Stdout: x.p.stderr, Stderr: x.p.stderr})
+		err := client.Login(x.ctx, acp.AuthMethodID(method),
+			launch.Terminal{Stdin: x.p.stdin, Stdout: x.p.stderr, Stderr: x.p.stderr})
 		if answered(); err != nil {
 			return fmt.Errorf("login %s: %w", method, err)
 		}
@@ -398,7 +402,8 @@ func (s *section) converse(client *talk.Client, o *outcome) (err error) {
 	default:
 		if n := s.unaskedCount(); n > 0 {
 			o.status = statusUnasked
-			o.err = fmt.Errorf("permission requests that were rejected because no user could be asked: %d; see --policy, --allow and --deny", n)
+			o.err = fmt.Errorf("permission requests that were rejected because no user could be asked: %d; see --policy, "+
+				"--allow and --deny", n)
 		}
 	}
 	return nil
@@ -417,7 +422,8 @@ func (s *section) openSession(client *talk.Client) (session *talk.Session, err e
 	can := client.Capabilities()
 	resumes, loads := can.SessionCapabilities.Resume.Present(), can.LoadSession
 	if !resumes && !loads {
-		return nil, fmt.Errorf("agent %s cannot continue sessions: it supports neither session/resume nor session/load", s.agent.Name)
+		return nil, fmt.Errorf("agent %s cannot continue sessions: it supports neither session/resume nor session/load",
+			s.agent.Name)
 	}
 	store, err := names.Default()
 	if err != nil {

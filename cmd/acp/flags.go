@@ -87,7 +87,8 @@ func hopFlag(flags *pflag.FlagSet, hop *string, do string) {
 
 // complete registers the possible values of a flag for completion.
 func complete(c *cobra.Command, flag string, values ...string) {
-	if err := c.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)); err != nil {
+	if err := c.RegisterFlagCompletionFunc(flag,
+		cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)); err != nil {
 		panic(err) // no such flag, or twice
 	}
 }

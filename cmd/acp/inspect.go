@@ -78,11 +78,15 @@ With --connect it is that of the agent.`,
 	f.cfg = config.Bind(c)
 	flags := c.Flags()
 	flags.StringVar(&f.agent, "agent", "", "the agent, as a `NAME` of the configuration or of the registry, or a URL")
-	flags.BoolVar(&f.listen, "listen", false, "show the traffic of editors whose agent's command is the one that is printed")
-	flags.StringVar(&f.connect, "connect", "", "be that command: start the agent, and pass its traffic on to the inspection that listens, whose address is in a private `FILE`")
+	flags.BoolVar(&f.listen, "listen", false,
+		"show the traffic of editors whose agent's command is the one that is printed")
+	flags.StringVar(&f.connect, "connect", "",
+		"be that command: start the agent, and pass its traffic on to the inspection that listens, whose address is in a "+
+			"private `FILE`")
 	flags.Lookup("connect").NoOptDefVal = defaultTapFile
 	flags.StringVarP(&f.output, "output", "o", "", "write a report into a `FILE`; if it exists, it is replaced")
-	flags.StringVar(&f.folder, "folder", "", "a `DIR` whose files the page may serve to the agent, and in which it may run the agent's commands")
+	flags.StringVar(&f.folder, "folder", "",
+		"a `DIR` whose files the page may serve to the agent, and in which it may run the agent's commands")
 	flags.StringVarP(&f.cwd, "cwd", "C", ".", "the `DIR` in which the agent starts")
 	flags.IntVar(&f.port, "port", 0, "the port to listen on; 0 chooses a free one")
 	flags.BoolVar(&f.noMask, "no-mask", false, "show secrets")
@@ -240,7 +244,8 @@ func (f *inspectFlags) printTap(p *program, command []string) {
 		command = []string{"AGENT"}
 	}
 	args := append([]string{"inspect", "--connect", "--"}, command...)
-	fmt.Fprintf(p.stderr, "The agent's command in the editor's configuration:\n  %s\n", plain.Line(launch.New(program, args...).String()))
+	fmt.Fprintf(p.stderr, "The agent's command in the editor's configuration:\n  %s\n",
+		plain.Line(launch.New(program, args...).String()))
 	if text, err := json.Marshal(map[string]any{"command": program, "args": args}); err == nil {
 		fmt.Fprintf(p.stderr, "or, in JSON:\n  %s\n", plain.Line(string(text)))
 	}
@@ -269,9 +274,10 @@ func (f *inspectFlags) liveAgent(ctx context.Context, p *program, command []stri
 		return nil, err
 	}
 	if found.Command == nil {
-		return &inspect.Agent{Words: []string{found.Name}, Remote: true, Connect: func(ctx context.Context, _ io.Writer) (rpc.Transport, error) {
-			return found.Connect(ctx)
-		}}, nil
+		return &inspect.Agent{Words: []string{found.Name}, Remote: true,
+			Connect: func(ctx context.Context, _ io.Writer) (rpc.Transport, error) {
+				return found.Connect(ctx)
+			}}, nil
 	}
 	start := *found.Command
 	if start.Dir == "" {

@@ -53,7 +53,8 @@ The exit status is 1 if nothing could be done here.`,
 }
 
 // withAgent starts an agent or connects to it, calls do, and ends the agent.
-func (a *agentsCommand) withAgent(ctx context.Context, cmd *cobra.Command, args []string, do func(*agents.Agent, *talk.Client) error) error {
+func (a *agentsCommand) withAgent(ctx context.Context, cmd *cobra.Command, args []string,
+	do func(*agents.Agent, *talk.Client) error) error {
 	agent, err := a.findAgent(ctx, cmd, args)
 	if err != nil {
 		return err
@@ -73,7 +74,8 @@ func (a *agentsCommand) withAgent(ctx context.Context, cmd *cobra.Command, args 
 // address to open.
 func (a *agentsCommand) forLogin(agent *agents.Agent) *talk.Options {
 	return &talk.Options{
-		Agent: talk.Agent{Name: agent.Name, Connect: agent.Connect, Command: agent.Command}, Version: moduleVersion(), Cwd: ".",
+		Agent: talk.Agent{Name: agent.Name, Connect: agent.Connect, Command: agent.Command}, Version: moduleVersion(),
+		Cwd:     ".",
 		NoFiles: true, NoTerminals: true, NoReconnect: true, TerminalLogin: agent.Command != nil,
 		URL: func(_ context.Context, e *talk.Elicitation) (*acp.CreateElicitationResponse, error) {
 			address, host, notes := plain.Address(e.URL)
@@ -96,7 +98,8 @@ func (a *agentsCommand) forLogin(agent *agents.Agent) *talk.Options {
 
 // loginKinds names the kinds of logins.
 var loginKinds = map[talk.LoginKind]string{
-	talk.AgentLogin: "agent", talk.TerminalLogin: "terminal", talk.EnvironmentLogin: "env_var", talk.UnknownLogin: "unknown",
+	talk.AgentLogin: "agent", talk.TerminalLogin: "terminal", talk.EnvironmentLogin: "env_var",
+	talk.UnknownLogin: "unknown",
 }
 
 // listLogins lists the login methods of an agent.
@@ -131,7 +134,8 @@ func writeLogins(w io.Writer, methods []talk.LoginMethod) {
 }
 
 // login logs in by the method with this id, or by the only method.
-func (a *agentsCommand) login(ctx context.Context, agent *agents.Agent, client *talk.Client, id acp.AuthMethodID) error {
+func (a *agentsCommand) login(ctx context.Context, agent *agents.Agent, client *talk.Client,
+	id acp.AuthMethodID) error {
 	methods := client.LoginMethods()
 	switch {
 	case len(methods) == 0:
@@ -151,7 +155,8 @@ func (a *agentsCommand) login(ctx context.Context, agent *agents.Agent, client *
 		}
 		if m.ID == id {
 			a.say("%s", m.String())
-			if err := client.Login(ctx, id, launch.Terminal{Stdin: a.p.stdin, Stdout: a.p.stdout, Stderr: a.p.stderr}); err != nil {
+			if err := client.Login(ctx, id,
+				launch.Terminal{Stdin: a.p.stdin, Stdout: a.p.stdout, Stderr: a.p.stderr}); err != nil {
 				return err
 			}
 			a.say("logged in")
@@ -169,7 +174,8 @@ func (a *agentsCommand) environmentLogin(agent *agents.Agent, m *talk.LoginMetho
 	}
 	var missing []string
 	for _, v := range m.Variables {
-		has := slices.ContainsFunc(environ, func(pair string) bool { return strings.HasPrefix(pair, v.Name+"=") && pair != v.Name+"=" })
+		has := slices.ContainsFunc(environ,
+			func(pair string) bool { return strings.HasPrefix(pair, v.Name+"=") && pair != v.Name+"=" })
 		if !has && !v.Optional {
 			missing = append(missing, v.Name)
 		}

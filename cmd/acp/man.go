@@ -47,13 +47,17 @@ func writeMan(w *bufio.Writer, root *cobra.Command) {
 file. A flag takes precedence over the variable, and the variable over the file. An empty variable counts as not set.`)
 	for i := range config.Table {
 		s := &config.Table[i]
-		fmt.Fprintf(w, ".TP\n\\fB%s\\fR, \\fB%s\\fR, \\fB%s\\fR\n%s%s\n", roff(s.Key), roff("--"+s.Flag()), roff("$"+s.Variable()),
+		fmt.Fprintf(w, ".TP\n\\fB%s\\fR, \\fB%s\\fR, \\fB%s\\fR\n%s%s\n", roff(s.Key), roff("--"+s.Flag()),
+			roff("$"+s.Variable()),
 			roff(strings.ReplaceAll(s.Usage, "`", "")), roff(defaultText(s.Default())))
 	}
 	fmt.Fprintln(w, ".SH FILES")
-	fmt.Fprintf(w, ".TP\n%s\nThe configuration; %s and %s name another file. Its tables \\fB[agents.\\fINAME\\fB]\\fR are the user's own agents,\n",
+	fmt.Fprintf(w, ".TP\n%s\nThe configuration; %s and %s name another file. Its tables \\fB[agents.\\fINAME\\fB]\\fR "+
+		"are the user's own agents,\n",
 		`\fI~/.config/acp/config.toml\fR`, `\fB\-\-config\fR`, `\fB$ACP_CONFIG\fR`)
-	fmt.Fprintln(w, "with \\fBcommand\\fR, \\fBenv\\fR and \\fBdir\\fR, with \\fBurl\\fR and where its token is, or with \\fBregistry\\fR. On macOS it is in\n\\fI~/Library/Application Support\\fR, on Windows in \\fI%AppData%\\fR; \\fB$XDG_CONFIG_HOME\\fR names another directory.")
+	fmt.Fprintln(w, "with \\fBcommand\\fR, \\fBenv\\fR and \\fBdir\\fR, with \\fBurl\\fR and where its token is, or "+
+		"with \\fBregistry\\fR. On macOS it is in\n\\fI~/Library/Application Support\\fR, on Windows in \\fI%AppData%\\fR; "+
+		"\\fB$XDG_CONFIG_HOME\\fR names another directory.")
 	fmt.Fprintln(w, ".TP\n\\fI~/.local/share/acp\\fR\nThe installed agents, and the registry's list.")
 	fmt.Fprintln(w, ".SH EXIT STATUS")
 	for line := range strings.Lines(strings.TrimPrefix(statusHelp, "Exit status:\n")) {

@@ -79,7 +79,8 @@ func writeModule(p *program, kind, dir, module, sdk string) error {
 		}
 		version, replace = "v0.0.0", fmt.Sprintf("\nreplace github.com/acpgo/sdk => %s\n", goModString(sdk))
 		// A clone on this machine is not on the CI server.
-		checkout = "      - uses: actions/checkout@v4 # until the SDK is published\n        with: {repository: acpgo/sdk, path: .acp}\n"
+		checkout = "      - uses: actions/checkout@v4 # until the SDK is published\n        with: {repository: acpgo/sdk, " +
+			"path: .acp}\n"
 		replaceStep = "      - run: go mod edit -replace=github.com/acpgo/sdk=./.acp\n"
 	} else if !fetchable(version) {
 		return usagef("this acp is version %s, which cannot be fetched; name a clone of the SDK with --sdk DIR", version)
@@ -105,7 +106,8 @@ func writeModule(p *program, kind, dir, module, sdk string) error {
 		}
 		created = append(created, name)
 	}
-	fmt.Fprint(p.stdout, plain.Sprintf("Wrote the %s %s. Next:\n  cd %s\n  go mod tidy\n  go test ./...\n", kind, module, dir))
+	fmt.Fprint(p.stdout, plain.Sprintf("Wrote the %s %s. Next:\n  cd %s\n  go mod tidy\n  go test ./...\n", kind, module,
+		dir))
 	return nil
 }
 

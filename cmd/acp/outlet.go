@@ -97,7 +97,8 @@ func (o *outlet) answered() {
 		}
 	}
 	if o.size > maxQueued && !o.ended {
-		o.put(true, fmt.Appendf(nil, "acp: while the question waited, %d bytes arrived, of which some were dropped\n", o.size))
+		o.put(true, fmt.Appendf(nil, "acp: while the question waited, %d bytes arrived, of which some were dropped\n",
+			o.size))
 	}
 	o.asks, o.waiting, o.size = false, nil, 0
 }

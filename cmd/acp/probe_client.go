@@ -136,7 +136,8 @@ func runProbeClient(p *program, f *probeClientFlags, args []string) error {
 	}
 	client := &subject.Client{
 		Command: subject.Command{Args: args, Env: f.env, Dir: f.dir, Rung: f.rung},
-		Agent:   []string{self, "fake-agent", relayFlag}, Quote: shellLine, Type: map[probe.Action]string{}, NoInterrupt: f.noInterrupt,
+		Agent:   []string{self, "fake-agent", relayFlag}, Quote: shellLine, Type: map[probe.Action]string{},
+		NoInterrupt: f.noInterrupt,
 	}
 	if err := client.Resolve(); err != nil {
 		return err
@@ -147,7 +148,8 @@ func runProbeClient(p *program, f *probeClientFlags, args []string) error {
 			return usagef("--type %q: expected ACTION=TEXT, and %s as the action", typed, orList(actionNames()))
 		}
 		if text == "" && action == string(probe.ActQuit) {
-			return usagef("--type quit=: expected the text that ends the client; to close its standard input, leave out --type quit")
+			return usagef("--type quit=: expected the text that ends the client; to close its standard input, leave out " +
+				"--type quit")
 		}
 		client.Type[probe.Action(action)] = text
 	}
@@ -248,7 +250,8 @@ func printConfigurations(p *program) error {
 	}
 	line := shellLine([]string{self, "fake-agent", "--report", file})
 	_, err = strings.NewReplacer(
-		"{line}", line, "{quoted-line}", shellLine([]string{line}), "{command}", strconv.Quote(self), "{report}", strconv.Quote(file), "{shell-report}", shellLine([]string{file}),
+		"{line}", line, "{quoted-line}", shellLine([]string{line}), "{command}", strconv.Quote(self), "{report}",
+		strconv.Quote(file), "{shell-report}", shellLine([]string{file}),
 	).WriteString(p.stdout, configurations)
 	return err
 }
@@ -285,9 +288,11 @@ not played again. acp probe-client --report FILE says what it means.`,
 	}
 	flags := c.Flags()
 	flags.StringVar(&file, "report", "", "the `FILE` to append to")
-	flags.StringSliceVar(&only, "only", nil, "only these: a `SCENARIO`, a requirement such as PRM-9, or a page such as PRM")
+	flags.StringSliceVar(&only, "only", nil,
+		"only these: a `SCENARIO`, a requirement such as PRM-9, or a page such as PRM")
 	flags.DurationVar(&patience, "timeout", 5*time.Minute, "the `TIME` that a person has to do something")
-	flags.StringVar(&address, strings.TrimPrefix(relayFlag, "--"), "", "the `ADDRESS` of the probe that started the client")
+	flags.StringVar(&address, strings.TrimPrefix(relayFlag, "--"), "",
+		"the `ADDRESS` of the probe that started the client")
 	flags.StringVar(&login, "login", "", "play a login in a terminal, which `succeeds` or fails")
 	for _, hidden := range []string{strings.TrimPrefix(relayFlag, "--"), "login"} {
 		if err := flags.MarkHidden(hidden); err != nil {
@@ -335,7 +340,8 @@ func fakeAgent(p *program, name string, only []string, patience time.Duration) (
 		target.Raw = fast.WriteLines
 	}
 	o := &probe.Options{
-		Version: moduleVersion(), Scratch: scratch, Only: only, Answer: patience, Quiet: 3 * time.Second, Rung: 2 * time.Second,
+		Version: moduleVersion(), Scratch: scratch, Only: only, Answer: patience, Quiet: 3 * time.Second,
+		Rung:         2 * time.Second,
 		ScenarioTime: 24 * time.Hour,
 	}
 	return probe.Serve(ctx, target, o, done, func(out *probe.Outcome) error { return probe.WriteOutcome(file, out) })

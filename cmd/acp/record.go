@@ -66,7 +66,8 @@ If the file cannot be written to the end, the agent keeps running, and standard 
 	}
 	flags := c.Flags()
 	flags.SetInterspersed(false) // the agent's flags are its own
-	flags.StringVarP(&f.file, "output", "o", "", "the `FILE` to write, with %n, %t or %p in its name if the agent starts several times")
+	flags.StringVarP(&f.file, "output", "o", "",
+		"the `FILE` to write, with %n, %t or %p in its name if the agent starts several times")
 	flags.BoolVar(&f.overwrite, "overwrite", false, "replace the file if it exists")
 	flags.BoolVar(&f.stderr, "stderr", false, "also record the lines of the agent's standard error")
 	flags.BoolVar(&f.noMask, "no-mask", false, "do not mask secrets")
@@ -134,7 +135,8 @@ func record(p *program, f *recordFlags, command []string) (err error) {
 func createRecording(pattern string, overwrite bool) (file *os.File, created bool, err error) {
 	began := time.Now().Format("20060102-150405")
 	named := func(n int) string {
-		return strings.NewReplacer("%%", "%", "%n", strconv.Itoa(n), "%t", began, "%p", strconv.Itoa(os.Getpid())).Replace(pattern)
+		return strings.NewReplacer("%%", "%", "%n", strconv.Itoa(n), "%t", began, "%p", strconv.Itoa(os.Getpid())).
+			Replace(pattern)
 	}
 	for n := 1; ; n++ {
 		name := named(n)
@@ -149,7 +151,8 @@ func createRecording(pattern string, overwrite bool) (file *os.File, created boo
 			return file, !exists, err
 		}
 		if named(n+1) == name {
-			return nil, false, fmt.Errorf("%s exists: put %%n into the name to get a file for each start, or use --overwrite", name)
+			return nil, false, fmt.Errorf("%s exists: put %%n into the name to get a file for each start, or use --overwrite",
+				name)
 		}
 	}
 }

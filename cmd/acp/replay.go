@@ -81,10 +81,13 @@ none, 1 if there are some, and 3 if the recording could not be played.`,
 	flags := c.Flags()
 	flags.Var(&f.as, "as", "the `SIDE` to play: agent or client")
 	flags.BoolVar(&f.exact, "exact", false, "also compare texts, numbers and lists")
-	flags.Float64Var(&f.speed, "speed", 0, "keep the recorded delays, divided by this `NUMBER`: 1 as recorded, 2 half as long (default no delays)")
-	flags.StringArrayVar(&f.replace, "replace", nil, "replace a text, such as a path, in the messages that are sent: `OLD=NEW`; may be repeated")
+	flags.Float64Var(&f.speed, "speed", 0,
+		"keep the recorded delays, divided by this `NUMBER`: 1 as recorded, 2 half as long (default no delays)")
+	flags.StringArrayVar(&f.replace, "replace", nil,
+		"replace a text, such as a path, in the messages that are sent: `OLD=NEW`; may be repeated")
 	flags.DurationVar(&f.patience, "patience", time.Second, "how long to wait for a message after a later one has arrived")
-	flags.DurationVar(&f.silence, "silence", 0, "how long the live side may be silent; 0 means forever (default "+clientSilence.String()+" with --as client)")
+	flags.DurationVar(&f.silence, "silence", 0, "how long the live side may be silent; 0 means forever (default "+
+		clientSilence.String()+" with --as client)")
 	flags.IntVar(&f.connection, "connection", 1, "the `NUMBER` of the connection to play, if the file has several")
 	hopFlag(flags, &f.hop, "play")
 	complete(c, "as", f.as.values...)
@@ -147,7 +150,8 @@ func replay(p *program, f *replayFlags, name string, command []string) error {
 	if result.Ended != nil {
 		fmt.Fprintln(out, plain.Sprintf("%s: the %s ended the connection: %v", name, side.Peer(), result.Ended))
 	}
-	summary := fmt.Sprintf("%s: %d messages sent, %d matched, %s", name, result.Played, result.Met, count(result.Differences, "difference"))
+	summary := fmt.Sprintf("%s: %d messages sent, %d matched, %s", name, result.Played, result.Met,
+		count(result.Differences, "difference"))
 	if result.Dropped > 0 {
 		summary += fmt.Sprintf(", %d not sent", result.Dropped)
 	}

@@ -95,8 +95,10 @@ written in any language: to judge them, acp needs only the messages between an e
 		}
 	}
 	add(groupTalk, newExecCommand(p), newRunCommand(p), newAgentsCommand(p), newConfigCommand(p))
-	add(groupRecordings, newCheckCommand(p), newInspectCommand(p), newRecordCommand(p), newReplayCommand(p), newShowCommand(p))
-	add(groupPrograms, newNewCommand(p), newServeCommand(p), newConnectCommand(p), newConductCommand(p), newTranslateCommand(p), newProbeCommand(p), newProbeClientCommand(p), newFakeAgentCommand(p))
+	add(groupRecordings, newCheckCommand(p), newInspectCommand(p), newRecordCommand(p), newReplayCommand(p),
+		newShowCommand(p))
+	add(groupPrograms, newNewCommand(p), newServeCommand(p), newConnectCommand(p), newConductCommand(p),
+		newTranslateCommand(p), newProbeCommand(p), newProbeClientCommand(p), newFakeAgentCommand(p))
 	add(groupRequirements, newRulesCommand(p), newExplainCommand(p))
 	add(groupOther, newVersionCommand(p), newManCommand(p), newMCPCommand(p))
 	root.SetHelpCommandGroupID(groupOther)

@@ -84,30 +84,39 @@ may finish, and then it exits. A second one closes everything at once.`,
 	}
 	flags, o := c.Flags(), &f.server
 	flags.SetInterspersed(false) // the agent's flags are its own
-	flags.StringVar(&f.listen, "listen", "127.0.0.1:8123", "the `ADDRESS` to listen on; port 0 chooses a free one, which is printed")
+	flags.StringVar(&f.listen, "listen", "127.0.0.1:8123",
+		"the `ADDRESS` to listen on; port 0 chooses a free one, which is printed")
 	flags.StringVar(&f.path, "path", remote.DefaultPath, "the `PATH` of the agent")
-	flags.StringVar(&f.health, "health", "/healthz", "a `PATH` that answers 200, or 503 while the server shuts down; empty for none")
+	flags.StringVar(&f.health, "health", "/healthz",
+		"a `PATH` that answers 200, or 503 while the server shuts down; empty for none")
 	flags.StringVar(&f.metrics, "metrics", "", "a separate `ADDRESS` that serves http://ADDRESS/metrics for Prometheus")
 	f.tokens.add(flags, "ACP_SERVE_TOKEN")
 	flags.BoolVar(&f.noToken, "no-token", false, "accept connections without a token, on any address")
-	flags.StringSliceVar(&o.AllowedOrigins, "allow-origin", nil, "an `ORIGIN` whose pages may connect, such as https://editor.example")
+	flags.StringSliceVar(&o.AllowedOrigins, "allow-origin", nil,
+		"an `ORIGIN` whose pages may connect, such as https://editor.example")
 	flags.StringSliceVar(&o.AllowedHosts, "allow-host", nil, "on loopback: a `NAME` that a proxy passes on as Host")
 	flags.StringVar(&o.TokenQuery, "token-query", "", "a `PARAMETER` of the URL that may contain the token of a WebSocket")
 	flags.StringVar(&f.cert, "tls-cert", "", "the `FILE` of the certificate, in PEM")
 	flags.StringVar(&f.key, "tls-key", "", "the `FILE` of its key, in PEM")
 	flags.StringArrayVar(&f.env, "env", nil, "a variable for the agent, as `NAME=VALUE`")
-	flags.StringVar(&f.state, "state", "", "the `DIR` of the homes of the agents behind named tokens; default: acp/serve in the user's state directory")
+	flags.StringVar(&f.state, "state", "",
+		"the `DIR` of the homes of the agents behind named tokens; default: acp/serve in the user's state directory")
 	flags.StringVar(&f.dir, "cwd", "", "the `DIR` in which the agents start; default: the current one")
 	flags.BoolVar(&o.DisableWebSocket, "no-websocket", false, "serve only HTTP")
 	flags.BoolVar(&o.DisableHTTP, "no-http", false, "serve only WebSocket")
 	flags.IntVar(&o.MaxConnections, "max-connections", 100, "allow at most `N` connections, and so agents")
-	flags.IntVar(&o.MaxConnectionsPerPrincipal, "max-connections-each", 0, "allow a named token at most `N` connections (default half of all)")
+	flags.IntVar(&o.MaxConnectionsPerPrincipal, "max-connections-each", 0,
+		"allow a named token at most `N` connections (default half of all)")
 	flags.IntVar(&o.MaxMessage, "max-message", rpc.DefaultMaxMessage, "the maximum length of a message in `BYTES`")
-	flags.DurationVar(&o.Expiry, "expiry", 5*time.Minute, "the `TIME` after which an HTTP connection ends whose client has gone")
-	flags.IntVar(&f.keep, "keep", 1000, "keep the last `N` messages of each HTTP stream, at most 1 MiB, for clients that lose it and come back")
+	flags.DurationVar(&o.Expiry, "expiry", 5*time.Minute,
+		"the `TIME` after which an HTTP connection ends whose client has gone")
+	flags.IntVar(&f.keep, "keep", 1000,
+		"keep the last `N` messages of each HTTP stream, at most 1 MiB, for clients that lose it and come back")
 	flags.DurationVar(&o.Grace, "grace", 0, "how much `TIME` an agent has to continue working after its WebSocket is lost")
-	flags.DurationVar(&o.KeepAlive, "keep-alive", 15*time.Second, "keep a connection alive that has been idle for this `TIME`")
-	flags.DurationVar(&f.endTime, "end-timeout", 2*time.Second, "the `TIME` for each step of ending an agent: closed input, TERM, KILL")
+	flags.DurationVar(&o.KeepAlive, "keep-alive", 15*time.Second,
+		"keep a connection alive that has been idle for this `TIME`")
+	flags.DurationVar(&f.endTime, "end-timeout", 2*time.Second,
+		"the `TIME` for each step of ending an agent: closed input, TERM, KILL")
 	flags.DurationVar(&f.shutdownTime, "shutdown-timeout", 20*time.Second, "how much `TIME` all connections have to end")
 	flags.BoolVar(&f.logJSON, "log-json", false, "log in JSON")
 	flags.BoolVar(&f.logDebug, "log-debug", false, "log more")
@@ -150,14 +159,16 @@ func serveAgent(p *program, f *serveFlags, args []string) error {
 		Command: func(peer *remote.Peer) *exec.Cmd {
 			return &exec.Cmd{Path: command[0], Args: args, Dir: f.dir, Env: slices.Concat(environ, homes[peer.Principal], f.env)}
 		},
-		Path: f.path, Health: f.health, Server: o, EndTime: f.endTime, ShutdownTime: f.shutdownTime, Certificate: f.cert, Key: f.key,
+		Path: f.path, Health: f.health, Server: o, EndTime: f.endTime, ShutdownTime: f.shutdownTime, Certificate: f.cert,
+		Key: f.key,
 	})
 	listener, err := net.Listen("tcp", f.listen)
 	if err != nil {
 		return err
 	}
 	if err := g.Check(listener); err != nil {
-		return &exit{statusUsage, fmt.Errorf("%w: expected --token-file or $%s, or --no-token", errors.Join(err, listener.Close()), f.tokens.variable)}
+		return &exit{statusUsage, fmt.Errorf("%w: expected --token-file or $%s, or --no-token",
+			errors.Join(err, listener.Close()), f.tokens.variable)}
 	}
 	ctx, force, stop := untilSignals()
 	defer stop()
@@ -269,7 +280,8 @@ func serveMetrics(address string, metrics http.Handler) (end func(), at string, 
 	}
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", metrics)
-	server := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: 10 * time.Second, IdleTimeout: time.Minute}
+	server := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 10 * time.Second,
+		WriteTimeout: 10 * time.Second, IdleTimeout: time.Minute}
 	served := make(chan struct{})
 	go func() {
 		defer close(served)

@@ -63,20 +63,25 @@ id, and the payload without long values. Without a file, or with -, it shows sta
 	flags := c.Flags()
 	flags.Var(&format, "format", "text or json (one document)")
 	flags.StringVar(&filter.Session, "session", "", "only the session whose `ID` begins with this")
-	flags.StringVar(&filter.Method, "method", "", "only this `METHOD` and its responses; * matches any text without a slash")
+	flags.StringVar(&filter.Method, "method", "",
+		"only this `METHOD` and its responses; * matches any text without a slash")
 	flags.Var(&from, "from", "only what this `SIDE` wrote: client or agent")
-	flags.StringVar(&filter.Findings, "finding", "", "only messages that break this requirement, an `ID` such as SES-7, or any")
+	flags.StringVar(&filter.Findings, "finding", "",
+		"only messages that break this requirement, an `ID` such as SES-7, or any")
 	hopFlag(flags, &hop, "show")
 	flags.BoolVar(&full, "full", false, "show whole payloads")
-	flags.BoolVar(&turns, "turns", false, "show turns as text: messages joined from their chunks, changes of tool calls, plans, permissions")
-	flags.BoolVar(&stats, "stats", false, "show counts and bytes by method, response times, and the tokens and cost of sessions as far as reported")
+	flags.BoolVar(&turns, "turns", false,
+		"show turns as text: messages joined from their chunks, changes of tool calls, plans, permissions")
+	flags.BoolVar(&stats, "stats", false,
+		"show counts and bytes by method, response times, and the tokens and cost of sessions as far as reported")
 	complete(c, "format", format.values...)
 	complete(c, "from", from.values...)
 	return c
 }
 
 // showRecording prints the messages, or counts them.
-func showRecording(p *program, in io.Reader, hop string, filter *show.Filter, printer show.Printer, count, asJSON bool) error {
+func showRecording(p *program, in io.Reader, hop string, filter *show.Filter, printer show.Printer, count,
+	asJSON bool) error {
 	stats, unreadable := show.NewStats(), 0
 	err := show.Read(in, &show.Options{
 		Judge:  filter.Findings != "",

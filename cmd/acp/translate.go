@@ -56,6 +56,7 @@ The exit status is 0 when the client ends its input, and 3 if the agent does not
 		},
 	}
 	cfg = config.Bind(c)
-	c.Flags().IntVar(&to, "to", 0, "the only `VERSION` to ask the agent for: 1 or 2; default: the client's, and then the other one")
+	c.Flags().IntVar(&to, "to", 0,
+		"the only `VERSION` to ask the agent for: 1 or 2; default: the client's, and then the other one")
 	return c
 }

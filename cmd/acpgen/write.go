@@ -45,7 +45,8 @@ func changes(folders []folder) ([]change, error) {
 				problems = append(problems, err)
 			case bytes.Equal(old, f.files[name]):
 			case !generated(old):
-				problems = append(problems, fmt.Errorf("%s was not written by acpgen, which needs that file name: rename the file", path))
+				problems = append(problems, fmt.Errorf("%s was not written by acpgen, which needs that file name: rename the file",
+					path))
 			default:
 				out = append(out, change{path, f.files[name], "differs", true})
 			}

@@ -37,18 +37,21 @@ var cancelScenarios = []Scenario{
 			if took := m.time.Sub(began); took > p.limits.answer/3 {
 				p.fail("PRM-10", "the cancelled turn ended only after %v", took.Round(time.Millisecond))
 			}
-			if m.kind == conformance.Response && m.text("stopReason") != "cancelled" && p.countUpdates(before, m.number) > manyUpdates {
-				p.fail("PRM-11", "after session/cancel, the agent sent more than %d updates and ended the turn with %s", manyUpdates, m.text("stopReason"))
+			if m.kind == conformance.Response && m.text("stopReason") != "cancelled" &&
+				p.countUpdates(before, m.number) > manyUpdates {
+				p.fail("PRM-11", "after session/cancel, the agent sent more than %d updates and ended the turn with %s",
+					manyUpdates, m.text("stopReason"))
 			}
-			p.checkStops("PRM-11", m.text("stopReason"), m.time.Sub(began), func(lasts time.Duration) (string, time.Duration, bool) {
-				p.client.nextTurn(session)
-				id := p.begin(session, "long")
-				running := p.updates(id, "", 3) && !p.wait(p.ctx, lasts, func() bool { return len(p.answers[id]) > 0 })
-				began := time.Now()
-				p.cancel(session)
-				m := p.checkCancelled(id)
-				return m.text("stopReason"), m.time.Sub(began), running
-			})
+			p.checkStops("PRM-11", m.text("stopReason"), m.time.Sub(began),
+				func(lasts time.Duration) (string, time.Duration, bool) {
+					p.client.nextTurn(session)
+					id := p.begin(session, "long")
+					running := p.updates(id, "", 3) && !p.wait(p.ctx, lasts, func() bool { return len(p.answers[id]) > 0 })
+					began := time.Now()
+					p.cancel(session)
+					m := p.checkCancelled(id)
+					return m.text("stopReason"), m.time.Sub(began), running
+				})
 			p.checkAfterCancel(session)
 		},
 	},
@@ -117,7 +120,8 @@ var cancelScenarios = []Scenario{
 			session := p.ready()
 			id := p.begin(session, "wait")
 			killed := p.wait(p.ctx, p.limits.quiet, func() bool {
-				return len(p.answers[id]) > 0 || slices.ContainsFunc(p.kept, func(m *message) bool { return m.method == "terminal/kill" })
+				return len(p.answers[id]) > 0 ||
+					slices.ContainsFunc(p.kept, func(m *message) bool { return m.method == "terminal/kill" })
 			})
 			if killed {
 				p.turn(id)
@@ -128,8 +132,9 @@ var cancelScenarios = []Scenario{
 		},
 	},
 	{
-		Name:      "cancel-idle",
-		Text:      "session/cancel for an idle and for an unknown session changes nothing: no answer, and the next turn runs.",
+		Name: "cancel-idle",
+		Text: "session/cancel for an idle and for an unknown session changes nothing: no answer, and the next " +
+			"turn runs.",
 		Exercises: []string{"PRM-16", "OVW-4"}, Prompts: []string{"text"},
 		run: func(p *play) {
 			session := p.ready()
@@ -157,8 +162,9 @@ var cancelScenarios = []Scenario{
 	},
 	{
 		Name: "cancel-after-load", Needs: []string{loadSession},
-		ignore:    []string{"SES-6", "SES-7", "PRM-13"}, // of the conversation, which the turn continues with
-		Text:      "A session is loaded again in the middle of a turn, which the agent may refuse; then the turn is cancelled.",
+		ignore: []string{"SES-6", "SES-7", "PRM-13"}, // of the conversation, which the turn continues with
+		Text: "A session is loaded again in the middle of a turn, which the agent may refuse; then the turn is " +
+			"cancelled.",
 		Exercises: []string{"PRM-11"}, Prompts: []string{"long", "text"}, quiet: true,
 		run: func(p *play) {
 			session, id, ok := p.streaming(1)
@@ -178,8 +184,9 @@ var cancelScenarios = []Scenario{
 		},
 	},
 	{
-		Name:      "cancel-and-prompt",
-		Text:      "A turn is cancelled, and a new prompt follows as soon as the old one is answered: it runs and is not cancelled.",
+		Name: "cancel-and-prompt",
+		Text: "A turn is cancelled, and a new prompt follows as soon as the old one is answered: it runs and is not " +
+			"cancelled.",
 		Exercises: []string{"PRM-11", "PRM-16"}, Prompts: []string{"long", "text"},
 		run: func(p *play) {
 			session, id, ok := p.streaming(1)
@@ -212,8 +219,9 @@ var cancelScenarios = []Scenario{
 		},
 	},
 	{
-		Name:      "cancel-request",
-		Text:      "A prompt is cancelled by $/cancel_request with its id: it is answered once, with a result or -32800, or continues as if nothing had arrived.",
+		Name: "cancel-request",
+		Text: "A prompt is cancelled by $/cancel_request with its id: it is answered once, with a result or -32800, " +
+			"or continues as if nothing had arrived.",
 		Exercises: []string{"CAN-1", "CAN-3", "CAN-4"}, Prompts: []string{"long"}, quiet: true,
 		run: func(p *play) {
 			session, id, ok := p.streaming(1)
@@ -240,8 +248,9 @@ var cancelScenarios = []Scenario{
 		},
 	},
 	{
-		Name:      "cancel-request-unknown",
-		Text:      "$/cancel_request with an unknown id, the id of an answered request, or a number written as a string changes nothing.",
+		Name: "cancel-request-unknown",
+		Text: "$/cancel_request with an unknown id, the id of an answered request, or a number written as a string " +
+			"changes nothing.",
 		Exercises: []string{"CAN-4", "OVW-4"}, Prompts: []string{"text"},
 		run: func(p *play) {
 			session := p.ready()
@@ -266,7 +275,8 @@ const manyUpdates = 200
 // because of it. A turn may end by itself before the agent reads the cancellation, but not three turns in a row that
 // are cancelled at different moments. The function again plays another one that is cancelled when it has lasted for a
 // while; running says that it had not ended before that.
-func (p *play) checkStops(rule, reason string, took time.Duration, again func(lasts time.Duration) (reason string, took time.Duration, running bool)) {
+func (p *play) checkStops(rule, reason string, took time.Duration,
+	again func(lasts time.Duration) (reason string, took time.Duration, running bool)) {
 	running := true
 	for _, lasts := range []time.Duration{p.limits.quiet, p.limits.quiet / 2, 0} {
 		if !running || reason == "" || reason == "cancelled" || took > p.limits.quiet/2 {
@@ -276,7 +286,8 @@ func (p *play) checkStops(rule, reason string, took time.Duration, again func(la
 			reason, took, running = again(lasts)
 		}
 	}
-	p.fail(rule, "three long turns in a row ended right after they were cancelled or closed, each with another stop reason than cancelled, such as %s", reason)
+	p.fail(rule, "three long turns in a row ended right after they were cancelled or closed, each with another stop "+
+		"reason than cancelled, such as %s", reason)
 }
 
 // checkAfterCancel looks at what comes after a cancelled turn, and whether the session is still of use.

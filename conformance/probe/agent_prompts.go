@@ -59,12 +59,14 @@ var promptScenarios = []Scenario{
 		Exercises: []string{"ADD-3"}, Prompts: []string{"text"},
 		run: func(p *play) {
 			session := p.ready()
-			p.contentAdvertised(session, "promptCapabilities", func(blocks string) *message { return p.content(session, blocks) })
+			p.contentAdvertised(session, "promptCapabilities",
+				func(blocks string) *message { return p.content(session, blocks) })
 		},
 	},
 	{
-		Name:      "content-odd",
-		Text:      "Prompts without blocks, with blocks of an unknown type, or with blocks that the agent does not advertise are answered, and the connection survives.",
+		Name: "content-odd",
+		Text: "Prompts without blocks, with blocks of an unknown type, or with blocks that the agent does not " +
+			"advertise are answered, and the connection survives.",
 		Exercises: []string{"ADD-1"}, Prompts: []string{"text"},
 		run: func(p *play) {
 			session := p.ready()
@@ -82,8 +84,9 @@ var promptScenarios = []Scenario{
 		},
 	},
 	{
-		Name:      "tools",
-		Text:      "The agent reads a file, edits a file and runs a command, one turn after the other; its edits are on disk.",
+		Name: "tools",
+		Text: "The agent reads a file, edits a file and runs a command, one turn after the other; its edits " +
+			"are on disk.",
 		Exercises: []string{"PRM-5"}, Prompts: []string{"read", "edit", "terminal"}, quiet: true,
 		run: func(p *play) {
 			session := p.ready()
@@ -115,12 +118,14 @@ var promptScenarios = []Scenario{
 				files, asked := p.filesSince(before)
 				for _, m := range files {
 					path := m.text("path")
-					p.check("SES-24", isInside(p.dir, path) || asked, "the agent sent %s for %s, outside the session's directories, without asking for permission", m.method, path)
+					p.check("SES-24", isInside(p.dir, path) || asked,
+						"the agent sent %s for %s, outside the session's directories, without asking for permission", m.method, path)
 				}
 				if now, err := os.ReadFile(outside); !asked && (err != nil || string(now) != content) {
 					p.fail("SES-24", "the agent changed %s, outside the session's directories, without asking for permission", outside)
 				}
-				if text := p.textSince(before, 1<<62)["agent"]; strings.Contains(text, "cannot") || strings.Contains(text, "outside") || asked {
+				if text := p.textSince(before, 1<<62)["agent"]; strings.Contains(text, "cannot") ||
+					strings.Contains(text, "outside") || asked {
 					p.markExercised("SES-24")
 				}
 			}
@@ -165,16 +170,18 @@ var promptScenarios = []Scenario{
 	permission("permission-error", "the client answers with an error", func(*message) (string, string) {
 		return "error", `{"code":-32603,"message":"acp-probe has no user"}`
 	}),
-	permission("permission-dismissed", "the user dismisses the question without cancelling the turn", func(*message) (string, string) {
-		return "result", `{"outcome":{"outcome":"cancelled"}}`
-	}),
+	permission("permission-dismissed", "the user dismisses the question without cancelling the turn",
+		func(*message) (string, string) {
+			return "result", `{"outcome":{"outcome":"cancelled"}}`
+		}),
 	permission("permission-odd", "the client's answer has unknown members and nulls", func(m *message) (string, string) {
 		return "result", strings.TrimSuffix(choose(m, "allow_once"), "}}") + `,"future":[1],"_meta":null},"future":{},"_meta":{"acp.probe":1}}`
 	}),
 	{
-		Name:      "permission-empty",
-		ignore:    []string{"PRM-5"},
-		Text:      "The agent asks for permission, and the answer has neither result nor error: the agent does not reply to it, and the turn ends.",
+		Name:   "permission-empty",
+		ignore: []string{"PRM-5"},
+		Text: "The agent asks for permission, and the answer has neither result nor error: the agent does not reply " +
+			"to it, and the turn ends.",
 		Exercises: []string{"ADD-9"}, Prompts: []string{"permission"},
 		run: func(p *play) {
 			p.initialize("all", allCapabilities)
@@ -191,7 +198,8 @@ var promptScenarios = []Scenario{
 				// It may wait for a proper answer: the user can still cancel.
 				p.cancel(session)
 				if p.awaitTurn(id) == nil {
-					p.fail("ADD-9", "%s", p.why("after an empty answer to a permission request, the cancelled prompt was not answered"))
+					p.fail("ADD-9", "%s", p.why("after an empty answer to a permission request, the cancelled prompt was "+
+						"not answered"))
 				}
 			}
 			for _, m := range p.errorsSince(request.number) {
@@ -290,7 +298,8 @@ func (p *play) contentAdvertised(session, capability string, prompt func(blocks 
 		p.markExercised("ADD-3")
 		m := prompt(`{"type":"text","text":` + quote(p.text(session, "text")) + `},` + c.block)
 		if m != nil && (m.code() == -32602 || m.code() == -32601) {
-			p.fail("ADD-3", "the agent advertises %s.%s but refused a prompt with it: %s", capability, c.kind, clip(string(m.params)))
+			p.fail("ADD-3", "the agent advertises %s.%s but refused a prompt with it: %s", capability, c.kind,
+				clip(string(m.params)))
 		}
 	}
 }
@@ -370,7 +379,8 @@ func (p *play) refusedSince(number int) (refused []*message) {
 func outcomeOf(request, answer *message) string {
 	for _, option := range elements(member(request.params, "options")) {
 		var o struct{ OptionID, Kind string }
-		if json.Unmarshal(option, &o) == nil && o.OptionID == answer.text("outcome", "optionId") && answer.text("outcome", "outcome") == "selected" {
+		if json.Unmarshal(option, &o) == nil && o.OptionID == answer.text("outcome", "optionId") &&
+			answer.text("outcome", "outcome") == "selected" {
 			return o.Kind
 		}
 	}
@@ -400,8 +410,9 @@ func (p *play) checkSpared(number int, kind, path, text string) {
 // failing is the scenario of a client whose files and terminals fail.
 func failing(name, what, text string) Scenario {
 	return Scenario{
-		Name:      name,
-		Text:      "The client answers requests for files and terminals with " + what + ": the agent ends its turn and serves the next one.",
+		Name: name,
+		Text: "The client answers requests for files and terminals with " + what +
+			": the agent ends its turn and serves the next one.",
 		Exercises: []string{"ERR-1"}, Prompts: []string{"read", "edit", "terminal"},
 		run: func(p *play) {
 			session := p.ready()
@@ -412,7 +423,8 @@ func failing(name, what, text string) Scenario {
 			for _, kind := range []string{"read", "edit", "terminal"} {
 				id := p.begin(session, kind)
 				if p.awaitTurn(id) == nil {
-					p.fail("ERR-1", "%s", p.why(fmt.Sprintf("after an error from the client, the prompt %q was not answered", p.text(session, kind))))
+					p.fail("ERR-1", "%s", p.why(fmt.Sprintf("after an error from the client, the prompt %q was not answered",
+						p.text(session, kind))))
 					return
 				}
 			}
@@ -443,7 +455,8 @@ func permission(name, what string, answer func(*message) (outcome, text string))
 				before := p.count()
 				id := p.begin(session, turn.kind)
 				if p.awaitTurn(id) == nil {
-					p.failAt("PRM-5", conformance.Must, "%s", p.why("after this answer to a permission request, the prompt was not answered"))
+					p.failAt("PRM-5", conformance.Must, "%s",
+						p.why("after this answer to a permission request, the prompt was not answered"))
 					return
 				}
 				p.checkSpared(before, turn.kind, file, text)
@@ -486,7 +499,8 @@ func elicitation(name, what, outcome, text, trait string) Scenario {
 					return
 				}
 				if m.kind == conformance.ErrorReply {
-					p.failAt(rule, conformance.Should, "after an elicitation in which %s, the prompt was answered with an error: %s", what, clip(string(m.params)))
+					p.failAt(rule, conformance.Should, "after an elicitation in which %s, the prompt was answered with an error: %s",
+						what, clip(string(m.params)))
 				}
 			}
 			p.client.nextTurn(session)

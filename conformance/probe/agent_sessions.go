@@ -50,8 +50,9 @@ var sessionScenarios = []Scenario{
 		},
 	},
 	{
-		Name:      "working-directory",
-		Text:      "A session's directory is not that of the process: the agent resolves relative names in it, in the first turn and in the second.",
+		Name: "working-directory",
+		Text: "A session's directory is not that of the process: the agent resolves relative names in it, in the " +
+			"first turn and in the second.",
 		Exercises: []string{"SES-21", "SES-22"}, Prompts: []string{"read", "edit"},
 		run: func(p *play) {
 			p.initialize("all", allCapabilities)
@@ -67,7 +68,8 @@ var sessionScenarios = []Scenario{
 					if filepath.Base(path) != name {
 						continue // a file of its own choice
 					}
-					p.check(id, isInside(p.dir, path), "the agent used %s for %s, which is outside the session's directory %s", path, name, p.dir)
+					p.check(id, isInside(p.dir, path), "the agent used %s for %s, which is outside the session's directory %s", path,
+						name, p.dir)
 				}
 			}
 		},
@@ -109,7 +111,8 @@ var sessionScenarios = []Scenario{
 			p.prompt(session, "read")
 			for _, path := range p.pathsSince(before) {
 				if filepath.Base(path) == "notes.txt" {
-					p.check("SES-23", isInside(p.dir, path), "the agent used %s for notes.txt, which is outside the working directory", path)
+					p.check("SES-23", isInside(p.dir, path), "the agent used %s for notes.txt, which is outside the working directory",
+						path)
 				}
 			}
 			m = p.call("session/new", `{"cwd":`+quote(p.dir)+`,"mcpServers":[],"additionalDirectories":["relative"]}`)
@@ -141,7 +144,8 @@ var sessionScenarios = []Scenario{
 				m := p.call(r.method, r.params)
 				p.requireError("ERR-5", m, r.method+" for an unknown session", -32002)
 				if m.code() == -32002 && m.text("data", "sessionId") != noSession {
-					p.failAt("ERR-5", conformance.Advice, "the error of %s does not name the session in data.sessionId: %s", r.method, clip(string(m.params)))
+					p.failAt("ERR-5", conformance.Advice, "the error of %s does not name the session in data.sessionId: %s", r.method,
+						clip(string(m.params)))
 				}
 			}
 			p.checkAlive("ADD-1", "requests for an unknown session")
@@ -149,7 +153,8 @@ var sessionScenarios = []Scenario{
 	},
 	{
 		Name: "load", Needs: []string{loadSession},
-		Text:      "A session of two turns is loaded in another launch: the whole conversation is replayed before the answer, and the session can be prompted; loaded in another directory, it is there.",
+		Text: "A session of two turns is loaded in another launch: the whole conversation is replayed before the " +
+			"answer, and the session can be prompted; loaded in another directory, it is there.",
 		Exercises: []string{"SES-6", "SES-7", "SES-21", "ADD-12"}, Prompts: []string{"text", "read"}, quiet: true,
 		run: func(p *play) {
 			var first, second turnText
@@ -179,13 +184,15 @@ var sessionScenarios = []Scenario{
 					if _, after, found := strings.Cut(rest, squeeze(part.text)); found {
 						rest = after
 					} else if complete {
-						p.fail("SES-6", "session/load replayed the conversation in another order: what the %s said in turn %d is too early", part.who, i+1)
+						p.fail("SES-6", "session/load replayed the conversation in another order: what the %s said in turn %d is "+
+							"too early", part.who, i+1)
 						complete = false
 					}
 				}
 			}
 			p.quiet(p.ctx, p.limits.quiet)
-			p.check("SES-7", len(p.historySince(m.number)) == 0, "the agent sent history after the answer to session/load: %s", strings.Join(p.historySince(m.number), ", "))
+			p.check("SES-7", len(p.historySince(m.number)) == 0, "the agent sent history after the answer to session/load: %s",
+				strings.Join(p.historySince(m.number), ", "))
 			p.prompt(session, "text")
 			p.moves(session, "session/load")
 		},
@@ -206,7 +213,8 @@ var sessionScenarios = []Scenario{
 	},
 	{
 		Name: "resume", Needs: []string{canResume},
-		Text:      "A session is resumed in another launch without a replay, and can be prompted; resumed in another directory, it is there.",
+		Text: "A session is resumed in another launch without a replay, and can be prompted; resumed in another " +
+			"directory, it is there.",
 		Exercises: []string{"SES-11", "SES-21"}, Prompts: []string{"text"},
 		run: func(p *play) {
 			session := p.reopen("SES-11", "session/resume", func() string {
@@ -239,7 +247,8 @@ var sessionScenarios = []Scenario{
 	},
 	{
 		Name: "list", Needs: []string{canList},
-		Text:      "Sessions are listed: all of them, those of one directory, those of a directory that was never used, and after a wrong cursor.",
+		Text: "Sessions are listed: all of them, those of one directory, those of a directory that was never used, " +
+			"and after a wrong cursor.",
 		Exercises: []string{"LST-5", "LST-8", "LST-11", "LST-12", "LST-14"}, Prompts: []string{"text"},
 		run: func(p *play) {
 			session := p.ready()
@@ -302,7 +311,8 @@ var sessionScenarios = []Scenario{
 	},
 	{
 		Name: "close-in-a-turn", Needs: []string{canClose},
-		Text:      "A session is closed in the middle of a turn: the prompt is answered as cancelled, then session/close is answered.",
+		Text: "A session is closed in the middle of a turn: the prompt is answered as cancelled, then session/close " +
+			"is answered.",
 		Exercises: []string{"SES-15"}, Prompts: []string{"long"},
 		run: func(p *play) {
 			session, id, ok := p.streaming(2)
@@ -356,8 +366,9 @@ var sessionScenarios = []Scenario{
 		},
 	},
 	{
-		Name:      "mcp-stdio",
-		Text:      "The stdio MCP servers of a session are started with their arguments and variables, and the agent connects to them.",
+		Name: "mcp-stdio",
+		Text: "The stdio MCP servers of a session are started with their arguments and variables, and the agent " +
+			"connects to them.",
 		Exercises: []string{"SES-25", "SES-28"}, Prompts: []string{"mcp"}, quiet: true,
 		run: func(p *play) {
 			if p.options.MCP == nil {
@@ -390,12 +401,15 @@ var sessionScenarios = []Scenario{
 				return len(spoken) == len(files)
 			})
 			for i, text := range spoken {
-				p.check("SES-25", strings.Contains(text, fmt.Sprintf("env probe %d\n", i)), "MCP server %d was started without the variable that the session set", i+1)
+				p.check("SES-25", strings.Contains(text, fmt.Sprintf("env probe %d\n", i)),
+					"MCP server %d was started without the variable that the session set", i+1)
 			}
 			if len(spoken) == 0 {
-				p.idleMCP(session, "SES-25", "no stdio MCP server of the session was spoken to, by the end of its first turn and for a while after it")
+				p.idleMCP(session, "SES-25",
+					"no stdio MCP server of the session was spoken to, by the end of its first turn and for a while after it")
 			}
-			p.check("SES-28", len(spoken) == 0 || len(spoken) == len(files), "of %d MCP servers, the agent connected to %d", len(files), len(spoken))
+			p.check("SES-28", len(spoken) == 0 || len(spoken) == len(files), "of %d MCP servers, the agent connected to %d",
+				len(files), len(spoken))
 		},
 	},
 	{
@@ -424,13 +438,15 @@ var sessionScenarios = []Scenario{
 			p.prompt(m.text("sessionId"), "mcp")
 			p.markExercised("SES-26")
 			if p.eventually(func() bool { return hits.Load() > 0 }); hits.Load() == 0 {
-				p.idleMCP(m.text("sessionId"), "SES-26", "the HTTP MCP server of the session was not spoken to, by the end of its first turn and for a while after it")
+				p.idleMCP(m.text("sessionId"), "SES-26",
+					"the HTTP MCP server of the session was not spoken to, by the end of its first turn and for a while after it")
 			}
 		},
 	},
 	{
-		Name:      "mcp-unknown",
-		Text:      "MCP servers of an unknown type or with missing members are refused or left out, and the connection survives.",
+		Name: "mcp-unknown",
+		Text: "MCP servers of an unknown type or with missing members are refused or left out, and the connection " +
+			"survives.",
 		Exercises: []string{"SES-30"},
 		run: func(p *play) {
 			p.ready()
@@ -535,7 +551,8 @@ func (p *play) setOptions(session string, m *message, tag string) {
 					continue
 				case before[i].current == v:
 					p.fail("CFG-17", "the answer lacks the option %s, although %s had this value before", was.id, o.id)
-				case len(was.values) > 0 && find(optionsOf(p.call("session/set_config_option", setting(session, was, was.current, tag))), was.id) >= 0:
+				case len(was.values) > 0 &&
+					find(optionsOf(p.call("session/set_config_option", setting(session, was, was.current, tag))), was.id) >= 0:
 					p.fail("CFG-17", "the answer lacks the option %s, which can still be set", was.id)
 				default:
 					continue
@@ -707,7 +724,8 @@ func (p *play) historySince(number int) []string {
 	defer p.conn.mu.Unlock()
 	var kinds []string
 	for _, m := range p.kept {
-		if kind := m.text("update", "sessionUpdate"); m.number > number && m.method == "session/update" && (ofTurn(kind) || kind == "user_message_chunk") {
+		if kind := m.text("update", "sessionUpdate"); m.number > number && m.method == "session/update" &&
+			(ofTurn(kind) || kind == "user_message_chunk") {
 			kinds = append(kinds, kind)
 		}
 	}
@@ -772,7 +790,8 @@ func (p *play) list(id, filter string) (sessions []listed, pages int) {
 		}
 		next := canonical(string(member(m.params, "nextCursor")))
 		if cursors[next] {
-			p.fail("LST-5", "page %d of session/list has the cursor %s of an earlier page, so the list never ends", pages, clip(next))
+			p.fail("LST-5", "page %d of session/list has the cursor %s of an earlier page, so the list never ends", pages,
+				clip(next))
 			return sessions, pages
 		}
 		cursors[next], cursor = true, `"cursor":`+next

@@ -18,7 +18,8 @@ const startScenario = "start"
 
 // agentScenarios are all scenarios for agents, in the order of their report.
 func agentScenarios() []Scenario {
-	return slices.Concat(startScenarios, wireScenarios, typeScenarios(), sessionScenarios, promptScenarios, cancelScenarios)
+	return slices.Concat(startScenarios, wireScenarios, typeScenarios(), sessionScenarios, promptScenarios,
+		cancelScenarios)
 }
 
 // version2 is the trait of an agent that speaks version 2, onlyVersion2 that of one that does not speak version 1.
@@ -77,7 +78,8 @@ var startScenarios = []Scenario{
 	},
 	{
 		Name: "version-2", bare: true, anyVersion: true,
-		Text:      "A client that supports version 2, which is in Preview, and version 1 requests 2: an agent that supports only 1 answers with 1, and serves it.",
+		Text: "A client that supports version 2, which is in Preview, and version 1 requests 2: an agent that " +
+			"supports only 1 answers with 1, and serves it.",
 		Exercises: []string{"INI-9", "ADD-7"},
 		run: func(p *play) {
 			p.start()
@@ -104,7 +106,8 @@ var startScenarios = []Scenario{
 	},
 	{
 		Name: "version-of-wrong-type", bare: true,
-		Text:      "Versions that are not 16-bit integers are refused or answered, and the agent serves the next client's initialize.",
+		Text: "Versions that are not 16-bit integers are refused or answered, and the agent serves the next client's " +
+			"initialize.",
 		Exercises: []string{"ERR-4", "SCH-16", "ADD-1"},
 		run: func(p *play) {
 			for _, version := range []string{`"one"`, `-1`, `1.5`, `70000`, `null`, `[]`, `{}`} {
@@ -164,8 +167,9 @@ var startScenarios = []Scenario{
 		},
 	},
 	{
-		Name:      "authentication",
-		Text:      "Authentication methods: unknown ids and those of terminal methods are refused; the chosen method opens sessions; logout closes them.",
+		Name: "authentication",
+		Text: "Authentication methods: unknown ids and those of terminal methods are refused; the chosen method opens " +
+			"sessions; logout closes them.",
 		Exercises: []string{"ERR-4"}, bare: true,
 		run: func(p *play) {
 			p.initialize("all", allCapabilities)
@@ -221,7 +225,8 @@ func (p *play) authentication(login, logout string, canLogout bool) {
 func versionNewer(own int) Scenario {
 	return Scenario{
 		Name: "version-newer", bare: true, anyVersion: true,
-		Text:      "A client requests a version that does not exist yet: the agent answers with the latest version that it supports.",
+		Text: "A client requests a version that does not exist yet: the agent answers with the latest version that it " +
+			"supports.",
 		Exercises: []string{"INI-9", "ADD-7"},
 		run: func(p *play) {
 			p.start()
@@ -255,8 +260,9 @@ const bothVersions = `"info":` + clientInfo + `,"capabilities":{},"clientInfo":`
 // nothing else. The prompts ask for what the client cannot do.
 func capabilities(name, set string, prompts ...string) Scenario {
 	return Scenario{
-		Name:      "capabilities-" + name,
-		Text:      "A client that advertises " + strings.ReplaceAll(name, "-", " ") + " as its capabilities: the agent copes, and requests nothing else.",
+		Name: "capabilities-" + name,
+		Text: "A client that advertises " + strings.ReplaceAll(name, "-", " ") +
+			" as its capabilities: the agent copes, and requests nothing else.",
 		Exercises: []string{"INI-11", "SCH-17"},
 		Prompts:   prompts,
 		run: func(p *play) {
@@ -276,7 +282,8 @@ func capabilities(name, set string, prompts ...string) Scenario {
 					return
 				}
 				if m.kind == conformance.ErrorReply {
-					p.failAt("SCH-17", conformance.Should, "the agent refused capabilities of wrong types, which count as absent: %s", clip(string(m.params)))
+					p.failAt("SCH-17", conformance.Should, "the agent refused capabilities of wrong types, which count as absent: %s",
+						clip(string(m.params)))
 					return
 				}
 				p.init, p.itself = m, m.params

@@ -14,7 +14,8 @@ import (
 // drafts are what [Agent] is about in version 2.
 var drafts = subject{
 	side: conformance.Agent, word: "agent", capabilities: "capabilities", info: "info", version: 2,
-	rows: draftRows, scenarios: func() []Scenario { return draftScenarios }, script: func(p *play, s *Scenario) { s.run(p) },
+	rows: draftRows, scenarios: func() []Scenario { return draftScenarios },
+	script:  func(p *play, s *Scenario) { s.run(p) },
 	request: (*play).observeRequest, result: (*play).observeResult,
 }
 
@@ -83,7 +84,8 @@ func (p *play) restsAs(id, session, prompt string, number int) *message {
 		p.fail("V2-1", "session/prompt was answered without a messageId: %s", clip(string(m.params)))
 	}
 	var idle *message
-	if !p.awaitEnd("the work of a prompt was reported as idle", func() bool { idle = p.idleSince(session, number); return idle != nil }) {
+	if !p.awaitEnd("the work of a prompt was reported as idle",
+		func() bool { idle = p.idleSince(session, number); return idle != nil }) {
 		p.fail(id, "%s", p.why("the work of a prompt was not reported as running and then as idle"))
 		panic(stop{})
 	}
@@ -118,7 +120,8 @@ func (p *play) streams(session string, number, n int) bool {
 	p.wait(p.ctx, p.limits.answer, func() bool {
 		count := 0
 		for _, m := range p.kept {
-			if kind := m.text("update", "sessionUpdate"); m.number > number && (ofTurn(kind) || strings.HasPrefix(kind, "agent_")) {
+			if kind := m.text("update", "sessionUpdate"); m.number > number &&
+				(ofTurn(kind) || strings.HasPrefix(kind, "agent_")) {
 				count++
 			}
 		}
@@ -181,7 +184,8 @@ func otherWork(name, text string, prompts ...string) Scenario {
 var draftScenarios = []Scenario{
 	{
 		Name: startScenario, Prompts: []string{"text"}, Exercises: []string{"INI-9", "INI-16", "V2-2"},
-		Text: "A client of version 2 starts the agent, creates a session and prompts it: the work is reported as running, then as idle.",
+		Text: "A client of version 2 starts the agent, creates a session and prompts it: the work is reported as running, " +
+			"then as idle.",
 		run: func(p *play) {
 			session, _ := p.draft()
 			p.work(session, "text")
@@ -225,15 +229,18 @@ var draftScenarios = []Scenario{
 		},
 	},
 	permits("permission", "The agent asks for permission, and gets it.", nil),
-	permits("permission-rejected", "The agent asks for permission, and is refused it: nothing is done.", func(m *message) (string, string) {
-		return "result", choose(m, "reject_once", "reject_always")
-	}),
-	permits("permission-dismissed", "The agent asks for permission, and the question is dismissed: nothing is done.", func(*message) (string, string) {
-		return "result", `{"outcome":{"outcome":"cancelled"}}`
-	}),
-	permits("permission-unknown", "The agent asks for permission, and gets an option that it has not offered.", func(*message) (string, string) {
-		return "result", `{"outcome":{"outcome":"selected","optionId":"acp-probe-no-such-option"}}`
-	}),
+	permits("permission-rejected", "The agent asks for permission, and is refused it: nothing is done.",
+		func(m *message) (string, string) {
+			return "result", choose(m, "reject_once", "reject_always")
+		}),
+	permits("permission-dismissed", "The agent asks for permission, and the question is dismissed: nothing is done.",
+		func(*message) (string, string) {
+			return "result", `{"outcome":{"outcome":"cancelled"}}`
+		}),
+	permits("permission-unknown", "The agent asks for permission, and gets an option that it has not offered.",
+		func(*message) (string, string) {
+			return "result", `{"outcome":{"outcome":"selected","optionId":"acp-probe-no-such-option"}}`
+		}),
 	{
 		Name: "cancel-at-once", Prompts: []string{"long"}, Exercises: []string{"V2-22"},
 		Text: "Work is cancelled as soon as its prompt is accepted.",
@@ -260,7 +267,8 @@ var draftScenarios = []Scenario{
 					p.client.nextTurn(session)
 					before := p.count()
 					id := p.begin(session, "long")
-					running := p.streams(session, before, 3) && !p.wait(p.ctx, lasts, func() bool { return p.idleSince(session, before) != nil })
+					running := p.streams(session, before, 3) &&
+						!p.wait(p.ctx, lasts, func() bool { return p.idleSince(session, before) != nil })
 					reason, took := p.cancels(session, id, before, "")
 					return reason, took, running
 				})
@@ -311,14 +319,16 @@ var draftScenarios = []Scenario{
 			before := p.count()
 			p.line([]byte(`[]`))
 			p.checkAlive("ERR-7", "an empty batch")
-			if found := p.errorsSince(before); !slices.ContainsFunc(found, func(m *message) bool { return m.id == "null" && m.code() == -32600 }) {
+			if found := p.errorsSince(before); !slices.ContainsFunc(found,
+				func(m *message) bool { return m.id == "null" && m.code() == -32600 }) {
 				p.failAt("ERR-7", conformance.Must, "an empty batch was not answered with an error -32600 with the id null")
 			}
 		},
 	},
 	{
 		Name: "capabilities-none", Exercises: []string{"INI-19"}, Prompts: []string{"text", "form", "link"},
-		Text: "A client without capabilities: the agent offers no login in a terminal, and asks for nothing that the client lacks.",
+		Text: "A client without capabilities: the agent offers no login in a terminal, and asks for nothing that the " +
+			"client lacks.",
 		run: func(p *play) {
 			p.draftWith("none", noCapabilities)
 			p.markExercised("INI-19")
@@ -331,7 +341,8 @@ var draftScenarios = []Scenario{
 	},
 	{
 		Name: "authentication", bare: true, Exercises: []string{"ERR-4"},
-		Text: "Methods of authentication: unknown ids and those of terminal methods are refused; the chosen method opens sessions; auth/logout closes them.",
+		Text: "Methods of authentication: unknown ids and those of terminal methods are refused; the chosen method opens " +
+			"sessions; auth/logout closes them.",
 		run: func(p *play) {
 			p.draftWith("all", draftCapabilities)
 			if len(p.authMethods()) == 0 {
@@ -342,7 +353,8 @@ var draftScenarios = []Scenario{
 	},
 	{
 		Name: "content-advertised", Exercises: []string{"ADD-3"}, Prompts: []string{"text"},
-		Text: "Prompts with images, audio and embedded resources are accepted if the agent advertises them, and their work ends.",
+		Text: "Prompts with images, audio and embedded resources are accepted if the agent advertises them, and their " +
+			"work ends.",
 		run: func(p *play) {
 			session, _ := p.draft()
 			p.contentAdvertised(session, "session.prompt", func(blocks string) *message {
@@ -357,8 +369,9 @@ var draftScenarios = []Scenario{
 		},
 	},
 	{
-		Name: "additional-directories", Needs: []string{"session.additionalDirectories"}, Prompts: []string{"text"}, Exercises: []string{"ADD-3", "ERR-4"},
-		Text: "A session with additional directories is created and resumed; a relative one is refused.",
+		Name: "additional-directories", Needs: []string{"session.additionalDirectories"}, Prompts: []string{"text"},
+		Exercises: []string{"ADD-3", "ERR-4"},
+		Text:      "A session with additional directories is created and resumed; a relative one is refused.",
 		run: func(p *play) {
 			p.draftWith("all", draftCapabilities)
 			p.markExercised("ADD-3")
@@ -375,7 +388,8 @@ var draftScenarios = []Scenario{
 			p.requireError("ERR-4", p.call("session/new", `{"cwd":`+quote(p.dir)+`,"additionalDirectories":["relative"]}`), "session/new with a relative additional directory", wrongParams...)
 		},
 	},
-	otherWork("other-work", "The agent thinks, makes a plan, changes its mode, sends a notice, compacts its context and refuses a prompt.", "think", "plan", "mode", "notice", "compact", "refusal"),
+	otherWork("other-work", "The agent thinks, makes a plan, changes its mode, sends a notice, compacts its context and "+
+		"refuses a prompt.", "think", "plan", "mode", "notice", "compact", "refusal"),
 	otherWork("elicitation", "The agent shows a form and asks to open a link; the user accepts both.", "form", "link"),
 	{
 		Name: "list", Exercises: []string{"LST-5", "LST-8", "LST-11", "LST-12", "LST-14", "ADD-16"},
@@ -384,13 +398,15 @@ var draftScenarios = []Scenario{
 			p.draft()
 			p.checkLists()
 			sessions, _ := p.list("LST-8", `"cwd":`+quote(p.folder("never used")))
-			p.check("LST-8", len(sessions) == 0, "the agent listed %d sessions in a directory that was never used", len(sessions))
+			p.check("LST-8", len(sessions) == 0, "the agent listed %d sessions in a directory that was never used",
+				len(sessions))
 			p.requireError("LST-11", p.call("session/list", `{"cursor":"acp-probe-bogus"}`), "session/list with a made-up cursor", wrongParams...)
 		},
 	},
 	{
 		Name: "resume", Prompts: []string{"text"}, Exercises: []string{"V2-9", "V2-10", "V2-11"},
-		Text: "A session is resumed in the launch that created it, without its history and with it; an unknown cursor is refused.",
+		Text: "A session is resumed in the launch that created it, without its history and with it; an unknown cursor " +
+			"is refused.",
 		run: func(p *play) {
 			session, _ := p.draft()
 			p.work(session, "text")
@@ -411,7 +427,8 @@ var draftScenarios = []Scenario{
 			p.work(session, "text")
 			p.must("INI-16", "session/close", onlySession(session, ""))
 			p.markExercised("V2-5")
-			p.requireError("ERR-5", p.call("session/prompt", p.promptParams(session, "text")), "a prompt for a closed session", -32002)
+			p.requireError("ERR-5", p.call("session/prompt", p.promptParams(session, "text")), "a prompt for a closed session",
+				-32002)
 			p.settle()
 		},
 	},
@@ -440,7 +457,8 @@ var draftScenarios = []Scenario{
 			p.checkStops("V2-4", reason, took, func(lasts time.Duration) (string, time.Duration, bool) {
 				session, before := p.newSession(), p.count()
 				p.begin(session, "long")
-				running := p.streams(session, before, 3) && !p.wait(p.ctx, lasts, func() bool { return p.idleSince(session, before) != nil })
+				running := p.streams(session, before, 3) &&
+					!p.wait(p.ctx, lasts, func() bool { return p.idleSince(session, before) != nil })
 				reason, took := closed(session, before)
 				return reason, took, running
 			})
@@ -470,34 +488,50 @@ var draftScenarios = []Scenario{
 // draftRows are the requirements that bind agents of version 2 and that a machine can judge.
 var draftRows = map[string]exercise{
 	"OVW-1": anyTrait("path").reachedBy(byTools), "OVW-3": anyTrait("answer"), "OVW-4": {},
-	"TRN-1": anyTrait("message"), "TRN-3": anyTrait("message"), "TRN-4": anyTrait("message"), "TRN-5": anyTrait("message"), "TRN-10": {},
-	"INI-6": anyTrait("message"), "INI-9": {}, "INI-16": {}, "INI-19": exercise{}.reachedBy(byAgent),
-	"AUT-9": anyTrait("result auth/login").reachedBy(byAuth), "AUT-10": anyTrait("logged out").reachedBy(byAuth), "AUT-8": anyTrait("result auth/login", "result auth/logout").reachedBy(byAuth),
+	"TRN-1": anyTrait("message"), "TRN-3": anyTrait("message"), "TRN-4": anyTrait("message"), "TRN-5": anyTrait("message"),
+	"TRN-10": {},
+	"INI-6":  anyTrait("message"), "INI-9": {}, "INI-16": {}, "INI-19": exercise{}.reachedBy(byAgent),
+	"AUT-9": anyTrait("result auth/login").reachedBy(byAuth), "AUT-10": anyTrait("logged out").reachedBy(byAuth),
+	"AUT-8": anyTrait("result auth/login", "result auth/logout").reachedBy(byAuth),
 	"SES-2": anyTrait("result session/new"), "SES-31": anyTrait("result session/new"),
-	"LST-5": {}, "LST-8": {}, "LST-11": {}, "LST-12": exercise{}.reachedBy("an agent that has more sessions than a page holds"), "LST-14": {},
+	"LST-5": {}, "LST-8": {}, "LST-11": {},
+	"LST-12": exercise{}.reachedBy("an agent that has more sessions than a page holds"), "LST-14": {},
 	"DEL-4": anyTrait("result session/delete").needs("session.delete"), "DEL-5": exercise{}.needs("session.delete"),
-	"CFG-7": anyTrait("category").needs("options").reachedBy("an agent whose options have categories"), "CFG-14": anyTrait("options").needs("options"),
+	"CFG-7":  anyTrait("category").needs("options").reachedBy("an agent whose options have categories"),
+	"CFG-14": anyTrait("options").needs("options"),
 	"CFG-17": anyTrait("result session/set_config_option").needs("options"),
 	"CFG-18": anyTrait("update config_option_update").needs("options").reachedBy(byAgent),
-	"CAN-1":  exercise{}.reachedBy(byAgent), "CON-3": anyTrait("content image", "content audio", "content resource", "content resource_link").reachedBy(byAgent),
-	"TOL-9": anyTrait("update tool_call_update").reachedBy(byTools), "PLN-3": anyTrait("update plan_update").reachedBy(byPlan),
+	"CAN-1":  exercise{}.reachedBy(byAgent),
+	"CON-3":  anyTrait("content image", "content audio", "content resource", "content resource_link").reachedBy(byAgent),
+	"TOL-9":  anyTrait("update tool_call_update").reachedBy(byTools), "PLN-3": anyTrait("update plan_update").
+			reachedBy(byPlan),
 	"CMD-2": anyTrait("update available_commands_update").reachedBy("an agent that has slash commands"),
-	"ELI-5": anyTrait("<- elicitation/create").reachedBy(byForm), "ELI-11": anyTrait("elicitation form").reachedBy(byForm), "ELI-19": anyTrait("elicitation url").reachedBy(byLink),
-	"ELI-21": anyTrait("<- elicitation/complete").reachedBy(byLink), "ELI-25": anyTrait("elicitation url").reachedBy(byLink),
+	"ELI-5": anyTrait("<- elicitation/create").reachedBy(byForm), "ELI-11": anyTrait("elicitation form").reachedBy(byForm),
+	"ELI-19": anyTrait("elicitation url").reachedBy(byLink),
+	"ELI-21": anyTrait("<- elicitation/complete").reachedBy(byLink), "ELI-25": anyTrait("elicitation url").
+			reachedBy(byLink),
 	"ELI-26": anyTrait("elicitation url").reachedBy(byLink), "ELI-27": anyTrait("elicitation form").reachedBy(byForm),
-	"EXT-1": anyTrait("meta").reachedBy(byAgent), "EXT-2": anyTrait("message"), "EXT-3": anyTrait("message"), "EXT-4": {}, "EXT-5": {},
+	"EXT-1": anyTrait("meta").reachedBy(byAgent), "EXT-2": anyTrait("message"), "EXT-3": anyTrait("message"), "EXT-4": {},
+	"EXT-5": {},
 	"EXT-6": anyTrait("extension").reachedBy("an agent that has methods of its own"),
 	"ERR-2": anyTrait("error"), "ERR-3": {}, "ERR-4": {}, "ERR-5": {}, "ERR-7": {}, "ERR-9": anyTrait("error"),
-	"SCH-1": exercise{}.reachedBy(byLong), "SCH-2": anyTrait("answer"), "SCH-4": anyTrait("message"), "SCH-11": anyTrait("message"), "SCH-15": anyTrait("elicitation form").reachedBy(byForm),
-	"ADD-2": anyTrait("turn"), "ADD-3": exercise{}.reachedBy("an agent that states a capability of prompts or roots"), "ADD-5": anyTrait("auth methods").reachedBy(byAgent), "ADD-6": anyTrait("error"), "ADD-7": anyTrait("result initialize"), "ADD-10": anyTrait("message"),
+	"SCH-1": exercise{}.reachedBy(byLong), "SCH-2": anyTrait("answer"), "SCH-4": anyTrait("message"),
+	"SCH-11": anyTrait("message"), "SCH-15": anyTrait("elicitation form").reachedBy(byForm),
+	"ADD-2": anyTrait("turn"), "ADD-3": exercise{}.reachedBy("an agent that states a capability of prompts or roots"),
+	"ADD-5": anyTrait("auth methods").reachedBy(byAgent), "ADD-6": anyTrait("error"),
+	"ADD-7": anyTrait("result initialize"), "ADD-10": anyTrait("message"),
 	"ADD-14": exercise{}.reachedBy(byPermission), "ADD-16": anyTrait("result session/list"),
 
 	"V2-1": anyTrait("turn"), "V2-2": {}, "V2-3": anyTrait("turn"), "V2-4": exercise{}.reachedBy(byLong), "V2-5": {},
-	"V2-6": anyTrait("update tool_call_update").reachedBy(byTools), "V2-7": anyTrait("update terminal_update").reachedBy(byTerminal),
+	"V2-6": anyTrait("update tool_call_update").reachedBy(byTools), "V2-7": anyTrait("update terminal_update").
+		reachedBy(byTerminal),
 	"V2-8": anyTrait("update terminal_output_chunk").reachedBy(byTerminal), "V2-9": {}, "V2-10": {}, "V2-11": {},
-	"V2-14": exercise{}.reachedBy("an agent that is closed before it takes a prompt"), "V2-15": anyTrait("turn"), "V2-16": anyTrait("result session/resume"),
+	"V2-14": exercise{}.reachedBy("an agent that is closed before it takes a prompt"), "V2-15": anyTrait("turn"),
+	"V2-16": anyTrait("result session/resume"),
 	"V2-17": anyTrait("turn"), "V2-18": anyTrait("<- session/request_permission").reachedBy(byPermission),
-	"V2-19": anyTrait("update available_commands_update").reachedBy("an agent that has slash commands"), "V2-20": anyTrait("options").needs("options"),
-	"V2-21": anyTrait("auth methods").reachedBy(byAgent), "V2-22": exercise{}.reachedBy(byLong), "V2-23": anyTrait("result session/resume"),
+	"V2-19": anyTrait("update available_commands_update").reachedBy("an agent that has slash commands"),
+	"V2-20": anyTrait("options").needs("options"),
+	"V2-21": anyTrait("auth methods").reachedBy(byAgent), "V2-22": exercise{}.reachedBy(byLong),
+	"V2-23": anyTrait("result session/resume"),
 	"V2-24": anyTrait("<- session/request_permission").reachedBy(byPermission), "SES-21": anyTrait("result session/list"),
 }

@@ -60,7 +60,8 @@ var wireScenarios = []Scenario{
 		Exercises: []string{"EXT-4", "EXT-5", "EXT-7", "ERR-3", "ADD-1", "ADD-11", "OVW-4"},
 		run: func(p *play) {
 			p.initialize("all", allCapabilities)
-			for _, method := range []string{"_acp.probe/unknown", "acp-probe/unknown", "fs/read_text_file", "session/update", "rpc.discover"} {
+			for _, method := range []string{"_acp.probe/unknown", "acp-probe/unknown", "fs/read_text_file", "session/update",
+				"rpc.discover"} {
 				id := "EXT-5"
 				if !strings.HasPrefix(method, "_") {
 					id = "ERR-3"
@@ -115,8 +116,9 @@ var wireScenarios = []Scenario{
 	},
 	{
 		Name: "garbage", bare: true, quiet: true,
-		ignore:    []string{"EXT-4"}, // a missing answer is reported with the line before it
-		Text:      "Lines that are not messages are answered as JSON-RPC requires or not at all, and the connection survives.",
+		ignore: []string{"EXT-4"}, // a missing answer is reported with the line before it
+		Text: "Lines that are not messages are answered as JSON-RPC requires or not at all, and the connection " +
+			"survives.",
 		Exercises: []string{"ERR-7", "TRN-3", "ADD-1"},
 		run: func(p *play) {
 			p.initialize("none", noCapabilities)
@@ -155,8 +157,9 @@ var wireScenarios = []Scenario{
 	},
 	{
 		Name: "batch", bare: true,
-		ignore:    []string{"EXT-4"}, // a missing answer is reported with the line before it
-		Text:      "A batch, which the protocol does not allow, is refused, and so is an empty array; the connection survives.",
+		ignore: []string{"EXT-4"}, // a missing answer is reported with the line before it
+		Text: "A batch, which the protocol does not allow, is refused, and so is an empty array; the connection " +
+			"survives.",
 		Exercises: []string{"TRN-3", "ERR-7"},
 		run: func(p *play) {
 			p.initialize("none", noCapabilities)
@@ -181,8 +184,9 @@ var wireScenarios = []Scenario{
 	},
 	{
 		Name: "invalid-utf8", bare: true,
-		ignore:    []string{"EXT-4"}, // a missing answer is reported with the line before it
-		Text:      "Bytes that are not UTF-8 neither end the agent nor change what it serves afterwards; other encodings of the same text are read.",
+		ignore: []string{"EXT-4"}, // a missing answer is reported with the line before it
+		Text: "Bytes that are not UTF-8 neither end the agent nor change what it serves afterwards; other encodings " +
+			"of the same text are read.",
 		Exercises: []string{"ERR-7", "ADD-1"},
 		run: func(p *play) {
 			p.initialize("none", noCapabilities)
@@ -227,7 +231,8 @@ var wireScenarios = []Scenario{
 				p.ask("_acp.probe/deep", `{"_meta":{"deep":`+deep+`}}`, "")
 				m := p.call("_acp.probe/alive", "{}")
 				if m == nil {
-					p.failAt("ADD-1", conformance.Should, "%s", p.why(fmt.Sprintf("after a value nested %d levels deep, no request was answered", depth)))
+					p.failAt("ADD-1", conformance.Should, "%s",
+						p.why(fmt.Sprintf("after a value nested %d levels deep, no request was answered", depth)))
 					return
 				}
 			}
@@ -306,7 +311,8 @@ var wireScenarios = []Scenario{
 	},
 	{
 		Name: "end-at-once", bare: true,
-		Text:      "The input ends before anything was sent, in the middle of a line, and after initialize: the agent ends too.",
+		Text: "The input ends before anything was sent, in the middle of a line, and after initialize: the agent " +
+			"ends too.",
 		Exercises: []string{"TRN-10"},
 		run: func(p *play) {
 			p.start()
@@ -352,8 +358,9 @@ var wireScenarios = []Scenario{
 		},
 	},
 	{
-		Name:      "exotic-client",
-		Text:      "A client that sends unknown members, nulls for absent members, members in another order and odd _meta is served.",
+		Name: "exotic-client",
+		Text: "A client that sends unknown members, nulls for absent members, members in another order and odd _meta " +
+			"is served.",
 		Exercises: []string{"SCH-1", "SCH-17"}, Prompts: []string{"text"},
 		run: func(p *play) {
 			p.start()
@@ -380,7 +387,9 @@ var wireScenarios = []Scenario{
 			if m == nil {
 				p.failAt("OVW-3", conformance.Must, "%s", p.why("session/new was not answered"))
 			} else if m.kind == conformance.ErrorReply {
-				p.failAt("SCH-17", conformance.Advice, "the agent refused null for mcpServers and additionalDirectories, which counts as empty: %s", clip(string(m.params)))
+				p.failAt("SCH-17", conformance.Advice,
+					"the agent refused null for mcpServers and additionalDirectories, which counts as empty: %s",
+					clip(string(m.params)))
 			}
 		},
 	},
@@ -451,7 +460,8 @@ func (p *play) answersSince(number int) []string {
 	defer p.conn.mu.Unlock()
 	var lines []string
 	for _, m := range p.kept {
-		if m.number > number && m.direction == p.fromPeer() && (m.kind == conformance.Response || m.kind == conformance.ErrorReply) {
+		if m.number > number && m.direction == p.fromPeer() &&
+			(m.kind == conformance.Response || m.kind == conformance.ErrorReply) {
 			lines = append(lines, fmt.Sprintf("id %s: %s", m.id, clip(string(m.params))))
 		}
 	}
@@ -483,7 +493,8 @@ func (p *play) nearestID(number int) string {
 		}
 	}
 	for _, m := range p.kept {
-		if m.number > number && m.direction == p.fromPeer() && (m.kind == conformance.Response || m.kind == conformance.ErrorReply) && !used[m.id] {
+		if m.number > number && m.direction == p.fromPeer() &&
+			(m.kind == conformance.Response || m.kind == conformance.ErrorReply) && !used[m.id] {
 			return m.id
 		}
 	}

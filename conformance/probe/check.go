@@ -46,7 +46,8 @@ func Check[Test T[Test]](t Test, launch Launch, options *Options) *Report {
 }
 
 // check implements Check and CheckClientWith.
-func check[Test T[Test]](t Test, run func(context.Context, Launch, *Options) (*Report, error), launch Launch, options *Options) *Report {
+func check[Test T[Test]](t Test, run func(context.Context, Launch, *Options) (*Report, error), launch Launch,
+	options *Options) *Report {
 	t.Helper()
 	o := Options{Answer: 5 * time.Second, Quiet: 50 * time.Millisecond, Jobs: 8}
 	if options != nil {

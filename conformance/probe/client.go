@@ -38,14 +38,16 @@ type client struct {
 }
 
 func newClient(p *play) *client {
-	c := &client{play: p, cancelled: map[string]chan struct{}{}, hold: map[string]bool{}, refuse: map[string]string{}, sessions: map[string]string{}, commands: map[string][]string{}}
+	c := &client{play: p, cancelled: map[string]chan struct{}{}, hold: map[string]bool{}, refuse: map[string]string{},
+		sessions: map[string]string{}, commands: map[string][]string{}}
 	c.ctx, c.stop = context.WithCancel(p.ctx)
 	var err error
 	if c.roots, err = local.OpenRoots(); err != nil {
 		p.stopf("the scratch folder could not be used: %v", err)
 	}
 	c.files = local.NewFiles(c.roots, local.Trusted(), nil)
-	c.terminals = local.NewTerminals(c.roots, local.Trusted(), &local.TerminalsOptions{Shell: local.DefaultShell(), KillGrace: -1})
+	c.terminals = local.NewTerminals(c.roots, local.Trusted(),
+		&local.TerminalsOptions{Shell: local.DefaultShell(), KillGrace: -1})
 	one, other := rpc.Pipe()
 	if c.rpc, err = rpc.Connect(c.ctx, one, nil, nil); err != nil {
 		p.stopf("%v", err)
@@ -309,7 +311,8 @@ func fill(schema json.RawMessage) json.RawMessage {
 }
 
 // serve serves a request with a handler of package local, if the capability was advertised.
-func serve[P, R any](c *client, conn *conn, m *message, stated bool, handler func(context.Context, local.Session, *P) (*R, error)) {
+func serve[P, R any](c *client, conn *conn, m *message, stated bool,
+	handler func(context.Context, local.Session, *P) (*R, error)) {
 	fail := func(code int, text string) {
 		conn.answer(m, "error", `{"code":`+jsonOf(code)+`,"message":`+quote(text)+`}`)
 	}

@@ -4,14 +4,15 @@ package probe
 
 // How to reach what depends on what the client's user does.
 const (
-	byCancel  = "a user who cancels a turn, or a client that cancels it on an interrupt"
-	byList    = "a user who lists the sessions"
-	byLoad    = "a user who loads a session"
-	byResume  = "a user who resumes a session"
-	byClose   = "a user who closes a session"
-	byGone    = "a user who closes or deletes a session"
-	byMode    = "a user who changes the mode"
-	byOption  = "a user who changes an option, and switches one on or off if the client supports that: --type option=TEXT, --type toggle=TEXT"
+	byCancel = "a user who cancels a turn, or a client that cancels it on an interrupt"
+	byList   = "a user who lists the sessions"
+	byLoad   = "a user who loads a session"
+	byResume = "a user who resumes a session"
+	byClose  = "a user who closes a session"
+	byGone   = "a user who closes or deletes a session"
+	byMode   = "a user who changes the mode"
+	byOption = "a user who changes an option, and switches one on or off if the client supports that: --type " +
+		"option=TEXT, --type toggle=TEXT"
 	byRoots   = "a client with more than one root"
 	byServers = "a client with MCP servers"
 	byLogin   = "a client that authenticates when the agent requires it"
@@ -135,7 +136,8 @@ var clientRows = map[string]exercise{
 
 	"ELI-8":  anyTrait("elicitation accept").needs(canForm).reachedBy(byAccept),
 	"ELI-15": anyTrait("elicitation accept").needs(canForm).reachedBy(byAccept),
-	"ELI-16": anyTrait("elicitation accept", "elicitation decline", "elicitation cancel").needs(canForm).reachedBy(byAccept),
+	"ELI-16": anyTrait("elicitation accept", "elicitation decline", "elicitation cancel").needs(canForm).
+		reachedBy(byAccept),
 	"ELI-22": exercise{}.needs(canOpen),
 	"ELI-23": anyTrait("unstated mode").reachedBy("a client that lacks a mode of elicitation"),
 	"ELI-28": exercise{}.needs(canOpen),

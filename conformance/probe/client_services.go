@@ -80,7 +80,8 @@ func (p *play) elicit(turn *message, params string, a Action) *message {
 
 var clientServices = []Scenario{
 	{
-		Name: "read-files", Text: "Files are read: whole, by ranges of lines, past the end, an empty one, and one that does not exist.",
+		Name: "read-files", Text: "Files are read: whole, by ranges of lines, past the end, an empty one, and one that " +
+			"does not exist.",
 		Exercises: []string{"FS-6", "FS-4"}, Needs: []string{canRead}, persona: full,
 		run: func(p *play) {
 			m := p.awaitPrompt()
@@ -88,7 +89,8 @@ var clientServices = []Scenario{
 			defer remove()
 			text := "one\ntwo é\nthree 😀\nfour"
 			path := filepath.Join(dir, "read.txt")
-			if err := errors.Join(os.WriteFile(path, []byte(text), 0o600), os.WriteFile(filepath.Join(dir, "empty.txt"), nil, 0o600)); err != nil {
+			if err := errors.Join(os.WriteFile(path, []byte(text), 0o600),
+				os.WriteFile(filepath.Join(dir, "empty.txt"), nil, 0o600)); err != nil {
 				p.stopf("%v", err)
 			}
 			p.markExercised("FS-4")
@@ -105,7 +107,8 @@ var clientServices = []Scenario{
 			if answer := p.readFile(m, path, `,"line":100`); answer.kind == conformance.Response && answer.text("content") != "" {
 				p.fail("FS-4", "a read past the end returned %q", clip(answer.text("content")))
 			}
-			if answer := p.readFile(m, filepath.Join(dir, "empty.txt"), ""); answer.kind != conformance.Response || answer.text("content") != "" {
+			if answer := p.readFile(m, filepath.Join(dir, "empty.txt"), ""); answer.kind != conformance.Response ||
+				answer.text("content") != "" {
 				p.fail("FS-6", "a read of an empty file was answered with %s", answer.describe())
 			}
 			p.requireError("FS-6", p.readFile(m, filepath.Join(dir, "missing.txt"), ""), "a read of a missing file", -32002)
@@ -131,14 +134,16 @@ var clientServices = []Scenario{
 				answer := p.requireAnswer(id, writing, "fs/write_text_file")
 				got, err := os.ReadFile(path)
 				if answer.kind != conformance.Response || err != nil || string(got) != text {
-					p.fail(id, "a write of %q was answered with %s, and the file has %q (%v)", text, answer.describe(), clip(string(got)), err)
+					p.fail(id, "a write of %q was answered with %s, and the file has %q (%v)", text, answer.describe(),
+						clip(string(got)), err)
 				}
 			}
 			p.endTurn(m, "end_turn")
 		},
 	},
 	{
-		Name: "terminal", Text: "A command runs in a terminal and ends with a status; the agent waits for it and releases the terminal.",
+		Name: "terminal", Text: "A command runs in a terminal and ends with a status; the agent waits for it and releases " +
+			"the terminal.",
 		Exercises: []string{"TRM-6", "TRM-9", "TRM-11", "TRM-12"}, Needs: []string{canRun}, persona: full,
 		run: func(p *play) {
 			m := p.awaitPrompt()
@@ -211,7 +216,8 @@ var clientServices = []Scenario{
 		},
 	},
 	{
-		Name: "terminal-released", Text: "The terminal of a long command is released: the command ends.", Exercises: []string{"TRM-11"}, Needs: []string{canRun}, persona: full,
+		Name: "terminal-released", Text: "The terminal of a long command is released: the command ends.",
+		Exercises: []string{"TRM-11"}, Needs: []string{canRun}, persona: full,
 		run: func(p *play) {
 			m := p.awaitPrompt()
 			dir, remove := p.place(m)
@@ -247,7 +253,8 @@ var clientServices = []Scenario{
 		},
 	},
 	{
-		Name: "form", Text: "The user fills in a form, and then declines one.", Exercises: []string{"ELI-15", "ELI-16", "ADD-17"}, Needs: []string{canForm}, persona: full,
+		Name: "form", Text: "The user fills in a form, and then declines one.",
+		Exercises: []string{"ELI-15", "ELI-16", "ADD-17"}, Needs: []string{canForm}, persona: full,
 		run: func(p *play) {
 			m := p.awaitPrompt()
 			p.elicit(m, formOf(`"name":{"type":"string","title":"Name","minLength":1,"default":"probe"},"age":{"type":"integer","minimum":0,"maximum":150,"default":7},"ok":{"type":"boolean","default":true},"size":{"type":"string","enum":["s","l"],"default":"l"}`, `,"required":["name"]`), ActAllow)
@@ -256,17 +263,20 @@ var clientServices = []Scenario{
 		},
 	},
 	{
-		Name: "form-of-unknown-types", Text: "A form has a field of an unknown type: the form is refused, or the field is not filled in.", Exercises: []string{"SCH-10"}, Needs: []string{canForm}, persona: full,
+		Name: "form-of-unknown-types", Text: "A form has a field of an unknown type: the form is refused, or the field is " +
+			"not filled in.", Exercises: []string{"SCH-10"}, Needs: []string{canForm}, persona: full,
 		run: func(p *play) {
 			m := p.awaitPrompt()
 			p.mayRefuse = true
 			answer := p.elicit(m, formOf(`"mood":{"type":"_mood","title":"Mood"},"name":{"type":"string","default":"x"}`, ""), ActAllow)
-			p.check("SCH-10", !isSet(answer.params, "content", "mood"), "the client filled in a field of an unknown type: %s", answer.describe())
+			p.check("SCH-10", !isSet(answer.params, "content", "mood"), "the client filled in a field of an unknown type: %s",
+				answer.describe())
 			p.endTurn(m, "end_turn")
 		},
 	},
 	{
-		Name: "elicitation-of-unknown-mode", Text: "An elicitation of an unknown mode is not accepted; the client continues.", Exercises: []string{"SCH-8"}, persona: full,
+		Name: "elicitation-of-unknown-mode", Text: "An elicitation of an unknown mode is not accepted; the client continues.",
+		Exercises: []string{"SCH-8"}, persona: full,
 		run: func(p *play) {
 			m := p.awaitPrompt()
 			answer := p.requireAnswer("SCH-8", p.ask("elicitation/create", turnParams(m, `,"mode":"_dance","message":"Dance!","requestedSchema":{"type":"object","properties":{}}`), ""), "an elicitation of an unknown mode")
@@ -275,7 +285,8 @@ var clientServices = []Scenario{
 		},
 	},
 	{
-		Name: "elicitation-without-scope", Text: "An elicitation has both a session and a request as its scope, and another one has neither.", Exercises: []string{"ELI-34"}, Needs: []string{canForm}, persona: full,
+		Name: "elicitation-without-scope", Text: "An elicitation has both a session and a request as its scope, and " +
+			"another one has neither.", Exercises: []string{"ELI-34"}, Needs: []string{canForm}, persona: full,
 		run: func(p *play) {
 			m := p.awaitPrompt()
 			p.mayRefuse = true
@@ -292,7 +303,8 @@ var clientServices = []Scenario{
 		},
 	},
 	{
-		Name: "link", Text: "The user is asked to open a link, which the client must not fetch first; its completion is sent twice, and completions of unknown links are sent.",
+		Name: "link", Text: "The user is asked to open a link, which the client must not fetch first; its completion is " +
+			"sent twice, and completions of unknown links are sent.",
 		Exercises: []string{"ELI-22", "ELI-28", "ADD-17"}, Needs: []string{canOpen}, persona: full, quiet: true,
 		run: func(p *play) {
 			m := p.awaitPrompt()
@@ -301,7 +313,8 @@ var clientServices = []Scenario{
 				p.stopf("%v", err)
 			}
 			var hits atomic.Int32
-			server := &http.Server{ReadHeaderTimeout: p.limits.answer, Handler: http.HandlerFunc(func(http.ResponseWriter, *http.Request) { hits.Add(1) })}
+			server := &http.Server{ReadHeaderTimeout: p.limits.answer,
+				Handler: http.HandlerFunc(func(http.ResponseWriter, *http.Request) { hits.Add(1) })}
 			served := make(chan struct{})
 			go func() { // ends with the server
 				defer close(served)
@@ -326,7 +339,8 @@ var clientServices = []Scenario{
 		},
 	},
 	{
-		Name: "list", Text: "The sessions are listed in two pages, with a cursor of odd characters.", Exercises: []string{"LST-9", "LST-10"}, persona: full,
+		Name: "list", Text: "The sessions are listed in two pages, with a cursor of odd characters.",
+		Exercises: []string{"LST-9", "LST-10"}, persona: full,
 		run: func(p *play) {
 			p.endTurn(p.awaitPrompt(), "end_turn")
 			list := p.does(ActList, "session/list")
@@ -341,7 +355,8 @@ var clientServices = []Scenario{
 			follow := func() bool {
 				pages = nil
 				for _, m := range p.kept {
-					if m.method == "session/list" && m.direction == p.fromPeer() && m.number > list.number && isSet(m.params, "cursor") {
+					if m.method == "session/list" && m.direction == p.fromPeer() && m.number > list.number &&
+						isSet(m.params, "cursor") {
 						pages = append(pages, m)
 					}
 				}
@@ -351,7 +366,8 @@ var clientServices = []Scenario{
 				p.stopf("the client listed only one page")
 			}
 			p.trait("second page")
-			p.check("LST-10", pages[0].text("cursor") == fakeCursor, "the client changed the cursor %q to %q", fakeCursor, pages[0].text("cursor"))
+			p.check("LST-10", pages[0].text("cursor") == fakeCursor, "the client changed the cursor %q to %q", fakeCursor,
+				pages[0].text("cursor"))
 			p.quiet(p.ctx, p.limits.quiet)
 			p.conn.mu.Lock()
 			follow()
@@ -360,7 +376,8 @@ var clientServices = []Scenario{
 		},
 	},
 	{
-		Name: "load-and-resume", Text: "The session is loaded and resumed, with the same roots.", Exercises: []string{"SES-18"}, persona: full,
+		Name: "load-and-resume", Text: "The session is loaded and resumed, with the same roots.",
+		Exercises: []string{"SES-18"}, persona: full,
 		run: func(p *play) {
 			p.endTurn(p.awaitPrompt(), "end_turn")
 			p.fake.mu.Lock()
@@ -374,7 +391,8 @@ var clientServices = []Scenario{
 				if m == nil || had == "" || had == "null" {
 					continue
 				}
-				p.check("SES-18", string(member(m.params, "additionalDirectories")) == had, "%s has other roots than the session had before", m.method)
+				p.check("SES-18", string(member(m.params, "additionalDirectories")) == had,
+					"%s has other roots than the session had before", m.method)
 			}
 		},
 	},
@@ -402,7 +420,8 @@ var clientServices = []Scenario{
 		},
 	},
 	{
-		Name: "close-what-is-gone", Text: "session/close and session/delete are answered with -32002, which counts as success.", Exercises: []string{"ERR-8"},
+		Name: "close-what-is-gone", Text: "session/close and session/delete are answered with -32002, which counts " +
+			"as success.", Exercises: []string{"ERR-8"},
 		persona: persona{capabilities: allAgentCapabilities, answer: func(_ *fakeAgent, m *message) (string, string) {
 			if m.method == "session/close" || m.method == "session/delete" {
 				return "error", `{"code":-32002,"message":"Resource not found","data":{"sessionId":` + quote(m.text("sessionId")) + `}}`
@@ -425,7 +444,8 @@ var clientServices = []Scenario{
 			p.does(ActClose, "session/close")
 			p.does(ActDelete, "session/delete")
 			if m := p.await(p.ask("_acp.probe/alive", "{}", "")); m != nil {
-				p.fail("ERR-8", "the client ended at the error -32002 of session/close or session/delete; it goes on when they succeed")
+				p.fail("ERR-8", "the client ended at the error -32002 of session/close or session/delete; it goes on when "+
+					"they succeed")
 			}
 		},
 	},

@@ -16,7 +16,8 @@ func ClientScenarios() []Scenario {
 }
 
 // full is an agent with everything that clients can use.
-var full = persona{name: "full", capabilities: allAgentCapabilities, modes: fakeModes, options: fakeOptions, methods: fakeMethods}
+var full = persona{name: "full", capabilities: allAgentCapabilities, modes: fakeModes, options: fakeOptions,
+	methods: fakeMethods}
 
 var clientStarts = []Scenario{
 	{
@@ -64,7 +65,8 @@ var clientStarts = []Scenario{
 		},
 	},
 	{
-		Name: "login-in-a-terminal", Text: "The agent requires authentication and offers only a method of type terminal: its id is never passed to authenticate.",
+		Name: "login-in-a-terminal", Text: "The agent requires authentication and offers only a method of type terminal: " +
+			"its id is never passed to authenticate.",
 		Exercises: []string{"AUT-2"}, bare: true, quiet: true,
 		persona: persona{capabilities: allAgentCapabilities, methods: `[{"type":"terminal","id":"probe-terminal","name":"In a terminal","args":["--login","fails"]}]`, locked: true},
 		run: func(p *play) {
@@ -76,22 +78,25 @@ var clientStarts = []Scenario{
 			p.markExercised("AUT-2")
 		},
 	},
-	loggingIn("succeeds", "The user logs in in a terminal: the client restarts the agent and initializes it.", func(p *play) {
-		again, _ := p.starts(p.limits.answer)
-		if !p.check("AUT-6", again, "the client did not restart the agent after a login that exited with status 0") {
-			return
-		}
-		p.fake.mu.Lock()
-		p.fake.authenticated = true
-		p.fake.mu.Unlock()
-		p.check("AUT-6", p.arrives("initialize", 0, nil) != nil, "the client did not initialize the restarted agent")
-	}),
-	loggingIn("fails", "A login in a terminal fails: the client does not continue as if the user had logged in.", func(p *play) {
-		p.markExercised("AUT-6")
-		if again, _ := p.starts(p.limits.quiet); again {
-			p.check("AUT-6", p.arrivesWithin("session/new", 0, nil, p.limits.quiet) == nil, "the client created a session after a failed login")
-		}
-	}),
+	loggingIn("succeeds", "The user logs in in a terminal: the client restarts the agent and initializes it.",
+		func(p *play) {
+			again, _ := p.starts(p.limits.answer)
+			if !p.check("AUT-6", again, "the client did not restart the agent after a login that exited with status 0") {
+				return
+			}
+			p.fake.mu.Lock()
+			p.fake.authenticated = true
+			p.fake.mu.Unlock()
+			p.check("AUT-6", p.arrives("initialize", 0, nil) != nil, "the client did not initialize the restarted agent")
+		}),
+	loggingIn("fails", "A login in a terminal fails: the client does not continue as if the user had logged in.",
+		func(p *play) {
+			p.markExercised("AUT-6")
+			if again, _ := p.starts(p.limits.quiet); again {
+				p.check("AUT-6", p.arrivesWithin("session/new", 0, nil, p.limits.quiet) == nil,
+					"the client created a session after a failed login")
+			}
+		}),
 	{
 		Name: "login-of-unknown-type", Text: "The agent offers a method of an unknown type before a known one.",
 		Exercises: []string{"SCH-17"}, bare: true,
@@ -116,7 +121,8 @@ var clientStarts = []Scenario{
 // loggingIn is the scenario of a login in a terminal that succeeds or fails, and what follows.
 func loggingIn(how, text string, then func(*play)) Scenario {
 	return Scenario{
-		Name: "login-in-a-terminal-" + how, Text: text, Exercises: []string{"AUT-6"}, Needs: []string{"auth.terminal"}, bare: true, quiet: true,
+		Name: "login-in-a-terminal-" + how, Text: text, Exercises: []string{"AUT-6"}, Needs: []string{"auth.terminal"},
+		bare: true, quiet: true,
 		persona: persona{capabilities: allAgentCapabilities, methods: `[{"type":"terminal","id":"probe-terminal","name":"In a terminal","args":["--login","` + how + `"]}]`, locked: true},
 		run: func(p *play) {
 			if p.target.Next == nil {
@@ -153,7 +159,8 @@ func (p *play) goesOn(id, after string) {
 		panic(stop{})
 	}
 	if p.stays {
-		p.failAt(id, max(conformance.Should, mustRequirement(id).Level), "the client ended at %s; it does not end with other turns", after)
+		p.failAt(id, max(conformance.Should, mustRequirement(id).Level),
+			"the client ended at %s; it does not end with other turns", after)
 	}
 }
 
@@ -161,8 +168,9 @@ func (p *play) goesOn(id, after string) {
 // else.
 func stating(name, set string) Scenario {
 	return Scenario{
-		Name:      "capabilities-" + name,
-		Text:      "An agent that advertises " + strings.ReplaceAll(name, "-", " ") + " as its capabilities: the client copes, and uses nothing else.",
+		Name: "capabilities-" + name,
+		Text: "An agent that advertises " + strings.ReplaceAll(name, "-", " ") +
+			" as its capabilities: the client copes, and uses nothing else.",
 		Exercises: []string{"INI-11", "SCH-17"},
 		persona:   persona{capabilities: set},
 		run: func(p *play) {
@@ -227,8 +235,10 @@ func (p *play) awaitAll(all []<-chan struct{}, limit time.Duration) bool {
 // answeringVersion is the scenario of a version that no client speaks.
 func answeringVersion(name, version string) Scenario {
 	return Scenario{
-		Name: "version-" + name, Text: "The agent answers with a version that the client does not support: the client creates no session, and closes the connection.",
-		Exercises: []string{"INI-10"}, bare: true, quiet: true, persona: persona{version: version, capabilities: allAgentCapabilities},
+		Name: "version-" + name, Text: "The agent answers with a version that the client does not support: the client " +
+			"creates no session, and closes the connection.",
+		Exercises: []string{"INI-10"}, bare: true, quiet: true,
+		persona: persona{version: version, capabilities: allAgentCapabilities},
 		run: func(p *play) {
 			done, _ := p.act(ActPrompt)
 			if p.arrives("initialize", 0, done) == nil {
@@ -240,7 +250,8 @@ func answeringVersion(name, version string) Scenario {
 			case p.saw("-> session/new"):
 				p.fail("INI-10", "the client created a session with an agent of version %s", version)
 			case !closed:
-				p.failAt("INI-10", conformance.Should, "the client neither closed the connection nor created a session within %v", p.limits.quiet)
+				p.failAt("INI-10", conformance.Should, "the client neither closed the connection nor created a session within %v",
+					p.limits.quiet)
 			}
 		},
 	}

@@ -57,17 +57,20 @@ var clientTurns = []Scenario{
 		`{"sessionUpdate":"agent_message_chunk","_meta":null,"messageId":null,"content":{"type":"text","text":"Hi","annotations":null,"_meta":null}}`,
 		`{"sessionUpdate":"tool_call","toolCallId":"t1","title":"T","kind":null,"status":null,"content":null,"locations":null,"rawInput":null}`,
 		`{"sessionUpdate":"tool_call_update","toolCallId":"t1","title":null,"kind":null,"status":null,"content":null,"locations":null}`),
-	updating("with-wrong-types", "Updates whose optional members have wrong types, or whose required members are missing.", "SCH-17",
+	updating("with-wrong-types", "Updates whose optional members have wrong types, or whose required members are missing.",
+		"SCH-17",
 		`{"sessionUpdate":"tool_call","toolCallId":"t1","title":"T","kind":7,"status":[],"content":"none","locations":{}}`,
 		`{"sessionUpdate":"agent_message_chunk"}`, `{"sessionUpdate":"plan","entries":"none"}`, `{}`, `[]`, `null`, `"text"`),
 	updating("with-odd-meta", "Updates with odd values in _meta.", "SCH-1",
 		`{"sessionUpdate":"agent_message_chunk","_meta":{"big":123456789012345678901234567890,"deep":[[[[[[]]]]]],"":null,"é":1e400,"zed.dev":7},"content":{"type":"text","text":"Hi"}}`,
 		`{"sessionUpdate":"agent_message_chunk","_meta":{"long":"`+strings.Repeat("x", 1<<18)+`"},"content":{"type":"text","text":"Hi"}}`),
-	updating("of-tool-calls", "A tool call in many small updates, each of which changes something else; one update is for an unknown call.", "TOL-3",
+	updating("of-tool-calls", "A tool call in many small updates, each of which changes something else; one update is "+
+		"for an unknown call.", "TOL-3",
 		`{"sessionUpdate":"tool_call","toolCallId":"t1","title":"T"}`, `{"sessionUpdate":"tool_call_update","toolCallId":"t1","title":"U"}`,
 		`{"sessionUpdate":"tool_call_update","toolCallId":"t1","status":"in_progress"}`, `{"sessionUpdate":"tool_call_update","toolCallId":"t1","rawOutput":{"x":1}}`,
 		`{"sessionUpdate":"tool_call_update","toolCallId":"never","status":"completed"}`, `{"sessionUpdate":"tool_call_update","toolCallId":"t1","status":"completed"}`),
-	updating("with-odd-text", "Text with control characters, terminal escape sequences, surrogates and line separators.", "SCH-17",
+	updating("with-odd-text", "Text with control characters, terminal escape sequences, surrogates and line separators.",
+		"SCH-17",
 		`{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"\u0000\u001b[2J\u2028\u2029\ud83d\ude00\r\n\t\u202e"}}`,
 		`{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"\ud800"}}`, `{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":""}}`),
 	{
@@ -82,7 +85,8 @@ var clientTurns = []Scenario{
 		},
 	},
 	{
-		Name: "update-behind-the-end", Text: "An update that arrives after the end of its turn.", Exercises: []string{"SCH-17"}, persona: full,
+		Name: "update-behind-the-end", Text: "An update that arrives after the end of its turn.",
+		Exercises: []string{"SCH-17"}, persona: full,
 		run: func(p *play) {
 			m := p.awaitPrompt()
 			p.endTurn(m, "end_turn")
@@ -91,7 +95,8 @@ var clientTurns = []Scenario{
 		},
 	},
 	{
-		Name: "stop-reasons", Text: "Turns that end for each known reason and for unknown ones.", Exercises: []string{"SCH-17"}, persona: full,
+		Name: "stop-reasons", Text: "Turns that end for each known reason and for unknown ones.",
+		Exercises: []string{"SCH-17"}, persona: full,
 		run: func(p *play) {
 			for i, reason := range []string{"max_tokens", "max_turn_requests", "refusal", "cancelled", "_tired", "end_turn"} {
 				m := p.nextPrompt()
@@ -107,15 +112,18 @@ var clientTurns = []Scenario{
 		},
 	},
 	{
-		Name: "permission", Text: "The agent asks for permission, and the user grants it.", Exercises: []string{"TOL-5", "ADD-17"}, persona: full,
+		Name: "permission", Text: "The agent asks for permission, and the user grants it.",
+		Exercises: []string{"TOL-5", "ADD-17"}, persona: full,
 		run: func(p *play) { p.playDecision(ActAllow, "completed") },
 	},
 	{
-		Name: "permission-refused", Text: "The agent asks for permission, and the user refuses it.", Exercises: []string{"TOL-5", "ADD-17"}, persona: full,
+		Name: "permission-refused", Text: "The agent asks for permission, and the user refuses it.",
+		Exercises: []string{"TOL-5", "ADD-17"}, persona: full,
 		run: func(p *play) { p.playDecision(ActReject, "failed") },
 	},
 	{
-		Name: "permission-of-unknown-kind", Text: "The agent asks for permission, and one of the options has an unknown kind.", Exercises: []string{"TOL-5"}, persona: full,
+		Name: "permission-of-unknown-kind", Text: "The agent asks for permission, and one of the options has an " +
+			"unknown kind.", Exercises: []string{"TOL-5"}, persona: full,
 		run: func(p *play) {
 			m := p.awaitPrompt()
 			p.tool(m, "t1", "edit")
@@ -127,7 +135,8 @@ var clientTurns = []Scenario{
 		},
 	},
 	{
-		Name: "cancel-in-permissions", Text: "The user cancels while two permission requests are pending; a third one crosses the cancellation. Each is answered as cancelled.",
+		Name: "cancel-in-permissions", Text: "The user cancels while two permission requests are pending; a third one " +
+			"crosses the cancellation. Each is answered as cancelled.",
 		Exercises: []string{"PRM-9", "TOL-4"}, persona: full,
 		run: func(p *play) {
 			var ids []string
@@ -153,7 +162,8 @@ var clientTurns = []Scenario{
 				switch {
 				case answer == nil:
 					p.fail("PRM-9", "%s", p.why(fmt.Sprintf("permission request %d of the cancelled turn was not answered", i+1)))
-				case i >= 2-open && answer.text("outcome", "outcome") != "cancelled" && (answer.kind != conformance.ErrorReply || i == 2):
+				case i >= 2-open && answer.text("outcome", "outcome") != "cancelled" &&
+					(answer.kind != conformance.ErrorReply || i == 2):
 					p.fail("PRM-9", "permission request %d of the cancelled turn was answered with %s", i+1, answer.describe())
 				}
 			}
@@ -161,7 +171,8 @@ var clientTurns = []Scenario{
 		},
 	},
 	{
-		Name: "cancel-then-updates", Text: "Updates arrive after the cancellation, before the turn ends.", Exercises: []string{"PRM-14"}, persona: full,
+		Name: "cancel-then-updates", Text: "Updates arrive after the cancellation, before the turn ends.",
+		Exercises: []string{"PRM-14"}, persona: full,
 		run: func(p *play) {
 			m := p.cancelledTurn(func(m *message) { p.tool(m, fmt.Sprint(m.number), "execute") })
 			p.sendText(m, "I am stopping.")
@@ -171,7 +182,8 @@ var clientTurns = []Scenario{
 		},
 	},
 	{
-		Name: "cancel-then-prompt", Text: "After a cancelled turn, the next prompt arrives, and no cancellation after it.", Exercises: []string{"ADD-8"}, persona: full, quiet: true,
+		Name: "cancel-then-prompt", Text: "After a cancelled turn, the next prompt arrives, and no cancellation after it.",
+		Exercises: []string{"ADD-8"}, persona: full, quiet: true,
 		run: func(p *play) {
 			m := p.cancelledTurn(func(*message) {})
 			p.endTurn(m, "cancelled")
@@ -191,7 +203,8 @@ var clientTurns = []Scenario{
 		},
 	},
 	{
-		ends: true, Name: "cancelled-and-silent", Text: "The agent does not answer a cancelled prompt; the user ends the client, which closes the connection.",
+		ends: true, Name: "cancelled-and-silent", Text: "The agent does not answer a cancelled prompt; the user ends the " +
+			"client, which closes the connection.",
 		Exercises: []string{"TRN-10"}, persona: full, quiet: true,
 		run: func(p *play) {
 			p.awaitPrompt()
@@ -200,7 +213,8 @@ var clientTurns = []Scenario{
 		},
 	},
 	{
-		Name: "cancel-request", Text: "The agent cancels its own permission request: it is answered once, with a result or the error -32800.",
+		Name: "cancel-request", Text: "The agent cancels its own permission request: it is answered once, with a result or " +
+			"the error -32800.",
 		Exercises: []string{"CAN-1", "CAN-3"}, persona: full,
 		run: func(p *play) {
 			m := p.awaitPrompt()
@@ -221,7 +235,8 @@ var clientTurns = []Scenario{
 		},
 	},
 	{
-		Name: "cancel-request-nested", Text: "The agent cancels its permission request, for which the client has sent a request of its own: that is cancelled too.",
+		Name: "cancel-request-nested", Text: "The agent cancels its permission request, for which the client has sent a " +
+			"request of its own: that is cancelled too.",
 		Exercises: []string{"CAN-5"},
 		persona: persona{capabilities: allAgentCapabilities, answer: func(_ *fakeAgent, m *message) (string, string) {
 			if strings.HasPrefix(m.method, "_") {
@@ -235,7 +250,8 @@ var clientTurns = []Scenario{
 			id := p.permission(m, "t1")
 			var nested *message
 			p.wait(p.ctx, p.limits.quiet, func() bool {
-				nested = p.firstSince(from, func(m *message) bool { return m.kind == conformance.Request && strings.HasPrefix(m.method, "_") })
+				nested = p.firstSince(from,
+					func(m *message) bool { return m.kind == conformance.Request && strings.HasPrefix(m.method, "_") })
 				return nested != nil
 			})
 			if nested == nil {
@@ -251,7 +267,8 @@ var clientTurns = []Scenario{
 		},
 	},
 	{
-		Name: "cancel-in-a-wait", Text: "The user cancels while the agent waits for a command: if the client itself gives up the wait, its error is -32800.",
+		Name: "cancel-in-a-wait", Text: "The user cancels while the agent waits for a command: if the client itself gives " +
+			"up the wait, its error is -32800.",
 		Exercises: []string{"CAN-2", "TRM-9", "TRM-11"}, Needs: []string{canRun}, persona: full,
 		run: func(p *play) {
 			var terminal, waiting string
@@ -262,8 +279,10 @@ var clientTurns = []Scenario{
 			p.quiet(p.ctx, p.limits.quiet)
 			p.ofTerminal("TRM-11", m, "release", terminal)
 			answer := p.requireAnswer("TRM-9", waiting, "terminal/wait_for_exit for a released terminal")
-			if answer.code() == codeCancelled || answer.kind == conformance.ErrorReply && strings.Contains(strings.ToLower(answer.text("message")), "cancel") {
-				p.check("CAN-2", answer.code() == codeCancelled, "the client gave up a wait and answered with %s, want the error -32800", answer.describe())
+			if answer.code() == codeCancelled || answer.kind == conformance.ErrorReply &&
+				strings.Contains(strings.ToLower(answer.text("message")), "cancel") {
+				p.check("CAN-2", answer.code() == codeCancelled,
+					"the client gave up a wait and answered with %s, want the error -32800", answer.describe())
 			}
 			p.endTurn(m, "cancelled")
 		},
@@ -281,7 +300,8 @@ var clientTurns = []Scenario{
 		},
 	},
 	{
-		ends: true, Name: "quit", Text: "The user ends the client, which closes the connection.", Exercises: []string{"TRN-10"}, persona: full,
+		ends: true, Name: "quit", Text: "The user ends the client, which closes the connection.",
+		Exercises: []string{"TRN-10"}, persona: full,
 		run: func(p *play) {
 			p.endTurn(p.awaitPrompt(), "end_turn")
 			p.quits()
@@ -289,7 +309,8 @@ var clientTurns = []Scenario{
 	},
 	dying("initialize"), dying("session/new"), dying("session/prompt"),
 	{
-		Name: "errors", Text: "Prompts are answered with errors of known and unknown codes; the client continues.", Exercises: []string{"ERR-1", "ADD-1"}, persona: full,
+		Name: "errors", Text: "Prompts are answered with errors of known and unknown codes; the client continues.",
+		Exercises: []string{"ERR-1", "ADD-1"}, persona: full,
 		run: func(p *play) {
 			for i, e := range []string{`{"code":-12345,"message":"Odd"}`, `{"code":7,"message":"Lucky","data":[null]}`, `{"code":-32603,"message":"Internal error","data":{"details":"x","probe":1}}`, `{"code":-32800,"message":"Cancelled"}`} {
 				m := p.nextPrompt()
@@ -375,7 +396,8 @@ func (p *play) quits() {
 func dying(method string) Scenario {
 	name := strings.TrimPrefix(method, "session/")
 	return Scenario{
-		Name: "dies-in-" + name, Text: "The agent exits when " + method + " arrives; the client closes the connection, at the latest when its user ends it.",
+		Name: "dies-in-" + name, Text: "The agent exits when " + method +
+			" arrives; the client closes the connection, at the latest when its user ends it.",
 		Exercises: []string{"TRN-10"}, bare: method == "initialize",
 		persona: persona{capabilities: allAgentCapabilities, answer: func(f *fakeAgent, m *message) (string, string) {
 			if m.method == method {

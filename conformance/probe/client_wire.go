@@ -53,7 +53,8 @@ var clientWire = []Scenario{
 		},
 	},
 	{
-		Name: "many-updates", Text: "Two thousand updates at full speed, and then a request.", Exercises: []string{"SCH-17"}, persona: full,
+		Name: "many-updates", Text: "Two thousand updates at full speed, and then a request.", Exercises: []string{"SCH-17"},
+		persona: full,
 		run: func(p *play) {
 			m := p.awaitPrompt()
 			for range 2000 {
@@ -64,7 +65,8 @@ var clientWire = []Scenario{
 		},
 	},
 	{
-		Name: "parts-of-lines", Text: "One message arrives in parts, and two arrive in one write.", Exercises: []string{"TRN-4"}, persona: full,
+		Name: "parts-of-lines", Text: "One message arrives in parts, and two arrive in one write.",
+		Exercises: []string{"TRN-4"}, persona: full,
 		run: func(p *play) {
 			if p.target.Raw == nil {
 				p.stopf("parts of lines can only be sent to a process")
@@ -83,7 +85,8 @@ var clientWire = []Scenario{
 		},
 	},
 	{
-		Name: "slow-reader", Text: "The agent reads nothing for a while, but keeps sending.", Exercises: []string{"SCH-17"}, persona: full, quiet: true,
+		Name: "slow-reader", Text: "The agent reads nothing for a while, but keeps sending.", Exercises: []string{"SCH-17"},
+		persona: full, quiet: true,
 		run: func(p *play) {
 			m := p.awaitPrompt()
 			p.pause(true)
@@ -98,13 +101,16 @@ var clientWire = []Scenario{
 		},
 	},
 	{
-		Name: "flood-of-logs", Text: "The agent writes a megabyte to its standard error.", Exercises: []string{"TRN-7"}, persona: full,
+		Name: "flood-of-logs", Text: "The agent writes a megabyte to its standard error.", Exercises: []string{"TRN-7"},
+		persona: full,
 		run: func(p *play) {
 			if p.target.Log == nil {
 				p.stopf("only a process has a standard error")
 			}
 			m := p.awaitPrompt()
-			if err := p.target.Log(bytes.Repeat([]byte("{\"jsonrpc\":\"2.0\",\"method\":\"session/update\"} a log of the agent's \x1b[31m\n"), 16<<10)); err != nil {
+			if err := p.target.Log(bytes.Repeat(
+				[]byte("{\"jsonrpc\":\"2.0\",\"method\":\"session/update\"} a log of the agent's \x1b[31m\n"),
+				16<<10)); err != nil {
 				p.stopf("the log: %v", err)
 			}
 			p.serves("TRN-7", "a megabyte of logs")
@@ -112,7 +118,8 @@ var clientWire = []Scenario{
 		},
 	},
 	{
-		Name: "ids", Text: "Requests with ids of every form are answered with the same id.", Exercises: []string{"SCH-2", "EXT-4", "EXT-5"}, persona: full,
+		Name: "ids", Text: "Requests with ids of every form are answered with the same id.",
+		Exercises: []string{"SCH-2", "EXT-4", "EXT-5"}, persona: full,
 		run: func(p *play) {
 			m := p.awaitPrompt()
 			for _, id := range []string{`0`, `-1`, `9007199254740993`, `9223372036854775807`, `-9223372036854775808`, `""`, `"1"`, `"é😀"`, `"` + strings.Repeat("long", 64) + `"`} {
@@ -124,7 +131,8 @@ var clientWire = []Scenario{
 		},
 	},
 	{
-		Name: "unknown-requests", Text: "Unknown requests, with params of every type.", Exercises: []string{"EXT-5", "ERR-3", "EXT-4"}, persona: full,
+		Name: "unknown-requests", Text: "Unknown requests, with params of every type.",
+		Exercises: []string{"EXT-5", "ERR-3", "EXT-4"}, persona: full,
 		run: func(p *play) {
 			m := p.awaitPrompt()
 			for _, params := range []string{``, `{}`, `[]`, `{"x":{"y":[1,null]}}`, `null`} {
@@ -141,7 +149,8 @@ var clientWire = []Scenario{
 		},
 	},
 	{
-		Name: "unstated", Text: "The agent requests what the client does not advertise, and is refused.", Exercises: []string{"ERR-3", "INI-13", "INI-17"}, persona: full,
+		Name: "unstated", Text: "The agent requests what the client does not advertise, and is refused.",
+		Exercises: []string{"ERR-3", "INI-13", "INI-17"}, persona: full,
 		run: func(p *play) {
 			m := p.awaitPrompt()
 			path := quote(p.dir + "/acp-probe-unstated.txt")
@@ -150,7 +159,8 @@ var clientWire = []Scenario{
 				{canRun, "terminal/create", `,"command":"true"`},
 			} {
 				if !p.can(try.capability) {
-					answer := p.requireAnswer("ERR-3", p.ask(try.method, turnParams(m, try.params), ""), try.method+", which is not advertised,")
+					answer := p.requireAnswer("ERR-3", p.ask(try.method, turnParams(m, try.params), ""),
+						try.method+", which is not advertised,")
 					p.requireError("INI-13", answer, try.method+", which is not advertised,")
 					p.requireError("ERR-3", answer, try.method+", which is not advertised,", -32601)
 				}
@@ -161,7 +171,8 @@ var clientWire = []Scenario{
 					if isSet(p.init.params, "clientCapabilities", "elicitation") {
 						p.markExercised("INI-17")
 					}
-					answer := p.requireAnswer("ERR-3", p.ask("elicitation/create", turnParams(m, try.params), ""), "elicitation/create, whose mode is not advertised,")
+					answer := p.requireAnswer("ERR-3", p.ask("elicitation/create", turnParams(m, try.params), ""),
+						"elicitation/create, whose mode is not advertised,")
 					p.requireError("ELI-23", answer, "elicitation/create, whose mode is not advertised,", -32602, -32601)
 				}
 			}
@@ -169,7 +180,8 @@ var clientWire = []Scenario{
 		},
 	},
 	{
-		Name: "wrong-params", Text: "Requests whose params lack members, or have members of wrong types.", Exercises: []string{"ERR-4"}, persona: full,
+		Name: "wrong-params", Text: "Requests whose params lack members, or have members of wrong types.",
+		Exercises: []string{"ERR-4"}, persona: full,
 		run: func(p *play) {
 			m := p.awaitPrompt()
 			type try struct{ need, method, params string }
@@ -195,7 +207,8 @@ var clientWire = []Scenario{
 		},
 	},
 	{
-		Name: "other-orders", Text: "Members in other orders, with spaces and escapes, in answers and requests.", Exercises: []string{"SCH-17"},
+		Name: "other-orders", Text: "Members in other orders, with spaces and escapes, in answers and requests.",
+		Exercises: []string{"SCH-17"},
 		persona: persona{capabilities: allAgentCapabilities, answer: func(f *fakeAgent, m *message) (string, string) {
 			outcome, text := f.usual(m)
 			if outcome != "result" {
@@ -205,7 +218,8 @@ var clientWire = []Scenario{
 				}
 				return outcome, text
 			}
-			f.play.line([]byte(" {  \"result\" : " + text + ", \"probe\" : null , \"id\":" + m.id + ",\"jsonrpc\"\t:\"\\u0032.0\" }"))
+			f.play.line([]byte(" {  \"result\" : " + text + ", \"probe\" : null , \"id\":" + m.id +
+				",\"jsonrpc\"\t:\"\\u0032.0\" }"))
 			f.play.wake()
 			return "none", ""
 		}},
@@ -237,7 +251,8 @@ var clientWire = []Scenario{
 		},
 	},
 	{
-		Name: "exotic-answers", Text: "Answers with unknown members, nulls, and options of unknown types: they are left out, and the rest is used.",
+		Name: "exotic-answers", Text: "Answers with unknown members, nulls, and options of unknown types: they are left " +
+			"out, and the rest is used.",
 		Exercises: []string{"CFG-15", "SCH-1", "INI-11"},
 		persona: persona{
 			capabilities: allAgentCapabilities, methods: `[]`, more: `,"probe":{"x":[]},"_meta":{"acp.probe":{"big":123456789012345678901234567890}}`,

@@ -50,7 +50,8 @@ const (
 )
 
 // Actions lists all actions.
-var Actions = []Action{ActPrompt, ActCancel, ActNew, ActList, ActLoad, ActResume, ActClose, ActDelete, ActMode, ActOption, ActToggle, ActLogout, ActAllow, ActReject, ActQuit}
+var Actions = []Action{ActPrompt, ActCancel, ActNew, ActList, ActLoad, ActResume, ActClose, ActDelete, ActMode,
+	ActOption, ActToggle, ActLogout, ActAllow, ActReject, ActQuit}
 
 // begins starts the client against a fake agent.
 func (p *play) begins(who persona) {
@@ -203,7 +204,8 @@ func (p *play) checkDecision(id string, m *message, a Action, early bool) {
 			return
 		}
 		if _, can := p.act(a); can { // a user who cannot decide is not asked either
-			p.doubt("ADD-17", "the client answered %s with %s before its user could decide; its settings may say so", m.method, outcome)
+			p.doubt("ADD-17", "the client answered %s with %s before its user could decide; its settings may say so", m.method,
+				outcome)
 		}
 		return
 	case opposite:

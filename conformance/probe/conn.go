@@ -131,7 +131,8 @@ type finding struct {
 	slow  bool // it arrived when the scenario was played again, alone and with more time
 }
 
-func newConn(target *Target, side conformance.Side, l *limits, handle func(*conn, *message), seen func(*message)) *conn {
+func newConn(target *Target, side conformance.Side, l *limits, handle func(*conn, *message),
+	seen func(*message)) *conn {
 	c := &conn{
 		target: target, side: side, limits: l, handle: handle, seen: seen,
 		changed: make(chan struct{}), judge: conformance.NewJudge(nil, nil),
@@ -177,11 +178,13 @@ func (c *conn) read() {
 		if long, ok := errors.AsType[*rpc.TooLongError](err); ok {
 			c.mu.Lock()
 			c.number++
-			c.note("%s message %d: longer than %d bytes, skipped: %s", arrow(c.fromPeer()), c.number, long.Limit, clip(string(long.Head)))
+			c.note("%s message %d: longer than %d bytes, skipped: %s", arrow(c.fromPeer()), c.number, long.Limit,
+				clip(string(long.Head)))
 			c.addOwnFinding("INI-6", conformance.Should, fmt.Sprintf("the message has more than %d bytes", long.Limit))
 			if id, response, known := long.ID(); response && known {
 				text, _ := id.MarshalJSON()
-				c.takeAnswer(&message{number: c.number, direction: c.fromPeer(), kind: conformance.Response, id: string(text), time: time.Now()})
+				c.takeAnswer(&message{number: c.number, direction: c.fromPeer(), kind: conformance.Response, id: string(text),
+					time: time.Now()})
 			}
 			c.wakeAll()
 			c.mu.Unlock()
@@ -287,7 +290,8 @@ func (c *conn) keepFinding(f conformance.Finding, line string, atEnd bool) {
 		return // the end of the input, which the judge does not see, cancels a turn
 	}
 	r, known := requirement(f.Rule)
-	c.add(finding{Finding: f, excerpt: clip(line), doubt: known && f.Level == conformance.Advice && r.Level < conformance.Advice})
+	c.add(finding{Finding: f, excerpt: clip(line), doubt: known && f.Level == conformance.Advice &&
+		r.Level < conformance.Advice})
 }
 
 // addOwnFinding adds a finding of the probe itself. The lock is held.
@@ -300,7 +304,8 @@ const maxFindings = 100
 
 func (c *conn) add(f finding) {
 	for _, other := range c.findings { // once is enough
-		if other.Rule == f.Rule && other.Method == f.Method && other.Pointer == f.Pointer && other.Message == f.Message && other.Kind == f.Kind {
+		if other.Rule == f.Rule && other.Method == f.Method && other.Pointer == f.Pointer && other.Message == f.Message &&
+			other.Kind == f.Kind {
 			return
 		}
 	}

@@ -109,7 +109,8 @@ func (f *fakeAgent) usual(m *message) (outcome, text string) {
 		if f.locked && !f.authenticated {
 			return failure(codeAuth, "authentication required")
 		}
-		s := &fakeSession{id: "probe-" + strconv.Itoa(len(f.sessions)+1), cwd: m.text("cwd"), roots: member(m.params, "additionalDirectories"), mode: "ask"}
+		s := &fakeSession{id: "probe-" + strconv.Itoa(len(f.sessions)+1), cwd: m.text("cwd"),
+			roots: member(m.params, "additionalDirectories"), mode: "ask"}
 		if f.options != "" {
 			s.options = json.RawMessage(f.options)
 		}

@@ -429,9 +429,10 @@ func (r *Report) follow() {
 		}
 		for _, id := range mustRequirement(row.ID).As {
 			other := at[id]
-			if other == nil || other.Verdict != Fail && other.Verdict != Warn || !slices.ContainsFunc(other.Failures, func(f Failure) bool {
-				return about[row.ID] == nil || slices.Contains(about[row.ID], f.Method)
-			}) {
+			if other == nil || other.Verdict != Fail && other.Verdict != Warn ||
+				!slices.ContainsFunc(other.Failures, func(f Failure) bool {
+					return about[row.ID] == nil || slices.Contains(about[row.ID], f.Method)
+				}) {
 				continue
 			}
 			row.Reason = "see " + id
@@ -456,7 +457,8 @@ func (r *Report) summarize(o *Options) {
 	for i := range r.Rows {
 		row := &r.Rows[i]
 		s.Verdicts[row.Verdict]++
-		if reason, ok := o.Baseline[row.ID]; ok && slices.Contains([]Verdict{Fail, Warn, Flaky, Doubtful, TooSlow}, row.Verdict) {
+		if reason, ok := o.Baseline[row.ID]; ok &&
+			slices.Contains([]Verdict{Fail, Warn, Flaky, Doubtful, TooSlow}, row.Verdict) {
 			row.Known = cmp.Or(reason, "known")
 			failed[row.ID] = true
 			s.Known = append(s.Known, row.ID)

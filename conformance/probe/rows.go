@@ -120,14 +120,16 @@ var agentRows = map[string]exercise{
 	"DEL-6": anyTrait("result session/delete").needs(canDelete),
 
 	"MOD-2": anyTrait("modes").needs("modes"),
-	"MOD-3": anyTrait("update current_mode_update").needs("modes").reachedBy("a prompt after which the agent changes its mode: --prompt mode=TEXT"),
+	"MOD-3": anyTrait("update current_mode_update").needs("modes").
+		reachedBy("a prompt after which the agent changes its mode: --prompt mode=TEXT"),
 
 	"CFG-3":  anyTrait("gate").needs("options"),
 	"CFG-4":  anyTrait("option boolean").needs("options").reachedBy("an agent that has an option that is true or false"),
 	"CFG-7":  anyTrait("category").needs("options").reachedBy("an agent whose options have categories"),
 	"CFG-14": anyTrait("options").needs("options"),
 	"CFG-17": anyTrait("result session/set_config_option").needs("options"),
-	"CFG-18": anyTrait("update config_option_update").needs("options").reachedBy("a prompt after which the agent changes an option: --prompt mode=TEXT"),
+	"CFG-18": anyTrait("update config_option_update").needs("options").
+		reachedBy("a prompt after which the agent changes an option: --prompt mode=TEXT"),
 	"CFG-19": anyTrait("modes").needs("modes"),
 	"CFG-22": anyTrait("mode set").needs("modes"),
 
@@ -149,7 +151,8 @@ var agentRows = map[string]exercise{
 	"CAN-5": anyTrait("cancelled with an open request").reachedBy(byPermission),
 
 	"CON-1": anyTrait("turn"),
-	"CON-3": anyTrait("content image", "content audio", "content resource", "content resource_link").reachedBy("an agent that sends images, sounds or resources"),
+	"CON-3": anyTrait("content image", "content audio", "content resource", "content resource_link").
+		reachedBy("an agent that sends images, sounds or resources"),
 
 	"TOL-1": anyTrait("<- session/request_permission", "update tool_call_update").reachedBy(byTools),
 	"TOL-2": anyTrait("update tool_call").reachedBy(byTools),
@@ -267,7 +270,8 @@ func Trials(id string) []string {
 			line += "in " + strings.Join(names, ", ")
 		}
 		if len(names) == 0 || len(x.on) > 0 {
-			line += map[bool]string{true: "in all scenarios that show it", false: ", and in all others that show it"}[len(names) == 0]
+			line += map[bool]string{true: "in all scenarios that show it",
+				false: ", and in all others that show it"}[len(names) == 0]
 		}
 		switch x.need {
 		case "":
@@ -294,7 +298,8 @@ func (about *subject) applies(r conformance.Requirement) (why string) {
 		return "not of version 2, or not played in it"
 	case r.Page == "version-2":
 		return "of version 2, which is probed apart"
-	case r.Side == conformance.Client && about.side == conformance.Agent, about.side == conformance.Agent && slices.Contains(onlyAtClients, r.ID):
+	case r.Side == conformance.Client && about.side == conformance.Agent, about.side == conformance.Agent &&
+		slices.Contains(onlyAtClients, r.ID):
 		return "binds clients"
 	case about.side == conformance.Client && (r.Side == conformance.Agent || slices.Contains(onlyAtAgents, r.ID)):
 		return "binds agents"

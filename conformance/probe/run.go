@@ -106,8 +106,9 @@ func run(ctx context.Context, launch Launch, options *Options, about *subject) (
 	began := time.Now()
 	chosen := o.choose(about.scenarios())
 	r := &Report{
-		Tool: "acp", Version: o.Version, Target: o.Target, Side: about.word, Protocol: max(1, about.version), Rows: []Row{}, Scenarios: []*Outcome{},
-		partial: len(o.Only)+len(o.Skip) > 0,
+		Tool: "acp", Version: o.Version, Target: o.Target, Side: about.word, Protocol: max(1, about.version), Rows: []Row{},
+		Scenarios: []*Outcome{},
+		partial:   len(o.Only)+len(o.Skip) > 0,
 	}
 	var runs [][]*Outcome
 	all := len(chosen) * o.Runs
@@ -214,7 +215,8 @@ func (o *Options) choose(all []Scenario) []Scenario {
 
 // playAll plays scenarios. It plays the first one alone, because the others make no sense if the program does not even
 // start.
-func (o *Options) playAll(ctx context.Context, launch Launch, scenarios []Scenario, run int, done func(*Outcome)) []*Outcome {
+func (o *Options) playAll(ctx context.Context, launch Launch, scenarios []Scenario, run int,
+	done func(*Outcome)) []*Outcome {
 	outcomes := make([]*Outcome, len(scenarios))
 	if len(scenarios) == 0 {
 		return outcomes
@@ -274,7 +276,8 @@ const (
 
 // playAgain plays a scenario that ran out of time again, alone and with more time. This distinguishes a program that is
 // slow, or runs on a busy machine, from one that does not answer. It reports whether that failed too.
-func (o *Options) playAgain(ctx context.Context, launch Launch, s *Scenario, run int, first *Outcome, out **Outcome) (stuck bool) {
+func (o *Options) playAgain(ctx context.Context, launch Launch, s *Scenario, run int, first *Outcome,
+	out **Outcome) (stuck bool) {
 	if ctx.Err() != nil || !(*out).outOfTime() {
 		return false
 	}
@@ -308,7 +311,8 @@ func (out *Outcome) merge(before *Outcome) {
 		out.findings = append(out.findings, f)
 	}
 	if out.cut {
-		for _, seen := range []struct{ now, before map[string]bool }{{out.ran, before.ran}, {out.traits, before.traits}, {out.granted, before.granted}} {
+		for _, seen := range []struct{ now, before map[string]bool }{{out.ran, before.ran}, {out.traits, before.traits},
+			{out.granted, before.granted}} {
 			maps.Copy(seen.now, seen.before)
 		}
 	}
@@ -329,7 +333,8 @@ func boolean(b bool) int {
 
 // play plays one scenario. The outcome of the first scenario, if any, has the capabilities of the program. All answers
 // together may take longer than usual by grace.
-func (o *Options) play(ctx context.Context, launch Launch, s *Scenario, run int, first *Outcome, grace time.Duration) *Outcome {
+func (o *Options) play(ctx context.Context, launch Launch, s *Scenario, run int, first *Outcome,
+	grace time.Duration) *Outcome {
 	out := &Outcome{Name: s.Name, Text: s.Text, Run: run}
 	if err := context.Cause(ctx); err != nil {
 		out.Skipped, out.cut = err.Error(), true

@@ -117,7 +117,8 @@ func (p *play) failAt(id string, level conformance.Level, format string, args ..
 
 // doubt reports that the program may break a requirement, if a program that meets it could behave the same.
 func (p *play) doubt(id, format string, args ...any) {
-	p.addFinding(finding{Finding: conformance.Finding{Rule: id, Level: mustRequirement(id).Level, Message: fmt.Sprintf(format, args...)}, doubt: true})
+	p.addFinding(finding{Finding: conformance.Finding{Rule: id, Level: mustRequirement(id).Level,
+		Message: fmt.Sprintf(format, args...)}, doubt: true})
 }
 
 // addFinding adds a finding of the scenario itself.
@@ -395,7 +396,8 @@ func (p *play) awaitEnd(what string, ended func() bool) bool {
 		switch {
 		case over:
 			return true
-		case errors.Is(context.Cause(p.ctx), errScenarioTime) && time.Since(began) > (p.options.ScenarioTime+p.limits.grace)/2:
+		case errors.Is(context.Cause(p.ctx), errScenarioTime) &&
+			time.Since(began) > (p.options.ScenarioTime+p.limits.grace)/2:
 			p.endless = true
 			return false
 		case p.ctx.Err() != nil:
@@ -431,7 +433,8 @@ func (p *play) requireError(id string, m *message, what string, codes ...int) {
 	case m.kind != conformance.ErrorReply:
 		p.fail(id, "%s was answered with a result: %s", what, clip(string(m.params)))
 	case len(codes) > 0 && !slices.Contains(codes, m.code()):
-		p.failAt(id, max(conformance.Should, mustRequirement(id).Level), "%s was answered with the error %d, want %s: %s", what, m.code(), orList(codes), clip(string(m.params)))
+		p.failAt(id, max(conformance.Should, mustRequirement(id).Level), "%s was answered with the error %d, want %s: %s",
+			what, m.code(), orList(codes), clip(string(m.params)))
 	}
 }
 

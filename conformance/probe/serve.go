@@ -19,7 +19,8 @@ import (
 // person has to do something, the agent says so in the conversation. Scenarios with the standard agent follow each
 // other until the client ends the connection. A scenario with a special agent, such as one of another version, needs
 // its own launch. Scenarios in done are not played again. Serve calls ended for each scenario that was played.
-func Serve(ctx context.Context, target *Target, options *Options, done map[string]bool, ended func(*Outcome) error) error {
+func Serve(ctx context.Context, target *Target, options *Options, done map[string]bool,
+	ended func(*Outcome) error) error {
 	o, err := options.complete(&clients)
 	if err != nil {
 		return err
@@ -63,10 +64,14 @@ func Serve(ctx context.Context, target *Target, options *Options, done map[strin
 // person asks a person to do something, with a message in the current turn.
 func (p *play) person(a Action) <-chan struct{} {
 	text := map[Action]string{
-		ActCancel: "Please cancel this turn now.", ActAllow: "Please grant what is asked for.", ActReject: "Please refuse what is asked for.",
-		ActNew: "Please make another session.", ActList: "Please list the sessions.", ActLoad: "Please load this session again.",
-		ActResume: "Please resume this session.", ActClose: "Please close this session.", ActDelete: "Please delete this session.",
-		ActMode: "Please change the mode.", ActOption: "Please change an option.", ActToggle: "Please switch the option on or off.", ActLogout: "Please log out.",
+		ActCancel: "Please cancel this turn now.", ActAllow: "Please grant what is asked for.",
+		ActReject: "Please refuse what is asked for.",
+		ActNew:    "Please make another session.", ActList: "Please list the sessions.",
+		ActLoad:   "Please load this session again.",
+		ActResume: "Please resume this session.", ActClose: "Please close this session.",
+		ActDelete: "Please delete this session.",
+		ActMode:   "Please change the mode.", ActOption: "Please change an option.",
+		ActToggle: "Please switch the option on or off.", ActLogout: "Please log out.",
 	}[a]
 	p.fake.mu.Lock()
 	done := p.fake.prompted // at the latest when they send the next prompt
@@ -203,14 +208,17 @@ func ClientReport(outcomes []*Outcome, options *Options) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Report{Tool: "acp", Version: o.Version, Target: o.Target, Side: clients.word, Rows: []Row{}, Scenarios: []*Outcome{}, partial: true}
+	r := &Report{Tool: "acp", Version: o.Version, Target: o.Target, Side: clients.word, Rows: []Row{},
+		Scenarios: []*Outcome{}, partial: true}
 	if r.Target == "" {
 		r.Target = "a client"
 	}
 	outcomes = slices.Clone(outcomes)
 	for _, s := range o.choose(ClientScenarios()) {
 		if !s.ends && !slices.ContainsFunc(outcomes, func(out *Outcome) bool { return out.Name == s.Name }) {
-			outcomes = append(outcomes, &Outcome{Name: s.Name, Text: s.Text, Run: 1, Skipped: "not played yet: send more prompts, and restart the client if no other one follows"})
+			outcomes = append(outcomes,
+				&Outcome{Name: s.Name, Text: s.Text, Run: 1,
+					Skipped: "not played yet: send more prompts, and restart the client if no other one follows"})
 		}
 	}
 	for _, out := range outcomes {

@@ -277,7 +277,8 @@ func (r *Reader) header(line []byte, m *members) {
 		if err := json.Unmarshal(line, &h); err != nil {
 			r.note(&e, ErrLine, "header: "+err.Error())
 		}
-		e.Header = &Header{Tool: h.Tool, Version: h.Version, Command: h.Command, Versions: h.Versions, Masked: h.Masked, Meta: h.Meta}
+		e.Header = &Header{Tool: h.Tool, Version: h.Version, Command: h.Command, Versions: h.Versions, Masked: h.Masked,
+			Meta: h.Meta}
 		if h.Date != nil {
 			e.Header.Date = *h.Date
 		}

@@ -120,7 +120,8 @@ func stamp(s string) (from, to int, date bool) {
 		if c := s[i]; c < '0' || c > '9' || i > 0 && digits(s, i-1, 1) {
 			continue
 		}
-		if digits(s, i, 4) && i+11 < len(s) && s[i+4] == '-' && digits(s, i+5, 2) && s[i+7] == '-' && digits(s, i+8, 2) && (s[i+10] == 'T' || s[i+10] == ' ') {
+		if digits(s, i, 4) && i+11 < len(s) && s[i+4] == '-' && digits(s, i+5, 2) && s[i+7] == '-' && digits(s, i+8, 2) &&
+			(s[i+10] == 'T' || s[i+10] == ' ') {
 			if end := clockEnd(s, i+11); end > 0 {
 				if end < len(s) && s[end] == 'Z' {
 					return i, end + 1, true

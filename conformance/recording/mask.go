@@ -258,7 +258,8 @@ func normal(name []byte) string {
 
 // isID reports whether a member is an id, by its name.
 func isID(name []byte) bool {
-	return string(name) == "id" || bytes.HasSuffix(name, []byte("Id")) || bytes.HasSuffix(name, []byte("_id")) || bytes.HasSuffix(name, []byte("ID"))
+	return string(name) == "id" || bytes.HasSuffix(name, []byte("Id")) || bytes.HasSuffix(name, []byte("_id")) ||
+		bytes.HasSuffix(name, []byte("ID"))
 }
 
 // secretName reports whether a member holds a secret, by its normal name.
@@ -503,7 +504,8 @@ func (m *Masker) piece(content []byte, at int, message string) {
 	plain, _ := unescape(content)
 	text := slices.Concat(before, plain)
 	const marker = len("-----BEGIN ENCRYPTED PRIVATE KEY-----")
-	if i := bytes.LastIndex(text, []byte("-----BEGIN ")); i >= 0 && len(text) > i+marker && !bytes.Contains(text[i:], []byte("-----END")) {
+	if i := bytes.LastIndex(text, []byte("-----BEGIN ")); i >= 0 && len(text) > i+marker &&
+		!bytes.Contains(text[i:], []byte("-----END")) {
 		// A private key takes many chunks: remember that it has begun.
 		text = slices.Concat(text[i:i+marker], text[max(i+marker, len(text)-len("-----END")):])
 	} else {
@@ -535,7 +537,8 @@ func chunkOf(line []byte) (at int, message string) {
 		return -1, ""
 	}
 	// The values are parts of the line.
-	return cap(line) - cap(inner) + 1, text(find(params, "sessionId")) + "\x00" + text(find(update, "sessionUpdate")) + "\x00" + text(find(update, "messageId")) + text(find(update, "toolCallId"))
+	return cap(line) - cap(inner) + 1, text(find(params, "sessionId")) + "\x00" + text(find(update, "sessionUpdate")) +
+		"\x00" + text(find(update, "messageId")) + text(find(update, "toolCallId"))
 }
 
 // union joins spans that overlap. The first of them has the mask.

@@ -273,7 +273,8 @@ func (r *Reader) takePart(line []byte, last bool) {
 	}
 	if len(r.object)+len(line) > r.options.MaxLine {
 		r.object = nil
-		r.bad(ErrTooLong, fmt.Sprintf("the object that begins in line %d has more than %d bytes", r.objectAt, r.options.MaxLine))
+		r.bad(ErrTooLong, fmt.Sprintf("the object that begins in line %d has more than %d bytes", r.objectAt,
+			r.options.MaxLine))
 		return
 	}
 	r.object = append(r.object, line...)

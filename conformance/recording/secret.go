@@ -31,7 +31,8 @@ const secretWords = `(?:api[_-]?key|access[_-]?key|private[_-]?key|key|token|sec
 const theName, argument = `([\w.:/-]{1,64})`, `["'\\]*([^\s"'\\&;|<>-][^\s"'\\&;|<>]*)`
 
 // nameParts are parts of names of secrets.
-var nameParts = []string{"oken", "OKEN", "ecret", "ECRET", "ass", "ASS", "redential", "CREDENTIAL", "ey", "EY", "auth", "pw"}
+var nameParts = []string{"oken", "OKEN", "ecret", "ECRET", "ass", "ASS", "redential", "CREDENTIAL", "ey", "EY", "auth",
+	"pw"}
 
 // prefixes are those of keys of known forms that have no other mark.
 const prefixes = `glpat-|hf_|pypi-|dop_v1_|shpat_|lin_api_|figd_|xai-|gsk_|r8_|tvly-|pplx-|nvapi-|dckr_pat_|whsec_|hvs\.|ATATT3x|GOCSPX-|PMAK-|sntrys_|xapp-|glsa_|gl[rd]t-|rubygems_|dp\.[ps]t\.(?:\w+\.)?|ntn_|sbp_|sb_secret_|vercel_blob_rw_|NRAK-|lsv2_[ps][tk]_|tskey-|ops_eyJ|shpca_|shpss_|sq0[ac][ts]p-|doo_v1_|pul-|pscale_|phx_|dckr_oat_|fm2_|fm1r_|CFPAT-|hvb\.|atlasv1\.`
@@ -43,8 +44,11 @@ const curls = `\b(?:curl|wget|https?|xh|ab|smbclient|ldapsearch|mosquitto_\w+|re
 var shapes = []shape{
 	{[]string{"sk-", "sk_", "rk_", "pk_"}, regexp.MustCompile(`\b(?:sk|rk|pk)(?:-(?:[A-Za-z0-9]+[-_])*[A-Za-z0-9_-]{16,}|_(?:live|test|prod)_[A-Za-z0-9]{10,})`), nil},
 	{[]string{"ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_"}, regexp.MustCompile(`\b(?:gh[pousr]_[A-Za-z0-9]{20,}|github_pat_[A-Za-z0-9_]{20,})`), nil},
-	{[]string{"glpat-", "npm_", "hf_", "pypi-", "dop_v1_", "shpat_", "lin_api_", "figd_", "xai-", "gsk_", "r8_", "tvly-", "pplx-", "nvapi-", "dckr_pat_", "whsec_", "hvs.", "ATATT3x", "GOCSPX-", "PMAK-", "sntrys_", "xapp-",
-		"glsa_", "glrt-", "gldt-", "rubygems_", "dp.st.", "dp.pt.", "ntn_", "sbp_", "sb_secret_", "vercel_blob_rw_", "NRAK-", "lsv2_", "tskey-", "ops_eyJ", "shpca_", "shpss_", "sq0atp-", "sq0csp-", "doo_v1_", "pul-", "pscale_", "phx_", "dckr_oat_", "fm2_", "fm1r_", "CFPAT-", "hvb.", "atlasv1."},
+	{[]string{"glpat-", "npm_", "hf_", "pypi-", "dop_v1_", "shpat_", "lin_api_", "figd_", "xai-", "gsk_", "r8_", "tvly-",
+		"pplx-", "nvapi-", "dckr_pat_", "whsec_", "hvs.", "ATATT3x", "GOCSPX-", "PMAK-", "sntrys_", "xapp-",
+		"glsa_", "glrt-", "gldt-", "rubygems_", "dp.st.", "dp.pt.", "ntn_", "sbp_", "sb_secret_", "vercel_blob_rw_", "NRAK-",
+		"lsv2_", "tskey-", "ops_eyJ", "shpca_", "shpss_", "sq0atp-", "sq0csp-", "doo_v1_", "pul-", "pscale_", "phx_",
+		"dckr_oat_", "fm2_", "fm1r_", "CFPAT-", "hvb.", "atlasv1."},
 		regexp.MustCompile(`\b(?:npm_[A-Za-z0-9]{14}|` + prefixes + `)[A-Za-z0-9_-]{16,}`), nil},
 	{[]string{"AKIA", "ASIA"}, regexp.MustCompile(`\b(?:AKIA|ASIA)[A-Z0-9]{16}\b`), nil},
 	{[]string{"AIza"}, regexp.MustCompile(`\bAIza[A-Za-z0-9_-]{30,}`), nil},
@@ -125,12 +129,16 @@ const (
 )
 
 var (
-	secretEnds = []string{"token", "secret", "password", "passwd", "passphrase", "passcode", "apikey", "pwd", "credential", "credentials",
-		"privatekey", "secretkey", "accesskey", "accountkey", "subscriptionkey", "signingkey", "encryptionkey", "masterkey", "storagekey", "sharedkey", "keybase", "keydata", "storepass", "keypass", "accesskeyid", "authorization", "psk", "pw"}
+	secretEnds = []string{"token", "secret", "password", "passwd", "passphrase", "passcode", "apikey", "pwd", "credential",
+		"credentials",
+		"privatekey", "secretkey", "accesskey", "accountkey", "subscriptionkey", "signingkey", "encryptionkey", "masterkey",
+		"storagekey", "sharedkey", "keybase", "keydata", "storepass", "keypass", "accesskeyid", "authorization", "psk", "pw"}
 	maybeEnds = []string{"key", "auth", "signature", "cookie", "jwt", "bearer", "pat", "sas"}
 	// notValues has words that stand where a secret could, in lower case.
-	notValues = wordSet("none null nil true false undefined empty string required optional missing invalid incorrect wrong expired unknown " +
-		"default disabled enabled redacted hidden omitted placeholder example changeme secret token password number boolean object " +
+	notValues = wordSet("none null nil true false undefined empty string required optional missing invalid incorrect " +
+		"wrong expired unknown " +
+		"default disabled enabled redacted hidden omitted placeholder example changeme secret token password number " +
+		"boolean object " +
 		"base64 base64url sha256 sha512 bcrypt argon2id oauth2 hs256 rs256 es256 ed25519 utf8 utf-8 bearer basic digest")
 	variant = wordSet("old new prod dev test staging local backup")
 	letters = regexp.MustCompile(`^[A-Za-z_]+$`)
@@ -167,13 +175,15 @@ func kindOfName(name []byte) int {
 	}
 	ends := func(end string) bool { return bytes.HasSuffix(plain, []byte(end)) }
 	switch {
-	case slices.ContainsFunc(secretEnds, ends), isPass(name, separate), upper && len(plain) > 4 && (ends("key") || ends("auth")):
+	case slices.ContainsFunc(secretEnds, ends), isPass(name, separate), upper && len(plain) > 4 &&
+		(ends("key") || ends("auth")):
 		return nameSecret
 	case slices.ContainsFunc(maybeEnds, ends):
 		return maybeSecret
 	}
 	// Another word may follow, as in DB_PASSWORD_1 or API_KEY_OLD.
-	if i := bytes.LastIndexAny(name, "_-"); i > 0 && (variant[strings.ToLower(string(name[i+1:]))] || numbers.Match(name[i+1:])) {
+	if i := bytes.LastIndexAny(name, "_-"); i > 0 &&
+		(variant[strings.ToLower(string(name[i+1:]))] || numbers.Match(name[i+1:])) {
 		return kindOfName(name[:i])
 	}
 	return notSecret
@@ -188,7 +198,8 @@ func tells(name, word []byte) bool {
 // isPass reports whether a name ends with "pass" as a word: PASS, SSHPASS, db_pass, userPass.
 func isPass(name []byte, separate bool) bool {
 	before, ok := bytes.CutSuffix(bytes.ToLower(name), []byte("pass"))
-	return ok && (separate || len(before) == 0 || len(before) <= 4 && name[0] < 'a' || name[len(before)] == 'P' && name[len(before)+1] == 'a')
+	return ok && (separate || len(before) == 0 || len(before) <= 4 && name[0] < 'a' || name[len(before)] == 'P' &&
+		name[len(before)+1] == 'a')
 }
 
 // assigned calls hide for the values in "name=value", "name: value" and the like, in any language, if the name is that
@@ -196,7 +207,8 @@ func isPass(name []byte, separate bool) bool {
 func assigned(text []byte, goesOn bool, hide func(from, to int)) {
 	for i := 0; i < len(text); i++ {
 		prose := bytes.HasPrefix(text[i:], []byte(" is "))
-		cell := text[i] == '|' && len(text) > i+1 && text[i+1] == ' ' && text[bytes.LastIndexByte(text[:i], '\n')+1] == '|' // of a table
+		cell := text[i] == '|' && len(text) > i+1 && text[i+1] == ' ' &&
+			text[bytes.LastIndexByte(text[:i], '\n')+1] == '|' // of a table
 		if c := text[i]; c != '=' && c != ':' && !prose && !cell {
 			continue
 		}
@@ -236,7 +248,8 @@ func assigned(text []byte, goesOn bool, hide func(from, to int)) {
 		if !v.quoted && (v.spaced || v.colon) {
 			to = from + len(bytes.TrimRight(text[from:to], "."))
 		}
-		if end := bytes.IndexByte(text[to:], text[max(from-1, 0)]); v.quoted && !v.colon && !v.spaced && end >= 0 && bytes.IndexByte(text[to:to+end], '\n') < 0 {
+		if end := bytes.IndexByte(text[to:], text[max(from-1, 0)]); v.quoted && !v.colon && !v.spaced && end >= 0 &&
+			bytes.IndexByte(text[to:to+end], '\n') < 0 {
 			to += len(bytes.TrimRight(text[to:to+end], `\`)) // a phrase
 		}
 		v.text, v.rest, v.cut = string(text[from:to]), text[to:], goesOn && to == len(text)
@@ -281,7 +294,8 @@ func (v value) isSecret() bool {
 	digits := strings.ContainsAny(text, "0123456789")
 	alike := func(pattern *regexp.Regexp) bool { return pattern.MatchString(text) }
 	switch password := strings.Contains(v.name, "pass"); {
-	case text == "" || strings.IndexByte("$<{%*[(", text[0]) >= 0 || notValues[strings.TrimRight(lower, ".!?")] || lower == v.name || alike(located):
+	case text == "" || strings.IndexByte("$<{%*[(", text[0]) >= 0 || notValues[strings.TrimRight(lower, ".!?")] ||
+		lower == v.name || alike(located):
 		return false
 	case v.prose && (!digits || len(text) < 8 || alike(numbers)):
 		return false
@@ -290,7 +304,8 @@ func (v value) isSecret() bool {
 	case v.name == "pass" && !digits:
 		return false
 	case v.kind == maybeSecret:
-		return len(text) >= 16 && digits && !alike(numbers) && !strings.ContainsAny(text, "./([") && (!v.spaced && !v.colon || v.ends())
+		return len(text) >= 16 && digits && !alike(numbers) && !strings.ContainsAny(text, "./([") &&
+			(!v.spaced && !v.colon || v.ends())
 	case (alike(letters) || alike(member)) && kindOfName([]byte(text)) != notSecret:
 		return false
 	case v.quoted:

@@ -100,10 +100,12 @@ func (r *Report) writeJSON(w io.Writer) error {
 	doc := jsonReport{
 		Tool: r.options.Tool, Version: r.options.Version, Schema: sdk.SchemaVersion,
 		Conforms: r.Findings() == 0, Readable: r.Readable(), Level: conformanceLevel(r.options.Level),
-		Sources: []jsonSource{}, Rules: []jsonGroup{}, Findings: []jsonFinding{}, Milder: r.hidden, Others: r.others, Stale: []jsonAcceptedEntry{},
+		Sources: []jsonSource{}, Rules: []jsonGroup{}, Findings: []jsonFinding{}, Milder: r.hidden, Others: r.others,
+		Stale: []jsonAcceptedEntry{},
 	}
 	for _, s := range r.sources {
-		source := jsonSource{s.Name, s.Connections, s.Messages, append([]int{}, s.Versions...), s.findings, []jsonProblem{}, s.MoreProblems, nil}
+		source := jsonSource{s.Name, s.Connections, s.Messages, append([]int{}, s.Versions...), s.findings, []jsonProblem{},
+			s.MoreProblems, nil}
 		for _, p := range s.Problems {
 			source.Problems = append(source.Problems, jsonProblem(p))
 		}
@@ -114,7 +116,8 @@ func (r *Report) writeJSON(w io.Writer) error {
 	}
 	for _, g := range r.sortedGroups() {
 		doc.Rules = append(doc.Rules, jsonGroup{
-			g.rule.ID, conformanceLevel(g.level()), SideName(g.rule.Side), g.rule.Page, g.rule.Text, g.count, g.accepted, len(g.kept),
+			g.rule.ID, conformanceLevel(g.level()), SideName(g.rule.Side), g.rule.Page, g.rule.Text, g.count, g.accepted,
+			len(g.kept),
 		})
 		for _, e := range g.kept {
 			doc.Findings = append(doc.Findings, e.json())
@@ -129,7 +132,8 @@ func (r *Report) writeJSON(w io.Writer) error {
 func (e *Entry) json() jsonFinding {
 	f := jsonFinding{
 		Rule: e.Rule, Level: conformanceLevel(e.Level), Source: e.Source.Name, Line: e.Line, Number: e.Number,
-		Side: side(e.Side), From: senderName(e.Direction), Kind: string(e.Kind), Method: e.Method, ID: e.ID, Pointer: e.Pointer,
+		Side: side(e.Side), From: senderName(e.Direction), Kind: string(e.Kind), Method: e.Method, ID: e.ID,
+		Pointer: e.Pointer,
 		Message: e.Message, Definition: e.Definition, Excerpt: e.Excerpt, Accepted: e.Accepted,
 	}
 	for i, evidence := range e.Evidence {
@@ -138,7 +142,8 @@ func (e *Entry) json() jsonFinding {
 			line = e.Lines[i]
 		}
 		f.Evidence = append(f.Evidence, jsonEvidence{
-			line, evidence.Number, senderName(evidence.Direction), string(evidence.Kind), evidence.Method, evidence.ID, evidence.Why, evidence.Excerpt,
+			line, evidence.Number, senderName(evidence.Direction), string(evidence.Kind), evidence.Method, evidence.ID,
+			evidence.Why, evidence.Excerpt,
 		})
 	}
 	return f

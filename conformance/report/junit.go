@@ -120,7 +120,8 @@ func (r *Report) junitCase(id, page, text string) junitCase {
 		for _, rule := range r.rules {
 			other := r.options.Side != 0 && rule.Side == r.options.Side.Peer()
 			if rule.ID == id && (other || rule.Level > r.options.Level || !r.selects(id)) {
-				c.Skipped = message("skipped", "not counted because of its level or side, or because other requirements were selected", "", "")
+				c.Skipped = message("skipped",
+					"not counted because of its level or side, or because other requirements were selected", "", "")
 			}
 		}
 	case g.count > 0:
@@ -128,9 +129,12 @@ func (r *Report) junitCase(id, page, text string) junitCase {
 		p := newPainter(&b, nil)
 		p.entries(g)
 		p.Flush() // to a strings.Builder: it cannot fail
-		c.Failure = message("failure", fmt.Sprintf("%s: %s", plural(g.count, "finding"), plain.Line(g.entries()[0].describe())), g.level().String(), "\n"+b.String())
+		c.Failure = message("failure",
+			fmt.Sprintf("%s: %s", plural(g.count, "finding"), plain.Line(g.entries()[0].describe())), g.level().String(),
+			"\n"+b.String())
 	case g.accepted > 0:
-		c.Skipped = message("skipped", fmt.Sprintf("%s accepted: %s", plural(g.accepted, "finding"), plain.Line(g.kept[0].Accepted)), "", "")
+		c.Skipped = message("skipped",
+			fmt.Sprintf("%s accepted: %s", plural(g.accepted, "finding"), plain.Line(g.kept[0].Accepted)), "", "")
 	}
 	return c
 }

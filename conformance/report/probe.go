@@ -46,7 +46,8 @@ func probePages(r *probe.Report) (names []string, rows map[string][]*probe.Row) 
 
 // verdictColors has the colours of verdicts.
 var verdictColors = map[probe.Verdict]string{
-	probe.Pass: green, probe.Fail: red, probe.Flaky: red, probe.Warn: yellow, probe.Doubtful: yellow, probe.TooSlow: yellow,
+	probe.Pass: green, probe.Fail: red, probe.Flaky: red, probe.Warn: yellow, probe.Doubtful: yellow,
+	probe.TooSlow:      yellow,
 	probe.NotExercised: cyan, probe.DidNotRun: cyan, probe.NotApplicable: dim,
 }
 
@@ -80,7 +81,8 @@ func firstOf(list []string, most int) string {
 
 func probeText(w io.Writer, r *probe.Report, options *TextOptions) error {
 	p := newPainter(w, options)
-	fmt.Fprintf(p, "%s\n\n", p.paint(dim, "In brackets: the capabilities that the probe advertised when the requirement was exercised."))
+	fmt.Fprintf(p, "%s\n\n", p.paint(dim,
+		"In brackets: the capabilities that the probe advertised when the requirement was exercised."))
 	names, rows := probePages(r)
 	for _, name := range names {
 		fmt.Fprintln(p, p.paint(bold, name))
@@ -96,7 +98,8 @@ func probeText(w io.Writer, r *probe.Report, options *TextOptions) error {
 				continue
 			}
 			verdict := verdictOf(row)
-			fmt.Fprintf(p, "  %s%s  %-6s  %-11s  %s", p.paint(verdictColors[row.Verdict], verdict), strings.Repeat(" ", max(0, 13-len(verdict))),
+			fmt.Fprintf(p, "  %s%s  %-6s  %-11s  %s", p.paint(verdictColors[row.Verdict], verdict),
+				strings.Repeat(" ", max(0, 13-len(verdict))),
 				row.ID, row.Class, plain.Line(cut(row.Text, 76)))
 			if row.Verdict == probe.Pass && len(row.Granted) > 0 {
 				fmt.Fprint(p, "  ", p.paint(dim, "["+firstOf(row.Granted, 3)+"]"))
@@ -140,7 +143,8 @@ func (p *painter) failures(r *probe.Report, row *probe.Row, shown map[string]boo
 	if row.Verdict == probe.Pass {
 		heading, class = "NOTE", conformance.Advice.String() // it does not change the verdict
 	}
-	fmt.Fprintf(p, "%s  %s  %s, %s\n", p.paint(verdictColors[row.Verdict], heading), p.paint(bold, row.ID), class, row.Page)
+	fmt.Fprintf(p, "%s  %s  %s, %s\n", p.paint(verdictColors[row.Verdict], heading), p.paint(bold, row.ID), class,
+		row.Page)
 	for _, line := range wrap(row.Text, textWidth-2) {
 		fmt.Fprintf(p, "  %s\n", line)
 	}
@@ -277,7 +281,8 @@ func probedVersion(r *probe.Report) string {
 	case r.Protocol == 2:
 		return "Version 2 of the protocol, which is in Preview, was probed."
 	case r.OnlyVersion2:
-		return "The agent does not support version 1 of the protocol. It supports version 2 (Preview), which --protocol 2 probes."
+		return "The agent does not support version 1 of the protocol. It supports version 2 (Preview), which --protocol " +
+			"2 probes."
 	case r.Version2:
 		return "Version 1 of the protocol was probed. The agent also supports version 2 (Preview), which --protocol 2 probes."
 	case r.Side != "": // an entry of the registry has none
@@ -287,15 +292,18 @@ func probedVersion(r *probe.Report) string {
 }
 
 // probeVerdicts lists all verdicts.
-var probeVerdicts = []probe.Verdict{probe.Pass, probe.Fail, probe.Flaky, probe.Warn, probe.Doubtful, probe.TooSlow, probe.NotExercised, probe.DidNotRun, probe.NotApplicable}
+var probeVerdicts = []probe.Verdict{probe.Pass, probe.Fail, probe.Flaky, probe.Warn, probe.Doubtful, probe.TooSlow,
+	probe.NotExercised, probe.DidNotRun, probe.NotApplicable}
 
 func probeMarkdown(w io.Writer, r *probe.Report) error {
 	b := bufio.NewWriter(w)
 	verdict := "conforms"
 	if !r.Conforms {
-		verdict = fmt.Sprintf("%s, %s broken", plural(len(r.Summary.Must), "MUST"), plural(len(r.Summary.Broken), "advertised thing"))
+		verdict = fmt.Sprintf("%s, %s broken", plural(len(r.Summary.Must), "MUST"),
+			plural(len(r.Summary.Broken), "advertised thing"))
 	}
-	fmt.Fprintf(b, "## Agent Client Protocol: %s\n\n%s\n\n%s, %s, %.1f s\n", verdict, text.Markdown(r.Badge), text.Code(r.Target), plural(len(r.Scenarios), "scenario"), r.Seconds)
+	fmt.Fprintf(b, "## Agent Client Protocol: %s\n\n%s\n\n%s, %s, %.1f s\n", verdict, text.Markdown(r.Badge),
+		text.Code(r.Target), plural(len(r.Scenarios), "scenario"), r.Seconds)
 	if version := probedVersion(r); version != "" {
 		fmt.Fprintf(b, "\n%s\n", version)
 	}
@@ -375,15 +383,17 @@ func probeSARIF(w io.Writer, r *probe.Report) error {
 	sources := map[string]*Source{}
 	for _, row := range r.Rows {
 		if !slices.ContainsFunc(findings.rules, func(rule conformance.Rule) bool { return rule.ID == row.ID }) {
-			findings.rules = append(findings.rules, conformance.Rule{ID: row.ID, Level: levelNamed(row.Level), Page: row.Page, Text: row.Text})
+			findings.rules = append(findings.rules,
+				conformance.Rule{ID: row.ID, Level: levelNamed(row.Level), Page: row.Page, Text: row.Text})
 		}
 		for _, f := range row.Failures {
 			if sources[f.Scenario] == nil {
 				sources[f.Scenario] = findings.Source("acp-probe/" + f.Scenario)
 			}
 			sources[f.Scenario].Add(&Entry{
-				Finding: conformance.Finding{Rule: row.ID, Level: levelNamed(f.Level), Number: f.Number, Method: f.Method, Pointer: f.Pointer, Message: f.Message},
-				Line:    f.Number, Excerpt: f.Excerpt, Accepted: row.Known,
+				Finding: conformance.Finding{Rule: row.ID, Level: levelNamed(f.Level), Number: f.Number, Method: f.Method,
+					Pointer: f.Pointer, Message: f.Message},
+				Line: f.Number, Excerpt: f.Excerpt, Accepted: row.Known,
 			})
 		}
 	}

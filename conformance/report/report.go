@@ -254,7 +254,8 @@ func (s *Source) Add(e *Entry) bool {
 // selects reports whether the options Only and Ignore let findings of a requirement count.
 func (r *Report) selects(rule string) bool {
 	is := func(id string) bool { return matches(id, rule) }
-	return (len(r.options.Only) == 0 || slices.ContainsFunc(r.options.Only, is)) && !slices.ContainsFunc(r.options.Ignore, is)
+	return (len(r.options.Only) == 0 || slices.ContainsFunc(r.options.Only, is)) &&
+		!slices.ContainsFunc(r.options.Ignore, is)
 }
 
 // Findings returns the number of findings that count.

@@ -76,7 +76,8 @@ type jsonRule struct {
 func rulesJSON(w io.Writer, rules []conformance.Rule) error {
 	all := []jsonRule{}
 	for _, r := range rules {
-		all = append(all, jsonRule{r.ID, conformanceLevel(r.Level), SideName(r.Side), r.Page, PageURL(r), r.Versions, r.Text, r.Breaks, r.Right, r.Wrong})
+		all = append(all, jsonRule{r.ID, conformanceLevel(r.Level), SideName(r.Side), r.Page, PageURL(r), r.Versions, r.Text,
+			r.Breaks, r.Right, r.Wrong})
 	}
 	return WriteJSON(w, all)
 }
@@ -130,7 +131,8 @@ func Explain(w io.Writer, req conformance.Requirement, options *TextOptions) err
 		r = rules[i]
 	}
 	p := newPainter(w, options)
-	fmt.Fprintf(p, "%s  %s  %s\n", p.paint(bold, req.ID), p.paint(colorOf(req.Level), req.Level.String()), SideName(req.Side))
+	fmt.Fprintf(p, "%s  %s  %s\n", p.paint(bold, req.ID), p.paint(colorOf(req.Level), req.Level.String()),
+		SideName(req.Side))
 	fmt.Fprintf(p, "%s\n", PageURL(r))
 	section := func(title, text string, indent string) {
 		if text == "" {

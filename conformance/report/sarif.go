@@ -143,7 +143,8 @@ func (e *Entry) sarif(g *group) sarifResult {
 
 // fingerprint returns a hash that stays the same if the finding is on another line in another run.
 func (e *Entry) fingerprint() string {
-	sum := sha256.Sum256([]byte(strings.Join([]string{e.Source.Name, e.Rule, e.Method, string(e.Kind), e.Pointer, e.Definition}, "\x00")))
+	sum := sha256.Sum256([]byte(strings.Join([]string{e.Source.Name, e.Rule, e.Method, string(e.Kind), e.Pointer,
+		e.Definition}, "\x00")))
 	return hex.EncodeToString(sum[:16])
 }
 

@@ -87,7 +87,8 @@ func (r *Report) WriteText(w io.Writer, options *TextOptions) error {
 
 // heading writes a line of the form "MUST  PRM-9  agent  prompt-turn", and the requirement below it.
 func (p *painter) heading(g *group) {
-	fmt.Fprintf(p, "%s  %s  %s", p.paint(colorOf(g.level()), g.level().String()), p.paint(bold, g.rule.ID), SideName(g.rule.Side))
+	fmt.Fprintf(p, "%s  %s  %s", p.paint(colorOf(g.level()), g.level().String()), p.paint(bold, g.rule.ID),
+		SideName(g.rule.Side))
 	if g.rule.Page != "" {
 		fmt.Fprintf(p, ", %s", g.rule.Page)
 	}

@@ -46,7 +46,8 @@ func (s *Script) Play(ctx context.Context, side conformance.Side, transport rpc.
 }
 
 // converse plays over a stream while all incoming messages are put into an inbox. It closes the stream.
-func converse(ctx context.Context, stream rpc.Stream, inbox *inbox, play func(context.Context) error) (err, closeErr error) {
+func converse(ctx context.Context, stream rpc.Stream, inbox *inbox, play func(context.Context) error) (err,
+	closeErr error) {
 	var reader sync.WaitGroup
 	reader.Go(func() { inbox.fill(stream) })
 	unblock := context.AfterFunc(ctx, func() { _ = stream.Close() }) // the Close below returns the same error

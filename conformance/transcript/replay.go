@@ -92,8 +92,10 @@ type ReplayResult struct {
 // Replay continues after a difference. It answers a request that is not in the recording with an error. After the last
 // message, it ends a live agent's input, or waits until the live client ends the connection. An error means that the
 // recording could not be played to the end; the result then has the counts until that point.
-func (r *Recorded) Replay(ctx context.Context, side conformance.Side, transport rpc.Transport, options *ReplayOptions) (*ReplayResult, error) {
-	p := &replay{recorded: r, side: side, names: newNames(), inbox: newInbox(), liveIDs: map[*message][]byte{}, asked: map[string]string{}}
+func (r *Recorded) Replay(ctx context.Context, side conformance.Side, transport rpc.Transport,
+	options *ReplayOptions) (*ReplayResult, error) {
+	p := &replay{recorded: r, side: side, names: newNames(), inbox: newInbox(), liveIDs: map[*message][]byte{},
+		asked: map[string]string{}}
 	if options != nil {
 		p.options = *options
 	}
@@ -270,7 +272,8 @@ func (p *replay) listen(ctx context.Context) (ended bool, err error) {
 		}
 		return false, nil
 	case errors.As(err, &tooLong):
-		p.differ(Difference{Kind: Additional, Number: p.expected[0].number, Subject: "a line that is too long", Text: err.Error()})
+		p.differ(Difference{Kind: Additional, Number: p.expected[0].number, Subject: "a line that is too long",
+			Text: err.Error()})
 		return false, nil
 	case errors.Is(err, errSilent):
 		p.giveUp()

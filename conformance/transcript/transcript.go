@@ -131,7 +131,8 @@ func (s *Script) parseSteps(first int, text string) error {
 		if parts == nil {
 			return fmt.Errorf("line %d: the line neither begins with an arrow nor is indented: %q", number, line)
 		}
-		s.steps = append(s.steps, step{line: number, writer: conformance.Agent, repeated: parts[2] == "*", anyOrder: parts[2] == "&"})
+		s.steps = append(s.steps, step{line: number, writer: conformance.Agent, repeated: parts[2] == "*",
+			anyOrder: parts[2] == "&"})
 		current = &s.steps[len(s.steps)-1]
 		if parts[1] == "->" {
 			current.writer = conformance.Client

@@ -59,7 +59,8 @@ func listen(find func(id string) *Offer, logger *slog.Logger) (*bridge, error) {
 	}, &mcp.StreamableHTTPOptions{Stateless: true, Logger: logger})
 	b.server = &http.Server{
 		Handler: b, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: maxHeader,
-		ErrorLog: slog.NewLogLogger(logger.Handler(), slog.LevelWarn), ConnState: b.conns.changed, ConnContext: b.conns.context,
+		ErrorLog: slog.NewLogLogger(logger.Handler(), slog.LevelWarn), ConnState: b.conns.changed,
+		ConnContext: b.conns.context,
 	}
 	go func() {
 		if err := b.server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {

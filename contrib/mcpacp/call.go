@@ -35,7 +35,8 @@ import (
 // model. The same holds for a tool that does not exist or is not permitted, and for a server that has ended or does not
 // answer. Call returns an error only if the turn should end, because it was cancelled or the user dismissed a question;
 // see agentkit.ToolCall.End.
-func (s *Set) Call(ctx context.Context, turn agentkit.Asker, name string, args json.RawMessage) (*mcp.CallToolResult, error) {
+func (s *Set) Call(ctx context.Context, turn agentkit.Asker, name string, args json.RawMessage) (*mcp.CallToolResult,
+	error) {
 	res, _, err := s.call(ctx, turn, name, args)
 	return res, err
 }
@@ -96,9 +97,10 @@ func (s *Set) call(
 		if err := call.Begin(); err != nil {
 			return nil, err
 		}
-		res, err := again(ctx, v, session, func(ctx context.Context, session *mcp.ClientSession) (*mcp.CallToolResult, error) {
-			return v.call(ctx, session, call, tool, args)
-		})
+		res, err := again(ctx, v, session,
+			func(ctx context.Context, session *mcp.ClientSession) (*mcp.CallToolResult, error) {
+				return v.call(ctx, session, call, tool, args)
+			})
 		if err != nil {
 			return nil, mayHaveRun(ctx, err)
 		}
@@ -273,7 +275,8 @@ type postedKey struct{}
 // again makes a request on a session of the server, once more if it certainly has not been carried out because the
 // server has forgotten the session, or the connection was lost before. It waits for a server that is connecting anew.
 func again[R any](
-	ctx context.Context, v *server, session *mcp.ClientSession, request func(context.Context, *mcp.ClientSession) (R, error),
+	ctx context.Context, v *server, session *mcp.ClientSession, request func(context.Context, *mcp.ClientSession) (R,
+		error),
 ) (res R, err error) {
 	if session == nil {
 		if session, err = v.running(ctx, nil); err != nil {
@@ -368,7 +371,8 @@ func (v *server) public(ctx context.Context, err error) error {
 		return cause
 	}
 	if answer, ok := errors.AsType[*jsonrpc.Error](err); ok && answer.Code != codeRejected {
-		return acp.Public(&presentableError{fmt.Sprintf("the MCP server %q answered: %s", v.title, shorten(answer.Message, maxReason)), answer})
+		return acp.Public(&presentableError{fmt.Sprintf("the MCP server %q answered: %s", v.title,
+			shorten(answer.Message, maxReason)), answer})
 	}
 	return acp.Public(fmt.Errorf("the MCP server %q: %w", v.title, v.presentable(err)))
 }

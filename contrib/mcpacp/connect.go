@@ -163,7 +163,8 @@ func Connect(ctx context.Context, session Session, servers []acp.MCPServer, opts
 	}
 	taken := map[string]bool{}
 	for _, config := range servers {
-		v := &server{set: s, config: config, dirty: make(chan struct{}, 1), lost: make(chan *mcp.ClientSession), told: map[string]bool{}, calls: map[string]*progress{}}
+		v := &server{set: s, config: config, dirty: make(chan struct{}, 1), lost: make(chan *mcp.ClientSession),
+			told: map[string]bool{}, calls: map[string]*progress{}}
 		declared := declaredName(config)
 		v.name = uniqueName(declared, taken)
 		v.title = cmp.Or(declared, v.name)

@@ -56,7 +56,8 @@ func AddTool[In any](
 	}
 	own := &ownTool{kind: kind}
 	own.tool = &Tool{Name: name, Tool: &mcp.Tool{
-		Name: name, Description: description, InputSchema: members, Annotations: &mcp.ToolAnnotations{ReadOnlyHint: reads(kind)},
+		Name: name, Description: description, InputSchema: members,
+		Annotations: &mcp.ToolAnnotations{ReadOnlyHint: reads(kind)},
 	}}
 	own.decode = func(args json.RawMessage) (any, error) {
 		var in In
@@ -104,7 +105,8 @@ func (o *ownTool) title(args json.RawMessage) string {
 }
 
 // call runs the tool and ends the call, unless it fails.
-func (o *ownTool) call(ctx context.Context, call *agentkit.ToolCall, args json.RawMessage) (*mcp.CallToolResult, error) {
+func (o *ownTool) call(ctx context.Context, call *agentkit.ToolCall, args json.RawMessage) (*mcp.CallToolResult,
+	error) {
 	in, err := o.decode(args)
 	if err != nil {
 		return nil, err

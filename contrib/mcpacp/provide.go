@@ -87,7 +87,8 @@ func (p *Provider) Provide(conn *acp.ClientConn, name string, server *mcp.Server
 	can := conn.Capabilities().MCPCapabilities
 	overACP := can.ACP && p.enabled.Load()
 	if !overACP && !can.HTTP {
-		return nil, fmt.Errorf("mcpacp: %w: the agent connects to MCP servers neither over HTTP nor over this connection", acp.ErrUnsupported)
+		return nil, fmt.Errorf("mcpacp: %w: the agent connects to MCP servers neither over HTTP nor over this connection",
+			acp.ErrUnsupported)
 	}
 	guard(server)
 	o := &Offer{
@@ -125,7 +126,8 @@ func (p *Provider) Provide(conn *acp.ClientConn, name string, server *mcp.Server
 // For returns a function that provides a server on each connection that it is called with, for Options.Servers of
 // package reconnect: sessions then have the server after a reconnect, too. If an agent connects to MCP servers neither
 // way, sessions go without the server, with a warning in the Logger.
-func (p *Provider) For(name string, server *mcp.Server) func(context.Context, *acp.ClientConn) ([]acp.MCPServer, error) {
+func (p *Provider) For(name string, server *mcp.Server) func(context.Context, *acp.ClientConn) ([]acp.MCPServer,
+	error) {
 	return func(_ context.Context, conn *acp.ClientConn) ([]acp.MCPServer, error) {
 		offer, err := p.Provide(conn, name, server)
 		if errors.Is(err, acp.ErrUnsupported) {

@@ -19,7 +19,8 @@ import (
 const protocolVersion = "2026-07-28"
 
 // messageMCP is the handler of mcp/message. It serves one request of MCP in a session of its own.
-func (p *Provider) messageMCP(ctx context.Context, conn *acp.ClientConn, req *acp.MessageMCPRequest) (*acp.MessageMCPResponse, error) {
+func (p *Provider) messageMCP(ctx context.Context, conn *acp.ClientConn,
+	req *acp.MessageMCPRequest) (*acp.MessageMCPResponse, error) {
 	o := p.offer(conn.RPC(), string(req.ServerID))
 	if o == nil {
 		return nil, noOffer(string(req.ServerID))
@@ -60,7 +61,8 @@ func (p *Provider) messageMCP(ctx context.Context, conn *acp.ClientConn, req *ac
 // checkMeta returns the error of a request that does not have what the version of MCP requires, or nil.
 func checkMeta(params map[string]json.RawMessage) *acp.MCPError {
 	missing := func(key string) *acp.MCPError {
-		return &acp.MCPError{Code: jsonrpc.CodeInvalidParams, Message: fmt.Sprintf("Invalid params: no %s in params._meta", key)}
+		return &acp.MCPError{Code: jsonrpc.CodeInvalidParams,
+			Message: fmt.Sprintf("Invalid params: no %s in params._meta", key)}
 	}
 	var meta map[string]json.RawMessage
 	_ = json.Unmarshal(params["_meta"], &meta) // what is not an object has no members
@@ -69,7 +71,8 @@ func checkMeta(params map[string]json.RawMessage) *acp.MCPError {
 		return missing(mcp.MetaKeyProtocolVersion)
 	}
 	if *version != protocolVersion {
-		data, err := json.Marshal(mcp.UnsupportedProtocolVersionData{Supported: []string{protocolVersion}, Requested: *version})
+		data, err := json.Marshal(mcp.UnsupportedProtocolVersionData{Supported: []string{protocolVersion},
+			Requested: *version})
 		if err != nil {
 			panic(err) // it holds texts alone
 		}

@@ -48,7 +48,8 @@ func (v *server) received(id jsonrpc.ID, message []byte, stream bool) []byte {
 // ignore logs what the server answers to a notification, ten times.
 func (v *server) ignore(answer string) {
 	if v.ignored.Add(1) <= maxPanics {
-		v.set.opts.Logger.Warn("an MCP server answered a notification", "server", v.title, "answer", shorten(answer, maxReason))
+		v.set.opts.Logger.Warn("an MCP server answered a notification", "server", v.title, "answer",
+			shorten(answer, maxReason))
 	}
 }
 
@@ -107,7 +108,8 @@ func (v *server) repairResult(text json.RawMessage) json.RawMessage {
 			if len(content) > 0 {
 				said = "\n" + said
 			}
-			result["content"] = encode(append(content, encode(map[string]string{"type": "text", "text": said}, nil)), result["content"])
+			result["content"] = encode(append(content, encode(map[string]string{"type": "text", "text": said}, nil)),
+				result["content"])
 		}
 	}
 	return encode(result, text)

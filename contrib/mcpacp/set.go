@@ -262,7 +262,8 @@ func (s *Set) Prompts(ctx context.Context) ([]*Prompt, error) {
 }
 
 // GetPrompt gets a prompt of the server with this name in the set.
-func (s *Set) GetPrompt(ctx context.Context, server, name string, args map[string]string) (*mcp.GetPromptResult, error) {
+func (s *Set) GetPrompt(ctx context.Context, server, name string, args map[string]string) (*mcp.GetPromptResult,
+	error) {
 	v, session, err := s.server(ctx, server)
 	if err != nil {
 		return nil, err
@@ -306,7 +307,8 @@ var errCut = errors.New("the rest of its list was left out")
 
 // pages fetches a list by its pages. It takes at most MaxTools items, as many bytes of JSON as a message may have, and
 // maxPages pages. If it fails, it returns what it has fetched before.
-func pages[T any](ctx context.Context, v *server, fetch func(ctx context.Context, cursor string) ([]*T, string, error)) ([]*T, error) {
+func pages[T any](ctx context.Context, v *server,
+	fetch func(ctx context.Context, cursor string) ([]*T, string, error)) ([]*T, error) {
 	opts := &v.set.opts
 	ctx, cancel := context.WithTimeoutCause(ctx, opts.StartTime, errSlow)
 	defer cancel()

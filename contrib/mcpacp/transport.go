@@ -277,8 +277,9 @@ type pace struct{ next time.Time }
 // least.
 const (
 	messageCost = time.Millisecond
-	lineCost    = messageCost / 2        // of a stream of events
-	streamCost  = 100 * time.Millisecond // to open such a stream again: the server says how long the MCP SDK waits before it does
+	lineCost    = messageCost / 2 // of a stream of events
+	// to open such a stream again: the server says how long the MCP SDK waits before it does
+	streamCost = 100 * time.Millisecond
 )
 
 func (p *pace) wait(cost time.Duration, stop <-chan struct{}) {
@@ -301,14 +302,16 @@ func (p *pace) wait(cost time.Duration, stop <-chan struct{}) {
 
 // httpClient returns a client whose requests end with abort, have the declared headers, and whose responses are
 // bounded. foreign is why a request was not sent to another origin, which the MCP SDK does not say in each case.
-func (v *server) httpClient(endpoint string, headers []acp.HTTPHeader) (_ *http.Client, abort func(), foreign func() error, err error) {
+func (v *server) httpClient(endpoint string, headers []acp.HTTPHeader) (_ *http.Client, abort func(),
+	foreign func() error, err error) {
 	target, err := url.Parse(endpoint)
 	if err != nil {
 		return nil, nil, nil, err
 	}
 	base := &http.Transport{Proxy: http.ProxyFromEnvironment}
 	ctx, cancel := context.WithCancel(context.Background())
-	t := &roundTripper{server: v, base: base, ctx: ctx, target: target, headers: http.Header{}, max: int64(v.set.opts.MaxMessage)}
+	t := &roundTripper{server: v, base: base, ctx: ctx, target: target, headers: http.Header{},
+		max: int64(v.set.opts.MaxMessage)}
 	for _, h := range headers {
 		t.headers.Add(h.Name, h.Value)
 	}
@@ -360,7 +363,8 @@ func (t *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 // send sends a request, and again if the server has refused it for the moment. id is that of the call in it, if it is
 // one.
 func (t *roundTripper) send(ctx context.Context, req *http.Request) (_ *http.Response, id jsonrpc.ID, _ error) {
-	if req.URL.Scheme != t.target.Scheme || !strings.EqualFold(req.URL.Host, t.target.Host) { // by a redirect, or an event of SSE
+	// by a redirect, or an event of SSE
+	if req.URL.Scheme != t.target.Scheme || !strings.EqualFold(req.URL.Host, t.target.Host) {
 		t.mu.Lock()
 		defer t.mu.Unlock()
 		t.foreign = fmt.Errorf("it leads to another origin than the declared one, %s (%s)", req.URL.Host, req.URL.Scheme)
@@ -413,7 +417,8 @@ func (t *roundTripper) send(ctx context.Context, req *http.Request) (_ *http.Res
 			reason = err
 		}
 		switch {
-		case final && err == nil && req.Method == http.MethodPost && !id.IsValid(): // nothing waits for an answer, whatever it says
+		case final && err == nil && req.Method == http.MethodPost &&
+			!id.IsValid(): // nothing waits for an answer, whatever it says
 			if res.StatusCode >= 300 {
 				t.server.ignore(res.Status)
 			}
@@ -488,7 +493,8 @@ func (t *roundTripper) refusal(res *http.Response, err error, req *http.Request)
 		return 100 * time.Millisecond, reason
 	case status == http.StatusForbidden:
 		return 0, reason
-	case status == http.StatusTooManyRequests, status == http.StatusServiceUnavailable && wrong == nil: // otherwise it may be of a gateway
+	case status == http.StatusTooManyRequests, status == http.StatusServiceUnavailable &&
+		wrong == nil: // otherwise it may be of a gateway
 		return after, reason
 	case status == http.StatusNotFound && session:
 		return 0, errForgotten

@@ -71,15 +71,18 @@ func (s *Set) permit(ctx context.Context, _ agentkit.Asker, tool *Tool, call *ag
 		return nil
 	}
 	title, options := shorten(v.title, maxTitle), call.Options()
-	always := slices.IndexFunc(options, func(o acp.PermissionOption) bool { return o.Kind == acp.PermissionOptionKindAllowAlways })
+	always := slices.IndexFunc(options,
+		func(o acp.PermissionOption) bool { return o.Kind == acp.PermissionOptionKindAllowAlways })
 	switch {
 	case hinted && always < 0:
 		name := fmt.Sprintf("Allow all that %q, as it is declared now, says only reads, in this session", title)
 		options = slices.Insert(options, 1, acp.AllowAlways("always", name))
 	case hinted:
-		options[always].Name = fmt.Sprintf("Always allow this tool, and in this session all that %q, as it is declared now, says only reads", title)
+		options[always].Name = fmt.Sprintf("Always allow this tool, and in this session all that %q, as it is declared "+
+			"now, says only reads", title)
 	case always >= 0:
-		options[always].Name = fmt.Sprintf("Always allow this tool of %q, as it is declared now, with any input about the same files and commands", title)
+		options[always].Name = fmt.Sprintf("Always allow this tool of %q, as it is declared now, with any input about the "+
+			"same files and commands", title)
 	}
 	chosen, err := call.Ask(ctx, options...)
 	if err == nil && hinted && chosen.Kind == acp.PermissionOptionKindAllowAlways {

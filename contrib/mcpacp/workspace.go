@@ -15,12 +15,13 @@ import (
 // The last three ask the user with agentkit.ToolCall.Ask, edit and write after they have shown the difference;
 // Config.Policy of agentkit decides first.
 func AddWorkspace(s *Set, w *workspace.Workspace) {
-	AddTool(s, "read", acp.ToolKindRead, "Read a text file.", func(ctx context.Context, call *agentkit.ToolCall, in readInput) (string, error) {
-		if err := call.Update(acp.WithLocation(w.Path(in.Path), in.Line)); err != nil {
-			return "", err
-		}
-		return w.Read(ctx, in.Path, in.Line, cmp.Or(in.Limit, 2000))
-	})
+	AddTool(s, "read", acp.ToolKindRead, "Read a text file.",
+		func(ctx context.Context, call *agentkit.ToolCall, in readInput) (string, error) {
+			if err := call.Update(acp.WithLocation(w.Path(in.Path), in.Line)); err != nil {
+				return "", err
+			}
+			return w.Read(ctx, in.Path, in.Line, cmp.Or(in.Limit, 2000))
+		})
 	AddTool(s, "list", acp.ToolKindRead, "List a directory. The names of directories end with a slash.",
 		func(ctx context.Context, _ *agentkit.ToolCall, in listInput) (string, error) {
 			return w.List(ctx, in.Path)
@@ -29,7 +30,8 @@ func AddWorkspace(s *Set, w *workspace.Workspace) {
 		func(ctx context.Context, _ *agentkit.ToolCall, in searchInput) (string, error) {
 			return w.Search(ctx, in.Path, in.Pattern)
 		})
-	AddTool(s, "edit", acp.ToolKindEdit, "Replace a text in a file. It must occur exactly once, unless all occurrences are replaced.",
+	AddTool(s, "edit", acp.ToolKindEdit,
+		"Replace a text in a file. It must occur exactly once, unless all occurrences are replaced.",
 		func(ctx context.Context, call *agentkit.ToolCall, in editInput) (string, error) {
 			return "", w.Edit(ctx, call, in.Path, in.Old, in.New, in.All)
 		})

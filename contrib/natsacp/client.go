@@ -356,7 +356,8 @@ func (c *client) homeLink() *link {
 // again returns a new link for the session of one that is over; mu is held.
 func (c *client) again(old *link) *link {
 	l := c.newLink()
-	l.reserved, l.restore, l.opened, l.session, l.params, l.missed = true, true, old.opened, old.session, old.params, old.missed
+	l.reserved, l.restore, l.opened, l.session, l.params, l.missed = true, true, old.opened, old.session, old.params,
+		old.missed
 	c.sessions[l.session] = l
 	if c.home == old {
 		c.home = l

@@ -205,7 +205,8 @@ func (s *seat) created(m wire.Message, cwd string) error {
 	f := s.node.fleet
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.ctx), f.lease)
 	defer cancel()
-	r := &Session{ID: id, Principal: s.principal, Cwd: cwd, Node: s.node.opts.Name, Link: s.id, Epoch: 1, Created: time.Now().UTC()}
+	r := &Session{ID: id, Principal: s.principal, Cwd: cwd, Node: s.node.opts.Name, Link: s.id, Epoch: 1,
+		Created: time.Now().UTC()}
 	if err := f.store(ctx, r); err != nil {
 		if errors.Is(err, errTaken) {
 			return rpc.ErrInternal.WithMessagef("the agent has given a new session the id of another one")

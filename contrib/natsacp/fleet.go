@@ -217,7 +217,8 @@ func (f *Fleet) store(ctx context.Context, s *Session) error {
 
 // forget removes a record.
 func (f *Fleet) forget(ctx context.Context, s *Session) error {
-	return f.sessions.Purge(ctx, sessionKey(s.Principal, s.ID), jetstream.LastRevision(s.revision), jetstream.PurgeTTL(markerTime))
+	return f.sessions.Purge(ctx, sessionKey(s.Principal, s.ID), jetstream.LastRevision(s.revision),
+		jetstream.PurgeTTL(markerTime))
 }
 
 // A Member describes a node or a gateway that is alive.

@@ -190,7 +190,8 @@ func (g *Gateway) choose(ctx context.Context, silent map[string]bool, age time.D
 	}
 	least := 0.0
 	for _, n := range nodes {
-		if load := (float64(n.Sessions)/float64(max(1, n.Max)) + 0.01) * rand.Float64(); !n.Draining && !silent[n.Name] && (name == "" || load < least) {
+		if load := (float64(n.Sessions)/float64(max(1, n.Max)) + 0.01) * rand.Float64(); !n.Draining && !silent[n.Name] &&
+			(name == "" || load < least) {
 			name, least = n.Name, load
 		}
 	}

@@ -49,9 +49,10 @@ type link struct {
 	quiet    bool                         // updates are dropped: the client has them
 	resume   bool                         // the first request is session/resume
 	joined   uint64                       // where in the stream the client has joined an agent that runs
-	resuming bool                         // nothing but answers is passed until that to session/resume, which is followed by the rest
-	missed   missed                       // what follows it before that
-	answered bool                         // it was just passed
+	// nothing but answers is passed until that to session/resume, which is followed by the rest
+	resuming bool
+	missed   missed // what follows it before that
+	answered bool   // it was just passed
 	over     bool
 	why      string
 	heard    time.Time // when the node was last known to have the link
@@ -293,7 +294,8 @@ func (l *link) place(ctx context.Context) (*nats.Subscription, error) {
 		c.mu.Lock()
 		l.gen, l.expect, l.from, l.heard = 1, 1, 1, time.Now()
 		c.mu.Unlock()
-		text, _ := json.Marshal(opening{Link: l.id, Principal: c.principal, Gateway: c.gateway.opts.Name}) // strings cannot fail
+		// strings cannot fail
+		text, _ := json.Marshal(opening{Link: l.id, Principal: c.principal, Gateway: c.gateway.opts.Name})
 		bound, cancel := context.WithTimeout(ctx, 5*time.Second)
 		m, err := f.nc.RequestWithContext(bound, f.subject("open", node), text)
 		cancel()
@@ -421,7 +423,8 @@ func (l *link) flush() error {
 		c.mu.Lock()
 		l.sending = nil
 		size, n := 0, 0
-		for n < len(l.queue) && (n == 0 || size+len(l.queue[n].line) <= maxPayload/2) && (l.urging == 0 || l.queue[n].method != acp.MethodPrompt) {
+		for n < len(l.queue) && (n == 0 || size+len(l.queue[n].line) <= maxPayload/2) &&
+			(l.urging == 0 || l.queue[n].method != acp.MethodPrompt) {
 			size += len(l.queue[n].line)
 			n++
 		}
@@ -796,7 +799,8 @@ func (l *link) finish(why error) {
 	l.cancel()
 	delete(c.links, l.id)
 	queued := l.queue
-	if _, unsent := errors.AsType[unsentError](why); unsent || l.moved { // a node that gives a session up has answered what it had
+	// a node that gives a session up has answered what it had
+	if _, unsent := errors.AsType[unsentError](why); unsent || l.moved {
 		answered := func(it item) bool { return it.request && l.pending[it.id].line == nil }
 		queued = slices.Concat(slices.DeleteFunc(slices.Clone(l.sending), answered), queued)
 	}

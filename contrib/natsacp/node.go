@@ -128,7 +128,8 @@ func (f *Fleet) StartNode(ctx context.Context, agent Agent, opts *NodeOptions) (
 	for _, s := range []struct {
 		subject string
 		handle  nats.MsgHandler
-	}{{f.subject("up", n.opts.Name, "*"), n.receive}, {f.subject("node", n.opts.Name), n.command}, {f.subject("open", n.opts.Name), n.place}} {
+	}{{f.subject("up", n.opts.Name, "*"), n.receive}, {f.subject("node", n.opts.Name), n.command},
+		{f.subject("open", n.opts.Name), n.place}} {
 		sub, err := f.nc.Subscribe(s.subject, s.handle)
 		if err != nil {
 			return nil, errors.Join(err, n.Close())

@@ -538,7 +538,8 @@ func (s *seat) answered(dst, line []byte, m wire.Message) (_ []byte, after func(
 // errorLine returns the answer to a request that has failed.
 func errorLine(id rpc.ID, err error) []byte {
 	failure := rpc.ErrorOf(err)
-	line, _ := wire.AppendError(nil, &id, &wire.Error{Code: int(failure.Code), Message: failure.Message, Data: failure.Data})
+	line, _ := wire.AppendError(nil, &id,
+		&wire.Error{Code: int(failure.Code), Message: failure.Message, Data: failure.Data})
 	return line // an id and a text can always be written
 }
 

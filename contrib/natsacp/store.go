@@ -232,7 +232,8 @@ func (s *Store) Change(ctx context.Context, id acp.SessionID, change func(*sessi
 	}
 }
 
-func (s *Store) tryChange(ctx context.Context, id acp.SessionID, change func(*sessionstore.Record) error) (done bool, err error) {
+func (s *Store) tryChange(ctx context.Context, id acp.SessionID, change func(*sessionstore.Record) error) (done bool,
+	err error) {
 	old, err := s.find(ctx, id)
 	if err != nil {
 		return false, err

@@ -106,7 +106,8 @@ func (t *tracer) failed(id rpc.ID, err error) {
 		return
 	}
 	failure := rpc.ErrorOf(err)
-	t.ended(true, id, wire.Message{Failure: &wire.Error{Code: int(failure.Code), Message: failure.Message, Data: failure.Data}})
+	t.ended(true, id, wire.Message{Failure: &wire.Error{Code: int(failure.Code), Message: failure.Message,
+		Data: failure.Data}})
 }
 
 // updated reports an update that is passed on.

@@ -48,23 +48,33 @@ type metrics struct {
 
 // The bucket boundaries of histograms: a turn may take an hour, and a context may have millions of tokens.
 var (
-	seconds = metric.WithExplicitBucketBoundaries(.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 120, 300, 900, 3600)
-	tokens  = metric.WithExplicitBucketBoundaries(1e3, 2e3, 5e3, 1e4, 2e4, 5e4, 1e5, 2e5, 5e5, 1e6, 2e6)
+	seconds = metric.WithExplicitBucketBoundaries(.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 120, 300, 900,
+		3600)
+	tokens = metric.WithExplicitBucketBoundaries(1e3, 2e3, 5e3, 1e4, 2e4, 5e4, 1e5, 2e5, 5e5, 1e6, 2e6)
 )
 
 func newMetrics(meter metric.Meter) *metrics {
 	m := &metrics{
-		meter:        meter,
-		turns:        made(meter.Float64Histogram("acp.turn.duration", metric.WithUnit("s"), metric.WithDescription("How long turns take."), seconds)),
-		firstUpdates: made(meter.Float64Histogram("acp.turn.time_to_first_update", metric.WithUnit("s"), metric.WithDescription("Time from the prompt to the first update of its turn."), seconds)),
-		permissions:  made(meter.Float64Histogram("acp.permission.wait", metric.WithUnit("s"), metric.WithDescription("Time from a permission request to its answer."), seconds)),
-		updates:      made(meter.Int64Counter("acp.updates", metric.WithUnit("{update}"), metric.WithDescription("Updates of sessions that were sent or received."))),
-		repairs:      made(meter.Int64Counter("acp.repairs", metric.WithUnit("{repair}"), metric.WithDescription("What was wrong in messages and dropped, replaced or kept all the same."))),
-		queue:        made(meter.Int64ObservableUpDownCounter("acp.queue.size", metric.WithUnit("By"), metric.WithDescription("What waits in connections."))),
-		used:         made(meter.Int64Histogram("acp.context.used", metric.WithUnit("{token}"), metric.WithDescription("Tokens in the context, as agents report it."), tokens)),
-		size:         made(meter.Int64Histogram("acp.context.size", metric.WithUnit("{token}"), metric.WithDescription("Tokens that the context can hold, as agents report it."), tokens)),
-		cost:         made(meter.Float64Counter("acp.cost", metric.WithUnit("{unit}"), metric.WithDescription("Growth of the cost of sessions, as agents report it."))),
-		conns:        map[*rpc.Conn]struct{}{},
+		meter: meter,
+		turns: made(meter.Float64Histogram("acp.turn.duration", metric.WithUnit("s"),
+			metric.WithDescription("How long turns take."), seconds)),
+		firstUpdates: made(meter.Float64Histogram("acp.turn.time_to_first_update", metric.WithUnit("s"),
+			metric.WithDescription("Time from the prompt to the first update of its turn."), seconds)),
+		permissions: made(meter.Float64Histogram("acp.permission.wait", metric.WithUnit("s"),
+			metric.WithDescription("Time from a permission request to its answer."), seconds)),
+		updates: made(meter.Int64Counter("acp.updates", metric.WithUnit("{update}"),
+			metric.WithDescription("Updates of sessions that were sent or received."))),
+		repairs: made(meter.Int64Counter("acp.repairs", metric.WithUnit("{repair}"),
+			metric.WithDescription("What was wrong in messages and dropped, replaced or kept all the same."))),
+		queue: made(meter.Int64ObservableUpDownCounter("acp.queue.size", metric.WithUnit("By"),
+			metric.WithDescription("What waits in connections."))),
+		used: made(meter.Int64Histogram("acp.context.used", metric.WithUnit("{token}"),
+			metric.WithDescription("Tokens in the context, as agents report it."), tokens)),
+		size: made(meter.Int64Histogram("acp.context.size", metric.WithUnit("{token}"),
+			metric.WithDescription("Tokens that the context can hold, as agents report it."), tokens)),
+		cost: made(meter.Float64Counter("acp.cost", metric.WithUnit("{unit}"),
+			metric.WithDescription("Growth of the cost of sessions, as agents report it."))),
+		conns: map[*rpc.Conn]struct{}{},
 	}
 	for r := range roles {
 		m.byRole[r] = metric.WithAttributeSet(attribute.NewSet(r.attribute()))

@@ -29,7 +29,8 @@ func (t *telemetry) inject(ctx context.Context, call *rpc.CallInfo) {
 	_, parent := call.Meta[memberParent]
 	_, state := call.Meta[memberState]
 	_, baggage := call.Meta[memberBaggage]
-	for name, taken := range map[string]bool{memberParent: parent || state, memberState: parent || state, memberBaggage: baggage} {
+	for name, taken := range map[string]bool{memberParent: parent || state, memberState: parent || state,
+		memberBaggage: baggage} {
 		if value := members[name]; value != "" && !taken {
 			_ = call.Meta.Set(name, value) // encoding a string cannot fail
 		}

@@ -111,7 +111,8 @@ func (c *connection) span(ctx context.Context, call *rpc.CallInfo, kind trace.Sp
 		attrs = append(attrs, conversation(call.Session))
 	}
 	start := time.Now()
-	spanned, span := c.tracer.Start(ctx, name, trace.WithTimestamp(start), trace.WithSpanKind(kind), trace.WithAttributes(attrs...))
+	spanned, span := c.tracer.Start(ctx, name, trace.WithTimestamp(start), trace.WithSpanKind(kind),
+		trace.WithAttributes(attrs...))
 	if !call.Incoming {
 		c.inject(spanned, call)
 	}
@@ -158,7 +159,8 @@ func cancelled(ctx context.Context, err error) bool {
 	if errors.Is(err, rpc.ErrClosed) {
 		return false
 	}
-	return errors.Is(err, rpc.ErrRequestCancelled) || errors.Is(err, rpc.ErrTurnCancelled) || errors.Is(err, context.Canceled) ||
+	return errors.Is(err, rpc.ErrRequestCancelled) || errors.Is(err, rpc.ErrTurnCancelled) ||
+		errors.Is(err, context.Canceled) ||
 		errors.Is(ctx.Err(), context.Canceled) && errors.Is(err, context.Cause(ctx))
 }
 

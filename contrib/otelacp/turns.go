@@ -50,7 +50,8 @@ func roleIn(call *rpc.CallInfo, servedBy role) role {
 
 // follow records the beginning of a call. The function that it returns records the end: whether there is a result, and
 // the type of the failure, if any.
-func (c *connection) follow(call *rpc.CallInfo, span trace.Span, start time.Time) (ended func(ok bool, failure string)) {
+func (c *connection) follow(call *rpc.CallInfo, span trace.Span,
+	start time.Time) (ended func(ok bool, failure string)) {
 	if call.Notification {
 		return func(bool, string) {}
 	}
@@ -160,7 +161,8 @@ func (c *connection) endTurn(call *rpc.CallInfo, t *turn, ok bool, failure strin
 		attrs = append(attrs, attribute.Float64("acp.time_to_first_token", was.token.Seconds()))
 	}
 	if was.usage != nil {
-		attrs = append(attrs, attribute.Int64("acp.context.used", was.usage.Used), attribute.Int64("acp.context.size", was.usage.Size))
+		attrs = append(attrs, attribute.Int64("acp.context.used", was.usage.Used),
+			attribute.Int64("acp.context.size", was.usage.Size))
 	}
 	if who := c.agent.Load(); who != nil {
 		attrs = append(attrs, *who...)

@@ -191,7 +191,8 @@ func prepare(ctx context.Context, tx *sql.Tx) error {
 	if ready, err := check(ctx, tx); ready || err != nil {
 		return err
 	}
-	_, err := tx.ExecContext(ctx, fmt.Sprintf("%s; PRAGMA application_id = %d; PRAGMA user_version = %d", tables, application, version))
+	_, err := tx.ExecContext(ctx, fmt.Sprintf("%s; PRAGMA application_id = %d; PRAGMA user_version = %d", tables,
+		application, version))
 	return err
 }
 

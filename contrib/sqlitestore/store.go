@@ -49,7 +49,8 @@ type querier interface {
 const infoColumns = "key, id, cwd, title, directories, created, updated"
 
 func get(ctx context.Context, q querier, id acp.SessionID) (r sessionstore.Record, err error) {
-	row := q.QueryRowContext(ctx, "SELECT "+infoColumns+", state FROM session WHERE protocol = ? AND id = ?", protocol, []byte(id))
+	row := q.QueryRowContext(ctx, "SELECT "+infoColumns+", state FROM session WHERE protocol = ? AND id = ?", protocol,
+		[]byte(id))
 	var raw []byte
 	if _, r.Info, err = scan(row, &raw); errors.Is(err, sql.ErrNoRows) {
 		return r, sessionstore.ErrNotFound
@@ -117,7 +118,8 @@ func (s *Store) Change(ctx context.Context, id acp.SessionID, change func(*sessi
 		if err := r.Check(); err != nil {
 			return err
 		}
-		_, err = tx.ExecContext(ctx, "UPDATE session SET cwd = ?, title = ?, directories = ?, updated = ?, state = ? WHERE protocol = ? AND id = ?",
+		_, err = tx.ExecContext(ctx,
+			"UPDATE session SET cwd = ?, title = ?, directories = ?, updated = ?, state = ? WHERE protocol = ? AND id = ?",
 			r.Cwd, r.Title, directories(r.AdditionalDirectories), r.Updated.UnixMicro(), state(r.State), protocol, []byte(id))
 		return err
 	})
@@ -140,7 +142,8 @@ func (s *Store) Append(ctx context.Context, id acp.SessionID, updates ...acp.Ses
 	}
 	return s.write(ctx, "appending to", id, func(tx *sql.Tx) error {
 		var key, size int64
-		err := tx.QueryRowContext(ctx, "SELECT key, size FROM session WHERE protocol = ? AND id = ?", protocol, []byte(id)).Scan(&key, &size)
+		err := tx.QueryRowContext(ctx, "SELECT key, size FROM session WHERE protocol = ? AND id = ?", protocol, []byte(id)).
+			Scan(&key, &size)
 		switch {
 		case errors.Is(err, sql.ErrNoRows):
 			return sessionstore.ErrNotFound
@@ -149,10 +152,12 @@ func (s *Store) Append(ctx context.Context, id acp.SessionID, updates ...acp.Ses
 		case len(lines) == 0:
 			return nil
 		case size+added > s.opts.MaxSession:
-			return fmt.Errorf("%w: the session has %d bytes of updates, and may have %d", sessionstore.ErrTooLarge, size, s.opts.MaxSession)
+			return fmt.Errorf("%w: the session has %d bytes of updates, and may have %d", sessionstore.ErrTooLarge, size,
+				s.opts.MaxSession)
 		}
 		for _, line := range lines {
-			if _, err := tx.ExecContext(ctx, "INSERT INTO session_update (session, json) VALUES (?, ?)", key, string(line)); err != nil {
+			if _, err := tx.ExecContext(ctx, "INSERT INTO session_update (session, json) VALUES (?, ?)", key,
+				string(line)); err != nil {
 				return err
 			}
 		}
@@ -169,7 +174,8 @@ func (s *Store) Updates(ctx context.Context, id acp.SessionID) iter.Seq2[acp.Ses
 	return func(yield func(acp.SessionUpdate, error) bool) {
 		var session, last int64
 		err := s.read(ctx, "reading", id, func() error {
-			err := s.db.QueryRowContext(ctx, "SELECT key FROM session WHERE protocol = ? AND id = ?", protocol, []byte(id)).Scan(&session)
+			err := s.db.QueryRowContext(ctx, "SELECT key FROM session WHERE protocol = ? AND id = ?", protocol, []byte(id)).
+				Scan(&session)
 			if errors.Is(err, sql.ErrNoRows) {
 				return sessionstore.ErrNotFound
 			}
@@ -212,7 +218,8 @@ type line struct {
 
 // page reads updates of a session after the one with the key from, and returns the key of the last one.
 func (s *Store) page(ctx context.Context, session, from int64) (lines []line, last int64, err error) {
-	rows, err := s.db.QueryContext(ctx, "SELECT key, json FROM session_update WHERE session = ? AND key > ? ORDER BY key", session, from)
+	rows, err := s.db.QueryContext(ctx, "SELECT key, json FROM session_update WHERE session = ? AND key > ? ORDER BY key",
+		session, from)
 	if err != nil {
 		return nil, 0, err
 	}

@@ -53,7 +53,8 @@ func serve(ctx context.Context) error {
 	})
 }
 
-func (a *agent) newSession(_ context.Context, _ *acp.AgentConn, req *acp.NewSessionRequest) (*acp.NewSessionResponse, error) {
+func (a *agent) newSession(_ context.Context, _ *acp.AgentConn, req *acp.NewSessionRequest) (*acp.NewSessionResponse,
+	error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if len(a.sessions) == maxSessions {
@@ -93,7 +94,8 @@ func (s *session) folder(path string) (*os.Root, error) {
 }
 
 // index serves _acme/index: it counts the files of each language, and notifies the client of each file.
-func (a *agent) index(ctx context.Context, client *acp.AgentConn, req *vendoracp.IndexRequest) (*vendoracp.IndexResponse, error) {
+func (a *agent) index(ctx context.Context, client *acp.AgentConn,
+	req *vendoracp.IndexRequest) (*vendoracp.IndexResponse, error) {
 	s, err := a.session(acp.SessionID(req.SessionID))
 	if err != nil {
 		return nil, err
@@ -104,7 +106,8 @@ func (a *agent) index(ctx context.Context, client *acp.AgentConn, req *vendoracp
 	}
 	defer root.Close()
 	tell := func(event vendoracp.IndexEvent) error {
-		return vendoracp.IndexProgressMethod.Notify(ctx, client, &vendoracp.IndexProgressNotification{SessionID: req.SessionID, Event: event})
+		return vendoracp.IndexProgressMethod.Notify(ctx, client,
+			&vendoracp.IndexProgressNotification{SessionID: req.SessionID, Event: event})
 	}
 	files := map[string]vendoracp.FileCount{}
 	left, limited := req.MaxFiles.Get()
@@ -136,10 +139,12 @@ func (a *agent) index(ctx context.Context, client *acp.AgentConn, req *vendoracp
 }
 
 // languages are the languages of the files that are indexed.
-var languages = map[string]vendoracp.Language{".go": vendoracp.LanguageGo, ".ts": vendoracp.LanguageTypeScript, ".json": "json"}
+var languages = map[string]vendoracp.Language{".go": vendoracp.LanguageGo, ".ts": vendoracp.LanguageTypeScript,
+	".json": "json"}
 
 // prompt reports the session's index.
-func (a *agent) prompt(ctx context.Context, client *acp.AgentSession, _ *acp.PromptRequest) (*acp.PromptResponse, error) {
+func (a *agent) prompt(ctx context.Context, client *acp.AgentSession, _ *acp.PromptRequest) (*acp.PromptResponse,
+	error) {
 	s, err := a.session(client.ID())
 	if err != nil {
 		return nil, err

@@ -30,7 +30,8 @@ func ask(ctx context.Context, folder string, out io.Writer) error {
 		func(_ context.Context, _ *acp.ClientConn, n *vendoracp.IndexProgressNotification) error {
 			return show(out, n.Event)
 		})
-	agent, err := acp.Connect(ctx, acp.Command(exec.Command(self, "-agent")), acp.ClientHandlers{Extensions: extensions}, nil)
+	agent, err := acp.Connect(ctx, acp.Command(exec.Command(self, "-agent")), acp.ClientHandlers{Extensions: extensions},
+		nil)
 	if err != nil {
 		return err
 	}

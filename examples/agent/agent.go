@@ -102,7 +102,8 @@ func (a *agent) handlers() acp.AgentHandlers {
 // options returns what the agent advertises in addition to its handlers.
 func (a *agent) options() *acp.AgentOptions {
 	return a.sessions.Options(&acp.AgentOptions{
-		Info:                  acp.Implementation{Name: "acp-example-agent", Title: acp.Some("Example agent"), Version: "1.0.0"},
+		Info: acp.Implementation{Name: "acp-example-agent", Title: acp.Some("Example agent"),
+			Version: "1.0.0"},
 		AuthMethods:           authMethods(),
 		Prompt:                acp.PromptCapabilities{Image: true, Audio: true, EmbeddedContext: true},
 		MCP:                   acp.MCPCapabilities{HTTP: true},
@@ -112,7 +113,8 @@ func (a *agent) options() *acp.AgentOptions {
 
 // answer answers a prompt. If the turn was cancelled, it returns the resulting error, and the runtime answers with the
 // stop reason cancelled (PRM-11, PRM-12).
-func (a *agent) answer(ctx context.Context, kit *agentkit.Turn[*state], req *acp.PromptRequest) (*acp.PromptResponse, error) {
+func (a *agent) answer(ctx context.Context, kit *agentkit.Turn[*state], req *acp.PromptRequest) (*acp.PromptResponse,
+	error) {
 	t := &turn{Turn: kit, commandTime: a.commandTime, log: a.log.With("session", kit.ID()), stop: acp.StopReasonEndTurn}
 	for _, block := range req.Prompt {
 		t.take(block)

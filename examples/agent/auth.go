@@ -40,7 +40,8 @@ func authMethods() []acp.AuthMethod {
 }
 
 // authorized wraps a handler so that it requires a login (AUT-9, AUT-10).
-func authorized[C, P, R any](a *agent, serve func(context.Context, C, *P) (*R, error)) func(context.Context, C, *P) (*R, error) {
+func authorized[C, P, R any](a *agent, serve func(context.Context, C, *P) (*R, error)) func(context.Context, C, *P) (*R,
+	error) {
 	return func(ctx context.Context, client C, req *P) (*R, error) {
 		a.mu.Lock()
 		err := a.authorize()
@@ -59,7 +60,8 @@ type prompt struct {
 }
 
 // whileAuthorized wraps the handler of prompts so that they require a login, and end with it.
-func whileAuthorized[C, P, R any](a *agent, serve func(context.Context, C, *P) (*R, error)) func(context.Context, C, *P) (*R, error) {
+func whileAuthorized[C, P, R any](a *agent, serve func(context.Context, C, *P) (*R, error)) func(context.Context, C,
+	*P) (*R, error) {
 	return func(ctx context.Context, client C, req *P) (*R, error) {
 		ctx, end := context.WithCancelCause(ctx)
 		defer end(nil)
@@ -91,7 +93,8 @@ func (a *agent) authorize() error {
 	return nil
 }
 
-func (a *agent) authenticate(_ context.Context, _ *acp.AgentConn, req *acp.AuthenticateRequest) (*acp.AuthenticateResponse, error) {
+func (a *agent) authenticate(_ context.Context, _ *acp.AgentConn,
+	req *acp.AuthenticateRequest) (*acp.AuthenticateResponse, error) {
 	if req.MethodID != authAgent {
 		return nil, acp.InvalidParamsf("%q is not a method for authenticate", req.MethodID)
 	}

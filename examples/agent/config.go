@@ -53,7 +53,8 @@ func (s settings) options(client *acp.AgentConn) []acp.SessionConfigOption {
 }
 
 // setOption serves session/set_config_option, except for the mode.
-func setOption(ctx context.Context, s *session, req *acp.SetSessionConfigOptionRequest) (options []acp.SessionConfigOption, err error) {
+func setOption(ctx context.Context, s *session,
+	req *acp.SetSessionConfigOptionRequest) (options []acp.SessionConfigOption, err error) {
 	err = change(ctx, s, func(state *state) error {
 		err := state.Settings.set(s.Conn(), req)
 		options = state.Settings.options(s.Conn())

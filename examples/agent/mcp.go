@@ -78,7 +78,8 @@ type mcpInitialize struct {
 
 // startServers starts the servers of a session, a few at a time, except those that exceed the limit. broken describes
 // those that do not run.
-func (a *agent) startServers(ctx context.Context, dir string, wanted []acp.MCPServer) (running []*mcpServer, broken []error) {
+func (a *agent) startServers(ctx context.Context, dir string, wanted []acp.MCPServer) (running []*mcpServer,
+	broken []error) {
 	servers, errs := make([]*mcpServer, len(wanted)), make([]error, len(wanted))
 	var wg sync.WaitGroup
 	left := 0

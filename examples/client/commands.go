@@ -29,7 +29,8 @@ type command struct {
 func commands() []command {
 	return []command{
 		{"sessions", "", "list the sessions of this directory", listSessions},
-		{"new", "", "begin another session", func(ctx context.Context, t *talk, _ []string) error { return t.newSession(ctx) }},
+		{"new", "", "begin another session",
+			func(ctx context.Context, t *talk, _ []string) error { return t.newSession(ctx) }},
 		{"load", "[ID]", "open a session, with what was said in it", loadSession},
 		{"resume", "[ID]", "open a session, without that", resumeSession},
 		{"close", "", "close the session", closeSession},
@@ -284,5 +285,6 @@ func parseServer(text string) (acp.MCPServer, error) {
 	if err != nil {
 		return acp.MCPServer{}, err
 	}
-	return acp.NewMCPServerStdio(acp.MCPServerStdio{Name: name, Command: program, Args: words[1:], Env: []acp.EnvVariable{}}), nil
+	return acp.NewMCPServerStdio(acp.MCPServerStdio{Name: name, Command: program, Args: words[1:],
+		Env: []acp.EnvVariable{}}), nil
 }

@@ -11,7 +11,8 @@ import (
 )
 
 // elicit serves elicitation/create. It answers "cancel" if there is no user to ask.
-func (t *talk) elicit(ctx context.Context, _ *acp.ClientConn, req *acp.CreateElicitationRequest) (*acp.CreateElicitationResponse, error) {
+func (t *talk) elicit(ctx context.Context, _ *acp.ClientConn,
+	req *acp.CreateElicitationRequest) (*acp.CreateElicitationResponse, error) {
 	t.asking.Lock()
 	defer t.asking.Unlock()
 	if ctx.Err() != nil {
@@ -76,7 +77,8 @@ func (t *talk) fillIn(ctx context.Context, schema acp.ElicitationSchema) (acp.Cr
 		case answer == answerNo:
 			return acp.NewCreateElicitationResponseDecline(), nil
 		case answer == answerYes:
-			missing := slices.DeleteFunc(slices.Clone(schema.Required.Value()), func(name string) bool { _, ok := content[name]; return ok })
+			missing := slices.DeleteFunc(slices.Clone(schema.Required.Value()),
+				func(name string) bool { _, ok := content[name]; return ok })
 			if len(missing) == 0 {
 				return acp.NewCreateElicitationResponseAccept(acp.ElicitationAcceptAction{Content: acp.Some(content)}), nil
 			}
@@ -87,7 +89,8 @@ func (t *talk) fillIn(ctx context.Context, schema acp.ElicitationSchema) (acp.Cr
 
 // openPage asks the user to open a page, which this program does not touch, because it cannot know where the page leads
 // (ELI-28).
-func (t *talk) openPage(ctx context.Context, r *acp.CreateElicitationRequestURL) (acp.CreateElicitationResponse, error) {
+func (t *talk) openPage(ctx context.Context, r *acp.CreateElicitationRequestURL) (acp.CreateElicitationResponse,
+	error) {
 	t.printer.line("  Open this page in a browser, if you trust it: %s", r.URL)
 	for {
 		answer, err := t.decide(ctx, "  1. I open it  2. decline: ")

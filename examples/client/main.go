@@ -101,17 +101,19 @@ func parse(args []string, usage io.Writer) (config, error) {
 		fmt.Fprintln(usage, synopsis)
 		flags.PrintDefaults()
 	}
-	flags.StringVar(&c.root, "root", ".", "directory of the agent and its session: its files can be read and written, its commands run there")
+	flags.StringVar(&c.root, "root", ".",
+		"directory of the agent and its session: its files can be read and written, its commands run there")
 	flags.Func("add", "a further `directory` of the sessions; may be repeated", func(dir string) error {
 		dir, err := filepath.Abs(dir)
 		c.more = append(c.more, dir)
 		return err
 	})
-	flags.Func("mcp", "an MCP `server` of the sessions, NAME=COMMAND or NAME=URL; may be repeated", func(text string) error {
-		server, err := parseServer(text)
-		c.servers = append(c.servers, server)
-		return err
-	})
+	flags.Func("mcp", "an MCP `server` of the sessions, NAME=COMMAND or NAME=URL; may be repeated",
+		func(text string) error {
+			server, err := parseServer(text)
+			c.servers = append(c.servers, server)
+			return err
+		})
 	flags.StringVar(&c.load, "load", "", "begin in the session with this `id`, and show what was said in it")
 	flags.StringVar(&c.resume, "resume", "", "begin in the session with this `id`")
 	flags.Func("p", "say `text`; may be repeated", func(text string) error {
@@ -122,7 +124,8 @@ func parse(args []string, usage io.Writer) (config, error) {
 	allow := flags.Bool("allow", false, "grant all requests for permission")
 	reject := flags.Bool("reject", false, "refuse all requests for permission, write no files and run no commands")
 	flags.BoolVar(&c.check, "check", false, "check every message")
-	flags.BoolVar(&c.warnings, "warnings", false, "when checking, count also what breaks no MUST, and members that the schema does not know")
+	flags.BoolVar(&c.warnings, "warnings", false,
+		"when checking, count also what breaks no MUST, and members that the schema does not know")
 	flags.BoolVar(&c.shell, "shell", true, "run a command without arguments in the shell if there is no such program")
 	if err := flags.Parse(args); err != nil {
 		return c, flag.ErrHelp
@@ -220,8 +223,10 @@ func converse(ctx context.Context, c config, in io.Reader, p *printer, monitor *
 	terminals := local.NewTerminals(roots, local.Trusted(), commands)
 	defer func() { err = errors.Join(err, terminals.Close()) }()
 
-	talk := &talk{printer: p, input: input{r: in, terminal: isTerminal(in)}, quit: quit, policy: c.policy, workspace: c.workspace}
-	handlers := acp.ClientHandlers{SessionUpdate: talk.update, RequestPermission: talk.requestPermission, CreateElicitation: talk.elicit}
+	talk := &talk{printer: p, input: input{r: in, terminal: isTerminal(in)}, quit: quit, policy: c.policy,
+		workspace: c.workspace}
+	handlers := acp.ClientHandlers{SessionUpdate: talk.update, RequestPermission: talk.requestPermission,
+		CreateElicitation: talk.elicit}
 	if c.policy == policyReject {
 		local.NewFiles(roots, nil, nil).Register(&handlers)
 	} else {

@@ -58,7 +58,8 @@ func parseScript(text string) ([]play, error) {
 		case "cancel":
 			p.policy, p.cancel = policyAllow, true
 		default:
-			return nil, fmt.Errorf("line %d: expected allow, reject or cancel, a colon and a prompt, or a command: %q", number, line)
+			return nil, fmt.Errorf("line %d: expected allow, reject or cancel, a colon and a prompt, or a command: %q", number,
+				line)
 		}
 		plays = append(plays, p)
 	}
@@ -272,7 +273,8 @@ func (t *talk) requestPermission(
 }
 
 // errRejects refuses requests that would change something while everything is rejected.
-var errRejects = acp.ErrInvalidRequest.WithMessagef("the user has everything refused: no file is written and no command run")
+var errRejects = acp.ErrInvalidRequest.WithMessagef("the user has everything refused: no file is written and no " +
+	"command run")
 
 // unlessRejecting wraps the handler of a method that changes something, so that it refuses while everything is
 // rejected.

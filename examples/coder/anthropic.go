@@ -97,7 +97,8 @@ func (a anthropicAPI) params(req *request) anthropic.MessageNewParams {
 		extra := maps.Clone(schema)
 		delete(extra, "type") // which the client adds
 		p.Tools = append(p.Tools, anthropic.ToolUnionParam{OfTool: &anthropic.ToolParam{
-			Name: tool.Name, Description: anthropic.String(tool.Description), InputSchema: anthropic.ToolInputSchemaParam{ExtraFields: extra},
+			Name: tool.Name, Description: anthropic.String(tool.Description),
+			InputSchema: anthropic.ToolInputSchemaParam{ExtraFields: extra},
 		}})
 	}
 	for _, m := range req.messages {
@@ -135,7 +136,8 @@ func (anthropicAPI) failure(err error) error {
 	if e, ok := errors.AsType[*anthropic.Error](err); ok {
 		var body struct{ Error struct{ Message string } }
 		_ = json.Unmarshal([]byte(e.RawJSON()), &body) // without a message if it is not JSON
-		return &agentkit.APIError{Status: e.StatusCode, RetryAfter: e.Response.Header.Get("Retry-After"), Reason: body.Error.Message}
+		return &agentkit.APIError{Status: e.StatusCode, RetryAfter: e.Response.Header.Get("Retry-After"),
+			Reason: body.Error.Message}
 	} else if err != nil {
 		return &agentkit.APIError{Reason: err.Error()}
 	}

@@ -50,7 +50,8 @@ func run() error {
 		api = "anthropic"
 	}
 	login := flag.Bool("login", false, "read an API key from standard input, store it, and end")
-	in := flag.String("state", "", "directory for sessions, rules and the key (default: in the user's directory for state)")
+	in := flag.String("state", "",
+		"directory for sessions, rules and the key (default: in the user's directory for state)")
 	flag.StringVar(&a.api, "api", api, "openai or anthropic; the default is the one whose variables are set")
 	flag.StringVar(&a.model, "model", "", "the first choice of the model (default: the first that the API lists)")
 	flag.BoolVar(&a.images, "images", true, "whether the model accepts images")

@@ -74,9 +74,11 @@ func (a *agent) models(ctx context.Context) (names []string, windows map[string]
 
 // The prompts of two commands.
 const (
-	review = "Review the changes that are not committed (git diff), or what I name here. Report mistakes first, with file and " +
+	review = "Review the changes that are not committed (git diff), or what I name here. Report mistakes first, with " +
+		"file and " +
 		"line. Change nothing."
-	initialize = "Look at this repository, and write AGENTS.md for agents that work here: what it is, how to build and test " +
+	initialize = "Look at this repository, and write AGENTS.md for agents that work here: what it is, how to build " +
+		"and test " +
 		"it, its conventions. Keep what is true in an AGENTS.md that exists."
 )
 

@@ -45,7 +45,8 @@ func main() {
 func guard(rules *policy.Policy) proxy.Hooks {
 	var sessions view.Sessions // a request may carry a part of its tool call only
 	return proxy.Hooks{
-		SessionUpdate: func(ctx context.Context, n *acp.SessionNotification, next func(context.Context, *acp.SessionNotification) error) error {
+		SessionUpdate: func(ctx context.Context, n *acp.SessionNotification,
+			next func(context.Context, *acp.SessionNotification) error) error {
 			if err := sessions.Update(ctx, nil, n); err != nil {
 				log.Print(err)
 			}

@@ -45,7 +45,8 @@ func main() {
 		agent = exec.Command(flag.Arg(0), flag.Args()[1:]...)
 		agent.Stderr = stderr
 		// What the agent is given to end adds up to less than clients wait for a proxy.
-		down = &rpc.CommandTransport{Cmd: agent, MaxMessage: maxMessage, StopTime: 500 * time.Millisecond, KillTime: time.Second}
+		down = &rpc.CommandTransport{Cmd: agent, MaxMessage: maxMessage, StopTime: 500 * time.Millisecond,
+			KillTime: time.Second}
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := proxy.Serve(ctx, up, down, proxy.Hooks{}, opts) // to do more than pass messages on, set hooks

@@ -71,7 +71,8 @@ func (in *inbound) hold(method string, params wire.Encodable) (held bool, _ erro
 	case known || in.through:
 		return false, nil
 	case in.held+len(text) > c.opts.QueueBytes:
-		return false, fmt.Errorf("%s: more than %d bytes before the answer to %s: %w", method, c.opts.QueueBytes, in.req.Method, ErrOverflow)
+		return false, fmt.Errorf("%s: more than %d bytes before the answer to %s: %w", method, c.opts.QueueBytes,
+			in.req.Method, ErrOverflow)
 	}
 	in.held += len(text)
 	in.then = append(in.then, func(ctx context.Context) {

@@ -105,7 +105,8 @@ func EnterTurn(ctx context.Context, enter func()) error {
 	close(in.entered)
 	in.conn.mu.Lock()
 	defer in.conn.mu.Unlock()
-	in.session.entering = slices.DeleteFunc(in.session.entering, func(other *incoming) bool { return other == &in.incoming })
+	in.session.entering = slices.DeleteFunc(in.session.entering,
+		func(other *incoming) bool { return other == &in.incoming })
 	return nil
 }
 

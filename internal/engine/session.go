@@ -20,7 +20,8 @@ type session struct {
 	queue // has its own lock
 
 	// Guarded by Conn.mu, changed by step.
-	entering  []*incoming     // the peer's requests for which EnterTurn has not called enter, in the order of their arrival
+	// the peer's requests for which EnterTurn has not called enter, in the order of their arrival
+	entering  []*incoming
 	incoming  []*incoming     // turns of the peer in progress, and those whose answer is being sent
 	questions []*incoming     // the peer's questions in progress, which are answered when their turn is cancelled
 	outgoing  []*outgoingTurn // turns of this side in progress, in the order in which they were begun

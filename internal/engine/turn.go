@@ -40,7 +40,8 @@ func (c *Conn) tellCancel(ctx context.Context, spec TurnSpec) error {
 	} else {
 		call := newOutgoing(spec.CancelMethod, spec.CancelParams)
 		call.Notification = true
-		err = c.opts.Call(ctx, &call.Call, func(context.Context) error { return c.postCancel(spec.CancelMethod, call.encodable()) })
+		err = c.opts.Call(ctx, &call.Call,
+			func(context.Context) error { return c.postCancel(spec.CancelMethod, call.encodable()) })
 	}
 	if err != nil {
 		_, err = c.failure(ctx, err)

@@ -114,7 +114,8 @@ func (messages) stopReason(r *reply) string {
 }
 
 func (messages) usage(c *conversation, output int) map[string]any {
-	return map[string]any{"input_tokens": c.size(), "output_tokens": output, "cache_creation_input_tokens": 0, "cache_read_input_tokens": 0}
+	return map[string]any{"input_tokens": c.size(), "output_tokens": output, "cache_creation_input_tokens": 0,
+		"cache_read_input_tokens": 0}
 }
 
 func (m messages) whole(c *conversation, r *reply) any {
@@ -162,9 +163,10 @@ func (m messages) stream(e *events, c *conversation, r *reply) {
 		})
 	}
 	for _, x := range r.calls {
-		block(map[string]any{"type": "tool_use", "id": x.id, "name": x.name, "input": map[string]any{}}, func(delta func(map[string]any)) {
-			delta(map[string]any{"type": "input_json_delta", "partial_json": string(x.args)})
-		})
+		block(map[string]any{"type": "tool_use", "id": x.id, "name": x.name, "input": map[string]any{}},
+			func(delta func(map[string]any)) {
+				delta(map[string]any{"type": "input_json_delta", "partial_json": string(x.args)})
+			})
 	}
 	send("message_delta", map[string]any{
 		"delta": map[string]any{"stop_reason": m.stopReason(r), "stop_sequence": nil}, "usage": m.usage(c, r.size()),

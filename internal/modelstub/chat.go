@@ -84,7 +84,8 @@ func (chat) finish(r *reply) string {
 func (chat) calls(r *reply, stream bool) []any {
 	var calls []any
 	for i, x := range r.calls {
-		one := map[string]any{"id": x.id, "type": "function", "function": map[string]any{"name": x.name, "arguments": string(x.args)}}
+		one := map[string]any{"id": x.id, "type": "function",
+			"function": map[string]any{"name": x.name, "arguments": string(x.args)}}
 		if stream {
 			one["index"] = i
 		}
@@ -134,7 +135,8 @@ func (h chat) stream(e *events, c *conversation, r *reply) {
 	}
 	chunk(map[string]any{}, h.finish(r))
 	e.send("", map[string]any{
-		"id": id, "object": "chat.completion.chunk", "created": 1, "model": c.model, "choices": []any{}, "usage": h.usage(c, r),
+		"id": id, "object": "chat.completion.chunk", "created": 1, "model": c.model, "choices": []any{},
+		"usage": h.usage(c, r),
 	})
 	e.raw("", []byte("[DONE]"))
 }

@@ -74,16 +74,19 @@ func (responses) decode(body []byte) (*conversation, error) {
 func (h responses) items(r *reply) []map[string]any {
 	var items []map[string]any
 	if r.thought != "" {
-		items = append(items, map[string]any{"type": "reasoning", "id": h.s.id("rs_"), "summary": []any{map[string]any{"type": "summary_text", "text": r.thought}}})
+		items = append(items, map[string]any{"type": "reasoning", "id": h.s.id("rs_"),
+			"summary": []any{map[string]any{"type": "summary_text", "text": r.thought}}})
 	}
 	if len(r.text) > 0 {
 		items = append(items, map[string]any{
-			"type": "message", "id": h.s.id("msg_"), "status": "completed", "role": "assistant", "content": []any{h.part(r, strings.Join(r.text, ""))},
+			"type": "message", "id": h.s.id("msg_"), "status": "completed", "role": "assistant",
+			"content": []any{h.part(r, strings.Join(r.text, ""))},
 		})
 	}
 	for _, x := range r.calls {
 		items = append(items, map[string]any{
-			"type": "function_call", "id": h.s.id("fc_"), "call_id": x.id, "name": x.name, "arguments": string(x.args), "status": "completed",
+			"type": "function_call", "id": h.s.id("fc_"), "call_id": x.id, "name": x.name, "arguments": string(x.args),
+			"status": "completed",
 		})
 	}
 	return items
@@ -104,7 +107,8 @@ func (h responses) response(id, status string, c *conversation, r *reply, items 
 	}
 	v := map[string]any{
 		"id": id, "object": "response", "created_at": 1, "status": status, "model": c.model, "output": items, "error": nil,
-		"incomplete_details": nil, "instructions": nil, "metadata": map[string]any{}, "parallel_tool_calls": true, "temperature": 1,
+		"incomplete_details": nil, "instructions": nil, "metadata": map[string]any{}, "parallel_tool_calls": true,
+		"temperature": 1,
 		"tool_choice": "auto", "tools": []any{}, "top_p": 1, "usage": nil,
 	}
 	if r != nil {
@@ -143,7 +147,8 @@ func (h responses) stream(e *events, c *conversation, r *reply) {
 			begun["summary"] = []any{}
 			send("response.output_item.added", map[string]any{"output_index": index, "item": begun})
 			part := map[string]any{"type": "summary_text", "text": r.thought}
-			send("response.reasoning_summary_part.added", of(map[string]any{"summary_index": 0, "part": map[string]any{"type": "summary_text", "text": ""}}))
+			send("response.reasoning_summary_part.added",
+				of(map[string]any{"summary_index": 0, "part": map[string]any{"type": "summary_text", "text": ""}}))
 			send("response.reasoning_summary_text.delta", of(map[string]any{"summary_index": 0, "delta": r.thought}))
 			send("response.reasoning_summary_text.done", of(map[string]any{"summary_index": 0, "text": r.thought}))
 			send("response.reasoning_summary_part.done", of(map[string]any{"summary_index": 0, "part": part}))
@@ -165,7 +170,8 @@ func (h responses) stream(e *events, c *conversation, r *reply) {
 			begun["status"], begun["arguments"] = "in_progress", ""
 			send("response.output_item.added", map[string]any{"output_index": index, "item": begun})
 			send("response.function_call_arguments.delta", of(map[string]any{"delta": item["arguments"]}))
-			send("response.function_call_arguments.done", of(map[string]any{"arguments": item["arguments"], "name": item["name"]}))
+			send("response.function_call_arguments.done",
+				of(map[string]any{"arguments": item["arguments"], "name": item["name"]}))
 		}
 		send("response.output_item.done", map[string]any{"output_index": index, "item": item})
 	}

@@ -121,7 +121,8 @@ func (s *Server) decide(c *conversation) *reply {
 	if x == nil {
 		return say("OK")
 	}
-	g := &game{conversation: c, prompt: prompt, match: x.pattern.FindStringSubmatch(prompt), results: c.results(), dir: c.directory(s.options.Root)}
+	g := &game{conversation: c, prompt: prompt, match: x.pattern.FindStringSubmatch(prompt), results: c.results(),
+		dir: c.directory(s.options.Root)}
 	r := x.play(g)
 	for i := range r.calls {
 		r.calls[i].id = s.id("call_acp")
@@ -272,7 +273,8 @@ func playLong(*game) *reply {
 }
 
 func playThink(*game) *reply {
-	return &reply{thought: "9.9 has nine tenths, and 9.11 has one tenth and one hundredth.", text: []string{"9.9 is larger ", "than 9.11."}}
+	return &reply{thought: "9.9 has nine tenths, and 9.11 has one tenth and one hundredth.",
+		text: []string{"9.9 is larger ", "than 9.11."}}
 }
 
 func playRefusal(*game) *reply {

@@ -48,7 +48,8 @@ func (s *Server) scripted(c *conversation) *Answer {
 	}
 	prompt, _ := c.newest()
 	r := Request{
-		Model: c.model, System: c.system, Prompt: prompt, Results: c.results(), Messages: len(c.turns), Served: int(s.served.Load()),
+		Model: c.model, System: c.system, Prompt: prompt, Results: c.results(), Messages: len(c.turns),
+		Served: int(s.served.Load()),
 	}
 	for _, t := range c.turns {
 		r.Images += t.images

@@ -122,8 +122,10 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case r.Method == http.MethodGet && strings.HasSuffix(path, "/models"):
 		writeJSON(w, http.StatusOK, map[string]any{
 			"object": "list", "has_more": false,
-			"data":   []any{map[string]any{"id": modelName, "object": "model", "type": "model", "display_name": modelName, "created": 1, "owned_by": "acp", "created_at": "2026-01-01T00:00:00Z"}},
-			"models": []any{map[string]any{"name": "models/" + modelName, "displayName": modelName, "supportedGenerationMethods": []string{"generateContent", "countTokens"}}},
+			"data": []any{map[string]any{"id": modelName, "object": "model", "type": "model", "display_name": modelName,
+				"created": 1, "owned_by": "acp", "created_at": "2026-01-01T00:00:00Z"}},
+			"models": []any{map[string]any{"name": "models/" + modelName, "displayName": modelName,
+				"supportedGenerationMethods": []string{"generateContent", "countTokens"}}},
 		})
 		return
 	case r.Method == http.MethodHead && path == "": // some agents look whether the host is there
@@ -144,7 +146,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		sh, stream = contents{s: s, array: r.URL.Query().Get("alt") != "sse"}, true
 	default:
 		s.log(r, nil, nil)
-		writeJSON(w, http.StatusNotFound, map[string]any{"error": map[string]any{"type": "not_found_error", "code": http.StatusNotFound, "message": "the fake model serves no " + path}})
+		writeJSON(w, http.StatusNotFound,
+			map[string]any{"error": map[string]any{"type": "not_found_error", "code": http.StatusNotFound,
+				"message": "the fake model serves no " + path}})
 		return
 	}
 	if r.Method != http.MethodPost {

@@ -39,9 +39,10 @@ var (
 	readTools  = []string{"read", "readfile", "readtextfile", "viewfile", "openfile", "view", "cat"}
 	editTools  = []string{"edit", "replace", "editfile", "strreplace", "strreplaceedit", "searchreplace", "replaceinfile"}
 	writeTools = []string{"write", "writefile", "writetextfile", "createfile", "writetofile"}
-	runTools   = []string{"bash", "run", "shell", "runshellcommand", "runcommand", "executecommand", "runterminalcmd", "execcommand", "localshell", "terminal", "exec"}
-	planTools  = []string{"todowrite", "writetodos", "updateplan", "updatetodos", "todo", "plan"}
-	askTools   = []string{"askuserquestion", "askuser", "question", "askfollowupquestion"}
+	runTools   = []string{"bash", "run", "shell", "runshellcommand", "runcommand", "executecommand", "runterminalcmd",
+		"execcommand", "localshell", "terminal", "exec"}
+	planTools = []string{"todowrite", "writetodos", "updateplan", "updatetodos", "todo", "plan"}
+	askTools  = []string{"askuserquestion", "askuser", "question", "askfollowupquestion"}
 	// searchTools find tools that are not in the list.
 	searchTools = []string{"toolsearch", "searchtools"}
 	modeTools   = []string{"enterplanmode", "planenter", "switchmode"}

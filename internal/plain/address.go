@@ -21,13 +21,15 @@ func Address(address string) (text, host string, notes []string) {
 		return address, "", []string{fmt.Sprintf("This address cannot be read: %v.", err)}
 	}
 	if u.User != nil {
-		notes = append(notes, fmt.Sprintf("%q in front of the host is a user's name, and not where it leads.", u.User.Username()))
+		notes = append(notes, fmt.Sprintf("%q in front of the host is a user's name, and not where it leads.",
+			u.User.Username()))
 	}
 	written := u.Host
 	if u.Host = asciiHost(u.Host); u.Host == written {
 		return address, u.Host, notes
 	}
-	return u.String(), u.Host, append(notes, fmt.Sprintf("It was written as %q, with letters that may look like others.", written))
+	return u.String(), u.Host, append(notes, fmt.Sprintf("It was written as %q, with letters that may look like others.",
+		written))
 }
 
 // asciiHost returns a host, with its port, in lower case and with labels that are not ASCII in punycode.

@@ -41,7 +41,8 @@ import (
 const library = "github.com/acpgo/sdk"
 
 // nested are the folders of the other modules that are published. A module comes after those that it requires.
-var nested = []string{"acp/acpv2", "cmd/acp", "contrib/mcpacp", "contrib/otelacp", "contrib/natsacp", "contrib/sqlitestore"}
+var nested = []string{"acp/acpv2", "cmd/acp", "contrib/mcpacp", "contrib/otelacp", "contrib/natsacp",
+	"contrib/sqlitestore"}
 
 // checks are the commands that must succeed before a release. Make check includes the others, which fail sooner.
 var checks = [][]string{
@@ -178,7 +179,8 @@ func (r *release) run(ctx context.Context) (err error) {
 	}
 	fetch := []string{"fetch", "--quiet", "--atomic", "--no-tags", clone}
 	for _, tag := range r.tags() {
-		if _, err := git(ctx, clone, "tag", "--annotate", "-m", path.Join(library, path.Dir(tag))+" "+path.Base(tag), tag); err != nil {
+		if _, err := git(ctx, clone, "tag", "--annotate", "-m", path.Join(library, path.Dir(tag))+" "+path.Base(tag),
+			tag); err != nil {
 			return err
 		}
 		fetch = append(fetch, "refs/tags/"+tag+":refs/tags/"+tag)
@@ -258,7 +260,8 @@ func (r *release) require(dir string, done map[string][]string) error {
 	for _, required := range mod.Require {
 		if lines := done[required.Mod.Path]; lines != nil {
 			sums = append(sums, lines...)
-			err = errors.Join(err, mod.DropReplace(required.Mod.Path, ""), mod.AddRequire(required.Mod.Path, r.versionOf(strings.TrimPrefix(required.Mod.Path, library+"/"))))
+			err = errors.Join(err, mod.DropReplace(required.Mod.Path, ""),
+				mod.AddRequire(required.Mod.Path, r.versionOf(strings.TrimPrefix(required.Mod.Path, library+"/"))))
 		}
 	}
 	if err != nil {
@@ -375,7 +378,8 @@ func addToProxy(ctx context.Context, proxy, repo, revision, dir, version string)
 		return nil, err
 	}
 	for name, data := range map[string][]byte{
-		version + ".zip": zipped.Bytes(), version + ".mod": []byte(goMod), version + ".info": info, "list": []byte(version + "\n"),
+		version + ".zip": zipped.Bytes(), version + ".mod": []byte(goMod), version +
+			".info": info, "list": []byte(version + "\n"),
 	} {
 		if err := os.WriteFile(filepath.Join(base, name), data, 0o644); err != nil {
 			return nil, err
@@ -391,7 +395,8 @@ func addToProxy(ctx context.Context, proxy, repo, revision, dir, version string)
 	if err != nil {
 		return nil, err
 	}
-	return []string{mod.Path + " " + version + " " + zipSum + "\n", mod.Path + " " + version + "/go.mod " + modSum + "\n"}, nil
+	return []string{mod.Path + " " + version + " " + zipSum + "\n", mod.Path + " " + version + "/go.mod " + modSum + "\n"},
+		nil
 }
 
 // git runs git in a folder, and returns what it prints without the last line break.

@@ -13,7 +13,8 @@ import (
 func Connect(
 	ctx context.Context, transport rpc.Transport, routes func(*rpc.Conn) ([]engine.Route, error), opts *rpc.Options,
 ) (*rpc.Conn, error) {
-	c, err := engine.RPC.Connect(ctx, transport, func(c *engine.Conn) ([]engine.Route, error) { return routes((*rpc.Conn)(c)) }, opts)
+	c, err := engine.RPC.Connect(ctx, transport,
+		func(c *engine.Conn) ([]engine.Route, error) { return routes((*rpc.Conn)(c)) }, opts)
 	return (*rpc.Conn)(c), err
 }
 

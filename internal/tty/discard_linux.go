@@ -5,6 +5,7 @@ package tty
 import "syscall"
 
 func discard(fd uintptr) {
-	const flush = 0x540b                                                               // TCFLSH, which package syscall does not have
+	// TCFLSH, which package syscall does not have
+	const flush = 0x540b
 	_, _, _ = syscall.Syscall(syscall.SYS_IOCTL, fd, flush, uintptr(syscall.TCIFLUSH)) // fails if it is no terminal
 }

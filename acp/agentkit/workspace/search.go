@@ -61,7 +61,8 @@ func (w *Workspace) Search(ctx context.Context, dir, pattern string) (string, er
 }
 
 // search searches the files below name, which is dir for the user.
-func (w *Workspace) search(ctx context.Context, files fs.FS, name, dir string, expr *regexp.Regexp, found *bounded) error {
+func (w *Workspace) search(ctx context.Context, files fs.FS, name, dir string, expr *regexp.Regexp,
+	found *bounded) error {
 	rules := map[string][]rule{}                    // by directory
 	for at := path.Dir(name); ; at = path.Dir(at) { // those of outer directories apply first
 		rules[path.Dir(name)] = slices.Concat(readRules(files, at), rules[path.Dir(name)])

@@ -209,7 +209,8 @@ func (w *Workspace) Run(
 
 // Shell runs a command line as Run does, with the shell of this machine and for at most as long as limit. It returns
 // the output, and as an error that the command has failed.
-func (w *Workspace) Shell(ctx context.Context, call *agentkit.ToolCall, line string, limit time.Duration) (string, error) {
+func (w *Workspace) Shell(ctx context.Context, call *agentkit.ToolCall, line string, limit time.Duration) (string,
+	error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, acp.Public(fmt.Errorf("stopped after %v", limit)))
 	defer cancel()
 	shell := local.DefaultShell()

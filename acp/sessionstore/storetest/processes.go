@@ -54,7 +54,8 @@ func (s *suite) process(name, role string) (*exec.Cmd, io.ReadCloser) {
 	for i, part := range parts[:len(parts)-1] { // without the subtest of RunProcesses
 		parts[i] = "^" + regexp.QuoteMeta(part) + "$"
 	}
-	cmd := exec.CommandContext(s.Context(), os.Args[0], "-test.run="+strings.Join(parts[:len(parts)-1], "/"), "-test.count=1")
+	cmd := exec.CommandContext(s.Context(), os.Args[0], "-test.run="+strings.Join(parts[:len(parts)-1], "/"),
+		"-test.count=1")
 	cmd.Env = append(os.Environ(), envRole+"="+role, envDir+"="+s.dir)
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
@@ -121,7 +122,8 @@ func (s *suite) checkStored(ctx context.Context, store sessionstore.Store) (upda
 	for i, update := range all {
 		var n, length int
 		line := s.textOf(update)
-		if _, err := fmt.Sscanf(line, "%d %d", &n, &length); err != nil || n != i || !strings.HasSuffix(line, " "+strings.Repeat("p", length)) {
+		if _, err := fmt.Sscanf(line, "%d %d", &n, &length); err != nil || n != i ||
+			!strings.HasSuffix(line, " "+strings.Repeat("p", length)) {
 			s.Fatalf("update %d is %.60q, %v", i, line, err)
 		}
 	}

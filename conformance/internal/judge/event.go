@@ -56,7 +56,8 @@ func (e *Event) evidence() *finding.Evidence {
 	if e.self == nil {
 		e.self = &finding.Evidence{
 			Number: e.number, Direction: e.direction, Kind: e.Kind,
-			Method: strings.Clone(finding.Clip(e.Method)), ID: strings.Clone(e.ID), Excerpt: finding.Clip(string(e.line[:min(len(e.line), 2*finding.MaxText)])),
+			Method: strings.Clone(finding.Clip(e.Method)), ID: strings.Clone(e.ID),
+			Excerpt: finding.Clip(string(e.line[:min(len(e.line), 2*finding.MaxText)])),
 		}
 	}
 	return e.self
@@ -80,7 +81,8 @@ func (e *Event) Broken(pointer, format string, args ...any) Breach {
 		}
 	}
 	return e.add(finding.Finding{
-		Side: e.Sender(), Number: e.number, Direction: e.direction, Kind: e.Kind, Method: strings.Clone(finding.Clip(e.Method)), ID: strings.Clone(e.ID),
+		Side: e.Sender(), Number: e.number, Direction: e.direction, Kind: e.Kind,
+		Method: strings.Clone(finding.Clip(e.Method)), ID: strings.Clone(e.ID),
 		Pointer: pointer, Message: finding.Clip(fmt.Sprintf(format, args...)),
 	})
 }
@@ -131,7 +133,8 @@ func (r Breach) Mildly(level finding.Level) Breach {
 // it.
 func (e *Event) Sound(pointer string) bool {
 	for _, f := range e.findings[:e.refused] {
-		if f.Definition != finding.Envelope && f.Rule != schema.Custom && (isWithin(f.Pointer, pointer) || isWithin(pointer, f.Pointer)) {
+		if f.Definition != finding.Envelope && f.Rule != schema.Custom &&
+			(isWithin(f.Pointer, pointer) || isWithin(pointer, f.Pointer)) {
 			return false
 		}
 	}

@@ -74,14 +74,16 @@ type History struct {
 	InForce                 int                // the version whose rules apply to the message
 	AuthMethods             Table[*AuthMethod] // by id
 
-	LoggedIn, LoggedOut *finding.Evidence // the last successful authenticate, if no logout followed; the last logout, if no authenticate did
+	// the last successful authenticate, if no logout followed; the last logout, if no authenticate did
+	LoggedIn, LoggedOut *finding.Evidence
 	AuthNeeded          *finding.Evidence // the answer to session/new that required authentication
 
 	Notified   map[finding.Side]*finding.Evidence // the last notification to each side; nil for a session/update
 	Unreadable map[finding.Side]bool              // the side received something that is not a proper message
 	Garbled    map[finding.Side]bool              // and it may have been meant as one
-	OddIDs     map[finding.Side]bool              // the side received something that it may answer without an id, not counting Unread
-	Unread     map[finding.Side]UnreadLines       // lines that the side received and that are not messages
+	// the side received something that it may answer without an id, not counting Unread
+	OddIDs map[finding.Side]bool
+	Unread map[finding.Side]UnreadLines // lines that the side received and that are not messages
 
 	open         map[requestKey]*Request // all requests in flight
 	read         map[finding.Side]int    // the number of the last request that the side has answered
@@ -255,8 +257,9 @@ type Session struct {
 	SetupNew, Replayed bool
 	Loaded             *finding.Evidence // the answer to session/load, until the next prompt
 	Prompted           *finding.Evidence // the last answer that ended a turn whose prompt was not refused
-	Cwd, OldCwd        string            // the PathKey of the working directory, and of the one before the last session/load or session/resume
-	Moved              *finding.Evidence // the answer to that request, if it changed the directory
+	// the PathKey of the working directory, and of the one before the last session/load or session/resume
+	Cwd, OldCwd string
+	Moved       *finding.Evidence // the answer to that request, if it changed the directory
 
 	// Only in version 1: its turns, the last replay of session/load, and whether a turn in flight is a command.
 	talk      []*said
@@ -296,9 +299,10 @@ type Session struct {
 	// Settable has every configuration option that was ever offered, with its types and values (see SettableKey),
 	// because a client may not have seen the last change yet.
 	Settable Table[bool]
-	Setting  int               // the number of requests in flight that set an option or the mode
-	Touched  int               // the number of the last message that may have changed options: an update, an answer, the end of a turn
-	Plans    Table[*AgentPlan] // by id, "" for plans without one
+	Setting  int // the number of requests in flight that set an option or the mode
+	// the number of the last message that may have changed options: an update, an answer, the end of a turn
+	Touched int
+	Plans   Table[*AgentPlan] // by id, "" for plans without one
 }
 
 // AgentPlan is the last state of a plan.
@@ -450,7 +454,8 @@ func (h *History) take(e *Event) {
 		// Its envelope may be so malformed that the answer has no id.
 		odd := e.ID == "null" || e.key == "array" || e.key == "object" || e.key == "boolean"
 		h.Unreadable[receiver] = h.Unreadable[receiver] || odd
-		h.OddIDs[receiver] = h.OddIDs[receiver] || odd || slices.ContainsFunc(e.findings[:e.refused], func(f finding.Finding) bool { return f.Definition == finding.Envelope })
+		h.OddIDs[receiver] = h.OddIDs[receiver] || odd ||
+			slices.ContainsFunc(e.findings[:e.refused], func(f finding.Finding) bool { return f.Definition == finding.Envelope })
 	case "":
 		h.Unreadable[receiver] = true
 		h.Garbled[receiver] = h.Garbled[receiver] || bytes.IndexByte(e.line, '{') >= 0
@@ -507,7 +512,8 @@ func mayGiveSession(r *Request) bool {
 }
 
 func (h *History) takeRequest(e *Event) {
-	r := &Request{key: requestKey{e.direction, e.key}, At: e.evidence(), time: e.time, direction: e.direction, Method: finding.Clip(e.Method)}
+	r := &Request{key: requestKey{e.direction, e.key}, At: e.evidence(), time: e.time, direction: e.direction,
+		Method: finding.Clip(e.Method)}
 	r.session = h.noteSession(e, e.Text("sessionId"))
 	h.asked = r
 	if !e.remembered { // there are too many requests
@@ -830,7 +836,8 @@ func (m *Message) FromEarlierWork(e *Event) bool {
 // ReplayedAfter returns a message that the current replay had before this one although it came later in the
 // conversation, or nil. Of the messages of one work, only those of the user have a certain place.
 func (m *Message) ReplayedAfter(s *Session) *Message {
-	if m != nil && m.replay != s.Setup && s.latest != nil && (m.begun < s.newest || m.user && m.At.Number < s.latest.At.Number) {
+	if m != nil && m.replay != s.Setup && s.latest != nil &&
+		(m.begun < s.newest || m.user && m.At.Number < s.latest.At.Number) {
 		return s.latest
 	}
 	return nil
@@ -862,7 +869,8 @@ func (c *ToolCall) noteDetails(e *Event, call *schema.Value) {
 			c.Final = e.evidence()
 		}
 	}
-	if id := call.Text("_meta", "terminal_info", "terminal_id"); id != "" && len(c.own) < maxNames && !slices.Contains(c.own, Short(id)) {
+	if id := call.Text("_meta", "terminal_info", "terminal_id"); id != "" && len(c.own) < maxNames &&
+		!slices.Contains(c.own, Short(id)) {
 		c.own = append(c.own, Short(strings.Clone(id)))
 	}
 	if !call.Member("content").IsArray() {
@@ -970,7 +978,8 @@ func OptionKey(from *schema.Value) string {
 
 // ReadOption reads a configuration option, whose values may be in groups.
 func ReadOption(o *Offer, option *schema.Value) *Offered {
-	thing := &Offered{Kind: Short(strings.Clone(option.Text("type"))), Current: Short(strings.Clone(option.Text("currentValue")))}
+	thing := &Offered{Kind: Short(strings.Clone(option.Text("type"))),
+		Current: Short(strings.Clone(option.Text("currentValue")))}
 	if thing.Kind != "select" {
 		return thing
 	}

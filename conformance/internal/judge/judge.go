@@ -29,7 +29,8 @@ const maxTold = 1 << 12
 // New returns a judge for a new connection. Of the rules of each version, it uses those for which applies returns true,
 // or all if applies is nil.
 func New(s *schema.Schema, rules map[int]*Index, applies func(*Rule) bool) *Judge {
-	return &Judge{connection: schema.NewConnection(s), history: newHistory(), told: NewTable[bool](maxTold), rules: rules, applies: applies}
+	return &Judge{connection: schema.NewConnection(s), history: newHistory(), told: NewTable[bool](maxTold), rules: rules,
+		applies: applies}
 }
 
 // Message checks one message and returns its findings, those of the schema first. It does not retain line.
@@ -39,7 +40,8 @@ func (j *Judge) Message(direction finding.Direction, line []byte, at time.Time) 
 	e := Event{
 		History: &j.history, judge: j,
 		number: checked.Number, time: at, direction: direction, Kind: checked.Kind,
-		Method: checked.Method, ID: checked.ID, key: checked.Key, Content: checked.Content.Member(), line: bytes.TrimSuffix(line, []byte("\n")),
+		Method: checked.Method, ID: checked.ID, key: checked.Key, Content: checked.Content.Member(),
+		line:     bytes.TrimSuffix(line, []byte("\n")),
 		findings: checked.Findings, refused: len(checked.Findings), remembered: checked.Asked != nil,
 	}
 	if e.Kind == finding.Request || e.Kind == finding.Notification {

@@ -189,8 +189,9 @@ func (s *Session) ReplayFault() string {
 		}
 	}
 	questions, answers := make([][]place, len(s.talk)), make([][]place, len(s.talk))
-	turns := make([]int, len(s.replay)) // where a chunk belongs: 2n to the question of turn n, 2n+1 to what follows, 0 if unknown
-	begins := map[int]bool{}            // the chunks that may begin a question
+	// where a chunk belongs: 2n to the question of turn n, 2n+1 to what follows, 0 if unknown
+	turns := make([]int, len(s.replay))
+	begins := map[int]bool{} // the chunks that may begin a question
 	for i, t := range s.talk {
 		for _, c := range t.chunks() {
 			places, turn := s.replay.find(c), 2*i+3

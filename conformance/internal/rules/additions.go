@@ -17,17 +17,20 @@ var additionsRules = []judge.Rule{
 	{
 		ID:       "ADD-2",
 		Versions: both,
-		Breaks: "An update or a request of the agent for a session that no answer has given to the client and that the client has " +
+		Breaks: "An update or a request of the agent for a session that no answer has given to the client and that the " +
+			"client has " +
 			"never named, while no request is pending whose answer could give it.",
 		Right: `<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"available_commands_update","availableCommands":[]}}}`,
 		Wrong: `<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"x","update":{"sessionUpdate":"available_commands_update","availableCommands":[]}}}`,
 		On: anyOf(updates(), requests(judge.MethodPermission, judge.MethodElicit, judge.MethodReadFile, judge.MethodWriteFile,
-			judge.MethodTerminalCreate, judge.MethodTerminalOutput, judge.MethodTerminalWait, judge.MethodTerminalKill, judge.MethodTerminalRelease)),
+			judge.MethodTerminalCreate, judge.MethodTerminalOutput, judge.MethodTerminalWait, judge.MethodTerminalKill,
+			judge.MethodTerminalRelease)),
 		// The agent can introduce a session only in an answer, and a judge sees that before anything the agent sends
 		// later.
 		Check: func(e *judge.Event) {
 			s, id := e.Session, e.Text("sessionId")
-			if e.Sender() != finding.Agent || s != nil && (s.Usable != nil || s.Asked) || id == "" || e.Initialized == nil || e.Sessions.Forgot || e.Listed.Forgot || e.Giving > 0 || e.Garbled[finding.Client] {
+			if e.Sender() != finding.Agent || s != nil && (s.Usable != nil || s.Asked) || id == "" || e.Initialized == nil ||
+				e.Sessions.Forgot || e.Listed.Forgot || e.Giving > 0 || e.Garbled[finding.Client] {
 				return
 			}
 			if _, listed := e.Listed.Get(id); !listed && e.Once(id) {
@@ -84,14 +87,16 @@ var additionsRules = []judge.Rule{
 		On: results(schema.MethodInitialize),
 		Check: func(e *judge.Event) {
 			if chosen, ok := e.Content.Integer("protocolVersion"); ok && (chosen > latestVersion || chosen < 1) {
-				e.Broken("/protocolVersion", "the agent chose version %d, which does not exist", chosen).Because(e.Initialize, "the request")
+				e.Broken("/protocolVersion", "the agent chose version %d, which does not exist", chosen).
+					Because(e.Initialize, "the request")
 			}
 		},
 	},
 	{
 		ID:       "ADD-10",
 		Versions: both,
-		Breaks: "Something unstable that is sent to a side that has not advertised the capability for it: a method, systemPrompt " +
+		Breaks: "Something unstable that is sent to a side that has not advertised the capability for it: a method, " +
+			"systemPrompt " +
 			"of a session or archived of session/list, even if empty, or (version 1) an update of a plan with an id or of a " +
 			"subagent.",
 		Right: `
@@ -99,7 +104,8 @@ var additionsRules = []judge.Rule{
 			<- {"jsonrpc":"2.0","id":0,"result":{"protocolVersion":1,"agentCapabilities":{"sessionCapabilities":{"fork":{}}}}}
 			-> {"jsonrpc":"2.0","id":10,"method":"session/fork","params":{"sessionId":"s","cwd":"/work"}}`,
 		Wrong: `-> {"jsonrpc":"2.0","id":10,"method":"session/fork","params":{"sessionId":"s","cwd":"/work"}}`,
-		On:    anyOf(requests(append(unstableMethods(), judge.MethodNew, judge.MethodLoad, judge.MethodResume, judge.MethodList)...), updates(slices.Sorted(maps.Keys(unstableUpdate))...)),
+		On: anyOf(requests(append(unstableMethods(), judge.MethodNew, judge.MethodLoad, judge.MethodResume,
+			judge.MethodList)...), updates(slices.Sorted(maps.Keys(unstableUpdate))...)),
 		Check: func(e *judge.Event) {
 			switch {
 			case e.Sender() == finding.Agent:
@@ -113,14 +119,16 @@ var additionsRules = []judge.Rule{
 			for name, v1 := range unstableMember {
 				capability := nameByVersion(e, v1, strings.Replace(v1, "sessionCapabilities", "session", 1))
 				if e.Given(name) && !e.Agent.Can(capability) {
-					e.Broken("/"+name, "the client sent this, but the agent does not advertise %s", capability).Because(e.Agent.At, "its capabilities")
+					e.Broken("/"+name, "the client sent this, but the agent does not advertise %s", capability).
+						Because(e.Agent.At, "its capabilities")
 				}
 			}
 		},
 	},
 	{
-		ID:     "ADD-12",
-		Breaks: "The session's first available_commands_update comes after the answer to session/load and before the next prompt.",
+		ID: "ADD-12",
+		Breaks: "The session's first available_commands_update comes after the answer to session/load and before the " +
+			"next prompt.",
 		Right: `
 			-> {"jsonrpc":"2.0","id":10,"method":"session/load","params":{"sessionId":"old","cwd":"/work","mcpServers":[]}}
 			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"old","update":{"sessionUpdate":"available_commands_update","availableCommands":[]}}}
@@ -132,13 +140,15 @@ var additionsRules = []judge.Rule{
 		On: updates("available_commands_update"),
 		Check: func(e *judge.Event) {
 			if s := e.Session; s != nil && s.Loaded != nil && s.Commands == nil {
-				e.Broken("", "the agent sent its commands after the answer to session/load, not before it").Because(s.Loaded, "the answer")
+				e.Broken("", "the agent sent its commands after the answer to session/load, not before it").
+					Because(s.Loaded, "the answer")
 			}
 		},
 	},
 	{
 		ID: "ADD-13",
-		Breaks: "An updatedAt of a listed session or of a session_info_update that is not an ISO 8601 date, with or without a " +
+		Breaks: "An updatedAt of a listed session or of a session_info_update that is not an ISO 8601 date, with or " +
+			"without a " +
 			"time. (Version 2: the schema has the format.)",
 		Right: `<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"session_info_update","updatedAt":"2026-01-02T03:04:05Z"}}}`,
 		Wrong: `<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"session_info_update","updatedAt":"yesterday"}}}`,
@@ -157,7 +167,8 @@ var additionsRules = []judge.Rule{
 	},
 	{
 		ID: "ADD-15",
-		Breaks: "terminal/output, terminal/wait_for_exit or terminal/kill for a terminal that the agent has already released, " +
+		Breaks: "terminal/output, terminal/wait_for_exit or terminal/kill for a terminal that the agent has already " +
+			"released, " +
 			"unless the release failed.",
 		Right: withTerminal + `
 			<- {"jsonrpc":"2.0","id":"o","method":"terminal/output","params":{"sessionId":"s","terminalId":"t1"}}
@@ -175,7 +186,8 @@ var additionsRules = []judge.Rule{
 	{
 		ID:       "ADD-16",
 		Versions: both,
-		Breaks: "A session in the answer to session/list whose cwd is not the one in the request. (Less than a MUST: an agent may " +
+		Breaks: "A session in the answer to session/list whose cwd is not the one in the request. (Less than a MUST: an " +
+			"agent may " +
 			"compare the targets of links.)",
 		Right: `
 			-> {"jsonrpc":"2.0","id":10,"method":"session/list","params":{"cwd":"/work/"}}
@@ -191,7 +203,9 @@ var additionsRules = []judge.Rule{
 			wanted := e.Request.Params.Text("cwd")
 			for i, s := range e.Content.Items("sessions") {
 				if cwd := s.Text("cwd"); absolute(cwd) && judge.PathKey(cwd) != judge.PathKey(wanted) {
-					e.Broken(schema.Element("/sessions", i)+"/cwd", "the agent listed a session in %q, which is not the cwd of the request", finding.Clip(cwd)).Because(e.Request.At, "the request")
+					e.Broken(schema.Element("/sessions", i)+"/cwd",
+						"the agent listed a session in %q, which is not the cwd of the request", finding.Clip(cwd)).
+						Because(e.Request.At, "the request")
 				}
 			}
 		},
@@ -203,7 +217,8 @@ var iso8601 = regexp.MustCompile(`^(?i)[+-]?\d{4,6}(-?(0[1-9]|1[0-2])(-?(0[1-9]|
 	`(T([01]\d|2[0-4])(:?[0-5]\d(:?([0-5]\d|60))?)?([.,]\d+)?(Z|[+-][01]\d(:?[0-5]\d)?)?)?$`)
 
 // unstableMember maps each unstable member of a version 1 request to the capability of the agent that it needs.
-var unstableMember = map[string]string{"systemPrompt": "sessionCapabilities.systemPrompt", "archived": "sessionCapabilities.archive"}
+var unstableMember = map[string]string{"systemPrompt": "sessionCapabilities.systemPrompt",
+	"archived": "sessionCapabilities.archive"}
 
 // unstableUpdate maps each unstable update of version 1 to the capability of the client that it needs.
 var unstableUpdate = map[string]string{

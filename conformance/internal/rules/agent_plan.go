@@ -11,7 +11,8 @@ var agentPlanRules = []judge.Rule{
 	{
 		ID:       "PLN-3",
 		Versions: both,
-		Breaks: "A plan that looks like a change of the previous one rather than the whole plan: its entries are some of the " +
+		Breaks: "A plan that looks like a change of the previous one rather than the whole plan: its entries are " +
+			"some of the " +
 			"earlier ones, one of them with a new status, and others that were not completed are left out. (Advice: an agent " +
 			"may also have given them up.)",
 		Right: `
@@ -46,7 +47,8 @@ var agentPlanRules = []judge.Rule{
 			}
 			for content, status := range before.Entries {
 				if _, still := now.Entries[content]; changed && !still && status != "completed" && status != "cancelled" {
-					e.Broken(where+"/entries", "entries of the previous plan that were not completed are missing; an update has the whole plan").
+					e.Broken(where+"/entries",
+						"entries of the previous plan that were not completed are missing; an update has the whole plan").
 						Because(before.At, "the previous plan").Mildly(finding.Advice)
 					return
 				}

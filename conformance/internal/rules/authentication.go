@@ -34,7 +34,8 @@ var authenticationRules = []judge.Rule{
 		On: requests("authenticate", "auth/login"),
 		Check: func(e *judge.Event) {
 			if m, ok := e.AuthMethods.Get(e.Text("methodId")); ok && m.Kind == "terminal" {
-				e.Broken("/methodId", "the client must run a method of type terminal itself, not pass it to authenticate").Because(m.At, "the methods that the agent offers")
+				e.Broken("/methodId", "the client must run a method of type terminal itself, not pass it to authenticate").
+					Because(m.At, "the methods that the agent offers")
 			}
 		},
 	},
@@ -51,7 +52,8 @@ var authenticationRules = []judge.Rule{
 		Check: func(e *judge.Event) {
 			id := e.Text("methodId")
 			if _, ok := e.AuthMethods.Get(id); !ok && id != "" && !e.AuthMethods.Forgot && e.Initialized != nil {
-				e.Broken("/methodId", "the agent does not offer the method %q", finding.Clip(id)).Because(e.Initialized, "the methods that it offers")
+				e.Broken("/methodId", "the agent does not offer the method %q", finding.Clip(id)).
+					Because(e.Initialized, "the methods that it offers")
 			}
 		},
 	},

@@ -10,7 +10,8 @@ var cancellationRules = []judge.Rule{
 	{
 		ID:       "CAN-1",
 		Versions: both,
-		Breaks: "A request that was cancelled with $/cancel_request and was never answered before the side that should have " +
+		Breaks: "A request that was cancelled with $/cancel_request and was never answered before the side that " +
+			"should have " +
 			"answered closed the connection.",
 		Right: `
 			-> {"jsonrpc":"2.0","id":10,"method":"_example.com/work"}
@@ -22,7 +23,8 @@ var cancellationRules = []judge.Rule{
 		End: func(e *judge.Event) {
 			for _, r := range e.Unanswered(e.ClosedBy) {
 				if r.Cancelled != nil && e.HasRead(r) {
-					e.BrokenAt(r.At, "the request was cancelled but never answered; a cancelled request still needs an answer").Because(r.Cancelled, "its cancellation")
+					e.BrokenAt(r.At, "the request was cancelled but never answered; a cancelled request still needs an answer").
+						Because(r.Cancelled, "its cancellation")
 				}
 			}
 		},

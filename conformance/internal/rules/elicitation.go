@@ -23,7 +23,8 @@ var elicitationRules = []judge.Rule{
 	{
 		ID:       "ELI-5",
 		Versions: both,
-		Breaks: "elicitation/create of mode form to a client that does not advertise elicitation.form, or of mode url to one that " +
+		Breaks: "elicitation/create of mode form to a client that does not advertise elicitation.form, or of mode url to " +
+			"one that " +
 			"does not advertise elicitation.url.",
 		Right: withElicitation + `<- {"jsonrpc":"2.0","id":"e","method":"elicitation/create","params":{"sessionId":"s","mode":"url","elicitationId":"e1","url":"https://example.com/login","message":"Log in"}}`,
 		Wrong: `<- {"jsonrpc":"2.0","id":"e","method":"elicitation/create","params":{"sessionId":"s","mode":"url","elicitationId":"e1","url":"https://example.com/login","message":"Log in"}}`,
@@ -37,7 +38,8 @@ var elicitationRules = []judge.Rule{
 	{
 		ID:       "ELI-11",
 		Versions: both,
-		Breaks: "A form with a free text field whose name or title is that of a secret: password, API key, access token, card " +
+		Breaks: "A form with a free text field whose name or title is that of a secret: password, API key, access " +
+			"token, card " +
 			"number. (Milder than its requirement, because it is judged by words.)",
 		Right: withElicitation + `<- {"jsonrpc":"2.0","id":"e","method":"elicitation/create","params":{"sessionId":"s","mode":"form","message":"Who are you?","requestedSchema":{"type":"object","properties":{"name":{"type":"string","title":"Name"}}}}}`,
 		Wrong: withElicitation + `<- {"jsonrpc":"2.0","id":"e","method":"elicitation/create","params":{"sessionId":"s","mode":"form","message":"Log in","requestedSchema":{"type":"object","properties":{"apiKey":{"type":"string","title":"API key"}}}}}`,
@@ -46,7 +48,8 @@ var elicitationRules = []judge.Rule{
 			for name, property := range e.Content.Members("requestedSchema", "properties") {
 				free := property.Text("type") == "string" && !property.Given("enum") && !property.Given("oneOf")
 				if free && (asksForSecret(name) || asksForSecret(property.Text("title"))) {
-					e.Broken(schema.Pointer("/requestedSchema/properties", name), "the form asks for a secret; use the mode url instead").Mildly(finding.Should)
+					e.Broken(schema.Pointer("/requestedSchema/properties", name),
+						"the form asks for a secret; use the mode url instead").Mildly(finding.Should)
 				}
 			}
 		},
@@ -54,7 +57,8 @@ var elicitationRules = []judge.Rule{
 	{
 		ID:       "ELI-15",
 		Versions: both,
-		Breaks: "Accepted content that its requestedSchema does not allow: a required member is missing, or a value has the wrong " +
+		Breaks: "Accepted content that its requestedSchema does not allow: a required member is missing, or a value has " +
+			"the wrong " +
 			"type, is not one of the choices or is out of bounds.",
 		Right: withElicitation + `
 			<- {"jsonrpc":"2.0","id":"e","method":"elicitation/create","params":{"sessionId":"s","mode":"form","message":"Which?","requestedSchema":{"type":"object","properties":{"size":{"type":"string","enum":["s","l"]}},"required":["size"]}}}
@@ -65,7 +69,8 @@ var elicitationRules = []judge.Rule{
 		On: results(judge.MethodElicit),
 		Check: func(e *judge.Event) {
 			form := e.Request.Params.Member("requestedSchema")
-			if e.Text("action") != "accept" || e.Request.Params.Text("mode") != "form" || !form.IsObject() || !e.Sound("/content") {
+			if e.Text("action") != "accept" || e.Request.Params.Text("mode") != "form" || !form.IsObject() ||
+				!e.Sound("/content") {
 				return
 			}
 			// The loop is over the form, which is small, so that the content is read only once.
@@ -109,14 +114,16 @@ var elicitationRules = []judge.Rule{
 		Check: func(e *judge.Event) {
 			id := e.Text("elicitationId")
 			if before, ok := e.Elicitations.Get(id); ok && id != "" && !before.Over && before.Completed == nil {
-				e.Broken("/elicitationId", "the id %q already belongs to an outstanding elicitation", finding.Clip(id)).Because(before.At, "the elicitation with this id")
+				e.Broken("/elicitationId", "the id %q already belongs to an outstanding elicitation", finding.Clip(id)).
+					Because(before.At, "the elicitation with this id")
 			}
 		},
 	},
 	{
 		ID:       "ELI-21",
 		Versions: both,
-		Breaks: "elicitation/complete with an id that no elicitation/create on this connection had, if no session is older than " +
+		Breaks: "elicitation/complete with an id that no elicitation/create on this connection had, if no session is " +
+			"older than " +
 			"the connection.",
 		Right: withElicitation + `
 			<- {"jsonrpc":"2.0","id":"e","method":"elicitation/create","params":{"sessionId":"s","mode":"url","elicitationId":"e1","url":"https://example.com/login","message":"Log in"}}
@@ -134,7 +141,8 @@ var elicitationRules = []judge.Rule{
 	{
 		ID:       "ELI-23",
 		Versions: both,
-		Breaks: "A request for a mode that the client does not advertise, answered with anything but the code -32602. (-32601 is " +
+		Breaks: "A request for a mode that the client does not advertise, answered with anything but the code -32602. " +
+			"(-32601 is " +
 			"also right if the client advertises no mode at all.)",
 		Right: `
 			<- {"jsonrpc":"2.0","id":"e","method":"elicitation/create","params":{"sessionId":"s","mode":"url","elicitationId":"e1","url":"https://example.com/login","message":"Log in"}}
@@ -151,7 +159,8 @@ var elicitationRules = []judge.Rule{
 			case e.Sender() != finding.Client || mode != "form" && mode != "url" || e.Client.Can("elicitation."+mode):
 			case e.Kind == finding.ErrorReply && (code == codeParams || code == codeCancelled || code == codeMethod && none):
 			default:
-				e.Broken("", "the client does not advertise the mode %s, so it must answer with the error code %d", mode, codeParams).
+				e.Broken("", "the client does not advertise the mode %s, so it must answer with the error code %d", mode,
+					codeParams).
 					Because(e.Client.At, "its capabilities").Because(e.Request.At, "the request")
 			}
 		},
@@ -184,7 +193,8 @@ var elicitationRules = []judge.Rule{
 						e.Broken("/url", "the URL has the parameter %q, which is a credential", finding.Clip(name))
 						return
 					case likelyCredentials[name]:
-						e.Broken("/url", "the URL has the parameter %q, which may be a credential or personal data", finding.Clip(name)).Mildly(finding.Should)
+						e.Broken("/url", "the URL has the parameter %q, which may be a credential or personal data", finding.Clip(name)).
+							Mildly(finding.Should)
 						return
 					}
 				}
@@ -194,14 +204,16 @@ var elicitationRules = []judge.Rule{
 	{
 		ID:       "ELI-26",
 		Versions: both,
-		Breaks: "A URL whose scheme is not https and whose host is not a development host: localhost, a local or private address, " +
+		Breaks: "A URL whose scheme is not https and whose host is not a development host: localhost, a local or private " +
+			"address, " +
 			".local, .test.",
 		Right: withElicitation + `<- {"jsonrpc":"2.0","id":"e","method":"elicitation/create","params":{"sessionId":"s","mode":"url","elicitationId":"e1","url":"http://localhost:8080/login","message":"Log in"}}`,
 		Wrong: withElicitation + `<- {"jsonrpc":"2.0","id":"e","method":"elicitation/create","params":{"sessionId":"s","mode":"url","elicitationId":"e1","url":"http://example.com/login","message":"Log in"}}`,
 		On:    requests(judge.MethodElicit),
 		Check: func(e *judge.Event) {
 			u := elicitedURL(e)
-			if u != nil && !strings.EqualFold(u.Scheme, "https") && !(strings.EqualFold(u.Scheme, "http") && isDevelopmentHost(u.Hostname())) {
+			if u != nil && !strings.EqualFold(u.Scheme, "https") &&
+				!(strings.EqualFold(u.Scheme, "http") && isDevelopmentHost(u.Hostname())) {
 				e.Broken("/url", "the URL's scheme is not https")
 			}
 		},
@@ -233,7 +245,8 @@ var elicitationRules = []judge.Rule{
 	},
 	{
 		ID: "ELI-34",
-		Breaks: "elicitation/create with both a sessionId and a requestId. (One with neither, or without mode, does not fit the " +
+		Breaks: "elicitation/create with both a sessionId and a requestId. (One with neither, or without mode, does " +
+			"not fit the " +
 			"schema; in version 2, neither does one with both.)",
 		Right: withElicitation + `<- {"jsonrpc":"2.0","id":"e","method":"elicitation/create","params":{"sessionId":"s","toolCallId":"c","mode":"form","message":"Which?","requestedSchema":{"type":"object","properties":{}}}}`,
 		Wrong: withElicitation + `<- {"jsonrpc":"2.0","id":"e","method":"elicitation/create","params":{"sessionId":"s","requestId":1,"mode":"form","message":"Which?","requestedSchema":{"type":"object","properties":{}}}}`,
@@ -259,7 +272,8 @@ func unstyled(name string) string {
 // credentials has the names of parameters that hold a credential, likelyCredentials those of parameters that may hold
 // one.
 var (
-	credentials = stringSet("password", "passwd", "pwd", "secret", "clientsecret", "apikey", "apisecret", "accesstoken", "refreshtoken",
+	credentials = stringSet("password", "passwd", "pwd", "secret", "clientsecret", "apikey", "apisecret", "accesstoken",
+		"refreshtoken",
 		"idtoken", "authtoken", "bearertoken", "sessiontoken", "privatekey", "authorization")
 	likelyCredentials = stringSet("token", "key", "auth", "sig", "signature", "email", "username", "ssn")
 )
@@ -267,7 +281,8 @@ var (
 // secretNames has the names of fields that ask for a secret, secretParts parts of such names.
 var (
 	secretNames = stringSet("secret", "token", "pin", "otp", "cvv", "cvc", "pwd", "ssn")
-	secretParts = []string{"password", "passwd", "passphrase", "passcode", "apikey", "secretkey", "clientsecret", "accesstoken",
+	secretParts = []string{"password", "passwd", "passphrase", "passcode", "apikey", "secretkey", "clientsecret",
+		"accesstoken",
 		"authtoken", "bearertoken", "refreshtoken", "privatekey", "credential", "securitycode", "creditcard", "cardnumber"}
 )
 
@@ -281,7 +296,8 @@ func asksForSecret(name string) bool {
 	if secretNames[name] {
 		return true
 	}
-	for _, about := range []string{"name", "policy", "length", "path", "file", "manager", "hint", "url", "variable", "id"} {
+	for _, about := range []string{"name", "policy", "length", "path", "file", "manager", "hint", "url", "variable",
+		"id"} {
 		if strings.HasSuffix(name, about) {
 			return false
 		}
@@ -323,7 +339,8 @@ func isDevelopmentHost(host string) bool {
 		}
 	}
 	address, err := netip.ParseAddr(host)
-	return err == nil && (address.IsLoopback() || address.IsPrivate() || address.IsLinkLocalUnicast() || address.IsUnspecified())
+	return err == nil && (address.IsLoopback() || address.IsPrivate() || address.IsLinkLocalUnicast() ||
+		address.IsUnspecified())
 }
 
 var clickable = regexp.MustCompile(`(?i)\bhttps?://\S`)

@@ -34,7 +34,8 @@ var errorRules = []judge.Rule{
 	{
 		ID:       "ERR-3",
 		Versions: both,
-		Breaks: "A code other than -32601 for a method that the receiver does not have: the error's message says so, or the " +
+		Breaks: "A code other than -32601 for a method that the receiver does not have: the error's message says " +
+			"so, or the " +
 			"method needs a capability that the answering side does not advertise.",
 		Right: `
 			-> {"jsonrpc":"2.0","id":10,"method":"session/list","params":{}}
@@ -49,17 +50,20 @@ var errorRules = []judge.Rule{
 			switch {
 			case !ok || e.Request == nil || isCustom(e.Method) || code == codeMethod || e.Method == judge.MethodElicit: // ELI-23
 			case capability != "" && !side.Can(capability) && !earlier[code]:
-				e.Broken("/code", "got code %d, want %d: the method needs %s, which is not advertised", code, codeMethod, capability).
+				e.Broken("/code", "got code %d, want %d: the method needs %s, which is not advertised", code, codeMethod,
+					capability).
 					Because(side.At, "the capabilities").Because(e.Request.At, "the request")
 			case code != codeParams && noSuchMethod.MatchString(e.Text("message")):
-				e.Broken("/code", "got code %d, want %d for an unknown method", code, codeMethod).Because(e.Request.At, "the request")
+				e.Broken("/code", "got code %d, want %d for an unknown method", code, codeMethod).
+					Because(e.Request.At, "the request")
 			}
 		},
 	},
 	{
 		ID:       "ERR-4",
 		Versions: both,
-		Breaks: "A code other than -32602 for a mode, an option or a value that the session never had, or in an error whose " +
+		Breaks: "A code other than -32602 for a mode, an option or a value that the session never had, or in an " +
+			"error whose " +
 			"message says that params are invalid.",
 		Right: `
 			-> {"jsonrpc":"2.0","id":10,"method":"_example.com/ping","params":{"times":-1}}
@@ -73,7 +77,8 @@ var errorRules = []judge.Rule{
 			switch {
 			case !ok || e.Request == nil || code == codeParams:
 			case e.Request.Unsupported && code != codeMethod && code != codeNotFound && !earlier[code]:
-				e.Broken("/code", "got code %d, want %d for a value that is not supported", code, codeParams).Because(e.Request.At, "the request")
+				e.Broken("/code", "got code %d, want %d for a value that is not supported", code, codeParams).
+					Because(e.Request.At, "the request")
 			case invalidParams.MatchString(e.Text("message")):
 				e.Broken("/code", "got code %d, want %d for invalid params", code, codeParams).Because(e.Request.At, "the request")
 			}
@@ -82,7 +87,8 @@ var errorRules = []judge.Rule{
 	{
 		ID:       "ERR-5",
 		Versions: both,
-		Breaks: "A code other than -32002 for a request about a session that was closed or deleted, or that this connection " +
+		Breaks: "A code other than -32002 for a request about a session that was closed or deleted, or that this " +
+			"connection " +
 			"neither created nor loaded; or that code without the session in data.sessionId.",
 		Right: `
 			-> {"jsonrpc":"2.0","id":10,"method":"session/prompt","params":{"sessionId":"other","prompt":[{"type":"text","text":"hello"}]}}
@@ -98,13 +104,16 @@ var errorRules = []judge.Rule{
 				return
 			}
 			setup := e.Method == judge.MethodLoad || e.Method == judge.MethodResume
-			over := s.Closed != nil && s.Closed.Number < e.Request.At.Number || s.Deleted != nil && s.Deleted.Number < e.Request.At.Number
+			over := s.Closed != nil && s.Closed.Number < e.Request.At.Number || s.Deleted != nil &&
+				s.Deleted.Number < e.Request.At.Number
 			unknown := !setup && (s.Usable == nil && s.Named.Direction == finding.ToAgent || over)
 			switch {
 			case unknown && code != codeNotFound && code != codeMethod && !earlier[code]:
-				found := e.Broken("/code", "got code %d, want %d for a session that is unknown or not active", code, codeNotFound).Because(e.Request.At, "the request")
+				found := e.Broken("/code", "got code %d, want %d for a session that is unknown or not active", code, codeNotFound).
+					Because(e.Request.At, "the request")
 				found.Because(s.Closed, "the session was closed").Because(s.Deleted, "the session was deleted")
-			case code == codeNotFound && (setup || unknown) && !e.Given("data", "uri") && judge.Short(e.Text("data", "sessionId")) != s.ID:
+			case code == codeNotFound && (setup || unknown) && !e.Given("data", "uri") &&
+				judge.Short(e.Text("data", "sessionId")) != s.ID:
 				e.Broken("/data", "data.sessionId does not name the session").Because(e.Request.At, "the request")
 			}
 		},
@@ -112,7 +121,8 @@ var errorRules = []judge.Rule{
 	{
 		ID:       "ERR-6",
 		Versions: both,
-		Breaks: "A request that the client sent before initialize and that is answered with a result, or with a code other than " +
+		Breaks: "A request that the client sent before initialize and that is answered with a result, or with a code " +
+			"other than " +
 			"-32600 or -32601.",
 		Right: `
 			-> {"jsonrpc":"2.0","id":9,"method":"session/new","params":{"cwd":"/work","mcpServers":[]}}
@@ -127,18 +137,22 @@ var errorRules = []judge.Rule{
 			code, _ := e.Content.Integer("code")
 			r := e.Request
 			switch {
-			case r == nil || e.Sender() != finding.Agent || r.Method == schema.MethodInitialize || isProtocol(r.Method) || isCustom(r.Method):
+			case r == nil || e.Sender() != finding.Agent || r.Method == schema.MethodInitialize || isProtocol(r.Method) ||
+				isCustom(r.Method):
 			case e.Initialize != nil && e.Initialize.Number < r.At.Number:
-			case e.Kind == finding.ErrorReply && (code == codeInvalid || code == codeMethod || code == codeParse || code == codeCancelled):
+			case e.Kind == finding.ErrorReply &&
+				(code == codeInvalid || code == codeMethod || code == codeParse || code == codeCancelled):
 			default:
-				e.Broken("", "the request came before initialize: want the error %d", codeInvalid).Because(r.At, "the request, before initialize")
+				e.Broken("", "the request came before initialize: want the error %d", codeInvalid).
+					Because(r.At, "the request, before initialize")
 			}
 		},
 	},
 	{
 		ID:       "ERR-7",
 		Versions: both,
-		Breaks: "An error without id for a line that is not JSON with a code other than -32700, or for JSON that is not a message " +
+		Breaks: "An error without id for a line that is not JSON with a code other than -32700, or for JSON that is not " +
+			"a message " +
 			"with a code other than -32600. For a line that is nested deeper than 64, both codes are right.",
 		Right: `
 			-> {"jsonrpc":
@@ -167,7 +181,8 @@ var errorRules = []judge.Rule{
 	{
 		ID:       "ERR-9",
 		Versions: both,
-		Breaks: "An error -32000 whose message says that something else is wrong: a rate limit, a quota, a busy session (and " +
+		Breaks: "An error -32000 whose message says that something else is wrong: a rate limit, a quota, a busy " +
+			"session (and " +
 			"nothing about authentication). Or one from an agent that offers no way to authenticate, to a client that " +
 			"supports all of them.",
 		Right: `
@@ -185,8 +200,10 @@ var errorRules = []judge.Rule{
 			switch {
 			case notAuth.MatchString(e.Text("message")) && !authWords.MatchString(e.Text("message")):
 				e.Broken("/code", "the code %d only means that authentication is required", codeAuth)
-			case e.Agent.At != nil && len(e.AuthMethods.Entries) == 0 && !e.AuthMethods.Forgot && e.Client.Can("auth.terminal") && e.Client.At != nil:
-				e.Broken("/code", "the agent requires authentication but offers no way to authenticate").Because(e.Agent.At, "its answer to initialize")
+			case e.Agent.At != nil && len(e.AuthMethods.Entries) == 0 && !e.AuthMethods.Forgot &&
+				e.Client.Can("auth.terminal") && e.Client.At != nil:
+				e.Broken("/code", "the agent requires authentication but offers no way to authenticate").
+					Because(e.Agent.At, "its answer to initialize")
 			}
 		},
 	},

@@ -14,7 +14,8 @@ var extensibilityRules = []judge.Rule{
 	{
 		ID:       "EXT-1",
 		Versions: both,
-		Breaks: "A traceparent, tracestate or baggage in the _meta of a message's params or result that is not text in the form " +
+		Breaks: "A traceparent, tracestate or baggage in the _meta of a message's params or result that is not text in " +
+			"the form " +
 			"that the W3C defines.",
 		Right: `-> {"jsonrpc":"2.0","method":"session/cancel","params":{"sessionId":"s","_meta":{"traceparent":"00-80e1afed08e019fc1110464cfa66635c-7a085853722dc6d2-01"}}}`,
 		Wrong: `-> {"jsonrpc":"2.0","method":"session/cancel","params":{"sessionId":"s","_meta":{"traceparent":"7a085853722dc6d2"}}}`,
@@ -25,7 +26,8 @@ var extensibilityRules = []judge.Rule{
 				return
 			}
 			for _, key := range traceKeys {
-				if v := meta.Member(key.name); meta.Present(key.name) && !(v.IsText() && len(v.Text()) <= 1<<13 && key.form.MatchString(v.Text())) {
+				if v := meta.Member(key.name); meta.Present(key.name) &&
+					!(v.IsText() && len(v.Text()) <= 1<<13 && key.form.MatchString(v.Text())) {
 					e.Broken("/_meta/"+key.name, "the value does not have the form that the W3C defines")
 				}
 			}
@@ -64,15 +66,18 @@ var extensibilityRules = []judge.Rule{
 			<- {"jsonrpc":"2.0","id":10,"error":{"code":-32603,"message":"Method not found"}}`,
 		On: failures(),
 		Check: func(e *judge.Event) {
-			if code, ok := e.Content.Integer("code"); ok && isCustom(e.Method) && code != codeMethod && noSuchMethod.MatchString(e.Text("message")) {
-				e.Broken("/code", "got code %d, want %d for an unknown method", code, codeMethod).Because(e.Request.At, "the request")
+			if code, ok := e.Content.Integer("code"); ok && isCustom(e.Method) && code != codeMethod &&
+				noSuchMethod.MatchString(e.Text("message")) {
+				e.Broken("/code", "got code %d, want %d for an unknown method", code, codeMethod).
+					Because(e.Request.At, "the request")
 			}
 		},
 	},
 	{
 		ID:       "EXT-6",
 		Versions: both,
-		Breaks:   "A result that answers an extension request, from a side whose capabilities have no _meta with the method's name, or what it begins with up to a \"/\".",
+		Breaks: "A result that answers an extension request, from a side whose capabilities have no _meta with the " +
+			"method's name, or what it begins with up to a \"/\".",
 		Right: `
 			-> {"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1,"clientInfo":{"name":"c","version":"1"},"clientCapabilities":{}}}
 			<- {"jsonrpc":"2.0","id":0,"result":{"protocolVersion":1,"agentInfo":{"name":"a","version":"1"},"agentCapabilities":{"_meta":{"example.com":{"ping":true}}}}}

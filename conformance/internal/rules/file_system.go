@@ -12,7 +12,8 @@ import (
 var fileSystemRules = []judge.Rule{
 	{
 		ID: "FS-2",
-		Breaks: "fs/read_text_file to a client that does not advertise fs.readTextFile, or fs/write_text_file to one that does " +
+		Breaks: "fs/read_text_file to a client that does not advertise fs.readTextFile, or fs/write_text_file to one " +
+			"that does " +
 			"not advertise fs.writeTextFile.",
 		Right: connected(`{"fs":{"readTextFile":true}}`) + `
 			<- {"jsonrpc":"2.0","id":"r","method":"fs/read_text_file","params":{"sessionId":"s","path":"/work/a.go"}}
@@ -23,7 +24,8 @@ var fileSystemRules = []judge.Rule{
 	},
 	{
 		ID: "FS-6",
-		Breaks: "An answer to fs/read_text_file whose message says that the file does not exist, with a code other than -32002; " +
+		Breaks: "An answer to fs/read_text_file whose message says that the file does not exist, with a code other " +
+			"than -32002; " +
 			"or (as advice) one with the code -32002 that does not name the file in data.uri.",
 		Right: connected(`{"fs":{"readTextFile":true}}`) + `
 			<- {"jsonrpc":"2.0","id":"r","method":"fs/read_text_file","params":{"sessionId":"s","path":"/work/a.go"}}
@@ -39,7 +41,8 @@ var fileSystemRules = []judge.Rule{
 			case code == codeNotFound && !e.Given("data", "uri") && !e.Given("data", "sessionId"):
 				e.Broken("/data", "data.uri does not name the file").Because(e.Request.At, "the request").Mildly(finding.Advice)
 			case code != codeNotFound && noSuchFile.MatchString(e.Text("message")):
-				e.Broken("/code", "got code %d, want %d for a file that does not exist", code, codeNotFound).Because(e.Request.At, "the request")
+				e.Broken("/code", "got code %d, want %d for a file that does not exist", code, codeNotFound).
+					Because(e.Request.At, "the request")
 			}
 		},
 	},

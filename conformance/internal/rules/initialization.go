@@ -15,7 +15,8 @@ var initializationRules = []judge.Rule{
 	{
 		ID:       "INI-1",
 		Versions: both,
-		Breaks: "A request or notification that the client sends before initialize, or a request that it sends before the answer " +
+		Breaks: "A request or notification that the client sends before initialize, or a request that it sends before " +
+			"the answer " +
 			"to initialize.",
 		Right: `
 			-> {"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1}}
@@ -28,17 +29,20 @@ var initializationRules = []judge.Rule{
 		// The client sees the answer before it sends more, wherever the judge is between the two sides.
 		Check: func(e *judge.Event) {
 			switch {
-			case e.Garbled[finding.Client] || e.Sender() != finding.Client || e.Method == schema.MethodInitialize || e.Initialized != nil || isProtocol(e.Method):
+			case e.Garbled[finding.Client] || e.Sender() != finding.Client || e.Method == schema.MethodInitialize ||
+				e.Initialized != nil || isProtocol(e.Method):
 			case e.Initialize == nil && e.Once(""):
 				e.Broken("", "the client sent this before initialize")
 			case e.Initialize != nil && e.Once(""):
-				e.Broken("", "the client sent this before the answer to initialize").Because(e.Initialize, "initialize, not answered yet")
+				e.Broken("", "the client sent this before the answer to initialize").
+					Because(e.Initialize, "initialize, not answered yet")
 			}
 		},
 	},
 	{
 		ID: "INI-2",
-		Breaks: "An initialize request without clientCapabilities. One without protocolVersion also breaks INI-6, and is reported " +
+		Breaks: "An initialize request without clientCapabilities. One without protocolVersion also breaks INI-6, and is " +
+			"reported " +
 			"as that.",
 		Right: `-> {"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1,"clientCapabilities":{},"clientInfo":{"name":"editor","version":"1.0"}}}`,
 		Wrong: `-> {"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1,"clientInfo":{"name":"editor","version":"1.0"}}}`,
@@ -97,7 +101,8 @@ var initializationRules = []judge.Rule{
 	{
 		ID:       "INI-9",
 		Versions: both,
-		Breaks: "An error (-32600 or -32602) as the answer to an initialize whose only fault is a version that the agent does not " +
+		Breaks: "An error (-32600 or -32602) as the answer to an initialize whose only fault is a version that the agent " +
+			"does not " +
 			"know.",
 		Right: `
 			-> {"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":9,"info":{"name":"editor","version":"1.0"},"capabilities":{}}}
@@ -110,14 +115,16 @@ var initializationRules = []judge.Rule{
 		Check: func(e *judge.Event) {
 			code, _ := e.Content.Integer("code")
 			if e.Requested > latestVersion && e.InitializeFits && (code == codeInvalid || code == codeParams) {
-				e.Broken("/code", "an unsupported version is not an error; answer with the latest supported version").Because(e.Initialize, "the request")
+				e.Broken("/code", "an unsupported version is not an error; answer with the latest supported version").
+					Because(e.Initialize, "the request")
 			}
 		},
 	},
 	{
 		ID:       "INI-10",
 		Versions: both,
-		Breaks: "A request that the client sends after the agent has chosen a version above the requested one, which is the " +
+		Breaks: "A request that the client sends after the agent has chosen a version above the requested one, " +
+			"which is the " +
 			"highest that the client supports.",
 		Right: `
 			-> {"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1,"clientCapabilities":{}}}
@@ -128,15 +135,19 @@ var initializationRules = []judge.Rule{
 			-> {"jsonrpc":"2.0","id":1,"method":"session/new","params":{"cwd":"/work"}}`,
 		On: requests(),
 		Check: func(e *judge.Event) {
-			if e.Sender() == finding.Client && e.Method != schema.MethodInitialize && e.Initialized != nil && e.Requested > 0 && e.Version > e.Requested && e.Once("") {
-				e.Broken("", "the client continues with version %d, which it does not support; it should close the connection", e.Version).
-					Because(e.Initialize, "the client asks for its highest version").Because(e.Initialized, "the agent chooses a higher version")
+			if e.Sender() == finding.Client && e.Method != schema.MethodInitialize && e.Initialized != nil && e.Requested > 0 &&
+				e.Version > e.Requested && e.Once("") {
+				e.Broken("", "the client continues with version %d, which it does not support; it should close the connection",
+					e.Version).
+					Because(e.Initialize, "the client asks for its highest version").
+					Because(e.Initialized, "the agent chooses a higher version")
 			}
 		},
 	},
 	{
 		ID: "INI-13",
-		Breaks: "A client that answers fs/*, terminal/create or elicitation/create with a result but has not advertised the " +
+		Breaks: "A client that answers fs/*, terminal/create or elicitation/create with a result but has not " +
+			"advertised the " +
 			"capability for it.",
 		Right: `<- {"jsonrpc":"2.0","id":0,"method":"fs/read_text_file","params":{"sessionId":"s","path":"/work/a.go"}}
 			-> {"jsonrpc":"2.0","id":0,"error":{"code":-32601,"message":"method not found"}}`,
@@ -192,7 +203,8 @@ var initializationRules = []judge.Rule{
 	{
 		ID:       "INI-19",
 		Versions: both,
-		Breaks:   "An authMethods entry of type terminal for a client that advertises neither auth.terminal nor terminal-auth in the _meta of its capabilities itself.",
+		Breaks: "An authMethods entry of type terminal for a client that advertises neither auth.terminal nor " +
+			"terminal-auth in the _meta of its capabilities itself.",
 		Right: `
 			-> {"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1,"clientCapabilities":{},"clientInfo":{"name":"editor","version":"1.0"}}}
 			<- {"jsonrpc":"2.0","id":0,"result":{"protocolVersion":1,"agentCapabilities":{},"authMethods":[{"id":"key","name":"API key"}]}}`,
@@ -204,7 +216,8 @@ var initializationRules = []judge.Rule{
 			for i, method := range e.Content.Items("authMethods") {
 				// Older clients request them by this extension.
 				if method.Text("type") == "terminal" && !e.Client.Can("auth.terminal") && !e.Client.Can("_meta.terminal-auth") {
-					e.Broken(schema.Element("/authMethods", i), "the agent offers a method of type terminal, but the client does not advertise auth.terminal").
+					e.Broken(schema.Element("/authMethods", i),
+						"the agent offers a method of type terminal, but the client does not advertise auth.terminal").
 						Because(e.Client.At, "the client's capabilities")
 				}
 			}

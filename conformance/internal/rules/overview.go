@@ -11,7 +11,8 @@ var overviewRules = []judge.Rule{
 	{
 		ID:       "OVW-1",
 		Versions: both,
-		Breaks: "A relative path in fs/*, terminal/create, a diff, a location, the filter of session/list or its results. A " +
+		Breaks: "A relative path in fs/*, terminal/create, a diff, a location, the filter of session/list or its " +
+			"results. A " +
 			"session's own directories have rules of their own (SES-17, SES-20).",
 		Right: `<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"tool_call_update","toolCallId":"c","locations":[{"path":"/work/a.go","line":1}]}}}`,
 		Wrong: `<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"tool_call_update","toolCallId":"c","locations":[{"path":"a.go","line":1}]}}}`,
@@ -61,7 +62,8 @@ var overviewRules = []judge.Rule{
 	{
 		ID:       "OVW-4",
 		Versions: both,
-		Breaks: "An error without id, or with the id null, that says that a method is unknown or its params are wrong, although " +
+		Breaks: "An error without id, or with the id null, that says that a method is unknown or its params are wrong, " +
+			"although " +
 			"no request was malformed: it answers a notification.",
 		Right: `-> {"jsonrpc":"2.0","method":"_example.com/note"}`,
 		Wrong: `
@@ -75,7 +77,8 @@ var overviewRules = []judge.Rule{
 			code, _ := e.Content.Integer("code")
 			note, any := e.Notified[e.Sender()]
 			if (e.ID == "" || e.ID == "null") && code != codeParse && code != codeInvalid && any && !e.Unreadable[e.Sender()] {
-				e.Broken("", "this answers a notification; notifications must not be answered").Because(note, "the last notification before")
+				e.Broken("", "this answers a notification; notifications must not be answered").
+					Because(note, "the last notification before")
 			}
 		},
 	},

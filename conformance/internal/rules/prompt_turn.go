@@ -15,7 +15,8 @@ var promptTurnRules = []judge.Rule{
 	{
 		ID:       "PRM-1",
 		Versions: both,
-		Breaks: "session/prompt for a session that this connection has neither created, loaded nor resumed, or whose setup is not " +
+		Breaks: "session/prompt for a session that this connection has neither created, loaded nor resumed, or whose " +
+			"setup is not " +
 			"yet answered.",
 		Right: `-> {"jsonrpc":"2.0","id":10,"method":"session/prompt","params":{"sessionId":"s","prompt":[{"type":"text","text":"hello"}]}}`,
 		Wrong: `-> {"jsonrpc":"2.0","id":10,"method":"session/prompt","params":{"sessionId":"x","prompt":[{"type":"text","text":"hello"}]}}`,
@@ -26,7 +27,8 @@ var promptTurnRules = []judge.Rule{
 			switch {
 			case e.Garbled[finding.Client] || e.Sender() != finding.Client || e.Initialized == nil || id == "":
 			case s != nil && s.Setup != nil:
-				e.Broken("/sessionId", "the client prompted before %s was answered", s.Setup.Method).Because(s.Setup.At, "the request")
+				e.Broken("/sessionId", "the client prompted before %s was answered", s.Setup.Method).
+					Because(s.Setup.At, "the request")
 			case (s == nil || s.Usable == nil) && !e.Sessions.Forgot && e.Once(id):
 				e.Broken("/sessionId", "no session/new, session/load or session/resume opened the session %q", finding.Clip(id))
 			}
@@ -45,14 +47,16 @@ var promptTurnRules = []judge.Rule{
 				name := map[string]string{"image": "image", "audio": "audio", "resource": "embeddedContext"}[block.Text("type")]
 				capability := nameByVersion(e, "promptCapabilities.", "session.prompt.") + name
 				if name != "" && !e.Agent.Can(capability) {
-					e.Broken(schema.Element("/prompt", i), "the client sent this, but the agent does not advertise %s", capability).Because(e.Agent.At, "its capabilities")
+					e.Broken(schema.Element("/prompt", i), "the client sent this, but the agent does not advertise %s", capability).
+						Because(e.Agent.At, "its capabilities")
 				}
 			}
 		},
 	},
 	{
 		ID: "PRM-3",
-		Breaks: "A messageId that is shared by chunks of the user's and of the agent's messages, or by chunks of one kind of an " +
+		Breaks: "A messageId that is shared by chunks of the user's and of the agent's messages, or by chunks of one " +
+			"kind of an " +
 			"earlier and a later turn. (Version 2 allows the first: see V2-17.)",
 		Right: `
 			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"user_message_chunk","messageId":"m1","content":{"type":"text","text":"hello"}}}}
@@ -68,7 +72,8 @@ var promptTurnRules = []judge.Rule{
 			}
 			other := map[string]string{"user_message_chunk": "agent_message", "agent_message_chunk": "user_message"}[e.Update]
 			if m := e.MessageOf(s, id, other); m != nil && e.Once(s.ID+" "+id) {
-				e.Broken("/update/messageId", "a message of the user and a message of the agent both have the id %q", finding.Clip(id)).
+				e.Broken("/update/messageId", "a message of the user and a message of the agent both have the id %q",
+					finding.Clip(id)).
 					Because(m.At, "the first message with this id")
 				return
 			}
@@ -92,7 +97,8 @@ var promptTurnRules = []judge.Rule{
 	},
 	{
 		ID: "PRM-6",
-		Breaks: "A tool call that the user has permitted and that is completed without ever having been in_progress; and, as " +
+		Breaks: "A tool call that the user has permitted and that is completed without ever having been " +
+			"in_progress; and, as " +
 			"advice, one that is in_progress before its first permission is answered.",
 		Right: `
 			-> {"jsonrpc":"2.0","id":10,"method":"session/prompt","params":{"sessionId":"s","prompt":[{"type":"text","text":"hello"}]}}
@@ -115,18 +121,23 @@ var promptTurnRules = []judge.Rule{
 			case c == nil:
 			case c.Allowed != nil:
 				if !c.Ran && e.Update == "tool_call_update" && status == "completed" {
-					e.Broken("/update/status", "the tool call was completed without ever being in_progress").Because(c.Allowed, "the permission")
+					e.Broken("/update/status", "the tool call was completed without ever being in_progress").
+						Because(c.Allowed, "the permission")
 				}
-			case c.Final == nil && !c.Decided && (e.Method == judge.MethodPermission && cmp.Or(status, c.Status) == "in_progress" || c.Asking != nil && status == "in_progress"):
+			case c.Final == nil && !c.Decided &&
+				(e.Method == judge.MethodPermission && cmp.Or(status, c.Status) == "in_progress" || c.Asking != nil &&
+					status == "in_progress"):
 				if e.Once(e.Session.ID + " " + c.ID) {
-					e.Broken("", "the tool call is in_progress while its permission is open").Because(c.At, "the tool call").Because(c.Asking, "the request for permission").Mildly(finding.Advice)
+					e.Broken("", "the tool call is in_progress while its permission is open").Because(c.At, "the tool call").
+						Because(c.Asking, "the request for permission").Mildly(finding.Advice)
 				}
 			}
 		},
 	},
 	{
 		ID: "PRM-7",
-		Breaks: "The stop reason cancelled for a turn that nothing has cancelled: no session/cancel, no $/cancel_request, no " +
+		Breaks: "The stop reason cancelled for a turn that nothing has cancelled: no session/cancel, no " +
+			"$/cancel_request, no " +
 			"session/close or session/delete, and no question that the user dismissed (a permission with the outcome " +
 			"cancelled, or an elicitation with the action cancel).",
 		Right: `
@@ -145,8 +156,9 @@ var promptTurnRules = []judge.Rule{
 		},
 	},
 	{
-		ID:     "PRM-9",
-		Breaks: "A permission request of a turn that the client has cancelled, answered with an outcome other than cancelled.",
+		ID: "PRM-9",
+		Breaks: "A permission request of a turn that the client has cancelled, answered with an outcome other than " +
+			"cancelled.",
 		Right: `
 			-> {"jsonrpc":"2.0","id":10,"method":"session/prompt","params":{"sessionId":"s","prompt":[{"type":"text","text":"hello"}]}}
 			<- {"jsonrpc":"2.0","id":0,"method":"session/request_permission","params":{"sessionId":"s","toolCall":{"toolCallId":"c"},"options":[{"optionId":"y","name":"Yes","kind":"allow_once"}]}}
@@ -165,14 +177,17 @@ var promptTurnRules = []judge.Rule{
 			if r == nil || r.Turn == nil || r.Turn.Cancelled == nil || e.Sender() != finding.Client {
 				return
 			}
-			if e.Kind == finding.Response && e.Text("outcome", "outcome") != "cancelled" || e.Kind == finding.ErrorReply && r.Cancelled == nil {
-				e.Broken("/outcome", "the turn was cancelled, so the outcome must be cancelled").Because(r.Turn.Cancelled, "the cancellation").Because(r.At, "the request for permission")
+			if e.Kind == finding.Response && e.Text("outcome", "outcome") != "cancelled" || e.Kind == finding.ErrorReply &&
+				r.Cancelled == nil {
+				e.Broken("/outcome", "the turn was cancelled, so the outcome must be cancelled").
+					Because(r.Turn.Cancelled, "the cancellation").Because(r.At, "the request for permission")
 			}
 		},
 	},
 	{
 		ID: "PRM-11",
-		Breaks: "A cancelled turn that ends with another stop reason although the agent had read session/cancel: it had answered " +
+		Breaks: "A cancelled turn that ends with another stop reason although the agent had read session/cancel: it had " +
+			"answered " +
 			"a later request, or received the outcome cancelled for the permission that it was waiting for.",
 		Right: `
 			-> {"jsonrpc":"2.0","id":10,"method":"session/prompt","params":{"sessionId":"s","prompt":[{"type":"text","text":"hello"}]}}
@@ -190,7 +205,9 @@ var promptTurnRules = []judge.Rule{
 		// Without such a message, the answer may have crossed the cancellation.
 		Check: func(e *judge.Event) {
 			if t := turnOf(e); t != nil && t.Obeyed != nil && e.Text("stopReason") != "cancelled" {
-				e.Broken("/stopReason", "the turn was cancelled, so the stop reason must be cancelled").Because(t.Cancelled, "the cancellation").Because(t.Obeyed, "when this was answered, the agent had read the cancellation")
+				e.Broken("/stopReason", "the turn was cancelled, so the stop reason must be cancelled").
+					Because(t.Cancelled, "the cancellation").
+					Because(t.Obeyed, "when this was answered, the agent had read the cancellation")
 			}
 		},
 	},
@@ -212,13 +229,16 @@ var promptTurnRules = []judge.Rule{
 		On: failures(judge.MethodPrompt),
 		Check: func(e *judge.Event) {
 			if t := turnOf(e); t != nil && t.Obeyed != nil && t.Prompt.Cancelled == nil {
-				e.Broken("", "a cancelled turn must end with the stop reason cancelled, not with an error").Because(t.Cancelled, "the cancellation").Because(t.Obeyed, "when this was answered, the agent had read the cancellation")
+				e.Broken("", "a cancelled turn must end with the stop reason cancelled, not with an error").
+					Because(t.Cancelled, "the cancellation").
+					Because(t.Obeyed, "when this was answered, the agent had read the cancellation")
 			}
 		},
 	},
 	{
 		ID: "PRM-13",
-		Breaks: "A message, a tool call or a plan after the answer to a cancelled turn and before the next prompt. After other " +
+		Breaks: "A message, a tool call or a plan after the answer to a cancelled turn and before the next prompt. " +
+			"After other " +
 			"turns it is milder: a SHOULD if it continues a message of the turn, otherwise advice, because work in the " +
 			"background may have sent it.",
 		Right: `
@@ -245,7 +265,8 @@ var promptTurnRules = []judge.Rule{
 				level = finding.Should
 			}
 			if e.Once(s.ID + " " + strconv.Itoa(s.Last.Ended.Number)) {
-				e.Broken("", "the agent sent an update after the answer that ended the turn").Because(s.Last.Cancelled, "the cancellation").Because(s.Last.Ended, "the answer to the prompt").Mildly(level)
+				e.Broken("", "the agent sent an update after the answer that ended the turn").
+					Because(s.Last.Cancelled, "the cancellation").Because(s.Last.Ended, "the answer to the prompt").Mildly(level)
 			}
 		},
 	},
@@ -263,13 +284,15 @@ var promptTurnRules = []judge.Rule{
 		// The client has to read the answer first, and a judge sees it before the client does.
 		Check: func(e *judge.Event) {
 			if s := e.Session; s != nil && len(s.Turns) > 0 && e.Sender() == finding.Client {
-				e.Broken("", "the client prompted before the previous prompt was answered").Because(s.Turns[len(s.Turns)-1].Prompt.At, "the previous prompt")
+				e.Broken("", "the client prompted before the previous prompt was answered").
+					Because(s.Turns[len(s.Turns)-1].Prompt.At, "the previous prompt")
 			}
 		},
 	},
 	{
-		ID:     "PRM-16",
-		Breaks: "The stop reason cancelled for a turn that began after a session/cancel that was sent while no turn was running.",
+		ID: "PRM-16",
+		Breaks: "The stop reason cancelled for a turn that began after a session/cancel that was sent while no turn " +
+			"was running.",
 		Right: `
 			-> {"jsonrpc":"2.0","method":"session/cancel","params":{"sessionId":"s"}}
 			-> {"jsonrpc":"2.0","id":10,"method":"session/prompt","params":{"sessionId":"s","prompt":[{"type":"text","text":"hello"}]}}
@@ -281,7 +304,8 @@ var promptTurnRules = []judge.Rule{
 		On: results(judge.MethodPrompt),
 		Check: func(e *judge.Event) {
 			if t := wronglyCancelledTurn(e); t != nil && t.Before != nil {
-				e.Broken("/stopReason", "this turn was not cancelled; the session/cancel came before it, when no turn was running").Because(t.Before, "the cancellation").Because(t.Prompt.At, "the prompt")
+				e.Broken("/stopReason", "this turn was not cancelled; the session/cancel came before it, when no turn was running").
+					Because(t.Before, "the cancellation").Because(t.Prompt.At, "the prompt")
 			}
 		},
 	},
@@ -298,7 +322,8 @@ func turnOf(e *judge.Event) *judge.Turn {
 // wronglyCancelledTurn returns the turn that ends as cancelled although nothing cancelled it, or nil.
 func wronglyCancelledTurn(e *judge.Event) *judge.Turn {
 	t := turnOf(e)
-	if t == nil || e.Text("stopReason") != "cancelled" || t.Cancelled != nil || t.Prompt.Cancelled != nil || t.Dismissed || t.Closing || e.Session == nil || e.Session.Closing {
+	if t == nil || e.Text("stopReason") != "cancelled" || t.Cancelled != nil || t.Prompt.Cancelled != nil || t.Dismissed ||
+		t.Closing || e.Session == nil || e.Session.Closing {
 		return nil
 	}
 	return t

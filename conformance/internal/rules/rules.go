@@ -27,7 +27,8 @@ var All = sync.OnceValue(func() []judge.Rule {
 		for _, rule := range rules {
 			r, page := requirement.Find(rule.ID)
 			if r == nil {
-				panic(fmt.Sprintf("conformance: rule %s is not a requirement", rule.ID)) // a bug of this package, which its tests would find
+				// a bug of this package, which its tests would find
+				panic(fmt.Sprintf("conformance: rule %s is not a requirement", rule.ID))
 			}
 			rule.Level, rule.Side, rule.Page = r.Level(), r.Side, page
 			if rule.Text == "" {

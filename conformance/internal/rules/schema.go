@@ -12,7 +12,8 @@ var schemaRules = []judge.Rule{
 	{
 		ID:       "OVW-3",
 		Versions: both,
-		Breaks: "A message with an id but no method, result or error; a message with both a result and an error; a result or an " +
+		Breaks: "A message with an id but no method, result or error; a message with both a result and an error; a " +
+			"result or an " +
 			"error together with a method.",
 		Right: `<- {"jsonrpc":"2.0","id":1,"result":{"sessionId":"t"}}`,
 		Wrong: `<- {"jsonrpc":"2.0","id":1,"result":{"sessionId":"t"},"error":{"code":-32603,"message":"failed"}}`,
@@ -27,14 +28,16 @@ var schemaRules = []judge.Rule{
 	{
 		ID:       "TRN-3",
 		Versions: both,
-		Breaks:   "A line that holds a JSON array, which is a batch of messages. (An empty array is not a message: TRN-5, TRN-6.)",
-		Right:    `<- {"jsonrpc":"2.0","method":"_note"}`,
-		Wrong:    `<- [{"jsonrpc":"2.0","method":"_note"},{"jsonrpc":"2.0","method":"_note"}]`,
+		Breaks: "A line that holds a JSON array, which is a batch of messages. (An empty array is not a message: " +
+			"TRN-5, TRN-6.)",
+		Right: `<- {"jsonrpc":"2.0","method":"_note"}`,
+		Wrong: `<- [{"jsonrpc":"2.0","method":"_note"},{"jsonrpc":"2.0","method":"_note"}]`,
 	},
 	{
 		ID:       "TRN-4",
 		Versions: both,
-		Breaks: "A newline inside a message, on a transport that delimits messages by other means. On stdio, the two halves are " +
+		Breaks: "A newline inside a message, on a transport that delimits messages by other means. On stdio, the two " +
+			"halves are " +
 			"lines that are not JSON (TRN-5, TRN-6).",
 		Right: `<- {"jsonrpc":"2.0","method":"_note"}`,
 		Wrong: `<- {"jsonrpc":"2.0",↵"method":"_note"}`,
@@ -56,7 +59,8 @@ var schemaRules = []judge.Rule{
 	{
 		ID:       "INI-6",
 		Versions: both,
-		Breaks: "A message that the schema of the agreed version does not allow: a missing or wrong member, a method in the wrong " +
+		Breaks: "A message that the schema of the agreed version does not allow: a missing or wrong member, a method in " +
+			"the wrong " +
 			"direction.",
 		Right: `-> {"jsonrpc":"2.0","id":10,"method":"session/prompt","params":{"sessionId":"s","prompt":[{"type":"text","text":"hello"}]}}`,
 		Wrong: `-> {"jsonrpc":"2.0","id":10,"method":"session/prompt","params":{"sessionId":"s","prompt":"hello"}}`,
@@ -64,9 +68,10 @@ var schemaRules = []judge.Rule{
 	{
 		ID:       "EXT-2",
 		Versions: both,
-		Breaks:   "A member that the schema does not have, in an object whose members it lists. Custom data belongs in _meta.",
-		Right:    `-> {"jsonrpc":"2.0","method":"session/cancel","params":{"sessionId":"s","_meta":{"example.com/reason":"bored"}}}`,
-		Wrong:    `-> {"jsonrpc":"2.0","method":"session/cancel","params":{"sessionId":"s","reason":"bored"}}`,
+		Breaks: "A member that the schema does not have, in an object whose members it lists. Custom data belongs " +
+			"in _meta.",
+		Right: `-> {"jsonrpc":"2.0","method":"session/cancel","params":{"sessionId":"s","_meta":{"example.com/reason":"bored"}}}`,
+		Wrong: `-> {"jsonrpc":"2.0","method":"session/cancel","params":{"sessionId":"s","reason":"bored"}}`,
 	},
 	{
 		ID:       "EXT-3",
@@ -78,10 +83,12 @@ var schemaRules = []judge.Rule{
 	{
 		ID:       "SCH-2",
 		Versions: both,
-		Breaks: "An answer whose id is missing or matches no open request; an id of another type; a request with the id of one " +
+		Breaks: "An answer whose id is missing or matches no open request; an id of another type; a request with the " +
+			"id of one " +
 			"that is still open.",
 		Right: "-> {\"jsonrpc\":\"2.0\",\"id\":10,\"method\":\"_ping\"}\n<- {\"jsonrpc\":\"2.0\",\"id\":10,\"result\":null}",
-		Wrong: "-> {\"jsonrpc\":\"2.0\",\"id\":10,\"method\":\"_ping\"}\n<- {\"jsonrpc\":\"2.0\",\"id\":\"10\",\"result\":null}",
+		Wrong: "-> {\"jsonrpc\":\"2.0\",\"id\":10,\"method\":\"_ping\"}\n<- " +
+			"{\"jsonrpc\":\"2.0\",\"id\":\"10\",\"result\":null}",
 	},
 	{
 		ID:       "SCH-3",

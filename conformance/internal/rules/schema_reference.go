@@ -15,7 +15,8 @@ var schemaReferenceRules = []judge.Rule{
 	{
 		ID:       "SCH-11",
 		Versions: both,
-		Breaks: "A tag, or another name from an open list, that the protocol does not define and that does not begin with an " +
+		Breaks: "A tag, or another name from an open list, that the protocol does not define and that does not " +
+			"begin with an " +
 			"underscore: such names are reserved for later versions of the protocol.",
 		Right: withElicitation + `<- {"jsonrpc":"2.0","id":"e","method":"elicitation/create","params":{"sessionId":"s","mode":"_example.com/voice","message":"Which?"}}`,
 		Wrong: withElicitation + `<- {"jsonrpc":"2.0","id":"e","method":"elicitation/create","params":{"sessionId":"s","mode":"voice","message":"Which?"}}`,
@@ -28,7 +29,8 @@ var schemaReferenceRules = []judge.Rule{
 			names.Walk(e.Content, "", func(where, name, definition string) {
 				switch {
 				case definition == "ElicitationPropertySchema", definition == "SessionConfigOptionCategory": // SCH-15, CFG-7
-				case e.Version == 2 && definition == "SessionUpdate" && name == "replay_complete": // in the Preview, not yet in the schema
+				case e.Version == 2 && definition == "SessionUpdate" &&
+					name == "replay_complete": // in the Preview, not yet in the schema
 				default:
 					e.Broken(where, "%q is not defined by %s and does not begin with an underscore", finding.Clip(name), definition)
 				}
@@ -46,7 +48,8 @@ var schemaReferenceRules = []judge.Rule{
 	},
 	{
 		ID: "SCH-13",
-		Breaks: "A compaction_update or compaction_summary_chunk for a client that does not advertise session.compaction. (In " +
+		Breaks: "A compaction_update or compaction_summary_chunk for a client that does not advertise " +
+			"session.compaction. (In " +
 			"version 2, every client receives them.)",
 		Right: connected(`{"session":{"compaction":{}}}`) + `
 			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"compaction_update","compactionId":"c","status":"in_progress"}}}`,
@@ -57,15 +60,18 @@ var schemaReferenceRules = []judge.Rule{
 	{
 		ID:       "SCH-15",
 		Versions: both,
-		Breaks: "A property of a form whose type is not string, number, integer, boolean or array, and does not begin with an " +
+		Breaks: "A property of a form whose type is not string, number, integer, boolean or array, and does not " +
+			"begin with an " +
 			"underscore.",
 		Right: withElicitation + `<- {"jsonrpc":"2.0","id":"e","method":"elicitation/create","params":{"sessionId":"s","mode":"form","message":"Which?","requestedSchema":{"type":"object","properties":{"size":{"type":"string","enum":["s","l"]}}}}}`,
 		Wrong: withElicitation + `<- {"jsonrpc":"2.0","id":"e","method":"elicitation/create","params":{"sessionId":"s","mode":"form","message":"Which?","requestedSchema":{"type":"object","properties":{"size":{"type":"object"}}}}}`,
 		On:    requests(judge.MethodElicit),
 		Check: func(e *judge.Event) {
 			for name, property := range e.Content.Members("requestedSchema", "properties") {
-				if kind := property.Member("type"); kind.IsText() && !slices.Contains(formTypes, kind.Text()) && !strings.HasPrefix(kind.Text(), "_") {
-					e.Broken(schema.Pointer("/requestedSchema/properties", name)+"/type", "%q is not a type of form field", finding.Clip(kind.Text()))
+				if kind := property.Member("type"); kind.IsText() && !slices.Contains(formTypes, kind.Text()) &&
+					!strings.HasPrefix(kind.Text(), "_") {
+					e.Broken(schema.Pointer("/requestedSchema/properties", name)+"/type", "%q is not a type of form field",
+						finding.Clip(kind.Text()))
 				}
 			}
 		},

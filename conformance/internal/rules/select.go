@@ -55,7 +55,8 @@ func choose(kind finding.Kind, methods []string) []judge.Selector {
 var setupMethods = []string{judge.MethodNew, judge.MethodLoad, judge.MethodResume, "session/fork"}
 
 // offersOptions selects the messages that may have configuration options.
-var offersOptions = anyOf(results(judge.MethodNew, judge.MethodLoad, judge.MethodResume, "session/fork", judge.MethodSetOption), updates("config_option_update"))
+var offersOptions = anyOf(results(judge.MethodNew, judge.MethodLoad, judge.MethodResume, "session/fork",
+	judge.MethodSetOption), updates("config_option_update"))
 
 // offersCommands selects the messages that may have commands.
 var offersCommands = anyOf(results(setupMethods...), updates("available_commands_update"))

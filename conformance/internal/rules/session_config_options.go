@@ -14,7 +14,8 @@ import (
 var configOptionRules = []judge.Rule{
 	{
 		ID: "CFG-3",
-		Breaks: "An option of type boolean for a client that does not advertise session.configOptions.boolean. (In version 2, " +
+		Breaks: "An option of type boolean for a client that does not advertise session.configOptions.boolean. (In " +
+			"version 2, " +
 			"every client supports them.)",
 		Right: connected(`{"session":{"configOptions":{"boolean":{}}}}`) + `
 			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"config_option_update","configOptions":[{"id":"brief","name":"Brief","type":"boolean","currentValue":true}]}}}`,
@@ -23,7 +24,8 @@ var configOptionRules = []judge.Rule{
 		Check: func(e *judge.Event) {
 			for i, option := range configOptions(e).Items() {
 				if option.Text("type") == "boolean" && !e.Client.Can("session.configOptions.boolean") {
-					e.Broken(schema.Element(optionsPointer(e), i)+"/type", "the client does not advertise session.configOptions.boolean").
+					e.Broken(schema.Element(optionsPointer(e), i)+"/type",
+						"the client does not advertise session.configOptions.boolean").
 						Because(e.Client.At, "its capabilities")
 				}
 			}
@@ -41,7 +43,8 @@ var configOptionRules = []judge.Rule{
 				switch category := option.Text("category"); {
 				case !option.Member("category").IsText(), strings.HasPrefix(category, "_"), slices.Contains(categories, category):
 				default:
-					e.Broken(schema.Element(optionsPointer(e), i)+"/category", "%q is not a category of the protocol and does not begin with an underscore", finding.Clip(category))
+					e.Broken(schema.Element(optionsPointer(e), i)+"/category",
+						"%q is not a category of the protocol and does not begin with an underscore", finding.Clip(category))
 				}
 			}
 		},
@@ -66,7 +69,8 @@ var configOptionRules = []judge.Rule{
 	{
 		ID:       "CFG-16",
 		Versions: both,
-		Breaks: "session/set_config_option with an option or a value that the session never had, or with a value of the wrong " +
+		Breaks: "session/set_config_option with an option or a value that the session never had, or with a value of " +
+			"the wrong " +
 			"type for the option.",
 		Right: `
 			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"config_option_update","configOptions":[{"id":"model","name":"Model","type":"select","currentValue":"large","options":[{"value":"large","name":"Large"},{"value":"small","name":"Small"}]}]}}}
@@ -88,19 +92,23 @@ var configOptionRules = []judge.Rule{
 			}
 			switch {
 			case !had():
-				e.Broken("/configId", "the session has no option %q", finding.Clip(id)).Because(s.Options.At, "the options of the session")
+				e.Broken("/configId", "the session has no option %q", finding.Clip(id)).
+					Because(s.Options.At, "the options of the session")
 			case kind == "select" && !had("boolean") && !value.IsText(),
 				kind == "boolean" && !had("select") && (value.IsText() || e.Text("type") != "boolean"):
-				e.Broken("/value", "the value does not fit an option of type %s", kind).Because(s.Options.At, "the options of the session")
+				e.Broken("/value", "the value does not fit an option of type %s", kind).
+					Because(s.Options.At, "the options of the session")
 			case kind == "select" && !had("boolean") && !had("select", value.Text()):
-				e.Broken("/value", "%q is not a value of the option %q", finding.Clip(value.Text()), finding.Clip(id)).Because(s.Options.At, "the options of the session")
+				e.Broken("/value", "%q is not a value of the option %q", finding.Clip(value.Text()), finding.Clip(id)).
+					Because(s.Options.At, "the options of the session")
 			}
 		},
 	},
 	{
 		ID:       "CFG-17",
 		Versions: both,
-		Breaks: "An answer to session/set_config_option without the option that was set, or with another value for it while " +
+		Breaks: "An answer to session/set_config_option without the option that was set, or with another value for " +
+			"it while " +
 			"nothing else happens in the session; and (less than a MUST: the others may be gone) one with only that option " +
 			"when there were three or more.",
 		Right: `
@@ -123,20 +131,24 @@ var configOptionRules = []judge.Rule{
 					continue
 				}
 				now := option.Member("currentValue")
-				same := now.IsText() && value.IsText() && now.Text() == value.Text() || !now.IsText() && !value.IsText() && now.True() == value.True()
+				same := now.IsText() && value.IsText() && now.Text() == value.Text() || !now.IsText() && !value.IsText() &&
+					now.True() == value.True()
 				if kind := option.Text("type"); (kind == "select" || kind == "boolean") && !same && !isBusy(e, s) {
-					e.Broken(schema.Element("/configOptions", i)+"/currentValue", "the option does not have the value that was set").Because(e.Request.At, "the request")
+					e.Broken(schema.Element("/configOptions", i)+"/currentValue", "the option does not have the value that was set").
+						Because(e.Request.At, "the request")
 				}
 				checkSingleOption(e, finding.Should)
 				return
 			}
-			e.Broken("/configOptions", "the option %q, which was set, is missing", finding.Clip(id)).Because(e.Request.At, "the request")
+			e.Broken("/configOptions", "the option %q, which was set, is missing", finding.Clip(id)).
+				Because(e.Request.At, "the request")
 		},
 	},
 	{
 		ID:       "CFG-18",
 		Versions: both,
-		Breaks: "A config_option_update with a single option in a session that had three or more. (Advice: the others may be " +
+		Breaks: "A config_option_update with a single option in a session that had three or more. (Advice: the " +
+			"others may be " +
 			"gone.)",
 		Right: `<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"config_option_update","configOptions":[{"id":"model","name":"Model","type":"select","currentValue":"large","options":[{"value":"large","name":"Large"}]}]}}}`,
 		Wrong: `
@@ -147,7 +159,8 @@ var configOptionRules = []judge.Rule{
 	},
 	{
 		ID: "CFG-19",
-		Breaks: "An answer to session/new, session/load or session/resume with modes and no option of the category mode, or the " +
+		Breaks: "An answer to session/new, session/load or session/resume with modes and no option of the category " +
+			"mode, or the " +
 			"other way round.",
 		Right: `
 			-> {"jsonrpc":"2.0","id":10,"method":"session/new","params":{"cwd":"/work","mcpServers":[]}}
@@ -172,7 +185,8 @@ var configOptionRules = []judge.Rule{
 	},
 	{
 		ID: "CFG-22",
-		Breaks: "An answer whose current mode is not the current value of its option of the category mode, if the values of that " +
+		Breaks: "An answer whose current mode is not the current value of its option of the category mode, if the " +
+			"values of that " +
 			"option are the ids of the modes.",
 		Right: `
 			-> {"jsonrpc":"2.0","id":10,"method":"session/new","params":{"cwd":"/work","mcpServers":[]}}
@@ -189,8 +203,10 @@ var configOptionRules = []judge.Rule{
 				return
 			}
 			for k, option := range configOptions(e).Items() {
-				if read := judge.ReadOption(&judge.Offer{}, option); k == i && read.Values[judge.Short(mode)] && read.Current != judge.Short(mode) {
-					e.Broken(schema.Element("/configOptions", i)+"/currentValue", "the option is %q, but the current mode is %q", finding.Clip(option.Text("currentValue")), finding.Clip(mode))
+				if read := judge.ReadOption(&judge.Offer{}, option); k == i && read.Values[judge.Short(mode)] &&
+					read.Current != judge.Short(mode) {
+					e.Broken(schema.Element("/configOptions", i)+"/currentValue", "the option is %q, but the current mode is %q",
+						finding.Clip(option.Text("currentValue")), finding.Clip(mode))
 				}
 			}
 		},
@@ -215,7 +231,8 @@ func findModeOption(e *judge.Event) (last, count int) {
 // whole list.
 func checkSingleOption(e *judge.Event, level finding.Level) {
 	const many = 3
-	if s := e.Session; s != nil && s.Options != nil && configOptions(e).Len() == 1 && len(s.Options.Items) >= many && e.Sound(optionsPointer(e)) {
+	if s := e.Session; s != nil && s.Options != nil && configOptions(e).Len() == 1 && len(s.Options.Items) >= many &&
+		e.Sound(optionsPointer(e)) {
 		e.Broken(optionsPointer(e), "got only one option of %d; the list is meant to be complete", len(s.Options.Items)).
 			Because(s.Options.At, "the earlier options").Mildly(level)
 	}

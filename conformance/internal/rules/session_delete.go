@@ -11,7 +11,8 @@ var sessionDeleteRules = []judge.Rule{
 	{
 		ID:       "DEL-3",
 		Versions: both,
-		Breaks:   "session/delete to an agent that does not advertise sessionCapabilities.delete (version 2: session.delete).",
+		Breaks: "session/delete to an agent that does not advertise sessionCapabilities.delete (version 2: " +
+			"session.delete).",
 		Right: `
 			-> {"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1,"clientCapabilities":{}}}
 			<- {"jsonrpc":"2.0","id":0,"result":{"protocolVersion":1,"agentCapabilities":{"sessionCapabilities":{"delete":{}}}}}
@@ -39,8 +40,10 @@ var sessionDeleteRules = []judge.Rule{
 		On: results(judge.MethodList),
 		Check: func(e *judge.Event) {
 			for i, listed := range e.Content.Items("sessions") {
-				if s := e.History.Session(listed.Text("sessionId")); s != nil && s.Deleted != nil && e.Request.At.Number > s.Deleted.Number {
-					e.Broken(schema.Element("/sessions", i), "the agent listed a session that was deleted").Because(s.Deleted, "it was deleted").Because(e.Request.At, "the later request")
+				if s := e.History.Session(listed.Text("sessionId")); s != nil && s.Deleted != nil &&
+					e.Request.At.Number > s.Deleted.Number {
+					e.Broken(schema.Element("/sessions", i), "the agent listed a session that was deleted").
+						Because(s.Deleted, "it was deleted").Because(e.Request.At, "the later request")
 				}
 			}
 		},
@@ -61,7 +64,8 @@ var sessionDeleteRules = []judge.Rule{
 			<- {"jsonrpc":"2.0","id":11,"error":{"code":-32002,"message":"not found"}}`,
 		On: failures(judge.MethodDelete),
 		Check: func(e *judge.Event) {
-			if s := e.Session; s != nil && s.Deleted != nil && e.Request.At.Number > s.Deleted.Number && e.Request.Cancelled == nil {
+			if s := e.Session; s != nil && s.Deleted != nil && e.Request.At.Number > s.Deleted.Number &&
+				e.Request.Cancelled == nil {
 				e.Broken("", "deleting a session that was already deleted is not an error").Because(s.Deleted, "it was deleted")
 			}
 		},

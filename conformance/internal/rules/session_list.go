@@ -34,7 +34,8 @@ var sessionListRules = []judge.Rule{
 		On: requests(judge.MethodList),
 		Check: func(e *judge.Event) {
 			if e.Given("cursor") && e.Sender() == finding.Client && e.ListEnded != nil && e.Cursors.None() {
-				e.Broken("/cursor", "no answer had a nextCursor, so there is no further page").Because(e.ListEnded, "the answer without nextCursor")
+				e.Broken("/cursor", "no answer had a nextCursor, so there is no further page").
+					Because(e.ListEnded, "the answer without nextCursor")
 			}
 		},
 	},

@@ -28,7 +28,8 @@ var sessionModesRules = []judge.Rule{
 			case s.Modes == nil:
 				e.Broken("/modeId", "the session has no modes").Because(s.Usable, "the answer that opened the session")
 			case !s.Modes.Has(mode):
-				e.Broken("/modeId", "the mode %q is not available", finding.Clip(mode)).Because(s.Modes.At, "the modes of the session")
+				e.Broken("/modeId", "the mode %q is not available", finding.Clip(mode)).
+					Because(s.Modes.At, "the modes of the session")
 			}
 		},
 	},
@@ -46,7 +47,8 @@ var sessionModesRules = []judge.Rule{
 			if e.Kind == finding.Notification {
 				mode := e.Text("update", "currentModeId")
 				if s := e.Session; s != nil && s.Modes != nil && mode != "" && !s.Modes.Has(mode) {
-					e.Broken("/update/currentModeId", "the mode %q is not available", finding.Clip(mode)).Because(s.Modes.At, "the modes of the session")
+					e.Broken("/update/currentModeId", "the mode %q is not available", finding.Clip(mode)).
+						Because(s.Modes.At, "the modes of the session")
 				}
 				return
 			}

@@ -14,7 +14,8 @@ var sessionSetupRules = []judge.Rule{
 	{
 		ID:       "SES-2",
 		Versions: both,
-		Breaks:   "session/new that is answered with the id of a session that this connection already has, or with an empty id.",
+		Breaks: "session/new that is answered with the id of a session that this connection already has, or with an " +
+			"empty id.",
 		Right: `
 			-> {"jsonrpc":"2.0","id":10,"method":"session/new","params":{"cwd":"/work","mcpServers":[]}}
 			<- {"jsonrpc":"2.0","id":10,"result":{"sessionId":"t"}}`,
@@ -28,7 +29,8 @@ var sessionSetupRules = []judge.Rule{
 			case id == "" && e.Content.Member("sessionId").IsText():
 				e.Broken("/sessionId", "the session id is empty")
 			case s != nil && s.Usable != nil:
-				e.Broken("/sessionId", "another session already has the id %q", finding.Clip(id)).Because(s.Usable, "the session that has it")
+				e.Broken("/sessionId", "another session already has the id %q", finding.Clip(id)).
+					Because(s.Usable, "the session that has it")
 			}
 		},
 	},
@@ -45,7 +47,8 @@ var sessionSetupRules = []judge.Rule{
 	},
 	{
 		ID: "SES-6",
-		Breaks: "session/load of a session that has had turns on this connection that did not end with refusal, if it is answered " +
+		Breaks: "session/load of a session that has had turns on this connection that did not end with refusal, if it is " +
+			"answered " +
 			"without a user message among the updates, without one of the turns, or with texts of the turns in another order.",
 		Right: `
 			-> {"jsonrpc":"2.0","id":10,"method":"session/prompt","params":{"sessionId":"s","prompt":[{"type":"text","text":"hello"}]}}
@@ -89,7 +92,8 @@ var sessionSetupRules = []judge.Rule{
 		// messages are the only kind of update that cannot be new.
 		Check: func(e *judge.Event) {
 			if s := e.Session; s != nil && s.Loaded != nil && s.Setup == nil && len(s.Turns) == 0 && e.Once(s.ID) {
-				e.Broken("", "the agent replayed a message after the answer to session/load").Because(s.Loaded, "the answer to session/load")
+				e.Broken("", "the agent replayed a message after the answer to session/load").
+					Because(s.Loaded, "the answer to session/load")
 			}
 		},
 	},
@@ -118,7 +122,8 @@ var sessionSetupRules = []judge.Rule{
 		// request.
 		Check: func(e *judge.Event) {
 			s := e.Session
-			if s != nil && s.Setup != nil && s.Setup.Method == judge.MethodResume && s.SetupNew && len(s.Turns) == 0 && e.Once(s.ID) {
+			if s != nil && s.Setup != nil && s.Setup.Method == judge.MethodResume && s.SetupNew && len(s.Turns) == 0 &&
+				e.Once(s.ID) {
 				e.Broken("", "the agent replayed history before the answer to session/resume").Because(s.Setup.At, "the request")
 			}
 		},
@@ -136,7 +141,8 @@ var sessionSetupRules = []judge.Rule{
 	},
 	{
 		ID: "SES-15",
-		Breaks: "A prompt that ends with an error or a stop reason other than cancelled after session/close was answered; a " +
+		Breaks: "A prompt that ends with an error or a stop reason other than cancelled after session/close was " +
+			"answered; a " +
 			"prompt that succeeds although it was sent after that answer. (A prompt sent between session/close and its answer " +
 			"may also be refused, with -32002, -32600 or -32800.)",
 		Right: `
@@ -160,7 +166,8 @@ var sessionSetupRules = []judge.Rule{
 			switch {
 			case refusedLate(e):
 			case after && e.Kind == finding.Response:
-				e.Broken("", "the agent accepted a prompt in a closed session").Because(s.Closed, "the session was closed").Because(e.Request.At, "the prompt")
+				e.Broken("", "the agent accepted a prompt in a closed session").Because(s.Closed, "the session was closed").
+					Because(e.Request.At, "the prompt")
 			case !after && (e.Kind == finding.ErrorReply || e.Text("stopReason") != "cancelled"):
 				e.Broken("", "closing the session must cancel the turn").
 					Because(e.Request.At, "the prompt").Because(s.Closed, "the session was closed")
@@ -197,7 +204,8 @@ var sessionSetupRules = []judge.Rule{
 		Check: func(e *judge.Event) {
 			capability := nameByVersion(e, "sessionCapabilities.additionalDirectories", "session.additionalDirectories")
 			if e.Given("additionalDirectories") && !e.Agent.Can(capability) {
-				e.Broken("/additionalDirectories", "the client sent this, but the agent does not advertise %s", capability).Because(e.Agent.At, "its capabilities")
+				e.Broken("/additionalDirectories", "the client sent this, but the agent does not advertise %s", capability).
+					Because(e.Agent.At, "its capabilities")
 			}
 		},
 	},
@@ -217,7 +225,8 @@ var sessionSetupRules = []judge.Rule{
 	{
 		ID:       "SES-21",
 		Versions: both,
-		Breaks: "A session that session/list shows in its old directory although session/load or session/resume has given it " +
+		Breaks: "A session that session/list shows in its old directory although session/load or session/resume has " +
+			"given it " +
 			"another one. (Less than a MUST: the two may be links to one directory.)",
 		Right: `
 			-> {"jsonrpc":"2.0","id":10,"method":"session/new","params":{"cwd":"/work","mcpServers":[]}}
@@ -237,8 +246,10 @@ var sessionSetupRules = []judge.Rule{
 		Check: func(e *judge.Event) {
 			for i, listed := range e.Content.Items("sessions") {
 				s, cwd := e.History.Session(listed.Text("sessionId")), judge.PathKey(listed.Text("cwd"))
-				if s != nil && s.Moved != nil && s.Setup == nil && s.Moved.Number < e.Request.At.Number && cwd == s.OldCwd && cwd != s.Cwd {
-					e.Broken(schema.Element("/sessions", i)+"/cwd", "the directory of the session is now another one").Because(s.Moved, "the answer to the request that changed it").Mildly(finding.Should)
+				if s != nil && s.Moved != nil && s.Setup == nil && s.Moved.Number < e.Request.At.Number && cwd == s.OldCwd &&
+					cwd != s.Cwd {
+					e.Broken(schema.Element("/sessions", i)+"/cwd", "the directory of the session is now another one").
+						Because(s.Moved, "the answer to the request that changed it").Mildly(finding.Should)
 				}
 			}
 		},
@@ -246,7 +257,8 @@ var sessionSetupRules = []judge.Rule{
 	{
 		ID:       "SES-27",
 		Versions: both,
-		Breaks: "An MCP server with a transport that the agent does not advertise: mcpCapabilities.http or .sse (version 2: " +
+		Breaks: "An MCP server with a transport that the agent does not advertise: mcpCapabilities.http or .sse " +
+			"(version 2: " +
 			"session.mcp.http or .stdio).",
 		Right: `-> {"jsonrpc":"2.0","id":10,"method":"session/new","params":{"cwd":"/work","mcpServers":[{"name":"files","command":"/bin/files","args":[],"env":[]}]}}`,
 		Wrong: `-> {"jsonrpc":"2.0","id":10,"method":"session/new","params":{"cwd":"/work","mcpServers":[{"type":"http","name":"web","url":"https://example.com/mcp","headers":[]}]}}`,
@@ -256,7 +268,8 @@ var sessionSetupRules = []judge.Rule{
 				kind := server.Text("type")
 				capability := nameByVersion(e, "mcpCapabilities.", "session.mcp.") + kind
 				if kind != "" && (e.InForce == 2 || kind != "stdio") && !e.Agent.Can(capability) {
-					e.Broken(schema.Element("/mcpServers", i), "the client sent this, but the agent does not advertise %s", finding.Clip(capability)).Because(e.Agent.At, "its capabilities")
+					e.Broken(schema.Element("/mcpServers", i), "the client sent this, but the agent does not advertise %s",
+						finding.Clip(capability)).Because(e.Agent.At, "its capabilities")
 				}
 			}
 		},
@@ -293,7 +306,8 @@ var sessionSetupRules = []judge.Rule{
 		Check: func(e *judge.Event) {
 			s := e.History.Session(e.Text("sessionId"))
 			if s != nil && s.Usable == nil && s.Named.Method == judge.MethodUpdate && s.Named.Number > e.Request.At.Number {
-				e.Broken("/sessionId", "the agent sent an update before the answer that gives the session's id").Because(s.Named, "the update")
+				e.Broken("/sessionId", "the agent sent an update before the answer that gives the session's id").
+					Because(s.Named, "the update")
 			}
 		},
 	},
@@ -303,5 +317,6 @@ var sessionSetupRules = []judge.Rule{
 // agent may, because it reads the prompt when the session is closing or closed.
 func refusedLate(e *judge.Event) bool {
 	code, ok := e.Content.Integer("code")
-	return ok && e.Request.Turn != nil && e.Request.Turn.Late && slices.Contains([]int64{codeNotFound, codeInvalid, codeCancelled}, code)
+	return ok && e.Request.Turn != nil && e.Request.Turn.Late &&
+		slices.Contains([]int64{codeNotFound, codeInvalid, codeCancelled}, code)
 }

@@ -78,7 +78,8 @@ func nameByVersion(e *judge.Event, v1, v2 string) string {
 var noSuchMethod = regexp.MustCompile(`(?i)\b(method not (found|supported|implemented)|(unknown|unsupported|no such) method)\b`)
 
 // historyKinds has the kinds of updates that make up the history of a session.
-var historyKinds = []string{"user_message_chunk", "agent_message_chunk", "agent_thought_chunk", "tool_call", "tool_call_update", "plan"}
+var historyKinds = []string{"user_message_chunk", "agent_message_chunk", "agent_thought_chunk", "tool_call",
+	"tool_call_update", "plan"}
 
 // connected returns the beginning of an example: a client with the given capabilities, and the session s.
 func connected(capabilities string) string {
@@ -163,7 +164,8 @@ func isBase64(s string) bool {
 func base64Digits(s string) int { return len(s) - strings.Count(s, "\r") - strings.Count(s, "\n") }
 
 // messageKinds has the kinds of updates of version 2 that have a part or all of a message or thought.
-var messageKinds = []string{"user_message", "user_message_chunk", "agent_message", "agent_message_chunk", "agent_thought", "agent_thought_chunk"}
+var messageKinds = []string{"user_message", "user_message_chunk", "agent_message", "agent_message_chunk",
+	"agent_thought", "agent_thought_chunk"}
 
 // checkReused reports an update of a message of earlier work: its id should be a new one.
 func checkReused(e *judge.Event) {
@@ -176,7 +178,8 @@ func checkReused(e *judge.Event) {
 	if !m.FromEarlierWork(e) || !chunk && e.Content.Len("update", "content") == 0 || !e.Once(e.Session.ID+" "+id) {
 		return
 	}
-	found := e.Broken("/update/messageId", "%q is already the id of a message of earlier work", finding.Clip(id)).Because(m.Update, "the earlier message")
+	found := e.Broken("/update/messageId", "%q is already the id of a message of earlier work", finding.Clip(id)).
+		Because(m.Update, "the earlier message")
 	if !chunk {
 		found.Mildly(finding.Advice)
 	}

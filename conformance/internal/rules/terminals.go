@@ -16,8 +16,9 @@ var terminalRules = []judge.Rule{
 		Breaks: "A terminal/… request to a client that does not advertise the capability terminal.",
 		Right:  withTerminal + `<- {"jsonrpc":"2.0","id":"r","method":"terminal/release","params":{"sessionId":"s","terminalId":"t1"}}`,
 		Wrong:  `<- {"jsonrpc":"2.0","id":"t","method":"terminal/create","params":{"sessionId":"s","command":"make"}}`,
-		On:     requests(judge.MethodTerminalCreate, judge.MethodTerminalOutput, judge.MethodTerminalWait, judge.MethodTerminalKill, judge.MethodTerminalRelease),
-		Check:  func(e *judge.Event) { e.Needs(&e.Client, "terminal") },
+		On: requests(judge.MethodTerminalCreate, judge.MethodTerminalOutput, judge.MethodTerminalWait,
+			judge.MethodTerminalKill, judge.MethodTerminalRelease),
+		Check: func(e *judge.Event) { e.Needs(&e.Client, "terminal") },
 	},
 	{
 		ID:     "TRM-4",
@@ -34,13 +35,15 @@ var terminalRules = []judge.Rule{
 		Check: func(e *judge.Event) {
 			t, output := terminalOf(e, e.Request), e.Text("output")
 			if t != nil && t.Limit >= 0 && int64(len(output)) > t.Limit {
-				e.Broken("/output", "the output has %d bytes, more than the limit of %d", len(output), t.Limit).Because(t.At, "the terminal")
+				e.Broken("/output", "the output has %d bytes, more than the limit of %d", len(output), t.Limit).
+					Because(t.At, "the terminal")
 			}
 		},
 	},
 	{
 		ID: "TRM-5",
-		Breaks: "A truncated output that begins with U+FFFD, the rest of a character that was cut. (Less than a MUST: the command " +
+		Breaks: "A truncated output that begins with U+FFFD, the rest of a character that was cut. (Less than a MUST: " +
+			"the command " +
 			"may have written it.)",
 		Right: withTerminal + `
 			<- {"jsonrpc":"2.0","id":"o","method":"terminal/output","params":{"sessionId":"s","terminalId":"t1"}}
@@ -53,13 +56,15 @@ var terminalRules = []judge.Rule{
 		On: results(judge.MethodTerminalOutput),
 		Check: func(e *judge.Event) {
 			if e.Content.True("truncated") && strings.HasPrefix(e.Text("output"), string(utf8.RuneError)) {
-				e.Broken("/output", "the output begins in the middle of a character").Because(e.Request.At, "the request").Mildly(finding.Should)
+				e.Broken("/output", "the output begins in the middle of a character").Because(e.Request.At, "the request").
+					Mildly(finding.Should)
 			}
 		},
 	},
 	{
 		ID: "TRM-7",
-		Breaks: "A terminal that is not released when the agent closes the connection. If the agent did not close it, only a terminal " +
+		Breaks: "A terminal that is not released when the agent closes the connection. If the agent did not close it, only " +
+			"a terminal " +
 			"whose session is closed, or (milder) one whose command has ended and whose session has no turn in flight: the " +
 			"agent may still have needed others.",
 		Right: withTerminal + `<- {"jsonrpc":"2.0","id":"r","method":"terminal/release","params":{"sessionId":"s","terminalId":"t1"}}`,
@@ -67,7 +72,8 @@ var terminalRules = []judge.Rule{
 		End: func(e *judge.Event) {
 			for _, t := range e.Terminals.All {
 				if level := leakLevel(e, t); t.Killed == nil && level != 0 {
-					e.BrokenAt(t.At, "the terminal %q was never released", finding.Clip(t.ID)).Because(t.Exited, "the end of its command").Mildly(level)
+					e.BrokenAt(t.At, "the terminal %q was never released", finding.Clip(t.ID)).
+						Because(t.Exited, "the end of its command").Mildly(level)
 				}
 			}
 		},
@@ -85,7 +91,8 @@ var terminalRules = []judge.Rule{
 		End: func(e *judge.Event) {
 			for _, t := range e.Terminals.All {
 				if level := leakLevel(e, t); t.Killed != nil && level != 0 {
-					e.BrokenAt(t.At, "the terminal %q was killed and never released", finding.Clip(t.ID)).Because(t.Killed, "killed here").Mildly(level)
+					e.BrokenAt(t.At, "the terminal %q was killed and never released", finding.Clip(t.ID)).
+						Because(t.Killed, "killed here").Mildly(level)
 				}
 			}
 		},
@@ -109,13 +116,15 @@ var terminalRules = []judge.Rule{
 		Check: func(e *judge.Event) {
 			t := terminalOf(e, e.Request)
 			if t != nil && t.Exited != nil && t.Exited.Number < e.Request.At.Number && !e.Given("exitStatus") {
-				e.Broken("/exitStatus", "exitStatus is missing although the command has ended").Because(t.Exited, "the end of the command")
+				e.Broken("/exitStatus", "exitStatus is missing although the command has ended").
+					Because(t.Exited, "the end of the command")
 			}
 		},
 	},
 	{
 		ID: "TRM-10",
-		Breaks: "An error as the answer to terminal/output or terminal/wait_for_exit for a terminal that was killed but not " +
+		Breaks: "An error as the answer to terminal/output or terminal/wait_for_exit for a terminal that was " +
+			"killed but not " +
 			"released.",
 		Right: withTerminal + `
 			<- {"jsonrpc":"2.0","id":"k","method":"terminal/kill","params":{"sessionId":"s","terminalId":"t1"}}
@@ -133,14 +142,17 @@ var terminalRules = []judge.Rule{
 		Check: func(e *judge.Event) {
 			t := terminalOf(e, e.Request)
 			code, _ := e.Content.Integer("code")
-			if t != nil && t.Killed != nil && t.Released == nil && t.Killed.Number < e.Request.At.Number && code != codeCancelled {
-				e.Broken("", "a killed terminal still answers until it is released").Because(t.Killed, "killed here").Because(e.Request.At, "the request")
+			if t != nil && t.Killed != nil && t.Released == nil && t.Killed.Number < e.Request.At.Number &&
+				code != codeCancelled {
+				e.Broken("", "a killed terminal still answers until it is released").Because(t.Killed, "killed here").
+					Because(e.Request.At, "the request")
 			}
 		},
 	},
 	{
 		ID: "TRM-11",
-		Breaks: "A result as the answer to terminal/output, terminal/wait_for_exit or terminal/kill for a terminal whose release " +
+		Breaks: "A result as the answer to terminal/output, terminal/wait_for_exit or terminal/kill for a terminal " +
+			"whose release " +
 			"was answered before the request.",
 		Right: withTerminal + `
 			<- {"jsonrpc":"2.0","id":"r","method":"terminal/release","params":{"sessionId":"s","terminalId":"t1"}}
@@ -156,7 +168,8 @@ var terminalRules = []judge.Rule{
 		Check: func(e *judge.Event) {
 			t := terminalOf(e, e.Request)
 			if t != nil && t.Freed != nil && t.Freed.Number < e.Request.At.Number {
-				e.Broken("", "the client answered for a terminal that has been released").Because(t.Freed, "its release").Because(e.Request.At, "the request")
+				e.Broken("", "the client answered for a terminal that has been released").Because(t.Freed, "its release").
+					Because(e.Request.At, "the request")
 			}
 		},
 	},

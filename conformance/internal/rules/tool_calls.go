@@ -17,7 +17,8 @@ var (
 var toolCallRules = []judge.Rule{
 	{
 		ID: "TOL-1",
-		Breaks: "A tool_call_update, or (as advice) a permission request, for a tool call that no tool_call has announced, in a " +
+		Breaks: "A tool_call_update, or (as advice) a permission request, for a tool call that no tool_call has " +
+			"announced, in a " +
 			"session that began on this connection. Sessions that were loaded or resumed have tool calls that the connection " +
 			"has not seen.",
 		Right: `
@@ -32,7 +33,8 @@ var toolCallRules = []judge.Rule{
 			if s == nil || s.By != judge.MethodNew || id == "" || e.Calls.Forgot || e.Call(s, id) != nil {
 				return
 			}
-			found := e.Broken(callPointer(e)+"/toolCallId", "no tool_call announced %q", finding.Clip(id)).Because(s.Usable, "the session began here")
+			found := e.Broken(callPointer(e)+"/toolCallId", "no tool_call announced %q", finding.Clip(id)).
+				Because(s.Usable, "the session began here")
 			if e.Method == judge.MethodPermission {
 				found.Mildly(finding.Advice)
 			}
@@ -40,7 +42,8 @@ var toolCallRules = []judge.Rule{
 	},
 	{
 		ID: "TOL-2",
-		Breaks: "A second tool_call with an id that the session has already used. Changes of a call are sent as tool_call_update; " +
+		Breaks: "A second tool_call with an id that the session has already used. Changes of a call are sent as " +
+			"tool_call_update; " +
 			"session/load replays all calls.",
 		Right: `
 			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"tool_call","toolCallId":"c","title":"Read a.go"}}}
@@ -52,7 +55,8 @@ var toolCallRules = []judge.Rule{
 		Check: func(e *judge.Event) {
 			c := e.Call(e.Session, e.Text("update", "toolCallId"))
 			if c != nil && c.Announced != nil && e.Session.Setup == nil {
-				e.Broken("/update/toolCallId", "%q is already the id of another tool call", finding.Clip(e.Text("update", "toolCallId"))).
+				e.Broken("/update/toolCallId", "%q is already the id of another tool call",
+					finding.Clip(e.Text("update", "toolCallId"))).
 					Because(c.Announced, "the other tool call")
 			}
 		},
@@ -80,12 +84,14 @@ var toolCallRules = []judge.Rule{
 					return
 				}
 			}
-			e.Broken("/outcome/optionId", "%q was not offered", finding.Clip(chosen.Text())).Because(e.Request.At, "the request with its options")
+			e.Broken("/outcome/optionId", "%q was not offered", finding.Clip(chosen.Text())).
+				Because(e.Request.At, "the request with its options")
 		},
 	},
 	{
 		ID: "TOL-6",
-		Breaks: "Two options of a permission request with the same optionId. (The schema requires that each has a name and a " +
+		Breaks: "Two options of a permission request with the same optionId. (The schema requires that each has a " +
+			"name and a " +
 			"known kind. Version 2: V2-18.)",
 		Right: `
 			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"tool_call","toolCallId":"c","title":"Delete a.go"}}}
@@ -98,7 +104,8 @@ var toolCallRules = []judge.Rule{
 	},
 	{
 		ID: "TOL-8",
-		Breaks: "Content of type terminal, new in a tool call, whose terminalId was not returned by terminal/create, or has been " +
+		Breaks: "Content of type terminal, new in a tool call, whose terminalId was not returned by terminal/create, or " +
+			"has been " +
 			"released. A terminal that the call has announced by the extension _meta.terminal_info is the agent's.",
 		Right: connected(`{"terminal":true}`) + `
 			<- {"jsonrpc":"2.0","id":"t","method":"terminal/create","params":{"sessionId":"s","command":"make"}}
@@ -128,7 +135,8 @@ var toolCallRules = []judge.Rule{
 	{
 		ID:       "TOL-9",
 		Versions: both,
-		Breaks: "Another status for a tool call that was completed or failed (version 2: or cancelled); and, as advice in version " +
+		Breaks: "Another status for a tool call that was completed or failed (version 2: or cancelled); and, as advice " +
+			"in version " +
 			"1, a turn that ends without being cancelled while one of its calls is pending or in progress.",
 		Right: `
 			-> {"jsonrpc":"2.0","id":10,"method":"session/prompt","params":{"sessionId":"s","prompt":[{"type":"text","text":"hello"}]}}
@@ -147,7 +155,8 @@ var toolCallRules = []judge.Rule{
 			call := toolCallOf(e)
 			c, status := e.Call(e.Session, call.Text("toolCallId")), call.Text("status")
 			// session/load replays the history from the beginning.
-			if c != nil && c.Final != nil && status != "" && judge.Short(status) != c.Status && e.Session.Setup == nil && !repeats(e, c) {
+			if c != nil && c.Final != nil && status != "" && judge.Short(status) != c.Status && e.Session.Setup == nil &&
+				!repeats(e, c) {
 				e.Broken(callPointer(e)+"/status", "the call was already %s", finding.Clip(c.Status)).Because(c.Final, "its end")
 			}
 		},
@@ -167,7 +176,8 @@ func checkOpenCalls(e *judge.Event) {
 	}
 	for _, c := range t.Calls {
 		if c.Final == nil && (c.Status == "" || c.Status == "pending" || c.Status == "in_progress") {
-			e.Broken("", "the turn ended while the tool call %q was still open", finding.Clip(c.ID)).Because(c.At, "the tool call").Mildly(finding.Advice)
+			e.Broken("", "the turn ended while the tool call %q was still open", finding.Clip(c.ID)).
+				Because(c.At, "the tool call").Mildly(finding.Advice)
 		}
 	}
 }

@@ -17,7 +17,8 @@ var version2Rules = []judge.Rule{
 	{
 		ID:       "V2-1",
 		Versions: []int{2},
-		Breaks: "Work that begins and ends after the answer to session/prompt, or an answer to session/close, before a user " +
+		Breaks: "Work that begins and ends after the answer to session/prompt, or an answer to session/close, " +
+			"before a user " +
 			"message with the messageId of that answer.",
 		Right: `
 			-> {"jsonrpc":"2.0","id":10,"method":"session/prompt","params":{"sessionId":"s","prompt":[{"type":"text","text":"hello"}]}}
@@ -36,12 +37,14 @@ var version2Rules = []judge.Rule{
 		// message is sent.
 		Check: func(e *judge.Event) {
 			s := e.Session
-			if s == nil || e.Messages.Forgot || e.Kind == finding.Notification && (e.Text("update", "state") != judge.StateIdle || !judge.Working(s.State)) {
+			if s == nil || e.Messages.Forgot || e.Kind == finding.Notification &&
+				(e.Text("update", "state") != judge.StateIdle || !judge.Working(s.State)) {
 				return
 			}
 			for _, a := range s.Accepted {
 				if (!a.During || e.Kind == finding.Response) && e.MessageOf(s, a.ID, "user_message") == nil {
-					e.Broken("", "the agent did not send the user message %q before this", finding.Clip(a.ID)).Because(a.At, "the prompt was accepted under this messageId")
+					e.Broken("", "the agent did not send the user message %q before this", finding.Clip(a.ID)).
+						Because(a.At, "the prompt was accepted under this messageId")
 				}
 			}
 		},
@@ -57,15 +60,18 @@ var version2Rules = []judge.Rule{
 		On:    updates("state_update"),
 		Check: func(e *judge.Event) {
 			s := e.Session
-			if s != nil && s.Made && s.State == "" && e.Text("update", "state") == judge.StateIdle && e.Given("update", "stopReason") {
-				e.Broken("/update/state", "the agent ended work that it never reported as running").Because(s.Usable, "the session is new")
+			if s != nil && s.Made && s.State == "" && e.Text("update", "state") == judge.StateIdle &&
+				e.Given("update", "stopReason") {
+				e.Broken("/update/state", "the agent ended work that it never reported as running").
+					Because(s.Usable, "the session is new")
 			}
 		},
 	},
 	{
 		ID:       "V2-3",
 		Versions: []int{2},
-		Breaks: "An idle state that follows another one with a different stop reason, without running or requires_action between " +
+		Breaks: "An idle state that follows another one with a different stop reason, without running or " +
+			"requires_action between " +
 			"them.",
 		Right: `
 			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"state_update","state":"running"}}}
@@ -77,15 +83,18 @@ var version2Rules = []judge.Rule{
 		On: updates("state_update"),
 		Check: func(e *judge.Event) {
 			s, stop := e.Session, e.Text("update", "stopReason")
-			if s != nil && s.State == judge.StateIdle && e.Text("update", "state") == judge.StateIdle && stop != "" && s.Stop != "" && stop != s.Stop {
-				e.Broken("/update/stopReason", "the work already ended with the stop reason %s", s.Stop).Because(s.Stated, "the first end")
+			if s != nil && s.State == judge.StateIdle && e.Text("update", "state") == judge.StateIdle && stop != "" &&
+				s.Stop != "" && stop != s.Stop {
+				e.Broken("/update/stopReason", "the work already ended with the stop reason %s", s.Stop).
+					Because(s.Stated, "the first end")
 			}
 		},
 	},
 	{
 		ID:       "V2-4",
 		Versions: []int{2},
-		Breaks:   "An answer to session/close while the last state is running or requires_action: the idle state must come first.",
+		Breaks: "An answer to session/close while the last state is running or requires_action: the idle state must " +
+			"come first.",
 		Right: `
 			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"state_update","state":"running"}}}
 			-> {"jsonrpc":"2.0","id":10,"method":"session/close","params":{"sessionId":"s"}}
@@ -98,7 +107,8 @@ var version2Rules = []judge.Rule{
 		On: results(judge.MethodClose),
 		Check: func(e *judge.Event) {
 			if s := e.Session; s != nil && judge.Working(s.State) {
-				e.Broken("", "the session is still %s; the agent must report idle before it answers", s.State).Because(s.Stated, "the last state")
+				e.Broken("", "the session is still %s; the agent must report idle before it answers", s.State).
+					Because(s.Stated, "the last state")
 			}
 		},
 	},
@@ -129,7 +139,8 @@ var version2Rules = []judge.Rule{
 		On:       updates("tool_call_update"),
 		Check: func(e *judge.Event) {
 			s, id := e.Session, e.Text("update", "toolCallId")
-			if s != nil && s.Made && s.Setup == nil && id != "" && e.Call(s, id) == nil && !e.Calls.Forgot && !e.Given("update", "title") {
+			if s != nil && s.Made && s.Setup == nil && id != "" && e.Call(s, id) == nil && !e.Calls.Forgot &&
+				!e.Given("update", "title") {
 				e.Broken("/update", "the first update of the tool call has no title")
 			}
 		},
@@ -158,10 +169,11 @@ var version2Rules = []judge.Rule{
 	{
 		ID:       "V2-8",
 		Versions: []int{2},
-		Breaks:   "The data of a terminal_output_chunk, or of a terminal's output, that is not base64 on its own, with its padding.",
-		Right:    `<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"terminal_output_chunk","terminalId":"t","data":"aGk="}}}`,
-		Wrong:    `<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"terminal_output_chunk","terminalId":"t","data":"a"}}}`,
-		On:       updates("terminal_output_chunk", "terminal_update"),
+		Breaks: "The data of a terminal_output_chunk, or of a terminal's output, that is not base64 on its own, with " +
+			"its padding.",
+		Right: `<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"terminal_output_chunk","terminalId":"t","data":"aGk="}}}`,
+		Wrong: `<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"terminal_output_chunk","terminalId":"t","data":"a"}}}`,
+		On:    updates("terminal_output_chunk", "terminal_update"),
 		Check: func(e *judge.Event) {
 			for _, path := range [][]string{{"update", "data"}, {"update", "output", "data"}} {
 				where, data := "/"+strings.Join(path, "/"), e.Content.Member(path...)
@@ -176,7 +188,8 @@ var version2Rules = []judge.Rule{
 	{
 		ID:       "V2-9",
 		Versions: []int{2},
-		Breaks: "A message, a tool call or a plan between session/resume without replayFrom and its answer, for a session that " +
+		Breaks: "A message, a tool call or a plan between session/resume without replayFrom and its answer, for a " +
+			"session that " +
 			"was not in use, or in which no work was in progress.",
 		Right: `
 			-> {"jsonrpc":"2.0","id":10,"method":"session/resume","params":{"sessionId":"old","cwd":"/work","replayFrom":{"type":"start"}}}
@@ -184,10 +197,12 @@ var version2Rules = []judge.Rule{
 		Wrong: `
 			-> {"jsonrpc":"2.0","id":10,"method":"session/resume","params":{"sessionId":"old","cwd":"/work"}}
 			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"old","update":{"sessionUpdate":"user_message","messageId":"m","content":[]}}}`,
-		On: updates("user_message", "user_message_chunk", "agent_message", "agent_message_chunk", "agent_thought", "agent_thought_chunk", "tool_call_update", "tool_call_content_chunk", "plan_update"),
+		On: updates("user_message", "user_message_chunk", "agent_message", "agent_message_chunk", "agent_thought",
+			"agent_thought_chunk", "tool_call_update", "tool_call_content_chunk", "plan_update"),
 		Check: func(e *judge.Event) {
 			s := e.Session
-			if s != nil && s.Setup != nil && (s.SetupNew || s.Quiet()) && s.Setup.Params != nil && !s.Setup.Params.Given("replayFrom") && e.Once(s.ID) {
+			if s != nil && s.Setup != nil && (s.SetupNew || s.Quiet()) && s.Setup.Params != nil &&
+				!s.Setup.Params.Given("replayFrom") && e.Once(s.ID) {
 				e.Broken("", "the agent replayed history that the client did not ask for").Because(s.Setup.At, "the request")
 			}
 		},
@@ -227,7 +242,8 @@ var version2Rules = []judge.Rule{
 			s, id := e.Session, e.Text("update", "messageId")
 			if s != nil && s.Setup != nil && (s.SetupNew || s.Quiet()) && s.Setup.Params.Given("replayFrom") && id != "" &&
 				!e.MessageOf(s, id, e.Update).ReplayedIn(s.Setup) && !e.Messages.Forgot && e.Once(s.ID) {
-				e.Broken("/update", "the replayed message begins with a chunk, not with a whole-message update").Because(s.Setup.At, "the request")
+				e.Broken("/update", "the replayed message begins with a chunk, not with a whole-message update").
+					Because(s.Setup.At, "the request")
 			}
 		},
 	},
@@ -256,13 +272,15 @@ var version2Rules = []judge.Rule{
 			<- {"jsonrpc":"2.0","id":0,"result":{"protocolVersion":2,"capabilities":{"session":{}},"info":{"name":"a","version":"1"}}}
 			-> {"jsonrpc":"2.0","id":10,"method":"session/new","params":{"cwd":"/work"}}`,
 		Wrong: `-> {"jsonrpc":"2.0","id":10,"method":"session/new","params":{"cwd":"/work"}}`,
-		On:    requests(judge.MethodNew, judge.MethodList, judge.MethodResume, judge.MethodClose, judge.MethodPrompt, judge.MethodDelete, judge.MethodSetOption),
+		On: requests(judge.MethodNew, judge.MethodList, judge.MethodResume, judge.MethodClose, judge.MethodPrompt,
+			judge.MethodDelete, judge.MethodSetOption),
 		Check: func(e *judge.Event) { e.Needs(&e.Agent, "session") },
 	},
 	{
 		ID:       "V2-14",
 		Versions: []int{2},
-		Breaks: "A prompt that is not in the conversation when its session is closed, and is answered with an error other than " +
+		Breaks: "A prompt that is not in the conversation when its session is closed, and is answered with an error " +
+			"other than " +
 			"-32800.",
 		Right: `
 			-> {"jsonrpc":"2.0","id":10,"method":"session/prompt","params":{"sessionId":"s","prompt":[{"type":"text","text":"hello"}]}}
@@ -277,8 +295,10 @@ var version2Rules = []judge.Rule{
 		On: failures(judge.MethodPrompt),
 		Check: func(e *judge.Event) {
 			code, _ := e.Content.Integer("code")
-			if s := e.Session; s != nil && s.Closed != nil && e.Request.At.Number < s.Closed.Number && code != codeCancelled && !refusedLate(e) {
-				e.Broken("/code", "got code %d, want %d for a prompt that closing the session cancelled", code, codeCancelled).Because(s.Closed, "the session was closed").Because(e.Request.At, "the prompt")
+			if s := e.Session; s != nil && s.Closed != nil && e.Request.At.Number < s.Closed.Number && code != codeCancelled &&
+				!refusedLate(e) {
+				e.Broken("/code", "got code %d, want %d for a prompt that closing the session cancelled", code, codeCancelled).
+					Because(s.Closed, "the session was closed").Because(e.Request.At, "the prompt")
 			}
 		},
 	},
@@ -295,14 +315,16 @@ var version2Rules = []judge.Rule{
 		On: updates("state_update"),
 		Check: func(e *judge.Event) {
 			if s := e.Session; s != nil && s.Background != nil && !e.Given("update", "background") {
-				e.Broken("/update/background", "background is missing, although an earlier state of the session had it").Because(s.Background, "a state with background")
+				e.Broken("/update/background", "background is missing, although an earlier state of the session had it").
+					Because(s.Background, "a state with background")
 			}
 		},
 	},
 	{
 		ID:       "V2-16",
 		Versions: []int{2},
-		Breaks:   "A replayed message or thought whose messageId the session never had, if the session began on this connection.",
+		Breaks: "A replayed message or thought whose messageId the session never had, if the session began on this " +
+			"connection.",
 		Right: `
 			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"user_message","messageId":"m","content":[{"type":"text","text":"hello"}]}}}
 			-> {"jsonrpc":"2.0","id":10,"method":"session/resume","params":{"sessionId":"s","cwd":"/work","replayFrom":{"type":"start"}}}
@@ -315,15 +337,18 @@ var version2Rules = []judge.Rule{
 		// Only while no prompt is pending and no work in progress: its messages are new, and may be in the replay.
 		Check: func(e *judge.Event) {
 			s, id := e.Session, e.Text("update", "messageId")
-			if s != nil && s.Made && s.Setup != nil && s.Setup.Params.Given("replayFrom") && s.Quiet() && id != "" && !e.Messages.Forgot && e.MessageOf(s, id, e.Update) == nil && e.Once(s.ID) {
-				e.Broken("/update/messageId", "the session never had a message %q", finding.Clip(id)).Because(s.Setup.At, "the request of the replay")
+			if s != nil && s.Made && s.Setup != nil && s.Setup.Params.Given("replayFrom") && s.Quiet() && id != "" &&
+				!e.Messages.Forgot && e.MessageOf(s, id, e.Update) == nil && e.Once(s.ID) {
+				e.Broken("/update/messageId", "the session never had a message %q", finding.Clip(id)).
+					Because(s.Setup.At, "the request of the replay")
 			}
 		},
 	},
 	{
 		ID:       "V2-17",
 		Versions: []int{2},
-		Breaks: "An answer to session/prompt with the messageId of a user message that existed before the prompt; a chunk of a " +
+		Breaks: "An answer to session/prompt with the messageId of a user message that existed before the prompt; a " +
+			"chunk of a " +
 			"message or thought that belongs to earlier work. (Advice: a whole message of earlier work with new content, " +
 			"which may be a correction.)",
 		Right: `
@@ -334,7 +359,8 @@ var version2Rules = []judge.Rule{
 			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"user_message","messageId":"m","content":[]}}}
 			-> {"jsonrpc":"2.0","id":10,"method":"session/prompt","params":{"sessionId":"s","prompt":[{"type":"text","text":"hello"}]}}
 			<- {"jsonrpc":"2.0","id":10,"result":{"messageId":"m"}}`,
-		On: anyOf(results(judge.MethodPrompt), updates("agent_message_chunk", "agent_thought_chunk", "agent_message", "agent_thought")),
+		On: anyOf(results(judge.MethodPrompt),
+			updates("agent_message_chunk", "agent_thought_chunk", "agent_message", "agent_thought")),
 		Check: func(e *judge.Event) {
 			if e.Kind == finding.Notification {
 				checkReused(e)
@@ -347,9 +373,11 @@ var version2Rules = []judge.Rule{
 			}
 			before := slices.IndexFunc(s.Accepted, func(a judge.Accepted) bool { return a.ID == judge.Short(id) })
 			if m := e.MessageOf(s, id, "user_message"); m != nil && m.At.Number < e.Request.At.Number {
-				e.Broken("/messageId", "%q is already the id of an earlier message", finding.Clip(id)).Because(m.At, "the earlier message").Because(e.Request.At, "the prompt")
+				e.Broken("/messageId", "%q is already the id of an earlier message", finding.Clip(id)).
+					Because(m.At, "the earlier message").Because(e.Request.At, "the prompt")
 			} else if before >= 0 {
-				e.Broken("/messageId", "%q is already the id of an earlier message", finding.Clip(id)).Because(s.Accepted[before].At, "the answer to the earlier prompt")
+				e.Broken("/messageId", "%q is already the id of an earlier message", finding.Clip(id)).
+					Because(s.Accepted[before].At, "the answer to the earlier prompt")
 			}
 		},
 	},
@@ -382,10 +410,11 @@ var version2Rules = []judge.Rule{
 	{
 		ID:       "V2-20",
 		Versions: []int{2},
-		Breaks:   "A select that has a value twice, even in two groups. (The schema requires that it and its groups have values.)",
-		Right:    `<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"config_option_update","configOptions":[{"configId":"model","name":"Model","type":"select","currentValue":"l","options":[{"groupId":"a","name":"A","options":[{"value":"l","name":"L"}]},{"groupId":"b","name":"B","options":[{"value":"s","name":"S"}]}]}]}}}`,
-		Wrong:    `<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"config_option_update","configOptions":[{"configId":"model","name":"Model","type":"select","currentValue":"l","options":[{"groupId":"a","name":"A","options":[{"value":"l","name":"L"}]},{"groupId":"b","name":"B","options":[{"value":"l","name":"L"}]}]}]}}}`,
-		On:       offersOptions,
+		Breaks: "A select that has a value twice, even in two groups. (The schema requires that it and its groups " +
+			"have values.)",
+		Right: `<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"config_option_update","configOptions":[{"configId":"model","name":"Model","type":"select","currentValue":"l","options":[{"groupId":"a","name":"A","options":[{"value":"l","name":"L"}]},{"groupId":"b","name":"B","options":[{"value":"s","name":"S"}]}]}]}}}`,
+		Wrong: `<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"config_option_update","configOptions":[{"configId":"model","name":"Model","type":"select","currentValue":"l","options":[{"groupId":"a","name":"A","options":[{"value":"l","name":"L"}]},{"groupId":"b","name":"B","options":[{"value":"l","name":"L"}]}]}]}}}`,
+		On:    offersOptions,
 		Check: func(e *judge.Event) {
 			for i, option := range configOptions(e).Items() {
 				where := schema.Element(optionsPointer(e), i) + "/options"
@@ -433,7 +462,8 @@ var version2Rules = []judge.Rule{
 	{
 		ID:       "V2-22",
 		Versions: []int{2},
-		Breaks: "The idle state with a stop reason other than cancelled, at the end of work that was cancelled, although the " +
+		Breaks: "The idle state with a stop reason other than cancelled, at the end of work that was cancelled, " +
+			"although the " +
 			"agent had read session/cancel: it had answered a later request.",
 		Right: `
 			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"state_update","state":"running"}}}
@@ -451,7 +481,9 @@ var version2Rules = []judge.Rule{
 		Check: func(e *judge.Event) {
 			s, stop := e.Session, e.Text("update", "stopReason")
 			if s != nil && s.Heeded != nil && e.Text("update", "state") == judge.StateIdle && stop != "" && stop != "cancelled" {
-				e.Broken("/update/stopReason", "the work was cancelled, so the stop reason must be cancelled").Because(s.Halted, "the cancellation").Because(s.Heeded, "when this was answered, the agent had read the cancellation")
+				e.Broken("/update/stopReason", "the work was cancelled, so the stop reason must be cancelled").
+					Because(s.Halted, "the cancellation").
+					Because(s.Heeded, "when this was answered, the agent had read the cancellation")
 			}
 		},
 	},
@@ -475,11 +507,14 @@ var version2Rules = []judge.Rule{
 		// In a session that is at work, an update of an earlier message may be part of that work.
 		Check: func(e *judge.Event) {
 			s := e.Session
-			if s == nil || s.Setup == nil || !s.SetupNew && !s.Quiet() || !s.Setup.Params.Given("replayFrom") || e.Messages.Forgot {
+			if s == nil || s.Setup == nil || !s.SetupNew && !s.Quiet() || !s.Setup.Params.Given("replayFrom") ||
+				e.Messages.Forgot {
 				return
 			}
-			if after := e.MessageOf(s, e.Text("update", "messageId"), e.Update).ReplayedAfter(s); after != nil && e.Once(s.ID+" "+s.Setup.At.ID) {
-				e.Broken("/update/messageId", "the message comes too late in the replay").Because(after.Update, "a later message, replayed already").Because(after.At, "the same message before")
+			if after := e.MessageOf(s, e.Text("update", "messageId"), e.Update).ReplayedAfter(s); after != nil &&
+				e.Once(s.ID+" "+s.Setup.At.ID) {
+				e.Broken("/update/messageId", "the message comes too late in the replay").
+					Because(after.Update, "a later message, replayed already").Because(after.At, "the same message before")
 			}
 		},
 	},
@@ -509,7 +544,8 @@ var version2Rules = []judge.Rule{
 			id := e.Text("update", "toolCallId")
 			resumed := id != "" && id == s.Question.Call || e.Text("update", "state") == judge.StateIdle
 			if resumed && e.Once(s.ID) {
-				e.BrokenAt(s.Question.At, "the agent waited for the user without reporting requires_action").Because(s.Answered, "the answer")
+				e.BrokenAt(s.Question.At, "the agent waited for the user without reporting requires_action").
+					Because(s.Answered, "the answer")
 			}
 		},
 	},

@@ -175,7 +175,8 @@ func (m *Message) envelope(root *Value) {
 	}
 	switch {
 	case m.Method != MethodInitialize:
-	case m.Kind == finding.Request && m.Direction == finding.ToAgent, m.Kind == finding.Response && m.Direction == finding.ToClient:
+	case m.Kind == finding.Request && m.Direction == finding.ToAgent, m.Kind == finding.Response &&
+		m.Direction == finding.ToClient:
 		m.connection.negotiate(m.Kind, m.Content)
 	}
 	switch {
@@ -337,7 +338,8 @@ func (m *Message) remember(c *Call) {
 	}
 	if pending.Open() >= maxPending {
 		if !v.lost[m.Direction] {
-			m.mild(finding.Advice, "", "", "more than %d unanswered requests: the answers to further ones are not validated", maxPending)
+			m.mild(finding.Advice, "", "", "more than %d unanswered requests: the answers to further ones are not validated",
+				maxPending)
 		}
 		v.lost[m.Direction] = true
 		return
@@ -359,7 +361,8 @@ func (m *Message) answer() (c *Call, problem string) {
 	switch {
 	case ok:
 		return c, ""
-	case v.lost[asked], m.id.kind() == typeNull && m.Kind == finding.ErrorReply: // the latter answers a message that could not be read
+	case v.lost[asked], m.id.kind() == typeNull &&
+		m.Kind == finding.ErrorReply: // the latter answers a message that could not be read
 		return &Call{}, ""
 	}
 	return &Call{}, "no unanswered request has this id"

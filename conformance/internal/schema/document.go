@@ -290,7 +290,8 @@ func (s *scanner) value(nameStart, nameEnd uint32, flags uint8) bool {
 	}
 	c := s.peek()
 	start := uint32(s.next)
-	s.nodes = append(s.nodes, Value{document: s.document, at: uint32(at), nameStart: nameStart, nameEnd: nameEnd, flags: flags})
+	s.nodes = append(s.nodes, Value{document: s.document, at: uint32(at), nameStart: nameStart, nameEnd: nameEnd,
+		flags: flags})
 	var t jsonType
 	var more uint8
 	ok := false

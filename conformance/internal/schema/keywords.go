@@ -64,7 +64,8 @@ type keywords struct {
 	values   *jsonschema.Schema // the schema of members that are neither named nor matched by a pattern
 	named    map[string]*jsonschema.Schema
 	patterns map[*regexp.Regexp]*jsonschema.Schema
-	all      bool // all branches of unions are tried, because other keywords need to know which members and elements they evaluate
+	// all branches of unions are tried, because other keywords need to know which members and elements they evaluate
+	all bool
 }
 
 // lists reports whether a member is named, or matched by a pattern.

@@ -148,7 +148,8 @@ func (s *Schema) findMethods(root map[string]any) error {
 
 // kindByName is for older schemas, whose envelopes leave out the protocol's own notifications.
 func kindByName(name string) (finding.Kind, bool) {
-	for suffix, kind := range map[string]finding.Kind{"Request": finding.Request, "Response": finding.Response, "Notification": finding.Notification} {
+	for suffix, kind := range map[string]finding.Kind{"Request": finding.Request, "Response": finding.Response,
+		"Notification": finding.Notification} {
 		if strings.HasSuffix(name, suffix) {
 			return kind, true
 		}

@@ -45,7 +45,8 @@ func newUnion(keyword string, at *jsonschema.Schema, alternatives []*jsonschema.
 	u := &union{keyword: keyword, name: definitionOf(at.Location), exclusive: keyword == "oneOf"}
 	count := map[string]int{}
 	for i, schema := range alternatives {
-		b := branch{schema: resolve(schema), path: fmt.Sprintf("%s/%d", keyword, i), label: schema.Title, tags: map[string]string{}}
+		b := branch{schema: resolve(schema), path: fmt.Sprintf("%s/%d", keyword, i), label: schema.Title,
+			tags: map[string]string{}}
 		b.learn(schema)
 		for name := range b.tags {
 			count[name]++
@@ -180,7 +181,8 @@ func (u *union) chooseWithoutTag(fits []branch, members map[string]any) choice {
 	case isText && len(catchAll) > 0:
 		return choice{branches: catchAll}
 	case isText && len(untagged) > 0:
-		return choice{branches: untagged, otherwise: fmt.Sprintf("unknown %s %q; known: %s, or none", u.tag, finding.Clip(text), known)}
+		return choice{branches: untagged,
+			otherwise: fmt.Sprintf("unknown %s %q; known: %s, or none", u.tag, finding.Clip(text), known)}
 	case len(untagged) > 0:
 		return choice{branches: untagged}
 	case isText:
@@ -205,7 +207,8 @@ func (u *union) chooseMembers(fits []branch, members map[string]any) choice {
 	for i, b := range fits {
 		var marks []string
 		for _, name := range b.required {
-			if !slices.ContainsFunc(fits, func(o branch) bool { return o.path != fits[i].path && slices.Contains(o.required, name) }) {
+			if !slices.ContainsFunc(fits,
+				func(o branch) bool { return o.path != fits[i].path && slices.Contains(o.required, name) }) {
 				marks = append(marks, name)
 			}
 		}

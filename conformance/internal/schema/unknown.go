@@ -104,7 +104,8 @@ func inForce(at []*jsonschema.Schema, v any) *force {
 // add collects a schema and the schemas that it refers to. Of a union, it collects the branches that the value means.
 func (f *force) add(s *jsonschema.Schema, v any) {
 	k := keywordsOf(s)
-	if anything(s) || s.AdditionalProperties == true || s.UnevaluatedProperties != nil || s.If != nil || s.DependentSchemas != nil {
+	if anything(s) || s.AdditionalProperties == true || s.UnevaluatedProperties != nil || s.If != nil ||
+		s.DependentSchemas != nil {
 		f.open = true
 		return
 	}

@@ -18,7 +18,8 @@ import (
 // Importer returns an importer of the packages that match the patterns, and of those that they import, as the go
 // command compiles them in a directory.
 func Importer(dir string, patterns ...string) (types.Importer, error) {
-	list := exec.Command("go", append([]string{"list", "-export", "-deps", "-f", "{{.ImportPath}} {{.Export}}", "--"}, patterns...)...)
+	list := exec.Command("go", append([]string{"list", "-export", "-deps", "-f", "{{.ImportPath}} {{.Export}}", "--"},
+		patterns...)...)
 	list.Dir = dir
 	var stderr strings.Builder
 	list.Stderr = &stderr

@@ -38,7 +38,8 @@ func Compare(old, new Version) *Report {
 	slices.SortStableFunc(changes, func(a, b Change) int {
 		return cmp.Or(cmp.Compare(a.Level, b.Level), cmp.Compare(a.Subject, b.Subject))
 	})
-	return &Report{Old: old.Name, New: new.Name, Changes: changes, Described: described(old.Model, new.Model), Stale: new.Stale, Questions: new.Questions}
+	return &Report{Old: old.Name, New: new.Name, Changes: changes, Described: described(old.Model, new.Model),
+		Stale: new.Stale, Questions: new.Questions}
 }
 
 // mirrors maps the variants that both versions define as the same other type to that type.
@@ -104,7 +105,8 @@ func (r *Report) MarshalJSON() ([]byte, error) {
 func (r *Report) Markdown() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# API changes from %s to %s\n", text.Markdown(r.Old), text.Markdown(r.New))
-	sections := []string{Breaking: "Breaking", Silent: "Breaking, though it compiles", Notable: "Compiles, but look at it", Addition: "Added", OnWire: "On the wire only"}
+	sections := []string{Breaking: "Breaking", Silent: "Breaking, though it compiles", Notable: "Compiles, but look at it",
+		Addition: "Added", OnWire: "On the wire only"}
 	for level, title := range sections {
 		var lines []string
 		for _, c := range r.Changes {

@@ -50,7 +50,8 @@ func (w *wire) decl(before, after model.Decl) {
 	switch before := before.(type) {
 	case *model.Enum:
 		if after, ok := after.(*model.Enum); ok {
-			w.toggled(name, before.Open, after.Open, "other values are part of the protocol", "other values are no part of the protocol any more")
+			w.toggled(name, before.Open, after.Open, "other values are part of the protocol",
+				"other values are no part of the protocol any more")
 			w.bounds(name, before.Type, after.Type)
 		}
 	case *model.Newtype:
@@ -87,7 +88,8 @@ func (w *wire) field(subject string, f, g *model.Field) {
 	w.toggled(subject, !required(f), !required(g), "the member may be left out", mustBe)
 	w.toggled(subject, f.Nullable, g.Nullable, "null is part of the protocol", "null is not part of the protocol any more")
 	w.toggled(subject, f.OnNull, g.OnNull, "null is read as empty", "null is not read as empty any more")
-	w.toggled(subject, f.OnError, g.OnError, "a bad value is read as if it were absent", "a bad value is refused, and not read as if it were absent")
+	w.toggled(subject, f.OnError, g.OnError, "a bad value is read as if it were absent",
+		"a bad value is refused, and not read as if it were absent")
 	w.toggled(subject, f.SkipItems, g.SkipItems, "bad items are left out", "bad items are refused, and not left out")
 	if before, after := string(f.Default), string(g.Default); before != after {
 		w.add(Notable, subject, "the default is %s, and was %s", cmp.Or(code(after), "none"), cmp.Or(code(before), "none"))
@@ -151,7 +153,8 @@ func (w *wire) union(before, after *model.Union) {
 			continue
 		}
 		if o := after.Variants[i]; v.Tag != o.Tag || v.Key != o.Key {
-			w.add(Silent, v.Go, "as a variant of %s it is known by %s, and was by %s", code(name), cmp.Or(code(o.Tag+o.Key), "its kind"), cmp.Or(code(v.Tag+v.Key), "its kind"))
+			w.add(Silent, v.Go, "as a variant of %s it is known by %s, and was by %s", code(name),
+				cmp.Or(code(o.Tag+o.Key), "its kind"), cmp.Or(code(v.Tag+v.Key), "its kind"))
 		}
 	}
 }
@@ -204,12 +207,14 @@ func (w *wire) method(m, n *model.Method) {
 		if r, s := m.Result.Base().Go, n.Result.Base().Go; r != s {
 			w.add(Silent, m.Const, "the result of %s is %s, and was %s", code(m.Name), code(s), code(r))
 		}
-		w.toggled(m.Const, m.NullResult, n.NullResult, "null is accepted as the result", "null is not accepted as the result any more")
+		w.toggled(m.Const, m.NullResult, n.NullResult, "null is accepted as the result",
+			"null is not accepted as the result any more")
 	}
 	if before, after := needs(m), needs(n); before != after {
 		w.add(Notable, m.Const, "needs %s, and needed %s", cmp.Or(after, "nothing"), cmp.Or(before, "nothing"))
 	}
-	w.toggled(m.Const, m.Session != nil, n.Session != nil, "it belongs to a session, and waits for what came before in it", "it belongs to no session any more")
+	w.toggled(m.Const, m.Session != nil, n.Session != nil, "it belongs to a session, and waits for what came before in it",
+		"it belongs to no session any more")
 }
 
 // needs lists the capabilities that calls of a method need.

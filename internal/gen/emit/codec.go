@@ -208,7 +208,8 @@ func (g *generator) checkRead(t model.Type, v *jen.Statement) []jen.Code {
 func (g *generator) checkWritten(t model.Type, v *jen.Statement) []jen.Code {
 	calls := g.bounds(t, v)
 	if basic, ok := plain(t).(model.Basic); ok && basic.Format != "" {
-		calls = append(calls, g.codecName(map[model.Format]string{model.URI: "URI", model.DateTime: "DateTime"}[basic.Format]).Call(v))
+		calls = append(calls, g.codecName(map[model.Format]string{model.URI: "URI",
+			model.DateTime: "DateTime"}[basic.Format]).Call(v))
 	}
 	return checks(e, calls)
 }
@@ -374,7 +375,8 @@ func (g *generator) writer(t model.Type) *jen.Statement {
 		case model.Uint:
 			return g.codecName("EncodeUint")
 		}
-		return g.codecMethod("Encoder", map[model.Kind]string{model.String: "Str", model.Bool: "Bool", model.Float: "Float"}[t.Kind])
+		return g.codecMethod("Encoder",
+			map[model.Kind]string{model.String: "Str", model.Bool: "Bool", model.Float: "Float"}[t.Kind])
 	case model.Any:
 		return g.codecMethod("Encoder", "Raw")
 	case model.Null:
@@ -463,7 +465,8 @@ func (g *generator) decodeObject(fields []*model.Field, s *model.Struct) []jen.C
 			if len(elsewhere) > 0 {
 				cases = append(cases, jen.Case(elsewhere...).Block(call(d, "Skip")))
 			}
-			other = g.codecName("DecodeExtra").Call(jen.Op("&").Add(o), jen.Op("&").Add(x).Dot(s.Extra.Go), g.checkedReader(s.Extra.Elem, false))
+			other = g.codecName("DecodeExtra").
+				Call(jen.Op("&").Add(o), jen.Op("&").Add(x).Dot(s.Extra.Go), g.checkedReader(s.Extra.Elem, false))
 		}
 	}
 	if len(cases) == 0 {
@@ -485,7 +488,8 @@ func (g *generator) decodeObject(fields []*model.Field, s *model.Struct) []jen.C
 // numbers follow those of the required fields.
 func fixedMembers(s *model.Struct, required int) (cases, names []jen.Code) {
 	for i, f := range s.Fixed {
-		cases = append(cases, jen.Case(jen.Lit(f.JSON)).Block(call(o, "Once", jen.Lit(required+i)), call(d, "Fixed", jen.Lit(string(f.Value)))))
+		cases = append(cases, jen.Case(jen.Lit(f.JSON)).
+			Block(call(o, "Once", jen.Lit(required+i)), call(d, "Fixed", jen.Lit(string(f.Value)))))
 		names = append(names, jen.Lit(f.JSON))
 	}
 	for _, name := range s.Without {
@@ -649,7 +653,8 @@ func (g *generator) reader(t model.Type, skipItems bool) *jen.Statement {
 		case model.Uint:
 			return g.codecName("DecodeUint").Types(g.goType(t))
 		}
-		return g.codecMethod("Decoder", map[model.Kind]string{model.String: "Str", model.Bool: "Bool", model.Float: "Float"}[t.Kind])
+		return g.codecMethod("Decoder",
+			map[model.Kind]string{model.String: "Str", model.Bool: "Bool", model.Float: "Float"}[t.Kind])
 	case model.Any:
 		return g.codecMethod("Decoder", "Raw")
 	case model.Null:

@@ -11,7 +11,8 @@ import (
 // features writes the constants that enable experimental features, and the methods that return the features that a
 // message or a set of handlers uses.
 func (g *generator) features(f *jen.File) {
-	add(f, append(comment(wrap("Features is a set of experimental features, which AgentOptions.Experimental and ClientOptions.Experimental"+
+	add(f, append(comment(wrap("Features is a set of experimental features, which AgentOptions.Experimental and "+
+		"ClientOptions.Experimental"+
 		" enable: FeatureFork|FeatureUsage, for example, or AllFeatures.", "", "", width-3)),
 		jen.Type().Id("Features").Uint64())...)
 	bits := 0
@@ -139,7 +140,8 @@ func usesFeature(d model.Decl, users map[model.Decl]bool) bool {
 		}
 	}
 	u, ok := d.(*model.Union)
-	return ok && slices.ContainsFunc(u.Variants, func(v *model.Variant) bool { return v.Feature != nil || users[v.Payload] })
+	return ok && slices.ContainsFunc(u.Variants,
+		func(v *model.Variant) bool { return v.Feature != nil || users[v.Payload] })
 }
 
 // declOf returns the declaration of a type, or of its items.
@@ -197,11 +199,13 @@ func (g *generator) writeFeatures(f *jen.File, d model.Decl, users map[model.Dec
 		more := func(v *jen.Statement) jen.Code { return jen.Id("f").Op("|=").Add(v).Dot("features").Call() }
 		switch {
 		case slice && field.Opt():
-			body = append(body, jen.For(jen.List(jen.Id("_"), jen.Id("item")).Op(":=").Range().Add(value).Dot("Value").Call()).Block(more(jen.Id("item"))))
+			body = append(body, jen.For(jen.List(jen.Id("_"), jen.Id("item")).Op(":=").Range().Add(value).Dot("Value").Call()).
+				Block(more(jen.Id("item"))))
 		case slice:
 			body = append(body, jen.For(jen.Id("i").Op(":=").Range().Add(value)).Block(more(value.Clone().Index(jen.Id("i")))))
 		case field.Opt():
-			body = append(body, jen.If(jen.List(jen.Id("v"), jen.Id("ok")).Op(":=").Add(value).Dot("Get").Call(), jen.Id("ok")).Block(more(jen.Id("v"))))
+			body = append(body, jen.If(jen.List(jen.Id("v"), jen.Id("ok")).Op(":=").Add(value).Dot("Get").Call(), jen.Id("ok")).
+				Block(more(jen.Id("v"))))
 		case pointer:
 			body = append(body, jen.If(value.Clone().Op("!=").Nil()).Block(more(value)))
 		default:
@@ -211,7 +215,8 @@ func (g *generator) writeFeatures(f *jen.File, d model.Decl, users map[model.Dec
 	if u, ok := d.(*model.Union); ok {
 		body = append(body, g.variantFeatures(u, users)...)
 	}
-	add(f, method(d.Base().Go).Id("features").Params().Params(jen.Id("f").Id("Features")).Block(append(body, jen.Return(jen.Id("f")))...))
+	add(f, method(d.Base().Go).Id("features").Params().Params(jen.Id("f").Id("Features")).
+		Block(append(body, jen.Return(jen.Id("f")))...))
 }
 
 // variantFeatures returns the switch over the variants of a union that use a feature.

@@ -36,15 +36,19 @@ func Hooks(pkg *model.Package, c Config, types string) ([]byte, error) {
 		}
 	}
 	fields = append(fields,
-		jen.Comment("// Raw holds the hooks of other methods by name: extensions, and methods of other versions of the protocol."),
+		jen.Comment("// Raw holds the hooks of other methods by name: extensions, and methods of other versions of the "+
+			"protocol."),
 		jen.Id("Raw").Map(jen.String()).Id("Raw"))
-	doc := "Hooks are functions that run for the messages of a method instead of passing them on. The hook of a method gets its" +
-		" requests, or its notifications, from the side that sends them. Messages of methods whose hooks are nil are passed on."
+	doc := "Hooks are functions that run for the messages of a method instead of passing them on. The hook of a " +
+		"method gets its" +
+		" requests, or its notifications, from the side that sends them. Messages of methods whose hooks are nil are " +
+		"passed on."
 	add(f, append(comment(wrap(doc, "", "", width-3)),
 		jen.Type().Id("Hooks").Custom(jen.Options{Open: "struct {\n", Close: "\n}", Separator: "\n"}, fields...))...)
 	add(f, comment([]string{"typed returns the hooks that are set, and nil for others."})[0],
 		jen.Func().Params(jen.Id("h").Op("*").Id("Hooks")).Id("typed").Params().Index().Op("*").Id("hook").Block(
-			jen.Return(jen.Index().Op("*").Id("hook").Custom(jen.Options{Open: "{\n", Close: ",\n}", Separator: ",\n"}, list...))))
+			jen.Return(jen.Index().Op("*").Id("hook").Custom(jen.Options{Open: "{\n", Close: ",\n}", Separator: ",\n"},
+				list...))))
 	return render(f)
 }
 

@@ -23,8 +23,9 @@ func (g *generator) methods(f *jen.File) {
 	})
 	f.Line()
 	if !g.Facade {
-		for _, line := range comment(wrap("The methods with the types of their parameters and results: Call and Notify send them,"+
-			" [rpc.HandleMethod] and [rpc.HandleNotificationMethod] serve them.", "", "", width-3)) {
+		for _, line := range comment(
+			wrap("The methods with the types of their parameters and results: Call and Notify send them,"+
+				" [rpc.HandleMethod] and [rpc.HandleNotificationMethod] serve them.", "", "", width-3)) {
 			f.Add(line)
 		}
 	}
@@ -174,7 +175,8 @@ func (g *generator) handlersOf(f *jen.File, r role) {
 		jen.Type().Id(r.handlers).Custom(jen.Options{Open: "struct {\n", Close: "\n}", Separator: "\n"}, body...))...)
 	add(f, jen.Func().Params(jen.Id("h").Op("*").Id(r.handlers)).Id("routes").
 		Params(jen.Id("conn").Op("*").Id(r.conn)).Index().Add(g.engineName("Route")).Block(
-		jen.Return(jen.Index().Add(g.engineName("Route")).Custom(jen.Options{Open: "{\n", Close: ",\n}", Separator: ",\n"}, routes...))))
+		jen.Return(jen.Index().Add(g.engineName("Route")).Custom(jen.Options{Open: "{\n", Close: ",\n}", Separator: ",\n"},
+			routes...))))
 }
 
 func paramName(m *model.Method) string {
@@ -254,7 +256,8 @@ func (g *generator) connCall(f *jen.File, r role, m *model.Method) {
 		without = model.DottedPath(m.Capability)
 	}
 	if without != "" {
-		lines = beforeLinks(lines, wrap("It returns ErrUnsupported without sending anything if the peer does not advertise "+without+".", "", "", width-3)...)
+		lines = beforeLinks(lines, wrap("It returns ErrUnsupported without sending anything if the peer does not advertise "+
+			without+".", "", "", width-3)...)
 	}
 	if m.CallNote != "" {
 		lines = beforeLinks(lines, wrap(m.CallNote, "", "", width-3)...)
@@ -269,7 +272,8 @@ func (g *generator) connCall(f *jen.File, r role, m *model.Method) {
 	if m.UsesAnswer {
 		name = parameter(m.Go)
 		params = append(params, jen.Id("then").Func().Params(jen.Op("*").Id(m.Result.Base().Go)))
-		lines = wrap(name+" calls "+m.Name+". The reader calls then with the answer before it handles the messages that follow it.", "", "", width-3)
+		lines = wrap(name+" calls "+m.Name+". The reader calls then with the answer before it handles the messages that "+
+			"follow it.", "", "", width-3)
 		send = jen.Id("callThen").Call(
 			jen.Id("ctx"), jen.Id(self).Dot("rpc"), jen.Id(m.Desc), jen.Id(paramName(m)), jen.Id("then"))
 	}

@@ -29,7 +29,8 @@ func (g *generator) tables(f *jen.File) {
 
 // tabled reports whether the struct is read and written as its tags say.
 func (g *generator) tabled(s *model.Struct) bool {
-	return len(s.Fixed) == 0 && len(s.Without) == 0 && s.Extra == nil && !slices.Contains(g.Hot, s.Go) && g.tabledFields(s.Fields)
+	return len(s.Fixed) == 0 && len(s.Without) == 0 && s.Extra == nil && !slices.Contains(g.Hot, s.Go) &&
+		g.tabledFields(s.Fields)
 }
 
 func (g *generator) tabledFields(fields []*model.Field) bool {
@@ -159,7 +160,8 @@ func (g *generator) unionTable(f *jen.File, u *model.Union) {
 		encode = call(table, "EncodeMerged", e, x, x.Clone().Dot("Variant"))
 		decode = call(table, "DecodeMerged", d, x)
 	}
-	list := jen.Id("List").Op(":").Index().Add(g.codecName("Variant")).Custom(jen.Options{Open: "{\n", Close: ",\n}", Separator: ",\n"}, rows...)
+	list := jen.Id("List").Op(":").Index().Add(g.codecName("Variant")).
+		Custom(jen.Options{Open: "{\n", Close: ",\n}", Separator: ",\n"}, rows...)
 	add(f, jen.Var().Add(table).Op("=").Add(g.codecName("Variants")).Values(append(head, list)...))
 	add(f, g.encoder(u.Go, "EncodeJSON").Add(oneLine(encode)),
 		g.decoder(u.Go, "DecodeJSON").Block(

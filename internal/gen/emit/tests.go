@@ -23,10 +23,12 @@ func (g *generator) definitions(f *jen.File) {
 		case c.Schema == "":
 		case c.Null:
 			nullable := model.Nullable{Elem: t}
-			definitions = append(definitions, jen.Lit(c.Schema).Op(":").Id("newScalar").Call(g.checkedWriter(nullable), g.checkedReader(nullable, false)))
+			definitions = append(definitions, jen.Lit(c.Schema).Op(":").Id("newScalar").
+				Call(g.checkedWriter(nullable), g.checkedReader(nullable, false)))
 			scalars = true
 		case model.Scalar(d):
-			definitions = append(definitions, jen.Lit(c.Schema).Op(":").Id("newScalar").Call(g.checkedWriter(t), g.checkedReader(t, false)))
+			definitions = append(definitions, jen.Lit(c.Schema).Op(":").Id("newScalar").
+				Call(g.checkedWriter(t), g.checkedReader(t, false)))
 			scalars = true
 		default:
 			definitions = append(definitions, jen.Lit(c.Schema).Op(":").Id("newValue").Types(jen.Id(c.Go)))
@@ -47,11 +49,13 @@ func (g *generator) definitions(f *jen.File) {
 
 	var methods []jen.Code
 	for _, m := range g.pkg.Methods {
-		methods = append(methods, jen.Values(jen.Id(m.Const), jen.Lit(string(m.Side)), jen.Lit(m.Params.Base().Schema), jen.Lit(resultName(m))))
+		methods = append(methods, jen.Values(jen.Id(m.Const), jen.Lit(string(m.Side)), jen.Lit(m.Params.Base().Schema),
+			jen.Lit(resultName(m))))
 	}
 	add(f,
 		jen.Comment("// methods lists the methods, with the definitions of their parameters and results."),
-		jen.Var().Id("methods").Op("=").Index().Struct(jen.List(jen.Id("name"), jen.Id("side"), jen.Id("params"), jen.Id("result")).String()).Add(rows(methods)))
+		jen.Var().Id("methods").Op("=").Index().
+			Struct(jen.List(jen.Id("name"), jen.Id("side"), jen.Id("params"), jen.Id("result")).String()).Add(rows(methods)))
 }
 
 // scalars writes the type that makes a codec.Value of a type without codec methods.

@@ -85,7 +85,8 @@ func (g *generator) encodeWhole(v *model.Variant) []jen.Code {
 	}
 	switch {
 	case v == v.Union.Untagged && v.Union.KeepsTag():
-		return []jen.Code{g.codecName("EncodeDefault").Call(e, written(v.Union.Tag), x.Clone().Dot(v.Union.KeptTag), payload(v))}
+		return []jen.Code{g.codecName("EncodeDefault").
+			Call(e, written(v.Union.Tag), x.Clone().Dot(v.Union.KeptTag), payload(v))}
 	case !v.Tagged || v.OwnTag:
 		return []jen.Code{g.codecName("EncodePayload").Call(e, payload(v))}
 	}
@@ -120,7 +121,8 @@ func (g *generator) checkUnknown(u *model.Union) []jen.Code {
 	return []jen.Code{
 		jen.Var().Id("read").Id(u.Go),
 		check(jen.Id("read")),
-		jen.If(jen.List(jen.Id("_"), jen.Id("unknown")).Op(":=").Id("read").Dot("Variant").Assert(jen.Op("*").Id(u.Unknown.Go)), jen.Id("unknown")).Block(
+		jen.If(jen.List(jen.Id("_"), jen.Id("unknown")).Op(":=").Id("read").Dot("Variant").
+			Assert(jen.Op("*").Id(u.Unknown.Go)), jen.Id("unknown")).Block(
 			call(e, "CheckMembers", members...)),
 	}
 }
@@ -129,7 +131,8 @@ func (g *generator) checkUnknown(u *model.Union) []jen.Code {
 func (g *generator) encodeInto(v *model.Variant) []jen.Code {
 	u := v.Union
 	if v == u.Unknown {
-		return append(g.checkUnknown(u), call(e, "Members", append([]jen.Code{jen.Id("v").Dot("Raw")}, standing(u.Names())...)...))
+		return append(g.checkUnknown(u),
+			call(e, "Members", append([]jen.Code{jen.Id("v").Dot("Raw")}, standing(u.Names())...)...))
 	}
 	var code []jen.Code
 	var names []string
@@ -138,7 +141,8 @@ func (g *generator) encodeInto(v *model.Variant) []jen.Code {
 		names = append(names, u.Tag)
 	}
 	if v == u.Untagged && u.KeepsTag() {
-		code = append(code, g.codecName("EncodeOpt").Call(e, written(u.Tag), x.Clone().Dot(u.KeptTag), g.codecMethod("Encoder", "Str")))
+		code = append(code, g.codecName("EncodeOpt").
+			Call(e, written(u.Tag), x.Clone().Dot(u.KeptTag), g.codecMethod("Encoder", "Str")))
 	}
 	if v.Inline {
 		return append(code, g.encodeMembers(v.Payload.(*model.Struct), jen.Id("v")))
@@ -423,7 +427,8 @@ func (g *generator) decodeGroup(u *model.Union, group *group) []jen.Code {
 			if v != first {
 				cases = append(cases, jen.Case(call(d, "ItemHas", jen.Lit(v.Key))).Block(g.decodeInto(v)...))
 			}
-			out = append(out, jen.If(call(d, "RetryFitting", append([]jen.Code{jen.Id("at")}, memberKinds(v)...)...)).Block(g.decodeInto(v)...))
+			out = append(out, jen.If(call(d, "RetryFitting", append([]jen.Code{jen.Id("at")}, memberKinds(v)...)...)).
+				Block(g.decodeInto(v)...))
 		}
 		out[1] = jen.Switch().Block(append(cases, jen.Default().Block(g.decodeInto(first)...))...)
 		return out

@@ -28,7 +28,8 @@ func (g *generator) union(f *jen.File, u *model.Union) {
 		jen.Id("Variant").Id(u.VariantName).Add(untagged()),
 	}
 	if u.KeepsTag() {
-		text := u.KeptTag + " is the member " + u.Tag + " of " + article(u.Untagged.Go) + " [" + u.Untagged.Go + "], which needs" +
+		text := u.KeptTag + " is the member " + u.Tag + " of " + article(u.Untagged.Go) + " [" + u.Untagged.Go +
+			"], which needs" +
 			" none: a value that the schema does not know, or the value of another variant. It is written unchanged, and" +
 			" ignored for other variants."
 		more = append(more, jen.Line())
@@ -43,7 +44,8 @@ func (g *generator) union(f *jen.File, u *model.Union) {
 		names = append(names, variantType(v))
 	}
 	add(f, append(
-		comment(experimental(wrap(u.VariantName+" is implemented only by the variants of ["+u.Go+"]: "+enumerate(names, "and")+".", "", "", width-3), u.Experimental, nil, 0)),
+		comment(experimental(wrap(u.VariantName+" is implemented only by the variants of ["+u.Go+"]: "+
+			enumerate(names, "and")+".", "", "", width-3), u.Experimental, nil, 0)),
 		jen.Type().Id(u.VariantName).Op("interface{ "+seal(u)+"() }"))...)
 
 	for _, v := range u.Variants {
@@ -95,7 +97,8 @@ func (g *generator) howTold(u *model.Union) []string {
 	if u.Tag != "" {
 		text := "The member " + u.Tag + " distinguishes the variants."
 		if u.KeepsTag() {
-			text += " An object without it, or that does not match the variant of its value, is " + article(u.Untagged.Go) + " [" + u.Untagged.Go +
+			text += " An object without it, or that does not match the variant of its value, is " + article(u.Untagged.Go) +
+				" [" + u.Untagged.Go +
 				"] if it has the required members; see " + u.KeptTag + "."
 		}
 		return wrap(text, "", "", width-3)
@@ -202,7 +205,8 @@ func (g *generator) constructor(f *jen.File, v *model.Variant) {
 	for _, p := range params {
 		list = append(list, jen.Id(p.name).Add(p.typ))
 	}
-	doc := wrap(v.Constructor+" returns "+article(u.Go)+" ["+u.Go+"] that is "+article(v.Go)+" ["+v.Go+"].", "", "", width-3)
+	doc := wrap(v.Constructor+" returns "+article(u.Go)+" ["+u.Go+"] that is "+article(v.Go)+" ["+v.Go+"].", "", "",
+		width-3)
 	doc = experimental(doc, v.Experimental, v.Feature, 0)
 	add(f, append(comment(doc), jen.Func().Id(v.Constructor).Params(list...).Id(u.Go).Block(jen.Return(made)))...)
 }

@@ -202,7 +202,8 @@ func (u *Union) KeepsTag() bool {
 		return false
 	}
 	s, ok := u.Untagged.Payload.(*Struct)
-	return ok && !slices.Contains(s.Without, u.Tag) && !slices.ContainsFunc(s.Fields, func(f *Field) bool { return f.JSON == u.Tag })
+	return ok && !slices.Contains(s.Without, u.Tag) &&
+		!slices.ContainsFunc(s.Fields, func(f *Field) bool { return f.JSON == u.Tag })
 }
 
 // Merged reports whether the union shares its object with common fields.

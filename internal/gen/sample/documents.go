@@ -76,12 +76,14 @@ func pick[T any](w *schemaMaker, from ...T) T { return from[w.rand.IntN(len(from
 
 type object = map[string]any
 
-var plainNames = []string{"Item", "Node", "Content", "Request", "Result", "Kind", "Value", "Part", "Status", "Block", "Id"}
+var plainNames = []string{"Item", "Node", "Content", "Request", "Result", "Kind", "Value", "Part", "Status", "Block",
+	"Id"}
 
 func (w *schemaMaker) definitionName(i int) string {
 	name := pick(w, plainNames...) + strconv.Itoa(i)
 	if w.with[hostile] && w.one(2) {
-		name = pick(w, "a/b", "a~b", "100%", "Page[Item]", "Box<T>", "имя", "名", "two words", "x\nfunc init(){}", "q\"uote", "type", "string", "_", "X_y", "ÄÖ") + strconv.Itoa(i)
+		name = pick(w, "a/b", "a~b", "100%", "Page[Item]", "Box<T>", "имя", "名", "two words", "x\nfunc init(){}", "q\"uote",
+			"type", "string", "_", "X_y", "ÄÖ") + strconv.Itoa(i)
 	}
 	return w.prefix + name
 }
@@ -89,14 +91,17 @@ func (w *schemaMaker) definitionName(i int) string {
 func (w *schemaMaker) memberName() string {
 	w.count++
 	if w.with[hostile] && w.one(3) {
-		return pick(w, "", "a\"b", "c\\d", "e\nf", "type", "func", "Variant", "Extra", "extra", "string", "имя", "名", "3d", "$ref", "@id", "a-b", "a_b", "i`j", "\u2028", "_meta", "isZero", "x,omitempty", "tag") + pick(w, "", "", strconv.Itoa(w.count))
+		return pick(w, "", "a\"b", "c\\d", "e\nf", "type", "func", "Variant", "Extra", "extra", "string", "имя", "名", "3d",
+			"$ref", "@id", "a-b", "a_b", "i`j", "\u2028", "_meta", "isZero", "x,omitempty", "tag") + pick(w, "", "",
+			strconv.Itoa(w.count))
 	}
 	return pick(w, "name", "id", "value", "count", "items", "kind", "list", "uri", "text", "flag") + strconv.Itoa(w.count)
 }
 
 func (w *schemaMaker) prose() string {
 	if w.with[hostile] && w.one(2) {
-		return pick(w, "[the docs\nfunc init() { panic(1) }\n//](https://x)", "*/ func f() {} /*", "`", "\u2028\u0000", "//go:embed x", "\r\nvar X int", "\"", "\x1b[31m", "A\n\n\tcode\n\nB")
+		return pick(w, "[the docs\nfunc init() { panic(1) }\n//](https://x)", "*/ func f() {} /*", "`", "\u2028\u0000",
+			"//go:embed x", "\r\nvar X int", "\"", "\x1b[31m", "A\n\n\tcode\n\nB")
 	}
 	return "It is described."
 }
@@ -186,7 +191,8 @@ func (w *schemaMaker) sibling(s object, depth int) {
 		}
 	}
 	if w.with[nots] && w.one(6) {
-		s["not"] = pick[any](w, object{"required": []any{w.memberName()}}, object{"type": "string"}, object{"const": "a"}, w.leaf())
+		s["not"] = pick[any](w, object{"required": []any{w.memberName()}}, object{"type": "string"}, object{"const": "a"},
+			w.leaf())
 	}
 	if w.with[mistakes] && w.one(6) {
 		switch w.rand.IntN(8) {
@@ -272,7 +278,8 @@ func (w *schemaMaker) enum() object {
 		return object{"enum": []any{"a", "b", pick[any](w, "c", "A", 1, true, nil, "")}}
 	case 2:
 		keyword := pick(w, "oneOf", "anyOf")
-		list := []any{object{"type": "string", "const": "a"}, object{"type": "string", "const": "b", "title": "B", "description": w.prose()}}
+		list := []any{object{"type": "string", "const": "a"},
+			object{"type": "string", "const": "b", "title": "B", "description": w.prose()}}
 		if keyword == "anyOf" && w.one(2) {
 			list = append(list, object{"type": "string"})
 		}
@@ -303,7 +310,8 @@ func (w *schemaMaker) bound(s object, kind string) {
 			s["pattern"] = pick(w, "^[a-z]+$", "b", "^x-\\d{2,3}$", "^(a|b)*$", "\\.", "^\\w+@\\w+$")
 		}
 	case "number":
-		low, high := json.Number(pick(w, "-3", "0", "1", "0.5", "-9007199254740993")), json.Number(pick(w, "3", "10", "255", "2.5", "9007199254740993", "1e3"))
+		low, high := json.Number(pick(w, "-3", "0", "1", "0.5", "-9007199254740993")),
+			json.Number(pick(w, "3", "10", "255", "2.5", "9007199254740993", "1e3"))
 		if w.one(2) {
 			s[pick(w, "minimum", "exclusiveMinimum")] = low
 		}
@@ -341,7 +349,8 @@ func (w *schemaMaker) object(depth int) object {
 		s["required"] = required
 	}
 	if w.with[extras] && w.one(2) {
-		s[pick(w, "additionalProperties", "additionalProperties", "unevaluatedProperties")] = pick(w, true, false, any(object{}), w.schema(depth-2))
+		s[pick(w, "additionalProperties", "additionalProperties", "unevaluatedProperties")] = pick(w, true, false,
+			any(object{}), w.schema(depth-2))
 	}
 	if w.one(15) {
 		delete(s, "type")
@@ -356,10 +365,12 @@ func (w *schemaMaker) member(depth int) any {
 		return s != nil
 	}
 	if w.with[marks] && w.one(2) {
-		s[pick(w, "x-deserialize-default-on-error", "x-deserialize-default-on-error", "x-deserialize-default-on-null", "x-deserialize-skip-invalid-items")] = true
+		s[pick(w, "x-deserialize-default-on-error", "x-deserialize-default-on-error", "x-deserialize-default-on-null",
+			"x-deserialize-skip-invalid-items")] = true
 	}
 	if w.with[defaults] && w.one(2) {
-		s["default"] = pick[any](w, true, false, 0, 1, "", "a", "one", nil, []any{}, object{}, 1.5, []any{"x"}, object{"a": 1}, 1<<53+1)
+		s["default"] = pick[any](w, true, false, 0, 1, "", "a", "one", nil, []any{}, object{}, 1.5, []any{"x"},
+			object{"a": 1}, 1<<53+1)
 	}
 	if w.one(8) {
 		s["description"] = w.prose()
@@ -519,12 +530,14 @@ func (w *schemaMaker) variant(tag, value string, depth int) any {
 func (w *schemaMaker) catchAll(tag string, count int) object {
 	var known []any
 	for i := range count {
-		known = append(known, object{"properties": object{tag: object{"const": []string{"alpha", "beta", "gamma"}[i], "type": "string"}}, "required": []any{tag}, "type": "object"})
+		known = append(known, object{"properties": object{tag: object{"const": []string{"alpha", "beta", "gamma"}[i],
+			"type": "string"}}, "required": []any{tag}, "type": "object"})
 	}
 	if w.one(6) {
 		known = known[1:]
 	}
-	s := object{"title": "other", "type": "object", "properties": object{tag: object{"type": "string"}}, "required": []any{tag}, "additionalProperties": true}
+	s := object{"title": "other", "type": "object", "properties": object{tag: object{"type": "string"}},
+		"required": []any{tag}, "additionalProperties": true}
 	if len(known) > 0 {
 		s["not"] = object{"anyOf": known}
 	}

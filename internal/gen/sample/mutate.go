@@ -47,7 +47,8 @@ type step struct {
 // valid.
 func (j *Schema) Mutations(definition string, v any) iter.Seq[Mutation] {
 	return func(yield func(Mutation) bool) {
-		m := &mutator{schema: j, definition: definition, whole: v, yield: yield, results: map[string]any{}, unsendable: map[string]bool{}}
+		m := &mutator{schema: j, definition: definition, whole: v, yield: yield, results: map[string]any{},
+			unsendable: map[string]bool{}}
 		d := j.loose
 		m.visit([]any{d.defs[d.names[definition]]}, v, nil)
 	}
@@ -104,7 +105,8 @@ func (m *mutator) visit(schemas []any, v any, path []step) {
 				drop:     hasTrue(below, onError),
 				nullable: hasTrue(below, onNull),
 				skip:     hasTrue(below, skipItems),
-				required: slices.ContainsFunc(parts, func(p map[string]any) bool { return slices.Contains(listOf(p["required"]), any(name)) }),
+				required: slices.ContainsFunc(parts,
+					func(p map[string]any) bool { return slices.Contains(listOf(p["required"]), any(name)) }),
 			}
 			if to.required {
 				m.yieldRemoved(path, name, slices.ContainsFunc(below, isConst))
@@ -134,7 +136,8 @@ func hasTrue(schemas []any, keyword string) bool {
 }
 
 func (m *mutator) yieldReplaced(path []step, w any) {
-	out := Mutation{What: fmt.Sprintf("%s := %s", pointer(path), show(w)), Value: edit(m.whole, path, func(any) any { return w })}
+	out := Mutation{What: fmt.Sprintf("%s := %s", pointer(path), show(w)),
+		Value: edit(m.whole, path, func(any) any { return w })}
 	m.judge(&out, path, w == nil)
 	m.emit(out)
 }
@@ -147,11 +150,12 @@ func isConst(schema any) bool {
 }
 
 func (m *mutator) yieldRemoved(path []step, name string, tag bool) {
-	out := Mutation{Inside: tag, What: fmt.Sprintf("%s without %s", pointer(path), name), Value: edit(m.whole, path, func(v any) any {
-		c := maps.Clone(v.(map[string]any))
-		delete(c, name)
-		return c
-	})}
+	out := Mutation{Inside: tag, What: fmt.Sprintf("%s without %s", pointer(path), name),
+		Value: edit(m.whole, path, func(v any) any {
+			c := maps.Clone(v.(map[string]any))
+			delete(c, name)
+			return c
+		})}
 	m.judge(&out, path, false)
 	m.emit(out)
 }

@@ -193,7 +193,8 @@ type kind struct {
 func newDocument(root map[string]any, kind kind) *document {
 	given, _ := root["$defs"].(map[string]any)
 	d := &document{
-		kind: kind, given: given, names: map[string]string{}, copies: map[string]string{}, steps: map[string]*big.Rat{}, defs: map[string]any{},
+		kind: kind, given: given, names: map[string]string{}, copies: map[string]string{}, steps: map[string]*big.Rat{},
+		defs:     map[string]any{},
 		compiled: map[string]*jsonschema.Schema{},
 	}
 	for i, name := range slices.Sorted(maps.Keys(given)) {
@@ -260,7 +261,8 @@ var integers = map[string]bool{
 
 // The keywords with schemas inside a schema.
 var (
-	oneSchema   = []string{"additionalProperties", "unevaluatedProperties", "unevaluatedItems", "items", "contains", "not", "if", "then", "else", "propertyNames"}
+	oneSchema = []string{"additionalProperties", "unevaluatedProperties", "unevaluatedItems", "items", "contains", "not",
+		"if", "then", "else", "propertyNames"}
 	branchLists = []string{"oneOf", "anyOf"}
 	namedOnes   = []string{"properties", "patternProperties", "dependentSchemas"}
 )
@@ -296,10 +298,12 @@ func (d *document) rewrite(schema any, c context) any {
 	for _, prose := range []string{"title", "description", "examples", "$comment", "$id", "$schema", "$defs"} {
 		delete(out, prose)
 	}
-	if format, ok := m["format"].(string); ok && !integers[format] && !(d.formats && !c.plain && (format == "uri" || format == "date-time")) {
+	if format, ok := m["format"].(string); ok && !integers[format] &&
+		!(d.formats && !c.plain && (format == "uri" || format == "date-time")) {
 		delete(out, "format")
 	}
-	if types := listOf(m["type"]); m["format"] == nil && (m["type"] == "integer" || slices.Contains(types, any("integer")) && !slices.Contains(types, any("number"))) {
+	if types := listOf(m["type"]); m["format"] == nil &&
+		(m["type"] == "integer" || slices.Contains(types, any("integer")) && !slices.Contains(types, any("number"))) {
 		out["format"] = "int64" // as in Go
 	}
 	if step, ok := m["multipleOf"].(json.Number); ok && out["format"] == nil && exact(step).Sign() > 0 {
@@ -322,7 +326,8 @@ func (d *document) rewrite(schema any, c context) any {
 		if named, ok := m[keyword].(map[string]any); ok {
 			copied := map[string]any{}
 			for name, below := range named {
-				copied[name] = d.rewrite(below, context{exact: keyword == "properties" && c.tag(name), not: c.not, repaired: c.repaired})
+				copied[name] = d.rewrite(below,
+					context{exact: keyword == "properties" && c.tag(name), not: c.not, repaired: c.repaired})
 				if c.repaired && !c.not && keyword == "properties" {
 					copied[name] = d.repairable(below, copied[name])
 				}
@@ -352,7 +357,8 @@ func (d *document) rewrite(schema any, c context) any {
 
 // tagsOf returns the tags of branches with their values, the tags that do not occur only in choices inside branches,
 // the number of branches that have each tag, and the number of branches that have the most frequent tag.
-func (d *document) tagsOf(branches []any) (tags map[string][]any, own map[string]bool, having map[string]int, most int) {
+func (d *document) tagsOf(branches []any) (tags map[string][]any, own map[string]bool, having map[string]int,
+	most int) {
 	tags, own, having = map[string][]any{}, map[string]bool{}, map[string]int{}
 	for _, branch := range branches {
 		its := map[string][]any{}
@@ -379,7 +385,8 @@ func (d *document) branches(out map[string]any, keyword string, list []any, c co
 	}
 	tags, own, having, most := d.tagsOf(list)
 	// The tag is in most branches. A choice only between one branch and null has no tag.
-	values := slices.DeleteFunc(slices.Clone(list), func(branch any) bool { return slices.Equal(d.types(branch, 0), []string{"null"}) })
+	values := slices.DeleteFunc(slices.Clone(list),
+		func(branch any) bool { return slices.Equal(d.types(branch, 0), []string{"null"}) })
 	maps.DeleteFunc(tags, func(name string, _ []any) bool { return having[name] < most || len(values) < 2 })
 	maps.DeleteFunc(own, func(name string, _ bool) bool { return tags[name] == nil })
 	discriminated(out, own)
@@ -400,7 +407,8 @@ func (d *document) branches(out map[string]any, keyword string, list []any, c co
 		if d.formats && !c.plain && !c.not && d.hasFormat(branch, 0) {
 			plain := listing
 			plain.plain = true
-			out["allOf"] = append(slices.Clone(listOf(out["allOf"])), map[string]any{"if": d.rewrite(branch, plain), "then": copied[i]})
+			out["allOf"] = append(slices.Clone(listOf(out["allOf"])),
+				map[string]any{"if": d.rewrite(branch, plain), "then": copied[i]})
 		}
 	}
 	out[keyword] = copied
@@ -493,7 +501,8 @@ func (d *document) commit(out map[string]any, list, copied []any, own map[string
 		case open:
 			unlisted := map[string]any{"type": "string", "not": map[string]any{"enum": tags[tag]}}
 			out["allOf"] = append(slices.Clone(listOf(out["allOf"])), map[string]any{
-				"if":   map[string]any{"type": "object", "required": []any{tag}, "properties": map[string]any{tag: map[string]any{"not": unlisted}}},
+				"if": map[string]any{"type": "object", "required": []any{tag},
+					"properties": map[string]any{tag: map[string]any{"not": unlisted}}},
 				"then": map[string]any{"anyOf": aware},
 			})
 		case len(signatures) > 0:
@@ -503,7 +512,8 @@ func (d *document) commit(out map[string]any, list, copied []any, own map[string
 }
 
 // commitNested is like commit, but a branch that is only a choice is replaced with the branches of that choice.
-func (d *document) commitNested(out map[string]any, list, copied []any, own map[string]bool, tags map[string][]any, c context) {
+func (d *document) commitNested(out map[string]any, list, copied []any, own map[string]bool, tags map[string][]any,
+	c context) {
 	var flat, copies []any
 	var add func(branch, copied any, depth int)
 	add = func(branch, copied any, depth int) {
@@ -544,7 +554,8 @@ func (d *document) commitKeyed(out map[string]any, list, copied []any, c context
 			return slices.ContainsFunc(list, func(other any) bool { return !d.declares(other, name.(string), 0) })
 		}
 		if slices.ContainsFunc(d.required(branch, 0), key) {
-			out["allOf"] = append(slices.Clone(listOf(out["allOf"])), map[string]any{"if": d.define(d.rewrite(branch, c)), "then": copied[i]})
+			out["allOf"] = append(slices.Clone(listOf(out["allOf"])),
+				map[string]any{"if": d.define(d.rewrite(branch, c)), "then": copied[i]})
 		}
 	}
 }
@@ -629,7 +640,8 @@ func (d *document) signature(required []any, members map[string][]any, tag strin
 		types := []any{}
 		for _, t := range allTypes {
 			fits := func(schema any) bool { return slices.Contains(d.types(schema, 0), t) }
-			if !slices.ContainsFunc(schemas, func(schema any) bool { return !fits(schema) }) || t == "null" && hasTrue(schemas, onNull) {
+			if !slices.ContainsFunc(schemas, func(schema any) bool { return !fits(schema) }) || t == "null" &&
+				hasTrue(schemas, onNull) {
 				types = append(types, t)
 			}
 		}
@@ -758,7 +770,8 @@ func guarded(schema any) any {
 		p, _ := properties[name].(map[string]any)
 		if c, ok := p["const"]; ok {
 			return map[string]any{
-				"if":   map[string]any{"type": "object", "required": []any{name}, "properties": map[string]any{name: map[string]any{"const": c}}},
+				"if": map[string]any{"type": "object", "required": []any{name},
+					"properties": map[string]any{name: map[string]any{"const": c}}},
 				"then": schema,
 				"else": false,
 			}
@@ -1145,7 +1158,8 @@ func (d *document) mayBeMissing(name string, schemas []any, v any) bool {
 	}
 	for _, s := range schemas {
 		for _, m := range d.inForce(nil, s, v) {
-			if value, ok := m["default"]; ok && (d.survives("", schemas, v, value) == nil || d.survives("", schemas, value, v) == nil) {
+			if value, ok := m["default"]; ok &&
+				(d.survives("", schemas, v, value) == nil || d.survives("", schemas, value, v) == nil) {
 				return true
 			}
 		}

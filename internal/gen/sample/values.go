@@ -387,7 +387,8 @@ func (m *Maker) types(f *facets) []string {
 		if t, ok := part["type"].(string); ok {
 			list = []any{t}
 		}
-		for keyword, kind := range map[string]string{"properties": "object", "required": "object", "additionalProperties": "object", "items": "array", "prefixItems": "array"} {
+		for keyword, kind := range map[string]string{"properties": "object", "required": "object",
+			"additionalProperties": "object", "items": "array", "prefixItems": "array"} {
 			if _, ok := part[keyword]; ok {
 				structured = kind
 			}
@@ -489,7 +490,8 @@ func (m *Maker) numeric(f *facets, whole bool) json.Number {
 	if whole {
 		return m.integer(format)
 	}
-	edges := []json.Number{"0", "0.1", "-1.5", "1e21", "1e-7", "1.7976931348623157e308", "5e-324", "123456789.125", "0.0", "-0", "1E2", "100"}
+	edges := []json.Number{"0", "0.1", "-1.5", "1e21", "1e-7", "1.7976931348623157e308", "5e-324", "123456789.125", "0.0",
+		"-0", "1E2", "100"}
 	if m.one(2) {
 		return json.Number(strconv.FormatFloat(m.rand.NormFloat64()*1000, 'g', -1, 64))
 	}
@@ -520,7 +522,8 @@ func (m *Maker) integer(format string) json.Number {
 }
 
 // awkward holds strings that are easily corrupted in transit.
-var awkward = []string{"", "x", "hello world", "héllo ✓ 𝄞", "quote \" backslash \\ slash /", "tab\tline\nreturn\r", "\u2028\u2029", "\x00\x1f\x7f", "</script>", "$ref", "2026-11-02T10:00:00Z", "日本語", "null", "1"}
+var awkward = []string{"", "x", "hello world", "héllo ✓ 𝄞", "quote \" backslash \\ slash /", "tab\tline\nreturn\r",
+	"\u2028\u2029", "\x00\x1f\x7f", "</script>", "$ref", "2026-11-02T10:00:00Z", "日本語", "null", "1"}
 
 func (m *Maker) text() string {
 	text := awkward[m.rand.IntN(len(awkward))]

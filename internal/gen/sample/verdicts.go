@@ -127,7 +127,8 @@ func memoized(defs map[string]any) map[string]any {
 	}
 	part = func(schema any) any {
 		m, _ := schema.(map[string]any)
-		for _, keyword := range []string{"$ref", "allOf", "anyOf", "oneOf", "properties", "additionalProperties", "items", "prefixItems"} {
+		for _, keyword := range []string{"$ref", "allOf", "anyOf", "oneOf", "properties", "additionalProperties", "items",
+			"prefixItems"} {
 			if m[keyword] == nil {
 				continue
 			}

@@ -67,7 +67,8 @@ type bare struct {
 func NewCanonical(doc *Document) *Canonical {
 	c := &Canonical{
 		doc: doc, reported: map[string]bool{}, parts: map[*Node]parts{}, wholes: map[*Node]*Node{}, forms: map[*Node]*Node{},
-		full: map[*Node]*Node{}, bare: map[*Node]bare{}, nulls: map[*Node]bool{}, merged: map[[2]*Node]*Node{}, open: map[*Node]bool{}, denied: map[*Node]bool{},
+		full: map[*Node]*Node{}, bare: map[*Node]bare{}, nulls: map[*Node]bool{}, merged: map[[2]*Node]*Node{},
+		open: map[*Node]bool{}, denied: map[*Node]bool{},
 	}
 	doc.Walk(func(*Node) { c.budget += maxMerged })
 	return c
@@ -434,7 +435,8 @@ func (c *Canonical) checkRest(p *Node, others []*Node) {
 	for _, o := range others {
 		for _, m := range o.Properties {
 			if _, ok := own[m.Name]; !ok {
-				c.problem(p.At("additionalProperties"), "it is also about the member %q at %s, which has no Go shape", m.Name, m.Pointer)
+				c.problem(p.At("additionalProperties"), "it is also about the member %q at %s, which has no Go shape", m.Name,
+					m.Pointer)
 				return
 			}
 		}
@@ -645,7 +647,8 @@ func (c *Canonical) addValues(out, p *Node, keyword string) {
 		return
 	}
 	common := valueKeys(values)
-	out.setValues(slices.DeleteFunc(slices.Clone(known), func(v json.RawMessage) bool { return !common[ValueKey(v)] }), p.At(keyword))
+	out.setValues(slices.DeleteFunc(slices.Clone(known), func(v json.RawMessage) bool { return !common[ValueKey(v)] }),
+		p.At(keyword))
 }
 
 // values returns the values that const or enum lists.
@@ -806,7 +809,8 @@ func (c *Canonical) negate(out, not *Node) {
 	only := func(some ...string) bool {
 		return !slices.ContainsFunc(asserted, func(k string) bool { return !slices.Contains(some, k) })
 	}
-	objects := slices.Equal(not.types, []string{"object"}) || !not.Has("type") && slices.Equal(out.types, []string{"object"})
+	objects := slices.Equal(not.types, []string{"object"}) || !not.Has("type") &&
+		slices.Equal(out.types, []string{"object"})
 	values, listed := not.values()
 	switch {
 	case len(asserted) == 0:
@@ -1018,7 +1022,8 @@ func keywordOf(keyword, kind string) bool {
 	case "contentEncoding":
 		return kind == "string"
 	}
-	of := map[string]model.Restricted{"string": model.Strings, "integer": model.Numbers, "number": model.Numbers, "array": model.Slices, "object": model.Maps}
+	of := map[string]model.Restricted{"string": model.Strings, "integer": model.Numbers, "number": model.Numbers,
+		"array": model.Slices, "object": model.Maps}
 	restricted, ok := of[kind]
 	return ok && slices.ContainsFunc(model.BoundKeywords[:], func(k model.BoundKeyword) bool {
 		return k.Keyword == keyword && k.Of == restricted
@@ -1086,7 +1091,8 @@ func (c *Canonical) wholeOrNil(n *Node) *Node {
 // Distribute returns the choice in which each branch is combined with all keywords next to the choice.
 func (c *Canonical) Distribute(form *Node) *Node {
 	if len(form.Properties) > model.MaxMembers {
-		c.problem(form.At("properties"), "%d members are more than the %d that can be counted", len(form.Properties), model.MaxMembers)
+		c.problem(form.At("properties"), "%d members are more than the %d that can be counted", len(form.Properties),
+			model.MaxMembers)
 		return form
 	}
 	if c.Exhausted() {
@@ -1314,7 +1320,8 @@ func (c *Canonical) expandValues(branches []*Node) ([]*Node, bool) {
 
 // scalar reports whether the schema has a single type that is scalar or null, or lists such values.
 func (n *Node) scalar() bool {
-	return n.Bool == nil && n.ref == "" && len(n.types) == 1 && n.types[0] != "array" && n.types[0] != "object" && len(n.Branches()) == 0
+	return n.Bool == nil && n.ref == "" && len(n.types) == 1 && n.types[0] != "array" && n.types[0] != "object" &&
+		len(n.Branches()) == 0
 }
 
 // clone returns a copy of n whose keywords can be changed.
@@ -1330,7 +1337,8 @@ func (n *Node) clone() *Node {
 
 // annotate copies the keywords of from that only describe values.
 func (n *Node) annotate(from *Node) {
-	n.Title, n.Description, n.Default, n.Deprecated, n.Discriminator = from.Title, from.Description, from.Default, from.Deprecated, from.Discriminator
+	n.Title, n.Description, n.Default, n.Deprecated, n.Discriminator = from.Title, from.Description, from.Default,
+		from.Deprecated, from.Discriminator
 	n.Mapping = from.Mapping
 	n.Method, n.Side = from.Method, from.Side
 	n.DefaultOnError, n.DefaultOnNull, n.SkipInvalidItems = from.DefaultOnError, from.DefaultOnNull, from.SkipInvalidItems

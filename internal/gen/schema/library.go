@@ -26,6 +26,7 @@ func (n *Node) read() error {
 	if err := json.Unmarshal(data, &t); err != nil {
 		return err
 	}
-	n.ref, n.Title, n.Description, n.Format, n.Required, n.types = t.Ref, t.Title, t.Description, t.Format, t.Required, t.Type
+	n.ref, n.Title, n.Description, n.Format, n.Required, n.types = t.Ref, t.Title, t.Description, t.Format, t.Required,
+		t.Type
 	return nil
 }

@@ -135,7 +135,8 @@ func IsPackage(s string) bool { return token.IsIdentifier(s) && s != "_" && s !=
 // IsImportPath reports whether s can be the import path of a package.
 func IsImportPath(s string) bool {
 	return s != "" && s != "C" && utf8.ValidString(s) && !strings.ContainsFunc(s, func(r rune) bool {
-		return !unicode.IsPrint(r) || r == ' ' || r == utf8.RuneError || strings.ContainsRune("!\"#$%&'()*,:;<=>?[\\]^`{|}", r)
+		return !unicode.IsPrint(r) || r == ' ' || r == utf8.RuneError ||
+			strings.ContainsRune("!\"#$%&'()*,:;<=>?[\\]^`{|}", r)
 	})
 }
 

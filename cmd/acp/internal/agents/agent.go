@@ -100,7 +100,8 @@ type NotInstalledError struct {
 // Error implements the error interface.
 func (e *NotInstalledError) Error() string {
 	if e.Preview {
-		return fmt.Sprintf("the preview of the agent %s is not installed; install it first: acp agents install --preview %s", e.ID, e.ID)
+		return fmt.Sprintf("the preview of the agent %s is not installed; install it first: acp agents install --preview %s",
+			e.ID, e.ID)
 	}
 	return fmt.Sprintf("the agent %s is not installed; install it first: acp agents install %s", e.ID, e.ID)
 }
@@ -194,7 +195,8 @@ func (r *Resolver) resolve(ctx context.Context, name string) (*Agent, error) {
 		case own.Command != nil:
 			return r.started(name, own.Command), nil
 		case own.URL != "":
-			return r.at(name, own.URL, own.AllowInsecure, Credentials{own.TokenFile, own.TokenEnv, own.HeaderFile, own.HeaderEnv})
+			return r.at(name, own.URL, own.AllowInsecure,
+				Credentials{own.TokenFile, own.TokenEnv, own.HeaderFile, own.HeaderEnv})
 		}
 		installed, err := r.Registry.Find(own.Registry)
 		if errors.Is(err, registry.ErrNotInstalled) || r.release(installed, err) {
@@ -250,7 +252,8 @@ func (r *Resolver) at(name, address string, insecure bool, send Credentials) (*A
 		AllowInsecure: insecure, Resume: true, Logger: r.Logger,
 	})
 	// Each Connect opens a separate connection.
-	return &Agent{Name: name, URL: address, Connect: func(context.Context) (acp.Transport, error) { return transport, nil }}, nil
+	return &Agent{Name: name, URL: address,
+		Connect: func(context.Context) (acp.Transport, error) { return transport, nil }}, nil
 }
 
 // InRegistry finds the id of an agent in the registry by the id or the beginning of it.

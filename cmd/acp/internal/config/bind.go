@@ -54,7 +54,8 @@ func Bind(c *cobra.Command) *Config {
 		if row.Path || row.Agents {
 			continue // the shell itself completes file names
 		}
-		if err := c.RegisterFlagCompletionFunc(row.Flag(), cobra.FixedCompletions(row.Values, cobra.ShellCompDirectiveNoFileComp)); err != nil {
+		if err := c.RegisterFlagCompletionFunc(row.Flag(),
+			cobra.FixedCompletions(row.Values, cobra.ShellCompDirectiveNoFileComp)); err != nil {
 			panic(err) // registered twice
 		}
 	}
@@ -64,7 +65,8 @@ func Bind(c *cobra.Command) *Config {
 
 // bindFile adds the flag --config.
 func (cfg *Config) bindFile(c *cobra.Command) {
-	cfg.flags.StringVar(&cfg.path, "config", "", "the configuration `FILE`; default: acp/config.toml in the user's configuration directory")
+	cfg.flags.StringVar(&cfg.path, "config", "",
+		"the configuration `FILE`; default: acp/config.toml in the user's configuration directory")
 	c.PersistentPreRunE = func(*cobra.Command, []string) error { return cfg.Load() }
 }
 

@@ -111,7 +111,8 @@ var Table = []Setting{
 		Usage: "the `MODEL` of new sessions, by its id or name",
 	},
 	{
-		Key: "option", Each: true, Commands: talking, check: pair("OPTION=VALUE"), field: func(s *Settings) any { return &s.Options },
+		Key: "option", Each: true, Commands: talking, check: pair("OPTION=VALUE"),
+		field: func(s *Settings) any { return &s.Options },
 		Usage: "an option of new sessions and its value, as `OPTION=VALUE`",
 	},
 	{
@@ -139,11 +140,13 @@ var Table = []Setting{
 		Usage: "for an agent at a URL: let it run commands, each of which you are asked about",
 	},
 	{
-		Key: "protocol", Each: true, Commands: reaching, Values: []string{"auto", "1", "2"}, field: func(s *Settings) any { return &s.Protocol },
+		Key: "protocol", Each: true, Commands: reaching, Values: []string{"auto", "1", "2"},
+		field: func(s *Settings) any { return &s.Protocol },
 		Usage: "the `VERSION` of the protocol: 1, 2, or auto, which leaves it to the agent",
 	},
 	{
-		Key: "format", Commands: scripts, Values: []string{"text", "json", "quiet"}, field: func(s *Settings) any { return &s.Format },
+		Key: "format", Commands: scripts, Values: []string{"text", "json", "quiet"},
+		field: func(s *Settings) any { return &s.Format },
 		Usage: "what is printed, a `NAME`: text, json or quiet",
 	},
 	{
@@ -151,8 +154,10 @@ var Table = []Setting{
 		Usage: "cancel the turn after this `TIME`, such as 90s or 10m, without the time in which you are asked; 0s: never",
 	},
 	{
-		Key: "notify", Commands: people, Values: []string{"unfocused", "always", "never"}, field: func(s *Settings) any { return &s.Notify },
-		Usage: "`WHEN` to ring the terminal's bell at the end of a turn and at a question: unfocused (if the window does not have the focus), always or never",
+		Key: "notify", Commands: people, Values: []string{"unfocused", "always", "never"},
+		field: func(s *Settings) any { return &s.Notify },
+		Usage: "`WHEN` to ring the terminal's bell at the end of a turn and at a question: unfocused (if the window does " +
+			"not have the focus), always or never",
 	},
 	{
 		Key: "forget-prompts", Commands: people, field: func(s *Settings) any { return &s.ForgetPrompts },
@@ -171,7 +176,8 @@ var Table = []Setting{
 		Usage: "for an agent at a URL: a `FILE` of headers for every request, one per line as \"NAME: VALUE\"",
 	},
 	{
-		Key: "header-env", Commands: starting, check: pair("NAME=VARIABLE"), field: func(s *Settings) any { return &s.HeaderEnv },
+		Key: "header-env", Commands: starting, check: pair("NAME=VARIABLE"),
+		field: func(s *Settings) any { return &s.HeaderEnv },
 		Usage: "for an agent at a URL: a header whose value is in the environment, as `NAME=VARIABLE`",
 	},
 	{
@@ -187,7 +193,8 @@ var Table = []Setting{
 		Usage: "the `DIR` of the installed agents; default: acp in the user's data directory",
 	},
 	{
-		Key: "registry.prefer", Commands: starting, Values: []string{"binary", "npx", "uvx"}, field: func(s *Settings) any { return &s.RegistryPrefer },
+		Key: "registry.prefer", Commands: starting, Values: []string{"binary", "npx", "uvx"},
+		field: func(s *Settings) any { return &s.RegistryPrefer },
 		Usage: "the `KINDS` of packages to install agents from, preferred ones first: binary, npx (npm), uvx (PyPI)",
 	},
 	{
@@ -249,7 +256,8 @@ func (s *Setting) Default() string {
 // Template returns the text of a new file: all settings as comments.
 func Template() string {
 	var b strings.Builder
-	b.WriteString("# The configuration of acp: see acp help config. All settings are commented out, with their defaults.\n")
+	b.WriteString("# The configuration of acp: see acp help config. All settings are commented out, with their " +
+		"defaults.\n")
 	table := ""
 	for i := range Table {
 		row := &Table[i]
@@ -302,7 +310,8 @@ func (s *Setting) example(values *Settings) string {
 // Manual returns the list of settings as a Markdown table.
 func Manual() string {
 	var b strings.Builder
-	b.WriteString("| key in the file | flag | variable | default | what it is | commands |\n| --- | --- | --- | --- | --- | --- |\n")
+	b.WriteString("| key in the file | flag | variable | default | what it is | commands |\n| --- | --- | --- | --- | " +
+		"--- | --- |\n")
 	for i := range Table {
 		row := &Table[i]
 		value := row.Default()

@@ -120,20 +120,21 @@ var errSlow = errors.New("draw: highlighting takes too long")
 // other code.
 const formatter = "acp"
 
-var _ = formatters.Register(formatter, chroma.FormatterFunc(func(w io.Writer, s *chroma.Style, tokens chroma.Iterator) error {
-	began := time.Now()
-	var b strings.Builder
-	for token := tokens(); token != chroma.EOF; token = tokens() {
-		if time.Since(began) > maxLexing {
-			return errSlow
+var _ = formatters.Register(formatter,
+	chroma.FormatterFunc(func(w io.Writer, s *chroma.Style, tokens chroma.Iterator) error {
+		began := time.Now()
+		var b strings.Builder
+		for token := tokens(); token != chroma.EOF; token = tokens() {
+			if time.Since(began) > maxLexing {
+				return errSlow
+			}
+			styleOf(s.Get(token.Type)).sgr(&b)
+			b.WriteString(token.Value)
 		}
-		styleOf(s.Get(token.Type)).sgr(&b)
-		b.WriteString(token.Value)
-	}
-	b.WriteString("\x1b[0m")
-	_, err := io.WriteString(w, b.String())
-	return err
-}))
+		b.WriteString("\x1b[0m")
+		_, err := io.WriteString(w, b.String())
+		return err
+	}))
 
 func (p *painter) tokenStyle(t chroma.TokenType) style { return p.text.merge(styleOf(p.code.Get(t))) }
 

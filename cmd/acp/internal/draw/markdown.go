@@ -77,7 +77,8 @@ func (p *painter) renderer(width int) goldmark.Markdown {
 	)
 	none := true
 	md.SetRenderer(renderer.NewRenderer(renderer.WithNodeRenderers(util.Prioritized(glamour.NewRenderer(glamour.Options{
-		WordWrap: width, Styles: p.Theme.markdown, InlineTableLinks: true, TableWrap: &none, PreserveNewLines: true, ChromaFormatter: formatter,
+		WordWrap: width, Styles: p.Theme.markdown, InlineTableLinks: true, TableWrap: &none, PreserveNewLines: true,
+		ChromaFormatter: formatter,
 	}), 1000))))
 	p.renderers[width] = md
 	return md
@@ -87,12 +88,13 @@ func (p *painter) renderer(width int) goldmark.Markdown {
 func LastCode(text string) (code string, ok bool) {
 	source := []byte(text)
 	// The walker returns no error, so Walk does not either.
-	_ = ast.Walk(goldmark.DefaultParser().Parse(textpkg.NewReader(source)), func(n ast.Node, entering bool) (ast.WalkStatus, error) {
-		if kind := n.Kind(); entering && (kind == ast.KindFencedCodeBlock || kind == ast.KindCodeBlock) {
-			code, ok = string(n.Lines().Value(source)), true
-		}
-		return ast.WalkContinue, nil
-	})
+	_ = ast.Walk(goldmark.DefaultParser().Parse(textpkg.NewReader(source)),
+		func(n ast.Node, entering bool) (ast.WalkStatus, error) {
+			if kind := n.Kind(); entering && (kind == ast.KindFencedCodeBlock || kind == ast.KindCodeBlock) {
+				code, ok = string(n.Lines().Value(source)), true
+			}
+			return ast.WalkContinue, nil
+		})
 	return code, ok
 }
 

@@ -275,7 +275,8 @@ func (s *splitter) definitions(text string) string {
 
 // mentions reports whether a normalized text may mention a label.
 func mentions(text string, ref definition) bool {
-	return strings.Contains(text, "["+ref.label+"]") || strings.Contains(text, "[ "+ref.label) || strings.Contains(text, ref.label+" ]")
+	return strings.Contains(text, "["+ref.label+"]") || strings.Contains(text, "[ "+ref.label) ||
+		strings.Contains(text, ref.label+" ]")
 }
 
 // leavesPara reports whether a line in a list can be continued as a paragraph by a line that is not indented. indent is

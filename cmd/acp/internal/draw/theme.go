@@ -71,7 +71,8 @@ func newTheme(s styling, m marks, config glamour.StyleConfig, code string) *Them
 	t.markdown.Document.Margin = &none
 	t.markdown.Document.BlockPrefix, t.markdown.Document.BlockSuffix = "", ""
 	t.markdown.Document.Color = nil
-	t.markdown.CodeBlock.Chroma, t.markdown.CodeBlock.Theme = nil, cmp.Or(code, "github") // without one, glamour changes the code
+	// without one, glamour changes the code
+	t.markdown.CodeBlock.Chroma, t.markdown.CodeBlock.Theme = nil, cmp.Or(code, "github")
 	t.markdown.CodeBlock.Margin = &none
 	t.markdown.H1.Prefix, t.markdown.H1.Suffix, t.markdown.H1.BackgroundColor = "# ", "", nil
 	return t

@@ -22,10 +22,12 @@ func Check(ctx context.Context, dir, version string, options *registry.CheckOpti
 
 // convert converts a report of the registry to one of a probe.
 func convert(found *registry.Report, version string) *probe.Report {
-	r := &probe.Report{Tool: "acp", Version: version, Target: found.Dir, Conforms: found.OK(), Seconds: found.Took.Seconds()}
+	r := &probe.Report{Tool: "acp", Version: version, Target: found.Dir, Conforms: found.OK(),
+		Seconds: found.Took.Seconds()}
 	steps := map[string]*probe.Outcome{}
 	for _, s := range found.Steps {
-		out := &probe.Outcome{Name: s.Name, Text: s.Text, Run: 1, Seconds: s.Took.Seconds(), Skipped: s.Skipped, Stderr: s.Stderr}
+		out := &probe.Outcome{Name: s.Name, Text: s.Text, Run: 1, Seconds: s.Took.Seconds(), Skipped: s.Skipped,
+			Stderr: s.Stderr}
 		steps[s.Name] = out
 		r.Scenarios = append(r.Scenarios, out)
 	}
@@ -51,7 +53,8 @@ func convert(found *registry.Report, version string) *probe.Report {
 			if f.Warning {
 				level = conformance.Should
 			}
-			row.Failures = append(row.Failures, probe.Failure{Scenario: f.Step, Level: level.String(), Pointer: f.Pointer, Message: f.Text})
+			row.Failures = append(row.Failures,
+				probe.Failure{Scenario: f.Step, Level: level.String(), Pointer: f.Pointer, Message: f.Text})
 			if failed := &steps[f.Step].Failed; len(*failed) == 0 || (*failed)[len(*failed)-1] != q.ID {
 				*failed = append(*failed, q.ID)
 			}
@@ -60,7 +63,8 @@ func convert(found *registry.Report, version string) *probe.Report {
 		r.Rows = append(r.Rows, row)
 	}
 	v := r.Summary.Verdicts
-	r.Badge = fmt.Sprintf("ACP registry: %d of %d requirements", v[probe.Pass]+v[probe.Warn], v[probe.Pass]+v[probe.Warn]+v[probe.Fail])
+	r.Badge = fmt.Sprintf("ACP registry: %d of %d requirements", v[probe.Pass]+v[probe.Warn],
+		v[probe.Pass]+v[probe.Warn]+v[probe.Fail])
 	if n := v[probe.NotExercised]; n > 0 {
 		r.Badge += fmt.Sprintf(", %d not exercised", n)
 	}

@@ -26,7 +26,8 @@ type bridge struct {
 }
 
 func newBridge(client, agent rpc.Stream) *bridge {
-	return &bridge{client: newEnd("client", client), agent: newEnd("agent", agent), up: make(chan struct{}), down: make(chan struct{})}
+	return &bridge{client: newEnd("client", client), agent: newEnd("agent", agent), up: make(chan struct{}),
+		down: make(chan struct{})}
 }
 
 // end is the stream of one side. Both directions write to it: the one that leads to it, and the other one with the

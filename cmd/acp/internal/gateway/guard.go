@@ -85,7 +85,8 @@ func (s *guardedStream) Read() ([]byte, error) {
 			}
 			if !s.refused[method] && len(s.refused) < maxRefused {
 				s.refused[method] = true
-				s.guard.Logger.Warn("acp: refused what the agent asked for; see --remote-files and --remote-terminals", "method", method)
+				s.guard.Logger.Warn("acp: refused what the agent asked for; see --remote-files and --remote-terminals", "method",
+					method)
 			}
 		case method == "" && !s.guard.Terminals:
 			return withoutTerminalLogins(line), nil
@@ -140,7 +141,8 @@ func envelope(line []byte) (id json.RawMessage, method string, err error) {
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
 		return nil, "", errors.New("more than one JSON value")
 	}
-	has := func(name string) bool { return members[name] != nil && string(members[name]) != "null" } // some write null for absent
+	// some write null for absent
+	has := func(name string) bool { return members[name] != nil && string(members[name]) != "null" }
 	if has("method") {
 		if err := json.Unmarshal(members["method"], &method); err != nil || method == "" || has("result") || has("error") {
 			return nil, "", errors.New("the method is not a word, or beside a result or an error")
@@ -174,7 +176,8 @@ func withoutTerminalLogins(line []byte) []byte {
 				var meta map[string]json.RawMessage
 				if strings.EqualFold(name, "type") && (json.Unmarshal(value, &kind) != nil || kind == "terminal") ||
 					strings.EqualFold(name, "_meta") && json.Unmarshal(value, &meta) == nil &&
-						slices.ContainsFunc(slices.Collect(maps.Keys(meta)), func(name string) bool { return strings.EqualFold(name, "terminal-auth") }) {
+						slices.ContainsFunc(slices.Collect(maps.Keys(meta)),
+							func(name string) bool { return strings.EqualFold(name, "terminal-auth") }) {
 					return true
 				}
 			}

@@ -51,8 +51,9 @@ func (g *Gateway) writeMetrics(out io.Writer) error {
 		{"acp_buffered_bytes", "gauge", "Bytes of messages waiting for clients.", one(s.Buffered)},
 		{"acp_agents", "gauge", "Running agent processes.", one(n.processes.Load())},
 		{"acp_agents_started_total", "counter", "Agent processes started.", one(n.started.Load())},
-		{"acp_agents_failed_total", "counter", "Agents that could not be started or that ended before their clients.", []sample{
-			{`{when="start"}`, n.failedToStart.Load()}, {`{when="later"}`, n.failedLater.Load()}}},
+		{"acp_agents_failed_total", "counter", "Agents that could not be started or that ended before their clients.",
+			[]sample{
+				{`{when="start"}`, n.failedToStart.Load()}, {`{when="later"}`, n.failedLater.Load()}}},
 		{"acp_agent_noise_lines_total", "counter", "Lines of agents that were not messages.", one(n.noise.Load())},
 	} {
 		fmt.Fprintf(w, "# HELP %s %s\n# TYPE %s %s\n", m.name, m.help, m.name, m.kind)

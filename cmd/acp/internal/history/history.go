@@ -101,7 +101,8 @@ func (f *File) Add(prompts ...Prompt) (err error) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), lockTime)
 	defer cancel()
-	lock, err := filelock.Wait(ctx, filepath.Join(filepath.Dir(f.path), "lock")) // one lock for all files, which are created and removed
+	// one lock for all files, which are created and removed
+	lock, err := filelock.Wait(ctx, filepath.Join(filepath.Dir(f.path), "lock"))
 	if err != nil {
 		return err
 	}

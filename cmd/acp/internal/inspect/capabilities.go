@@ -15,8 +15,10 @@ var capabilityOf = [3]map[string]string{
 	1: {
 		"logout": "auth.logout", "auth/status": "auth.status",
 		"providers/list": "providers", "providers/set": "providers", "providers/disable": "providers",
-		"session/load": "loadSession", "session/list": "sessionCapabilities.list", "session/delete": "sessionCapabilities.delete",
-		"session/resume": "sessionCapabilities.resume", "session/close": "sessionCapabilities.close", "session/fork": "sessionCapabilities.fork",
+		"session/load": "loadSession", "session/list": "sessionCapabilities.list",
+		"session/delete": "sessionCapabilities.delete",
+		"session/resume": "sessionCapabilities.resume", "session/close": "sessionCapabilities.close",
+		"session/fork":    "sessionCapabilities.fork",
 		"session/archive": "sessionCapabilities.archive", "session/unarchive": "sessionCapabilities.archive",
 		"session/status": "sessionCapabilities.status", "session/set_title": "sessionCapabilities.title",
 		"fs/read_text_file": "fs.readTextFile", "fs/write_text_file": "fs.writeTextFile",
@@ -25,8 +27,9 @@ var capabilityOf = [3]map[string]string{
 		"elicitation/create": "elicitation",
 	},
 	2: {
-		"auth/status": "auth.status", "providers/list": "providers", "providers/set": "providers", "providers/disable": "providers",
-		"session/new": "session", "session/list": "session", "session/resume": "session", "session/close": "session",
+		"auth/status": "auth.status", "providers/list": "providers", "providers/set": "providers",
+		"providers/disable": "providers",
+		"session/new":       "session", "session/list": "session", "session/resume": "session", "session/close": "session",
 		"session/prompt": "session", "session/delete": "session.delete", "session/fork": "session.fork",
 		"session/archive": "session.archive", "session/unarchive": "session.archive", "session/status": "session.status",
 		"session/set_title": "session.title", "elicitation/create": "elicitation",
@@ -106,7 +109,8 @@ func (c *capabilities) state() []sideState {
 	var states []sideState
 	for _, side := range []conformance.Side{conformance.Client, conformance.Agent} {
 		s := sideState{Side: side.String(), Info: c.sides[side].info, Claimed: c.sides[side].claimed, Observed: []observed{}}
-		for _, key := range slices.SortedFunc(maps.Keys(c.used), func(a, b use) int { return cmp.Compare(a.method, b.method) }) {
+		for _, key := range slices.SortedFunc(maps.Keys(c.used),
+			func(a, b use) int { return cmp.Compare(a.method, b.method) }) {
 			if key.by == side {
 				continue
 			}

@@ -80,7 +80,8 @@ func (s *source) prove(n int) (*proven, error) {
 	var lines recording.Lines
 	take := func(found []conformance.Finding) {
 		for _, f := range found {
-			if (n == 0 || lines.Of(f.Number) == n) && f.Side == conformance.Agent && f.Rule != "" && (best == nil || f.Level < best.Level) {
+			if (n == 0 || lines.Of(f.Number) == n) && f.Side == conformance.Agent && f.Rule != "" &&
+				(best == nil || f.Level < best.Level) {
 				best = &f
 			}
 		}
@@ -209,12 +210,14 @@ const recordedLines = ""`, p.rule, comment(p.message), append([]string{}, p.comm
 
 // levelNames are the names of the levels in package conformance.
 var levelNames = map[conformance.Level]string{
-	conformance.Must: "Must", conformance.MustNot: "MustNot", conformance.Should: "Should", conformance.ShouldNot: "ShouldNot", conformance.Advice: "Advice",
+	conformance.Must: "Must", conformance.MustNot: "MustNot", conformance.Should: "Should",
+	conformance.ShouldNot: "ShouldNot", conformance.Advice: "Advice",
 }
 
 // checkLevels are the levels of acp check.
 var checkLevels = map[conformance.Level]string{
-	conformance.Must: "must", conformance.MustNot: "must", conformance.Should: "should", conformance.ShouldNot: "should", conformance.Advice: "advice",
+	conformance.Must: "must", conformance.MustNot: "must", conformance.Should: "should", conformance.ShouldNot: "should",
+	conformance.Advice: "advice",
 }
 
 // writeScript writes a shell script that fails while the agent breaks the requirement. No line of a recording is the

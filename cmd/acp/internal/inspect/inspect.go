@@ -82,7 +82,8 @@ func New(o Options) (*Inspection, error) {
 	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
-	in := &Inspection{options: o, dir: dir, run: rand.Text(), log: newEventLog(file), logFile: file, live: map[string]*live{}}
+	in := &Inspection{options: o, dir: dir, run: rand.Text(), log: newEventLog(file), logFile: file,
+		live: map[string]*live{}}
 	in.context, in.cancel = context.WithCancel(context.Background())
 	return in, nil
 }
@@ -244,7 +245,8 @@ func (in *Inspection) read(o sourceOptions, r *recording.Reader) error {
 // hello describes the inspection to a page.
 func (in *Inspection) hello() *hello {
 	h := &hello{
-		Is: "hello", Run: in.run, Version: in.options.Version, Agent: []string{}, Folder: in.options.Folder, Cwd: in.options.Cwd, Methods: methods(), Rules: ruleInfos(),
+		Is: "hello", Run: in.run, Version: in.options.Version, Agent: []string{}, Folder: in.options.Folder,
+		Cwd: in.options.Cwd, Methods: methods(), Rules: ruleInfos(),
 		Scenarios: []string{}, Limits: limits{Raw: rowRaw, Message: rpc.DefaultMaxMessage},
 	}
 	if a := in.options.Agent; a != nil {
@@ -304,8 +306,9 @@ var ruleInfos = sync.OnceValue(func() []ruleInfo {
 	var list []ruleInfo
 	for _, r := range conformance.Rules() {
 		list = append(list, ruleInfo{
-			ID: r.ID, Level: r.Level.String(), Side: report.SideName(r.Side), Text: r.Text, Breaks: r.Breaks, Right: r.Right, Wrong: r.Wrong,
-			URL: report.PageURL(r),
+			ID: r.ID, Level: r.Level.String(), Side: report.SideName(r.Side), Text: r.Text, Breaks: r.Breaks, Right: r.Right,
+			Wrong: r.Wrong,
+			URL:   report.PageURL(r),
 		})
 	}
 	return list

@@ -58,7 +58,8 @@ func (in *Inspection) start() (*live, error) {
 	}
 	began := time.Now()
 	s, err := in.source(sourceOptions{
-		kind: "agent", name: strings.Join(agent.Words, " "), header: recording.Header{Tool: "acp", Version: in.options.Version, Command: agent.Words, Date: began},
+		kind: "agent", name: strings.Join(agent.Words, " "),
+		header: recording.Header{Tool: "acp", Version: in.options.Version, Command: agent.Words, Date: began},
 	})
 	if err != nil {
 		return nil, err
@@ -77,7 +78,8 @@ func (in *Inspection) start() (*live, error) {
 	if err != nil {
 		return fail(err)
 	}
-	l := &live{in: in, source: s, stream: stream, out: make(chan outgoing, maxQueue), ended: make(chan struct{}), answers: answers{FS: "memory", Terminal: "memory"}}
+	l := &live{in: in, source: s, stream: stream, out: make(chan outgoing, maxQueue), ended: make(chan struct{}),
+		answers: answers{FS: "memory", Terminal: "memory"}}
 	if in.options.Folder != "" {
 		l.answers = answers{FS: "folder", Terminal: "folder"}
 	}
@@ -142,7 +144,8 @@ func (l *live) read(stderr *stderrLines) {
 			}
 			break
 		}
-		l.answer(line, l.source.happens(recording.Entry{Kind: recording.KindMessage, Direction: conformance.ToClient, Line: line}, false))
+		l.answer(line, l.source.happens(recording.Entry{Kind: recording.KindMessage, Direction: conformance.ToClient,
+			Line: line}, false))
 	}
 	close(l.ended)
 	_ = l.stream.Close() // the end of the agent is known

@@ -52,7 +52,8 @@ func (in *Inspection) probe(scenario string) error {
 			return target, nil
 		}
 		// The judge of the source has the findings; what only the scenario sees is in the report.
-		r, err := probe.Agent(in.context, launch, &probe.Options{Version: in.options.Version, Scratch: scratch, Only: []string{scenario}})
+		r, err := probe.Agent(in.context, launch,
+			&probe.Options{Version: in.options.Version, Scratch: scratch, Only: []string{scenario}})
 		if last == nil {
 			return
 		}

@@ -28,7 +28,8 @@ type question struct {
 var errMasked = errors.New("nobody can allow what is masked: see --no-mask")
 
 // decide asks about a write or a command that the agent has requested.
-func (s *source) decide(ctx context.Context, at shown, req *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error) {
+func (s *source) decide(ctx context.Context, at shown,
+	req *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error) {
 	if at.masked {
 		return nil, errMasked
 	}
@@ -66,7 +67,8 @@ func (s *source) ask(n int, m *show.Message, raw []byte) bool {
 		ID     json.RawMessage
 		Params struct{ Options []acp.PermissionOption }
 	}
-	if len(s.questions) >= maxUnanswered || json.Unmarshal(raw, &sent) != nil || s.request(m, &req) != nil || len(req.Options) != len(sent.Params.Options) {
+	if len(s.questions) >= maxUnanswered || json.Unmarshal(raw, &sent) != nil || s.request(m, &req) != nil ||
+		len(req.Options) != len(sent.Params.Options) {
 		return false
 	}
 	for i, option := range sent.Params.Options {
@@ -112,9 +114,11 @@ func (s *source) questionInfos() []questionInfo {
 	var infos []questionInfo
 	for _, n := range slices.Sorted(maps.Keys(s.questions)) {
 		q := s.questions[n]
-		info := questionInfo{N: n, Delay: view.Delay.Milliseconds(), Facts: factInfos(q.Facts), Notes: factInfos(q.Notes), Choices: []choiceInfo{}}
+		info := questionInfo{N: n, Delay: view.Delay.Milliseconds(), Facts: factInfos(q.Facts), Notes: factInfos(q.Notes),
+			Choices: []choiceInfo{}}
 		for _, c := range q.Choices {
-			info.Choices = append(info.Choices, choiceInfo{c.Text, c.Contradicts, c.Option.Kind == acp.PermissionOptionKindRejectOnce})
+			info.Choices = append(info.Choices,
+				choiceInfo{c.Text, c.Contradicts, c.Option.Kind == acp.PermissionOptionKindRejectOnce})
 		}
 		infos = append(infos, info)
 	}
@@ -229,7 +233,8 @@ func (s *source) choose(row, index int) (q *question, outcome acp.RequestPermiss
 		if err != nil {
 			return nil, outcome, err
 		}
-		if q.masked && option.Kind != acp.PermissionOptionKindRejectOnce && option.Kind != acp.PermissionOptionKindRejectAlways {
+		if q.masked && option.Kind != acp.PermissionOptionKindRejectOnce &&
+			option.Kind != acp.PermissionOptionKindRejectAlways {
 			return nil, outcome, errMasked
 		}
 		outcome = acp.PermissionSelected(option.OptionID)

@@ -34,7 +34,8 @@ func (in *Inspection) writeReport(w io.Writer, sources ...*source) error {
 	}
 	before, rest, ok := bytes.Cut(html, []byte(styleElement))
 	between, after, ok2 := bytes.Cut(rest, []byte(scriptElement))
-	if !ok || !ok2 || bytes.Contains(bytes.ToLower(script), []byte("</script")) || bytes.Contains(bytes.ToLower(script), []byte("<!--")) || bytes.Contains(bytes.ToLower(style), []byte("</style")) {
+	if !ok || !ok2 || bytes.Contains(bytes.ToLower(script), []byte("</script")) ||
+		bytes.Contains(bytes.ToLower(script), []byte("<!--")) || bytes.Contains(bytes.ToLower(style), []byte("</style")) {
 		return errors.New("the page cannot be made a report")
 	}
 	hash := func(text []byte) string {

@@ -43,7 +43,8 @@ type Server struct {
 func (in *Inspection) Serve(listener net.Listener, tapSecret string) *Server {
 	s := &Server{in: in, host: listener.Addr().String(), secret: rand.Text(), tap: tapSecret, tokens: map[string]bool{}}
 	s.http = &http.Server{
-		Handler: s, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 32 << 10, ConnState: s.connState,
+		Handler: s, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 32 << 10,
+		ConnState: s.connState,
 		ConnContext: func(ctx context.Context, conn net.Conn) context.Context {
 			return context.WithValue(ctx, connKey{}, conn)
 		},
@@ -108,15 +109,18 @@ func (s *Server) Close() error {
 }
 
 // policy lets the page load and reach nothing but this server, and no page show it in a frame.
-const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; connect-src 'self'; " +
+const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; " +
+	"connect-src 'self'; " +
 	"frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
 
 // ServeHTTP serves the page, what the page asks for, and taps.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	for name, value := range map[string]string{
-		"Content-Security-Policy": policy, "X-Content-Type-Options": "nosniff", "X-Frame-Options": "DENY", "Referrer-Policy": "no-referrer",
-		"Cache-Control": "no-store", "Cross-Origin-Opener-Policy": "same-origin", "Cross-Origin-Resource-Policy": "same-origin",
+		"Content-Security-Policy": policy, "X-Content-Type-Options": "nosniff", "X-Frame-Options": "DENY",
+		"Referrer-Policy": "no-referrer",
+		"Cache-Control":   "no-store", "Cross-Origin-Opener-Policy": "same-origin",
+		"Cross-Origin-Resource-Policy": "same-origin",
 	} {
 		h.Set(name, value)
 	}
@@ -146,7 +150,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // static are the files that everybody gets, which tell nothing about the inspection, with their types.
 var static = map[string]struct{ name, kind string }{
-	"/": {"index.html", "text/html; charset=utf-8"}, "/app.js": {"app.js", "text/javascript; charset=utf-8"}, "/app.css": {"app.css", "text/css; charset=utf-8"},
+	"/": {"index.html", "text/html; charset=utf-8"}, "/app.js": {"app.js", "text/javascript; charset=utf-8"},
+	"/app.css": {"app.css", "text/css; charset=utf-8"},
 }
 
 // writeBody answers a request.
@@ -302,7 +307,8 @@ func (s *Server) serveWebSocket(w http.ResponseWriter, r *http.Request) {
 	go func() { cancel(p.commands()) }()
 	if err := p.follow(attach, s.secret); err != nil && ctx.Err() == nil {
 		reason := err.Error()
-		_ = conn.Close(websocket.StatusInternalError, strings.ToValidUTF8(reason[:min(len(reason), 100)], "")) // the page may have gone
+		// the page may have gone
+		_ = conn.Close(websocket.StatusInternalError, strings.ToValidUTF8(reason[:min(len(reason), 100)], ""))
 	}
 }
 

@@ -41,7 +41,8 @@ const (
 
 // newServes returns what serves an agent. Without a folder, it serves only from memory. ask, unless it is nil, decides
 // about each write and each command in the folder.
-func newServes(folder string, ask func(context.Context, shown, *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error)) (*serves, error) {
+func newServes(folder string, ask func(context.Context, shown,
+	*acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error)) (*serves, error) {
 	s := &serves{texts: map[string]string{}, simulated: map[acp.TerminalID]string{}}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	if folder == "" {
@@ -60,11 +61,13 @@ func newServes(folder string, ask func(context.Context, shown, *acp.RequestPermi
 	}
 	approval := local.Trusted()
 	if ask != nil {
-		approval = local.Asking(func(ctx context.Context, _ sessionOf, req *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error) {
+		approval = local.Asking(func(ctx context.Context, _ sessionOf,
+			req *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error) {
 			return ask(ctx, ctx.Value(shownKey{}).(shown), req)
 		})
 	}
-	s.files, s.terminals = local.NewFiles(s.roots, approval, nil), local.NewTerminals(s.roots, approval, &local.TerminalsOptions{Shell: local.DefaultShell()})
+	s.files, s.terminals = local.NewFiles(s.roots, approval, nil),
+		local.NewTerminals(s.roots, approval, &local.TerminalsOptions{Shell: local.DefaultShell()})
 	return s, nil
 }
 
@@ -231,7 +234,8 @@ func (s *serves) output(req *acp.TerminalOutputRequest) (*acp.TerminalOutputResp
 	if err != nil {
 		return nil, err
 	}
-	return &acp.TerminalOutputResponse{Output: text, ExitStatus: acp.Some(acp.TerminalExitStatus{ExitCode: acp.Some[uint32](0)})}, nil
+	return &acp.TerminalOutputResponse{Output: text,
+		ExitStatus: acp.Some(acp.TerminalExitStatus{ExitCode: acp.Some[uint32](0)})}, nil
 }
 
 func (s *serves) wait(req *acp.WaitForTerminalExitRequest) (*acp.WaitForTerminalExitResponse, error) {

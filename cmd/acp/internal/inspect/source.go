@@ -72,8 +72,9 @@ type sourceOptions struct {
 // newSource begins a source, with its recording in a file.
 func newSource(id string, file *spool, log *eventLog, o sourceOptions) (*source, error) {
 	s := &source{
-		id: id, kind: o.kind, name: o.name, lanes: o.lanes, log: log, spool: file, masker: o.masker, masked: o.masker != nil || o.header.Masked,
-		date: o.header.Date, judge: conformance.NewJudge(nil, nil), joiner: show.NewJoiner(), stats: show.NewStats(),
+		id: id, kind: o.kind, name: o.name, lanes: o.lanes, log: log, spool: file, masker: o.masker,
+		masked: o.masker != nil || o.header.Masked,
+		date:   o.header.Date, judge: conformance.NewJudge(nil, nil), joiner: show.NewJoiner(), stats: show.NewStats(),
 		unanswered: map[int]bool{}, questions: map[int]*question{}, over: map[string]int{}, open: true,
 	}
 	if s.lanes[0] == "" {
@@ -96,7 +97,8 @@ func newSource(id string, file *spool, log *eventLog, o sourceOptions) (*source,
 	if !s.date.IsZero() {
 		date = s.date.UTC().Format(time.RFC3339Nano)
 	}
-	log.add(&sourceEvent{Is: "source", Source: id, Kind: o.kind, Name: o.name, Lanes: s.lanes[:], Date: date, Masked: s.masked})
+	log.add(&sourceEvent{Is: "source", Source: id, Kind: o.kind, Name: o.name, Lanes: s.lanes[:], Date: date,
+		Masked: s.masked})
 	return s, nil
 }
 
@@ -150,7 +152,8 @@ func (s *source) put(e *recording.Entry, auto bool) (n int) {
 	masked.Line = line
 	if err := s.writer.Write(&masked); err != nil && s.err == nil {
 		s.err = err
-		s.log.add(&rowEvent{Is: "row", Source: s.id, N: row.N, T: -1, Kind: "gap", Text: "the recording could not be written: " + err.Error()})
+		s.log.add(&rowEvent{Is: "row", Source: s.id, N: row.N, T: -1, Kind: "gap",
+			Text: "the recording could not be written: " + err.Error()})
 		s.offsets = append(s.offsets, -1)
 		row.N++
 	}
@@ -227,7 +230,8 @@ func (s *source) addMessage(row *rowEvent, e *recording.Entry, line []byte) {
 	}
 	s.joiner.Join(m, e.Time)
 	s.stats.Add(m)
-	row.Kind, row.Method, row.ID, row.Session, row.Update, row.Message = string(m.Kind), clipName(m.Method), clipName(m.ID), clipName(m.Session), clipName(m.Update), clipName(m.Item)
+	row.Kind, row.Method, row.ID, row.Session, row.Update, row.Message = string(m.Kind), clipName(m.Method),
+		clipName(m.ID), clipName(m.Session), clipName(m.Update), clipName(m.Item)
 	if m.Kind == "" {
 		row.Kind = "invalid"
 	}
@@ -305,7 +309,8 @@ func setText(row *rowEvent, line []byte, limit int) {
 
 // contentOf has the member to which the pointers of findings are relative.
 var contentOf = map[conformance.Kind]string{
-	conformance.Request: "/params", conformance.Notification: "/params", conformance.Response: "/result", conformance.ErrorReply: "/error",
+	conformance.Request: "/params", conformance.Notification: "/params", conformance.Response: "/result",
+	conformance.ErrorReply: "/error",
 }
 
 // finding converts a finding, and counts it.
@@ -323,8 +328,9 @@ func (s *source) finding(f *conformance.Finding) findingInfo {
 		pointer = contentOf[f.Kind] + pointer
 	}
 	info := findingInfo{
-		Rule: f.Rule, Level: f.Level.String(), Side: f.Side.String(), Message: f.Message, Pointer: pointer, Definition: f.Definition,
-		Evidence: []evidenceInfo{},
+		Rule: f.Rule, Level: f.Level.String(), Side: f.Side.String(), Message: f.Message, Pointer: pointer,
+		Definition: f.Definition,
+		Evidence:   []evidenceInfo{},
 	}
 	for _, e := range f.Evidence {
 		info.Evidence = append(info.Evidence, evidenceInfo{N: s.lines.Of(e.Number), Why: e.Why, Excerpt: e.Excerpt})
@@ -374,8 +380,9 @@ func (s *source) state() (json.RawMessage, error) {
 		return s.cached, nil
 	}
 	state := sourceState{
-		Source: s.id, Open: s.open, Rows: len(s.offsets), Messages: s.lines.Count(), Findings: s.findings, Unanswered: slices.Sorted(maps.Keys(s.unanswered)),
-		Version: s.judge.Version(), Sides: s.capabilities.state(), Stats: s.stats.Document(),
+		Source: s.id, Open: s.open, Rows: len(s.offsets), Messages: s.lines.Count(), Findings: s.findings,
+		Unanswered: slices.Sorted(maps.Keys(s.unanswered)),
+		Version:    s.judge.Version(), Sides: s.capabilities.state(), Stats: s.stats.Document(),
 	}
 	state.Questions = s.questionInfos()
 	if s.controls != nil {

@@ -131,7 +131,8 @@ func greet(conn net.Conn, f *TapFile) error {
 	if err != nil {
 		return err
 	}
-	if answer.StatusCode != http.StatusSwitchingProtocols || !hmac.Equal([]byte(answer.Header.Get(tapHeader)), []byte(proof(f.Secret, "inspection", nonce))) {
+	if answer.StatusCode != http.StatusSwitchingProtocols ||
+		!hmac.Equal([]byte(answer.Header.Get(tapHeader)), []byte(proof(f.Secret, "inspection", nonce))) {
 		return fmt.Errorf("no acp inspect is listening at %s (%s)", f.Address, answer.Status)
 	}
 	return conn.SetDeadline(time.Time{})
@@ -159,7 +160,8 @@ func (c *tapConn) Close() error { return c.conn.Close() }
 // serveTap serves the connection of a tap.
 func (s *Server) serveTap(w http.ResponseWriter, r *http.Request) {
 	nonce, given, _ := strings.Cut(r.Header.Get(tapHeader), ".")
-	if s.tap == "" || r.Header.Get("Upgrade") != tapProtocol || r.Header.Get("Origin") != "" || !hmac.Equal([]byte(given), []byte(proof(s.tap, "tap", nonce))) {
+	if s.tap == "" || r.Header.Get("Upgrade") != tapProtocol || r.Header.Get("Origin") != "" ||
+		!hmac.Equal([]byte(given), []byte(proof(s.tap, "tap", nonce))) {
 		http.Error(w, "acp inspect: not a tap", http.StatusForbidden)
 		return
 	}

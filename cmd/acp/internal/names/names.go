@@ -76,8 +76,10 @@ func HomeVariables(home string) []string {
 		return variable + "=" + filepath.Join(append([]string{home}, below...)...)
 	}
 	return []string{
-		in("HOME"), in("XDG_STATE_HOME", ".local", "state"), in("XDG_DATA_HOME", ".local", "share"), in("XDG_CONFIG_HOME", ".config"),
-		in("XDG_CACHE_HOME", ".cache"), in("USERPROFILE"), in("LOCALAPPDATA", "AppData", "Local"), in("APPDATA", "AppData", "Roaming"),
+		in("HOME"), in("XDG_STATE_HOME", ".local", "state"), in("XDG_DATA_HOME", ".local", "share"),
+		in("XDG_CONFIG_HOME", ".config"),
+		in("XDG_CACHE_HOME", ".cache"), in("USERPROFILE"), in("LOCALAPPDATA", "AppData", "Local"),
+		in("APPDATA", "AppData", "Roaming"),
 	}
 }
 

@@ -81,7 +81,8 @@ func startEmulator() (_ *emulator, err error) {
 		return nil, err
 	}
 	work := filepath.Join(dir, "emulator")
-	npm := exec.Command("npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--prefer-offline", "--fetch-timeout", "60000")
+	npm := exec.Command("npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--prefer-offline", "--fetch-timeout",
+		"60000")
 	npm.Dir = work
 	if out, err := npm.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("npm ci: %w\n%s", err, out)
@@ -101,7 +102,8 @@ func startEmulator() (_ *emulator, err error) {
 	}
 	answers := bufio.NewReaderSize(out, 1<<20)
 	if line, err := answers.ReadBytes('\n'); err != nil {
-		return nil, errors.Join(fmt.Errorf("the emulator has not started: %q %w", line, err), node.Process.Kill(), node.Wait())
+		return nil, errors.Join(fmt.Errorf("the emulator has not started: %q %w", line, err), node.Process.Kill(),
+			node.Wait())
 	}
 	e := &emulator{in: in, waiting: map[int]chan answer{}, replies: map[int]func([]byte){}}
 	go func() { // ends with the process

@@ -60,5 +60,6 @@ func (x *Terminal) Golden(file string, update bool, masks ...Mask) {
 	if err != nil {
 		x.t.Fatal(err)
 	}
-	x.within(Deadline/3, "what "+file+" has (-update writes it):\n"+string(want), func(f *Frame) bool { return dump(f) == string(want) })
+	x.within(Deadline/3, "what "+file+" has (-update writes it):\n"+string(want),
+		func(f *Frame) bool { return dump(f) == string(want) })
 }

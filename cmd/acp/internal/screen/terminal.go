@@ -75,9 +75,12 @@ func Env(extra ...string) (env []string) {
 	for _, v := range os.Environ() {
 		name, _, _ := strings.Cut(v, "=")
 		switch {
-		case name == "TERM", name == "COLORTERM", name == "NO_COLOR", name == "CI", name == "TMUX", name == "COLUMNS", name == "LINES",
-			strings.HasPrefix(name, "TERM_"), strings.HasPrefix(name, "LC_"), strings.HasPrefix(name, "CLICOLOR"), strings.HasPrefix(name, "ACP_"),
-			strings.HasPrefix(name, "XDG_"), strings.HasPrefix(name, "SSH_"), name == "EDITOR", name == "VISUAL", name == "SHELL":
+		case name == "TERM", name == "COLORTERM", name == "NO_COLOR", name == "CI", name == "TMUX", name == "COLUMNS",
+			name == "LINES",
+			strings.HasPrefix(name, "TERM_"), strings.HasPrefix(name, "LC_"), strings.HasPrefix(name, "CLICOLOR"),
+			strings.HasPrefix(name, "ACP_"),
+			strings.HasPrefix(name, "XDG_"), strings.HasPrefix(name, "SSH_"), name == "EDITOR", name == "VISUAL",
+			name == "SHELL":
 		default:
 			env = append(env, v)
 		}
@@ -96,7 +99,8 @@ func Start(t testing.TB, cmd *exec.Cmd, cols, rows int) *Terminal {
 	}
 	x := &Terminal{
 		t: t, e: e, cmd: cmd, mark: fmt.Sprintf("%s=%d-%d", mark, os.Getpid(), marks.Add(1)),
-		replies: make(chan []byte, 64), exited: make(chan struct{}), drained: make(chan struct{}), changed: make(chan struct{}),
+		replies: make(chan []byte, 64), exited: make(chan struct{}), drained: make(chan struct{}),
+		changed: make(chan struct{}),
 	}
 	cmd.Env = append(cmd.Env, x.mark)
 	var err error
@@ -238,7 +242,8 @@ func (x *Terminal) read(start time.Time) {
 		x.changed = make(chan struct{})
 		x.mu.Unlock()
 		if err != nil {
-			if !errors.Is(err, syscall.EIO) && !errors.Is(err, io.EOF) && !errors.Is(err, os.ErrClosed) { // these are the usual ends of a terminal that no process has open
+			// these are the usual ends of a terminal that no process has open
+			if !errors.Is(err, syscall.EIO) && !errors.Is(err, io.EOF) && !errors.Is(err, os.ErrClosed) {
 				x.readErr = err
 			}
 			return
@@ -286,10 +291,12 @@ func (x *Terminal) Type(text string) {
 var keys = map[string]string{
 	"enter": "\r", "esc": "\x1b", "tab": "\t", "shift+tab": "\x1b[Z", "backspace": "\x7f", "space": " ",
 	"up": "\x1b[A", "down": "\x1b[B", "right": "\x1b[C", "left": "\x1b[D", "home": "\x1b[H", "end": "\x1b[F",
-	"shift+up": "\x1b[1;2A", "shift+down": "\x1b[1;2B", "ctrl+up": "\x1b[1;5A", "ctrl+down": "\x1b[1;5B", "alt+up": "\x1b[1;3A", "alt+down": "\x1b[1;3B",
+	"shift+up": "\x1b[1;2A", "shift+down": "\x1b[1;2B", "ctrl+up": "\x1b[1;5A", "ctrl+down": "\x1b[1;5B",
+	"alt+up": "\x1b[1;3A", "alt+down": "\x1b[1;3B",
 	"ctrl+home": "\x1b[1;5H", "ctrl+end": "\x1b[1;5F",
 	"insert": "\x1b[2~", "delete": "\x1b[3~", "pgup": "\x1b[5~", "pgdown": "\x1b[6~",
-	"f1": "\x1bOP", "f2": "\x1bOQ", "f3": "\x1bOR", "f4": "\x1bOS", "f5": "\x1b[15~", "f6": "\x1b[17~", "f7": "\x1b[18~", "f8": "\x1b[19~",
+	"f1": "\x1bOP", "f2": "\x1bOQ", "f3": "\x1bOR", "f4": "\x1bOS", "f5": "\x1b[15~", "f6": "\x1b[17~", "f7": "\x1b[18~",
+	"f8": "\x1b[19~",
 	"f9": "\x1b[20~", "f10": "\x1b[21~", "f11": "\x1b[23~", "f12": "\x1b[24~",
 }
 
@@ -454,7 +461,8 @@ func (x *Terminal) fail(format string, args ...any) {
 	const most = 4000
 	raw := x.Raw()
 	cut := raw[max(0, len(raw)-most):]
-	x.t.Fatalf("%s\n%s\nthe last %d of %d bytes: %q", fmt.Sprintf(format, args...), x.Frame().Dump(), len(cut), len(raw), cut)
+	x.t.Fatalf("%s\n%s\nthe last %d of %d bytes: %q", fmt.Sprintf(format, args...), x.Frame().Dump(), len(cut), len(raw),
+		cut)
 }
 
 // An End describes how a program ended.

@@ -277,7 +277,8 @@ func (s *Stats) WriteText(w io.Writer) error {
 	if doc.DurationMs != nil {
 		fmt.Fprintf(w, ", %s", s.last.Round(time.Millisecond))
 	}
-	fmt.Fprintf(w, "\n  client: %d, %s\n  agent: %d, %s\n\n", doc.Client.Messages, size(doc.Client.Bytes), doc.Agent.Messages, size(doc.Agent.Bytes))
+	fmt.Fprintf(w, "\n  client: %d, %s\n  agent: %d, %s\n\n", doc.Client.Messages, size(doc.Client.Bytes),
+		doc.Agent.Messages, size(doc.Agent.Bytes))
 	fmt.Fprintln(t, "from\tcount\tbytes\terrors\tp50\tp95\tp99\tmax\t  method")
 	for _, m := range doc.Methods {
 		name := m.Method
@@ -312,7 +313,8 @@ func (s *Stats) WriteText(w io.Writer) error {
 		doc.Total.write(w)
 	}
 	if s.skipped > 0 {
-		fmt.Fprintf(w, "%d messages have a method or a session beyond the first %d, and are counted only in the totals\n", s.skipped, maxKeys)
+		fmt.Fprintf(w, "%d messages have a method or a session beyond the first %d, and are counted only in the totals\n",
+			s.skipped, maxKeys)
 	}
 	return nil
 }

@@ -223,8 +223,10 @@ type jsonFinding struct {
 // Message prints a message.
 func (j *JSON) Message(m *Message, findings []conformance.Finding) error {
 	out := jsonMessage{
-		Line: m.Line, Connection: m.Connection, Number: m.Number, From: m.Direction.Sender().String(), Kind: string(m.Kind), Method: m.Method,
-		ID: json.RawMessage(m.ID), Session: m.Session, Update: m.Update, Bytes: len(m.Text), Findings: findingsJSON(findings),
+		Line: m.Line, Connection: m.Connection, Number: m.Number, From: m.Direction.Sender().String(), Kind: string(m.Kind),
+		Method: m.Method,
+		ID:     json.RawMessage(m.ID), Session: m.Session, Update: m.Update, Bytes: len(m.Text),
+		Findings: findingsJSON(findings),
 	}
 	if m.Timed {
 		out.Ms = milliseconds(m.Since)

@@ -124,7 +124,8 @@ func (t *Turns) Message(m *Message, findings []conformance.Finding) error {
 			t.calls[key] = now
 		}
 		t.head(m, "tool"+inSession(m))
-		fmt.Fprintf(t.w, "  %s (%s): %s\n", plain.Line(clip(cmp.Or(now.title, u.ToolCallID), maxLine)), plain.Line(clip(cmp.Or(now.kind, "other"), maxString)),
+		fmt.Fprintf(t.w, "  %s (%s): %s\n", plain.Line(clip(cmp.Or(now.title, u.ToolCallID), maxLine)),
+			plain.Line(clip(cmp.Or(now.kind, "other"), maxString)),
 			plain.Line(clip(cmp.Or(now.status, "pending"), maxString)))
 	case m.Update == "plan":
 		t.head(m, "plan"+inSession(m))
@@ -145,7 +146,8 @@ func (t *Turns) Message(m *Message, findings []conformance.Finding) error {
 
 // chunk adds a chunk to the message being joined, or begins a new one.
 func (t *Turns) chunk(m *Message, id, text string, findings []conformance.Finding) error {
-	if o := t.open; o != nil && (o.Update != m.Update || o.Session != m.Session || o.ID != id || t.said.Len()+len(text) > maxSaid) {
+	if o := t.open; o != nil && (o.Update != m.Update || o.Session != m.Session || o.ID != id ||
+		t.said.Len()+len(text) > maxSaid) {
 		if err := t.flush(); err != nil {
 			return err
 		}

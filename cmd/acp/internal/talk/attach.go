@@ -157,7 +157,8 @@ func MCPServers(list []string, dir string) (servers []acp.MCPServer, notes []str
 		if lower := strings.ToLower(m[2]); strings.HasPrefix(lower, "http://") || strings.HasPrefix(lower, "https://") {
 			s.URL = m[2]
 		} else if words, err := shell.Fields(m[2], nil); err != nil || len(words) == 0 {
-			return nil, nil, fmt.Errorf("MCP server %q: expected a command or a URL: %w", m[1], cmp.Or(err, errors.New("there is none")))
+			return nil, nil, fmt.Errorf("MCP server %q: expected a command or a URL: %w", m[1],
+				cmp.Or(err, errors.New("there is none")))
 		} else {
 			s.Command.list = words
 		}

@@ -185,7 +185,8 @@ var errNoReconnect = errors.New("the agent is not restarted")
 // Open starts the agent or connects to it, and initializes it. ctx bounds that. The error is a *StartError if the agent
 // is at fault.
 func Open(ctx context.Context, opts *Options) (_ *Client, err error) {
-	c := &Client{opts: *opts, sessions: map[acp.SessionID]*Session{}, parents: map[acp.SessionID]acp.SessionID{}, rooted: map[rootKey]bool{}}
+	c := &Client{opts: *opts, sessions: map[acp.SessionID]*Session{}, parents: map[acp.SessionID]acp.SessionID{},
+		rooted: map[rootKey]bool{}}
 	o := &c.opts
 	c.shown.changed = o.Output
 	c.states.Options = o.View

@@ -132,7 +132,8 @@ func (c *Client) LoginMethods() []LoginMethod {
 			}
 			methods = append(methods, method)
 		case *acp.AuthMethodTerminal:
-			methods = append(methods, LoginMethod{ID: v.ID, Name: v.Name, Description: v.Description.Value(), Kind: TerminalLogin, terminal: v})
+			methods = append(methods, LoginMethod{ID: v.ID, Name: v.Name, Description: v.Description.Value(),
+				Kind: TerminalLogin, terminal: v})
 		default: // a kind that this program has no case for, though package acp may know it
 			var tagged struct{ Type acp.AuthMethodID }
 			if raw, err := m.MarshalJSON(); err == nil && json.Unmarshal(raw, &tagged) == nil {

@@ -61,11 +61,13 @@ func ReadMCPServers(path, dir string) (servers []acp.MCPServer, notes []string, 
 		return nil, nil, fmt.Errorf("%s: %w", path, readable(err))
 	}
 	known := len(all) > 0
-	for _, some := range []mcpServers{file.Amp, file.Codex, file.MCP.servers, file.ContextServers, file.Servers, file.MCPServers} {
+	for _, some := range []mcpServers{file.Amp, file.Codex, file.MCP.servers, file.ContextServers, file.Servers,
+		file.MCPServers} {
 		maps.Copy(all, some)
 		known = known || some != nil
 	}
-	if !known && (json.Unmarshal(text, &all) != nil || len(all) == 0 || slices.ContainsFunc(slices.Collect(maps.Values(all)), mcpServer.nothing)) {
+	if !known && (json.Unmarshal(text, &all) != nil || len(all) == 0 ||
+		slices.ContainsFunc(slices.Collect(maps.Values(all)), mcpServer.nothing)) {
 		return nil, nil, fmt.Errorf("%s: no member mcpServers", path) // nor are its members servers
 	}
 	off := slices.Concat(file.Excluded, file.Rejected, file.Disabled, file.MCP.Excluded)
@@ -78,7 +80,8 @@ func ReadMCPServers(path, dir string) (servers []acp.MCPServer, notes []string, 
 			continue
 		}
 		if s.Source == "extension" || s.Settings != nil && len(s.Command.list) == 0 && s.URL == "" {
-			notes = append(notes, fmt.Sprintf("the MCP server %q in %s is part of an extension of the editor, and is not started", name, path))
+			notes = append(notes, fmt.Sprintf("the MCP server %q in %s is part of an extension of the editor, and is "+
+				"not started", name, path))
 			continue
 		}
 		server, err := s.server(name, dir)
@@ -139,7 +142,8 @@ type mcpSection struct {
 // UnmarshalJSON implements json.Unmarshaler.
 func (m *mcpSection) UnmarshalJSON(text []byte) error {
 	type plain mcpSection
-	if err := json.Unmarshal(text, (*plain)(m)); err == nil && (m.Servers != nil || m.Allowed != nil || m.Excluded != nil) {
+	if err := json.Unmarshal(text, (*plain)(m)); err == nil &&
+		(m.Servers != nil || m.Allowed != nil || m.Excluded != nil) {
 		m.servers = m.Servers
 		return nil
 	}
@@ -344,7 +348,8 @@ func expand(text, dir string) (string, error) {
 		value, ok := os.LookupEnv(name)
 		switch name {
 		case "":
-			unset = fmt.Errorf("the variable %s is one of the editor: write its value, or ${NAME} for a variable of the environment", found)
+			unset = fmt.Errorf("the variable %s is one of the editor: write its value, or ${NAME} for a variable of the "+
+				"environment", found)
 			return ""
 		case "workspaceFolder", "workspaceRoot":
 			return dir
@@ -411,7 +416,8 @@ func readEnvFile(path, dir string) (variables, error) {
 
 func (s mcpServer) server(name, dir string) (server acp.MCPServer, err error) {
 	s.Type = cmp.Or(s.Type, s.Transport, s.TransportType)
-	address, kind := cmp.Or(s.HTTPURL, s.URL, s.ServerURL, s.BaseURL), strings.ToLower(strings.NewReplacer("-", "", "_", "").Replace(s.Type))
+	address, kind := cmp.Or(s.HTTPURL, s.URL, s.ServerURL, s.BaseURL),
+		strings.ToLower(strings.NewReplacer("-", "", "_", "").Replace(s.Type))
 	command := slices.Clone(s.Command.list)
 	for _, arg := range s.Args {
 		command = append(command, string(arg))
@@ -444,11 +450,13 @@ func (s mcpServer) server(name, dir string) (server acp.MCPServer, err error) {
 		for _, more := range []variables{s.Command.env, s.Environment, s.Env} {
 			maps.Copy(env, more)
 		}
-		variables, err := expanded(env, dir, func(key, value string) acp.EnvVariable { return acp.EnvVariable{Name: key, Value: value} })
+		variables, err := expanded(env, dir,
+			func(key, value string) acp.EnvVariable { return acp.EnvVariable{Name: key, Value: value} })
 		if err != nil {
 			return server, err
 		}
-		return acp.NewMCPServerStdio(acp.MCPServerStdio{Name: name, Command: program, Args: append([]string{}, command[1:]...), Env: variables}), nil
+		return acp.NewMCPServerStdio(acp.MCPServerStdio{Name: name, Command: program,
+			Args: append([]string{}, command[1:]...), Env: variables}), nil
 	}
 	if address, err = expand(address, dir); err != nil {
 		return server, err
@@ -466,7 +474,8 @@ func (s mcpServer) server(name, dir string) (server acp.MCPServer, err error) {
 	}
 	maps.Copy(given, s.HTTPHeaders)
 	maps.Copy(given, s.Headers)
-	headers, err := expanded(given, dir, func(key, value string) acp.HTTPHeader { return acp.HTTPHeader{Name: key, Value: value} })
+	headers, err := expanded(given, dir,
+		func(key, value string) acp.HTTPHeader { return acp.HTTPHeader{Name: key, Value: value} })
 	if err != nil {
 		return server, err
 	}

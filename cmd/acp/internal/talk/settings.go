@@ -60,7 +60,8 @@ func (s *Session) ChooseModel(ctx context.Context, model string) error {
 }
 
 // chooseByCategory sets a value of the first option of a category, or else of the option whose id is what.
-func (s *Session) chooseByCategory(ctx context.Context, what string, category acp.SessionConfigOptionCategory, value string) error {
+func (s *Session) chooseByCategory(ctx context.Context, what string, category acp.SessionConfigOptionCategory,
+	value string) error {
 	options := s.state.Snapshot().ConfigOptions.Value()
 	for i := range options {
 		if options[i].Category.Value() == category {

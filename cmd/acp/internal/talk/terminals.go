@@ -206,7 +206,8 @@ func (c *Client) registerTerminals(h *acp.ClientHandlers, approval *local.Approv
 	c.terminals.Register(h)
 	h.CreateTerminal = rooted(c, c.createTerminal)
 	release := h.ReleaseTerminal
-	h.ReleaseTerminal = func(ctx context.Context, session *acp.ClientSession, req *acp.ReleaseTerminalRequest) (*acp.ReleaseTerminalResponse, error) {
+	h.ReleaseTerminal = func(ctx context.Context, session *acp.ClientSession,
+		req *acp.ReleaseTerminalRequest) (*acp.ReleaseTerminalResponse, error) {
 		res, err := release(ctx, session, req)
 		if err == nil {
 			c.shown.change(session.ID(), req.TerminalID, func(t *Terminal) { t.Ended, t.Released = true, true })
@@ -215,7 +216,8 @@ func (c *Client) registerTerminals(h *acp.ClientHandlers, approval *local.Approv
 	}
 }
 
-func (c *Client) createTerminal(ctx context.Context, session *acp.ClientSession, req *acp.CreateTerminalRequest) (*acp.CreateTerminalResponse, error) {
+func (c *Client) createTerminal(ctx context.Context, session *acp.ClientSession,
+	req *acp.CreateTerminalRequest) (*acp.CreateTerminalResponse, error) {
 	res, err := c.terminals.CreateTerminal(ctx, session, req)
 	if err != nil {
 		return nil, err
@@ -228,7 +230,8 @@ func (c *Client) createTerminal(ctx context.Context, session *acp.ClientSession,
 		t.Command, t.Args, t.Cwd = req.Command, req.Args, req.Cwd.Value()
 	})
 	c.running.Go(func() {
-		exit, err := c.terminals.WaitForTerminalExit(c.life, session, &acp.WaitForTerminalExitRequest{SessionID: session.ID(), TerminalID: id})
+		exit, err := c.terminals.WaitForTerminalExit(c.life, session,
+			&acp.WaitForTerminalExitRequest{SessionID: session.ID(), TerminalID: id})
 		c.shown.change(session.ID(), id, func(t *Terminal) {
 			if t.Ended = true; err == nil {
 				t.Exit = *exit

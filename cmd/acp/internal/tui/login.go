@@ -42,11 +42,13 @@ func (m *Model) showLogins(again func(*Model) tea.Cmd) tea.Cmd {
 		case talk.AgentLogin:
 			m.pop(p)
 			m.tellHere("Logging in: " + method.Name + "…")
-			return m.call("Login failed", func(ctx context.Context) error { return client.Login(ctx, method.ID, launch.Terminal{}) }, m.loggedIn(again))
+			return m.call("Login failed",
+				func(ctx context.Context) error { return client.Login(ctx, method.ID, launch.Terminal{}) }, m.loggedIn(again))
 		case talk.TerminalLogin:
 			m.pop(p)
 			run := &loginRun{login: func() error {
-				return client.LoginInTerminal(m.tasks.ctx, method.ID, launch.Terminal{Stdin: m.opts.In, Stdout: m.opts.Out, Stderr: m.opts.Out})
+				return client.LoginInTerminal(m.tasks.ctx, method.ID,
+					launch.Terminal{Stdin: m.opts.In, Stdout: m.opts.Out, Stderr: m.opts.Out})
 			}}
 			m.loggingIn = true
 			// While the login has the terminal, the loop handles no messages, and restarting the agent sends some.
@@ -114,7 +116,8 @@ func (d *deadDialog) title(m *Model) string { return m.agentName() + " has ended
 
 func (d *deadDialog) body(m *Model, width int) []string {
 	lines := wrap(cleanText(fmt.Sprint(d.err)), width)
-	if exit, ok := errors.AsType[*acp.ExitError](d.err); ok && strings.Contains(d.err.Error(), strings.TrimSpace(exit.Stderr)) {
+	if exit, ok := errors.AsType[*acp.ExitError](d.err); ok &&
+		strings.Contains(d.err.Error(), strings.TrimSpace(exit.Stderr)) {
 		return lines
 	}
 	if n := len(m.stderr); n > 0 {

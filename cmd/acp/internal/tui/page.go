@@ -22,7 +22,8 @@ type pageDialog struct {
 }
 
 func (d *pageDialog) choices() []choice {
-	return []choice{{"o", "open it in the browser"}, {"y", "I will open it myself"}, {"n", "decline"}, {"ctrl+q", "cancel"}}
+	return []choice{{"o", "open it in the browser"}, {"y", "I will open it myself"}, {"n", "decline"},
+		{"ctrl+q", "cancel"}}
 }
 
 func (d *pageDialog) init(*Model) tea.Cmd { return nil }

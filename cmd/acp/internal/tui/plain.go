@@ -362,7 +362,8 @@ func (p *plainProgram) typed(l typedLine) {
 			p.question = nil // show it again
 			return
 		}
-		p.print(fmt.Sprintf("Type a number from 1 to %d, press Enter to see the question again, or type :cancel.", len(choices)))
+		p.print(fmt.Sprintf("Type a number from 1 to %d, press Enter to see the question again, or type :cancel.",
+			len(choices)))
 		return
 	}
 	if strings.HasPrefix(text, "::") {
@@ -400,7 +401,8 @@ func (p *plainProgram) command(name string) {
 				lines = append(lines, hanging(":"+a.name, a.about, 16, plainWidth)...)
 			}
 		}
-		p.print(append(lines, "Type a number to answer a question or to choose from a list, and an empty line to leave a list. To begin a prompt with a colon, type two.")...)
+		p.print(append(lines, "Type a number to answer a question or to choose from a list, and an empty line to leave a "+
+			"list. To begin a prompt with a colon, type two.")...)
 		return
 	case p.form != nil && q == p.question && (name == "decline" || name == "cancel-form"):
 		res := declined()

@@ -100,7 +100,8 @@ func (m *Model) showModes() tea.Cmd {
 	}
 	var items []item
 	for _, mode := range modes.AvailableModes {
-		items = append(items, item{label: clean(mode.Name), about: clean(mode.Description.Value()), current: mode.ID == modes.CurrentModeID, value: mode.ID})
+		items = append(items, item{label: clean(mode.Name), about: clean(mode.Description.Value()),
+			current: mode.ID == modes.CurrentModeID, value: mode.ID})
 	}
 	m.push(newPicker("Mode", items, func(m *Model, p *picker, it item) tea.Cmd {
 		m.pop(p)
@@ -185,10 +186,12 @@ func (m *Model) showValues(o acp.SessionConfigOption) tea.Cmd {
 	switch v := o.Variant.(type) {
 	case *acp.SessionConfigOptionSelect:
 		for _, s := range selectOptions(v.Options) {
-			items = append(items, item{label: clean(s.Name), about: clean(s.Description.Value()), current: s.Value == v.CurrentValue, value: string(s.Value)})
+			items = append(items, item{label: clean(s.Name), about: clean(s.Description.Value()),
+				current: s.Value == v.CurrentValue, value: string(s.Value)})
 		}
 	case *acp.SessionConfigOptionBoolean:
-		items = []item{{label: "on", current: v.CurrentValue, value: "true"}, {label: "off", current: !v.CurrentValue, value: "false"}}
+		items = []item{{label: "on", current: v.CurrentValue, value: "true"},
+			{label: "off", current: !v.CurrentValue, value: "false"}}
 	default:
 		m.tellHere("This client does not support this kind of option.")
 		return nil
@@ -202,7 +205,8 @@ func (m *Model) showValues(o acp.SessionConfigOption) tea.Cmd {
 
 func (m *Model) setOption(id acp.SessionConfigID, value string) tea.Cmd {
 	c := m.chat
-	return m.call("The option was not changed", func(ctx context.Context) error { return c.session.SetOption(ctx, id, value) }, nil)
+	return m.call("The option was not changed",
+		func(ctx context.Context) error { return c.session.SetOption(ctx, id, value) }, nil)
 }
 
 // commandAbout describes a command of the agent.

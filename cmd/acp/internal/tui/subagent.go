@@ -139,7 +139,8 @@ func (l *subagentLayer) view(m *Model, width, height int) []string {
 		return l.draw.Lines(height)
 	}
 	lines = append(lines, l.draw.Lines(height-2)...)
-	return append(lines, m.style.dim.Render(fit(fmt.Sprintf("%s  Esc: back", plural(l.snapshot.End()-l.snapshot.First(), "item")), width)))
+	return append(lines, m.style.dim.Render(
+		fit(fmt.Sprintf("%s  Esc: back", plural(l.snapshot.End()-l.snapshot.First(), "item")), width)))
 }
 
 // foldMarked folds or unfolds the selected item, or the last one that can be folded.

@@ -93,7 +93,8 @@ func Run(ctx context.Context, opts *Options) (err error) {
 	in := &input{File: opts.In}
 	var program *tea.Program
 	model := newModel(ctx, opts, func(msg tea.Msg) { program.Send(msg) })
-	program = tea.NewProgram(model, tea.WithInput(in), tea.WithOutput(opts.Out), tea.WithoutSignalHandler(), tea.WithFPS(framesPerSecond))
+	program = tea.NewProgram(model, tea.WithInput(in), tea.WithOutput(opts.Out), tea.WithoutSignalHandler(),
+		tea.WithFPS(framesPerSecond))
 	in.ended = func(err error) { program.Send(leaveMsg{err}) }
 
 	before, _ := term.GetState(int(opts.In.Fd())) // nil if it is not a terminal; then there is nothing to restore

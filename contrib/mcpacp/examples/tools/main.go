@@ -89,7 +89,8 @@ func server() *mcp.Server {
 			file.Close()
 			return nil, nil, err
 		}
-		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "added to " + filepath.Base(file.Name())}}}, nil, file.Close()
+		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "added to " + filepath.Base(file.Name())}}},
+			nil, file.Close()
 	}
 	mcp.AddTool(s, &mcp.Tool{Name: "add", Description: "Add an entry to the user's list of things to do."}, add)
 	return s

@@ -73,7 +73,8 @@ func (f *fleetFlags) add(c *cobra.Command) {
 	flags.StringVar(&f.ca, "nats-ca", "", "a `FILE` with the certificates that NATS servers are verified with")
 	flags.StringVar(&f.cert, "nats-cert", "", "a `FILE` with a certificate for NATS")
 	flags.StringVar(&f.key, "nats-key", "", "the `FILE` of its key")
-	flags.DurationVar(&f.connectTime, "connect-timeout", 30*time.Second, "how much `TIME` the first connection to NATS may take")
+	flags.DurationVar(&f.connectTime, "connect-timeout", 30*time.Second,
+		"how much `TIME` the first connection to NATS may take")
 	f.addOptions(c)
 }
 
@@ -82,9 +83,12 @@ func (f *fleetFlags) addOptions(c *cobra.Command) {
 	flags := c.Flags()
 	flags.StringVar(&f.opts.Name, "fleet", "acp", "the `NAME` of the fleet")
 	flags.IntVar(&f.opts.Replicas, "replicas", 1, "keep each piece of data on `N` servers; for a fleet that is created")
-	flags.DurationVar(&f.opts.Lease, "lease", 15*time.Second, "the `TIME` after which a silent node is dead; for a fleet that is created")
-	flags.DurationVar(&f.opts.LogAge, "log-age", time.Hour, "keep agents' messages for this `TIME`; for a fleet that is created")
-	flags.Int64Var(&f.opts.LogBytes, "log-bytes", 1<<30, "keep at most this many `BYTES` of them; for a fleet that is created")
+	flags.DurationVar(&f.opts.Lease, "lease", 15*time.Second,
+		"the `TIME` after which a silent node is dead; for a fleet that is created")
+	flags.DurationVar(&f.opts.LogAge, "log-age", time.Hour,
+		"keep agents' messages for this `TIME`; for a fleet that is created")
+	flags.Int64Var(&f.opts.LogBytes, "log-bytes", 1<<30,
+		"keep at most this many `BYTES` of them; for a fleet that is created")
 	flags.BoolVar(&f.logJSON, "log-json", false, "log in JSON")
 	flags.BoolVar(&f.logDebug, "log-debug", false, "log more")
 }
@@ -114,7 +118,10 @@ func (f *fleetFlags) connect(ctx context.Context, role string, log *slog.Logger)
 			}
 		}),
 		nats.ReconnectHandler(func(nc *nats.Conn) { log.Info("NATS is connected again", "url", nc.ConnectedUrlRedacted()) }),
-		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { log.Warn("NATS reports an error", "error", err) }),
+		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription,
+			err error) {
+			log.Warn("NATS reports an error", "error", err)
+		}),
 	}
 	if f.creds != "" {
 		options = append(options, nats.UserCredentials(f.creds))
@@ -162,7 +169,8 @@ func readSecret(path string) (string, error) {
 		return "", err
 	}
 	if info.Mode().Perm()&0o037 != 0 && !info.Mode().IsDir() {
-		return "", fmt.Errorf("%s has the mode %v: others may read or change it; chmod 600 %s", path, info.Mode().Perm(), path)
+		return "", fmt.Errorf("%s has the mode %v: others may read or change it; chmod 600 %s", path, info.Mode().Perm(),
+			path)
 	}
 	text, err := os.ReadFile(path)
 	return string(text), err
@@ -243,7 +251,8 @@ func newNodes() *cobra.Command {
 					})
 				}
 				for _, g := range gateways {
-					rows = append(rows, []string{g.Name, "gateway", fmt.Sprint(g.Sessions), "", "ready", g.Since.Format(time.DateTime), "1, 2"})
+					rows = append(rows, []string{g.Name, "gateway", fmt.Sprint(g.Sessions), "", "ready", g.Since.Format(time.DateTime),
+						"1, 2"})
 				}
 				return printTable(c.OutOrStdout(), rows)
 			})
@@ -282,7 +291,8 @@ only a delay. Drain prints how many sessions are left, and returns when the node
 					}
 					if at >= 0 && nodes[at].Sessions != told {
 						told = nodes[at].Sessions
-						if _, err := fmt.Fprintf(c.OutOrStdout(), "node %s is draining, sessions left: %d\n", plain.Line(args[0]), told); err != nil {
+						if _, err := fmt.Fprintf(c.OutOrStdout(), "node %s is draining, sessions left: %d\n", plain.Line(args[0]),
+							told); err != nil {
 							return err
 						}
 					}

@@ -36,15 +36,18 @@ type gatewayFlags struct {
 }
 
 func (f *gatewayFlags) add(flags *pflag.FlagSet) {
-	flags.StringVar(&f.listen, "listen", "127.0.0.1:8123", "the `ADDRESS` for clients; port 0 chooses a free one, which is printed")
+	flags.StringVar(&f.listen, "listen", "127.0.0.1:8123",
+		"the `ADDRESS` for clients; port 0 chooses a free one, which is printed")
 	flags.StringVar(&f.path, "path", remote.DefaultPath, "the `PATH` of the agent")
 	flags.StringVar(&f.tokenFile, "token-file", "", "a `FILE` with a line for each user, NAME TOKEN")
 	flags.BoolVar(&f.noToken, "no-token", false, "accept clients without a token, on any address")
 	flags.StringVar(&f.cert, "tls-cert", "", "the `FILE` of the certificate, in PEM")
 	flags.StringVar(&f.key, "tls-key", "", "the `FILE` of its key, in PEM")
-	flags.IntVar(&f.keep, "keep", 1000, "keep the last `N` messages of each HTTP stream, at most 1 MiB, for clients that lose it and come back")
+	flags.IntVar(&f.keep, "keep", 1000,
+		"keep the last `N` messages of each HTTP stream, at most 1 MiB, for clients that lose it and come back")
 	flags.StringVar(&f.name, "gateway", "", "the `NAME` of the gateway in the fleet (default random)")
-	flags.StringSliceVar(&f.server.AllowedOrigins, "allow-origin", nil, "an `ORIGIN` whose pages may connect, such as https://editor.example")
+	flags.StringSliceVar(&f.server.AllowedOrigins, "allow-origin", nil,
+		"an `ORIGIN` whose pages may connect, such as https://editor.example")
 	flags.StringSliceVar(&f.server.AllowedHosts, "allow-host", nil, "on loopback: a `NAME` that a proxy passes on as Host")
 	flags.IntVar(&f.server.MaxConnections, "max-connections", 10_000, "allow at most `N` connections")
 }
@@ -60,10 +63,13 @@ func (f *nodeFlags) add(flags *pflag.FlagSet) {
 	flags.SetInterspersed(false) // the agent's flags are its own
 	flags.StringVar(&f.opts.Name, "node", "", "the `NAME` of the node in the fleet (default random)")
 	flags.IntVar(&f.opts.MaxSessions, "max-sessions", 1000, "run at most `N` agents")
-	flags.IntVar(&f.opts.MaxSessionsPerPrincipal, "max-sessions-each", 0, "run at most `N` agents for one user (default half of all)")
+	flags.IntVar(&f.opts.MaxSessionsPerPrincipal, "max-sessions-each", 0,
+		"run at most `N` agents for one user (default half of all)")
 	flags.IntVar(&f.opts.Window, "window", 1<<20, "how many `BYTES` an agent may be ahead of its client")
-	flags.DurationVar(&f.opts.Grace, "grace", 10*time.Minute, "how much `TIME` a turn has to end after its client has gone")
-	flags.DurationVar(&f.drainTime, "drain-timeout", 5*time.Minute, "how much `TIME` turns have to end when the node is drained or stopped")
+	flags.DurationVar(&f.opts.Grace, "grace", 10*time.Minute,
+		"how much `TIME` a turn has to end after its client has gone")
+	flags.DurationVar(&f.drainTime, "drain-timeout", 5*time.Minute,
+		"how much `TIME` turns have to end when the node is drained or stopped")
 	flags.StringVar(&f.dir, "cwd", "", "the `DIR` in which the agents start; default: the current one")
 }
 
@@ -129,7 +135,8 @@ func (f *gatewayFlags) tokens() (map[string]string, error) {
 }
 
 // run serves clients until the context ends. started is called when it does.
-func (f *gatewayFlags) run(c *cobra.Command, fleet *natsacp.Fleet, log *slog.Logger, hooks rpc.Hooks, started func()) error {
+func (f *gatewayFlags) run(c *cobra.Command, fleet *natsacp.Fleet, log *slog.Logger, hooks rpc.Hooks,
+	started func()) error {
 	tokens, err := f.tokens()
 	if err != nil {
 		return err
@@ -150,7 +157,8 @@ func (f *gatewayFlags) run(c *cobra.Command, fleet *natsacp.Fleet, log *slog.Log
 	if f.keep > 0 {
 		o.History = remote.MemoryHistory(f.keep, 1<<20)
 	}
-	gateway, err := fleet.StartGateway(c.Context(), &natsacp.GatewayOptions{Name: f.name, Server: &o, Hooks: hooks, Logger: log})
+	gateway, err := fleet.StartGateway(c.Context(),
+		&natsacp.GatewayOptions{Name: f.name, Server: &o, Hooks: hooks, Logger: log})
 	if err != nil {
 		return err
 	}
@@ -244,7 +252,8 @@ process exits. A second signal ends it at once.`,
 				if err != nil {
 					return errors.Join(err, node.Close())
 				}
-				server := &http.Server{Handler: health(node.Ready), ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 10 * time.Second, IdleTimeout: time.Minute}
+				server := &http.Server{Handler: health(node.Ready), ReadHeaderTimeout: 10 * time.Second,
+					ReadTimeout: 10 * time.Second, IdleTimeout: time.Minute}
 				go server.Serve(listener)
 				defer server.Close()
 			}
@@ -269,7 +278,8 @@ process exits. A second signal ends it at once.`,
 }
 
 // start starts a node.
-func (f *nodeFlags) start(ctx context.Context, fleet *natsacp.Fleet, log *slog.Logger, args []string) (*natsacp.Node, error) {
+func (f *nodeFlags) start(ctx context.Context, fleet *natsacp.Fleet, log *slog.Logger, args []string) (*natsacp.Node,
+	error) {
 	path, err := exec.LookPath(args[0])
 	if err != nil {
 		return nil, err
@@ -348,8 +358,10 @@ NATS server listens on loopback addresses only.`,
 	f.addOptions(c)
 	g.add(c.Flags())
 	n.add(c.Flags())
-	c.Flags().StringVar(&store, "store", "", "the `DIR` of the NATS server's data (default acp-fleet in the user's cache directory)")
-	c.Flags().StringVar(&natsListen, "nats-listen", "", "an `ADDRESS` where other nodes and gateways reach the NATS server")
+	c.Flags().StringVar(&store, "store", "",
+		"the `DIR` of the NATS server's data (default acp-fleet in the user's cache directory)")
+	c.Flags().StringVar(&natsListen, "nats-listen", "",
+		"an `ADDRESS` where other nodes and gateways reach the NATS server")
 	c.Flags().StringVar(&f.cert, "nats-cert", "", "the `FILE` of the certificate of the NATS server, in PEM")
 	c.Flags().StringVar(&f.key, "nats-key", "", "the `FILE` of its key, in PEM")
 	return c
@@ -372,7 +384,8 @@ func embed(dir, listen, cert, key string) (s *server.Server, tokenFile string, e
 			return nil, "", fmt.Errorf("--nats-listen: %w", err)
 		}
 		if ip := net.ParseIP(host); host != "localhost" && !ip.IsLoopback() && !o.TLS {
-			return nil, "", fmt.Errorf("--nats-listen %s: not a loopback address, such as 127.0.0.1:%s: expected --nats-cert and --nats-key", listen, port)
+			return nil, "", fmt.Errorf("--nats-listen %s: not a loopback address, such as 127.0.0.1:%s: expected --nats-cert "+
+				"and --nats-key", listen, port)
 		}
 		if o.Port, err = strconv.Atoi(port); err != nil {
 			return nil, "", fmt.Errorf("--nats-listen: %w", err)
