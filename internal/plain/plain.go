@@ -279,8 +279,8 @@ func (w *Writer) end() error {
 	return err
 }
 
-// JSON returns valid JSON as people read it: characters that were escaped although they can be seen, as in "\u0026\u0026",
-// are themselves. The value stays the same.
+// JSON returns valid JSON as people read it: characters that were escaped although they can be seen, as in
+// "\u0026\u0026", are themselves. The value stays the same.
 func JSON(value []byte) []byte {
 	out := make([]byte, 0, len(value))
 	for i := 0; i < len(value); {
@@ -306,8 +306,8 @@ func JSON(value []byte) []byte {
 	return out
 }
 
-// escaped returns the character that is escaped as \uXXXX at the beginning of a text, and the length of the escape, which is
-// 2 if it is another one.
+// escaped returns the character that is escaped as \uXXXX at the beginning of a text, and the length of the escape,
+// which is 2 if it is another one.
 func escaped(text []byte) (r rune, n int) {
 	if len(text) < 6 || text[0] != '\\' || text[1] != 'u' {
 		return 0, 2

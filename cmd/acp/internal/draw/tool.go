@@ -97,7 +97,8 @@ func (p *painter) failure(c *view.ToolCall, width int) []line {
 	return out
 }
 
-// errorIn returns the error in the output of a tool: a text, or a member with one of the usual names; "" if there is none.
+// errorIn returns the error in the output of a tool: a text, or a member with one of the usual names; "" if there is
+// none.
 func errorIn(output []byte) string {
 	var text string
 	var members map[string]json.RawMessage
