@@ -168,6 +168,9 @@ func (s *State) initialized(m *message) {
 	if version == "2" && !result.has("capabilities") && !result.has("info") {
 		version = "1" // an agent of version 1 that echoes any version
 	}
+	if s.spoken == 1 && s.last == 1 && version == "2" && len(s.order) > 0 && s.askVersion(request) == nil {
+		return // it has only version 2, for which the request had no members
+	}
 	switch {
 	case s.program == AgentSide && version != string(number(s.version)):
 		s.emit(ClientSide, failure(m.id, &fault{-32603, "Internal error: the agent chose a version that it was not asked for",
