@@ -112,6 +112,10 @@ func refused(request, failure string) string {
 func join(lines ...string) string { return strings.Join(lines, "\n") }
 
 var conversations = []conversation{
+	// initialization
+	{name: "a client that asks for another version after a refusal", version: 2, setup: `
+		-> 0 initialize {"protocolVersion":1,"clientInfo":{"name":"c","version":"1"},"clientCapabilities":{}}
+		<- ! 0 {"code":-32022,"message":"Unsupported protocol version","data":{"supported":[2]}}` + able2},
 	// session-config-options
 	{name: "a value is set that a crossing update takes away", lines: join(options(model), options(modelC), set(10, "b"))},
 	{name: "a value is set that was never there", lines: join(options(model), options(modelC), set(10, "d")), want: "CFG-16"},
@@ -341,7 +345,7 @@ func TestLongPermission(t *testing.T) {
 
 // pagesOfConversations are the prefixes of the rules that conversations are about. They do not include violations of
 // the schema.
-var pagesOfConversations = regexp.MustCompile(`^(SES-15|V2-14)$|^(CFG|CON|TOL|FS|TRM|PLN|CMD|ELI|EXT|ERR|SCH)-`)
+var pagesOfConversations = regexp.MustCompile(`^(SES-15|V2-14|INI-10)$|^(CFG|CON|TOL|FS|TRM|PLN|CMD|ELI|EXT|ERR|SCH)-`)
 
 func TestConversationsOfRules(t *testing.T) {
 	told := map[string]bool{}

@@ -66,7 +66,7 @@ const (
 
 // History is the remembered state of a connection.
 type History struct {
-	// Initialize is the first initialize request, Initialized the answer to it, if that is a result.
+	// Initialize is the last initialize request before Initialized, which is the first answer to one that is a result.
 	Initialize, Initialized *finding.Evidence
 	Requested, Version      int  // the versions in the request and in the answer; 0 before
 	InitializeFits          bool // the schema found no fault in the request
@@ -537,7 +537,7 @@ func (h *History) takeRequest(e *Event) {
 	}
 	switch e.Method {
 	case schema.MethodInitialize:
-		if h.Initialize == nil && e.direction == finding.ToAgent {
+		if h.Initialized == nil && e.direction == finding.ToAgent {
 			h.Initialize = r.At
 			version, _ := e.Content.Integer("protocolVersion")
 			h.Requested, h.InitializeFits = int(version), e.refused == 0
