@@ -118,7 +118,8 @@ func formFields(t reflect.Type) ([]formField, error) {
 			f.enum = strings.Split(values, ",")
 		}
 		if !f.fits(field.Type) || field.Anonymous {
-			return nil, fmt.Errorf("acp: Ask: a form cannot have the field %v.%s of type %v with the tags %q", t, field.Name, field.Type, field.Tag)
+			return nil, fmt.Errorf("acp: Ask: a form cannot have the field %v.%s of type %v with the tags %q", t, field.Name,
+				field.Type, field.Tag)
 		}
 		fields = append(fields, f)
 	}
@@ -140,7 +141,8 @@ func (f *formField) fits(t reflect.Type) bool {
 	case t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.String:
 		return f.enum != nil && !f.format.Present()
 	}
-	return (t.Kind() == reflect.Bool || t.ConvertibleTo(reflect.TypeFor[float64]())) && f.enum == nil && !f.format.Present()
+	return (t.Kind() == reflect.Bool || t.ConvertibleTo(reflect.TypeFor[float64]())) && f.enum == nil &&
+		!f.format.Present()
 }
 
 // schema returns the description of the field with the initial value v.

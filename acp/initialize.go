@@ -186,23 +186,27 @@ func checkTogether(caps *AgentCapabilities) error {
 // verify wraps handlers so that their results are checked before they are sent.
 func (a *agentSide) verify() {
 	h, opts := &a.handlers, &a.opts.Conn
-	h.NewSession = verified(opts, MethodNewSession, h.NewSession, func(_ *NewSessionRequest, res *NewSessionResponse) *flaw {
-		return a.checkSession(res.Modes, res.ConfigOptions)
-	})
-	h.LoadSession = verified(opts, MethodLoadSession, h.LoadSession, func(_ *LoadSessionRequest, res *LoadSessionResponse) *flaw {
-		return a.checkSession(res.Modes, res.ConfigOptions)
-	})
-	h.ResumeSession = verified(opts, MethodResumeSession, h.ResumeSession, func(_ *ResumeSessionRequest, res *ResumeSessionResponse) *flaw {
-		return a.checkSession(res.Modes, res.ConfigOptions)
-	})
+	h.NewSession = verified(opts, MethodNewSession, h.NewSession,
+		func(_ *NewSessionRequest, res *NewSessionResponse) *flaw {
+			return a.checkSession(res.Modes, res.ConfigOptions)
+		})
+	h.LoadSession = verified(opts, MethodLoadSession, h.LoadSession,
+		func(_ *LoadSessionRequest, res *LoadSessionResponse) *flaw {
+			return a.checkSession(res.Modes, res.ConfigOptions)
+		})
+	h.ResumeSession = verified(opts, MethodResumeSession, h.ResumeSession,
+		func(_ *ResumeSessionRequest, res *ResumeSessionResponse) *flaw {
+			return a.checkSession(res.Modes, res.ConfigOptions)
+		})
 	h.SetSessionConfigOption = verified(opts, MethodSetSessionConfigOption, h.SetSessionConfigOption,
 		func(_ *SetSessionConfigOptionRequest, res *SetSessionConfigOptionResponse) *flaw {
 			return a.conn.checkConfigOptions("/configOptions", res.ConfigOptions)
 		})
 	h.ListSessions = verified(opts, MethodListSessions, a.statesArchived(h.ListSessions), checkListed)
-	h.ForkSession = verified(opts, MethodForkSession, h.ForkSession, func(_ *ForkSessionRequest, res *ForkSessionResponse) *flaw {
-		return a.checkSession(res.Modes, res.ConfigOptions)
-	})
+	h.ForkSession = verified(opts, MethodForkSession, h.ForkSession,
+		func(_ *ForkSessionRequest, res *ForkSessionResponse) *flaw {
+			return a.checkSession(res.Modes, res.ConfigOptions)
+		})
 	h.Prompt = verified(opts, MethodPrompt, stopped(h.Prompt), func(_ *PromptRequest, res *PromptResponse) *flaw {
 		return checkKnown("/stopReason", res.StopReason)
 	})
@@ -266,7 +270,8 @@ func (a *agentSide) initialize(ctx context.Context, req *InitializeRequest) (*In
 			return nil, err
 		}
 	}
-	if err := errors.Join(a.opts.Experimental.lacks("AgentOptions", res), checkTogether(&res.AgentCapabilities)); err != nil {
+	if err := errors.Join(a.opts.Experimental.lacks("AgentOptions", res),
+		checkTogether(&res.AgentCapabilities)); err != nil {
 		return nil, err
 	}
 	// An answer that cannot be sent must not count as the handshake.
@@ -301,7 +306,8 @@ func (c *clientSide) request() (*InitializeRequest, error) {
 		return nil, errors.New("acp: a client that advertises elicitation needs the handler CreateElicitation")
 	}
 	c.handlers.CreateTerminal = verified(
-		&c.opts.Conn, MethodCreateTerminal, c.handlers.CreateTerminal, noExtraCheck[CreateTerminalRequest, CreateTerminalResponse])
+		&c.opts.Conn, MethodCreateTerminal, c.handlers.CreateTerminal,
+		noExtraCheck[CreateTerminalRequest, CreateTerminalResponse])
 	req := &InitializeRequest{ProtocolVersion: Version, ClientCapabilities: caps}
 	if c.opts.Info.Name != "" {
 		req.ClientInfo = Some(c.opts.Info)

@@ -70,7 +70,8 @@ func (s *ClientSession) current() *sessionState {
 // opened records the answer that created, loaded or resumed the session, whose handle is s from then on. Members that
 // the answer leaves out keep the values of an earlier update. If the session was not created, nothing follows from
 // their absence, because answers to session/load and session/resume may leave out everything.
-func (s *ClientSession) opened(cwd string, created bool, modes Opt[SessionModeState], options Opt[[]SessionConfigOption], meta Meta) {
+func (s *ClientSession) opened(cwd string, created bool, modes Opt[SessionModeState],
+	options Opt[[]SessionConfigOption], meta Meta) {
 	state := *s.current()
 	if modes.Present() {
 		state.modes = modes

@@ -78,7 +78,8 @@ func (s *AgentSession) OpenURL(
 	// The client stops showing the page also if waiting has failed.
 	sending, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTime)
 	defer cancel()
-	return true, errors.Join(failed, s.conn.CompleteElicitation(sending, &CompleteElicitationNotification{ElicitationID: id}))
+	return true, errors.Join(failed,
+		s.conn.CompleteElicitation(sending, &CompleteElicitationNotification{ElicitationID: id}))
 }
 
 // CreateElicitation asks the user to fill in a form or to open a URL (elicitation/create). The id of a URL must be
@@ -86,7 +87,8 @@ func (s *AgentSession) OpenURL(
 // CompleteElicitation (ELI-19). Otherwise CreateElicitation fails with ErrInvalidParams, without sending anything.
 //
 // It fails with ErrUnsupported, without sending anything, if the client did not advertise what req needs.
-func (c *AgentConn) CreateElicitation(ctx context.Context, req *CreateElicitationRequest) (*CreateElicitationResponse, error) {
+func (c *AgentConn) CreateElicitation(ctx context.Context, req *CreateElicitationRequest) (*CreateElicitationResponse,
+	error) {
 	req = orEmpty(req)
 	page, ok := req.Variant.(*CreateElicitationRequestURL)
 	if !ok || page == nil {
@@ -94,7 +96,8 @@ func (c *AgentConn) CreateElicitation(ctx context.Context, req *CreateElicitatio
 	}
 	id := page.ElicitationID
 	if !c.urls.add(id) {
-		return nil, unsent(MethodCreateElicitation, wrongParams{&flaw{"/elicitationId", "belongs to an outstanding elicitation"}})
+		return nil, unsent(MethodCreateElicitation,
+			wrongParams{&flaw{"/elicitationId", "belongs to an outstanding elicitation"}})
 	}
 	res, err := c.createElicitation(ctx, req, nil)
 	if err != nil {

@@ -43,7 +43,8 @@ func checkCommands[S any](commands []Command[S]) {
 	seen := map[string]bool{}
 	for _, c := range commands {
 		if c.Name == "" || strings.ContainsFunc(c.Name, unicode.IsSpace) || c.Run == nil || seen[c.Name] {
-			panic(fmt.Sprintf("agentkit: NewSessions: the command %q must have a name of its own, without white space, and Run", c.Name))
+			panic(fmt.Sprintf("agentkit: NewSessions: the command %q must have a name of its own, without white space, and Run",
+				c.Name))
 		}
 		seen[c.Name] = true
 	}
@@ -58,7 +59,8 @@ func (ss *sessions) commands() (commands []acp.AvailableCommand) {
 }
 
 // command finds the command with which a prompt begins.
-func (ss *sessions) command(req *acp.PromptRequest) (run func(context.Context, *turn, string) error, input string, ok bool) {
+func (ss *sessions) command(req *acp.PromptRequest) (run func(context.Context, *turn, string) error, input string,
+	ok bool) {
 	text, ok := strings.CutPrefix(strings.TrimSpace(PromptText(req)), "/")
 	if !ok {
 		return nil, "", false

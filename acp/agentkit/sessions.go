@@ -50,7 +50,8 @@ type Config[S any] struct {
 	// SetOption, if set, is called when the client sets a config option to one of its values, except for the option of
 	// the modes and those of Opening.Select and Opening.Toggle. It returns all of the author's options with their new
 	// values; those of Select and Toggle may be left out. Without it such options cannot be changed.
-	SetOption func(ctx context.Context, s *Session[S], req *acp.SetSessionConfigOptionRequest) ([]acp.SessionConfigOption, error)
+	SetOption func(ctx context.Context, s *Session[S], req *acp.SetSessionConfigOptionRequest) ([]acp.SessionConfigOption,
+		error)
 
 	// Policy, if set, decides about a tool call before ToolCall.Ask asks the user. If kind allows or rejects, that is
 	// the answer, and why, which the client shows for a rejected call, explains it; if kind is "", the user is asked.
@@ -210,9 +211,10 @@ type config struct {
 	close     func(*session)
 	autoSave  bool
 	setMode   func(ctx context.Context, s *session, mode acp.SessionModeID) error
-	setOption func(ctx context.Context, s *session, req *acp.SetSessionConfigOptionRequest) ([]acp.SessionConfigOption, error)
-	policy    func(s *session, call acp.ToolCall) (kind acp.PermissionOptionKind, why string, err error)
-	remember  func(s *session, call acp.ToolCall, kind acp.PermissionOptionKind) error
+	setOption func(ctx context.Context, s *session, req *acp.SetSessionConfigOptionRequest) ([]acp.SessionConfigOption,
+		error)
+	policy   func(s *session, call acp.ToolCall) (kind acp.PermissionOptionKind, why string, err error)
+	remember func(s *session, call acp.ToolCall, kind acp.PermissionOptionKind) error
 
 	toolError   func(call acp.ToolCall, err error) string
 	title       func(prompt []acp.ContentBlock) string
@@ -256,8 +258,9 @@ func untyped[S any](c Config[S]) config {
 			return c.Prompt(ctx, t.outer.(*Turn[S]), req)
 		},
 		toolError: c.ToolError, title: c.Title, store: c.Store, login: c.Login, fork: c.Fork, subagents: c.Subagents,
-		extend: c.Extend, autoSave: c.AutoSave, whileBusy: c.WhileBusy, maxWaiting: c.MaxWaiting, maxSessions: c.MaxSessions, pageSize: c.PageSize,
-		logger: c.Logger,
+		extend: c.Extend, autoSave: c.AutoSave, whileBusy: c.WhileBusy, maxWaiting: c.MaxWaiting, maxSessions: c.MaxSessions,
+		pageSize: c.PageSize,
+		logger:   c.Logger,
 	}
 	for _, command := range c.Commands {
 		core.commands = append(core.commands, newCommand(command))
@@ -470,9 +473,11 @@ func (ss *sessions) opening(ctx context.Context, session *acp.AgentSession, o *O
 // system.
 func newID() acp.SessionID { return acp.SessionID("sess_" + strings.ToLower(rand.Text())) }
 
-func (ss *sessions) newSession(ctx context.Context, conn *acp.AgentConn, req *acp.NewSessionRequest) (*acp.NewSessionResponse, error) {
+func (ss *sessions) newSession(ctx context.Context, conn *acp.AgentConn,
+	req *acp.NewSessionRequest) (*acp.NewSessionResponse, error) {
 	o := &Opening{
-		Reason: Created, Cwd: filepath.Clean(req.Cwd), AdditionalDirectories: req.AdditionalDirectories, MCPServers: req.MCPServers,
+		Reason: Created, Cwd: filepath.Clean(req.Cwd), AdditionalDirectories: req.AdditionalDirectories,
+		MCPServers:   req.MCPServers,
 		SystemPrompt: req.SystemPrompt, Meta: req.Meta,
 	}
 	s, err := ss.opening(ctx, conn.Session(newID()), o)
@@ -486,7 +491,8 @@ func (ss *sessions) loadSession(
 	ctx context.Context, session *acp.AgentSession, req *acp.LoadSessionRequest,
 ) (*acp.LoadSessionResponse, error) {
 	o := &Opening{
-		Reason: Loaded, Cwd: filepath.Clean(req.Cwd), AdditionalDirectories: req.AdditionalDirectories, MCPServers: req.MCPServers,
+		Reason: Loaded, Cwd: filepath.Clean(req.Cwd), AdditionalDirectories: req.AdditionalDirectories,
+		MCPServers:   req.MCPServers,
 		SystemPrompt: req.SystemPrompt, Meta: req.Meta,
 	}
 	s, err := ss.opening(ctx, session, o)
@@ -500,7 +506,8 @@ func (ss *sessions) resumeSession(
 	ctx context.Context, session *acp.AgentSession, req *acp.ResumeSessionRequest,
 ) (*acp.ResumeSessionResponse, error) {
 	o := &Opening{
-		Reason: Resumed, Cwd: filepath.Clean(req.Cwd), AdditionalDirectories: req.AdditionalDirectories, MCPServers: req.MCPServers,
+		Reason: Resumed, Cwd: filepath.Clean(req.Cwd), AdditionalDirectories: req.AdditionalDirectories,
+		MCPServers:   req.MCPServers,
 		SystemPrompt: req.SystemPrompt, Meta: req.Meta,
 	}
 	s, err := ss.opening(ctx, session, o)
@@ -574,7 +581,8 @@ func (ss *sessions) answer(id acp.SessionID, err error) error {
 	case errors.Is(err, sessionstore.ErrNotFound):
 		return acp.SessionNotFound(id)
 	case errors.Is(err, sessionstore.ErrTooLarge):
-		return errors.Join(acp.ErrInvalidRequest.WithMessagef("Invalid request: this is too large for the session to be stored"), err)
+		return errors.Join(acp.ErrInvalidRequest.WithMessagef("Invalid request: this is too large for the session to "+
+			"be stored"), err)
 	case errors.Is(err, sessionstore.ErrInvalid):
 		return errors.Join(acp.InvalidParamsf("the directories cannot be stored"), err)
 	}

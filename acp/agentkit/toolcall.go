@@ -91,7 +91,8 @@ func StartToolCall(ctx context.Context, session Asker, title string, options ...
 	if u.ToolCallID == "" {
 		u.ToolCallID = acp.ToolCallID("call_" + rand.Text())
 	}
-	c := &ToolCall{session: session, ctx: ctx, open: turns.Of(ctx), id: u.ToolCallID, title: title, sending: make(chan struct{}, 1)}
+	c := &ToolCall{session: session, ctx: ctx, open: turns.Of(ctx), id: u.ToolCallID, title: title,
+		sending: make(chan struct{}, 1)}
 	next := acp.ToolCall{ToolCallID: c.id, Title: title, Status: acp.ToolCallStatusPending}
 	next.Apply(u)
 	show := others(next.Content)
@@ -450,7 +451,8 @@ func (c *ToolCall) begin(u *acp.ToolCallUpdate) {
 
 // send sends an update, which change may extend, and records what the client then knows. change is passed the content,
 // and returns the new content, or nil if it does not change.
-func (c *ToolCall) send(ctx context.Context, u acp.ToolCallUpdate, change func(*acp.ToolCallUpdate, []shown) []shown) error {
+func (c *ToolCall) send(ctx context.Context, u acp.ToolCallUpdate,
+	change func(*acp.ToolCallUpdate, []shown) []shown) error {
 	if err := c.lock(ctx); err != nil {
 		return err
 	}
@@ -481,7 +483,8 @@ func closeAll(ctx context.Context, terminals []*acp.TerminalHandle) error {
 }
 
 // update is send for callers that have locked the call.
-func (c *ToolCall) update(ctx context.Context, u acp.ToolCallUpdate, change func(*acp.ToolCallUpdate, []shown) []shown) error {
+func (c *ToolCall) update(ctx context.Context, u acp.ToolCallUpdate,
+	change func(*acp.ToolCallUpdate, []shown) []shown) error {
 	u.ToolCallID = c.id
 	if ends(u.Status.Value()) {
 		for _, t := range slices.Clone(c.commands) {

@@ -368,7 +368,8 @@ func (t *turn) recordPrompt(ctx context.Context, req *acp.PromptRequest) error {
 	id := acp.MessageID("msg_" + strings.ToLower(rand.Text()))
 	updates := make([]acp.SessionUpdate, 0, len(req.Prompt))
 	for _, block := range req.Prompt {
-		updates = append(updates, acp.NewSessionUpdateUserMessageChunk(acp.ContentChunk{Content: block, MessageID: acp.Some(id)}))
+		updates = append(updates, acp.NewSessionUpdateUserMessageChunk(acp.ContentChunk{Content: block,
+			MessageID: acp.Some(id)}))
 	}
 	t.mu.Lock()
 	t.stored = append(t.stored, id)

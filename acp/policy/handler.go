@@ -10,7 +10,8 @@ import (
 )
 
 // An AskFunc asks the user: it is a client's handler of session/request_permission.
-type AskFunc func(context.Context, *acp.ClientSession, *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error)
+type AskFunc func(context.Context, *acp.ClientSession, *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse,
+	error)
 
 // HandlerOptions configures what a handler knows about a request beyond its content, and what it remembers. A nil
 // *HandlerOptions, and the zero value of each field, mean the defaults.
@@ -32,7 +33,8 @@ type HandlerOptions struct {
 	AllowAlways bool
 	// Decided is called for every decision of a rule, and for every answer of the user, before it is sent. by is the
 	// chosen option, or nil if none was chosen.
-	Decided func(session *acp.ClientSession, req *acp.RequestPermissionRequest, decision Decision, by *acp.PermissionOption)
+	Decided func(session *acp.ClientSession, req *acp.RequestPermissionRequest, decision Decision,
+		by *acp.PermissionOption)
 	// Failed is called with the error if a decision could not be remembered. The user's answer still holds.
 	Failed func(session *acp.ClientSession, err error)
 }

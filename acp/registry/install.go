@@ -201,7 +201,8 @@ func readRecord(dir, id string) (*Installed, error) {
 	}
 	i := file.Installed
 	i.folder = file.Folder
-	if i.Entry.ID != id || i.folder == "." || !filepath.IsLocal(i.folder) || filepath.Base(i.folder) != i.folder || !slices.Contains(interpreters, i.Program) && !filepath.IsLocal(i.Program) || slices.ContainsFunc(i.Files, i.notFile) {
+	if i.Entry.ID != id || i.folder == "." || !filepath.IsLocal(i.folder) || filepath.Base(i.folder) != i.folder ||
+		!slices.Contains(interpreters, i.Program) && !filepath.IsLocal(i.Program) || slices.ContainsFunc(i.Files, i.notFile) {
 		return nil, fmt.Errorf("%s is damaged; install the agent again", filepath.Join(dir, record))
 	}
 	return i, i.complete()
@@ -338,7 +339,8 @@ func (c *Client) Install(ctx context.Context, id string, options *InstallOptions
 }
 
 // install installs an entry. An update does not accept a pinned version as the requested one.
-func (c *Client) install(ctx context.Context, e *Entry, options *InstallOptions, update bool) (_ *Installed, err error) {
+func (c *Client) install(ctx context.Context, e *Entry, options *InstallOptions, update bool) (_ *Installed,
+	err error) {
 	if options == nil {
 		options = &InstallOptions{}
 	}
@@ -389,7 +391,8 @@ func (c *Client) install(ctx context.Context, e *Entry, options *InstallOptions,
 		return nil, fmt.Errorf("installing %s: %w", e.ID, err)
 	}
 	limits := c.Limits.orDefaults()
-	ctx, cancel := context.WithTimeoutCause(ctx, limits.InstallTime, fmt.Errorf("installing %s took longer than %v: %w", e.ID, limits.InstallTime, context.DeadlineExceeded))
+	ctx, cancel := context.WithTimeoutCause(ctx, limits.InstallTime,
+		fmt.Errorf("installing %s took longer than %v: %w", e.ID, limits.InstallTime, context.DeadlineExceeded))
 	defer cancel()
 	lock, err := c.lock(ctx, e.ID)
 	if err != nil {
@@ -416,7 +419,8 @@ func (c *Client) install(ctx context.Context, e *Entry, options *InstallOptions,
 	sweep(dir, keep)
 	e = &p.Entry
 	i := &Installed{
-		Entry: *e, Kind: p.Kind, Preview: p.Preview, Time: time.Now().UTC(), Pinned: now != nil && now.Pinned, Args: p.Args, Env: p.Env,
+		Entry: *e, Kind: p.Kind, Preview: p.Preview, Time: time.Now().UTC(), Pinned: now != nil &&
+			now.Pinned, Args: p.Args, Env: p.Env,
 		dir: dir, folder: e.Version + "-" + strings.ToLower(rand.Text()[:8]),
 	}
 	if err := os.Mkdir(i.Folder(), 0o700); err != nil {
@@ -527,7 +531,8 @@ func (c *Client) Update(ctx context.Context, id string, options *InstallOptions)
 	}
 	version := e.Version
 	preview := e.Previewed()
-	if o.Preview = (o.Preview || now.Preview) && preview != nil && preview.usable() == nil && !older(preview.Version, e.Version); o.Preview {
+	if o.Preview = (o.Preview || now.Preview) && preview != nil && preview.usable() == nil &&
+		!older(preview.Version, e.Version); o.Preview {
 		version = preview.Version
 	}
 	if older(version, now.Entry.Version) && missing == nil && !o.Again {

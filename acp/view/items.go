@@ -158,7 +158,8 @@ func (n *Notice) bytes() int {
 func (u *Unknown) bytes() int { return overhead + len(u.Tag) + len(u.Raw) }
 
 func (s *Subagent) bytes() int {
-	size := overhead + len(s.SessionID) + len(s.Title.Value()) + len(s.Description.Value()) + len(s.Cwd.Value()) + metaSize(s.Meta)
+	size := overhead + len(s.SessionID) + len(s.Title.Value()) + len(s.Description.Value()) + len(
+		s.Cwd.Value()) + metaSize(s.Meta)
 	for _, dir := range s.AdditionalDirectories.Value() {
 		size += len(dir) + 16
 	}
@@ -166,7 +167,8 @@ func (s *Subagent) bytes() int {
 }
 
 func (c *ToolCall) bytes() int {
-	return 2*overhead + len(c.Call.ToolCallID) + len(c.Call.Name.Value()) + len(c.Call.Kind) + len(c.Call.Status) + len(c.Call.Title) +
+	return 2*overhead + len(c.Call.ToolCallID) + len(c.Call.Name.Value()) + len(c.Call.Kind) + len(c.Call.Status) + len(
+		c.Call.Title) +
 		len(c.Call.RawInput) + len(c.Call.RawOutput) + metaSize(c.Call.Meta) + c.content
 }
 
@@ -253,7 +255,8 @@ func (c *ToolCall) parts() []string {
 	} else if c.Unfinished {
 		status += ", unfinished"
 	}
-	add("%s (%s): %s", indented(cmp.Or(c.Call.Title, string(c.Call.ToolCallID))), cmp.Or(c.Call.Kind, acp.ToolKindOther), status)
+	add("%s (%s): %s", indented(cmp.Or(c.Call.Title, string(c.Call.ToolCallID))), cmp.Or(c.Call.Kind, acp.ToolKindOther),
+		status)
 	for _, location := range c.Call.Locations {
 		add("  at %s", indented(location.Path))
 	}

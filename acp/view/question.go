@@ -288,7 +288,8 @@ func (q *Question) Update(call *acp.ToolCall) bool {
 	}
 	before := q.latest
 	q.latest = call
-	if before.Kind == call.Kind && before.Name == call.Name && bytes.Equal(before.RawInput, call.RawInput) && slices.Equal(paths(before), paths(call)) {
+	if before.Kind == call.Kind && before.Name == call.Name && bytes.Equal(before.RawInput, call.RawInput) &&
+		slices.Equal(paths(before), paths(call)) {
 		return false
 	}
 	known := map[Fact]bool{}
@@ -302,7 +303,8 @@ func (q *Question) Update(call *acp.ToolCall) bool {
 		}
 	}
 	if len(later) > 0 {
-		later = slices.Insert(later, 0, Fact{Name: "changed", Text: "since it asked, the agent has changed this; your answer is about what is above"})
+		later = slices.Insert(later, 0,
+			Fact{Name: "changed", Text: "since it asked, the agent has changed this; your answer is about what is above"})
 	}
 	if slices.Equal(later, q.Facts[q.asked:]) {
 		return false
@@ -415,12 +417,15 @@ func clip(text string) string {
 
 // The words by which the names of options are understood.
 var (
-	allowWords  = []string{"yes", "allow", "accept", "approve", "approved", "permit", "grant", "ok", "okay", "proceed", "continue", "run", "confirm", "trust"}
-	rejectWords = []string{"no", "not", "never", "don't", "deny", "reject", "refuse", "decline", "disallow", "forbid", "block", "cancel", "abort", "stop", "skip"}
+	allowWords = []string{"yes", "allow", "accept", "approve", "approved", "permit", "grant", "ok", "okay", "proceed",
+		"continue", "run", "confirm", "trust"}
+	rejectWords = []string{"no", "not", "never", "don't", "deny", "reject", "refuse", "decline", "disallow", "forbid",
+		"block", "cancel", "abort", "stop", "skip"}
 	alwaysWords = []string{"always", "never", "forever", "session", "permanently"}
 	onceWords   = []string{"once"}
 	// Phrases that mean "always" but contain a word of rejection.
-	noQuestions = strings.NewReplacer("don't ask", "always", "do not ask", "always", "never ask", "always", "stop asking", "always", "this time", "once")
+	noQuestions = strings.NewReplacer("don't ask", "always", "do not ask", "always", "never ask", "always", "stop asking",
+		"always", "this time", "once")
 )
 
 // contradicts reports whether the name of an option contradicts its kind.
@@ -431,7 +436,8 @@ func contradicts(o acp.PermissionOption) bool {
 		return slices.ContainsFunc(words, func(w string) bool { return slices.Contains(some, w) })
 	}
 	allows, rejects := has(allowWords), has(rejectWords)
-	if allows && rejects { // such as "Yes, and skip the tests": the first word decides; in "Always reject" it is the other one
+	// such as "Yes, and skip the tests": the first word decides; in "Always reject" it is the other one
+	if allows && rejects {
 		allows = slices.Contains(allowWords, words[0])
 		rejects = !allows
 	}

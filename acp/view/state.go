@@ -207,7 +207,8 @@ func (s *State) unknown(update acp.SessionUpdate) {
 func (s *State) add(variant ItemVariant) int { return s.addTo(s.turn(), variant) }
 
 func (s *State) addTo(turn int, variant ItemVariant) int {
-	item := &Item{Index: s.now.items.next, Turn: turn, Version: s.version, Variant: variant, epoch: s.epoch, size: variant.bytes()}
+	item := &Item{Index: s.now.items.next, Turn: turn, Version: s.version, Variant: variant, epoch: s.epoch,
+		size: variant.bytes()}
 	s.now.items.add(item, s.epoch)
 	s.size += item.size
 	s.trim()

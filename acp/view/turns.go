@@ -189,7 +189,8 @@ func (s *State) BeginPermission(req *acp.RequestPermissionRequest) (answered fun
 
 // ask is BeginPermission, and returns the request with all that is known of the tool call; later updates do not change
 // it.
-func (s *State) ask(req *acp.RequestPermissionRequest) (*acp.RequestPermissionRequest, func(*acp.RequestPermissionResponse)) {
+func (s *State) ask(req *acp.RequestPermissionRequest) (*acp.RequestPermissionRequest,
+	func(*acp.RequestPermissionResponse)) {
 	s.begin()
 	defer s.end()
 	index := s.toolCallUpdate(&req.ToolCall, true)

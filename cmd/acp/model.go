@@ -27,9 +27,12 @@ type modelFlags struct {
 }
 
 func (f *modelFlags) add(flags *pflag.FlagSet) {
-	flags.StringVar(&f.preset, "model-stub", "", "serve a fake model on loopback for `AGENT`: "+strings.Join(presetNames(), ", "))
+	flags.StringVar(&f.preset, "model-stub", "", "serve a fake model on loopback for `AGENT`: "+
+		strings.Join(presetNames(), ", "))
 	flags.Lookup("model-stub").NoOptDefVal = anyAgent
-	flags.StringArrayVar(&f.env, "model-env", nil, "a variable that leads the agent to the fake model, as `NAME=VALUE`; {url} is its address without a path, {home} the agent's home")
+	flags.StringArrayVar(&f.env, "model-env", nil,
+		"a variable that leads the agent to the fake model, as `NAME=VALUE`; {url} is its address without a path, {home} "+
+			"the agent's home")
 	flags.StringVar(&f.log, "model-log", "", "record the requests to the fake model in a `FILE`, one line of JSON each")
 }
 
@@ -57,21 +60,25 @@ type preset struct {
 
 // ownHome makes an agent keep its files in the scenario's home.
 var ownHome = []string{
-	"HOME={home}", "USERPROFILE={home}", "XDG_CONFIG_HOME={home}/.config", "XDG_DATA_HOME={home}/.local/share", "XDG_STATE_HOME={home}/.local/state", "XDG_CACHE_HOME={home}/.cache",
+	"HOME={home}", "USERPROFILE={home}", "XDG_CONFIG_HOME={home}/.config", "XDG_DATA_HOME={home}/.local/share",
+	"XDG_STATE_HOME={home}/.local/state", "XDG_CACHE_HOME={home}/.cache",
 }
 
 var presets = map[string]preset{
 	anyAgent: {env: []string{
-		"OPENAI_BASE_URL={url}/v1", "OPENAI_API_BASE={url}/v1", "OPENAI_API_KEY=fake", "ANTHROPIC_BASE_URL={url}", "ANTHROPIC_API_KEY=sk-ant-fake",
+		"OPENAI_BASE_URL={url}/v1", "OPENAI_API_BASE={url}/v1", "OPENAI_API_KEY=fake", "ANTHROPIC_BASE_URL={url}",
+		"ANTHROPIC_API_KEY=sk-ant-fake",
 		"GOOGLE_GEMINI_BASE_URL={url}", "GEMINI_API_KEY=fake",
 	}},
 	"claude": {env: append([]string{
-		"ANTHROPIC_BASE_URL={url}", "ANTHROPIC_API_KEY=sk-ant-fake", "IS_SANDBOX=1", "DISABLE_TELEMETRY=1", "DISABLE_AUTOUPDATER=1",
+		"ANTHROPIC_BASE_URL={url}", "ANTHROPIC_API_KEY=sk-ant-fake", "IS_SANDBOX=1", "DISABLE_TELEMETRY=1",
+		"DISABLE_AUTOUPDATER=1",
 		"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "CLAUDE_CONFIG_DIR={home}/.claude",
 	}, ownHome...)},
 	"opencode": {
 		env: append([]string{
-			"OPENCODE_DISABLE_AUTOUPDATE=1", "OPENCODE_DISABLE_MODELS_FETCH=1", "OPENCODE_DISABLE_LSP_DOWNLOAD=1", "OPENCODE_DISABLE_DEFAULT_PLUGINS=1",
+			"OPENCODE_DISABLE_AUTOUPDATE=1", "OPENCODE_DISABLE_MODELS_FETCH=1", "OPENCODE_DISABLE_LSP_DOWNLOAD=1",
+			"OPENCODE_DISABLE_DEFAULT_PLUGINS=1",
 		}, ownHome...),
 		files: map[string]string{".config/opencode/opencode.json": `{
   "autoupdate": false, "share": "disabled", "model": "fake/fake-model", "small_model": "fake/fake-model", "enabled_providers": ["fake"],
@@ -84,7 +91,8 @@ var presets = map[string]preset{
 `},
 	},
 	"gemini": {
-		env: append([]string{"GEMINI_API_KEY=fake", "GOOGLE_GEMINI_BASE_URL={url}", "GEMINI_MODEL=gemini-2.5-flash"}, ownHome...),
+		env: append([]string{"GEMINI_API_KEY=fake", "GOOGLE_GEMINI_BASE_URL={url}", "GEMINI_MODEL=gemini-2.5-flash"},
+			ownHome...),
 		files: map[string]string{".gemini/settings.json": `{
   "general": {"disableAutoUpdate": true, "enableAutoUpdate": false}, "privacy": {"usageStatisticsEnabled": false}, "telemetry": {"enabled": false},
   "security": {"auth": {"selectedType": "gemini-api-key"}, "folderTrust": {"enabled": false}}
@@ -159,7 +167,8 @@ func (f *modelFlags) serve(root string) (_ *fakeModel, err error) {
 	go func() { m.served <- m.server.Serve(listener) }()
 	fill := strings.NewReplacer("{url}", "http://"+listener.Addr().String()).Replace
 	// Requests to the model must not go through a proxy.
-	for _, variable := range slices.Concat([]string{"NO_PROXY=127.0.0.1,localhost", "no_proxy=127.0.0.1,localhost"}, chosen.env, f.env) {
+	for _, variable := range slices.Concat([]string{"NO_PROXY=127.0.0.1,localhost", "no_proxy=127.0.0.1,localhost"},
+		chosen.env, f.env) {
 		m.env = append(m.env, fill(variable))
 	}
 	for name, text := range chosen.files {

@@ -100,13 +100,17 @@ could not be started at all. A baseline file has one known failure per line, wit
 	flags.StringArrayVar(&f.prompts, "prompt", nil, "the prompt for a kind, as `KIND=TEXT`; --list shows the kinds")
 	flags.StringArrayVar(&f.env, "env", nil, "a variable for the agent, as `NAME=VALUE`")
 	flags.StringVar(&f.dir, "cwd", "", "the `DIR` in which the agent starts; default: the current one")
-	flags.StringVar(&f.home, "home", "", "the agent's home in all scenarios, a `DIR` such as the one where it is logged in; default: an empty one for each")
-	flags.IntVar(&f.protocol, "protocol", 1, "the `VERSION` of the protocol to probe: 1, or 2, which is in Preview and has fewer scenarios")
+	flags.StringVar(&f.home, "home", "",
+		"the agent's home in all scenarios, a `DIR` such as the one where it is logged in; default: an empty one for each")
+	flags.IntVar(&f.protocol, "protocol", 1,
+		"the `VERSION` of the protocol to probe: 1, or 2, which is in Preview and has fewer scenarios")
 	flags.StringVar(&f.auth, "auth", "", "the `METHOD` of authentication, if the agent asks for one")
 	f.addCommon(c, "agent")
 	flags.BoolVar(&f.list, "list", false, "list the scenarios and the kinds of prompts")
 	f.model.add(flags)
-	flags.StringVar(&f.registry, "registry", "", "instead of all this, check the `DIR` of an entry of the ACP registry: agent.json, icon.svg, and that each distribution for this machine starts")
+	flags.StringVar(&f.registry, "registry", "",
+		"instead of all this, check the `DIR` of an entry of the ACP registry: agent.json, icon.svg, and that each "+
+			"distribution for this machine starts")
 	flags.BoolVar(&f.offline, "offline", false, "with --registry: do not fetch or start anything")
 	complete(c, "model-stub", presetNames()...)
 	return c
@@ -119,22 +123,27 @@ func newProbeFlags() probeFlags {
 // addFormat adds the flags for the formats of the report.
 func (f *probeFlags) addFormat(c *cobra.Command) {
 	c.Flags().Var(&f.format, "format", "text, json, junit (XML), sarif (2.1.0) or markdown")
-	c.Flags().StringSliceVar(&f.outputs, "output", nil, "also write a `FORMAT=FILE`, such as junit=acp.xml; may be repeated")
+	c.Flags().StringSliceVar(&f.outputs, "output", nil,
+		"also write a `FORMAT=FILE`, such as junit=acp.xml; may be repeated")
 	complete(c, "format", f.format.values...)
 }
 
 // addCommon adds the flags that all probes share.
 func (f *probeFlags) addCommon(c *cobra.Command, what string) {
 	flags := c.Flags()
-	flags.StringSliceVar(&f.only, "only", nil, "only these: a `SCENARIO`, a requirement such as SES-7, or a page such as SES")
+	flags.StringSliceVar(&f.only, "only", nil,
+		"only these: a `SCENARIO`, a requirement such as SES-7, or a page such as SES")
 	flags.StringSliceVar(&f.skip, "skip", nil, "not these: a `SCENARIO`, a requirement or a page")
 	flags.StringVar(&f.baseline, "baseline", "", "a `FILE` of known failures")
 	flags.IntVar(&f.jobs, "jobs", 1, "play `N` scenarios at a time")
 	flags.IntVar(&f.runs, "runs", 1, "play everything `N` times, and report what differs")
 	flags.DurationVar(&f.timeout, "timeout", 30*time.Second, "the `TIME` limit for the start and for each response")
-	flags.DurationVar(&f.quiet, "quiet", 0, "the `TIME` of silence after which nothing more is expected; default: a tenth of --timeout")
-	flags.DurationVar(&f.rung, "end-timeout", 2*time.Second, "the `TIME` for each step of ending the "+what+": closed input, TERM, KILL")
-	flags.DurationVar(&f.scenarioTime, "scenario-timeout", 0, "the `TIME` limit for a scenario; default: four times --timeout")
+	flags.DurationVar(&f.quiet, "quiet", 0,
+		"the `TIME` of silence after which nothing more is expected; default: a tenth of --timeout")
+	flags.DurationVar(&f.rung, "end-timeout", 2*time.Second, "the `TIME` for each step of ending the "+what+
+		": closed input, TERM, KILL")
+	flags.DurationVar(&f.scenarioTime, "scenario-timeout", 0,
+		"the `TIME` limit for a scenario; default: four times --timeout")
 	flags.DurationVar(&f.time, "total-timeout", 0, "the `TIME` limit for everything; default: none")
 	flags.IntVar(&f.max, "max", 0, "show at most `N` failures of each requirement; -1 shows all (default 10)")
 	flags.BoolVar(&f.noProgress, "no-progress", false, "do not show progress on a terminal")
@@ -171,7 +180,8 @@ func writeScenarios(w io.Writer, scenarios []probe.Scenario) {
 }
 
 // options returns the options of the probe according to the flags. The caller removes the scratch directory.
-func (f *probeFlags) options(p *program, command []string, repeat func(scenario string, command []string) string) (*probe.Options, error) {
+func (f *probeFlags) options(p *program, command []string,
+	repeat func(scenario string, command []string) string) (*probe.Options, error) {
 	o := &probe.Options{
 		Target: strings.Join(command, " "), Version: moduleVersion(), Auth: f.auth, Only: f.only, Skip: f.skip,
 		Prompts: map[string]string{}, Jobs: f.jobs, Runs: f.runs, Answer: f.timeout, Quiet: f.quiet, Rung: f.rung,
@@ -183,7 +193,8 @@ func (f *probeFlags) options(p *program, command []string, repeat func(scenario 
 	for _, prompt := range f.prompts {
 		kind, text, ok := strings.Cut(prompt, "=")
 		if _, known := probe.DefaultPrompts[kind]; !ok || !known {
-			return nil, usagef("--prompt %q: expected KIND=TEXT, with one of %s", prompt, strings.Join(probe.PromptKinds(), ", "))
+			return nil, usagef("--prompt %q: expected KIND=TEXT, with one of %s", prompt,
+				strings.Join(probe.PromptKinds(), ", "))
 		}
 		o.Prompts[kind] = text
 	}
@@ -283,7 +294,8 @@ func runProbe(p *program, f *probeFlags, args []string) (err error) {
 		}
 		defer func() {
 			if model.model.Served() == 0 {
-				fmt.Fprintln(p.stderr, "acp probe: the agent sent the fake model no request; --model-env can tell the agent where the model is")
+				fmt.Fprintln(p.stderr, "acp probe: the agent sent the fake model no request; --model-env can tell the agent "+
+					"where the model is")
 			}
 			err = errors.Join(err, model.close())
 		}()
@@ -319,7 +331,8 @@ func (f *probeFlags) report(p *program, make func(context.Context, *progress) (*
 	if r == nil {
 		return interrupted
 	}
-	if err := report.WriteProbe(p.stdout, r, report.Format(f.format.value), &report.TextOptions{Colors: p.colors, Max: f.max}); err != nil {
+	if err := report.WriteProbe(p.stdout, r, report.Format(f.format.value),
+		&report.TextOptions{Colors: p.colors, Max: f.max}); err != nil {
 		return err
 	}
 	for _, out := range outputs {

@@ -85,12 +85,15 @@ Exit status:
 	flags.BoolVar(&f.start.Pick, "pick", false, "first choose from the stored sessions")
 	flags.StringVarP(&f.cwd, "cwd", "C", ".", "the `DIR` in which the agent works")
 	flags.StringVar(&f.remember, "remember", "", "save your \"always\" decisions for all sessions in a `FILE` of rules")
-	flags.StringVar(&f.record, "record", "", "record the traffic in a `FILE`, for acp check and acp show; %a in its name stands for the agent's name, %t for the time, %p for the process id")
+	flags.StringVar(&f.record, "record", "",
+		"record the traffic in a `FILE`, for acp check and acp show; %a in its name stands for the agent's name, %t for "+
+			"the time, %p for the process id")
 	flags.BoolVar(&f.noMask, "no-mask", false, "with --record: do not mask secrets")
 	flags.BoolVar(&f.check, "check", false, "judge the traffic, and show violations of the protocol")
 	flags.Var(&f.level, "level", "with --check: the lowest `LEVEL` that counts: must, should or advice")
 	flags.BoolVar(&f.plain, "plain", false, "write line by line")
-	flags.BoolVar(&f.watch, "watch", false, "restart the agent's command when files in the current directory change, and reopen its sessions")
+	flags.BoolVar(&f.watch, "watch", false,
+		"restart the agent's command when files in the current directory change, and reopen its sessions")
 	flags.BoolVar(&f.noMouse, "no-mouse", false, "leave the mouse to the terminal")
 	f.model.add(flags)
 	complete(c, "level", levelNames...)

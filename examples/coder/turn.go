@@ -82,7 +82,8 @@ func (a *agent) ask(ctx context.Context, t *turn, req *request, hidden bool) (*a
 	}
 	res := &answer{}
 	stream := func(ctx context.Context) iter.Seq2[agentkit.Piece, error] { return provider.stream(ctx, req, res) }
-	err = t.Stream(ctx, stream, &agentkit.StreamOptions{Hidden: hidden, MaxBytes: 8 * int(req.maxTokens), Silence: a.patience})
+	err = t.Stream(ctx, stream, &agentkit.StreamOptions{Hidden: hidden, MaxBytes: 8 * int(req.maxTokens),
+		Silence: a.patience})
 	if errors.Is(err, agentkit.ErrTooLarge) { // some servers ignore maxTokens
 		res.stop, res.calls, err = acp.StopReasonMaxTokens, nil, nil
 	}

@@ -42,7 +42,8 @@ func serve(ctx context.Context, dir string, login bool) error {
 	config.WhileBusy = agentkit.Queue
 	if login {
 		methods := []acp.AuthMethod{acp.NewAuthMethodAgent(acp.AuthMethodAgent{ID: "guest", Name: "As a guest"})}
-		config.Login = &agentkit.Login{Methods: methods, Run: func(context.Context, *acp.AgentConn, acp.AuthMethodID) error { return nil }}
+		config.Login = &agentkit.Login{Methods: methods,
+			Run: func(context.Context, *acp.AgentConn, acp.AuthMethodID) error { return nil }}
 	}
 	opts := &acp.AgentOptions{Info: acp.Implementation{Name: "kit-agent", Version: "1.0"}}
 	return errors.Join(agentkit.NewSessions(config).Serve(ctx, acp.Stdio(), opts), store.Close())
@@ -83,7 +84,8 @@ var commands = []agentkit.Command[state]{
 func answer(ctx context.Context, t *turn, req *acp.PromptRequest) (*acp.PromptResponse, error) {
 	text := agentkit.PromptText(req)
 	words := regexp.MustCompile(`[.,:]*(\s+|$)`).Split(strings.ToLower(text), -1)
-	todo := slices.DeleteFunc(slices.Clone(commands), func(c agentkit.Command[state]) bool { return !slices.Contains(words, c.Name) })
+	todo := slices.DeleteFunc(slices.Clone(commands),
+		func(c agentkit.Command[state]) bool { return !slices.Contains(words, c.Name) })
 	var plan *agentkit.Plan
 	if slices.Contains(words, "plan") {
 		var steps []string
@@ -127,7 +129,8 @@ func permit(ctx context.Context, asker agentkit.Asker, tool *mcpacp.Tool, call *
 	if t.Mode() == "auto" || slices.Contains(t.State.Allowed, what) {
 		return nil
 	}
-	chosen, err := call.Ask(ctx, acp.AllowOnce("once", "Allow"), acp.AllowAlways("always", "Always allow, with any input: "+state.Title), acp.RejectOnce("no", "Reject"))
+	chosen, err := call.Ask(ctx, acp.AllowOnce("once", "Allow"),
+		acp.AllowAlways("always", "Always allow, with any input: "+state.Title), acp.RejectOnce("no", "Reject"))
 	if err != nil || chosen.OptionID != "always" {
 		return err
 	}
@@ -177,7 +180,8 @@ func editFile(ctx context.Context, t *turn, prompt string) error {
 }
 
 func runCommand(ctx context.Context, t *turn, prompt string) error {
-	argv := strings.Fields(cmp.Or(strings.Trim(regexp.MustCompile("`[^`]*[^`\\s][^`]*`").FindString(prompt), "`"), "echo hello"))
+	argv := strings.Fields(cmp.Or(strings.Trim(regexp.MustCompile("`[^`]*[^`\\s][^`]*`").FindString(prompt), "`"),
+		"echo hello"))
 	return t.Tool(ctx, acp.ToolKindExecute, "Run "+strings.Join(argv, " "), func(call *agentkit.ToolCall) error {
 		if err := permit(ctx, t, nil, call); err != nil {
 			return err

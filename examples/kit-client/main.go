@@ -1,6 +1,7 @@
 // Command kit-client talks to an agent in the terminal: acp/view prints updates, asks the user and reads prompts,
 // acp/policy decides, acp/reconnect restarts an agent that died, acp/local serves files and terminals. A line of input
-// is a prompt, an answer, :sessions, :load SESSION, :mode MODE or :set OPTION VALUE. Ctrl-C or :cancel cancels the turn.
+// is a prompt, an answer, :sessions, :load SESSION, :mode MODE or :set OPTION VALUE. Ctrl-C or :cancel cancels the
+// turn.
 //
 //	kit-client RULES AGENT [arguments]
 //
@@ -51,18 +52,20 @@ func run(ctx context.Context, args []string) (err error) {
 		return err
 	}
 	handlers := acp.ClientHandlers{SessionUpdate: c.SessionUpdate, CreateElicitation: c.CreateElicitation}
-	handlers.RequestPermission = view.TrackPermissions(&c.Sessions, policy.Handler(rules, c.RequestPermission, &policy.HandlerOptions{
-		Cwd:    func(*acp.ClientSession) string { return c.dir },
-		Memory: policy.NewFile(args[0] + ".always"),
-		Failed: func(_ *acp.ClientSession, err error) { c.Printf("%v", err) },
-	}))
+	handlers.RequestPermission = view.TrackPermissions(&c.Sessions,
+		policy.Handler(rules, c.RequestPermission, &policy.HandlerOptions{
+			Cwd:    func(*acp.ClientSession) string { return c.dir },
+			Memory: policy.NewFile(args[0] + ".always"),
+			Failed: func(_ *acp.ClientSession, err error) { c.Printf("%v", err) },
+		}))
 	files, err := local.Serve(&handlers, local.Trusted(), c.dir)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, files.Close()) }()
 	c.ShowTerminals(&handlers)
-	opts := &acp.ClientOptions{Info: acp.Implementation{Name: "kit-client", Version: "1"}, BooleanConfig: true, Forms: true, TerminalAuth: true}
+	opts := &acp.ClientOptions{Info: acp.Implementation{Name: "kit-client", Version: "1"}, BooleanConfig: true,
+		Forms: true, TerminalAuth: true}
 	c.agent, err = reconnect.Connect(ctx, func(context.Context) (acp.Transport, error) {
 		return translate.Client(acp.Exec(args[1], args[2:]...)), nil // agents of both versions
 	}, handlers, opts, &reconnect.Options{Notify: func(_ context.Context, e reconnect.Event) {

@@ -121,7 +121,8 @@ const maxCommand = 100
 // splits reports whether a command begins in the last piece and continues in text.
 func (s *Stream) splits(text string) bool {
 	whole := s.tail + text
-	return s.tail != "" && text != "" && (command(whole, s.tail == ":") > 0 || s.tail == "##" && command(whole[1:], false) > 0)
+	return s.tail != "" && text != "" &&
+		(command(whole, s.tail == ":") > 0 || s.tail == "##" && command(whole[1:], false) > 0)
 }
 
 // Line returns text as a single line, like [Text], but with newlines and tabs written as \n and \t. It truncates a very
@@ -200,9 +201,11 @@ func shapes(r, before rune) bool {
 	const joiner, nonJoiner, textStyle, emojiStyle = '\u200d', '\u200c', '\ufe0e', '\ufe0f'
 	switch r {
 	case joiner, nonJoiner:
-		return before == emojiStyle || !blank(before) && unicode.In(before, unicode.Lo, unicode.Mn, unicode.Mc, unicode.So, unicode.Sk)
+		return before == emojiStyle || !blank(before) &&
+			unicode.In(before, unicode.Lo, unicode.Mn, unicode.Mc, unicode.So, unicode.Sk)
 	case textStyle, emojiStyle:
-		return before > unicode.MaxLatin1 && !blank(before) && unicode.In(before, unicode.So, unicode.Sm, unicode.Sk, unicode.Po)
+		return before > unicode.MaxLatin1 && !blank(before) &&
+			unicode.In(before, unicode.So, unicode.Sm, unicode.Sk, unicode.Po)
 	}
 	return false
 }
@@ -210,7 +213,8 @@ func shapes(r, before rune) bool {
 // blank reports whether a character that counts as printable cannot be seen: Unicode says that programs may ignore it,
 // or it is one of the few letters and symbols whose shape is empty, for which there is no property.
 func blank(r rune) bool {
-	const brailleBlank, nullNotehead, fullBlank, halfBlank, khitanFiller = '\u2800', '\U0001d159', '\U00013441', '\U00013442', '\U00016fe4'
+	const brailleBlank, nullNotehead, fullBlank, halfBlank, khitanFiller = '\u2800', '\U0001d159', '\U00013441',
+		'\U00013442', '\U00016fe4'
 	switch r {
 	case brailleBlank, nullNotehead, fullBlank, halfBlank, khitanFiller:
 		return true

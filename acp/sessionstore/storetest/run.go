@@ -255,10 +255,13 @@ func (s *suite) refused() {
 		change func(*sessionstore.Record)
 		want   error
 	}{
-		"title":      {func(r *sessionstore.Record) { r.Title = strings.Repeat("x", sessionstore.MaxInfo) }, sessionstore.ErrTooLarge},
-		"not UTF-8":  {func(r *sessionstore.Record) { r.Title = "\xff" }, sessionstore.ErrInvalid},
-		"folders":    {func(r *sessionstore.Record) { r.AdditionalDirectories = make([]string, sessionstore.MaxInfo) }, sessionstore.ErrTooLarge},
-		"state":      {func(r *sessionstore.Record) { r.State = make([]byte, sessionstore.MaxState+1) }, sessionstore.ErrTooLarge},
+		"title": {func(r *sessionstore.Record) { r.Title = strings.Repeat("x", sessionstore.MaxInfo) },
+			sessionstore.ErrTooLarge},
+		"not UTF-8": {func(r *sessionstore.Record) { r.Title = "\xff" }, sessionstore.ErrInvalid},
+		"folders": {func(r *sessionstore.Record) { r.AdditionalDirectories = make([]string, sessionstore.MaxInfo) },
+			sessionstore.ErrTooLarge},
+		"state": {func(r *sessionstore.Record) { r.State = make([]byte, sessionstore.MaxState+1) },
+			sessionstore.ErrTooLarge},
 		"state form": {func(r *sessionstore.Record) { r.State = json.RawMessage(`{`) }, sessionstore.ErrInvalid},
 		"year":       {func(r *sessionstore.Record) { r.Updated = time.Unix(1<<50, 0) }, sessionstore.ErrInvalid},
 	} {
@@ -289,11 +292,14 @@ func (s *suite) refused() {
 // hostileIDs are all different, and none of them may be used as a path.
 func hostileIDs() []acp.SessionID {
 	ids := []acp.SessionID{
-		"a", "A", "b ", "b", "b.", "c:", "c::$DATA", "con", "CON", "nul.json", "..", ".", "../a", "../../../etc/passwd", "/etc/passwd",
+		"a", "A", "b ", "b", "b.", "c:", "c::$DATA", "con", "CON", "nul.json", "..", ".", "../a", "../../../etc/passwd",
+		"/etc/passwd",
 		`..\a`, `\\host\share`, "a/b", "a/../b", "a%2fb", "a\x00b", "a\nb", "\u00e9", "e\u0301", "É", "ſ", "s", "K", "\u212a", "*", "?", "[a]", "'", `"`,
-		"'; DROP TABLE sessions; --", "{}", "\\u0061", "~", "$HOME", "-rf", "lock-0", "s-a", "sess_ABC", "sess_abc", "sess_Abc", "a.json", "a.jsonl",
+		"'; DROP TABLE sessions; --", "{}", "\\u0061", "~", "$HOME", "-rf", "lock-0", "s-a", "sess_ABC", "sess_abc",
+		"sess_Abc", "a.json", "a.jsonl",
 		acp.SessionID(strings.Repeat("x", sessionstore.MaxID)), acp.SessionID(strings.Repeat("x", sessionstore.MaxID-1)),
-		acp.SessionID(strings.Repeat("é", sessionstore.MaxID/2)), acp.SessionID(strings.Repeat("../", 50)), "\ufeffa", "\u202ea",
+		acp.SessionID(strings.Repeat("é", sessionstore.MaxID/2)), acp.SessionID(strings.Repeat("../", 50)), "\ufeffa",
+		"\u202ea",
 	}
 	for n := 90; n < 260; n += 9 {
 		ids = append(ids, acp.SessionID(strings.Repeat("y", n)))
@@ -431,7 +437,8 @@ func (s *suite) updates() {
 	}
 	// In versions other than the first, some of these are of unknown kinds.
 	for _, update := range []acp.SessionUpdate{
-		acp.StartToolCall("c", "Edit", acp.WithKind(acp.ToolKindEdit), acp.WithLocation("/a", 3), acp.WithInput(map[string]any{"n": 1.5})),
+		acp.StartToolCall("c", "Edit", acp.WithKind(acp.ToolKindEdit), acp.WithLocation("/a", 3),
+			acp.WithInput(map[string]any{"n": 1.5})),
 		acp.UpdateToolCall("c", acp.WithStatus(acp.ToolCallStatusCompleted), acp.WithContent(acp.ToolEdit("/a", "", "new"))),
 		acp.UpdatePlan(entry, entry),
 		acp.ModeUpdate("ask"),

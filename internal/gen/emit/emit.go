@@ -76,7 +76,8 @@ func Files(pkg *model.Package, c Config) (map[string][]byte, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", file.name, err)
 		}
-		if !bytes.HasSuffix(bytes.TrimSpace(source), []byte("\npackage "+c.Package)) { // a file without declarations is left out
+		// a file without declarations is left out
+		if !bytes.HasSuffix(bytes.TrimSpace(source), []byte("\npackage "+c.Package)) {
 			out[file.name] = source
 		}
 	}

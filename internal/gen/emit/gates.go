@@ -179,7 +179,8 @@ func (g *generator) lacks(f *jen.File, caps string, m *model.Method) {
 		case need.Field == nil && need.Variant == nil:
 			body = append(body, refuse(need.Capability))
 		case need.Variant == nil:
-			body = append(body, jen.If(isSet(params, need.Field).Op("&&").Op("!").Add(isAdvertised(jen.Id("x"), need.Capability))).Block(
+			body = append(body, jen.If(isSet(params, need.Field).Op("&&").Op("!").
+				Add(isAdvertised(jen.Id("x"), need.Capability))).Block(
 				jen.Return(jen.Lit(model.DottedPath(need.Capability)))))
 		case i > 0 && m.Needs[i-1].Variant != nil && m.Needs[i-1].Field == need.Field:
 			// It belongs to the case before it.
@@ -192,16 +193,20 @@ func (g *generator) lacks(f *jen.File, caps string, m *model.Method) {
 				continue
 			case !ok:
 				g.each[caps+each] = jen.Add(test).GoString()
-				add(f, append(comment(wrap(each+" returns the capability that an item of list needs and x does not have, or \"\".", "", "", width-3)),
-					method(caps).Id(each).Params(jen.Id("list").Index().Add(g.goType(item))).String().Block(test, jen.Return(jen.Lit(""))))...)
+				add(f, append(comment(wrap(each+" returns the capability that an item of list needs and x does not have, or \"\".",
+					"", "", width-3)),
+					method(caps).Id(each).Params(jen.Id("list").Index().Add(g.goType(item))).String().
+						Block(test, jen.Return(jen.Lit(""))))...)
 			}
-			body = append(body, jen.If(jen.Id("missing").Op(":=").Id("x").Dot(each).Call(listOf(params, need.Field)), jen.Id("missing").Op("!=").Lit("")).Block(
+			body = append(body, jen.If(jen.Id("missing").Op(":=").Id("x").Dot(each).Call(listOf(params, need.Field)),
+				jen.Id("missing").Op("!=").Lit("")).Block(
 				jen.Return(jen.Id("missing"))))
 		default:
 			body = append(body, g.lacksVariant(params, m.Needs[i:], refuse))
 		}
 	}
-	doc := wrap(lacksName(m)+" returns the capability that a call of "+m.Name+" needs and x does not have, or \"\".", "", "", width-3)
+	doc := wrap(lacksName(m)+" returns the capability that a call of "+m.Name+" needs and x does not have, or \"\".", "",
+		"", width-3)
 	add(f, append(comment(doc), method(caps).Id(lacksName(m)).
 		Params(params.Clone().Op("*").Id(m.Params.Base().Go)).String().
 		Block(append(body, jen.Return(jen.Lit("")))...))...)
@@ -224,7 +229,8 @@ func listOf(params *jen.Statement, f *model.Field) *jen.Statement {
 }
 
 // lacksVariant returns the test of the variants at the beginning of needs, which belong to one union.
-func (g *generator) lacksVariant(params *jen.Statement, needs []model.Need, refuse func([]*model.Field) jen.Code) jen.Code {
+func (g *generator) lacksVariant(params *jen.Statement, needs []model.Need,
+	refuse func([]*model.Field) jen.Code) jen.Code {
 	field := needs[0].Field
 	test := func(union *jen.Statement) jen.Code {
 		return jen.Switch(union.Dot("Variant").Assert(jen.Type())).BlockFunc(func(cases *jen.Group) {
@@ -232,7 +238,8 @@ func (g *generator) lacksVariant(params *jen.Statement, needs []model.Need, refu
 				types := []jen.Code{jen.Op("*").Id(needs[i].Variant.Go)}
 				same := model.DottedPath(needs[i].Capability)
 				first := needs[i]
-				for i++; i < len(needs) && needs[i].Field == field && needs[i].Variant != nil && model.DottedPath(needs[i].Capability) == same; i++ {
+				for i++; i < len(needs) && needs[i].Field == field && needs[i].Variant != nil &&
+					model.DottedPath(needs[i].Capability) == same; i++ {
 					types = append(types, jen.Op("*").Id(needs[i].Variant.Go))
 				}
 				cases.Case(types...).Block(refuse(first.Capability))
@@ -291,7 +298,8 @@ func (g *generator) derive(f *jen.File, r role, caps string, groups []*capabilit
 			jen.Err().Op("!=").Nil(),
 		).Block(jen.Return(jen.Id("x"), jen.Err())).Else().If(jen.Id("all")).Block(set...))
 	}
-	doc := wrap("capabilities returns the capabilities that the handlers imply. It is an error to set only some of the handlers"+
+	doc := wrap("capabilities returns the capabilities that the handlers imply. It is an error to set only some of "+
+		"the handlers"+
 		" of one capability.", "", "", width-3)
 	add(f, append(comment(doc), jen.Func().Params(jen.Id("h").Op("*").Id(r.handlers)).Id("capabilities").Params().
 		Params(jen.Id("x").Id(caps), jen.Err().Error()).

@@ -152,7 +152,8 @@ func (g *generator) accessors(f *jen.File, owner string, fields []*model.Field) 
 		if field.Opt() && field.Nullable {
 			absent = "absent or null"
 		}
-		doc := comment(wrap(field.Accessor+" returns "+field.Go+" or, if it is "+absent+", the schema's default, "+string(field.Default)+".", "", "", width-3))
+		doc := comment(wrap(field.Accessor+" returns "+field.Go+" or, if it is "+absent+", the schema's default, "+
+			string(field.Default)+".", "", "", width-3))
 		if field.Opt() {
 			add(f, append(doc, head.Add(oneLine(jen.Return(x.Dot("Or").Call(g.defaultValue(field))))))...)
 			continue

@@ -51,8 +51,10 @@ const (
 // keywords has every keyword that the published schemas use, except the old ones that only their metaschema used, and
 // the annotations of draft 2020-12. A keyword that is not listed stops the generator, unless roleOf knows it.
 var keywords = withBounds(map[string]role{
-	"$schema": annotates, "$comment": annotates, "$defs": annotates, "definitions": annotates, "$id": annotates, "$vocabulary": annotates,
-	"examples": annotates, "readOnly": annotates, "writeOnly": annotates, "contentMediaType": annotates, "contentSchema": annotates,
+	"$schema": annotates, "$comment": annotates, "$defs": annotates, "definitions": annotates, "$id": annotates,
+	"$vocabulary": annotates,
+	"examples":    annotates, "readOnly": annotates, "writeOnly": annotates, "contentMediaType": annotates,
+	"contentSchema": annotates,
 	"propertyNames": annotates, // schemas that restrict names are refused
 	"title":         annotates, "description": annotates, "default": annotates, "deprecated": annotates,
 	"x-docs-ignore": annotates, "x-method": annotates, "x-side": annotates,
@@ -70,13 +72,15 @@ var keywords = withBounds(map[string]role{
 // roleOf returns the role of a keyword. Keywords of other tools begin with x-. Unknown x-deserialize- keywords of ACP
 // could change how values are read.
 func roleOf(keyword string) role {
-	if r := keywords[keyword]; r != unknown || !strings.HasPrefix(keyword, "x-") || strings.HasPrefix(keyword, "x-deserialize-") {
+	if r := keywords[keyword]; r != unknown || !strings.HasPrefix(keyword, "x-") ||
+		strings.HasPrefix(keyword, "x-deserialize-") {
 		return r
 	}
 	return annotates
 }
 
-var isType = map[string]bool{"null": true, "boolean": true, "object": true, "array": true, "number": true, "string": true, "integer": true}
+var isType = map[string]bool{"null": true, "boolean": true, "object": true, "array": true, "number": true,
+	"string": true, "integer": true}
 
 func withBounds(keywords map[string]role) map[string]role {
 	for _, b := range model.BoundKeywords {
@@ -303,7 +307,8 @@ func (n *Node) allowsAnyName() bool {
 // plain reports a value that the keyword cannot have, wherever it is, even in a branch that has no effect.
 func (w *walker) plain(at, keyword string, value json.RawMessage) {
 	var err error
-	if i := slices.IndexFunc(model.BoundKeywords[:], func(k model.BoundKeyword) bool { return k.Keyword == keyword }); i >= 0 {
+	if i := slices.IndexFunc(model.BoundKeywords[:],
+		func(k model.BoundKeyword) bool { return k.Keyword == keyword }); i >= 0 {
 		err = checkLimit(model.BoundKeywords[i].Limit, value)
 	} else if keyword == "contentEncoding" || keyword == "$comment" || keyword == "$schema" {
 		err = checkText(value)
@@ -490,7 +495,8 @@ func (d *Document) resolve() error {
 		case !ok:
 			problems = append(problems, &Error{Pointer: n.Pointer, Msg: fmt.Sprintf("reference %q leaves $defs", n.ref)})
 		case d.Def(name) == nil || d.Def(name).Pointer != pointer:
-			problems = append(problems, &Error{Pointer: n.Pointer, Msg: fmt.Sprintf("reference to %q, which is not defined", name)})
+			problems = append(problems,
+				&Error{Pointer: n.Pointer, Msg: fmt.Sprintf("reference to %q, which is not defined", name)})
 		}
 	})
 	if len(problems) > 0 {

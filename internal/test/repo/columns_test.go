@@ -13,7 +13,7 @@ import (
 // mostLong is how many lines of code have more than maxColumns. It may only fall: break lines that you change.
 const (
 	maxColumns = 120
-	mostLong   = 170
+	mostLong   = 21
 )
 
 // TestColumns requires that comments outside tests have at most 120 columns, where a tab counts one, and that no more

@@ -311,7 +311,8 @@ func (p *painter) turnEnd(turn *view.TurnState) []line {
 
 func turnUsage(u acp.Usage) string {
 	var s strings.Builder
-	s.WriteString(fmt.Sprintf("%s tokens: %s in, %s out", count(u.TotalTokens), count(u.InputTokens), count(u.OutputTokens)))
+	s.WriteString(fmt.Sprintf("%s tokens: %s in, %s out", count(u.TotalTokens), count(u.InputTokens),
+		count(u.OutputTokens)))
 	for _, more := range []struct {
 		name string
 		n    acp.Opt[uint64]
@@ -361,13 +362,15 @@ func (p *painter) compaction(c *view.Compaction, unfolded bool, width int) []lin
 	}
 	out := l.wrap(width, nil)
 	if unfolded && summary != "" {
-		out = append(out, p.prefixLines(line{{p.marks.vertical + " ", p.dim}}, style{}, p.markdownText(summary, max(width-2, 1)))...)
+		out = append(out, p.prefixLines(line{{p.marks.vertical + " ", p.dim}}, style{},
+			p.markdownText(summary, max(width-2, 1)))...)
 	}
 	return out
 }
 
 func (p *painter) subagent(s *view.Subagent, unfolded bool, width int) []line {
-	l := line{{p.marks.arrow + " ", p.accent}, {"Subagent ", p.dim}, {cmp.Or(label(s.Title.Value()), label(string(s.SessionID))), p.strong}}
+	l := line{{p.marks.arrow + " ", p.accent}, {"Subagent ", p.dim},
+		{cmp.Or(label(s.Title.Value()), label(string(s.SessionID))), p.strong}}
 	if state, ok := s.State.Get(); ok {
 		l.add("  "+stateWords(&state), p.dim)
 	}
@@ -441,7 +444,8 @@ func (p *painter) notice(n *view.Notice, width int) []line {
 	case acp.NoticeSeverityError:
 		s = p.bad
 	}
-	l := line{{p.marks.notice + " ", s}, {label(cmp.Or(string(n.Severity), "notice")) + ": ", s}, {label(n.Title), p.strong}}
+	l := line{{p.marks.notice + " ", s}, {label(cmp.Or(string(n.Severity), "notice")) + ": ", s},
+		{label(n.Title), p.strong}}
 	out := l.wrap(width, line{{"  ", style{}}})
 	if d := n.Description.Value(); d != "" {
 		out = append(out, wrapAll(paragraph(d, p.text), width, "  ")...)

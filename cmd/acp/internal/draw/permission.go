@@ -19,7 +19,8 @@ type PermissionText struct {
 }
 
 // Permission draws a permission question with all that is known of the tool call. There may be many lines.
-func Permission(q *view.Question, t *Theme, layout DiffLayout, terminal func(acp.TerminalID) (Output, bool), width int) PermissionText {
+func Permission(q *view.Question, t *Theme, layout DiffLayout, terminal func(acp.TerminalID) (Output, bool),
+	width int) PermissionText {
 	p := newPainter(t)
 	p.diffs = layout
 	if terminal != nil {
@@ -81,7 +82,8 @@ func Permission(q *view.Question, t *Theme, layout DiffLayout, terminal func(acp
 	for _, content := range q.Call.Content {
 		said("", p.toolContent(content, maxDiffAll, max(width-2, 1)))
 	}
-	commanded := slices.ContainsFunc(q.Facts, func(f view.Fact) bool { return f.Name == "$" || strings.HasPrefix(f.Name, "input") })
+	commanded := slices.ContainsFunc(q.Facts,
+		func(f view.Fact) bool { return f.Name == "$" || strings.HasPrefix(f.Name, "input") })
 	if len(q.Call.RawInput) > 0 && !commanded { // whose input is a fact, member by member
 		if len(body) > 0 {
 			body = append(body, nil)

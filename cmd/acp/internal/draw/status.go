@@ -28,7 +28,8 @@ func Plan(t *Theme, s *view.Snapshot, width, height int) []string {
 				out = append(out, p.plan("Plan "+label(string(plan.ID)), c.Entries, width, room)...)
 			}
 		case *acp.PlanUpdateContentFile:
-			out = append(out, line{{"Plan " + label(string(plan.ID)), p.title}, {" in " + label(c.URI), p.dim}}.clip(width, p.marks.ellipsis))
+			out = append(out, line{{"Plan " + label(string(plan.ID)), p.title}, {" in " + label(c.URI), p.dim}}.clip(width,
+				p.marks.ellipsis))
 		case *acp.PlanUpdateContentMarkdown:
 			out = append(out, line{{"Plan " + label(string(plan.ID)), p.title}}.clip(width, p.marks.ellipsis))
 			out = append(out, p.markdownText(c.Content, width)...)
@@ -57,7 +58,8 @@ func PlanFinished(s *view.Snapshot) bool {
 		}
 		entries = append(slices.Clip(entries), items.Entries...)
 	}
-	return len(entries) > 0 && !slices.ContainsFunc(entries, func(e acp.PlanEntry) bool { return e.Status != acp.PlanEntryStatusCompleted })
+	return len(entries) > 0 && !slices.ContainsFunc(entries,
+		func(e acp.PlanEntry) bool { return e.Status != acp.PlanEntryStatusCompleted })
 }
 
 // plan draws entries in at most height lines, one line each. If there is only one line, it shows the current entry.

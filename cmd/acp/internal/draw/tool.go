@@ -135,7 +135,8 @@ func (p *painter) state(c *view.ToolCall) (mark string, s style, word string) {
 
 // Ended reports whether a tool call is over.
 func Ended(c *view.ToolCall) bool {
-	return c.Cancelled || c.Unfinished || c.Call.Status == acp.ToolCallStatusCompleted || c.Call.Status == acp.ToolCallStatusFailed
+	return c.Cancelled || c.Unfinished || c.Call.Status == acp.ToolCallStatusCompleted ||
+		c.Call.Status == acp.ToolCallStatusFailed
 }
 
 // WaitsForPermission reports whether a tool call is waiting for the answer to a permission request.
@@ -281,7 +282,8 @@ func (p *painter) toolContent(c acp.ToolCallContent, maxLines, width int) []line
 }
 
 // ToolCall returns the lines of a tool call: one line, or everything it contains if unfolded is set.
-func ToolCall(t *Theme, c *view.ToolCall, unfolded bool, terminal func(acp.TerminalID) (Output, bool), width int) []string {
+func ToolCall(t *Theme, c *view.ToolCall, unfolded bool, terminal func(acp.TerminalID) (Output, bool),
+	width int) []string {
 	p := newPainter(t)
 	if terminal != nil {
 		p.terminal = func(id string) (Output, bool) { return terminal(acp.TerminalID(id)) }

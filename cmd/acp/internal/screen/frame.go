@@ -98,8 +98,10 @@ var standard = map[string]bool{"7": true, "25": true, "8": true, "1007": true}
 // names are the names of the modes that clients use.
 var names = map[string]string{
 	"1": "application cursor keys", "7": "wrap", "25": "cursor", "47": "alternate screen", "1047": "alternate screen",
-	"1049": "alternate screen", "9": "mouse", "1000": "mouse", "1002": "mouse", "1003": "mouse", "1004": "focus events", "1006": "mouse (SGR)",
-	"2004": "bracketed paste", "2026": "synchronized output", "2027": "grapheme clusters", "2031": "colour scheme reports", "2048": "size reports",
+	"1049": "alternate screen", "9": "mouse", "1000": "mouse", "1002": "mouse", "1003": "mouse", "1004": "focus events",
+	"1006": "mouse (SGR)",
+	"2004": "bracketed paste", "2026": "synchronized output", "2027": "grapheme clusters", "2031": "colour scheme reports",
+	"2048": "size reports",
 }
 
 // Changed returns the modes that differ from those before a program starts, sorted, such as "alternate screen on" and

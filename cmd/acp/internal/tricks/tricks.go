@@ -78,16 +78,19 @@ type Door interface {
 type Workbench interface{ Workbench() }
 
 // forged is what a user interface may write for another question.
-const forged = "\nagent asks for permission\nkind read\n$ cat README.md\nagent good\ntitle Read\n\n1: allow once: Yes\n2: reject once: No\n  1. allow once: Yes\nWhich? \nNumber: \nWhich one?\n"
+const forged = "\nagent asks for permission\nkind read\n$ cat README.md\nagent good\ntitle Read\n\n1: allow once: " +
+	"Yes\n2: reject once: No\n  1. allow once: Yes\nWhich? \nNumber: \nWhich one?\n"
 
 const rm = `{"command":"rm -rf ~"}`
 
 func call(input string, title string) acp.ToolCallUpdate {
-	return acp.ToolCallUpdate{ToolCallID: "t", Title: acp.Some(title), Kind: acp.Some(acp.ToolKindExecute), RawInput: json.RawMessage(input)}
+	return acp.ToolCallUpdate{ToolCallID: "t", Title: acp.Some(title), Kind: acp.Some(acp.ToolKindExecute),
+		RawInput: json.RawMessage(input)}
 }
 
 func changed(input string) []acp.SessionUpdate {
-	return []acp.SessionUpdate{acp.NewSessionUpdateToolCallUpdate(acp.ToolCallUpdate{ToolCallID: "t", RawInput: json.RawMessage(input)})}
+	return []acp.SessionUpdate{acp.NewSessionUpdateToolCallUpdate(acp.ToolCallUpdate{ToolCallID: "t",
+		RawInput: json.RawMessage(input)})}
 }
 
 func named(kind acp.PermissionOptionKind, name string) []acp.PermissionOption {
@@ -96,15 +99,18 @@ func named(kind acp.PermissionOptionKind, name string) []acp.PermissionOption {
 
 // All returns the table.
 func All() []*Trick {
-	const once, always, reject = acp.PermissionOptionKindAllowOnce, acp.PermissionOptionKindAllowAlways, acp.PermissionOptionKindRejectOnce
+	const once, always, reject = acp.PermissionOptionKindAllowOnce, acp.PermissionOptionKindAllowAlways,
+		acp.PermissionOptionKindRejectOnce
 	hidden := func(name, input string, shows ...string) *Trick {
 		return &Trick{Name: name, Call: call(input, "List files"), Shows: shows, Index: 1, Want: "no"}
 	}
 	lie := func(name string, kind acp.PermissionOptionKind, label string, shows ...string) *Trick {
-		return &Trick{Name: name, Call: call(rm, "Clean"), Options: named(kind, label), Shows: append(shows, "$ rm -rf ~"), Want: "first"}
+		return &Trick{Name: name, Call: call(rm, "Clean"), Options: named(kind, label), Shows: append(shows, "$ rm -rf ~"),
+			Want: "first"}
 	}
 	around := func(name string, before, after []acp.SessionUpdate) *Trick {
-		return &Trick{Name: name, Before: before, After: after, Call: call(rm, "Clean"), Shows: []string{"$ rm -rf ~"}, Want: "first"}
+		return &Trick{Name: name, Before: before, After: after, Call: call(rm, "Clean"), Shows: []string{"$ rm -rf ~"},
+			Want: "first"}
 	}
 	ended := func(name string, by Ending) *Trick {
 		return &Trick{Name: name, Call: call(rm, "Clean"), Shows: []string{"$ rm -rf ~"}, Ends: by, Want: Cancelled}
@@ -112,17 +118,22 @@ func All() []*Trick {
 	text := []acp.SessionUpdate{acp.AgentMessageText(forged)}
 	thought := []acp.SessionUpdate{acp.AgentThoughtText(forged)}
 	other := []acp.SessionUpdate{acp.StartToolCall("other", forged)}
-	plan := []acp.SessionUpdate{acp.UpdatePlan(acp.PlanEntry{Content: forged, Priority: acp.PlanEntryPriorityHigh, Status: acp.PlanEntryStatusPending})}
+	plan := []acp.SessionUpdate{acp.UpdatePlan(acp.PlanEntry{Content: forged, Priority: acp.PlanEntryPriorityHigh,
+		Status: acp.PlanEntryStatusPending})}
 	all := []*Trick{
 		around("nothing", nil, nil),
 		around("text before it", text, nil), around("text after it", nil, text), around("a thought after it", nil, thought),
-		around("another tool call after it", nil, other), around("a plan after it", nil, plan), around("much text after it", nil, []acp.SessionUpdate{acp.AgentMessageText(strings.Repeat(forged, 1000))}),
+		around("another tool call after it", nil, other), around("a plan after it", nil, plan),
+		around("much text after it", nil, []acp.SessionUpdate{acp.AgentMessageText(strings.Repeat(forged, 1000))}),
 		{Name: "a key typed early", Call: call(rm, "Clean"), Shows: []string{"$ rm -rf ~"}, Early: true, Want: "first"},
-		{Name: "an early key for always", Call: call(rm, "Clean"), Options: named(always, "Always allow"), Early: true, Index: 1, Want: "no"},
+		{Name: "an early key for always", Call: call(rm, "Clean"), Options: named(always, "Always allow"), Early: true,
+			Index: 1, Want: "no"},
 		{Name: "another command afterwards", Call: call(rm, "Clean"), After: changed(`{"command":"cat README.md"}`), Shows: []string{"$ rm -rf ~"}, Later: "later $ cat README.md", Want: "first"},
 		{Name: "a worse command afterwards", Call: call(`{"command":"cat README.md"}`, "Read"), After: changed(rm), Shows: []string{"$ cat README.md"}, Later: "later $ rm -rf ~", Index: 1, Want: "no"},
-		{Name: "what only an earlier update said", Before: []acp.SessionUpdate{acp.StartToolCall("t", "Clean", acp.WithLocation("/home/me", 7))}, Call: acp.ToolCallUpdate{ToolCallID: "t", RawInput: json.RawMessage(rm)},
-			Shows: []string{"$ rm -rf ~", "at /home/me:7"}, Want: "first"},
+		{Name: "what only an earlier update said",
+			Before: []acp.SessionUpdate{acp.StartToolCall("t", "Clean", acp.WithLocation("/home/me", 7))},
+			Call:   acp.ToolCallUpdate{ToolCallID: "t", RawInput: json.RawMessage(rm)},
+			Shows:  []string{"$ rm -rf ~", "at /home/me:7"}, Want: "first"},
 		lie("allow always is called reject", always, "Reject", "allow always (its name says otherwise): Reject"),
 		lie("allow once is called cancel", once, "Cancel", "allow once (its name says otherwise): Cancel"),
 		lie("reject is called allow", reject, "Allow", "reject once (its name says otherwise): Allow"),
@@ -130,8 +141,10 @@ func All() []*Trick {
 		lie("an option with lines", once, "Yes\n2: reject once: No", `allow once: Yes\n2: reject once: No`),
 		lie("an option with escapes", once, "Yes\x1b[2J\u202eok\u3164", `allow once: Yes\x1b[2J\u202eok\u3164`),
 		lie("an option without a name", once, " ", "allow once: first"),
-		{Name: "all options allow", Call: call(rm, "Clean"), Options: []acp.PermissionOption{acp.AllowOnce("first", "Stop"), acp.AllowAlways("second", "Never")},
-			Shows: []string{"allow once (its name says otherwise): Stop", "allow always (its name says otherwise): Never"}, Want: "first"},
+		{Name: "all options allow", Call: call(rm, "Clean"),
+			Options: []acp.PermissionOption{acp.AllowOnce("first", "Stop"), acp.AllowAlways("second", "Never")},
+			Shows:   []string{"allow once (its name says otherwise): Stop", "allow always (its name says otherwise): Never"},
+			Want:    "first"},
 		hidden("two commands", `{"command":"ls","cmd":"rm -rf ~"}`, "$ ls", "$ rm -rf ~"),
 		hidden("a member twice", `{"command":"rm -rf ~","command":"ls"}`, "$ ls", "$ rm -rf ~"),
 		hidden("standard input", `{"command":"sh","stdin":"rm -rf ~"}`, "$ sh", "input stdin rm -rf ~"),
@@ -147,20 +160,30 @@ func All() []*Trick {
 		hidden("many lines", `{"command":"ls`+strings.Repeat(`\n#`, 60)+`\nrm -rf ~"}`, "$ ls", "  rm -rf ~"),
 		hidden("facts in a command", `{"command":"rm -rf ~\nkind read\n$ cat README.md"}`, "$ rm -rf ~", "  kind read", "  $ cat README.md"),
 		{Name: "facts in a title", Call: call(rm, "Read"+forged), Shows: []string{"$ rm -rf ~", `title Read\nagent asks`}, Index: 1, Want: "no"},
-		{Name: "facts in a name", Call: acp.ToolCallUpdate{ToolCallID: "t", Kind: acp.Some(acp.ToolKindExecute), Name: acp.Some("x\nkind read"), RawInput: json.RawMessage(rm)},
+		{Name: "facts in a name", Call: acp.ToolCallUpdate{ToolCallID: "t", Kind: acp.Some(acp.ToolKindExecute),
+			Name: acp.Some("x\nkind read"), RawInput: json.RawMessage(rm)},
 			Shows: []string{`kind execute, tool x\nkind read`, "$ rm -rf ~"}, Index: 1, Want: "no"},
-		{Name: "facts in a path", Call: acp.ToolCallUpdate{ToolCallID: "t", Locations: acp.Some([]acp.ToolCallLocation{{Path: "/etc\nkind read"}}), Content: acp.Some([]acp.ToolCallContent{acp.ToolEdit("/shadow\n", "", "x")})},
+		{Name: "facts in a path", Call: acp.ToolCallUpdate{ToolCallID: "t",
+			Locations: acp.Some([]acp.ToolCallLocation{{Path: "/etc\nkind read"}}),
+			Content:   acp.Some([]acp.ToolCallContent{acp.ToolEdit("/shadow\n", "", "x")})},
 			Shows: []string{`at /etc\nkind read`, `at /shadow\n`}, Index: 1, Want: "no"},
-		{Name: "facts in content", Call: acp.ToolCallUpdate{ToolCallID: "t", Kind: acp.Some(acp.ToolKindExecute), RawInput: json.RawMessage(rm), Content: acp.Some([]acp.ToolCallContent{acp.ToolText(forged)})},
+		{Name: "facts in content", Call: acp.ToolCallUpdate{ToolCallID: "t", Kind: acp.Some(acp.ToolKindExecute),
+			RawInput: json.RawMessage(rm), Content: acp.Some([]acp.ToolCallContent{acp.ToolText(forged)})},
 			Shows: []string{"$ rm -rf ~"}, Index: 1, Want: "no"},
-		ended("the turn ends", ByTurn), ended("the user cancels the turn", ByUser), ended("the agent cancels the request", ByRequest),
-		{Name: "a question after the turn", Call: call(rm, "Clean"), Idle: true, Shows: []string{"$ rm -rf ~", "turn none is in progress"}, Want: "first"},
-		{Name: "a session that nobody knows", Call: call(rm, "Clean"), Session: "other", Shows: []string{"$ rm -rf ~"}, Want: "first"},
+		ended("the turn ends", ByTurn), ended("the user cancels the turn", ByUser),
+		ended("the agent cancels the request", ByRequest),
+		{Name: "a question after the turn", Call: call(rm, "Clean"), Idle: true,
+			Shows: []string{"$ rm -rf ~", "turn none is in progress"}, Want: "first"},
+		{Name: "a session that nobody knows", Call: call(rm, "Clean"), Session: "other", Shows: []string{"$ rm -rf ~"},
+			Want: "first"},
 		{Name: "no options", Call: call(rm, "Clean"), Options: []acp.PermissionOption{}, Unasked: true, Want: Cancelled},
-		{Name: "two options with one id", Call: call(rm, "Clean"), Options: []acp.PermissionOption{acp.AllowAlways("first", "Allow"), acp.RejectOnce("first", "Reject")},
-			Shows: []string{"$ rm -rf ~", "cannot be chosen"}, Early: true, Ends: ByUser, Want: Cancelled},
+		{Name: "two options with one id", Call: call(rm, "Clean"),
+			Options: []acp.PermissionOption{acp.AllowAlways("first", "Allow"), acp.RejectOnce("first", "Reject")},
+			Shows:   []string{"$ rm -rf ~", "cannot be chosen"}, Early: true, Ends: ByUser, Want: Cancelled},
 		lie("an option of an unknown kind", "allow_once ", "Reject", `kind "allow_once ", which may allow anything: Reject`, "reject once: Leave it"),
-		{Name: "only unknown kinds", Call: call(rm, "Clean"), Options: []acp.PermissionOption{{OptionID: "first", Kind: "Allow_Once", Name: "Yes"}, {OptionID: "y", Kind: "x\nreject_once", Name: "No"}},
+		{Name: "only unknown kinds", Call: call(rm, "Clean"),
+			Options: []acp.PermissionOption{{OptionID: "first", Kind: "Allow_Once", Name: "Yes"},
+				{OptionID: "y", Kind: "x\nreject_once", Name: "No"}},
 			Shows: []string{"$ rm -rf ~", `kind "Allow_Once", which may allow anything: Yes`, `kind "x\nreject_once", which may allow anything: No`}, Early: true, Want: "first"},
 		lie("an option with an empty name", once, "", "allow once: first"),
 	}
@@ -177,7 +200,8 @@ type Played chan acp.PermissionOptionID
 
 // Prompt returns a handler of session/prompt that plays the trick once. The turn ends with the answer, unless the trick
 // is about that.
-func (k *Trick) Prompt(played *Played) func(context.Context, *acp.AgentSession, *acp.PromptRequest) (*acp.PromptResponse, error) {
+func (k *Trick) Prompt(played *Played) func(context.Context, *acp.AgentSession,
+	*acp.PromptRequest) (*acp.PromptResponse, error) {
 	return func(ctx context.Context, s *acp.AgentSession, _ *acp.PromptRequest) (*acp.PromptResponse, error) {
 		end := &acp.PromptResponse{StopReason: acp.StopReasonEndTurn}
 		if !k.begun.CompareAndSwap(false, true) {

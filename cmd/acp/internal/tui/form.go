@@ -194,7 +194,8 @@ func newForm(asked *talk.Elicitation, answer func(*acp.CreateElicitationResponse
 	}
 	keys := huh.NewDefaultKeyMap()
 	keys.Quit = key.NewBinding() // Ctrl-C belongs to the program
-	d.form = huh.NewForm(huh.NewGroup(fields...)).WithShowHelp(false).WithShowErrors(false).WithKeyMap(keys).WithTheme(huh.ThemeFunc(formTheme))
+	d.form = huh.NewForm(huh.NewGroup(fields...)).WithShowHelp(false).WithShowErrors(false).WithKeyMap(keys).
+		WithTheme(huh.ThemeFunc(formTheme))
 	return d
 }
 
@@ -226,13 +227,15 @@ func (f *field) huh() huh.Field {
 		for _, c := range f.Choices {
 			options = append(options, huh.NewOption(clean(c.Title), c.Const))
 		}
-		return huh.NewSelect[string]().Title(title).Description(about).Options(options...).Value(&f.text).Height(min(len(options)+1+min(1, len(about)), 10)).Validate(f.valid)
+		return huh.NewSelect[string]().Title(title).Description(about).Options(options...).Value(&f.text).
+			Height(min(len(options)+1+min(1, len(about)), 10)).Validate(f.valid)
 	case multiField:
 		var options []huh.Option[string]
 		for _, c := range f.Choices {
 			options = append(options, huh.NewOption(clean(c.Title), c.Const).Selected(slices.Contains(f.chosen, c.Const)))
 		}
-		return huh.NewMultiSelect[string]().Title(title).Description(about).Options(options...).Value(&f.chosen).Height(min(len(options)+1+min(1, len(about)), 10)).Validate(f.validChoices)
+		return huh.NewMultiSelect[string]().Title(title).Description(about).Options(options...).Value(&f.chosen).
+			Height(min(len(options)+1+min(1, len(about)), 10)).Validate(f.validChoices)
 	case unknownField:
 		return huh.NewNote().Title(title).Description("This client does not support this kind of field and leaves it out.")
 	}

@@ -45,12 +45,14 @@ func (h hooks) options(opts *Options) *talk.Options {
 		}
 	}
 	o.TerminalLogin, o.Plans, o.Subagents = true, true, true
-	o.NoReconnect = base.NoReconnect || base.Agent.Command != nil // the user decides whether a program that has ended is started again
+	// the user decides whether a program that has ended is started again
+	o.NoReconnect = base.NoReconnect || base.Agent.Command != nil
 	return &o
 }
 
 func (h hooks) permission(ctx context.Context, q *talk.Question) (acp.PermissionOptionID, error) {
-	return ask(ctx, h, q.Session, q.Call.ToolCallID, func(answer func(acp.PermissionOptionID)) dialog { return newPermission(q, answer) })
+	return ask(ctx, h, q.Session, q.Call.ToolCallID,
+		func(answer func(acp.PermissionOptionID)) dialog { return newPermission(q, answer) })
 }
 
 func (h hooks) form(ctx context.Context, e *talk.Elicitation) (*acp.CreateElicitationResponse, error) {
@@ -58,15 +60,18 @@ func (h hooks) form(ctx context.Context, e *talk.Elicitation) (*acp.CreateElicit
 		h.send(eventMsg{Kind: talk.Warning, Session: e.Session, Err: fmt.Errorf("declined a form of the agent: %w", err)})
 		return declined(), nil
 	}
-	return ask(ctx, h, e.Session, e.ToolCall, func(answer func(*acp.CreateElicitationResponse)) dialog { return newForm(e, answer) })
+	return ask(ctx, h, e.Session, e.ToolCall,
+		func(answer func(*acp.CreateElicitationResponse)) dialog { return newForm(e, answer) })
 }
 
 func (h hooks) page(ctx context.Context, e *talk.Elicitation) (*acp.CreateElicitationResponse, error) {
-	return ask(ctx, h, e.Session, e.ToolCall, func(answer func(*acp.CreateElicitationResponse)) dialog { return &pageDialog{page: e, answer: answer} })
+	return ask(ctx, h, e.Session, e.ToolCall,
+		func(answer func(*acp.CreateElicitationResponse)) dialog { return &pageDialog{page: e, answer: answer} })
 }
 
 // ask asks a question and waits for its answer. When ctx ends, the question is withdrawn.
-func ask[R any](ctx context.Context, h hooks, session acp.SessionID, call acp.ToolCallID, build func(answer func(R)) dialog) (R, error) {
+func ask[R any](ctx context.Context, h hooks, session acp.SessionID, call acp.ToolCallID,
+	build func(answer func(R)) dialog) (R, error) {
 	answers := make(chan R, 1) // at most one answer is sent
 	q := &question{session: session, call: call}
 	q.dialog = build(func(r R) { answers <- r })

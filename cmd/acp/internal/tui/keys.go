@@ -21,7 +21,8 @@ type binding struct {
 // actions returns the actions of a chat.
 func actions() []binding {
 	return []binding{
-		{"", []string{"enter"}, "send the prompt, or queue it while a turn is running; with an empty editor, send the queued prompts", (*Model).submit},
+		{"", []string{"enter"}, "send the prompt, or queue it while a turn is running; with an empty editor, send the " +
+			"queued prompts", (*Model).submit},
 		{"steer", []string{"alt+s"}, "send the text into the running turn, if the agent accepts it", (*Model).steer},
 		{"", []string{"ctrl+j", "shift+enter", "alt+enter"}, "insert a line break", (*Model).newline},
 		{"", []string{"up", "down"}, "at the first and the last line: earlier and later prompts", nil},
@@ -59,7 +60,8 @@ func actions() []binding {
 		{"diffs", []string{"alt+d"}, "switch between side-by-side and unified diffs", (*Model).toggleDiffs},
 		{"copy", []string{"alt+y"}, "copy the selected message, or the agent's last one", (*Model).copyMessage},
 		{"copy-code", []string{"alt+k"}, "copy the last code block in it", (*Model).copyCode},
-		{"mouse", []string{"alt+r"}, "leave the mouse to the terminal, to select text; again: scroll with it", (*Model).toggleMouse},
+		{"mouse", []string{"alt+r"}, "leave the mouse to the terminal, to select text; again: scroll with it",
+			(*Model).toggleMouse},
 		{"changes", []string{"alt+w"}, "show all diffs of the last turn", (*Model).showDiffs},
 		{"subagent", []string{"alt+a"}, "show the work of the selected subagent, or of the last one", (*Model).showSubagent},
 		{"notes", []string{"alt+n"}, "show earlier notices, and the agent's standard error", (*Model).showNotes},

@@ -234,13 +234,15 @@ func (m *Model) startView(width int) []string {
 		command = shown.String()
 	}
 	info := m.client.Initialized().AgentInfo.Value()
-	lines := []string{"", "  " + m.style.accent.Bold(true).Render(m.agentName()) + " " + m.style.dim.Render(clean(info.Version)), ""}
+	lines := []string{"", "  " + m.style.accent.Bold(true).Render(m.agentName()) + " " +
+		m.style.dim.Render(clean(info.Version)), ""}
 	for _, fact := range [][3]string{
 		{"agent", clean(command), ""}, {"in", clean(m.chat.session.Cwd()), ""}, {"mode", modeOf(s), "Shift-Tab"},
 		{"model", optionOf(s, acp.SessionConfigOptionCategoryModel), "Ctrl-L"},
 	} {
 		if fact[1] != "" {
-			lines = append(lines, "  "+m.style.dim.Render(fmt.Sprintf("%-6s", fact[0]))+" "+fact[1]+"  "+m.style.dim.Render(fact[2]))
+			lines = append(lines, "  "+m.style.dim.Render(fmt.Sprintf("%-6s", fact[0]))+" "+fact[1]+"  "+
+				m.style.dim.Render(fact[2]))
 		}
 	}
 	keys := ""

@@ -357,7 +357,8 @@ func (p *pages) view(m *Model, width, height int) []string {
 	}
 	lines := append([]string{m.rule(m.style.asking, p.title, width)}, strings.Split(p.port.View(), "\n")...)
 	if at, n := p.port.YOffset(), p.port.VisibleLineCount(); n < len(all) {
-		lines = append(lines, m.style.dim.Render(fit(fmt.Sprintf("%d to %d of %d lines  Esc: back", at+1, at+n, len(all)), width)))
+		lines = append(lines, m.style.dim.Render(fit(fmt.Sprintf("%d to %d of %d lines  Esc: back", at+1, at+n, len(all)),
+			width)))
 	}
 	return lines
 }

@@ -81,7 +81,8 @@ type layer interface {
 
 // newModel returns the model of a new program.
 func newModel(ctx context.Context, opts *Options, send func(tea.Msg)) *Model {
-	m := &Model{opts: opts, tasks: newTasks(ctx), send: send, mail: newMailbox(), opening: map[acp.SessionID]bool{}, now: time.Now, style: newStyles(true)}
+	m := &Model{opts: opts, tasks: newTasks(ctx), send: send, mail: newMailbox(), opening: map[acp.SessionID]bool{},
+		now: time.Now, style: newStyles(true)}
 	m.drawn = m.theme()
 	m.waiting = newEditor(m)
 	return m
@@ -198,7 +199,8 @@ func (m *Model) update(msg tea.Msg) tea.Cmd {
 		msg.chat.take(msg.snapshot)
 		if msg.chat == m.chat {
 			msg.chat.draw.Update(msg.snapshot)
-			if !slices.EqualFunc(before, msg.snapshot.Commands, func(a, b acp.AvailableCommand) bool { return a.Name == b.Name }) {
+			if !slices.EqualFunc(before, msg.snapshot.Commands,
+				func(a, b acp.AvailableCommand) bool { return a.Name == b.Name }) {
 				m.editor().complete(m) // a "/" may have been typed
 			}
 			m.resize()

@@ -94,7 +94,8 @@ func (d *permissionDialog) remembers(rules bool) {
 
 // purposes are the kinds of tools in the title of the question. A command is a command, whatever kind the agent says.
 var purposes = map[acp.ToolKind]string{
-	acp.ToolKindExecute: "run a command", acp.ToolKindEdit: "change a file", acp.ToolKindDelete: "delete a file", acp.ToolKindMove: "move a file",
+	acp.ToolKindExecute: "run a command", acp.ToolKindEdit: "change a file", acp.ToolKindDelete: "delete a file",
+	acp.ToolKindMove: "move a file",
 	acp.ToolKindRead: "read a file", acp.ToolKindSearch: "search", acp.ToolKindFetch: "fetch a page",
 }
 
@@ -182,7 +183,8 @@ func (d *permissionDialog) foot(m *Model, width int) []string {
 		lines = append(lines, fit(mark+color.Bold(true).Render(key)+"  "+text, width))
 	}
 	if n := len(d.asked.Options); n > len(lines) {
-		lines = append(lines, m.style.dim.Render(fit(fmt.Sprintf("Up, Down: %d to %d of %d answers", d.first+1, d.end, n), width)))
+		lines = append(lines, m.style.dim.Render(fit(fmt.Sprintf("Up, Down: %d to %d of %d answers", d.first+1, d.end, n),
+			width)))
 	}
 	return lines
 }

@@ -141,7 +141,8 @@ func (m *Model) renameChat(c *chat) tea.Cmd {
 			return nil
 		}
 		client := m.client
-		return m.call("The agent did not accept the title", func(ctx context.Context) error { return client.Rename(ctx, c.id, text) }, nil)
+		return m.call("The agent did not accept the title",
+			func(ctx context.Context) error { return client.Rename(ctx, c.id, text) }, nil)
 	}))
 	return nil
 }
@@ -185,21 +186,23 @@ func (m *Model) confirmDelete(id acp.SessionID, name string, then func()) tea.Cm
 		m.tellHere("The agent cannot delete sessions.")
 		return nil
 	}
-	p := newPicker("Delete "+name+"?", []item{{label: "keep it", value: false}, {label: "delete it", value: true}}, func(m *Model, p *picker, it item) tea.Cmd {
-		m.pop(p)
-		if !it.value.(bool) {
-			return nil
-		}
-		m.cancelTurn(m.chatOf(id)) // so that no queued prompt is sent when its turn ends
-		client := m.client
-		return m.call("The session was not deleted", func(ctx context.Context) error { return client.Delete(ctx, id) }, func(m *Model) tea.Cmd {
-			then()
-			if c := m.chatOf(id); c != nil {
-				return m.forget(c)
+	p := newPicker("Delete "+name+"?", []item{{label: "keep it", value: false}, {label: "delete it", value: true}},
+		func(m *Model, p *picker, it item) tea.Cmd {
+			m.pop(p)
+			if !it.value.(bool) {
+				return nil
 			}
-			return nil
+			m.cancelTurn(m.chatOf(id)) // so that no queued prompt is sent when its turn ends
+			client := m.client
+			return m.call("The session was not deleted", func(ctx context.Context) error { return client.Delete(ctx, id) },
+				func(m *Model) tea.Cmd {
+					then()
+					if c := m.chatOf(id); c != nil {
+						return m.forget(c)
+					}
+					return nil
+				})
 		})
-	})
 	p.letters = true
 	m.push(p)
 	return nil
@@ -276,7 +279,10 @@ func listSessions(ctx context.Context, client *talk.Client, cwd string) (all []a
 			break
 		}
 	}
-	slices.SortStableFunc(all, func(a, b acp.SessionInfo) int { return cmp.Compare(b.UpdatedAt.Value(), a.UpdatedAt.Value()) })
+	slices.SortStableFunc(all, func(a,
+		b acp.SessionInfo) int {
+		return cmp.Compare(b.UpdatedAt.Value(), a.UpdatedAt.Value())
+	})
 	return all, nil
 }
 
@@ -342,7 +348,8 @@ func storedKeys() []binding {
 	}
 	return []binding{
 		{"open", []string{"enter"}, "open it, with its history if the agent can do that", nil},
-		{"open without history", []string{"ctrl+o"}, "open it without its history", on(func(m *Model, _ *picker, it item) tea.Cmd { return m.openThis(it, false) })},
+		{"open without history", []string{"ctrl+o"}, "open it without its history",
+			on(func(m *Model, _ *picker, it item) tea.Cmd { return m.openThis(it, false) })},
 		{"delete", []string{"ctrl+x"}, "delete it", on(func(m *Model, p *picker, it item) tea.Cmd {
 			s := it.value.(acp.SessionInfo)
 			return m.confirmDelete(s.SessionID, m.nameOf(s), func() {
@@ -398,7 +405,8 @@ func (m *Model) openStored(id acp.SessionID, cwd string, history bool) tea.Cmd {
 }
 
 // openSession opens a session, with its history if that is wanted and the agent can load it.
-func openSession(ctx context.Context, client *talk.Client, id acp.SessionID, cwd string, history bool) (*talk.Session, string, error) {
+func openSession(ctx context.Context, client *talk.Client, id acp.SessionID, cwd string, history bool) (*talk.Session,
+	string, error) {
 	o := &talk.SessionOptions{Cwd: cwd}
 	can := client.Capabilities()
 	load, resume := can.LoadSession, can.SessionCapabilities.Resume.Present()

@@ -29,7 +29,8 @@ type span struct {
 }
 
 func newTimes(m *Model) *times {
-	t := &times{now: m.now, long: m.opts.Long, calls: map[acp.ToolCallID]*span{}, turns: map[int]time.Duration{}, open: map[acp.ToolCallID]int{}}
+	t := &times{now: m.now, long: m.opts.Long, calls: map[acp.ToolCallID]*span{}, turns: map[int]time.Duration{},
+		open: map[acp.ToolCallID]int{}}
 	if t.long == 0 {
 		t.long = longTime
 	}

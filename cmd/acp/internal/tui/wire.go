@@ -57,23 +57,24 @@ func (w *wire) last() ([]wireLine, int) {
 func (m *Model) showWire() tea.Cmd {
 	lines, count := m.wire.last() // a snapshot: the screen does not move while it is read
 	width, drawn := 0, []string(nil)
-	return m.showPages(fmt.Sprintf("The last %d of %s", len(lines), plural(count, "message")), true, func(m *Model, w int) []string {
-		if w == width {
+	return m.showPages(fmt.Sprintf("The last %d of %s", len(lines), plural(count, "message")), true,
+		func(m *Model, w int) []string {
+			if w == width {
+				return drawn
+			}
+			width, drawn = w, nil
+			for _, l := range lines {
+				head := l.at.Format("15:04:05.000") + " → agent"
+				if l.from == conformance.Agent {
+					head = l.at.Format("15:04:05.000") + " ← agent"
+				}
+				drawn = append(drawn, m.style.dim.Render(fit(head, w)))
+				text := l.text
+				if l.size > len(text) {
+					text = strings.ToValidUTF8(text, "") + fmt.Sprintf("… (%d bytes)", l.size)
+				}
+				drawn = append(drawn, wrap(cleanText(text), w)...)
+			}
 			return drawn
-		}
-		width, drawn = w, nil
-		for _, l := range lines {
-			head := l.at.Format("15:04:05.000") + " → agent"
-			if l.from == conformance.Agent {
-				head = l.at.Format("15:04:05.000") + " ← agent"
-			}
-			drawn = append(drawn, m.style.dim.Render(fit(head, w)))
-			text := l.text
-			if l.size > len(text) {
-				text = strings.ToValidUTF8(text, "") + fmt.Sprintf("… (%d bytes)", l.size)
-			}
-			drawn = append(drawn, wrap(cleanText(text), w)...)
-		}
-		return drawn
-	})
+		})
 }
