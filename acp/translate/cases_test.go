@@ -159,17 +159,18 @@ func TestOutputIsInProportion(t *testing.T) {
 	for i := range 8 {
 		update(`{"sessionUpdate":"terminal_update","terminalId":"x%d","output":{"data":"%s"}}`, i, strings.Repeat("YWFh", 64<<10))
 	}
-	shown := ""
+	var terminals []string
 	for i := range 8 {
-		shown += fmt.Sprintf(`,{"type":"terminal","terminalId":"x%d"}`, i)
+		terminals = append(terminals, fmt.Sprintf(`{"type":"terminal","terminalId":"x%d"}`, i))
 	}
+	shown := strings.Join(terminals, ",")
 	for i := range 64 {
-		update(`{"sessionUpdate":"tool_call_update","toolCallId":"t%d","content":[%s]}`, i, shown[1:])
+		update(`{"sessionUpdate":"tool_call_update","toolCallId":"t%d","content":[%s]}`, i, shown)
 	}
 	for i := range 1000 {
 		update(`{"sessionUpdate":"terminal_output_chunk","terminalId":"x%d","data":"YWFh"}`, i%8)
 		update(`{"sessionUpdate":"terminal_update","terminalId":"x%d","exitStatus":{"exitCode":%d}}`, i%8, i)
-		update(`{"sessionUpdate":"tool_call_update","toolCallId":"t%d","content":[%s]}`, i%64, shown[1:])
+		update(`{"sessionUpdate":"tool_call_update","toolCallId":"t%d","content":[%s]}`, i%64, shown)
 	}
 	t.Logf("%d kB in, %d kB out", in>>10, out>>10)
 	if limit := 16*in + 20<<20; out > limit {

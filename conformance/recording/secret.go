@@ -87,7 +87,8 @@ var shapes = []shape{
 	{[]string{"ey=", "ame="}, // <name="NAME" value="value">, <name="NAME">value<
 		regexp.MustCompile(`(?i)(?:key|name)=["'\\]*` + theName + `["'\\]*(?:\s+value=["'\\]+|>)([^"'\\<\n]+)`), nil},
 	{nameParts, // with a type before the value
-		regexp.MustCompile("\\b(\\w+)(?:\\[\\]|\\??\\s*:\\s*[&\\w.]+|\\s+string)\\s*=\\s*[\"'`\\\\]+([^\\s\"'`\\\\]{6,})[\"'`\\\\]"), []string{"="}},
+		regexp.MustCompile(`\b(\w+)(?:\[\]|\??\s*:\s*[&\w.]+|\s+string)\s*=\s*` +
+			"[\"'`\\\\]+([^\\s\"'`\\\\]{6,})[\"'`\\\\]"), []string{"="}},
 	{nameParts, // set("NAME", "value")
 		regexp.MustCompile(`\(["'\\]+` + theName + `["'\\]+\s*,\s*["'\\]+([^\s"'\\]*\d[^\s"'\\]{5,})["'\\]+\)`), []string{","}},
 	{nameParts, // setNAME("value")

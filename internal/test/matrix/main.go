@@ -177,9 +177,7 @@ func (m *matrix) cover(pkg string) error {
 func (m *matrix) report() {
 	marks := map[string][]string{} // of each test: what it reaches and kills
 	tests := map[string]int{}      // of each mark: by how many tests
-	for name, blocks := range m.reached {
-		marks[name] = blocks
-	}
+	maps.Copy(marks, m.reached)
 	for name, killed := range m.kills {
 		for _, i := range killed {
 			marks[name] = append(marks[name], strconv.Itoa(i))

@@ -44,7 +44,8 @@ const (
 )
 
 var kindNames = [...]string{
-	"", "lost", "waiting", "replaying", "restored", "session lost", "gave up", "decided", "stderr", "warning", "slow", "URL completed",
+	"", "lost", "waiting", "replaying", "restored", "session lost", "gave up", "decided", "stderr", "warning", "slow",
+	"URL completed",
 }
 
 // String returns the kind in a word or two.
@@ -110,7 +111,8 @@ func (c *Client) notify(_ context.Context, e reconnect.Event) {
 		}
 	}
 	c.event(Event{
-		Kind: Kind(e.Kind), Session: e.Session, Err: e.Err, Wait: e.Wait, Interrupted: e.Interrupted, Differences: e.Differences,
+		Kind: Kind(e.Kind), Session: e.Session, Err: e.Err, Wait: e.Wait, Interrupted: e.Interrupted,
+		Differences: e.Differences,
 	})
 }
 

@@ -52,7 +52,8 @@ func (q *Question) View(session string) *view.Question {
 		o.Reason = q.Decision.Why
 	}
 	if q.Unknown {
-		o.Notes = append(o.Notes, view.Fact{Name: "warning", Text: fmt.Sprintf("the agent asks in the session %q, which you have not opened", q.Session)})
+		o.Notes = append(o.Notes, view.Fact{Name: "warning",
+			Text: fmt.Sprintf("the agent asks in the session %q, which you have not opened", q.Session)})
 	}
 	for _, about := range q.Decision.About {
 		name, quoted, _ := strings.Cut(about, " ")
@@ -98,7 +99,8 @@ const RuleNote = "rule"
 
 // does are the kinds of tools in words that fit before what they are about.
 var does = map[acp.ToolKind]string{
-	acp.ToolKindRead: "reading ", acp.ToolKindEdit: "changing ", acp.ToolKindDelete: "deleting ", acp.ToolKindMove: "moving ",
+	acp.ToolKindRead: "reading ", acp.ToolKindEdit: "changing ", acp.ToolKindDelete: "deleting ",
+	acp.ToolKindMove:   "moving ",
 	acp.ToolKindSearch: "searching ", acp.ToolKindFetch: "fetching ",
 }
 
@@ -190,7 +192,8 @@ func (c *Client) permissions() asker {
 	return view.TrackPermissions(&c.states, policy.Handler(c.rules, ask, &policy.HandlerOptions{
 		Cwd:    func(s *acp.ClientSession) string { return c.cwdOf(s.ID()) },
 		Memory: c.memory,
-		Decided: func(s *acp.ClientSession, req *acp.RequestPermissionRequest, by policy.Decision, option *acp.PermissionOption) {
+		Decided: func(s *acp.ClientSession, req *acp.RequestPermissionRequest, by policy.Decision,
+			option *acp.PermissionOption) {
 			c.event(Event{Kind: Decided, Session: s.ID(), Decision: &Decision{Request: req, By: by, Option: option}})
 		},
 		Failed: func(s *acp.ClientSession, err error) { c.event(Event{Kind: Warning, Session: s.ID(), Err: err}) },
@@ -200,7 +203,8 @@ func (c *Client) permissions() asker {
 // asksLocal asks about a write or a command on this machine as about a permission request of the agent. The user sees
 // it as a tool call, which has ended when it is decided.
 func (c *Client) asksLocal(ask asker) asker {
-	return func(ctx context.Context, session *acp.ClientSession, req *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error) {
+	return func(ctx context.Context, session *acp.ClientSession,
+		req *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error) {
 		turn := c.turnOf(session.ID())
 		ctx, stop := whileAlso(ctx, turn)
 		defer stop()
@@ -216,27 +220,31 @@ func (c *Client) asksLocal(ask asker) asker {
 				status = acp.ToolCallStatusCompleted
 			}
 		}
-		ended := acp.NewSessionUpdateToolCallUpdate(acp.ToolCallUpdate{ToolCallID: req.ToolCall.ToolCallID, Status: acp.Some(status)})
+		ended := acp.NewSessionUpdateToolCallUpdate(acp.ToolCallUpdate{ToolCallID: req.ToolCall.ToolCallID,
+			Status: acp.Some(status)})
 		return res, errors.Join(err, c.update(ctx, session, &acp.SessionNotification{SessionID: session.ID(), Update: ended}))
 	}
 }
 
 // ask asks the user. The request has the complete tool call.
-func (c *Client) ask(ctx context.Context, s *acp.ClientSession, req *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error) {
+func (c *Client) ask(ctx context.Context, s *acp.ClientSession,
+	req *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error) {
 	owner := c.owner(s.ID())
 	q := &Question{Session: s.ID(), Agent: c.opts.Agent.Name, Options: req.Options, Unknown: owner == nil}
 	q.Idle = owner != nil && owner.state.Snapshot().Idle()
 	q.Call.ToolCallID = req.ToolCall.ToolCallID
 	q.Call.Apply(req.ToolCall)
 	if len(q.Options) == 0 {
-		c.event(Event{Kind: Warning, Session: s.ID(), Err: fmt.Errorf("the agent asks for permission for %s, and offers no answer", view.Subject(&q.Call))})
+		c.event(Event{Kind: Warning, Session: s.ID(),
+			Err: fmt.Errorf("the agent asks for permission for %s, and offers no answer", view.Subject(&q.Call))})
 		return &acp.RequestPermissionResponse{Outcome: acp.PermissionCancelled()}, nil
 	}
 	// Entries of the memory that could not be read have been reported as a warning.
 	remembered, _ := c.memory.Rules(s.ID())
 	about := policy.Request{Agent: s.Conn().Initialized().AgentInfo.Value().Name, Cwd: c.cwdOf(s.ID()), ToolCall: q.Call}
 	q.Decision, _ = c.rules.Explain(about, remembered...)
-	for _, kind := range []acp.PermissionOptionKind{acp.PermissionOptionKindAllowAlways, acp.PermissionOptionKindRejectAlways} {
+	for _, kind := range []acp.PermissionOptionKind{acp.PermissionOptionKindAllowAlways,
+		acp.PermissionOptionKindRejectAlways} {
 		if slices.ContainsFunc(q.Options, func(o acp.PermissionOption) bool { return o.Kind == kind }) {
 			rule, err := c.rules.RuleFor(about, kind, c.memory)
 			q.Always = append(q.Always, Always{kind, rule, c.opts.MemoryFile, err})
@@ -244,7 +252,8 @@ func (c *Client) ask(ctx context.Context, s *acp.ClientSession, req *acp.Request
 	}
 	ctx, stop := c.whileConnected(ctx)
 	defer stop()
-	ctx, ended := whileAlso(ctx, c.turnOf(s.ID())) // the connection withdraws questions too, but knows nothing of subagents
+	ctx, ended := whileAlso(ctx, c.turnOf(
+		s.ID())) // the connection withdraws questions too, but knows nothing of subagents
 	defer ended()
 	c.asking.Add(1)
 	chosen, err := c.opts.Ask(ctx, q)
@@ -299,7 +308,8 @@ func (c *Client) registerElicitation(h *acp.ClientHandlers) {
 	}
 }
 
-func (c *Client) elicit(ctx context.Context, _ *acp.ClientConn, req *acp.CreateElicitationRequest) (*acp.CreateElicitationResponse, error) {
+func (c *Client) elicit(ctx context.Context, _ *acp.ClientConn,
+	req *acp.CreateElicitationRequest) (*acp.CreateElicitationResponse, error) {
 	e := &Elicitation{Message: req.Message}
 	var answer func(context.Context, *Elicitation) (*acp.CreateElicitationResponse, error)
 	switch v := req.Variant.(type) {

@@ -52,7 +52,8 @@ var ErrCancelled = errors.New("the turn was cancelled")
 var errTurnOver = errors.New("the turn is over")
 
 // place returns where a session works.
-func (c *Client) place(ctx context.Context, o *SessionOptions) (cwd string, dirs []string, servers []acp.MCPServer, own bool, err error) {
+func (c *Client) place(ctx context.Context, o *SessionOptions) (cwd string, dirs []string, servers []acp.MCPServer,
+	own bool, err error) {
 	if o == nil {
 		o = &SessionOptions{}
 	}
@@ -91,8 +92,10 @@ func (c *Client) place(ctx context.Context, o *SessionOptions) (cwd string, dirs
 }
 
 // keep registers an opened session.
-func (c *Client) keep(ctx context.Context, conn *reconnect.Session, cwd string, dirs []string, own bool) (*Session, error) {
-	s := &Session{client: c, conn: conn, state: c.states.Of(conn.ID()), cwd: cwd, dirs: dirs, own: own, turns: map[*turn]struct{}{}}
+func (c *Client) keep(ctx context.Context, conn *reconnect.Session, cwd string, dirs []string, own bool) (*Session,
+	error) {
+	s := &Session{client: c, conn: conn, state: c.states.Of(conn.ID()), cwd: cwd, dirs: dirs, own: own,
+		turns: map[*turn]struct{}{}}
 	current, err := conn.Live(ctx)
 	if err != nil {
 		return nil, err
@@ -127,7 +130,8 @@ func (c *Client) Load(ctx context.Context, id acp.SessionID, o *SessionOptions) 
 	}
 	c.states.Of(id).Reset()
 	conn, err := step(ctx, c, acp.MethodLoadSession, func(ctx context.Context) (*reconnect.Session, error) {
-		return c.conn.LoadSession(ctx, &acp.LoadSessionRequest{SessionID: id, Cwd: cwd, AdditionalDirectories: dirs, MCPServers: servers})
+		return c.conn.LoadSession(ctx, &acp.LoadSessionRequest{SessionID: id, Cwd: cwd, AdditionalDirectories: dirs,
+			MCPServers: servers})
 	})
 	if err != nil {
 		return nil, c.asLogin(err)
@@ -142,7 +146,8 @@ func (c *Client) Resume(ctx context.Context, id acp.SessionID, o *SessionOptions
 		return nil, err
 	}
 	conn, err := step(ctx, c, acp.MethodResumeSession, func(ctx context.Context) (*reconnect.Session, error) {
-		return c.conn.ResumeSession(ctx, &acp.ResumeSessionRequest{SessionID: id, Cwd: cwd, AdditionalDirectories: dirs, MCPServers: servers})
+		return c.conn.ResumeSession(ctx, &acp.ResumeSessionRequest{SessionID: id, Cwd: cwd, AdditionalDirectories: dirs,
+			MCPServers: servers})
 	})
 	if err != nil {
 		return nil, c.asLogin(err)
@@ -161,7 +166,8 @@ func (c *Client) Fork(ctx context.Context, id acp.SessionID, o *SessionOptions) 
 		return nil, err
 	}
 	forked, err := step(ctx, c, acp.MethodForkSession, func(ctx context.Context) (*acp.ClientSession, error) {
-		return agent.ForkSession(ctx, &acp.ForkSessionRequest{SessionID: id, Cwd: cwd, AdditionalDirectories: dirs, MCPServers: servers})
+		return agent.ForkSession(ctx, &acp.ForkSessionRequest{SessionID: id, Cwd: cwd, AdditionalDirectories: dirs,
+			MCPServers: servers})
 	})
 	if err != nil {
 		return nil, c.asLogin(err)
@@ -379,7 +385,8 @@ func (c *Client) turnOf(id acp.SessionID) context.Context {
 
 // SetMode sets the mode of the session.
 func (s *Session) SetMode(ctx context.Context, mode acp.SessionModeID) error {
-	return s.set(ctx, acp.MethodSetSessionMode, func(ctx context.Context, current *acp.ClientSession) error { return current.SetMode(ctx, mode) })
+	return s.set(ctx, acp.MethodSetSessionMode,
+		func(ctx context.Context, current *acp.ClientSession) error { return current.SetMode(ctx, mode) })
 }
 
 // SetOption sets a config option of the session; the values of a boolean option are "true" and "false".
@@ -403,7 +410,8 @@ func (s *Session) set(ctx context.Context, method string, set func(context.Conte
 	if err != nil {
 		return err
 	}
-	_, err = step(ctx, s.client, method, func(ctx context.Context) (struct{}, error) { return struct{}{}, set(ctx, current) })
+	_, err = step(ctx, s.client, method,
+		func(ctx context.Context) (struct{}, error) { return struct{}{}, set(ctx, current) })
 	if err != nil {
 		return err
 	}
