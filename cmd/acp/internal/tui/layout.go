@@ -245,11 +245,11 @@ func (m *Model) startView(width int) []string {
 				m.style.dim.Render(fact[2]))
 		}
 	}
-	keys := ""
+	var keys strings.Builder
 	for _, k := range [][2]string{{"/", "commands"}, {"@", "files"}, {"?", "keys"}} {
-		keys += "  " + m.style.key.Render(k[0]) + " " + m.style.dim.Render(k[1]) + " "
+		keys.WriteString("  " + m.style.key.Render(k[0]) + " " + m.style.dim.Render(k[1]) + " ")
 	}
-	lines = append(lines, "", keys)
+	lines = append(lines, "", keys.String())
 	for i, l := range lines {
 		lines[i] = fit(l, width)
 	}
