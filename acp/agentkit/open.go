@@ -32,6 +32,9 @@ var (
 	// ErrDismissed reports that the user, or the client on the user's behalf, left the question unanswered. It is
 	// acp.ErrDismissed.
 	ErrDismissed = turns.ErrDismissed
+	// ErrCallCancelled reports that the client has cancelled the tool call or the terminal, but not the turn; see
+	// ToolCall.Cancellable.
+	ErrCallCancelled = turns.ErrCallCancelled
 	// ErrTooLarge reports that the content is too large for a tool call to show, or that the answer of a model is too
 	// long; see ToolCall and Turn.Stream.
 	ErrTooLarge = turns.ErrTooLarge

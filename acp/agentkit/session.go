@@ -65,6 +65,8 @@ type session struct {
 	steered chan struct{} // closed when the last message for a running turn has been answered
 	ends    []func()      // the functions of AtClose
 	over    bool          // they have run
+
+	cancels map[any]context.CancelCauseFunc // of the tool calls and terminals that the client may cancel, by id
 }
 
 func newSession(ss *sessions, of *acp.AgentSession, o *Opening) *session {

@@ -327,6 +327,7 @@ func (ss *sessions) Handlers() acp.AgentHandlers {
 			h.Authenticate = ss.authenticate
 		}
 	}
+	ss.handleCancel(h.Extensions)
 	if ss.config.whileBusy == Steer {
 		rpc.Handle(h.Extensions, methodSteer, ss.steer)
 	}
@@ -357,9 +358,11 @@ func (ss *sessions) Options(opts *acp.AgentOptions) *acp.AgentOptions {
 	if ss.config.subagents {
 		o.Experimental |= acp.FeatureSubagents
 	}
+	var extensions []string
 	if ss.config.whileBusy == Steer {
-		o.Initialize = advertiseSteering(o.Initialize)
+		extensions = append(extensions, metaSteer)
 	}
+	o.Initialize = advertise(o.Initialize, extensions)
 	if login := ss.config.login; login != nil {
 		o.AuthMethods = append(slices.Clone(login.Methods), o.AuthMethods...)
 	}

@@ -41,13 +41,23 @@ type steerResponse struct {
 	Reason  string `json:"reason,omitempty"`
 }
 
-// advertiseSteering extends the hook that edits the answer to initialize.
-func advertiseSteering(
-	edit func(context.Context, *acp.InitializeRequest, *acp.InitializeResponse) error,
+// advertise extends the hook that edits the answer to initialize with extensions, and with that for cancelling one tool
+// call if the client has it.
+func advertise(
+	edit func(context.Context, *acp.InitializeRequest, *acp.InitializeResponse) error, extensions []string,
 ) func(context.Context, *acp.InitializeRequest, *acp.InitializeResponse) error {
 	return func(ctx context.Context, req *acp.InitializeRequest, res *acp.InitializeResponse) error {
-		if err := res.Meta.Set(metaSteer, map[string]bool{"supported": true}); err != nil || edit == nil {
-			return err
+		all := extensions
+		if advertises(req, metaCancel) {
+			all = append(slices.Clip(all), metaCancel)
+		}
+		for _, key := range all {
+			if err := res.Meta.Set(key, map[string]bool{"supported": true}); err != nil {
+				return err
+			}
+		}
+		if edit == nil {
+			return nil
 		}
 		return edit(ctx, req, res)
 	}

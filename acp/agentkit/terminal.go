@@ -36,7 +36,10 @@ type Terminal struct {
 	lost   bool   // there were more
 	fresh  int    // how many of them the client does not have yet
 	ended  bool
+	work   work
 }
+
+var errTerminalEnded = fmt.Errorf("terminal: %w", ErrEnded)
 
 // The members of _meta in updates of tool calls with which agents show their own terminals.
 const (
@@ -51,7 +54,7 @@ const maxChunk = 32 << 10
 // StartTerminal shows that a command runs in a directory, an absolute path; both are only shown. A pending call becomes
 // in progress.
 func (c *ToolCall) StartTerminal(command, cwd string) (*Terminal, error) {
-	t := &Terminal{call: c, id: acp.TerminalID("term_" + rand.Text()), own: c.showsTerminals()}
+	t := &Terminal{call: c, id: acp.TerminalID("term_" + rand.Text()), own: c.clientHas(metaTerminals)}
 	if err := c.lock(c.ctx); err != nil {
 		return nil, err
 	}
@@ -74,13 +77,15 @@ func (c *ToolCall) StartTerminal(command, cwd string) (*Terminal, error) {
 	return t, err
 }
 
-// showsTerminals reports whether the client shows terminals of the agent.
-func (c *ToolCall) showsTerminals() (shows bool) {
-	if s, ok := c.session.(interface{ Conn() *acp.AgentConn }); ok {
-		// A client that advertises anything else does not show them.
-		_, _ = s.Conn().Initialized().ClientCapabilities.Meta.Get(metaTerminals, &shows)
-	}
-	return shows
+// clientHas reports whether the client has advertised an extension.
+func (c *ToolCall) clientHas(extension string) bool {
+	s, ok := c.session.(interface{ Conn() *acp.AgentConn })
+	return ok && advertises(s.Conn().Initialized(), extension)
+}
+
+// advertises reports whether a client advertises an extension: with true, and nothing else.
+func advertises(client *acp.InitializeRequest, extension string) bool {
+	return string(client.ClientCapabilities.Meta[extension]) == "true"
 }
 
 // ID returns the id of the terminal in the session.
@@ -93,7 +98,7 @@ func (t *Terminal) Write(p []byte) (n int, err error) {
 	}
 	defer t.call.unlock()
 	if t.ended {
-		return 0, fmt.Errorf("terminal: %w", ErrEnded)
+		return 0, errTerminalEnded
 	}
 	var unstored error
 	for n < len(p) && (err == nil || errors.Is(err, ErrNotStored)) {
@@ -122,7 +127,7 @@ func (t *Terminal) Exit(status acp.TerminalExitStatus) error {
 	}
 	defer t.call.unlock()
 	if t.ended {
-		return fmt.Errorf("terminal: %w", ErrEnded)
+		return errTerminalEnded
 	}
 	return t.exit(ctx, status)
 }
@@ -171,6 +176,7 @@ func (t *Terminal) exit(ctx context.Context, status acp.TerminalExitStatus) erro
 		err = errors.Join(err, c.kept(ctx, t.id, t.text(end)))
 	}
 	t.ended = true
+	t.work.end()
 	c.commands = slices.DeleteFunc(c.commands, func(other *Terminal) bool { return other == t })
 	return err
 }
@@ -242,18 +248,23 @@ func (t *Terminal) text(end string) string {
 // send sends a member of _meta about the terminal, which is not stored.
 func (t *Terminal) send(ctx context.Context, key string, about map[string]any) error {
 	about["terminal_id"] = t.id
-	u := acp.ToolCallUpdate{ToolCallID: t.call.id}
+	return t.call.tell(ctx, key, about)
+}
+
+// tell sends a member of _meta, which is not stored.
+func (c *ToolCall) tell(ctx context.Context, key string, about map[string]any) error {
+	u := acp.ToolCallUpdate{ToolCallID: c.id}
 	if err := u.Meta.Set(key, about); err != nil {
 		return err
 	}
-	t.call.open.Flush()
+	c.open.Flush()
 	update := acp.NewSessionUpdateToolCallUpdate(u)
-	if s, ok := t.call.session.(interface {
+	if s, ok := c.session.(interface {
 		sendOnly(context.Context, acp.SessionUpdate) error
 	}); ok {
 		return s.sendOnly(ctx, update)
 	}
-	return t.call.session.Update(ctx, update)
+	return c.session.Update(ctx, update)
 }
 
 // unfinished returns how many bytes at the end of text are the beginning of a character.

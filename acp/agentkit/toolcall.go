@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -53,6 +54,7 @@ type ToolCall struct {
 
 	terminals []*acp.TerminalHandle // to release at the end
 	commands  []*Terminal           // that have not ended
+	work      work
 }
 
 // shown is a piece of a tool call's content.
@@ -387,6 +389,9 @@ func (c *ToolCall) Fail(err error) error {
 		if err == nil {
 			return nil
 		}
+		if c.work.cancelled() { // err may only be its consequence, such as a process that was killed
+			err = fmt.Errorf("%w: %w", ErrCallCancelled, err)
+		}
 		return withProgress(show, c.explain(err))
 	})
 	if err != nil && !errors.Is(sent, ErrEnded) {
@@ -511,6 +516,15 @@ func (c *ToolCall) update(ctx context.Context, u acp.ToolCallUpdate,
 			return err
 		}
 	}
+	if u.Status.Value() == acp.ToolCallStatusFailed && c.work.cancelled() {
+		if u.Meta == nil {
+			u.Meta = c.call.Meta // which this would replace
+		}
+		u.Meta = maps.Clone(u.Meta)
+		if err := u.Meta.Set(metaCancel, map[string]bool{"cancelled": true}); err != nil {
+			return err
+		}
+	}
 	next := c.call
 	next.Apply(u)
 	c.open.Flush()
@@ -627,6 +641,7 @@ func (c *ToolCall) took(call acp.ToolCall, show []shown) {
 	c.call, c.shown = call, show
 	if ends(call.Status) {
 		c.ended = true
+		c.work.end()
 		c.open.RemoveCall(c)
 	}
 }

@@ -9,7 +9,7 @@ import (
 // abilities is what one side has advertised, as far as the translation needs it.
 type abilities struct {
 	// of an agent of version 1
-	load, resume, list, close, logout, steering bool
+	load, resume, list, close, logout, steering, cancels bool
 	// of a client of version 1
 	plan, booleans, notices, compaction, subagents bool
 }
@@ -119,6 +119,7 @@ func (s *State) addClient1(params *object) {
 	}
 	meta := append(object{}, caps.sub("_meta")...)
 	meta.set("terminal_output", yes)
+	meta.set(metaCancel, yes)
 	caps.set("_meta", meta.text())
 	caps.set("session", obj("compaction", emptyObj, "configOptions", obj("boolean", emptyObj), "notices", emptyObj).text())
 	params.set("clientCapabilities", caps.text())
@@ -231,6 +232,7 @@ func (s *State) agentTo2(result *object) {
 		load: isTrue(caps.get("loadSession")), resume: marker(session.get("resume")), list: marker(session.get("list")),
 		close: marker(session.get("close")), logout: marker(auth.get("logout")),
 		steering: isTrue(result.sub("_meta").sub("steering").get("supported")),
+		cancels:  isTrue(result.sub("_meta").sub(metaCancel).get("supported")),
 	}
 	prompt, mcp := caps.sub("promptCapabilities"), caps.sub("mcpCapabilities")
 	markers(&prompt)

@@ -24,7 +24,7 @@ func (s *State) permission1(m *message) *fault {
 	}
 	c, _ := s.call(sess, about.str("toolCallId"))
 	about = append(object{}, about...)
-	toolCallTo2(&about)
+	s.toolCallTo2(&about)
 	c.note(about)
 	params := append(object{}, m.params...)
 	params.drop("toolCall")

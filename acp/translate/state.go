@@ -247,7 +247,9 @@ func init() {
 				"session/cancel":            (*State).cancel1,
 				"session/set_config_option": (*State).setOption1,
 				"$/cancel_request":          (*State).cancelRequest1,
-			}, "tool_call/cancel", "terminal/cancel", "authenticate", "logout", "session/load", "session/set_mode"),
+				"tool_call/cancel":          (*State).cancelWork1,
+				"terminal/cancel":           (*State).cancelWork1,
+			}, "authenticate", "logout", "session/load", "session/set_mode"),
 			refuse(map[string]handler{
 				"session/update":             (*State).update1,
 				"session/request_permission": (*State).permission1,

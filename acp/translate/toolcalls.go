@@ -80,7 +80,7 @@ func (s *State) callTo2(sess *session, whole bool, update *object) {
 	if !c.shown || sess.replay.on && sess.replay.first("call "+short(id)) {
 		sess.endMessage() // text after it is another message
 	}
-	toolCallTo2(update)
+	s.toolCallTo2(update)
 	if whole {
 		update.set("sessionUpdate", quote("tool_call_update"))
 		if !fresh {
@@ -88,6 +88,9 @@ func (s *State) callTo2(sess *session, whole bool, update *object) {
 				if !update.has(name) {
 					update.set(name, null)
 				}
+			}
+			if s.agent.cancels && !update.has("capabilities") {
+				update.set("capabilities", null)
 			}
 			*c = call{id: c.id, questions: c.questions}
 		}
@@ -122,6 +125,9 @@ func (s *State) terminalsTo2(sess *session, update *object) (more bool) {
 			}
 			to.set("exitStatus", exit.text())
 		}
+		if s.agent.cancels && (key == "terminal_exit" || key == "terminal_info" && about.has("cancel")) {
+			to.set("capabilities", cancellable(about.get("cancel"), to.has("exitStatus")))
+		}
 		if !sess.replay.on || !sess.replay.swallow {
 			s.update(sess.id, to)
 		}
@@ -135,6 +141,27 @@ func (s *State) terminalsTo2(sess *session, update *object) (more bool) {
 	return len(*update) > 2
 }
 
+// metaCancel is the member of _meta with which an agent of version 1 says that single tool calls can be cancelled: in
+// its answer to initialize, if the client's capabilities have it, and in the tool calls.
+const metaCancel = "tool_call_cancel"
+
+// cancelWork1 is tool_call/cancel and terminal/cancel, for agents that have them as extensions.
+func (s *State) cancelWork1(m *message) *fault {
+	if !s.agent.cancels {
+		return errParams("this cannot be cancelled")
+	}
+	return s.send(m, "_"+m.method, m.params, nil)
+}
+
+// cancellable returns the capabilities of a tool call or a terminal: the client can cancel it if flag is true and it
+// has not ended.
+func cancellable(flag raw, ended bool) raw {
+	if isTrue(flag) && !ended {
+		return obj("cancel", emptyObj).text()
+	}
+	return null
+}
+
 // ofText returns a JSON string, and nil for another value.
 func ofText(value raw) raw {
 	if len(value) > 0 && value[0] == '"' {
@@ -144,8 +171,24 @@ func ofText(value raw) raw {
 }
 
 // toolCallTo2 translates the members of a tool call.
-func toolCallTo2(o *object) {
+func (s *State) toolCallTo2(o *object) {
 	*o = slices.DeleteFunc(append(object{}, *o...), func(m member) bool { return isNull(m.value) })
+	ended := o.str("status") == "completed" || o.str("status") == "failed"
+	meta := o.sub("_meta")
+	about := meta.sub(metaCancel)
+	if s.agent.cancels && (about.has("supported") || ended) {
+		o.set("capabilities", cancellable(about.get("supported"), ended))
+	}
+	if s.agent.cancels && about != nil {
+		if isTrue(about.get("cancelled")) && o.str("status") == "failed" {
+			o.set("status", quote("cancelled"))
+		}
+		if meta.drop(metaCancel); len(meta) > 0 {
+			o.set("_meta", meta.text())
+		} else {
+			o.drop("_meta")
+		}
+	}
 	if locations := o.get("locations"); locations != nil {
 		o.set("locations", editObjects(list(locations), func(place *object) bool {
 			if string(place.get("line")) == "0" {

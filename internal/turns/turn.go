@@ -26,6 +26,8 @@ var (
 	ErrRejected = rpc.Public(errors.New("the user did not allow it"))
 	// ErrDismissed reports that the user, or the client in their place, left a question unanswered.
 	ErrDismissed = rpc.ErrDismissed
+	// ErrCallCancelled reports that the client has cancelled a tool call, but not its turn.
+	ErrCallCancelled = rpc.Public(errors.New("cancelled"))
 	// ErrTooLarge reports that the content of a tool call is too large.
 	ErrTooLarge = rpc.Public(errors.New("too much to show"))
 	// ErrLeftOpen is the error of a tool call that was still open when its turn ended.
@@ -39,7 +41,8 @@ var ErrNotStored = errors.New("the update was not stored")
 
 // Cancelled reports whether err means that the work was cancelled.
 func Cancelled(err error) bool {
-	return errors.Is(err, acp.ErrTurnCancelled) || errors.Is(err, context.Canceled) || errors.Is(err, errCancelled)
+	return errors.Is(err, acp.ErrTurnCancelled) || errors.Is(err, context.Canceled) || errors.Is(err, ErrCallCancelled) ||
+		errors.Is(err, errCancelled)
 }
 
 // Visible returns the part of a tool call's error that the client may see: among other things, its own answers, which

@@ -324,6 +324,94 @@ func TestPipes(t *testing.T) {
 	}
 }
 
+// TestCancelOneCall cancels the command of a kit agent's tool call, and then the call; the turn continues.
+func TestCancelOneCall(t *testing.T) {
+	type state struct{}
+	sessions := agentkit.NewSessions(agentkit.Config[state]{
+		Prompt: func(ctx context.Context, t *agentkit.Turn[state], _ *acp.PromptRequest) (*acp.PromptResponse, error) {
+			call, err := t.StartToolCall(ctx, "Wait", agentkit.WithToolCallID("c"))
+			if err != nil {
+				return nil, err
+			}
+			work, err1 := call.Cancellable()
+			terminal, err2 := call.StartTerminal("sleep", t.Cwd())
+			if err := errors.Join(err1, err2); err != nil {
+				return nil, err
+			}
+			command, err := terminal.Cancellable()
+			if err != nil {
+				return nil, err
+			}
+			<-command.Done()
+			if err := terminal.Exit(acp.TerminalExitStatus{Signal: acp.Some("SIGTERM")}); err != nil {
+				return nil, err
+			}
+			<-work.Done()
+			return nil, errors.Join(call.End(context.Cause(work)), t.Sayf(ctx, "next"))
+		},
+	})
+	near, far := acp.Pipe()
+	done := make(chan error, 1)
+	go func() { done <- sessions.Serve(t.Context(), far, nil) }()
+	heard := make(chan string, 100)
+	conn, err := acpv2.Connect(t.Context(), conformance.Tap(t, conformance.Client, near, &conformance.TapOptions{
+		Schema: conformance.Negotiated(conformance.V1(), conformance.V2()),
+	}), acpv2.ClientHandlers{
+		SessionUpdate: func(_ context.Context, s *acpv2.ClientSession, n *acpv2.UpdateSessionNotification) error {
+			switch u := n.Update.Variant.(type) {
+			case *acpv2.SessionUpdateTerminalUpdate:
+				if u.Capabilities.Value().Cancel.Present() {
+					heard <- string(u.TerminalID)
+				} else if u.Capabilities.IsNull() {
+					heard <- u.ExitStatus.Value().Signal.Value()
+				}
+			case *acpv2.SessionUpdateToolCallUpdate:
+				if u.Capabilities.Value().Cancel.Present() {
+					heard <- string(u.ToolCallID)
+				} else if u.Capabilities.IsNull() {
+					heard <- string(u.Status.Value())
+				}
+			}
+			return nil
+		},
+	}, &acpv2.ClientOptions{Info: acpv2.Implementation{Name: "client", Version: "1"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := conn.NewSession(t.Context(), &acpv2.NewSessionRequest{Cwd: "/w"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan string, 1)
+	go func() {
+		result, err := s.Prompt(t.Context(), acpv2.TextBlock("go"))
+		if err != nil {
+			ended <- err.Error()
+			return
+		}
+		ended <- string(result.Idle.StopReason())
+	}()
+	call, terminal := acpv2.ToolCallID(<-heard), acpv2.TerminalID(<-heard)
+	if err := s.CancelTerminal(t.Context(), terminal); err != nil {
+		t.Error(err)
+	}
+	if got := <-heard; got != "SIGTERM" {
+		t.Errorf("the terminal: %s", got)
+	}
+	if err := s.CancelToolCall(t.Context(), call); err != nil {
+		t.Error(err)
+	}
+	if got := <-heard; got != "cancelled" {
+		t.Errorf("the call: %s", got)
+	}
+	if got := <-ended; got != "end_turn" {
+		t.Errorf("the turn: %s", got)
+	}
+	if err := errors.Join(conn.Close(), <-done); err != nil {
+		t.Error(err)
+	}
+}
+
 // version returns the version that a recording's agent chose.
 func version(t testing.TB, messages []conformance.Message) int {
 	for _, m := range messages {
