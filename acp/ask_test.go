@@ -77,6 +77,7 @@ func TestAsk(t *testing.T) {
 		"a number that is too big":  `{"Name":"","Colour":"red","Count":256,"Sure":true}`,
 		"a number below 0":          `{"Name":"","Colour":"red","Count":-1,"Sure":true}`,
 		"text for a number":         `{"Name":"","Colour":"red","Count":"1","Sure":true}`,
+		"what no form has":          `{"Name":"","Colour":"red","Count":1,"Sure":true,"more":[7]}`,
 	} {
 		f.answer = `{"action":"accept","content":` + answer + `}`
 		if got, answered, err := acp.Ask(t.Context(), f, "Who?", begin); err != nil || answered || !cmp.Equal(got, begin, cmp.AllowUnexported(survey{})) {
