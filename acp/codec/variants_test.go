@@ -38,11 +38,11 @@ func TestVariants(t *testing.T) {
 		{text: `{"id":"a","type":"part","n":1}`, want: &choicePart{N: codec.Some(uint32(1))}},
 		{text: `{"id":"a","type":"empty","text":"t"}`, want: &choiceEmpty{Text: codec.Some("t")}},
 		{text: `{"id":"a","type":"other","b":[]}`, want: &choiceUnknown{Tag: "other", Raw: []byte(`{"id":"a","type":"other","b":[]}`)}},
-		{text: `{"id":"a","type":"empty","text":5}`, err: "/text: want string, got number"},
+		{text: `{"id":"a","type":"empty","text":5}`, err: "/text: expected string, got number"},
 		{text: `{"id":"a","type":"empty","text":5}`, off: 2, want: &choiceUnknown{Tag: "empty", Raw: []byte(`{"id":"a","type":"empty","text":5}`)}},
 		{text: `{"id":"a","type":"part"}`, err: `missing member "n"`},
 		{text: `{"id":"a"}`, err: `missing member "type"`},
-		{text: `[]`, err: `want object, got array`},
+		{text: `[]`, err: `expected object, got array`},
 	} {
 		var got choice
 		d := codec.NewDecoder([]byte(c.text))

@@ -41,16 +41,15 @@ func serve(ctx context.Context, dir string, login bool) error {
 	config := agentkit.Config[state]{Store: store, Open: open, Prompt: answer, Commands: commands, Extend: mcpacp.Enable}
 	config.WhileBusy = agentkit.Queue
 	if login {
-		methods := []acp.AuthMethod{acp.NewAuthMethodAgent(acp.AuthMethodAgent{ID: "guest", Name: "As a guest"})}
-		config.Login = &agentkit.Login{Methods: methods,
-			Run: func(context.Context, *acp.AgentConn, acp.AuthMethodID) error { return nil }}
+		guest := acp.NewAuthMethodAgent(acp.AuthMethodAgent{ID: "guest", Name: "As a guest"})
+		accept := func(context.Context, *acp.AgentConn, acp.AuthMethodID) error { return nil }
+		config.Login = &agentkit.Login{Methods: []acp.AuthMethod{guest}, Run: accept}
 	}
 	opts := &acp.AgentOptions{Info: acp.Implementation{Name: "kit-agent", Version: "1.0"}}
 	return errors.Join(agentkit.NewSessions(config).Serve(ctx, acp.Stdio(), opts), store.Close())
 }
 
-// state is what is stored of a session beside the conversation: what the user has allowed for good, and said and
-// chosen.
+// state is stored beside the conversation: what the user has allowed for good, said and chosen.
 type state struct {
 	Allowed     []string // titles of tool calls, with the files or the server
 	Name, Style string
@@ -84,8 +83,8 @@ var commands = []agentkit.Command[state]{
 func answer(ctx context.Context, t *turn, req *acp.PromptRequest) (*acp.PromptResponse, error) {
 	text := agentkit.PromptText(req)
 	words := regexp.MustCompile(`[.,:]*(\s+|$)`).Split(strings.ToLower(text), -1)
-	todo := slices.DeleteFunc(slices.Clone(commands),
-		func(c agentkit.Command[state]) bool { return !slices.Contains(words, c.Name) })
+	unsaid := func(c agentkit.Command[state]) bool { return !slices.Contains(words, c.Name) }
+	todo := slices.DeleteFunc(slices.Clone(commands), unsaid)
 	var plan *agentkit.Plan
 	if slices.Contains(words, "plan") {
 		var steps []string
@@ -113,10 +112,9 @@ func writeLong(ctx context.Context, t *turn, _ string) (err error) {
 
 func askName(ctx context.Context, t *turn, _ string) error {
 	form, answered, err := acp.Ask(ctx, t, "Who are you?", struct{ Name string }{t.State.Name})
-	if err != nil || !answered {
+	if t.State.Name = form.Name; err != nil || !answered {
 		return errors.Join(err, t.Sayf(ctx, "I do not know your name. "))
 	}
-	t.State.Name = form.Name
 	return errors.Join(t.SaveState(ctx), t.Sayf(ctx, "Hello %s. ", form.Name))
 }
 
@@ -180,8 +178,8 @@ func editFile(ctx context.Context, t *turn, prompt string) error {
 }
 
 func runCommand(ctx context.Context, t *turn, prompt string) error {
-	argv := strings.Fields(cmp.Or(strings.Trim(regexp.MustCompile("`[^`]*[^`\\s][^`]*`").FindString(prompt), "`"),
-		"echo hello"))
+	quoted := regexp.MustCompile("`[^`]*[^`\\s][^`]*`").FindString(prompt)
+	argv := strings.Fields(cmp.Or(strings.Trim(quoted, "`"), "echo hello"))
 	return t.Tool(ctx, acp.ToolKindExecute, "Run "+strings.Join(argv, " "), func(call *agentkit.ToolCall) error {
 		if err := permit(ctx, t, nil, call); err != nil {
 			return err

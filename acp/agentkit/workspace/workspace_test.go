@@ -384,6 +384,11 @@ func TestHiddenWhileLinksChange(t *testing.T) {
 	}
 	put(t, dir, "free/a", "public\n")
 	put(t, dir, "free/sub/a", "public\n")
+	for link, to := range map[string]string{"x": "own", "y": "own/a"} { // otherwise Write makes a directory x
+		if err := os.Symlink(to, filepath.Join(dir, link)); err != nil {
+			t.Fatal(err)
+		}
+	}
 	stop := make(chan struct{})
 	var swaps sync.WaitGroup
 	swaps.Go(func() {
