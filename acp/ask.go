@@ -60,10 +60,13 @@ func Ask[T any](ctx context.Context, session Elicitor, message string, form T) (
 	if ctx.Err() != nil {
 		return form, false, context.Cause(ctx)
 	}
-	if _, failed := errors.AsType[*CallError](err); !failed && (errors.Is(err, ErrClosed) || errors.Is(err, ErrInvalidParams)) {
+	_, failed := errors.AsType[*CallError](err)
+	switch {
+	case err == nil:
+	case !failed && (errors.Is(err, ErrClosed) || errors.Is(err, ErrInvalidParams)):
 		return form, false, err
-	} else if err != nil {
-		return form, false, nil // also if the answer cannot be read: the fault is the client's
+	default: // also if the answer cannot be read: the fault is the client's
+		return form, false, nil
 	}
 	switch accepted := res.Variant.(type) {
 	case *CreateElicitationResponseAccept:
