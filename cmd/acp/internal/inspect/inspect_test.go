@@ -678,7 +678,7 @@ func TestConsent(t *testing.T) {
 		if allow {
 			option = 0
 		}
-		for { // until the request has reached the question, and the question has been seen for long enough
+		for began := time.Now(); ; { // until the request has reached the question, and that has been seen for long enough
 			r := p.do(map[string]any{"do": "choose", "source": "1", "row": row.N, "option": option})
 			switch {
 			case r.Error == "":
@@ -686,6 +686,8 @@ func TestConsent(t *testing.T) {
 					t.Error("allowed before it was seen")
 				}
 				return
+			case time.Since(began) > time.Minute:
+				t.Fatal(r.Error)
 			case strings.Contains(r.Error, "nothing in this row"):
 			case !seen:
 				seen = true
