@@ -15,8 +15,8 @@ const (
 	SchemaVersion = "2.4.0"
 	// SchemaDate is the date of its release.
 	SchemaDate = "2026-11-02"
-	// SchemaRelease is the protocol's own release of the schema of version 1, such as schema-v1.21.0, or "" if it is
-	// not known: the npm package does not name it.
+	// SchemaRelease is the protocol's own release of the schema of version 1, such as
+	// schema-v1.21.0, or "" if it is not known: the npm package does not name it.
 	SchemaRelease = ""
 )
 

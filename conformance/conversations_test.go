@@ -450,6 +450,7 @@ func TestExamplesAreExact(t *testing.T) {
 		"ERR-5":  "PRM-1",
 		"ERR-6":  "INI-1 SES-1",
 		"ERR-7":  "TRN-6",         // the broken line
+		"INI-10": "INI-3 V2-13",   // the client gives no name
 		"SES-15": "SES-13 INI-14", // the agent did not advertise session/close
 		"V2-14":  "V2-13",
 		"TRM-11": "ADD-15",

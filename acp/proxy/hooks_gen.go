@@ -104,7 +104,7 @@ type Hooks struct {
 	//
 	// Experimental: any minor release may change or remove it.
 	MessageMCPNotification Notification[acp.MessageMCPNotification]
-	// Raw holds the hooks of other methods by name: extensions, and methods of other versions of the protocol.
+	// Raw holds the hooks of other methods by name: extensions, and methods of other versions.
 	Raw map[string]Raw
 }
 

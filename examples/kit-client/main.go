@@ -52,20 +52,20 @@ func run(ctx context.Context, args []string) (err error) {
 		return err
 	}
 	handlers := acp.ClientHandlers{SessionUpdate: c.SessionUpdate, CreateElicitation: c.CreateElicitation}
-	handlers.RequestPermission = view.TrackPermissions(&c.Sessions,
-		policy.Handler(rules, c.RequestPermission, &policy.HandlerOptions{
-			Cwd:    func(*acp.ClientSession) string { return c.dir },
-			Memory: policy.NewFile(args[0] + ".always"),
-			Failed: func(_ *acp.ClientSession, err error) { c.Printf("%v", err) },
-		}))
+	decide := policy.Handler(rules, c.RequestPermission, &policy.HandlerOptions{
+		Cwd:    func(*acp.ClientSession) string { return c.dir },
+		Memory: policy.NewFile(args[0] + ".always"),
+		Failed: func(_ *acp.ClientSession, err error) { c.Printf("%v", err) },
+	})
+	handlers.RequestPermission = view.TrackPermissions(&c.Sessions, decide)
 	files, err := local.Serve(&handlers, local.Trusted(), c.dir)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, files.Close()) }()
 	c.ShowTerminals(&handlers)
-	opts := &acp.ClientOptions{Info: acp.Implementation{Name: "kit-client", Version: "1"}, BooleanConfig: true,
-		Forms: true, TerminalAuth: true}
+	opts := &acp.ClientOptions{BooleanConfig: true, Forms: true, TerminalAuth: true}
+	opts.Info = acp.Implementation{Name: "kit-client", Version: "1"}
 	c.agent, err = reconnect.Connect(ctx, func(context.Context) (acp.Transport, error) {
 		return translate.Client(acp.Exec(args[1], args[2:]...)), nil // agents of both versions
 	}, handlers, opts, &reconnect.Options{Notify: func(_ context.Context, e reconnect.Event) {
@@ -100,10 +100,7 @@ func (c *client) login(ctx context.Context, methods []launch.LoginMethod) (acp.A
 		names = append(names, m.Name)
 	}
 	i, err := c.Choose(ctx, "How do you want to log in?", names...)
-	if err != nil {
-		return "", err
-	}
-	return methods[i].ID, nil
+	return methods[i].ID, err
 }
 
 // do handles a line of input.

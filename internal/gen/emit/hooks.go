@@ -36,8 +36,7 @@ func Hooks(pkg *model.Package, c Config, types string) ([]byte, error) {
 		}
 	}
 	fields = append(fields,
-		jen.Comment("// Raw holds the hooks of other methods by name: extensions, and methods of other versions of the "+
-			"protocol."),
+		jen.Comment("// Raw holds the hooks of other methods by name: extensions, and methods of other versions."),
 		jen.Id("Raw").Map(jen.String()).Id("Raw"))
 	doc := "Hooks are functions that run for the messages of a method instead of passing them on. The hook of a " +
 		"method gets its" +

@@ -43,9 +43,8 @@ func Root(pkg string, versions []Version) ([]byte, error) {
 		jen.Id("SchemaVersion").Op("=").Lit(versions[0].Version),
 		jen.Comment("// SchemaDate is the date of its release."),
 		jen.Id("SchemaDate").Op("=").Lit(versions[0].Date),
-		jen.Comment("// SchemaRelease is the protocol's own release of the schema of version 1, such as schema-v1.21.0, or "+
-			"\"\" if it is"),
-		jen.Comment("// not known: the npm package does not name it."),
+		jen.Comment("// SchemaRelease is the protocol's own release of the schema of version 1, such as"),
+		jen.Comment("// schema-v1.21.0, or \"\" if it is not known: the npm package does not name it."),
 		jen.Id("SchemaRelease").Op("=").Lit(versions[0].Release))
 	f.Line()
 

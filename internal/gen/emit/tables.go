@@ -65,7 +65,7 @@ func (g *generator) tabledType(t model.Type, item bool) bool {
 	case model.Map:
 		return !item && (t.Elem == model.Any{} || t.Elem == anyString)
 	case model.Slice:
-		return !item && g.tabledType(t.Elem, true)
+		return !item && !t.Bounds.Distinct() && g.tabledType(t.Elem, true)
 	}
 	return false
 }

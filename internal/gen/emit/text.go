@@ -115,3 +115,6 @@ func verbatim(s string) *jen.Statement {
 	}
 	return jen.Op(s)
 }
+
+// sealed is an interface with one method, whose name is an identifier, on one line.
+func sealed(method string) jen.Code { return jen.Op("interface{ " + method + "() }") }

@@ -46,7 +46,7 @@ func (g *generator) union(f *jen.File, u *model.Union) {
 	add(f, append(
 		comment(experimental(wrap(u.VariantName+" is implemented only by the variants of ["+u.Go+"]: "+
 			enumerate(names, "and")+".", "", "", width-3), u.Experimental, nil, 0)),
-		jen.Type().Id(u.VariantName).Op("interface{ "+seal(u)+"() }"))...)
+		jen.Type().Id(u.VariantName).Add(sealed(seal(u))))...)
 
 	for _, v := range u.Variants {
 		g.variant(f, v)
