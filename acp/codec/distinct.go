@@ -1,6 +1,6 @@
 package codec
 
-// This file has the equality of JSON values, for uniqueItems.
+// This file has the equality of JSON values, for uniqueItems and ids.
 
 import (
 	"bytes"
@@ -23,6 +23,13 @@ func distinct(array []byte) error {
 		seen[key] = i
 	}
 	return d.Err()
+}
+
+// AppendCanonical appends a value, which is valid JSON, in a form that is the same for all texts of the value: the order
+// of members, escape sequences and the way to write a number do not count. The form need not be JSON.
+func AppendCanonical(dst, value []byte) []byte {
+	d := Decoder{data: value, left: len(value)}
+	return d.appendCanonical(dst)
 }
 
 // appendCanonical reads any value and appends it in a form that is the same for all texts of the value.

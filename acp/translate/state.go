@@ -7,8 +7,8 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 
+	"github.com/acpgo/sdk/acp/codec"
 	"github.com/acpgo/sdk/acp/rpc"
 )
 
@@ -351,44 +351,7 @@ func (m *message) onlyAnswer() {
 func (m *message) str(name string) string { return m.params.str(name) }
 
 // canonical returns an id such that two texts of the same id are equal.
-func canonical(id raw) string {
-	if len(id) > 0 && id[0] == '"' {
-		return string(quote(unquote(id)))
-	}
-	if len(id) <= maxID && (bytes.ContainsAny(id, ".eE") || string(id) == "-0") {
-		return integer(string(id))
-	}
-	return string(id)
-}
-
-// integer returns a number without fraction and exponent, if it is an integer of at most as many digits as an id may
-// have.
-func integer(number string) string {
-	digits, exponent, _ := strings.Cut(strings.ToLower(number), "e")
-	shift, err := strconv.Atoi(cmp.Or(exponent, "0"))
-	digits, negative := strings.CutPrefix(digits, "-")
-	whole, fraction, _ := strings.Cut(digits, ".")
-	fraction = strings.TrimRight(fraction, "0")
-	whole += fraction
-	shift -= len(fraction)
-	whole = strings.TrimLeft(whole, "0")
-	if shift < 0 { // what has a fraction may still end in zeros, as 10e-1 does
-		trimmed := strings.TrimRight(whole, "0")
-		cut := min(len(whole)-len(trimmed), -shift)
-		whole, shift = whole[:len(whole)-cut], shift+cut
-	}
-	switch {
-	case whole == "":
-		return "0"
-	case err != nil || shift < 0 || len(whole)+shift > maxID:
-		return number
-	}
-	whole += strings.Repeat("0", shift)
-	if negative {
-		whole = "-" + whole
-	}
-	return whole
-}
+func canonical(id raw) string { return string(codec.AppendCanonical(nil, id)) }
 
 // isOwn reports whether an id is like those of the translation's own requests.
 func (s *State) isOwn(id raw) bool {
