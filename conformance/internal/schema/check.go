@@ -13,13 +13,9 @@ import (
 	"github.com/acpgo/sdk/conformance/internal/finding"
 )
 
-// check validates a value by a definition, and also reports the members that the schema does not know.
-func (s *Schema) check(name string, v *Value) []flaw {
-	return s.flaws(name, v.tree())
-}
-
-// flaws is check by the library alone. The value need not be part of a message.
-func (s *Schema) flaws(name string, v any) []flaw {
+// check validates a value, in the form of the schema library, by a definition, and also reports the members that the
+// schema does not know.
+func (s *Schema) check(name string, v any) []flaw {
 	d := s.definition(name)
 	if d.err != nil {
 		return []flaw{{Agreed, "", finding.Clip(d.err.Error()), name}}

@@ -266,7 +266,7 @@ func (m *Message) checkID() {
 		return // JSON-RPC's answer to a message that could not be read
 	}
 	if name := m.connection.Schema.id; name != "" {
-		refused := m.connection.Schema.check(name, m.id)
+		refused := m.connection.Schema.check(name, m.id.tree())
 		for _, f := range refused {
 			m.add(flaw{"SCH-2", "/id" + f.pointer, f.message, f.definition})
 		}
@@ -298,7 +298,7 @@ func (m *Message) call() {
 		m.check(definition, m.Content)
 	case ok:
 		// Absent params and null are the same as empty params, if no member is required.
-		if len(v.Schema.flaws(definition, map[string]any{})) > 0 {
+		if len(v.Schema.check(definition, map[string]any{})) > 0 {
 			m.wrong(Agreed, "", `missing property "params"`)
 		}
 	case v.Schema.extension(m.Method):
@@ -371,7 +371,7 @@ func (m *Message) answer() (c *Call, problem string) {
 // check checks a value by a definition. With the definition "", every value is valid.
 func (m *Message) check(definition string, v *Value) {
 	if definition != "" {
-		m.addAll(m.connection.Schema.check(definition, v))
+		m.addAll(m.connection.Schema.check(definition, v.tree()))
 	}
 }
 

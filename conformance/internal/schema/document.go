@@ -3,12 +3,10 @@
 package schema
 
 import (
-	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"iter"
 	"math"
-	"math/bits"
 	"slices"
 	"strconv"
 	"strings"
@@ -25,10 +23,9 @@ const (
 	typeString
 	typeArray
 	typeObject
-	typeCount
 )
 
-var typeNames = [typeCount]string{"nothing", "null", "boolean", "number", "string", "array", "object"}
+var typeNames = [...]string{"nothing", "null", "boolean", "number", "string", "array", "object"}
 
 func (t jsonType) String() string { return typeNames[t] }
 
@@ -56,7 +53,6 @@ type Value struct {
 const (
 	escaped     uint8 = 1 << iota // the string has escape sequences
 	nameEscaped                   // the name has
-	fractional                    // the number has a point or an exponent
 	repeated                      // the name occurred before in this object
 	overridden                    // the name occurs again later, so this member does not count
 )
@@ -220,7 +216,7 @@ func (v *Value) Copy() *Value {
 		m.start, m.end, m.nameStart, m.nameEnd = m.start-shift, m.end-shift, m.nameStart-shift, m.nameEnd-shift
 	}
 	first := &d.nodes[0]
-	first.nameStart, first.nameEnd, first.flags = 0, 0, first.flags&(escaped|fractional)
+	first.nameStart, first.nameEnd, first.flags = 0, 0, first.flags&escaped
 	return first
 }
 
@@ -311,8 +307,7 @@ func (s *scanner) value(nameStart, nameEnd uint32, flags uint8) bool {
 	case 'n':
 		t, ok = typeNull, s.literal("null")
 	default:
-		t = typeNumber
-		more, ok = s.number()
+		t, ok = typeNumber, s.number()
 	}
 	n := &s.nodes[at]
 	n.start, n.end, n.next = start, uint32(s.next), uint32(len(s.nodes))
@@ -380,41 +375,18 @@ func (s *scanner) array() bool {
 	return true
 }
 
-// few is the maximum number of members for which all pairs of names are compared.
-const few = 8
-
 // compare marks the members of an object that have the same name.
 func (s *scanner) compare(at uint32, count int) {
 	if count < 2 {
 		return
 	}
-	end := uint32(len(s.nodes))
-	first := at + 1
-	if count > few {
-		last := make(map[string]uint32, count)
-		for i := first; i < end; i = s.nodes[i].next {
-			name := s.nodes[i].name()
-			if before, ok := last[name]; ok {
-				s.same(before, i)
-			}
-			last[name] = i
+	last := make(map[string]uint32, count)
+	for i := at + 1; i < uint32(len(s.nodes)); i = s.nodes[i].next {
+		name := s.nodes[i].name()
+		if before, ok := last[name]; ok {
+			s.same(before, i)
 		}
-		return
-	}
-	for i := s.nodes[first].next; i < end; i = s.nodes[i].next {
-		for before := first; before < i; before = s.nodes[before].next {
-			a, b := &s.nodes[before], &s.nodes[i]
-			switch {
-			case (a.flags|b.flags)&nameEscaped != 0:
-				if a.name() == b.name() {
-					s.same(before, i)
-				}
-			case a.nameEnd-a.nameStart == b.nameEnd-b.nameStart:
-				if s.text[a.nameStart:a.nameEnd] == s.text[b.nameStart:b.nameEnd] {
-					s.same(before, i)
-				}
-			}
-		}
+		last[name] = i
 	}
 }
 
@@ -437,45 +409,23 @@ func (s *scanner) literal(want string) bool {
 
 // string reads a string. It returns the flag if there are escape sequences.
 func (s *scanner) string(flag uint8) (flags uint8, ok bool) {
-	for s.next++; ; {
-		s.next = plain(s.line, s.next)
-		if s.next == len(s.line) {
-			return 0, false
-		}
-		switch s.line[s.next] {
-		case '"':
+	for s.next++; s.next < len(s.line); {
+		switch c := s.line[s.next]; {
+		case c == '"':
 			s.next++
 			return flags, true
-		case '\\':
+		case c == '\\':
 			flags = flag
 			if !s.escape() {
 				return 0, false
 			}
+		case c < ' ':
+			return 0, false
 		default:
-			return 0, false // a control character
+			s.next++
 		}
 	}
-}
-
-// plain returns the offset of the first byte at or after i that has a special meaning in a string, or the length of the
-// line.
-func plain(line []byte, i int) int {
-	const ones, tops = 0x0101010101010101, 0x8080808080808080
-	for ; i+8 <= len(line); i += 8 {
-		w := binary.LittleEndian.Uint64(line[i:])
-		quote, backslash := w^('"'*ones), w^('\\'*ones)
-		// Each of the three terms sets the top bit of the bytes that match, and perhaps of some bytes after them. Bytes
-		// of 128 and above never match.
-		if found := ((w - ' '*ones) | (quote - ones) | (backslash - ones)) &^ w & tops; found != 0 {
-			return i + bits.TrailingZeros64(found)/8
-		}
-	}
-	for ; i < len(line); i++ {
-		if c := line[i]; c < ' ' || c == '"' || c == '\\' {
-			break
-		}
-	}
-	return i
+	return 0, false
 }
 
 // escape reads an escape sequence.
@@ -503,34 +453,30 @@ func (s *scanner) escape() bool {
 	return false
 }
 
-// number reads a number. It returns the flag fractional if it has a point or an exponent.
-func (s *scanner) number() (flags uint8, ok bool) {
+// number reads a number.
+func (s *scanner) number() bool {
 	if s.at() == '-' {
 		s.next++
 	}
 	if s.at() == '0' {
 		s.next++
 	} else if !s.digits() {
-		return 0, false
+		return false
 	}
 	if s.at() == '.' {
 		s.next++
-		flags = fractional
 		if !s.digits() {
-			return 0, false
+			return false
 		}
 	}
 	if s.at()|0x20 == 'e' {
 		s.next++
-		flags = fractional
 		if c := s.at(); c == '+' || c == '-' {
 			s.next++
 		}
-		if !s.digits() {
-			return 0, false
-		}
+		return s.digits()
 	}
-	return flags, true
+	return true
 }
 
 // at returns the next byte, or 0 at the end.

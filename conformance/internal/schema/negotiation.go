@@ -49,13 +49,13 @@ func (m *Message) initialize(definition string, params map[string]any) {
 			}
 		}
 	}
-	m.addAll(c.Schema.flaws(definition, own))
+	m.addAll(c.Schema.check(definition, own))
 }
 
 // member checks one member of a value by a schema.
 func (m *Message) member(s *Schema, definition string, value map[string]any, name string) {
 	where := Pointer("", name)
-	for _, f := range s.flaws(definition, value) {
+	for _, f := range s.check(definition, value) {
 		if f.pointer == where || strings.HasPrefix(f.pointer, where+"/") {
 			m.add(f)
 		}

@@ -15,7 +15,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 
 	"github.com/santhosh-tekuri/jsonschema/v5"
 
@@ -33,8 +32,8 @@ type Schema struct {
 	versions    map[int]*Schema      // instead of all the above: the schemas that initialize chooses from
 	Version     int                  // of the protocol; 0 if unknown
 
-	compiled map[string]*atomic.Pointer[definition] // the definitions compiled so far, by name
-	mu       sync.Mutex                             // guards the following fields
+	mu       sync.Mutex             // guards the following fields
+	compiled map[string]*definition // the definitions compiled so far, by name
 	compiler *jsonschema.Compiler
 	prepared map[*jsonschema.Schema]bool
 
@@ -73,19 +72,15 @@ func Parse(schemaJSON []byte, version int) (*Schema, error) {
 
 // newSchema returns a schema without methods.
 func newSchema(definitions map[string]any) *Schema {
-	s := &Schema{
+	return &Schema{
 		definitions: definitions,
 		methods:     map[methodKey]string{},
 		names:       map[string]string{},
-		compiled:    make(map[string]*atomic.Pointer[definition], len(definitions)),
+		compiled:    map[string]*definition{},
 		compiler:    newCompiler(definitions),
 		prepared:    map[*jsonschema.Schema]bool{},
 		unevaluated: restrictsUnevaluated(definitions),
 	}
-	for name := range definitions {
-		s.compiled[name] = &atomic.Pointer[definition]{}
-	}
-	return s
 }
 
 // findMethods fills the method table. It determines the kind of message of each definition from the envelopes that the
@@ -293,19 +288,15 @@ type definition struct {
 
 // definition returns a compiled definition. It compiles each definition once.
 func (s *Schema) definition(name string) *definition {
-	known := s.compiled[name]
-	if known == nil {
+	if _, known := s.definitions[name]; !known {
 		return &definition{err: fmt.Errorf("schema: no definition %s", name)}
-	}
-	if d := known.Load(); d != nil {
-		return d
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	d := known.Load()
+	d := s.compiled[name]
 	if d == nil {
 		d = s.compile(name)
-		known.Store(d)
+		s.compiled[name] = d
 	}
 	return d
 }
