@@ -53,7 +53,10 @@ func (c *Conn) tell(ctx context.Context, method string, params wire.Encodable) e
 // because the author may change the parameters afterwards. As much is kept as may wait in a queue.
 func (in *inbound) hold(method string, params wire.Encodable) (held bool, _ error) {
 	c := in.conn
-	if params == nil {
+	in.mu.Lock()
+	through := in.through
+	in.mu.Unlock()
+	if params == nil || through {
 		return false, nil
 	}
 	params = wire.Ready(wire.Authored(params))
