@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"slices"
 	"time"
 
 	"github.com/acpgo/sdk/acp"
@@ -150,7 +151,6 @@ func Login(
 		return err
 	}
 	var methods []LoginMethod
-	terminals := map[acp.AuthMethodID]*acp.AuthMethodTerminal{}
 	for _, m := range conn.Initialized().AuthMethods {
 		switch v := m.Variant.(type) {
 		case *acp.AuthMethodAgent:
@@ -158,7 +158,6 @@ func Login(
 		case *acp.AuthMethodTerminal:
 			if command != nil {
 				methods = append(methods, LoginMethod{ID: v.ID, Name: v.Name, Description: v.Description.Value(), Terminal: true})
-				terminals[v.ID] = v
 			}
 		default: // a kind of login that this package does not know
 		}
@@ -171,12 +170,13 @@ func Login(
 	if err != nil {
 		return err
 	}
-	terminal := terminals[id]
-	if terminal == nil {
+	terminals := TerminalLogins(conn.Initialized(), command != nil)
+	i := slices.IndexFunc(terminals, func(m *acp.AuthMethodTerminal) bool { return m.ID == id })
+	if i < 0 {
 		_, err := conn.Authenticate(ctx, &acp.AuthenticateRequest{MethodID: id})
 		return err
 	}
-	if err := command.Login(ctx, terminal, Terminal{Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr}); err != nil {
+	if err := command.Login(ctx, terminals[i], Terminal{Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr}); err != nil {
 		return err
 	}
 	if err := conn.Close(); err != nil {

@@ -60,8 +60,7 @@ type Store interface {
 
 // Info describes a session in a list.
 type Info struct {
-	// ID is the session's id: any text of 1 to MaxID bytes of UTF-8. The type is that of version 1 even in stores of
-	// other versions.
+	// ID is the session's id: any text of 1 to MaxID bytes of UTF-8.
 	ID acp.SessionID
 	// Cwd and AdditionalDirectories are the directories of the session.
 	Cwd                   string

@@ -94,24 +94,16 @@ func record(id acp.SessionID, seconds int) sessionstore.Record {
 	return sessionstore.Record{Info: sessionstore.Info{ID: id, Cwd: "/w", Created: at, Updated: at}}
 }
 
-// text returns an update with a text, and said is the inverse. As JSON, a piece of a message is the same in all
-// versions.
+// text returns an update with a text, and textOf is the inverse.
 func (s *suite) text(format string, args ...any) acp.SessionUpdate {
-	s.Helper()
-	text, err := json.Marshal(fmt.Sprintf(format, args...))
-	s.must(err)
-	return s.update(`{"sessionUpdate":"agent_message_chunk","messageId":"m","content":{"type":"text","text":` + string(text) + `}}`)
+	return acp.AgentMessageText(fmt.Sprintf(format, args...))
 }
 
 func (s *suite) textOf(u acp.SessionUpdate) string {
-	s.Helper()
-	text, err := json.Marshal(u)
-	s.must(err)
-	var chunk struct{ Content struct{ Text *string } }
-	if json.Unmarshal(text, &chunk) != nil || chunk.Content.Text == nil {
-		return "not a text: " + string(text)
+	if _, ok := u.Variant.(*acp.SessionUpdateAgentMessageChunk); !ok {
+		return fmt.Sprintf("not a text: %T", u.Variant)
 	}
-	return *chunk.Content.Text
+	return u.AgentText()
 }
 
 // update returns an update, given its JSON.

@@ -3,7 +3,6 @@ package emit
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/dave/jennifer/jen"
 
@@ -71,14 +70,13 @@ func (g *generator) tabledType(t model.Type, item bool) bool {
 }
 
 // codecTag returns the options of a field's tag codec.
-func (g *generator) codecTag(f *model.Field) string {
+func (g *generator) codecTag(f *model.Field) (out []string) {
 	_, meta := f.Type.(model.Meta)
 	elem := f.Type
 	if list, ok := elem.(model.Slice); ok {
 		elem = list.Elem
 	}
 	enum := enumOf(elem)
-	var out []string
 	for _, option := range []struct {
 		name string
 		has  bool
@@ -97,7 +95,7 @@ func (g *generator) codecTag(f *model.Field) string {
 	if g.canBeOff(f.Feature) && !f.OnError {
 		out = append(out, fmt.Sprintf("feature=%d", slices.Index(g.pkg.Features, f.Feature)))
 	}
-	return strings.Join(out, ",")
+	return out
 }
 
 // encodeMembers and decodeMembers return the statements that write and read the members of x, of the given type.

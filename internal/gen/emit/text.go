@@ -44,11 +44,7 @@ func embedded(f *jen.File, name, file string) {
 
 // tag returns the tag of a field, which says how tables read and write it. For types without a table, it is
 // documentation. Names that encoding/json has no tag for are in a tag of their own.
-func tag(name, codec string, omit bool) jen.Code {
-	options := strings.Split(codec, ",")
-	if codec == "" {
-		options = nil
-	}
+func tag(name string, options []string, omit bool) jen.Code {
 	var tag string
 	if name == "" || strings.ContainsFunc(name, func(r rune) bool {
 		return r == '\\' || r == '"' || r == ',' || r == '`' || text.Line(string(r)) != string(r)
