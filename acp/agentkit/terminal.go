@@ -7,9 +7,9 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/internal/plain"
 	"github.com/acpgo/sdk/internal/turns"
 )
 
@@ -35,7 +35,8 @@ type Terminal struct {
 	output []byte // the last bytes, at most maxProgress
 	lost   bool   // there were more
 	fresh  int    // how many of them the client does not have yet
-	ended  bool
+	ended  bool   // no more output follows
+	end    string // how the command has ended, or "" if there is nothing to say of that
 	work   work
 }
 
@@ -68,7 +69,7 @@ func (c *ToolCall) StartTerminal(command, cwd string) (*Terminal, error) {
 	}
 	err := c.update(c.ctx, acp.ToolCallUpdate{}, func(u *acp.ToolCallUpdate, show []shown) []shown {
 		c.begin(u)
-		return append(slices.Clone(show), t.shown(""))
+		return append(slices.Clone(show), t.shown())
 	})
 	if err != nil && !errors.Is(err, ErrNotStored) {
 		return nil, err
@@ -105,7 +106,7 @@ func (t *Terminal) Write(p []byte) (n int, err error) {
 		part := p[n:min(n+maxChunk, len(p))]
 		n += len(part)
 		t.output, t.fresh = append(t.output, part...), t.fresh+len(part)
-		if err = t.show(t.call.ctx, ""); errors.Is(err, ErrNotStored) {
+		if err = t.show(t.call.ctx); errors.Is(err, ErrNotStored) {
 			unstored = err
 		}
 		if more := len(t.output) - maxProgress; more > 0 {
@@ -151,15 +152,17 @@ func (t *Terminal) Close() error {
 
 // exit is Exit for callers that have locked the call.
 func (t *Terminal) exit(ctx context.Context, status acp.TerminalExitStatus) error {
-	c, end := t.call, ""
+	c := t.call
 	switch {
 	case status.Signal.Present():
-		end = "[ended by " + status.Signal.Value() + "]"
+		t.end = "[ended by " + status.Signal.Value() + "]"
 	case status.ExitCode.Value() != 0:
-		end = fmt.Sprintf("[exit status %d]", status.ExitCode.Value())
+		t.end = fmt.Sprintf("[exit status %d]", status.ExitCode.Value())
 	}
-	err := t.show(ctx, end+"\n")
+	t.ended = true
+	err := t.show(ctx)
 	if err != nil && !errors.Is(err, ErrNotStored) {
+		t.ended, t.end = false, ""
 		return err
 	}
 	if t.own {
@@ -171,22 +174,22 @@ func (t *Terminal) exit(ctx context.Context, status acp.TerminalExitStatus) erro
 			signal = status.Signal.Value()
 		}
 		if err := t.send(ctx, metaTerminalExited, map[string]any{"exit_code": code, "signal": signal}); err != nil {
+			t.ended, t.end = false, ""
 			return err
 		}
-		err = errors.Join(err, c.kept(ctx, t.id, t.text(end)))
+		err = errors.Join(err, c.kept(ctx, t.id, t.text()))
 	}
-	t.ended = true
 	t.work.end()
 	c.commands = slices.DeleteFunc(c.commands, func(other *Terminal) bool { return other == t })
 	return err
 }
 
-// show sends the output that the client does not have yet; end, if set, is how the command has ended.
-func (t *Terminal) show(ctx context.Context, end string) error {
+// show sends what the client does not have yet.
+func (t *Terminal) show(ctx context.Context) error {
 	if t.own {
 		whole := len(t.output)
-		if end == "" {
-			whole -= unfinished(t.output)
+		if !t.ended {
+			whole -= plain.Unfinished(t.output)
 		}
 		part := t.output[max(0, len(t.output)-t.fresh):whole]
 		if len(part) == 0 {
@@ -198,11 +201,11 @@ func (t *Terminal) show(ctx context.Context, end string) error {
 		}
 		return err
 	}
-	if size := min(len(t.output), maxProgress); end == "" && (t.fresh == 0 || size > 4<<10 && t.fresh < size/8) {
+	if size := min(len(t.output), maxProgress); !t.ended && (t.fresh == 0 || size > 4<<10 && t.fresh < size/8) {
 		return nil
 	}
 	err := t.call.update(ctx, acp.ToolCallUpdate{}, func(_ *acp.ToolCallUpdate, show []shown) []shown {
-		now := t.shown(strings.TrimSpace(end))
+		now := t.shown()
 		text := now.Text()
 		at := slices.IndexFunc(show, func(s shown) bool { return s.terminal == t })
 		if at < 0 { // Update has replaced it
@@ -222,27 +225,27 @@ func (t *Terminal) show(ctx context.Context, end string) error {
 }
 
 // shown returns the terminal as content of its call.
-func (t *Terminal) shown(end string) shown {
+func (t *Terminal) shown() shown {
 	if t.own {
 		return shown{ToolCallContent: acp.ToolTerminal(t.id), terminal: t}
 	}
-	return shown{ToolCallContent: acp.ToolText(CodeBlock(t.text(end))), terminal: t}
+	return shown{ToolCallContent: acp.ToolText(CodeBlock(t.text())), terminal: t}
 }
 
 // text returns the output as text.
-func (t *Terminal) text(end string) string {
+func (t *Terminal) text() string {
 	output := t.output[max(0, len(t.output)-maxProgress):]
-	if end == "" && !t.ended {
-		output = output[:len(output)-unfinished(output)]
+	if !t.ended {
+		output = output[:len(output)-plain.Unfinished(output)]
 	}
 	text := strings.ToValidUTF8(string(output), "\uFFFD")
 	if t.lost {
 		text = leftOut + "\n" + text
 	}
-	if end != "" && text != "" && !strings.HasSuffix(text, "\n") {
+	if t.end != "" && text != "" && !strings.HasSuffix(text, "\n") {
 		text += "\n"
 	}
-	return text + end
+	return text + t.end
 }
 
 // send sends a member of _meta about the terminal, which is not stored.
@@ -265,17 +268,4 @@ func (c *ToolCall) tell(ctx context.Context, key string, about map[string]any) e
 		return s.sendOnly(ctx, update)
 	}
 	return c.session.Update(ctx, update)
-}
-
-// unfinished returns how many bytes at the end of text are the beginning of a character.
-func unfinished(text []byte) int {
-	for n := 1; n < utf8.UTFMax && n <= len(text); n++ {
-		if c := text[len(text)-n]; utf8.RuneStart(c) {
-			if utf8.FullRune(text[len(text)-n:]) {
-				return 0
-			}
-			return n
-		}
-	}
-	return 0
 }

@@ -168,6 +168,15 @@ func TestTerminalOutputIsBounded(t *testing.T) {
 			if len(text) > 65<<10 || !strings.HasPrefix(text, "```\n(Earlier output is not shown.)\n") || !strings.HasSuffix(text, "\nlast\n```") {
 				t.Errorf("%d bytes of text, from %.60q", len(text), text)
 			}
+			if terminal, err = call.StartTerminal("cut", "/w"); err != nil {
+				return err
+			}
+			if _, err = terminal.Write([]byte("\xc3")); errors.Join(err, terminal.Exited(0)) != nil {
+				return err
+			}
+			if text := call.State().Content[1].Text(); text != "```\n$ cut\n\uFFFD\n```" {
+				t.Errorf("output that ends within a character: %q", text)
+			}
 			return nil
 		})
 	}})

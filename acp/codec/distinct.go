@@ -25,8 +25,8 @@ func distinct(array []byte) error {
 	return d.Err()
 }
 
-// AppendCanonical appends a value, which is valid JSON, in a form that is the same for all texts of the value: the order
-// of members, escape sequences and the way to write a number do not count. The form need not be JSON.
+// AppendCanonical appends a value, which is valid JSON, in a form that is the same for all texts of the value: the
+// order of members, escape sequences and the way to write a number do not count. The form need not be JSON.
 func AppendCanonical(dst, value []byte) []byte {
 	d := Decoder{data: value, left: len(value)}
 	return d.appendCanonical(dst)

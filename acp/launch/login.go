@@ -176,7 +176,8 @@ func Login(
 		_, err := conn.Authenticate(ctx, &acp.AuthenticateRequest{MethodID: id})
 		return err
 	}
-	if err := command.Login(ctx, terminals[i], Terminal{Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr}); err != nil {
+	terminal := Terminal{Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr}
+	if err := command.Login(ctx, terminals[i], terminal); err != nil {
 		return err
 	}
 	if err := conn.Close(); err != nil {

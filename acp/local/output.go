@@ -6,6 +6,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"unicode/utf8"
+
+	"github.com/acpgo/sdk/internal/plain"
 )
 
 // pieceSize is the size of the pieces of an output. The oldest output is dropped piece by piece.
@@ -76,7 +78,7 @@ func (o *output) add(p []byte) {
 	if len(o.partial) > 0 {
 		p = slices.Concat(o.partial, p)
 	}
-	whole := wholeRunes(p)
+	whole := len(p) - plain.Unfinished(p)
 	o.partial = append(o.partial[:0], p[whole:]...)
 	o.keep(p[:whole])
 	o.mu.Unlock()
@@ -199,17 +201,4 @@ func (o *output) drop() []byte {
 func (o *output) hold(n int) {
 	o.held.Add(int64(n))
 	o.pool.held.Add(int64(n))
-}
-
-// wholeRunes returns the length of p without an incomplete character at its end.
-func wholeRunes(p []byte) int {
-	for i := len(p) - 1; i >= max(0, len(p)-utf8.UTFMax); i-- {
-		if utf8.RuneStart(p[i]) {
-			if utf8.FullRune(p[i:]) {
-				break
-			}
-			return i
-		}
-	}
-	return len(p)
 }

@@ -6,7 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode/utf8"
+
+	"github.com/acpgo/sdk/internal/plain"
 )
 
 // call is what is remembered of a tool call.
@@ -456,18 +457,13 @@ func (t *terminal) show() string {
 	if t.output.lost {
 		b.WriteString("[earlier output is left out]\n")
 	}
-	output := string(slices.Concat(toBytes(t.output.pieces)...))
-	for n := 1; n < utf8.UTFMax && n <= len(output); n++ {
-		if c := output[len(output)-n]; utf8.RuneStart(c) {
-			if !utf8.FullRuneInString(output[len(output)-n:]) && t.exit == "" {
-				output = output[:len(output)-n]
-			}
-			break
-		}
+	output := slices.Concat(toBytes(t.output.pieces)...)
+	if t.exit == "" {
+		output = output[:len(output)-plain.Unfinished(output)]
 	}
-	b.WriteString(strings.ToValidUTF8(output, "\uFFFD"))
+	b.WriteString(strings.ToValidUTF8(string(output), "\uFFFD"))
 	if t.exit != "" {
-		if output != "" && !strings.HasSuffix(output, "\n") {
+		if len(output) > 0 && !bytes.HasSuffix(output, []byte("\n")) {
 			b.WriteByte('\n')
 		}
 		b.WriteString(t.exit)

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"sync"
 	"unicode/utf8"
+
+	"github.com/acpgo/sdk/internal/plain"
 )
 
 // Text is a text that is sent in pieces as it is written. The Text types of both agentkit packages document its
@@ -160,7 +162,7 @@ func put[T string | []byte](o *outbox, t *Text, p T) error {
 	}
 	start := len(o.waiting)
 	o.waiting = append(append(o.waiting, t.held[:t.holds]...), p...)
-	whole := len(o.waiting) - beginning(o.waiting[start:])
+	whole := len(o.waiting) - plain.Unfinished(o.waiting[start:])
 	t.holds = copy(t.held[:], o.waiting[whole:])
 	o.add(t, start, whole)
 	return nil
@@ -198,19 +200,6 @@ func (o *outbox) add(t *Text, start, end int) {
 		o.running = true
 		go o.run()
 	}
-}
-
-// beginning returns how many bytes at the end of p are the beginning of an incomplete character.
-func beginning(p []byte) int {
-	for n := 1; n < utf8.UTFMax && n <= len(p); n++ {
-		if last := p[len(p)-n:]; utf8.RuneStart(last[0]) {
-			if utf8.FullRune(last) {
-				return 0
-			}
-			return n
-		}
-	}
-	return 0
 }
 
 // run sends until nothing is waiting. It drops text that cannot be sent, and records the error in its Text.
