@@ -13,7 +13,7 @@ RACE        ?= -race
 # night all, with version 2 (see modules), whose connections share the code of version 1. The others judge one value after the
 # other: the race detector would find nothing in them, and take ten times as long.
 RACED       := acp acp/agentkit acp/conduct acp/local acp/proxy acp/reconnect acp/remote acp/rpc acp/sessionstore internal/engine \
-	internal/turns internal/wire
+	acp/internal/turns internal/wire
 ifneq ($(ACP_TEST),)
 RACED       += conformance/recording conformance/recording/relay internal/filelock internal/proc internal/test/stress
 endif

@@ -6,8 +6,8 @@ import (
 	"os"
 	"os/exec"
 
-	"github.com/acpgo/sdk/acp/codec"
 	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/codec"
 )
 
 type (

@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"github.com/acpgo/sdk/acp"
-	"github.com/acpgo/sdk/acp/codec"
 	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/codec"
 	"github.com/acpgo/sdk/internal/fastpath"
 	"github.com/acpgo/sdk/internal/test/gentest"
 )

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/acpgo/sdk/acp"
-	"github.com/acpgo/sdk/acp/codec"
+	"github.com/acpgo/sdk/codec"
 )
 
 // chunks are updates of that much text, with an escape in each line; source code has many more.

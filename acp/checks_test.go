@@ -16,8 +16,8 @@ import (
 	"testing"
 
 	"github.com/acpgo/sdk/acp"
-	"github.com/acpgo/sdk/acp/codec"
 	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/codec"
 	"github.com/acpgo/sdk/conformance"
 	"github.com/acpgo/sdk/internal/test/ways"
 )

@@ -8,9 +8,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/acpgo/sdk/acp/internal/serve"
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/internal/engine"
-	"github.com/acpgo/sdk/internal/serve"
 )
 
 // A VersionError says that the agent answered initialize with a protocol version that this package

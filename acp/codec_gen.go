@@ -5,8 +5,7 @@ package acp
 
 import (
 	"encoding/json"
-
-	"github.com/acpgo/sdk/acp/codec"
+	codec "github.com/acpgo/sdk/codec"
 )
 
 // This does not compile with a runtime of another generation, which lacks the constant.

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/acpgo/sdk/acp"
-	"github.com/acpgo/sdk/acp/codec"
+	"github.com/acpgo/sdk/codec"
 )
 
 func TestDefaultBranch(t *testing.T) {

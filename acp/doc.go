@@ -147,7 +147,7 @@
 // # Values
 //
 // Types are generated from the protocol's schema. A member that may be absent or null is an [Opt]: [Some] and [Null]
-// make one, and the methods Get, Value and Or read it ("go doc acp/codec.Opt" has them all). The values of an enum are
+// make one, and the methods Get, Value and Or read it ("go doc codec.Opt" has them all). The values of an enum are
 // constants whose names begin with its type; "go doc acp.ToolKindRead" lists all of a ToolKind. A union is a struct
 // with the field Variant, an interface that its variants implement; use a type switch to distinguish them. A variant
 // that only a newer peer knows becomes the Unknown variant, which keeps it byte for byte. Values are encoded strictly

@@ -21,8 +21,8 @@ import (
 
 	sdk "github.com/acpgo/sdk"
 	"github.com/acpgo/sdk/acp"
-	"github.com/acpgo/sdk/acp/codec"
 	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/codec"
 	"github.com/acpgo/sdk/conformance"
 	"github.com/acpgo/sdk/internal/gen/sample"
 	"github.com/acpgo/sdk/internal/test/badlines"

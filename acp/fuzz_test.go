@@ -5,7 +5,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/acpgo/sdk/acp/codec"
+	"github.com/acpgo/sdk/codec"
 	"github.com/acpgo/sdk/internal/gen/sample"
 	"github.com/acpgo/sdk/internal/test/tier"
 )

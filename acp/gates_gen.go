@@ -3,7 +3,7 @@
 
 package acp
 
-import "github.com/acpgo/sdk/acp/codec"
+import codec "github.com/acpgo/sdk/codec"
 
 // serves reports whether an agent that advertises x serves a method.
 func (x *AgentCapabilities) serves(method string) bool {

@@ -16,7 +16,7 @@ import (
 	"testing"
 
 	sdk "github.com/acpgo/sdk"
-	"github.com/acpgo/sdk/acp/codec"
+	"github.com/acpgo/sdk/codec"
 	"github.com/acpgo/sdk/internal/gen/sample"
 	"github.com/acpgo/sdk/internal/test/gentest"
 	"github.com/acpgo/sdk/internal/test/tier"

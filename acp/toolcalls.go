@@ -1,6 +1,9 @@
 package acp
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"slices"
+)
 
 // A ToolCallOption sets a part of a tool call, for [StartToolCall], [UpdateToolCall] or [ToolCallRef].
 type ToolCallOption func(*ToolCallUpdate)
@@ -105,4 +108,18 @@ func checkRaw(pointer string, raw json.RawMessage) *flaw {
 		return &flaw{pointer, string(raw)}
 	}
 	return nil
+}
+
+// OptionOfKind returns the first option of a kind, or nil, and how many there are. An option whose id an option of
+// another kind has too does not count: the answer to session/request_permission is an id, and could mean either.
+func OptionOfKind(options []PermissionOption, kind PermissionOptionKind) (first *PermissionOption, n int) {
+	for i := range options {
+		other := func(o PermissionOption) bool { return o.OptionID == options[i].OptionID && o.Kind != kind }
+		if options[i].Kind == kind && !slices.ContainsFunc(options, other) {
+			if n++; n == 1 {
+				first = &options[i]
+			}
+		}
+	}
+	return first, n
 }

@@ -4,7 +4,7 @@ import (
 	"context"
 	"iter"
 
-	"github.com/acpgo/sdk/acp/codec"
+	"github.com/acpgo/sdk/codec"
 	"github.com/acpgo/sdk/internal/engine"
 )
 

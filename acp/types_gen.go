@@ -6,8 +6,8 @@ package acp
 import (
 	"encoding/json"
 
-	"github.com/acpgo/sdk/acp/codec"
 	"github.com/acpgo/sdk/acp/rpc"
+	codec "github.com/acpgo/sdk/codec"
 )
 
 // WriteTextFileRequest asks to write content to a text file.

@@ -5,8 +5,7 @@ package acp
 
 import (
 	"encoding/json"
-
-	"github.com/acpgo/sdk/acp/codec"
+	codec "github.com/acpgo/sdk/codec"
 )
 
 // ToolCallContent is content produced by a tool call.

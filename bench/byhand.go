@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/acpgo/sdk/acp"
-	"github.com/acpgo/sdk/acp/codec"
+	"github.com/acpgo/sdk/codec"
 )
 
 // handConn is one side of a connection. Its reader handles notifications; each request has its own goroutine.

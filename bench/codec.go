@@ -9,7 +9,7 @@ import (
 	coder "github.com/coder/acp-go-sdk"
 
 	"github.com/acpgo/sdk/acp"
-	"github.com/acpgo/sdk/acp/codec"
+	"github.com/acpgo/sdk/codec"
 )
 
 // messages are parameters of session/update, as agents send them.

@@ -210,7 +210,7 @@ func TestDemandsOfDescriptions(t *testing.T) {
 			t.Errorf("%s: there is no decision on %q", name, sentence)
 		}
 	}
-	sources := sourcesOf(t, "../acp", "../acp/codec", "../acp/acpv2")
+	sources := sourcesOf(t, "../acp", "../codec", "../acp/acpv2")
 	for sentence, decided := range describedDemands {
 		if found[sentence] == "" {
 			t.Errorf("no schema contains %q any more", sentence)

@@ -22,7 +22,7 @@ type Config struct {
 	Source string
 	// Package is the name of the generated package.
 	Package string
-	// Module is the import path of the module that contains the runtime, acp/codec and acp/rpc.
+	// Module is the import path of the module that contains the runtime, codec and acp/rpc.
 	Module string
 	// Overrides has the decisions about this schema; see [Overrides] for those of this project.
 	Overrides []Override

@@ -10,10 +10,10 @@ import (
 	"slices"
 	"sync/atomic"
 
-	"github.com/acpgo/sdk/acp/codec"
+	"github.com/acpgo/sdk/acp/internal/serve"
 	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/codec"
 	"github.com/acpgo/sdk/internal/engine"
-	"github.com/acpgo/sdk/internal/serve"
 )
 
 // ServeAgent serves one client over transport until the client ends the connection or ctx ends. It then ends the

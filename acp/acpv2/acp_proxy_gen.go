@@ -6,9 +6,9 @@ package acpv2
 import (
 	"context"
 
+	"github.com/acpgo/sdk/acp/internal/serve"
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/internal/engine"
-	"github.com/acpgo/sdk/internal/serve"
 )
 
 // ProxyConn is one end of a connection between a proxy and its conductor, with a typed call for every method

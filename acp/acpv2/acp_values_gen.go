@@ -9,7 +9,7 @@ import (
 	"reflect"
 	"strings"
 
-	"github.com/acpgo/sdk/acp/codec"
+	"github.com/acpgo/sdk/codec"
 )
 
 // flaw describes an error in a message, and its place in the parameters or the result; nil means none.

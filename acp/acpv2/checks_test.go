@@ -12,8 +12,8 @@ import (
 	"testing"
 
 	"github.com/acpgo/sdk/acp/acpv2"
-	"github.com/acpgo/sdk/acp/codec"
 	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/codec"
 )
 
 // refused reports a call that was sent, or was not refused for what is wrong at pointer.

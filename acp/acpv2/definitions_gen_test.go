@@ -5,8 +5,7 @@ package acpv2
 
 import (
 	"encoding/json"
-
-	"github.com/acpgo/sdk/acp/codec"
+	codec "github.com/acpgo/sdk/codec"
 )
 
 // definitions makes a new value of each definition that is a type of this package.

@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/acpgo/sdk/acp/acpv2"
-	"github.com/acpgo/sdk/acp/codec"
 	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/codec"
 	"github.com/acpgo/sdk/conformance"
 	"github.com/acpgo/sdk/internal/test/gentest"
 	"github.com/acpgo/sdk/internal/test/tier"

@@ -6,8 +6,8 @@ package acpv2
 import (
 	"encoding/json"
 
-	"github.com/acpgo/sdk/acp/codec"
 	"github.com/acpgo/sdk/acp/rpc"
+	codec "github.com/acpgo/sdk/codec"
 )
 
 // RequestPermissionRequest asks for user permission to proceed with an operation.

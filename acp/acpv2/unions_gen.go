@@ -5,8 +5,7 @@ package acpv2
 
 import (
 	"encoding/json"
-
-	"github.com/acpgo/sdk/acp/codec"
+	codec "github.com/acpgo/sdk/codec"
 )
 
 // RequestPermissionSubject is the operation requiring permission.

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/acpgo/sdk/acp/acpv2"
-	"github.com/acpgo/sdk/acp/codec"
+	"github.com/acpgo/sdk/codec"
 	"github.com/acpgo/sdk/internal/gen/sample"
 )
 

@@ -5,7 +5,7 @@ import (
 	"errors"
 
 	"github.com/acpgo/sdk/acp"
-	"github.com/acpgo/sdk/internal/turns"
+	"github.com/acpgo/sdk/acp/internal/turns"
 )
 
 // Sender sends the updates of one session. *acp.AgentSession, Session and Turn implement it.

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/acp/internal/turns"
 	"github.com/acpgo/sdk/acp/sessionstore"
-	"github.com/acpgo/sdk/internal/turns"
 )
 
 const (

@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/acp/internal/turns"
 	"github.com/acpgo/sdk/acp/sessionstore"
-	"github.com/acpgo/sdk/internal/turns"
 )
 
 // Session is an open session. Its methods are safe for concurrent use. State belongs to the author: prompts run one at

@@ -14,11 +14,11 @@ import (
 	"sync"
 
 	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/acp/internal/turns"
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/acp/sessionstore"
 	"github.com/acpgo/sdk/acp/translate"
 	"github.com/acpgo/sdk/internal/engine"
-	"github.com/acpgo/sdk/internal/turns"
 )
 
 // Config configures the sessions of an agent. S is the type of the author's state of a session.

@@ -7,9 +7,9 @@ import (
 	"log/slog"
 
 	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/acp/internal/turns"
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/internal/engine"
-	"github.com/acpgo/sdk/internal/turns"
 )
 
 // Subagent is a separate session for a part of a turn's work. It is a Sender and an Asker: messages, thoughts and tool

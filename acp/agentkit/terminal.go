@@ -9,8 +9,8 @@ import (
 	"strings"
 
 	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/acp/internal/turns"
 	"github.com/acpgo/sdk/internal/plain"
-	"github.com/acpgo/sdk/internal/turns"
 )
 
 // Terminal is an io.Writer whose output a tool call shows as that of a command, which the agent itself runs:

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/acpgo/sdk/acp"
-	"github.com/acpgo/sdk/internal/turns"
+	"github.com/acpgo/sdk/acp/internal/turns"
 )
 
 // PromptText returns the text that the user wrote: the text blocks of a prompt, separated by newlines. Attached files

@@ -12,9 +12,9 @@ import (
 	"sync"
 
 	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/acp/internal/turns"
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/internal/engine"
-	"github.com/acpgo/sdk/internal/turns"
 )
 
 // ToolCall is a tool call that the client knows about. It tracks what the client knows, so that each message about it

@@ -11,10 +11,10 @@ import (
 	"time"
 
 	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/acp/internal/turns"
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/acp/sessionstore"
 	"github.com/acpgo/sdk/internal/engine"
-	"github.com/acpgo/sdk/internal/turns"
 )
 
 // Turn is a prompt being answered, in its session. Its methods are safe for concurrent use, until Config.Prompt

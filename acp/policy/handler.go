@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"github.com/acpgo/sdk/acp"
-	"github.com/acpgo/sdk/internal/permission"
 )
 
 // An AskFunc asks the user: it is a client's handler of session/request_permission.
@@ -110,7 +109,7 @@ func (h *handler) serve(
 	}
 	if h.ask == nil {
 		decision.Why = "no user can be asked: " + decision.Why
-		option, _ := permission.OfKind(req.Options, acp.PermissionOptionKindRejectOnce) // nobody has decided it for always
+		option, _ := acp.OptionOfKind(req.Options, acp.PermissionOptionKindRejectOnce) // nobody has decided it for always
 		return h.choose(session, req, decision, option), nil
 	}
 	res, err := h.ask(ctx, session, req)
@@ -161,18 +160,18 @@ func (h *handler) choose(
 func (h *handler) option(effect Effect, options []acp.PermissionOption) *acp.PermissionOption {
 	switch effect {
 	case Allow:
-		once, n := permission.OfKind(options, acp.PermissionOptionKindAllowOnce)
+		once, n := acp.OptionOfKind(options, acp.PermissionOptionKindAllowOnce)
 		if n == 0 && h.AllowAlways {
-			once, n = permission.OfKind(options, acp.PermissionOptionKindAllowAlways)
+			once, n = acp.OptionOfKind(options, acp.PermissionOptionKindAllowAlways)
 		}
 		if n == 1 {
 			return once
 		}
 	case Reject:
-		if once, n := permission.OfKind(options, acp.PermissionOptionKindRejectOnce); n > 0 {
+		if once, n := acp.OptionOfKind(options, acp.PermissionOptionKindRejectOnce); n > 0 {
 			return once
 		}
-		always, _ := permission.OfKind(options, acp.PermissionOptionKindRejectAlways)
+		always, _ := acp.OptionOfKind(options, acp.PermissionOptionKindRejectAlways)
 		return always
 	}
 	return nil

@@ -8,8 +8,8 @@ import (
 	"reflect"
 	"sync"
 
-	"github.com/acpgo/sdk/acp/codec"
 	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/codec"
 )
 
 // A Request is the hook of a request with parameters P and result R. next sends the parameters on and returns the

@@ -13,8 +13,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/acpgo/sdk/acp/codec"
 	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/codec"
 	"github.com/acpgo/sdk/internal/wire"
 )
 

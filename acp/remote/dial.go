@@ -13,8 +13,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/acpgo/sdk/acp/codec"
 	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/codec"
 )
 
 // Dial returns a transport to the agent at a URL. The scheme selects the transport: ws and wss are WebSocket, http and

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/acpgo/sdk/acp/codec"
+	"github.com/acpgo/sdk/codec"
 	"github.com/acpgo/sdk/internal/engine"
 )
 

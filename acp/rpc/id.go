@@ -1,6 +1,6 @@
 package rpc
 
-import "github.com/acpgo/sdk/acp/codec"
+import "github.com/acpgo/sdk/codec"
 
 // ID is a JSON-RPC request id: a string, a number or null (the schema's RequestId), see [codec.ID].
 type ID = codec.ID

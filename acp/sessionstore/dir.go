@@ -25,7 +25,7 @@ import (
 	"time"
 
 	"github.com/acpgo/sdk/acp"
-	"github.com/acpgo/sdk/acp/codec"
+	"github.com/acpgo/sdk/codec"
 )
 
 // Options configures a Dir. A nil *Options, and the zero value of each field, mean the defaults.

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/acpgo/sdk/acp"
-	"github.com/acpgo/sdk/acp/codec"
+	"github.com/acpgo/sdk/codec"
 )
 
 // OpenApp opens the store of the program app, for agents that should run wherever a client starts them. dir is the

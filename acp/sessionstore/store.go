@@ -11,7 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/acpgo/sdk/acp"
-	"github.com/acpgo/sdk/acp/codec"
+	"github.com/acpgo/sdk/codec"
 )
 
 // Store keeps sessions. Its methods are safe for concurrent use, including by several processes that have opened the

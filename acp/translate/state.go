@@ -8,8 +8,8 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/acpgo/sdk/acp/codec"
 	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/codec"
 )
 
 // A Side is an end of the connection.

@@ -12,7 +12,6 @@ import (
 	"unicode"
 
 	"github.com/acpgo/sdk/acp"
-	"github.com/acpgo/sdk/internal/permission"
 	"github.com/acpgo/sdk/internal/plain"
 )
 
@@ -101,7 +100,10 @@ func NewQuestion(call *acp.ToolCall, options []acp.PermissionOption, o *Question
 	}
 	for _, option := range options {
 		c := NewChoice(option)
-		if c.ambiguous = permission.Ambiguous(options, option); c.ambiguous {
+		c.ambiguous = slices.ContainsFunc(options, func(other acp.PermissionOption) bool {
+			return other.OptionID == option.OptionID && other.Kind != option.Kind
+		})
+		if c.ambiguous {
 			c.Contradicts = true
 			c.Text += " (cannot be chosen: an option of another kind has the same id)"
 		}

@@ -18,7 +18,6 @@ import (
 	"github.com/acpgo/sdk/acp/view"
 	"github.com/acpgo/sdk/cmd/acp/internal/draw"
 	"github.com/acpgo/sdk/cmd/acp/internal/talk"
-	"github.com/acpgo/sdk/internal/permission"
 	"github.com/acpgo/sdk/internal/tty"
 )
 
@@ -26,7 +25,7 @@ import (
 // none. It rejects a request about which a rule wants the user asked, or which a rule may reject. why says which
 // questions it rejects because only a person can answer them.
 func allow(d *policy.Decision, options []acp.PermissionOption) (id acp.PermissionOptionID, why string) {
-	once, n := permission.OfKind(options, acp.PermissionOptionKindAllowOnce)
+	once, n := acp.OptionOfKind(options, acp.PermissionOptionKindAllowOnce)
 	matches := func(v policy.Verdict) bool { return v.Matches && v.Rule.Effect != policy.Allow }
 	switch {
 	case slices.ContainsFunc(d.Verdicts, matches):
@@ -37,7 +36,7 @@ func allow(d *policy.Decision, options []acp.PermissionOption) (id acp.Permissio
 	default:
 		why = "several options allow it, and only a person can choose"
 	}
-	if reject, n := permission.OfKind(options, acp.PermissionOptionKindRejectOnce); n > 0 {
+	if reject, n := acp.OptionOfKind(options, acp.PermissionOptionKindRejectOnce); n > 0 {
 		id = reject.OptionID
 	}
 	return id, why

@@ -114,7 +114,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	flags.StringVar(&o.pkg, "package", "", "`name` of the generated package")
 	flags.StringVar(&o.out, "out", ".", "`folder` of the generated package")
 	flags.StringVar(&o.root, "root", "", "root `folder` of this repository")
-	flags.StringVar(&o.module, "runtime", module, "import `path` of the module that contains acp/codec and acp/rpc")
+	flags.StringVar(&o.module, "runtime", module, "import `path` of the module that contains codec and acp/rpc")
 	flags.StringVar(&o.protocol, "protocol", "",
 		"`protocol` whose overrides in this project apply: v1, v1.unstable, v2 or v2.unstable")
 	flags.StringVar(&o.versions, "versions", "", "`file` like schema/VERSIONS, which must list the schema")

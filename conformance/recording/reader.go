@@ -8,8 +8,8 @@ import (
 	"io"
 	"time"
 
-	"github.com/acpgo/sdk/acp/codec"
 	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/codec"
 	"github.com/acpgo/sdk/conformance"
 )
 

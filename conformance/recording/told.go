@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/acpgo/sdk/acp/codec"
+	"github.com/acpgo/sdk/codec"
 	"github.com/acpgo/sdk/conformance"
 )
 

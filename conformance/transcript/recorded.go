@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/acpgo/sdk/acp/codec"
+	"github.com/acpgo/sdk/codec"
 	"github.com/acpgo/sdk/conformance"
 	"github.com/acpgo/sdk/conformance/recording"
 )

@@ -20,8 +20,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/acpgo/sdk/acp"
-	"github.com/acpgo/sdk/acp/codec"
 	"github.com/acpgo/sdk/acp/sessionstore"
+	"github.com/acpgo/sdk/codec"
 	"github.com/acpgo/sdk/internal/wire"
 )
 

@@ -12,8 +12,8 @@ import (
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/trace"
 
-	"github.com/acpgo/sdk/acp/codec"
 	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/codec"
 )
 
 // The methods that are treated specially.

@@ -10,8 +10,8 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/trace"
 
-	"github.com/acpgo/sdk/acp/codec"
 	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/codec"
 )
 
 // turn is a turn in progress. Its span is set once; connection.mu guards the rest.

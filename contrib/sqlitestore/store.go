@@ -13,8 +13,8 @@ import (
 	sqlitecodes "modernc.org/sqlite/lib"
 
 	"github.com/acpgo/sdk/acp"
-	"github.com/acpgo/sdk/acp/codec"
 	"github.com/acpgo/sdk/acp/sessionstore"
+	"github.com/acpgo/sdk/codec"
 )
 
 // Create implements sessionstore.Store.

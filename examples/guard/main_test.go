@@ -9,10 +9,10 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/acpgo/sdk/acp"
-	"github.com/acpgo/sdk/acp/acptest"
 	"github.com/acpgo/sdk/acp/agentkit"
 	"github.com/acpgo/sdk/acp/policy"
 	"github.com/acpgo/sdk/acp/proxy"
+	"github.com/acpgo/sdk/conformance/acptest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

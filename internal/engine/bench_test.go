@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/acpgo/sdk/acp/codec"
 	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/codec"
 )
 
 // chunk is what generated code makes of a small message.

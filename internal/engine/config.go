@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/acpgo/sdk/acp/codec"
+	"github.com/acpgo/sdk/codec"
 )
 
 // Config configures a connection; the fields are documented in package rpc's Options. The zero value of each field

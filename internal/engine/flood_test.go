@@ -15,8 +15,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/acpgo/sdk/acp/codec"
 	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/codec"
 	"github.com/acpgo/sdk/internal/test/gentest"
 	"github.com/acpgo/sdk/internal/test/tier"
 )

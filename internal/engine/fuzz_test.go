@@ -8,8 +8,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/acpgo/sdk/acp/codec"
 	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/codec"
 	"github.com/acpgo/sdk/internal/engine"
 	"github.com/acpgo/sdk/internal/test/badlines"
 	"github.com/acpgo/sdk/internal/test/tier"

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/acpgo/sdk/acp/codec"
 	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/codec"
 	"github.com/acpgo/sdk/internal/engine"
 )
 

@@ -5,7 +5,6 @@ import (
 
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/internal/engine"
-	"github.com/acpgo/sdk/internal/serve"
 )
 
 type (
@@ -32,7 +31,7 @@ func Handle[P, R any](ext *Extensions, method string, fn func(context.Context, *
 }
 
 func extensions(ext *Extensions) []Route {
-	routes, err := serve.Extensions(ext, nil)
+	routes, err := engine.RPC.Extensions(ext, (*rpc.Conn)(nil))
 	if err != nil {
 		panic(err)
 	}
@@ -41,13 +40,12 @@ func extensions(ext *Extensions) []Route {
 
 // Connect connects over transport and serves routes.
 func Connect(ctx context.Context, transport Transport, routes func(*Conn) []Route, opts *Options) (*Conn, error) {
-	c, err := serve.Connect(ctx, transport, func(c *rpc.Conn) ([]Route, error) {
+	return engine.RPC.Connect(ctx, transport, func(c *Conn) ([]Route, error) {
 		if routes == nil {
 			return nil, nil
 		}
-		return routes((*Conn)(c)), nil
+		return routes(c), nil
 	}, opts)
-	return (*Conn)(c), err
 }
 
 // wait waits for the end of a connection as its user does.

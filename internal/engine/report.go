@@ -7,7 +7,7 @@ import (
 	"log/slog"
 	"runtime/debug"
 
-	"github.com/acpgo/sdk/acp/codec"
+	"github.com/acpgo/sdk/codec"
 )
 
 // repaired reports the leniencies of the last decoding.

@@ -4,7 +4,7 @@ import (
 	"context"
 	"encoding/json"
 
-	"github.com/acpgo/sdk/acp/codec"
+	"github.com/acpgo/sdk/codec"
 )
 
 // A Route defines how one method of this side is served. RequestMethod, NotificationMethod, Fallback and

@@ -6,7 +6,7 @@ import (
 	"errors"
 	"regexp"
 
-	"github.com/acpgo/sdk/acp/codec"
+	"github.com/acpgo/sdk/codec"
 	"github.com/acpgo/sdk/internal/fastpath"
 )
 

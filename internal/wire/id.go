@@ -4,7 +4,7 @@ import (
 	"math"
 	"strconv"
 
-	"github.com/acpgo/sdk/acp/codec"
+	"github.com/acpgo/sdk/codec"
 )
 
 // ID is a JSON-RPC request id.

@@ -1,6 +1,6 @@
 package wire
 
-import "github.com/acpgo/sdk/acp/codec"
+import "github.com/acpgo/sdk/codec"
 
 // Kind is the kind of a message.
 type Kind = kind

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/acpgo/sdk/acp/codec"
+	"github.com/acpgo/sdk/codec"
 )
 
 func TestMalformedResponses(t *testing.T) {

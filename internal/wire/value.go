@@ -3,7 +3,7 @@ package wire
 import (
 	"encoding/json"
 
-	"github.com/acpgo/sdk/acp/codec"
+	"github.com/acpgo/sdk/codec"
 )
 
 // Encodable is a value that writes itself as JSON. Nil parameters are left out; a nil result is null. EncodeJSON is

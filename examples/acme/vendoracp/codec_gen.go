@@ -3,7 +3,7 @@
 
 package vendoracp
 
-import "github.com/acpgo/sdk/acp/codec"
+import codec "github.com/acpgo/sdk/codec"
 
 // This does not compile with a runtime of another generation, which lacks the constant.
 const _ = codec.SupportVersion1

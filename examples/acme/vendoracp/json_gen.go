@@ -3,7 +3,7 @@
 
 package vendoracp
 
-import "github.com/acpgo/sdk/acp/codec"
+import codec "github.com/acpgo/sdk/codec"
 
 // With these methods, encoding/json reads and writes the types as package codec does.
 

@@ -3,7 +3,7 @@
 
 package vendoracp
 
-import "github.com/acpgo/sdk/acp/codec"
+import codec "github.com/acpgo/sdk/codec"
 
 // SessionID is an identifier of a session of the Agent Client Protocol.
 //

@@ -3,7 +3,7 @@
 
 package vendoracp
 
-import "github.com/acpgo/sdk/acp/codec"
+import codec "github.com/acpgo/sdk/codec"
 
 // IndexEvent is a step of the indexing.
 //

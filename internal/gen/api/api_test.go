@@ -129,11 +129,11 @@ func TestCompare(t *testing.T) {
 }
 
 func TestImporter(t *testing.T) {
-	imports, err := Importer(".", "github.com/acpgo/sdk/acp/codec")
+	imports, err := Importer(".", "github.com/acpgo/sdk/codec")
 	if err != nil {
 		t.Fatal(err)
 	}
-	pkg, err := imports.Import("github.com/acpgo/sdk/acp/codec")
+	pkg, err := imports.Import("github.com/acpgo/sdk/codec")
 	if err != nil || pkg.Scope().Lookup("Decoder") == nil {
 		t.Errorf("got %v, %v", pkg, err)
 	}

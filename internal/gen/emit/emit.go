@@ -17,7 +17,7 @@ import (
 // Config describes the generated package and its runtime.
 type Config struct {
 	Package string // name of the generated package
-	Module  string // import path of the module that holds acp/codec and acp/rpc
+	Module  string // import path of the module that holds codec and acp/rpc
 	Source  string // the line of the header that names the schema
 	Facade  bool   // also write handlers, connections and sessions, which hand-written files complete
 	Tests   bool   // also write the tables that tests of the package need
@@ -118,7 +118,7 @@ type generator struct {
 
 // codecName, rpcName and engineName qualify a name of the runtime. Only packages of this module name the engine.
 func (g *generator) codecName(name string) *jen.Statement {
-	return jen.Qual(g.Module+"/acp/codec", name)
+	return jen.Qual(g.Module+"/codec", name)
 }
 func (g *generator) rpcName(name string) *jen.Statement {
 	return jen.Qual(g.Module+"/acp/rpc", name)

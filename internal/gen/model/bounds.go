@@ -1,7 +1,7 @@
 package model
 
 // This file lists the keywords that restrict values beyond their types. A new keyword needs a line here, and the
-// function of acp/codec that the line names. Package internal/gen/sample, which reads schemas independently, has its
+// function of codec that the line names. Package internal/gen/sample, which reads schemas independently, has its
 // own list.
 
 // MaxMembers is the maximum number of typed members of an object, because codec.Object counts them in one word.
@@ -42,7 +42,7 @@ type BoundKeyword struct {
 	Keyword string // of JSON Schema
 	Of      Restricted
 	Limit   Limit
-	Check   string // the function of acp/codec that returns an error for a value that violates the limit
+	Check   string // the function of codec that returns an error for a value that violates the limit
 }
 
 // BoundKeywords lists all supported keywords in the order in which they are checked.

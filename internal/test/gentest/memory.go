@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/acpgo/sdk/acp/codec"
+	"github.com/acpgo/sdk/codec"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 

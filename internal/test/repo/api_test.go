@@ -18,7 +18,7 @@ var update = flag.Bool("update", false, "rewrite the api.txt files, the tables o
 
 // apiDirs returns the folders of the packages of the module that have an api.txt.
 func apiDirs() []string {
-	return []string{"acp", "acp/rpc", "acp/codec", "acp/local", "acp/remote", "acp/reconnect", "acp/proxy", "acp/conduct", "acp/translate", "acp/launch", "acp/registry", "acp/acptest", "acp/agentkit", "acp/agentkit/workspace", "acp/sessionstore", "acp/sessionstore/storetest", "acp/view", "acp/policy"}
+	return []string{"acp", "acp/rpc", "codec", "acp/local", "acp/remote", "acp/reconnect", "acp/proxy", "acp/conduct", "acp/translate", "acp/launch", "acp/registry", "conformance/acptest", "acp/agentkit", "acp/agentkit/workspace", "acp/sessionstore", "acp/sessionstore/storetest", "acp/view", "acp/policy"}
 }
 
 // compiled returns an importer for the packages that users of the module import, and those in the guides. The go

@@ -53,7 +53,7 @@ func TestImports(t *testing.T) {
 
 	for _, lean := range []string{
 		"/acp", "/acp/acpv2",
-		"/acp/rpc", "/acp/codec", "/acp/local", "/acp/reconnect", "/acp/proxy", "/acp/conduct", "/acp/translate", "/acp/launch", "/acp/registry", "/internal/engine", "/internal/wire", "/acp/agentkit", "/acp/agentkit/workspace", "/acp/sessionstore", "/acp/view",
+		"/acp/rpc", "/codec", "/acp/local", "/acp/reconnect", "/acp/proxy", "/acp/conduct", "/acp/translate", "/acp/launch", "/acp/registry", "/internal/engine", "/internal/wire", "/acp/agentkit", "/acp/agentkit/workspace", "/acp/sessionstore", "/acp/view",
 	} {
 		p, ok := all[module+lean]
 		if !ok {
@@ -63,7 +63,7 @@ func TestImports(t *testing.T) {
 			switch {
 			case all[dep].Standard, strings.HasPrefix(dep, "vendor/"):
 			case dep == "github.com/sourcegraph/jsonrpc2":
-			case strings.HasPrefix(dep, module+"/acp"), strings.HasPrefix(dep, module+"/internal/"):
+			case strings.HasPrefix(dep, module+"/acp"), strings.HasPrefix(dep, module+"/internal/"), dep == module+"/codec":
 			default:
 				t.Errorf("%s depends on %s", lean, dep)
 			}
@@ -92,12 +92,13 @@ func TestImports(t *testing.T) {
 			bad := imp == "github.com/sourcegraph/jsonrpc2" && own != "/internal/wire" ||
 				strings.HasPrefix(imp, "github.com/coder/websocket") && own != "/acp/remote" ||
 				ours && own == "/acp/remote" && slices.Contains(versions, to) ||
-				ours && own == "/acp/codec" ||
-				ours && slices.Contains(versions, own) && !slices.Contains([]string{"/acp/rpc", "/acp/codec", "/internal/engine", "/internal/serve"}, to) ||
-				ours && own == "/internal/engine" && to != "/acp/codec" && to != "/internal/wire" ||
-				ours && own == "/internal/wire" && to != "/acp/codec" && to != "/internal/fastpath" ||
-				ours && own == "/acp/rpc" && !strings.HasPrefix(to, "/internal/") && to != "/acp/codec" ||
-				ours && strings.HasPrefix(own, "/acp") && (strings.HasPrefix(to, "/conformance") && own != "/acp/acptest" || isGenerator(to) || strings.HasPrefix(to, "/internal/test") && own != victim || to == "") ||
+				ours && own == "/codec" ||
+				ours && strings.HasPrefix(own, "/internal/") && !strings.HasPrefix(own, "/internal/test/") && !isGenerator(own) && strings.HasPrefix(to, "/acp") ||
+				ours && slices.Contains(versions, own) && !slices.Contains([]string{"/acp/rpc", "/codec", "/internal/engine", "/acp/internal/serve"}, to) ||
+				ours && own == "/internal/engine" && to != "/codec" && to != "/internal/wire" ||
+				ours && own == "/internal/wire" && to != "/codec" && to != "/internal/fastpath" ||
+				ours && own == "/acp/rpc" && !strings.HasPrefix(to, "/internal/") && to != "/codec" ||
+				ours && strings.HasPrefix(own, "/acp") && (strings.HasPrefix(to, "/conformance") || isGenerator(to) || strings.HasPrefix(to, "/internal/test") && own != victim || to == "") ||
 				ours && isGenerator(own) && !isGenerator(to) ||
 				ours && strings.HasPrefix(to, "/internal/test/") && !strings.HasPrefix(own, "/internal/test/") && own != victim && !strings.HasPrefix(own, "/examples") && !strings.HasPrefix(own, "/bench")
 			if bad {

@@ -182,7 +182,7 @@ func goBlocks(t *testing.T, guide string) []block {
 var imported = []string{
 	"bytes", "context", "crypto/rand", "encoding/json", "errors", "fmt", "io", "iter", "log", "log/slog", "net", "net/http", "os", "os/exec", "path/filepath",
 	"strings", "sync", "testing", "testing/synctest", "time",
-	modulePath + "acp", modulePath + "acp/acptest", modulePath + "acp/agentkit", modulePath + "acp/agentkit/workspace", modulePath + "acp/codec", modulePath + "acp/conduct", modulePath + "acp/launch", modulePath + "acp/local", modulePath + "acp/proxy", modulePath + "acp/reconnect", modulePath + "acp/registry",
+	modulePath + "acp", modulePath + "conformance/acptest", modulePath + "acp/agentkit", modulePath + "acp/agentkit/workspace", modulePath + "codec", modulePath + "acp/conduct", modulePath + "acp/launch", modulePath + "acp/local", modulePath + "acp/proxy", modulePath + "acp/reconnect", modulePath + "acp/registry",
 	modulePath + "acp/remote", modulePath + "acp/policy", modulePath + "acp/rpc", modulePath + "acp/translate", modulePath + "acp/view",
 	modulePath + "conformance", modulePath + "conformance/probe", modulePath + "conformance/recording", modulePath + "conformance/transcript",
 }

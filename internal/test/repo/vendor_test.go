@@ -87,7 +87,7 @@ func TestVendor(t *testing.T) {
 	}
 	for line := range strings.Lines(run("go", "list", "-deps", ".")) {
 		if own, ok := strings.CutPrefix(strings.TrimSpace(line), "github.com/acpgo/sdk/"); ok &&
-			own != "acp" && own != "acp/rpc" && own != "acp/codec" && own != "acp/view" && !strings.HasPrefix(own, "internal/") {
+			own != "acp" && own != "acp/rpc" && own != "codec" && own != "acp/view" && !strings.HasPrefix(own, "internal/") {
 			t.Errorf("the program depends on %s", own)
 		}
 	}

@@ -11,8 +11,8 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/acpgo/sdk/acp"
-	"github.com/acpgo/sdk/acp/acptest"
 	"github.com/acpgo/sdk/acp/agentkit"
+	"github.com/acpgo/sdk/conformance/acptest"
 	"github.com/acpgo/sdk/contrib/mcpacp"
 )
 

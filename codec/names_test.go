@@ -7,7 +7,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/acpgo/sdk/acp/codec"
+	"github.com/acpgo/sdk/codec"
 )
 
 // color lists some names, and mood lists the empty one too.

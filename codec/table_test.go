@@ -6,7 +6,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/acpgo/sdk/acp/codec"
+	"github.com/acpgo/sdk/codec"
 )
 
 type hue string

@@ -5,7 +5,7 @@ package codec_test
 import (
 	"encoding/json"
 
-	"github.com/acpgo/sdk/acp/codec"
+	"github.com/acpgo/sdk/codec"
 )
 
 type sessionID string

@@ -13,8 +13,8 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/acp/internal/turns"
 	"github.com/acpgo/sdk/acp/rpc"
-	"github.com/acpgo/sdk/internal/turns"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -6,7 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/acpgo/sdk/internal/turns"
+	"github.com/acpgo/sdk/acp/internal/turns"
 )
 
 // The function is called once, with the lock held, and may set the timer again.

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/acpgo/sdk/acp/codec"
+	"github.com/acpgo/sdk/codec"
 )
 
 func TestBounds(t *testing.T) {

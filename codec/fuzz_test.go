@@ -17,7 +17,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/acpgo/sdk/acp/codec"
+	"github.com/acpgo/sdk/codec"
 )
 
 func addSeeds(f *testing.F) {

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/acpgo/sdk/acp"
-	"github.com/acpgo/sdk/acp/codec"
+	"github.com/acpgo/sdk/codec"
 )
 
 // TestDrops: what a variant has no place for is reported if another variant has it, and nothing else is.

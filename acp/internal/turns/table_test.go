@@ -9,7 +9,7 @@ import (
 	"testing/synctest"
 
 	"github.com/acpgo/sdk/acp"
-	"github.com/acpgo/sdk/internal/turns"
+	"github.com/acpgo/sdk/acp/internal/turns"
 )
 
 type conn struct{ done chan struct{} }

@@ -4,7 +4,7 @@ import (
 	"reflect"
 	"testing"
 
-	"github.com/acpgo/sdk/acp/codec"
+	"github.com/acpgo/sdk/codec"
 )
 
 // choice is a union of two variants, of which one has a type of its own, beside a member that both have.

@@ -11,9 +11,9 @@ import (
 	"testing"
 
 	"github.com/acpgo/sdk/acp"
-	"github.com/acpgo/sdk/acp/acptest"
 	"github.com/acpgo/sdk/acp/agentkit"
 	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/conformance/acptest"
 )
 
 type turn = agentkit.Turn[any]

@@ -3,7 +3,7 @@ package codec_test
 import (
 	"fmt"
 
-	"github.com/acpgo/sdk/acp/codec"
+	"github.com/acpgo/sdk/codec"
 )
 
 // point is a type as the generator writes it.
