@@ -38,11 +38,9 @@
 //   - JSON-RPC messages, one per line or in a JSON array, without their senders. The Reader determines the sender from
 //     the method, or for answers from the id of the open request. It cannot do so for some messages, such as extensions
 //     and answers to requests that are not in the file. These are entries with an error.
-//   - Logs of editors, SDKs and libraries: text in which a line has a message after a timestamp, an arrow (-> <- -->
-//     <-- >>> <<< → ←), words such as "sent" and "received" or "stdin" and "stdout", or the name of the side. The
-//     meaning of an arrow depends on the writer of the log; the first message whose method shows its sender decides.
-//     Lines without a message are skipped and counted.
-//   - JSON lines in which an object contains the message and a direction, such as {"ts":…,"dir":">>>","msg":{…}}.
+//   - Such messages after other text in a line, as logs have them, or as a member of an object, such as
+//     {"ts":…,"dir":">>>","msg":{…}}. What the log says about the time and the direction is not read. Lines without a
+//     message are skipped and counted.
 //   - The copied ACP logs of the editor Zed: an array of objects with the member _direction.
 //   - The trace of the Rust conductor, of which one hop is read; see [ReaderOptions].
 //

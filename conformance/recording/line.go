@@ -22,11 +22,11 @@ type members struct {
 
 	ts, kind, to, protocol, isError, payload, component, message []byte // of the conductor's trace
 
-	direction, copied []byte // of logs: _direction and _type in copied
+	copied []byte // of Zed's logs: _direction
 
 	seq, command, event []byte // of DAP
 
-	body, date []byte // of logs, under several names
+	body []byte // of logs: a message, under several names
 }
 
 // scan reads the members of an object.
@@ -92,12 +92,8 @@ func (r *Reader) scan(line []byte) (m members, err error) {
 			member = &m.copied
 		case "_type":
 			member = &m.kind
-		case "dir", "direction", "side", "sender", "source":
-			member = &m.direction
 		case "msg", "data", "line", "json", "content", "frame", "packet":
 			member = &m.body
-		case "time", "timestamp", "date":
-			member = &m.date
 		case "seq":
 			member = &m.seq
 		case "command":
@@ -189,11 +185,11 @@ func (r *Reader) takeObject(line []byte, m *members) {
 	case m.seq != nil && m.kind != nil && (m.command != nil || m.event != nil) && m.jsonrpc == nil:
 		r.skipProtocol("DAP")
 	case m.isMessage():
-		r.takeMessage(line, &m.envelope, hint{}, time.Time{})
+		r.takeMessage(line, &m.envelope)
 	case m.jsonrpc != nil:
 		// An envelope without content is a malformed message whose sender cannot be determined.
 		r.bad(ErrDirection, "not a request, a notification or a response")
-	case r.takeWrapped(m, hint{}, time.Time{}):
+	case r.takeWrapped(m):
 	case m.exit != nil:
 		r.takeEnd(m)
 	case m.meta != nil:
@@ -395,7 +391,7 @@ func (r *Reader) timeSince(number []byte, unit time.Duration) time.Time {
 }
 
 // takeMessage reads a message in a format that may lack its sender.
-func (r *Reader) takeMessage(line []byte, m *envelope, h hint, at time.Time) {
+func (r *Reader) takeMessage(line []byte, m *envelope) {
 	if m.method != nil {
 		if name := otherProtocol(m); name != "" {
 			r.skipProtocol(name)
@@ -413,26 +409,14 @@ func (r *Reader) takeMessage(line []byte, m *envelope, h hint, at time.Time) {
 		r.skip("messages of " + r.foreign)
 		return
 	}
-	d, why := h.direction, ""
-	if d == 0 && h.way != 0 && r.teller.out != 0 {
-		if d = r.teller.out; h.way == in {
-			d = reverse(d)
-		}
-	}
-	if d == 0 {
-		if d, why = r.teller.tell(m); d != 0 && h.way != 0 {
-			if r.teller.out = d; h.way == in {
-				r.teller.out = reverse(d)
-			}
-		}
-	}
+	d, why := r.teller.tell(m)
 	if d == 0 {
 		r.bad(ErrDirection, why)
 		r.messages++ // so that the file counts as a recording
 		return
 	}
 	r.teller.see(d, m)
-	r.message(Entry{Direction: d, Line: line, Time: at})
+	r.message(Entry{Direction: d, Line: line})
 }
 
 // checkRestart checks whether an initialize request begins another connection in the same log, whose ids start again.
@@ -492,38 +476,19 @@ func (r *Reader) skipProtocol(name string) {
 }
 
 // takeWrapped reads an object that contains a message, and reports whether it does.
-func (r *Reader) takeWrapped(m *members, h hint, at time.Time) bool {
-	for _, side := range [][]byte{m.direction, m.from, m.kind, m.event} {
-		if len(side) > 0 && side[0] == '"' && h == (hint{}) {
-			h = hintOf(strings.ReplaceAll(text(side), "_", " "))
-		}
-	}
-	for _, body := range [][]byte{m.body, m.message, m.payload, m.raw, m.params} {
-		if len(body) == 0 {
-			continue
-		}
-		line := body
-		if body[0] == '"' {
-			var ok bool
-			if line, ok = appendText(nil, body); !ok {
-				continue
-			}
+func (r *Reader) takeWrapped(m *members) bool {
+	for _, line := range [][]byte{m.body, m.message, m.payload, m.raw, m.params} {
+		if len(line) > 0 && line[0] == '"' {
+			line, _ = appendText(nil, line)
 		}
 		if line = bytes.TrimSpace(line); len(line) == 0 || line[0] != '{' {
 			continue
 		}
-		inner, err := r.scan(line)
-		if err != nil || !inner.isMessage() {
-			continue
+		if inner, err := r.scan(line); err == nil && inner.isMessage() {
+			r.log = true
+			r.takeMessage(line, &inner.envelope)
+			return true
 		}
-		for _, t := range [][]byte{m.ts, m.date, m.t} {
-			if at.IsZero() && t != nil {
-				at = timeOf(text(t))
-			}
-		}
-		r.log = true
-		r.takeMessage(line, &inner.envelope, h, at)
-		return true
 	}
 	return false
 }

@@ -9,6 +9,7 @@ import (
 	"encoding/hex"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"unicode"
@@ -553,4 +554,9 @@ func union(found []span) []span {
 		}
 	}
 	return kept
+}
+
+func hex4(s []byte) (rune, bool) {
+	n, err := strconv.ParseUint(string(s[:min(len(s), 4)]), 16, 16)
+	return rune(n), err == nil && len(s) >= 4
 }

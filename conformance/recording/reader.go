@@ -51,7 +51,6 @@ type Reader struct {
 	nest       nesting
 	unreadable int // the number of lines without a message before the first one
 	foreign    string
-	hints      map[string]hint // by the texts before messages
 	teller     teller
 	conductor  conductor
 	decoder    *codec.Decoder

@@ -145,33 +145,9 @@ func TestForms(t *testing.T) {
 <- ` + prompted + `
 ended
 `, want: append(turn, "2 lines skipped, from line 1: text without a message")},
-		"log of an agent": {first: 1, text: `2026-01-02T03:04:05.678Z DEBUG acp.connection: >>> ` + initialize + `
-2026-01-02T03:04:05.679Z DEBUG acp.connection: <<< ` + answered + `
-2026-01-02T03:04:06Z DEBUG acp.connection: >>> ` + prompt + `
-2026-01-02T03:04:06Z DEBUG acp.connection: <<< ` + permission + `
-2026-01-02T03:04:06Z DEBUG acp.connection: >>> ` + permitted + `
-2026-01-02T03:04:06Z DEBUG acp.connection: <<< ` + update + `
-2026-01-02T03:04:06Z DEBUG acp.connection: <<< ` + prompted, want: turn},
-		"words": {first: 1, text: `[12:00:00.001] [acp] sent: ` + initialize + `
-[12:00:00.002] [acp] received: ` + answered + `
-[12:00:01] [acp] Sending ` + prompt + `
-[12:00:01] [acp] recv ` + permission + `
-[12:00:01] [acp] SEND ` + permitted + `
-[12:00:01] [acp] recv ` + update + `
-[12:00:01] [acp] RECV: ` + prompted, want: turn},
-		"sides": {first: 1, text: `client → agent: ` + initialize + `
-agent → client: ` + answered + `
-[stdin] ` + prompt + `
-[stdout] ` + permission + `
-to agent: ` + permitted + `
-from agent: ` + update + `
-agent: ` + prompted, want: turn},
-		"quoted":   {text: `12:00:00 DEBUG out "` + strings.ReplaceAll(initialize, `"`, `\"`) + `"`, want: []string{"1 → " + initialize}},
 		"coloured": {text: "\x1b[2m2026-01-02 03:04:05,123\x1b[0m \x1b[32m←\x1b[0m " + update, want: []string{"1 ← " + update}},
 		"wrapped by an agent": {first: 1, text: `{"ts": "2026-01-02T03:04:05.1+00:00", "dir": ">>>", "msg": ` + initialize + `}
 {"ts": "2026-01-02T03:04:05.2+00:00", "dir": "<<<", "msg": ` + answered + `}`, want: turn[:2]},
-		"wrapped by a client": {first: 1, text: `{"timestamp": 1767323045123, "direction": "outgoing", "message": ` + initialize + `}
-{"timestamp": 1767323045124, "direction": "incoming", "message": ` + quoted(answered) + `}`, want: turn[:2]},
 		"wrapped with events": {first: 1, text: `{"t": 1, "event": "message_sent", "payload": ` + initialize + `}
 {"t": 2, "event": "message_received", "payload": ` + answered + `}
 {"t": 3, "from": "client", "raw": ` + prompt + `}`, want: turn[:3]},
@@ -570,7 +546,7 @@ func TestTracesWithoutDirections(t *testing.T) {
 // For any input, the reader ends, and each problem has a type.
 func FuzzReader(f *testing.F) {
 	for _, seed := range []string{initialize + "\n" + answered, `{"recording":1}` + "\n" + `{"t":1,"from":"agent","raw":"x\ud83d\ude00"}` + "\n" + `{"exit":{}}`,
-		"[\n{\"_direction\":\"incoming\",\n\"_type\":\"response\",\"id\":1,\"params\":{}},\n]", `2026-01-02T03:04:05Z -> "{\"jsonrpc\":\"2.0\",\"method\":\"session/update\"}"`,
+		"[\n{\"_direction\":\"incoming\",\n\"_type\":\"response\",\"id\":1,\"params\":{}},\n]", `2026-01-02T03:04:05Z -> {"jsonrpc":"2.0","method":"session/update"}`,
 		`{"type":"response","ts":0.7,"from":"agent","to":"client","id":"x","is_error":false}`, "{\n}\n{", `{"dir":"in","data":{"method":"x"}}`} {
 		f.Add([]byte(seed))
 	}
@@ -599,29 +575,10 @@ func FuzzReader(f *testing.F) {
 	})
 }
 
-// Times are read in the formats used in logs.
+// Times are milliseconds since the recording's beginning.
 func TestTimes(t *testing.T) {
-	day := time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC)
-	at := func(h, m, s, ms int) time.Time {
-		return day.Add(time.Duration(h)*time.Hour + time.Duration(m)*time.Minute + time.Duration(s)*time.Second + time.Duration(ms)*time.Millisecond)
-	}
-	for line, want := range map[string]time.Time{
-		"2026-01-02T03:04:05.678Z <- " + update:                                       at(3, 4, 5, 678),
-		"2026-01-02T03:04:05+02:00 <- " + update:                                      at(1, 4, 5, 0),
-		"2026-01-02T03:04:05.5+0200 <- " + update:                                     at(1, 4, 5, 500),
-		"[2026-01-02 03:04:05,678] INFO <- " + update:                                 at(3, 4, 5, 678),
-		"[DEBUG][12026-01-02 03:04:05] <- " + update:                                  time.Unix(0, 0).UTC().Add(3*time.Hour + 4*time.Minute + 5*time.Second),
-		"23:59:59.001 <- " + update:                                                   time.Unix(0, 0).UTC().Add(24*time.Hour - 999*time.Millisecond),
-		"2026-01-02 <- " + update:                                                     {},
-		"2026-13-02T03:04:05Z <- " + update:                                           {},
-		"<- " + update:                                                                {},
-		`{"dir":"in","ts":1767323045.5,"msg":` + update + `}`:                         at(3, 4, 5, 500),
-		`{"dir":"in","timestamp":1767323045500,"msg":` + update + `}`:                 at(3, 4, 5, 500),
-		`{"dir":"in","time":"2026-01-02T03:04:05.500000+00:00","msg":` + update + `}`: at(3, 4, 5, 500),
-		`{"from":"agent","raw":"x","t":1500}`:                                         time.Unix(1, 5e8).UTC(),
-		`{"from":"agent","raw":"x","t":-1}`:                                           {},
-		`{"from":"agent","raw":"x","t":"1"}`:                                          {},
-	} {
+	for number, want := range map[string]time.Time{`1500`: time.Unix(1, 5e8).UTC(), `-1`: {}, `"1"`: {}} {
+		line := `{"from":"agent","raw":"x","t":` + number + `}`
 		e, err := recording.NewReader(strings.NewReader(line), nil).Read()
 		if err != nil || e.Kind != recording.KindMessage || !e.Time.Equal(want) || e.Direction != conformance.ToClient {
 			t.Errorf("%s: got %v %v, want %v (%v)", line, e.Kind, e.Time, want, err)

@@ -23,8 +23,6 @@ func (e *envelope) isMessage() bool {
 // teller determines the senders of messages. It tracks the open requests.
 type teller struct {
 	open [2]map[string]string // methods by ids, of the client and of the agent
-	// out is the direction of messages that a log marks as outgoing, once a message has shown it.
-	out conformance.Direction
 	// first is the id of the initialize request.
 	first string
 }
