@@ -1,35 +1,46 @@
 #!/bin/sh
-# Make demo runs this. Each step prints how long it took. The last line is the example client's: how many messages it
-# judged, and what it found.
-#
-# One build of all three programs keeps the processors busy. The step after it checks that the code it compiled is current.
+# Make demo runs this. Each step prints how long it took. The last line says how many messages the client and the agent
+# exchanged, and that all of them conform to the protocol.
 set -eu
 go=${GO:-go}
 begin() { printf '%-58s' "$1"; start=$(date +%s); }
 end() { printf '%3d s\n' $(($(date +%s) - start)); }
 
 begin 'fetch: download the modules'
-$go mod download
+for module in . cmd/acp examples/kit-agent; do (cd $module && $go mod download); done
 end
 
-begin 'build: compile the generator, the agent, the client'
+begin 'build: compile the generator, acp, the agent, the client'
 mkdir -p bin
-$go build -o bin/ ./cmd/acpgen ./examples/agent ./examples/client
+$go build -o bin/ ./cmd/acpgen ./examples/kit-client
+for module in cmd/acp examples/kit-agent; do (cd $module && $go build -o "$OLDPWD/bin/" .); done
 end
 
 begin 'generate: make the code anew, find it the same'
 bin/acpgen -check
 end
 
-echo 'run: the client holds a conversation with the agent'
+echo 'run: kit-client holds a conversation with kit-agent, and acp records it'
+bin=$PWD/bin
 temp=$(mktemp -d)
 trap 'rm -rf "$temp"' EXIT
 mkdir "$temp/root"
+echo '{"rules": []}' >"$temp/rules.json"
+cd "$temp/root"
 start=$(date +%s)
-{
-	bin/client -root "$temp/root" -warnings -script examples/client/testdata/demo.txt -- bin/agent || echo $? >"$temp/status"
-} | sed -e "\$w $temp/last" -e '$d' # the last line comes after the time
+# The lines are prompts, commands, and the answers to the questions that follow.
+"$bin/kit-client" ../rules.json "$bin/acp" record -o ../demo.jsonl -- "$bin/kit-agent" -state ../state <<'LINES'
+Make a plan: think, edit notes.txt, then run `echo Hello from the terminal`.
+1
+1
+Now read notes.txt.
+Edit notes.txt once more.
+3
+:mode auto
+Edit notes.txt once more.
+LINES
+echo
 printf '%-58s' 'run: done'
 end
-cat "$temp/last"
-exit "$(cat "$temp/status" 2>/dev/null || echo 0)"
+cd ..
+"$bin/acp" check demo.jsonl

@@ -16,11 +16,11 @@ import (
 // manuals are the pages whose commands are run.
 var manuals = []string{"acp.md", "exec.md"}
 
-// TestManual runs the commands of the pages on the files of testdata/docs, and compares the output. my-agent is the
-// reference agent.
+// TestManual runs the commands of the pages on the files of testdata/docs, and compares the output. my-agent is
+// kit-agent.
 func TestManual(t *testing.T) {
 	tier.Need(t, tier.Normal)
-	agent := built(t, exampleAgent)
+	agent := built(t, kitAgent)
 	for _, page := range manuals {
 		t.Run(page, func(t *testing.T) {
 			dir := t.TempDir()

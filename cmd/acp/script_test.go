@@ -49,16 +49,17 @@ func (m tests) Run() int {
 
 var (
 	builtDir     string
-	exampleAgent = build("agent")
-	exampleUser  = build("client")
+	exampleAgent = build("examples/agent")
+	exampleUser  = build("examples/client")
+	kitAgent     = build("examples/kit-agent")
 )
 
-// build returns a function that builds an example program once and returns its path.
-func build(name string) func() (string, error) {
+// build returns a function that builds the program in a directory once and returns its path.
+func build(dir string) func() (string, error) {
 	return sync.OnceValues(func() (string, error) {
-		path := filepath.Join(builtDir, "example-"+name+".exe")
-		command := exec.Command("go", "build", "-o", path, "./examples/"+name)
-		command.Dir = "../.."
+		path := filepath.Join(builtDir, "built-"+filepath.Base(dir)+".exe")
+		command := exec.Command("go", "build", "-o", path, ".")
+		command.Dir = filepath.Join("../..", dir)
 		if out, err := command.CombinedOutput(); err != nil {
 			return "", fmt.Errorf("%w\n%s", err, out)
 		}
