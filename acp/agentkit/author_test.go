@@ -177,6 +177,12 @@ func TestDismissed(t *testing.T) {
 	other.turn(acp.StopReasonCancelled)
 }
 
+type deciderFunc func(agentkit.Place, acp.ToolCall) (acp.PermissionOptionKind, string, error)
+
+func (f deciderFunc) Decide(s agentkit.Place, call acp.ToolCall) (acp.PermissionOptionKind, string, error) {
+	return f(s, call)
+}
+
 // The policy decides before the user is asked.
 func TestPolicy(t *testing.T) {
 	var asked acp.ToolCall
@@ -192,10 +198,10 @@ func TestPolicy(t *testing.T) {
 		acp.ToolKindFetch:   {"", broken, broken},
 	}
 	config := agentkit.Config[struct{}]{
-		Policy: func(s *agentkit.Session[struct{}], call acp.ToolCall) (acp.PermissionOptionKind, string, error) {
+		Decide: deciderFunc(func(s agentkit.Place, call acp.ToolCall) (acp.PermissionOptionKind, string, error) {
 			asked = call
-			return answers[call.Kind].kind, "rule 1 in " + s.Cwd(), answers[call.Kind].err
-		},
+			return answers[call.Kind].kind, "rule 1 in " + s.(*agentkit.Session[struct{}]).Cwd(), answers[call.Kind].err
+		}),
 	}
 	_, s := playing(t, newHouse(), config, func(ctx context.Context, turn *anyTurn) error {
 		for kind, answer := range answers {

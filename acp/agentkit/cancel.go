@@ -69,9 +69,7 @@ func (w *work) start(c *ToolCall, parent context.Context, id any, offer func() e
 	}
 	ctx, cancel := context.WithCancelCause(parent)
 	stop := func() { cancel(ErrEnded) }
-	if s, ok := c.session.(interface {
-		cancellable(id any, cancel context.CancelCauseFunc)
-	}); ok && c.clientHas(metaCancel) {
+	if s, stored := c.home(); stored && c.clientHas(metaCancel) {
 		s.cancellable(id, cancel) // first, as the client may be quick
 		stop = func() {
 			s.cancellable(id, nil)

@@ -246,21 +246,15 @@ func TestSelectOption(t *testing.T) {
 	}
 }
 
-// With Config.Remember, Ask offers to decide always, and such a decision holds for the next call.
+// With a Decider that remembers, Ask offers to decide always, and such a decision holds for the next call. With one that
+// has modes, so have sessions.
 func TestRemember(t *testing.T) {
 	rules, err := policy.New(nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	remembered := policy.Remembered{Policy: rules, Memory: policy.NewFile(filepath.Join(t.TempDir(), "rules.json")), Agent: "me"}
-	s := dialogue(t, agentkit.Config[models]{
-		Policy: func(s *agentkit.Session[models], call acp.ToolCall) (acp.PermissionOptionKind, string, error) {
-			return remembered.Answer(s, call)
-		},
-		Remember: func(s *agentkit.Session[models], call acp.ToolCall, kind acp.PermissionOptionKind) error {
-			return remembered.Remember(s, call, kind)
-		},
-	}, nil)
+	s := dialogue(t, agentkit.Config[models]{Decide: &remembered}, nil)
 	run := func(answer acp.PermissionOptionID, title string, options ...acp.ToolCallOption) (int, error) {
 		t.Helper()
 		s.answer, s.asked = answer, nil
@@ -295,6 +289,12 @@ func TestRemember(t *testing.T) {
 	}
 	if _, err := run("always", "Unknown"); err != nil { // no rule describes it, which the call shows
 		t.Errorf("a decision that cannot be remembered: %v", err)
+	}
+	if err := s.SetMode(t.Context(), policy.ModeReadOnly); err != nil {
+		t.Fatal(err)
+	}
+	if asked, err := run("once", "Run", list); !errors.Is(err, agentkit.ErrRejected) || asked != 0 {
+		t.Errorf("read only: %v, with %d options", err, asked)
 	}
 }
 

@@ -33,8 +33,8 @@ type Session[S any] struct {
 type session struct {
 	*acp.AgentSession
 
-	outer any // the *Session[S]
-	state any // a pointer to its State
+	outer Place // the *Session[S]
+	state any   // a pointer to its State
 
 	sessions *sessions
 	cwd      string
@@ -97,33 +97,7 @@ func (s *session) Cwd() string { return s.cwd }
 // AdditionalDirectories returns the session's other directories. The result must not be changed.
 func (s *session) AdditionalDirectories() []string { return s.roots }
 
-// policy returns Config.Policy for the session, or nil.
-func (s *session) policy() func(acp.ToolCall) (acp.PermissionOptionKind, string, error) {
-	decide := s.sessions.config.policy
-	if decide == nil {
-		return nil
-	}
-	return func(call acp.ToolCall) (acp.PermissionOptionKind, string, error) { return decide(s, call) }
-}
-
-// remembers reports whether the session remembers decisions of its user.
-func (s *session) remembers() bool { return s.sessions.config.remember != nil }
-
-// remember calls Config.Remember.
-func (s *session) remember(call acp.ToolCall, kind acp.PermissionOptionKind) error {
-	if !s.remembers() {
-		return nil
-	}
-	return s.sessions.config.remember(s, call, kind)
-}
-
-// toolError returns the result of Config.ToolError, or "".
-func (s *session) toolError(call acp.ToolCall, err error) string {
-	if f := s.sessions.config.toolError; f != nil {
-		return f(call, err)
-	}
-	return ""
-}
+func (s *session) home() (*session, bool) { return s, true }
 
 func (s *session) logger() *slog.Logger { return s.sessions.logger().With("session", s.ID()) }
 
@@ -183,6 +157,9 @@ func (s *session) prepare(ctx context.Context, o *Opening) error {
 	}
 	o.Commands = s.sessions.commands()
 	o.booleans = s.Conn().SupportsBooleanConfig()
+	if moder, ok := s.sessions.config.decide.(Moder); ok {
+		o.Modes = moder.Modes()
+	}
 	if open := s.sessions.config.open; open != nil {
 		if err := open(ctx, s, o); err != nil {
 			return err

@@ -53,15 +53,10 @@ type Config[S any] struct {
 	SetOption func(ctx context.Context, s *Session[S], req *acp.SetSessionConfigOptionRequest) ([]acp.SessionConfigOption,
 		error)
 
-	// Policy, if set, decides about a tool call before ToolCall.Ask asks the user. If kind allows or rejects, that is
-	// the answer, and why, which the client shows for a rejected call, explains it; if kind is "", the user is asked.
-	// The method Answer of Policy in package acp/policy returns these results for a set of rules.
-	Policy func(s *Session[S], call acp.ToolCall) (kind acp.PermissionOptionKind, why string, err error)
-
-	// Remember, if set, stores a decision of the user about a tool call: kind is allow_always or reject_always. Policy
-	// should return the decision for such calls from then on. If Remember fails, the decision holds for this call,
-	// which shows the error. The type Remembered of package acp/policy has methods for both.
-	Remember func(s *Session[S], call acp.ToolCall, kind acp.PermissionOptionKind) error
+	// Decide, if set, decides about a tool call before ToolCall.Ask asks the user. If it also is a Rememberer, the user
+	// may decide always; if it is a Moder, sessions have its modes. The type Remembered of package acp/policy is all
+	// three, and Policy in that package decides by fixed rules.
+	Decide Decider
 
 	// AutoSave stores the State of a session at the end of each turn, also of one that fails or is cancelled, as SaveState
 	// does. Failures are logged.
@@ -168,9 +163,10 @@ type Opening struct {
 
 	// Config.Open sets the following fields, all of which are optional.
 
-	// Modes are the session's modes, and Mode is the current one. If a mode is stored, Mode is set before Open is
-	// called; if Mode is not in Modes, the first one becomes the current one. Clients also get them as a config option
-	// with the id and the category "mode", before the author's, unless the author has such an option.
+	// Modes are the session's modes, and Mode is the current one. Before Open is called, Modes are those of
+	// Config.Decide, and Mode is the stored one; if Mode is not in Modes, the first one becomes the current one. Clients
+	// also get them as a config option with the id and the category "mode", before the author's, unless the author has
+	// such an option.
 	Modes []acp.SessionMode
 	Mode  acp.SessionModeID
 	// ConfigOptions are the author's config options with their current values: see Select and Toggle.
@@ -213,9 +209,7 @@ type config struct {
 	setMode   func(ctx context.Context, s *session, mode acp.SessionModeID) error
 	setOption func(ctx context.Context, s *session, req *acp.SetSessionConfigOptionRequest) ([]acp.SessionConfigOption,
 		error)
-	policy   func(s *session, call acp.ToolCall) (kind acp.PermissionOptionKind, why string, err error)
-	remember func(s *session, call acp.ToolCall, kind acp.PermissionOptionKind) error
-
+	decide      Decider
 	toolError   func(call acp.ToolCall, err error) string
 	title       func(prompt []acp.ContentBlock) string
 	store       sessionstore.Store
@@ -257,10 +251,9 @@ func untyped[S any](c Config[S]) config {
 		prompt: func(ctx context.Context, t *turn, req *acp.PromptRequest) (*acp.PromptResponse, error) {
 			return c.Prompt(ctx, t.outer.(*Turn[S]), req)
 		},
-		toolError: c.ToolError, title: c.Title, store: c.Store, login: c.Login, fork: c.Fork, subagents: c.Subagents,
-		extend: c.Extend, autoSave: c.AutoSave, whileBusy: c.WhileBusy, maxWaiting: c.MaxWaiting, maxSessions: c.MaxSessions,
-		pageSize: c.PageSize,
-		logger:   c.Logger,
+		decide: c.Decide, toolError: c.ToolError, title: c.Title, store: c.Store, login: c.Login, fork: c.Fork,
+		subagents: c.Subagents, extend: c.Extend, autoSave: c.AutoSave, whileBusy: c.WhileBusy, maxWaiting: c.MaxWaiting,
+		maxSessions: c.MaxSessions, pageSize: c.PageSize, logger: c.Logger,
 	}
 	for _, command := range c.Commands {
 		core.commands = append(core.commands, newCommand(command))
@@ -281,16 +274,6 @@ func untyped[S any](c Config[S]) config {
 			ctx context.Context, s *session, req *acp.SetSessionConfigOptionRequest,
 		) ([]acp.SessionConfigOption, error) {
 			return c.SetOption(ctx, typed(s), req)
-		}
-	}
-	if c.Policy != nil {
-		core.policy = func(s *session, call acp.ToolCall) (acp.PermissionOptionKind, string, error) {
-			return c.Policy(typed(s), call)
-		}
-	}
-	if c.Remember != nil {
-		core.remember = func(s *session, call acp.ToolCall, kind acp.PermissionOptionKind) error {
-			return c.Remember(typed(s), call, kind)
 		}
 	}
 	return core

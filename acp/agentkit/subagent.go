@@ -13,7 +13,7 @@ import (
 )
 
 // Subagent is a separate session for a part of a turn's work. It is a Sender and an Asker: messages, thoughts and tool
-// calls that are started with it, and its questions, belong to that session. Config.Policy and Config.ToolError apply
+// calls that are started with it, and its questions, belong to that session. Config.Decide and Config.ToolError apply
 // with the session of the turn. See Turn.Subagent.
 //
 // Experimental: any minor release may change or remove it. It needs [acp.FeatureSubagents].
@@ -55,19 +55,7 @@ func (a *subagent) ElicitURL(
 	return a.AgentSession.ElicitURL(ctx, message, id, url)
 }
 
-func (a *subagent) remembers() bool { return a.parent.remembers() }
-
-func (a *subagent) remember(call acp.ToolCall, kind acp.PermissionOptionKind) error {
-	return a.parent.remember(call, kind)
-}
-
-func (a *subagent) policy() func(acp.ToolCall) (acp.PermissionOptionKind, string, error) {
-	return a.parent.policy()
-}
-
-func (a *subagent) toolError(call acp.ToolCall, err error) string {
-	return a.parent.toolError(call, err)
-}
+func (a *subagent) home() (*session, bool) { return a.parent, false }
 
 func (a *subagent) logger() *slog.Logger { return a.parent.logger().With("subagent", a.ID()) }
 

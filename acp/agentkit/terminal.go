@@ -262,9 +262,7 @@ func (c *ToolCall) tell(ctx context.Context, key string, about map[string]any) e
 	}
 	c.open.Flush()
 	update := acp.NewSessionUpdateToolCallUpdate(u)
-	if s, ok := c.session.(interface {
-		sendOnly(context.Context, acp.SessionUpdate) error
-	}); ok {
+	if s, stored := c.home(); stored {
 		return s.sendOnly(ctx, update)
 	}
 	return c.session.Update(ctx, update)

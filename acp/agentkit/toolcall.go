@@ -248,12 +248,12 @@ func (c *ToolCall) Update(options ...acp.ToolCallOption) error {
 
 // Ask asks the user whether the call may proceed, and waits for the answer until ctx ends. The request includes the
 // whole call as the client knows it. Without options the user can allow it once or reject it once, and also always if
-// [Config].Remember is set, which is called if the user chooses an option of the kind allow_always or reject_always.
-// [Config].Policy decides first; the user is not asked about a call that it allows or rejects.
+// [Config].Decide is a Rememberer, which remembers an answer of the kind allow_always or reject_always. [Config].Decide
+// decides first; the user is not asked about a call that it allows or rejects.
 //
 // It returns the option that the user chose. The error is nil only if that option allows the call, which is then in
 // progress. Otherwise the error is ErrRejected for the other options, for answers that were not offered or are unknown,
-// and if Config.Policy rejects the call; ErrDismissed if there was no answer, which ends the turn as cancelled if
+// and if Config.Decide rejects the call; ErrDismissed if there was no answer, which ends the turn as cancelled if
 // Config.Prompt returns it; or the reason why the question could not be asked, such as acp.ErrTurnCancelled. All of
 // them can be passed to Fail.
 func (c *ToolCall) Ask(ctx context.Context, options ...acp.PermissionOption) (acp.PermissionOption, error) {
@@ -296,21 +296,37 @@ func (c *ToolCall) Ask(ctx context.Context, options ...acp.PermissionOption) (ac
 	return chosen, ErrRejected
 }
 
-// remember passes a decision that is to be remembered to Config.Remember.
+// remember passes a decision that is to be remembered to Config.Decide.
 func (c *ToolCall) remember(chosen acp.PermissionOption) error {
 	always := chosen.Kind == acp.PermissionOptionKindAllowAlways || chosen.Kind == acp.PermissionOptionKindRejectAlways
-	s, ok := c.session.(interface {
-		remember(call acp.ToolCall, kind acp.PermissionOptionKind) error
-	})
-	if !ok || !always {
-		return nil
+	decide, place := c.decider()
+	if r, ok := decide.(Rememberer); ok && always {
+		return r.Remember(place, c.State(), chosen.Kind)
 	}
-	return s.remember(c.State(), chosen.Kind)
+	return nil
+}
+
+// home returns the session whose Config applies to the call, or nil. stored is false if the call is a subagent's, whose
+// updates the session does not store.
+func (c *ToolCall) home() (s *session, stored bool) {
+	if in, ok := c.session.(interface{ home() (*session, bool) }); ok {
+		return in.home()
+	}
+	return nil, false
+}
+
+// decider returns Config.Decide, or nil, and the session to pass to it.
+func (c *ToolCall) decider() (Decider, Place) {
+	if s, _ := c.home(); s != nil {
+		return s.sessions.config.decide, s.outer
+	}
+	return nil, nil
 }
 
 // Options returns the default options of Ask, for questions that name some of them differently.
 func (c *ToolCall) Options() []acp.PermissionOption {
-	if s, ok := c.session.(interface{ remembers() bool }); ok && s.remembers() {
+	decide, _ := c.decider()
+	if _, ok := decide.(Rememberer); ok {
 		return []acp.PermissionOption{
 			acp.AllowOnce("once", "Allow"), acp.AllowAlways("always", "Always allow"),
 			acp.RejectOnce("no", "Reject"), acp.RejectAlways("never", "Always reject"),
@@ -331,20 +347,14 @@ func (c *ToolCall) allowed(ctx context.Context) error {
 	})
 }
 
-// decide returns the decision of Config.Policy, as an option that the user was not shown; its kind is "" if the user is
+// decide returns the decision of Config.Decide, as an option that the user was not shown; its kind is "" if the user is
 // to be asked.
 func (c *ToolCall) decide() (acp.PermissionOption, error) {
-	s, ok := c.session.(interface {
-		policy() func(acp.ToolCall) (acp.PermissionOptionKind, string, error)
-	})
-	if !ok {
-		return acp.PermissionOption{}, nil
-	}
-	decide := s.policy()
+	decide, place := c.decider()
 	if decide == nil {
 		return acp.PermissionOption{}, nil
 	}
-	kind, why, err := decide(c.State())
+	kind, why, err := decide.Decide(place, c.State())
 	if err != nil || kind == "" {
 		return acp.PermissionOption{}, err
 	}
@@ -355,7 +365,7 @@ func (c *ToolCall) decide() (acp.PermissionOption, error) {
 	return option, acp.Public(&rejectedError{why})
 }
 
-// rejectedError reports that Config.Policy has rejected a tool call, and why. The client may read it.
+// rejectedError reports that Config.Decide has rejected a tool call, and why. The client may read it.
 type rejectedError struct{ why string }
 
 func (e *rejectedError) Error() string        { return "not allowed: " + e.why }
@@ -406,10 +416,8 @@ func (c *ToolCall) Fail(err error) error {
 
 // explain returns the text that the client shows for an error.
 func (c *ToolCall) explain(err error) string {
-	if s, ok := c.session.(interface {
-		toolError(call acp.ToolCall, err error) string
-	}); ok {
-		if text := s.toolError(c.call, err); text != "" {
+	if s, _ := c.home(); s != nil && s.sessions.config.toolError != nil {
+		if text := s.sessions.config.toolError(c.call, err); text != "" {
 			return text
 		}
 	}
@@ -562,17 +570,8 @@ func (c *ToolCall) record(ctx context.Context) error {
 	if len(c.outputs) == 0 {
 		return nil
 	}
-	var record func(acp.SessionUpdate) error
-	switch session := c.session.(type) {
-	case interface {
-		recordOnly(context.Context, acp.SessionUpdate, bool) error
-	}:
-		record = func(u acp.SessionUpdate) error { return session.recordOnly(ctx, u, true) }
-	case interface {
-		Record(context.Context, acp.SessionUpdate) error
-	}:
-		record = func(u acp.SessionUpdate) error { return session.Record(ctx, u) }
-	default:
+	s, stored := c.home()
+	if !stored {
 		return nil
 	}
 	content := make([]acp.ToolCallContent, 0, len(c.shown))
@@ -586,7 +585,7 @@ func (c *ToolCall) record(ctx context.Context) error {
 		}
 		content = append(content, s.ToolCallContent)
 	}
-	return record(acp.UpdateToolCall(c.id, acp.WithContent(content...)))
+	return s.recordOnly(ctx, acp.UpdateToolCall(c.id, acp.WithContent(content...)), true)
 }
 
 // whole returns the call as the client knows it, for a request for permission.

@@ -12,11 +12,6 @@ import (
 	"github.com/acpgo/sdk/acp/policy"
 )
 
-type anySession struct{ cwd string }
-
-func (s anySession) ID() acp.SessionID { return "s" }
-func (s anySession) Cwd() string       { return s.cwd }
-
 // No mode and no remembered rule allows a change of what programs run or obey although nobody starts them.
 func TestGuarded(t *testing.T) {
 	if runtime.GOOS == "windows" {
@@ -81,6 +76,7 @@ pass
 	put(".bashrc", "")
 	put("p/notes.txt", "")
 	decisions := &policy.Remembered{Memory: &policy.SessionMemory{}, Agent: "a"}
+	in := func(cwd string, mode acp.SessionModeID) session { return session{"s", cwd, mode} }
 	for cwd, files := range map[string]struct{ guarded, free string }{
 		"p": {
 			guarded: `.git/config .git/hooks/pre-commit .GIT/config .Git sub/.git sub/.git/config .g` + "\u200c" + `it/config .git./config GIT~1/config
@@ -97,7 +93,7 @@ pass
 		"":                   {guarded: ".bashrc .profile .ssh/authorized_keys bin/ls .cache/worktrees/w/x p/.git/config .local/state/rules.json", free: "notes.txt p/main.go"},
 		".cache/worktrees/w": {guarded: ".git .envrc scripts/hooks", free: "main.go a/.gitignore"},
 	} {
-		session := anySession{filepath.Join(home, cwd)}
+		session := in(filepath.Join(home, cwd), "")
 		check := func(names string, free bool) {
 			t.Helper()
 			for name := range strings.FieldsSeq(names) {
@@ -107,18 +103,18 @@ pass
 				}
 				call := acp.ToolCall{Kind: acp.ToolKindEdit, Name: acp.Some("edit"), Content: []acp.ToolCallContent{acp.ToolEdit(file, "1", "2")}}
 				for _, mode := range []acp.SessionModeID{policy.ModeEdits, policy.ModeAll} {
-					kind, _, err := decisions.Decide(session, mode, call)
+					kind, _, err := decisions.Decide(in(session.cwd, mode), call)
 					if err != nil || free != (kind == acp.PermissionOptionKindAllowOnce) {
 						t.Errorf("in %q, mode %s: %q for %s, %v", cwd, mode, kind, name, err)
 					}
-					if kind, _ := policy.AnswerByMode(mode, call); !free && kind != "" {
-						t.Errorf("mode %s alone: %q for %s", mode, kind, name)
+					if kind, _, err := decisions.Decide(in("", mode), call); !free && kind != "" || err != nil {
+						t.Errorf("mode %s alone: %q for %s, %v", mode, kind, name, err)
 					}
 				}
 				if err := decisions.Remember(session, call, acp.PermissionOptionKindAllowAlways); free != (err == nil) {
 					t.Errorf("in %q, %s for always: %v", cwd, name, err)
 				}
-				if kind, _, err := decisions.Decide(session, policy.ModeReadOnly, call); kind != acp.PermissionOptionKindRejectOnce || err != nil {
+				if kind, _, err := decisions.Decide(in(session.cwd, policy.ModeReadOnly), call); kind != acp.PermissionOptionKindRejectOnce || err != nil {
 					t.Errorf("read only: %q, %v", kind, err)
 				}
 			}
@@ -128,12 +124,12 @@ pass
 	}
 	for _, name := range []string{"my tools/page", "my tools/x/y"} {
 		call := acp.ToolCall{Kind: acp.ToolKindEdit, Content: []acp.ToolCallContent{acp.ToolEdit(filepath.Join(home, "p", name), "1", "2")}}
-		if kind, _, err := decisions.Decide(anySession{home + "/p"}, policy.ModeEdits, call); (kind == "") != strings.HasSuffix(name, "page") || err != nil {
+		if kind, _, err := decisions.Decide(in(home+"/p", policy.ModeEdits), call); (kind == "") != strings.HasSuffix(name, "page") || err != nil {
 			t.Errorf("%s: %q, %v", name, kind, err)
 		}
 	}
 	unplaced := acp.ToolCall{Kind: acp.ToolKindEdit, Content: []acp.ToolCallContent{acp.ToolEdit("link/x", "1", "2")}}
-	if kind, _ := policy.AnswerByMode(policy.ModeEdits, unplaced); kind != "" {
+	if kind, _, err := decisions.Decide(in("", policy.ModeEdits), unplaced); kind != "" || err != nil {
 		t.Errorf("a path that is relative to an unknown directory: %q", kind)
 	}
 	rule := policy.Rule{Effect: policy.Allow, Kinds: []acp.ToolKind{acp.ToolKindEdit}, Paths: []string{"**"}}
@@ -141,15 +137,15 @@ pass
 		t.Fatal(err)
 	}
 	call := acp.ToolCall{Kind: acp.ToolKindEdit, Content: []acp.ToolCallContent{acp.ToolEdit(home+"/p/.git/config", "1", "2")}}
-	if kind, _, err := decisions.Answer(anySession{home + "/p"}, call); kind != "" || err != nil {
+	if kind, _, err := decisions.Decide(in(home+"/p", ""), call); kind != "" || err != nil {
 		t.Errorf("a remembered rule: %q, %v", kind, err)
 	}
 	read := acp.ToolCall{Kind: acp.ToolKindRead, Locations: []acp.ToolCallLocation{{Path: home + "/p/.git/config"}}}
-	if kind, _ := policy.AnswerByMode(policy.ModeAll, read); kind != acp.PermissionOptionKindAllowOnce {
+	if kind, _, err := decisions.Decide(in("", policy.ModeAll), read); kind != acp.PermissionOptionKindAllowOnce || err != nil {
 		t.Errorf("reading: %q", kind)
 	}
 	tool := acp.ToolCall{Kind: acp.ToolKindOther, Name: acp.Some("files__put"), RawInput: []byte(`{"path": ".git/config"}`)}
-	if kind, _, err := decisions.Decide(anySession{home + "/p"}, policy.ModeAll, tool); kind != "" || err != nil {
+	if kind, _, err := decisions.Decide(in(home+"/p", policy.ModeAll), tool); kind != "" || err != nil {
 		t.Errorf("another tool: %q, %v", kind, err)
 	}
 }

@@ -14,8 +14,7 @@ const (
 	ModeAll      acp.SessionModeID = "all"
 )
 
-// Modes returns modes for an agent that changes files and runs commands, for Opening.Modes of acp/agentkit.
-// Config.Policy decides by the mode with [AnswerByMode].
+// Modes returns modes for an agent that changes files and runs commands. [Remembered] decides by them.
 func Modes() []acp.SessionMode {
 	return []acp.SessionMode{
 		{ID: ModeAsk, Name: "Ask", Description: acp.Some("Asks before it changes files or runs commands")},
@@ -25,18 +24,9 @@ func Modes() []acp.SessionMode {
 	}
 }
 
-// AnswerByMode decides about a tool call that would otherwise ask the user. Of the calls of the kind edit, [ModeEdits]
-// allows those that show what they change. kind is "" if the mode does not decide, as for every mode that is not one of
-// [Modes].
-//
-// No mode allows a change of hidden files, such as .git/config, .envrc and .bashrc, and of others that programs run or
-// obey although nobody starts them. [Remembered.Decide] knows the working directory, and leaves its own name out of
-// account.
-func AnswerByMode(mode acp.SessionModeID, call acp.ToolCall) (kind acp.PermissionOptionKind, why string) {
-	return answerByMode(mode, "", call)
-}
-
-func answerByMode(mode acp.SessionModeID, cwd string, call acp.ToolCall) (kind acp.PermissionOptionKind, why string) {
+// byMode decides about a tool call by the mode of its session; kind is "" if the mode does not decide.
+func byMode(session Session, call acp.ToolCall) (kind acp.PermissionOptionKind, why string) {
+	mode := session.Mode()
 	shows := func(c acp.ToolCallContent) bool {
 		_, diff := c.Variant.(*acp.ToolCallContentDiff)
 		return diff
@@ -48,7 +38,7 @@ func answerByMode(mode acp.SessionModeID, cwd string, call acp.ToolCall) (kind a
 		!slices.ContainsFunc(call.Content, shows)):
 		return "", ""
 	}
-	if guarded(cwd, call) != "" {
+	if guarded(session.Cwd(), call) != "" {
 		return "", ""
 	}
 	return acp.PermissionOptionKindAllowOnce, "the mode allows it"

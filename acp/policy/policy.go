@@ -91,19 +91,17 @@ type Request struct {
 	ToolCall acp.ToolCall
 }
 
-// Answer decides about a tool call of a session in the directory cwd, for an agent that applies the policy to its own
-// tool calls, in acp/agentkit's Config.Policy. kind is that of the option to choose, or "" if the user is to be asked;
-// why gives the reason in words.
-func (p *Policy) Answer(cwd string, call acp.ToolCall) (kind acp.PermissionOptionKind, why string, err error) {
-	d, err := p.Explain(Request{Cwd: cwd, ToolCall: call})
+// Decide decides about a tool call of an agent that applies the policy to its own tool calls, for Config.Decide of
+// acp/agentkit. kind is that of the option to choose, or "" if the user is to be asked; why gives the reason in words.
+func (p *Policy) Decide(session Session, call acp.ToolCall) (kind acp.PermissionOptionKind, why string, err error) {
+	d, err := p.Explain(Request{Cwd: session.Cwd(), ToolCall: call})
 	if err != nil {
 		return "", "", err
 	}
 	return d.Kind(), d.Why, nil
 }
 
-// Kind returns the kind of the option that carries out the decision, or "" if the user is to be asked. With Explain it
-// is what Config.Policy of acp/agentkit returns, for an agent that remembers its user's decisions.
+// Kind returns the kind of the option that carries out the decision, or "" if the user is to be asked.
 func (d Decision) Kind() acp.PermissionOptionKind {
 	switch d.Effect {
 	case Allow:

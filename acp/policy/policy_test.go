@@ -587,7 +587,7 @@ func TestAnswer(t *testing.T) {
 	for path, want := range map[string]acp.PermissionOptionKind{
 		"/w/src/a.go": acp.PermissionOptionKindAllowOnce, "/w/.env": acp.PermissionOptionKindRejectOnce, "/w/a.go": "",
 	} {
-		kind, why, err := p.Answer("/w", acp.ToolCall{Kind: acp.ToolKindRead, Locations: []acp.ToolCallLocation{{Path: path}}})
+		kind, why, err := p.Decide(session{"s", "/w", ""}, acp.ToolCall{Kind: acp.ToolKindRead, Locations: []acp.ToolCallLocation{{Path: path}}})
 		if err != nil || kind != want || why == "" {
 			t.Errorf("%s: %q because %q, %v", path, kind, why, err)
 		}

@@ -11,12 +11,14 @@ import (
 )
 
 type session struct {
-	id  acp.SessionID
-	cwd string
+	id   acp.SessionID
+	cwd  string
+	mode acp.SessionModeID
 }
 
-func (s session) ID() acp.SessionID { return s.id }
-func (s session) Cwd() string       { return s.cwd }
+func (s session) ID() acp.SessionID       { return s.id }
+func (s session) Cwd() string             { return s.cwd }
+func (s session) Mode() acp.SessionModeID { return s.mode }
 
 // A decision holds for the same agent and working directory, and for the same call.
 func TestRemembered(t *testing.T) {
@@ -27,8 +29,8 @@ func TestRemembered(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "rules.json")
 	list := acp.ToolCall{Kind: acp.ToolKindExecute, RawInput: acp.Raw(map[string]string{"command": "ls"})}
 	remove := acp.ToolCall{Kind: acp.ToolKindExecute, RawInput: acp.Raw(map[string]string{"command": "rm x"})}
-	here, elsewhere := session{"1", "/here"}, session{"2", "/elsewhere"}
-	r := policy.Remembered{Memory: policy.NewFile(file), Agent: "me"}
+	here, elsewhere := session{"1", "/here", ""}, session{"2", "/elsewhere", ""}
+	r := &policy.Remembered{Memory: policy.NewFile(file), Agent: "me"}
 	if err := r.Remember(here, list, acp.PermissionOptionKindAllowAlways); err != nil {
 		t.Fatal(err)
 	}
@@ -39,9 +41,9 @@ func TestRemembered(t *testing.T) {
 		t.Error("a call that no rule describes is remembered")
 	}
 	r.Memory = policy.NewFile(file) // as in another process
-	other := policy.Remembered{Policy: p, Memory: r.Memory, Agent: "other"}
+	other := &policy.Remembered{Policy: p, Memory: r.Memory, Agent: "other"}
 	for _, test := range []struct {
-		by   policy.Remembered
+		by   *policy.Remembered
 		s    session
 		call acp.ToolCall
 		want acp.PermissionOptionKind
@@ -49,21 +51,21 @@ func TestRemembered(t *testing.T) {
 		{r, here, list, acp.PermissionOptionKindAllowOnce}, {r, here, remove, acp.PermissionOptionKindRejectOnce},
 		{r, elsewhere, list, ""}, {other, here, list, ""},
 	} {
-		if kind, why, err := test.by.Answer(test.s, test.call); kind != test.want || err != nil {
+		if kind, why, err := test.by.Decide(test.s, test.call); kind != test.want || err != nil {
 			t.Errorf("%s in %s, %s: %q, %s, %v; want %q", test.by.Agent, test.s.cwd, test.call.RawInput, kind, why, err, test.want)
 		}
 	}
 	if err := os.WriteFile(file, []byte("not a rule\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if kind, _, err := r.Answer(here, list); err == nil || kind != "" {
+	if kind, _, err := r.Decide(here, list); err == nil || kind != "" {
 		t.Errorf("a file that cannot be read: %q, %v", kind, err)
 	}
 }
 
 // A tool of an MCP server is allowed for the server as it is declared, and rejected under its name.
 func TestRememberedServer(t *testing.T) {
-	s := session{"1", "/here"}
+	s := session{"1", "/here", ""}
 	tool := func(server any) acp.ToolCall {
 		call := acp.ToolCall{Kind: acp.ToolKindOther, Name: acp.Some("files__put"), RawInput: []byte(`{"n": 1}`)}
 		if err := call.Meta.Set("github.com/acpgo/sdk/mcpServer", server); err != nil {
@@ -72,7 +74,7 @@ func TestRememberedServer(t *testing.T) {
 		return call
 	}
 	unmarked := acp.ToolCall{Kind: acp.ToolKindOther, Name: acp.Some("files__put")}
-	r := policy.Remembered{Memory: &policy.SessionMemory{}, Agent: "me"}
+	r := policy.Remembered{Agent: "me"}
 	for _, step := range []struct {
 		remember acp.PermissionOptionKind
 		call     acp.ToolCall
@@ -85,7 +87,7 @@ func TestRememberedServer(t *testing.T) {
 			t.Fatal(err)
 		}
 		for i, call := range []acp.ToolCall{tool("a"), tool("b"), tool(1), unmarked} {
-			if kind, why, err := r.Answer(s, call); kind != step.want[i] || err != nil {
+			if kind, why, err := r.Decide(s, call); kind != step.want[i] || err != nil {
 				t.Errorf("after %s, call %d: %q because %s, %v", step.remember, i, kind, why, err)
 			}
 		}
@@ -96,7 +98,7 @@ func TestRememberedServer(t *testing.T) {
 	}
 	r.Memory = old
 	for call, want := range map[*acp.ToolCall]acp.PermissionOptionKind{new(tool("a")): "", &unmarked: acp.PermissionOptionKindAllowOnce} {
-		if kind, why, err := r.Answer(s, *call); kind != want || err != nil {
+		if kind, why, err := r.Decide(s, *call); kind != want || err != nil {
 			t.Errorf("by a rule without the server: %q because %s, %v", kind, why, err)
 		}
 	}

@@ -13,7 +13,7 @@ import (
 
 // AddWorkspace adds tools for the files and commands of a session to a set: read, list, search, edit, write and run.
 // The last three ask the user with agentkit.ToolCall.Ask, edit and write after they have shown the difference;
-// Config.Policy of agentkit decides first.
+// Config.Decide of agentkit decides first.
 func AddWorkspace(s *Set, w *workspace.Workspace) {
 	AddTool(s, "read", acp.ToolKindRead, "Read a text file.",
 		func(ctx context.Context, call *agentkit.ToolCall, in readInput) (string, error) {
@@ -41,9 +41,6 @@ func AddWorkspace(s *Set, w *workspace.Workspace) {
 		})
 	AddTool(s, "run", acp.ToolKindExecute, "Run a shell command in the working directory.",
 		func(ctx context.Context, call *agentkit.ToolCall, in runInput) (string, error) {
-			if _, err := call.Ask(ctx); err != nil {
-				return "", err
-			}
 			return w.Shell(ctx, call, in.Command, time.Duration(cmp.Or(in.Seconds, 120))*time.Second)
 		})
 }

@@ -32,9 +32,8 @@ type agent struct {
 	patience          time.Duration
 	maxRequests       int
 
-	dir   string // for sessions, rules and the key; "" if there is none
-	key   agentkit.APIKey
-	rules policy.Remembered
+	dir string // for sessions, rules and the key; "" if there is none
+	key agentkit.APIKey
 }
 
 func main() {
@@ -73,9 +72,8 @@ func run() error {
 	}
 	a.dir = used
 	a.key = agentkit.APIKey{Variable: prefix + "_API_KEY"}
-	a.rules = policy.Remembered{Memory: &policy.SessionMemory{}, Agent: name}
 	if a.dir != "" {
-		a.key.File, a.rules.Memory = filepath.Join(a.dir, a.api+".key"), policy.NewFile(filepath.Join(a.dir, "rules.json"))
+		a.key.File = filepath.Join(a.dir, a.api+".key")
 	}
 	if a.api == "openai" && set("OPENAI_BASE_URL") {
 		a.key.Default = "none" // a local server needs no key
@@ -85,13 +83,7 @@ func run() error {
 	}
 	sessions := agentkit.NewSessions(agentkit.Config[state]{
 		Store: store, Open: a.open, Prompt: a.prompt, Commands: a.commands(), Login: a.key.Login("-login"),
-		Policy: func(s *session, call acp.ToolCall) (acp.PermissionOptionKind, string, error) {
-			return a.rules.Decide(s, s.Mode(), call)
-		},
-		Remember: func(s *session, call acp.ToolCall, kind acp.PermissionOptionKind) error {
-			return a.rules.Remember(s, call, kind)
-		},
-		WhileBusy: agentkit.Steer, Fork: true, Extend: mcpacp.Enable,
+		Decide: policy.ForAgent(name, a.dir), WhileBusy: agentkit.Steer, Fork: true, Extend: mcpacp.Enable,
 	})
 	opts := &acp.AgentOptions{Info: acp.Implementation{Name: name, Title: acp.Some("Coder"), Version: "1.0"}}
 	opts.AdditionalDirectories = true

@@ -11,7 +11,6 @@ import (
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/agentkit"
 	"github.com/acpgo/sdk/acp/agentkit/workspace"
-	"github.com/acpgo/sdk/acp/policy"
 	"github.com/acpgo/sdk/contrib/mcpacp"
 )
 
@@ -38,7 +37,6 @@ func (a *agent) open(ctx context.Context, s *session, o *agentkit.Opening) (err 
 	if s.State.files, err = workspace.Open(s, &workspace.Options{Hidden: []string{a.dir}}); err != nil {
 		return err
 	}
-	o.Modes = policy.Modes()
 	if s.State.models, s.State.windows, err = a.models(ctx); err != nil {
 		return err
 	}

@@ -60,15 +60,15 @@ func guard(rules *policy.Policy) proxy.Hooks {
 				call = acp.ToolCall{ToolCallID: req.ToolCall.ToolCallID}
 			}
 			call.Apply(req.ToolCall)
-			kind, why, err := rules.Answer("", call) // rules for agents and directories need more; see policy.Request
+			d, err := rules.Explain(policy.Request{ToolCall: call}) // rules for agents and directories need the other fields
 			if err != nil {
 				return nil, err
 			}
-			i := slices.IndexFunc(req.Options, func(o acp.PermissionOption) bool { return o.Kind == kind })
+			i := slices.IndexFunc(req.Options, func(o acp.PermissionOption) bool { return o.Kind == d.Kind() })
 			if i < 0 { // undecided, or the agent does not offer it
 				return next(ctx, req)
 			}
-			log.Printf("%s %q: %s", kind, call.Title, why)
+			log.Printf("%s %q: %s", d.Kind(), call.Title, d.Why)
 			return &acp.RequestPermissionResponse{Outcome: acp.PermissionSelected(req.Options[i].OptionID)}, nil
 		},
 		CloseSession: func(ctx context.Context, req *acp.CloseSessionRequest,

@@ -1,7 +1,7 @@
-// Command kit-agent is a small agent, made of packages agentkit, sessionstore and mcpacp. It has no model: words in the
-// prompt select what it does: plan, think, read FILE, edit FILE, run `COMMAND`, name, and long, which writes until it
-// is cancelled. /mcp TOOL {JSON} calls a tool of an MCP server, and /mcp lists the tools. It asks before it edits, runs
-// and calls, unless the mode is "auto".
+// Command kit-agent is a small agent, made of packages agentkit, policy, sessionstore and mcpacp. It has no model:
+// words in the prompt select what it does: plan, think, read FILE, edit FILE, run `COMMAND`, name, and long, which
+// writes until it is cancelled. /mcp TOOL {JSON} calls a tool of an MCP server, and /mcp lists the tools. Before it
+// edits, runs and calls, the mode, the rules or the user must allow it.
 package main
 
 import (
@@ -11,8 +11,8 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io/fs"
 	"log"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -20,49 +20,49 @@ import (
 
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/agentkit"
+	"github.com/acpgo/sdk/acp/agentkit/workspace"
+	"github.com/acpgo/sdk/acp/policy"
 	"github.com/acpgo/sdk/acp/sessionstore"
 	"github.com/acpgo/sdk/contrib/mcpacp"
 )
 
 func main() {
-	dir := flag.String("state", "", "folder for sessions (default: in the user's folder for state)")
+	where := flag.String("state", "", "folder for sessions and rules (default: in the user's folder for state)")
 	login := flag.Bool("login", false, "refuse sessions until the client has logged in")
 	flag.Parse()
-	if err := serve(context.Background(), *dir, *login); err != nil {
+	store, dir, err := sessionstore.OpenApp("acp-kit-agent", *where, nil)
+	if err != nil {
 		log.Fatal("kit-agent: ", err)
 	}
-}
-
-func serve(ctx context.Context, dir string, login bool) error {
-	store, _, err := sessionstore.OpenApp("acp-kit-agent", dir, nil)
-	if err != nil {
-		return err
-	}
-	config := agentkit.Config[state]{Store: store, Open: open, Prompt: answer, Commands: commands, Extend: mcpacp.Enable}
-	config.WhileBusy = agentkit.Queue
-	if login {
+	config := agentkit.Config[state]{Store: store, Open: open, Prompt: answer, Commands: commands, AutoSave: true}
+	config.Decide, config.WhileBusy, config.Extend = policy.ForAgent("kit-agent", dir), agentkit.Queue, mcpacp.Enable
+	if *login {
 		guest := acp.NewAuthMethodAgent(acp.AuthMethodAgent{ID: "guest", Name: "As a guest"})
 		accept := func(context.Context, *acp.AgentConn, acp.AuthMethodID) error { return nil }
 		config.Login = &agentkit.Login{Methods: []acp.AuthMethod{guest}, Run: accept}
 	}
 	opts := &acp.AgentOptions{Info: acp.Implementation{Name: "kit-agent", Version: "1.0"}}
-	return errors.Join(agentkit.NewSessions(config).Serve(ctx, acp.Stdio(), opts), store.Close())
+	err = agentkit.NewSessions(config).Serve(context.Background(), acp.Stdio(), opts)
+	if err := errors.Join(err, store.Close()); err != nil {
+		log.Fatal("kit-agent: ", err)
+	}
 }
 
-// state is stored beside the conversation: what the user has allowed for good, said and chosen.
+// state is what a session has beside the conversation. The exported fields are stored.
 type state struct {
-	Allowed     []string // titles of tool calls, with the files or the server
-	Name, Style string
-	tools       *mcpacp.Set // not stored
+	Name, Style string // of the user, and of the answers
+	files       *workspace.Workspace
+	tools       *mcpacp.Set
 }
 
 type turn = agentkit.Turn[state]
 
 // open prepares a session that is new, loaded or resumed.
 func open(ctx context.Context, s *agentkit.Session[state], o *agentkit.Opening) (err error) {
-	o.Modes = []acp.SessionMode{{ID: "ask", Name: "Ask first"}, {ID: "auto", Name: "Do it"}}
 	o.Select("style", "Style", &s.State.Style, "plain", "loud")
-	s.State.tools, err = mcpacp.Connect(ctx, s, o.MCPServers, &mcpacp.Options{Permit: permit})
+	if s.State.files, err = workspace.Open(s, nil); err == nil {
+		s.State.tools, err = mcpacp.Connect(ctx, s, o.MCPServers, nil)
+	}
 	return err
 }
 
@@ -115,25 +115,7 @@ func askName(ctx context.Context, t *turn, _ string) error {
 	if t.State.Name = form.Name; err != nil || !answered {
 		return errors.Join(err, t.Sayf(ctx, "I do not know your name. "))
 	}
-	return errors.Join(t.SaveState(ctx), t.Sayf(ctx, "Hello %s. ", form.Name))
-}
-
-func permit(ctx context.Context, asker agentkit.Asker, tool *mcpacp.Tool, call *agentkit.ToolCall) error {
-	t, state := asker.(*turn), call.State()
-	what := fmt.Sprint(state.Title, state.Locations)
-	if tool != nil {
-		what += tool.Declaration // another program may have the same name
-	}
-	if t.Mode() == "auto" || slices.Contains(t.State.Allowed, what) {
-		return nil
-	}
-	chosen, err := call.Ask(ctx, acp.AllowOnce("once", "Allow"),
-		acp.AllowAlways("always", "Always allow, with any input: "+state.Title), acp.RejectOnce("no", "Reject"))
-	if err != nil || chosen.OptionID != "always" {
-		return err
-	}
-	t.State.Allowed = append(t.State.Allowed, what)
-	return t.SaveState(ctx)
+	return t.Sayf(ctx, "Hello %s. ", form.Name)
 }
 
 func callTool(ctx context.Context, t *turn, input string) error {
@@ -148,52 +130,36 @@ func callTool(ctx context.Context, t *turn, input string) error {
 	return err
 }
 
+// file is how a prompt names a file.
+var file = regexp.MustCompile(`[\w/-]*\.\w+`)
+
 func readFile(ctx context.Context, t *turn, prompt string) error {
-	path := fileIn(t, prompt, "notes.txt")
-	return t.Tool(ctx, acp.ToolKindRead, "Read "+filepath.Base(path), func(call *agentkit.ToolCall) error {
-		file, err := t.ReadTextFile(ctx, &acp.ReadTextFileRequest{Path: path})
-		if err != nil {
-			return err
+	path := cmp.Or(file.FindString(prompt), "notes.txt")
+	return t.Tool(ctx, acp.ToolKindRead, "Read "+path, func(call *agentkit.ToolCall) error {
+		text, err := t.State.files.Read(ctx, path, 0, 0)
+		if err == nil {
+			err = call.Show(text)
 		}
-		return call.Update(acp.WithLocation(path, 0), acp.WithContent(acp.ToolText(file.Content)))
-	})
+		return err
+	}, acp.WithLocation(t.State.files.Path(path), 0))
 }
 
 func editFile(ctx context.Context, t *turn, prompt string) error {
-	path := fileIn(t, prompt, "demo.txt")
-	return t.Tool(ctx, acp.ToolKindEdit, "Edit "+filepath.Base(path), func(call *agentkit.ToolCall) error {
-		file, err := t.ReadTextFile(ctx, &acp.ReadTextFileRequest{Path: path})
-		if errors.Is(err, acp.ErrResourceNotFound) {
-			file = &acp.ReadTextFileResponse{} // it is made
-		} else if err != nil {
+	path := cmp.Or(file.FindString(prompt), "demo.txt")
+	return t.Tool(ctx, acp.ToolKindEdit, "Edit "+path, func(call *agentkit.ToolCall) error {
+		text, err := t.State.files.Read(ctx, path, 0, 0)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
-		changed := file.Content + "The agent was here.\n"
-		if err := errors.Join(call.Diff(path, file.Content, changed), permit(ctx, t, nil, call)); err != nil {
-			return err
-		}
-		_, err = t.WriteTextFile(ctx, &acp.WriteTextFileRequest{Path: path, Content: changed})
-		return err
+		return t.State.files.Replace(ctx, call, path, text+"The agent was here.\n")
 	})
 }
 
 func runCommand(ctx context.Context, t *turn, prompt string) error {
 	quoted := regexp.MustCompile("`[^`]*[^`\\s][^`]*`").FindString(prompt)
-	argv := strings.Fields(cmp.Or(strings.Trim(quoted, "`"), "echo hello"))
-	return t.Tool(ctx, acp.ToolKindExecute, "Run "+strings.Join(argv, " "), func(call *agentkit.ToolCall) error {
-		if err := permit(ctx, t, nil, call); err != nil {
-			return err
-		}
-		res, err := call.Run(ctx, &acp.CreateTerminalRequest{Command: argv[0], Args: argv[1:], Cwd: acp.Some(t.Cwd())})
-		if err != nil {
-			return err
-		}
-		return res.ExitStatus.Value().Err()
-	})
-}
-
-// fileIn is the last file that a prompt names, or def, in the session's directory.
-func fileIn(t *turn, prompt, def string) string {
-	names := append([]string{def}, regexp.MustCompile(`[\w/-]*\.\w+`).FindAllString(prompt, -1)...)
-	return filepath.Join(t.Cwd(), names[len(names)-1])
+	command := cmp.Or(strings.Trim(quoted, "`"), "echo hello")
+	return t.Tool(ctx, acp.ToolKindExecute, "Run "+command, func(call *agentkit.ToolCall) error {
+		_, err := t.State.files.Shell(ctx, call, command, time.Minute)
+		return err
+	}, acp.WithInput(map[string]string{"command": command}))
 }

@@ -207,10 +207,13 @@ func (w *Workspace) Run(
 	return w.runHere(ctx, call, &own)
 }
 
-// Shell runs a command line as Run does, with the shell of this machine and for at most as long as limit. It returns
-// the output, and as an error that the command has failed.
+// Shell asks the user with the call's Ask, and then runs a command line as Run does, with the shell of this machine and
+// for at most as long as limit. It returns the output, and as an error that the command has failed.
 func (w *Workspace) Shell(ctx context.Context, call *agentkit.ToolCall, line string, limit time.Duration) (string,
 	error) {
+	if _, err := call.Ask(ctx); err != nil {
+		return "", err
+	}
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, acp.Public(fmt.Errorf("stopped after %v", limit)))
 	defer cancel()
 	shell := local.DefaultShell()

@@ -567,10 +567,22 @@ func TestRunTooLong(t *testing.T) {
 	})
 }
 
+// The user is asked before a command line runs, and the answer takes none of its time.
 func TestShell(t *testing.T) {
 	unix(t)
 	both(t, func(t *testing.T, bare bool, dir string) {
-		during(t, bare, dir, func(ctx context.Context, turn *turn) error {
+		asked := 0
+		h := &host{asked: func() {
+			if asked++; asked == 3 {
+				time.Sleep(150 * time.Millisecond)
+			}
+		}}
+		defer func() {
+			if asked != 3 {
+				t.Errorf("asked %d times", asked)
+			}
+		}()
+		h.run(t, bare, dir, func(ctx context.Context, turn *turn) error {
 			for _, test := range []struct {
 				line  string
 				limit time.Duration
@@ -578,7 +590,7 @@ func TestShell(t *testing.T) {
 				err   string
 			}{
 				{"echo a | tr a b", time.Minute, "b\n", "<nil>"}, {"echo a; exit 3", time.Minute, "a\n", "exit status 3"},
-				{"sleep 100", 100 * time.Millisecond, "", "stopped after 100ms"},
+				{"echo a; exec sleep 100", 100 * time.Millisecond, "a\n", "stopped after 100ms"},
 			} {
 				err := turn.Tool(ctx, acp.ToolKindExecute, "Run", func(call *agentkit.ToolCall) error {
 					out, err := turn.State.Shell(ctx, call, test.line, test.limit)
