@@ -72,7 +72,7 @@ type Config[S any] struct {
 	Title func(prompt []acp.ContentBlock) string
 
 	// Store keeps the sessions. Without one they end with their connection, and the client cannot list, load, resume or
-	// delete any. Sessions does not close the store.
+	// delete any, although version 2 of the protocol requires most of that. Sessions does not close the store.
 	Store sessionstore.Store
 
 	// Login, if set, requires clients to log in first. The agent must be served with the options that Sessions.Options

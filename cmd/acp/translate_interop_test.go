@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -58,4 +59,50 @@ func TestTypeScriptAgentVersion2(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestTypeScriptClientVersion2 connects the TypeScript SDK's client of version 2 to an agent that acp new has written.
+func TestTypeScriptClientVersion2(t *testing.T) {
+	client := filepath.Join(typescript(t), "v2-client.mjs")
+	sdk, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	acp, work := programPath(t, "acp"), t.TempDir()
+	agent, wire := filepath.Join(work, "my-agent", "agent.exe"), filepath.Join(work, "wire.jsonl")
+	plan, err := json.Marshal(map[string]string{"root": work, "allow": "One", "reject": "Two", "long": "Three"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []byte
+	for _, words := range [][]string{
+		{acp, "new", "agent", "--sdk", sdk, "my-agent"},
+		{"go", "-C", "my-agent", "mod", "tidy"},
+		{"go", "-C", "my-agent", "build", "-o", agent, "."},
+		{"node", client, string(plan), acp, "record", "-o", wire, "--", agent},
+	} {
+		cmd := exec.Command(words[0], words[1:]...)
+		cmd.Dir, cmd.Stderr = work, t.Output()
+		if cmd.Env = os.Environ(); words[0] == "node" {
+			cmd.Env = append(cmd.Env, "HOME="+work, "XDG_STATE_HOME="+work, "LocalAppData="+work)
+		}
+		if out, err = cmd.Output(); err != nil {
+			t.Fatalf("%q: %v\n%s", words, err, out)
+		}
+	}
+	var got struct {
+		Agent    string
+		Text     map[string]string
+		Listed   bool
+		Replayed map[string]int
+		Unknown  int
+	}
+	if err := json.Unmarshal(out, &got); err != nil {
+		t.Fatal(err)
+	}
+	if got.Agent != "my-agent" || got.Text["reject"] != "Prompt 2: Two" || !got.Listed || got.Replayed["user_message"] != 3 ||
+		got.Unknown != -32002 {
+		t.Errorf("got %s", out)
+	}
+	conforms(t, "acp new", wire)
 }

@@ -411,12 +411,15 @@ var draftScenarios = []Scenario{
 			session, _ := p.draft()
 			p.work(session, "text")
 			p.must("INI-16", "session/close", onlySession(session, ""))
-			p.must("V2-10", "session/resume", withSession("")(session, p.dir))
-			p.must("INI-16", "session/close", onlySession(session, ""))
+			if p.must("V2-10", "session/resume", withSession("")(session, p.dir)) != nil {
+				p.must("INI-16", "session/close", onlySession(session, "")) // only of a session that is open
+			}
 			p.markExercised("V2-9", "V2-11")
-			p.must("V2-10", "session/resume", withSession(`,"replayFrom":{"type":"start"}`)(session, p.dir))
+			open := p.must("V2-10", "session/resume", withSession(`,"replayFrom":{"type":"start"}`)(session, p.dir)) != nil
 			p.requireError("ERR-4", p.call("session/resume", withSession(`,"replayFrom":{"type":"_acp.probe"}`)(session, p.dir)), "an unknown type of replayFrom", -32602)
-			p.work(session, "text")
+			if open {
+				p.work(session, "text")
+			}
 		},
 	},
 	{

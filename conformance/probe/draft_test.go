@@ -79,6 +79,7 @@ var draftMutants = []mutant{
 		}
 		return []string{m.text}
 	}}},
+	{"resume", "ERR-4 ERR-5 V2-10", refusing("session/resume", "-32002", params(""))},
 	{"close", "V2-5", after("session/close", func(_ *state, m *line) []string {
 		return []string{`{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"` + sessionOf(m) +
 			`","update":{"sessionUpdate":"agent_message_chunk","messageId":"late","content":{"type":"text","text":"late"}}}}`}

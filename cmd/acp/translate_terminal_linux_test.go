@@ -1,0 +1,35 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/acpgo/sdk/acp/view"
+)
+
+// TestTypeScriptAgentVersion2Run plays a turn with the TypeScript SDK's agent of version 2 in acp run, on a terminal.
+func TestTypeScriptAgentVersion2Run(t *testing.T) {
+	agent := filepath.Join(typescript(t), "v2-agent.mjs")
+	wire := filepath.Join(t.TempDir(), "wire.jsonl")
+	s := inSession(t, "run", "--plain", "--record", wire, "--", "node", agent)
+	if err := os.WriteFile(filepath.Join(s.Dir, "greeting.txt"), []byte("Good morning\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s.until(t, "\n> ")
+	s.typeIn(t, "Read it.\n")
+	s.until(t, "Number: ")
+	time.Sleep(view.Delay)
+	s.typeIn(t, "1\n")
+	s.until(t, "[x] Say it\r\n> ")
+	for _, want := range []string{"It is in the project.", "Answered: allow once: Allow", "$ cat greeting.txt\r\n| Good morning", "Agent:  Done."} {
+		if !strings.Contains(s.shown, want) {
+			t.Errorf("no %q in\n%s", want, s.shown)
+		}
+	}
+	s.typeIn(t, ":quit\n")
+	expectExit(t, s.Wait(), statusOK)
+	conforms(t, "run", wire, "--level", "should")
+}
