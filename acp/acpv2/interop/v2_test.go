@@ -9,6 +9,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -31,6 +32,7 @@ import (
 var update = flag.Bool("update", false, "rewrite the clean recordings of processes")
 
 func TestMain(m *testing.M) {
+	slog.SetDefault(slog.New(slog.DiscardHandler)) // passing tests print nothing
 	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
 		installed.Remove()
 		os.Exit(code)
