@@ -30,6 +30,13 @@ type Options struct {
 	MinBackoff, MaxBackoff time.Duration
 	// Retry reports whether to try again after connecting failed with err. The default is Temporary.
 	Retry func(err error) bool
+	// RetryPrompts sends a prompt again whose connection was lost before its answer arrived, with an idempotency key, so
+	// that the agent runs it once. The answer is then that of the turn, wherever it ended. Only agents of version 2 have
+	// such keys, and only a translation that remembers them across connections, with translate.Options.Keys, offers them
+	// to the Client; any other prompt is not sent again. A session that has a prompt in progress is restored with
+	// session/load, whose replay shows whether the agent has it. If the turn ended and nobody knows how, the prompt fails
+	// with an *InterruptedError.
+	RetryPrompts bool
 	// Connected is called with each new connection before its sessions are restored, for example to authenticate. An
 	// error counts as a failure to connect.
 	Connected func(ctx context.Context, conn *acp.ClientConn) error
@@ -118,7 +125,8 @@ type Difference struct {
 	Was, Is string
 }
 
-// Interrupted is a call that was in progress when a connection was lost. It was not, and will not be, sent again.
+// Interrupted is a call that was in progress when a connection was lost. It is not sent again, unless it is a prompt
+// and Options.RetryPrompts says so.
 type Interrupted struct {
 	// Method is the method of the call: session/prompt is a turn, session/request_permission a question to the user.
 	Method string
@@ -128,8 +136,8 @@ type Interrupted struct {
 	Incoming bool
 }
 
-// InterruptedError is the error of a prompt whose connection was lost before its answer arrived. The agent may have
-// done all or part of the work. It matches acp.ErrClosed.
+// InterruptedError is the error of a prompt whose connection was lost before its answer arrived, and whose outcome is
+// not known. The agent may have done all or part of the work. It matches acp.ErrClosed.
 type InterruptedError struct {
 	// Session is the session.
 	Session acp.SessionID

@@ -1,7 +1,7 @@
 // Package reconnect keeps a client's sessions alive when connections are lost, and restarts agents that end. It does
-// not resend interrupted calls, and does not store the conversation, which the agent does. It does not restore modes
-// and options that the agent has forgotten, but reports them. It does not diagnose why an agent does not start;
-// launch.Doctor does.
+// not resend interrupted calls, except prompts with [Options].RetryPrompts, and does not store the conversation, which
+// the agent does. It does not restore modes and options that the agent has forgotten, but reports them. It does not
+// diagnose why an agent does not start; launch.Doctor does.
 //
 // A [Client] connects to an agent over a transport that can be recreated: a URL, or a command. When the connection is
 // lost, because a network changed, a laptop slept, or the agent's process died, it reconnects, with increasing waits
@@ -15,7 +15,7 @@
 //	res, err := session.Prompt(ctx, acp.TextBlock("fix the bug"))
 //
 // An agent may have done half of a prompt that was interrupted. The call fails with an [InterruptedError], and the user
-// decides what to do.
+// decides what to do. With RetryPrompts it returns the outcome instead, if the agent can say it.
 //
 // Events report losses: calls that were interrupted, sessions that could not be restored, and modes and options that
 // have changed. An agent that repeatedly ends soon after it starts is given up after some time ([Options]). A session

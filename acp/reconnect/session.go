@@ -3,12 +3,15 @@ package reconnect
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 	"strconv"
 
 	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/acp/translate"
 )
 
 // Session is a session that outlives its connection. Its methods are safe for concurrent use.
@@ -22,6 +25,7 @@ type Session struct {
 	load    acp.LoadSessionRequest // the request that restores it
 	current *acp.ClientSession
 	err     error // why it cannot be used any more
+	keyed   int   // prompts in progress that can be sent again
 }
 
 // NewSession creates a session (session/new), which from then on is restored with the directories, the MCP servers and
@@ -178,10 +182,12 @@ func valueOf(option *acp.SessionConfigOption) string {
 func (s *Session) restore(ctx context.Context, l *link) (*acp.ClientSession, error) {
 	caps := l.conn.Capabilities()
 	s.client.mu.Lock()
-	load := s.load
+	load, keyed := s.load, s.keyed > 0
 	s.client.mu.Unlock()
+	honours, replay := honoursKeys(l.conn)
+	replay = replay && honours && keyed && caps.LoadSession // it shows whether the agent has the prompts
 	switch {
-	case caps.SessionCapabilities.Resume.Present():
+	case caps.SessionCapabilities.Resume.Present() && !replay:
 		return l.resume(ctx, &load)
 	case caps.LoadSession:
 		s.client.notify(Event{Kind: Replaying, Session: s.id})
@@ -208,17 +214,65 @@ func (s *Session) Live(ctx context.Context) (live *acp.ClientSession, err error)
 
 // Prompt runs a turn and waits for its end; see acp.ClientSession.Prompt. If the connection is already lost, it waits
 // for the next one before it sends the prompt. If it is lost later, Prompt returns an *InterruptedError: the prompt is
-// not sent again.
+// not sent again, unless Options.RetryPrompts says so.
 func (s *Session) Prompt(ctx context.Context, prompt ...acp.ContentBlock) (*acp.PromptResponse, error) {
 	live, err := s.Live(ctx)
 	if err != nil {
 		return nil, err
 	}
-	res, err := live.Prompt(ctx, prompt...)
-	if errors.Is(err, acp.ErrClosed) {
-		return nil, &InterruptedError{s.id, err}
+	req := &acp.PromptRequest{SessionID: s.id, Prompt: prompt}
+	keyed, _ := honoursKeys(live.Conn())
+	if keyed = keyed && s.client.options.RetryPrompts; keyed {
+		if err := req.Meta.Set(translate.MetaIdempotencyKey, rand.Text()); err != nil {
+			return nil, err
+		}
+		s.addKeyed(1)
+		defer s.addKeyed(-1)
+	}
+	res, err := live.Conn().Prompt(ctx, req)
+	for tries := 1; errors.Is(err, acp.ErrClosed); tries++ {
+		lost := &InterruptedError{s.id, err}
+		if !keyed || tries == maxPromptTries {
+			return nil, lost
+		}
+		if live, err = s.Live(ctx); err == nil {
+			if honours, _ := honoursKeys(live.Conn()); !honours {
+				return nil, lost
+			}
+			if res, err = live.Conn().Prompt(ctx, req); !unknown(err) {
+				continue
+			}
+		}
+		lost.Err = fmt.Errorf("%w: %w", lost.Err, err)
+		return nil, lost
 	}
 	return res, err
+}
+
+// maxPromptTries is how often a prompt is sent: it may be what makes the agent end.
+const maxPromptTries = 3
+
+func (s *Session) addKeyed(n int) {
+	s.client.mu.Lock()
+	defer s.client.mu.Unlock()
+	s.keyed += n
+}
+
+// honoursKeys reports whether a prompt with a known key is not run again, and whether that needs a replay.
+func honoursKeys(conn *acp.ClientConn) (honours, replay bool) {
+	var keys struct{ Replay bool }
+	honours, err := conn.Initialized().Meta.Get(translate.MetaIdempotencyKey, &keys)
+	return honours && err == nil, keys.Replay
+}
+
+// unknown reports whether err says nothing about what became of a prompt that had been sent before.
+func unknown(err error) bool {
+	call, answered := errors.AsType[*acp.CallError](err)
+	if !answered {
+		return err != nil && !errors.Is(err, acp.ErrClosed)
+	}
+	var data acp.Meta
+	return json.Unmarshal(call.Err.Data, &data) == nil && data[translate.MetaIdempotencyKey] != nil
 }
 
 // SetMode sets the session's mode (session/set_mode). While the connection is lost, it waits for a new one.

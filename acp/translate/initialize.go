@@ -9,7 +9,7 @@ import (
 // abilities is what one side has advertised, as far as the translation needs it.
 type abilities struct {
 	// of an agent of version 1
-	load, resume, list, close, logout, steering, cancels bool
+	load, resume, list, close, logout, steering, cancels, keys bool
 	// of a client of version 1
 	plan, booleans, notices, compaction, subagents bool
 }
@@ -189,6 +189,11 @@ func (s *State) initialized(m *message) {
 		s.reply(m, result)
 	default:
 		s.choose(agent2)
+		if s.shared && result.sub("capabilities").get("session") != nil {
+			meta := append(object{}, result.sub("_meta")...)
+			meta.set(MetaIdempotencyKey, obj("replay", yes).text())
+			result.set("_meta", meta.text())
+		}
 		agentTo1(&result)
 		s.reply(m, result)
 	}
@@ -233,6 +238,7 @@ func (s *State) agentTo2(result *object) {
 		close: marker(session.get("close")), logout: marker(auth.get("logout")),
 		steering: isTrue(result.sub("_meta").sub("steering").get("supported")),
 		cancels:  isTrue(result.sub("_meta").sub(metaCancel).get("supported")),
+		keys:     marker(result.sub("_meta").get(MetaIdempotencyKey)),
 	}
 	prompt, mcp := caps.sub("promptCapabilities"), caps.sub("mcpCapabilities")
 	markers(&prompt)

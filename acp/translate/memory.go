@@ -124,6 +124,13 @@ func (a *account) release(k *kept) {
 	}
 }
 
+// MetaIdempotencyKey is the name, in _meta, of what version 2 has and version 1 lacks for a prompt that is sent again.
+// In a prompt it is the idempotencyKey. In the answer to initialize it is an object if the agent's end honours keys, as
+// agents of version 2 do through a translation with [Options].Keys; the member replay is true if it does so only once
+// session/load has replayed the session. A prompt whose key is known is not inserted again. Its answer is that of the
+// first one or, if nobody knows how that ended, an error with this member in its data.
+const MetaIdempotencyKey = "github.com/acpgo/sdk/idempotencyKey"
+
 // Keys remembers the idempotency keys of prompts, so that a prompt that is sent again is not inserted again. It is
 // bounded, and safe for concurrent use. The zero value is empty.
 type Keys struct {
@@ -138,6 +145,7 @@ const maxKeys = 256
 type keyed struct {
 	digest    [32]byte // of the prompt's params
 	messageID string   // once it was accepted
+	end       string   // the stop reason, once the turn with an agent of version 2 is over
 }
 
 // use returns what a key stands for, and remembers it if it is new.
@@ -158,17 +166,30 @@ func (k *Keys) use(session, key string, digest [32]byte) (*keyed, bool) {
 	return nil, true
 }
 
-// accept remembers the message that a key's prompt became; an empty messageID frees the key.
-func (k *Keys) accept(session, key, messageID string) {
+// accept remembers the message that a key's prompt became, and returns what was known. An empty messageID frees the
+// key.
+func (k *Keys) accept(session, key, messageID string) (before keyed) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	of := k.sessions.get(session)
 	if key == "" || of == nil {
-		return
+		return keyed{}
 	}
 	if messageID == "" {
 		of.remove(key)
 	} else if known := of.get(key); known != nil {
-		known.messageID = messageID
+		before, known.messageID = *known, messageID
+	}
+	return before
+}
+
+// end remembers how the turn of a key's prompt ended.
+func (k *Keys) end(session, key, stopReason string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if of := k.sessions.get(session); key != "" && of != nil {
+		if known := of.get(key); known != nil {
+			known.end = stopReason
+		}
 	}
 }

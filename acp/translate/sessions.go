@@ -29,6 +29,7 @@ type session struct {
 type replay struct {
 	on      bool
 	swallow bool            // the client has not asked for it
+	whole   bool            // it is complete
 	begun   map[string]bool // messages and tool calls that have begun, at most maxReplayed
 }
 
@@ -95,6 +96,7 @@ func (s *State) forgetContent(sess *session) {
 	s.stale = slices.DeleteFunc(s.stale, func(one stale) bool { return one.sess == sess })
 	sess.calls, sess.terms = recent[*call]{max: 512}, recent[*terminal]{max: 64}
 	sess.texts, sess.plans = recent[*text]{max: 256}, recent[raw]{max: 16}
+	sess.seen, sess.latest, sess.worked = recent[int]{max: 256}, "", false
 }
 
 func (s *State) forgetSession(id string) {
@@ -399,10 +401,13 @@ func (s *State) resumeFor(m *message, params object) *fault {
 		s.forgetContent(sess)
 		sess.replay.on = true
 	}
+	sess.whole = false
 	return s.send(m, "session/resume", params, func(answer *message) {
+		whole := sess.replay.whole
 		sess.replay = replay{}
 		if result := s.result(answer); result != nil {
 			sess = s.opened(id, m.params)
+			sess.whole = whole
 			commands := s.openedTo1(sess, &result)
 			s.reply(answer, result)
 			s.commands(sess, commands)

@@ -60,6 +60,7 @@ type State struct {
 	unique  string
 	prefix  string // of the ids of its own requests, in JSON
 	keys    *Keys
+	shared  bool // other connections have the same keys
 	chosen  func(int)
 
 	mode     mode
@@ -132,7 +133,8 @@ func New(program Side, version int, options *Options) *State {
 	prefix := quote("translated-" + o.Unique + "-")
 	return &State{
 		prefix:  string(prefix[:len(prefix)-1]),
-		program: program, version: version, only: o.Only, unique: o.Unique, keys: cmp.Or(o.Keys, &Keys{}), chosen: o.Chosen,
+		program: program, version: version, only: o.Only, unique: o.Unique, chosen: o.Chosen,
+		keys: cmp.Or(o.Keys, &Keys{}), shared: o.Keys != nil,
 		calls: map[callID]pending{}, sessions: recent[*session]{max: maxSessions}, credit: maxCredit,
 	}
 }

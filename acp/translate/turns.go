@@ -1,6 +1,7 @@
 package translate
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"slices"
 )
@@ -19,6 +20,14 @@ type turns struct {
 	// With an agent of version 2:
 	state   string    // the last one reported
 	waiting []*prompt // prompts of the client without an answer, in order
+	sent    int       // prompts that the agent got
+
+	// For prompts that are sent again to an agent of version 2:
+	whole   bool        // its history is known from its beginning
+	seen    recent[int] // the user's messages, each with the value of sent when it was first seen
+	latest  string      // the last of them
+	worked  bool        // the agent did something after it
+	lastEnd string      // the stop reason of the last idle state
 }
 
 // prompt is a prompt of the client.
@@ -40,6 +49,8 @@ type prompt struct {
 	ticked bool  // it has had the agent for a tick
 
 	// With an agent of version 2:
+	sent     int    // the session's sent, with this one
+	repeats  bool   // its key was known
 	ran      bool   // it was seen working on this
 	ended    object // the idle state that came before the answer
 	inserted string // a user message that may be this one, before the answer
@@ -87,6 +98,11 @@ func (s *State) prompt1(m *message) *fault {
 		}
 	}
 	p.params.drop("idempotencyKey")
+	if p.key != "" && s.agent.keys {
+		meta := append(object{}, p.params.sub("_meta")...)
+		meta.set(MetaIdempotencyKey, quote(p.key))
+		p.params.set("_meta", meta.text())
+	}
 	p.params.set("prompt", edit(p.content, blockTo1))
 	if waits {
 		sess.queue = append(sess.queue, p)
@@ -116,8 +132,12 @@ func (s *State) retry(sess *session, p *prompt, known *keyed, digest [32]byte) *
 			return nil
 		}
 	}
-	return &fault{-32603, "The prompt was sent on an earlier connection, and its outcome is not known", nil}
+	return errUnknown
 }
+
+// errUnknown answers a prompt that was sent again.
+var errUnknown = &fault{-32603, "The prompt was sent before, and its outcome is not known",
+	obj(MetaIdempotencyKey, "unknown").text()}
 
 // start sends a prompt to an agent of version 1.
 func (s *State) start(sess *session, p *prompt) *fault {
@@ -366,7 +386,19 @@ func (s *State) endPrompts(sess *session) {
 func (s *State) prompt2(m *message) *fault {
 	id := m.str("sessionId")
 	p := &prompt{id: m.id, content: m.params.list("prompt"), size: len(m.line)}
+	params := append(object{}, m.params...)
+	if meta := params.sub("_meta").clone(); meta.has(MetaIdempotencyKey) {
+		params.set("idempotencyKey", meta.get(MetaIdempotencyKey))
+		if meta.drop(MetaIdempotencyKey); len(meta) > 0 {
+			params.set("_meta", meta.text())
+		} else {
+			params.drop("_meta")
+		}
+	}
+	p.key = params.str("idempotencyKey")
 	switch {
+	case len(p.key) > maxKey:
+		return errParams("the idempotencyKey is too long")
 	case id == "" || p.content == nil:
 		return errParams("a prompt without session or content")
 	case len(p.content) == 0:
@@ -381,11 +413,70 @@ func (s *State) prompt2(m *message) *fault {
 	if slices.ContainsFunc(sess.waiting, func(other *prompt) bool { return canonical(other.id) == canonical(m.id) }) {
 		return &fault{-32600, "Invalid request: the id is in use", nil}
 	}
-	err := s.send(m, m.method, m.params, func(answer *message) { s.accepted(sess, p, answer) })
+	if p.key != "" {
+		digest := sha256.Sum256([]byte(compact(params.get("prompt"))))
+		known, fresh := s.keys.use(id, p.key, digest)
+		if !fresh && known.digest != digest {
+			p.key = "" // the agent refuses it
+		} else if p.repeats = !fresh; p.repeats && known.messageID != "" {
+			p.accepted, p.messageID, p.content = true, known.messageID, nil
+			sess.waiting = append(sess.waiting, p)
+			s.repeated(sess, p, known.end)
+			return nil
+		} else if p.repeats && !sess.whole && !sess.waits(p.key) {
+			return errUnknown // the answer would not tell whether the agent had inserted it before
+		}
+	}
+	sess.sent++
+	p.sent = sess.sent
+	err := s.send(m, m.method, params, func(answer *message) { s.accepted(sess, p, answer) })
 	if err == nil {
 		sess.waiting = append(sess.waiting, p)
+	} else if !p.repeats {
+		s.keys.accept(id, p.key, "")
 	}
 	return err
+}
+
+func (sess *session) waits(key string) bool {
+	return slices.ContainsFunc(sess.waiting, func(p *prompt) bool { return p.key == key })
+}
+
+// repeated handles a prompt whose message was in the conversation before it was sent. It may have been sent on another
+// connection, so that the state of the session says how its turn ended, if anything does.
+func (s *State) repeated(sess *session, p *prompt, end string) {
+	isFirst := func(first *prompt) bool { return first != p && first.accepted && first.messageID == p.messageID }
+	switch {
+	case end != "":
+		sess.finish(p)
+		s.stop(sess, p, obj("stopReason", end))
+	case slices.ContainsFunc(sess.waiting, isFirst),
+		working(sess.state) && (sess.latest == "" || sess.latest == p.messageID):
+		p.ran = working(sess.state)
+	case sess.lastEnd != "" && sess.latest == p.messageID && sess.worked:
+		sess.finish(p)
+		s.stop(sess, p, obj("stopReason", sess.lastEnd))
+	default:
+		sess.finish(p)
+		s.emit(ClientSide, failure(p.id, errUnknown))
+	}
+}
+
+// saw remembers what a session's history has of the user's messages.
+func (s *State) saw(sess *session, kind, id string) {
+	switch id = short(id); kind {
+	case "user_message", "user_message_chunk":
+		if id == "" {
+			return
+		}
+		if _, ok := sess.seen.values[id]; !ok {
+			sess.seen.put(id, sess.sent)
+		}
+		sess.worked = sess.worked && sess.latest == id
+		sess.latest = id
+	case "agent_message", "agent_message_chunk", "agent_thought", "agent_thought_chunk", "tool_call_update":
+		sess.worked = true
+	}
 }
 
 // accepted handles the answer of an agent of version 2 to a prompt.
@@ -393,9 +484,14 @@ func (s *State) accepted(sess *session, p *prompt, answer *message) {
 	if !slices.Contains(sess.waiting, p) {
 		return // the session was closed
 	}
+	if key := p.key; answer.all.has("error") {
+		if p.key = ""; !sess.waits(key) {
+			s.keys.accept(sess.id, key, "")
+		}
+	}
 	if p.cancelled && string(answer.all.sub("error").get("code")) == string(number(errCancelled.code)) {
 		sess.finish(p)
-		s.stop(p, obj("stopReason", "cancelled")) // in version 1 that is no error
+		s.stop(sess, p, obj("stopReason", "cancelled")) // in version 1 that is no error
 		return
 	}
 	result := s.result(answer)
@@ -403,17 +499,22 @@ func (s *State) accepted(sess *session, p *prompt, answer *message) {
 		sess.finish(p)
 		return
 	}
-	p.accepted, p.messageID, p.content = true, result.str("messageId"), nil
-	if p.messageID == "" {
-		p.messageID = p.inserted // an agent of an earlier draft does not say it
-	} else if p.inserted != short(p.messageID) {
+	id := short(result.str("messageId"))
+	p.accepted, p.messageID, p.content = true, cmp.Or(id, p.inserted), nil // an agent of an earlier draft does not say it
+	if p.key != "" && p.messageID != "" {
+		first := s.keys.accept(sess.id, p.key, p.messageID)
+		if at, seen := sess.seen.values[id]; first.messageID == p.messageID || seen && at < p.sent {
+			s.repeated(sess, p, first.end)
+			return
+		}
+	}
+	if id != "" && p.inserted != id {
 		p.ran, p.ended = false, nil // that was other work
 	}
-	p.messageID = short(p.messageID)
 	p.ran = p.ran || working(sess.state)
 	if p.ended != nil {
 		sess.finish(p)
-		s.stop(p, p.ended)
+		s.stop(sess, p, p.ended)
 	}
 }
 
@@ -426,14 +527,14 @@ func working(state string) bool { return state == "running" || state == "require
 // state2 follows the state of an agent of version 2, and answers prompts at the end of the work on them.
 func (s *State) state2(sess *session, update object) {
 	before := sess.state
-	sess.state = short(update.str("state"))
+	sess.setState(update)
 	for _, p := range slices.Clone(sess.waiting) {
 		switch {
 		case working(sess.state) && (p.accepted || p.inserted != "" || !working(before)):
 			p.ran = true
 		case sess.state == "idle" && p.ran && p.accepted:
 			sess.finish(p)
-			s.stop(p, update)
+			s.stop(sess, p, update)
 		case sess.state == "idle" && p.ran && p.inserted != "":
 			p.ended = slices.DeleteFunc(slices.Clone(update), func(m member) bool { return len(m.value) > maxID }).clone()
 		case sess.state == "idle":
@@ -442,9 +543,17 @@ func (s *State) state2(sess *session, update object) {
 	}
 }
 
+func (sess *session) setState(update object) {
+	sess.state, sess.lastEnd = short(update.str("state")), ""
+	if sess.state == "idle" {
+		sess.lastEnd = short(update.str("stopReason"))
+	}
+}
+
 // stop answers a prompt of a client of version 1.
-func (s *State) stop(p *prompt, idle object) {
+func (s *State) stop(sess *session, p *prompt, idle object) {
 	reason := idle.str("stopReason")
+	s.keys.end(sess.id, p.key, short(cmp.Or(reason, "end_turn")))
 	switch reason {
 	case "end_turn", "max_tokens", "max_turn_requests", "refusal", "cancelled":
 	case "error":
@@ -491,8 +600,11 @@ func (sess *session) userMessage(id string, content []raw) bool {
 // cancel2 is session/cancel for an agent of version 2.
 func (s *State) cancel2(m *message) *fault {
 	if sess := s.sessions.get(short(m.str("sessionId"))); sess != nil {
-		for _, p := range sess.waiting {
-			p.cancelled = true
+		for _, p := range slices.Clone(sess.waiting) {
+			if p.cancelled = true; p.repeats && p.accepted && !p.ran && !working(sess.state) {
+				sess.finish(p) // it may be one of which the history has nothing
+				s.stop(sess, p, obj("stopReason", "cancelled"))
+			}
 		}
 	}
 	return s.forward(m)

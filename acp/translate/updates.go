@@ -230,6 +230,9 @@ func (s *State) update2(m *message) *fault {
 	}
 	sess := s.session(id)
 	kind := update.str("sessionUpdate")
+	if s.shared {
+		s.saw(sess, kind, update.str("messageId"))
+	}
 	var all []object
 	switch kind {
 	case "user_message_chunk", "agent_message_chunk", "agent_thought_chunk":
@@ -238,11 +241,12 @@ func (s *State) update2(m *message) *fault {
 		all = sess.wholeTo1(kind, update)
 	case "state_update":
 		if sess.replay.on {
-			sess.state = update.str("state")
+			sess.setState(update)
 		} else {
 			s.state2(sess, update)
 		}
 	case "replay_complete":
+		sess.replay.whole = true
 	case "tool_call", "plan", "current_mode_update": // version 1
 	case "tool_call_update":
 		all = s.callTo1(sess, update)
