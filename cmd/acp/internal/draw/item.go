@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/yuin/goldmark/ast"
+
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/acp/view"
@@ -108,9 +110,6 @@ func (ip *itemParts) message(m *view.Message, same bool) {
 	}
 }
 
-// maxLate is how many blocks before the definition of a link are drawn again because of it.
-const maxLate = 1000
-
 // grow updates the parts of the last segment to its text.
 func (ip *itemParts) grow(text string, role view.Role) {
 	seg := &ip.segments[len(ip.segments)-1]
@@ -118,11 +117,9 @@ func (ip *itemParts) grow(text string, role view.Role) {
 	seg.split.extend(text)
 	base := len(ip.parts) - seg.parts
 	ip.parts = ip.parts[:base+seg.firm]
-	for _, ref := range seg.split.refs[known:] {
-		for i := max(0, seg.firm-maxLate); i < seg.firm; i++ {
-			if b := seg.split.done[i]; mentions(normal(text[b.start:b.end]), ref) {
-				ip.parts[base+i].lines = nil
-			}
+	if len(seg.split.refs) > known { // they may be those of links that have been drawn
+		for i := range seg.firm {
+			ip.parts[base+i].lines = nil
 		}
 	}
 	add := func(b block) {
@@ -142,26 +139,40 @@ func (ip *itemParts) grow(text string, role view.Role) {
 	seg.parts = len(ip.parts) - base
 }
 
-// block draws a piece of Markdown.
+// block draws a piece of Markdown. Fenced code blocks of its top level have a bar on their left.
 func (p *painter) block(text string, b block, s *splitter, role view.Role, width int) []line {
-	text = clean(text)
-	var out []line
 	inner := width
 	if role == view.Thought {
 		inner = max(width-2, 1)
 	}
-	if b.code {
-		lines := linesOf(text)
-		for i, l := range lines {
-			n := 0
-			for n < b.indent && n < len(l) && l[n] == ' ' {
-				n++
-			}
-			lines[i] = l[n:]
+	text = clean(b.fence + text)
+	var out []line
+	add := func(lines []line) {
+		if len(out) > 0 && len(lines) > 0 {
+			out = append(out, nil)
 		}
-		out = p.codeBlock(strings.Join(lines, "\n"), b.info, inner)
-	} else {
-		out = p.markdownLines(text, s.definitions(text), inner)
+		out = append(out, lines...)
+	}
+	from := 0
+	for n := s.parse(text, s.context()).FirstChild(); n != nil; n = n.NextSibling() {
+		code, ok := n.(*ast.FencedCodeBlock)
+		if !ok {
+			continue
+		}
+		if at := startOf(n, text); at > from {
+			add(p.markdownLines(text[from:at], s, inner))
+		}
+		info := ""
+		if code.Info != nil {
+			info = string(code.Info.Segment.Value([]byte(text)))
+		}
+		add(p.codeBlock(string(code.Lines().Value([]byte(text))), info, inner))
+		if from = len(text); n.NextSibling() != nil {
+			from = startOf(n.NextSibling(), text)
+		}
+	}
+	if from < len(text) {
+		add(p.markdownLines(text[from:], s, inner))
 	}
 	if role == view.Thought {
 		out = p.prefixLines(line{{p.marks.vertical + " ", p.dim}}, p.thought, out)

@@ -153,7 +153,7 @@ func BenchmarkOpenBlock(b *testing.B) {
 		"paragraph": strings.Repeat("some *words* and `code` ", maxBlock/25),
 		"list":      strings.Repeat("- an item of a list, with `code`\n", maxBlock/34),
 		"table":     "| a | b |\n|---|---|\n" + strings.Repeat("| some words | more words |\n", maxBlock/30),
-		"code":      "```go\n" + strings.Repeat("x := f(1, \"text\") // comment\n", maxCode-1),
+		"code":      "```go\n" + strings.Repeat("x := f(1, \"text\") // comment\n", maxCode/30-1),
 		"brackets":  strings.Repeat("[", maxBlock),
 		"stars":     strings.Repeat("*a", maxBlock/2),
 		"backticks": strings.Repeat("`a``", maxBlock/4),

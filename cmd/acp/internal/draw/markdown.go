@@ -42,8 +42,7 @@ func newPainter(t *Theme) *painter {
 // maxRenderers is the maximum number of widths whose renderers are cached.
 const maxRenderers = 16
 
-// renderer returns glamour's renderer for a width, or for lines that are wrapped here if width is 0. Its parser does
-// not know HTML: tags are shown unchanged, while glamour would drop them, and with them text like Option<T>.
+// renderer returns glamour's renderer for a width, or for lines that are wrapped here if width is 0.
 func (p *painter) renderer(width int) goldmark.Markdown {
 	if md := p.renderers[width]; md != nil {
 		return md
@@ -52,25 +51,13 @@ func (p *painter) renderer(width int) goldmark.Markdown {
 		clear(p.renderers)
 	}
 	md := goldmark.New(
-		goldmark.WithParser(parser.NewParser(
-			parser.WithBlockParsers(
-				util.Prioritized(parser.NewSetextHeadingParser(), 100),
-				util.Prioritized(parser.NewThematicBreakParser(), 200),
-				util.Prioritized(parser.NewListParser(), 300),
-				util.Prioritized(parser.NewListItemParser(), 400),
-				util.Prioritized(parser.NewCodeBlockParser(), 500),
-				util.Prioritized(parser.NewATXHeadingParser(), 600),
-				util.Prioritized(parser.NewFencedCodeBlockParser(), 700),
-				util.Prioritized(parser.NewBlockquoteParser(), 800),
-				util.Prioritized(parser.NewParagraphParser(), 1000),
-			),
+		goldmark.WithParser(newParser(
 			parser.WithInlineParsers(
 				util.Prioritized(parser.NewCodeSpanParser(), 100),
 				util.Prioritized(parser.NewLinkParser(), 200),
 				util.Prioritized(parser.NewAutoLinkParser(), 300),
 				util.Prioritized(parser.NewEmphasisParser(), 500),
 			),
-			parser.WithParagraphTransformers(parser.DefaultParagraphTransformers()...),
 			parser.WithASTTransformers(util.Prioritized(apart{}, 100)),
 		)),
 		goldmark.WithExtensions(extension.GFM),
@@ -151,12 +138,9 @@ func unreference(text string) string {
 	})
 }
 
-// markdownLines draws clean Markdown. definitions are those of links that the text refers to.
-func (p *painter) markdownLines(text, definitions string, width int) (out []line) {
+// markdownLines draws clean Markdown, whose links may refer to the definitions of a splitter.
+func (p *painter) markdownLines(text string, s *splitter, width int) (out []line) {
 	source := unreference(text)
-	if definitions != "" {
-		source = unreference(definitions) + "\n" + source // the first definition of a label counts
-	}
 	asIs := func() (out []line) {
 		for _, l := range linesOf(text) {
 			out = append(out, line{{l, p.text}}.wrap(width, nil)...)
@@ -171,7 +155,7 @@ func (p *painter) markdownLines(text, definitions string, width int) (out []line
 		}
 	}()
 	md := p.renderer(0)
-	doc := md.Parser().Parse(textpkg.NewReader([]byte(source)))
+	doc := md.Parser().Parse(textpkg.NewReader([]byte(source)), parser.WithContext(s.context()))
 	deep, tables := survey(doc)
 	if deep {
 		return asIs()
