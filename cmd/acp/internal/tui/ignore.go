@@ -1,20 +1,21 @@
 package tui
 
 // Which files Git ignores, according to gitignore(5). Git itself is not run: the directory may be a stranger's, and its
-// configuration can make Git start programs. A ? matches a character here, and a byte in Git.
+// configuration can make Git start programs. A set with a ] at its beginning or a class such as [:alpha:] matches nothing.
 
 import (
 	"os"
 	"path"
 	"path/filepath"
-	"regexp"
 	"strings"
+
+	"github.com/bmatcuk/doublestar/v4"
 )
 
 // ignoreRule is a line of a file such as .gitignore.
 type ignoreRule struct {
 	base    string // the directory that it applies to, with slashes, from the root of the repository; "" for the root
-	pattern *regexp.Regexp
+	pattern string
 	whole   bool // it matches the path from base, not only the name
 	dirOnly bool
 	keep    bool // it negates other rules
@@ -137,97 +138,8 @@ func newIgnoreRule(text, base string) (rule ignoreRule, ok bool) {
 	if text == "" {
 		return rule, false
 	}
-	source, ok := globPattern(text)
-	if !ok {
-		return rule, false
-	}
-	var err error
-	rule.pattern, err = regexp.Compile(`(?s)^(?:` + source + `)$`)
-	return rule, err == nil
-}
-
-// globPattern returns the regular expression of a pattern; ok is false if it cannot match anything.
-func globPattern(glob string) (source string, ok bool) {
-	var b strings.Builder
-	for i := 0; i < len(glob); i++ {
-		switch c := glob[i]; c {
-		case '*':
-			n := 1
-			for i+1 < len(glob) && glob[i+1] == '*' {
-				i++
-				n++
-			}
-			start, end := i+1-n == 0 || glob[i-n] == '/', i+1 == len(glob)
-			switch {
-			case n == 2 && start && end:
-				b.WriteString(".*")
-			case n == 2 && start && glob[i+1] == '/':
-				b.WriteString("(?:.*/)?")
-				i++
-			default:
-				b.WriteString("[^/]*")
-			}
-		case '?':
-			b.WriteString("[^/]")
-		case '[':
-			set, n := globSet(glob[i:])
-			if n == 0 {
-				return "", false
-			}
-			b.WriteString(set)
-			i += n - 1
-		case '\\':
-			if i++; i == len(glob) {
-				return "", false
-			}
-			b.WriteString(regexp.QuoteMeta(glob[i : i+1]))
-		default:
-			b.WriteString(regexp.QuoteMeta(glob[i : i+1]))
-		}
-	}
-	return b.String(), true
-}
-
-// globSet returns the regular expression of a set such as [a-z] at the beginning of a pattern, and the length of the
-// set in bytes; 0 if it has no end.
-func globSet(glob string) (source string, n int) {
-	i := 1
-	not := i < len(glob) && (glob[i] == '!' || glob[i] == '^')
-	if not {
-		i++
-	}
-	var b strings.Builder
-	for first := true; i < len(glob); first = false {
-		c := glob[i]
-		switch {
-		case c == ']' && !first:
-			if not {
-				return "[^/" + b.String() + "]", i + 1
-			}
-			return "[" + b.String() + "]", i + 1
-		case c == '[' && i+1 < len(glob) && glob[i+1] == ':':
-			end := strings.Index(glob[i:], ":]")
-			if end < 0 {
-				return "", 0
-			}
-			b.WriteString(glob[i : i+end+2])
-			i += end + 2
-			continue
-		case c == '\\':
-			if i++; i == len(glob) {
-				return "", 0
-			}
-			b.WriteString(regexp.QuoteMeta(glob[i : i+1]))
-		case c == '-' && !first && i+1 < len(glob) && glob[i+1] != ']':
-			b.WriteByte('-')
-		case strings.IndexByte(`[]^\-&~`, c) >= 0:
-			b.WriteString(`\` + string(c))
-		default:
-			b.WriteByte(c)
-		}
-		i++
-	}
-	return "", 0
+	rule.pattern = strings.NewReplacer("{", `\{`, "}", `\}`, `\\`, `\\`, `\{`, `\{`, `\}`, `\}`).Replace(text)
+	return rule, doublestar.ValidatePattern(rule.pattern)
 }
 
 // match reports whether a file or directory is ignored.
@@ -248,7 +160,7 @@ func (r *ignores) match(file string, dir bool) bool {
 		if rule.whole {
 			text = strings.TrimPrefix(strings.TrimPrefix(whole, rule.base), "/") // the path relative to base
 		}
-		if rule.pattern.MatchString(text) {
+		if doublestar.MatchUnvalidated(rule.pattern, text) {
 			return !rule.keep
 		}
 	}

@@ -68,7 +68,7 @@ func TestIgnoresAsGit(t *testing.T) {
 	if err != nil {
 		t.Skip("there is no git")
 	}
-	pieces := []string{"a", "b", "ab", "*", "**", "?", "/", "/", "[ab]", "[!a]", "[a-b]", "[]a]", "[", "]", `\a`, `\*`, `\`, "!", "#", " ", ".x", "[[:alpha:]]", "{a}", "+", "(", "^", "$"}
+	pieces := []string{"a", "b", "ab", "*", "**", "?", "/", "/", "[ab]", "[!a]", "[a-b]", "[", "]", `\a`, `\*`, `\`, "!", "#", " ", ".x", "{a}", "+", "(", "^", "$"}
 	names := []string{"a", "b", "ab", "aab", "b a", "a.x", "*", "]", "{a}", "#a", "!a"}
 	random := rand.New(rand.NewPCG(1, 2))
 	piece := func(of []string) string { return of[random.IntN(len(of))] }
