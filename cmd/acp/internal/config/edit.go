@@ -1,7 +1,7 @@
 package config
 
-// Changes of the file. Comments, order and everything else in it stay: only the text of one key is replaced, added or
-// removed, and a change that would have another effect is refused.
+// Changes of the file. Comments, order and everything else in it stay: a line is replaced, added or removed, and a
+// change that would need more than that is refused.
 
 import (
 	"bytes"
@@ -9,14 +9,12 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
 	"slices"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/pelletier/go-toml/v2"
 
@@ -25,14 +23,6 @@ import (
 
 // ErrByHand says that a change cannot be made without changing something else.
 var ErrByHand = errors.New("this cannot be changed on its own: edit the file")
-
-// section is the top of the file, or a table with its header, up to the next header.
-type section struct {
-	parts  []string // the name of the table
-	start  int      // where the line of the header begins
-	end    int      // after the line of its last key, or of the header
-	dotted []string // tables defined by its dotted keys
-}
 
 // Set sets a key of the file. For a list, the values may be several or separated by commas.
 func Set(ctx context.Context, path, key string, values []string) error {
@@ -159,61 +149,6 @@ func array(list []string) []any {
 	return all
 }
 
-// tomlOf returns a value in TOML.
-func tomlOf(v any) (string, error) {
-	switch v := v.(type) {
-	case string:
-		if !utf8.ValidString(v) {
-			return "", errors.New("the value is not valid UTF-8")
-		}
-		return quoted(v), nil
-	case bool:
-		return strconv.FormatBool(v), nil
-	case int64:
-		return strconv.FormatInt(v, 10), nil
-	case []any:
-		var words []string
-		for _, one := range v {
-			word, err := tomlOf(one)
-			if err != nil {
-				return "", err
-			}
-			words = append(words, word)
-		}
-		return "[" + strings.Join(words, ", ") + "]", nil
-	case map[string]any:
-		var pairs []string
-		for _, name := range slices.Sorted(maps.Keys(v)) {
-			word, err := tomlOf(v[name])
-			if err != nil {
-				return "", err
-			}
-			pairs = append(pairs, quoted(name)+" = "+word)
-		}
-		return "{" + strings.Join(pairs, ", ") + "}", nil
-	}
-	return "", fmt.Errorf("a value of type %T", v)
-}
-
-// quoted returns a text as a TOML string.
-func quoted(text string) string {
-	var b strings.Builder
-	b.WriteByte('"')
-	for _, r := range text {
-		switch {
-		case r == '"' || r == '\\':
-			b.WriteByte('\\')
-			b.WriteRune(r)
-		case r < ' ' || r == 0x7f:
-			fmt.Fprintf(&b, `\u%04x`, r)
-		default:
-			b.WriteRune(r)
-		}
-	}
-	b.WriteByte('"')
-	return b.String()
-}
-
 // keyPath splits a key into its parts.
 func keyPath(key string) []string {
 	if parts := partsOfAgent(key); parts != nil {
@@ -233,55 +168,53 @@ func pathOf(parts []string) (path string) {
 	return path
 }
 
-// bare returns parts as a dotted key or the header of a table.
-func bare(parts []string) string {
-	words := slices.Clone(parts)
-	for i, word := range words {
-		if strings.Contains(word, ".") {
-			words[i] = quoted(word)
-		}
-	}
-	return strings.Join(words, ".")
+// assignment returns a line that sets a key, without a newline.
+func assignment(key string, v any) (string, error) {
+	var out strings.Builder
+	err := toml.NewEncoder(&out).SetTablesInline(true).Encode(map[string]any{key: v})
+	return strings.TrimSuffix(out.String(), "\n"), err
 }
 
-// set returns the text with a key set.
+// set returns the text with a key set: its value is replaced, or a line is added to its table, or the table to the end.
 func (f *File) set(parts []string, v any) ([]byte, error) {
-	value, err := tomlOf(v)
+	last := len(parts) - 1
+	line, err := assignment(parts[last], v)
 	if err != nil {
 		return nil, err
-	}
-	if at := f.places[pathOf(parts)]; at.end > 0 {
-		return f.replace(at.value, at.end, value), nil
-	}
-	last := len(parts) - 1
-	table := pathOf(parts[:last])
-	if f.places[table].end > 0 {
-		return nil, ErrByHand // an inline table
-	}
-	i := slices.IndexFunc(f.sections, func(s section) bool { return pathOf(s.parts) == table })
-	if i < 0 {
-		i = slices.IndexFunc(f.sections, func(s section) bool { return slices.Contains(s.dotted, table) })
 	}
 	newline := "\n"
 	if bytes.Contains(f.text, []byte("\r\n")) { // Windows line endings
 		newline = "\r\n"
 	}
-	if i < 0 {
-		text := string(f.text)
-		if text != "" {
-			text = strings.TrimRight(text, "\r\n") + newline + newline
-		}
-		return []byte(text + "[" + bare(parts[:last]) + "]" + newline + bare(parts[last:]) + " = " + value + newline), nil
+	if at := f.places[pathOf(parts)]; at.end > 0 {
+		_, value, _ := strings.Cut(line, " = ")
+		return f.replace(at.value, at.end, value), nil
 	}
-	s := &f.sections[i]
-	line := bare(parts[len(s.parts):]) + " = " + value + newline
-	if s.end > 0 && f.text[s.end-1] != '\n' {
+	table := pathOf(parts[:last])
+	i := slices.IndexFunc(f.headers, func(h header) bool { return h.path == table })
+	if i < 0 {
+		if _, known := f.places[table]; known {
+			return nil, ErrByHand // a table without a header
+		}
+		text := bytes.TrimRight(f.text, "\r\n")
+		if len(text) > 0 {
+			text = slices.Concat(text, []byte(newline+newline))
+		}
+		return append(text, "["+table+"]"+newline+line+newline...), nil
+	}
+	at, next := f.headers[i].end, len(f.text)
+	if i+1 < len(f.headers) {
+		next = f.headers[i+1].start
+	}
+	for _, key := range f.places {
+		if key.end > at && key.end <= next {
+			at = f.lineEnd(key.end) // after the last key of the table
+		}
+	}
+	if at > 0 && f.text[at-1] != '\n' {
 		line = newline + line
 	}
-	if i == 0 && s.end < len(f.text) && !bytes.HasPrefix(f.text[s.end:], []byte(newline)) {
-		line += newline // a header or its comments follow
-	}
-	return f.replace(s.end, s.end, line), nil
+	return f.replace(at, at, line+newline), nil
 }
 
 // replace returns the text with a part replaced.
@@ -289,68 +222,41 @@ func (f *File) replace(from, to int, text string) []byte {
 	return slices.Concat(f.text[:from], []byte(text), f.text[to:])
 }
 
-// unset returns the text without a key and everything below it.
-func (f *File) unset(parts []string) []byte {
-	path := pathOf(parts)
-	under := func(other string) bool { return other == path || strings.HasPrefix(other, path+".") }
-	var cuts [][2]int
-	for i, s := range f.sections {
-		if i > 0 && under(pathOf(s.parts)) {
-			// Remove the comments above it too; otherwise they would seem to be about another table.
-			cuts = append(cuts, [2]int{f.aboutNext(f.sections[i-1].end, s.start), f.aboutNext(s.end, f.next(i))})
-		}
+// unset returns the text without the lines of a key, or of a table with the comments above it.
+func (f *File) unset(path string) []byte {
+	if at := f.places[path]; at.end > 0 {
+		return f.replace(f.lineStart(at.key), f.lineEnd(at.end), "")
 	}
-	for other, at := range f.places {
-		within := slices.ContainsFunc(cuts, func(cut [2]int) bool { return at.key >= cut[0] && at.key < cut[1] })
-		if at.end == 0 || within || !under(other) {
-			continue
-		}
-		from := strings.LastIndexByte(string(f.text[:at.key]), '\n') + 1
-		if strings.TrimSpace(string(f.text[from:at.key])) == "" { // otherwise it is in an inline table
-			cuts = append(cuts, [2]int{from, f.lineEnd(at.end)})
-		}
-	}
-	slices.SortFunc(cuts, func(a, b [2]int) int { return a[0] - b[0] })
 	var text []byte
-	at := 0
-	for _, cut := range cuts {
-		if cut[0] > at {
-			text = append(text, f.text[at:cut[0]]...)
+	from, keep := 0, true
+	for _, h := range append(f.headers[1:], header{start: len(f.text)}) {
+		at := f.comments(h.start)
+		if keep {
+			text = append(text, f.text[from:at]...)
 		}
-		at = max(at, cut[1])
+		from, keep = at, h.path != path && !strings.HasPrefix(h.path, path+".")
 	}
-	return append(text, f.text[at:]...)
+	return text
 }
 
-// next returns where the section after section i begins.
-func (f *File) next(i int) int {
-	if i+1 < len(f.sections) {
-		return f.sections[i+1].start
-	}
-	return len(f.text)
-}
-
-// aboutNext returns where the comments directly before a header begin, between the end of the previous section and the
-// header's line.
-func (f *File) aboutNext(from, to int) int {
-	if from > to || to == len(f.text) {
-		return to
-	}
-	lines := strings.SplitAfter(string(f.text[from:to]), "\n")
-	at := to
-	for i := len(lines) - 1; i >= 0; i-- {
-		line := strings.TrimSpace(lines[i])
-		if line == "" && lines[i] != "" || line != "" && !strings.HasPrefix(line, "#") {
+// comments returns where the comments directly above the line at begin.
+func (f *File) comments(at int) int {
+	for at > 0 && at < len(f.text) {
+		above := f.lineStart(at - 1)
+		if !bytes.HasPrefix(bytes.TrimSpace(f.text[above:at]), []byte("#")) {
 			break
 		}
-		at -= len(lines[i])
+		at = above
 	}
 	return at
 }
 
+// lineStart returns where the line that contains at begins.
+func (f *File) lineStart(at int) int { return bytes.LastIndexByte(f.text[:at], '\n') + 1 }
+
 // lineEnd returns the offset after the line that contains at.
 func (f *File) lineEnd(at int) int {
-	if i := strings.IndexByte(string(f.text[at:]), '\n'); i >= 0 {
+	if i := bytes.IndexByte(f.text[at:], '\n'); i >= 0 {
 		return at + i + 1
 	}
 	return len(f.text)
@@ -362,7 +268,11 @@ func change(ctx context.Context, path string, parts []string, v any) (err error)
 	if path == "" {
 		return errors.New("the user has no configuration directory: name a file with --config")
 	}
-	path = behindLinks(path)
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		path = real
+	} else if _, err := os.Lstat(path); err == nil {
+		return fmt.Errorf("%s is a symbolic link to a file that does not exist", path)
+	}
 	dir := filepath.Dir(path)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
@@ -383,31 +293,6 @@ func change(ctx context.Context, path string, parts []string, v any) (err error)
 	return replaceFile(path, text)
 }
 
-// maxLinks is the maximum number of symbolic links that are followed.
-const maxLinks = 40
-
-// behindLinks returns the target of a path that is a symbolic link, even if the target does not exist yet.
-func behindLinks(path string) string {
-	for range maxLinks {
-		if real, err := filepath.EvalSymlinks(path); err == nil {
-			return real
-		}
-		link, err := os.Readlink(path)
-		if err != nil {
-			break
-		}
-		if !filepath.IsAbs(link) {
-			dir, err := filepath.EvalSymlinks(filepath.Dir(path))
-			if err != nil {
-				break
-			}
-			link = filepath.Join(dir, link)
-		}
-		path = link
-	}
-	return path
-}
-
 // changed returns the text of the file with a key set, or removed if v is nil. It checks that this is the only effect.
 func (f *File) changed(parts []string, v any) (text []byte, err error) {
 	want, err := meaning(f.text)
@@ -415,7 +300,7 @@ func (f *File) changed(parts []string, v any) (text []byte, err error) {
 		return nil, err
 	}
 	if v == nil {
-		text = f.unset(parts)
+		text = f.unset(pathOf(parts))
 	} else if text, err = f.set(parts, v); err != nil {
 		return nil, err
 	}

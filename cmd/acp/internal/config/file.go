@@ -69,10 +69,10 @@ type File struct {
 	// Agents are the user's own agents, by name.
 	Agents map[string]*Agent
 
-	text     []byte
-	places   map[string]place // of keys
-	sections []section        // the first is the top
-	values   map[string]any   // of settings
+	text    []byte
+	places  map[string]place // of keys
+	headers []header         // the first is the top
+	values  map[string]any   // of settings
 }
 
 // place is the position of a key, as offsets into the text.
@@ -133,34 +133,37 @@ func Parse(path string, text []byte) (*File, error) {
 	return f, f.table("", all)
 }
 
+// header is the header of a table: where its line begins, and where the next line does. The header of the top consists
+// of the comments at the beginning of the file, if an empty line follows.
+type header struct {
+	path       string
+	start, end int
+}
+
 // locate records the positions of the keys.
 func (f *File) locate() {
 	p := &unstable.Parser{}
 	p.Reset(f.text)
-	f.sections = []section{{end: -1}}
+	f.headers = []header{{}}
+	for at := 0; bytes.HasPrefix(f.text[at:], []byte("#")); {
+		if at = f.lineEnd(at); at == len(f.text) || f.text[at] == '\n' || f.text[at] == '\r' {
+			f.headers[0].end = at
+		}
+	}
 	for p.NextExpression() {
 		switch e := p.Expression(); e.Kind {
 		case unstable.Table, unstable.ArrayTable:
-			s := section{}
-			at := 0
+			h, at := header{}, 0
 			for keys := e.Key(); keys.Next(); {
-				at = int(keys.Node().Raw.Offset + keys.Node().Raw.Length)
-				s.parts = append(s.parts, string(keys.Node().Data))
-				f.note(pathOf(s.parts), int(keys.Node().Raw.Offset))
+				at = int(keys.Node().Raw.Offset)
+				h.path = joinKey(h.path, string(keys.Node().Data))
+				f.note(h.path, at)
 			}
-			s.start, s.end = strings.LastIndexByte(string(f.text[:at]), '\n')+1, f.lineEnd(at)
-			f.sections = append(f.sections, s)
+			h.start, h.end = f.lineStart(at), f.lineEnd(at)
+			f.headers = append(f.headers, h)
 		case unstable.KeyValue:
-			s := &f.sections[len(f.sections)-1]
-			path, end := f.keyValue(e, pathOf(s.parts))
-			s.end = f.lineEnd(end)
-			for i := range path[:len(path)-1] {
-				s.dotted = append(s.dotted, path[i])
-			}
+			f.keyValue(e, f.headers[len(f.headers)-1].path)
 		}
-	}
-	if top := &f.sections[0]; top.end < 0 {
-		top.end = f.aboutNext(0, f.next(0))
 	}
 }
 
@@ -171,14 +174,13 @@ func (f *File) note(path string, at int) {
 	}
 }
 
-// keyValue records a key with its value. It returns the paths of the parts of the key, and the end.
-func (f *File) keyValue(e *unstable.Node, table string) (paths []string, end int) {
+// keyValue records a key with its value.
+func (f *File) keyValue(e *unstable.Node, table string) {
 	path, last := table, 0
 	for keys := e.Key(); keys.Next(); {
 		raw := keys.Node().Raw
 		last = int(raw.Offset + raw.Length)
 		path = joinKey(path, string(keys.Node().Data))
-		paths = append(paths, path)
 		f.note(path, int(raw.Offset))
 	}
 	at := place{key: int(e.Raw.Offset), end: int(e.Raw.Offset + e.Raw.Length)}
@@ -192,7 +194,6 @@ func (f *File) keyValue(e *unstable.Node, table string) (paths []string, end int
 			}
 		}
 	}
-	return paths, at.end
 }
 
 // joinKey returns the path of a key in a table. The keys of this package have no dots; a key of the file that has some

@@ -270,7 +270,7 @@ func Template() string {
 			}
 		}
 		values := defaults()
-		fmt.Fprintf(&b, "\n# %s\n# %s = %s\n", strings.ReplaceAll(row.Usage, "`", ""), key, row.example(&values))
+		fmt.Fprintf(&b, "\n# %s\n# %s\n", strings.ReplaceAll(row.Usage, "`", ""), row.example(key, &values))
 	}
 	b.WriteString(`
 # An agent of your own: "acp run mine" starts it.
@@ -291,20 +291,24 @@ func Template() string {
 	return b.String()
 }
 
-// example returns the value of a setting in TOML.
-func (s *Setting) example(values *Settings) string {
+// example returns a line that sets the setting in TOML.
+func (s *Setting) example(key string, values *Settings) string {
+	var v any
 	switch p := s.field(values).(type) {
-	case *bool, *int:
-		return textOf(p)
+	case *bool:
+		v = *p
+	case *int:
+		v = *p
 	case *[]string:
-		text, err := tomlOf(array(*p))
-		if err != nil {
-			panic(err) // a default of ours
-		}
-		return text
+		v = array(*p)
 	default:
-		return quoted(textOf(p))
+		v = textOf(p)
 	}
+	line, err := assignment(key, v)
+	if err != nil {
+		panic(err) // a default of ours
+	}
+	return line
 }
 
 // Manual returns the list of settings as a Markdown table.
