@@ -36,8 +36,9 @@ type agentsCommand struct {
 func newAgentsCommand(p *program) *cobra.Command {
 	a := &agentsCommand{p: p}
 	c := &cobra.Command{
-		Use:   "agents",
-		Short: "List, install and examine agents",
+		Use:        "agents",
+		SuggestFor: []string{"list", "search", "install", "update", "remove", "pin", "unpin", "doctor", "login", "logout"},
+		Short:      "List, install and examine agents",
 		Long: `List, install and examine agents: those in your configuration and those in the ACP registry.
 
 The beginning of a name is enough if only one agent's name begins with it. Nothing is fetched or run before you

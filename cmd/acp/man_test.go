@@ -49,9 +49,10 @@ func same(t *testing.T, name string, part *regexp.Regexp, want string) {
 
 // TestMan compares docs/reference/acp.1 with the commands, and checks it with man if that is installed.
 func TestMan(t *testing.T) {
+	t.Setenv("SOURCE_DATE_EPOCH", "0") // the date in the page
 	page := printed(t, "man")
 	same(t, "../../docs/reference/acp.1", regexp.MustCompile(`(?s)^.*$`), page)
-	for _, want := range []string{".SS acp agents install", "\\fB\\-\\-registry\\-prefer\\fR \\fIKINDS\\fR", ".B 3\n", "$ACP_REGISTRY_URL", ".SS acp check"} {
+	for _, want := range []string{`.TH "ACP-AGENTS-INSTALL"`, `\fB--registry-prefer\fP`, "  3  something", `.TH "ACP-CHECK"`} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page has no %q", want)
 		}

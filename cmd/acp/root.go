@@ -3,16 +3,11 @@ package main
 import (
 	"errors"
 	"fmt"
-	"io"
-	"maps"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/acpgo/sdk/acp/remote"
-	"github.com/acpgo/sdk/cmd/acp/internal/config"
 	"github.com/acpgo/sdk/internal/plain"
 )
 
@@ -61,7 +56,9 @@ func newRoot(p *program) *cobra.Command {
 		Short: "Talk to agents of the Agent Client Protocol; judge, record, probe and serve them",
 		Long: `Acp is a client of the Agent Client Protocol for people and for scripts. It also judges, records and replays
 connections, tests agents and clients against the protocol, and serves agents over the network. The programs may be
-written in any language: to judge them, acp needs only the messages between an editor and an agent.`,
+written in any language: to judge them, acp needs only the messages between an editor and an agent.
+
+` + statusHelp,
 		Example: `  acp run claude                        talk to an agent from the registry
   acp exec "What is this?" -- my-agent  one prompt, in a script
   acp record -o run.jsonl -- my-agent   in place of "my-agent" in the editor's configuration
@@ -74,8 +71,12 @@ written in any language: to judge them, acp needs only the messages between an e
 		Version:       version(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		Args:          noSuchCommand,
-		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 { // cobra lets an empty word pass
+				return usagef("unknown command %q", args[0])
+			}
+			return cmd.Help()
+		},
 	}
 	root.SetIn(p.stdin)
 	root.SetOut(p.stdout)
@@ -105,16 +106,7 @@ written in any language: to judge them, acp needs only the messages between an e
 	root.SetCompletionCommandGroupID(groupOther)
 	root.SetVersionTemplate("{{.Version}}")
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usagef("%w", err) })
-	root.SetUsageFunc(func(c *cobra.Command) error { return writeUsage(c.OutOrStderr(), c) })
-	root.SetHelpFunc(func(c *cobra.Command, _ []string) {
-		about := c.Long
-		if about == "" {
-			about = c.Short + "."
-		}
-		fmt.Fprintln(c.OutOrStdout(), strings.TrimSpace(about))
-		fmt.Fprintln(c.OutOrStdout())
-		writeUsage(c.OutOrStdout(), c)
-	})
+	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), "Flags.FlagUsages", "Flags.FlagUsagesWrapped 100"))
 	return root
 }
 
@@ -130,96 +122,4 @@ func prepare(c *cobra.Command) {
 	for _, sub := range c.Commands() {
 		prepare(sub)
 	}
-}
-
-// helpWidth is the width at which the help wraps its lists of flags.
-const helpWidth = 100
-
-// writeUsage prints how a command is used; what it does has been printed before.
-func writeUsage(w io.Writer, c *cobra.Command) error {
-	var b strings.Builder
-	fmt.Fprintf(&b, "Usage:\n  %s\n", useLine(c))
-	width := 0
-	for _, sub := range c.Commands() {
-		width = max(width, len(sub.Name()))
-	}
-	list := func(title, group string) {
-		var lines strings.Builder
-		for _, sub := range c.Commands() {
-			if sub.GroupID == group && (sub.IsAvailableCommand() || sub.Name() == "help") {
-				fmt.Fprintf(&lines, "  %-*s  %s\n", width, sub.Name(), sub.Short)
-			}
-		}
-		if lines.Len() > 0 {
-			fmt.Fprintf(&b, "\n%s\n%s", title, lines.String())
-		}
-	}
-	for _, group := range c.Groups() {
-		list(group.Title, group.ID)
-	}
-	list("Commands:", "")
-	if flags := flagUsages(c.LocalFlags()); flags != "" && c.HasParent() {
-		fmt.Fprintf(&b, "\nFlags:\n%s", flags)
-	}
-	if flags := flagUsages(c.InheritedFlags()); flags != "" {
-		fmt.Fprintf(&b, "\nFlags of all commands of %s:\n%s", c.Parent().CommandPath(), flags)
-	}
-	if c.HasExample() {
-		fmt.Fprintf(&b, "\nExamples:\n%s\n", c.Example)
-	}
-	if !c.HasParent() {
-		fmt.Fprintf(&b, "\n%s\nRun \"acp help COMMAND\" for more about a command.\n", statusHelp)
-	}
-	_, err := io.WriteString(w, b.String())
-	return err
-}
-
-// useLine returns how a command is called.
-func useLine(c *cobra.Command) string {
-	switch {
-	case !c.HasAvailableSubCommands():
-		return c.UseLine()
-	case c.HasParent() && c.Runnable():
-		return c.CommandPath() + " [COMMAND]"
-	}
-	return c.CommandPath() + " COMMAND"
-}
-
-// flagUsages lists the flags, without the one that every command has.
-func flagUsages(flags *pflag.FlagSet) string {
-	own := pflag.NewFlagSet("", pflag.ContinueOnError)
-	own.SortFlags = false
-	flags.VisitAll(func(f *pflag.Flag) {
-		if f.Name != "help" {
-			own.AddFlag(f)
-		}
-	})
-	return own.FlagUsagesWrapped(helpWidth)
-}
-
-// noSuchCommand returns the error for arguments of a command that only has subcommands. It names the commands that may
-// have been meant.
-func noSuchCommand(root *cobra.Command, args []string) error {
-	if len(args) == 0 {
-		return nil
-	}
-	paths := map[string]string{} // of all commands, by their names
-	var walk func(*cobra.Command)
-	walk = func(c *cobra.Command) {
-		for _, sub := range c.Commands() {
-			walk(sub)
-			if sub.IsAvailableCommand() {
-				paths[sub.Name()] = sub.CommandPath()
-			}
-		}
-	}
-	walk(root)
-	err := fmt.Errorf("unknown command %q for %q", args[0], root.CommandPath())
-	if path, ok := paths[args[0]]; ok {
-		return fmt.Errorf("%w; did you mean %s?", err, path)
-	}
-	if near := config.Nearest(args[0], slices.Sorted(maps.Keys(paths))); len(near) > 0 {
-		return fmt.Errorf("%w; did you mean %s?", err, paths[near[0]])
-	}
-	return err
 }
