@@ -1,7 +1,8 @@
 package tui
 
 // Which files Git ignores, according to gitignore(5). Git itself is not run: the directory may be a stranger's, and its
-// configuration can make Git start programs. A set with a ] at its beginning or a class such as [:alpha:] matches nothing.
+// configuration can make Git start programs. A set that begins with a ] or contains a class such as [:alpha:] matches
+// nothing.
 
 import (
 	"os"
