@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -614,4 +615,93 @@ func TestDelete(t *testing.T) {
 	if n := list(); n != 1 {
 		t.Errorf("%d sessions are left", n)
 	}
+}
+
+// A node whose write to the bucket has arrived, although it did not hear so, keeps its lease and its agents.
+func TestLateAnswer(t *testing.T) {
+	r := newRig(t)
+	r.opts.Lease = 2 * time.Second
+	n := r.node("n1")
+	_, url := r.gateway("g1")
+	u := r.user(url)
+	s := u.session()
+	js, err := jetstream.New(dial(t, r.url))
+	r.must(err)
+	members, err := js.KeyValue(t.Context(), "acp_members")
+	r.must(err)
+	done := make(chan error, 1)
+	go func() {
+		_, err := s.Prompt(t.Context(), acp.TextBlock("say=1 wait=2500 say=1"))
+		done <- err
+	}()
+	u.await(s, "0;")
+	u.said(s)
+	for range 3 {
+		entry, err := members.Get(t.Context(), "node.n1")
+		r.must(err)
+		revision, err := members.Put(t.Context(), "node.n1", entry.Value())
+		r.must(err)
+		r.eventually("the node has renewed its lease", func() bool {
+			entry, err := members.Get(t.Context(), "node.n1")
+			return err == nil && entry.Revision() > revision
+		})
+	}
+	r.must(<-done)
+	u.wantSaid(u.said(s), numbers(1))
+	if !n.Ready() {
+		t.Error("the node is not ready")
+	}
+}
+
+// Of two nodes with one name, the later one stays.
+func TestOneName(t *testing.T) {
+	r := newRig(t)
+	r.opts.Lease = 2 * time.Second
+	_, url := r.gateway("g1")
+	first := r.node("n1")
+	u := r.user(url)
+	s := u.session()
+	u.prompt(s, "say=1")
+	second := r.node("n1")
+	r.eventually("the first node gives up", func() bool { return !first.Ready() })
+	u.said(s)
+	u.wantSaid(u.prompt(s, "say=1 wait=3000 say=1"), numbers(1)+numbers(1))
+	if first.Ready() || !second.Ready() {
+		t.Errorf("the first node is ready: %v; the second: %v", first.Ready(), second.Ready())
+	}
+}
+
+// An agent that cannot restore a session, which it therefore does not get, ends with the attempt.
+func TestCannotRestore(t *testing.T) {
+	r := newRig(t)
+	r.opts.Lease = 2 * time.Second
+	var started, ended atomic.Int32
+	agent := natsacp.InProcess(func(ctx context.Context, t rpc.Transport) error {
+		started.Add(1)
+		defer ended.Add(1)
+		return acp.ServeAgent(ctx, t, acp.AgentHandlers{
+			NewSession: func(context.Context, *acp.AgentConn, *acp.NewSessionRequest) (*acp.NewSessionResponse, error) {
+				return &acp.NewSessionResponse{SessionID: "s"}, nil
+			},
+			Prompt: func(context.Context, *acp.AgentSession, *acp.PromptRequest) (*acp.PromptResponse, error) {
+				return &acp.PromptResponse{StopReason: acp.StopReasonEndTurn}, nil
+			},
+		}, nil)
+	})
+	start := func(name string) *natsacp.Node {
+		n, err := r.fleet(dial(t, r.url)).StartNode(t.Context(), agent, &natsacp.NodeOptions{Name: name, Logger: quiet})
+		r.must(err)
+		return n
+	}
+	first := start("n1")
+	_, url := r.gateway("g1")
+	u := r.user(url)
+	s := u.session()
+	second := start("n2")
+	defer second.Close()
+	r.must(first.Close())
+	if _, err := s.Prompt(t.Context(), acp.TextBlock("hello")); err == nil || !strings.Contains(err.Error(), "cannot load sessions") {
+		t.Errorf("the prompt ended with %v", err)
+	}
+	r.eventually("both agents have ended", func() bool { return started.Load() == 2 && ended.Load() == 2 })
 }

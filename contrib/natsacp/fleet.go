@@ -324,6 +324,7 @@ const (
 	frameAttach = 'a' // another client attaches; data is the name of its gateway
 	frameDetach = 'x' // the client has gone
 	frameTaken  = 't' // the client has taken arg bytes
+	frameNamed  = 'n' // not answered, and from a node that has started: it has the name of the node
 
 	// To the gateway; the first two are in the log, and share seq.
 	frameEnd    = 'e' // the agent has ended; data says why

@@ -134,28 +134,27 @@ func (l *link) run() {
 			err = errStopped
 		}
 	}
+	c.mu.Lock()
+	leave := !l.over && l.node != "" // the node may still have the link
+	c.mu.Unlock()
 	if c.ctx.Err() == nil {
 		l.finish(err)
 	}
 	l.cancel()
 	if sub != nil {
-		l.leave()
+		if leave {
+			l.leave()
+		}
 		_ = sub.Unsubscribe() // it fails only when the connection is closed
 	}
 }
 
-// leave tells the node that the client has gone, if the node still has the link.
+// leave tells the node that the client has gone.
 func (l *link) leave() {
-	l.client.mu.Lock()
-	over, node := l.over, l.node
-	l.client.mu.Unlock()
-	if over || node == "" {
-		return
-	}
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
 	if _, _, err := l.request(ctx, frame{kind: frameDetach, gen: l.gen}); err != nil {
-		l.client.gateway.log.Debug("natsacp: a node does not answer", "node", node, "error", err)
+		l.client.gateway.log.Debug("natsacp: a node does not answer", "node", l.node, "error", err)
 	}
 }
 
@@ -168,7 +167,7 @@ func (l *link) request(ctx context.Context, fr frame) (reply []byte, sure bool, 
 	f := l.client.gateway.fleet
 	subject := l.up()
 	for n := 0; ; n++ {
-		bound, cancel := context.WithTimeout(ctx, 2*time.Second)
+		bound, cancel := context.WithTimeout(ctx, min(300*time.Millisecond<<min(n, 3), 2*time.Second))
 		var m *nats.Msg
 		m, err = f.nc.RequestWithContext(bound, subject, fr.encode())
 		cancel()

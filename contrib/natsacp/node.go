@@ -59,7 +59,7 @@ func (serve inProcess) Connect(ctx context.Context) (rpc.Stream, error) {
 // NodeOptions configures a node. A nil *NodeOptions, and the zero value of each field, mean the defaults.
 type NodeOptions struct {
 	// Name is the name of the node in the fleet: letters, digits, - and _. A node replaces an earlier one with the same
-	// name. The default is random.
+	// name, which ends its agents and takes no more sessions. The default is random.
 	Name string
 	// MaxSessions is how many agents may run at once. The default is 1,000.
 	MaxSessions int
@@ -94,6 +94,7 @@ type Node struct {
 	cancel  context.CancelFunc
 	work    sync.WaitGroup
 	drained chan struct{}
+	named   chan struct{} // a node with the same name has started
 
 	mu       sync.Mutex
 	seats    map[string]*seat
@@ -107,7 +108,10 @@ type Node struct {
 
 // StartNode starts a node.
 func (f *Fleet) StartNode(ctx context.Context, agent Agent, opts *NodeOptions) (*Node, error) {
-	n := &Node{fleet: f, agent: agent, since: time.Now().UTC(), drained: make(chan struct{}), seats: map[string]*seat{}}
+	n := &Node{
+		fleet: f, agent: agent, since: time.Now().UTC(), drained: make(chan struct{}), named: make(chan struct{}, 1),
+		seats: map[string]*seat{},
+	}
 	if opts != nil {
 		n.opts = *opts
 	}
@@ -138,7 +142,8 @@ func (f *Fleet) StartNode(ctx context.Context, agent Agent, opts *NodeOptions) (
 	}
 	bound, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
-	if err := f.nc.FlushWithContext(bound); err != nil {
+	err := f.nc.Publish(f.subject("up", n.opts.Name, unique()), (&frame{kind: frameNamed}).encode())
+	if err = errors.Join(err, f.nc.FlushWithContext(bound)); err != nil {
 		return nil, errors.Join(explain(ctx, err), n.Close())
 	}
 	n.work.Go(n.keep)
@@ -180,6 +185,45 @@ func (n *Node) register(ctx context.Context, first bool) error {
 	return nil
 }
 
+// regain renews the lease after its entry was not as this node last knew it.
+func (n *Node) regain(ctx context.Context) error {
+	bucket := n.fleet.members.Bucket()
+	revision, text, err := n.fleet.get(ctx, "KV_"+bucket,
+		map[string]any{"last_by_subj": "$KV." + bucket + "." + nodePrefix + n.opts.Name})
+	if err != nil {
+		return err
+	}
+	var m Member
+	switch known := json.Unmarshal(text, &m) == nil && m.Name != ""; {
+	case known && m.Since.Equal(n.since): // this node wrote it, and did not get the answer
+		n.mu.Lock()
+		n.revision = revision
+		n.mu.Unlock()
+		return n.register(ctx, false)
+	case known:
+		return errors.Join(errReplaced, n.retire())
+	}
+	n.fence("the lease was lost")
+	return n.register(ctx, true)
+}
+
+// errReplaced is why a node takes no more sessions when another one has its name.
+var errReplaced = errors.New("another node has started with this name: this one ends its agents, and takes no more sessions")
+
+// retire leaves everything to another node with the same name.
+func (n *Node) retire() (err error) {
+	n.mu.Lock()
+	n.until = time.Time{}
+	subs := n.subs
+	n.subs = nil
+	n.mu.Unlock()
+	for _, sub := range subs {
+		err = errors.Join(err, sub.Unsubscribe())
+	}
+	n.fence(errReplaced.Error())
+	return err
+}
+
 // leased reports whether the node may still believe that its sessions are its own.
 func (n *Node) leased() bool {
 	n.mu.Lock()
@@ -204,8 +248,12 @@ func (n *Node) keep() {
 			if !n.leased() {
 				n.fence("the lease has ended")
 			}
+			continue
+		case <-n.named:
 		case <-renew.C:
-			n.renew()
+		}
+		if n.renew() {
+			return
 		}
 	}
 }
@@ -213,28 +261,28 @@ func (n *Node) keep() {
 // beatTime is how often a node tells how far a log has grown.
 const beatTime = time.Second
 
-func (n *Node) renew() {
+// renew renews the lease, and looks after the seats. It reports whether another node has replaced this one.
+func (n *Node) renew() (replaced bool) {
 	ctx, cancel := context.WithTimeout(n.ctx, n.fleet.lease/4)
 	defer cancel()
 	err := n.register(ctx, false)
 	if errors.Is(err, jetstream.ErrKeyRevisionMismatch) {
-		// The lease has ended, or another node has this name.
-		n.fence("the lease was lost")
-		err = n.register(ctx, true)
+		err = n.regain(ctx)
 	}
 	if err != nil {
 		if n.ctx.Err() == nil {
 			n.log.Warn("natsacp: the lease was not renewed", "error", err)
 		}
-		return
+		return errors.Is(err, errReplaced)
 	}
 	gateways, err := n.fleet.alive(ctx, gatewayPrefix)
 	if err != nil {
-		return // the next time
+		return false // the next time
 	}
 	for _, s := range n.all() {
 		s.check(gateways)
 	}
+	return false
 }
 
 func (n *Node) all() []*seat {
@@ -344,6 +392,10 @@ func (n *Node) checkDrained() {
 func (n *Node) receive(m *nats.Msg) {
 	fr, ok := decodeFrame(m.Data)
 	if !ok {
+		return
+	}
+	if fr.kind == frameNamed {
+		signal(n.named)
 		return
 	}
 	n.mu.Lock()
