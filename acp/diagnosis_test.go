@@ -12,6 +12,48 @@ import (
 	"github.com/acpgo/sdk/acp/rpc"
 )
 
+// A call that the peer has not seen says so, and others do not.
+func TestErrNotSent(t *testing.T) {
+	stop := make(chan struct{})
+	agent := acp.AgentHandlers{NewSession: newSession, Prompt: func(
+		ctx context.Context, _ *acp.AgentSession, _ *acp.PromptRequest,
+	) (*acp.PromptResponse, error) {
+		close(stop)
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}}
+	conn := connect(t, agent, nil, acp.ClientHandlers{}, nil)
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	s, err := conn.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: "/w"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	closing := make(chan error)
+	go func() {
+		<-stop
+		closing <- conn.Close()
+	}()
+	_, lost := s.Prompt(t.Context(), acp.TextBlock("wait"))
+	<-closing
+	_, invalid := conn.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: "."})
+	_, cancelled := conn.NewSession(over, &acp.NewSessionRequest{Cwd: "/w"})
+	_, closed := conn.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: "/w"})
+	_, prompt := s.Prompt(t.Context(), acp.TextBlock("again"))
+	_, unsupported := conn.ListSessions(t.Context(), &acp.ListSessionsRequest{})
+	for _, test := range []struct {
+		err, is error
+		unsent  bool
+	}{
+		{lost, acp.ErrClosed, false}, {invalid, acp.ErrInvalidParams, true}, {cancelled, context.Canceled, true},
+		{closed, acp.ErrClosed, true}, {prompt, acp.ErrClosed, true}, {unsupported, acp.ErrUnsupported, true},
+	} {
+		if !errors.Is(test.err, test.is) || errors.Is(test.err, acp.ErrNotSent) != test.unsent {
+			t.Errorf("%v: it is not %v, or ErrNotSent is not %v", test.err, test.is, test.unsent)
+		}
+	}
+}
+
 // A call that was not sent says so, and does not look like an answer.
 func TestUnsentCallsSaySo(t *testing.T) {
 	conn := connect(t, acp.AgentHandlers{}, nil, acp.ClientHandlers{}, nil)

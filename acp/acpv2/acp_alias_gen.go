@@ -53,10 +53,11 @@ type (
 // Errors to match with errors.Is. Those with a number are codes of Error, and a handler may return them directly.
 const (
 	ErrClosed           = rpc.ErrClosed           // the connection is over
+	ErrNotSent          = rpc.ErrNotSent          // the peer has not seen the request
 	ErrUnsupported      = rpc.ErrUnsupported      // the peer did not advertise the capability
 	ErrExperimental     = rpc.ErrExperimental     // an experimental feature that the options do not enable
 	ErrTurnCancelled    = rpc.ErrTurnCancelled    // the cause of a cancelled turn's context
-	ErrOverflow         = rpc.ErrOverflow         // a call held up its own session's updates
+	ErrOverflow         = rpc.ErrOverflow         // a call blocked its own session's updates
 	ErrAuthRequired     = rpc.ErrAuthRequired     // -32000: authenticate first
 	ErrResourceNotFound = rpc.ErrResourceNotFound // -32002: unknown session, missing file
 	ErrRequestCancelled = rpc.ErrRequestCancelled // -32800: cancelled by $/cancel_request

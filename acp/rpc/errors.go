@@ -114,6 +114,10 @@ const (
 	// ErrClosed reports that the connection is over. It is joined with an error that gives the reason: io.EOF if the
 	// peer ended it, io.ErrUnexpectedEOF if the peer did so within a message, an *ExitError if a subprocess ended.
 	ErrClosed Sentinel = engine.ErrClosed
+	// ErrNotSent reports that a request failed before it was sent, for example because the connection was over already:
+	// the peer has not seen it, and sending it again cannot repeat anything. It is joined with the reason. After any other
+	// error that is not the peer's, a [CallError], the peer may have handled the request.
+	ErrNotSent Sentinel = engine.ErrNotSent
 	// ErrUnsupported reports that a call was not sent because the peer did not advertise the capability.
 	ErrUnsupported Sentinel = engine.ErrUnsupported
 	// ErrExperimental reports that a message was not sent, or that handlers are not served, because they belong to an

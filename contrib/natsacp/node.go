@@ -208,7 +208,7 @@ func (n *Node) regain(ctx context.Context) error {
 }
 
 // errReplaced is why a node takes no more sessions when another one has its name.
-var errReplaced = errors.New("another node has started with this name: this one ends its agents, and takes no more sessions")
+var errReplaced = errors.New("another node has started with this name, and this one takes no more sessions")
 
 // retire leaves everything to another node with the same name.
 func (n *Node) retire() (err error) {

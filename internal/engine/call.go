@@ -167,13 +167,13 @@ type result interface {
 // start sends the request.
 func (p *pending) start(ctx context.Context, params wire.Encodable) error {
 	if ctx.Err() != nil {
-		return context.Cause(ctx)
+		return notSentError{context.Cause(ctx)}
 	}
-	err := p.conn.wire.Start(ctx, &p.call, p.method, params, p)
-	if err != nil {
+	if err := p.conn.wire.Start(ctx, &p.call, p.method, params, p); err != nil {
 		_, err = p.conn.failure(ctx, err)
+		return notSentError{err}
 	}
-	return err
+	return nil
 }
 
 // Sent records the session of the request; the wire's lock for sending is held.

@@ -29,6 +29,16 @@ func (e *UnsentError) Error() string { return e.Method + ": acp: not sent: " + e
 // Unwrap returns the reason for the refusal.
 func (e *UnsentError) Unwrap() error { return e.Err }
 
+// Is reports that the peer has not seen the call.
+func (e *UnsentError) Is(target error) bool { return target == ErrNotSent }
+
+// notSentError is the error of a call that has failed before it was sent.
+type notSentError struct{ error }
+
+func (e notSentError) Unwrap() error { return e.error }
+
+func (e notSentError) Is(target error) bool { return target == ErrNotSent }
+
 // The error codes with which the engine answers.
 const (
 	codeInvalidRequest   = -32600
@@ -44,9 +54,15 @@ type Sentinel string
 // Error implements the error interface.
 func (s Sentinel) Error() string { return string(s) }
 
+// Is reports whether the target is ErrNotSent, and the error is of a call that was not sent.
+func (s Sentinel) Is(target error) bool {
+	return target == ErrNotSent && (s == ErrUnsupported || s == ErrExperimental)
+}
+
 // The errors that end a call or a turn; they are documented in package rpc.
 const (
 	ErrClosed        Sentinel = "acp: connection closed"
+	ErrNotSent       Sentinel = "acp: not sent"
 	ErrUnsupported   Sentinel = "acp: not supported by the peer"
 	ErrExperimental  Sentinel = "acp: experimental feature not enabled"
 	ErrTurnCancelled Sentinel = "acp: turn cancelled"
