@@ -41,7 +41,7 @@ func TestMain(m *testing.M) {
 		return
 	}
 	slog.SetDefault(slog.New(slog.DiscardHandler)) // passing tests print nothing
-	buildtest.Main(m, map[string]*string{"../../examples/agent": &exampleAgent})
+	buildtest.Main(m, map[string]*string{"../../internal/test/actor/actor": &exampleAgent})
 }
 
 // roles are the programs that the test binary can be.

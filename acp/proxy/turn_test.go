@@ -43,7 +43,7 @@ func allTransparent() proxy.Hooks {
 // A whole turn through proxies is what it is without them, and nobody sends what the protocol does not allow.
 func TestWholeTurn(t *testing.T) {
 	tier.Need(t, tier.Normal)
-	exampleAgent := buildtest.Program(t, "../../examples/agent")
+	exampleAgent := buildtest.Program(t, "../../internal/test/actor/actor")
 	dir := t.TempDir()
 	type chain struct {
 		name      string
@@ -183,7 +183,7 @@ func wholeTurn(t *testing.T, transport acp.Transport, dir string) []string {
 // Whenever the agent is killed, the client's calls fail with the reason, and the proxy ends and leaves nothing behind.
 func TestAgentKilled(t *testing.T) {
 	tier.Need(t, tier.Full)
-	exampleAgent := buildtest.Program(t, "../../examples/agent")
+	exampleAgent := buildtest.Program(t, "../../internal/test/actor/actor")
 	for n := range int64(40) {
 		for _, hooks := range []proxy.Hooks{{}, allTransparent()} {
 			cmd := exec.Command(exampleAgent, "-state", t.TempDir())

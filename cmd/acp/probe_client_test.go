@@ -251,7 +251,7 @@ func TestProbeBadClients(t *testing.T) {
 	}
 }
 
-// TestProbeClient probes the example client: nothing fails, no recommendation is broken, and no MUST is missing.
+// TestProbeClient probes the scripted client: nothing fails, no recommendation is broken, and no MUST is missing.
 func TestProbeClient(t *testing.T) {
 	tier.Need(t, tier.Full)
 	t.Parallel()
@@ -262,7 +262,7 @@ func TestProbeClient(t *testing.T) {
 	} {
 		args = append(args, "--type", typed)
 	}
-	args = append(args, "--", built(t, exampleUser), "-add", os.TempDir(), "-mcp", "files=true")
+	args = append(args, "--", built(t, exampleAgent), "client", "-add", os.TempDir(), "-mcp", "files=true")
 	r, status := runJSON(t, args...)
 	if status != 0 || !r.Conforms {
 		t.Errorf("ended with status %d, conforms: %v", status, r.Conforms)
@@ -302,7 +302,7 @@ func TestProbeClientFaults(t *testing.T) {
 // report covers both.
 func TestFakeAgent(t *testing.T) {
 	tier.Need(t, tier.Normal)
-	client, file := built(t, exampleUser), filepath.Join(t.TempDir(), "seen.jsonl")
+	client, file := built(t, exampleAgent), filepath.Join(t.TempDir(), "seen.jsonl")
 	acp, err := exec.LookPath("acp")
 	if err != nil {
 		t.Fatal(err)
@@ -310,8 +310,8 @@ func TestFakeAgent(t *testing.T) {
 	for range 2 {
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 		defer cancel()
-		cmd := exec.CommandContext(ctx, client, "-allow", "-p", "a", "-p", "b", "-p", "c", "--", acp, "fake-agent", "--report", file)
-		cmd.Dir = t.TempDir()
+		cmd := exec.CommandContext(ctx, client, "client", "--", acp, "fake-agent", "--report", file)
+		cmd.Dir, cmd.Stdin = t.TempDir(), strings.NewReader(strings.Repeat("1\n", 6)) // prompts, and answers to questions
 		if out, err := cmd.CombinedOutput(); err != nil || !bytes.Contains(out, []byte("Scenario ")) {
 			t.Fatalf("%v\n%s", err, out)
 		}
@@ -335,7 +335,7 @@ func TestFakeAgent(t *testing.T) {
 		t.Errorf("%d scenarios were played", played)
 	}
 	r, status := runJSON(t, "probe-client", "--format", "json", "--report", file)
-	if status != 0 || !r.Conforms || r.Target != "acp-example-client" || r.Summary.Verdicts[probe.Pass] < 20 {
+	if status != 0 || !r.Conforms || r.Target != "acp-actor" || r.Summary.Verdicts[probe.Pass] < 20 {
 		t.Errorf("ended with status %d, target %q, %v", status, r.Target, r.Summary)
 	}
 	if err := os.WriteFile(file, []byte("no outcome\n"), 0o600); err != nil {

@@ -49,8 +49,7 @@ func (m tests) Run() int {
 
 var (
 	builtDir     string
-	exampleAgent = build("examples/agent")
-	exampleUser  = build("examples/client")
+	exampleAgent = build("internal/test/actor/actor")
 	kitAgent     = build("examples/kit-agent")
 )
 

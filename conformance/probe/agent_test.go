@@ -18,7 +18,7 @@ import (
 // exampleAgent returns a launch function for the example agent, whose state is in the home of the scenario.
 func exampleAgent(t *testing.T) probe.Launch {
 	t.Helper()
-	binary := buildtest.Program(t, "../../examples/agent")
+	binary := buildtest.Program(t, "../../internal/test/actor/actor")
 	return launchCommand(func(dir string) *exec.Cmd { return exec.Command(binary, "-state", probe.Home(dir)) })
 }
 

@@ -155,11 +155,11 @@ func changes(s *state, m *line) bool {
 	return len(same) > 1 && string(same[len(same)-2].params) != string(m.params)
 }
 
-// changedEntryAlone leaves the other entries out of the second plan.
+// changedEntryAlone leaves the other entries out of the second plan, in which the first one has changed.
 var changedEntryAlone = fault{toClient: func(s *state, m *line) []string {
-	begin, end := strings.Index(m.text, `"entries":[{`), strings.Index(m.text, "},{")
-	if strings.Contains(m.text, `"sessionUpdate":"plan"`) && end > 0 && s.nth("plan") == 2 {
-		return []string{m.text[:begin+len(`"entries":[`)] + m.text[end+2:]}
+	first, last := strings.Index(m.text, "},{"), strings.LastIndex(m.text, "]")
+	if strings.Contains(m.text, `"sessionUpdate":"plan"`) && first > 0 && s.nth("plan") == 2 {
+		return []string{m.text[:first+1] + m.text[last:]}
 	}
 	return []string{m.text}
 }}

@@ -43,7 +43,7 @@ func TestMain(m *testing.M) {
 	case "mortal":
 		err = mortal()
 	default:
-		programs := map[string]*string{"../agent": &exampleAgent}
+		programs := map[string]*string{"../../internal/test/actor/actor": &exampleAgent}
 		if os.Getenv(tier.Variable) != "" { // it takes longer to compile than all tests to run
 			programs["../kit-agent"] = &kitAgent
 		}

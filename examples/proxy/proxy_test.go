@@ -38,7 +38,7 @@ func TestMain(m *testing.M) {
 		act()
 		return
 	}
-	buildtest.Main(m, map[string]*string{"../agent": &exampleAgent})
+	buildtest.Main(m, map[string]*string{"../../internal/test/actor/actor": &exampleAgent})
 }
 
 // agents are programs to stand behind the proxy.

@@ -46,7 +46,7 @@ func TestMain(m *testing.M) {
 	dir, err := os.MkdirTemp("", "talk")
 	if err == nil {
 		exampleAgent = filepath.Join(dir, "agent.exe")
-		build := exec.Command("go", "build", "-o", exampleAgent, "../../../../examples/agent")
+		build := exec.Command("go", "build", "-o", exampleAgent, "../../../../internal/test/actor/actor")
 		build.Stderr = os.Stderr
 		err = build.Run()
 	}

@@ -278,7 +278,7 @@ func TestSamples(t *testing.T) {
 	}
 	output(t, "nodes", "--nats", s.ClientURL(), "--nats-user", "red-operator", "--nats-token-file", secret("operator", "of-OPERATOR\n")) // creates the fleet
 	users := secret("users", "ann of-ANN\n")
-	agent := []string{buildtest.Program(t, "github.com/acpgo/sdk/examples/agent"), "-state", filepath.Join(dir, "state")}
+	agent := []string{buildtest.Program(t, "github.com/acpgo/sdk/internal/test/actor/actor"), "-state", filepath.Join(dir, "state")}
 	var url string
 	for _, args := range samples {
 		args = slices.Clone(args[1:])

@@ -100,7 +100,7 @@ func line(t *testing.T, in *bufio.Scanner) string {
 
 // The page's first steps: up, a second node, and the end of the first.
 func TestUp(t *testing.T) {
-	agent := []string{"--", buildtest.Program(t, "github.com/acpgo/sdk/examples/agent"), "-state", filepath.Join(t.TempDir(), "state")}
+	agent := []string{"--", buildtest.Program(t, "github.com/acpgo/sdk/internal/test/actor/actor"), "-state", filepath.Join(t.TempDir(), "state")}
 	up := start(t, append([]string{"up", "--store", t.TempDir(), "--listen", "127.0.0.1:0", "--nats-listen", "127.0.0.1:0"}, agent...)...)
 	url := line(t, up)
 	join := strings.Fields(strings.TrimPrefix(line(t, up), "join with "))
@@ -173,7 +173,7 @@ func TestTelemetry(t *testing.T) {
 	t.Setenv("OTEL_EXPORTER_OTLP_COMPRESSION", "none")
 	t.Setenv("OTEL_BSP_SCHEDULE_DELAY", "10")
 	t.Setenv("OTEL_METRIC_EXPORT_INTERVAL", "50")
-	agent := buildtest.Program(t, "github.com/acpgo/sdk/examples/agent")
+	agent := buildtest.Program(t, "github.com/acpgo/sdk/internal/test/actor/actor")
 	up := start(t, "up", "--store", t.TempDir(), "--listen", "127.0.0.1:0", "--", agent, "-state", t.TempDir())
 	client, err := acp.Connect(t.Context(), conformance.Tap(t, conformance.Client, remote.Dial(line(t, up), nil), nil), acp.ClientHandlers{}, nil)
 	if err != nil {
@@ -237,7 +237,7 @@ func TestNATSListen(t *testing.T) {
 		}
 	}
 	up := start(t, "up", "--store", t.TempDir(), "--listen", "127.0.0.1:0", "--nats-listen", ":0", "--nats-cert", cert,
-		"--nats-key", filepath.Join(dir, "key.pem"), "--", buildtest.Program(t, "github.com/acpgo/sdk/examples/agent"))
+		"--nats-key", filepath.Join(dir, "key.pem"), "--", buildtest.Program(t, "github.com/acpgo/sdk/internal/test/actor/actor"))
 	line(t, up)
 	join := strings.Fields(strings.TrimPrefix(line(t, up), "join with "))
 	_, port, err := net.SplitHostPort(join[1][strings.Index(join[1], "//")+2:])

@@ -23,7 +23,7 @@ var installed = npmtest.Folder{Files: []string{
 // The TypeScript client has the same conversation with an agent of a fleet as with the agent itself.
 func TestTypeScriptClient(t *testing.T) {
 	modules := installed.Dir(t)
-	agent := buildtest.Program(t, "github.com/acpgo/sdk/examples/agent")
+	agent := buildtest.Program(t, "github.com/acpgo/sdk/internal/test/actor/actor")
 	talk := func(to ...string) (summary map[string]any) {
 		t.Helper()
 		root := t.TempDir()

@@ -22,7 +22,7 @@ import (
 func agent(t *testing.T, args ...string) *inspect.Agent {
 	t.Helper()
 	need(t)
-	words := append([]string{buildtest.Program(t, "github.com/acpgo/sdk/examples/agent")}, args...)
+	words := append([]string{buildtest.Program(t, "github.com/acpgo/sdk/internal/test/actor/actor")}, args...)
 	return &inspect.Agent{
 		Words: append([]string{"reference-agent"}, args...),
 		Connect: func(_ context.Context, stderr io.Writer) (rpc.Transport, error) {

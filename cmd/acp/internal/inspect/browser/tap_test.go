@@ -19,7 +19,7 @@ func TestTap(t *testing.T) {
 	folder := npmtest.Folder{Files: []string{programs + "*.mjs", programs + "package.json", programs + "package-lock.json"}}
 	t.Cleanup(folder.Remove)
 	dir := folder.Dir(t)
-	agent := buildtest.Program(t, "github.com/acpgo/sdk/examples/agent")
+	agent := buildtest.Program(t, "github.com/acpgo/sdk/internal/test/actor/actor")
 	out, inspecting := command(t, buildtest.Program(t, "github.com/acpgo/sdk/cmd/acp"), "inspect", "--listen", "--", agent)
 	p := newTab(t, wide)
 	p.open(out.line())
