@@ -1,71 +1,17 @@
-// The short form in which the requirements' conversations are written. It is expanded to a transcript, which plays the
-// raw peer of an agent or a client made with this package.
+// Transcripts in the short form play the raw peer of an agent or a client made with this package.
 
 package acp_test
 
 import (
 	"errors"
-	"regexp"
-	"strings"
 	"testing"
 
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/conformance"
 	"github.com/acpgo/sdk/conformance/transcript"
+	"github.com/acpgo/sdk/internal/test/shortform"
 )
-
-// A line of the short form is one of these, or a line of a transcript:
-//
-//	-> session/new#1 {params}    a request with the id 1, which may be any JSON or a $name
-//	-> session/cancel {params}   a notification
-//	<- #1 {result}               the answer to request 1
-//	<- #1 -32602 {data}          or an error, with that data if any is given
-var shortForm = regexp.MustCompile(`^(->|<-)([*&]?) ([a-z_$][\w$/.]*)?(?:#(\S+))?(?: (-\d+))?(?: (.+))?$`)
-
-// expand makes a transcript of the short form.
-func expand(t *testing.T, text string) *transcript.Script {
-	t.Helper()
-	var long strings.Builder
-	long.WriteString("-- transcript --\n")
-	for line := range strings.Lines(text) {
-		line = strings.TrimSpace(line)
-		if m := shortForm.FindStringSubmatch(line); m != nil && m[3]+m[4] != "" {
-			line = m[1] + m[2] + " " + envelope(m[3], m[4], m[5], m[6])
-		}
-		long.WriteString(line + "\n")
-	}
-	script, err := transcript.Parse(t.Name(), []byte(long.String()))
-	if err != nil {
-		t.Fatalf("%v in\n%s", err, long.String())
-	}
-	return script
-}
-
-func envelope(method, id, code, body string) string {
-	members := []string{`"jsonrpc":"2.0"`}
-	add := func(name, value string) {
-		if value != "" {
-			members = append(members, `"`+name+`":`+value)
-		}
-	}
-	if strings.HasPrefix(id, "$") {
-		id = `"` + id + `"`
-	}
-	add("id", id)
-	switch {
-	case method != "":
-		add("method", `"`+method+`"`)
-		add("params", body)
-	case code == "":
-		add("result", body)
-	case body == "":
-		add("error", `{"code":`+code+`,"message":"$any","...":""}`)
-	default:
-		add("error", `{"code":`+code+`,"message":"$any","data":`+body+`}`)
-	}
-	return "{" + strings.Join(members, ",") + "}"
-}
 
 // hello opens a script: a client with these capabilities initializes.
 func hello(capabilities string) string {
@@ -95,7 +41,7 @@ func playClient(t *testing.T, handlers acp.AgentHandlers, opts *acp.AgentOptions
 	if err != nil {
 		t.Fatal(err)
 	}
-	transcript.Run(t, expand(t, script+`
+	transcript.Run(t, shortform.Expand(t, script+`
 		-> _alive#"alive"
 		<- #"alive" -32601 {"method":"_alive"}
 	`), conformance.Client, theirs)
@@ -112,7 +58,7 @@ func playAgent(
 ) {
 	t.Helper()
 	ours, theirs := acp.Pipe()
-	whole := expand(t, `-> initialize#$hello {"protocolVersion":1,"...":""}
+	whole := shortform.Expand(t, `-> initialize#$hello {"protocolVersion":1,"...":""}
 		<- #$hello `+initialized+`
 		`+script+`
 		-> _alive#$alive

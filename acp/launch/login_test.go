@@ -56,8 +56,8 @@ func TestREG12_Login(t *testing.T) {
 	}
 }
 
-// TestLogin: the method that is chosen is run by the agent or in the terminal, after which the agent is started anew.
-func TestLogin(t *testing.T) {
+// TestAUT6_Login: the method that is chosen is run by the agent or in the terminal, after which the agent is started anew.
+func TestAUT6_Login(t *testing.T) {
 	tier.Need(t, tier.Normal)
 	requireShell(t)
 	command := launch.New(write(t, filepath.Join(t.TempDir(), "agent"), "#!/bin/sh\ntest \"$1\" = login\n", 0o700))

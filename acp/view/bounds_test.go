@@ -321,7 +321,7 @@ func (p prompter) Prompt(ctx context.Context, _ ...acp.ContentBlock) (*acp.Promp
 }
 
 // Prompt begins and ends the turn, and marks open tool calls when it is cancelled, at once.
-func TestPrompt(t *testing.T) {
+func TestPRM8_Prompt(t *testing.T) {
 	s := view.New(nil)
 	ctx, cancel := context.WithCancel(t.Context())
 	marked := false

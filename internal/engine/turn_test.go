@@ -60,7 +60,7 @@ func clientRoutes(update func(context.Context, *updateParams) error, ask func(co
 }
 
 // PRM-9, PRM-14: a cancelled turn.
-func TestTurnCancelled(t *testing.T) {
+func TestPRM14_TurnCancelled(t *testing.T) {
 	for _, how := range []string{"context", "Cancel", "CancelSession"} {
 		t.Run(how, func(t *testing.T) {
 			asked := make(chan struct{}, 1)

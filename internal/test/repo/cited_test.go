@@ -16,7 +16,7 @@ import (
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
-// Tests, or rows of a test, have the ids of the requirements that they show in their names: SES27_SES30_…
+// Tests, rows of a test, or transcripts, have the ids of the requirements that they show in their names: SES27_SES30_…
 // These requirements are shown by tests with other names.
 var shownElsewhere = map[string][]string{
 	"OVW-2":  {"TestPathsAndLinesAreChecked"},
@@ -37,7 +37,7 @@ var rules = map[int][]string{
 	3:  {"TestNotificationsOfManySessions", "TestOverflowFailsTheCall", "TestQueueOfEmptyNotifications"},
 	4:  {"TestCancelBehindPrompt", "TestCancelOfIdleSession"},
 	5:  {"TestServedTurnCancelled", "TestAfterResponse", "TestKeepTurn"},
-	6:  {"TestTurnCancelled", "TestTurnGivenUpAfterGrace", "TestPermissionWhileCancelled", "TestTurnUntil"},
+	6:  {"TestPRM14_TurnCancelled", "TestTurnGivenUpAfterGrace", "TestPermissionWhileCancelled", "TestTurnUntil"},
 	7:  {"TestCallCancelled", "TestCancelRequest"},
 	8:  {"TestCallsAreGated", "TestAgentsCallsAreGated", "TestRequestsBeforeInitialize"},
 	9:  {"TestBadInput", "TestHostileLines", "TestHostileParams", "TestInvalidParamsLeakNothing"},
@@ -173,6 +173,9 @@ func testsOfTheModule(t *testing.T) named {
 	}
 	like := regexp.MustCompile(`^"([A-Z]{2,3}[0-9]+_)+[A-Za-z0-9]+"$`)
 	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+		if err == nil && filepath.Base(filepath.Dir(path)) == "requirements" && strings.HasSuffix(path, ".txtar") {
+			add(strings.ReplaceAll(d.Name(), "-", "")) // a transcript, see internal/test/actor
+		}
 		if err != nil || d.IsDir() || !strings.HasSuffix(path, "_test.go") {
 			return err
 		}
