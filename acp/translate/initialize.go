@@ -244,9 +244,9 @@ func (s *State) agentTo2(result *object) {
 	markers(&prompt)
 	markers(&mcp)
 	mcp.drop("sse")
-	mcp = append(obj("stdio", emptyObj), mcp...)
+	mcp = obj("stdio", emptyObj).and(mcp)
 	session.drop("list", "resume", "close")
-	session = append(obj("prompt", prompt, "mcp", mcp), session...)
+	session = obj("prompt", prompt, "mcp", mcp).and(session)
 	caps.drop("loadSession", "promptCapabilities", "mcpCapabilities", "sessionCapabilities")
 	if auth != nil {
 		auth.drop("logout")
@@ -297,10 +297,10 @@ func agentTo1(result *object) {
 		flags(&prompt)
 		flags(&mcp)
 		session.drop("prompt", "mcp")
-		session = append(obj("list", emptyObj, "resume", emptyObj, "close", emptyObj), session...)
+		session = obj("list", emptyObj, "resume", emptyObj, "close", emptyObj).and(session)
 		caps.drop("session")
-		caps = append(obj("loadSession", yes, "promptCapabilities", prompt, "mcpCapabilities", mcp, "sessionCapabilities",
-			session), caps...)
+		caps = obj("loadSession", yes, "promptCapabilities", prompt, "mcpCapabilities", mcp, "sessionCapabilities",
+			session).and(caps)
 	}
 	if auth := caps.sub("auth"); auth != nil || len(list(methods)) > 0 {
 		if len(list(methods)) > 0 {

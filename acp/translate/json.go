@@ -184,10 +184,29 @@ func (o *object) drop(names ...string) {
 	*o = slices.DeleteFunc(*o, func(m member) bool { return slices.Contains(names, m.name) })
 }
 
-func (o object) rename(from, to string) {
-	if i := o.index(from); i >= 0 {
-		o[i].name = to
+func (o *object) rename(from, to string) {
+	if o.has(from) {
+		o.drop(to)
+		(*o)[o.index(from)].name = to
 	}
+}
+
+// put sets members, as set does.
+func (o *object) put(members object) {
+	for _, m := range members {
+		o.set(m.name, m.value)
+	}
+}
+
+// and returns the members of o, and those of more that o does not have: no object gets two members of one name.
+func (o object) and(more object) object {
+	own := o[:len(o):len(o)]
+	for _, m := range more {
+		if !own.has(m.name) {
+			o = append(o, m)
+		}
+	}
+	return o
 }
 
 // text returns the object as JSON.

@@ -85,6 +85,9 @@ func (s *State) setOption1(m *message) *fault {
 	sess := s.session(id)
 	if sess.modes != nil && m.str("configId") == sess.option {
 		mode := unquote(value)
+		if mode == "" {
+			return errParams("a mode without id")
+		}
 		params := append(object{}, m.params...)
 		params.drop("configId", "type", "value")
 		params.set("modeId", quote(mode))
@@ -168,12 +171,13 @@ func (s *State) setMode2(m *message) *fault {
 	}
 	params := append(object{}, m.params...)
 	params.drop("modeId")
-	params = append(params, obj("configId", sess.option, "type", "id", "value", m.str("modeId"))...)
+	params.put(obj("configId", sess.option, "type", "id", "value", m.str("modeId")))
 	return s.send(m, "session/set_config_option", params, func(answer *message) {
 		if result := s.result(answer); result != nil {
-			s.optionsTo1(sess, result.list("configOptions"))
+			options := s.optionsTo1(sess, result.list("configOptions"))
 			result.drop("configOptions")
 			s.reply(answer, result)
+			s.update(id, obj("sessionUpdate", "config_option_update", "configOptions", options))
 		}
 	})
 }

@@ -28,8 +28,7 @@ func (s *State) permission1(m *message) *fault {
 	c.note(about)
 	params := append(object{}, m.params...)
 	params.drop("toolCall")
-	params = append(params, obj("title", cmp.Or(c.title, "Permission"), "subject",
-		obj("type", "tool_call", "toolCall", about))...)
+	params.put(obj("title", cmp.Or(c.title, "Permission"), "subject", obj("type", "tool_call", "toolCall", about)))
 	return s.ask(sess, c, m, params, optionIDs(options))
 }
 
@@ -45,10 +44,16 @@ func (s *State) elicitation1(m *message) *fault {
 		}
 		params.set("requestedSchema", schema.text())
 	}
-	if id := m.str("sessionId"); id != "" && m.id != nil {
-		return s.ask(s.session(id), nil, m, params, nil)
+	id := m.str("sessionId")
+	if id == "" || m.id == nil {
+		return s.send(m, m.method, params, nil)
 	}
-	return s.send(m, m.method, params, nil)
+	sess := s.session(id)
+	if sess.closed {
+		s.answer(AgentSide, m.id, obj("action", "cancel"))
+		return nil
+	}
+	return s.ask(sess, nil, m, params, nil)
 }
 
 // ask sends a question to the user, and reports that the work waits for it, unless other work continues.
@@ -67,10 +72,14 @@ func (s *State) ask(sess *session, c *call, m *message, params object, options [
 			sess.needs = false
 			s.state(sess, "running")
 		}
-		if sess.closed && options != nil {
-			options = []string{} // closing has cancelled the turn, and with it the question
+		switch { // closing has cancelled the turn, and with it the question
+		case sess.closed && options == nil:
+			s.answer(AgentSide, answer.id, obj("action", "cancel"))
+		case sess.closed:
+			s.outcome(answer, []string{})
+		default:
+			s.outcome(answer, options)
 		}
-		s.outcome(answer, options)
 	})
 	if err != nil {
 		return err
@@ -147,7 +156,7 @@ func (s *State) permission2(m *message) *fault {
 	call := about.str("toolCallId")
 	if c, fresh := s.call(sess, call); fresh {
 		c.note(about)
-		s.update(id, append(obj("sessionUpdate", "tool_call"), about...))
+		s.update(id, obj("sessionUpdate", "tool_call").and(about))
 	}
 	return s.send(m, m.method, params, func(answer *message) {
 		chosen := s.outcome(answer, ids)

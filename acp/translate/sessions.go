@@ -31,6 +31,7 @@ type replay struct {
 	swallow bool            // the client has not asked for it
 	whole   bool            // it is complete
 	begun   map[string]bool // messages and tool calls that have begun, at most maxReplayed
+	idle    object          // the state of an agent of version 2, if it is idle
 }
 
 const maxReplayed = 10_000
@@ -292,12 +293,17 @@ func (s *State) closeSession(id string) {
 	}
 }
 
-// delete is session/delete, and session/close for an agent of version 2. Nothing of the session is remembered then.
+// delete is session/delete, and session/close for an agent of version 2. Nothing of the session is remembered then,
+// except that an agent of version 1 may not have noticed yet.
 func (s *State) delete(m *message) *fault {
 	id := m.str("sessionId")
 	return s.send(m, m.method, m.params, func(answer *message) {
 		if result := s.result(answer); result != nil {
-			s.forgetSession(id)
+			if s.mode == agent1 {
+				s.closeSession(id)
+			} else {
+				s.forgetSession(id)
+			}
 			s.reply(answer, result)
 		}
 	})
@@ -330,7 +336,7 @@ func (s *State) open2(m *message) *fault {
 // an update after the answer.
 func (s *State) openedTo1(sess *session, result *object) (commands raw) {
 	commands = result.get("availableCommands")
-	result.drop("availableCommands")
+	result.drop("availableCommands", "modes")
 	if result.get("configOptions") == nil {
 		return commands
 	}
@@ -380,7 +386,9 @@ func (s *State) releaseHeld() {
 
 // load2 is session/load, for an agent of version 2.
 func (s *State) load2(m *message) *fault {
-	return s.resumeFor(m, append(append(object{}, m.params...), member{"replayFrom", obj("type", "start").text()}))
+	params := append(object{}, m.params...)
+	params.set("replayFrom", obj("type", "start").text())
+	return s.resumeFor(m, params)
 }
 
 // resume2 is session/resume, for an agent of version 2.
@@ -403,8 +411,11 @@ func (s *State) resumeFor(m *message, params object) *fault {
 	}
 	sess.whole = false
 	return s.send(m, "session/resume", params, func(answer *message) {
-		whole := sess.replay.whole
+		whole, idle := sess.replay.whole, sess.replay.idle
 		sess.replay = replay{}
+		if idle != nil {
+			s.state2(sess, idle) // the work on prompts before has ended
+		}
 		if result := s.result(answer); result != nil {
 			sess = s.opened(id, m.params)
 			sess.whole = whole

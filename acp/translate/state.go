@@ -327,7 +327,7 @@ func read(from Side, line []byte) (*message, *fault) {
 	if i := all.index("id"); i >= 0 {
 		m.id = all[i].value
 	}
-	if i := all.index("params"); i >= 0 {
+	if i := all.index("params"); i >= 0 && !isNull(all[i].value) {
 		m.params, _ = parse(all[i].value)
 	} else {
 		m.params = object{}

@@ -3,6 +3,7 @@ package translate
 import (
 	"bytes"
 	"encoding/base64"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -496,10 +497,8 @@ func patch(path, from, to string, fresh bool) string {
 	for tail < min(len(old), len(new))-head && old[len(old)-1-tail] == new[len(new)-1-tail] {
 		tail++
 	}
-	name, end := path, "\n"
-	if strings.ContainsAny(path, "\"\\\n\t\r") {
-		name = strconv.QuoteToASCII(path)
-	} else if strings.Contains(path, " ") {
+	name, end := gitName(path), "\n"
+	if name == path && strings.Contains(path, " ") {
 		end = "\t\n" // as git does it
 	}
 	var b strings.Builder
@@ -546,6 +545,25 @@ func lines(text string) []string {
 	return slices.DeleteFunc(strings.SplitAfter(text, "\n"), func(line string) bool { return line == "" })
 }
 
+// gitName returns a name as git writes it: in quotes, with escapes of C, if it has special characters.
+func gitName(path string) string {
+	var b strings.Builder
+	for _, c := range []byte(path) {
+		switch {
+		case c == '"' || c == '\\':
+			b.Write([]byte{'\\', c})
+		case c < ' ' || c == 0x7f:
+			fmt.Fprintf(&b, `\%03o`, c)
+		default:
+			b.WriteByte(c)
+		}
+	}
+	if b.Len() == len(path) {
+		return path
+	}
+	return `"` + b.String() + `"`
+}
+
 // maxHunks is how many parts of a patch a client of version 1 gets.
 const maxHunks = 100
 
@@ -564,8 +582,7 @@ func diffTo1(item object) (all []raw) {
 			}
 			meta := item.sub("_meta")
 			if !h.added && !whole {
-				meta = append(append(object{}, meta...),
-					obj("fragment", obj("oldLine", raw(h.oldLine), "newLine", raw(h.newLine)))...)
+				meta.set("fragment", obj("oldLine", raw(h.oldLine), "newLine", raw(h.newLine)).text())
 			}
 			if meta != nil {
 				one.set("_meta", meta.text())

@@ -70,7 +70,7 @@ func (s *State) prompt1(m *message) *fault {
 	switch {
 	case m.id == nil:
 		return nil
-	case id == "" || p.content == nil:
+	case id == "" || len(p.content) == 0:
 		return errParams("a prompt without session or content")
 	}
 	sess := s.session(id)
@@ -285,7 +285,7 @@ func (s *State) idle(sess *session, end object) {
 	for _, c := range sess.calls.values {
 		c.status = "" // whatever it was, the turn does not wait for it
 	}
-	s.update(sess.id, append(obj("sessionUpdate", "state_update", "state", "idle"), end...))
+	s.update(sess.id, obj("sessionUpdate", "state_update", "state", "idle").and(end))
 }
 
 // refuse answers a prompt, and its retries, with an error. Its key is free again.
@@ -536,7 +536,7 @@ func (s *State) state2(sess *session, update object) {
 			sess.finish(p)
 			s.stop(sess, p, update)
 		case sess.state == "idle" && p.ran && p.inserted != "":
-			p.ended = slices.DeleteFunc(slices.Clone(update), func(m member) bool { return len(m.value) > maxID }).clone()
+			p.ended = brief(update)
 		case sess.state == "idle":
 			p.ran = false
 		}
@@ -548,6 +548,11 @@ func (sess *session) setState(update object) {
 	if sess.state == "idle" {
 		sess.lastEnd = short(update.str("stopReason"))
 	}
+}
+
+// brief returns a state without what is too long to keep.
+func brief(update object) object {
+	return slices.DeleteFunc(slices.Clone(update), func(m member) bool { return len(m.value) > maxID }).clone()
 }
 
 // stop answers a prompt of a client of version 1.

@@ -240,10 +240,13 @@ func (s *State) update2(m *message) *fault {
 	case "user_message", "agent_message", "agent_thought":
 		all = sess.wholeTo1(kind, update)
 	case "state_update":
-		if sess.replay.on {
-			sess.setState(update)
-		} else {
+		if !sess.replay.on {
 			s.state2(sess, update)
+		} else {
+			sess.setState(update)
+			if sess.replay.idle = nil; sess.state == "idle" {
+				sess.replay.idle = brief(update)
+			}
 		}
 	case "replay_complete":
 		sess.replay.whole = true

@@ -92,9 +92,9 @@ func commandsTo2(commands []raw) raw {
 			return false
 		}
 		names[name] = true
-		*o = append(obj("type", "command"), *o...)
+		*o = obj("type", "command").and(*o)
 		if input := o.sub("input"); input != nil {
-			o.set("input", append(obj("type", "text"), input...).text())
+			o.set("input", obj("type", "text").and(input).text())
 		}
 		return true
 	})
