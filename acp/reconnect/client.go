@@ -31,11 +31,11 @@ type Options struct {
 	// Retry reports whether to try again after connecting failed with err. The default is Temporary.
 	Retry func(err error) bool
 	// RetryPrompts sends a prompt again whose connection was lost before its answer arrived, with an idempotency key, so
-	// that the agent runs it once. The answer is then that of the turn, wherever it ended. Only agents of version 2 have
-	// such keys, and only a translation that remembers them across connections, with translate.Options.Keys, offers them
-	// to the Client; any other prompt is not sent again. A session that has a prompt in progress is restored with
-	// session/load, whose replay shows whether the agent has it. If the turn ended and nobody knows how, the prompt fails
-	// with an *InterruptedError.
+	// that the agent runs it once. The answer is then that of the turn, wherever it ended. Agents of version 2 have such
+	// keys, if their transport is a translation with translate.Options.Keys, which are the same for all connections; so
+	// have fleets of package natsacp. Any other prompt is not sent again. Behind a translation, a session that has a
+	// prompt in progress is restored with session/load, whose replay shows whether the agent has it. If the turn ended
+	// and nobody knows how, the prompt fails with an *InterruptedError.
 	RetryPrompts bool
 	// Connected is called with each new connection before its sessions are restored, for example to authenticate. An
 	// error counts as a failure to connect.

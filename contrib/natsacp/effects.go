@@ -33,7 +33,10 @@ func (s *seat) before(c call, m wire.Message) (answer []byte, err error) {
 		}
 	case acp.MethodLoadSession:
 	case acp.MethodPrompt:
-		return nil, s.turnBegins()
+		if answer, err := s.known(c); answer != nil || err != nil {
+			return answer, err
+		}
+		return nil, s.turnBegins(c.prompt)
 	default:
 		return nil, nil
 	}
@@ -74,9 +77,10 @@ func (s *seat) change(change func(*Session)) error {
 }
 
 // turnBegins records a prompt.
-func (s *seat) turnBegins() error {
+func (s *seat) turnBegins(p Prompt) error {
 	return s.change(func(r *Session) {
 		s.prompts++
+		r.begun(p)
 		r.Turn = Turn{Number: r.Turn.Number + 1, State: TurnRunning}
 	})
 }
@@ -167,6 +171,9 @@ func (s *seat) release() error {
 // effect does what follows from an answer of the agent. It returns another result, or an error, if the client gets that
 // instead.
 func (s *seat) effect(c *call, m wire.Message) (json.RawMessage, error) {
+	if c.method == acp.MethodPrompt {
+		s.outcome(c, m)
+	}
 	if m.Failure != nil {
 		s.mu.Lock()
 		open := s.result != nil
@@ -178,7 +185,7 @@ func (s *seat) effect(c *call, m wire.Message) (json.RawMessage, error) {
 	}
 	switch c.method {
 	case acp.MethodInitialize:
-		return withoutFork(m.Result), nil
+		return initialized(m.Result), nil
 	case acp.MethodNewSession:
 		s.opened(m.Result)
 		return nil, s.created(m, c.cwd)
@@ -284,18 +291,21 @@ func (s *seat) ownSessions(c *call, result []byte) (json.RawMessage, error) {
 	return json.Marshal(page)
 }
 
-// withoutFork removes the capability to fork sessions from the result of initialize: both would have one agent. It
-// returns nil if there is none.
-func withoutFork(result []byte) json.RawMessage {
+// initialized returns the result of initialize for clients, or nil if it is not one. It has no capability to fork
+// sessions: both would have one agent.
+func initialized(result []byte) json.RawMessage {
 	var r, agent, session map[string]json.RawMessage
-	if json.Unmarshal(result, &r) != nil || json.Unmarshal(r["agentCapabilities"], &agent) != nil ||
-		json.Unmarshal(agent["sessionCapabilities"], &session) != nil || session["fork"] == nil {
+	if json.Unmarshal(result, &r) != nil || r == nil {
 		return nil
 	}
-	delete(session, "fork")
 	// What was read can be written.
-	agent["sessionCapabilities"], _ = json.Marshal(session)
-	r["agentCapabilities"], _ = json.Marshal(agent)
+	if json.Unmarshal(r["agentCapabilities"], &agent) == nil &&
+		json.Unmarshal(agent["sessionCapabilities"], &session) == nil && session["fork"] != nil {
+		delete(session, "fork")
+		agent["sessionCapabilities"], _ = json.Marshal(session)
+		r["agentCapabilities"], _ = json.Marshal(agent)
+	}
+	honours(r)
 	text, _ := json.Marshal(r)
 	return text
 }

@@ -91,6 +91,7 @@ type Session struct {
 	Turn    Turn      `json:"turn,omitzero"`
 	Created time.Time `json:"created"`
 	Updated time.Time `json:"updated"` // when Node or Turn has last changed
+	Prompts []Prompt  `json:"prompts,omitempty"`
 
 	// Link is the link of the agent. It is new with each epoch. Last is that of the last agent, if none runs.
 	Link string `json:"link,omitempty"`

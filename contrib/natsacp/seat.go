@@ -89,6 +89,7 @@ type call struct {
 	method  string
 	session string
 	cwd     string // of a new session
+	prompt  Prompt // if it is one with an idempotency key
 
 	// Of session/list.
 	params map[string]json.RawMessage
@@ -514,6 +515,12 @@ func (s *seat) answered(dst, line []byte, m wire.Message) (_ []byte, after func(
 		return dst, nil
 	}
 	s.trace.ended(true, m.ID, m)
+	// The agent leaves before the client gets the answer. Otherwise a client that prompts at once could keep it here
+	// forever.
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c = s.calls[n] // another client may have taken it over
+	delete(s.calls, n)
 	line = replaceID(line, m, c.id)
 	if err != nil {
 		line = errorLine(c.id, err)
@@ -521,11 +528,6 @@ func (s *seat) answered(dst, line []byte, m wire.Message) (_ []byte, after func(
 		line = resultLine(c.id, result)
 	}
 	s.answering = c.gen
-	// The agent leaves before the client gets the answer. Otherwise a client that prompts at once could keep it here
-	// forever.
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.calls, n)
 	s.leaveIfIdle()
 	return append(append(dst, line...), '\n'), func() error {
 		if c.method == acp.MethodPrompt {
@@ -733,6 +735,9 @@ func (s *seat) fromClient(d *codec.Decoder, gen uint64, line []byte) []byte {
 		if c.method == acp.MethodNewSession {
 			c.cwd = directory(m.Params)
 		}
+		if c.method == acp.MethodPrompt {
+			c.prompt = keyed(m.Params)
+		}
 		if c.method == acp.MethodListSessions {
 			_ = json.Unmarshal(m.Params, &c.params) // if they are wrong, the agent says so
 		}
@@ -749,8 +754,12 @@ func (s *seat) fromClient(d *codec.Decoder, gen uint64, line []byte) []byte {
 		s.mu.Lock()
 		delete(s.calls, n)
 		s.mu.Unlock()
-		if errors.Is(err, errTaken) {
+		switch {
+		case errors.Is(err, errTaken):
 			s.fence(err.Error())
+			return nil
+		case errors.Is(err, errWaits):
+			s.trace.failed(rpc.IntID(n), err)
 			return nil
 		}
 		if answer != nil {

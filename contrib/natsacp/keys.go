@@ -1,0 +1,119 @@
+package natsacp
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"slices"
+
+	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/acp/translate"
+	"github.com/acpgo/sdk/codec"
+	"github.com/acpgo/sdk/internal/wire"
+)
+
+// A Prompt is one of the last prompts of a session that had an idempotency key.
+type Prompt struct {
+	Key    string `json:"key"`    // a digest
+	Digest string `json:"digest"` // of its content
+	// StopReason is how its turn ended, or empty if it runs, or if that is not known.
+	StopReason string `json:"stopReason,omitempty"`
+}
+
+// maxPrompts is how many of them a record has.
+const maxPrompts = 32
+
+// keyed returns what is remembered of a prompt: nothing if it has no key.
+func keyed(params []byte) (p Prompt) {
+	var r struct {
+		Prompt json.RawMessage
+		Meta   map[string]json.RawMessage `json:"_meta"`
+	}
+	var key string
+	var content bytes.Buffer
+	if json.Unmarshal(params, &r) != nil || json.Unmarshal(r.Meta[translate.MetaIdempotencyKey], &key) != nil ||
+		key == "" || json.Compact(&content, r.Prompt) != nil {
+		return p // if the parameters are wrong, the agent says so
+	}
+	digest := func(text string) string {
+		sum := sha256.Sum256([]byte(text))
+		return base64.RawStdEncoding.EncodeToString(sum[:16])
+	}
+	// Whoever reads the record does not know the key, and so cannot try what the prompt may be.
+	return Prompt{Key: digest(key), Digest: digest(key + "\n" + content.String())}
+}
+
+// errWaits reports that a prompt has taken the place of the first one with its key, and gets its answer.
+var errWaits = errors.New("the prompt runs")
+
+// known answers a prompt that the session has had before. Whatever became of that, the agent does not get it again.
+func (s *seat) known(c call) (answer []byte, err error) {
+	s.recording.Lock()
+	defer s.recording.Unlock()
+	if s.session == nil || c.prompt.Key == "" {
+		return nil, nil
+	}
+	i := slices.IndexFunc(s.session.Prompts, func(p Prompt) bool { return p.Key == c.prompt.Key })
+	if i < 0 {
+		return nil, nil
+	}
+	switch first := s.session.Prompts[i]; {
+	case first.Digest != c.prompt.Digest:
+		return nil, rpc.ErrInvalidParams.WithMessagef("the idempotency key belongs to another prompt")
+	case first.StopReason != "":
+		return json.Marshal(map[string]string{"stopReason": first.StopReason})
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for n, first := range s.calls {
+		if first.prompt.Key == c.prompt.Key && first.gen != c.gen { // that client has gone
+			first.gen, first.id = c.gen, c.id
+			s.calls[n] = first
+			return nil, errWaits
+		}
+	}
+	data, _ := json.Marshal(map[string]string{translate.MetaIdempotencyKey: "unknown"}) // texts can be written
+	return nil, &rpc.Error{
+		Code: rpc.ErrInternal, Message: "The prompt was sent before, and its outcome is not known", Data: data,
+	}
+}
+
+// begun adds a prompt to a record.
+func (r *Session) begun(p Prompt) {
+	if p.Key != "" {
+		r.Prompts = append(r.Prompts[max(0, len(r.Prompts)-maxPrompts+1):], p)
+	}
+}
+
+// outcome remembers how a prompt has ended. One that the agent has refused may be sent again.
+func (s *seat) outcome(c *call, m wire.Message) {
+	s.recording.Lock()
+	defer s.recording.Unlock()
+	if s.session == nil || c.prompt.Key == "" {
+		return
+	}
+	i := slices.IndexFunc(s.session.Prompts, func(p Prompt) bool { return p.Key == c.prompt.Key })
+	switch {
+	case i < 0:
+	case m.Failure == nil:
+		s.session.Prompts[i].StopReason = string(wire.TextMember(codec.NewDecoder(nil), m.Result, "stopReason"))
+	case slices.Contains(refusals, rpc.Code(m.Failure.Code)):
+		s.session.Prompts = slices.Delete(s.session.Prompts, i, i+1)
+	}
+}
+
+// refusals are the errors of agents that have not begun with a prompt.
+var refusals = []rpc.Code{rpc.ErrInvalidRequest, rpc.ErrInvalidParams, acp.ErrAuthRequired, acp.ErrResourceNotFound}
+
+// honours adds to the result of initialize that prompts with a known key are not run again.
+func honours(result map[string]json.RawMessage) {
+	var meta map[string]json.RawMessage
+	if json.Unmarshal(result["_meta"], &meta) != nil || meta == nil {
+		meta = map[string]json.RawMessage{}
+	}
+	meta[translate.MetaIdempotencyKey] = json.RawMessage("{}")
+	result["_meta"], _ = json.Marshal(meta) // what was read can be written
+}

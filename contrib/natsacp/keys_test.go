@@ -1,0 +1,137 @@
+package natsacp_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/acp/reconnect"
+	"github.com/acpgo/sdk/acp/remote"
+	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/acp/translate"
+	"github.com/acpgo/sdk/contrib/natsacp"
+)
+
+// keyed runs a prompt with an idempotency key.
+func (u *user) keyed(s *acp.ClientSession, key, text string) (*acp.PromptResponse, error) {
+	u.Helper()
+	req := &acp.PromptRequest{SessionID: s.ID(), Prompt: []acp.ContentBlock{acp.TextBlock(text)}}
+	u.must(req.Meta.Set(translate.MetaIdempotencyKey, key))
+	return s.Conn().Prompt(u.Context(), req)
+}
+
+// wantKeyed requires that a prompt with a key ends like the first one with it.
+func (u *user) wantKeyed(s *acp.ClientSession, key, text string, want acp.StopReason) {
+	u.Helper()
+	if res, err := u.keyed(s, key, text); err != nil || res.StopReason != want {
+		u.Errorf("%q: %+v, %v", text, res, err)
+	}
+}
+
+// A prompt with a known key is not run again: on the same connection, on another one, while it runs, after a handover,
+// nor after its agent has died.
+func TestKeys(t *testing.T) {
+	r := newRig(t)
+	r.node("n1")
+	_, url := r.gateway("g1")
+	u := r.user(url, func(u *user) { u.accept = map[string]string{"PRM-5": "another connection takes the session"} })
+	s := u.session()
+	u.wantKeyed(s, "a", "say=2", acp.StopReasonEndTurn)
+	u.wantSaid(u.said(s), numbers(2))
+	u.wantKeyed(s, "a", "say=2", acp.StopReasonEndTurn)
+	if _, err := u.keyed(s, "a", "say=3"); !errors.Is(err, rpc.ErrInvalidParams) {
+		t.Errorf("the same key for another prompt: %v", err)
+	}
+
+	asked, answer := make(chan struct{}), make(chan struct{})
+	u.ask = func(context.Context, *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error) {
+		close(asked)
+		<-answer
+		return nil, errors.New("too late")
+	}
+	go u.keyed(s, "b", "ask say=3")
+	<-asked
+	two := r.user(url)
+	resumed, err := two.ResumeSession(t.Context(), &acp.ResumeSessionRequest{SessionID: s.ID(), Cwd: "/w"})
+	r.must(err)
+	close(answer)
+	two.wantKeyed(resumed, "b", "ask say=3", acp.StopReasonEndTurn)
+	two.wantSaid(two.said(resumed), "yes"+numbers(3))
+
+	r.node("n2")
+	r.must(r.fleet(dial(r, r.url)).Drain(t.Context(), "n1"))
+	two.wantSaid(two.prompt(resumed, "node"), "n2")
+	two.wantKeyed(resumed, "a", "say=2", acp.StopReasonEndTurn)
+	two.wantKeyed(resumed, "b", "ask say=3", acp.StopReasonEndTurn)
+
+	if _, err := two.keyed(resumed, "c", "crash"); err == nil {
+		t.Error("the agent did not crash")
+	}
+	if _, err := two.keyed(resumed, "c", "crash"); err == nil || !strings.Contains(err.Error(), "outcome is not known") {
+		t.Errorf("after a crash: %v", err)
+	}
+	for _, prompt := range []string{"say=2", "ask say=3", "crash"} {
+		if n := r.ran(s, prompt); n != 1 {
+			t.Errorf("%q ran %d times", prompt, n)
+		}
+	}
+}
+
+// A client that loses its gateway gets the outcome of its prompt at another one.
+func TestRetryPrompts(t *testing.T) {
+	for _, version := range []int{1, 2} {
+		r := newRig(t)
+		r.node("n1")
+		nc, valve := r.valved()
+		dying, err := r.fleet(nc).StartGateway(t.Context(), &natsacp.GatewayOptions{
+			Name: "g1", Logger: quiet, Server: &remote.HandlerOptions{Logger: quiet},
+		})
+		r.must(err)
+		server := newServer(t, dying)
+		_, second := r.gateway("g2")
+		urls := make(chan string, 10)
+		urls <- server.url
+		for range cap(urls) - 1 {
+			urls <- second
+		}
+		asked := make(chan struct{}, 10)
+		c, err := reconnect.Connect(t.Context(), func(context.Context) (acp.Transport, error) {
+			return translate.Transport(remote.Dial(<-urls, nil), translate.ClientSide, 1, &translate.Options{Only: version}), nil
+		}, acp.ClientHandlers{
+			RequestPermission: func(ctx context.Context, _ *acp.ClientSession, req *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error) {
+				if asked <- struct{}{}; len(asked) == 1 {
+					<-ctx.Done()
+					return nil, context.Cause(ctx)
+				}
+				return &acp.RequestPermissionResponse{Outcome: acp.PermissionSelected(req.Options[0].OptionID)}, nil
+			},
+		}, nil, &reconnect.Options{RetryPrompts: true, MinBackoff: time.Millisecond})
+		r.must(err)
+		s, err := c.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: "/w"})
+		r.must(err)
+		live, err := s.Live(t.Context())
+		r.must(err)
+		done := make(chan error, 1)
+		go func() {
+			res, err := s.Prompt(t.Context(), acp.TextBlock("ask say=3"))
+			if err == nil && res.StopReason != acp.StopReasonEndTurn {
+				err = errors.New(string(res.StopReason))
+			}
+			done <- err
+		}()
+		r.eventually("the permission is asked for", func() bool { return len(asked) == 1 })
+		valve.set(true)
+		server.kill()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		valve.set(false)
+		if n := r.ran(live, "ask say=3"); n != 1 {
+			t.Errorf("the prompt ran %d times", n)
+		}
+		r.must(c.Close())
+	}
+}
