@@ -2,6 +2,7 @@ package draw
 
 import (
 	"errors"
+	"image/color"
 	"io"
 	"strings"
 	"sync"
@@ -128,26 +129,25 @@ var _ = formatters.Register(formatter,
 			if time.Since(began) > maxLexing {
 				return errSlow
 			}
-			styleOf(s.Get(token.Type)).sgr(&b)
-			b.WriteString(token.Value)
+			b.WriteString(sgr(styleOf(s.Get(token.Type))) + token.Value)
 		}
 		b.WriteString("\x1b[0m")
 		_, err := io.WriteString(w, b.String())
 		return err
 	}))
 
-func (p *painter) tokenStyle(t chroma.TokenType) style { return p.text.merge(styleOf(p.code.Get(t))) }
+func (p *painter) tokenStyle(t chroma.TokenType) style { return merge(p.text, styleOf(p.code.Get(t))) }
 
 func styleOf(entry chroma.StyleEntry) style {
 	var s style
 	if entry.Colour.IsSet() {
-		s.fg = rgb(entry.Colour.Red(), entry.Colour.Green(), entry.Colour.Blue())
+		s.Fg = color.RGBA{entry.Colour.Red(), entry.Colour.Green(), entry.Colour.Blue(), 255}
 	}
 	if entry.Bold == chroma.Yes {
-		s.attr |= bold
+		s.Attrs |= bold
 	}
 	if entry.Italic == chroma.Yes {
-		s.attr |= italic
+		s.Attrs |= italic
 	}
 	return s
 }

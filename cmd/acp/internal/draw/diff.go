@@ -324,7 +324,7 @@ func (p *painter) unified(hunk []diffLine, width int) []line {
 			first, rest = first[1:], rest[1:]
 		}
 		for _, l := range wrapBehind(first.applyStyle(under), rest.applyStyle(under), l.code.applyStyle(under), width) {
-			if under.bg != 0 {
+			if under.Bg != nil {
 				l = l.pad(width, under)
 			}
 			out = append(out, l)

@@ -160,14 +160,14 @@ func drawn(t testing.TB, theme *Theme, text string, width int, layout DiffLayout
 // clipFor clips a text as callers do.
 func clipFor(text string, width int) string { return line{{text, style{}}}.clip(width, "").text() }
 
-var sgr = regexp.MustCompile(`\x1b\[0(;[0-9]+)*m`)
+var sgrSequence = regexp.MustCompile(`\x1b\[0(;[0-9]+)*m`)
 
 // check returns an error if a line contains anything that a terminal would interpret, except styles of this package, or
 // if it is too wide.
 func check(theme *Theme, l string, width int) error {
 	rest := l
 	if theme.styles != stylesNone {
-		rest = sgr.ReplaceAllString(l, "")
+		rest = sgrSequence.ReplaceAllString(l, "")
 	}
 	if !utf8.ValidString(rest) {
 		return errors.New("invalid UTF-8")
@@ -177,7 +177,7 @@ func check(theme *Theme, l string, width int) error {
 			return fmt.Errorf("the character %U", r)
 		}
 	}
-	for _, seq := range sgr.FindAllString(l, -1) {
+	for _, seq := range sgrSequence.FindAllString(l, -1) {
 		for _, bad := range []string{";5m", ";8m", ";38;2;1;2;3"} {
 			if strings.Contains(seq, bad) && !strings.Contains(seq, "8;5") {
 				return fmt.Errorf("the style %q of the agent", seq)

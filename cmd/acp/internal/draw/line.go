@@ -76,7 +76,7 @@ func (l line) text() string {
 func (l line) applyStyle(under style) line {
 	out := make(line, len(l))
 	for i, s := range l {
-		out[i] = span{s.text, under.merge(s.style)}
+		out[i] = span{s.text, merge(under, s.style)}
 	}
 	return out
 }
@@ -274,11 +274,11 @@ func (l line) string(t *Theme) string {
 			continue
 		}
 		if t.styles == stylesAttributes {
-			s.style.fg, s.style.bg = 0, 0
+			s.style.Fg, s.style.Bg = nil, nil
 		}
 		if s.style != now {
 			now = s.style
-			now.sgr(&b)
+			b.WriteString(sgr(now))
 		}
 		b.WriteString(s.text)
 	}
@@ -350,9 +350,7 @@ func parse(text string) []line {
 		case seq == "\n":
 			out = append(out, b.take())
 		case isSequence(seq):
-			if params, ok := sgrParams(seq); ok {
-				now.apply(params)
-			}
+			apply(&now, seq, p) // other sequences are dropped
 		default:
 			for clean := clean(seq); len(clean) > 0; {
 				cluster, rest, width := next(clean)
@@ -368,17 +366,4 @@ func parse(text string) []line {
 func isSequence(seq string) bool {
 	c := seq[0]
 	return c == 0x1b || c >= 0x80 && c < 0xa0 && !utf8.ValidString(seq)
-}
-
-// sgrParams returns the parameters of a sequence that sets the style.
-func sgrParams(seq string) (string, bool) {
-	params, ok := strings.CutPrefix(seq, "\x1b[")
-	if !ok {
-		return "", false
-	}
-	params, ok = strings.CutSuffix(params, "m")
-	if !ok || strings.Trim(params, "0123456789;:") != "" {
-		return "", false
-	}
-	return params, true
 }

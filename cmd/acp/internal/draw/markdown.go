@@ -236,7 +236,7 @@ var itemMark = regexp.MustCompile(`^(?:[•*] |[0-9]+\. |\[[ ✓xX]\] )`)
 func trimBlank(lines []line) []line {
 	out := lines[:0]
 	for _, l := range lines {
-		for n := len(l); n > 0 && l[n-1].style.bg == 0 && l[n-1].style.attr&(reverse|underline) == 0; n = len(l) {
+		for n := len(l); n > 0 && l[n-1].style.Bg == nil && l[n-1].style.Attrs&reverse == 0 && l[n-1].style.Underline == 0; n = len(l) {
 			text := strings.TrimRight(l[n-1].text, " ")
 			if text != "" {
 				l = append(l[:n-1:n-1], span{text, l[n-1].style})

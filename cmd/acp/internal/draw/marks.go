@@ -227,7 +227,7 @@ func highlightFound(l line, found string, s style) line {
 		}
 		st := c.style
 		if next >= 0 && at+len(c.cluster) > next && at < end {
-			st = st.merge(s)
+			st = merge(st, s)
 		}
 		out.add(c.cluster, st)
 		at += len(c.cluster)

@@ -158,8 +158,7 @@ func (s *screen) down(n int) {
 
 // control executes a sequence that begins with CSI.
 func (s *screen) control(seq string, p *ansi.Parser) {
-	if params, ok := sgrParams(seq); ok {
-		s.style.apply(params)
+	if apply(&s.style, seq, p) {
 		return
 	}
 	cmd := p.Command()

@@ -2,7 +2,6 @@ package draw
 
 import (
 	"cmp"
-	"image/color"
 
 	glamour "charm.land/glamour/v2/ansi"
 	"charm.land/glamour/v2/styles"
@@ -78,27 +77,25 @@ func newTheme(s styling, m marks, config glamour.StyleConfig, code string) *Them
 	return t
 }
 
-func lipglossColor(name string) hue { return hueOf(color.Color(lipgloss.Color(name))) }
-
 // Dark is the theme for terminals with a dark background.
 func Dark() *Theme {
 	config := *styles.DefaultStyles[styles.DarkStyle]
 	t := newTheme(stylesAll, unicodeMarks, config, "github-dark")
 	title := "39"
 	t.markdown.H1.Color = &title
-	t.dim = style{fg: palette(245)}
-	t.strong = style{attr: bold}
-	t.user = style{fg: palette(117)}
-	t.thought = style{fg: palette(245), attr: italic}
-	t.accent = style{fg: palette(39)}
-	t.title = style{fg: palette(39), attr: bold}
-	t.good = style{fg: palette(78)}
-	t.bad = style{fg: palette(203)}
-	t.warn = style{fg: palette(214)}
-	t.added = style{bg: lipglossColor("#12351f")}
-	t.removed = style{bg: lipglossColor("#42181c")}
-	t.hunk = style{fg: palette(75)}
-	t.found = style{attr: reverse}
+	t.dim = style{Fg: palette(245)}
+	t.strong = style{Attrs: bold}
+	t.user = style{Fg: palette(117)}
+	t.thought = style{Fg: palette(245), Attrs: italic}
+	t.accent = style{Fg: palette(39)}
+	t.title = style{Fg: palette(39), Attrs: bold}
+	t.good = style{Fg: palette(78)}
+	t.bad = style{Fg: palette(203)}
+	t.warn = style{Fg: palette(214)}
+	t.added = style{Bg: lipgloss.Color("#12351f")}
+	t.removed = style{Bg: lipgloss.Color("#42181c")}
+	t.hunk = style{Fg: palette(75)}
+	t.found = style{Attrs: reverse}
 	return t
 }
 
@@ -108,19 +105,19 @@ func Light() *Theme {
 	t := newTheme(stylesAll, unicodeMarks, config, "github")
 	title := "27"
 	t.markdown.H1.Color = &title
-	t.dim = style{fg: palette(242)}
-	t.strong = style{attr: bold}
-	t.user = style{fg: palette(25)}
-	t.thought = style{fg: palette(242), attr: italic}
-	t.accent = style{fg: palette(27)}
-	t.title = style{fg: palette(27), attr: bold}
-	t.good = style{fg: palette(28)}
-	t.bad = style{fg: palette(160)}
-	t.warn = style{fg: palette(130)}
-	t.added = style{bg: lipglossColor("#dafbe1")}
-	t.removed = style{bg: lipglossColor("#ffebe9")}
-	t.hunk = style{fg: palette(25)}
-	t.found = style{attr: reverse}
+	t.dim = style{Fg: palette(242)}
+	t.strong = style{Attrs: bold}
+	t.user = style{Fg: palette(25)}
+	t.thought = style{Fg: palette(242), Attrs: italic}
+	t.accent = style{Fg: palette(27)}
+	t.title = style{Fg: palette(27), Attrs: bold}
+	t.good = style{Fg: palette(28)}
+	t.bad = style{Fg: palette(160)}
+	t.warn = style{Fg: palette(130)}
+	t.added = style{Bg: lipgloss.Color("#dafbe1")}
+	t.removed = style{Bg: lipgloss.Color("#ffebe9")}
+	t.hunk = style{Fg: palette(25)}
+	t.found = style{Attrs: reverse}
 	return t
 }
 
@@ -128,15 +125,15 @@ func Light() *Theme {
 func NoColor() *Theme {
 	t := newTheme(stylesAttributes, unicodeMarks, *styles.DefaultStyles[styles.DarkStyle], "")
 	t.markdown.Code.Prefix, t.markdown.Code.Suffix = "`", "`"
-	t.dim = style{attr: faint}
-	t.strong = style{attr: bold}
-	t.title = style{attr: bold}
-	t.accent = style{attr: bold}
-	t.thought = style{attr: italic}
-	t.bad = style{attr: bold}
-	t.warn = style{attr: bold}
-	t.hunk = style{attr: faint}
-	t.found = style{attr: reverse}
+	t.dim = style{Attrs: faint}
+	t.strong = style{Attrs: bold}
+	t.title = style{Attrs: bold}
+	t.accent = style{Attrs: bold}
+	t.thought = style{Attrs: italic}
+	t.bad = style{Attrs: bold}
+	t.warn = style{Attrs: bold}
+	t.hunk = style{Attrs: faint}
+	t.found = style{Attrs: reverse}
 	return t
 }
 
