@@ -18,6 +18,7 @@ import (
 
 	"github.com/pelletier/go-toml/v2"
 
+	"github.com/acpgo/sdk/cmd/acp/internal/input"
 	"github.com/acpgo/sdk/internal/filelock"
 )
 
@@ -290,7 +291,11 @@ func change(ctx context.Context, path string, parts []string, v any) (err error)
 	if err != nil || string(text) == string(f.text) {
 		return err
 	}
-	return replaceFile(path, text)
+	mode := fs.FileMode(0o600)
+	if info, err := os.Stat(path); err == nil {
+		mode = info.Mode().Perm()
+	}
+	return input.Replace(path, text, mode)
 }
 
 // changed returns the text of the file with a key set, or removed if v is nil. It checks that this is the only effect.
@@ -355,29 +360,4 @@ func put(all map[string]any, parts []string, v any) {
 		delete(table, parts[len(parts)-1])
 	}
 	prune(all)
-}
-
-// replaceFile replaces a file atomically: others see either the old or the new text. It keeps the permissions.
-func replaceFile(path string, text []byte) (err error) {
-	mode := fs.FileMode(0o600)
-	if info, err := os.Stat(path); err == nil {
-		mode = info.Mode().Perm()
-	}
-	file, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, os.Remove(file.Name()))
-		}
-	}()
-	_, err = file.Write(text)
-	if err == nil {
-		err = file.Sync()
-	}
-	if err = errors.Join(err, file.Chmod(mode), file.Close()); err != nil {
-		return err
-	}
-	return os.Rename(file.Name(), path)
 }

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/acpgo/sdk/cmd/acp/internal/input"
 	"github.com/acpgo/sdk/cmd/acp/internal/names"
 	"github.com/acpgo/sdk/internal/filelock"
 )
@@ -163,18 +164,7 @@ func (f *File) shorten() error {
 		lines = append(lines, append(line, '\n'))
 	}
 	slices.Reverse(lines)
-	file, err := os.CreateTemp(filepath.Dir(f.path), "new-*")
-	if err != nil {
-		return err
-	}
-	_, err = file.Write(bytes.Join(lines, nil))
-	if err = errors.Join(err, file.Close()); err == nil {
-		err = os.Rename(file.Name(), f.path)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(file.Name()))
-	}
-	return nil
+	return input.Replace(f.path, bytes.Join(lines, nil), 0o600)
 }
 
 // forgetFolders removes the files of the directories in which no prompt was sent for longest, if there are too many.

@@ -15,7 +15,6 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"path/filepath"
 	"runtime"
 	"strings"
 	"time"
@@ -49,20 +48,8 @@ func WriteTapFile(path string, f TapFile) (remove func() error, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+	if err := input.Replace(path, text, 0o600); err != nil {
 		return nil, err
-	}
-	// A new file, so that nobody has it open, with other permissions.
-	temporary, err := os.CreateTemp(filepath.Dir(path), ".tap-")
-	if err != nil {
-		return nil, err
-	}
-	_, err = temporary.Write(text)
-	if err = errors.Join(err, temporary.Close()); err == nil {
-		err = os.Rename(temporary.Name(), path)
-	}
-	if err != nil {
-		return nil, errors.Join(err, os.Remove(temporary.Name()))
 	}
 	return func() error {
 		now, err := os.ReadFile(path)

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/cmd/acp/internal/input"
 	"github.com/acpgo/sdk/internal/filelock"
 )
 
@@ -164,21 +165,7 @@ func (s *Store) Set(k Key, session acp.SessionID) error {
 	if err != nil {
 		return err
 	}
-	if err := os.MkdirAll(s.Dir, 0o700); err != nil {
-		return err
-	}
-	file, err := os.CreateTemp(s.Dir, "new-*")
-	if err != nil {
-		return err
-	}
-	_, err = file.Write(append(text, '\n'))
-	if err = errors.Join(err, file.Close()); err == nil {
-		err = os.Rename(file.Name(), s.file(k)+".json")
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(file.Name()))
-	}
-	return nil
+	return input.Replace(s.file(k)+".json", append(text, '\n'), 0o600)
 }
 
 // List returns the names for an agent in a directory, the last used first; for all agents if agent is "". Unreadable
