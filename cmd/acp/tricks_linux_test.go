@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/acpgo/sdk/acp"
-	"github.com/acpgo/sdk/cmd/acp/internal/tricks"
+	"github.com/acpgo/sdk/cmd/acp/internal/test/tricks"
 )
 
 // TestTricks: what an agent does around a question does not change what the user decides, in acp exec and a view.Console.

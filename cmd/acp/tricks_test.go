@@ -15,7 +15,7 @@ import (
 
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/view"
-	"github.com/acpgo/sdk/cmd/acp/internal/tricks"
+	"github.com/acpgo/sdk/cmd/acp/internal/test/tricks"
 )
 
 // trickster is an agent that plays the trick with the name that the prompt has, and writes the answer to the address

@@ -236,7 +236,10 @@ var itemMark = regexp.MustCompile(`^(?:[•*] |[0-9]+\. |\[[ ✓xX]\] )`)
 func trimBlank(lines []line) []line {
 	out := lines[:0]
 	for _, l := range lines {
-		for n := len(l); n > 0 && l[n-1].style.Bg == nil && l[n-1].style.Attrs&reverse == 0 && l[n-1].style.Underline == 0; n = len(l) {
+		for n := len(l); n > 0; n = len(l) {
+			if s := l[n-1].style; s.Bg != nil || s.Attrs&reverse != 0 || s.Underline != 0 {
+				break // a space that is visible
+			}
 			text := strings.TrimRight(l[n-1].text, " ")
 			if text != "" {
 				l = append(l[:n-1:n-1], span{text, l[n-1].style})

@@ -42,7 +42,7 @@ func sgr(s style) string {
 	return strings.Replace(s.String(), "\x1b[", "\x1b[0;", 1)
 }
 
-// apply changes a style by a sequence that was decoded last. It reports whether the sequence is one that sets the style.
+// apply changes a style by the sequence that was decoded last. It reports whether that is one that sets the style.
 func apply(s *style, seq string, p *ansi.Parser) bool {
 	if p.Command() != 'm' || !strings.HasPrefix(seq, "\x1b[") || !strings.HasSuffix(seq, "m") {
 		return false

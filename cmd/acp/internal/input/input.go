@@ -1,4 +1,5 @@
-// Package input reads and writes files that a user names. No file blocks the program forever: a named pipe may have no writer.
+// Package input reads and writes files that a user names. No file blocks the program forever: a named pipe may have no
+// writer.
 package input
 
 import (
@@ -131,8 +132,8 @@ func Create(path string) (*os.File, error) {
 	return file, err
 }
 
-// Replace replaces a file atomically: others see the old or the new text, and nobody has the new one open. Its directory
-// is created for the user only.
+// Replace replaces a file atomically: others see the old or the new text, and nobody has the new one open. Its
+// directory is created for the user only.
 func Replace(path string, text []byte, mode fs.FileMode) (err error) {
 	dir := filepath.Dir(path)
 	if err := os.MkdirAll(dir, 0o700); err != nil {

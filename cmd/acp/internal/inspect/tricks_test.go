@@ -11,7 +11,7 @@ import (
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/acp/view"
-	"github.com/acpgo/sdk/cmd/acp/internal/tricks"
+	"github.com/acpgo/sdk/cmd/acp/internal/test/tricks"
 )
 
 // pageDoor is what the server tells a page and takes from it; the page itself only draws it.

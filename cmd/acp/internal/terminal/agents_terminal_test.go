@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"github.com/acpgo/sdk/acp/registry"
-	"github.com/acpgo/sdk/cmd/acp/internal/screen"
+	"github.com/acpgo/sdk/cmd/acp/internal/test/screen"
 )
 
 // asked starts acp in a terminal, with a registry that has one agent, which is not installed. fetched counts the

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/acpgo/sdk/cmd/acp/internal/screen"
+	"github.com/acpgo/sdk/cmd/acp/internal/test/screen"
 )
 
 const pictureFile = "../../../../docs/run.svg"

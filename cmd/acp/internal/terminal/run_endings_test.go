@@ -17,7 +17,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/acpgo/sdk/cmd/acp/internal/screen"
+	"github.com/acpgo/sdk/cmd/acp/internal/test/screen"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 

@@ -8,7 +8,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/acpgo/sdk/cmd/acp/internal/screen"
+	"github.com/acpgo/sdk/cmd/acp/internal/test/screen"
 )
 
 // drawing are the control sequences that a program uses for drawing, whatever their arguments; which of them it uses

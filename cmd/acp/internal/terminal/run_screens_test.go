@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/acpgo/sdk/cmd/acp/internal/screen"
+	"github.com/acpgo/sdk/cmd/acp/internal/test/screen"
 
 	"github.com/acpgo/sdk/acp/view"
 )

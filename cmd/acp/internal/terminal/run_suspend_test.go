@@ -11,7 +11,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/acpgo/sdk/cmd/acp/internal/screen"
+	"github.com/acpgo/sdk/cmd/acp/internal/test/screen"
 )
 
 // inShell starts an interactive shell, and acp run in it.

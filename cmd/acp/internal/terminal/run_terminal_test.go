@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"github.com/acpgo/sdk/acp/view"
-	"github.com/acpgo/sdk/cmd/acp/internal/screen"
+	"github.com/acpgo/sdk/cmd/acp/internal/test/screen"
 )
 
 // play is acp run in a terminal.

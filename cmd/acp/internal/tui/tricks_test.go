@@ -9,7 +9,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/acpgo/sdk/acp"
-	"github.com/acpgo/sdk/cmd/acp/internal/tricks"
+	"github.com/acpgo/sdk/cmd/acp/internal/test/tricks"
 )
 
 // worldDoor is the dialog on the screen.
