@@ -141,6 +141,15 @@ func newPicker(title string, items []item, choose func(m *Model, p *picker, it i
 	return p
 }
 
+// pick asks the user to choose an item, whose value then goes to f.
+func pick[T any](m *Model, title string, items []item, f func(m *Model, value T) tea.Cmd) tea.Cmd {
+	m.push(newPicker(title, items, func(m *Model, p *picker, it item) tea.Cmd {
+		m.pop(p)
+		return f(m, it.value.(T))
+	}))
+	return nil
+}
+
 func (p *picker) full() bool { return p.whole }
 
 func (p *picker) key(m *Model, k tea.KeyPressMsg) tea.Cmd {

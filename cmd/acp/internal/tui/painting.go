@@ -168,19 +168,14 @@ func (m *Model) toggleDiffs() tea.Cmd {
 }
 
 // fold folds or unfolds the selected item, or the last one that can be folded.
-func (m *Model) fold() tea.Cmd {
-	if m.chat == nil {
-		return nil
-	}
-	m.chat.draw.foldMarked(m.chat.snapshot)
+func (m *Model) fold(c *chat) tea.Cmd {
+	c.draw.foldMarked(c.snapshot)
 	return nil
 }
 
 // foldAll folds or unfolds everything.
-func (m *Model) foldAll() tea.Cmd {
-	if m.chat != nil {
-		m.chat.draw.ToggleAll()
-	}
+func (m *Model) foldAll(c *chat) tea.Cmd {
+	c.draw.ToggleAll()
 	return nil
 }
 
@@ -191,19 +186,13 @@ func (m *Model) foldPlan() tea.Cmd {
 }
 
 // bottom shows the end of the conversation.
-func (m *Model) bottom() tea.Cmd {
-	if m.chat != nil {
-		m.chat.draw.Bottom()
-	}
+func (m *Model) bottom(c *chat) tea.Cmd {
+	c.draw.Bottom()
 	return nil
 }
 
 // find asks for a text and goes to it.
-func (m *Model) find() tea.Cmd {
-	if m.chat == nil {
-		return nil
-	}
-	c := m.chat
+func (m *Model) find(c *chat) tea.Cmd {
 	m.push(newLine("Find (again: the previous item)", c.lastSearch, func(m *Model, text string) tea.Cmd {
 		c.lastSearch = text
 		if !c.draw.Find(text, true) && text != "" {
@@ -215,11 +204,7 @@ func (m *Model) find() tea.Cmd {
 }
 
 // showDiffs shows all diffs of the last turn together.
-func (m *Model) showDiffs() tea.Cmd {
-	if m.chat == nil {
-		return nil
-	}
-	c := m.chat
+func (m *Model) showDiffs(c *chat) tea.Cmd {
 	turn := 0
 	for t := range c.snapshot.Turns() {
 		turn = t.Number

@@ -66,20 +66,23 @@ func (p *picker) refreshNow(m *Model) {
 	p.list.match()
 }
 
+// onItem returns the action that calls f with the value of the selected item of the list on top.
+func onItem[T any](f func(m *Model, p *picker, value T) tea.Cmd) func(*Model) tea.Cmd {
+	return func(m *Model) tea.Cmd {
+		if p, ok := m.top().(*picker); ok {
+			it, _ := p.list.current()
+			if value, ok := it.value.(T); ok {
+				return f(m, p, value)
+			}
+		}
+		return nil
+	}
+}
+
 // overviewKeys returns the keys of the list of open sessions.
 func overviewKeys() []binding {
 	on := func(f func(m *Model, c *chat) tea.Cmd) func(*Model) tea.Cmd {
-		return func(m *Model) tea.Cmd {
-			p, ok := m.top().(*picker)
-			if !ok {
-				return nil
-			}
-			it, ok := p.list.current()
-			if !ok {
-				return nil
-			}
-			return f(m, it.value.(*chat))
-		}
+		return onItem(func(m *Model, _ *picker, c *chat) tea.Cmd { return f(m, c) })
 	}
 	return []binding{
 		{"show", []string{"enter"}, "show the session", nil},
@@ -117,19 +120,15 @@ func (m *Model) turnTo(step int) tea.Cmd {
 	return m.rearm()
 }
 
-func (m *Model) rename() tea.Cmd     { return m.withChat((*Model).renameChat) }
-func (m *Model) fork() tea.Cmd       { return m.withChat((*Model).forkChat) }
-func (m *Model) closeChat() tea.Cmd  { return m.withChat((*Model).closeThis) }
-func (m *Model) deleteChat() tea.Cmd { return m.withChat((*Model).deleteThis) }
-func (m *Model) export() tea.Cmd     { return m.withChat((*Model).exportChat) }
-
-// withChat calls f with the visible chat.
-func (m *Model) withChat(f func(m *Model, c *chat) tea.Cmd) tea.Cmd {
-	if m.chat == nil {
-		m.tell("", "There is no session.")
-		return nil
+// ofChat returns the action that calls f with the visible chat.
+func ofChat(f func(m *Model, c *chat) tea.Cmd) func(*Model) tea.Cmd {
+	return func(m *Model) tea.Cmd {
+		if m.chat == nil {
+			m.tell("", "There is no session.")
+			return nil
+		}
+		return f(m, m.chat)
 	}
-	return f(m, m.chat)
 }
 
 // renameChat asks for another title: for the agent if it supports that, otherwise only here.
@@ -259,7 +258,13 @@ func (m *Model) listStored(everywhere bool) tea.Cmd {
 	if everywhere {
 		title, cwd = "Stored sessions", ""
 	}
-	p := newPicker(title, []item{{label: "…"}}, func(m *Model, _ *picker, it item) tea.Cmd { return m.openThis(it, true) })
+	p := newPicker(title, []item{{label: "…"}}, func(m *Model, _ *picker, it item) tea.Cmd {
+		s, ok := it.value.(acp.SessionInfo)
+		if !ok { // they are not listed yet
+			return nil
+		}
+		return m.openThis(s, true)
+	})
 	p.whole, p.keys = true, storedKeys()
 	m.push(p)
 	client := m.client
@@ -333,25 +338,11 @@ func (m *Model) ago(text string) string {
 
 // storedKeys returns the keys of the list of stored sessions.
 func storedKeys() []binding {
-	on := func(f func(m *Model, p *picker, it item) tea.Cmd) func(*Model) tea.Cmd {
-		return func(m *Model) tea.Cmd {
-			p, ok := m.top().(*picker)
-			if !ok {
-				return nil
-			}
-			it, ok := p.list.current()
-			if _, session := it.value.(acp.SessionInfo); !ok || !session {
-				return nil
-			}
-			return f(m, p, it)
-		}
-	}
 	return []binding{
 		{"open", []string{"enter"}, "open it, with its history if the agent can do that", nil},
 		{"open without history", []string{"ctrl+o"}, "open it without its history",
-			on(func(m *Model, _ *picker, it item) tea.Cmd { return m.openThis(it, false) })},
-		{"delete", []string{"ctrl+x"}, "delete it", on(func(m *Model, p *picker, it item) tea.Cmd {
-			s := it.value.(acp.SessionInfo)
+			onItem(func(m *Model, _ *picker, s acp.SessionInfo) tea.Cmd { return m.openThis(s, false) })},
+		{"delete", []string{"ctrl+x"}, "delete it", onItem(func(m *Model, p *picker, s acp.SessionInfo) tea.Cmd {
 			return m.confirmDelete(s.SessionID, m.nameOf(s), func() {
 				p.list.items = slices.DeleteFunc(p.list.items, func(o item) bool {
 					other, ok := o.value.(acp.SessionInfo)
@@ -370,11 +361,7 @@ func storedKeys() []binding {
 }
 
 // openThis opens a session of the list.
-func (m *Model) openThis(it item, history bool) tea.Cmd {
-	s, ok := it.value.(acp.SessionInfo)
-	if !ok {
-		return nil
-	}
+func (m *Model) openThis(s acp.SessionInfo, history bool) tea.Cmd {
 	m.layers = nil
 	if c := m.chatOf(s.SessionID); c != nil {
 		m.show(c)
@@ -452,12 +439,11 @@ func (m *Model) continueLast() tea.Cmd {
 }
 
 // showQueue shows the queued prompts.
-func (m *Model) showQueue() tea.Cmd {
-	if m.chat == nil || len(m.chat.queue) == 0 {
+func (m *Model) showQueue(c *chat) tea.Cmd {
+	if len(c.queue) == 0 {
 		m.tellHere("No prompts are queued.")
 		return nil
 	}
-	c := m.chat
 	p := newPicker("Queued prompts", nil, func(m *Model, _ *picker, _ item) tea.Cmd { return m.editWaiting(c) })
 	p.letters, p.keys = true, queueKeys(c)
 	p.refresh = func(*Model) []item {

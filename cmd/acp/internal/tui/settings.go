@@ -86,14 +86,11 @@ func optionIn(s *view.Snapshot, category acp.SessionConfigOptionCategory) *acp.S
 }
 
 // showModes asks the user to choose a mode.
-func (m *Model) showModes() tea.Cmd {
-	if m.chat == nil {
-		return nil
-	}
-	if o := optionIn(m.chat.snapshot, acp.SessionConfigOptionCategoryMode); o != nil {
+func (m *Model) showModes(c *chat) tea.Cmd {
+	if o := optionIn(c.snapshot, acp.SessionConfigOptionCategoryMode); o != nil {
 		return m.showValues(*o)
 	}
-	modes := m.chat.snapshot.Modes.Value()
+	modes := c.snapshot.Modes.Value()
 	if len(modes.AvailableModes) == 0 {
 		m.tellHere("The agent has no modes.")
 		return nil
@@ -103,11 +100,7 @@ func (m *Model) showModes() tea.Cmd {
 		items = append(items, item{label: clean(mode.Name), about: clean(mode.Description.Value()),
 			current: mode.ID == modes.CurrentModeID, value: mode.ID})
 	}
-	m.push(newPicker("Mode", items, func(m *Model, p *picker, it item) tea.Cmd {
-		m.pop(p)
-		return m.setMode(it.value.(acp.SessionModeID))
-	}))
-	return nil
+	return pick(m, "Mode", items, (*Model).setMode)
 }
 
 func (m *Model) setMode(id acp.SessionModeID) tea.Cmd {
@@ -116,11 +109,8 @@ func (m *Model) setMode(id acp.SessionModeID) tea.Cmd {
 }
 
 // nextMode switches to the next mode.
-func (m *Model) nextMode() tea.Cmd {
-	if m.chat == nil {
-		return nil
-	}
-	if o := optionIn(m.chat.snapshot, acp.SessionConfigOptionCategoryMode); o != nil {
+func (m *Model) nextMode(c *chat) tea.Cmd {
+	if o := optionIn(c.snapshot, acp.SessionConfigOptionCategoryMode); o != nil {
 		if v, ok := o.Variant.(*acp.SessionConfigOptionSelect); ok {
 			values := selectOptions(v.Options)
 			for i, s := range values {
@@ -130,7 +120,7 @@ func (m *Model) nextMode() tea.Cmd {
 			}
 		}
 	}
-	modes := m.chat.snapshot.Modes.Value()
+	modes := c.snapshot.Modes.Value()
 	for i, mode := range modes.AvailableModes {
 		if mode.ID == modes.CurrentModeID {
 			return m.setMode(modes.AvailableModes[(i+1)%len(modes.AvailableModes)].ID)
@@ -141,11 +131,8 @@ func (m *Model) nextMode() tea.Cmd {
 }
 
 // showModels has the user choose a model.
-func (m *Model) showModels() tea.Cmd {
-	if m.chat == nil {
-		return nil
-	}
-	if o := optionIn(m.chat.snapshot, acp.SessionConfigOptionCategoryModel); o != nil {
+func (m *Model) showModels(c *chat) tea.Cmd {
+	if o := optionIn(c.snapshot, acp.SessionConfigOptionCategoryModel); o != nil {
 		return m.showValues(*o)
 	}
 	m.tellHere("The agent does not let you choose a model.")
@@ -153,15 +140,11 @@ func (m *Model) showModels() tea.Cmd {
 }
 
 // showOptions asks the user to choose an option and then its value.
-func (m *Model) showOptions() tea.Cmd {
-	if m.chat == nil {
-		return nil
-	}
-	if len(m.chat.snapshot.ConfigOptions.Value()) == 0 {
+func (m *Model) showOptions(c *chat) tea.Cmd {
+	if len(c.snapshot.ConfigOptions.Value()) == 0 {
 		m.tellHere("The agent has no options.")
 		return nil
 	}
-	c := m.chat
 	p := newPicker("Options", nil, func(m *Model, _ *picker, it item) tea.Cmd {
 		o := it.value.(acp.SessionConfigOption)
 		if v, ok := o.Variant.(*acp.SessionConfigOptionBoolean); ok {
@@ -196,11 +179,7 @@ func (m *Model) showValues(o acp.SessionConfigOption) tea.Cmd {
 		m.tellHere("This client does not support this kind of option.")
 		return nil
 	}
-	m.push(newPicker(clean(o.Name), items, func(m *Model, p *picker, it item) tea.Cmd {
-		m.pop(p)
-		return m.setOption(o.ID, it.value.(string))
-	}))
-	return nil
+	return pick(m, clean(o.Name), items, func(m *Model, value string) tea.Cmd { return m.setOption(o.ID, value) })
 }
 
 func (m *Model) setOption(id acp.SessionConfigID, value string) tea.Cmd {
@@ -221,35 +200,30 @@ func commandAbout(c acp.AvailableCommand) string {
 }
 
 // showCommands asks the user to choose a command of the agent.
-func (m *Model) showCommands() tea.Cmd {
-	if m.chat == nil || len(m.chat.snapshot.Commands) == 0 {
+func (m *Model) showCommands(c *chat) tea.Cmd {
+	if len(c.snapshot.Commands) == 0 {
 		m.tellHere("The agent has no commands.")
 		return nil
 	}
 	var items []item
-	for _, c := range m.chat.snapshot.Commands {
+	for _, c := range c.snapshot.Commands {
 		if !harmless(c.Name) {
 			continue
 		}
 		items = append(items, item{label: "/" + clean(c.Name), about: commandAbout(c), value: "/" + c.Name + " "})
 	}
-	m.push(newPicker("Commands", items, func(m *Model, p *picker, it item) tea.Cmd {
-		m.pop(p)
+	return pick(m, "Commands", items, func(m *Model, command string) tea.Cmd {
 		e := m.editor()
 		e.area.MoveToBegin()
-		e.area.InsertString(it.value.(string))
+		e.area.InsertString(command)
 		e.area.MoveToEnd()
 		return nil
-	}))
-	return nil
+	})
 }
 
 // showFiles asks the user to choose a file.
-func (m *Model) showFiles() tea.Cmd {
-	if m.chat == nil {
-		return nil
-	}
-	dir := m.chat.session.Cwd()
+func (m *Model) showFiles(c *chat) tea.Cmd {
+	dir := c.session.Cwd()
 	p := newPicker("Files", nil, func(m *Model, p *picker, it item) tea.Cmd {
 		m.pop(p)
 		m.editor().area.InsertString(it.value.(string) + " ")
@@ -280,9 +254,5 @@ func (m *Model) showActions() tea.Cmd {
 		}
 		items = append(items, item{label: a.name + ": " + label, value: a.run})
 	}
-	m.push(newPicker("Actions", items, func(m *Model, p *picker, it item) tea.Cmd {
-		m.pop(p)
-		return it.value.(func(*Model) tea.Cmd)(m)
-	}))
-	return nil
+	return pick(m, "Actions", items, func(m *Model, run func(*Model) tea.Cmd) tea.Cmd { return run(m) })
 }

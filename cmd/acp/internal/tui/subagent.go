@@ -47,11 +47,8 @@ func lastSubagent(s *view.Snapshot, marked *view.Item) *view.Subagent {
 }
 
 // showSubagent shows the conversation of a subagent.
-func (m *Model) showSubagent() tea.Cmd {
-	if m.chat == nil {
-		return nil
-	}
-	return m.openSubagent(lastSubagent(m.chat.snapshot, m.chat.draw.Marked()))
+func (m *Model) showSubagent(c *chat) tea.Cmd {
+	return m.openSubagent(lastSubagent(c.snapshot, c.draw.Marked()))
 }
 
 func (m *Model) openSubagent(of *view.Subagent) tea.Cmd {

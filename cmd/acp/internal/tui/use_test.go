@@ -104,7 +104,7 @@ func TestDeletedSessionSendsNothing(t *testing.T) {
 		w.settle()
 		w.say("one")
 		w.say("two")
-		w.do(w.m.deleteChat())
+		w.do(w.m.deleteThis(w.m.chat))
 		w.settle()
 		w.key("down", "enter")
 		w.sleep(time.Second)
@@ -265,7 +265,7 @@ func TestQuestionShownAgain(t *testing.T) {
 		w.want("asks for permission")
 		w.key("ctrl+s", "n")
 		w.sleep(time.Second)
-		w.do(w.m.deleteChat())
+		w.do(w.m.deleteThis(w.m.chat))
 		w.settle()
 		w.key("down", "enter")
 		for w.m.question() == nil {

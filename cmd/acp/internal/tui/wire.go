@@ -2,6 +2,7 @@ package tui
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -21,7 +22,6 @@ const (
 type wire struct {
 	mu    sync.Mutex
 	lines []wireLine
-	next  int // the index of the next message, once there are maxWire
 	count int
 }
 
@@ -38,19 +38,14 @@ func (w *wire) add(at time.Time, from conformance.Side, line []byte) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.count++
-	if len(w.lines) < maxWire {
-		w.lines = append(w.lines, l)
-		return
-	}
-	w.lines[w.next] = l
-	w.next = (w.next + 1) % maxWire
+	w.lines = append(w.lines[max(0, len(w.lines)+1-maxWire):], l)
 }
 
 // last returns the messages that are kept, the oldest first, and how many there were in total.
 func (w *wire) last() ([]wireLine, int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return append(append([]wireLine{}, w.lines[w.next:]...), w.lines[:w.next]...), w.count
+	return slices.Clone(w.lines), w.count
 }
 
 // showWire shows the last messages.
