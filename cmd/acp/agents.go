@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -22,6 +21,7 @@ import (
 	"github.com/acpgo/sdk/acp/registry"
 	"github.com/acpgo/sdk/cmd/acp/internal/agents"
 	"github.com/acpgo/sdk/cmd/acp/internal/config"
+	"github.com/acpgo/sdk/conformance/report"
 	"github.com/acpgo/sdk/internal/plain"
 )
 
@@ -67,9 +67,7 @@ func (a *agentsCommand) jsonFlag(c *cobra.Command) {
 
 // write writes v as indented JSON to standard output.
 func (a *agentsCommand) write(v any) error {
-	e := json.NewEncoder(a.p.stdout)
-	e.SetIndent("", "  ")
-	return e.Encode(v)
+	return report.WriteJSON(a.p.stdout, v)
 }
 
 // say writes a line to standard error with control characters made harmless.

@@ -33,6 +33,14 @@ func (p *program) resolver(cfg *config.Config) *agents.Resolver {
 	return r
 }
 
+// oneAgent returns the agent with a name or at a URL, or else of a command.
+func oneAgent(ctx context.Context, r *agents.Resolver, name string, command []string) (*agents.Agent, error) {
+	if name != "" {
+		return r.Resolve(ctx, name)
+	}
+	return r.Command(command)
+}
+
 // asker returns a function that asks a yes-or-no question on the terminal; nil if there is no terminal.
 func (p *program) asker() func(context.Context, string) (bool, error) {
 	if !isTerminal(p.stdin) || !isTerminal(p.stderr) {

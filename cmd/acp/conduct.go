@@ -76,13 +76,10 @@ Exit status:
 		"the `TIME` in which a program must have answered initialize")
 	agentFlag(c, f.cfg)
 	c.RunE = func(cmd *cobra.Command, args []string) error {
-		var command []string
-		if dash := cmd.ArgsLenAtDash(); dash >= 0 {
-			if args, command = args[:dash], args[dash:]; len(command) == 0 {
-				return usagef("expected a command after --")
-			}
-		}
+		args, command, err := splitArgs(cmd, args)
 		switch {
+		case err != nil:
+			return err
 		case f.agent != "" && command != nil:
 			return usagef("expected either --agent or a command after --")
 		case f.agent == "" && command == nil && len(args) == 0:
@@ -120,12 +117,7 @@ func conductChain(p *program, f *conductFlags, lines, command []string) (err err
 	}
 	var last *conduct.Component
 	if f.agent != "" || command != nil {
-		var found *agents.Agent
-		if f.agent != "" {
-			found, err = ch.resolver.Resolve(ctx, f.agent)
-		} else {
-			found, err = ch.resolver.Command(command)
-		}
+		found, err := oneAgent(ctx, ch.resolver, f.agent, command)
 		if err != nil {
 			return err
 		}

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -15,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/acpgo/sdk/cmd/acp/internal/config"
+	"github.com/acpgo/sdk/conformance/report"
 	"github.com/acpgo/sdk/internal/plain"
 )
 
@@ -63,9 +63,7 @@ func configListing(p *program, cfg *config.Config, c *cobra.Command) *cobra.Comm
 			for _, v := range values {
 				rows = append(rows, row{v.Key, v.Value, v.Source, v.Variable()})
 			}
-			e := json.NewEncoder(p.stdout)
-			e.SetIndent("", "  ")
-			return e.Encode(rows)
+			return report.WriteJSON(p.stdout, rows)
 		}
 		w := tabwriter.NewWriter(p.stdout, 0, 0, 2, ' ', 0)
 		for _, v := range values {

@@ -103,11 +103,9 @@ With several agents it is the greatest of their statuses.`,
 	agentFlag(c, f.cfg)
 	sessionFlag(c, "session", &f.cwd)
 	c.RunE = func(cmd *cobra.Command, args []string) error {
-		words, command := args, []string(nil)
-		if dash := cmd.ArgsLenAtDash(); dash >= 0 {
-			if words, command = args[:dash], args[dash:]; len(command) == 0 {
-				return usagef("expected a command after --")
-			}
+		words, command, err := splitArgs(cmd, args)
+		if err != nil {
+			return err
 		}
 		if f.json {
 			if cmd.Flags().Changed("format") && f.cfg.Format != "json" {

@@ -92,3 +92,15 @@ func complete(c *cobra.Command, flag string, values ...string) {
 		panic(err) // no such flag, or twice
 	}
 }
+
+// splitArgs splits the arguments of a command at --. Behind it, if it is there, must be an agent's command.
+func splitArgs(cmd *cobra.Command, args []string) (before, command []string, err error) {
+	dash := cmd.ArgsLenAtDash()
+	if dash < 0 {
+		return args, nil, nil
+	}
+	if dash == len(args) {
+		return nil, nil, usagef("expected a command after --")
+	}
+	return args[:dash], args[dash:], nil
+}

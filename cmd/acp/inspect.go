@@ -18,7 +18,6 @@ import (
 
 	"github.com/acpgo/sdk/acp/launch"
 	"github.com/acpgo/sdk/acp/rpc"
-	"github.com/acpgo/sdk/cmd/acp/internal/agents"
 	"github.com/acpgo/sdk/cmd/acp/internal/config"
 	"github.com/acpgo/sdk/cmd/acp/internal/input"
 	"github.com/acpgo/sdk/cmd/acp/internal/inspect"
@@ -93,11 +92,9 @@ With --connect it is that of the agent.`,
 	hopFlag(flags, &f.hop, "show only")
 	agentFlag(c, f.cfg)
 	c.RunE = func(cmd *cobra.Command, args []string) error {
-		files, command := args, []string(nil)
-		if dash := cmd.ArgsLenAtDash(); dash >= 0 {
-			if files, command = args[:dash], args[dash:]; len(command) == 0 {
-				return usagef("expected a command after --")
-			}
+		files, command, err := splitArgs(cmd, args)
+		if err != nil {
+			return err
 		}
 		return f.run(p, files, command)
 	}
@@ -262,14 +259,7 @@ func tapFile(flag string) (string, error) {
 
 // liveAgent returns the agent that the page talks to.
 func (f *inspectFlags) liveAgent(ctx context.Context, p *program, command []string) (*inspect.Agent, error) {
-	resolver := p.resolver(f.cfg)
-	var found *agents.Agent
-	var err error
-	if command != nil {
-		found, err = resolver.Command(command)
-	} else {
-		found, err = resolver.Resolve(ctx, f.agent)
-	}
+	found, err := oneAgent(ctx, p.resolver(f.cfg), f.agent, command)
 	if err != nil {
 		return nil, err
 	}

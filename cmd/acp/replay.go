@@ -61,11 +61,10 @@ none, 1 if there are some, and 3 if the recording could not be played.`,
   my-editor --agent "acp replay run.jsonl --as agent"`,
 		ValidArgsFunction: cobra.FixedCompletions(nil, cobra.ShellCompDirectiveDefault),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			files, command := args, []string(nil)
-			if dash := cmd.ArgsLenAtDash(); dash >= 0 {
-				files, command = args[:dash], args[dash:]
-			}
+			files, command, err := splitArgs(cmd, args)
 			switch {
+			case err != nil:
+				return err
 			case len(files) != 1:
 				return usagef("expected one recording, got %d", len(files))
 			case f.as.value == "":
