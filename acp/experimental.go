@@ -13,7 +13,7 @@ func (x Features) String() string {
 	}
 	var names []string
 	for rest := x; rest != 0; rest &= rest - 1 {
-		if i := bits.TrailingZeros64(uint64(rest)); i < len(featureNames) {
+		if i := bits.TrailingZeros64(uint64(rest)); i < len(featureNames) && featureNames[i] != "" {
 			names = append(names, featureNames[i])
 		} else {
 			names = append(names, fmt.Sprintf("%#x", uint64(1)<<i))

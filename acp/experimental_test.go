@@ -335,6 +335,12 @@ func TestExperimentalUpdatesAreChecked(t *testing.T) {
 
 // What is not enabled is not sent, not served and not advertised, and the error names the option.
 func TestExperimentalIsOff(t *testing.T) {
+	const tested = acp.FeatureArchive | acp.FeatureAuthStatus | acp.FeatureFork | acp.FeatureMCPOverACP | acp.FeaturePlans |
+		acp.FeatureProviders | acp.FeatureSessionStatus | acp.FeatureSessionTitle | acp.FeatureSubagents |
+		acp.FeatureSystemPrompt | acp.FeatureUsage
+	if tested != acp.AllFeatures {
+		t.Fatalf("no longer experimental, remove from this test: %v; not tested: %v", tested&^acp.AllFeatures, acp.AllFeatures&^tested)
+	}
 	fails := func(err error, feature acp.Features, option string) {
 		t.Helper()
 		if !errors.Is(err, acp.ErrExperimental) || !strings.Contains(err.Error(), option+".Experimental lacks "+feature.String()) {

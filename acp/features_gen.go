@@ -35,11 +35,11 @@ const (
 	// FeatureUsage enables PromptResponse/usage.
 	FeatureUsage Features = 1 << 10
 	// AllFeatures enables all experimental features.
-	AllFeatures Features = 1<<11 - 1
+	AllFeatures Features = FeatureArchive | FeatureAuthStatus | FeatureFork | FeatureMCPOverACP | FeaturePlans | FeatureProviders | FeatureSessionStatus | FeatureSessionTitle | FeatureSubagents | FeatureSystemPrompt | FeatureUsage
 )
 
 // featureNames are the names of the constants, by bit.
-var featureNames = [...]string{"FeatureArchive", "FeatureAuthStatus", "FeatureFork", "FeatureMCPOverACP", "FeaturePlans", "FeatureProviders", "FeatureSessionStatus", "FeatureSessionTitle", "FeatureSubagents", "FeatureSystemPrompt", "FeatureUsage"}
+var featureNames = [...]string{0: "FeatureArchive", 1: "FeatureAuthStatus", 2: "FeatureFork", 3: "FeatureMCPOverACP", 4: "FeaturePlans", 5: "FeatureProviders", 6: "FeatureSessionStatus", 7: "FeatureSessionTitle", 8: "FeatureSubagents", 9: "FeatureSystemPrompt", 10: "FeatureUsage"}
 
 func (x *MessageMCPRequest) features() (f Features) {
 	f |= FeatureMCPOverACP

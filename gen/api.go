@@ -3,14 +3,15 @@ package gen
 import (
 	"fmt"
 	"go/types"
+	"slices"
 	"strings"
 
 	"github.com/acpgo/sdk/internal/gen/api"
 )
 
 // Compare returns a report on the differences between the packages generated from two schemas. The configurations may
-// differ only in Schema and Source. Decisions that the old schema does not use are ignored; those that the new schema
-// does not use are part of the report.
+// differ only in the schemas and Source. Decisions that the old schema does not use are ignored; those that the new
+// schema does not use are part of the report.
 func Compare(old, new Config, imports types.Importer) (*api.Report, error) {
 	before, err := version(old, imports)
 	if err != nil {
@@ -19,6 +20,14 @@ func Compare(old, new Config, imports types.Importer) (*api.Report, error) {
 	after, err := version(new, imports)
 	if err != nil {
 		return nil, In(new.Source, err)
+	}
+	if old.Experimental != nil {
+		old.Stable, old.Schema, old.Overrides = old.Schema, old.Experimental, slices.Concat(old.Overrides, old.Unstable)
+		whole, err := version(old, imports)
+		if err != nil {
+			return nil, In(old.Source, err)
+		}
+		before.Experimental = whole.Go
 	}
 	return api.Compare(before, after), nil
 }
@@ -39,6 +48,13 @@ func version(c Config, imports types.Importer) (api.Version, error) {
 			v.Stale = append(v.Stale, strings.TrimPrefix(problem.Error(), "/: "))
 		}
 	}
+	for _, o := range out.moves {
+		v.Moves = append(v.Moves, o.String())
+	}
+	for _, o := range out.lacks {
+		v.Lacks = append(v.Lacks, o.String())
+	}
+	v.Idle = idle(out.pkg)
 	for _, q := range out.questions {
 		v.Questions = append(v.Questions, q.String())
 	}

@@ -41,8 +41,17 @@ func mark(pkg *model.Package, stable []byte, j *decisions, facade bool) error {
 	if facade {
 		m.check()
 	}
+	next := len(featureBits)
 	for _, name := range slices.Sorted(maps.Keys(m.features)) {
-		pkg.Features = append(pkg.Features, m.features[name])
+		f := m.features[name]
+		if f.Bit = slices.Index(featureBits, name); f.Bit < 0 {
+			f.Bit = next
+			next++
+		}
+		pkg.Features = append(pkg.Features, f)
+	}
+	if next > 64 {
+		m.problems = append(m.problems, fmt.Errorf("%d features are more than the 64 bits of a set", next))
 	}
 	return errors.Join(m.problems...)
 }
@@ -146,7 +155,8 @@ func featureOf(path []*model.Field) *model.Feature {
 	return nil
 }
 
-// check reports experimental things without a feature, which could not be enabled.
+// check reports experimental things without a feature, which could not be enabled. If the gate of one is stale, only
+// the stale gate is reported.
 func (m *marker) check() {
 	want := func(subject, pointer string) {
 		m.problems = append(m.problems, &schema.Error{Pointer: pointer, Err: &Wanted{
@@ -156,7 +166,7 @@ func (m *marker) check() {
 	}
 	for _, d := range m.pkg.Decls {
 		for _, f := range model.Fields(d) {
-			if f.Experimental && f.Feature == nil {
+			if f.Experimental && f.Feature == nil && !m.decisions.gateless[f] {
 				want(pathOf(d)+"/"+schema.Escape(f.JSON), f.Pointer)
 			}
 		}
@@ -169,14 +179,14 @@ func (m *marker) check() {
 			}
 		case *model.Union:
 			for _, v := range d.Variants {
-				if v.Experimental && !d.Experimental && v.Feature == nil {
+				if v.Experimental && !d.Experimental && v.Feature == nil && !m.decisions.gateless[v] {
 					want(pathOf(d)+"/"+schema.Escape(v.Part), v.Pointer)
 				}
 			}
 		}
 	}
 	for _, method := range m.pkg.Methods {
-		if method.Experimental && method.Feature == nil && method.Side != model.Proxy {
+		if method.Experimental && method.Feature == nil && method.Side != model.Proxy && !m.decisions.gateless[method] {
 			want(method.Name, method.Pointer)
 		}
 	}

@@ -35,10 +35,14 @@ type Config struct {
 	// Stable is the schema of the same version without experimental features, or nil. Everything that only Schema has
 	// is experimental: it is documented as such, and a facade refuses to send it unless its feature is enabled.
 	Stable []byte
+	// Unstable has the overrides for the schema with experimental features beside this one. Those that this schema uses
+	// have to move to Overrides. Compare also takes that schema, to report what becomes stable.
+	Unstable     []Override
+	Experimental []byte
 	// Hooks is the import path of the generated package, if the hooks of a proxy are wanted too; see [Result].
 	Hooks string
 
-	keepStale bool // generate Go even if there are stale decisions
+	keepStale bool // generate Go even if there are stale decisions, or features without a name
 }
 
 // check returns an error for values that cannot be used in Go source.
@@ -116,8 +120,22 @@ type output struct {
 	files map[string][]byte // nil if there are stale decisions
 	hooks []byte
 	stale error // decisions that the schema does not use
+	moves []Override
+	lacks []Override // features that have no name
 
 	questions []Question
+}
+
+// wanted returns the overrides that err suggests, and the other problems.
+func wanted(err error) (lacks []Override, others error) {
+	for _, problem := range Problems(err) {
+		if w, ok := errors.AsType[*Wanted](problem); ok {
+			lacks = append(lacks, w.Override)
+		} else {
+			others = errors.Join(others, problem)
+		}
+	}
+	return lacks, others
 }
 
 func generate(c Config) (out *output, err error) {
@@ -126,7 +144,7 @@ func generate(c Config) (out *output, err error) {
 		return nil, err
 	}
 	// 1. Read the schema with every keyword, except those that a decision ignores.
-	decisions := newDecisions(c.Overrides)
+	decisions := newDecisions(c.Overrides, c.Unstable)
 	doc, err := schema.Parse(c.Schema, func(is ...string) bool { _, ok := decisions.find(Ignored, is...); return ok })
 	if err != nil {
 		return nil, suggestIgnored(err)
@@ -140,13 +158,18 @@ func generate(c Config) (out *output, err error) {
 	out.questions = questions(out.pkg, decisions)
 	// 4. Mark experimental parts.
 	if c.Stable != nil {
-		// A stale gate leaves the things that it gated without a feature. Only the stale gate is reported.
-		err = mark(out.pkg, c.Stable, decisions, c.Facade && out.stale == nil)
+		err = mark(out.pkg, c.Stable, decisions, c.Facade)
+		if c.keepStale {
+			out.lacks, err = wanted(err)
+		}
+	}
+	if c.Stable == nil && c.keepStale {
+		decisions.useAll(Feature) // nothing says what is experimental
 	}
 	// 5. Name everything.
 	err = errors.Join(err, name(out.pkg, decisions, c.Facade))
 	// 6. Report all stale decisions.
-	out.stale = errors.Join(out.stale, decisions.unused())
+	out.stale, out.moves = errors.Join(out.stale, decisions.unused()), decisions.moves()
 	if err != nil {
 		return nil, errors.Join(err, out.stale)
 	}

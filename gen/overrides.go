@@ -492,12 +492,27 @@ var openings = [][2]string{
 
 // decisions is a list of overrides that tracks which of them were used.
 type decisions struct {
-	list []Override
-	used []bool
+	list   []Override
+	used   []bool
+	needed int // the number of those that must be used; the others are for the unstable schema
+	// gateless has the methods, fields and variants whose gates are stale.
+	gateless map[any]bool
 }
 
-func newDecisions(list []Override) *decisions {
-	return &decisions{list: list, used: make([]bool, len(list))}
+func newDecisions(list, unstable []Override) *decisions {
+	all := slices.Concat(list, unstable)
+	return &decisions{all, make([]bool, len(all)), len(list), map[any]bool{}}
+}
+
+// moves returns the overrides for the unstable schema that this schema uses, because what they are about is stable. The
+// features of such things stay where they are.
+func (j *decisions) moves() (out []Override) {
+	for i, o := range j.list[j.needed:] {
+		if j.used[j.needed+i] && o.Kind != Feature {
+			out = append(out, o)
+		}
+	}
+	return out
 }
 
 // find returns the override of a kind for one of the given subjects.
@@ -511,10 +526,17 @@ func (j *decisions) find(kind Kind, subjects ...string) (is string, ok bool) {
 	return "", false
 }
 
+// useAll marks the overrides of a kind as used.
+func (j *decisions) useAll(kind Kind) {
+	for i, o := range j.list {
+		j.used[i] = j.used[i] || o.Kind == kind
+	}
+}
+
 // unused returns an error for each unused override.
 func (j *decisions) unused() error {
 	var problems []error
-	for i, o := range j.list {
+	for i, o := range j.list[:j.needed] {
 		if !j.used[i] {
 			why := "the schema has no such thing"
 			if slices.ContainsFunc(j.list[:i], o.same) {
@@ -592,6 +614,7 @@ func decide(pkg *model.Package, j *decisions) error {
 		if path, ok := j.find(Capability, m.Name); ok {
 			fields, err := capability(pkg, j, m, Override{Kind: Capability, Subject: m.Name, Value: path})
 			problems = append(problems, err)
+			j.gateless[m] = fields == nil
 			m.Capability = fields
 		}
 		for _, need := range needs(m) {
@@ -601,7 +624,12 @@ func decide(pkg *model.Package, j *decisions) error {
 				continue
 			}
 			fields, err := capability(pkg, j, m, Override{Kind: Needs, Subject: subject, Value: path})
-			if problems = append(problems, err); err != nil {
+			if problems = append(problems, err); fields == nil {
+				if need.Variant != nil {
+					j.gateless[need.Variant] = true
+				} else {
+					j.gateless[need.Field] = true
+				}
 				continue
 			}
 			need.Capability = fields
@@ -611,11 +639,15 @@ func decide(pkg *model.Package, j *decisions) error {
 	return errors.Join(problems...)
 }
 
-// capability returns the fields of an override's path in the capabilities of the side that handles a method.
+// capability returns the fields of an override's path in the capabilities of the side that handles a method, or nil.
 func capability(pkg *model.Package, j *decisions, m *model.Method, o Override) ([]*model.Field, error) {
 	root, _ := j.find(Capabilities, string(m.Side))
 	fields, missing := resolve(declared(pkg, root), o.Value)
 	if missing != "" {
+		if i := slices.IndexFunc(j.list, o.same); i >= j.needed { // only the unstable schema has it
+			j.used[i] = false
+			return nil, nil
+		}
 		return nil, &schema.Error{Pointer: m.Pointer, Err: &Stale{o, fmt.Sprintf("%q has no %q", root, missing)}}
 	}
 	return fields, nil

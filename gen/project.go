@@ -35,6 +35,12 @@ var Targets = []Target{
 // RootPackage is the name of the package at the root, which embeds the schemas.
 const RootPackage = "sdk"
 
+// featureBits has the features by the bits of their constants, which never change: a new feature comes last.
+var featureBits = []string{
+	"Archive", "AuthStatus", "Fork", "MCPOverACP", "Plans", "Providers", "SessionStatus", "SessionTitle", "Subagents",
+	"SystemPrompt", "Usage",
+}
+
 // hot has the types of the messages that most of the traffic consists of. They are read and written by code of their
 // own, which is faster than a table.
 var hot = []string{

@@ -74,6 +74,11 @@ func TestPromotion(t *testing.T) {
 							t.Errorf("%s changes (-before +after):\n%s", file, cmp.Diff(strings.Split(want, "\n"), strings.Split(got, "\n")))
 						}
 					}
+					for i, f := range now.pkg.Features {
+						if f.Name != old.pkg.Features[i].Name || f.Bit != old.pkg.Features[i].Bit {
+							t.Errorf("%s is bit %d", f.Name, f.Bit)
+						}
+					}
 					nowAPI, err := api.Declarations(target.Package, now.files, imports)
 					if err != nil {
 						t.Fatal(err)
@@ -91,7 +96,89 @@ func TestPromotion(t *testing.T) {
 	}
 }
 
-// visible returns the part of a package that programs can see, without the values of the features.
+// A report says what became stable and what that demands of the overrides, and nothing that is not so.
+func TestPromotionReport(t *testing.T) {
+	tier.Need(t, tier.Normal)
+	imports, err := runtime()
+	if err != nil {
+		t.Fatal(err)
+	}
+	target := Targets[0]
+	whole := configOf(t, target, filepath.Join("..", target.Schema))
+	stable := configOf(t, target, filepath.Join("..", target.Stable))
+	whole.Stable, stable.Experimental = stable.Schema, whole.Schema
+	stable.Overrides, stable.Unstable = Overrides["v1"], Overrides["v1.unstable"]
+	before, err := generate(whole)
+	if err != nil {
+		t.Fatal(err)
+	}
+	title := slices.IndexFunc(before.pkg.Features, func(f *model.Feature) bool { return f.Name == "SessionTitle" })
+	stable.Schema = promoted(t, stable.Schema, whole.Schema, nil) // with the members in the same order
+	nextStable, nextWhole := stable, whole
+	nextStable.Schema = promoted(t, stable.Schema, whole.Schema, before.pkg.Features[title:title+1])
+	nextWhole.Stable = nextStable.Schema
+	compare := func(old, new Config) (*api.Report, []string) {
+		t.Helper()
+		report, err := Compare(old, new, imports)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var subjects []string
+		for _, c := range report.Changes {
+			if c.Level != api.Promoted {
+				t.Errorf("%v: %s: %s", c.Level, c.Subject, c.Text)
+			}
+			subjects = append(subjects, c.Subject)
+		}
+		return report, subjects
+	}
+	for _, c := range []Config{stable, whole} {
+		if report, subjects := compare(c, c); len(subjects) > 0 || report.Todo.String() != "" {
+			t.Errorf("nothing happened: %v, %v", subjects, report.Todo)
+		}
+	}
+	report, subjects := compare(stable, nextStable)
+	want := []string{
+		`Capability    session/set_title = sessionCapabilities.title # ` + described,
+		`SessionByHand session/set_title # takes the title alone`,
+	}
+	if diff := cmp.Diff(api.Todo{Moves: want}, report.Todo); diff != "" || len(subjects) < 5 ||
+		!strings.Contains(report.Markdown(), "\n\n## Became stable (") {
+		t.Errorf("%v\n%s", subjects, diff)
+	}
+	report, subjects = compare(whole, nextWhole)
+	if diff := cmp.Diff([]string{"FeatureSessionTitle", "MethodSetSessionTitle", "SessionCapabilities.Title",
+		"SessionTitleCapabilities", "SetSessionTitleRequest", "SetSessionTitleResponse"}, subjects); diff != "" || report.Todo.String() != "" {
+		t.Errorf("%v\n%s", report.Todo, diff)
+	}
+
+	// A feature that has no row, or is new, changes no other.
+	without := whole
+	without.Overrides = slices.DeleteFunc(slices.Clone(whole.Overrides), func(o Override) bool { return o.Value == "Fork" })
+	report, err = Compare(without, without, imports)
+	if err != nil || len(report.Changes) > 0 {
+		t.Fatal(report, err)
+	}
+	lacks := []string{
+		`Feature       SessionCapabilities/fork = SessionCapabilitiesFork # what it belongs to`,
+		`Feature       session/fork = SessionFork # what it belongs to`,
+	}
+	if diff := cmp.Diff(api.Todo{Lacks: lacks}, report.Todo); diff != "" {
+		t.Error(diff)
+	}
+	without.Overrides = append(without.Overrides, Override{Kind: Feature, Subject: "SessionCapabilities/fork", Value: "A"})
+	after, err := generate(without)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range after.pkg.Features {
+		if i := slices.Index(featureBits, f.Name); f.Bit != i && (f.Name != "A" || f.Bit != len(featureBits)) {
+			t.Errorf("%s is bit %d", f.Name, f.Bit)
+		}
+	}
+}
+
+// visible returns the part of a package that programs can see, without the set of all features.
 func visible(pkg *types.Package) []string {
 	lines := api.Lines(pkg)
 	for i, line := range lines {
@@ -100,7 +187,7 @@ func visible(pkg *types.Package) []string {
 	return lines
 }
 
-var featureValue = regexp.MustCompile(`^(const \w*Feature\w* Features = )\d+$`)
+var featureValue = regexp.MustCompile(`^(const AllFeatures Features = )\d+$`)
 
 var featureTag = regexp.MustCompile(` codec:"feature=\d+"|,feature=\d+`)
 

@@ -98,8 +98,9 @@ var onlyAdvertised = regexp.MustCompile(`(?i)(?:[^.]|\.\S)*\b(?:only|must not|re
 
 // capabilityPath is a capability that a side can advertise.
 type capabilityPath struct {
-	path string
-	doc  string
+	path  string
+	doc   string
+	field *model.Field
 }
 
 // capabilityPaths returns all capabilities that can be advertised with d.
@@ -112,7 +113,7 @@ func capabilityPaths(d model.Decl, prefix string, above []model.Decl) []capabili
 		if _, meta := f.Type.(model.Meta); meta {
 			continue
 		}
-		c := capabilityPath{prefix + f.JSON, f.Doc}
+		c := capabilityPath{prefix + f.JSON, f.Doc, f}
 		named, ok := f.Type.(model.Named)
 		if ok {
 			c.doc += "\n" + named.Decl.Base().Doc
@@ -178,4 +179,26 @@ func familyOf(method string) string {
 		return method[:i+1]
 	}
 	return method
+}
+
+// idle returns the capabilities that gate nothing: only hand-written code can advertise and use them.
+func idle(pkg *model.Package) (out []string) {
+	gates := map[*model.Field]bool{}
+	for _, m := range pkg.Methods {
+		for _, need := range append(slices.Clone(m.Needs), model.Need{Capability: m.Capability}) {
+			for _, f := range need.Capability {
+				gates[f] = true
+			}
+		}
+	}
+	for _, side := range []model.Side{model.Agent, model.Client} {
+		if d := pkg.Capabilities[side]; d != nil {
+			for _, c := range capabilityPaths(d, "", nil) {
+				if !gates[c.field] {
+					out = append(out, fmt.Sprintf("the capability %s of the %s gates nothing", c.path, side))
+				}
+			}
+		}
+	}
+	return out
 }

@@ -43,7 +43,7 @@ func TestQuestions(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			j := newDecisions(overrides)
+			j := newDecisions(overrides, nil)
 			if err := decide(pkg, j); err != nil {
 				t.Fatal(err)
 			}

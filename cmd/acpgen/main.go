@@ -222,7 +222,7 @@ func (o *options) compare(args []string, stdout io.Writer) (status int, err erro
 	if err != nil {
 		return 0, err
 	}
-	pairs := []pair{{*o, args[0], args[1]}}
+	pairs := []pair{{options: *o, old: args[0], new: args[1], stables: [2]string{o.stable, o.stable}}}
 	if isFolder(args[0]) && isFolder(args[1]) {
 		pairs = targets(o.module, args[0], args[1])
 	}
@@ -275,6 +275,10 @@ func (o *options) table(args []string, stdout io.Writer) error {
 type pair struct {
 	options
 	old, new string
+	// stables has the schemas without experimental features beside them, experimental the one with them beside old. They
+	// can be missing.
+	stables      [2]string
+	experimental string
 }
 
 func isFolder(path string) bool {
@@ -286,12 +290,13 @@ func isFolder(path string) bool {
 func targets(module, old, new string) []pair {
 	var out []pair
 	for _, t := range gen.Targets {
-		for _, s := range [...]struct{ file, protocol string }{{t.Stable, strings.TrimSuffix(t.Protocol, ".unstable")},
-			{t.Schema, t.Protocol}} {
-			p := pair{
-				options{pkg: t.Package, module: module, protocol: s.protocol, facade: true, stderr: io.Discard},
-				filepath.Join(old, filepath.FromSlash(s.file)), filepath.Join(new, filepath.FromSlash(s.file)),
-			}
+		o := options{pkg: t.Package, module: module, facade: true, stderr: io.Discard}
+		stable, whole := pair{options: o}, pair{options: o}
+		stable.protocol, whole.protocol = strings.TrimSuffix(t.Protocol, ".unstable"), t.Protocol
+		stable.old, stable.new = filepath.Join(old, t.Stable), filepath.Join(new, t.Stable)
+		whole.old, whole.new = filepath.Join(old, t.Schema), filepath.Join(new, t.Schema)
+		stable.experimental, whole.stables = whole.old, [2]string{stable.old, stable.new}
+		for _, p := range []pair{stable, whole} {
 			if _, err := os.Stat(p.old); err == nil {
 				out = append(out, p)
 			}
@@ -314,8 +319,27 @@ func (p pair) report(imports types.Importer) (*api.Report, error) {
 			return nil, err
 		}
 		configs[i].Source = release(file, data)
+		if configs[i].Stable, err = beside(p.stables[i]); err != nil {
+			return nil, err
+		}
+	}
+	var err error
+	if configs[0].Experimental, err = beside(p.experimental); err != nil {
+		return nil, err
 	}
 	return gen.Compare(configs[0], configs[1], imports)
+}
+
+// beside reads a schema that may be missing.
+func beside(file string) ([]byte, error) {
+	if file == "" {
+		return nil, nil
+	}
+	data, err := readFile(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	return data, err
 }
 
 // release returns the release of a schema, if a list of schemas next to it names it, or else its file name.
@@ -411,7 +435,7 @@ func (o *options) config(data []byte) (gen.Config, decisions, error) {
 		if !known {
 			return c, d, fmt.Errorf("unknown protocol %q", o.protocol)
 		}
-		c.Overrides = overrides
+		c.Overrides, c.Unstable = overrides, gen.Overrides[o.protocol+".unstable"]
 	}
 	if o.overrides != "" {
 		table, err := readFile(o.overrides)

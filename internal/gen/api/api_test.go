@@ -108,7 +108,7 @@ func TestCompare(t *testing.T) {
 		{"method's type", "type A int; func (A) M()", "type A int; func (A) M() int", []string{"0 A.M: `func()` became `func() int`"}},
 		{"interface", "type I interface { A(); B() }", "type I interface { A() int; C() }", []string{
 			"0 I.A: `func()` became `func() int`", "0 I.B: method `func()` is gone", "0 I.C: new method `func()`"}},
-		{"sealed interface", "type I interface { i(); A() }", "type I interface { i(); A(); B() }", []string{"3 I.B: new method `func()`"}},
+		{"sealed interface", "type I interface { i(); A() }", "type I interface { i(); A(); B() }", []string{"4 I.B: new method `func()`"}},
 		{"variant", "type I interface { i() }; type V int; func (*V) i()", "type I interface { i() }; type V int; func (V) i()", []string{
 			"1 I: the variant `*V` became `V`; a case of the pointer matches nothing any more"}},
 		{"sealing", "type I interface { A() }", "type I interface { A(); i() }", []string{"0 I: other packages cannot implement it any more"}},
@@ -118,7 +118,7 @@ func TestCompare(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			var got []string
-			for _, c := range compare(parse(t, test.old), parse(t, test.new), nil) {
+			for _, c := range compare(parse(t, test.old), parse(t, test.new), nil, nil) {
 				got = append(got, fmt.Sprintf("%d %s: %s", c.Level, c.Subject, c.Text))
 			}
 			if diff := cmp.Diff(test.want, got); diff != "" {

@@ -15,6 +15,8 @@ const (
 	Breaking Level = iota
 	// Silent changes let such programs compile, but what they send is not understood as before.
 	Silent
+	// Promoted things were experimental and became stable.
+	Promoted
 	// Notable changes let programs compile that may have to handle something new.
 	Notable
 	// Additions are available to programs that want them.
@@ -25,7 +27,8 @@ const (
 
 // String returns the name of a level in JSON.
 func (l Level) String() string {
-	return [...]string{Breaking: "breaking", Silent: "silent", Notable: "notable", Addition: "addition", OnWire: "wire"}[l]
+	return [...]string{Breaking: "breaking", Silent: "silent", Promoted: "promoted", Notable: "notable",
+		Addition: "addition", OnWire: "wire"}[l]
 }
 
 // MarshalText implements encoding.TextMarshaler.
@@ -44,13 +47,15 @@ type comparison struct {
 	old, new printer
 	// mirrors maps types that are defined as another type of the package, and so have its fields, to that type.
 	mirrors map[string]string
+	// tried is the old package with experimental features, or nil.
+	tried   *types.Package
 	changes []Change
 }
 
 // compare returns the differences between two versions of a package. If only one of them has a type, the resulting
 // differences in its fields, methods, constants and constructors are left out.
-func compare(old, new *types.Package, mirrors map[string]string) []Change {
-	c := &comparison{old: printer{old}, new: printer{new}, mirrors: mirrors}
+func compare(old, new, tried *types.Package, mirrors map[string]string) []Change {
+	c := &comparison{old: printer{old}, new: printer{new}, mirrors: mirrors, tried: tried}
 	for _, o := range exported(old) {
 		if n := new.Scope().Lookup(o.Name()); n != nil {
 			c.object(o, n)
@@ -65,7 +70,7 @@ func compare(old, new *types.Package, mirrors map[string]string) []Change {
 			if _, isConst := n.(*types.Const); isConst && namedType(n.Type()) != nil {
 				level = Notable
 			}
-			c.add(level, n.Name(), "new "+c.new.describe(n))
+			c.added(level, n.Name(), "new "+c.new.describe(n), n.Name())
 		}
 	}
 	return c.changes
@@ -73,6 +78,28 @@ func compare(old, new *types.Package, mirrors map[string]string) []Change {
 
 func (c *comparison) add(level Level, subject, text string) {
 	c.changes = append(c.changes, Change{level, subject, text})
+}
+
+// added adds a change for something new, which may have been experimental under a name.
+func (c *comparison) added(level Level, subject, text, name string) {
+	if has(c.tried, name) {
+		level, text = Promoted, text+", which was experimental"
+	}
+	c.add(level, subject, text)
+}
+
+// has reports whether a package has a declaration, or a type has a field or method: Type.Field.
+func has(pkg *types.Package, name string) bool {
+	if pkg == nil {
+		return false
+	}
+	name, part, _ := strings.Cut(name, ".")
+	obj := pkg.Scope().Lookup(name)
+	if obj == nil || part == "" {
+		return obj != nil
+	}
+	found, _, _ := types.LookupFieldOrMethod(obj.Type(), true, pkg, part)
+	return found != nil
 }
 
 // namedType returns the defined type that t is or points to.
@@ -158,7 +185,7 @@ func (c *comparison) object(o, n types.Object) {
 	switch {
 	case wasType && isType:
 		c.typeName(o.(*types.TypeName), n.(*types.TypeName))
-	case before != after:
+	case before != after && o.Name() != "AllFeatures": // the features themselves are compared
 		c.became(o.Name(), before, after)
 	}
 }
@@ -252,7 +279,7 @@ func (c *comparison) fields(name string, o, n *types.Struct) {
 	}
 	for _, f := range after {
 		if find(before, f.name) < 0 {
-			c.add(Addition, name+"."+f.name, "new field "+code(f.typ))
+			c.added(Addition, name+"."+f.name, "new field "+code(f.typ), name+"."+f.name)
 		}
 	}
 }
@@ -297,7 +324,7 @@ func (c *comparison) methods(name string, o, n []method) {
 	}
 	for _, m := range after {
 		if find(before, m.name) < 0 {
-			c.add(Addition, name+"."+m.name, "new method "+code(m.typ))
+			c.added(Addition, name+"."+m.name, "new method "+code(m.typ), name+"."+m.name)
 		}
 	}
 }
@@ -352,7 +379,7 @@ func (c *comparison) variants(name string, before, after []string) {
 	}
 	for _, v := range after {
 		if !slices.Contains(before, v) && !slices.Contains(before, "*"+v) {
-			c.add(Notable, name, "new variant "+code(v)+", which switches should have a case for")
+			c.added(Notable, name, "new variant "+code(v)+", which switches should have a case for", strings.TrimPrefix(v, "*"))
 		}
 	}
 }

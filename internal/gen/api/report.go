@@ -17,8 +17,18 @@ type Version struct {
 	Name  string // of its schema
 	Go    *types.Package
 	Model *model.Package
-	// Stale has the overrides that its schema does not use, Questions the questions that only an override can answer.
-	Stale, Questions []string
+	// Experimental is the package with experimental features beside Go, or nil.
+	Experimental *types.Package
+	Todo
+}
+
+// Todo says what the maintainers of the overrides have to do.
+type Todo struct {
+	Stale     []string `json:"staleOverrides"`   // the schema does not use them
+	Moves     []string `json:"movedOverrides"`   // what they are about has become stable
+	Lacks     []string `json:"missingOverrides"` // of experimental things without a feature
+	Questions []string `json:"questions"`        // only an override can answer them
+	Idle      []string `json:"idle"`             // what is generated without behavior
 }
 
 // Report has the differences between two versions of a package.
@@ -27,19 +37,30 @@ type Report struct {
 	Changes  []Change
 	// Described is the number of definitions, members, values and methods whose descriptions differ.
 	Described int
-	// Stale has the overrides that the new schema does not use, Questions the questions that only an override can
-	// answer.
-	Stale, Questions []string
+	Todo
 }
 
 // Compare compares two versions.
 func Compare(old, new Version) *Report {
-	changes := merge(compare(old.Go, new.Go, mirrors(old.Model, new.Model)), compareWire(old.Model, new.Model))
+	todo := new.Todo
+	todo.Idle, todo.Moves = without(todo.Idle, old.Idle), without(todo.Moves, old.Moves)
+	changes := merge(compare(old.Go, new.Go, old.Experimental, mirrors(old.Model, new.Model)),
+		compareWire(old.Model, new.Model, old.Experimental))
 	slices.SortStableFunc(changes, func(a, b Change) int {
 		return cmp.Or(cmp.Compare(a.Level, b.Level), cmp.Compare(a.Subject, b.Subject))
 	})
 	return &Report{Old: old.Name, New: new.Name, Changes: changes, Described: described(old.Model, new.Model),
-		Stale: new.Stale, Questions: new.Questions}
+		Todo: todo}
+}
+
+// without returns the texts that are not among the old ones.
+func without(texts, old []string) (out []string) {
+	for _, s := range texts {
+		if !slices.Contains(old, s) {
+			out = append(out, s)
+		}
+	}
+	return out
 }
 
 // mirrors maps the variants that both versions define as the same other type to that type.
@@ -77,7 +98,9 @@ func merge(changes, wire []Change) []Change {
 			continue
 		}
 		changes[i].Level = min(changes[i].Level, w.Level)
-		changes[i].Text += "; " + w.Text
+		if !strings.HasSuffix(changes[i].Text, w.Text) {
+			changes[i].Text += "; " + w.Text
+		}
 	}
 	return changes
 }
@@ -89,41 +112,55 @@ func (r *Report) Breaks() bool {
 
 // MarshalJSON implements json.Marshaler. The result has the report's fields, and whether something breaks.
 func (r *Report) MarshalJSON() ([]byte, error) {
-	list := func(texts []string) []string { return append([]string{}, texts...) }
+	todo := r.Todo
+	for _, list := range []*[]string{&todo.Stale, &todo.Moves, &todo.Lacks, &todo.Questions, &todo.Idle} {
+		*list = append([]string{}, *list...)
+	}
 	return json.Marshal(struct {
 		Old       string   `json:"old"`
 		New       string   `json:"new"`
 		Breaks    bool     `json:"breaks"`
 		Changes   []Change `json:"changes"`
 		Described int      `json:"descriptionsChanged"`
-		Stale     []string `json:"staleOverrides"`
-		Questions []string `json:"questions"`
-	}{r.Old, r.New, r.Breaks(), append([]Change{}, r.Changes...), r.Described, list(r.Stale), list(r.Questions)})
+		Todo
+	}{r.Old, r.New, r.Breaks(), append([]Change{}, r.Changes...), r.Described, todo})
 }
 
 // Markdown returns the report as Markdown for people, with the worst changes first.
 func (r *Report) Markdown() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# API changes from %s to %s\n", text.Markdown(r.Old), text.Markdown(r.New))
-	sections := []string{Breaking: "Breaking", Silent: "Breaking, though it compiles", Notable: "Compiles, but look at it",
-		Addition: "Added", OnWire: "On the wire only"}
-	for level, title := range sections {
+	for _, s := range []struct {
+		level Level
+		title string
+	}{{Promoted, "Became stable"}, {Breaking, "Breaking"}, {Silent, "Breaking, though it compiles"},
+		{Notable, "Compiles, but look at it"}, {Addition, "Added"}, {OnWire, "On the wire only"}} {
 		var lines []string
 		for _, c := range r.Changes {
-			if c.Level == Level(level) {
+			if c.Level == s.level {
 				lines = append(lines, fmt.Sprintf("- %s: %s\n", text.Code(c.Subject), c.Text))
 			}
 		}
-		section(&b, title, lines)
+		section(&b, s.title, lines)
 	}
-	section(&b, "Overrides to be removed", items(r.Stale))
-	section(&b, "Questions to be answered by an override", items(r.Questions))
+	b.WriteString(r.Todo.String())
 	if len(r.Changes) == 0 {
 		b.WriteString("\nNothing changes for programs.\n")
 	}
 	if r.Described > 0 {
 		fmt.Fprintf(&b, "\nDescriptions changed: %d.\n", r.Described)
 	}
+	return b.String()
+}
+
+// String returns the sections of a report for the maintainers.
+func (t Todo) String() string {
+	var b strings.Builder
+	section(&b, "Overrides to be removed", items(t.Stale))
+	section(&b, "Overrides to be moved from the unstable schema to the stable one", items(t.Moves))
+	section(&b, "Overrides to be added", items(t.Lacks))
+	section(&b, "Questions to be answered by an override", items(t.Questions))
+	section(&b, "Generated without behavior", items(t.Idle))
 	return b.String()
 }
 

@@ -3,6 +3,7 @@ package api
 import (
 	"cmp"
 	"fmt"
+	"go/types"
 	"slices"
 	"strings"
 
@@ -11,7 +12,10 @@ import (
 )
 
 // wire compares two versions of a model.
-type wire struct{ changes []Change }
+type wire struct {
+	changes []Change
+	tried   *types.Package // the old package with experimental features, or nil
+}
 
 func (w *wire) add(level Level, subject, format string, args ...any) {
 	w.changes = append(w.changes, Change{level, subject, fmt.Sprintf(format, args...)})
@@ -27,10 +31,23 @@ func (w *wire) toggled(subject string, before, after bool, on, off string) {
 	}
 }
 
+// marks compares the marks of something that both versions have.
+func (w *wire) marks(subject string, wasExperimental, experimental, wasDeprecated, deprecated bool) {
+	if wasExperimental && !experimental {
+		w.add(Promoted, subject, "it was experimental")
+	}
+	switch {
+	case deprecated && !wasDeprecated:
+		w.add(Notable, subject, "it is deprecated")
+	case wasDeprecated && !deprecated:
+		w.add(Addition, subject, "it is no longer deprecated")
+	}
+}
+
 // compareWire returns the differences between two versions of a protocol. Declarations, fields and variants that only
 // one of them has are left to the comparison of the Go packages.
-func compareWire(old, new *model.Package) []Change {
-	w := &wire{}
+func compareWire(old, new *model.Package, tried *types.Package) []Change {
+	w := &wire{tried: tried}
 	after := map[string]model.Decl{}
 	for _, d := range new.Decls {
 		after[d.Base().Go] = d
@@ -41,26 +58,66 @@ func compareWire(old, new *model.Package) []Change {
 		}
 	}
 	w.methods(old.Methods, new.Methods)
+	for _, f := range old.Features {
+		i := slices.IndexFunc(new.Features, func(g *model.Feature) bool { return g.Name == f.Name })
+		w.marks(f.Go(), f.Experimental, i < 0 || new.Features[i].Experimental, false, false)
+	}
 	return w.changes
 }
 
 func (w *wire) decl(before, after model.Decl) {
 	name := before.Base().Go
+	o, n := before.Base(), after.Base()
+	w.marks(name, o.Experimental, n.Experimental, o.Deprecated, n.Deprecated)
 	w.fields(name, model.Fields(before), model.Fields(after))
 	switch before := before.(type) {
 	case *model.Enum:
 		if after, ok := after.(*model.Enum); ok {
 			w.toggled(name, before.Open, after.Open, "other values are part of the protocol",
 				"other values are no part of the protocol any more")
+			for _, v := range before.Values {
+				i := slices.IndexFunc(after.Values, func(o *model.EnumValue) bool { return o.Go == v.Go })
+				if i >= 0 {
+					w.marks(v.Go, v.Experimental, after.Values[i].Experimental, v.Deprecated, after.Values[i].Deprecated)
+				}
+			}
 			w.bounds(name, before.Type, after.Type)
 		}
 	case *model.Newtype:
 		if after, ok := after.(*model.Newtype); ok {
 			w.bounds(name, before.Type, after.Type)
 		}
+	case *model.Struct:
+		if after, ok := after.(*model.Struct); ok {
+			w.fixed(name, before, after)
+		}
 	case *model.Union:
 		if after, ok := after.(*model.Union); ok {
 			w.union(before, after)
+		}
+	}
+}
+
+// fixed compares the members that always have the same value, which Go does not show.
+func (w *wire) fixed(owner string, before, after *model.Struct) {
+	find := func(s *model.Struct, name string) *model.Fixed {
+		if i := slices.IndexFunc(s.Fixed, func(f *model.Fixed) bool { return f.JSON == name }); i >= 0 {
+			return s.Fixed[i]
+		}
+		return nil
+	}
+	for _, f := range before.Fixed {
+		switch g := find(after, f.JSON); {
+		case g == nil:
+			w.add(Silent, owner, "its member %s is no longer always %s", code(f.JSON), code(string(f.Value)))
+		case string(f.Value) != string(g.Value):
+			w.add(Silent, owner, "its member %s is always %s, and was %s", code(f.JSON), code(string(g.Value)),
+				code(string(f.Value)))
+		}
+	}
+	for _, f := range after.Fixed {
+		if find(before, f.JSON) == nil {
+			w.add(Silent, owner, "its member %s must be there, and be %s", code(f.JSON), code(string(f.Value)))
 		}
 	}
 }
@@ -85,6 +142,7 @@ func (w *wire) field(subject string, f, g *model.Field) {
 	if f.JSON != g.JSON {
 		w.add(Silent, subject, "its member is %s, and was %s", code(g.JSON), code(f.JSON))
 	}
+	w.marks(subject, f.Experimental, g.Experimental, f.Deprecated, g.Deprecated)
 	w.toggled(subject, !required(f), !required(g), "the member may be left out", mustBe)
 	w.toggled(subject, f.Nullable, g.Nullable, "null is part of the protocol", "null is not part of the protocol any more")
 	w.toggled(subject, f.OnNull, g.OnNull, "null is read as empty", "null is not read as empty any more")
@@ -152,9 +210,13 @@ func (w *wire) union(before, after *model.Union) {
 		if i < 0 {
 			continue
 		}
-		if o := after.Variants[i]; v.Tag != o.Tag || v.Key != o.Key {
-			w.add(Silent, v.Go, "as a variant of %s it is known by %s, and was by %s", code(name),
-				cmp.Or(code(o.Tag+o.Key), "its kind"), cmp.Or(code(v.Tag+v.Key), "its kind"))
+		o := after.Variants[i]
+		w.marks(v.Go, v.Experimental && !before.Experimental, o.Experimental, v.Deprecated, o.Deprecated)
+		if v.Tag != o.Tag || v.Key != o.Key || string(v.KeyValue) != string(o.KeyValue) {
+			by := func(v *model.Variant) string {
+				return cmp.Or(code(strings.TrimSpace(v.Tag+v.Key+" "+string(v.KeyValue))), "its kind")
+			}
+			w.add(Silent, v.Go, "as a variant of %s it is known by %s, and was by %s", code(name), by(o), by(v))
 		}
 	}
 }
@@ -181,7 +243,11 @@ func (w *wire) methods(before, after []*model.Method) {
 	}
 	for _, m := range after {
 		if !slices.ContainsFunc(before, same(m)) {
-			w.add(Addition, m.Const, "new %s", describe(m))
+			level, was := Addition, ""
+			if has(w.tried, m.Const) {
+				level, was = Promoted, ", which was experimental"
+			}
+			w.add(level, m.Const, "new %s%s", describe(m), was)
 		}
 	}
 }
@@ -200,6 +266,7 @@ func describe(m *model.Method) string {
 }
 
 func (w *wire) method(m, n *model.Method) {
+	w.marks(m.Const, m.Experimental, n.Experimental, false, false)
 	if p, q := m.Params.Base().Go, n.Params.Base().Go; p != q {
 		w.add(Silent, m.Const, "the parameters of %s are %s, and were %s", code(m.Name), code(q), code(p))
 	}
@@ -221,10 +288,10 @@ func (w *wire) method(m, n *model.Method) {
 func needs(m *model.Method) string {
 	var out []string
 	if len(m.Capability) > 0 {
-		out = append(out, code(path(m.Capability)))
+		out = append(out, code(model.DottedPath(m.Capability)))
 	}
 	for _, need := range m.Needs {
-		what := code(path(need.Capability))
+		what := code(model.DottedPath(need.Capability))
 		switch {
 		case need.Variant != nil:
 			what += " for " + code(need.Variant.Go)
@@ -234,13 +301,4 @@ func needs(m *model.Method) string {
 		out = append(out, what)
 	}
 	return strings.Join(out, ", ")
-}
-
-// path returns a capability in its notation on the wire.
-func path(fields []*model.Field) string {
-	var names []string
-	for _, f := range fields {
-		names = append(names, f.JSON)
-	}
-	return strings.Join(names, ".")
 }

@@ -1,7 +1,9 @@
 package emit
 
 import (
+	"cmp"
 	"slices"
+	"strings"
 
 	"github.com/dave/jennifer/jen"
 
@@ -15,36 +17,28 @@ func (g *generator) features(f *jen.File) {
 		"ClientOptions.Experimental"+
 		" enable: FeatureFork|FeatureUsage, for example, or AllFeatures.", "", "", width-3)),
 		jen.Type().Id("Features").Uint64())...)
-	bits := 0
+	var all []string
+	var names []jen.Code
 	f.Comment("The experimental features.")
 	f.Const().DefsFunc(func(group *jen.Group) {
 		for _, feature := range g.pkg.Features {
-			var lines []string
-			value := jen.Id("Features").Op("=").Lit(0)
+			lines := []string{feature.Go() + " is stable and need not be enabled.", "", "Deprecated: it has no effect."}
 			if feature.Experimental {
 				lines = wrap(feature.Go()+" enables "+enumerate(feature.Covers, "and")+".", "", "", width-3-4)
-				value = jen.Id("Features").Op("=").Lit(1).Op("<<").Lit(bits)
-				bits++
-			} else {
-				lines = []string{feature.Go() + " is stable and need not be enabled.", "", "Deprecated: it has no effect."}
+				all = append(all, feature.Go())
 			}
 			for _, line := range comment(lines) {
 				group.Add(line)
 			}
-			group.Id(feature.Go()).Add(value)
+			group.Id(feature.Go()).Id("Features").Op("=").Lit(1).Op("<<").Lit(feature.Bit)
+			names = append(names, jen.Lit(feature.Bit).Op(":").Lit(feature.Go()))
 		}
 		group.Comment("AllFeatures enables all experimental features.")
-		group.Id("AllFeatures").Id("Features").Op("=").Lit(1).Op("<<").Lit(bits).Op("-").Lit(1)
+		group.Id("AllFeatures").Id("Features").Op("=").Id(cmp.Or(strings.Join(all, " | "), "0"))
 	})
 	f.Line()
 	f.Comment("featureNames are the names of the constants, by bit.")
-	f.Var().Id("featureNames").Op("=").Index(jen.Op("...")).String().ValuesFunc(func(group *jen.Group) {
-		for _, feature := range g.pkg.Features {
-			if feature.Experimental {
-				group.Lit(feature.Go())
-			}
-		}
-	})
+	f.Var().Id("featureNames").Op("=").Index(jen.Op("...")).String().Values(names...)
 	f.Line()
 
 	users := g.users()

@@ -28,6 +28,7 @@ type Package struct {
 // Feature is a set of experimental methods, members and variants that a program enables together.
 type Feature struct {
 	Name         string
+	Bit          int  // of its constant
 	Experimental bool // a part of it is not stable yet
 	// Covers has the methods, members and variants, as the schema names them.
 	Covers []string
