@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/acpgo/sdk/codec"
-	"github.com/acpgo/sdk/internal/gen/sample"
+	"github.com/acpgo/sdk/internal/test/sample"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 

@@ -12,9 +12,9 @@ import (
 
 	"github.com/acpgo/sdk/conformance"
 	"github.com/acpgo/sdk/conformance/recording"
-	"github.com/acpgo/sdk/internal/gen/sample"
 	"github.com/acpgo/sdk/internal/ledger"
 	"github.com/acpgo/sdk/internal/test/gentest"
+	"github.com/acpgo/sdk/internal/test/sample"
 )
 
 func TestRecordedMessages(t *testing.T) {

@@ -17,8 +17,8 @@ import (
 
 	sdk "github.com/acpgo/sdk"
 	"github.com/acpgo/sdk/codec"
-	"github.com/acpgo/sdk/internal/gen/sample"
 	"github.com/acpgo/sdk/internal/test/gentest"
+	"github.com/acpgo/sdk/internal/test/sample"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 

@@ -7,10 +7,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"math/big"
 	"net/url"
-	"regexp"
-	"sync"
 	"time"
 	"unicode/utf8"
 )
@@ -44,21 +41,6 @@ func MaxLength[T ~string](v T, n int) error {
 	}
 	return nil
 }
-
-// Pattern returns an error unless v matches the regular expression.
-func Pattern[T ~string](v T, expr string) error {
-	compiled, ok := patterns.Load(expr)
-	if !ok {
-		compiled, _ = patterns.LoadOrStore(expr, regexp.MustCompile(expr)) // the generator has checked that it compiles
-	}
-	if !compiled.(*regexp.Regexp).MatchString(string(v)) {
-		return fmt.Errorf("%.64q does not match %s", v, expr)
-	}
-	return nil
-}
-
-// patterns holds the expressions of the schemas in use, compiled.
-var patterns sync.Map
 
 // MinItems returns an error unless v has at least n items.
 func MinItems[T any](v []T, n int) error {
@@ -104,17 +86,6 @@ func Above[T cmp.Ordered](v, limit T) error {
 func Below[T cmp.Ordered](v, limit T) error {
 	if v >= limit {
 		return fmt.Errorf("%v is not less than %v", v, limit)
-	}
-	return nil
-}
-
-// MultipleOf returns an error unless v is an integer times step, a decimal number. It uses the shortest decimal number
-// that is read as v: 0.3 is three times 0.1, although it is not in binary.
-func MultipleOf[T cmp.Ordered](v T, step string) error {
-	number, ok := new(big.Rat).SetString(fmt.Sprint(v))
-	of, known := new(big.Rat).SetString(step)
-	if !ok || !known || !number.Quo(number, of).IsInt() { // step is not zero, which the generator has checked
-		return fmt.Errorf("%v is not a multiple of %s", v, step)
 	}
 	return nil
 }

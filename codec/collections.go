@@ -48,15 +48,6 @@ func EncodeNullable[T any](e *Encoder, o Opt[T], enc func(*Encoder, T)) {
 	}
 }
 
-// EncodeDistinct writes an array with enc. Its items must differ.
-func EncodeDistinct[T any](e *Encoder, v []T, enc func(*Encoder, []T)) {
-	start := len(e.buf)
-	enc(e, v)
-	if e.err == nil {
-		e.Check(distinct(e.buf[start:]))
-	}
-}
-
 // EncodeStrings writes an array of strings; nil is [].
 func EncodeStrings[S ~[]T, T ~string](e *Encoder, s S) {
 	e.BeginArray()
@@ -245,16 +236,6 @@ func DecodeValue[T any, P interface {
 }](d *Decoder) T {
 	var v T
 	P(&v).DecodeJSON(d)
-	return v
-}
-
-// DecodeDistinct reads an array with dec. Its items must differ.
-func DecodeDistinct[T any](d *Decoder, dec func(*Decoder) []T) []T {
-	start := d.Offset()
-	v := dec(d)
-	if d.err == nil {
-		d.Check(distinct(d.Slice(start)))
-	}
 	return v
 }
 

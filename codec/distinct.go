@@ -1,29 +1,13 @@
 package codec
 
-// This file has the equality of JSON values, for uniqueItems and ids.
+// This file has the equality of JSON values, for ids.
 
 import (
 	"bytes"
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 )
-
-// distinct returns an error if two items of an array, which is valid JSON, are the same value.
-func distinct(array []byte) error {
-	d := Decoder{data: array, left: len(array)} // it has already been read, or written, so any depth is allowed
-	seen := map[string]int{}
-	i := 0
-	for a := d.Array(); a.Next(); i++ {
-		key := string(d.appendCanonical(nil))
-		if other, ok := seen[key]; ok {
-			return fmt.Errorf("items %d and %d are the same", other, i)
-		}
-		seen[key] = i
-	}
-	return d.Err()
-}
 
 // AppendCanonical appends a value, which is valid JSON, in a form that is the same for all texts of the value: the
 // order of members, escape sequences and the way to write a number do not count. The form need not be JSON.

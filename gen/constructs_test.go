@@ -14,7 +14,7 @@ import (
 	"testing"
 	"text/tabwriter"
 
-	"github.com/acpgo/sdk/internal/gen/sample"
+	"github.com/acpgo/sdk/internal/test/sample"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 

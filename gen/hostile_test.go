@@ -452,17 +452,16 @@ func TestHostileReports(t *testing.T) {
 		old, changed := config, config
 		old.Schema, old.Source = member(t, archive, "old.json"), "old.json"
 		doc := decode(t, json.NewDecoder(bytes.NewReader(member(t, archive, "new.json"))))
-		reports := func(doc any, source string) (report, description string, err error) {
+		reports := func(doc any, source string) (report string, err error) {
 			changed.Source = source
 			if changed.Schema, err = json.Marshal(doc); err != nil {
 				t.Fatal(err)
 			}
 			r, err := Compare(old, changed, imports)
 			if err != nil {
-				return "", "", err
+				return "", err
 			}
-			description, err = Describe(changed)
-			return r.Markdown(), description, err
+			return r.Markdown(), nil
 		}
 		number := 0
 		places(doc, func(where string, change func(string) any) {
@@ -470,7 +469,7 @@ func TestHostileReports(t *testing.T) {
 				return
 			}
 			s := hostileTexts[number/every%len(hostileTexts)]
-			report, description, err := reports(change(s), s)
+			report, err := reports(change(s), s)
 			if err != nil {
 				for _, problem := range Problems(err) {
 					if line := text.Line(problem.Error()); strings.Contains(line, "\n") {
@@ -480,23 +479,19 @@ func TestHostileReports(t *testing.T) {
 				return
 			}
 			compared++
-			wantReport, wantDescription, err := reports(change(harmless(s)), harmless(s))
+			wantReport, err := reports(change(harmless(s)), harmless(s))
 			if err != nil {
 				t.Fatalf("%s: %s: %v", path, where, err)
 			}
-			for _, pair := range [][2]string{{report, wantReport}, {description, wantDescription}} {
-				got, want := strings.Split(pair[0], "\n"), strings.Split(pair[1], "\n")
-				if len(got) != len(want) {
-					t.Errorf("%s: %s: with %q there are %d lines, not %d:\n%s", path, where, s, len(got), len(want), pair[0])
-					continue
-				}
-				for i, line := range got {
-					if text.Line(line) != line {
-						t.Errorf("%s: %s: a line is %q", path, where, line)
-					}
-					if pair[0] == report && (strings.HasPrefix(line, "#") != strings.HasPrefix(want[i], "#") || strings.ContainsAny(outsideCode(line), "<`")) {
-						t.Errorf("%s: %s: the report has the line %q", path, where, line)
-					}
+			got, want := strings.Split(report, "\n"), strings.Split(wantReport, "\n")
+			if len(got) != len(want) {
+				t.Errorf("%s: %s: with %q there are %d lines, not %d:\n%s", path, where, s, len(got), len(want), report)
+				return
+			}
+			for i, line := range got {
+				if text.Line(line) != line || strings.HasPrefix(line, "#") != strings.HasPrefix(want[i], "#") ||
+					strings.ContainsAny(outsideCode(line), "<`") {
+					t.Errorf("%s: %s: the report has the line %q", path, where, line)
 				}
 			}
 		})
@@ -504,7 +499,7 @@ func TestHostileReports(t *testing.T) {
 	if compared < 90/every {
 		t.Errorf("only %d reports were compared", compared)
 	}
-	t.Logf("%d reports and descriptions consist of visible lines", compared)
+	t.Logf("%d reports consist of visible lines", compared)
 }
 
 // outsideCode returns a line of Markdown without code spans and escaped characters.

@@ -12,7 +12,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/acpgo/sdk/internal/gen/ecma"
 	"github.com/acpgo/sdk/internal/gen/model"
 	"github.com/acpgo/sdk/internal/gen/schema"
 )
@@ -226,38 +225,21 @@ func (b *builder) bounds(n *schema.Node, of model.Restricted, t model.Basic) (ou
 // limitOf returns the value of a keyword as a Go literal, or "" if it restricts nothing.
 func limitOf(k model.BoundKeyword, raw json.RawMessage, t model.Basic) (string, error) {
 	switch k.Limit {
-	case model.Regexp:
-		var pattern string
-		if err := json.Unmarshal(raw, &pattern); err != nil {
-			return "", fmt.Errorf("must be a string")
-		}
-		expr, err := ecma.Regexp(pattern)
-		return strconv.Quote(expr), err
+	case model.Unchecked:
+		return string(raw), nil
 	case model.Names:
 		var names []string
 		if err := json.Unmarshal(raw, &names); err != nil {
 			return "", fmt.Errorf("must be a list of strings")
 		}
 		return string(raw), nil
-	case model.Distinct:
-		var distinct bool
-		if err := json.Unmarshal(raw, &distinct); err != nil {
-			return "", fmt.Errorf("must be a boolean")
-		}
-		if !distinct {
-			return "", nil
-		}
-		return "true", nil
 	}
 	r, err := model.Rational(raw)
 	if err != nil {
 		return "", err
 	}
-	switch k.Limit {
-	case model.Least, model.Most:
+	if k.Limit == model.Least || k.Limit == model.Most {
 		return countOf(k.Limit, r)
-	case model.Step:
-		return stepOf(r, t)
 	}
 	if t.Kind == model.Float {
 		limit, err := model.NumberOf(r, t)
@@ -278,19 +260,6 @@ func countOf(limit model.Limit, r *big.Rat) (string, error) {
 		return "", nil
 	}
 	return r.Num().String(), nil
-}
-
-// stepOf returns the number of which values of the type must be multiples.
-func stepOf(r *big.Rat, t model.Basic) (string, error) {
-	if t.Kind == model.Float {
-		step, err := model.NumberOf(r, t)
-		return strconv.Quote(string(step)), err
-	}
-	// The integers among the multiples of a fraction are the multiples of its numerator.
-	if step := r.Num(); step.Cmp(big.NewInt(1)) > 0 {
-		return strconv.Quote(step.String()), nil
-	}
-	return "", nil
 }
 
 // integerLimit returns a bound as the integer that is equivalent for integers, or "" if all values of the type satisfy

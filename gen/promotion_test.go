@@ -171,6 +171,9 @@ func TestPromotionReport(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if !bytes.Contains(after.files["types_gen.go"], []byte(`"archived,omitzero" codec:"null,open,feature=0"`)) {
+		t.Error("the tags of members have other numbers")
+	}
 	for _, f := range after.pkg.Features {
 		if i := slices.Index(featureBits, f.Name); f.Bit != i && (f.Name != "A" || f.Bit != len(featureBits)) {
 			t.Errorf("%s is bit %d", f.Name, f.Bit)

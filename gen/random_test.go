@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/acpgo/sdk/internal/gen/sample"
+	"github.com/acpgo/sdk/internal/test/sample"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 

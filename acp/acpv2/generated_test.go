@@ -4,8 +4,8 @@ import (
 	"testing"
 
 	sdk "github.com/acpgo/sdk"
-	"github.com/acpgo/sdk/internal/gen/sample"
 	"github.com/acpgo/sdk/internal/test/gentest"
+	"github.com/acpgo/sdk/internal/test/sample"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 

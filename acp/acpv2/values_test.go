@@ -7,7 +7,7 @@ import (
 
 	"github.com/acpgo/sdk/acp/acpv2"
 	"github.com/acpgo/sdk/codec"
-	"github.com/acpgo/sdk/internal/gen/sample"
+	"github.com/acpgo/sdk/internal/test/sample"
 )
 
 // The update, the state and the stop reason are three choices in one object.

@@ -12,7 +12,7 @@ import (
 
 	"github.com/acpgo/sdk"
 	"github.com/acpgo/sdk/conformance"
-	"github.com/acpgo/sdk/internal/gen/sample"
+	"github.com/acpgo/sdk/internal/test/sample"
 )
 
 // player plays both sides of a connection with random messages, and keeps accounts of what comes out.

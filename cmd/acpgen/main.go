@@ -6,7 +6,6 @@
 //	acpgen [-check] -schema FILE -package NAME [-out DIR] [-runtime PATH] [-protocol NAME]
 //	       [-overrides FILE] [-facade] [-tests] [-versions FILE]
 //	acpgen -api [-json] [-package NAME] [-runtime PATH] [-protocol NAME] [-overrides FILE] [-facade] OLD NEW
-//	acpgen -describe [-protocol NAME] [-overrides FILE] SCHEMA
 //
 // The first form generates the packages of this repository: the package that embeds the schemas listed in
 // schema/VERSIONS, and the packages of gen.Targets. The root of the repository is -root, or else the nearest parent
@@ -20,10 +19,6 @@
 // values that are only read differently. It runs the go command in a module that has the runtime. Its exit status is 1
 // if something breaks. The release of a schema is taken from a schema/VERSIONS next to it. Two folders like the root of
 // this repository are compared package by package.
-//
-// The fourth form prints how acpgen understands a schema, as tables: the types with their members, the unions and how
-// their variants are distinguished, the methods and the capabilities that gate them, and whether values that the schema
-// does not describe are kept or dropped.
 //
 // A file of overrides has decisions that a schema leaves open, one per line: the kind of the decision, its subject, the
 // decision and the reason. If a schema needs overrides, acpgen prints suggestions as lines of such a file after the
@@ -98,7 +93,7 @@ type options struct {
 
 	hooks string // see gen.Config
 
-	facade, tests, check, api, json, describe bool
+	facade, tests, check, api, json bool
 
 	stderr io.Writer
 }
@@ -125,7 +120,6 @@ func run(args []string, stdout, stderr io.Writer) int {
 	flags.BoolVar(&o.api, "api", false,
 		"write nothing; compare two schemas, and exit with status 1 if the step breaks programs")
 	flags.BoolVar(&o.json, "json", false, "print the report of -api as JSON")
-	flags.BoolVar(&o.describe, "describe", false, "write nothing; print how acpgen understands a schema")
 	flags.Usage = func() {
 		usage(stderr)
 		flags.PrintDefaults()
@@ -198,8 +192,6 @@ func (o *options) run(args []string, stdout io.Writer) (status int, err error) {
 		return o.compare(args, stdout)
 	case o.json:
 		return 0, errors.New("-json needs -api; see -help")
-	case o.describe:
-		return ok, o.table(args, stdout)
 	}
 	changed, err := o.generate(len(args))
 	if err != nil || !o.check || len(changed) == 0 {
@@ -214,9 +206,8 @@ func (o *options) run(args []string, stdout io.Writer) (status int, err error) {
 // compare prints the differences between the packages of two schemas. For two folders like this repository's root, it
 // compares all packages of gen.Targets whose schemas both folders have.
 func (o *options) compare(args []string, stdout io.Writer) (status int, err error) {
-	if len(args) != 2 || o.schema != "" || o.root != "" || o.check || o.describe {
-		return 0, errors.New("-api takes two schema files, and cannot be used with -schema, -root, -check or -describe; " +
-			"see -help")
+	if len(args) != 2 || o.schema != "" || o.root != "" || o.check {
+		return 0, errors.New("-api takes two schema files, and cannot be used with -schema, -root or -check; see -help")
 	}
 	imports, err := api.Importer(".", o.module+"/acp/rpc")
 	if err != nil {
@@ -245,30 +236,6 @@ func (o *options) compare(args []string, stdout io.Writer) (status int, err erro
 	enc := json.NewEncoder(stdout)
 	enc.SetIndent("", "  ")
 	return status, enc.Encode(reports)
-}
-
-// table prints the tables of a schema.
-func (o *options) table(args []string, stdout io.Writer) error {
-	if len(args) != 1 || o.schema != "" || o.root != "" || o.check {
-		return errors.New("-describe takes one schema file, and cannot be used with -schema, -root or -check; see -help")
-	}
-	data, err := readFile(args[0])
-	if err != nil {
-		return err
-	}
-	if o.pkg == "" {
-		o.pkg = "generated"
-	}
-	c, decided, err := o.config(data)
-	if err != nil {
-		return err
-	}
-	out, err := gen.Describe(c)
-	if err != nil {
-		return decided.locate(args[0], err)
-	}
-	_, err = io.WriteString(stdout, out)
-	return err
 }
 
 // A pair is two schema files, and the options for the packages generated from them.

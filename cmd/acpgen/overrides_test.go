@@ -162,19 +162,14 @@ func TestBumpSaysAll(t *testing.T) {
 	}
 }
 
-// What is understood of a schema is printed, and so is a report for tools.
-func TestDescribeAndJSON(t *testing.T) {
+// A report for tools is printed as JSON.
+func TestJSON(t *testing.T) {
 	tier.Need(t, tier.Normal)
 	dir := t.TempDir()
-	old, new, table := filepath.Join(dir, "old.json"), filepath.Join(dir, "new.json"), filepath.Join(dir, "overrides.txt")
+	old, new := filepath.Join(dir, "old.json"), filepath.Join(dir, "new.json")
 	writeFile(t, old, schemaText)
 	writeFile(t, new, strings.Replace(schemaText, "name", "title", 2))
-	writeFile(t, table, "Member Thing/title = Heading # clearer\n")
-	status, text := acpgen(t, "-describe", "-overrides", table, new)
-	if want := "Types\n\nGO          IS                SCHEMA\nThing       object            /$defs/Thing\n  .Heading  string, required  title\n"; status != ok || !strings.HasPrefix(text, want) {
-		t.Errorf("got %d and\n%s\nwant %d and\n%s", status, text, ok, want)
-	}
-	status, text = acpgen(t, "-api", "-json", old, new)
+	status, text := acpgen(t, "-api", "-json", old, new)
 	var reports []struct {
 		Old, New string
 		Breaks   bool
@@ -186,15 +181,12 @@ func TestDescribeAndJSON(t *testing.T) {
 	if r := reports[0]; !r.Breaks || len(r.Changes) != 2 || r.Changes[0].Level != "breaking" || r.Changes[0].Subject != "Thing.Name" || r.New != filepath.ToSlash(new) {
 		t.Errorf("got %+v", r)
 	}
-	for _, args := range [][]string{
-		{"-describe"}, {"-describe", old, new}, {"-describe", "-check", old}, {"-describe", "-api", old, new}, {"-json", old, new}, {"-json"},
-		{"-describe", filepath.Join(dir, "none.json")}, {"-describe", table},
-	} {
+	for _, args := range [][]string{{"-json", old, new}, {"-json"}, {"-api", old}, {"-api", "-check", old, new}} {
 		if status, text := acpgen(t, args...); status != failed || strings.Count(text, "\n") != 1 {
 			t.Errorf("%q: got %d and %s", args, status, text)
 		}
 	}
-	if status, text := acpgen(t, "-help"); status != ok || !strings.Contains(text, "acpgen -describe [-protocol NAME]") || !strings.Contains(text, "-overrides file") {
+	if status, text := acpgen(t, "-help"); status != ok || !strings.Contains(text, "acpgen -api [-json]") || !strings.Contains(text, "-overrides file") {
 		t.Errorf("got %d and %s", status, text)
 	}
 }

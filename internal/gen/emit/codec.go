@@ -175,7 +175,7 @@ func (g *generator) bounds(t model.Type, v *jen.Statement) []jen.Code {
 	}
 	t = plain(t)
 	for i, limit := range model.BoundsOf(t) {
-		if k := model.BoundKeywords[i]; limit != "" && k.Limit != model.Distinct {
+		if k := model.BoundKeywords[i]; limit != "" && k.Check != "" {
 			out = append(out, g.codecName(k.Check).Call(append([]jen.Code{v}, limitOf(k, limit)...)...))
 		}
 	}
@@ -313,10 +313,7 @@ func (g *generator) write(t model.Type, v *jen.Statement, defined bool) *jen.Sta
 	case model.Null:
 		return call(e, "Null")
 	case model.Slice:
-		switch {
-		case t.Bounds.Distinct():
-			return g.codecName("EncodeDistinct").Call(e, v, g.writer(anyItems(t)))
-		case g.sliceKind(t) == "SliceFunc":
+		if g.sliceKind(t) == "SliceFunc" {
 			return g.codecName("EncodeSliceFunc").Call(e, v, g.checkedWriter(t.Elem))
 		}
 		return g.writer(t).Call(e, v)
@@ -332,9 +329,6 @@ func (g *generator) write(t model.Type, v *jen.Statement, defined bool) *jen.Sta
 	}
 	panic(fmt.Sprintf("no writer for %T", t))
 }
-
-// anyItems returns t without the requirement that its items are unique.
-func anyItems(t model.Slice) model.Slice { return model.Slice{Elem: t.Elem} }
 
 // checkedWriter is like writer, with the checks of the type.
 func (g *generator) checkedWriter(t model.Type) *jen.Statement {
@@ -383,7 +377,7 @@ func (g *generator) writer(t model.Type) *jen.Statement {
 		return g.codecName("EncodeNull")
 	case model.Slice:
 		kind := g.sliceKind(t)
-		if kind == "SliceFunc" || t.Bounds.Distinct() {
+		if kind == "SliceFunc" {
 			return g.writerFunc(t)
 		}
 		return g.codecName("Encode" + kind)
@@ -605,10 +599,7 @@ func (g *generator) read(t model.Type, skipItems bool) *jen.Statement {
 	case model.Any:
 		return call(d, "Raw")
 	case model.Slice:
-		switch {
-		case t.Bounds.Distinct():
-			return g.codecName("DecodeDistinct").Call(d, g.reader(anyItems(t), skipItems))
-		case g.sliceKind(t) == "SliceFunc":
+		if g.sliceKind(t) == "SliceFunc" {
 			return g.codecName("DecodeSliceFunc"+lenient(skipItems)).Call(d, g.checkedReader(t.Elem, false))
 		}
 	case model.Map:
@@ -661,7 +652,7 @@ func (g *generator) reader(t model.Type, skipItems bool) *jen.Statement {
 		return g.codecName("DecodeNull")
 	case model.Slice:
 		kind := g.sliceKind(t)
-		if kind == "SliceFunc" || t.Bounds.Distinct() {
+		if kind == "SliceFunc" {
 			return g.readerFunc(t, skipItems)
 		}
 		return g.codecName("Decode" + kind + lenient(skipItems)).Types(g.goType(t.Elem))

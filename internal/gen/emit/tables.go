@@ -64,7 +64,7 @@ func (g *generator) tabledType(t model.Type, item bool) bool {
 	case model.Map:
 		return !item && (t.Elem == model.Any{} || t.Elem == anyString)
 	case model.Slice:
-		return !item && !t.Bounds.Distinct() && g.tabledType(t.Elem, true)
+		return !item && g.tabledType(t.Elem, true)
 	}
 	return false
 }
@@ -93,7 +93,7 @@ func (g *generator) codecTag(f *model.Field) (out []string) {
 		}
 	}
 	if g.canBeOff(f.Feature) && !f.OnError {
-		out = append(out, fmt.Sprintf("feature=%d", slices.Index(g.pkg.Features, f.Feature)))
+		out = append(out, fmt.Sprintf("feature=%d", f.Feature.Bit))
 	}
 	return out
 }

@@ -594,8 +594,11 @@ func narrower(keyword string, a, b json.RawMessage) (bound json.RawMessage, diff
 		return a, false
 	}
 	i := slices.IndexFunc(model.BoundKeywords[:], func(k model.BoundKeyword) bool { return k.Keyword == keyword })
-	if i < 0 {
+	switch {
+	case i < 0:
 		return a, true
+	case model.BoundKeywords[i].Limit == model.Unchecked:
+		return json.RawMessage(string(a) + " and " + string(b)), false
 	}
 	x, err := model.Rational(a)
 	y, err2 := model.Rational(b)

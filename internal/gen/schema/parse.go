@@ -13,7 +13,6 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/acpgo/sdk/internal/gen/ecma"
 	"github.com/acpgo/sdk/internal/gen/model"
 )
 
@@ -321,30 +320,13 @@ func (w *walker) plain(at, keyword string, value json.RawMessage) {
 // checkLimit returns an error if the value of a keyword that restricts values is invalid.
 func checkLimit(limit model.Limit, value json.RawMessage) error {
 	switch limit {
-	case model.Names: // read elsewhere
-		return nil
-	case model.Regexp:
-		if err := checkText(value); err != nil {
-			return err
-		}
-		var pattern string
-		if err := json.Unmarshal(value, &pattern); err != nil {
-			return err
-		}
-		_, err := ecma.Regexp(pattern)
-		return err
-	case model.Distinct:
-		if KindOfValue(value) != "boolean" {
-			return errors.New("must be a boolean")
-		}
+	case model.Names, model.Unchecked: // the former are read elsewhere
 		return nil
 	}
 	number, err := model.Rational(value)
 	switch {
 	case err != nil:
 		return err
-	case limit == model.Step && number.Sign() <= 0:
-		return errors.New("must be greater than 0")
 	case (limit == model.Least || limit == model.Most) && (number.Sign() < 0 || !number.IsInt()):
 		return errors.New("must be a number of things")
 	}

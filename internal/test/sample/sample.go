@@ -306,7 +306,11 @@ func (d *document) rewrite(schema any, c context) any {
 		(m["type"] == "integer" || slices.Contains(types, any("integer")) && !slices.Contains(types, any("number"))) {
 		out["format"] = "int64" // as in Go
 	}
-	if step, ok := m["multipleOf"].(json.Number); ok && out["format"] == nil && exact(step).Sign() > 0 {
+	if d.loose && !c.not {
+		for _, unchecked := range []string{"pattern", "multipleOf", "uniqueItems"} {
+			delete(out, unchecked)
+		}
+	} else if step, ok := m["multipleOf"].(json.Number); ok && out["format"] == nil && exact(step).Sign() > 0 {
 		format := "multiple of " + step.String()
 		out["format"], d.steps[format] = format, exact(step)
 		delete(out, "multipleOf")
