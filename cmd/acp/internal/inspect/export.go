@@ -296,23 +296,12 @@ func (in *Inspection) search(ctx context.Context, text string) (*found, error) {
 	return result, ctx.Err()
 }
 
-// copyAs returns a row in another form.
-func (in *Inspection) copyAs(s *source, n int, method, as string) (string, error) {
+// asCommand returns a command of acp that sends or shows the message of a row.
+func (in *Inspection) asCommand(s *source, n int) (string, error) {
 	line, err := s.line(n)
 	if err != nil {
 		return "", err
 	}
-	switch as {
-	case "go":
-		return literal(line, method)
-	case "acp":
-		return in.asCommand(s, line), nil
-	}
-	return "", fmt.Errorf("a message cannot be copied as %q", as)
-}
-
-// asCommand returns a command of acp that sends or shows a message.
-func (in *Inspection) asCommand(s *source, line []byte) string {
 	var m struct {
 		Method string
 		Params struct {
@@ -332,7 +321,7 @@ func (in *Inspection) asCommand(s *source, line []byte) string {
 		for _, block := range m.Params.Prompt {
 			texts = append(texts, cmp.Or(block.Text, "["+block.Type+"]"))
 		}
-		return launch.New("acp", append([]string{"exec", strings.Join(texts, "\n"), "--"}, agent...)...).String()
+		return launch.New("acp", append([]string{"exec", strings.Join(texts, "\n"), "--"}, agent...)...).String(), nil
 	}
 	file := "recording.jsonl"
 	if s.kind == "file" {
@@ -342,5 +331,5 @@ func (in *Inspection) asCommand(s *source, line []byte) string {
 	if method != "" {
 		words = append(words, "--method", method)
 	}
-	return launch.New("acp", append(words, file)...).String()
+	return launch.New("acp", append(words, file)...).String(), nil
 }

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"encoding/xml"
 	"fmt"
-	"go/parser"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -75,6 +74,9 @@ func TestExports(t *testing.T) {
 	}
 	if text := string(b.get("/export?source=1&as=markdown")); !strings.Contains(text, "SCH-") && !strings.Contains(text, wrong.Findings[0].Rule) {
 		t.Errorf("Markdown: %s", text)
+	}
+	if command := string(b.get(fmt.Sprintf("/copy?source=1&n=%d", wrong.N))); !strings.HasPrefix(command, "acp show --full") {
+		t.Errorf("the command for a message is %q", command)
 	}
 	test := b.get(fmt.Sprintf("/export?source=1&as=gotest&n=%d", wrong.N))
 	if !bytes.Contains(test, []byte(wrong.Findings[0].Rule)) {
@@ -275,123 +277,6 @@ func TestReport(t *testing.T) {
 	}
 	if !strings.Contains(rest, "</html>") {
 		t.Error("the report is not complete")
-	}
-}
-
-// Each message of the clean recordings is a literal that is Go.
-func TestLiterals(t *testing.T) {
-	files, err := filepath.Glob(root + "/conformance/testdata/clean/*")
-	if err != nil || len(files) == 0 {
-		t.Fatal(files, err)
-	}
-	typed := map[string]bool{}
-	for _, name := range files {
-		file, err := os.Open(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		all, err := recording.ReadAll(file)
-		file.Close()
-		if err != nil {
-			continue // of another form
-		}
-		asked := map[string]string{}
-		for _, m := range all.Messages() {
-			var is struct {
-				ID     json.RawMessage
-				Method string
-			}
-			if json.Unmarshal(m.Line, &is) != nil {
-				continue
-			}
-			method := is.Method
-			if method == "" {
-				method = asked[string(is.ID)]
-			} else {
-				asked[string(is.ID)] = method
-			}
-			text, err := literal(m.Line, method)
-			if err != nil {
-				t.Errorf("%s: %v: %.200s", name, err, m.Line)
-				continue
-			}
-			if _, err := parser.ParseExpr(text); err != nil {
-				t.Errorf("%s: %v: %s", name, err, text)
-			}
-			if strings.HasPrefix(text, "&acp.") {
-				typed[method] = true
-			}
-		}
-	}
-	for _, method := range []string{"initialize", "session/new", "session/prompt", "session/update", "session/request_permission", "fs/read_text_file", "session/cancel"} {
-		if !typed[method] {
-			t.Errorf("%s has no literal of package acp", method)
-		}
-	}
-	got, err := literal([]byte(`{"jsonrpc":"2.0","id":1,"method":"session/prompt","params":{"sessionId":"s","prompt":[{"type":"text","text":"a\"b"},{"type":"new","x":1}],"_meta":{"k":[1]}}}`), "session/prompt")
-	want := "&acp.PromptRequest{\n\tSessionID: \"s\",\n\tPrompt: []acp.ContentBlock{\n\t\tacp.ContentBlock{\n\t\t\tVariant: &acp.ContentBlockText{\n\t\t\t\tText: `a\"b`,\n\t\t\t},\n\t\t},"
-	if err != nil || !strings.HasPrefix(got, want) || !strings.Contains(got, "\"k\": json.RawMessage(\"[1]\")") {
-		t.Errorf("the literal is %s, %v; want the beginning %s", got, err, want)
-	}
-}
-
-// The literals have the same meaning as the messages.
-func TestLiteralsMean(t *testing.T) {
-	tier.Need(t, tier.Full)
-	messages := []struct{ method, line string }{
-		{"session/prompt", `{"jsonrpc":"2.0","id":1,"method":"session/prompt","params":{"sessionId":"s","prompt":[{"type":"text","text":"a\"b` + "`" + `c\n"},{"type":"image","data":"","mimeType":"image/png"}],"_meta":{"k":[1]}}}`},
-		{"session/update", `{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"tool_call","toolCallId":"t","title":"T","kind":"edit","status":"pending","content":[{"type":"diff","path":"/a","oldText":null,"newText":"x"}],"locations":[{"path":"/a","line":3}],"rawInput":{"a":1}}}}`},
-		{"initialize", `{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":1,"agentCapabilities":{"loadSession":true,"promptCapabilities":{"image":true},"sessionCapabilities":{"list":{}}},"agentInfo":{"name":"n","version":"1"},"authMethods":[]}}`},
-		{"fs/read_text_file", `{"jsonrpc":"2.0","id":0,"method":"fs/read_text_file","params":{"sessionId":"s","path":"/a","line":2,"limit":null}}`},
-	}
-	var program strings.Builder
-	program.WriteString("package main\n\nimport (\n\t\"encoding/json\"\n\t\"fmt\"\n\n\t\"github.com/acpgo/sdk/acp\"\n)\n\nfunc main() {\n")
-	for _, m := range messages {
-		text, err := literal([]byte(m.line), m.method)
-		if err != nil {
-			t.Fatal(err)
-		}
-		fmt.Fprintf(&program, "{\ntext, err := json.Marshal(%s)\nif err != nil {\npanic(err)\n}\nfmt.Println(string(text))\n}\n", text)
-	}
-	program.WriteString("}\n")
-	dir := t.TempDir()
-	module, err := filepath.Abs(root)
-	if err != nil {
-		t.Fatal(err)
-	}
-	source, overlayFile := filepath.Join(dir, "main.go"), filepath.Join(dir, "overlay.json")
-	overlay, err := json.Marshal(map[string]any{"Replace": map[string]string{filepath.Join(module, "literals", "main.go"): source}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for path, text := range map[string]string{source: program.String(), overlayFile: string(overlay)} {
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	run := exec.Command("go", "run", "-overlay", overlayFile, "./literals")
-	run.Dir = module
-	out, err := run.CombinedOutput()
-	if err != nil {
-		t.Fatalf("%v\n%s\n%s", err, out, program.String())
-	}
-	lines := strings.Split(strings.TrimSpace(string(out)), "\n")
-	for n, m := range messages {
-		var message struct{ Params, Result any }
-		var got any
-		if err := json.Unmarshal([]byte(m.line), &message); err != nil {
-			t.Fatal(err)
-		}
-		if err := json.Unmarshal([]byte(lines[n]), &got); err != nil {
-			t.Fatal(err)
-		}
-		want := message.Params
-		if want == nil {
-			want = message.Result
-		}
-		if !reflect.DeepEqual(got, want) {
-			t.Errorf("the literal of %s means %s", m.line, lines[n])
-		}
 	}
 }
 

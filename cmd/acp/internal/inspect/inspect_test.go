@@ -354,7 +354,7 @@ func TestSecurity(t *testing.T) {
 	_, token, _ := strings.Cut(i.server.URL(), "#")
 	upgrade := []string{"Connection", "Upgrade", "Upgrade", "websocket", "Sec-WebSocket-Version", "13", "Sec-WebSocket-Key", "dGhlIHNhbXBsZSBub25jZQ=="}
 	static := []string{"/", "/app.js", "/app.css"}
-	paths := []string{"/schema/1", "/find?q=x", "/raw?source=1&n=1", "/copy?source=1&n=1&as=go", "/export?source=1&as=recording", "/nothing"}
+	paths := []string{"/schema/1", "/find?q=x", "/raw?source=1&n=1", "/copy?source=1&n=1", "/export?source=1&as=recording", "/nothing"}
 	for _, test := range []struct {
 		name, method, path string
 		header             http.Header

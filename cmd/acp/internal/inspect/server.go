@@ -207,7 +207,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 		line, err := source.line(n)
 		text("application/octet-stream", line, err)
 	case path == "/copy":
-		copied, err := s.in.copyAs(source, n, query.Get("method"), query.Get("as"))
+		copied, err := s.in.asCommand(source, n)
 		text("text/plain; charset=utf-8", []byte(copied), err)
 	case path == "/export":
 		s.export(w, source, query.Get("as"), n)

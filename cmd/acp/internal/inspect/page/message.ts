@@ -99,8 +99,7 @@ export class MessagePane {
     const server = this.link.state !== "report";
     add(bar, copyButton("Copy JSON", () => row.cut && server ? remote(rowPath("/raw", source, row)) : row.raw));
     if (server && row.kind !== "stderr") {
-      const path = `${rowPath("/copy", source, row)}&method=${encodeURIComponent(row.method ?? "")}`;
-      add(bar, copyButton("Copy Go", () => remote(`${path}&as=go`)), copyButton("Copy command", () => remote(`${path}&as=acp`)));
+      add(bar, copyButton("Copy command", () => remote(rowPath("/copy", source, row))));
     }
     if (this.hello()?.live && row.kind !== "stderr") {
       add(bar, el("button", { type: "button", onclick: () => this.events.edit(source, row) }, "Edit and send"));

@@ -7,7 +7,7 @@
 //   GET /schema/1, /schema/2     the JSON schema of a protocol version, with experimental features
 //   GET /raw?source=S&n=N        the exact line of a row, as bytes (application/octet-stream)
 //   GET /find?q=TEXT             rows whose line contains the text, without regard to case: Found
-//   GET /copy?source=S&n=N&as=F&method=M  a row as "go" (a literal) or "acp" (a command), as text/plain; M is Row.method
+//   GET /copy?source=S&n=N       a row as a command of acp, as text/plain
 //   GET /export?source=S&as=F    a download: see ExportFormat; 409 with a text if that is not possible
 //
 // WebSocket: the page first sends Attach, with a key; then the server sends one Hello, and Log and State messages as they come. A page
