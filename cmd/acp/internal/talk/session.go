@@ -51,50 +51,66 @@ var ErrCancelled = errors.New("the turn was cancelled")
 
 var errTurnOver = errors.New("the turn is over")
 
+// place is where a session works.
+type place struct {
+	cwd     string
+	dirs    []string
+	servers []acp.MCPServer
+	own     bool // the directories differ from those of the Client
+}
+
 // place returns where a session works.
-func (c *Client) place(ctx context.Context, o *SessionOptions) (cwd string, dirs []string, servers []acp.MCPServer,
-	own bool, err error) {
+func (c *Client) place(ctx context.Context, o *SessionOptions) (p place, err error) {
 	if o == nil {
 		o = &SessionOptions{}
 	}
-	cwd, dirs, servers = c.opts.Cwd, c.opts.Dirs, c.opts.MCPServers
+	p = place{cwd: c.opts.Cwd, dirs: c.opts.Dirs, servers: c.opts.MCPServers}
 	if o.Cwd != "" {
-		if cwd, err = filepath.Abs(o.Cwd); err != nil {
-			return "", nil, nil, false, err
+		if p.cwd, err = filepath.Abs(o.Cwd); err != nil {
+			return p, err
 		}
-		own = cwd != c.opts.Cwd
+		p.own = p.cwd != c.opts.Cwd
 	}
 	if o.Dirs != nil {
-		own, dirs = true, nil
+		p.own, p.dirs = true, nil
 		for _, dir := range o.Dirs {
 			if dir, err = filepath.Abs(dir); err != nil {
-				return "", nil, nil, false, err
+				return p, err
 			}
-			dirs = append(dirs, dir)
+			p.dirs = append(p.dirs, dir)
 		}
 	}
 	if o.MCPServers != nil {
-		servers = o.MCPServers
+		p.servers = o.MCPServers
 	}
-	if len(servers) > 0 {
+	if len(p.servers) > 0 {
 		agent, err := c.agentConn(ctx)
 		if err == nil {
-			err = accepts(agent.Capabilities().MCPCapabilities, servers)
+			err = accepts(agent.Capabilities().MCPCapabilities, p.servers)
 		}
 		if err != nil {
-			return "", nil, nil, false, err
+			return p, err
 		}
 	}
-	if len(dirs) == 0 {
-		dirs = nil // even an empty list is sent and needs a capability
+	if len(p.dirs) == 0 {
+		p.dirs = nil // even an empty list is sent and needs a capability
 	}
-	return cwd, dirs, servers, own, nil
+	return p, nil
 }
 
-// keep registers an opened session.
-func (c *Client) keep(ctx context.Context, conn *reconnect.Session, cwd string, dirs []string, own bool) (*Session,
-	error) {
-	s := &Session{client: c, conn: conn, state: c.states.Of(conn.ID()), cwd: cwd, dirs: dirs, own: own,
+// open opens a session by a method, and registers it.
+func (c *Client) open(ctx context.Context, o *SessionOptions, method string,
+	open func(context.Context, place) (*reconnect.Session, error)) (*Session, error) {
+	p, err := c.place(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	conn, err := step(ctx, c, method,
+		func(ctx context.Context) (*reconnect.Session, error) { return open(ctx, p) })
+	if err != nil {
+		return nil, c.asLogin(err)
+	}
+	s := &Session{client: c, conn: conn, state: c.states.Of(conn.ID()), cwd: p.cwd, dirs: p.dirs, own: p.own,
 		turns: map[*turn]struct{}{}}
 	current, err := conn.Live(ctx)
 	if err != nil {
@@ -109,76 +125,44 @@ func (c *Client) keep(ctx context.Context, conn *reconnect.Session, cwd string, 
 
 // NewSession creates a session. The error matches a *LoginError if the user has to log in first.
 func (c *Client) NewSession(ctx context.Context, o *SessionOptions) (*Session, error) {
-	cwd, dirs, servers, own, err := c.place(ctx, o)
-	if err != nil {
-		return nil, err
-	}
-	conn, err := step(ctx, c, acp.MethodNewSession, func(ctx context.Context) (*reconnect.Session, error) {
-		return c.conn.NewSession(ctx, &acp.NewSessionRequest{Cwd: cwd, AdditionalDirectories: dirs, MCPServers: servers})
+	return c.open(ctx, o, acp.MethodNewSession, func(ctx context.Context, p place) (*reconnect.Session, error) {
+		return c.conn.NewSession(ctx, &acp.NewSessionRequest{Cwd: p.cwd, AdditionalDirectories: p.dirs,
+			MCPServers: p.servers})
 	})
-	if err != nil {
-		return nil, c.asLogin(err)
-	}
-	return c.keep(ctx, conn, cwd, dirs, own)
 }
 
 // Load loads a session and its history.
 func (c *Client) Load(ctx context.Context, id acp.SessionID, o *SessionOptions) (*Session, error) {
-	cwd, dirs, servers, own, err := c.place(ctx, o)
-	if err != nil {
-		return nil, err
-	}
-	c.states.Of(id).Reset()
-	conn, err := step(ctx, c, acp.MethodLoadSession, func(ctx context.Context) (*reconnect.Session, error) {
-		return c.conn.LoadSession(ctx, &acp.LoadSessionRequest{SessionID: id, Cwd: cwd, AdditionalDirectories: dirs,
-			MCPServers: servers})
+	return c.open(ctx, o, acp.MethodLoadSession, func(ctx context.Context, p place) (*reconnect.Session, error) {
+		c.states.Of(id).Reset()
+		return c.conn.LoadSession(ctx, &acp.LoadSessionRequest{SessionID: id, Cwd: p.cwd, AdditionalDirectories: p.dirs,
+			MCPServers: p.servers})
 	})
-	if err != nil {
-		return nil, c.asLogin(err)
-	}
-	return c.keep(ctx, conn, cwd, dirs, own)
 }
 
 // Resume continues a session without its history.
 func (c *Client) Resume(ctx context.Context, id acp.SessionID, o *SessionOptions) (*Session, error) {
-	cwd, dirs, servers, own, err := c.place(ctx, o)
-	if err != nil {
-		return nil, err
-	}
-	conn, err := step(ctx, c, acp.MethodResumeSession, func(ctx context.Context) (*reconnect.Session, error) {
-		return c.conn.ResumeSession(ctx, &acp.ResumeSessionRequest{SessionID: id, Cwd: cwd, AdditionalDirectories: dirs,
-			MCPServers: servers})
+	return c.open(ctx, o, acp.MethodResumeSession, func(ctx context.Context, p place) (*reconnect.Session, error) {
+		return c.conn.ResumeSession(ctx, &acp.ResumeSessionRequest{SessionID: id, Cwd: p.cwd,
+			AdditionalDirectories: p.dirs, MCPServers: p.servers})
 	})
-	if err != nil {
-		return nil, c.asLogin(err)
-	}
-	return c.keep(ctx, conn, cwd, dirs, own)
 }
 
 // Fork copies a session and opens the copy. It fails with acp.ErrUnsupported if the agent does not support it.
 func (c *Client) Fork(ctx context.Context, id acp.SessionID, o *SessionOptions) (*Session, error) {
-	cwd, dirs, servers, own, err := c.place(ctx, o)
-	if err != nil {
-		return nil, err
-	}
-	agent, err := c.agentConn(ctx)
-	if err != nil {
-		return nil, err
-	}
-	forked, err := step(ctx, c, acp.MethodForkSession, func(ctx context.Context) (*acp.ClientSession, error) {
-		return agent.ForkSession(ctx, &acp.ForkSessionRequest{SessionID: id, Cwd: cwd, AdditionalDirectories: dirs,
-			MCPServers: servers})
+	return c.open(ctx, o, acp.MethodForkSession, func(ctx context.Context, p place) (*reconnect.Session, error) {
+		agent, err := c.agentConn(ctx)
+		if err != nil {
+			return nil, err
+		}
+		forked, err := agent.ForkSession(ctx, &acp.ForkSessionRequest{SessionID: id, Cwd: p.cwd,
+			AdditionalDirectories: p.dirs, MCPServers: p.servers})
+		if err != nil {
+			return nil, err
+		}
+		return c.conn.Adopt(ctx, &acp.LoadSessionRequest{SessionID: forked.ID(), Cwd: p.cwd,
+			AdditionalDirectories: p.dirs, MCPServers: p.servers})
 	})
-	if err != nil {
-		return nil, c.asLogin(err)
-	}
-	conn, err := c.conn.Adopt(ctx, &acp.LoadSessionRequest{
-		SessionID: forked.ID(), Cwd: cwd, AdditionalDirectories: dirs, MCPServers: servers,
-	})
-	if err != nil {
-		return nil, err
-	}
-	return c.keep(ctx, conn, cwd, dirs, own)
 }
 
 // Rename sets the title of a session. It fails with acp.ErrUnsupported if the agent does not support it.

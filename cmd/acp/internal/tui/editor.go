@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"unicode/utf8"
 
 	"charm.land/bubbles/v2/textarea"
@@ -144,9 +143,8 @@ func (m *Model) keep(p prompt) tea.Cmd {
 	if m.opts.Prompts == nil {
 		return nil
 	}
-	m.unkept.add(history.Prompt{Text: p.text, Pasted: p.pasted})
 	return m.tasks.cmd(func(context.Context) tea.Msg {
-		if err := m.unkept.write(m.opts.Prompts); err != nil {
+		if err := m.opts.Prompts.Add(history.Prompt{Text: p.text, Pasted: p.pasted}); err != nil {
 			return eventMsg{Kind: talk.Warning, Err: fmt.Errorf("prompts cannot be stored: %w", err)}
 		}
 		return nil
@@ -180,33 +178,6 @@ func (m *Model) readEarlier(prompts []history.Prompt) {
 		all.add(p)
 	}
 	m.history = all
-}
-
-// unkept are prompts that are not in the file yet.
-type unkept struct {
-	mu      sync.Mutex
-	prompts []history.Prompt
-	writing sync.Mutex
-}
-
-func (u *unkept) add(p history.Prompt) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	u.prompts = append(u.prompts, p)
-}
-
-// write writes the prompts in order.
-func (u *unkept) write(to *history.File) error {
-	u.writing.Lock()
-	defer u.writing.Unlock()
-	u.mu.Lock()
-	prompts := u.prompts
-	u.prompts = nil
-	u.mu.Unlock()
-	if len(prompts) == 0 {
-		return nil
-	}
-	return to.Add(prompts...)
 }
 
 // take removes the prompt from the editor and returns it.

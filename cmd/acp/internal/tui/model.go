@@ -46,7 +46,6 @@ type Model struct {
 	findings      []conformance.Finding
 	pending       []tea.Cmd // returned by the next update
 	history       sentPrompts
-	unkept        unkept
 	files         files
 	ticking       bool
 	planToggled   bool // the plan is folded while the agent works, and unfolded otherwise

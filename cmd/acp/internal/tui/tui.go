@@ -191,9 +191,6 @@ func (m *Model) end() error {
 	m.tasks.cancel()
 	err := m.clients.close()
 	m.tasks.end()
-	if m.opts.Prompts != nil {
-		_ = m.unkept.write(m.opts.Prompts) // a failure to store prompts was reported before
-	}
 	err = errors.Join(err, m.clients.close())
 	if m.connection == dead {
 		err = nil // it was shown
