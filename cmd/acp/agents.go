@@ -674,28 +674,9 @@ func (a *agentsCommand) update(ctx context.Context, r *agents.Resolver, o *regis
 	return err
 }
 
-func (a *agentsCommand) removeCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:   "remove AGENT...",
-		Short: "Remove installed agents",
-		Long: "Remove agents installed from the registry. Files that they wrote elsewhere, such as their " +
-			"settings, stay.",
-		Args:              cobra.MinimumNArgs(1),
-		ValidArgsFunction: a.completeAgents(false),
-		RunE: func(_ *cobra.Command, args []string) error {
-			ctx, stop := a.p.untilInterrupted()
-			defer stop()
-			r := a.p.resolver(a.cfg)
-			ids, err := a.ids(r, args)
-			if err != nil {
-				return err
-			}
-			return a.forEach(ids, func(id string) error { return r.Registry.Remove(ctx, id) })
-		},
-	}
-}
-
-func (a *agentsCommand) pinCommand(use, short string, pinned bool) *cobra.Command {
+// installedCommand returns a command that does something with each of the named installed agents.
+func (a *agentsCommand) installedCommand(use, short string,
+	do func(ctx context.Context, r *registry.Client, id string) error) *cobra.Command {
 	return &cobra.Command{
 		Use:               use + " AGENT...",
 		Short:             short,
@@ -709,7 +690,19 @@ func (a *agentsCommand) pinCommand(use, short string, pinned bool) *cobra.Comman
 			if err != nil {
 				return err
 			}
-			return a.forEach(ids, func(id string) error { return r.Registry.Pin(ctx, id, pinned) })
+			return a.forEach(ids, func(id string) error { return do(ctx, r.Registry, id) })
 		},
 	}
+}
+
+func (a *agentsCommand) removeCommand() *cobra.Command {
+	c := a.installedCommand("remove", "Remove installed agents",
+		func(ctx context.Context, r *registry.Client, id string) error { return r.Remove(ctx, id) })
+	c.Long = "Remove agents installed from the registry. Files that they wrote elsewhere, such as their settings, stay."
+	return c
+}
+
+func (a *agentsCommand) pinCommand(use, short string, pinned bool) *cobra.Command {
+	return a.installedCommand(use, short,
+		func(ctx context.Context, r *registry.Client, id string) error { return r.Pin(ctx, id, pinned) })
 }
