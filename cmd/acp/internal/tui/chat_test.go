@@ -29,19 +29,6 @@ func slow(ctx context.Context, s *acp.AgentSession, req *acp.PromptRequest) (*ac
 	return done, s.Update(ctx, acp.AgentMessageText("Done: "+text+"."))
 }
 
-func TestStreams(t *testing.T) {
-	inWorld(t, acp.AgentHandlers{Prompt: slow}, nil, func(w *world) {
-		w.settle()
-		w.want("ready", "tester")
-		w.say("hello")
-		w.sleep(2 * time.Second)
-		w.want("hello", "Begun: hello.", "working 2s")
-		w.wantNot("Done: hello")
-		w.sleep(time.Minute)
-		w.want("Done: hello.", "ready")
-	})
-}
-
 // TestTypedEarly: nothing typed while the agent starts is lost, neither sent prompts nor the draft.
 func TestTypedEarly(t *testing.T) {
 	inWorld(t, acp.AgentHandlers{NewSession: func(context.Context, *acp.AgentConn, *acp.NewSessionRequest) (*acp.NewSessionResponse, error) {
@@ -83,25 +70,6 @@ func TestQueue(t *testing.T) {
 	})
 }
 
-// TestCancel: Ctrl-C cancels the turn; queued prompts stay and are sent on Enter.
-func TestCancel(t *testing.T) {
-	inWorld(t, acp.AgentHandlers{Prompt: slow}, nil, func(w *world) {
-		w.settle()
-		w.say("one")
-		w.say("two")
-		w.key("ctrl+c")
-		w.sleep(time.Second)
-		w.want("cancelled", "⏳ two", "send the queued prompts", "ready")
-		if w.quit {
-			t.Fatal("left")
-		}
-		w.key("enter")
-		w.sleep(2 * time.Minute)
-		w.want("Done: two.")
-		w.wantNot("⏳")
-	})
-}
-
 func TestInterruptTwiceLeaves(t *testing.T) {
 	inWorld(t, acp.AgentHandlers{Prompt: slow}, nil, func(w *world) {
 		w.settle()
@@ -133,21 +101,6 @@ func TestEndOfInput(t *testing.T) {
 		if !w.quit {
 			t.Fatal("did not leave")
 		}
-	})
-}
-
-func TestHistory(t *testing.T) {
-	inWorld(t, acp.AgentHandlers{}, nil, func(w *world) {
-		w.settle()
-		w.say("one")
-		w.say("two")
-		w.typ("draft")
-		w.key("up")
-		w.want("> two")
-		w.key("up")
-		w.want("> one")
-		w.key("up", "down", "down")
-		w.want("> draft")
 	})
 }
 
@@ -241,34 +194,6 @@ func TestCompletions(t *testing.T) {
 	})
 }
 
-// TestFlood: many updates are drawn only a few times, and keys are handled meanwhile.
-func TestFlood(t *testing.T) {
-	const updates = 10_000
-	inWorld(t, acp.AgentHandlers{Prompt: func(ctx context.Context, s *acp.AgentSession, _ *acp.PromptRequest) (*acp.PromptResponse, error) {
-		for i := range updates {
-			if err := s.Update(ctx, acp.AgentMessageText("word ")); err != nil {
-				return nil, err
-			}
-			if i%10 == 0 {
-				time.Sleep(time.Millisecond)
-			}
-		}
-		return done, nil
-	}}, nil, func(w *world) {
-		w.settle()
-		w.say("go")
-		before := w.updates
-		w.sleep(500 * time.Millisecond)
-		w.typ("typed")
-		w.want("> typed", "working")
-		w.sleep(2 * time.Second)
-		w.want("ready")
-		if n := w.updates - before; n > 100 {
-			t.Errorf("%d updates of the agent were drawn %d times", updates, n)
-		}
-	})
-}
-
 // TestStderrFlood: lines of the agent's standard error that arrive fast are combined, and the last ones are kept.
 func TestStderrFlood(t *testing.T) {
 	inWorld(t, acp.AgentHandlers{}, nil, func(w *world) {
@@ -284,18 +209,5 @@ func TestStderrFlood(t *testing.T) {
 		}
 		w.key("alt+n")
 		w.want("line 99999")
-	})
-}
-
-func TestResize(t *testing.T) {
-	inWorld(t, acp.AgentHandlers{}, nil, func(w *world) {
-		w.settle()
-		w.say("a long prompt that does not fit into a narrow terminal at all")
-		w.typ("draft")
-		for _, size := range [][2]int{{20, 10}, {200, 60}, {1, 1}, {5, 3}, {80, 24}} {
-			w.update(tea.WindowSizeMsg{Width: size[0], Height: size[1]})
-			w.screen()
-		}
-		w.want("You said: a long prompt that does not fit", "> draft")
 	})
 }

@@ -13,7 +13,6 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/acpgo/sdk/acp"
-	"github.com/acpgo/sdk/acp/policy"
 )
 
 var fourOptions = []acp.PermissionOption{
@@ -376,21 +375,6 @@ func TestAlwaysIsRemembered(t *testing.T) {
 		w.wantNot("asks for permission")
 		w.want("Decided by a rule: execute $ rm -rf build (Remove the build of s1): allow once")
 		a.want(t, "always", "once")
-	})
-}
-
-func TestRulesDecide(t *testing.T) {
-	rules, err := policy.New([]policy.Rule{{Effect: policy.Reject, Commands: []string{"rm **"}, Reason: "nothing is removed"}}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	a := &asker{}
-	inWorld(t, acp.AgentHandlers{Prompt: a.prompt}, func(o *Options) { o.Talk.Rules = rules }, func(w *world) {
-		w.settle()
-		w.say("go")
-		w.sleep(time.Second)
-		a.want(t, "no")
-		w.want("Decided by a rule", "Reject", "nothing is removed")
 	})
 }
 

@@ -168,30 +168,6 @@ func TestRenameCloseExport(t *testing.T) {
 	})
 }
 
-// TestSwitching: each session has its own draft and conversation.
-func TestSwitching(t *testing.T) {
-	inWorld(t, acp.AgentHandlers{Prompt: slow}, nil, func(w *world) {
-		w.settle()
-		w.say("one")
-		w.typ("draft one")
-		w.key("ctrl+n")
-		w.sleep(time.Second)
-		w.wantNot("draft one", "Begun: one")
-		if !strings.Contains(w.status(), "●1") {
-			t.Errorf("status: %s", w.status())
-		}
-		w.sleep(time.Minute)
-		if !strings.Contains(w.status(), "✓1") {
-			t.Errorf("status: %s", w.status())
-		}
-		w.key("alt+right")
-		w.want("> draft one", "Done: one.")
-		if strings.Contains(w.status(), "✓") {
-			t.Errorf("status: %s", w.status())
-		}
-	})
-}
-
 // TestAgentEnds: when an agent ends, the reason is shown, and a key restarts it and restores the session.
 func TestAgentEnds(t *testing.T) {
 	l := &library{}
@@ -355,22 +331,6 @@ func TestNarrow(t *testing.T) {
 		w.sleep(time.Second)
 		w.want("Thank you.")
 		a.want(t, "once")
-	})
-}
-
-func TestHelpAndActions(t *testing.T) {
-	inWorld(t, acp.AgentHandlers{}, nil, func(w *world) {
-		w.settle()
-		w.update(tea.WindowSizeMsg{Width: 120, Height: 200})
-		w.key("?")
-		for _, s := range allKeys() {
-			w.want(s.screen)
-			for _, b := range s.keys {
-				if len(b.keys) > 0 {
-					w.want(keyNames(b.keys))
-				}
-			}
-		}
 	})
 }
 

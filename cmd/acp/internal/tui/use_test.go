@@ -523,15 +523,3 @@ func TestStateOfTheAgent(t *testing.T) {
 		}
 	})
 }
-
-// TestStartScreen: a new session shows what is running and where, until the conversation begins.
-func TestStartScreen(t *testing.T) {
-	inWorld(t, acp.AgentHandlers{}, nil, func(w *world) {
-		w.settle()
-		shown := []string{"  tester 1\n", "agent  tester", "in     " + w.m.opts.Talk.Cwd, "? keys"}
-		w.want(shown...)
-		w.say("hello")
-		w.settle()
-		w.wantNot(shown...)
-	})
-}
