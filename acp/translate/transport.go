@@ -280,7 +280,12 @@ func (s *stream) ReadLine(beforeWait func()) ([]byte, error) {
 		}
 		s.changed.Wait()
 	}
-	if len(s.in) == 0 {
+	switch {
+	case len(s.in) > 0:
+	case !s.passes: // what the peer still sends is not translated
+		s.mu.Unlock()
+		return nil, io.ErrClosedPipe
+	default:
 		s.read1.Store(true)
 		s.mu.Unlock()
 		return s.readInner(beforeWait)

@@ -8,6 +8,7 @@ import (
 	"io"
 	"runtime"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -265,6 +266,49 @@ func TestEnds(t *testing.T) {
 			t.Errorf("got %v, want EOF", err)
 		}
 		_ = client.Close()
+	})
+}
+
+// transportFunc is a function as a transport.
+type transportFunc func(context.Context) (rpc.Stream, error)
+
+func (f transportFunc) Connect(ctx context.Context) (rpc.Stream, error) { return f(ctx) }
+
+// TestNothingPassesWhileClosing requires that what an agent still sends does not pass without a translation while its
+// stream is being closed.
+func TestNothingPassesWhileClosing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const late = `{"jsonrpc":"2.0","id":"translated-x-1","result":{"stopReason":"end_turn"}}` + "\n"
+		a, b := rpc.Pipe()
+		peer, err := b.Connect(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		agent := peer.(rpc.FastStream)
+		client, err := translate.Transport(transportFunc(func(ctx context.Context) (rpc.Stream, error) {
+			inner, err := a.Connect(ctx)
+			return rpc.Wrap(inner, rpc.Wrapper{Close: func() error {
+				go agent.WriteLines([]byte(late + late))
+				synctest.Wait()
+				return inner.Close()
+			}}), err
+		}), translate.ClientSide, 2, &translate.Options{Unique: "x"}).Connect(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		exchange(t, client.(rpc.FastStream), agent, `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":2,"info":{"name":"c","version":"1"}}}`)
+		exchange(t, agent, client.(rpc.FastStream), `{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":1}}`)
+		var read sync.WaitGroup
+		read.Go(func() {
+			for line, err := client.Read(); err == nil; line, err = client.Read() {
+				t.Errorf("got %s", line)
+			}
+		})
+		synctest.Wait()
+		if err := errors.Join(client.Close(), agent.Close()); err != nil {
+			t.Error(err)
+		}
+		read.Wait()
 	})
 }
 
