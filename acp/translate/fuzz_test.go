@@ -15,16 +15,17 @@ import (
 	"github.com/acpgo/sdk/internal/test/sample"
 )
 
-// player plays both sides of a connection with random messages, and keeps accounts of what comes out.
+// player plays the sides of a connection with random messages, and keeps accounts of what comes out.
 type player struct {
 	tb        testing.TB
 	random    *rand.Rand
 	state     *State
-	makers    [3]*sample.Maker // by side
-	methods   [3][]method      // that a side sends
-	judges    [3]*conformance.Validator
-	requests  [3]map[string]string // by sender: its requests without answers, by id
-	delivered [3]map[string]string // by receiver: requests that it has not answered, by id, with their methods
+	sides     []Side           // a client of version 2 has a host
+	makers    [4]*sample.Maker // by side
+	methods   [4][]method      // that a side sends
+	judges    [4]*conformance.Validator
+	requests  [4]map[string]string // by sender: its requests without answers, by id
+	delivered [4]map[string]string // by receiver: requests that it has not answered, by id, with their methods
 	next      int
 	log       []string
 	lenient   bool // the messages are not all valid
@@ -54,9 +55,12 @@ type method struct {
 // initialized, and has sessions.
 func newPlayer(tb testing.TB, agent int, seed uint64) *player {
 	p := &player{tb: tb, random: rand.New(rand.NewPCG(seed, 1))}
-	p.state = New(AgentSide, agent, &Options{Unique: "x"})
-	version := [3]int{0, 3 - agent, agent}
-	for _, side := range []Side{ClientSide, AgentSide} {
+	p.state = New(AgentSide, agent, &Options{Unique: "x", Host: &Host{ReadFiles: true, WriteFiles: true, Terminals: true}})
+	version := [4]int{0, 3 - agent, agent, 1}
+	if p.sides = []Side{ClientSide, AgentSide}; agent == 1 {
+		p.sides = append(p.sides, HostSide)
+	}
+	for _, side := range p.sides {
 		text, judge, schema := sdk.SchemaV1Unstable(), v1(), samples1
 		if version[side] == 2 {
 			text, judge, schema = sdk.SchemaV2Unstable(), v2(), samples2
@@ -94,10 +98,10 @@ func methodsOf(tb testing.TB, schema string, side Side) (all []method) {
 	if err := json.Unmarshal([]byte(schema), &s); err != nil {
 		tb.Fatal(err)
 	}
-	receiver := map[Side]string{ClientSide: "agent", AgentSide: "client"}[side]
+	receiver := map[Side]string{ClientSide: "agent", AgentSide: "client", HostSide: "client"}[side]
 	for name, d := range s.Defs {
 		stem, request := strings.CutSuffix(name, "Request")
-		if d.Method == "" || d.Method == "initialize" || strings.HasPrefix(d.Method, "proxy/") || strings.HasPrefix(d.Method, "$") || strings.HasSuffix(name, "Response") || d.Side != receiver && d.Side != "both" {
+		if d.Method == "" || d.Method == "initialize" || strings.HasPrefix(d.Method, "proxy/") || strings.HasPrefix(d.Method, "$") || strings.HasSuffix(name, "Response") || d.Side != receiver && d.Side != "both" || side == HostSide && d.Method != "session/request_permission" && d.Method != "session/update" {
 			continue
 		}
 		all = append(all, method{d.Method, name, stem + "Response", !request})
@@ -157,24 +161,26 @@ func (p *player) answer(from Side, id, result string) {
 
 func (p *player) put(from Side, line string) {
 	p.log = append(p.log, fmt.Sprintf("%d: %s", from, line))
-	if from == ClientSide {
-		p.judges[from].Message(conformance.ToAgent, []byte(line))
-	} else {
-		p.judges[from].Message(conformance.ToClient, []byte(line))
-	}
+	p.judges[from].Message(direction(from, ClientSide, line), []byte(line))
 	p.got(p.state.Message(from, []byte(line)))
+}
+
+// direction returns the direction of a message of one side, or to the other one. The host gets what is for clients, and
+// asks like an agent.
+func direction(side, toAgent Side, line string) conformance.Direction {
+	if side == HostSide && !strings.Contains(line, `"method":`) || side == toAgent {
+		return conformance.ToAgent
+	}
+	return conformance.ToClient
 }
 
 // got checks what comes out: valid messages of the receiver's version, each request answered once.
 func (p *player) got(messages []Message) {
 	for _, m := range messages {
 		p.log = append(p.log, fmt.Sprintf("   to %d: %s", m.To, m.Line))
-		direction := conformance.ToAgent
-		if m.To == ClientSide {
-			direction = conformance.ToClient
-		}
-		for _, f := range p.judges[m.To].Message(direction, m.Line) {
-			if !p.lenient && !passes(f) {
+		about := m.To == HostSide && strings.Contains(string(m.Line), `"method":"session/`) // a session
+		for _, f := range p.judges[m.To].Message(direction(m.To, AgentSide, string(m.Line)), m.Line) {
+			if !p.lenient && !passes(f) && !about {
 				p.fail("%s %s %s", f.Definition, f.Pointer, f.Message)
 			}
 		}
@@ -217,7 +223,7 @@ func (p *player) fail(format string, args ...any) {
 
 // step sends a random message.
 func (p *player) step() {
-	side := ClientSide + Side(p.random.IntN(2))
+	side := p.sides[p.random.IntN(len(p.sides))]
 	switch p.random.IntN(8) {
 	case 0:
 		p.got(p.state.Tick())
@@ -227,8 +233,15 @@ func (p *player) step() {
 		m := p.methods[side][p.random.IntN(len(p.methods[side]))]
 		if p.random.IntN(2) == 0 {
 			m = p.methods[side][slices.IndexFunc(p.methods[side], func(m method) bool {
-				return m.name == map[Side]string{ClientSide: "session/prompt", AgentSide: "session/update"}[side]
+				return m.name == map[Side]string{ClientSide: "session/prompt", AgentSide: "session/update", HostSide: "session/update"}[side]
 			})]
+		}
+		if side == HostSide && m.notification {
+			p.send(side, "!session/update", []string{
+				`{"sessionId":"s","update":{"sessionUpdate":"terminal_update","terminalId":"t","exitStatus":{"exitCode":1}}}`,
+				`{"sessionId":"t","update":{"sessionUpdate":"terminal_output_chunk","terminalId":"t","data":"YQ=="}}`,
+			}[p.random.IntN(2)])
+			return
 		}
 		name := m.name
 		if m.notification {
@@ -249,8 +262,12 @@ func (p *player) reply(side Side) bool {
 	id := ids[p.random.IntN(len(ids))]
 	name := p.delivered[side][id]
 	result := `{"code":-32603,"message":"no"}`
-	if i := slices.IndexFunc(p.methods[side.other()], func(m method) bool { return m.name == name }); i >= 0 && p.random.IntN(4) > 0 {
-		result = p.make(side, p.methods[side.other()][i].response)
+	asker := AgentSide
+	if side == AgentSide {
+		asker = ClientSide
+	}
+	if i := slices.IndexFunc(p.methods[asker], func(m method) bool { return m.name == name }); i >= 0 && p.random.IntN(4) > 0 {
+		result = p.make(side, p.methods[asker][i].response)
 	} else if name == "_session/steering" && p.random.IntN(2) == 0 {
 		result = `{"outcome":"injected"}`
 	}
@@ -270,7 +287,7 @@ func keys(m map[string]string) (all []string) {
 func (p *player) end() {
 	for range 10_000 {
 		p.got(p.state.Tick())
-		if !p.reply(ClientSide) && !p.reply(AgentSide) {
+		if !slices.ContainsFunc(p.sides, p.reply) {
 			break
 		}
 	}
@@ -282,9 +299,14 @@ func (p *player) end() {
 			}
 		}
 	}
-	for _, side := range []Side{ClientSide, AgentSide} {
+	for _, side := range p.sides {
 		if len(p.requests[side]) > 0 && !p.lenient {
 			p.fail("requests of side %d without answers: %v", side, p.requests[side])
+		}
+	}
+	for _, sess := range p.state.sessions.values {
+		if len(sess.hosted) > 0 && !p.lenient {
+			p.fail("requests of the host are remembered: %v", sess.hosted)
 		}
 	}
 	if p.state.pending < 0 || p.state.queued < 0 || p.state.settings < 0 || p.state.accounts.size < 0 || p.state.opening < 0 {
@@ -328,7 +350,7 @@ func FuzzHostile(f *testing.F) {
 				if len(spoilt) > 0 {
 					spoilt[p.random.IntN(len(spoilt))] = byte(p.random.IntN(256))
 				}
-				p.state.Message(ClientSide+Side(p.random.IntN(2)), spoilt)
+				p.state.Message(p.sides[p.random.IntN(len(p.sides))], spoilt)
 			}
 		}
 	})

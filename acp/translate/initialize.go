@@ -106,7 +106,7 @@ func (s *State) choose(m mode) {
 }
 
 // addClient1 adds what an agent of version 1 reads. What version 2 always has and version 1 only on request is
-// advertised; files and terminals of the client are not.
+// advertised; files and terminals are only those of the host.
 func (s *State) addClient1(params *object) {
 	capabilities := params.sub("capabilities")
 	auth, had := capabilities.sub("auth"), capabilities.get("auth") != nil
@@ -117,6 +117,7 @@ func (s *State) addClient1(params *object) {
 	if had {
 		caps.set("auth", auth.text())
 	}
+	s.host.advertise(&caps)
 	meta := append(object{}, caps.sub("_meta")...)
 	meta.set("terminal_output", yes)
 	meta.set(metaCancel, yes)

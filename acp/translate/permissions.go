@@ -29,7 +29,13 @@ func (s *State) permission1(m *message) *fault {
 	params := append(object{}, m.params...)
 	params.drop("toolCall")
 	params.put(obj("title", cmp.Or(c.title, "Permission"), "subject", obj("type", "tool_call", "toolCall", about)))
-	return s.ask(sess, c, m, params, optionIDs(options))
+	ids := optionIDs(options)
+	return s.ask(sess, c, m, params, func(answer *message) {
+		if sess.closed {
+			ids = nil // closing has cancelled the turn, and with it the question
+		}
+		s.outcome(answer, ids)
+	})
 }
 
 // elicitation1 is elicitation/create of an agent of version 1.
@@ -53,11 +59,18 @@ func (s *State) elicitation1(m *message) *fault {
 		s.answer(AgentSide, m.id, obj("action", "cancel"))
 		return nil
 	}
-	return s.ask(sess, nil, m, params, nil)
+	return s.ask(sess, nil, m, params, func(answer *message) {
+		if sess.closed {
+			s.answer(AgentSide, answer.id, obj("action", "cancel"))
+		} else {
+			s.emit(AgentSide, answer.line)
+		}
+	})
 }
 
-// ask sends a question to the user, and reports that the work waits for it, unless other work continues.
-func (s *State) ask(sess *session, c *call, m *message, params object, options []string) *fault {
+// ask sends a question to the user, and reports that the work waits for it, unless other work continues. Done is called
+// with the answer.
+func (s *State) ask(sess *session, c *call, m *message, params object, done func(*message)) *fault {
 	s.accept(sess, "")
 	others := false
 	for _, other := range sess.calls.values {
@@ -72,14 +85,7 @@ func (s *State) ask(sess *session, c *call, m *message, params object, options [
 			sess.needs = false
 			s.state(sess, "running")
 		}
-		switch { // closing has cancelled the turn, and with it the question
-		case sess.closed && options == nil:
-			s.answer(AgentSide, answer.id, obj("action", "cancel"))
-		case sess.closed:
-			s.outcome(answer, []string{})
-		default:
-			s.outcome(answer, options)
-		}
+		done(answer)
 	})
 	if err != nil {
 		return err
@@ -99,10 +105,6 @@ func (s *State) ask(sess *session, c *call, m *message, params object, options [
 // outcome passes the answer to a question, and returns the option that was chosen. The answer to a request for
 // permission must be one of the options; everything else is a cancellation, and never an approval.
 func (s *State) outcome(answer *message, options []string) (chosen string) {
-	if options == nil {
-		s.emit(answer.from.other(), answer.line)
-		return ""
-	}
 	result := s.result(answer)
 	if result == nil {
 		return ""
@@ -119,9 +121,8 @@ func (s *State) outcome(answer *message, options []string) (chosen string) {
 
 func cancelledOutcome() object { return obj("outcome", obj("outcome", "cancelled")) }
 
-// optionIDs returns the ids of a question's options, never nil.
-func optionIDs(options []raw) []string {
-	ids := []string{}
+// optionIDs returns the ids of a question's options.
+func optionIDs(options []raw) (ids []string) {
 	for _, option := range options {
 		if o, _ := parse(option); o.str("optionId") != "" {
 			ids = append(ids, o.str("optionId"))

@@ -255,6 +255,7 @@ func (s *State) ended(sess *session, p *prompt, answer *message) {
 	if sess.turn != p {
 		return // the session was closed
 	}
+	s.endHosted(sess)
 	result, code := object(nil), ""
 	failed := answer.all.sub("error")
 	if i := answer.all.index("result"); i >= 0 && failed == nil {
@@ -330,6 +331,10 @@ func errObject(err *fault) object {
 func (s *State) cancel1(m *message) *fault {
 	if sess := s.sessions.get(short(m.str("sessionId"))); sess != nil {
 		s.withdraw(sess)
+		if sess.turn != nil {
+			sess.turn.cancelled = true
+			s.endHosted(sess)
+		}
 	}
 	return s.forward(m)
 }

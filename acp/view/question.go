@@ -249,14 +249,7 @@ func compact(value json.RawMessage) string {
 
 // Quote joins the words of a command, each quoted as a shell needs it, so that its beginning and end are visible.
 func Quote(words ...string) string {
-	var all []string
-	for _, w := range words {
-		if w == "" || strings.Trim(w, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=./:,@%") != "" {
-			w = "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
-		}
-		all = append(all, w)
-	}
-	return strings.Join(all, " ")
+	return plain.Quote(words...)
 }
 
 // Subject says in one line what a tool call does, from what cannot be mistaken for something else, like the facts of a

@@ -322,3 +322,15 @@ func escaped(text []byte) (r rune, n int) {
 	}
 	return rune(code), 6
 }
+
+// Quote joins the words of a command, each quoted as a shell needs it, so that its beginning and end are visible.
+func Quote(words ...string) string {
+	var all []string
+	for _, w := range words {
+		if w == "" || strings.Trim(w, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=./:,@%") != "" {
+			w = "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
+		}
+		all = append(all, w)
+	}
+	return strings.Join(all, " ")
+}
