@@ -47,6 +47,7 @@ var untapped = map[string]string{
 	"acp/acpv2/checks_test.go TestLoginsAreChecked":        "nothing is sent",
 	"acp/experimental_test.go TestProxy":                   "the schema says nothing of messages between proxies as a client or an agent sees them",
 
+	"cmd/acp/translate_host_test.go hosted":                                 "a process of its own; acp check judges what it sends",
 	"acp/children_test.go child":                                            "a process of its own; who drives it validates what it sends",
 	"acp/property_test.go startAgent":                                       "its callers tap",
 	"acp/agentkit/harness_test.go connect":                                  "the client's end is tapped",
