@@ -62,10 +62,11 @@ func (s *State) tellHost(method string, params object) {
 // hostEnded answers all that the host has. It serves nothing more.
 func (s *State) hostEnded() []Message {
 	s.out, s.host = s.out[:0], Host{}
+	gone := &fault{-32603, "Internal error: the files and terminals are gone", nil}
 	calls := slices.SortedFunc(maps.Keys(s.calls), func(a, b callID) int { return strings.Compare(a.id, b.id) })
 	for _, key := range calls {
 		if key.to == HostSide {
-			m, _ := read(HostSide, failure(raw(key.id), &fault{-32603, "Internal error: the files and terminals are gone", nil}))
+			m, _ := read(HostSide, failure(s.calls[key].id, gone))
 			s.fromHost(m)
 		}
 	}

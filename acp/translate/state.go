@@ -119,6 +119,7 @@ const (
 
 // pending is what to do with an answer.
 type pending struct {
+	id   raw
 	done func(*message)
 	size int
 }
@@ -431,7 +432,7 @@ func (s *State) expect(to Side, id raw, size int, done func(*message)) *fault {
 	case len(s.calls) >= maxCalls, s.pending > maxPending:
 		return &fault{-32603, "Too many requests in flight", nil}
 	}
-	s.calls[key] = pending{done, size}
+	s.calls[key] = pending{bytes.Clone(id), done, size}
 	s.pending += size
 	return nil
 }
