@@ -271,3 +271,34 @@ func (a *keyed) run(t *testing.T, options *reconnect.Options) string {
 	}
 	return string(res.StopReason)
 }
+
+// TestUnsentPrompt loses the connection just before a prompt is sent, which is therefore sent on the next one, to an
+// agent of any version.
+func TestUnsentPrompt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := &agent{loads: true}
+		opts := &acp.ClientOptions{Conn: quiet()}
+		var once sync.Once
+		opts.Conn.Hooks.Call = func(ctx context.Context, call *rpc.CallInfo, next func(context.Context) error) error {
+			if call.Method == acp.MethodPrompt {
+				once.Do(func() { a.kill(); synctest.Wait() })
+			}
+			return next(ctx)
+		}
+		c, err := reconnect.Connect(t.Context(), tapped(t, a.transport), acp.ClientHandlers{}, opts, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := c.NewSession(t.Context(), folder)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Prompt(t.Context(), acp.TextBlock("go")); err != nil {
+			t.Error(err)
+		}
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+		a.running.Wait()
+	})
+}

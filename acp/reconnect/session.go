@@ -201,10 +201,14 @@ func (s *Session) ID() acp.SessionID { return s.id }
 
 // Live returns the handle of the session on the current connection, for what Session has no method for; while the
 // connection is lost, it waits for a new one. Calls on the handle fail with acp.ErrClosed once its connection is lost.
-func (s *Session) Live(ctx context.Context) (live *acp.ClientSession, err error) {
+func (s *Session) Live(ctx context.Context) (*acp.ClientSession, error) { return s.after(ctx, nil) }
+
+// after returns the handle of the session on another connection than that of old, which may be nil.
+func (s *Session) after(ctx context.Context, old *acp.ClientSession) (live *acp.ClientSession, err error) {
 	lost := s.client.await(ctx, func() bool {
 		live, err = s.current, s.err
-		return err != nil || s.client.link != nil && live != nil && live.Conn() == s.client.link.conn
+		return err != nil || s.client.link != nil && live != nil && live.Conn() == s.client.link.conn &&
+			(old == nil || live.Conn() != old.Conn())
 	})
 	if err = cmp.Or(lost, err); err != nil {
 		return nil, err
@@ -212,41 +216,51 @@ func (s *Session) Live(ctx context.Context) (live *acp.ClientSession, err error)
 	return live, nil
 }
 
-// Prompt runs a turn and waits for its end; see acp.ClientSession.Prompt. If the connection is already lost, it waits
-// for the next one before it sends the prompt. If it is lost later, Prompt returns an *InterruptedError: the prompt is
-// not sent again, unless Options.RetryPrompts says so.
+// Prompt runs a turn and waits for its end; see acp.ClientSession.Prompt. If the connection is lost before the prompt
+// is sent, it is sent on the next one. If it is lost later, Prompt returns an *InterruptedError: the prompt is not sent
+// again, unless Options.RetryPrompts says so.
 func (s *Session) Prompt(ctx context.Context, prompt ...acp.ContentBlock) (*acp.PromptResponse, error) {
-	live, err := s.Live(ctx)
-	if err != nil {
-		return nil, err
-	}
 	req := &acp.PromptRequest{SessionID: s.id, Prompt: prompt}
-	keyed, _ := honoursKeys(live.Conn())
-	if keyed = keyed && s.client.options.RetryPrompts; keyed {
-		if err := req.Meta.Set(translate.MetaIdempotencyKey, rand.Text()); err != nil {
+	var live *acp.ClientSession
+	var lost error // why the answer did not arrive
+	interrupted := func(err error) error {
+		if err != nil {
+			lost = fmt.Errorf("%w: %w", lost, err)
+		}
+		return &InterruptedError{s.id, lost}
+	}
+	for tries := 1; ; {
+		var err error
+		if live, err = s.after(ctx, live); err != nil && lost == nil {
 			return nil, err
+		} else if err != nil {
+			return nil, interrupted(err)
 		}
-		s.addKeyed(1)
-		defer s.addKeyed(-1)
-	}
-	res, err := live.Conn().Prompt(ctx, req)
-	for tries := 1; errors.Is(err, acp.ErrClosed); tries++ {
-		lost := &InterruptedError{s.id, err}
-		if !keyed || tries == maxPromptTries {
-			return nil, lost
-		}
-		if live, err = s.Live(ctx); err == nil {
-			if honours, _ := honoursKeys(live.Conn()); !honours {
-				return nil, lost
+		keyed, _ := honoursKeys(live.Conn())
+		switch keyed = keyed && s.client.options.RetryPrompts; {
+		case lost != nil && !keyed:
+			return nil, interrupted(nil)
+		case keyed && req.Meta == nil:
+			if err := req.Meta.Set(translate.MetaIdempotencyKey, rand.Text()); err != nil {
+				return nil, err
 			}
-			if res, err = live.Conn().Prompt(ctx, req); !unknown(err) {
-				continue
-			}
+			s.addKeyed(1)
+			defer s.addKeyed(-1)
 		}
-		lost.Err = fmt.Errorf("%w: %w", lost.Err, err)
-		return nil, lost
+		res, err := live.Conn().Prompt(ctx, req)
+		switch {
+		case lost != nil && unknown(err):
+			return nil, interrupted(err)
+		case !errors.Is(err, acp.ErrClosed):
+			return res, err
+		case errors.Is(err, acp.ErrNotSent): // the agent has not seen it
+			continue
+		}
+		if lost = err; !keyed || tries == maxPromptTries {
+			return nil, interrupted(nil)
+		}
+		tries++
 	}
-	return res, err
 }
 
 // maxPromptTries is how often a prompt is sent: it may be what makes the agent end.
