@@ -6,14 +6,7 @@ import (
 
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/rpc"
-)
-
-// The extension with which clients of version 2, which package translate serves, cancel one tool call or terminal: its
-// methods, and the member of _meta with which the client, the agent and each tool call say that they have it.
-const (
-	methodCancelCall    = "_tool_call/cancel"
-	methodCancelCommand = "_terminal/cancel"
-	metaCancel          = "tool_call_cancel"
+	"github.com/acpgo/sdk/internal/plain"
 )
 
 // Cancellable returns a context for the work of the call, and lets the client cancel the call alone, which clients of
@@ -27,7 +20,7 @@ func (c *ToolCall) Cancellable() (context.Context, error) {
 	}
 	defer c.unlock()
 	return c.work.start(c, c.ctx, c.id, func() error {
-		return c.tell(c.ctx, metaCancel, map[string]any{"supported": true})
+		return c.tell(c.ctx, plain.CancelKey, map[string]any{"supported": true})
 	})
 }
 
@@ -52,7 +45,7 @@ func (t *Terminal) Cancellable() (context.Context, error) {
 		if !t.own {
 			return nil
 		}
-		return t.send(c.ctx, metaTerminalInfo, map[string]any{"cancel": true})
+		return t.send(c.ctx, plain.TerminalInfoKey, map[string]any{"cancel": true})
 	})
 }
 
@@ -69,7 +62,7 @@ func (w *work) start(c *ToolCall, parent context.Context, id any, offer func() e
 	}
 	ctx, cancel := context.WithCancelCause(parent)
 	stop := func() { cancel(ErrEnded) }
-	if s, stored := c.home(); stored && c.clientHas(metaCancel) {
+	if s, stored := c.home(); stored && c.clientHas(plain.CancelKey) {
 		s.cancellable(id, cancel) // first, as the client may be quick
 		stop = func() {
 			s.cancellable(id, nil)
@@ -123,10 +116,11 @@ type cancelCommandRequest struct {
 // handleCancel adds the methods of the extension.
 func (ss *sessions) handleCancel(x *acp.Extensions[acp.AgentConn]) {
 	type none = struct{}
-	rpc.Handle(x, methodCancelCall, func(_ context.Context, c *acp.AgentConn, r *cancelCallRequest) (*none, error) {
+	rpc.Handle(x, plain.CancelCallMethod, func(_ context.Context, c *acp.AgentConn, r *cancelCallRequest) (*none, error) {
 		return &none{}, ss.cancel(c, r.SessionID, r.ToolCallID)
 	})
-	rpc.Handle(x, methodCancelCommand, func(_ context.Context, c *acp.AgentConn, r *cancelCommandRequest) (*none, error) {
+	rpc.Handle(x, plain.CancelTermMethod, func(_ context.Context, c *acp.AgentConn, r *cancelCommandRequest) (*none,
+		error) {
 		return &none{}, ss.cancel(c, r.SessionID, r.TerminalID)
 	})
 }

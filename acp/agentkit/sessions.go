@@ -19,6 +19,7 @@ import (
 	"github.com/acpgo/sdk/acp/sessionstore"
 	"github.com/acpgo/sdk/acp/translate"
 	"github.com/acpgo/sdk/internal/engine"
+	"github.com/acpgo/sdk/internal/plain"
 )
 
 // Config configures the sessions of an agent. S is the type of the author's state of a session.
@@ -312,7 +313,7 @@ func (ss *sessions) Handlers() acp.AgentHandlers {
 	}
 	ss.handleCancel(h.Extensions)
 	if ss.config.whileBusy == Steer {
-		rpc.Handle(h.Extensions, methodSteer, ss.steer)
+		rpc.Handle(h.Extensions, plain.SteerMethod, ss.steer)
 	}
 	if ss.config.store != nil {
 		h.LoadSession = ss.loadSession
@@ -343,7 +344,7 @@ func (ss *sessions) Options(opts *acp.AgentOptions) *acp.AgentOptions {
 	}
 	var extensions []string
 	if ss.config.whileBusy == Steer {
-		extensions = append(extensions, metaSteer)
+		extensions = append(extensions, plain.SteerKey)
 	}
 	o.Initialize = advertise(o.Initialize, extensions)
 	if login := ss.config.login; login != nil {

@@ -6,15 +6,10 @@ import (
 
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/internal/engine"
+	"github.com/acpgo/sdk/internal/plain"
 )
 
-// The extension of existing agents and clients for sending messages to the running turn: a method, and a member of
-// _meta that advertises it. The method is answered as soon as the message is taken.
-const (
-	methodSteer = "_session/steering"
-	metaSteer   = "steering"
-)
-
+// steerRequest is the request of plain.SteerMethod.
 type steerRequest struct {
 	SessionID acp.SessionID      `json:"sessionId"`
 	Prompt    []acp.ContentBlock `json:"prompt"`
@@ -32,7 +27,7 @@ func (r *steerRequest) allowsPromptRequired() bool {
 	var steering struct {
 		IdleBehavior string `json:"idleBehavior"`
 	}
-	ok, err := r.Meta.Get(metaSteer, &steering)
+	ok, err := r.Meta.Get(plain.SteerKey, &steering)
 	return ok && err == nil && steering.IdleBehavior == promptRequired
 }
 
@@ -48,8 +43,8 @@ func advertise(
 ) func(context.Context, *acp.InitializeRequest, *acp.InitializeResponse) error {
 	return func(ctx context.Context, req *acp.InitializeRequest, res *acp.InitializeResponse) error {
 		all := extensions
-		if advertises(req, metaCancel) {
-			all = append(slices.Clip(all), metaCancel)
+		if advertises(req, plain.CancelKey) {
+			all = append(slices.Clip(all), plain.CancelKey)
 		}
 		for _, key := range all {
 			if err := res.Meta.Set(key, map[string]bool{"supported": true}); err != nil {

@@ -42,26 +42,19 @@ type Terminal struct {
 
 var errTerminalEnded = fmt.Errorf("terminal: %w", ErrEnded)
 
-// The members of _meta in updates of tool calls with which agents show their own terminals.
-const (
-	metaTerminals      = "terminal_output" // also the capability of the client
-	metaTerminalInfo   = "terminal_info"
-	metaTerminalExited = "terminal_exit"
-)
-
 // maxChunk is how many bytes of output one update has.
 const maxChunk = 32 << 10
 
 // StartTerminal shows that a command runs in a directory, an absolute path; both are only shown. A pending call becomes
 // in progress.
 func (c *ToolCall) StartTerminal(command, cwd string) (*Terminal, error) {
-	t := &Terminal{call: c, id: acp.TerminalID("term_" + rand.Text()), own: c.clientHas(metaTerminals)}
+	t := &Terminal{call: c, id: acp.TerminalID("term_" + rand.Text()), own: c.clientHas(plain.TerminalKey)}
 	if err := c.lock(c.ctx); err != nil {
 		return nil, err
 	}
 	defer c.unlock()
 	if t.own {
-		if err := t.send(c.ctx, metaTerminalInfo, map[string]any{"command": command, "cwd": cwd}); err != nil {
+		if err := t.send(c.ctx, plain.TerminalInfoKey, map[string]any{"command": command, "cwd": cwd}); err != nil {
 			return nil, err
 		}
 	} else {
@@ -173,7 +166,7 @@ func (t *Terminal) exit(ctx context.Context, status acp.TerminalExitStatus) erro
 		if status.Signal.Present() {
 			signal = status.Signal.Value()
 		}
-		if err := t.send(ctx, metaTerminalExited, map[string]any{"exit_code": code, "signal": signal}); err != nil {
+		if err := t.send(ctx, plain.TerminalExitKey, map[string]any{"exit_code": code, "signal": signal}); err != nil {
 			t.ended, t.end = false, ""
 			return err
 		}
@@ -195,7 +188,7 @@ func (t *Terminal) show(ctx context.Context) error {
 		if len(part) == 0 {
 			return nil
 		}
-		err := t.send(ctx, metaTerminals, map[string]any{"data": strings.ToValidUTF8(string(part), "\uFFFD")})
+		err := t.send(ctx, plain.TerminalKey, map[string]any{"data": strings.ToValidUTF8(string(part), "\uFFFD")})
 		if err == nil {
 			t.fresh = len(t.output) - whole
 		}

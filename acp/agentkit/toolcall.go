@@ -15,6 +15,7 @@ import (
 	"github.com/acpgo/sdk/acp/internal/turns"
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/internal/engine"
+	"github.com/acpgo/sdk/internal/plain"
 )
 
 // ToolCall is a tool call that the client knows about. It tracks what the client knows, so that each message about it
@@ -529,7 +530,7 @@ func (c *ToolCall) update(ctx context.Context, u acp.ToolCallUpdate,
 			u.Meta = c.call.Meta // which this would replace
 		}
 		u.Meta = maps.Clone(u.Meta)
-		if err := u.Meta.Set(metaCancel, map[string]bool{"cancelled": true}); err != nil {
+		if err := u.Meta.Set(plain.CancelKey, map[string]bool{"cancelled": true}); err != nil {
 			return err
 		}
 	}

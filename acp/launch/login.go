@@ -140,8 +140,8 @@ type LoginMethod struct {
 // that failed when Login has returned nil.
 //
 // Methods in a terminal are only used if command is not nil; agents offer them to clients that set
-// acp.ClientOptions.TerminalAuth. The error matches acp.ErrUnsupported if the agent has no method that can be used, and
-// is a *LoginError if a login in the terminal failed.
+// acp.ClientOptions.TerminalAuth. The error matches acp.ErrUnsupported if the agent has no method that can be used, or
+// not the chosen one, and is a *LoginError if a login in the terminal failed.
 func Login(
 	ctx context.Context, client Client, command *Command,
 	choose func(ctx context.Context, methods []LoginMethod) (acp.AuthMethodID, error),

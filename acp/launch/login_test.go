@@ -83,6 +83,8 @@ func TestAUT6_Login(t *testing.T) {
 		{"without a command", both, nil, "agent", 1, 1, true, nil},
 		{"none", both[1:], nil, "", 0, 1, false, acp.ErrUnsupported},
 		{"not chosen", both, command, "", 3, 1, false, gone},
+		{"not offered", both, nil, "terminal", 1, 1, false, acp.ErrUnsupported},
+		{"unknown", both, command, "none", 3, 1, false, acp.ErrUnsupported},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			starts, loggedIn := 0, false
@@ -91,7 +93,7 @@ func TestAUT6_Login(t *testing.T) {
 				theirs, ours := acp.Pipe()
 				_, err := acp.StartAgent(context.Background(), theirs, acp.AgentHandlers{
 					Authenticate: func(_ context.Context, _ *acp.AgentConn, req *acp.AuthenticateRequest) (*acp.AuthenticateResponse, error) {
-						loggedIn = req.MethodID == "agent"
+						loggedIn = true
 						return &acp.AuthenticateResponse{}, nil
 					},
 					NewSession: func(context.Context, *acp.AgentConn, *acp.NewSessionRequest) (*acp.NewSessionResponse, error) {

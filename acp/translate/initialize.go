@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"math"
 	"slices"
+
+	"github.com/acpgo/sdk/internal/plain"
 )
 
 // abilities is what one side has advertised, as far as the translation needs it.
@@ -119,8 +121,8 @@ func (s *State) addClient1(params *object) {
 	}
 	s.host.advertise(&caps)
 	meta := append(object{}, caps.sub("_meta")...)
-	meta.set("terminal_output", yes)
-	meta.set(metaCancel, yes)
+	meta.set(plain.TerminalKey, yes)
+	meta.set(plain.CancelKey, yes)
 	caps.set("_meta", meta.text())
 	caps.set("session", obj("compaction", emptyObj, "configOptions", obj("boolean", emptyObj), "notices", emptyObj).text())
 	params.set("clientCapabilities", caps.text())
@@ -237,8 +239,8 @@ func (s *State) agentTo2(result *object) {
 	s.agent = abilities{
 		load: isTrue(caps.get("loadSession")), resume: marker(session.get("resume")), list: marker(session.get("list")),
 		close: marker(session.get("close")), logout: marker(auth.get("logout")),
-		steering: isTrue(result.sub("_meta").sub("steering").get("supported")),
-		cancels:  isTrue(result.sub("_meta").sub(metaCancel).get("supported")),
+		steering: isTrue(result.sub("_meta").sub(plain.SteerKey).get("supported")),
+		cancels:  isTrue(result.sub("_meta").sub(plain.CancelKey).get("supported")),
 		keys:     marker(result.sub("_meta").get(MetaIdempotencyKey)),
 	}
 	prompt, mcp := caps.sub("promptCapabilities"), caps.sub("mcpCapabilities")

@@ -106,7 +106,7 @@ func (s *State) callTo2(sess *session, whole bool, update *object) {
 func (s *State) terminalsTo2(sess *session, update *object) (more bool) {
 	meta := append(object{}, update.sub("_meta")...)
 	before := len(meta)
-	for _, key := range []string{"terminal_info", "terminal_output", "terminal_exit"} {
+	for _, key := range []string{plain.TerminalInfoKey, plain.TerminalKey, plain.TerminalExitKey} {
 		about := meta.sub(key)
 		id := about.str("terminal_id")
 		if id == "" {
@@ -115,19 +115,19 @@ func (s *State) terminalsTo2(sess *session, update *object) (more bool) {
 		meta.drop(key)
 		to := obj("sessionUpdate", "terminal_update", "terminalId", id)
 		switch key {
-		case "terminal_info":
+		case plain.TerminalInfoKey:
 			to = append(to, obj("command", ofText(about.get("command")), "cwd", ofText(about.get("cwd")))...)
-		case "terminal_output":
+		case plain.TerminalKey:
 			data := base64.StdEncoding.EncodeToString([]byte(about.str("data")))
 			to = obj("sessionUpdate", "terminal_output_chunk", "terminalId", id, "data", data)
-		case "terminal_exit":
+		case plain.TerminalExitKey:
 			exit := obj("signal", ofText(about.get("signal")))
 			if code, err := strconv.ParseInt(string(about.get("exit_code")), 10, 64); err == nil {
 				exit.set("exitCode", number(int(code)))
 			}
 			to.set("exitStatus", exit.text())
 		}
-		if s.agent.cancels && (key == "terminal_exit" || key == "terminal_info" && about.has("cancel")) {
+		if s.agent.cancels && (key == plain.TerminalExitKey || key == plain.TerminalInfoKey && about.has("cancel")) {
 			to.set("capabilities", cancellable(about.get("cancel"), to.has("exitStatus")))
 		}
 		if !sess.replay.on || !sess.replay.swallow {
@@ -142,10 +142,6 @@ func (s *State) terminalsTo2(sess *session, update *object) (more bool) {
 	}
 	return len(*update) > 2
 }
-
-// metaCancel is the member of _meta with which an agent of version 1 says that single tool calls can be cancelled: in
-// its answer to initialize, if the client's capabilities have it, and in the tool calls.
-const metaCancel = "tool_call_cancel"
 
 // cancelWork1 is tool_call/cancel and terminal/cancel, for agents that have them as extensions.
 func (s *State) cancelWork1(m *message) *fault {
@@ -177,7 +173,7 @@ func (s *State) toolCallTo2(o *object) {
 	*o = slices.DeleteFunc(append(object{}, *o...), func(m member) bool { return isNull(m.value) })
 	ended := o.str("status") == "completed" || o.str("status") == "failed"
 	meta := o.sub("_meta")
-	about := meta.sub(metaCancel)
+	about := meta.sub(plain.CancelKey)
 	if s.agent.cancels && (about.has("supported") || ended) {
 		o.set("capabilities", cancellable(about.get("supported"), ended))
 	}
@@ -185,7 +181,7 @@ func (s *State) toolCallTo2(o *object) {
 		if isTrue(about.get("cancelled")) && o.str("status") == "failed" {
 			o.set("status", quote("cancelled"))
 		}
-		if meta.drop(metaCancel); len(meta) > 0 {
+		if meta.drop(plain.CancelKey); len(meta) > 0 {
 			o.set("_meta", meta.text())
 		} else {
 			o.drop("_meta")

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"slices"
+
+	"github.com/acpgo/sdk/internal/plain"
 )
 
 // turns is what is remembered of a session's prompts.
@@ -200,8 +202,8 @@ func (s *State) steer(sess *session, p *prompt) {
 	}
 	p.own = id
 	params := obj("sessionId", sess.id, "prompt", p.params.get("prompt"), "_meta",
-		obj("steering", obj("idleBehavior", "promptRequired")))
-	s.emit(AgentSide, obj("jsonrpc", "2.0", "id", id, "method", "_session/steering", "params", params).text())
+		obj(plain.SteerKey, obj("idleBehavior", "promptRequired")))
+	s.emit(AgentSide, obj("jsonrpc", "2.0", "id", id, "method", plain.SteerMethod, "params", params).text())
 }
 
 // steered handles the answer.

@@ -370,6 +370,9 @@ func (c *Console) show(session acp.SessionID) {
 	}
 	var before [][]string
 	if shown != nil {
+		if now.Versions == shown.Versions {
+			return
+		}
 		before = settings(shown)
 	}
 	for i, lines := range settings(now) {
@@ -392,7 +395,7 @@ func (c *Console) show(session acp.SessionID) {
 
 // item prints what is new of an item; mu is held.
 func (c *Console) item(item *Item, shown *Snapshot) {
-	text := item.String()
+	text := ""
 	switch v := item.Variant.(type) {
 	case *Message:
 		if v.Sent {
@@ -408,6 +411,9 @@ func (c *Console) item(item *Item, shown *Snapshot) {
 				return
 			}
 		}
+	}
+	if text == "" { // all of it is new
+		text = item.String()
 	}
 	fmt.Fprint(c.out, "\n", Printable(text))
 	c.last = item.Index

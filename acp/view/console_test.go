@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"runtime"
 	"strconv"
 	"strings"
 	"testing"
@@ -50,6 +51,29 @@ func TestConsoleShow(t *testing.T) {
 	}
 	c.Sessions.Of("s").Reset()
 	show("\nsession s\nuser: Again\nmode: b\noptions:\n  o = x (x, y)\n  p = true\ncommands:\n  /c: d\ntitle: U", acp.UserMessageText("Again"))
+}
+
+// What a piece of a message costs depends neither on the message nor on the commands.
+func TestConsoleCost(t *testing.T) {
+	c := view.NewConsole(strings.NewReader(""), io.Discard)
+	var commands []acp.AvailableCommand
+	for i := range 1000 {
+		commands = append(commands, acp.SlashCommand(fmt.Sprint(i), "d", ""))
+	}
+	state := c.Sessions.Of("s")
+	state.Update(acp.CommandsUpdate(commands...))
+	state.Update(acp.AgentMessageText(strings.Repeat("x", 1<<20)))
+	c.Show("s")
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	for range 1000 {
+		state.Update(acp.AgentMessageText("y"))
+		c.Show("s")
+	}
+	runtime.ReadMemStats(&after)
+	if bytes := after.TotalAlloc - before.TotalAlloc; bytes > 32<<20 {
+		t.Errorf("1000 pieces took %d bytes", bytes)
+	}
 }
 
 // changed is a diff of a file.

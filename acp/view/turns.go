@@ -217,8 +217,8 @@ func (s *State) ask(req *acp.RequestPermissionRequest) (*acp.RequestPermissionRe
 	}
 }
 
-// TrackPermissions wraps a handler of session/request_permission: it calls [State.Asked], passes the whole tool call,
-// as currently known, to the handler, and records the answer.
+// TrackPermissions wraps a handler of session/request_permission: it records the request in the session's State,
+// passes the whole tool call, as currently known, to the handler, and records the answer.
 func TrackPermissions(
 	sessions *Sessions,
 	ask func(context.Context, *acp.ClientSession, *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error),

@@ -5,7 +5,7 @@
 //
 //	kit-client RULES AGENT [arguments]
 //
-// RULES has rules in the format of acp/policy. $KIT_CLIENT_LOGIN is the id of a login method.
+// RULES has rules in the format of acp/policy.
 package main
 
 import (
@@ -92,15 +92,15 @@ func run(ctx context.Context, args []string) (err error) {
 
 // login chooses how to log in.
 func (c *client) login(ctx context.Context, methods []launch.LoginMethod) (acp.AuthMethodID, error) {
-	if id := os.Getenv("KIT_CLIENT_LOGIN"); id != "" {
-		return acp.AuthMethodID(id), nil
-	}
 	var names []string
 	for _, m := range methods {
 		names = append(names, m.Name)
 	}
 	i, err := c.Choose(ctx, "How do you want to log in?", names...)
-	return methods[i].ID, err
+	if err != nil {
+		return "", err
+	}
+	return methods[i].ID, nil
 }
 
 // do handles a line of input.

@@ -310,16 +310,15 @@ func TestUsage(t *testing.T) {
 // Everything else that an agent has: a login, modes, options, commands, a plan, a form, and sessions of before.
 func TestEverything(t *testing.T) {
 	tier.Need(t, tier.Full)
-	t.Setenv("KIT_CLIENT_LOGIN", "guest")
 	dir, agent := t.TempDir(), []string{kitAgent, "-state", t.TempDir(), "-login"}
-	out := talk(t, dir, `{"rules": []}`, ":mode all\n:mode none\n:set style loud\nplan, name\nAda\n:sessions\n", agent...)
-	inOrder(t, out, "mode: ask", "ask: Ask", "style = plain (plain, loud)", "mode: all", "error: ", "not a mode",
+	out := talk(t, dir, `{"rules": []}`, "1\n:mode all\n:mode none\n:set style loud\nplan, name\nAda\n:sessions\n", agent...)
+	inOrder(t, out, "1: As a guest", "mode: ask", "ask: Ask", "style = plain (plain, loud)", "mode: all", "error: ", "not a mode",
 		"style = loud", "plan:", "in_progress: Ask for the user's name", "Who are you?", "Name", "agent: Hello Ada.", "plan:", "completed: Ask",
 		"You said: plan, name!", "title: plan, name", "(end_turn)", "plan, name <nil>")
 	inOrder(t, out, "/think: Think about it") // at any time: it follows the answer of session/new, as the next requests do
 	_, id, _ := strings.Cut(out, "(end_turn)\n")
 	id, _, _ = strings.Cut(id, ":")
-	out = talk(t, dir, `{"rules": []}`, ":load "+id+"\nname\n\n", agent...)
+	out = talk(t, dir, `{"rules": []}`, "1\n:load "+id+"\nname\n\n", agent...)
 	inOrder(t, out, "mode: ask", "user: plan, name", "Hello Ada.", "mode: all", "style = loud", "Name [Ada]", "Hello Ada. You said: name!", "(end_turn)")
 }
 

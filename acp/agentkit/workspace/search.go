@@ -18,6 +18,7 @@ import (
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/agentkit"
 	"github.com/acpgo/sdk/acp/local"
+	"github.com/acpgo/sdk/internal/gitignore"
 )
 
 // List returns the names in a directory of this machine, one a line and sorted, those of directories with a slash.
@@ -63,12 +64,9 @@ func (w *Workspace) Search(ctx context.Context, dir, pattern string) (string, er
 // search searches the files below name, which is dir for the user.
 func (w *Workspace) search(ctx context.Context, files fs.FS, name, dir string, expr *regexp.Regexp,
 	found *bounded) error {
-	rules := map[string][]rule{}                    // by directory
-	for at := path.Dir(name); ; at = path.Dir(at) { // those of outer directories apply first
-		rules[path.Dir(name)] = slices.Concat(readRules(files, at), rules[path.Dir(name)])
-		if at == "." {
-			break
-		}
+	rules := map[string]gitignore.Rules{} // by directory
+	if name != "." {
+		rules[path.Dir(name)] = outerRules(files, path.Dir(name))
 	}
 	return fs.WalkDir(files, name, func(file string, entry fs.DirEntry, err error) error {
 		own := rules[path.Dir(file)]
@@ -87,7 +85,7 @@ func (w *Workspace) search(ctx context.Context, files fs.FS, name, dir string, e
 			}
 			return nil
 		case entry.IsDir():
-			rules[file] = append(slices.Clip(own), readRules(files, file)...)
+			rules[file] = addRules(own, files, file)
 			return nil
 		case !entry.Type().IsRegular():
 			return nil
@@ -126,56 +124,31 @@ func readSmall(files fs.FS, name string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(file, local.DefaultMaxFileSize))
 }
 
-// rule is a line of a .gitignore file in the directory base.
-type rule struct {
-	base       string
-	expr       *regexp.Regexp // of the path from base
-	keep, dirs bool           // it keeps what it matches; it matches directories only
+// outerRules returns the rules for what is in a directory: those of outer directories apply first.
+func outerRules(files fs.FS, dir string) (rules gitignore.Rules) {
+	if dir != "." {
+		rules = outerRules(files, path.Dir(dir))
+	}
+	return addRules(rules, files, dir)
 }
 
-// globs makes a regular expression of a pattern whose special characters are quoted.
-var globs = strings.NewReplacer(
-	`\*\*/`, `(?:.*/)?`, `/\*\*`, `/.*`, `\*`, `[^/]*`, `\?`, `[^/]`, `\[!`, `[^`, `\[\^`, `[^`, `\[`, `[`, `\]`, `]`, `\\`, ``,
-)
-
-// readRules returns the rules of the .gitignore file in a directory.
-func readRules(files fs.FS, dir string) (rules []rule) {
+// addRules returns rules with those of the .gitignore file in a directory after them.
+func addRules(rules gitignore.Rules, files fs.FS, dir string) gitignore.Rules {
 	text, err := readSmall(files, path.Join(dir, ".gitignore"))
-	if err != nil {
-		return nil
+	if err != nil || len(text) > gitignore.MaxFile {
+		return rules
 	}
-	for line := range strings.Lines(string(text)) {
-		pattern, keep := strings.CutPrefix(strings.TrimRight(line, " \t\r\n"), "!")
-		pattern, dirs := strings.CutSuffix(pattern, "/")
-		if pattern == "" || pattern[0] == '#' {
-			continue
-		}
-		expr := globs.Replace(regexp.QuoteMeta(strings.TrimPrefix(pattern, "/")))
-		if !strings.Contains(pattern, "/") {
-			expr = "(?:.*/)?" + expr
-		}
-		if compiled, err := regexp.Compile("(?s)^(?:" + expr + ")$"); err == nil {
-			rules = append(rules, rule{dir, compiled, keep, dirs})
-		}
+	base := dir
+	if dir == "." {
+		base = ""
 	}
-	return rules
+	return rules.With(text, base)
 }
 
 // ignored reports whether a file is left out.
-func ignored(rules []rule, file string, dir bool) bool {
-	if dir && slices.Contains([]string{".git", ".hg", ".jj", ".svn", "node_modules"}, path.Base(file)) {
-		return true
-	}
-	for _, r := range slices.Backward(rules) { // the last one that matches decides
-		rel := strings.TrimPrefix(strings.TrimPrefix(file, r.base), "/")
-		if r.base == "." {
-			rel = file
-		}
-		if (dir || !r.dirs) && r.expr.MatchString(rel) {
-			return !r.keep
-		}
-	}
-	return false
+func ignored(rules gitignore.Rules, file string, dir bool) bool {
+	own := []string{".git", ".hg", ".jj", ".svn", "node_modules"}
+	return dir && slices.Contains(own, path.Base(file)) || rules.Match(file, dir)
 }
 
 // bounded keeps the beginning of what is written to it.

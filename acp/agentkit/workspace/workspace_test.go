@@ -237,18 +237,18 @@ func TestSearch(t *testing.T) {
 // The files that .gitignore files exclude are left out, as Git does it.
 func TestSearchIgnores(t *testing.T) {
 	dir := t.TempDir()
-	put(t, dir, ".gitignore", "# build\n*.log\n/out/\nlogs\n!keep.log\n**/gen/*.go\nsub/[!a].txt\r\nbad[\n")
+	put(t, dir, ".gitignore", "# build\n*.log\n/out/\nlogs\n!keep.log\n**/gen/*.go\nsub/[!a].txt\r\nbad[\n\\*.md\n")
 	put(t, dir, "sub/.gitignore", "/local\n!kept.log\n")
 	put(t, dir, "sub/deep/.gitignore", "*\n")
 	for _, name := range []string{
 		"a.log", "keep.log", "out/x", "sub/out/x", "logs/x", "sub/logs/x", "a/gen/x.go", "gen/x.c", "sub/a.txt", "sub/b.txt",
-		"sub/local", "local", "sub/kept.log", "sub/deep/x", ".git/x", "sub/.hg/x", "node_modules/x", ".github/x",
+		"sub/local", "local", "sub/kept.log", "sub/deep/x", ".git/x", "sub/.hg/x", "node_modules/x", ".github/x", "a.md", "*.md",
 	} {
 		put(t, dir, name, "found\n")
 	}
-	all := []string{".github/x", "gen/x.c", "keep.log", "local", "sub/a.txt", "sub/kept.log", "sub/out/x"}
+	all := []string{".github/x", "a.md", "gen/x.c", "keep.log", "local", "sub/a.txt", "sub/kept.log", "sub/out/x"}
 	during(t, true, dir, func(ctx context.Context, turn *turn) error {
-		for at, want := range map[string][]string{"": all, "sub": all[4:], "sub/deep": nil, "a.log": {"a.log"}, "out": {"out/x"}} {
+		for at, want := range map[string][]string{"": all, "sub": all[5:], "sub/deep": nil, "a.log": {"a.log"}, "out": {"out/x"}} {
 			found, err := turn.State.Search(ctx, at, "^found$")
 			if err != nil {
 				t.Error(err)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/acpgo/sdk/conformance/internal/finding"
 	"github.com/acpgo/sdk/conformance/internal/schema"
+	"github.com/acpgo/sdk/internal/plain"
 )
 
 // Methods that the history knows by name.
@@ -869,7 +870,7 @@ func (c *ToolCall) noteDetails(e *Event, call *schema.Value) {
 			c.Final = e.evidence()
 		}
 	}
-	if id := call.Text("_meta", "terminal_info", "terminal_id"); id != "" && len(c.own) < maxNames &&
+	if id := call.Text("_meta", plain.TerminalInfoKey, "terminal_id"); id != "" && len(c.own) < maxNames &&
 		!slices.Contains(c.own, Short(id)) {
 		c.own = append(c.own, Short(strings.Clone(id)))
 	}

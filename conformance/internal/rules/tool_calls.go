@@ -6,6 +6,7 @@ import (
 	"github.com/acpgo/sdk/conformance/internal/finding"
 	"github.com/acpgo/sdk/conformance/internal/judge"
 	"github.com/acpgo/sdk/conformance/internal/schema"
+	"github.com/acpgo/sdk/internal/plain"
 )
 
 // The messages that describe a tool call.
@@ -116,7 +117,7 @@ var toolCallRules = []judge.Rule{
 		On:    callMessages,
 		Check: func(e *judge.Event) {
 			call := toolCallOf(e)
-			own, c := call.Text("_meta", "terminal_info", "terminal_id"), e.Call(e.Session, call.Text("toolCallId"))
+			own, c := call.Text("_meta", plain.TerminalInfoKey, "terminal_id"), e.Call(e.Session, call.Text("toolCallId"))
 			for i, content := range call.Items("content") {
 				id := content.Text("terminalId")
 				if content.Text("type") != "terminal" || id == "" || id == own || c.Shows(id) {

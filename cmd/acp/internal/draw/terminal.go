@@ -260,6 +260,9 @@ func (p *painter) lastOutput(id string, n, width int) []line {
 func (p *painter) output(o Output, width int) []line {
 	lines, dropped := terminalLines(o.Text)
 	var out []line
+	if o.Command != "" {
+		out = append(out, line{{"$ " + label(o.Command), p.dim}}.wrap(width, nil)...)
+	}
 	if o.Truncated || dropped > 0 {
 		out = append(out, line{{"(the beginning is omitted)", p.dim}}.wrap(width, nil)...)
 	}

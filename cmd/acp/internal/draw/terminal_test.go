@@ -48,6 +48,14 @@ func TestTerminal(t *testing.T) {
 }
 
 // The end of an endless output is kept, in bounded time.
+// The command of an agent's own terminal cannot imitate its output.
+func TestTerminalCommand(t *testing.T) {
+	lines := Terminal(Plain(), Output{Command: "go test\n\x1b[31mok", Text: "FAIL"}, 100)
+	if len(lines) != 2 || !strings.HasPrefix(lines[0], "$ go test ") || strings.Contains(lines[0], "\x1b[31m") || lines[1] != "FAIL" {
+		t.Errorf("%q", lines)
+	}
+}
+
 func TestTerminalBounded(t *testing.T) {
 	var b strings.Builder
 	for i := range 1_000_000 {

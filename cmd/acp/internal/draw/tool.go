@@ -14,7 +14,9 @@ import (
 
 // Output is the output of a terminal of the client.
 type Output struct {
-	Text string
+	// Command is the command line, to be shown before the output, or "".
+	Command string
+	Text    string
 	// Truncated says that the beginning is missing.
 	Truncated bool
 	// Status says how the command ended, such as "exit status 1"; "" while it is running.

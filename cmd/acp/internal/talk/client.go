@@ -22,6 +22,7 @@ import (
 	"github.com/acpgo/sdk/acp/translate"
 	"github.com/acpgo/sdk/acp/view"
 	"github.com/acpgo/sdk/conformance"
+	"github.com/acpgo/sdk/internal/plain"
 )
 
 // Agent is what a Client talks to.
@@ -316,7 +317,7 @@ func (c *Client) clientOptions() *acp.ClientOptions {
 	if !c.opts.NoTerminals {
 		o.Initialize = func(req *acp.InitializeRequest) {
 			// A bool can always be encoded.
-			_ = req.ClientCapabilities.Meta.Set(agentTerminals, true)
+			_ = req.ClientCapabilities.Meta.Set(plain.TerminalKey, true)
 		}
 	}
 	o.Session.Notices = acp.Some(acp.NoticeCapabilities{})

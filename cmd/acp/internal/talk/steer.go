@@ -9,12 +9,7 @@ import (
 
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/rpc"
-)
-
-// methodSteer is the extension's method, and steering its key in _meta.
-const (
-	methodSteer = "_session/steering"
-	steering    = "steering"
+	"github.com/acpgo/sdk/internal/plain"
 )
 
 // Steered is what the agent did with a prompt for a running turn.
@@ -35,7 +30,7 @@ func (c *Client) CanSteer() bool {
 	var s struct {
 		Supported bool `json:"supported"`
 	}
-	ok, err := c.Initialized().Meta.Get(steering, &s)
+	ok, err := c.Initialized().Meta.Get(plain.SteerKey, &s)
 	return ok && err == nil && s.Supported
 }
 
@@ -51,14 +46,15 @@ func (s *Session) Steer(ctx context.Context, prompt ...acp.ContentBlock) (Steere
 	type idle struct {
 		Behavior string `json:"idleBehavior"`
 	}
+	// A turn that no prompt call waits for is never started.
 	params := struct {
 		SessionID acp.SessionID      `json:"sessionId"`
 		Prompt    []acp.ContentBlock `json:"prompt"`
 		Meta      map[string]idle    `json:"_meta"`
-	}{s.ID(), prompt, map[string]idle{steering: {string(SteeredLate)}}} // never start a turn that no prompt call waits for
+	}{s.ID(), prompt, map[string]idle{plain.SteerKey: {string(SteeredLate)}}}
 	res, err := rpc.Call[struct {
 		Outcome Steered `json:"outcome"`
-	}](ctx, agent.RPC(), methodSteer, params)
+	}](ctx, agent.RPC(), plain.SteerMethod, params)
 	if err != nil {
 		return "", err
 	}

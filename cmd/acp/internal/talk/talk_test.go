@@ -1154,10 +1154,10 @@ func TestAgentTerminals(t *testing.T) {
 			return err
 		}
 		for _, update := range []acp.SessionUpdate{
-			acp.NewSessionUpdateToolCall(acp.ToolCall{ToolCallID: "t", Title: "Run", Meta: meta(`{"terminal_info":{"terminal_id":"own","cwd":"/w"}}`)}),
+			acp.NewSessionUpdateToolCall(acp.ToolCall{ToolCallID: "t", Title: "Run", Meta: meta(`{"terminal_info":{"terminal_id":"own","command":"go test","cwd":"/w"}}`)}),
 			acp.NewSessionUpdateToolCallUpdate(acp.ToolCallUpdate{ToolCallID: "t", Meta: meta(`{"terminal_output":{"terminal_id":"own","data":"one\n"}}`)}),
 			acp.NewSessionUpdateToolCallUpdate(acp.ToolCallUpdate{ToolCallID: "t", Meta: meta(`{"terminal_output":{"terminal_id":"` + string(taken) + `","data":"forged\n"}}`)}),
-			acp.NewSessionUpdateToolCallUpdate(acp.ToolCallUpdate{ToolCallID: "t", Meta: meta(`{"terminal_output":["own"],"terminal_exit":7}`)}),
+			acp.NewSessionUpdateToolCallUpdate(acp.ToolCallUpdate{ToolCallID: "t", Meta: meta(`{"terminal_output":["own"],"terminal_exit":7,"terminal_info":{"terminal_id":"own","cancel":true}}`)}),
 			acp.NewSessionUpdateToolCallUpdate(acp.ToolCallUpdate{ToolCallID: "t", Status: acp.Some(acp.ToolCallStatusCompleted),
 				Meta: meta(`{"terminal_output":{"terminal_id":"own","data":"two\n"},"terminal_exit":{"terminal_id":"own","exit_code":3,"signal":null}}`)}),
 		} {
@@ -1176,7 +1176,7 @@ func TestAgentTerminals(t *testing.T) {
 		t.Error("the agent was not told that its terminals are shown")
 	}
 	own, ok := c.Terminal("own")
-	if !ok || string(own.Output) != "one\ntwo\n" || !own.Ended || own.Exit.ExitCode.Value() != 3 || own.Cwd != "/w" {
+	if !ok || string(own.Output) != "one\ntwo\n" || !own.Ended || own.Exit.ExitCode.Value() != 3 || own.Cwd != "/w" || own.Command != "go test" {
 		t.Errorf("the agent's own terminal: %+v, %v", own, ok)
 	}
 	if real, _ := c.Terminal(taken); string(real.Output) != "real\n" {

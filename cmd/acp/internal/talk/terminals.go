@@ -1,6 +1,7 @@
 package talk
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"sync"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/local"
+	"github.com/acpgo/sdk/internal/plain"
 )
 
 // Terminal is a command that runs or ran for the agent.
@@ -24,10 +26,10 @@ type Terminal struct {
 	Ended    bool
 	Exit     acp.WaitForTerminalExitResponse
 	Released bool
+	// Own says that it is a terminal of the agent's own, whose Command is a line. The agent may say anything of it.
+	Own bool
 	// Version is incremented with every change.
 	Version uint64
-
-	agents bool // a terminal of the agent's own
 }
 
 // How much of terminals is kept: bytes of the output of one and of all, and how many terminals.
@@ -74,16 +76,13 @@ func (t *terminals) change(session acp.SessionID, id acp.TerminalID, change func
 	}
 }
 
-// agentTerminals is the capability of clients that show the agent's own terminals, whose output the agent sends in the
-// _meta of tool calls. This is a convention of the adapters of Codex and Claude Code and not part of the protocol.
-const agentTerminals = "terminal_output"
-
-// showAgentTerminal processes the _meta of a tool call about one of the agent's own terminals. Other values of these
-// members are ignored.
+// showAgentTerminal processes the _meta of a tool call about one of the agent's own terminals. This is a convention of
+// the adapters of Codex and Claude Code and not part of the protocol. Other values of these members are ignored.
 func (c *Client) showAgentTerminal(session acp.SessionID, meta acp.Meta) {
 	var info struct {
-		ID  acp.TerminalID `json:"terminal_id"`
-		Cwd string         `json:"cwd"`
+		ID      acp.TerminalID `json:"terminal_id"`
+		Command string         `json:"command"`
+		Cwd     string         `json:"cwd"`
 	}
 	var output struct {
 		ID   acp.TerminalID `json:"terminal_id"`
@@ -94,13 +93,15 @@ func (c *Client) showAgentTerminal(session acp.SessionID, meta acp.Meta) {
 		Code   *int           `json:"exit_code"`
 		Signal *string        `json:"signal"`
 	}
-	if ok, err := meta.Get("terminal_info", &info); ok && err == nil {
-		c.shown.changeAgents(session, info.ID, func(t *Terminal) { t.Cwd = info.Cwd })
+	if ok, err := meta.Get(plain.TerminalInfoKey, &info); ok && err == nil {
+		c.shown.changeAgents(session, info.ID, func(t *Terminal) { // what is left out is as before
+			t.Command, t.Cwd = cmp.Or(info.Command, t.Command), cmp.Or(info.Cwd, t.Cwd)
+		})
 	}
-	if ok, err := meta.Get(agentTerminals, &output); ok && err == nil {
+	if ok, err := meta.Get(plain.TerminalKey, &output); ok && err == nil {
 		c.shown.changeAgents(session, output.ID, func(t *Terminal) { t.Output = append(t.Output, output.Data...) })
 	}
-	if ok, err := meta.Get("terminal_exit", &exit); ok && err == nil {
+	if ok, err := meta.Get(plain.TerminalExitKey, &exit); ok && err == nil {
 		c.shown.changeAgents(session, exit.ID, func(t *Terminal) {
 			t.Ended, t.Released = true, true
 			if exit.Code != nil && *exit.Code >= 0 {
@@ -118,9 +119,9 @@ func (t *terminals) changeAgents(session acp.SessionID, id acp.TerminalID, chang
 	t.mu.Lock()
 	known := t.byID[id]
 	t.mu.Unlock()
-	if id != "" && (known == nil || known.agents && known.Session == session) {
+	if id != "" && (known == nil || known.Own && known.Session == session) {
 		t.change(session, id, func(t *Terminal) {
-			t.agents = true
+			t.Own = true
 			change(t)
 		})
 	}
@@ -132,7 +133,7 @@ func (t *terminals) forget() {
 		return
 	}
 	t.order = slices.DeleteFunc(t.order, func(term *Terminal) bool {
-		if !term.Released && !term.agents || t.bytes <= maxAllOutput && len(t.byID) <= maxTerminals {
+		if !term.Released && !term.Own || t.bytes <= maxAllOutput && len(t.byID) <= maxTerminals {
 			return false
 		}
 		t.bytes -= len(term.Output)
@@ -224,7 +225,7 @@ func (c *Client) createTerminal(ctx context.Context, session *acp.ClientSession,
 	}
 	id := res.TerminalID
 	c.shown.change(session.ID(), id, func(t *Terminal) {
-		if t.agents { // the agent has used the id before
+		if t.Own { // the agent has used the id before
 			*t = Terminal{ID: id, Session: session.ID(), Version: t.Version}
 		}
 		t.Command, t.Args, t.Cwd = req.Command, req.Args, req.Cwd.Value()

@@ -86,6 +86,9 @@ func terminalOutput(client *talk.Client, id acp.TerminalID) (draw.Output, bool) 
 		return draw.Output{}, false
 	}
 	o := draw.Output{Text: string(t.Output), Truncated: t.Dropped > 0}
+	if t.Own { // the title of the call need not say it
+		o.Command = t.Command
+	}
 	if t.Ended {
 		o.Status, o.Failed = exitWords(t.Exit)
 	}
