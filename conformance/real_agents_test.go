@@ -76,7 +76,7 @@ var trueFindings = []trueFinding{
 }
 
 // TestRealAgents judges the recordings of real agents by all rules and all published schemas. The findings must be
-// exactly those in the table above and in docs/real-agents.md.
+// exactly those in the table above and in docs/reference/real-agents.md.
 func TestRealAgents(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join(gentest.Shared(t, "traces"), "*", "*.jsonl"))
 	if err != nil || len(files) == 0 {
@@ -117,10 +117,10 @@ func TestRealAgents(t *testing.T) {
 	t.Logf("%d messages in %d recordings, %d findings of %d kinds", messages, len(files), found, len(trueFindings))
 }
 
-// TestRealAgentsDocument requires that docs/real-agents.md has a row for each agent and rule of the table, and no
+// TestRealAgentsDocument requires that docs/reference/real-agents.md has a row for each agent and rule of the table, and no
 // others. The results of the probe have a separate section.
 func TestRealAgentsDocument(t *testing.T) {
-	text, err := os.ReadFile("../docs/real-agents.md")
+	text, err := os.ReadFile("../docs/reference/real-agents.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -147,13 +147,13 @@ func TestRealAgentsDocument(t *testing.T) {
 	for _, f := range trueFindings {
 		k := [2]string{f.agent, f.rule}
 		if _, ok := rows[k]; !ok {
-			t.Errorf("docs/real-agents.md has no row for %s and %s", f.agent, f.rule)
+			t.Errorf("docs/reference/real-agents.md has no row for %s and %s", f.agent, f.rule)
 		}
 		rows[k] = false
 	}
 	for k, left := range rows {
 		if left {
-			t.Errorf("docs/real-agents.md has a row for %s and %s, which was not found", k[0], k[1])
+			t.Errorf("docs/reference/real-agents.md has a row for %s and %s, which was not found", k[0], k[1])
 		}
 	}
 }

@@ -17,8 +17,8 @@
 // # On the wire
 //
 // The translation works on the members of JSON objects. What no schema defines passes as it is: unknown members and
-// updates, _meta, methods of extensions. docs/translate.md has a table of everything that differs between the schemas,
-// with what becomes of it; what has no form in the other version is named there, too.
+// updates, _meta, methods of extensions. docs/reference/translate.md has a table of everything that differs between the
+// schemas, with what becomes of it; what has no form in the other version is named there, too.
 //
 // A layer that reads messages, such as a recorder, a judge or a log, belongs between the translation and the peer,
 // where it sees what was spoken: translate.Agent(tap(transport)). Layers that change messages of version 1 belong on

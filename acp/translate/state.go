@@ -102,7 +102,8 @@ const (
 	agent2                // the agent speaks version 2, and the client version 1
 )
 
-// Bounds on what is remembered. A peer that exceeds them gets worse translations, or errors; see docs/translate.md.
+// Bounds on what is remembered. A peer that exceeds them gets worse translations, or errors; see
+// docs/reference/translate.md.
 const (
 	maxSessions  = 256
 	maxCalls     = 10_000 // requests in flight whose answers are translated

@@ -287,9 +287,9 @@ func TestTable(t *testing.T) {
 	t.Logf("%d rows: %v", len(rows), kinds)
 }
 
-// TestDoc compares the tables of docs/translate.md with table.txt.
+// TestDoc compares the tables of docs/reference/translate.md with table.txt.
 func TestDoc(t *testing.T) {
-	const page, begin = "../../docs/translate.md", "<!-- The rest is generated from acp/translate/table.txt. -->\n"
+	const page, begin = "../../docs/reference/translate.md", "<!-- The rest is generated from acp/translate/table.txt. -->\n"
 	var b strings.Builder
 	var last row
 	same, names := 0, ""

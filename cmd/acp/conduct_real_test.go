@@ -26,7 +26,7 @@ func TestConductRealAgents(t *testing.T) {
 	commands := npmtest.Agents(t)
 	for _, f := range []struct {
 		name  string
-		finds []string // docs/real-agents.md says why
+		finds []string // docs/reference/real-agents.md says why
 	}{
 		{"claude", nil},
 		{"opencode", []string{"CFG-19"}},

@@ -55,7 +55,7 @@ func TestExecRealAgents(t *testing.T) {
 	commands := npmtest.Agents(t)
 	for _, f := range []struct {
 		name   string
-		finds  []string // what acp check finds; docs/real-agents.md says why
+		finds  []string // what acp check finds; docs/reference/real-agents.md says why
 		login  bool     // whether it needs one
 		goesOn bool     // whether it can continue with a session
 	}{

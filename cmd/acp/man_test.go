@@ -69,7 +69,7 @@ func TestMan(t *testing.T) {
 	}
 }
 
-// TestConfigManual compares the table in docs/config.md with the table of settings.
+// TestConfigManual compares the table in docs/reference/settings.md with the table of settings.
 func TestConfigManual(t *testing.T) {
-	same(t, "../../docs/config.md", regexp.MustCompile(`(?m)^\| key in the file(.*\n)(\|.*\n)+`), config.Manual())
+	same(t, "../../docs/reference/settings.md", regexp.MustCompile(`(?m)^\| key in the file(.*\n)(\|.*\n)+`), config.Manual())
 }

@@ -122,7 +122,7 @@ func TestProvideRealAgents(t *testing.T) {
 			began := time.Now()
 			known := map[string]string{}
 			for _, rule := range []string{"CFG-19", "EXT-2", "EXT-3", "PRM-6", "TOL-1"} {
-				known[rule] = "docs/real-agents.md"
+				known[rule] = "docs/reference/real-agents.md"
 			}
 			transport := conformance.Tap(t, conformance.Client, acp.Command(agent), &conformance.TapOptions{Accept: known})
 			conn, err := acp.Connect(ctx, transport, handlers, &options)

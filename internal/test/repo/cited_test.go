@@ -126,7 +126,8 @@ func TestCitedRequirements(t *testing.T) {
 			return fs.SkipDir
 		case path == "conformance", path == filepath.Join("cmd", "acp"):
 			return fs.SkipDir // the judge has all requirements, in a table that its own test checks
-		case d.IsDir(), path == filepath.Join("docs", "real-agents.md"), path == filepath.Join("docs", "reference", "requirements.md"):
+		case d.IsDir(), path == filepath.Join("docs", "reference", "real-agents.md"),
+			path == filepath.Join("docs", "reference", "requirements.md"):
 			return nil
 		}
 		switch filepath.Ext(path) {

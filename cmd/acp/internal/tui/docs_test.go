@@ -8,11 +8,11 @@ import (
 	"testing"
 )
 
-var update = flag.Bool("update", false, "write docs/run.md anew")
+var update = flag.Bool("update", false, "write docs/reference/keys.md anew")
 
-// TestDocs: the tables of keys in docs/run.md are up to date.
+// TestDocs: the tables of keys in docs/reference/keys.md are up to date.
 func TestDocs(t *testing.T) {
-	const path = "../../../../docs/run.md"
+	const path = "../../../../docs/reference/keys.md"
 	text, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
