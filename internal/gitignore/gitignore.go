@@ -1,6 +1,6 @@
 // Package gitignore tells which files Git ignores, according to gitignore(5). Git itself is not run: a directory may be
-// a stranger's, and its configuration can make Git start programs. A set that begins with a ] or contains a class such as
-// [:alpha:] matches nothing, and a ? matches a character, in Git a byte.
+// a stranger's, and its configuration can make Git start programs. A set that begins with a ] or contains a class such
+// as [:alpha:] matches nothing, and a ? matches a character, in Git a byte.
 package gitignore
 
 import (
