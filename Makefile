@@ -18,8 +18,8 @@ ifneq ($(ACP_TEST),)
 RACED       += conformance/recording conformance/recording/relay internal/filelock internal/proc internal/test/stress
 endif
 ifeq ($(ACP_TEST),nightly)
-RACED       += acp/launch acp/policy acp/registry acp/view conformance/transcript examples/agent examples/client \
-	examples/kit-client examples/proxy internal/ledger internal/test/faultpipe internal/test/faultproxy
+RACED       += acp/launch acp/policy acp/registry acp/view conformance/transcript examples/kit-client \
+	examples/proxy internal/ledger internal/test/actor internal/test/faultpipe internal/test/faultproxy
 endif
 # VALUES are the tests of single values in packages with goroutines. They run without the race detector, and so do bounds of memory.
 # make test, which would have to build acp a second time for that, has a small size of them with it instead.
@@ -77,8 +77,7 @@ TEST        := $(RERUN) $(GO) test -vet=off -timeout 60m -parallel 8 -p $$((2 * 
 TEST_RACE   := $(TEST) $(RACE) "-gcflags=all=-N -l -dwarf=false"
 test: ## the tests of the library, with the race detector, and short ones of the command acp; some minutes
 	@set -e; dir="$$(mktemp -d)"; trap 'rm -rf "$$dir"' EXIT INT TERM; \
-	$(GO) build -o "$$dir/agent.exe" ./examples/agent; \
-	$(GO) build -o "$$dir/client.exe" ./examples/client; \
+	$(GO) build -o "$$dir/actor.exe" ./internal/test/actor/actor; \
 	ACP_BIN_DIR="$$dir" $(MAKE) --no-print-directory -j2 library modules
 
 library:
@@ -96,7 +95,7 @@ endif
 # check.
 SLOW        := internal/inspect internal/inspect/browser internal/inspect/page/bundle internal/talk internal/tui
 # LATER are packages of the library that make test leaves to make check too: programs, loads and attacks. The tests of acp,
-# conformance, internal/engine and examples/agent have small ones of each. Version 2, a module of its own, is left to it as well.
+# conformance and internal/engine have small ones of each. Version 2, a module of its own, is left to it as well.
 LATER       := examples/guard examples/inject examples/kit-client examples/proxy internal/test/attack internal/test/attack/hostile \
 	internal/test/stress
 
@@ -140,7 +139,7 @@ APART       := Children|Faults|Cut|Growth|Memory|Generated|Allocation|RoundTrip|
 
 ways: ## run the tests of connections over WebSocket, HTTP/1.1 and HTTP/2 too
 	for way in ws http h2c; do \
-		ACP_TEST_WAY=$$way $(GO) test -count 1 -vet=off -skip '$(APART)' ./acp ./examples/agent || exit 1; \
+		ACP_TEST_WAY=$$way $(GO) test -count 1 -vet=off -skip '$(APART)' ./acp ./acp/agentkit || exit 1; \
 	done
 
 build: ## build the commands acp and acpgen into bin

@@ -370,7 +370,7 @@ func TestOutputLimit(t *testing.T) {
 	}
 }
 
-func TestKill(t *testing.T) {
+func TestTRM10_Kill(t *testing.T) {
 	tests := map[string]struct {
 		grace  time.Duration
 		script string

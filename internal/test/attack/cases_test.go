@@ -3,7 +3,6 @@
 package attack
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
 	"time"
@@ -17,13 +16,11 @@ type testCase struct {
 	victim    string
 	bound     int      // MiB of memory that the victim may have
 	flags     []string // of the victim
-	allow     bool     // the user of the example client allows everything
 	fatal     bool     // the connection need not survive: the victim may fail, but must end
 	outlive   bool     // processes may be left, as SECURITY.md says
 	amount    bool     // it is only about memory, like all attacks with a bound larger than small
 	inNightly bool     // it has no small version: another victim shares the code, or the tests of the victim have a small one
 	procs     int      // the maximum number of processes at a time; 0 is any number
-	setUp     func(r *attackRun) error
 	check     func(r *attackRun)
 }
 
@@ -96,36 +93,15 @@ func cases() []*testCase {
 		{attack: "v2-ids", victim: "victim-v2", inNightly: true, bound: medium},
 		{attack: "v2-sessions", victim: "victim-v2", bound: small},
 
-		{attack: "none", victim: "example-client", bound: small},
-		{attack: "read-flood", victim: "example-client", inNightly: true, bound: medium, allow: true},
-		{attack: "output-flood", victim: "example-client", inNightly: true, bound: medium, allow: true},
-		{attack: "permission-flood", victim: "example-client", inNightly: true, bound: large + 4*64, flags: []string{"ask"}}, // it converts the questions to plain text
-		{attack: "update-flood", victim: "example-client", bound: small, amount: true},
-		{attack: "tool-contents", victim: "example-client", inNightly: true, bound: small, amount: true},
-		{attack: "tool-ids", victim: "example-client", inNightly: true, bound: small, amount: true},
-		{attack: "texts", victim: "example-client", bound: small, flags: []string{"ask"}, check: screenClean},
-		{attack: "texts-login", victim: "example-client", bound: small, flags: []string{"-check", "-warnings"}, fatal: true, check: screenClean},
-		{attack: "error-text", victim: "example-client", bound: small, fatal: true, check: screenClean},
-		{attack: "without-consent", victim: "example-client", bound: small},
-		{attack: "fork-bomb", victim: "example-client", bound: small, allow: true, procs: 64*16 + 20},
-		{attack: "endless-output", victim: "example-client", inNightly: true, bound: outputs, allow: true},
-		{attack: "paths", victim: "example-client", inNightly: true, bound: small, allow: true, check: secretKept},
-		{attack: "bad-lines", victim: "example-client", bound: small, flags: []string{"-warnings"}},
-		{attack: "dies", victim: "example-client", bound: small, fatal: true},
-		{attack: "stubborn", victim: "example-client", bound: small, fatal: true, setUp: interruptTwice},
-		{attack: "unread", victim: "example-client", inNightly: true, bound: small, fatal: true, setUp: interruptTwice},
-
 		{attack: "texts", victim: "proxy", bound: small, check: screenClean},
 		{attack: "error-text", victim: "proxy", bound: small, fatal: true, check: screenClean},
 		{attack: "many-ids", victim: "proxy", inNightly: true, bound: large},
 		{attack: "long-lines", victim: "proxy", inNightly: true, bound: large},
 
-		{attack: "no-login", victim: "example-agent", bound: small, flags: []string{"-require-auth"}},
-		{attack: "state-fifo", victim: "example-agent", bound: small},
-		{attack: "state-names", victim: "example-agent", bound: small},
-		{attack: "mcp-servers", victim: "example-agent", bound: small, procs: 40},
-		{attack: "cursors", victim: "example-agent", bound: medium},
-		{attack: "no-home", victim: "example-agent", bound: small, setUp: plantState, check: stateUntouched},
+		{attack: "no-login", victim: "kit-agent", bound: small, flags: []string{"-login"}},
+		{attack: "state-fifo", victim: "kit-agent", bound: small},
+		{attack: "state-names", victim: "kit-agent", bound: small},
+		{attack: "cursors", victim: "kit-agent", bound: medium},
 	}
 	for _, attack := range []string{"unread", "stubborn", "half-closed-out", "half-closed-in", "dies", "no-newline", "no-answer", "chatter"} {
 		all = append(all, &testCase{attack: attack, victim: "local", bound: medium, flags: []string{"-anew", "-patience", "1s", "-grace", "1s"}})
@@ -133,17 +109,17 @@ func cases() []*testCase {
 	for _, attack := range []string{"answer-id", "answer-form"} {
 		all = append(all, &testCase{attack: attack, victim: "local", bound: small, flags: []string{"-anew", "-patience", "3s", "-grace", "1s"}})
 	}
-	for _, victim := range []string{"agent", "example-agent"} {
+	for _, victim := range []string{"agent", "kit-agent"} {
 		for attack, bound := range map[string]int{
 			"none": small, "bad-lines": small, "garbage": small, "answers-to-nothing": small, "many-ids": medium,
 			"duplicate-ids": small, "deep": medium, "long-lines": medium, "cancellations": small, "slow": small,
 			"too-early": small, "initialize-again": small, "big-initialize": large, "prompt-flood": medium,
 			"big-prompts": large, "session-flood": medium, "wide-prompt": 2 * large,
 		} {
-			all = append(all, &testCase{attack: attack, victim: victim, bound: bound, inNightly: victim == "example-agent" && bound > small})
+			all = append(all, &testCase{attack: attack, victim: victim, bound: bound, inNightly: victim == "kit-agent" && bound > small})
 		}
 		for _, attack := range []string{"unread", "vanishes", "half-closed", "no-newline"} {
-			all = append(all, &testCase{attack: attack, victim: victim, bound: medium, fatal: true, inNightly: victim == "example-agent" && attack == "no-newline"})
+			all = append(all, &testCase{attack: attack, victim: victim, bound: medium, fatal: true, inNightly: victim == "kit-agent" && attack == "no-newline"})
 		}
 	}
 	return all
@@ -164,30 +140,5 @@ func secretKept(r *attackRun) {
 func screenClean(r *attackRun) {
 	for _, problem := range r.screen.problems() {
 		r.find("%s", problem)
-	}
-}
-
-// interruptTwice makes the user press Ctrl-C twice during the attack, for the turn and for the program, which must then
-// end.
-func interruptTwice(r *attackRun) error {
-	r.interrupt = true
-	return nil
-}
-
-// plantState creates a directory where the agent may look for its state, as another user of the machine can.
-func plantState(r *attackRun) error {
-	dir := filepath.Join(r.dir, "tmp", "acp-example-agent")
-	if err := os.MkdirAll(dir, 0o777); err != nil {
-		return err
-	}
-	return os.Chmod(dir, 0o777)
-}
-
-// stateUntouched requires that this directory was not used.
-func stateUntouched(r *attackRun) {
-	dir := filepath.Join(r.dir, "tmp", "acp-example-agent")
-	entries, err := os.ReadDir(dir)
-	if err != nil || len(entries) > 0 {
-		r.find("the agent keeps its state in a directory that everybody may write: %s", fmt.Sprint(entries, err))
 	}
 }

@@ -37,8 +37,7 @@ var programs = map[string]string{
 	"hostile-client": "./internal/test/attack/client",
 	"victim":         "./internal/test/attack/victim",
 	"victim-v2":      "./acp/acpv2/internal/victim",
-	"example-client": "./examples/client",
-	"example-agent":  "./examples/agent",
+	"kit-agent":      "./examples/kit-agent",
 	"proxy":          "./examples/proxy",
 	"acpgen":         "./cmd/acpgen",
 }

@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -29,7 +28,6 @@ type attackRun struct {
 	victimReport       string
 	mark               string // in the environment of every process of this run
 	screen             *screen
-	interrupt          bool
 	cmd                *exec.Cmd // the victim, which the driver has started
 }
 
@@ -38,7 +36,7 @@ func (c *testCase) programs() []string {
 	switch c.victim {
 	case "agent":
 		return []string{"victim", "hostile-client"}
-	case "example-agent":
+	case "kit-agent":
 		return []string{c.victim, "hostile-client"}
 	case "local":
 		return []string{"victim", "hostile-agent"}
@@ -101,22 +99,17 @@ func (r *attackRun) make() error {
 	if err := os.WriteFile(r.secret, []byte(r.secretText), 0o600); err != nil {
 		return err
 	}
-	if r.setUp != nil {
-		if err := r.setUp(r); err != nil {
-			return err
-		}
-	}
 	start := time.Now()
 	var err error
 	switch r.testCase.victim {
-	case "agent", "example-agent":
+	case "agent", "kit-agent":
 		err = r.onAgent()
 	default:
 		err = r.onClient()
 	}
 	r.time = time.Since(start)
 	r.leftBehind()
-	if errors.Is(err, errKilled) || errors.Is(err, errRefused) {
+	if errors.Is(err, errKilled) {
 		return nil // errKilled is a finding already, and its consequences are not findings
 	}
 	r.read("the attacker", r.hostileReport)
@@ -156,9 +149,6 @@ func (r *attackRun) command(name string, args ...string) *exec.Cmd {
 // hostileAgent returns the command line of the attacker.
 func (r *attackRun) hostileAgent() []string {
 	args := []string{filepath.Join(bin, "hostile-agent"), "-case", r.testCase.attack, "-report", r.hostileReport, "-secret", r.secret}
-	if r.allow {
-		args = append(args, "-allowed")
-	}
 	if full() {
 		args = append(args, "-full")
 	}
@@ -169,10 +159,6 @@ func (r *attackRun) hostileAgent() []string {
 func (r *attackRun) onClient() error {
 	agent := r.hostileAgent()
 	flags := r.flags
-	ask := len(flags) > 0 && flags[0] == "ask"
-	if ask {
-		flags = flags[1:]
-	}
 	switch r.testCase.victim {
 	case "proxy":
 		agent = append([]string{filepath.Join(bin, "proxy"), "-v", "--"}, agent...)
@@ -181,43 +167,17 @@ func (r *attackRun) onClient() error {
 	case "local", "victim-v2":
 		args := append([]string{"-root", r.root, "-report", r.victimReport}, flags...)
 		r.cmd = r.command(r.programs()[0], append(append(args, "client", "--"), agent...)...)
-	case "example-client":
-		args := append([]string{"-root", r.root}, flags...)
-		if r.allow {
-			args = append(args, "-allow")
-		} else if !ask {
-			args = append(args, "-reject")
-		}
-		r.cmd = r.command("example-client", append(append(args, "-p", "attack", "-p", "again", "--"), agent...)...)
 	}
-	in, out := &user{}, io.Writer(r.screen)
-	if err := in.open(r.cmd); err != nil {
-		return err
-	}
-	defer in.close()
-	if ask {
-		r.screen.asked = func(title string) { in.answer(r.testCase.attack, title) }
-	}
-	r.cmd.Stdout, r.cmd.Stderr = out, out
+	r.cmd.Stdout, r.cmd.Stderr = r.screen, r.screen
 	if err := r.cmd.Start(); err != nil {
 		return err
 	}
-	in.started()
 	err := r.wait()
 	if r.testCase.fatal {
 		return nil
 	}
 	if err != nil {
 		return fmt.Errorf("the victim: %w", err)
-	}
-	switch r.testCase.victim {
-	case "example-client":
-		if n := r.screen.count("stopReason: end_turn"); n != 2 {
-			r.find("%d turns have ended as they should, want 2", n)
-		}
-		if r.screen.count("still here") == 0 {
-			r.find("nothing was shown of the turn after the attack")
-		}
 	}
 	return nil
 }
@@ -227,12 +187,8 @@ func (r *attackRun) onAgent() error {
 	switch r.testCase.victim {
 	case "agent":
 		r.cmd = r.command("victim", "-report", r.victimReport, "agent")
-	case "example-agent":
-		r.cmd = r.command("example-agent", append([]string{"-state", r.state}, r.flags...)...)
-		if r.testCase.attack == "no-home" {
-			r.cmd = r.command("example-agent")
-			r.cmd.Env = []string{r.mark, "PATH=" + os.Getenv("PATH"), "TMPDIR=" + filepath.Join(r.dir, "tmp")}
-		}
+	case "kit-agent":
+		r.cmd = r.command("kit-agent", append([]string{"-state", r.state}, r.flags...)...)
 	}
 	args := []string{"-case", r.testCase.attack, "-report", r.hostileReport, "-cwd", r.root, "-state", r.state}
 	if full() {
@@ -264,8 +220,7 @@ func (r *attackRun) onAgent() error {
 	err = r.wait()
 	select {
 	case failed := <-ended:
-		// If the agent does not start, the attacker's output is not read.
-		if failed != nil && r.testCase.attack != "no-home" {
+		if failed != nil {
 			r.find("the attacker: %v", failed)
 		}
 	case <-time.After(2 * time.Minute):
@@ -273,17 +228,10 @@ func (r *attackRun) onAgent() error {
 		<-ended
 	}
 	if err != nil && !r.testCase.fatal {
-		if r.testCase.attack == "no-home" {
-			r.notes = append(r.notes, "the agent refuses to start")
-			return errRefused
-		}
 		return fmt.Errorf("the victim: %w", err)
 	}
 	return nil
 }
-
-// errRefused means that the victim has not started, which is allowed if it finds nothing that it can trust.
-var errRefused = errors.New("the victim does not start")
 
 // errKilled means that the driver has killed the victim, and has recorded the reason.
 var errKilled = errors.New("killed by the driver")
@@ -306,7 +254,6 @@ func (r *attackRun) wait() error {
 			r.cmd.Process.Kill() // even if the watch does not know it
 		}
 	}
-	interrupts, interrupted := 0, time.Time{}
 	for {
 		select {
 		case err := <-ended:
@@ -336,17 +283,8 @@ func (r *attackRun) wait() error {
 				r.stuck(watch, ended)
 				kill("it does not end within %v", timeLimit())
 			}
-			if r.interrupt && interrupts < 2 && time.Since(interrupted) > time.Second && exists(r.hostileReport) {
-				interrupts, interrupted = interrupts+1, time.Now()
-				r.cmd.Process.Signal(syscall.SIGINT)
-			}
 		}
 	}
-}
-
-func exists(path string) bool {
-	_, err := os.Lstat(path)
-	return err == nil
 }
 
 // stuck shows where a victim hangs: its processes, and its goroutines, which Go prints on SIGQUIT.

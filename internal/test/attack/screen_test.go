@@ -5,9 +5,6 @@ package attack
 import (
 	"bytes"
 	"fmt"
-	"io"
-	"os"
-	"os/exec"
 	"slices"
 	"strings"
 	"sync"
@@ -17,16 +14,12 @@ import (
 
 // screen receives the output of a program. It keeps the beginning and the end, and checks all of it.
 type screen struct {
-	asked func(title string) // called when the user is asked for a number
-
-	mu      sync.Mutex
-	last    []byte // the last line, if it is not ended, or the part of it that matters
-	title   string // of the last question
-	found   []string
-	counted map[string]int
-	end     []byte
-	keep    int // the size of the end that is kept; 0 is keptEnd
-	size    int // of all output
+	mu    sync.Mutex
+	last  []byte // the last line, if it is not ended, or the part of it that matters
+	found []string
+	end   []byte
+	keep  int // the size of the end that is kept; 0 is keptEnd
+	size  int // of all output
 }
 
 const (
@@ -34,14 +27,9 @@ const (
 	keptLine = 4 << 10
 )
 
-// counts are the texts that are counted.
-var counts = []string{"stopReason: end_turn", "still here"}
-
 // fakes are beginnings of lines that only the program itself may print, each followed by the attacker's word.
 var fakes = []string{
-	"? FAKE", "  1. FAKE", "  number: FAKE", "  → FAKE", "> FAKE", "stopReason: FAKE", "* FAKE", "permission: FAKE", "tool: FAKE", "state: FAKE",
-	"stopped: FAKE", "client → FAKE", "agent → FAKE", "authenticating: FAKE", "client: FAKE", "proxy: FAKE", "FINDING FAKE",
-	"  [x] FAKE", "mode: FAKE", "version FAKE", "  | FAKE", "1 messages, 0 findings",
+	"client → FAKE", "agent → FAKE", "client: FAKE", "proxy: FAKE",
 }
 
 func (s *screen) Write(b []byte) (int, error) {
@@ -64,9 +52,6 @@ func (s *screen) Write(b []byte) (int, error) {
 			s.line(string(s.last))
 			s.last = s.last[:0]
 		}
-	}
-	if s.asked != nil && bytes.HasSuffix(s.last, []byte("number: ")) {
-		s.asked(s.title)
 	}
 	return n, nil
 }
@@ -99,23 +84,6 @@ func (s *screen) line(line string) {
 			s.note("a line of the attacker looks like the program's own: %.100q", line)
 		}
 	}
-	if title, ok := strings.CutPrefix(line, "? "); ok {
-		s.title = title
-	}
-	for _, text := range counts {
-		if strings.Contains(line, text) {
-			if s.counted == nil {
-				s.counted = map[string]int{}
-			}
-			s.counted[text]++
-		}
-	}
-}
-
-func (s *screen) count(text string) int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.counted[text]
 }
 
 func (s *screen) problems() []string {
@@ -135,32 +103,4 @@ func (s *screen) keepMore() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.keep = 1 << 20
-}
-
-// user is the user at the keyboard, who does nothing unless asked.
-type user struct {
-	in *os.File
-	w  *os.File
-}
-
-func (u *user) open(cmd *exec.Cmd) (err error) {
-	u.in, u.w, err = os.Pipe()
-	cmd.Stdin = u.in
-	return err
-}
-
-func (u *user) started() { u.in.Close() }
-
-func (u *user) close() { u.w.Close() }
-
-// answer refuses a request. In a flood of questions, the user answers none.
-func (u *user) answer(attack, title string) {
-	answer := "1\n" // the first option of hostile questions is to refuse
-	switch {
-	case strings.Contains(title, "An ordinary question"):
-		answer = "2\n"
-	case strings.HasSuffix(attack, "flood"):
-		return
-	}
-	io.WriteString(u.w, answer) // the program may have ended
 }

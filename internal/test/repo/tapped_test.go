@@ -84,8 +84,6 @@ var untapped = map[string]string{
 	"contrib/otelacp/bench_test.go":                        "it measures time",
 	"contrib/otelacp/meta_test.go TestTEL6_TEL7_Envelopes": "the schema says nothing of messages between proxies as a client or an agent sees them",
 	"contrib/otelacp/process_test.go child":                "a process of its own; the client's end is tapped",
-	"examples/agent/harness_test.go inMemory":              "the client's end is tapped",
-	"examples/client/client_test.go runFake":               "a process of its own; the example client validates what it sends",
 	"examples/kit-client/main_test.go mortal":              "a process of its own; the relay judges what it sends",
 }
 

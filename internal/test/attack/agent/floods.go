@@ -22,12 +22,11 @@ func floods() map[string]attack {
 		"permission-flood":  {run: permissionFlood},
 		"session-flood":     {run: sessionFlood},
 		"update-flood":      {run: updateFlood},
-		"tool-contents":     {run: toolContents},
-		"tool-ids":          {run: toolIDs},
-		"echoes":            {run: echoes},
-		"big-initialize":    {initialize: bigInitialize, run: func(*agent, *session) error { return nil }},
-		"cancellations":     {run: cancellations},
-		"write-flood":       {run: writeFlood},
+
+		"echoes":         {run: echoes},
+		"big-initialize": {initialize: bigInitialize, run: func(*agent, *session) error { return nil }},
+		"cancellations":  {run: cancellations},
+		"write-flood":    {run: writeFlood},
 	}
 }
 
@@ -240,34 +239,6 @@ func updateFlood(a *agent, s *session) error {
 			update = long
 		}
 		if err := a.update(s, update); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// toolContents sends tool calls with long contents, each with an id of its own.
-func toolContents(a *agent, s *session) error {
-	text := hostile.Quote(strings.Repeat("tool content ", mib/13))
-	for i := range a.size(250, 2000) {
-		err := a.update(s, fmt.Sprintf(`{"sessionUpdate":"tool_call","toolCallId":"call-%d","title":"A tool","content":[`+
-			`{"type":"content","content":{"type":"text","text":%s}}]}`, i, text))
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// toolIDs sends very many tool calls, and some with long titles, of which each is another one.
-func toolIDs(a *agent, s *session) error {
-	for i := range a.size(50_000, 1_000_000) {
-		title := "A tool"
-		if i%200 == 0 {
-			title = strings.Repeat("title ", mib/6)
-		}
-		err := a.update(s, fmt.Sprintf(`{"sessionUpdate":"tool_call_update","toolCallId":"call-%d","title":%q}`, i, title))
-		if err != nil {
 			return err
 		}
 	}

@@ -51,11 +51,10 @@ type session struct{ id, cwd string }
 type agent struct {
 	*hostile.Conn
 	*hostile.Report
-	attack  attack
-	full    bool
-	allowed bool
-	secret  string // a file outside the directories of the session
-	text    string // what is in it
+	attack attack
+	full   bool
+	secret string // a file outside the directories of the session
+	text   string // what is in it
 
 	reading atomic.Pointer[func(*hostile.Message)] // gets requests other than those of a session's life
 	tasks   sync.WaitGroup
@@ -68,7 +67,6 @@ type agent struct {
 func main() {
 	a := &agent{sessions: map[string]*session{}}
 	flag.BoolVar(&a.full, "full", false, "attack in full")
-	flag.BoolVar(&a.allowed, "allowed", false, "the user grants every permission")
 	flag.StringVar(&a.secret, "secret", "", "a file that must not be read or changed through the client")
 	a.attack, a.Report = hostile.Flags(attacks())
 	if a.secret != "" {
@@ -247,7 +245,7 @@ func (a *agent) granted(m *hostile.Message) {
 			OptionID string `json:"optionId"`
 		} `json:"outcome"`
 	}
-	if m.Error == nil && !a.allowed && json.Unmarshal(m.Result, &r) == nil && r.Outcome.OptionID == "allow" {
+	if m.Error == nil && json.Unmarshal(m.Result, &r) == nil && r.Outcome.OptionID == "allow" {
 		a.Problem("a permission was granted that no user has granted")
 	}
 }

@@ -3,8 +3,6 @@ package main
 import (
 	"encoding/json"
 	"fmt"
-	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/acpgo/sdk/internal/test/attack/hostile"
@@ -12,11 +10,10 @@ import (
 
 func terminals() map[string]attack {
 	return map[string]attack{
-		"fork-bomb":       {run: forkBomb},
-		"setsid":          {run: moveOut},
-		"endless-output":  {run: endlessOutput},
-		"close-session":   {run: func(*agent, *session) error { return nil }},
-		"without-consent": {run: withoutConsent},
+		"fork-bomb":      {run: forkBomb},
+		"setsid":         {run: moveOut},
+		"endless-output": {run: endlessOutput},
+		"close-session":  {run: func(*agent, *session) error { return nil }},
 	}
 }
 
@@ -105,35 +102,6 @@ func endlessOutput(a *agent, s *session) error {
 		}
 		if m.Error != nil {
 			return fmt.Errorf("releasing a terminal: %s", m)
-		}
-	}
-	return nil
-}
-
-// withoutConsent does what the user has refused: it runs a command and writes a file.
-func withoutConsent(a *agent, s *session) error {
-	m, err := a.Call("session/request_permission", a.permission(s, "May I run a command?", ""), hostile.Patience)
-	if err != nil {
-		return err
-	}
-	a.granted(m)
-	made := filepath.Join(s.cwd, "without-consent")
-	ran := made + "-ran"
-	m, err = a.Call("terminal/create", `{"sessionId":`+hostile.Quote(s.id)+`,"command":"touch","args":[`+hostile.Quote(ran)+`]}`, hostile.Patience)
-	if err != nil {
-		return err
-	}
-	if m.Error == nil {
-		if _, err := a.outputOf(s, m); err != nil {
-			return err
-		}
-	}
-	if _, err := a.write(s, made, "x"); err != nil {
-		return err
-	}
-	for what, path := range map[string]string{"a command was run": ran, "a file was written": made} {
-		if _, err := os.Stat(path); err == nil {
-			a.Problem("%s although the user refuses everything", what)
 		}
 	}
 	return nil

@@ -10,15 +10,12 @@ import (
 
 // spoof moves the cursor, sets the title, hides text and reverses it, and has lines that look like those of the
 // client, to every client that the driver knows. Each of the lines has the word by which the driver finds it.
-const spoof = "begin\x1b]0;FAKE\x07\x1b[2J\x1b[1;31m\x9b31m\u009b2J\u202e\u2066\u2028\u200f\a\b\x7f\r? FAKE\r\n" +
-	"? FAKE\n  1. FAKE (allow_once)\n  number: FAKE\n  → FAKE\n> FAKE\nstopReason: FAKE\n* FAKE (execute): completed\n* FAKE: cancelled\n" +
-	"permission: FAKE: allow\ntool: FAKE\nstate: FAKE\nstopped: FAKE\nclient → agent: FAKE\nagent → client: FAKE\nauthenticating: FAKE\n" +
-	"client: FAKE\nproxy: FAKE\nFINDING FAKE\nplan:\n  [x] FAKE\nmode: FAKE\nversion FAKE\n  | FAKE\n1 messages, 0 findings\n"
+const spoof = "begin\x1b]0;FAKE\x07\x1b[2J\x1b[1;31m\x9b31m\u009b2J\u202e\u2066\u2028\u200f\a\b\x7f\rproxy: FAKE\r\n" +
+	"client → FAKE\nagent → FAKE\nclient: FAKE\nproxy: FAKE\n"
 
 func texts() map[string]attack {
 	return map[string]attack{
-		"texts":       {run: spoofs, initialize: spoofInitialize, newSession: spoofNewSession},
-		"texts-login": {run: spoofs, initialize: spoofInitialize, newSession: spoofLogin},
+		"texts": {run: spoofs, initialize: spoofInitialize, newSession: spoofNewSession},
 	}
 }
 
@@ -29,20 +26,6 @@ func spoofInitialize(a *agent, m *hostile.Message) error {
 	return a.Result(m.ID, `{"protocolVersion":1,"agentInfo":{"name":`+q+`,"title":`+q+`,"version":`+q+`},"authMethods":[{"id":`+q+`,"name":`+q+`,"description":`+q+`}]}`)
 }
 
-// spoofLogin wants authentication first, so that its name is shown.
-func spoofLogin(a *agent, m *hostile.Message, id string) error {
-	if id != "s-1" {
-		return spoofNewSession(a, m, id)
-	}
-	read := func(m *hostile.Message) {
-		if err := a.Result(m.ID, `{}`); err != nil {
-			a.Problem("answering %s: %v", m.Method, err)
-		}
-	}
-	a.reading.Store(&read)
-	return a.Refuse(m.ID, -32000, spoof)
-}
-
 // spoofNewSession has modes.
 func spoofNewSession(a *agent, m *hostile.Message, id string) error {
 	q := hostile.Quote(spoof)
@@ -51,7 +34,6 @@ func spoofNewSession(a *agent, m *hostile.Message, id string) error {
 
 // spoofs puts the text wherever the protocol has one.
 func spoofs(a *agent, s *session) error {
-	a.reading.Store(nil)
 	q, id := hostile.Quote(spoof), hostile.Quote(s.id)
 	content := `{"type":"text","text":` + q + `}`
 	for _, block := range []string{
