@@ -872,11 +872,7 @@ func (x *ElicitationFormMode) decodeVariant(d *codec.Decoder) {
 
 func (x *ElicitationURLMode) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	e.Name("elicitationId")
-	e.Str(string(x.ElicitationID))
-	e.Name("url")
-	e.Str(x.URL)
-	e.Check(codec.URI(x.URL))
+	codec.EncodeMembers(e, x)
 	switch v := x.Variant.(type) {
 	case *ElicitationURLModeSession:
 		codec.Embed(e, (*ElicitationSessionScope)(v))
@@ -891,27 +887,9 @@ func (x *ElicitationURLMode) EncodeJSON(e *codec.Encoder) {
 func (x *ElicitationURLMode) DecodeJSON(d *codec.Decoder) {
 	*x = ElicitationURLMode{}
 	start := d.Mark()
-	x.decodeMembers(d)
+	codec.DecodeMembers(d, x)
 	d.Rewind(start)
 	x.decodeVariant(d)
-}
-
-// decodeMembers reads the members that all variants share.
-func (x *ElicitationURLMode) decodeMembers(d *codec.Decoder) {
-	o := d.Object()
-	for o.Next() {
-		switch string(o.Name()) {
-		case "elicitationId":
-			o.Once(0)
-			x.ElicitationID = ElicitationID(d.Intern())
-		case "url":
-			o.Once(1)
-			x.URL = d.Str()
-		default:
-			d.Skip()
-		}
-	}
-	o.Require("elicitationId", "url")
 }
 
 func (x *ElicitationURLMode) decodeVariant(d *codec.Decoder) {

@@ -7,8 +7,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"net/url"
-	"time"
 	"unicode/utf8"
 )
 
@@ -120,22 +118,6 @@ func MaxMembers[T any](v map[string]T, n int) error {
 func Listed[T interface{ Known() bool }](v T) error {
 	if !v.Known() {
 		return fmt.Errorf("%v is not one of the values of %T", v, v)
-	}
-	return nil
-}
-
-// URI returns an error unless v is an absolute URI.
-func URI[T ~string](v T) error {
-	if u, err := url.Parse(string(v)); err != nil || !u.IsAbs() {
-		return fmt.Errorf("%.64q is not an absolute URI", v)
-	}
-	return nil
-}
-
-// DateTime returns an error unless v is a date and time in the format of RFC 3339.
-func DateTime[T ~string](v T) error {
-	if _, err := time.Parse(time.RFC3339, string(v)); err != nil {
-		return fmt.Errorf("%.64q is not an RFC 3339 time", v)
 	}
 	return nil
 }

@@ -192,12 +192,7 @@ func (b *builder) element(n *schema.Node, owner model.Decl, part string) model.T
 
 // text returns the type of a string.
 func (b *builder) text(n *schema.Node) model.Basic {
-	t := model.Basic{Kind: model.String, Bounds: b.bounds(n, model.Strings, model.Basic{})}
-	switch format := model.Format(n.Format); format {
-	case model.URI, model.DateTime:
-		t.Format = format
-	}
-	return t
+	return model.Basic{Kind: model.String, Bounds: b.bounds(n, model.Strings, model.Basic{})}
 }
 
 // bounded returns the number type t with the bounds of n that are narrower than the type.
@@ -303,8 +298,17 @@ func (b *builder) integer(n *schema.Node) model.Basic {
 		return model.Basic{Kind: model.Int, Bits: 16}
 	case "int32":
 		return model.Basic{Kind: model.Int, Bits: 32}
-	case "int64", "":
+	case "int64":
 		return model.Basic{Kind: model.Int, Bits: 64}
+	case "":
+		wide := model.Basic{Kind: model.Int, Bits: 64}
+		_, signed := wide.Limits()
+		least, err := model.Rational(n.Value("minimum"))
+		most, err2 := model.Rational(n.Value("maximum"))
+		if err == nil && err2 == nil && least.Sign() >= 0 && most.Cmp(new(big.Rat).SetInt(signed)) > 0 {
+			wide.Kind = model.Uint
+		}
+		return wide
 	case "uint8":
 		return model.Basic{Kind: model.Uint, Bits: 8}
 	case "uint16":
@@ -344,11 +348,24 @@ func (b *builder) presence(f *model.Field) {
 		}
 	}
 	absent := f.Presence == model.Plain || f.Presence == model.Tri
-	if !absent || n.Default == nil || string(n.Default) == "null" || !f.Opt() && isZero(n.Default, f.Type) {
+	value := b.defaultOf(n)
+	if !absent || value == nil || string(value) == "null" || !f.Opt() && isZero(value, f.Type) {
 		return
 	}
-	f.Default = n.Default
+	f.Default = value
 	b.checkValue(f.Type, f.Default, f.Pointer+"/default")
+}
+
+// defaultOf returns the default of a schema, which can be that of the definition that it refers to.
+func (b *builder) defaultOf(n *schema.Node) json.RawMessage {
+	for n.Default == nil {
+		form := b.shapes.Of(n)
+		if form == nil || form.Ref() == "" {
+			return nil
+		}
+		n = b.doc.Def(form.Ref())
+	}
+	return n.Default
 }
 
 // zeroMeansAbsent reports whether Go's zero value of an optional member that cannot be null means the same as its

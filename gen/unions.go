@@ -80,6 +80,9 @@ func (b *builder) fillUnion(u *model.Union, n *schema.Node) {
 		choices = b.branches(n.Branches())
 		u.Tag = b.tagOf(n, choices)
 	}
+	if u.Tag == "" && len(n.OneOf) > 0 {
+		b.exclude(choices)
+	}
 	b.checkClosed(n, slices.Concat(choices, beside))
 	u.Fields = b.fields(u, n, u.Tag)
 	if beside != nil {
@@ -158,6 +161,25 @@ func (b *builder) shared(u *model.Union, n *schema.Node, choices []*branch) bool
 		}
 	}
 	return false
+}
+
+// exclude forbids the member in each branch of a oneOf that it would need to match another branch with the same members
+// as well.
+func (b *builder) exclude(choices []*branch) {
+	same := func(a, b schema.Property) bool { return a.Name == b.Name && a.Node == b.Node }
+	forms := make([]*schema.Node, len(choices))
+	for i, br := range choices {
+		forms[i] = br.form
+		for _, other := range choices {
+			more := slices.DeleteFunc(slices.Clone(other.form.Required), br.form.Requires)
+			if br.kind == "object" && len(more) == 1 && slices.EqualFunc(br.form.Properties, other.form.Properties, same) {
+				forms[i] = b.shapes.Forbid(forms[i], more[0])
+			}
+		}
+	}
+	for i, br := range choices {
+		br.form = forms[i]
+	}
 }
 
 // checkClosed reports a choice between members that the keywords next to it do not allow.

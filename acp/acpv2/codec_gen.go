@@ -13,8 +13,18 @@ const _ = codec.SupportVersion1
 
 // These types are written and read as the tags of their fields say.
 
+func (x *ImageContent) EncodeJSON(e *codec.Encoder)                             { codec.Encode(e, x) }
+func (x *ImageContent) DecodeJSON(d *codec.Decoder)                             { codec.Decode(d, x) }
 func (x *AudioContent) EncodeJSON(e *codec.Encoder)                             { codec.Encode(e, x) }
 func (x *AudioContent) DecodeJSON(d *codec.Decoder)                             { codec.Decode(d, x) }
+func (x *Icon) EncodeJSON(e *codec.Encoder)                                     { codec.Encode(e, x) }
+func (x *Icon) DecodeJSON(d *codec.Decoder)                                     { codec.Decode(d, x) }
+func (x *ResourceLink) EncodeJSON(e *codec.Encoder)                             { codec.Encode(e, x) }
+func (x *ResourceLink) DecodeJSON(d *codec.Decoder)                             { codec.Decode(d, x) }
+func (x *TextResourceContents) EncodeJSON(e *codec.Encoder)                     { codec.Encode(e, x) }
+func (x *TextResourceContents) DecodeJSON(d *codec.Decoder)                     { codec.Decode(d, x) }
+func (x *BlobResourceContents) EncodeJSON(e *codec.Encoder)                     { codec.Encode(e, x) }
+func (x *BlobResourceContents) DecodeJSON(d *codec.Decoder)                     { codec.Decode(d, x) }
 func (x *EmbeddedResource) EncodeJSON(e *codec.Encoder)                         { codec.Encode(e, x) }
 func (x *EmbeddedResource) DecodeJSON(d *codec.Decoder)                         { codec.Decode(d, x) }
 func (x *Content) EncodeJSON(e *codec.Encoder)                                  { codec.Encode(e, x) }
@@ -113,6 +123,8 @@ func (x *ListProvidersResponse) EncodeJSON(e *codec.Encoder)                    
 func (x *ListProvidersResponse) DecodeJSON(d *codec.Decoder)                    { codec.Decode(d, x) }
 func (x *ProviderInfo) EncodeJSON(e *codec.Encoder)                             { codec.Encode(e, x) }
 func (x *ProviderInfo) DecodeJSON(d *codec.Decoder)                             { codec.Decode(d, x) }
+func (x *ProviderCurrentConfig) EncodeJSON(e *codec.Encoder)                    { codec.Encode(e, x) }
+func (x *ProviderCurrentConfig) DecodeJSON(d *codec.Decoder)                    { codec.Decode(d, x) }
 func (x *SetProviderResponse) EncodeJSON(e *codec.Encoder)                      { codec.Encode(e, x) }
 func (x *SetProviderResponse) DecodeJSON(d *codec.Decoder)                      { codec.Decode(d, x) }
 func (x *DisableProviderResponse) EncodeJSON(e *codec.Encoder)                  { codec.Encode(e, x) }
@@ -137,6 +149,8 @@ func (x *SlashCommand) EncodeJSON(e *codec.Encoder)                             
 func (x *SlashCommand) DecodeJSON(d *codec.Decoder)                             { codec.Decode(d, x) }
 func (x *ListSessionsResponse) EncodeJSON(e *codec.Encoder)                     { codec.Encode(e, x) }
 func (x *ListSessionsResponse) DecodeJSON(d *codec.Decoder)                     { codec.Decode(d, x) }
+func (x *SessionInfo) EncodeJSON(e *codec.Encoder)                              { codec.Encode(e, x) }
+func (x *SessionInfo) DecodeJSON(d *codec.Decoder)                              { codec.Decode(d, x) }
 func (x *DeleteSessionResponse) EncodeJSON(e *codec.Encoder)                    { codec.Encode(e, x) }
 func (x *DeleteSessionResponse) DecodeJSON(d *codec.Decoder)                    { codec.Decode(d, x) }
 func (x *ForkSessionResponse) EncodeJSON(e *codec.Encoder)                      { codec.Encode(e, x) }
@@ -201,6 +215,8 @@ func (x *PlanEntry) EncodeJSON(e *codec.Encoder)                                
 func (x *PlanEntry) DecodeJSON(d *codec.Decoder)                                { codec.Decode(d, x) }
 func (x *PlanItems) EncodeJSON(e *codec.Encoder)                                { codec.Encode(e, x) }
 func (x *PlanItems) DecodeJSON(d *codec.Decoder)                                { codec.Decode(d, x) }
+func (x *PlanFile) EncodeJSON(e *codec.Encoder)                                 { codec.Encode(e, x) }
+func (x *PlanFile) DecodeJSON(d *codec.Decoder)                                 { codec.Decode(d, x) }
 func (x *PlanMarkdown) EncodeJSON(e *codec.Encoder)                             { codec.Encode(e, x) }
 func (x *PlanMarkdown) DecodeJSON(d *codec.Decoder)                             { codec.Decode(d, x) }
 func (x *PlanUpdate) EncodeJSON(e *codec.Encoder)                               { codec.Encode(e, x) }
@@ -211,6 +227,8 @@ func (x *AvailableCommandsUpdate) EncodeJSON(e *codec.Encoder)                  
 func (x *AvailableCommandsUpdate) DecodeJSON(d *codec.Decoder)                  { codec.Decode(d, x) }
 func (x *ConfigOptionUpdate) EncodeJSON(e *codec.Encoder)                       { codec.Encode(e, x) }
 func (x *ConfigOptionUpdate) DecodeJSON(d *codec.Decoder)                       { codec.Decode(d, x) }
+func (x *SessionInfoUpdate) EncodeJSON(e *codec.Encoder)                        { codec.Encode(e, x) }
+func (x *SessionInfoUpdate) DecodeJSON(d *codec.Decoder)                        { codec.Decode(d, x) }
 func (x *Cost) EncodeJSON(e *codec.Encoder)                                     { codec.Encode(e, x) }
 func (x *Cost) DecodeJSON(d *codec.Decoder)                                     { codec.Decode(d, x) }
 func (x *UsageUpdate) EncodeJSON(e *codec.Encoder)                              { codec.Encode(e, x) }
@@ -251,6 +269,8 @@ func (x *LoginAuthRequest) EncodeJSON(e *codec.Encoder)                         
 func (x *LoginAuthRequest) DecodeJSON(d *codec.Decoder)                         { codec.Decode(d, x) }
 func (x *ListProvidersRequest) EncodeJSON(e *codec.Encoder)                     { codec.Encode(e, x) }
 func (x *ListProvidersRequest) DecodeJSON(d *codec.Decoder)                     { codec.Decode(d, x) }
+func (x *SetProviderRequest) EncodeJSON(e *codec.Encoder)                       { codec.Encode(e, x) }
+func (x *SetProviderRequest) DecodeJSON(d *codec.Decoder)                       { codec.Decode(d, x) }
 func (x *DisableProviderRequest) EncodeJSON(e *codec.Encoder)                   { codec.Encode(e, x) }
 func (x *DisableProviderRequest) DecodeJSON(d *codec.Decoder)                   { codec.Decode(d, x) }
 func (x *LogoutAuthRequest) EncodeJSON(e *codec.Encoder)                        { codec.Encode(e, x) }
@@ -261,6 +281,8 @@ func (x *NewSessionRequest) EncodeJSON(e *codec.Encoder)                        
 func (x *NewSessionRequest) DecodeJSON(d *codec.Decoder)                        { codec.Decode(d, x) }
 func (x *HTTPHeader) EncodeJSON(e *codec.Encoder)                               { codec.Encode(e, x) }
 func (x *HTTPHeader) DecodeJSON(d *codec.Decoder)                               { codec.Decode(d, x) }
+func (x *MCPServerHTTP) EncodeJSON(e *codec.Encoder)                            { codec.Encode(e, x) }
+func (x *MCPServerHTTP) DecodeJSON(d *codec.Decoder)                            { codec.Decode(d, x) }
 func (x *MCPServerACP) EncodeJSON(e *codec.Encoder)                             { codec.Encode(e, x) }
 func (x *MCPServerACP) DecodeJSON(d *codec.Decoder)                             { codec.Decode(d, x) }
 func (x *MCPServerStdio) EncodeJSON(e *codec.Encoder)                           { codec.Encode(e, x) }
@@ -596,143 +618,6 @@ func (x *TextContent) DecodeJSON(d *codec.Decoder) {
 	o.Require("text")
 }
 
-func (x *ImageContent) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	e.Name("data")
-	e.Str(x.Data)
-	e.Name("mimeType")
-	e.Str(string(x.MimeType))
-	codec.EncodeOpt(e, "uri", x.URI, (*codec.Encoder).Str)
-	if v, ok := x.URI.Get(); ok {
-		e.Check(codec.URI(v))
-	}
-	codec.EncodeOptValue(e, "annotations", &x.Annotations)
-	codec.EncodeMeta(e, x.Meta)
-	e.EndObject()
-}
-
-func (x *ImageContent) DecodeJSON(d *codec.Decoder) {
-	*x = ImageContent{}
-	o := d.Object()
-	for o.Next() {
-		switch string(o.Name()) {
-		case "data":
-			o.Once(0)
-			x.Data = d.Str()
-		case "mimeType":
-			o.Once(1)
-			x.MimeType = MediaType(d.Intern())
-		case "uri":
-			o.Once(2)
-			x.URI = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
-		case "annotations":
-			o.Once(3)
-			codec.DecodeOptValueLenient(d, &x.Annotations)
-		case "_meta":
-			o.Once(4)
-			x.Meta = codec.DecodeMeta(d)
-		default:
-			d.Skip()
-		}
-	}
-	o.Require("data", "mimeType")
-}
-
-func (x *Icon) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	e.Name("src")
-	e.Str(x.Src)
-	e.Check(codec.URI(x.Src))
-	codec.EncodeOpt(e, "mimeType", x.MimeType, codec.EncodeString)
-	codec.EncodeOpt(e, "sizes", x.Sizes, codec.EncodeStrings)
-	codec.EncodeOpt(e, "theme", x.Theme, codec.EncodeString)
-	codec.EncodeMeta(e, x.Meta)
-	e.EndObject()
-}
-
-func (x *Icon) DecodeJSON(d *codec.Decoder) {
-	*x = Icon{}
-	o := d.Object()
-	for o.Next() {
-		switch string(o.Name()) {
-		case "src":
-			o.Once(0)
-			x.Src = d.Str()
-		case "mimeType":
-			o.Once(1)
-			x.MimeType = codec.DecodeOptLenient(d, codec.DecodeIntern[MediaType])
-		case "sizes":
-			o.Once(2)
-			x.Sizes = codec.DecodeOptLenient(d, codec.DecodeStringsLenient[string])
-		case "theme":
-			o.Once(3)
-			x.Theme = codec.DecodeOptLenient(d, codec.DecodeIntern[IconTheme])
-		case "_meta":
-			o.Once(4)
-			x.Meta = codec.DecodeMeta(d)
-		default:
-			d.Skip()
-		}
-	}
-	o.Require("src")
-}
-
-func (x *ResourceLink) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	e.Name("name")
-	e.Str(x.Name)
-	e.Name("uri")
-	e.Str(x.URI)
-	e.Check(codec.URI(x.URI))
-	codec.EncodeOpt(e, "title", x.Title, (*codec.Encoder).Str)
-	codec.EncodeOpt(e, "description", x.Description, (*codec.Encoder).Str)
-	codec.EncodeOpt(e, "icons", x.Icons, codec.EncodeSlice)
-	codec.EncodeOpt(e, "mimeType", x.MimeType, codec.EncodeString)
-	codec.EncodeOpt(e, "size", x.Size, codec.EncodeUint)
-	codec.EncodeOptValue(e, "annotations", &x.Annotations)
-	codec.EncodeMeta(e, x.Meta)
-	e.EndObject()
-}
-
-func (x *ResourceLink) DecodeJSON(d *codec.Decoder) {
-	*x = ResourceLink{}
-	o := d.Object()
-	for o.Next() {
-		switch string(o.Name()) {
-		case "name":
-			o.Once(0)
-			x.Name = d.Str()
-		case "uri":
-			o.Once(1)
-			x.URI = d.Str()
-		case "title":
-			o.Once(2)
-			x.Title = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
-		case "description":
-			o.Once(3)
-			x.Description = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
-		case "icons":
-			o.Once(4)
-			x.Icons = codec.DecodeOptLenient(d, codec.DecodeSliceLenient[Icon])
-		case "mimeType":
-			o.Once(5)
-			x.MimeType = codec.DecodeOptLenient(d, codec.DecodeIntern[MediaType])
-		case "size":
-			o.Once(6)
-			x.Size = codec.DecodeOptLenient(d, codec.DecodeUint[uint64])
-		case "annotations":
-			o.Once(7)
-			codec.DecodeOptValueLenient(d, &x.Annotations)
-		case "_meta":
-			o.Once(8)
-			x.Meta = codec.DecodeMeta(d)
-		default:
-			d.Skip()
-		}
-	}
-	o.Require("name", "uri")
-}
-
 func (x *EmbeddedResourceResource) EncodeJSON(e *codec.Encoder) {
 	switch v := x.Variant.(type) {
 	case *TextResourceContents:
@@ -761,78 +646,6 @@ func (x *EmbeddedResourceResource) DecodeJSON(d *codec.Decoder) {
 		d.Drops("text")
 		x.Variant = codec.New[BlobResourceContents](d)
 	}
-}
-
-func (x *TextResourceContents) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	e.Name("text")
-	e.Str(x.Text)
-	e.Name("uri")
-	e.Str(x.URI)
-	e.Check(codec.URI(x.URI))
-	codec.EncodeOpt(e, "mimeType", x.MimeType, codec.EncodeString)
-	codec.EncodeMeta(e, x.Meta)
-	e.EndObject()
-}
-
-func (x *TextResourceContents) DecodeJSON(d *codec.Decoder) {
-	*x = TextResourceContents{}
-	o := d.Object()
-	for o.Next() {
-		switch string(o.Name()) {
-		case "text":
-			o.Once(0)
-			x.Text = d.Str()
-		case "uri":
-			o.Once(1)
-			x.URI = d.Str()
-		case "mimeType":
-			o.Once(2)
-			x.MimeType = codec.DecodeOptLenient(d, codec.DecodeIntern[MediaType])
-		case "_meta":
-			o.Once(3)
-			x.Meta = codec.DecodeMeta(d)
-		default:
-			d.Skip()
-		}
-	}
-	o.Require("text", "uri")
-}
-
-func (x *BlobResourceContents) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	e.Name("blob")
-	e.Str(x.Blob)
-	e.Name("uri")
-	e.Str(x.URI)
-	e.Check(codec.URI(x.URI))
-	codec.EncodeOpt(e, "mimeType", x.MimeType, codec.EncodeString)
-	codec.EncodeMeta(e, x.Meta)
-	e.EndObject()
-}
-
-func (x *BlobResourceContents) DecodeJSON(d *codec.Decoder) {
-	*x = BlobResourceContents{}
-	o := d.Object()
-	for o.Next() {
-		switch string(o.Name()) {
-		case "blob":
-			o.Once(0)
-			x.Blob = d.Str()
-		case "uri":
-			o.Once(1)
-			x.URI = d.Str()
-		case "mimeType":
-			o.Once(2)
-			x.MimeType = codec.DecodeOptLenient(d, codec.DecodeIntern[MediaType])
-		case "_meta":
-			o.Once(3)
-			x.Meta = codec.DecodeMeta(d)
-		default:
-			d.Skip()
-		}
-	}
-	o.Require("blob", "uri")
 }
 
 var variantsOfDiffChange = codec.Variants{Of: "DiffChange", Tag: "operation", Unknown: (*DiffChangeUnknown)(nil), Names: []string{"fileType", "mimeType", "_meta"}, List: []codec.Variant{
@@ -1179,11 +992,7 @@ func (x *ElicitationFormMode) decodeVariant(d *codec.Decoder) {
 
 func (x *ElicitationURLMode) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	e.Name("elicitationId")
-	e.Str(string(x.ElicitationID))
-	e.Name("url")
-	e.Str(x.URL)
-	e.Check(codec.URI(x.URL))
+	codec.EncodeMembers(e, x)
 	switch v := x.Variant.(type) {
 	case *ElicitationURLModeSession:
 		codec.Embed(e, (*ElicitationSessionScope)(v))
@@ -1198,27 +1007,9 @@ func (x *ElicitationURLMode) EncodeJSON(e *codec.Encoder) {
 func (x *ElicitationURLMode) DecodeJSON(d *codec.Decoder) {
 	*x = ElicitationURLMode{}
 	start := d.Mark()
-	x.decodeMembers(d)
+	codec.DecodeMembers(d, x)
 	d.Rewind(start)
 	x.decodeVariant(d)
-}
-
-// decodeMembers reads the members that all variants share.
-func (x *ElicitationURLMode) decodeMembers(d *codec.Decoder) {
-	o := d.Object()
-	for o.Next() {
-		switch string(o.Name()) {
-		case "elicitationId":
-			o.Once(0)
-			x.ElicitationID = ElicitationID(d.Intern())
-		case "url":
-			o.Once(1)
-			x.URL = d.Str()
-		default:
-			d.Skip()
-		}
-	}
-	o.Require("elicitationId", "url")
 }
 
 func (x *ElicitationURLMode) decodeVariant(d *codec.Decoder) {
@@ -1276,38 +1067,6 @@ func (x *AuthMethod) DecodeJSON(d *codec.Decoder) {
 	default:
 		x.Variant = &AuthMethodUnknown{Tag: string(tag), Raw: d.Raw()}
 	}
-}
-
-func (x *ProviderCurrentConfig) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	e.Name("apiType")
-	e.Str(string(x.ApiType))
-	e.Name("baseUrl")
-	e.Str(x.BaseURL)
-	e.Check(codec.URI(x.BaseURL))
-	codec.EncodeMeta(e, x.Meta)
-	e.EndObject()
-}
-
-func (x *ProviderCurrentConfig) DecodeJSON(d *codec.Decoder) {
-	*x = ProviderCurrentConfig{}
-	o := d.Object()
-	for o.Next() {
-		switch string(o.Name()) {
-		case "apiType":
-			o.Once(0)
-			x.ApiType = LLMProtocol(d.Intern())
-		case "baseUrl":
-			o.Once(1)
-			x.BaseURL = d.Str()
-		case "_meta":
-			o.Once(2)
-			x.Meta = codec.DecodeMeta(d)
-		default:
-			d.Skip()
-		}
-	}
-	o.Require("apiType", "baseUrl")
 }
 
 var variantsOfSessionConfigOption = codec.Variants{Of: "SessionConfigOption", Tag: "type", Unknown: (*SessionConfigOptionUnknown)(nil), Names: []string{"configId", "name", "description", "category", "_meta"}, List: []codec.Variant{
@@ -1450,61 +1209,6 @@ func (x *AvailableCommandInput) EncodeJSON(e *codec.Encoder) {
 }
 func (x *AvailableCommandInput) DecodeJSON(d *codec.Decoder) {
 	x.Variant, _ = variantsOfAvailableCommandInput.Decode(d).(AvailableCommandInputVariant)
-}
-
-func (x *SessionInfo) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	e.Name("sessionId")
-	e.Str(string(x.SessionID))
-	e.Name("cwd")
-	e.Str(string(x.Cwd))
-	if x.AdditionalDirectories != nil {
-		e.Name("additionalDirectories")
-		codec.EncodeSliceFunc(e, x.AdditionalDirectories, codec.EncodeString)
-	}
-	codec.EncodeOpt(e, "title", x.Title, (*codec.Encoder).Str)
-	codec.EncodeOpt(e, "updatedAt", x.UpdatedAt, (*codec.Encoder).Str)
-	if v, ok := x.UpdatedAt.Get(); ok {
-		e.Check(codec.DateTime(v))
-	}
-	codec.EncodeOpt(e, "archived", x.Archived, (*codec.Encoder).Bool)
-	codec.EncodeMeta(e, x.Meta)
-	e.EndObject()
-}
-
-func (x *SessionInfo) DecodeJSON(d *codec.Decoder) {
-	*x = SessionInfo{}
-	o := d.Object()
-	for o.Next() {
-		switch string(o.Name()) {
-		case "sessionId":
-			o.Once(0)
-			x.SessionID = SessionID(d.Intern())
-		case "cwd":
-			o.Once(1)
-			x.Cwd = AbsolutePath(d.Intern())
-		case "additionalDirectories":
-			o.Once(2)
-			if !d.NullAs("[]") {
-				x.AdditionalDirectories = codec.DecodeSliceFunc(d, codec.DecodeIntern[AbsolutePath])
-			}
-		case "title":
-			o.Once(3)
-			x.Title = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
-		case "updatedAt":
-			o.Once(4)
-			x.UpdatedAt = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
-		case "archived":
-			o.Once(5)
-			x.Archived = codec.DecodeOptLenient(d, (*codec.Decoder).Bool)
-		case "_meta":
-			o.Once(6)
-			x.Meta = codec.DecodeMeta(d)
-		default:
-			d.Skip()
-		}
-	}
-	o.Require("sessionId", "cwd")
 }
 
 var variantsOfStateUpdate = codec.Variants{Of: "StateUpdate", Tag: "state", Unknown: (*StateUpdateUnknown)(nil), List: []codec.Variant{
@@ -1912,68 +1616,6 @@ func (x *PlanUpdateContent) DecodeJSON(d *codec.Decoder) {
 	}
 }
 
-func (x *PlanFile) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	e.Name("planId")
-	e.Str(string(x.PlanID))
-	e.Name("uri")
-	e.Str(x.URI)
-	e.Check(codec.URI(x.URI))
-	codec.EncodeMeta(e, x.Meta)
-	e.EndObject()
-}
-
-func (x *PlanFile) DecodeJSON(d *codec.Decoder) {
-	*x = PlanFile{}
-	o := d.Object()
-	for o.Next() {
-		switch string(o.Name()) {
-		case "planId":
-			o.Once(0)
-			x.PlanID = PlanID(d.Intern())
-		case "uri":
-			o.Once(1)
-			x.URI = d.Str()
-		case "_meta":
-			o.Once(2)
-			x.Meta = codec.DecodeMeta(d)
-		default:
-			d.Skip()
-		}
-	}
-	o.Require("planId", "uri")
-}
-
-func (x *SessionInfoUpdate) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	codec.EncodeOpt(e, "title", x.Title, (*codec.Encoder).Str)
-	codec.EncodeOpt(e, "updatedAt", x.UpdatedAt, (*codec.Encoder).Str)
-	if v, ok := x.UpdatedAt.Get(); ok {
-		e.Check(codec.DateTime(v))
-	}
-	codec.EncodeMeta(e, x.Meta)
-	e.EndObject()
-}
-
-func (x *SessionInfoUpdate) DecodeJSON(d *codec.Decoder) {
-	*x = SessionInfoUpdate{}
-	for o := d.Object(); o.Next(); {
-		switch string(o.Name()) {
-		case "title":
-			o.Once(0)
-			x.Title = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
-		case "updatedAt":
-			o.Once(1)
-			x.UpdatedAt = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
-		case "_meta":
-			o.Once(2)
-			x.Meta = codec.DecodeMeta(d)
-		default:
-			d.Skip()
-		}
-	}
-}
-
 func (x *Notice) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
 	e.Name("severity")
@@ -2011,50 +1653,6 @@ func (x *Notice) DecodeJSON(d *codec.Decoder) {
 	o.Require("severity", "title")
 }
 
-func (x *SetProviderRequest) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	e.Name("providerId")
-	e.Str(string(x.ProviderID))
-	e.Name("apiType")
-	e.Str(string(x.ApiType))
-	e.Name("baseUrl")
-	e.Str(x.BaseURL)
-	e.Check(codec.URI(x.BaseURL))
-	if x.Headers != nil {
-		e.Name("headers")
-		codec.EncodeStringMap(e, x.Headers)
-	}
-	codec.EncodeMeta(e, x.Meta)
-	e.EndObject()
-}
-
-func (x *SetProviderRequest) DecodeJSON(d *codec.Decoder) {
-	*x = SetProviderRequest{}
-	o := d.Object()
-	for o.Next() {
-		switch string(o.Name()) {
-		case "providerId":
-			o.Once(0)
-			x.ProviderID = ProviderID(d.Intern())
-		case "apiType":
-			o.Once(1)
-			x.ApiType = LLMProtocol(d.Intern())
-		case "baseUrl":
-			o.Once(2)
-			x.BaseURL = d.Str()
-		case "headers":
-			o.Once(3)
-			x.Headers = codec.DecodeStringMap(d)
-		case "_meta":
-			o.Once(4)
-			x.Meta = codec.DecodeMeta(d)
-		default:
-			d.Skip()
-		}
-	}
-	o.Require("providerId", "apiType", "baseUrl")
-}
-
 var variantsOfMCPServer = codec.Variants{Of: "MCPServer", Tag: "type", Unknown: (*MCPServerUnknown)(nil), List: []codec.Variant{
 	{Tag: "http", As: (*MCPServerHTTP)(nil), By: (*MCPServerHTTP)(nil)},
 	{Tag: "acp", As: (*MCPServerACP)(nil), By: (*MCPServerACP)(nil), Off: uint64(FeatureMCPOverACP)},
@@ -2064,47 +1662,6 @@ var variantsOfMCPServer = codec.Variants{Of: "MCPServer", Tag: "type", Unknown: 
 func (x *MCPServer) EncodeJSON(e *codec.Encoder) { variantsOfMCPServer.Encode(e, x.Variant) }
 func (x *MCPServer) DecodeJSON(d *codec.Decoder) {
 	x.Variant, _ = variantsOfMCPServer.Decode(d).(MCPServerVariant)
-}
-
-func (x *MCPServerHTTP) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	e.Name("name")
-	e.Str(x.Name)
-	e.Name("url")
-	e.Str(x.URL)
-	e.Check(codec.URI(x.URL))
-	if x.Headers != nil {
-		e.Name("headers")
-		codec.EncodeSlice(e, x.Headers)
-	}
-	codec.EncodeMeta(e, x.Meta)
-	e.EndObject()
-}
-
-func (x *MCPServerHTTP) DecodeJSON(d *codec.Decoder) {
-	*x = MCPServerHTTP{}
-	o := d.Object()
-	for o.Next() {
-		switch string(o.Name()) {
-		case "name":
-			o.Once(0)
-			x.Name = d.Str()
-		case "url":
-			o.Once(1)
-			x.URL = d.Str()
-		case "headers":
-			o.Once(2)
-			if !d.NullAs("[]") {
-				x.Headers = codec.DecodeSlice[HTTPHeader](d)
-			}
-		case "_meta":
-			o.Once(3)
-			x.Meta = codec.DecodeMeta(d)
-		default:
-			d.Skip()
-		}
-	}
-	o.Require("name", "url")
 }
 
 var variantsOfReplayFrom = codec.Variants{Of: "ReplayFrom", Tag: "type", Unknown: (*ReplayFromUnknown)(nil), List: []codec.Variant{

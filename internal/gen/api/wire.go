@@ -186,8 +186,6 @@ func bounds(t model.Type) string {
 		add(model.BoundKeywords[i].Keyword, limit)
 	}
 	switch t := t.(type) {
-	case model.Basic:
-		add("format", string(t.Format))
 	case model.Slice:
 		add("items:", bounds(t.Elem))
 	case model.Map:

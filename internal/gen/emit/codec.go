@@ -199,19 +199,13 @@ func limitOf(k model.BoundKeyword, limit string) []jen.Code {
 	return out
 }
 
-// checkRead returns the statements that check a value after reading it. checkWritten returns those that check a value
-// after writing it; they check its format too.
+// checkRead returns the statements that check a value after reading it, checkWritten those after writing it.
 func (g *generator) checkRead(t model.Type, v *jen.Statement) []jen.Code {
 	return checks(d, g.bounds(t, v))
 }
 
 func (g *generator) checkWritten(t model.Type, v *jen.Statement) []jen.Code {
-	calls := g.bounds(t, v)
-	if basic, ok := plain(t).(model.Basic); ok && basic.Format != "" {
-		calls = append(calls, g.codecName(map[model.Format]string{model.URI: "URI",
-			model.DateTime: "DateTime"}[basic.Format]).Call(v))
-	}
-	return checks(e, calls)
+	return checks(e, g.bounds(t, v))
 }
 
 func checks(coder *jen.Statement, calls []jen.Code) []jen.Code {

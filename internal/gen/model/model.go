@@ -371,18 +371,7 @@ type Basic struct {
 	Bits int // of an Int or Uint
 
 	Bounds Bounds
-	// Format is a further restriction on values that are sent. Received values are accepted as they are.
-	Format Format
 }
-
-// Format is a syntax of strings.
-type Format string
-
-// The formats that are checked.
-const (
-	URI      Format = "uri"
-	DateTime Format = "date-time"
-)
 
 // Any is a JSON value that is kept unchanged.
 type Any struct{}

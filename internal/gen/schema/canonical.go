@@ -1173,6 +1173,19 @@ func (c *Canonical) Require(form *Node, name string) *Node {
 	return out
 }
 
+// Forbid returns the form of objects that do not have the member.
+func (c *Canonical) Forbid(form *Node, name string) *Node {
+	out := form.clone()
+	out.Properties = slices.Clone(form.Properties)
+	for i, p := range out.Properties {
+		if p.Name == name {
+			out.Properties[i].Node = &Node{Pointer: p.Pointer, Bool: new(bool)}
+		}
+	}
+	c.forms[out], c.full[out] = out, out
+	return out
+}
+
 // WithoutMember returns the form of objects without its keywords about the member itself.
 func (c *Canonical) WithoutMember(form *Node, name string) *Node {
 	out := form.clone()

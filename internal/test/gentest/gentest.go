@@ -216,7 +216,7 @@ func (p *Package) judge(s *sample.Schema, definition string, m sample.Mutation) 
 }
 
 // Sends decodes and encodes n valid values of each definition, and encodes the zero value. What is encoded
-// must be valid by the schema and its formats; a zero value that would not be valid must fail with an error
+// must be valid by the schema; a zero value that would not be valid must fail with an error
 // that has a pointer.
 func (p *Package) Sends(t *testing.T, n int) {
 	t.Helper()
@@ -254,8 +254,6 @@ func (p *Package) validators() (map[string]*jsonschema.Schema, error) {
 		return p.compiled, nil
 	}
 	c := jsonschema.NewCompiler()
-	c.AssertFormat = true
-	c.Formats["regex"] = func(any) bool { return true } // expressions are ECMA's, which Go cannot judge
 	if err := c.AddResource("schema.json", strings.NewReader(p.Schema)); err != nil {
 		return nil, err
 	}

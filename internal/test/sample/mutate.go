@@ -165,11 +165,11 @@ func (m *mutator) emit(out Mutation) {
 	case out.Repairs:
 		known := false
 		if out.Unsendable, known = m.unsendable[out.Pointer]; !known {
-			out.Unsendable = !m.schema.Sendable(m.definition, out.Result)
+			out.Unsendable = !m.schema.Tolerated(m.definition, out.Result)
 			m.unsendable[out.Pointer] = out.Unsendable
 		}
 	case !out.Fails:
-		out.Unsendable = !m.schema.Sendable(m.definition, out.Result)
+		out.Unsendable = !m.schema.Tolerated(m.definition, out.Result)
 	}
 	if !m.stopped && !m.yield(out) {
 		m.stopped = true

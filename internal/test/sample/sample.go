@@ -17,16 +17,15 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/santhosh-tekuri/jsonschema/v5"
 )
 
 // Schema decides which values a schema's definitions accept. It is safe for concurrent use.
 type Schema struct {
-	strict, loose, formatted *document
-	keyed                    func() *document
-	heights                  map[string]int // the minimum depth of the values of each definition
+	strict, loose *document
+	keyed         func() *document
+	heights       map[string]int // the minimum depth of the values of each definition
 }
 
 // Load reads a schema document.
@@ -41,9 +40,8 @@ func Load(text string) (*Schema, error) {
 	}
 	j := &Schema{
 		strict: newDocument(object, kind{}), loose: newDocument(object, kind{loose: true}),
-		formatted: newDocument(object, kind{loose: true, formats: true}),
-		keyed:     sync.OnceValue(func() *document { return newDocument(object, kind{loose: true, keyed: true}) }),
-		heights:   map[string]int{},
+		keyed:   sync.OnceValue(func() *document { return newDocument(object, kind{loose: true, keyed: true}) }),
+		heights: map[string]int{},
 	}
 	j.measure()
 	return j, nil
@@ -51,7 +49,7 @@ func Load(text string) (*Schema, error) {
 
 // Check compiles the definition, unless it is already compiled.
 func (j *Schema) Check(definition string) error {
-	for _, d := range []*document{j.strict, j.loose, j.formatted} {
+	for _, d := range []*document{j.strict, j.loose} {
 		if _, err := d.compile(d.names[definition]); err != nil {
 			return err
 		}
@@ -64,12 +62,6 @@ func (j *Schema) Check(definition string) error {
 // and the members that the branch requires, each of an allowed type, is not a value of a branch without a tag.
 func (j *Schema) Valid(definition string, v any) bool {
 	return j.strict.valid(j.strict.names[definition], v)
-}
-
-// Sendable reports whether v is valid or tolerated, and its strings have their formats. Formats do not distinguish
-// branches: a value that matches a branch except for a format is not a value of another branch.
-func (j *Schema) Sendable(definition string, v any) bool {
-	return j.formatted.valid(j.formatted.names[definition], v)
 }
 
 // Tolerated reports whether v is a value of the definition except for deviations that may be read without being
@@ -185,9 +177,8 @@ type document struct {
 
 // kind is a kind of document.
 type kind struct {
-	loose   bool // it accepts tolerated values
-	formats bool // it checks the formats of strings
-	keyed   bool // required members decide between branches without a tag
+	loose bool // it accepts tolerated values
+	keyed bool // required members decide between branches without a tag
 }
 
 func newDocument(root map[string]any, kind kind) *document {
@@ -216,12 +207,6 @@ func newDocument(root map[string]any, kind kind) *document {
 		c.Formats[format] = func(v any) bool {
 			n, ok := v.(json.Number)
 			return !ok || new(big.Rat).Quo(asDouble(n), step).IsInt()
-		}
-	}
-	for _, format := range []string{"uri", "date-time"} {
-		c.Formats[format] = func(v any) bool {
-			s, ok := v.(string)
-			return !ok || hasFormat(format, s)
 		}
 	}
 	c.RegisterExtension(memoKeyword, nil, &d.verdicts)
@@ -272,7 +257,6 @@ type context struct {
 	tags  string // members that distinguish the branches of which it is one, each quoted
 	exact bool   // it is such a member, and its values are not names of an enum
 	not   bool   // it is forbidden, so tolerance would forbid more
-	plain bool   // formats of strings do not count
 
 	repaired bool // members that are marked as repairable are accepted
 }
@@ -298,8 +282,7 @@ func (d *document) rewrite(schema any, c context) any {
 	for _, prose := range []string{"title", "description", "examples", "$comment", "$id", "$schema", "$defs"} {
 		delete(out, prose)
 	}
-	if format, ok := m["format"].(string); ok && !integers[format] &&
-		!(d.formats && !c.plain && (format == "uri" || format == "date-time")) {
+	if format, ok := m["format"].(string); ok && !integers[format] {
 		delete(out, "format")
 	}
 	if types := listOf(m["type"]); m["format"] == nil &&
@@ -408,12 +391,6 @@ func (d *document) branches(out map[string]any, keyword string, list []any, c co
 			listing.exact = listing.exact || slices.ContainsFunc(list, func(other any) bool { return d.unlisted(other, of) })
 		}
 		copied[i] = d.define(guarded(d.rewrite(branch, listing)))
-		if d.formats && !c.plain && !c.not && d.hasFormat(branch, 0) {
-			plain := listing
-			plain.plain = true
-			out["allOf"] = append(slices.Clone(listOf(out["allOf"])),
-				map[string]any{"if": d.rewrite(branch, plain), "then": copied[i]})
-		}
 	}
 	out[keyword] = copied
 	if d.keyed && !c.not && !c.repaired && len(own) == 0 {
@@ -456,20 +433,6 @@ func discriminated(choice map[string]any, tags map[string]bool) {
 	if name, ok := d["propertyName"].(string); ok && tags[name] {
 		maps.DeleteFunc(tags, func(other string, _ bool) bool { return other != name })
 	}
-}
-
-// hasFormat reports whether a schema is for strings with a format. A string without the format is not a value of
-// another branch, because formats do not distinguish branches.
-func (d *document) hasFormat(schema any, depth int) bool {
-	m, _ := schema.(map[string]any)
-	if m["format"] == "uri" || m["format"] == "date-time" {
-		return true
-	}
-	parts := slices.Concat(listOf(m["allOf"]), listOf(m["anyOf"]), listOf(m["oneOf"]))
-	if ref, ok := m["$ref"].(string); ok {
-		parts = append(parts, d.target(ref))
-	}
-	return depth < 20 && slices.ContainsFunc(parts, func(part any) bool { return d.hasFormat(part, depth+1) })
 }
 
 // otherTags marks the branch for tags that a union does not list. It does not apply to values that match another
@@ -850,7 +813,7 @@ func (d *document) reference(ref string, c context) string {
 	case !d.loose || c == context{}:
 		return "#/$defs/" + plain
 	}
-	key := fmt.Sprintf("%s %v %v %v %v %s", plain, c.exact, c.not, c.plain, c.repaired, c.tags)
+	key := fmt.Sprintf("%s %v %v %v %s", plain, c.exact, c.not, c.repaired, c.tags)
 	copied, ok := d.copies[key]
 	if !ok {
 		copied = "c" + strconv.Itoa(len(d.defs))
@@ -1218,18 +1181,6 @@ func Parse(data []byte) (any, error) {
 		return nil, err
 	}
 	return v, nil
-}
-
-func hasFormat(format, v string) bool {
-	switch format {
-	case "uri":
-		u, err := url.Parse(v)
-		return err == nil && u.IsAbs()
-	case "date-time":
-		_, err := time.Parse(time.RFC3339, v)
-		return err == nil
-	}
-	return true
 }
 
 // exact returns the exact value of a number.

@@ -64,7 +64,7 @@ func (m *Maker) Value(definition string) any {
 	for range 5 {
 		w, more := m.opened(v)
 		// With a wrong member in a map, a value may become a value of the branch that needs no tag.
-		if m.schema.Sendable(definition, w) && !(more && m.schema.Valid(definition, w)) {
+		if m.schema.Tolerated(definition, w) && !(more && m.schema.Valid(definition, w)) {
 			return w
 		}
 	}
