@@ -9,7 +9,6 @@ package inspect
 import (
 	"context"
 	"crypto/rand"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -289,17 +288,6 @@ var methods = sync.OnceValue(func() []methodInfo {
 	}
 	return list
 })
-
-// methodsOf lists the methods of a schema: its definitions with x-method and x-side, the side that serves it.
-func methodsOf(text string, version int) []methodInfo {
-	var schema struct {
-		Defs definitions `json:"$defs"`
-	}
-	if err := json.Unmarshal([]byte(text), &schema); err != nil {
-		panic(err) // the schema is embedded
-	}
-	return schema.Defs.methods(version)
-}
 
 // ruleInfos lists the rules.
 var ruleInfos = sync.OnceValue(func() []ruleInfo {

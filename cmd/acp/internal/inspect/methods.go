@@ -1,70 +1,52 @@
 package inspect
 
 import (
-	"bytes"
+	"cmp"
 	"encoding/json"
-	"fmt"
+	"maps"
+	"slices"
 	"strings"
 )
 
-// definitions are the definitions of a schema, in its order.
-type definitions []definition
-
-type definition struct {
-	name   string
-	Method string `json:"x-method"`
-	Side   string `json:"x-side"` // that serves the method
-}
-
-// UnmarshalJSON keeps the order.
-func (d *definitions) UnmarshalJSON(text []byte) error {
-	decoder := json.NewDecoder(bytes.NewReader(text))
-	if _, err := decoder.Token(); err != nil {
-		return err
+// methodsOf lists the methods of a schema by their names: its definitions with x-method and x-side, the side that
+// serves it, which join params with results. A method without a result is a notification. A method that both sides serve is
+// listed for each. Those between proxies are left out.
+func methodsOf(text string, version int) []methodInfo {
+	var schema struct {
+		Defs map[string]struct {
+			Method string `json:"x-method"`
+			Side   string `json:"x-side"`
+		} `json:"$defs"`
 	}
-	for decoder.More() {
-		name, err := decoder.Token()
-		if err != nil {
-			return err
-		}
-		var one definition
-		if err := decoder.Decode(&one); err != nil {
-			return fmt.Errorf("%v: %w", name, err)
-		}
-		one.name = name.(string)
-		*d = append(*d, one)
+	if err := json.Unmarshal([]byte(text), &schema); err != nil {
+		panic(err) // the schema is embedded
 	}
-	return nil
-}
-
-// methods joins the definitions of params with those of results. A method without a result is a notification. A method
-// that both sides serve is listed for each. Those between proxies are left out.
-func (d definitions) methods(version int) []methodInfo {
-	var list []methodInfo
-	at := map[string]int{}
-	for _, one := range d {
-		if one.Method == "" {
-			continue
-		}
-		for _, serves := range []string{"client", "agent"} {
-			if one.Side != serves && one.Side != "protocol" {
+	type key struct {
+		serves, method string
+		notification   bool
+	}
+	all := map[key]*methodInfo{}
+	for name, one := range schema.Defs {
+		for serves, sender := range map[string]string{"client": "agent", "agent": "client"} {
+			if one.Method == "" || one.Side != serves && one.Side != "protocol" {
 				continue
 			}
-			sender := map[string]string{"client": "agent", "agent": "client"}[serves]
-			notification := strings.HasSuffix(one.name, "Notification")
-			key := fmt.Sprintln(serves, one.Method, notification)
-			i, ok := at[key]
-			if !ok {
-				i = len(list)
-				at[key] = i
-				list = append(list, methodInfo{Method: one.Method, Version: version, Side: sender})
+			k := key{serves, one.Method, strings.HasSuffix(name, "Notification")}
+			if all[k] == nil {
+				all[k] = &methodInfo{Method: one.Method, Version: version, Side: sender}
 			}
-			if strings.HasSuffix(one.name, "Response") {
-				list[i].Result = one.name
+			if strings.HasSuffix(name, "Response") {
+				all[k].Result = name
 			} else {
-				list[i].Params = one.name
+				all[k].Params = name
 			}
 		}
+	}
+	var list []methodInfo
+	for _, m := range slices.SortedFunc(maps.Values(all), func(a, b *methodInfo) int {
+		return cmp.Or(cmp.Compare(a.Method, b.Method), cmp.Compare(a.Side, b.Side), cmp.Compare(a.Params, b.Params))
+	}) {
+		list = append(list, *m)
 	}
 	return list
 }
