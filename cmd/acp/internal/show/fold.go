@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,7 +20,8 @@ const (
 	maxFolded  = 1 << 20 // bytes; of longer values only the beginning is shown
 )
 
-// Fold returns a JSON value on one line without long or deep parts, and without the named members.
+// Fold returns a JSON value on one line without long or deep parts, and without the named members. Members are in the
+// order of their names.
 func Fold(value json.RawMessage, without ...string) string {
 	if len(value) == 0 {
 		return ""
@@ -27,96 +29,51 @@ func Fold(value json.RawMessage, without ...string) string {
 	if len(value) > maxFolded {
 		return fmt.Sprintf("%s… (%d bytes)", clip(string(value[:4*maxString]), maxString), len(value))
 	}
-	var b strings.Builder
 	d := json.NewDecoder(bytes.NewReader(value))
 	d.UseNumber()
-	token, err := d.Token()
-	if err == nil {
-		err = fold(&b, d, token, 0, without)
-	}
-	if err != nil {
+	var v any
+	if d.Decode(&v) != nil {
 		return clip(string(value), maxString)
 	}
-	return b.String()
+	if members, ok := v.(map[string]any); ok {
+		for _, name := range without {
+			delete(members, name)
+		}
+	}
+	return fold(v, 0)
 }
 
-func fold(b *strings.Builder, d *json.Decoder, token json.Token, depth int, without []string) error {
-	switch t := token.(type) {
-	case json.Delim:
-		if t == '{' {
-			return foldObject(b, d, depth, without)
+func fold(v any, depth int) string {
+	switch v := v.(type) {
+	case map[string]any:
+		var parts []string
+		for _, name := range slices.Sorted(maps.Keys(v)) {
+			parts = append(parts, clip(name, maxString)+": "+fold(v[name], depth+1))
 		}
-		return foldArray(b, d, depth)
+		return "{" + some(parts, maxMembers, depth) + "}"
+	case []any:
+		var parts []string
+		for _, item := range v {
+			parts = append(parts, fold(item, depth+1))
+		}
+		return "[" + some(parts, maxItems, depth) + "]"
 	case string:
-		b.WriteString(foldString(t))
-	case json.Number:
-		b.WriteString(clip(t.String(), maxString))
-	case bool:
-		b.WriteString(strconv.FormatBool(t))
-	default:
-		b.WriteString("null")
+		return foldString(v)
+	case nil:
+		return "null"
 	}
-	return nil
+	return clip(fmt.Sprint(v), maxString)
 }
 
-func foldObject(b *strings.Builder, d *json.Decoder, depth int, without []string) error {
-	var parts []string
-	hidden := 0
-	for d.More() {
-		token, err := d.Token()
-		if err != nil {
-			return err
-		}
-		name, _ := token.(string)
-		if token, err = d.Token(); err != nil {
-			return err
-		}
-		var value strings.Builder
-		if err := fold(&value, d, token, depth+1, nil); err != nil {
-			return err
-		}
-		switch {
-		case slices.Contains(without, name):
-		case depth >= maxDepth || len(parts) >= maxMembers:
-			hidden++
-		default:
-			parts = append(parts, clip(name, maxString)+": "+value.String())
-		}
+// some joins the first parts, and says how many are hidden.
+func some(parts []string, most, depth int) string {
+	if depth >= maxDepth {
+		most = 0
 	}
-	writeParts(b, "{", "}", parts, hidden)
-	_, err := d.Token()
-	return err
-}
-
-func foldArray(b *strings.Builder, d *json.Decoder, depth int) error {
-	var parts []string
-	hidden := 0
-	for d.More() {
-		token, err := d.Token()
-		if err != nil {
-			return err
-		}
-		var value strings.Builder
-		if err := fold(&value, d, token, depth+1, nil); err != nil {
-			return err
-		}
-		if depth >= maxDepth || len(parts) >= maxItems {
-			hidden++
-		} else {
-			parts = append(parts, value.String())
-		}
+	if hidden := len(parts) - most; hidden > 0 {
+		parts = append(parts[:most], fmt.Sprintf("…%d", hidden))
 	}
-	writeParts(b, "[", "]", parts, hidden)
-	_, err := d.Token()
-	return err
-}
-
-// writeParts writes members or items, and how many are hidden.
-func writeParts(b *strings.Builder, opening, closing string, parts []string, hidden int) {
-	if hidden > 0 {
-		parts = append(parts, fmt.Sprintf("…%d", hidden))
-	}
-	b.WriteString(opening + strings.Join(parts, ", ") + closing)
+	return strings.Join(parts, ", ")
 }
 
 func foldString(s string) string {
