@@ -9,8 +9,8 @@ import (
 )
 
 // methodsOf lists the methods of a schema by their names: its definitions with x-method and x-side, the side that
-// serves it, which join params with results. A method without a result is a notification. A method that both sides serve is
-// listed for each. Those between proxies are left out.
+// serves it, which join params with results. A method without a result is a notification. A method that both sides
+// serve is listed for each. Those between proxies are left out.
 func methodsOf(text string, version int) []methodInfo {
 	var schema struct {
 		Defs map[string]struct {
