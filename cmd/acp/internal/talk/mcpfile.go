@@ -3,7 +3,6 @@ package talk
 import (
 	"bytes"
 	"cmp"
-	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -15,9 +14,10 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"unicode/utf16"
 
 	"github.com/pelletier/go-toml/v2"
+	"golang.org/x/text/encoding/unicode"
+	"golang.org/x/text/transform"
 
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/cmd/acp/internal/input"
@@ -178,17 +178,9 @@ func readable(err error) error {
 // plainJSON returns JSON without a byte order mark, comments, and commas before closing brackets. Errors in the result
 // are at the same places as in the text. Windows writes some files in UTF-16.
 func plainJSON(text []byte) []byte {
-	for mark, order := range map[string]binary.ByteOrder{"\xff\xfe": binary.LittleEndian, "\xfe\xff": binary.BigEndian} {
-		if bytes.HasPrefix(text, []byte(mark)) {
-			var units []uint16
-			for pair := range slices.Chunk(text[2:len(text)/2*2], 2) {
-				units = append(units, order.Uint16(pair))
-			}
-			text = []byte(string(utf16.Decode(units)))
-			break
-		}
+	if decoded, _, err := transform.Bytes(unicode.BOMOverride(transform.Nop), text); err == nil {
+		text = decoded
 	}
-	text = bytes.Clone(bytes.TrimPrefix(text, []byte("\ufeff")))
 	blank := func(from, to int) {
 		for i := from; i < to; i++ {
 			if text[i] != '\n' {
