@@ -106,3 +106,38 @@ func TestTypeScriptClientVersion2(t *testing.T) {
 	}
 	conforms(t, "acp new", wire)
 }
+
+// TestTypeScriptClientVersion2Host lets the example agent, of version 1, write and run a command with the questions and
+// terminals of the TypeScript SDK's client of version 2.
+func TestTypeScriptClientVersion2Host(t *testing.T) {
+	client := filepath.Join(typescript(t), "v2-client.mjs")
+	agent, err := exampleAgent()
+	if err != nil {
+		t.Fatal(err)
+	}
+	acp, root, work := programPath(t, "acp"), notes(t), t.TempDir()
+	near, far := filepath.Join(work, "near.jsonl"), filepath.Join(work, "far.jsonl")
+	cmd := exec.Command("node", client, string(turnsPlan(t, root)), acp, "record", "-o", near, "--",
+		acp, "translate", "--files", "--terminals", "--", acp, "record", "-o", far, "--", agent, "-state", work)
+	cmd.Stderr = t.Output()
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	var got struct {
+		Permissions map[string][]string
+		Terminals   []struct {
+			Output string
+			Exit   int
+		}
+	}
+	if err := json.Unmarshal(out, &got); err != nil {
+		t.Fatal(err)
+	}
+	text := readText(t, filepath.Join(root, "notes.txt"))
+	if len(got.Terminals) != 1 || got.Terminals[0].Output != text || got.Terminals[0].Exit != 0 || len(got.Permissions["allow"]) != 4 {
+		t.Errorf("got %s, with %q in the file", out, text)
+	}
+	conforms(t, "client", near, "--level", "should")
+	conforms(t, "agent", far, "--level", "should")
+}
