@@ -382,6 +382,10 @@ func TestBounded(t *testing.T) {
 				}
 			}
 		}
+		for i := range 20_000 { // most of these are too many
+			p.state.Message(AgentSide, fmt.Appendf(nil, `{"jsonrpc":"2.0","id":"h%d","method":"terminal/create","params":{"sessionId":"s","command":"%s"}}`, i, big[:100]))
+			p.state.Message(HostSide, fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%d,"method":"session/request_permission","params":{"sessionId":"s","toolCall":{"toolCallId":"%d","title":"%s"},"options":[{"optionId":"y","kind":"allow_once"}]}}`, i, i, big[:100]))
+		}
 		size := sizeOf(reflect.ValueOf(p.state), map[uintptr]bool{})
 		t.Logf("agent of version %d: %d MB after 500 rounds", agent, size>>20)
 		if size > 40<<20 {

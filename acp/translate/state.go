@@ -164,6 +164,9 @@ func (s *State) Passes() bool { return s.mode == pass }
 // if messages pass; otherwise lines are new. The line has no newline.
 func (s *State) Message(from Side, line []byte) []Message {
 	s.out = s.out[:0]
+	if from == HostSide && !s.hasHost() {
+		return nil
+	}
 	if s.mode == pass {
 		s.emit(from.other(), line)
 		return s.out

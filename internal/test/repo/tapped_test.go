@@ -55,6 +55,7 @@ var untapped = map[string]string{
 	"acp/agentkit/sessions_test.go TestConnectionEnds":                      "the client's end is tapped",
 	"acp/agentkit/sessions_test.go TestOptionsForgotten":                    "the client's end is tapped",
 	"acp/agentkit/harness_test.go serve":                                    "a process of its own; the client's end is tapped",
+	"acp/acpv2/translate/programs_test.go hostedAgent":                      "its callers tap",
 	"acp/acpv2/translate/programs_test.go agent":                            "its callers tap",
 	"acp/acpv2/translate/programs_test.go client":                           "its callers tap",
 	"acp/acpv2/interop/words_test.go serve":                                 "its callers tap",
