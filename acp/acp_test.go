@@ -68,6 +68,30 @@ func start(t *testing.T, conn *acp.ClientConn) *acp.ClientSession {
 	return session
 }
 
+// An agent that is served until its context ends returns the cause.
+func TestServeAgentUntilItsContextEnds(t *testing.T) {
+	ours, theirs := acp.Pipe()
+	ctx, cancel := context.WithCancelCause(t.Context())
+	served, stop := make(chan error, 1), errors.New("stop")
+	go func() {
+		tapped := conformance.Tap(t, conformance.Agent, ours, nil)
+		served <- acp.ServeAgent(ctx, tapped, complete(acp.AgentHandlers{}), nil)
+	}()
+	client, err := acp.Connect(t.Context(), theirs, acp.ClientHandlers{}, &acp.ClientOptions{
+		Info: acp.Implementation{Name: "test", Version: "0"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cancel(stop)
+	if err := <-served; !errors.Is(err, stop) {
+		t.Errorf("ended with %v", err)
+	}
+	if err := client.Wait(); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestAgentNeedsHandlers(t *testing.T) {
 	a, _ := acp.Pipe()
 	if err := acp.ServeAgent(t.Context(), a, acp.AgentHandlers{NewSession: newSession}, nil); err == nil {

@@ -16,7 +16,6 @@ import (
 // plan is the text of a prompt.
 type plan struct {
 	Together int    // begin when this number of turns has arrived
-	Exit     bool   // end the process when all updates are written
 	Updates  int    // the number to send; the session numbers them from 0
 	Size     int    // the length of their texts
 	BigEvery int    // every BigEvery-th update has another length,
@@ -78,8 +77,6 @@ const (
 type echo struct {
 	N    int    `json:"n"`
 	Text string `json:"text,omitempty"`
-	// Together makes the call wait until this number of calls has arrived.
-	Together int `json:"together,omitempty"`
 }
 
 // agent is the agent of a connection.
@@ -87,7 +84,6 @@ type agent struct {
 	books  books
 	faults *faults // nil if it has none
 	turns  meeting // of prompts, by plan.Together
-	echoes meeting // of calls, by echo.Together
 
 	mu       sync.Mutex
 	sessions map[acp.SessionID]*int // the number of updates sent
@@ -100,8 +96,6 @@ func serve(kind string) error {
 	opts := &acp.AgentOptions{}
 	switch kind {
 	case "agent":
-	case "trickle":
-		transport = wrapped{transport, func(s rpc.Stream) rpc.Stream { return trickle{s.(rpc.FastStream)} }}
 	case "faulty":
 		a.faults = &faults{}
 		transport = wrapped{transport, a.faults.stream}
@@ -123,8 +117,8 @@ func serve(kind string) error {
 
 func (a *agent) handlers() acp.AgentHandlers {
 	ext := &acp.Extensions[acp.AgentConn]{}
-	rpc.Handle(ext, methodEcho, func(ctx context.Context, _ *acp.AgentConn, e *echo) (*echo, error) {
-		return e, a.echoes.wait(ctx, e.Together)
+	rpc.Handle(ext, methodEcho, func(_ context.Context, _ *acp.AgentConn, e *echo) (*echo, error) {
+		return e, nil
 	})
 	rpc.Handle(ext, methodHang, func(ctx context.Context, _ *acp.AgentConn, _ *echo) (*echo, error) {
 		<-ctx.Done()
@@ -201,9 +195,6 @@ func (t *turn) run(ctx context.Context) error {
 	}
 	if err := t.agent.turns.wait(ctx, p.Together); err != nil {
 		return err
-	}
-	if p.Exit {
-		t.agent.faults.exitAfter(p.Updates)
 	}
 	for i := range p.Updates {
 		if err := t.update(ctx, i); err != nil {
@@ -326,17 +317,3 @@ func (w wrapped) Connect(ctx context.Context) (rpc.Stream, error) {
 	}
 	return w.wrap(s), nil
 }
-
-// trickle writes one byte at a time.
-type trickle struct{ rpc.FastStream }
-
-func (s trickle) WriteLines(lines []byte) error {
-	for i := range lines {
-		if err := s.FastStream.WriteLines(lines[i : i+1]); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (trickle) TryWriteLines([]byte) bool { return false }

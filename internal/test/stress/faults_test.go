@@ -48,7 +48,6 @@ type faults struct {
 	rand  *rand.Rand
 	lines int           // the number of complete lines written, including
 	noisy int           // this number of lines of noise
-	last  int           // exit after this number of lines
 	deaf  chan struct{} // closed by Close
 }
 
@@ -64,13 +63,6 @@ func (f *faults) set(what *fault) {
 	defer f.mu.Unlock()
 	f.kind = what.Kind
 	f.rand = rand.New(rand.NewPCG(what.Seed, 0))
-}
-
-// exitAfter ends the process after the given number of additional lines.
-func (f *faults) exitAfter(lines int) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.kind, f.last = faultExit, f.lines+lines
 }
 
 // hangUp ends the output between two messages.
@@ -125,7 +117,7 @@ func (s *faulty) WriteLines(lines []byte) error {
 		}
 		return errors.Join(s.write(lines[:n]), f.exit(truncatedExit))
 	case faultExit:
-		if err := s.write(lines); err != nil || f.lines < f.last {
+		if err := s.write(lines); err != nil {
 			return err
 		}
 		return f.exit(0)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -81,71 +80,6 @@ func TestThousandSessions(t *testing.T) {
 	cells := memory.cells(t, 64<<20, 64<<20)
 	newTable(t, "sessions with a turn at a time", "updates", "questions at a time", "all answered once in", "peak of the client", "peak of the agent").
 		row(append([]string{strconv.Itoa(sessions), strconv.Itoa(sessions * updates), strconv.Itoa(sessions), took.Round(time.Millisecond).String()}, cells...)...)
-}
-
-// Many calls in both directions at once: all are in progress together before any is answered.
-func TestCallsBothWays(t *testing.T) {
-	flight := tier.Pick(32, 128, 256, 256)
-	calls := 8 * flight
-	books := &books{wrong: t.Errorf}
-	var reading meeting
-	var reads atomic.Int32
-	release := make(chan struct{})
-	agent := start(t, "agent", acp.ClientHandlers{
-		ReadTextFile: func(ctx context.Context, _ *acp.ClientSession, req *acp.ReadTextFileRequest) (*acp.ReadTextFileResponse, error) {
-			if int(reads.Add(1)) <= flight {
-				if err := reading.wait(ctx, flight+1); err != nil {
-					return nil, err
-				}
-				<-release
-			}
-			return &acp.ReadTextFileResponse{Content: req.Path + "\n" + strings.Repeat("x", 1000)}, nil
-		},
-	}, acp.ConnOptions{Hooks: books.hooks()}, 0)
-	session := newSession(t, agent.ClientConn)
-	memory := watchMemory(agent)
-
-	begin := time.Now()
-	errs := make(chan error, flight+1)
-	call := func(n, together int) error {
-		want := echo{N: n, Text: strings.Repeat("y", 1000), Together: together}
-		got, err := rpc.Call[echo](t.Context(), agent.RPC(), methodEcho, &want)
-		if err == nil && *got != want {
-			err = fmt.Errorf("got the answer to call %d, want %d", got.N, n)
-		}
-		return err
-	}
-	go func() {
-		_, err := session.Prompt(t.Context(), plan{Reads: calls, Flight: flight}.block())
-		errs <- err
-	}()
-	for i := range flight {
-		go func() {
-			err := call(i, flight+1)
-			for n := i + flight; n < calls && err == nil; n += flight {
-				err = call(n, 0)
-			}
-			errs <- err
-		}()
-	}
-	// The agent's calls have arrived; ours are answered when this one has arrived too.
-	err := errors.Join(reading.wait(bounded(t, 0), flight+1), call(calls, flight+1))
-	close(release)
-	if err != nil {
-		t.Error(err)
-	}
-	for range flight + 1 {
-		if err := receive(t, "calls", errs); err != nil {
-			t.Error(err)
-		}
-	}
-	took := time.Since(begin)
-	if sent, received := books.flows(); sent.Open != 0 || received.Open != 0 || received.Requests != calls {
-		t.Errorf("%d requests sent and %d received, %d and %d of them unanswered", sent.Requests, received.Requests, sent.Open, received.Open)
-	}
-	cells := memory.cells(t, 64<<20, 64<<20)
-	newTable(t, "calls each way", "at a time", "time", "peak of the client", "peak of the agent").
-		row(append([]string{strconv.Itoa(calls), strconv.Itoa(flight), rate(2*calls, took)}, cells...)...)
 }
 
 // How much more memory a process may take for a byte of a message that it sends or receives: buffers that
@@ -229,46 +163,5 @@ func TestMessageLimit(t *testing.T) {
 		}
 		tab.row(append([]string{mib(limit), c.name, result, took.Round(time.Millisecond).String()},
 			memory.cells(t, messageFactor*limit+smallGrowth, messageFactor*limit+smallGrowth)...)...)
-	}
-}
-
-// A turn that is cancelled at once, or very soon, is cancelled, however this is done. The agent's turn would never end.
-func TestCancelAtOnce(t *testing.T) {
-	turns := tier.Pick(40, 200, 2000, 2000)
-	agent := start(t, "agent", acp.ClientHandlers{}, acp.ConnOptions{}, 0)
-	session := newSession(t, agent.ClientConn)
-	tab := newTable(t, "turns cancelled by", "turns", "answered as cancelled", "cancelled before they were sent", "time")
-	for _, c := range []struct {
-		by     string
-		cancel func(turn *acp.Turn, end context.CancelFunc) error
-	}{
-		{"ClientSession.Cancel", func(*acp.Turn, context.CancelFunc) error { return session.Cancel(t.Context()) }},
-		{"Turn.Cancel", func(turn *acp.Turn, _ context.CancelFunc) error { turn.Cancel(); return nil }},
-		{"the end of the context", func(_ *acp.Turn, end context.CancelFunc) error { end(); return nil }},
-	} {
-		answered, unsent := 0, 0
-		begin := time.Now()
-		for i := range turns {
-			ctx, end := context.WithCancel(bounded(t, 0))
-			turn := session.Stream(ctx, plan{Linger: true}.block())
-			turn.Discard()
-			for soon, start := time.Duration(i%20)*20*time.Microsecond, time.Now(); time.Since(start) < soon; {
-				runtime.Gosched()
-			}
-			if err := c.cancel(turn, end); err != nil {
-				t.Fatal(err)
-			}
-			receive(t, "the end of a turn", turn.Done())
-			switch res, err := turn.Result(); {
-			case err == nil && res.StopReason == acp.StopReasonCancelled:
-				answered++
-			case errors.Is(err, acp.ErrTurnCancelled), errors.Is(err, context.Canceled):
-				unsent++
-			default:
-				t.Errorf("%s: %v, %v", c.by, res, err)
-			}
-			end()
-		}
-		tab.row(c.by, strconv.Itoa(turns), strconv.Itoa(answered), strconv.Itoa(unsent), time.Since(begin).Round(time.Millisecond).String())
 	}
 }

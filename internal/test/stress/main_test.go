@@ -71,7 +71,7 @@ func command(kind string) (*acp.CommandTransport, *stderr) {
 	cmd := exec.Command(os.Args[0])
 	// The race detector would delay each exit by a second.
 	cmd.Env = append(os.Environ(), childEnv+"="+kind, "GORACE=atexit_sleep_ms=0")
-	out := &stderr{begun: make(chan struct{})}
+	out := &stderr{}
 	cmd.Stderr = out
 	return acp.Command(cmd), out
 }
@@ -131,16 +131,13 @@ func newSession(t *testing.T, agent *acp.ClientConn) *acp.ClientSession {
 
 // stderr keeps the standard error of a subprocess, which is empty unless something is wrong.
 type stderr struct {
-	begun chan struct{} // closed when something was written
-	once  sync.Once
-	mu    sync.Mutex
-	text  strings.Builder
+	mu   sync.Mutex
+	text strings.Builder
 }
 
 func (s *stderr) Write(b []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.once.Do(func() { close(s.begun) })
 	return s.text.Write(b)
 }
 

@@ -153,7 +153,7 @@ type clients struct {
 
 func startClients(t *testing.T, way, address string, count int) *clients {
 	t.Helper()
-	c := &clients{cmd: exec.Command(os.Args[0], way, address, strconv.Itoa(count)), said: &stderr{begun: make(chan struct{})}}
+	c := &clients{cmd: exec.Command(os.Args[0], way, address, strconv.Itoa(count)), said: &stderr{}}
 	c.cmd.Env = append(os.Environ(), childEnv+"="+clientsKind, "GORACE=atexit_sleep_ms=0")
 	c.cmd.Stderr = c.said
 	var err error
