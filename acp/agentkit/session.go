@@ -62,6 +62,7 @@ type session struct {
 	title   string        // the stored title, until the client was sent it or another one
 	turn    *turn         // the turn that runs, or waits for the answer to the previous one
 	waiting []*prompt     // the prompts that wait for it
+	keyed   []keyed       // the last prompts with idempotency keys
 	steered chan struct{} // closed when the last message for a running turn has been answered
 	ends    []func()      // the functions of AtClose
 	over    bool          // they have run
@@ -220,6 +221,10 @@ func (s *session) restore(ctx context.Context, o *Opening) error {
 		return err
 	}
 	o.Mode, o.chosen = state.Mode, state.Options
+	for _, k := range state.Keyed {
+		k.begun = true
+		s.keyed = append(s.keyed, k)
+	}
 	if state.State == nil {
 		return nil
 	}

@@ -73,7 +73,8 @@ type Config[S any] struct {
 	Title func(prompt []acp.ContentBlock) string
 
 	// Store keeps the sessions. Without one they end with their connection, and the client cannot list, load, resume or
-	// delete any, although version 2 of the protocol requires most of that. Sessions does not close the store.
+	// delete any, although version 2 of the protocol requires most of that. With one, a prompt that the client sends
+	// again with its idempotency key is not run again. Sessions does not close the store.
 	Store sessionstore.Store
 
 	// Login, if set, requires clients to log in first. The agent must be served with the options that Sessions.Options
@@ -582,6 +583,7 @@ type saved struct {
 	Options map[acp.SessionConfigID]string `json:"options,omitempty"` // values of the options of Select and Toggle
 	State   json.RawMessage                `json:"state,omitempty"`
 	Refused []acp.MessageID                `json:"refused,omitempty"` // prompts that are not part of the conversation, nor are their turns
+	Keyed   []keyed                        `json:"keyed,omitempty"`
 }
 
 // maxRefused is how many refused prompts of a session are remembered; older ones are forgotten.

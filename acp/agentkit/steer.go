@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/acp/translate"
 	"github.com/acpgo/sdk/internal/engine"
 	"github.com/acpgo/sdk/internal/plain"
 )
@@ -36,15 +37,17 @@ type steerResponse struct {
 	Reason  string `json:"reason,omitempty"`
 }
 
-// advertise extends the hook that edits the answer to initialize with extensions, and with that for cancelling one tool
-// call if the client has it.
+// advertise extends the hook that edits the answer to initialize with extensions, and with those for cancelling one
+// tool call and for idempotency keys if the client has them.
 func advertise(
 	edit func(context.Context, *acp.InitializeRequest, *acp.InitializeResponse) error, extensions []string,
 ) func(context.Context, *acp.InitializeRequest, *acp.InitializeResponse) error {
 	return func(ctx context.Context, req *acp.InitializeRequest, res *acp.InitializeResponse) error {
 		all := extensions
-		if advertises(req, plain.CancelKey) {
-			all = append(slices.Clip(all), plain.CancelKey)
+		for _, key := range []string{plain.CancelKey, translate.MetaIdempotencyKey} {
+			if advertises(req, key) {
+				all = append(slices.Clip(all), key)
+			}
 		}
 		for _, key := range all {
 			if err := res.Meta.Set(key, map[string]bool{"supported": true}); err != nil {

@@ -171,7 +171,11 @@ func (t *turn) NextPrompt() *acp.PromptRequest {
 		return nil
 	}
 	t.opened.Flush()
-	if err := t.recordPrompt(p.ctx, p.req); err != nil {
+	err := t.recordPrompt(p.ctx, p.req)
+	if t.takes(p.req); t.said.store != nil && keyOf(p.req) != "" {
+		err = errors.Join(err, t.changeStored(context.WithoutCancel(p.ctx), t.rememberKeys))
+	}
+	if err != nil {
 		t.logger().Error("a prompt was not stored", "error", err)
 	}
 	return p.req
@@ -211,7 +215,11 @@ func (ss *sessions) prompt(
 	ctx, end := s.life.Within(ctx)
 	defer end()
 	p := &prompt{req: req, ctx: ctx, decided: make(chan struct{})}
+	if res, err := s.known(req); res != nil || err != nil {
+		return res, err
+	}
 	if err := s.join(ctx, p); err != nil {
+		s.forget(req)
 		return nil, err
 	}
 	var res *acp.PromptResponse
@@ -219,6 +227,9 @@ func (ss *sessions) prompt(
 		res, err = p.turn.answer(ctx)
 	} else {
 		res, err = p.turn.run(ctx, req)
+		if !p.turn.begun {
+			s.forget(req)
+		}
 	}
 	return res, turns.Closed(ctx, err)
 }
@@ -344,13 +355,15 @@ var errTurnLost = errors.New("the handler of the turn did not return")
 // begin stores the prompt.
 func (t *turn) begin(ctx context.Context, req *acp.PromptRequest) error {
 	if t.said.store == nil {
+		t.takes(req)
 		return nil
 	}
 	err := t.recordPrompt(ctx, req)
 	if err == nil {
-		err = t.changeStored(context.WithoutCancel(ctx), func(r *sessionstore.Record, _ *saved) error {
+		t.takes(req)
+		err = t.changeStored(context.WithoutCancel(ctx), func(r *sessionstore.Record, state *saved) error {
 			r.Updated = time.Now()
-			return nil
+			return t.rememberKeys(r, state)
 		})
 	}
 	if err == nil {
@@ -410,6 +423,7 @@ func (t *turn) settle(ctx, turn context.Context, req *acp.PromptRequest) {
 	if !refused {
 		t.report("the title", t.title(ctx, req))
 	}
+	t.outcome(turn)
 	if t.said.store == nil {
 		return
 	}
@@ -420,7 +434,7 @@ func (t *turn) settle(ctx, turn context.Context, req *acp.PromptRequest) {
 			state.Refused = append(state.Refused, t.stored...)
 			state.Refused = state.Refused[max(0, len(state.Refused)-maxRefused):]
 		}
-		return nil
+		return t.rememberKeys(r, state)
 	}))
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/acp/translate"
 )
 
 // Options configures how a lost connection is restored. A nil *Options, and the zero value of each field, mean the
@@ -33,9 +34,9 @@ type Options struct {
 	// RetryPrompts sends a prompt again whose connection was lost before its answer arrived, with an idempotency key, so
 	// that the agent runs it once. The answer is then that of the turn, wherever it ended. Agents of version 2 have such
 	// keys, if their transport is a translation with translate.Options.Keys, which are the same for all connections; so
-	// have fleets of package natsacp. Any other prompt is not sent again. Behind a translation, a session that has a
-	// prompt in progress is restored with session/load, whose replay shows whether the agent has it. If the turn ended
-	// and nobody knows how, the prompt fails with an *InterruptedError.
+	// have agents of package agentkit with a store, and fleets of package natsacp. Any other prompt is not sent again.
+	// Behind a translation, a session that has a prompt in progress is restored with session/load, whose replay shows
+	// whether the agent has it. If the turn ended and nobody knows how, the prompt fails with an *InterruptedError.
 	RetryPrompts bool
 	// Connected is called with each new connection before its sessions are restored, for example to authenticate. An
 	// error counts as a failure to connect.
@@ -276,6 +277,14 @@ func (c *Client) connect(ctx context.Context) (*link, error) {
 		return nil, err
 	}
 	l, opts := &link{client: c}, c.opts
+	if c.options.RetryPrompts {
+		opts.Initialize = func(req *acp.InitializeRequest) {
+			_ = req.ClientCapabilities.Meta.Set(translate.MetaIdempotencyKey, true) // a bool can be written
+			if c.opts.Initialize != nil {
+				c.opts.Initialize(req)
+			}
+		}
+	}
 	hooks := &opts.Conn.Hooks
 	hooks.Call, hooks.Serve = l.watch(hooks.Call), l.watch(hooks.Serve)
 	if l.conn, err = acp.Connect(ctx, ending{transport, c.ends}, c.handlers, &opts); err != nil {

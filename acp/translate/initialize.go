@@ -123,6 +123,7 @@ func (s *State) addClient1(params *object) {
 	meta := append(object{}, caps.sub("_meta")...)
 	meta.set(plain.TerminalKey, yes)
 	meta.set(plain.CancelKey, yes)
+	meta.set(MetaIdempotencyKey, yes)
 	caps.set("_meta", meta.text())
 	caps.set("session", obj("compaction", emptyObj, "configOptions", obj("boolean", emptyObj), "notices", emptyObj).text())
 	params.set("clientCapabilities", caps.text())

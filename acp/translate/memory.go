@@ -127,8 +127,9 @@ func (a *account) release(k *kept) {
 // MetaIdempotencyKey is the name, in _meta, of what version 2 has and version 1 lacks for a prompt that is sent again.
 // In a prompt it is the idempotencyKey. In the answer to initialize it is an object if the agent's end honours keys, as
 // agents of version 2 do through a translation with [Options].Keys; the member replay is true if it does so only once
-// session/load has replayed the session. A prompt whose key is known is not inserted again. Its answer is that of the
-// first one or, if nobody knows how that ended, an error with this member in its data.
+// session/load has replayed the session. A client whose own capabilities have it, as true, uses that. A prompt whose
+// key is known is not inserted again. Its answer is that of the first one or, if nobody knows how that ended, an error
+// with this member in its data. In the answer, it is the id of the first one's message, or true.
 const MetaIdempotencyKey = "github.com/acpgo/sdk/idempotencyKey"
 
 // Keys remembers the idempotency keys of prompts, so that a prompt that is sent again is not inserted again. It is

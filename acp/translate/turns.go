@@ -179,13 +179,18 @@ func (s *State) insert(sess *session, p *prompt, messageID string) {
 	if len(messageID) > maxMessageID {
 		messageID = ""
 	}
-	p.accepted, p.messageID = true, sess.addUser(messageID)
-	s.keys.accept(sess.id, p.key, p.messageID)
+	s.inserted(sess, p, sess.addUser(messageID))
+	s.update(sess.id, obj("sessionUpdate", "user_message", "messageId", p.messageID, "content", array(p.content...)))
+}
+
+// inserted answers a prompt whose message is in the conversation.
+func (s *State) inserted(sess *session, p *prompt, messageID string) {
+	p.accepted, p.messageID = true, messageID
+	s.keys.accept(sess.id, p.key, messageID)
 	for _, id := range append([]raw{p.id}, p.retries...) {
 		s.answered(id)
-		s.answer(ClientSide, id, obj("messageId", p.messageID))
+		s.answer(ClientSide, id, obj("messageId", messageID))
 	}
-	s.update(sess.id, obj("sessionUpdate", "user_message", "messageId", p.messageID, "content", array(p.content...)))
 }
 
 // steer offers a prompt that waits to the running turn, if the agent has the extension for that. Prompts keep their
@@ -275,6 +280,9 @@ func (s *State) ended(sess *session, p *prompt, answer *message) {
 		s.idle(sess, obj("stopReason", "cancelled"))
 	case failed != nil:
 		s.idle(sess, obj("stopReason", "error", "error", failed))
+	case !p.accepted && result.sub("_meta").has(MetaIdempotencyKey):
+		id := result.sub("_meta").str(MetaIdempotencyKey) // it was inserted before, on another connection
+		s.inserted(sess, p, cmp.Or(id[:min(len(id), maxMessageID)], sess.lastUser()))
 	default:
 		s.accept(sess, "")
 		s.idle(sess, result)

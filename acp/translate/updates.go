@@ -81,6 +81,14 @@ func (sess *session) addUser(id string) string {
 	return id
 }
 
+// lastUser returns the id of the last message of the user.
+func (sess *session) lastUser() string {
+	if n := len(sess.users); n > 0 {
+		return sess.users[n-1]
+	}
+	return sess.invent("user")
+}
+
 // update1 is session/update of an agent of version 1.
 func (s *State) update1(m *message) *fault {
 	id, update := m.str("sessionId"), m.params.sub("update")

@@ -64,7 +64,9 @@ func (s *seat) known(c call) (answer []byte, err error) {
 	case first.Digest != c.prompt.Digest:
 		return nil, rpc.ErrInvalidParams.WithMessagef("the idempotency key belongs to another prompt")
 	case first.StopReason != "":
-		return json.Marshal(map[string]string{"stopReason": first.StopReason})
+		return json.Marshal(map[string]any{
+			"stopReason": first.StopReason, "_meta": map[string]bool{translate.MetaIdempotencyKey: true},
+		})
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
