@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -71,5 +72,22 @@ func TestMan(t *testing.T) {
 
 // TestConfigManual compares the table in docs/reference/settings.md with the table of settings.
 func TestConfigManual(t *testing.T) {
-	same(t, "../../docs/reference/settings.md", regexp.MustCompile(`(?m)^\| key in the file(.*\n)(\|.*\n)+`), config.Manual())
+	same(t, "../../docs/reference/settings.md", regexp.MustCompile(`(?m)^\| key in the file(.*\n)(\|.*\n)+`), manual())
+}
+
+// manual returns the list of settings as a Markdown table.
+func manual() string {
+	var b strings.Builder
+	b.WriteString("| key in the file | flag | variable | default | what it is | commands |\n| --- | --- | --- | --- | " +
+		"--- | --- |\n")
+	for i := range config.Table {
+		row := &config.Table[i]
+		value := row.Default()
+		if value != "" {
+			value = "`" + value + "`"
+		}
+		fmt.Fprintf(&b, "| `%s` | `--%s` | `%s` | %s | %s | %s |\n", row.Key, row.Flag(), row.Variable(), value,
+			strings.ReplaceAll(strings.ReplaceAll(row.Usage, "`", ""), "|", "\\|"), strings.Join(row.Commands, ", "))
+	}
+	return b.String()
 }

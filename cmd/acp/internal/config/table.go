@@ -310,20 +310,3 @@ func (s *Setting) example(key string, values *Settings) string {
 	}
 	return line
 }
-
-// Manual returns the list of settings as a Markdown table.
-func Manual() string {
-	var b strings.Builder
-	b.WriteString("| key in the file | flag | variable | default | what it is | commands |\n| --- | --- | --- | --- | " +
-		"--- | --- |\n")
-	for i := range Table {
-		row := &Table[i]
-		value := row.Default()
-		if value != "" {
-			value = "`" + value + "`"
-		}
-		fmt.Fprintf(&b, "| `%s` | `--%s` | `%s` | %s | %s | %s |\n", row.Key, row.Flag(), row.Variable(), value,
-			strings.ReplaceAll(strings.ReplaceAll(row.Usage, "`", ""), "|", "\\|"), strings.Join(row.Commands, ", "))
-	}
-	return b.String()
-}

@@ -406,13 +406,6 @@ func (p *painter) columns(hunk []diffLine, width int) []line {
 	return out
 }
 
-// Diff returns the lines of a whole diff, at most 20,000.
-func Diff(t *Theme, d *acp.Diff, layout DiffLayout, width int) []string {
-	p := newPainter(t)
-	p.diffs = layout
-	return p.strings(p.diff(d, maxDiffAll, width), width)
-}
-
 // TurnDiffs returns the lines of all diffs of a turn in order, and the number of diffs. Turn 0 means all turns.
 func TurnDiffs(t *Theme, s *view.Snapshot, turn int, layout DiffLayout, width int) (lines []string, count int) {
 	p := newPainter(t)

@@ -105,8 +105,15 @@ func TestCompare(t *testing.T) {
 	}
 }
 
+// diffLines returns the lines of a whole diff.
+func diffLines(d *acp.Diff, layout DiffLayout, width int) []string {
+	p := newPainter(Plain())
+	p.diffs = layout
+	return p.strings(p.diff(d, maxDiffAll, width), width)
+}
+
 func diffText(d *acp.Diff, layout DiffLayout, width int) string {
-	return strings.Join(Diff(Plain(), d, layout, width), "\n")
+	return strings.Join(diffLines(d, layout, width), "\n")
 }
 
 func TestDiffKinds(t *testing.T) {
@@ -134,7 +141,7 @@ func TestDiffKinds(t *testing.T) {
 // Both columns have the same width, with characters of any width.
 func TestDiffColumns(t *testing.T) {
 	d := &acp.Diff{Path: "/a", OldText: acp.Some("same\n世界 old 👩\u200d🚀\nlong long long long long long long\n"), NewText: "same\nnew é\nshort\nmore\n"}
-	for _, l := range Diff(Plain(), d, DiffSideBySide, 61)[1:] {
+	for _, l := range diffLines(d, DiffSideBySide, 61)[1:] {
 		before, _, found := strings.Cut(l, " | ")
 		if !found || textWidth(before) != 29 {
 			t.Errorf("%d columns in front of the middle of %q", textWidth(before), l)

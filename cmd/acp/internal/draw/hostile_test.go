@@ -140,14 +140,18 @@ func drawn(t testing.TB, theme *Theme, text string, width int, layout DiffLayout
 		}
 		lines, _ := TurnDiffs(theme, snapshot, 0, layout, width)
 		use("TurnDiffs", lines)
-		use("Diff", Diff(theme, &acp.Diff{Path: text, OldText: acp.Some(text), NewText: text + text}, layout, width))
 	}
 	use("Plan", Plan(theme, snapshot, width, 7))
 	use("Line", []string{Line(theme, text, width)})
-	use("Paragraph", Paragraph(theme, text, width))
-	use("Markdown", Markdown(theme, text, width))
-	use("Error", Error(theme, errors.New(text), width))
-	use("Terminal", Terminal(theme, Output{Text: text, Status: text}, width))
+	p := newPainter(theme)
+	p.diffs = layout
+	for name, lines := range map[string][]line{
+		"Diff":      p.diff(&acp.Diff{Path: text, OldText: acp.Some(text), NewText: text + text}, maxDiffAll, width),
+		"Paragraph": paragraph(text, style{}), "Markdown": p.markdownText(text, width), "Error": p.error(errors.New(text)),
+		"Terminal": p.output(Output{Text: text, Status: text}, width),
+	} {
+		use(name, p.strings(lines, width))
+	}
 	use("NewChoice", []string{clipFor(view.NewChoice(acp.PermissionOption{Name: text, Kind: acp.PermissionOptionKind(text)}).Text, width)})
 	if u, ok := snapshot.Usage.Get(); ok {
 		use("Usage", []string{clipFor(Usage(theme, u), width)})

@@ -148,25 +148,6 @@ func Line(t *Theme, text string, width int) string {
 	return l.text()
 }
 
-// Paragraph returns a text of an agent, such as a description or a message, as lines without styles that are not wider
-// than width.
-func Paragraph(t *Theme, text string, width int) []string {
-	p := newPainter(t)
-	return p.strings(paragraph(text, style{}), width)
-}
-
-// Markdown returns Markdown of an agent as lines.
-func Markdown(t *Theme, text string, width int) []string {
-	p := newPainter(t)
-	return p.strings(p.markdownText(text, width), width)
-}
-
-// Error returns an error as lines, with the agent's additional data.
-func Error(t *Theme, err error, width int) []string {
-	p := newPainter(t)
-	return p.strings(p.error(err), width)
-}
-
 // TurnEnd returns lines that say how a turn ended; none if it is not over, or if it ended normally without reporting
 // tokens. took is the duration of the turn, or 0.
 func TurnEnd(t *Theme, turn *view.TurnState, took time.Duration, width int) []string {

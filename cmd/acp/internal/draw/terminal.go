@@ -278,10 +278,3 @@ func (p *painter) output(o Output, width int) []line {
 	}
 	return out
 }
-
-// Terminal returns the lines of an output: colors and attributes are kept, progress bars show their last state, and
-// everything else that a terminal would interpret is removed. Of a long output only the end is kept.
-func Terminal(t *Theme, o Output, width int) []string {
-	p := newPainter(t)
-	return p.strings(p.output(o, width), width)
-}

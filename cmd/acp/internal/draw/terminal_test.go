@@ -40,22 +40,22 @@ func TestTerminal(t *testing.T) {
 		"cut sequence":  {"x\x1b[3", "x"},
 		"huge movement": {"x\x1b[999999999C\x1b[999999999Ay\x1b[99999999999999999999B", "x" + strings.Repeat(" ", maxColumns-1) + ""},
 	} {
-		lines := Terminal(Dark(), Output{Text: test.output}, 1<<20)
+		lines := outputLines(Dark(), Output{Text: test.output}, 1<<20)
 		if got := strings.TrimRight(strings.Join(lines, "|"), " "); got != strings.TrimRight(test.want, " ") {
 			t.Errorf("%s: got %q, want %q", name, got, test.want)
 		}
 	}
 }
 
-// The end of an endless output is kept, in bounded time.
 // The command of an agent's own terminal cannot imitate its output.
 func TestTerminalCommand(t *testing.T) {
-	lines := Terminal(Plain(), Output{Command: "go test\n\x1b[31mok", Text: "FAIL"}, 100)
+	lines := outputLines(Plain(), Output{Command: "go test\n\x1b[31mok", Text: "FAIL"}, 100)
 	if len(lines) != 2 || !strings.HasPrefix(lines[0], "$ go test ") || strings.Contains(lines[0], "\x1b[31m") || lines[1] != "FAIL" {
 		t.Errorf("%q", lines)
 	}
 }
 
+// The end of an endless output is kept, in bounded time.
 func TestTerminalBounded(t *testing.T) {
 	var b strings.Builder
 	for i := range 1_000_000 {
@@ -65,10 +65,15 @@ func TestTerminalBounded(t *testing.T) {
 		"lines": b.String(), "one line": strings.Repeat("x", 10<<20), "down": strings.Repeat("\x1b[100B\n", 1<<18), "columns": strings.Repeat("\x1b[4000Gx\n", 1<<16),
 	} {
 		began := time.Now()
-		lines := Terminal(Plain(), Output{Text: output}, 100)
+		lines := outputLines(Plain(), Output{Text: output}, 100)
 		if len(lines) > 50*maxOutputLines || name == "lines" && (lines[len(lines)-1] != "line 999999" || !strings.Contains(lines[0], "omitted")) {
 			t.Errorf("%s: %d lines, the last is %q", name, len(lines), lines[len(lines)-1])
 		}
 		t.Logf("%s: %d lines in %v", name, len(lines), time.Since(began))
 	}
+}
+
+func outputLines(theme *Theme, o Output, width int) []string {
+	p := newPainter(theme)
+	return p.strings(p.output(o, width), width)
 }
