@@ -27,13 +27,12 @@ type ExportOptions struct {
 	Facts []string
 	// Terminal returns the output of a terminal.
 	Terminal func(acp.TerminalID) (Output, bool)
-	// Media writes images, audio and files as data URLs. Otherwise only their type and size are written.
-	Media bool
 }
 
 // Export writes a whole conversation as Markdown. No text is left out. Messages are written unchanged, except that what
-// they leave open is closed; everything else is within fences that are longer than any in it. Control characters are
-// written as package plain does, so that the file can safely be shown in a terminal.
+// they leave open is closed; everything else is within fences that are longer than any in it. Of images, audio and
+// files only the type and the size are written. Control characters are written as package plain does, so that the file
+// can safely be shown in a terminal.
 func Export(w io.Writer, s *view.Snapshot, o *ExportOptions) error {
 	if o == nil {
 		o = &ExportOptions{}
@@ -231,10 +230,6 @@ func (e *exporter) content(c view.Content) {
 
 func (e *exporter) block(b acp.ContentBlock) {
 	media := func(kind, mime, data string) {
-		if e.o.Media {
-			e.printf("![%s](<data:%s;base64,%s>)\n\n", kind, address(mime), address(data))
-			return
-		}
 		e.printf("*(%s, %s, %s)*\n\n", kind, inline(mime), size(decoded(data)))
 	}
 	switch v := b.Variant.(type) {

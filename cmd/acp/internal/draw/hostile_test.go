@@ -280,17 +280,15 @@ func TestHostileExport(t *testing.T) {
 			continue
 		}
 		s, outputs := hostileState(t, text)
-		for _, media := range []bool{false, true} {
-			var b strings.Builder
-			err := Export(&b, s.Snapshot(), &ExportOptions{Title: text, Facts: []string{text}, Media: media,
-				Terminal: func(id acp.TerminalID) (Output, bool) { out, ok := outputs[string(id)]; return out, ok }})
-			if err != nil {
-				t.Fatal(err)
-			}
-			for l := range strings.Lines(b.String()) {
-				if err := check(Plain(), strings.ReplaceAll(strings.TrimSuffix(l, "\n"), "\t", " "), 1<<30); err != nil {
-					t.Fatalf("%q: %v in %q", text, err, l)
-				}
+		var b strings.Builder
+		err := Export(&b, s.Snapshot(), &ExportOptions{Title: text, Facts: []string{text},
+			Terminal: func(id acp.TerminalID) (Output, bool) { out, ok := outputs[string(id)]; return out, ok }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for l := range strings.Lines(b.String()) {
+			if err := check(Plain(), strings.ReplaceAll(strings.TrimSuffix(l, "\n"), "\t", " "), 1<<30); err != nil {
+				t.Fatalf("%q: %v in %q", text, err, l)
 			}
 		}
 	}

@@ -105,10 +105,6 @@ type Options struct {
 	CancelGrace time.Duration
 	// ConnectTimeout is how long the agent may take to start, and be silent while it opens a session. Default 2 min.
 	ConnectTimeout time.Duration
-	// ConcurrentTurns lets a session have several turns at a time, for agents that accept prompts in a running turn.
-	ConcurrentTurns bool
-	// View bounds what the States store.
-	View *view.Options
 }
 
 // Client is a client of one agent. Its methods are safe for concurrent use. Close must be called at the end.
@@ -190,7 +186,6 @@ func Open(ctx context.Context, opts *Options) (_ *Client, err error) {
 		rooted: map[rootKey]bool{}}
 	o := &c.opts
 	c.shown.changed = o.Output
-	c.states.Options = o.View
 	if o.Agent.Connect == nil && o.Agent.Command == nil {
 		return nil, errors.New("talk: the agent has neither a command nor a connection")
 	}
@@ -310,7 +305,7 @@ func (c *Client) clientOptions() *acp.ClientOptions {
 		Experimental:   acp.FeatureFork | acp.FeatureSessionTitle | acp.FeaturePlans | acp.FeatureSubagents,
 		ConnectTimeout: c.opts.ConnectTimeout,
 		Conn: acp.ConnOptions{
-			SkipNoise: true, CancelGrace: c.opts.CancelGrace, ConcurrentTurns: c.opts.ConcurrentTurns,
+			SkipNoise: true, CancelGrace: c.opts.CancelGrace,
 			Hooks: acp.Hooks{Invalid: c.invalid()},
 		},
 	}
