@@ -131,9 +131,6 @@ func (t *Transcript) ToggleAll() {
 	t.follow = t.follow || follow
 }
 
-// AllUnfolded reports whether everything is unfolded that was not folded since.
-func (t *Transcript) AllUnfolded() bool { return t.opts.Unfolded }
-
 // Find marks the next item that contains a text, beginning at the marked item, or at the end if none is marked, and
 // makes the match visible. It ignores case, and continues at the other end. It reports whether there is a match. The
 // text stays highlighted until the next call; "" only removes the highlighting.

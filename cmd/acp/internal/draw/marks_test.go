@@ -80,7 +80,7 @@ func TestFold(t *testing.T) {
 		t.Errorf("after folding:\n%s", strings.Join(got, "\n"))
 	}
 	tr.ToggleAll()
-	if got := strings.Join(tr.Lines(60), "\n"); !strings.Contains(got, "And more.") || !strings.Contains(got, "2 - b") || !tr.AllUnfolded() {
+	if got := strings.Join(tr.Lines(60), "\n"); !strings.Contains(got, "And more.") || !strings.Contains(got, "2 - b") || !tr.opts.Unfolded {
 		t.Errorf("everything unfolded:\n%s", got)
 	}
 	long := view.New(nil)

@@ -484,21 +484,3 @@ func (t *Transcript) place(at anchor) {
 
 // Bottom shows the end, and keeps it visible.
 func (t *Transcript) Bottom() { t.follow = true }
-
-// Top shows the beginning.
-func (t *Transcript) Top() { t.place(anchor{item: t.snapshot.First()}) }
-
-// AtBottom reports whether the end is visible and stays visible when the conversation grows.
-func (t *Transcript) AtBottom() bool { return t.follow }
-
-// Below returns how many items begin below the visible part.
-func (t *Transcript) Below() int {
-	if t.follow {
-		return 0
-	}
-	at, missing := t.move(t.top, t.height)
-	if missing > 0 {
-		return 0
-	}
-	return t.snapshot.End() - 1 - at.item
-}

@@ -106,7 +106,7 @@ func TestFollow(t *testing.T) {
 	if got := tr.View(5); got != before {
 		t.Errorf("the place changed:\n%s\nwas\n%s", got, before)
 	}
-	if tr.Below() == 0 {
+	if tr.AtBottom() {
 		t.Error("nothing below")
 	}
 	tr.Bottom()
@@ -239,3 +239,9 @@ func TestCommandAtTheEdge(t *testing.T) {
 		}
 	}
 }
+
+// Top shows the beginning.
+func (t *Transcript) Top() { t.place(anchor{item: t.snapshot.First()}) }
+
+// AtBottom reports whether the end is visible and stays visible when the conversation grows.
+func (t *Transcript) AtBottom() bool { return t.follow }

@@ -154,18 +154,6 @@ func (a *Always) sentence() string {
 // unquotable reports whether a character could end a quotation, or begin a new line.
 func unquotable(r rune) bool { return r == '`' || !plain.Visible(r) && r != ' ' }
 
-// Option returns the first option of one of the kinds, trying the kinds in order; "" if there is none.
-func (q *Question) Option(kinds ...acp.PermissionOptionKind) acp.PermissionOptionID {
-	for _, kind := range kinds {
-		for _, option := range q.Options {
-			if option.Kind == kind {
-				return option.OptionID
-			}
-		}
-	}
-	return ""
-}
-
 // Elicitation is a form for the user to fill in, or a URL for the user to open.
 type Elicitation struct {
 	// Session is the session concerned, or "".

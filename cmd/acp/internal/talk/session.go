@@ -184,26 +184,6 @@ func (c *Client) Delete(ctx context.Context, id acp.SessionID) error {
 	return agent.Session(id).Delete(ctx)
 }
 
-// List returns a page of the agent's sessions, beginning at a cursor: those in the directory cwd, unless it is "".
-func (c *Client) List(ctx context.Context, cwd, cursor string) (*acp.ListSessionsResponse, error) {
-	agent, err := c.agentConn(ctx)
-	if err != nil {
-		return nil, err
-	}
-	req := &acp.ListSessionsRequest{}
-	if cwd != "" {
-		req.Cwd = acp.Some(cwd)
-	}
-	if cursor != "" {
-		req.Cursor = acp.Some(cursor)
-	}
-	res, err := agent.ListSessions(ctx, req)
-	if err != nil {
-		return nil, c.asLogin(err)
-	}
-	return res, nil
-}
-
 // Sessions yields the agent's sessions of all pages: those in the directory cwd, unless it is "". An agent may have
 // been told the directory's path with or without symbolic links, and compares paths as text, so it is asked for both.
 func (c *Client) Sessions(ctx context.Context, cwd string) iter.Seq2[acp.SessionInfo, error] {
@@ -294,9 +274,6 @@ func (s *Session) State() *view.State { return s.state }
 // Cwd returns the directory in which the session works.
 func (s *Session) Cwd() string { return s.cwd }
 
-// Dirs returns the additional directories of the session.
-func (s *Session) Dirs() []string { return s.dirs }
-
 // Prompt runs a turn and waits for its end. If ctx ends or Cancel is called, the turn is cancelled: its terminals end,
 // the agent is notified, and Prompt waits for its response. The error is a *reconnect.InterruptedError if the
 // connection was lost meanwhile.
@@ -337,13 +314,6 @@ func (s *Session) Cancel() {
 	for t := range s.turns {
 		t.cancel(ErrCancelled)
 	}
-}
-
-// Running reports whether a turn is in progress.
-func (s *Session) Running() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return len(s.turns) > 0
 }
 
 // turnOf returns a context that ends when the turns now in progress in a session, or in the one that it works for, are

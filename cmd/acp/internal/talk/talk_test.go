@@ -178,7 +178,7 @@ func TestConversation(t *testing.T) {
 			mu.Lock()
 			defer mu.Unlock()
 			asked = append(asked, q)
-			return q.Option(acp.PermissionOptionKindAllowOnce), nil
+			return optionOf(q, acp.PermissionOptionKindAllowOnce), nil
 		},
 		Event: func(e Event) {
 			mu.Lock()
@@ -743,7 +743,7 @@ func TestAsksLocal(t *testing.T) {
 					<-ctx.Done()
 					return "", context.Cause(ctx)
 				}
-				return q.Option(test.kind), nil
+				return optionOf(q, test.kind), nil
 			}})
 			session, err := client.NewSession(t.Context(), nil)
 			if err != nil {
@@ -822,7 +822,7 @@ func TestQuestionsEndWithTheirTurn(t *testing.T) {
 				Ask: func(ctx context.Context, q *Question) (acp.PermissionOptionID, error) {
 					close(asked)
 					<-ctx.Done()
-					return q.Option(acp.PermissionOptionKindAllowOnce), nil
+					return optionOf(q, acp.PermissionOptionKindAllowOnce), nil
 				},
 				Form: func(ctx context.Context, _ *Elicitation) (*acp.CreateElicitationResponse, error) {
 					close(asked)
@@ -1201,4 +1201,14 @@ func TestAlwaysInWords(t *testing.T) {
 			t.Errorf("%s: %q, want %q", a.Rule, got, want)
 		}
 	}
+}
+
+// optionOf returns the option of a kind; "" if there is none.
+func optionOf(q *Question, kind acp.PermissionOptionKind) acp.PermissionOptionID {
+	for _, option := range q.Options {
+		if option.Kind == kind {
+			return option.OptionID
+		}
+	}
+	return ""
 }
