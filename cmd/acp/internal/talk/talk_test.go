@@ -1203,12 +1203,7 @@ func TestAlwaysInWords(t *testing.T) {
 	}
 }
 
-// optionOf returns the option of a kind; "" if there is none.
+// optionOf returns the option of a kind.
 func optionOf(q *Question, kind acp.PermissionOptionKind) acp.PermissionOptionID {
-	for _, option := range q.Options {
-		if option.Kind == kind {
-			return option.OptionID
-		}
-	}
-	return ""
+	return q.Options[slices.IndexFunc(q.Options, func(o acp.PermissionOption) bool { return o.Kind == kind })].OptionID
 }
