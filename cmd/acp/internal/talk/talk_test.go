@@ -239,60 +239,6 @@ func checkRecording(t *testing.T, file []byte, end string) {
 	}
 }
 
-// A permission request that contains only a part of the call is shown with everything known about the call, several
-// requests can be open at once, and cancelling a turn withdraws its requests.
-func TestQuestions(t *testing.T) {
-	const calls = 3
-	var waiting sync.WaitGroup
-	waiting.Add(calls)
-	var mu sync.Mutex
-	titles := map[string]error{}
-	handlers := agentHandlers(func(ctx context.Context, s *acp.AgentSession, _ string) error {
-		var asking sync.WaitGroup
-		for i := range calls {
-			id := acp.ToolCallID(fmt.Sprint("call-", i))
-			if err := s.Update(ctx, acp.StartToolCall(id, fmt.Sprint("Title ", i), acp.WithKind(acp.ToolKindExecute))); err != nil {
-				return err
-			}
-			asking.Go(func() {
-				// It fails, because the turn is over.
-				_, _ = s.RequestPermission(ctx, acp.ToolCallUpdate{ToolCallID: id}, acp.AllowOnce("yes", "Yes"), acp.RejectOnce("no", "No"))
-			})
-		}
-		asking.Wait()
-		return ctx.Err()
-	})
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	c := open(t, &Options{Agent: served(t, handlers, nil), Ask: func(ctx context.Context, q *Question) (acp.PermissionOptionID, error) {
-		waiting.Done()
-		<-ctx.Done()
-		mu.Lock()
-		defer mu.Unlock()
-		titles[q.Call.Title] = context.Cause(ctx)
-		return "", context.Cause(ctx)
-	}})
-	s := newSession(t, c)
-	go func() {
-		waiting.Wait()
-		cancel()
-	}()
-	res, err := s.Prompt(ctx, acp.TextBlock("go"))
-	if err != nil || res.StopReason != acp.StopReasonCancelled {
-		t.Fatalf("%v, %v", res, err)
-	}
-	if err := c.Close(); err != nil {
-		t.Fatal(err)
-	}
-	mu.Lock()
-	defer mu.Unlock()
-	for i := range calls {
-		if err := titles[fmt.Sprint("Title ", i)]; err == nil {
-			t.Errorf("question %d: %v", i, titles)
-		}
-	}
-}
-
 // agentHandlers returns an agent with one session whose prompts call a function.
 func agentHandlers(prompt func(ctx context.Context, s *acp.AgentSession, text string) error) acp.AgentHandlers {
 	return acp.AgentHandlers{
