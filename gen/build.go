@@ -25,6 +25,10 @@ const (
 	placedMore   = 1000
 )
 
+// maxFields is the maximum number of members of all objects together. Definitions that include each other can have
+// many more members than the document.
+const maxFields = 50_000
+
 type builder struct {
 	doc      *schema.Document
 	shapes   *schema.Canonical
@@ -35,6 +39,7 @@ type builder struct {
 	placing  map[*schema.Node]bool // the schemas that are being declared in place
 	inside   map[*schema.Node]bool // the arrays and maps whose types are being determined
 	room     int                   // how many more types may be declared in place
+	total    int                   // the number of members of all objects so far
 	endless  bool                  // declarations in place would be infinite, or nearly so
 	before   int                   // the number of problems at that time; later ones may be consequences
 	pkg      *model.Package
@@ -165,7 +170,13 @@ func (b *builder) take(form *schema.Node, shape string, used ...string) {
 		return
 	}
 	for _, k := range form.Asserted() {
-		if !slices.Contains(used, k) {
+		switch {
+		case slices.Contains(used, k):
+		case k == "not":
+			b.problems = append(b.problems, &schema.Error{Pointer: form.At(k), Err: &Wanted{
+				Override{Kind: Ignored, Subject: form.At(k), Why: "what it forbids is not checked"},
+				fmt.Errorf("it has no Go shape on %s", shape)}})
+		default:
 			b.problem(form.At(k), "it has no Go shape on %s", shape)
 		}
 	}
@@ -249,6 +260,11 @@ func (b *builder) fields(owner model.Decl, n *schema.Node, tag string) []*model.
 	if len(out) > model.MaxMembers {
 		b.problem(n.Pointer, "%d members are more than the %d that can be counted", len(out), model.MaxMembers)
 		return nil
+	}
+	if before := b.total; before <= maxFields {
+		if b.total += len(out); b.total > maxFields {
+			b.problem(n.Pointer, "the objects have more than %d members in all", maxFields)
+		}
 	}
 	number(true)
 	if s != nil {

@@ -147,7 +147,7 @@ func generate(c Config) (out *output, err error) {
 	decisions := newDecisions(c.Overrides, c.Unstable)
 	doc, err := schema.Parse(c.Schema, func(is ...string) bool { _, ok := decisions.find(Ignored, is...); return ok })
 	if err != nil {
-		return nil, suggestIgnored(err)
+		return nil, suggestIgnored(c.Schema, err)
 	}
 	// 2. Determine what each definition is in Go.
 	if out.pkg, err = build(doc); err != nil {

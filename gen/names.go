@@ -107,13 +107,15 @@ type namer struct {
 	facade    bool
 	taken     map[string]string // identifier → the pointer of the thing that has it
 	suggested map[string]int    // identifier → the number after it in the last suggestion
+	subjects  map[string]string // kind and subject → the pointer of the first thing with it
 	nameless  int               // the number of things without anything to derive a name from
 	problems  []error
 }
 
 // name sets every Go name of the package.
 func name(pkg *model.Package, j *decisions, facade bool) error {
-	n := &namer{decisions: j, facade: facade, taken: map[string]string{}, suggested: map[string]int{}}
+	n := &namer{decisions: j, facade: facade, taken: map[string]string{}, suggested: map[string]int{},
+		subjects: map[string]string{}}
 	for _, d := range pkg.Decls {
 		n.decl(d)
 	}
@@ -149,6 +151,12 @@ func (n *namer) want(what named, name, because, why string) {
 
 // nameFor returns the name that an override gives, or else the default name.
 func (n *namer) nameFor(what *named, byRule string) (name string, given bool) {
+	key := fmt.Sprint(what.kind, " ", what.subject)
+	if first, ok := n.subjects[key]; !ok {
+		n.subjects[key] = what.pointer
+	} else if first != what.pointer { // only its place says which of the two it is
+		what.subject = what.pointer
+	}
 	name, ok := n.decisions.find(what.kind, what.subject, what.pointer)
 	switch {
 	case !ok:

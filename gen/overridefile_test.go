@@ -218,6 +218,30 @@ func TestIgnored(t *testing.T) {
 	}
 }
 
+// What acpgen suggests resolves what it is suggested for, in one round, or else it suggests nothing.
+func TestSuggestionsResolve(t *testing.T) {
+	for name, schema := range map[string]string{
+		"two variants of a title": `{"T":{"anyOf":[{"title":"A","type":"object","properties":{"a":{"type":"string"}},"required":["a"]},
+			{"title":"A","type":"object","properties":{"b":{"type":"string"}},"required":["b"]},{"title":"A","type":"string"}]}}`,
+		"a not":                  `{"T":{"type":"object","properties":{"a":{"type":"string","not":{"minLength":3}},"b":{"not":{"type":"object","required":["x","y"]},"type":"object","properties":{}}}}}`,
+		"an anchor nobody uses":  `{"T":{"type":"string","$anchor":"t"}}`,
+		"an anchor that is used": `{"T":{"type":"string","$anchor":"t"},"U":{"$ref":"#t"}}`,
+	} {
+		config := Config{Schema: []byte(`{"$defs":` + schema + `}`), Source: "s", Package: "golden", Module: module}
+		_, err := Generate(config)
+		for _, problem := range Problems(err) {
+			if want, ok := errors.AsType[*Wanted](problem); ok {
+				config.Overrides = append(config.Overrides, want.Override)
+			}
+		}
+		if used := name == "an anchor that is used"; used != (len(config.Overrides) == 0) {
+			t.Errorf("%s: %v", name, err)
+		} else if _, err := Generate(config); !used && err != nil {
+			t.Errorf("%s: %v do not resolve it: %v", name, config.Overrides, err)
+		}
+	}
+}
+
 // If the rules give the same thing a name twice, it is not a clash.
 func TestNamesDoNotClashWithThemselves(t *testing.T) {
 	check := newChecker(t)

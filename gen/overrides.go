@@ -6,6 +6,7 @@ package gen
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -578,10 +579,16 @@ func (w *Wanted) Error() string {
 // Unwrap returns the problem without the suggested override.
 func (w *Wanted) Unwrap() error { return w.Because }
 
-// suggestIgnored suggests ignoring unknown keywords.
-func suggestIgnored(err error) error {
+// anchorRef matches a reference to an anchor.
+var anchorRef = regexp.MustCompile(`"\$ref"\s*:\s*"#[^/"]`)
+
+// suggestIgnored suggests ignoring unknown keywords, but not anchors that the schema refers to.
+func suggestIgnored(document []byte, err error) error {
 	for _, problem := range Problems(err) {
 		if e, ok := problem.(*schema.Error); ok && e.Err == schema.ErrKeyword {
+			if strings.HasSuffix(strings.ToLower(e.Pointer), "anchor") && anchorRef.Match(document) {
+				continue
+			}
 			e.Err = &Wanted{Override{Kind: Ignored, Subject: e.Pointer, Why: "what it says of values is not checked"}, e.Err}
 		}
 	}

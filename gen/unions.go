@@ -16,6 +16,9 @@ import (
 // maxNames is the maximum number of members of the variants of a choice that is itself a variant.
 const maxNames = 1000
 
+// maxUntagged is the maximum number of variants of a union without a tag: each has code for the members of all others.
+const maxUntagged = 500
+
 // A branch is one of the alternatives of a choice.
 type branch struct {
 	node *schema.Node
@@ -65,6 +68,9 @@ func (b *builder) fillUnion(u *model.Union, n *schema.Node) {
 			b.problem(n.Pointer, "oneOf and anyOf on one schema need a tag in oneOf and none in anyOf")
 			return
 		}
+	}
+	if beside == nil {
+		choices = b.spread(n, choices)
 	}
 	u.Tag = b.tagOf(n, choices)
 	discriminated := b.discriminated(u, n, choices)
@@ -163,6 +169,73 @@ func (b *builder) shared(u *model.Union, n *schema.Node, choices []*branch) bool
 	return false
 }
 
+// spread returns the branches of a choice so that each has one tag, if they have a tag: a branch that is only a choice
+// is replaced by its branches, unless the others have a tag without them, and one with several tags by one for each.
+func (b *builder) spread(n *schema.Node, choices []*branch) []*branch {
+	reported := len(b.problems)
+	defer func() { b.problems = b.problems[:reported] }()
+	tag, all := b.tagOf(n, choices), choices
+	if tag == "" {
+		all = nil
+		for _, br := range choices {
+			if inner := br.form.Branches(); br.kind == "object" && len(inner) > 0 && len(br.form.Asserted()) == 1 {
+				all = append(all, b.branches(inner)...)
+			} else {
+				all = append(all, br)
+			}
+		}
+		if tag = b.tagOf(n, all); tag == "" {
+			tag = b.listedTag(all)
+		}
+	}
+	var out []*branch
+	for _, br := range all {
+		values := b.tags(br, tag)
+		if len(values) < 2 {
+			out = append(out, br)
+			continue
+		}
+		for _, value := range values {
+			out = append(out, b.branches([]*schema.Node{b.shapes.Pin(br.node, tag, value)})...)
+		}
+	}
+	if len(all) > len(choices) && slices.ContainsFunc(out, func(br *branch) bool { return len(b.tags(br, tag)) != 1 }) {
+		return choices
+	}
+	return out
+}
+
+// listedTag returns the first member for which each branch lists strings.
+func (b *builder) listedTag(choices []*branch) string {
+	for _, p := range choices[0].form.Properties {
+		if !slices.ContainsFunc(choices, func(br *branch) bool { return len(b.tags(br, p.Name)) == 0 }) {
+			return p.Name
+		}
+	}
+	return ""
+}
+
+// tags returns the strings that a branch lists for a member that it requires. If it is only one, it is left out.
+func (b *builder) tags(br *branch, name string) (out []json.RawMessage) {
+	p := br.form.Property(name)
+	if p == nil || br.kind != "object" || !br.form.Requires(name) {
+		return nil
+	}
+	form := b.shapes.Full(p)
+	if _, ok := b.tagValue(p); ok {
+		return make([]json.RawMessage, 1)
+	}
+	if form == nil || len(form.Branches()) > 0 {
+		return nil
+	}
+	for _, raw := range form.Enum {
+		if schema.KindOfValue(raw) != "string" {
+			return nil
+		}
+	}
+	return form.Enum
+}
+
 // exclude forbids the member in each branch of a oneOf that it would need to match another branch with the same members
 // as well.
 func (b *builder) exclude(choices []*branch) {
@@ -245,7 +318,9 @@ func (b *builder) variants(u *model.Union, n *schema.Node, choices []*branch) {
 	}
 	b.checkOpen(u, open, tags)
 	b.checkUntagged(u, described)
-	if u.Tag == "" {
+	if u.Tag == "" && len(described) > maxUntagged {
+		b.problem(u.Pointer, "more than %d variants without a tag have no Go shape", maxUntagged)
+	} else if u.Tag == "" {
 		b.tellApart(u, described, len(n.OneOf) > 0)
 	}
 	b.checkMapping(u, n, choices)

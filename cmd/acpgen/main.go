@@ -132,7 +132,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	}
 	status, err := o.run(flags.Args(), stdout)
 	if err != nil {
-		printProblems(stderr, gen.Problems(err))
+		printProblems(stderr, gen.Problems(err), o.schema == "" && !o.api)
 		return failed
 	}
 	return status
@@ -142,8 +142,8 @@ func run(args []string, stdout, stderr io.Writer) int {
 const maxReported = 1000
 
 // printProblems prints each problem once, and then the overrides that would resolve them, as lines of a file of
-// overrides.
-func printProblems(w io.Writer, problems []error) {
+// overrides, or in this repository rows of its table.
+func printProblems(w io.Writer, problems []error, repository bool) {
 	said := map[string]bool{}
 	var wanted []string
 	for i, problem := range problems {
@@ -164,8 +164,11 @@ func printProblems(w io.Writer, problems []error) {
 		}
 	}
 	if len(wanted) > 0 {
-		fmt.Fprintf(w, "acpgen: these lines in a file for -overrides would resolve this; you may choose other names:\n%s\n",
-			strings.Join(wanted, "\n"))
+		where := "these lines in a file for -overrides"
+		if repository {
+			where = "rows like these in gen/overrides.go"
+		}
+		fmt.Fprintf(w, "acpgen: %s would resolve this; you may choose other names:\n%s\n", where, strings.Join(wanted, "\n"))
 	}
 }
 

@@ -1186,6 +1186,17 @@ func (c *Canonical) Forbid(form *Node, name string) *Node {
 	return out
 }
 
+// Pin returns the schema of the objects that have the value as a member.
+func (c *Canonical) Pin(n *Node, name string, value json.RawMessage) *Node {
+	constant := c.annotated(&Node{Pointer: n.Pointer})
+	constant.Const = value
+	constant.say("const", n.Pointer)
+	pin := c.annotated(&Node{Pointer: n.Pointer})
+	pin.Properties = []Property{{name, constant}}
+	pin.say("properties", n.Pointer)
+	return c.intersect(n, pin)
+}
+
 // WithoutMember returns the form of objects without its keywords about the member itself.
 func (c *Canonical) WithoutMember(form *Node, name string) *Node {
 	out := form.clone()

@@ -28,9 +28,6 @@ const maxDepth = 100
 
 const refPrefix = "#/$defs/"
 
-// oldPrefix is the prefix of references in drafts before 2019-09, which call $defs definitions.
-const oldPrefix = "#/definitions/"
-
 // Errors that Parse wraps if it refuses a document as a whole.
 var (
 	ErrSize    = errors.New("larger than 16 MiB")
@@ -54,7 +51,7 @@ var keywords = withBounds(map[string]role{
 	"$vocabulary": annotates,
 	"examples":    annotates, "readOnly": annotates, "writeOnly": annotates, "contentMediaType": annotates,
 	"contentSchema": annotates,
-	"propertyNames": annotates, // schemas that restrict names are refused
+	"propertyNames": annotates, // not checked
 	"title":         annotates, "description": annotates, "default": annotates, "deprecated": annotates,
 	"x-docs-ignore": annotates, "x-method": annotates, "x-side": annotates,
 	"x-deserialize-default-on-error":   annotates,
@@ -222,9 +219,6 @@ func (w *walker) keyword(n *Node, name string, depth int) (err error) {
 	switch name {
 	case "$defs", "definitions":
 		defs, err := w.properties(at, depth)
-		if n.Pointer != "" {
-			w.problem(at, "definitions are read at the root only")
-		}
 		w.defs = append(w.defs, defs...)
 		return err
 	case "properties":
@@ -238,10 +232,7 @@ func (w *walker) keyword(n *Node, name string, depth int) (err error) {
 	case "not":
 		n.Not, err = w.schema(at, depth+1)
 	case "propertyNames":
-		var names *Node
-		if names, err = w.schema(at, depth+1); err == nil && !names.allowsAnyName() {
-			w.problem(at, "names of members that are restricted have no Go shape")
-		}
+		_, err = w.schema(at, depth+1)
 	case "prefixItems":
 		n.PrefixItems, err = w.list(at, depth)
 	case "oneOf":
@@ -291,16 +282,6 @@ func (w *walker) keyword(n *Node, name string, depth int) (err error) {
 		}
 	}
 	return err
-}
-
-// allowsAnyName reports whether a schema for the names of members restricts nothing.
-func (n *Node) allowsAnyName() bool {
-	if n.Bool != nil {
-		return *n.Bool
-	}
-	return !slices.ContainsFunc(n.keywords, func(k string) bool {
-		return keywords[k] == asserts && (k != "type" || !slices.Contains(n.types, "string"))
-	})
 }
 
 // plain reports a value that the keyword cannot have, wherever it is, even in a branch that has no effect.
@@ -516,13 +497,12 @@ func DefinitionOf(ref string) (name string, ok bool) {
 // definitionOf is like DefinitionOf, but also returns the pointer.
 func definitionOf(ref string) (name, pointer string, ok bool) {
 	decoded, err := url.PathUnescape(ref)
-	token, found := strings.CutPrefix(decoded, refPrefix)
-	if !found {
-		token, found = strings.CutPrefix(decoded, oldPrefix)
-	}
-	if err != nil || !found || strings.Contains(token, "/") {
+	tokens := strings.Split(decoded, "/")
+	last := len(tokens) - 1
+	if err != nil || last < 2 || tokens[0] != "#" || tokens[last-1] != "$defs" && tokens[last-1] != "definitions" {
 		return "", "", false
 	}
+	token := tokens[last]
 	for _, escaped := range strings.Split(token, "~")[1:] {
 		if !strings.HasPrefix(escaped, "0") && !strings.HasPrefix(escaped, "1") {
 			return "", "", false

@@ -337,6 +337,7 @@ func (d *document) rewrite(schema any, c context) any {
 		}
 	}
 	if d.loose && !c.not {
+		delete(out, "propertyNames")
 		d.loosen(m, out, c)
 	}
 	return out
