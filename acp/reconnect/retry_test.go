@@ -24,6 +24,7 @@ type keyed struct {
 	waits      bool   // a turn whose connection is cut ends only when the session is resumed
 	reason     string // the snapshot's stop reason
 	incomplete bool   // its replays have no end
+	honours    bool   // keys, in version 1
 
 	cuts []int // at which message that it reads or writes it cuts each connection, the first one after session/new
 	cut  int   // how many it has cut
@@ -121,6 +122,7 @@ func (a *keyed) handle(l *keyedLink, line []byte) bool {
 		Params struct {
 			IdempotencyKey string
 			ReplayFrom     any
+			Meta           acp.Meta `json:"_meta"`
 		}
 	}
 	if err := json.Unmarshal(line, &m); err != nil {
@@ -129,7 +131,9 @@ func (a *keyed) handle(l *keyedLink, line []byte) bool {
 	id := m.ID
 	switch m.Method {
 	case "initialize":
-		if a.version == 1 {
+		if a.honours && strings.Contains(string(line), `"_meta":{"`+translate.MetaIdempotencyKey+`":true}`) {
+			l.write(`"id":%s,"result":{"protocolVersion":1,"agentCapabilities":{"loadSession":true},"_meta":{"%s":{}}}}`, id, translate.MetaIdempotencyKey)
+		} else if a.version == 1 {
 			l.write(`"id":%s,"result":{"protocolVersion":1,"agentCapabilities":{"loadSession":true}}}`, id)
 		} else {
 			l.write(`"id":%s,"result":{"protocolVersion":2,"info":{"name":"a","version":"1"},"capabilities":{"session":{}}}}`, id)
@@ -154,7 +158,7 @@ func (a *keyed) handle(l *keyedLink, line []byte) bool {
 		l.write(`"id":%s,"result":{}}`, id)
 		a.work(l)
 	case "session/prompt":
-		a.prompt(l, id, m.Params.IdempotencyKey)
+		a.prompt(l, id, m.Params.IdempotencyKey+string(m.Params.Meta[translate.MetaIdempotencyKey]))
 	}
 	return !l.dead
 }
@@ -162,20 +166,20 @@ func (a *keyed) handle(l *keyedLink, line []byte) bool {
 // prompt inserts a prompt, unless its key is known, and begins a turn.
 func (a *keyed) prompt(l *keyedLink, id json.RawMessage, key string) {
 	a.prompts++
+	if a.keys == nil {
+		a.keys = map[string]string{}
+	}
 	if first := a.keys[key]; first != "" && key != "" {
-		l.write(`"id":%s,"result":{"messageId":"%s"}}`, id, first)
+		l.write(`"id":%s,"result":{"messageId":"%s","stopReason":"max_tokens"}}`, id, first) // of both versions
 		return
 	}
 	a.inserted++
+	a.keys[key] = fmt.Sprintf("m%d", a.inserted)
 	if a.version == 1 {
 		l.update(fmt.Sprintf(textOf, a.inserted))
 		l.write(`"id":%s,"result":{"stopReason":"max_tokens"}}`, id)
 		return
 	}
-	if a.keys == nil {
-		a.keys = map[string]string{}
-	}
-	a.keys[key] = fmt.Sprintf("m%d", a.inserted)
 	user := fmt.Sprintf(userOf, a.inserted)
 	a.history = append(a.history, user)
 	a.state, a.rest = "running", []string{fmt.Sprintf(textOf, a.inserted), idleOf}
@@ -221,6 +225,7 @@ func TestRetryPrompts(t *testing.T) {
 		{"incomplete replays", keyed{version: 2, incomplete: true, waits: true}, false, 3, "i0 i1 m1 m1 m1 i1 "},
 		{"off", keyed{version: 2, reason: reason}, true, 1, "i0 i1 i1 i1 i1 i1 "},
 		{"version 1", keyed{version: 1}, false, 1, "i0 i1 i1 "},
+		{"version 1, with keys", keyed{version: 1, honours: true}, false, 3, "m1 m2 m2 "},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got := ""
