@@ -20,9 +20,6 @@ const (
 	methodCancel          = "$/cancel_request"
 )
 
-// searched is how much of either end of a malformed message is searched for its id.
-const searched = 4 << 10
-
 // call is a request on one hop: it was received from a port, and sent to another one.
 type call struct {
 	from, to *port
@@ -74,8 +71,7 @@ func (c *chain) message(p *port, line []byte) {
 
 // invalid handles a line that is not a message. Where a request or an answer cannot be read, its call must still end.
 func (c *chain) invalid(p *port, line []byte, m *wire.Message) {
-	head, tail := line[:min(len(line), searched)], line[max(0, len(line)-searched):]
-	id, response, known := wire.RecoverID(head, tail)
+	id, response, known := wire.Recover(line)
 	switch {
 	case known && response:
 		c.fail(p, id, fmt.Errorf("malformed answer: %s", m.Failure.Message))

@@ -145,7 +145,7 @@ func (p *relay) receive(e *end, line []byte) error {
 	case wire.KindResponse:
 		return p.respond(e, line, m)
 	default:
-		if id, response, ok := wire.RecoverID(line, line); ok && response {
+		if id, response, ok := wire.Recover(line); ok && response {
 			p.mu.Lock()
 			_, called := e.calls[wire.Canonical(id)]
 			p.mu.Unlock()

@@ -59,7 +59,7 @@ func (p *relay) conduct(d *codec.Decoder, line []byte) error {
 		}
 		return nil // late, or of no request
 	case m.Kind == wire.KindInvalid:
-		if id, response, ok := wire.RecoverID(line, line); ok && response {
+		if id, response, ok := wire.Recover(line); ok && response {
 			if e := p.asked(id); e != nil {
 				return p.receive(e, failedAnswer(id, "the answer is malformed"))
 			}

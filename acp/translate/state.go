@@ -4,12 +4,14 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
 
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/codec"
+	"github.com/acpgo/sdk/internal/wire"
 )
 
 // A Side is an end of the connection, or its host.
@@ -173,6 +175,7 @@ func (s *State) Message(from Side, line []byte) []Message {
 	}
 	line = bytes.Clone(line) // parts of it are kept, and what comes out stays as it is
 	switch m, err := read(from, line); {
+	case (err != nil || m == nil) && s.unread(from, line):
 	case err != nil:
 		s.emit(from, failure(null, err))
 	case m == nil && from == HostSide:
@@ -191,6 +194,24 @@ func (s *State) Message(from Side, line []byte) []Message {
 	}
 	return s.out
 }
+
+// unread fails the request that a line answers which cannot be read, and reports whether there is one. Its id may be
+// the translation's own.
+func (s *State) unread(from Side, line []byte) bool {
+	id, response, known := wire.Recover(line)
+	if !response || !known {
+		return false
+	}
+	lost := (&rpc.CallLostError{ID: id, Err: errUnread}).Response()
+	m, _ := read(from, lost)
+	_, waits := s.calls[callID{from, canonical(m.id)}]
+	if waits {
+		s.response(m)
+	}
+	return waits
+}
+
+var errUnread = errors.New("the answer cannot be read, or has a member twice")
 
 func (s *State) message(m *message) {
 	var err *fault

@@ -161,7 +161,13 @@ func (c *client) handle(d *codec.Decoder, line []byte) {
 	case wire.KindNotification:
 		c.notify(m, session, text)
 	default:
-		if l := c.asker(m.ID); l != nil { // an answer without a result
+		id, response, known := wire.Recover(line)
+		if !response || !known {
+			id = m.ID
+		} else { // one that cannot be read
+			text = append((&rpc.CallLostError{ID: id, Err: errors.New("the client's answer cannot be read")}).Response(), '\n')
+		}
+		if l := c.asker(id); l != nil { // an answer without a result
 			c.put(l, item{line: text})
 			return
 		}

@@ -391,6 +391,12 @@ func TestAgentFails(t *testing.T) {
 	if n := r.ran(s, "say=1 ask crash"); n != 1 {
 		t.Errorf("the prompt ran %d times", n)
 	}
+	for _, words := range []string{"bare", "cut"} { // an answer without a result, and one that is not JSON
+		if _, err := s.Prompt(t.Context(), acp.TextBlock(words)); err == nil || !strings.Contains(err.Error(), "cannot be read") {
+			t.Errorf("%s: the prompt ended with %v", words, err)
+		}
+		u.wantSaid(u.prompt(s, "say=3"), numbers(3))
+	}
 }
 
 // as is a client with a token.

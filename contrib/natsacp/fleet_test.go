@@ -1,6 +1,7 @@
 package natsacp_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -101,7 +102,15 @@ func (r *rig) agent(node string) natsacp.Agent {
 			return err
 		}
 		crash := func() { stream.Close() }
-		t = connected{stream}
+		var spoil atomic.Pointer[string] // what the next answer to a prompt has in place of its result
+		t = connected{rpc.Wrap(stream, rpc.Wrapper{Write: func(line []byte) ([]byte, error) {
+			if before, _, ok := bytes.Cut(line, []byte(`"result":{"stopReason"`)); ok {
+				if end := spoil.Swap(nil); end != nil {
+					return append(bytes.Clone(before), *end...), nil
+				}
+			}
+			return line, nil
+		}})}
 		sessions := agentkit.NewSessions(agentkit.Config[any]{Store: store, Prompt: func(
 			ctx context.Context, t *agentkit.Turn[any], req *acp.PromptRequest,
 		) (*acp.PromptResponse, error) {
@@ -109,6 +118,12 @@ func (r *rig) agent(node string) natsacp.Agent {
 			r.mu.Lock()
 			r.runs[string(req.SessionID)+" "+text]++
 			r.mu.Unlock()
+			switch text {
+			case "bare":
+				spoil.Store(new(`"_meta":{}}`))
+			case "cut":
+				spoil.Store(new(`"result":{`))
+			}
 			err := act(ctx, t, node, text)
 			if errors.Is(err, errCrash) {
 				crash()

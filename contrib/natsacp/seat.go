@@ -444,8 +444,17 @@ func (s *seat) fromAgent(d *codec.Decoder, dst, line []byte) (_ []byte, after fu
 	case wire.KindResponse:
 		return s.answered(dst, line, m)
 	}
-	s.log.Debug("natsacp: the agent printed something that is not a message")
-	return dst, nil
+	// An answer that cannot be read ends its call, too: no other one will come.
+	id, response, known := wire.Recover(line)
+	if m.Broken != nil {
+		id, response, known = m.ID, true, true
+	}
+	if !response || !known {
+		s.log.Debug("natsacp: the agent printed something that is not a message")
+		return dst, nil
+	}
+	line = (&rpc.CallLostError{ID: id, Err: errors.New("the agent's answer cannot be read")}).Response()
+	return s.answered(dst, line, wire.Parse(d, line))
 }
 
 // outwardID is the id under which clients know a request of this agent. It is the same for each client that attaches.

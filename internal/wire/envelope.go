@@ -358,6 +358,9 @@ func ends(line []byte) (head, tail []byte) {
 	return line[:min(len(line), keepEnds)], line[max(0, len(line)-keepEnds):]
 }
 
+// Recover is RecoverID for a whole line that cannot be read.
+func Recover(line []byte) (id ID, response, known bool) { return RecoverID(ends(line)) }
+
 // RecoverID finds the id of a message of which only the beginning and the end are available, and reports whether it is
 // a response.
 func RecoverID(head, tail []byte) (id ID, response, ok bool) {
