@@ -23,7 +23,7 @@ func (c *ClientConn) Authenticate(ctx context.Context, req *AuthenticateRequest)
 	if err := c.check(MethodAuthenticate, req); err != nil {
 		return nil, err
 	}
-	return methodAuthenticate.Call(ctx, c.rpc, req)
+	return call(ctx, c.rpc, methodAuthenticate, req)
 }
 
 // ListProviders lists providers that can be configured by the client (providers/list).
@@ -39,7 +39,7 @@ func (c *ClientConn) ListProviders(ctx context.Context, req *ListProvidersReques
 	if !c.capabilities().Providers.Present() {
 		return nil, unsupported(MethodListProviders, "providers")
 	}
-	return methodListProviders.Call(ctx, c.rpc, req)
+	return call(ctx, c.rpc, methodListProviders, req)
 }
 
 // SetProvider replaces the configuration for a provider (providers/set).
@@ -55,7 +55,7 @@ func (c *ClientConn) SetProvider(ctx context.Context, req *SetProviderRequest) (
 	if !c.capabilities().Providers.Present() {
 		return nil, unsupported(MethodSetProvider, "providers")
 	}
-	return methodSetProvider.Call(ctx, c.rpc, req)
+	return call(ctx, c.rpc, methodSetProvider, req)
 }
 
 // DisableProvider disables a provider (providers/disable).
@@ -71,7 +71,7 @@ func (c *ClientConn) DisableProvider(ctx context.Context, req *DisableProviderRe
 	if !c.capabilities().Providers.Present() {
 		return nil, unsupported(MethodDisableProvider, "providers")
 	}
-	return methodDisableProvider.Call(ctx, c.rpc, req)
+	return call(ctx, c.rpc, methodDisableProvider, req)
 }
 
 // Logout logs out of the current authenticated state (logout).
@@ -88,7 +88,7 @@ func (c *ClientConn) Logout(ctx context.Context, req *LogoutRequest) (*LogoutRes
 	if !c.capabilities().Auth.Logout.Present() {
 		return nil, unsupported(MethodLogout, "auth.logout")
 	}
-	return methodLogout.Call(ctx, c.rpc, req)
+	return call(ctx, c.rpc, methodLogout, req)
 }
 
 // AuthStatus queries the agent's current authentication state (auth/status).
@@ -107,7 +107,7 @@ func (c *ClientConn) AuthStatus(ctx context.Context, req *AuthStatusRequest) (*A
 	if !c.capabilities().Auth.Status.Present() {
 		return nil, unsupported(MethodAuthStatus, "auth.status")
 	}
-	return methodAuthStatus.Call(ctx, c.rpc, req)
+	return call(ctx, c.rpc, methodAuthStatus, req)
 }
 
 // newSession calls session/new. The reader calls then with the answer before it handles the messages that follow it.
@@ -149,7 +149,7 @@ func (c *ClientConn) ListSessions(ctx context.Context, req *ListSessionsRequest)
 	if missing := c.capabilities().lacksForListSessions(req); missing != "" {
 		return nil, unsupported(MethodListSessions, missing)
 	}
-	return methodListSessions.Call(ctx, c.rpc, req)
+	return call(ctx, c.rpc, methodListSessions, req)
 }
 
 // deleteSession calls session/delete. The reader calls then with the answer before it handles the messages that follow
@@ -192,7 +192,7 @@ func (c *ClientConn) ArchiveSession(ctx context.Context, req *ArchiveSessionRequ
 	if !c.capabilities().SessionCapabilities.Archive.Present() {
 		return nil, unsupported(MethodArchiveSession, "sessionCapabilities.archive")
 	}
-	return methodArchiveSession.Call(ctx, c.rpc, req)
+	return call(ctx, c.rpc, methodArchiveSession, req)
 }
 
 // UnarchiveSession unarchives a session, returning it to default `session/list` results (session/unarchive).
@@ -210,7 +210,7 @@ func (c *ClientConn) UnarchiveSession(ctx context.Context, req *UnarchiveSession
 	if !c.capabilities().SessionCapabilities.Archive.Present() {
 		return nil, unsupported(MethodUnarchiveSession, "sessionCapabilities.archive")
 	}
-	return methodUnarchiveSession.Call(ctx, c.rpc, req)
+	return call(ctx, c.rpc, methodUnarchiveSession, req)
 }
 
 // SessionStatus checks whether the Agent has a session in memory, without changing it (session/status).
@@ -228,7 +228,7 @@ func (c *ClientConn) SessionStatus(ctx context.Context, req *SessionStatusReques
 	if !c.capabilities().SessionCapabilities.Status.Present() {
 		return nil, unsupported(MethodSessionStatus, "sessionCapabilities.status")
 	}
-	return methodSessionStatus.Call(ctx, c.rpc, req)
+	return call(ctx, c.rpc, methodSessionStatus, req)
 }
 
 // SetSessionTitle sets the title of a session (session/set_title).
@@ -249,7 +249,7 @@ func (c *ClientConn) SetSessionTitle(ctx context.Context, req *SetSessionTitleRe
 	if !c.capabilities().SessionCapabilities.Title.Present() {
 		return nil, unsupported(MethodSetSessionTitle, "sessionCapabilities.title")
 	}
-	return methodSetSessionTitle.Call(ctx, c.rpc, req)
+	return call(ctx, c.rpc, methodSetSessionTitle, req)
 }
 
 // resumeSession calls session/resume. The reader calls then with the answer before it handles the messages that follow
@@ -286,7 +286,7 @@ func (c *ClientConn) MessageMCPNotification(ctx context.Context, n *MessageMCPNo
 	if err := c.check(MethodMessageMCPNotification, n); err != nil {
 		return err
 	}
-	return methodMessageMCPNotification.Notify(ctx, c.rpc, n)
+	return notify(ctx, c.rpc, MethodMessageMCPNotification, n)
 }
 
 // WriteTextFile writes content to a text file in the client's file system (fs/write_text_file).
@@ -307,7 +307,7 @@ func (c *AgentConn) WriteTextFile(ctx context.Context, req *WriteTextFileRequest
 	if !c.capabilities().FS.WriteTextFile {
 		return nil, unsupported(MethodWriteTextFile, "fs.writeTextFile")
 	}
-	return methodWriteTextFile.Call(ctx, c.rpc, req)
+	return call(ctx, c.rpc, methodWriteTextFile, req)
 }
 
 // ReadTextFile reads content from a text file in the client's file system (fs/read_text_file).
@@ -328,7 +328,7 @@ func (c *AgentConn) ReadTextFile(ctx context.Context, req *ReadTextFileRequest) 
 	if !c.capabilities().FS.ReadTextFile {
 		return nil, unsupported(MethodReadTextFile, "fs.readTextFile")
 	}
-	return methodReadTextFile.Call(ctx, c.rpc, req)
+	return call(ctx, c.rpc, methodReadTextFile, req)
 }
 
 // RequestPermission requests permission from the user for a tool call operation (session/request_permission).
@@ -347,7 +347,7 @@ func (c *AgentConn) RequestPermission(ctx context.Context, req *RequestPermissio
 	if err := c.check(MethodRequestPermission, req); err != nil {
 		return nil, err
 	}
-	return methodRequestPermission.Call(ctx, c.rpc, req)
+	return call(ctx, c.rpc, methodRequestPermission, req)
 }
 
 // CreateTerminal executes a command in a new terminal (terminal/create).
@@ -374,7 +374,7 @@ func (c *AgentConn) CreateTerminal(ctx context.Context, req *CreateTerminalReque
 	if !c.capabilities().Terminal {
 		return nil, unsupported(MethodCreateTerminal, "terminal")
 	}
-	return methodCreateTerminal.Call(ctx, c.rpc, req)
+	return call(ctx, c.rpc, methodCreateTerminal, req)
 }
 
 // TerminalOutput gets the terminal output and exit status (terminal/output).
@@ -395,7 +395,7 @@ func (c *AgentConn) TerminalOutput(ctx context.Context, req *TerminalOutputReque
 	if !c.capabilities().Terminal {
 		return nil, unsupported(MethodTerminalOutput, "terminal")
 	}
-	return methodTerminalOutput.Call(ctx, c.rpc, req)
+	return call(ctx, c.rpc, methodTerminalOutput, req)
 }
 
 // ReleaseTerminal releases a terminal (terminal/release).
@@ -422,7 +422,7 @@ func (c *AgentConn) ReleaseTerminal(ctx context.Context, req *ReleaseTerminalReq
 	if !c.capabilities().Terminal {
 		return nil, unsupported(MethodReleaseTerminal, "terminal")
 	}
-	return methodReleaseTerminal.Call(ctx, c.rpc, req)
+	return call(ctx, c.rpc, methodReleaseTerminal, req)
 }
 
 // WaitForTerminalExit waits for the terminal command to exit and return its exit status (terminal/wait_for_exit).
@@ -440,7 +440,7 @@ func (c *AgentConn) WaitForTerminalExit(ctx context.Context, req *WaitForTermina
 	if !c.capabilities().Terminal {
 		return nil, unsupported(MethodWaitForTerminalExit, "terminal")
 	}
-	return methodWaitForTerminalExit.Call(ctx, c.rpc, req)
+	return call(ctx, c.rpc, methodWaitForTerminalExit, req)
 }
 
 // KillTerminal kills the terminal command without releasing the terminal (terminal/kill).
@@ -466,7 +466,7 @@ func (c *AgentConn) KillTerminal(ctx context.Context, req *KillTerminalRequest) 
 	if !c.capabilities().Terminal {
 		return nil, unsupported(MethodKillTerminal, "terminal")
 	}
-	return methodKillTerminal.Call(ctx, c.rpc, req)
+	return call(ctx, c.rpc, methodKillTerminal, req)
 }
 
 // createElicitation calls elicitation/create. The reader calls then with the answer before it handles the messages that
@@ -490,7 +490,7 @@ func (c *AgentConn) MessageMCP(ctx context.Context, req *MessageMCPRequest) (*Me
 	if err := c.check(MethodMessageMCP, req); err != nil {
 		return nil, err
 	}
-	return methodMessageMCP.Call(ctx, c.rpc, req)
+	return call(ctx, c.rpc, methodMessageMCP, req)
 }
 
 // SessionUpdate handles session update notifications from the agent (session/update).
@@ -514,7 +514,7 @@ func (c *AgentConn) SessionUpdate(ctx context.Context, n *SessionNotification) e
 	if missing := c.capabilities().lacksForSessionUpdate(n); missing != "" {
 		return unsupported(MethodSessionUpdate, missing)
 	}
-	return methodSessionUpdate.Notify(ctx, c.rpc, n)
+	return notify(ctx, c.rpc, MethodSessionUpdate, n)
 }
 
 // AuthStatusUpdate serves auth/status_update.
@@ -525,7 +525,7 @@ func (c *AgentConn) AuthStatusUpdate(ctx context.Context, n *AuthStatusUpdateNot
 	if err := c.check(MethodAuthStatusUpdate, n); err != nil {
 		return err
 	}
-	return methodAuthStatusUpdate.Notify(ctx, c.rpc, n)
+	return notify(ctx, c.rpc, MethodAuthStatusUpdate, n)
 }
 
 // InitializeProxy initializes a component as a proxy (proxy/initialize).
@@ -536,7 +536,7 @@ func (c *AgentConn) AuthStatusUpdate(ctx context.Context, n *AuthStatusUpdateNot
 // Experimental: any minor release may change or remove it.
 func (c *ProxyConn) InitializeProxy(ctx context.Context, req *InitializeProxyRequest) (*InitializeProxyResponse, error) {
 	req = orEmpty(req)
-	return methodInitializeProxy.Call(ctx, c.rpc, req)
+	return call(ctx, c.rpc, methodInitializeProxy, req)
 }
 
 // ProxySuccessor forwards a request to or from a proxy's successor (proxy/successor).
@@ -547,7 +547,7 @@ func (c *ProxyConn) InitializeProxy(ctx context.Context, req *InitializeProxyReq
 // Experimental: any minor release may change or remove it.
 func (c *ProxyConn) ProxySuccessor(ctx context.Context, req *ProxySuccessorRequest) (*ProxySuccessorResponse, error) {
 	req = orEmpty(req)
-	return methodProxySuccessor.Call(ctx, c.rpc, req)
+	return call(ctx, c.rpc, methodProxySuccessor, req)
 }
 
 // ProxySuccessorNotification forwards a notification to or from a proxy's successor (proxy/successor).
@@ -558,5 +558,5 @@ func (c *ProxyConn) ProxySuccessor(ctx context.Context, req *ProxySuccessorReque
 // Experimental: any minor release may change or remove it.
 func (c *ProxyConn) ProxySuccessorNotification(ctx context.Context, n *ProxySuccessorNotification) error {
 	n = orEmpty(n)
-	return methodProxySuccessorNotification.Notify(ctx, c.rpc, n)
+	return notify(ctx, c.rpc, MethodProxySuccessorNotification, n)
 }

@@ -250,7 +250,9 @@ func (a *agentSide) configureRoute(r *engine.Route) {
 }
 
 // initializeRoute serves initialize.
-func (a *agentSide) initializeRoute() engine.Route { return handle(methodInitialize, a.initialize) }
+func (a *agentSide) initializeRoute() engine.Route {
+	return engine.HandleRequest(MethodInitialize, false, a.initialize)
+}
 
 // initialize negotiates the version: if the client's version is not ours, the answer has ours, and the client decides.
 func (a *agentSide) initialize(ctx context.Context, req *InitializeRequest) (*InitializeResponse, error) {
@@ -307,7 +309,7 @@ func (c *clientSide) request() (*InitializeRequest, error) {
 	}
 	c.handlers.CreateTerminal = verified(
 		&c.opts.Conn, MethodCreateTerminal, c.handlers.CreateTerminal,
-		noExtraCheck[CreateTerminalRequest, CreateTerminalResponse])
+		noExtraCheck[*CreateTerminalRequest, *CreateTerminalResponse])
 	req := &InitializeRequest{ProtocolVersion: Version, ClientCapabilities: caps}
 	if c.opts.Info.Name != "" {
 		req.ClientInfo = Some(c.opts.Info)

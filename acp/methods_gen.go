@@ -3,8 +3,6 @@
 
 package acp
 
-import "github.com/acpgo/sdk/acp/rpc"
-
 // The names of the protocol's methods.
 const (
 	// MethodWriteTextFile names a request that clients handle.
@@ -119,44 +117,44 @@ const (
 	MethodProxySuccessorNotification = "proxy/successor"
 )
 
+// requestMethod is an engine.RequestMethod without methods, which the compiler would make for each.
+type requestMethod[P, R any] struct {
+	Name       string
+	NullResult bool
+}
+
 var (
-	methodWriteTextFile              = rpc.RequestMethod[WriteTextFileRequest, WriteTextFileResponse]{Name: MethodWriteTextFile, NullResult: true}
-	methodReadTextFile               = rpc.RequestMethod[ReadTextFileRequest, ReadTextFileResponse]{Name: MethodReadTextFile}
-	methodRequestPermission          = rpc.RequestMethod[RequestPermissionRequest, RequestPermissionResponse]{Name: MethodRequestPermission}
-	methodCreateTerminal             = rpc.RequestMethod[CreateTerminalRequest, CreateTerminalResponse]{Name: MethodCreateTerminal}
-	methodTerminalOutput             = rpc.RequestMethod[TerminalOutputRequest, TerminalOutputResponse]{Name: MethodTerminalOutput}
-	methodReleaseTerminal            = rpc.RequestMethod[ReleaseTerminalRequest, ReleaseTerminalResponse]{Name: MethodReleaseTerminal, NullResult: true}
-	methodWaitForTerminalExit        = rpc.RequestMethod[WaitForTerminalExitRequest, WaitForTerminalExitResponse]{Name: MethodWaitForTerminalExit, NullResult: true}
-	methodKillTerminal               = rpc.RequestMethod[KillTerminalRequest, KillTerminalResponse]{Name: MethodKillTerminal, NullResult: true}
-	methodCreateElicitation          = rpc.RequestMethod[CreateElicitationRequest, CreateElicitationResponse]{Name: MethodCreateElicitation}
-	methodMessageMCP                 = rpc.RequestMethod[MessageMCPRequest, MessageMCPResponse]{Name: MethodMessageMCP}
-	methodSessionUpdate              = rpc.NotificationMethod[SessionNotification]{Name: MethodSessionUpdate}
-	methodCompleteElicitation        = rpc.NotificationMethod[CompleteElicitationNotification]{Name: MethodCompleteElicitation}
-	methodAuthStatusUpdate           = rpc.NotificationMethod[AuthStatusUpdateNotification]{Name: MethodAuthStatusUpdate}
-	methodInitialize                 = rpc.RequestMethod[InitializeRequest, InitializeResponse]{Name: MethodInitialize}
-	methodAuthenticate               = rpc.RequestMethod[AuthenticateRequest, AuthenticateResponse]{Name: MethodAuthenticate, NullResult: true}
-	methodListProviders              = rpc.RequestMethod[ListProvidersRequest, ListProvidersResponse]{Name: MethodListProviders}
-	methodSetProvider                = rpc.RequestMethod[SetProviderRequest, SetProviderResponse]{Name: MethodSetProvider, NullResult: true}
-	methodDisableProvider            = rpc.RequestMethod[DisableProviderRequest, DisableProviderResponse]{Name: MethodDisableProvider, NullResult: true}
-	methodLogout                     = rpc.RequestMethod[LogoutRequest, LogoutResponse]{Name: MethodLogout, NullResult: true}
-	methodAuthStatus                 = rpc.RequestMethod[AuthStatusRequest, AuthStatusResponse]{Name: MethodAuthStatus}
-	methodNewSession                 = rpc.RequestMethod[NewSessionRequest, NewSessionResponse]{Name: MethodNewSession}
-	methodLoadSession                = rpc.RequestMethod[LoadSessionRequest, LoadSessionResponse]{Name: MethodLoadSession, NullResult: true}
-	methodListSessions               = rpc.RequestMethod[ListSessionsRequest, ListSessionsResponse]{Name: MethodListSessions}
-	methodDeleteSession              = rpc.RequestMethod[DeleteSessionRequest, DeleteSessionResponse]{Name: MethodDeleteSession, NullResult: true}
-	methodForkSession                = rpc.RequestMethod[ForkSessionRequest, ForkSessionResponse]{Name: MethodForkSession}
-	methodArchiveSession             = rpc.RequestMethod[ArchiveSessionRequest, ArchiveSessionResponse]{Name: MethodArchiveSession, NullResult: true}
-	methodUnarchiveSession           = rpc.RequestMethod[UnarchiveSessionRequest, UnarchiveSessionResponse]{Name: MethodUnarchiveSession, NullResult: true}
-	methodSessionStatus              = rpc.RequestMethod[SessionStatusRequest, SessionStatusResponse]{Name: MethodSessionStatus}
-	methodSetSessionTitle            = rpc.RequestMethod[SetSessionTitleRequest, SetSessionTitleResponse]{Name: MethodSetSessionTitle}
-	methodResumeSession              = rpc.RequestMethod[ResumeSessionRequest, ResumeSessionResponse]{Name: MethodResumeSession, NullResult: true}
-	methodCloseSession               = rpc.RequestMethod[CloseSessionRequest, CloseSessionResponse]{Name: MethodCloseSession, NullResult: true}
-	methodSetSessionMode             = rpc.RequestMethod[SetSessionModeRequest, SetSessionModeResponse]{Name: MethodSetSessionMode, NullResult: true}
-	methodSetSessionConfigOption     = rpc.RequestMethod[SetSessionConfigOptionRequest, SetSessionConfigOptionResponse]{Name: MethodSetSessionConfigOption}
-	methodPrompt                     = rpc.RequestMethod[PromptRequest, PromptResponse]{Name: MethodPrompt}
-	methodCancel                     = rpc.NotificationMethod[CancelNotification]{Name: MethodCancel}
-	methodMessageMCPNotification     = rpc.NotificationMethod[MessageMCPNotification]{Name: MethodMessageMCPNotification}
-	methodInitializeProxy            = rpc.RequestMethod[InitializeProxyRequest, InitializeProxyResponse]{Name: MethodInitializeProxy}
-	methodProxySuccessor             = rpc.RequestMethod[ProxySuccessorRequest, ProxySuccessorResponse]{Name: MethodProxySuccessor}
-	methodProxySuccessorNotification = rpc.NotificationMethod[ProxySuccessorNotification]{Name: MethodProxySuccessorNotification}
+	methodWriteTextFile          = requestMethod[*WriteTextFileRequest, *WriteTextFileResponse]{Name: MethodWriteTextFile, NullResult: true}
+	methodReadTextFile           = requestMethod[*ReadTextFileRequest, *ReadTextFileResponse]{Name: MethodReadTextFile}
+	methodRequestPermission      = requestMethod[*RequestPermissionRequest, *RequestPermissionResponse]{Name: MethodRequestPermission}
+	methodCreateTerminal         = requestMethod[*CreateTerminalRequest, *CreateTerminalResponse]{Name: MethodCreateTerminal}
+	methodTerminalOutput         = requestMethod[*TerminalOutputRequest, *TerminalOutputResponse]{Name: MethodTerminalOutput}
+	methodReleaseTerminal        = requestMethod[*ReleaseTerminalRequest, *ReleaseTerminalResponse]{Name: MethodReleaseTerminal, NullResult: true}
+	methodWaitForTerminalExit    = requestMethod[*WaitForTerminalExitRequest, *WaitForTerminalExitResponse]{Name: MethodWaitForTerminalExit, NullResult: true}
+	methodKillTerminal           = requestMethod[*KillTerminalRequest, *KillTerminalResponse]{Name: MethodKillTerminal, NullResult: true}
+	methodCreateElicitation      = requestMethod[*CreateElicitationRequest, *CreateElicitationResponse]{Name: MethodCreateElicitation}
+	methodMessageMCP             = requestMethod[*MessageMCPRequest, *MessageMCPResponse]{Name: MethodMessageMCP}
+	methodInitialize             = requestMethod[*InitializeRequest, *InitializeResponse]{Name: MethodInitialize}
+	methodAuthenticate           = requestMethod[*AuthenticateRequest, *AuthenticateResponse]{Name: MethodAuthenticate, NullResult: true}
+	methodListProviders          = requestMethod[*ListProvidersRequest, *ListProvidersResponse]{Name: MethodListProviders}
+	methodSetProvider            = requestMethod[*SetProviderRequest, *SetProviderResponse]{Name: MethodSetProvider, NullResult: true}
+	methodDisableProvider        = requestMethod[*DisableProviderRequest, *DisableProviderResponse]{Name: MethodDisableProvider, NullResult: true}
+	methodLogout                 = requestMethod[*LogoutRequest, *LogoutResponse]{Name: MethodLogout, NullResult: true}
+	methodAuthStatus             = requestMethod[*AuthStatusRequest, *AuthStatusResponse]{Name: MethodAuthStatus}
+	methodNewSession             = requestMethod[*NewSessionRequest, *NewSessionResponse]{Name: MethodNewSession}
+	methodLoadSession            = requestMethod[*LoadSessionRequest, *LoadSessionResponse]{Name: MethodLoadSession, NullResult: true}
+	methodListSessions           = requestMethod[*ListSessionsRequest, *ListSessionsResponse]{Name: MethodListSessions}
+	methodDeleteSession          = requestMethod[*DeleteSessionRequest, *DeleteSessionResponse]{Name: MethodDeleteSession, NullResult: true}
+	methodForkSession            = requestMethod[*ForkSessionRequest, *ForkSessionResponse]{Name: MethodForkSession}
+	methodArchiveSession         = requestMethod[*ArchiveSessionRequest, *ArchiveSessionResponse]{Name: MethodArchiveSession, NullResult: true}
+	methodUnarchiveSession       = requestMethod[*UnarchiveSessionRequest, *UnarchiveSessionResponse]{Name: MethodUnarchiveSession, NullResult: true}
+	methodSessionStatus          = requestMethod[*SessionStatusRequest, *SessionStatusResponse]{Name: MethodSessionStatus}
+	methodSetSessionTitle        = requestMethod[*SetSessionTitleRequest, *SetSessionTitleResponse]{Name: MethodSetSessionTitle}
+	methodResumeSession          = requestMethod[*ResumeSessionRequest, *ResumeSessionResponse]{Name: MethodResumeSession, NullResult: true}
+	methodCloseSession           = requestMethod[*CloseSessionRequest, *CloseSessionResponse]{Name: MethodCloseSession, NullResult: true}
+	methodSetSessionMode         = requestMethod[*SetSessionModeRequest, *SetSessionModeResponse]{Name: MethodSetSessionMode, NullResult: true}
+	methodSetSessionConfigOption = requestMethod[*SetSessionConfigOptionRequest, *SetSessionConfigOptionResponse]{Name: MethodSetSessionConfigOption}
+	methodPrompt                 = requestMethod[*PromptRequest, *PromptResponse]{Name: MethodPrompt}
+	methodInitializeProxy        = requestMethod[*InitializeProxyRequest, *InitializeProxyResponse]{Name: MethodInitializeProxy}
+	methodProxySuccessor         = requestMethod[*ProxySuccessorRequest, *ProxySuccessorResponse]{Name: MethodProxySuccessor}
 )

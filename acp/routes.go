@@ -14,25 +14,24 @@ import (
 // errNotInitialized is the error for messages that arrive, or would be sent, before initialize has been answered.
 var errNotInitialized = ErrInvalidRequest.WithMessagef("Invalid request: initialize comes first")
 
+// The types of parameters, results and sessions in generic functions are pointers, because the compiler makes a generic
+// function once for all pointers, but again for each struct.
+
 // orEmpty returns params, or a pointer to a zero value if params is nil.
-func orEmpty[P any](params *P) *P {
-	if params == nil {
-		return new(P)
-	}
-	return params
-}
+func orEmpty[P any](params P) P { return engine.OrNew(params) }
 
 // verified wraps a request handler so that a result that check, or checkIDs, refuses is not sent. The peer gets an
 // internal error that names the mistake, and a warning is logged.
 func verified[P, R, Of any](
-	opts *ConnOptions, method string, fn func(context.Context, *Of, *P) (*R, error), check func(*P, *R) *flaw,
-) func(context.Context, *Of, *P) (*R, error) {
+	opts *ConnOptions, method string, fn func(context.Context, Of, P) (R, error), check func(P, R) *flaw,
+) func(context.Context, Of, P) (R, error) {
 	if fn == nil {
 		return nil
 	}
-	return func(ctx context.Context, of *Of, params *P) (*R, error) {
+	return func(ctx context.Context, of Of, params P) (R, error) {
+		var none R
 		res, err := fn(ctx, of, params)
-		if err != nil || res == nil {
+		if err != nil || any(res) == any(none) {
 			return res, err
 		}
 		wrong := checkIDs(res)
@@ -44,7 +43,7 @@ func verified[P, R, Of any](
 		}
 		loggerOf(opts).WarnContext(ctx, "the result of a handler is not valid and was not sent", "method", method, "error",
 			wrong)
-		return nil, rpc.Errorf(rpc.ErrInternal, "Internal error: the result of %s is not valid: %v", method, wrong)
+		return none, rpc.Errorf(rpc.ErrInternal, "Internal error: the result of %s is not valid: %v", method, wrong)
 	}
 }
 
@@ -67,7 +66,7 @@ func loggerOf(opts *ConnOptions) *slog.Logger {
 }
 
 // noExtraCheck is a check for verified that accepts everything; verified checks ids itself.
-func noExtraCheck[P, R any](*P, *R) *flaw { return nil }
+func noExtraCheck[P, R any](P, R) *flaw { return nil }
 
 // rawID returns the id of an object of an unknown type, or "".
 func rawID(raw json.RawMessage, member string) string {
@@ -81,44 +80,42 @@ func rawID(raw json.RawMessage, member string) string {
 
 // request returns the route of a request handler. The handler receives the result of of: the session that the
 // parameters name, or the connection.
-//
-//go:noinline
 func request[P, R, Of any](
-	m rpc.RequestMethod[P, R], of func(*P) *Of, fn func(context.Context, *Of, *P) (*R, error),
+	m requestMethod[P, R], of func(P) Of, fn func(context.Context, Of, P) (R, error),
 ) engine.Route {
 	if fn == nil {
-		return handle(m, nil)
+		return engine.HandleRequest[P, R](m.Name, m.NullResult, nil)
 	}
-	return handle(m, func(ctx context.Context, params *P) (*R, error) { return fn(ctx, of(params), params) })
+	return engine.HandleRequest(m.Name, m.NullResult,
+		func(ctx context.Context, params P) (R, error) { return fn(ctx, of(params), params) })
 }
 
 // notification returns the route of a notification handler; see request.
-//
-//go:noinline
 func notification[P, Of any](
-	m rpc.NotificationMethod[P], of func(*P) *Of, fn func(context.Context, *Of, *P) error,
+	method string, of func(*P) Of, fn func(context.Context, Of, *P) error,
 ) engine.Route {
 	if fn == nil {
-		return engine.HandleNotification[P](m.Name, nil)
+		return engine.HandleNotification[P](method, nil)
 	}
-	return engine.HandleNotification(m.Name,
+	return engine.HandleNotification(method,
 		func(ctx context.Context, params *P) error { return fn(ctx, of(params), params) })
 }
 
-// handle returns the route of a request handler. Like the functions above, it is not inlined, because the compiler
-// would make the functions in them again for each caller.
-//
-//go:noinline
-func handle[P, R any](m rpc.RequestMethod[P, R], fn func(context.Context, *P) (*R, error)) engine.Route {
-	return engine.HandleRequest(m.Name, m.NullResult, fn)
+// call calls a method of the peer.
+func call[P, R any](ctx context.Context, conn *rpc.Conn, m requestMethod[P, R], params P) (R, error) {
+	return engine.Request[R](ctx, (*engine.Conn)(conn), m.Name, orEmpty(params), m.NullResult)
 }
 
-// callThen calls a method of the peer. The reader goroutine calls then with the result before any later message is
-// handled.
+// callThen is call, except that the reader goroutine calls then with the result before any later message is handled.
 func callThen[P, R any](
-	ctx context.Context, conn *rpc.Conn, m rpc.RequestMethod[P, R], params *P, then func(*R),
-) (*R, error) {
-	return engine.Request(ctx, (*engine.Conn)(conn), m.Name, orEmpty(params), m.NullResult, then)
+	ctx context.Context, conn *rpc.Conn, m requestMethod[P, R], params P, then func(R),
+) (R, error) {
+	return engine.RequestThen(ctx, (*engine.Conn)(conn), m.Name, orEmpty(params), m.NullResult, then)
+}
+
+// notify sends a notification to the peer.
+func notify(ctx context.Context, conn *rpc.Conn, method string, params any) error {
+	return engine.NotifyRaw(ctx, (*engine.Conn)(conn), method, params)
 }
 
 // unsupported returns the error for a call that was not sent because its capability was not advertised.

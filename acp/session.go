@@ -119,7 +119,7 @@ func (c *AgentConn) CompleteElicitation(ctx context.Context, n *CompleteElicitat
 	if missing := c.capabilities().lacksForCompleteElicitation(n); missing != "" {
 		return unsupported(MethodCompleteElicitation, missing)
 	}
-	err := methodCompleteElicitation.Notify(ctx, c.rpc, n)
+	err := notify(ctx, c.rpc, MethodCompleteElicitation, n)
 	if err == nil {
 		c.urls.remove(n.ElicitationID)
 	}

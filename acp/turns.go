@@ -30,7 +30,7 @@ func (c *ClientConn) Prompt(ctx context.Context, req *PromptRequest) (*PromptRes
 	if err := c.checkPrompt(req); err != nil {
 		return nil, err
 	}
-	m := engine.RequestMethod[PromptRequest, PromptResponse](methodPrompt)
+	m := engine.RequestMethod[*PromptRequest, *PromptResponse](methodPrompt)
 	return engine.RunTurn(ctx, (*engine.Conn)(c.rpc), m, req, turnSpec(req.SessionID))
 }
 
@@ -137,7 +137,7 @@ func (s *ClientSession) Stream(ctx context.Context, prompt ...ContentBlock) *Tur
 	if err := s.conn.checkPrompt(req); err != nil {
 		return &Turn{engine.FailedTurn[SessionUpdate, PromptResponse](ctx, (*engine.Conn)(s.conn.rpc), err)}
 	}
-	m := engine.RequestMethod[PromptRequest, PromptResponse](methodPrompt)
+	m := engine.RequestMethod[*PromptRequest, *PromptResponse](methodPrompt)
 	return &Turn{engine.StartTurn(ctx, (*engine.Conn)(s.conn.rpc), m, req, turnSpec(s.id), pickUpdate)}
 }
 

@@ -27,7 +27,7 @@ func (c *ClientConn) LoginAuth(ctx context.Context, req *LoginAuthRequest) (*Log
 	if err := c.check(MethodLoginAuth, req); err != nil {
 		return nil, err
 	}
-	return methodLoginAuth.Call(ctx, c.rpc, req)
+	return call(ctx, c.rpc, methodLoginAuth, req)
 }
 
 // ListProviders lists providers that can be configured by the client (providers/list).
@@ -43,7 +43,7 @@ func (c *ClientConn) ListProviders(ctx context.Context, req *ListProvidersReques
 	if !c.capabilities().Providers.Present() {
 		return nil, unsupported(MethodListProviders, "providers")
 	}
-	return methodListProviders.Call(ctx, c.rpc, req)
+	return call(ctx, c.rpc, methodListProviders, req)
 }
 
 // SetProvider replaces the configuration for a provider (providers/set).
@@ -59,7 +59,7 @@ func (c *ClientConn) SetProvider(ctx context.Context, req *SetProviderRequest) (
 	if !c.capabilities().Providers.Present() {
 		return nil, unsupported(MethodSetProvider, "providers")
 	}
-	return methodSetProvider.Call(ctx, c.rpc, req)
+	return call(ctx, c.rpc, methodSetProvider, req)
 }
 
 // DisableProvider disables a provider (providers/disable).
@@ -75,7 +75,7 @@ func (c *ClientConn) DisableProvider(ctx context.Context, req *DisableProviderRe
 	if !c.capabilities().Providers.Present() {
 		return nil, unsupported(MethodDisableProvider, "providers")
 	}
-	return methodDisableProvider.Call(ctx, c.rpc, req)
+	return call(ctx, c.rpc, methodDisableProvider, req)
 }
 
 // LogoutAuth logs out of the current authenticated state (auth/logout).
@@ -92,7 +92,7 @@ func (c *ClientConn) LogoutAuth(ctx context.Context, req *LogoutAuthRequest) (*L
 	if err := c.check(MethodLogoutAuth, req); err != nil {
 		return nil, err
 	}
-	return methodLogoutAuth.Call(ctx, c.rpc, req)
+	return call(ctx, c.rpc, methodLogoutAuth, req)
 }
 
 // AuthStatus queries the agent's current authentication state (auth/status).
@@ -111,7 +111,7 @@ func (c *ClientConn) AuthStatus(ctx context.Context, req *AuthStatusRequest) (*A
 	if !c.capabilities().Auth.Value().Status.Present() {
 		return nil, unsupported(MethodAuthStatus, "auth.status")
 	}
-	return methodAuthStatus.Call(ctx, c.rpc, req)
+	return call(ctx, c.rpc, methodAuthStatus, req)
 }
 
 // newSession calls session/new. The reader calls then with the answer before it handles the messages that follow it.
@@ -139,7 +139,7 @@ func (c *ClientConn) ListSessions(ctx context.Context, req *ListSessionsRequest)
 	if missing := c.capabilities().lacksForListSessions(req); missing != "" {
 		return nil, unsupported(MethodListSessions, missing)
 	}
-	return methodListSessions.Call(ctx, c.rpc, req)
+	return call(ctx, c.rpc, methodListSessions, req)
 }
 
 // deleteSession calls session/delete. The reader calls then with the answer before it handles the messages that follow
@@ -182,7 +182,7 @@ func (c *ClientConn) ArchiveSession(ctx context.Context, req *ArchiveSessionRequ
 	if !c.capabilities().Session.Value().Archive.Present() {
 		return nil, unsupported(MethodArchiveSession, "session.archive")
 	}
-	return methodArchiveSession.Call(ctx, c.rpc, req)
+	return call(ctx, c.rpc, methodArchiveSession, req)
 }
 
 // UnarchiveSession unarchives a session, returning it to default `session/list` results (session/unarchive).
@@ -200,7 +200,7 @@ func (c *ClientConn) UnarchiveSession(ctx context.Context, req *UnarchiveSession
 	if !c.capabilities().Session.Value().Archive.Present() {
 		return nil, unsupported(MethodUnarchiveSession, "session.archive")
 	}
-	return methodUnarchiveSession.Call(ctx, c.rpc, req)
+	return call(ctx, c.rpc, methodUnarchiveSession, req)
 }
 
 // SessionStatus checks whether the Agent has a session in memory, without changing it (session/status).
@@ -218,7 +218,7 @@ func (c *ClientConn) SessionStatus(ctx context.Context, req *SessionStatusReques
 	if !c.capabilities().Session.Value().Status.Present() {
 		return nil, unsupported(MethodSessionStatus, "session.status")
 	}
-	return methodSessionStatus.Call(ctx, c.rpc, req)
+	return call(ctx, c.rpc, methodSessionStatus, req)
 }
 
 // SetSessionTitle sets the title of a session (session/set_title).
@@ -239,7 +239,7 @@ func (c *ClientConn) SetSessionTitle(ctx context.Context, req *SetSessionTitleRe
 	if !c.capabilities().Session.Value().Title.Present() {
 		return nil, unsupported(MethodSetSessionTitle, "session.title")
 	}
-	return methodSetSessionTitle.Call(ctx, c.rpc, req)
+	return call(ctx, c.rpc, methodSetSessionTitle, req)
 }
 
 // resumeSession calls session/resume. The reader calls then with the answer before it handles the messages that follow
@@ -277,7 +277,7 @@ func (c *ClientConn) CancelToolCall(ctx context.Context, req *CancelToolCallRequ
 	if err := c.check(MethodCancelToolCall, req); err != nil {
 		return nil, err
 	}
-	return methodCancelToolCall.Call(ctx, c.rpc, req)
+	return call(ctx, c.rpc, methodCancelToolCall, req)
 }
 
 // CancelTerminal stops one terminal's process without cancelling the rest of the session's work (terminal/cancel).
@@ -289,7 +289,7 @@ func (c *ClientConn) CancelTerminal(ctx context.Context, req *CancelTerminalRequ
 	if err := c.check(MethodCancelTerminal, req); err != nil {
 		return nil, err
 	}
-	return methodCancelTerminal.Call(ctx, c.rpc, req)
+	return call(ctx, c.rpc, methodCancelTerminal, req)
 }
 
 // Prompt processes a user prompt within a session (session/prompt).
@@ -321,7 +321,7 @@ func (c *ClientConn) Prompt(ctx context.Context, req *PromptRequest) (*PromptRes
 	if missing := c.capabilities().lacksForPrompt(req); missing != "" {
 		return nil, unsupported(MethodPrompt, missing)
 	}
-	return methodPrompt.Call(ctx, c.rpc, req)
+	return call(ctx, c.rpc, methodPrompt, req)
 }
 
 // MessageMCPNotification sends an MCP-over-ACP notification (mcp/message).
@@ -332,7 +332,7 @@ func (c *ClientConn) MessageMCPNotification(ctx context.Context, n *MessageMCPNo
 	if err := c.check(MethodMessageMCPNotification, n); err != nil {
 		return err
 	}
-	return methodMessageMCPNotification.Notify(ctx, c.rpc, n)
+	return notify(ctx, c.rpc, MethodMessageMCPNotification, n)
 }
 
 // RequestPermission requests permission from the user for an operation (session/request_permission).
@@ -351,7 +351,7 @@ func (c *AgentConn) RequestPermission(ctx context.Context, req *RequestPermissio
 	if err := c.check(MethodRequestPermission, req); err != nil {
 		return nil, err
 	}
-	return methodRequestPermission.Call(ctx, c.rpc, req)
+	return call(ctx, c.rpc, methodRequestPermission, req)
 }
 
 // createElicitation calls elicitation/create. The reader calls then with the answer before it handles the messages that
@@ -375,7 +375,7 @@ func (c *AgentConn) MessageMCP(ctx context.Context, req *MessageMCPRequest) (*Me
 	if err := c.check(MethodMessageMCP, req); err != nil {
 		return nil, err
 	}
-	return methodMessageMCP.Call(ctx, c.rpc, req)
+	return call(ctx, c.rpc, methodMessageMCP, req)
 }
 
 // SessionUpdate handles session update notifications from the agent (session/update).
@@ -394,7 +394,7 @@ func (c *AgentConn) SessionUpdate(ctx context.Context, n *UpdateSessionNotificat
 	if err := c.check(MethodSessionUpdate, n); err != nil {
 		return err
 	}
-	return methodSessionUpdate.Notify(ctx, c.rpc, n)
+	return notify(ctx, c.rpc, MethodSessionUpdate, n)
 }
 
 // AuthStatusUpdate serves auth/status_update.
@@ -405,7 +405,7 @@ func (c *AgentConn) AuthStatusUpdate(ctx context.Context, n *AuthStatusUpdateNot
 	if err := c.check(MethodAuthStatusUpdate, n); err != nil {
 		return err
 	}
-	return methodAuthStatusUpdate.Notify(ctx, c.rpc, n)
+	return notify(ctx, c.rpc, MethodAuthStatusUpdate, n)
 }
 
 // InitializeProxy initializes a component as a proxy (proxy/initialize).
@@ -416,7 +416,7 @@ func (c *AgentConn) AuthStatusUpdate(ctx context.Context, n *AuthStatusUpdateNot
 // Experimental: any minor release may change or remove it.
 func (c *ProxyConn) InitializeProxy(ctx context.Context, req *InitializeProxyRequest) (*InitializeProxyResponse, error) {
 	req = orEmpty(req)
-	return methodInitializeProxy.Call(ctx, c.rpc, req)
+	return call(ctx, c.rpc, methodInitializeProxy, req)
 }
 
 // ProxySuccessor forwards a request to or from a proxy's successor (proxy/successor).
@@ -427,7 +427,7 @@ func (c *ProxyConn) InitializeProxy(ctx context.Context, req *InitializeProxyReq
 // Experimental: any minor release may change or remove it.
 func (c *ProxyConn) ProxySuccessor(ctx context.Context, req *ProxySuccessorRequest) (*ProxySuccessorResponse, error) {
 	req = orEmpty(req)
-	return methodProxySuccessor.Call(ctx, c.rpc, req)
+	return call(ctx, c.rpc, methodProxySuccessor, req)
 }
 
 // ProxySuccessorNotification forwards a notification to or from a proxy's successor (proxy/successor).
@@ -438,5 +438,5 @@ func (c *ProxyConn) ProxySuccessor(ctx context.Context, req *ProxySuccessorReque
 // Experimental: any minor release may change or remove it.
 func (c *ProxyConn) ProxySuccessorNotification(ctx context.Context, n *ProxySuccessorNotification) error {
 	n = orEmpty(n)
-	return methodProxySuccessorNotification.Notify(ctx, c.rpc, n)
+	return notify(ctx, c.rpc, MethodProxySuccessorNotification, n)
 }

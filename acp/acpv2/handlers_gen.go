@@ -272,7 +272,7 @@ func (h *AgentHandlers) routes(conn *AgentConn) []engine.Route {
 		request(methodCancelTerminal, func(p *CancelTerminalRequest) *AgentSession { return conn.Session(p.SessionID) }, h.CancelTerminal),
 		request(methodSetSessionConfigOption, func(p *SetSessionConfigOptionRequest) *AgentSession { return conn.Session(p.SessionID) }, h.SetSessionConfigOption),
 		request(methodPrompt, func(p *PromptRequest) *AgentSession { return conn.Session(p.SessionID) }, h.Prompt),
-		notification(methodCancel, func(p *CancelSessionNotification) *AgentSession { return conn.Session(p.SessionID) }, h.Cancel),
+		notification(MethodCancel, func(p *CancelSessionNotification) *AgentSession { return conn.Session(p.SessionID) }, h.Cancel),
 		request(methodListProviders, func(*ListProvidersRequest) *AgentConn { return conn }, h.ListProviders),
 		request(methodSetProvider, func(*SetProviderRequest) *AgentConn { return conn }, h.SetProvider),
 		request(methodDisableProvider, func(*DisableProviderRequest) *AgentConn { return conn }, h.DisableProvider),
@@ -282,7 +282,7 @@ func (h *AgentHandlers) routes(conn *AgentConn) []engine.Route {
 		request(methodUnarchiveSession, func(p *UnarchiveSessionRequest) *AgentSession { return conn.Session(p.SessionID) }, h.UnarchiveSession),
 		request(methodSessionStatus, func(p *SessionStatusRequest) *AgentSession { return conn.Session(p.SessionID) }, h.SessionStatus),
 		request(methodSetSessionTitle, func(p *SetSessionTitleRequest) *AgentSession { return conn.Session(p.SessionID) }, h.SetSessionTitle),
-		notification(methodMessageMCPNotification, func(*MessageMCPNotification) *AgentConn { return conn }, h.MessageMCPNotification),
+		notification(MethodMessageMCPNotification, func(*MessageMCPNotification) *AgentConn { return conn }, h.MessageMCPNotification),
 	}
 }
 
@@ -348,10 +348,10 @@ func (h *ClientHandlers) routes(conn *ClientConn) []engine.Route {
 	return []engine.Route{
 		request(methodRequestPermission, func(p *RequestPermissionRequest) *ClientSession { return conn.Session(p.SessionID) }, h.RequestPermission),
 		request(methodCreateElicitation, func(*CreateElicitationRequest) *ClientConn { return conn }, h.CreateElicitation),
-		notification(methodSessionUpdate, func(p *UpdateSessionNotification) *ClientSession { return conn.Session(p.SessionID) }, h.SessionUpdate),
-		notification(methodCompleteElicitation, func(*CompleteElicitationNotification) *ClientConn { return conn }, h.CompleteElicitation),
+		notification(MethodSessionUpdate, func(p *UpdateSessionNotification) *ClientSession { return conn.Session(p.SessionID) }, h.SessionUpdate),
+		notification(MethodCompleteElicitation, func(*CompleteElicitationNotification) *ClientConn { return conn }, h.CompleteElicitation),
 		request(methodMessageMCP, func(*MessageMCPRequest) *ClientConn { return conn }, h.MessageMCP),
-		notification(methodAuthStatusUpdate, func(*AuthStatusUpdateNotification) *ClientConn { return conn }, h.AuthStatusUpdate),
+		notification(MethodAuthStatusUpdate, func(*AuthStatusUpdateNotification) *ClientConn { return conn }, h.AuthStatusUpdate),
 	}
 }
 
@@ -392,6 +392,6 @@ func (h *ProxyHandlers) routes(conn *ProxyConn) []engine.Route {
 	return []engine.Route{
 		request(methodInitializeProxy, func(*InitializeProxyRequest) *ProxyConn { return conn }, h.InitializeProxy),
 		request(methodProxySuccessor, func(*ProxySuccessorRequest) *ProxyConn { return conn }, h.ProxySuccessor),
-		notification(methodProxySuccessorNotification, func(*ProxySuccessorNotification) *ProxyConn { return conn }, h.ProxySuccessorNotification),
+		notification(MethodProxySuccessorNotification, func(*ProxySuccessorNotification) *ProxyConn { return conn }, h.ProxySuccessorNotification),
 	}
 }

@@ -209,7 +209,7 @@ func (a *agentSide) verify() {
 		func(_ *ForkSessionRequest, res *ForkSessionResponse) *flaw {
 			return a.checkSession(res.ConfigOptions)
 		})
-	h.Prompt = verified(opts, MethodPrompt, h.Prompt, noExtraCheck[PromptRequest, PromptResponse])
+	h.Prompt = verified(opts, MethodPrompt, h.Prompt, noExtraCheck[*PromptRequest, *PromptResponse])
 }
 
 // checkSession refuses repeated ids of config options in a result that opens a session, and warns about options without
@@ -240,10 +240,10 @@ func (a *agentSide) configureRoute(r *engine.Route) {
 
 // initializeRoute serves initialize.
 func (a *agentSide) initializeRoute() engine.Route {
-	m := rpc.RequestMethod[initializeQuestion, InitializeResponse]{Name: MethodInitialize}
-	return handle(m, func(ctx context.Context, req *initializeQuestion) (*InitializeResponse, error) {
-		return a.initialize(ctx, &req.InitializeRequest)
-	})
+	return engine.HandleRequest(MethodInitialize, false,
+		func(ctx context.Context, req *initializeQuestion) (*InitializeResponse, error) {
+			return a.initialize(ctx, &req.InitializeRequest)
+		})
 }
 
 // initializeQuestion holds the parameters of initialize. If the client's version is older than ours, only the version
@@ -378,7 +378,7 @@ func (x *initializeAnswer) DecodeJSON(d *codec.Decoder) {
 
 // initialize performs the handshake.
 func (c *clientSide) initialize(ctx context.Context) error {
-	m := rpc.RequestMethod[InitializeRequest, initializeAnswer]{Name: MethodInitialize}
+	m := requestMethod[*InitializeRequest, *initializeAnswer]{Name: MethodInitialize}
 	res, err := callThen(ctx, c.conn.rpc, m, c.handshake, func(res *initializeAnswer) {
 		if res.ProtocolVersion == Version {
 			// Handlers of messages that arrive right after the answer must find it.

@@ -3,8 +3,6 @@
 
 package acpv2
 
-import "github.com/acpgo/sdk/acp/rpc"
-
 // The names of the protocol's methods.
 const (
 	// MethodRequestPermission names a request that clients handle.
@@ -105,37 +103,37 @@ const (
 	MethodProxySuccessorNotification = "proxy/successor"
 )
 
+// requestMethod is an engine.RequestMethod without methods, which the compiler would make for each.
+type requestMethod[P, R any] struct {
+	Name       string
+	NullResult bool
+}
+
 var (
-	methodRequestPermission          = rpc.RequestMethod[RequestPermissionRequest, RequestPermissionResponse]{Name: MethodRequestPermission}
-	methodCreateElicitation          = rpc.RequestMethod[CreateElicitationRequest, CreateElicitationResponse]{Name: MethodCreateElicitation}
-	methodMessageMCP                 = rpc.RequestMethod[MessageMCPRequest, MessageMCPResponse]{Name: MethodMessageMCP}
-	methodSessionUpdate              = rpc.NotificationMethod[UpdateSessionNotification]{Name: MethodSessionUpdate}
-	methodCompleteElicitation        = rpc.NotificationMethod[CompleteElicitationNotification]{Name: MethodCompleteElicitation}
-	methodAuthStatusUpdate           = rpc.NotificationMethod[AuthStatusUpdateNotification]{Name: MethodAuthStatusUpdate}
-	methodInitialize                 = rpc.RequestMethod[InitializeRequest, InitializeResponse]{Name: MethodInitialize}
-	methodLoginAuth                  = rpc.RequestMethod[LoginAuthRequest, LoginAuthResponse]{Name: MethodLoginAuth, NullResult: true}
-	methodListProviders              = rpc.RequestMethod[ListProvidersRequest, ListProvidersResponse]{Name: MethodListProviders}
-	methodSetProvider                = rpc.RequestMethod[SetProviderRequest, SetProviderResponse]{Name: MethodSetProvider, NullResult: true}
-	methodDisableProvider            = rpc.RequestMethod[DisableProviderRequest, DisableProviderResponse]{Name: MethodDisableProvider, NullResult: true}
-	methodLogoutAuth                 = rpc.RequestMethod[LogoutAuthRequest, LogoutAuthResponse]{Name: MethodLogoutAuth, NullResult: true}
-	methodAuthStatus                 = rpc.RequestMethod[AuthStatusRequest, AuthStatusResponse]{Name: MethodAuthStatus}
-	methodNewSession                 = rpc.RequestMethod[NewSessionRequest, NewSessionResponse]{Name: MethodNewSession}
-	methodListSessions               = rpc.RequestMethod[ListSessionsRequest, ListSessionsResponse]{Name: MethodListSessions}
-	methodDeleteSession              = rpc.RequestMethod[DeleteSessionRequest, DeleteSessionResponse]{Name: MethodDeleteSession, NullResult: true}
-	methodForkSession                = rpc.RequestMethod[ForkSessionRequest, ForkSessionResponse]{Name: MethodForkSession}
-	methodArchiveSession             = rpc.RequestMethod[ArchiveSessionRequest, ArchiveSessionResponse]{Name: MethodArchiveSession, NullResult: true}
-	methodUnarchiveSession           = rpc.RequestMethod[UnarchiveSessionRequest, UnarchiveSessionResponse]{Name: MethodUnarchiveSession, NullResult: true}
-	methodSessionStatus              = rpc.RequestMethod[SessionStatusRequest, SessionStatusResponse]{Name: MethodSessionStatus}
-	methodSetSessionTitle            = rpc.RequestMethod[SetSessionTitleRequest, SetSessionTitleResponse]{Name: MethodSetSessionTitle}
-	methodResumeSession              = rpc.RequestMethod[ResumeSessionRequest, ResumeSessionResponse]{Name: MethodResumeSession, NullResult: true}
-	methodCloseSession               = rpc.RequestMethod[CloseSessionRequest, CloseSessionResponse]{Name: MethodCloseSession, NullResult: true}
-	methodCancelToolCall             = rpc.RequestMethod[CancelToolCallRequest, CancelToolCallResponse]{Name: MethodCancelToolCall, NullResult: true}
-	methodCancelTerminal             = rpc.RequestMethod[CancelTerminalRequest, CancelTerminalResponse]{Name: MethodCancelTerminal, NullResult: true}
-	methodSetSessionConfigOption     = rpc.RequestMethod[SetSessionConfigOptionRequest, SetSessionConfigOptionResponse]{Name: MethodSetSessionConfigOption}
-	methodPrompt                     = rpc.RequestMethod[PromptRequest, PromptResponse]{Name: MethodPrompt}
-	methodCancel                     = rpc.NotificationMethod[CancelSessionNotification]{Name: MethodCancel}
-	methodMessageMCPNotification     = rpc.NotificationMethod[MessageMCPNotification]{Name: MethodMessageMCPNotification}
-	methodInitializeProxy            = rpc.RequestMethod[InitializeProxyRequest, InitializeProxyResponse]{Name: MethodInitializeProxy}
-	methodProxySuccessor             = rpc.RequestMethod[ProxySuccessorRequest, ProxySuccessorResponse]{Name: MethodProxySuccessor}
-	methodProxySuccessorNotification = rpc.NotificationMethod[ProxySuccessorNotification]{Name: MethodProxySuccessorNotification}
+	methodRequestPermission      = requestMethod[*RequestPermissionRequest, *RequestPermissionResponse]{Name: MethodRequestPermission}
+	methodCreateElicitation      = requestMethod[*CreateElicitationRequest, *CreateElicitationResponse]{Name: MethodCreateElicitation}
+	methodMessageMCP             = requestMethod[*MessageMCPRequest, *MessageMCPResponse]{Name: MethodMessageMCP}
+	methodInitialize             = requestMethod[*InitializeRequest, *InitializeResponse]{Name: MethodInitialize}
+	methodLoginAuth              = requestMethod[*LoginAuthRequest, *LoginAuthResponse]{Name: MethodLoginAuth, NullResult: true}
+	methodListProviders          = requestMethod[*ListProvidersRequest, *ListProvidersResponse]{Name: MethodListProviders}
+	methodSetProvider            = requestMethod[*SetProviderRequest, *SetProviderResponse]{Name: MethodSetProvider, NullResult: true}
+	methodDisableProvider        = requestMethod[*DisableProviderRequest, *DisableProviderResponse]{Name: MethodDisableProvider, NullResult: true}
+	methodLogoutAuth             = requestMethod[*LogoutAuthRequest, *LogoutAuthResponse]{Name: MethodLogoutAuth, NullResult: true}
+	methodAuthStatus             = requestMethod[*AuthStatusRequest, *AuthStatusResponse]{Name: MethodAuthStatus}
+	methodNewSession             = requestMethod[*NewSessionRequest, *NewSessionResponse]{Name: MethodNewSession}
+	methodListSessions           = requestMethod[*ListSessionsRequest, *ListSessionsResponse]{Name: MethodListSessions}
+	methodDeleteSession          = requestMethod[*DeleteSessionRequest, *DeleteSessionResponse]{Name: MethodDeleteSession, NullResult: true}
+	methodForkSession            = requestMethod[*ForkSessionRequest, *ForkSessionResponse]{Name: MethodForkSession}
+	methodArchiveSession         = requestMethod[*ArchiveSessionRequest, *ArchiveSessionResponse]{Name: MethodArchiveSession, NullResult: true}
+	methodUnarchiveSession       = requestMethod[*UnarchiveSessionRequest, *UnarchiveSessionResponse]{Name: MethodUnarchiveSession, NullResult: true}
+	methodSessionStatus          = requestMethod[*SessionStatusRequest, *SessionStatusResponse]{Name: MethodSessionStatus}
+	methodSetSessionTitle        = requestMethod[*SetSessionTitleRequest, *SetSessionTitleResponse]{Name: MethodSetSessionTitle}
+	methodResumeSession          = requestMethod[*ResumeSessionRequest, *ResumeSessionResponse]{Name: MethodResumeSession, NullResult: true}
+	methodCloseSession           = requestMethod[*CloseSessionRequest, *CloseSessionResponse]{Name: MethodCloseSession, NullResult: true}
+	methodCancelToolCall         = requestMethod[*CancelToolCallRequest, *CancelToolCallResponse]{Name: MethodCancelToolCall, NullResult: true}
+	methodCancelTerminal         = requestMethod[*CancelTerminalRequest, *CancelTerminalResponse]{Name: MethodCancelTerminal, NullResult: true}
+	methodSetSessionConfigOption = requestMethod[*SetSessionConfigOptionRequest, *SetSessionConfigOptionResponse]{Name: MethodSetSessionConfigOption}
+	methodPrompt                 = requestMethod[*PromptRequest, *PromptResponse]{Name: MethodPrompt}
+	methodInitializeProxy        = requestMethod[*InitializeProxyRequest, *InitializeProxyResponse]{Name: MethodInitializeProxy}
+	methodProxySuccessor         = requestMethod[*ProxySuccessorRequest, *ProxySuccessorResponse]{Name: MethodProxySuccessor}
 )

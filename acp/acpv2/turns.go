@@ -79,7 +79,7 @@ func (c *ClientConn) RunTurn(ctx context.Context, req *PromptRequest) (*TurnResu
 	if err := c.checkPrompt(req); err != nil {
 		return nil, err
 	}
-	m := engine.RequestMethod[PromptRequest, PromptResponse](methodPrompt)
+	m := engine.RequestMethod[*PromptRequest, *PromptResponse](methodPrompt)
 	return engine.RunTurnUntil(ctx, (*engine.Conn)(c.rpc), m, req, turnSpec(req.SessionID), &turnEnd{seen: &c.seen})
 }
 
@@ -96,7 +96,7 @@ func (c *ClientConn) StreamTurn(ctx context.Context, req *PromptRequest) *Turn {
 	if err := c.checkPrompt(req); err != nil {
 		return &Turn{engine.FailedTurn[SessionUpdate, TurnResult](ctx, (*engine.Conn)(c.rpc), err)}
 	}
-	m := engine.RequestMethod[PromptRequest, PromptResponse](methodPrompt)
+	m := engine.RequestMethod[*PromptRequest, *PromptResponse](methodPrompt)
 	end := &turnEnd{seen: &c.seen}
 	return &Turn{engine.StartTurnUntil(ctx, (*engine.Conn)(c.rpc), m, req, turnSpec(req.SessionID), end, pickUpdate)}
 }

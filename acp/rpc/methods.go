@@ -19,13 +19,8 @@ type RequestMethod[P, R any] struct {
 // Call sends the request and waits for the answer. The error is a *CallError, which wraps the peer's *Error; or it
 // matches ErrClosed; or it describes what is wrong with the answer; or it is the cause of ctx, if ctx ended first. In
 // that case $/cancel_request is sent to the peer, and a late answer is dropped.
-//
-//go:noinline
 func (m RequestMethod[P, R]) Call(ctx context.Context, c Caller, params *P) (*R, error) {
-	if params == nil {
-		params = new(P)
-	}
-	return engine.Request[R](ctx, c.RPC().engine(), m.Name, params, m.NullResult, nil)
+	return engine.Request[*R](ctx, c.RPC().engine(), m.Name, engine.OrNew(params), m.NullResult)
 }
 
 // A NotificationMethod is a notification with parameters of type P.
@@ -37,7 +32,7 @@ type NotificationMethod[P any] struct {
 // Notify sends the notification. It returns once the notification is queued for sending. While too much is unsent, it
 // blocks until ctx ends. If there is room, the notification is sent even if ctx has already ended.
 func (m NotificationMethod[P]) Notify(ctx context.Context, c Caller, params *P) error {
-	return engine.NotificationMethod[P](m).Notify(ctx, c.RPC().engine(), params)
+	return engine.NotifyRaw(ctx, c.RPC().engine(), m.Name, engine.OrNew(params))
 }
 
 // Call sends a request with any parameters that encoding/json can encode, and decodes the result into an R. It is meant

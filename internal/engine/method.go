@@ -4,42 +4,54 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"reflect"
 
 	"github.com/acpgo/sdk/codec"
 )
 
-// A RequestMethod is a method with parameters of type P and a result of type R: generated types, or
-// any types that encoding/json can handle.
+// A RequestMethod is a method with parameters of type P and a result of type R: pointers to generated types, or to any
+// types that encoding/json can handle. They are pointers because the compiler makes generic code once for all pointers,
+// but again for each struct; package acp has sixty of them.
 type RequestMethod[P, R any] struct {
 	// Name is the method's name on the wire.
 	Name string
-	// NullResult means that R has no required members, so null, which peers send for it, is accepted, and a handler's
-	// nil result is sent as {}.
+	// NullResult means that the result has no required members, so null, which peers send for it, is accepted, and a
+	// handler's nil result is sent as {}.
 	NullResult bool
 }
 
 // Call sends the request and waits for the answer. It returns the peer's *Error, an error that matches ErrClosed, an
 // error that describes what is wrong with the answer, or, if ctx ends first, its cause; then $/cancel_request is sent
 // to the peer, and a late answer is dropped.
-func (m RequestMethod[P, R]) Call(ctx context.Context, c *Conn, params *P) (*R, error) {
-	return m.CallThen(ctx, c, params, nil)
+func (m RequestMethod[P, R]) Call(ctx context.Context, c *Conn, params P) (R, error) {
+	return Request[R](ctx, c, m.Name, OrNew(params), m.NullResult)
 }
 
-// CallThen is Call with a function that the reader calls with the result, before anything after it is handled; it may
-// be nil.
-func (m RequestMethod[P, R]) CallThen(ctx context.Context, c *Conn, params *P, then func(*R)) (*R, error) {
-	if params == nil {
-		params = new(P)
-	}
-	return Request(ctx, c, m.Name, params, m.NullResult, then)
+// CallThen is Call with a function that the reader calls with the result, before anything after it is handled.
+func (m RequestMethod[P, R]) CallThen(ctx context.Context, c *Conn, params P, then func(R)) (R, error) {
+	return RequestThen(ctx, c, m.Name, OrNew(params), m.NullResult, then)
 }
 
 // Handle is HandleRequest for the method.
-func (m RequestMethod[P, R]) Handle(fn func(context.Context, *P) (*R, error)) Route {
+func (m RequestMethod[P, R]) Handle(fn func(context.Context, P) (R, error)) Route {
 	return HandleRequest(m.Name, m.NullResult, fn)
 }
 
-// A NotificationMethod is a notification with parameters of type P.
+// OrNew returns p, a pointer, or a pointer to a zero value if p is nil.
+func OrNew[P any](p P) P {
+	if !isNil(p) {
+		return p
+	}
+	return reflect.New(reflect.TypeFor[P]().Elem()).Interface().(P)
+}
+
+// isNil reports whether a pointer is nil. If P were comparable, the compiler would make code for each P.
+func isNil[P any](p P) bool {
+	var none P
+	return any(p) == any(none)
+}
+
+// A NotificationMethod is a notification with parameters of type *P.
 type NotificationMethod[P any] struct {
 	// Name is the method's name on the wire.
 	Name string
@@ -48,10 +60,7 @@ type NotificationMethod[P any] struct {
 // Notify sends the notification. It returns once the notification is on its way. While too much is unsent, it blocks
 // until ctx ends. If there is room, the notification is sent even if ctx has already ended.
 func (m NotificationMethod[P]) Notify(ctx context.Context, c *Conn, params *P) error {
-	if params == nil {
-		params = new(P)
-	}
-	return c.notify(ctx, m.Name, params)
+	return c.notify(ctx, m.Name, OrNew(params))
 }
 
 // Handle is HandleNotification for the method.
@@ -59,22 +68,23 @@ func (m NotificationMethod[P]) Handle(fn func(context.Context, *P) error) Route 
 	return HandleNotification(m.Name, fn)
 }
 
-// The functions that follow are not methods, whose wrappers the compiler would make for each pair of types, and are not
-// inlined, because it would make the functions in them again for each caller. Package acp has many of both.
-
 // HandleRequest returns the route of a request; see RequestMethod. If fn is nil, the route answers that the method does
 // not exist.
-//
-//go:noinline
-func HandleRequest[P, R any](method string, nullResult bool, fn func(context.Context, *P) (*R, error)) Route {
+func HandleRequest[P, R any](method string, nullResult bool, fn func(context.Context, P) (R, error)) Route {
 	r := Route{Method: method}
 	if fn == nil {
 		return r
 	}
-	_, r.enters = any((*P)(nil)).(Enterer)
-	r.decode = decodeParams[P]
+	var params P
+	_, r.enters = any(params).(Enterer)
+	of, result := reflect.TypeFor[P]().Elem(), reflect.TypeFor[R]().Elem()
+	r.decode = func(d *codec.Decoder) (any, holder) {
+		p := reflect.New(of).Interface()
+		decodeInto(d, p)
+		return p, nil
+	}
 	r.serve = func(ctx context.Context, params any) (any, error) {
-		p, ok := params.(*P)
+		p, ok := params.(P)
 		if !ok {
 			return nil, errParams(p, params)
 		}
@@ -82,9 +92,9 @@ func HandleRequest[P, R any](method string, nullResult bool, fn func(context.Con
 		switch {
 		case err != nil:
 			return nil, err
-		case res == nil && nullResult:
-			return new(R), nil
-		case res == nil:
+		case isNil(res) && nullResult:
+			return reflect.New(result).Interface(), nil
+		case isNil(res):
 			return nil, errNilResult
 		}
 		return res, nil
@@ -93,21 +103,22 @@ func HandleRequest[P, R any](method string, nullResult bool, fn func(context.Con
 }
 
 // HandleNotification returns the route of a notification. If fn is nil, the route ignores it. An error of fn is logged.
-//
-//go:noinline
 func HandleNotification[P any](method string, fn func(context.Context, *P) error) Route {
-	r := Route{Method: method, Notification: true}
-	r.decode = decodeNotification[P]
-	if fn != nil {
-		r.notify = func(ctx context.Context, params any) error {
-			p, ok := params.(*P)
-			if !ok {
-				return errParams(p, params)
-			}
-			return fn(ctx, p)
-		}
+	return Route{Method: method, Notification: true, decode: decodeNotification[P], notify: notifier(fn)}
+}
+
+// notifier returns fn, whose parameters are pointers, for a route.
+func notifier[P any](fn func(context.Context, P) error) func(context.Context, any) error {
+	if fn == nil {
+		return nil
 	}
-	return r
+	return func(ctx context.Context, params any) error {
+		p, ok := params.(P)
+		if !ok {
+			return errParams(p, params)
+		}
+		return fn(ctx, p)
+	}
 }
 
 // errParams is the error for parameters that middleware has replaced by ones of another type.
@@ -115,14 +126,7 @@ func errParams(want, params any) error {
 	return fmt.Errorf("acp: the parameters are %T, and were replaced by %T", want, params)
 }
 
-// decodeParams decodes into a new P.
-func decodeParams[P any](d *codec.Decoder) (any, holder) {
-	p := new(P)
-	decodeInto(d, p)
-	return p, nil
-}
-
-// decodeNotification is decodeParams for a notification; it makes a single allocation for everything that it needs.
+// decodeNotification decodes into a new P, with a single allocation for everything that a notification needs.
 func decodeNotification[P any](d *codec.Decoder) (any, holder) {
 	n := new(struct {
 		params   P
@@ -136,24 +140,19 @@ func decodeNotification[P any](d *codec.Decoder) (any, holder) {
 // type.
 type typed struct {
 	pending
-	of    resultType
-	value any  // the result
-	null  bool // accept null too
-	then  any  // called by the reader with the result; a function of type of, or nil
+	of    reflect.Type // a pointer
+	value any          // the result
+	null  bool         // accept null too
+	then  resultTaker  // called by the reader with the result, unless it is nil
 }
 
-// resultType creates and passes on pointers to one type.
-type resultType interface {
-	make() any
-	pass(value, then any)
-}
+// resultTaker is a function that takes a result.
+type resultTaker interface{ take(value any) }
 
-// resultOf is the resultType of *R.
-type resultOf[R any] struct{}
+// taker is the resultTaker of results of type R.
+type taker[R any] func(R)
 
-func (resultOf[R]) make() any { return new(R) }
-
-func (resultOf[R]) pass(value, then any) { then.(func(*R))(value.(*R)) }
+func (then taker[R]) take(value any) { then(value.(R)) }
 
 func (t *typed) decode(raw []byte) error {
 	d := t.conn.decode
@@ -178,7 +177,7 @@ func (t *typed) tryDecode(rest []byte) bool {
 }
 
 func (t *typed) read(d *codec.Decoder) any {
-	value := t.of.make()
+	value := reflect.New(t.of.Elem()).Interface()
 	if !t.null || !d.Null() {
 		decodeInto(d, value)
 	}
@@ -190,35 +189,55 @@ func (t *typed) take(value any) {
 	t.conn.repaired(t.method, t.conn.decode)
 	t.value = value
 	if t.then != nil {
-		t.of.pass(value, t.then)
+		t.then.take(value)
 	}
 }
 
-// CallRaw sends a request with any parameters that encoding/json can encode, and decodes the result into an R. If
+// CallRaw sends a request with any parameters that encoding/json can encode, and decodes the result into a new R. If
 // params is nil, the member is left out. See RequestMethod.Call for the errors.
 func CallRaw[R any](ctx context.Context, c *Conn, method string, params any) (*R, error) {
-	return Request[R](ctx, c, method, params, false, nil)
+	return Request[*R](ctx, c, method, params, false)
 }
 
-// Request is the common part of all typed calls; see RequestMethod.
-func Request[R any](ctx context.Context, c *Conn, method string, params any, null bool, then func(*R)) (*R, error) {
+// Request is RequestMethod.Call, and RequestThen is RequestMethod.CallThen, with any parameters; then may be nil. They
+// are not methods, which the compiler would make for each pair of types.
+func Request[R any](ctx context.Context, c *Conn, method string, params any, null bool) (R, error) {
+	value, err := request(ctx, c, method, params, null, nil, reflect.TypeFor[R]())
+	return resultOf[R](method, value, err)
+}
+
+// RequestThen is described with Request.
+func RequestThen[R any](
+	ctx context.Context, c *Conn, method string, params any, null bool, then func(R),
+) (R, error) {
+	var take resultTaker
+	if then != nil {
+		take = taker[R](then)
+	}
+	value, err := request(ctx, c, method, params, null, take, reflect.TypeFor[R]())
+	return resultOf[R](method, value, err)
+}
+
+func resultOf[R any](method string, value any, err error) (result R, _ error) {
+	if err != nil {
+		return result, err
+	}
+	result, ok := value.(R)
+	if !ok || isNil(result) {
+		return *new(R), errReplaced(method, result, value)
+	}
+	return result, nil
+}
+
+func request(
+	ctx context.Context, c *Conn, method string, params any, null bool, then resultTaker, of reflect.Type,
+) (any, error) {
 	// Not a literal, which uses so much stack that the stacks of new goroutines must grow: 256 calls from as many
 	// goroutines take a fifth more time.
 	t := new(typed)
 	t.conn, t.method, t.result = c, method, t
-	t.of, t.null = resultOf[R]{}, null
-	if then != nil {
-		t.then = then
-	}
-	value, err := t.do(ctx, params)
-	if err != nil {
-		return nil, err
-	}
-	result, ok := value.(*R)
-	if !ok || result == nil {
-		return nil, errReplaced(method, result, value)
-	}
-	return result, nil
+	t.of, t.null, t.then = of, null, then
+	return t.do(ctx, params)
 }
 
 // NotifyRaw sends a notification with any parameters that encoding/json can encode; see

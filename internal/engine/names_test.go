@@ -10,7 +10,7 @@ import (
 type (
 	Conn                      = engine.Conn
 	Route                     = engine.Route
-	RequestMethod[P, R any]   = engine.RequestMethod[P, R]
+	RequestMethod[P, R any]   = engine.RequestMethod[*P, *R]
 	NotificationMethod[P any] = engine.NotificationMethod[P]
 	Turn[U, R any]            = engine.Turn[U, R]
 	TurnSpec                  = engine.TurnSpec

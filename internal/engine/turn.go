@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"reflect"
 	"slices"
 	"time"
 
@@ -54,25 +55,25 @@ func (c *Conn) tellCancel(ctx context.Context, spec TurnSpec) error {
 // When ctx ends, or CancelSession is called, the turn is cancelled: the peer is notified, the requests of the session
 // that wait for this side's user are answered as cancelled, updates are still accepted, and RunTurn waits for the
 // answer for at most Config.CancelGrace; only after that does it give up the request and return the cause.
-func RunTurn[P, R any](ctx context.Context, c *Conn, m RequestMethod[P, R], params *P, spec TurnSpec) (*R, error) {
+func RunTurn[P, R any](ctx context.Context, c *Conn, m RequestMethod[*P, *R], params *P, spec TurnSpec) (*R, error) {
 	return RunTurnUntil(ctx, c, m, params, spec, byAnswer[R]{})
 }
 
 // RunTurnUntil is RunTurn for a turn that continues after its answer, until end reports that it is over. An error
 // answered by the peer also ends it.
 func RunTurnUntil[P, A, R any](
-	ctx context.Context, c *Conn, m RequestMethod[P, A], params *P, spec TurnSpec, end TurnEnd[A, R],
+	ctx context.Context, c *Conn, m RequestMethod[*P, *A], params *P, spec TurnSpec, end TurnEnd[A, R],
 ) (*R, error) {
 	turn := &outgoingTurn{spec: spec}
 	return runTurn(ctx, c, m, params, turn, expect(turn, end))
 }
 
 func runTurn[P, A, R any](
-	ctx context.Context, c *Conn, m RequestMethod[P, A], params *P, turn *outgoingTurn, out *outcome[A, R],
+	ctx context.Context, c *Conn, m RequestMethod[*P, *A], params *P, turn *outgoingTurn, out *outcome[A, R],
 ) (*R, error) {
-	answer := &typed{of: resultOf[A]{}, null: m.NullResult, then: func(answer *A) {
+	answer := &typed{of: reflect.TypeFor[*A](), null: m.NullResult, then: taker[*A](func(answer *A) {
 		turn.answered(c, func() bool { return out.answered(answer) })
-	}}
+	})}
 	answer.conn, answer.method, answer.result = c, m.Name, answer
 	answer.failed = func() { turn.failed(c) }
 	run := func(ctx context.Context, params wire.Encodable) error {
@@ -274,7 +275,7 @@ type update[U any] struct {
 // the turn's updates, see Route.Feeds; no handler gets them. A notification handler that starts a turn in its own
 // session must not range over the turn's updates, which arrive only after the handler has returned.
 func StartTurn[U, P, R any](
-	ctx context.Context, c *Conn, m RequestMethod[P, R], params *P, spec TurnSpec, pick func(params any) (U, bool),
+	ctx context.Context, c *Conn, m RequestMethod[*P, *R], params *P, spec TurnSpec, pick func(params any) (U, bool),
 ) *Turn[U, R] {
 	return StartTurnUntil(ctx, c, m, params, spec, byAnswer[R]{}, pick)
 }
@@ -282,7 +283,7 @@ func StartTurn[U, P, R any](
 // StartTurnUntil is RunTurnUntil in the background; see StartTurn. The notification that ends the turn is
 // among its updates.
 func StartTurnUntil[U, P, A, R any](
-	ctx context.Context, c *Conn, m RequestMethod[P, A], params *P, spec TurnSpec, end TurnEnd[A, R],
+	ctx context.Context, c *Conn, m RequestMethod[*P, *A], params *P, spec TurnSpec, end TurnEnd[A, R],
 	pick func(params any) (U, bool),
 ) *Turn[U, R] {
 	t := newTurn[U, R](ctx, c, m.Name)

@@ -28,11 +28,16 @@ func (g *generator) methods(f *jen.File) {
 				" [rpc.HandleMethod] and [rpc.HandleNotificationMethod] serve them.", "", "", width-3)) {
 			f.Add(line)
 		}
+	} else {
+		f.Comment("requestMethod is an engine.RequestMethod without methods, which the compiler would make for each.")
+		f.Type().Id("requestMethod").Types(jen.Id("P").Op(",").Id("R").Id("any")).Struct(
+			jen.Id("Name").String(), jen.Id("NullResult").Bool())
+		f.Line()
 	}
 	f.Var().DefsFunc(func(group *jen.Group) {
 		for _, m := range g.pkg.Methods {
 			switch {
-			case m.Side == model.Protocol:
+			case m.Side == model.Protocol || g.Facade && !m.Request():
 			case g.Facade:
 				group.Id(m.Desc).Op("=").Add(g.descriptor(m))
 			default:
@@ -53,14 +58,23 @@ func (g *generator) methods(f *jen.File) {
 // descriptor returns the typed descriptor of a method.
 func (g *generator) descriptor(m *model.Method) *jen.Statement {
 	params := jen.Id(m.Params.Base().Go)
+	if g.Facade {
+		return jen.Id("requestMethod").
+			Types(jen.Op("*").Add(params), jen.Op("*").Id(m.Result.Base().Go)).Values(g.described(m)...)
+	}
 	if !m.Request() {
 		return g.rpcName("NotificationMethod").Types(params).Values(jen.Id("Name").Op(":").Id(m.Const))
 	}
+	return g.rpcName("RequestMethod").Types(params, jen.Id(m.Result.Base().Go)).Values(g.described(m)...)
+}
+
+// described returns the fields of the descriptor of a request.
+func (g *generator) described(m *model.Method) []jen.Code {
 	values := []jen.Code{jen.Id("Name").Op(":").Id(m.Const)}
 	if m.NullResult {
 		values = append(values, jen.Id("NullResult").Op(":").True())
 	}
-	return g.rpcName("RequestMethod").Types(params, jen.Id(m.Result.Base().Go)).Values(values...)
+	return values
 }
 
 func kind(m *model.Method) string {
@@ -148,9 +162,9 @@ func (g *generator) handlersOf(f *jen.File, r role) {
 		body = append(body, comment(g.handlerDoc(m))...)
 		body = append(body, jen.Id(m.Go).Func().Params(params).Add(results(m)), jen.Line())
 
-		route := "notification"
+		route, method := "notification", m.Const
 		if m.Request() {
-			route = "request"
+			route, method = "request", m.Desc
 		}
 		give := jen.Func().Params(jen.Op("*").Id(m.Params.Base().Go)).Op("*").Id(of).
 			Add(oneLine(jen.Return(jen.Id("conn"))))
@@ -158,7 +172,7 @@ func (g *generator) handlersOf(f *jen.File, r role) {
 			give = jen.Func().Params(jen.Id("p").Op("*").Id(m.Params.Base().Go)).Op("*").Id(of).
 				Add(oneLine(jen.Return(jen.Id("conn").Dot("Session").Call(jen.Id("p").Dot(m.Session.Go)))))
 		}
-		routes = append(routes, jen.Id(route).Call(jen.Id(m.Desc), give, jen.Id("h").Dot(m.Go)))
+		routes = append(routes, jen.Id(route).Call(jen.Id(method), give, jen.Id("h").Dot(m.Go)))
 	}
 	body = append(body,
 		jen.Comment("// Extensions handle methods outside the protocol; nil means none."),
@@ -263,12 +277,12 @@ func (g *generator) connCall(f *jen.File, r role, m *model.Method) {
 		lines = beforeLinks(lines, wrap(m.CallNote, "", "", width-3)...)
 	}
 	lines = experimental(lines, m.Experimental, m.Feature, 0)
-	name, call := m.Go, "Notify"
+	name, call, method := m.Go, "notify", m.Const
 	if m.Request() {
-		call = "Call"
+		call, method = "call", m.Desc
 	}
 	params := []jen.Code{jen.Id("ctx").Qual("context", "Context"), jen.Id(paramName(m)).Op("*").Id(m.Params.Base().Go)}
-	send := jen.Id(m.Desc).Dot(call).Call(jen.Id("ctx"), jen.Id(self).Dot("rpc"), jen.Id(paramName(m)))
+	send := jen.Id(call).Call(jen.Id("ctx"), jen.Id(self).Dot("rpc"), jen.Id(method), jen.Id(paramName(m)))
 	if m.UsesAnswer {
 		name = parameter(m.Go)
 		params = append(params, jen.Id("then").Func().Params(jen.Op("*").Id(m.Result.Base().Go)))
