@@ -3,7 +3,6 @@ package actor
 import (
 	"cmp"
 	"context"
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -232,17 +231,14 @@ func reply(ctx context.Context, t *turn, req *acp.PromptRequest, stop acp.StopRe
 	if stop == acp.StopReasonRefusal {
 		return say(ctx, t, "I would rather not.")
 	}
-	var attached []string
+	var text strings.Builder
+	text.WriteString("You said: " + agentkit.PromptText(req))
 	for _, block := range req.Prompt {
-		if what := describe(block); what != "" {
-			attached = append(attached, what)
+		if _, ok := block.Variant.(*acp.ContentBlockText); !ok {
+			text.WriteString("\n\nYou attached a " + strings.TrimPrefix(fmt.Sprintf("%T", block.Variant), "*acp.ContentBlock") + ".")
 		}
 	}
-	text := "You said: " + agentkit.PromptText(req)
-	if len(attached) > 0 {
-		text += "\n\nYou attached " + strings.Join(attached, ", ") + "."
-	}
-	err := say(ctx, t, text)
+	err := say(ctx, t, text.String())
 	for _, block := range req.Prompt {
 		if link, ok := block.Variant.(*acp.ContentBlockResourceLink); ok && err == nil {
 			chunk := acp.ContentChunk{Content: acp.ResourceLinkBlock(link.Name, link.URI)}
@@ -250,31 +246,6 @@ func reply(ctx context.Context, t *turn, req *acp.PromptRequest, stop acp.StopRe
 		}
 	}
 	return err
-}
-
-// describe describes an attachment, or returns "" for text.
-func describe(block acp.ContentBlock) string {
-	size := func(data string) int { return base64.StdEncoding.DecodedLen(len(data)) }
-	switch b := block.Variant.(type) {
-	case *acp.ContentBlockText:
-		return ""
-	case *acp.ContentBlockImage:
-		return fmt.Sprintf("an image (%s, %d bytes)", b.MimeType, size(b.Data))
-	case *acp.ContentBlockAudio:
-		return fmt.Sprintf("a sound (%s, %d bytes)", b.MimeType, size(b.Data))
-	case *acp.ContentBlockResourceLink:
-		return fmt.Sprintf("a link to %s (%s)", b.Name, b.URI)
-	case *acp.ContentBlockResource:
-		switch r := b.Resource.Variant.(type) {
-		case *acp.TextResourceContents:
-			return fmt.Sprintf("the text of %s (%d bytes)", r.URI, len(r.Text))
-		case *acp.BlobResourceContents:
-			return fmt.Sprintf("the content of %s (%d bytes)", r.URI, size(r.Blob))
-		default: // described below
-		}
-	default: // described below
-	}
-	return "something of an unknown kind"
 }
 
 // say sends a message in chunks of a few words, as a model does.

@@ -1,7 +1,6 @@
 package actor
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -22,7 +21,6 @@ type server struct {
 	name string
 	conn *rpc.Conn // nil over HTTP
 	http *acp.MCPServerHTTP
-	id   string // of the session, over HTTP
 }
 
 // startServers connects to MCP servers. Those that fail are logged and left out.
@@ -87,7 +85,7 @@ func (s *server) call(ctx context.Context, method string, params json.RawMessage
 	return res.Result, err
 }
 
-// post sends a message over HTTP; the answer, if one is wanted, is JSON or the first event of a stream.
+// post sends a message over HTTP; the answer, if one is wanted, must be JSON.
 func (s *server) post(ctx context.Context, message string, answer any) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.http.URL, strings.NewReader(message))
 	if err != nil {
@@ -98,9 +96,6 @@ func (s *server) post(ctx context.Context, message string, answer any) error {
 	}
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Accept", "application/json, text/event-stream")
-	if s.id != "" {
-		req.Header.Set("Mcp-Session-Id", s.id)
-	}
 	res, err := http.DefaultClient.Do(req)
 	if err != nil {
 		return err
@@ -109,19 +104,10 @@ func (s *server) post(ctx context.Context, message string, answer any) error {
 	if res.StatusCode/100 != 2 {
 		return fmt.Errorf("the server answered %s", res.Status)
 	}
-	s.id = res.Header.Get("Mcp-Session-Id")
 	if answer == nil {
 		return nil
 	}
-	var body bytes.Buffer
-	if _, err := body.ReadFrom(http.MaxBytesReader(nil, res.Body, 1<<20)); err != nil {
-		return err
-	}
-	text := body.String()
-	if _, data, ok := strings.Cut(text, "data:"); ok && !strings.HasPrefix(text, "{") {
-		text, _, _ = strings.Cut(data, "\n")
-	}
-	return json.Unmarshal([]byte(text), answer)
+	return json.NewDecoder(res.Body).Decode(answer)
 }
 
 // closeServers ends servers.
