@@ -36,7 +36,7 @@ Make a plan: think, edit notes.txt, then run `echo Hello from the terminal`.
 Now read notes.txt.
 Edit notes.txt once more.
 3
-:mode auto
+:mode all
 Edit notes.txt once more.
 LINES
 echo
