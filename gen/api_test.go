@@ -136,7 +136,7 @@ func TestBump(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	user, err := os.ReadFile("testdata/user/main.go")
+	user, err := os.ReadFile("testdata/user.go.txt")
 	if err != nil {
 		t.Fatal(err)
 	}

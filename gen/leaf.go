@@ -399,7 +399,7 @@ func isZero(raw json.RawMessage, t model.Type) bool {
 	case model.Named:
 		s, ok := t.Decl.(*model.Struct)
 		var members map[string]json.RawMessage
-		if !ok || json.Unmarshal(raw, &members) != nil || slices.ContainsFunc(s.Fields, required) {
+		if !ok || json.Unmarshal(raw, &members) != nil || slices.ContainsFunc(s.Fields, (*model.Field).Required) {
 			return false
 		}
 		for name, value := range members {
@@ -411,11 +411,6 @@ func isZero(raw json.RawMessage, t model.Type) bool {
 		return true
 	}
 	return false
-}
-
-// required reports whether a member is always present.
-func required(f *model.Field) bool {
-	return f.Presence == model.Required || f.Presence == model.RequiredNull
 }
 
 // checkValue reports a default that is not a value of its type or that Go cannot express.
@@ -477,7 +472,7 @@ func (b *builder) checkNamed(d model.Decl, raw json.RawMessage, at string) {
 			return d.Fields[i].Type
 		})
 		for _, f := range d.Fields {
-			if required(f) && !members[f.JSON] {
+			if f.Required() && !members[f.JSON] {
 				b.problem(at, "the default lacks the member %q", f.JSON)
 			}
 		}

@@ -107,7 +107,7 @@ func requires(s *model.Struct) bool {
 		return true
 	}
 	for _, f := range s.Fields {
-		if f.Presence == model.Required || f.Presence == model.RequiredNull {
+		if f.Required() {
 			return true
 		}
 	}

@@ -3,6 +3,7 @@ package gen
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -28,12 +29,30 @@ func TestRefusals(t *testing.T) {
 	nested := func(levels int) []byte {
 		return []byte(`{"$defs":{"A":` + strings.Repeat(`{"items":`, levels) + `true` + strings.Repeat(`}`, levels) + `}}`)
 	}
+	repeated := func(n int, format, rest string) []byte {
+		var b strings.Builder
+		for i := range n {
+			fmt.Fprintf(&b, format, i)
+		}
+		return []byte(`{"$defs":{` + b.String() + rest + `}}`)
+	}
+	untagged := bytes.ReplaceAll(repeated(501, `{"type":"object","properties":{"k%[1]d":{}},"required":["k%[1]d"]},`, ""),
+		[]byte(`{"$defs":{`), []byte(`{"$defs":{"T":{"anyOf":[`))
+	untagged = append(bytes.TrimSuffix(untagged, []byte(",}}")), "]}}}"...)
+	many := ""
+	for i := range 64 {
+		many += fmt.Sprintf(`"m%d":{"type":"string"},`, i)
+	}
 	tests := []struct {
 		name   string
 		schema []byte
 		want   string
 		is     error
 	}{
+		{"many variants without a tag", untagged, "/$defs/T: more than 500 variants without a tag have no Go shape", nil},
+		{"many members in all", repeated(800, `"D%d":{"allOf":[{"$ref":"#/$defs/Base"}]},`,
+			`"Base":{"type":"object","properties":{`+strings.TrimSuffix(many, ",")+`}}`),
+			"/$defs/Base: the objects have more than 50000 members in all", nil},
 		{"empty", nil, "/: not JSON: unexpected EOF", nil},
 		{"not JSON", []byte("# schema"), "/: not JSON: invalid character '#' looking for beginning of value", nil},
 		{"cut short", []byte(`{"$defs":{"A":`), "/$defs/A: not JSON: unexpected EOF", nil},

@@ -130,7 +130,7 @@ func (w *wire) fields(owner string, before, after []*model.Field) {
 		}
 	}
 	for _, f := range after {
-		if required(f) && !slices.ContainsFunc(before, func(g *model.Field) bool { return g.Go == f.Go }) {
+		if f.Required() && !slices.ContainsFunc(before, func(g *model.Field) bool { return g.Go == f.Go }) {
 			w.add(Notable, owner+"."+f.Go, mustBe)
 		}
 	}
@@ -143,7 +143,7 @@ func (w *wire) field(subject string, f, g *model.Field) {
 		w.add(Silent, subject, "its member is %s, and was %s", code(g.JSON), code(f.JSON))
 	}
 	w.marks(subject, f.Experimental, g.Experimental, f.Deprecated, g.Deprecated)
-	w.toggled(subject, !required(f), !required(g), "the member may be left out", mustBe)
+	w.toggled(subject, !f.Required(), !g.Required(), "the member may be left out", mustBe)
 	w.toggled(subject, f.Nullable, g.Nullable, "null is part of the protocol", "null is not part of the protocol any more")
 	w.toggled(subject, f.OnNull, g.OnNull, "null is read as empty", "null is not read as empty any more")
 	w.toggled(subject, f.OnError, g.OnError, "a bad value is read as if it were absent",
@@ -153,10 +153,6 @@ func (w *wire) field(subject string, f, g *model.Field) {
 		w.add(Notable, subject, "the default is %s, and was %s", cmp.Or(code(after), "none"), cmp.Or(code(before), "none"))
 	}
 	w.bounds(subject, f.Type, g.Type)
-}
-
-func required(f *model.Field) bool {
-	return f.Presence == model.Required || f.Presence == model.RequiredNull
 }
 
 // code returns s as code in Markdown, or "" if s is empty.

@@ -437,7 +437,7 @@ func (g *generator) decodeObject(fields []*model.Field, s *model.Struct) []jen.C
 				g.codecName("RecoverOff").Call(d, jen.Id("at"), bitOf(f.Feature), jen.Op("&").Add(x).Dot(f.Go)))
 		}
 		cases = append(cases, jen.Case(jen.Lit(f.JSON)).Block(code...))
-		if f.Presence == model.Required || f.Presence == model.RequiredNull {
+		if f.Required() {
 			required = append(required, jen.Lit(f.JSON))
 		}
 	}

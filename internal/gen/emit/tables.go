@@ -81,7 +81,7 @@ func (g *generator) codecTag(f *model.Field) (out []string) {
 		name string
 		has  bool
 	}{
-		{"required", f.Presence == model.Required || f.Presence == model.RequiredNull},
+		{"required", f.Required()},
 		{"null", f.Nullable && f.Opt() || meta && (f.Nullable || f.OnError)},
 		{"empty", f.OnNull},
 		{"lenient", f.OnError && f.Type != model.Any{}},

@@ -264,7 +264,7 @@ func memberKinds(v *model.Variant) []jen.Code {
 		}
 	}
 	for _, f := range model.Fields(payload) {
-		if f.Presence == model.Required || f.Presence == model.RequiredNull {
+		if f.Required() {
 			out = append(out, jen.Lit(f.JSON), kinds(kindsOfMember(f)))
 		}
 	}

@@ -346,6 +346,9 @@ type Field struct {
 	Flat bool
 }
 
+// Required reports whether the member is always present.
+func (f *Field) Required() bool { return f.Presence == Required || f.Presence == RequiredNull }
+
 // Opt reports whether the field is an Opt of its type.
 func (f *Field) Opt() bool { return f.Presence == Tri || f.Presence == RequiredNull }
 

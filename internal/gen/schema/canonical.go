@@ -828,13 +828,6 @@ func (c *Canonical) negate(out, not *Node) {
 		}
 		delete(c.denied, not)
 		return
-	case only("not") && len(not.nots) <= 1:
-		inner := not.Not
-		if inner == nil {
-			inner = not.nots[0]
-		}
-		*out = *c.merge(out, []*Node{out.clone(), c.whole(inner)})
-		return
 	case listed && only("const", "enum", "type"):
 		excluded := slices.DeleteFunc(slices.Clone(values), func(v json.RawMessage) bool {
 			return not.Has("type") && !hasKind(not.types, KindOfValue(v))
