@@ -202,6 +202,42 @@ func (b *builder) spread(n *schema.Node, choices []*branch) []*branch {
 	if len(all) > len(choices) && slices.ContainsFunc(out, func(br *branch) bool { return len(b.tags(br, tag)) != 1 }) {
 		return choices
 	}
+	return b.nest(n, out, tag)
+}
+
+// nest combines the branches with the same tag into one, if another member tells these apart.
+func (b *builder) nest(n *schema.Node, choices []*branch, tag string) []*branch {
+	value := func(br *branch) (value string) {
+		if len(b.tags(br, tag)) == 1 {
+			value, _ = b.tagValue(br.form.Property(tag))
+		}
+		return value
+	}
+	groups := map[string][]*schema.Node{}
+	for _, br := range choices {
+		if tag := value(br); tag != "" {
+			groups[tag] = append(groups[tag], br.node)
+		}
+	}
+	var out []*branch
+	for _, br := range choices {
+		group := groups[value(br)]
+		if len(group) < 2 {
+			out = append(out, br)
+			continue
+		}
+		if br.node != group[0] {
+			continue
+		}
+		var rest []*schema.Node
+		for _, same := range b.branches(group) {
+			rest = append(rest, b.shapes.WithoutMember(same.form, tag))
+		}
+		if b.tagOf(n, b.branches(rest)) == "" {
+			return choices
+		}
+		out = append(out, b.branches([]*schema.Node{b.shapes.Group(n, tag, br.form.Property(tag), rest)})...)
+	}
 	return out
 }
 

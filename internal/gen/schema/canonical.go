@@ -1190,6 +1190,17 @@ func (c *Canonical) Pin(n *Node, name string, value json.RawMessage) *Node {
 	return c.intersect(n, pin)
 }
 
+// Group returns the schema of the objects that fit one of the branches and have the member besides.
+func (c *Canonical) Group(n *Node, name string, member *Node, branches []*Node) *Node {
+	out := c.annotated(&Node{Pointer: n.Pointer})
+	out.types, out.AnyOf = []string{"object"}, branches
+	out.Properties, out.Required = []Property{{name, member}}, []string{name}
+	for _, keyword := range []string{"type", "properties", "required", "anyOf"} {
+		out.say(keyword, n.Pointer)
+	}
+	return out
+}
+
 // WithoutMember returns the form of objects without its keywords about the member itself.
 func (c *Canonical) WithoutMember(form *Node, name string) *Node {
 	out := form.clone()
