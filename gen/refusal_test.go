@@ -39,9 +39,9 @@ func TestRefusals(t *testing.T) {
 	untagged := bytes.ReplaceAll(repeated(501, `{"type":"object","properties":{"k%[1]d":{}},"required":["k%[1]d"]},`, ""),
 		[]byte(`{"$defs":{`), []byte(`{"$defs":{"T":{"anyOf":[`))
 	untagged = append(bytes.TrimSuffix(untagged, []byte(",}}")), "]}}}"...)
-	many := ""
+	var many strings.Builder
 	for i := range 64 {
-		many += fmt.Sprintf(`"m%d":{"type":"string"},`, i)
+		fmt.Fprintf(&many, `"m%d":{"type":"string"},`, i)
 	}
 	tests := []struct {
 		name   string
@@ -51,7 +51,7 @@ func TestRefusals(t *testing.T) {
 	}{
 		{"many variants without a tag", untagged, "/$defs/T: more than 500 variants without a tag have no Go shape", nil},
 		{"many members in all", repeated(800, `"D%d":{"allOf":[{"$ref":"#/$defs/Base"}]},`,
-			`"Base":{"type":"object","properties":{`+strings.TrimSuffix(many, ",")+`}}`),
+			`"Base":{"type":"object","properties":{`+strings.TrimSuffix(many.String(), ",")+`}}`),
 			"/$defs/Base: the objects have more than 50000 members in all", nil},
 		{"empty", nil, "/: not JSON: unexpected EOF", nil},
 		{"not JSON", []byte("# schema"), "/: not JSON: invalid character '#' looking for beginning of value", nil},
