@@ -9,11 +9,17 @@ import (
 	"time"
 )
 
-// minimal are the smallest agents, by library.
-var minimal = []struct{ library, program, imports string }{
-	{nameACP, "./minimal/acp", "github.com/acpgo/sdk/acp"},
-	{nameCoder, "./minimal/coder", "github.com/coder/acp-go-sdk"},
-}
+// smallest is the smallest agent that a library, or a package of it, allows.
+type smallest struct{ library, program, imports string }
+
+// minimal are the smallest agents, by library, and kit the one made with agentkit.
+var (
+	minimal = []smallest{
+		{nameACP, "./minimal/acp", "github.com/acpgo/sdk/acp"},
+		{nameCoder, "./minimal/coder", "github.com/coder/acp-go-sdk"},
+	}
+	kit = smallest{nameACP, "./minimal/kit", "github.com/acpgo/sdk/acp/agentkit"}
+)
 
 const (
 	costs  = "cost of a minimal agent" // as the experiments are named
@@ -34,25 +40,42 @@ func buildAgents(dir string) (map[string]string, error) {
 
 // cost measures the smallest agents.
 func (b *bench) cost() ([]line, error) {
-	size := line{what: "a minimal agent, size", unit: "MB", cells: map[string]cell{}}
-	build := line{what: "a minimal agent, build on a built standard library", unit: "s", cells: map[string]cell{}}
-	packages := line{what: "packages imported, directly or not", unit: "packages", cells: map[string]cell{}}
-	foreign := line{what: "packages imported outside the standard library", unit: "packages", cells: map[string]cell{}}
+	lines, err := costOf("a minimal agent", minimal)
+	if err != nil {
+		return nil, err
+	}
+	more, err := costOf("a minimal agent by agentkit", []smallest{kit})
+	return append(lines, more...), err
+}
+
+func costOf(what string, agents []smallest) ([]line, error) {
+	size := line{what: what + ", size", unit: "MB", cells: map[string]cell{}}
+	build := line{what: what + ", build on a built standard library", unit: "s", cells: map[string]cell{}}
+	packages := line{what: what + ", packages imported, directly or not", unit: "packages", cells: map[string]cell{}}
+	foreign := line{what: what + ", packages imported outside the standard library", unit: "packages",
+		cells: map[string]cell{}}
+	dir, err := os.MkdirTemp("", "bench-cost")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	output := filepath.Join(dir, "agent")
 	times := map[string][]float64{}
 	for range builds {
-		for _, m := range minimal {
+		for _, m := range agents {
 			start := time.Now()
-			if err := goBuild(b.agents[m.library], m.program, anew()...); err != nil {
+			if err := goBuild(output, m.program, anew()...); err != nil {
 				return nil, err
 			}
 			times[m.library] = append(times[m.library], time.Since(start).Seconds())
+			info, err := os.Stat(output)
+			if err != nil {
+				return nil, err
+			}
+			size.cells[m.library] = cell{values: []float64{float64(info.Size()) / 1e6}}
 		}
 	}
-	for _, m := range minimal {
-		info, err := os.Stat(b.agents[m.library])
-		if err != nil {
-			return nil, err
-		}
+	for _, m := range agents {
 		all, err := goList("-deps", m.imports)
 		if err != nil {
 			return nil, err
@@ -61,7 +84,6 @@ func (b *bench) cost() ([]line, error) {
 		if err != nil {
 			return nil, err
 		}
-		size.cells[m.library] = cell{values: []float64{float64(info.Size()) / 1e6}}
 		build.cells[m.library] = cell{values: times[m.library]}
 		packages.cells[m.library] = cell{values: []float64{float64(len(all))}}
 		foreign.cells[m.library] = cell{values: []float64{float64(len(others))}}

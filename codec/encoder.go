@@ -128,11 +128,8 @@ var errNotObject = errors.New("expected an object")
 
 // EncodeVariant writes an object that begins with the tag and continues with the members of v, which must write an
 // object.
-func EncodeVariant[T any, P interface {
-	*T
-	EncodeJSON(*Encoder)
-}](e *Encoder, name, value string, v P) {
-	if v == nil {
+func EncodeVariant(e *Encoder, name, value string, v interface{ EncodeJSON(*Encoder) }) {
+	if isNil(v) {
 		e.Failf("a variant that is a nil %T", v)
 		return
 	}
@@ -141,7 +138,6 @@ func EncodeVariant[T any, P interface {
 	e.endVariant()
 }
 
-// beginVariant and endVariant are the parts of EncodeVariant that do not depend on the type.
 func (e *Encoder) beginVariant(name, value string) {
 	if e.embedding {
 		e.Tag(name, value)
@@ -164,10 +160,7 @@ func (e *Encoder) endVariant() {
 }
 
 // EncodeDefault is EncodeVariant for the variant that needs no tag: the tag is written if there is one.
-func EncodeDefault[T any, P interface {
-	*T
-	EncodeJSON(*Encoder)
-}](e *Encoder, name string, tag Opt[string], v P) {
+func EncodeDefault(e *Encoder, name string, tag Opt[string], v interface{ EncodeJSON(*Encoder) }) {
 	if tag.IsZero() {
 		EncodePayload(e, v)
 		return
@@ -179,11 +172,8 @@ func EncodeDefault[T any, P interface {
 }
 
 // EncodePayload writes v, which must not be nil.
-func EncodePayload[T any, P interface {
-	*T
-	EncodeJSON(*Encoder)
-}](e *Encoder, v P) {
-	if v == nil {
+func EncodePayload(e *Encoder, v interface{ EncodeJSON(*Encoder) }) {
+	if isNil(v) {
 		e.Failf("a variant that is a nil %T", v)
 		return
 	}
@@ -192,11 +182,8 @@ func EncodePayload[T any, P interface {
 
 // Embed writes the members of v, which must write an object, into the open object. If v is an unknown variant, which is
 // the unchanged object, the members with the given names are left out because they have already been written.
-func Embed[T any, P interface {
-	*T
-	EncodeJSON(*Encoder)
-}](e *Encoder, v P, names ...string) {
-	if v == nil {
+func Embed(e *Encoder, v interface{ EncodeJSON(*Encoder) }, names ...string) {
+	if isNil(v) {
 		e.FailObject("a variant that is a nil %T", v)
 		return
 	}

@@ -268,6 +268,9 @@ func usesDecode(t reflect.Type) bool {
 // table of them, and the pointer.
 type iface struct{ typ, data unsafe.Pointer }
 
+// isNil reports whether v is a nil pointer.
+func isNil(v interface{ EncodeJSON(*Encoder) }) bool { return (*iface)(unsafe.Pointer(&v)).data == nil }
+
 // value returns c.self as a pointer to the value at p, and isKnown whether the enum at p is listed.
 func (c *coder) value(p unsafe.Pointer) Value {
 	v := c.self
