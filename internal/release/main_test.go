@@ -277,13 +277,17 @@ func TestPublished(t *testing.T) {
 		program := block(t, telemetry, "go\n(package main.*?)")
 		published := t.TempDir()
 		write(t, published, "main.go", program)
-		shell(t, published, "go mod init example.com/hello\n"+block(t, telemetry, "sh\n(go get [^`]*)")+"go mod tidy\ngo build -o agent .\n")
+		shell(t, published, "go mod init example.com/hello\ngo get github.com/acpgo/sdk/contrib/otelacp@latest\ngo mod tidy\n"+
+			"go build -o agent .\n")
 		required(t, published, "github.com/acpgo/sdk/contrib/otelacp", version)
 		// From a clone.
 		cloned := t.TempDir()
 		write(t, cloned, "main.go", program)
-		recipe := block(t, telemetry, "sh\n(go mod edit [^`]*)")
-		shell(t, cloned, "go mod init example.com/hello\n"+strings.ReplaceAll(recipe, "/path/to/clone", repo)+"go build -o agent .\n")
+		recipe := "go mod init example.com/hello\n"
+		for _, module := range []string{"sdk", "sdk/contrib/otelacp"} {
+			recipe += regexp.MustCompile("go mod edit .*acpgo/"+module+"@.*\n").FindString(install)
+		}
+		shell(t, cloned, strings.ReplaceAll(recipe, "/path/to/clone", repo)+"go mod tidy\ngo build -o agent .\n")
 	})
 	t.Run("sqlitestore", func(t *testing.T) {
 		dir := t.TempDir()
