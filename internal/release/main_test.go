@@ -285,7 +285,7 @@ func TestPublished(t *testing.T) {
 		write(t, cloned, "main.go", program)
 		recipe := "go mod init example.com/hello\n"
 		for _, module := range []string{"sdk", "sdk/contrib/otelacp"} {
-			recipe += regexp.MustCompile("go mod edit .*acpgo/"+module+"@.*\n").FindString(install)
+			recipe += regexp.MustCompile("go mod edit .*acpgo/" + module + "@.*\n").FindString(install)
 		}
 		shell(t, cloned, strings.ReplaceAll(recipe, "/path/to/clone", repo)+"go mod tidy\ngo build -o agent .\n")
 	})
