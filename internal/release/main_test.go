@@ -283,10 +283,10 @@ func TestPublished(t *testing.T) {
 		// From a clone.
 		cloned := t.TempDir()
 		write(t, cloned, "main.go", program)
-		recipe := "go mod init example.com/hello\n"
-		for _, module := range []string{"sdk", "sdk/contrib/otelacp"} {
-			recipe += regexp.MustCompile("go mod edit .*acpgo/" + module + "@.*\n").FindString(install)
+		line := func(module string) string {
+			return regexp.MustCompile("go mod edit .*acpgo/" + module + "@.*\n").FindString(install)
 		}
+		recipe := "go mod init example.com/hello\n" + line("sdk") + line("sdk/contrib/otelacp")
 		shell(t, cloned, strings.ReplaceAll(recipe, "/path/to/clone", repo)+"go mod tidy\ngo build -o agent .\n")
 	})
 	t.Run("sqlitestore", func(t *testing.T) {
