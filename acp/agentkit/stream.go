@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"net/http"
 	"strconv"
 	"time"
 
@@ -28,21 +27,20 @@ func (e *APIError) Error() string {
 	if e.Status == 0 {
 		return "the model's API: " + reason
 	}
-	return fmt.Sprintf("the model's API answers %d %s: %s", e.Status, http.StatusText(e.Status), reason)
+	return fmt.Sprintf("the model's API answers %d %s: %s", e.Status, statusText[e.Status], reason)
 }
 
 // Unwrap returns the error for the client.
 func (e *APIError) Unwrap() error {
-	if e.Status == http.StatusUnauthorized {
+	if e.Status == 401 {
 		return &acp.Error{Code: acp.ErrAuthRequired, Message: e.Error()}
 	}
 	return &acp.Error{Code: rpc.ErrInternal, Message: e.Error()}
 }
 
-// temporary reports whether the API may answer another time.
+// temporary reports whether the API may answer another time: a timeout, too many requests, and its own faults.
 func (e *APIError) temporary() bool {
-	return e.Status == 0 || e.Status == http.StatusRequestTimeout || e.Status == http.StatusTooManyRequests ||
-		e.Status >= 500
+	return e.Status == 0 || e.Status == 408 || e.Status == 429 || e.Status >= 500
 }
 
 // The bounds of Turn.Stream.
@@ -56,7 +54,7 @@ func (e *APIError) wait(n int) time.Duration {
 	wait := time.Second << n / 4
 	if seconds, err := strconv.ParseFloat(e.RetryAfter, 64); err == nil && seconds >= 0 {
 		wait = time.Duration(min(seconds, maxWait.Seconds()) * float64(time.Second))
-	} else if date, err := http.ParseTime(e.RetryAfter); err == nil {
+	} else if date, err := parseTime(e.RetryAfter); err == nil {
 		wait = max(0, time.Until(date)).Round(time.Second)
 	}
 	return min(wait, maxWait)

@@ -178,6 +178,16 @@ func TestAPIError(t *testing.T) {
 	}
 }
 
+// The texts are those of package net/http, which is not imported.
+func TestStatusText(t *testing.T) {
+	for status := 100; status < 600; status++ {
+		want := fmt.Sprintf("the model's API answers %d %s: no", status, http.StatusText(status))
+		if got := (&agentkit.APIError{Status: status, Reason: "no"}).Error(); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
 func TestResults(t *testing.T) {
 	long := acp.ToolCall{ToolCallID: "1", RawOutput: acp.Raw(strings.Repeat("é", 10_000)), Status: acp.ToolCallStatusCompleted}
 	empty := acp.ToolCall{ToolCallID: "2", RawOutput: acp.Raw(""), Status: acp.ToolCallStatusCompleted}

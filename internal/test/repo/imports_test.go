@@ -61,6 +61,8 @@ func TestImports(t *testing.T) {
 		}
 		for _, dep := range p.Deps {
 			switch {
+			case dep == "net/http" && (lean == "/acp" || lean == "/acp/agentkit"):
+				t.Errorf("%s depends on %s, which makes each agent 2 MB larger", lean, dep)
 			case all[dep].Standard, strings.HasPrefix(dep, "vendor/"):
 			case dep == "github.com/sourcegraph/jsonrpc2":
 			case strings.HasPrefix(dep, module+"/acp"), strings.HasPrefix(dep, module+"/internal/"), dep == module+"/codec":
