@@ -791,12 +791,16 @@ func (d *Decoder) NullableTag(name string) (tag []byte, ok bool) { return d.peek
 // it is wrong.
 func (d *Decoder) LenientTag(name string) (tag []byte, ok bool) { return d.peekTag(name, "n0tf[{") }
 
-// DefaultTag is Tag or, if the object fits the variant that needs no tag, LenientTag.
+// DefaultTag is Tag or, if the object fits the variant that needs no tag, LenientTag, and then records as a repair that
+// the value of the tag is dropped.
 func (d *Decoder) DefaultTag(name string, fits bool) (tag []byte, ok bool) {
-	if fits {
-		return d.LenientTag(name)
+	if !fits {
+		return d.Tag(name)
 	}
-	return d.Tag(name)
+	if tag, ok = d.LenientTag(name); !ok {
+		d.Drops(name)
+	}
+	return tag, ok
 }
 
 // peekTag is Tag, but treats a value of one of the kinds in absent as a missing member.
