@@ -1,11 +1,9 @@
 // Command kit-client talks to an agent in the terminal: acp/view prints updates, asks the user and reads prompts,
-// acp/policy decides, acp/reconnect restarts an agent that died, acp/local serves files and terminals. A line of input
-// is a prompt, an answer, :sessions, :load SESSION, :mode MODE or :set OPTION VALUE. Ctrl-C or :cancel cancels the
-// turn.
+// acp/policy decides by the rules in the file RULES, acp/reconnect restarts an agent that died, acp/local serves files
+// and terminals. A line of input is a prompt, an answer, :sessions, :load SESSION, :mode MODE or :set OPTION VALUE.
+// Ctrl-C or :cancel cancels the turn.
 //
 //	kit-client RULES AGENT [arguments]
-//
-// RULES has rules in the format of acp/policy.
 package main
 
 import (
@@ -66,8 +64,11 @@ func run(ctx context.Context, args []string) (err error) {
 	c.ShowTerminals(&handlers)
 	opts := &acp.ClientOptions{BooleanConfig: true, Forms: true, TerminalAuth: true}
 	opts.Info = acp.Implementation{Name: "kit-client", Version: "1"}
+	stderr := view.NewPrintableWriter(os.Stderr, "agent: ")
 	c.agent, err = reconnect.Connect(ctx, func(context.Context) (acp.Transport, error) {
-		return translate.Client(acp.Exec(args[1], args[2:]...)), nil // agents of both versions
+		agent := acp.Exec(args[1], args[2:]...)
+		agent.Cmd.Stderr = stderr
+		return translate.Client(agent), nil // agents of both versions
 	}, handlers, opts, &reconnect.Options{Notify: func(_ context.Context, e reconnect.Event) {
 		if e.Kind == reconnect.Replaying {
 			c.Sessions.Of(e.Session).Reset()
@@ -104,10 +105,9 @@ func (c *client) login(ctx context.Context, methods []launch.LoginMethod) (acp.A
 }
 
 // do handles a line of input.
-func (c *client) do(ctx context.Context, text string) error {
+func (c *client) do(ctx context.Context, text string) (err error) {
 	word, rest, _ := strings.Cut(text, " ")
 	option, value, _ := strings.Cut(rest, " ")
-	var err error
 	switch word {
 	case ":sessions":
 		conn, err := c.agent.Conn(ctx)
