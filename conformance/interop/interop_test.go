@@ -50,6 +50,9 @@ var installed = npmtest.Folder{Files: []string{"*.mjs", "package.json", "package
 // build compiles one of the examples.
 func build(t *testing.T, example string) (program string) {
 	t.Helper()
+	if example == "agent" {
+		return buildtest.Program(t, "github.com/acpgo/sdk/internal/test/actor/actor")
+	}
 	return buildtest.Program(t, "../../examples/"+example) // it may be in a module of its own
 }
 

@@ -68,7 +68,7 @@ func TestVendor(t *testing.T) {
 	run("go", "build", "-o", "acme.exe", ".")
 
 	// A runtime with another version of the handshake refuses the code at compile time.
-	doc, other, overlay := filepath.Join(root, "acp", "codec", "doc.go"), filepath.Join(t.TempDir(), "doc.go"), filepath.Join(t.TempDir(), "overlay.json")
+	doc, other, overlay := filepath.Join(root, "codec", "doc.go"), filepath.Join(t.TempDir(), "doc.go"), filepath.Join(t.TempDir(), "overlay.json")
 	writeFile(t, other, strings.ReplaceAll(readFile(t, doc), "SupportVersion1", "SupportVersion2"))
 	writeFile(t, overlay, fmt.Sprintf(`{"Replace":{%q:%q}}`, doc, other))
 	refused := exec.CommandContext(ctx, "go", "build", "-mod=mod", "-overlay", overlay, "./vendoracp")
@@ -87,7 +87,7 @@ func TestVendor(t *testing.T) {
 	}
 	for line := range strings.Lines(run("go", "list", "-deps", ".")) {
 		if own, ok := strings.CutPrefix(strings.TrimSpace(line), "github.com/acpgo/sdk/"); ok &&
-			own != "acp" && own != "acp/rpc" && own != "codec" && own != "acp/view" && !strings.HasPrefix(own, "internal/") {
+			own != "acp" && own != "acp/rpc" && own != "codec" && own != "acp/view" && !strings.HasPrefix(own, "internal/") && !strings.HasPrefix(own, "acp/internal/") {
 			t.Errorf("the program depends on %s", own)
 		}
 	}
