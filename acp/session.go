@@ -2,11 +2,11 @@ package acp
 
 import (
 	"context"
-	"crypto/rand"
-	"crypto/sha256"
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"iter"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"sync"
@@ -60,7 +60,7 @@ func (s *AgentSession) ElicitURL(
 func (s *AgentSession) OpenURL(
 	ctx context.Context, message, url string, wait func(ctx context.Context) error,
 ) (accepted bool, err error) {
-	id := ElicitationID(rand.Text())
+	id := ElicitationID(fmt.Sprintf("%016x%016x", rand.Uint64(), rand.Uint64()))
 	res, err := s.ElicitURL(ctx, message, id, url)
 	if errors.Is(err, ErrUnsupported) {
 		return false, nil
@@ -130,8 +130,10 @@ func (c *AgentConn) CompleteElicitation(ctx context.Context, n *CompleteElicitat
 // completes them are forgotten, the oldest first.
 type urlIDs struct {
 	mu  sync.Mutex
-	ids [][sha256.Size]byte // hashes, because the peer chooses the length of an id
+	ids []uint64 // hashes, because the peer chooses the length of an id
 }
+
+var idSeed = maphash.MakeSeed()
 
 const maxURLs = 1024
 
@@ -139,7 +141,7 @@ const maxURLs = 1024
 func (u *urlIDs) add(id ElicitationID) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	sum := sha256.Sum256([]byte(id))
+	sum := maphash.String(idSeed, string(id))
 	if slices.Contains(u.ids, sum) {
 		return false
 	}
@@ -154,7 +156,7 @@ func (u *urlIDs) add(id ElicitationID) bool {
 func (u *urlIDs) remove(id ElicitationID) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	i := slices.Index(u.ids, sha256.Sum256([]byte(id)))
+	i := slices.Index(u.ids, maphash.String(idSeed, string(id)))
 	if i < 0 {
 		return false
 	}

@@ -63,6 +63,8 @@ func TestImports(t *testing.T) {
 			switch {
 			case dep == "net/http" && (lean == "/acp" || lean == "/acp/agentkit"):
 				t.Errorf("%s depends on %s, which makes each agent 2 MB larger", lean, dep)
+			case dep == "crypto/rand" && lean == "/acp":
+				t.Errorf("%s depends on %s, and with it on 32 other packages", lean, dep)
 			case all[dep].Standard, strings.HasPrefix(dep, "vendor/"):
 			case dep == "github.com/sourcegraph/jsonrpc2":
 			case strings.HasPrefix(dep, module+"/acp"), strings.HasPrefix(dep, module+"/internal/"), dep == module+"/codec":
