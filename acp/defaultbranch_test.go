@@ -3,6 +3,7 @@ package acp_test
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/acpgo/sdk/acp"
@@ -43,7 +44,8 @@ func TestDefaultBranch(t *testing.T) {
 		v := test.make()
 		d := codec.NewDecoder([]byte(test.text))
 		v.DecodeJSON(d)
-		if err := d.End(); err != nil || len(d.Repairs()) > 0 {
+		dropped := strings.Contains(test.text, `{"a":1}`) // a tag that is no string
+		if err := d.End(); err != nil || len(d.Repairs()) > 0 != dropped {
 			t.Errorf("%s: %v, repairs %v", test.text, err, d.Repairs())
 			continue
 		}
