@@ -91,7 +91,7 @@ func Copy(source []byte, from, pkg string, own Declared) ([]byte, error) {
 
 // uses reports whether code uses an import.
 func uses(code []ast.Decl, spec *ast.ImportSpec) bool {
-	name := path.Base(strings.Trim(spec.Path.Value, `"`))
+	name := path.Base(strings.TrimSuffix(strings.Trim(spec.Path.Value, `"`), "/v2"))
 	if spec.Name != nil {
 		name = spec.Name.Name
 	}

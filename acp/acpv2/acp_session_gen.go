@@ -9,7 +9,7 @@ import (
 	"fmt"
 	"hash/maphash"
 	"iter"
-
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"sync"
@@ -136,7 +136,7 @@ type urlIDs struct {
 	ids []uint64 // hashes, because the peer chooses the length of an id
 }
 
-var idSeed = maphash.MakeSeed()
+var urlSeed = maphash.MakeSeed()
 
 const maxURLs = 1024
 
@@ -144,7 +144,7 @@ const maxURLs = 1024
 func (u *urlIDs) add(id ElicitationID) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	sum := maphash.String(idSeed, string(id))
+	sum := maphash.String(urlSeed, string(id))
 	if slices.Contains(u.ids, sum) {
 		return false
 	}
@@ -159,7 +159,7 @@ func (u *urlIDs) add(id ElicitationID) bool {
 func (u *urlIDs) remove(id ElicitationID) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	i := slices.Index(u.ids, maphash.String(idSeed, string(id)))
+	i := slices.Index(u.ids, maphash.String(urlSeed, string(id)))
 	if i < 0 {
 		return false
 	}
