@@ -219,7 +219,7 @@ func TestRoles(t *testing.T) {
 			t.Errorf("not even those who may do everything can %s", d.name)
 		}
 	}
-	path := filepath.Join("..", "..", "docs", "fleet.md")
+	path := filepath.Join("..", "..", "docs", "reference", "fleet.md")
 	text, err := os.ReadFile(path)
 	must(t, err)
 	begin := strings.Index(string(text), "| | operator |")
