@@ -180,11 +180,14 @@ func TestControls(t *testing.T) {
 
 	p.fill("input", "Search in messages", "show a form") // the list may have moved on to newer rows
 	p.click(".row", "session/prompt, show a form")
+	p.see(`text: "show a form"`) // the buttons are those of this row
 	p.click("button", "Edit and send")
 	p.fill(".sender textarea", "text", "think about it")
 	p.click(".sender .actions button.primary", "Send")
 	p.fill("input", "Search in messages", "think about it")
 	p.until(rows("session/prompt, think about it") + ".length === 1")
+	p.fill("input", "Search in messages", "end_turn")
+	p.until(rows("stopReason: end_turn") + ".length === 3")
 	p.see("No findings")
 }
 
