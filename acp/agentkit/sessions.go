@@ -192,7 +192,7 @@ type Sessions[S any] struct{ sessions }
 type sessions struct {
 	config config
 
-	open *turns.Table[*acp.AgentConn, acp.SessionID, *session]
+	open *turns.Table[*acp.AgentConn, *session]
 
 	loginMu  sync.Mutex
 	loggedIn map[*acp.AgentConn]bool
@@ -285,11 +285,11 @@ func (ss *sessions) init(config config) {
 	config.maxWaiting = cmp.Or(config.maxWaiting, 16)
 	config.maxSessions = cmp.Or(config.maxSessions, 256)
 	if config.title == nil {
-		config.title = turns.FirstWords[acp.ContentBlock]
+		config.title = turns.FirstWords
 	}
 	ss.config, ss.loggedIn = config, map[*acp.AgentConn]bool{}
 	life := func(s *session) *turns.Life { return &s.life }
-	ss.open = turns.NewTable[*acp.AgentConn, acp.SessionID](config.maxSessions, life)
+	ss.open = turns.NewTable[*acp.AgentConn](config.maxSessions, life)
 }
 
 // Handlers returns the handlers of an agent, to which its author may add. Handlers for stored sessions are included if

@@ -22,35 +22,35 @@ var (
 	ErrBusy = acp.ErrInvalidRequest.WithMessagef("Invalid request: the session is busy with another turn")
 )
 
-// Table holds the open sessions of an agent's connections. V is the data that a kit keeps for a session. Connections do
-// not see each other's sessions. Its methods are safe for concurrent use.
-type Table[C Conn, ID ~string, V any] struct {
+// Table holds the open sessions of an agent's connections. V is what agentkit keeps for a session. Connections do not
+// see each other's sessions. Its methods are safe for concurrent use.
+type Table[C Conn, V any] struct {
 	most int
 	life func(V) *Life
 
 	mu       sync.Mutex
-	conns    map[C]*account[ID, V]
+	conns    map[C]*account[V]
 	closed   bool
 	done     chan struct{} // closed by Close
 	watchers sync.WaitGroup
 }
 
 // account holds the sessions of a connection.
-type account[ID ~string, V any] struct {
-	open     map[ID]V
-	closing  map[ID]*Life // with handlers that are still running, or not freed yet
-	changing map[ID]bool  // true while a session is being opened, false while it is being closed or deleted
+type account[V any] struct {
+	open     map[acp.SessionID]V
+	closing  map[acp.SessionID]*Life // with handlers that are still running, or not freed yet
+	changing map[acp.SessionID]bool  // true while a session is being opened, false while it is being closed or deleted
 }
 
 // NewTable returns a table in which each connection may have at most the given number of open sessions. life returns
 // the life of a session.
-func NewTable[C Conn, ID ~string, V any](most int, life func(V) *Life) *Table[C, ID, V] {
-	return &Table[C, ID, V]{most: most, life: life, conns: map[C]*account[ID, V]{}, done: make(chan struct{})}
+func NewTable[C Conn, V any](most int, life func(V) *Life) *Table[C, V] {
+	return &Table[C, V]{most: most, life: life, conns: map[C]*account[V]{}, done: make(chan struct{})}
 }
 
 // Close closes all sessions, and waits until they are freed, except those with running handlers. Afterwards no session
 // can be opened.
-func (t *Table[C, ID, V]) Close() {
+func (t *Table[C, V]) Close() {
 	t.mu.Lock()
 	if !t.closed {
 		t.closed = true
@@ -61,29 +61,29 @@ func (t *Table[C, ID, V]) Close() {
 }
 
 // Use finds an open session for a handler, which must call release when it no longer uses it.
-func (t *Table[C, ID, V]) Use(conn C, id ID) (v V, release func(), err error) {
+func (t *Table[C, V]) Use(conn C, id acp.SessionID) (v V, release func(), err error) {
 	return t.use(conn, id, 0, 0)
 }
 
 // UseForPrompt is Use for a prompt, which keeps the session busy. If most is not 0, at most that many prompts use the
 // session at once.
-func (t *Table[C, ID, V]) UseForPrompt(conn C, id ID, most int) (v V, release func(), err error) {
+func (t *Table[C, V]) UseForPrompt(conn C, id acp.SessionID, most int) (v V, release func(), err error) {
 	return t.use(conn, id, 1, most)
 }
 
-func (t *Table[C, ID, V]) use(conn C, id ID, prompts, most int) (v V, release func(), err error) {
+func (t *Table[C, V]) use(conn C, id acp.SessionID, prompts, most int) (v V, release func(), err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	of := t.conns[conn]
 	if of == nil {
-		return v, nil, notFound(id)
+		return v, nil, acp.SessionNotFound(id)
 	}
 	if _, changing := of.changing[id]; changing {
 		return v, nil, errChanging
 	}
 	open, ok := of.open[id]
 	if !ok {
-		return v, nil, notFound(id)
+		return v, nil, acp.SessionNotFound(id)
 	}
 	life := t.life(open)
 	if err := life.acquire(prompts, most); err != nil {
@@ -94,7 +94,7 @@ func (t *Table[C, ID, V]) use(conn C, id ID, prompts, most int) (v V, release fu
 
 // Opening reserves a session that is about to be opened: until done is called, it cannot be used. If it is open, it is
 // closed first; that is refused while it is busy. Opening fails if the connection has too many open sessions.
-func (t *Table[C, ID, V]) Opening(ctx context.Context, conn C, id ID) (done func(), err error) {
+func (t *Table[C, V]) Opening(ctx context.Context, conn C, id acp.SessionID) (done func(), err error) {
 	was, done, err := t.change(conn, id, true)
 	if err != nil {
 		return nil, err
@@ -111,7 +111,7 @@ func (t *Table[C, ID, V]) Opening(ctx context.Context, conn C, id ID) (done func
 
 // Closing closes a session, waits until it is freed, and prevents it from being opened until done is called. It reports
 // whether the session was open.
-func (t *Table[C, ID, V]) Closing(ctx context.Context, conn C, id ID) (was bool, done func(), err error) {
+func (t *Table[C, V]) Closing(ctx context.Context, conn C, id acp.SessionID) (was bool, done func(), err error) {
 	life, done, err := t.change(conn, id, false)
 	if err != nil {
 		return false, nil, err
@@ -125,7 +125,7 @@ func (t *Table[C, ID, V]) Closing(ctx context.Context, conn C, id ID) (was bool,
 
 // change prevents a session from being opened, closed, deleted and used until done is called. If the session is open,
 // handlers no longer find it; a busy one cannot be opened again.
-func (t *Table[C, ID, V]) change(conn C, id ID, opening bool) (was *Life, done func(), err error) {
+func (t *Table[C, V]) change(conn C, id acp.SessionID, opening bool) (was *Life, done func(), err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.closed {
@@ -133,7 +133,7 @@ func (t *Table[C, ID, V]) change(conn C, id ID, opening bool) (was *Life, done f
 	}
 	of := t.conns[conn]
 	if of == nil {
-		of = &account[ID, V]{open: map[ID]V{}, closing: map[ID]*Life{}, changing: map[ID]bool{}}
+		of = &account[V]{open: map[acp.SessionID]V{}, closing: map[acp.SessionID]*Life{}, changing: map[acp.SessionID]bool{}}
 		t.conns[conn] = of
 		t.watchers.Go(func() { t.watch(conn) })
 	}
@@ -182,7 +182,7 @@ func wait(ctx context.Context, life *Life) error {
 }
 
 // room returns an error if the connection has too many sessions. Those that are being opened count.
-func (t *Table[C, ID, V]) room(conn C) error {
+func (t *Table[C, V]) room(conn C) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	of := t.conns[conn]
@@ -202,7 +202,7 @@ func (t *Table[C, ID, V]) room(conn C) error {
 }
 
 // Put adds an open session. It reports false if the connection is over; then the caller must close the session.
-func (t *Table[C, ID, V]) Put(conn C, id ID, v V) bool {
+func (t *Table[C, V]) Put(conn C, id acp.SessionID, v V) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	of := t.conns[conn]
@@ -214,7 +214,7 @@ func (t *Table[C, ID, V]) Put(conn C, id ID, v V) bool {
 }
 
 // watch closes the sessions of a connection when the connection is over.
-func (t *Table[C, ID, V]) watch(conn C) {
+func (t *Table[C, V]) watch(conn C) {
 	select {
 	case <-conn.Done():
 	case <-t.done:
@@ -229,5 +229,3 @@ func (t *Table[C, ID, V]) watch(conn C) {
 	}
 	closing.Wait()
 }
-
-func notFound[ID ~string](id ID) error { return acp.SessionNotFound(acp.SessionID(id)) }

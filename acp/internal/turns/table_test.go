@@ -21,11 +21,11 @@ type session struct {
 	freed int
 }
 
-type table = turns.Table[*conn, acp.SessionID, *session]
+type table = turns.Table[*conn, *session]
 
 func newTable(t *testing.T, most int) (*table, *conn) {
 	t.Helper()
-	sessions := turns.NewTable[*conn, acp.SessionID](most, func(s *session) *turns.Life { return &s.life })
+	sessions := turns.NewTable[*conn](most, func(s *session) *turns.Life { return &s.life })
 	t.Cleanup(sessions.Close)
 	return sessions, &conn{make(chan struct{})}
 }
@@ -268,7 +268,7 @@ func TestTableEnd(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				sessions := turns.NewTable[*conn, acp.SessionID](100, func(s *session) *turns.Life { return &s.life })
+				sessions := turns.NewTable[*conn](100, func(s *session) *turns.Life { return &s.life })
 				c := &conn{make(chan struct{})}
 				var all []*session
 				for i := range 20 {

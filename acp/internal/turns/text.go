@@ -10,8 +10,7 @@ import (
 	"github.com/acpgo/sdk/internal/plain"
 )
 
-// Text is a text that is sent in pieces as it is written. The Text types of both agentkit packages document its
-// behavior.
+// Text is a text that is sent in pieces as it is written. agentkit.Text documents its behavior.
 type Text struct {
 	deliver func(ctx context.Context, piece string) error
 	turn    *Turn // or nil

@@ -1,10 +1,14 @@
 package turns
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/acpgo/sdk/acp"
+)
 
 // FirstWords makes a title from a prompt: the first words of its texts, on one line. It is "" if the prompt has no
 // text.
-func FirstWords[B interface{ Text() string }](prompt []B) string {
+func FirstWords(prompt []acp.ContentBlock) string {
 	const longest, enough = 60, 1000
 	var all strings.Builder
 	for _, block := range prompt {

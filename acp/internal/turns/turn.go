@@ -1,7 +1,6 @@
-// Package turns provides the parts of turns that agents of all protocol versions need: the open sessions and their
-// users (Table, Life); the open texts and tool calls of a turn, which end with it (Turn, Text); delayed calls (Timer);
-// and titles of sessions. It knows nothing else about sessions, and nothing about updates. Both agentkit packages are
-// built on it.
+// Package turns is the part of agentkit that is about time: the open sessions and their users (Table, Life); the open
+// texts and tool calls of a turn, which end with it (Turn, Text); delayed calls (Timer); and titles of sessions. It
+// knows nothing else about sessions, and nothing about updates.
 package turns
 
 import (
