@@ -188,8 +188,7 @@ func (n *Node) register(ctx context.Context, first bool) error {
 // regain renews the lease after its entry was not as this node last knew it.
 func (n *Node) regain(ctx context.Context) error {
 	bucket := n.fleet.members.Bucket()
-	revision, text, err := n.fleet.get(ctx, "KV_"+bucket,
-		map[string]any{"last_by_subj": "$KV." + bucket + "." + nodePrefix + n.opts.Name})
+	revision, text, err := n.fleet.last(ctx, "KV_"+bucket, "$KV."+bucket+"."+nodePrefix+n.opts.Name)
 	if err != nil {
 		return err
 	}
