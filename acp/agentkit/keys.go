@@ -50,19 +50,20 @@ func (s *session) known(req *acp.PromptRequest) (*acp.PromptResponse, error) {
 	if key == "" {
 		return nil, nil
 	}
-	content, err := json.Marshal(req.Prompt)
+	text, err := json.Marshal(req.Prompt)
 	if err != nil {
 		return nil, err
 	}
+	content := digest(text)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	i := slices.IndexFunc(s.keyed, func(k keyed) bool { return k.Key == key })
 	if i < 0 {
-		s.keyed = append(s.keyed[max(0, len(s.keyed)-maxKeyed+1):], keyed{Key: key, Digest: digest(content)})
+		s.keyed = append(s.keyed[max(0, len(s.keyed)-maxKeyed+1):], keyed{Key: key, Digest: content})
 		return nil, nil
 	}
 	switch k := s.keyed[i]; {
-	case k.Digest != digest(content):
+	case k.Digest != content:
 		return nil, acp.InvalidParamsf("the idempotency key belongs to another prompt")
 	case k.StopReason != "":
 		res := &acp.PromptResponse{StopReason: k.StopReason}
@@ -76,21 +77,22 @@ func (s *session) known(req *acp.PromptRequest) (*acp.PromptResponse, error) {
 
 // forget frees the key of a prompt that did not become part of the conversation.
 func (s *session) forget(req *acp.PromptRequest) {
+	key := keyOf(req)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.keyed = slices.DeleteFunc(s.keyed, func(k keyed) bool { return k.Key == keyOf(req) })
+	s.keyed = slices.DeleteFunc(s.keyed, func(k keyed) bool { return k.Key == key })
 }
 
 // takes records that the turn has a prompt, which has been stored if there is a store.
 func (t *turn) takes(req *acp.PromptRequest) {
+	key := keyOf(req)
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for i, k := range t.keyed {
-		if k.Key == keyOf(req) {
-			t.keyed[i].turn, t.keyed[i].begun = t, true
-			if n := len(t.stored); n > 0 {
-				t.keyed[i].Message = t.stored[n-1]
-			}
+	if i := slices.IndexFunc(t.keyed, func(k keyed) bool { return k.Key == key }); i >= 0 {
+		k := &t.keyed[i]
+		k.turn, k.begun = t, true
+		if n := len(t.stored); n > 0 {
+			k.Message = t.stored[n-1]
 		}
 	}
 }
