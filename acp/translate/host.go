@@ -244,10 +244,7 @@ func (s *State) askForHost(sess *session, m *message) *fault {
 			s.answer(HostSide, m.id, cancelledOutcome())
 		} else {
 			s.answer(HostSide, m.id, obj("outcome", obj("outcome", "selected", "optionId", id)))
-			if slices.ContainsFunc(options, func(option raw) bool {
-				o, _ := parse(option)
-				return o.str("optionId") == id && o.str("kind") == "allow_once"
-			}) {
+			if allows(options, id) {
 				status = "completed"
 			}
 		}

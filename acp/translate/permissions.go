@@ -3,7 +3,6 @@ package translate
 import (
 	"cmp"
 	"slices"
-	"strings"
 )
 
 // permission1 is session/request_permission of an agent of version 1.
@@ -131,6 +130,14 @@ func optionIDs(options []raw) (ids []string) {
 	return ids
 }
 
+// allows reports whether a question has an option of this id that allows what it is about.
+func allows(options []raw, id string) bool {
+	return id != "" && slices.ContainsFunc(options, func(option raw) bool {
+		o, _ := parse(option)
+		return o.str("optionId") == id && slices.Contains([]string{"allow_once", "allow_always"}, o.str("kind"))
+	})
+}
+
 // permission2 is session/request_permission of an agent of version 2.
 func (s *State) permission2(m *message) *fault {
 	id, title := m.str("sessionId"), m.str("title")
@@ -163,10 +170,7 @@ func (s *State) permission2(m *message) *fault {
 		chosen := s.outcome(answer, ids)
 		if invented {
 			status := "failed"
-			if slices.ContainsFunc(list(options), func(option raw) bool {
-				o, _ := parse(option)
-				return chosen != "" && o.str("optionId") == chosen && strings.HasPrefix(o.str("kind"), "allow")
-			}) {
+			if allows(list(options), chosen) {
 				status = "completed"
 			}
 			s.update(id, obj("sessionUpdate", "tool_call_update", "toolCallId", call, "status", status))
