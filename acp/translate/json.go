@@ -191,6 +191,15 @@ func (o *object) rename(from, to string) {
 	}
 }
 
+// setMeta replaces _meta, or removes it if it is to be empty.
+func (o *object) setMeta(meta object) {
+	if len(meta) == 0 {
+		o.drop("_meta")
+	} else {
+		o.set("_meta", meta.text())
+	}
+}
+
 // put sets members, as set does.
 func (o *object) put(members object) {
 	for _, m := range members {

@@ -104,7 +104,7 @@ func (s *State) callTo2(sess *session, whole bool, update *object) {
 // terminalsTo2 sends what the _meta of a tool call says about the agent's own terminals, by the convention of agents of
 // version 1 for clients that advertise _meta.terminal_output. It reports whether the update has anything else.
 func (s *State) terminalsTo2(sess *session, update *object) (more bool) {
-	meta := append(object{}, update.sub("_meta")...)
+	meta := update.sub("_meta")
 	before := len(meta)
 	for _, key := range []string{plain.TerminalInfoKey, plain.TerminalKey, plain.TerminalExitKey} {
 		about := meta.sub(key)
@@ -137,9 +137,7 @@ func (s *State) terminalsTo2(sess *session, update *object) (more bool) {
 	if len(meta) == before {
 		return true
 	}
-	if update.set("_meta", meta.text()); len(meta) == 0 {
-		update.drop("_meta")
-	}
+	update.setMeta(meta)
 	return len(*update) > 2
 }
 
@@ -181,11 +179,8 @@ func (s *State) toolCallTo2(o *object) {
 		if isTrue(about.get("cancelled")) && o.str("status") == "failed" {
 			o.set("status", quote("cancelled"))
 		}
-		if meta.drop(plain.CancelKey); len(meta) > 0 {
-			o.set("_meta", meta.text())
-		} else {
-			o.drop("_meta")
-		}
+		meta.drop(plain.CancelKey)
+		o.setMeta(meta)
 	}
 	if locations := o.get("locations"); locations != nil {
 		o.set("locations", editObjects(list(locations), func(place *object) bool {

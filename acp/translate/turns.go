@@ -402,13 +402,10 @@ func (s *State) prompt2(m *message) *fault {
 	id := m.str("sessionId")
 	p := &prompt{id: m.id, content: m.params.list("prompt"), size: len(m.line)}
 	params := append(object{}, m.params...)
-	if meta := params.sub("_meta").clone(); meta.has(MetaIdempotencyKey) {
+	if meta := params.sub("_meta"); meta.has(MetaIdempotencyKey) {
 		params.set("idempotencyKey", meta.get(MetaIdempotencyKey))
-		if meta.drop(MetaIdempotencyKey); len(meta) > 0 {
-			params.set("_meta", meta.text())
-		} else {
-			params.drop("_meta")
-		}
+		meta.drop(MetaIdempotencyKey)
+		params.setMeta(meta)
 	}
 	p.key = params.str("idempotencyKey")
 	switch {
