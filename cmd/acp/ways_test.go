@@ -197,7 +197,6 @@ func inspectGrabber(g *grabbed) []string {
 	session := page.request("1", "session/new", map[string]any{"cwd": g.dir, "mcpServers": []any{}})
 	page.do(map[string]any{"do": "send", "source": "1", "method": "session/prompt", "params": map[string]any{"sessionId": session.Session, "prompt": []any{}}})
 	page.row("the file", func(r *inspectedRow) bool { return r.Method == "fs/read_text_file" && r.Re > 0 })
-	got := []string{words[g.the("read") != ""]}
 	asked := map[string]string{}
 	for _, method := range []string{"fs/write_text_file", "terminal/create"} {
 		request := page.row(method, func(r *inspectedRow) bool { return r.Method == method && r.Kind == "request" })
@@ -231,7 +230,11 @@ func inspectGrabber(g *grabbed) []string {
 		}
 	}
 	page.row("the end", func(r *inspectedRow) bool { return r.Method == "session/prompt" && r.Re > 0 })
-	return append(got, asked["fs/write_text_file"], asked["terminal/create"], words[strings.Contains(g.the("ran"), "sesame")], words[g.the("mcp") != "0"], "no")
+	// Only now is it sure that the agent has kept what it got.
+	return []string{
+		words[g.the("read") != ""], asked["fs/write_text_file"], asked["terminal/create"], words[strings.Contains(g.the("ran"), "sesame")],
+		words[g.the("mcp") != "0"], "no",
+	}
 }
 
 // TestWays tries what an agent may do by each way to reach it, and compares that with SECURITY.md.
