@@ -70,6 +70,8 @@ func (e *ExitError) Error() string {
 	return msg + e.rest()
 }
 
+func (e *ExitError) success() bool { return e.State.Success() }
+
 // Unwrap returns io.EOF, because the stream has ended.
 func (e *ExitError) Unwrap() error { return io.EOF }
 

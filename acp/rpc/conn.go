@@ -94,12 +94,18 @@ func (c *Conn) Done() <-chan struct{} { return c.engine().Done() }
 // a subprocess that failed. The error matches ErrStuck if handlers are still running, whatever ended the connection.
 func (c *Conn) Wait() error {
 	err := c.engine().Wait()
-	exit, ok := errors.AsType[*ExitError](err)
-	failed := ok && !exit.State.Success() || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, ErrStuck)
+	exit, ok := errors.AsType[exitState](err)
+	failed := ok && !exit.success() || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, ErrStuck)
 	if !failed && errors.Is(err, io.EOF) {
 		return nil
 	}
 	return err
+}
+
+// exitState is implemented by *ExitError alone, which a program that starts no other thus does not contain.
+type exitState interface {
+	error
+	success() bool
 }
 
 // Load is what a connection holds at one moment, in bytes, counted as Options.MaxBytes describes.

@@ -47,6 +47,7 @@ func ProcessOutputOf(stream Stream) (out ProcessOutput, ok bool) {
 // usage, or the last line.
 func (o ProcessOutput) Reason() string {
 	lines := strings.Split(strings.TrimSpace(o.Stderr), "\n")
+	compileOnce.Do(compile)
 	for i := len(lines) - 1; i >= 0; i-- {
 		if isPanic(lines[i]) {
 			return clipped(panicOf(lines[i:]))
@@ -86,19 +87,28 @@ func (o ProcessOutput) Reason() string {
 }
 
 var (
-	// errorLine matches a line that says that it is an error, perhaps after a time and the name of the program.
-	errorLine = regexp.MustCompile(`^(\S+ ){0,3}?\[?(?i:error|fatal|fatal error)\]?(\[\w+\])?:|^(\S+ ){0,3}?\[?(ERROR|FATAL|CRITICAL)\b|` +
-		`^(Uncaught |Unhandled )?[\w$.]*(Error|Exception)(:| \[)|^Exception in thread |^You must install |` + npmError.String())
-	npmError = regexp.MustCompile(`^npm (error|ERR!) `)
-	// usageLine matches the beginning of the help that programs print after an error in their arguments.
-	usageLine = regexp.MustCompile(`^(?i:usage\b|for more information|(try|see|run) .*(help|-h)\b)`)
-	// stackLine matches a line of a stack, such as that of Ruby or Elixir, which comes after the error.
-	stackLine = regexp.MustCompile(`^\s+(from|at|in) |^\s+(\(\S+ \S+\) )?[\w./-]+:\d+\b`)
-	// nodeVersion matches the last line of a Node.js program that an exception ended.
-	nodeVersion = regexp.MustCompile(`^Node\.js v\d`)
-	// nodeError matches the line that reports an error.
-	nodeError = regexp.MustCompile(`^(Uncaught )?[\w$.]*Error\b`)
+	compileOnce sync.Once
+
+	errorLine   *regexp.Regexp // a line that says that it is an error, perhaps after a time and the name of the program
+	npmError    *regexp.Regexp
+	usageLine   *regexp.Regexp // the beginning of the help that programs print after an error in their arguments
+	stackLine   *regexp.Regexp // of a stack, such as that of Ruby or Elixir, which comes after the error
+	nodeVersion *regexp.Regexp // the last line of a Node.js program that an exception ended
+	nodeError   *regexp.Regexp // the line that reports an error
 )
+
+// compile sets the expressions above. They are not initialized with the package, which would link package regexp into
+// programs that start no other.
+func compile() {
+	npmError = regexp.MustCompile(`^npm (error|ERR!) `)
+	errorLine = regexp.MustCompile(`^(\S+ ){0,3}?\[?(?i:error|fatal|fatal error)\]?(\[\w+\])?:|` +
+		`^(\S+ ){0,3}?\[?(ERROR|FATAL|CRITICAL)\b|^(Uncaught |Unhandled )?[\w$.]*(Error|Exception)(:| \[)|` +
+		`^Exception in thread |^You must install |` + npmError.String())
+	usageLine = regexp.MustCompile(`^(?i:usage\b|for more information|(try|see|run) .*(help|-h)\b)`)
+	stackLine = regexp.MustCompile(`^\s+(from|at|in) |^\s+(\(\S+ \S+\) )?[\w./-]+:\d+\b`)
+	nodeVersion = regexp.MustCompile(`^Node\.js v\d`)
+	nodeError = regexp.MustCompile(`^(Uncaught )?[\w$.]*Error\b`)
+}
 
 // String returns everything on one line, for use in an error, or "" if there is nothing to report.
 func (o ProcessOutput) String() string {

@@ -1,12 +1,12 @@
 package wire
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
-	"regexp"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -545,7 +545,7 @@ func (c *Conn) dispatchInvalid(line []byte, env *envelope) (libraryID uint64, ok
 		id, response, known = RecoverID(ends(line))
 	}
 	noise := c.noise && (env.failure.Code == codeParse || line[0] != '{')
-	framed := framing.Match(line)
+	framed := isFraming(line)
 	if framed {
 		env.failure.Message = "Parse error: " + errFramed.Error()
 	}
@@ -569,10 +569,15 @@ func (c *Conn) dispatchInvalid(line []byte, env *envelope) (libraryID uint64, ok
 	return 0, false
 }
 
-var (
-	errNoise = errors.New("a line that is not a message")
+// isFraming reports whether a line is a header of the Language Server Protocol, such as "Content-Length: 52".
+func isFraming(line []byte) bool {
+	name, value, _ := bytes.Cut(line, []byte(":"))
+	value = bytes.TrimLeft(value, " ")
+	return bytes.EqualFold(name, []byte("Content-Length")) && len(value) > 0 && '0' <= value[0] && value[0] <= '9'
+}
 
-	framing   = regexp.MustCompile(`^(?i:content-length: *[0-9])`)
+var (
+	errNoise  = errors.New("a line that is not a message")
 	errFramed = errors.New("Content-Length is the framing of the Language Server Protocol; a message of ACP is one line")
 	// ErrUnknownResponse reports that a response answers no request of this side.
 	ErrUnknownResponse = errors.New("a response that answers no request")

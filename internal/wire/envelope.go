@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"regexp"
 
 	"github.com/acpgo/sdk/codec"
 	"github.com/acpgo/sdk/internal/fastpath"
@@ -379,11 +378,34 @@ func RecoverID(head, tail []byte) (id ID, response, ok bool) {
 	if ok {
 		return id, response, true
 	}
-	// As the last member, or the last except the version, it is right before the brace that closes the message.
-	if m := lastID.FindSubmatch(tail); m != nil && codec.Unmarshal(m[1], &id) == nil {
-		return id, response, true
+	at := len(tail)
+	for range 2 { // its value may be "id" as well
+		if at = bytes.LastIndex(tail[:at], []byte(`"id"`)); at < 0 {
+			break
+		}
+		if id, ok = lastID(tail[at:]); ok {
+			return id, response, true
+		}
 	}
 	return ID{}, response, false
 }
 
-var lastID = regexp.MustCompile(`"id"\s*:\s*("[^"\\]*"|-?[0-9][-+.eE0-9]*)\s*(?:,\s*"jsonrpc"\s*:\s*"2\.0"\s*)?\}\s*$`)
+// lastID reads the id with which tail begins, if it is the last member of a message, or the last except the version.
+func lastID(tail []byte) (id ID, ok bool) {
+	d := codec.NewDecoder(append([]byte("{"), tail...))
+	for o := d.Object(); o.Next(); {
+		switch string(o.Name()) {
+		case "id":
+			o.Once(0)
+			id.DecodeJSON(d)
+		case "jsonrpc":
+			d.Fixed(`"2.0"`)
+		default:
+			o.Refuse()
+		}
+	}
+	if d.End() != nil || id.IsNull() {
+		return ID{}, false
+	}
+	return id, true
+}

@@ -92,6 +92,10 @@ func TestRecoverID(t *testing.T) {
 		{`{"result":{"a":"xxx`, `"x"}, "id" : 7 , "jsonrpc" : "2.0" }`, "7", true, true},
 		{`{"result":{"a":"xxx`, `"x","id":7,"jsonrpc":"2.0"}}`, "null", true, false},
 		{`{"result":{"a":"xxx`, `"x"},"id":7.-}`, "null", true, false},
+		{`{"result":{"a":"xxx`, `"x"},"id":"id"}`, `"id"`, true, true},
+		{`{"result":{"a":"xxx`, `"x"},"id":"\"","jsonrpc":"1.0"}`, "null", true, false},
+		{`{"result":{"a":"xxx`, `"x"},"id":null}`, "null", true, false},
+		{`{"result":{"a":"xxx`, `"id","x"},"ids":7}`, "null", true, false},
 		{`garbage`, `garbage`, "null", false, false},
 	} {
 		id, response, ok := RecoverID([]byte(test.head), []byte(test.tail))

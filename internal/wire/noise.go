@@ -2,7 +2,6 @@ package wire
 
 import (
 	"bytes"
-	"regexp"
 
 	"github.com/acpgo/sdk/codec"
 )
@@ -16,9 +15,6 @@ func IsNoise(line []byte) bool {
 	return !bytes.HasPrefix(line, []byte("{")) || !bytes.Contains(line, []byte(`"jsonrpc"`))
 }
 
-// messageBegins matches the beginning of a message.
-var messageBegins = regexp.MustCompile(`\{\s*"(jsonrpc|id|method|params|result|error)"\s*:`)
-
 // maxBegins bounds how many possible beginnings are examined in one line.
 const maxBegins = 8
 
@@ -28,8 +24,15 @@ const maxBegins = 8
 // its call would otherwise wait forever.
 func MessageBehind(line []byte, first bool) (at int, ok bool) {
 	d := codec.NewDecoder(nil)
-	for _, m := range messageBegins.FindAllIndex(line, maxBegins) {
-		at := m[0]
+	begins := 0
+	for at := range line {
+		if begins == maxBegins {
+			break
+		}
+		if line[at] != '{' || !beginsMessage(d, line[at:]) {
+			continue
+		}
+		begins++
 		if at == 0 {
 			continue
 		}
@@ -42,4 +45,18 @@ func MessageBehind(line []byte, first bool) (at int, ok bool) {
 		}
 	}
 	return 0, false
+}
+
+// beginsMessage reports whether text is an object, and its first member one of those of messages.
+func beginsMessage(d *codec.Decoder, text []byte) bool {
+	d.Reset(text)
+	o := d.Object()
+	if !o.Next() {
+		return false
+	}
+	switch string(o.Name()) {
+	case "jsonrpc", "id", "method", "params", "result", "error":
+		return true
+	}
+	return false
 }
