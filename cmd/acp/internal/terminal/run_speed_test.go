@@ -24,7 +24,7 @@ import (
 // that, on a machine that does nothing else.
 func measuring() bool { return tier.Current() == tier.Nightly }
 
-// The targets on an idle machine, as stated in docs/reference/run-compared.md.
+// The targets on an idle machine.
 const (
 	startTarget  = 50 * time.Millisecond // to the first frame; and to the first response, beyond the agent's own time
 	keyTarget    = 100 * time.Millisecond
