@@ -18,8 +18,8 @@ ifneq ($(ACP_TEST),)
 RACED       += conformance/recording conformance/recording/relay internal/filelock internal/proc internal/test/stress
 endif
 ifeq ($(ACP_TEST),nightly)
-RACED       += acp/launch acp/policy acp/registry acp/view conformance/transcript examples/kit-client \
-	examples/proxy internal/ledger internal/test/actor internal/test/faultpipe internal/test/faultproxy
+RACED       += acp/launch acp/policy acp/registry acp/view conformance/transcript examples/proxy \
+	internal/ledger internal/test/actor internal/test/faultpipe internal/test/faultproxy
 endif
 # VALUES are the tests of single values in packages with goroutines. They run without the race detector, and so do bounds of memory.
 # make test, which would have to build acp a second time for that, has a small size of them with it instead.
@@ -30,7 +30,7 @@ UNRACED_RUN := $(VALUES)|Alloc|Memory|Bytes|Flood|LetGo|ManySessions|Burst|Slow|
 # these modules.
 V2          := acp/acpv2
 CONTRIB     := $(patsubst %/go.mod,%,$(wildcard contrib/*/go.mod))
-NESTED      := $(CONTRIB) examples/kit-agent
+NESTED      := $(CONTRIB) examples/kit-agent examples/kit-client
 
 .DEFAULT_GOAL := help
 
@@ -96,7 +96,7 @@ endif
 SLOW        := internal/inspect internal/inspect/browser internal/inspect/page/bundle internal/talk internal/tui
 # LATER are packages of the library that make test leaves to make check too: programs, loads and attacks. The tests of acp,
 # conformance and internal/engine have small ones of each. Version 2, a module of its own, is left to it as well.
-LATER       := examples/guard examples/inject examples/kit-client examples/proxy internal/test/attack internal/test/attack/hostile \
+LATER       := examples/guard examples/inject examples/proxy internal/test/attack internal/test/attack/hostile \
 	internal/test/stress
 
 modules:
@@ -115,7 +115,7 @@ endif
 # others, which a test of bench type-checks, everything that users of a release build, and those packages of the command that
 # have goroutines of their own, with the race detector.
 heavy: export ACP_TEST := nightly
-heavy: ## what takes minutes to compile: contrib, kit-agent, coder, what users of a release build, the command acp with the race detector
+heavy: ## what takes minutes to compile: contrib, kit-agent, kit-client, coder, what users of a release build, the command acp with the race detector
 	$(MAKE) analyze ANALYZED="bench examples/coder $(NESTED)"
 	@set -ex; for dir in $(NESTED) examples/coder; do (cd $$dir; ACP_TEST=full $(TEST) ./...); done
 	cd cmd/acp && $(TEST) -run RunCoder ./internal/terminal

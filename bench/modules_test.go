@@ -22,7 +22,7 @@ func TestModules(t *testing.T) {
 	if err != nil || len(files) < 4 {
 		t.Fatal(files, err)
 	}
-	for _, file := range append(files, "../examples/coder/go.mod", "../examples/kit-agent/go.mod") {
+	for _, file := range append(files, "../examples/coder/go.mod", "../examples/kit-agent/go.mod", "../examples/kit-client/go.mod") {
 		dir, err := filepath.Abs(filepath.Dir(file))
 		if err != nil {
 			t.Fatal(err)

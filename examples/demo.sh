@@ -7,13 +7,13 @@ begin() { printf '%-58s' "$1"; start=$(date +%s); }
 end() { printf '%3d s\n' $(($(date +%s) - start)); }
 
 begin 'fetch: download the modules'
-for module in . cmd/acp examples/kit-agent; do (cd $module && $go mod download); done
+for module in . cmd/acp examples/kit-agent examples/kit-client; do (cd $module && $go mod download); done
 end
 
 begin 'build: compile the generator, acp, the agent, the client'
 mkdir -p bin
-$go build -o bin/ ./cmd/acpgen ./examples/kit-client
-for module in cmd/acp examples/kit-agent; do (cd $module && $go build -o "$OLDPWD/bin/" .); done
+$go build -o bin/ ./cmd/acpgen
+for module in cmd/acp examples/kit-agent examples/kit-client; do (cd $module && $go build -o "$OLDPWD/bin/" .); done
 end
 
 begin 'generate: make the code anew, find it the same'

@@ -7,7 +7,6 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"slices"
 	"time"
 
 	"github.com/acpgo/sdk/acp"
@@ -121,68 +120,55 @@ func feed(cmd *exec.Cmd, from io.Reader) (stop func(), err error) {
 	}, nil
 }
 
-// Client is what Login needs of a client: a *reconnect.Client, which connects again when the agent ends.
-type Client interface {
-	Conn(ctx context.Context) (*acp.ClientConn, error)
-}
-
-// LoginMethod is a way to log in to an agent. Its texts are the agent's.
-type LoginMethod struct {
-	ID                acp.AuthMethodID
-	Name, Description string
-	// Terminal reports that the agent's own program runs in this program's terminal.
-	Terminal bool
-}
-
-// Login logs in to an agent, after a call that has failed with acp.ErrAuthRequired: choose selects one of the agent's
-// methods, which the agent then runs (authenticate) or, for a method in a terminal, command in the terminal of this
-// program. After the latter, Login ends the agent and returns when client has connected to it anew. Repeat the call
-// that failed when Login has returned nil.
+// Login returns a function that logs in to the agent of a connection, for Options.Login of package reconnect: choose
+// asks the user for one of the agent's methods, as view.Console.Choose does, and returns its index. The agent then runs
+// it (authenticate) or, for a method in a terminal, command runs it in the terminal of this program. After the latter
+// the connection is closed, because the agent has to be started again.
 //
-// Methods in a terminal are only used if command is not nil; agents offer them to clients that set
-// acp.ClientOptions.TerminalAuth. The error matches acp.ErrUnsupported if the agent has no method that can be used, or
-// not the chosen one, and is a *LoginError if a login in the terminal failed.
+// The options of choose are the methods' names and descriptions, which are text from the agent. Methods in a terminal
+// are only used if command is not nil; agents offer them to clients that set acp.ClientOptions.TerminalAuth. The error
+// matches acp.ErrUnsupported if the agent has no method that can be used, and is a *LoginError if a login in the
+// terminal failed.
 func Login(
-	ctx context.Context, client Client, command *Command,
-	choose func(ctx context.Context, methods []LoginMethod) (acp.AuthMethodID, error),
-) error {
-	conn, err := client.Conn(ctx)
-	if err != nil {
-		return err
-	}
-	var methods []LoginMethod
-	for _, m := range conn.Initialized().AuthMethods {
-		switch v := m.Variant.(type) {
-		case *acp.AuthMethodAgent:
-			methods = append(methods, LoginMethod{ID: v.ID, Name: v.Name, Description: v.Description.Value()})
-		case *acp.AuthMethodTerminal:
-			if command != nil {
-				methods = append(methods, LoginMethod{ID: v.ID, Name: v.Name, Description: v.Description.Value(), Terminal: true})
+	command *Command, choose func(ctx context.Context, question string, options ...string) (int, error),
+) func(context.Context, *acp.ClientConn) error {
+	return func(ctx context.Context, conn *acp.ClientConn) error {
+		var methods []acp.AuthMethodVariant
+		var options []string
+		for _, m := range conn.Initialized().AuthMethods {
+			var name, description string
+			switch v := m.Variant.(type) {
+			case *acp.AuthMethodAgent:
+				name, description = v.Name, v.Description.Value()
+			case *acp.AuthMethodTerminal:
+				if command == nil {
+					continue
+				}
+				name, description = v.Name, v.Description.Value()
+			default: // a kind of login that this package does not know
+				continue
 			}
-		default: // a kind of login that this package does not know
+			if description != "" {
+				name += ": " + description
+			}
+			methods, options = append(methods, m.Variant), append(options, name)
 		}
+		if len(methods) == 0 {
+			return fmt.Errorf("launch: %w: the agent requires a login, and offers none that this client can run",
+				acp.ErrUnsupported)
+		}
+		i, err := choose(ctx, "How do you want to log in?", options...)
+		if err != nil {
+			return err
+		}
+		if agent, ok := methods[i].(*acp.AuthMethodAgent); ok {
+			_, err := conn.Authenticate(ctx, &acp.AuthenticateRequest{MethodID: agent.ID})
+			return err
+		}
+		terminal := Terminal{Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr}
+		if err := command.Login(ctx, methods[i].(*acp.AuthMethodTerminal), terminal); err != nil {
+			return err
+		}
+		return conn.Close()
 	}
-	if len(methods) == 0 {
-		return fmt.Errorf("launch: %w: the agent requires a login, and offers none that this client can run",
-			acp.ErrUnsupported)
-	}
-	id, err := choose(ctx, methods)
-	if err != nil {
-		return err
-	}
-	terminals := TerminalLogins(conn.Initialized(), command != nil)
-	i := slices.IndexFunc(terminals, func(m *acp.AuthMethodTerminal) bool { return m.ID == id })
-	if i < 0 {
-		_, err := conn.Authenticate(ctx, &acp.AuthenticateRequest{MethodID: id})
-		return err
-	}
-	terminal := Terminal{Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr}
-	if err := command.Login(ctx, terminals[i], terminal); err != nil {
-		return err
-	}
-	if err := conn.Close(); err != nil {
-		return err
-	}
-	_, err = client.Conn(ctx)
-	return err
 }

@@ -62,65 +62,69 @@ func TestAUT6_Login(t *testing.T) {
 	requireShell(t)
 	command := launch.New(write(t, filepath.Join(t.TempDir(), "agent"), "#!/bin/sh\ntest \"$1\" = login\n", 0o700))
 	both := []acp.AuthMethod{
-		acp.NewAuthMethodAgent(acp.AuthMethodAgent{ID: "agent", Name: "In the browser"}),
+		acp.NewAuthMethodAgent(acp.AuthMethodAgent{ID: "agent", Name: "In the browser", Description: acp.Some("It is quick.")}),
 		acp.NewAuthMethodTerminal(acp.AuthMethodTerminal{ID: "terminal", Name: "Here", Args: []string{"login"}}),
-		acp.NewAuthMethodTerminal(acp.AuthMethodTerminal{ID: "fails", Name: "Here", Args: []string{"logout"}}),
+		acp.NewAuthMethodTerminal(acp.AuthMethodTerminal{ID: "fails", Name: "There", Args: []string{"logout"}}),
 	}
+	const browser = "In the browser: It is quick."
+	const all = browser + ", Here, There"
 	gone := errors.New("the user does not want to")
 	for _, test := range []struct {
 		name     string
 		methods  []acp.AuthMethod
 		command  *launch.Command
-		choose   acp.AuthMethodID
-		offered  int
+		choose   string
+		options  string
 		starts   int // of the agent
 		loggedIn bool
 		want     error
 	}{
-		{"agent", both, command, "agent", 3, 1, true, nil},
-		{"terminal", both, command, "terminal", 3, 2, false, nil},
-		{"terminal fails", both, command, "fails", 3, 1, false, new(launch.LoginError)},
-		{"without a command", both, nil, "agent", 1, 1, true, nil},
-		{"none", both[1:], nil, "", 0, 1, false, acp.ErrUnsupported},
-		{"not chosen", both, command, "", 3, 1, false, gone},
-		{"not offered", both, nil, "terminal", 1, 1, false, acp.ErrUnsupported},
-		{"unknown", both, command, "none", 3, 1, false, acp.ErrUnsupported},
+		{"agent", both, command, browser, all, 1, true, nil},
+		{"terminal", both, command, "Here", all, 2, false, nil},
+		{"terminal fails", both, command, "There", all, 1, false, new(launch.LoginError)},
+		{"without a command", both, nil, browser, browser, 1, true, nil},
+		{"none", both[1:], nil, "", "", 1, false, acp.ErrUnsupported},
+		{"not chosen", both, command, "", all, 1, false, gone},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			starts, loggedIn := 0, false
+			starts, loggedIn, offered := 0, false, ""
+			login := launch.Login(test.command, func(_ context.Context, _ string, options ...string) (int, error) {
+				if offered = strings.Join(options, ", "); test.choose == "" {
+					return 0, gone
+				}
+				return slices.Index(options, test.choose), nil
+			})
 			client, err := reconnect.Connect(t.Context(), func(context.Context) (acp.Transport, error) {
 				starts++
+				known := loggedIn || starts > 1
 				theirs, ours := acp.Pipe()
 				_, err := acp.StartAgent(context.Background(), theirs, acp.AgentHandlers{
 					Authenticate: func(_ context.Context, _ *acp.AgentConn, req *acp.AuthenticateRequest) (*acp.AuthenticateResponse, error) {
-						loggedIn = true
+						loggedIn, known = true, true
 						return &acp.AuthenticateResponse{}, nil
 					},
 					NewSession: func(context.Context, *acp.AgentConn, *acp.NewSessionRequest) (*acp.NewSessionResponse, error) {
-						return nil, acp.ErrAuthRequired
+						if !known {
+							return nil, acp.ErrAuthRequired
+						}
+						return &acp.NewSessionResponse{SessionID: "s"}, nil
 					},
 					Prompt: func(context.Context, *acp.AgentSession, *acp.PromptRequest) (*acp.PromptResponse, error) {
 						return nil, acp.ErrAuthRequired
 					},
 				}, &acp.AgentOptions{AuthMethods: test.methods})
 				return conformance.Tap(t, conformance.Client, ours, nil), err
-			}, acp.ClientHandlers{}, &acp.ClientOptions{TerminalAuth: true}, &reconnect.Options{MinBackoff: time.Millisecond})
+			}, acp.ClientHandlers{}, &acp.ClientOptions{TerminalAuth: true}, &reconnect.Options{MinBackoff: time.Millisecond, Login: login})
 			if err != nil {
 				t.Fatal(err)
 			}
 			defer client.Close()
-			offered := 0
-			err = launch.Login(t.Context(), client, test.command, func(_ context.Context, methods []launch.LoginMethod) (acp.AuthMethodID, error) {
-				if offered = len(methods); test.choose == "" {
-					return "", gone
-				}
-				return test.choose, nil
-			})
-			if _, failed := errors.AsType[*launch.LoginError](err); failed != (test.choose == "fails") || !failed && !errors.Is(err, test.want) {
+			_, err = client.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: "/"})
+			if _, failed := errors.AsType[*launch.LoginError](err); failed != (test.name == "terminal fails") || !failed && !errors.Is(err, test.want) {
 				t.Errorf("got %v, want %v", err, test.want)
 			}
-			if offered != test.offered || starts != test.starts || loggedIn != test.loggedIn {
-				t.Errorf("%d methods, %d starts, logged in: %v", offered, starts, loggedIn)
+			if offered != test.options || starts != test.starts || loggedIn != test.loggedIn {
+				t.Errorf("offered %q, %d starts, logged in: %v", offered, starts, loggedIn)
 			}
 		})
 	}

@@ -6,7 +6,6 @@
 //	rules, err := policy.ReadFile("rules.json")
 //	p, err := policy.New(rules, nil)
 //	handlers.RequestPermission = policy.Handler(p, askTheUser, &policy.HandlerOptions{
-//		Cwd:    func(*acp.ClientSession) string { return dir },
 //		Known:  sessions.ToolCall, // of view.Sessions: a request may carry a part of the call only
 //		Memory: policy.NewFile(path),
 //	})

@@ -18,8 +18,8 @@ type HandlerOptions struct {
 	// Agent returns the agent's name. "" means that it is unknown; rules that name agents then allow nothing. The
 	// default is the name with which the agent introduced itself on the session's connection.
 	Agent func(session *acp.ClientSession) string
-	// Cwd returns the session's working directory. Without it, rules that name working directories, or have patterns
-	// relative to them, allow nothing.
+	// Cwd returns the session's working directory. "" means that it is unknown; rules that name working directories, or
+	// have patterns relative to them, then allow nothing. The default is [acp.ClientSession.Cwd].
 	Cwd func(session *acp.ClientSession) string
 	// Known returns what is known about a tool call of a session, such as view.Sessions.ToolCall does.
 	// A request may carry only a part of the call, which is merged with the known call unless that has ended. A handler
@@ -53,6 +53,9 @@ func Handler(p *Policy, ask AskFunc, opts *HandlerOptions) AskFunc {
 	if opts != nil {
 		h.HandlerOptions = *opts
 	}
+	if h.Cwd == nil {
+		h.Cwd = (*acp.ClientSession).Cwd
+	}
 	if h.Memory == nil {
 		h.Memory = &SessionMemory{}
 	}
@@ -74,10 +77,7 @@ func (h *handler) request(session *acp.ClientSession, req *acp.RequestPermission
 		}
 	}
 	r.ToolCall.Apply(req.ToolCall)
-	r.Agent = h.agent(session)
-	if h.Cwd != nil {
-		r.Cwd = h.Cwd(session)
-	}
+	r.Agent, r.Cwd = h.agent(session), h.Cwd(session)
 	return r
 }
 

@@ -321,13 +321,14 @@ func TestSharedFile(t *testing.T) {
 	}
 }
 
-// On a connection, a request that carries a part of the tool call is decided by what is known of it.
+// On a connection, a request that carries a part of the tool call is decided by what is known of it, relative to the
+// directory of its session.
 func TestHandlerOnAConnection(t *testing.T) {
 	sessions := &view.Sessions{}
 	var explained []string
 	handlers := acp.ClientHandlers{
 		SessionUpdate: sessions.Update,
-		RequestPermission: policy.Handler(newPolicy(t, `{"effect":"allow","agent":["the agent"],"path":["/proj/**"]}`), nil, &policy.HandlerOptions{
+		RequestPermission: policy.Handler(newPolicy(t, `{"effect":"allow","agent":["the agent"],"path":["./**"]}`), nil, &policy.HandlerOptions{
 			Known: sessions.ToolCall,
 			Decided: func(_ *acp.ClientSession, _ *acp.RequestPermissionRequest, d policy.Decision, by *acp.PermissionOption) {
 				explained = append(explained, fmt.Sprintf("%s %s", d.Effect, by.Kind))

@@ -46,6 +46,10 @@ type Options struct {
 	// the Client creates, loads, resumes or restores on the connection has them in addition to those of its request. An
 	// error counts as a failure to connect.
 	Servers func(ctx context.Context, conn *acp.ClientConn) ([]acp.MCPServer, error)
+	// Login, if it is set, logs in to the agent of the connection when opening a session fails with acp.ErrAuthRequired;
+	// the session is then opened again, if Login has closed the connection on the next one. launch.Login returns such a
+	// function.
+	Login func(ctx context.Context, conn *acp.ClientConn) error
 	// Notify is called with each event, in order. It must be quick.
 	Notify func(ctx context.Context, e Event)
 }

@@ -98,6 +98,15 @@ func (c *Client) open(
 		return nil, err
 	}
 	current, err := open(l)
+	if login := c.options.Login; login != nil && errors.Is(err, acp.ErrAuthRequired) {
+		if err = login(ctx, l.conn); err != nil {
+			return nil, err
+		}
+		if l, err = c.connected(ctx); err != nil {
+			return nil, err
+		}
+		current, err = open(l)
+	}
 	if err != nil {
 		return nil, err
 	}

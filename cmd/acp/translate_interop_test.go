@@ -25,7 +25,7 @@ func TestTypeScriptAgentVersion2(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	kit := buildtest.Program(t, "github.com/acpgo/sdk/examples/kit-client")
+	kit := buildtest.Program(t, "../../examples/kit-client")
 	t.Cleanup(buildtest.Remove)
 	talk := func(t *testing.T, program, stdin string, args ...string) {
 		t.Helper()

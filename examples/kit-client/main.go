@@ -1,7 +1,7 @@
 // Command kit-client talks to an agent in the terminal: acp/view prints updates, asks the user and reads prompts,
 // acp/policy decides by the rules in the file RULES, acp/reconnect restarts an agent that died, acp/local serves files
-// and terminals. A line of input is a prompt, an answer, :sessions, :load SESSION, :mode MODE or :set OPTION VALUE.
-// Ctrl-C or :cancel cancels the turn.
+// and terminals, contrib/mcpacp gives the agent a tool of this program. A line of input is a prompt, an answer,
+// :sessions, :load SESSION, :mode MODE or :set OPTION VALUE. Ctrl-C or :cancel cancels the turn.
 //
 //	kit-client RULES AGENT [arguments]
 package main
@@ -13,6 +13,8 @@ import (
 	"os"
 	"strings"
 
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/launch"
 	"github.com/acpgo/sdk/acp/local"
@@ -20,6 +22,7 @@ import (
 	"github.com/acpgo/sdk/acp/reconnect"
 	"github.com/acpgo/sdk/acp/translate"
 	"github.com/acpgo/sdk/acp/view"
+	"github.com/acpgo/sdk/contrib/mcpacp"
 )
 
 // client is a conversation in a terminal.
@@ -51,7 +54,6 @@ func run(ctx context.Context, args []string) (err error) {
 	}
 	handlers := acp.ClientHandlers{SessionUpdate: c.SessionUpdate, CreateElicitation: c.CreateElicitation}
 	decide := policy.Handler(rules, c.RequestPermission, &policy.HandlerOptions{
-		Cwd:    func(*acp.ClientSession) string { return c.dir },
 		Memory: policy.NewFile(args[0] + ".always"),
 		Failed: func(_ *acp.ClientSession, err error) { c.Printf("%v", err) },
 	})
@@ -64,44 +66,42 @@ func run(ctx context.Context, args []string) (err error) {
 	c.ShowTerminals(&handlers)
 	opts := &acp.ClientOptions{BooleanConfig: true, Forms: true, TerminalAuth: true}
 	opts.Info = acp.Implementation{Name: "kit-client", Version: "1"}
-	stderr := view.NewPrintableWriter(os.Stderr, "agent: ")
+	var provider mcpacp.Provider
+	provider.Enable(&handlers, opts)
+	tools := mcp.NewServer(&mcp.Implementation{Name: "kit-client", Version: "1"}, nil)
+	mcp.AddTool(tools, &mcp.Tool{Name: "notify", Description: "Shows the user a note at once."}, c.notify)
+	command, stderr := launch.New(args[1], args[2:]...), view.NewPrintableWriter(os.Stderr, "agent: ")
 	c.agent, err = reconnect.Connect(ctx, func(context.Context) (acp.Transport, error) {
-		agent := acp.Exec(args[1], args[2:]...)
+		agent := acp.Command(command.Cmd())
 		agent.Cmd.Stderr = stderr
 		return translate.Client(agent), nil // agents of both versions
-	}, handlers, opts, &reconnect.Options{Notify: func(_ context.Context, e reconnect.Event) {
-		if e.Kind == reconnect.Replaying {
-			c.Sessions.Of(e.Session).Reset()
-		}
-		c.Printf("[%s %s %v]", e.Kind, e.Session, e.Err)
-	}})
+	}, handlers, opts, &reconnect.Options{
+		Servers: provider.For("kit-client", tools), Login: launch.Login(command, c.Choose), Notify: c.event,
+	})
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, c.agent.Close()) }()
-	c.session, err = c.agent.NewSession(ctx, &acp.NewSessionRequest{Cwd: c.dir})
-	if errors.Is(err, acp.ErrAuthRequired) {
-		if err = launch.Login(ctx, c.agent, launch.New(args[1], args[2:]...), c.login); err == nil {
-			c.session, err = c.agent.NewSession(ctx, &acp.NewSessionRequest{Cwd: c.dir})
-		}
-	}
-	if err != nil {
+	if c.session, err = c.agent.NewSession(ctx, &acp.NewSessionRequest{Cwd: c.dir}); err != nil {
 		return err
 	}
 	return errors.Join(c.chosen(ctx), c.Run(ctx, c.do), c.session.Close(ctx))
 }
 
-// login chooses how to log in.
-func (c *client) login(ctx context.Context, methods []launch.LoginMethod) (acp.AuthMethodID, error) {
-	var names []string
-	for _, m := range methods {
-		names = append(names, m.Name)
+// event shows what became of the connection.
+func (c *client) event(_ context.Context, e reconnect.Event) {
+	if e.Kind == reconnect.Replaying {
+		c.Sessions.Of(e.Session).Reset()
 	}
-	i, err := c.Choose(ctx, "How do you want to log in?", names...)
-	if err != nil {
-		return "", err
-	}
-	return methods[i].ID, nil
+	c.Printf("[%s %s %v]", e.Kind, e.Session, e.Err)
+}
+
+// notify is a tool for the agent.
+func (c *client) notify(_ context.Context, _ *mcp.CallToolRequest, note struct{ Text string }) (
+	*mcp.CallToolResult, any, error,
+) {
+	c.Printf("note: %s", note.Text)
+	return nil, nil, nil
 }
 
 // do handles a line of input.

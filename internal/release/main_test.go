@@ -193,7 +193,7 @@ func TestCheckChangelog(t *testing.T) {
 // TestModules requires a decision about each module of the repository: whether it is released.
 func TestModules(t *testing.T) {
 	got := strings.Fields(gitIn(t, root(t), "ls-files", "go.mod", "*/go.mod"))
-	want := []string{"go.mod", "bench/go.mod", "examples/acme/go.mod", "examples/coder/go.mod", "examples/kit-agent/go.mod"} // and these are not
+	want := []string{"go.mod", "bench/go.mod", "examples/acme/go.mod", "examples/coder/go.mod", "examples/kit-agent/go.mod", "examples/kit-client/go.mod"} // and these are not
 	for _, dir := range nested {
 		want = append(want, dir+"/go.mod")
 	}

@@ -1,0 +1,30 @@
+module github.com/acpgo/sdk/examples/kit-client
+
+go 1.26.0
+
+replace (
+	github.com/acpgo/sdk => ../..
+	github.com/acpgo/sdk/contrib/mcpacp => ../../contrib/mcpacp
+)
+
+require (
+	github.com/acpgo/sdk v0.0.0
+	github.com/acpgo/sdk/contrib/mcpacp v0.0.0
+	github.com/modelcontextprotocol/go-sdk v1.8.0
+)
+
+require (
+	github.com/bmatcuk/doublestar/v4 v4.10.3 // indirect
+	github.com/google/jsonschema-go v0.4.3 // indirect
+	github.com/santhosh-tekuri/jsonschema/v5 v5.3.1 // indirect
+	github.com/segmentio/asm v1.1.3 // indirect
+	github.com/segmentio/encoding v0.5.4 // indirect
+	github.com/sourcegraph/jsonrpc2 v0.2.3 // indirect
+	github.com/yosida95/uritemplate/v3 v3.0.2 // indirect
+	go.uber.org/goleak v1.3.0 // indirect
+	golang.org/x/oauth2 v0.35.0 // indirect
+	golang.org/x/sync v0.24.0 // indirect
+	golang.org/x/sys v0.49.0 // indirect
+	golang.org/x/time v0.15.0 // indirect
+	mvdan.cc/sh/v3 v3.14.1 // indirect
+)
