@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"math/rand/v2"
 	"mime"
@@ -112,7 +111,7 @@ func (st *eventStream) run() {
 			err = lost
 		} else if st.final(err) {
 			// The whole connection may be gone, not just the session.
-			if errors.Is(err, ErrConnectionGone) && st.session != "" && st.seen() && !st.s.lives() {
+			if errors.Is(err, ErrConnectionGone) && st.session != "" && st.wasOpen && !st.s.lives() {
 				return
 			}
 			st.giveUp(err)
@@ -123,7 +122,7 @@ func (st *eventStream) run() {
 			st.giveUp(fmt.Errorf("acp: a stream could not be reopened for %v: %w", o.ReopenTime, err))
 			return
 		}
-		if st.life.Err() != nil || st.s.ends() {
+		if st.life.Err() != nil || st.s.closing.Load() {
 			return
 		}
 		st.s.d.log.Debug("acp: a stream is opened again", "session", st.session, "error", err)
@@ -134,40 +133,30 @@ func (st *eventStream) run() {
 	}
 }
 
-// seen reports whether the stream has been open.
-func (st *eventStream) seen() bool {
-	st.s.mu.Lock()
-	defer st.s.mu.Unlock()
-	return st.wasOpen
-}
-
-// lives reopens the connection's stream, and reports whether the server still knows the connection.
-func (s *httpStream) lives() bool {
+// suspect reopens the connection's stream, because a 404 may refer to the connection or to a session alone. If it
+// refers to the session, the stream opens, and again is closed.
+func (s *httpStream) suspect() (again <-chan struct{}) {
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	st := s.streams[""]
 	if st == nil {
-		s.mu.Unlock()
-		return false
+		return nil
 	}
 	if st.again == nil {
 		st.again = make(chan struct{})
 	}
-	again := st.again
 	st.kick(errSuspect)
-	s.mu.Unlock()
+	return st.again
+}
+
+// lives asks the server whether it still knows the connection.
+func (s *httpStream) lives() bool {
 	select {
-	case <-again:
+	case <-s.suspect():
 		return true
 	case <-s.life.Done():
 		return false
 	}
-}
-
-// ends reports whether the connection is being closed.
-func (s *httpStream) ends() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.closing
 }
 
 // isOpen records that the stream is open, and reports a gap.
@@ -199,11 +188,7 @@ func (st *eventStream) final(err error) bool {
 	if !ok {
 		return errors.Is(err, errNoEvents) || errors.Is(err, errHeader)
 	}
-	switch status.Status {
-	case http.StatusConflict, http.StatusTooManyRequests, http.StatusRequestTimeout:
-		return false
-	}
-	return status.Status < 500
+	return status.Final() || errors.Is(status, ErrConnectionGone)
 }
 
 // giveUp ends the stream for good: for the connection's stream, everything ends; for a session's stream, the calls
@@ -240,13 +225,7 @@ func (st *eventStream) giveUp(err error) {
 // not reconnect all at once.
 func (st *eventStream) backOff(tries int, err error) bool {
 	o := &st.s.d.opts
-	longest := float64(o.MinBackoff)
-	for range tries {
-		if longest *= 1.5; longest >= float64(o.MaxBackoff) {
-			longest = float64(o.MaxBackoff)
-			break
-		}
-	}
+	longest := min(float64(o.MinBackoff)*math.Pow(1.5, float64(tries)), float64(o.MaxBackoff))
 	wait := rand.N(time.Duration(longest) + 1)
 	asked := st.r.retry
 	if status, ok := errors.AsType[*StatusError](err); ok {
@@ -322,37 +301,21 @@ func (st *eventStream) open() (resp *http.Response, resumed bool, err error) {
 		s.mu.Unlock()
 		return nil, false, err
 	}
-	resp.Body = &gotten{resp.Body, ctx, cancel}
 	return resp, resumed, nil
-}
-
-// gotten is the body of a GET whose errors are the causes of its context.
-type gotten struct {
-	io.ReadCloser
-	ctx    context.Context
-	cancel context.CancelCauseFunc
-}
-
-func (b *gotten) Read(p []byte) (int, error) {
-	n, err := b.ReadCloser.Read(p)
-	if err != nil && err != io.EOF && b.ctx.Err() != nil {
-		err = context.Cause(b.ctx)
-	}
-	return n, err
 }
 
 // pump reads the stream until it ends, and returns the reason.
 func (st *eventStream) pump(resp *http.Response) error {
-	body := resp.Body.(*gotten)
-	defer body.Close()
-	defer body.cancel(nil)
-	st.r.reset(body)
+	end := st.endGet
+	defer resp.Body.Close()
+	defer end(nil)
+	st.r.reset(resp.Body)
 	limit := st.s.d.opts.IdleTimeout
 	if limit < 0 {
 		limit = math.MaxInt64
 	}
 	idle := time.AfterFunc(limit, func() {
-		body.cancel(errSilent)
+		end(errSilent)
 		st.s.silent()
 	})
 	defer idle.Stop()
@@ -391,7 +354,7 @@ func (st *eventStream) handOver() bool {
 func (st *eventStream) take() (line []byte, ok bool, err error) {
 	for {
 		ev, ok := st.r.next()
-		if st.session != "" {
+		if st.session != "" && !st.body {
 			st.s.d.arrived(st.session, st.r.lastID)
 		}
 		if !ok {

@@ -2,6 +2,7 @@ package remote
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -29,9 +30,10 @@ type httpStream struct {
 	// Owned by the writer.
 	encode *codec.Decoder
 
-	naming atomic.Int32 // requests in progress whose answers name a session
-	wake   chan struct{}
-	tasks  sync.WaitGroup
+	naming  atomic.Int32 // requests in progress whose answers name a session
+	wake    chan struct{}
+	tasks   sync.WaitGroup
+	closing atomic.Bool
 
 	mu       sync.Mutex
 	arrived  []delivery // data to be read, in order
@@ -46,18 +48,15 @@ type httpStream struct {
 	cancels  map[string]*post                  // the last cancellation, likewise
 	queued   int                               // bytes in posts
 	change   chan struct{}                     // closed when queued decreases
-	closing  bool
-	gone     bool // the server does not know the connection
+	gone     bool                              // the server does not know the connection
 	closeOne sync.Once
 }
 
 // delivery is data to be read.
 type delivery struct {
 	from *eventStream // a stream that has read something
-	line []byte       // a message from the response to a POST
-	err  error        // a *rpc.CallLostError or *rpc.TooLongError
-
-	taken chan<- struct{} // if not nil, closed when the delivery is read
+	line []byte       // a message that is the response to a POST
+	err  error        // a *rpc.CallLostError
 }
 
 // heldMessage is a notification for an unknown session.
@@ -100,6 +99,7 @@ type post struct {
 type eventStream struct {
 	s       *httpStream
 	session string
+	body    bool            // it is the response to a POST, which is read once, and has no cursors
 	life    context.Context // ends with the stream
 	cancel  context.CancelCauseFunc
 
@@ -113,7 +113,7 @@ type eventStream struct {
 	kicked chan struct{} // signals that it is to be reopened at once
 
 	// Guarded by s.mu.
-	wasOpen bool
+	wasOpen bool                    // changed by the stream's goroutine
 	err     error                   // why it will not be reopened
 	failure error                   // the last error of opening it
 	endGet  context.CancelCauseFunc // cancels the GET in progress
@@ -157,11 +157,6 @@ func (s *httpStream) arrive(a delivery) {
 	}
 }
 
-// lost returns the delivery for a call that gets no answer.
-func lost(id rpc.ID, err error) delivery {
-	return delivery{err: &rpc.CallLostError{ID: id, Err: err}}
-}
-
 // forget removes a call from those in progress and returns it, or nil; mu is held.
 func (s *httpStream) forget(id rpc.ID) *call {
 	c := s.calls[id]
@@ -180,9 +175,12 @@ func (s *httpStream) forget(id rpc.ID) *call {
 
 // drop fails a call that gets no answer, unless it was answered; mu is held.
 func (s *httpStream) drop(p *post, err error) {
+	if unsent, ok := errors.AsType[*unsentError](err); ok {
+		err = unsent.err
+	}
 	if c := s.calls[p.id]; c != nil && c.post == p {
 		s.forget(p.id)
-		s.arrive(lost(p.id, err))
+		s.arrive(delivery{err: &rpc.CallLostError{ID: p.id, Err: err}})
 	}
 }
 

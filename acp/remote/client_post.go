@@ -44,13 +44,8 @@ func (s *httpStream) WriteLines(lines []byte) error {
 	return nil
 }
 
-// TryWriteLines implements rpc.FastStream: queueing a message never waits for the network.
-func (s *httpStream) TryWriteLines(lines []byte) bool {
-	s.mu.Lock()
-	full := s.life.Err() != nil || s.queued+len(lines) > s.d.opts.MaxQueued
-	s.mu.Unlock()
-	return !full && s.WriteLines(lines) == nil
-}
+// TryWriteLines implements rpc.FastStream. It does nothing.
+func (s *httpStream) TryWriteLines([]byte) bool { return false }
 
 // makeRoom waits until there is room for a message.
 func (s *httpStream) makeRoom(n int) error {
@@ -234,13 +229,7 @@ func (s *httpStream) send(p *post) {
 			header = "" // some servers know a session only once it is loaded
 		}
 	}
-	set := func(h http.Header) {
-		h.Set(HeaderConnection, id)
-		if header != "" {
-			h.Set(HeaderSession, header)
-		}
-	}
-	err := s.post(p, set)
+	err := s.post(p, id, header)
 	if err != nil && p.kind != wire.KindRequest && again(err) {
 		wait := s.d.opts.MinBackoff/2 + rand.N(s.d.opts.MinBackoff/2+1)
 		if status, ok := errors.AsType[*StatusError](err); ok {
@@ -248,7 +237,7 @@ func (s *httpStream) send(p *post) {
 		}
 		s.d.log.Debug("acp: a POST is tried again", "method", p.method, "error", err)
 		if s.sleep(wait) {
-			err = s.post(p, set)
+			err = s.post(p, id, header)
 		}
 	}
 	if err != nil {
@@ -321,11 +310,11 @@ func again(err error) bool {
 
 // refused reports whether a request that failed with err was not taken by the server.
 func refused(err error) bool {
-	if status, ok := errors.AsType[*StatusError](err); ok {
-		return status.Status < 500 || status.Status == http.StatusServiceUnavailable
+	if _, unsent := errors.AsType[*unsentError](err); unsent {
+		return true
 	}
-	_, unsent := errors.AsType[*unsentError](err)
-	return unsent
+	status, ok := errors.AsType[*StatusError](err)
+	return ok && (status.Status < 500 || status.Status == http.StatusServiceUnavailable)
 }
 
 // doubled reports whether a request may have been refused because the server already has it: a proxy that repeats a
@@ -346,13 +335,6 @@ func (s *httpStream) failed(p *post, err error) {
 	}
 	if p.kind != wire.KindRequest {
 		s.unsent(p, err)
-		return
-	}
-	if unsent, ok := errors.AsType[*unsentError](err); ok {
-		err = unsent.err
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.drop(p, err)
 		return
 	}
 	s.mu.Lock()
@@ -392,8 +374,22 @@ func (s *httpStream) unsent(p *post, err error) {
 	}
 }
 
+// request makes a POST; id is the connection's, session that of its header.
+func (s *httpStream) request(ctx context.Context, p *post, id, session string) (*http.Response, error) {
+	return s.d.do(ctx, http.MethodPost, p.message, func(h http.Header) {
+		h.Set("Content-Type", "application/json")
+		h.Set("Accept", "application/json")
+		if id != "" {
+			h.Set(HeaderConnection, id)
+		}
+		if session != "" {
+			h.Set(HeaderSession, session)
+		}
+	})
+}
+
 // post makes one POST. It returns when the server has taken the message, or the reason why it has not.
-func (s *httpStream) post(p *post, set func(http.Header)) error {
+func (s *httpStream) post(p *post, id, session string) error {
 	ctx, cancel := context.WithCancelCause(s.life)
 	s.mu.Lock()
 	s.flying[p] = cancel
@@ -402,60 +398,41 @@ func (s *httpStream) post(p *post, set func(http.Header)) error {
 	}
 	p.began = time.Now()
 	s.mu.Unlock()
-	ended := func() {
+	resp, err := s.request(ctx, p, id, session)
+	s.mu.Lock()
+	if err == nil && resp.StatusCode == http.StatusOK && resp.ContentLength != 0 {
+		// The response may take as long as the turn.
+		defer s.mu.Unlock()
+		delete(s.flying, p)
+		if !s.spawn(func() {
+			defer cancel(nil)
+			s.body(p, resp)
+		}) {
+			cancel(nil)
+			resp.Body.Close()
+		}
+		return nil
+	}
+	s.mu.Unlock()
+	defer func() {
 		s.mu.Lock()
 		delete(s.flying, p)
 		s.mu.Unlock()
 		cancel(nil)
-	}
-	resp, err := s.d.do(ctx, http.MethodPost, p.message, func(h http.Header) {
-		h.Set("Content-Type", "application/json")
-		h.Set("Accept", "application/json")
-		if set != nil {
-			set(h)
-		}
-	})
+	}()
 	switch {
 	case err != nil:
-		ended()
 		return err
 	case resp.StatusCode/100 != 2:
-		defer ended()
 		status := statusError(resp, len(p.message))
 		if errors.Is(status, ErrConnectionGone) {
 			s.suspect()
 		}
 		return status
-	case resp.StatusCode == http.StatusOK && resp.ContentLength != 0:
-		// The response, which may take as long as the turn.
-		s.mu.Lock()
-		delete(s.flying, p)
-		ok := s.spawn(func() {
-			defer cancel(nil)
-			s.body(p, resp)
-		})
-		s.mu.Unlock()
-		if !ok {
-			cancel(nil)
-			resp.Body.Close()
-		}
-		return nil
-	default:
-		defer ended()
-		// Read to the end, so that the connection can be reused. The message was taken, whatever the rest is.
-		_ = errors.Join(discard(resp.Body), resp.Body.Close())
-		return nil
 	}
-}
-
-// suspect reopens the connection's stream, because a 404 may refer to the connection or to a session alone; if it
-// refers to the session, the stream opens.
-func (s *httpStream) suspect() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if st := s.streams[""]; st != nil {
-		st.kick(errSuspect)
-	}
+	// Read to the end, so that the connection can be reused. The message was taken, whatever the rest is.
+	_ = errors.Join(discard(resp.Body), resp.Body.Close())
+	return nil
 }
 
 // body reads the response to a POST: one message, or events.
@@ -466,7 +443,7 @@ func (s *httpStream) body(p *post, resp *http.Response) {
 	case "application/json", "":
 		err = s.jsonBody(resp.Body)
 	case "text/event-stream":
-		err = s.eventBody(resp.Body)
+		err = s.eventBody(p, resp.Body)
 	default:
 		err = &unsentError{fmt.Errorf("acp: unexpected content type %q in the answer to a POST", secretsOf(resp).hide(kind))}
 	}
@@ -500,73 +477,35 @@ func (s *httpStream) readBody(body io.Reader) ([]byte, error) {
 }
 
 // eventBody reads messages until the body ends, pausing until they have been read.
-func (s *httpStream) eventBody(body io.Reader) error {
-	r := newEventReader(body, s.d.opts.MaxMessage)
+func (s *httpStream) eventBody(p *post, body io.Reader) error {
+	st := &eventStream{s: s, session: p.session, body: true, life: s.life, r: newEventReader(body, s.d.opts.MaxMessage),
+		resume: make(chan struct{}, 1), after: p.made}
 	for {
-		err := r.fill()
-		var came []delivery
-		for ev, ok := r.next(); ok; ev, ok = r.next() {
-			line := oneLine(bytes.Clone(ev.data))
-			switch {
-			case ev.err != nil:
-				came = append(came, delivery{err: ev.err})
-			case len(line) > 0 && isMessage(ev.name):
-				came = append(came, delivery{line: line})
-			}
-		}
-		if !s.handOver(came) {
+		err := st.r.fill()
+		if !st.handOver() || err == io.EOF {
 			return nil
 		}
-		if err == io.EOF {
-			return nil
-		} else if err != nil {
+		if err != nil {
 			return err
 		}
-	}
-}
-
-// handOver queues deliveries, and waits until they have been read. It returns false if the stream is over.
-func (s *httpStream) handOver(came []delivery) bool {
-	if len(came) == 0 {
-		return s.life.Err() == nil
-	}
-	taken := make(chan struct{})
-	came[len(came)-1].taken = taken
-	s.mu.Lock()
-	for _, a := range came {
-		s.arrive(a)
-	}
-	s.mu.Unlock()
-	select {
-	case <-taken:
-		return true
-	case <-s.life.Done():
-		return false
 	}
 }
 
 // initialize opens the connection: the server answers in the response to the POST, and names the connection, whose
 // stream is opened before the answer is read.
 func (s *httpStream) initialize(p *post) {
-	if line, err := s.connect(p); err != nil {
-		if unsent, ok := errors.AsType[*unsentError](err); ok {
-			err = unsent.err
-		}
-		s.mu.Lock()
-		defer s.mu.Unlock()
+	line, err := s.connect(p)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err != nil {
 		s.drop(p, err)
 	} else {
-		s.mu.Lock()
-		defer s.mu.Unlock()
 		s.arrive(delivery{line: line})
 	}
 }
 
 func (s *httpStream) connect(p *post) (answer []byte, err error) {
-	resp, err := s.d.do(s.life, http.MethodPost, p.message, func(h http.Header) {
-		h.Set("Content-Type", "application/json")
-		h.Set("Accept", "application/json")
-	})
+	resp, err := s.request(s.life, p, "", "")
 	if err != nil {
 		return nil, err
 	}

@@ -20,10 +20,7 @@ func (s *httpStream) next() (a delivery, ok bool) {
 	if len(s.arrived) == 0 {
 		return delivery{}, false
 	}
-	if a, s.arrived = s.arrived[0], s.arrived[1:]; a.taken != nil {
-		close(a.taken)
-	}
-	if len(s.arrived) == 0 {
+	if a, s.arrived = s.arrived[0], s.arrived[1:]; len(s.arrived) == 0 {
 		s.arrived = nil // release the underlying array
 	}
 	return a, true
@@ -184,9 +181,7 @@ func (s *httpStream) answered(m wire.Message) {
 // Close ends the connection: it sends written messages, for a short time, then tells the server, and ends the streams.
 func (s *httpStream) Close() error {
 	s.closeOne.Do(func() {
-		s.mu.Lock()
-		s.closing = true
-		s.mu.Unlock()
+		s.closing.Store(true)
 		ctx, cancel := context.WithTimeout(s.life, s.d.opts.CloseTimeout)
 		drain, stop := context.WithTimeout(ctx, s.d.opts.CloseTimeout/2)
 		// Messages that cannot be sent in time are lost.
@@ -215,20 +210,14 @@ func (s *httpStream) sayEnd() bool {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.life), s.d.opts.CloseTimeout)
 	defer cancel()
-	if err := s.delete(ctx, id); err != nil {
+	resp, err := s.d.do(ctx, http.MethodDelete, nil, func(h http.Header) { h.Set(HeaderConnection, id) })
+	if err == nil && resp.StatusCode/100 != 2 {
+		err = statusError(resp, 0)
+	} else if err == nil {
+		err = errors.Join(discard(resp.Body), resp.Body.Close())
+	}
+	if err != nil {
 		s.d.log.Debug("acp: ending a connection over HTTP", "error", err)
 	}
 	return true
-}
-
-// delete ends the connection at the server.
-func (s *httpStream) delete(ctx context.Context, id string) error {
-	resp, err := s.d.do(ctx, http.MethodDelete, nil, func(h http.Header) { h.Set(HeaderConnection, id) })
-	if err != nil {
-		return err
-	}
-	if resp.StatusCode/100 != 2 {
-		return statusError(resp, 0)
-	}
-	return errors.Join(discard(resp.Body), resp.Body.Close())
 }

@@ -144,28 +144,32 @@ func (d *dialer) do(ctx context.Context, method string, body []byte, set func(ht
 		if resp.Request == nil { // from a RoundTripper that does not make requests
 			resp.Request = req
 		}
-		resp.Body = boundRest(resp, cancel, d.opts.StreamTimeout)
+		body := &responseBody{resp.Body, ctx, cancel}
+		if resp.StatusCode != http.StatusOK { // only a 200 carries messages
+			timer := time.AfterFunc(d.opts.StreamTimeout, cancel)
+			body.closed = func() {
+				timer.Stop()
+				cancel()
+			}
+		}
+		resp.Body = body
 		return resp, nil
 	})
 }
 
-// boundRest returns the body of a response; cancel ends it. Only a 200 carries messages; the bodies of other responses
-// are read for at most limit.
-func boundRest(resp *http.Response, cancel func(), limit time.Duration) io.ReadCloser {
-	if resp.StatusCode == http.StatusOK {
-		return &responseBody{resp.Body, cancel}
-	}
-	timer := time.AfterFunc(limit, cancel)
-	return &responseBody{resp.Body, func() {
-		timer.Stop()
-		cancel()
-	}}
-}
-
-// responseBody is a body with a function to call when it is closed.
+// responseBody is a body whose errors are the causes of a context.
 type responseBody struct {
 	io.ReadCloser
-	closed func()
+	ctx    context.Context
+	closed func() // called when it is closed
+}
+
+func (b *responseBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if err != nil && err != io.EOF && b.ctx.Err() != nil {
+		err = context.Cause(b.ctx)
+	}
+	return n, err
 }
 
 func (b *responseBody) Close() error {

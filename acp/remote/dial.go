@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net/http"
 	"net/http/cookiejar"
 	"net/netip"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/codec"
+	"github.com/acpgo/sdk/internal/wire"
 )
 
 // Dial returns a transport to the agent at a URL. The scheme selects the transport: ws and wss are WebSocket, http and
@@ -46,10 +46,7 @@ func (d *dialer) defaults() {
 	setDefault(&o.MinBackoff, time.Second)
 	setDefault(&o.MaxBackoff, 30*time.Second)
 	setDefault(&o.ReopenTime, 6*time.Minute)
-	d.log = o.Logger
-	if d.log == nil {
-		d.log = slog.New(warnings{})
-	}
+	d.log = cmp.Or(o.Logger, wire.DefaultLogger())
 }
 
 // check parses the URL. Errors do not repeat the URL, because it may contain a token.

@@ -2,10 +2,7 @@ package remote
 
 import (
 	"bytes"
-	"context"
-	"log/slog"
 	"net/http"
-	"slices"
 	"strings"
 	"time"
 
@@ -100,23 +97,7 @@ func setDefault[T int | time.Duration](v *T, d T) {
 	}
 }
 
-// warnings passes warnings and errors on to slog.Default.
-type warnings struct{ attrs []slog.Attr }
-
-func (w warnings) Enabled(ctx context.Context, level slog.Level) bool {
-	return level >= slog.LevelWarn && slog.Default().Enabled(ctx, level)
-}
-
-func (w warnings) Handle(ctx context.Context, r slog.Record) error {
-	r.AddAttrs(w.attrs...)
-	return slog.Default().Handler().Handle(ctx, r)
-}
-
-func (w warnings) WithAttrs(attrs []slog.Attr) slog.Handler {
-	return warnings{slices.Concat(w.attrs, attrs)}
-}
-
-func (w warnings) WithGroup(string) slog.Handler { return w }
+var newline = []byte{'\n'}
 
 // oneLine joins a message that may span several lines into one, in place. The result is empty if there is only white
 // space.

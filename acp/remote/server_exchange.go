@@ -7,7 +7,7 @@ import (
 	"github.com/acpgo/sdk/internal/wire"
 )
 
-// exchange tracks the requests in progress of both sides of an httpLink. outbox.mu guards it, except for the fields
+// exchange tracks the requests in progress of both sides of an httpLink. The link's mu guards it, except for the fields
 // that are read after initialized is closed.
 type exchange struct {
 	initID      wire.ID

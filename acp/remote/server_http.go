@@ -88,7 +88,9 @@ func (s *Server) readBody(w http.ResponseWriter, r *http.Request) ([]byte, error
 		_, _ = io.CopyN(io.Discard, r.Body, int64(s.opts.MaxMessage))
 		return nil, refuse(http.StatusRequestEntityTooLarge, "the message is too long")
 	}
-	text, err := readAll(http.MaxBytesReader(w, r.Body, int64(s.opts.MaxMessage)), r.ContentLength)
+	// The expected length is trusted only up to a bound.
+	buf := make([]byte, 0, min(max(r.ContentLength+1, 512), bufferKept))
+	text, err := readAll(http.MaxBytesReader(w, r.Body, int64(s.opts.MaxMessage)), buf)
 	switch {
 	case err == nil:
 		return oneLine(text), nil
@@ -105,24 +107,6 @@ func (s *Server) readBody(w http.ResponseWriter, r *http.Request) ([]byte, error
 func isTooLarge(err error) bool {
 	_, ok := errors.AsType[*http.MaxBytesError](err)
 	return ok
-}
-
-// readAll reads to the end. It trusts the expected length only up to a bound.
-func readAll(r io.Reader, expected int64) ([]byte, error) {
-	buf := make([]byte, 0, min(max(expected+1, 512), bufferKept))
-	for {
-		if len(buf) == cap(buf) {
-			buf = append(buf, 0)[:len(buf)]
-		}
-		n, err := r.Read(buf[len(buf):cap(buf)])
-		buf = buf[:len(buf)+n]
-		if err == io.EOF {
-			return buf, nil
-		}
-		if err != nil {
-			return nil, err
-		}
-	}
 }
 
 // sessionOf returns the session that a message is about, or "".
@@ -226,7 +210,7 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request, principal string
 	h.Set("Cache-Control", "no-cache, no-transform")
 	h.Set("X-Accel-Buffering", "no")
 	w.WriteHeader(http.StatusOK)
-	ew := &eventWriter{w: w, rc: rcv.rc, stall: s.opts.StallTimeout, timed: r.ProtoMajor >= 2}
+	ew := &eventWriter{w: w, rc: rcv.rc, stall: s.opts.StallTimeout}
 	defer ew.end()
 	err = ew.begin(rcv.start)
 	for err == nil {
@@ -247,8 +231,8 @@ func accepts(h http.Header, kind string) bool {
 	for _, value := range h.Values("Accept") {
 		for item := range strings.SplitSeq(value, ",") {
 			name, params, err := mime.ParseMediaType(item)
-			if err == nil && name == kind && strings.Trim(params["q"], "0.") != "" || err == nil && name == kind &&
-				params["q"] == "" {
+			q, weighed := params["q"]
+			if err == nil && name == kind && (!weighed || strings.Trim(q, "0.") != "") {
 				return true
 			}
 		}

@@ -12,22 +12,22 @@ import (
 	"github.com/acpgo/sdk/internal/wire"
 )
 
-// httpLink is the stream of an agent whose client uses HTTP: an inbox, an outbox, and their lifetime. Lock order:
-// httpLink.mu, outbox.mu, inbox.mu.
+// httpLink is the stream of an agent whose client uses HTTP: an inbox, an outbox, and their lifetime.
 type httpLink struct {
-	c   *connection
-	in  inbox
-	out *outbox
+	c *connection
 
-	mu     sync.Mutex // also held while the connection ends, except while the output of one that stalls ends
-	active int        // POSTs and GETs in progress
+	mu     sync.Mutex
+	in     inbox
+	out    outbox
+	active int // POSTs and GETs in progress
 	expiry *time.Timer
 }
 
 // newHTTPLink returns a link whose inbox contains initialize, a request with the given id.
 func newHTTPLink(c *connection, id wire.ID, initialize []byte) *httpLink {
-	l := &httpLink{c: c, in: inbox{max: c.server.opts.MaxQueued, wake: make(chan struct{}, 1)}}
-	l.out = newOutbox(c, id, l.in.pause)
+	l := &httpLink{c: c}
+	l.in = inbox{mu: &l.mu, max: c.server.opts.MaxQueued, wake: make(chan struct{}, 1)}
+	l.out = newOutbox(c, id, &l.in)
 	l.in.push(initialize)
 	return l
 }
@@ -37,7 +37,7 @@ func newHTTPLink(c *connection, id wire.ID, initialize []byte) *httpLink {
 func (l *httpLink) enter() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if end := l.in.ended(); l.out.stopped() || end != nil && !errors.Is(end, ErrServerClosed) {
+	if l.out.over || l.in.end != nil && !errors.Is(l.in.end, ErrServerClosed) {
 		return false
 	}
 	if l.active++; l.expiry != nil {
@@ -49,7 +49,7 @@ func (l *httpLink) enter() bool {
 func (l *httpLink) leave() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.active--; l.active > 0 || l.in.ended() != nil || l.out.stopped() {
+	if l.active--; l.active > 0 || l.in.end != nil || l.out.over {
 		return
 	}
 	if l.expiry == nil {
@@ -70,7 +70,9 @@ func (l *httpLink) expire() {
 // deliver passes a message to the agent. session is the session that it is about, and named is the one in the header.
 // Requests wait for room.
 func (l *httpLink) deliver(ctx context.Context, m wire.Message, session, named string, line []byte) error {
-	if l.in.ended() != nil {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.in.end != nil {
 		return errGone
 	}
 	switch m.Kind {
@@ -80,11 +82,11 @@ func (l *httpLink) deliver(ctx context.Context, m wire.Message, session, named s
 		}
 		err := l.in.addRequest(ctx, line)
 		if err != nil {
-			l.out.forget(m.ID)
+			l.out.exchange.end(m.ID)
 		}
 		return err
 	case wire.KindResponse:
-		if err := l.out.answered(m.ID, named); err != nil {
+		if err := l.out.exchange.answered(m.ID, named); err != nil {
 			return err
 		}
 	}
@@ -103,17 +105,17 @@ func (l *httpLink) Write(message []byte) error {
 
 // WriteLines puts each line into its stream, and waits for room before each.
 func (l *httpLink) WriteLines(lines []byte) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	err := l.out.write(lines)
 	if err == error(ErrStalled) {
-		l.mu.Lock()
-		defer l.mu.Unlock()
 		l.close(ErrStalled, ErrStalled)
 	}
 	return err
 }
 
-// TryWriteLines is WriteLines if there is room for all of it.
-func (l *httpLink) TryWriteLines(lines []byte) bool { return l.out.tryWrite(lines) }
+// TryWriteLines does nothing: to find out whether there is room is most of the work of writing.
+func (l *httpLink) TryWriteLines([]byte) bool { return false }
 
 // endInput implements link.
 func (l *httpLink) endInput(why error) {
@@ -122,7 +124,7 @@ func (l *httpLink) endInput(why error) {
 	l.stopInput(why, nil)
 }
 
-// stopInput is endInput with mu held; see inbox.stop.
+// stopInput is endInput for callers that hold mu; see inbox.stop.
 func (l *httpLink) stopInput(why, closed error) bool {
 	if !l.in.stop(why, closed) {
 		return false

@@ -1,6 +1,7 @@
 package remote
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"crypto/subtle"
 	"errors"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/internal/wire"
 )
 
 // HandlerOptions configures how a [Server] serves. A nil *HandlerOptions, and the zero value of each field, mean the
@@ -137,9 +139,7 @@ func (o *HandlerOptions) setDefaults() {
 	}
 	o.AllowedHosts = slices.Clone(o.AllowedHosts)
 	o.Subprotocols = slices.Clone(o.Subprotocols)
-	if o.Logger == nil {
-		o.Logger = slog.New(warnings{})
-	}
+	o.Logger = cmp.Or(o.Logger, wire.DefaultLogger())
 }
 
 // BearerToken returns an Authenticate function for bearer tokens. The keys of tokens are the principals; a request with

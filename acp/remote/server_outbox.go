@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"iter"
-	"maps"
 	"net/http"
 	"slices"
 	"sync"
@@ -15,31 +14,32 @@ import (
 )
 
 // outbox is the outgoing half of an httpLink. Messages from the agent are put into out-streams, each of which has a
-// buffer of events and at most one receiver, a GET that sends them. A stream without a receiver keeps its events.
+// buffer of events and at most one receiver, a GET that sends them. A stream without a receiver keeps its events. The
+// link's mu guards it: callers hold it, except those of attach, detach and send.
 type outbox struct {
 	c      *connection
-	decode *codec.Decoder    // owned by the writer
-	wake   chan struct{}     // wakes the agent
-	pause  func(paused bool) // called with mu held when the agent starts or stops waiting for room
+	decode *codec.Decoder // owned by the writer
+	mu     *sync.Mutex
+	in     *inbox
+	wake   chan struct{} // wakes the agent when something happens that it may wait for
 
-	mu       sync.Mutex
 	exchange exchange
 	streams  map[string]*outStream
 	retired  []string   // sessions closed or deleted recently, oldest first
 	last     *outStream // the stream to which a message was last added
 	buffered int        // bytes in streams and in flight
-	progress uint64     // changes whenever something happens that the agent may wait for
 	full     bool       // the agent waits for room in streams
 	over     bool       // nothing more will be sent: receivers send what is left, and end
 	closed   error      // why the agent can no longer write
 }
 
-func newOutbox(c *connection, initialize wire.ID, pause func(paused bool)) *outbox {
-	return &outbox{
+func newOutbox(c *connection, initialize wire.ID, in *inbox) outbox {
+	return outbox{
 		c:        c,
 		decode:   codec.NewDecoder(nil),
+		mu:       in.mu,
+		in:       in,
 		wake:     make(chan struct{}, 1),
-		pause:    pause,
 		exchange: newExchange(initialize),
 		streams:  map[string]*outStream{},
 	}
@@ -47,48 +47,25 @@ func newOutbox(c *connection, initialize wire.ID, pause func(paused bool)) *outb
 
 // expect records a request of the client about a session, before the agent can read it.
 func (o *outbox) expect(m wire.Message, session string) error {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if err := o.exchange.begin(m, session, o.received(session)); err != nil {
-		return err
-	}
-	if len(o.retired) > 0 {
-		o.retired = slices.DeleteFunc(o.retired, func(s string) bool { return s == session })
-	}
-	return nil
+	o.retired = slices.DeleteFunc(o.retired, func(s string) bool { return s == session })
+	return o.exchange.begin(m, session, o.received(session))
 }
 
-// received reports whether the stream of a session has a reader; mu is held.
+// received reports whether the stream of a session has a reader.
 func (o *outbox) received(session string) bool {
 	out := o.streams[session]
 	return out != nil && out.receiver != nil
 }
 
-// forget undoes expect for a request that the agent does not get.
-func (o *outbox) forget(id wire.ID) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.exchange.end(id)
-}
-
-// answered records an answer of the client. named is the session in its header.
-func (o *outbox) answered(id wire.ID, named string) error {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.exchange.answered(id, named)
-}
-
-// write puts each line into its stream, waiting for room before each.
+// write puts each line into its stream, waiting for room before each; mu is released while it waits.
 func (o *outbox) write(lines []byte) error {
-	o.mu.Lock()
-	defer o.mu.Unlock()
 	defer o.roomAgain()
 	for len(lines) > 0 {
-		end := bytes.IndexByte(lines, '\n')
-		if err := o.put(lines[:end]); err != nil {
+		line, rest, _ := bytes.Cut(lines, newline)
+		if err := o.put(line); err != nil {
 			return err
 		}
-		lines = lines[end+1:]
+		lines = rest
 		if out := o.last; out != nil && out.kept > pacedBytes && out.receiver != nil && !out.slow {
 			o.pace(out)
 		}
@@ -96,36 +73,15 @@ func (o *outbox) write(lines []byte) error {
 	return nil
 }
 
-// roomAgain records that the agent no longer waits; mu is held. After a stall the inbox stays paused until the link
-// stops it, so that no request is accepted that would never be read.
+// roomAgain records that the agent no longer waits.
 func (o *outbox) roomAgain() {
-	if o.full && !o.over {
+	if o.full {
 		o.full = false
-		o.pause(false)
+		o.in.pause(false)
 	}
 }
 
-// tryWrite is write if there is room for all of it.
-func (o *outbox) tryWrite(lines []byte) bool {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	opts := &o.c.server.opts
-	// Each line may need a new stream.
-	if o.closed != nil || o.buffered+len(lines)+bytes.Count(lines, newline)*framing > opts.MaxBuffered ||
-		len(o.streams)+bytes.Count(lines, newline) > opts.MaxStreams {
-		return false
-	}
-	for len(lines) > 0 {
-		end := bytes.IndexByte(lines, '\n')
-		// There is room, so put fails only if the connection has ended, and write will report that for the next
-		// message.
-		_ = o.put(lines[:end])
-		lines = lines[end+1:]
-	}
-	return true
-}
-
-// put puts one message into its stream; mu is held, but released while it waits for room.
+// put puts one message into its stream; mu is released while it waits for room.
 func (o *outbox) put(line []byte) error {
 	if o.closed != nil {
 		return o.closed
@@ -170,8 +126,8 @@ const (
 	paceTime = 100 * time.Millisecond
 )
 
-// pace waits until a receiver has taken most of its stream, so that a burst takes little memory; mu is held, but
-// released while it waits. If nothing is taken it does not wait long, because other streams may continue until
+// pace waits until a receiver has taken most of its stream, so that a burst takes little memory; mu is released while
+// it waits. If nothing is taken it does not wait long, because other streams may continue until
 // MaxBuffered is reached.
 func (o *outbox) pace(out *outStream) {
 	timer := time.NewTimer(paceTime)
@@ -188,7 +144,7 @@ func (o *outbox) pace(out *outStream) {
 	}
 }
 
-// streamOfAnswer returns the stream for the answer to a request; mu is held. An answer follows the messages sent to its
+// streamOfAnswer returns the stream for the answer to a request. An answer follows the messages sent to its
 // session, so it goes into the same stream, unless the client may wait for the answer before it reads that stream.
 func (o *outbox) streamOfAnswer(req request) (session string) {
 	if req.first && !req.received && !o.received(req.session) {
@@ -197,7 +153,7 @@ func (o *outbox) streamOfAnswer(req request) (session string) {
 	return req.session
 }
 
-// putInto puts a message into the stream of a session when there is room; mu is held, but released while it waits.
+// putInto puts a message into the stream of a session when there is room; mu is released while it waits.
 func (o *outbox) putInto(session string, line []byte) error {
 	for !o.over {
 		if o.hasRoom(len(line)) {
@@ -213,12 +169,12 @@ func (o *outbox) putInto(session string, line []byte) error {
 	return o.closed
 }
 
-// hasRoom reports whether size more bytes may be kept; mu is held.
+// hasRoom reports whether size more bytes may be kept.
 func (o *outbox) hasRoom(size int) bool {
 	return o.buffered == 0 || o.buffered+size+framing <= o.c.server.opts.MaxBuffered
 }
 
-// awaitTaken waits until some of the kept data is taken, or the timer fires; mu is held, but released while it waits.
+// awaitTaken waits until some of the kept data is taken, or the timer fires; mu is released while it waits.
 func (o *outbox) awaitTaken(timer *time.Timer) (late bool) {
 	o.mu.Unlock()
 	defer o.mu.Lock()
@@ -226,33 +182,27 @@ func (o *outbox) awaitTaken(timer *time.Timer) (late bool) {
 	case <-o.wake:
 		return false
 	case <-timer.C:
-		return true
+		return len(o.wake) == 0
 	}
 }
 
-// awaitRoom waits until some of the kept data is taken; mu is held, but released while it waits. It fails if the
-// connection has ended. If nothing is taken for StallTimeout, it ends the output and returns ErrStalled; the caller of
-// write then closes the link.
+// awaitRoom waits until some of the kept data is taken; mu is released while it waits. It fails if the connection has
+// ended, or with ErrStalled if nothing is taken for StallTimeout.
 func (o *outbox) awaitRoom() error {
-	stall := o.c.server.opts.StallTimeout
-	progress := o.progress
-	timer := time.NewTimer(stall)
+	timer := time.NewTimer(o.c.server.opts.StallTimeout)
 	defer timer.Stop()
 	if !o.full {
 		o.full = true
-		o.pause(true)
+		o.in.pause(true)
 	}
-	for !o.over && progress == o.progress {
-		late := o.awaitTaken(timer)
-		if late && progress == o.progress && !o.over {
-			o.c.log.Warn("acp: a connection is ended, because its client does not read", "buffered", o.buffered)
-			o.stopLocked(ErrStalled)
-		}
+	if o.awaitTaken(timer) && !o.over {
+		o.c.log.Warn("acp: a connection is ended, because its client does not read", "buffered", o.buffered)
+		return ErrStalled
 	}
 	return o.closed
 }
 
-// streamFor returns the stream of a session, creating it if necessary, or nil if there are too many; mu is held.
+// streamFor returns the stream of a session, creating it if necessary, or nil if there are too many.
 func (o *outbox) streamFor(session string) *outStream {
 	if out := o.streams[session]; out != nil {
 		return out
@@ -275,7 +225,7 @@ func (o *outbox) streamFor(session string) *outStream {
 const maxRetired = 16
 
 // retire records that a session was closed or deleted, and drops the stream of the one retired longest ago if there are
-// too many; mu is held.
+// too many.
 func (o *outbox) retire(session string) {
 	if o.retired = append(o.retired, session); len(o.retired) <= maxRetired {
 		return
@@ -287,7 +237,7 @@ func (o *outbox) retire(session string) {
 	}
 }
 
-// sweep drops empty streams without a reader; mu is held.
+// sweep drops empty streams without a reader.
 func (o *outbox) sweep() {
 	for session, out := range o.streams {
 		if out.idle() {
@@ -296,7 +246,7 @@ func (o *outbox) sweep() {
 	}
 }
 
-// append puts a message into a stream; mu is held.
+// append puts a message into a stream.
 func (o *outbox) append(out *outStream, line []byte) {
 	id := ""
 	if out.history != nil {
@@ -310,7 +260,7 @@ func (o *outbox) append(out *outStream, line []byte) {
 	}
 }
 
-// count changes the number of bytes kept; mu is held.
+// count changes the number of bytes kept.
 func (o *outbox) count(n int) {
 	o.buffered += n
 	o.c.server.buffered.Add(int64(n))
@@ -351,7 +301,7 @@ func (o *outbox) attach(ctx context.Context, session, cursor string, rc *http.Re
 			if out.history != nil && !out.begun {
 				out.receiver.start = out.history.Start()
 			}
-			o.advance() // the agent may have waited for this stream to be created
+			signal(o.wake) // the agent may have waited for this stream to be created
 			return out, out.receiver, nil
 		}
 		if o.c.server.opts.RejectSecondStream {
@@ -370,8 +320,7 @@ func (o *outbox) attach(ctx context.Context, session, cursor string, rc *http.Re
 	}
 }
 
-// rewind replaces the content of a stream with the messages that its client has missed, which include that content; mu
-// is held.
+// rewind replaces the content of a stream with the messages that its client has missed, which include that content.
 func (o *outbox) rewind(out *outStream, missed iter.Seq2[string, []byte]) {
 	o.drop(out)
 	for id, line := range missed {
@@ -388,7 +337,7 @@ func (o *outbox) detach(out *outStream, rcv *receiver) {
 		o.drop(out)
 	}
 	close(rcv.done)
-	o.advance() // it may have been the last message that needed the stream
+	signal(o.wake) // it may have been the last message that needed the stream
 }
 
 // send sends the content of a stream to the client of ctx, and reports whether there may be more.
@@ -409,7 +358,9 @@ func (o *outbox) send(ctx context.Context, out *outStream, rcv *receiver, ew *ev
 			n := min(len(b.events)-sent, writeChunk)
 			if err = ew.write(b.events[sent : sent+n]); err == nil {
 				sent += n
+				o.mu.Lock()
 				o.taken(out, n)
+				o.mu.Unlock()
 			}
 		}
 		o.mu.Lock()
@@ -422,29 +373,16 @@ func (o *outbox) send(ctx context.Context, out *outStream, rcv *receiver, ew *ev
 	return !o.over, nil
 }
 
-// taken records that n bytes of a stream were taken; mu is not held.
+// taken records that n bytes of a stream were taken.
 func (o *outbox) taken(out *outStream, n int) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.release(out, n)
-}
-
-// release is taken for callers that hold mu.
-func (o *outbox) release(out *outStream, n int) {
 	o.count(-n)
 	if out.kept -= n; out.kept < pacedBytes {
 		out.slow = false
 	}
-	o.advance()
-}
-
-// advance makes the agent check again whether it must wait; mu is held.
-func (o *outbox) advance() {
-	o.progress++
 	signal(o.wake)
 }
 
-// giveBack puts the data that a receiver could not send back into its stream; mu is held. sent is how much of events
+// giveBack puts the data that a receiver could not send back into its stream. sent is how much of events
 // was sent; the chunk after that may have arrived or not. An event that ends in that chunk is sent again only if it is
 // an answer, because a call without an answer would wait forever, and a second answer is ignored, but a notification
 // must not arrive twice. Events that end later have not arrived.
@@ -478,27 +416,14 @@ func (o *outbox) giveBack(out *outStream, events []byte, sent int) {
 		o.c.log.Warn("acp: a stream broke while messages were being sent; it is not known whether they arrived",
 			"session", out.session, "messages", lost)
 	}
-	o.release(out, len(events)-sent-len(again))
+	o.taken(out, len(events)-sent-len(again))
 	if len(again) > 0 {
 		out.blocks = slices.Insert(out.blocks, 0, &block{again})
 	}
 }
 
-// stopped reports whether nothing more will be sent.
-func (o *outbox) stopped() bool {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.over
-}
-
 // stop makes receivers send the remaining data and end. If closed is not nil, the agent can no longer write either.
 func (o *outbox) stop(closed error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.stopLocked(closed)
-}
-
-func (o *outbox) stopLocked(closed error) {
 	if o.closed == nil {
 		o.closed = closed
 	}
@@ -521,7 +446,7 @@ func (o *outbox) stopLocked(closed error) {
 	signal(o.wake)
 }
 
-// drop discards the content of a stream; mu is held.
+// drop discards the content of a stream.
 func (o *outbox) drop(out *outStream) {
 	o.count(-out.kept)
 	out.blocks, out.spare, out.kept = nil, nil, 0
@@ -529,10 +454,8 @@ func (o *outbox) drop(out *outStream) {
 
 // finish answers the requests in progress with an error, and stops.
 func (o *outbox) finish(why error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
 	if !o.over {
-		for _, id := range slices.Collect(maps.Keys(o.exchange.requests)) {
+		for id := range o.exchange.requests {
 			line, encErr := wire.AppendError(nil, &id, agentGone)
 			if encErr != nil {
 				continue // an id that was received can be sent
@@ -545,13 +468,11 @@ func (o *outbox) finish(why error) {
 			}
 		}
 	}
-	o.stopLocked(why)
+	o.stop(why)
 }
 
 // cut ends the receivers at once.
 func (o *outbox) cut() {
-	o.mu.Lock()
-	defer o.mu.Unlock()
 	for _, out := range o.streams {
 		if out.receiver != nil {
 			out.receiver.end()

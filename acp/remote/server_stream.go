@@ -96,7 +96,7 @@ type receiver struct {
 	over     bool          // replaced is closed, or done is about to be
 }
 
-// end makes a receiver end, even while it is writing; mu is held, so it has not ended yet.
+// end makes a receiver end, even while it is writing; the link's mu is held, so it has not ended yet.
 func (rcv *receiver) end() {
 	if rcv.over {
 		return
@@ -106,8 +106,6 @@ func (rcv *receiver) end() {
 	// If deadlines are not supported, it ends when its data has been taken.
 	_ = rcv.rc.SetWriteDeadline(time.Now().Add(-time.Second))
 }
-
-var newline = []byte{'\n'}
 
 const (
 	beforeID    = "id: "
@@ -121,8 +119,6 @@ type eventWriter struct {
 	w     io.Writer
 	rc    *http.ResponseController
 	stall time.Duration
-	timed bool      // the deadline ends the stream even while nothing is written
-	until time.Time // the deadline that is set
 	timer *time.Timer
 }
 
@@ -132,12 +128,9 @@ const writeChunk = blockSize
 
 // write writes one chunk of the stream, and flushes it.
 func (e *eventWriter) write(p []byte) error {
-	if now := time.Now(); e.until.Sub(now) < e.stall*3/4 {
-		e.until = now.Add(e.stall)
-		// Inside a middleware without deadlines, those of the http.Server apply.
-		if err := e.rc.SetWriteDeadline(e.until); err != nil && !errors.Is(err, errors.ErrUnsupported) {
-			return err
-		}
+	// Inside a middleware without deadlines, those of the http.Server apply.
+	if err := e.rc.SetWriteDeadline(time.Now().Add(e.stall)); err != nil && !errors.Is(err, errors.ErrUnsupported) {
+		return err
 	}
 	if _, err := e.w.Write(p); err != nil {
 		return err
@@ -165,13 +158,6 @@ func (e *eventWriter) begin(cursor string) error {
 // comment shows that the stream is alive.
 func (e *eventWriter) comment() error { return e.write(comment) }
 
-// pause is called before a time in which nothing is written.
-func (e *eventWriter) pause() {
-	if e.timed {
-		e.rest()
-	}
-}
-
 // tick returns a channel that receives when the stream has been idle for the given time; 0 means never.
 func (e *eventWriter) tick(idle time.Duration) <-chan time.Time {
 	switch {
@@ -185,13 +171,9 @@ func (e *eventWriter) tick(idle time.Duration) <-chan time.Time {
 	return e.timer.C
 }
 
-// rest removes the deadline: the TCP connection may carry other requests afterwards.
-func (e *eventWriter) rest() {
-	if !e.until.IsZero() {
-		e.until = time.Time{}
-		_ = e.rc.SetWriteDeadline(time.Time{}) // it could be set before
-	}
-}
+// rest removes the deadline, before a time in which nothing is written: over HTTP/2 it would end the stream. The TCP
+// connection may also carry other requests afterwards.
+func (e *eventWriter) rest() { _ = e.rc.SetWriteDeadline(time.Time{}) } // it could be set before
 
 // errReplaced is why a receiver ends when another one takes over.
 var errReplaced = errors.New("the stream was taken over by another request")
@@ -206,7 +188,7 @@ func signal(c chan struct{}) {
 // await waits until there is something to send, and keeps the stream alive with a comment whenever it has been idle for
 // the given time.
 func (rcv *receiver) await(ctx context.Context, ew *eventWriter, idle time.Duration) error {
-	ew.pause()
+	ew.rest()
 	select {
 	case <-rcv.wake:
 		return nil

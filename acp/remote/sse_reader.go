@@ -11,9 +11,9 @@ import (
 )
 
 const (
-	smallEvents  = 4 << 10  // initial size of the reader's buffer: most streams are idle
+	smallEvents  = 8 << 10  // initial size of the reader's buffer: most streams are idle
 	eventChunk   = 64 << 10 // its size once much data is read
-	longField    = 4 << 10  // longer fields other than data are ignored
+	longField    = 4 << 10  // longer fields other than data are ignored, so that there is always room to read
 	longEnds     = 4 << 10  // how much of each end of an overlong event is kept, see rpc.TooLongError
 	enoughEvents = 256      // memory for an event over eventChunk is released after this many small events
 )
@@ -67,12 +67,8 @@ func (r *eventReader) reset(in io.Reader) {
 		retry: r.retry}
 }
 
-// fill reads once. It invalidates the result of next.
+// fill reads once, after next has returned false. It invalidates the result of next.
 func (r *eventReader) fill() error {
-	if len(r.rest) > len(r.buf)/2 {
-		r.rest = append(make([]byte, 0, max(eventChunk, 2*len(r.rest))), r.rest...)
-		r.buf = r.rest[:cap(r.rest)]
-	}
 	kept := copy(r.buf, r.rest)
 	n, err := r.r.Read(r.buf[kept:])
 	r.rest = r.buf[:kept+n]

@@ -1,6 +1,7 @@
 package remote
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"errors"
@@ -8,6 +9,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -35,19 +37,16 @@ const (
 // waits to be taken. A sender of messages holds frames back, and flushes many of them in one write.
 type frames struct {
 	conn      io.ReadWriteCloser
-	deadline  writeDeadliner // conn, or nil if it has no deadlines
-	stall     time.Duration
-	unread    []byte // the unread part of readBuf
-	readBuf   []byte // nil means that conn is read directly
-	readErr   error
-	waitMu    sync.Mutex
-	wait      func()        // called before conn is read; may be nil
+	in        io.Reader     // what conn receives
 	received  atomic.Uint64 // how often data was received
 	waiting   atomic.Bool   // a read of conn is in progress
 	writers   sync.WaitGroup
+	stall     time.Duration
+	stalled   *time.Timer // fires when the peer has taken nothing for the duration stall
 	closeOnce func() error
 
 	mu   sync.Mutex
+	wait func()    // called before conn is read; may be nil
 	idle sync.Cond // signaled when no one is writing
 	buf  []byte
 	held bool // a sender of messages will flush
@@ -55,44 +54,30 @@ type frames struct {
 	err  error
 }
 
-type writeDeadliner interface{ SetWriteDeadline(time.Time) error }
-
-// newFrames gathers frames for conn, which is lost if the peer takes none of the written data for the duration stall.
-// If readBuffer is greater than 0, that many bytes are read at once, for a side that receives much data.
+// newFrames gathers frames for conn, which is lost if the peer does not take bufferKept bytes of the written data, or
+// its rest, within the duration stall. If readBuffer is greater than 0, that many bytes are read at once, for a side
+// that receives much data.
 func newFrames(conn io.ReadWriteCloser, stall time.Duration, readBuffer int) *frames {
 	f := &frames{conn: conn, stall: stall, closeOnce: sync.OnceValue(conn.Close)}
-	f.deadline, _ = conn.(writeDeadliner)
+	f.stalled = time.AfterFunc(stall, func() { f.fail(ErrStalled) })
+	f.stalled.Stop()
 	f.idle.L = &f.mu
+	f.in = receiving{f}
 	if readBuffer > 0 {
-		f.readBuf = make([]byte, readBuffer)
+		f.in = bufio.NewReaderSize(f.in, readBuffer)
 	}
 	return f
 }
 
-func (f *frames) Read(p []byte) (int, error) {
-	if len(f.unread) == 0 {
-		if f.readErr != nil {
-			return 0, f.readErr
-		}
-		if len(p) >= len(f.readBuf) {
-			return f.receive(p)
-		}
-		n, err := f.receive(f.readBuf)
-		f.unread, f.readErr = f.readBuf[:n], err
-		if n == 0 {
-			return 0, err
-		}
-	}
-	n := copy(p, f.unread)
-	f.unread = f.unread[n:]
-	return n, nil
-}
+func (f *frames) Read(p []byte) (int, error) { return f.in.Read(p) }
 
-// receive reads conn.
-func (f *frames) receive(p []byte) (int, error) {
-	f.waitMu.Lock()
+// receiving reads the connection below frames.
+type receiving struct{ *frames }
+
+func (f receiving) Read(p []byte) (int, error) {
+	f.mu.Lock()
 	wait := f.wait
-	f.waitMu.Unlock()
+	f.mu.Unlock()
 	if wait != nil {
 		wait()
 	}
@@ -106,8 +91,8 @@ func (f *frames) receive(p []byte) (int, error) {
 // beforeWait sets the function that is called before the connection is read. The end of a WebSocket also reads, so a
 // lock is needed.
 func (f *frames) beforeWait(wait func()) {
-	f.waitMu.Lock()
-	defer f.waitMu.Unlock()
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	f.wait = wait
 }
 
@@ -142,14 +127,18 @@ func (f *frames) hold() {
 	f.held = true
 }
 
-// flush writes the gathered data, and returns when all of it is written.
-func (f *frames) flush() error {
+// flush writes the gathered data, and returns when all of it is written. If more will follow, it does nothing unless
+// there is enough for a batch, and frames are still held back afterwards.
+func (f *frames) flush(more bool) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if more && len(f.buf) < frameBatch {
+		return f.err
+	}
 	for f.busy {
 		f.idle.Wait()
 	}
-	f.held = false
+	f.held = more
 	f.busy = true
 	f.write()
 	return f.err
@@ -180,41 +169,18 @@ func (f *frames) write() {
 	f.idle.Broadcast()
 }
 
-// writeOut writes with a deadline that restarts whenever some data is taken.
+// writeOut writes p, in parts that the peer must take in time.
 func (f *frames) writeOut(p []byte) error {
-	if f.deadline == nil {
-		timer := time.AfterFunc(f.stall, func() { f.fail(ErrStalled) })
-		defer timer.Stop()
-		for len(p) > 0 {
-			n, err := f.conn.Write(p[:min(len(p), bufferKept)])
-			if err != nil {
-				return err
-			}
-			timer.Reset(f.stall)
-			p = p[n:]
-		}
-		return nil
-	}
+	defer f.stalled.Stop()
 	for len(p) > 0 {
-		if err := f.deadline.SetWriteDeadline(time.Now().Add(f.stall)); err != nil {
+		f.stalled.Reset(f.stall)
+		n, err := f.conn.Write(p[:min(len(p), bufferKept)])
+		if err != nil {
 			return err
 		}
-		n, err := f.conn.Write(p)
 		p = p[n:]
-		switch {
-		case err == nil || n > 0 && isTimeout(err):
-		case isTimeout(err):
-			return ErrStalled
-		default:
-			return err
-		}
 	}
 	return nil
-}
-
-func isTimeout(err error) bool {
-	var timeout net.Error
-	return errors.As(err, &timeout) && timeout.Timeout()
 }
 
 // fail makes writing fail with err, and closes the connection.
@@ -368,21 +334,26 @@ func (s *socket) readAll(r io.Reader) ([]byte, error) {
 	if s.small > smallReads && cap(s.buf) > bufferKept {
 		s.buf = nil
 	}
-	buf := s.buf[:0]
+	var err error
+	s.buf, err = readAll(r, s.buf[:0])
+	if s.small++; len(s.buf) > bufferKept {
+		s.small = 0
+	}
+	return s.buf, err
+}
+
+// readAll reads to the end, and appends to buf.
+func readAll(r io.Reader, buf []byte) ([]byte, error) {
 	for {
 		if len(buf) == cap(buf) {
 			buf = append(buf, 0)[:len(buf)]
 		}
 		n, err := r.Read(buf[len(buf):cap(buf)])
 		buf = buf[:len(buf)+n]
+		if err == io.EOF {
+			return buf, nil
+		}
 		if err != nil {
-			s.buf = buf
-			if s.small++; len(buf) > bufferKept {
-				s.small = 0
-			}
-			if err == io.EOF {
-				err = nil
-			}
 			return buf, err
 		}
 	}
@@ -422,32 +393,18 @@ func (s *socket) readError(err error) error {
 // Write sends one message.
 func (s *socket) Write(message []byte) error {
 	s.frames.hold()
-	err := s.send(message)
-	return s.written(errors.Join(err, s.frames.flush()))
+	return s.written(errors.Join(s.send(message), s.frames.flush(false)))
 }
 
 // WriteLines sends each line as a message, many in one write.
 func (s *socket) WriteLines(lines []byte) error {
 	s.frames.hold()
-	gathered := 0
 	var err error
 	for len(lines) > 0 && err == nil {
-		end := bytes.IndexByte(lines, '\n')
-		if err = s.send(lines[:end]); err != nil {
-			break
-		}
-		if gathered += end; gathered > frameBatch && end+1 < len(lines) {
-			if err = s.frames.flush(); err == nil {
-				s.frames.hold()
-			}
-			gathered = 0
-		}
-		lines = lines[end+1:]
+		line, rest, _ := bytes.Cut(lines, newline)
+		err, lines = s.send(line), rest
 	}
-	if ferr := s.frames.flush(); err == nil {
-		err = ferr
-	}
-	return s.written(err)
+	return s.written(errors.Join(err, s.frames.flush(false)))
 }
 
 // written returns the error for a failed send.
@@ -461,25 +418,25 @@ func (s *socket) written(err error) error {
 	return fmt.Errorf("acp: WebSocket: %w", err)
 }
 
-// send gathers the frames of a message; it writes those of a long one.
+// send gathers the frames of a message, and writes them if they are many.
 func (s *socket) send(message []byte) error {
 	if len(message) <= longMessage {
-		return s.ws.Write(context.Background(), websocket.MessageText, message)
+		if err := s.ws.Write(context.Background(), websocket.MessageText, message); err != nil {
+			return err
+		}
+		return s.frames.flush(true)
 	}
 	w, err := s.ws.Writer(context.Background(), websocket.MessageText)
 	if err != nil {
 		return err
 	}
-	for len(message) > 0 {
-		n := min(len(message), frameBatch)
-		if _, err := w.Write(message[:n]); err != nil {
+	for part := range slices.Chunk(message, frameBatch) {
+		if _, err := w.Write(part); err != nil {
 			return err
 		}
-		message = message[n:]
-		if err := s.frames.flush(); err != nil {
+		if err := s.frames.flush(true); err != nil {
 			return err
 		}
-		s.frames.hold()
 	}
 	return w.Close()
 }
