@@ -1,12 +1,14 @@
 package rpc
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"time"
 
 	"github.com/acpgo/sdk/codec"
 	"github.com/acpgo/sdk/internal/engine"
+	"github.com/acpgo/sdk/internal/wire"
 )
 
 // Options tunes a connection. A nil *Options, and the zero value of each field, mean the defaults.
@@ -164,12 +166,8 @@ type CallInfo struct {
 
 // config returns the options for the engine, with the hooks of the connection.
 func (o *Options) config(hooks Hooks) engine.Config {
-	logger := o.Logger
-	if logger == nil {
-		logger = slog.New(warnings{})
-	}
 	return engine.Config{
-		Logger:          logger,
+		Logger:          cmp.Or(o.Logger, wire.DefaultLogger()),
 		MaxRequests:     o.MaxRequests,
 		MaxBytes:        o.MaxBytes,
 		QueueBytes:      o.QueueBytes,
@@ -218,32 +216,3 @@ type servedError struct {
 
 func (e *servedError) Error() string   { return e.err.Error() }
 func (e *servedError) Unwrap() []error { return []error{e.visible, e.err} }
-
-// warnings is a handler that passes warnings and errors on to slog.Default.
-type warnings struct {
-	with []func(slog.Handler) slog.Handler
-}
-
-func (w warnings) Enabled(ctx context.Context, level slog.Level) bool {
-	return level >= slog.LevelWarn && slog.Default().Enabled(ctx, level)
-}
-
-func (w warnings) Handle(ctx context.Context, r slog.Record) error {
-	h := slog.Default().Handler()
-	for _, with := range w.with {
-		h = with(h)
-	}
-	return h.Handle(ctx, r)
-}
-
-func (w warnings) WithAttrs(attrs []slog.Attr) slog.Handler {
-	return w.and(func(h slog.Handler) slog.Handler { return h.WithAttrs(attrs) })
-}
-
-func (w warnings) WithGroup(name string) slog.Handler {
-	return w.and(func(h slog.Handler) slog.Handler { return h.WithGroup(name) })
-}
-
-func (w warnings) and(with func(slog.Handler) slog.Handler) warnings {
-	return warnings{append(w.with[:len(w.with):len(w.with)], with)}
-}
