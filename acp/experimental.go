@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math/bits"
 	"strings"
+
+	"github.com/acpgo/sdk/codec"
 )
 
 // String returns the names of the constants in x, as Go source.
@@ -26,12 +28,11 @@ func (x Features) String() string {
 // options names the type whose field Experimental enables features.
 func (x Features) lacks(options string, values ...any) error {
 	for _, v := range values {
-		user, ok := v.(interface{ features() Features })
-		if !ok {
-			continue
-		}
-		if off := user.features() &^ x; off != 0 {
-			return fmt.Errorf("%w: %s.Experimental lacks %v", ErrExperimental, options, off)
+		switch v.(type) {
+		case codec.Value, *AgentHandlers, *ClientHandlers:
+			if off := Features(codec.Features(v, featuresOf)) &^ x; off != 0 {
+				return fmt.Errorf("%w: %s.Experimental lacks %v", ErrExperimental, options, off)
+			}
 		}
 	}
 	return nil

@@ -15,7 +15,7 @@ import (
 // Only available if the client supports the `fs.writeTextFile` capability.
 type WriteTextFileRequest struct {
 	// The session ID for this request.
-	SessionID SessionID `json:"sessionId" codec:"required"`
+	SessionID SessionID `json:"sessionId" codec:"required,id"`
 
 	// Absolute path to the file to write.
 	Path string `json:"path" codec:"required"`
@@ -42,7 +42,7 @@ type SessionID string
 // Only available if the client supports the `fs.readTextFile` capability.
 type ReadTextFileRequest struct {
 	// The session ID for this request.
-	SessionID SessionID `json:"sessionId" codec:"required"`
+	SessionID SessionID `json:"sessionId" codec:"required,id"`
 
 	// Absolute path to the file to read.
 	Path string `json:"path" codec:"required"`
@@ -65,7 +65,7 @@ type ReadTextFileRequest struct {
 // [Requesting Permission]: https://agentclientprotocol.com/protocol/v1/draft/tool-calls#requesting-permission
 type RequestPermissionRequest struct {
 	// The session ID for this request.
-	SessionID SessionID `json:"sessionId" codec:"required"`
+	SessionID SessionID `json:"sessionId" codec:"required,id"`
 
 	// Details about the tool call requiring permission.
 	ToolCall ToolCallUpdate `json:"toolCall" codec:"required"`
@@ -330,7 +330,7 @@ type PermissionOptionID string
 // CreateTerminalRequest asks to create a new terminal and execute a command.
 type CreateTerminalRequest struct {
 	// The session ID for this request.
-	SessionID SessionID `json:"sessionId" codec:"required"`
+	SessionID SessionID `json:"sessionId" codec:"required,id"`
 
 	// The command to execute.
 	Command string `json:"command" codec:"required"`
@@ -369,10 +369,10 @@ type EnvVariable struct {
 // TerminalOutputRequest asks to get the current output and status of a terminal.
 type TerminalOutputRequest struct {
 	// The session ID for this request.
-	SessionID SessionID `json:"sessionId" codec:"required"`
+	SessionID SessionID `json:"sessionId" codec:"required,id"`
 
 	// The ID of the terminal to get output from.
-	TerminalID TerminalID `json:"terminalId" codec:"required"`
+	TerminalID TerminalID `json:"terminalId" codec:"required,id"`
 
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
@@ -380,10 +380,10 @@ type TerminalOutputRequest struct {
 // ReleaseTerminalRequest asks to release a terminal and free its resources.
 type ReleaseTerminalRequest struct {
 	// The session ID for this request.
-	SessionID SessionID `json:"sessionId" codec:"required"`
+	SessionID SessionID `json:"sessionId" codec:"required,id"`
 
 	// The ID of the terminal to release.
-	TerminalID TerminalID `json:"terminalId" codec:"required"`
+	TerminalID TerminalID `json:"terminalId" codec:"required,id"`
 
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
@@ -391,10 +391,10 @@ type ReleaseTerminalRequest struct {
 // WaitForTerminalExitRequest asks to wait for a terminal command to exit.
 type WaitForTerminalExitRequest struct {
 	// The session ID for this request.
-	SessionID SessionID `json:"sessionId" codec:"required"`
+	SessionID SessionID `json:"sessionId" codec:"required,id"`
 
 	// The ID of the terminal to wait for.
-	TerminalID TerminalID `json:"terminalId" codec:"required"`
+	TerminalID TerminalID `json:"terminalId" codec:"required,id"`
 
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
@@ -402,10 +402,10 @@ type WaitForTerminalExitRequest struct {
 // KillTerminalRequest asks to kill a terminal without releasing it.
 type KillTerminalRequest struct {
 	// The session ID for this request.
-	SessionID SessionID `json:"sessionId" codec:"required"`
+	SessionID SessionID `json:"sessionId" codec:"required,id"`
 
 	// The ID of the terminal to kill.
-	TerminalID TerminalID `json:"terminalId" codec:"required"`
+	TerminalID TerminalID `json:"terminalId" codec:"required,id"`
 
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
@@ -675,10 +675,10 @@ type ElicitationID string
 // Experimental: any minor release may change or remove it.
 type MessageMCPRequest struct {
 	// The declared ACP MCP server receiving this request.
-	ServerID MCPServerACPID `json:"serverId" codec:"required"`
+	ServerID MCPServerACPID `json:"serverId" codec:"required,id"`
 
 	// The caller-generated identifier for the inner MCP request.
-	RequestID MCPRequestID `json:"requestId" codec:"required"`
+	RequestID MCPRequestID `json:"requestId" codec:"required,id"`
 
 	// The inner MCP method name.
 	Method string `json:"method" codec:"required"`
@@ -725,7 +725,7 @@ type InitializeResponse struct {
 	ProtocolVersion ProtocolVersion `json:"protocolVersion" codec:"required"`
 
 	// Capabilities supported by the agent.
-	AgentCapabilities AgentCapabilities `json:"agentCapabilities" codec:"lenient"`
+	AgentCapabilities AgentCapabilities `json:"agentCapabilities" codec:"lenient,features"`
 
 	// Authentication methods supported by the agent.
 	AuthMethods []AuthMethod `json:"authMethods,omitzero" codec:"lenient,items"`
@@ -758,13 +758,13 @@ type AgentCapabilities struct {
 	PromptCapabilities PromptCapabilities `json:"promptCapabilities,omitzero" codec:"lenient"`
 
 	// MCP capabilities supported by the agent.
-	MCPCapabilities MCPCapabilities `json:"mcpCapabilities,omitzero" codec:"lenient"`
+	MCPCapabilities MCPCapabilities `json:"mcpCapabilities,omitzero" codec:"lenient,features"`
 
 	// Session lifecycle and prompt capabilities advertised by the agent.
-	SessionCapabilities SessionCapabilities `json:"sessionCapabilities,omitzero" codec:"lenient"`
+	SessionCapabilities SessionCapabilities `json:"sessionCapabilities,omitzero" codec:"lenient,features"`
 
 	// Authentication-related capabilities supported by the agent.
-	Auth AgentAuthCapabilities `json:"auth,omitzero" codec:"lenient"`
+	Auth AgentAuthCapabilities `json:"auth,omitzero" codec:"lenient,features"`
 
 	// Provider configuration capabilities supported by the agent.
 	//
@@ -772,7 +772,7 @@ type AgentCapabilities struct {
 	// supports provider configuration methods.
 	//
 	// Experimental: any minor release may change or remove it. It needs [FeatureProviders].
-	Providers codec.Opt[ProvidersCapabilities] `json:"providers,omitzero" codec:"null,lenient"`
+	Providers codec.Opt[ProvidersCapabilities] `json:"providers,omitzero" codec:"null,lenient,feature=5"`
 
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
@@ -823,7 +823,7 @@ type MCPCapabilities struct {
 	// Agent supports `acp` MCP servers.
 	//
 	// Experimental: any minor release may change or remove it. It needs [FeatureMCPOverACP].
-	ACP bool `json:"acp,omitzero" codec:"lenient"`
+	ACP bool `json:"acp,omitzero" codec:"lenient,feature=3"`
 
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
@@ -871,7 +871,7 @@ type SessionCapabilities struct {
 	// supports `systemPrompt` in `append` mode.
 	//
 	// Experimental: any minor release may change or remove it. It needs [FeatureSystemPrompt].
-	SystemPrompt codec.Opt[SessionSystemPromptCapabilities] `json:"systemPrompt,omitzero" codec:"null,lenient"`
+	SystemPrompt codec.Opt[SessionSystemPromptCapabilities] `json:"systemPrompt,omitzero" codec:"null,lenient,feature=9"`
 
 	// Whether the agent supports `session/fork`.
 	//
@@ -879,7 +879,7 @@ type SessionCapabilities struct {
 	// supports forking sessions.
 	//
 	// Experimental: any minor release may change or remove it. It needs [FeatureFork].
-	Fork codec.Opt[SessionForkCapabilities] `json:"fork,omitzero" codec:"null,lenient"`
+	Fork codec.Opt[SessionForkCapabilities] `json:"fork,omitzero" codec:"null,lenient,feature=2"`
 
 	// Whether the agent supports `session/archive` and `session/unarchive`.
 	//
@@ -888,7 +888,7 @@ type SessionCapabilities struct {
 	// it MUST also advertise `sessionCapabilities.list`.
 	//
 	// Experimental: any minor release may change or remove it. It needs [FeatureArchive].
-	Archive codec.Opt[SessionArchiveCapabilities] `json:"archive,omitzero" codec:"null,lenient"`
+	Archive codec.Opt[SessionArchiveCapabilities] `json:"archive,omitzero" codec:"null,lenient,feature=0"`
 
 	// Whether the agent supports `session/status`.
 	//
@@ -896,7 +896,7 @@ type SessionCapabilities struct {
 	// supports checking session status.
 	//
 	// Experimental: any minor release may change or remove it. It needs [FeatureSessionStatus].
-	Status codec.Opt[SessionStatusCapabilities] `json:"status,omitzero" codec:"null,lenient"`
+	Status codec.Opt[SessionStatusCapabilities] `json:"status,omitzero" codec:"null,lenient,feature=6"`
 
 	// Whether the agent supports `session/set_title`.
 	//
@@ -907,7 +907,7 @@ type SessionCapabilities struct {
 	// supports setting session titles.
 	//
 	// Experimental: any minor release may change or remove it. It needs [FeatureSessionTitle].
-	Title codec.Opt[SessionTitleCapabilities] `json:"title,omitzero" codec:"null,lenient"`
+	Title codec.Opt[SessionTitleCapabilities] `json:"title,omitzero" codec:"null,lenient,feature=7"`
 
 	// Whether the agent supports `session/resume`.
 	//
@@ -1049,7 +1049,7 @@ type AgentAuthCapabilities struct {
 	// supports the `auth/status` method.
 	//
 	// Experimental: any minor release may change or remove it. It needs [FeatureAuthStatus].
-	Status codec.Opt[AuthStatusCapabilities] `json:"status,omitzero" codec:"null,lenient"`
+	Status codec.Opt[AuthStatusCapabilities] `json:"status,omitzero" codec:"null,lenient,feature=1"`
 
 	// Whether the agent supports the logout method.
 	//
@@ -1292,7 +1292,7 @@ type NewSessionResponse struct {
 	// Unique identifier for the created session.
 	//
 	// Used in all subsequent requests for this conversation.
-	SessionID SessionID `json:"sessionId" codec:"required"`
+	SessionID SessionID `json:"sessionId" codec:"required,id"`
 
 	// Initial mode state if supported by the Agent.
 	//
@@ -1417,7 +1417,7 @@ type LoadSessionResponse struct {
 // ListSessionsResponse is the response from listing sessions.
 type ListSessionsResponse struct {
 	// Array of session information objects.
-	Sessions []SessionInfo `json:"sessions" codec:"required,lenient,items"`
+	Sessions []SessionInfo `json:"sessions" codec:"required,lenient,items,features"`
 
 	// Opaque cursor token. If present, pass this in the next request's cursor parameter to fetch the next page. If
 	// absent, there are no more results.
@@ -1452,7 +1452,7 @@ type SessionInfo struct {
 	// `sessionCapabilities.archive` capability MUST include it on every listed session.
 	//
 	// Experimental: any minor release may change or remove it. It needs [FeatureArchive].
-	Archived codec.Opt[bool] `json:"archived,omitzero" codec:"null,lenient"`
+	Archived codec.Opt[bool] `json:"archived,omitzero" codec:"null,lenient,feature=0"`
 
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
@@ -1467,7 +1467,7 @@ type DeleteSessionResponse struct {
 // Experimental: any minor release may change or remove it.
 type ForkSessionResponse struct {
 	// Unique identifier for the newly created forked session.
-	SessionID SessionID `json:"sessionId" codec:"required"`
+	SessionID SessionID `json:"sessionId" codec:"required,id"`
 
 	// Initial mode state if supported by the Agent.
 	//
@@ -1568,7 +1568,7 @@ type PromptResponse struct {
 	// Token usage for this turn (optional).
 	//
 	// Experimental: any minor release may change or remove it. It needs [FeatureUsage].
-	Usage codec.Opt[Usage] `json:"usage,omitzero" codec:"null,lenient"`
+	Usage codec.Opt[Usage] `json:"usage,omitzero" codec:"null,lenient,feature=10"`
 
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
@@ -1607,10 +1607,10 @@ type Usage struct {
 // [Agent Reports Output]: https://agentclientprotocol.com/protocol/v1/draft/prompt-turn#3-agent-reports-output
 type SessionNotification struct {
 	// The ID of the session this update pertains to.
-	SessionID SessionID `json:"sessionId" codec:"required"`
+	SessionID SessionID `json:"sessionId" codec:"required,id"`
 
 	// The actual update content.
-	Update SessionUpdate `json:"update" codec:"required"`
+	Update SessionUpdate `json:"update" codec:"required,features"`
 
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
@@ -2113,7 +2113,7 @@ type SessionMessageChunk struct {
 // CompleteElicitationNotification is the notification sent by the agent when a URL-based elicitation is complete.
 type CompleteElicitationNotification struct {
 	// The ID of the elicitation that completed.
-	ElicitationID ElicitationID `json:"elicitationId" codec:"required"`
+	ElicitationID ElicitationID `json:"elicitationId" codec:"required,id"`
 
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
@@ -2152,7 +2152,7 @@ type InitializeRequest struct {
 	ProtocolVersion ProtocolVersion `json:"protocolVersion" codec:"required"`
 
 	// Capabilities supported by the client.
-	ClientCapabilities ClientCapabilities `json:"clientCapabilities" codec:"lenient"`
+	ClientCapabilities ClientCapabilities `json:"clientCapabilities" codec:"lenient,features"`
 
 	// Information about the Client name and version sent to the Agent.
 	//
@@ -2188,7 +2188,7 @@ type ClientCapabilities struct {
 	// restricted-session semantics.
 	//
 	// Experimental: any minor release may change or remove it. It needs [FeatureSubagents].
-	Subagents codec.Opt[SubagentCapabilities] `json:"subagents,omitzero" codec:"null,lenient"`
+	Subagents codec.Opt[SubagentCapabilities] `json:"subagents,omitzero" codec:"null,lenient,feature=8"`
 
 	// Whether the client supports `plan_update` and `plan_removed` session updates.
 	//
@@ -2196,7 +2196,7 @@ type ClientCapabilities struct {
 	// receive both update types.
 	//
 	// Experimental: any minor release may change or remove it. It needs [FeaturePlans].
-	Plan codec.Opt[PlanCapabilities] `json:"plan,omitzero" codec:"null,lenient"`
+	Plan codec.Opt[PlanCapabilities] `json:"plan,omitzero" codec:"null,lenient,feature=4"`
 
 	// Authentication capabilities supported by the client. Determines which authentication method types the agent may
 	// include in its `InitializeResponse`.
@@ -2355,7 +2355,7 @@ type ElicitationURLCapabilities struct {
 // Specifies which authentication method to use.
 type AuthenticateRequest struct {
 	// The ID of the authentication method to use. Must be one of the methods advertised in the initialize response.
-	MethodID AuthMethodID `json:"methodId" codec:"required"`
+	MethodID AuthMethodID `json:"methodId" codec:"required,id"`
 
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
@@ -2374,7 +2374,7 @@ type ListProvidersRequest struct {
 // Experimental: any minor release may change or remove it.
 type SetProviderRequest struct {
 	// Provider ID to configure.
-	ProviderID ProviderID `json:"providerId" codec:"required"`
+	ProviderID ProviderID `json:"providerId" codec:"required,id"`
 
 	// Protocol type for this provider.
 	ApiType LLMProtocol `json:"apiType" codec:"required,open"`
@@ -2393,7 +2393,7 @@ type SetProviderRequest struct {
 // Experimental: any minor release may change or remove it.
 type DisableProviderRequest struct {
 	// Provider ID to disable.
-	ProviderID ProviderID `json:"providerId" codec:"required"`
+	ProviderID ProviderID `json:"providerId" codec:"required,id"`
 
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
@@ -2433,7 +2433,7 @@ type NewSessionRequest struct {
 	AdditionalDirectories []string `json:"additionalDirectories,omitzero" codec:"empty"`
 
 	// List of MCP (Model Context Protocol) servers the agent should connect to.
-	MCPServers []MCPServer `json:"mcpServers" codec:"required,empty"`
+	MCPServers []MCPServer `json:"mcpServers" codec:"required,empty,features"`
 
 	// System-level instructions for the new session.
 	//
@@ -2566,7 +2566,7 @@ type SystemPrompt struct {
 // [Loading Sessions]: https://agentclientprotocol.com/protocol/v1/draft/session-setup#loading-sessions
 type LoadSessionRequest struct {
 	// List of MCP servers to connect to for this session.
-	MCPServers []MCPServer `json:"mcpServers" codec:"required,empty"`
+	MCPServers []MCPServer `json:"mcpServers" codec:"required,empty,features"`
 
 	// The working directory for this session. Must be an absolute path.
 	Cwd string `json:"cwd" codec:"required"`
@@ -2579,7 +2579,7 @@ type LoadSessionRequest struct {
 	AdditionalDirectories []string `json:"additionalDirectories,omitzero" codec:"empty"`
 
 	// The ID of the session to load.
-	SessionID SessionID `json:"sessionId" codec:"required"`
+	SessionID SessionID `json:"sessionId" codec:"required,id"`
 
 	// System-level instructions for the loaded session.
 	//
@@ -2620,7 +2620,7 @@ type ListSessionsRequest struct {
 // Only available if the Agent supports the `sessionCapabilities.delete` capability.
 type DeleteSessionRequest struct {
 	// The ID of the session to delete.
-	SessionID SessionID `json:"sessionId" codec:"required"`
+	SessionID SessionID `json:"sessionId" codec:"required,id"`
 
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
@@ -2635,7 +2635,7 @@ type DeleteSessionRequest struct {
 // Experimental: any minor release may change or remove it.
 type ForkSessionRequest struct {
 	// The ID of the session to fork.
-	SessionID SessionID `json:"sessionId" codec:"required"`
+	SessionID SessionID `json:"sessionId" codec:"required,id"`
 
 	// The working directory for this session. Must be an absolute path.
 	Cwd string `json:"cwd" codec:"required"`
@@ -2647,7 +2647,7 @@ type ForkSessionRequest struct {
 	AdditionalDirectories []string `json:"additionalDirectories,omitzero" codec:"empty"`
 
 	// List of MCP servers to connect to for this session.
-	MCPServers []MCPServer `json:"mcpServers,omitzero" codec:"empty"`
+	MCPServers []MCPServer `json:"mcpServers,omitzero" codec:"empty,features"`
 
 	// System-level instructions for the forked session.
 	//
@@ -2670,7 +2670,7 @@ type ForkSessionRequest struct {
 // Experimental: any minor release may change or remove it.
 type ArchiveSessionRequest struct {
 	// The ID of the session to archive.
-	SessionID SessionID `json:"sessionId" codec:"required"`
+	SessionID SessionID `json:"sessionId" codec:"required,id"`
 
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
@@ -2687,7 +2687,7 @@ type ArchiveSessionRequest struct {
 // Experimental: any minor release may change or remove it.
 type UnarchiveSessionRequest struct {
 	// The ID of the session to unarchive.
-	SessionID SessionID `json:"sessionId" codec:"required"`
+	SessionID SessionID `json:"sessionId" codec:"required,id"`
 
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
@@ -2703,7 +2703,7 @@ type UnarchiveSessionRequest struct {
 // Experimental: any minor release may change or remove it.
 type SessionStatusRequest struct {
 	// The ID of the session to check.
-	SessionID SessionID `json:"sessionId" codec:"required"`
+	SessionID SessionID `json:"sessionId" codec:"required,id"`
 
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
@@ -2721,7 +2721,7 @@ type SessionStatusRequest struct {
 // Experimental: any minor release may change or remove it.
 type SetSessionTitleRequest struct {
 	// The ID of the session to retitle.
-	SessionID SessionID `json:"sessionId" codec:"required"`
+	SessionID SessionID `json:"sessionId" codec:"required,id"`
 
 	// The new title for the session.
 	//
@@ -2741,7 +2741,7 @@ type SetSessionTitleRequest struct {
 // Only available if the Agent supports the `sessionCapabilities.resume` capability.
 type ResumeSessionRequest struct {
 	// The ID of the session to resume.
-	SessionID SessionID `json:"sessionId" codec:"required"`
+	SessionID SessionID `json:"sessionId" codec:"required,id"`
 
 	// The working directory for this session. Must be an absolute path.
 	Cwd string `json:"cwd" codec:"required"`
@@ -2754,7 +2754,7 @@ type ResumeSessionRequest struct {
 	AdditionalDirectories []string `json:"additionalDirectories,omitzero" codec:"empty"`
 
 	// List of MCP servers to connect to for this session.
-	MCPServers []MCPServer `json:"mcpServers,omitzero" codec:"empty"`
+	MCPServers []MCPServer `json:"mcpServers,omitzero" codec:"empty,features"`
 
 	// System-level instructions for the resumed session.
 	//
@@ -2776,7 +2776,7 @@ type ResumeSessionRequest struct {
 // Only available if the Agent supports the `sessionCapabilities.close` capability.
 type CloseSessionRequest struct {
 	// The ID of the session to close.
-	SessionID SessionID `json:"sessionId" codec:"required"`
+	SessionID SessionID `json:"sessionId" codec:"required,id"`
 
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
@@ -2784,10 +2784,10 @@ type CloseSessionRequest struct {
 // SetSessionModeRequest holds the parameters for setting a session mode.
 type SetSessionModeRequest struct {
 	// The ID of the session to set the mode for.
-	SessionID SessionID `json:"sessionId" codec:"required"`
+	SessionID SessionID `json:"sessionId" codec:"required,id"`
 
 	// The ID of the mode to set.
-	ModeID SessionModeID `json:"modeId" codec:"required"`
+	ModeID SessionModeID `json:"modeId" codec:"required,id"`
 
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
@@ -2801,7 +2801,7 @@ type SetSessionModeRequest struct {
 // [User Message]: https://agentclientprotocol.com/protocol/v1/draft/prompt-turn#1-user-message
 type PromptRequest struct {
 	// The ID of the session to send this user message to.
-	SessionID SessionID `json:"sessionId" codec:"required"`
+	SessionID SessionID `json:"sessionId" codec:"required,id"`
 
 	// The blocks of content that compose the user's message.
 	//
@@ -2851,7 +2851,7 @@ type SelectedPermissionOutcome struct {
 // CreateTerminalResponse is the response containing the ID of the created terminal.
 type CreateTerminalResponse struct {
 	// The unique identifier for the created terminal.
-	TerminalID TerminalID `json:"terminalId" codec:"required"`
+	TerminalID TerminalID `json:"terminalId" codec:"required,id"`
 
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
@@ -2937,7 +2937,7 @@ type MCPError struct {
 // [Cancellation]: https://agentclientprotocol.com/protocol/v1/draft/prompt-turn#cancellation
 type CancelNotification struct {
 	// The ID of the session to cancel operations for.
-	SessionID SessionID `json:"sessionId" codec:"required"`
+	SessionID SessionID `json:"sessionId" codec:"required,id"`
 
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
@@ -2952,10 +2952,10 @@ type CancelNotification struct {
 // Experimental: any minor release may change or remove it.
 type MessageMCPNotification struct {
 	// The declared ACP MCP server handling the associated request.
-	ServerID MCPServerACPID `json:"serverId" codec:"required"`
+	ServerID MCPServerACPID `json:"serverId" codec:"required,id"`
 
 	// The identifier of the active inner MCP request.
-	RequestID MCPRequestID `json:"requestId" codec:"required"`
+	RequestID MCPRequestID `json:"requestId" codec:"required,id"`
 
 	// The inner MCP method name.
 	Method string `json:"method" codec:"required"`
@@ -3000,7 +3000,7 @@ type InitializeProxyRequest struct {
 	ProtocolVersion ProtocolVersion `json:"protocolVersion" codec:"required"`
 
 	// Capabilities supported by the client.
-	ClientCapabilities ClientCapabilities `json:"clientCapabilities,omitzero" codec:"lenient"`
+	ClientCapabilities ClientCapabilities `json:"clientCapabilities,omitzero" codec:"lenient,features"`
 
 	// Information about the Client name and version sent to the Agent.
 	//
@@ -3055,7 +3055,7 @@ type InitializeProxyResponse struct {
 	ProtocolVersion ProtocolVersion `json:"protocolVersion" codec:"required"`
 
 	// Capabilities supported by the agent.
-	AgentCapabilities AgentCapabilities `json:"agentCapabilities,omitzero" codec:"lenient"`
+	AgentCapabilities AgentCapabilities `json:"agentCapabilities,omitzero" codec:"lenient,features"`
 
 	// Authentication methods supported by the agent.
 	AuthMethods []AuthMethod `json:"authMethods,omitzero" codec:"lenient,items"`

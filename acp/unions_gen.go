@@ -585,7 +585,7 @@ func NewSessionConfigSelectOptionsGrouped(value []SessionConfigSelectGroup) Sess
 // [Agent Reports Output]: https://agentclientprotocol.com/protocol/v1/draft/prompt-turn#3-agent-reports-output
 type SessionUpdate struct {
 	// Variant is the value; it must not be nil.
-	Variant SessionUpdateVariant `json:"-"`
+	Variant SessionUpdateVariant `json:"-" codec:"features"`
 }
 
 // SessionUpdateVariant is implemented only by the variants of [SessionUpdate]: *SessionUpdateUserMessageChunk,
@@ -1188,7 +1188,7 @@ func NewIdleStateUpdateNone() IdleStateUpdate {
 // [MCP Servers]: https://agentclientprotocol.com/protocol/v1/draft/session-setup#mcp-servers
 type MCPServer struct {
 	// Variant is the value; it must not be nil.
-	Variant MCPServerVariant `json:"-"`
+	Variant MCPServerVariant `json:"-" codec:"features"`
 
 	// Type is the member type of an [MCPServerStdio], which needs none: a value that the schema does not know, or the
 	// value of another variant. It is written unchanged, and ignored for other variants.
@@ -1236,10 +1236,10 @@ func NewMCPServerStdio(payload MCPServerStdio) MCPServer {
 // a [SetSessionConfigOptionRequestValueID] if it has the required members; see Type.
 type SetSessionConfigOptionRequest struct {
 	// The ID of the session to set the configuration option for.
-	SessionID SessionID `json:"sessionId" codec:"required"`
+	SessionID SessionID `json:"sessionId" codec:"required,id"`
 
 	// The ID of the configuration option to set.
-	ConfigID SessionConfigID `json:"configId" codec:"required"`
+	ConfigID SessionConfigID `json:"configId" codec:"required,id"`
 
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 

@@ -12,8 +12,9 @@ import (
 	"unsafe"
 )
 
-// This file and variants.go have all uses of package unsafe. Offsets and types of fields come from package reflect, and
-// a field is read and written as the type that reflect says it has, or as one with the same representation.
+// This file, members.go and variants.go have all uses of package unsafe. Offsets and types of fields come from package
+// reflect, and a field is read and written as the type that reflect says it has, or as one with the same
+// representation.
 
 // The following functions write and read structs as the tags of their fields say. The tag json has a member's name, as
 // for encoding/json, which cannot express all names: the tag member has the others. The tag codec is a list of:
@@ -26,6 +27,8 @@ import (
 //   - open: it is a name that need not be listed
 //   - omitzero: as in the tag json
 //   - feature=n: it belongs to the feature of bit n; see [Decoder.SetOff]
+//   - features: its value can use features; see [Features]
+//   - id: it is an id, which must not be empty; see [EmptyID]
 //
 // They take pointers. That is slower than code for each type, but much smaller, and builds faster.
 
@@ -75,7 +78,10 @@ func IsZero(x any) bool {
 type layout struct {
 	typ      reflect.Type
 	members  []member
-	required uint64 // bit set of members
+	required uint64        // bit set of members
+	ids      []int         // members that are ids
+	uses     []int         // members of features, and those whose values can use some
+	variant  *variantField // of a union whose variants can use features
 }
 
 // member is a field of a struct.
@@ -93,6 +99,7 @@ type member struct {
 	plain     bool   // none of opt, null, lenient and empty
 	empty     string // what null is read as, or ""
 	feature   uint64 // the bit of its feature, or 0
+	features  bool   // its value can use features
 }
 
 // coder reads and writes values of a type.
@@ -125,6 +132,7 @@ const (
 	opSlice
 	opObject
 	opValue // a type that encodes and decodes itself in another way
+	opNone  // a type that tags cannot describe
 )
 
 // layouts has the layouts of the types used so far, by the type of pointers to them. A program uses few types, so the
@@ -148,9 +156,13 @@ func layoutOf(x any) (*layout, unsafe.Pointer) {
 	if known := layouts.Load(); known != nil {
 		maps.Copy(all, *known)
 	}
-	l := newLayout(reflect.TypeOf(x).Elem(), all)
+	if t := reflect.TypeOf(x); t.Kind() == reflect.Pointer && t.Elem().Kind() == reflect.Struct {
+		newLayout(t.Elem(), all)
+	} else {
+		all[pointer.typ] = &layout{} // only Features and EmptyID are called for such a type
+	}
 	layouts.Store(&all)
-	return l, pointer.data
+	return all[pointer.typ], pointer.data
 }
 
 // newLayout returns the layout of a type. It adds those that are missing to all.
@@ -163,9 +175,14 @@ func newLayout(t reflect.Type, all map[unsafe.Pointer]*layout) *layout {
 	l := &layout{typ: t}
 	all[key] = l
 	for f := range t.Fields() {
+		options := "," + f.Tag.Get("codec") + ","
+		has := func(option string) bool { return strings.Contains(options, ","+option+",") }
 		name, omit, more := strings.Cut(f.Tag.Get("json"), ",")
-		if name == "-" && !more {
-			continue // it is no member
+		if name == "-" && !more { // it is no member
+			if has("features") {
+				l.variant = &variantField{typ: f.Type, offset: f.Offset}
+			}
+			continue
 		}
 		if unusual, ok := f.Tag.Lookup("member"); ok {
 			name = unusual
@@ -177,8 +194,6 @@ func newLayout(t reflect.Type, all map[unsafe.Pointer]*layout) *layout {
 		if t := f.Type; t.Kind() == reflect.Struct && t.NumField() == 2 && t.Field(1).Type == reflect.TypeFor[presence]() {
 			valueType, m.opt, m.state = t.Field(0).Type, true, t.Field(1).Offset
 		}
-		options := "," + f.Tag.Get("codec") + ","
-		has := func(option string) bool { return strings.Contains(options, ","+option+",") }
 		m.coder = newCoder(valueType, has("open"), all)
 		m.items = has("items")
 		m.omitEmpty = omit == "omitzero" || has("omitzero")
@@ -195,6 +210,15 @@ func newLayout(t reflect.Type, all map[unsafe.Pointer]*layout) *layout {
 				panic(err) // a fault of the generator
 			}
 			m.feature = 1 << n
+		}
+		if m.features = has("features"); m.features {
+			m.look(all)
+		}
+		if m.features || m.feature != 0 {
+			l.uses = append(l.uses, len(l.members))
+		}
+		if has("id") {
+			l.ids = append(l.ids, len(l.members))
 		}
 		m.plain = !m.opt && !m.null && !m.lenient && m.empty == ""
 		if m.required {
@@ -252,7 +276,8 @@ func newCoder(t reflect.Type, open bool, all map[unsafe.Pointer]*layout) coder {
 			return c
 		}
 	}
-	panic("codec: tags cannot say how to read a " + t.String()) // a fault of the generator
+	c.op = opNone
+	return c
 }
 
 // usesDecode reports whether the method DecodeJSON of a type calls Decode, from reading nothing.
@@ -375,10 +400,15 @@ func (c *coder) encode(e *Encoder, p unsafe.Pointer) {
 		e.EndArray()
 	case opObject:
 		c.layout.encodeObject(e, p)
-	default:
+	case opValue:
 		c.value(p).EncodeJSON(e)
+	default:
+		c.unreadable()
 	}
 }
+
+// unreadable reports a fault of the generator.
+func (c *coder) unreadable() { panic("codec: tags cannot say how to read a " + c.typ.String()) }
 
 // slice is what a slice consists of.
 type slice struct {
@@ -496,8 +526,10 @@ func (c *coder) decode(d *Decoder, p unsafe.Pointer) {
 		c.decodeSlice(d, p)
 	case opObject:
 		c.layout.decode(d, p)
-	default:
+	case opValue:
 		c.value(p).DecodeJSON(d)
+	default:
+		c.unreadable()
 	}
 }
 

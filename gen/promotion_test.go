@@ -192,7 +192,7 @@ func visible(pkg *types.Package) []string {
 
 var featureValue = regexp.MustCompile(`^(const AllFeatures Features = )\d+$`)
 
-var featureTag = regexp.MustCompile(` codec:"feature=\d+"|,feature=\d+`)
+var featureTag = regexp.MustCompile(` \x60codec:"feature=\d+"\x60| codec:"feature(s|=\d+)(,feature=\d+)?"|,feature(s|=\d+)`)
 
 // code returns the lines of a source file without comments and the features in tags, sorted: the order of handlers may
 // change.

@@ -170,21 +170,21 @@ type AgentHandlers struct {
 	// Capability: providers.
 	//
 	// Experimental: any minor release may change or remove it. It needs [FeatureProviders].
-	ListProviders func(ctx context.Context, conn *AgentConn, req *ListProvidersRequest) (*ListProvidersResponse, error)
+	ListProviders func(ctx context.Context, conn *AgentConn, req *ListProvidersRequest) (*ListProvidersResponse, error) `codec:"feature=5"`
 
 	// SetProvider replaces the configuration for a provider (providers/set).
 	//
 	// Capability: providers.
 	//
 	// Experimental: any minor release may change or remove it. It needs [FeatureProviders].
-	SetProvider func(ctx context.Context, conn *AgentConn, req *SetProviderRequest) (*SetProviderResponse, error)
+	SetProvider func(ctx context.Context, conn *AgentConn, req *SetProviderRequest) (*SetProviderResponse, error) `codec:"feature=5"`
 
 	// DisableProvider disables a provider (providers/disable).
 	//
 	// Capability: providers.
 	//
 	// Experimental: any minor release may change or remove it. It needs [FeatureProviders].
-	DisableProvider func(ctx context.Context, conn *AgentConn, req *DisableProviderRequest) (*DisableProviderResponse, error)
+	DisableProvider func(ctx context.Context, conn *AgentConn, req *DisableProviderRequest) (*DisableProviderResponse, error) `codec:"feature=5"`
 
 	// AuthStatus queries the agent's current authentication state (auth/status).
 	//
@@ -194,7 +194,7 @@ type AgentHandlers struct {
 	// Capability: auth.status.
 	//
 	// Experimental: any minor release may change or remove it. It needs [FeatureAuthStatus].
-	AuthStatus func(ctx context.Context, conn *AgentConn, req *AuthStatusRequest) (*AuthStatusResponse, error)
+	AuthStatus func(ctx context.Context, conn *AgentConn, req *AuthStatusRequest) (*AuthStatusResponse, error) `codec:"feature=1"`
 
 	// ForkSession forks an existing session to create a new independent session (session/fork).
 	//
@@ -209,7 +209,7 @@ type AgentHandlers struct {
 	// Capability: session.fork.
 	//
 	// Experimental: any minor release may change or remove it. It needs [FeatureFork].
-	ForkSession func(ctx context.Context, session *AgentSession, req *ForkSessionRequest) (*ForkSessionResponse, error)
+	ForkSession func(ctx context.Context, session *AgentSession, req *ForkSessionRequest) (*ForkSessionResponse, error) `codec:"feature=2"`
 
 	// ArchiveSession archives a session, hiding it from default `session/list` results (session/archive).
 	//
@@ -218,7 +218,7 @@ type AgentHandlers struct {
 	// Capability: session.archive.
 	//
 	// Experimental: any minor release may change or remove it. It needs [FeatureArchive].
-	ArchiveSession func(ctx context.Context, session *AgentSession, req *ArchiveSessionRequest) (*ArchiveSessionResponse, error)
+	ArchiveSession func(ctx context.Context, session *AgentSession, req *ArchiveSessionRequest) (*ArchiveSessionResponse, error) `codec:"feature=0"`
 
 	// UnarchiveSession unarchives a session, returning it to default `session/list` results (session/unarchive).
 	//
@@ -227,7 +227,7 @@ type AgentHandlers struct {
 	// Capability: session.archive.
 	//
 	// Experimental: any minor release may change or remove it. It needs [FeatureArchive].
-	UnarchiveSession func(ctx context.Context, session *AgentSession, req *UnarchiveSessionRequest) (*UnarchiveSessionResponse, error)
+	UnarchiveSession func(ctx context.Context, session *AgentSession, req *UnarchiveSessionRequest) (*UnarchiveSessionResponse, error) `codec:"feature=0"`
 
 	// SessionStatus checks whether the Agent has a session in memory, without changing it (session/status).
 	//
@@ -236,7 +236,7 @@ type AgentHandlers struct {
 	// Capability: session.status.
 	//
 	// Experimental: any minor release may change or remove it. It needs [FeatureSessionStatus].
-	SessionStatus func(ctx context.Context, session *AgentSession, req *SessionStatusRequest) (*SessionStatusResponse, error)
+	SessionStatus func(ctx context.Context, session *AgentSession, req *SessionStatusRequest) (*SessionStatusResponse, error) `codec:"feature=6"`
 
 	// SetSessionTitle sets the title of a session (session/set_title).
 	//
@@ -248,12 +248,12 @@ type AgentHandlers struct {
 	// Capability: session.title.
 	//
 	// Experimental: any minor release may change or remove it. It needs [FeatureSessionTitle].
-	SetSessionTitle func(ctx context.Context, session *AgentSession, req *SetSessionTitleRequest) (*SetSessionTitleResponse, error)
+	SetSessionTitle func(ctx context.Context, session *AgentSession, req *SetSessionTitleRequest) (*SetSessionTitleResponse, error) `codec:"feature=7"`
 
 	// MessageMCPNotification sends an MCP-over-ACP notification (mcp/message).
 	//
 	// Experimental: any minor release may change or remove it. It needs [FeatureMCPOverACP].
-	MessageMCPNotification func(ctx context.Context, conn *AgentConn, n *MessageMCPNotification) error
+	MessageMCPNotification func(ctx context.Context, conn *AgentConn, n *MessageMCPNotification) error `codec:"feature=3"`
 
 	// Extensions handle methods outside the protocol; nil means none.
 	Extensions *rpc.Extensions[AgentConn]
@@ -333,12 +333,12 @@ type ClientHandlers struct {
 	// MessageMCP exchanges an MCP-over-ACP message (mcp/message).
 	//
 	// Experimental: any minor release may change or remove it. It needs [FeatureMCPOverACP].
-	MessageMCP func(ctx context.Context, conn *ClientConn, req *MessageMCPRequest) (*MessageMCPResponse, error)
+	MessageMCP func(ctx context.Context, conn *ClientConn, req *MessageMCPRequest) (*MessageMCPResponse, error) `codec:"feature=3"`
 
 	// AuthStatusUpdate serves auth/status_update.
 	//
 	// Experimental: any minor release may change or remove it. It needs [FeatureAuthStatus].
-	AuthStatusUpdate func(ctx context.Context, conn *ClientConn, n *AuthStatusUpdateNotification) error
+	AuthStatusUpdate func(ctx context.Context, conn *ClientConn, n *AuthStatusUpdateNotification) error `codec:"feature=1"`
 
 	// Extensions handle methods outside the protocol; nil means none.
 	Extensions *rpc.Extensions[ClientConn]

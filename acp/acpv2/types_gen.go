@@ -19,7 +19,7 @@ import (
 // [Requesting Permission]: https://agentclientprotocol.com/protocol/v2/draft/tool-calls#requesting-permission
 type RequestPermissionRequest struct {
 	// The session ID for this request.
-	SessionID SessionID `json:"sessionId" codec:"required"`
+	SessionID SessionID `json:"sessionId" codec:"required,id"`
 
 	// Human-readable title for the permission prompt.
 	//
@@ -739,10 +739,10 @@ type ElicitationID string
 // Experimental: any minor release may change or remove it.
 type MessageMCPRequest struct {
 	// The declared ACP MCP server receiving this request.
-	ServerID MCPServerACPID `json:"serverId" codec:"required"`
+	ServerID MCPServerACPID `json:"serverId" codec:"required,id"`
 
 	// The caller-generated identifier for the inner MCP request.
-	RequestID MCPRequestID `json:"requestId" codec:"required"`
+	RequestID MCPRequestID `json:"requestId" codec:"required,id"`
 
 	// The inner MCP method name.
 	Method string `json:"method" codec:"required"`
@@ -789,7 +789,7 @@ type InitializeResponse struct {
 	Info Implementation `json:"info" codec:"required"`
 
 	// Capabilities supported by the agent.
-	Capabilities AgentCapabilities `json:"capabilities" codec:"lenient"`
+	Capabilities AgentCapabilities `json:"capabilities" codec:"lenient,features"`
 
 	// Authentication methods supported by the agent.
 	//
@@ -838,14 +838,14 @@ type AgentCapabilities struct {
 	// Optional. Omitted and `null` are equivalent and mean the agent does not support the `session/*` methods.
 	// Supplying `{}` means the agent supports the baseline session methods: `session/new`, `session/list`,
 	// `session/resume`, `session/close`, `session/prompt`, `session/cancel`, and `session/update`.
-	Session codec.Opt[SessionCapabilities] `json:"session,omitzero" codec:"null,lenient"`
+	Session codec.Opt[SessionCapabilities] `json:"session,omitzero" codec:"null,lenient,features"`
 
 	// Authentication-related extension capabilities supported by the agent.
 	//
 	// Optional. Omitted and `null` are equivalent and mean the agent does not advertise any authentication-related
 	// extensions. This field does not advertise support for `auth/login` or `auth/logout`. Those methods are advertised
 	// by a non-empty `authMethods` list in the `initialize` response.
-	Auth codec.Opt[AgentAuthCapabilities] `json:"auth,omitzero" codec:"null,lenient"`
+	Auth codec.Opt[AgentAuthCapabilities] `json:"auth,omitzero" codec:"null,lenient,features"`
 
 	// Provider configuration capabilities supported by the agent.
 	//
@@ -853,7 +853,7 @@ type AgentCapabilities struct {
 	// the agent supports provider configuration methods.
 	//
 	// Experimental: any minor release may change or remove it. It needs [FeatureProviders].
-	Providers codec.Opt[ProvidersCapabilities] `json:"providers,omitzero" codec:"null,lenient"`
+	Providers codec.Opt[ProvidersCapabilities] `json:"providers,omitzero" codec:"null,lenient,feature=5"`
 
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
@@ -883,7 +883,7 @@ type SessionCapabilities struct {
 	//
 	// Optional. Omitted and `null` are equivalent and mean the agent does not advertise MCP server transport support
 	// for sessions.
-	MCP codec.Opt[MCPCapabilities] `json:"mcp,omitzero" codec:"null,lenient"`
+	MCP codec.Opt[MCPCapabilities] `json:"mcp,omitzero" codec:"null,lenient,features"`
 
 	// Whether the agent supports `session/delete`.
 	//
@@ -906,7 +906,7 @@ type SessionCapabilities struct {
 	// the agent supports `systemPrompt` in `append` mode.
 	//
 	// Experimental: any minor release may change or remove it. It needs [FeatureSystemPrompt].
-	SystemPrompt codec.Opt[SessionSystemPromptCapabilities] `json:"systemPrompt,omitzero" codec:"null,lenient"`
+	SystemPrompt codec.Opt[SessionSystemPromptCapabilities] `json:"systemPrompt,omitzero" codec:"null,lenient,feature=9"`
 
 	// Whether the agent supports `session/fork`.
 	//
@@ -914,7 +914,7 @@ type SessionCapabilities struct {
 	// the agent supports forking sessions.
 	//
 	// Experimental: any minor release may change or remove it. It needs [FeatureFork].
-	Fork codec.Opt[SessionForkCapabilities] `json:"fork,omitzero" codec:"null,lenient"`
+	Fork codec.Opt[SessionForkCapabilities] `json:"fork,omitzero" codec:"null,lenient,feature=2"`
 
 	// Whether the agent supports `session/archive` and `session/unarchive`.
 	//
@@ -922,7 +922,7 @@ type SessionCapabilities struct {
 	// the agent supports both methods, the `archived` filter on `session/list`, and `SessionInfo.archived`.
 	//
 	// Experimental: any minor release may change or remove it. It needs [FeatureArchive].
-	Archive codec.Opt[SessionArchiveCapabilities] `json:"archive,omitzero" codec:"null,lenient"`
+	Archive codec.Opt[SessionArchiveCapabilities] `json:"archive,omitzero" codec:"null,lenient,feature=0"`
 
 	// Whether the agent supports `session/status`.
 	//
@@ -930,7 +930,7 @@ type SessionCapabilities struct {
 	// the agent supports checking session status.
 	//
 	// Experimental: any minor release may change or remove it. It needs [FeatureSessionStatus].
-	Status codec.Opt[SessionStatusCapabilities] `json:"status,omitzero" codec:"null,lenient"`
+	Status codec.Opt[SessionStatusCapabilities] `json:"status,omitzero" codec:"null,lenient,feature=6"`
 
 	// Whether the agent supports `session/set_title`.
 	//
@@ -941,7 +941,7 @@ type SessionCapabilities struct {
 	// the agent supports setting session titles.
 	//
 	// Experimental: any minor release may change or remove it. It needs [FeatureSessionTitle].
-	Title codec.Opt[SessionTitleCapabilities] `json:"title,omitzero" codec:"null,lenient"`
+	Title codec.Opt[SessionTitleCapabilities] `json:"title,omitzero" codec:"null,lenient,feature=7"`
 
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
@@ -1025,7 +1025,7 @@ type MCPCapabilities struct {
 	// the agent supports ACP MCP server transports.
 	//
 	// Experimental: any minor release may change or remove it. It needs [FeatureMCPOverACP].
-	ACP codec.Opt[MCPACPCapabilities] `json:"acp,omitzero" codec:"null,lenient"`
+	ACP codec.Opt[MCPACPCapabilities] `json:"acp,omitzero" codec:"null,lenient,feature=3"`
 
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
@@ -1163,7 +1163,7 @@ type AgentAuthCapabilities struct {
 	// the agent supports the `auth/status` method.
 	//
 	// Experimental: any minor release may change or remove it. It needs [FeatureAuthStatus].
-	Status codec.Opt[AuthStatusCapabilities] `json:"status,omitzero" codec:"null,lenient"`
+	Status codec.Opt[AuthStatusCapabilities] `json:"status,omitzero" codec:"null,lenient,feature=1"`
 
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
@@ -1390,7 +1390,7 @@ type NewSessionResponse struct {
 	// Unique identifier for the created session.
 	//
 	// Used in all subsequent requests for this conversation.
-	SessionID SessionID `json:"sessionId" codec:"required"`
+	SessionID SessionID `json:"sessionId" codec:"required,id"`
 
 	// Initial session configuration options.
 	//
@@ -1501,7 +1501,7 @@ type SlashCommand struct {
 // ListSessionsResponse is the response from listing sessions.
 type ListSessionsResponse struct {
 	// Array of session information objects.
-	Sessions []SessionInfo `json:"sessions" codec:"required,lenient,items"`
+	Sessions []SessionInfo `json:"sessions" codec:"required,lenient,items,features"`
 
 	// Opaque cursor token. If present, pass this in the next request's cursor parameter to fetch the next page. Omitted
 	// and `null` are equivalent and mean there are no more results. An empty string is a valid cursor, not the end of
@@ -1541,7 +1541,7 @@ type SessionInfo struct {
 	// `session.archive` capability MUST include it on every listed session.
 	//
 	// Experimental: any minor release may change or remove it. It needs [FeatureArchive].
-	Archived codec.Opt[bool] `json:"archived,omitzero" codec:"null,lenient"`
+	Archived codec.Opt[bool] `json:"archived,omitzero" codec:"null,lenient,feature=0"`
 
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
@@ -1559,7 +1559,7 @@ type DeleteSessionResponse struct {
 // Experimental: any minor release may change or remove it.
 type ForkSessionResponse struct {
 	// Unique identifier for the newly created forked session.
-	SessionID SessionID `json:"sessionId" codec:"required"`
+	SessionID SessionID `json:"sessionId" codec:"required,id"`
 
 	// Initial session configuration options.
 	//
@@ -1606,7 +1606,7 @@ type SessionStatusResponse struct {
 	// Optional. Agents SHOULD include it when `status` is `open`. Omitted, `null`, and malformed values mean the Agent
 	// is not reporting foreground state, and Clients MUST NOT read that as `idle`. This is a snapshot, not a new
 	// transition. Clients MUST NOT count an `idle` snapshot as a new completion.
-	State codec.Opt[StateUpdate] `json:"state,omitzero" codec:"null,lenient"`
+	State codec.Opt[StateUpdate] `json:"state,omitzero" codec:"null,lenient,features"`
 
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
@@ -1648,7 +1648,7 @@ type RunningStateUpdate struct {
 	// See protocol docs: [Background Work]
 	//
 	// [Background Work]: https://agentclientprotocol.com/protocol/v2/draft/prompt-lifecycle#background-work
-	Background codec.Opt[[]BackgroundWork] `json:"background,omitzero" codec:"null,lenient"`
+	Background codec.Opt[[]BackgroundWork] `json:"background,omitzero" codec:"null,lenient,features"`
 
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
@@ -1709,7 +1709,7 @@ type RequiresActionStateUpdate struct {
 	// See protocol docs: [Background Work]
 	//
 	// [Background Work]: https://agentclientprotocol.com/protocol/v2/draft/prompt-lifecycle#background-work
-	Background codec.Opt[[]BackgroundWork] `json:"background,omitzero" codec:"null,lenient"`
+	Background codec.Opt[[]BackgroundWork] `json:"background,omitzero" codec:"null,lenient,features"`
 
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
@@ -1734,7 +1734,7 @@ type UnknownStateUpdate struct {
 	// See protocol docs: [Background Work]
 	//
 	// [Background Work]: https://agentclientprotocol.com/protocol/v2/draft/prompt-lifecycle#background-work
-	Background codec.Opt[[]BackgroundWork] `json:"background,omitzero" codec:"null,lenient"`
+	Background codec.Opt[[]BackgroundWork] `json:"background,omitzero" codec:"null,lenient,features"`
 
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
@@ -1818,7 +1818,7 @@ type PromptResponse struct {
 	// The corresponding user-message session update carries this same identifier and may arrive before or after this
 	// response. Agents must echo the message during the live session, but are not required to retain it. If retained
 	// and replayed, the message keeps this identifier.
-	MessageID MessageID `json:"messageId" codec:"required"`
+	MessageID MessageID `json:"messageId" codec:"required,id"`
 
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
@@ -1840,10 +1840,10 @@ type MessageID string
 // [Agent Reports Output]: https://agentclientprotocol.com/protocol/v2/draft/prompt-lifecycle#3-agent-reports-output
 type UpdateSessionNotification struct {
 	// The ID of the session this update pertains to.
-	SessionID SessionID `json:"sessionId" codec:"required"`
+	SessionID SessionID `json:"sessionId" codec:"required,id"`
 
 	// The actual update content.
-	Update SessionUpdate `json:"update" codec:"required"`
+	Update SessionUpdate `json:"update" codec:"required,features"`
 
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
@@ -2107,7 +2107,7 @@ type PlanMarkdown struct {
 // PlanUpdate is a content update for a plan identified by ID.
 type PlanUpdate struct {
 	// The updated plan content.
-	Plan PlanUpdateContent `json:"plan" codec:"required"`
+	Plan PlanUpdateContent `json:"plan" codec:"required,features"`
 
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
@@ -2316,7 +2316,7 @@ type SubagentUpdate struct {
 	//
 	// Optional and nullable. Omitted means unchanged. `null` removes the current report and leaves activity unconfirmed
 	// (not idle or cancelled). A concrete `StateUpdate` replaces the entire previous snapshot.
-	State codec.Opt[StateUpdate] `json:"state,omitzero" codec:"null,lenient"`
+	State codec.Opt[StateUpdate] `json:"state,omitzero" codec:"null,lenient,features"`
 
 	// The child's working directory. Must be an absolute path.
 	//
@@ -2390,7 +2390,7 @@ type SessionMessageChunk struct {
 // This notification is not a foreground state update.
 type CompleteElicitationNotification struct {
 	// The ID of the elicitation that completed.
-	ElicitationID ElicitationID `json:"elicitationId" codec:"required"`
+	ElicitationID ElicitationID `json:"elicitationId" codec:"required,id"`
 
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
@@ -2527,7 +2527,7 @@ type ElicitationURLCapabilities struct {
 // MUST NOT call this method when `authMethods` was omitted or empty.
 type LoginAuthRequest struct {
 	// The ID of the authentication method to use. Must be one of the methods advertised in the initialize response.
-	MethodID AuthMethodID `json:"methodId" codec:"required"`
+	MethodID AuthMethodID `json:"methodId" codec:"required,id"`
 
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
@@ -2546,7 +2546,7 @@ type ListProvidersRequest struct {
 // Experimental: any minor release may change or remove it.
 type SetProviderRequest struct {
 	// Provider ID to configure.
-	ProviderID ProviderID `json:"providerId" codec:"required"`
+	ProviderID ProviderID `json:"providerId" codec:"required,id"`
 
 	// Protocol type for this provider.
 	ApiType LLMProtocol `json:"apiType" codec:"required,open"`
@@ -2565,7 +2565,7 @@ type SetProviderRequest struct {
 // Experimental: any minor release may change or remove it.
 type DisableProviderRequest struct {
 	// Provider ID to disable.
-	ProviderID ProviderID `json:"providerId" codec:"required"`
+	ProviderID ProviderID `json:"providerId" codec:"required,id"`
 
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
@@ -2608,7 +2608,7 @@ type NewSessionRequest struct {
 	AdditionalDirectories []AbsolutePath `json:"additionalDirectories,omitzero" codec:"empty"`
 
 	// List of MCP (Model Context Protocol) servers the agent should connect to.
-	MCPServers []MCPServer `json:"mcpServers,omitzero" codec:"empty"`
+	MCPServers []MCPServer `json:"mcpServers,omitzero" codec:"empty,features"`
 
 	// System-level instructions for the new session.
 	//
@@ -2750,7 +2750,7 @@ type ListSessionsRequest struct {
 // Only available if the Agent supports the `session.delete` capability.
 type DeleteSessionRequest struct {
 	// The ID of the session to delete.
-	SessionID SessionID `json:"sessionId" codec:"required"`
+	SessionID SessionID `json:"sessionId" codec:"required,id"`
 
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
@@ -2765,7 +2765,7 @@ type DeleteSessionRequest struct {
 // Experimental: any minor release may change or remove it.
 type ForkSessionRequest struct {
 	// The ID of the session to fork.
-	SessionID SessionID `json:"sessionId" codec:"required"`
+	SessionID SessionID `json:"sessionId" codec:"required,id"`
 
 	// The working directory for this session. Must be an absolute path.
 	Cwd AbsolutePath `json:"cwd" codec:"required"`
@@ -2777,7 +2777,7 @@ type ForkSessionRequest struct {
 	AdditionalDirectories []AbsolutePath `json:"additionalDirectories,omitzero" codec:"empty"`
 
 	// List of MCP servers to connect to for this session.
-	MCPServers []MCPServer `json:"mcpServers,omitzero" codec:"empty"`
+	MCPServers []MCPServer `json:"mcpServers,omitzero" codec:"empty,features"`
 
 	// System-level instructions for the forked session.
 	//
@@ -2800,7 +2800,7 @@ type ForkSessionRequest struct {
 // Experimental: any minor release may change or remove it.
 type ArchiveSessionRequest struct {
 	// The ID of the session to archive.
-	SessionID SessionID `json:"sessionId" codec:"required"`
+	SessionID SessionID `json:"sessionId" codec:"required,id"`
 
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
@@ -2816,7 +2816,7 @@ type ArchiveSessionRequest struct {
 // Experimental: any minor release may change or remove it.
 type UnarchiveSessionRequest struct {
 	// The ID of the session to unarchive.
-	SessionID SessionID `json:"sessionId" codec:"required"`
+	SessionID SessionID `json:"sessionId" codec:"required,id"`
 
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
@@ -2832,7 +2832,7 @@ type UnarchiveSessionRequest struct {
 // Experimental: any minor release may change or remove it.
 type SessionStatusRequest struct {
 	// The ID of the session to check.
-	SessionID SessionID `json:"sessionId" codec:"required"`
+	SessionID SessionID `json:"sessionId" codec:"required,id"`
 
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
@@ -2850,7 +2850,7 @@ type SessionStatusRequest struct {
 // Experimental: any minor release may change or remove it.
 type SetSessionTitleRequest struct {
 	// The ID of the session to retitle.
-	SessionID SessionID `json:"sessionId" codec:"required"`
+	SessionID SessionID `json:"sessionId" codec:"required,id"`
 
 	// The new title for the session.
 	//
@@ -2867,7 +2867,7 @@ type SetSessionTitleRequest struct {
 // Resumes an existing session and optionally replays retained conversation history according to `replayFrom`.
 type ResumeSessionRequest struct {
 	// The ID of the session to resume.
-	SessionID SessionID `json:"sessionId" codec:"required"`
+	SessionID SessionID `json:"sessionId" codec:"required,id"`
 
 	// The working directory for this session. Must be an absolute path.
 	//
@@ -2886,7 +2886,7 @@ type ResumeSessionRequest struct {
 	//
 	// The complete set of Client-provided servers. Omitted and `[]` mean none. Agents SHOULD NOT restore servers from
 	// earlier requests.
-	MCPServers []MCPServer `json:"mcpServers,omitzero" codec:"empty"`
+	MCPServers []MCPServer `json:"mcpServers,omitzero" codec:"empty,features"`
 
 	// Inclusive cursor describing where conversation replay should begin.
 	//
@@ -2935,7 +2935,7 @@ type ReplayFromStart struct {
 // `messageId`. Prompt responses need not precede the close response.
 type CloseSessionRequest struct {
 	// The ID of the session to close.
-	SessionID SessionID `json:"sessionId" codec:"required"`
+	SessionID SessionID `json:"sessionId" codec:"required,id"`
 
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
@@ -2956,10 +2956,10 @@ type CloseSessionRequest struct {
 // [Cancelling Tool Calls]: https://agentclientprotocol.com/protocol/v2/draft/tool-calls#cancelling-tool-calls
 type CancelToolCallRequest struct {
 	// The ID of the session that owns the tool call.
-	SessionID SessionID `json:"sessionId" codec:"required"`
+	SessionID SessionID `json:"sessionId" codec:"required,id"`
 
 	// The ID of the tool call to cancel.
-	ToolCallID ToolCallID `json:"toolCallId" codec:"required"`
+	ToolCallID ToolCallID `json:"toolCallId" codec:"required,id"`
 
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
@@ -2980,10 +2980,10 @@ type CancelToolCallRequest struct {
 // [Cancelling Terminals]: https://agentclientprotocol.com/protocol/v2/draft/tool-calls#cancelling-terminals
 type CancelTerminalRequest struct {
 	// The ID of the session that owns the terminal.
-	SessionID SessionID `json:"sessionId" codec:"required"`
+	SessionID SessionID `json:"sessionId" codec:"required,id"`
 
 	// The ID of the terminal to cancel.
-	TerminalID TerminalID `json:"terminalId" codec:"required"`
+	TerminalID TerminalID `json:"terminalId" codec:"required,id"`
 
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
@@ -2997,7 +2997,7 @@ type CancelTerminalRequest struct {
 // [User Message]: https://agentclientprotocol.com/protocol/v2/draft/prompt-lifecycle#1-user-message
 type PromptRequest struct {
 	// The ID of the session to send this user message to.
-	SessionID SessionID `json:"sessionId" codec:"required"`
+	SessionID SessionID `json:"sessionId" codec:"required,id"`
 
 	// The blocks of content that compose the user's message.
 	//
@@ -3075,7 +3075,7 @@ type MCPError struct {
 // [Cancellation]: https://agentclientprotocol.com/protocol/v2/draft/prompt-lifecycle#cancellation
 type CancelSessionNotification struct {
 	// The ID of the session to cancel operations for.
-	SessionID SessionID `json:"sessionId" codec:"required"`
+	SessionID SessionID `json:"sessionId" codec:"required,id"`
 
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
@@ -3088,10 +3088,10 @@ type CancelSessionNotification struct {
 // Experimental: any minor release may change or remove it.
 type MessageMCPNotification struct {
 	// The declared ACP MCP server handling the associated request.
-	ServerID MCPServerACPID `json:"serverId" codec:"required"`
+	ServerID MCPServerACPID `json:"serverId" codec:"required,id"`
 
 	// The identifier of the active inner MCP request.
-	RequestID MCPRequestID `json:"requestId" codec:"required"`
+	RequestID MCPRequestID `json:"requestId" codec:"required,id"`
 
 	// The inner MCP method name.
 	Method string `json:"method" codec:"required"`
@@ -3191,7 +3191,7 @@ type InitializeProxyResponse struct {
 	Info Implementation `json:"info" codec:"required"`
 
 	// Capabilities supported by the agent.
-	Capabilities AgentCapabilities `json:"capabilities,omitzero" codec:"lenient"`
+	Capabilities AgentCapabilities `json:"capabilities,omitzero" codec:"lenient,features"`
 
 	// Authentication methods supported by the agent.
 	//

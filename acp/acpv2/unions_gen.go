@@ -864,7 +864,7 @@ func NewAvailableCommandInputText(payload TextCommandInput) AvailableCommandInpu
 // [Session States]: https://agentclientprotocol.com/protocol/v2/draft/prompt-lifecycle#session-states
 type StateUpdate struct {
 	// Variant is the value; it must not be nil.
-	Variant StateUpdateVariant `json:"-"`
+	Variant StateUpdateVariant `json:"-" codec:"features"`
 }
 
 // StateUpdateVariant is implemented only by the variants of [StateUpdate]: *StateUpdateRunning, *StateUpdateIdle,
@@ -947,7 +947,7 @@ func NewStateUpdateStateUnknown(payload UnknownStateUpdate) StateUpdate {
 // [Background Work]: https://agentclientprotocol.com/protocol/v2/draft/prompt-lifecycle#background-work
 type BackgroundWork struct {
 	// Variant is the value; it must not be nil.
-	Variant BackgroundWorkVariant `json:"-"`
+	Variant BackgroundWorkVariant `json:"-" codec:"features"`
 }
 
 // BackgroundWorkVariant is implemented only by the variants of [BackgroundWork]: *BackgroundWorkTerminal,
@@ -1021,7 +1021,7 @@ type IdleStateUpdate struct {
 	// update.
 	//
 	// Experimental: any minor release may change or remove it. It needs [FeatureUsage].
-	Usage codec.Opt[Usage] `json:"usage,omitzero" codec:"null,lenient"`
+	Usage codec.Opt[Usage] `json:"usage,omitzero" codec:"null,lenient,feature=10"`
 
 	// Work running independently of foreground work, as a complete snapshot.
 	//
@@ -1032,12 +1032,12 @@ type IdleStateUpdate struct {
 	// See protocol docs: [Background Work]
 	//
 	// [Background Work]: https://agentclientprotocol.com/protocol/v2/draft/prompt-lifecycle#background-work
-	Background codec.Opt[[]BackgroundWork] `json:"background,omitzero" codec:"null,lenient"`
+	Background codec.Opt[[]BackgroundWork] `json:"background,omitzero" codec:"null,lenient,features"`
 
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 
 	// Variant is the value; it must not be nil.
-	Variant IdleStateUpdateVariant `json:"-"`
+	Variant IdleStateUpdateVariant `json:"-" codec:"features"`
 }
 
 // IdleStateUpdateVariant is implemented only by the variants of [IdleStateUpdate]: *IdleStateUpdateEndTurn,
@@ -1154,7 +1154,7 @@ func NewIdleStateUpdateNone() IdleStateUpdate {
 // [Agent Reports Output]: https://agentclientprotocol.com/protocol/v2/draft/prompt-lifecycle#3-agent-reports-output
 type SessionUpdate struct {
 	// Variant is the value; it must not be nil.
-	Variant SessionUpdateVariant `json:"-"`
+	Variant SessionUpdateVariant `json:"-" codec:"features"`
 }
 
 // SessionUpdateVariant is implemented only by the variants of [SessionUpdate]: *SessionUpdateUserMessageChunk,
@@ -1470,7 +1470,7 @@ func NewSessionUpdateSessionMessageChunk(payload SessionMessageChunk) SessionUpd
 // The member type distinguishes the variants.
 type PlanUpdateContent struct {
 	// Variant is the value; it must not be nil.
-	Variant PlanUpdateContentVariant `json:"-"`
+	Variant PlanUpdateContentVariant `json:"-" codec:"features"`
 }
 
 // PlanUpdateContentVariant is implemented only by the variants of [PlanUpdateContent]: *PlanUpdateContentItems,
@@ -1545,7 +1545,7 @@ func NewPlanUpdateContentMarkdown(payload PlanMarkdown) PlanUpdateContent {
 // [MCP Servers]: https://agentclientprotocol.com/protocol/v2/draft/session-setup#mcp-servers
 type MCPServer struct {
 	// Variant is the value; it must not be nil.
-	Variant MCPServerVariant `json:"-"`
+	Variant MCPServerVariant `json:"-" codec:"features"`
 }
 
 // MCPServerVariant is implemented only by the variants of [MCPServer]: *MCPServerHTTP, *MCPServerACP, *MCPServerStdio
@@ -1630,10 +1630,10 @@ func NewReplayFromStart(payload ReplayFromStart) ReplayFrom {
 // [Session Config Options]: https://agentclientprotocol.com/protocol/v2/draft/session-config-options#setting-a-config-option
 type SetSessionConfigOptionRequest struct {
 	// The ID of the session to set the configuration option for.
-	SessionID SessionID `json:"sessionId" codec:"required"`
+	SessionID SessionID `json:"sessionId" codec:"required,id"`
 
 	// The ID of the configuration option to set.
-	ConfigID SessionConfigID `json:"configId" codec:"required"`
+	ConfigID SessionConfigID `json:"configId" codec:"required,id"`
 
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 

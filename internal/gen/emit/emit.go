@@ -34,7 +34,11 @@ type Config struct {
 
 // Files returns the generated files by name.
 func Files(pkg *model.Package, c Config) (map[string][]byte, error) {
-	g := &generator{Config: c, pkg: pkg, each: map[string]string{}}
+	g := &generator{Config: c, pkg: pkg, each: map[string]string{}, ids: map[*model.Field]bool{}}
+	if c.Facade {
+		g.users = g.findUsers()
+		g.findIDs()
+	}
 	files := []struct {
 		name  string
 		write func(*jen.File)
@@ -114,6 +118,9 @@ type generator struct {
 	Config
 	pkg  *model.Package
 	each map[string]string // the tests of items that gates has written, by the receiver and the name of the method
+
+	users map[model.Decl]bool   // the declarations whose values can use features
+	ids   map[*model.Field]bool // the members of parameters and results that must not be empty
 }
 
 // codecName, rpcName and engineName qualify a name of the runtime. Only packages of this module name the engine.

@@ -41,26 +41,57 @@ func (g *generator) features(f *jen.File) {
 	f.Var().Id("featureNames").Op("=").Index(jen.Op("...")).String().Values(names...)
 	f.Line()
 
-	users := g.users()
-	for _, d := range g.pkg.Decls {
-		if users[d] {
-			g.writeFeatures(f, d, users)
+	g.featuresOf(f)
+}
+
+// featuresOf writes the function that returns the features of parameters, variants and enums' values.
+func (g *generator) featuresOf(f *jen.File) {
+	used := map[*model.Feature][]jen.Code{}
+	pointers := map[model.Decl]bool{}
+	for _, m := range g.pkg.Methods {
+		if m.Feature != nil && !pointers[m.Params] {
+			pointers[m.Params] = true
+			used[m.Feature] = append(used[m.Feature], jen.Op("*").Id(m.Params.Base().Go))
 		}
 	}
-	for _, r := range roles {
-		if r.session == "" {
-			continue
-		}
-		var body []jen.Code
-		for _, m := range g.handled(r.side) {
-			if m.Feature != nil {
-				body = append(body, jen.If(jen.Id("h").Dot(m.Go).Op("!=").Nil()).Block(addFeature(m.Feature)))
+	var cases []jen.Code
+	for _, d := range g.pkg.Decls {
+		switch d := d.(type) {
+		case *model.Union:
+			for _, v := range d.Variants {
+				if v.Feature != nil && g.users[d] {
+					used[v.Feature] = append(used[v.Feature], jen.Id(variantType(v)))
+				}
+			}
+		case *model.Enum:
+			if values := experimentalValues(d); len(values) > 0 {
+				cases = append(cases, jen.Case(jen.Id(d.Go)).Block(jen.Switch(jen.Id("x")).BlockFunc(func(values *jen.Group) {
+					for _, v := range experimentalValues(d) {
+						values.Case(jen.Id(v.Go)).Block(jen.Return(bitOf(v.Feature)))
+					}
+				})))
 			}
 		}
-		add(f, jen.Comment("// features returns the features of the handlers that are set."),
-			jen.Func().Params(jen.Id("h").Op("*").Id(r.handlers)).Id("features").Params().Params(jen.Id("f").Id("Features")).
-				Block(append(body, jen.Return(jen.Id("f")))...))
 	}
+	for _, feature := range g.pkg.Features {
+		if types := used[feature]; len(types) > 0 {
+			cases = append(cases, jen.Case(types...).Block(jen.Return(bitOf(feature))))
+		}
+	}
+	subject := jen.Id("x").Assert(jen.Type())
+	if len(cases) > 0 && g.hasExperimentalValues() {
+		subject = jen.Id("x").Op(":=").Add(subject)
+	}
+	add(f, jen.Comment("// featuresOf returns the features of the type of parameters or of a variant."),
+		jen.Func().Id("featuresOf").Params(jen.Id("x").Any()).Uint64().Block(
+			jen.Switch(subject).Block(cases...), jen.Return(jen.Lit(0))))
+}
+
+func (g *generator) hasExperimentalValues() bool {
+	return slices.ContainsFunc(g.pkg.Decls, func(d model.Decl) bool {
+		enum, ok := d.(*model.Enum)
+		return ok && len(experimentalValues(enum)) > 0
+	})
 }
 
 // canBeOff reports whether the package can switch a feature off.
@@ -71,9 +102,6 @@ func bitOf(feature *model.Feature) jen.Code { return jen.Uint64().Call(jen.Id(fe
 
 // markAt marks the next value as at.
 func markAt() jen.Code { return jen.Id("at").Op(":=").Add(call(d, "Mark")) }
-
-// addFeature records a feature in f.
-func addFeature(feature *model.Feature) jen.Code { return jen.Id("f").Op("|=").Id(feature.Go()) }
 
 // experimental appends to a doc comment the paragraph that marks a declaration as experimental.
 func experimental(lines []string, is bool, feature *model.Feature, indent int) []string {
@@ -87,8 +115,8 @@ func experimental(lines []string, is bool, feature *model.Feature, indent int) [
 	return beforeLinks(lines, wrap(text, "", "", width-3-indent)...)
 }
 
-// users returns those declarations of messages whose values can use a feature.
-func (g *generator) users() map[model.Decl]bool {
+// findUsers returns those declarations of messages whose values can use a feature.
+func (g *generator) findUsers() map[model.Decl]bool {
 	users := map[model.Decl]bool{}
 	for _, m := range g.pkg.Methods {
 		if m.Feature != nil {
@@ -158,92 +186,14 @@ func valuesOf(t model.Type) []*model.EnumValue {
 	if !ok {
 		return nil
 	}
+	return experimentalValues(enum)
+}
+
+func experimentalValues(enum *model.Enum) []*model.EnumValue {
 	return slices.DeleteFunc(slices.Clone(enum.Values), func(v *model.EnumValue) bool { return v.Feature == nil })
 }
 
-// writeFeatures writes the method that returns the features that a value uses.
-func (g *generator) writeFeatures(f *jen.File, d model.Decl, users map[model.Decl]bool) {
-	var body []jen.Code
-	for _, m := range g.pkg.Methods {
-		if m.Params == d && m.Feature != nil {
-			body = append(body, addFeature(m.Feature))
-		}
-	}
-	for _, field := range model.Fields(d) {
-		value := x.Clone().Dot(field.Go)
-		if field.Feature != nil {
-			body = append(body, jen.If(isSet(x, field)).Block(addFeature(field.Feature)))
-		}
-		if values := valuesOf(field.Type); len(values) > 0 {
-			if field.Opt() {
-				value = value.Dot("Value").Call()
-			}
-			body = append(body, jen.Switch(value).BlockFunc(func(cases *jen.Group) {
-				for _, v := range values {
-					cases.Case(jen.Id(v.Go)).Block(addFeature(v.Feature))
-				}
-			}))
-			continue
-		}
-		if !users[declOf(field.Type)] {
-			continue
-		}
-		_, slice := field.Type.(model.Slice)
-		_, pointer := field.Type.(model.Pointer)
-		more := func(v *jen.Statement) jen.Code { return jen.Id("f").Op("|=").Add(v).Dot("features").Call() }
-		switch {
-		case slice && field.Opt():
-			body = append(body, jen.For(jen.List(jen.Id("_"), jen.Id("item")).Op(":=").Range().Add(value).Dot("Value").Call()).
-				Block(more(jen.Id("item"))))
-		case slice:
-			body = append(body, jen.For(jen.Id("i").Op(":=").Range().Add(value)).Block(more(value.Clone().Index(jen.Id("i")))))
-		case field.Opt():
-			body = append(body, jen.If(jen.List(jen.Id("v"), jen.Id("ok")).Op(":=").Add(value).Dot("Get").Call(), jen.Id("ok")).
-				Block(more(jen.Id("v"))))
-		case pointer:
-			body = append(body, jen.If(value.Clone().Op("!=").Nil()).Block(more(value)))
-		default:
-			body = append(body, more(value))
-		}
-	}
-	if u, ok := d.(*model.Union); ok {
-		body = append(body, g.variantFeatures(u, users)...)
-	}
-	add(f, method(d.Base().Go).Id("features").Params().Params(jen.Id("f").Id("Features")).
-		Block(append(body, jen.Return(jen.Id("f")))...))
-}
-
-// variantFeatures returns the switch over the variants of a union that use a feature.
-func (g *generator) variantFeatures(u *model.Union, users map[model.Decl]bool) []jen.Code {
-	var cases []jen.Code
-	bound := false
-	byFeature := map[*model.Feature][]jen.Code{}
-	var order []*model.Feature
-	for _, v := range u.Variants {
-		if v.Feature != nil {
-			if byFeature[v.Feature] == nil {
-				order = append(order, v.Feature)
-			}
-			byFeature[v.Feature] = append(byFeature[v.Feature], jen.Id(variantType(v)))
-		} else if users[v.Payload] {
-			bound = true
-			value := jen.Id("v")
-			if !v.Self && !v.Inline {
-				value = jen.Parens(jen.Op("*").Id(v.Payload.Base().Go)).Call(value)
-			}
-			cases = append(cases, jen.Case(jen.Id(variantType(v))).Block(jen.If(jen.Id("v").Op("!=").Nil()).Block(
-				jen.Id("f").Op("|=").Add(value).Dot("features").Call())))
-		}
-	}
-	for _, feature := range order {
-		cases = append(cases, jen.Case(byFeature[feature]...).Block(addFeature(feature)))
-	}
-	if len(cases) == 0 {
-		return nil
-	}
-	subject := x.Clone().Dot("Variant").Assert(jen.Type())
-	if bound {
-		return []jen.Code{jen.Switch(jen.Id("v").Op(":=").Add(subject)).Block(cases...)}
-	}
-	return []jen.Code{jen.Switch(subject).Block(cases...)}
+// usesFeatures reports whether values of the type can use features.
+func (g *generator) usesFeatures(t model.Type) bool {
+	return g.Facade && (g.users[declOf(t)] || len(valuesOf(t)) > 0)
 }

@@ -24,7 +24,6 @@ func (g *generator) gates(f *jen.File) {
 		}
 		g.derive(f, r, caps, groups)
 	}
-	g.emptyIDs(f)
 	g.enumNames(f)
 }
 
@@ -48,35 +47,19 @@ func (g *generator) enumNames(f *jen.File) {
 			jen.Return(jen.Lit(""))))
 }
 
-// emptyIDs writes the function that finds required ids that are empty: the schema allows them, but they identify
+// findIDs finds the required ids of parameters and results: the schema allows them to be empty, but then they identify
 // nothing.
-func (g *generator) emptyIDs(f *jen.File) {
-	var cases []jen.Code
-	seen := map[model.Decl]bool{}
+func (g *generator) findIDs() {
 	for _, r := range roles {
 		if r.session == "" {
 			continue
 		}
 		for _, m := range g.handled(r.side) {
-			for _, d := range []model.Decl{m.Params, m.Result} {
-				ids := requiredIDs(d)
-				if seen[d] || len(ids) == 0 {
-					continue
-				}
-				seen[d] = true
-				var tests []jen.Code
-				for _, id := range ids {
-					tests = append(tests, jen.If(jen.Id("v").Dot(id.Go).Op("==").Lit("")).Block(jen.Return(jen.Lit("/"+id.JSON))))
-				}
-				cases = append(cases, jen.Case(jen.Op("*").Id(d.Base().Go)).Block(tests...))
+			for _, id := range append(requiredIDs(m.Params), requiredIDs(m.Result)...) {
+				g.ids[id] = true
 			}
 		}
 	}
-	doc := wrap("emptyID returns the JSON pointer of the first required id that is empty in the parameters or the"+
-		" result of a method, or \"\".", "", "", width-3)
-	add(f, append(comment(doc), jen.Func().Id("emptyID").Params(jen.Id("v").Any()).String().Block(
-		jen.Switch(jen.Id("v").Op(":=").Id("v").Assert(jen.Type())).Block(cases...),
-		jen.Return(jen.Lit(""))))...)
 }
 
 // requiredIDs returns the required members of an object that are ids.

@@ -87,15 +87,25 @@ func (g *generator) codecTag(f *model.Field) (out []string) {
 		{"lenient", f.OnError && f.Type != model.Any{}},
 		{"items", f.SkipItems},
 		{"open", enum != nil && enum.Names() && enum.Open},
+		{"id", g.ids[f]},
+		{"features", g.usesFeatures(f.Type)},
 	} {
 		if option.has {
 			out = append(out, option.name)
 		}
 	}
-	if g.canBeOff(f.Feature) && !f.OnError {
-		out = append(out, fmt.Sprintf("feature=%d", f.Feature.Bit))
+	if g.Facade {
+		out = append(out, featureOption(f.Feature)...)
 	}
 	return out
+}
+
+// featureOption returns the option that says to which feature something belongs, if it belongs to one.
+func featureOption(feature *model.Feature) []string {
+	if feature == nil {
+		return nil
+	}
+	return []string{fmt.Sprintf("feature=%d", feature.Bit)}
 }
 
 // encodeMembers and decodeMembers return the statements that write and read the members of x, of the given type.

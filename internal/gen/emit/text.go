@@ -61,17 +61,31 @@ func tag(name string, options []string, omit bool) jen.Code {
 		}
 		tag = "json:" + strconv.Quote(name)
 	}
-	if len(options) > 0 {
-		tag += ` codec:"` + strings.Join(options, ",") + `"`
-	}
+	tag += codecTag(options)
 	if strconv.CanBackquote(tag) {
 		return jen.Op("`" + tag + "`")
 	}
 	return jen.Lit(tag)
 }
 
-// untagged returns the tag of a field that is not a member.
-func untagged() jen.Code { return jen.Null().Tag(map[string]string{"json": "-"}) }
+// untagged returns the tag of a field that is not a member, with options of the tag codec.
+func untagged(options ...string) jen.Code { return jen.Op("`json:\"-\"" + codecTag(options) + "`") }
+
+// optionsTag returns the tag of a field that has only options of the tag codec, if there are any.
+func optionsTag(options ...string) jen.Code {
+	if len(options) == 0 {
+		return jen.Null()
+	}
+	return jen.Op("`" + codecTag(options)[1:] + "`")
+}
+
+// codecTag returns the tag codec, which begins with a space, or "" if there are no options.
+func codecTag(options []string) string {
+	if len(options) == 0 {
+		return ""
+	}
+	return ` codec:"` + strings.Join(options, ",") + `"`
+}
 
 // written returns the literal of a text as JSON has it, without quotes: the codec does not escape the names of members
 // and tags.

@@ -25,7 +25,7 @@ func (g *generator) union(f *jen.File, u *model.Union) {
 	doc = markDecl(doc, &u.Common)
 	more := []jen.Code{
 		jen.Comment("// Variant is the value; it must not be nil."),
-		jen.Id("Variant").Id(u.VariantName).Add(untagged()),
+		jen.Id("Variant").Id(u.VariantName).Add(untagged(g.variantOptions(u)...)),
 	}
 	if u.KeepsTag() {
 		text := u.KeptTag + " is the member " + u.Tag + " of " + article(u.Untagged.Go) + " [" + u.Untagged.Go +
@@ -62,6 +62,14 @@ func (g *generator) union(f *jen.File, u *model.Union) {
 	for _, v := range u.Variants {
 		g.constructor(f, v)
 	}
+}
+
+// variantOptions returns the options of the tag of the field Variant.
+func (g *generator) variantOptions(u *model.Union) []string {
+	if g.users[u] {
+		return []string{"features"}
+	}
+	return nil
 }
 
 // variants returns the variants, including the unknown one.
