@@ -274,13 +274,15 @@ func thoughtLine(p *painter, text string, unfolded bool, width int) []line {
 // one.
 func footerParts(item *view.Item, turn *view.TurnState) []part {
 	parts := []part{}
-	if m, ok := item.Variant.(*view.Message); ok && m.Dropped > 0 {
+	m, isMessage := item.Variant.(*view.Message)
+	if isMessage && m.Dropped > 0 {
 		parts = append(parts, staticPart(false, func(p *painter, width int) []line {
 			return []line{{{fmt.Sprintf("(%s more not stored)", size(int64(m.Dropped))), p.warn}}}
 		}))
 	}
 	if turn != nil {
-		parts = append(parts, staticPart(true, func(p *painter, width int) []line { return p.turnEnd(turn) }))
+		prompt := isMessage && m.Role == view.User // the agent has sent nothing
+		parts = append(parts, staticPart(!prompt, func(p *painter, width int) []line { return p.turnEnd(turn) }))
 	}
 	return parts
 }

@@ -61,7 +61,14 @@ func (m *Model) rule(style lipgloss.Style, title string, width int) string {
 
 // moreLines says how many lines are above and below the visible ones.
 func moreLines(above, below int) string {
-	return fmt.Sprintf("… PgUp: %d more above, PgDn: %d below", above, below)
+	switch {
+	case above == 0:
+		return fmt.Sprintf("… PgDn: %d more below", below)
+	case below == 0:
+		return fmt.Sprintf("… PgUp: %d more above", above)
+	default:
+		return fmt.Sprintf("… PgDn: %d more below, PgUp: %d above", below, above)
+	}
 }
 
 // count says how many questions there are.

@@ -235,13 +235,17 @@ func (p *picker) view(m *Model, width, height int) []string {
 	}
 	var foot []string
 	if len(p.keys) > 0 {
-		var texts []string
 		for _, b := range p.keys {
-			if b.run != nil {
-				texts = append(texts, m.style.key.Render(keyName(b.keys[0]))+" "+b.name)
+			if b.run == nil {
+				continue
+			}
+			text := m.style.key.Render(keyName(b.keys[0])) + " " + b.name
+			if last := len(foot) - 1; last >= 0 && ansi.StringWidth(foot[last]+text)+2 <= width {
+				foot[last] += "  " + text
+			} else {
+				foot = append(foot, fit(text, width))
 			}
 		}
-		foot = wrap(strings.Join(texts, "  "), width)
 		if len(foot) > height/3 {
 			foot = foot[:max(1, height/3)]
 		}

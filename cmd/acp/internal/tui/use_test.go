@@ -347,12 +347,12 @@ func TestWheel(t *testing.T) {
 		w.key("esc")
 		w.say("go")
 		w.sleep(time.Second)
-		w.want("PgUp: 0 more above")
+		w.want("more below")
 		down()
-		w.want("PgUp: 3 more above")
+		w.want("PgUp: 3 above")
 		w.key("ctrl+s", "a")
 		down()
-		w.want("PgUp: 6 more above")
+		w.want("PgUp: 6 above")
 	})
 }
 
