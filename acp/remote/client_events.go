@@ -354,7 +354,7 @@ func (st *eventStream) handOver() bool {
 func (st *eventStream) take() (line []byte, ok bool, err error) {
 	for {
 		ev, ok := st.r.next()
-		if st.session != "" && !st.body {
+		if st.session != "" && !st.body && st.life.Err() == nil { // the session is not over
 			st.s.d.arrived(st.session, st.r.lastID)
 		}
 		if !ok {
