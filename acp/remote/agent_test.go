@@ -94,15 +94,20 @@ func update(session string, n int) string {
 
 // serve reads until the end. What it is sent it answers by itself as methods and their member "do" say:
 //
+//	do linger     the agent runs until its context ends
 //	initialize    do fail: with an error; do hang: not at all; do panic, do die: the agent ends so
 //	session/load  n updates, then the answer
 //	session/prompt do updates: n updates, then the answer; do hang: not at all; do die: the agent ends
 //
 // Everything else is answered with an empty result, and what has no id not at all.
 func (a *testAgent) serve() error {
+	linger := false
 	for {
 		line, err := a.stream.Read()
 		if err != nil {
+			if linger {
+				<-a.ctx.Done()
+			}
 			a.ended <- err
 			return nil
 		}
@@ -116,6 +121,8 @@ func (a *testAgent) serve() error {
 		switch m.Params.Do {
 		case "hang":
 			continue
+		case "linger":
+			linger = true
 		case "die":
 			return errors.New("secret of the agent")
 		case "panic":
@@ -242,7 +249,7 @@ func (f *fixture) end() {
 	if err := f.Shutdown(ctx); err != nil {
 		f.t.Errorf("Shutdown: %v", err)
 	}
-	for end := time.Now().Add(f.patience); f.Stats().Buffered > 0; time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(f.patience); f.Stats().Buffered != 0; time.Sleep(time.Millisecond) {
 		// Streams send what is left after the agent has ended.
 		if time.Now().After(end) {
 			f.t.Errorf("%d bytes are kept for connections that have ended", f.Stats().Buffered)

@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/acpgo/sdk/acp/rpc"
-	"github.com/acpgo/sdk/internal/test/tier"
 )
 
 // TestREM50_Initialize: the POST's answer is read when the connection's stream is open.
@@ -58,68 +57,42 @@ func TestREM50_GaveUp(t *testing.T) {
 
 // TestREM50_Failures: what may go wrong while a connection is opened ends the call with an error that says so.
 func TestREM50_Failures(t *testing.T) {
+	const opening = "acp: opening the stream of the connection: acp: "
 	for name, test := range map[string]struct {
-		post func(http.ResponseWriter, *http.Request, string) bool
-		get  func(http.ResponseWriter, *http.Request) bool
-		want string
-		is   error
+		method string // of the request that is answered so
+		status int
+		text   string
+		want   string
+		is     error
 	}{
-		"refused": {
-			post: func(w http.ResponseWriter, _ *http.Request, _ string) bool {
-				http.Error(w, "no more", http.StatusServiceUnavailable)
-				return true
-			},
-			want: "acp: HTTP status 503 Service Unavailable: no more", is: ErrBusy},
-		"not found": {
-			post: func(w http.ResponseWriter, _ *http.Request, _ string) bool { http.NotFound(w, nil); return true },
-			want: "404", is: ErrConnectionGone},
-		"accepted only": {
-			post: func(w http.ResponseWriter, _ *http.Request, _ string) bool { accept(w); return true },
-			want: "202"},
-		"no id": {
-			post: func(w http.ResponseWriter, _ *http.Request, _ string) bool {
-				io.WriteString(w, initAnswer)
-				return true
-			},
-			want: errNoID.Error()},
-		"another id": {
-			post: func(w http.ResponseWriter, _ *http.Request, _ string) bool {
-				w.Header().Set(HeaderConnection, connectionID)
-				io.WriteString(w, `{"jsonrpc":"2.0","id":1,"result":{}}`)
-				return true
-			},
-			want: errWrongID.Error()},
-		"no JSON": {
-			post: func(w http.ResponseWriter, _ *http.Request, _ string) bool { io.WriteString(w, "<html>"); return true },
-			want: errWrongID.Error()},
-		"too long": {
-			post: func(w http.ResponseWriter, _ *http.Request, _ string) bool {
-				io.WriteString(w, strings.Repeat(" ", 1<<20)+initAnswer)
-				return true
-			},
-			want: "acp: message longer than 100000 bytes"},
-		"stream refused": {
-			get: func(w http.ResponseWriter, _ *http.Request) bool {
-				http.Error(w, "", http.StatusNotAcceptable)
-				return true
-			},
-			want: "acp: opening the stream of the connection: acp: HTTP status 406 Not Acceptable"},
-		"no stream": {
-			get:  func(w http.ResponseWriter, _ *http.Request) bool { io.WriteString(w, "<html>"); return true },
-			want: "acp: opening the stream of the connection: acp: the response is not an event stream but \"text/html\""},
-		"buffering proxy": { // it holds the headers back until there is something in the body
-			get:  func(w http.ResponseWriter, r *http.Request) bool { <-r.Context().Done(); return true },
-			want: "proxy", is: errNoHeaders},
-		"stream busy": {
-			get: func(w http.ResponseWriter, _ *http.Request) bool {
-				http.Error(w, "", http.StatusServiceUnavailable)
-				return true
-			},
-			want: "acp: opening the stream of the connection: acp: HTTP status 503", is: ErrBusy},
+		"refused":         {"POST", 503, "no more", "acp: HTTP status 503 Service Unavailable: no more", ErrBusy},
+		"not found":       {"POST", 404, "", "404", ErrConnectionGone},
+		"accepted only":   {"POST", 202, "", "202", nil},
+		"no id":           {"POST", 200, initAnswer, errNoID.Error(), nil},
+		"another id":      {"POST", 200, `{"jsonrpc":"2.0","id":1,"result":{}}`, errWrongID.Error(), nil},
+		"no JSON":         {"POST", 200, "<html>", errWrongID.Error(), nil},
+		"too long":        {"POST", 200, strings.Repeat(" ", 1<<20) + initAnswer, "acp: message longer than 100000 bytes", nil},
+		"stream refused":  {"GET", 406, "", opening + "HTTP status 406 Not Acceptable", nil},
+		"no stream":       {"GET", 200, "<html>", opening + "the response is not an event stream but \"text/html\"", nil},
+		"stream busy":     {"GET", 503, "", opening + "HTTP status 503", ErrBusy},
+		"buffering proxy": {"GET", 0, "", "proxy", errNoHeaders}, // it holds the headers back
 	} {
 		t.Run(name, func(t *testing.T) {
 			simulate(t, func(t *testing.T, srv *fakeServer, o *DialOptions) {
-				srv.post, srv.get = test.post, test.get
+				answer := func(w http.ResponseWriter, r *http.Request) bool {
+					if r.Method != test.method {
+						return false
+					}
+					if test.status == 0 {
+						<-r.Context().Done()
+						return true
+					}
+					w.WriteHeader(test.status)
+					io.WriteString(w, test.text)
+					return true
+				}
+				srv.post = func(w http.ResponseWriter, r *http.Request, _ string) bool { return answer(w, r) }
+				srv.get = answer
 				o.MaxMessage = 100_000
 				c := dial(t, srv.URL, o)
 				c.write(initRequest)
@@ -249,6 +222,9 @@ func TestREM51_StreamFirst(t *testing.T) {
 		// The connection lives on.
 		srv.send("slow", result(1, `{}`))
 		c.want(result(1, `{}`))
+		if n := len(srv.posts); n > 0 {
+			t.Errorf("%d requests were sent without a stream", n)
+		}
 	})
 }
 
@@ -321,11 +297,18 @@ func TestREM51_Over(t *testing.T) {
 			}
 			return false
 		}
-		c := connect(t, srv, nil)
+		o := testOptions(t)
+		o.Resume = true
+		c := connect(t, srv, o)
 		c.write(req(1, method, `{"sessionId":"s"}`))
 		srv.opened("s")
+		srv.send("s", "id: 7\ndata: "+update("s", 1)+"\n\n")
+		c.want(update("s", 1))
 		srv.send("", result(1, `{}`))
 		c.want(result(1, `{}`))
+		if cursor := c.s.(*httpStream).d.cursor("s"); cursor != nil {
+			t.Errorf("the cursor %q is kept", cursor)
+		}
 		within(t, ended)
 		// Only what is sent for it opens it again.
 		c.write(prompt(2, "s"))
@@ -464,7 +447,7 @@ func TestREM53_Body(t *testing.T) {
 			io.WriteString(w, "{\"jsonrpc\":\"2.0\",\n \"id\":1, \"result\":{\"sessionId\":\"s\"}}\n")
 		case methodPrompt:
 			w.Header().Set("Content-Type", "text/event-stream")
-			io.WriteString(w, "data: "+update("s", 1)+"\n\n")
+			io.WriteString(w, "id: 7\ndata: "+update("s", 1)+"\n\n")
 			w.(http.Flusher).Flush()
 			<-release
 			io.WriteString(w, "data: "+result(2, `{}`)+"\n\n")
@@ -483,7 +466,7 @@ func TestREM53_Body(t *testing.T) {
 		return true
 	}
 	o := testOptions(t)
-	o.AnswerTimeout = 100 * time.Millisecond
+	o.AnswerTimeout, o.Resume = 100*time.Millisecond, true
 	c := connect(t, srv, o)
 	c.write(req(1, methodNew, `{}`))
 	c.want(`{"jsonrpc":"2.0",  "id":1, "result":{"sessionId":"s"}}`)
@@ -494,6 +477,9 @@ func TestREM53_Body(t *testing.T) {
 	srv.taken()
 	close(release)
 	c.want(result(2, `{}`))
+	if cursor := c.s.(*httpStream).d.cursor("s"); cursor != nil {
+		t.Errorf("the answer to a POST left the cursor %q", cursor)
+	}
 	c.write(`{"jsonrpc":"2.0","method":"_ok"}`)
 	c.write(req(3, "_html", `{}`))
 	if err := c.fails(3); !strings.Contains(err.Error(), "text/html") {
@@ -503,24 +489,6 @@ func TestREM53_Body(t *testing.T) {
 	if _, ok := errors.AsType[*OutcomeError](c.fails(4)); !ok {
 		t.Errorf("not known what became of it")
 	}
-}
-
-// TestREM53_AnyStream: an answer is taken on whatever stream it comes.
-func TestREM53_AnyStream(t *testing.T) {
-	srv := newFakeServer(t)
-	c := connect(t, srv, nil)
-	c.write(prompt(1, "a"))
-	c.write(prompt(2, "b"))
-	c.write(req(3, "_x", `{}`))
-	for range 3 {
-		srv.taken()
-	}
-	srv.send("", result(1, `{}`))
-	c.want(result(1, `{}`))
-	srv.send("a", result(2, `{}`))
-	c.want(result(2, `{}`))
-	srv.send("b", result(3, `{}`))
-	c.want(result(3, `{}`))
 }
 
 // TestREM53_Unnamed: updates of a session that come before the answer that names it are read behind that; others are
@@ -542,8 +510,12 @@ func TestREM53_Unnamed(t *testing.T) {
 	c.want(result(2, `{"sessionId":"new"}`), update("new", 1), update("new", 2))
 	srv.send("", `{"jsonrpc":"2.0","id":3,"error":{"code":-32603,"message":"no"}}`)
 	c.want(`{"jsonrpc":"2.0","id":3,"error":{"code":-32603,"message":"no"}}`, update("fork", 1))
+	for range 2 { // an id used twice has one answer
+		c.write(req(4, methodNew, `{}`))
+	}
+	srv.send("", result(4, `{}`))
 	srv.send("", update("other", 1)) // nobody will name it
-	c.want(update("other", 1))
+	c.want(result(4, `{}`), update("other", 1))
 }
 
 // TestREM53_Held: what is held back is bounded: more of it is read before the answer, in order.
@@ -654,14 +626,22 @@ func TestREM55_Reopened(t *testing.T) {
 	}
 }
 
-// TestREM55_HalfEvent: what a cut leaves of an event is dropped.
-func TestREM55_HalfEvent(t *testing.T) {
-	srv := newFakeServer(t)
-	c := connect(t, srv, nil)
-	srv.send("", "data: {\"jsonrpc\":\"2.0\"\n")
-	srv.send("", cutStream)
-	srv.send("", update("s", 2))
-	c.want(update("s", 2))
+// TestREM55_NoHeaders: a stream that gets no headers when it is opened again is tried anew.
+func TestREM55_NoHeaders(t *testing.T) {
+	simulate(t, func(t *testing.T, srv *fakeServer, o *DialOptions) {
+		c := connect(t, srv, o)
+		var hung atomic.Bool
+		srv.get = func(_ http.ResponseWriter, r *http.Request) bool {
+			if hung.Swap(true) {
+				return false
+			}
+			<-r.Context().Done()
+			return true
+		}
+		srv.send("", endStream)
+		srv.send("", update("s", 1))
+		c.want(update("s", 1))
+	})
 }
 
 // TestREM55_Silent: a stream on which nothing comes, not even a comment, is lost; POSTs that hang as long are too.
@@ -961,8 +941,12 @@ func TestREM12_Doubled(t *testing.T) {
 		if methodOf(body) != methodPrompt {
 			return false
 		}
+		code := -32600
+		if strings.Contains(body, `"id":1,"method":"session/prompt","params":{"sessionId":"other"`) {
+			code = -32602
+		}
 		w.WriteHeader(http.StatusBadRequest)
-		io.WriteString(w, `{"jsonrpc":"2.0","id":1,"error":{"code":-32600,"message":"Invalid request: the id is in use"}}`)
+		fmt.Fprintf(w, `{"jsonrpc":"2.0","id":1,"error":{"code":%d,"message":"Invalid request: the id is in use"}}`, code)
 		return true
 	}
 	c := connect(t, srv, nil)
@@ -974,6 +958,10 @@ func TestREM12_Doubled(t *testing.T) {
 	c.want(result(1, `{}`))
 	c.write(prompt(2, "s")) // whose id it is not
 	if err := c.fails(2); !strings.Contains(err.Error(), "400") {
+		t.Errorf("got %v", err)
+	}
+	c.write(prompt(1, "other")) // which is wrong otherwise
+	if err := c.fails(1); !strings.Contains(err.Error(), "400") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -1082,23 +1070,6 @@ func TestREM58_Redirect(t *testing.T) {
 			t.Errorf("%s: %v", path, got)
 		}
 	}
-}
-
-// TestREM58_Requests: what a GET asks for, and no timeout of a client of the caller's.
-func TestREM58_Requests(t *testing.T) {
-	srv := newFakeServer(t)
-	srv.get = func(w http.ResponseWriter, r *http.Request) bool {
-		if got := r.Header.Get("Accept-Encoding"); got != "identity" {
-			t.Errorf("Accept-Encoding %q", got)
-		}
-		return false
-	}
-	o := testOptions(t)
-	o.OnGap = func(session string, err error) { t.Errorf("a gap: %v", err) }
-	o.HTTPClient = &http.Client{Timeout: 1, Transport: srv.Client().Transport}
-	c := connect(t, srv, o)
-	srv.send("", update("s", 1))
-	c.want(update("s", 1))
 }
 
 // lateAnswer gives the answer to initialize only when nobody waits for it any more.
@@ -1246,12 +1217,12 @@ func (c *counting) RoundTrip(r *http.Request) (*http.Response, error) {
 	return c.RoundTripper.RoundTrip(r)
 }
 
-// TestREM11_Client: the caller's client makes every request, and the header is asked for each.
-func TestREM11_Client(t *testing.T) {
+// TestREM11_REM58_Client: the caller's client makes every request, and the header is asked for each.
+func TestREM11_REM58_Client(t *testing.T) {
 	srv := newFakeServer(t)
 	o := testOptions(t)
 	trips := &counting{RoundTripper: srv.Client().Transport}
-	o.HTTPClient = &http.Client{Transport: trips}
+	o.HTTPClient = &http.Client{Transport: trips, Timeout: 1} // its timeout is not that of a stream
 	var headers atomic.Int32
 	o.Header = func(context.Context) (http.Header, error) {
 		return http.Header{"X-N": {fmt.Sprint(headers.Add(1))}}, nil
@@ -1331,41 +1302,6 @@ func TestREM87_Insecure(t *testing.T) {
 				t.Errorf("%v has the password", d.bad)
 			}
 		}
-	}
-}
-
-// TestREM54_Throughput: a burst on two streams arrives in order.
-func TestREM54_Throughput(t *testing.T) {
-	tier.Need(t, tier.Normal)
-	srv := newFakeServer(t)
-	n := tier.Pick(0, 5_000, 10_000, 20_000)
-	srv.get = func(w http.ResponseWriter, r *http.Request) bool {
-		session := r.Header.Get(HeaderSession)
-		if session == "" {
-			return false
-		}
-		w.Header().Set("Content-Type", "text/event-stream")
-		for i := range n {
-			fmt.Fprintf(w, "data: %s\n\n", update(session, i))
-		}
-		w.(http.Flusher).Flush()
-		<-r.Context().Done()
-		return true
-	}
-	c := connect(t, srv, nil)
-	c.write(prompt(1, "a"))
-	c.write(prompt(2, "b"))
-	next := map[string]int{}
-	for range 2 * n {
-		got, _ := c.next().(string)
-		session := "a"
-		if strings.Contains(got, `"b"`) {
-			session = "b"
-		}
-		if got != update(session, next[session]) {
-			t.Fatalf("got %v, want %d", got, next[session])
-		}
-		next[session]++
 	}
 }
 

@@ -146,7 +146,8 @@ func accept(w http.ResponseWriter) {
 
 func (s *fakeServer) serveStream(w http.ResponseWriter, r *http.Request) {
 	session := r.Header.Get(HeaderSession)
-	if r.Header.Get(HeaderConnection) != connectionID || r.Header.Get("Accept") != "text/event-stream" {
+	if r.Header.Get(HeaderConnection) != connectionID || r.Header.Get("Accept") != "text/event-stream" ||
+		r.Header.Get("Accept-Encoding") != "identity" {
 		http.Error(w, "bad GET", http.StatusBadRequest)
 		return
 	}
@@ -181,15 +182,8 @@ func testOptions(t *testing.T) *DialOptions {
 	return &DialOptions{
 		MinBackoff: time.Millisecond,
 		MaxBackoff: 50 * time.Millisecond,
-		Logger:     slog.New(slog.NewTextHandler(testWriter{t}, &slog.HandlerOptions{Level: slog.LevelDebug})),
+		Logger:     slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelDebug})),
 	}
-}
-
-type testWriter struct{ t *testing.T }
-
-func (w testWriter) Write(p []byte) (int, error) {
-	w.t.Logf("%s", p)
-	return len(p), nil
 }
 
 // client is a stream that is read all the time.

@@ -21,7 +21,6 @@ import (
 
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/internal/test/pipenet"
-	"github.com/acpgo/sdk/internal/test/tier"
 )
 
 // socketServer serves one WebSocket after the other by f, and returns its URL.
@@ -277,30 +276,6 @@ func TestREM24_Pings(t *testing.T) {
 	})
 }
 
-// TestREM24_PingsUnread: a connection whose messages nobody reads is not given up. It needs the buffers of the system.
-func TestREM24_PingsUnread(t *testing.T) {
-	tier.Need(t, tier.Full)
-	t.Parallel()
-	pinged := make(chan struct{}, 100)
-	o := testOptions(t)
-	o.KeepAlive = 5 * time.Second
-	s, err := Dial(socketServer(t, func(ws *websocket.Conn, r *http.Request) {
-		ctx := ws.CloseRead(r.Context())
-		ws.Write(ctx, websocket.MessageText, []byte(update("s", 1)))
-		<-ctx.Done()
-	}, &websocket.AcceptOptions{OnPingReceived: func(context.Context, []byte) bool { pinged <- struct{}{}; return true }}), o).Connect(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
-	for range 3 { // an unanswered one would be the last
-		within(t, pinged)
-	}
-	if got, err := s.Read(); err != nil || string(got) != update("s", 1) {
-		t.Errorf("got %s, %v", got, err)
-	}
-}
-
 // TestREM26_TLS: wss goes over HTTP/1.1 though the server speaks HTTP/2, and https over HTTP/2, with one client.
 func TestREM26_TLS(t *testing.T) {
 	fake := newFakeServer(t)
@@ -349,42 +324,6 @@ func TestREM26_TLS(t *testing.T) {
 	}
 }
 
-// TestREM45_H2C: HTTP/2 without TLS.
-func TestREM45_H2C(t *testing.T) {
-	fake := newFakeServer(t)
-	srv := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Proto != "HTTP/2.0" {
-			t.Errorf("%s over %s", r.Method, r.Proto)
-		}
-		fake.ServeHTTP(w, r)
-	}))
-	srv.Config.Protocols = new(http.Protocols)
-	srv.Config.Protocols.SetUnencryptedHTTP2(true)
-	srv.Start()
-	defer srv.Close()
-	transport := &http.Transport{Protocols: srv.Config.Protocols}
-	defer transport.CloseIdleConnections()
-	o := testOptions(t)
-	o.HTTPClient = &http.Client{Transport: transport}
-	c := dial(t, srv.URL, o)
-	c.write(initRequest)
-	c.want(initAnswer)
-	for i := range 20 {
-		session := fmt.Sprint(i)
-		c.write(prompt(i, session))
-		fake.send(session, update(session, i))
-		fake.send(session, result(i, `{}`))
-		c.want(update(session, i), result(i, `{}`))
-	}
-	fake.send("0", cutStream)
-	fake.send("0", update("0", 7))
-	c.want(update("0", 7))
-	if err := c.s.Close(); err != nil {
-		t.Error(err)
-	}
-	within(t, fake.deleted)
-}
-
 // TestREM56_Upgrade: an upgrade that is refused has the same errors as a POST; a 401 is tried again with a new token.
 func TestREM56_Upgrade(t *testing.T) {
 	var status atomic.Int32
@@ -416,33 +355,6 @@ func TestREM56_Upgrade(t *testing.T) {
 		return http.Header{"Authorization": {"Bearer old"}}, nil
 	}
 	dial(t, "ws"+strings.TrimPrefix(srv.URL, "http"), o)
-}
-
-// TestREM10_Upgrade: the upgrade has the header, and the cookies of the connections before.
-func TestREM10_Upgrade(t *testing.T) {
-	got := make(chan string, 2)
-	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		got <- r.Header.Get("Cookie") + " " + r.Header.Get("X-Key")
-		http.SetCookie(w, &http.Cookie{Name: "node", Value: "7"})
-		ws, err := websocket.Accept(w, r, nil)
-		if err == nil {
-			ws.Read(r.Context())
-		}
-	}))
-	t.Cleanup(srv.Close)
-	o := testOptions(t)
-	o.Header = func(context.Context) (http.Header, error) { return http.Header{"X-Key": {"k"}}, nil }
-	transport := Dial("ws"+strings.TrimPrefix(srv.URL, "http"), o)
-	for _, want := range []string{" k", "node=7 k"} {
-		s, err := transport.Connect(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer s.Close()
-		if got := within(t, got); got != want {
-			t.Errorf("got %q", got)
-		}
-	}
 }
 
 // TestREM58_ConnectContext: the context of Connect applies to opening only.

@@ -188,17 +188,6 @@ func TestREM73_Closed(t *testing.T) {
 	}
 }
 
-// TestREM73_Off: without a history there are no ids, and Last-Event-ID is ignored.
-func TestREM73_Off(t *testing.T) {
-	p := serve(t, nil).open()
-	p.send(update("s1", 1))
-	session, status := p.getAfter("s1", "x")
-	if status != http.StatusOK {
-		t.Fatal(status)
-	}
-	session.want(update("s1", 1))
-}
-
 // TestREM73_OtherConnection: a client that resumes a session on another connection sends the cursor that it had. A server
 // that does not know it refuses it, which is a gap, and the session works.
 func TestREM73_OtherConnection(t *testing.T) {

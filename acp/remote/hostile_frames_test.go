@@ -3,7 +3,6 @@ package remote_test
 import (
 	"bufio"
 	"bytes"
-	"encoding/binary"
 	"io"
 	"net"
 	"net/http"
@@ -27,18 +26,13 @@ func frame(first byte, payload string) string {
 	return string(append(b, 0, 0, 0, 0)) + payload
 }
 
-// declared is the beginning of a text frame that says to be so long.
-func declared(n uint64) string {
-	return string(binary.BigEndian.AppendUint64([]byte{0x81, 0xff}, n)) + "\x00\x00\x00\x00"
-}
-
 const (
 	text, continued, closing, ping = 0x01, 0x00, 0x88, 0x89
 	final                          = 0x80
 )
 
-// TestREM20_HostileFrames: what breaks the protocol of frames ends the connection, and nothing is left of it; what does
-// not, however strange, does nothing.
+// TestREM20_HostileFrames: what breaks the protocol of frames, which the library has tests for, ends the connection, and
+// nothing is left of it; what does not, however strange, does nothing.
 func TestREM20_HostileFrames(t *testing.T) {
 	tier.Need(t, tier.Normal)
 	say := request(7, "x", "{}")
@@ -47,26 +41,11 @@ func TestREM20_HostileFrames(t *testing.T) {
 		sends string
 		ends  bool // otherwise say is answered afterwards
 	}{
-		"fragments with pings between":    {frame(text, say[:5]) + frame(ping, "a") + frame(continued, say[5:9]) + frame(ping, "") + frame(final|continued, say[9:]), false},
-		"empty fragments":                 {frame(text, "") + strings.Repeat(frame(continued, ""), 1000) + frame(final|continued, say), false},
-		"pongs that nobody asked for":     {strings.Repeat(frame(0x8a, "x"), 1000) + frame(final|text, say), false},
-		"many pings":                      {strings.Repeat(frame(ping, strings.Repeat("x", 125)), 5000) + frame(final|text, say), false},
-		"no mask":                         {"\x81\x02{}", true},
-		"reserved bits":                   {frame(0xf1, say), true},
-		"an unknown kind":                 {frame(0x83, say), true},
-		"an unknown kind of control":      {frame(0x8b, ""), true},
-		"a continuation of nothing":       {frame(final|continued, say), true},
-		"a message inside another":        {frame(text, "{") + frame(final|text, say), true},
-		"a long ping":                     {frame(ping, strings.Repeat("x", 126)), true},
-		"a ping in fragments":             {frame(0x09, "x"), true},
-		"a length of 2^63":                {declared(1 << 63), true},
-		"a length of 2^64-1":              {declared(1<<64 - 1), true},
-		"a close of one byte":             {frame(closing, "x"), true},
-		"a close with 1005":               {frame(closing, "\x03\xed"), true},
-		"a close with 0":                  {frame(closing, "\x00\x00"), true},
-		"a close with a reason, no UTF-8": {frame(closing, "\x03\xe8\xff"), true},
-		"a close, and more":               {frame(closing, "\x03\xe8") + frame(final|text, say), true},
-		"half a header":                   {"\x81", true},
+		"fragments with pings between": {frame(text, say[:5]) + frame(ping, "a") + frame(continued, say[5:9]) + frame(ping, "") + frame(final|continued, say[9:]), false},
+		"many pings":                   {strings.Repeat(frame(ping, strings.Repeat("x", 125)), 5000) + frame(final|text, say), false},
+		"no mask":                      {"\x81\x02{}", true},
+		"a close, and more":            {frame(closing, "\x03\xe8") + frame(final|text, say), true},
+		"half a header":                {"\x81", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, &remote.HandlerOptions{MaxMessage: 1 << 20}, func(f *fixture) {

@@ -130,7 +130,7 @@ func behind(t *testing.T, keepAlive time.Duration, servers int, configure func(a
 	dir := t.TempDir()
 	p.trust = certificate(t, dir)
 	cmd := configure(p.address, dir, upstreams)
-	var said syncBuilder
+	var said logBuffer
 	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, &said, &said
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)

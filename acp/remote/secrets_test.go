@@ -25,7 +25,7 @@ func TestErrorsKeepSecrets(t *testing.T) {
 	for name, serve := range map[string]http.HandlerFunc{
 		"body": func(w http.ResponseWriter, r *http.Request) { http.Error(w, text+sent(r), http.StatusForbidden) },
 		"cut": func(w http.ResponseWriter, r *http.Request) {
-			http.Error(w, text+strings.Repeat("x", maxText-len(text)-30)+" Bearer "+token[:10]+sent(r), http.StatusBadRequest)
+			http.Error(w, text+strings.Repeat("x", maxText-len(text)-7)+token, http.StatusBadRequest)
 		},
 		"type": func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Type", "text/"+key)
@@ -64,7 +64,7 @@ func TestErrorsKeepSecrets(t *testing.T) {
 				if err == nil {
 					t.Fatal("it was accepted")
 				}
-				for _, secret := range []string{token, token[:10], key, inURL, password, "\n", "\x1b", "\u202e"} {
+				for _, secret := range []string{token, token[:5], key, inURL, password, "\n", "\x1b", "\u202e"} {
 					if strings.Contains(err.Error(), secret) {
 						t.Errorf("%q is in the error: %q", secret, err)
 					}

@@ -308,6 +308,14 @@ func TestREM85_TokenOfABrowser(t *testing.T) {
 			t.Errorf("the agent sees %+v", peer)
 		}
 	}
+	g := *f
+	g.url += "?token=s3cret-a"
+	s := g.dial(&websocket.DialOptions{HTTPHeader: http.Header{"Authorization": {"Bearer s3cret-b"}}})
+	s.send(initialize)
+	s.message()
+	if peer := receive(t, f.agents).peer; peer.Principal != "bob" {
+		t.Errorf("the header says bob, the agent sees %+v", peer)
+	}
 	// A stream of HTTP has headers.
 	if resp, _ := f.do("GET", "", "Accept", "text/event-stream"); resp.StatusCode != 401 {
 		t.Error(resp.Status)

@@ -14,8 +14,8 @@ import (
 	"github.com/acpgo/sdk/acp/remote"
 )
 
-// TestREM30_Table makes each request of the table and prints what is answered.
-func TestREM30_Table(t *testing.T) {
+// TestREM6_REM30_Table makes each request of the table and prints what is answered.
+func TestREM6_REM30_Table(t *testing.T) {
 	t.Parallel()
 	const prompt = `{"jsonrpc":"2.0","id":7,"method":"session/prompt","params":{"sessionId":"s1"}}`
 	const answer = `{"jsonrpc":"2.0","id":5,"result":{}}`
@@ -115,7 +115,8 @@ func TestREM30_Table(t *testing.T) {
 		{"Content-Type not JSON", "415", simple("POST", initialize, "Content-Type", "text/plain")},
 		{"not JSON", "400, -32700", on("POST", `{`)},
 		{"no object", "400, -32600", on("POST", `1`)},
-		{"batch", "400, -32600", on("POST", `[{"jsonrpc":"2.0","method":"x"}]`)},
+		{"batch", "400, -32600", on("POST", `[{"jsonrpc":"2.0","id":1,"method":"x"},{"jsonrpc":"2.0","id":2,"method":"x"}]`)},
+		{"empty batch", "400, -32600", on("POST", `[]`)},
 		{"body over limit", "413", on("POST", `{"jsonrpc":"2.0","method":"`+strings.Repeat("x", 1<<20)+`"}`)},
 		{"connection id missing", "400", simple("POST", prompt)},
 		{"connection id unknown", "404", simple("POST", prompt, "Acp-Connection-Id", "x")},

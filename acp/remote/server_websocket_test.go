@@ -371,7 +371,7 @@ func TestREM40_StalledSocket(t *testing.T) {
 		if waited := time.Since(began).Round(time.Second); waited != time.Minute {
 			t.Errorf("ended after %v", waited)
 		}
-		if !strings.Contains(f.log.String(), remote.ErrStalled.Error()) {
+		if !strings.Contains(f.log.String(), "WebSocket: "+remote.ErrStalled.Error()) {
 			t.Errorf("not logged:\n%s", f.log)
 		}
 	})
@@ -455,6 +455,30 @@ func TestREM43_Grace(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestCloseTime: an agent may run for some time after its connection has ended, and then its context ends.
+func TestCloseTime(t *testing.T) {
+	bubble(t, nil, func(f *fixture) {
+		const linger = `{"do":"linger"}`
+		s := f.openSocket()
+		s.send(request(1, "x", linger))
+		s.message()
+		s.CloseNow()
+		began := time.Now()
+		if <-s.agent.ended; time.Since(began) != 10*time.Second {
+			t.Errorf("over WebSocket it ended after %v", time.Since(began))
+		}
+		p := f.open()
+		own := p.get("")
+		p.post(request(1, "x", linger))
+		own.message()
+		began = time.Now()
+		p.do("DELETE", "", p.header()...)
+		if <-p.agent.ended; time.Since(began) != 10*time.Second {
+			t.Errorf("over HTTP it ended after %v", time.Since(began))
+		}
+	})
 }
 
 // TestREM72_PermissionOfALostClient: what the agent asks its client waits for the grace and then fails with

@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"testing/iotest"
 	"time"
 
 	"github.com/acpgo/sdk/acp/rpc"
@@ -191,28 +190,6 @@ func TestREM54_Bounded(t *testing.T) {
 		return
 	}
 	t.Error("no event")
-}
-
-// TestREM54_Broken gives a reader an error of the stream.
-func TestREM54_Broken(t *testing.T) {
-	broken := errors.New("broken")
-	r := newEventReader(io.MultiReader(strings.NewReader("data: 1\n\ndata: 2"), iotest.ErrReader(broken)), 100)
-	if err := r.fill(); err != nil {
-		t.Fatal(err)
-	}
-	if ev, ok := r.next(); !ok || string(ev.data) != "1" {
-		t.Errorf("got %q", ev.data)
-	}
-	if err := r.fill(); err != broken {
-		t.Errorf("got %v", err)
-	}
-	r.reset(strings.NewReader("data: 3\n\n"))
-	if err := r.fill(); err != nil {
-		t.Fatal(err)
-	}
-	if ev, ok := r.next(); !ok || string(ev.data) != "3" {
-		t.Errorf("after a reset: %q", ev.data)
-	}
 }
 
 func FuzzEvents(f *testing.F) {
