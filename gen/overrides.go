@@ -106,10 +106,18 @@ const (
 // Overrides has the decisions about the schemas of this project, by protocol. Decisions about a stable schema also
 // apply to the unstable one.
 var Overrides = map[string][]Override{
-	"v1":          v1,
-	"v1.unstable": slices.Concat(v1, v1Unstable, features),
-	"v2":          v2,
-	"v2.unstable": slices.Concat(v2, v2Unstable, features),
+	"v1":          slices.Concat(both, v1),
+	"v1.unstable": slices.Concat(both, v1, v1Unstable, bothUnstable),
+	"v2":          slices.Concat(both, v2),
+	"v2.unstable": slices.Concat(both, v2, v2Unstable, bothUnstable),
+}
+
+// each returns the same decision about several subjects.
+func each(kind Kind, value, why string, subjects ...string) (out []Override) {
+	for _, subject := range subjects {
+		out = append(out, Override{kind, subject, value, why})
+	}
+	return out
 }
 
 // Notes for authors about cancellation and refusal.
@@ -130,9 +138,8 @@ const (
 		" cancelled. When that happens, ctx ends, and the runtime answers cancelled, whatever the handler returns."
 )
 
-var v1 = []Override{
-	{Handler, "SessionNotification", "SessionUpdate", "the method's own name says it better than that of its parameters"},
-
+// both has the decisions about what the stable versions have in common.
+var both = slices.Concat([]Override{
 	{Constructor, "ContentBlock/text", "TextBlock", often},
 	{Constructor, "ContentBlock/image", "ImageBlock", often},
 	{Constructor, "ContentBlock/audio", "AudioBlock", often},
@@ -145,9 +152,30 @@ var v1 = []Override{
 	{Constructor, "ToolCallContent/content", "ToolContent", often},
 	{Constructor, "ToolCallContent/diff", "ToolDiff", often},
 	{Constructor, "ToolCallContent/terminal", "ToolTerminal", often},
-
 	{Capabilities, "agent", "AgentCapabilities", advertise},
 	{Capabilities, "client", "ClientCapabilities", advertise},
+	{Derived, "initialize", "", "the handshake follows from the handlers and options"},
+	{Needs, "elicitation/create .form", "elicitation.form", marked},
+	{HandlerNote, "session/cancel", noteCancel, beyond},
+	{HandlerNote, "session/request_permission", notePermission, beyond},
+	{UsesAnswer, "elicitation/create", "", "keeps the ids of pages"},
+	{ConnByHand, "elicitation/complete", "", "forgets the id of the page"},
+	{ConnByHand, "session/set_config_option", "", "keeps the answer"},
+	{ConnByHand, "session/cancel", "", "acts on the turn"},
+	{SessionByHand, "session/update", "", "takes the update alone"},
+	{SessionByHand, "session/resume", "", "makes the session"},
+	{SessionByHand, "session/set_config_option", "", "takes the value alone"},
+	{SessionByHand, "session/prompt", "", "takes the content alone"},
+},
+	each(Needs, "elicitation.url", marked, "elicitation/create .url", "elicitation/complete"),
+	each(Ungated, "", baseline, "session/prompt prompt.text", "session/prompt prompt.resource_link"),
+	each(UsesAnswer, "", "forgets the handle of the session", "session/close", "session/delete"),
+	each(SessionByHand, "", "needs no parameters", "session/close", "session/delete", "session/cancel"),
+)
+
+var v1 = slices.Concat([]Override{
+	{Handler, "SessionNotification", "SessionUpdate",
+		"the method's own name says it better than that of its parameters"},
 	{Capability, "logout", "auth.logout", described},
 	{Capability, "session/load", "loadSession", described},
 	{Capability, "session/list", "sessionCapabilities.list", described},
@@ -156,281 +184,153 @@ var v1 = []Override{
 	{Capability, "session/close", "sessionCapabilities.close", described},
 	{Capability, "fs/read_text_file", "fs.readTextFile", described},
 	{Capability, "fs/write_text_file", "fs.writeTextFile", described},
-	{Capability, "terminal/create", "terminal", described},
-	{Capability, "terminal/output", "terminal", described},
-	{Capability, "terminal/release", "terminal", described},
-	{Capability, "terminal/wait_for_exit", "terminal", described},
-	{Capability, "terminal/kill", "terminal", described},
-
-	{Derived, "initialize", "", "the handshake follows from the handlers and options"},
-
 	{Needs, "session/prompt prompt.image", "promptCapabilities.image", marked},
 	{Needs, "session/prompt prompt.audio", "promptCapabilities.audio", marked},
 	{Needs, "session/prompt prompt.resource", "promptCapabilities.embeddedContext", marked},
-	{Needs, "session/new additionalDirectories", "sessionCapabilities.additionalDirectories", marked},
-	{Needs, "session/new mcpServers.http", "mcpCapabilities.http", marked},
-	{Needs, "session/new mcpServers.sse", "mcpCapabilities.sse", marked},
-	{Needs, "session/load additionalDirectories", "sessionCapabilities.additionalDirectories", marked},
-	{Needs, "session/load mcpServers.http", "mcpCapabilities.http", marked},
-	{Needs, "session/load mcpServers.sse", "mcpCapabilities.sse", marked},
-	{Needs, "session/resume additionalDirectories", "sessionCapabilities.additionalDirectories", marked},
-	{Needs, "session/resume mcpServers.http", "mcpCapabilities.http", marked},
-	{Needs, "session/resume mcpServers.sse", "mcpCapabilities.sse", marked},
 	{Needs, "session/update update.notice", "session.notices", marked},
-	{Needs, "session/update update.compaction_update", "session.compaction", marked},
-	{Needs, "session/update update.compaction_summary_chunk", "session.compaction", marked},
-	{Needs, "elicitation/create .form", "elicitation.form", marked},
-	{Needs, "elicitation/create .url", "elicitation.url", marked},
-	{Needs, "elicitation/complete", "elicitation.url", marked},
-
-	{CallNote, "authenticate", "It fails with ErrUnsupported, unsent, when the agent does not offer the method, or " +
-		"offers it to be run in a terminal.", beyond},
+	{CallNote, "authenticate",
+		"It fails with ErrUnsupported, unsent, when the agent does not offer the method, or offers it to be " +
+			"run in a terminal.", beyond},
 	{HandlerNote, "session/prompt", notePrompt, beyond},
-	{HandlerNote, "session/cancel", noteCancel, beyond},
-	{HandlerNote, "session/request_permission", notePermission, beyond},
-
-	{UsesAnswer, "session/new", "", "makes a session with its modes and config options"},
-	{UsesAnswer, "session/load", "", "makes a session with its modes and config options"},
-	{UsesAnswer, "session/resume", "", "makes a session with its modes and config options"},
-	{UsesAnswer, "session/close", "", "forgets the handle of the session"},
-	{UsesAnswer, "session/delete", "", "forgets the handle of the session"},
-	{UsesAnswer, "elicitation/create", "", "keeps the ids of pages"},
-	{ConnByHand, "elicitation/complete", "", "forgets the id of the page"},
-
 	{ConnByHand, "session/set_mode", "", "keeps the mode"},
-	{ConnByHand, "session/set_config_option", "", "keeps the answer"},
 	{ConnByHand, "session/prompt", "", "runs a turn"},
-	{ConnByHand, "session/cancel", "", "acts on the turn"},
-
-	{SessionByHand, "session/update", "", "takes the update alone"},
 	{SessionByHand, "session/request_permission", "", "takes the call and the options"},
 	{SessionByHand, "terminal/create", "", "returns a terminal"},
-	{SessionByHand, "terminal/output", "", "belongs to the terminal"},
-	{SessionByHand, "terminal/release", "", "belongs to the terminal"},
-	{SessionByHand, "terminal/wait_for_exit", "", "belongs to the terminal"},
-	{SessionByHand, "terminal/kill", "", "belongs to the terminal"},
 	{SessionByHand, "session/load", "", "makes the session"},
-	{SessionByHand, "session/resume", "", "makes the session"},
-	{SessionByHand, "session/close", "", "needs no parameters"},
-	{SessionByHand, "session/delete", "", "needs no parameters"},
 	{SessionByHand, "session/set_mode", "", "takes the mode alone"},
-	{SessionByHand, "session/set_config_option", "", "takes the value alone"},
-	{SessionByHand, "session/prompt", "", "takes the content alone"},
-	{SessionByHand, "session/cancel", "", "needs no parameters"},
+},
+	each(Capability, "terminal", described, "terminal/create", "terminal/output", "terminal/release",
+		"terminal/wait_for_exit", "terminal/kill"),
+	each(Needs, "sessionCapabilities.additionalDirectories", marked, "session/new additionalDirectories",
+		"session/load additionalDirectories", "session/resume additionalDirectories"),
+	each(Needs, "mcpCapabilities.http", marked, "session/new mcpServers.http", "session/load mcpServers.http",
+		"session/resume mcpServers.http"),
+	each(Needs, "mcpCapabilities.sse", marked, "session/new mcpServers.sse", "session/load mcpServers.sse",
+		"session/resume mcpServers.sse"),
+	each(Needs, "session.compaction", marked, "session/update update.compaction_update",
+		"session/update update.compaction_summary_chunk"),
+	each(Ungated, "", baseline, "session/new", "session/prompt", "session/cancel"),
+	each(Always, "", "the protocol wants them stated", "InitializeRequest/clientCapabilities",
+		"InitializeResponse/agentCapabilities"),
+	each(UsesAnswer, "", "makes a session with its modes and config options", "session/new", "session/load",
+		"session/resume"),
+	each(SessionByHand, "", "belongs to the terminal", "terminal/output", "terminal/release",
+		"terminal/wait_for_exit", "terminal/kill"),
+)
 
-	{Ungated, "session/prompt prompt.text", "", baseline},
-	{Ungated, "session/prompt prompt.resource_link", "", baseline},
-	{Ungated, "session/new", "", baseline},
-	{Ungated, "session/prompt", "", baseline},
-	{Ungated, "session/cancel", "", baseline},
-
-	{Always, "InitializeRequest/clientCapabilities", "", "the protocol wants them stated"},
-	{Always, "InitializeResponse/agentCapabilities", "", "the protocol wants them stated"},
-}
-
-// features has the features of both versions.
-var features = []Override{
-	{Feature, "AgentAuthCapabilities/status", "AuthStatus", together},
-	{Feature, "auth/status_update", "AuthStatus", together},
-	{Feature, "AgentCapabilities/providers", "Providers", together},
-	{Feature, "McpCapabilities/acp", "MCPOverACP", together},
-	{Feature, "mcp/message", "MCPOverACP", together},
-	{Feature, "SessionCapabilities/systemPrompt", "SystemPrompt", together},
-	{Feature, "SessionCapabilities/fork", "Fork", together},
-	{Feature, "SessionCapabilities/archive", "Archive", together},
-	{Feature, "SessionInfo/archived", "Archive", together},
-	{Feature, "SessionCapabilities/status", "SessionStatus", together},
-	{Feature, "SessionCapabilities/title", "SessionTitle", together},
-
-	{HandlerNote, "session/list",
-		"If the handler of session/archive is set, sessions without Archived are listed as not archived, or as archived if " +
-			"the client asks only for these.", beyond},
-}
-
-// v1Unstable has the decisions about the parts of unstable version 1 that the stable one does not have.
-var v1Unstable = []Override{
-	{Feature, "ClientCapabilities/plan", "Plans", together},
-	{Feature, "ClientCapabilities/subagents", "Subagents", together},
-	{Feature, "PromptResponse/usage", "Usage", together},
-
-	{Capability, "auth/status", "auth.status", described},
-	{Capability, "providers/list", "providers", described},
-	{Capability, "providers/set", "providers", described},
-	{Capability, "providers/disable", "providers", described},
-	{Capability, "session/fork", "sessionCapabilities.fork", described},
-	{Capability, "session/archive", "sessionCapabilities.archive", described},
-	{Capability, "session/unarchive", "sessionCapabilities.archive", described},
-	{Capability, "session/status", "sessionCapabilities.status", described},
-	{Capability, "session/set_title", "sessionCapabilities.title", described},
-
-	{Ungated, "auth/status_update", "", senders},
-	{Ungated, "session/update update.plan", "", "the capability is about plans with an id"},
-
-	{Needs, "session/new systemPrompt", "sessionCapabilities.systemPrompt", marked},
-	{Needs, "session/new mcpServers.acp", "mcpCapabilities.acp", marked},
-	{Needs, "session/load systemPrompt", "sessionCapabilities.systemPrompt", marked},
-	{Needs, "session/load mcpServers.acp", "mcpCapabilities.acp", marked},
-	{Needs, "session/resume systemPrompt", "sessionCapabilities.systemPrompt", marked},
-	{Needs, "session/resume mcpServers.acp", "mcpCapabilities.acp", marked},
-	{Needs, "session/fork systemPrompt", "sessionCapabilities.systemPrompt", marked},
-	{Needs, "session/fork additionalDirectories", "sessionCapabilities.additionalDirectories", marked},
-	{Needs, "session/fork mcpServers.http", "mcpCapabilities.http", marked},
-	{Needs, "session/fork mcpServers.sse", "mcpCapabilities.sse", marked},
-	{Needs, "session/fork mcpServers.acp", "mcpCapabilities.acp", marked},
-	{Needs, "session/list archived", "sessionCapabilities.archive", marked},
-	{Needs, "session/update update.plan_update", "plan", marked},
-	{Needs, "session/update update.plan_removed", "plan", marked},
-	{Needs, "session/update update.subagent_update", "subagents", marked},
-	{Needs, "session/update update.session_message", "subagents", marked},
-	{Needs, "session/update update.session_message_chunk", "subagents", marked},
-
-	{UsesAnswer, "session/fork", "", "makes a session with its modes and config options"},
-
-	{SessionByHand, "session/fork", "", "makes the session"},
-	{SessionByHand, "session/archive", "", "needs no parameters"},
-	{SessionByHand, "session/unarchive", "", "needs no parameters"},
-	{SessionByHand, "session/status", "", "needs no parameters"},
-	{SessionByHand, "session/set_title", "", "takes the title alone"},
-}
-
-var v2 = []Override{
+var v2 = slices.Concat([]Override{
 	{Name, "Command", "SlashCommand", "Command is what starts an agent"},
-
-	{Handler, "CancelSessionNotification", "Cancel", "the method's own name says it better than that of its parameters"},
+	{Handler, "CancelSessionNotification", "Cancel",
+		"the method's own name says it better than that of its parameters"},
 	{Handler, "UpdateSessionNotification", "SessionUpdate",
 		"the method's own name says it better than that of its parameters"},
-
-	{Constructor, "ContentBlock/text", "TextBlock", often},
-	{Constructor, "ContentBlock/image", "ImageBlock", often},
-	{Constructor, "ContentBlock/audio", "AudioBlock", often},
-	{Constructor, "ContentBlock/resource_link", "ResourceLinkBlock", often},
-	{Constructor, "ContentBlock/resource", "ResourceBlock", often},
-	{Constructor, "EmbeddedResourceResource/TextResourceContents", "TextResource", titled},
-	{Constructor, "EmbeddedResourceResource/BlobResourceContents", "BlobResource", titled},
-	{Constructor, "RequestPermissionOutcome/cancelled", "PermissionCancelled", shown},
-	{Constructor, "RequestPermissionOutcome/selected", "PermissionSelected", shown},
 	{Constructor, "RequestPermissionSubject/tool_call", "PermissionForToolCall", shown},
 	{Constructor, "RequestPermissionSubject/command", "PermissionForCommand", shown},
-	{Constructor, "ToolCallContent/content", "ToolContent", often},
-	{Constructor, "ToolCallContent/diff", "ToolDiff", often},
-	{Constructor, "ToolCallContent/terminal", "ToolTerminal", often},
 	{Constructor, "IdleStateUpdate/end_turn", "EndTurn", often},
 	{Constructor, "IdleStateUpdate/max_tokens", "MaxTokens", often},
 	{Constructor, "IdleStateUpdate/max_turn_requests", "MaxTurnRequests", often},
 	{Constructor, "IdleStateUpdate/refusal", "Refusal", often},
 	{Constructor, "IdleStateUpdate/cancelled", "Cancelled", often},
-
-	{Capabilities, "agent", "AgentCapabilities", advertise},
-	{Capabilities, "client", "ClientCapabilities", advertise},
-	{Capability, "session/new", "session", described},
-	{Capability, "session/list", "session", described},
-	{Capability, "session/resume", "session", described},
-	{Capability, "session/close", "session", described},
-	{Capability, "session/prompt", "session", described},
 	{Capability, "session/delete", "session.delete", described},
-
-	{Derived, "initialize", "", "the handshake follows from the handlers and options"},
-
 	{Needs, "session/prompt prompt.image", "session.prompt.image", marked},
 	{Needs, "session/prompt prompt.audio", "session.prompt.audio", marked},
 	{Needs, "session/prompt prompt.resource", "session.prompt.embeddedContext", marked},
-	{Needs, "session/new additionalDirectories", "session.additionalDirectories", marked},
-	{Needs, "session/new mcpServers.http", "session.mcp.http", marked},
-	{Needs, "session/new mcpServers.stdio", "session.mcp.stdio", marked},
-	{Needs, "session/resume additionalDirectories", "session.additionalDirectories", marked},
-	{Needs, "session/resume mcpServers.http", "session.mcp.http", marked},
-	{Needs, "session/resume mcpServers.stdio", "session.mcp.stdio", marked},
-	{Needs, "elicitation/create .form", "elicitation.form", marked},
-	{Needs, "elicitation/create .url", "elicitation.url", marked},
-	{Needs, "elicitation/complete", "elicitation.url", marked},
-
-	{CallNote, "auth/login", "It fails with ErrUnsupported, unsent, when the agent does not offer the method, or offers " +
-		"it to be run in a terminal.", beyond},
-	{CallNote, "auth/logout", "It fails with ErrUnsupported, unsent, when the agent offers no method to log in.", beyond},
-	{HandlerNote, "session/prompt",
-		"The handler calls AgentSession.StartTurn, which answers the prompt and runs the work, and returns what " +
-			"that returns.", beyond},
-	{HandlerNote, "session/cancel", noteCancel, beyond},
-	{HandlerNote, "session/request_permission", notePermission, beyond},
-
-	{UsesAnswer, "session/new", "", "makes a session with its config options and commands"},
-	{UsesAnswer, "session/resume", "", "makes a session with its config options and commands"},
-	{UsesAnswer, "session/close", "", "forgets the handle of the session"},
-	{UsesAnswer, "session/delete", "", "forgets the handle of the session"},
-	{UsesAnswer, "elicitation/create", "", "keeps the ids of pages"},
-	{ConnByHand, "elicitation/complete", "", "forgets the id of the page"},
-
-	{ConnByHand, "session/set_config_option", "", "keeps the answer"},
-	{ConnByHand, "session/cancel", "", "acts on the turn"},
-
-	{SessionByHand, "session/set_config_option", "", "takes the value alone"},
-	{SessionByHand, "session/update", "", "takes the update alone"},
-	{SessionByHand, "session/request_permission", "", "tells that user action is required"},
-	{SessionByHand, "session/resume", "", "makes the session"},
-	{SessionByHand, "session/close", "", "needs no parameters"},
-	{SessionByHand, "session/delete", "", "needs no parameters"},
-	{SessionByHand, "session/prompt", "", "takes the content alone"},
-	{SessionByHand, "session/cancel", "", "needs no parameters"},
-	{SessionByHand, "tool_call/cancel", "", "takes the id alone"},
-	{SessionByHand, "terminal/cancel", "", "takes the id alone"},
-
-	{Ungated, "auth/login", "", "the agent offers the methods of authentication, not a capability"},
-	{Ungated, "auth/logout", "", "the agent offers the methods of authentication, not a capability"},
 	{Ungated, "session/set_config_option", "", "each session offers its options"},
 	{Ungated, "session/cancel", "", "a notification of a session, which the capability gave"},
 	{Ungated, "session/prompt prompt", "", baseline},
-	{Ungated, "session/prompt prompt.text", "", baseline},
-	{Ungated, "session/prompt prompt.resource_link", "", baseline},
-	{Ungated, "tool_call/cancel", "", ofOne},
-	{Ungated, "terminal/cancel", "", ofOne},
+	{CallNote, "auth/login",
+		"It fails with ErrUnsupported, unsent, when the agent does not offer the method, or offers it to be " +
+			"run in a terminal.", beyond},
+	{CallNote, "auth/logout", "It fails with ErrUnsupported, unsent, when the agent offers no method to log in.",
+		beyond},
+	{HandlerNote, "session/prompt",
+		"The handler calls AgentSession.StartTurn, which answers the prompt and runs the work, and returns " +
+			"what that returns.", beyond},
+	{SessionByHand, "session/request_permission", "", "tells that user action is required"},
+},
+	each(Capability, "session", described, "session/new", "session/list", "session/resume", "session/close",
+		"session/prompt"),
+	each(Needs, "session.additionalDirectories", marked, "session/new additionalDirectories",
+		"session/resume additionalDirectories"),
+	each(Needs, "session.mcp.http", marked, "session/new mcpServers.http", "session/resume mcpServers.http"),
+	each(Needs, "session.mcp.stdio", marked, "session/new mcpServers.stdio", "session/resume mcpServers.stdio"),
+	each(Ungated, "", "the agent offers the methods of authentication, not a capability", "auth/login",
+		"auth/logout"),
+	each(Ungated, "", ofOne, "tool_call/cancel", "terminal/cancel"),
+	each(Always, "", "the protocol wants them stated", "InitializeRequest/capabilities",
+		"InitializeResponse/capabilities"),
+	each(UsesAnswer, "", "makes a session with its config options and commands", "session/new", "session/resume"),
+	each(SessionByHand, "", "takes the id alone", "tool_call/cancel", "terminal/cancel"),
+)
 
-	{Always, "InitializeRequest/capabilities", "", "the protocol wants them stated"},
-	{Always, "InitializeResponse/capabilities", "", "the protocol wants them stated"},
-}
+// v1Unstable has the decisions about the parts of unstable version 1 that the stable one does not have.
+var v1Unstable = slices.Concat([]Override{
+	{Feature, "ClientCapabilities/plan", "Plans", together},
+	{Feature, "ClientCapabilities/subagents", "Subagents", together},
+	{Feature, "PromptResponse/usage", "Usage", together},
+	{Capability, "session/fork", "sessionCapabilities.fork", described},
+	{Capability, "session/status", "sessionCapabilities.status", described},
+	{Capability, "session/set_title", "sessionCapabilities.title", described},
+	{Needs, "session/fork additionalDirectories", "sessionCapabilities.additionalDirectories", marked},
+	{Needs, "session/fork mcpServers.http", "mcpCapabilities.http", marked},
+	{Needs, "session/fork mcpServers.sse", "mcpCapabilities.sse", marked},
+	{Needs, "session/list archived", "sessionCapabilities.archive", marked},
+	{Ungated, "session/update update.plan", "", "the capability is about plans with an id"},
+},
+	each(Capability, "sessionCapabilities.archive", described, "session/archive", "session/unarchive"),
+	each(Needs, "sessionCapabilities.systemPrompt", marked, "session/new systemPrompt",
+		"session/load systemPrompt", "session/resume systemPrompt", "session/fork systemPrompt"),
+	each(Needs, "mcpCapabilities.acp", marked, "session/new mcpServers.acp", "session/load mcpServers.acp",
+		"session/resume mcpServers.acp", "session/fork mcpServers.acp"),
+	each(Needs, "plan", marked, "session/update update.plan_update", "session/update update.plan_removed"),
+	each(Needs, "subagents", marked, "session/update update.subagent_update",
+		"session/update update.session_message", "session/update update.session_message_chunk"),
+)
 
 // v2Unstable has the decisions about the parts of unstable version 2 that the stable one does not have.
-var v2Unstable = []Override{
-	{Feature, "SessionUpdate/plan_removed", "Plans", together},
-	{Feature, "PlanUpdateContent/file", "Plans", together},
-	{Feature, "PlanUpdateContent/markdown", "Plans", together},
-	{Feature, "SessionUpdate/subagent_update", "Subagents", together},
-	{Feature, "SessionUpdate/session_message", "Subagents", together},
-	{Feature, "SessionUpdate/session_message_chunk", "Subagents", together},
-	{Feature, "BackgroundWork/subagent", "Subagents", together},
-	{Feature, "StateUpdate/unknown", "Subagents", together},
+var v2Unstable = slices.Concat([]Override{
 	{Feature, "IdleStateUpdate/usage", "Usage", together},
-
-	{Capability, "auth/status", "auth.status", described},
-	{Capability, "providers/list", "providers", described},
-	{Capability, "providers/set", "providers", described},
-	{Capability, "providers/disable", "providers", described},
 	{Capability, "session/fork", "session.fork", described},
-	{Capability, "session/archive", "session.archive", described},
-	{Capability, "session/unarchive", "session.archive", described},
 	{Capability, "session/status", "session.status", described},
 	{Capability, "session/set_title", "session.title", described},
-
-	{Ungated, "auth/status_update", "", senders},
-
-	{Needs, "session/new systemPrompt", "session.systemPrompt", marked},
-	{Needs, "session/new mcpServers.acp", "session.mcp.acp", marked},
-	{Needs, "session/resume systemPrompt", "session.systemPrompt", marked},
-	{Needs, "session/resume mcpServers.acp", "session.mcp.acp", marked},
-	{Needs, "session/fork systemPrompt", "session.systemPrompt", marked},
 	{Needs, "session/fork additionalDirectories", "session.additionalDirectories", marked},
 	{Needs, "session/fork mcpServers.stdio", "session.mcp.stdio", marked},
 	{Needs, "session/fork mcpServers.http", "session.mcp.http", marked},
-	{Needs, "session/fork mcpServers.acp", "session.mcp.acp", marked},
 	{Needs, "session/list archived", "session.archive", marked},
+},
+	each(Feature, "Plans", together, "SessionUpdate/plan_removed", "PlanUpdateContent/file",
+		"PlanUpdateContent/markdown"),
+	each(Feature, "Subagents", together, "SessionUpdate/subagent_update", "SessionUpdate/session_message",
+		"SessionUpdate/session_message_chunk", "BackgroundWork/subagent", "StateUpdate/unknown"),
+	each(Capability, "session.archive", described, "session/archive", "session/unarchive"),
+	each(Needs, "session.systemPrompt", marked, "session/new systemPrompt", "session/resume systemPrompt",
+		"session/fork systemPrompt"),
+	each(Needs, "session.mcp.acp", marked, "session/new mcpServers.acp", "session/resume mcpServers.acp",
+		"session/fork mcpServers.acp"),
+)
 
+// bothUnstable has the decisions about what only the unstable versions have in common.
+var bothUnstable = slices.Concat([]Override{
+	{Feature, "AgentCapabilities/providers", "Providers", together},
+	{Feature, "SessionCapabilities/systemPrompt", "SystemPrompt", together},
+	{Feature, "SessionCapabilities/fork", "Fork", together},
+	{Feature, "SessionCapabilities/status", "SessionStatus", together},
+	{Feature, "SessionCapabilities/title", "SessionTitle", together},
+	{Capability, "auth/status", "auth.status", described},
+	{Ungated, "auth/status_update", "", senders},
+	{HandlerNote, "session/list",
+		"If the handler of session/archive is set, sessions without Archived are listed as not archived, or " +
+			"as archived if the client asks only for these.", beyond},
 	{UsesAnswer, "session/fork", "", "makes a session with its modes and config options"},
-
 	{SessionByHand, "session/fork", "", "makes the session"},
-	{SessionByHand, "session/archive", "", "needs no parameters"},
-	{SessionByHand, "session/unarchive", "", "needs no parameters"},
-	{SessionByHand, "session/status", "", "needs no parameters"},
 	{SessionByHand, "session/set_title", "", "takes the title alone"},
-}
+},
+	each(Feature, "AuthStatus", together, "AgentAuthCapabilities/status", "auth/status_update"),
+	each(Feature, "MCPOverACP", together, "McpCapabilities/acp", "mcp/message"),
+	each(Feature, "Archive", together, "SessionCapabilities/archive", "SessionInfo/archived"),
+	each(Capability, "providers", described, "providers/list", "providers/set", "providers/disable"),
+	each(SessionByHand, "", "needs no parameters", "session/archive", "session/unarchive", "session/status"),
+)
 
 // openings maps the first words of descriptions to words that can follow the name of the described thing, because a doc
 // comment begins with that name. The first match is used.
