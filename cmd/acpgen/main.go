@@ -46,6 +46,7 @@
 package main
 
 import (
+	"cmp"
 	_ "embed"
 	"encoding/json"
 	"errors"
@@ -91,11 +92,14 @@ const (
 type options struct {
 	schema, stable, pkg, out, root, module, protocol, versions, overrides string
 
-	hooks string // see gen.Config
+	experimental, hooks string // see gen.Config
 
 	facade, tests, check, api, json bool
 
 	stderr io.Writer
+
+	decisions []gen.Override // of the file of overrides, with their lines
+	lines     []int
 }
 
 func run(args []string, stdout, stderr io.Writer) int {
@@ -216,14 +220,16 @@ func (o *options) compare(args []string, stdout io.Writer) (status int, err erro
 	if err != nil {
 		return 0, err
 	}
-	pairs := []pair{{options: *o, old: args[0], new: args[1], stables: [2]string{o.stable, o.stable}}}
+	before, after := *o, *o
+	before.schema, after.schema = args[0], args[1]
+	pairs := [][2]options{{before, after}}
 	if isFolder(args[0]) && isFolder(args[1]) {
-		pairs = targets(o.module, args[0], args[1])
+		pairs = o.targets(args[0], args[1])
 	}
 	var reports []*api.Report
 	var markdown []string
 	for _, p := range pairs {
-		report, err := p.report(imports)
+		report, err := report(p, imports)
 		if err != nil {
 			return 0, err
 		}
@@ -241,33 +247,24 @@ func (o *options) compare(args []string, stdout io.Writer) (status int, err erro
 	return status, enc.Encode(reports)
 }
 
-// A pair is two schema files, and the options for the packages generated from them.
-type pair struct {
-	options
-	old, new string
-	// stables has the schemas without experimental features beside them, experimental the one with them beside old. They
-	// can be missing.
-	stables      [2]string
-	experimental string
-}
-
 func isFolder(path string) bool {
 	info, err := os.Stat(path)
 	return err == nil && info.IsDir()
 }
 
-// targets returns the pairs of schemas that both folders have.
-func targets(module, old, new string) []pair {
-	var out []pair
+// targets returns the options for the schemas, first without experimental features, that both folders have.
+func (o *options) targets(old, new string) (out [][2]options) {
 	for _, t := range gen.Targets {
-		o := options{pkg: t.Package, module: module, facade: true, stderr: io.Discard}
-		stable, whole := pair{options: o}, pair{options: o}
-		stable.protocol, whole.protocol = strings.TrimSuffix(t.Protocol, ".unstable"), t.Protocol
-		stable.old, stable.new = filepath.Join(old, t.Stable), filepath.Join(new, t.Stable)
-		whole.old, whole.new = filepath.Join(old, t.Schema), filepath.Join(new, t.Schema)
-		stable.experimental, whole.stables = whole.old, [2]string{stable.old, stable.new}
-		for _, p := range []pair{stable, whole} {
-			if _, err := os.Stat(p.old); err == nil {
+		whole := [2]options{o.target(old, t), o.target(new, t)}
+		stable := whole
+		for i := range whole {
+			stable[i].schema, stable[i].stable = whole[i].stable, ""
+			stable[i].protocol = strings.TrimSuffix(t.Protocol, ".unstable")
+			whole[i].stable = ifThere(whole[i].stable)
+		}
+		stable[0].experimental = ifThere(whole[0].schema)
+		for _, p := range [][2]options{stable, whole} {
+			if ifThere(p[0].schema) != "" {
 				out = append(out, p)
 			}
 		}
@@ -275,41 +272,27 @@ func targets(module, old, new string) []pair {
 	return out
 }
 
-func (p pair) report(imports types.Importer) (*api.Report, error) {
-	if p.pkg == "" {
-		p.pkg = "generated"
+// ifThere returns the name of a file, or "" if there is no such file.
+func ifThere(file string) string {
+	if _, err := os.Stat(file); errors.Is(err, fs.ErrNotExist) {
+		return ""
 	}
+	return file
+}
+
+// report compares the packages of two schemas.
+func report(p [2]options, imports types.Importer) (*api.Report, error) {
 	var configs [2]gen.Config
-	for i, file := range []string{p.old, p.new} {
-		data, err := readFile(file)
+	for i, o := range p {
+		o.pkg = cmp.Or(o.pkg, "generated")
+		c, err := o.config()
 		if err != nil {
 			return nil, err
 		}
-		if configs[i], _, err = p.config(data); err != nil {
-			return nil, err
-		}
-		configs[i].Source = release(file, data)
-		if configs[i].Stable, err = beside(p.stables[i]); err != nil {
-			return nil, err
-		}
-	}
-	var err error
-	if configs[0].Experimental, err = beside(p.experimental); err != nil {
-		return nil, err
+		c.Source, c.Hooks = release(o.schema, c.Schema), ""
+		configs[i] = c
 	}
 	return gen.Compare(configs[0], configs[1], imports)
-}
-
-// beside reads a schema that may be missing.
-func beside(file string) ([]byte, error) {
-	if file == "" {
-		return nil, nil
-	}
-	data, err := readFile(file)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	return data, err
 }
 
 // release returns the release of a schema, if a list of schemas next to it names it, or else its file name.
@@ -347,16 +330,12 @@ func (o *options) generate(extra int) ([]change, error) {
 	if err != nil || o.check {
 		return changed, err
 	}
-	return changed, (&transaction{rename: os.Rename}).apply(changed)
+	return changed, apply(changed, replace)
 }
 
 // single generates one package.
 func (o *options) single() ([]folder, error) {
-	data, err := readFile(o.schema)
-	if err != nil {
-		return nil, err
-	}
-	c, decided, err := o.config(data)
+	c, err := o.config()
 	if err != nil {
 		return nil, err
 	}
@@ -366,7 +345,7 @@ func (o *options) single() ([]folder, error) {
 		if err != nil {
 			return nil, err
 		}
-		if c.Source, err = gen.Source(versions, data); err != nil {
+		if c.Source, err = gen.Source(versions, c.Schema); err != nil {
 			return nil, fmt.Errorf("%s: %w", o.schema, err)
 		}
 	}
@@ -380,7 +359,7 @@ func (o *options) single() ([]folder, error) {
 	}
 	result, err := gen.Run(c)
 	if err != nil {
-		return nil, decided.locate(o.schema, err)
+		return nil, o.locate(err)
 	}
 	o.ask(o.schema, result.Questions)
 	folders := []folder{{o.out, result.Files}}
@@ -390,56 +369,62 @@ func (o *options) single() ([]folder, error) {
 	return folders, nil
 }
 
-// config returns the generator's configuration for a schema, and the decisions in the file of overrides.
-func (o *options) config(data []byte) (gen.Config, decisions, error) {
-	c := gen.Config{Schema: data, Package: o.pkg, Module: o.module, Facade: o.facade, Hooks: o.hooks}
-	d := decisions{file: o.overrides}
-	if o.stable != "" {
-		var err error
-		if c.Stable, err = readFile(o.stable); err != nil {
-			return c, d, err
+// config returns the generator's configuration. It also reads the file of overrides.
+func (o *options) config() (c gen.Config, err error) {
+	c = gen.Config{Package: o.pkg, Module: o.module, Facade: o.facade, Hooks: o.hooks}
+	data := []*[]byte{&c.Schema, &c.Stable, &c.Experimental}
+	for i, file := range []string{o.schema, o.stable, o.experimental} {
+		if file == "" {
+			continue
+		}
+		if *data[i], err = readFile(file); err != nil {
+			return c, err
 		}
 	}
 	if o.protocol != "" {
 		overrides, known := gen.Overrides[o.protocol]
 		if !known {
-			return c, d, fmt.Errorf("unknown protocol %q", o.protocol)
+			return c, fmt.Errorf("unknown protocol %q", o.protocol)
 		}
 		c.Overrides, c.Unstable = overrides, gen.Overrides[o.protocol+".unstable"]
 	}
 	if o.overrides != "" {
 		table, err := readFile(o.overrides)
 		if err != nil {
-			return c, d, err
+			return c, err
 		}
-		if d.overrides, d.lines, err = gen.ParseOverrides(string(table)); err != nil {
-			return c, d, gen.In(o.overrides, err)
+		if o.decisions, o.lines, err = gen.ParseOverrides(string(table)); err != nil {
+			return c, gen.In(o.overrides, err)
 		}
-		c.Overrides = slices.Concat(c.Overrides, d.overrides)
+		c.Overrides = slices.Concat(c.Overrides, o.decisions)
 	}
-	return c, d, nil
-}
-
-// decisions are the overrides of a file.
-type decisions struct {
-	file      string
-	overrides []gen.Override
-	lines     []int
+	return c, nil
 }
 
 // locate adds to each problem its location: the file of overrides if it is a stale override, or else the schema.
-func (d decisions) locate(schema string, err error) error {
+func (o *options) locate(err error) error {
 	var out []error
 	for _, problem := range gen.Problems(err) {
-		where := schema
+		where := o.schema
 		if stale, ok := errors.AsType[*gen.Stale](problem); ok {
-			if i := slices.Index(d.overrides, stale.Override); i >= 0 {
-				where, problem = fmt.Sprintf("%s: line %d", d.file, d.lines[i]), stale
+			if i := slices.Index(o.decisions, stale.Override); i >= 0 {
+				where, problem = fmt.Sprintf("%s: line %d", o.overrides, o.lines[i]), stale
 			}
 		}
 		out = append(out, gen.In(where, problem))
 	}
 	return errors.Join(out...)
+}
+
+// target returns the options for a package below a folder like the root of this repository.
+func (o *options) target(root string, t gen.Target) options {
+	in := func(path string) string { return filepath.Join(root, filepath.FromSlash(path)) }
+	out := options{schema: in(t.Schema), stable: in(t.Stable), versions: in("schema/VERSIONS"), pkg: t.Package,
+		out: in(t.Dir), protocol: t.Protocol, module: o.module, facade: true, tests: true, stderr: o.stderr}
+	if t.Hooks {
+		out.hooks = module + "/" + t.Dir
+	}
+	return out
 }
 
 // repository generates the packages of this repository.
@@ -471,15 +456,8 @@ func (o *options) repository() ([]folder, error) {
 	folders := []folder{{root, files}}
 	var problems []error
 	for _, t := range gen.Targets {
-		target := options{
-			schema: filepath.Join(root, filepath.FromSlash(t.Schema)), stable: filepath.Join(root, filepath.FromSlash(t.Stable)),
-			versions: filepath.Join(root, versionsFile),
-			pkg:      t.Package, out: filepath.Join(root, filepath.FromSlash(t.Dir)), protocol: t.Protocol, module: module,
-			facade: true, tests: true, stderr: o.stderr,
-		}
-		if t.Hooks {
-			target.hooks = module + "/" + t.Dir
-		}
+		target := o.target(root, t)
+		target.module = module
 		more, err := target.single()
 		if err != nil {
 			problems = append(problems, gen.Problems(err)...)

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/acpgo/sdk/internal/gen/emit"
 )
@@ -21,42 +22,43 @@ type folder struct {
 
 // A change is a change of a file.
 type change struct {
-	path string
-	data []byte // nil to remove the file
-	what string
-	old  bool // the file exists
+	path      string
+	old, data []byte // nil if there is no file
+	what      string
 }
 
 func (c change) String() string { return c.path + ": " + c.what }
 
-// changes returns the changes that are needed in a folder. A file that acpgen would replace but did not write is an
+// changes returns the changes that are needed in the folders. A file that acpgen would replace but did not write is an
 // error.
 func changes(folders []folder) ([]change, error) {
 	var out []change
 	var problems []error
 	for _, f := range folders {
+		stale, err := staleNames(f)
+		problems = append(problems, err)
 		for _, name := range slices.Sorted(maps.Keys(f.files)) {
-			path := filepath.Join(f.dir, name)
-			old, err := os.ReadFile(path)
+			c := change{path: filepath.Join(f.dir, name), data: f.files[name], what: "differs"}
+			c.old, err = os.ReadFile(c.path)
 			switch {
 			case errors.Is(err, fs.ErrNotExist):
-				out = append(out, change{path, f.files[name], "missing", false})
+				c.what = "missing"
 			case err != nil:
 				problems = append(problems, err)
-			case bytes.Equal(old, f.files[name]):
-			case !generated(old):
+			case bytes.Equal(c.old, c.data):
+				continue
+			case !generated(c.old):
 				problems = append(problems, fmt.Errorf("%s was not written by acpgen, which needs that file name: rename the file",
-					path))
-			default:
-				out = append(out, change{path, f.files[name], "differs", true})
+					c.path))
 			}
+			out = append(out, c)
 		}
-		stale, err := staleFiles(f.dir, f.files)
-		if err != nil {
-			problems = append(problems, err)
-		}
-		for _, path := range stale {
-			out = append(out, change{path, nil, "stale", true})
+		for _, name := range stale {
+			path := filepath.Join(f.dir, name)
+			old, err := os.ReadFile(path)
+			if problems = append(problems, err); generated(old) {
+				out = append(out, change{path, old, nil, "stale"})
+			}
 		}
 	}
 	return out, errors.Join(problems...)
@@ -68,64 +70,33 @@ func generated(text []byte) bool {
 	return string(bytes.TrimSuffix(first, []byte("\r"))) == emit.Header
 }
 
-// staleFiles returns the generated files of the folder that are not among files.
-func staleFiles(dir string, files map[string][]byte) ([]string, error) {
-	entries, err := os.ReadDir(dir)
+// staleNames returns the files in a folder that are named as acpgen names files and are not generated any more.
+func staleNames(f folder) (out []string, err error) {
+	entries, err := os.ReadDir(f.dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
-	if err != nil {
-		return nil, err
-	}
-	var out []string
 	for _, entry := range entries {
 		name := entry.Name()
-		_, current := files[name]
-		if current || entry.IsDir() || !isGeneratedName(name) {
-			continue
-		}
-		text, err := os.ReadFile(filepath.Join(dir, name))
-		if err != nil {
-			return nil, err
-		}
-		if generated(text) {
-			out = append(out, filepath.Join(dir, name))
+		isGenerated := strings.HasSuffix(name, "_gen.go") || strings.HasSuffix(name, "_gen_test.go")
+		if isGenerated && f.files[name] == nil && !entry.IsDir() {
+			out = append(out, name)
 		}
 	}
-	return out, nil
+	return out, err
 }
 
-// isGeneratedName reports whether a file name is one that acpgen uses.
-func isGeneratedName(name string) bool {
-	for _, pattern := range []string{"*_gen.go", "*_gen_test.go"} {
-		if ok, err := filepath.Match(pattern, name); err == nil && ok {
-			return true
-		}
-	}
-	return false
-}
-
-// A transaction changes either all files or none. It first writes every new file under a temporary name in the same
-// folder, and keeps the old files under other names until all new ones are in place. If anything fails, it undoes all
-// changes. A process that is killed between the first and the last renaming leaves some files new and some old, with
-// the old versions of the new ones next to them; no operating system can do better for several files.
-type transaction struct {
-	rename func(from, to string) error // os.Rename, except in tests
-	undo   []func() error
-	kept   []string // the old files
-}
-
-// apply makes the changes.
-func (t *transaction) apply(changes []change) (err error) {
+// apply makes either all changes or none. It writes every new file under a temporary name in its folder before it calls
+// replace for the first one, and if anything fails, it restores what was there. A process that is killed between the
+// first and the last replacement leaves some files new and some old; no operating system can do better for several
+// files.
+func apply(changes []change, replace func(from, to string) error) (err error) {
+	var undo []func() error
 	defer func() {
-		if err == nil {
-			for _, path := range t.kept {
-				err = errors.Join(err, os.Remove(path)) // everything is written; the remaining file is useless, but is reported
+		if err != nil {
+			for _, undo := range slices.Backward(undo) {
+				err = errors.Join(err, undo())
 			}
-			return
-		}
-		for _, undo := range slices.Backward(t.undo) {
-			err = errors.Join(err, undo())
 		}
 	}()
 	temporary := make([]string, len(changes))
@@ -133,87 +104,69 @@ func (t *transaction) apply(changes []change) (err error) {
 		if c.data == nil {
 			continue
 		}
-		if err := t.makeFolder(filepath.Dir(c.path)); err != nil {
+		made, err := makeFolder(filepath.Dir(c.path))
+		if made != "" {
+			undo = append(undo, func() error { return os.RemoveAll(made) })
+		}
+		if err != nil {
 			return err
 		}
-		if temporary[i], err = t.write(c.path, c.data); err != nil {
+		temporary[i], err = write(c)
+		if temporary[i] != "" {
+			undo = append(undo, func() error { return remove(temporary[i]) })
+		}
+		if err != nil {
 			return err
 		}
 	}
 	for i, c := range changes {
-		if c.old {
-			if err := t.keep(c.path); err != nil {
-				return err
-			}
-		}
-		if c.data == nil {
-			continue
-		}
-		if err := t.rename(temporary[i], c.path); err != nil {
+		if err := replace(temporary[i], c.path); err != nil {
 			return err
 		}
-		if !c.old {
-			t.undo = append(t.undo, func() error { return os.Remove(c.path) })
+		undo = append(undo, c.restore)
+	}
+	return nil
+}
+
+// replace renames a file, or removes the file at its place if from is "".
+func replace(from, to string) error {
+	if from == "" {
+		return os.Remove(to)
+	}
+	return os.Rename(from, to)
+}
+
+func (c change) restore() error {
+	if c.old == nil {
+		return remove(c.path)
+	}
+	return os.WriteFile(c.path, c.old, 0o644)
+}
+
+// remove removes a file that may not be there.
+func remove(path string) error {
+	if err := os.Remove(path); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// makeFolder creates a folder and its parents, and returns the outermost one that was not there, if any.
+func makeFolder(dir string) (made string, err error) {
+	for at := dir; ; at = filepath.Dir(at) {
+		if _, err := os.Stat(at); !errors.Is(err, fs.ErrNotExist) {
+			return made, os.MkdirAll(dir, 0o777)
 		}
+		made = at
 	}
-	return nil
 }
 
-// makeFolder creates a folder and its parents.
-func (t *transaction) makeFolder(dir string) error {
-	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	if err := t.makeFolder(filepath.Dir(dir)); err != nil {
-		return err
-	}
-	if err := os.Mkdir(dir, 0o777); err != nil {
-		return err
-	}
-	t.undo = append(t.undo, func() error { return os.Remove(dir) })
-	return nil
-}
-
-// createBeside creates a file in the folder of another one, with a name that the go command ignores.
-func createBeside(path string) (*os.File, error) {
-	return os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
-}
-
-// write writes a file under a temporary name in its folder and returns that name.
-func (t *transaction) write(path string, data []byte) (name string, err error) {
-	f, err := createBeside(path)
+// write writes the new file under a temporary name, which the go command ignores, and returns that name.
+func write(c change) (name string, err error) {
+	f, err := os.CreateTemp(filepath.Dir(c.path), "."+filepath.Base(c.path)+".*")
 	if err != nil {
 		return "", err
 	}
-	t.undo = append(t.undo, func() error {
-		if err := os.Remove(f.Name()); !errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
-		return nil // the file is, or was, in its place
-	})
-	_, err = f.Write(data)
+	_, err = f.Write(c.data)
 	return f.Name(), errors.Join(err, f.Chmod(0o644), f.Close())
-}
-
-// keep renames an old file so that it can be restored.
-func (t *transaction) keep(path string) error {
-	f, err := createBeside(path)
-	if err != nil {
-		return err
-	}
-	t.undo = append(t.undo, func() error {
-		if err := os.Remove(f.Name()); !errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
-		return nil // it was restored
-	})
-	if err := f.Close(); err != nil {
-		return err
-	}
-	if err := t.rename(path, f.Name()); err != nil {
-		return err
-	}
-	t.kept = append(t.kept, f.Name())
-	t.undo = append(t.undo, func() error { return os.Rename(f.Name(), path) })
-	return nil
 }

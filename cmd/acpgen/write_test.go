@@ -73,12 +73,12 @@ func TestAllOrNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 		step := 0
-		err = (&transaction{rename: func(from, to string) error {
+		err = apply(changed, func(from, to string) error {
 			if step++; step > fail {
 				return errFull
 			}
-			return os.Rename(from, to)
-		}}).apply(changed)
+			return replace(from, to)
+		})
 		after := everything(t, dir)
 		if err == nil {
 			want := []string{"deep", "deep/two", "deep/two/c_gen.go", "deep/two/d_gen.go", "one", "one/a_gen.go", "one/b_gen.go", "one/mine.go"}
