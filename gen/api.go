@@ -48,15 +48,13 @@ func version(c Config, imports types.Importer) (api.Version, error) {
 			v.Stale = append(v.Stale, strings.TrimPrefix(problem.Error(), "/: "))
 		}
 	}
-	for _, o := range out.moves {
-		v.Moves = append(v.Moves, o.String())
-	}
-	for _, o := range out.lacks {
-		v.Lacks = append(v.Lacks, o.String())
-	}
-	v.Idle = idle(out.pkg)
-	for _, q := range out.questions {
-		v.Questions = append(v.Questions, q.String())
-	}
+	v.Moves, v.Lacks, v.Questions, v.Idle = texts(out.moves), texts(out.lacks), texts(out.questions), idle(out.pkg)
 	return v, nil
+}
+
+func texts[T fmt.Stringer](list []T) (out []string) {
+	for _, item := range list {
+		out = append(out, item.String())
+	}
+	return out
 }

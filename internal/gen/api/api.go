@@ -3,11 +3,11 @@
 package api
 
 import (
-	"fmt"
 	"go/token"
 	"go/types"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -17,7 +17,11 @@ func Lines(pkg *types.Package) []string {
 	p := printer{pkg}
 	var lines []string
 	for _, obj := range exported(pkg) {
-		lines = append(lines, p.object(obj)...)
+		if named := defined(obj); named != nil {
+			lines = append(lines, p.definition(named)...)
+		} else {
+			lines = append(lines, p.declaration(obj))
+		}
 	}
 	slices.Sort(lines)
 	return lines
@@ -32,6 +36,14 @@ func exported(pkg *types.Package) []types.Object {
 		}
 	}
 	return out
+}
+
+// defined returns the type that obj declares, or nil if obj is an alias or not a type.
+func defined(obj types.Object) *types.Named {
+	if name, ok := obj.(*types.TypeName); !ok || name.IsAlias() {
+		return nil
+	}
+	return obj.Type().(*types.Named)
 }
 
 // A printer writes types as the source of its package does, but without the names of parameters.
@@ -51,19 +63,16 @@ func (p printer) typ(t types.Type) string {
 	return types.TypeString(t, p.qualify)
 }
 
-func (p printer) object(obj types.Object) []string {
+// declaration returns the line for an object that is not a defined type.
+func (p printer) declaration(obj types.Object) string {
 	switch obj := obj.(type) {
 	case *types.Const:
-		return []string{"const " + obj.Name() + p.constant(obj)}
-	case *types.Var:
-		return []string{"var " + obj.Name() + " " + p.typ(obj.Type())}
+		return "const " + obj.Name() + p.constant(obj)
 	case *types.Func:
 		sig := obj.Signature()
-		return []string{"func " + obj.Name() + p.typeParams(sig.TypeParams()) + p.signature(sig)}
-	case *types.TypeName:
-		return p.typeName(obj)
+		return "func " + obj.Name() + p.typeParams(sig.TypeParams()) + p.signature(sig)
 	}
-	panic(fmt.Sprintf("unexpected %T", obj))
+	return types.ObjectString(obj, p.qualify) // a variable or an alias
 }
 
 // constant returns the type and value of a constant.
@@ -110,56 +119,89 @@ func (p printer) typeParams(list *types.TypeParamList) string {
 	return "[" + strings.Join(out, ", ") + "]"
 }
 
-func (p printer) typeName(obj *types.TypeName) []string {
-	if obj.IsAlias() {
-		return []string{types.ObjectString(obj, p.qualify)}
+// definition returns the lines for a defined type.
+func (p printer) definition(named *types.Named) []string {
+	head := "type " + named.Obj().Name() + p.typeParams(named.TypeParams()) + " " + p.shape(named)
+	lines := []string{head}
+	for _, part := range p.parts(named) {
+		lines = append(lines, head+", "+part.line)
 	}
-	named := obj.Type().(*types.Named)
-	head := "type " + obj.Name() + p.typeParams(named.TypeParams())
-	var lines []string
-	switch u := named.Underlying().(type) {
-	case *types.Struct:
-		lines = append(lines, head+" struct")
-		for i := range u.NumFields() {
-			if f := u.Field(i); f.Exported() {
-				lines = append(lines, head+" struct, "+p.field(f, u.Tag(i)))
-			}
+	if sealed(named) {
+		lines = append(lines, head+", unexported methods")
+		for _, v := range p.variants(named) {
+			lines = append(lines, head+", implemented by "+v.typ)
 		}
-	case *types.Interface:
-		lines = append(lines, head+" interface")
-		for m := range u.Methods() {
-			if m.Exported() {
-				lines = append(lines, head+" interface, "+m.Name()+p.signature(m.Signature()))
-			}
-		}
-		if sealed(u) {
-			lines = append(lines, head+" interface, unexported methods")
-			for _, v := range p.variants(u) {
-				lines = append(lines, head+" interface, implemented by "+v)
-			}
-		}
-	default:
-		lines = append(lines, head+" "+p.typ(u))
 	}
-	for _, m := range methods(named) {
-		lines = append(lines, fmt.Sprintf("method (%s) %s%s", m.receiver(obj.Name()), m.Name(), p.signature(m.Signature())))
+	for _, m := range p.methods(named) {
+		lines = append(lines, m.line)
 	}
 	return lines
 }
 
-func (p printer) field(f *types.Var, tag string) string {
-	out := f.Name() + " " + p.typ(f.Type())
-	if f.Embedded() {
-		out = "embedded " + p.typ(f.Type())
+// shape returns the underlying type of t, without the contents of a struct or interface.
+func (p printer) shape(t types.Type) string {
+	switch u := t.Underlying().(type) {
+	case *types.Struct:
+		return structs
+	case *types.Interface:
+		return interfaces
+	default:
+		return p.typ(u)
 	}
-	if json, ok := reflect.StructTag(tag).Lookup("json"); ok {
-		out += fmt.Sprintf(" %q", json)
+}
+
+const (
+	structs    = "struct"
+	interfaces = "interface"
+)
+
+// A part is a field or method of a type, or a variant of a sealed interface.
+type part struct {
+	kind, name, typ string
+	pointer         bool   // only pointers have the method, or are the variant
+	line            string // in the list of the API, except for a variant
+}
+
+// The kinds of part.
+const (
+	field   = "field"
+	method  = "method"
+	variant = "variant"
+)
+
+// parts returns the exported fields of a struct, or the exported methods of an interface.
+func (p printer) parts(named *types.Named) (out []part) {
+	switch u := named.Underlying().(type) {
+	case *types.Struct:
+		for i := range u.NumFields() {
+			f, typ := u.Field(i), p.typ(u.Field(i).Type())
+			line := f.Name() + " " + typ
+			if f.Embedded() {
+				line = "embedded " + typ
+			}
+			if json, ok := reflect.StructTag(u.Tag(i)).Lookup("json"); ok {
+				line += " " + strconv.Quote(json)
+			}
+			if f.Exported() {
+				out = append(out, part{field, f.Name(), typ, false, line})
+			}
+		}
+	case *types.Interface:
+		for m := range u.Methods() {
+			if m.Exported() {
+				out = append(out, part{method, m.Name(), p.typ(m.Type()), false, m.Name() + p.signature(m.Signature())})
+			}
+		}
 	}
 	return out
 }
 
-// sealed reports whether only types of its own package can implement the interface.
-func sealed(i *types.Interface) bool {
+// sealed reports whether t is an interface that only types of its own package can implement.
+func sealed(t types.Type) bool {
+	i, ok := t.Underlying().(*types.Interface)
+	if !ok {
+		return false
+	}
 	for m := range i.Methods() {
 		if !m.Exported() {
 			return true
@@ -169,44 +211,37 @@ func sealed(i *types.Interface) bool {
 }
 
 // variants returns the exported types of the package that implement a sealed interface.
-func (p printer) variants(i *types.Interface) []string {
-	var out []string
+func (p printer) variants(sealed *types.Named) (out []part) {
+	i := sealed.Underlying().(*types.Interface)
 	for _, obj := range exported(p.pkg) {
-		named, ok := obj.Type().(*types.Named)
-		if _, isType := obj.(*types.TypeName); !isType || !ok || named.TypeParams().Len() > 0 || types.IsInterface(named) {
+		named := defined(obj)
+		if named == nil || named.TypeParams().Len() > 0 || types.IsInterface(named) {
 			continue
 		}
 		if types.Implements(named, i) {
-			out = append(out, obj.Name())
+			out = append(out, part{kind: variant, name: obj.Name(), typ: obj.Name()})
 		} else if types.Implements(types.NewPointer(named), i) {
-			out = append(out, "*"+obj.Name())
+			out = append(out, part{kind: variant, name: obj.Name(), typ: "*" + obj.Name(), pointer: true})
 		}
 	}
 	return out
 }
 
-// A method is an exported method of a type, either its own or that of an embedded field.
-type method struct {
-	*types.Func
-	pointer bool // only pointers have it
-}
-
-func (m method) receiver(name string) string {
-	if m.pointer {
-		return "*" + name
-	}
-	return name
-}
-
-func methods(named *types.Named) []method {
+// methods returns the exported methods of a type that is not an interface, those of embedded fields included.
+func (p printer) methods(named *types.Named) (out []part) {
 	if types.IsInterface(named) {
 		return nil
 	}
 	values := types.NewMethodSet(named)
-	var out []method
 	for sel := range types.NewMethodSet(types.NewPointer(named)).Methods() {
-		if f := sel.Obj().(*types.Func); f.Exported() {
-			out = append(out, method{f, values.Lookup(f.Pkg(), f.Name()) == nil})
+		f, receiver := sel.Obj().(*types.Func), named.Obj().Name()
+		pointer := values.Lookup(f.Pkg(), f.Name()) == nil
+		if pointer {
+			receiver = "*" + receiver
+		}
+		if f.Exported() {
+			out = append(out, part{method, f.Name(), p.typ(f.Type()), pointer,
+				"method (" + receiver + ") " + f.Name() + p.signature(f.Signature())})
 		}
 	}
 	return out

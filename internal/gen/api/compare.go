@@ -48,14 +48,17 @@ type comparison struct {
 	// mirrors maps types that are defined as another type of the package, and so have its fields, to that type.
 	mirrors map[string]string
 	// tried is the old package with experimental features, or nil.
-	tried   *types.Package
-	changes []Change
+	tried *types.Package
+	// variants has the new variants of interfaces, which are reported there.
+	variants map[string]bool
+	changes  []Change
 }
 
 // compare returns the differences between two versions of a package. If only one of them has a type, the resulting
 // differences in its fields, methods, constants and constructors are left out.
 func compare(old, new, tried *types.Package, mirrors map[string]string) []Change {
-	c := &comparison{old: printer{old}, new: printer{new}, mirrors: mirrors, tried: tried}
+	c := &comparison{old: printer{old}, new: printer{new}, mirrors: mirrors, tried: tried,
+		variants: map[string]bool{}}
 	for _, o := range exported(old) {
 		if n := new.Scope().Lookup(o.Name()); n != nil {
 			c.object(o, n)
@@ -63,9 +66,8 @@ func compare(old, new, tried *types.Package, mirrors map[string]string) []Change
 			c.add(Breaking, o.Name(), c.old.describe(o)+" is gone")
 		}
 	}
-	variants := c.newVariants()
 	for _, n := range exported(new) {
-		if old.Scope().Lookup(n.Name()) == nil && !c.follows(n, old) && !variants[n.Name()] && !byHand(n) {
+		if old.Scope().Lookup(n.Name()) == nil && !c.follows(n, old) && !c.variants[n.Name()] && !byHand(n) {
 			level := Addition
 			if _, isConst := n.(*types.Const); isConst && namedType(n.Type()) != nil {
 				level = Notable
@@ -125,24 +127,6 @@ func (c *comparison) follows(obj types.Object, other *types.Package) bool {
 	return of != nil && of.Obj().Pkg() == obj.Pkg() && other.Scope().Lookup(of.Obj().Name()) == nil
 }
 
-// newVariants returns the types that are new variants of a sealed interface, because they are reported there.
-func (c *comparison) newVariants() map[string]bool {
-	out := map[string]bool{}
-	for _, o := range exported(c.old.pkg) {
-		before, was := o.Type().Underlying().(*types.Interface)
-		n := c.new.pkg.Scope().Lookup(o.Name())
-		if !was || n == nil {
-			continue
-		}
-		if after, is := n.Type().Underlying().(*types.Interface); is && sealed(before) && sealed(after) {
-			for _, v := range c.new.variants(after) {
-				out[strings.TrimPrefix(v, "*")] = true
-			}
-		}
-	}
-	return out
-}
-
 // describe returns a description of an object.
 func (p printer) describe(obj types.Object) string {
 	switch obj := obj.(type) {
@@ -153,14 +137,11 @@ func (p printer) describe(obj types.Object) string {
 	case *types.Func:
 		return "function " + code(p.typ(obj.Type()))
 	}
-	switch u := obj.Type().Underlying().(type) {
-	case *types.Struct:
-		return "struct"
-	case *types.Interface:
-		return "interface"
-	default:
-		return "type " + code(p.typ(u)) + p.values(obj)
+	shape := p.shape(obj.Type())
+	if shape == structs || shape == interfaces {
+		return shape
 	}
+	return "type " + code(shape) + p.values(obj)
 }
 
 // values returns the constants of a type.
@@ -179,14 +160,16 @@ func (p printer) values(typ types.Object) string {
 
 // object compares two objects with the same name.
 func (c *comparison) object(o, n types.Object) {
-	_, wasType := o.(*types.TypeName)
-	_, isType := n.(*types.TypeName)
-	before, after := c.old.text(o), c.new.text(n)
+	before, after := defined(o), defined(n)
+	was, is := c.old.text(o), c.new.text(n)
+	if _, wasType := o.(*types.TypeName); wasType && was == is {
+		was, is = types.ObjectString(o, c.old.qualify), types.ObjectString(n, c.new.qualify)
+	}
 	switch {
-	case wasType && isType:
-		c.typeName(o.(*types.TypeName), n.(*types.TypeName))
-	case before != after && o.Name() != "AllFeatures": // the features themselves are compared
-		c.became(o.Name(), before, after)
+	case before != nil && after != nil:
+		c.defined(before, after)
+	case was != is && o.Name() != "AllFeatures": // the features themselves are compared
+		c.became(o.Name(), was, is)
 	}
 }
 
@@ -215,171 +198,67 @@ func (c *comparison) became(subject, before, after string) {
 	c.add(Breaking, subject, text)
 }
 
-func (c *comparison) typeName(o, n *types.TypeName) {
-	if o.IsAlias() || n.IsAlias() {
-		if before, after := types.ObjectString(o, c.old.qualify), types.ObjectString(n, c.new.qualify); before != after {
-			c.became(o.Name(), before, after)
-		}
+// defined compares two defined types.
+func (c *comparison) defined(o, n *types.Named) {
+	name := o.Obj().Name()
+	if p, q := c.old.typeParams(o.TypeParams()), c.new.typeParams(n.TypeParams()); p != q {
+		c.became(name, name+p, name+q)
 		return
 	}
-	before, after := o.Type().(*types.Named), n.Type().(*types.Named)
-	if p, q := c.old.typeParams(before.TypeParams()), c.new.typeParams(after.TypeParams()); p != q {
-		c.became(o.Name(), o.Name()+p, n.Name()+q)
-		return
-	}
-	if mirrored, ok := c.mirrors[o.Name()]; ok && c.old.pkg.Scope().Lookup(mirrored) != nil {
+	if mirrored, ok := c.mirrors[name]; ok && c.old.pkg.Scope().Lookup(mirrored) != nil {
 		return // changes are reported there
 	}
-	c.underlying(o.Name(), before.Underlying(), after.Underlying())
-	c.methods(o.Name(), methods(before), methods(after))
+	was, is := c.old.shape(o), c.new.shape(n)
+	if was != is {
+		c.became(name, was, is)
+	} else {
+		c.parts(name, c.old.parts(o), c.new.parts(n), was == interfaces && !sealed(o))
+	}
+	switch {
+	case was == structs && is == structs && types.Comparable(o) && !types.Comparable(n):
+		c.add(Breaking, name, "its values cannot be compared by == any more")
+	case sealed(o) && sealed(n):
+		c.parts(name, c.old.variants(o), c.new.variants(n), false)
+	case was == interfaces && sealed(n):
+		c.add(Breaking, name, "other packages cannot implement it any more")
+	}
+	c.parts(name, c.old.methods(o), c.new.methods(n), false)
 }
 
-func (c *comparison) underlying(name string, o, n types.Type) {
-	switch before := o.(type) {
-	case *types.Struct:
-		if after, ok := n.(*types.Struct); ok {
-			c.fields(name, before, after)
-			if types.Comparable(before) && !types.Comparable(after) {
-				c.add(Breaking, name, "its values cannot be compared by == any more")
+// parts compares the parts of two types. If other packages can implement the old one, they lack new methods.
+func (c *comparison) parts(name string, before, after []part, implemented bool) {
+	find := func(list []part, p part) int {
+		return slices.IndexFunc(list, func(q part) bool { return q.name == p.name })
+	}
+	for _, p := range before {
+		subject, i := name+"."+p.name, find(after, p)
+		switch {
+		case p.kind == variant && (i < 0 || after[i].pointer && !p.pointer):
+			if c.new.pkg.Scope().Lookup(p.name) != nil {
+				c.add(Breaking, name, code(p.typ)+" is no variant any more")
 			}
-			return
-		}
-	case *types.Interface:
-		if after, ok := n.(*types.Interface); ok {
-			c.interfaces(name, before, after)
-			return
-		}
-	}
-	if before, after := c.old.kind(o), c.new.kind(n); before != after {
-		c.became(name, before, after)
-	}
-}
-
-// kind returns an underlying type, without the contents of a struct or interface.
-func (p printer) kind(t types.Type) string {
-	switch t.(type) {
-	case *types.Struct:
-		return "struct"
-	case *types.Interface:
-		return "interface"
-	}
-	return p.typ(t)
-}
-
-// fields compares the exported fields of a struct.
-func (c *comparison) fields(name string, o, n *types.Struct) {
-	before, after := fieldTypes(c.old, o), fieldTypes(c.new, n)
-	for _, f := range before {
-		subject := name + "." + f.name
-		if i := find(after, f.name); i < 0 {
-			c.add(Breaking, subject, "field "+code(f.typ)+" is gone")
-		} else if g := after[i]; f.typ != g.typ {
-			c.became(subject, f.typ, g.typ)
-		}
-	}
-	for _, f := range after {
-		if find(before, f.name) < 0 {
-			c.added(Addition, name+"."+f.name, "new field "+code(f.typ), name+"."+f.name)
-		}
-	}
-}
-
-// A member is a field or method.
-type member struct{ name, typ string }
-
-func find(list []member, name string) int {
-	return slices.IndexFunc(list, func(m member) bool { return m.name == name })
-}
-
-func fieldTypes(p printer, s *types.Struct) []member {
-	var out []member
-	for f := range s.Fields() {
-		if f.Exported() {
-			out = append(out, member{f.Name(), p.typ(f.Type())})
-		}
-	}
-	return out
-}
-
-// methods compares the methods of a type that is not an interface.
-func (c *comparison) methods(name string, o, n []method) {
-	list := func(p printer, methods []method) []member {
-		var out []member
-		for _, m := range methods {
-			out = append(out, member{m.Name(), p.typ(m.Type())})
-		}
-		return out
-	}
-	before, after := list(c.old, o), list(c.new, n)
-	for i, m := range before {
-		subject := name + "." + m.name
-		switch j := find(after, m.name); {
-		case j < 0:
-			c.add(Breaking, subject, "method "+code(m.typ)+" is gone")
-		case m.typ != after[j].typ:
-			c.became(subject, m.typ, after[j].typ)
-		case !o[i].pointer && n[j].pointer:
+		case p.kind == variant && p.pointer && !after[i].pointer:
+			c.add(Silent, name, "the variant "+code(p.typ)+" became "+code(p.name)+
+				"; a case of the pointer matches nothing any more")
+		case p.kind == variant:
+		case i < 0:
+			c.add(Breaking, subject, p.kind+" "+code(p.typ)+" is gone")
+		case p.typ != after[i].typ:
+			c.became(subject, p.typ, after[i].typ)
+		case after[i].pointer && !p.pointer:
 			c.add(Breaking, subject, "only pointers have this method now")
 		}
 	}
-	for _, m := range after {
-		if find(before, m.name) < 0 {
-			c.added(Addition, name+"."+m.name, "new method "+code(m.typ), name+"."+m.name)
-		}
-	}
-}
-
-// interfaces compares the methods of an interface, and the variants of a sealed one.
-func (c *comparison) interfaces(name string, o, n *types.Interface) {
-	list := func(p printer, i *types.Interface) []member {
-		var out []member
-		for m := range i.Methods() {
-			if m.Exported() {
-				out = append(out, member{m.Name(), p.typ(m.Type())})
-			}
-		}
-		return out
-	}
-	before, after := list(c.old, o), list(c.new, n)
-	for _, m := range before {
-		if j := find(after, m.name); j < 0 {
-			c.add(Breaking, name+"."+m.name, "method "+code(m.typ)+" is gone")
-		} else if m.typ != after[j].typ {
-			c.became(name+"."+m.name, m.typ, after[j].typ)
-		}
-	}
-	for _, m := range after {
-		if find(before, m.name) >= 0 {
-			continue
-		}
-		level := Breaking // for types that implement it
-		if sealed(o) {
-			level = Addition
-		}
-		c.add(level, name+"."+m.name, "new method "+code(m.typ))
-	}
-	if !sealed(o) && sealed(n) {
-		c.add(Breaking, name, "other packages cannot implement it any more")
-	}
-	if sealed(o) && sealed(n) {
-		c.variants(name, c.old.variants(o), c.new.variants(n))
-	}
-}
-
-func (c *comparison) variants(name string, before, after []string) {
-	for _, v := range before {
-		typ := strings.TrimPrefix(v, "*")
-		switch {
-		case slices.Contains(after, v) || c.new.pkg.Scope().Lookup(typ) == nil:
-		case slices.Contains(after, typ):
-			c.add(Silent, name, "the variant "+code(v)+" became "+code(typ)+"; a case of the pointer matches nothing any more")
+	for _, p := range after {
+		switch subject := name + "." + p.name; {
+		case find(before, p) >= 0:
+		case p.kind == variant:
+			c.variants[p.name] = true
+			c.added(Notable, name, "new variant "+code(p.typ)+", which switches should have a case for", p.name)
+		case implemented:
+			c.add(Breaking, subject, "new method "+code(p.typ))
 		default:
-			c.add(Breaking, name, code(v)+" is no variant any more")
-		}
-	}
-	for _, v := range after {
-		if !slices.Contains(before, v) && !slices.Contains(before, "*"+v) {
-			c.added(Notable, name, "new variant "+code(v)+", which switches should have a case for", strings.TrimPrefix(v, "*"))
+			c.added(Addition, subject, "new "+p.kind+" "+code(p.typ), subject)
 		}
 	}
 }

@@ -44,13 +44,12 @@ type Report struct {
 func Compare(old, new Version) *Report {
 	todo := new.Todo
 	todo.Idle, todo.Moves = without(todo.Idle, old.Idle), without(todo.Moves, old.Moves)
-	changes := merge(compare(old.Go, new.Go, old.Experimental, mirrors(old.Model, new.Model)),
-		compareWire(old.Model, new.Model, old.Experimental))
+	wire, described := compareWire(old.Model, new.Model, old.Experimental)
+	changes := merge(compare(old.Go, new.Go, old.Experimental, mirrors(old.Model, new.Model)), wire)
 	slices.SortStableFunc(changes, func(a, b Change) int {
 		return cmp.Or(cmp.Compare(a.Level, b.Level), cmp.Compare(a.Subject, b.Subject))
 	})
-	return &Report{Old: old.Name, New: new.Name, Changes: changes, Described: described(old.Model, new.Model),
-		Todo: todo}
+	return &Report{Old: old.Name, New: new.Name, Changes: changes, Described: described, Todo: todo}
 }
 
 // without returns the texts that are not among the old ones.
@@ -181,41 +180,4 @@ func section(b *strings.Builder, title string, lines []string) {
 	for _, line := range lines {
 		b.WriteString(line)
 	}
-}
-
-// described counts the descriptions that both versions have but that differ.
-func described(old, new *model.Package) int {
-	before, after := descriptions(old), descriptions(new)
-	n := 0
-	for name, text := range before {
-		if other, ok := after[name]; ok && other != text {
-			n++
-		}
-	}
-	return n
-}
-
-func descriptions(pkg *model.Package) map[string]string {
-	out := map[string]string{}
-	for _, d := range pkg.Decls {
-		name := d.Base().Go
-		out[name] = d.Base().Doc
-		for _, f := range model.Fields(d) {
-			out[name+"."+f.Go] = f.Doc
-		}
-		switch d := d.(type) {
-		case *model.Enum:
-			for _, v := range d.Values {
-				out[v.Go] = v.Doc
-			}
-		case *model.Union:
-			for _, v := range d.Variants {
-				out[name+" "+v.Go] = v.Doc
-			}
-		}
-	}
-	for _, m := range pkg.Methods {
-		out[m.Const] = m.Doc
-	}
-	return out
 }

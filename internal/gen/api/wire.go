@@ -4,172 +4,243 @@ import (
 	"cmp"
 	"fmt"
 	"go/types"
-	"slices"
 	"strings"
 
 	"github.com/acpgo/sdk/internal/gen/model"
 	"github.com/acpgo/sdk/internal/gen/text"
 )
 
-// wire compares two versions of a model.
-type wire struct {
-	changes []Change
-	tried   *types.Package // the old package with experimental features, or nil
+// A rule says what it means that something Go's types do not show has a value that it had not, lost its value, or has
+// another one. In a text, {new} and {old} are the values, and {name} is what they are about.
+type rule struct {
+	gained, lost, changed effect
+	added                 bool // things without the value can be compared with those that have it
 }
 
-func (w *wire) add(level Level, subject, format string, args ...any) {
-	w.changes = append(w.changes, Change{level, subject, fmt.Sprintf(format, args...)})
+// An effect is the level and text of a change. A change without a text affects nobody.
+type effect struct {
+	level Level
+	text  string
 }
 
-// toggled adds a change if something was switched on, which relaxes what is accepted, or off, which restricts it.
-func (w *wire) toggled(subject string, before, after bool, on, off string) {
-	switch {
-	case after && !before:
-		w.add(OnWire, subject, "%s", on)
-	case before && !after:
-		w.add(Notable, subject, "%s", off)
-	}
+var (
+	description  = &rule{} // only counted
+	experimental = &rule{lost: effect{Promoted, "it was experimental"}}
+	deprecated   = &rule{gained: effect{Notable, "it is deprecated"}, lost: effect{Addition, "it is no longer deprecated"}}
+	required     = &rule{gained: effect{Notable, "the member must be there: it is always written, and refused without"},
+		lost: effect{OnWire, "the member may be left out"}, added: true}
+	constant = &rule{effect{Silent, "its member {name} must be there, and be {new}"},
+		effect{Silent, "its member {name} is no longer always {old}"},
+		effect{Silent, "its member {name} is always {new}, and was {old}"}, true}
+	bounded = &rule{gained: effect{Notable, "its values are bounded by {new}"},
+		lost:    effect{OnWire, "its values are not bounded any more by {old}"},
+		changed: effect{Notable, "its values are bounded by {new}, and were by {old}"}}
+	defaulted  = changed(Notable, "the default is {new}, and was {old}")
+	jsonName   = changed(Silent, "its member is {new}, and was {old}")
+	toldBy     = changed(Silent, "its variants are told apart by {new}, and were by {old}")
+	variantKey = changed(Silent, "as a variant of {name} it is known by {new}, and was by {old}")
+	parameters = changed(Silent, "the parameters of {name} are {new}, and were {old}")
+	result     = changed(Silent, "the result of {name} is {new}, and was {old}")
+	gates      = changed(Notable, "needs {new}, and needed {old}")
+
+	open        = relaxed("other values are part of the protocol", "other values are no part of the protocol any more")
+	nullable    = relaxed("null is part of the protocol", "null is not part of the protocol any more")
+	nullEmpty   = relaxed("null is read as empty", "null is not read as empty any more")
+	nullResult  = relaxed("null is accepted as the result", "null is not accepted as the result any more")
+	badIsAbsent = relaxed("a bad value is read as if it were absent",
+		"a bad value is refused, and not read as if it were absent")
+	badItems = relaxed("bad items are left out", "bad items are refused, and not left out")
+	anyTag   = relaxed("a tag that is not a string is read as if there were none",
+		"a tag that is not a string is refused")
+	ofSession = relaxed("it belongs to a session, and waits for what came before in it",
+		"it belongs to no session any more")
+)
+
+// changed returns the rule for something that always has a value.
+func changed(level Level, text string) *rule { return &rule{changed: effect{level, text}} }
+
+// relaxed returns the rule for something that, if it is set, relaxes what is accepted.
+func relaxed(on, off string) *rule {
+	return &rule{gained: effect{OnWire, on}, lost: effect{Notable, off}}
 }
 
-// marks compares the marks of something that both versions have.
-func (w *wire) marks(subject string, wasExperimental, experimental, wasDeprecated, deprecated bool) {
-	if wasExperimental && !experimental {
-		w.add(Promoted, subject, "it was experimental")
-	}
-	switch {
-	case deprecated && !wasDeprecated:
-		w.add(Notable, subject, "it is deprecated")
-	case wasDeprecated && !deprecated:
-		w.add(Addition, subject, "it is no longer deprecated")
-	}
+// A thing is a part of the protocol, which has the same id in both versions.
+type thing struct {
+	id, owner string // ids
+	subject   string // of changes
 }
 
-// compareWire returns the differences between two versions of a protocol. Declarations, fields and variants that only
-// one of them has are left to the comparison of the Go packages.
-func compareWire(old, new *model.Package, tried *types.Package) []Change {
-	w := &wire{tried: tried}
-	after := map[string]model.Decl{}
-	for _, d := range new.Decls {
-		after[d.Base().Go] = d
-	}
-	for _, before := range old.Decls {
-		if d := after[before.Base().Go]; d != nil {
-			w.decl(before, d)
+// A fact is the value that a version of the protocol has for a rule.
+type fact struct {
+	thing
+	rule        *rule
+	name, value string
+}
+
+// facts has the facts of a version, with their values by thing, rule and name.
+type facts struct {
+	list   []fact
+	things map[string]bool
+	values map[fact]string
+}
+
+// compareWire returns the differences between two versions of a protocol, and the number of differing descriptions.
+// Declarations, fields and variants that only one of them has are left to the comparison of the Go packages.
+func compareWire(old, new *model.Package, tried *types.Package) (changes []Change, described int) {
+	before, after := factsOf(old), factsOf(new)
+	change := func(f fact, was, is string) {
+		e := f.rule.changed
+		switch {
+		case was == is:
+			return
+		case f.rule == description:
+			described++
+		case was == "":
+			e = f.rule.gained
+		case is == "":
+			e = f.rule.lost
+		}
+		if e.text != "" {
+			text := strings.NewReplacer("{new}", is, "{old}", was, "{name}", code(f.name)).Replace(e.text)
+			changes = append(changes, Change{e.level, f.subject, text})
 		}
 	}
-	w.methods(old.Methods, new.Methods)
-	for _, f := range old.Features {
-		i := slices.IndexFunc(new.Features, func(g *model.Feature) bool { return g.Name == f.Name })
-		w.marks(f.Go(), f.Experimental, i < 0 || new.Features[i].Experimental, false, false)
+	for _, f := range before.list {
+		if is, ok := after.value(f); ok || f.rule.added && after.things[f.id] {
+			change(f, f.value, is)
+		}
 	}
-	return w.changes
+	for _, f := range after.list {
+		if _, ok := before.value(f); !ok && f.rule.added && before.things[f.owner] {
+			change(f, "", f.value)
+		}
+	}
+	for _, m := range old.Methods {
+		if !after.things[methodID(m)] {
+			changes = append(changes, Change{Silent, m.Const, describe(m) + " is gone"})
+		}
+	}
+	for _, m := range new.Methods {
+		switch {
+		case before.things[methodID(m)]:
+		case has(tried, m.Const):
+			changes = append(changes, Change{Promoted, m.Const, "new " + describe(m) + ", which was experimental"})
+		default:
+			changes = append(changes, Change{Addition, m.Const, "new " + describe(m)})
+		}
+	}
+	return changes, described
 }
 
-func (w *wire) decl(before, after model.Decl) {
-	name := before.Base().Go
-	o, n := before.Base(), after.Base()
-	w.marks(name, o.Experimental, n.Experimental, o.Deprecated, n.Deprecated)
-	w.fields(name, model.Fields(before), model.Fields(after))
-	switch before := before.(type) {
+func factsOf(pkg *model.Package) *facts {
+	fs := &facts{things: map[string]bool{}, values: map[fact]string{}}
+	for _, d := range pkg.Decls {
+		fs.decl(d)
+	}
+	for _, m := range pkg.Methods {
+		fs.method(m)
+	}
+	for _, f := range pkg.Features {
+		fs.thing(f.Go(), "", f.Go(), "", f.Experimental, false)
+	}
+	return fs
+}
+
+func (fs *facts) thing(id, owner, subject, doc string, isExperimental, isDeprecated bool) thing {
+	t := thing{id, owner, subject}
+	fs.things[id] = true
+	fs.add(t, description, "", doc)
+	fs.set(t, experimental, isExperimental)
+	fs.set(t, deprecated, isDeprecated)
+	return t
+}
+
+func (fs *facts) add(t thing, r *rule, name, value string) {
+	f := fact{t, r, name, value}
+	fs.list = append(fs.list, f)
+	fs.values[f.key()] = value
+}
+
+func (fs *facts) set(t thing, r *rule, value bool) {
+	fs.add(t, r, "", map[bool]string{true: "set"}[value])
+}
+
+// key returns what identifies the fact in both versions.
+func (f fact) key() fact { return fact{thing{id: f.id}, f.rule, f.name, ""} }
+
+// value returns the value that a version has instead of a fact of the other one.
+func (fs *facts) value(f fact) (string, bool) {
+	value, ok := fs.values[f.key()]
+	return value, ok
+}
+
+func (fs *facts) decl(d model.Decl) {
+	c := d.Base()
+	t := fs.thing(c.Go, c.Go, c.Go, c.Doc, c.Experimental, c.Deprecated)
+	for _, f := range model.Fields(d) {
+		fs.field(c.Go, f)
+	}
+	switch d := d.(type) {
 	case *model.Enum:
-		if after, ok := after.(*model.Enum); ok {
-			w.toggled(name, before.Open, after.Open, "other values are part of the protocol",
-				"other values are no part of the protocol any more")
-			for _, v := range before.Values {
-				i := slices.IndexFunc(after.Values, func(o *model.EnumValue) bool { return o.Go == v.Go })
-				if i >= 0 {
-					w.marks(v.Go, v.Experimental, after.Values[i].Experimental, v.Deprecated, after.Values[i].Deprecated)
-				}
-			}
-			w.bounds(name, before.Type, after.Type)
+		fs.set(t, open, d.Open)
+		for _, v := range d.Values {
+			fs.thing(c.Go+" "+v.Go, c.Go, v.Go, v.Doc, v.Experimental, v.Deprecated)
 		}
+		fs.add(t, bounded, "", code(bounds(d.Type)))
 	case *model.Newtype:
-		if after, ok := after.(*model.Newtype); ok {
-			w.bounds(name, before.Type, after.Type)
-		}
+		fs.add(t, bounded, "", code(bounds(d.Type)))
 	case *model.Struct:
-		if after, ok := after.(*model.Struct); ok {
-			w.fixed(name, before, after)
+		for _, f := range d.Fixed {
+			fs.add(t, constant, f.JSON, code(string(f.Value)))
 		}
 	case *model.Union:
-		if after, ok := after.(*model.Union); ok {
-			w.union(before, after)
+		by := "their own members or kinds"
+		if d.Tag != "" {
+			by = "the member " + code(d.Tag)
+		}
+		fs.add(t, toldBy, "", by)
+		fs.set(t, anyTag, d.TagNull || d.TagLenient)
+		for _, v := range d.Variants {
+			its := fs.thing(c.Go+" "+v.Go, c.Go, v.Go, v.Doc, v.Experimental && !d.Experimental, v.Deprecated)
+			key := cmp.Or(code(strings.TrimSpace(v.Tag+v.Key+" "+string(v.KeyValue))), "its kind")
+			fs.add(its, variantKey, c.Go, key)
 		}
 	}
 }
 
-// fixed compares the members that always have the same value, which Go does not show.
-func (w *wire) fixed(owner string, before, after *model.Struct) {
-	find := func(s *model.Struct, name string) *model.Fixed {
-		if i := slices.IndexFunc(s.Fixed, func(f *model.Fixed) bool { return f.JSON == name }); i >= 0 {
-			return s.Fixed[i]
-		}
-		return nil
+func (fs *facts) field(owner string, f *model.Field) {
+	if f.Flat {
+		return
 	}
-	for _, f := range before.Fixed {
-		switch g := find(after, f.JSON); {
-		case g == nil:
-			w.add(Silent, owner, "its member %s is no longer always %s", code(f.JSON), code(string(f.Value)))
-		case string(f.Value) != string(g.Value):
-			w.add(Silent, owner, "its member %s is always %s, and was %s", code(f.JSON), code(string(g.Value)),
-				code(string(f.Value)))
-		}
-	}
-	for _, f := range after.Fixed {
-		if find(before, f.JSON) == nil {
-			w.add(Silent, owner, "its member %s must be there, and be %s", code(f.JSON), code(string(f.Value)))
-		}
-	}
+	t := fs.thing(owner+"."+f.Go, owner, owner+"."+f.Go, f.Doc, f.Experimental, f.Deprecated)
+	fs.add(t, jsonName, "", code(f.JSON))
+	fs.set(t, required, f.Required())
+	fs.set(t, nullable, f.Nullable)
+	fs.set(t, nullEmpty, f.OnNull)
+	fs.set(t, badIsAbsent, f.OnError)
+	fs.set(t, badItems, f.SkipItems)
+	fs.add(t, defaulted, "", cmp.Or(code(string(f.Default)), "none"))
+	fs.add(t, bounded, "", code(bounds(f.Type)))
 }
 
-func (w *wire) fields(owner string, before, after []*model.Field) {
-	for _, f := range before {
-		i := slices.IndexFunc(after, func(g *model.Field) bool { return g.Go == f.Go })
-		if i >= 0 && !f.Flat && !after[i].Flat {
-			w.field(owner+"."+f.Go, f, after[i])
-		}
+func (fs *facts) method(m *model.Method) {
+	t := fs.thing(methodID(m), "", m.Const, m.Doc, m.Experimental, false)
+	fs.add(t, parameters, m.Name, code(m.Params.Base().Go))
+	if m.Request() {
+		fs.add(t, result, m.Name, code(m.Result.Base().Go))
+		fs.set(t, nullResult, m.NullResult)
 	}
-	for _, f := range after {
-		if f.Required() && !slices.ContainsFunc(before, func(g *model.Field) bool { return g.Go == f.Go }) {
-			w.add(Notable, owner+"."+f.Go, mustBe)
-		}
-	}
+	fs.add(t, gates, "", cmp.Or(needs(m), "nothing"))
+	fs.set(t, ofSession, m.Session != nil)
 }
 
-const mustBe = "the member must be there: it is always written, and refused without"
-
-func (w *wire) field(subject string, f, g *model.Field) {
-	if f.JSON != g.JSON {
-		w.add(Silent, subject, "its member is %s, and was %s", code(g.JSON), code(f.JSON))
-	}
-	w.marks(subject, f.Experimental, g.Experimental, f.Deprecated, g.Deprecated)
-	w.toggled(subject, !f.Required(), !g.Required(), "the member may be left out", mustBe)
-	w.toggled(subject, f.Nullable, g.Nullable, "null is part of the protocol", "null is not part of the protocol any more")
-	w.toggled(subject, f.OnNull, g.OnNull, "null is read as empty", "null is not read as empty any more")
-	w.toggled(subject, f.OnError, g.OnError, "a bad value is read as if it were absent",
-		"a bad value is refused, and not read as if it were absent")
-	w.toggled(subject, f.SkipItems, g.SkipItems, "bad items are left out", "bad items are refused, and not left out")
-	if before, after := string(f.Default), string(g.Default); before != after {
-		w.add(Notable, subject, "the default is %s, and was %s", cmp.Or(code(after), "none"), cmp.Or(code(before), "none"))
-	}
-	w.bounds(subject, f.Type, g.Type)
+// methodID identifies a method in both versions.
+func methodID(m *model.Method) string {
+	return fmt.Sprint("method ", m.Name, " ", m.Side, " ", m.Request())
 }
 
 // code returns s as code in Markdown, or "" if s is empty.
 func code(s string) string { return text.Code(s) }
-
-// bounds compares the restrictions on the values of a type.
-func (w *wire) bounds(subject string, before, after model.Type) {
-	switch b, a := code(bounds(before)), code(bounds(after)); {
-	case a == b:
-	case a == "":
-		w.add(OnWire, subject, "its values are not bounded any more by %s", b)
-	case b == "":
-		w.add(Notable, subject, "its values are bounded by %s", a)
-	default:
-		w.add(Notable, subject, "its values are bounded by %s, and were by %s", a, b)
-	}
-}
 
 func bounds(t model.Type) string {
 	var out []string
@@ -192,60 +263,6 @@ func bounds(t model.Type) string {
 	return strings.Join(out, ", ")
 }
 
-func (w *wire) union(before, after *model.Union) {
-	name := before.Go
-	if before.Tag != after.Tag {
-		w.add(Silent, name, "its variants are told apart by %s, and were by %s", tagName(after), tagName(before))
-	}
-	w.toggled(name, before.TagNull || before.TagLenient, after.TagNull || after.TagLenient,
-		"a tag that is not a string is read as if there were none", "a tag that is not a string is refused")
-	for _, v := range before.Variants {
-		i := slices.IndexFunc(after.Variants, func(o *model.Variant) bool { return o.Go == v.Go })
-		if i < 0 {
-			continue
-		}
-		o := after.Variants[i]
-		w.marks(v.Go, v.Experimental && !before.Experimental, o.Experimental, v.Deprecated, o.Deprecated)
-		if v.Tag != o.Tag || v.Key != o.Key || string(v.KeyValue) != string(o.KeyValue) {
-			by := func(v *model.Variant) string {
-				return cmp.Or(code(strings.TrimSpace(v.Tag+v.Key+" "+string(v.KeyValue))), "its kind")
-			}
-			w.add(Silent, v.Go, "as a variant of %s it is known by %s, and was by %s", code(name), by(o), by(v))
-		}
-	}
-}
-
-func tagName(u *model.Union) string {
-	if u.Tag == "" {
-		return "their own members or kinds"
-	}
-	return "the member " + code(u.Tag)
-}
-
-func (w *wire) methods(before, after []*model.Method) {
-	same := func(m *model.Method) func(*model.Method) bool {
-		return func(o *model.Method) bool {
-			return m.Name == o.Name && m.Side == o.Side && m.Request() == o.Request()
-		}
-	}
-	for _, m := range before {
-		if i := slices.IndexFunc(after, same(m)); i < 0 {
-			w.add(Silent, m.Const, "%s is gone", describe(m))
-		} else {
-			w.method(m, after[i])
-		}
-	}
-	for _, m := range after {
-		if !slices.ContainsFunc(before, same(m)) {
-			level, was := Addition, ""
-			if has(w.tried, m.Const) {
-				level, was = Promoted, ", which was experimental"
-			}
-			w.add(level, m.Const, "new %s%s", describe(m), was)
-		}
-	}
-}
-
 // describe returns a description of a method.
 func describe(m *model.Method) string {
 	kind, types := "notification", code(m.Params.Base().Go)
@@ -257,25 +274,6 @@ func describe(m *model.Method) string {
 		out += ", needs " + needs
 	}
 	return out
-}
-
-func (w *wire) method(m, n *model.Method) {
-	w.marks(m.Const, m.Experimental, n.Experimental, false, false)
-	if p, q := m.Params.Base().Go, n.Params.Base().Go; p != q {
-		w.add(Silent, m.Const, "the parameters of %s are %s, and were %s", code(m.Name), code(q), code(p))
-	}
-	if m.Request() {
-		if r, s := m.Result.Base().Go, n.Result.Base().Go; r != s {
-			w.add(Silent, m.Const, "the result of %s is %s, and was %s", code(m.Name), code(s), code(r))
-		}
-		w.toggled(m.Const, m.NullResult, n.NullResult, "null is accepted as the result",
-			"null is not accepted as the result any more")
-	}
-	if before, after := needs(m), needs(n); before != after {
-		w.add(Notable, m.Const, "needs %s, and needed %s", cmp.Or(after, "nothing"), cmp.Or(before, "nothing"))
-	}
-	w.toggled(m.Const, m.Session != nil, n.Session != nil, "it belongs to a session, and waits for what came before in it",
-		"it belongs to no session any more")
 }
 
 // needs lists the capabilities that calls of a method need.
