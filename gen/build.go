@@ -32,8 +32,7 @@ const maxFields = 50_000
 type builder struct {
 	doc      *schema.Document
 	shapes   *schema.Canonical
-	kinds    map[*schema.Node]string
-	allKinds map[*schema.Node]map[string]bool
+	kinds    map[*schema.Node]map[string]bool
 	nulls    map[*schema.Node]bool
 	known    map[*schema.Node]*memberNames
 	placing  map[*schema.Node]bool // the schemas that are being declared in place
@@ -54,7 +53,7 @@ func build(doc *schema.Document) (*model.Package, error) {
 	b := &builder{
 		doc:    doc,
 		shapes: schema.NewCanonical(doc),
-		kinds:  map[*schema.Node]string{}, allKinds: map[*schema.Node]map[string]bool{}, nulls: map[*schema.Node]bool{},
+		kinds:  map[*schema.Node]map[string]bool{}, nulls: map[*schema.Node]bool{},
 		known: map[*schema.Node]*memberNames{}, placing: map[*schema.Node]bool{}, inside: map[*schema.Node]bool{},
 		pkg:   &model.Package{},
 		env:   findEnvelopes(doc),

@@ -12,14 +12,14 @@ import (
 // point changes the optional members through which a value could contain itself to pointers, and reports values that
 // must contain themselves. It changes all such members, so that the result does not depend on the order of definitions.
 func (b *builder) point() {
-	for _, cycle := range cycles(b.pkg.Decls) {
+	for _, cycle := range cycles(b.pkg.Decls, containedIn) {
 		for _, f := range cycleMembers(cycle) {
 			if f.Presence != model.Required || f.Nullable {
 				f.Type = model.Pointer{Elem: f.Type.(model.Named)}
 			}
 		}
 	}
-	for _, cycle := range cycles(b.pkg.Decls) {
+	for _, cycle := range cycles(b.pkg.Decls, containedIn) {
 		var path []string
 		for _, f := range cycleMembers(cycle) {
 			path = append(path, f.Pointer)
@@ -64,12 +64,11 @@ func (b *builder) checkSizes() {
 }
 
 // cycleMembers returns the members through which the declarations of a cycle contain each other.
-func cycleMembers(cycle []model.Decl) []*model.Field {
+func cycleMembers(cycle []model.Decl) (out []*model.Field) {
 	of := map[model.Decl]bool{}
 	for _, d := range cycle {
 		of[d] = true
 	}
-	var out []*model.Field
 	for _, d := range cycle {
 		for _, f := range model.Fields(d) {
 			if of[contained(f)] {
@@ -91,94 +90,81 @@ func contained(f *model.Field) model.Decl {
 	return nil
 }
 
-// cycles returns groups of declarations that contain each other, in the order of decls. It uses Tarjan's algorithm,
-// which takes time proportional to the number of members.
-func cycles(decls []model.Decl) [][]model.Decl {
-	t := &tarjan{index: map[model.Decl]int{}, low: map[model.Decl]int{}, open: map[model.Decl]bool{}}
-	for _, d := range decls {
-		if t.index[d] == 0 {
-			t.visit(d)
-		}
-	}
-	place := map[model.Decl]int{}
-	for i, d := range decls {
-		place[d] = i
-	}
-	byPlace := func(a, b model.Decl) int { return place[a] - place[b] }
-	for _, cycle := range t.found {
-		slices.SortFunc(cycle, byPlace)
-	}
-	slices.SortFunc(t.found, func(a, b []model.Decl) int { return byPlace(a[0], b[0]) })
-	return t.found
-}
-
-type tarjan struct {
-	index, low map[model.Decl]int // index counts from 1
-	open       map[model.Decl]bool
-	stack      []model.Decl
-	found      [][]model.Decl
-}
-
-func (t *tarjan) visit(d model.Decl) {
-	t.index[d] = len(t.index) + 1
-	t.low[d] = t.index[d]
-	t.stack = append(t.stack, d)
-	t.open[d] = true
-	itself := false
+// containedIn returns the declarations whose values are stored inside that of d.
+func containedIn(d model.Decl) (out []model.Decl) {
 	for _, f := range model.Fields(d) {
-		inner := contained(f)
-		switch {
-		case inner == nil:
-		case t.index[inner] == 0:
-			t.visit(inner)
-			t.low[d] = min(t.low[d], t.low[inner])
-		case t.open[inner]:
-			itself = itself || inner == d
-			t.low[d] = min(t.low[d], t.index[inner])
+		if inner := contained(f); inner != nil {
+			out = append(out, inner)
 		}
 	}
-	if t.low[d] < t.index[d] {
-		return
-	}
-	at := len(t.stack) - 1
-	for t.stack[at] != d {
-		at--
-	}
-	cycle := slices.Clone(t.stack[at:])
-	t.stack = t.stack[:at]
-	for _, other := range cycle {
-		t.open[other] = false
-	}
-	if len(cycle) > 1 || itself {
-		t.found = append(t.found, cycle)
-	}
+	return out
 }
 
 // checkUnions reports unions that are variants of themselves, because the depth of such a value is undetermined.
 func (b *builder) checkUnions() {
-	const (
-		open = iota + 1
-		done
-	)
-	state := map[*model.Union]int{}
-	var visit func(u *model.Union)
-	visit = func(u *model.Union) {
-		state[u] = open
-		for _, v := range u.Variants {
-			inner, ok := valueOf(v).(*model.Union)
-			switch {
-			case !ok || state[inner] == done:
-			case state[inner] == open:
+	for _, cycle := range cycles(b.pkg.Decls, variantsOf) {
+		for _, v := range cycle[0].(*model.Union).Variants {
+			if inner := valueOf(v); inner != nil && slices.Contains(cycle, inner) {
 				b.problem(v.Pointer, "the union is a variant of itself")
-			default:
-				visit(inner)
 			}
 		}
-		state[u] = done
 	}
-	for _, d := range b.pkg.Decls {
-		if u, ok := d.(*model.Union); ok && state[u] == 0 {
-			visit(u)
+}
+
+// variantsOf returns the unions that are variants of d.
+func variantsOf(d model.Decl) (out []model.Decl) {
+	if u, ok := d.(*model.Union); ok {
+		for _, v := range u.Variants {
+			if inner, ok := valueOf(v).(*model.Union); ok {
+				out = append(out, inner)
+			}
 		}
 	}
+	return out
+}
+
+// cycles returns groups of declarations that can be reached from each other, in the order of decls. It uses Tarjan's
+// algorithm, which takes linear time.
+func cycles(decls []model.Decl, next func(model.Decl) []model.Decl) (found [][]model.Decl) {
+	index, low := map[model.Decl]int{}, map[model.Decl]int{} // index counts from 1
+	open := map[model.Decl]bool{}
+	var stack []model.Decl
+	var visit func(d model.Decl)
+	visit = func(d model.Decl) {
+		index[d] = len(index) + 1
+		low[d], open[d] = index[d], true
+		at, itself := len(stack), false
+		stack = append(stack, d)
+		for _, inner := range next(d) {
+			if index[inner] == 0 {
+				visit(inner)
+			}
+			if open[inner] {
+				itself = itself || inner == d
+				low[d] = min(low[d], low[inner])
+			}
+		}
+		if low[d] < index[d] {
+			return
+		}
+		cycle := slices.Clone(stack[at:])
+		for _, other := range cycle {
+			open[other] = false
+		}
+		if stack = stack[:at]; len(cycle) > 1 || itself {
+			found = append(found, cycle)
+		}
+	}
+	place := map[model.Decl]int{}
+	for i, d := range decls {
+		if place[d] = i; index[d] == 0 {
+			visit(d)
+		}
+	}
+	byPlace := func(a, b model.Decl) int { return place[a] - place[b] }
+	for _, cycle := range found {
+		slices.SortFunc(cycle, byPlace)
+	}
+	slices.SortFunc(found, func(a, b []model.Decl) int { return byPlace(a[0], b[0]) })
+	return found
 }

@@ -42,7 +42,7 @@ func (b *builder) enumOf(n *schema.Node) *enumShape {
 		values, isList := listedValues(br)
 		kinds, null := br.Kinds()
 		switch {
-		case len(br.Properties) > 0 || len(br.AllOf) > 0 || br.Ref() != "" || br.Not != nil:
+		case len(br.Properties) > 0 || len(br.AllOf) > 0 || br.Ref() != "":
 			return nil
 		case isList:
 			listed = true
@@ -291,35 +291,29 @@ func integerLimit(limit model.Limit, r *big.Rat, t model.Basic) (string, error) 
 
 // integer returns the Go type of an integer by its format.
 func (b *builder) integer(n *schema.Node) model.Basic {
-	switch n.Format {
-	case "int8":
-		return model.Basic{Kind: model.Int, Bits: 8}
-	case "int16":
-		return model.Basic{Kind: model.Int, Bits: 16}
-	case "int32":
-		return model.Basic{Kind: model.Int, Bits: 32}
-	case "int64":
-		return model.Basic{Kind: model.Int, Bits: 64}
-	case "":
-		wide := model.Basic{Kind: model.Int, Bits: 64}
+	if t, ok := integers[n.Format]; ok {
+		return t
+	}
+	if n.Format == "" {
+		wide := integers["int64"]
 		_, signed := wide.Limits()
 		least, err := model.Rational(n.Value("minimum"))
 		most, err2 := model.Rational(n.Value("maximum"))
 		if err == nil && err2 == nil && least.Sign() >= 0 && most.Cmp(new(big.Rat).SetInt(signed)) > 0 {
-			wide.Kind = model.Uint
+			return integers["uint64"]
 		}
 		return wide
-	case "uint8":
-		return model.Basic{Kind: model.Uint, Bits: 8}
-	case "uint16":
-		return model.Basic{Kind: model.Uint, Bits: 16}
-	case "uint32":
-		return model.Basic{Kind: model.Uint, Bits: 32}
-	case "uint64", "uint":
-		return model.Basic{Kind: model.Uint, Bits: 64}
 	}
 	b.problem(n.Pointer, "unknown format %q of an integer", n.Format)
-	return model.Basic{Kind: model.Int, Bits: 64}
+	return integers["int64"]
+}
+
+// integers has the types of integers by their formats.
+var integers = map[string]model.Basic{
+	"int8": {Kind: model.Int, Bits: 8}, "int16": {Kind: model.Int, Bits: 16},
+	"int32": {Kind: model.Int, Bits: 32}, "int64": {Kind: model.Int, Bits: 64},
+	"uint8": {Kind: model.Uint, Bits: 8}, "uint16": {Kind: model.Uint, Bits: 16},
+	"uint32": {Kind: model.Uint, Bits: 32}, "uint64": {Kind: model.Uint, Bits: 64}, "uint": {Kind: model.Uint, Bits: 64},
 }
 
 // presence determines how Go represents the absence of f.

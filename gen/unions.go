@@ -1067,51 +1067,34 @@ func (b *builder) choiceMembers(out *memberNames, form *schema.Node) {
 // kindOf returns the JSON kind of all values of a form, or "any". It returns "" for a choice whose kind is being
 // determined.
 func (b *builder) kindOf(form *schema.Node) string {
-	if kind, ok := b.kinds[form]; ok {
-		return kind
+	kinds := slices.Collect(maps.Keys(b.kindsOf(form)))
+	switch len(kinds) {
+	case 0:
+		return ""
+	case 1:
+		return kinds[0]
 	}
-	b.kinds[form] = ""
-	kind := "any"
-	if kinds, _ := form.Kinds(); len(kinds) == 1 {
-		kind = kinds[0]
-	} else if branches := form.Branches(); len(branches) > 0 {
-		kind = ""
-		for _, n := range branches {
-			br, _ := b.form(n)
-			if br == nil {
-				continue
-			}
-			switch inner := b.kindOf(br); {
-			case inner == "" || inner == kind:
-			case kind == "":
-				kind = inner
-			default:
-				kind = "any"
-			}
-		}
-	}
-	b.kinds[form] = kind
-	return kind
+	return "any"
 }
 
 // kindsOf returns the JSON kinds of the values of a form without null, or "any". It returns none for a choice whose
 // kinds are being determined.
 func (b *builder) kindsOf(form *schema.Node) map[string]bool {
-	if kinds, ok := b.allKinds[form]; ok {
+	if kinds, ok := b.kinds[form]; ok {
 		return kinds
 	}
 	out := map[string]bool{}
-	b.allKinds[form] = out
-	if kind := b.kindOf(form); kind != "any" && kind != "" {
-		out[kind] = true
-		return out
-	}
+	b.kinds[form] = out
+	kinds, _ := form.Kinds()
 	branches := form.Branches()
-	if len(branches) == 0 {
+	switch {
+	case len(kinds) == 1:
+		out[kinds[0]] = true
+	case len(branches) == 0:
 		out["any"] = true
 	}
 	for _, n := range branches {
-		if br, _ := b.form(n); br != nil {
+		if br, _ := b.form(n); br != nil && len(kinds) != 1 {
 			maps.Copy(out, b.kindsOf(br))
 		}
 	}

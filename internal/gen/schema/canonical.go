@@ -9,9 +9,9 @@ package schema
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -180,7 +180,7 @@ func (c *Canonical) withoutNull(form *Node) (*Node, bool) {
 		if len(rest) == 0 {
 			return nil, true
 		}
-		if len(rest) == 1 && len(form.asserted()) == 1 {
+		if len(rest) == 1 && len(form.Asserted()) == 1 {
 			return rest[0], true
 		}
 		out := form.clone()
@@ -199,7 +199,7 @@ func (c *Canonical) withoutNull(form *Node) (*Node, bool) {
 	out := form.clone()
 	out.types = slices.DeleteFunc(slices.Clone(form.types), func(t string) bool { return t == "null" })
 	if len(out.types) == 0 {
-		for _, k := range form.asserted() {
+		for _, k := range form.Asserted() {
 			if k != "type" && k != "const" && k != "enum" {
 				c.problem(form.At(k), "it has no Go shape on null")
 			}
@@ -365,9 +365,7 @@ func (c *Canonical) whole(n *Node) *Node {
 
 // annotated returns a schema at the place of n that does not restrict values, with n's description.
 func (c *Canonical) annotated(n *Node) *Node {
-	out := &Node{Pointer: n.Pointer, plain: map[string]json.RawMessage{}, at: map[string]string{}}
-	out.annotate(n)
-	return out
+	return &Node{Pointer: n.Pointer, Annotations: n.Annotations}
 }
 
 // intersect returns the schema of the values that a and b have in common, with the place and description of a.
@@ -405,8 +403,8 @@ func (c *Canonical) merge(n *Node, all []*Node) *Node {
 			}
 			continue
 		}
-		for _, k := range p.keywords {
-			c.add(out, p, k)
+		for _, w := range p.words {
+			c.add(out, p, w.name)
 		}
 		c.checkRest(p, all[:i])
 		c.checkRest(p, all[i+1:])
@@ -421,7 +419,7 @@ func (c *Canonical) merge(n *Node, all []*Node) *Node {
 func (c *Canonical) never(n *Node, at string) *Node {
 	out := c.annotated(n)
 	out.Bool = new(bool)
-	out.at[""] = at
+	out.reason = at
 	return out
 }
 
@@ -479,24 +477,21 @@ func (c *Canonical) add(out, p *Node, keyword string) {
 		c.addProperties(out, p)
 	case "required":
 		c.addRequired(out, p)
-	case "additionalProperties":
-		out.AdditionalProperties = c.bothOrOne(out.AdditionalProperties, p.AdditionalProperties)
-	case "unevaluatedProperties":
-		out.UnevaluatedProperties = c.bothOrOne(out.UnevaluatedProperties, p.UnevaluatedProperties)
-	case "items":
-		out.Items = c.bothOrOne(out.Items, p.Items)
-	case "prefixItems":
-		out.PrefixItems = c.one(out, p, keyword, out.PrefixItems, p.PrefixItems)
-	case "oneOf":
-		out.OneOf = c.one(out, p, keyword, out.OneOf, p.OneOf)
-	case "anyOf":
-		out.AnyOf = c.one(out, p, keyword, out.AnyOf, p.AnyOf)
-	case "not":
-		nots := p.nots
-		if p.Not != nil {
-			nots = []*Node{p.Not}
+	case "additionalProperties", "unevaluatedProperties", "items":
+		a, b := out.field(keyword).(**Node), p.field(keyword).(**Node)
+		if *a == nil {
+			*a = *b
+		} else {
+			*a = c.intersect(*a, *b)
 		}
-		out.nots = unite(out.nots, nots, itself)
+	case "prefixItems", "oneOf", "anyOf":
+		a, b := out.field(keyword).(*[]*Node), p.field(keyword).(*[]*Node)
+		if len(*a) > 0 && (*a)[0] != (*b)[0] {
+			c.clash(out, p, keyword)
+		}
+		*a = *b
+	case "not":
+		out.not = unite(out.not, p.not, itself)
 		out.except = unite(out.except, p.except, ValueKey)
 	case "format":
 		if had && out.Format != p.Format {
@@ -533,7 +528,7 @@ func (c *Canonical) addProperties(out, p *Node) {
 func (c *Canonical) addRequired(out, p *Node) {
 	if len(out.Required) == 0 {
 		out.Required = p.Required
-		out.plain["required"] = p.plain["required"]
+		out.word("required").raw = p.Value("required")
 		return
 	}
 	if len(out.Required)+len(p.Required) > 2*model.MaxMembers {
@@ -550,22 +545,7 @@ func (c *Canonical) addRequired(out, p *Node) {
 	for i, name := range out.Required {
 		quoted[i] = strconv.Quote(name)
 	}
-	out.plain["required"] = json.RawMessage("[" + strings.Join(quoted, ",") + "]")
-}
-
-func (c *Canonical) bothOrOne(a, b *Node) *Node {
-	if a == nil {
-		return b
-	}
-	return c.intersect(a, b)
-}
-
-// one returns the list that only one of the two schemas can have.
-func (c *Canonical) one(out, p *Node, keyword string, a, b []*Node) []*Node {
-	if len(a) > 0 && a[0] != b[0] {
-		c.clash(out, p, keyword)
-	}
-	return b
+	out.word("required").raw = json.RawMessage("[" + strings.Join(quoted, ",") + "]")
 }
 
 func (c *Canonical) clash(out, p *Node, keyword string) {
@@ -574,7 +554,7 @@ func (c *Canonical) clash(out, p *Node, keyword string) {
 
 // addPlain merges a keyword whose value is kept as written, such as a bound.
 func (c *Canonical) addPlain(out, p *Node, keyword string) {
-	a, b := out.plain[keyword], p.plain[keyword]
+	a, b := out.Value(keyword), p.Value(keyword)
 	switch {
 	case b == nil:
 		return
@@ -585,7 +565,7 @@ func (c *Canonical) addPlain(out, p *Node, keyword string) {
 			c.clash(out, p, keyword)
 		}
 	}
-	out.plain[keyword] = b
+	out.word(keyword).raw = b
 }
 
 // narrower returns the more restrictive bound, or reports that neither is.
@@ -747,22 +727,16 @@ func (c *Canonical) finish(w *Node) *Node {
 		return w
 	}
 	out := w.clone()
-	for _, k := range out.keywords {
-		out.at[k] = w.At(k)
-	}
 	c.unevaluated(out)
-	nots := out.nots
-	if out.Not != nil {
-		nots = []*Node{out.Not}
-	}
-	out.Not, out.nots = nil, nil
+	nots := out.not
+	out.not = nil
 	for _, not := range nots {
 		c.negate(out, not)
 	}
 	if c.settle(out); out.Bool != nil {
 		return out
 	}
-	if len(out.nots)+len(out.except) == 0 {
+	if len(out.not)+len(out.except) == 0 {
 		out.forget("not")
 	}
 	for _, name := range out.Required {
@@ -808,7 +782,7 @@ func (c *Canonical) negate(out, not *Node) {
 		}
 		return
 	}
-	asserted := not.asserted()
+	asserted := not.Asserted()
 	only := func(some ...string) bool {
 		return !slices.ContainsFunc(asserted, func(k string) bool { return !slices.Contains(some, k) })
 	}
@@ -840,8 +814,8 @@ func (c *Canonical) negate(out, not *Node) {
 			return
 		}
 	}
-	out.nots = unite(out.nots, []*Node{not}, itself)
-	out.at["not"] = not.Pointer
+	out.not = unite(out.not, []*Node{not}, itself)
+	out.word("not").at = not.Pointer
 }
 
 // negateMember merges a not that is about one member of objects into the member's schema, and reports whether it did.
@@ -863,7 +837,7 @@ func (c *Canonical) negateMember(out, not *Node) bool {
 	if schema == nil || schema.Any() {
 		allowed = &Node{Pointer: not.Pointer, Bool: new(bool)}
 	} else {
-		allowed = &Node{Pointer: not.Pointer, Not: schema, plain: map[string]json.RawMessage{}, at: map[string]string{}}
+		allowed = &Node{Pointer: not.Pointer, not: []*Node{schema}}
 		allowed.say("not", not.Pointer)
 	}
 	i := slices.IndexFunc(out.Properties, func(p Property) bool { return p.Name == name })
@@ -877,7 +851,7 @@ func (c *Canonical) negateMember(out, not *Node) bool {
 		out.Properties = append(out.Properties, Property{name, allowed})
 	}
 	if rest := out.AdditionalProperties; rest == nil && !out.Has("properties") {
-		out.AdditionalProperties = c.annotated(&Node{Pointer: not.Pointer}) // no members are named, so all are kept
+		out.AdditionalProperties = &Node{Pointer: not.Pointer} // no members are named, so all are kept
 		out.say("additionalProperties", not.Pointer)
 	}
 	out.say("properties", not.Pointer)
@@ -946,7 +920,7 @@ func (c *Canonical) impossible(n *Node) bool {
 	if n.Bool != nil {
 		return !*n.Bool
 	}
-	if c.open[n] || len(n.AllOf) == 0 && n.Not == nil {
+	if c.open[n] || len(n.AllOf) == 0 && n.not == nil {
 		return false
 	}
 	form := c.Of(n)
@@ -959,7 +933,7 @@ func (c *Canonical) byKind(out *Node) *Node {
 	if slices.Contains(kinds, "number") {
 		kinds = slices.DeleteFunc(kinds, func(t string) bool { return t == "integer" })
 	}
-	if len(kinds) == 5 && null && len(out.asserted()) == 1 {
+	if len(kinds) == 5 && null && len(out.Asserted()) == 1 {
 		return c.annotated(out) // any value
 	}
 	if len(kinds) <= 1 {
@@ -978,15 +952,13 @@ func (c *Canonical) byKind(out *Node) *Node {
 	}
 	used := map[string]bool{"type": true}
 	for _, kind := range kinds {
-		br := c.annotated(out)
-		br.annotate(&Node{})
+		br := &Node{Pointer: out.Pointer}
 		br.types = []string{kind}
 		br.say("type", out.At("type"))
-		for _, k := range out.keywords {
-			if keywordOf(k, kind) {
-				used[k] = true
-				c.add(br, out, k)
-				br.at[k] = out.At(k)
+		for _, w := range out.words {
+			if keywordOf(w.name, kind) {
+				used[w.name] = true
+				c.add(br, out, w.name)
 			}
 		}
 		if except := slices.DeleteFunc(slices.Clone(out.except), func(v json.RawMessage) bool {
@@ -997,8 +969,8 @@ func (c *Canonical) byKind(out *Node) *Node {
 		}
 		choice.AnyOf = append(choice.AnyOf, br)
 	}
-	used["not"] = len(out.nots) == 0
-	for _, k := range out.asserted() {
+	used["not"] = len(out.not) == 0
+	for _, k := range out.Asserted() {
 		if !used[k] {
 			c.problem(out.At(k), "beside several types it has no Go shape")
 		}
@@ -1029,7 +1001,7 @@ func keywordOf(keyword, kind string) bool {
 // choice merges the keywords next to a choice into each branch, unless they are about members.
 func (c *Canonical) choice(out *Node) *Node {
 	isObject := slices.Equal(out.types, []string{"object"})
-	beside := slices.DeleteFunc(out.asserted(), func(k string) bool {
+	beside := slices.DeleteFunc(out.Asserted(), func(k string) bool {
 		switch k {
 		case "oneOf", "anyOf":
 			return true
@@ -1098,9 +1070,6 @@ func (c *Canonical) Distribute(form *Node) *Node {
 	rest.OneOf, rest.AnyOf = nil, nil
 	rest.forget("oneOf")
 	rest.forget("anyOf")
-	for _, k := range rest.keywords {
-		rest.at[k] = form.At(k)
-	}
 	out := c.annotated(form)
 	out.Discriminator = form.Discriminator
 	keyword := "anyOf"
@@ -1132,9 +1101,7 @@ func (c *Canonical) Undistributed(br *Node) *Node {
 
 // Choice returns the form that is only the choice between the given branches of n.
 func (c *Canonical) Choice(n *Node, branches []*Node) *Node {
-	out := c.annotated(n)
-	out.annotate(&Node{})
-	out.AnyOf = branches
+	out := &Node{Pointer: n.Pointer, AnyOf: branches}
 	out.say("anyOf", n.Pointer)
 	c.forms[out], c.full[out] = out, out
 	return out
@@ -1151,7 +1118,7 @@ func (c *Canonical) Members(form *Node) []Property {
 		known[name] = len(out)
 		m := form.AdditionalProperties
 		if m == nil {
-			m = c.annotated(&Node{Pointer: form.At("required")})
+			m = &Node{Pointer: form.At("required")}
 		}
 		out = append(slices.Clip(out), Property{name, m})
 	}
@@ -1181,10 +1148,10 @@ func (c *Canonical) Forbid(form *Node, name string) *Node {
 
 // Pin returns the schema of the objects that have the value as a member.
 func (c *Canonical) Pin(n *Node, name string, value json.RawMessage) *Node {
-	constant := c.annotated(&Node{Pointer: n.Pointer})
+	constant := &Node{Pointer: n.Pointer}
 	constant.Const = value
 	constant.say("const", n.Pointer)
-	pin := c.annotated(&Node{Pointer: n.Pointer})
+	pin := &Node{Pointer: n.Pointer}
 	pin.Properties = []Property{{name, constant}}
 	pin.say("properties", n.Pointer)
 	return c.intersect(n, pin)
@@ -1192,7 +1159,7 @@ func (c *Canonical) Pin(n *Node, name string, value json.RawMessage) *Node {
 
 // Group returns the schema of the objects that fit one of the branches and have the member besides.
 func (c *Canonical) Group(n *Node, name string, member *Node, branches []*Node) *Node {
-	out := c.annotated(&Node{Pointer: n.Pointer})
+	out := &Node{Pointer: n.Pointer}
 	out.types, out.AnyOf = []string{"object"}, branches
 	out.Properties, out.Required = []Property{{name, member}}, []string{name}
 	for _, keyword := range []string{"type", "properties", "required", "anyOf"} {
@@ -1206,9 +1173,6 @@ func (c *Canonical) WithoutMember(form *Node, name string) *Node {
 	out := form.clone()
 	out.Properties = slices.DeleteFunc(slices.Clone(form.Properties), func(p Property) bool { return p.Name == name })
 	out.Required = slices.DeleteFunc(slices.Clone(form.Required), func(n string) bool { return n == name })
-	for _, k := range out.keywords {
-		out.at[k] = form.At(k)
-	}
 	c.forms[out], c.full[out] = out, out
 	return out
 }
@@ -1221,7 +1185,7 @@ func (c *Canonical) flatten(form *Node) *Node {
 	for _, br := range form.Branches() {
 		p := c.split(br)
 		if len(p.own) == 1 && len(p.refs) == 0 && br.Title == "" {
-			if w := c.Of(br); w != nil && w.Bool == nil && len(w.Branches()) > 0 && len(w.asserted()) == 1 && !c.demands(w) {
+			if w := c.Of(br); w != nil && w.Bool == nil && len(w.Branches()) > 0 && len(w.Asserted()) == 1 && !c.demands(w) {
 				if len(w.OneOf) == 0 || len(form.OneOf) > 0 || c.disjoint(w) {
 					out = append(out, w.Branches()...)
 					continue
@@ -1324,7 +1288,7 @@ func (c *Canonical) expandValues(branches []*Node) ([]*Node, bool) {
 		if p := c.split(br); len(p.own) == 0 && len(p.refs) == 1 {
 			w := c.whole(c.doc.Def(p.refs[0]))
 			if len(w.Branches()) > 0 {
-				if len(w.asserted()) > 1 {
+				if len(w.Asserted()) > 1 {
 					return nil, false
 				}
 				inner = w.Branches()
@@ -1358,80 +1322,52 @@ func (n *Node) scalar() bool {
 // clone returns a copy of n whose keywords can be changed.
 func (n *Node) clone() *Node {
 	out := *n
-	out.keywords = slices.Clone(n.keywords)
-	out.plain = map[string]json.RawMessage{}
-	maps.Copy(out.plain, n.plain)
-	out.at = map[string]string{}
-	maps.Copy(out.at, n.at)
+	out.words = slices.Clone(n.words)
 	return &out
 }
 
-// annotate copies the keywords of from that only describe values.
-func (n *Node) annotate(from *Node) {
-	n.Title, n.Description, n.Default, n.Deprecated, n.Discriminator = from.Title, from.Description, from.Default,
-		from.Deprecated, from.Discriminator
-	n.Mapping = from.Mapping
-	n.Method, n.Side = from.Method, from.Side
-	n.DefaultOnError, n.DefaultOnNull, n.SkipInvalidItems = from.DefaultOnError, from.DefaultOnNull, from.SkipInvalidItems
-}
-
-// say records that n has the keyword, at the given place.
+// say records that n has the keyword, and its place if it is new.
 func (n *Node) say(keyword, at string) {
 	if !n.Has(keyword) {
-		n.keywords = append(n.keywords, keyword)
-	}
-	if n.at[keyword] == "" {
-		n.at[keyword] = at
+		n.words = append(n.words, word{name: keyword, at: at})
 	}
 }
 
 // forget removes a keyword.
 func (n *Node) forget(keyword string) {
-	n.keywords = slices.DeleteFunc(n.keywords, func(k string) bool { return k == keyword })
-	delete(n.plain, keyword)
-	delete(n.at, keyword)
+	n.words = slices.DeleteFunc(n.words, func(w word) bool { return w.name == keyword })
 }
 
-// asserted returns the keywords that restrict values.
-func (n *Node) asserted() []string {
-	var out []string
-	for _, k := range n.keywords {
-		if keywords[k] == asserts {
-			out = append(out, k)
+// Asserted returns the keywords of n that restrict the values that it accepts.
+func (n *Node) Asserted() (out []string) {
+	for _, w := range n.words {
+		if keywords[w.name] == asserts {
+			out = append(out, w.name)
 		}
 	}
 	return out
 }
 
-// Asserted returns the keywords of n that restrict the values that it accepts.
-func (n *Node) Asserted() []string { return n.asserted() }
-
 // describes reports whether n has an annotation that determines its type.
-func (n *Node) describes() bool { return n.Format != "" || n.plain["contentEncoding"] != nil }
+func (n *Node) describes() bool { return n.Format != "" || n.Value("contentEncoding") != nil }
 
 // Except returns the values that not excludes.
 func (n *Node) Except() []json.RawMessage { return n.except }
 
 // Forbidden reports whether the canonical form is the schema false.
-func (n *Node) Forbidden() bool { return n.Bool != nil && !*n.Bool && (n.forbidden || n.at == nil) }
+func (n *Node) Forbidden() bool { return n.Bool != nil && !*n.Bool && (n.forbidden || n.reason == "") }
 
 // Impossible reports whether no value fits the canonical form, and returns the place of the keyword that is the reason.
 func (n *Node) Impossible() (at string, ok bool) {
 	if n.Bool == nil || *n.Bool {
 		return "", false
 	}
-	if at := n.at[""]; at != "" {
-		return at, true
-	}
-	return n.Pointer, true
+	return cmp.Or(n.reason, n.Pointer), true
 }
 
 // At returns the place of a keyword of n.
 func (n *Node) At(keyword string) string {
-	if at := n.at[keyword]; at != "" {
-		return at
-	}
-	return n.Pointer + "/" + Escape(keyword)
+	return cmp.Or(n.word(keyword).at, n.Pointer+"/"+Escape(keyword))
 }
 
 // ValueAt returns the place of a value that const or enum lists.

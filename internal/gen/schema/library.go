@@ -14,7 +14,7 @@ import (
 func (n *Node) read() error {
 	texts := map[string]json.RawMessage{}
 	for _, keyword := range []string{"$ref", "title", "description", "format", "required", "type"} {
-		if value, ok := n.plain[keyword]; ok {
+		if value := n.Value(keyword); value != nil {
 			texts[keyword] = value
 		}
 	}

@@ -65,6 +65,28 @@ var keywords = withBounds(map[string]role{
 	"oneOf": asserts, "anyOf": asserts, "allOf": asserts, "not": asserts,
 })
 
+// fields has the fields for the values of keywords. The other values are kept as they are.
+var fields = map[string]func(n *Node) any{
+	"properties":                       func(n *Node) any { return &n.Properties },
+	"items":                            func(n *Node) any { return &n.Items },
+	"additionalProperties":             func(n *Node) any { return &n.AdditionalProperties },
+	"unevaluatedProperties":            func(n *Node) any { return &n.UnevaluatedProperties },
+	"prefixItems":                      func(n *Node) any { return &n.PrefixItems },
+	"oneOf":                            func(n *Node) any { return &n.OneOf },
+	"anyOf":                            func(n *Node) any { return &n.AnyOf },
+	"allOf":                            func(n *Node) any { return &n.AllOf },
+	"not":                              func(n *Node) any { return &n.not },
+	"const":                            func(n *Node) any { return &n.Const },
+	"enum":                             func(n *Node) any { return &n.Enum },
+	"default":                          func(n *Node) any { return &n.Default },
+	"deprecated":                       func(n *Node) any { return &n.Deprecated },
+	"x-method":                         func(n *Node) any { return &n.Method },
+	"x-side":                           func(n *Node) any { return &n.Side },
+	"x-deserialize-default-on-error":   func(n *Node) any { return &n.DefaultOnError },
+	"x-deserialize-default-on-null":    func(n *Node) any { return &n.DefaultOnNull },
+	"x-deserialize-skip-invalid-items": func(n *Node) any { return &n.SkipInvalidItems },
+}
+
 // roleOf returns the role of a keyword. Keywords of other tools begin with x-. Unknown x-deserialize- keywords of ACP
 // could change how values are read.
 func roleOf(keyword string) role {
@@ -153,7 +175,7 @@ func (w *walker) schema(at string, depth int) (*Node, error) {
 	if err := w.counted(1); err != nil {
 		return nil, err
 	}
-	n := &Node{Pointer: at, plain: map[string]json.RawMessage{}}
+	n := &Node{Pointer: at}
 	token, err := w.dec.Token()
 	if err != nil {
 		return nil, notJSON(at, err)
@@ -172,11 +194,8 @@ func (w *walker) schema(at string, depth int) (*Node, error) {
 		return nil, &Error{Pointer: at, Msg: fmt.Sprintf("a schema must be an object or a boolean, not %v", token)}
 	}
 	if n.ignoresPatterns { // the members that these allow are kept as they are
-		any := true
-		n.AdditionalProperties = &Node{Pointer: at + "/patternProperties", Bool: &any, plain: map[string]json.RawMessage{}}
-		if !n.Has("additionalProperties") {
-			n.keywords = append(n.keywords, "additionalProperties")
-		}
+		n.AdditionalProperties = &Node{Pointer: at + "/patternProperties", Bool: new(true)}
+		n.say("additionalProperties", at+"/additionalProperties")
 	}
 	if err := n.read(); err != nil {
 		w.problems = append(w.problems, &Error{Pointer: at, Msg: "not a JSON Schema", Err: err})
@@ -194,7 +213,7 @@ func (w *walker) schema(at string, depth int) (*Node, error) {
 	if kept := slices.DeleteFunc(slices.Clone(n.Required), ignored); len(kept) < len(n.Required) {
 		if n.Required = kept; len(kept) == 0 {
 			n.forget("required")
-		} else if n.plain["required"], err = json.Marshal(kept); err != nil {
+		} else if n.word("required").raw, err = json.Marshal(kept); err != nil {
 			return nil, err
 		}
 	}
@@ -215,87 +234,82 @@ func (w *walker) keyword(n *Node, name string, depth int) (err error) {
 		n.ignoresPatterns = n.ignoresPatterns || name == "patternProperties"
 		return w.value(at, new(json.RawMessage))
 	}
-	n.keywords = append(n.keywords, name)
+	n.say(name, at)
 	switch name {
 	case "$defs", "definitions":
 		defs, err := w.properties(at, depth)
 		w.defs = append(w.defs, defs...)
 		return err
-	case "properties":
-		n.Properties, err = w.properties(at, depth)
-	case "items":
-		n.Items, err = w.schema(at, depth+1)
-	case "additionalProperties":
-		n.AdditionalProperties, err = w.schema(at, depth+1)
-	case "unevaluatedProperties":
-		n.UnevaluatedProperties, err = w.schema(at, depth+1)
 	case "not":
-		n.Not, err = w.schema(at, depth+1)
+		n.not = []*Node{nil}
+		n.not[0], err = w.schema(at, depth+1)
+		return err
 	case "propertyNames":
 		_, err = w.schema(at, depth+1)
-	case "prefixItems":
-		n.PrefixItems, err = w.list(at, depth)
-	case "oneOf":
-		n.OneOf, err = w.list(at, depth)
-	case "anyOf":
-		n.AnyOf, err = w.list(at, depth)
-	case "allOf":
-		n.AllOf, err = w.list(at, depth)
-	case "const":
-		err = w.raw(at, &n.Const)
-	case "default":
-		err = w.raw(at, &n.Default)
-	case "enum":
-		if err = w.value(at, &n.Enum); err != nil {
+		return err
+	case "discriminator":
+		return w.discriminator(at, n)
+	}
+	switch field := n.field(name).(type) {
+	case *[]Property:
+		*field, err = w.properties(at, depth)
+	case **Node:
+		*field, err = w.schema(at, depth+1)
+	case *[]*Node:
+		*field, err = w.list(at, depth)
+	case *json.RawMessage:
+		err = w.raw(at, field)
+	case *[]json.RawMessage:
+		if err = w.value(at, field); err != nil {
 			return err
 		}
-		if n.Enum != nil && len(n.Enum) == 0 {
+		if *field != nil && len(*field) == 0 {
 			w.problem(at, "must not be empty")
 		}
-		err = w.counted(len(n.Enum))
-	case "deprecated":
-		err = w.value(at, &n.Deprecated)
-	case "x-method":
-		err = w.value(at, &n.Method)
-	case "x-side":
-		err = w.value(at, &n.Side)
-	case "x-deserialize-default-on-error":
-		err = w.value(at, &n.DefaultOnError)
-	case "x-deserialize-default-on-null":
-		err = w.value(at, &n.DefaultOnNull)
-	case "x-deserialize-skip-invalid-items":
-		err = w.value(at, &n.SkipInvalidItems)
-	case "discriminator":
-		err = w.discriminator(at, n)
+		err = w.counted(len(*field))
+	case nil:
+		err = w.plain(at, n, name)
 	default:
-		if roleOf(name) == unknown {
-			w.problems = append(w.problems, &Error{Pointer: at, Err: ErrKeyword})
-		}
-		var rest json.RawMessage
-		err = w.value(at, &rest)
-		n.plain[name] = rest
-		if err == nil {
-			w.plain(at, name, rest)
-		}
-		if name == "$id" && n.Pointer != "" {
-			w.problem(at, "an id within the document would change what references mean")
-		}
+		err = w.value(at, field)
 	}
 	return err
 }
 
-// plain reports a value that the keyword cannot have, wherever it is, even in a branch that has no effect.
-func (w *walker) plain(at, keyword string, value json.RawMessage) {
-	var err error
+// field returns a pointer to the field for a keyword, or nil if there is none.
+func (n *Node) field(keyword string) any {
+	if field := fields[keyword]; field != nil {
+		return field(n)
+	}
+	return nil
+}
+
+// plain reads the value of a keyword that has no field. It reports a value that the keyword cannot have, even in a
+// branch that has no effect.
+func (w *walker) plain(at string, n *Node, keyword string) error {
+	report := func(err error) {
+		if err != nil {
+			w.problems = append(w.problems, &Error{Pointer: at, Err: err})
+		}
+	}
+	if roleOf(keyword) == unknown {
+		report(ErrKeyword)
+	}
+	var value json.RawMessage
+	err := w.value(at, &value)
+	if n.word(keyword).raw = value; err != nil {
+		return err
+	}
 	if i := slices.IndexFunc(model.BoundKeywords[:],
 		func(k model.BoundKeyword) bool { return k.Keyword == keyword }); i >= 0 {
-		err = checkLimit(model.BoundKeywords[i].Limit, value)
-	} else if keyword == "contentEncoding" || keyword == "$comment" || keyword == "$schema" {
-		err = checkText(value)
+		report(checkLimit(model.BoundKeywords[i].Limit, value))
+	} else if isText := keyword == "contentEncoding" || keyword == "$comment" || keyword == "$schema"; isText &&
+		KindOfValue(value) != "string" {
+		report(errors.New("must be a string"))
 	}
-	if err != nil {
-		w.problems = append(w.problems, &Error{Pointer: at, Err: err})
+	if keyword == "$id" && n.Pointer != "" {
+		w.problem(at, "an id within the document would change what references mean")
 	}
+	return nil
 }
 
 // checkLimit returns an error if the value of a keyword that restricts values is invalid.
@@ -310,13 +324,6 @@ func checkLimit(limit model.Limit, value json.RawMessage) error {
 		return err
 	case (limit == model.Least || limit == model.Most) && (number.Sign() < 0 || !number.IsInt()):
 		return errors.New("must be a number of things")
-	}
-	return nil
-}
-
-func checkText(value json.RawMessage) error {
-	if KindOfValue(value) != "string" {
-		return errors.New("must be a string")
 	}
 	return nil
 }
@@ -536,15 +543,18 @@ func (n *Node) Walk(f func(*Node)) {
 		return
 	}
 	f(n)
-	for _, p := range n.Properties {
-		p.Walk(f)
-	}
-	for _, m := range []*Node{n.Items, n.AdditionalProperties, n.UnevaluatedProperties, n.Not} {
-		m.Walk(f)
-	}
-	for _, list := range [][]*Node{n.PrefixItems, n.OneOf, n.AnyOf, n.AllOf} {
-		for _, m := range list {
-			m.Walk(f)
+	for _, w := range n.words {
+		switch field := n.field(w.name).(type) {
+		case *[]Property:
+			for _, p := range *field {
+				p.Walk(f)
+			}
+		case **Node:
+			(*field).Walk(f)
+		case *[]*Node:
+			for _, m := range *field {
+				m.Walk(f)
+			}
 		}
 	}
 }

@@ -36,9 +36,10 @@ type Property struct {
 type Node struct {
 	// Pointer is the JSON pointer of the schema in its document.
 	Pointer string
-	// Title, Description, Format and Required are the values of these keywords.
-	Title, Description, Format string
-	Required                   []string
+	Annotations
+	// Format and Required are the values of these keywords.
+	Format   string
+	Required []string
 	// Bool is set for the boolean schemas true and false, which have nothing else.
 	Bool *bool
 
@@ -47,44 +48,61 @@ type Node struct {
 	PrefixItems           []*Node
 	AdditionalProperties  *Node
 	UnevaluatedProperties *Node
-	Not                   *Node
 	OneOf, AnyOf, AllOf   []*Node
-	Discriminator         string // the property that discriminator names
-	// Mapping is the discriminator's mapping from values of that property to references.
-	Mapping map[string]string
 
-	// These are kept as written, so that numbers stay exact. They are nil if the keyword is absent.
-	Const, Default json.RawMessage
-	Enum           []json.RawMessage
+	// Const and Enum are kept as written, so that numbers stay exact. They are nil if the keyword is absent.
+	Const json.RawMessage
+	Enum  []json.RawMessage
 
-	// Deprecated is the value of that keyword.
-	Deprecated bool
-	// Method and Side are x-method and x-side.
-	Method, Side string
-	// DefaultOnError, DefaultOnNull and SkipInvalidItems are the x-deserialize-* keywords.
-	DefaultOnError, DefaultOnNull, SkipInvalidItems bool
-
-	ref      string
-	name     string // of the definition that ref names
-	types    []string
-	keywords []string                   // in the order of the document
-	plain    map[string]json.RawMessage // the values of those that are not read into fields
+	ref   string
+	name  string // of the definition that ref names
+	types []string
+	words []word  // in the order of the document
+	not   []*Node // several for a canonical form
 
 	ignoresPatterns bool // patternProperties is left out
 
-	// These are for canonical forms: the places of keywords, and what remains of several nots.
-	at     map[string]string
-	nots   []*Node
-	except []json.RawMessage
-	// forbidden is set if the schema false is a part.
+	// These are for canonical forms: the values that not excludes, and for a schema without values the place of the
+	// keyword that is the reason, and whether the schema false is a part.
+	except    []json.RawMessage
+	reason    string
 	forbidden bool
 }
 
+// Annotations has the values of keywords that only describe values.
+type Annotations struct {
+	Title, Description string
+	Default            json.RawMessage // as written, or nil
+	Deprecated         bool
+	Discriminator      string            // the property that discriminator names
+	Mapping            map[string]string // from values of that property to references
+	Method, Side       string            // x-method and x-side
+	// DefaultOnError, DefaultOnNull and SkipInvalidItems are the x-deserialize-* keywords.
+	DefaultOnError, DefaultOnNull, SkipInvalidItems bool
+}
+
+// A word is a keyword of a schema.
+type word struct {
+	name string
+	at   string          // its place
+	raw  json.RawMessage // its value, if there is no field for it
+}
+
+// word returns a keyword of n, or an empty one that does not belong to n.
+func (n *Node) word(keyword string) *word {
+	for i := range n.words {
+		if n.words[i].name == keyword {
+			return &n.words[i]
+		}
+	}
+	return new(word)
+}
+
 // Has reports whether the schema uses the keyword.
-func (n *Node) Has(keyword string) bool { return slices.Contains(n.keywords, keyword) }
+func (n *Node) Has(keyword string) bool { return n.word(keyword).name != "" }
 
 // Value returns the value of a keyword that has no field, such as a bound, or nil.
-func (n *Node) Value(keyword string) json.RawMessage { return n.plain[keyword] }
+func (n *Node) Value(keyword string) json.RawMessage { return n.word(keyword).raw }
 
 // Ref returns the name of the definition that $ref names, or "".
 func (n *Node) Ref() string { return n.name }
@@ -125,7 +143,7 @@ func (n *Node) Any() bool {
 	if n.Bool != nil {
 		return *n.Bool
 	}
-	return !slices.ContainsFunc(n.keywords, func(k string) bool { return keywords[k] == asserts })
+	return len(n.Asserted()) == 0
 }
 
 // Error is a fault of a schema with its location.
