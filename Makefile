@@ -15,7 +15,7 @@ RACE        ?= -race
 RACED       := acp acp/agentkit acp/conduct acp/local acp/proxy acp/reconnect acp/remote acp/rpc acp/sessionstore internal/engine \
 	acp/internal/turns internal/wire
 ifneq ($(ACP_TEST),)
-RACED       += conformance/recording conformance/recording/relay internal/filelock internal/proc internal/test/stress
+RACED       += conformance/recording conformance/recording/relay internal/filelock internal/proc internal/test/storm
 endif
 ifeq ($(ACP_TEST),nightly)
 RACED       += acp/launch acp/policy acp/registry acp/view conformance/transcript examples/proxy \
@@ -24,7 +24,7 @@ endif
 # VALUES are the tests of single values in packages with goroutines. They run without the race detector, and so do bounds of memory.
 # make test, which would have to build acp a second time for that, has a small size of them with it instead.
 VALUES      := Generated|RoundTrip|FuzzDecode|FuzzParams|FuzzUpdate
-UNRACED     := internal/engine $(if $(ACP_TEST),acp acp/agentkit internal/test/stress)
+UNRACED     := internal/engine $(if $(ACP_TEST),acp acp/agentkit internal/test/storm)
 UNRACED_RUN := $(VALUES)|Alloc|Memory|Bytes|Flood|LetGo|ManySessions|Burst|Slow|RemoteConnections
 # V2 is the module of version 2. CONTRIB are modules that join this library to others, and NESTED also examples that use one of
 # these modules.
@@ -94,10 +94,9 @@ endif
 # make test leaves bench, and the packages of SLOW, which drive a browser, bundle TypeScript or draw whole conversations, to make
 # check.
 SLOW        := internal/inspect internal/inspect/browser internal/inspect/page/bundle internal/talk internal/tui
-# LATER are packages of the library that make test leaves to make check too: programs, loads and attacks. The tests of acp,
-# conformance and internal/engine have small ones of each. Version 2, a module of its own, is left to it as well.
-LATER       := examples/guard examples/inject examples/proxy internal/test/attack internal/test/attack/hostile \
-	internal/test/stress
+# LATER are packages of the library that make test leaves to make check too: programs. Version 2, a module of its own, is left to it as
+# well.
+LATER       := examples/guard examples/inject examples/proxy
 
 modules:
 ifeq ($(ACP_TEST),)
@@ -122,7 +121,7 @@ heavy: ## what takes minutes to compile: contrib, kit-agent, kit-client, coder, 
 	$(TEST) -run 'Vendor|Published' ./internal/test/repo ./internal/release
 	cd cmd/acp && $(TEST_RACE) $(patsubst %,./internal/%,agents gateway history input subject talk tui)
 
-nightly: ## everything in full size: attacks, cuts at every byte, floods, soak, all schemas, real agents; hours
+nightly: ## everything in full size: storms, cuts at every byte, soak, all schemas, real agents; hours
 	$(MAKE) lint
 	GOOS=windows $(GO) vet ./acp/launch ./acp/local ./acp/rpc ./internal/filelock ./internal/proc
 	ACP_TEST=nightly $(MAKE) test heavy
@@ -135,7 +134,7 @@ slowest: ## list the twenty tests that take longest; ACP_TEST says in which tier
 		$(GO) run $(GOTESTSUM) tool slowest --num 20 --jsonfile "$$out"
 
 # Tests that say nothing about a connection.
-APART       := Children|Faults|Cut|Growth|Memory|Generated|Allocation|RoundTrip|WhatOthers|Cited|Process
+APART       := Faults|Cut|Growth|Memory|Generated|Allocation|RoundTrip|WhatOthers|Cited|Process
 
 ways: ## run the tests of connections over WebSocket, HTTP/1.1 and HTTP/2 too
 	for way in ws http h2c; do \
@@ -168,12 +167,12 @@ fuzz: ## fuzz each target for FUZZTIME
 faults: ## cut a turn at every byte, in every way
 	ACP_TEST=nightly $(GO) test -count 1 -v -timeout 2h -run TestCut ./acp
 
-load: ## a million updates in a burst and over the network, thousands of sessions and connections, messages of 64 MiB: order, time, memory; some ten minutes
-	ACP_TEST=full $(GO) test -count 1 -v -timeout 60m -skip Soak ./internal/test/stress -load.updates 1000000 -load.message 67108864 -load.connections 2000
+load: ## storms in full size, and a million updates over the network: order, time, memory
+	ACP_TEST=nightly $(GO) test -count 1 -v -timeout 2h -skip Soak ./internal/test/storm
 	ACP_TEST=full $(GO) test -count 1 -v -timeout 60m -run RemoteFlood ./conformance/interop -remote.updates 1000000
 
-soak: ## mixed traffic with faults and reconnects for SOAKTIME, with the race detector
-	$(GO) test -race -count 1 -v -timeout 24h -run Soak ./internal/test/stress -soak.time $(SOAKTIME)
+soak: ## storms and reconnects at random for SOAKTIME, with the race detector
+	$(GO) test -race -count 1 -v -timeout 24h -run Soak ./internal/test/storm -storm.time $(SOAKTIME)
 	$(GO) test -race -count 1 -v -timeout 24h -run Soak ./acp/reconnect -soak.time $(SOAKTIME)
 
 # npm runs none of what the packages would run when they are installed.
@@ -188,11 +187,8 @@ agents: ## install agents of others from npm, start them, and talk to them with 
 	cd cmd/acp && ACP_TEST=nightly $(GO) test -count 1 -v -timeout 20m -run TestExecRealAgents . -real.agents.dir ../../bin/agents
 	cd contrib/mcpacp && ACP_TEST=nightly $(GO) test -count 1 -v -timeout 20m -run TestProvideRealAgents . -real.agents.dir ../../bin/agents
 
-# In the folder of the package go test prints the table also when nothing is found.
-attack: ## make every attack in full, and in small sizes with the race detector; tables, and exit status 1 when something is found
+attack: ## attack acp serve in full, and print a table of what that costs
 	cd cmd/acp && ACP_TEST=nightly $(GO) test -count 1 -v -timeout 1h -run TestSecurityTable .
-	cd internal/test/attack && ACP_TEST=nightly $(GO) test -count 1 -timeout 2h
-	$(if $(RACE),cd internal/test/attack && ACP_TEST=nightly $(GO) test $(RACE) -count 1 -timeout 4h)
 
 schema: ## fetch the schemas of another release: make schema VERSION=x.y.z, or FROM=folder or archive
 	@test -n "$(VERSION)$(FROM)" || { echo "usage: make schema VERSION=x.y.z, or FROM=folder or archive"; exit 2; }

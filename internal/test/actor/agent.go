@@ -27,6 +27,7 @@ type AgentOptions struct {
 	RequireAuth bool          // refuse sessions until the client has logged in
 	CommandTime time.Duration // for a command in a terminal; 0 means a minute
 	PageSize    int           // sessions in one answer to session/list; 0 means agentkit's default
+	MaxBytes    int           // what a connection holds at most; 0 means the default
 	Logger      *slog.Logger
 }
 
@@ -114,7 +115,7 @@ func (a *Agent) Serve(ctx context.Context, transport acp.Transport) error {
 		Info:   acp.Implementation{Name: "acp-actor", Version: "1.0.0"},
 		Prompt: acp.PromptCapabilities{Image: true, Audio: true, EmbeddedContext: true},
 		MCP:    acp.MCPCapabilities{HTTP: true}, AdditionalDirectories: true,
-		Conn: acp.ConnOptions{Logger: a.Logger},
+		Conn: acp.ConnOptions{Logger: a.Logger, MaxBytes: a.MaxBytes},
 	})
 }
 

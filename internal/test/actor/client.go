@@ -27,6 +27,7 @@ type Client struct {
 	Dir         string // of the session: its files can be read and written, its commands run there
 	Directories []string
 	Servers     []acp.MCPServer
+	MaxBytes    int // what the connection holds at most; 0 means the default
 
 	conn     *acp.ClientConn
 	session  *acp.ClientSession // nil after it was closed or deleted
@@ -61,7 +62,7 @@ func (c *Client) Run(ctx context.Context, transport acp.Transport) (err error) {
 		Info: acp.Implementation{Name: "acp-actor", Version: "1.0.0"}, BooleanConfig: true, TerminalAuth: true, Forms: true,
 		Elicitation: acp.ElicitationCapabilities{URL: acp.Some(acp.ElicitationURLCapabilities{})},
 		Session:     acp.ClientSessionCapabilities{Notices: acp.Some(acp.NoticeCapabilities{})},
-		Conn:        acp.ConnOptions{CancelGrace: time.Second}, // the user may have left
+		Conn:        acp.ConnOptions{CancelGrace: time.Second, MaxBytes: c.MaxBytes}, // the user may have left
 	})
 	if err != nil {
 		return err
@@ -290,6 +291,7 @@ func ClientMain(ctx context.Context, args []string) error {
 	}
 	c := NewClient(dir, os.Stdin, os.Stdout)
 	flags := flag.NewFlagSet("client", flag.ExitOnError)
+	flags.IntVar(&c.MaxBytes, "max-bytes", 0, "what the connection holds at most")
 	flags.Func("add", "a further `directory` of the sessions", func(dir string) error {
 		c.Directories = append(c.Directories, dir)
 		return nil

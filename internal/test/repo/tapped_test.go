@@ -26,10 +26,8 @@ var untapped = map[string]string{
 	"acp/alloc_test.go":                       "it counts allocations",
 	"acp/growth_test.go":                      "it measures time and memory",
 	"acp/faults_test.go":                      "what is cut in the middle is not a message; the whole turn is recorded under the tap",
-	"acp/faults_traces_test.go":               "the same, with recordings of other agents, which are validated in package conformance",
 	"acp/faults_children_test.go":             "the same, with processes that break off",
 	"acp/fuzz_conn_test.go":                   "it gives what our side sends to a validator of its own",
-	"internal/test/stress/":                   "it measures time and memory, and keeps accounts of its own",
 	"conformance/interop/remote_load_test.go": "it measures time and memory",
 	"conformance/probe/":                      "the probe judges what it plays",
 
@@ -48,7 +46,6 @@ var untapped = map[string]string{
 	"acp/experimental_test.go TestProxy":                   "the schema says nothing of messages between proxies as a client or an agent sees them",
 
 	"cmd/acp/translate_host_test.go hosted":                                 "a process of its own; acp check judges what it sends",
-	"acp/children_test.go child":                                            "a process of its own; who drives it validates what it sends",
 	"acp/property_test.go startAgent":                                       "its callers tap",
 	"acp/agentkit/harness_test.go connect":                                  "the client's end is tapped",
 	"acp/agentkit/sessions_test.go TestBind":                                "the client's end is tapped",

@@ -41,6 +41,7 @@ func agent(ctx context.Context, args []string) error {
 	flags.StringVar(&opts.State, "state", "", "directory for sessions")
 	flags.BoolVar(&opts.RequireAuth, "require-auth", false, "refuse sessions before authentication")
 	flags.DurationVar(&opts.CommandTime, "command-time", 0, "how long a command may run in a terminal")
+	flags.IntVar(&opts.MaxBytes, "max-bytes", 0, "what the connection holds at most")
 	login := flags.Bool("login", false, "log in, in a terminal, and end")
 	if err := flags.Parse(args); err != nil {
 		return err
