@@ -93,7 +93,7 @@ func TestAllocationsSent(t *testing.T) {
 			}
 		}
 	}()
-	agent, err := acp.StartAgent(t.Context(), near, (&childAgent{}).handlers(), nil)
+	agent, err := acp.StartAgent(t.Context(), near, acp.AgentHandlers{NewSession: newSession, Prompt: noPrompt}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -193,7 +193,7 @@ func TestAllocationsCall(t *testing.T) {
 		t.Skip("it is about fast paths")
 	}
 	near, far := osPipes(t)
-	agent, err := acp.StartAgent(t.Context(), near, (&childAgent{}).handlers(), nil)
+	agent, err := acp.StartAgent(t.Context(), near, acp.AgentHandlers{NewSession: newSession, Prompt: noPrompt}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,7 +3,6 @@
 package acp_test
 
 import (
-	"bufio"
 	"cmp"
 	"context"
 	"errors"
@@ -22,7 +21,6 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/acpgo/sdk/acp"
-	"github.com/acpgo/sdk/conformance"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
@@ -438,86 +436,5 @@ func awaitNoGroup(id int) error {
 		if time.Now().After(deadline) {
 			return errors.Join(fmt.Errorf("processes %q are left", left), syscall.Kill(-id, syscall.SIGKILL))
 		}
-	}
-}
-
-// The client ends its writing while the agent waits for a permission: the agent's call fails, its turn is
-// answered, and the process ends by itself, which drive sees to.
-func TestClientHalfClosesWhileAsked(t *testing.T) {
-	d, s := drive(t)
-	d.prompt(1, s, "ask")
-	if ask := d.read(); ask.Method != acp.MethodRequestPermission {
-		t.Fatal(ask.line)
-	}
-	begin := time.Now()
-	if err := d.in.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if m := d.answer(1); m.Error == nil || m.Error.Code != -32603 {
-		t.Error(m.line)
-	}
-	if rest, err := io.ReadAll(d.out); err != nil || len(rest) > 0 {
-		t.Errorf("%q, %v", rest, err)
-	}
-	if took := time.Since(begin); took > slack {
-		t.Errorf("it took %v", took)
-	}
-}
-
-// A client that goes away while the agent writes: the agent is not killed by the broken pipe, its handler
-// is notified, and it ends by itself.
-func TestClientGoesAway(t *testing.T) {
-	t.Parallel()
-	tier.Need(t, tier.Normal)
-	for _, test := range []struct {
-		name   string
-		input  bool // the client closes the agent's input too, as by dying
-		exit   string
-		stderr string
-	}{
-		{"it dies", true, "exit status 0", ""},
-		{"it closes the agent's output", false, "exit status 1", "acp: connection closed: write"},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			cmd := childCommand("agent")
-			var stderr strings.Builder
-			cmd.Stderr = &stderr
-			in, err := cmd.StdinPipe()
-			if err != nil {
-				t.Fatal(err)
-			}
-			out, err := cmd.StdoutPipe()
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := cmd.Start(); err != nil {
-				t.Fatal(err)
-			}
-			watchdog := time.AfterFunc(10*time.Minute, func() { cmd.Process.Kill() })
-			defer watchdog.Stop()
-			d := &driver{t, in, bufio.NewReader(out), conformance.NewValidator(conformance.V1())}
-			d.send(`{"jsonrpc":"2.0","id":"i","method":"initialize","params":{"protocolVersion":1}}`)
-			d.prompt(1, d.newSession(), "updates 1000000000")
-			d.read()
-			begin := time.Now()
-			if err := out.Close(); err != nil {
-				t.Error(err)
-			}
-			if test.input {
-				if err := in.Close(); err != nil {
-					t.Error(err)
-				}
-			}
-			err = cmd.Wait()
-			if _, exited := errors.AsType[*exec.ExitError](err); err != nil && !exited {
-				t.Error(err)
-			}
-			if got := cmd.ProcessState.String(); got != test.exit || !strings.Contains(stderr.String(), test.stderr) {
-				t.Errorf("the agent ended with %s: %s", got, &stderr)
-			}
-			if took := time.Since(begin); took > slack {
-				t.Errorf("it took %v", took)
-			}
-		})
 	}
 }

@@ -38,8 +38,6 @@ const (
 
 // witness is one side of the turn, and what it saw.
 type witness struct {
-	overlapping bool // the peer does not wait for one answer before it continues
-
 	mu       sync.Mutex
 	read     bytes.Buffer // what its transport was given
 	handled  []string     // what its handlers were called with, in order
@@ -371,9 +369,6 @@ func (w *witness) check(c cut, calls int, peerRead []byte, open bool) error {
 	}
 	var errs []error
 	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
-	if w.overlapping { // updates keep their order; when a request is handled beside them is nobody's promise
-		w.handled, want.handled = updatesFirst(w.handled), updatesFirst(want.handled)
-	}
 	if !slices.Equal(w.handled, want.handled) {
 		bad("handled %q\nread    %q", w.handled, want.handled)
 	}
@@ -417,18 +412,12 @@ func (w *witness) check(c cut, calls int, peerRead []byte, open bool) error {
 	return errors.Join(errs...)
 }
 
-// updatesFirst returns the updates in their order, and then the requests, sorted.
-func updatesFirst(handled []string) []string {
-	var updates, requests []string
-	for _, h := range handled {
-		if strings.HasPrefix(h, acp.MethodSessionUpdate) {
-			updates = append(updates, h)
-		} else {
-			requests = append(requests, h)
-		}
+func jsonLine(v any) string {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic(err)
 	}
-	slices.Sort(requests)
-	return append(updates, requests...)
+	return string(b)
 }
 
 // TestCutAtEveryByte cuts the recorded turn at every byte of either direction, with our client facing a

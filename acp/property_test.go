@@ -114,7 +114,7 @@ func TestCancelBehindPrompt(t *testing.T) {
 		var lines []string
 		for j := range sessions {
 			session := fmt.Sprint("s", j)
-			lines = append(lines, promptLine(i+j, session, map[string]any{"type": "text", "text": "x"}),
+			lines = append(lines, fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"session/prompt","params":{"sessionId":%q,"prompt":[{"type":"text","text":"x"}]}}`, i+j, session),
 				fmt.Sprintf(`{"jsonrpc":"2.0","method":"session/cancel","params":{"sessionId":%q}}`, session))
 		}
 		write(lines...)
