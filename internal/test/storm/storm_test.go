@@ -49,8 +49,6 @@ func (v *victim) size(normal, nightly int) int {
 	return max(n, 1)
 }
 
-func (v *victim) note(what string) string { return note("_storm/"+what, `{}`) }
-
 var storms = []storm{
 	{name: "nothing", blow: func(*victim) {}},
 	{name: "bad lines", bytes: true, blow: func(v *victim) {
@@ -209,7 +207,7 @@ func races(v *victim) {
 		session := v.open()
 		all.Go(func() {
 			random := rand.New(rand.NewPCG(uint64(n), 0))
-			want := ""
+			var want strings.Builder
 			for i := range 5 {
 				text := fmt.Sprintf("think plan permission %d.%d", n, i)
 				cancelled := random.IntN(2) == 0
@@ -221,7 +219,7 @@ func races(v *victim) {
 					time.Sleep(time.Duration(random.IntN(3)) * time.Millisecond) // any time
 					v.send(note("session/cancel", `{"sessionId":`+quote(session)+`}`), note("$/cancel_request", `{"requestId":"`+id+`"}`))
 				} else {
-					want += "You said: " + text
+					want.WriteString("You said: " + text)
 				}
 				var r struct{ StopReason string }
 				if err := json.Unmarshal(receive(v.peer, result, text), &r); err != nil || cancelled != (r.StopReason == "cancelled") {
@@ -230,8 +228,8 @@ func races(v *victim) {
 			}
 			v.mu.Lock()
 			defer v.mu.Unlock()
-			if said := strings.ReplaceAll(v.said[session], "On and on it goes. ", ""); said != want {
-				v.t.Errorf("said %.500q, want %.500q", said, want)
+			if said := strings.ReplaceAll(v.said[session], "On and on it goes. ", ""); said != want.String() {
+				v.t.Errorf("said %.500q, want %.500q", said, want.String())
 			}
 		})
 	}
