@@ -9,8 +9,6 @@ package acp
 //
 // See protocol docs: [Creating]
 //
-// Newer peers may send values that are not listed here; they are kept, see Known.
-//
 // [Creating]: https://agentclientprotocol.com/protocol/v1/draft/tool-calls#creating
 type ToolKind string
 
@@ -38,7 +36,7 @@ const (
 	ToolKindOther ToolKind = "other"
 )
 
-// Known reports whether x is one of the values that the schema lists.
+// Known reports whether x is one of the values that the schema lists; newer peers may send others, which are kept.
 func (x ToolKind) Known() bool {
 	switch x {
 	case ToolKindRead, ToolKindEdit, ToolKindDelete, ToolKindMove, ToolKindSearch, ToolKindExecute, ToolKindThink,
@@ -53,8 +51,6 @@ func (x ToolKind) Known() bool {
 // Tool calls progress through different statuses during their lifecycle.
 //
 // See protocol docs: [Status]
-//
-// Newer peers may send values that are not listed here; they are kept, see Known.
 //
 // [Status]: https://agentclientprotocol.com/protocol/v1/draft/tool-calls#status
 type ToolCallStatus string
@@ -71,7 +67,7 @@ const (
 	ToolCallStatusFailed ToolCallStatus = "failed"
 )
 
-// Known reports whether x is one of the values that the schema lists.
+// Known reports whether x is one of the values that the schema lists; newer peers may send others, which are kept.
 func (x ToolCallStatus) Known() bool {
 	switch x {
 	case ToolCallStatusPending, ToolCallStatusInProgress, ToolCallStatusCompleted, ToolCallStatusFailed:
@@ -81,8 +77,6 @@ func (x ToolCallStatus) Known() bool {
 }
 
 // Role is the sender or recipient of messages and data in a conversation.
-//
-// Newer peers may send values that are not listed here; they are kept, see Known.
 type Role string
 
 // The known values of Role.
@@ -93,7 +87,7 @@ const (
 	RoleUser Role = "user"
 )
 
-// Known reports whether x is one of the values that the schema lists.
+// Known reports whether x is one of the values that the schema lists; newer peers may send others, which are kept.
 func (x Role) Known() bool {
 	return x == RoleAssistant || x == RoleUser
 }
@@ -101,8 +95,6 @@ func (x Role) Known() bool {
 // PermissionOptionKind is the type of permission option being presented to the user.
 //
 // Helps clients choose appropriate icons and UI treatment.
-//
-// Newer peers may send values that are not listed here; they are kept, see Known.
 type PermissionOptionKind string
 
 // The known values of PermissionOptionKind.
@@ -117,7 +109,7 @@ const (
 	PermissionOptionKindRejectAlways PermissionOptionKind = "reject_always"
 )
 
-// Known reports whether x is one of the values that the schema lists.
+// Known reports whether x is one of the values that the schema lists; newer peers may send others, which are kept.
 func (x PermissionOptionKind) Known() bool {
 	switch x {
 	case PermissionOptionKindAllowOnce, PermissionOptionKindAllowAlways, PermissionOptionKindRejectOnce,
@@ -128,8 +120,6 @@ func (x PermissionOptionKind) Known() bool {
 }
 
 // ElicitationSchemaType: Type discriminator for elicitation schemas.
-//
-// Newer peers may send values that are not listed here; they are kept, see Known.
 type ElicitationSchemaType string
 
 // The known values of ElicitationSchemaType.
@@ -138,14 +128,12 @@ const (
 	ElicitationSchemaTypeObject ElicitationSchemaType = "object"
 )
 
-// Known reports whether x is one of the values that the schema lists.
+// Known reports whether x is one of the values that the schema lists; newer peers may send others, which are kept.
 func (x ElicitationSchemaType) Known() bool {
 	return x == ElicitationSchemaTypeObject
 }
 
 // StringFormat: String format types for string properties in elicitation schemas.
-//
-// Newer peers may send values that are not listed here; they are kept, see Known.
 type StringFormat string
 
 // The known values of StringFormat.
@@ -160,7 +148,7 @@ const (
 	StringFormatDateTime StringFormat = "date-time"
 )
 
-// Known reports whether x is one of the values that the schema lists.
+// Known reports whether x is one of the values that the schema lists; newer peers may send others, which are kept.
 func (x StringFormat) Known() bool {
 	return x == StringFormatEmail || x == StringFormatURI || x == StringFormatDate || x == StringFormatDateTime
 }
@@ -171,10 +159,6 @@ func (x StringFormat) Known() bool {
 //
 // Protocol names beginning with `_` are free for custom use, like other ACP extension methods. Protocol names that do
 // not begin with `_` are reserved for the ACP spec.
-//
-// Schema: LlmProtocol.
-//
-// Values that are not listed here are allowed too; see Known.
 //
 // Experimental: any minor release may change or remove it.
 type LLMProtocol string
@@ -193,7 +177,7 @@ const (
 	LLMProtocolBedrock LLMProtocol = "bedrock"
 )
 
-// Known reports whether x is one of the values that the schema lists.
+// Known reports whether x is one of the values that the schema lists; others are allowed too.
 func (x LLMProtocol) Known() bool {
 	switch x {
 	case LLMProtocolAnthropic, LLMProtocolOpenai, LLMProtocolAzure, LLMProtocolVertex, LLMProtocolBedrock:
@@ -203,8 +187,6 @@ func (x LLMProtocol) Known() bool {
 }
 
 // AuthState is the agent's overall authentication state.
-//
-// Values that are not listed here are allowed too; see Known.
 //
 // Experimental: any minor release may change or remove it.
 type AuthState string
@@ -221,7 +203,7 @@ const (
 	AuthStateUnknown AuthState = "unknown"
 )
 
-// Known reports whether x is one of the values that the schema lists.
+// Known reports whether x is one of the values that the schema lists; others are allowed too.
 func (x AuthState) Known() bool {
 	return x == AuthStateAuthenticated || x == AuthStateUnauthenticated || x == AuthStateNotRequired || x == AuthStateUnknown
 }
@@ -234,8 +216,6 @@ func (x AuthState) Known() bool {
 //
 // Category names beginning with `_` are free for custom use, like other ACP extension methods. Category names that do
 // not begin with `_` are reserved for the ACP spec.
-//
-// Values that are not listed here are allowed too; see Known.
 type SessionConfigOptionCategory string
 
 // The known values of SessionConfigOptionCategory.
@@ -250,7 +230,7 @@ const (
 	SessionConfigOptionCategoryThoughtLevel SessionConfigOptionCategory = "thought_level"
 )
 
-// Known reports whether x is one of the values that the schema lists.
+// Known reports whether x is one of the values that the schema lists; others are allowed too.
 func (x SessionConfigOptionCategory) Known() bool {
 	switch x {
 	case SessionConfigOptionCategoryMode, SessionConfigOptionCategoryModel, SessionConfigOptionCategoryModelConfig,
@@ -261,8 +241,6 @@ func (x SessionConfigOptionCategory) Known() bool {
 }
 
 // SessionStatus: Whether the Agent has a session in memory, as reported by `session/status`.
-//
-// Values that are not listed here are allowed too; see Known.
 //
 // Experimental: any minor release may change or remove it.
 type SessionStatus string
@@ -281,7 +259,7 @@ const (
 	SessionStatusSaved SessionStatus = "saved"
 )
 
-// Known reports whether x is one of the values that the schema lists.
+// Known reports whether x is one of the values that the schema lists; others are allowed too.
 func (x SessionStatus) Known() bool {
 	return x == SessionStatusOpen || x == SessionStatusSaved
 }
@@ -289,8 +267,6 @@ func (x SessionStatus) Known() bool {
 // StopReason is one of the reasons why an agent stops processing a prompt turn.
 //
 // See protocol docs: [Stop Reasons]
-//
-// Newer peers may send values that are not listed here; they are kept, see Known.
 //
 // [Stop Reasons]: https://agentclientprotocol.com/protocol/v1/draft/prompt-turn#stop-reasons
 type StopReason string
@@ -314,7 +290,7 @@ const (
 	StopReasonCancelled StopReason = "cancelled"
 )
 
-// Known reports whether x is one of the values that the schema lists.
+// Known reports whether x is one of the values that the schema lists; newer peers may send others, which are kept.
 func (x StopReason) Known() bool {
 	switch x {
 	case StopReasonEndTurn, StopReasonMaxTokens, StopReasonMaxTurnRequests, StopReasonRefusal, StopReasonCancelled:
@@ -327,8 +303,6 @@ func (x StopReason) Known() bool {
 //
 // Used to indicate the relative importance or urgency of different tasks in the execution plan. See protocol docs:
 // [Plan Entries]
-//
-// Newer peers may send values that are not listed here; they are kept, see Known.
 //
 // [Plan Entries]: https://agentclientprotocol.com/protocol/v1/draft/agent-plan#plan-entries
 type PlanEntryPriority string
@@ -343,7 +317,7 @@ const (
 	PlanEntryPriorityLow PlanEntryPriority = "low"
 )
 
-// Known reports whether x is one of the values that the schema lists.
+// Known reports whether x is one of the values that the schema lists; newer peers may send others, which are kept.
 func (x PlanEntryPriority) Known() bool {
 	return x == PlanEntryPriorityHigh || x == PlanEntryPriorityMedium || x == PlanEntryPriorityLow
 }
@@ -351,8 +325,6 @@ func (x PlanEntryPriority) Known() bool {
 // PlanEntryStatus is the status of a plan entry in the execution flow.
 //
 // Tracks the lifecycle of each task from planning through completion. See protocol docs: [Plan Entries]
-//
-// Newer peers may send values that are not listed here; they are kept, see Known.
 //
 // [Plan Entries]: https://agentclientprotocol.com/protocol/v1/draft/agent-plan#plan-entries
 type PlanEntryStatus string
@@ -367,14 +339,12 @@ const (
 	PlanEntryStatusCompleted PlanEntryStatus = "completed"
 )
 
-// Known reports whether x is one of the values that the schema lists.
+// Known reports whether x is one of the values that the schema lists; newer peers may send others, which are kept.
 func (x PlanEntryStatus) Known() bool {
 	return x == PlanEntryStatusPending || x == PlanEntryStatusInProgress || x == PlanEntryStatusCompleted
 }
 
 // NoticeSeverity is the severity hint for a session notice.
-//
-// Values that are not listed here are allowed too; see Known.
 type NoticeSeverity string
 
 // The known values of NoticeSeverity.
@@ -387,14 +357,12 @@ const (
 	NoticeSeverityError NoticeSeverity = "error"
 )
 
-// Known reports whether x is one of the values that the schema lists.
+// Known reports whether x is one of the values that the schema lists; others are allowed too.
 func (x NoticeSeverity) Known() bool {
 	return x == NoticeSeverityInfo || x == NoticeSeverityWarning || x == NoticeSeverityError
 }
 
 // CompactionStatus is the lifecycle state of a context compaction.
-//
-// Values that are not listed here are allowed too; see Known.
 type CompactionStatus string
 
 // The known values of CompactionStatus.
@@ -409,7 +377,7 @@ const (
 	CompactionStatusCancelled CompactionStatus = "cancelled"
 )
 
-// Known reports whether x is one of the values that the schema lists.
+// Known reports whether x is one of the values that the schema lists; others are allowed too.
 func (x CompactionStatus) Known() bool {
 	switch x {
 	case CompactionStatusInProgress, CompactionStatusCompleted, CompactionStatusFailed, CompactionStatusCancelled:
@@ -422,8 +390,6 @@ func (x CompactionStatus) Known() bool {
 //
 // Unknown modes are preserved so they can be stored, proxied, or forwarded. An Agent MUST return an error for a mode it
 // does not support rather than treating it as `append` or `override`.
-//
-// Values that are not listed here are allowed too; see Known.
 //
 // Experimental: any minor release may change or remove it.
 type SystemPromptMode string
@@ -445,7 +411,7 @@ const (
 	SystemPromptModeOverride SystemPromptMode = "override"
 )
 
-// Known reports whether x is one of the values that the schema lists.
+// Known reports whether x is one of the values that the schema lists; others are allowed too.
 func (x SystemPromptMode) Known() bool {
 	return x == SystemPromptModeAppend || x == SystemPromptModeOverride
 }
@@ -454,8 +420,6 @@ func (x SystemPromptMode) Known() bool {
 //
 // Unknown values are preserved so they can be stored, proxied, or forwarded. An Agent MUST return `-32602` for a value
 // it does not support rather than treating it as `exclude`.
-//
-// Values that are not listed here are allowed too; see Known.
 //
 // Experimental: any minor release may change or remove it.
 type SessionArchiveFilter string
@@ -470,7 +434,7 @@ const (
 	SessionArchiveFilterOnly SessionArchiveFilter = "only"
 )
 
-// Known reports whether x is one of the values that the schema lists.
+// Known reports whether x is one of the values that the schema lists; others are allowed too.
 func (x SessionArchiveFilter) Known() bool {
 	return x == SessionArchiveFilterExclude || x == SessionArchiveFilterInclude || x == SessionArchiveFilterOnly
 }

@@ -3,7 +3,10 @@
 
 package acp
 
-import codec "github.com/acpgo/sdk/codec"
+import (
+	"cmp"
+	codec "github.com/acpgo/sdk/codec"
+)
 
 // serves reports whether an agent that advertises x serves a method.
 func (x *AgentCapabilities) serves(method string) bool {
@@ -59,78 +62,49 @@ func (x *AgentCapabilities) lacksForEachMCPServer(list []MCPServer) string {
 
 // lacksForNewSession returns the capability that a call of session/new needs and x does not have, or "".
 func (x *AgentCapabilities) lacksForNewSession(req *NewSessionRequest) string {
-	if req.AdditionalDirectories != nil && !x.SessionCapabilities.AdditionalDirectories.Present() {
-		return "sessionCapabilities.additionalDirectories"
-	}
-	if missing := x.lacksForEachMCPServer(req.MCPServers); missing != "" {
-		return missing
-	}
-	if req.SystemPrompt.Present() && !x.SessionCapabilities.SystemPrompt.Present() {
-		return "sessionCapabilities.systemPrompt"
-	}
-	return ""
+	return cmp.Or(
+		lacking(req.AdditionalDirectories != nil, x.SessionCapabilities.AdditionalDirectories.Present(), "sessionCapabilities.additionalDirectories"),
+		x.lacksForEachMCPServer(req.MCPServers),
+		lacking(req.SystemPrompt.Present(), x.SessionCapabilities.SystemPrompt.Present(), "sessionCapabilities.systemPrompt"),
+	)
 }
 
 // lacksForLoadSession returns the capability that a call of session/load needs and x does not have, or "".
 func (x *AgentCapabilities) lacksForLoadSession(req *LoadSessionRequest) string {
-	if !x.LoadSession {
-		return "loadSession"
-	}
-	if missing := x.lacksForEachMCPServer(req.MCPServers); missing != "" {
-		return missing
-	}
-	if req.AdditionalDirectories != nil && !x.SessionCapabilities.AdditionalDirectories.Present() {
-		return "sessionCapabilities.additionalDirectories"
-	}
-	if req.SystemPrompt.Present() && !x.SessionCapabilities.SystemPrompt.Present() {
-		return "sessionCapabilities.systemPrompt"
-	}
-	return ""
+	return cmp.Or(
+		lacking(true, x.LoadSession, "loadSession"),
+		x.lacksForEachMCPServer(req.MCPServers),
+		lacking(req.AdditionalDirectories != nil, x.SessionCapabilities.AdditionalDirectories.Present(), "sessionCapabilities.additionalDirectories"),
+		lacking(req.SystemPrompt.Present(), x.SessionCapabilities.SystemPrompt.Present(), "sessionCapabilities.systemPrompt"),
+	)
 }
 
 // lacksForListSessions returns the capability that a call of session/list needs and x does not have, or "".
 func (x *AgentCapabilities) lacksForListSessions(req *ListSessionsRequest) string {
-	if !x.SessionCapabilities.List.Present() {
-		return "sessionCapabilities.list"
-	}
-	if req.Archived.Present() && !x.SessionCapabilities.Archive.Present() {
-		return "sessionCapabilities.archive"
-	}
-	return ""
+	return cmp.Or(
+		lacking(true, x.SessionCapabilities.List.Present(), "sessionCapabilities.list"),
+		lacking(req.Archived.Present(), x.SessionCapabilities.Archive.Present(), "sessionCapabilities.archive"),
+	)
 }
 
 // lacksForForkSession returns the capability that a call of session/fork needs and x does not have, or "".
 func (x *AgentCapabilities) lacksForForkSession(req *ForkSessionRequest) string {
-	if !x.SessionCapabilities.Fork.Present() {
-		return "sessionCapabilities.fork"
-	}
-	if req.AdditionalDirectories != nil && !x.SessionCapabilities.AdditionalDirectories.Present() {
-		return "sessionCapabilities.additionalDirectories"
-	}
-	if missing := x.lacksForEachMCPServer(req.MCPServers); missing != "" {
-		return missing
-	}
-	if req.SystemPrompt.Present() && !x.SessionCapabilities.SystemPrompt.Present() {
-		return "sessionCapabilities.systemPrompt"
-	}
-	return ""
+	return cmp.Or(
+		lacking(true, x.SessionCapabilities.Fork.Present(), "sessionCapabilities.fork"),
+		lacking(req.AdditionalDirectories != nil, x.SessionCapabilities.AdditionalDirectories.Present(), "sessionCapabilities.additionalDirectories"),
+		x.lacksForEachMCPServer(req.MCPServers),
+		lacking(req.SystemPrompt.Present(), x.SessionCapabilities.SystemPrompt.Present(), "sessionCapabilities.systemPrompt"),
+	)
 }
 
 // lacksForResumeSession returns the capability that a call of session/resume needs and x does not have, or "".
 func (x *AgentCapabilities) lacksForResumeSession(req *ResumeSessionRequest) string {
-	if !x.SessionCapabilities.Resume.Present() {
-		return "sessionCapabilities.resume"
-	}
-	if req.AdditionalDirectories != nil && !x.SessionCapabilities.AdditionalDirectories.Present() {
-		return "sessionCapabilities.additionalDirectories"
-	}
-	if missing := x.lacksForEachMCPServer(req.MCPServers); missing != "" {
-		return missing
-	}
-	if req.SystemPrompt.Present() && !x.SessionCapabilities.SystemPrompt.Present() {
-		return "sessionCapabilities.systemPrompt"
-	}
-	return ""
+	return cmp.Or(
+		lacking(true, x.SessionCapabilities.Resume.Present(), "sessionCapabilities.resume"),
+		lacking(req.AdditionalDirectories != nil, x.SessionCapabilities.AdditionalDirectories.Present(), "sessionCapabilities.additionalDirectories"),
+		x.lacksForEachMCPServer(req.MCPServers),
+		lacking(req.SystemPrompt.Present(), x.SessionCapabilities.SystemPrompt.Present(), "sessionCapabilities.systemPrompt"),
+	)
 }
 
 // lacksForEachContentBlock returns the capability that an item of list needs and x does not have, or "".
@@ -156,10 +130,7 @@ func (x *AgentCapabilities) lacksForEachContentBlock(list []ContentBlock) string
 
 // lacksForPrompt returns the capability that a call of session/prompt needs and x does not have, or "".
 func (x *AgentCapabilities) lacksForPrompt(req *PromptRequest) string {
-	if missing := x.lacksForEachContentBlock(req.Prompt); missing != "" {
-		return missing
-	}
-	return ""
+	return x.lacksForEachContentBlock(req.Prompt)
 }
 
 // capabilities returns the capabilities that the handlers imply. It is an error to set only some of the handlers of one
@@ -234,13 +205,9 @@ func (x *ClientCapabilities) serves(method string) bool {
 func (x *ClientCapabilities) lacksForCreateElicitation(req *CreateElicitationRequest) string {
 	switch req.Variant.(type) {
 	case *CreateElicitationRequestForm:
-		if !x.Elicitation.Value().Form.Present() {
-			return "elicitation.form"
-		}
+		return lacking(true, x.Elicitation.Value().Form.Present(), "elicitation.form")
 	case *CreateElicitationRequestURL:
-		if !x.Elicitation.Value().URL.Present() {
-			return "elicitation.url"
-		}
+		return lacking(true, x.Elicitation.Value().URL.Present(), "elicitation.url")
 	}
 	return ""
 }
@@ -249,21 +216,13 @@ func (x *ClientCapabilities) lacksForCreateElicitation(req *CreateElicitationReq
 func (x *ClientCapabilities) lacksForSessionUpdate(n *SessionNotification) string {
 	switch n.Update.Variant.(type) {
 	case *SessionUpdatePlanUpdate, *SessionUpdatePlanRemoved:
-		if !x.Plan.Present() {
-			return "plan"
-		}
+		return lacking(true, x.Plan.Present(), "plan")
 	case *SessionUpdateNotice:
-		if !x.Session.Value().Notices.Present() {
-			return "session.notices"
-		}
+		return lacking(true, x.Session.Value().Notices.Present(), "session.notices")
 	case *SessionUpdateCompactionUpdate, *SessionUpdateCompactionSummaryChunk:
-		if !x.Session.Value().Compaction.Present() {
-			return "session.compaction"
-		}
+		return lacking(true, x.Session.Value().Compaction.Present(), "session.compaction")
 	case *SessionUpdateSubagentUpdate, *SessionUpdateSessionMessage, *SessionUpdateSessionMessageChunk:
-		if !x.Subagents.Present() {
-			return "subagents"
-		}
+		return lacking(true, x.Subagents.Present(), "subagents")
 	}
 	return ""
 }
@@ -271,10 +230,7 @@ func (x *ClientCapabilities) lacksForSessionUpdate(n *SessionNotification) strin
 // lacksForCompleteElicitation returns the capability that a call of elicitation/complete needs and x does not have, or
 // "".
 func (x *ClientCapabilities) lacksForCompleteElicitation(n *CompleteElicitationNotification) string {
-	if !x.Elicitation.Value().URL.Present() {
-		return "elicitation.url"
-	}
-	return ""
+	return lacking(true, x.Elicitation.Value().URL.Present(), "elicitation.url")
 }
 
 // capabilities returns the capabilities that the handlers imply. It is an error to set only some of the handlers of one

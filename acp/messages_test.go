@@ -5,11 +5,15 @@ package acp
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
+	"sync"
 	"testing"
 
+	sdk "github.com/acpgo/sdk"
 	"github.com/acpgo/sdk/conformance"
 	"github.com/acpgo/sdk/conformance/recording"
 	"github.com/acpgo/sdk/internal/ledger"
@@ -110,10 +114,30 @@ func eachMessage(t *testing.T, path string, f func(number int, definition string
 
 // lookUp returns the definitions of a method's parameters and result.
 func lookUp(from string, m ledger.Message) (params, result string) {
-	for _, method := range methods {
-		if method.name == m.Method && method.side != from && (method.result != "") == m.IsRequest() {
-			return method.params, method.result
+	for name, d := range methodsOf().Defs {
+		switch {
+		case d.Method != m.Method || d.Side == from:
+		case strings.HasSuffix(name, "Response"):
+			result = name
+		case strings.HasSuffix(name, "Request") == m.IsRequest():
+			params = name
 		}
 	}
-	return "", ""
+	if !m.IsRequest() {
+		result = ""
+	}
+	return params, result
 }
+
+// methodsOf returns the methods of the schema: by the definitions of their parameters and results.
+var methodsOf = sync.OnceValue(func() (schema struct {
+	Defs map[string]struct {
+		Method string `json:"x-method"`
+		Side   string `json:"x-side"`
+	} `json:"$defs"`
+}) {
+	if err := json.Unmarshal([]byte(sdk.SchemaV1Unstable()), &schema); err != nil {
+		panic(err)
+	}
+	return schema
+})

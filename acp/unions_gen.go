@@ -14,8 +14,6 @@ import (
 //
 // See protocol docs: [Content]
 //
-// The member type distinguishes the variants.
-//
 // [Content]: https://agentclientprotocol.com/protocol/v1/draft/tool-calls#content
 type ToolCallContent struct {
 	// Variant is the value; it must not be nil.
@@ -82,8 +80,6 @@ func ToolTerminal(terminalID TerminalID) ToolCallContent {
 // outputs without transformation.
 //
 // See protocol docs: [Content]
-//
-// The member type distinguishes the variants.
 //
 // [Content]: https://agentclientprotocol.com/protocol/v1/draft/content
 type ContentBlock struct {
@@ -196,8 +192,6 @@ func BlobResource(blob string, uri string) EmbeddedResourceResource {
 //
 // The agent sends this to the client to request information from the user, either via a form or by directing them to a
 // URL. Elicitations are tied to a session (optionally a tool call) or a request.
-//
-// The member mode distinguishes the variants.
 type CreateElicitationRequest struct {
 	// A human-readable message describing what input is needed.
 	Message string `json:"message" codec:"required"`
@@ -224,11 +218,6 @@ type CreateElicitationRequestURL ElicitationURLMode
 
 // CreateElicitationRequestUnknown is a variant of [CreateElicitationRequest] that this package does not know.
 //
-// Custom or future elicitation mode.
-//
-// Values beginning with `_` are reserved for implementation-specific extensions. Unknown values that do not begin with
-// `_` are reserved for future ACP variants.
-//
 // Clients that do not understand this mode should preserve the raw payload when storing, replaying, proxying, or
 // forwarding elicitation requests. They MUST NOT render it as a known elicitation mode.
 type CreateElicitationRequestUnknown codec.Unknown
@@ -251,8 +240,6 @@ func NewCreateElicitationRequestURL(message string, payload ElicitationURLMode) 
 //
 // Each variant corresponds to a JSON Schema `"type"` value. Single-select enums use `type: "string"` with `enum` or
 // `oneOf` set. Multi-select enums use `type: "array"`.
-//
-// The member type distinguishes the variants.
 type ElicitationPropertySchema struct {
 	// Variant is the value; it must not be nil.
 	Variant ElicitationPropertySchemaVariant `json:"-"`
@@ -289,11 +276,6 @@ type ElicitationPropertySchemaBoolean BooleanPropertySchema
 type ElicitationPropertySchemaArray MultiSelectPropertySchema
 
 // ElicitationPropertySchemaUnknown is a variant of [ElicitationPropertySchema] that this package does not know.
-//
-// Custom or future elicitation property schema.
-//
-// Values beginning with `_` are reserved for implementation-specific extensions. Unknown values that do not begin with
-// `_` are reserved for future ACP variants.
 //
 // Clients that do not understand this property schema type should preserve the raw schema when storing, replaying,
 // proxying, or forwarding elicitation requests. They MUST NOT render it as a known input control.
@@ -336,8 +318,6 @@ func NewElicitationPropertySchemaArray(payload MultiSelectPropertySchema) Elicit
 }
 
 // MultiSelectItems holds the items for a multi-select (array) property schema.
-//
-// The member type distinguishes the variants.
 type MultiSelectItems struct {
 	// Variant is the value; it must not be nil.
 	Variant MultiSelectItemsVariant `json:"-"`
@@ -358,8 +338,6 @@ type MultiSelectItemsString StringMultiSelectItems
 type MultiSelectItemsTitled TitledMultiSelectItems
 
 // MultiSelectItemsUnknown is a variant of [MultiSelectItems] that this package does not know.
-//
-// Custom or future typed multi-select items.
 type MultiSelectItemsUnknown codec.Unknown
 
 func (*MultiSelectItemsString) isMultiSelectItems()  {}
@@ -413,8 +391,6 @@ func NewElicitationFormModeRequest(requestedSchema ElicitationSchema, payload El
 
 // ElicitationURLMode: URL-based elicitation mode where the client directs the user to a URL.
 //
-// Schema: ElicitationUrlMode.
-//
 // The members sessionId and requestId distinguish the variants.
 type ElicitationURLMode struct {
 	// The unique identifier for this elicitation.
@@ -456,8 +432,8 @@ func NewElicitationURLModeRequest(elicitationID ElicitationID, url string, paylo
 // The `type` field acts as the discriminator in the serialized JSON form. When no `type` is present, the method is
 // treated as `agent`.
 //
-// The member type distinguishes the variants. An object without it, or that does not match the variant of its value, is
-// an [AuthMethodAgent] if it has the required members; see Type.
+// An object without the member type, or that does not match the variant of its value, is an [AuthMethodAgent] if it has
+// the required members; see Type.
 type AuthMethod struct {
 	// Variant is the value; it must not be nil.
 	Variant AuthMethodVariant `json:"-"`
@@ -489,8 +465,6 @@ func NewAuthMethodAgent(payload AuthMethodAgent) AuthMethod {
 }
 
 // SessionConfigOption is a session configuration option selector and its current state.
-//
-// The member type distinguishes the variants.
 type SessionConfigOption struct {
 	// Unique identifier for the configuration option.
 	ID SessionConfigID `json:"id" codec:"required"`
@@ -579,8 +553,6 @@ func NewSessionConfigSelectOptionsGrouped(value []SessionConfigSelectGroup) Sess
 // These updates provide real-time feedback about the agent's progress.
 //
 // See protocol docs: [Agent Reports Output]
-//
-// The member sessionUpdate distinguishes the variants.
 //
 // [Agent Reports Output]: https://agentclientprotocol.com/protocol/v1/draft/prompt-turn#3-agent-reports-output
 type SessionUpdate struct {
@@ -847,8 +819,6 @@ func NewSessionUpdateSessionMessageChunk(payload SessionMessageChunk) SessionUpd
 
 // PlanUpdateContent: Updated content for a plan.
 //
-// The member type distinguishes the variants.
-//
 // Experimental: any minor release may change or remove it.
 type PlanUpdateContent struct {
 	// Variant is the value; it must not be nil.
@@ -941,8 +911,6 @@ func NewAvailableCommandInputUnstructured(payload UnstructuredCommandInput) Avai
 // Each update is a whole-object snapshot. Idle does not terminate the child. The parent can message it again,
 // transitioning it back to running. Background activity may still emit other session updates while idle.
 //
-// The member state distinguishes the variants.
-//
 // Experimental: any minor release may change or remove it.
 type StateUpdate struct {
 	// Variant is the value; it must not be nil.
@@ -987,11 +955,6 @@ type StateUpdateStateUnknown UnknownStateUpdate
 
 // StateUpdateUnknown is a variant of [StateUpdate] that this package does not know.
 //
-// Custom or future state.
-//
-// Values beginning with `_` are reserved for implementation-specific extensions. Other unknown values are reserved for
-// future ACP variants.
-//
 // Experimental: any minor release may change or remove it.
 type StateUpdateUnknown codec.Unknown
 
@@ -1032,8 +995,6 @@ func NewStateUpdateStateUnknown(payload UnknownStateUpdate) StateUpdate {
 // IdleStateUpdate is the child is ready to process another prompt.
 //
 // An omitted, `null`, or malformed `stopReason` means not reported.
-//
-// The member stopReason distinguishes the variants.
 //
 // Experimental: any minor release may change or remove it.
 type IdleStateUpdate struct {
@@ -1108,11 +1069,6 @@ type IdleStateUpdateNone struct {
 
 // IdleStateUpdateUnknown is a variant of [IdleStateUpdate] that this package does not know.
 //
-// Custom or future stop reason.
-//
-// Values beginning with `_` are reserved for implementation-specific extensions. Other unknown values are reserved for
-// future ACP variants.
-//
 // Experimental: any minor release may change or remove it.
 type IdleStateUpdateUnknown codec.Unknown
 
@@ -1180,10 +1136,8 @@ func NewIdleStateUpdateNone() IdleStateUpdate {
 //
 // See protocol docs: [MCP Servers]
 //
-// Schema: McpServer.
-//
-// The member type distinguishes the variants. An object without it, or that does not match the variant of its value, is
-// an [MCPServerStdio] if it has the required members; see Type.
+// An object without the member type, or that does not match the variant of its value, is an [MCPServerStdio] if it has
+// the required members; see Type.
 //
 // [MCP Servers]: https://agentclientprotocol.com/protocol/v1/draft/session-setup#mcp-servers
 type MCPServer struct {
@@ -1232,8 +1186,8 @@ func NewMCPServerStdio(payload MCPServerStdio) MCPServer {
 
 // SetSessionConfigOptionRequest holds the parameters for setting a session configuration option.
 //
-// The member type distinguishes the variants. An object without it, or that does not match the variant of its value, is
-// a [SetSessionConfigOptionRequestValueID] if it has the required members; see Type.
+// An object without the member type, or that does not match the variant of its value, is a
+// [SetSessionConfigOptionRequestValueID] if it has the required members; see Type.
 type SetSessionConfigOptionRequest struct {
 	// The ID of the session to set the configuration option for.
 	SessionID SessionID `json:"sessionId" codec:"required,id"`
@@ -1293,8 +1247,6 @@ func NewSetSessionConfigOptionRequestValueID(sessionID SessionID, configID Sessi
 }
 
 // RequestPermissionOutcome is the outcome of a permission request.
-//
-// The member outcome distinguishes the variants.
 type RequestPermissionOutcome struct {
 	// Variant is the value; it must not be nil.
 	Variant RequestPermissionOutcomeVariant `json:"-"`
@@ -1339,8 +1291,6 @@ func PermissionSelected(optionID PermissionOptionID) RequestPermissionOutcome {
 }
 
 // CreateElicitationResponse is the response from the client to an elicitation request.
-//
-// The member action distinguishes the variants.
 type CreateElicitationResponse struct {
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 
@@ -1369,11 +1319,6 @@ type CreateElicitationResponseDecline struct{}
 type CreateElicitationResponseCancel struct{}
 
 // CreateElicitationResponseUnknown is a variant of [CreateElicitationResponse] that this package does not know.
-//
-// Custom or future elicitation action.
-//
-// Values beginning with `_` are reserved for implementation-specific extensions. Unknown values that do not begin with
-// `_` are reserved for future ACP variants.
 //
 // Agents that do not understand this action should preserve the raw payload when storing, replaying, proxying, or
 // forwarding elicitation responses. They MUST NOT treat it as a known elicitation action.
@@ -1466,8 +1411,6 @@ func NewElicitationContentValueStringArray(value []string) ElicitationContentVal
 // Both branches require their carrier key. An error must be a non-null object. Unknown outer fields are ignored. Inner
 // result and error fields are preserved. Carrier `_meta` is optional. Null or invalid values are treated as absent.
 // Senders must include exactly one outcome. Receivers prefer `result` if both are present.
-//
-// Schema: MessageMcpResponse.
 //
 // The members result and error distinguish the variants.
 //

@@ -26,7 +26,8 @@ type Variant struct {
 	Off   uint64 // the bit of the feature that the variant belongs to, or 0
 }
 
-// Unknown is a variant of a union that the schema does not list.
+// Unknown is a variant of a union that the schema does not list: one of a newer version or, if its tag begins with an
+// underscore, an extension.
 type Unknown struct {
 	Tag string          // the value of the member that distinguishes variants
 	Raw json.RawMessage // the whole object as received, with its tag; it is written unchanged

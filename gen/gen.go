@@ -185,6 +185,7 @@ func generate(c Config) (out *output, err error) {
 		Tests:    c.Tests,
 		Doc:      c.Doc,
 		Openings: openings,
+		Filler:   filler,
 	}
 	if c.Facade {
 		config.Hot = hot

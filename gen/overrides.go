@@ -332,6 +332,11 @@ var bothUnstable = slices.Concat([]Override{
 	each(SessionByHand, "", "needs no parameters", "session/archive", "session/unarchive", "session/status"),
 )
 
+// filler matches what descriptions of unknown variants have in common; codec.Unknown says it once.
+var filler = regexp.MustCompile("^Custom or future [^.]*\\.$|" +
+	"^Values beginning with `_` are reserved for implementation-specific extensions\\. " +
+	"(Unknown values that do not begin with `_`|Other unknown values) are reserved for future ACP variants\\.$")
+
 // openings maps the first words of descriptions to words that can follow the name of the described thing, because a doc
 // comment begins with that name. The first match is used.
 var openings = [][2]string{

@@ -126,6 +126,14 @@ func unsupported(method, capability string) error {
 	return fmt.Errorf("%s: %w: capability %s", method, ErrUnsupported, capability)
 }
 
+// lacking returns a capability that is needed and was not advertised, or "".
+func lacking(needed, advertised bool, capability string) string {
+	if needed && !advertised {
+		return capability
+	}
+	return ""
+}
+
 // unsent returns the error for a call that was refused on this side. If a handler returns it, the peer does not see it,
 // because it is about this side's call and not about the peer's request.
 func unsent(method string, err error) error { return &engine.UnsentError{Method: method, Err: err} }

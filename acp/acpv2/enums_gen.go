@@ -9,8 +9,6 @@ package acpv2
 //
 // See protocol docs: [Reporting]
 //
-// Values that are not listed here are allowed too; see Known.
-//
 // [Reporting]: https://agentclientprotocol.com/protocol/v2/draft/tool-calls#reporting
 type ToolKind string
 
@@ -40,7 +38,7 @@ const (
 	ToolKindOther ToolKind = "other"
 )
 
-// Known reports whether x is one of the values that the schema lists.
+// Known reports whether x is one of the values that the schema lists; others are allowed too.
 func (x ToolKind) Known() bool {
 	switch x {
 	case ToolKindRead, ToolKindEdit, ToolKindDelete, ToolKindMove, ToolKindSearch, ToolKindExecute, ToolKindThink,
@@ -55,8 +53,6 @@ func (x ToolKind) Known() bool {
 // Tool calls progress through different statuses during their lifecycle.
 //
 // See protocol docs: [Status]
-//
-// Values that are not listed here are allowed too; see Known.
 //
 // [Status]: https://agentclientprotocol.com/protocol/v2/draft/tool-calls#status
 type ToolCallStatus string
@@ -79,7 +75,7 @@ const (
 	ToolCallStatusCancelled ToolCallStatus = "cancelled"
 )
 
-// Known reports whether x is one of the values that the schema lists.
+// Known reports whether x is one of the values that the schema lists; others are allowed too.
 func (x ToolCallStatus) Known() bool {
 	switch x {
 	case ToolCallStatusPending, ToolCallStatusInProgress, ToolCallStatusPaused, ToolCallStatusCompleted, ToolCallStatusFailed,
@@ -90,8 +86,6 @@ func (x ToolCallStatus) Known() bool {
 }
 
 // Role is the sender or recipient of messages and data in a conversation.
-//
-// Values that are not listed here are allowed too; see Known.
 type Role string
 
 // The known values of Role.
@@ -102,14 +96,12 @@ const (
 	RoleUser Role = "user"
 )
 
-// Known reports whether x is one of the values that the schema lists.
+// Known reports whether x is one of the values that the schema lists; others are allowed too.
 func (x Role) Known() bool {
 	return x == RoleAssistant || x == RoleUser
 }
 
 // IconTheme: Theme an icon is designed for.
-//
-// Values that are not listed here are allowed too; see Known.
 type IconTheme string
 
 // The known values of IconTheme.
@@ -120,14 +112,12 @@ const (
 	IconThemeDark IconTheme = "dark"
 )
 
-// Known reports whether x is one of the values that the schema lists.
+// Known reports whether x is one of the values that the schema lists; others are allowed too.
 func (x IconTheme) Known() bool {
 	return x == IconThemeLight || x == IconThemeDark
 }
 
 // DiffFileType: Kind of file content represented by a diff change.
-//
-// Values that are not listed here are allowed too; see Known.
 type DiffFileType string
 
 // The known values of DiffFileType.
@@ -142,14 +132,12 @@ const (
 	DiffFileTypeSymlink DiffFileType = "symlink"
 )
 
-// Known reports whether x is one of the values that the schema lists.
+// Known reports whether x is one of the values that the schema lists; others are allowed too.
 func (x DiffFileType) Known() bool {
 	return x == DiffFileTypeText || x == DiffFileTypeBinary || x == DiffFileTypeDirectory || x == DiffFileTypeSymlink
 }
 
 // DiffPatchFormat: Text patch format used by `DiffPatch`.
-//
-// Values that are not listed here are allowed too; see Known.
 type DiffPatchFormat string
 
 // The known values of DiffPatchFormat.
@@ -165,7 +153,7 @@ const (
 	DiffPatchFormatGitPatch DiffPatchFormat = "git_patch"
 )
 
-// Known reports whether x is one of the values that the schema lists.
+// Known reports whether x is one of the values that the schema lists; others are allowed too.
 func (x DiffPatchFormat) Known() bool {
 	return x == DiffPatchFormatGitPatch
 }
@@ -173,8 +161,6 @@ func (x DiffPatchFormat) Known() bool {
 // PermissionOptionKind is the type of permission option being presented to the user.
 //
 // Helps clients choose appropriate icons and UI treatment.
-//
-// Values that are not listed here are allowed too; see Known.
 type PermissionOptionKind string
 
 // The known values of PermissionOptionKind.
@@ -189,7 +175,7 @@ const (
 	PermissionOptionKindRejectAlways PermissionOptionKind = "reject_always"
 )
 
-// Known reports whether x is one of the values that the schema lists.
+// Known reports whether x is one of the values that the schema lists; others are allowed too.
 func (x PermissionOptionKind) Known() bool {
 	switch x {
 	case PermissionOptionKindAllowOnce, PermissionOptionKindAllowAlways, PermissionOptionKindRejectOnce,
@@ -200,8 +186,6 @@ func (x PermissionOptionKind) Known() bool {
 }
 
 // ElicitationSchemaType: Type discriminator for elicitation schemas.
-//
-// Newer peers may send values that are not listed here; they are kept, see Known.
 type ElicitationSchemaType string
 
 // The known values of ElicitationSchemaType.
@@ -210,14 +194,12 @@ const (
 	ElicitationSchemaTypeObject ElicitationSchemaType = "object"
 )
 
-// Known reports whether x is one of the values that the schema lists.
+// Known reports whether x is one of the values that the schema lists; newer peers may send others, which are kept.
 func (x ElicitationSchemaType) Known() bool {
 	return x == ElicitationSchemaTypeObject
 }
 
 // StringFormat: String format types for string properties in elicitation schemas.
-//
-// Values that are not listed here are allowed too; see Known.
 type StringFormat string
 
 // The known values of StringFormat.
@@ -232,7 +214,7 @@ const (
 	StringFormatDateTime StringFormat = "date-time"
 )
 
-// Known reports whether x is one of the values that the schema lists.
+// Known reports whether x is one of the values that the schema lists; others are allowed too.
 func (x StringFormat) Known() bool {
 	return x == StringFormatEmail || x == StringFormatURI || x == StringFormatDate || x == StringFormatDateTime
 }
@@ -243,10 +225,6 @@ func (x StringFormat) Known() bool {
 //
 // Protocol names beginning with `_` are free for custom use, like other ACP extension methods. Protocol names that do
 // not begin with `_` are reserved for the ACP spec.
-//
-// Schema: LlmProtocol.
-//
-// Values that are not listed here are allowed too; see Known.
 //
 // Experimental: any minor release may change or remove it.
 type LLMProtocol string
@@ -265,7 +243,7 @@ const (
 	LLMProtocolBedrock LLMProtocol = "bedrock"
 )
 
-// Known reports whether x is one of the values that the schema lists.
+// Known reports whether x is one of the values that the schema lists; others are allowed too.
 func (x LLMProtocol) Known() bool {
 	switch x {
 	case LLMProtocolAnthropic, LLMProtocolOpenai, LLMProtocolAzure, LLMProtocolVertex, LLMProtocolBedrock:
@@ -275,8 +253,6 @@ func (x LLMProtocol) Known() bool {
 }
 
 // AuthState is the agent's overall authentication state.
-//
-// Values that are not listed here are allowed too; see Known.
 //
 // Experimental: any minor release may change or remove it.
 type AuthState string
@@ -293,7 +269,7 @@ const (
 	AuthStateUnknown AuthState = "unknown"
 )
 
-// Known reports whether x is one of the values that the schema lists.
+// Known reports whether x is one of the values that the schema lists; others are allowed too.
 func (x AuthState) Known() bool {
 	return x == AuthStateAuthenticated || x == AuthStateUnauthenticated || x == AuthStateNotRequired || x == AuthStateUnknown
 }
@@ -306,8 +282,6 @@ func (x AuthState) Known() bool {
 //
 // Category names beginning with `_` are free for custom use, like other ACP extension methods. Category names that do
 // not begin with `_` are reserved for the ACP spec.
-//
-// Values that are not listed here are allowed too; see Known.
 type SessionConfigOptionCategory string
 
 // The known values of SessionConfigOptionCategory.
@@ -322,7 +296,7 @@ const (
 	SessionConfigOptionCategoryThoughtLevel SessionConfigOptionCategory = "thought_level"
 )
 
-// Known reports whether x is one of the values that the schema lists.
+// Known reports whether x is one of the values that the schema lists; others are allowed too.
 func (x SessionConfigOptionCategory) Known() bool {
 	switch x {
 	case SessionConfigOptionCategoryMode, SessionConfigOptionCategoryModel, SessionConfigOptionCategoryModelConfig,
@@ -333,8 +307,6 @@ func (x SessionConfigOptionCategory) Known() bool {
 }
 
 // SessionStatus: Whether the Agent has a session in memory, as reported by `session/status`.
-//
-// Values that are not listed here are allowed too; see Known.
 //
 // Experimental: any minor release may change or remove it.
 type SessionStatus string
@@ -353,7 +325,7 @@ const (
 	SessionStatusSaved SessionStatus = "saved"
 )
 
-// Known reports whether x is one of the values that the schema lists.
+// Known reports whether x is one of the values that the schema lists; others are allowed too.
 func (x SessionStatus) Known() bool {
 	return x == SessionStatusOpen || x == SessionStatusSaved
 }
@@ -362,8 +334,6 @@ func (x SessionStatus) Known() bool {
 //
 // Used to indicate the relative importance or urgency of different tasks in the execution plan. See protocol docs:
 // [Plan Entries]
-//
-// Values that are not listed here are allowed too; see Known.
 //
 // [Plan Entries]: https://agentclientprotocol.com/protocol/v2/draft/agent-plan#plan-entries
 type PlanEntryPriority string
@@ -378,7 +348,7 @@ const (
 	PlanEntryPriorityLow PlanEntryPriority = "low"
 )
 
-// Known reports whether x is one of the values that the schema lists.
+// Known reports whether x is one of the values that the schema lists; others are allowed too.
 func (x PlanEntryPriority) Known() bool {
 	return x == PlanEntryPriorityHigh || x == PlanEntryPriorityMedium || x == PlanEntryPriorityLow
 }
@@ -386,8 +356,6 @@ func (x PlanEntryPriority) Known() bool {
 // PlanEntryStatus is the status of a plan entry in the execution flow.
 //
 // Tracks the lifecycle of each task from planning through completion. See protocol docs: [Plan Entries]
-//
-// Values that are not listed here are allowed too; see Known.
 //
 // [Plan Entries]: https://agentclientprotocol.com/protocol/v2/draft/agent-plan#plan-entries
 type PlanEntryStatus string
@@ -404,7 +372,7 @@ const (
 	PlanEntryStatusCancelled PlanEntryStatus = "cancelled"
 )
 
-// Known reports whether x is one of the values that the schema lists.
+// Known reports whether x is one of the values that the schema lists; others are allowed too.
 func (x PlanEntryStatus) Known() bool {
 	switch x {
 	case PlanEntryStatusPending, PlanEntryStatusInProgress, PlanEntryStatusCompleted, PlanEntryStatusCancelled:
@@ -414,8 +382,6 @@ func (x PlanEntryStatus) Known() bool {
 }
 
 // NoticeSeverity is the severity hint for a session notice.
-//
-// Values that are not listed here are allowed too; see Known.
 type NoticeSeverity string
 
 // The known values of NoticeSeverity.
@@ -428,14 +394,12 @@ const (
 	NoticeSeverityError NoticeSeverity = "error"
 )
 
-// Known reports whether x is one of the values that the schema lists.
+// Known reports whether x is one of the values that the schema lists; others are allowed too.
 func (x NoticeSeverity) Known() bool {
 	return x == NoticeSeverityInfo || x == NoticeSeverityWarning || x == NoticeSeverityError
 }
 
 // CompactionStatus is the lifecycle state of a context compaction.
-//
-// Values that are not listed here are allowed too; see Known.
 type CompactionStatus string
 
 // The known values of CompactionStatus.
@@ -450,7 +414,7 @@ const (
 	CompactionStatusCancelled CompactionStatus = "cancelled"
 )
 
-// Known reports whether x is one of the values that the schema lists.
+// Known reports whether x is one of the values that the schema lists; others are allowed too.
 func (x CompactionStatus) Known() bool {
 	switch x {
 	case CompactionStatusInProgress, CompactionStatusCompleted, CompactionStatusFailed, CompactionStatusCancelled:
@@ -463,8 +427,6 @@ func (x CompactionStatus) Known() bool {
 //
 // Unknown modes are preserved so they can be stored, proxied, or forwarded. An Agent MUST return an error for a mode it
 // does not support rather than treating it as `append` or `override`.
-//
-// Values that are not listed here are allowed too; see Known.
 //
 // Experimental: any minor release may change or remove it.
 type SystemPromptMode string
@@ -486,7 +448,7 @@ const (
 	SystemPromptModeOverride SystemPromptMode = "override"
 )
 
-// Known reports whether x is one of the values that the schema lists.
+// Known reports whether x is one of the values that the schema lists; others are allowed too.
 func (x SystemPromptMode) Known() bool {
 	return x == SystemPromptModeAppend || x == SystemPromptModeOverride
 }
@@ -495,8 +457,6 @@ func (x SystemPromptMode) Known() bool {
 //
 // Unknown values are preserved so they can be stored, proxied, or forwarded. An Agent MUST return `-32602` for a value
 // it does not support rather than treating it as `exclude`.
-//
-// Values that are not listed here are allowed too; see Known.
 //
 // Experimental: any minor release may change or remove it.
 type SessionArchiveFilter string
@@ -511,7 +471,7 @@ const (
 	SessionArchiveFilterOnly SessionArchiveFilter = "only"
 )
 
-// Known reports whether x is one of the values that the schema lists.
+// Known reports whether x is one of the values that the schema lists; others are allowed too.
 func (x SessionArchiveFilter) Known() bool {
 	return x == SessionArchiveFilterExclude || x == SessionArchiveFilterInclude || x == SessionArchiveFilterOnly
 }

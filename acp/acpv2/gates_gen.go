@@ -3,7 +3,10 @@
 
 package acpv2
 
-import codec "github.com/acpgo/sdk/codec"
+import (
+	"cmp"
+	codec "github.com/acpgo/sdk/codec"
+)
 
 // serves reports whether an agent that advertises x serves a method.
 func (x *AgentCapabilities) serves(method string) bool {
@@ -51,64 +54,40 @@ func (x *AgentCapabilities) lacksForEachMCPServer(list []MCPServer) string {
 
 // lacksForNewSession returns the capability that a call of session/new needs and x does not have, or "".
 func (x *AgentCapabilities) lacksForNewSession(req *NewSessionRequest) string {
-	if !x.Session.Present() {
-		return "session"
-	}
-	if req.AdditionalDirectories != nil && !x.Session.Value().AdditionalDirectories.Present() {
-		return "session.additionalDirectories"
-	}
-	if missing := x.lacksForEachMCPServer(req.MCPServers); missing != "" {
-		return missing
-	}
-	if req.SystemPrompt.Present() && !x.Session.Value().SystemPrompt.Present() {
-		return "session.systemPrompt"
-	}
-	return ""
+	return cmp.Or(
+		lacking(true, x.Session.Present(), "session"),
+		lacking(req.AdditionalDirectories != nil, x.Session.Value().AdditionalDirectories.Present(), "session.additionalDirectories"),
+		x.lacksForEachMCPServer(req.MCPServers),
+		lacking(req.SystemPrompt.Present(), x.Session.Value().SystemPrompt.Present(), "session.systemPrompt"),
+	)
 }
 
 // lacksForListSessions returns the capability that a call of session/list needs and x does not have, or "".
 func (x *AgentCapabilities) lacksForListSessions(req *ListSessionsRequest) string {
-	if !x.Session.Present() {
-		return "session"
-	}
-	if req.Archived.Present() && !x.Session.Value().Archive.Present() {
-		return "session.archive"
-	}
-	return ""
+	return cmp.Or(
+		lacking(true, x.Session.Present(), "session"),
+		lacking(req.Archived.Present(), x.Session.Value().Archive.Present(), "session.archive"),
+	)
 }
 
 // lacksForForkSession returns the capability that a call of session/fork needs and x does not have, or "".
 func (x *AgentCapabilities) lacksForForkSession(req *ForkSessionRequest) string {
-	if !x.Session.Value().Fork.Present() {
-		return "session.fork"
-	}
-	if req.AdditionalDirectories != nil && !x.Session.Value().AdditionalDirectories.Present() {
-		return "session.additionalDirectories"
-	}
-	if missing := x.lacksForEachMCPServer(req.MCPServers); missing != "" {
-		return missing
-	}
-	if req.SystemPrompt.Present() && !x.Session.Value().SystemPrompt.Present() {
-		return "session.systemPrompt"
-	}
-	return ""
+	return cmp.Or(
+		lacking(true, x.Session.Value().Fork.Present(), "session.fork"),
+		lacking(req.AdditionalDirectories != nil, x.Session.Value().AdditionalDirectories.Present(), "session.additionalDirectories"),
+		x.lacksForEachMCPServer(req.MCPServers),
+		lacking(req.SystemPrompt.Present(), x.Session.Value().SystemPrompt.Present(), "session.systemPrompt"),
+	)
 }
 
 // lacksForResumeSession returns the capability that a call of session/resume needs and x does not have, or "".
 func (x *AgentCapabilities) lacksForResumeSession(req *ResumeSessionRequest) string {
-	if !x.Session.Present() {
-		return "session"
-	}
-	if req.AdditionalDirectories != nil && !x.Session.Value().AdditionalDirectories.Present() {
-		return "session.additionalDirectories"
-	}
-	if missing := x.lacksForEachMCPServer(req.MCPServers); missing != "" {
-		return missing
-	}
-	if req.SystemPrompt.Present() && !x.Session.Value().SystemPrompt.Present() {
-		return "session.systemPrompt"
-	}
-	return ""
+	return cmp.Or(
+		lacking(true, x.Session.Present(), "session"),
+		lacking(req.AdditionalDirectories != nil, x.Session.Value().AdditionalDirectories.Present(), "session.additionalDirectories"),
+		x.lacksForEachMCPServer(req.MCPServers),
+		lacking(req.SystemPrompt.Present(), x.Session.Value().SystemPrompt.Present(), "session.systemPrompt"),
+	)
 }
 
 // lacksForEachContentBlock returns the capability that an item of list needs and x does not have, or "".
@@ -134,13 +113,10 @@ func (x *AgentCapabilities) lacksForEachContentBlock(list []ContentBlock) string
 
 // lacksForPrompt returns the capability that a call of session/prompt needs and x does not have, or "".
 func (x *AgentCapabilities) lacksForPrompt(req *PromptRequest) string {
-	if !x.Session.Present() {
-		return "session"
-	}
-	if missing := x.lacksForEachContentBlock(req.Prompt); missing != "" {
-		return missing
-	}
-	return ""
+	return cmp.Or(
+		lacking(true, x.Session.Present(), "session"),
+		x.lacksForEachContentBlock(req.Prompt),
+	)
 }
 
 // capabilities returns the capabilities that the handlers imply. It is an error to set only some of the handlers of one
@@ -216,13 +192,9 @@ func (x *ClientCapabilities) serves(method string) bool {
 func (x *ClientCapabilities) lacksForCreateElicitation(req *CreateElicitationRequest) string {
 	switch req.Variant.(type) {
 	case *CreateElicitationRequestForm:
-		if !x.Elicitation.Value().Form.Present() {
-			return "elicitation.form"
-		}
+		return lacking(true, x.Elicitation.Value().Form.Present(), "elicitation.form")
 	case *CreateElicitationRequestURL:
-		if !x.Elicitation.Value().URL.Present() {
-			return "elicitation.url"
-		}
+		return lacking(true, x.Elicitation.Value().URL.Present(), "elicitation.url")
 	}
 	return ""
 }
@@ -230,10 +202,7 @@ func (x *ClientCapabilities) lacksForCreateElicitation(req *CreateElicitationReq
 // lacksForCompleteElicitation returns the capability that a call of elicitation/complete needs and x does not have, or
 // "".
 func (x *ClientCapabilities) lacksForCompleteElicitation(n *CompleteElicitationNotification) string {
-	if !x.Elicitation.Value().URL.Present() {
-		return "elicitation.url"
-	}
-	return ""
+	return lacking(true, x.Elicitation.Value().URL.Present(), "elicitation.url")
 }
 
 // capabilities returns the capabilities that the handlers imply. It is an error to set only some of the handlers of one

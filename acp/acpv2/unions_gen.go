@@ -9,8 +9,6 @@ import (
 )
 
 // RequestPermissionSubject is the operation requiring permission.
-//
-// The member type distinguishes the variants.
 type RequestPermissionSubject struct {
 	// Variant is the value; it must not be nil.
 	Variant RequestPermissionSubjectVariant `json:"-"`
@@ -31,11 +29,6 @@ type RequestPermissionSubjectToolCall ToolCallPermissionSubject
 type RequestPermissionSubjectCommand CommandPermissionSubject
 
 // RequestPermissionSubjectUnknown is a variant of [RequestPermissionSubject] that this package does not know.
-//
-// Custom or future permission subject.
-//
-// Values beginning with `_` are reserved for implementation-specific extensions. Unknown values that do not begin with
-// `_` are reserved for future ACP variants.
 //
 // Clients that do not understand this subject type should preserve the raw payload when storing, replaying, proxying,
 // or forwarding permission requests, and otherwise display a generic permission prompt or decline it according to
@@ -63,8 +56,6 @@ func PermissionForCommand(command string, cwd AbsolutePath) RequestPermissionSub
 //
 // See protocol docs: [Content]
 //
-// The member type distinguishes the variants.
-//
 // [Content]: https://agentclientprotocol.com/protocol/v2/draft/tool-calls#content
 type ToolCallContent struct {
 	// Variant is the value; it must not be nil.
@@ -91,11 +82,6 @@ type ToolCallContentDiff Diff
 type ToolCallContentTerminal Terminal
 
 // ToolCallContentUnknown is a variant of [ToolCallContent] that this package does not know.
-//
-// Custom or future tool call content.
-//
-// Values beginning with `_` are reserved for implementation-specific extensions. Unknown values that do not begin with
-// `_` are reserved for future ACP variants.
 //
 // Receivers that do not understand this content type should preserve the raw payload when storing, replaying, proxying,
 // or forwarding tool call output, and otherwise ignore it or display it generically.
@@ -133,8 +119,6 @@ func ToolTerminal(terminalID TerminalID) ToolCallContent {
 // outputs without transformation.
 //
 // See protocol docs: [Content]
-//
-// The member type distinguishes the variants.
 //
 // [Content]: https://agentclientprotocol.com/protocol/v2/draft/content
 type ContentBlock struct {
@@ -185,11 +169,6 @@ type ContentBlockResourceLink ResourceLink
 type ContentBlockResource EmbeddedResource
 
 // ContentBlockUnknown is a variant of [ContentBlock] that this package does not know.
-//
-// Custom or future content block.
-//
-// Values beginning with `_` are reserved for implementation-specific extensions. Unknown values that do not begin with
-// `_` are reserved for future ACP variants.
 //
 // Receivers that do not understand this content block type should preserve the raw payload when storing, replaying,
 // proxying, or forwarding content, and otherwise ignore it or display it generically. Agents MUST reject a
@@ -256,8 +235,6 @@ func BlobResource(blob string, uri string) EmbeddedResourceResource {
 // DiffChange: One file-level change described by a `Diff`.
 //
 // Structured change metadata lets clients identify affected files and operations without parsing the text patch.
-//
-// The member operation distinguishes the variants.
 type DiffChange struct {
 	// File content kind after the operation (for `delete`, of the deleted file).
 	//
@@ -305,11 +282,6 @@ type DiffChangeMove DiffPathPairChange
 type DiffChangeCopy DiffPathPairChange
 
 // DiffChangeUnknown is a variant of [DiffChange] that this package does not know.
-//
-// Custom or future file operation.
-//
-// Values beginning with `_` are reserved for implementation-specific extensions. Unknown values that do not begin with
-// `_` are reserved for future ACP variants.
 type DiffChangeUnknown codec.Unknown
 
 func (*DiffChangeAdd) isDiffChange()     {}
@@ -359,8 +331,6 @@ func NewDiffChangeCopy(payload DiffPathPairChange) DiffChange {
 //
 // See protocol docs: [Elicitation]
 //
-// The member mode distinguishes the variants.
-//
 // [Elicitation]: https://agentclientprotocol.com/protocol/v2/draft/elicitation
 type CreateElicitationRequest struct {
 	// A human-readable message describing what input is needed.
@@ -388,11 +358,6 @@ type CreateElicitationRequestURL ElicitationURLMode
 
 // CreateElicitationRequestUnknown is a variant of [CreateElicitationRequest] that this package does not know.
 //
-// Custom or future elicitation mode.
-//
-// Values beginning with `_` are reserved for implementation-specific extensions. Unknown values that do not begin with
-// `_` are reserved for future ACP variants.
-//
 // Clients that do not understand this mode should preserve the raw payload when storing, replaying, proxying, or
 // forwarding elicitation requests. They MUST NOT render it as a known elicitation mode.
 type CreateElicitationRequestUnknown codec.Unknown
@@ -415,8 +380,6 @@ func NewCreateElicitationRequestURL(message string, payload ElicitationURLMode) 
 //
 // Each variant corresponds to a JSON Schema `"type"` value. Single-select enums use `type: "string"` with `enum` or
 // `oneOf` set. Multi-select enums use `type: "array"`.
-//
-// The member type distinguishes the variants.
 type ElicitationPropertySchema struct {
 	// Variant is the value; it must not be nil.
 	Variant ElicitationPropertySchemaVariant `json:"-"`
@@ -453,11 +416,6 @@ type ElicitationPropertySchemaBoolean BooleanPropertySchema
 type ElicitationPropertySchemaArray MultiSelectPropertySchema
 
 // ElicitationPropertySchemaUnknown is a variant of [ElicitationPropertySchema] that this package does not know.
-//
-// Custom or future elicitation property schema.
-//
-// Values beginning with `_` are reserved for implementation-specific extensions. Unknown values that do not begin with
-// `_` are reserved for future ACP variants.
 //
 // Clients that do not understand this property schema type should preserve the raw schema when storing, replaying,
 // proxying, or forwarding elicitation requests. They MUST NOT render it as a known input control.
@@ -500,8 +458,6 @@ func NewElicitationPropertySchemaArray(payload MultiSelectPropertySchema) Elicit
 }
 
 // MultiSelectItems holds the items for a multi-select (array) property schema.
-//
-// The member type distinguishes the variants.
 type MultiSelectItems struct {
 	// Variant is the value; it must not be nil.
 	Variant MultiSelectItemsVariant `json:"-"`
@@ -522,8 +478,6 @@ type MultiSelectItemsString StringMultiSelectItems
 type MultiSelectItemsTitled TitledMultiSelectItems
 
 // MultiSelectItemsUnknown is a variant of [MultiSelectItems] that this package does not know.
-//
-// Custom or future typed multi-select items.
 type MultiSelectItemsUnknown codec.Unknown
 
 func (*MultiSelectItemsString) isMultiSelectItems()  {}
@@ -577,8 +531,6 @@ func NewElicitationFormModeRequest(requestedSchema ElicitationSchema, payload El
 
 // ElicitationURLMode: URL-based elicitation mode where the client directs the user to a URL.
 //
-// Schema: ElicitationUrlMode.
-//
 // The members sessionId and requestId distinguish the variants.
 type ElicitationURLMode struct {
 	// The unique identifier for this elicitation.
@@ -618,8 +570,6 @@ func NewElicitationURLModeRequest(elicitationID ElicitationID, url string, paylo
 // AuthMethod describes an available authentication method.
 //
 // The `type` field acts as the discriminator in the serialized JSON form.
-//
-// The member type distinguishes the variants.
 type AuthMethod struct {
 	// Variant is the value; it must not be nil.
 	Variant AuthMethodVariant `json:"-"`
@@ -630,11 +580,6 @@ type AuthMethod struct {
 type AuthMethodVariant interface{ isAuthMethod() }
 
 // AuthMethodUnknown is a variant of [AuthMethod] that this package does not know.
-//
-// Custom or future authentication method.
-//
-// Values beginning with `_` are reserved for implementation-specific extensions. Unknown values that do not begin with
-// `_` are reserved for future ACP variants.
 //
 // Clients that do not understand this method type should preserve the raw payload when storing, replaying, proxying, or
 // forwarding initialization data, and otherwise ignore the method or display it generically.
@@ -655,8 +600,6 @@ func NewAuthMethodAgent(payload AuthMethodAgent) AuthMethod {
 }
 
 // SessionConfigOption is a session configuration option selector and its current state.
-//
-// The member type distinguishes the variants.
 type SessionConfigOption struct {
 	// Unique identifier for the configuration option.
 	ConfigID SessionConfigID `json:"configId" codec:"required"`
@@ -695,11 +638,6 @@ type SessionConfigOptionSelect SessionConfigSelect
 type SessionConfigOptionBoolean SessionConfigBoolean
 
 // SessionConfigOptionUnknown is a variant of [SessionConfigOption] that this package does not know.
-//
-// Custom or future session configuration option payload.
-//
-// Values beginning with `_` are reserved for implementation-specific extensions. Unknown values that do not begin with
-// `_` are reserved for future ACP variants.
 //
 // Clients that do not understand this option type should preserve the raw payload when storing, replaying, proxying, or
 // forwarding configuration data, and otherwise ignore the option. The Agent keeps using its `currentValue`.
@@ -755,8 +693,6 @@ func NewSessionConfigSelectOptionsGrouped(value []SessionConfigSelectGroup) Sess
 // AvailableCommand is a command the agent advertises to the client.
 //
 // The `type` field acts as the discriminator in the serialized JSON form.
-//
-// The member type distinguishes the variants.
 type AvailableCommand struct {
 	// Variant is the value; it must not be nil.
 	Variant AvailableCommandVariant `json:"-"`
@@ -773,11 +709,6 @@ type AvailableCommandCommand SlashCommand
 
 // AvailableCommandUnknown is a variant of [AvailableCommand] that this package does not know.
 //
-// Custom or future command kind.
-//
-// Values beginning with `_` are reserved for implementation-specific extensions. Unknown values that do not begin with
-// `_` are reserved for future ACP variants.
-//
 // Clients that do not understand this command type should preserve the raw payload when storing, replaying, proxying,
 // or forwarding command metadata, and otherwise ignore the command or display it as a plain command using its `name`
 // and `description`.
@@ -792,8 +723,6 @@ func NewAvailableCommandCommand(payload SlashCommand) AvailableCommand {
 }
 
 // AvailableCommandInput is the input specification for a command.
-//
-// The member type distinguishes the variants.
 type AvailableCommandInput struct {
 	// Variant is the value; it must not be nil.
 	Variant AvailableCommandInputVariant `json:"-"`
@@ -809,11 +738,6 @@ type AvailableCommandInputVariant interface{ isAvailableCommandInput() }
 type AvailableCommandInputText TextCommandInput
 
 // AvailableCommandInputUnknown is a variant of [AvailableCommandInput] that this package does not know.
-//
-// Custom or future command input specification.
-//
-// Values beginning with `_` are reserved for implementation-specific extensions. Unknown values that do not begin with
-// `_` are reserved for future ACP variants.
 //
 // Clients that do not understand this input type should preserve the raw payload when storing, replaying, proxying, or
 // forwarding command metadata, and otherwise ignore the input specification or display the command without structured
@@ -859,8 +783,6 @@ func NewAvailableCommandInputText(payload TextCommandInput) AvailableCommandInpu
 //
 // See protocol docs: [Session States]
 //
-// The member state distinguishes the variants.
-//
 // [Session States]: https://agentclientprotocol.com/protocol/v2/draft/prompt-lifecycle#session-states
 type StateUpdate struct {
 	// Variant is the value; it must not be nil.
@@ -895,11 +817,6 @@ type StateUpdateRequiresAction RequiresActionStateUpdate
 type StateUpdateStateUnknown UnknownStateUpdate
 
 // StateUpdateUnknown is a variant of [StateUpdate] that this package does not know.
-//
-// Custom or future session state.
-//
-// Values beginning with `_` are reserved for implementation-specific extensions. Unknown values that do not begin with
-// `_` are reserved for future ACP variants.
 //
 // Unless the Client advertised support for this state, Agents MUST still report the standard states. Clients MUST NOT
 // treat an unrecognized state as `idle` or present the previous state as confirmed, and show a generic busy state until
@@ -942,8 +859,6 @@ func NewStateUpdateStateUnknown(payload UnknownStateUpdate) StateUpdate {
 //
 // See protocol docs: [Background Work]
 //
-// The member type distinguishes the variants.
-//
 // [Background Work]: https://agentclientprotocol.com/protocol/v2/draft/prompt-lifecycle#background-work
 type BackgroundWork struct {
 	// Variant is the value; it must not be nil.
@@ -976,11 +891,6 @@ type BackgroundWorkSubagent BackgroundSubagent
 
 // BackgroundWorkUnknown is a variant of [BackgroundWork] that this package does not know.
 //
-// Custom or future background work.
-//
-// Values beginning with `_` are reserved for implementation-specific extensions. Unknown values that do not begin with
-// `_` are reserved for future ACP variants.
-//
 // An unknown item still means background work is running, even when the Client cannot show what it is.
 type BackgroundWorkUnknown codec.Unknown
 
@@ -1012,8 +922,6 @@ func NewBackgroundWorkSubagent(payload BackgroundSubagent) BackgroundWork {
 // foreground work need not include one. Receivers treat an omitted, `null`, or malformed `stopReason` as the agent not
 // reporting one. Repeated or resume snapshots may carry the last stop reason for context. They MUST NOT be counted as
 // new completions, cancellations, or additional usage.
-//
-// The member stopReason distinguishes the variants.
 type IdleStateUpdate struct {
 	// Token usage for completed foreground work.
 	//
@@ -1092,11 +1000,6 @@ type IdleStateUpdateNone struct {
 }
 
 // IdleStateUpdateUnknown is a variant of [IdleStateUpdate] that this package does not know.
-//
-// Custom or future stop reason.
-//
-// Values beginning with `_` are reserved for implementation-specific extensions. Unknown values that do not begin with
-// `_` are reserved for future ACP variants.
 type IdleStateUpdateUnknown codec.Unknown
 
 func (*IdleStateUpdateEndTurn) isIdleStateUpdate()         {}
@@ -1148,8 +1051,6 @@ func NewIdleStateUpdateNone() IdleStateUpdate {
 // These updates report messages, progress, and other session activity.
 //
 // See protocol docs: [Agent Reports Output]
-//
-// The member sessionUpdate distinguishes the variants.
 //
 // [Agent Reports Output]: https://agentclientprotocol.com/protocol/v2/draft/prompt-lifecycle#3-agent-reports-output
 type SessionUpdate struct {
@@ -1308,11 +1209,6 @@ type SessionUpdateSessionMessageChunk SessionMessageChunk
 
 // SessionUpdateUnknown is a variant of [SessionUpdate] that this package does not know.
 //
-// Custom or future session update.
-//
-// Values beginning with `_` are reserved for implementation-specific extensions. Unknown values that do not begin with
-// `_` are reserved for future ACP variants.
-//
 // Receivers that do not understand this update type should preserve the raw payload when storing, replaying, proxying,
 // or forwarding session history, and otherwise ignore it or display it generically.
 type SessionUpdateUnknown codec.Unknown
@@ -1466,8 +1362,6 @@ func NewSessionUpdateSessionMessageChunk(payload SessionMessageChunk) SessionUpd
 }
 
 // PlanUpdateContent: Updated content for a plan.
-//
-// The member type distinguishes the variants.
 type PlanUpdateContent struct {
 	// Variant is the value; it must not be nil.
 	Variant PlanUpdateContentVariant `json:"-" codec:"features"`
@@ -1497,11 +1391,6 @@ type PlanUpdateContentFile PlanFile
 type PlanUpdateContentMarkdown PlanMarkdown
 
 // PlanUpdateContentUnknown is a variant of [PlanUpdateContent] that this package does not know.
-//
-// Custom or future plan update content.
-//
-// Values beginning with `_` are reserved for implementation-specific extensions. Unknown values that do not begin with
-// `_` are reserved for future ACP variants.
 //
 // Receivers that do not understand this content type should preserve the raw payload when storing, replaying, proxying,
 // or forwarding plans, and otherwise ignore it or display it generically. It still replaces any earlier content for the
@@ -1538,10 +1427,6 @@ func NewPlanUpdateContentMarkdown(payload PlanMarkdown) PlanUpdateContent {
 //
 // See protocol docs: [MCP Servers]
 //
-// Schema: McpServer.
-//
-// The member type distinguishes the variants.
-//
 // [MCP Servers]: https://agentclientprotocol.com/protocol/v2/draft/session-setup#mcp-servers
 type MCPServer struct {
 	// Variant is the value; it must not be nil.
@@ -1553,11 +1438,6 @@ type MCPServer struct {
 type MCPServerVariant interface{ isMCPServer() }
 
 // MCPServerUnknown is a variant of [MCPServer] that this package does not know.
-//
-// Custom or future MCP server transport configuration.
-//
-// Values beginning with `_` are reserved for implementation-specific extensions. Unknown values that do not begin with
-// `_` are reserved for future ACP variants.
 //
 // Receivers that do not understand this transport should preserve the raw payload when storing, replaying, proxying, or
 // forwarding session setup data. Agents MUST reject a request with a transport they do not support with `-32602`.
@@ -1588,8 +1468,6 @@ func NewMCPServerStdio(payload MCPServerStdio) MCPServer {
 // ReplayFrom: Inclusive cursor describing where replayed session history should begin.
 //
 // Replay includes the position identified by the cursor.
-//
-// The member type distinguishes the variants.
 type ReplayFrom struct {
 	// Variant is the value; it must not be nil.
 	Variant ReplayFromVariant `json:"-"`
@@ -1599,11 +1477,6 @@ type ReplayFrom struct {
 type ReplayFromVariant interface{ isReplayFrom() }
 
 // ReplayFromUnknown is a variant of [ReplayFrom] that this package does not know.
-//
-// Custom or future replay cursor.
-//
-// Values beginning with `_` are reserved for implementation-specific extensions. Unknown values that do not begin with
-// `_` are reserved for future ACP variants.
 //
 // Intermediaries SHOULD preserve the raw payload when storing, replaying, proxying, or forwarding requests. Agents that
 // do not support this cursor MUST reject the request with `-32602` (Invalid params), rather than substituting another
@@ -1624,8 +1497,6 @@ func NewReplayFromStart(payload ReplayFromStart) ReplayFrom {
 // `configId` or invalid value with `-32602` and leave the configuration unchanged.
 //
 // See protocol docs: [Session Config Options]
-//
-// The member type distinguishes the variants.
 //
 // [Session Config Options]: https://agentclientprotocol.com/protocol/v2/draft/session-config-options#setting-a-config-option
 type SetSessionConfigOptionRequest struct {
@@ -1663,11 +1534,6 @@ type SetSessionConfigOptionRequestBoolean struct {
 
 // SetSessionConfigOptionRequestUnknown is a variant of [SetSessionConfigOptionRequest] that this package does not know.
 //
-// Custom or future session configuration option value payload.
-//
-// Values beginning with `_` are reserved for implementation-specific extensions. Unknown values that do not begin with
-// `_` are reserved for future ACP variants.
-//
 // Agents MUST reject a `session/set_config_option` request with a value type they do not support with `-32602`.
 type SetSessionConfigOptionRequestUnknown codec.Unknown
 
@@ -1688,8 +1554,6 @@ func NewSetSessionConfigOptionRequestBoolean(sessionID SessionID, configID Sessi
 }
 
 // RequestPermissionOutcome is the outcome of a permission request.
-//
-// The member outcome distinguishes the variants.
 type RequestPermissionOutcome struct {
 	// Variant is the value; it must not be nil.
 	Variant RequestPermissionOutcomeVariant `json:"-"`
@@ -1723,11 +1587,6 @@ type RequestPermissionOutcomeSelected SelectedPermissionOutcome
 
 // RequestPermissionOutcomeUnknown is a variant of [RequestPermissionOutcome] that this package does not know.
 //
-// Custom or future permission outcome.
-//
-// Values beginning with `_` are reserved for implementation-specific extensions. Unknown values that do not begin with
-// `_` are reserved for future ACP variants.
-//
 // Agents that do not understand this outcome MUST NOT treat it as approval. They should preserve the raw payload when
 // storing, replaying, proxying, or forwarding permission responses, and otherwise fail or decline the permission
 // request according to policy.
@@ -1748,8 +1607,6 @@ func PermissionSelected(optionID PermissionOptionID) RequestPermissionOutcome {
 }
 
 // CreateElicitationResponse is the response from the client to an elicitation request.
-//
-// The member action distinguishes the variants.
 type CreateElicitationResponse struct {
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 
@@ -1778,11 +1635,6 @@ type CreateElicitationResponseDecline struct{}
 type CreateElicitationResponseCancel struct{}
 
 // CreateElicitationResponseUnknown is a variant of [CreateElicitationResponse] that this package does not know.
-//
-// Custom or future elicitation action.
-//
-// Values beginning with `_` are reserved for implementation-specific extensions. Unknown values that do not begin with
-// `_` are reserved for future ACP variants.
 //
 // Agents that do not understand this action should preserve the raw payload when storing, replaying, proxying, or
 // forwarding elicitation responses, and otherwise MUST handle it as `cancel`.
@@ -1886,8 +1738,6 @@ func NewElicitationContentValueOther(value json.RawMessage) ElicitationContentVa
 // Both branches require their carrier key. An error must be a non-null object. Unknown outer fields are ignored. Inner
 // result and error fields are preserved. Carrier `_meta` is optional. Null or invalid values are treated as absent.
 // Senders must include exactly one outcome. Receivers prefer `result` if both are present.
-//
-// Schema: MessageMcpResponse.
 //
 // The members result and error distinguish the variants.
 //

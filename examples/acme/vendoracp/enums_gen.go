@@ -4,8 +4,6 @@
 package vendoracp
 
 // Language is a programming language.
-//
-// Values that are not listed here are allowed too; see Known.
 type Language string
 
 // The known values of Language.
@@ -14,7 +12,7 @@ const (
 	LanguageTypeScript Language = "typescript"
 )
 
-// Known reports whether x is one of the values that the schema lists.
+// Known reports whether x is one of the values that the schema lists; others are allowed too.
 func (x Language) Known() bool {
 	return x == LanguageGo || x == LanguageTypeScript
 }

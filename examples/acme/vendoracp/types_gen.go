@@ -6,8 +6,6 @@ package vendoracp
 import codec "github.com/acpgo/sdk/codec"
 
 // SessionID is an identifier of a session of the Agent Client Protocol.
-//
-// Schema: SessionId.
 type SessionID string
 
 // Capability: What an agent says of itself in the _meta of its capabilities.

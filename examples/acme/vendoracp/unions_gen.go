@@ -6,8 +6,6 @@ package vendoracp
 import codec "github.com/acpgo/sdk/codec"
 
 // IndexEvent is a step of the indexing.
-//
-// The member type distinguishes the variants.
 type IndexEvent struct {
 	// Variant is the value; it must not be nil.
 	Variant IndexEventVariant `json:"-"`

@@ -145,3 +145,11 @@ func stop(text string) string {
 	}
 	return first
 }
+
+// withoutFiller returns a description without the paragraphs that say nothing.
+func (g *generator) withoutFiller(description string) string {
+	paragraphs := slices.DeleteFunc(strings.Split(description, "\n\n"), func(p string) bool {
+		return g.Filler != nil && g.Filler.MatchString(strings.Join(strings.Fields(p), " "))
+	})
+	return strings.TrimSpace(strings.Join(paragraphs, "\n\n"))
+}

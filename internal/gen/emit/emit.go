@@ -27,6 +27,9 @@ type Config struct {
 	// declaration. The first match counts.
 	Openings [][2]string
 
+	// Filler matches paragraphs that are left out of the description of a union's unknown variants: they say nothing.
+	Filler *regexp.Regexp
+
 	// Hot has the types that are read and written by code of their own, not by tables, because nearly all messages have
 	// them.
 	Hot []string

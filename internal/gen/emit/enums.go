@@ -15,14 +15,7 @@ func (g *generator) enums(f *jen.File) {
 }
 
 func (g *generator) enum(f *jen.File, d *model.Enum) {
-	more := []string{"Newer peers may send values that are not listed here; they are kept, see Known."}
-	switch {
-	case d.Open:
-		more = []string{"Values that are not listed here are allowed too; see Known."}
-	case !d.Names():
-		more = []string{"Values that are not listed here are refused."}
-	}
-	doc := markDecl(beforeLinks(g.describeDecl(&d.Common, "is one of a list of values."), more...), &d.Common)
+	doc := markDecl(g.describeDecl(&d.Common, "is one of a list of values."), &d.Common)
 	add(f, append(comment(doc), jen.Type().Id(d.Go).Id(d.Type.Go()))...)
 
 	knownValues(f, d)
@@ -72,7 +65,15 @@ func (g *generator) enum(f *jen.File, d *model.Enum) {
 				jen.Case(jen.Custom(jen.Options{Separator: ", "}, names...)).Block(jen.Return(jen.True()))),
 			jen.Return(jen.False()))
 	}
-	add(f, jen.Comment("// Known reports whether x is one of the values that the schema lists."), known)
+	others := "newer peers may send others, which are kept"
+	switch {
+	case d.Open:
+		others = "others are allowed too"
+	case !d.Names():
+		others = "others are refused"
+	}
+	text := comment([]string{"Known reports whether x is one of the values that the schema lists; " + others + "."})
+	add(f, append(text, known)...)
 }
 
 // literal returns an enum value in Go.

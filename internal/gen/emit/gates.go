@@ -1,6 +1,7 @@
 package emit
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/dave/jennifer/jen"
@@ -150,21 +151,30 @@ func (g *generator) lacks(f *jen.File, caps string, m *model.Method) {
 	refuse := func(path []*model.Field) jen.Code {
 		return jen.If(jen.Op("!").Add(isAdvertised(jen.Id("x"), path))).Block(jen.Return(jen.Lit(model.DottedPath(path))))
 	}
+	lacking := func(needed *jen.Statement, path []*model.Field) jen.Code {
+		return jen.Id("lacking").Call(needed, isAdvertised(jen.Id("x"), path), jen.Lit(model.DottedPath(path)))
+	}
 	params := jen.Id(paramName(m))
 	var body []jen.Code
+	var tests []jen.Code // expressions that are the missing capability, or "", after body
+	flush := func() {
+		if len(tests) > 0 {
+			body = append(body, jen.If(jen.Id("missing").Op(":=").Add(firstOf(tests)), jen.Id("missing").Op("!=").Lit("")).
+				Block(jen.Return(jen.Id("missing"))))
+			tests = nil
+		}
+	}
 	if len(m.Capability) > 0 {
-		body = append(body, refuse(m.Capability))
+		tests = append(tests, lacking(jen.True(), m.Capability))
 	}
 	for i, need := range m.Needs {
 		list, _ := fieldType(need.Field).(model.Slice)
 		item, ofUnions := list.Elem.(model.Named)
 		switch {
 		case need.Field == nil && need.Variant == nil:
-			body = append(body, refuse(need.Capability))
+			tests = append(tests, lacking(jen.True(), need.Capability))
 		case need.Variant == nil:
-			body = append(body, jen.If(isSet(params, need.Field).Op("&&").Op("!").
-				Add(isAdvertised(jen.Id("x"), need.Capability))).Block(
-				jen.Return(jen.Lit(model.DottedPath(need.Capability)))))
+			tests = append(tests, lacking(isSet(params, need.Field), need.Capability))
 		case i > 0 && m.Needs[i-1].Variant != nil && m.Needs[i-1].Field == need.Field:
 			// It belongs to the case before it.
 		case ofUnions:
@@ -172,6 +182,7 @@ func (g *generator) lacks(f *jen.File, caps string, m *model.Method) {
 			test := g.lacksVariant(jen.Id("list"), m.Needs[i:], refuse)
 			switch known, ok := g.each[caps+each]; {
 			case ok && known != jen.Add(test).GoString(): // another method needs other capabilities for the same items
+				flush()
 				body = append(body, g.lacksVariant(listOf(params, need.Field), m.Needs[i:], refuse))
 				continue
 			case !ok:
@@ -181,18 +192,36 @@ func (g *generator) lacks(f *jen.File, caps string, m *model.Method) {
 					method(caps).Id(each).Params(jen.Id("list").Index().Add(g.goType(item))).String().
 						Block(test, jen.Return(jen.Lit(""))))...)
 			}
-			body = append(body, jen.If(jen.Id("missing").Op(":=").Id("x").Dot(each).Call(listOf(params, need.Field)),
-				jen.Id("missing").Op("!=").Lit("")).Block(
-				jen.Return(jen.Id("missing"))))
+			tests = append(tests, jen.Id("x").Dot(each).Call(listOf(params, need.Field)))
 		default:
+			flush()
+			refuse := refuse
+			if same := func(n model.Need) bool { return n.Variant != nil && n.Field == need.Field }; all(m.Needs[i:], same) {
+				refuse = func(path []*model.Field) jen.Code { return jen.Return(lacking(jen.True(), path)) }
+			}
 			body = append(body, g.lacksVariant(params, m.Needs[i:], refuse))
 		}
 	}
+	body = append(body, jen.Return(firstOf(tests)))
 	doc := wrap(lacksName(m)+" returns the capability that a call of "+m.Name+" needs and x does not have, or \"\".", "",
 		"", width-3)
 	add(f, append(comment(doc), method(caps).Id(lacksName(m)).
-		Params(params.Clone().Op("*").Id(m.Params.Base().Go)).String().
-		Block(append(body, jen.Return(jen.Lit("")))...))...)
+		Params(params.Clone().Op("*").Id(m.Params.Base().Go)).String().Block(body...))...)
+}
+
+func all[T any](list []T, is func(T) bool) bool {
+	return !slices.ContainsFunc(list, func(v T) bool { return !is(v) })
+}
+
+// firstOf returns the first string that is not empty.
+func firstOf(strings []jen.Code) jen.Code {
+	switch len(strings) {
+	case 0:
+		return jen.Lit("")
+	case 1:
+		return strings[0]
+	}
+	return jen.Qual("cmp", "Or").Custom(jen.Options{Open: "(\n", Close: ",\n)", Separator: ",\n"}, strings...)
 }
 
 // fieldType returns the type of a field, or nil if there is none. listOf returns the list that a field of params holds.

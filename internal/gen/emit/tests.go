@@ -46,16 +46,6 @@ func (g *generator) definitions(f *jen.File) {
 	if scalars {
 		g.scalars(f)
 	}
-
-	var methods []jen.Code
-	for _, m := range g.pkg.Methods {
-		methods = append(methods, jen.Values(jen.Id(m.Const), jen.Lit(string(m.Side)), jen.Lit(m.Params.Base().Schema),
-			jen.Lit(resultName(m))))
-	}
-	add(f,
-		jen.Comment("// methods lists the methods, with the definitions of their parameters and results."),
-		jen.Var().Id("methods").Op("=").Index().
-			Struct(jen.List(jen.Id("name"), jen.Id("side"), jen.Id("params"), jen.Id("result")).String()).Add(rows(methods)))
 }
 
 // scalars writes the type that makes a codec.Value of a type without codec methods.
@@ -82,11 +72,4 @@ func (g *generator) scalars(f *jen.File) {
 		Block(jen.Return(jen.Func().Params().Add(g.codecName("Value")).Add(oneLine(
 			jen.Return(jen.Op("&").Add(scalar).Values(
 				jen.Id("enc").Op(":").Id("enc"), jen.Id("dec").Op(":").Id("dec"))))))))
-}
-
-func resultName(m *model.Method) string {
-	if m.Request() {
-		return m.Result.Base().Schema
-	}
-	return ""
 }

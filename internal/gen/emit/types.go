@@ -35,7 +35,7 @@ func (g *generator) declDoc(c *model.Common, instead string) []string {
 // describeDecl returns the doc comment of a declaration without the paragraphs for tools, which markDecl adds.
 func (g *generator) describeDecl(c *model.Common, instead string) []string {
 	lines := g.describe(c.Go, c.Doc, instead, 0)
-	if c.Schema != "" && c.Schema != c.Go {
+	if c.Schema != "" && !strings.EqualFold(c.Schema, c.Go) {
 		lines = beforeLinks(lines, "Schema: "+c.Schema+".")
 	}
 	return lines
@@ -55,6 +55,9 @@ func deprecate(lines []string, deprecated bool) []string {
 
 // beforeLinks appends a paragraph to a doc comment, before the targets of its links.
 func beforeLinks(lines []string, paragraph ...string) []string {
+	if len(paragraph) == 0 {
+		return lines
+	}
 	end := len(lines)
 	for end > 0 && strings.HasPrefix(lines[end-1], "[") && strings.Contains(lines[end-1], "]: ") {
 		end--

@@ -102,14 +102,12 @@ func enumerate(names []string, conjunction string) string {
 
 // howTold returns the paragraph about how the variants are distinguished.
 func (g *generator) howTold(u *model.Union) []string {
-	if u.Tag != "" {
-		text := "The member " + u.Tag + " distinguishes the variants."
-		if u.KeepsTag() {
-			text += " An object without it, or that does not match the variant of its value, is " + article(u.Untagged.Go) +
-				" [" + u.Untagged.Go +
-				"] if it has the required members; see " + u.KeptTag + "."
-		}
-		return wrap(text, "", "", width-3)
+	switch {
+	case u.KeepsTag():
+		return wrap("An object without the member "+u.Tag+", or that does not match the variant of its value, is "+
+			article(u.Untagged.Go)+" ["+u.Untagged.Go+"] if it has the required members; see "+u.KeptTag+".", "", "", width-3)
+	case u.Tag != "":
+		return nil // each variant says its value
 	}
 	var keys []string
 	for _, v := range u.Variants {
@@ -150,8 +148,8 @@ func (g *generator) variant(f *jen.File, v *model.Variant) {
 func (g *generator) unknown(f *jen.File, u *model.Union) {
 	v := u.Unknown
 	doc := wrap(v.Go+" is a variant of ["+u.Go+"] that this package does not know.", "", "", width-3)
-	if v.Doc != "" {
-		doc = append(append(doc, ""), markdown(stop(v.Doc), 0)...)
+	if text := g.withoutFiller(v.Doc); text != "" {
+		doc = append(append(doc, ""), markdown(stop(text), 0)...)
 	}
 	doc = experimental(doc, u.Experimental, nil, 0)
 	add(f, append(comment(doc), jen.Type().Id(v.Go).Add(g.codecName("Unknown")))...)
