@@ -530,12 +530,11 @@ func decide(pkg *model.Package, j *decisions) error {
 			m.Capability = fields
 		}
 		for _, need := range needs(m) {
-			subject := strings.TrimRight(m.Name+" "+need.of, " ")
-			path, ok := j.find(Needs, subject)
+			path, ok := j.find(Needs, need.subject)
 			if !ok {
 				continue
 			}
-			fields, err := capability(pkg, j, m, Override{Kind: Needs, Subject: subject, Value: path})
+			fields, err := capability(pkg, j, m, Override{Kind: Needs, Subject: need.subject, Value: path})
 			if problems = append(problems, err); fields == nil {
 				if need.Variant != nil {
 					j.gateless[need.Variant] = true
@@ -568,12 +567,12 @@ func capability(pkg *model.Package, j *decisions, m *model.Method, o Override) (
 // need is a part of a method that may need a capability, with its subject in overrides.
 type need struct {
 	model.Need
-	of string
+	subject string
 }
 
 // needs returns everything that may need a capability: the method, the members of its parameters, and their variants.
 func needs(m *model.Method) []need {
-	all := []need{{}}
+	all := []need{{subject: m.Name}}
 	variants := func(f *model.Field, d model.Decl, of string) {
 		if u, ok := d.(*model.Union); ok {
 			for _, v := range u.Variants {
@@ -581,15 +580,16 @@ func needs(m *model.Method) []need {
 			}
 		}
 	}
-	variants(nil, m.Params, "")
+	variants(nil, m.Params, m.Name+" ")
 	for _, f := range model.Fields(m.Params) {
-		all = append(all, need{model.Need{Field: f}, f.JSON})
+		subject := m.Name + " " + f.JSON
+		all = append(all, need{model.Need{Field: f}, subject})
 		t := f.Type
 		if s, ok := t.(model.Slice); ok {
 			t = s.Elem
 		}
 		if named, ok := t.(model.Named); ok {
-			variants(f, named.Decl, f.JSON)
+			variants(f, named.Decl, subject)
 		}
 	}
 	return all

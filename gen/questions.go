@@ -29,68 +29,58 @@ func (q Question) String() string {
 }
 
 // questions returns the questions about methods of sides whose capabilities are known.
-func questions(pkg *model.Package, j *decisions) []Question {
-	var out []Question
+func questions(pkg *model.Package, j *decisions) (out []Question) {
 	for _, m := range pkg.Methods {
 		caps := pkg.Capabilities[m.Side]
 		if caps == nil || m.Derived {
 			continue
 		}
-		paths := capabilityPaths(caps, "", nil)
-		out = append(out, partQuestions(m, paths, j)...)
-		if len(m.Capability) > 0 || slices.ContainsFunc(m.Needs,
-			func(n model.Need) bool { return n.Field == nil && n.Variant == nil }) {
-			continue
-		}
-		why := looksGated(pkg, m, paths)
-		if why == "" {
-			continue
-		}
-		if _, answered := j.find(Ungated, m.Name); !answered {
-			out = append(out, Question{m.Name, m.Pointer, why})
+		paths, parts := capabilityPaths(caps, "", nil), needs(m)
+		for _, n := range append(parts[1:], parts[0]) { // the method itself comes last
+			whole := n.Field == nil && n.Variant == nil
+			if whole && len(m.Capability) > 0 || slices.ContainsFunc(m.Needs,
+				func(o model.Need) bool { return o.Field == n.Field && o.Variant == n.Variant }) {
+				continue
+			}
+			q := Question{Subject: n.subject}
+			if whole {
+				q.Pointer, q.Text = m.Pointer, looksGated(pkg, m, paths)
+			} else {
+				q.Pointer, q.Text = n.looksGated(m, paths)
+			}
+			if q.Text == "" {
+				continue
+			}
+			if _, answered := j.find(Ungated, q.Subject); !answered {
+				out = append(out, q)
+			}
 		}
 	}
 	return out
 }
 
-// partQuestions returns the questions about the members and variants of a method's parameters.
-func partQuestions(m *model.Method, capabilities []capabilityPath, j *decisions) []Question {
-	var out []Question
-	for _, n := range needs(m) {
-		if slices.ContainsFunc(m.Needs, func(o model.Need) bool { return o.Field == n.Field && o.Variant == n.Variant }) {
-			continue
+// looksGated returns the place of a member or variant of a method's parameters, and the reason why it looks as if one
+// of the capabilities gated it, or "".
+func (n *need) looksGated(m *model.Method, capabilities []capabilityPath) (at, why string) {
+	var doc, name string
+	if v := n.Variant; v != nil {
+		doc, at, name = v.Doc, v.Pointer, v.Tag
+		if v.Payload != nil {
+			doc += "\n" + v.Payload.Base().Doc
 		}
-		var doc, pointer, name string
-		switch {
-		case n.Variant != nil:
-			doc, pointer, name = n.Variant.Doc, n.Variant.Pointer, n.Variant.Tag
-			if n.Variant.Payload != nil {
-				doc += "\n" + n.Variant.Payload.Base().Doc
-			}
-		case n.Field != nil:
-			doc, pointer, name = n.Field.Doc, n.Field.Pointer, n.Field.JSON
-		default:
-			continue
-		}
-		why := ""
-		if says := onlyAdvertised.FindString(strings.ReplaceAll(doc, notSpeaking, "")); says != "" {
-			why = fmt.Sprintf("Its description says %q", strings.Join(strings.Fields(says), " "))
-		}
-		for _, c := range capabilities {
-			if last := c.path[strings.LastIndex(c.path, ".")+1:]; why == "" && name != "" &&
-				c.path != model.DottedPath(m.Capability) && (last == name || strings.Contains(c.doc, "`"+name+"`")) {
-				why = fmt.Sprintf("The capability %s names it", c.path)
-			}
-		}
-		subject := m.Name + " " + n.of
-		if why == "" {
-			continue
-		}
-		if _, answered := j.find(Ungated, subject); !answered {
-			out = append(out, Question{subject, pointer, why})
+	} else {
+		doc, at, name = n.Field.Doc, n.Field.Pointer, n.Field.JSON
+	}
+	if says := onlyAdvertised.FindString(strings.ReplaceAll(doc, notSpeaking, "")); says != "" {
+		return at, fmt.Sprintf("Its description says %q", strings.Join(strings.Fields(says), " "))
+	}
+	for _, c := range capabilities {
+		if last := c.path[strings.LastIndex(c.path, ".")+1:]; name != "" && c.path != model.DottedPath(m.Capability) &&
+			(last == name || strings.Contains(c.doc, "`"+name+"`")) {
+			return at, fmt.Sprintf("The capability %s names it", c.path)
 		}
 	}
-	return out
+	return at, ""
 }
 
 // onlyAdvertised matches a sentence that restricts something to sides with a capability.

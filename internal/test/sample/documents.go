@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -508,8 +509,9 @@ func (w *schemaMaker) variant(tag, value string, depth int) any {
 	case 1:
 		s["allOf"] = []any{w.reference()}
 	default:
-		for name, p := range w.object(depth - 1)["properties"].(object) {
-			s["properties"].(object)[name] = p
+		members := w.object(depth - 1)["properties"].(object)
+		for _, name := range slices.Sorted(maps.Keys(members)) {
+			s["properties"].(object)[name] = members[name]
 			if w.one(2) {
 				s["required"] = append(s["required"].([]any), name)
 			}
