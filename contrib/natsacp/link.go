@@ -41,8 +41,8 @@ type link struct {
 	queued   int    // bytes in it
 	sending  []item // removed from the queue; the node may have them
 	moved    bool   // the node gives the session up, and answers what is being sent
-	lines    uint64 // messages ever queued or sent
-	prompt   uint64 // number of the last prompt
+	lines    uint64 // messages ever sent
+	prompt   uint64 // number of the last prompt that was sent
 	urging   int    // cancellations on their way, which later prompts must not overtake
 	pending  map[rpc.ID]item
 	answers  map[string]chan wire.Message // to requests of its own, by id
@@ -75,6 +75,7 @@ type link struct {
 type item struct {
 	line    []byte // with newline
 	request bool
+	urgent  bool   // a cancellation, which waits for nothing but the last prompt, if there is one
 	id      rpc.ID // canonical, of a request
 	method  string
 	session string
@@ -104,16 +105,26 @@ func (l *link) add(it item) {
 	if it.since.IsZero() {
 		it.since = time.Now()
 	}
-	l.queue = append(l.queue, it)
+	at := len(l.queue)
+	if prompt := l.queuedPrompt(); it.urgent && prompt >= 0 {
+		at = prompt + 1
+	}
+	l.queue = slices.Insert(l.queue, at, it)
 	l.queued += len(it.line)
-	l.lines++
 	if it.request {
 		l.pending[it.id] = it
-		if it.method == acp.MethodPrompt {
-			l.prompt = l.lines
-		}
 	}
 	signal(l.wake)
+}
+
+// queuedPrompt returns where in the queue the last prompt is, or -1; the client's mu is held.
+func (l *link) queuedPrompt() int {
+	for i, it := range slices.Backward(l.queue) {
+		if it.method == acp.MethodPrompt {
+			return i
+		}
+	}
+	return -1
 }
 
 // errStopped is why a link ends when its client has.
@@ -429,7 +440,12 @@ func (l *link) flush() error {
 		}
 		moved := l.moved
 		if !moved && !l.over {
-			l.sending, l.queue = l.queue[:n], l.queue[n:]
+			for _, it := range l.queue[:n] {
+				if l.lines++; it.method == acp.MethodPrompt {
+					l.prompt = l.lines
+				}
+			}
+			l.sending, l.queue = l.queue[:n:n], l.queue[n:]
 			l.queued -= size
 			c.room.Broadcast()
 		}
@@ -511,14 +527,14 @@ func errLost(node string) error { return fmt.Errorf("node %s has died", node) }
 func (l *link) urge(line []byte) {
 	c := l.client
 	c.mu.Lock()
-	after, open := l.prompt, l.gen != 0 && l.node != "" && !l.over
+	after, open := l.prompt, l.gen != 0 && l.node != "" && !l.over && l.queuedPrompt() < 0
 	gen := l.gen
 	if open {
 		l.urging++
 	}
 	c.mu.Unlock()
 	if !open {
-		c.put(l, item{line: line})
+		c.put(l, item{line: line, urgent: true})
 		return
 	}
 	c.work.Go(func() {
