@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -104,26 +103,6 @@ func (c *client) write(lines []byte) {
 func (c *client) refuse(id rpc.ID, err error) {
 	c.trace.failed(id, err)
 	c.write(append(errorLine(id, err), '\n'))
-}
-
-// check looks for links to nodes that are not alive.
-func (c *client) check(nodes map[string]bool) {
-	for _, l := range c.all() {
-		l.check(nodes)
-	}
-}
-
-// lose ends all links.
-func (c *client) lose(why error) {
-	for _, l := range c.all() {
-		l.finish(why)
-	}
-}
-
-func (c *client) all() []*link {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return slices.Collect(maps.Values(c.links))
 }
 
 // handle handles a message of the client.
@@ -251,9 +230,7 @@ func (c *client) route(it item, params []byte) (*link, error) {
 		}
 		c.initialize = slices.Clone(params)
 		if c.home == nil || c.home.over { // else the first attempt has failed
-			c.home = c.newLink()
-			c.home.first = true
-			c.start(c.home)
+			c.home = c.start(&link{first: true})
 		}
 		return c.home, nil
 	case acp.MethodNewSession:
@@ -288,10 +265,7 @@ func (c *client) route(it item, params []byte) (*link, error) {
 		case err != nil:
 			return nil, err
 		case s != nil && s.Node != "": // its agent is about to end, or another connection has it
-			l := c.newLink()
-			l.attach = s
-			c.start(l)
-			return l, nil
+			return c.start(&link{attach: s}), nil
 		case s != nil:
 			return c.homeLink(), nil
 		}
@@ -320,55 +294,46 @@ func (c *client) routeLoad(it item, params []byte) (*link, error) {
 	if l != nil && !l.over {
 		return l, nil
 	}
-	m := c.missed[session]
-	delete(c.missed, session)
 	if s.Node == "" {
 		l = c.spare()
 	} else {
-		l = c.newLink()
-		l.attach = s
+		l = &link{attach: s}
 		defer c.start(l)
 	}
 	l.reserved, l.session, l.params = true, session, slices.Clone(params)
 	if l.resume = it.method == acp.MethodResumeSession; l.resume {
-		l.missed = m
+		l.missed = c.missed[session]
 	}
+	delete(c.missed, session)
 	c.sessions[session] = l
 	return l, nil
 }
 
 // spare returns a link that has no session; mu is held.
 func (c *client) spare() *link {
-	if l := c.home; l != nil && !l.over && !l.reserved {
+	if l := c.homeLink(); !l.reserved {
 		return l
 	}
-	l := c.newLink()
-	c.start(l)
-	if c.home == nil || c.home.over {
-		c.home = l
-	}
-	return l
+	return c.start(&link{})
 }
 
 // homeLink returns the link for what is not about a session; mu is held.
 func (c *client) homeLink() *link {
 	if c.home == nil || c.home.over {
-		c.home = c.newLink()
-		c.start(c.home)
+		c.home = c.start(&link{})
 	}
 	return c.home
 }
 
 // again returns a new link for the session of one that is over; mu is held.
 func (c *client) again(old *link) *link {
-	l := c.newLink()
-	l.reserved, l.restore, l.opened, l.session, l.params, l.missed = true, true, old.opened, old.session, old.params,
-		old.missed
+	l := c.start(&link{
+		reserved: true, restore: true, opened: old.opened, session: old.session, params: old.params, missed: old.missed,
+	})
 	c.sessions[l.session] = l
 	if c.home == old {
 		c.home = l
 	}
-	c.start(l)
 	return l
 }
 
@@ -388,7 +353,7 @@ func (c *client) put(l *link, it item) {
 		}
 	}
 	if l.over && it.request {
-		failure := l.failure()
+		failure := rpc.ErrInternal.WithMessagef("%s", l.why)
 		c.work.Go(func() { c.refuse(it.id, failure) }) // it may wait, and mu is held
 		return
 	}
@@ -401,13 +366,10 @@ func (c *client) inherit(old *link, items []item) {
 	if old.session != "" {
 		l = c.again(old)
 	} else {
-		l = c.newLink()
-		l.first = items[0].method == acp.MethodInitialize
-		l.reserved, l.params = old.reserved, old.params
+		l = c.start(&link{first: items[0].method == acp.MethodInitialize, reserved: old.reserved, params: old.params})
 		if c.home == old {
 			c.home = l
 		}
-		c.start(l)
 	}
 	for _, it := range items {
 		l.add(it)

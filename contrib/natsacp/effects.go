@@ -1,23 +1,17 @@
 package natsacp
 
 import (
-	"cmp"
-	"context"
 	"encoding/json"
 	"errors"
-	"time"
-
-	"github.com/nats-io/nats.go"
 
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/rpc"
-	"github.com/acpgo/sdk/codec"
 	"github.com/acpgo/sdk/internal/wire"
 )
 
 // before does what must be done before the agent gets a request. If it returns an answer, the agent does not get it.
 func (s *seat) before(c call, m wire.Message) (answer []byte, err error) {
-	if c.method == acp.MethodListSessions && len(wire.TextMember(codec.NewDecoder(nil), m.Params, "cursor")) > 0 {
+	if c.method == acp.MethodListSessions && member(m.Params, "cursor") != "" {
 		return nil, rpc.ErrInvalidParams.WithMessagef("there is no such cursor: a list has one page")
 	}
 	if c.session == "" { // if the method needs one, the agent says so
@@ -28,7 +22,7 @@ func (s *seat) before(c call, m wire.Message) (answer []byte, err error) {
 		s.mu.Lock()
 		answer = s.result
 		s.mu.Unlock()
-		if answer != nil && directory(m.Params) != "" { // the session is open, and another client has attached
+		if answer != nil && member(m.Params, "cwd") != "" { // the session is open, and another client has attached
 			return answer, nil
 		}
 	case acp.MethodLoadSession:
@@ -36,16 +30,11 @@ func (s *seat) before(c call, m wire.Message) (answer []byte, err error) {
 		if answer, err := s.known(c); answer != nil || err != nil {
 			return answer, err
 		}
-		return nil, s.turnBegins(c.prompt)
+		return nil, s.record.turnBegins(c.prompt)
 	default:
 		return nil, nil
 	}
-	return nil, s.claim(c.session, directory(m.Params))
-}
-
-// directory returns the working directory of a request. If the parameters are wrong, the agent says so.
-func directory(params []byte) string {
-	return string(wire.TextMember(codec.NewDecoder(nil), params, "cwd"))
+	return nil, s.record.claim(c.session, member(m.Params, "cwd"))
 }
 
 // opened keeps the result of a request that opened the session.
@@ -61,113 +50,6 @@ func (s *seat) opened(result []byte) {
 	s.result = text
 }
 
-// change changes the record of the session, if there is one.
-func (s *seat) change(change func(*Session)) error {
-	s.recording.Lock()
-	defer s.recording.Unlock()
-	if s.session == nil {
-		return nil
-	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.ctx), s.node.fleet.lease)
-	defer cancel()
-	if change(s.session); !s.node.leased() {
-		return errTaken
-	}
-	return s.node.fleet.store(ctx, s.session)
-}
-
-// turnBegins records a prompt.
-func (s *seat) turnBegins(p Prompt) error {
-	return s.change(func(r *Session) {
-		s.prompts++
-		r.begun(p)
-		r.Turn = Turn{Number: r.Turn.Number + 1, State: TurnRunning}
-	})
-}
-
-// turnEnded records the answer to a prompt.
-func (s *seat) turnEnded(m wire.Message) error {
-	return s.change(func(r *Session) {
-		if s.prompts--; s.prompts > 0 {
-			return
-		}
-		r.Turn.State = TurnDone
-		r.Turn.StopReason = string(wire.TextMember(codec.NewDecoder(nil), m.Result, "stopReason"))
-	})
-}
-
-// claim makes a session the node's own.
-func (s *seat) claim(id, cwd string) error {
-	s.recording.Lock()
-	defer s.recording.Unlock()
-	if s.session != nil {
-		if s.session.ID == id {
-			return nil
-		}
-		return rpc.ErrInvalidRequest.WithMessagef("the agent has another session")
-	}
-	f := s.node.fleet
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.ctx), f.lease)
-	defer cancel()
-	r, err := f.session(ctx, s.principal, id)
-	if err != nil {
-		return err
-	}
-	if r == nil {
-		return acp.SessionNotFound(acp.SessionID(id))
-	}
-	old := cmp.Or(r.Link, r.Last)
-	if r.Node != "" {
-		nodes, err := f.alive(ctx, nodePrefix)
-		if err != nil {
-			return err
-		}
-		if nodes[r.Node] {
-			probe := frame{kind: frameTaken}
-			m, err := f.nc.RequestWithContext(ctx, f.subject("up", r.Node, r.Link), probe.encode())
-			if err != nil || string(m.Data) != string(replyNone) {
-				return rpc.ErrInternal.WithMessagef("the session is at another node")
-			}
-		}
-	}
-	r.Node, r.Link, r.Last, r.Cwd = s.node.opts.Name, s.id, "", cmp.Or(cwd, r.Cwd)
-	r.Epoch++
-	if r.Turn.State == TurnRunning {
-		r.Turn.State = TurnInterrupted
-	}
-	if err := f.store(ctx, r); err != nil {
-		if errors.Is(err, errTaken) {
-			return rpc.ErrInternal.WithMessagef("another node was faster")
-		}
-		return err
-	}
-	s.session = r
-	if old == "" || old == s.id { // this agent has had it before
-		return nil
-	}
-	// From here on, nobody reads what the previous node may still write.
-	fence := nats.NewMsg(f.subject("log", old))
-	fence.Data = (&frame{kind: frameFence}).encode()
-	return f.publish(ctx, fence)
-}
-
-// release gives up the session.
-func (s *seat) release() error {
-	err := s.change(func(r *Session) {
-		r.Node, r.Link, r.Last = "", "", r.Link
-		if r.Turn.State == TurnRunning {
-			r.Turn.State = TurnInterrupted
-		}
-	})
-	s.recording.Lock()
-	defer s.recording.Unlock()
-	s.session = nil
-	if errors.Is(err, errTaken) { // by another node, or deleted
-		return nil
-	}
-	return err
-}
-
 // effect does what follows from an answer of the agent. It returns another result, or an error, if the client gets that
 // instead.
 func (s *seat) effect(c *call, m wire.Message) (json.RawMessage, error) {
@@ -179,7 +61,7 @@ func (s *seat) effect(c *call, m wire.Message) (json.RawMessage, error) {
 		open := s.result != nil
 		s.mu.Unlock()
 		if !open && (c.method == acp.MethodLoadSession || c.method == acp.MethodResumeSession) {
-			return nil, s.release()
+			return nil, s.record.release()
 		}
 		return nil, nil
 	}
@@ -188,61 +70,21 @@ func (s *seat) effect(c *call, m wire.Message) (json.RawMessage, error) {
 		return initialized(m.Result), nil
 	case acp.MethodNewSession:
 		s.opened(m.Result)
-		return nil, s.created(m, c.cwd)
+		if id := member(m.Result, "sessionId"); id != "" {
+			return nil, s.record.create(id, c.cwd)
+		}
 	case acp.MethodLoadSession, acp.MethodResumeSession:
 		s.opened(m.Result)
 	case acp.MethodListSessions:
 		return s.ownSessions(c, m.Result)
 	case acp.MethodDeleteSession:
-		return nil, s.deleted(c.session)
+		return nil, s.record.delete(c.session)
 	case acp.MethodCloseSession:
 		s.mu.Lock()
-		s.draining = true
+		s.state = max(s.state, draining)
 		s.mu.Unlock()
 	}
 	return nil, nil
-}
-
-// created records a new session.
-func (s *seat) created(m wire.Message, cwd string) error {
-	id := string(wire.TextMember(codec.NewDecoder(nil), m.Result, "sessionId"))
-	if id == "" {
-		return nil
-	}
-	f := s.node.fleet
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.ctx), f.lease)
-	defer cancel()
-	r := &Session{ID: id, Principal: s.principal, Cwd: cwd, Node: s.node.opts.Name, Link: s.id, Epoch: 1,
-		Created: time.Now().UTC()}
-	if err := f.store(ctx, r); err != nil {
-		if errors.Is(err, errTaken) {
-			return rpc.ErrInternal.WithMessagef("the agent has given a new session the id of another one")
-		}
-		return err
-	}
-	s.recording.Lock()
-	defer s.recording.Unlock()
-	s.session = r
-	return nil
-}
-
-// deleted removes the record of a session.
-func (s *seat) deleted(id string) error {
-	f := s.node.fleet
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.ctx), f.lease)
-	defer cancel()
-	s.recording.Lock()
-	defer s.recording.Unlock()
-	r := s.session
-	if r == nil || r.ID != id {
-		var err error
-		if r, err = f.session(ctx, s.principal, id); r == nil || err != nil {
-			return err
-		}
-	} else {
-		s.session = nil
-	}
-	return f.forget(ctx, r)
 }
 
 // errFurther reports that the agent is to be asked for another page.
@@ -259,11 +101,10 @@ func (s *seat) ownSessions(c *call, result []byte) (json.RawMessage, error) {
 	if json.Unmarshal(result, &page) != nil || json.Unmarshal(page["sessions"], &all) != nil {
 		return nil, rpc.ErrInternal.WithMessagef("the agent's list of sessions is malformed")
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.ctx), s.node.fleet.lease)
+	ctx, cancel := s.record.timeout()
 	defer cancel()
-	d := codec.NewDecoder(nil)
 	for _, info := range all {
-		r, err := s.node.fleet.session(ctx, s.principal, string(wire.TextMember(d, info, "sessionId")))
+		r, err := s.node.fleet.session(ctx, s.principal, member(info, "sessionId"))
 		if damaged, ok := errors.AsType[*recordError](err); ok {
 			s.log.Error("natsacp: a session is not listed", "error", damaged)
 		} else if err != nil {
@@ -273,7 +114,10 @@ func (s *seat) ownSessions(c *call, result []byte) (json.RawMessage, error) {
 			c.own = append(c.own, info)
 		}
 	}
-	if next := page["nextCursor"]; next != nil && string(next) != "null" && s.isCurrent(c.gen) {
+	s.mu.Lock()
+	current := c.gen == s.gen
+	s.mu.Unlock()
+	if next := page["nextCursor"]; next != nil && string(next) != "null" && current {
 		if c.pages++; c.pages >= maxPages {
 			return nil, rpc.ErrInternal.WithMessagef("the agent's list of sessions does not end")
 		}

@@ -131,12 +131,12 @@ func (g *Gateway) keep() {
 		switch {
 		case err == nil:
 			reached = time.Now()
-			for _, c := range g.all() {
-				c.check(nodes)
+			for _, l := range g.links() {
+				l.check(nodes)
 			}
 		case time.Since(reached) > 4*g.fleet.lease:
-			for _, c := range g.all() {
-				c.lose(errors.New("the gateway does not reach the fleet"))
+			for _, l := range g.links() {
+				l.finish(errors.New("the gateway does not reach the fleet"))
 			}
 		}
 		// It may fail although the nodes are known: if there is no room in JetStream.
@@ -147,10 +147,16 @@ func (g *Gateway) keep() {
 	}
 }
 
-func (g *Gateway) all() []*client {
+// links returns the links of all clients.
+func (g *Gateway) links() (all []*link) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return slices.Collect(maps.Values(g.clients))
+	for _, c := range g.clients {
+		c.mu.Lock()
+		all = slices.AppendSeq(all, maps.Values(c.links))
+		c.mu.Unlock()
+	}
+	return all
 }
 
 func (g *Gateway) client(peer *remote.Peer) *client {

@@ -128,59 +128,81 @@ var errMissed = errors.New("messages were lost: the session ran on another node 
 // agent that wrote it. Answers are not passed, and requests only if they are after the frame where the client has
 // joined: the node has sent those that are older again.
 func (l *link) replay(from position, joined, end uint64) error {
-	c := l.client
-	f := c.gateway.fleet
 	d := codec.NewDecoder(nil)
 	var partial []byte
-	next, begun := uint64(0), time.Now()
-	for at := from.stored; end == 0 || at < end; {
-		messages, err := f.read(c.ctx, f.log, f.subject("log", from.link), at)
-		if c.ctx.Err() != nil {
-			return context.Cause(c.ctx)
+	next := uint64(0)
+	if end != 0 && from.stored >= end {
+		return nil
+	}
+	for m, err := range l.client.gateway.fleet.follow(l.client.ctx, from.link, from.stored) {
+		switch {
+		case err != nil:
+			return err
+		case m.kind != frameData || end != 0 && m.stored >= end:
+			return nil
+		case next != 0 && m.seq != next:
+			return errGap(m.seq - next)
 		}
-		if len(messages) == 0 { // a replica may be behind
-			if time.Since(begun) > f.lease {
-				return fmt.Errorf("messages were lost: the log does not have them: %w", err)
-			}
-			if err := pause(c.ctx, lull/10); err != nil {
-				return err
-			}
-			continue
+		next = m.seq + 1
+		data, lines := m.data, 0
+		for ; m.stored == from.stored && lines < from.lines; lines++ {
+			_, data, _ = bytes.Cut(data, []byte{'\n'})
 		}
-		for _, m := range messages {
-			stored := sequence(m)
-			fr, ok := decodeFrame(m.Data)
-			if at = stored + 1; !ok {
-				continue
+		for {
+			line, rest, whole := bytes.Cut(data, []byte{'\n'})
+			partial = append(partial, line...)
+			if data = rest; !whole {
+				break
 			}
-			if fr.kind != frameData || end != 0 && stored >= end {
-				return nil
+			lines++
+			sent := wire.Peek(d, partial)
+			if sent.Kind == wire.KindNotification && string(sent.Method) != methodCancelRequest ||
+				sent.Kind == wire.KindRequest && m.gen == l.gen && m.stored > joined {
+				l.write(append(partial, '\n'), position{from.link, m.stored, lines})
 			}
-			if next != 0 && fr.seq != next {
-				return fmt.Errorf("%d parts of the session's messages are lost", fr.seq-next)
-			}
-			next = fr.seq + 1
-			data, lines := fr.data, 0
-			for ; stored == from.stored && lines < from.lines; lines++ {
-				_, data, _ = bytes.Cut(data, []byte{'\n'})
-			}
-			for {
-				line, rest, whole := bytes.Cut(data, []byte{'\n'})
-				partial = append(partial, line...)
-				if data = rest; !whole {
-					break
-				}
-				lines++
-				m := wire.Peek(d, partial)
-				if m.Kind == wire.KindNotification && string(m.Method) != methodCancelRequest ||
-					m.Kind == wire.KindRequest && fr.gen == l.gen && stored > joined {
-					l.write(append(partial, '\n'), position{from.link, stored, lines})
-				}
-				partial = partial[:0]
-			}
+			partial = partial[:0]
+		}
+		if m.stored+1 == end {
+			return nil
 		}
 	}
 	return nil
+}
+
+// logged is a frame in the log.
+type logged struct {
+	frame
+	stored uint64 // where in the stream it is
+}
+
+// follow returns what the log of a link has from a place on. What does not arrive within a lease is lost: until then, a
+// replica may be behind.
+func (f *Fleet) follow(ctx context.Context, link string, from uint64) iter.Seq2[logged, error] {
+	return func(yield func(logged, error) bool) {
+		for begun := time.Now(); ; {
+			messages, err := f.read(ctx, f.log, f.subject("log", link), from)
+			for _, m := range messages {
+				from = sequence(m) + 1
+				if fr, ok := decodeFrame(m.Data); ok && !yield(logged{fr, from - 1}, nil) {
+					return
+				}
+			}
+			switch {
+			case len(messages) > 0:
+				continue
+			case ctx.Err() != nil:
+				err = context.Cause(ctx)
+			case time.Since(begun) > f.lease:
+				err = errors.Join(errors.New("messages were lost: the log does not have them"), err)
+			default:
+				err = pause(ctx, lull/10)
+			}
+			if err != nil {
+				yield(logged{}, err)
+				return
+			}
+		}
+	}
 }
 
 // resumed continues a session whose session/resume was answered in the frame that is stored there.
@@ -192,15 +214,14 @@ func (l *link) resumed(stored uint64) {
 	var err error
 	if m.stored > 0 {
 		err = l.verify(m)
+	} else {
+		m.position = position{link: l.id, stored: joined + 1}
 	}
-	switch {
-	case err != nil:
-	case m.stored > 0 && m.link != l.id:
-		err = l.replay(m.position, 0, 0)
-	case m.stored > 0:
+	if m.link != l.id {
+		joined, stored = 0, 0
+	}
+	if err == nil {
 		err = l.replay(m.position, joined, stored)
-	default:
-		err = l.replay(position{link: l.id, stored: joined + 1}, joined, stored)
 	}
 	c.mu.Lock()
 	l.missed, l.resuming = missed{}, false

@@ -11,7 +11,6 @@ import (
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/acp/translate"
-	"github.com/acpgo/sdk/codec"
 	"github.com/acpgo/sdk/internal/wire"
 )
 
@@ -51,36 +50,35 @@ var errWaits = errors.New("the prompt runs")
 
 // known answers a prompt that the session has had before. Whatever became of that, the agent does not get it again.
 func (s *seat) known(c call) (answer []byte, err error) {
-	s.recording.Lock()
-	defer s.recording.Unlock()
-	if s.session == nil || c.prompt.Key == "" {
+	if c.prompt.Key == "" {
 		return nil, nil
-	}
-	i := slices.IndexFunc(s.session.Prompts, func(p Prompt) bool { return p.Key == c.prompt.Key })
-	if i < 0 {
-		return nil, nil
-	}
-	switch first := s.session.Prompts[i]; {
-	case first.Digest != c.prompt.Digest:
-		return nil, rpc.ErrInvalidParams.WithMessagef("the idempotency key belongs to another prompt")
-	case first.StopReason != "":
-		return json.Marshal(map[string]any{
-			"stopReason": first.StopReason, "_meta": map[string]bool{translate.MetaIdempotencyKey: true},
-		})
 	}
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	for n, first := range s.calls {
-		if first.prompt.Key == c.prompt.Key && first.gen != c.gen { // that client has gone
+		if first.prompt == c.prompt && first.gen != c.gen { // that client has gone
 			first.gen, first.id = c.gen, c.id
 			s.calls[n] = first
+			s.mu.Unlock()
 			return nil, errWaits
 		}
 	}
-	data, _ := json.Marshal(map[string]string{translate.MetaIdempotencyKey: "unknown"}) // texts can be written
-	return nil, &rpc.Error{
-		Code: rpc.ErrInternal, Message: "The prompt was sent before, and its outcome is not known", Data: data,
-	}
+	s.mu.Unlock()
+	s.record.prompt(c.prompt, func(r *Session, i int) {
+		switch first := r.Prompts[i]; {
+		case first.Digest != c.prompt.Digest:
+			err = rpc.ErrInvalidParams.WithMessagef("the idempotency key belongs to another prompt")
+		case first.StopReason != "":
+			answer, err = json.Marshal(map[string]any{
+				"stopReason": first.StopReason, "_meta": map[string]bool{translate.MetaIdempotencyKey: true},
+			})
+		default:
+			data, _ := json.Marshal(map[string]string{translate.MetaIdempotencyKey: "unknown"}) // texts can be written
+			err = &rpc.Error{
+				Code: rpc.ErrInternal, Message: "The prompt was sent before, and its outcome is not known", Data: data,
+			}
+		}
+	})
+	return answer, err
 }
 
 // begun adds a prompt to a record.
@@ -92,19 +90,13 @@ func (r *Session) begun(p Prompt) {
 
 // outcome remembers how a prompt has ended. One that the agent has refused may be sent again.
 func (s *seat) outcome(c *call, m wire.Message) {
-	s.recording.Lock()
-	defer s.recording.Unlock()
-	if s.session == nil || c.prompt.Key == "" {
-		return
-	}
-	i := slices.IndexFunc(s.session.Prompts, func(p Prompt) bool { return p.Key == c.prompt.Key })
-	switch {
-	case i < 0:
-	case m.Failure == nil:
-		s.session.Prompts[i].StopReason = string(wire.TextMember(codec.NewDecoder(nil), m.Result, "stopReason"))
-	case slices.Contains(refusals, rpc.Code(m.Failure.Code)):
-		s.session.Prompts = slices.Delete(s.session.Prompts, i, i+1)
-	}
+	s.record.prompt(c.prompt, func(r *Session, i int) {
+		if m.Failure == nil {
+			r.Prompts[i].StopReason = member(m.Result, "stopReason")
+		} else if slices.Contains(refusals, rpc.Code(m.Failure.Code)) {
+			r.Prompts = slices.Delete(r.Prompts, i, i+1)
+		}
+	})
 }
 
 // refusals are the errors of agents that have not begun with a prompt.

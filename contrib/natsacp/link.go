@@ -82,13 +82,12 @@ type item struct {
 	since   time.Time // when it was first queued
 }
 
-// newLink returns a link that is not started; mu is held.
-func (c *client) newLink() *link {
-	l := &link{
-		client: c, pending: map[rpc.ID]item{}, answers: map[string]chan wire.Message{},
-		wake: make(chan struct{}, 1), decoder: codec.NewDecoder(nil),
-	}
+// start starts a link; mu is held.
+func (c *client) start(l *link) *link {
+	l.client, l.pending, l.answers = c, map[rpc.ID]item{}, map[string]chan wire.Message{}
+	l.wake, l.decoder = make(chan struct{}, 1), codec.NewDecoder(nil)
 	l.ctx, l.cancel = context.WithCancel(c.ctx)
+	c.work.Go(l.run)
 	return l
 }
 
@@ -96,9 +95,6 @@ func (c *client) newLink() *link {
 func (l *link) timeout() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(l.ctx, l.client.gateway.opts.OpenTimeout)
 }
-
-// start starts a link; mu is held.
-func (c *client) start(l *link) { c.work.Go(l.run) }
 
 // add queues a message; the client's mu is held.
 func (l *link) add(it item) {
@@ -152,21 +148,17 @@ func (l *link) run() {
 		l.finish(err)
 	}
 	l.cancel()
-	if sub != nil {
-		if leave {
-			l.leave()
+	if sub == nil {
+		return
+	}
+	if leave {
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		defer cancel()
+		if _, _, err := l.request(ctx, frame{kind: frameDetach, gen: l.gen}); err != nil {
+			c.gateway.log.Debug("natsacp: a node does not answer", "node", l.node, "error", err)
 		}
-		_ = sub.Unsubscribe() // it fails only when the connection is closed
 	}
-}
-
-// leave tells the node that the client has gone.
-func (l *link) leave() {
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-	defer cancel()
-	if _, _, err := l.request(ctx, frame{kind: frameDetach, gen: l.gen}); err != nil {
-		l.client.gateway.log.Debug("natsacp: a node does not answer", "node", l.node, "error", err)
-	}
+	_ = sub.Unsubscribe() // it fails only when the connection is closed
 }
 
 // errSilent reports that a node may have got a frame that it did not answer.
@@ -267,14 +259,12 @@ func (l *link) join(ctx context.Context) (*nats.Subscription, error) {
 			return nil, sub.Unsubscribe()
 		}
 		if err := pause(ctx, lull); err != nil {
-			return nil, errors.Join(l.unavailable(), sub.Unsubscribe())
+			return nil, errors.Join(errUnavailable, sub.Unsubscribe())
 		}
 	}
 }
 
-func (l *link) unavailable() error {
-	return rpc.ErrInternal.WithMessagef("no node of the fleet can take the session")
-}
+var errUnavailable = rpc.ErrInternal.WithMessagef("no node of the fleet can take the session")
 
 // place lets a node start an agent.
 func (l *link) place(ctx context.Context) (*nats.Subscription, error) {
@@ -292,7 +282,7 @@ func (l *link) place(ctx context.Context) (*nats.Subscription, error) {
 			clear(silent)
 			age = lull
 			if pause(ctx, lull) != nil {
-				return nil, l.unavailable()
+				return nil, errUnavailable
 			}
 			continue
 		}
@@ -354,10 +344,6 @@ func (l *link) prepare() error {
 	if params["sessionId"], err = json.Marshal(l.session); err != nil {
 		return err
 	}
-	text, err := json.Marshal(params)
-	if err != nil {
-		return err
-	}
 	method := acp.MethodResumeSession
 	if resume := r.AgentCapabilities.SessionCapabilities.Resume; resume == nil || string(resume) == "null" {
 		if method = acp.MethodLoadSession; !r.AgentCapabilities.LoadSession {
@@ -368,7 +354,7 @@ func (l *link) prepare() error {
 	l.quiet = true
 	c.mu.Unlock()
 	for {
-		if _, err = l.call(ctx, method, text); err == nil || pause(ctx, lull) != nil {
+		if _, err = l.call(ctx, method, params); err == nil || pause(ctx, lull) != nil {
 			break
 		}
 		// Another node has not let the session go yet, or was faster. Then the client can attach there.
@@ -384,7 +370,7 @@ func (l *link) prepare() error {
 }
 
 // call sends a request of the gateway's own, and returns its result.
-func (l *link) call(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
+func (l *link) call(ctx context.Context, method string, params any) (json.RawMessage, error) {
 	c := l.client
 	answer := make(chan wire.Message, 1)
 	c.mu.Lock()
@@ -392,10 +378,7 @@ func (l *link) call(ctx context.Context, method string, params json.RawMessage) 
 	l.answers[id] = answer
 	l.lines++
 	c.mu.Unlock()
-	line, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": id, "method": method, "params": params})
-	if err != nil {
-		return nil, err
-	}
+	line := requestLine(idText(rpc.StringID(id)), method, params)
 	if err := l.send(append(line, '\n')); err != nil {
 		return nil, err
 	}
@@ -619,44 +602,24 @@ func (l *link) next(fr frame, stored uint64) {
 
 // catchUp reads what did not arrive, up to a frame.
 func (l *link) catchUp(last uint64) {
-	c := l.client
-	f := c.gateway.fleet
-	begun := time.Now()
-	for l.expect <= last {
-		messages, err := f.read(c.ctx, f.log, f.subject("log", l.id), l.from)
-		if c.ctx.Err() != nil {
+	for m, err := range l.client.gateway.fleet.follow(l.ctx, l.id, l.from) {
+		switch {
+		case l.ctx.Err() != nil:
+			return
+		case err == nil && m.kind != frameFence && m.seq > l.expect:
+			err = errGap(m.seq - l.expect)
+		}
+		if err != nil {
+			l.finish(err)
 			return
 		}
-		for _, m := range messages {
-			fr, ok := decodeFrame(m.Data)
-			if !ok {
-				continue
-			}
-			if fr.kind != frameFence && fr.seq > l.expect {
-				l.finish(fmt.Errorf("%d parts of the session's messages are lost", fr.seq-l.expect))
-				return
-			}
-			l.next(fr, sequence(m))
-			l.from = max(l.from, sequence(m)+1)
-			c.mu.Lock()
-			over := l.over
-			c.mu.Unlock()
-			if over {
-				return
-			}
-		}
-		if len(messages) > 0 {
-			continue
-		}
-		if time.Since(begun) > f.lease {
-			l.finish(fmt.Errorf("messages were lost: %w", errors.Join(err, errors.New("the log does not have them"))))
-			return
-		}
-		if pause(c.ctx, lull/10) != nil {
+		if l.next(m.frame, m.stored); l.expect > last {
 			return
 		}
 	}
 }
+
+func errGap(n uint64) error { return fmt.Errorf("%d parts of the session's messages are lost", n) }
 
 // process handles a frame of the log that is the next one.
 func (l *link) process(fr frame, stored uint64) {
@@ -796,11 +759,6 @@ func (l *link) passes(line []byte) bool {
 	return true
 }
 
-// failure returns the error of requests to a link that is over.
-func (l *link) failure() error {
-	return rpc.ErrInternal.WithMessagef("%s", l.why)
-}
-
 // finish ends the link. Requests that the agent may have are answered with an error. What was not sent yet continues
 // elsewhere.
 func (l *link) finish(why error) {
@@ -820,34 +778,27 @@ func (l *link) finish(why error) {
 		queued = slices.Concat(slices.DeleteFunc(slices.Clone(l.sending), answered), queued)
 	}
 	l.queue, l.queued, l.sending = nil, 0, nil
-	for _, it := range queued {
-		if it.request {
-			delete(l.pending, it.id)
-		}
-	}
 	failure := rpc.ErrorOf(why)
 	_, public := errors.AsType[*rpc.Error](why)
 	if !public {
 		failure = rpc.ErrInternal.WithMessagef("interrupted: %s", why)
 	}
-	lost := l.pending
-	l.pending = nil
-	var answers []byte
-	refuse := func(it item) {
-		c.trace.failed(it.id, failure)
-		answers = append(append(answers, errorLine(it.id, failure)...), '\n')
-	}
-	for _, it := range lost {
-		refuse(it)
-	}
 	late := len(queued) > 0 && time.Since(queued[0].since) > c.gateway.opts.OpenTimeout
 	if public || late || c.ended { // it could not be opened: neither could another one
-		for _, it := range queued {
-			if it.request {
-				refuse(it)
-			}
+		queued = nil
+	}
+	for _, it := range queued {
+		if it.request {
+			delete(l.pending, it.id)
 		}
-	} else if len(queued) > 0 {
+	}
+	var answers []byte
+	for id := range l.pending {
+		c.trace.failed(id, failure)
+		answers = append(append(answers, errorLine(id, failure)...), '\n')
+	}
+	l.pending = nil
+	if len(queued) > 0 {
 		c.inherit(l, queued)
 	}
 	c.room.Broadcast()

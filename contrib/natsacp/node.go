@@ -257,9 +257,6 @@ func (n *Node) keep() {
 	}
 }
 
-// beatTime is how often a node tells how far a log has grown.
-const beatTime = time.Second
-
 // renew renews the lease, and looks after the seats. It reports whether another node has replaced this one.
 func (n *Node) renew() (replaced bool) {
 	ctx, cancel := context.WithTimeout(n.ctx, n.fleet.lease/4)
@@ -293,7 +290,7 @@ func (n *Node) all() []*seat {
 // fence ends all agents, whose sessions others may have.
 func (n *Node) fence(why string) {
 	for _, s := range n.all() {
-		s.fence(why)
+		s.stop(fenced, why)
 	}
 }
 
@@ -421,7 +418,7 @@ func (n *Node) startDraining() {
 	n.checkDrained()
 	n.mu.Unlock()
 	for _, s := range n.all() {
-		s.leaveWhenIdle()
+		s.drain()
 	}
 }
 
@@ -452,7 +449,7 @@ func (n *Node) Close() error {
 		return nil
 	}
 	for _, s := range n.all() {
-		s.stop("the node was stopped")
+		s.stop(ending, "the node was stopped")
 	}
 	if n.cancel != nil {
 		n.cancel()
