@@ -14,151 +14,62 @@ var cancelScenarios = []Scenario{
 		Name:      "cancel-at-once",
 		Text:      "A turn is cancelled right after its prompt, before its first update.",
 		Exercises: []string{"PRM-11", "PRM-12"}, Prompts: []string{"long"}, quiet: true,
-		run: func(p *play) {
-			session := p.ready()
-			id := p.begin(session, "long")
-			p.cancel(session)
-			p.checkCancelled(id)
-			p.checkAfterCancel(session)
-		},
+		steps: []step{ready, begin("long"), cancelTurn, endsCancelled, afterCancel},
 	},
 	{
 		Name:      "cancel-in-the-stream",
 		Text:      "A turn is cancelled in the middle of its text.",
 		Exercises: []string{"PRM-10", "PRM-11", "PRM-12"}, Prompts: []string{"long"}, quiet: true,
-		run: func(p *play) {
-			session, id, ok := p.streaming(3)
-			if !ok {
-				return
-			}
-			p.cancel(session)
-			before, began := p.count(), time.Now()
-			m := p.checkCancelled(id)
-			if took := m.time.Sub(began); took > p.limits.answer/3 {
-				p.fail("PRM-10", "the cancelled turn ended only after %v", took.Round(time.Millisecond))
-			}
-			if m.kind == conformance.Response && m.text("stopReason") != "cancelled" &&
-				p.countUpdates(before, m.number) > manyUpdates {
-				p.fail("PRM-11", "after session/cancel, the agent sent more than %d updates and ended the turn with %s",
-					manyUpdates, m.text("stopReason"))
-			}
-			p.checkStops("PRM-11", m.text("stopReason"), m.time.Sub(began),
-				func(lasts time.Duration) (string, time.Duration, bool) {
-					p.client.nextTurn(session)
-					id := p.begin(session, "long")
-					running := p.updates(id, "", 3) && !p.wait(p.ctx, lasts, func() bool { return len(p.answers[id]) > 0 })
-					began := time.Now()
-					p.cancel(session)
-					m := p.checkCancelled(id)
-					return m.text("stopReason"), m.time.Sub(began), running
-				})
-			p.checkAfterCancel(session)
-		},
+		steps: []step{ready, streaming(3), stopsLongTurns, afterCancel},
 	},
 	{
 		Name:      "cancel-twice",
 		Text:      "A turn is cancelled twice, and once more after its end; the next turn runs.",
 		Exercises: []string{"PRM-11", "PRM-16"}, Prompts: []string{"long", "text"},
-		run: func(p *play) {
-			session, id, ok := p.streaming(1)
-			if !ok {
-				return
-			}
-			p.cancel(session)
-			p.cancel(session)
-			p.checkCancelled(id)
-			p.notify("session/cancel", `{"sessionId":`+quote(session)+`}`)
-			p.promptAfterCancel(session)
-		},
+		steps: []step{ready, streaming(1), cancelTurn, cancelTurn, endsCancelled,
+			notify("session/cancel", sessionParams), nextPrompt},
 	},
 	{
 		Name:      "cancel-in-a-permission",
 		Text:      "A turn is cancelled while the agent waits for permission; the permission is then answered as cancelled.",
 		Exercises: []string{"PRM-11", "PRM-12", "CAN-5"}, Prompts: []string{"permission"}, quiet: true,
-		run: func(p *play) {
-			p.initialize("all", allCapabilities)
-			p.client.hold["session/request_permission"] = true
-			session := p.newSession()
-			p.file("old.txt", "Old.\n")
-			id := p.begin(session, "permission")
-			if p.awaitRequest(id, "session/request_permission") == nil || p.hasAnswer(id) {
-				p.cancel(session)
-				return
-			}
-			p.cancel(session)
-			if m := p.checkCancelled(id); m.text("stopReason") == "cancelled" {
-				p.trait("cancelled with an open request")
-			}
-			p.checkAfterCancel(session)
-		},
+		steps: []step{ready, holdPermissions, files("old.txt"), begin("permission"), asked("session/request_permission"),
+			cancelTurn, endsOpenRequest, afterCancel},
 	},
 	{
 		Name:      "cancel-in-a-terminal",
 		Text:      "A turn is cancelled while the agent waits for a command: the terminal is released.",
 		Exercises: []string{"PRM-11", "PRM-12", "CAN-5"}, Prompts: []string{"wait"}, quiet: true,
-		run: func(p *play) {
-			session := p.ready()
-			id := p.begin(session, "wait")
-			if p.awaitRequest(id, "terminal/create") == nil || p.hasAnswer(id) {
-				p.cancel(session)
-				return
-			}
-			p.awaitCommand(id)
-			p.cancel(session)
-			if m := p.checkCancelled(id); m.text("stopReason") == "cancelled" {
-				p.trait("cancelled with an open request")
-			}
-			p.checkAfterCancel(session)
-			p.checkReleased()
-		},
+		steps: []step{ready, begin("wait"), asked("terminal/create"), commandRuns, cancelTurn, endsOpenRequest, afterCancel,
+			released},
 	},
 	{
 		Name:      "terminal-that-lasts",
 		Text:      "The agent runs a long command: if it kills the command after some time, it still releases the terminal.",
 		Exercises: []string{"PRM-5"}, Prompts: []string{"wait"}, quiet: true,
-		run: func(p *play) {
-			session := p.ready()
-			id := p.begin(session, "wait")
-			killed := p.wait(p.ctx, p.limits.quiet, func() bool {
-				return len(p.answers[id]) > 0 ||
-					slices.ContainsFunc(p.kept, func(m *message) bool { return m.method == "terminal/kill" })
-			})
-			if killed {
-				p.turn(id)
+		steps: []step{ready, begin("wait"), func(p *play) {
+			if p.wait(p.ctx, p.limits.quiet, func() bool { return p.isOver() || p.wasSent("terminal/kill") }) {
+				p.endOf(p.promptID)
 				return
 			}
-			p.cancel(session)
-			p.checkCancelled(id)
-		},
+			p.cancel()
+			p.endCancelled()
+		}},
 	},
 	{
 		Name: "cancel-idle",
 		Text: "session/cancel for an idle and for an unknown session changes nothing: no answer, and the next " +
 			"turn runs.",
 		Exercises: []string{"PRM-16", "OVW-4"}, Prompts: []string{"text"},
-		run: func(p *play) {
-			session := p.ready()
-			before := p.count()
-			p.notify("session/cancel", `{"sessionId":`+quote(session)+`}`)
-			p.notify("session/cancel", `{"sessionId":"`+noSession+`"}`)
-			p.checkAlive("PRM-16", "session/cancel for an idle session")
-			p.markExercised("OVW-4")
-			if extra := p.answersSince(before); len(extra) > 1 {
-				p.fail("OVW-4", "the agent answered session/cancel, a notification: %s", extra[0])
-			}
-			p.promptAfterCancel(session)
-		},
+		steps: []step{ready, unanswered("OVW-4", "the agent answered session/cancel, a notification",
+			notify("session/cancel", sessionParams, unknownSession),
+			continues("PRM-16", "session/cancel for an idle session")), nextPrompt},
 	},
 	{
 		Name:      "cancel-behind-the-end",
 		Text:      "session/cancel that arrives after the end of a turn does not cancel the next one.",
 		Exercises: []string{"PRM-16"}, Prompts: []string{"text"},
-		run: func(p *play) {
-			session := p.ready()
-			p.prompt(session, "text")
-			p.notify("session/cancel", `{"sessionId":`+quote(session)+`}`)
-			p.promptAfterCancel(session)
-		},
+		steps: []step{ready, prompts("text"), notify("session/cancel", sessionParams), nextPrompt},
 	},
 	{
 		Name: "cancel-after-load", Needs: []string{loadSession},
@@ -166,158 +77,133 @@ var cancelScenarios = []Scenario{
 		Text: "A session is loaded again in the middle of a turn, which the agent may refuse; then the turn is " +
 			"cancelled.",
 		Exercises: []string{"PRM-11"}, Prompts: []string{"long", "text"}, quiet: true,
-		run: func(p *play) {
-			session, id, ok := p.streaming(1)
-			if !ok {
-				return
+		steps: []step{ready, streaming(1), func(p *play) {
+			p.isAnswered(p.call("session/load", p.fill(openParams)), "session/load in the middle of a turn")
+			if p.isDone() {
+				panic(stop{})
 			}
-			if p.call("session/load", withSession(`,"mcpServers":[]`)(session, p.dir)) == nil {
-				p.failAt("OVW-3", conformance.Must, "%s", p.why("session/load in the middle of a turn was not answered"))
-			}
-			if p.hasAnswer(id) {
-				return
-			}
-			p.cancel(session)
-			p.checkAlive("ADD-1", "a cancellation after session/load") // which shows the judge that the agent has read it
-			p.checkCancelled(id)
-			p.checkAfterCancel(session)
-		},
+		}, cancelTurn, continues("ADD-1", "a cancellation after session/load"), // which shows the judge that the agent has read it
+			endsCancelled, afterCancel},
 	},
 	{
 		Name: "cancel-and-prompt",
 		Text: "A turn is cancelled, and a new prompt follows as soon as the old one is answered: it runs and is not " +
 			"cancelled.",
 		Exercises: []string{"PRM-11", "PRM-16"}, Prompts: []string{"long", "text"},
-		run: func(p *play) {
-			session, id, ok := p.streaming(1)
-			if !ok {
-				return
-			}
-			p.cancel(session)
-			p.checkCancelled(id)
-			p.promptAfterCancel(session)
-		},
+		steps: []step{ready, streaming(1), cancelTurn, endsCancelled, nextPrompt},
 	},
 	{
 		Name:      "cancel-one-of-two",
 		Text:      "Two sessions each have a turn in flight, and one is cancelled: the other runs to its own end.",
 		Exercises: []string{"PRM-11"}, Prompts: []string{"long"},
-		run: func(p *play) {
-			one := p.ready()
-			other := p.newSession()
-			first, second := p.begin(one, "long"), p.begin(other, "long")
-			if !p.updates(first, "", 1) || !p.updates(second, "", 1) {
-				return
+		steps: []step{ready, func(p *play) {
+			one := p.session
+			p.newSession()
+			other := p.session
+			var ids []string
+			for _, p.session = range []string{one, other} {
+				ids = append(ids, p.begin("long"))
 			}
-			p.cancel(one)
-			p.checkCancelled(first)
-			if p.settled(second) {
+			for _, p.promptID = range ids {
+				if !p.streams(1) {
+					return
+				}
+			}
+			p.session = one
+			p.cancel()
+			p.cancelledEnd(ids[0])
+			if p.wait(p.ctx, p.limits.quiet/10, p.isOver) {
 				return // the judge knows whether it was cancelled for nothing
 			}
-			p.cancel(other)
-			p.checkCancelled(second)
-		},
+			p.session = other
+			p.cancel()
+			p.endCancelled()
+		}},
 	},
 	{
 		Name: "cancel-request",
 		Text: "A prompt is cancelled by $/cancel_request with its id: it is answered once, with a result or -32800, " +
 			"or continues as if nothing had arrived.",
 		Exercises: []string{"CAN-1", "CAN-3", "CAN-4"}, Prompts: []string{"long"}, quiet: true,
-		run: func(p *play) {
-			session, id, ok := p.streaming(1)
-			if !ok {
-				return
-			}
-			p.notify("$/cancel_request", `{"requestId":`+id+`}`)
-			p.quiet(p.ctx, p.limits.quiet)
-			if !p.hasAnswer(id) {
+		steps: []step{ready, streaming(1), func(p *play) {
+			p.notify("$/cancel_request", `{"requestId":`+p.promptID+`}`)
+			p.silence(p.limits.quiet)
+			if !p.isDone() {
 				// It is optional: the agent does not support it, or is slow and answers it even now.
-				p.cancel(session)
-				if m := p.awaitTurn(id); m == nil || m.kind != conformance.ErrorReply || m.code() != -32800 {
-					p.checkCancelled(id)
+				p.cancel()
+				if m := p.awaitTurn(p.promptID); m.code() != codeCancelled {
+					p.endCancelled()
 					return
 				}
 			}
-			m := p.await(id)
+			m := p.await(p.promptID)
 			p.trait("request cancelled")
 			p.markExercised("CAN-3")
-			if m.kind == conformance.ErrorReply && m.code() != -32800 {
+			if m.kind == conformance.ErrorReply && m.code() != codeCancelled {
 				p.fail("CAN-1", "a cancelled request was answered with the error %d, want a result or the error -32800", m.code())
 			}
-			p.promptAfterCancel(session)
-		},
+			p.promptAfterCancel()
+		}},
 	},
 	{
 		Name: "cancel-request-unknown",
 		Text: "$/cancel_request with an unknown id, the id of an answered request, or a number written as a string " +
 			"changes nothing.",
 		Exercises: []string{"CAN-4", "OVW-4"}, Prompts: []string{"text"},
-		run: func(p *play) {
-			session := p.ready()
-			before := p.count()
-			for _, id := range []string{`"1"`, `1`, `999999`, `"` + noSession + `"`, `-1`} {
-				p.notify("$/cancel_request", `{"requestId":`+id+`}`)
-			}
-			p.checkAlive("ADD-1", "$/cancel_request without a matching request")
-			p.markExercised("CAN-4", "OVW-4")
-			if extra := p.answersSince(before); len(extra) > 1 {
-				p.fail("OVW-4", "the agent answered $/cancel_request, a notification: %s", extra[0])
-			}
-			p.prompt(session, "text")
-		},
+		steps: []step{ready, unanswered("OVW-4", "the agent answered $/cancel_request, a notification",
+			notify("$/cancel_request", `{"requestId":"1"}`, `{"requestId":1}`, `{"requestId":999999}`,
+				`{"requestId":"`+noSession+`"}`, `{"requestId":-1}`),
+			continues("ADD-1", "$/cancel_request without a matching request"), tries("CAN-4")), prompts("text")},
 	},
 }
 
 // manyUpdates is more than can be on its way when a cancellation is sent.
 const manyUpdates = 200
 
-// checkStops looks whether a long turn that ended right after its cancellation, but with another stop reason, ended
-// because of it. A turn may end by itself before the agent reads the cancellation, but not three turns in a row that
-// are cancelled at different moments. The function again plays another one that is cancelled when it has lasted for a
-// while; running says that it had not ended before that.
-func (p *play) checkStops(rule, reason string, took time.Duration,
-	again func(lasts time.Duration) (reason string, took time.Duration, running bool)) {
-	running := true
-	for _, lasts := range []time.Duration{p.limits.quiet, p.limits.quiet / 2, 0} {
-		if !running || reason == "" || reason == "cancelled" || took > p.limits.quiet/2 {
-			return
+// stopsLongTurns cancels a long turn, and others if it seems to have ended by itself.
+func stopsLongTurns(p *play) {
+	p.checkStops("PRM-11", func() (string, time.Duration) {
+		before := p.lastNumber()
+		reason, took := p.cancelled()
+		if took > p.limits.answer/3 {
+			p.fail("PRM-10", "the cancelled turn ended only after %v", took.Round(time.Millisecond))
 		}
-		if lasts > 0 {
-			reason, took, running = again(lasts)
+		updates := 0
+		for _, m := range p.since(before) {
+			if m.isReply() && m.id == p.promptID {
+				break
+			}
+			if ofTurn(m.text("update", "sessionUpdate")) {
+				updates++
+			}
 		}
+		if reason != "" && reason != "cancelled" && updates > manyUpdates {
+			p.fail("PRM-11", "after session/cancel, the agent sent more than %d updates and ended the turn with %s",
+				manyUpdates, reason)
+		}
+		return reason, took
+	}, p.nextTurn)
+}
+
+// holdPermissions leaves requests for permission unanswered until the turn is cancelled.
+func holdPermissions(p *play) { p.client.hold["session/request_permission"] = true }
+
+// endsOpenRequest waits for the end of a turn that was cancelled while a request of the agent was open.
+func endsOpenRequest(p *play) {
+	if reasonOf(p.endCancelled()) == "cancelled" {
+		p.trait("cancelled with an open request")
 	}
-	p.fail(rule, "three long turns in a row ended right after they were cancelled or closed, each with another stop "+
-		"reason than cancelled, such as %s", reason)
 }
 
-// checkAfterCancel looks at what comes after a cancelled turn, and whether the session is still of use.
-func (p *play) checkAfterCancel(session string) {
-	p.quiet(p.ctx, p.limits.quiet)
-	p.promptAfterCancel(session)
+// commandRuns waits until the agent follows a command that it has started, by waiting for its end or reading its
+// output. An agent that does neither gets the time of several quiet periods.
+func commandRuns(p *play) {
+	p.wait(p.ctx, 5*p.limits.quiet, func() bool {
+		return p.isOver() || p.wasSent("terminal/wait_for_exit") || p.wasSent("terminal/output")
+	})
 }
 
-// promptAfterCancel prompts after a cancellation that is over: the turn runs to its own end, or the judge says that
-// nothing has cancelled it.
-func (p *play) promptAfterCancel(session string) {
-	p.client.nextTurn(session)
-	p.prompt(session, "text")
-	p.trait("turn after an idle cancel")
-}
-
-// countUpdates is the number of updates of a turn between two messages.
-func (p *play) countUpdates(from, to int) int {
-	p.conn.mu.Lock()
-	defer p.conn.mu.Unlock()
-	n := 0
-	for _, m := range p.kept {
-		if m.number > from && m.number < to && m.method == "session/update" && ofTurn(m.text("update", "sessionUpdate")) {
-			n++
-		}
-	}
-	return n
-}
-
-// settled waits a little and reports whether a request is answered.
-func (p *play) settled(id string) bool {
-	return p.wait(p.ctx, p.limits.quiet/10, func() bool { return len(p.answers[id]) > 0 })
+// wasSent reports whether a message of a method came. The lock of the connection is held.
+func (p *play) wasSent(method string) bool {
+	return slices.ContainsFunc(p.after(0), func(m *message) bool { return m.method == method })
 }

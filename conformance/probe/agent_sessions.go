@@ -6,13 +6,11 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/acpgo/sdk/conformance"
@@ -23,22 +21,19 @@ var sessionScenarios = []Scenario{
 		Name: "sessions", quiet: true,
 		Text:      "Several sessions, created one after the other and at the same time, have distinct ids.",
 		Exercises: []string{"SES-2", "SES-31"},
-		run: func(p *play) {
-			p.initialize("all", allCapabilities)
+		steps: []step{initialized("all", allCapabilities), func(p *play) {
 			ids := map[string]bool{p.newSession(): true}
 			ids[p.newSession()] = true
-			params := `{"cwd":` + quote(p.dir) + `,"mcpServers":[]}`
 			var asked []string
 			for range 4 {
-				asked = append(asked, p.ask("session/new", params, ""))
+				asked = append(asked, p.ask("session/new", p.fill(newParams), ""))
 			}
 			p.markExercised("SES-2", "SES-31")
 			answered := 2
 			for _, id := range asked {
 				m := p.await(id)
-				if m == nil {
-					p.failAt("OVW-3", conformance.Must, "%s", p.why("one of four simultaneous session/new requests was not answered"))
-					return
+				if !p.isAnswered(m, "one of four simultaneous session/new requests") {
+					panic(stop{})
 				}
 				if m.kind == conformance.Response {
 					answered++
@@ -46,471 +41,385 @@ var sessionScenarios = []Scenario{
 				}
 			}
 			p.check("SES-2", len(ids) == answered, "%d sessions have only %d distinct ids", answered, len(ids))
-			p.quiet(p.ctx, p.limits.quiet)
-		},
+		}, silence},
 	},
 	{
 		Name: "working-directory",
 		Text: "A session's directory is not that of the process: the agent resolves relative names in it, in the " +
 			"first turn and in the second.",
 		Exercises: []string{"SES-21", "SES-22"}, Prompts: []string{"read", "edit"},
-		run: func(p *play) {
-			p.initialize("all", allCapabilities)
-			p.dir = p.folder("a folder, with ä and spaces")
-			p.file("notes.txt", "Notes of the probe.\n")
-			p.file("demo.txt", "A file of the probe.\n")
-			session := p.newSession()
-			for i, kind := range []string{"read", "edit"} {
-				before := p.count()
-				p.prompt(session, kind)
-				id, name := []string{"SES-21", "SES-22"}[i], []string{"notes.txt", "demo.txt"}[i]
-				for _, path := range p.pathsSince(before) {
-					if filepath.Base(path) != name {
-						continue // a file of its own choice
-					}
-					p.check(id, isInside(p.dir, path), "the agent used %s for %s, which is outside the session's directory %s", path,
-						name, p.dir)
-				}
-			}
-		},
+		steps: []step{initialized("all", allCapabilities),
+			func(p *play) { p.dir = p.folder("a folder, with ä and spaces") }, files("notes.txt", "demo.txt"), newSession,
+			inDirectory("SES-21", "read", "notes.txt"), inDirectory("SES-22", "edit", "demo.txt")},
 	},
 	{
 		Name:      "bad-directories",
 		Text:      "A session in a relative or empty directory is refused.",
 		Exercises: []string{"ERR-4"},
-		run: func(p *play) {
-			p.ready()
-			for _, cwd := range []string{"relative/path", ".", ""} {
-				m := p.call("session/new", `{"cwd":`+quote(cwd)+`,"mcpServers":[]}`)
-				p.requireError("ERR-4", m, "session/new with the cwd "+quote(cwd), wrongParams...)
-			}
-			// Whether a missing directory is refused or made is the agent's choice.
-			if p.call("session/new", `{"cwd":`+quote(filepath.Join(p.dir, "missing"))+`,"mcpServers":[]}`) == nil {
-				p.failAt("OVW-3", conformance.Must, "%s", p.why("session/new without a cwd was not answered"))
-			}
-			p.checkAlive("ADD-1", "bad directories")
-		},
+		steps: []step{ready,
+			refuses("ERR-4", "session/new", `{"cwd":"relative/path","mcpServers":[]}`, `session/new with the cwd "relative/path"`, wrongParams...),
+			refuses("ERR-4", "session/new", `{"cwd":".","mcpServers":[]}`, `session/new with the cwd "."`, wrongParams...),
+			refuses("ERR-4", "session/new", `{"cwd":"","mcpServers":[]}`, `session/new with the cwd ""`, wrongParams...),
+			func(p *play) {
+				// Whether a missing directory is refused or made is the agent's choice.
+				p.isAnswered(p.call("session/new", `{"cwd":`+quote(filepath.Join(p.dir, "missing"))+`,"mcpServers":[]}`),
+					"session/new without a cwd")
+			}, continues("ADD-1", "bad directories")},
 	},
 	{
 		Name: "additional-directories", Needs: []string{canRoots},
 		Text:      "A session with additional directories is created, and its working directory is still one of its roots.",
 		Exercises: []string{"ADD-3", "SES-23", "ERR-4"}, Prompts: []string{"read"},
-		run: func(p *play) {
-			p.initialize("all", allCapabilities)
-			other := p.folder("other")
-			p.markExercised("ADD-3")
-			params := `{"cwd":` + quote(p.dir) + `,"mcpServers":[],"additionalDirectories":[` + quote(other) + `]}`
-			m := p.must("ADD-3", "session/new", params)
-			if m == nil {
-				return
-			}
-			session := m.text("sessionId")
-			p.client.session(session, p.dir)
-			p.file("notes.txt", "Notes of the probe.\n")
-			before := p.count()
-			p.prompt(session, "read")
-			for _, path := range p.pathsSince(before) {
-				if filepath.Base(path) == "notes.txt" {
-					p.check("SES-23", isInside(p.dir, path), "the agent used %s for notes.txt, which is outside the working directory",
-						path)
-				}
-			}
-			m = p.call("session/new", `{"cwd":`+quote(p.dir)+`,"mcpServers":[],"additionalDirectories":["relative"]}`)
-			p.requireError("ERR-4", m, "session/new with a relative additional directory", wrongParams...)
-		},
+		steps: []step{initialized("all", allCapabilities), newWith("ADD-3", func(p *play) string {
+			return `,"mcpServers":[],"additionalDirectories":[` + quote(p.folder("other")) + `]`
+		}), files("notes.txt"), inDirectory("SES-23", "read", "notes.txt"),
+			refuses("ERR-4", "session/new", `{"cwd":{dir},"mcpServers":[],"additionalDirectories":["relative"]}`,
+				"session/new with a relative additional directory", wrongParams...)},
 	},
 	{
 		Name:      "unknown-session",
 		Text:      "Requests for a session that does not exist are refused with -32002 and its id.",
 		Exercises: []string{"ERR-5", "ADD-1"},
-		run: func(p *play) {
-			p.ready()
-			requests := []struct{ method, capability, params string }{
-				{"session/prompt", "", `{"sessionId":"` + noSession + `","prompt":[{"type":"text","text":"hello"}]}`},
-				{"session/set_mode", "modes", `{"sessionId":"` + noSession + `","modeId":"x"}`},
-				{"session/set_config_option", "options", `{"sessionId":"` + noSession + `","configId":"x","value":"y"}`},
-				{"session/load", loadSession, withSession(`,"mcpServers":[]`)(noSession, p.dir)},
-				{"session/resume", canResume, withSession(`,"mcpServers":[]`)(noSession, p.dir)},
-			}
-			for _, r := range requests {
-				switch {
-				case r.capability == "modes" || r.capability == "options":
-					if !p.saw(r.capability) {
-						continue
-					}
-				case r.capability != "" && !p.can(r.capability):
+		steps: []step{ready, func(p *play) {
+			for _, r := range []struct{ method, need, params string }{
+				{"session/prompt", "", `{"sessionId":{session},"prompt":[{"type":"text","text":"hello"}]}`},
+				{"session/set_mode", "modes", `{"sessionId":{session},"modeId":"x"}`},
+				{"session/set_config_option", "options", `{"sessionId":{session},"configId":"x","value":"y"}`},
+				{"session/load", loadSession, openParams},
+				{"session/resume", canResume, openParams},
+			} {
+				if r.need != "" && !p.saw(r.need) && !p.can(r.need) {
 					continue
 				}
-				m := p.call(r.method, r.params)
+				m := p.call(r.method, p.fillFor(noSession, r.params))
 				p.requireError("ERR-5", m, r.method+" for an unknown session", -32002)
 				if m.code() == -32002 && m.text("data", "sessionId") != noSession {
 					p.failAt("ERR-5", conformance.Advice, "the error of %s does not name the session in data.sessionId: %s", r.method,
-						clip(string(m.params)))
+						answerText(m))
 				}
 			}
-			p.checkAlive("ADD-1", "requests for an unknown session")
-		},
+		}, continues("ADD-1", "requests for an unknown session")},
 	},
 	{
 		Name: "load", Needs: []string{loadSession},
 		Text: "A session of two turns is loaded in another launch: the whole conversation is replayed before the " +
 			"answer, and the session can be prompted; loaded in another directory, it is there.",
 		Exercises: []string{"SES-6", "SES-7", "SES-21", "ADD-12"}, Prompts: []string{"text", "read"}, quiet: true,
-		run: func(p *play) {
-			var first, second turnText
-			talk := func() string {
-				session := p.ready()
-				p.file("notes.txt", "Notes of the probe.\n")
-				first = p.recordTurn(func() { p.prompt(session, "text") })
-				second = p.recordTurn(func() { p.prompt(session, "read") })
-				p.settle()
-				return session
-			}
-			session := p.reopen("SES-6", "session/load", talk)
-			p.markExercised("SES-6")
-			before := p.count()
-			m := p.must("SES-6", "session/load", withSession(`,"mcpServers":[]`)(session, p.dir))
-			if m == nil {
-				return
-			}
-			replayed := p.textSince(before, m.number)
-			rest, complete := squeeze(replayed["all"]), true
-			for i, said := range []turnText{first, second} {
-				for _, part := range []struct{ who, text string }{{"user", said.user}, {"agent", said.agent}} {
-					if part.text != "" && !strings.Contains(squeeze(replayed[part.who]), squeeze(part.text)) {
-						p.fail("SES-6", "session/load did not replay what the %s said in turn %d: %s", part.who, i+1, clip(part.text))
-						complete = false
-					}
-					if _, after, found := strings.Cut(rest, squeeze(part.text)); found {
-						rest = after
-					} else if complete {
-						p.fail("SES-6", "session/load replayed the conversation in another order: what the %s said in turn %d is "+
-							"too early", part.who, i+1)
-						complete = false
-					}
-				}
-			}
-			p.quiet(p.ctx, p.limits.quiet)
-			p.check("SES-7", len(p.historySince(m.number)) == 0, "the agent sent history after the answer to session/load: %s",
-				strings.Join(p.historySince(m.number), ", "))
-			p.prompt(session, "text")
-			p.moves(session, "session/load")
-		},
+		steps: []step{loadsHistory, prompts("text"), moves("session/load")},
 	},
 	{
 		Name: "load-here", Needs: []string{loadSession},
 		Text:      "An active session is loaded again by the same client, or refused; it can be prompted afterwards.",
 		Exercises: []string{"ADD-1"}, Prompts: []string{"text"},
-		run: func(p *play) {
-			session := p.ready()
-			p.prompt(session, "text")
-			if p.call("session/load", withSession(`,"mcpServers":[]`)(session, p.dir)) == nil {
-				p.failAt("OVW-3", conformance.Must, "%s", p.why("session/load of an active session was not answered"))
-				return
-			}
-			p.prompt(session, "text")
-		},
+		steps: []step{ready, prompts("text"), answers("session/load", openParams, "session/load of an active session"),
+			prompts("text")},
 	},
 	{
 		Name: "resume", Needs: []string{canResume},
 		Text: "A session is resumed in another launch without a replay, and can be prompted; resumed in another " +
 			"directory, it is there.",
 		Exercises: []string{"SES-11", "SES-21"}, Prompts: []string{"text"},
-		run: func(p *play) {
-			session := p.reopen("SES-11", "session/resume", func() string {
-				session := p.ready()
-				p.prompt(session, "text")
-				p.settle()
-				return session
-			})
-			if p.must("SES-11", "session/resume", withSession(`,"mcpServers":[]`)(session, p.dir)) == nil {
-				return
-			}
-			p.prompt(session, "text")
-			p.moves(session, "session/resume")
-		},
+		steps: []step{reopened("SES-11", "session/resume", ready, prompts("text"), settled),
+			serves("SES-11", "session/resume", openParams), prompts("text"), moves("session/resume")},
 	},
 	{
 		Name: "resume-terse", Needs: []string{canResume},
 		Text:      "A session is resumed by a client that leaves mcpServers out.",
 		Exercises: []string{"SES-11"}, Prompts: []string{"text"},
-		run: func(p *play) {
-			session := p.reopen("SES-11", "session/resume", func() string {
-				p.initialize("none", noCapabilities)
-				session := p.newSession()
-				p.prompt(session, "text")
-				p.settle()
-				return session
-			})
-			p.must("SES-11", "session/resume", withSession("")(session, p.dir))
-		},
+		steps: []step{
+			reopened("SES-11", "session/resume", initialized("none", noCapabilities), newSession, prompts("text"), settled),
+			serves("SES-11", "session/resume", `{"sessionId":{session},"cwd":{dir}}`)},
 	},
 	{
 		Name: "list", Needs: []string{canList},
 		Text: "Sessions are listed: all of them, those of one directory, those of a directory that was never used, " +
 			"and after a wrong cursor.",
 		Exercises: []string{"LST-5", "LST-8", "LST-11", "LST-12", "LST-14"}, Prompts: []string{"text"},
-		run: func(p *play) {
-			session := p.ready()
-			p.prompt(session, "text")
+		steps: []step{ready, prompts("text"), func(p *play) {
 			for _, s := range p.checkLists() {
 				if s.cwd != p.dir {
 					p.failAt("LST-5", conformance.Should, "session/list with the cwd %s listed a session in %s", p.dir, s.cwd)
 				}
 			}
-			none, _ := p.list("LST-8", `"cwd":`+quote(p.folder("never used")))
-			p.check("LST-8", len(none) == 0, "the agent listed %d sessions in a directory that was never used", len(none))
-			p.requireError("LST-11", p.call("session/list", `{"cursor":"acp-probe-bogus"}`), "session/list with a made-up cursor", -32602)
-			if m := p.call("session/prompt", `{"sessionId":"`+noSession+`","prompt":[{"type":"text","text":"hello"}]}`); m != nil && m.kind == conformance.Response {
-				p.fail("LST-14", "after session/list, the agent accepted a prompt for a session that was never created")
-			}
-		},
+		}, neverListed, refuses("LST-11", "session/list", `{"cursor":"acp-probe-bogus"}`, "session/list with a made-up cursor", -32602),
+			func(p *play) {
+				if m := p.call("session/prompt", `{"sessionId":"`+noSession+`","prompt":[{"type":"text","text":"hello"}]}`); m != nil && m.kind == conformance.Response {
+					p.fail("LST-14", "after session/list, the agent accepted a prompt for a session that was never created")
+				}
+			}},
 	},
 	{
 		Name: "delete", Needs: []string{canDelete},
 		Text:      "A session is deleted twice, and is gone from the list.",
 		Exercises: []string{"DEL-5", "DEL-6"}, Prompts: []string{"text"},
-		run: func(p *play) {
-			session := p.ready()
-			p.prompt(session, "text")
-			if p.can(canClose) {
-				p.call("session/close", onlySession(session, ""))
-			}
-			if p.must("DEL-6", "session/delete", onlySession(session, "")) == nil {
+		steps: []step{ready, prompts("text"), closed, serves("DEL-6", "session/delete", sessionParams), func(p *play) {
+			p.must("DEL-5", "session/delete", p.fill(sessionParams))
+			p.must("DEL-5", "session/delete", unknownSession)
+			if !p.can(canList) {
 				return
 			}
-			p.must("DEL-5", "session/delete", onlySession(session, ""))
-			p.must("DEL-5", "session/delete", onlySession(noSession, ""))
-			if p.can(canList) {
-				p.trait("listed after deletion")
-				sessions, _ := p.list("LST-5", `"cwd":`+quote(p.dir))
-				for _, s := range sessions {
-					if s.id == session {
-						p.fail("DEL-4", "the agent still lists a deleted session")
-					}
-				}
+			p.trait("listed after deletion")
+			sessions, _ := p.list("LST-5", `"cwd":`+quote(p.dir))
+			if slices.ContainsFunc(sessions, func(s listed) bool { return s.id == p.session }) {
+				p.fail("DEL-4", "the agent still lists a deleted session")
 			}
-		},
+		}},
 	},
 	{
 		Name: "close", Needs: []string{canClose},
 		Text:      "An idle session is closed twice; afterwards it accepts no prompt.",
 		Exercises: []string{"SES-16", "SES-15"}, Prompts: []string{"text"},
-		run: func(p *play) {
-			session := p.ready()
-			p.prompt(session, "text")
-			if p.must("SES-16", "session/close", onlySession(session, "")) == nil {
-				return
-			}
-			p.requireError("SES-15", p.call("session/prompt", p.promptParams(session, "text")), "a prompt for a closed session")
-			p.call("session/close", onlySession(session, ""))
-			p.call("session/close", onlySession(noSession, ""))
-			p.checkAlive("ADD-1", "session/close")
-			p.newSession()
-		},
+		steps: []step{ready, prompts("text"), serves("SES-16", "session/close", sessionParams), func(p *play) {
+			p.requireError("SES-15", p.call("session/prompt", p.promptParams("text")), "a prompt for a closed session")
+			p.call("session/close", p.fill(sessionParams))
+			p.call("session/close", unknownSession)
+		}, continues("ADD-1", "session/close"), newSession},
 	},
 	{
 		Name: "close-in-a-turn", Needs: []string{canClose},
 		Text: "A session is closed in the middle of a turn: the prompt is answered as cancelled, then session/close " +
 			"is answered.",
 		Exercises: []string{"SES-15"}, Prompts: []string{"long"},
-		run: func(p *play) {
-			session, id, ok := p.streaming(2)
-			if !ok {
-				return
-			}
-			p.markExercised("SES-15")
-			reason, took := p.closeTurn(session, id)
-			p.checkStops("SES-15", reason, took, func(lasts time.Duration) (string, time.Duration, bool) {
-				session := p.newSession()
-				id := p.begin(session, "long")
-				running := p.updates(id, "", 3) && !p.wait(p.ctx, lasts, func() bool { return len(p.answers[id]) > 0 })
-				reason, took := p.closeTurn(session, id)
-				return reason, took, running
-			})
-		},
+		steps: []step{ready, streaming(2), tries("SES-15"),
+			func(p *play) { p.checkStops("SES-15", p.closeTurn, func() { p.newSession() }) }},
 	},
 	{
 		Name:      "modes",
 		Text:      "Every offered mode can be set, and no other.",
 		Exercises: []string{"MOD-2", "MOD-3", "ERR-4", "CFG-22"}, Prompts: []string{"mode"},
-		run: func(p *play) {
-			p.initialize("all", allCapabilities)
-			session, m := p.sessionAnswer()
-			modes := elements(member(m.params, "modes", "availableModes"))
+		steps: []step{ready, func(p *play) {
+			modes := elements(member(p.made.params, "modes", "availableModes"))
 			if len(modes) == 0 {
 				p.stopf("the agent has no modes")
 			}
 			for _, mode := range modes {
-				var id string
-				if json.Unmarshal(member(mode, "id"), &id) != nil {
-					continue
-				}
-				if p.must("MOD-2", "session/set_mode", `{"sessionId":`+quote(session)+`,"modeId":`+quote(id)+`}`) != nil {
+				id := textOf(mode, "id")
+				if id != "" && p.must("MOD-2", "session/set_mode", p.fill(`{"sessionId":{session},"modeId":`)+quote(id)+`}`) != nil {
 					p.trait("mode set")
 				}
 			}
-			p.requireError("ERR-4", p.call("session/set_mode", `{"sessionId":`+quote(session)+`,"modeId":"acp-probe-no-such-mode"}`), "an unknown mode", -32602)
-			p.prompt(session, "mode")
-			p.settle()
-		},
+		}, refuses("ERR-4", "session/set_mode", `{"sessionId":{session},"modeId":"acp-probe-no-such-mode"}`, "an unknown mode", -32602),
+			prompts("mode"), settled},
 	},
 	{
 		Name:      "options",
 		Text:      "Every offered value of an option can be set, and no other; each answer has all options.",
 		Exercises: []string{"CFG-14", "CFG-17", "ERR-4"},
-		run: func(p *play) {
-			p.initialize("all", allCapabilities)
-			session, m := p.sessionAnswer()
-			p.setOptions(session, m, "")
-		},
+		steps:     []step{ready, setOptions},
 	},
 	{
 		Name: "mcp-stdio",
 		Text: "The stdio MCP servers of a session are started with their arguments and variables, and the agent " +
 			"connects to them.",
 		Exercises: []string{"SES-25", "SES-28"}, Prompts: []string{"mcp"}, quiet: true,
-		run: func(p *play) {
-			if p.options.MCP == nil {
-				p.stopf("no fake MCP server is available")
-			}
-			p.initialize("all", allCapabilities)
-			var servers, files []string
-			for i := range 2 {
-				file := filepath.Join(p.dir, fmt.Sprintf("mcp-%d.log", i))
-				command, args := p.options.MCP(file)
-				list, _ := json.Marshal(args) // strings can always be encoded
-				servers = append(servers, `{"name":"probe`+fmt.Sprint(i)+`","command":`+quote(command)+`,"args":`+string(list)+`,"env":[{"name":"ACP_PROBE_MCP","value":"probe `+fmt.Sprint(i)+`"}]}`)
-				files = append(files, file)
-			}
-			params := `{"cwd":` + quote(p.dir) + `,"mcpServers":[` + strings.Join(servers, ",") + `]}`
-			m := p.must("SES-25", "session/new", params)
-			if m == nil {
-				return
-			}
-			session := m.text("sessionId")
-			p.client.session(session, p.dir)
-			p.prompt(session, "mcp")
-			spoken := map[int]string{}
-			p.eventually(func() bool {
-				for i, file := range files {
-					if text, err := os.ReadFile(file); err == nil && strings.Contains(string(text), "method ") {
-						spoken[i] = string(text)
-					}
-				}
-				return len(spoken) == len(files)
-			})
-			for i, text := range spoken {
-				p.check("SES-25", strings.Contains(text, fmt.Sprintf("env probe %d\n", i)),
-					"MCP server %d was started without the variable that the session set", i+1)
-			}
-			if len(spoken) == 0 {
-				p.idleMCP(session, "SES-25",
-					"no stdio MCP server of the session was spoken to, by the end of its first turn and for a while after it")
-			}
-			p.check("SES-28", len(spoken) == 0 || len(spoken) == len(files), "of %d MCP servers, the agent connected to %d",
-				len(files), len(spoken))
-		},
+		steps: []step{speaksToMCP},
 	},
 	{
 		Name: "mcp-http", Needs: []string{canHTTP},
 		Text:      "The agent connects to the HTTP MCP servers of a session.",
 		Exercises: []string{"SES-26", "ADD-3"}, Prompts: []string{"mcp"},
-		run: func(p *play) {
-			p.initialize("all", allCapabilities)
-			var hits atomic.Int64
-			listener, err := net.Listen("tcp", "127.0.0.1:0")
-			if err != nil {
-				p.stopf("the MCP server could not be started: %v", err)
-			}
-			server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-				hits.Add(1)
-				w.WriteHeader(http.StatusServiceUnavailable)
-			})}
-			done := make(chan struct{})
-			go func() { defer close(done); server.Serve(listener) }() // ends by Close
-			defer func() { server.Close(); <-done }()
-			m := p.must("ADD-3", "session/new", `{"cwd":`+quote(p.dir)+`,"mcpServers":[{"type":"http","name":"probe","url":"http://`+listener.Addr().String()+`/mcp","headers":[]}]}`)
-			if m == nil {
-				return
-			}
-			p.client.session(m.text("sessionId"), p.dir)
-			p.prompt(m.text("sessionId"), "mcp")
+		steps: []step{initialized("all", allCapabilities), func(p *play) {
+			url, hits, end := p.serveHTTP(http.StatusServiceUnavailable)
+			defer end()
+			newWith("ADD-3", func(*play) string {
+				return `,"mcpServers":[{"type":"http","name":"probe","url":"` + url + `/mcp","headers":[]}]`
+			})(p)
+			p.prompt("mcp")
 			p.markExercised("SES-26")
-			if p.eventually(func() bool { return hits.Load() > 0 }); hits.Load() == 0 {
-				p.idleMCP(m.text("sessionId"), "SES-26",
+			if p.eventually(func() bool { return hits() > 0 }); hits() == 0 {
+				p.idleMCP("SES-26",
 					"the HTTP MCP server of the session was not spoken to, by the end of its first turn and for a while after it")
 			}
-		},
+		}},
 	},
 	{
 		Name: "mcp-unknown",
 		Text: "MCP servers of an unknown type or with missing members are refused or left out, and the connection " +
 			"survives.",
 		Exercises: []string{"SES-30"},
-		run: func(p *play) {
-			p.ready()
-			p.markExercised("SES-30")
+		steps: []step{ready, tries("SES-30"), func(p *play) {
 			for _, server := range []string{
 				`{"type":"pigeon","name":"probe","address":"roof"}`, `{"name":"probe"}`, `{"type":"http","name":"probe"}`, `7`, `null`,
 			} {
-				m := p.call("session/new", `{"cwd":`+quote(p.dir)+`,"mcpServers":[`+server+`]}`)
-				if m == nil {
-					p.failAt("OVW-3", conformance.Must, "%s", p.why("session/new with the MCP server "+server+" was not answered"))
-				}
+				p.isAnswered(p.call("session/new", p.fill(`{"cwd":{dir},"mcpServers":[`)+server+`]}`),
+					"session/new with the MCP server "+server)
 			}
-			p.checkAlive("ADD-1", "wrong MCP servers")
-		},
+		}, continues("ADD-1", "wrong MCP servers")},
 	},
 }
 
-// checkOptionUpdates looks whether each list of options that the agent sent since a message is complete. An option may
-// be gone, but then it cannot be set.
-func (p *play) checkOptionUpdates(session string, had []option, number int, tag string) {
-	p.conn.mu.Lock()
-	var now []option
-	sent := false
-	for _, m := range p.kept {
-		if m.number > number && m.method == "session/update" && m.text("update", "sessionUpdate") == "config_option_update" {
-			now, sent = optionsIn(member(m.params, "update")), true
+// newWith creates a session with more members of the params, which the agent must serve by the requirement id.
+func newWith(id string, more func(*play) string) step {
+	return func(p *play) {
+		m := p.must(id, "session/new", p.fill(`{"cwd":{dir}`)+more(p)+`}`)
+		if m == nil {
+			panic(stop{})
 		}
+		p.opened(m)
 	}
-	p.conn.mu.Unlock()
-	for _, was := range had {
-		if !sent || find(now, was.id) >= 0 || len(was.values) == 0 {
-			continue
-		}
-		if find(optionsOf(p.call("session/set_config_option", setting(session, was, was.current, tag))), was.id) >= 0 {
-			p.fail("CFG-18", "config_option_update lacks the option %s, which can still be set", was.id)
+}
+
+// closed closes the session if the agent can do that.
+func closed(p *play) {
+	if p.can(canClose) {
+		p.call("session/close", p.fill(sessionParams))
+	}
+}
+
+// inDirectory prompts for a file, and checks that the agent uses the one in the session's directory.
+func inDirectory(id, kind, name string) step {
+	where := map[string]string{"SES-23": "the working directory"}[id]
+	return func(p *play) {
+		p.prompt(kind)
+		for _, path := range p.pathsSince(p.from) {
+			if filepath.Base(path) != name {
+				continue // a file of its own choice
+			}
+			if where != "" {
+				p.check(id, isInside(p.dir, path), "the agent used %s for %s, which is outside %s", path, name, where)
+			} else {
+				p.check(id, isInside(p.dir, path), "the agent used %s for %s, which is outside the session's directory %s", path,
+					name, p.dir)
+			}
 		}
 	}
 }
 
-// setting is the params that set an option. The tag is what version 2 has in front of the value of a select.
-func setting(session string, o option, value, tag string) string {
-	text := `"type":"boolean","value":` + value
+// loadsHistory loads a session of two turns in another launch of the agent.
+func loadsHistory(p *play) {
+	var said []turnText
+	record := func(p *play) { said = append(said, p.turnSaid()) }
+	reopened("SES-6", "session/load", func(*play) { said = nil }, ready, files("notes.txt"), prompts("text"), record,
+		prompts("read"), record, settled)(p)
+	p.markExercised("SES-6")
+	before := p.lastNumber()
+	m := p.must("SES-6", "session/load", p.fill(openParams))
+	if m == nil {
+		panic(stop{})
+	}
+	replayed := p.textSince(before, m.number)
+	rest, complete := squeeze(replayed["all"]), true
+	for i, said := range said {
+		for _, part := range []struct{ who, text string }{{"user", said.user}, {"agent", said.agent}} {
+			if part.text != "" && !strings.Contains(squeeze(replayed[part.who]), squeeze(part.text)) {
+				p.fail("SES-6", "session/load did not replay what the %s said in turn %d: %s", part.who, i+1, clip(part.text))
+				complete = false
+			}
+			if _, after, found := strings.Cut(rest, squeeze(part.text)); found {
+				rest = after
+			} else if complete {
+				p.fail("SES-6", "session/load replayed the conversation in another order: what the %s said in turn %d is "+
+					"too early", part.who, i+1)
+				complete = false
+			}
+		}
+	}
+	p.silence(p.limits.quiet)
+	late := p.historySince(m.number)
+	p.check("SES-7", len(late) == 0, "the agent sent history after the answer to session/load: %s", strings.Join(late, ", "))
+}
+
+// speaksToMCP creates a session with MCP servers, and looks whether the agent starts and uses them.
+func speaksToMCP(p *play) {
+	if p.options.MCP == nil {
+		p.stopf("no fake MCP server is available")
+	}
+	p.initialize("all", allCapabilities)
+	var servers, files []string
+	for i := range 2 {
+		file := filepath.Join(p.dir, fmt.Sprintf("mcp-%d.log", i))
+		command, args := p.options.MCP(file)
+		list, _ := json.Marshal(args) // strings can always be encoded
+		servers = append(servers, `{"name":"probe`+fmt.Sprint(i)+`","command":`+quote(command)+`,"args":`+string(list)+`,"env":[{"name":"ACP_PROBE_MCP","value":"probe `+fmt.Sprint(i)+`"}]}`)
+		files = append(files, file)
+	}
+	newWith("SES-25", func(*play) string { return `,"mcpServers":[` + strings.Join(servers, ",") + `]` })(p)
+	p.prompt("mcp")
+	spoken := map[int]string{}
+	p.eventually(func() bool {
+		for i, file := range files {
+			if text, err := os.ReadFile(file); err == nil && strings.Contains(string(text), "method ") {
+				spoken[i] = string(text)
+			}
+		}
+		return len(spoken) == len(files)
+	})
+	for i, text := range spoken {
+		p.check("SES-25", strings.Contains(text, fmt.Sprintf("env probe %d\n", i)),
+			"MCP server %d was started without the variable that the session set", i+1)
+	}
+	if len(spoken) == 0 {
+		p.idleMCP("SES-25",
+			"no stdio MCP server of the session was spoken to, by the end of its first turn and for a while after it")
+	}
+	p.check("SES-28", len(spoken) == 0 || len(spoken) == len(files), "of %d MCP servers, the agent connected to %d",
+		len(files), len(spoken))
+}
+
+// optionsStay plays steps in a session, and looks whether each list of options that the agent sent in them is complete.
+// An option may be gone, but then it cannot be set.
+func optionsStay(steps ...step) step {
+	return func(p *play) {
+		before := p.lastNumber()
+		for _, do := range steps {
+			do(p)
+		}
+		var now []option
+		sent := false
+		for _, m := range p.since(before) {
+			if m.method == "session/update" && m.text("update", "sessionUpdate") == "config_option_update" {
+				now, sent = optionsIn(member(m.params, "update")), true
+			}
+		}
+		for _, was := range optionsIn(p.made.params) {
+			if sent && find(now, was.id) < 0 && len(was.values) > 0 && p.canSet(was) {
+				p.fail("CFG-18", "config_option_update lacks the option %s, which can still be set", was.id)
+			}
+		}
+	}
+}
+
+// canSet reports whether an option can be set to the value that it has.
+func (p *play) canSet(o option) bool {
+	m := p.call("session/set_config_option", p.setting(o, o.current))
+	return m != nil && find(optionsIn(m.params), o.id) >= 0
+}
+
+// setting is the params that set an option. Version 2 has a tag in front of the value of a select.
+func (p *play) setting(o option, value string) string {
 	if o.kind == "select" {
-		text = tag + `"value":` + quote(value)
+		return p.settingOf(o.id, p.tag()+`"value":`+quote(value))
 	}
-	return `{"sessionId":` + quote(session) + `,"configId":` + quote(o.id) + `,` + text + `}`
+	return p.settingOf(o.id, `"type":"boolean","value":`+value)
 }
 
-// closeTurn closes a session in the middle of a turn, and returns the turn's stop reason and the time to its end.
-func (p *play) closeTurn(session, id string) (reason string, took time.Duration) {
+func (p *play) settingOf(id, value string) string {
+	return `{"sessionId":` + quote(p.session) + `,"configId":` + quote(id) + `,` + value + `}`
+}
+
+func (p *play) tag() string {
+	if p.isDraft() {
+		return `"type":"id",`
+	}
+	return ""
+}
+
+// closeTurn closes the session in the middle of a turn, and returns the turn's stop reason and the time to its end.
+func (p *play) closeTurn() (reason string, took time.Duration) {
 	var closing string
 	began := time.Now()
-	p.client.cancel(session, func() { closing = p.ask("session/close", onlySession(session, ""), "") })
+	p.client.cancel(p.session, func() { closing = p.ask("session/close", p.fill(sessionParams), "") })
 	m := p.await(closing)
-	end := p.awaitTurn(id)
+	end := p.awaitTurn(p.promptID)
 	switch {
 	case m == nil:
 		p.fail("SES-15", "%s", p.why("session/close during a turn was not answered"))
 	case m.kind == conformance.ErrorReply:
-		p.fail("SES-15", "session/close during a turn was answered with an error: %s", clip(string(m.params)))
+		p.fail("SES-15", "session/close during a turn was answered with an error: %s", answerText(m))
 	case end == nil:
 		p.fail("SES-15", "%s", p.why("the prompt of a closed session was not answered"))
 	case end.kind == conformance.ErrorReply:
-		p.fail("SES-15", "the prompt of a closed session ended with an error: %s", clip(string(end.params)))
+		p.fail("SES-15", "the prompt of a closed session ended with an error: %s", answerText(end))
 	default:
 		if reason = end.text("stopReason"); reason == "cancelled" {
 			p.trait("closed in a turn")
@@ -520,15 +429,14 @@ func (p *play) closeTurn(session, id string) (reason string, took time.Duration)
 	return reason, took
 }
 
-// setOptions sets each value of the options that an answer has, and looks whether each answer to that is complete. The
-// tag is what version 2 has in front of the value of a select.
-func (p *play) setOptions(session string, m *message, tag string) {
-	options := optionsOf(m)
+// setOptions sets each value of the options that the session has, and looks whether each answer to that is complete.
+func setOptions(p *play) {
+	options := optionsIn(p.made.params)
 	if len(options) == 0 {
 		p.stopf("the agent has no options")
 	}
-	set := func(id, value string) string {
-		return `{"sessionId":` + quote(session) + `,"configId":` + quote(id) + `,` + value + `}`
+	refused := func(id, value, what string) {
+		p.requireError("ERR-4", p.call("session/set_config_option", p.settingOf(id, value)), what, -32602)
 	}
 	// One option may decide which others there are, and which values they have.
 	now := options
@@ -540,19 +448,18 @@ func (p *play) setOptions(session string, m *message, tag string) {
 				continue
 			}
 			before := now
-			m := p.must("CFG-17", "session/set_config_option", setting(session, o, v, tag))
+			m := p.must("CFG-17", "session/set_config_option", p.setting(o, v))
 			if m == nil {
 				continue
 			}
-			now = optionsOf(m)
+			now = optionsIn(m.params)
 			for _, was := range before {
 				switch {
 				case find(now, was.id) >= 0:
 					continue
 				case before[i].current == v:
 					p.fail("CFG-17", "the answer lacks the option %s, although %s had this value before", was.id, o.id)
-				case len(was.values) > 0 &&
-					find(optionsOf(p.call("session/set_config_option", setting(session, was, was.current, tag))), was.id) >= 0:
+				case len(was.values) > 0 && p.canSet(was):
 					p.fail("CFG-17", "the answer lacks the option %s, which can still be set", was.id)
 				default:
 					continue
@@ -561,75 +468,81 @@ func (p *play) setOptions(session string, m *message, tag string) {
 			}
 		}
 		if o.kind == "select" {
-			p.requireError("ERR-4", p.call("session/set_config_option", set(o.id, tag+`"value":"acp-probe-no-such-value"`)), "an unknown value of the option "+o.id, -32602)
+			refused(o.id, p.tag()+`"value":"acp-probe-no-such-value"`, "an unknown value of the option "+o.id)
 		}
 	}
-	p.requireError("ERR-4", p.call("session/set_config_option", set("acp-probe-no-such-option", tag+`"value":"x"`)), "an unknown option", -32602)
-	p.requireError("ERR-4", p.call("session/set_config_option", set(options[0].id, `"type":"slider","value":3`)), "a value of an unknown type", -32602)
+	refused("acp-probe-no-such-option", p.tag()+`"value":"x"`, "an unknown option")
+	refused(options[0].id, `"type":"slider","value":3`, "a value of an unknown type")
 }
 
 // eventually looks from time to time, until something is so or for as long as a silence lasts: what happens beside the
 // connection wakes nobody.
 func (p *play) eventually(so func() bool) {
-	const step = 20 * time.Millisecond
+	const moment = 20 * time.Millisecond
 	for end := time.Now().Add(p.limits.quiet); !so() && time.Now().Before(end) && p.ctx.Err() == nil; {
-		p.wait(p.ctx, step, func() bool { return false })
+		p.sleep(moment)
 		if p.hasEnded() {
 			return
 		}
 	}
 }
 
-// idleMCP reports that a session has made no use of its MCP servers. An agent may connect when it needs a tool: that it
-// does not is certain only for a prompt that is known to have it use one.
-func (p *play) idleMCP(session, id, what string) {
-	if p.certain(session, "mcp") {
+// idleMCP reports that the session has made no use of its MCP servers. An agent may connect when it needs a tool: that
+// it does not is certain only for a prompt that is known to have it use one.
+func (p *play) idleMCP(id, what string) {
+	if p.certain("mcp") {
 		p.fail(id, "%s", what)
 		return
 	}
 	p.doubt(id, "%s; an agent that needs none of their tools may do that", what)
 }
 
-// reopen makes a session by talk, and starts the agent anew for it to be loaded or resumed there. An agent that keeps
+// reopened makes a session by steps, and starts the agent anew for it to be loaded or resumed there. An agent that keeps
 // its sessions in memory does not know it: then it is one of the same launch, closed if it can be.
-func (p *play) reopen(id, method string, talk func() string) string {
-	session := talk()
-	caps, granted := p.caps, string(p.client.granted)
-	p.initialize(caps, granted)
-	p.client.session(session, p.dir)
-	if m := p.call(method, withSession(`,"mcpServers":[]`)(session, p.dir)); m.code() == -32002 {
-		p.failAt(id, conformance.Advice, "the next launch of the agent does not know the session: %s", clip(string(m.params)))
-		session = talk()
-		if p.can(canClose) {
-			p.call("session/close", onlySession(session, ""))
+func reopened(id, method string, steps ...step) step {
+	talk := func(p *play) {
+		for _, do := range steps {
+			do(p)
 		}
-		return session
 	}
-	p.initialize(caps, granted)
-	p.client.session(session, p.dir)
-	return session
-}
-
-// moves opens a session in another directory, which the agent may refuse, but not ignore, as a list shows to the judge.
-func (p *play) moves(session, method string) {
-	elsewhere := p.folder("elsewhere")
-	if !p.can(canList) {
-		return
-	}
-	p.client.session(session, elsewhere)
-	if m := p.call(method, withSession(`,"mcpServers":[]`)(session, elsewhere)); m != nil && m.kind == conformance.Response {
-		p.markExercised("SES-21")
-		p.list("LST-5", `"cwd":`+quote(p.dir))
+	return func(p *play) {
+		talk(p)
+		again := func() {
+			p.initialize(p.caps, string(p.client.granted))
+			p.client.session(p.session, p.dir)
+		}
+		again()
+		if m := p.call(method, p.fill(openParams)); m.code() == -32002 {
+			p.failAt(id, conformance.Advice, "the next launch of the agent does not know the session: %s", answerText(m))
+			talk(p)
+			closed(p)
+			return
+		}
+		again()
 	}
 }
 
-// folder makes a folder in the scratch folder.
-func (p *play) folder(name string) string {
-	path := filepath.Join(p.dir, name)
-	if err := os.MkdirAll(path, 0o700); err != nil {
-		p.stopf("the scratch folder could not be used: %v", err)
+// moves opens the session in another directory, which the agent may refuse, but not ignore, as a list shows to the
+// judge.
+func moves(method string) step {
+	return func(p *play) {
+		elsewhere := p.folder("elsewhere")
+		if !p.can(canList) {
+			return
+		}
+		p.client.session(p.session, elsewhere)
+		params := `{"sessionId":` + quote(p.session) + `,"cwd":` + quote(elsewhere) + `,"mcpServers":[]}`
+		if m := p.call(method, params); m != nil && m.kind == conformance.Response {
+			p.markExercised("SES-21")
+			p.list("LST-5", `"cwd":`+quote(p.dir))
+		}
 	}
-	return path
+}
+
+// neverListed lists the sessions of a directory that was never used.
+func neverListed(p *play) {
+	sessions, _ := p.list("LST-8", `"cwd":`+quote(p.folder("never used")))
+	p.check("LST-8", len(sessions) == 0, "the agent listed %d sessions in a directory that was never used", len(sessions))
 }
 
 // isInside reports whether a path is in a directory.
@@ -640,61 +553,33 @@ func isInside(dir, path string) bool {
 
 // pathsSince are the paths that the agent has used for files since a message.
 func (p *play) pathsSince(number int) []string {
-	p.conn.mu.Lock()
-	defer p.conn.mu.Unlock()
 	var paths []string
-	for _, m := range p.kept {
-		if m.number <= number || m.direction != p.fromPeer() {
+	for _, m := range p.since(number) {
+		if !p.isTheirs(m) {
 			continue
 		}
 		if strings.HasPrefix(m.method, "fs/") && m.kind == conformance.Request {
 			paths = append(paths, m.text("path"))
 		}
 		for _, location := range elements(member(m.params, "update", "locations")) {
-			var path string
-			if json.Unmarshal(member(location, "path"), &path) == nil {
-				paths = append(paths, path)
+			if isSet(location, "path") {
+				paths = append(paths, textOf(location, "path"))
 			}
 		}
 	}
 	return paths
 }
 
-// sessionAnswer makes a session and returns its id and the answer.
-func (p *play) sessionAnswer() (string, *message) {
-	id := p.newSession()
-	p.conn.mu.Lock()
-	defer p.conn.mu.Unlock()
-	var found *message
-	for _, m := range p.kept {
-		if m.kind == conformance.Response && m.method == "session/new" && m.text("sessionId") == id {
-			found = m
-		}
-	}
-	if found == nil {
-		p.stopf("the answer to session/new was too long to keep")
-	}
-	return id, found
-}
-
 // turnText is what was said in a turn.
 type turnText struct{ user, agent string }
 
-// recordTurn is what the user and the agent say in a turn.
-func (p *play) recordTurn(turn func()) turnText {
-	before := p.count()
-	turn()
-	text := p.textSince(before, 1<<62)
-	said := turnText{agent: text["agent"]}
-	p.conn.mu.Lock()
-	defer p.conn.mu.Unlock()
-	for _, m := range p.kept {
-		if m.number > before && m.method == "session/prompt" && m.kind == conformance.Request {
+// turnSaid is what the user and the agent have said in the turn of the latest prompt.
+func (p *play) turnSaid() (said turnText) {
+	said.agent = p.textSince(p.from, 1<<62)["agent"]
+	for _, m := range p.since(p.from) {
+		if m.method == "session/prompt" && m.kind == conformance.Request {
 			for _, block := range elements(member(m.params, "prompt")) {
-				var b struct{ Text string }
-				if json.Unmarshal(block, &b) == nil {
-					said.user += b.Text
-				}
+				said.user += textOf(block, "text")
 			}
 		}
 	}
@@ -703,11 +588,9 @@ func (p *play) recordTurn(turn func()) turnText {
 
 // textSince is the text of the messages of the user, of the agent, and of both that came between two messages.
 func (p *play) textSince(from, to int) map[string]string {
-	p.conn.mu.Lock()
-	defer p.conn.mu.Unlock()
 	text := map[string]string{}
-	for _, m := range p.kept {
-		if m.number > from && m.number < to && m.method == "session/update" {
+	for _, m := range p.since(from) {
+		if m.number < to && m.method == "session/update" {
 			who, ok := strings.CutSuffix(m.text("update", "sessionUpdate"), "_message_chunk")
 			said := m.text("update", "content", "text")
 			if text[who] += said; ok {
@@ -720,11 +603,9 @@ func (p *play) textSince(from, to int) map[string]string {
 
 // historySince are the kinds of history that came after a message.
 func (p *play) historySince(number int) []string {
-	p.conn.mu.Lock()
-	defer p.conn.mu.Unlock()
 	var kinds []string
-	for _, m := range p.kept {
-		if kind := m.text("update", "sessionUpdate"); m.number > number && m.method == "session/update" &&
+	for _, m := range p.since(number) {
+		if kind := m.text("update", "sessionUpdate"); m.method == "session/update" &&
 			(ofTurn(kind) || kind == "user_message_chunk") {
 			kinds = append(kinds, kind)
 		}
@@ -851,14 +732,7 @@ func find(options []option, id string) int {
 	return slices.IndexFunc(options, func(o option) bool { return o.id == id })
 }
 
-// optionsOf are the options of an answer.
-func optionsOf(m *message) []option {
-	if m == nil {
-		return nil
-	}
-	return optionsIn(m.params)
-}
-
+// optionsIn are the options of an answer or an update.
 func optionsIn(params json.RawMessage) []option {
 	var options []option
 	for _, item := range elements(member(params, "configOptions")) {

@@ -6,91 +6,58 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/acpgo/sdk/conformance"
 )
 
-// startScenario is the first one. What the agent advertises in it decides which others are played.
-const startScenario = "start"
-
-// agentScenarios are all scenarios for agents, in the order of their report.
-func agentScenarios() []Scenario {
-	return slices.Concat(startScenarios, wireScenarios, typeScenarios(), sessionScenarios, promptScenarios,
-		cancelScenarios)
-}
-
-// version2 is the trait of an agent that speaks version 2, onlyVersion2 that of one that does not speak version 1.
-const (
-	version2     = "version 2"
-	onlyVersion2 = "version 2 alone"
-	noVersion1   = "the agent does not speak version 1"
-	// otherVersion is the trait of an agent that does not speak the version that is probed, if that is 2.
-	otherVersion = "no version 2"
-	noVersion2   = "the agent does not speak version 2"
-)
-
-// codeVersion is the error of an agent of version 2 for a version that it does not speak.
-const codeVersion = -32022
-
 var startScenarios = []Scenario{
 	{
 		Name:      startScenario,
 		Text:      "A client that supports everything starts the agent, creates a session and prompts it.",
 		Exercises: []string{"INI-4", "INI-8", "INI-15", "CON-1", "TRN-7"}, Prompts: []string{"text"},
-		run: func(p *play) {
-			p.initialize("all", allCapabilities)
-			p.version(p.init, 1)
-			session := p.newSession()
-			p.markExercised("INI-15", "CON-1")
-			p.prompt(session, "text")
-			p.settle()
-			// Prompts of the other scenarios wait for commands if there are any.
-			p.wait(p.ctx, p.limits.quiet, func() bool { return p.client.offers(session, "") })
-			target := p.conn.target
+		steps: []step{initialized("all", allCapabilities), tries("INI-8"), func(p *play) {
+			if version := versionOf(p.init); version != 1 {
+				p.fail("INI-8", "the agent answered version 1 with version %d", version)
+			}
+		}, newSession, tries("INI-15", "CON-1"), prompts("text"), settled, commandsArrive, func(p *play) {
+			logged := p.target.Stderr
 			p.end()
-			if target.Stderr == nil {
-				return
+			if logged != nil && logged.String() != "" {
+				p.check("TRN-7", utf8.ValidString(logged.String()), "the agent's standard error is not UTF-8: %s",
+					clip(logged.String()))
 			}
-			if logged := target.Stderr.String(); logged != "" {
-				p.check("TRN-7", utf8.ValidString(logged), "the agent's standard error is not UTF-8: %s", clip(logged))
-			}
-		},
+		}},
 	},
 	versionNewer(1),
 	{
 		Name: "version-older", bare: true,
 		Text:      "A client requests version 0, which does not exist.",
 		Exercises: []string{"INI-9"},
-		run: func(p *play) {
-			p.start()
-			p.grant("none", noCapabilities)
-			m := p.call("initialize", `{"protocolVersion":0,"clientCapabilities":{}}`)
+		steps: []step{func(p *play) {
+			m := p.tryVersion(`0,"clientCapabilities":{}`)
 			p.markExercised("INI-9")
 			if m == nil {
 				p.fail("INI-9", "%s", p.why("initialize with version 0 was not answered"))
 			} else if m.kind == conformance.Response && versionOf(m) == 0 {
 				p.failAt("INI-9", conformance.Should, "the agent accepted version 0, which no schema describes")
 			}
-		},
+		}},
 	},
 	{
 		Name: "version-2", bare: true, anyVersion: true,
 		Text: "A client that supports version 2, which is in Preview, and version 1 requests 2: an agent that " +
 			"supports only 1 answers with 1, and serves it.",
 		Exercises: []string{"INI-9", "ADD-7"},
-		run: func(p *play) {
-			p.start()
-			p.grant("none", noCapabilities)
-			m := p.call("initialize", `{"protocolVersion":2,`+bothVersions+`}`)
+		steps: []step{func(p *play) {
+			m := p.tryVersion("2," + bothVersions)
 			p.markExercised("INI-9", "ADD-7")
 			switch version := versionOf(m); {
 			case m == nil:
 				p.fail("INI-9", "%s", p.why("initialize was not answered"))
 			case m.kind == conformance.ErrorReply:
-				p.fail("INI-9", "version 2 was answered with an error: %s", clip(string(m.params)))
+				p.fail("INI-9", "version 2 was answered with an error: %s", answerText(m))
 			case version == 1:
 				p.init = m
 				p.newSession()
@@ -102,79 +69,54 @@ var startScenarios = []Scenario{
 			default:
 				p.fail("INI-9", "version 2 was answered with version %d", version)
 			}
-		},
+		}},
 	},
 	{
 		Name: "version-of-wrong-type", bare: true,
 		Text: "Versions that are not 16-bit integers are refused or answered, and the agent serves the next client's " +
 			"initialize.",
 		Exercises: []string{"ERR-4", "SCH-16", "ADD-1"},
-		run: func(p *play) {
+		steps: []step{func(p *play) {
 			for _, version := range []string{`"one"`, `-1`, `1.5`, `70000`, `null`, `[]`, `{}`} {
-				p.start()
-				p.grant("none", noCapabilities)
-				m := p.call("initialize", `{"protocolVersion":`+version+`,"clientCapabilities":{}}`)
+				m := p.tryVersion(version + `,"clientCapabilities":{}`)
 				p.markExercised("SCH-16", "ERR-4", "ADD-1")
-				if m == nil {
-					p.failAt("OVW-3", conformance.Must, "%s", p.why("initialize with the version "+version+" was not answered"))
-					continue
-				}
-				if m.kind == conformance.Response {
+				switch {
+				case !p.isAnswered(m, "initialize with the version "+version):
+				case m.kind == conformance.Response:
 					p.failAt("ERR-4", conformance.Advice, "the agent answered version %s with a result", version)
-					continue
-				}
-				if next := p.call("initialize", `{"protocolVersion":1,"clientCapabilities":{},"clientInfo":`+clientInfo+`}`); next == nil || next.kind != conformance.Response {
-					p.failAt("ADD-1", conformance.Should, "after the error for version %s, initialize with version 1 failed", version)
+				default:
+					if next := p.call("initialize", plainInitialize); next == nil || next.kind != conformance.Response {
+						p.failAt("ADD-1", conformance.Should, "after the error for version %s, initialize with version 1 failed", version)
+					}
 				}
 			}
-		},
+		}},
 	},
 	{
 		Name: "before-initialize", bare: true,
 		Text:      "Requests before initialize are refused, and initialize still works afterwards.",
 		Exercises: []string{"ERR-6", "ADD-1"},
-		run: func(p *play) {
-			p.start()
-			for _, request := range [][2]string{
-				{"session/new", `{"cwd":` + quote(p.dir) + `,"mcpServers":[]}`},
-				{"session/prompt", `{"sessionId":"s","prompt":[{"type":"text","text":"hello"}]}`},
-			} {
-				m := p.call(request[0], request[1])
-				if m != nil && m.kind == conformance.Response {
-					p.markExercised("ERR-6")
-					p.fail("ERR-6", "%s before initialize was answered with a result: %s", request[0], clip(string(m.params)))
-					continue
-				}
-				p.requireError("ERR-6", m, request[0]+" before initialize", -32600, -32002)
-			}
-			p.notify("session/cancel", `{"sessionId":"s"}`)
-			p.markExercised("ADD-1")
-			p.initializeWith("none", noCapabilities, `{"protocolVersion":1,"clientCapabilities":{},"clientInfo":`+clientInfo+`}`)
-			p.newSession()
-		},
+		steps: []step{launched,
+			refuses("ERR-6", "session/new", newParams, "session/new before initialize", -32600, -32002),
+			refuses("ERR-6", "session/prompt", `{"sessionId":"s","prompt":[{"type":"text","text":"hello"}]}`,
+				"session/prompt before initialize", -32600, -32002),
+			notify("session/cancel", `{"sessionId":"s"}`), tries("ADD-1"),
+			func(p *play) { p.initializeWith("none", noCapabilities, plainInitialize) }, newSession},
 	},
 	{
 		Name: "initialize-twice", bare: true,
 		Text:      "A second initialize is answered, with a result or an error, and the connection survives.",
 		Exercises: []string{"ADD-1"},
-		run: func(p *play) {
-			p.initialize("none", noCapabilities)
-			if p.call("initialize", `{"protocolVersion":1,"clientCapabilities":{},"clientInfo":`+clientInfo+`}`) == nil {
-				p.failAt("OVW-3", conformance.Must, "%s", p.why("a second initialize was not answered"))
-				return
-			}
-			p.checkAlive("ADD-1", "a second initialize")
-		},
+		steps: []step{initialized("none", noCapabilities), answers("initialize", plainInitialize, "a second initialize"),
+			continues("ADD-1", "a second initialize")},
 	},
 	{
 		Name: "authentication",
 		Text: "Authentication methods: unknown ids and those of terminal methods are refused; the chosen method opens " +
 			"sessions; logout closes them.",
 		Exercises: []string{"ERR-4"}, bare: true,
-		run: func(p *play) {
-			p.initialize("all", allCapabilities)
-			p.authentication("authenticate", "logout", p.can(canLogout))
-		},
+		steps: []step{initialized("all", allCapabilities),
+			func(p *play) { p.authentication("authenticate", "logout", p.can(canLogout)) }},
 	},
 	capabilities("left-out", leftOut, "read", "terminal"),
 	capabilities("none", noCapabilities, "read", "edit", "terminal", "form", "link", "notice", "compact"),
@@ -193,20 +135,19 @@ var startScenarios = []Scenario{
 // authentication tries the methods of authentication, and logs in and out with the chosen one.
 func (p *play) authentication(login, logout string, canLogout bool) {
 	m := p.call(login, `{"methodId":"acp-probe-no-such-method"}`)
-	p.requireError("ERR-4", m, login+" with an id that was not offered", -32602, -32601, -32000)
+	p.requireError("ERR-4", m, login+" with an id that was not offered", -32602, -32601, codeAuth)
 	for _, method := range elements(member(p.init.params, "authMethods")) {
 		var a struct{ ID, MethodID, Type string }
 		if json.Unmarshal(method, &a) == nil && a.Type == "terminal" {
 			m := p.call(login, `{"methodId":`+quote(cmp.Or(a.ID, a.MethodID))+`}`)
-			p.requireError("ERR-4", m, login+" with a terminal method", -32602, -32600, -32601, -32000)
+			p.requireError("ERR-4", m, login+" with a terminal method", -32602, -32600, -32601, codeAuth)
 		}
 	}
 	if p.options.Auth == "" {
 		return
 	}
 	p.authenticated = true
-	before := p.call("session/new", `{"cwd":`+quote(p.dir)+`,"mcpServers":[]}`)
-	needed := before.code() == -32000
+	needed := p.call("session/new", p.fill(newParams)).code() == codeAuth
 	p.authenticate()
 	p.trait("authenticated")
 	p.newSession()
@@ -215,10 +156,16 @@ func (p *play) authentication(login, logout string, canLogout bool) {
 	}
 	if m := p.must("AUT-8", logout, `{}`); m != nil && needed {
 		p.trait("logged out")
-		if m := p.call("session/new", `{"cwd":`+quote(p.dir)+`,"mcpServers":[]}`); m != nil && m.kind == conformance.Response {
+		if m := p.call("session/new", p.fill(newParams)); m != nil && m.kind == conformance.Response {
 			p.fail("AUT-10", "after %s, session/new succeeded although it required authentication before", logout)
 		}
 	}
+}
+
+// tryVersion launches the agent and sends initialize with a version and other members.
+func (p *play) tryVersion(version string) *message {
+	p.startWith("none", noCapabilities)
+	return p.call("initialize", `{"protocolVersion":`+version+`}`)
 }
 
 // versionNewer is the scenario of a version that does not exist, for agents of a version.
@@ -228,16 +175,14 @@ func versionNewer(own int) Scenario {
 		Text: "A client requests a version that does not exist yet: the agent answers with the latest version that it " +
 			"supports.",
 		Exercises: []string{"INI-9", "ADD-7"},
-		run: func(p *play) {
-			p.start()
-			p.grant("none", noCapabilities)
-			m := p.call("initialize", `{"protocolVersion":65535,`+bothVersions+`}`)
+		steps: []step{func(p *play) {
+			m := p.tryVersion("65535," + bothVersions)
 			p.markExercised("INI-9", "ADD-7")
 			switch version := versionOf(m); {
 			case m == nil:
 				p.fail("INI-9", "%s", p.why("initialize was not answered"))
 			case m.kind == conformance.ErrorReply:
-				p.fail("INI-9", "version 65535 was answered with an error: %s", clip(string(m.params)))
+				p.fail("INI-9", "version 65535 was answered with an error: %s", answerText(m))
 			case version == 65535:
 				p.fail("ADD-7", "the agent accepted version 65535, which does not exist")
 			case version < 1:
@@ -248,9 +193,12 @@ func versionNewer(own int) Scenario {
 					p.fail("ADD-7", "the agent answered version 65535 with version %d, although it supports version %d", version, own)
 				}
 			}
-		},
+		}},
 	}
 }
+
+// plainInitialize are the params of a client that can do nothing.
+const plainInitialize = `{"protocolVersion":1,"clientCapabilities":{},"clientInfo":` + clientInfo + `}`
 
 // bothVersions are the members of initialize by which a client that speaks versions 1 and 2 describes itself. Each
 // version requires its own, and an agent that speaks both reads those of the version that it chooses.
@@ -258,77 +206,49 @@ const bothVersions = `"info":` + clientInfo + `,"capabilities":{},"clientInfo":`
 
 // capabilities is the scenario of a set of client capabilities: whatever the client can do, the agent copes, and uses
 // nothing else. The prompts ask for what the client cannot do.
-func capabilities(name, set string, prompts ...string) Scenario {
+func capabilities(name, set string, kinds ...string) Scenario {
 	return Scenario{
 		Name: "capabilities-" + name,
 		Text: "A client that advertises " + strings.ReplaceAll(name, "-", " ") +
 			" as its capabilities: the agent copes, and requests nothing else.",
 		Exercises: []string{"INI-11", "SCH-17"},
-		Prompts:   prompts,
-		run: func(p *play) {
+		Prompts:   kinds,
+		steps: []step{func(p *play) {
 			p.start()
 			params := `{"protocolVersion":1`
 			if set != leftOut {
 				params += `,"clientCapabilities":` + set
 			}
 			p.markExercised("INI-11")
-			if name == "wrong-types" || name == "null" {
-				// The schema marks these members: a value of the wrong type counts as left out.
-				p.grant(name, noCapabilities)
-				m := p.call("initialize", params+`}`)
-				p.markExercised("SCH-17")
-				if m == nil {
-					p.failAt("OVW-3", conformance.Must, "%s", p.why("initialize was not answered"))
-					return
-				}
-				if m.kind == conformance.ErrorReply {
-					p.failAt("SCH-17", conformance.Should, "the agent refused capabilities of wrong types, which count as absent: %s",
-						clip(string(m.params)))
-					return
-				}
-				p.init, p.itself = m, m.params
-			} else {
+			if name != "wrong-types" && name != "null" {
 				p.initializeWith(name, set, params+`}`)
+				return
 			}
-			session := p.newSession()
-			p.file("notes.txt", "Notes of the probe.\n")
-			p.file("demo.txt", "A file of the probe.\n")
-			for _, kind := range prompts {
-				m := p.prompt(session, kind)
-				if kind == "form" && !p.client.may("elicitation", "form") && m != nil && m.kind == conformance.Response {
+			// The schema marks these members: a value of the wrong type counts as left out.
+			p.grant(name, noCapabilities)
+			m := p.call("initialize", params+`}`)
+			p.markExercised("SCH-17")
+			if !p.isAnswered(m, "initialize") {
+				panic(stop{})
+			}
+			if m.kind == conformance.ErrorReply {
+				p.fatal("SCH-17", conformance.Should, "the agent refused capabilities of wrong types, which count as absent: %s",
+					answerText(m))
+			}
+			p.init, p.Itself = m, m.params
+		}, newSession, files("notes.txt", "demo.txt"), func(p *play) {
+			for _, kind := range kinds {
+				m := p.prompt(kind)
+				if kind == "form" && !p.client.may("elicitation", "form") && m.kind == conformance.Response {
 					p.trait("asked without a form")
 				}
 			}
-			p.trait("gate")
-		},
+		}, happens("gate")},
 	}
 }
 
-// version checks the version that initialize was answered with.
-func (p *play) version(m *message, want int) {
-	p.markExercised("INI-8")
-	if version := versionOf(m); version != want {
-		p.fail("INI-8", "the agent answered version %d with version %d", want, version)
-	}
+// commandsArrive waits for the commands of the session, for which the prompts of the other scenarios wait if there are
+// any.
+func commandsArrive(p *play) {
+	p.wait(p.ctx, p.limits.quiet, func() bool { return p.client.offers(p.session, "") })
 }
-
-func versionOf(m *message) int {
-	if m == nil {
-		return 0
-	}
-	var version int
-	if json.Unmarshal(member(m.params, "protocolVersion"), &version) != nil {
-		return 0
-	}
-	return version
-}
-
-// settle waits for what was sent too late: until the agent has answered one more request, and a moment longer.
-func (p *play) settle() {
-	if p.call("_acp.probe/settled", "{}") != nil {
-		p.quiet(p.ctx, p.limits.quiet/10)
-	}
-}
-
-// ordinal says which of several things it was.
-func ordinal(what string, i int) string { return fmt.Sprintf("%s %d", what, i+1) }

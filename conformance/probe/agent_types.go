@@ -24,23 +24,19 @@ type property struct {
 // replaced.
 var wrongTypes = []struct {
 	method, capability string
-	params             func(session, dir string) string
+	params             string
 	needs              string // what answers have to show for it: "modes" or "options"
 }{
-	{"session/new", "", func(_, dir string) string { return `{"cwd":` + quote(dir) + `,"mcpServers":[]}` }, ""},
-	{"session/prompt", "", func(session, _ string) string {
-		return `{"sessionId":` + quote(session) + `,"prompt":[{"type":"text","text":"Reply with OK."}]}`
-	}, ""},
-	{"session/set_mode", "", func(session, _ string) string { return `{"sessionId":` + quote(session) + `,"modeId":"acp-probe"}` }, "modes"},
-	{"session/set_config_option", "", func(session, _ string) string {
-		return `{"sessionId":` + quote(session) + `,"configId":"acp-probe","value":"acp-probe"}`
-	}, "options"},
-	{"authenticate", "", func(string, string) string { return `{"methodId":"acp-probe"}` }, ""},
-	{"session/load", loadSession, withSession(`,"mcpServers":[]`), ""},
-	{"session/resume", canResume, withSession(`,"mcpServers":[]`), ""},
-	{"session/list", canList, func(string, string) string { return `{}` }, ""},
-	{"session/close", canClose, func(string, string) string { return `{"sessionId":"` + noSession + `"}` }, ""},
-	{"session/delete", canDelete, func(string, string) string { return `{"sessionId":"` + noSession + `"}` }, ""},
+	{"session/new", "", newParams, ""},
+	{"session/prompt", "", `{"sessionId":{session},"prompt":[{"type":"text","text":"Reply with OK."}]}`, ""},
+	{"session/set_mode", "", `{"sessionId":{session},"modeId":"acp-probe"}`, "modes"},
+	{"session/set_config_option", "", `{"sessionId":{session},"configId":"acp-probe","value":"acp-probe"}`, "options"},
+	{"authenticate", "", `{"methodId":"acp-probe"}`, ""},
+	{"session/load", loadSession, openParams, ""},
+	{"session/resume", canResume, openParams, ""},
+	{"session/list", canList, `{}`, ""},
+	{"session/close", canClose, unknownSession, ""},
+	{"session/delete", canDelete, unknownSession, ""},
 }
 
 // typeScenarios are the scenarios of wrong types, one for each method.
@@ -51,26 +47,27 @@ func typeScenarios() []Scenario {
 			Name:      "types-" + strings.NewReplacer("/", "-", "_", "-").Replace(w.method),
 			Text:      "Params of " + w.method + " of every wrong type are refused with -32602, and the connection survives.",
 			Exercises: []string{"ERR-4", "ADD-1", "SCH-17"},
-			run: func(p *play) {
-				session := p.ready()
+			steps: []step{ready, func(p *play) {
 				if w.needs != "" && !p.saw(w.needs) {
 					p.stopf("the agent has no %s", w.needs)
 				}
-				if m := p.call(w.method, w.params(noSession, p.dir)); m.code() == -32601 {
+				if m := p.call(w.method, p.fillFor(noSession, w.params)); m.code() == -32601 {
 					p.stopf("the agent has no %s", w.method)
 				}
 				properties := propertiesOf(w.method)
+				refuse := func(what, params string) {
+					p.requireError("ERR-4", p.call(w.method, params), w.method+what, wrongParams...)
+				}
 				needed := slices.ContainsFunc(properties, func(q property) bool { return q.required })
 				if needed {
-					p.requireError("ERR-4", p.call(w.method, ""), w.method+" without params", wrongParams...)
+					refuse(" without params", "")
 				}
 				for _, params := range []string{`[]`, `"text"`, `7`, `null`} {
-					if !needed && params == "null" {
-						continue
+					if needed || params != "null" {
+						refuse(" with the params "+params, params)
 					}
-					p.requireError("ERR-4", p.call(w.method, params), w.method+" with the params "+params, wrongParams...)
 				}
-				right := w.params(session, p.dir)
+				right := p.fill(w.params)
 				for _, q := range properties {
 					for _, value := range wrongValues(q) {
 						m := p.call(w.method, replace(right, q.name, value))
@@ -86,11 +83,10 @@ func typeScenarios() []Scenario {
 						}
 					}
 					if q.required {
-						p.requireError("ERR-4", p.call(w.method, replace(right, q.name, "")), w.method+" without "+q.name, wrongParams...)
+						refuse(" without "+q.name, replace(right, q.name, ""))
 					}
 				}
-				p.checkAlive("ADD-1", "params of wrong types")
-			},
+			}, continues("ADD-1", "params of wrong types")},
 		}
 		if w.capability != "" {
 			s.Needs = []string{w.capability}
@@ -101,30 +97,24 @@ func typeScenarios() []Scenario {
 		Name: "types-notifications", quiet: true,
 		Text:      "Notifications with params of wrong types are never answered, and the connection survives.",
 		Exercises: []string{"OVW-4", "ADD-11", "ADD-1"},
-		run: func(p *play) {
-			p.ready()
-			before := p.count()
-			for _, params := range []string{"", `{}`, `[]`, `"text"`, `7`, `null`, `{"sessionId":7}`, `{"sessionId":null}`, `{"sessionId":{}}`} {
-				p.notify("session/cancel", params)
+		steps: []step{ready, func(p *play) {
+			before := p.lastNumber()
+			for _, do := range []step{
+				notify("session/cancel", "", `{}`, `[]`, `"text"`, `7`, `null`, `{"sessionId":7}`, `{"sessionId":null}`, `{"sessionId":{}}`),
+				notify("$/cancel_request", "", `{}`, `[]`, `7`, `{"requestId":{}}`, `{"requestId":[]}`, `{"requestId":1.5}`, `{"requestId":true}`),
+				continues("ADD-1", "notifications with params of wrong types"), silence, tries("OVW-4", "ADD-11"),
+			} {
+				do(p)
 			}
-			for _, params := range []string{"", `{}`, `[]`, `7`, `{"requestId":{}}`, `{"requestId":[]}`, `{"requestId":1.5}`, `{"requestId":true}`} {
-				p.notify("$/cancel_request", params)
-			}
-			p.checkAlive("ADD-1", "notifications with params of wrong types")
-			p.quiet(p.ctx, p.limits.quiet)
-			p.markExercised("OVW-4", "ADD-11")
 			for _, m := range p.errorsSince(before) {
 				if m.id == "null" || m.id == "" {
-					p.fail("OVW-4", "the agent answered a notification: %s", clip(string(m.params)))
+					p.fail("OVW-4", "the agent answered a notification: %s", answerText(m))
 					break
 				}
 			}
-		},
+		}},
 	})
 }
-
-// wrongParams are the codes for params that are wrong.
-var wrongParams = []int{-32602, -32600}
 
 // propertiesOf reads the members of a request's params from the stable schema.
 func propertiesOf(method string) []property {

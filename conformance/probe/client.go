@@ -61,9 +61,7 @@ func (c *client) close() {
 	c.stop()
 	errs := []error{c.terminals.Close(), c.rpc.Close(), c.roots.Close()}
 	if err := errors.Join(errs...); err != nil {
-		c.play.conn.mu.Lock()
-		c.play.conn.note("   ending the client: %v", err)
-		c.play.conn.mu.Unlock()
+		c.play.remark("   ending the client: %v", err)
 	}
 }
 

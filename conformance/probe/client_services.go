@@ -4,60 +4,14 @@ package probe
 
 import (
 	"errors"
-	"net"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/acpgo/sdk/conformance"
 )
-
-// place is a folder in the directory of a prompt's session, for files; remove takes it away.
-func (p *play) place(turn *message) (dir string, remove func()) {
-	p.fake.mu.Lock()
-	cwd := p.dir
-	if s := p.fake.session(turn.text("sessionId")); s != nil && s.cwd != "" {
-		cwd = s.cwd
-	}
-	p.fake.mu.Unlock()
-	dir, err := os.MkdirTemp(cwd, ".acp-probe-")
-	if err != nil {
-		p.stopf("no folder could be created in the session's directory: %v", err)
-	}
-	return dir, func() { os.RemoveAll(dir) }
-}
-
-// readFile has the client read a file.
-func (p *play) readFile(turn *message, path, more string) *message {
-	return p.requireAnswer("FS-6", p.ask("fs/read_text_file", turnParams(turn, `,"path":`+quote(path)+more), ""), "fs/read_text_file")
-}
-
-// terminal starts a command of the shell, and returns its id.
-func (p *play) terminal(turn *message, script, more string) string {
-	shell, err := exec.LookPath("sh")
-	if err != nil {
-		p.stopf("this machine has no sh")
-	}
-	began := time.Now()
-	m := p.requireAnswer("TRM-6", p.ask("terminal/create", turnParams(turn, `,"command":`+quote(shell)+`,"args":["-c",`+quote(script)+`]`+more), ""), "terminal/create")
-	if m.kind == conformance.ErrorReply {
-		p.fail("TRM-6", "terminal/create was answered with an error: %s", clip(string(m.params)))
-		panic(stop{})
-	}
-	if took := time.Since(began); took > p.limits.answer/2 {
-		p.fail("TRM-6", "terminal/create took %v", took)
-	}
-	return m.text("terminalId")
-}
-
-// ofTerminal sends a request about a terminal, whose answer is due.
-func (p *play) ofTerminal(id string, turn *message, method, terminal string) *message {
-	return p.requireAnswer(id, p.ask("terminal/"+method, turnParams(turn, `,"terminalId":`+quote(terminal)), ""), "terminal/"+method)
-}
 
 // formOf are the members of a form with properties.
 func formOf(properties, more string) string {
@@ -68,24 +22,13 @@ func linkOf(id, url string) string {
 	return `,"mode":"url","elicitationId":` + quote(id) + `,"url":` + quote(url) + `,"message":"The probe asks"`
 }
 
-// elicit has the user answer an elicitation. Without an answer the scenario ends.
-func (p *play) elicit(turn *message, params string, a Action) *message {
-	id := p.ask("elicitation/create", turnParams(turn, params), "")
-	m := p.decides(id, a)
-	if m == nil {
-		p.stopf("the elicitation was not answered")
-	}
-	return m
-}
-
 var clientServices = []Scenario{
 	{
 		Name: "read-files", Text: "Files are read: whole, by ranges of lines, past the end, an empty one, and one that " +
 			"does not exist.",
 		Exercises: []string{"FS-6", "FS-4"}, Needs: []string{canRead}, persona: full,
-		run: func(p *play) {
-			m := p.awaitPrompt()
-			dir, remove := p.place(m)
+		steps: []step{turn(func(p *play) {
+			dir, remove := p.place()
 			defer remove()
 			text := "one\ntwo é\nthree 😀\nfour"
 			path := filepath.Join(dir, "read.txt")
@@ -98,30 +41,28 @@ var clientServices = []Scenario{
 				{"FS-6", "", text}, {"FS-6", `,"line":null,"limit":null`, text}, {"FS-4", `,"line":1,"limit":1`, "one"}, {"FS-4", `,"line":2,"limit":2`, "two é\nthree 😀"},
 				{"FS-4", `,"line":3`, "three 😀\nfour"}, {"FS-4", `,"limit":3`, "one\ntwo é\nthree 😀"}, {"FS-4", `,"line":4,"limit":1000`, "four"},
 			} {
-				answer := p.readFile(m, path, w.more)
+				answer := p.readFile(path, w.more)
 				// Whether the end of the last line belongs to a window is not said.
 				if got := answer.text("content"); answer.kind != conformance.Response || strings.TrimSuffix(got, "\n") != w.want {
 					p.fail(w.id, "a read with %q returned %q, want %q", strings.TrimPrefix(w.more, ","), clip(got), w.want)
 				}
 			}
-			if answer := p.readFile(m, path, `,"line":100`); answer.kind == conformance.Response && answer.text("content") != "" {
+			if answer := p.readFile(path, `,"line":100`); answer.kind == conformance.Response && answer.text("content") != "" {
 				p.fail("FS-4", "a read past the end returned %q", clip(answer.text("content")))
 			}
-			if answer := p.readFile(m, filepath.Join(dir, "empty.txt"), ""); answer.kind != conformance.Response ||
+			if answer := p.readFile(filepath.Join(dir, "empty.txt"), ""); answer.kind != conformance.Response ||
 				answer.text("content") != "" {
 				p.fail("FS-6", "a read of an empty file was answered with %s", answer.describe())
 			}
-			p.requireError("FS-6", p.readFile(m, filepath.Join(dir, "missing.txt"), ""), "a read of a missing file", -32002)
-			p.requireError("FS-6", p.readFile(m, dir, ""), "a read of a folder")
-			p.endTurn(m, "end_turn")
-		},
+			p.requireError("FS-6", p.readFile(filepath.Join(dir, "missing.txt"), ""), "a read of a missing file", -32002)
+			p.requireError("FS-6", p.readFile(dir, ""), "a read of a folder")
+		})},
 	},
 	{
 		Name: "write-files", Text: "Files are written: a new one, an existing one, an empty one, and one in a new folder.",
 		Exercises: []string{"FS-3", "FS-5", "INI-6"}, Needs: []string{canWrite}, persona: full,
-		run: func(p *play) {
-			m := p.awaitPrompt()
-			dir, remove := p.place(m)
+		steps: []step{turn(func(p *play) {
+			dir, remove := p.place()
 			defer remove()
 			path := filepath.Join(dir, "new.txt")
 			for _, text := range []string{"one\ntwo é😀\r\n", "shorter", "", "\n"} {
@@ -129,7 +70,7 @@ var clientServices = []Scenario{
 				if _, err := os.Stat(path); err == nil {
 					id = "INI-6" // the file is there: what is wrong is how a right request is served
 				}
-				writing := p.ask("fs/write_text_file", turnParams(m, `,"path":`+quote(path)+`,"content":`+quote(text)), "")
+				writing := p.ask("fs/write_text_file", p.turnParams(`,"path":`+quote(path)+`,"content":`+quote(text)), "")
 				p.decides(writing, ActAllow) // some clients ask
 				answer := p.requireAnswer(id, writing, "fs/write_text_file")
 				got, err := os.ReadFile(path)
@@ -138,39 +79,35 @@ var clientServices = []Scenario{
 						clip(string(got)), err)
 				}
 			}
-			p.endTurn(m, "end_turn")
-		},
+		})},
 	},
 	{
 		Name: "terminal", Text: "A command runs in a terminal and ends with a status; the agent waits for it and releases " +
 			"the terminal.",
 		Exercises: []string{"TRM-6", "TRM-9", "TRM-11", "TRM-12"}, Needs: []string{canRun}, persona: full,
-		run: func(p *play) {
-			m := p.awaitPrompt()
-			id := p.terminal(m, `echo "$PROBE"; exit 3`, `,"env":[{"name":"PROBE","value":"é😀"}]`)
-			exit := p.ofTerminal("TRM-9", m, "wait_for_exit", id)
+		steps: []step{turn(func(p *play) {
+			id := p.terminal(`echo "$PROBE"; exit 3`, `,"env":[{"name":"PROBE","value":"é😀"}]`)
+			exit := p.ofTerminal("TRM-9", "wait_for_exit", id)
 			p.markExercised("TRM-12")
 			if string(member(exit.params, "exitCode")) != "3" {
 				p.fail("TRM-12", "the command exited with status 3, but the answer is %s", exit.describe())
 			}
-			out := p.ofTerminal("TRM-9", m, "output", id)
+			out := p.ofTerminal("TRM-9", "output", id)
 			if out.text("output") != "é😀\n" && out.text("output") != "é😀\r\n" || !isSet(out.params, "exitStatus") {
 				p.fail("TRM-9", "the output of a command that has ended was answered with %s", out.describe())
 			}
-			p.ofTerminal("TRM-11", m, "release", id)
-			p.requireError("TRM-11", p.ofTerminal("TRM-11", m, "output", id), "terminal/output of a terminal that was released")
-			p.endTurn(m, "end_turn")
-		},
+			p.ofTerminal("TRM-11", "release", id)
+			p.requireError("TRM-11", p.ofTerminal("TRM-11", "output", id), "terminal/output of a terminal that was released")
+		})},
 	},
 	{
 		Name: "terminal-limits", Text: "The output is cut at each limit within its last characters, at a character boundary.",
 		Exercises: []string{"TRM-4", "TRM-5"}, Needs: []string{canRun}, persona: full,
-		run: func(p *play) {
-			m := p.awaitPrompt()
+		steps: []step{turn(func(p *play) {
 			for limit := range 9 {
-				id := p.terminal(m, `printf 'aé€😀b'`, `,"outputByteLimit":`+string(rune('0'+limit)))
-				p.ofTerminal("TRM-9", m, "wait_for_exit", id)
-				out := p.ofTerminal("TRM-4", m, "output", id)
+				id := p.terminal(`printf 'aé€😀b'`, `,"outputByteLimit":`+string(rune('0'+limit)))
+				p.ofTerminal("TRM-9", "wait_for_exit", id)
+				out := p.ofTerminal("TRM-4", "output", id)
 				got := out.text("output")
 				p.markExercised("TRM-4", "TRM-5")
 				if !strings.HasSuffix("aé€😀b", got) || string(member(out.params, "truncated")) != "true" {
@@ -179,20 +116,18 @@ var clientServices = []Scenario{
 				if len(got) > limit || strings.ContainsRune(got, '\uFFFD') {
 					p.fail("TRM-5", "with a limit of %d bytes, the output is %q", limit, got)
 				}
-				p.ofTerminal("TRM-11", m, "release", id)
+				p.ofTerminal("TRM-11", "release", id)
 			}
-			p.endTurn(m, "end_turn")
-		},
+		})},
 	},
 	{
 		Name: "terminal-killed", Text: "A long command is killed; its output and its exit status are still available.",
 		Exercises: []string{"TRM-9", "TRM-10", "TRM-12"}, Needs: []string{canRun}, persona: full,
-		run: func(p *play) {
-			m := p.awaitPrompt()
-			id := p.terminal(m, `echo started; exec sleep 1000`, "")
+		steps: []step{turn(func(p *play) {
+			id := p.terminal(`echo started; exec sleep 1000`, "")
 			var out *message
 			for range 50 {
-				if out = p.ofTerminal("TRM-9", m, "output", id); out.text("output") != "" {
+				if out = p.ofTerminal("TRM-9", "output", id); out.text("output") != "" {
 					break
 				}
 				p.wait(p.ctx, p.limits.quiet/10, func() bool { return false })
@@ -200,30 +135,28 @@ var clientServices = []Scenario{
 			if isSet(out.params, "exitStatus") {
 				p.fail("TRM-9", "a running command has an exit status: %s", out.describe())
 			}
-			waiting := p.ask("terminal/wait_for_exit", turnParams(m, `,"terminalId":`+quote(id)), "")
-			p.ofTerminal("TRM-10", m, "kill", id)
+			waiting := p.ask("terminal/wait_for_exit", p.turnParams(`,"terminalId":`+quote(id)), "")
+			p.ofTerminal("TRM-10", "kill", id)
 			exit := p.requireAnswer("TRM-10", waiting, "terminal/wait_for_exit for a killed command")
 			p.markExercised("TRM-12")
 			if string(member(exit.params, "exitCode")) == "0" {
 				p.fail("TRM-12", "a killed command was reported as successful: %s", exit.describe())
 			}
-			if out := p.ofTerminal("TRM-10", m, "output", id); !strings.HasPrefix(out.text("output"), "started") {
+			if out := p.ofTerminal("TRM-10", "output", id); !strings.HasPrefix(out.text("output"), "started") {
 				p.fail("TRM-10", "the output of a killed command was answered with %s", out.describe())
 			}
-			p.ofTerminal("TRM-10", m, "kill", id) // again does no harm
-			p.ofTerminal("TRM-11", m, "release", id)
-			p.endTurn(m, "end_turn")
-		},
+			p.ofTerminal("TRM-10", "kill", id) // again does no harm
+			p.ofTerminal("TRM-11", "release", id)
+		})},
 	},
 	{
 		Name: "terminal-released", Text: "The terminal of a long command is released: the command ends.",
 		Exercises: []string{"TRM-11"}, Needs: []string{canRun}, persona: full,
-		run: func(p *play) {
-			m := p.awaitPrompt()
-			dir, remove := p.place(m)
+		steps: []step{turn(func(p *play) {
+			dir, remove := p.place()
 			defer remove()
 			file := filepath.Join(dir, "ticks")
-			id := p.terminal(m, `while :; do echo tick >> "$TICKS"; sleep 0.02; done`, `,"env":[{"name":"TICKS","value":`+quote(file)+`}]`)
+			id := p.terminal(`while :; do echo tick >> "$TICKS"; sleep 0.02; done`, `,"env":[{"name":"TICKS","value":`+quote(file)+`}]`)
 			size := func() int64 {
 				info, err := os.Stat(file)
 				if err != nil {
@@ -238,7 +171,7 @@ var clientServices = []Scenario{
 				}
 				pause()
 			}
-			p.ofTerminal("TRM-11", m, "release", id)
+			p.ofTerminal("TRM-11", "release", id)
 			still := 0
 			for range 50 { // it may take a moment, and a busy machine may do nothing for one
 				before := size()
@@ -249,49 +182,41 @@ var clientServices = []Scenario{
 				}
 			}
 			p.check("TRM-11", still == 5, "the command kept running after terminal/release")
-			p.endTurn(m, "end_turn")
-		},
+		})},
 	},
 	{
 		Name: "form", Text: "The user fills in a form, and then declines one.",
 		Exercises: []string{"ELI-15", "ELI-16", "ADD-17"}, Needs: []string{canForm}, persona: full,
-		run: func(p *play) {
-			m := p.awaitPrompt()
-			p.elicit(m, formOf(`"name":{"type":"string","title":"Name","minLength":1,"default":"probe"},"age":{"type":"integer","minimum":0,"maximum":150,"default":7},"ok":{"type":"boolean","default":true},"size":{"type":"string","enum":["s","l"],"default":"l"}`, `,"required":["name"]`), ActAllow)
-			p.elicit(m, formOf(`"name":{"type":"string"}`, ""), ActReject)
-			p.endTurn(m, "end_turn")
-		},
+		steps: []step{turn(func(p *play) {
+			p.elicit(formOf(`"name":{"type":"string","title":"Name","minLength":1,"default":"probe"},"age":{"type":"integer","minimum":0,"maximum":150,"default":7},"ok":{"type":"boolean","default":true},"size":{"type":"string","enum":["s","l"],"default":"l"}`, `,"required":["name"]`), ActAllow)
+			p.elicit(formOf(`"name":{"type":"string"}`, ""), ActReject)
+		})},
 	},
 	{
 		Name: "form-of-unknown-types", Text: "A form has a field of an unknown type: the form is refused, or the field is " +
 			"not filled in.", Exercises: []string{"SCH-10"}, Needs: []string{canForm}, persona: full,
-		run: func(p *play) {
-			m := p.awaitPrompt()
+		steps: []step{turn(func(p *play) {
 			p.mayRefuse = true
-			answer := p.elicit(m, formOf(`"mood":{"type":"_mood","title":"Mood"},"name":{"type":"string","default":"x"}`, ""), ActAllow)
+			answer := p.elicit(formOf(`"mood":{"type":"_mood","title":"Mood"},"name":{"type":"string","default":"x"}`, ""), ActAllow)
 			p.check("SCH-10", !isSet(answer.params, "content", "mood"), "the client filled in a field of an unknown type: %s",
 				answer.describe())
-			p.endTurn(m, "end_turn")
-		},
+		})},
 	},
 	{
 		Name: "elicitation-of-unknown-mode", Text: "An elicitation of an unknown mode is not accepted; the client continues.",
 		Exercises: []string{"SCH-8"}, persona: full,
-		run: func(p *play) {
-			m := p.awaitPrompt()
-			answer := p.requireAnswer("SCH-8", p.ask("elicitation/create", turnParams(m, `,"mode":"_dance","message":"Dance!","requestedSchema":{"type":"object","properties":{}}`), ""), "an elicitation of an unknown mode")
+		steps: []step{turn(func(p *play) {
+			answer := p.requireAnswer("SCH-8", p.ask("elicitation/create", p.turnParams(`,"mode":"_dance","message":"Dance!","requestedSchema":{"type":"object","properties":{}}`), ""), "an elicitation of an unknown mode")
 			p.check("SCH-8", answer.text("action") != "accept", "the client accepted an elicitation of an unknown mode")
-			p.endTurn(m, "end_turn")
-		},
+		})},
 	},
 	{
 		Name: "elicitation-without-scope", Text: "An elicitation has both a session and a request as its scope, and " +
 			"another one has neither.", Exercises: []string{"ELI-34"}, Needs: []string{canForm}, persona: full,
-		run: func(p *play) {
-			m := p.awaitPrompt()
+		steps: []step{turn(func(p *play) {
 			p.mayRefuse = true
 			form := formOf(`"name":{"type":"string","default":"x"}`, "")
-			for _, params := range []string{`{` + form[1:] + `}`, turnParams(m, `,"requestId":`+m.id+form)} {
+			for _, params := range []string{`{` + form[1:] + `}`, p.turnParams(`,"requestId":` + p.taken.id + form)} {
 				id := p.ask("elicitation/create", params, "")
 				answer := p.decides(id, ActReject)
 				p.markExercised("ELI-34")
@@ -299,50 +224,35 @@ var clientServices = []Scenario{
 					p.failAt("ELI-34", conformance.Advice, "the client accepted an elicitation with a wrong scope")
 				}
 			}
-			p.endTurn(m, "end_turn")
-		},
+		})},
 	},
 	{
 		Name: "link", Text: "The user is asked to open a link, which the client must not fetch first; its completion is " +
 			"sent twice, and completions of unknown links are sent.",
 		Exercises: []string{"ELI-22", "ELI-28", "ADD-17"}, Needs: []string{canOpen}, persona: full, quiet: true,
-		run: func(p *play) {
-			m := p.awaitPrompt()
-			listener, err := net.Listen("tcp", "127.0.0.1:0")
-			if err != nil {
-				p.stopf("%v", err)
-			}
-			var hits atomic.Int32
-			server := &http.Server{ReadHeaderTimeout: p.limits.answer,
-				Handler: http.HandlerFunc(func(http.ResponseWriter, *http.Request) { hits.Add(1) })}
-			served := make(chan struct{})
-			go func() { // ends with the server
-				defer close(served)
-				server.Serve(listener)
-			}()
-			defer func() { server.Close(); <-served }()
-			id := p.ask("elicitation/create", turnParams(m, linkOf("link é", "http://"+listener.Addr().String()+"/probe")), "")
-			p.quiet(p.ctx, p.limits.quiet)
+		steps: []step{turn(func(p *play) {
+			url, hits, end := p.serveHTTP(http.StatusOK)
+			defer end()
+			id := p.ask("elicitation/create", p.turnParams(linkOf("link é", url+"/probe")), "")
+			p.silence(p.limits.quiet)
 			if !p.hasAnswer(id) {
-				p.check("ELI-28", hits.Load() == 0, "the client fetched the link before the user consented")
+				p.check("ELI-28", hits() == 0, "the client fetched the link before the user consented")
 			}
 			if answer := p.decides(id, ActReject); answer == nil {
 				p.stopf("the elicitation was not answered")
 			} else if answer.text("action") != "accept" {
-				p.check("ELI-28", hits.Load() == 0, "the client fetched the link although the user did not accept")
+				p.check("ELI-28", hits() == 0, "the client fetched the link although the user did not accept")
 			}
 			for _, done := range []string{"link é", "link é", "never"} {
 				p.notify("elicitation/complete", `{"elicitationId":`+quote(done)+`}`)
 			}
-			p.serves("ELI-22", "completions of unknown elicitations")
-			p.endTurn(m, "end_turn")
-		},
+			p.checkAlive("ELI-22", "completions of unknown elicitations")
+		})},
 	},
 	{
 		Name: "list", Text: "The sessions are listed in two pages, with a cursor of odd characters.",
 		Exercises: []string{"LST-9", "LST-10"}, persona: full,
-		run: func(p *play) {
-			p.endTurn(p.awaitPrompt(), "end_turn")
+		steps: []step{turn(), func(p *play) {
 			list := p.does(ActList, "session/list")
 			if list == nil {
 				p.stopf("the client did not list the sessions")
@@ -354,9 +264,8 @@ var clientServices = []Scenario{
 			var pages []*message
 			follow := func() bool {
 				pages = nil
-				for _, m := range p.kept {
-					if m.method == "session/list" && m.direction == p.fromPeer() && m.number > list.number &&
-						isSet(m.params, "cursor") {
+				for _, m := range p.after(list.number) {
+					if m.method == "session/list" && p.isTheirs(m) && isSet(m.params, "cursor") {
 						pages = append(pages, m)
 					}
 				}
@@ -368,18 +277,15 @@ var clientServices = []Scenario{
 			p.trait("second page")
 			p.check("LST-10", pages[0].text("cursor") == fakeCursor, "the client changed the cursor %q to %q", fakeCursor,
 				pages[0].text("cursor"))
-			p.quiet(p.ctx, p.limits.quiet)
-			p.conn.mu.Lock()
-			follow()
-			p.conn.mu.Unlock()
+			p.silence(p.limits.quiet)
+			p.wait(p.ctx, 0, follow)
 			p.check("LST-9", len(pages) == 1, "the client requested another page after the last one")
-		},
+		}},
 	},
 	{
 		Name: "load-and-resume", Text: "The session is loaded and resumed, with the same roots.",
 		Exercises: []string{"SES-18"}, persona: full,
-		run: func(p *play) {
-			p.endTurn(p.awaitPrompt(), "end_turn")
+		steps: []step{turn(), func(p *play) {
 			p.fake.mu.Lock()
 			var had string
 			if len(p.fake.sessions) > 0 {
@@ -394,30 +300,21 @@ var clientServices = []Scenario{
 				p.check("SES-18", string(member(m.params, "additionalDirectories")) == had,
 					"%s has other roots than the session had before", m.method)
 			}
-		},
+		}},
 	},
 	{
 		Name: "modes-and-options", Text: "The user changes the mode and an option.", persona: full,
-		run: func(p *play) {
-			p.endTurn(p.awaitPrompt(), "end_turn")
+		steps: []step{turn(), func(p *play) {
 			p.does(ActMode, "session/set_mode")
 			p.does(ActOption, "session/set_config_option")
-			p.goesOn("SCH-17", "a change of the mode and an option")
-		},
+		}, survives("SCH-17", "a change of the mode and an option")},
 	},
 	{
 		Name: "boolean-options", Text: "The session has an option that is on or off, and the user switches it.",
 		Exercises: []string{"CFG-16"}, Needs: []string{booleanOptions},
 		persona: persona{name: "boolean options", capabilities: allAgentCapabilities, options: `[{"id":"brief","name":"Brief","type":"boolean","currentValue":false}]`},
-		run: func(p *play) {
-			p.endTurn(p.awaitPrompt(), "end_turn")
-			m := p.does(ActToggle, "session/set_config_option")
-			if m == nil {
-				p.stopf("the client did not switch the option")
-			}
-			p.trait("boolean set")
-			p.goesOn("SCH-17", "a change of an option")
-		},
+		steps: []step{turn(), does(ActToggle, "session/set_config_option", "the client did not switch the option"),
+			happens("boolean set"), survives("SCH-17", "a change of an option")},
 	},
 	{
 		Name: "close-what-is-gone", Text: "session/close and session/delete are answered with -32002, which counts " +
@@ -428,36 +325,29 @@ var clientServices = []Scenario{
 			}
 			return "", ""
 		}},
-		run: func(p *play) {
-			p.endTurn(p.awaitPrompt(), "end_turn")
+		steps: []step{turn(), func(p *play) {
 			closed, deleted := p.does(ActClose, "session/close"), p.does(ActDelete, "session/delete")
 			if closed == nil && deleted == nil {
 				p.stopf("the client neither closed nor deleted the session")
 			}
-			if p.await(p.ask("_acp.probe/alive", "{}", "")) != nil || !p.hasEnded() || p.target.person {
-				p.goesOn("ERR-8", "an error of session/close")
+			if p.await(p.ask(alive, "{}", "")) != nil || !p.hasEnded() || p.target.person {
+				survives("ERR-8", "an error of session/close")(p)
 				return
 			}
 			// It may end when its session is closed, whatever the answer.
 			p.begins(persona{capabilities: allAgentCapabilities})
-			p.endTurn(p.awaitPrompt(), "end_turn")
+			turn()(p)
 			p.does(ActClose, "session/close")
 			p.does(ActDelete, "session/delete")
-			if m := p.await(p.ask("_acp.probe/alive", "{}", "")); m != nil {
+			if m := p.await(p.ask(alive, "{}", "")); m != nil {
 				p.fail("ERR-8", "the client ended at the error -32002 of session/close or session/delete; it goes on when "+
 					"they succeed")
 			}
-		},
+		}},
 	},
 	{
 		Name: "logout", Text: "The user logs out.", persona: full,
-		run: func(p *play) {
-			p.endTurn(p.awaitPrompt(), "end_turn")
-			if p.does(ActLogout, "logout") == nil {
-				p.stopf("the client did not log out")
-			}
-			p.stays = false // it may end with it
-			p.goesOn("SCH-17", "a logout")
-		},
+		steps: []step{turn(), does(ActLogout, "logout", "the client did not log out"),
+			func(p *play) { p.stays = false }, survives("SCH-17", "a logout")}, // it may end with it
 	},
 }

@@ -4,23 +4,17 @@ package probe
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/acpgo/sdk/conformance"
 )
 
 // updating is a scenario that sends updates of some kind in a turn.
-func updating(name, text, id string, updates ...string) Scenario {
+func updating(name, text, id string, all ...string) Scenario {
 	return Scenario{
 		Name: "updates-" + name, Text: text, Exercises: []string{id}, persona: full,
-		run: func(p *play) {
-			m := p.awaitPrompt()
-			for _, u := range updates {
-				p.update(m, u)
-			}
-			p.serves(id, "these updates")
-			p.endTurn(m, "end_turn")
-		},
+		steps: []step{turn(updates(all...), continues(id, "these updates"))},
 	}
 }
 
@@ -76,150 +70,85 @@ var clientTurns = []Scenario{
 	{
 		Name: "update-of-unknown-session", Text: "An update of an unknown session, between updates of a known one.",
 		Exercises: []string{"SCH-17"}, persona: full,
-		run: func(p *play) {
-			m := p.awaitPrompt()
-			p.notify("session/update", `{"sessionId":"acp-probe-no-such-session","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"Hi"}}}`)
-			p.sendText(m, "Hello!")
-			p.serves("SCH-17", "an update of an unknown session")
-			p.endTurn(m, "end_turn")
-		},
+		steps: []step{turn(
+			notify("session/update", `{"sessionId":"acp-probe-no-such-session","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"Hi"}}}`),
+			says("Hello!"), continues("SCH-17", "an update of an unknown session"))},
 	},
 	{
 		Name: "update-behind-the-end", Text: "An update that arrives after the end of its turn.",
 		Exercises: []string{"SCH-17"}, persona: full,
-		run: func(p *play) {
-			m := p.awaitPrompt()
-			p.endTurn(m, "end_turn")
-			p.sendText(m, "One thing more.")
-			p.goesOn("SCH-17", "an update after the end of its turn")
-		},
+		steps: []step{turn(), says("One thing more."), survives("SCH-17", "an update after the end of its turn")},
 	},
 	{
 		Name: "stop-reasons", Text: "Turns that end for each known reason and for unknown ones.",
 		Exercises: []string{"SCH-17"}, persona: full,
-		run: func(p *play) {
-			for i, reason := range []string{"max_tokens", "max_turn_requests", "refusal", "cancelled", "_tired", "end_turn"} {
-				m := p.nextPrompt()
-				if m == nil && i == 0 {
-					p.stopf("the client sent no prompt")
-				}
-				if m == nil {
+		steps: []step{prompted, func(p *play) {
+			for _, reason := range []string{"max_tokens", "max_turn_requests", "refusal", "cancelled", "_tired", "end_turn"} {
+				p.endTurn(reason)
+				if reason != "end_turn" && p.nextPrompt() == nil {
 					break
 				}
-				p.endTurn(m, reason)
 			}
-			p.goesOn("SCH-17", "these stop reasons")
-		},
+		}, survives("SCH-17", "these stop reasons")},
 	},
 	{
 		Name: "permission", Text: "The agent asks for permission, and the user grants it.",
 		Exercises: []string{"TOL-5", "ADD-17"}, persona: full,
-		run: func(p *play) { p.playDecision(ActAllow, "completed") },
+		steps: []step{turn(decided(ActAllow), updates(`{"sessionUpdate":"tool_call_update","toolCallId":"t1","status":"completed"}`))},
 	},
 	{
 		Name: "permission-refused", Text: "The agent asks for permission, and the user refuses it.",
 		Exercises: []string{"TOL-5", "ADD-17"}, persona: full,
-		run: func(p *play) { p.playDecision(ActReject, "failed") },
+		steps: []step{turn(decided(ActReject), updates(`{"sessionUpdate":"tool_call_update","toolCallId":"t1","status":"failed"}`))},
 	},
 	{
 		Name: "permission-of-unknown-kind", Text: "The agent asks for permission, and one of the options has an " +
 			"unknown kind.", Exercises: []string{"TOL-5"}, persona: full,
-		run: func(p *play) {
-			m := p.awaitPrompt()
-			p.tool(m, "t1", "edit")
-			id := p.ask("session/request_permission", turnParams(m, `,"toolCall":{"toolCallId":"t1","title":"T","kind":"_dream","probe":1},"options":[{"optionId":"","name":"Perhaps","kind":"_perhaps"},{"optionId":"yes","name":"Allow","kind":"allow_once","probe":{}},{"optionId":"no","name":"Reject","kind":"reject_once","_meta":null}]`), "")
+		steps: []step{turn(tool("t1", "edit"), func(p *play) {
+			id := p.ask("session/request_permission", p.turnParams(`,"toolCall":{"toolCallId":"t1","title":"T","kind":"_dream","probe":1},"options":[{"optionId":"","name":"Perhaps","kind":"_perhaps"},{"optionId":"yes","name":"Allow","kind":"allow_once","probe":{}},{"optionId":"no","name":"Reject","kind":"reject_once","_meta":null}]`), "")
 			if p.decides(id, ActAllow) == nil {
 				p.stopf("the permission request was not answered")
 			}
-			p.endTurn(m, "end_turn")
-		},
+		})},
 	},
 	{
 		Name: "cancel-in-permissions", Text: "The user cancels while two permission requests are pending; a third one " +
 			"crosses the cancellation. Each is answered as cancelled.",
 		Exercises: []string{"PRM-9", "TOL-4"}, persona: full,
-		run: func(p *play) {
-			var ids []string
-			open := 0
-			m := p.cancelledTurn(func(m *message) {
-				ids, open = nil, 0
-				for i := range 2 {
-					call := fmt.Sprint(m.number, "-", i)
-					p.tool(m, call, "edit")
-					ids = append(ids, p.permission(m, call))
-				}
-				p.quiet(p.ctx, p.limits.quiet/2) // they are with the user
-				for _, id := range ids {
-					if !p.hasAnswer(id) {
-						open++
-					}
-				}
-			})
-			ids = append(ids, p.permission(m, fmt.Sprint(m.number, "-0")))
-			for i, id := range ids {
-				answer := p.await(id)
-				p.markExercised("PRM-9", "TOL-4")
-				switch {
-				case answer == nil:
-					p.fail("PRM-9", "%s", p.why(fmt.Sprintf("permission request %d of the cancelled turn was not answered", i+1)))
-				case i >= 2-open && answer.text("outcome", "outcome") != "cancelled" &&
-					(answer.kind != conformance.ErrorReply || i == 2):
-					p.fail("PRM-9", "permission request %d of the cancelled turn was answered with %s", i+1, answer.describe())
-				}
-			}
-			p.endTurn(m, "cancelled")
-		},
+		steps: []step{cancelsPermissions, endTurn("cancelled")},
 	},
 	{
 		Name: "cancel-then-updates", Text: "Updates arrive after the cancellation, before the turn ends.",
 		Exercises: []string{"PRM-14"}, persona: full,
-		run: func(p *play) {
-			m := p.cancelledTurn(func(m *message) { p.tool(m, fmt.Sprint(m.number), "execute") })
-			p.sendText(m, "I am stopping.")
-			p.update(m, `{"sessionUpdate":"tool_call_update","toolCallId":`+quote(fmt.Sprint(m.number))+`,"status":"failed"}`)
-			p.serves("PRM-14", "updates of a cancelled turn")
-			p.endTurn(m, "cancelled")
-		},
+		steps: []step{cancels(func(p *play) { p.tool(fmt.Sprint(p.taken.number), "execute") }), says("I am stopping."),
+			func(p *play) {
+				p.update(`{"sessionUpdate":"tool_call_update","toolCallId":` + quote(fmt.Sprint(p.taken.number)) + `,"status":"failed"}`)
+			}, continues("PRM-14", "updates of a cancelled turn"), endTurn("cancelled")},
 	},
 	{
 		Name: "cancel-then-prompt", Text: "After a cancelled turn, the next prompt arrives, and no cancellation after it.",
 		Exercises: []string{"ADD-8"}, persona: full, quiet: true,
-		run: func(p *play) {
-			m := p.cancelledTurn(func(*message) {})
-			p.endTurn(m, "cancelled")
-			next := p.nextPrompt()
-			if next == nil {
+		steps: []step{cancels(), endTurn("cancelled"), func(p *play) {
+			if p.nextPrompt() == nil {
 				p.stopf("the client sent no second prompt")
 			}
-			p.quiet(p.ctx, p.limits.quiet)
-			p.conn.mu.Lock()
-			late := false
-			for _, other := range p.kept {
-				late = late || other.method == "session/cancel" && other.number > next.number
-			}
-			p.conn.mu.Unlock()
+			p.silence(p.limits.quiet)
+			late := slices.ContainsFunc(p.since(p.taken.number), func(m *message) bool { return m.method == "session/cancel" })
 			p.check("ADD-8", !late, "session/cancel arrived after the next prompt")
-			p.endTurn(next, "end_turn")
-		},
+		}, endTurn("end_turn")},
 	},
 	{
 		ends: true, Name: "cancelled-and-silent", Text: "The agent does not answer a cancelled prompt; the user ends the " +
 			"client, which closes the connection.",
 		Exercises: []string{"TRN-10"}, persona: full, quiet: true,
-		run: func(p *play) {
-			p.awaitPrompt()
-			p.act(ActCancel)
-			p.quits()
-		},
+		steps: []step{prompted, func(p *play) { p.act(ActCancel) }, quits},
 	},
 	{
 		Name: "cancel-request", Text: "The agent cancels its own permission request: it is answered once, with a result or " +
 			"the error -32800.",
 		Exercises: []string{"CAN-1", "CAN-3"}, persona: full,
-		run: func(p *play) {
-			m := p.awaitPrompt()
-			p.tool(m, "t1", "edit")
-			id := p.permission(m, "t1")
+		steps: []step{turn(tool("t1", "edit"), func(p *play) {
+			id := p.askPermission("t1")
 			p.notify("$/cancel_request", `{"requestId":`+id+`}`)
 			answer := p.awaitWithin(id, p.limits.quiet)
 			p.markExercised("CAN-1", "CAN-3")
@@ -231,8 +160,7 @@ var clientTurns = []Scenario{
 			if answer == nil {
 				p.fail("CAN-1", "%s", p.why("the cancelled request was not answered"))
 			}
-			p.endTurn(m, "end_turn")
-		},
+		})},
 	},
 	{
 		Name: "cancel-request-nested", Text: "The agent cancels its permission request, for which the client has sent a " +
@@ -244,152 +172,106 @@ var clientTurns = []Scenario{
 			}
 			return "", ""
 		}},
-		run: func(p *play) {
-			m := p.awaitPrompt()
-			from := p.lastNumber()
-			id := p.permission(m, "t1")
-			var nested *message
-			p.wait(p.ctx, p.limits.quiet, func() bool {
-				nested = p.firstSince(from,
-					func(m *message) bool { return m.kind == conformance.Request && strings.HasPrefix(m.method, "_") })
-				return nested != nil
-			})
-			if nested == nil {
-				p.stopf("the client sent the agent no request before it answered")
-			}
-			p.notify("$/cancel_request", `{"requestId":`+id+`}`)
-			p.check("CAN-5", p.wait(p.ctx, p.limits.answer, func() bool {
-				return p.firstSince(from, func(m *message) bool {
-					return m.method == "$/cancel_request" && canonical(string(member(m.params, "requestId"))) == nested.id
-				}) != nil
-			}), "the client did not cancel %s along with the request that caused it", nested.method)
-			p.endTurn(m, "end_turn")
-		},
+		steps: []step{turn(cancelsNested)},
 	},
 	{
 		Name: "cancel-in-a-wait", Text: "The user cancels while the agent waits for a command: if the client itself gives " +
 			"up the wait, its error is -32800.",
 		Exercises: []string{"CAN-2", "TRM-9", "TRM-11"}, Needs: []string{canRun}, persona: full,
-		run: func(p *play) {
+		steps: []step{func(p *play) {
 			var terminal, waiting string
-			m := p.cancelledTurn(func(m *message) {
-				terminal = p.terminal(m, `exec sleep 1000`, "")
-				waiting = p.ask("terminal/wait_for_exit", turnParams(m, `,"terminalId":`+quote(terminal)), "")
-			})
-			p.quiet(p.ctx, p.limits.quiet)
-			p.ofTerminal("TRM-11", m, "release", terminal)
+			cancels(func(p *play) {
+				terminal = p.terminal(`exec sleep 1000`, "")
+				waiting = p.ask("terminal/wait_for_exit", p.turnParams(`,"terminalId":`+quote(terminal)), "")
+			})(p)
+			p.silence(p.limits.quiet)
+			p.ofTerminal("TRM-11", "release", terminal)
 			answer := p.requireAnswer("TRM-9", waiting, "terminal/wait_for_exit for a released terminal")
 			if answer.code() == codeCancelled || answer.kind == conformance.ErrorReply &&
 				strings.Contains(strings.ToLower(answer.text("message")), "cancel") {
 				p.check("CAN-2", answer.code() == codeCancelled,
 					"the client gave up a wait and answered with %s, want the error -32800", answer.describe())
 			}
-			p.endTurn(m, "cancelled")
-		},
+		}, endTurn("cancelled")},
 	},
 	{
 		Name: "cancel-request-unknown", Text: "$/cancel_request for unknown requests, and in wrong forms, is not answered.",
 		Exercises: []string{"CAN-4", "ADD-11"}, persona: full,
-		run: func(p *play) {
-			m := p.awaitPrompt()
+		steps: []step{turn(func(p *play) {
 			for _, params := range []string{`{"requestId":"never"}`, `{"requestId":999999}`, `{"requestId":null}`, `{}`, ""} {
 				p.notify("$/cancel_request", params)
-				p.serves("CAN-4", "$/cancel_request")
+				p.checkAlive("CAN-4", "$/cancel_request")
 			}
-			p.endTurn(m, "end_turn")
-		},
+		})},
 	},
 	{
 		ends: true, Name: "quit", Text: "The user ends the client, which closes the connection.",
 		Exercises: []string{"TRN-10"}, persona: full,
-		run: func(p *play) {
-			p.endTurn(p.awaitPrompt(), "end_turn")
-			p.quits()
-		},
+		steps: []step{turn(), quits},
 	},
 	dying("initialize"), dying("session/new"), dying("session/prompt"),
 	{
 		Name: "errors", Text: "Prompts are answered with errors of known and unknown codes; the client continues.",
 		Exercises: []string{"ERR-1", "ADD-1"}, persona: full,
-		run: func(p *play) {
+		steps: []step{prompted, func(p *play) {
 			for i, e := range []string{`{"code":-12345,"message":"Odd"}`, `{"code":7,"message":"Lucky","data":[null]}`, `{"code":-32603,"message":"Internal error","data":{"details":"x","probe":1}}`, `{"code":-32800,"message":"Cancelled"}`} {
-				m := p.nextPrompt()
-				if m == nil {
-					if i == 0 {
-						p.stopf("the client sent no prompt")
-					}
+				if i > 0 && p.nextPrompt() == nil {
 					return
 				}
-				p.conn.answer(m, "error", e)
+				p.conn.answer(p.taken, "error", e)
 				p.markExercised("ADD-1")
-				p.goesOn("ERR-1", "an error")
+				survives("ERR-1", "an error")(p)
 			}
-		},
+		}},
 	},
 }
 
-// firstSince is the first message of the client behind another one for which f is true. The lock is held.
-func (p *play) firstSince(from int, f func(*message) bool) *message {
-	for _, m := range p.kept {
-		if m.number > from && m.direction == p.fromPeer() && f(m) {
-			return m
+// cancelsPermissions asks for permissions in a turn that the user cancels, and looks at the answers.
+func cancelsPermissions(p *play) {
+	var ids []string
+	open := 0
+	cancels(func(p *play) {
+		ids, open = nil, 0
+		for i := range 2 {
+			call := fmt.Sprint(p.taken.number, "-", i)
+			p.tool(call, "edit")
+			ids = append(ids, p.askPermission(call))
+		}
+		p.silence(p.limits.quiet / 2) // they are with the user
+		for _, id := range ids {
+			if !p.hasAnswer(id) {
+				open++
+			}
+		}
+	})(p)
+	ids = append(ids, p.askPermission(fmt.Sprint(p.taken.number, "-0")))
+	for i, id := range ids {
+		answer := p.await(id)
+		p.markExercised("PRM-9", "TOL-4")
+		switch {
+		case answer == nil:
+			p.fail("PRM-9", "%s", p.why(fmt.Sprintf("permission request %d of the cancelled turn was not answered", i+1)))
+		case i >= 2-open && answer.text("outcome", "outcome") != "cancelled" &&
+			(answer.kind != conformance.ErrorReply || i == 2):
+			p.fail("PRM-9", "permission request %d of the cancelled turn was answered with %s", i+1, answer.describe())
 		}
 	}
-	return nil
 }
 
-// playDecision is a turn in which the user decides about a tool call, which then has a status.
-func (p *play) playDecision(decision Action, status string) {
-	m := p.awaitPrompt()
-	p.tool(m, "t1", "edit")
-	id := p.permission(m, "t1")
-	if p.decides(id, decision) == nil {
-		p.stopf("the permission request was not answered")
+// cancelsNested cancels a request for permission for which the client has sent a request of its own.
+func cancelsNested(p *play) {
+	from := p.lastNumber()
+	id := p.askPermission("t1")
+	nested := p.comes(p.ctx, from, p.limits.quiet, func(m *message) bool {
+		return m.kind == conformance.Request && strings.HasPrefix(m.method, "_")
+	})
+	if nested == nil {
+		p.stopf("the client sent the agent no request before it answered")
 	}
-	p.update(m, `{"sessionUpdate":"tool_call_update","toolCallId":"t1","status":"`+status+`"}`)
-	p.endTurn(m, "end_turn")
-}
-
-// cancelledTurn is a turn that the user has cancelled; before is called while it is not. A client without a user may
-// cancel a later one of its own accord, so all are tried.
-func (p *play) cancelledTurn(before func(turn *message)) *message {
-	for range maxTurns {
-		m := p.nextPrompt()
-		if m == nil {
-			break
-		}
-		from := p.lastNumber()
-		before(m)
-		for range 3 {
-			p.sendText(m, "On and on it goes. ")
-		}
-		idle, can := p.act(ActCancel)
-		limit := p.limits.answer
-		if !can {
-			limit = p.limits.quiet
-		}
-		if c := p.arrivesWithin("session/cancel", from, idle, limit); c != nil && c.text("sessionId") == m.text("sessionId") {
-			return m
-		}
-		p.endTurn(m, "end_turn")
-	}
-	p.stopf("the client did not cancel a turn")
-	return nil
-}
-
-// maxTurns is how many turns are tried.
-const maxTurns = 8
-
-// quits has the user end the client, which closes the connection.
-func (p *play) quits() {
-	if _, can := p.act(ActQuit); !can {
-		p.stopf("the client's user did not end it")
-	}
-	p.markExercised("TRN-10")
-	if !p.wait(p.ctx, p.limits.answer, func() bool { return p.ended != nil }) {
-		p.checkTime()
-		p.failAt("TRN-10", conformance.Should, "the client did not close the connection when its user ended it")
-	}
+	p.notify("$/cancel_request", `{"requestId":`+id+`}`)
+	p.check("CAN-5", p.comes(p.ctx, from, p.limits.answer, func(m *message) bool {
+		return m.method == "$/cancel_request" && canonical(string(member(m.params, "requestId"))) == nested.id
+	}) != nil, "the client did not cancel %s along with the request that caused it", nested.method)
 }
 
 // dying is the scenario of an agent that ends when a request comes.
@@ -406,12 +288,6 @@ func dying(method string) Scenario {
 			}
 			return "", ""
 		}},
-		run: func(p *play) {
-			done, _ := p.act(ActPrompt)
-			if p.arrives(method, 0, done) == nil {
-				p.stopf("the client did not send %s", method)
-			}
-			p.quits()
-		},
+		steps: []step{prompting(method, "the client did not send "+method), quits},
 	}
 }

@@ -14,15 +14,12 @@ import (
 func sending(name, text, id string, lines ...string) Scenario {
 	return Scenario{
 		Name: name, Text: text, Exercises: []string{id, "ADD-1"}, persona: full,
-		run: func(p *play) {
-			m := p.awaitPrompt()
+		steps: []step{turn(func(p *play) {
 			for _, line := range lines {
 				p.line([]byte(line))
-				p.serves(id, clip(line))
+				p.checkAlive(id, clip(line))
 			}
-			p.markExercised("ADD-1")
-			p.endTurn(m, "end_turn")
-		},
+		}, tries("ADD-1"))},
 	}
 }
 
@@ -43,35 +40,22 @@ var clientWire = []Scenario{
 		`{"jsonrpc":"2.0","method":"$/unknown","params":{}}`, `{"jsonrpc":"2.0","method":"session/update"}`, `{"jsonrpc":"2.0","method":"session/update","params":[]}`, `{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":7,"update":{}}}`),
 	{
 		Name: "long-lines", Text: "A message of one megabyte, and one of four.", Exercises: []string{"SCH-17"}, persona: full,
-		run: func(p *play) {
-			m := p.awaitPrompt()
-			for _, size := range []int{1 << 20, 4 << 20} {
-				p.sendText(m, strings.Repeat("long ", size/5))
-				p.serves("SCH-17", "a long message")
-			}
-			p.endTurn(m, "end_turn")
-		},
+		steps: []step{turn(says(strings.Repeat("long ", 1<<20/5)), continues("SCH-17", "a long message"),
+			says(strings.Repeat("long ", 4<<20/5)), continues("SCH-17", "a long message"))},
 	},
 	{
 		Name: "many-updates", Text: "Two thousand updates at full speed, and then a request.", Exercises: []string{"SCH-17"},
 		persona: full,
-		run: func(p *play) {
-			m := p.awaitPrompt()
-			for range 2000 {
-				p.sendText(m, "a word ")
-			}
-			p.serves("SCH-17", "many updates")
-			p.endTurn(m, "end_turn")
-		},
+		steps:   []step{turn(saysOften(2000, "a word "), continues("SCH-17", "many updates"))},
 	},
 	{
 		Name: "parts-of-lines", Text: "One message arrives in parts, and two arrive in one write.",
 		Exercises: []string{"TRN-4"}, persona: full,
-		run: func(p *play) {
+		steps: []step{func(p *play) {
 			if p.target.Raw == nil {
 				p.stopf("parts of lines can only be sent to a process")
 			}
-			m := p.awaitPrompt()
+		}, turn(func(p *play) {
 			line := []byte(`{"jsonrpc":"2.0","method":"_acp.probe/note","params":{"é":"😀"}}` + "\n")
 			for part := range bytes.SplitSeq(line, []byte("m")) {
 				if !bytes.HasSuffix(part, []byte("\n")) {
@@ -80,155 +64,126 @@ var clientWire = []Scenario{
 				p.part(part)
 			}
 			p.part(bytes.Repeat(line, 3))
-			p.serves("TRN-4", "messages in parts")
-			p.endTurn(m, "end_turn")
-		},
+		}, continues("TRN-4", "messages in parts"))},
 	},
 	{
 		Name: "slow-reader", Text: "The agent reads nothing for a while, but keeps sending.", Exercises: []string{"SCH-17"},
 		persona: full, quiet: true,
-		run: func(p *play) {
-			m := p.awaitPrompt()
-			p.pause(true)
-			for range 100 {
-				p.sendText(m, "a word ")
-			}
-			id := p.ask("_acp.probe/alive", "{}", "")
-			p.wait(p.ctx, p.limits.quiet, func() bool { return false })
+		steps: []step{turn(func(p *play) { p.pause(true) }, saysOften(100, "a word "), func(p *play) {
+			id := p.ask(alive, "{}", "")
+			p.sleep(p.limits.quiet)
 			p.pause(false)
 			p.requireAnswer("SCH-17", id, "a request that was sent while the agent did not read")
-			p.endTurn(m, "end_turn")
-		},
+		})},
 	},
 	{
 		Name: "flood-of-logs", Text: "The agent writes a megabyte to its standard error.", Exercises: []string{"TRN-7"},
 		persona: full,
-		run: func(p *play) {
+		steps: []step{func(p *play) {
 			if p.target.Log == nil {
 				p.stopf("only a process has a standard error")
 			}
-			m := p.awaitPrompt()
+		}, turn(func(p *play) {
 			if err := p.target.Log(bytes.Repeat(
 				[]byte("{\"jsonrpc\":\"2.0\",\"method\":\"session/update\"} a log of the agent's \x1b[31m\n"),
 				16<<10)); err != nil {
 				p.stopf("the log: %v", err)
 			}
-			p.serves("TRN-7", "a megabyte of logs")
-			p.endTurn(m, "end_turn")
-		},
+		}, continues("TRN-7", "a megabyte of logs"))},
 	},
 	{
 		Name: "ids", Text: "Requests with ids of every form are answered with the same id.",
 		Exercises: []string{"SCH-2", "EXT-4", "EXT-5"}, persona: full,
-		run: func(p *play) {
-			m := p.awaitPrompt()
+		steps: []step{turn(func(p *play) {
 			for _, id := range []string{`0`, `-1`, `9007199254740993`, `9223372036854775807`, `-9223372036854775808`, `""`, `"1"`, `"é😀"`, `"` + strings.Repeat("long", 64) + `"`} {
 				answer := p.requireAnswer("SCH-2", p.ask("_acp.probe/id", `{}`, id), "a request with the id "+clip(id))
 				p.markExercised("EXT-4")
 				p.requireError("EXT-5", answer, "an unknown request", -32601)
 			}
-			p.endTurn(m, "end_turn")
-		},
+		})},
 	},
 	{
 		Name: "unknown-requests", Text: "Unknown requests, with params of every type.",
 		Exercises: []string{"EXT-5", "ERR-3", "EXT-4"}, persona: full,
-		run: func(p *play) {
-			m := p.awaitPrompt()
+		steps: []step{turn(func(p *play) {
 			for _, params := range []string{``, `{}`, `[]`, `{"x":{"y":[1,null]}}`, `null`} {
 				answer := p.requireAnswer("EXT-4", p.ask("_acp.probe/unknown", params, ""), "an unknown request")
 				if answer.code() != -32602 && answer.code() != -32600 { // null and arrays are no params to some
 					p.requireError("EXT-5", answer, "an unknown request", -32601)
 				}
 			}
-			answer := p.requireAnswer("ERR-3", p.ask("acp.probe/unknown", `{}`, ""), "an unknown request")
-			p.requireError("ERR-3", answer, "an unknown request", -32601)
-			answer = p.requireAnswer("ERR-3", p.ask("session/prompt", turnParams(m, `,"prompt":[]`), ""), "an agent's method")
-			p.requireError("ERR-3", answer, "an agent's method", -32601)
-			p.endTurn(m, "end_turn")
-		},
+			p.refuses("ERR-3", "acp.probe/unknown", `{}`, "an unknown request", -32601)
+			p.refuses("ERR-3", "session/prompt", p.turnParams(`,"prompt":[]`), "an agent's method", -32601)
+		})},
 	},
 	{
 		Name: "unstated", Text: "The agent requests what the client does not advertise, and is refused.",
 		Exercises: []string{"ERR-3", "INI-13", "INI-17"}, persona: full,
-		run: func(p *play) {
-			m := p.awaitPrompt()
+		steps: []step{turn(func(p *play) {
 			path := quote(p.dir + "/acp-probe-unstated.txt")
 			for _, try := range []struct{ capability, method, params string }{
 				{canRead, "fs/read_text_file", `,"path":` + path}, {canWrite, "fs/write_text_file", `,"path":` + path + `,"content":"x"`},
 				{canRun, "terminal/create", `,"command":"true"`},
 			} {
-				if !p.can(try.capability) {
-					answer := p.requireAnswer("ERR-3", p.ask(try.method, turnParams(m, try.params), ""),
-						try.method+", which is not advertised,")
-					p.requireError("INI-13", answer, try.method+", which is not advertised,")
-					p.requireError("ERR-3", answer, try.method+", which is not advertised,", -32601)
+				if what := try.method + ", which is not advertised,"; !p.can(try.capability) {
+					answer := p.requireAnswer("ERR-3", p.ask(try.method, p.turnParams(try.params), ""), what)
+					p.requireError("INI-13", answer, what)
+					p.requireError("ERR-3", answer, what, -32601)
 				}
 			}
 			for _, try := range []struct{ capability, params string }{{canForm, formOf(`"name":{"type":"string"}`, "")}, {canOpen, linkOf("e1", "https://example.com/")}} {
-				if !p.can(try.capability) {
+				if what := "elicitation/create, whose mode is not advertised,"; !p.can(try.capability) {
 					p.trait("unstated mode")
 					if isSet(p.init.params, "clientCapabilities", "elicitation") {
 						p.markExercised("INI-17")
 					}
-					answer := p.requireAnswer("ERR-3", p.ask("elicitation/create", turnParams(m, try.params), ""),
-						"elicitation/create, whose mode is not advertised,")
-					p.requireError("ELI-23", answer, "elicitation/create, whose mode is not advertised,", -32602, -32601)
+					answer := p.requireAnswer("ERR-3", p.ask("elicitation/create", p.turnParams(try.params), ""), what)
+					p.requireError("ELI-23", answer, what, -32602, -32601)
 				}
 			}
-			p.endTurn(m, "end_turn")
-		},
+		})},
 	},
 	{
 		Name: "wrong-params", Text: "Requests whose params lack members, or have members of wrong types.",
 		Exercises: []string{"ERR-4"}, persona: full,
-		run: func(p *play) {
-			m := p.awaitPrompt()
-			type try struct{ need, method, params string }
-			tries := []try{{"", "session/request_permission", `{}`}, {"", "session/request_permission", turnParams(m, "")}, {"", "session/request_permission", turnParams(m, `,"toolCall":7,"options":"none"`)}}
-			if p.can(canRead) {
-				tries = append(tries, try{canRead, "fs/read_text_file", turnParams(m, "")}, try{canRead, "fs/read_text_file", turnParams(m, `,"path":7`)}, try{canRead, "fs/read_text_file", `[]`})
-			}
-			if p.can(canWrite) {
-				tries = append(tries, try{canWrite, "fs/write_text_file", turnParams(m, `,"path":"/x"`)})
-			}
-			if p.can(canRun) {
-				tries = append(tries, try{canRun, "terminal/create", turnParams(m, `,"command":{}`)}, try{canRun, "terminal/output", turnParams(m, "")})
-			}
-			for _, t := range tries {
-				what := t.method + " with wrong params"
-				answer := p.requireAnswer("ERR-4", p.ask(t.method, t.params, ""), what)
-				if answer.kind == conformance.Response && t.method == "session/request_permission" {
+		steps: []step{turn(func(p *play) {
+			for _, try := range []struct{ need, method, params string }{
+				{"", "session/request_permission", `{}`}, {"", "session/request_permission", `{"sessionId":{session}}`},
+				{"", "session/request_permission", `{"sessionId":{session},"toolCall":7,"options":"none"}`},
+				{canRead, "fs/read_text_file", `{"sessionId":{session}}`}, {canRead, "fs/read_text_file", `{"sessionId":{session},"path":7}`},
+				{canRead, "fs/read_text_file", `[]`}, {canWrite, "fs/write_text_file", `{"sessionId":{session},"path":"/x"}`},
+				{canRun, "terminal/create", `{"sessionId":{session},"command":{}}`}, {canRun, "terminal/output", `{"sessionId":{session}}`},
+			} {
+				if try.need != "" && !p.can(try.need) {
+					continue
+				}
+				what := try.method + " with wrong params"
+				answer := p.requireAnswer("ERR-4", p.ask(try.method, p.fill(try.params), ""), what)
+				if answer.kind == conformance.Response && try.method == "session/request_permission" {
 					continue // the judge looks at it
 				}
 				p.requireError("ERR-4", answer, what, -32602, -32600)
 			}
-			p.endTurn(m, "end_turn")
-		},
+		})},
 	},
 	{
 		Name: "other-orders", Text: "Members in other orders, with spaces and escapes, in answers and requests.",
 		Exercises: []string{"SCH-17"},
 		persona: persona{capabilities: allAgentCapabilities, answer: func(f *fakeAgent, m *message) (string, string) {
 			outcome, text := f.usual(m)
-			if outcome != "result" {
-				f.play.wake()
-				if outcome == "" {
-					return "none", ""
-				}
+			if outcome == "result" {
+				f.play.line([]byte(" {  \"result\" : " + text + ", \"probe\" : null , \"id\":" + m.id +
+					",\"jsonrpc\"\t:\"\\u0032.0\" }"))
+			}
+			f.play.wake()
+			if outcome == "error" {
 				return outcome, text
 			}
-			f.play.line([]byte(" {  \"result\" : " + text + ", \"probe\" : null , \"id\":" + m.id +
-				",\"jsonrpc\"\t:\"\\u0032.0\" }"))
-			f.play.wake()
 			return "none", ""
 		}},
-		run: func(p *play) {
-			m := p.awaitPrompt()
-			p.line([]byte(`{"params":{"update":{"content":{"text":"\u0048i","type":"te\u0078t"},"sessionUpdate":"agent_message_chunk"},"sessionId":` + quote(m.text("sessionId")) + `},"method":"session\/update","jsonrpc":"2.0"}`))
-			p.serves("SCH-17", "members in another order")
-			p.endTurn(m, "end_turn")
-		},
+		steps: []step{turn(func(p *play) {
+			p.line([]byte(`{"params":{"update":{"content":{"text":"\u0048i","type":"te\u0078t"},"sessionUpdate":"agent_message_chunk"},"sessionId":` + quote(p.session) + `},"method":"session\/update","jsonrpc":"2.0"}`))
+		}, continues("SCH-17", "members in another order"))},
 	},
 	{
 		Name: "odd-categories", Text: "Options without a category, and with unknown ones.", Exercises: []string{"CFG-6"},
@@ -239,16 +194,7 @@ var clientWire = []Scenario{
 				`{"id":"null","name":"Null","category":null,"type":"select","currentValue":"a","options":[{"value":"a","name":"A"}]},` +
 				`{"id":"none","name":"None","type":"select","currentValue":"a","options":[{"value":"a","name":"A"}]}]`,
 		},
-		run: func(p *play) {
-			m := p.nextPrompt()
-			p.markExercised("CFG-6")
-			if m == nil {
-				p.fail("CFG-6", "%s", p.why("the client sent no prompt to a session with options of unknown categories"))
-				return
-			}
-			p.serves("CFG-6", "options of unknown categories")
-			p.endTurn(m, "end_turn")
-		},
+		steps: []step{promptsDespite("CFG-6", "options of unknown categories", "CFG-6")},
 	},
 	{
 		Name: "exotic-answers", Text: "Answers with unknown members, nulls, and options of unknown types: they are left " +
@@ -260,15 +206,6 @@ var clientWire = []Scenario{
 			options: `[{"id":"slide","name":"Slider","type":"slider","currentValue":3},{"id":"own","name":"Own","type":"_own","x":1},` +
 				`{"id":"known","name":"Known","type":"select","currentValue":"a","options":[{"group":"g","name":"G","options":[{"value":"a","name":"A"},{"value":"b","name":"B"}]}]}]`,
 		},
-		run: func(p *play) {
-			m := p.nextPrompt()
-			p.markExercised("CFG-15", "SCH-1", "INI-11")
-			if m == nil {
-				p.fail("CFG-15", "%s", p.why("the client sent no prompt to a session with options of unknown types"))
-				return
-			}
-			p.serves("CFG-15", "options of unknown types")
-			p.endTurn(m, "end_turn")
-		},
+		steps: []step{promptsDespite("CFG-15", "options of unknown types", "CFG-15", "SCH-1", "INI-11")},
 	},
 }

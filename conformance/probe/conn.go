@@ -9,7 +9,6 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -17,76 +16,24 @@ import (
 	"github.com/acpgo/sdk/conformance"
 )
 
-// message is one line of the connection, parsed as far as it is a message.
-type message struct {
-	number    int // on its connection, from 1
-	direction conformance.Direction
-	kind      conformance.Kind // empty if it is not a message
-	method    string           // for an answer, the method of its request
-	id        string           // JSON text, empty if there is none
-	params    json.RawMessage  // or the result, or the error
-	time      time.Time
-	broken    bool // the envelope is invalid, or the line is not JSON
-}
-
-// text returns the string at the end of a path of members, or "" if there is none.
-func (m *message) text(path ...string) string {
-	var s string
-	if m == nil || json.Unmarshal(member(m.params, path...), &s) != nil {
-		return ""
-	}
-	return s
-}
-
-// code returns the code of an error answer, or 0 for other messages.
-func (m *message) code() int {
-	var e struct{ Code int }
-	if m == nil || m.kind != conformance.ErrorReply || json.Unmarshal(m.params, &e) != nil {
-		return 0
-	}
-	return e.Code
-}
-
-// member returns the value at the end of a path of members, or nil if there is none.
-func member(value json.RawMessage, path ...string) json.RawMessage {
-	for _, name := range path {
-		var members map[string]json.RawMessage
-		if json.Unmarshal(value, &members) != nil {
-			return nil
-		}
-		value = members[name]
-	}
-	return value
-}
-
-// isSet reports whether there is a value other than null at the end of the path.
-func isSet(value json.RawMessage, path ...string) bool {
-	v := member(value, path...)
-	return v != nil && string(v) != "null"
-}
-
-// elements returns the elements of an array, or none for another value.
-func elements(value json.RawMessage) []json.RawMessage {
-	var list []json.RawMessage
-	if json.Unmarshal(value, &list) != nil {
-		return nil
-	}
-	return list
-}
-
 const (
-	maxKept    = 1 << 12 // messages that a connection remembers
-	maxParams  = 1 << 20 // of a message that is kept, in bytes
-	maxLog     = 400     // lines of a transcript
-	maxLogLine = 400     // bytes of such a line
+	maxKept   = 1 << 12 // messages that a connection remembers
+	maxParams = 1 << 20 // of a message that is kept, in bytes
+	maxLog    = 400     // lines of a transcript
 )
+
+// link is the way to a program under test.
+type link struct {
+	stream  rpc.Stream
+	raw     func(text []byte) error // writes bytes that are not a whole line; nil if that is impossible
+	process bool                    // the program is a process, whose end is seen behind the end of its output
+}
 
 // conn is the raw connection to a program under test, on which the probe plays one side. It has a reading and a writing
 // goroutine; close waits for both, and for the handlers.
 type conn struct {
-	target *Target
-	side   conformance.Side // the side that the probe plays
-	limits *limits
+	link
+	side   conformance.Side      // the side that the probe plays
 	handle func(*conn, *message) // serves a request or a notification of the program, in its own goroutine
 	seen   func(*message)        // is called for each message while the lock is held
 
@@ -121,20 +68,10 @@ type outgoing struct {
 	end  bool // the end of the input
 }
 
-// finding is a finding of the judge or of a scenario, with the message that it is about.
-type finding struct {
-	conformance.Finding
-	excerpt string
-	// doubt is set if a fault is likely but a correct program could behave the same.
-	doubt bool
-	late  bool // an answer did not arrive in time
-	slow  bool // it arrived when the scenario was played again, alone and with more time
-}
-
-func newConn(target *Target, side conformance.Side, l *limits, handle func(*conn, *message),
-	seen func(*message)) *conn {
+// newConn starts a connection on which the probe plays one side.
+func newConn(l link, side conformance.Side, handle func(*conn, *message), seen func(*message)) *conn {
 	c := &conn{
-		target: target, side: side, limits: l, handle: handle, seen: seen,
+		link: l, side: side, handle: handle, seen: seen,
 		changed: make(chan struct{}), judge: conformance.NewJudge(nil, nil),
 		asked: map[string]*message{}, odd: map[string]bool{}, answers: map[string][]*message{}, requests: map[string]string{},
 	}
@@ -174,7 +111,7 @@ func (c *conn) read() {
 			c.mu.Lock()
 		}
 		c.mu.Unlock()
-		line, err := c.target.Stream.Read()
+		line, err := c.stream.Read()
 		if long, ok := errors.AsType[*rpc.TooLongError](err); ok {
 			c.mu.Lock()
 			c.number++
@@ -290,7 +227,7 @@ func (c *conn) keepFinding(f conformance.Finding, line string, atEnd bool) {
 		return // the end of the input, which the judge does not see, cancels a turn
 	}
 	r, known := requirement(f.Rule)
-	c.add(finding{Finding: f, excerpt: clip(line), doubt: known && f.Level == conformance.Advice &&
+	c.add(finding{Finding: f, Excerpt: clip(line), Doubt: known && f.Level == conformance.Advice &&
 		r.Level < conformance.Advice})
 }
 
@@ -314,13 +251,6 @@ func (c *conn) add(f finding) {
 	}
 }
 
-func arrow(d conformance.Direction) string {
-	if d == conformance.ToAgent {
-		return "->"
-	}
-	return "<-"
-}
-
 // note adds a line to the transcript. The lock is held.
 func (c *conn) note(format string, args ...any) {
 	if len(c.log) == maxLog {
@@ -329,49 +259,6 @@ func (c *conn) note(format string, args ...any) {
 		c.left++
 	}
 	c.log = append(c.log, clip(fmt.Sprintf(format, args...)))
-}
-
-// clip truncates a text to the maximum length in a transcript, on one line.
-func clip(s string) string {
-	if len(s) > maxLogLine {
-		s = s[:maxLogLine] + "…"
-	}
-	return strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f {
-			return ' '
-		}
-		return r
-	}, strings.ToValidUTF8(s, "\uFFFD"))
-}
-
-// parse parses a line.
-func parse(line []byte) *message {
-	var e struct {
-		JSONRPC string          `json:"jsonrpc"`
-		ID      json.RawMessage `json:"id"`
-		Method  *string         `json:"method"`
-		Params  json.RawMessage `json:"params"`
-		Result  json.RawMessage `json:"result"`
-		Error   json.RawMessage `json:"error"`
-	}
-	m := &message{}
-	if json.Unmarshal(line, &e) != nil {
-		return m
-	}
-	if e.ID != nil {
-		m.id = string(e.ID)
-	}
-	switch {
-	case e.Method != nil && e.ID != nil:
-		m.kind, m.method, m.params = conformance.Request, *e.Method, e.Params
-	case e.Method != nil:
-		m.kind, m.method, m.params = conformance.Notification, *e.Method, e.Params
-	case e.Error != nil && string(e.Error) != "null":
-		m.kind, m.params = conformance.ErrorReply, e.Error
-	case e.ID != nil && e.Result != nil:
-		m.kind, m.params = conformance.Response, e.Result
-	}
-	return m
 }
 
 func (c *conn) write() {
@@ -391,20 +278,20 @@ func (c *conn) write() {
 		c.queue = c.queue[1:]
 		c.mu.Unlock()
 		var err error
-		switch fast, ok := c.target.Stream.(rpc.FastStream); {
+		switch fast, ok := c.stream.(rpc.FastStream); {
 		case out.end:
-			if half, ok := c.target.Stream.(rpc.HalfCloser); ok {
+			if half, ok := c.stream.(rpc.HalfCloser); ok {
 				err = half.CloseWrite()
 			} else {
-				err = c.target.Stream.Close()
+				err = c.stream.Close()
 			}
-		case !out.line && c.target.Raw == nil:
+		case !out.line && c.raw == nil:
 		case !out.line:
-			err = c.target.Raw(out.text)
+			err = c.raw(out.text)
 		case ok:
 			err = fast.WriteLines(out.text)
 		default:
-			err = c.target.Stream.Write(bytes.TrimSuffix(out.text, []byte("\n")))
+			err = c.stream.Write(bytes.TrimSuffix(out.text, []byte("\n")))
 		}
 		c.mu.Lock()
 		if err != nil && !c.shut {
@@ -486,15 +373,6 @@ func (c *conn) ask(method, params, id string) string {
 // anID matches a text that looks like an id.
 var anID = regexp.MustCompile(`"id" *: *("[^"]*"|-?[0-9]+)`)
 
-// canonical returns the canonical form of an id, because a string can be written in many ways.
-func canonical(id string) string {
-	var text string
-	if !strings.HasPrefix(id, `"`) || json.Unmarshal([]byte(id), &text) != nil {
-		return id
-	}
-	return quote(text)
-}
-
 // notify sends a notification.
 func (c *conn) notify(method, params string) {
 	c.line(appendMessage("", method, params))
@@ -526,6 +404,85 @@ func (c *conn) answer(request *message, outcome, text string) {
 		text = `,"` + outcome + `":` + text
 	}
 	c.put([]byte(`{"jsonrpc":"2.0","id":` + request.id + text + `}`))
+}
+
+// after returns the messages of both sides that are kept and came after another one. The lock is held.
+func (c *conn) after(number int) []*message {
+	i, _ := slices.BinarySearchFunc(c.kept, number+1, func(m *message, number int) int { return m.number - number })
+	return c.kept[i:]
+}
+
+// since is after without the lock.
+func (c *conn) since(number int) []*message {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.after(number))
+}
+
+// isTheirs reports whether the program has sent a message.
+func (c *conn) isTheirs(m *message) bool { return m.direction == c.fromPeer() }
+
+// lastNumber returns the number of the last message.
+func (c *conn) lastNumber() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.number
+}
+
+// ending returns the error that has ended the program's output, or nil.
+func (c *conn) ending() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.ended
+}
+
+// hasEnded reports whether the program has ended its output.
+func (c *conn) hasEnded() bool { return c.ending() != nil }
+
+// hasSpoken reports whether the program has sent something.
+func (c *conn) hasSpoken() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.heard
+}
+
+// locked calls a function with the lock held.
+func (c *conn) locked(f func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	f()
+}
+
+// hasMore reports whether a message came after another one. The lock is held.
+func (c *conn) hasMore(number int) bool { return c.number != number }
+
+// answerOf returns the first answer to a request, or nil. The lock is held.
+func (c *conn) answerOf(id string) *message {
+	if answers := c.answers[id]; len(answers) > 0 {
+		return answers[0]
+	}
+	return nil
+}
+
+// hasAnswer reports whether a request is answered.
+func (c *conn) hasAnswer(id string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.answerOf(id) != nil
+}
+
+// remark adds a line to the transcript.
+func (c *conn) remark(format string, args ...any) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.note(format, args...)
+}
+
+// wake wakes all waiting goroutines.
+func (c *conn) wake() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.wakeAll()
 }
 
 // wait waits until done returns true, and reports whether that was within the time limit. It calls done with the lock
@@ -563,7 +520,7 @@ func (c *conn) quiet(ctx context.Context, silence time.Duration) {
 }
 
 // close ends the program step by step, and the connection. It reports whether the program ended when its input ended.
-func (c *conn) close() (byItself bool) {
+func (c *conn) close(limit time.Duration) (byItself bool) {
 	c.mu.Lock()
 	by := c.side
 	if c.ended != nil {
@@ -572,15 +529,13 @@ func (c *conn) close() (byItself bool) {
 	c.mu.Unlock()
 	c.endInput()
 	c.pause(false)
-	byItself = c.exits(c.limits.rung)
+	byItself = c.exits(limit)
 	c.mu.Lock()
 	c.closed, c.shut = true, true
 	c.wakeAll()
 	c.mu.Unlock()
-	if err := c.target.Stream.Close(); err != nil {
-		c.mu.Lock()
-		c.note("   closing: %v", err)
-		c.mu.Unlock()
+	if err := c.stream.Close(); err != nil {
+		c.remark("   closing: %v", err)
 	}
 	c.work.Wait()
 	c.handlers.Wait()
@@ -603,7 +558,7 @@ func (c *conn) exits(limit time.Duration) bool {
 		ended, changed := c.ended, c.changed
 		c.mu.Unlock()
 		if ended != nil {
-			return !c.target.Process || c.exitsBehind(ended, began.Add(limit))
+			return !c.process || c.exitsBehind(ended, began.Add(limit))
 		}
 		select {
 		case <-changed:
@@ -623,15 +578,18 @@ func (c *conn) exitsBehind(ended error, deadline time.Time) bool {
 		if time.Now().After(deadline) {
 			return false
 		}
-		_, ended = c.target.Stream.Read()
+		_, ended = c.stream.Read()
 	}
 }
 
-// transcript returns the bounded transcript.
-func (c *conn) transcript() []string {
-	lines := slices.Clone(c.log)
+// take returns the findings and the bounded transcript since the last call.
+func (c *conn) take() (found []finding, lines []string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	found, lines = c.findings, c.log
 	if c.left > 0 {
 		lines = slices.Insert(lines, maxLog/4, fmt.Sprintf("   … %d lines", c.left))
 	}
-	return lines
+	c.findings, c.log, c.left = nil, nil, 0
+	return found, lines
 }

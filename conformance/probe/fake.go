@@ -84,6 +84,18 @@ func (f *fakeAgent) serve(c *conn, m *message) {
 	c.wake()
 }
 
+// take returns the first prompt that no scenario has taken yet, or nil.
+func (f *fakeAgent) take() *message {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if len(f.prompts) == 0 {
+		return nil
+	}
+	m := f.prompts[0]
+	f.prompts = f.prompts[1:]
+	return m
+}
+
 // failure is the JSON text of an error.
 func failure(code int, text string) (outcome, body string) {
 	return "error", fmt.Sprintf(`{"code":%d,"message":%s}`, code, quote(text))
@@ -140,7 +152,7 @@ func (f *fakeAgent) usual(m *message) (outcome, text string) {
 		return f.setOption(s, m)
 	case "session/prompt":
 		if f.free {
-			return "result", `{"stopReason":"end_turn"}`
+			return "result", endOfTurn
 		}
 		f.prompts = append(f.prompts, m)
 		close(f.prompted)
@@ -237,3 +249,21 @@ func (f *fakeAgent) setOption(s *fakeSession, m *message) (outcome, text string)
 	s.options = all
 	return "result", `{"configOptions":` + string(all) + `}`
 }
+
+// sessionIDs returns the ids of the sessions.
+func (f *fakeAgent) sessionIDs() []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var ids []string
+	for _, s := range f.sessions {
+		ids = append(ids, s.id)
+	}
+	return ids
+}
+
+// full is an agent with everything that clients can use.
+var full = persona{name: "full", capabilities: allAgentCapabilities, modes: fakeModes, options: fakeOptions,
+	methods: fakeMethods}
+
+// endOfTurn is the result of a prompt whose turn has ended by itself.
+const endOfTurn = `{"stopReason":"end_turn"}`

@@ -23,22 +23,19 @@ func (p *play) observe(m *message) {
 			if strings.HasPrefix(m.method, "_") {
 				add("extension")
 			}
-			if isSet(m.params, "_meta") {
-				add("meta")
-			}
 		}
 	case m.kind == conformance.Response && theirs:
 		add("result "+m.method, "message", "answer")
 		about.result(p, m, add)
-		if isSet(m.params, "_meta") {
-			add("meta")
-		}
 	case m.kind == conformance.ErrorReply && theirs:
 		add("error "+m.method, "error", "message", "answer")
 	case m.kind == conformance.Response:
 		add("answered " + m.method)
 	case m.kind == conformance.ErrorReply:
 		add("refused " + m.method)
+	}
+	if theirs && m.kind != conformance.ErrorReply && isSet(m.params, "_meta") {
+		add("meta")
 	}
 	p.trait(traits...)
 }
@@ -47,44 +44,7 @@ func (p *play) observe(m *message) {
 func (p *play) observeRequest(m *message, add func(...string)) {
 	switch m.method {
 	case "session/update":
-		kind := m.text("update", "sessionUpdate")
-		add("update " + kind)
-		update := member(m.params, "update")
-		switch kind {
-		case "state_update":
-			if len(p.states) < maxKept {
-				p.states = append(p.states, m)
-			}
-		case "available_commands_update":
-			p.client.mu.Lock()
-			commands := []string{""}
-			for _, command := range elements(member(update, "availableCommands")) {
-				var name string
-				if json.Unmarshal(member(command, "name"), &name) == nil {
-					commands = append(commands, name)
-				}
-			}
-			p.client.commands[m.text("sessionId")] = commands
-			p.client.mu.Unlock()
-		case "tool_call", "tool_call_update":
-			if status := m.text("update", "status"); status != "" {
-				add("status " + status)
-			}
-			p.observeCall(update, add)
-		case "agent_message_chunk", "user_message_chunk", "agent_thought_chunk":
-			if isSet(update, "messageId") {
-				add("messageId")
-			}
-			if kind := m.text("update", "content", "type"); kind != "" && kind != "text" {
-				add("content " + kind)
-			}
-		case "session_info_update":
-			if isSet(update, "updatedAt") {
-				add("updatedAt")
-			}
-		case "config_option_update":
-			p.observeOptions(member(update, "configOptions"), add)
-		}
+		p.observeUpdate(m, member(m.params, "update"), add)
 	case "session/request_permission":
 		p.observeCall(member(m.params, "toolCall"), add)
 	case "elicitation/create":
@@ -98,34 +58,69 @@ func (p *play) observeRequest(m *message, add func(...string)) {
 	}
 }
 
+// observeUpdate records the traits of an update of a session.
+func (p *play) observeUpdate(m *message, update json.RawMessage, add func(...string)) {
+	kind := textOf(update, "sessionUpdate")
+	add("update " + kind)
+	switch kind {
+	case "state_update":
+		if len(p.states) < maxKept {
+			p.states = append(p.states, m)
+		}
+	case "available_commands_update":
+		commands := []string{""}
+		for _, command := range elements(member(update, "availableCommands")) {
+			commands = append(commands, textOf(command, "name"))
+		}
+		p.client.mu.Lock()
+		p.client.commands[m.text("sessionId")] = commands
+		p.client.mu.Unlock()
+	case "tool_call", "tool_call_update":
+		if status := textOf(update, "status"); status != "" {
+			add("status " + status)
+		}
+		p.observeCall(update, add)
+	case "agent_message_chunk", "user_message_chunk", "agent_thought_chunk":
+		addIf(update, "messageId", add)
+		if kind := textOf(update, "content", "type"); kind != "" && kind != "text" {
+			add("content " + kind)
+		}
+	case "session_info_update":
+		addIf(update, "updatedAt", add)
+	case "config_option_update":
+		p.observeOptions(update, add)
+	}
+}
+
+// addIf records the trait of a member that is set.
+func addIf(value json.RawMessage, name string, add func(...string)) {
+	if isSet(value, name) {
+		add(name)
+	}
+}
+
 // observeCall records the traits of a tool call.
 func (p *play) observeCall(call json.RawMessage, add func(...string)) {
 	for _, location := range elements(member(call, "locations")) {
 		add("path", "location")
-		if isSet(location, "line") {
-			add("line")
-		}
+		addIf(location, "line", add)
 	}
 	for _, content := range elements(member(call, "content")) {
-		var kind string
-		if json.Unmarshal(member(content, "type"), &kind) == nil {
-			add("content " + kind)
-		}
+		kind := textOf(content, "type")
+		add("content " + kind)
 		if kind == "diff" {
 			add("path")
 		}
 	}
 }
 
-func (p *play) observeOptions(options json.RawMessage, add func(...string)) {
-	for _, option := range elements(options) {
-		var kind string
-		if json.Unmarshal(member(option, "type"), &kind) == nil {
+// observeOptions records the traits of the options of an answer or an update.
+func (p *play) observeOptions(value json.RawMessage, add func(...string)) {
+	for _, option := range elements(member(value, "configOptions")) {
+		if kind := textOf(option, "type"); kind != "" {
 			add("options", "option "+kind)
 		}
-		if isSet(option, "category") {
-			add("category")
-		}
+		addIf(option, "category", add)
 	}
 }
 
@@ -137,18 +132,14 @@ func (p *play) observeResult(m *message, add func(...string)) {
 			add("auth methods")
 		}
 	case "session/new", "session/load", "session/resume":
-		if isSet(m.params, "modes") {
-			add("modes")
-		}
-		p.observeOptions(member(m.params, "configOptions"), add)
+		addIf(m.params, "modes", add)
+		p.observeOptions(m.params, add)
 	case "session/set_config_option":
-		p.observeOptions(member(m.params, "configOptions"), add)
+		p.observeOptions(m.params, add)
 	case "session/list":
 		for _, listed := range elements(member(m.params, "sessions")) {
 			add("path", "listed")
-			if isSet(listed, "updatedAt") {
-				add("updatedAt")
-			}
+			addIf(listed, "updatedAt", add)
 		}
 	case "session/prompt":
 		if reason := m.text("stopReason"); reason != "" {
@@ -160,7 +151,7 @@ func (p *play) observeResult(m *message, add func(...string)) {
 // observeClientRequest records the traits of a request or notification of the client.
 func (p *play) observeClientRequest(m *message, add func(...string)) {
 	if m.kind == conformance.Request && m.method == "initialize" {
-		p.init, p.itself = m, m.params
+		p.init, p.Itself = m, m.params
 	}
 	if isSet(m.params, "cwd") {
 		add("cwd", "path")
@@ -170,16 +161,12 @@ func (p *play) observeClientRequest(m *message, add func(...string)) {
 	}
 	for _, s := range elements(member(m.params, "mcpServers")) {
 		add("mcp")
-		var kind string
-		if json.Unmarshal(member(s, "type"), &kind) != nil || kind == "stdio" {
+		if kind := textOf(s, "type"); kind == "" || kind == "stdio" {
 			add("mcp stdio", "path")
 		}
 	}
 	for _, block := range elements(member(m.params, "prompt")) {
-		var kind string
-		if json.Unmarshal(member(block, "type"), &kind) == nil {
-			add("content " + kind)
-		}
+		add("content " + textOf(block, "type"))
 	}
 }
 

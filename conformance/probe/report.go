@@ -103,11 +103,9 @@ type Outcome struct {
 	Transcript []string `json:"transcript,omitempty"`
 	Stderr     string   `json:"stderr,omitempty"`
 
-	ran, traits, granted map[string]bool
-	findings             []finding
-	itself               json.RawMessage // the program's part of initialize
-	cut                  bool            // it was not finished for lack of time
-	slow                 []string        // the answers that needed more time
+	seen evidence
+	cut  bool     // it was not finished for lack of time
+	slow []string // the answers that needed more time
 }
 
 // Summary has the counts of a report.
@@ -156,11 +154,11 @@ func (r *Report) makeRows(o *Options, runs [][]*Outcome) {
 	for _, outcomes := range runs {
 		for _, out := range outcomes {
 			r.Scenarios = append(r.Scenarios, out)
-			if out.itself != nil && r.Capabilities == nil {
-				r.Info, r.Capabilities = member(out.itself, o.subject.info), member(out.itself, o.subject.capabilities)
+			if out.seen.Itself != nil && r.Capabilities == nil {
+				r.Info, r.Capabilities = member(out.seen.Itself, o.subject.info), member(out.seen.Itself, o.subject.capabilities)
 			}
-			r.Version2 = r.Version2 || out.traits[version2]
-			r.OnlyVersion2 = r.OnlyVersion2 || out.traits[onlyVersion2]
+			r.Version2 = r.Version2 || out.seen.Traits[version2]
+			r.OnlyVersion2 = r.OnlyVersion2 || out.seen.Traits[onlyVersion2]
 		}
 	}
 	for _, req := range conformance.Requirements() {
@@ -264,18 +262,18 @@ func (r *Report) row(about *subject, req conformance.Requirement, outcomes []*Ou
 	traits := map[string]bool{}
 	granted := map[string]bool{}
 	for _, out := range outcomes {
-		exercised := out.ran[req.ID]
-		for trait := range out.traits {
+		exercised := out.seen.Ran[req.ID]
+		for trait := range out.seen.Traits {
 			traits[trait] = true
 			exercised = exercised || slices.Contains(x.on, trait)
 		}
 		if exercised {
 			row.Exercised = append(row.Exercised, out.Name)
-			for name := range out.granted {
+			for name := range out.seen.Granted {
 				granted[name] = true
 			}
 		}
-		for _, f := range out.findings {
+		for _, f := range out.seen.Findings {
 			if f.Rule == req.ID {
 				row.Failures = append(row.Failures, out.failure(f))
 			}
@@ -374,8 +372,8 @@ func (about *subject) whyNot(id, need string, outcomes []*Outcome) string {
 // broke names the MUSTs that a scenario found broken. It returns "" if there are none.
 func (o *Outcome) broke() string {
 	var ids []string
-	for _, f := range o.findings {
-		if f.Level <= conformance.MustNot && !f.doubt && !slices.Contains(ids, f.Rule) {
+	for _, f := range o.seen.Findings {
+		if f.Level <= conformance.MustNot && !f.Doubt && !slices.Contains(ids, f.Rule) {
 			ids = append(ids, f.Rule)
 		}
 	}
@@ -399,7 +397,7 @@ func (r *Report) has(need string, traits map[string]bool) bool {
 func (o *Outcome) failure(f finding) Failure {
 	shown := Failure{
 		Scenario: o.Name, Level: f.Level.String(), level: f.Level, Method: f.Method, Pointer: f.Pointer, Message: f.Message,
-		Number: f.Number, Excerpt: f.excerpt, Doubtful: f.doubt, Slow: f.slow,
+		Number: f.Number, Excerpt: f.Excerpt, Doubtful: f.Doubt, Slow: f.slow,
 	}
 	if f.Definition != "" {
 		shown.Message += " (" + f.Definition + ")"

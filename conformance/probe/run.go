@@ -72,25 +72,30 @@ type subject struct {
 	request, result func(p *play, m *message, add func(...string))
 }
 
-// Agent probes an agent.
-func Agent(ctx context.Context, launch Launch, options *Options) (*Report, error) {
-	about := &agents
+// applies reports whether a requirement binds the program, and why not.
+func (about *subject) applies(r conformance.Requirement) (why string) {
+	_, listed := about.rows[r.ID]
 	switch {
-	case options == nil || options.Protocol == 0 || options.Protocol == 1:
-	case options.Protocol == 2:
-		about = &drafts
-	default:
-		return nil, fmt.Errorf("version %d of the protocol cannot be probed", options.Protocol)
+	case listed:
+		return ""
+	case about.version == 2:
+		return "not of version 2, or not played in it"
+	case r.Page == "version-2":
+		return "of version 2, which is probed apart"
+	case r.Side == conformance.Client && about.side == conformance.Agent, about.side == conformance.Agent &&
+		slices.Contains(onlyAtClients, r.ID):
+		return "binds clients"
+	case about.side == conformance.Client && (r.Side == conformance.Agent || slices.Contains(onlyAtAgents, r.ID)):
+		return "binds agents"
 	}
-	return run(ctx, launch, options, about)
+	return ""
 }
 
-// agents is the subject of [Agent].
-var agents = subject{
-	side: conformance.Agent, word: "agent", capabilities: "agentCapabilities", info: "agentInfo",
-	rows: agentRows, scenarios: agentScenarios, script: func(p *play, s *Scenario) { s.run(p) },
-	request: (*play).observeRequest, result: (*play).observeResult,
-}
+// onlyAtClients are requirements of both sides that show at clients alone.
+var onlyAtClients = []string{"AUT-4"}
+
+// onlyAtAgents are requirements of both sides that show at agents alone.
+var onlyAtAgents = []string{"OVW-2"}
 
 // run plays the scenarios for a subject.
 func run(ctx context.Context, launch Launch, options *Options, about *subject) (*Report, error) {
@@ -288,33 +293,48 @@ func (o *Options) playAgain(ctx context.Context, launch Launch, s *Scenario, run
 	return stuck
 }
 
+// startScenario is the first one. What the program advertises in it decides which others are played.
+const startScenario = "start"
+
+// Traits of an agent that speaks version 2, of one that does not speak version 1, and of one that does not speak version
+// 2 although that is probed.
+const (
+	version2     = "version 2"
+	onlyVersion2 = "version 2 alone"
+	noVersion1   = "the agent does not speak version 1"
+	otherVersion = "no version 2"
+	noVersion2   = "the agent does not speak version 2"
+)
+
+// staysThere is the trait of a client that does not end with its turns.
+const staysThere = "stays"
+
 var errScenarioTime = errors.New("the time limit of the scenario was reached")
 
 // outOfTime reports whether a scenario might have had another result with more time.
 func (out *Outcome) outOfTime() bool {
-	return out.cut || slices.ContainsFunc(out.findings, func(f finding) bool { return f.late })
+	return out.cut || slices.ContainsFunc(out.seen.Findings, func(f finding) bool { return f.late })
 }
 
 // merge adds the findings of an earlier run of the same scenario, which had less time.
 func (out *Outcome) merge(before *Outcome) {
-	for _, f := range before.findings {
+	for _, f := range before.seen.Findings {
 		switch {
-		case slices.ContainsFunc(out.findings, func(g finding) bool { return g.Rule == f.Rule }):
+		case slices.ContainsFunc(out.seen.Findings, func(g finding) bool { return g.Rule == f.Rule }):
 			continue // in the same way, or a clearer one
 		case f.late && len(out.slow) == 0:
-			delete(before.ran, f.Rule)
+			delete(before.seen.Ran, f.Rule)
 			continue // alone, it was in time, or the scenario did not reach it
 		case f.late:
 			f.late, f.slow = false, true
 			f.Message += "; alone, " + strings.Join(out.slow, ", ")
 		}
-		out.findings = append(out.findings, f)
+		out.seen.Findings = append(out.seen.Findings, f)
 	}
 	if out.cut {
-		for _, seen := range []struct{ now, before map[string]bool }{{out.ran, before.ran}, {out.traits, before.traits},
-			{out.granted, before.granted}} {
-			maps.Copy(seen.now, seen.before)
-		}
+		maps.Copy(out.seen.Ran, before.seen.Ran)
+		maps.Copy(out.seen.Traits, before.seen.Traits)
+		maps.Copy(out.seen.Granted, before.seen.Granted)
 	}
 	out.Time += before.Time
 	out.Seconds = out.Time.Seconds()
@@ -358,7 +378,7 @@ func (o *Options) play(ctx context.Context, launch Launch, s *Scenario, run int,
 	p := o.newPlay(ctx, launch, s.Name, dir)
 	p.limits.grace = grace
 	if first != nil {
-		p.commands, p.stays = first.traits["update available_commands_update"], first.traits[staysThere]
+		p.commands, p.stays = first.seen.Traits["update available_commands_update"], first.seen.Traits[staysThere]
 	}
 	p.script(s)
 	out.Time = time.Since(began)
@@ -368,9 +388,9 @@ func (o *Options) play(ctx context.Context, launch Launch, s *Scenario, run int,
 	}
 	out.cut, out.slow = p.cut, p.slow
 	if p.cut {
-		p.ran = map[string]bool{} // a requirement is marked before the message that shows whether it is met
+		p.Ran = map[string]bool{} // a requirement is marked before the message that shows whether it is met
 	}
-	out.take(s, p, p.findings, p.log)
+	out.take(s, p, p.Findings, p.log)
 	return out
 }
 
@@ -403,34 +423,34 @@ func Home(dir string) string {
 func (o *Options) newPlay(ctx context.Context, launch Launch, name, dir string) *play {
 	return &play{
 		ctx: ctx, options: o, launch: launch, name: name, dir: dir,
-		limits: limits{answer: o.Answer, quiet: o.Quiet, rung: o.Rung},
-		traits: map[string]bool{}, granted: map[string]bool{}, ran: map[string]bool{},
+		limits:   limits{answer: o.Answer, quiet: o.Quiet, rung: o.Rung},
+		evidence: newEvidence(),
 	}
 }
 
 // rulesOut returns the reason why a scenario is not played after the outcome of the first one. What fails in the first
 // one fails in all, and as slowly each time.
 func (about *subject) rulesOut(first *Outcome, s *Scenario) string {
-	if first.traits[onlyVersion2] {
+	if first.seen.Traits[onlyVersion2] {
 		if s.anyVersion {
 			return ""
 		}
 		return noVersion1
 	}
-	if first.traits[otherVersion] {
+	if first.seen.Traits[otherVersion] {
 		return noVersion2
 	}
 	if len(first.slow) > 0 {
 		return "the " + about.word + " was too slow: " + strings.Join(first.slow, ", ")
 	}
-	if first.itself == nil {
+	if first.seen.Itself == nil {
 		if about.side == conformance.Client {
 			return "the client did not send initialize"
 		}
 		return "the agent did not answer initialize"
 	}
 	for _, need := range s.Needs {
-		if !about.advertises(first.itself, need) {
+		if !about.advertises(first.seen.Itself, need) {
 			return "the " + about.word + " does not advertise " + need
 		}
 	}
@@ -442,9 +462,9 @@ func (about *subject) rulesOut(first *Outcome, s *Scenario) string {
 		return ""
 	case first.Skipped != "":
 		return first.Skipped
-	case !first.traits["result session/new"]:
+	case !first.seen.Traits["result session/new"]:
 		return "the agent did not create a session"
-	case len(s.Prompts) > 0 && !first.traits["turn"]:
+	case len(s.Prompts) > 0 && !first.seen.Traits["turn"]:
 		return "the agent did not end a turn without an error"
 	}
 	return ""
@@ -465,3 +485,61 @@ func (p *play) script(s *Scenario) {
 	}()
 	p.options.subject.script(p, s)
 }
+
+// missing returns the reason why a client's scenario is not played after the outcome of the first one.
+func (first *Outcome) missing(s *Scenario) string {
+	switch {
+	case s.bare:
+		return ""
+	case !first.seen.Traits["-> session/new"]:
+		return "the client created no session"
+	case !first.seen.Traits["prompted"]:
+		return "the client sent no prompt"
+	}
+	return ""
+}
+
+// take keeps the result of a scenario.
+func (out *Outcome) take(s *Scenario, p *play, found []finding, log []string) {
+	out.seen = p.evidence
+	out.seen.Findings = slices.DeleteFunc(found, func(f finding) bool { return slices.Contains(s.ignore, f.Rule) })
+	out.fail()
+	if len(out.seen.Findings) > 0 {
+		out.Transcript, out.Stderr = log, p.stderr
+	}
+}
+
+// fail lists the requirements of the findings.
+func (out *Outcome) fail() {
+	out.Failed = nil
+	for _, f := range out.seen.Findings {
+		if !slices.Contains(out.Failed, f.Rule) {
+			out.Failed = append(out.Failed, f.Rule)
+		}
+	}
+	slices.Sort(out.Failed)
+}
+
+// DefaultPrompts has a prompt of each kind that scenarios need, in words that any agent understands.
+var DefaultPrompts = map[string]string{
+	"text":       "Reply with the single word OK. Use no tools.",
+	"long":       "Write a very long story of at least five thousand words. Use no tools.",
+	"read":       "Please read the file notes.txt in the working directory, and tell me what is in it.",
+	"missing":    "Please read the file no-such-file.txt in the working directory, and tell me what is in it.",
+	"edit":       "Please edit the file demo.txt in the working directory: append the line \"The probe was here.\"",
+	"terminal":   "Please run the command `echo acp-probe` and tell me what it prints.",
+	"wait":       "Please run the command `sleep 30`, and tell me when it has ended.",
+	"permission": "Please delete the file old.txt in the working directory. Ask for my permission first.",
+	"plan":       "Please make a plan of three steps, and follow it: read the file notes.txt, and tell me what is in it.",
+	"think":      "Please think step by step: which is larger, 9.9 or 9.11?",
+	"refusal":    "Please refuse to answer this prompt.",
+	"form":       "Please ask me for my name with a form.",
+	"link":       "Please ask me to open a link to https://example.com/ in my browser.",
+	"mode":       "Please switch your mode.",
+	"notice":     "Please send me a notice.",
+	"compact":    "Please compact the context of this conversation.",
+	"mcp":        "Please list the tools of the MCP servers of this session.",
+}
+
+// PromptKinds lists the kinds of prompts in alphabetical order.
+func PromptKinds() []string { return slices.Sorted(maps.Keys(DefaultPrompts)) }

@@ -11,8 +11,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/acpgo/sdk/conformance"
 )
 
 // Serve plays an agent to a client that a person operates. Each prompt of the person begins the next scenario; if the
@@ -46,7 +44,7 @@ func Serve(ctx context.Context, target *Target, options *Options, done map[strin
 	p := o.newPlay(ctx, func(context.Context, string) (*Target, error) { return target, nil }, "", dir)
 	target.User, target.person = p.person, true
 	var failed error
-	p.script(&Scenario{persona: batch[0].persona, run: func(p *play) {
+	p.script(&Scenario{persona: batch[0].persona, steps: []step{func(p *play) {
 		for i := range batch {
 			out, over := p.serveOne(&batch[i], len(all)-i)
 			if failed = errors.Join(failed, ended(out)); over || failed != nil {
@@ -56,8 +54,8 @@ func Serve(ctx context.Context, target *Target, options *Options, done map[strin
 		p.fake.mu.Lock()
 		p.fake.free = true
 		p.fake.mu.Unlock()
-		p.wait(p.ctx, o.ScenarioTime, func() bool { return p.ended != nil })
-	}})
+		p.ends(o.ScenarioTime)
+	}}})
 	return failed
 }
 
@@ -76,7 +74,7 @@ func (p *play) person(a Action) <-chan struct{} {
 	p.fake.mu.Lock()
 	done := p.fake.prompted // at the latest when they send the next prompt
 	p.fake.mu.Unlock()
-	session := p.latest
+	session := p.session
 	if session == "" || text == "" {
 		return done // a prompt needs no explanation
 	}
@@ -100,69 +98,35 @@ func (p *play) serveOne(s *Scenario, left int) (out *Outcome, over bool) {
 				}
 			}
 		}()
-		s.run(p)
+		s.play(p)
 	}()
-	p.conn.mu.Lock()
-	found, log := p.conn.findings, p.conn.transcript()
-	p.conn.findings, p.conn.log, p.conn.left = nil, nil, 0
-	over = p.ended != nil
-	p.conn.mu.Unlock()
+	found, log := p.conn.take()
+	over = p.hasEnded()
 	p.tmu.Lock()
 	defer p.tmu.Unlock()
 	if over {
 		// The person has left, so missing messages prove nothing.
-		p.findings, p.ran = nil, map[string]bool{}
+		p.Findings, p.Ran = nil, map[string]bool{}
 		p.skipped = cmp.Or(p.skipped, "the client ended during it")
 	}
 	out = &Outcome{Name: s.Name, Text: s.Text, Run: 1, Skipped: p.skipped, Time: time.Since(began)}
 	out.Seconds = out.Time.Seconds()
-	out.take(s, p, append(p.findings, found...), log)
-	p.findings, p.ran, p.traits, p.granted = nil, map[string]bool{}, map[string]bool{}, map[string]bool{}
+	out.take(s, p, append(p.Findings, found...), log)
+	itself := p.Itself
+	p.evidence = newEvidence()
+	p.Itself = itself // the connection is still the same
 	return out, over || p.ctx.Err() != nil
-}
-
-// take keeps the result of a scenario.
-func (out *Outcome) take(s *Scenario, p *play, found []finding, log []string) {
-	out.itself, out.ran, out.traits, out.granted = p.itself, p.ran, p.traits, p.granted
-	out.findings = slices.DeleteFunc(found, func(f finding) bool { return slices.Contains(s.ignore, f.Rule) })
-	out.fail()
-	if len(out.findings) > 0 {
-		out.Transcript, out.Stderr = log, p.stderr
-	}
-}
-
-// fail lists the requirements of the findings.
-func (out *Outcome) fail() {
-	out.Failed = nil
-	for _, f := range out.findings {
-		if !slices.Contains(out.Failed, f.Rule) {
-			out.Failed = append(out.Failed, f.Rule)
-		}
-	}
-	slices.Sort(out.Failed)
 }
 
 // savedOutcome is an outcome in a file.
 type savedOutcome struct {
 	*Outcome
-	Ran, Traits, Granted map[string]bool
-	Findings             []savedFinding  `json:",omitempty"`
-	Itself               json.RawMessage `json:",omitempty"`
-}
-
-type savedFinding struct {
-	Finding conformance.Finding
-	Excerpt string
-	Doubt   bool `json:",omitempty"`
+	evidence
 }
 
 // WriteOutcome writes an outcome as a line for [ReadOutcomes].
 func WriteOutcome(w io.Writer, out *Outcome) error {
-	saved := savedOutcome{Outcome: out, Ran: out.ran, Traits: out.traits, Granted: out.granted, Itself: out.itself}
-	for _, f := range out.findings {
-		saved.Findings = append(saved.Findings, savedFinding{f.Finding, f.excerpt, f.doubt})
-	}
-	line, err := json.Marshal(saved)
+	line, err := json.Marshal(savedOutcome{out, out.seen})
 	if err != nil {
 		return err
 	}
@@ -186,11 +150,8 @@ func ReadOutcomes(r io.Reader) ([]*Outcome, error) {
 		if out == nil || out.Name == "" {
 			return nil, fmt.Errorf("outcome %d has no scenario", number)
 		}
-		out.ran, out.traits, out.granted, out.itself = saved.Ran, saved.Traits, saved.Granted, saved.Itself
+		out.seen = saved.evidence
 		out.Time = time.Duration(out.Seconds * float64(time.Second))
-		for _, f := range saved.Findings {
-			out.findings = append(out.findings, finding{Finding: f.Finding, excerpt: f.Excerpt, doubt: f.Doubt})
-		}
 		i := slices.IndexFunc(all, func(other *Outcome) bool { return other.Name == out.Name })
 		switch {
 		case i < 0:
@@ -223,7 +184,7 @@ func ClientReport(outcomes []*Outcome, options *Options) (*Report, error) {
 	}
 	for _, out := range outcomes {
 		r.Seconds += out.Seconds
-		if name := strings.TrimSpace(string(member(out.itself, "clientInfo", "name"))); name != "" && o.Target == "" {
+		if name := strings.TrimSpace(string(member(out.seen.Itself, "clientInfo", "name"))); name != "" && o.Target == "" {
 			r.Target = cmp.Or(strings.Trim(name, `"`), r.Target)
 		}
 	}

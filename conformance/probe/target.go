@@ -34,6 +34,9 @@ type Target struct {
 	person bool // does what the user does, and needs time for it
 }
 
+// link is what a connection needs of a target.
+func (t *Target) link() link { return link{stream: t.Stream, raw: t.Raw, process: t.Process} }
+
 // Launch starts the program under test in the directory of a scenario. A program that keeps files in its home directory
 // should get the one that [Home] returns. The context limits only the start.
 type Launch func(ctx context.Context, dir string) (*Target, error)
@@ -49,3 +52,29 @@ func InMemory(connect func() rpc.Transport) Launch {
 		return &Target{Stream: stream}, nil
 	}
 }
+
+// Action is an action of a client's user.
+type Action string
+
+// The actions.
+const (
+	ActPrompt Action = "prompt" // send a prompt in the session, which is created first if necessary
+	ActCancel Action = "cancel" // cancel the turn
+	ActNew    Action = "new"    // create another session
+	ActList   Action = "list"   // list all sessions
+	ActLoad   Action = "load"   // load the session, with its history
+	ActResume Action = "resume" // resume it, without its history
+	ActClose  Action = "close"  // close it
+	ActDelete Action = "delete" // delete it
+	ActMode   Action = "mode"   // change its mode
+	ActOption Action = "option" // change an option of it to another of its values
+	ActToggle Action = "toggle" // switch an option of it on or off
+	ActLogout Action = "logout" // log out
+	ActAllow  Action = "allow"  // grant the requested permission, or accept the form or the link
+	ActReject Action = "reject" // refuse it
+	ActQuit   Action = "quit"   // end the client
+)
+
+// Actions lists all actions.
+var Actions = []Action{ActPrompt, ActCancel, ActNew, ActList, ActLoad, ActResume, ActClose, ActDelete, ActMode,
+	ActOption, ActToggle, ActLogout, ActAllow, ActReject, ActQuit}

@@ -1,0 +1,45 @@
+package probe
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/acpgo/sdk/conformance"
+)
+
+// Agent probes an agent.
+func Agent(ctx context.Context, launch Launch, options *Options) (*Report, error) {
+	about := &agents
+	switch {
+	case options == nil || options.Protocol == 0 || options.Protocol == 1:
+	case options.Protocol == 2:
+		about = &drafts
+	default:
+		return nil, fmt.Errorf("version %d of the protocol cannot be probed", options.Protocol)
+	}
+	return run(ctx, launch, options, about)
+}
+
+// agents is the subject of [Agent].
+var agents = subject{
+	side: conformance.Agent, word: "agent", capabilities: "agentCapabilities", info: "agentInfo",
+	rows: agentRows, scenarios: AgentScenarios, script: func(p *play, s *Scenario) { s.play(p) },
+	request: (*play).observeRequest, result: (*play).observeResult,
+}
+
+// AgentScenarios returns the scenarios for agents, in the order in which they are reported.
+func AgentScenarios() []Scenario {
+	return slices.Concat(startScenarios, wireScenarios, typeScenarios(), sessionScenarios, promptScenarios,
+		cancelScenarios)
+}
+
+// drafts is the subject of [Agent] for version 2.
+var drafts = subject{
+	side: conformance.Agent, word: "agent", capabilities: "capabilities", info: "info", version: 2,
+	rows: draftRows, scenarios: DraftScenarios, script: agents.script,
+	request: (*play).observeRequest, result: (*play).observeResult,
+}
+
+// DraftScenarios returns the scenarios for agents of version 2, in the order in which they are reported.
+func DraftScenarios() []Scenario { return draftScenarios }
