@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/acpgo/sdk/conformance"
+	"github.com/acpgo/sdk/conformance/internal/player"
 )
 
 var cancelScenarios = []Scenario{
@@ -48,7 +49,7 @@ var cancelScenarios = []Scenario{
 		Text:      "The agent runs a long command: if it kills the command after some time, it still releases the terminal.",
 		Exercises: []string{"PRM-5"}, Prompts: []string{"wait"}, quiet: true,
 		steps: []step{ready, begin("wait"), func(p *play) {
-			if p.wait(p.ctx, p.limits.quiet, func() bool { return p.isOver() || p.wasSent("terminal/kill") }) {
+			if p.Wait(p.ctx, p.limits.quiet, func() bool { return p.isOver() || p.wasSent("terminal/kill") }) {
 				p.endOf(p.promptID)
 				return
 			}
@@ -82,7 +83,8 @@ var cancelScenarios = []Scenario{
 			if p.isDone() {
 				panic(stop{})
 			}
-		}, cancelTurn, continues("ADD-1", "a cancellation after session/load"), // which shows the judge that the agent has read it
+		}, cancelTurn,
+			continues("ADD-1", "a cancellation after session/load"), // which shows the judge that the agent has read it
 			endsCancelled, afterCancel},
 	},
 	{
@@ -112,7 +114,7 @@ var cancelScenarios = []Scenario{
 			p.session = one
 			p.cancel()
 			p.cancelledEnd(ids[0])
-			if p.wait(p.ctx, p.limits.quiet/10, p.isOver) {
+			if p.Wait(p.ctx, p.limits.quiet/10, p.isOver) {
 				return // the judge knows whether it was cancelled for nothing
 			}
 			p.session = other
@@ -126,12 +128,12 @@ var cancelScenarios = []Scenario{
 			"or continues as if nothing had arrived.",
 		Exercises: []string{"CAN-1", "CAN-3", "CAN-4"}, Prompts: []string{"long"}, quiet: true,
 		steps: []step{ready, streaming(1), func(p *play) {
-			p.notify("$/cancel_request", `{"requestId":`+p.promptID+`}`)
+			p.Notify("$/cancel_request", `{"requestId":`+p.promptID+`}`)
 			p.silence(p.limits.quiet)
 			if !p.isDone() {
 				// It is optional: the agent does not support it, or is slow and answers it even now.
 				p.cancel()
-				if m := p.awaitTurn(p.promptID); m.code() != codeCancelled {
+				if m := p.awaitTurn(p.promptID); m.Code() != codeCancelled {
 					p.endCancelled()
 					return
 				}
@@ -139,8 +141,8 @@ var cancelScenarios = []Scenario{
 			m := p.await(p.promptID)
 			p.trait("request cancelled")
 			p.markExercised("CAN-3")
-			if m.kind == conformance.ErrorReply && m.code() != codeCancelled {
-				p.fail("CAN-1", "a cancelled request was answered with the error %d, want a result or the error -32800", m.code())
+			if m.Kind == conformance.ErrorReply && m.Code() != codeCancelled {
+				p.fail("CAN-1", "a cancelled request was answered with the error %d, want a result or the error -32800", m.Code())
 			}
 			p.promptAfterCancel()
 		}},
@@ -163,17 +165,17 @@ const manyUpdates = 200
 // stopsLongTurns cancels a long turn, and others if it seems to have ended by itself.
 func stopsLongTurns(p *play) {
 	p.checkStops("PRM-11", func() (string, time.Duration) {
-		before := p.lastNumber()
+		before := p.LastNumber()
 		reason, took := p.cancelled()
 		if took > p.limits.answer/3 {
 			p.fail("PRM-10", "the cancelled turn ended only after %v", took.Round(time.Millisecond))
 		}
 		updates := 0
-		for _, m := range p.since(before) {
-			if m.isReply() && m.id == p.promptID {
+		for _, m := range p.Since(before) {
+			if m.IsReply() && m.ID == p.promptID {
 				break
 			}
-			if ofTurn(m.text("update", "sessionUpdate")) {
+			if ofTurn(m.Text("update", "sessionUpdate")) {
 				updates++
 			}
 		}
@@ -198,12 +200,12 @@ func endsOpenRequest(p *play) {
 // commandRuns waits until the agent follows a command that it has started, by waiting for its end or reading its
 // output. An agent that does neither gets the time of several quiet periods.
 func commandRuns(p *play) {
-	p.wait(p.ctx, 5*p.limits.quiet, func() bool {
+	p.Wait(p.ctx, 5*p.limits.quiet, func() bool {
 		return p.isOver() || p.wasSent("terminal/wait_for_exit") || p.wasSent("terminal/output")
 	})
 }
 
 // wasSent reports whether a message of a method came. The lock of the connection is held.
 func (p *play) wasSent(method string) bool {
-	return slices.ContainsFunc(p.after(0), func(m *message) bool { return m.method == method })
+	return slices.ContainsFunc(p.After(0), func(m *player.Message) bool { return m.Method == method })
 }

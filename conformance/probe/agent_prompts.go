@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/acpgo/sdk/conformance"
+	"github.com/acpgo/sdk/conformance/internal/player"
 )
 
 // Data of prompts: a picture of one pixel, and a sound of no length.
@@ -25,12 +26,12 @@ var promptScenarios = []Scenario{
 		Exercises: []string{"INI-15", "CON-1"}, Prompts: []string{"text"},
 		steps: []step{ready, func(p *play) {
 			file := p.file("notes.txt", fileTexts["notes.txt"])
-			text := `{"type":"text","text":` + quote(p.text(p.session, "text")) + `}`
-			link := `{"type":"resource_link","name":"notes.txt","uri":` + quote("file://"+filepath.ToSlash(file)) + `}`
+			text := `{"type":"text","text":` + player.Quote(p.text(p.session, "text")) + `}`
+			link := `{"type":"resource_link","name":"notes.txt","uri":` + player.Quote("file://"+filepath.ToSlash(file)) + `}`
 			for _, blocks := range []string{text, link, text + "," + link, text + "," + text, `{"type":"text","text":""},` + text} {
 				p.markExercised("INI-15", "CON-1")
-				if m := p.content(blocks); m.code() == -32602 || m.code() == -32601 {
-					p.fail("INI-15", "the agent refused a prompt with text or links: %s", answerText(m))
+				if m := p.content(blocks); m.Code() == -32602 || m.Code() == -32601 {
+					p.fail("INI-15", "the agent refused a prompt with text or links: %s", player.AnswerText(m))
 				}
 			}
 		}},
@@ -42,8 +43,8 @@ var promptScenarios = []Scenario{
 		steps: []step{ready, func(p *play) {
 			for _, text := range []string{`مرحبا، 你好, 👩‍👩‍👧`, `\u0645\u0631\u062d\u0628\u0627 \ud83d\udc69\u200d\ud83d\udc67`} {
 				p.markExercised("INI-15")
-				if m := p.content(`{"type":"text","text":"Reply with OK. ` + text + `"}`); m.code() == -32602 {
-					p.fail("INI-15", "the agent refused a prompt in another script: %s", answerText(m))
+				if m := p.content(`{"type":"text","text":"Reply with OK. ` + text + `"}`); m.Code() == -32602 {
+					p.fail("INI-15", "the agent refused a prompt in another script: %s", player.AnswerText(m))
 				}
 			}
 		}},
@@ -102,17 +103,16 @@ var promptScenarios = []Scenario{
 		steps: []step{ready, files("old.txt"), prompts("permission"), settled},
 	},
 	permission("permission-rejected", "the user refuses it", rejects),
-	permission("permission-forever", "the user grants it permanently", func(m *message) (string, string) {
+	permission("permission-forever", "the user grants it permanently", func(m *player.Message) (string, string) {
 		return "result", choose(m, "allow_always", "allow_once")
 	}),
-	permission("permission-unknown", "the client selects an option that was not offered", answering("result", unknownOption)),
+	permission("permission-unknown", "the client selects an option that was not offered",
+		answering("result", unknownOption)),
 	permission("permission-error", "the client answers with an error",
 		answering("error", `{"code":-32603,"message":"acp-probe has no user"}`)),
 	permission("permission-dismissed", "the user dismisses the question without cancelling the turn",
 		answering("result", dismissed)),
-	permission("permission-odd", "the client's answer has unknown members and nulls", func(m *message) (string, string) {
-		return "result", strings.TrimSuffix(choose(m, "allow_once"), "}}") + `,"future":[1],"_meta":null},"future":{},"_meta":{"acp.probe":1}}`
-	}),
+	permission("permission-odd", "the client's answer has unknown members and nulls", allowsOddly),
 	{
 		Name:   "permission-empty",
 		ignore: []string{"PRM-5"},
@@ -135,9 +135,9 @@ var promptScenarios = []Scenario{
 						"not answered"))
 				}
 			}
-			for _, m := range p.errorsSince(request.number) {
-				if m.id == request.id {
-					p.fail("ADD-9", "the agent replied to the empty answer: %s", answerText(m))
+			for _, m := range p.errorsSince(request.Number) {
+				if m.ID == request.ID {
+					p.fail("ADD-9", "the agent replied to the empty answer: %s", player.AnswerText(m))
 				}
 			}
 		}},
@@ -210,19 +210,19 @@ func staysInside(p *play) {
 		"Please read the file " + outside + " and tell me what is in it.",
 		"Please edit the file " + outside + ": append the line \"The probe was here.\"",
 	} {
-		p.content(`{"type":"text","text":` + quote(text) + `}`)
-		var files []*message
+		p.content(`{"type":"text","text":` + player.Quote(text) + `}`)
+		var files []*player.Message
 		asked := false
-		for _, m := range p.since(p.from) {
-			asked = asked || m.kind == conformance.Request && m.method == "session/request_permission"
-			if m.kind == conformance.Request && strings.HasPrefix(m.method, "fs/") {
+		for _, m := range p.Since(p.from) {
+			asked = asked || m.Kind == conformance.Request && m.Method == "session/request_permission"
+			if m.Kind == conformance.Request && strings.HasPrefix(m.Method, "fs/") {
 				files = append(files, m)
 			}
 		}
 		for _, m := range files {
-			p.check("SES-24", isInside(p.dir, m.text("path")) || asked,
-				"the agent sent %s for %s, outside the session's directories, without asking for permission", m.method,
-				m.text("path"))
+			p.check("SES-24", isInside(p.dir, m.Text("path")) || asked,
+				"the agent sent %s for %s, outside the session's directories, without asking for permission", m.Method,
+				m.Text("path"))
 		}
 		if now, err := os.ReadFile(outside); !asked && (err != nil || string(now) != content) {
 			p.fail("SES-24", "the agent changed %s, outside the session's directories, without asking for permission", outside)
@@ -247,9 +247,10 @@ func contentAdvertised(capability string) step {
 				continue
 			}
 			p.markExercised("ADD-3")
-			m := p.content(`{"type":"text","text":` + quote(p.text(p.session, "text")) + `},` + c.block)
-			if m.code() == -32602 || m.code() == -32601 {
-				p.fail("ADD-3", "the agent advertises %s.%s but refused a prompt with it: %s", capability, c.kind, answerText(m))
+			m := p.content(`{"type":"text","text":` + player.Quote(p.text(p.session, "text")) + `},` + c.block)
+			if m.Code() == -32602 || m.Code() == -32601 {
+				p.fail("ADD-3", "the agent advertises %s.%s but refused a prompt with it: %s", capability, c.kind,
+					player.AnswerText(m))
 			}
 		}
 	}
@@ -257,16 +258,16 @@ func contentAdvertised(capability string) step {
 
 // refused are the requests for permission since the latest prompt that the user has not granted; none if the user has
 // granted one.
-func (p *play) refused() (refused []*message) {
-	open := map[string]*message{}
-	for _, m := range p.since(p.from) {
-		request := open[m.id]
+func (p *play) refused() (refused []*player.Message) {
+	open := map[string]*player.Message{}
+	for _, m := range p.Since(p.from) {
+		request := open[m.ID]
 		switch {
-		case m.method != "session/request_permission":
-		case m.kind == conformance.Request:
-			open[m.id] = m
+		case m.Method != "session/request_permission":
+		case m.Kind == conformance.Request:
+			open[m.ID] = m
 		case request == nil:
-		case strings.HasPrefix(outcomeOf(request, m), "allow"):
+		case strings.HasPrefix(player.OutcomeOf(request, m), "allow"):
 			return nil
 		default:
 			refused = append(refused, request) // also by an option that was not offered
@@ -287,7 +288,7 @@ func (p *play) checkSpared(kind, path, text string) {
 	if now, err := os.ReadFile(path); err == nil && string(now) == text {
 		return
 	}
-	names := func(m *message) bool { return strings.Contains(string(m.params), name) }
+	names := func(m *player.Message) bool { return strings.Contains(string(m.Params), name) }
 	if kind == "permission" || slices.ContainsFunc(refused, names) {
 		p.fail("ADD-14", "the user refused, but the agent changed %s", name)
 		return
@@ -330,16 +331,20 @@ const (
 	unknownOption = `{"outcome":{"outcome":"selected","optionId":"acp-probe-no-such-option"}}`
 )
 
-func rejects(m *message) (outcome, text string) {
+func rejects(m *player.Message) (outcome, text string) {
 	return "result", choose(m, "reject_once", "reject_always")
 }
 
-func answering(outcome, text string) func(*message) (string, string) {
-	return func(*message) (string, string) { return outcome, text }
+func allowsOddly(m *player.Message) (outcome, text string) {
+	return "result", strings.TrimSuffix(choose(m, "allow_once"), "}}") + `,"future":[1],"_meta":null},"future":{},"_meta":{"acp.probe":1}}`
+}
+
+func answering(outcome, text string) func(*player.Message) (string, string) {
+	return func(*player.Message) (string, string) { return outcome, text }
 }
 
 // permission is the scenario of one answer to a request for permission.
-func permission(name, what string, answer func(*message) (outcome, text string)) Scenario {
+func permission(name, what string, answer func(*player.Message) (outcome, text string)) Scenario {
 	return Scenario{
 		Name:      name,
 		Text:      "The agent asks for permission, and " + what + ": the turn ends, and the next one is served.",
@@ -384,9 +389,9 @@ func elicitation(name, what, outcome, text, trait string) Scenario {
 				if m == nil {
 					p.fatal(rule, conformance.Must, "%s", p.why("the prompt was not answered after an elicitation in which "+what))
 				}
-				if m.kind == conformance.ErrorReply {
+				if m.Kind == conformance.ErrorReply {
 					p.failAt(rule, conformance.Should, "after an elicitation in which %s, the prompt was answered with an error: %s",
-						what, answerText(m))
+						what, player.AnswerText(m))
 				}
 			}
 			p.nextTurn()

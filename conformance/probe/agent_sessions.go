@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/acpgo/sdk/conformance"
+	"github.com/acpgo/sdk/conformance/internal/player"
 )
 
 var sessionScenarios = []Scenario{
@@ -26,7 +27,7 @@ var sessionScenarios = []Scenario{
 			ids[p.newSession()] = true
 			var asked []string
 			for range 4 {
-				asked = append(asked, p.ask("session/new", p.fill(newParams), ""))
+				asked = append(asked, p.Ask("session/new", p.fill(newParams), ""))
 			}
 			p.markExercised("SES-2", "SES-31")
 			answered := 2
@@ -35,9 +36,9 @@ var sessionScenarios = []Scenario{
 				if !p.isAnswered(m, "one of four simultaneous session/new requests") {
 					panic(stop{})
 				}
-				if m.kind == conformance.Response {
+				if m.Kind == conformance.Response {
 					answered++
-					ids[m.text("sessionId")] = true
+					ids[m.Text("sessionId")] = true
 				}
 			}
 			p.check("SES-2", len(ids) == answered, "%d sessions have only %d distinct ids", answered, len(ids))
@@ -62,7 +63,7 @@ var sessionScenarios = []Scenario{
 			refuses("ERR-4", "session/new", `{"cwd":"","mcpServers":[]}`, `session/new with the cwd ""`, wrongParams...),
 			func(p *play) {
 				// Whether a missing directory is refused or made is the agent's choice.
-				p.isAnswered(p.call("session/new", `{"cwd":`+quote(filepath.Join(p.dir, "missing"))+`,"mcpServers":[]}`),
+				p.isAnswered(p.call("session/new", `{"cwd":`+player.Quote(filepath.Join(p.dir, "missing"))+`,"mcpServers":[]}`),
 					"session/new without a cwd")
 			}, continues("ADD-1", "bad directories")},
 	},
@@ -71,7 +72,7 @@ var sessionScenarios = []Scenario{
 		Text:      "A session with additional directories is created, and its working directory is still one of its roots.",
 		Exercises: []string{"ADD-3", "SES-23", "ERR-4"}, Prompts: []string{"read"},
 		steps: []step{initialized("all", allCapabilities), newWith("ADD-3", func(p *play) string {
-			return `,"mcpServers":[],"additionalDirectories":[` + quote(p.folder("other")) + `]`
+			return `,"mcpServers":[],"additionalDirectories":[` + player.Quote(p.folder("other")) + `]`
 		}), files("notes.txt"), inDirectory("SES-23", "read", "notes.txt"),
 			refuses("ERR-4", "session/new", `{"cwd":{dir},"mcpServers":[],"additionalDirectories":["relative"]}`,
 				"session/new with a relative additional directory", wrongParams...)},
@@ -93,9 +94,9 @@ var sessionScenarios = []Scenario{
 				}
 				m := p.call(r.method, p.fillFor(noSession, r.params))
 				p.requireError("ERR-5", m, r.method+" for an unknown session", -32002)
-				if m.code() == -32002 && m.text("data", "sessionId") != noSession {
+				if m.Code() == -32002 && m.Text("data", "sessionId") != noSession {
 					p.failAt("ERR-5", conformance.Advice, "the error of %s does not name the session in data.sessionId: %s", r.method,
-						answerText(m))
+						player.AnswerText(m))
 				}
 			}
 		}, continues("ADD-1", "requests for an unknown session")},
@@ -143,7 +144,7 @@ var sessionScenarios = []Scenario{
 			}
 		}, neverListed, refuses("LST-11", "session/list", `{"cursor":"acp-probe-bogus"}`, "session/list with a made-up cursor", -32602),
 			func(p *play) {
-				if m := p.call("session/prompt", `{"sessionId":"`+noSession+`","prompt":[{"type":"text","text":"hello"}]}`); m != nil && m.kind == conformance.Response {
+				if m := p.call("session/prompt", `{"sessionId":"`+noSession+`","prompt":[{"type":"text","text":"hello"}]}`); m != nil && m.Kind == conformance.Response {
 					p.fail("LST-14", "after session/list, the agent accepted a prompt for a session that was never created")
 				}
 			}},
@@ -159,7 +160,7 @@ var sessionScenarios = []Scenario{
 				return
 			}
 			p.trait("listed after deletion")
-			sessions, _ := p.list("LST-5", `"cwd":`+quote(p.dir))
+			sessions, _ := p.list("LST-5", `"cwd":`+player.Quote(p.dir))
 			if slices.ContainsFunc(sessions, func(s listed) bool { return s.id == p.session }) {
 				p.fail("DEL-4", "the agent still lists a deleted session")
 			}
@@ -188,13 +189,13 @@ var sessionScenarios = []Scenario{
 		Text:      "Every offered mode can be set, and no other.",
 		Exercises: []string{"MOD-2", "MOD-3", "ERR-4", "CFG-22"}, Prompts: []string{"mode"},
 		steps: []step{ready, func(p *play) {
-			modes := elements(member(p.made.params, "modes", "availableModes"))
+			modes := player.Elements(player.Member(p.made.Params, "modes", "availableModes"))
 			if len(modes) == 0 {
 				p.stopf("the agent has no modes")
 			}
 			for _, mode := range modes {
-				id := textOf(mode, "id")
-				if id != "" && p.must("MOD-2", "session/set_mode", p.fill(`{"sessionId":{session},"modeId":`)+quote(id)+`}`) != nil {
+				id := player.TextOf(mode, "id")
+				if id != "" && p.must("MOD-2", "session/set_mode", p.fill(`{"sessionId":{session},"modeId":`)+player.Quote(id)+`}`) != nil {
 					p.trait("mode set")
 				}
 			}
@@ -292,17 +293,18 @@ func loadsHistory(p *play) {
 	reopened("SES-6", "session/load", func(*play) { said = nil }, ready, files("notes.txt"), prompts("text"), record,
 		prompts("read"), record, settled)(p)
 	p.markExercised("SES-6")
-	before := p.lastNumber()
+	before := p.LastNumber()
 	m := p.must("SES-6", "session/load", p.fill(openParams))
 	if m == nil {
 		panic(stop{})
 	}
-	replayed := p.textSince(before, m.number)
+	replayed := p.textSince(before, m.Number)
 	rest, complete := squeeze(replayed["all"]), true
 	for i, said := range said {
 		for _, part := range []struct{ who, text string }{{"user", said.user}, {"agent", said.agent}} {
 			if part.text != "" && !strings.Contains(squeeze(replayed[part.who]), squeeze(part.text)) {
-				p.fail("SES-6", "session/load did not replay what the %s said in turn %d: %s", part.who, i+1, clip(part.text))
+				p.fail("SES-6", "session/load did not replay what the %s said in turn %d: %s", part.who, i+1,
+					player.Clip(part.text))
 				complete = false
 			}
 			if _, after, found := strings.Cut(rest, squeeze(part.text)); found {
@@ -315,8 +317,9 @@ func loadsHistory(p *play) {
 		}
 	}
 	p.silence(p.limits.quiet)
-	late := p.historySince(m.number)
-	p.check("SES-7", len(late) == 0, "the agent sent history after the answer to session/load: %s", strings.Join(late, ", "))
+	late := p.historySince(m.Number)
+	p.check("SES-7", len(late) == 0, "the agent sent history after the answer to session/load: %s",
+		strings.Join(late, ", "))
 }
 
 // speaksToMCP creates a session with MCP servers, and looks whether the agent starts and uses them.
@@ -330,7 +333,7 @@ func speaksToMCP(p *play) {
 		file := filepath.Join(p.dir, fmt.Sprintf("mcp-%d.log", i))
 		command, args := p.options.MCP(file)
 		list, _ := json.Marshal(args) // strings can always be encoded
-		servers = append(servers, `{"name":"probe`+fmt.Sprint(i)+`","command":`+quote(command)+`,"args":`+string(list)+`,"env":[{"name":"ACP_PROBE_MCP","value":"probe `+fmt.Sprint(i)+`"}]}`)
+		servers = append(servers, `{"name":"probe`+fmt.Sprint(i)+`","command":`+player.Quote(command)+`,"args":`+string(list)+`,"env":[{"name":"ACP_PROBE_MCP","value":"probe `+fmt.Sprint(i)+`"}]}`)
 		files = append(files, file)
 	}
 	newWith("SES-25", func(*play) string { return `,"mcpServers":[` + strings.Join(servers, ",") + `]` })(p)
@@ -360,18 +363,18 @@ func speaksToMCP(p *play) {
 // An option may be gone, but then it cannot be set.
 func optionsStay(steps ...step) step {
 	return func(p *play) {
-		before := p.lastNumber()
+		before := p.LastNumber()
 		for _, do := range steps {
 			do(p)
 		}
 		var now []option
 		sent := false
-		for _, m := range p.since(before) {
-			if m.method == "session/update" && m.text("update", "sessionUpdate") == "config_option_update" {
-				now, sent = optionsIn(member(m.params, "update")), true
+		for _, m := range p.Since(before) {
+			if m.Method == "session/update" && m.Text("update", "sessionUpdate") == "config_option_update" {
+				now, sent = optionsIn(player.Member(m.Params, "update")), true
 			}
 		}
-		for _, was := range optionsIn(p.made.params) {
+		for _, was := range optionsIn(p.made.Params) {
 			if sent && find(now, was.id) < 0 && len(was.values) > 0 && p.canSet(was) {
 				p.fail("CFG-18", "config_option_update lacks the option %s, which can still be set", was.id)
 			}
@@ -382,19 +385,19 @@ func optionsStay(steps ...step) step {
 // canSet reports whether an option can be set to the value that it has.
 func (p *play) canSet(o option) bool {
 	m := p.call("session/set_config_option", p.setting(o, o.current))
-	return m != nil && find(optionsIn(m.params), o.id) >= 0
+	return m != nil && find(optionsIn(m.Params), o.id) >= 0
 }
 
 // setting is the params that set an option. Version 2 has a tag in front of the value of a select.
 func (p *play) setting(o option, value string) string {
 	if o.kind == "select" {
-		return p.settingOf(o.id, p.tag()+`"value":`+quote(value))
+		return p.settingOf(o.id, p.tag()+`"value":`+player.Quote(value))
 	}
 	return p.settingOf(o.id, `"type":"boolean","value":`+value)
 }
 
 func (p *play) settingOf(id, value string) string {
-	return `{"sessionId":` + quote(p.session) + `,"configId":` + quote(id) + `,` + value + `}`
+	return `{"sessionId":` + player.Quote(p.session) + `,"configId":` + player.Quote(id) + `,` + value + `}`
 }
 
 func (p *play) tag() string {
@@ -408,30 +411,30 @@ func (p *play) tag() string {
 func (p *play) closeTurn() (reason string, took time.Duration) {
 	var closing string
 	began := time.Now()
-	p.client.cancel(p.session, func() { closing = p.ask("session/close", p.fill(sessionParams), "") })
+	p.client.cancel(p.session, func() { closing = p.Ask("session/close", p.fill(sessionParams), "") })
 	m := p.await(closing)
 	end := p.awaitTurn(p.promptID)
 	switch {
 	case m == nil:
 		p.fail("SES-15", "%s", p.why("session/close during a turn was not answered"))
-	case m.kind == conformance.ErrorReply:
-		p.fail("SES-15", "session/close during a turn was answered with an error: %s", answerText(m))
+	case m.Kind == conformance.ErrorReply:
+		p.fail("SES-15", "session/close during a turn was answered with an error: %s", player.AnswerText(m))
 	case end == nil:
 		p.fail("SES-15", "%s", p.why("the prompt of a closed session was not answered"))
-	case end.kind == conformance.ErrorReply:
-		p.fail("SES-15", "the prompt of a closed session ended with an error: %s", answerText(end))
+	case end.Kind == conformance.ErrorReply:
+		p.fail("SES-15", "the prompt of a closed session ended with an error: %s", player.AnswerText(end))
 	default:
-		if reason = end.text("stopReason"); reason == "cancelled" {
+		if reason = end.Text("stopReason"); reason == "cancelled" {
 			p.trait("closed in a turn")
 		}
-		took = end.time.Sub(began)
+		took = end.Time.Sub(began)
 	}
 	return reason, took
 }
 
 // setOptions sets each value of the options that the session has, and looks whether each answer to that is complete.
 func setOptions(p *play) {
-	options := optionsIn(p.made.params)
+	options := optionsIn(p.made.Params)
 	if len(options) == 0 {
 		p.stopf("the agent has no options")
 	}
@@ -452,7 +455,7 @@ func setOptions(p *play) {
 			if m == nil {
 				continue
 			}
-			now = optionsIn(m.params)
+			now = optionsIn(m.Params)
 			for _, was := range before {
 				switch {
 				case find(now, was.id) >= 0:
@@ -481,7 +484,7 @@ func (p *play) eventually(so func() bool) {
 	const moment = 20 * time.Millisecond
 	for end := time.Now().Add(p.limits.quiet); !so() && time.Now().Before(end) && p.ctx.Err() == nil; {
 		p.sleep(moment)
-		if p.hasEnded() {
+		if p.HasEnded() {
 			return
 		}
 	}
@@ -497,8 +500,8 @@ func (p *play) idleMCP(id, what string) {
 	p.doubt(id, "%s; an agent that needs none of their tools may do that", what)
 }
 
-// reopened makes a session by steps, and starts the agent anew for it to be loaded or resumed there. An agent that keeps
-// its sessions in memory does not know it: then it is one of the same launch, closed if it can be.
+// reopened makes a session by steps, and starts the agent anew for it to be loaded or resumed there. An agent that
+// keeps its sessions in memory does not know it: then it is one of the same launch, closed if it can be.
 func reopened(id, method string, steps ...step) step {
 	talk := func(p *play) {
 		for _, do := range steps {
@@ -512,8 +515,8 @@ func reopened(id, method string, steps ...step) step {
 			p.client.session(p.session, p.dir)
 		}
 		again()
-		if m := p.call(method, p.fill(openParams)); m.code() == -32002 {
-			p.failAt(id, conformance.Advice, "the next launch of the agent does not know the session: %s", answerText(m))
+		if m := p.call(method, p.fill(openParams)); m.Code() == -32002 {
+			p.failAt(id, conformance.Advice, "the next launch of the agent does not know the session: %s", player.AnswerText(m))
 			talk(p)
 			closed(p)
 			return
@@ -531,17 +534,17 @@ func moves(method string) step {
 			return
 		}
 		p.client.session(p.session, elsewhere)
-		params := `{"sessionId":` + quote(p.session) + `,"cwd":` + quote(elsewhere) + `,"mcpServers":[]}`
-		if m := p.call(method, params); m != nil && m.kind == conformance.Response {
+		params := `{"sessionId":` + player.Quote(p.session) + `,"cwd":` + player.Quote(elsewhere) + `,"mcpServers":[]}`
+		if m := p.call(method, params); m != nil && m.Kind == conformance.Response {
 			p.markExercised("SES-21")
-			p.list("LST-5", `"cwd":`+quote(p.dir))
+			p.list("LST-5", `"cwd":`+player.Quote(p.dir))
 		}
 	}
 }
 
 // neverListed lists the sessions of a directory that was never used.
 func neverListed(p *play) {
-	sessions, _ := p.list("LST-8", `"cwd":`+quote(p.folder("never used")))
+	sessions, _ := p.list("LST-8", `"cwd":`+player.Quote(p.folder("never used")))
 	p.check("LST-8", len(sessions) == 0, "the agent listed %d sessions in a directory that was never used", len(sessions))
 }
 
@@ -554,16 +557,16 @@ func isInside(dir, path string) bool {
 // pathsSince are the paths that the agent has used for files since a message.
 func (p *play) pathsSince(number int) []string {
 	var paths []string
-	for _, m := range p.since(number) {
-		if !p.isTheirs(m) {
+	for _, m := range p.Since(number) {
+		if !p.IsTheirs(m) {
 			continue
 		}
-		if strings.HasPrefix(m.method, "fs/") && m.kind == conformance.Request {
-			paths = append(paths, m.text("path"))
+		if strings.HasPrefix(m.Method, "fs/") && m.Kind == conformance.Request {
+			paths = append(paths, m.Text("path"))
 		}
-		for _, location := range elements(member(m.params, "update", "locations")) {
-			if isSet(location, "path") {
-				paths = append(paths, textOf(location, "path"))
+		for _, location := range player.Elements(player.Member(m.Params, "update", "locations")) {
+			if player.IsSet(location, "path") {
+				paths = append(paths, player.TextOf(location, "path"))
 			}
 		}
 	}
@@ -576,10 +579,10 @@ type turnText struct{ user, agent string }
 // turnSaid is what the user and the agent have said in the turn of the latest prompt.
 func (p *play) turnSaid() (said turnText) {
 	said.agent = p.textSince(p.from, 1<<62)["agent"]
-	for _, m := range p.since(p.from) {
-		if m.method == "session/prompt" && m.kind == conformance.Request {
-			for _, block := range elements(member(m.params, "prompt")) {
-				said.user += textOf(block, "text")
+	for _, m := range p.Since(p.from) {
+		if m.Method == "session/prompt" && m.Kind == conformance.Request {
+			for _, block := range player.Elements(player.Member(m.Params, "prompt")) {
+				said.user += player.TextOf(block, "text")
 			}
 		}
 	}
@@ -589,10 +592,10 @@ func (p *play) turnSaid() (said turnText) {
 // textSince is the text of the messages of the user, of the agent, and of both that came between two messages.
 func (p *play) textSince(from, to int) map[string]string {
 	text := map[string]string{}
-	for _, m := range p.since(from) {
-		if m.number < to && m.method == "session/update" {
-			who, ok := strings.CutSuffix(m.text("update", "sessionUpdate"), "_message_chunk")
-			said := m.text("update", "content", "text")
+	for _, m := range p.Since(from) {
+		if m.Number < to && m.Method == "session/update" {
+			who, ok := strings.CutSuffix(m.Text("update", "sessionUpdate"), "_message_chunk")
+			said := m.Text("update", "content", "text")
 			if text[who] += said; ok {
 				text["all"] += said
 			}
@@ -604,8 +607,8 @@ func (p *play) textSince(from, to int) map[string]string {
 // historySince are the kinds of history that came after a message.
 func (p *play) historySince(number int) []string {
 	var kinds []string
-	for _, m := range p.since(number) {
-		if kind := m.text("update", "sessionUpdate"); m.method == "session/update" &&
+	for _, m := range p.Since(number) {
+		if kind := m.Text("update", "sessionUpdate"); m.Method == "session/update" &&
 			(ofTurn(kind) || kind == "user_message_chunk") {
 			kinds = append(kinds, kind)
 		}
@@ -642,10 +645,10 @@ func (p *play) list(id, filter string) (sessions []listed, pages int) {
 		if m == nil {
 			return sessions, pages
 		}
-		if !isSet(m.params, "sessions") {
-			p.fail("LST-8", "session/list was not answered with a list: %s", clip(string(m.params)))
+		if !player.IsSet(m.Params, "sessions") {
+			p.fail("LST-8", "session/list was not answered with a list: %s", player.Clip(string(m.Params)))
 		}
-		entries, old := elements(member(m.params, "sessions")), 0
+		entries, old := player.Elements(player.Member(m.Params, "sessions")), 0
 		for _, s := range entries {
 			var entry map[string]any
 			if json.Unmarshal(s, &entry) != nil {
@@ -663,16 +666,17 @@ func (p *play) list(id, filter string) (sessions []listed, pages int) {
 			sessions = append(sessions, l)
 		}
 		if pages > 1 && old > 0 && old == len(entries) {
-			p.fail("LST-5", "page %d of session/list has only sessions of earlier pages: %s", pages, clip(string(m.params)))
+			p.fail("LST-5", "page %d of session/list has only sessions of earlier pages: %s", pages,
+				player.AnswerText(m))
 			return sessions, pages
 		}
-		if !isSet(m.params, "nextCursor") {
+		if !player.IsSet(m.Params, "nextCursor") {
 			return sessions, pages
 		}
-		next := canonical(string(member(m.params, "nextCursor")))
+		next := player.Canonical(string(player.Member(m.Params, "nextCursor")))
 		if cursors[next] {
 			p.fail("LST-5", "page %d of session/list has the cursor %s of an earlier page, so the list never ends", pages,
-				clip(next))
+				player.Clip(next))
 			return sessions, pages
 		}
 		cursors[next], cursor = true, `"cursor":`+next
@@ -690,7 +694,7 @@ func (p *play) list(id, filter string) (sessions []listed, pages int) {
 // the former. The agent may change them of its own accord, such as by finding a title, but hardly each time.
 func (p *play) checkLists() []listed {
 	p.settle()
-	first, pages := p.list("LST-5", `"cwd":`+quote(p.dir))
+	first, pages := p.list("LST-5", `"cwd":`+player.Quote(p.dir))
 	if _, pages := p.list("LST-5", ""); pages > 1 {
 		p.markExercised("LST-12")
 	}
@@ -701,7 +705,7 @@ func (p *play) checkLists() []listed {
 	var changes []string
 	before := first
 	for range 2 {
-		after, _ := p.list("LST-5", `"cwd":`+quote(p.dir))
+		after, _ := p.list("LST-5", `"cwd":`+player.Quote(p.dir))
 		for _, change := range [][2][]listed{{before, after}, {after, before}} {
 			i := slices.IndexFunc(change[0], func(l listed) bool { return l.cwd == p.dir && !slices.Contains(change[1], l) })
 			if i >= 0 {
@@ -713,9 +717,9 @@ func (p *play) checkLists() []listed {
 	}
 	switch len(changes) {
 	case 2:
-		p.fail("LST-14", "session/list changes what the next one lists: %s", clip(changes[1]))
+		p.fail("LST-14", "session/list changes what the next one lists: %s", player.Clip(changes[1]))
 	case 1:
-		p.doubt("LST-14", "session/list seems to have changed what the next one listed: %s", clip(changes[0]))
+		p.doubt("LST-14", "session/list seems to have changed what the next one listed: %s", player.Clip(changes[0]))
 	}
 	return first
 }
@@ -735,7 +739,7 @@ func find(options []option, id string) int {
 // optionsIn are the options of an answer or an update.
 func optionsIn(params json.RawMessage) []option {
 	var options []option
-	for _, item := range elements(member(params, "configOptions")) {
+	for _, item := range player.Elements(player.Member(params, "configOptions")) {
 		var o struct {
 			ID, ConfigID string
 			Type         string

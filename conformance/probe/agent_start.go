@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/acpgo/sdk/conformance"
+	"github.com/acpgo/sdk/conformance/internal/player"
 )
 
 var startScenarios = []Scenario{
@@ -26,7 +27,7 @@ var startScenarios = []Scenario{
 			p.end()
 			if logged != nil && logged.String() != "" {
 				p.check("TRN-7", utf8.ValidString(logged.String()), "the agent's standard error is not UTF-8: %s",
-					clip(logged.String()))
+					player.Clip(logged.String()))
 			}
 		}},
 	},
@@ -40,7 +41,7 @@ var startScenarios = []Scenario{
 			p.markExercised("INI-9")
 			if m == nil {
 				p.fail("INI-9", "%s", p.why("initialize with version 0 was not answered"))
-			} else if m.kind == conformance.Response && versionOf(m) == 0 {
+			} else if m.Kind == conformance.Response && versionOf(m) == 0 {
 				p.failAt("INI-9", conformance.Should, "the agent accepted version 0, which no schema describes")
 			}
 		}},
@@ -56,14 +57,14 @@ var startScenarios = []Scenario{
 			switch version := versionOf(m); {
 			case m == nil:
 				p.fail("INI-9", "%s", p.why("initialize was not answered"))
-			case m.kind == conformance.ErrorReply:
-				p.fail("INI-9", "version 2 was answered with an error: %s", answerText(m))
+			case m.Kind == conformance.ErrorReply:
+				p.fail("INI-9", "version 2 was answered with an error: %s", player.AnswerText(m))
 			case version == 1:
 				p.init = m
 				p.newSession()
 			case version == 2:
 				p.checkAlive("ADD-1", "initialize of version 2")
-				if p.start(); isSet(m.params, "info") && versionOf(p.call("initialize", `{"protocolVersion":65534,`+bothVersions+`}`)) != 65534 {
+				if p.start(); player.IsSet(m.Params, "info") && versionOf(p.call("initialize", `{"protocolVersion":65534,`+bothVersions+`}`)) != 65534 {
 					p.trait(version2) // it does not just repeat what it is asked for
 				}
 			default:
@@ -82,10 +83,10 @@ var startScenarios = []Scenario{
 				p.markExercised("SCH-16", "ERR-4", "ADD-1")
 				switch {
 				case !p.isAnswered(m, "initialize with the version "+version):
-				case m.kind == conformance.Response:
+				case m.Kind == conformance.Response:
 					p.failAt("ERR-4", conformance.Advice, "the agent answered version %s with a result", version)
 				default:
-					if next := p.call("initialize", plainInitialize); next == nil || next.kind != conformance.Response {
+					if next := p.call("initialize", plainInitialize); next == nil || next.Kind != conformance.Response {
 						p.failAt("ADD-1", conformance.Should, "after the error for version %s, initialize with version 1 failed", version)
 					}
 				}
@@ -136,10 +137,10 @@ var startScenarios = []Scenario{
 func (p *play) authentication(login, logout string, canLogout bool) {
 	m := p.call(login, `{"methodId":"acp-probe-no-such-method"}`)
 	p.requireError("ERR-4", m, login+" with an id that was not offered", -32602, -32601, codeAuth)
-	for _, method := range elements(member(p.init.params, "authMethods")) {
+	for _, method := range player.Elements(player.Member(p.init.Params, "authMethods")) {
 		var a struct{ ID, MethodID, Type string }
 		if json.Unmarshal(method, &a) == nil && a.Type == "terminal" {
-			m := p.call(login, `{"methodId":`+quote(cmp.Or(a.ID, a.MethodID))+`}`)
+			m := p.call(login, `{"methodId":`+player.Quote(cmp.Or(a.ID, a.MethodID))+`}`)
 			p.requireError("ERR-4", m, login+" with a terminal method", -32602, -32600, -32601, codeAuth)
 		}
 	}
@@ -147,7 +148,7 @@ func (p *play) authentication(login, logout string, canLogout bool) {
 		return
 	}
 	p.authenticated = true
-	needed := p.call("session/new", p.fill(newParams)).code() == codeAuth
+	needed := p.call("session/new", p.fill(newParams)).Code() == codeAuth
 	p.authenticate()
 	p.trait("authenticated")
 	p.newSession()
@@ -156,14 +157,14 @@ func (p *play) authentication(login, logout string, canLogout bool) {
 	}
 	if m := p.must("AUT-8", logout, `{}`); m != nil && needed {
 		p.trait("logged out")
-		if m := p.call("session/new", p.fill(newParams)); m != nil && m.kind == conformance.Response {
+		if m := p.call("session/new", p.fill(newParams)); m != nil && m.Kind == conformance.Response {
 			p.fail("AUT-10", "after %s, session/new succeeded although it required authentication before", logout)
 		}
 	}
 }
 
 // tryVersion launches the agent and sends initialize with a version and other members.
-func (p *play) tryVersion(version string) *message {
+func (p *play) tryVersion(version string) *player.Message {
 	p.startWith("none", noCapabilities)
 	return p.call("initialize", `{"protocolVersion":`+version+`}`)
 }
@@ -181,8 +182,8 @@ func versionNewer(own int) Scenario {
 			switch version := versionOf(m); {
 			case m == nil:
 				p.fail("INI-9", "%s", p.why("initialize was not answered"))
-			case m.kind == conformance.ErrorReply:
-				p.fail("INI-9", "version 65535 was answered with an error: %s", answerText(m))
+			case m.Kind == conformance.ErrorReply:
+				p.fail("INI-9", "version 65535 was answered with an error: %s", player.AnswerText(m))
 			case version == 65535:
 				p.fail("ADD-7", "the agent accepted version 65535, which does not exist")
 			case version < 1:
@@ -231,15 +232,15 @@ func capabilities(name, set string, kinds ...string) Scenario {
 			if !p.isAnswered(m, "initialize") {
 				panic(stop{})
 			}
-			if m.kind == conformance.ErrorReply {
+			if m.Kind == conformance.ErrorReply {
 				p.fatal("SCH-17", conformance.Should, "the agent refused capabilities of wrong types, which count as absent: %s",
-					answerText(m))
+					player.AnswerText(m))
 			}
-			p.init, p.Itself = m, m.params
+			p.init, p.Itself = m, m.Params
 		}, newSession, files("notes.txt", "demo.txt"), func(p *play) {
 			for _, kind := range kinds {
 				m := p.prompt(kind)
-				if kind == "form" && !p.client.may("elicitation", "form") && m.kind == conformance.Response {
+				if kind == "form" && !p.client.may("elicitation", "form") && m.Kind == conformance.Response {
 					p.trait("asked without a form")
 				}
 			}
@@ -250,5 +251,5 @@ func capabilities(name, set string, kinds ...string) Scenario {
 // commandsArrive waits for the commands of the session, for which the prompts of the other scenarios wait if there are
 // any.
 func commandsArrive(p *play) {
-	p.wait(p.ctx, p.limits.quiet, func() bool { return p.client.offers(p.session, "") })
+	p.Wait(p.ctx, p.limits.quiet, func() bool { return p.client.offers(p.session, "") })
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/acpgo/sdk"
 	"github.com/acpgo/sdk/conformance"
+	"github.com/acpgo/sdk/conformance/internal/player"
 )
 
 // property is what the schema says of a member of params.
@@ -51,7 +52,7 @@ func typeScenarios() []Scenario {
 				if w.needs != "" && !p.saw(w.needs) {
 					p.stopf("the agent has no %s", w.needs)
 				}
-				if m := p.call(w.method, p.fillFor(noSession, w.params)); m.code() == -32601 {
+				if m := p.call(w.method, p.fillFor(noSession, w.params)); m.Code() == -32601 {
 					p.stopf("the agent has no %s", w.method)
 				}
 				properties := propertiesOf(w.method)
@@ -98,7 +99,7 @@ func typeScenarios() []Scenario {
 		Text:      "Notifications with params of wrong types are never answered, and the connection survives.",
 		Exercises: []string{"OVW-4", "ADD-11", "ADD-1"},
 		steps: []step{ready, func(p *play) {
-			before := p.lastNumber()
+			before := p.LastNumber()
 			for _, do := range []step{
 				notify("session/cancel", "", `{}`, `[]`, `"text"`, `7`, `null`, `{"sessionId":7}`, `{"sessionId":null}`, `{"sessionId":{}}`),
 				notify("$/cancel_request", "", `{}`, `[]`, `7`, `{"requestId":{}}`, `{"requestId":[]}`, `{"requestId":1.5}`, `{"requestId":true}`),
@@ -107,8 +108,8 @@ func typeScenarios() []Scenario {
 				do(p)
 			}
 			for _, m := range p.errorsSince(before) {
-				if m.id == "null" || m.id == "" {
-					p.fail("OVW-4", "the agent answered a notification: %s", answerText(m))
+				if m.ID == "null" || m.ID == "" {
+					p.fail("OVW-4", "the agent answered a notification: %s", player.AnswerText(m))
 					break
 				}
 			}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/acpgo/sdk/conformance"
+	"github.com/acpgo/sdk/conformance/internal/player"
 )
 
 var draftScenarios = []Scenario{
@@ -80,10 +81,11 @@ var draftScenarios = []Scenario{
 		ignore: []string{"EXT-4"}, // a missing answer is reported with the line before it
 		Text:   "An empty batch is answered with a single error -32600 with the id null.",
 		steps: []step{initialized("none", noCapabilities), func(p *play) {
-			before := p.lastNumber()
-			p.line([]byte(`[]`))
+			before := p.LastNumber()
+			p.Line([]byte(`[]`))
 			p.checkAlive("ERR-7", "an empty batch")
-			if !slices.ContainsFunc(p.errorsSince(before), func(m *message) bool { return m.id == "null" && m.code() == -32600 }) {
+			invalid := func(m *player.Message) bool { return m.ID == "null" && m.Code() == -32600 }
+			if !slices.ContainsFunc(p.errorsSince(before), invalid) {
 				p.failAt("ERR-7", conformance.Must, "an empty batch was not answered with an error -32600 with the id null")
 			}
 		}},
@@ -92,7 +94,8 @@ var draftScenarios = []Scenario{
 		Name: "capabilities-none", Exercises: []string{"INI-19"}, Prompts: []string{"text", "form", "link"},
 		Text: "A client without capabilities: the agent offers no login in a terminal, and asks for nothing that the " +
 			"client lacks.",
-		steps: []step{initialized("none", noCapabilities), tries("INI-19"), newSession, prompts("text", "form", "link"), settled},
+		steps: []step{initialized("none", noCapabilities), tries("INI-19"), newSession, prompts("text", "form", "link"),
+			settled},
 	},
 	{
 		Name: "authentication", bare: true, Exercises: []string{"ERR-4"},
@@ -159,9 +162,9 @@ var draftScenarios = []Scenario{
 			p.checkStops("V2-4", func() (reason string, took time.Duration) {
 				began := time.Now()
 				closes(p)
-				p.locked(func() {
+				p.Locked(func() {
 					if idle := p.idle(); idle != nil {
-						reason, took = reasonOf(idle), idle.time.Sub(began)
+						reason, took = reasonOf(idle), idle.Time.Sub(began)
 					}
 				})
 				return reason, took
@@ -188,7 +191,9 @@ var draftScenarios = []Scenario{
 func closes(p *play) { p.must("INI-16", "session/close", p.fill(sessionParams)) }
 
 // otherRoot is the member of params for another directory.
-func otherRoot(p *play) string { return `,"additionalDirectories":[` + quote(p.folder("other")) + `]` }
+func otherRoot(p *play) string {
+	return `,"additionalDirectories":[` + player.Quote(p.folder("other")) + `]`
+}
 
 // resuming are the params of session/resume.
 func (p *play) resuming(more string) string {
@@ -196,7 +201,7 @@ func (p *play) resuming(more string) string {
 }
 
 // permits is a scenario in which the agent asks for permission.
-func permits(name, text string, answer func(*message) (outcome, text string)) Scenario {
+func permits(name, text string, answer func(*player.Message) (outcome, text string)) Scenario {
 	return Scenario{
 		Name: name, Text: text, Exercises: []string{"V2-2", "ADD-14"}, Prompts: []string{"permission"},
 		steps: []step{ready, func(p *play) {

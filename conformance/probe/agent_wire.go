@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/acpgo/sdk/conformance"
+	"github.com/acpgo/sdk/conformance/internal/player"
 )
 
 var wireScenarios = []Scenario{
@@ -20,14 +21,14 @@ var wireScenarios = []Scenario{
 				`0`, `-1`, `2147483648`, `9007199254740993`, `9223372036854775807`, `-9223372036854775808`,
 				`""`, `"1"`, `"null"`, `"a b/ä\u20ac😀"`, `"` + strings.Repeat("x", 4096) + `"`, `"0e0"`,
 			} {
-				before := p.lastNumber()
-				if p.await(p.ask("_acp.probe/id", `{}`, id)) != nil {
+				before := p.LastNumber()
+				if p.await(p.Ask("_acp.probe/id", `{}`, id)) != nil {
 					continue
 				}
 				if near := p.nearestID(before); near != "" {
-					p.fail("SCH-2", "the agent answered the request %s with the id %s", clip(id), clip(near))
+					p.fail("SCH-2", "the agent answered the request %s with the id %s", player.Clip(id), player.Clip(near))
 				} else {
-					p.fail("EXT-4", "%s", p.why("the request with the id "+clip(id)+" was not answered"))
+					p.fail("EXT-4", "%s", p.why("the request with the id "+player.Clip(id)+" was not answered"))
 				}
 			}
 		}, continues("ADD-1", "requests with ids of every form")},
@@ -39,12 +40,12 @@ var wireScenarios = []Scenario{
 		steps: []step{func(p *play) {
 			p.startWith("all", allCapabilities)
 			p.markExercised("SCH-2")
-			m := p.await(p.ask("initialize", `{"protocolVersion":1,"clientCapabilities":`+allCapabilities+`}`, `"init-ä"`))
+			m := p.await(p.Ask("initialize", `{"protocolVersion":1,"clientCapabilities":`+allCapabilities+`}`, `"init-ä"`))
 			if m == nil {
 				p.fail("SCH-2", "%s", p.why("initialize with the id \"init-ä\" was not answered with that id"))
 				panic(stop{})
 			}
-			p.init, p.Itself = m, m.params
+			p.init, p.Itself = m, m.Params
 		}, newSession, func(p *play) {
 			p.endOf(p.sendPrompt(p.promptParams("text"), `"0b9d2c9e-5a5e-4a3e-9d43-1c5e7a1b2c3d"`))
 		}},
@@ -70,7 +71,7 @@ var wireScenarios = []Scenario{
 					continue
 				}
 				m := p.call(o.method, p.fill(o.params))
-				if m != nil && m.kind == conformance.Response {
+				if m != nil && m.Kind == conformance.Response {
 					p.failAt("INI-14", conformance.Should, "the agent serves %s but does not advertise %s", o.method, o.capability)
 					continue
 				}
@@ -103,11 +104,11 @@ var wireScenarios = []Scenario{
 					`[{"jsonrpc":"2.0","id":901,"method":"_acp.probe/a","params":{}},{"jsonrpc":"2.0","id":902,"method":"_acp.probe/b","params":{}}]`, `[1,2,3]`,
 					`[{"jsonrpc":"2.0","id":903,"method":"session/new","params":` + p.fill(newParams) + `}]`,
 				} {
-					p.line([]byte(text))
-					p.checkAlive("TRN-3", "the batch "+clip(text))
+					p.Line([]byte(text))
+					p.checkAlive("TRN-3", "the batch "+player.Clip(text))
 				}
-				if slices.ContainsFunc(p.since(0), func(m *message) bool {
-					return slices.Contains([]string{"901", "902", "903"}, m.id) && m.code() != -32600 && m.code() != -32700
+				if slices.ContainsFunc(p.Since(0), func(m *player.Message) bool {
+					return slices.Contains([]string{"901", "902", "903"}, m.ID) && m.Code() != -32600 && m.Code() != -32700
 				}) {
 					p.fail("TRN-3", "the agent served the requests of a batch")
 				}
@@ -125,11 +126,12 @@ var wireScenarios = []Scenario{
 				"\x00\x01\x02", "\xef\xbb\xbf{\"jsonrpc\":\"2.0\",\"id\":78,\"method\":\"_acp.probe/bom\"}",
 				`{"jsonrpc":"2.0","id":79,"method":"_acp.probe/\ud800","params":{"a":"\udc00\ud83d"}}`,
 			} {
-				p.line([]byte(line))
+				p.Line([]byte(line))
 				m := p.call(alive, "{}")
 				p.markExercised("ERR-7")
 				if m == nil {
-					p.failAt("ERR-7", conformance.Should, "after bytes that are not UTF-8 (%s), no request was answered", clip(line))
+					p.failAt("ERR-7", conformance.Should, "after bytes that are not UTF-8 (%s), no request was answered",
+						player.Clip(line))
 					p.initialize("none", noCapabilities)
 				}
 			}
@@ -140,8 +142,8 @@ var wireScenarios = []Scenario{
 				`{"jsonrpc":"2.0","id":804,"method":"_acp.probe/more","params":{},"extra":true,"_meta":{}}`,
 				"{\"jsonrpc\":\"2.0\",\"id\":805,\"method\":\"_acp.probe/crlf\",\"params\":{}}\r",
 			} {
-				p.line([]byte(line))
-				p.isAnswered(p.await(parse([]byte(line)).id), "the request "+clip(line))
+				p.Line([]byte(line))
+				p.isAnswered(p.await(player.Parse([]byte(line)).ID), "the request "+player.Clip(line))
 			}
 		}},
 	},
@@ -153,7 +155,7 @@ var wireScenarios = []Scenario{
 		steps: []step{initialized("none", noCapabilities), tries("SCH-1"), func(p *play) {
 			for _, depth := range []int{100, 10_000} {
 				deep := strings.Repeat("[", depth) + strings.Repeat("]", depth)
-				p.ask("_acp.probe/deep", `{"_meta":{"deep":`+deep+`}}`, "")
+				p.Ask("_acp.probe/deep", `{"_meta":{"deep":`+deep+`}}`, "")
 				if p.call(alive, "{}") == nil {
 					p.fatal("ADD-1", conformance.Should, "%s",
 						p.why(fmt.Sprintf("after a value nested %d levels deep, no request was answered", depth)))
@@ -167,10 +169,10 @@ var wireScenarios = []Scenario{
 		Exercises: []string{"ADD-1", "INI-15"}, Prompts: []string{"text"},
 		steps: []step{ready, func(p *play) {
 			text := "Reply with OK. Ignore the rest. " + strings.Repeat("All work and no play. ", 1<<20/22)
-			if p.awaitTurn(p.sendPrompt(p.blocks(`{"type":"text","text":`+quote(text)+`}`), "")) == nil {
+			if p.awaitTurn(p.sendPrompt(p.blocks(`{"type":"text","text":`+player.Quote(text)+`}`), "")) == nil {
 				p.fatal("PRM-5", conformance.Must, "%s", p.why("a prompt of a mebibyte was not answered"))
 			}
-			if p.await(p.ask("_acp.probe/long", `{"text":"`+strings.Repeat("x", 8<<20)+`"}`, "")) == nil {
+			if p.await(p.Ask("_acp.probe/long", `{"text":"`+strings.Repeat("x", 8<<20)+`"}`, "")) == nil {
 				p.fatal("EXT-4", conformance.Should, "%s", p.why("a request of eight mebibytes was not answered"))
 			}
 		}, continues("ADD-1", "long messages")},
@@ -205,9 +207,10 @@ var wireScenarios = []Scenario{
 				`{"jsonrpc":"2.0","method":"session/cancel","params":{"text":"` + long + `"}}`,
 				`{"jsonrpc":"2.0","id":"long","method":"_acp.probe/` + long + `"}`,
 			} {
-				p.line([]byte(line))
+				p.Line([]byte(line))
 				if p.call(alive, "{}") == nil {
-					p.fail("TRN-7", "%s", p.why("while standard error was not read, no request was answered after "+clip(line[:60])))
+					p.fail("TRN-7", "%s",
+						p.why("while standard error was not read, no request was answered after "+player.Clip(line[:60])))
 					return
 				}
 			}
@@ -218,7 +221,7 @@ var wireScenarios = []Scenario{
 		Text: "The input ends before anything was sent, in the middle of a line, and after initialize: the agent " +
 			"ends too.",
 		Exercises: []string{"TRN-10"},
-		steps: []step{launched, ended, launched, func(p *play) { p.part([]byte(`{"jsonrpc":"2.0","id":1,"method":"initi`)) },
+		steps: []step{launched, ended, launched, func(p *play) { p.Part([]byte(`{"jsonrpc":"2.0","id":1,"method":"initi`)) },
 			ended, initialized("none", noCapabilities), ended},
 	},
 	{
@@ -233,11 +236,11 @@ var wireScenarios = []Scenario{
 		Exercises: []string{"PRM-5"}, Prompts: []string{"long"},
 		steps: []step{ready, begin("long"), func(p *play) {
 			p.streams(1)
-			p.pause(true)
+			p.Pause(true)
 			p.sleep(p.limits.quiet)
 			running := !p.isDone()
 			p.cancel()
-			p.pause(false)
+			p.Pause(false)
 			if running {
 				p.endCancelled()
 			}
@@ -252,24 +255,25 @@ var wireScenarios = []Scenario{
 			const meta = `{"acp.probe":{"null":null,"list":[1,[2,{"three":3}]],"big":123456789012345678901234567890,"small":1e-400,"text":"\u0000\u2028😀"},"traceparent":"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"}`
 			p.initializeWith("all", allCapabilities, `{"future":{"x":1},"clientInfo":{"version":"1","name":"acp-probe","title":null,"colour":"green"},"clientCapabilities":`+
 				strings.TrimSuffix(allCapabilities, "}")+`,"future":[1,2],"_meta":`+meta+`},"protocolVersion":1,"_meta":`+meta+`}`)
-			m := p.call("session/new", `{"_meta":`+meta+`,"mcpServers":[],"future":null,"cwd":`+quote(p.dir)+`}`)
-			if m == nil || m.kind == conformance.ErrorReply {
-				if m.code() == codeAuth {
+			m := p.call("session/new", `{"_meta":`+meta+`,"mcpServers":[],"future":null,"cwd":`+player.Quote(p.dir)+`}`)
+			if m == nil || m.Kind == conformance.ErrorReply {
+				if m.Code() == codeAuth {
 					p.stopf("the agent requires authentication")
 				}
-				p.fail("SCH-1", "the agent did not serve session/new with odd _meta and an unknown member: %s", answerText(m))
+				p.fail("SCH-1", "the agent did not serve session/new with odd _meta and an unknown member: %s",
+					player.AnswerText(m))
 				return
 			}
 			p.opened(m)
-			p.sendPrompt(`{"prompt":[{"text":`+quote(p.text(p.session, "text"))+`,"annotations":null,"_meta":`+meta+`,"future":1,"type":"text"}],"_meta":`+meta+`,"sessionId":`+quote(p.session)+`,"future":{}}`, "")
-			if m := p.awaitTurn(p.promptID); m == nil || m.kind == conformance.ErrorReply {
-				p.fail("SCH-1", "the agent did not serve a prompt with odd _meta and unknown members: %s", answerText(m))
+			p.sendPrompt(`{"prompt":[{"text":`+player.Quote(p.text(p.session, "text"))+`,"annotations":null,"_meta":`+meta+`,"future":1,"type":"text"}],"_meta":`+meta+`,"sessionId":`+player.Quote(p.session)+`,"future":{}}`, "")
+			if m := p.awaitTurn(p.promptID); m == nil || m.Kind == conformance.ErrorReply {
+				p.fail("SCH-1", "the agent did not serve a prompt with odd _meta and unknown members: %s", player.AnswerText(m))
 			}
-			m = p.call("session/new", `{"mcpServers":null,"additionalDirectories":null,"_meta":null,"cwd":`+quote(p.dir)+`}`)
+			m = p.call("session/new", `{"mcpServers":null,"additionalDirectories":null,"_meta":null,"cwd":`+player.Quote(p.dir)+`}`)
 			p.markExercised("SCH-17")
-			if p.isAnswered(m, "session/new") && m.kind == conformance.ErrorReply {
+			if p.isAnswered(m, "session/new") && m.Kind == conformance.ErrorReply {
 				p.failAt("SCH-17", conformance.Advice,
-					"the agent refused null for mcpServers and additionalDirectories, which counts as empty: %s", answerText(m))
+					"the agent refused null for mcpServers and additionalDirectories, which counts as empty: %s", player.AnswerText(m))
 			}
 		}},
 	},
@@ -289,7 +293,7 @@ func unknownRequests(p *play) {
 			p.fail("EXT-4", "%s", p.why("the unknown request "+method+" was not answered"))
 			continue
 		}
-		if m.kind == conformance.Response && strings.HasPrefix(method, "_") {
+		if m.Kind == conformance.Response && strings.HasPrefix(method, "_") {
 			continue // it may be one of its own
 		}
 		p.requireError(id, m, "the unknown request "+method, -32601)
@@ -334,11 +338,11 @@ var garbage = []nonMessage{
 
 // tryGarbage sends a line that is not a message, and launches the agent again if it does not survive that.
 func (p *play) tryGarbage(g nonMessage) {
-	before := p.lastNumber()
-	p.line([]byte(g.line))
+	before := p.LastNumber()
+	p.Line([]byte(g.line))
 	p.markExercised("ERR-7")
 	if m := p.call(alive, "{}"); m == nil {
-		if !p.hasEnded() {
+		if !p.HasEnded() {
 			p.failAt("ERR-7", conformance.Should, "%s", p.why("after "+g.what+", no request was answered"))
 		} else {
 			p.failAt("ERR-7", conformance.Should, "%s made the agent exit", g.what)
@@ -351,8 +355,8 @@ func (p *play) tryGarbage(g nonMessage) {
 	}
 	found := ""
 	for _, m := range p.errorsSince(before) {
-		if found = m.id; found == "null" {
-			if code := m.code(); code != g.code && code != -32600 {
+		if found = m.ID; found == "null" {
+			if code := m.Code(); code != g.code && code != -32600 {
 				p.failAt("ERR-7", conformance.Advice, "%s was answered with %d, want %d", g.what, code, g.code)
 			}
 			break
@@ -367,14 +371,14 @@ func (p *play) tryGarbage(g nonMessage) {
 // latest request.
 func (p *play) nearestID(number int) string {
 	used := map[string]bool{}
-	for _, m := range p.since(0) {
-		if !p.isTheirs(m) {
-			used[m.id] = true
+	for _, m := range p.Since(0) {
+		if !p.IsTheirs(m) {
+			used[m.ID] = true
 		}
 	}
-	for _, m := range p.since(number) {
-		if p.isTheirs(m) && m.isReply() && !used[m.id] {
-			return m.id
+	for _, m := range p.Since(number) {
+		if p.IsTheirs(m) && m.IsReply() && !used[m.ID] {
+			return m.ID
 		}
 	}
 	return ""

@@ -11,6 +11,7 @@ import (
 	"github.com/acpgo/sdk/acp/local"
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/conformance"
+	"github.com/acpgo/sdk/conformance/internal/player"
 )
 
 // client serves the agent's requests, for one launch.
@@ -20,8 +21,8 @@ type client struct {
 	stop context.CancelFunc
 
 	// Scenarios may set these before they begin, to change how requests are answered. Nil means the default.
-	permission  func(m *message) (outcome, text string)
-	elicitation func(m *message) (outcome, text string)
+	permission  func(m *player.Message) (outcome, text string)
+	elicitation func(m *player.Message) (outcome, text string)
 	refuse      map[string]string // the error that a method gets, as JSON text
 
 	roots     *local.Roots
@@ -61,7 +62,7 @@ func (c *client) close() {
 	c.stop()
 	errs := []error{c.terminals.Close(), c.rpc.Close(), c.roots.Close()}
 	if err := errors.Join(errs...); err != nil {
-		c.play.remark("   ending the client: %v", err)
+		c.play.Remark("   ending the client: %v", err)
 	}
 }
 
@@ -94,7 +95,7 @@ func (c *client) grant(capabilities string) {
 func (c *client) may(path ...string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	v := member(c.granted, path...)
+	v := player.Member(c.granted, path...)
 	return string(v) == "true" || len(v) > 0 && v[0] == '{'
 }
 
@@ -141,34 +142,34 @@ func (c *client) nextTurn(session string) {
 }
 
 // serve answers a request of the agent.
-func (c *client) serve(conn *conn, m *message) {
-	if m.kind != conformance.Request {
+func (c *client) serve(conn *player.Conn, m *player.Message) {
+	if m.Kind != conformance.Request {
 		return
 	}
 	c.mu.Lock()
-	refusal, refused := c.refuse[m.method]
+	refusal, refused := c.refuse[m.Method]
 	permission, elicitation := c.permission, c.elicitation
 	c.mu.Unlock()
 	if refused {
-		conn.answer(m, "error", refusal)
+		conn.Answer(m, "error", refusal)
 		return
 	}
-	switch m.method {
+	switch m.Method {
 	case "session/request_permission":
 		if permission != nil {
 			outcome, text := permission(m)
-			conn.answer(m, outcome, text)
+			conn.Answer(m, outcome, text)
 			return
 		}
 		c.allow(conn, m)
 	case "elicitation/create":
-		if mode := m.text("mode"); !c.may("elicitation", mode) {
-			conn.answer(m, "error", `{"code":-32602,"message":"the mode is not advertised"}`)
+		if mode := m.Text("mode"); !c.may("elicitation", mode) {
+			conn.Answer(m, "error", `{"code":-32602,"message":"the mode is not advertised"}`)
 		} else if elicitation != nil {
 			outcome, text := elicitation(m)
-			conn.answer(m, outcome, text)
+			conn.Answer(m, outcome, text)
 		} else {
-			conn.answer(m, "result", accept(m))
+			conn.Answer(m, "result", accept(m))
 		}
 	case "fs/read_text_file":
 		serve(c, conn, m, c.may("fs", "readTextFile"), c.files.ReadTextFile)
@@ -185,35 +186,35 @@ func (c *client) serve(conn *conn, m *message) {
 	case "terminal/release":
 		serve(c, conn, m, c.may("terminal"), c.terminals.ReleaseTerminal)
 	default:
-		conn.answer(m, "error", `{"code":-32601,"message":"method not found","data":{"method":`+quote(m.method)+`}}`)
+		conn.Answer(m, "error", `{"code":-32601,"message":"method not found","data":{"method":`+player.Quote(m.Method)+`}}`)
 	}
 }
 
 // allow grants a permission, or answers that the turn was cancelled.
-func (c *client) allow(conn *conn, m *message) {
-	session := m.text("sessionId")
+func (c *client) allow(conn *player.Conn, m *player.Message) {
+	session := m.Text("sessionId")
 	c.mu.Lock()
 	cancelled := c.cancelled[session]
-	if c.hold[m.method] {
+	if c.hold[m.Method] {
 		cancelled = c.turn(session)
 	}
 	c.mu.Unlock()
 	if cancelled == nil {
-		conn.answer(m, "result", choose(m, "allow_once", "allow_always"))
+		conn.Answer(m, "result", choose(m, "allow_once", "allow_always"))
 		return
 	}
 	select {
 	case <-cancelled:
-		conn.answer(m, "result", `{"outcome":{"outcome":"cancelled"}}`)
+		conn.Answer(m, "result", `{"outcome":{"outcome":"cancelled"}}`)
 	case <-c.ctx.Done():
 	}
 }
 
 // choose returns the outcome that selects the first option of one of the kinds, or else the first option.
-func choose(m *message, kinds ...string) string {
+func choose(m *player.Message, kinds ...string) string {
 	var first string
 	for _, kind := range kinds {
-		for _, option := range elements(member(m.params, "options")) {
+		for _, option := range player.Elements(player.Member(m.Params, "options")) {
 			var o struct{ OptionID, Kind string }
 			if json.Unmarshal(option, &o) != nil {
 				continue
@@ -222,21 +223,21 @@ func choose(m *message, kinds ...string) string {
 				first = o.OptionID
 			}
 			if o.Kind == kind {
-				return `{"outcome":{"outcome":"selected","optionId":` + quote(o.OptionID) + `}}`
+				return `{"outcome":{"outcome":"selected","optionId":` + player.Quote(o.OptionID) + `}}`
 			}
 		}
 	}
-	return `{"outcome":{"outcome":"selected","optionId":` + quote(first) + `}}`
+	return `{"outcome":{"outcome":"selected","optionId":` + player.Quote(first) + `}}`
 }
 
 // accept returns the answer to an elicitation, with a value for each property.
-func accept(m *message) string {
-	if m.text("mode") != "form" {
+func accept(m *player.Message) string {
+	if m.Text("mode") != "form" {
 		return `{"action":"accept"}`
 	}
 	content := map[string]json.RawMessage{}
 	var properties map[string]json.RawMessage
-	if json.Unmarshal(member(m.params, "requestedSchema", "properties"), &properties) == nil {
+	if json.Unmarshal(player.Member(m.Params, "requestedSchema", "properties"), &properties) == nil {
 		for name, schema := range properties {
 			content[name] = fill(schema)
 		}
@@ -305,43 +306,43 @@ func fill(schema json.RawMessage) json.RawMessage {
 	for len(text) < s.MinLength {
 		text += "-probe"
 	}
-	return json.RawMessage(quote(text))
+	return json.RawMessage(player.Quote(text))
 }
 
 // serve serves a request with a handler of package local, if the capability was advertised.
-func serve[P, R any](c *client, conn *conn, m *message, stated bool,
+func serve[P, R any](c *client, conn *player.Conn, m *player.Message, stated bool,
 	handler func(context.Context, local.Session, *P) (*R, error)) {
 	fail := func(code int, text string) {
-		conn.answer(m, "error", `{"code":`+jsonOf(code)+`,"message":`+quote(text)+`}`)
+		conn.Answer(m, "error", `{"code":`+jsonOf(code)+`,"message":`+player.Quote(text)+`}`)
 	}
 	if !stated {
 		fail(-32601, "the capability is not advertised")
 		return
 	}
 	var params P
-	if err := json.Unmarshal(m.params, &params); err != nil {
+	if err := json.Unmarshal(m.Params, &params); err != nil {
 		fail(-32602, "invalid params: "+err.Error())
 		return
 	}
-	session := m.text("sessionId")
+	session := m.Text("sessionId")
 	c.mu.Lock()
 	_, known := c.sessions[session]
 	c.mu.Unlock()
 	if !known {
-		conn.answer(m, "error", `{"code":-32002,"message":"unknown session","data":{"sessionId":`+quote(session)+`}}`)
+		conn.Answer(m, "error", `{"code":-32002,"message":"unknown session","data":{"sessionId":`+player.Quote(session)+`}}`)
 		return
 	}
 	result, err := handler(c.ctx, localSession{acp.SessionID(session), c.rpc}, &params)
 	if err == nil {
 		text, err := json.Marshal(result)
 		if err == nil {
-			conn.answer(m, "result", string(text))
+			conn.Answer(m, "result", string(text))
 			return
 		}
 	}
 	if e, ok := errors.AsType[*acp.Error](err); ok {
 		if text, err := json.Marshal(e); err == nil {
-			conn.answer(m, "error", string(text))
+			conn.Answer(m, "error", string(text))
 			return
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/acpgo/sdk/conformance"
+	"github.com/acpgo/sdk/conformance/internal/player"
 )
 
 // formOf are the members of a form with properties.
@@ -19,7 +20,7 @@ func formOf(properties, more string) string {
 }
 
 func linkOf(id, url string) string {
-	return `,"mode":"url","elicitationId":` + quote(id) + `,"url":` + quote(url) + `,"message":"The probe asks"`
+	return `,"mode":"url","elicitationId":` + player.Quote(id) + `,"url":` + player.Quote(url) + `,"message":"The probe asks"`
 }
 
 var clientServices = []Scenario{
@@ -43,16 +44,16 @@ var clientServices = []Scenario{
 			} {
 				answer := p.readFile(path, w.more)
 				// Whether the end of the last line belongs to a window is not said.
-				if got := answer.text("content"); answer.kind != conformance.Response || strings.TrimSuffix(got, "\n") != w.want {
-					p.fail(w.id, "a read with %q returned %q, want %q", strings.TrimPrefix(w.more, ","), clip(got), w.want)
+				if got := answer.Text("content"); answer.Kind != conformance.Response || strings.TrimSuffix(got, "\n") != w.want {
+					p.fail(w.id, "a read with %q returned %q, want %q", strings.TrimPrefix(w.more, ","), player.Clip(got), w.want)
 				}
 			}
-			if answer := p.readFile(path, `,"line":100`); answer.kind == conformance.Response && answer.text("content") != "" {
-				p.fail("FS-4", "a read past the end returned %q", clip(answer.text("content")))
+			if answer := p.readFile(path, `,"line":100`); answer.Kind == conformance.Response && answer.Text("content") != "" {
+				p.fail("FS-4", "a read past the end returned %q", player.Clip(answer.Text("content")))
 			}
-			if answer := p.readFile(filepath.Join(dir, "empty.txt"), ""); answer.kind != conformance.Response ||
-				answer.text("content") != "" {
-				p.fail("FS-6", "a read of an empty file was answered with %s", answer.describe())
+			if answer := p.readFile(filepath.Join(dir, "empty.txt"), ""); answer.Kind != conformance.Response ||
+				answer.Text("content") != "" {
+				p.fail("FS-6", "a read of an empty file was answered with %s", answer.Describe())
 			}
 			p.requireError("FS-6", p.readFile(filepath.Join(dir, "missing.txt"), ""), "a read of a missing file", -32002)
 			p.requireError("FS-6", p.readFile(dir, ""), "a read of a folder")
@@ -70,13 +71,13 @@ var clientServices = []Scenario{
 				if _, err := os.Stat(path); err == nil {
 					id = "INI-6" // the file is there: what is wrong is how a right request is served
 				}
-				writing := p.ask("fs/write_text_file", p.turnParams(`,"path":`+quote(path)+`,"content":`+quote(text)), "")
+				writing := p.Ask("fs/write_text_file", p.turnParams(`,"path":`+player.Quote(path)+`,"content":`+player.Quote(text)), "")
 				p.decides(writing, ActAllow) // some clients ask
 				answer := p.requireAnswer(id, writing, "fs/write_text_file")
 				got, err := os.ReadFile(path)
-				if answer.kind != conformance.Response || err != nil || string(got) != text {
-					p.fail(id, "a write of %q was answered with %s, and the file has %q (%v)", text, answer.describe(),
-						clip(string(got)), err)
+				if answer.Kind != conformance.Response || err != nil || string(got) != text {
+					p.fail(id, "a write of %q was answered with %s, and the file has %q (%v)", text, answer.Describe(),
+						player.Clip(string(got)), err)
 				}
 			}
 		})},
@@ -89,12 +90,12 @@ var clientServices = []Scenario{
 			id := p.terminal(`echo "$PROBE"; exit 3`, `,"env":[{"name":"PROBE","value":"é😀"}]`)
 			exit := p.ofTerminal("TRM-9", "wait_for_exit", id)
 			p.markExercised("TRM-12")
-			if string(member(exit.params, "exitCode")) != "3" {
-				p.fail("TRM-12", "the command exited with status 3, but the answer is %s", exit.describe())
+			if string(player.Member(exit.Params, "exitCode")) != "3" {
+				p.fail("TRM-12", "the command exited with status 3, but the answer is %s", exit.Describe())
 			}
 			out := p.ofTerminal("TRM-9", "output", id)
-			if out.text("output") != "é😀\n" && out.text("output") != "é😀\r\n" || !isSet(out.params, "exitStatus") {
-				p.fail("TRM-9", "the output of a command that has ended was answered with %s", out.describe())
+			if out.Text("output") != "é😀\n" && out.Text("output") != "é😀\r\n" || !player.IsSet(out.Params, "exitStatus") {
+				p.fail("TRM-9", "the output of a command that has ended was answered with %s", out.Describe())
 			}
 			p.ofTerminal("TRM-11", "release", id)
 			p.requireError("TRM-11", p.ofTerminal("TRM-11", "output", id), "terminal/output of a terminal that was released")
@@ -108,10 +109,10 @@ var clientServices = []Scenario{
 				id := p.terminal(`printf 'aé€😀b'`, `,"outputByteLimit":`+string(rune('0'+limit)))
 				p.ofTerminal("TRM-9", "wait_for_exit", id)
 				out := p.ofTerminal("TRM-4", "output", id)
-				got := out.text("output")
+				got := out.Text("output")
 				p.markExercised("TRM-4", "TRM-5")
-				if !strings.HasSuffix("aé€😀b", got) || string(member(out.params, "truncated")) != "true" {
-					p.fail("TRM-4", "with a limit of %d bytes, the answer is %s", limit, out.describe())
+				if !strings.HasSuffix("aé€😀b", got) || string(player.Member(out.Params, "truncated")) != "true" {
+					p.fail("TRM-4", "with a limit of %d bytes, the answer is %s", limit, out.Describe())
 				}
 				if len(got) > limit || strings.ContainsRune(got, '\uFFFD') {
 					p.fail("TRM-5", "with a limit of %d bytes, the output is %q", limit, got)
@@ -125,25 +126,25 @@ var clientServices = []Scenario{
 		Exercises: []string{"TRM-9", "TRM-10", "TRM-12"}, Needs: []string{canRun}, persona: full,
 		steps: []step{turn(func(p *play) {
 			id := p.terminal(`echo started; exec sleep 1000`, "")
-			var out *message
+			var out *player.Message
 			for range 50 {
-				if out = p.ofTerminal("TRM-9", "output", id); out.text("output") != "" {
+				if out = p.ofTerminal("TRM-9", "output", id); out.Text("output") != "" {
 					break
 				}
-				p.wait(p.ctx, p.limits.quiet/10, func() bool { return false })
+				p.Wait(p.ctx, p.limits.quiet/10, func() bool { return false })
 			}
-			if isSet(out.params, "exitStatus") {
-				p.fail("TRM-9", "a running command has an exit status: %s", out.describe())
+			if player.IsSet(out.Params, "exitStatus") {
+				p.fail("TRM-9", "a running command has an exit status: %s", out.Describe())
 			}
-			waiting := p.ask("terminal/wait_for_exit", p.turnParams(`,"terminalId":`+quote(id)), "")
+			waiting := p.Ask("terminal/wait_for_exit", p.turnParams(`,"terminalId":`+player.Quote(id)), "")
 			p.ofTerminal("TRM-10", "kill", id)
 			exit := p.requireAnswer("TRM-10", waiting, "terminal/wait_for_exit for a killed command")
 			p.markExercised("TRM-12")
-			if string(member(exit.params, "exitCode")) == "0" {
-				p.fail("TRM-12", "a killed command was reported as successful: %s", exit.describe())
+			if string(player.Member(exit.Params, "exitCode")) == "0" {
+				p.fail("TRM-12", "a killed command was reported as successful: %s", exit.Describe())
 			}
-			if out := p.ofTerminal("TRM-10", "output", id); !strings.HasPrefix(out.text("output"), "started") {
-				p.fail("TRM-10", "the output of a killed command was answered with %s", out.describe())
+			if out := p.ofTerminal("TRM-10", "output", id); !strings.HasPrefix(out.Text("output"), "started") {
+				p.fail("TRM-10", "the output of a killed command was answered with %s", out.Describe())
 			}
 			p.ofTerminal("TRM-10", "kill", id) // again does no harm
 			p.ofTerminal("TRM-11", "release", id)
@@ -156,7 +157,7 @@ var clientServices = []Scenario{
 			dir, remove := p.place()
 			defer remove()
 			file := filepath.Join(dir, "ticks")
-			id := p.terminal(`while :; do echo tick >> "$TICKS"; sleep 0.02; done`, `,"env":[{"name":"TICKS","value":`+quote(file)+`}]`)
+			id := p.terminal(`while :; do echo tick >> "$TICKS"; sleep 0.02; done`, `,"env":[{"name":"TICKS","value":`+player.Quote(file)+`}]`)
 			size := func() int64 {
 				info, err := os.Stat(file)
 				if err != nil {
@@ -164,7 +165,7 @@ var clientServices = []Scenario{
 				}
 				return info.Size()
 			}
-			pause := func() { p.wait(p.ctx, max(p.limits.quiet/10, 100*time.Millisecond), func() bool { return false }) }
+			pause := func() { p.Wait(p.ctx, max(p.limits.quiet/10, 100*time.Millisecond), func() bool { return false }) }
 			for range 50 {
 				if size() > 0 {
 					break
@@ -198,16 +199,17 @@ var clientServices = []Scenario{
 		steps: []step{turn(func(p *play) {
 			p.mayRefuse = true
 			answer := p.elicit(formOf(`"mood":{"type":"_mood","title":"Mood"},"name":{"type":"string","default":"x"}`, ""), ActAllow)
-			p.check("SCH-10", !isSet(answer.params, "content", "mood"), "the client filled in a field of an unknown type: %s",
-				answer.describe())
+			p.check("SCH-10", !player.IsSet(answer.Params, "content", "mood"),
+				"the client filled in a field of an unknown type: %s",
+				answer.Describe())
 		})},
 	},
 	{
 		Name: "elicitation-of-unknown-mode", Text: "An elicitation of an unknown mode is not accepted; the client continues.",
 		Exercises: []string{"SCH-8"}, persona: full,
 		steps: []step{turn(func(p *play) {
-			answer := p.requireAnswer("SCH-8", p.ask("elicitation/create", p.turnParams(`,"mode":"_dance","message":"Dance!","requestedSchema":{"type":"object","properties":{}}`), ""), "an elicitation of an unknown mode")
-			p.check("SCH-8", answer.text("action") != "accept", "the client accepted an elicitation of an unknown mode")
+			answer := p.requireAnswer("SCH-8", p.Ask("elicitation/create", p.turnParams(`,"mode":"_dance","message":"Dance!","requestedSchema":{"type":"object","properties":{}}`), ""), "an elicitation of an unknown mode")
+			p.check("SCH-8", answer.Text("action") != "accept", "the client accepted an elicitation of an unknown mode")
 		})},
 	},
 	{
@@ -216,11 +218,11 @@ var clientServices = []Scenario{
 		steps: []step{turn(func(p *play) {
 			p.mayRefuse = true
 			form := formOf(`"name":{"type":"string","default":"x"}`, "")
-			for _, params := range []string{`{` + form[1:] + `}`, p.turnParams(`,"requestId":` + p.taken.id + form)} {
-				id := p.ask("elicitation/create", params, "")
+			for _, params := range []string{`{` + form[1:] + `}`, p.turnParams(`,"requestId":` + p.taken.ID + form)} {
+				id := p.Ask("elicitation/create", params, "")
 				answer := p.decides(id, ActReject)
 				p.markExercised("ELI-34")
-				if answer != nil && answer.text("action") == "accept" {
+				if answer != nil && answer.Text("action") == "accept" {
 					p.failAt("ELI-34", conformance.Advice, "the client accepted an elicitation with a wrong scope")
 				}
 			}
@@ -233,18 +235,18 @@ var clientServices = []Scenario{
 		steps: []step{turn(func(p *play) {
 			url, hits, end := p.serveHTTP(http.StatusOK)
 			defer end()
-			id := p.ask("elicitation/create", p.turnParams(linkOf("link é", url+"/probe")), "")
+			id := p.Ask("elicitation/create", p.turnParams(linkOf("link é", url+"/probe")), "")
 			p.silence(p.limits.quiet)
-			if !p.hasAnswer(id) {
+			if !p.HasAnswer(id) {
 				p.check("ELI-28", hits() == 0, "the client fetched the link before the user consented")
 			}
 			if answer := p.decides(id, ActReject); answer == nil {
 				p.stopf("the elicitation was not answered")
-			} else if answer.text("action") != "accept" {
+			} else if answer.Text("action") != "accept" {
 				p.check("ELI-28", hits() == 0, "the client fetched the link although the user did not accept")
 			}
 			for _, done := range []string{"link é", "link é", "never"} {
-				p.notify("elicitation/complete", `{"elicitationId":`+quote(done)+`}`)
+				p.Notify("elicitation/complete", `{"elicitationId":`+player.Quote(done)+`}`)
 			}
 			p.checkAlive("ELI-22", "completions of unknown elicitations")
 		})},
@@ -257,28 +259,28 @@ var clientServices = []Scenario{
 			if list == nil {
 				p.stopf("the client did not list the sessions")
 			}
-			if isSet(list.params, "cwd") {
+			if player.IsSet(list.Params, "cwd") {
 				p.trait("filtered list")
 			}
 			// It may list anew at any time, so only pages with a cursor are those that follow.
-			var pages []*message
+			var pages []*player.Message
 			follow := func() bool {
 				pages = nil
-				for _, m := range p.after(list.number) {
-					if m.method == "session/list" && p.isTheirs(m) && isSet(m.params, "cursor") {
+				for _, m := range p.After(list.Number) {
+					if m.Method == "session/list" && p.IsTheirs(m) && player.IsSet(m.Params, "cursor") {
 						pages = append(pages, m)
 					}
 				}
 				return len(pages) > 0
 			}
-			if !p.wait(p.ctx, p.limits.quiet, follow) {
+			if !p.Wait(p.ctx, p.limits.quiet, follow) {
 				p.stopf("the client listed only one page")
 			}
 			p.trait("second page")
-			p.check("LST-10", pages[0].text("cursor") == fakeCursor, "the client changed the cursor %q to %q", fakeCursor,
-				pages[0].text("cursor"))
+			p.check("LST-10", pages[0].Text("cursor") == fakeCursor, "the client changed the cursor %q to %q", fakeCursor,
+				pages[0].Text("cursor"))
 			p.silence(p.limits.quiet)
-			p.wait(p.ctx, 0, follow)
+			p.Wait(p.ctx, 0, follow)
 			p.check("LST-9", len(pages) == 1, "the client requested another page after the last one")
 		}},
 	},
@@ -297,8 +299,8 @@ var clientServices = []Scenario{
 				if m == nil || had == "" || had == "null" {
 					continue
 				}
-				p.check("SES-18", string(member(m.params, "additionalDirectories")) == had,
-					"%s has other roots than the session had before", m.method)
+				p.check("SES-18", string(player.Member(m.Params, "additionalDirectories")) == had,
+					"%s has other roots than the session had before", m.Method)
 			}
 		}},
 	},
@@ -319,9 +321,9 @@ var clientServices = []Scenario{
 	{
 		Name: "close-what-is-gone", Text: "session/close and session/delete are answered with -32002, which counts " +
 			"as success.", Exercises: []string{"ERR-8"},
-		persona: persona{capabilities: allAgentCapabilities, answer: func(_ *fakeAgent, m *message) (string, string) {
-			if m.method == "session/close" || m.method == "session/delete" {
-				return "error", `{"code":-32002,"message":"Resource not found","data":{"sessionId":` + quote(m.text("sessionId")) + `}}`
+		persona: persona{capabilities: allAgentCapabilities, answer: func(_ *fakeAgent, m *player.Message) (string, string) {
+			if m.Method == "session/close" || m.Method == "session/delete" {
+				return "error", `{"code":-32002,"message":"Resource not found","data":{"sessionId":` + player.Quote(m.Text("sessionId")) + `}}`
 			}
 			return "", ""
 		}},
@@ -330,7 +332,7 @@ var clientServices = []Scenario{
 			if closed == nil && deleted == nil {
 				p.stopf("the client neither closed nor deleted the session")
 			}
-			if p.await(p.ask(alive, "{}", "")) != nil || !p.hasEnded() || p.target.person {
+			if p.await(p.Ask(alive, "{}", "")) != nil || !p.HasEnded() || p.target.person {
 				survives("ERR-8", "an error of session/close")(p)
 				return
 			}
@@ -339,7 +341,7 @@ var clientServices = []Scenario{
 			turn()(p)
 			p.does(ActClose, "session/close")
 			p.does(ActDelete, "session/delete")
-			if m := p.await(p.ask(alive, "{}", "")); m != nil {
+			if m := p.await(p.Ask(alive, "{}", "")); m != nil {
 				p.fail("ERR-8", "the client ended at the error -32002 of session/close or session/delete; it goes on when "+
 					"they succeed")
 			}

@@ -16,7 +16,7 @@ var clientStarts = []Scenario{
 			if !p.target.person {
 				p.answerAll() // a script plays to its end now
 				p.silence(p.limits.quiet)
-				if !p.hasEnded() {
+				if !p.HasEnded() {
 					p.trait(staysThere)
 				}
 			}
@@ -130,8 +130,8 @@ func (p *play) doesAll(actions ...Action) {
 		}
 	}
 	for range maxTurns {
-		from := p.lastNumber()
-		if p.awaitAll(all, p.limits.quiet) || p.lastNumber() == from {
+		from := p.LastNumber()
+		if p.awaitAll(all, p.limits.quiet) || p.LastNumber() == from {
 			return
 		}
 	}

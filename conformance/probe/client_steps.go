@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/acpgo/sdk/conformance"
+	"github.com/acpgo/sdk/conformance/internal/player"
 )
 
 // Steps without arguments.
@@ -45,14 +46,14 @@ func (p *play) inTurn(steps []step) {
 func endTurn(reason string) step { return func(p *play) { p.endTurn(reason) } }
 
 func (p *play) endTurn(reason string) {
-	p.conn.answer(p.taken, "result", `{"stopReason":`+quote(reason)+`}`)
+	p.Conn.Answer(p.taken, "result", `{"stopReason":`+player.Quote(reason)+`}`)
 }
 
 // failingTurn answers the next prompt of the client with an error.
 func failingTurn(text string) step {
 	return func(p *play) {
 		p.awaitPrompt()
-		p.conn.answer(p.taken, "error", text)
+		p.Conn.Answer(p.taken, "error", text)
 	}
 }
 
@@ -80,14 +81,14 @@ func saysOften(times int, text string) step {
 func tool(id, kind string) step { return func(p *play) { p.tool(id, kind) } }
 
 func (p *play) tool(id, kind string) {
-	p.update(`{"sessionUpdate":"tool_call","toolCallId":` + quote(id) + `,"title":"A call of the probe","kind":` + quote(kind) + `,"status":"pending"}`)
+	p.update(`{"sessionUpdate":"tool_call","toolCallId":` + player.Quote(id) + `,"title":"A call of the probe","kind":` + player.Quote(kind) + `,"status":"pending"}`)
 }
 
 const permissionOptions = `[{"optionId":"yes","name":"Allow","kind":"allow_once"},{"optionId":"no","name":"Reject","kind":"reject_once"}]`
 
 // askPermission asks for permission for a tool call, and returns the request's id.
 func (p *play) askPermission(call string) string {
-	return p.ask("session/request_permission", p.turnParams(`,"toolCall":{"toolCallId":`+quote(call)+`,"title":"A call of the probe"},"options":`+permissionOptions), "")
+	return p.Ask("session/request_permission", p.turnParams(`,"toolCall":{"toolCallId":`+player.Quote(call)+`,"title":"A call of the probe"},"options":`+permissionOptions), "")
 }
 
 // decided has the user decide about a tool call t1.
@@ -125,7 +126,7 @@ func promptsDespite(id, what string, exercised ...string) step {
 		m := p.nextPrompt()
 		p.markExercised(exercised...)
 		if m == nil {
-			p.fatal(id, mustRequirement(id).Level, "%s", p.why("the client sent no prompt to a session with "+what))
+			p.broken(id, "%s", p.why("the client sent no prompt to a session with "+what))
 		}
 		p.checkAlive(id, what)
 		p.endTurn("end_turn")
@@ -136,12 +137,12 @@ func promptsDespite(id, what string, exercised ...string) step {
 // program for one prompt may that ends with any turn.
 func survives(id, after string) step {
 	return func(p *play) {
-		m := p.await(p.ask(alive, "{}", ""))
+		m := p.await(p.Ask(alive, "{}", ""))
 		p.markExercised(id)
-		level := max(conformance.Should, mustRequirement(id).Level)
+		level := max(conformance.Should, player.MustRequirement(id).Level)
 		switch {
 		case m != nil:
-		case !p.hasEnded():
+		case !p.HasEnded():
 			p.fatal(id, level, "the client served no request after %s", after)
 		case p.stays:
 			p.failAt(id, level, "the client ended at %s; it does not end with other turns", after)
@@ -151,7 +152,7 @@ func survives(id, after string) step {
 
 // refuses sends a request that has to be answered with an error.
 func (p *play) refuses(id, method, params, what string, codes ...int) {
-	p.requireError(id, p.requireAnswer(id, p.ask(method, params, ""), what), what, codes...)
+	p.requireError(id, p.requireAnswer(id, p.Ask(method, params, ""), what), what, codes...)
 }
 
 // cancels plays steps in a turn, which the user then cancels. A client without a user may cancel a later one of its own
@@ -162,7 +163,7 @@ func cancels(steps ...step) step {
 			if p.nextPrompt() == nil {
 				break
 			}
-			from := p.lastNumber()
+			from := p.LastNumber()
 			for _, do := range steps {
 				do(p)
 			}
@@ -172,7 +173,7 @@ func cancels(steps ...step) step {
 			if !can {
 				limit = p.limits.quiet
 			}
-			if c := p.arrivesWithin("session/cancel", from, idle, limit); c != nil && c.text("sessionId") == p.session {
+			if c := p.arrivesWithin("session/cancel", from, idle, limit); c != nil && c.Text("sessionId") == p.session {
 				return
 			}
 			p.endTurn("end_turn")
@@ -212,8 +213,8 @@ func (p *play) place() (dir string, remove func()) {
 }
 
 // readFile has the client read a file.
-func (p *play) readFile(path, more string) *message {
-	return p.requireAnswer("FS-6", p.ask("fs/read_text_file", p.turnParams(`,"path":`+quote(path)+more), ""), "fs/read_text_file")
+func (p *play) readFile(path, more string) *player.Message {
+	return p.requireAnswer("FS-6", p.Ask("fs/read_text_file", p.turnParams(`,"path":`+player.Quote(path)+more), ""), "fs/read_text_file")
 }
 
 // terminal starts a command of the shell, and returns its id.
@@ -223,24 +224,24 @@ func (p *play) terminal(script, more string) string {
 		p.stopf("this machine has no sh")
 	}
 	began := time.Now()
-	m := p.requireAnswer("TRM-6", p.ask("terminal/create", p.turnParams(`,"command":`+quote(shell)+`,"args":["-c",`+quote(script)+`]`+more), ""), "terminal/create")
-	if m.kind == conformance.ErrorReply {
-		p.fatal("TRM-6", mustRequirement("TRM-6").Level, "terminal/create was answered with an error: %s", answerText(m))
+	m := p.requireAnswer("TRM-6", p.Ask("terminal/create", p.turnParams(`,"command":`+player.Quote(shell)+`,"args":["-c",`+player.Quote(script)+`]`+more), ""), "terminal/create")
+	if m.Kind == conformance.ErrorReply {
+		p.broken("TRM-6", "terminal/create was answered with an error: %s", player.AnswerText(m))
 	}
 	if took := time.Since(began); took > p.limits.answer/2 {
 		p.fail("TRM-6", "terminal/create took %v", took)
 	}
-	return m.text("terminalId")
+	return m.Text("terminalId")
 }
 
 // ofTerminal sends a request about a terminal, whose answer is due.
-func (p *play) ofTerminal(id, method, terminal string) *message {
-	return p.requireAnswer(id, p.ask("terminal/"+method, p.turnParams(`,"terminalId":`+quote(terminal)), ""), "terminal/"+method)
+func (p *play) ofTerminal(id, method, terminal string) *player.Message {
+	return p.requireAnswer(id, p.Ask("terminal/"+method, p.turnParams(`,"terminalId":`+player.Quote(terminal)), ""), "terminal/"+method)
 }
 
 // elicit has the user answer an elicitation. Without an answer the scenario ends.
-func (p *play) elicit(params string, a Action) *message {
-	m := p.decides(p.ask("elicitation/create", p.turnParams(params), ""), a)
+func (p *play) elicit(params string, a Action) *player.Message {
+	m := p.decides(p.Ask("elicitation/create", p.turnParams(params), ""), a)
 	if m == nil {
 		p.stopf("the elicitation was not answered")
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/acpgo/sdk/conformance"
+	"github.com/acpgo/sdk/conformance/internal/player"
 )
 
 // updating is a scenario that sends updates of some kind in a turn.
@@ -105,7 +106,7 @@ var clientTurns = []Scenario{
 		Name: "permission-of-unknown-kind", Text: "The agent asks for permission, and one of the options has an " +
 			"unknown kind.", Exercises: []string{"TOL-5"}, persona: full,
 		steps: []step{turn(tool("t1", "edit"), func(p *play) {
-			id := p.ask("session/request_permission", p.turnParams(`,"toolCall":{"toolCallId":"t1","title":"T","kind":"_dream","probe":1},"options":[{"optionId":"","name":"Perhaps","kind":"_perhaps"},{"optionId":"yes","name":"Allow","kind":"allow_once","probe":{}},{"optionId":"no","name":"Reject","kind":"reject_once","_meta":null}]`), "")
+			id := p.Ask("session/request_permission", p.turnParams(`,"toolCall":{"toolCallId":"t1","title":"T","kind":"_dream","probe":1},"options":[{"optionId":"","name":"Perhaps","kind":"_perhaps"},{"optionId":"yes","name":"Allow","kind":"allow_once","probe":{}},{"optionId":"no","name":"Reject","kind":"reject_once","_meta":null}]`), "")
 			if p.decides(id, ActAllow) == nil {
 				p.stopf("the permission request was not answered")
 			}
@@ -120,9 +121,9 @@ var clientTurns = []Scenario{
 	{
 		Name: "cancel-then-updates", Text: "Updates arrive after the cancellation, before the turn ends.",
 		Exercises: []string{"PRM-14"}, persona: full,
-		steps: []step{cancels(func(p *play) { p.tool(fmt.Sprint(p.taken.number), "execute") }), says("I am stopping."),
+		steps: []step{cancels(func(p *play) { p.tool(fmt.Sprint(p.taken.Number), "execute") }), says("I am stopping."),
 			func(p *play) {
-				p.update(`{"sessionUpdate":"tool_call_update","toolCallId":` + quote(fmt.Sprint(p.taken.number)) + `,"status":"failed"}`)
+				p.update(`{"sessionUpdate":"tool_call_update","toolCallId":` + player.Quote(fmt.Sprint(p.taken.Number)) + `,"status":"failed"}`)
 			}, continues("PRM-14", "updates of a cancelled turn"), endTurn("cancelled")},
 	},
 	{
@@ -133,8 +134,9 @@ var clientTurns = []Scenario{
 				p.stopf("the client sent no second prompt")
 			}
 			p.silence(p.limits.quiet)
-			late := slices.ContainsFunc(p.since(p.taken.number), func(m *message) bool { return m.method == "session/cancel" })
-			p.check("ADD-8", !late, "session/cancel arrived after the next prompt")
+			isCancel := func(m *player.Message) bool { return m.Method == "session/cancel" }
+			p.check("ADD-8", !slices.ContainsFunc(p.Since(p.taken.Number), isCancel),
+				"session/cancel arrived after the next prompt")
 		}, endTurn("end_turn")},
 	},
 	{
@@ -149,7 +151,7 @@ var clientTurns = []Scenario{
 		Exercises: []string{"CAN-1", "CAN-3"}, persona: full,
 		steps: []step{turn(tool("t1", "edit"), func(p *play) {
 			id := p.askPermission("t1")
-			p.notify("$/cancel_request", `{"requestId":`+id+`}`)
+			p.Notify("$/cancel_request", `{"requestId":`+id+`}`)
 			answer := p.awaitWithin(id, p.limits.quiet)
 			p.markExercised("CAN-1", "CAN-3")
 			if answer == nil {
@@ -166,8 +168,8 @@ var clientTurns = []Scenario{
 		Name: "cancel-request-nested", Text: "The agent cancels its permission request, for which the client has sent a " +
 			"request of its own: that is cancelled too.",
 		Exercises: []string{"CAN-5"},
-		persona: persona{capabilities: allAgentCapabilities, answer: func(_ *fakeAgent, m *message) (string, string) {
-			if strings.HasPrefix(m.method, "_") {
+		persona: persona{capabilities: allAgentCapabilities, answer: func(_ *fakeAgent, m *player.Message) (string, string) {
+			if strings.HasPrefix(m.Method, "_") {
 				return "none", ""
 			}
 			return "", ""
@@ -182,15 +184,15 @@ var clientTurns = []Scenario{
 			var terminal, waiting string
 			cancels(func(p *play) {
 				terminal = p.terminal(`exec sleep 1000`, "")
-				waiting = p.ask("terminal/wait_for_exit", p.turnParams(`,"terminalId":`+quote(terminal)), "")
+				waiting = p.Ask("terminal/wait_for_exit", p.turnParams(`,"terminalId":`+player.Quote(terminal)), "")
 			})(p)
 			p.silence(p.limits.quiet)
 			p.ofTerminal("TRM-11", "release", terminal)
 			answer := p.requireAnswer("TRM-9", waiting, "terminal/wait_for_exit for a released terminal")
-			if answer.code() == codeCancelled || answer.kind == conformance.ErrorReply &&
-				strings.Contains(strings.ToLower(answer.text("message")), "cancel") {
-				p.check("CAN-2", answer.code() == codeCancelled,
-					"the client gave up a wait and answered with %s, want the error -32800", answer.describe())
+			if answer.Code() == codeCancelled || answer.Kind == conformance.ErrorReply &&
+				strings.Contains(strings.ToLower(answer.Text("message")), "cancel") {
+				p.check("CAN-2", answer.Code() == codeCancelled,
+					"the client gave up a wait and answered with %s, want the error -32800", answer.Describe())
 			}
 		}, endTurn("cancelled")},
 	},
@@ -199,7 +201,7 @@ var clientTurns = []Scenario{
 		Exercises: []string{"CAN-4", "ADD-11"}, persona: full,
 		steps: []step{turn(func(p *play) {
 			for _, params := range []string{`{"requestId":"never"}`, `{"requestId":999999}`, `{"requestId":null}`, `{}`, ""} {
-				p.notify("$/cancel_request", params)
+				p.Notify("$/cancel_request", params)
 				p.checkAlive("CAN-4", "$/cancel_request")
 			}
 		})},
@@ -218,7 +220,7 @@ var clientTurns = []Scenario{
 				if i > 0 && p.nextPrompt() == nil {
 					return
 				}
-				p.conn.answer(p.taken, "error", e)
+				p.Conn.Answer(p.taken, "error", e)
 				p.markExercised("ADD-1")
 				survives("ERR-1", "an error")(p)
 			}
@@ -233,45 +235,45 @@ func cancelsPermissions(p *play) {
 	cancels(func(p *play) {
 		ids, open = nil, 0
 		for i := range 2 {
-			call := fmt.Sprint(p.taken.number, "-", i)
+			call := fmt.Sprint(p.taken.Number, "-", i)
 			p.tool(call, "edit")
 			ids = append(ids, p.askPermission(call))
 		}
 		p.silence(p.limits.quiet / 2) // they are with the user
 		for _, id := range ids {
-			if !p.hasAnswer(id) {
+			if !p.HasAnswer(id) {
 				open++
 			}
 		}
 	})(p)
-	ids = append(ids, p.askPermission(fmt.Sprint(p.taken.number, "-0")))
+	ids = append(ids, p.askPermission(fmt.Sprint(p.taken.Number, "-0")))
 	for i, id := range ids {
 		answer := p.await(id)
 		p.markExercised("PRM-9", "TOL-4")
 		switch {
 		case answer == nil:
 			p.fail("PRM-9", "%s", p.why(fmt.Sprintf("permission request %d of the cancelled turn was not answered", i+1)))
-		case i >= 2-open && answer.text("outcome", "outcome") != "cancelled" &&
-			(answer.kind != conformance.ErrorReply || i == 2):
-			p.fail("PRM-9", "permission request %d of the cancelled turn was answered with %s", i+1, answer.describe())
+		case i >= 2-open && answer.Text("outcome", "outcome") != "cancelled" &&
+			(answer.Kind != conformance.ErrorReply || i == 2):
+			p.fail("PRM-9", "permission request %d of the cancelled turn was answered with %s", i+1, answer.Describe())
 		}
 	}
 }
 
 // cancelsNested cancels a request for permission for which the client has sent a request of its own.
 func cancelsNested(p *play) {
-	from := p.lastNumber()
+	from := p.LastNumber()
 	id := p.askPermission("t1")
-	nested := p.comes(p.ctx, from, p.limits.quiet, func(m *message) bool {
-		return m.kind == conformance.Request && strings.HasPrefix(m.method, "_")
+	nested := p.comes(p.ctx, from, p.limits.quiet, func(m *player.Message) bool {
+		return m.Kind == conformance.Request && strings.HasPrefix(m.Method, "_")
 	})
 	if nested == nil {
 		p.stopf("the client sent the agent no request before it answered")
 	}
-	p.notify("$/cancel_request", `{"requestId":`+id+`}`)
-	p.check("CAN-5", p.comes(p.ctx, from, p.limits.answer, func(m *message) bool {
-		return m.method == "$/cancel_request" && canonical(string(member(m.params, "requestId"))) == nested.id
-	}) != nil, "the client did not cancel %s along with the request that caused it", nested.method)
+	p.Notify("$/cancel_request", `{"requestId":`+id+`}`)
+	p.check("CAN-5", p.comes(p.ctx, from, p.limits.answer, func(m *player.Message) bool {
+		return m.Method == "$/cancel_request" && player.Canonical(string(player.Member(m.Params, "requestId"))) == nested.ID
+	}) != nil, "the client did not cancel %s along with the request that caused it", nested.Method)
 }
 
 // dying is the scenario of an agent that ends when a request comes.
@@ -281,9 +283,9 @@ func dying(method string) Scenario {
 		Name: "dies-in-" + name, Text: "The agent exits when " + method +
 			" arrives; the client closes the connection, at the latest when its user ends it.",
 		Exercises: []string{"TRN-10"}, bare: method == "initialize",
-		persona: persona{capabilities: allAgentCapabilities, answer: func(f *fakeAgent, m *message) (string, string) {
-			if m.method == method {
-				f.play.conn.endInput()
+		persona: persona{capabilities: allAgentCapabilities, answer: func(f *fakeAgent, m *player.Message) (string, string) {
+			if m.Method == method {
+				f.play.Conn.EndInput()
 				return "none", ""
 			}
 			return "", ""

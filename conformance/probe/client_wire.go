@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/acpgo/sdk/conformance"
+	"github.com/acpgo/sdk/conformance/internal/player"
 )
 
 // sending is a scenario that sends one line after the other in a turn, and looks each time whether the client
@@ -16,8 +17,8 @@ func sending(name, text, id string, lines ...string) Scenario {
 		Name: name, Text: text, Exercises: []string{id, "ADD-1"}, persona: full,
 		steps: []step{turn(func(p *play) {
 			for _, line := range lines {
-				p.line([]byte(line))
-				p.checkAlive(id, clip(line))
+				p.Line([]byte(line))
+				p.checkAlive(id, player.Clip(line))
 			}
 		}, tries("ADD-1"))},
 	}
@@ -61,18 +62,18 @@ var clientWire = []Scenario{
 				if !bytes.HasSuffix(part, []byte("\n")) {
 					part = append(bytes.Clone(part), 'm')
 				}
-				p.part(part)
+				p.Part(part)
 			}
-			p.part(bytes.Repeat(line, 3))
+			p.Part(bytes.Repeat(line, 3))
 		}, continues("TRN-4", "messages in parts"))},
 	},
 	{
 		Name: "slow-reader", Text: "The agent reads nothing for a while, but keeps sending.", Exercises: []string{"SCH-17"},
 		persona: full, quiet: true,
-		steps: []step{turn(func(p *play) { p.pause(true) }, saysOften(100, "a word "), func(p *play) {
-			id := p.ask(alive, "{}", "")
+		steps: []step{turn(func(p *play) { p.Pause(true) }, saysOften(100, "a word "), func(p *play) {
+			id := p.Ask(alive, "{}", "")
 			p.sleep(p.limits.quiet)
-			p.pause(false)
+			p.Pause(false)
 			p.requireAnswer("SCH-17", id, "a request that was sent while the agent did not read")
 		})},
 	},
@@ -96,7 +97,7 @@ var clientWire = []Scenario{
 		Exercises: []string{"SCH-2", "EXT-4", "EXT-5"}, persona: full,
 		steps: []step{turn(func(p *play) {
 			for _, id := range []string{`0`, `-1`, `9007199254740993`, `9223372036854775807`, `-9223372036854775808`, `""`, `"1"`, `"é😀"`, `"` + strings.Repeat("long", 64) + `"`} {
-				answer := p.requireAnswer("SCH-2", p.ask("_acp.probe/id", `{}`, id), "a request with the id "+clip(id))
+				answer := p.requireAnswer("SCH-2", p.Ask("_acp.probe/id", `{}`, id), "a request with the id "+player.Clip(id))
 				p.markExercised("EXT-4")
 				p.requireError("EXT-5", answer, "an unknown request", -32601)
 			}
@@ -107,8 +108,8 @@ var clientWire = []Scenario{
 		Exercises: []string{"EXT-5", "ERR-3", "EXT-4"}, persona: full,
 		steps: []step{turn(func(p *play) {
 			for _, params := range []string{``, `{}`, `[]`, `{"x":{"y":[1,null]}}`, `null`} {
-				answer := p.requireAnswer("EXT-4", p.ask("_acp.probe/unknown", params, ""), "an unknown request")
-				if answer.code() != -32602 && answer.code() != -32600 { // null and arrays are no params to some
+				answer := p.requireAnswer("EXT-4", p.Ask("_acp.probe/unknown", params, ""), "an unknown request")
+				if answer.Code() != -32602 && answer.Code() != -32600 { // null and arrays are no params to some
 					p.requireError("EXT-5", answer, "an unknown request", -32601)
 				}
 			}
@@ -120,13 +121,13 @@ var clientWire = []Scenario{
 		Name: "unstated", Text: "The agent requests what the client does not advertise, and is refused.",
 		Exercises: []string{"ERR-3", "INI-13", "INI-17"}, persona: full,
 		steps: []step{turn(func(p *play) {
-			path := quote(p.dir + "/acp-probe-unstated.txt")
+			path := player.Quote(p.dir + "/acp-probe-unstated.txt")
 			for _, try := range []struct{ capability, method, params string }{
 				{canRead, "fs/read_text_file", `,"path":` + path}, {canWrite, "fs/write_text_file", `,"path":` + path + `,"content":"x"`},
 				{canRun, "terminal/create", `,"command":"true"`},
 			} {
 				if what := try.method + ", which is not advertised,"; !p.can(try.capability) {
-					answer := p.requireAnswer("ERR-3", p.ask(try.method, p.turnParams(try.params), ""), what)
+					answer := p.requireAnswer("ERR-3", p.Ask(try.method, p.turnParams(try.params), ""), what)
 					p.requireError("INI-13", answer, what)
 					p.requireError("ERR-3", answer, what, -32601)
 				}
@@ -134,10 +135,10 @@ var clientWire = []Scenario{
 			for _, try := range []struct{ capability, params string }{{canForm, formOf(`"name":{"type":"string"}`, "")}, {canOpen, linkOf("e1", "https://example.com/")}} {
 				if what := "elicitation/create, whose mode is not advertised,"; !p.can(try.capability) {
 					p.trait("unstated mode")
-					if isSet(p.init.params, "clientCapabilities", "elicitation") {
+					if player.IsSet(p.init.Params, "clientCapabilities", "elicitation") {
 						p.markExercised("INI-17")
 					}
-					answer := p.requireAnswer("ERR-3", p.ask("elicitation/create", p.turnParams(try.params), ""), what)
+					answer := p.requireAnswer("ERR-3", p.Ask("elicitation/create", p.turnParams(try.params), ""), what)
 					p.requireError("ELI-23", answer, what, -32602, -32601)
 				}
 			}
@@ -158,8 +159,8 @@ var clientWire = []Scenario{
 					continue
 				}
 				what := try.method + " with wrong params"
-				answer := p.requireAnswer("ERR-4", p.ask(try.method, p.fill(try.params), ""), what)
-				if answer.kind == conformance.Response && try.method == "session/request_permission" {
+				answer := p.requireAnswer("ERR-4", p.Ask(try.method, p.fill(try.params), ""), what)
+				if answer.Kind == conformance.Response && try.method == "session/request_permission" {
 					continue // the judge looks at it
 				}
 				p.requireError("ERR-4", answer, what, -32602, -32600)
@@ -169,20 +170,20 @@ var clientWire = []Scenario{
 	{
 		Name: "other-orders", Text: "Members in other orders, with spaces and escapes, in answers and requests.",
 		Exercises: []string{"SCH-17"},
-		persona: persona{capabilities: allAgentCapabilities, answer: func(f *fakeAgent, m *message) (string, string) {
+		persona: persona{capabilities: allAgentCapabilities, answer: func(f *fakeAgent, m *player.Message) (string, string) {
 			outcome, text := f.usual(m)
 			if outcome == "result" {
-				f.play.line([]byte(" {  \"result\" : " + text + ", \"probe\" : null , \"id\":" + m.id +
+				f.play.Line([]byte(" {  \"result\" : " + text + ", \"probe\" : null , \"id\":" + m.ID +
 					",\"jsonrpc\"\t:\"\\u0032.0\" }"))
 			}
-			f.play.wake()
+			f.play.Wake()
 			if outcome == "error" {
 				return outcome, text
 			}
 			return "none", ""
 		}},
 		steps: []step{turn(func(p *play) {
-			p.line([]byte(`{"params":{"update":{"content":{"text":"\u0048i","type":"te\u0078t"},"sessionUpdate":"agent_message_chunk"},"sessionId":` + quote(p.session) + `},"method":"session\/update","jsonrpc":"2.0"}`))
+			p.Line([]byte(`{"params":{"update":{"content":{"text":"\u0048i","type":"te\u0078t"},"sessionUpdate":"agent_message_chunk"},"sessionId":` + player.Quote(p.session) + `},"method":"session\/update","jsonrpc":"2.0"}`))
 		}, continues("SCH-17", "members in another order"))},
 	},
 	{

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/acpgo/sdk/conformance"
+	"github.com/acpgo/sdk/conformance/internal/player"
 )
 
 // CheckRows returns the problems in the tables of requirements.
@@ -21,14 +22,14 @@ func (about *subject) checkRows(unreachable ...string) (problems []string) {
 	exercised := map[string]bool{}
 	for _, s := range about.scenarios() {
 		for _, id := range s.Exercises {
-			if _, ok := requirement(id); !ok {
+			if _, ok := player.Requirement(id); !ok {
 				problems = append(problems, fmt.Sprintf("the scenario %s: there is no requirement %s", s.Name, id))
 			}
 			exercised[id] = true
 		}
 	}
 	for id := range about.rows {
-		if _, ok := requirement(id); !ok {
+		if _, ok := player.Requirement(id); !ok {
 			problems = append(problems, fmt.Sprintf("there is no requirement %s", id))
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	"github.com/acpgo/sdk/conformance"
+	"github.com/acpgo/sdk/conformance/internal/player"
 )
 
 // persona is what a fake agent says of itself, and how it answers. The zero value answers as a plain agent.
@@ -25,7 +26,7 @@ type persona struct {
 	locked       bool   // sessions need authentication
 	// answer answers a request in place of the fake agent, if it returns an outcome: "result" or "error", and its JSON
 	// text, or "none" for no answer at all.
-	answer func(f *fakeAgent, m *message) (outcome, text string)
+	answer func(f *fakeAgent, m *player.Message) (outcome, text string)
 }
 
 // allAgentCapabilities are those of an agent that supports everything.
@@ -55,14 +56,14 @@ type fakeAgent struct {
 	mu            sync.Mutex // may be locked while the connection's is, not the other way round
 	authenticated bool
 	sessions      []*fakeSession
-	prompts       []*message    // that no scenario has taken yet
-	free          bool          // prompts are answered at once
-	prompted      chan struct{} // closed and made anew when a prompt comes
+	prompts       []*player.Message // that no scenario has taken yet
+	free          bool              // prompts are answered at once
+	prompted      chan struct{}     // closed and made anew when a prompt comes
 }
 
 // serve answers a request, in the goroutine that the connection gives it.
-func (f *fakeAgent) serve(c *conn, m *message) {
-	if m.kind != conformance.Request {
+func (f *fakeAgent) serve(c *player.Conn, m *player.Message) {
+	if m.Kind != conformance.Request {
 		return
 	}
 	if f.persona.answer != nil {
@@ -70,22 +71,22 @@ func (f *fakeAgent) serve(c *conn, m *message) {
 		case "none":
 			return
 		case "result", "error":
-			c.answer(m, outcome, text)
+			c.Answer(m, outcome, text)
 			return
 		}
 	}
-	if id := m.text("sessionId"); m.method == "session/load" && slices.Contains(f.sessionIDs(), id) {
-		c.notify("session/update", `{"sessionId":`+quote(id)+`,"update":{"sessionUpdate":"user_message_chunk","content":{"type":"text","text":"Hello"}}}`)
-		c.notify("session/update", `{"sessionId":`+quote(id)+`,"update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"Hello again"}}}`)
+	if id := m.Text("sessionId"); m.Method == "session/load" && slices.Contains(f.sessionIDs(), id) {
+		c.Notify("session/update", `{"sessionId":`+player.Quote(id)+`,"update":{"sessionUpdate":"user_message_chunk","content":{"type":"text","text":"Hello"}}}`)
+		c.Notify("session/update", `{"sessionId":`+player.Quote(id)+`,"update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"Hello again"}}}`)
 	}
 	if outcome, text := f.usual(m); outcome != "" {
-		c.answer(m, outcome, text)
+		c.Answer(m, outcome, text)
 	}
-	c.wake()
+	c.Wake()
 }
 
 // take returns the first prompt that no scenario has taken yet, or nil.
-func (f *fakeAgent) take() *message {
+func (f *fakeAgent) take() *player.Message {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if len(f.prompts) == 0 {
@@ -98,18 +99,18 @@ func (f *fakeAgent) take() *message {
 
 // failure is the JSON text of an error.
 func failure(code int, text string) (outcome, body string) {
-	return "error", fmt.Sprintf(`{"code":%d,"message":%s}`, code, quote(text))
+	return "error", fmt.Sprintf(`{"code":%d,"message":%s}`, code, player.Quote(text))
 }
 
 // usual is the answer of a plain agent; "" is none as yet.
-func (f *fakeAgent) usual(m *message) (outcome, text string) {
+func (f *fakeAgent) usual(m *player.Message) (outcome, text string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	switch m.method {
+	switch m.Method {
 	case "initialize":
 		return "result", f.initialize()
 	case "authenticate":
-		if id := m.text("methodId"); id == "" || !strings.Contains(f.methods, quote(id)) {
+		if id := m.Text("methodId"); id == "" || !strings.Contains(f.methods, player.Quote(id)) {
 			return failure(-32602, "no such method")
 		}
 		f.authenticated = true
@@ -121,21 +122,21 @@ func (f *fakeAgent) usual(m *message) (outcome, text string) {
 		if f.locked && !f.authenticated {
 			return failure(codeAuth, "authentication required")
 		}
-		s := &fakeSession{id: "probe-" + strconv.Itoa(len(f.sessions)+1), cwd: m.text("cwd"),
-			roots: member(m.params, "additionalDirectories"), mode: "ask"}
+		s := &fakeSession{id: "probe-" + strconv.Itoa(len(f.sessions)+1), cwd: m.Text("cwd"),
+			roots: player.Member(m.Params, "additionalDirectories"), mode: "ask"}
 		if f.options != "" {
 			s.options = json.RawMessage(f.options)
 		}
 		f.sessions = append(f.sessions, s)
-		return "result", `{"sessionId":` + quote(s.id) + f.state(s) + `}`
+		return "result", `{"sessionId":` + player.Quote(s.id) + f.state(s) + `}`
 	case "session/list":
 		return "result", f.list(m)
 	}
-	s := f.session(m.text("sessionId"))
-	if s == nil && strings.HasPrefix(m.method, "session/") && m.method != "session/delete" {
-		return "error", `{"code":-32002,"message":"Resource not found","data":{"sessionId":` + quote(m.text("sessionId")) + `}}`
+	s := f.session(m.Text("sessionId"))
+	if s == nil && strings.HasPrefix(m.Method, "session/") && m.Method != "session/delete" {
+		return "error", `{"code":-32002,"message":"Resource not found","data":{"sessionId":` + player.Quote(m.Text("sessionId")) + `}}`
 	}
-	switch m.method {
+	switch m.Method {
 	case "session/load", "session/resume":
 		return "result", `{` + strings.TrimPrefix(f.state(s), ",") + `}`
 	case "session/close":
@@ -146,7 +147,7 @@ func (f *fakeAgent) usual(m *message) (outcome, text string) {
 		}
 		return "result", "{}"
 	case "session/set_mode":
-		s.mode = m.text("modeId")
+		s.mode = m.Text("modeId")
 		return "result", "{}"
 	case "session/set_config_option":
 		return f.setOption(s, m)
@@ -182,7 +183,7 @@ func (f *fakeAgent) initialize() string {
 func (f *fakeAgent) state(s *fakeSession) string {
 	text := ""
 	if f.modes != "" {
-		text += `,"modes":` + strings.Replace(f.modes, `"currentModeId":"ask"`, `"currentModeId":`+quote(s.mode), 1)
+		text += `,"modes":` + strings.Replace(f.modes, `"currentModeId":"ask"`, `"currentModeId":`+player.Quote(s.mode), 1)
 	}
 	if s.options != nil {
 		text += `,"configOptions":` + string(s.options)
@@ -203,18 +204,18 @@ func (f *fakeAgent) session(id string) *fakeSession {
 const fakeCursor = "\u00e9\u20ac\U0001F600 +/=%20\"\\ \u2028 next"
 
 // list is the answer to session/list, in two pages. The lock is held.
-func (f *fakeAgent) list(m *message) string {
+func (f *fakeAgent) list(m *player.Message) string {
 	var sessions []string
 	add := func(s *fakeSession) {
-		if filter := m.text("cwd"); !s.deleted && (filter == "" || filter == s.cwd) {
-			text := `{"sessionId":` + quote(s.id) + `,"cwd":` + quote(s.cwd)
+		if filter := m.Text("cwd"); !s.deleted && (filter == "" || filter == s.cwd) {
+			text := `{"sessionId":` + player.Quote(s.id) + `,"cwd":` + player.Quote(s.cwd)
 			if s.roots != nil && string(s.roots) != "null" {
 				text += `,"additionalDirectories":` + string(s.roots)
 			}
 			sessions = append(sessions, text+`,"title":null}`)
 		}
 	}
-	second := m.text("cursor") == fakeCursor
+	second := m.Text("cursor") == fakeCursor
 	for i, s := range f.sessions {
 		if (i > 0) == second {
 			add(s)
@@ -222,21 +223,21 @@ func (f *fakeAgent) list(m *message) string {
 	}
 	text := `{"sessions":[` + strings.Join(sessions, ",") + `]`
 	if !second {
-		text += `,"nextCursor":` + quote(fakeCursor)
+		text += `,"nextCursor":` + player.Quote(fakeCursor)
 	}
 	return text + "}"
 }
 
 // setOption changes an option. The lock is held.
-func (f *fakeAgent) setOption(s *fakeSession, m *message) (outcome, text string) {
+func (f *fakeAgent) setOption(s *fakeSession, m *player.Message) (outcome, text string) {
 	var options []map[string]json.RawMessage
 	if json.Unmarshal(s.options, &options) != nil {
 		return failure(-32602, "the session has no options")
 	}
 	found := false
 	for _, option := range options {
-		if string(option["id"]) == string(member(m.params, "configId")) {
-			option["currentValue"], found = member(m.params, "value"), true
+		if string(option["id"]) == string(player.Member(m.Params, "configId")) {
+			option["currentValue"], found = player.Member(m.Params, "value"), true
 		}
 	}
 	if !found {

@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"encoding/json"
 	"fmt"
+	"github.com/acpgo/sdk/conformance/internal/player"
 	"io"
 	"os"
 	"strings"
@@ -21,20 +22,20 @@ func ServeMCP(in io.Reader, out, log io.Writer) error {
 	lines := bufio.NewScanner(in)
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
-		m := parse(lines.Bytes())
-		if m.method == "" {
+		m := player.Parse(lines.Bytes())
+		if m.Method == "" {
 			continue
 		}
-		if _, err := fmt.Fprintf(log, "method %s\n", strings.ReplaceAll(m.method, "\n", " ")); err != nil {
+		if _, err := fmt.Fprintf(log, "method %s\n", strings.ReplaceAll(m.Method, "\n", " ")); err != nil {
 			return err
 		}
-		if m.id == "" {
+		if m.ID == "" {
 			continue
 		}
 		reply := `"error":{"code":-32601,"message":"Method not found"}`
-		switch m.method {
+		switch m.Method {
 		case "initialize":
-			version := member(m.params, "protocolVersion")
+			version := player.Member(m.Params, "protocolVersion")
 			if version == nil {
 				version = json.RawMessage(`"2025-06-18"`)
 			}
@@ -46,7 +47,7 @@ func ServeMCP(in io.Reader, out, log io.Writer) error {
 		case "tools/call":
 			reply = `"result":{"content":[{"type":"text","text":"Nothing was done."}]}`
 		}
-		if _, err := fmt.Fprintf(out, `{"jsonrpc":"2.0","id":%s,%s}`+"\n", m.id, reply); err != nil {
+		if _, err := fmt.Fprintf(out, `{"jsonrpc":"2.0","id":%s,%s}`+"\n", m.ID, reply); err != nil {
 			return err
 		}
 	}

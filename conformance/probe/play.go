@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/acpgo/sdk/conformance"
+	"github.com/acpgo/sdk/conformance/internal/player"
 )
 
 // Scenario is a short script that is played against a fresh launch of the program.
@@ -61,28 +62,28 @@ type limits struct {
 
 // play is a run of a scenario.
 type play struct {
-	*conn   // to the latest launch
-	target  *Target
-	ctx     context.Context
-	options *Options
-	launch  Launch
-	name    string
-	dir     string
-	limits  limits
+	*player.Conn // to the latest launch
+	target       *Target
+	ctx          context.Context
+	options      *Options
+	launch       Launch
+	name         string
+	dir          string
+	limits       limits
 
-	client *client    // serves the latest launch
-	states []*message // the state updates of the latest launch, in version 2; guarded by the lock of the connection
-	caps   string     // the name of the advertised capabilities
-	init   *message
+	client *client           // serves the latest launch
+	states []*player.Message // the state updates of the latest launch, in version 2; guarded by the lock of the connection
+	caps   string            // the name of the advertised capabilities
+	init   *player.Message
 	// authenticated is set if the latest launch is authenticated, or the scenario itself does that.
 	authenticated bool
-	session       string     // the latest session, which most steps are about
-	made          *message   // the answer that created it
-	promptID      string     // of the latest prompt
-	from          int        // the number of the last message before it
-	fake          *fakeAgent // for a client under test
-	taken         *message   // the latest prompt of the client under test
-	introduce     string     // the beginning of the answer to the next prompt, for a person
+	session       string          // the latest session, which most steps are about
+	made          *player.Message // the answer that created it
+	promptID      string          // of the latest prompt
+	from          int             // the number of the last message before it
+	fake          *fakeAgent      // for a client under test
+	taken         *player.Message // the latest prompt of the client under test
+	introduce     string          // the beginning of the answer to the next prompt, for a person
 
 	tmu      sync.Mutex
 	evidence // of launches that are over, and of the scenario itself
@@ -114,7 +115,7 @@ func (p *play) stopf(format string, args ...any) {
 
 // fail reports that the program breaks a requirement.
 func (p *play) fail(id, format string, args ...any) {
-	r, ok := requirement(id)
+	r, ok := player.Requirement(id)
 	if !ok {
 		panic(fmt.Sprintf("probe: scenario %s: there is no requirement %s", p.name, id)) // the tests play all scenarios
 	}
@@ -123,7 +124,8 @@ func (p *play) fail(id, format string, args ...any) {
 
 // failAt is like fail, with a level that is milder than that of the requirement.
 func (p *play) failAt(id string, level conformance.Level, format string, args ...any) {
-	p.addFinding(finding{Finding: conformance.Finding{Rule: id, Level: level, Message: fmt.Sprintf(format, args...)}})
+	p.addFinding(player.Finding{Finding: conformance.Finding{Rule: id, Level: level,
+		Message: fmt.Sprintf(format, args...)}})
 }
 
 // fatal is like failAt, and ends the scenario.
@@ -132,18 +134,24 @@ func (p *play) fatal(id string, level conformance.Level, format string, args ...
 	panic(stop{})
 }
 
+// broken is like fail, and ends the scenario.
+func (p *play) broken(id, format string, args ...any) {
+	p.fail(id, format, args...)
+	panic(stop{})
+}
+
 // doubt reports that the program may break a requirement, if a program that meets it could behave the same.
 func (p *play) doubt(id, format string, args ...any) {
-	p.addFinding(finding{Finding: conformance.Finding{Rule: id, Level: mustRequirement(id).Level,
+	p.addFinding(player.Finding{Finding: conformance.Finding{Rule: id, Level: player.MustRequirement(id).Level,
 		Message: fmt.Sprintf(format, args...)}, Doubt: true})
 }
 
 // addFinding adds a finding of the scenario itself.
-func (p *play) addFinding(f finding) {
+func (p *play) addFinding(f player.Finding) {
 	p.markExercised(f.Rule)
-	f.late, p.unanswered = p.unanswered, false
-	if p.conn != nil {
-		f.Number = p.lastNumber()
+	f.Late, p.unanswered = p.unanswered, false
+	if p.Conn != nil {
+		f.Number = p.LastNumber()
 	}
 	p.tmu.Lock()
 	defer p.tmu.Unlock()
@@ -182,14 +190,14 @@ func (p *play) check(id string, ok bool, format string, args ...any) bool {
 
 // end ends the program if it is running, and keeps its findings.
 func (p *play) end() {
-	c := p.conn
+	c := p.Conn
 	if c == nil {
 		return
 	}
 	if p.client != nil {
 		p.client.close()
 	}
-	byItself := c.close(p.limits.rung)
+	byItself := c.Close(p.limits.rung)
 	if p.options.subject.side == conformance.Client {
 		byItself = true // clients decide themselves when they end
 	} else {
@@ -201,18 +209,18 @@ func (p *play) end() {
 	}
 	p.tmu.Lock()
 	defer p.tmu.Unlock()
-	found, log := c.take()
+	found, log := c.Take()
 	p.Findings = append(p.Findings, found...)
 	p.log = append(p.log, log...)
 	if p.target.Stderr != nil {
 		p.stderr = p.target.Stderr.String()
 	}
-	p.conn = nil
+	p.Conn = nil
 }
 
 // why adds to a text what happened instead of an answer, for the next finding.
 func (p *play) why(text string) string {
-	if err := p.ending(); err != nil {
+	if err := p.Ending(); err != nil {
 		return fmt.Sprintf("%s: the %s has ended: %v", text, p.options.subject.word, err)
 	}
 	// The first scenario is short and played alone, so an endless turn in it is certain.
@@ -225,7 +233,7 @@ func (p *play) why(text string) string {
 
 // patience returns the time limit of an answer. The first answer of a launch also has the time of the start.
 func (p *play) patience() time.Duration {
-	if !p.hasSpoken() {
+	if !p.HasSpoken() {
 		return 2 * p.limits.answer
 	}
 	return p.limits.answer
@@ -233,22 +241,22 @@ func (p *play) patience() time.Duration {
 
 // can reports whether the program advertises a capability.
 func (p *play) can(capability string) bool {
-	return p.init != nil && p.options.subject.advertises(p.init.params, capability)
+	return p.init != nil && p.options.subject.advertises(p.init.Params, capability)
 }
 
 // advertises reports whether the program's part of initialize has a capability.
 func (about *subject) advertises(said json.RawMessage, capability string) bool {
-	v := member(said, append([]string{about.capabilities}, strings.Split(capability, ".")...)...)
+	v := player.Member(said, append([]string{about.capabilities}, strings.Split(capability, ".")...)...)
 	return v != nil && string(v) != "null" && string(v) != "false"
 }
 
 // call sends a request and waits for its answer. It returns nil if there is none in time. It authenticates first if the
 // agent requires it and the user has chosen a method.
-func (p *play) call(method, params string) *message {
-	m := p.await(p.ask(method, params, ""))
-	if m.code() == codeAuth && p.options.Auth != "" && p.init != nil && !p.authenticated {
+func (p *play) call(method, params string) *player.Message {
+	m := p.await(p.Ask(method, params, ""))
+	if m.Code() == codeAuth && p.options.Auth != "" && p.init != nil && !p.authenticated {
 		p.authenticate()
-		m = p.await(p.ask(method, params, ""))
+		m = p.await(p.Ask(method, params, ""))
 	}
 	return m
 }
@@ -260,9 +268,9 @@ func (p *play) authenticate() {
 	if p.options.subject.version == 2 {
 		method = "auth/login"
 	}
-	m := p.await(p.ask(method, `{"methodId":`+quote(p.options.Auth)+`}`, ""))
-	if m == nil || m.kind == conformance.ErrorReply {
-		p.stopf("authentication with %s failed: %s", p.options.Auth, answerText(m))
+	m := p.await(p.Ask(method, `{"methodId":`+player.Quote(p.options.Auth)+`}`, ""))
+	if m == nil || m.Kind == conformance.ErrorReply {
+		p.stopf("authentication with %s failed: %s", p.options.Auth, player.AnswerText(m))
 	}
 }
 
@@ -273,9 +281,9 @@ const (
 )
 
 // await waits for the answer to a request.
-func (p *play) await(id string) (m *message) {
+func (p *play) await(id string) (m *player.Message) {
 	if late := p.patiently(p.answerTo(id, &m)); m != nil && late > 0 {
-		p.slow = append(p.slow, fmt.Sprintf("%s was answered after %v", m.method, late))
+		p.slow = append(p.slow, fmt.Sprintf("%s was answered after %v", m.Method, late))
 	}
 	if m == nil {
 		p.checkTime()
@@ -284,21 +292,21 @@ func (p *play) await(id string) (m *message) {
 }
 
 // awaitWithin waits for the answer to a request, with a time limit.
-func (p *play) awaitWithin(id string, limit time.Duration) (m *message) {
-	p.wait(p.ctx, limit, p.answerTo(id, &m))
+func (p *play) awaitWithin(id string, limit time.Duration) (m *player.Message) {
+	p.Wait(p.ctx, limit, p.answerTo(id, &m))
 	return m
 }
 
 // awaitTurn waits for the answer to a prompt for as long as updates come.
-func (p *play) awaitTurn(id string) (m *message) {
+func (p *play) awaitTurn(id string) (m *player.Message) {
 	p.awaitEnd("session/prompt was answered", p.answerTo(id, &m))
 	return m
 }
 
 // answerTo is the condition that a request is answered. It sets m to the first answer.
-func (p *play) answerTo(id string, m **message) func() bool {
+func (p *play) answerTo(id string, m **player.Message) func() bool {
 	return func() bool {
-		*m = p.answerOf(id)
+		*m = p.AnswerOf(id)
 		return *m != nil
 	}
 }
@@ -308,11 +316,11 @@ func (p *play) answerTo(id string, m **message) func() bool {
 func (p *play) patiently(done func() bool) (late time.Duration) {
 	limit := p.patience()
 	rest := p.limits.grace - p.overdrawn
-	if p.wait(p.ctx, limit, done) || rest <= 0 || p.ctx.Err() != nil {
+	if p.Wait(p.ctx, limit, done) || rest <= 0 || p.ctx.Err() != nil {
 		return 0
 	}
 	began := time.Now()
-	p.wait(p.ctx, rest, done)
+	p.Wait(p.ctx, rest, done)
 	took := time.Since(began)
 	p.overdrawn += took
 	return (limit + took).Round(time.Millisecond)
@@ -333,11 +341,11 @@ func (p *play) checkTime() {
 func (p *play) awaitEnd(what string, ended func() bool) bool {
 	began := time.Now()
 	for {
-		seen := p.lastNumber()
+		seen := p.LastNumber()
 		over, alive := false, false
 		late := p.patiently(func() bool {
 			over = ended()
-			alive = over || p.hasMore(seen)
+			alive = over || p.HasMore(seen)
 			return alive
 		})
 		if over && late > 0 {
@@ -360,21 +368,21 @@ func (p *play) awaitEnd(what string, ended func() bool) bool {
 
 // must is like call, for a request that has to be served. If it is not, must reports the requirement as broken and
 // returns nil.
-func (p *play) must(id, method, params string) *message {
+func (p *play) must(id, method, params string) *player.Message {
 	p.markExercised(id)
 	m := p.call(method, params)
 	switch {
 	case m == nil:
 		p.fail(id, "%s", p.why(method+" was not answered"))
-	case m.kind == conformance.ErrorReply:
-		p.fail(id, "%s was answered with an error: %s", method, answerText(m))
+	case m.Kind == conformance.ErrorReply:
+		p.fail(id, "%s was answered with an error: %s", method, player.AnswerText(m))
 		return nil
 	}
 	return m
 }
 
 // isAnswered reports whether there is an answer to a request, whichever, and reports it as missing otherwise.
-func (p *play) isAnswered(m *message, what string) bool {
+func (p *play) isAnswered(m *player.Message, what string) bool {
 	if m == nil {
 		p.failAt("OVW-3", conformance.Must, "%s", p.why(what+" was not answered"))
 	}
@@ -383,27 +391,27 @@ func (p *play) isAnswered(m *message, what string) bool {
 
 // requireError checks that the answer to a wrong request is an error, with one of the codes if any are given. The
 // argument what describes the request.
-func (p *play) requireError(id string, m *message, what string, codes ...int) {
+func (p *play) requireError(id string, m *player.Message, what string, codes ...int) {
 	p.markExercised(id)
 	switch {
 	case m == nil:
 		p.failAt("OVW-3", conformance.Must, "%s", p.why(what+": no answer"))
-	case m.kind != conformance.ErrorReply:
-		p.fail(id, "%s was answered with a result: %s", what, answerText(m))
-	case len(codes) > 0 && !slices.Contains(codes, m.code()):
+	case m.Kind != conformance.ErrorReply:
+		p.fail(id, "%s was answered with a result: %s", what, player.AnswerText(m))
+	case len(codes) > 0 && !slices.Contains(codes, m.Code()):
 		want := strings.ReplaceAll(strings.Trim(fmt.Sprint(codes), "[]"), " ", " or ")
-		p.failAt(id, max(conformance.Should, mustRequirement(id).Level), "%s was answered with the error %d, want %s: %s",
-			what, m.code(), want, answerText(m))
+		p.failAt(id, max(conformance.Should, player.MustRequirement(id).Level),
+			"%s was answered with the error %d, want %s: %s", what, m.Code(), want, player.AnswerText(m))
 	}
 }
 
 // requireAnswer waits for an answer, and reports the requirement as broken if there is none.
-func (p *play) requireAnswer(id, request, what string) *message {
+func (p *play) requireAnswer(id, request, what string) *player.Message {
 	m := p.await(request)
 	p.markExercised(id)
 	if m == nil {
 		// Every request must be answered, so the level is at least SHOULD.
-		p.fatal(id, min(mustRequirement(id).Level, conformance.Should), "%s", p.why(what+" was not answered"))
+		p.fatal(id, min(player.MustRequirement(id).Level, conformance.Should), "%s", p.why(what+" was not answered"))
 	}
 	return m
 }
@@ -426,7 +434,7 @@ func (p *play) fill(text string) string { return p.fillFor(p.session, text) }
 
 // fillFor is like fill, for another session.
 func (p *play) fillFor(session, text string) string {
-	return strings.NewReplacer("{dir}", quote(p.dir), "{session}", quote(session)).Replace(text)
+	return strings.NewReplacer("{dir}", player.Quote(p.dir), "{session}", player.Quote(session)).Replace(text)
 }
 
 // Params of requests about sessions, for fill.
@@ -467,7 +475,7 @@ func (p *play) sleep(d time.Duration) {
 }
 
 // silence waits until the program has sent nothing for a while, or has ended.
-func (p *play) silence(d time.Duration) { p.conn.quiet(p.ctx, d) }
+func (p *play) silence(d time.Duration) { p.Conn.Quiet(p.ctx, d) }
 
 // serveHTTP starts a web server that answers all requests with a status, and counts them until end is called.
 func (p *play) serveHTTP(status int) (url string, hits func() int64, end func()) {
@@ -476,10 +484,11 @@ func (p *play) serveHTTP(status int) (url string, hits func() int64, end func())
 		p.stopf("the web server could not be started: %v", err)
 	}
 	var count atomic.Int64
-	server := &http.Server{ReadHeaderTimeout: p.limits.answer, Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	handler := func(w http.ResponseWriter, _ *http.Request) {
 		count.Add(1)
 		w.WriteHeader(status)
-	})}
+	}
+	server := &http.Server{ReadHeaderTimeout: p.limits.answer, Handler: http.HandlerFunc(handler)}
 	served := make(chan struct{})
 	go func() { // ends by Close
 		defer close(served)

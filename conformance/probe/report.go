@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/acpgo/sdk/conformance"
+	"github.com/acpgo/sdk/conformance/internal/player"
 	"github.com/acpgo/sdk/conformance/recording"
 )
 
@@ -155,7 +156,8 @@ func (r *Report) makeRows(o *Options, runs [][]*Outcome) {
 		for _, out := range outcomes {
 			r.Scenarios = append(r.Scenarios, out)
 			if out.seen.Itself != nil && r.Capabilities == nil {
-				r.Info, r.Capabilities = member(out.seen.Itself, o.subject.info), member(out.seen.Itself, o.subject.capabilities)
+				r.Info = player.Member(out.seen.Itself, o.subject.info)
+				r.Capabilities = player.Member(out.seen.Itself, o.subject.capabilities)
 			}
 			r.Version2 = r.Version2 || out.seen.Traits[version2]
 			r.OnlyVersion2 = r.OnlyVersion2 || out.seen.Traits[onlyVersion2]
@@ -389,15 +391,15 @@ func (r *Report) has(need string, traits map[string]bool) bool {
 	if need == "modes" || need == "options" {
 		return traits[need]
 	}
-	v := member(r.Capabilities, strings.Split(need, ".")...)
+	v := player.Member(r.Capabilities, strings.Split(need, ".")...)
 	return v != nil && string(v) != "null" && string(v) != "false"
 }
 
 // failure converts a finding to a Failure.
-func (o *Outcome) failure(f finding) Failure {
+func (o *Outcome) failure(f player.Finding) Failure {
 	shown := Failure{
 		Scenario: o.Name, Level: f.Level.String(), level: f.Level, Method: f.Method, Pointer: f.Pointer, Message: f.Message,
-		Number: f.Number, Excerpt: f.Excerpt, Doubtful: f.Doubt, Slow: f.slow,
+		Number: f.Number, Excerpt: f.Excerpt, Doubtful: f.Doubt, Slow: f.Slow,
 	}
 	if f.Definition != "" {
 		shown.Message += " (" + f.Definition + ")"
@@ -425,7 +427,7 @@ func (r *Report) follow() {
 		if row.Verdict != Pass {
 			continue
 		}
-		for _, id := range mustRequirement(row.ID).As {
+		for _, id := range player.MustRequirement(row.ID).As {
 			other := at[id]
 			if other == nil || other.Verdict != Fail && other.Verdict != Warn ||
 				!slices.ContainsFunc(other.Failures, func(f Failure) bool {
@@ -434,10 +436,10 @@ func (r *Report) follow() {
 				continue
 			}
 			row.Reason = "see " + id
-			if mustRequirement(row.ID).Method == conformance.BySchema {
+			if player.MustRequirement(row.ID).Method == conformance.BySchema {
 				break // one of the many ways to break the other, and which one it was is reported there
 			}
-			if other.Verdict == Fail && mustRequirement(row.ID).Level <= conformance.MustNot {
+			if other.Verdict == Fail && player.MustRequirement(row.ID).Level <= conformance.MustNot {
 				row.Verdict = Fail
 			} else {
 				row.Verdict, row.Class = Warn, Recommended

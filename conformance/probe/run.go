@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/acpgo/sdk/conformance"
+	"github.com/acpgo/sdk/conformance/internal/player"
 )
 
 // Options configures a probe. The zero value of each field means its default.
@@ -69,7 +70,7 @@ type subject struct {
 	scenarios          func() []Scenario
 	script             func(*play, *Scenario)
 	// request and result record the traits of a message of the program other than its method.
-	request, result func(p *play, m *message, add func(...string))
+	request, result func(p *play, m *player.Message, add func(...string))
 }
 
 // applies reports whether a requirement binds the program, and why not.
@@ -160,7 +161,7 @@ func (options *Options) complete(about *subject) (*Options, error) {
 		}
 	}
 	for id := range o.Baseline {
-		if _, ok := requirement(id); !ok {
+		if _, ok := player.Requirement(id); !ok {
 			return nil, fmt.Errorf("baseline: unknown requirement %q", id)
 		}
 	}
@@ -174,7 +175,7 @@ func (options *Options) complete(about *subject) (*Options, error) {
 
 // isRequirement reports whether a name is that of a requirement or a page.
 func isRequirement(name string) bool {
-	for id := range requirements() {
+	for id := range player.Requirements() {
 		if matches(name, id) {
 			return true
 		}
@@ -296,8 +297,8 @@ func (o *Options) playAgain(ctx context.Context, launch Launch, s *Scenario, run
 // startScenario is the first one. What the program advertises in it decides which others are played.
 const startScenario = "start"
 
-// Traits of an agent that speaks version 2, of one that does not speak version 1, and of one that does not speak version
-// 2 although that is probed.
+// Traits of an agent that speaks version 2, of one that does not speak version 1, and of one that does not speak
+// version 2 although that is probed.
 const (
 	version2     = "version 2"
 	onlyVersion2 = "version 2 alone"
@@ -313,20 +314,20 @@ var errScenarioTime = errors.New("the time limit of the scenario was reached")
 
 // outOfTime reports whether a scenario might have had another result with more time.
 func (out *Outcome) outOfTime() bool {
-	return out.cut || slices.ContainsFunc(out.seen.Findings, func(f finding) bool { return f.late })
+	return out.cut || slices.ContainsFunc(out.seen.Findings, func(f player.Finding) bool { return f.Late })
 }
 
 // merge adds the findings of an earlier run of the same scenario, which had less time.
 func (out *Outcome) merge(before *Outcome) {
 	for _, f := range before.seen.Findings {
 		switch {
-		case slices.ContainsFunc(out.seen.Findings, func(g finding) bool { return g.Rule == f.Rule }):
+		case slices.ContainsFunc(out.seen.Findings, func(g player.Finding) bool { return g.Rule == f.Rule }):
 			continue // in the same way, or a clearer one
-		case f.late && len(out.slow) == 0:
+		case f.Late && len(out.slow) == 0:
 			delete(before.seen.Ran, f.Rule)
 			continue // alone, it was in time, or the scenario did not reach it
-		case f.late:
-			f.late, f.slow = false, true
+		case f.Late:
+			f.Late, f.Slow = false, true
 			f.Message += "; alone, " + strings.Join(out.slow, ", ")
 		}
 		out.seen.Findings = append(out.seen.Findings, f)
@@ -500,9 +501,9 @@ func (first *Outcome) missing(s *Scenario) string {
 }
 
 // take keeps the result of a scenario.
-func (out *Outcome) take(s *Scenario, p *play, found []finding, log []string) {
+func (out *Outcome) take(s *Scenario, p *play, found []player.Finding, log []string) {
 	out.seen = p.evidence
-	out.seen.Findings = slices.DeleteFunc(found, func(f finding) bool { return slices.Contains(s.ignore, f.Rule) })
+	out.seen.Findings = slices.DeleteFunc(found, func(f player.Finding) bool { return slices.Contains(s.ignore, f.Rule) })
 	out.fail()
 	if len(out.seen.Findings) > 0 {
 		out.Transcript, out.Stderr = log, p.stderr

@@ -6,10 +6,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"github.com/acpgo/sdk/conformance/internal/player"
 	"io"
 	"os"
 	"slices"
-	"strings"
 	"time"
 )
 
@@ -81,7 +81,7 @@ func (p *play) person(a Action) <-chan struct{} {
 	if a != ActCancel && a != ActAllow && a != ActReject {
 		text += " If there is no way to do that, send another prompt."
 	}
-	p.notify("session/update", `{"sessionId":`+quote(session)+`,"update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":`+quote("\n"+text+"\n")+`}}}`)
+	p.Notify("session/update", `{"sessionId":`+player.Quote(session)+`,"update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":`+player.Quote("\n"+text+"\n")+`}}}`)
 	return done
 }
 
@@ -100,8 +100,8 @@ func (p *play) serveOne(s *Scenario, left int) (out *Outcome, over bool) {
 		}()
 		s.play(p)
 	}()
-	found, log := p.conn.take()
-	over = p.hasEnded()
+	found, log := p.Conn.Take()
+	over = p.HasEnded()
 	p.tmu.Lock()
 	defer p.tmu.Unlock()
 	if over {
@@ -184,8 +184,8 @@ func ClientReport(outcomes []*Outcome, options *Options) (*Report, error) {
 	}
 	for _, out := range outcomes {
 		r.Seconds += out.Seconds
-		if name := strings.TrimSpace(string(member(out.seen.Itself, "clientInfo", "name"))); name != "" && o.Target == "" {
-			r.Target = cmp.Or(strings.Trim(name, `"`), r.Target)
+		if o.Target == "" {
+			r.Target = cmp.Or(player.TextOf(out.seen.Itself, "clientInfo", "name"), r.Target)
 		}
 	}
 	r.makeRows(o, [][]*Outcome{outcomes})

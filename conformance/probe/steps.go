@@ -2,6 +2,8 @@
 
 package probe
 
+import "github.com/acpgo/sdk/conformance/internal/player"
+
 import "slices"
 
 // Steps without arguments.
@@ -35,7 +37,9 @@ func files(names ...string) step {
 }
 
 // fileTexts are the files that prompts are about.
-var fileTexts = map[string]string{"notes.txt": "Notes of the probe.\n", "demo.txt": "A file of the probe.\n", "old.txt": "Old.\n"}
+var fileTexts = map[string]string{
+	"notes.txt": "Notes of the probe.\n", "demo.txt": "A file of the probe.\n", "old.txt": "Old.\n",
+}
 
 // prompts plays a turn for each kind of prompt.
 func prompts(kinds ...string) step {
@@ -58,7 +62,8 @@ func streaming(n int) step {
 	}
 }
 
-// asked waits for a request of the agent. If it does not arrive in the turn, the turn is cancelled and the scenario ends.
+// asked waits for a request of the agent. If it does not arrive in the turn, the turn is cancelled and the scenario
+// ends.
 func asked(method string) step {
 	return func(p *play) {
 		if p.awaitRequest(method) == nil || p.isDone() {
@@ -78,7 +83,7 @@ func happens(trait string) step { return func(p *play) { p.trait(trait) } }
 func notify(method string, params ...string) step {
 	return func(p *play) {
 		for _, text := range params {
-			p.notify(method, p.fill(text))
+			p.Notify(method, p.fill(text))
 		}
 	}
 }
@@ -87,7 +92,7 @@ func notify(method string, params ...string) step {
 func line(texts ...string) step {
 	return func(p *play) {
 		for _, text := range texts {
-			p.line([]byte(text))
+			p.Line([]byte(text))
 		}
 	}
 }
@@ -121,18 +126,18 @@ func refuses(id, method, params, what string, codes ...int) step {
 // wrongParams are the codes for params that are wrong.
 var wrongParams = []int{-32602, -32600}
 
-// unanswered sends notifications by steps, and checks that the agent then answers a request and nothing else. If it does
-// answer, that breaks the requirement id as what says.
+// unanswered sends notifications by steps, and checks that the agent then answers a request and nothing else. If it
+// does answer, that breaks the requirement id as what says.
 func unanswered(id, what string, steps ...step) step {
 	return func(p *play) {
-		before := p.lastNumber()
+		before := p.LastNumber()
 		for _, do := range steps {
 			do(p)
 		}
 		p.markExercised(id)
-		answers := slices.DeleteFunc(p.since(before), func(m *message) bool { return !p.isTheirs(m) || !m.isReply() })
+		answers := slices.DeleteFunc(p.Since(before), func(m *player.Message) bool { return !p.IsTheirs(m) || !m.IsReply() })
 		if len(answers) > 1 {
-			p.fail(id, "%s: id %s: %s", what, answers[0].id, answerText(answers[0]))
+			p.fail(id, "%s: id %s: %s", what, answers[0].ID, player.AnswerText(answers[0]))
 		}
 	}
 }

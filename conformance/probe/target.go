@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/conformance/internal/player"
 )
 
 // Target is one fresh launch of the program under test.
@@ -35,7 +36,9 @@ type Target struct {
 }
 
 // link is what a connection needs of a target.
-func (t *Target) link() link { return link{stream: t.Stream, raw: t.Raw, process: t.Process} }
+func (t *Target) link() player.Link {
+	return player.Link{Stream: t.Stream, Raw: t.Raw, Process: t.Process}
+}
 
 // Launch starts the program under test in the directory of a scenario. A program that keeps files in its home directory
 // should get the one that [Home] returns. The context limits only the start.

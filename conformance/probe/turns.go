@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/acpgo/sdk/conformance"
+	"github.com/acpgo/sdk/conformance/internal/player"
 )
 
 // Capabilities that clients advertise.
@@ -42,7 +43,7 @@ func (p *play) start() {
 	p.client = newClient(p)
 	p.init, p.caps, p.authenticated, p.states = nil, "", false, nil
 	p.target = target
-	p.conn = newConn(target.link(), conformance.Client, p.client.serve, p.observe)
+	p.Conn = player.NewConn(target.link(), conformance.Client, p.client.serve, p.observe)
 }
 
 // startWith launches the agent, for a client with capabilities.
@@ -51,8 +52,8 @@ func (p *play) startWith(name, capabilities string) {
 	p.grant(name, capabilities)
 }
 
-// initialize launches the agent and initializes with capabilities, which are "" for a request without them. If the agent
-// does not answer correctly, the scenario ends.
+// initialize launches the agent and initializes with capabilities, which are "" for a request without them. If the
+// agent does not answer correctly, the scenario ends.
 func (p *play) initialize(name, capabilities string) {
 	p.start()
 	switch {
@@ -73,15 +74,15 @@ func (p *play) initializeWith(name, capabilities, params string) {
 	if m == nil {
 		p.fatal("INI-4", conformance.Must, "%s", p.why("initialize was not answered"))
 	}
-	if m.code() == codeVersion || m.kind == conformance.Response && versionOf(m) == 2 && isSet(m.params, "info") {
+	if m.Code() == codeVersion || m.Kind == conformance.Response && versionOf(m) == 2 && player.IsSet(m.Params, "info") {
 		p.trait(version2, onlyVersion2)
 		p.stopf("%s", noVersion1)
 	}
-	if m.kind == conformance.ErrorReply {
-		p.fatal("INI-4", conformance.Must, "initialize was answered with an error: %s", answerText(m))
+	if m.Kind == conformance.ErrorReply {
+		p.fatal("INI-4", conformance.Must, "initialize was answered with an error: %s", player.AnswerText(m))
 	}
 	p.markExercised("INI-4")
-	p.init, p.Itself = m, m.params
+	p.init, p.Itself = m, m.Params
 }
 
 // initializeDraft initializes a running agent with version 2.
@@ -92,13 +93,13 @@ func (p *play) initializeDraft(name, capabilities string) {
 	switch {
 	case m == nil:
 		p.fatal("INI-16", conformance.Must, "%s", p.why("initialize was not answered"))
-	case m.kind == conformance.ErrorReply:
-		p.fatal("INI-9", mustRequirement("INI-9").Level, "version 2 was answered with an error: %s", answerText(m))
+	case m.Kind == conformance.ErrorReply:
+		p.broken("INI-9", "version 2 was answered with an error: %s", player.AnswerText(m))
 	case versionOf(m) != 2:
 		p.trait(otherVersion)
 		p.stopf("%s", noVersion2)
 	}
-	p.init, p.Itself = m, m.params
+	p.init, p.Itself = m, m.Params
 	p.trait(version2)
 	if !p.can("session") {
 		p.stopf("the agent has no sessions")
@@ -119,20 +120,20 @@ func (p *play) newSession() string {
 	switch {
 	case m == nil:
 		p.fatal("INI-16", conformance.Must, "%s", p.why("session/new was not answered"))
-	case m.code() == codeAuth:
+	case m.Code() == codeAuth:
 		p.stopf("the agent requires authentication: use --auth METHOD with one of %s",
 			cmp.Or(strings.Join(p.authMethods(), ", "), "none"))
-	case m.kind == conformance.ErrorReply:
-		p.fatal("INI-16", conformance.Must, "session/new was answered with an error: %s", answerText(m))
-	case m.text("sessionId") == "":
-		p.fatal("SES-2", conformance.Must, "session/new was answered without a session id: %s", answerText(m))
+	case m.Kind == conformance.ErrorReply:
+		p.fatal("INI-16", conformance.Must, "session/new was answered with an error: %s", player.AnswerText(m))
+	case m.Text("sessionId") == "":
+		p.fatal("SES-2", conformance.Must, "session/new was answered without a session id: %s", player.AnswerText(m))
 	}
 	return p.opened(m)
 }
 
 // opened takes the session of an answer for the latest one.
-func (p *play) opened(m *message) string {
-	p.session, p.made = m.text("sessionId"), m
+func (p *play) opened(m *player.Message) string {
+	p.session, p.made = m.Text("sessionId"), m
 	p.client.session(p.session, p.dir)
 	return p.session
 }
@@ -147,9 +148,9 @@ func (p *play) ready() {
 func (p *play) authMethods() []string {
 	var ids []string
 	if p.init != nil {
-		for _, m := range elements(member(p.init.params, "authMethods")) {
-			if isSet(m, "id") || isSet(m, "methodId") {
-				ids = append(ids, cmp.Or(textOf(m, "id"), textOf(m, "methodId")))
+		for _, m := range player.Elements(player.Member(p.init.Params, "authMethods")) {
+			if player.IsSet(m, "id") || player.IsSet(m, "methodId") {
+				ids = append(ids, cmp.Or(player.TextOf(m, "id"), player.TextOf(m, "methodId")))
 			}
 		}
 	}
@@ -157,8 +158,8 @@ func (p *play) authMethods() []string {
 }
 
 // versionOf returns the version that initialize was answered with, or 0.
-func versionOf(m *message) (version int) {
-	if m == nil || json.Unmarshal(member(m.params, "protocolVersion"), &version) != nil {
+func versionOf(m *player.Message) (version int) {
+	if m == nil || json.Unmarshal(player.Member(m.Params, "protocolVersion"), &version) != nil {
 		return 0
 	}
 	return version
@@ -173,12 +174,12 @@ func (p *play) settle() {
 
 // promptParams returns the params of a prompt of the given kind.
 func (p *play) promptParams(kind string) string {
-	return p.blocks(`{"type":"text","text":` + quote(p.text(p.session, kind)) + `}`)
+	return p.blocks(`{"type":"text","text":` + player.Quote(p.text(p.session, kind)) + `}`)
 }
 
 // blocks returns the params of a prompt of the given blocks.
 func (p *play) blocks(blocks string) string {
-	return `{"sessionId":` + quote(p.session) + `,"prompt":[` + blocks + `]}`
+	return `{"sessionId":` + player.Quote(p.session) + `,"prompt":[` + blocks + `]}`
 }
 
 // text returns the prompt of the given kind: the chosen one, a slash command that the agent offers for it, or plain
@@ -188,9 +189,9 @@ func (p *play) text(session, kind string) string {
 	chosen := p.options.Prompts[kind]
 	told := func() bool { return p.client.offers(session, "") }
 	if p.commands {
-		p.wait(p.ctx, p.limits.answer, told)
+		p.Wait(p.ctx, p.limits.answer, told)
 	} else if strings.HasPrefix(chosen, "/") {
-		p.wait(p.ctx, p.limits.quiet, told)
+		p.Wait(p.ctx, p.limits.quiet, told)
 	}
 	if p.client.offers(session, "probe-"+kind) {
 		return cmp.Or(chosen, "/probe-"+kind)
@@ -209,13 +210,13 @@ func (p *play) begin(kind string) string { return p.sendPrompt(p.promptParams(ki
 
 // sendPrompt sends a prompt with the given params, and an id if it is not "".
 func (p *play) sendPrompt(params, id string) string {
-	p.from = p.lastNumber()
-	p.promptID = p.ask("session/prompt", params, id)
+	p.from = p.LastNumber()
+	p.promptID = p.Ask("session/prompt", params, id)
 	return p.promptID
 }
 
 // prompt plays a turn. If the prompt is not answered, or is answered with an error, it reports a failure.
-func (p *play) prompt(kind string) *message {
+func (p *play) prompt(kind string) *player.Message {
 	p.begin(kind)
 	if p.isDraft() {
 		return p.rests("V2-2")
@@ -224,17 +225,17 @@ func (p *play) prompt(kind string) *message {
 }
 
 // endOf waits for the end of a turn of version 1.
-func (p *play) endOf(id string) *message {
+func (p *play) endOf(id string) *player.Message {
 	p.markExercised("PRM-5")
 	m := p.awaitTurn(id)
 	switch {
 	case m == nil:
-		p.fatal("PRM-5", mustRequirement("PRM-5").Level, "%s", p.why("session/prompt was not answered"))
-	case m.code() == codeAuth:
-		p.stopf("the agent requires authentication for prompts: %s", clip(m.text("message")))
-	case m.kind == conformance.ErrorReply:
+		p.broken("PRM-5", "%s", p.why("session/prompt was not answered"))
+	case m.Code() == codeAuth:
+		p.stopf("the agent requires authentication for prompts: %s", player.Clip(m.Text("message")))
+	case m.Kind == conformance.ErrorReply:
 		// An agent may have reasons, such as a model that it cannot reach.
-		p.failAt("PRM-5", conformance.Should, "session/prompt was answered with an error: %s", answerText(m))
+		p.failAt("PRM-5", conformance.Should, "session/prompt was answered with an error: %s", player.AnswerText(m))
 	default:
 		p.trait("turn")
 	}
@@ -243,11 +244,11 @@ func (p *play) endOf(id string) *message {
 
 // content prompts with blocks. In version 1, a turn that ends with an error for another reason than the blocks is not
 // judged here.
-func (p *play) content(blocks string) *message {
+func (p *play) content(blocks string) *player.Message {
 	p.sendPrompt(p.blocks(blocks), "")
 	if p.isDraft() {
 		m := p.await(p.promptID)
-		if m == nil || m.kind == conformance.Response {
+		if m == nil || m.Kind == conformance.Response {
 			p.rests("V2-2")
 		}
 		return m
@@ -261,28 +262,28 @@ func (p *play) content(blocks string) *message {
 
 // rests waits in version 2 for the answer to the latest prompt, and for the idle state that ends its work, for as long
 // as updates come. That it ends is what the requirement id says.
-func (p *play) rests(id string) *message {
+func (p *play) rests(id string) *player.Message {
 	if id == "V2-2" {
 		p.markExercised(id)
 	}
 	p.markExercised("INI-16")
 	switch m := p.await(p.promptID); {
 	case m == nil:
-		p.fatal("INI-16", mustRequirement("INI-16").Level, "%s", p.why("session/prompt was not answered"))
-	case m.code() == codeAuth:
-		p.stopf("the agent requires authentication for prompts: %s", clip(m.text("message")))
-	case m.kind == conformance.ErrorReply:
-		p.failAt("INI-16", conformance.Should, "session/prompt was answered with an error: %s", answerText(m))
+		p.broken("INI-16", "%s", p.why("session/prompt was not answered"))
+	case m.Code() == codeAuth:
+		p.stopf("the agent requires authentication for prompts: %s", player.Clip(m.Text("message")))
+	case m.Kind == conformance.ErrorReply:
+		p.failAt("INI-16", conformance.Should, "session/prompt was answered with an error: %s", player.AnswerText(m))
 		return m
-	case m.text("messageId") == "":
-		p.fail("V2-1", "session/prompt was answered without a messageId: %s", answerText(m))
+	case m.Text("messageId") == "":
+		p.fail("V2-1", "session/prompt was answered without a messageId: %s", player.AnswerText(m))
 	}
-	var idle *message
+	var idle *player.Message
 	if !p.awaitEnd("the work of a prompt was reported as idle", func() bool { idle = p.idle(); return idle != nil }) {
-		p.fatal(id, mustRequirement(id).Level, "%s",
+		p.broken(id, "%s",
 			p.why("the work of a prompt was not reported as running and then as idle"))
 	}
-	if !isSet(idle.params, "update", "stopReason") {
+	if !player.IsSet(idle.Params, "update", "stopReason") {
 		p.failAt("V2-2", conformance.Should, "the idle state that ends the work of a prompt has no stop reason")
 	}
 	p.trait("turn")
@@ -290,13 +291,13 @@ func (p *play) rests(id string) *message {
 }
 
 // idle returns the idle state of version 2 that ends the work of the latest prompt. The lock of the connection is held.
-func (p *play) idle() *message {
+func (p *play) idle() *player.Message {
 	working := false
 	for _, m := range p.states {
-		if m.number <= p.from || m.text("sessionId") != p.session {
+		if m.Number <= p.from || m.Text("sessionId") != p.session {
 			continue
 		}
-		switch m.text("update", "state") {
+		switch m.Text("update", "state") {
 		case "running", "requires_action":
 			working = true
 		case "idle":
@@ -313,16 +314,16 @@ func (p *play) isOver() bool {
 	if p.isDraft() {
 		return p.idle() != nil
 	}
-	return p.answerOf(p.promptID) != nil
+	return p.AnswerOf(p.promptID) != nil
 }
 
 // streams waits for the first n updates of the turn of a prompt, and reports whether it continues.
 func (p *play) streams(n int) bool {
-	came := p.wait(p.ctx, p.limits.answer, func() bool {
+	came := p.Wait(p.ctx, p.limits.answer, func() bool {
 		count := 0
-		for _, m := range p.after(p.from) {
-			kind := m.text("update", "sessionUpdate")
-			if m.method == "session/update" && (ofTurn(kind) || p.isDraft() && strings.HasPrefix(kind, "agent_")) {
+		for _, m := range p.After(p.from) {
+			kind := m.Text("update", "sessionUpdate")
+			if m.Method == "session/update" && (ofTurn(kind) || p.isDraft() && strings.HasPrefix(kind, "agent_")) {
 				count++
 			}
 		}
@@ -334,7 +335,7 @@ func (p *play) streams(n int) bool {
 // isDone is isOver without the lock.
 func (p *play) isDone() bool {
 	var over bool
-	p.locked(func() { over = p.isOver() })
+	p.Locked(func() { over = p.isOver() })
 	return over
 }
 
@@ -348,10 +349,10 @@ func ofTurn(kind string) bool {
 }
 
 // awaitRequest waits for a request of the agent, and returns it unless the turn ends first.
-func (p *play) awaitRequest(method string) (found *message) {
-	p.wait(p.ctx, p.limits.answer, func() bool {
-		for _, m := range p.after(0) {
-			if m.kind == conformance.Request && p.isTheirs(m) && m.method == method {
+func (p *play) awaitRequest(method string) (found *player.Message) {
+	p.Wait(p.ctx, p.limits.answer, func() bool {
+		for _, m := range p.After(0) {
+			if m.Kind == conformance.Request && p.IsTheirs(m) && m.Method == method {
 				found = m
 			}
 		}
@@ -366,7 +367,7 @@ func (p *play) cancel() { p.cancelWith("") }
 // cancelWith is like cancel, with more members of the params. In version 2, a request follows, which shows the judge
 // that the agent has read it.
 func (p *play) cancelWith(more string) {
-	p.client.cancel(p.session, func() { p.notify("session/cancel", `{"sessionId":`+quote(p.session)+more+`}`) })
+	p.client.cancel(p.session, func() { p.Notify("session/cancel", `{"sessionId":`+player.Quote(p.session)+more+`}`) })
 	if p.isDraft() {
 		p.call(alive, "{}")
 	}
@@ -374,10 +375,10 @@ func (p *play) cancelWith(more string) {
 
 // endCancelled waits for the end of the latest turn, which was cancelled, with the stop reason cancelled. If the agent
 // may have ended the turn before it read the cancellation, another stop reason is correct, and exercises nothing.
-func (p *play) endCancelled() *message { return p.cancelledEnd(p.promptID) }
+func (p *play) endCancelled() *player.Message { return p.cancelledEnd(p.promptID) }
 
 // cancelledEnd is like endCancelled, for another prompt.
-func (p *play) cancelledEnd(id string) *message {
+func (p *play) cancelledEnd(id string) *player.Message {
 	if p.isDraft() {
 		m := p.rests("V2-22")
 		if reasonOf(m) == "cancelled" {
@@ -388,9 +389,9 @@ func (p *play) cancelledEnd(id string) *message {
 	m := p.awaitTurn(id)
 	switch {
 	case m == nil:
-		p.fatal("PRM-11", mustRequirement("PRM-11").Level, "%s", p.why("the cancelled session/prompt was not answered"))
-	case m.kind == conformance.ErrorReply:
-		p.fail("PRM-12", "the cancelled turn ended with an error: %s", answerText(m))
+		p.broken("PRM-11", "%s", p.why("the cancelled session/prompt was not answered"))
+	case m.Kind == conformance.ErrorReply:
+		p.fail("PRM-12", "the cancelled turn ended with an error: %s", player.AnswerText(m))
 	case reasonOf(m) == "cancelled":
 		p.trait("cancelled")
 	}
@@ -398,14 +399,16 @@ func (p *play) cancelledEnd(id string) *message {
 }
 
 // reasonOf returns the stop reason in the message that ends a turn.
-func reasonOf(m *message) string { return cmp.Or(m.text("stopReason"), m.text("update", "stopReason")) }
+func reasonOf(m *player.Message) string {
+	return cmp.Or(m.Text("stopReason"), m.Text("update", "stopReason"))
+}
 
 // cancelled cancels the latest turn, and returns its stop reason and the time to its end.
 func (p *play) cancelled() (reason string, took time.Duration) {
 	began := time.Now()
 	p.cancel()
 	m := p.endCancelled()
-	return reasonOf(m), m.time.Sub(began)
+	return reasonOf(m), m.Time.Sub(began)
 }
 
 // checkStops looks whether a long turn that ended right after it was cancelled or closed, but with another stop reason,
@@ -421,7 +424,7 @@ func (p *play) checkStops(rule string, end func() (reason string, took time.Dura
 		if lasts > 0 {
 			next()
 			p.begin("long")
-			running = p.streams(3) && !p.wait(p.ctx, lasts, p.isOver)
+			running = p.streams(3) && !p.Wait(p.ctx, lasts, p.isOver)
 			reason, took = end()
 		}
 	}
@@ -447,9 +450,9 @@ func (p *play) checkAfterCancel() {
 }
 
 // errorsSince returns the agent's error answers after a message.
-func (p *play) errorsSince(number int) []*message {
-	return slices.DeleteFunc(p.since(number), func(m *message) bool {
-		return !p.isTheirs(m) || m.kind != conformance.ErrorReply
+func (p *play) errorsSince(number int) []*player.Message {
+	return slices.DeleteFunc(p.Since(number), func(m *player.Message) bool {
+		return !p.IsTheirs(m) || m.Kind != conformance.ErrorReply
 	})
 }
 
@@ -457,11 +460,11 @@ func (p *play) errorsSince(number int) []*message {
 // which makes this milder.
 func (p *play) checkReleased() {
 	open := 0
-	for _, m := range p.since(0) {
+	for _, m := range p.Since(0) {
 		switch {
-		case m.method == "terminal/create" && m.kind == conformance.Response:
+		case m.Method == "terminal/create" && m.Kind == conformance.Response:
 			open++
-		case m.method == "terminal/release" && m.kind == conformance.Request:
+		case m.Method == "terminal/release" && m.Kind == conformance.Request:
 			open--
 		}
 	}

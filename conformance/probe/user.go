@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/acpgo/sdk/conformance"
+	"github.com/acpgo/sdk/conformance/internal/player"
 )
 
 // begins starts the client against a fake agent.
@@ -29,7 +30,7 @@ func (p *play) meets(target *Target) {
 	p.init = nil
 	ready := make(chan struct{})
 	p.target = target
-	p.conn = newConn(target.link(), conformance.Agent, func(c *conn, m *message) {
+	p.Conn = player.NewConn(target.link(), conformance.Agent, func(c *player.Conn, m *player.Message) {
 		<-ready // play knows the connection
 		p.fake.serve(c, m)
 	}, p.observe)
@@ -48,7 +49,7 @@ func (p *play) starts(within time.Duration) (again, login bool) {
 		return false, false
 	}
 	if login {
-		p.remark("   the client runs a login in a terminal")
+		p.Remark("   the client runs a login in a terminal")
 		return false, true
 	}
 	p.end()
@@ -60,8 +61,8 @@ func (p *play) starts(within time.Duration) (again, login bool) {
 // does makes the user do something, waits until the client has sent a request or notification with the given method,
 // and returns it. It returns nil if the client does not send it, because it cannot or its user has no way to do it. A
 // client without a user may do it of its own accord, earlier or after its next prompts.
-func (p *play) does(a Action, method string) *message {
-	from := p.lastNumber()
+func (p *play) does(a Action, method string) *player.Message {
+	from := p.LastNumber()
 	idle, can := p.act(a)
 	if !can {
 		p.answerAll()
@@ -73,7 +74,7 @@ func (p *play) does(a Action, method string) *message {
 // decides has the user answer a request of the agent, and returns the client's answer, which must be what the user has
 // decided. It returns nil if there is none in time. A client that is typed to gets the answer when it seems to have
 // asked, and again if it has missed it.
-func (p *play) decides(id string, a Action) *message {
+func (p *play) decides(id string, a Action) *player.Message {
 	screen := p.target.Stderr
 	if p.target.person {
 		screen = nil
@@ -82,7 +83,7 @@ func (p *play) decides(id string, a Action) *message {
 		p.checkDecision(id, m, a, true)
 		return m
 	}
-	var m *message
+	var m *player.Message
 	for end := time.Now().Add(p.limits.answer); ; {
 		_, can := p.act(a)
 		if !can {
@@ -92,7 +93,7 @@ func (p *play) decides(id string, a Action) *message {
 			m = p.await(id)
 			break
 		}
-		if m = p.awaitWithin(id, p.limits.quiet); m != nil || time.Now().After(end) || p.hasEnded() {
+		if m = p.awaitWithin(id, p.limits.quiet); m != nil || time.Now().After(end) || p.HasEnded() {
 			break
 		}
 		p.checkTime()
@@ -104,14 +105,14 @@ func (p *play) decides(id string, a Action) *message {
 // shown waits until the client seems to have asked its user: it has written something to the screen, and then nothing
 // for a moment. If there is no screen, it only waits for that moment. It returns the answer to the request if there is
 // one.
-func (p *play) shown(id string, screen *Stderr) *message {
+func (p *play) shown(id string, screen *Stderr) *player.Message {
 	moment := max(p.limits.quiet/10, 20*time.Millisecond)
 	if screen == nil {
 		return p.awaitWithin(id, moment)
 	}
 	first := screen.written()
 	last := first
-	for end := time.Now().Add(p.limits.quiet); time.Now().Before(end) && !p.hasEnded(); {
+	for end := time.Now().Add(p.limits.quiet); time.Now().Before(end) && !p.HasEnded(); {
 		if m := p.awaitWithin(id, moment); m != nil {
 			return m
 		}
@@ -127,27 +128,27 @@ func (p *play) shown(id string, screen *Stderr) *message {
 
 // checkDecision checks that an answer is what the user has decided. If it is early, the user had not decided anything:
 // the settings of a client may answer, but then the user is not asked.
-func (p *play) checkDecision(id string, m *message, a Action, early bool) {
+func (p *play) checkDecision(id string, m *player.Message, a Action, early bool) {
 	if m == nil {
 		return
 	}
-	if m.kind != conformance.Response {
-		if _, can := p.act(a); can && !p.mayRefuse && !strings.HasPrefix(m.method, "fs/") {
-			p.fail("ADD-17", "the client answered %s with an error, not with its user's decision: %s", m.method, m.describe())
+	if m.Kind != conformance.Response {
+		if _, can := p.act(a); can && !p.mayRefuse && !strings.HasPrefix(m.Method, "fs/") {
+			p.fail("ADD-17", "the client answered %s with an error, not with its user's decision: %s", m.Method, m.Describe())
 		}
 		return
 	}
 	var outcome string
-	switch m.method {
+	switch m.Method {
 	case "session/request_permission":
-		for _, r := range p.since(0) {
-			if r.id == id && r.kind == conformance.Request && !p.isTheirs(r) {
-				outcome = outcomeOf(r, m)
+		for _, r := range p.Since(0) {
+			if r.ID == id && r.Kind == conformance.Request && !p.IsTheirs(r) {
+				outcome = player.OutcomeOf(r, m)
 				break
 			}
 		}
 	case "elicitation/create":
-		outcome = m.text("action")
+		outcome = m.Text("action")
 	}
 	granted := strings.HasPrefix(outcome, "allow") || outcome == "accept"
 	refused := strings.HasPrefix(outcome, "reject")
@@ -159,14 +160,14 @@ func (p *play) checkDecision(id string, m *message, a Action, early bool) {
 			return
 		}
 		if _, can := p.act(a); can { // a user who cannot decide is not asked either
-			p.doubt("ADD-17", "the client answered %s with %s before its user could decide; its settings may say so", m.method,
+			p.doubt("ADD-17", "the client answered %s with %s before its user could decide; its settings may say so", m.Method,
 				outcome)
 		}
 		return
 	case opposite:
-		p.fail("ADD-17", "the user's decision was %s, but the client answered %s with %s", a, m.method, outcome)
+		p.fail("ADD-17", "the user's decision was %s, but the client answered %s with %s", a, m.Method, outcome)
 	case dismissed && a == ActAllow:
-		p.doubt("ADD-17", "the user's decision was %s, but the client answered %s with %s", a, m.method, outcome)
+		p.doubt("ADD-17", "the user's decision was %s, but the client answered %s with %s", a, m.Method, outcome)
 	}
 	p.markExercised("ADD-17")
 }
@@ -179,7 +180,7 @@ func (p *play) answerAll() {
 	p.fake.prompts = nil
 	p.fake.mu.Unlock()
 	for _, m := range waiting {
-		p.conn.answer(m, "result", endOfTurn)
+		p.Conn.Answer(m, "result", endOfTurn)
 	}
 }
 
@@ -188,22 +189,22 @@ func (p *play) act(a Action) (done <-chan struct{}, can bool) {
 	if p.target.User == nil {
 		return nil, false
 	}
-	p.remark("   the user: %s", a)
+	p.Remark("   the user: %s", a)
 	done = p.target.User(a)
 	return done, done != nil
 }
 
 // arrives waits for a message of the client after another one, until the user has finished the action and no more
 // messages arrive.
-func (p *play) arrives(method string, from int, idle <-chan struct{}) *message {
+func (p *play) arrives(method string, from int, idle <-chan struct{}) *player.Message {
 	return p.arrivesWithin(method, from, idle, p.limits.answer)
 }
 
-func (p *play) arrivesWithin(method string, from int, idle <-chan struct{}, limit time.Duration) *message {
+func (p *play) arrivesWithin(method string, from int, idle <-chan struct{}, limit time.Duration) *player.Message {
 	ctx, cancel := p.untilIdle(idle)
 	defer cancel()
-	found := p.comes(ctx, from, limit, func(m *message) bool {
-		return m.method == method && (m.kind == conformance.Request || m.kind == conformance.Notification)
+	found := p.comes(ctx, from, limit, func(m *player.Message) bool {
+		return m.Method == method && (m.Kind == conformance.Request || m.Kind == conformance.Notification)
 	})
 	if found == nil {
 		p.checkTime()
@@ -212,10 +213,11 @@ func (p *play) arrivesWithin(method string, from int, idle <-chan struct{}, limi
 }
 
 // comes waits for the first message of the client after another one for which f is true.
-func (p *play) comes(ctx context.Context, from int, limit time.Duration, f func(*message) bool) (found *message) {
-	p.wait(ctx, limit, func() bool {
-		all := p.after(from)
-		i := slices.IndexFunc(all, func(m *message) bool { return p.isTheirs(m) && f(m) })
+func (p *play) comes(ctx context.Context, from int, limit time.Duration,
+	f func(*player.Message) bool) (found *player.Message) {
+	p.Wait(ctx, limit, func() bool {
+		all := p.After(from)
+		i := slices.IndexFunc(all, func(m *player.Message) bool { return p.IsTheirs(m) && f(m) })
 		if i >= 0 {
 			found = all[i]
 		}
@@ -250,7 +252,7 @@ func (p *play) awaitPrompt() {
 }
 
 // nextPrompt is like awaitPrompt, but returns nil if there is none.
-func (p *play) nextPrompt() *message {
+func (p *play) nextPrompt() *player.Message {
 	m := p.fake.take()
 	if m == nil {
 		done, can := p.act(ActPrompt)
@@ -260,7 +262,7 @@ func (p *play) nextPrompt() *message {
 		}
 		ctx, cancel := p.untilIdle(done)
 		defer cancel()
-		p.wait(ctx, limit, func() bool {
+		p.Wait(ctx, limit, func() bool {
 			m = p.fake.take()
 			return m != nil
 		})
@@ -270,7 +272,7 @@ func (p *play) nextPrompt() *message {
 		return nil
 	}
 	p.trait("prompted")
-	p.taken, p.session = m, m.text("sessionId")
+	p.taken, p.session = m, m.Text("sessionId")
 	if p.introduce != "" {
 		p.sendText(p.introduce)
 		p.introduce = ""
@@ -288,15 +290,17 @@ func (p *play) leave() {
 
 // ends waits for the end of the client's output.
 func (p *play) ends(limit time.Duration) bool {
-	p.wait(p.ctx, limit, func() bool { return false }) // or until the output ends
-	return p.hasEnded()
+	p.Wait(p.ctx, limit, func() bool { return false }) // or until the output ends
+	return p.HasEnded()
 }
 
 // turnParams returns the params of a request about the prompt's session, with additional members.
-func (p *play) turnParams(more string) string { return `{"sessionId":` + quote(p.session) + more + `}` }
+func (p *play) turnParams(more string) string {
+	return `{"sessionId":` + player.Quote(p.session) + more + `}`
+}
 
-func (p *play) update(text string) { p.notify("session/update", p.turnParams(`,"update":`+text)) }
+func (p *play) update(text string) { p.Notify("session/update", p.turnParams(`,"update":`+text)) }
 
 func (p *play) sendText(text string) {
-	p.update(`{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":` + quote(text) + `}}`)
+	p.update(`{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":` + player.Quote(text) + `}}`)
 }

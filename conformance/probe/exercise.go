@@ -2,55 +2,21 @@ package probe
 
 import (
 	"encoding/json"
+	"github.com/acpgo/sdk/conformance/internal/player"
 	"strings"
-	"sync"
-
-	"github.com/acpgo/sdk/conformance"
 )
-
-// finding is a finding of the judge or of a scenario, with the message that it is about.
-type finding struct {
-	conformance.Finding `json:"Finding"`
-	Excerpt             string
-	// Doubt is set if a fault is likely but a correct program could behave the same.
-	Doubt bool `json:",omitempty"`
-	late  bool // an answer did not arrive in time
-	slow  bool // it arrived when the scenario was played again, alone and with more time
-}
 
 // evidence is what a scenario has shown of the program.
 type evidence struct {
-	Ran      map[string]bool // the requirements that the scenario itself has exercised
-	Traits   map[string]bool // the events, for the table of requirements
-	Granted  map[string]bool // the sets of capabilities that were advertised when they happened
-	Findings []finding       `json:",omitempty"`
-	Itself   json.RawMessage `json:",omitempty"` // the program's part of initialize, from the last launch that had it
+	Ran      map[string]bool  // the requirements that the scenario itself has exercised
+	Traits   map[string]bool  // the events, for the table of requirements
+	Granted  map[string]bool  // the sets of capabilities that were advertised when they happened
+	Findings []player.Finding `json:",omitempty"`
+	Itself   json.RawMessage  `json:",omitempty"` // the program's part of initialize, from the last launch that had it
 }
 
 func newEvidence() evidence {
 	return evidence{Ran: map[string]bool{}, Traits: map[string]bool{}, Granted: map[string]bool{}}
-}
-
-// requirements maps ids to requirements.
-var requirements = sync.OnceValue(func() map[string]conformance.Requirement {
-	all := map[string]conformance.Requirement{}
-	for _, r := range conformance.Requirements() {
-		all[r.ID] = r
-	}
-	return all
-})
-
-func requirement(id string) (conformance.Requirement, bool) {
-	r, ok := requirements()[id]
-	return r, ok
-}
-
-func mustRequirement(id string) conformance.Requirement {
-	r, ok := requirement(id)
-	if !ok {
-		panic("probe: there is no requirement " + id)
-	}
-	return r
 }
 
 // exercise says when a requirement counts as exercised, beside the scenarios that say so themselves.

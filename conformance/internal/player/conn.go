@@ -1,4 +1,6 @@
-package probe
+// Package player has the raw connection on which a probe plays a client or an agent: it sends any line, lets a
+// judge check every line, keeps the messages, and waits for what comes.
+package player
 
 import (
 	"bytes"
@@ -17,37 +19,37 @@ import (
 )
 
 const (
-	maxKept   = 1 << 12 // messages that a connection remembers
+	MaxKept   = 1 << 12 // messages that a connection remembers
 	maxParams = 1 << 20 // of a message that is kept, in bytes
 	maxLog    = 400     // lines of a transcript
 )
 
-// link is the way to a program under test.
-type link struct {
-	stream  rpc.Stream
-	raw     func(text []byte) error // writes bytes that are not a whole line; nil if that is impossible
-	process bool                    // the program is a process, whose end is seen behind the end of its output
+// Link is the way to a program under test.
+type Link struct {
+	Stream  rpc.Stream
+	Raw     func(text []byte) error // writes bytes that are not a whole line; nil if that is impossible
+	Process bool                    // the program is a process, whose end is seen behind the end of its output
 }
 
-// conn is the raw connection to a program under test, on which the probe plays one side. It has a reading and a writing
+// Conn is the raw connection to a program under test, on which the probe plays one side. It has a reading and a writing
 // goroutine; close waits for both, and for the handlers.
-type conn struct {
-	link
+type Conn struct {
+	Link
 	side   conformance.Side      // the side that the probe plays
-	handle func(*conn, *message) // serves a request or a notification of the program, in its own goroutine
-	seen   func(*message)        // is called for each message while the lock is held
+	handle func(*Conn, *Message) // serves a request or a notification of the program, in its own goroutine
+	seen   func(*Message)        // is called for each message while the lock is held
 
 	mu       sync.Mutex
 	changed  chan struct{} // closed and replaced after every event
 	judge    *conformance.Judge
-	findings []finding
+	findings []Finding
 	number   int
-	kept     []*message
+	kept     []*Message
 	log      []string            // the transcript, without its middle part if it is long
 	left     int                 // the number of lines that were left out of it
-	asked    map[string]*message // the probe's unanswered requests, by id
+	asked    map[string]*Message // the probe's unanswered requests, by id
 	odd      map[string]bool     // ids of lines that are not messages but may be answered anyway
-	answers  map[string][]*message
+	answers  map[string][]*Message
 	requests map[string]string // methods of the program's requests, by id
 	nextID   int64
 	queue    []outgoing // to be written
@@ -68,12 +70,12 @@ type outgoing struct {
 	end  bool // the end of the input
 }
 
-// newConn starts a connection on which the probe plays one side.
-func newConn(l link, side conformance.Side, handle func(*conn, *message), seen func(*message)) *conn {
-	c := &conn{
-		link: l, side: side, handle: handle, seen: seen,
+// NewConn starts a connection on which the probe plays one side.
+func NewConn(l Link, side conformance.Side, handle func(*Conn, *Message), seen func(*Message)) *Conn {
+	c := &Conn{
+		Link: l, side: side, handle: handle, seen: seen,
 		changed: make(chan struct{}), judge: conformance.NewJudge(nil, nil),
-		asked: map[string]*message{}, odd: map[string]bool{}, answers: map[string][]*message{}, requests: map[string]string{},
+		asked: map[string]*Message{}, odd: map[string]bool{}, answers: map[string][]*Message{}, requests: map[string]string{},
 	}
 	c.work.Go(c.read)
 	c.work.Go(c.write)
@@ -81,14 +83,14 @@ func newConn(l link, side conformance.Side, handle func(*conn, *message), seen f
 }
 
 // toPeer returns the direction of the probe's messages.
-func (c *conn) toPeer() conformance.Direction {
+func (c *Conn) toPeer() conformance.Direction {
 	if c.side == conformance.Client {
 		return conformance.ToAgent
 	}
 	return conformance.ToClient
 }
 
-func (c *conn) fromPeer() conformance.Direction {
+func (c *Conn) fromPeer() conformance.Direction {
 	if c.side == conformance.Client {
 		return conformance.ToClient
 	}
@@ -96,12 +98,12 @@ func (c *conn) fromPeer() conformance.Direction {
 }
 
 // wakeAll wakes all waiting goroutines. The lock is held.
-func (c *conn) wakeAll() {
+func (c *Conn) wakeAll() {
 	close(c.changed)
 	c.changed = make(chan struct{})
 }
 
-func (c *conn) read() {
+func (c *Conn) read() {
 	for {
 		c.mu.Lock()
 		for c.paused && !c.closed {
@@ -111,17 +113,17 @@ func (c *conn) read() {
 			c.mu.Lock()
 		}
 		c.mu.Unlock()
-		line, err := c.stream.Read()
+		line, err := c.Stream.Read()
 		if long, ok := errors.AsType[*rpc.TooLongError](err); ok {
 			c.mu.Lock()
 			c.number++
-			c.note("%s message %d: longer than %d bytes, skipped: %s", arrow(c.fromPeer()), c.number, long.Limit,
-				clip(string(long.Head)))
+			c.note("%s message %d: longer than %d bytes, skipped: %s", Arrow(c.fromPeer()), c.number, long.Limit,
+				Clip(string(long.Head)))
 			c.addOwnFinding("INI-6", conformance.Should, fmt.Sprintf("the message has more than %d bytes", long.Limit))
 			if id, response, known := long.ID(); response && known {
 				text, _ := id.MarshalJSON()
-				c.takeAnswer(&message{number: c.number, direction: c.fromPeer(), kind: conformance.Response, id: string(text),
-					time: time.Now()})
+				c.takeAnswer(&Message{Number: c.number, Direction: c.fromPeer(), Kind: conformance.Response, ID: string(text),
+					Time: time.Now()})
 			}
 			c.wakeAll()
 			c.mu.Unlock()
@@ -140,7 +142,7 @@ func (c *conn) read() {
 			return
 		}
 		m := c.see(c.fromPeer(), line)
-		if (m.kind == conformance.Request || m.kind == conformance.Notification) && c.handle != nil && !c.closed {
+		if (m.Kind == conformance.Request || m.Kind == conformance.Notification) && c.handle != nil && !c.closed {
 			c.handlers.Go(func() { c.handle(c, m) })
 		}
 		c.wakeAll()
@@ -149,32 +151,32 @@ func (c *conn) read() {
 }
 
 // see has the judge check a line of the connection, and keeps it. The lock is held.
-func (c *conn) see(direction conformance.Direction, line []byte) *message {
+func (c *Conn) see(direction conformance.Direction, line []byte) *Message {
 	c.number++
 	now := time.Now()
-	m := parse(line)
-	m.id = canonical(m.id)
-	m.number, m.direction, m.time = c.number, direction, now
-	c.note("%s %s", arrow(direction), clip(string(line)))
+	m := Parse(line)
+	m.ID = Canonical(m.ID)
+	m.Number, m.Direction, m.Time = c.number, direction, now
+	c.note("%s %s", Arrow(direction), Clip(string(line)))
 	own := direction == c.toPeer()
-	switch m.kind {
+	switch m.Kind {
 	case conformance.Request:
 		if own {
-			c.asked[m.id] = m
-		} else if len(c.requests) < maxKept {
-			c.requests[m.id] = m.method
+			c.asked[m.ID] = m
+		} else if len(c.requests) < MaxKept {
+			c.requests[m.ID] = m.Method
 		}
 	case conformance.Response, conformance.ErrorReply:
 		if own {
-			m.method = c.requests[m.id]
+			m.Method = c.requests[m.ID]
 		} else {
 			c.takeAnswer(m)
 		}
 	}
-	if len(c.kept) < maxKept {
+	if len(c.kept) < MaxKept {
 		kept := *m
-		if len(kept.params) > maxParams {
-			kept.params = nil
+		if len(kept.Params) > maxParams {
+			kept.Params = nil
 		}
 		c.kept = append(c.kept, &kept)
 	}
@@ -183,9 +185,9 @@ func (c *conn) see(direction conformance.Direction, line []byte) *message {
 		c.keepFinding(f, string(line), false)
 	}
 	if own && m.broken {
-		c.odd[m.id] = true
+		c.odd[m.ID] = true
 		for _, id := range anID.FindAllSubmatch(line[:min(len(line), maxLogLine)], -1) {
-			c.odd[canonical(string(id[1]))] = true // of a line that is not JSON here, but may be accepted by other parsers
+			c.odd[Canonical(string(id[1]))] = true // of a line that is not JSON here, but may be accepted by other parsers
 		}
 	}
 	if c.seen != nil {
@@ -195,18 +197,18 @@ func (c *conn) see(direction conformance.Direction, line []byte) *message {
 }
 
 // takeAnswer handles an answer of the program. The lock is held.
-func (c *conn) takeAnswer(m *message) {
-	if request := c.asked[m.id]; request != nil {
-		m.method = request.method
+func (c *Conn) takeAnswer(m *Message) {
+	if request := c.asked[m.ID]; request != nil {
+		m.Method = request.Method
 	}
-	delete(c.asked, m.id)
-	if n := len(c.answers[m.id]); n < 8 {
-		c.answers[m.id] = append(c.answers[m.id], m)
+	delete(c.asked, m.ID)
+	if n := len(c.answers[m.ID]); n < 8 {
+		c.answers[m.ID] = append(c.answers[m.ID], m)
 	}
 }
 
 // keepFinding keeps a finding of the judge if the program is at fault. The lock is held.
-func (c *conn) keepFinding(f conformance.Finding, line string, atEnd bool) {
+func (c *Conn) keepFinding(f conformance.Finding, line string, atEnd bool) {
 	if f.Rule == "" {
 		return
 	}
@@ -214,32 +216,32 @@ func (c *conn) keepFinding(f conformance.Finding, line string, atEnd bool) {
 	if atEnd && f.Kind == conformance.Request {
 		culprit = culprit.Peer() // nothing was done about it
 	}
-	if r, ok := requirement(f.Rule); ok && r.Side != 0 {
+	if r, ok := Requirement(f.Rule); ok && r.Side != 0 {
 		culprit = r.Side
 	}
 	if culprit == c.side {
 		return
 	}
-	if f.Rule == "SCH-2" && c.odd[canonical(f.ID)] {
+	if f.Rule == "SCH-2" && c.odd[Canonical(f.ID)] {
 		return // it answers a line of the probe that is not a request
 	}
 	if f.Rule == "PRM-7" && c.over {
 		return // the end of the input, which the judge does not see, cancels a turn
 	}
-	r, known := requirement(f.Rule)
-	c.add(finding{Finding: f, Excerpt: clip(line), Doubt: known && f.Level == conformance.Advice &&
+	r, known := Requirement(f.Rule)
+	c.add(Finding{Finding: f, Excerpt: Clip(line), Doubt: known && f.Level == conformance.Advice &&
 		r.Level < conformance.Advice})
 }
 
 // addOwnFinding adds a finding of the probe itself. The lock is held.
-func (c *conn) addOwnFinding(id string, level conformance.Level, text string) {
-	c.add(finding{Finding: conformance.Finding{Rule: id, Level: level, Number: c.number, Message: text}})
+func (c *Conn) addOwnFinding(id string, level conformance.Level, text string) {
+	c.add(Finding{Finding: conformance.Finding{Rule: id, Level: level, Number: c.number, Message: text}})
 }
 
 // maxFindings bounds the findings of one scenario.
 const maxFindings = 100
 
-func (c *conn) add(f finding) {
+func (c *Conn) add(f Finding) {
 	for _, other := range c.findings { // once is enough
 		if other.Rule == f.Rule && other.Method == f.Method && other.Pointer == f.Pointer && other.Message == f.Message &&
 			other.Kind == f.Kind {
@@ -252,16 +254,16 @@ func (c *conn) add(f finding) {
 }
 
 // note adds a line to the transcript. The lock is held.
-func (c *conn) note(format string, args ...any) {
+func (c *Conn) note(format string, args ...any) {
 	if len(c.log) == maxLog {
 		// The beginning and the end are the most useful parts.
 		c.log = slices.Delete(c.log, maxLog/4, maxLog/4+1)
 		c.left++
 	}
-	c.log = append(c.log, clip(fmt.Sprintf(format, args...)))
+	c.log = append(c.log, Clip(fmt.Sprintf(format, args...)))
 }
 
-func (c *conn) write() {
+func (c *Conn) write() {
 	for {
 		c.mu.Lock()
 		for len(c.queue) == 0 && !c.closed {
@@ -278,20 +280,20 @@ func (c *conn) write() {
 		c.queue = c.queue[1:]
 		c.mu.Unlock()
 		var err error
-		switch fast, ok := c.stream.(rpc.FastStream); {
+		switch fast, ok := c.Stream.(rpc.FastStream); {
 		case out.end:
-			if half, ok := c.stream.(rpc.HalfCloser); ok {
+			if half, ok := c.Stream.(rpc.HalfCloser); ok {
 				err = half.CloseWrite()
 			} else {
-				err = c.stream.Close()
+				err = c.Stream.Close()
 			}
-		case !out.line && c.raw == nil:
+		case !out.line && c.Raw == nil:
 		case !out.line:
-			err = c.raw(out.text)
+			err = c.Raw(out.text)
 		case ok:
 			err = fast.WriteLines(out.text)
 		default:
-			err = c.stream.Write(bytes.TrimSuffix(out.text, []byte("\n")))
+			err = c.Stream.Write(bytes.TrimSuffix(out.text, []byte("\n")))
 		}
 		c.mu.Lock()
 		if err != nil && !c.shut {
@@ -303,66 +305,66 @@ func (c *conn) write() {
 	}
 }
 
-// line sends one line, which need not be a message.
-func (c *conn) line(text []byte) {
+// Line sends one line, which need not be a message.
+func (c *Conn) Line(text []byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.put(text)
 }
 
 // put is like line. The lock is held.
-func (c *conn) put(text []byte) *message {
+func (c *Conn) put(text []byte) *Message {
 	m := c.see(c.toPeer(), text)
 	c.queue = append(c.queue, outgoing{text: append(bytes.Clone(text), '\n'), line: true})
 	c.wakeAll()
 	return m
 }
 
-// part sends bytes that are not a whole line. The judge does not see them.
-func (c *conn) part(text []byte) {
+// Part sends bytes that are not a whole line. The judge does not see them.
+func (c *Conn) Part(text []byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.note("-> %s (without an end)", clip(string(text)))
+	c.note("-> %s (without an end)", Clip(string(text)))
 	c.queue = append(c.queue, outgoing{text: bytes.Clone(text)})
 	c.wakeAll()
 }
 
-// endInput ends the program's input after everything that was sent.
-func (c *conn) endInput() {
+// EndInput ends the program's input after everything that was sent.
+func (c *Conn) EndInput() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.endOutput()
 }
 
 // endOutput is like endInput, but only the first call has an effect. The lock is held.
-func (c *conn) endOutput() {
+func (c *Conn) endOutput() {
 	if c.over {
 		return
 	}
 	c.over = true
-	c.note("%s the end of the input", arrow(c.toPeer()))
+	c.note("%s the end of the input", Arrow(c.toPeer()))
 	c.queue = append(c.queue, outgoing{end: true})
 	c.wakeAll()
 }
 
-// pause stops or resumes reading.
-func (c *conn) pause(on bool) {
+// Pause stops or resumes reading.
+func (c *Conn) Pause(on bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.paused = on
 	c.wakeAll()
 }
 
-// ask sends a request and returns its id. Both params and id are JSON text; "" means no params, or the next number as
+// Ask sends a request and returns its id. Both params and id are JSON text; "" means no params, or the next number as
 // the id.
-func (c *conn) ask(method, params, id string) string {
+func (c *Conn) Ask(method, params, id string) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if id == "" {
 		c.nextID++
 		id = strconv.FormatInt(c.nextID, 10)
 	}
-	key := canonical(id)
+	key := Canonical(id)
 	delete(c.answers, key)
 	if c.put(appendMessage(id, method, params)).broken {
 		c.odd[key] = true
@@ -373,9 +375,9 @@ func (c *conn) ask(method, params, id string) string {
 // anID matches a text that looks like an id.
 var anID = regexp.MustCompile(`"id" *: *("[^"]*"|-?[0-9]+)`)
 
-// notify sends a notification.
-func (c *conn) notify(method, params string) {
-	c.line(appendMessage("", method, params))
+// Notify sends a notification.
+func (c *Conn) Notify(method, params string) {
+	c.Line(appendMessage("", method, params))
 }
 
 func appendMessage(id, method, params string) []byte {
@@ -391,103 +393,103 @@ func appendMessage(id, method, params string) []byte {
 	return []byte(text + "}")
 }
 
-// answer sends the answer to a request of the program: a result or an error, as JSON text, or neither if the outcome is
+// Answer sends the answer to a request of the program: a result or an error, as JSON text, or neither if the outcome is
 // empty. A request is answered only once.
-func (c *conn) answer(request *message, outcome, text string) {
+func (c *Conn) Answer(request *Message, outcome, text string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if _, open := c.requests[request.id]; !open {
+	if _, open := c.requests[request.ID]; !open {
 		return
 	}
-	defer delete(c.requests, request.id)
+	defer delete(c.requests, request.ID)
 	if outcome != "" {
 		text = `,"` + outcome + `":` + text
 	}
-	c.put([]byte(`{"jsonrpc":"2.0","id":` + request.id + text + `}`))
+	c.put([]byte(`{"jsonrpc":"2.0","id":` + request.ID + text + `}`))
 }
 
-// after returns the messages of both sides that are kept and came after another one. The lock is held.
-func (c *conn) after(number int) []*message {
-	i, _ := slices.BinarySearchFunc(c.kept, number+1, func(m *message, number int) int { return m.number - number })
+// After returns the messages of both sides that are kept and came after another one. The lock is held.
+func (c *Conn) After(number int) []*Message {
+	i, _ := slices.BinarySearchFunc(c.kept, number+1, func(m *Message, number int) int { return m.Number - number })
 	return c.kept[i:]
 }
 
-// since is after without the lock.
-func (c *conn) since(number int) []*message {
+// Since is after without the lock.
+func (c *Conn) Since(number int) []*Message {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return slices.Clone(c.after(number))
+	return slices.Clone(c.After(number))
 }
 
-// isTheirs reports whether the program has sent a message.
-func (c *conn) isTheirs(m *message) bool { return m.direction == c.fromPeer() }
+// IsTheirs reports whether the program has sent a message.
+func (c *Conn) IsTheirs(m *Message) bool { return m.Direction == c.fromPeer() }
 
-// lastNumber returns the number of the last message.
-func (c *conn) lastNumber() int {
+// LastNumber returns the number of the last message.
+func (c *Conn) LastNumber() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.number
 }
 
-// ending returns the error that has ended the program's output, or nil.
-func (c *conn) ending() error {
+// Ending returns the error that has ended the program's output, or nil.
+func (c *Conn) Ending() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.ended
 }
 
-// hasEnded reports whether the program has ended its output.
-func (c *conn) hasEnded() bool { return c.ending() != nil }
+// HasEnded reports whether the program has ended its output.
+func (c *Conn) HasEnded() bool { return c.Ending() != nil }
 
-// hasSpoken reports whether the program has sent something.
-func (c *conn) hasSpoken() bool {
+// HasSpoken reports whether the program has sent something.
+func (c *Conn) HasSpoken() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.heard
 }
 
-// locked calls a function with the lock held.
-func (c *conn) locked(f func()) {
+// Locked calls a function with the lock held.
+func (c *Conn) Locked(f func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	f()
 }
 
-// hasMore reports whether a message came after another one. The lock is held.
-func (c *conn) hasMore(number int) bool { return c.number != number }
+// HasMore reports whether a message came after another one. The lock is held.
+func (c *Conn) HasMore(number int) bool { return c.number != number }
 
-// answerOf returns the first answer to a request, or nil. The lock is held.
-func (c *conn) answerOf(id string) *message {
+// AnswerOf returns the first answer to a request, or nil. The lock is held.
+func (c *Conn) AnswerOf(id string) *Message {
 	if answers := c.answers[id]; len(answers) > 0 {
 		return answers[0]
 	}
 	return nil
 }
 
-// hasAnswer reports whether a request is answered.
-func (c *conn) hasAnswer(id string) bool {
+// HasAnswer reports whether a request is answered.
+func (c *Conn) HasAnswer(id string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.answerOf(id) != nil
+	return c.AnswerOf(id) != nil
 }
 
-// remark adds a line to the transcript.
-func (c *conn) remark(format string, args ...any) {
+// Remark adds a line to the transcript.
+func (c *Conn) Remark(format string, args ...any) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.note(format, args...)
 }
 
-// wake wakes all waiting goroutines.
-func (c *conn) wake() {
+// Wake wakes all waiting goroutines.
+func (c *Conn) Wake() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.wakeAll()
 }
 
-// wait waits until done returns true, and reports whether that was within the time limit. It calls done with the lock
+// Wait waits until done returns true, and reports whether that was within the time limit. It calls done with the lock
 // held. It returns early if the program has ended its output.
-func (c *conn) wait(ctx context.Context, limit time.Duration, done func() bool) bool {
+func (c *Conn) Wait(ctx context.Context, limit time.Duration, done func() bool) bool {
 	timer := time.NewTimer(limit)
 	defer timer.Stop()
 	for over := false; ; {
@@ -507,35 +509,35 @@ func (c *conn) wait(ctx context.Context, limit time.Duration, done func() bool) 
 	}
 }
 
-// quiet waits until the program has sent nothing for a while, or has ended. It gives up after ten times that duration.
-func (c *conn) quiet(ctx context.Context, silence time.Duration) {
+// Quiet waits until the program has sent nothing for a while, or has ended. It gives up after ten times that duration.
+func (c *Conn) Quiet(ctx context.Context, silence time.Duration) {
 	for range 10 {
 		c.mu.Lock()
 		number := c.number
 		c.mu.Unlock()
-		if !c.wait(ctx, silence, func() bool { return c.number != number }) {
+		if !c.Wait(ctx, silence, func() bool { return c.number != number }) {
 			return
 		}
 	}
 }
 
-// close ends the program step by step, and the connection. It reports whether the program ended when its input ended.
-func (c *conn) close(limit time.Duration) (byItself bool) {
+// Close ends the program step by step, and the connection. It reports whether the program ended when its input ended.
+func (c *Conn) Close(limit time.Duration) (byItself bool) {
 	c.mu.Lock()
 	by := c.side
 	if c.ended != nil {
 		by = c.side.Peer()
 	}
 	c.mu.Unlock()
-	c.endInput()
-	c.pause(false)
+	c.EndInput()
+	c.Pause(false)
 	byItself = c.exits(limit)
 	c.mu.Lock()
 	c.closed, c.shut = true, true
 	c.wakeAll()
 	c.mu.Unlock()
-	if err := c.stream.Close(); err != nil {
-		c.remark("   closing: %v", err)
+	if err := c.Stream.Close(); err != nil {
+		c.Remark("   closing: %v", err)
 	}
 	c.work.Wait()
 	c.handlers.Wait()
@@ -549,7 +551,7 @@ func (c *conn) close(limit time.Duration) (byItself bool) {
 }
 
 // exits waits for the end of the program.
-func (c *conn) exits(limit time.Duration) bool {
+func (c *Conn) exits(limit time.Duration) bool {
 	began := time.Now()
 	timer := time.NewTimer(limit)
 	defer timer.Stop()
@@ -558,7 +560,7 @@ func (c *conn) exits(limit time.Duration) bool {
 		ended, changed := c.ended, c.changed
 		c.mu.Unlock()
 		if ended != nil {
-			return !c.process || c.exitsBehind(ended, began.Add(limit))
+			return !c.Process || c.exitsBehind(ended, began.Add(limit))
 		}
 		select {
 		case <-changed:
@@ -570,7 +572,7 @@ func (c *conn) exits(limit time.Duration) bool {
 
 // exitsBehind waits for the end of a process whose output has ended with the given error. Each further Read waits for a
 // moment.
-func (c *conn) exitsBehind(ended error, deadline time.Time) bool {
+func (c *Conn) exitsBehind(ended error, deadline time.Time) bool {
 	for {
 		if _, exited := errors.AsType[*rpc.ExitError](ended); exited {
 			return true
@@ -578,12 +580,12 @@ func (c *conn) exitsBehind(ended error, deadline time.Time) bool {
 		if time.Now().After(deadline) {
 			return false
 		}
-		_, ended = c.stream.Read()
+		_, ended = c.Stream.Read()
 	}
 }
 
-// take returns the findings and the bounded transcript since the last call.
-func (c *conn) take() (found []finding, lines []string) {
+// Take returns the findings and the bounded transcript since the last call.
+func (c *Conn) Take() (found []Finding, lines []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	found, lines = c.findings, c.log
