@@ -21,17 +21,25 @@ import (
 // asks the user, and reads prompts. SessionUpdate, RequestPermission and CreateElicitation are handlers of a client;
 // CreateElicitation serves forms. Its methods are safe for concurrent use, and it asks one question at a time. While a
 // question waits, everything else that is to be printed is held, so that it cannot be mistaken for a part of the
-// question. Errors of the writer are ignored.
+// question. Errors of the writer are ignored. The fields must be set before other methods are called.
 type Console struct {
 	// Sessions holds the conversations.
-	Sessions Sessions
-	// ReadAhead has Run read lines while a turn is in progress. NewConsole sets it if the input is a terminal: a script
-	// may have written the answers to questions that are still to come.
+	Sessions *Sessions
+	// DrawToolCall returns the text of a tool call, which is printed as it is whenever it has changed. Nil prints a tool
+	// call as a whole once, and then what changed.
+	DrawToolCall func(*ToolCall) string
+	// DrawQuestion returns lines to be printed as they are: those of the facts and, after them, of the notes; how many are
+	// of the facts; and other lines that help the user, such as the content of the tool call. That of NewConsole draws the
+	// facts and the notes in 80 columns.
+	DrawQuestion func(*Question) (head []string, facts int, body []string)
+	// ReadAhead says that a person types: Run reads lines while a turn is in progress, and ":cancel" answers no question.
+	// NewConsole sets it if the input is a terminal: a script may have written the answers to questions that are still to
+	// come.
 	ReadAhead bool
 
 	out      io.Writer
 	lines    *lines
-	terminal *os.File // nil if the input is none
+	terminal tty.File // nil if the input is none
 
 	mu    sync.Mutex
 	shown map[acp.SessionID]*Snapshot
@@ -45,9 +53,12 @@ type Console struct {
 
 // NewConsole returns a Console that reads from in only while a line is wanted.
 func NewConsole(in io.Reader, out io.Writer) *Console {
-	c := &Console{out: out, lines: newLines(in), shown: map[acp.SessionID]*Snapshot{}, last: -1}
+	c := &Console{
+		Sessions: &Sessions{}, DrawQuestion: drawPlainly, out: out, lines: newLines(in),
+		shown: map[acp.SessionID]*Snapshot{}, last: -1,
+	}
 	if tty.Is(in) {
-		c.terminal, c.ReadAhead = in.(*os.File), true
+		c.terminal, c.ReadAhead = in.(tty.File), true
 	}
 	return c
 }
@@ -77,10 +88,10 @@ func (c *Console) Run(ctx context.Context, do func(ctx context.Context, line str
 		}
 		line := ahead[0]
 		ahead = ahead[1:]
-		if text := strings.TrimSpace(line); text == "" || text == ":cancel" {
+		if text := strings.TrimSpace(line); text == "" || text == cancel {
 			continue
 		}
-		turn, cancel := signal.NotifyContext(ctx, os.Interrupt)
+		turn, stopTurn := signal.NotifyContext(ctx, os.Interrupt)
 		reading, stop := context.WithCancel(ctx)
 		var reader sync.WaitGroup
 		if c.ReadAhead {
@@ -90,8 +101,8 @@ func (c *Console) Run(ctx context.Context, do func(ctx context.Context, line str
 					switch {
 					case err != nil: // the turn has ended, or Line will report the error again
 						return
-					case strings.TrimSpace(next) == ":cancel":
-						cancel()
+					case strings.TrimSpace(next) == cancel:
+						stopTurn()
 					default:
 						ahead = append(ahead, next)
 						c.Printf("[after this turn: %s]", next)
@@ -102,7 +113,7 @@ func (c *Console) Run(ctx context.Context, do func(ctx context.Context, line str
 		err := do(turn, line)
 		stop()
 		reader.Wait()
-		cancel()
+		stopTurn()
 		if err != nil {
 			c.Printf("error: %v", err)
 		}
@@ -165,13 +176,18 @@ func (c *Console) ShowTerminals(handlers *acp.ClientHandlers) {
 	}
 }
 
-// ask prints a question and returns the answer.
+// ask prints a question, which must be printable, and returns the answer.
 func (c *Console) ask(ctx context.Context, question string) (string, error) {
-	return c.lines.ask(ctx, func() {
+	text, err := c.lines.ask(ctx, c.ReadAhead, func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		c.line(question)
+		fmt.Fprint(c.out, "\n", question)
+		c.last = -1
 	})
+	if err != nil && !errors.Is(err, io.EOF) {
+		c.Printf("This question has ended without an answer.")
+	}
+	return text, err
 }
 
 // begin waits until no other question waits, shows the session that the question is about, and then holds other output
@@ -210,51 +226,62 @@ func (c *Console) SessionUpdate(ctx context.Context, s *acp.ClientSession, n *ac
 	return nil
 }
 
-// RequestPermission serves session/request_permission: it shows the tool call and the options as a [Question], and the
-// user types the number of one. On a terminal, a line allows something only if it was begun [Delay] after the question
-// was shown; other input may have been written before the questions. At the end of the input the question is dismissed.
-// If ctx ends first, as with the turn, a line says that nothing is asked any more.
+// RequestPermission serves session/request_permission with [Console.AskPermission]. At the end of the input the
+// question is dismissed.
 func (c *Console) RequestPermission(
 	ctx context.Context, s *acp.ClientSession, req *acp.RequestPermissionRequest,
 ) (*acp.RequestPermissionResponse, error) {
-	if err := c.begin(ctx, s.ID()); err != nil {
+	state := c.Sessions.known(s.ID())
+	q := Ask(req, &QuestionOptions{
+		Idle:   state != nil && state.Snapshot().Idle(),
+		Latest: func() (acp.ToolCall, bool) { return c.Sessions.ToolCall(s.ID(), req.ToolCall.ToolCallID) },
+	})
+	outcome := acp.PermissionCancelled()
+	if len(req.Options) == 0 {
+		c.Printf("The agent asks for permission for %s, and offers no answer.", Subject(&q.Call))
+		return &acp.RequestPermissionResponse{Outcome: outcome}, nil
+	}
+	option, err := c.AskPermission(ctx, s.ID(), q)
+	if err == nil {
+		outcome = acp.PermissionSelected(option.OptionID)
+	} else if !errors.Is(err, io.EOF) {
+		return nil, err
+	}
+	return &acp.RequestPermissionResponse{Outcome: outcome}, nil
+}
+
+// AskPermission shows a session and a question in it, and the user types the number of an option. With ReadAhead, a
+// line allows something only [Delay] after the question was shown; other input may have been written before the
+// questions. At the end of the input the error is io.EOF. If ctx ends first, it is its cause, and a line says that
+// nothing is asked any more.
+func (c *Console) AskPermission(ctx context.Context, in acp.SessionID, q *Question) (*acp.PermissionOption, error) {
+	if err := c.begin(ctx, in); err != nil {
 		return nil, err
 	}
 	defer c.done()
-	cancelled := &acp.RequestPermissionResponse{Outcome: acp.PermissionCancelled()}
-	state := c.Sessions.known(s.ID())
-	q := Ask(req, &QuestionOptions{Idle: state != nil && state.Snapshot().Idle()})
-	if len(req.Options) == 0 {
-		c.Printf("The agent asks for permission for %s, and offers no answer.", Subject(&q.Call))
-		return cancelled, nil
-	}
-	d := &LineDialog{Question: q, Option: "%d: %s", Prompt: "Which one?", Again: "Which one, 1 to %d?"}
-	for lines := d.Show(time.Now()); ; {
-		if c.terminal != nil {
+	d := &lineDialog{Question: q, draw: c.DrawQuestion}
+	for lines := d.show(time.Now()); ; {
+		if c.terminal != nil && len(lines) > 0 {
 			tty.Discard(c.terminal)
 		}
-		text, err := c.ask(ctx, strings.Join(append(lines, d.Asks()), "\n"))
-		if errors.Is(err, io.EOF) {
-			return cancelled, nil
-		} else if err != nil {
-			c.Printf("This question has ended without an answer.")
+		text, err := c.ask(ctx, strings.Join(append(lines, d.asks()), "\n"))
+		if err != nil {
 			return nil, err
 		}
 		now := time.Now()
 		begun := now
-		if c.terminal == nil {
+		if !c.ReadAhead {
 			begun = now.Add(Delay)
 		}
-		var latest *acp.ToolCall
-		if call, ok := c.Sessions.ToolCall(s.ID(), req.ToolCall.ToolCallID); ok {
-			latest = &call
-		}
 		var option *acp.PermissionOption
-		if option, lines = d.Answer(text, begun, now, latest); option != nil {
-			return &acp.RequestPermissionResponse{Outcome: acp.PermissionSelected(option.OptionID)}, nil
+		if option, lines = d.answer(text, begun, now); option != nil {
+			return option, nil
 		}
 	}
 }
+
+// which is the prompt for the number of an option.
+const which = "Which one? "
 
 // Choose asks the user to choose one of several options by its number, and returns its index. At the end of the input
 // the error is io.EOF. If ctx ends first, it is its cause.
@@ -268,7 +295,7 @@ func (c *Console) Choose(ctx context.Context, question string, options ...string
 		lines = append(lines, fmt.Sprintf("%d: %s", i+1, PrintableLine(option)))
 	}
 	for {
-		text, err := c.ask(ctx, strings.Join(append(lines, "Which one?"), "\n"))
+		text, err := c.ask(ctx, strings.Join(append(lines, which), "\n"))
 		if err != nil {
 			return 0, err
 		}
@@ -278,9 +305,20 @@ func (c *Console) Choose(ctx context.Context, question string, options ...string
 	}
 }
 
+// Ask prints a question, which may have several lines, and returns the line that the user types. At the end of the
+// input the error is io.EOF. If ctx ends first, it is its cause.
+func (c *Console) Ask(ctx context.Context, question string) (string, error) {
+	if err := c.begin(ctx, ""); err != nil {
+		return "", err
+	}
+	defer c.done()
+	return c.ask(ctx, Printable(question))
+}
+
 // CreateElicitation serves elicitation/create, mode form: it asks for the [FormFields] one at a time. An empty line
-// selects the field's default value, or leaves the field out if there is none; several choices are separated by commas.
-// Fields of an unknown kind are left out. At the end of the input the question is dismissed. Other modes are declined.
+// selects the field's default value, or leaves the field out if there is none; a choice is made by its value or its
+// number, and several are separated by commas; ":decline" declines the form. Fields of an unknown kind are left out;
+// without others, the user only agrees. At the end of the input the question is dismissed. Other modes are declined.
 func (c *Console) CreateElicitation(
 	ctx context.Context, _ *acp.ClientConn, req *acp.CreateElicitationRequest,
 ) (*acp.CreateElicitationResponse, error) {
@@ -290,13 +328,11 @@ func (c *Console) CreateElicitation(
 	defer c.done()
 	res := acp.NewCreateElicitationResponseDecline()
 	if form, ok := req.Variant.(*acp.CreateElicitationRequestForm); ok {
-		c.mu.Lock()
-		c.line(req.Message)
-		c.mu.Unlock()
-		content, err := fill(form, func(question string) (string, error) { return c.ask(ctx, question) })
+		content, err := fill(form, req.Message, func(question string) (string, error) { return c.ask(ctx, question) })
 		switch {
 		case errors.Is(err, io.EOF):
 			res = acp.NewCreateElicitationResponseCancel()
+		case errors.Is(err, errDeclined):
 		case err != nil:
 			return nil, err
 		default:
@@ -406,27 +442,28 @@ func (c *Console) item(item *Item, shown *Snapshot) {
 			return
 		}
 	case *ToolCall:
-		if before, ok := shownItem(shown, item.Index).(*ToolCall); ok {
-			if text = v.added(before); text == "" {
+		var old ItemVariant
+		if shown != nil {
+			if item := shown.Item(item.Index); item != nil {
+				old = item.Variant
+			}
+		}
+		before, ok := old.(*ToolCall)
+		if c.DrawToolCall != nil {
+			if text = c.DrawToolCall(v); ok && text == c.DrawToolCall(before) {
+				return
+			}
+		} else if ok {
+			if text = Printable(v.added(before)); text == "" {
 				return
 			}
 		}
 	}
 	if text == "" { // all of it is new
-		text = item.String()
+		text = Printable(item.String())
 	}
-	fmt.Fprint(c.out, "\n", Printable(text))
+	fmt.Fprint(c.out, "\n", text)
 	c.last = item.Index
-}
-
-// shownItem returns an item of a snapshot, or nil.
-func shownItem(shown *Snapshot, index int) ItemVariant {
-	if shown != nil {
-		if item := shown.Item(index); item != nil {
-			return item.Variant
-		}
-	}
-	return nil
 }
 
 // settings returns the lines about the plan, the mode, the options, the commands and the title. The first line of each
@@ -439,10 +476,27 @@ func settings(s *Snapshot) [][]string {
 		}
 		lines[part] = append(lines[part], fmt.Sprintf(format, words...))
 	}
+	entries := func(entries []acp.PlanEntry) {
+		for _, e := range entries {
+			add(0, "  %s: %s", e.Status, e.Content)
+		}
+	}
 	if plan, ok := s.Plan.Get(); ok {
 		add(0, "plan:")
-		for _, e := range plan.Entries {
-			add(0, "  %s: %s", e.Status, e.Content)
+		entries(plan.Entries)
+	}
+	for _, plan := range s.Plans {
+		add(0, "plan %s:", plan.ID)
+		switch v := plan.Content.Variant.(type) {
+		case *acp.PlanUpdateContentItems:
+			entries(v.Entries)
+		case *acp.PlanUpdateContentFile:
+			add(0, "  in %s", v.URI)
+		case *acp.PlanUpdateContentMarkdown:
+			for line := range strings.Lines(v.Content) {
+				add(0, "  %s", strings.TrimSuffix(line, "\n"))
+			}
+		default: // a newer kind
 		}
 	}
 	if modes, ok := s.Modes.Get(); ok {

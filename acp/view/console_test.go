@@ -143,8 +143,8 @@ func TestDiffs(t *testing.T) {
 	}
 }
 
-// Run hands on one line at a time. With ReadAhead it reads lines during a turn: ":cancel" cancels it, and others
-// follow.
+// Run hands on one line at a time. With ReadAhead it reads lines during a turn: ":cancel" cancels it, also while a
+// question waits, and others follow.
 func TestConsoleRun(t *testing.T) {
 	in, typed := io.Pipe()
 	out := make(printed, 100)
@@ -157,9 +157,13 @@ func TestConsoleRun(t *testing.T) {
 		ended <- c.Run(t.Context(), func(ctx context.Context, line string) error {
 			got = append(got, line)
 			turns <- line
-			if line == "wait" {
+			switch line {
+			case "wait":
 				<-ctx.Done()
 				return errors.New("cancelled")
+			case "ask":
+				_, err := c.Ask(ctx, "Well?")
+				return err
 			}
 			return nil
 		})
@@ -176,11 +180,16 @@ func TestConsoleRun(t *testing.T) {
 	say(":cancel\n")
 	out.wait(t, "error: cancelled")
 	<-turns
+	say("ask\n")
+	<-turns
+	out.wait(t, "Well?")
+	say(":cancel\n")
+	out.wait(t, "error: context canceled")
 	go func() {
 		for range out { //nolint:revive // what is printed at the end
 		}
 	}()
-	if err := errors.Join(typed.Close(), <-ended); err != nil || strings.Join(got, " ") != "wait next" {
+	if err := errors.Join(typed.Close(), <-ended); err != nil || strings.Join(got, " ") != "wait next ask" {
 		t.Errorf("got %q, %v", got, err)
 	}
 	close(out)
@@ -335,7 +344,7 @@ func elicit(t *testing.T, text string) *acp.CreateElicitationRequest {
 
 // The user answers questions in lines, and is asked again when a line is no answer.
 func TestConsoleAsks(t *testing.T) {
-	typed := []string{"", "Ada", "0", "x", "3", "maybe", "TRUE", "z", "", "", "p,r", "p, q", "m", "", "0", "3", "2", "next"}
+	typed := []string{"", "Ada", "0", "x", "3", "maybe", "TRUE", "z", "", "", "p,r", "1, q", "1", "", ":decline", "", ":decline", "0", "3", "2", "next"}
 	var out strings.Builder
 	c := view.NewConsole(strings.NewReader(strings.Join(typed, "\n")), &out)
 	form := elicit(t, `{"mode":"form","message":"Well?","sessionId":"s","requestedSchema":{"type":"object","properties":{
@@ -356,13 +365,17 @@ func TestConsoleAsks(t *testing.T) {
 		}
 	}
 	answers(form, `{"action":"accept","content":{"a":"Ada","b":"y","c":3,"d":0.5,"e":true,"f":["p","q"],"g":"m"}}`)
-	const want = "\nWell?\nName: Yours\nthis field is required. Name: Yours\nc (whole number, at least 1, at most 9)\n" +
-		"expected at least 1. c (whole number, at least 1, at most 9)\nexpected a whole number. c (whole number, at least 1, at most 9)\n" +
-		"e (true or false)\nexpected true or false. e (true or false)\nb (x, y) [y]\nexpected one of the values. b (x, y) [y]\nd (number) [0.5]\n" +
-		"f (p, q)\n"
-	if !strings.HasPrefix(out.String(), want) {
-		t.Errorf("asked %q", &out)
+	const want = "\nWell?\nName (required): Yours\nthis field is required. Name (required): Yours\nc (required) (whole number, at least 1, at most 9)\n" +
+		"expected at least 1. c (required) (whole number, at least 1, at most 9)\nexpected a whole number. c (required) (whole number, at least 1, at most 9)\n" +
+		"e (required) (true or false)\nexpected true or false. e (required) (true or false)\nb [y]\n1: x\n2: y\nexpected one of the values. b [y]\n1: x\n2: y\n" +
+		"d (number) [0.5]\nf\n1: p\n2: q\nexpected one of the values. f\n1: p\n2: q\ng\n1: m: M\n"
+	if got := strings.ReplaceAll(out.String(), "\nAnswer: ", ""); !strings.HasPrefix(got, want) {
+		t.Errorf("asked %q", got)
 	}
+	answers(form, `{"action":"decline"}`)
+	none := elicit(t, `{"mode":"form","message":"Agree?","sessionId":"s","requestedSchema":{"type":"object","properties":{}}}`)
+	answers(none, `{"action":"accept","content":{}}`)
+	answers(none, `{"action":"decline"}`)
 	answers(elicit(t, `{"mode":"url","message":"m","sessionId":"s","elicitationId":"e","url":"https://example.com"}`), `{"action":"decline"}`)
 
 	c.Sessions.Of("s").Update(acp.StartToolCall("c", "Edit a"))
@@ -383,9 +396,9 @@ func TestConsoleAsks(t *testing.T) {
 	if line, err := c.Line(t.Context()); line != "next" || err != nil {
 		t.Errorf("the next line is %q, %v", line, err)
 	}
-	none, err := c.RequestPermission(t.Context(), (&acp.ClientConn{}).Session("s"), &acp.RequestPermissionRequest{})
-	if _, cancelled := none.Outcome.Variant.(*acp.RequestPermissionOutcomeCancelled); err != nil || !cancelled {
-		t.Errorf("without options: %+v, %v", none, err)
+	unasked, err := c.RequestPermission(t.Context(), (&acp.ClientConn{}).Session("s"), &acp.RequestPermissionRequest{})
+	if _, cancelled := unasked.Outcome.Variant.(*acp.RequestPermissionOutcomeCancelled); err != nil || !cancelled {
+		t.Errorf("without options: %+v, %v", unasked, err)
 	}
 	// At the end of the input nothing is decided.
 	if line, err := c.Line(t.Context()); err != io.EOF {
@@ -468,7 +481,7 @@ func TestConsoleAsksDuringLine(t *testing.T) {
 	out.wait(t, "\na")
 	ended, end := context.WithCancelCause(t.Context())
 	end(acp.ErrTurnCancelled)
-	if _, err := c.RequestPermission(ended, (&acp.ClientConn{}).Session("s"), &acp.RequestPermissionRequest{}); !errors.Is(err, acp.ErrTurnCancelled) {
+	if _, err := c.Ask(ended, "Who?"); !errors.Is(err, acp.ErrTurnCancelled) {
 		t.Errorf("got %v", err)
 	}
 	say("ret\n2\nprompt\n")

@@ -220,23 +220,34 @@ func bounds[T int64 | uint64 | float64](what string, least, most acp.Opt[T]) str
 	return what
 }
 
+var errDeclined = errors.New("the form was declined")
+
 // fill asks the user to fill in a form. If a line is not a valid value of a field, it says why and asks again. Fields
-// of an unknown kind are left out.
+// of an unknown kind are left out. If there are no others, the user only agrees. The first question begins with the
+// message.
 func fill(
-	form *acp.CreateElicitationRequestForm, ask func(question string) (string, error),
+	form *acp.CreateElicitationRequestForm, message string, ask func(question string) (string, error),
 ) (map[string]acp.ElicitationContentValue, error) {
+	message = Printable(message) + "\n"
+	line := func(question string) (string, error) {
+		text, err := ask(message + question)
+		message = ""
+		if text = strings.TrimSpace(text); err == nil && text == ":decline" {
+			err = errDeclined
+		}
+		return text, err
+	}
 	content := map[string]acp.ElicitationContentValue{}
 	for _, f := range FormFields(&form.RequestedSchema) {
 		if _, err := f.Value(); errors.Is(err, acp.ErrUnsupported) {
 			continue
 		}
-		question := f.question()
-		for {
-			text, err := ask(question)
+		for question := f.question(); ; {
+			text, err := line(question)
 			if err != nil {
 				return nil, err
 			}
-			answers := f.answers(strings.TrimSpace(text))
+			answers := f.answers(text)
 			if len(answers) == 0 && !f.Required {
 				break
 			}
@@ -250,6 +261,10 @@ func fill(
 			question = fmt.Sprintf("%v. %s", err, f.question())
 		}
 	}
+	if message != "" {
+		_, err := line("Press Enter to agree, or type :decline: ")
+		return content, err
+	}
 	return content, nil
 }
 
@@ -258,34 +273,42 @@ func (f *FormField) answers(line string) []string {
 	if line == "" {
 		return f.Default
 	}
-	if _, several := f.Schema.Variant.(*acp.ElicitationPropertySchemaArray); !several {
-		return []string{line}
+	answers := []string{line}
+	if _, several := f.Schema.Variant.(*acp.ElicitationPropertySchemaArray); several {
+		answers = strings.Split(line, ",")
 	}
-	answers := strings.Split(line, ",")
-	for i := range answers {
-		answers[i] = strings.TrimSpace(answers[i])
+	for i, answer := range answers {
+		answers[i] = strings.TrimSpace(answer)
+		n, err := strconv.Atoi(answers[i])
+		if err == nil && n >= 1 && n <= len(f.Choices) && f.checkChoices(answers[i]) != nil { // no value itself
+			answers[i] = f.Choices[n-1].Const
+		}
 	}
 	return answers
 }
 
-// question returns the question for the field, on one line.
+// question returns the question for the field: a line, one for each of the choices, and the prompt.
 func (f *FormField) question() string {
 	question := f.Title
+	if f.Required {
+		question += " (required)"
+	}
 	if f.Description != "" {
 		question += ": " + f.Description
 	}
-	var notes []string
-	for _, o := range f.Choices {
-		notes = append(notes, o.Const)
-	}
 	if f.Limits != "" {
-		notes = append(notes, f.Limits)
-	}
-	if notes != nil {
-		question += " (" + strings.Join(notes, ", ") + ")"
+		question += " (" + f.Limits + ")"
 	}
 	if len(f.Default) > 0 {
 		question += " [" + strings.Join(f.Default, ",") + "]"
 	}
-	return PrintableLine(question)
+	question = PrintableLine(question)
+	for i, o := range f.Choices {
+		choice := o.Const
+		if o.Title != o.Const {
+			choice += ": " + o.Title
+		}
+		question += fmt.Sprintf("\n%d: %s", i+1, PrintableLine(choice))
+	}
+	return question + "\nAnswer: "
 }

@@ -20,6 +20,7 @@ type lines struct {
 	ended   bool          // the input has ended
 	dialog  bool          // a dialog has asked its first question
 	answer  chan string   // receives the line for the dialog; nil if it is not waiting
+	cancels bool          // a line that cancels the turn is not for the dialog
 	waiting []chan string // receive the lines for calls of next, oldest first
 	unused  []string      // lines read for callers that stopped waiting
 }
@@ -52,9 +53,14 @@ func (l *lines) begin(ctx context.Context) error {
 	}
 }
 
-// ask calls show, which prints a question, and returns the first line that is read after that.
-func (l *lines) ask(ctx context.Context, show func()) (string, error) {
+// cancel is the line that cancels a turn.
+const cancel = ":cancel"
+
+// ask calls show, which prints a question, and returns the first line that is read after that. If cancels is set, that
+// is none that cancels the turn.
+func (l *lines) ask(ctx context.Context, cancels bool, show func()) (string, error) {
 	l.mu.Lock()
+	l.cancels = cancels
 	show()
 	l.dialog, l.answer = true, make(chan string, 1)
 	return l.wait(ctx, l.answer)
@@ -125,7 +131,7 @@ func (l *lines) read() {
 
 // deliver passes a line to the dialog, or to the first of the others; mu is held.
 func (l *lines) deliver(line string) {
-	if l.answer != nil {
+	if l.answer != nil && (!l.cancels || strings.TrimSpace(line) != cancel) {
 		l.answer <- line
 		l.answer = nil
 	} else if len(l.waiting) > 0 {

@@ -18,9 +18,11 @@ import (
 // Question is a permission request as a user decides it: what the tool call does, what each option means, and when one
 // can be chosen. It trusts nothing that the agent says about itself, and its texts contain only what can be seen. A
 // user interface draws Facts, Notes and Choices, reports with [Question.Shown] how much of them was visible, and passes
-// what the user has chosen to [Question.Choose]. [Lines] does this on a terminal that is used line by line. A Question
-// is not safe for concurrent use.
+// what the user has chosen to [Question.Choose]. [Console.AskPermission] does this on a terminal that is used line by
+// line. A Question is not safe for concurrent use.
 type Question struct {
+	// Title is a line above the facts, which the user interface may set.
+	Title string
 	// Call is the tool call as the agent asked about it.
 	Call acp.ToolCall
 	// Facts say what the tool call does: its kind, commands, paths and input. If the agent has changed the tool call since
@@ -31,6 +33,7 @@ type Question struct {
 	// Choices are the options, in the order of the request.
 	Choices []Choice
 
+	now    func() (acp.ToolCall, bool)
 	latest *acp.ToolCall
 	asked  int                  // how many of the facts are those of the question
 	found  []Fact               // what others found in it
@@ -69,6 +72,8 @@ type QuestionOptions struct {
 	Found []Fact
 	// Notes follow the title and the reason: warnings, and what options of a kind remember.
 	Notes []Fact
+	// Latest returns what is known of the tool call now, if anything is; see [Question.Update]. It may be nil.
+	Latest func() (acp.ToolCall, bool)
 }
 
 // NewQuestion returns the question about a tool call, of which the client passes all that it knows; see [Asking].
@@ -76,7 +81,7 @@ func NewQuestion(call *acp.ToolCall, options []acp.PermissionOption, o *Question
 	if o == nil {
 		o = &QuestionOptions{}
 	}
-	q := &Question{Call: *call, found: o.Found}
+	q := &Question{Call: *call, found: o.Found, now: o.Latest}
 	q.latest = &q.Call
 	q.Facts = q.facts(call)
 	q.asked = len(q.Facts)
@@ -274,17 +279,20 @@ func Subject(c *acp.ToolCall) string {
 	return strings.Join(words, " ")
 }
 
-// Update tells the question what is known of its tool call now, and reports whether this has changed. The facts of the
-// question stay, because the answer is about them; the new ones follow, and have to be shown before an option can be
-// chosen. A nil call changes nothing.
-func (q *Question) Update(call *acp.ToolCall) bool {
-	if call == nil {
+// Update asks what is known of the tool call now, and reports whether this has changed. The facts of the question stay,
+// because the answer is about them; the new ones follow, and have to be shown before an option can be chosen.
+func (q *Question) Update() bool {
+	if q.now == nil {
+		return false
+	}
+	call, ok := q.now()
+	if !ok {
 		return false
 	}
 	before := q.latest
-	q.latest = call
+	q.latest = &call
 	if before.Kind == call.Kind && before.Name == call.Name && bytes.Equal(before.RawInput, call.RawInput) &&
-		slices.Equal(paths(before), paths(call)) {
+		slices.Equal(paths(before), paths(&call)) {
 		return false
 	}
 	known := map[Fact]bool{}
@@ -292,7 +300,7 @@ func (q *Question) Update(call *acp.ToolCall) bool {
 		known[f] = true
 	}
 	var later []Fact
-	for _, f := range q.facts(call) {
+	for _, f := range q.facts(&call) {
 		if !known[f] {
 			later = append(later, Fact{"later " + f.Name, f.Text, f.Said})
 		}

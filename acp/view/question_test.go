@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"testing"
@@ -92,7 +93,8 @@ func TestChoose(t *testing.T) {
 		acp.AllowOnce("f", "F"), acp.RejectOnce("f", "F"),
 	}
 	call := acp.ToolCall{RawInput: json.RawMessage(`{"command":"rm -rf ~"}`)}
-	q := view.NewQuestion(&call, options, nil)
+	latest, known := call, false
+	q := view.NewQuestion(&call, options, &view.QuestionOptions{Latest: func() (acp.ToolCall, bool) { return latest, known }})
 	now := time.Now()
 	want := func(when string, at time.Time, want ...error) {
 		t.Helper()
@@ -120,18 +122,22 @@ func TestChoose(t *testing.T) {
 	q.Shown(view.Begun, now)
 	want("it is drawn anew", later, unseen, unseen, nil, unseen, unseen)
 	q.Shown(view.Whole, now)
-	same := call
-	same.Title, same.Content = "t", []acp.ToolCallContent{acp.ToolText("x")}
-	if q.Update(nil) || q.Update(&same) {
+	latest.RawInput = nil
+	if q.Update() || view.NewQuestion(&call, options, nil).Update() {
+		t.Error("nothing is known")
+	}
+	latest, known = call, true
+	latest.Title, latest.Content = "t", []acp.ToolCallContent{acp.ToolText("x")}
+	if q.Update() {
 		t.Error("other members are not what it does")
 	}
-	changed := call
-	changed.RawInput = json.RawMessage(`{"command":"cat README.md"}`)
-	if !q.Update(&changed) || q.Update(&changed) || !strings.HasPrefix(facts(q), "kind other|$ rm -rf ~|changed ") || !strings.HasSuffix(facts(q), "|later $ cat README.md") {
+	latest.RawInput = json.RawMessage(`{"command":"cat README.md"}`)
+	if !q.Update() || q.Update() || !strings.HasPrefix(facts(q), "kind other|$ rm -rf ~|changed ") || !strings.HasSuffix(facts(q), "|later $ cat README.md") {
 		t.Errorf("the facts are %s", facts(q))
 	}
 	want("it has changed", later, unseen, unseen, unseen, unseen, unseen)
-	if !q.Update(&call) || facts(q) != "kind other|$ rm -rf ~" {
+	latest = call
+	if !q.Update() || facts(q) != "kind other|$ rm -rf ~" {
 		t.Errorf("the facts are %s", facts(q))
 	}
 	if c := q.Choices[6]; !c.Contradicts || !strings.Contains(c.Text, "the same id") {
@@ -139,34 +145,43 @@ func TestChoose(t *testing.T) {
 	}
 }
 
-// A long question is shown in pages, so that all of it can be read before it can be answered.
-func TestLineDialog(t *testing.T) {
-	now := time.Now()
+// A long question is shown in pages, so that all of it can be read before it can be answered. What a user interface draws
+// instead has a title, and content after which the facts are repeated if it is long.
+func TestConsoleAskPermission(t *testing.T) {
 	call := acp.ToolCall{RawInput: json.RawMessage(`{"command":"rm -rf ~` + strings.Repeat(`\n#`, 50) + `"}`)}
-	d := &view.LineDialog{Question: view.NewQuestion(&call, []acp.PermissionOption{acp.AllowOnce("a", "A"), acp.RejectOnce("r", "R")}, nil), Option: "%d: %s", Prompt: "?", Again: "1 to %d?"}
-	shown := d.Show(now)
-	for page := 1; ; page++ {
-		if slices.Contains(shown, "1: allow once: A") {
-			if page != 3 || d.Asks() != "?" {
-				t.Errorf("%d pages; %s", page, d.Asks())
-			}
-			break
+	ask := func(call *acp.ToolCall, typed string, draw func(q *view.Question) ([]string, int, []string)) string {
+		t.Helper()
+		var out strings.Builder
+		c := view.NewConsole(strings.NewReader(typed), &out)
+		options := append(slices.Repeat([]acp.PermissionOption{acp.RejectOnce("r", "R")}, 9), acp.AllowOnce("a", "A"))
+		q := view.NewQuestion(call, options, nil)
+		if draw != nil {
+			q.Title, c.DrawQuestion = "Well?", draw
 		}
-		if option, _ := d.Answer("1", now.Add(time.Hour), now, nil); option != nil || len(shown) != 20 {
-			t.Fatalf("%v after %q", option, shown)
+		if option, err := c.AskPermission(t.Context(), "s", q); err != nil || option.OptionID != "a" {
+			t.Errorf("chosen %v, %v", option, err)
 		}
-		_, shown = d.Answer("", now, now, nil)
-	}
-	late := now.Add(view.Delay)
-	for line, prompt := range map[string]string{"x": "1 to 2?", "0": "1 to 2?", "3": "1 to 2?"} {
-		if option, lines := d.Answer(line, late, late, nil); option != nil || lines != nil || d.Asks() != prompt {
-			t.Errorf("%q: %v, %q", line, option, lines)
+		if _, err := c.AskPermission(t.Context(), "s", q); err != io.EOF {
+			t.Errorf("at the end: %v", err)
 		}
+		return out.String()
 	}
-	if option, lines := d.Answer("1", late.Add(-1), late, nil); option != nil || len(lines) != 1 {
-		t.Errorf("early: %v, %q", option, lines)
+	comments := strings.Repeat("\n  #", 18)
+	var lines []string
+	for i := range 9 {
+		lines = append(lines, fmt.Sprintf("\n%d: reject once: R", i+1))
 	}
-	if option, _ := d.Answer(" 1 ", late, late, nil); option == nil || option.OptionID != "a" {
-		t.Errorf("chosen %v", option)
+	options := strings.Join(lines, "") + "\n10: allow once: A\nWhich one? "
+	again := "\nWhich one, 1 to 10? "
+	want := "\nkind other\n$ rm -rf ~" + comments + strings.Repeat("\nEnter shows the rest, 32 lines: ", 2) +
+		comments + "\n  #\n  #\nEnter shows the rest, 12 lines: " + strings.Repeat("\n  #", 12) + options
+	got := ask(&call, "10\n\n\nx\n0\n11\n 10 \n", nil)
+	if want += again + again + again; !strings.HasPrefix(got, want) {
+		t.Errorf("asked %q\nwant  %q", got, want)
+	}
+	body := strings.Split(strings.Repeat("body\n", 11), "\n")
+	got = ask(&acp.ToolCall{}, "10\n", func(*view.Question) ([]string, int, []string) { return []string{"fact", "note"}, 1, body })
+	if want := "\nWell?\nfact\nnote\n\n" + strings.Join(body, "\n") + "\n\nfact" + options; !strings.HasPrefix(got, want) {
+		t.Errorf("asked %q\nwant  %q", got, want)
 	}
 }

@@ -182,7 +182,8 @@ func (x *execution) failed(err error) error {
 // run runs the prompt with all agents, and returns the worst result.
 func (x *execution) run() error {
 	if x.tty = x.askable(); x.tty != nil {
-		defer x.tty.close()
+		// The goroutine that reads it ends with the next line, or with the program.
+		defer func() { _ = x.tty.Close() }()
 	}
 	outcomes := make([]outcome, len(x.sections))
 	var running sync.WaitGroup

@@ -66,7 +66,7 @@ func (s *session) typeIn(t *testing.T, keys string) {
 // The user is asked on the terminal, with everything that is known, and answers there.
 func TestExecAsks(t *testing.T) {
 	s := inSession(t, "exec", "ask", "--", "oddagent")
-	s.until(t, "Which? ")
+	s.until(t, "Which one? ")
 	for _, want := range []string{"Run rm -rf /", "1: allow once: Yes", "2: reject once: No"} {
 		if !strings.Contains(s.shown, want) {
 			t.Errorf("no %q in\n%s", want, s.shown)
@@ -76,7 +76,7 @@ func TestExecAsks(t *testing.T) {
 		t.Error("the reason is that no rule matches, although there is none")
 	}
 	s.typeIn(t, "9\n")
-	s.until(t, "1 to 2? ")
+	s.until(t, "Which one, 1 to 2? ")
 	time.Sleep(view.Delay)
 	s.typeIn(t, "1\n")
 	s.until(t, `"optionId":"yes"`)
@@ -86,13 +86,13 @@ func TestExecAsks(t *testing.T) {
 // A question ends with its turn, and with its terminal.
 func TestExecAsksNobody(t *testing.T) {
 	s := inSession(t, "exec", "ask", "--", "oddagent")
-	s.until(t, "Which? ")
+	s.until(t, "Which one? ")
 	s.typeIn(t, "\x03")
 	s.until(t, "acp: interrupted")
 	expectExit(t, s.Wait(), 130)
 
 	s = inSession(t, "exec", "ask", "--", "oddagent")
-	s.until(t, "Which? ")
+	s.until(t, "Which one? ")
 	if err := s.main.Close(); err != nil {
 		t.Fatal(err)
 	}

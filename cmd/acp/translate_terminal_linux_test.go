@@ -20,11 +20,11 @@ func TestTypeScriptAgentVersion2Run(t *testing.T) {
 	}
 	s.until(t, "\n> ")
 	s.typeIn(t, "Read it.\n")
-	s.until(t, "Number: ")
+	s.until(t, "Which one? ")
 	time.Sleep(view.Delay)
 	s.typeIn(t, "1\n")
-	s.until(t, "[x] Say it\r\n> ")
-	for _, want := range []string{"It is in the project.", "Answered: allow once: Allow", "$ cat greeting.txt\r\n| Good morning", "Agent:  Done."} {
+	s.until(t, "completed: Say it\r\n> ")
+	for _, want := range []string{"It is in the project.", "Answered: allow once: Allow", "$ cat greeting.txt\r\n| Good morning", "agent:  Done."} {
 		if !strings.Contains(s.shown, want) {
 			t.Errorf("no %q in\n%s", want, s.shown)
 		}

@@ -73,7 +73,7 @@ func consoleClient() {
 	go func() { _ = acp.ServeAgent(context.Background(), there, tricksterHandlers(&told, os.Args[2]), nil) }()
 	console := view.NewConsole(os.Stdin, os.Stdout)
 	conn, err := acp.Connect(context.Background(), here, acp.ClientHandlers{
-		SessionUpdate: console.SessionUpdate, RequestPermission: view.TrackPermissions(&console.Sessions, console.RequestPermission),
+		SessionUpdate: console.SessionUpdate, RequestPermission: view.TrackPermissions(console.Sessions, console.RequestPermission),
 	}, nil)
 	if err == nil {
 		var s *acp.ClientSession

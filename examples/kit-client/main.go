@@ -57,7 +57,7 @@ func run(ctx context.Context, args []string) (err error) {
 		Memory: policy.NewFile(args[0] + ".always"),
 		Failed: func(_ *acp.ClientSession, err error) { c.Printf("%v", err) },
 	})
-	handlers.RequestPermission = view.TrackPermissions(&c.Sessions, decide)
+	handlers.RequestPermission = view.TrackPermissions(c.Sessions, decide)
 	files, err := local.Serve(&handlers, local.Trusted(), c.dir)
 	if err != nil {
 		return err

@@ -336,7 +336,7 @@ func TestEverything(t *testing.T) {
 	_, id, _ := strings.Cut(out, "(end_turn)\n")
 	id, _, _ = strings.Cut(id, ":")
 	out = talk(t, dir, `{"rules": []}`, "1\n:load "+id+"\nname\n\n", agent...)
-	inOrder(t, out, "mode: ask", "user: plan, name", "Hello Ada.", "mode: all", "style = loud", "Name [Ada]", "Hello Ada. You said: name!", "(end_turn)")
+	inOrder(t, out, "mode: ask", "user: plan, name", "Hello Ada.", "mode: all", "style = loud", "Name (required) [Ada]", "Hello Ada. You said: name!", "(end_turn)")
 }
 
 // The example stays as small as it is said to be.

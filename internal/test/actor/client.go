@@ -50,7 +50,7 @@ func (e *loginNeeded) Error() string {
 func (c *Client) Run(ctx context.Context, transport acp.Transport) (err error) {
 	handlers := acp.ClientHandlers{
 		SessionUpdate: c.SessionUpdate, CreateElicitation: c.elicit,
-		RequestPermission: view.TrackPermissions(&c.Sessions, c.RequestPermission),
+		RequestPermission: view.TrackPermissions(c.Sessions, c.RequestPermission),
 	}
 	machine, err := local.Serve(&handlers, local.Trusted(), append([]string{c.Dir}, c.Directories...)...)
 	if err != nil {

@@ -34,7 +34,8 @@ func (s *source) decide(ctx context.Context, at shown,
 		return nil, errMasked
 	}
 	answer := make(chan *acp.RequestPermissionResponse, 1)
-	q := &question{Question: view.Ask(req, nil), answer: answer, session: string(req.SessionID)}
+	q := &question{answer: answer, session: string(req.SessionID)}
+	q.Question = view.Ask(req, s.questionOptions(q.session, req.ToolCall.ToolCallID))
 	q.Shown(view.Begun, time.Now())
 	set := func(q *question) {
 		s.mu.Lock()
@@ -59,6 +60,16 @@ func (s *source) decide(ctx context.Context, at shown,
 	}
 }
 
+// questionOptions returns the options of a question about a tool call, as far as the conversation has it.
+func (s *source) questionOptions(session string, id acp.ToolCallID) *view.QuestionOptions {
+	return &view.QuestionOptions{Latest: func() (acp.ToolCall, bool) {
+		if on := s.conversations.sessions[session]; on != nil {
+			return on.state.ToolCall(id)
+		}
+		return acp.ToolCall{}, false
+	}}
+}
+
 // ask makes the question of a permission request, of which raw is the line as the agent wrote it, and reports whether
 // there is one. A request that is not valid is answered like other requests.
 func (s *source) ask(n int, m *show.Message, raw []byte) bool {
@@ -75,10 +86,12 @@ func (s *source) ask(n int, m *show.Message, raw []byte) bool {
 		req.Options[i].OptionID = option.OptionID // not masked
 	}
 	q := &question{id: sent.ID, session: m.Session, masked: string(raw) != string(m.Text)}
-	q.Question = view.Ask(&req, nil)
+	o := s.questionOptions(m.Session, req.ToolCall.ToolCallID)
+	q.Question = view.Ask(&req, o)
 	if on := s.conversations.sessions[m.Session]; on != nil {
-		if call, ok := on.state.ToolCall(req.ToolCall.ToolCallID); ok {
-			q.Question = view.NewQuestion(&call, req.Options, &view.QuestionOptions{Idle: on.state.Snapshot().Idle()})
+		if call, ok := o.Latest(); ok {
+			o.Idle = on.state.Snapshot().Idle()
+			q.Question = view.NewQuestion(&call, req.Options, o)
 		}
 	}
 	q.Shown(view.Begun, time.Now())
@@ -135,12 +148,8 @@ func factInfos(facts []view.Fact) []factInfo {
 
 // update notes whether the agent has changed what a question of a session is about.
 func (s *source) update(session string) {
-	on := s.conversations.sessions[session]
 	for _, q := range s.questions {
-		if on == nil || q.session != session {
-			continue
-		}
-		if call, ok := on.state.ToolCall(q.Call.ToolCallID); ok && q.Update(&call) {
+		if q.session == session && q.Update() {
 			q.Shown(view.Begun, time.Now())
 		}
 	}

@@ -83,6 +83,8 @@ type Options struct {
 	// Plans and Subagents tell the agent that plans with ids, and subagents, are shown.
 	Plans, Subagents bool
 
+	// States keeps the conversations; nil keeps those of one Client.
+	States *view.Sessions
 	// Update is called for each update of a session, after the session's State has it.
 	Update func(session acp.SessionID, update acp.SessionUpdate)
 	// Output is called when a terminal has new output or has ended; see Client.Terminal.
@@ -113,7 +115,7 @@ type Client struct {
 	rules  *policy.Policy
 	memory policy.Memory
 
-	states    view.Sessions
+	states    *view.Sessions
 	roots     *local.Roots
 	terminals *local.Terminals // nil if they are not offered
 	shown     terminals
@@ -183,7 +185,10 @@ var errNoReconnect = errors.New("the agent is not restarted")
 // is at fault.
 func Open(ctx context.Context, opts *Options) (_ *Client, err error) {
 	c := &Client{opts: *opts, sessions: map[acp.SessionID]*Session{}, parents: map[acp.SessionID]acp.SessionID{},
-		rooted: map[rootKey]bool{}}
+		rooted: map[rootKey]bool{}, states: opts.States}
+	if c.states == nil {
+		c.states = &view.Sessions{}
+	}
 	o := &c.opts
 	c.shown.changed = o.Output
 	if o.Agent.Connect == nil && o.Agent.Command == nil {
@@ -384,7 +389,7 @@ func (c *Client) Protocol() int { return int(c.protocol.Load()) }
 func (c *Client) Capabilities() acp.AgentCapabilities { return c.Initialized().AgentCapabilities }
 
 // States returns the conversations, including those of subagents.
-func (c *Client) States() *view.Sessions { return &c.states }
+func (c *Client) States() *view.Sessions { return c.states }
 
 // Done returns a channel that is closed when the Client is over: it was closed, or the connection was lost and is not
 // made again.

@@ -33,6 +33,8 @@ type Question struct {
 	Decision policy.Decision
 	// Always says what options of the kinds allow_always and reject_always remember.
 	Always []Always
+
+	latest func() (acp.ToolCall, bool)
 }
 
 // Always is what an option of a kind remembers.
@@ -47,7 +49,7 @@ type Always struct {
 
 // View returns the question as the user has to see it. session is the name of the session; "" if there is only one.
 func (q *Question) View(session string) *view.Question {
-	o := &view.QuestionOptions{Agent: q.Agent, Session: session, Idle: q.Idle}
+	o := &view.QuestionOptions{Agent: q.Agent, Session: session, Idle: q.Idle, Latest: q.latest}
 	if len(q.Decision.Verdicts) > 0 { // without rules, that none matches says nothing
 		o.Reason = q.Decision.Why
 	}
@@ -177,7 +179,7 @@ func (c *Client) permissions() asker {
 	if c.opts.Ask != nil {
 		ask = c.ask
 	}
-	return view.TrackPermissions(&c.states, policy.Handler(c.rules, ask, &policy.HandlerOptions{
+	return view.TrackPermissions(c.states, policy.Handler(c.rules, ask, &policy.HandlerOptions{
 		Cwd:    func(s *acp.ClientSession) string { return c.cwdOf(s.ID()) },
 		Memory: c.memory,
 		Decided: func(s *acp.ClientSession, req *acp.RequestPermissionRequest, by policy.Decision,
@@ -222,6 +224,7 @@ func (c *Client) ask(ctx context.Context, s *acp.ClientSession,
 	q.Idle = owner != nil && owner.state.Snapshot().Idle()
 	q.Call.ToolCallID = req.ToolCall.ToolCallID
 	q.Call.Apply(req.ToolCall)
+	q.latest = func() (acp.ToolCall, bool) { return c.states.ToolCall(s.ID(), req.ToolCall.ToolCallID) }
 	if len(q.Options) == 0 {
 		c.event(Event{Kind: Warning, Session: s.ID(),
 			Err: fmt.Errorf("the agent asks for permission for %s, and offers no answer", view.Subject(&q.Call))})

@@ -531,7 +531,7 @@ func TestRunPlain(t *testing.T) {
 			p.say("think")
 			p.Wait("The answer is 42.")
 			p.say("permission")
-			p.Wait("kind edit", "apply-patch main.go", "allow once: Yes, once", "reject always: No, never", "Number: ")
+			p.Wait("kind edit", "apply-patch main.go", "allow once: Yes, once", "reject always: No, never", "Which one? ")
 			time.Sleep(view.Delay)
 			p.Type("1\r")
 			p.Wait("Your answer: selected yes")

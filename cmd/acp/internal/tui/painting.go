@@ -72,9 +72,9 @@ func (t *transcript) step(n int) {
 	}
 }
 
-// terminalOutput returns the output of a terminal.
+// terminalOutput returns the output of a terminal. It is safe for concurrent use.
 func (m *Model) terminalOutput(id acp.TerminalID) (draw.Output, bool) {
-	return terminalOutput(m.client, id)
+	return terminalOutput(m.last(), id)
 }
 
 func terminalOutput(client *talk.Client, id acp.TerminalID) (draw.Output, bool) {
@@ -147,7 +147,7 @@ type permissionLines struct {
 }
 
 func (p *permissionLines) text(m *Model, d *permissionDialog, width int) *draw.PermissionText {
-	changed := d.q.Update(d.latest(m))
+	changed := d.q.Update()
 	d.changed = d.changed || changed
 	if p.drawn == nil || changed || p.width != width || p.theme != m.drawn || p.layout != m.diffs {
 		drawn := draw.Permission(d.q, m.drawn, m.diffs, m.terminalOutput, width)

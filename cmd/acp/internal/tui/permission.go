@@ -55,7 +55,7 @@ func newPermission(asked *talk.Question, answer func(acp.PermissionOptionID)) *p
 	return d
 }
 
-func (d *permissionDialog) choices() []choice { return nil } // the plain mode uses a view.LineDialog
+func (d *permissionDialog) choices() []choice { return nil } // a view.Console asks in the plain mode
 
 func (d *permissionDialog) init(m *Model) tea.Cmd {
 	session := ""
@@ -99,19 +99,9 @@ var purposes = map[acp.ToolKind]string{
 	acp.ToolKindRead: "read a file", acp.ToolKindSearch: "search", acp.ToolKindFetch: "fetch a page",
 }
 
-// latest returns what is known of the tool call now, or nil.
-func (d *permissionDialog) latest(m *Model) *acp.ToolCall {
-	if c := m.chatOf(d.asked.Session); c != nil {
-		if call, ok := c.session.State().ToolCall(d.asked.Call.ToolCallID); ok {
-			return &call
-		}
-	}
-	return nil
-}
-
 func (d *permissionDialog) title(m *Model) string {
 	purpose := cmp.Or(purposes[d.asked.Call.Kind], "use a tool")
-	if slices.ContainsFunc(d.q.Facts, func(f view.Fact) bool { return f.Name == "$" }) {
+	if commands, _ := view.Commands(d.asked.Call.RawInput); len(commands) > 0 {
 		purpose = purposes[acp.ToolKindExecute]
 	}
 	return m.agentName() + " asks for permission to " + purpose

@@ -1,7 +1,6 @@
 package tui
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -13,110 +12,94 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"time"
 
 	tea "charm.land/bubbletea/v2"
 	"github.com/muesli/cancelreader"
 
+	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/view"
 	"github.com/acpgo/sdk/cmd/acp/internal/draw"
-	"github.com/acpgo/sdk/internal/tty"
 )
 
 // plainWidth is the maximum width of the lines that this mode composes itself. Text of the agent is not wrapped.
 const plainWidth = 100
 
-// plainProgram is the program in plain mode.
+// plainProgram is the program in plain mode: what the model shows and asks, a view.Console prints and asks.
 type plainProgram struct {
 	m       *Model
-	out     io.Writer
+	console *view.Console
+	typing  *typing
 	msgs    chan tea.Msg
 	ended   chan struct{}
 	running sync.WaitGroup
 
-	typing *typing
-	prompt bool // the cursor is after a prompt
-
-	chat     *chat
+	commands int  // in progress
+	reading  bool // a line is being read
+	prompted bool // nothing was printed after the prompt
 	shown    *view.Snapshot
-	rest     string           // of an unfinished line of the agent
-	turn     int              // the last turn whose end was written
-	item     int              // the message being written
-	statuses map[int]string   // of tool calls, as last written
-	plan     string           // as last written
-	layer    layer            // the layer last written
-	question *question        // the question last written
-	asked    time.Time        // when it was written
-	lines    *view.LineDialog // about it, if it asks for permission
-	printed  int              // how many lines were printed
-	end      int              // after the question, if it asks for permission
-	taking   bool             // what is printed is the answer to the user's line
-	held     []string         // told while a question waits
-	form     *plainForm       // the form being filled in
+	asked    any // what the console asks: a layer or a question of the model; nil if it asks nothing
+	unask    context.CancelFunc
 }
 
-// typedLine is a line that the user typed, and the time when its first part arrived.
-type typedLine struct {
-	text string
-	at   time.Time
-	err  error
-}
+// The messages of the plain mode.
+type (
+	ranMsg   struct{ result tea.Msg } // the result of a command
+	typedMsg struct {
+		text string
+		err  error
+	}
+	answeredMsg struct {
+		asked any
+		then  func() tea.Cmd
+	}
+)
 
 // RunPlain is Run for terminals that are used line by line.
 func RunPlain(ctx context.Context, opts *Options) error {
-	p := &plainProgram{
-		out: opts.Out, msgs: make(chan tea.Msg), ended: make(chan struct{}),
-		typing: newTyping(opts.In), statuses: map[int]string{}, item: -1,
+	in := &typing{File: opts.In}
+	console := view.NewConsole(in, opts.Out)
+	console.ReadAhead = true
+	p := &plainProgram{console: console, typing: in, msgs: make(chan tea.Msg), ended: make(chan struct{})}
+	o := *opts
+	o.Talk.States = console.Sessions
+	m := newModel(ctx, &o, p.send)
+	p.m, m.plain, m.drawn = m, true, draw.Plain()
+	m.width, m.height = plainWidth, 1000
+	m.told = func(text string) { p.print("-- " + text) }
+	m.taken = in.lend
+	m.bell = func() { fmt.Fprint(opts.Out, "\a") }
+	console.DrawToolCall = func(c *view.ToolCall) string {
+		return strings.Join(draw.ToolCall(m.drawn, c, draw.Ended(c), m.terminalOutput, plainWidth), "\n")
 	}
-	p.m = newModel(ctx, opts, p.send)
-	p.m.plain = true
-	p.m.drawn = draw.Plain()
-	p.m.width, p.m.height = plainWidth, 1000
-	p.m.told = p.told
-	p.m.taken = p.typing.stop
-	p.m.bell = func() { fmt.Fprint(p.out, "\a") }
-	if err := p.typing.start(); err != nil {
-		return fmt.Errorf("the terminal: %w", err)
+	console.DrawQuestion = func(q *view.Question) ([]string, int, []string) {
+		text := draw.Permission(q, m.drawn, draw.DiffUnified, m.terminalOutput, plainWidth)
+		return text.Head, text.Facts, text.Body
 	}
 	signals := make(chan os.Signal, 4)
 	signal.Notify(signals, endSignals...)
 	defer signal.Stop(signals)
 	p.print(`Type a prompt and press Enter. ":help" lists all commands, Ctrl-C cancels the turn, ":quit" quits.`)
-	p.do(p.m.Init())
-	for !p.m.leaving {
+	p.do(m.Init())
+	for !m.leaving {
 		p.show()
-		if l, ok := p.typing.take(); ok {
-			p.typed(l)
-			continue
-		}
 		select {
 		case msg := <-p.msgs:
-			if t, ok := msg.(terminalMsg); ok {
-				msg = t.msg
-				if err := p.typing.start(); err != nil {
-					p.do(p.m.leave(fmt.Errorf("the terminal: %w", err)))
-				}
-			}
 			p.update(msg)
-		case <-p.typing.wake:
 		case s := <-signals:
-			p.print() // messages must not follow what was typed on the same line
 			if s == os.Interrupt {
-				p.do(p.m.interrupt())
+				p.do(m.interrupt())
 			} else {
-				p.do(p.m.leave(&SignalError{s}))
+				p.do(m.leave(&SignalError{s}))
 			}
 		}
 	}
-	p.showHeld()
-	p.flush()
-	p.print()
 	close(p.ended)
-	p.typing.stop()
-	err := p.m.end()
+	in.end()
+	err := m.end()
 	p.running.Wait()
-	p.m.sayResume()
-	return errors.Join(err, p.m.result(nil))
+	p.print("")
+	m.sayResume()
+	return errors.Join(err, m.result(nil))
 }
 
 // send sends a message to the loop.
@@ -127,257 +110,300 @@ func (p *plainProgram) send(msg tea.Msg) {
 	}
 }
 
-func (p *plainProgram) update(msg tea.Msg) {
-	_, cmd := p.m.Update(msg)
-	p.do(cmd)
-}
-
 // do runs a command in a goroutine.
 func (p *plainProgram) do(cmd tea.Cmd) {
-	if cmd == nil {
-		return
+	if cmd != nil {
+		p.commands++
+		p.running.Go(func() { p.send(ranMsg{cmd()}) })
 	}
-	p.running.Go(func() { p.result(cmd()) })
 }
 
-// result handles the result of a command: a message, or more commands.
-func (p *plainProgram) result(msg tea.Msg) {
-	if msg == nil {
-		return
-	}
-	if v := reflect.ValueOf(msg); v.Kind() == reflect.Slice && v.Type().Elem() == reflect.TypeFor[tea.Cmd]() {
-		for i := range v.Len() {
-			cmd, _ := v.Index(i).Interface().(tea.Cmd)
-			p.do(cmd)
+// update handles a message.
+func (p *plainProgram) update(msg tea.Msg) {
+	switch msg := msg.(type) {
+	case nil:
+	case ranMsg:
+		p.commands--
+		if v := reflect.ValueOf(msg.result); v.Kind() == reflect.Slice && v.Type().Elem() == reflect.TypeFor[tea.Cmd]() {
+			for i := range v.Len() {
+				cmd, _ := v.Index(i).Interface().(tea.Cmd)
+				p.do(cmd)
+			}
+			return
 		}
+		p.update(msg.result)
+	case terminalMsg:
+		p.typing.gate.Unlock()
+		p.update(msg.msg)
+	case typedMsg:
+		p.reading, p.prompted = false, false
+		p.typed(msg)
+	case answeredMsg:
+		if msg.asked == p.asked {
+			p.asked, p.prompted = nil, false
+			p.do(msg.then())
+		}
+	default:
+		_, cmd := p.m.Update(msg)
+		p.do(cmd)
+		if turn, ok := msg.(turnMsg); ok && turn.chat == p.m.chat {
+			p.turnEnded(turn.chat)
+		}
+	}
+}
+
+// turnEnded prints how a turn has ended.
+func (p *plainProgram) turnEnded(c *chat) {
+	p.console.Show(c.id)
+	var last *view.TurnState
+	for turn := range c.snapshot.Turns() {
+		last = turn
+	}
+	if last == nil || !last.Ended {
 		return
 	}
-	p.send(msg)
-}
-
-// typing reads what the user types as it arrives; the time of a line says what it can be an answer to.
-type typing struct {
-	in   *os.File
-	wake chan struct{}
-
-	mu    sync.Mutex
-	lines []typedLine
-
-	reader  cancelreader.CancelReader
-	running sync.WaitGroup
-	rest    []byte // of an unfinished line
-	began   time.Time
-}
-
-func newTyping(in *os.File) *typing { return &typing{in: in, wake: make(chan struct{}, 1)} }
-
-// start begins reading.
-func (t *typing) start() error {
-	reader, err := cancelreader.NewReader(t.in)
-	if err != nil {
-		return err
+	if lines := draw.TurnEnd(p.m.drawn, last, c.times.took(last.Number), plainWidth); len(lines) > 0 {
+		p.print(lines...)
 	}
-	t.reader = reader
-	t.running.Go(func() {
-		buf := make([]byte, 64<<10)
-		for {
-			n, err := reader.Read(buf)
-			if len(t.rest) == 0 {
-				t.began = time.Now()
-			}
-			t.rest = append(t.rest, buf[:n]...)
-			for {
-				line, rest, whole := bytes.Cut(t.rest, []byte("\n"))
-				if !whole {
-					break
-				}
-				t.put(typedLine{text: strings.TrimSuffix(string(line), "\r"), at: t.began})
-				t.rest, t.began = rest, time.Now()
-			}
-			switch {
-			case errors.Is(err, cancelreader.ErrCanceled):
-				return
-			case err != nil:
-				if len(t.rest) > 0 {
-					t.put(typedLine{text: string(t.rest), at: t.began})
-				}
-				t.put(typedLine{err: err})
-				return
-			}
+}
+
+// print prints lines.
+func (p *plainProgram) print(lines ...string) {
+	p.prompted = false
+	p.console.Printf("%s", strings.Join(lines, "\n"))
+}
+
+// show prints what is new, asks what is to be asked, and begins to read a line.
+func (p *plainProgram) show() {
+	m := p.m
+	if c := m.chat; c != nil {
+		if now := c.session.State().Snapshot(); now != p.shown {
+			p.shown, p.prompted = now, false
 		}
-	})
+		p.console.Show(c.id)
+	}
+	var asked any
+	switch top := m.top().(type) {
+	case nil:
+		if q := m.question(); q != nil {
+			asked = q
+		}
+	case *picker:
+		if p.ready(top) {
+			asked = top
+		}
+	case *line:
+		asked = top
+	default: // needs no answer
+		switch top := top.(type) {
+		case *pages:
+			p.print(append([]string{top.title}, top.text(m, plainWidth)...)...)
+		case *subagentLayer:
+			p.console.Show(top.id)
+		}
+		m.pop(top)
+		p.show()
+		return
+	}
+	if asked != p.asked {
+		if p.asked != nil {
+			p.unask()
+		}
+		if p.asked = asked; asked != nil {
+			p.ask(asked)
+		}
+	}
+	if !p.prompted && asked == nil && m.top() == nil && p.commands == 0 && m.connection == connected {
+		if m.chat != nil {
+			p.print("> ")
+		} else {
+			p.print("There is no session (:new opens one): ")
+		}
+		p.prompted = true
+	}
+	if !p.reading {
+		p.reading = true
+		p.running.Go(func() {
+			text, err := p.console.Line(m.tasks.ctx)
+			p.send(typedMsg{text, err})
+		})
+	}
+}
+
+// ready reports whether a list can be asked, which may have to be awaited.
+func (p *plainProgram) ready(l *picker) bool {
+	if l.refresh != nil {
+		if items := l.refresh(p.m); items != nil {
+			l.set(items)
+		}
+	} else if len(l.list.items) == 0 {
+		p.m.tellHere("There are none.")
+		p.m.pop(l)
+	}
+	return len(l.list.items) > 0 && l.list.items[0].value != nil
+}
+
+// ask has the console ask a layer or a question.
+func (p *plainProgram) ask(asked any) {
+	m := p.m
+	var ctx context.Context
+	ctx, p.unask = context.WithCancel(m.tasks.ctx)
+	wait := func(ask func() (then func() tea.Cmd)) {
+		p.running.Go(func() { p.send(answeredMsg{asked, ask()}) })
+	}
+	text := func(then func(text string) tea.Cmd, question ...string) {
+		wait(func() func() tea.Cmd {
+			line, err := p.console.Ask(ctx, strings.Join(question, "\n"))
+			return func() tea.Cmd {
+				if err != nil {
+					return m.leave(nil)
+				}
+				return then(strings.TrimSpace(line))
+			}
+		})
+	}
+	switch v := asked.(type) {
+	case *picker:
+		text(func(text string) tea.Cmd { return p.pick(v, text) }, append(v.lines(), "Which one? ")...)
+	case *line:
+		text(func(text string) tea.Cmd { return p.enter(v, text) }, v.title+" ["+v.input.Value()+"]: ")
+	case *question:
+		switch d := v.dialog.(type) {
+		case *permissionDialog:
+			d.q.Title = d.title(m)
+			wait(func() func() tea.Cmd {
+				option, err := p.console.AskPermission(ctx, v.session, d.q)
+				return func() tea.Cmd {
+					if err != nil {
+						d.answer("")
+					} else {
+						d.chosen(m, v, option)
+					}
+					m.withdraw(v)
+					return nil
+				}
+			})
+		case *formDialog:
+			req := &acp.CreateElicitationRequest{Message: d.title(m) + "\n" + d.asked.Message,
+				Variant: &acp.CreateElicitationRequestForm{RequestedSchema: *d.asked.Form}}
+			wait(func() func() tea.Cmd {
+				res, err := p.console.CreateElicitation(ctx, nil, req)
+				return func() tea.Cmd {
+					if err == nil {
+						d.end(res)
+					}
+					m.withdraw(v)
+					return nil
+				}
+			})
+		default:
+			choices, body := d.choices(), d.body(m, plainWidth)
+			v.seen = len(body)
+			lines := append([]string{d.title(m)}, body...)
+			for i, c := range choices {
+				lines = append(lines, fmt.Sprintf("%d: %s", i+1, c.label))
+			}
+			text(func(text string) (cmd tea.Cmd) {
+				if n, err := strconv.Atoi(text); err == nil && n >= 1 && n <= len(choices) {
+					var answered bool
+					if answered, cmd = d.key(m, v, keyPress(choices[n-1].value)); answered {
+						m.withdraw(v)
+					}
+				}
+				return cmd
+			}, append(lines, "Which one? ")...)
+		}
+	}
+}
+
+// maxPicked is how many items of a list are printed.
+const maxPicked = 100
+
+// lines returns a list for the plain mode.
+func (p *picker) lines() []string {
+	lines := []string{p.title + " (an empty line goes back)"}
+	for i, n := range p.list.found {
+		if i == maxPicked {
+			return append(lines, "… type part of a name to see fewer")
+		}
+		it := p.list.items[n]
+		if it.current {
+			it.label += " (now)"
+		}
+		lines = append(lines, strings.TrimSpace(fmt.Sprintf("%d: %s  %s", i+1, it.label, it.about)))
+	}
+	return lines
+}
+
+// pick handles the answer to a list: a number, nothing to go back, or a filter.
+func (p *plainProgram) pick(l *picker, text string) tea.Cmd {
+	n, err := strconv.Atoi(text)
+	switch {
+	case err == nil && n >= 1 && n <= len(l.list.found):
+		l.list.at = n - 1
+		it, _ := l.list.current()
+		return l.choose(p.m, l, it)
+	case text == "":
+		p.m.pop(l)
+	case !l.letters:
+		l.input.SetValue(text)
+		l.filtered()
+	}
 	return nil
 }
 
-func (t *typing) put(l typedLine) {
-	t.mu.Lock()
-	t.lines = append(t.lines, l)
-	t.mu.Unlock()
-	select {
-	case t.wake <- struct{}{}:
-	default:
-	}
-}
-
-// take returns the next line.
-func (t *typing) take() (typedLine, bool) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if len(t.lines) == 0 {
-		return typedLine{}, false
-	}
-	l := t.lines[0]
-	t.lines = t.lines[1:]
-	return l, true
-}
-
-// stop stops reading, so that another program can read from the terminal.
-func (t *typing) stop() {
-	if t.reader == nil {
-		return
-	}
-	if t.reader.Cancel() { // otherwise its input ends by itself, or with the program
-		t.running.Wait()
-	}
-	_ = t.reader.Close() // nothing was written to it
-	t.reader = nil
-}
-
-// maxHeld is how many lines are held while a question waits.
-const maxHeld = 1000
-
-// told writes a message to the user. It waits behind a question, so that no words of an agent in it stand between the
-// question and the answer.
-func (p *plainProgram) told(text string) {
-	switch {
-	case p.question == nil || p.taking:
-		p.print("-- " + text)
-	case len(p.held) < maxHeld:
-		p.held = append(p.held, "-- "+text)
-	case len(p.held) == maxHeld:
-		p.held = append(p.held, "-- More messages did not fit.")
-	}
-}
-
-// print writes lines.
-func (p *plainProgram) print(lines ...string) {
-	p.printed++
-	if p.prompt {
-		fmt.Fprintln(p.out)
-		p.prompt = false
-	}
-	for _, l := range lines {
-		if _, err := fmt.Fprintln(p.out, l); err != nil && !p.m.leaving {
-			p.m.leave(fmt.Errorf("the terminal: %w", err))
-		}
-	}
-}
-
-// ask writes a prompt for input.
-func (p *plainProgram) ask(text string) {
-	if !p.prompt {
-		fmt.Fprint(p.out, text)
-		p.prompt = true
-	}
-}
-
-// typed handles a line.
-func (p *plainProgram) typed(l typedLine) {
-	m := p.m
-	p.taking = true
-	defer func() { p.taking = false }()
-	if l.err != nil {
-		if errors.Is(l.err, io.EOF) {
-			l.err = nil
-		}
-		p.do(m.leave(l.err))
-		return
-	}
-	p.prompt = false // Enter has ended the line
-	text := strings.TrimSpace(l.text)
-	if name, ok := strings.CutPrefix(text, ":"); ok && !strings.HasPrefix(name, ":") {
-		p.command(name)
-		return
-	}
-	fresh := !l.at.Before(p.asked) // what was typed before a question is not an answer to it
-	switch top := m.top().(type) {
-	case *picker:
-		if top.sudden && !fresh {
-			break
-		}
-		if n, err := strconv.Atoi(text); err == nil && n >= 1 && n <= len(top.list.found) {
-			top.list.at = n - 1
-			it, _ := top.list.current()
-			p.do(top.choose(m, top, it))
-			return
-		}
-		if text == "" {
-			m.pop(top)
-			return
-		}
-		if !top.letters { // a filter
-			top.input.SetValue(text)
-			top.filtered()
-			p.layer = nil
-			return
-		}
-		p.print("Type a number, or press Enter to go back.")
-		return
-	case *line:
-		m.pop(top)
-		if text != "" {
-			p.do(top.done(m, text))
-		}
-		return
-	}
-	if q := m.question(); q != nil && q == p.question && fresh {
-		if p.form != nil {
-			p.form.take(p, l.text)
-			return
-		}
-		if p.lines != nil {
-			d := q.dialog.(*permissionDialog)
-			option, lines := p.lines.Answer(text, l.at, m.now(), d.latest(m))
-			if option != nil {
-				d.chosen(m, q, option)
-				m.withdraw(q)
-				return
-			}
-			if len(lines) > 0 {
-				p.print(lines...)
-				p.end = p.printed
-			}
-			return
-		}
-		choices := q.dialog.choices()
-		if n, err := strconv.Atoi(text); err == nil && n >= 1 && n <= len(choices) {
-			answered, cmd := q.dialog.key(m, q, keyPress(choices[n-1].value))
-			if answered {
-				m.withdraw(q)
-			}
-			p.do(cmd)
-			return
-		}
-		if text == "" {
-			p.question = nil // show it again
-			return
-		}
-		p.print(fmt.Sprintf("Type a number from 1 to %d, press Enter to see the question again, or type :cancel.",
-			len(choices)))
-		return
-	}
-	if strings.HasPrefix(text, "::") {
-		l.text = strings.TrimPrefix(text, ":") // a prompt that begins with a colon
-	}
+// enter handles the answer to a question for a line.
+func (p *plainProgram) enter(l *line, text string) tea.Cmd {
+	p.m.pop(l)
 	if text == "" {
+		return nil
+	}
+	return l.done(p.m, text)
+}
+
+// typed handles a line that answers no question: a command, or a prompt.
+func (p *plainProgram) typed(msg typedMsg) {
+	m := p.m
+	text := strings.TrimSpace(msg.text)
+	name, command := strings.CutPrefix(text, ":")
+	switch top := m.top().(type) {
+	case *picker: // the user has chosen it, and did not wait to see it
+		if msg.err == nil && !command && !top.sudden {
+			p.answered(p.pick(top, text))
+			return
+		}
+	case *line:
+		if msg.err == nil && !command {
+			p.answered(p.enter(top, text))
+			return
+		}
+	}
+	switch {
+	case msg.err != nil:
+		p.do(m.leave(nil)) // the end of the input
+	case command && !strings.HasPrefix(name, ":"):
+		p.command(name)
+	case text == "":
 		p.do(m.submit())
-		return
+	default:
+		if command {
+			msg.text = name // a prompt that begins with a colon
+		}
+		m.editor().set(prompt{text: msg.text})
+		cmd := m.submit()
+		if m.chat == nil || slices.ContainsFunc(m.chat.queue, func(q *prompt) bool { return q.text == msg.text }) {
+			p.print("-- Queued: " + clean(msg.text))
+		}
+		p.do(cmd)
 	}
-	m.editor().set(prompt{text: l.text})
-	cmd := m.submit()
-	if m.chat == nil || slices.ContainsFunc(m.chat.queue, func(q *prompt) bool { return q.text == l.text }) {
-		p.print("-- Queued: " + clean(l.text))
+}
+
+// answered takes an answer to what the console asks or was about to ask.
+func (p *plainProgram) answered(cmd tea.Cmd) {
+	if p.asked != nil {
+		p.unask()
 	}
+	p.asked = nil
 	p.do(cmd)
 }
 
@@ -391,346 +417,80 @@ func keyPress(name string) tea.KeyPressMsg {
 
 // command runs an action by its name.
 func (p *plainProgram) command(name string) {
-	m := p.m
-	q := m.question()
-	switch {
-	case name == "help":
+	if name == "help" {
 		var lines []string
 		for _, a := range actions() {
 			if a.name != "" && a.run != nil {
 				lines = append(lines, hanging(":"+a.name, a.about, 16, plainWidth)...)
 			}
 		}
-		p.print(append(lines, "Type a number to answer a question or to choose from a list, and an empty line to leave a "+
-			"list. To begin a prompt with a colon, type two.")...)
-		return
-	case p.form != nil && q == p.question && (name == "decline" || name == "cancel-form"):
-		res := declined()
-		if name == "cancel-form" {
-			res = cancelled()
-		}
-		q.dialog.(*formDialog).end(res)
-		m.withdraw(q)
-		return
-	case name == "answer":
-		p.do(m.goToQuestion())
-		p.question = nil
+		p.print(append(lines, "Type a number to answer a question or to choose from a list, an empty line to leave a list, "+
+			"and :decline to decline a form. To begin a prompt with a colon, type two.")...)
 		return
 	}
 	for _, a := range actions() {
 		if a.name == name && a.run != nil {
-			p.do(a.run(m))
+			p.do(a.run(p.m))
 			return
 		}
 	}
 	p.print(fmt.Sprintf("There is no :%s. See :help.", clean(name)))
 }
 
-// show writes what is new.
-func (p *plainProgram) show() {
-	m := p.m
-	if p.question == nil || p.question != m.question() { // while a question waits, it stays the last thing on the terminal
-		p.showHeld()
-	}
-	switch top := m.top().(type) {
-	case *picker:
-		if p.layer != layer(top) || top.refresh != nil && p.layer == nil {
-			p.layer = top
-			p.asked = m.now()
-			if top.refresh != nil {
-				top.refreshNow(m)
-			}
-			p.flush()
-			p.print("", top.title)
-			for i, n := range top.list.found {
-				it := top.list.items[n]
-				mark := ""
-				if it.current {
-					mark = " (now)"
-				}
-				p.print(fmt.Sprintf("  %d. %s%s  %s", i+1, it.label, mark, it.about))
-				if i == 99 {
-					p.print("  … type part of a name to see fewer")
-					break
-				}
-			}
+// typing is the input, which another program can borrow.
+type typing struct {
+	*os.File
+
+	gate   sync.Mutex // held while another program has it
+	busy   sync.Mutex // held during a read
+	reader cancelreader.CancelReader
+	over   bool
+}
+
+// Read implements io.Reader.
+func (t *typing) Read(b []byte) (int, error) {
+	for {
+		t.gate.Lock()
+		if t.over {
+			t.gate.Unlock()
+			return 0, io.EOF
 		}
-		p.ask("Number: ")
-		return
-	case *line:
-		p.flush()
-		p.ask(top.title + " [" + top.input.Value() + "]: ")
-		return
-	case *pages:
-		p.flush()
-		p.print("", top.title)
-		p.print(top.text(m, plainWidth)...)
-		m.pop(top)
-	case *answering:
-		m.pop(top)
-	}
-	p.layer = nil
-	if q := m.question(); q != p.question || p.lines != nil && p.printed != p.end {
-		p.question, p.form, p.lines = q, nil, nil
-		if q != nil {
-			p.flush()
-			title := []string{"", q.dialog.title(m)}
-			if _, ok := q.dialog.(*permissionDialog); !ok {
-				p.print(title...)
+		if t.reader == nil {
+			reader, err := cancelreader.NewReader(t.File)
+			if err != nil {
+				t.gate.Unlock()
+				return 0, err
 			}
-			switch d := q.dialog.(type) {
-			case *formDialog:
-				p.print(strings.Split(cleanText(d.asked.Message), "\n")...)
-				p.form = &plainForm{dialog: d, q: q}
-			case *permissionDialog:
-				p.lines = &view.LineDialog{Question: d.q, Title: title, Option: "  %d. %s", Prompt: "Number: ",
-					Again: "Type a number from 1 to %d, press Enter to see the question again, or type :cancel.\nNumber: ",
-					Draw: func() ([]string, int, []string) {
-						text := draw.Permission(d.q, m.drawn, m.diffs, m.terminalOutput, plainWidth)
-						return text.Head, text.Facts, text.Body
-					}}
-				p.print(p.lines.Show(m.now())...)
-				tty.Discard(p.typing.in)
-				p.end = p.printed
-			default:
-				body := q.dialog.body(m, plainWidth)
-				p.print(body...)
-				q.seen = len(body)
-				for i, c := range q.dialog.choices() {
-					p.print(fmt.Sprintf("  %d. %s", i+1, c.label))
-				}
-			}
-			p.asked = m.now()
+			t.reader = reader
 		}
-	}
-	switch {
-	case p.form != nil && p.question != nil:
-		p.form.ask(p)
-	case p.lines != nil:
-		p.ask(p.lines.Asks())
-	case p.question != nil:
-		p.ask("Number: ")
-	case m.chat == nil && m.client != nil && m.connection == connected && m.note == "":
-		p.ask("There is no session (:new opens one): ")
-	case m.calls > 0: // what is typed next may depend on their results
-	case m.chat != nil && m.chat.cancel == nil && m.client != nil && m.connection == connected:
-		p.flush()
-		p.ask("> ")
+		reader := t.reader
+		t.busy.Lock()
+		t.gate.Unlock()
+		n, err := reader.Read(b)
+		t.busy.Unlock()
+		if !errors.Is(err, cancelreader.ErrCanceled) {
+			return n, err
+		}
 	}
 }
 
-// showHeld writes what has happened, also while a question waited.
-func (p *plainProgram) showHeld() {
-	p.showChat()
-	if held := p.held; len(held) > 0 {
-		p.held = nil
-		p.print(held...)
-	}
-}
-
-// showChat writes what is new in the conversation.
-func (p *plainProgram) showChat() {
-	m := p.m
-	c := m.chat
-	if c == nil {
+// lend ends a read in progress. None begins before gate is unlocked.
+func (t *typing) lend() {
+	t.gate.Lock()
+	if t.reader == nil {
 		return
 	}
-	if c != p.chat {
-		p.flush()
-		p.chat, p.shown, p.item, p.turn, p.statuses, p.plan = c, nil, -1, 0, map[int]string{}, ""
-		if len(m.chats) > 1 {
-			p.print("", "Session: "+c.name())
-		}
+	if t.reader.Cancel() { // otherwise the read ends with its input, or with the program
+		t.busy.Lock()
+		defer t.busy.Unlock()
 	}
-	now := c.session.State().Snapshot() // a question must not precede what it is about
-	c.take(now)
-	if now == p.shown {
-		return
-	}
-	if p.shown != nil && !now.SameHistory(p.shown) {
-		p.shown, p.item, p.turn, p.statuses = nil, -1, 0, map[int]string{}
-	}
-	for item := range now.Changed(p.shown) {
-		p.showItem(item)
-	}
-	if plan := draw.Plan(m.drawn, now, plainWidth, 1000); strings.Join(plan, "\n") != p.plan {
-		p.plan = strings.Join(plan, "\n")
-		p.flush()
-		p.print(plan...)
-	}
-	for turn := range now.Turns() {
-		if turn.Ended && !turn.Replayed && turn.Number > p.turn {
-			p.turn = turn.Number
-			p.flush()
-			took := c.times.took(turn.Number)
-			if c.cancel != nil { // the turn has ended, but its result was not handled yet
-				took = c.times.ifLong(m.now().Sub(c.began))
-			}
-			p.print(draw.TurnEnd(m.drawn, turn, took, plainWidth)...)
-		}
-	}
-	p.shown = now
+	_ = t.reader.Close() // nothing was written to it
+	t.reader = nil
 }
 
-// showItem writes the new part of an item.
-func (p *plainProgram) showItem(item *view.Item) {
-	m := p.m
-	switch v := item.Variant.(type) {
-	case *view.Message:
-		if v.Sent {
-			return // the user has typed it
-		}
-		added, ok := item.Added(p.shown)
-		if !ok {
-			added = v.Text()
-		}
-		if p.item != item.Index {
-			p.flush()
-			p.item = item.Index
-			added = map[view.Role]string{view.User: "You: ", view.Agent: "Agent: ", view.Thought: "Thought: "}[v.Role] + added
-		}
-		p.rest += added
-		if end := strings.LastIndexByte(p.rest, '\n'); end >= 0 {
-			p.print(strings.Split(cleanText(p.rest[:end]), "\n")...)
-			p.rest = p.rest[end+1:]
-		}
-	case *view.ToolCall:
-		lines := draw.ToolCall(m.drawn, v, draw.Ended(v), m.terminalOutput, plainWidth)
-		if text := strings.Join(lines, "\n"); text != p.statuses[item.Index] {
-			p.statuses[item.Index] = text
-			p.flush()
-			p.print(lines...)
-		}
-	default:
-		p.flush()
-		p.print(strings.Split(cleanText(item.String()), "\n")...)
-	}
-}
-
-// flush writes the unfinished line of the agent.
-func (p *plainProgram) flush() {
-	if p.rest != "" {
-		rest := p.rest
-		p.rest = ""
-		p.print(cleanText(rest))
-	}
-	p.item = -1
-}
-
-// plainForm asks the user to fill in a form field by field.
-type plainForm struct {
-	dialog *formDialog
-	q      *question
-	at     int
-	asked  bool
-}
-
-// ask asks for the next field.
-func (f *plainForm) ask(p *plainProgram) {
-	fields := f.dialog.fields
-	for f.at < len(fields) && fields[f.at].kind == unknownField {
-		p.print(clean(fields[f.at].Title) + ": this client does not support this kind of field and leaves it out.")
-		f.at++
-	}
-	if f.at == len(fields) {
-		p.ask("Send the form? y, :decline or :cancel-form: ")
-		return
-	}
-	field := fields[f.at]
-	if !f.asked {
-		f.asked = true
-		title := clean(field.Title)
-		if field.Required {
-			title += " (required)"
-		}
-		if field.about != "" {
-			title += ": " + clean(field.about)
-		}
-		p.print("", title)
-		for i, c := range field.Choices {
-			p.print(fmt.Sprintf("  %d. %s", i+1, clean(c.Title)))
-		}
-	}
-	hint := clean(field.text)
-	switch field.kind {
-	case booleanField:
-		hint = "y or n, " + strconv.FormatBool(field.on)
-	case selectField:
-		hint = "a number, " + hint
-	case multiField:
-		hint = "numbers, " + clean(strings.Join(field.chosen, " "))
-	}
-	p.ask(fmt.Sprintf("[%s]: ", strings.TrimSuffix(hint, ", ")))
-}
-
-// take handles the user's input for a field. An empty line keeps the current value.
-func (f *plainForm) take(p *plainProgram, text string) {
-	fields := f.dialog.fields
-	if f.at == len(fields) {
-		if strings.EqualFold(strings.TrimSpace(text), "y") {
-			f.dialog.end(acceptFields(fields))
-			p.m.withdraw(f.q)
-		}
-		return
-	}
-	if err := fields[f.at].fill(text); err != nil {
-		p.print(clean(err.Error()))
-		return
-	}
-	f.at, f.asked = f.at+1, false
-}
-
-// fill sets the field to what the user typed.
-func (f *field) fill(text string) error {
-	word := strings.TrimSpace(text)
-	switch f.kind {
-	case booleanField:
-		switch strings.ToLower(word) {
-		case "":
-		case "y", "yes", "true":
-			f.on = true
-		case "n", "no", "false":
-			f.on = false
-		default:
-			return errors.New("expected y or n")
-		}
-		return nil
-	case selectField, multiField:
-		if word == "" {
-			if f.kind == multiField {
-				return f.validChoices(f.chosen)
-			}
-			return f.valid(f.text)
-		}
-		var chosen []string
-		for _, w := range strings.FieldsFunc(word, func(r rune) bool { return r == ' ' || r == ',' }) {
-			n, err := strconv.Atoi(w)
-			if err != nil || n < 1 || n > len(f.Choices) {
-				return fmt.Errorf("expected numbers from 1 to %d", len(f.Choices))
-			}
-			if v := f.Choices[n-1].Const; !slices.Contains(chosen, v) {
-				chosen = append(chosen, v)
-			}
-		}
-		if f.kind == multiField {
-			if err := f.validChoices(chosen); err != nil {
-				return err
-			}
-			f.chosen = chosen
-			return nil
-		}
-		if len(chosen) != 1 {
-			return errors.New("expected one number")
-		}
-		f.text = chosen[0]
-		return nil
-	}
-	if word == "" {
-		return f.valid(f.text)
-	}
-	if err := f.valid(text); err != nil {
-		return err
-	}
-	f.text = text
-	return nil
+// end ends reading.
+func (t *typing) end() {
+	t.lend()
+	t.over = true
+	t.gate.Unlock()
 }

@@ -3,6 +3,7 @@ package tui
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -137,15 +138,15 @@ func TestPlain(t *testing.T) {
 	s.typ("go")
 	s.want("tester asks for permission", "kind execute\n$ rm -rf build\nagent tester\ntitle Remove the build of s1\n",
 		"allow always `rm -rf build` in ", ", for this session\nrule {", "reject always the same\nrule {",
-		"1. allow once: Allow", "2. allow always: Always allow", "4. reject always: Never allow", "Number: ")
+		"1: allow once: Allow", "2: allow always: Always allow", "4: reject always: Never allow", "Which one? ")
 	for _, no := range []string{"y", "what?", "7"} { // none is an answer, and none becomes a prompt
 		s.typ(no)
-		s.want("Type a number from 1 to 4", "Number: ")
+		s.want("Which one, 1 to 4? ")
 	}
 	s.typ("")
-	s.want("asks for permission", "Number: ")
+	s.want("asks for permission", "Which one? ")
 	s.typ("3")
-	s.want("Answered: reject once: Reject", "Agent: Thank you.", "> ")
+	s.want("Answered: reject once: Reject", "agent: Thank you.", "> ")
 	a.want(t, "no")
 	s.typ(":help")
 	s.want(":cancel", ":sessions", "> ")
@@ -166,9 +167,9 @@ func TestPlainTypedAhead(t *testing.T) {
 	s.typ("go", "1")
 	s.want("Queued: 1")
 	close(typed)
-	s.want("Number: ")
+	s.want("Which one? ")
 	s.typ("3")
-	s.want("Answered: reject once", "Number: ") // of the turn of the prompt "1"
+	s.want("Answered: reject once", "Which one? ") // of the turn of the prompt "1"
 	s.typ("3")
 	s.want("Answered: reject once")
 }
@@ -199,7 +200,7 @@ func TestPlainLogin(t *testing.T) {
 	s.typ("hello", "1")
 	s.want("Queued: 1")
 	close(begun)
-	s.want("1. by the agent: In the browser", "Number: ")
+	s.want("1: by the agent: In the browser", "Which one? ")
 	mu.Lock()
 	if loggedIn {
 		t.Error("logged in by what was typed before")
@@ -214,11 +215,11 @@ func TestPlainSettingsAndSessions(t *testing.T) {
 	s := plainly(t, h, nil)
 	s.want("> ")
 	s.typ(":mode")
-	s.want("1. Ask first (now)", "2. Do it", "Number: ")
+	s.want("1: Ask first (now)", "2: Do it", "Which one? ")
 	s.typ("2")
 	s.want("> ")
 	s.typ(":mode")
-	s.want("2. Do it (now)")
+	s.want("2: Do it (now)")
 	s.typ("")
 	s.want("> ")
 	s.typ(":rename")
@@ -226,41 +227,28 @@ func TestPlainSettingsAndSessions(t *testing.T) {
 	s.typ("Mine")
 	s.want("> ")
 	s.typ(":sessions")
-	s.want("1. ", "Mine")
+	s.want("1: ", "Mine")
 	s.typ("1")
 	s.typ("hello")
-	s.want("Agent: You said: hello", "> ")
+	s.want("agent: You said: hello", "> ")
 }
 
+// TestPlainForm: the console asks for the fields; see package view.
 func TestPlainForm(t *testing.T) {
 	f := &former{schema: wideForm}
 	s := plainly(t, acp.AgentHandlers{Prompt: f.prompt}, nil)
 	s.want("> ")
 	s.typ("go")
-	s.want("Tell me about yourself.", "Your name (required)", "[]: ")
-	s.typ("A")
-	s.want("expected at least 2 characters", "[]: ")
-	s.typ("Ann")
-	s.want("age (required)", "[]: ")
-	s.typ("42")
-	s.want("1. Red", "2. Green", "[a number, g]: ")
-	s.typ("1")
-	s.want("mail", "[]: ")
-	s.typ("")
-	s.want("rate", "[]: ")
-	s.typ("")
-	s.want("Are you sure?", "[y or n, true]: ")
-	s.typ("n")
-	s.want("3. plane", "[numbers, saw]: ")
-	s.typ("1,2,3")
-	s.want("expected at most 2", "[numbers, saw]: ")
-	s.typ("2 3")
-	s.want("Send the form?")
-	s.typ("y")
+	s.want("tester asks", "Tell me about yourself.", "Your name (required)", "Answer: ")
+	for _, line := range []string{"A", "Ann", "42", "1", "", "", "false", "1,2,3"} {
+		s.typ(line)
+		s.want("Answer: ")
+	}
+	s.typ("2, plane")
 	s.want("> ")
 	f.want(t, `{"action":"accept","content":{"name":"Ann","age":42,"sure":false,"color":"r","tools":["hammer","plane"]}}`)
 	s.typ("go")
-	s.want("Your name", "[]: ")
+	s.want("Your name", "Answer: ")
 	s.typ(":decline")
 	s.want("> ")
 	f.want(t, `{"action":"decline"}`)
@@ -279,6 +267,46 @@ func TestPlainHostileTexts(t *testing.T) {
 	s.want("> ")
 	s.typ("go")
 	s.want("-32600", "> ")
+}
+
+// TestTyping: another program can borrow the input, and gets all that is typed meanwhile.
+func TestTyping(t *testing.T) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := &typing{File: r}
+	read := make(chan string)
+	go func() {
+		defer close(read)
+		for b := make([]byte, 100); ; {
+			n, err := in.Read(b)
+			if err != nil {
+				return
+			}
+			read <- string(b[:n])
+		}
+	}()
+	for range 3 {
+		fmt.Fprint(w, "mine")
+		if got := <-read; got != "mine" {
+			t.Errorf("read %q", got)
+		}
+		in.lend()
+		fmt.Fprint(w, "theirs")
+		b := make([]byte, 100)
+		if n, err := r.Read(b); string(b[:n]) != "theirs" || err != nil {
+			t.Errorf("the other program read %q, %v", b[:n], err)
+		}
+		in.gate.Unlock()
+	}
+	in.end()
+	if got, ok := <-read; ok {
+		t.Errorf("read %q after the end", got)
+	}
+	if err := errors.Join(w.Close(), r.Close()); err != nil {
+		t.Error(err)
+	}
 }
 
 func TestPlainEndOfInput(t *testing.T) {

@@ -168,6 +168,16 @@ func (c *clients) add(client *talk.Client) {
 	c.all = append(c.all, client)
 }
 
+// last returns the one that was opened last, or nil.
+func (c *clients) last() *talk.Client {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.all) == 0 {
+		return nil
+	}
+	return c.all[len(c.all)-1]
+}
+
 // close closes them. An agent that does not end in time is killed.
 func (c *clients) close() (err error) {
 	c.mu.Lock()

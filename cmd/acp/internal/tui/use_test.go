@@ -13,7 +13,6 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/acpgo/sdk/acp"
-	"github.com/acpgo/sdk/acp/view"
 )
 
 // gated is an agent whose turns end one by one, and which records the prompts.
@@ -203,22 +202,6 @@ func TestCancelAnotherSession(t *testing.T) {
 			t.Errorf("the turn goes on")
 		}
 	})
-}
-
-// TestAnswerTen: in plain mode every answer can be chosen.
-func TestAnswerTen(t *testing.T) {
-	a := &asker{}
-	for i := range 12 {
-		a.options = append(a.options, acp.AllowOnce(acp.PermissionOptionID(fmt.Sprintf("o%d", i+1)), fmt.Sprintf("Answer %d.", i+1)))
-	}
-	s := plainly(t, acp.AgentHandlers{Prompt: a.prompt}, nil)
-	s.want("> ")
-	s.typ("go")
-	s.want("12. allow once: Answer 12.", "Number: ")
-	time.Sleep(view.Delay)
-	s.typ("11")
-	s.want("Thank you.")
-	a.want(t, "o11")
 }
 
 // TestPromptWhileBroughtBack: prompts sent while the sessions of a restarted agent are being restored are queued.
