@@ -205,23 +205,6 @@ func TestCall(t *testing.T) {
 	}
 }
 
-// Some peers write all numbers alike.
-func TestResponseWhoseIDHasAFraction(t *testing.T) {
-	p, c := newPeer(t, nil, nil)
-	done := make(chan error, 1)
-	for i, id := range []string{"1.0", "2e0", "0.3e1"} {
-		go func() {
-			_, err := echoMethod.Call(t.Context(), c, &echoParams{N: i})
-			done <- err
-		}()
-		p.read()
-		p.send(`{"jsonrpc":"2.0","id":` + id + `,"result":{}}`)
-		if err := receive(t, done); err != nil {
-			t.Errorf("%s: %v", id, err)
-		}
-	}
-}
-
 // Nothing else will come for the call, so it must end; and responses are not answered.
 func TestUnreadableResponseEndsItsCall(t *testing.T) {
 	const limit = 10_000
@@ -400,33 +383,6 @@ func TestOrderAndBarrier(t *testing.T) {
 	}
 }
 
-func TestCallFromNotificationHandler(t *testing.T) {
-	update := NotificationMethod[echoParams]{Name: "update"}
-	var c *Conn
-	results := make(chan error, 100)
-	p, c := newPeer(t, []Route{
-		echoMethod.Handle(echo),
-		update.Handle(func(ctx context.Context, p *echoParams) error {
-			_, err := echoMethod.Call(ctx, c, p)
-			results <- err
-			return err
-		}),
-	}, &Options{QueueBytes: 50})
-	for i := range 20 {
-		p.send(note("update", fmt.Sprintf(`{"sessionId":"s","n":%d}`, i)))
-	}
-	for i := range 20 {
-		p.read()
-		// While our handler waits for the call, the peer needs an answer within the same session.
-		p.send(request("nested", "echo", `{"sessionId":"s","n":1}`))
-		p.expect(`{"jsonrpc":"2.0","id":"nested","result":{"sessionId":"s","n":1}}`)
-		p.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"result":{"n":1}}`, i+1))
-		if err := receive(t, results); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
 func TestOverflowFailsTheCall(t *testing.T) {
 	update := NotificationMethod[echoParams]{Name: "update"}
 	var c *Conn
@@ -538,28 +494,6 @@ func TestTooLong(t *testing.T) {
 	}
 	p.send(request("c", "echo", `{"n":1}`))
 	p.expect(`{"jsonrpc":"2.0","id":"c","result":{"n":1}}`)
-}
-
-func TestNoiseOnStdout(t *testing.T) {
-	noise := make(chan string, 1)
-	p, _ := newPeer(t, []Route{echoMethod.Handle(echo)}, &Options{
-		SkipNoise: true,
-		Hooks:     Hooks{Invalid: func(line []byte, _ error) { noise <- string(line) }},
-	})
-	for _, line := range []string{
-		"npm notice new version", "[INFO] agent starting", "[1]", `"quoted"`, "42", "{starting}", `{"level":"info",`,
-	} {
-		p.send(line, request(1, "echo", `{"n":1}`))
-		p.expect(`{"jsonrpc":"2.0","id":1,"result":{"n":1}}`)
-		if got := receive(t, noise); got != line {
-			t.Errorf("got %q, want %q", got, line)
-		}
-	}
-	// Somebody meant this to be a message, so it is answered.
-	p.send(`{"jsonrpc":"2.0","id":1}`)
-	if got := p.read(); !strings.Contains(got, "-32600") {
-		t.Errorf("got %s", got)
-	}
 }
 
 // Null parameters are none, wherever they stand in the message.

@@ -3,7 +3,6 @@ package engine_test
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"io"
 	"runtime"
 	"strings"
@@ -51,33 +50,6 @@ func TestQueueOfEmptyNotifications(t *testing.T) {
 				close(release)
 			})
 		})
-	}
-}
-
-// An author's own types do not make errors longer than ours do.
-func TestErrorsRepeatLittle(t *testing.T) {
-	long := strings.Repeat("7", 1<<20)
-	var ext Extensions
-	Handle(&ext, "_map", func(context.Context, *map[string]struct{ N int8 }) (*echoParams, error) { return nil, nil })
-	block := promptMethod.Handle(func(ctx context.Context, _ *promptParams) (*promptResult, error) {
-		<-ctx.Done()
-		return nil, ctx.Err()
-	})
-	block.Turn = true
-	p, _ := newPeer(t, append(extensions(&ext), block), nil)
-	p.send(
-		request(1, long, "{}"),
-		request(2, "_map", `{"`+long+`":{"N":`+long+`}}`),
-		request(3, "prompt", `{"sessionId":"`+long+`"}`),
-		request(4, "prompt", `{"sessionId":"`+long+`"}`),
-		`{"jsonrpc":"2.0","id":5,"method":"prompt","params":{"`+long+`":x}}`,
-	)
-	for _, code := range []rpc.Code{rpc.ErrMethodNotFound, rpc.ErrInvalidParams, rpc.ErrInvalidRequest, rpc.ErrParse} {
-		line := p.read()
-		var m struct{ Error *Error }
-		if err := json.Unmarshal([]byte(line), &m); err != nil || !errors.Is(m.Error, &Error{Code: code}) || len(line) > 2000 {
-			t.Errorf("want code %d, got %d bytes: %.300s, %v", code, len(line), line, err)
-		}
 	}
 }
 

@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,49 +15,6 @@ import (
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/internal/engine"
 )
-
-// The updates behind an answer that is an error, or cannot be decoded, go to the handler as those behind any other do.
-func TestUpdatesBehindAnErrorAnswer(t *testing.T) {
-	for _, answer := range []string{
-		`{"jsonrpc":"2.0","id":1,"error":{"code":-32000,"message":"no"}}`,
-		`{"jsonrpc":"2.0","id":1,"result":5}`,
-	} {
-		for range 20 {
-			handled := make(chan int, 10)
-			hold := make(chan struct{})
-			var lost atomic.Int32
-			p, c := newPeer(t, clientRoutes(func(_ context.Context, u *updateParams) error {
-				if u.N == 0 {
-					<-hold
-				}
-				handled <- u.N
-				return nil
-			}, nil), nil)
-			p.send(note("update", `{"sessionId":"s","n":0}`))
-			p.send(request(9, "echo", `{"sessionId":"t"}`))
-			p.read() // so that the update was read before the turn begins
-			turn := engine.StartTurn(t.Context(), c, promptMethod, &promptParams{"s", "go"}, inS, func(params any) (int, bool) {
-				n, ok := pickUpdate(params)
-				if n == 2 {
-					lost.Add(1)
-				}
-				return n, ok
-			})
-			p.read()
-			p.send(note("update", `{"sessionId":"s","n":1}`), answer, note("update", `{"sessionId":"s","n":2}`))
-			p.send(request(10, "echo", `{"sessionId":"t"}`))
-			p.read() // so that all was read
-			close(hold)
-			if _, err := turn.Result(); err == nil {
-				t.Error("no error")
-			}
-			engine.AwaitHandled(c, "s")
-			if lost.Load() > 0 {
-				t.Fatalf("%s: an update behind the answer went to the turn", answer)
-			}
-		}
-	}
-}
 
 // Middleware that calls next a second time gets an error; the call is not sent again.
 func TestMiddlewareThatCallsNextTwice(t *testing.T) {
