@@ -352,7 +352,7 @@ func TestFloods(t *testing.T) {
 		t.Skip("it measures the memory of a process, without that of the race detector")
 	}
 	maxBytes := tier.Pick(0, 32<<20, 256<<20, 256<<20)
-	bound := 24 + 2*(maxBytes>>20) // MiB; with what the program itself takes, and what is not collected yet
+	bound := 48 + 3*(maxBytes>>20) // MiB; with what the program itself takes, and what is not collected yet
 	for _, flood := range []struct {
 		name, side string
 		deaf       bool
