@@ -52,7 +52,7 @@ func toolParts(c *view.ToolCall, unfolded bool) []part {
 		add(func(p *painter, width int) []line { return p.permissionLine(c.Permission, width) })
 	}
 	if len(c.Call.RawInput) > 0 {
-		add(func(p *painter, width int) []line { return p.json("Input", c.Call.RawInput, width) })
+		add(func(p *painter, width int) []line { return p.input(c.Call.RawInput, width) })
 	}
 	for _, content := range c.Call.Content {
 		add(func(p *painter, width int) []line { return p.toolContent(content, maxDiffLines, width) })
@@ -61,6 +61,32 @@ func toolParts(c *view.ToolCall, unfolded bool) []part {
 		add(func(p *painter, width int) []line { return p.json("Output", c.Call.RawOutput, width) })
 	}
 	return parts
+}
+
+// input draws the input of a tool call: commands as they are typed, with the other members after them, and any other
+// input as JSON.
+func (p *painter) input(raw []byte, width int) []line {
+	commands, others := view.Commands(raw)
+	if len(commands) == 0 {
+		return p.json("Input", raw, width)
+	}
+	var out []line
+	for _, command := range commands {
+		prompt := line{{"$ ", p.dim}}
+		for _, l := range p.highlight(clean(limit(command, maxText)), "sh", "") {
+			out = append(out, wrapBehind(prompt, line{{"  ", p.text}}, l, width)...)
+			prompt = line{{"  ", p.text}}
+		}
+	}
+	for _, f := range others {
+		name := strings.TrimSpace("input " + strings.ReplaceAll(clean(f.Name), "\n", " "))
+		prompt := line{{name + ": ", p.dim}}
+		for text := range strings.SplitSeq(clean(limit(f.Text, maxText)), "\n") {
+			out = append(out, append(prompt, span{text, p.text}).wrap(width, nil)...)
+			prompt = line{{"  ", p.text}}
+		}
+	}
+	return out
 }
 
 // maxFailure is how many lines a folded tool call that has failed shows of the reason.
