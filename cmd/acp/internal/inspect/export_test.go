@@ -286,12 +286,19 @@ func TestCapabilitiesOfMethods(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rows := regexp.MustCompile(`\{Capability, "([^"]+)", "([^"]+)"`).FindAllStringSubmatch(string(text), -1)
 	known := map[string]bool{}
-	for _, row := range rows {
-		known[row[1]+" "+row[2]] = true
-		if capabilityOf[1][row[1]] != row[2] && capabilityOf[2][row[1]] != row[2] {
-			t.Errorf("%s needs %s", row[1], row[2])
+	row := func(method, path string) {
+		known[method+" "+path] = true
+		if capabilityOf[1][method] != path && capabilityOf[2][method] != path {
+			t.Errorf("%s needs %s", method, path)
+		}
+	}
+	for _, r := range regexp.MustCompile(`\{Capability, "([^"]+)", "([^"]+)"`).FindAllStringSubmatch(string(text), -1) {
+		row(r[1], r[2])
+	}
+	for _, r := range regexp.MustCompile(`each\(Capability, "([^"]+)", \w+,([^)]*)\)`).FindAllStringSubmatch(string(text), -1) {
+		for _, method := range regexp.MustCompile(`"([^"]+)"`).FindAllStringSubmatch(r[2], -1) {
+			row(method[1], r[1])
 		}
 	}
 	for version, methods := range capabilityOf {
