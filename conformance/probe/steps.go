@@ -2,9 +2,11 @@
 
 package probe
 
-import "github.com/acpgo/sdk/conformance/internal/player"
+import (
+	"slices"
 
-import "slices"
+	"github.com/acpgo/sdk/conformance/internal/player"
+)
 
 // Steps without arguments.
 var (
