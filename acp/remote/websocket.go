@@ -420,12 +420,17 @@ func (s *socket) written(err error) error {
 
 // send gathers the frames of a message, and writes them if they are many.
 func (s *socket) send(message []byte) error {
-	if len(message) <= longMessage {
-		if err := s.ws.Write(context.Background(), websocket.MessageText, message); err != nil {
-			return err
-		}
-		return s.frames.flush(true)
+	if len(message) > longMessage {
+		return s.sendParts(message)
 	}
+	if err := s.ws.Write(context.Background(), websocket.MessageText, message); err != nil {
+		return err
+	}
+	return s.frames.flush(true)
+}
+
+// sendParts sends a long message in several frames.
+func (s *socket) sendParts(message []byte) error {
 	w, err := s.ws.Writer(context.Background(), websocket.MessageText)
 	if err != nil {
 		return err
