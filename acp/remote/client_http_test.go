@@ -413,6 +413,43 @@ func TestREM52_Cancel(t *testing.T) {
 	}
 }
 
+// TestREM52_CancelRequest: the cancellation of a request passes what waits in other lanes, but not the request that it
+// names, which may wait in its lane.
+func TestREM52_CancelRequest(t *testing.T) {
+	simulate(t, func(t *testing.T, srv *fakeServer, o *DialOptions) {
+		release := make(chan struct{})
+		srv.post = func(_ http.ResponseWriter, _ *http.Request, body string) bool {
+			if methodOf(body) == methodPrompt {
+				<-release
+			}
+			return false
+		}
+		cancelRequest := func(id int) string {
+			return fmt.Sprintf(`{"jsonrpc":"2.0","method":"$/cancel_request","params":{"requestId":%d}}`, id)
+		}
+		mode := req(2, "session/set_mode", `{"sessionId":"s"}`)
+		c := connect(t, srv, o)
+		c.write(prompt(1, "s"))
+		c.write(mode)
+		c.write(cancelRequest(2))
+		c.write(cancelRequest(1))
+		c.write(cancelRequest(7)) // of no request
+		synctest.Wait()
+		if p := srv.taken(); p.body != cancelRequest(7) || len(srv.posts) > 0 {
+			t.Fatalf("got %s and %d more", p.body, len(srv.posts))
+		}
+		close(release)
+		var got []string
+		for range 4 {
+			got = append(got, srv.taken().body)
+		}
+		if got[0] != prompt(1, "s") || slices.Index(got, mode) > slices.Index(got, cancelRequest(2)) ||
+			!slices.Contains(got, cancelRequest(1)) {
+			t.Errorf("got %q", got)
+		}
+	})
+}
+
 // TestREM52_Order: messages of a session arrive in the order in which they were written.
 func TestREM52_Order(t *testing.T) {
 	srv := newFakeServer(t)

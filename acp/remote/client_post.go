@@ -129,27 +129,6 @@ func appendPost(to []*post, p *post) []*post {
 	}
 }
 
-// cancelled returns the id of the request to be cancelled.
-func cancelled(params []byte) *rpc.ID {
-	d := codec.NewDecoder(params)
-	if d.Kind() != '{' {
-		return nil
-	}
-	var id *rpc.ID
-	for o := d.Object(); o.Next(); {
-		if string(o.Name()) != "requestId" {
-			d.Skip()
-			continue
-		}
-		id = new(rpc.ID)
-		id.DecodeJSON(d)
-	}
-	if d.Err() != nil {
-		return nil
-	}
-	return id
-}
-
 // line appends a post to a lane, and starts the lane's goroutine if it has none; mu is held.
 func (s *httpStream) line(l lane, p *post) {
 	waiting, runs := s.lanes[l]

@@ -2,6 +2,7 @@ package remote
 
 import (
 	"bytes"
+	"maps"
 	"net/http"
 
 	"github.com/acpgo/sdk/internal/wire"
@@ -76,6 +77,20 @@ func (e *exchange) ask(id wire.ID, session []byte) {
 	if len(e.asked) < maxAsked {
 		e.asked[id] = string(session)
 	}
+}
+
+// sessionOfCancelled returns the session of the agent's request that a $/cancel_request names. In another stream the
+// cancellation could arrive before the request, and would have no effect.
+func (e *exchange) sessionOfCancelled(params []byte) []byte {
+	if id := cancelled(params); id != nil {
+		return []byte(e.asked[*id])
+	}
+	return nil
+}
+
+// forget removes the agent's requests about a session that has ended: the client may no longer read its stream.
+func (e *exchange) forget(session string) {
+	maps.DeleteFunc(e.asked, func(_ wire.ID, of string) bool { return of == session })
 }
 
 // answered records an answer of the client. named is the session in its header.

@@ -153,7 +153,7 @@ func TestREM7_SessionOfAMessage(t *testing.T) {
 	}
 }
 
-// TestREM8_MethodsOfTheProtocol: they belong to the connection, both ways.
+// TestREM8_MethodsOfTheProtocol: they belong to the connection, both ways, whatever session they name.
 func TestREM8_MethodsOfTheProtocol(t *testing.T) {
 	p := serve(t, nil).open()
 	own := p.get("")
@@ -161,6 +161,44 @@ func TestREM8_MethodsOfTheProtocol(t *testing.T) {
 	p.post(note("$/cancel_request", `{"requestId":1,"sessionId":"s1"}`), "Acp-Session-Id", "s2")
 	p.send(note("$/cancel_request", `{"requestId":1,"sessionId":"s1"}`))
 	own.want(note("$/cancel_request", `{"requestId":1,"sessionId":"s1"}`))
+}
+
+// TestREM8_CancelRequest: the cancellation of a request of the agent is in the stream of the request, behind it, also if
+// nobody reads that stream yet; once the request is answered, or its session is closed, it is in the connection's.
+func TestREM8_CancelRequest(t *testing.T) {
+	p := serve(t, nil).open()
+	own := p.get("")
+	ask := func(id, params string) string { return request(id, "session/request_permission", params) }
+	cancel := func(id string) string { return note("$/cancel_request", `{"requestId":`+id+`}`) }
+	for _, m := range []string{
+		ask("100", `{"sessionId":"s1"}`), ask(`"100"`, `{"sessionId":"s2"}`), ask("101", `{}`), ask("102", `{"sessionId":"s2"}`),
+		cancel("101"), cancel("100"), cancel(`"100"`), cancel("103"), note("$/cancel_request", `[]`),
+		update("s1", 1), update("s2", 1), // so that nothing is waited for that is not there
+	} {
+		p.send(m)
+	}
+	one, two := p.get("s1"), p.get("s2")
+	one.want(ask("100", `{"sessionId":"s1"}`))
+	one.want(cancel("100"))
+	two.want(ask(`"100"`, `{"sessionId":"s2"}`))
+	two.want(ask("102", `{"sessionId":"s2"}`))
+	two.want(cancel(`"100"`))
+	own.want(ask("101", `{}`))
+	own.want(cancel("101"))
+	own.want(cancel("103"))
+	own.want(note("$/cancel_request", `[]`))
+
+	p.post(result(100, "x"), "Acp-Session-Id", "s1")
+	p.send(cancel("100"))
+	p.send(note("x", "{}"))
+	own.want(cancel("100"))
+	own.want(note("x", "{}"))
+	p.post(request(1, "session/close", `{"sessionId":"s2"}`))
+	two.want(update("s2", 1))
+	two.want(result(1, "session/close"))
+	p.send(cancel("102"))
+	p.send(note("x", "{}"))
+	own.want(cancel("102"))
 }
 
 // TestREM9_LongPOST: a message over the limit is refused also when its length was not told before.
@@ -502,6 +540,39 @@ func TestREM39_NothingButRequestsWaits(t *testing.T) {
 		for _, part := range want {
 			if got := <-p.agent.got; !strings.Contains(got, part) {
 				t.Errorf("the agent got %.50s, not %s", got, part)
+			}
+		}
+	})
+}
+
+// TestREM39_CancelRequest: the cancellation of a request that waits for room does not overtake it, nor those of others;
+// its POST does not wait. What cannot be kept is refused.
+func TestREM39_CancelRequest(t *testing.T) {
+	bubble(t, &remote.HandlerOptions{MaxQueued: 1000}, func(f *fixture) {
+		p := f.open()
+		p.agent.mu.Lock() // so that it hangs in answering
+		p.post(request(1, "x", "{}"))
+		p.post(request(2, "x", `{"pad":"`+strings.Repeat("x", 1000)+`"}`))
+		var posts sync.WaitGroup
+		for id := 3; id < 5; id++ {
+			posts.Go(func() { p.post(request(id, "x", "{}")) })
+			synctest.Wait() // they come in order
+		}
+		cancel := func(id int, pad string) string {
+			return note("$/cancel_request", fmt.Sprintf(`{"requestId":%d,"pad":%q}`, id, pad))
+		}
+		p.post(cancel(3, "once"))
+		p.post(cancel(3, "twice"))
+		p.post(cancel(2, ""))
+		resp, _ := p.do("POST", cancel(3, strings.Repeat("x", 4000)), p.header()...)
+		if resp.StatusCode != http.StatusServiceUnavailable || resp.Header.Get("Retry-After") == "" {
+			t.Errorf("a flood of cancellations: %s", resp.Status)
+		}
+		p.agent.mu.Unlock()
+		posts.Wait()
+		for _, part := range []string{`"id":1,`, `"id":2,`, cancel(2, ""), `"id":3,`, cancel(3, "once"), cancel(3, "twice"), `"id":4,`} {
+			if got := <-p.agent.got; !strings.Contains(got, part) {
+				t.Errorf("the agent got %.80s, not %s", got, part)
 			}
 		}
 	})

@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"slices"
 	"sync"
+
+	"github.com/acpgo/sdk/internal/wire"
 )
 
 // inbox is the incoming half of an httpLink: POSTs put messages into it, and the agent reads them. The link's mu guards
@@ -25,7 +27,11 @@ type inbox struct {
 }
 
 // turn is the place of a request among those that wait.
-type turn struct{ size int }
+type turn struct {
+	id      wire.ID
+	cancels [][]byte // cancellations of the request, which follow it
+	size    int      // bytes of all of them
+}
 
 // add puts a message into the inbox.
 func (in *inbox) add(line []byte) error {
@@ -46,12 +52,28 @@ func (in *inbox) push(line []byte) {
 	signal(in.wake)
 }
 
+// addCancel is add for the cancellation of a request. If the request waits for room, the cancellation follows it.
+func (in *inbox) addCancel(id wire.ID, line []byte) error {
+	i := slices.IndexFunc(in.waiting, func(t *turn) bool { return t.id == id })
+	switch {
+	case i < 0:
+		return in.add(line)
+	case in.waitSize+len(line) > 4*in.max:
+		return refuse(http.StatusServiceUnavailable, "the agent does not read")
+	}
+	t := in.waiting[i]
+	t.cancels = append(t.cancels, line)
+	t.size += len(line)
+	in.waitSize += len(line)
+	return nil
+}
+
 // addRequest is add for requests, which wait for room, in their order; mu is released while it waits.
-func (in *inbox) addRequest(ctx context.Context, line []byte) error {
+func (in *inbox) addRequest(ctx context.Context, id wire.ID, line []byte) error {
 	if len(in.waiting) > 0 && in.waitSize+len(line) > in.max {
 		return refuse(http.StatusServiceUnavailable, "too many requests wait for the agent")
 	}
-	own := &turn{len(line)}
+	own := &turn{id: id, size: len(line)}
 	in.waiting = append(in.waiting, own)
 	in.waitSize += own.size
 	for in.end == nil && ctx.Err() == nil && (in.waiting[0] != own || !in.hasRoom(own.size)) {
@@ -76,6 +98,9 @@ func (in *inbox) addRequest(ctx context.Context, line []byte) error {
 		return refuse(http.StatusServiceUnavailable, "the request was given up")
 	}
 	in.push(line)
+	for _, cancel := range own.cancels {
+		in.push(cancel)
+	}
 	return nil
 }
 

@@ -80,7 +80,7 @@ func (l *httpLink) deliver(ctx context.Context, m wire.Message, session, named s
 		if err := l.out.expect(m, session); err != nil {
 			return err
 		}
-		err := l.in.addRequest(ctx, line)
+		err := l.in.addRequest(ctx, m.ID, line)
 		if err != nil {
 			l.out.exchange.end(m.ID)
 		}
@@ -88,6 +88,10 @@ func (l *httpLink) deliver(ctx context.Context, m wire.Message, session, named s
 	case wire.KindResponse:
 		if err := l.out.exchange.answered(m.ID, named); err != nil {
 			return err
+		}
+	case wire.KindNotification:
+		if id := cancelled(m.Params); id != nil && string(m.Method) == cancelRequest {
+			return l.in.addCancel(*id, line)
 		}
 	}
 	return l.in.add(line)

@@ -105,6 +105,8 @@ func (o *outbox) put(line []byte) error {
 	case wire.KindRequest, wire.KindNotification:
 		if !bytes.HasPrefix(m.Method, ofProtocol) {
 			session = wire.TextMember(o.decode, m.Params, memberSession)
+		} else if string(m.Method) == cancelRequest {
+			session = o.exchange.sessionOfCancelled(m.Params)
 		}
 	}
 	if out := o.streams[string(session)]; out != nil && o.hasRoom(len(line)) {
@@ -227,6 +229,7 @@ const maxRetired = 16
 // retire records that a session was closed or deleted, and drops the stream of the one retired longest ago if there are
 // too many.
 func (o *outbox) retire(session string) {
+	o.exchange.forget(session)
 	if o.retired = append(o.retired, session); len(o.retired) <= maxRetired {
 		return
 	}

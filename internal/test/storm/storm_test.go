@@ -156,7 +156,7 @@ var storms = []storm{
 		for i := range n / 2 {
 			v.send(note("$/cancel_request", `{"requestId":`+id(i)+`}`))
 		}
-		v.turnEnds() // and with it the rest, and over HTTP also those that come after their cancellations
+		v.turnEnds() // and with it the rest
 	}},
 }
 
