@@ -197,26 +197,27 @@ func (c *client) notify(m wire.Message, session string, text []byte) {
 	if session != "" {
 		l = c.sessions[session]
 	}
-	cancel := string(m.Method) == acp.MethodCancel
-	if string(m.Method) == methodCancelRequest {
+	it := item{line: text, method: string(m.Method)}
+	it.urgent = it.method == acp.MethodCancel
+	if it.method == methodCancelRequest {
 		var p struct{ RequestID rpc.ID }
 		if json.Unmarshal(m.Params, &p) != nil {
 			c.mu.Unlock()
 			return
 		}
-		cancel = true
+		it.urgent, it.id = true, wire.Canonical(p.RequestID)
 		for _, other := range c.links {
-			if _, ok := other.pending[wire.Canonical(p.RequestID)]; ok {
+			if _, ok := other.pending[it.id]; ok {
 				l = other
 			}
 		}
 	}
 	c.mu.Unlock()
-	if l != nil && cancel {
-		l.urge(text)
+	if l != nil && it.urgent {
+		l.urge(it)
 		return
 	}
-	c.put(l, item{line: text})
+	c.put(l, it)
 }
 
 // route returns the link for a request.

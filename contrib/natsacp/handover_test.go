@@ -685,7 +685,10 @@ func (f *front) takes(what, answer string) *nats.Msg {
 	if got := fmt.Sprintf("%c %s", p.kind, brief(f, p.data)); !strings.HasPrefix(got, what) {
 		f.Fatalf("the node has got %q, want %q", got, what)
 	}
-	if p.kind == 'c' {
+	switch {
+	case p.kind == 'c' && strings.Contains(p.data, "$/cancel_request"): // of the message before it
+		want(f, "what a cancellation waits for", p.arg, f.lines)
+	case p.kind == 'c':
 		want(f, "what a cancellation waits for", p.arg, f.last)
 	}
 	if answer != "" {
@@ -878,6 +881,19 @@ var falls = map[string]func(f *front) bool{
 		f.takes("c session/cancel "+text, "+")
 		return true
 	},
+	"cancel another": func(f *front) bool { // a request that comes after the prompt
+		if f.prompt == "" {
+			return false
+		}
+		id := fmt.Sprintf("%q", f.name("c"))
+		f.write(ask(id, "session/set_mode", `{"sessionId":"s","modeId":"m"}`))
+		f.takes("d session/set_mode "+id, "+")
+		f.write(`{"jsonrpc":"2.0","method":"$/cancel_request","params":{"requestId":` + id + `}}`)
+		f.takes("c $/cancel_request", "+")
+		f.logs('d', reply(id, "{}"))
+		f.reads("answer " + id)
+		return true
+	},
 	"finish": func(f *front) bool {
 		if f.prompt == "" {
 			return false
@@ -949,26 +965,59 @@ func (f *front) rejoin() {
 	}
 }
 
+// begins opens a session at a new agent.
+func (f *front) begins() {
+	f.Helper()
+	f.write(ask("0", "initialize", `{"protocolVersion":1}`))
+	f.opensLink()
+	f.takes("d initialize 0", "+")
+	f.logs('d', reply("0", canResume))
+	f.reads("answer 0")
+	f.write(ask("1", "session/new", `{"cwd":"/w","mcpServers":[]}`))
+	f.takes("d session/new 1", "+")
+	f.writeRecord(f.node, f.link)
+	f.logs('d', reply("1", `{"sessionId":"s"}`))
+	f.reads("answer 1")
+	f.opened = true
+}
+
+// A cancellation stays behind its request, and a request behind its prompt, while the session is restored.
+func TestCancelledWhileRestored(t *testing.T) {
+	f := newFront(t, 1)
+	f.begins()
+	f.goes("+")
+	f.writeRecord("", "")
+	f.logs('e', "the agent has ended")
+	f.over("the agent has ended")
+	messages := []string{
+		ask("2", "session/prompt", promptOfS), ask("3", "session/set_mode", `{"sessionId":"s","modeId":"m"}`),
+		`{"jsonrpc":"2.0","method":"$/cancel_request","params":{"requestId":3}}`,
+	}
+	for _, m := range messages {
+		f.write(m)
+	}
+	f.write(ask("4", "session/fork", `{"sessionId":"s"}`)) // answered at once
+	f.reads("error 4")
+	f.restores()
+	m, p := f.arrives("what is queued")
+	want(t, "the messages", p.data, strings.Join(messages, "\n")+"\n")
+	f.respond(m, "+")
+	f.must(f.client.Close())
+	m, p = f.arrives("a client detaches")
+	want(t, "the frame", p, packet{kind: 'x', gen: f.gen})
+	f.respond(m, "+")
+}
+
 // Whatever happens to the agent of a client, each of its messages is sent once, or fails with an error if a node may
 // have it; what the agent says arrives once and in order; and the session continues where its record says.
 func TestGatewayModel(t *testing.T) {
-	names := []string{"prompt", "refused", "unsure", "moved", "say", "say", "parts", "ask", "cancel", "finish", "end", "taken",
-		"shared"}
+	names := []string{"prompt", "refused", "unsure", "moved", "say", "say", "parts", "ask", "cancel",
+		"cancel another", "finish", "end", "taken", "shared"}
 	for range tier.Pick(4, 8, 20, 200) {
 		seed := rand.Uint64()
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			f := newFront(t, seed)
-			f.write(ask("0", "initialize", `{"protocolVersion":1}`))
-			f.opensLink()
-			f.takes("d initialize 0", "+")
-			f.logs('d', reply("0", canResume))
-			f.reads("answer 0")
-			f.write(ask("1", "session/new", `{"cwd":"/w","mcpServers":[]}`))
-			f.takes("d session/new 1", "+")
-			f.writeRecord(f.node, f.link)
-			f.logs('d', reply("1", `{"sessionId":"s"}`))
-			f.reads("answer 1")
-			f.opened = true
+			f.begins()
 			for taken := 0; taken < 30; {
 				if name := names[f.IntN(len(names))]; falls[name](f) {
 					taken++

@@ -75,8 +75,9 @@ type link struct {
 type item struct {
 	line    []byte // with newline
 	request bool
-	urgent  bool   // a cancellation, which waits for nothing but the last prompt, if there is one
-	id      rpc.ID // canonical, of a request
+	urgent  bool   // a cancellation, which waits for nothing but what it cancels
+	id      rpc.ID // canonical, of a request, or of the one that a $/cancel_request names
+	number  uint64 // among the messages sent, of a pending request that was sent
 	method  string
 	session string
 	since   time.Time // when it was first queued
@@ -102,8 +103,8 @@ func (l *link) add(it item) {
 		it.since = time.Now()
 	}
 	at := len(l.queue)
-	if prompt := l.queuedPrompt(); it.urgent && prompt >= 0 {
-		at = prompt + 1
+	if target := l.queuedTarget(it); it.urgent && target >= 0 {
+		at = target + 1
 	}
 	l.queue = slices.Insert(l.queue, at, it)
 	l.queued += len(it.line)
@@ -113,10 +114,12 @@ func (l *link) add(it item) {
 	signal(l.wake)
 }
 
-// queuedPrompt returns where in the queue the last prompt is, or -1; the client's mu is held.
-func (l *link) queuedPrompt() int {
+// queuedTarget returns where in the queue that is which a cancellation must follow, or -1: the request that it names,
+// or else the last prompt; the client's mu is held.
+func (l *link) queuedTarget(cancel item) int {
 	for i, it := range slices.Backward(l.queue) {
-		if it.method == acp.MethodPrompt {
+		if cancel.method == methodCancelRequest && it.request && it.id == cancel.id ||
+			cancel.method == acp.MethodCancel && it.method == acp.MethodPrompt {
 			return i
 		}
 	}
@@ -427,6 +430,10 @@ func (l *link) flush() error {
 				if l.lines++; it.method == acp.MethodPrompt {
 					l.prompt = l.lines
 				}
+				if p, ok := l.pending[it.id]; ok && it.request {
+					p.number = l.lines
+					l.pending[it.id] = p
+				}
 			}
 			l.sending, l.queue = l.queue[:n:n], l.queue[n:]
 			l.queued -= size
@@ -506,18 +513,21 @@ var errMoved error = unsentError{errors.New("the session has moved")}
 
 func errLost(node string) error { return fmt.Errorf("node %s has died", node) }
 
-// urge sends a cancellation, which does not wait behind what is queued after the prompt.
-func (l *link) urge(line []byte) {
+// urge sends a cancellation, which does not wait behind what is queued after what it cancels.
+func (l *link) urge(it item) {
 	c := l.client
 	c.mu.Lock()
-	after, open := l.prompt, l.gen != 0 && l.node != "" && !l.over && l.queuedPrompt() < 0
+	after, open := l.prompt, l.gen != 0 && l.node != "" && !l.over && l.queuedTarget(it) < 0
+	if it.method == methodCancelRequest {
+		after = l.pending[it.id].number
+	}
 	gen := l.gen
 	if open {
 		l.urging++
 	}
 	c.mu.Unlock()
 	if !open {
-		c.put(l, item{line: line, urgent: true})
+		c.put(l, it)
 		return
 	}
 	c.work.Go(func() {
@@ -529,7 +539,7 @@ func (l *link) urge(line []byte) {
 		}()
 		ctx, cancel := l.timeout()
 		defer cancel()
-		fr := frame{kind: frameCancel, gen: gen, arg: after, data: bytes.TrimSuffix(line, []byte{'\n'})}
+		fr := frame{kind: frameCancel, gen: gen, arg: after, data: bytes.TrimSuffix(it.line, []byte{'\n'})}
 		if _, _, err := l.request(ctx, fr); err != nil {
 			c.gateway.log.Debug("natsacp: a cancellation was not sent", "error", err)
 		}
