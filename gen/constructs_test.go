@@ -186,10 +186,10 @@ func (c *construct) check() error {
 		return err
 	}
 	for _, list := range []struct {
-		name                       string
-		values                     []json.RawMessage
-		valid, tolerated, repaired bool
-	}{{"valid", c.Valid, true, true, false}, {"invalid", c.Invalid, false, false, false}, {"kept", c.Kept, false, true, false}, {"repaired", c.Repaired, true, true, true}, {"unsent", c.Unsent, false, true, false}} {
+		name             string
+		values           []json.RawMessage
+		valid, tolerated bool
+	}{{"valid", c.Valid, true, true}, {"invalid", c.Invalid, false, false}, {"kept", c.Kept, false, true}, {"repaired", c.Repaired, true, true}, {"unsent", c.Unsent, false, true}} {
 		for _, text := range list.values {
 			v, err := sample.Parse(text)
 			if err != nil {
@@ -200,9 +200,6 @@ func (c *construct) check() error {
 			}
 			if tolerated := judge.Tolerated(c.Def, v); tolerated != list.tolerated {
 				return fmt.Errorf("%s is listed as %s, tolerated is %v", text, list.name, tolerated)
-			}
-			if repaired := judge.MayBeRepaired(c.Def, v); list.valid && repaired != list.repaired {
-				return fmt.Errorf("%s is listed as %s, whether it may be repaired is %v", text, list.name, repaired)
 			}
 		}
 	}

@@ -308,7 +308,7 @@ func (w *schemaMaker) bound(s object, kind string) {
 			}
 		}
 		if w.one(4) {
-			s["pattern"] = pick(w, "^[a-z]+$", "b", "^x-\\d{2,3}$", "^(a|b)*$", "\\.", "^\\w+@\\w+$")
+			s["pattern"] = pick(w, "^[a-z]+$", "l", "^\\w", "^[^0-9]*$", "\\S", "^(x|.{4,})$")
 		}
 	case "number":
 		low, high := json.Number(pick(w, "-3", "0", "1", "0.5", "-9007199254740993")),

@@ -24,7 +24,6 @@ import (
 // Schema decides which values a schema's definitions accept. It is safe for concurrent use.
 type Schema struct {
 	strict, loose *document
-	keyed         func() *document
 	heights       map[string]int // the minimum depth of the values of each definition
 }
 
@@ -39,8 +38,7 @@ func Load(text string) (*Schema, error) {
 		return nil, fmt.Errorf("a schema without $defs")
 	}
 	j := &Schema{
-		strict: newDocument(object, kind{}), loose: newDocument(object, kind{loose: true}),
-		keyed:   sync.OnceValue(func() *document { return newDocument(object, kind{loose: true, keyed: true}) }),
+		strict: newDocument(object, false), loose: newDocument(object, true),
 		heights: map[string]int{},
 	}
 	j.measure()
@@ -71,15 +69,6 @@ func (j *Schema) Tolerated(definition string, v any) bool {
 	return j.loose.valid(j.loose.names[definition], v)
 }
 
-// MayBeRepaired reports whether v may be read with repairs although it is valid. If no tag distinguishes the branches
-// of a choice, an object with the members that a branch requires belongs to that branch as long as its only mistakes
-// are those that the schema marks as repairable, even if a branch that does not know these members accepts it.
-func (j *Schema) MayBeRepaired(definition string, v any) bool {
-	d := j.keyed()
-	s, err := d.compile(d.names[definition])
-	return err == nil && !d.verdicts.validate(s, v)
-}
-
 // Same returns an error that shows, with a JSON pointer, a part of want that is not in got, or a part of got that is
 // not in want. Members that no part of the schema declares may be missing in got. Members with the schema's default,
 // and a _meta that is null, may be missing in either. Numbers are compared exactly.
@@ -94,78 +83,13 @@ func (j *Schema) Same(definition string, want, got any) error {
 	return d.survives("", []any{d.defs[d.names[definition]]}, want, got)
 }
 
-// Closure returns a text that is equal for definitions of the same name in different schemas if the definitions, and
-// all definitions that they refer to, are the same except for their descriptions.
-func (j *Schema) Closure(definition string) string {
-	all := map[string]any{}
-	var add func(name string)
-	var copied func(v any) any
-	copied = func(v any) any {
-		switch v := v.(type) {
-		case map[string]any:
-			out := make(map[string]any, len(v))
-			for name, below := range v {
-				if text, ok := below.(string); ok && name == "$ref" {
-					add(nameOf(text))
-				} else if ok && name == "description" {
-					continue
-				}
-				out[name] = copied(below)
-			}
-			return out
-		case []any:
-			return mapItems(v, copied)
-		}
-		return v
-	}
-	add = func(name string) {
-		if _, ok := all[name]; !ok {
-			all[name] = true
-			all[name] = copied(j.strict.given[name])
-		}
-	}
-	add(definition)
-	return definition + " " + show(all)
-}
-
-// Known returns the value without the members that no part of the schema declares. Such members are not sent again.
-func (j *Schema) Known(definition string, v any) any {
-	d := j.loose
-	return d.keepKnown([]any{d.defs[d.names[definition]]}, v)
-}
-
-func (d *document) keepKnown(schemas []any, v any) any {
-	var parts []map[string]any
-	for _, s := range schemas {
-		parts = d.inForce(parts, s, v)
-	}
-	switch v := v.(type) {
-	case map[string]any:
-		out := map[string]any{}
-		for name, value := range v {
-			if below, declared := memberSchemas(parts, name); declared {
-				out[name] = d.keepKnown(below, value)
-			}
-		}
-		return out
-	case []any:
-		out := make([]any, len(v))
-		for i, item := range v {
-			out[i] = d.keepKnown(itemSchemas(parts, i), item)
-		}
-		return out
-	}
-	return v
-}
-
 // document is a schema document whose definitions and branches of choices have plain names, so that a validator need
 // not understand the names in the schema.
 type document struct {
-	kind
-	given  map[string]any      // the original definitions
-	names  map[string]string   // of definitions
-	copies map[string]string   // of definitions in a context
-	steps  map[string]*big.Rat // of numbers, by the format that represents them
+	loose  bool              // it accepts tolerated values
+	given  map[string]any    // the original definitions
+	names  map[string]string // of definitions
+	copies map[string]string // of definitions in a context
 	defs   map[string]any
 
 	mu       sync.Mutex
@@ -175,16 +99,10 @@ type document struct {
 	verdicts verdicts
 }
 
-// kind is a kind of document.
-type kind struct {
-	loose bool // it accepts tolerated values
-	keyed bool // required members decide between branches without a tag
-}
-
-func newDocument(root map[string]any, kind kind) *document {
+func newDocument(root map[string]any, loose bool) *document {
 	given, _ := root["$defs"].(map[string]any)
 	d := &document{
-		kind: kind, given: given, names: map[string]string{}, copies: map[string]string{}, steps: map[string]*big.Rat{},
+		loose: loose, given: given, names: map[string]string{}, copies: map[string]string{},
 		defs:     map[string]any{},
 		compiled: map[string]*jsonschema.Schema{},
 	}
@@ -201,12 +119,6 @@ func newDocument(root map[string]any, kind kind) *document {
 		c.Formats[format] = func(v any) bool {
 			n, ok := v.(json.Number)
 			return !ok || !exact(n).IsInt() || fits(format, n)
-		}
-	}
-	for format, step := range d.steps {
-		c.Formats[format] = func(v any) bool {
-			n, ok := v.(json.Number)
-			return !ok || new(big.Rat).Quo(asDouble(n), step).IsInt()
 		}
 	}
 	c.RegisterExtension(memoKeyword, nil, &d.verdicts)
@@ -257,8 +169,6 @@ type context struct {
 	tags  string // members that distinguish the branches of which it is one, each quoted
 	exact bool   // it is such a member, and its values are not names of an enum
 	not   bool   // it is forbidden, so tolerance would forbid more
-
-	repaired bool // members that are marked as repairable are accepted
 }
 
 func (c context) tag(name string) bool { return strings.Contains(c.tags, strconv.Quote(name)) }
@@ -293,10 +203,6 @@ func (d *document) rewrite(schema any, c context) any {
 		for _, unchecked := range []string{"pattern", "multipleOf", "uniqueItems"} {
 			delete(out, unchecked)
 		}
-	} else if step, ok := m["multipleOf"].(json.Number); ok && out["format"] == nil && exact(step).Sign() > 0 {
-		format := "multiple of " + step.String()
-		out["format"], d.steps[format] = format, exact(step)
-		delete(out, "multipleOf")
 	}
 	if ref, ok := m["$ref"].(string); ok {
 		out["$ref"] = d.reference(ref, c)
@@ -304,8 +210,7 @@ func (d *document) rewrite(schema any, c context) any {
 	for _, keyword := range oneSchema {
 		if below, ok := m[keyword]; ok {
 			out[keyword] = d.rewrite(below, context{
-				not:      c.not || keyword == "not" || keyword == "contains" || keyword == "propertyNames",
-				repaired: c.repaired,
+				not: c.not || keyword == "not" || keyword == "contains" || keyword == "propertyNames",
 			})
 		}
 	}
@@ -313,16 +218,12 @@ func (d *document) rewrite(schema any, c context) any {
 		if named, ok := m[keyword].(map[string]any); ok {
 			copied := map[string]any{}
 			for name, below := range named {
-				copied[name] = d.rewrite(below,
-					context{exact: keyword == "properties" && c.tag(name), not: c.not, repaired: c.repaired})
-				if c.repaired && !c.not && keyword == "properties" {
-					copied[name] = d.repairable(below, copied[name])
-				}
+				copied[name] = d.rewrite(below, context{exact: keyword == "properties" && c.tag(name), not: c.not})
 			}
 			out[keyword] = copied
 		}
 	}
-	for keyword, inside := range map[string]context{"allOf": c, "prefixItems": {not: c.not, repaired: c.repaired}} {
+	for keyword, inside := range map[string]context{"allOf": c, "prefixItems": {not: c.not}} {
 		if list, ok := m[keyword].([]any); ok {
 			copied := make([]any, len(list))
 			for i, below := range list {
@@ -394,9 +295,6 @@ func (d *document) branches(out map[string]any, keyword string, list []any, c co
 		copied[i] = d.define(guarded(d.rewrite(branch, listing)))
 	}
 	out[keyword] = copied
-	if d.keyed && !c.not && !c.repaired && len(own) == 0 {
-		d.commitKeyed(out, list, copied, inside)
-	}
 	if !c.not {
 		d.commitNested(out, list, copied, own, tags, inside)
 	}
@@ -510,75 +408,6 @@ func (d *document) commitNested(out map[string]any, list, copied []any, own map[
 		discriminated(out, own)
 	}
 	d.commit(out, flat, copies, own, tags)
-}
-
-// commitKeyed adds a rule to the copy of a schema with a choice without a tag. It is for branches that require members
-// which another branch does not know: an object that would belong to such a branch after repairs must belong to it
-// without repairs.
-func (d *document) commitKeyed(out map[string]any, list, copied []any, c context) {
-	c.repaired = true
-	for i, branch := range list {
-		key := func(name any) bool {
-			return slices.ContainsFunc(list, func(other any) bool { return !d.declares(other, name.(string), 0) })
-		}
-		if slices.ContainsFunc(d.required(branch, 0), key) {
-			out["allOf"] = append(slices.Clone(listOf(out["allOf"])),
-				map[string]any{"if": d.define(d.rewrite(branch, c)), "then": copied[i]})
-		}
-	}
-}
-
-// required returns the members that all objects of a schema have.
-func (d *document) required(schema any, depth int) []any {
-	m, _ := schema.(map[string]any)
-	if depth > 20 {
-		return nil
-	}
-	out := listOf(m["required"])
-	if ref, ok := m["$ref"].(string); ok {
-		out = slices.Concat(out, d.required(d.target(ref), depth+1))
-	}
-	for _, part := range listOf(m["allOf"]) {
-		out = slices.Concat(out, d.required(part, depth+1))
-	}
-	for _, keyword := range branchLists {
-		var common []any
-		for i, branch := range listOf(m[keyword]) {
-			its := d.required(branch, depth+1)
-			if i == 0 {
-				common = slices.Clone(its)
-			}
-			common = slices.DeleteFunc(common, func(name any) bool { return !slices.Contains(its, name) })
-		}
-		out = slices.Concat(out, common)
-	}
-	return out
-}
-
-// declares reports whether a schema, or a part of it that may apply to the same value, has a schema for the member.
-func (d *document) declares(schema any, name string, depth int) bool {
-	m, _ := schema.(map[string]any)
-	properties, _ := m["properties"].(map[string]any)
-	if _, ok := properties[name]; ok || depth > 20 {
-		return ok
-	}
-	parts := slices.Concat(listOf(m["allOf"]), listOf(m["anyOf"]), listOf(m["oneOf"]))
-	if ref, ok := m["$ref"].(string); ok {
-		parts = append(parts, d.target(ref))
-	}
-	return slices.ContainsFunc(parts, func(part any) bool { return d.declares(part, name, depth+1) })
-}
-
-// repairable returns the schema of a member if repairs are allowed.
-func (d *document) repairable(schema, copied any) any {
-	its := []any{schema}
-	switch {
-	case hasTrue(its, onError) || hasTrue(its, skipItems):
-		return true
-	case hasTrue(its, onNull):
-		return map[string]any{"anyOf": []any{map[string]any{"type": "null"}, d.define(copied)}}
-	}
-	return copied
 }
 
 // alone reports whether the keyword is the only one in a schema that restricts values.
@@ -814,7 +643,7 @@ func (d *document) reference(ref string, c context) string {
 	case !d.loose || c == context{}:
 		return "#/$defs/" + plain
 	}
-	key := fmt.Sprintf("%s %v %v %v %s", plain, c.exact, c.not, c.repaired, c.tags)
+	key := fmt.Sprintf("%s %v %v %s", plain, c.exact, c.not, c.tags)
 	copied, ok := d.copies[key]
 	if !ok {
 		copied = "c" + strconv.Itoa(len(d.defs))
@@ -1057,16 +886,6 @@ func (d *document) survives(at string, schemas []any, want, got any) error {
 		return fmt.Errorf("%s: got %s, want %s", at, show(got), show(want))
 	}
 	return nil
-}
-
-// asDouble returns the shortest decimal number with the same float64 value as n. Only this value matters for a number
-// that is not an integer.
-func asDouble(n json.Number) *big.Rat {
-	f, err := n.Float64()
-	if err != nil {
-		return exact(n)
-	}
-	return exact(json.Number(strconv.FormatFloat(f, 'g', -1, 64)))
 }
 
 // sameDouble reports whether two values are numbers, have the type number in a schema, and are equal as float64, which

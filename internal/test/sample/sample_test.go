@@ -110,39 +110,6 @@ func TestMutationsOfRequiredLists(t *testing.T) {
 	t.Error("the mutation was not tried")
 }
 
-// MayBeRepaired considers only members that distinguish branches and marks in the schema.
-func TestMayBeRepaired(t *testing.T) {
-	s, err := Load(`{"$defs":{
-		"Keyed": {"anyOf":[{"$ref":"#/$defs/A"},{"$ref":"#/$defs/B"}]},
-		"Alike": {"anyOf":[{"$ref":"#/$defs/A"},{"type":"object","properties":{"key":{"type":"string"}}}]},
-		"A": {"type":"object","required":["key"],"properties":{"key":{"type":"string"},"n":{"type":"integer"},
-			"m":{"type":"integer","x-deserialize-default-on-error":true},"l":{"type":"array","x-deserialize-default-on-null":true}}},
-		"B": {"type":"object","properties":{"b":{"type":"string"}}}}}`)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, test := range []struct {
-		definition, value string
-		want              bool
-	}{
-		{"Keyed", `{"key":"k","m":"x"}`, true},
-		{"Keyed", `{"key":"k","l":null}`, true},
-		{"Keyed", `{"key":"k","m":1,"l":[]}`, false},
-		{"Keyed", `{"key":"k","m":"x","n":"x"}`, false},
-		{"Keyed", `{"key":1,"m":"x"}`, false},
-		{"Keyed", `{"b":"b","m":"x"}`, false},
-		{"Alike", `{"key":"k","m":"x"}`, false},
-	} {
-		v := parse(t, test.value)
-		if !s.Valid(test.definition, v) {
-			t.Errorf("%s %s is not valid", test.definition, test.value)
-		}
-		if got := s.MayBeRepaired(test.definition, v); got != test.want {
-			t.Errorf("%s %s: got %v", test.definition, test.value, got)
-		}
-	}
-}
-
 // Equal seeds produce equal values, and the check that judges mutations accepts the values.
 func TestMaker(t *testing.T) {
 	s := load(t)

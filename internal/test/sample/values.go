@@ -5,7 +5,6 @@ import (
 	"maps"
 	"math/big"
 	"math/rand/v2"
-	"regexp/syntax"
 	"slices"
 	"strconv"
 	"strings"
@@ -469,18 +468,6 @@ func (m *Maker) numeric(f *facets, whole bool) json.Number {
 			add(new(big.Rat).Sub(r, big.NewRat(1, 4)))
 		}
 	}
-	if step := f.limit("multipleOf", true); step != nil {
-		add(step)
-		for _, c := range slices.Clone(candidates) {
-			if step.Sign() > 0 {
-				q := new(big.Rat).Quo(c, step)
-				n := new(big.Int).Div(q.Num(), q.Denom())
-				add(new(big.Rat).Mul(step, new(big.Rat).SetInt(n)))
-				add(new(big.Rat).Mul(step, new(big.Rat).SetInt(n.Add(n, big.NewInt(1)))))
-			}
-		}
-		add(new(big.Rat).Mul(step, big.NewRat(int64(m.rand.IntN(20)-10), 1)))
-	}
 	if len(candidates) > 0 && !m.one(4) {
 		c := candidates[m.rand.IntN(len(candidates))]
 		if !whole || c.IsInt() {
@@ -548,13 +535,6 @@ func (m *Maker) stringFor(f *facets) string {
 			text = times[m.rand.IntN(len(times))]
 		}
 	}
-	if patterns := f.text("pattern"); len(patterns) > 0 {
-		if expr, err := syntax.Parse(patterns[m.rand.IntN(len(patterns))], syntax.Perl); err == nil {
-			var b strings.Builder
-			m.match(&b, expr)
-			return b.String()
-		}
-	}
 	for length := f.count("minLength", true, 0); utf8.RuneCountInString(text) < length; {
 		text += string([]rune("aé💥")[m.rand.IntN(3)])
 	}
@@ -562,49 +542,6 @@ func (m *Maker) stringFor(f *facets) string {
 		text = string([]rune(text)[:most])
 	}
 	return text
-}
-
-// match writes a text that an expression matches, except for its assertions.
-func (m *Maker) match(b *strings.Builder, expr *syntax.Regexp) {
-	if b.Len() > 200 {
-		return
-	}
-	repeat := func(least, most int) {
-		for range least + m.rand.IntN(max(1, most-least+1)) {
-			m.match(b, expr.Sub[0])
-		}
-	}
-	switch expr.Op {
-	case syntax.OpLiteral:
-		for _, r := range expr.Rune {
-			b.WriteRune(r)
-		}
-	case syntax.OpCharClass:
-		if len(expr.Rune) > 0 {
-			i := m.rand.IntN(len(expr.Rune)/2) * 2
-			b.WriteRune(expr.Rune[i] + rune(m.rand.IntN(int(min(expr.Rune[i+1]-expr.Rune[i]+1, 30)))))
-		}
-	case syntax.OpAnyChar, syntax.OpAnyCharNotNL:
-		b.WriteRune([]rune("aB3 é")[m.rand.IntN(5)])
-	case syntax.OpCapture, syntax.OpConcat:
-		for _, sub := range expr.Sub {
-			m.match(b, sub)
-		}
-	case syntax.OpAlternate:
-		m.match(b, expr.Sub[m.rand.IntN(len(expr.Sub))])
-	case syntax.OpStar:
-		repeat(0, 3)
-	case syntax.OpPlus:
-		repeat(1, 3)
-	case syntax.OpQuest:
-		repeat(0, 1)
-	case syntax.OpRepeat:
-		most := expr.Max
-		if most < 0 {
-			most = expr.Min + 2
-		}
-		repeat(expr.Min, most)
-	}
 }
 
 func (m *Maker) array(f *facets) any {
