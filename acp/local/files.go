@@ -103,12 +103,10 @@ func (f *Files) readPlace(ctx context.Context, at place, lines window) (string, 
 	if lines == wholeText && size > most.text {
 		return "", ErrTooLarge
 	}
-	if size > 0 { // files in /proc report a size of 0
-		most.text = min(most.text, size)
-		most.likely = most.text
-	}
+	most.text = min(most.text, size)
+	most.likely = most.text
 	text, err := at.reserved(ctx, lines, most)
-	if errors.Is(err, ErrTooLarge) && most.text < f.most.text { // it has grown
+	if errors.Is(err, ErrTooLarge) && most.text < f.most.text { // it has grown, or is in /proc and says 0
 		text, err = at.reserved(ctx, lines, f.most)
 	}
 	if err != nil {

@@ -397,7 +397,7 @@ func TestFileURI(t *testing.T) {
 		"C:/x/a.txt":          "file:///C:/x/a.txt",
 		"//host/share/a.txt":  "file://host/share/a.txt",
 	} {
-		if got := fileURI(path); got != want {
+		if got := fileURI(filepath.FromSlash(path)); got != want {
 			t.Errorf("%s: got %s, want %s", path, got, want)
 		}
 	}

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
@@ -81,6 +82,9 @@ func TestProcFiles(t *testing.T) {
 	files := NewFiles(openRoots(t, "/proc"), Trusted(), nil)
 	if got, err := files.read(t.Context(), session, "/proc/version", window{1, 1}); err != nil || !strings.HasPrefix(got, "Linux") {
 		t.Errorf("/proc/version: got %q, %v", got, err)
+	}
+	if err := forPeer(files.write(t.Context(), session, "/proc/version", "x")); !errors.Is(err, rpc.ErrInternal) {
+		t.Errorf("a write that fails is answered with %v", err)
 	}
 	for _, path := range []string{"/proc/self/root/etc/passwd", "/proc/self/cwd/doc.go", "/proc/self/exe"} {
 		if got, err := files.read(t.Context(), session, path, wholeText); !errors.Is(err, ErrOutside) {
@@ -308,6 +312,9 @@ func TestReadDoesNotWait(t *testing.T) {
 	}
 	if got, err := (window{1, 1}).read(t.Context(), reader, bounds{text: 100}); err != nil || got != "a\n" {
 		t.Errorf("got %q, %v", got, err)
+	}
+	if err := fill(t.Context(), w, "x", nil); !errors.Is(err, syscall.EINVAL) {
+		t.Errorf("what cannot be synced is written: %v", err)
 	}
 }
 

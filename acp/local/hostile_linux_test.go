@@ -416,6 +416,10 @@ func TestMovedRoot(t *testing.T) {
 			if in == "" {
 				cwd = acp.Opt[string]{} // the first directory
 			}
+			pwd := path
+			if real != dir {
+				pwd = "" // it would name another directory, or none
+			}
 			for _, tt := range []struct {
 				name string
 				args []string
@@ -424,6 +428,7 @@ func TestMovedRoot(t *testing.T) {
 				{"cat", []string{"a.txt"}, "old"},
 				{"/bin/pwd", nil, filepath.Join(real, in) + "\n"},
 				{"sh", []string{"-c", "pwd"}, filepath.Join(real, in) + "\n"},
+				{"awk", []string{`BEGIN { printf "%s", ENVIRON["PWD"] }`}, pwd},
 				{"sub/script", nil, "old"},
 				{"./script", nil, "old"},
 				{"../sub/script", nil, "old"},

@@ -161,6 +161,7 @@ func TestCommand(t *testing.T) {
 	}{
 		"arguments are verbatim": {command{name: "printf", args: []string{"%s|", "a b", "$HOME", "*", "", "'", "ü\n"}}, "a b|$HOME|*||'|ü\n|"},
 		"no input":               {command{name: "cat"}, ""},
+		"part of a character":    {command{name: "printf", args: []string{`a\342`}}, "a\uFFFD"},
 		"absolute":               {command{name: "/bin/sh", args: []string{"-c", "echo $0"}}, "/bin/sh\n"},
 		"both streams in order":  {command{name: "sh", args: []string{"-c", "printf a; printf b >&2; printf c; printf d >&2"}}, "abcd"},
 		"starts in the root":     {command{name: "pwd"}, dir + "\n"},
