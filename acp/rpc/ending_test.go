@@ -6,7 +6,10 @@ import (
 	"context"
 	"errors"
 	"io"
+	"os"
 	"os/exec"
+	"path/filepath"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -101,6 +104,30 @@ func TestCommandWithAGroupOfItsOwn(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := c.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// An input that is a file is read in order, and not made non-blocking for other processes that have it open.
+func TestInputIsAFile(t *testing.T) {
+	want := strings.Repeat("0123456789\n", 10_000)
+	name := filepath.Join(t.TempDir(), "in")
+	if err := os.WriteFile(name, []byte(want), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.Open(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	in := interruptible(f)
+	if got, err := io.ReadAll(in); string(got) != want || err != nil {
+		t.Errorf("got %d of %d bytes, or in another order, %v", len(got), len(want), err)
+	}
+	if _, ok := in.ReadWriter.(*os.File); ok {
+		t.Error("it was made non-blocking")
+	}
+	if err := in.Close(); err != nil {
 		t.Error(err)
 	}
 }

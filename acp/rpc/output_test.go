@@ -171,6 +171,18 @@ func TestMessageBehindBanner(t *testing.T) {
 	}
 }
 
+// After a message, a response that a log quotes is none.
+func TestResponseInLog(t *testing.T) {
+	c := shell(t, `read -r line; printf '{"jsonrpc":"2.0","id":1,"result":{"n":1}}\n'
+		read -r line; printf 'sent: {"jsonrpc":"2.0","id":2,"result":{"n":1}}\n{"jsonrpc":"2.0","id":2,"result":{"n":2}}\n'
+		cat >/dev/null`, nil, &Options{SkipNoise: true})
+	for n := 1; n <= 2; n++ {
+		if res, err := echoMethod.Call(t.Context(), c, &echoParams{}); err != nil || res.N != n {
+			t.Errorf("call %d: %v, %v", n, res, err)
+		}
+	}
+}
+
 // A transport may be told to keep nothing of standard error.
 func TestNothingOfStandardErrorIsKept(t *testing.T) {
 	transport := Command(exec.Command("/bin/sh", "-c", "echo no cheese >&2; exit 3"))

@@ -12,6 +12,7 @@ import (
 	"net"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -22,8 +23,12 @@ import (
 // sockets returns the two ends of a connection.
 func sockets(t *testing.T, network string) (a, b net.Conn) {
 	t.Helper()
-	if network == "pipe" {
+	switch network {
+	case "pipe":
 		return net.Pipe()
+	case "locked":
+		a, b := net.Pipe()
+		return &locked{Conn: a}, b
 	}
 	address := "127.0.0.1:0"
 	if network == "unix" {
@@ -41,6 +46,24 @@ func sockets(t *testing.T, network string) (a, b net.Conn) {
 		t.Fatal(err)
 	}
 	return a, b
+}
+
+// locked ends its writing side after a Write in progress, as tls.Conn does.
+type locked struct {
+	net.Conn
+	mu sync.Mutex
+}
+
+func (c *locked) Write(p []byte) (int, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.Conn.Write(p)
+}
+
+func (c *locked) CloseWrite() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return nil
 }
 
 // What is in flight when a side closes arrives, although the other side's output was not read.
@@ -125,7 +148,7 @@ func TestSocketIsHalfClosed(t *testing.T) {
 // A peer that neither reads nor ends does not keep Close, nor a Read or Write that waits.
 func TestSocketOfSilentPeer(t *testing.T) {
 	tier.Need(t, tier.Normal)
-	for _, network := range []string{"tcp", "unix", "pipe"} {
+	for _, network := range []string{"tcp", "unix", "pipe", "locked"} {
 		t.Run(network, func(t *testing.T) {
 			t.Parallel()
 			ours, theirs := sockets(t, network)
@@ -140,6 +163,9 @@ func TestSocketOfSilentPeer(t *testing.T) {
 				waits <- err
 			}()
 			go func() { waits <- stream.Write(make([]byte, 16<<20)) }()
+			if _, err := theirs.Read(make([]byte, 1)); err != nil { // the Write has begun
+				t.Fatal(err)
+			}
 			start := time.Now()
 			if err := stream.Close(); err != nil {
 				t.Error(err)
