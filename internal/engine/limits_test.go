@@ -169,23 +169,29 @@ func TestOverflowEndsALoopThatCallsWithAnotherContext(t *testing.T) {
 }
 
 // A handler that waits for a turn that it has started in the background holds its queue up as one that
-// runs a turn does: at the limit the turn fails.
+// runs a turn does: at the limit the turn fails. The turn's answer ends it although updates wait for the handler.
 func TestOverflowFailsTheTurnThatAHandlerStarted(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		done := make(chan error, 1)
-		var c *Conn
-		p, c := newPeer(t, clientRoutes(func(ctx context.Context, u *updateParams) error {
-			if u.N == 0 {
-				_, err := engine.StartTurn(ctx, c, promptMethod, &promptParams{"s", "go"}, inS, pickUpdate).Result()
-				done <- err
+	for updates, want := range map[int]error{100: rpc.ErrOverflow, 3: nil} {
+		synctest.Test(t, func(t *testing.T) {
+			done := make(chan error, 1)
+			var c *Conn
+			p, c := newPeer(t, clientRoutes(func(ctx context.Context, u *updateParams) error {
+				if u.N == 0 {
+					_, err := engine.StartTurn(ctx, c, promptMethod, &promptParams{"s", "go"}, inS, pickUpdate).Result()
+					done <- err
+				}
+				return nil
+			}, nil), &Options{QueueBytes: 100, QueueLimit: 1000})
+			for i := range updates {
+				p.send(note("update", fmt.Sprintf(`{"sessionId":"s","n":%d}`, i)))
 			}
-			return nil
-		}, nil), &Options{QueueBytes: 100, QueueLimit: 1000})
-		for i := range 100 {
-			p.send(note("update", fmt.Sprintf(`{"sessionId":"s","n":%d}`, i)))
-		}
-		if err := receive(t, done); !errors.Is(err, rpc.ErrOverflow) {
-			t.Error(err)
-		}
-	})
+			synctest.Wait()
+			if want == nil {
+				p.send(`{"jsonrpc":"2.0","id":1,"result":{"stopReason":"end_turn"}}`)
+			}
+			if err := receive(t, done); !errors.Is(err, want) {
+				t.Errorf("%d updates: %v", updates, err)
+			}
+		})
+	}
 }
