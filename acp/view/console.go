@@ -437,9 +437,12 @@ func (c *Console) item(item *Item, shown *Snapshot) {
 		if v.Sent {
 			return // the user has typed it
 		}
-		if added, ok := item.Added(shown); ok && item.Index == c.last {
-			fmt.Fprint(c.out, Printable(added))
-			return
+		if added, ok := item.Added(shown); ok {
+			if item.Index == c.last || added == "" {
+				fmt.Fprint(c.out, Printable(added))
+				return
+			}
+			text = Printable(v.Role.String() + ": " + added)
 		}
 	case *ToolCall:
 		var old ItemVariant

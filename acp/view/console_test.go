@@ -120,6 +120,11 @@ func TestConsoleChanges(t *testing.T) {
 	}
 	show("\nplan:\n  pending: x\n  pending: y", plan(acp.PlanEntryStatusPending))
 	show("\nplan:\n  completed: x", plan(acp.PlanEntryStatusCompleted))
+	said := func(text string) acp.SessionUpdate {
+		return acp.NewSessionUpdateAgentMessageChunk(acp.ContentChunk{MessageID: acp.Some(acp.MessageID("m")), Content: acp.TextBlock(text)})
+	}
+	show("\nagent: Long text", said("Long text"))
+	show("\nRun (other): completed\nagent: , and more", acp.UpdateToolCall("d", acp.WithStatus(acp.ToolCallStatusCompleted)), said(", and more"))
 }
 
 // The difference of texts, whatever changed, also if they are too long to be compared line by line.
