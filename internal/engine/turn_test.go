@@ -219,7 +219,9 @@ func TestCancelOfIdleSession(t *testing.T) {
 
 func TestAfterResponse(t *testing.T) {
 	var c *Conn
-	p, c := newPeer(t, []Route{echoMethod.Handle(func(ctx context.Context, p *echoParams) (*echoParams, error) {
+	handling := make(chan context.Context, 1)
+	open := echoMethod.Handle(func(ctx context.Context, p *echoParams) (*echoParams, error) {
+		handling <- context.WithoutCancel(ctx)
 		ok := rpc.AfterResponse(ctx, func(ctx context.Context) {
 			if err := updateMethod.Notify(ctx, c, &updateParams{SessionID: "s"}); err != nil {
 				t.Error(err)
@@ -229,10 +231,16 @@ func TestAfterResponse(t *testing.T) {
 			t.Error("rpc.AfterResponse in a handler")
 		}
 		return p, nil
-	})}, nil)
+	})
+	open.Opens = true
+	p, c := newPeer(t, []Route{open}, nil)
 	p.send(request(1, "echo", `{"n":1}`))
 	p.expect(`{"jsonrpc":"2.0","id":1,"result":{"n":1}}`)
 	p.expect(`{"jsonrpc":"2.0","method":"update","params":{"sessionId":"s","n":0,"text":""}}`)
+	if err := updateMethod.Notify(<-handling, c, &updateParams{SessionID: "s", N: 1}); err != nil {
+		t.Error(err)
+	}
+	p.expect(`{"jsonrpc":"2.0","method":"update","params":{"sessionId":"s","n":1,"text":""}}`)
 	if rpc.AfterResponse(t.Context(), func(context.Context) { t.Error("called") }) {
 		t.Error("rpc.AfterResponse outside a handler")
 	}
