@@ -441,6 +441,13 @@ func (w *schemaMaker) choice(depth int) object {
 		}
 		if w.one(6) {
 			s["discriminator"] = object{"propertyName": tag}
+			for _, branch := range branches { // OpenAPI wants each branch to require it
+				b, _ := branch.(object)
+				members, _ := b["properties"].(object)
+				if _, ok := members[tag]; ok && !slices.Contains(listOf(b["required"]), any(tag)) {
+					b["required"] = append(listOf(b["required"]), tag)
+				}
+			}
 		}
 	case n < 7: // distinguished by type
 		for _, kind := range []string{"string", "integer", "boolean", "number"} {
