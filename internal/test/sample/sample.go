@@ -1044,3 +1044,37 @@ func fits(format string, n json.Number) bool {
 	least, most := limits(format)
 	return r.IsInt() && r.Num().Cmp(least) >= 0 && r.Num().Cmp(most) <= 0
 }
+
+// Closure returns a text that is equal for definitions of the same name in different schemas if the definitions, and
+// all definitions that they refer to, are the same except for their descriptions.
+func (j *Schema) Closure(definition string) string {
+	all := map[string]any{}
+	var add func(name string)
+	var copied func(v any) any
+	copied = func(v any) any {
+		switch v := v.(type) {
+		case map[string]any:
+			out := make(map[string]any, len(v))
+			for name, below := range v {
+				if text, ok := below.(string); ok && name == "$ref" {
+					add(nameOf(text))
+				} else if ok && name == "description" {
+					continue
+				}
+				out[name] = copied(below)
+			}
+			return out
+		case []any:
+			return mapItems(v, copied)
+		}
+		return v
+	}
+	add = func(name string) {
+		if _, ok := all[name]; !ok {
+			all[name] = true
+			all[name] = copied(j.strict.given[name])
+		}
+	}
+	add(definition)
+	return definition + " " + show(all)
+}
