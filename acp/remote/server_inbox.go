@@ -17,20 +17,20 @@ type inbox struct {
 	wake chan struct{} // wakes the agent
 
 	lines    [][]byte
-	size     int           // bytes in lines
-	waiting  []*turn       // requests waiting for room, oldest first
-	waitSize int           // their bytes
-	change   chan struct{} // if not nil, closed when one of them may have room
-	paused   bool          // requests must wait, because the agent waits for room in its streams
-	end      error         // why nothing follows lines
-	closed   error         // why the agent does not even read lines
+	size     int     // bytes in lines
+	waiting  []*turn // requests waiting for room, oldest first
+	waitSize int     // their bytes
+	paused   bool    // requests must wait, because the agent waits for room in its streams
+	end      error   // why nothing follows lines
+	closed   error   // why the agent does not even read lines
 }
 
 // turn is the place of a request among those that wait.
 type turn struct {
 	id      wire.ID
-	cancels [][]byte // cancellations of the request, which follow it
-	size    int      // bytes of all of them
+	cancels [][]byte      // cancellations of the request, which follow it
+	size    int           // bytes of all of them
+	wake    chan struct{} // wakes the request when it may no longer have to wait
 }
 
 // add puts a message into the inbox.
@@ -73,24 +73,20 @@ func (in *inbox) addRequest(ctx context.Context, id wire.ID, line []byte) error 
 	if len(in.waiting) > 0 && in.waitSize+len(line) > in.max {
 		return refuse(http.StatusServiceUnavailable, "too many requests wait for the agent")
 	}
-	own := &turn{id: id, size: len(line)}
+	own := &turn{id: id, size: len(line), wake: make(chan struct{}, 1)}
 	in.waiting = append(in.waiting, own)
 	in.waitSize += own.size
 	for in.end == nil && ctx.Err() == nil && (in.waiting[0] != own || !in.hasRoom(own.size)) {
-		if in.change == nil {
-			in.change = make(chan struct{})
-		}
-		change := in.change
 		in.mu.Unlock()
 		select {
-		case <-change:
+		case <-own.wake:
 		case <-ctx.Done():
 		}
 		in.mu.Lock()
 	}
 	in.waiting = slices.DeleteFunc(in.waiting, func(t *turn) bool { return t == own })
 	in.waitSize -= own.size
-	in.changed() // the next one may have room
+	in.changed() // another one may be the first
 	switch {
 	case in.end != nil:
 		return errGone
@@ -109,11 +105,10 @@ func (in *inbox) hasRoom(size int) bool {
 	return (in.size == 0 || in.size+size <= in.max) && !in.paused
 }
 
-// changed makes the waiting requests check again whether there is room.
+// changed makes the first of the waiting requests check again whether it must wait.
 func (in *inbox) changed() {
-	if in.change != nil {
-		close(in.change)
-		in.change = nil
+	if len(in.waiting) > 0 {
+		signal(in.waiting[0].wake)
 	}
 }
 
