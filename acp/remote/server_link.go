@@ -90,7 +90,10 @@ func (l *httpLink) deliver(ctx context.Context, m wire.Message, session, named s
 			return err
 		}
 	case wire.KindNotification:
-		if id := cancelled(m.Params); id != nil && string(m.Method) == cancelRequest {
+		if string(m.Method) != cancelRequest {
+			break
+		}
+		if id := cancelled(m.Params); id != nil {
 			return l.in.addCancel(*id, line)
 		}
 	}
