@@ -103,8 +103,10 @@ func (l *link) add(it item) {
 		it.since = time.Now()
 	}
 	at := len(l.queue)
-	if target := l.queuedTarget(it); it.urgent && target >= 0 {
-		at = target + 1
+	if it.urgent {
+		if target := l.queuedTarget(it); target >= 0 {
+			at = target + 1
+		}
 	}
 	l.queue = slices.Insert(l.queue, at, it)
 	l.queued += len(it.line)
