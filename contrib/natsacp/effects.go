@@ -80,9 +80,7 @@ func (s *seat) effect(c *call, m wire.Message) (json.RawMessage, error) {
 	case acp.MethodDeleteSession:
 		return nil, s.record.delete(c.session)
 	case acp.MethodCloseSession:
-		s.mu.Lock()
-		s.state = max(s.state, draining)
-		s.mu.Unlock()
+		s.drain() // when this request is answered
 	}
 	return nil, nil
 }
