@@ -18,11 +18,12 @@ import (
 
 // permissionDialog asks for permission.
 type permissionDialog struct {
-	asked  *talk.Question
-	q      *view.Question
-	keys   []string // of the options
-	marked int      // the option that Enter chooses; -1 until the user has selected one
-	answer func(acp.PermissionOptionID)
+	asked   *talk.Question
+	purpose string // of the tool call, in words
+	q       *view.Question
+	keys    []string // of the options
+	marked  int      // the option that Enter chooses; -1 until the user has selected one
+	answer  func(acp.PermissionOptionID)
 
 	// The visible options; all of them while end is 0. Others cannot be chosen by their keys.
 	first, end int
@@ -43,6 +44,10 @@ var permissionKeys = map[acp.PermissionOptionKind]string{
 
 func newPermission(asked *talk.Question, answer func(acp.PermissionOptionID)) *permissionDialog {
 	d := &permissionDialog{asked: asked, marked: -1, answer: answer, drawn: &permissionLines{}}
+	d.purpose = cmp.Or(purposes[asked.Call.Kind], "use a tool")
+	if commands, _ := view.Commands(asked.Call.RawInput); len(commands) > 0 {
+		d.purpose = purposes[acp.ToolKindExecute]
+	}
 	used := map[string]bool{}
 	for _, o := range asked.Options {
 		key := permissionKeys[o.Kind]
@@ -100,11 +105,7 @@ var purposes = map[acp.ToolKind]string{
 }
 
 func (d *permissionDialog) title(m *Model) string {
-	purpose := cmp.Or(purposes[d.asked.Call.Kind], "use a tool")
-	if commands, _ := view.Commands(d.asked.Call.RawInput); len(commands) > 0 {
-		purpose = purposes[acp.ToolKindExecute]
-	}
-	return m.agentName() + " asks for permission to " + purpose
+	return m.agentName() + " asks for permission to " + d.purpose
 }
 
 func (d *permissionDialog) body(m *Model, width int) []string {
