@@ -228,18 +228,25 @@ func (p *play) prompt(kind string) *player.Message {
 func (p *play) endOf(id string) *player.Message {
 	p.markExercised("PRM-5")
 	m := p.awaitTurn(id)
+	if p.promptSucceeded("PRM-5", m) {
+		p.trait("turn")
+	}
+	return m
+}
+
+// promptSucceeded reports whether the answer to a prompt, or nil, is no error. The requirement id says that it is one.
+func (p *play) promptSucceeded(id string, m *player.Message) bool {
 	switch {
 	case m == nil:
-		p.broken("PRM-5", "%s", p.why("session/prompt was not answered"))
+		p.broken(id, "%s", p.why("session/prompt was not answered"))
 	case m.Code() == codeAuth:
 		p.stopf("the agent requires authentication for prompts: %s", player.Clip(m.Text("message")))
 	case m.Kind == conformance.ErrorReply:
 		// An agent may have reasons, such as a model that it cannot reach.
-		p.failAt("PRM-5", conformance.Should, "session/prompt was answered with an error: %s", player.AnswerText(m))
-	default:
-		p.trait("turn")
+		p.failAt(id, conformance.Should, "session/prompt was answered with an error: %s", player.AnswerText(m))
+		return false
 	}
-	return m
+	return true
 }
 
 // content prompts with blocks. In version 1, a turn that ends with an error for another reason than the blocks is not
@@ -267,15 +274,11 @@ func (p *play) rests(id string) *player.Message {
 		p.markExercised(id)
 	}
 	p.markExercised("INI-16")
-	switch m := p.await(p.promptID); {
-	case m == nil:
-		p.broken("INI-16", "%s", p.why("session/prompt was not answered"))
-	case m.Code() == codeAuth:
-		p.stopf("the agent requires authentication for prompts: %s", player.Clip(m.Text("message")))
-	case m.Kind == conformance.ErrorReply:
-		p.failAt("INI-16", conformance.Should, "session/prompt was answered with an error: %s", player.AnswerText(m))
+	m := p.await(p.promptID)
+	if !p.promptSucceeded("INI-16", m) {
 		return m
-	case m.Text("messageId") == "":
+	}
+	if m.Text("messageId") == "" {
 		p.fail("V2-1", "session/prompt was answered without a messageId: %s", player.AnswerText(m))
 	}
 	var idle *player.Message
