@@ -1085,16 +1085,16 @@ func (b *builder) kindsOf(form *schema.Node) map[string]bool {
 	}
 	out := map[string]bool{}
 	b.kinds[form] = out
-	kinds, _ := form.Kinds()
-	branches := form.Branches()
-	switch {
-	case len(kinds) == 1:
+	if kinds, _ := form.Kinds(); len(kinds) == 1 {
 		out[kinds[0]] = true
-	case len(branches) == 0:
+		return out
+	}
+	branches := form.Branches()
+	if len(branches) == 0 {
 		out["any"] = true
 	}
 	for _, n := range branches {
-		if br, _ := b.form(n); br != nil && len(kinds) != 1 {
+		if br, _ := b.form(n); br != nil {
 			maps.Copy(out, b.kindsOf(br))
 		}
 	}
