@@ -55,6 +55,7 @@ func (g *generator) featuresOf(f *jen.File) {
 		}
 	}
 	var cases []jen.Code
+	subject := jen.Id("x").Assert(jen.Type())
 	for _, d := range g.pkg.Decls {
 		switch d := d.(type) {
 		case *model.Union:
@@ -64,12 +65,13 @@ func (g *generator) featuresOf(f *jen.File) {
 				}
 			}
 		case *model.Enum:
-			if values := experimentalValues(d); len(values) > 0 {
-				cases = append(cases, jen.Case(jen.Id(d.Go)).Block(jen.Switch(jen.Id("x")).BlockFunc(func(values *jen.Group) {
-					for _, v := range experimentalValues(d) {
-						values.Case(jen.Id(v.Go)).Block(jen.Return(bitOf(v.Feature)))
-					}
-				})))
+			var values []jen.Code
+			for _, v := range experimentalValues(d) {
+				values = append(values, jen.Case(jen.Id(v.Go)).Block(jen.Return(bitOf(v.Feature))))
+			}
+			if len(values) > 0 {
+				subject = jen.Id("x").Op(":=").Id("x").Assert(jen.Type())
+				cases = append(cases, jen.Case(jen.Id(d.Go)).Block(jen.Switch(jen.Id("x")).Block(values...)))
 			}
 		}
 	}
@@ -78,20 +80,9 @@ func (g *generator) featuresOf(f *jen.File) {
 			cases = append(cases, jen.Case(types...).Block(jen.Return(bitOf(feature))))
 		}
 	}
-	subject := jen.Id("x").Assert(jen.Type())
-	if len(cases) > 0 && g.hasExperimentalValues() {
-		subject = jen.Id("x").Op(":=").Add(subject)
-	}
 	add(f, jen.Comment("// featuresOf returns the features of the type of parameters or of a variant."),
 		jen.Func().Id("featuresOf").Params(jen.Id("x").Any()).Uint64().Block(
 			jen.Switch(subject).Block(cases...), jen.Return(jen.Lit(0))))
-}
-
-func (g *generator) hasExperimentalValues() bool {
-	return slices.ContainsFunc(g.pkg.Decls, func(d model.Decl) bool {
-		enum, ok := d.(*model.Enum)
-		return ok && len(experimentalValues(enum)) > 0
-	})
 }
 
 // canBeOff reports whether the package can switch a feature off.

@@ -196,7 +196,8 @@ func (g *generator) lacks(f *jen.File, caps string, m *model.Method) {
 		default:
 			flush()
 			refuse := refuse
-			if same := func(n model.Need) bool { return n.Variant != nil && n.Field == need.Field }; all(m.Needs[i:], same) {
+			other := func(n model.Need) bool { return n.Variant == nil || n.Field != need.Field }
+			if !slices.ContainsFunc(m.Needs[i:], other) {
 				refuse = func(path []*model.Field) jen.Code { return jen.Return(lacking(jen.True(), path)) }
 			}
 			body = append(body, g.lacksVariant(params, m.Needs[i:], refuse))
@@ -207,10 +208,6 @@ func (g *generator) lacks(f *jen.File, caps string, m *model.Method) {
 		"", width-3)
 	add(f, append(comment(doc), method(caps).Id(lacksName(m)).
 		Params(params.Clone().Op("*").Id(m.Params.Base().Go)).String().Block(body...))...)
-}
-
-func all[T any](list []T, is func(T) bool) bool {
-	return !slices.ContainsFunc(list, func(v T) bool { return !is(v) })
 }
 
 // firstOf returns the first string that is not empty.
