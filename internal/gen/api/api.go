@@ -174,7 +174,11 @@ func (p printer) parts(named *types.Named) (out []part) {
 	switch u := named.Underlying().(type) {
 	case *types.Struct:
 		for i := range u.NumFields() {
-			f, typ := u.Field(i), p.typ(u.Field(i).Type())
+			f := u.Field(i)
+			if !f.Exported() {
+				continue
+			}
+			typ := p.typ(f.Type())
 			line := f.Name() + " " + typ
 			if f.Embedded() {
 				line = "embedded " + typ
@@ -182,9 +186,7 @@ func (p printer) parts(named *types.Named) (out []part) {
 			if json, ok := reflect.StructTag(u.Tag(i)).Lookup("json"); ok {
 				line += " " + strconv.Quote(json)
 			}
-			if f.Exported() {
-				out = append(out, part{field, f.Name(), typ, false, line})
-			}
+			out = append(out, part{field, f.Name(), typ, false, line})
 		}
 	case *types.Interface:
 		for m := range u.Methods() {
