@@ -512,10 +512,8 @@ func (c *Conn) Wait(ctx context.Context, limit time.Duration, done func() bool) 
 // Quiet waits until the program has sent nothing for a while, or has ended. It gives up after ten times that duration.
 func (c *Conn) Quiet(ctx context.Context, silence time.Duration) {
 	for range 10 {
-		c.mu.Lock()
-		number := c.number
-		c.mu.Unlock()
-		if !c.Wait(ctx, silence, func() bool { return c.number != number }) {
+		number := c.LastNumber()
+		if !c.Wait(ctx, silence, func() bool { return c.HasMore(number) }) {
 			return
 		}
 	}
@@ -523,12 +521,10 @@ func (c *Conn) Quiet(ctx context.Context, silence time.Duration) {
 
 // Close ends the program step by step, and the connection. It reports whether the program ended when its input ended.
 func (c *Conn) Close(limit time.Duration) (byItself bool) {
-	c.mu.Lock()
 	by := c.side
-	if c.ended != nil {
+	if c.HasEnded() {
 		by = c.side.Peer()
 	}
-	c.mu.Unlock()
 	c.EndInput()
 	c.Pause(false)
 	byItself = c.exits(limit)
