@@ -2,8 +2,9 @@ package probe
 
 import (
 	"encoding/json"
-	"github.com/acpgo/sdk/conformance/internal/player"
 	"strings"
+
+	"github.com/acpgo/sdk/conformance/internal/player"
 )
 
 // evidence is what a scenario has shown of the program.

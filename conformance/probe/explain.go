@@ -22,13 +22,12 @@ func Trials(id string) []string {
 				names = append(names, s.Name)
 			}
 		}
-		line := probe.command + ": "
+		line := probe.command + ": in all scenarios that show it"
 		if len(names) > 0 {
-			line += "in " + strings.Join(names, ", ")
-		}
-		if len(names) == 0 || len(x.on) > 0 {
-			line += map[bool]string{true: "in all scenarios that show it",
-				false: ", and in all others that show it"}[len(names) == 0]
+			line = probe.command + ": in " + strings.Join(names, ", ")
+			if len(x.on) > 0 {
+				line += ", and in all others that show it"
+			}
 		}
 		switch x.need {
 		case "":
