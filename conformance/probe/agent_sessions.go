@@ -269,19 +269,17 @@ func closed(p *play) {
 
 // inDirectory prompts for a file, and checks that the agent uses the one in the session's directory.
 func inDirectory(id, kind, name string) step {
-	where := map[string]string{"SES-23": "the working directory"}[id]
 	return func(p *play) {
+		where := "the session's directory " + p.dir
+		if id == "SES-23" { // the session has other directories too
+			where = "the working directory"
+		}
 		p.prompt(kind)
 		for _, path := range p.pathsSince(p.from) {
 			if filepath.Base(path) != name {
 				continue // a file of its own choice
 			}
-			if where != "" {
-				p.check(id, isInside(p.dir, path), "the agent used %s for %s, which is outside %s", path, name, where)
-			} else {
-				p.check(id, isInside(p.dir, path), "the agent used %s for %s, which is outside the session's directory %s", path,
-					name, p.dir)
-			}
+			p.check(id, isInside(p.dir, path), "the agent used %s for %s, which is outside %s", path, name, where)
 		}
 	}
 }
