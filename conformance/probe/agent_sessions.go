@@ -362,9 +362,7 @@ func speaksToMCP(p *play) {
 func optionsStay(steps ...step) step {
 	return func(p *play) {
 		before := p.LastNumber()
-		for _, do := range steps {
-			do(p)
-		}
+		p.do(steps...)
 		var now []option
 		sent := false
 		for _, m := range p.Since(before) {
@@ -501,13 +499,8 @@ func (p *play) idleMCP(id, what string) {
 // reopened makes a session by steps, and starts the agent anew for it to be loaded or resumed there. An agent that
 // keeps its sessions in memory does not know it: then it is one of the same launch, closed if it can be.
 func reopened(id, method string, steps ...step) step {
-	talk := func(p *play) {
-		for _, do := range steps {
-			do(p)
-		}
-	}
 	return func(p *play) {
-		talk(p)
+		p.do(steps...)
 		again := func() {
 			p.initialize(p.caps, string(p.client.granted))
 			p.client.session(p.session, p.dir)
@@ -515,7 +508,7 @@ func reopened(id, method string, steps ...step) step {
 		again()
 		if m := p.call(method, p.fill(openParams)); m.Code() == -32002 {
 			p.failAt(id, conformance.Advice, "the next launch of the agent does not know the session: %s", player.AnswerText(m))
-			talk(p)
+			p.do(steps...)
 			closed(p)
 			return
 		}

@@ -100,13 +100,11 @@ func typeScenarios() []Scenario {
 		Exercises: []string{"OVW-4", "ADD-11", "ADD-1"},
 		steps: []step{ready, func(p *play) {
 			before := p.LastNumber()
-			for _, do := range []step{
+			p.do(
 				notify("session/cancel", "", `{}`, `[]`, `"text"`, `7`, `null`, `{"sessionId":7}`, `{"sessionId":null}`, `{"sessionId":{}}`),
 				notify("$/cancel_request", "", `{}`, `[]`, `7`, `{"requestId":{}}`, `{"requestId":[]}`, `{"requestId":1.5}`, `{"requestId":true}`),
 				continues("ADD-1", "notifications with params of wrong types"), silence, tries("OVW-4", "ADD-11"),
-			} {
-				do(p)
-			}
+			)
 			for _, m := range p.errorsSince(before) {
 				if m.ID == "null" || m.ID == "" {
 					p.fail("OVW-4", "the agent answered a notification: %s", player.AnswerText(m))

@@ -24,7 +24,7 @@ func Agent(ctx context.Context, launch Launch, options *Options) (*Report, error
 // agents is the subject of [Agent].
 var agents = subject{
 	side: conformance.Agent, word: "agent", capabilities: "agentCapabilities", info: "agentInfo",
-	rows: agentRows, scenarios: AgentScenarios, script: func(p *play, s *Scenario) { s.play(p) },
+	rows: agentRows, scenarios: AgentScenarios, script: func(p *play, s *Scenario) { p.do(s.steps...) },
 	request: (*play).observeRequest, result: (*play).observeResult,
 }
 

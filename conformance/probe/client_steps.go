@@ -36,9 +36,7 @@ func nextTurn(steps ...step) step {
 }
 
 func (p *play) inTurn(steps []step) {
-	for _, do := range steps {
-		do(p)
-	}
+	p.do(steps...)
 	p.endTurn("end_turn")
 }
 
@@ -164,9 +162,7 @@ func cancels(steps ...step) step {
 				break
 			}
 			from := p.LastNumber()
-			for _, do := range steps {
-				do(p)
-			}
+			p.do(steps...)
 			saysOften(3, "On and on it goes. ")(p)
 			idle, can := p.act(ActCancel)
 			limit := p.limits.answer

@@ -19,7 +19,7 @@ var clients = subject{
 	rows: clientRows, scenarios: ClientScenarios,
 	script: func(p *play, s *Scenario) {
 		p.begins(s.persona)
-		s.play(p)
+		p.do(s.steps...)
 		p.leave()
 	},
 	request: (*play).observeClientRequest, result: (*play).observeClientResult,

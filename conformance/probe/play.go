@@ -45,9 +45,9 @@ type Scenario struct {
 // step is a part of a scenario. It ends the scenario early with stop.
 type step func(*play)
 
-// play plays the steps.
-func (s *Scenario) play(p *play) {
-	for _, do := range s.steps {
+// do plays steps one after the other.
+func (p *play) do(steps ...step) {
+	for _, do := range steps {
 		do(p)
 	}
 }

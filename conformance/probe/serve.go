@@ -98,7 +98,7 @@ func (p *play) serveOne(s *Scenario, left int) (out *Outcome, over bool) {
 				}
 			}
 		}()
-		s.play(p)
+		p.do(s.steps...)
 	}()
 	found, log := p.Conn.Take()
 	over = p.HasEnded()

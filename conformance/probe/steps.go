@@ -133,9 +133,7 @@ var wrongParams = []int{-32602, -32600}
 func unanswered(id, what string, steps ...step) step {
 	return func(p *play) {
 		before := p.LastNumber()
-		for _, do := range steps {
-			do(p)
-		}
+		p.do(steps...)
 		p.markExercised(id)
 		answers := slices.DeleteFunc(p.Since(before), func(m *player.Message) bool { return !p.IsTheirs(m) || !m.IsReply() })
 		if len(answers) > 1 {
