@@ -1,18 +1,16 @@
-// Command matrix measures what tests protect. It changes one place of a package at a time, runs tests against each
-// change, called a mutant, and prints which tests have noticed it:
+// Command matrix measures what tests protect. It compiles a package with many small changes, called mutants, of which at most
+// one is active at a time, runs each test against those that it reaches, and prints which tests notice which:
 //
 //	go run ./internal/test/matrix [flags] PACKAGE [TESTS...]
 //
-// PACKAGE is the package to change, and TESTS are the packages whose tests run; by default, those of PACKAGE. With -cover
-// it also runs each test alone, and prints how many statements of PACKAGE only that test reaches. In the end it names the
-// tests without which the others still reach all statements and kill all mutants. These may be deleted if other
-// mutants, drawn with another -seed, are killed as before. Survivors need a test, or an explanation why the program does
-// the same.
+// PACKAGE is the package to change, and TESTS are the packages whose tests run; by default, those of PACKAGE. In the end it
+// lists the survivors, which need a test or an explanation why the program does the same, and the tests without which the
+// others still reach all places and notice all mutants. These may be deleted if the others also notice the mutants
+// that another -seed draws, of those that the deleted tests noticed.
 package main
 
 import (
-	"bufio"
-	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -26,346 +24,272 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 )
 
 func main() {
-	n := flag.Int("n", 40, "how many mutants to try")
-	seed := flag.Uint64("seed", 1, "which ones")
-	limit := flag.Duration("timeout", time.Minute, "how long the tests of a mutant may run")
+	m := matrix{}
+	flag.IntVar(&m.n, "n", 100, "how many mutants to try, of those that a test reaches")
+	flag.Uint64Var(&m.seed, "seed", 1, "which ones")
+	flag.DurationVar(&m.limit, "timeout", 30*time.Second, "how long a test may take with a mutant; less if it is fast without one")
+	flag.IntVar(&m.parallel, "p", 2, "how many tests run at a time")
+	flag.BoolVar(&m.race, "race", false, "use the race detector")
+	flag.BoolVar(&m.short, "short", false, "run the tests with -short")
+	run := flag.String("run", "", "only the tests whose names match")
 	only := flag.String("only", "", "the numbers of the mutants to try, separated by commas")
-	covered := flag.Bool("cover", false, "run each test alone, and count the statements that it reaches")
-	args := flag.String("args", "", "further arguments for go test, separated by spaces")
 	flag.Parse()
 	if flag.NArg() == 0 {
 		flag.Usage()
 		os.Exit(2)
 	}
-	tests := flag.Args()[1:]
-	if len(tests) == 0 {
-		tests = flag.Args()[:1]
-	}
-	m := matrix{limit: *limit, only: strings.FieldsFunc(*only, func(r rune) bool { return r == ',' }), args: strings.Fields(*args), tests: tests, kills: map[string][]int{}, reached: map[string][]string{}}
-	if *covered {
-		if err := m.cover(flag.Arg(0)); err != nil {
-			fmt.Fprintln(os.Stderr, "matrix:", err)
-			os.Exit(1)
-		}
-	}
-	if err := m.run(flag.Arg(0), *n, *seed); err != nil {
+	m.only = strings.FieldsFunc(*only, func(r rune) bool { return r == ',' })
+	if err := m.measure(flag.Arg(0), flag.Args()[min(1, flag.NArg()-1):], *run); err != nil {
 		fmt.Fprintln(os.Stderr, "matrix:", err)
 		os.Exit(1)
 	}
 }
 
-// mutant is a change of one place.
-type mutant struct {
-	file       string
-	line       int
-	start, end int // of the bytes that it replaces
-	text       string
-	what       string
-}
-
 type matrix struct {
-	limit time.Duration
-	args  []string
-	only  []string
-	tests []string
-	kills map[string][]int // the mutants that a test has noticed
+	n, parallel int
+	seed        uint64
+	limit       time.Duration
+	race, short bool
+	only        []string
 
-	reached map[string][]string // the blocks of statements that a test reaches
+	mutants []mutant
+	tests   []*test
 }
 
-func (m *matrix) run(pkg string, n int, seed uint64) error {
-	if failed, err := m.test(""); err != nil || len(failed) > 0 {
-		return fmt.Errorf("without a mutant: %v fail: %w", slices.Sorted(maps.Keys(failed)), err)
-	}
-	all, err := mutants(pkg)
+// test is a test of one of the binaries.
+type test struct {
+	binary, dir, name string
+	lines             int // of its function
+	took              time.Duration
+	reaches           []int        // the mutants, whether they are tried or not
+	kills             map[int]bool // those that it notices
+}
+
+func (m *matrix) measure(pkg string, tests []string, run string) error {
+	matching, err := regexp.Compile(run)
 	if err != nil {
 		return err
 	}
-	r := rand.New(rand.NewPCG(seed, 0))
-	r.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
-	tried, killed, useless := 0, 0, 0
-	for i, mu := range all {
-		number := i + 1
-		if tried == n {
-			break
-		} else if len(m.only) > 0 && !slices.Contains(m.only, strconv.Itoa(number)) {
-			continue
-		}
-		failed, err := m.try(mu)
-		if err != nil {
-			useless++
-			continue
-		}
-		tried++
-		names := slices.Sorted(maps.Keys(failed))
-		if len(names) > 0 {
-			killed++
-		}
-		for _, name := range names {
-			m.kills[name] = append(m.kills[name], number)
-		}
-		verdict := "SURVIVES"
-		if len(names) > 0 {
-			verdict = fmt.Sprintf("killed by %d", len(names))
-		}
-		if len(names) == 1 {
-			verdict = "killed by " + names[0] + " alone"
-		}
-		fmt.Printf("%3d  %s:%d  %s  %s\n", number, filepath.Base(mu.file), mu.line, mu.what, verdict)
-	}
-	fmt.Printf("%d of %d mutants killed; %d more did not compile\n\n", killed, tried, useless)
-	m.report()
-	return nil
-}
-
-// cover runs each test alone.
-func (m *matrix) cover(pkg string) error {
 	dir, err := os.MkdirTemp("", "matrix")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	binary, profile := filepath.Join(dir, "test"), filepath.Join(dir, "profile")
-	for _, tests := range m.tests {
-		place, err := exec.Command("go", "list", "-f", "{{.ImportPath}} {{.Dir}}", tests).Output()
-		if err != nil {
-			return fmt.Errorf("go list %s: %w", tests, err)
+	var replaced map[string]string
+	if m.mutants, replaced, err = mutate(pkg, dir); err != nil {
+		return err
+	}
+	overlay := filepath.Join(dir, "overlay.json")
+	text, err := json.Marshal(map[string]any{"Replace": replaced})
+	if err = errors.Join(err, os.WriteFile(overlay, text, 0o600)); err != nil {
+		return err
+	}
+	for i, pkg := range tests {
+		if err := m.compile(pkg, filepath.Join(dir, strconv.Itoa(i)), overlay, matching); err != nil {
+			return err
 		}
-		path, home, _ := strings.Cut(strings.TrimSpace(string(place)), " ")
-		if out, err := exec.Command("go", "test", "-c", "-cover", "-coverpkg", pkg, "-o", binary, tests).CombinedOutput(); err != nil {
-			return fmt.Errorf("%s: %w\n%s", tests, err, out)
-		}
-		run := func(args ...string) ([]byte, error) {
-			cmd := exec.Command(binary, args...)
-			cmd.Dir = home
-			return cmd.Output()
-		}
-		names, err := run("-test.list", "^(Test|Fuzz|Example)")
-		if err != nil {
-			return fmt.Errorf("%s: %w", tests, err)
-		}
-		for name := range strings.FieldsSeq(string(names)) {
-			args := []string{"-test.run", "^" + name + "$", "-test.coverprofile", profile, "-test.timeout", m.limit.String()}
-			for _, arg := range m.args {
-				args = append(args, strings.Replace(arg, "-", "-test.", 1))
-			}
-			_, _ = run(args...) // what fails alone reaches something, too
-			text, err := os.ReadFile(profile)
-			if err != nil {
+	}
+	m.trace(dir)
+	tried := m.draw()
+	m.each(func(t *test) {
+		for _, i := range t.reaches {
+			if !slices.Contains(tried, i) {
 				continue
 			}
-			for line := range strings.Lines(string(text)) {
-				if block, count, _ := strings.Cut(line, " "); !strings.HasPrefix(line, "mode:") && !strings.HasSuffix(count, " 0\n") {
-					m.reached[path+"."+name] = append(m.reached[path+"."+name], block)
-				}
+			if err := m.run(t, min(m.limit, 10*t.took+2*time.Second), "MUTANT="+strconv.Itoa(i)); err != nil {
+				t.kills[i] = true
 			}
-			_ = os.Remove(profile)
+		}
+	})
+	m.report(tried)
+	return nil
+}
+
+// compile builds the tests of a package, and lists them.
+func (m *matrix) compile(pkg, binary, overlay string, matching *regexp.Regexp) error {
+	args := []string{"test", "-c", "-vet=off", "-overlay", overlay, "-o", binary, pkg}
+	if m.race {
+		args = slices.Insert(args, 1, "-race")
+	}
+	if out, err := exec.Command("go", args...).CombinedOutput(); err != nil {
+		return fmt.Errorf("%s: %w\n%s", pkg, err, out)
+	}
+	out, err := exec.Command("go", "list", "-json=Dir,TestGoFiles,XTestGoFiles", pkg).Output()
+	if err != nil {
+		return fmt.Errorf("go list %s: %w", pkg, err)
+	}
+	var p struct {
+		Dir                       string
+		TestGoFiles, XTestGoFiles []string
+	}
+	if err := json.Unmarshal(out, &p); err != nil {
+		return err
+	}
+	lines := map[string]int{}
+	for _, name := range slices.Concat(p.TestGoFiles, p.XTestGoFiles) {
+		fset := token.NewFileSet()
+		file, err := parser.ParseFile(fset, filepath.Join(p.Dir, name), nil, parser.SkipObjectResolution)
+		if err != nil {
+			return err
+		}
+		for _, decl := range file.Decls {
+			if fn, ok := decl.(*ast.FuncDecl); ok && fn.Recv == nil {
+				lines[fn.Name.Name] = fset.Position(fn.End()).Line - fset.Position(fn.Pos()).Line + 1
+			}
+		}
+	}
+	list := exec.Command(binary, "-test.list", "^(Test|Fuzz|Example)")
+	list.Dir = p.Dir
+	if out, err = list.Output(); err != nil {
+		return fmt.Errorf("%s: %w", pkg, err)
+	}
+	for name := range strings.FieldsSeq(string(out)) {
+		if matching.MatchString(name) && lines[name] > 0 {
+			m.tests = append(m.tests, &test{binary: binary, dir: p.Dir, name: name, lines: lines[name], kills: map[int]bool{}})
 		}
 	}
 	return nil
 }
 
-// report prints, for each test, how many mutants it has noticed, which ones and how many blocks only it reaches, and then
-// the tests that the others replace.
-func (m *matrix) report() {
-	marks := map[string][]string{} // of each test: what it reaches and kills
-	tests := map[string]int{}      // of each mark: by how many tests
-	maps.Copy(marks, m.reached)
-	for name, killed := range m.kills {
-		for _, i := range killed {
-			marks[name] = append(marks[name], strconv.Itoa(i))
+// trace runs each test without a mutant, to learn which ones it reaches. A test that fails alone is left out.
+func (m *matrix) trace(dir string) {
+	m.each(func(t *test) {
+		file, err := os.CreateTemp(dir, "trace")
+		if err != nil {
+			panic(err)
 		}
-	}
-	for _, list := range marks {
-		for _, mark := range list {
-			tests[mark]++
-		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(marks)) {
-		var killed []string
-		blocks := 0
-		for _, mark := range marks[name] {
-			if strings.Contains(mark, ":") && tests[mark] == 1 {
-				blocks++
-			} else if tests[mark] == 1 {
-				killed = append(killed, mark)
+		defer file.Close()
+		start := time.Now()
+		err = m.run(t, 10*m.limit, "MUTANT_TRACE="+file.Name())
+		t.took = time.Since(start)
+		text, _ := os.ReadFile(file.Name())
+		seen := map[int]bool{} // subprocesses write, too
+		for number := range strings.FieldsSeq(string(text)) {
+			if i, err := strconv.Atoi(number); err == nil && i < len(m.mutants) {
+				seen[i] = true
 			}
 		}
-		fmt.Printf("%4d  %s  alone: %d blocks, mutants %v\n", len(m.kills[name]), name, blocks, killed)
-	}
-	fmt.Println("\nThe others replace:")
-	for _, name := range slices.SortedFunc(maps.Keys(marks), func(a, b string) int { return len(marks[a]) - len(marks[b]) }) {
-		if !slices.ContainsFunc(marks[name], func(mark string) bool { return tests[mark] == 1 }) {
-			fmt.Println("  " + name)
-			for _, mark := range marks[name] {
-				tests[mark]--
-			}
+		t.reaches = slices.Sorted(maps.Keys(seen))
+		if err != nil {
+			fmt.Printf("%s fails without a mutant: %v\n", t.name, err)
+			t.reaches = nil
 		}
-	}
+	})
 }
 
-// mutants returns all changes of a package's files that this command knows.
-func mutants(pkg string) (all []mutant, err error) {
-	out, err := exec.Command("go", "list", "-json=Dir,GoFiles", pkg).Output()
-	if err != nil {
-		return nil, fmt.Errorf("go list %s: %w", pkg, err)
-	}
-	var p struct {
-		Dir     string
-		GoFiles []string
-	}
-	if err := json.Unmarshal(out, &p); err != nil {
-		return nil, err
-	}
-	for _, name := range p.GoFiles {
-		if strings.HasSuffix(name, "_gen.go") {
-			continue
-		}
-		file := filepath.Join(p.Dir, name)
-		source, err := os.ReadFile(file)
-		if err != nil {
-			return nil, err
-		}
-		fset := token.NewFileSet()
-		tree, err := parser.ParseFile(fset, file, source, parser.SkipObjectResolution)
-		if err != nil {
-			return nil, err
-		}
-		add := func(from, to token.Pos, text, what string) {
-			at := fset.Position(from)
-			all = append(all, mutant{file, at.Line, at.Offset, fset.Position(to).Offset, text, what})
-		}
-		code := func(n ast.Node) string {
-			return string(source[fset.Position(n.Pos()).Offset:fset.Position(n.End()).Offset])
-		}
-		ast.Inspect(tree, func(n ast.Node) bool {
-			visit(n, add, code)
-			return true
+// each runs a function for each test, those that take long first.
+func (m *matrix) each(do func(*test)) {
+	queue := make(chan *test)
+	var all sync.WaitGroup
+	for range m.parallel {
+		all.Go(func() {
+			for t := range queue {
+				do(t)
+			}
 		})
 	}
-	return all, nil
-}
-
-var swapped = map[token.Token]token.Token{
-	token.LSS: token.LEQ, token.LEQ: token.LSS, token.GTR: token.GEQ, token.GEQ: token.GTR,
-	token.EQL: token.NEQ, token.NEQ: token.EQL, token.LAND: token.LOR, token.LOR: token.LAND,
-	token.ADD: token.SUB, token.SUB: token.ADD,
-}
-
-// visit adds the mutants of one node.
-func visit(n ast.Node, add func(from, to token.Pos, text, what string), code func(ast.Node) string) {
-	switch n := n.(type) {
-	case *ast.IfStmt:
-		add(n.Cond.Pos(), n.Cond.End(), "!("+code(n.Cond)+")", "if negated")
-	case *ast.BinaryExpr:
-		if to, ok := swapped[n.Op]; ok {
-			add(n.OpPos, n.OpPos+token.Pos(len(n.Op.String())), to.String(), n.Op.String()+" became "+to.String())
-		}
-	case *ast.BlockStmt:
-		statements(n.List, add, code)
-	case *ast.CaseClause:
-		statements(n.Body, add, code)
-	case *ast.CommClause:
-		statements(n.Body, add, code)
+	for _, t := range slices.SortedStableFunc(slices.Values(m.tests), func(a, b *test) int { return cmp.Compare(b.took, a.took) }) {
+		queue <- t
 	}
+	close(queue)
+	all.Wait()
 }
 
-// statements adds the mutants of a list of statements: one left out, or two calls in the other order.
-func statements(list []ast.Stmt, add func(from, to token.Pos, text, what string), code func(ast.Node) string) {
-	for i, s := range list {
-		what := ""
-		switch s := s.(type) {
-		case *ast.ExprStmt, *ast.SendStmt, *ast.IncDecStmt, *ast.DeferStmt, *ast.BranchStmt:
-			what = code(s)
-		case *ast.AssignStmt:
-			if s.Tok != token.DEFINE {
-				what = code(s)
-			}
-		case *ast.ReturnStmt:
-			if len(s.Results) == 0 {
-				what = "return"
-			}
-		}
-		if what == "" {
-			continue
-		}
-		what, _, _ = strings.Cut(what, "\n")
-		add(s.Pos(), s.End(), "", "without "+what)
-		if i+1 < len(list) && isCall(s) && isCall(list[i+1]) {
-			add(s.Pos(), list[i+1].End(), code(list[i+1])+"; "+code(s), "after the next: "+what)
-		}
-	}
-}
-
-func isCall(s ast.Stmt) bool {
-	_, ok := s.(*ast.ExprStmt)
-	return ok
-}
-
-var errBuild = errors.New("does not compile")
-
-// try tests one mutant, and returns the tests that fail.
-func (m *matrix) try(mu mutant) (map[string]bool, error) {
-	source, err := os.ReadFile(mu.file)
-	if err != nil {
-		return nil, err
-	}
-	dir, err := os.MkdirTemp("", "matrix")
-	if err != nil {
-		return nil, err
-	}
-	defer os.RemoveAll(dir)
-	changed, overlay := filepath.Join(dir, "mutant.go"), filepath.Join(dir, "overlay.json")
-	text := slices.Concat(source[:mu.start], []byte(mu.text), source[mu.end:])
-	list, err := json.Marshal(map[string]any{"Replace": map[string]string{mu.file: changed}})
-	if err = errors.Join(err, os.WriteFile(changed, text, 0o644), os.WriteFile(overlay, list, 0o644)); err != nil {
-		return nil, err
-	}
-	return m.test(overlay)
-}
-
-// test runs the tests, and returns those that fail: their packages and names, or a package alone if it ends otherwise.
-func (m *matrix) test(overlay string) (map[string]bool, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), m.limit+5*time.Minute) // building is not limited
+// run runs one test.
+func (m *matrix) run(t *test, limit time.Duration, env string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, "go", "test", "-json", "-vet=off", "-count=1", "-timeout", m.limit.String(), "-overlay", overlay)
-	cmd.Args = append(append(cmd.Args, m.args...), m.tests...)
-	out, err := cmd.Output() // an error says only that something has failed
-	failed, ended := map[string]bool{}, map[string]bool{}
-	lines := bufio.NewScanner(bytes.NewReader(out))
-	lines.Buffer(nil, 64<<20)
-	for lines.Scan() {
-		var event struct{ Action, Package, Test, Output string }
-		if json.Unmarshal(lines.Bytes(), &event) != nil {
-			continue
-		}
-		if event.Action == "build-fail" {
-			return nil, errBuild
-		}
-		if hung, ok := strings.CutPrefix(event.Output, "\t\tTest"); ok { // in the list of a panic because of the time
-			hung, _, _ = strings.Cut("Test"+hung, " ")
-			hung, _, _ = strings.Cut(hung, "/")
-			failed[event.Package+"."+hung], ended[event.Package] = true, true
-		}
-		name, _, sub := strings.Cut(event.Test, "/")
-		if event.Action != "fail" || sub {
-			continue
-		}
-		if name != "" {
-			failed[event.Package+"."+name], ended[event.Package] = true, true
-		} else if !ended[event.Package] {
-			failed[event.Package] = true
+	cmd := exec.CommandContext(ctx, t.binary, "-test.run", "^"+t.name+"$", "-test.short="+strconv.FormatBool(m.short))
+	cmd.Dir = t.dir
+	cmd.Env = append(os.Environ(), env)
+	cmd.WaitDelay = time.Second
+	return cmd.Run()
+}
+
+// draw returns the mutants to try.
+func (m *matrix) draw() (tried []int) {
+	reached := map[int]bool{}
+	for _, t := range m.tests {
+		for _, i := range t.reaches {
+			reached[i] = true
 		}
 	}
-	if exit, ok := errors.AsType[*exec.ExitError](err); ok && len(failed) == 0 {
-		return nil, fmt.Errorf("go test: %w\n%s%s", err, out, exit.Stderr)
+	fmt.Printf("%d tests reach %d of %d mutants\n", len(m.tests), len(reached), len(m.mutants)-1)
+	all := slices.Sorted(maps.Keys(reached))
+	if len(m.only) > 0 {
+		return slices.DeleteFunc(all, func(i int) bool { return !slices.Contains(m.only, strconv.Itoa(i)) })
 	}
-	return failed, nil
+	rand.New(rand.NewPCG(m.seed, 0)).Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	return all[:min(m.n, len(all))]
+}
+
+// report prints the mutants, the tests, and the tests that the others replace, those with many lines first.
+func (m *matrix) report(tried []int) {
+	killed := 0
+	for _, i := range slices.Sorted(slices.Values(tried)) {
+		var names []string
+		for _, t := range m.tests {
+			if t.kills[i] {
+				names = append(names, t.name)
+			}
+		}
+		verdict := fmt.Sprintf("killed by %d", len(names))
+		switch len(names) {
+		case 0:
+			verdict = "SURVIVES"
+		case 1:
+			verdict = "killed by " + names[0] + " alone"
+		}
+		killed += min(1, len(names))
+		fmt.Printf("%4d  %s:%d  %s  %s\n", i, m.mutants[i].file, m.mutants[i].line, m.mutants[i].what, verdict)
+	}
+	fmt.Printf("%d of %d mutants killed\n\nEach test: kills, alone, reaches alone, lines, seconds\n", killed, len(tried))
+	reach, kill := map[int]int{}, map[int]int{}
+	for _, t := range m.tests {
+		for _, i := range t.reaches {
+			reach[i]++
+		}
+		for i := range t.kills {
+			kill[i]++
+		}
+	}
+	for _, t := range m.tests {
+		fmt.Printf("%4d %4d %4d %4d %5.1f  %s\n", len(t.kills), alone(maps.Keys(t.kills), kill), alone(slices.Values(t.reaches), reach), t.lines,
+			t.took.Seconds(), t.name)
+	}
+	fmt.Println("\nThe others replace:")
+	sum := 0
+	for _, t := range slices.SortedStableFunc(slices.Values(m.tests), func(a, b *test) int { return b.lines - a.lines }) {
+		if alone(maps.Keys(t.kills), kill)+alone(slices.Values(t.reaches), reach) > 0 {
+			continue
+		}
+		sum += t.lines
+		fmt.Printf("%5d lines  %s\n", t.lines, t.name)
+		for _, i := range t.reaches {
+			reach[i]--
+		}
+		for i := range t.kills {
+			kill[i]--
+		}
+	}
+	fmt.Printf("%5d lines\n", sum)
+}
+
+// alone counts the mutants of which only one test knows.
+func alone(mutants func(func(int) bool), tests map[int]int) (n int) {
+	for i := range mutants {
+		if tests[i] == 1 {
+			n++
+		}
+	}
+	return n
 }
