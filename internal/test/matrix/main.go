@@ -1,12 +1,12 @@
-// Command matrix measures what tests protect. It compiles a package with many small changes, called mutants, of which at most
-// one is active at a time, runs each test against those that it reaches, and prints which tests notice which:
+// Command matrix measures what tests protect. It compiles a package with many small changes, called mutants, of which at
+// most one is active at a time, runs each test against those that it reaches, and prints which tests notice which:
 //
 //	go run ./internal/test/matrix [flags] PACKAGE [TESTS...]
 //
-// PACKAGE is the package to change, and TESTS are the packages whose tests run; by default, those of PACKAGE. In the end it
-// lists the survivors, which need a test or an explanation why the program does the same, and the tests without which the
-// others still reach all places and notice all mutants. These may be deleted if the others also notice the mutants
-// that another -seed draws, of those that the deleted tests noticed.
+// PACKAGE is the package to change, and TESTS are the packages whose tests run; by default, those of PACKAGE. Survivors
+// need a test, or an explanation why the program does the same. In the end come the tests without which the others still
+// reach all places and notice all mutants. These may be deleted if, of the mutants that another -seed draws, the others
+// notice all that the deleted tests noticed.
 package main
 
 import (
@@ -36,7 +36,7 @@ func main() {
 	m := matrix{}
 	flag.IntVar(&m.n, "n", 100, "how many mutants to try, of those that a test reaches")
 	flag.Uint64Var(&m.seed, "seed", 1, "which ones")
-	flag.DurationVar(&m.limit, "timeout", 30*time.Second, "how long a test may take with a mutant; less if it is fast without one")
+	flag.DurationVar(&m.limit, "timeout", 30*time.Second, "how long a test may take with a mutant, if it is slow without one")
 	flag.IntVar(&m.parallel, "p", 2, "how many tests run at a time")
 	flag.BoolVar(&m.race, "race", false, "use the race detector")
 	flag.BoolVar(&m.short, "short", false, "run the tests with -short")
@@ -197,7 +197,8 @@ func (m *matrix) each(do func(*test)) {
 			}
 		})
 	}
-	for _, t := range slices.SortedStableFunc(slices.Values(m.tests), func(a, b *test) int { return cmp.Compare(b.took, a.took) }) {
+	slowest := func(a, b *test) int { return cmp.Compare(b.took, a.took) }
+	for _, t := range slices.SortedStableFunc(slices.Values(m.tests), slowest) {
 		queue <- t
 	}
 	close(queue)
@@ -263,8 +264,8 @@ func (m *matrix) report(tried []int) {
 		}
 	}
 	for _, t := range m.tests {
-		fmt.Printf("%4d %4d %4d %4d %5.1f  %s\n", len(t.kills), alone(maps.Keys(t.kills), kill), alone(slices.Values(t.reaches), reach), t.lines,
-			t.took.Seconds(), t.name)
+		kills, reaches := alone(maps.Keys(t.kills), kill), alone(slices.Values(t.reaches), reach)
+		fmt.Printf("%4d %4d %4d %4d %5.1f  %s\n", len(t.kills), kills, reaches, t.lines, t.took.Seconds(), t.name)
 	}
 	fmt.Println("\nThe others replace:")
 	sum := 0

@@ -24,8 +24,8 @@ type mutant struct {
 	what string
 }
 
-// runtime is the file of the package under test that decides which code runs. A mutant that is reached for the first time
-// appends its number to the file MUTANT_TRACE.
+// runtime is the file of the package under test that decides which code runs. A mutant that is reached for the first
+// time appends its number to the file MUTANT_TRACE.
 const runtime = `package %s
 
 import (
@@ -112,14 +112,19 @@ func mutate(pkg, dir string) (all []mutant, replaced map[string]string, err erro
 	fset := token.NewFileSet()
 	var files []*ast.File
 	for _, name := range last.GoFiles {
-		file, err := parser.ParseFile(fset, filepath.Join(last.Dir, name), nil, parser.ParseComments|parser.SkipObjectResolution)
+		mode := parser.ParseComments | parser.SkipObjectResolution
+		file, err := parser.ParseFile(fset, filepath.Join(last.Dir, name), nil, mode)
 		if err != nil {
 			return nil, nil, err
 		}
 		files = append(files, file)
 	}
-	info := &types.Info{Types: map[ast.Expr]types.TypeAndValue{}, Uses: map[*ast.Ident]types.Object{}, Defs: map[*ast.Ident]types.Object{}}
-	config := types.Config{Importer: importer.ForCompiler(fset, "gc", func(name string) (io.ReadCloser, error) { return os.Open(compiled[name]) })}
+	info := &types.Info{
+		Types: map[ast.Expr]types.TypeAndValue{}, Uses: map[*ast.Ident]types.Object{}, Defs: map[*ast.Ident]types.Object{},
+	}
+	config := types.Config{Importer: importer.ForCompiler(fset, "gc", func(name string) (io.ReadCloser, error) {
+		return os.Open(compiled[name])
+	})}
 	if _, err := config.Check(last.ImportPath, fset, files, info); err != nil {
 		return nil, nil, err
 	}
