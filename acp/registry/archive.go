@@ -504,15 +504,9 @@ func (u *unpacker) hardLink(name, raw string) error {
 	return u.wrote(name, u.root.Link(filepath.FromSlash(to), filepath.FromSlash(name)))
 }
 
-// interpreters are commands that refer to the system's programs.
-var interpreters = []string{"node", "python", "python3", "java", "ruby"}
-
 // program finds the command of an archive in the directory that it was unpacked to, and makes it executable. It returns
-// its path there, or the name of an interpreter.
+// its path there.
 func program(dir, cmd string) (string, error) {
-	if slices.Contains(interpreters, cmd) {
-		return cmd, nil
-	}
 	wanted, err := localCommand(cmd)
 	if err != nil {
 		return "", err
@@ -572,78 +566,6 @@ func lookFor(dir, wanted string) (string, error) {
 	return "", nil
 }
 
-// interpreterOptions describe the options of an interpreter before the file that it runs.
-var interpreterOptions = map[string]struct{ files, texts, ends []string }{
-	"node": {files: []string{"-r", "--require", "--import", "--loader", "--experimental-loader", "--env-file"},
-		texts: []string{"-C", "--conditions"}, ends: []string{"-e", "--eval", "-p", "--print"}},
-	"python":  {texts: []string{"-W", "-X"}, ends: []string{"-m", "-c"}},
-	"python3": {texts: []string{"-W", "-X"}, ends: []string{"-m", "-c"}},
-	"java": {files: []string{"-cp", "-classpath", "--class-path", "-p", "--module-path"},
-		texts: []string{"--add-modules", "--add-opens", "--add-exports"}, ends: []string{"-m", "--module"}},
-	"ruby": {files: []string{"-r", "-I"}, texts: []string{"-C", "-E"}, ends: []string{"-e", "-S"}},
-}
-
-// scripts finds, among the arguments of an interpreter, the file that it runs and those that its options name. It
-// replaces them with their paths in the directory, and returns their indexes.
-func scripts(dir, interpreter string, args []string) ([]string, []int, error) {
-	options := interpreterOptions[interpreter]
-	args = slices.Clone(args)
-	var files []int
-	for n := 0; n < len(args); n++ {
-		arg := args[n]
-		switch {
-		case slices.Contains(options.ends, arg):
-			return args, files, nil
-		case slices.Contains(options.texts, arg):
-			n++
-			continue
-		case slices.Contains(options.files, arg): // it may be the name of something else
-			if n++; n < len(args) {
-				file := filepath.FromSlash(strings.TrimSuffix(args[n], "/*")) // for Java: all archives in a directory
-				if _, err := os.Stat(filepath.Join(dir, file)); err == nil && filepath.IsLocal(file) {
-					files = append(files, n)
-				}
-			}
-			continue
-		case interpreter == "java" && arg == "-jar" && n+1 < len(args):
-			n++
-		case interpreter == "java" && !strings.HasPrefix(arg, "-"): // a class
-			return args, files, nil
-		case strings.HasPrefix(arg, "-"):
-			continue
-		}
-		wanted, err := localCommand(args[n])
-		if err != nil {
-			return nil, nil, err
-		}
-		found, err := lookFor(dir, wanted)
-		if err != nil {
-			return nil, nil, err
-		}
-		if found == "" && isModule(filepath.Join(dir, wanted)) {
-			found = wanted
-		}
-		if found == "" {
-			return nil, nil, brokenf("the archive has no file %q, which %s is to run", short(args[n]), interpreter)
-		}
-		args[n] = filepath.ToSlash(found)
-		return args, append(files, n), nil
-	}
-	return args, files, nil
-}
-
-// isModule reports whether a path is a directory, which Python and Node.js can run, or a file whose extension Node.js
-// adds.
-func isModule(path string) bool {
-	if info, err := os.Stat(path); err == nil && info.IsDir() {
-		return true
-	}
-	return slices.ContainsFunc([]string{".js", ".mjs", ".cjs"}, func(end string) bool {
-		_, err := os.Stat(path + end)
-		return err == nil
-	})
-}
-
 // localCommand returns the path of a command in an archive.
 func localCommand(cmd string) (string, error) {
 	wanted := filepath.FromSlash(strings.TrimPrefix(strings.ReplaceAll(cmd, `\`, "/"), "./"))
@@ -668,9 +590,7 @@ func (i *Installed) placeArchive(ctx context.Context, file string, a *Archive, l
 	}
 	i.Args = a.Args
 	if !alone {
-		if i.Program, err = program(dir, a.Cmd); err == nil && slices.Contains(interpreters, i.Program) {
-			i.Args, i.Files, err = scripts(dir, i.Program, a.Args)
-		}
+		i.Program, err = program(dir, a.Cmd)
 		return err
 	}
 	wanted, err := localCommand(a.Cmd)

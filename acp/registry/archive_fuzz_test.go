@@ -1,4 +1,4 @@
-package registry
+package registry_test
 
 import (
 	"context"
@@ -6,19 +6,21 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/acpgo/sdk/acp/registry"
 )
 
 // FuzzUnpack: whatever an archive is, nothing is written outside of its folder, no link leads out of it, and there is
 // nothing in it but files, folders and links, in the bounds.
 func FuzzUnpack(f *testing.F) {
-	evil := []file{
-		{name: "a/b", text: "text"}, {name: "l", link: "a/b"}, {name: "../outside", text: "x"}, {name: "d", link: "."}, {name: "e", link: "d/../.."},
+	evil := []item{
+		{name: "a/b", text: "text"}, {name: "l", to: "a/b"}, {name: "../outside", text: "x"}, {name: "d", to: "."}, {name: "e", to: "d/../.."},
 		{name: "A/b", text: "x"}, {name: "/outside", text: "x"},
 	}
 	for i := range evil {
 		for n := range evil[i:] {
-			f.Add(byte(0), tarball(f, evil[i:i+n+1]...))
-			f.Add(byte(1), []byte(zipped(f, evil[i:i+n+1]...)))
+			f.Add(byte(0), tgz(f, evil[i:i+n+1]...))
+			f.Add(byte(1), zipOf(f, evil[i:i+n+1]...))
 		}
 	}
 	f.Fuzz(func(t *testing.T, kind byte, text []byte) {
@@ -26,7 +28,7 @@ func FuzzUnpack(f *testing.F) {
 		dir, archive, outside := filepath.Join(base, "in"), filepath.Join(base, "archive"), filepath.Join(base, "outside")
 		name := "a.zip"
 		if kind%2 == 0 {
-			name, text = "a.tgz", []byte(gzipped(t, text))
+			name = "a.tgz"
 		}
 		for file, content := range map[string][]byte{archive: text, outside: []byte("mine")} {
 			if err := os.WriteFile(file, content, 0o600); err != nil {
@@ -41,8 +43,8 @@ func FuzzUnpack(f *testing.F) {
 			t.Fatal(err)
 		}
 		defer root.Close()
-		limits := Limits{Unpacked: 1 << 20, Files: 50}
-		_, failed := unpack(context.Background(), archive, name, root, limits)
+		limits := registry.Limits{Unpacked: 1 << 20, Files: 50}
+		_, failed := registry.Unpack(context.Background(), archive, name, root, limits)
 		size, count := int64(0), 0
 		err = filepath.WalkDir(base, func(path string, e fs.DirEntry, err error) error {
 			if err != nil {

@@ -277,7 +277,7 @@ func (c *Client) fetchList(ctx context.Context, address string, kept *cached) (*
 		header.Set("If-None-Match", kept.ETag)
 	}
 	now := time.Now()
-	response, err := ask(ctx, c.HTTP, http.MethodGet, address, plainHTTP(address), header)
+	response, err := ask(ctx, c.HTTP, address, plainHTTP(address), header)
 	if err != nil {
 		return nil, err
 	}

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"regexp"
 	"runtime"
 	"slices"
@@ -72,7 +71,8 @@ type Distribution struct {
 type Archive struct {
 	// Archive is the address.
 	Archive string `json:"archive"`
-	// Cmd is the program in the archive. node, python, python3, java and ruby refer to the system's programs.
+	// Cmd is the program in the archive. node, python, python3, java and ruby mean the system's programs, and archives
+	// that need one are not installed.
 	Cmd  string            `json:"cmd"`
 	Args []string          `json:"args,omitempty"`
 	Env  map[string]string `json:"env,omitempty"`
@@ -117,7 +117,6 @@ func (e *Entry) Kinds(platform string) []Kind {
 var (
 	idPattern      = regexp.MustCompile(`^[a-z][a-z0-9-]*$`)
 	versionPattern = regexp.MustCompile(`^\d+\.\d+\.\d+`)
-	previewPattern = regexp.MustCompile(`^\d+\.\d+\.\d+-preview\.\d+$`)
 	// folderPattern matches versions that may be part of a directory's name.
 	folderPattern = regexp.MustCompile(`^[0-9A-Za-z][0-9A-Za-z.+_-]{0,63}$`)
 	// npmVersion matches one exact version; npm treats anything else as a name or a range.
@@ -297,17 +296,6 @@ func (d *Distribution) same(o *Distribution) bool {
 	b, errB := json.Marshal(o)
 	return errA == nil && errB == nil && bytes.Equal(a, b)
 }
-
-// members returns the members of a JSON object, or nil if text is not an object.
-func members(text json.RawMessage) map[string]json.RawMessage {
-	var m map[string]json.RawMessage
-	if !bytes.HasPrefix(bytes.TrimSpace(text), []byte("{")) || json.Unmarshal(text, &m) != nil {
-		return nil
-	}
-	return m
-}
-
-func sorted[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
 
 // short returns the beginning of a text.
 func short[Text ~string | ~[]byte](text Text) string {

@@ -65,9 +65,9 @@ func plainHTTP(address string) bool {
 const maxRedirects = 10
 
 // ask makes a request to an address, which may be plain http on this machine if plain is set.
-func ask(ctx context.Context, with *http.Client, method, address string, plain bool,
+func ask(ctx context.Context, with *http.Client, address string, plain bool,
 	header http.Header) (*http.Response, error) {
-	request, err := http.NewRequestWithContext(ctx, method, address, nil)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -111,7 +111,7 @@ func fetch(ctx context.Context, with *http.Client, address string, plain bool, n
 	err error) {
 	// Some servers treat the compression of an archive as an encoding, which would be undone here; the checksum and the
 	// name are those of the archive.
-	response, err := ask(ctx, with, http.MethodGet, address, plain, http.Header{"Accept-Encoding": {"identity"}})
+	response, err := ask(ctx, with, address, plain, http.Header{"Accept-Encoding": {"identity"}})
 	if err != nil {
 		return "", err
 	}

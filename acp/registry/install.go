@@ -60,13 +60,12 @@ type Installed struct {
 	// Verified reports whether the registry provided a checksum, which the archive then matched.
 	Verified bool `json:"verified,omitempty"`
 
-	// Program is the path of the program in Folder, or the name of a program on the system, such as node. Args and Env
-	// are its arguments and variables.
+	// Program is the path of the program in Folder. Args and Env are its arguments and variables.
 	Program string            `json:"program"`
 	Args    []string          `json:"args,omitempty"`
 	Env     map[string]string `json:"env,omitempty"`
-	// Files are the indexes of those Args that are paths of files in Folder, which an interpreter on the system runs.
-	Files []int `json:"files,omitempty"`
+	// Script means that Program is a script that the system's node runs, as npm's packages on Windows are.
+	Script bool `json:"script,omitempty"`
 
 	dir, folder string // dir is the agent's directory, folder the name of the version's directory in it
 }
@@ -77,16 +76,14 @@ func (i *Installed) ID() string { return i.Entry.ID }
 // Folder returns the directory in which the agent was unpacked, or its package installed.
 func (i *Installed) Folder() string { return filepath.Join(i.dir, i.folder) }
 
+func (i *Installed) program() string { return filepath.Join(i.Folder(), i.Program) }
+
 // Command returns the command that starts the agent; it may be changed. It needs no network. It starts in the directory
 // of this process: the directory in which an agent works is set in the session.
 func (i *Installed) Command() *launch.Command {
-	c := &launch.Command{Program: i.Program, Args: slices.Clone(i.Args), Env: maps.Clone(i.Env)}
-	if !slices.Contains(interpreters, i.Program) {
-		c.Program = filepath.Join(i.Folder(), i.Program)
-		return c
-	}
-	for _, n := range i.Files {
-		c.Args[n] = filepath.Join(i.Folder(), filepath.FromSlash(c.Args[n]))
+	c := &launch.Command{Program: i.program(), Args: slices.Clone(i.Args), Env: maps.Clone(i.Env)}
+	if i.Script {
+		c.Program, c.Args = "node", append([]string{c.Program}, c.Args...)
 	}
 	return c
 }
@@ -202,13 +199,13 @@ func readRecord(dir, id string) (*Installed, error) {
 	i := file.Installed
 	i.folder = file.Folder
 	if i.Entry.ID != id || i.folder == "." || !filepath.IsLocal(i.folder) || filepath.Base(i.folder) != i.folder ||
-		!slices.Contains(interpreters, i.Program) && !filepath.IsLocal(i.Program) || slices.ContainsFunc(i.Files, i.notFile) {
+		!filepath.IsLocal(i.Program) {
 		return nil, fmt.Errorf("%s is damaged; install the agent again", filepath.Join(dir, record))
 	}
 	return i, i.complete()
 }
 
-// complete returns an error that matches ErrIncomplete if what the agent's command names of its folder is not there.
+// complete returns an error that matches ErrIncomplete if the agent's program is not there.
 func (i *Installed) complete() error {
 	incomplete := func(path string) error {
 		return fmt.Errorf("%w: %s: %s is missing or no program; install it again", ErrIncomplete, i.ID(), path)
@@ -216,29 +213,11 @@ func (i *Installed) complete() error {
 	if files, err := os.ReadDir(i.Folder()); err != nil || len(files) == 0 {
 		return incomplete(i.Folder())
 	}
-	if !slices.Contains(interpreters, i.Program) {
-		path := filepath.Join(i.Folder(), i.Program)
-		info, err := os.Stat(path)
-		if err != nil || !info.Mode().IsRegular() || info.Size() == 0 || runtime.GOOS != "windows" && info.Mode()&0o111 == 0 {
-			return incomplete(path)
-		}
-	}
-	for _, n := range i.Files {
-		path := filepath.Join(i.Folder(), filepath.FromSlash(i.Args[n]))
-		pattern := escape(path)
-		if filepath.Ext(path) == "" { // it may be a module without its extension, or lib/*
-			pattern = escape(strings.TrimSuffix(path, "*")) + "*"
-		}
-		if found, err := filepath.Glob(pattern); err != nil || len(found) == 0 {
-			return incomplete(path)
-		}
+	info, err := os.Stat(i.program())
+	if err != nil || !info.Mode().IsRegular() || info.Size() == 0 || runtime.GOOS != "windows" && info.Mode()&0o111 == 0 {
+		return incomplete(i.program())
 	}
 	return nil
-}
-
-// notFile reports whether an index of Files is invalid.
-func (i *Installed) notFile(n int) bool {
-	return n < 0 || n >= len(i.Args) || !filepath.IsLocal(filepath.FromSlash(i.Args[n]))
 }
 
 // recordFile is the content of installed.json.

@@ -54,11 +54,8 @@ func (c *Client) placePackage(ctx context.Context, p *Plan, i *Installed) (strin
 		return uvCommand(i.Folder(), p)
 	}
 	path, err := npmCommand(i.Folder(), p)
-	if err == nil && runtime.GOOS == "windows" && isScript(filepath.Join(i.Folder(), path)) {
-		// Windows ignores the first line of a script.
-		i.Args, i.Files = append([]string{filepath.ToSlash(path)}, i.Args...), []int{0}
-		path = "node"
-	}
+	// Windows ignores the first line of a script.
+	i.Script = err == nil && runtime.GOOS == "windows" && isScript(filepath.Join(i.Folder(), path))
 	return path, err
 }
 

@@ -198,6 +198,9 @@ func (c *Client) plan(e *Entry, kind Kind, options *InstallOptions, folder strin
 	return p, nil
 }
 
+// interpreters are commands that mean programs of the system, and not of the archive.
+var interpreters = map[string]bool{"node": true, "python": true, "python3": true, "java": true, "ruby": true}
+
 // usable returns the reason why an archive of an entry is refused.
 func (a *Archive) usable() error {
 	switch {
@@ -208,10 +211,11 @@ func (a *Archive) usable() error {
 	case a.SHA256 != "" && !sumPattern.MatchString(a.SHA256):
 		return brokenf("%q is not a SHA-256", short(a.SHA256))
 	}
-	if !slices.Contains(interpreters, a.Cmd) {
-		if _, err := localCommand(a.Cmd); err != nil {
-			return err
-		}
+	if interpreters[a.Cmd] {
+		return brokenf("it needs %s of the system, which is not supported", a.Cmd)
+	}
+	if _, err := localCommand(a.Cmd); err != nil {
+		return err
 	}
 	return usableEnv(a.Env)
 }

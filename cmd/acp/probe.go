@@ -18,8 +18,6 @@ import (
 	"golang.org/x/term"
 
 	"github.com/acpgo/sdk/acp/launch"
-	"github.com/acpgo/sdk/acp/registry"
-	"github.com/acpgo/sdk/cmd/acp/internal/entry"
 	"github.com/acpgo/sdk/cmd/acp/internal/input"
 	"github.com/acpgo/sdk/cmd/acp/internal/subject"
 	"github.com/acpgo/sdk/conformance/probe"
@@ -42,8 +40,6 @@ type probeFlags struct {
 	list, noProgress     bool
 	protocol             int
 	model                modelFlags
-	registry             string
-	offline              bool
 }
 
 // newProbeCommand returns the command acp probe.
@@ -71,8 +67,7 @@ could not be started at all. A baseline file has one known failure per line, wit
   acp probe --only cancel-in-the-stream -- my-agent         one scenario
   acp probe --prompt 'permission=rm old.txt' -- my-agent    a prompt of your own
   acp probe --model-stub=claude -- claude-agent-acp         a fake model in place of the real one
-  acp probe --model-stub --model-env 'API={url}/v1' -- my-agent
-  acp probe --registry my-agent                             the directory of a registry entry`,
+  acp probe --model-stub --model-env 'API={url}/v1' -- my-agent`,
 		Args:              cobra.ArbitraryArgs,
 		ValidArgsFunction: cobra.FixedCompletions(nil, cobra.ShellCompDirectiveDefault),
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -81,12 +76,6 @@ could not be started at all. A baseline file has one known failure per line, wit
 			}
 			if f.list {
 				return listScenarios(p, f.protocol)
-			}
-			if f.registry != "" {
-				if len(args) > 0 {
-					return usagef("--registry starts the agent that agent.json names and takes no command")
-				}
-				return runRegistry(p, f)
 			}
 			if len(args) == 0 {
 				return usagef("expected the agent's command")
@@ -108,10 +97,6 @@ could not be started at all. A baseline file has one known failure per line, wit
 	f.addCommon(c, "agent")
 	flags.BoolVar(&f.list, "list", false, "list the scenarios and the kinds of prompts")
 	f.model.add(flags)
-	flags.StringVar(&f.registry, "registry", "",
-		"instead of all this, check the `DIR` of an entry of the ACP registry: agent.json, icon.svg, and that each "+
-			"distribution for this machine starts")
-	flags.BoolVar(&f.offline, "offline", false, "with --registry: do not fetch or start anything")
 	complete(c, "model-stub", presetNames()...)
 	return c
 }
@@ -304,21 +289,9 @@ func runProbe(p *program, f *probeFlags, args []string) (err error) {
 	return f.run(p, o, func(ctx context.Context) (*probe.Report, error) { return probe.Agent(ctx, command.Launch, o) })
 }
 
-// run runs a probe and reports the results. It removes the scratch directory.
+// run runs a probe, at most until an interrupt, and reports the results. It removes the scratch directory.
 func (f *probeFlags) run(p *program, o *probe.Options, run func(context.Context) (*probe.Report, error)) (err error) {
 	defer func() { err = errors.Join(err, os.RemoveAll(o.Scratch)) }()
-	return f.report(p, func(ctx context.Context, progress *progress) (*probe.Report, error) {
-		o.Progress = progress.show
-		r, err := run(ctx)
-		if r == nil {
-			err = usagef("%w", err)
-		}
-		return r, err
-	})
-}
-
-// report makes a report, at most until an interrupt, and writes it. With an error, the report is incomplete.
-func (f *probeFlags) report(p *program, make func(context.Context, *progress) (*probe.Report, error)) error {
 	outputs, err := outputFiles(f.outputs)
 	if err != nil {
 		return err
@@ -326,10 +299,11 @@ func (f *probeFlags) report(p *program, make func(context.Context, *progress) (*
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	progress := newProgress(p.stderr, f.noProgress)
-	r, interrupted := make(ctx, progress)
+	o.Progress = progress.show
+	r, interrupted := run(ctx)
 	progress.end()
 	if r == nil {
-		return interrupted
+		return usagef("%w", interrupted)
 	}
 	if err := report.WriteProbe(p.stdout, r, report.Format(f.format.value),
 		&report.TextOptions{Colors: p.colors, Max: f.max}); err != nil {
@@ -350,15 +324,6 @@ func (f *probeFlags) report(p *program, make func(context.Context, *progress) (*
 		return errors.New("not everything was played: --timeout gives the agent more time to respond")
 	}
 	return nil
-}
-
-// runRegistry checks a registry entry.
-func runRegistry(p *program, f *probeFlags) error {
-	return f.report(p, func(ctx context.Context, progress *progress) (*probe.Report, error) {
-		return entry.Check(ctx, f.registry, moduleVersion(), &registry.CheckOptions{
-			Offline: f.offline, Time: f.time, EndTime: f.rung, Progress: progress.line,
-		})
-	})
 }
 
 // progress is a line on a terminal that shows the progress of a probe.

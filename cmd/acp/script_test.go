@@ -85,7 +85,7 @@ func TestScripts(t *testing.T) {
 		t.Fatal(err)
 	}
 	if tier.Current() == tier.Short {
-		quick := []string{"environ.txtar", "help.txtar", "login.txtar", "record.txtar", "registry.txtar", "rules.txtar", "serve.txtar", "show.txtar", "workflow.txtar"}
+		quick := []string{"environ.txtar", "help.txtar", "login.txtar", "record.txtar", "rules.txtar", "serve.txtar", "show.txtar", "workflow.txtar"}
 		files = slices.DeleteFunc(files, func(file string) bool { return !slices.Contains(quick, filepath.Base(file)) })
 	}
 	testscript.Run(t, testscript.Params{

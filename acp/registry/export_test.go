@@ -1,0 +1,3 @@
+package registry
+
+var Unpack = unpack
