@@ -15,15 +15,23 @@ import (
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
-// TestFindings runs conversations of version 1, and TestNegotiated those that negotiate versions 1 and 2.
-func TestFindings(t *testing.T) {
-	converse(t, "testdata/findings.txtar", func() talker { return validator{conformance.NewValidator(conformance.V1())} })
-}
-
-func TestNegotiated(t *testing.T) {
-	converse(t, "testdata/negotiated.txtar", func() talker {
-		return validator{conformance.NewValidator(conformance.Negotiated(conformance.V1(), conformance.V2()))}
-	})
+// TestConversations judges the conversations of the archives in testdata by the schema, those of judge.txtar, rules.txtar,
+// excuses.txtar and replays.txtar also by the rules. Many show messages that cross in transit, which is not a reason for a
+// finding.
+func TestConversations(t *testing.T) {
+	negotiated := conformance.Negotiated(conformance.V1(), conformance.V2())
+	unstable := conformance.Negotiated(conformance.V1Unstable(), conformance.V2Unstable())
+	judge := func() talker { return conformance.NewJudge(negotiated, nil) }
+	for name, start := range map[string]func() talker{
+		"findings":   func() talker { return validator{conformance.NewValidator(conformance.V1())} },
+		"negotiated": func() talker { return validator{conformance.NewValidator(negotiated)} },
+		"judge":      judge,
+		"excuses":    judge,
+		"replays":    judge,
+		"rules":      func() talker { return conformance.NewJudge(unstable, nil) },
+	} {
+		t.Run(name, func(t *testing.T) { converse(t, "testdata/"+name+".txtar", start) })
+	}
 }
 
 // talker is a Judge, or a validator that looks like one.

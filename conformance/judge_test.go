@@ -12,14 +12,6 @@ import (
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
-// TestJudge judges conversations by schema and rules, including the end of their connections. Most show messages that
-// cross in transit, which is not a reason for a finding.
-func TestJudge(t *testing.T) {
-	converse(t, "testdata/judge.txtar", func() talker {
-		return conformance.NewJudge(conformance.Negotiated(conformance.V1(), conformance.V2()), nil)
-	})
-}
-
 // TestEvidence checks what a rule's finding reports about other messages.
 func TestEvidence(t *testing.T) {
 	j := conformance.NewJudge(nil, nil)

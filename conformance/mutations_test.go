@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -143,13 +145,7 @@ func tokens(pointer string) []string {
 	return list
 }
 
-// find returns the index of the message that a text describes. The text has an arrow, "->" for messages of the client
-// and "<-" for those of the agent; a method, its own or that of the request that it answers; the kind of a
-// session/update after a colon; and a number after a "#", counted from 1: the first if it is left out, and the last if
-// it is "last".
-//
-//	<- session/update:tool_call#2    the agent's second tool_call
-//	-> fs/read_text_file             the client's answer to the first fs/read_text_file
+// find returns the index of the message with a name, as testdata/mutants/README.md explains it.
 func find(lines []line, name string) int {
 	arrow, rest, ok := strings.Cut(name, " ")
 	rest, count, counted := strings.Cut(rest, "#")
@@ -172,26 +168,65 @@ func find(lines []line, name string) int {
 	return found[n-1]
 }
 
-// mutation changes a conversation.
-type mutation func(lines []line) []line
-
-// all applies several mutations, one after the other.
-func all(mutations ...mutation) mutation {
-	return func(lines []line) []line {
-		for _, m := range mutations {
-			lines = m(lines)
-		}
-		return lines
-	}
+// mutant is a section of testdata/mutants, whose README.md explains the notation.
+type mutant struct {
+	clean    string // the recording
+	what     string // the requirement that it breaks, or why it breaks none
+	lines    []line // the changed recording
+	also     []string
+	closedBy conformance.Side
 }
 
-// drop leaves messages out.
-func drop(names ...string) mutation {
-	return func(lines []line) []line {
-		var left []line
-		dropped := map[int]bool{}
-		for _, name := range names {
-			dropped[find(lines, name)] = true
+// readMutants reads the files whose names match a pattern.
+func readMutants(t *testing.T, pattern string) (mutants []mutant) {
+	t.Helper()
+	files, err := filepath.Glob("testdata/mutants/" + pattern)
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no mutants: %v", err)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for section := range strings.SplitSeq(strings.TrimPrefix(string(text), "== "), "\n== ") {
+			head, body, _ := strings.Cut(section, "\n")
+			m := mutant{closedBy: conformance.Client}
+			m.clean, m.what, _ = strings.Cut(head, ": ")
+			m.lines = talkOf(readClean(t, m.clean))
+			for text := range strings.SplitSeq(strings.ReplaceAll(strings.TrimSpace(body), "\n\t", "\t"), "\n") {
+				if other, ok := strings.CutPrefix(text, "also "); ok {
+					id, _, _ := strings.Cut(other, ":")
+					m.also = append(m.also, id)
+				} else if text == "closed by the agent" {
+					m.closedBy = conformance.Agent
+				} else {
+					m.lines = change(m.lines, text)
+				}
+			}
+			mutants = append(mutants, m)
+		}
+	}
+	return mutants
+}
+
+// change makes one change. It panics if the text is wrong.
+func change(lines []line, text string) []line {
+	text, inserted, _ := strings.Cut(text, "\t")
+	words := strings.SplitN(text, " ", 4)
+	switch words[0] {
+	case "insert":
+		at := place(lines, text)
+		for i, message := range strings.Split(inserted, "\t") {
+			lines = slices.Insert(lines, at+i, written(message))
+		}
+		return lines
+	case "cut":
+		return lines[:place(lines, text)]
+	case "drop":
+		dropped, left := map[int]bool{}, []line(nil)
+		for names := strings.Fields(text)[1:]; len(names) > 0; names = names[2:] {
+			dropped[find(lines, names[0]+" "+names[1])] = true
 		}
 		for i, l := range lines {
 			if !dropped[i] {
@@ -200,92 +235,74 @@ func drop(names ...string) mutation {
 		}
 		return left
 	}
-}
-
-// number gives a request and its answer another id, written as JSON.
-func number(name, id string) mutation {
-	return func(lines []line) []line {
-		request := find(lines, name)
-		for i, s := range summaries(lines) {
-			if i == request || s.peer == request {
-				m := lines[i].decode()
-				m["id"] = parseJSON(id)
-				lines[i].text = encode(m)
-			}
-		}
+	at := find(lines, words[1]+" "+words[2])
+	old := lines[at]
+	if words[0] == "turn" {
+		lines[at].to = conformance.ToAgent + conformance.ToClient - old.to
 		return lines
 	}
-}
-
-// place is the position of a message.
-type place func(lines []line) int
-
-func before(name string) place { return func(lines []line) int { return find(lines, name) } }
-func after(name string) place  { return func(lines []line) int { return find(lines, name) + 1 } }
-func atEnd(lines []line) int   { return len(lines) }
-func atStart([]line) int       { return 0 }
-
-// again writes a message once more.
-func again(name string, where place) mutation {
-	return func(lines []line) []line {
-		return slices.Insert(lines, where(lines), lines[find(lines, name)])
+	rest := words[3]
+	edit := func(at int, name string, value any) {
+		m := lines[at].decode()
+		lines[at].text = encode(setAt(m, tokens(name), value))
 	}
-}
-
-// repeat writes a message twice.
-func repeat(name string) mutation { return again(name, after(name)) }
-
-// move moves a message to another place.
-func move(name string, where place) mutation {
-	return func(lines []line) []line {
-		from, to := find(lines, name), where(lines)
-		l := lines[from]
-		lines = slices.Delete(lines, from, from+1)
-		if to > from {
+	switch pointer, value, _ := strings.Cut(rest, " "); words[0] {
+	case "set":
+		edit(at, pointer, parseJSON(value))
+	case "remove":
+		edit(at, pointer, removed{})
+	case "fail":
+		lines[at].text = fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"error":{"code":%s,"message":"It failed"}}`, encode(old.decode()["id"]), rest)
+	case "succeed":
+		lines[at].text = fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"result":%s}`, encode(old.decode()["id"]), rest)
+	case "number":
+		for i, s := range summaries(lines) {
+			if i == at || s.peer == at {
+				edit(i, "/id", parseJSON(rest))
+			}
+		}
+	case "repeat":
+		return slices.Insert(lines, place(lines, rest), old)
+	case "move":
+		to := place(lines, rest)
+		lines = slices.Delete(lines, at, at+1)
+		if to > at {
 			to--
 		}
-		return slices.Insert(lines, to, l)
+		return slices.Insert(lines, to, old)
+	default:
+		panic("unknown change: " + text)
 	}
+	return lines
 }
 
-// insert adds a message, written as an arrow and JSON; the text after the arrow need not be JSON.
-func insert(where place, messages ...string) mutation {
-	return func(lines []line) []line {
-		at := where(lines)
-		for i, text := range messages {
-			arrow, text, _ := strings.Cut(text, " ")
-			to := conformance.ToAgent
-			if arrow == "<-" {
-				to = conformance.ToClient
-			}
-			if strings.HasPrefix(text, "{") && !strings.Contains(text, `"jsonrpc"`) {
-				text = `{"jsonrpc":"2.0",` + text[1:]
-			}
-			lines = slices.Insert(lines, at+i, line{to, []byte(text)})
-		}
-		return lines
+// place returns the index that the end of a text names.
+func place(lines []line, text string) int {
+	if _, name, ok := strings.Cut(text, "before "); ok {
+		return find(lines, name)
 	}
-}
-
-// change changes a decoded message.
-func change(name string, f func(m map[string]any)) mutation {
-	return func(lines []line) []line {
-		i := find(lines, name)
-		m := lines[i].decode()
-		f(m)
-		lines[i].text = encode(m)
-		return lines
+	if _, name, ok := strings.Cut(text, "after "); ok {
+		return find(lines, name) + 1
 	}
+	if strings.HasSuffix(text, "at the end") {
+		return len(lines)
+	}
+	if !strings.HasSuffix(text, "at the start") {
+		panic("no place: " + text)
+	}
+	return 0
 }
 
-// set puts a value at a JSON pointer of a message; "-" at the end of the pointer appends to an array.
-func set(name, pointer, value string) mutation {
-	return change(name, func(m map[string]any) { setAt(m, tokens(pointer), parseJSON(value)) })
-}
-
-// remove removes the value at a JSON pointer from a message.
-func remove(name, pointer string) mutation {
-	return change(name, func(m map[string]any) { setAt(m, tokens(pointer), removed{}) })
+// written returns a message that is written as an arrow and a text.
+func written(message string) line {
+	arrow, text, _ := strings.Cut(message, " ")
+	if plain, err := strconv.Unquote(text); err == nil {
+		text = plain
+	}
+	if strings.HasPrefix(text, "{") && !strings.Contains(text, `"jsonrpc"`) {
+		text = `{"jsonrpc":"2.0",` + text[1:]
+	}
+	return line{directions[arrow], []byte(text)}
 }
 
 // removed makes setAt remove the value.
@@ -328,20 +345,6 @@ func setAt(v any, path []string, value any) any {
 	panic(fmt.Sprintf("no member %s in %v", path[0], v))
 }
 
-// turn reverses the direction of a message.
-func turn(name string) mutation {
-	return func(lines []line) []line {
-		l := &lines[find(lines, name)]
-		l.to = conformance.ToAgent + conformance.ToClient - l.to
-		return lines
-	}
-}
-
-// cut ends the conversation after a message.
-func cut(name string) mutation {
-	return func(lines []line) []line { return lines[:find(lines, name)+1] }
-}
-
 // judgeTalk runs a judge over a conversation that one side ends.
 func judgeTalk(schema *conformance.Schema, lines []line, closedBy conformance.Side) []conformance.Finding {
 	judge := conformance.NewJudge(schema, nil)
@@ -370,35 +373,4 @@ func show(lines []line, findings []conformance.Finding) string {
 		}
 	}
 	return text.String()
-}
-
-func TestMutations(t *testing.T) {
-	lines := talkOf(readClean(t, "v1-together"))
-	if at := find(lines, "-> session/request_permission#2"); string(lines[at].text) != `{"jsonrpc":"2.0","id":2,"result":{"outcome":{"outcome":"selected","optionId":"yes"}}}` {
-		t.Errorf("found %s", lines[at].text)
-	}
-	changed := all(
-		drop("<- session/update:agent_message_chunk"),
-		repeat("-> session/new"),
-		move("<- session/update:tool_call#last", atStart),
-		set("<- session/update:tool_call#last", "/params/update/locations/-", `{"path":"x"}`),
-		remove("<- session/update:tool_call#last", "/params/update/locations/0"),
-		insert(after("<- initialize"), `<- {"method":"_x"}`, "-> no JSON"),
-		turn("<- _x"),
-		cut("-> session/prompt#2"),
-	)(slices.Clone(lines))
-	var got []string
-	for _, s := range summaries(changed) {
-		got = append(got, strings.TrimSpace(s.arrow+" "+s.method+" "+s.update))
-	}
-	want := []string{
-		"<- session/update tool_call", "-> initialize", "<- initialize", "-> _x", "->", "-> session/new", "-> session/new",
-		"<- session/new", "-> session/new", "<- session/new", "-> session/prompt", "-> session/prompt",
-	}
-	if !slices.Equal(got, want) {
-		t.Errorf("got %q\nwant %q", got, want)
-	}
-	if got := string(encode(at(changed[0].decode(), "/params/update/locations/0/path"))); got != `"/home/ada/shop/cart.go"` && got != `"x"` {
-		t.Errorf("got %s", got)
-	}
 }

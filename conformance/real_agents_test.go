@@ -213,8 +213,10 @@ func TestExamplesByRules(t *testing.T) {
 			to := e.direction(t, file)
 			var lines []line
 			if e.Method != "initialize" {
-				lines = insert(atEnd, append(slices.Clone(preamble[v2]),
-					`-> {"id":"n","method":"session/new","params":{"cwd":"/x","mcpServers":[]}}`, `<- {"id":"n","result":{"sessionId":"`+session+`"}}`)...)(lines)
+				for _, message := range append(slices.Clone(preamble[v2]),
+					`-> {"id":"n","method":"session/new","params":{"cwd":"/x","mcpServers":[]}}`, `<- {"id":"n","result":{"sessionId":"`+session+`"}}`) {
+					lines = append(lines, written(message))
+				}
 			}
 			if e.Kind == "response" || e.Kind == "error" {
 				lines = append(lines, line{conformance.ToAgent + conformance.ToClient - to, encode(map[string]any{

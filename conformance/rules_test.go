@@ -49,34 +49,6 @@ func TestRules(t *testing.T) {
 	t.Logf("%d rules", len(ids))
 }
 
-// TestDeclinedElicitations: a client that declines or cancels an elicitation which it did not offer has not shown that
-// it supports it; a client that accepts it has.
-func TestDeclinedElicitations(t *testing.T) {
-	for action, want := range map[string]bool{"cancel": false, "decline": false, "accept": true} {
-		found := slices.ContainsFunc(play(t, 1, `
-			<- {"jsonrpc":"2.0","id":"e","method":"elicitation/create","params":{"sessionId":"s","mode":"url","elicitationId":"e1","url":"https://example.com/","message":"Log in"}}
-			-> {"jsonrpc":"2.0","id":"e","result":{"action":"`+action+`"}}`), func(f Finding) bool { return f.Rule == "INI-13" })
-		if found != want {
-			t.Errorf("%s: found: %v", action, found)
-		}
-	}
-}
-
-// TestDismissedQuestions: a question that the user dismisses may end the turn as cancelled; a question that the user
-// declines is answered.
-func TestDismissedQuestions(t *testing.T) {
-	for action, want := range map[string]bool{"cancel": false, "decline": true} {
-		found := slices.ContainsFunc(play(t, 1, `
-			-> {"jsonrpc":"2.0","id":10,"method":"session/prompt","params":{"sessionId":"s","prompt":[{"type":"text","text":"hello"}]}}
-			<- {"jsonrpc":"2.0","id":"e","method":"elicitation/create","params":{"sessionId":"s","mode":"form","message":"Who?","requestedSchema":{"type":"object","properties":{}}}}
-			-> {"jsonrpc":"2.0","id":"e","result":{"action":"`+action+`"}}
-			<- {"jsonrpc":"2.0","id":10,"result":{"stopReason":"cancelled"}}`), func(f Finding) bool { return f.Rule == "PRM-7" })
-		if found != want {
-			t.Errorf("%s: PRM-7: %v", action, found)
-		}
-	}
-}
-
 // play judges an example and the end of its connection, which the agent closes.
 func play(t *testing.T, version int, example string) []Finding {
 	t.Helper()
