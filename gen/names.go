@@ -7,7 +7,7 @@
 // neighbours, so that it does not change when they do. A name that would not be exported, because it begins with a
 // digit or a letter without upper case, gets the prefix X (3d → X3d, 名 → X名).
 //
-//   - type: the definition's name (McpServerHttp → MCPServerHTTP), unless overrides.go names it. A type without a
+//   - type: the definition's name (McpServerHttp → MCPServerHTTP), unless an override names it. A type without a
 //     definition is named after its owner and property.
 //   - field: the property's name (_meta → Meta). A second choice in one object is called AnyOf,
 //     the map of the members that the schema allows without naming them Extra.
@@ -20,9 +20,9 @@
 //     (ShapeTypeCircle).
 //   - the tag next to a variant that has no tag itself: the tag's name (type → Type).
 //   - sealed interface: the union and Variant. Unknown variant: the union and Unknown.
-//   - constructor: New, the union and the tag or title, unless overrides.go names it.
+//   - constructor: New, the union and the tag or title, unless an override names it.
 //   - default accessor: the field and OrDefault.
-//   - method: the definition of the parameters without Request or Notification (NewSession), unless overrides.go names
+//   - method: the definition of the parameters without Request or Notification (NewSession), unless an override names
 //     it; its constant begins with Method (MethodNewSession), and its descriptor ends with Method (NewSessionMethod)
 //     or, in a facade, begins with method. The descriptor of a method named Method is MethodDescriptor. If a request
 //     and a notification would have the same name, the notification keeps its last word.

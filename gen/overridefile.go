@@ -18,14 +18,20 @@ import (
 //	Derived      initialize                           # the handshake follows from the options
 //	Member       "Odd \"name\"/a # b" = AB            # two members come to the same name
 //
-// A subject or value that begins with a quote, or contains " = " or " # ", is written as a Go string literal. Empty
-// lines and lines that begin with # are ignored. The returned lines are the line numbers of the overrides. The error
-// joins one error for each invalid line.
+// A subject or value that begins with a quote, or contains " = " or " # ", is written as a Go string literal. A line
+// that ends with a backslash continues on the next one. Empty lines and lines that begin with # are ignored. The
+// returned lines are the numbers of the lines on which the overrides end. The error joins one error for each invalid
+// line.
 func ParseOverrides(table string) (overrides []Override, lines []int, err error) {
 	var problems []error
+	begun := ""
 	for i, line := range strings.Split(table, "\n") {
-		line = strings.TrimSpace(line)
-		if line == "" || line[0] == '#' {
+		var more bool
+		line = begun + strings.TrimSpace(line)
+		if begun, more = strings.CutSuffix(line, "\\"); more {
+			continue
+		}
+		if begun = ""; line == "" || line[0] == '#' {
 			continue
 		}
 		o, err := parseOverride(line)
@@ -39,6 +45,9 @@ func ParseOverrides(table string) (overrides []Override, lines []int, err error)
 			continue
 		}
 		overrides, lines = append(overrides, o), append(lines, i+1)
+	}
+	if begun != "" {
+		problems = append(problems, errors.New("the last line ends with a backslash"))
 	}
 	return overrides, lines, errors.Join(problems...)
 }

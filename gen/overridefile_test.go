@@ -31,6 +31,9 @@ Derived      initialize # the handshake # follows
 Value        "A/x = y # z" = XY # it has an equals sign
 CallNote     m = "It has a # and \"quotes\"." # beyond
 Variant      A/a=b = AB # marks stand between spaces
+Name         Long = \
+    Longer # continued \
+    twice
 `
 	want := []Override{
 		{Name, "Command", "SlashCommand", "Command is what starts an agent"},
@@ -40,6 +43,7 @@ Variant      A/a=b = AB # marks stand between spaces
 		{Value, "A/x = y # z", "XY", "it has an equals sign"},
 		{CallNote, "m", `It has a # and "quotes".`, "beyond"},
 		{Variant, "A/a=b", "AB", "marks stand between spaces"},
+		{Name, "Long", "Longer", "continued twice"},
 	}
 	got, lines, err := ParseOverrides(table)
 	if err != nil {
@@ -48,7 +52,7 @@ Variant      A/a=b = AB # marks stand between spaces
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
-	if diff := cmp.Diff([]int{3, 4, 5, 7, 8, 9, 10}, lines); diff != "" {
+	if diff := cmp.Diff([]int{3, 4, 5, 7, 8, 9, 10, 13}, lines); diff != "" {
 		t.Errorf("lines, -want +got:\n%s", diff)
 	}
 
@@ -65,7 +69,8 @@ Variant      A/a=b = AB # marks stand between spaces
 		"Name A = C # second\n" +
 		"Name A\x1b[31m = B # control\n" +
 		"Name \"A\" B = C # garbage\n" +
-		"Always\n"
+		"Always\n" +
+		"Always \\"
 	_, _, err = ParseOverrides(wrong)
 	if err == nil {
 		t.Fatal("the file was accepted")
@@ -83,6 +88,7 @@ Variant      A/a=b = AB # marks stand between spaces
 		`line 11: "A\x1b[31m" has characters that do not show: write it as a string of Go`,
 		`line 12: {Name, "A"} decides nothing`,
 		`line 13: Always has no subject`,
+		`the last line ends with a backslash`,
 	}
 	problems := Problems(err)
 	if len(problems) != len(wantLines) {

@@ -4,6 +4,7 @@
 package gen
 
 import (
+	"embed"
 	"errors"
 	"fmt"
 	"regexp"
@@ -88,249 +89,33 @@ type Override struct {
 	Why     string
 }
 
-// Reasons that many overrides share.
-const (
-	often     = "authors write it all the time, and the name by rule is long"
-	titled    = "the name by rule says resource contents twice"
-	shown     = "the name by rule does not say what is asked of the user"
-	advertise = "initialize tells it of a side"
-	described = "the description of the capability names what it stands for, which no keyword says"
-	marked    = "the description of the member, or of the variant, names the capability"
-	beyond    = "the runtime does more than the schema says"
-	baseline  = "the description of the capabilities says that every side has it"
-	senders   = "the capability is that of the side that sends it"
-	ofOne     = "what is cancelled says for itself whether it can be"
-	together  = "one is of no use without the others"
-)
+//go:embed overrides/*.txt
+var tables embed.FS
 
 // Overrides has the decisions about the schemas of this project, by protocol. Decisions about a stable schema also
 // apply to the unstable one.
 var Overrides = map[string][]Override{
-	"v1":          slices.Concat(both, v1),
-	"v1.unstable": slices.Concat(both, v1, v1Unstable, bothUnstable),
-	"v2":          slices.Concat(both, v2),
-	"v2.unstable": slices.Concat(both, v2, v2Unstable, bothUnstable),
+	"v1":          table("both", "v1"),
+	"v1.unstable": table("both", "v1", "v1.unstable", "both.unstable"),
+	"v2":          table("both", "v2"),
+	"v2.unstable": table("both", "v2", "v2.unstable", "both.unstable"),
 }
 
-// each returns the same decision about several subjects.
-func each(kind Kind, value, why string, subjects ...string) (out []Override) {
-	for _, subject := range subjects {
-		out = append(out, Override{kind, subject, value, why})
+// table returns the decisions in the named files of the folder overrides.
+func table(names ...string) (out []Override) {
+	for _, name := range names {
+		text, err := tables.ReadFile("overrides/" + name + ".txt")
+		if err != nil {
+			panic(err) // cannot happen: the file is embedded
+		}
+		overrides, _, err := ParseOverrides(string(text))
+		if err != nil {
+			panic(name + ": " + err.Error()) // a mistake in this repository, which every test notices
+		}
+		out = append(out, overrides...)
 	}
 	return out
 }
-
-// Notes for authors about cancellation and refusal.
-const (
-	notePrompt = "When the client cancels the turn, or closes or deletes the session, ctx ends with the cause " +
-		"ErrTurnCancelled." +
-		" The handler should then stop what it does, may still send updates, and returns: its error, or its result with" +
-		" another stop reason, is answered as StopReasonCancelled, so that it can return ctx.Err() or any error that" +
-		" follows from it. Calls that were made with ctx have ended too, open permission requests among them. When the" +
-		" connection ends, ctx ends as well, with a cause that matches ErrClosed, and nobody reads the answer." +
-		" A result of nil, without an error, is answered as StopReasonEndTurn."
-	noteCancel = "The runtime has then ended the context of the turn already: an agent whose handlers look at " +
-		"their context" +
-		" needs no handler here. It is also called when no turn runs."
-
-	notePermission = "A user who refuses has chosen an option of a reject kind; the outcome cancelled means that " +
-		"the turn was" +
-		" cancelled. When that happens, ctx ends, and the runtime answers cancelled, whatever the handler returns."
-)
-
-// both has the decisions about what the stable versions have in common.
-var both = slices.Concat([]Override{
-	{Constructor, "ContentBlock/text", "TextBlock", often},
-	{Constructor, "ContentBlock/image", "ImageBlock", often},
-	{Constructor, "ContentBlock/audio", "AudioBlock", often},
-	{Constructor, "ContentBlock/resource_link", "ResourceLinkBlock", often},
-	{Constructor, "ContentBlock/resource", "ResourceBlock", often},
-	{Constructor, "EmbeddedResourceResource/TextResourceContents", "TextResource", titled},
-	{Constructor, "EmbeddedResourceResource/BlobResourceContents", "BlobResource", titled},
-	{Constructor, "RequestPermissionOutcome/cancelled", "PermissionCancelled", shown},
-	{Constructor, "RequestPermissionOutcome/selected", "PermissionSelected", shown},
-	{Constructor, "ToolCallContent/content", "ToolContent", often},
-	{Constructor, "ToolCallContent/diff", "ToolDiff", often},
-	{Constructor, "ToolCallContent/terminal", "ToolTerminal", often},
-	{Capabilities, "agent", "AgentCapabilities", advertise},
-	{Capabilities, "client", "ClientCapabilities", advertise},
-	{Derived, "initialize", "", "the handshake follows from the handlers and options"},
-	{Needs, "elicitation/create .form", "elicitation.form", marked},
-	{HandlerNote, "session/cancel", noteCancel, beyond},
-	{HandlerNote, "session/request_permission", notePermission, beyond},
-	{UsesAnswer, "elicitation/create", "", "keeps the ids of pages"},
-	{ConnByHand, "elicitation/complete", "", "forgets the id of the page"},
-	{ConnByHand, "session/set_config_option", "", "keeps the answer"},
-	{ConnByHand, "session/cancel", "", "acts on the turn"},
-	{SessionByHand, "session/update", "", "takes the update alone"},
-	{SessionByHand, "session/resume", "", "makes the session"},
-	{SessionByHand, "session/set_config_option", "", "takes the value alone"},
-	{SessionByHand, "session/prompt", "", "takes the content alone"},
-},
-	each(Needs, "elicitation.url", marked, "elicitation/create .url", "elicitation/complete"),
-	each(Ungated, "", baseline, "session/prompt prompt.text", "session/prompt prompt.resource_link"),
-	each(UsesAnswer, "", "forgets the handle of the session", "session/close", "session/delete"),
-	each(SessionByHand, "", "needs no parameters", "session/close", "session/delete", "session/cancel"),
-)
-
-var v1 = slices.Concat([]Override{
-	{Handler, "SessionNotification", "SessionUpdate",
-		"the method's own name says it better than that of its parameters"},
-	{Capability, "logout", "auth.logout", described},
-	{Capability, "session/load", "loadSession", described},
-	{Capability, "session/list", "sessionCapabilities.list", described},
-	{Capability, "session/delete", "sessionCapabilities.delete", described},
-	{Capability, "session/resume", "sessionCapabilities.resume", described},
-	{Capability, "session/close", "sessionCapabilities.close", described},
-	{Capability, "fs/read_text_file", "fs.readTextFile", described},
-	{Capability, "fs/write_text_file", "fs.writeTextFile", described},
-	{Needs, "session/prompt prompt.image", "promptCapabilities.image", marked},
-	{Needs, "session/prompt prompt.audio", "promptCapabilities.audio", marked},
-	{Needs, "session/prompt prompt.resource", "promptCapabilities.embeddedContext", marked},
-	{Needs, "session/update update.notice", "session.notices", marked},
-	{CallNote, "authenticate",
-		"It fails with ErrUnsupported, unsent, when the agent does not offer the method, or offers it to be " +
-			"run in a terminal.", beyond},
-	{HandlerNote, "session/prompt", notePrompt, beyond},
-	{ConnByHand, "session/set_mode", "", "keeps the mode"},
-	{ConnByHand, "session/prompt", "", "runs a turn"},
-	{SessionByHand, "session/request_permission", "", "takes the call and the options"},
-	{SessionByHand, "terminal/create", "", "returns a terminal"},
-	{SessionByHand, "session/load", "", "makes the session"},
-	{SessionByHand, "session/set_mode", "", "takes the mode alone"},
-},
-	each(Capability, "terminal", described, "terminal/create", "terminal/output", "terminal/release",
-		"terminal/wait_for_exit", "terminal/kill"),
-	each(Needs, "sessionCapabilities.additionalDirectories", marked, "session/new additionalDirectories",
-		"session/load additionalDirectories", "session/resume additionalDirectories"),
-	each(Needs, "mcpCapabilities.http", marked, "session/new mcpServers.http", "session/load mcpServers.http",
-		"session/resume mcpServers.http"),
-	each(Needs, "mcpCapabilities.sse", marked, "session/new mcpServers.sse", "session/load mcpServers.sse",
-		"session/resume mcpServers.sse"),
-	each(Needs, "session.compaction", marked, "session/update update.compaction_update",
-		"session/update update.compaction_summary_chunk"),
-	each(Ungated, "", baseline, "session/new", "session/prompt", "session/cancel"),
-	each(Always, "", "the protocol wants them stated", "InitializeRequest/clientCapabilities",
-		"InitializeResponse/agentCapabilities"),
-	each(UsesAnswer, "", "makes a session with its modes and config options", "session/new", "session/load",
-		"session/resume"),
-	each(SessionByHand, "", "belongs to the terminal", "terminal/output", "terminal/release",
-		"terminal/wait_for_exit", "terminal/kill"),
-)
-
-var v2 = slices.Concat([]Override{
-	{Name, "Command", "SlashCommand", "Command is what starts an agent"},
-	{Handler, "CancelSessionNotification", "Cancel",
-		"the method's own name says it better than that of its parameters"},
-	{Handler, "UpdateSessionNotification", "SessionUpdate",
-		"the method's own name says it better than that of its parameters"},
-	{Constructor, "RequestPermissionSubject/tool_call", "PermissionForToolCall", shown},
-	{Constructor, "RequestPermissionSubject/command", "PermissionForCommand", shown},
-	{Constructor, "IdleStateUpdate/end_turn", "EndTurn", often},
-	{Constructor, "IdleStateUpdate/max_tokens", "MaxTokens", often},
-	{Constructor, "IdleStateUpdate/max_turn_requests", "MaxTurnRequests", often},
-	{Constructor, "IdleStateUpdate/refusal", "Refusal", often},
-	{Constructor, "IdleStateUpdate/cancelled", "Cancelled", often},
-	{Capability, "session/delete", "session.delete", described},
-	{Needs, "session/prompt prompt.image", "session.prompt.image", marked},
-	{Needs, "session/prompt prompt.audio", "session.prompt.audio", marked},
-	{Needs, "session/prompt prompt.resource", "session.prompt.embeddedContext", marked},
-	{Ungated, "session/set_config_option", "", "each session offers its options"},
-	{Ungated, "session/cancel", "", "a notification of a session, which the capability gave"},
-	{Ungated, "session/prompt prompt", "", baseline},
-	{CallNote, "auth/login",
-		"It fails with ErrUnsupported, unsent, when the agent does not offer the method, or offers it to be " +
-			"run in a terminal.", beyond},
-	{CallNote, "auth/logout", "It fails with ErrUnsupported, unsent, when the agent offers no method to log in.",
-		beyond},
-	{HandlerNote, "session/prompt",
-		"The handler calls AgentSession.StartTurn, which answers the prompt and runs the work, and returns " +
-			"what that returns.", beyond},
-	{SessionByHand, "session/request_permission", "", "tells that user action is required"},
-},
-	each(Capability, "session", described, "session/new", "session/list", "session/resume", "session/close",
-		"session/prompt"),
-	each(Needs, "session.additionalDirectories", marked, "session/new additionalDirectories",
-		"session/resume additionalDirectories"),
-	each(Needs, "session.mcp.http", marked, "session/new mcpServers.http", "session/resume mcpServers.http"),
-	each(Needs, "session.mcp.stdio", marked, "session/new mcpServers.stdio", "session/resume mcpServers.stdio"),
-	each(Ungated, "", "the agent offers the methods of authentication, not a capability", "auth/login",
-		"auth/logout"),
-	each(Ungated, "", ofOne, "tool_call/cancel", "terminal/cancel"),
-	each(Always, "", "the protocol wants them stated", "InitializeRequest/capabilities",
-		"InitializeResponse/capabilities"),
-	each(UsesAnswer, "", "makes a session with its config options and commands", "session/new", "session/resume"),
-	each(SessionByHand, "", "takes the id alone", "tool_call/cancel", "terminal/cancel"),
-)
-
-// v1Unstable has the decisions about the parts of unstable version 1 that the stable one does not have.
-var v1Unstable = slices.Concat([]Override{
-	{Feature, "ClientCapabilities/plan", "Plans", together},
-	{Feature, "ClientCapabilities/subagents", "Subagents", together},
-	{Feature, "PromptResponse/usage", "Usage", together},
-	{Capability, "session/fork", "sessionCapabilities.fork", described},
-	{Capability, "session/status", "sessionCapabilities.status", described},
-	{Capability, "session/set_title", "sessionCapabilities.title", described},
-	{Needs, "session/fork additionalDirectories", "sessionCapabilities.additionalDirectories", marked},
-	{Needs, "session/fork mcpServers.http", "mcpCapabilities.http", marked},
-	{Needs, "session/fork mcpServers.sse", "mcpCapabilities.sse", marked},
-	{Needs, "session/list archived", "sessionCapabilities.archive", marked},
-	{Ungated, "session/update update.plan", "", "the capability is about plans with an id"},
-},
-	each(Capability, "sessionCapabilities.archive", described, "session/archive", "session/unarchive"),
-	each(Needs, "sessionCapabilities.systemPrompt", marked, "session/new systemPrompt",
-		"session/load systemPrompt", "session/resume systemPrompt", "session/fork systemPrompt"),
-	each(Needs, "mcpCapabilities.acp", marked, "session/new mcpServers.acp", "session/load mcpServers.acp",
-		"session/resume mcpServers.acp", "session/fork mcpServers.acp"),
-	each(Needs, "plan", marked, "session/update update.plan_update", "session/update update.plan_removed"),
-	each(Needs, "subagents", marked, "session/update update.subagent_update",
-		"session/update update.session_message", "session/update update.session_message_chunk"),
-)
-
-// v2Unstable has the decisions about the parts of unstable version 2 that the stable one does not have.
-var v2Unstable = slices.Concat([]Override{
-	{Feature, "IdleStateUpdate/usage", "Usage", together},
-	{Capability, "session/fork", "session.fork", described},
-	{Capability, "session/status", "session.status", described},
-	{Capability, "session/set_title", "session.title", described},
-	{Needs, "session/fork additionalDirectories", "session.additionalDirectories", marked},
-	{Needs, "session/fork mcpServers.stdio", "session.mcp.stdio", marked},
-	{Needs, "session/fork mcpServers.http", "session.mcp.http", marked},
-	{Needs, "session/list archived", "session.archive", marked},
-},
-	each(Feature, "Plans", together, "SessionUpdate/plan_removed", "PlanUpdateContent/file",
-		"PlanUpdateContent/markdown"),
-	each(Feature, "Subagents", together, "SessionUpdate/subagent_update", "SessionUpdate/session_message",
-		"SessionUpdate/session_message_chunk", "BackgroundWork/subagent", "StateUpdate/unknown"),
-	each(Capability, "session.archive", described, "session/archive", "session/unarchive"),
-	each(Needs, "session.systemPrompt", marked, "session/new systemPrompt", "session/resume systemPrompt",
-		"session/fork systemPrompt"),
-	each(Needs, "session.mcp.acp", marked, "session/new mcpServers.acp", "session/resume mcpServers.acp",
-		"session/fork mcpServers.acp"),
-)
-
-// bothUnstable has the decisions about what only the unstable versions have in common.
-var bothUnstable = slices.Concat([]Override{
-	{Feature, "AgentCapabilities/providers", "Providers", together},
-	{Feature, "SessionCapabilities/systemPrompt", "SystemPrompt", together},
-	{Feature, "SessionCapabilities/fork", "Fork", together},
-	{Feature, "SessionCapabilities/status", "SessionStatus", together},
-	{Feature, "SessionCapabilities/title", "SessionTitle", together},
-	{Capability, "auth/status", "auth.status", described},
-	{Ungated, "auth/status_update", "", senders},
-	{HandlerNote, "session/list",
-		"If the handler of session/archive is set, sessions without Archived are listed as not archived, or " +
-			"as archived if the client asks only for these.", beyond},
-	{UsesAnswer, "session/fork", "", "makes a session with its modes and config options"},
-	{SessionByHand, "session/fork", "", "makes the session"},
-	{SessionByHand, "session/set_title", "", "takes the title alone"},
-},
-	each(Feature, "AuthStatus", together, "AgentAuthCapabilities/status", "auth/status_update"),
-	each(Feature, "MCPOverACP", together, "McpCapabilities/acp", "mcp/message"),
-	each(Feature, "Archive", together, "SessionCapabilities/archive", "SessionInfo/archived"),
-	each(Capability, "providers", described, "providers/list", "providers/set", "providers/disable"),
-	each(SessionByHand, "", "needs no parameters", "session/archive", "session/unarchive", "session/status"),
-)
 
 // filler matches what descriptions of unknown variants have in common; codec.Unknown says it once.
 var filler = regexp.MustCompile("^Custom or future [^.]*\\.$|" +

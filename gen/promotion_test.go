@@ -139,7 +139,7 @@ func TestPromotionReport(t *testing.T) {
 	}
 	report, subjects := compare(stable, nextStable)
 	want := []string{
-		`Capability    session/set_title = sessionCapabilities.title # ` + described,
+		`Capability    session/set_title = sessionCapabilities.title # the capability's description says so`,
 		`SessionByHand session/set_title # takes the title alone`,
 	}
 	if diff := cmp.Diff(api.Todo{Moves: want}, report.Todo); diff != "" || len(subjects) < 5 ||

@@ -38,8 +38,8 @@
 // If a method has no gate but looks as if a capability should gate it, acpgen prints a question and continues. An
 // override answers it.
 //
-// Either all files are written, in all packages, or none, unless the process is killed while it renames them. Only
-// files that begin like acpgen's are replaced or removed.
+// All files of all packages are generated before the first is written. Only files that begin like acpgen's are replaced
+// or removed.
 //
 // With -check, nothing is written: acpgen prints the names of the files that it would change, and its exit status is 1
 // if there are any. For wrong usage and invalid schemas, the exit status is 2, and nothing is written.
@@ -136,7 +136,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	}
 	status, err := o.run(flags.Args(), stdout)
 	if err != nil {
-		printProblems(stderr, gen.Problems(err), o.schema == "" && !o.api)
+		printProblems(stderr, gen.Problems(err))
 		return failed
 	}
 	return status
@@ -146,8 +146,8 @@ func run(args []string, stdout, stderr io.Writer) int {
 const maxReported = 1000
 
 // printProblems prints each problem once, and then the overrides that would resolve them, as lines of a file of
-// overrides, or in this repository rows of its table.
-func printProblems(w io.Writer, problems []error, repository bool) {
+// overrides.
+func printProblems(w io.Writer, problems []error) {
 	said := map[string]bool{}
 	var wanted []string
 	for i, problem := range problems {
@@ -168,11 +168,8 @@ func printProblems(w io.Writer, problems []error, repository bool) {
 		}
 	}
 	if len(wanted) > 0 {
-		where := "these lines in a file for -overrides"
-		if repository {
-			where = "rows like these in gen/overrides.go"
-		}
-		fmt.Fprintf(w, "acpgen: %s would resolve this; you may choose other names:\n%s\n", where, strings.Join(wanted, "\n"))
+		fmt.Fprintf(w, "acpgen: these overrides would resolve this; you may choose other names:\n%s\n",
+			strings.Join(wanted, "\n"))
 	}
 }
 
@@ -330,7 +327,7 @@ func (o *options) generate(extra int) ([]change, error) {
 	if err != nil || o.check {
 		return changed, err
 	}
-	return changed, apply(changed, replace)
+	return changed, apply(changed)
 }
 
 // single generates one package.
@@ -460,7 +457,7 @@ func (o *options) repository() ([]folder, error) {
 		target.module = module
 		more, err := target.single()
 		if err != nil {
-			problems = append(problems, gen.Problems(err)...)
+			problems = append(problems, err)
 			continue
 		}
 		if err := share(root, t, more[0].files); err != nil {
@@ -468,36 +465,7 @@ func (o *options) repository() ([]folder, error) {
 		}
 		folders = append(folders, more...)
 	}
-	if len(problems) > 0 {
-		return nil, mergeProblems(root, problems)
-	}
-	return folders, nil
-}
-
-// mergeProblems returns the problems of all schemas, and each stale override once, with the schemas that do not use it.
-func mergeProblems(root string, problems []error) error {
-	var out []error
-	var found []gen.Stale
-	schemas := map[gen.Stale][]string{}
-	for _, problem := range problems {
-		s, ok := errors.AsType[*gen.Stale](problem)
-		if !ok {
-			out = append(out, problem)
-			continue
-		}
-		file, _, _ := strings.Cut(problem.Error(), ": ")
-		if path, err := filepath.Rel(root, file); err == nil {
-			file = filepath.ToSlash(path)
-		}
-		if schemas[*s] == nil {
-			found = append(found, *s)
-		}
-		schemas[*s] = append(schemas[*s], file)
-	}
-	for _, s := range found {
-		out = append(out, fmt.Errorf("gen/overrides.go: %w (%s)", &s, strings.Join(schemas[s], ", ")))
-	}
-	return errors.Join(out...)
+	return folders, errors.Join(problems...)
 }
 
 // share adds the copies of the hand-written files that the package shares with others. Functions that the package

@@ -22,9 +22,9 @@ type folder struct {
 
 // A change is a change of a file.
 type change struct {
-	path      string
-	old, data []byte // nil if there is no file
-	what      string
+	path string
+	data []byte // nil for a file that has to be removed
+	what string
 }
 
 func (c change) String() string { return c.path + ": " + c.what }
@@ -39,15 +39,15 @@ func changes(folders []folder) ([]change, error) {
 		problems = append(problems, err)
 		for _, name := range slices.Sorted(maps.Keys(f.files)) {
 			c := change{path: filepath.Join(f.dir, name), data: f.files[name], what: "differs"}
-			c.old, err = os.ReadFile(c.path)
+			old, err := os.ReadFile(c.path)
 			switch {
 			case errors.Is(err, fs.ErrNotExist):
 				c.what = "missing"
 			case err != nil:
 				problems = append(problems, err)
-			case bytes.Equal(c.old, c.data):
+			case bytes.Equal(old, c.data):
 				continue
-			case !generated(c.old):
+			case !generated(old):
 				problems = append(problems, fmt.Errorf("%s was not written by acpgen, which needs that file name: rename the file",
 					c.path))
 			}
@@ -57,7 +57,7 @@ func changes(folders []folder) ([]change, error) {
 			path := filepath.Join(f.dir, name)
 			old, err := os.ReadFile(path)
 			if problems = append(problems, err); generated(old) {
-				out = append(out, change{path, old, nil, "stale"})
+				out = append(out, change{path, nil, "stale"})
 			}
 		}
 	}
@@ -86,87 +86,37 @@ func staleNames(f folder) (out []string, err error) {
 	return out, err
 }
 
-// apply makes either all changes or none. It writes every new file under a temporary name in its folder before it calls
-// replace for the first one, and if anything fails, it restores what was there. A process that is killed between the
-// first and the last replacement leaves some files new and some old; no operating system can do better for several
-// files.
-func apply(changes []change, replace func(from, to string) error) (err error) {
-	var undo []func() error
-	defer func() {
-		if err != nil {
-			for _, undo := range slices.Backward(undo) {
-				err = errors.Join(err, undo())
-			}
-		}
-	}()
-	temporary := make([]string, len(changes))
-	for i, c := range changes {
+// apply makes the changes, each completely or not at all. After an error, those before it stay, and a second run makes
+// the rest.
+func apply(changes []change) error {
+	for _, c := range changes {
+		apply := c.replace
 		if c.data == nil {
-			continue
+			apply = func() error { return os.Remove(c.path) }
 		}
-		made, err := makeFolder(filepath.Dir(c.path))
-		if made != "" {
-			undo = append(undo, func() error { return os.RemoveAll(made) })
-		}
-		if err != nil {
+		if err := apply(); err != nil {
 			return err
 		}
-		temporary[i], err = write(c)
-		if temporary[i] != "" {
-			undo = append(undo, func() error { return remove(temporary[i]) })
-		}
-		if err != nil {
-			return err
-		}
-	}
-	for i, c := range changes {
-		if err := replace(temporary[i], c.path); err != nil {
-			return err
-		}
-		undo = append(undo, c.restore)
 	}
 	return nil
 }
 
-// replace renames a file, or removes the file at its place if from is "".
-func replace(from, to string) error {
-	if from == "" {
-		return os.Remove(to)
-	}
-	return os.Rename(from, to)
-}
-
-func (c change) restore() error {
-	if c.old == nil {
-		return remove(c.path)
-	}
-	return os.WriteFile(c.path, c.old, 0o644)
-}
-
-// remove removes a file that may not be there.
-func remove(path string) error {
-	if err := os.Remove(path); !errors.Is(err, fs.ErrNotExist) {
+// replace writes the new file under a temporary name, which the go command ignores, and renames it.
+func (c change) replace() (err error) {
+	dir := filepath.Dir(c.path)
+	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return err
 	}
-	return nil
-}
-
-// makeFolder creates a folder and its parents, and returns the outermost one that was not there, if any.
-func makeFolder(dir string) (made string, err error) {
-	for at := dir; ; at = filepath.Dir(at) {
-		if _, err := os.Stat(at); !errors.Is(err, fs.ErrNotExist) {
-			return made, os.MkdirAll(dir, 0o777)
-		}
-		made = at
-	}
-}
-
-// write writes the new file under a temporary name, which the go command ignores, and returns that name.
-func write(c change) (name string, err error) {
-	f, err := os.CreateTemp(filepath.Dir(c.path), "."+filepath.Base(c.path)+".*")
+	f, err := os.CreateTemp(dir, "."+filepath.Base(c.path)+".*")
 	if err != nil {
-		return "", err
+		return err
 	}
 	_, err = f.Write(c.data)
-	return f.Name(), errors.Join(err, f.Chmod(0o644), f.Close())
+	if err = errors.Join(err, f.Chmod(0o644), f.Close()); err == nil {
+		err = os.Rename(f.Name(), c.path)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(f.Name()))
+	}
+	return nil
 }

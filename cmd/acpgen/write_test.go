@@ -1,11 +1,9 @@
 package main
 
 import (
-	"errors"
 	"maps"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
@@ -53,76 +51,36 @@ func TestHandWrittenFilesStay(t *testing.T) {
 	}
 }
 
-// Whichever step fails, everything is as it was, in all folders.
-func TestAllOrNothing(t *testing.T) {
-	errFull := errors.New("the disk is full")
-	for fail := 0; ; fail++ {
-		dir := t.TempDir()
-		one, two := filepath.Join(dir, "one"), filepath.Join(dir, "deep", "two")
-		if err := os.Mkdir(one, 0o777); err != nil {
-			t.Fatal(err)
-		}
-		writeFile(t, filepath.Join(one, "a_gen.go"), emit.Header+"\n\npackage old\n")
-		writeFile(t, filepath.Join(one, "stale_gen.go"), emit.Header+"\n\npackage old\n")
-		writeFile(t, filepath.Join(one, "mine.go"), "package old\n")
-		before := everything(t, dir)
-		file := func(s string) []byte { return []byte(emit.Header + "\n\npackage " + s + "\n") }
-		folders := []folder{{one, map[string][]byte{"a_gen.go": file("a"), "b_gen.go": file("b")}}, {two, map[string][]byte{"c_gen.go": file("c"), "d_gen.go": file("d")}}}
-		changed, err := changes(folders)
-		if err != nil {
-			t.Fatal(err)
-		}
-		step := 0
-		err = apply(changed, func(from, to string) error {
-			if step++; step > fail {
-				return errFull
-			}
-			return replace(from, to)
-		})
-		after := everything(t, dir)
-		if err == nil {
-			want := []string{"deep", "deep/two", "deep/two/c_gen.go", "deep/two/d_gen.go", "one", "one/a_gen.go", "one/b_gen.go", "one/mine.go"}
-			if got := slices.Sorted(maps.Keys(after)); !slices.Equal(got, want) || after["one/a_gen.go"] != string(file("a")) {
-				t.Errorf("got %q, want %q", got, want)
-			}
-			if fail < 5 {
-				t.Errorf("only %d steps can fail", fail)
-			}
-			return
-		}
-		if !errors.Is(err, errFull) || err.Error() != errFull.Error() {
-			t.Errorf("step %d: got %v, want %v", fail, err, errFull)
-		}
-		if !maps.Equal(before, after) {
-			t.Errorf("step %d: got %q, want %q", fail, after, before)
-		}
+// A file that cannot be replaced is reported, and nothing else is left behind. A second run makes the rest.
+func TestAFileFails(t *testing.T) {
+	dir := t.TempDir()
+	out := filepath.Join(dir, "pkg")
+	changed := []change{
+		{filepath.Join(out, "a_gen.go"), []byte("a"), "missing"},
+		{filepath.Join(out, "b_gen.go"), []byte("b"), "missing"},
 	}
-}
-
-// everything returns the files and folders below one, with the text of files.
-func everything(t *testing.T, dir string) map[string]string {
-	t.Helper()
-	out := map[string]string{}
-	err := filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
-		if err != nil || path == dir {
-			return err
-		}
-		name, err := filepath.Rel(dir, path)
-		if err != nil {
-			return err
-		}
-		out[filepath.ToSlash(name)] = ""
-		if !d.IsDir() {
-			text, err := os.ReadFile(path)
-			out[filepath.ToSlash(name)] = string(text)
-			return err
-		}
-		return nil
-	})
-	if err != nil {
+	blocked := filepath.Join(out, "b_gen.go", "file")
+	if err := os.MkdirAll(blocked, 0o777); err != nil {
 		t.Fatal(err)
 	}
-	return out
+	if err := apply(changed); err == nil || !strings.Contains(err.Error(), "b_gen.go") {
+		t.Errorf("got %v", err)
+	}
+	if err := os.RemoveAll(filepath.Join(out, "b_gen.go")); err != nil {
+		t.Fatal(err)
+	}
+	if got := contents(t, out); !maps.Equal(got, map[string]string{"a_gen.go": "a"}) {
+		t.Errorf("got %q", got)
+	}
+	if err := apply(changed); err != nil {
+		t.Fatal(err)
+	}
+	if err := apply([]change{{filepath.Join(out, "a_gen.go"), nil, "stale"}}); err != nil {
+		t.Fatal(err)
+	}
+	if got := contents(t, out); !maps.Equal(got, map[string]string{"b_gen.go": "b"}) {
+		t.Errorf("got %q", got)
+	}
 }
 
 // A text on the command line that cannot be Go is refused in a line, or shown.

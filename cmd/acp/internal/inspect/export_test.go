@@ -282,23 +282,22 @@ func TestReport(t *testing.T) {
 
 // The capabilities that methods need are those that the generator knows.
 func TestCapabilitiesOfMethods(t *testing.T) {
-	text, err := os.ReadFile(root + "/gen/overrides.go")
-	if err != nil {
-		t.Fatal(err)
+	paths, err := filepath.Glob(root + "/gen/overrides/*.txt")
+	if err != nil || len(paths) == 0 {
+		t.Fatalf("no overrides: %v", err)
 	}
 	known := map[string]bool{}
-	row := func(method, path string) {
-		known[method+" "+path] = true
-		if capabilityOf[1][method] != path && capabilityOf[2][method] != path {
-			t.Errorf("%s needs %s", method, path)
+	for _, path := range paths {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
 		}
-	}
-	for _, r := range regexp.MustCompile(`\{Capability, "([^"]+)", "([^"]+)"`).FindAllStringSubmatch(string(text), -1) {
-		row(r[1], r[2])
-	}
-	for _, r := range regexp.MustCompile(`each\(Capability, "([^"]+)", \w+,([^)]*)\)`).FindAllStringSubmatch(string(text), -1) {
-		for _, method := range regexp.MustCompile(`"([^"]+)"`).FindAllStringSubmatch(r[2], -1) {
-			row(method[1], r[1])
+		for _, r := range regexp.MustCompile(`(?m)^Capability +(\S+) = (\S+)`).FindAllStringSubmatch(string(text), -1) {
+			method, path := r[1], r[2]
+			known[method+" "+path] = true
+			if capabilityOf[1][method] != path && capabilityOf[2][method] != path {
+				t.Errorf("%s needs %s", method, path)
+			}
 		}
 	}
 	for version, methods := range capabilityOf {
