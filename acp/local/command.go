@@ -2,6 +2,7 @@ package local
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -117,7 +118,10 @@ func (p place) startDir() (_ startDir, err error) {
 		is, err := os.Stat(path)
 		return err == nil && os.SameFile(is, info)
 	}
-	dir := startDir{file: file, path: p.path, name: handlePath(file), moved: !means(p.path)}
+	dir := startDir{file: file, path: p.path, moved: !means(p.path)}
+	if runtime.GOOS == "linux" { // elsewhere, no path refers to an open directory
+		dir.name = fmt.Sprintf("/proc/self/fd/%d", file.Fd())
+	}
 	if !means(dir.name) {
 		if dir.moved {
 			return startDir{}, errMoved
