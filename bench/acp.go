@@ -3,20 +3,15 @@ package main
 import (
 	"context"
 	"errors"
-	"os"
 
 	"github.com/acpgo/sdk/acp"
-	"github.com/acpgo/sdk/acp/rpc"
 )
 
 func (l *link) transport() acp.Transport {
-	switch {
-	case l.command != nil:
+	if l.command != nil {
 		return acp.Command(l.command)
-	case l.r == os.Stdin:
-		return acp.Stdio()
 	}
-	return rpc.IO(l.r, l.w, 0)
+	return acp.Stdio()
 }
 
 func serveACP(ctx context.Context, l *link) error {

@@ -13,7 +13,6 @@ type line struct {
 	experiment string
 	what, unit string
 	cells      map[string]cell // by library
-	targets    []target
 }
 
 // cell has the results of one library by round.
@@ -25,7 +24,7 @@ type cell struct {
 // lines makes an experiment's rows.
 func (e experiment) lines(m measurements) (all []line) {
 	for _, r := range e.rows {
-		l := line{experiment: e.name, what: e.name + r.what, unit: r.unit, cells: map[string]cell{}, targets: r.targets}
+		l := line{experiment: e.name, what: e.name + r.what, unit: r.unit, cells: map[string]cell{}}
 		for name, rounds := range m {
 			c := cell{note: note(rounds)}
 			for _, points := range rounds {
@@ -99,25 +98,6 @@ func (l line) times(other string) (ratios []float64) {
 		}
 	}
 	return ratios
-}
-
-// verdicts reports which targets are met.
-func (l line) verdicts() string {
-	var all []string
-	for _, t := range l.targets {
-		text, ok := "", false
-		if t.against == "" {
-			got := l.cells[nameACP].median()
-			if l.unit == allocations {
-				got = math.Round(got) // each has its part of what a turn allocates; tests are exact
-			}
-			text, ok = fmt.Sprint("≤ ", t.limit), got <= t.limit
-		} else {
-			text, ok = fmt.Sprint("≥ ", t.limit, " × ", t.against), quantile(l.times(t.against), 0.5) >= t.limit
-		}
-		all = append(all, text+map[bool]string{true: ": yes", false: ": no"}[ok])
-	}
-	return strings.Join(all, "; ")
 }
 
 // quantile ignores NaN, and interpolates.

@@ -20,7 +20,6 @@ type conversation struct {
 	Sessions int           // default 1; each plays the script in each turn
 	Parallel int           // turns at a time; default 1
 	Time     time.Duration // turns are repeated for so long; 0 is one turn, without any before it to warm up
-	Pipe     bool          // in memory instead of with a subprocess
 	Slow     bool          // the client takes its time
 	Start    bool          // measure starting, up to the first session
 }
@@ -35,7 +34,7 @@ type result struct {
 	Error         string  `json:",omitempty"`
 }
 
-// usage has the allocations of one side. In memory, the client's usage is that of both sides.
+// usage has the allocations of one side.
 type usage struct{ Allocs, Bytes, Peak float64 }
 
 func (m memory) subtract(before memory, ops int) usage {
@@ -120,17 +119,10 @@ func converse(lib library, conv conversation, agent []string) result {
 // open starts the agent and connects to it.
 func open(ctx context.Context, lib library, conv conversation, agent []string) (*talk, error) {
 	t := &talk{conversation: conv, consumer: &consumer{slow: conv.Slow, sessions: make([]progress, conv.Sessions)}}
-	l := &link{}
-	if conv.Pipe {
-		var theirs *link
-		l, theirs = pipes()
-		go func() { _ = lib.serve(context.Background(), theirs) }() // ends with this process at the latest
-	} else {
-		l.command = exec.Command(agent[0], agent[1:]...)
-		l.command.Stderr = os.Stderr
-	}
+	command := exec.Command(agent[0], agent[1:]...)
+	command.Stderr = os.Stderr
 	var err error
-	if t.client, err = lib.connect(ctx, l, t.consumer); err != nil {
+	if t.client, err = lib.connect(ctx, &link{command: command}, t.consumer); err != nil {
 		return nil, err
 	}
 	for len(t.ids) < conv.Sessions && err == nil {
@@ -219,9 +211,6 @@ func (t *talk) turn(ctx context.Context) error {
 }
 
 func (t *talk) agentMemory(ctx context.Context) (memory, error) {
-	if t.Pipe {
-		return memory{}, nil
-	}
 	err := t.client.Prompt(ctx, t.ids[0], script{Memory: true}.String())
 	return t.consumer.agent, err
 }

@@ -6,7 +6,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"time"
 )
 
 // smallest is the smallest agent that a library, or a package of it, allows.
@@ -21,10 +20,7 @@ var (
 	kit = smallest{nameACP, "./minimal/kit", "github.com/acpgo/sdk/acp/agentkit"}
 )
 
-const (
-	costs  = "cost of a minimal agent" // as the experiments are named
-	builds = 3
-)
+const costs = "cost of a minimal agent" // as the experiments are named
 
 // buildAgents builds the smallest agents into dir.
 func buildAgents(dir string) (map[string]string, error) {
@@ -50,7 +46,6 @@ func (b *bench) cost() ([]line, error) {
 
 func costOf(what string, agents []smallest) ([]line, error) {
 	size := line{what: what + ", size", unit: "MB", cells: map[string]cell{}}
-	build := line{what: what + ", build on a built standard library", unit: "s", cells: map[string]cell{}}
 	packages := line{what: what + ", packages imported, directly or not", unit: "packages", cells: map[string]cell{}}
 	foreign := line{what: what + ", packages imported outside the standard library", unit: "packages",
 		cells: map[string]cell{}}
@@ -60,22 +55,14 @@ func costOf(what string, agents []smallest) ([]line, error) {
 	}
 	defer os.RemoveAll(dir)
 	output := filepath.Join(dir, "agent")
-	times := map[string][]float64{}
-	for range builds {
-		for _, m := range agents {
-			start := time.Now()
-			if err := goBuild(output, m.program, anew()...); err != nil {
-				return nil, err
-			}
-			times[m.library] = append(times[m.library], time.Since(start).Seconds())
-			info, err := os.Stat(output)
-			if err != nil {
-				return nil, err
-			}
-			size.cells[m.library] = cell{values: []float64{float64(info.Size()) / 1e6}}
-		}
-	}
 	for _, m := range agents {
+		if err := goBuild(output, m.program); err != nil {
+			return nil, err
+		}
+		info, err := os.Stat(output)
+		if err != nil {
+			return nil, err
+		}
 		all, err := goList("-deps", m.imports)
 		if err != nil {
 			return nil, err
@@ -84,25 +71,15 @@ func costOf(what string, agents []smallest) ([]line, error) {
 		if err != nil {
 			return nil, err
 		}
-		build.cells[m.library] = cell{values: times[m.library]}
+		size.cells[m.library] = cell{values: []float64{float64(info.Size()) / 1e6}}
 		packages.cells[m.library] = cell{values: []float64{float64(len(all))}}
 		foreign.cells[m.library] = cell{values: []float64{float64(len(others))}}
 	}
-	return []line{size, build, packages, foreign}, nil
+	return []line{size, packages, foreign}, nil
 }
 
-// anew makes flags with which the build cache has nothing but the standard library: a path for relative
-// imports, of which there are none, that was never given before.
-func anew() (flags []string) {
-	for _, owner := range []string{"acpgo", "coder", "sourcegraph"} {
-		flags = append(flags, fmt.Sprintf("-gcflags=github.com/%s/...=-D=/%d", owner, time.Now().UnixNano()))
-	}
-	return flags
-}
-
-func goBuild(output, program string, flags ...string) error {
-	args := append([]string{"build", "-o", output}, flags...)
-	if out, err := exec.Command("go", append(args, program)...).CombinedOutput(); err != nil {
+func goBuild(output, program string) error {
+	if out, err := exec.Command("go", "build", "-o", output, program).CombinedOutput(); err != nil {
 		return fmt.Errorf("go build: %w\n%s", err, out)
 	}
 	return nil

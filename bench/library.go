@@ -29,7 +29,6 @@ type client interface {
 
 const (
 	nameACP        = "acp"
-	nameByHand     = "by hand"
 	nameCoder      = "coder"
 	nameTypeScript = "TypeScript"
 )
@@ -37,7 +36,6 @@ const (
 // libraries are those that converse in this program. The TypeScript SDK is a program of its own.
 var libraries = []library{
 	{nameACP, serveACP, connectACP},
-	{nameByHand, serveByHand, connectByHand},
 	{nameCoder, serveCoder, connectCoder},
 }
 
@@ -61,18 +59,8 @@ type link struct {
 // stdio is the link of a subprocess.
 func stdio() *link { return &link{r: os.Stdin, w: os.Stdout} }
 
-// pipes are the two ends of a link in memory.
-func pipes() (a, b *link) {
-	r1, w1 := io.Pipe()
-	r2, w2 := io.Pipe()
-	return &link{r: r1, w: w2}, &link{r: r2, w: w1}
-}
-
-// start starts the subprocess, if the link is one, as most documentation says.
+// start starts the subprocess, as most documentation says.
 func (l *link) start() (err error) {
-	if l.command == nil {
-		return nil
-	}
 	if l.w, err = l.command.StdinPipe(); err != nil {
 		return err
 	}
@@ -84,11 +72,7 @@ func (l *link) start() (err error) {
 
 // Close ends the link, and waits for the subprocess.
 func (l *link) Close() error {
-	err := l.w.Close()
-	if l.command != nil {
-		return errors.Join(err, l.command.Wait())
-	}
-	return errors.Join(err, l.r.Close())
+	return errors.Join(l.w.Close(), l.command.Wait())
 }
 
 var sessionCount atomic.Int64

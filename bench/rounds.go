@@ -90,7 +90,7 @@ func (b *bench) experiment(chosen []experiment) (lines []line) {
 
 // round runs an experiment once with each library. The order changes, so that no library always follows the same one.
 func (b *bench) round(n int, e experiment, m measurements) {
-	names := e.libraries()
+	names := []string{nameACP, nameCoder, nameTypeScript}
 	for i := range names {
 		name := names[(i+n)%len(names)]
 		if name == nameTypeScript && b.node == "" {

@@ -9,11 +9,10 @@ import (
 	"path/filepath"
 	"runtime"
 	"runtime/debug"
-	"strconv"
 	"strings"
 )
 
-// columns of the table. Their titles are how changes finds them again.
+// columns of the table.
 var columns = []struct {
 	title string
 	of    func(l line) string
@@ -25,9 +24,6 @@ var columns = []struct {
 	{"× coder", ratio(nameCoder)},
 	{"TypeScript", value(nameTypeScript)},
 	{"× TypeScript", ratio(nameTypeScript)},
-	{"by hand", value(nameByHand)},
-	{"share of by hand", ratio(nameByHand)},
-	{"target", func(l line) string { return l.verdicts() }},
 }
 
 func value(library string) func(line) string {
@@ -70,18 +66,16 @@ Written by ` + "`make bench`" + `, which holds the same conversations by this li
 - **coder**: %s, as its examples write it. It closes a connection on which more than 1,024 notifications wait, so
   turns have at most 1,000 updates where nothing else is said.
 - **TypeScript**: @agentclientprotocol/sdk %s on both sides, as its examples write it.
-- **by hand**: a loop on this module's codec without a JSON-RPC library, a queue, limits, cancellation or reaction to errors.
 
-Client and agent are two processes, except "in memory", where an io.Pipe stands between them. Updates exist before they are
-sent, and clients look at the number in each; the slow one sleeps a millisecond after every tenth. Allocations have their part
-of what a turn itself allocates. For the start, acp and coder have agents of their own in bench/minimal, the other Go agents
-are one program. Values are medians of %d rounds (slow clients: 3) with their quartiles, in which the libraries took turns;
-ratios are made round by round, and higher is better for this library: × is how many times as fast, share is its part of the
-speed of the loop by hand. In all other columns less is better.
+Client and agent are two processes. Updates exist before they are sent, and clients look at the number in each; the slow one
+sleeps a millisecond after every tenth. Allocations have their part of what a turn itself allocates. For the start, acp and
+coder have agents of their own in bench/minimal. Values are medians of %d rounds (slow clients: 3) with their quartiles, in
+which the libraries took turns; ratios are made round by round: × is how many times as fast this library is. In all other
+columns less is better.
 
 `
 
-// report prints the page and writes it to the output, and prints what changed.
+// report prints the page and writes it to the output, and prints it.
 func (b *bench) report(lines []line) error {
 	var text strings.Builder
 	fmt.Fprintf(&text, page, machine(), module("github.com/coder/acp-go-sdk"), sdkVersion(), b.rounds)
@@ -98,84 +92,10 @@ func (b *bench) report(lines []line) error {
 	if _, err := io.WriteString(os.Stdout, text.String()); err != nil || b.output == "" {
 		return err
 	}
-	last, err := committed(b.output)
-	if err != nil {
-		fmt.Println("\nNo table was committed before.")
-	} else {
-		all := changes(last, text.String())
-		fmt.Printf("\nAgainst the last committed table %d medians differ by more than %v %%.\n", len(all), 100*notable)
-		for _, change := range all {
-			fmt.Println("  " + change)
-		}
-	}
 	if err := os.MkdirAll(filepath.Dir(b.output), 0o755); err != nil {
 		return err
 	}
 	return os.WriteFile(b.output, []byte(text.String()), 0o644)
-}
-
-// committed is a file as it was committed last.
-func committed(path string) (string, error) {
-	show := exec.Command("git", "show", "HEAD:./"+filepath.Base(path))
-	show.Dir = filepath.Dir(path)
-	out, err := show.Output()
-	return string(out), err
-}
-
-const notable = 0.1 // a change of a median by less is noise
-
-// changes compares what does not depend on the machine: ratios, and values that are no times.
-func changes(before, after string) (all []string) {
-	was, is := readTable(before), readTable(after)
-	for _, r := range is {
-		for _, old := range was {
-			if old["measure"] != r["measure"] || old["unit"] != r["unit"] {
-				continue
-			}
-			titles := []string{"× coder", "× TypeScript", "share of by hand"}
-			if r["unit"] != "µs" {
-				titles = []string{"acp"}
-			}
-			for _, title := range titles {
-				x, errX := leading(old[title])
-				y, errY := leading(r[title])
-				if errX == nil && errY == nil && math.Abs(y-x) > notable*math.Abs(x) {
-					all = append(all, fmt.Sprintf("%s: %s was %s, is %s", r["measure"], title, old[title], r[title]))
-				}
-			}
-		}
-	}
-	return all
-}
-
-// readTable reads the rows of a page's table by column titles.
-func readTable(text string) (rows []map[string]string) {
-	var titles []string
-	for l := range strings.Lines(text) {
-		fields := strings.Split(strings.Trim(strings.TrimSpace(l), "|"), "|")
-		if len(fields) < 2 {
-			continue
-		}
-		row := map[string]string{}
-		for i, f := range fields {
-			if titles != nil && i < len(titles) {
-				row[titles[i]] = strings.TrimSpace(f)
-			}
-			fields[i] = strings.TrimSpace(f)
-		}
-		if titles == nil {
-			titles = fields
-		} else {
-			rows = append(rows, row)
-		}
-	}
-	return rows
-}
-
-// leading is the number that a cell begins with.
-func leading(cell string) (float64, error) {
-	first, _, _ := strings.Cut(cell, " ")
-	return strconv.ParseFloat(strings.ReplaceAll(first, ",", ""), 64)
 }
 
 // machine says what this runs on.

@@ -9,7 +9,7 @@ import { Readable, Writable } from "node:stream";
 import * as acp from "@agentclientprotocol/sdk";
 
 const [text, command, ...args] = process.argv.slice(2);
-const { Script, Sessions, Parallel, Time, Pipe, Slow, Start } = JSON.parse(text);
+const { Script, Sessions, Parallel, Time, Slow, Start } = JSON.parse(text);
 const sessions = Sessions || 1;
 const content = "The quick brown fox jumps over the lazy dog, and on.\n".repeat(20).slice(0, 1024);
 const nanoseconds = () => Number(process.hrtime.bigint());
