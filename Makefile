@@ -127,7 +127,7 @@ nightly: ## everything in full size: storms, cuts at every byte, soak, all schem
 	ACP_TEST=nightly $(MAKE) test heavy
 	$(GO) test -tags acp_nofast ./acp/... ./internal/engine ./internal/wire ./conformance/...
 	cd $(V2) && $(GO) test -tags acp_nofast ./...
-	$(MAKE) ways load soak attack agents fuzz
+	$(MAKE) ways load soak agents fuzz
 
 slowest: ## list the twenty tests that take longest; ACP_TEST says in which tier
 	@out="$$(mktemp)" && trap 'rm -f "$$out"' EXIT && $(GO) test -count 1 -json ./... >"$$out"; \
@@ -187,9 +187,6 @@ agents: ## install agents of others from npm, start them, and talk to them with 
 	cd cmd/acp && ACP_TEST=nightly $(GO) test -count 1 -v -timeout 20m -run TestExecRealAgents . -real.agents.dir ../../bin/agents
 	cd contrib/mcpacp && ACP_TEST=nightly $(GO) test -count 1 -v -timeout 20m -run TestProvideRealAgents . -real.agents.dir ../../bin/agents
 
-attack: ## attack acp serve in full, and print a table of what that costs
-	cd cmd/acp && ACP_TEST=nightly $(GO) test -count 1 -v -timeout 1h -run TestSecurityTable .
-
 schema: ## fetch the schemas of another release: make schema VERSION=x.y.z, or FROM=folder or archive
 	@test -n "$(VERSION)$(FROM)" || { echo "usage: make schema VERSION=x.y.z, or FROM=folder or archive"; exit 2; }
 	RELEASE="$(RELEASE)" DATE="$(DATE)" sh schema/fetch.sh "$(or $(FROM),$(VERSION))"
@@ -202,6 +199,6 @@ api: ## what the step from another release's schemas to these does to users: mak
 		bin/acpgen -api "$$old" . || test $$? -eq 1 # it prints what breaks
 
 release: ## check everything, and tag a version of all modules without publishing it: make release VERSION=vX.Y.Z
-	@$(GO) run ./internal/release "$(VERSION)"
+	@sh internal/release/release.sh "$(VERSION)"
 
-.PHONY: help generate check lint analyze test library modules heavy nightly slowest ways build demo bench matrix fuzz faults load soak remote agents attack schema api release
+.PHONY: help generate check lint analyze test library modules heavy nightly slowest ways build demo bench matrix fuzz faults load soak remote agents schema api release

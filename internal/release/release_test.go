@@ -1,9 +1,8 @@
-package main
+// Package release_test tests release.sh.
+package release_test
 
 import (
-	"context"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path"
@@ -22,12 +21,12 @@ const version = "v0.999.0"
 // TestMain keeps the user's settings of git away from the tests, and this repository too: a hook that runs the tests has
 // variables that lead git to it from any folder.
 func TestMain(m *testing.M) {
-	local, err := git(context.Background(), ".", "rev-parse", "--local-env-vars")
+	local, err := exec.Command("git", "rev-parse", "--local-env-vars").Output()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	for name := range strings.FieldsSeq(local) {
+	for name := range strings.FieldsSeq(string(local)) {
 		os.Unsetenv(name)
 	}
 	os.Setenv("GIT_CONFIG_GLOBAL", os.DevNull)
@@ -35,106 +34,114 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
+// release runs the script in a repository, with a check in place of the usual ones.
+func release(t *testing.T, repo, version, check string) (out string, err error) {
+	t.Helper()
+	script, err := filepath.Abs("release.sh")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), "sh", script, version)
+	cmd.Dir, cmd.Env = repo, append(os.Environ(), "CHECKS="+check)
+	text, err := cmd.CombinedOutput()
+	return string(text), err
+}
+
+// folders are those of the other modules that are released.
+func folders(t *testing.T) []string {
+	return strings.Fields(regexp.MustCompile(`(?m)^nested="(.*)"$`).FindStringSubmatch(read(t, "release.sh"))[1])
+}
+
 // TestRelease releases small modules and their library.
 func TestRelease(t *testing.T) {
 	tier.Need(t, tier.Normal)
 	repo := small(t)
+	write(t, repo, "CHANGELOG.md", "## v1.2.3, 2027-01-31\n\n- Everything.\n")
+	gitIn(t, repo, "commit", "--quiet", "-am", "CHANGELOG")
 	write(t, repo, "ignored", "by git")
 	head, branch := gitIn(t, repo, "rev-parse", "HEAD"), gitIn(t, repo, "branch", "--show-current")
-	r := release{repo: repo, version: version, checks: [][]string{{"git", "--version"}}, log: io.Discard}
-	if err := r.run(t.Context()); err != nil {
-		t.Fatal(err)
+	out, err := release(t, repo, "v1.2.3", "git --version")
+	if err != nil || !strings.Contains(out, "git push --atomic origin v1.2.3 acp/acpv2/v0.102.3 cmd/acp/v1.2.3 ") {
+		t.Fatalf("%v\n%s", err, out)
 	}
-	if got := gitIn(t, repo, "rev-parse", "HEAD"); got != head {
-		t.Errorf("HEAD moved from %s to %s", head, got)
+	if gitIn(t, repo, "rev-parse", "HEAD") != head || gitIn(t, repo, "branch", "--show-current") != branch || gitIn(t, repo, "status", "--porcelain") != "" {
+		t.Error("the branch or the tree has changed")
 	}
-	if got := gitIn(t, repo, "branch", "--show-current"); got != branch {
-		t.Errorf("the branch is %q, not %q", got, branch)
-	}
-	if got := gitIn(t, repo, "status", "--porcelain"); got != "" {
-		t.Errorf("the tree has changed:\n%s", got)
-	}
-	want := []string{"acp/acpv2/v0.999.0", "cmd/acp/v0.999.0", "contrib/mcpacp/v0.999.0", "contrib/natsacp/v0.999.0", "contrib/otelacp/v0.999.0", "contrib/sqlitestore/v0.999.0", "v0.999.0"}
+	want := []string{"acp/acpv2/v0.102.3", "cmd/acp/v1.2.3", "contrib/mcpacp/v1.2.3", "contrib/natsacp/v1.2.3", "contrib/otelacp/v1.2.3", "contrib/sqlitestore/v1.2.3", "v1.2.3"}
 	if got := strings.Fields(gitIn(t, repo, "tag")); !slices.Equal(got, want) {
 		t.Fatalf("got  %q\nwant %q", got, want)
 	}
-	for _, tag := range want {
+	var changed []string
+	for _, tag := range want[:len(want)-1] {
 		if got := gitIn(t, repo, "cat-file", "-t", tag); got != "tag" {
 			t.Errorf("%s is a %s, not an annotated tag", tag, got)
 		}
-		if got := gitIn(t, repo, "rev-parse", tag+"^{commit}^"); got != head {
-			t.Errorf("the parent of %s is %s, not %s", tag, got, head)
-		}
-	}
-	var changed []string
-	for _, tag := range want[:len(want)-1] {
 		changed = append(changed, path.Dir(tag)+"/go.mod", path.Dir(tag)+"/go.sum")
 	}
-	if got := strings.Fields(gitIn(t, repo, "diff", "--name-only", "HEAD", version)); !slices.Equal(got, changed) {
-		t.Errorf("the release commit changes\n%q\nnot\n%q", got, changed)
+	if got := gitIn(t, repo, "rev-parse", "v1.2.3^{commit}"); got != head {
+		t.Errorf("the library is tagged at %s, not %s", got, head)
 	}
-	if got, want := gitIn(t, repo, "show", version+":cmd/acp/go.mod"), "module github.com/acpgo/sdk/cmd/acp\n\ngo 1.25\n\nrequire github.com/acpgo/sdk v0.999.0"; got != want {
+	if got := strings.Fields(gitIn(t, repo, "diff", "--name-only", "HEAD", want[5])); !slices.Equal(got, changed) {
+		t.Errorf("the last tag changes\n%q\nnot\n%q", got, changed)
+	}
+	if got, want := gitIn(t, repo, "show", "cmd/acp/v1.2.3:cmd/acp/go.mod"), "module github.com/acpgo/sdk/cmd/acp\n\ngo 1.25\n\nrequire github.com/acpgo/sdk v1.2.3"; got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
-	sums, err := addToProxy(t.Context(), t.TempDir(), repo, "contrib/otelacp/"+version, "contrib/otelacp", version)
-	if got := gitIn(t, repo, "show", version+":contrib/natsacp/go.sum") + "\n"; err != nil || !strings.HasSuffix(got, strings.Join(sums, "")) {
-		t.Errorf("the checksums in contrib/natsacp are\n%swant those of contrib/otelacp, %q, %v", got, sums, err)
+	if got := gitIn(t, repo, "show", "contrib/natsacp/v1.2.3:contrib/natsacp/go.sum"); !strings.Contains(got, "contrib/otelacp v1.2.3 h1:") {
+		t.Errorf("the checksums in contrib/natsacp are\n%s", got)
 	}
-	if err := r.run(t.Context()); err == nil || !strings.Contains(err.Error(), "there are tags already") {
-		t.Errorf("the second time: %v", err)
+	if out, err := release(t, repo, "v1.2.3", "true"); err == nil || !strings.Contains(out, "there are tags already") {
+		t.Errorf("the second time: %v, %s", err, out)
 	}
 }
 
-// TestRefuses has releases that must not be, and looks that they leave nothing behind.
+// TestRefuses has releases that must not be, and checks that they leave nothing behind.
 func TestRefuses(t *testing.T) {
 	tier.Need(t, tier.Normal)
-	edit := func(name, from, to string) func(*testing.T, *release) {
-		return func(t *testing.T, r *release) {
-			text := read(t, filepath.Join(r.repo, name))
-			if !strings.Contains(text, from) {
-				t.Fatalf("%s has no %q", name, from)
-			}
-			write(t, r.repo, name, strings.ReplaceAll(text, from, to))
-			gitIn(t, r.repo, "commit", "--quiet", "-am", "edit")
-		}
-	}
+	const commit = "git commit --quiet --all --message edit"
 	tests := []struct {
-		name  string
-		spoil func(*testing.T, *release)
-		want  string
+		name, version string
+		spoil         string // a script that prepares the repository
+		check         string
+		want          string
 	}{
-		{"bad version", func(_ *testing.T, r *release) { r.version = "0.999.0" }, "not a semantic version"},
-		{"untracked", func(t *testing.T, r *release) { write(t, r.repo, "new.go", "package sdk\n") }, "?? new.go"},
-		{"edited", func(t *testing.T, r *release) { write(t, r.repo, "sdk.go", "package sdk // new\n") }, "M sdk.go"},
-		{"one tag", func(t *testing.T, r *release) { gitIn(t, r.repo, "tag", "contrib/otelacp/v0.999.0") }, "tags already: contrib/otelacp/v0.999.0"},
-		{"unreleased", edit("CHANGELOG.md", version+", 2027-01-31", "Unreleased"), `the first section of CHANGELOG.md is "Unreleased"`},
-		{"failing check", func(_ *testing.T, r *release) { r.checks = [][]string{{"git", "no-such-command"}} }, "git no-such-command: exit status 1"},
-		{"check that writes", func(_ *testing.T, r *release) { r.checks = [][]string{{"git", "mv", "sdk.go", "new.go"}} }, "after the checks: the tree has changes"},
-		{"other replacement", edit("cmd/acp/go.mod", "replace ", "replace example.com/x => ../x\n\nreplace "), "go.mod replaces example.com/x"},
-		{"not tidy", edit("cmd/acp/main.go", `import _ "github.com/acpgo/sdk"`, ""), "go mod tidy -diff"},
-		{"tags cannot be made", func(t *testing.T, r *release) {
-			name := filepath.Join(r.repo, ".git", "hooks", "reference-transaction")
-			write(t, r.repo, ".git/hooks/reference-transaction", "#!/bin/sh\n! grep -q refs/tags/contrib\n")
-			if err := os.Chmod(name, 0o755); err != nil {
-				t.Fatal(err)
-			}
-		}, "git fetch"},
+		{name: "untracked", spoil: "echo package sdk >new.go", want: "?? new.go"},
+		{name: "edited", spoil: "echo >>sdk.go", want: "M sdk.go"},
+		{name: "one tag", spoil: "git tag contrib/otelacp/v0.999.0", want: "tags already: contrib/otelacp/v0.999.0"},
+		{name: "unreleased", spoil: "sed -i.old s/v0.999.0.*/Unreleased/ CHANGELOG.md && rm *.old && " + commit, want: `the first section of CHANGELOG.md is "Unreleased"`},
+		{name: "nothing to say", spoil: "sed -i.old /Everything/d CHANGELOG.md && rm *.old && " + commit, want: "is empty"},
+		{name: "failing check", check: "git no-such-command", want: "a check fails"},
+		{name: "check that writes", check: "git mv sdk.go new.go", want: "the tree has changes"},
+		{name: "other replacement", spoil: "mkdir x && echo 'module example.com/x' >x/go.mod && git add x && echo 'replace example.com/x => ../../x' >>cmd/acp/go.mod && " + commit, want: "nobody could install it"},
+		{name: "not tidy", spoil: "echo package lib >cmd/acp/main.go && " + commit, want: "go mod tidy changes it"},
+		{name: "tags cannot be made", spoil: "printf '#!/bin/sh\n! grep -q refs/tags/contrib\n' >.git/hooks/reference-transaction && chmod +x .git/hooks/reference-transaction", want: "ref updates aborted by hook"},
+		{name: "no version", version: "0.999.0", want: "not a version"},
+		{name: "a short version", version: "v0.999", want: "not a version"},
+		{name: "a flag", version: "--force", want: "not a version"},
+		{name: "version 2", version: "v2.0.0", want: "not a version"},
+		{name: "a pseudo-version", version: "v0.999.1-0.20270131120000-0123456789ab", want: "not a version"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			r := release{repo: small(t), version: version, log: io.Discard}
-			test.spoil(t, &r)
-			tags, refs := gitIn(t, r.repo, "tag"), gitIn(t, r.repo, "rev-parse", "HEAD")
-			temp := t.TempDir()
+			repo, temp := small(t), t.TempDir()
+			shell := exec.CommandContext(t.Context(), "sh", "-ec", test.spoil)
+			shell.Dir = repo
+			if out, err := shell.CombinedOutput(); err != nil {
+				t.Fatalf("%v\n%s", err, out)
+			}
+			if test.version == "" {
+				test.version = version
+			}
+			if test.check == "" {
+				test.check = "true"
+			}
+			tags, head := gitIn(t, repo, "tag"), gitIn(t, repo, "rev-parse", "HEAD")
 			t.Setenv("TMPDIR", temp)
-			if err := r.run(t.Context()); err == nil || !strings.Contains(err.Error(), test.want) {
-				t.Errorf("got %v, want %q", err, test.want)
+			if out, err := release(t, repo, test.version, test.check); err == nil || !strings.Contains(out, test.want) {
+				t.Errorf("got %v, want %q\n%s", err, test.want, out)
 			}
-			if got := gitIn(t, r.repo, "tag"); got != tags {
-				t.Errorf("there are tags now: %s", got)
-			}
-			if got := gitIn(t, r.repo, "rev-parse", "HEAD"); got != refs {
-				t.Errorf("HEAD moved to %s", got)
+			if gitIn(t, repo, "tag") != tags || gitIn(t, repo, "rev-parse", "HEAD") != head {
+				t.Errorf("there are other tags or commits now: %s", gitIn(t, repo, "tag"))
 			}
 			if left, err := os.ReadDir(temp); err != nil || len(left) > 0 {
 				t.Errorf("temporary files are left: %v %v", left, err)
@@ -143,58 +150,11 @@ func TestRefuses(t *testing.T) {
 	}
 }
 
-func TestCheckVersion(t *testing.T) {
-	for version, want := range map[string]string{
-		"v0.999":                                 "not a semantic version of the form",
-		"--force":                                "not a semantic version",
-		"v2.0.0":                                 "should be v0 or v1",
-		"v0.999.0+build":                         "not a semantic version of the form",
-		"v0.999.1-0.20270131120000-0123456789ab": "commits without a tag",
-	} {
-		if err := checkVersion(version); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: got %v, want %q", version, err, want)
-		}
-	}
-	if err := checkVersion("v1.0.0-rc.1"); err != nil {
-		t.Error(err)
-	}
-}
-
-func TestVersionOf(t *testing.T) {
-	for version, want := range map[string]string{
-		"v0.3.1": "v0.3.1", "v1.0.0": "v0.100.0", "v1.2.3": "v0.102.3", "v1.10.0-rc.1": "v0.110.0-rc.1",
-	} {
-		r := release{version: version}
-		if got := r.versionOf(preview); got != want || checkVersion(got) != nil {
-			t.Errorf("%s: got %s, want %s", version, got, want)
-		}
-		if got := r.versionOf("cmd/acp"); got != version {
-			t.Errorf("got %s, want %s", got, version)
-		}
-	}
-	if r := (release{version: "v1.2.3"}); !slices.Contains(r.tags(), "acp/acpv2/v0.102.3") {
-		t.Errorf("got %q", r.tags())
-	}
-}
-
-func TestCheckChangelog(t *testing.T) {
-	for text, want := range map[string]string{
-		"## v0.999.01\n\n- A.\n":                          "rename it to \"v0.999.0\"",
-		"## Unreleased\n\n- B.\n\n## v0.999.0\n\n- A.\n":  "rename it to \"v0.999.0\"",
-		"# Changelog\n\n## v0.999.0\n\n## v0.1.0\n- A.\n": "is empty",
-		"# Changelog\n\nv0.999.0\n":                       "has no sections",
-	} {
-		if err := checkChangelog(text, version); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%q: got %v, want %q", text, err, want)
-		}
-	}
-}
-
 // TestModules requires a decision about each module of the repository: whether it is released.
 func TestModules(t *testing.T) {
 	got := strings.Fields(gitIn(t, root(t), "ls-files", "go.mod", "*/go.mod"))
 	want := []string{"go.mod", "bench/go.mod", "examples/acme/go.mod", "examples/coder/go.mod", "examples/kit-agent/go.mod", "examples/kit-client/go.mod"} // and these are not
-	for _, dir := range nested {
+	for _, dir := range folders(t) {
 		want = append(want, dir+"/go.mod")
 	}
 	slices.Sort(got)
@@ -204,12 +164,12 @@ func TestModules(t *testing.T) {
 	}
 }
 
-// TestPublished releases a clone of this repository, serves what the tags contain from a module proxy in a folder, and
+// TestPublished releases a clone of this repository, has the go command find the tags there, and
 // does what the documentation tells users to do, with an empty module cache. Compiling takes minutes.
 func TestPublished(t *testing.T) {
 	tier.Need(t, tier.Nightly)
 	temp := t.TempDir()
-	repo, proxy := filepath.Join(temp, "repo"), filepath.Join(temp, "proxy")
+	repo := filepath.Join(temp, "repo")
 	gitIn(t, temp, "clone", "--quiet", "--shared", root(t), repo)
 	identify(t, repo)
 	changelog := read(t, filepath.Join(repo, "CHANGELOG.md"))
@@ -220,25 +180,23 @@ func TestPublished(t *testing.T) {
 		t.Helper()
 		write(t, repo, "CHANGELOG.md", "## "+version+"\n\n- Everything.\n\n"+changelog)
 		gitIn(t, repo, "commit", "--quiet", "-am", "CHANGELOG: "+version)
-		r := release{repo: repo, version: version, log: io.Discard} // the checks are what runs this test
-		if err := r.run(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		for i, dir := range append([]string{""}, nested...) {
-			if _, err := addToProxy(t.Context(), proxy, repo, "refs/tags/"+r.tags()[i], dir, version); err != nil {
-				t.Fatal(err)
-			}
+		if out, err := release(t, repo, version, "true"); err != nil { // the checks are what runs this test
+			t.Fatalf("%v\n%s", err, out)
 		}
 	}
 	publish(version)
 
-	env, err := proxyEnv(t.Context(), proxy, filepath.Join(temp, "mod"))
+	user, err := exec.CommandContext(t.Context(), "go", "env", "GOMODCACHE", "GOPROXY").Output()
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The checksums of other modules were checked when they came into the user's cache.
+	cache, proxies, _ := strings.Cut(strings.TrimSpace(string(user)), "\n")
 	bin := filepath.Join(temp, "bin")
-	env = append(env, "GOBIN="+bin, "GOSUMDB=off", "GOCACHE="+filepath.Join(temp, "build"), "GOFLAGS=-modcacherw", "GOTOOLCHAIN=local")
+	// The checksums of other modules were checked when they came into the user's cache.
+	const library = "github.com/acpgo/sdk"
+	env := append(os.Environ(), "GOPROXY=file://"+cache+"/cache/download,"+proxies, "GOMODCACHE="+filepath.Join(temp, "mod"), "GOPRIVATE="+library, "GONOPROXY="+library,
+		"GIT_CONFIG_COUNT=1", "GIT_CONFIG_KEY_0=url.file://"+repo+".insteadOf", "GIT_CONFIG_VALUE_0=https://"+library,
+		"GOBIN="+bin, "GOSUMDB=off", "GOCACHE="+filepath.Join(temp, "build"), "GOFLAGS=-modcacherw", "GOTOOLCHAIN=local", "GOWORK=off")
 	shell := func(t *testing.T, dir, script string) string {
 		t.Helper()
 		t.Logf("%s", script)
@@ -311,7 +269,7 @@ func TestPublished(t *testing.T) {
 	// Versions of the modules cannot be mixed, because they share internal packages. The go command never selects an older
 	// library than the nested modules require, and with a newer one they may not compile.
 	t.Run("version 2", func(t *testing.T) {
-		const library, nested, next = "github.com/acpgo/sdk", "github.com/acpgo/sdk/acp/acpv2", "v0.999.1"
+		const nested, next = "github.com/acpgo/sdk/acp/acpv2", "v0.999.1"
 		dir := t.TempDir()
 		write(t, dir, "main_test.go", read(t, filepath.Join(repo, "acp", "acpv2", "example_test.go")))
 		shell(t, dir, "go mod init example.com/hello\ngo get "+nested+"@latest\ngo mod tidy\ngo test -vet=off .\n")
@@ -358,7 +316,7 @@ func small(t *testing.T) string {
 	write(t, repo, "sdk.go", "package sdk\n")
 	write(t, repo, "CHANGELOG.md", "# Changelog\n\n## "+version+", 2027-01-31\n\n- Everything.\n\n## v0.1.0\n\n- Something.\n")
 	write(t, repo, ".gitignore", "/ignored\n")
-	for _, dir := range nested {
+	for _, dir := range folders(t) {
 		write(t, repo, dir+"/go.mod", "module github.com/acpgo/sdk/"+dir+"\n\ngo 1.25\n\nrequire github.com/acpgo/sdk v0.0.0\n\nreplace github.com/acpgo/sdk => ../../\n")
 		write(t, repo, dir+"/main.go", "package lib\n\nimport _ \"github.com/acpgo/sdk\"\n")
 	}
@@ -386,11 +344,13 @@ func root(t *testing.T) string {
 
 func gitIn(t *testing.T, dir string, args ...string) string {
 	t.Helper()
-	out, err := git(t.Context(), dir, args...)
+	cmd := exec.CommandContext(t.Context(), "git", args...)
+	cmd.Dir = dir
+	out, err := cmd.Output()
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("git %q: %v", args, err)
 	}
-	return out
+	return strings.TrimSuffix(string(out), "\n")
 }
 
 func read(t *testing.T, name string) string {
