@@ -20,6 +20,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coder/websocket"
+
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/remote"
 	"github.com/acpgo/sdk/conformance"
@@ -347,6 +349,85 @@ func TestServeAndConnect(t *testing.T) {
 	}
 	if t.Failed() {
 		t.Log(log)
+	}
+}
+
+// The flags of acp serve reach the server, which refuses what they say, serves others meanwhile, and logs no secret.
+func TestServeRefuses(t *testing.T) {
+	tokens := filepath.Join(t.TempDir(), "tokens")
+	if err := os.WriteFile(tokens, []byte("ada "+secret+"-of-ada\nmallory "+secret+"-of-mallory\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	const ada, mallory, guess = secret + "-of-ada", secret + "-of-mallory", "a-guess-of-a-token"
+	const hello = `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1}}`
+	g := startGateway(t, nil, "--token-file", tokens, "--token-query", "token", "--log-debug", "--max-message", "65536", "--max-connections-each", "2", "--",
+		programPath(t, "parrot"))
+	prompt := heard(t, remote.Dial(g.at("ws"), &remote.DialOptions{Header: func(context.Context) (http.Header, error) {
+		return http.Header{"Authorization": {"Bearer " + ada}}, nil
+	}}))
+	ask := func(token, query, body string, header ...string) *http.Response {
+		t.Helper()
+		r, err := http.NewRequestWithContext(t.Context(), "POST", g.url+query, strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Content-Type", "application/json")
+		if token != "" {
+			r.Header.Set("Authorization", "Bearer "+token)
+		}
+		for _, line := range header {
+			name, value, _ := strings.Cut(line, ": ")
+			r.Header.Set(name, value)
+			if name == "Host" {
+				r.Host = value
+			}
+		}
+		res, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		res.Body.Close()
+		return res
+	}
+	id := "Acp-Connection-Id: " + ask(ada, "", hello).Header.Get("Acp-Connection-Id")
+	for _, test := range []struct {
+		name string
+		res  *http.Response
+		want int
+	}{
+		{"no token", ask("", "", hello), 401},
+		{"a wrong token", ask(guess, "", hello), 401},
+		{"a wrong token in the URL", ask("", "?token="+guess, hello), 401},
+		{"a foreign origin", ask(ada, "", hello, "Origin: https://evil.example"), 403},
+		{"a foreign host", ask(ada, "", hello, "Host: evil.example"), 403},
+		{"both, the same", ask(ada, "", hello, "Host: evil.example", "Origin: http://evil.example"), 403},
+		{"the connection of another", ask(mallory, "", "{}", id), 404},
+		{"a connection without a token", ask("", "", "{}", id), 401},
+		{"a long body", ask(mallory, "", strings.Repeat(" ", 100_000)), 413},
+		{"a long header", ask(mallory, "", hello, "X-Long: "+strings.Repeat("x", 100_000)), 431},
+		{"the third connection", ask(ada, "", hello), 429},
+	} {
+		if test.res.StatusCode != test.want {
+			t.Errorf("%s: got %s, want %d", test.name, test.res.Status, test.want)
+		}
+	}
+	conn, _, err := websocket.Dial(t.Context(), g.at("ws")+"?token="+mallory, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.CloseNow()
+	_ = conn.Write(t.Context(), websocket.MessageText, make([]byte, 100_000)) // it may be cut off
+	if _, _, err := conn.Read(t.Context()); websocket.CloseStatus(err) != websocket.StatusMessageTooBig {
+		t.Errorf("a long frame: %v", err)
+	}
+	if got, err := prompt("what-ada-says"); err != nil || got != "what-ada-says" {
+		t.Errorf("ada: %q, %v", got, err)
+	}
+	g.end(t)
+	for _, word := range []string{secret, guess, "what-ada-says"} {
+		if strings.Contains(g.logged(), word) {
+			t.Errorf("the log has %q:\n%s", word, g.logged())
+		}
 	}
 }
 

@@ -69,7 +69,6 @@ var untapped = map[string]string{
 	"cmd/acp/probe_client_test.go askingClient":                             "a process of its own, which the probe judges",
 	"cmd/acp/internal/terminal/stage_test.go stage":                         "a process of its own, which also does what agents must not do",
 	"cmd/acp/serve_test.go serveParrot":                                     "a process of its own; heard taps the client's end",
-	"cmd/acp/security_test.go visit":                                        "it measures time; heard taps the client's other connection",
 	"cmd/acp/serve_test.go TestServeAndConnect":                             "who connects here is refused; heard taps the others",
 	"cmd/acp/serve_test.go TestServeEnds":                                   "the server ends in a turn",
 
