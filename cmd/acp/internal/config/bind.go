@@ -76,7 +76,7 @@ func (cfg *Config) Path() (path string, named bool) { return Path(cfg.path) }
 // Value is a setting with its value.
 type Value struct {
 	*Setting
-	// Text is the value as text; Value is a string, bool, int or list of strings.
+	// Text is the value as text; Value is a string, bool or list of strings.
 	Text   string
 	Value  any
 	Source Source
@@ -96,8 +96,6 @@ func (cfg *Config) Values() ([]Value, error) {
 		v := Value{Setting: row, Text: textOf(field), Value: textOf(field), Source: source}
 		switch p := field.(type) {
 		case *bool:
-			v.Value = *p
-		case *int:
 			v.Value = *p
 		case *[]string:
 			v.Value = append([]string{}, *p...)

@@ -74,53 +74,25 @@ func partsOfAgent(key string) []string {
 	return nil
 }
 
-// valueOf converts words to a value for the file.
-func valueOf(key string, values []string) (any, error) {
-	one := func() (string, error) {
-		if len(values) != 1 {
-			return "", fmt.Errorf("%s: expected one value", key)
-		}
-		return values[0], nil
-	}
-	if row := Find(key); row != nil {
-		var scratch Settings
-		field := row.field(&scratch)
-		if list, is := field.(*[]string); is {
-			flag := &value{row: row, field: list}
-			for _, text := range values {
-				if err := flag.Set(text); err != nil {
-					return nil, fmt.Errorf("%s: %w", key, err)
-				}
-			}
-			return array(*list), nil
-		}
-		text, err := one()
-		if err == nil {
-			if err = row.parse(field, text); err != nil {
-				err = fmt.Errorf("%s: %w", key, err)
-			}
-		}
-		switch p := field.(type) {
-		case *bool:
-			return *p, err
-		case *int:
-			return int64(*p), err
-		}
-		return text, err
-	}
-	parts := partsOfAgent(key)
-	if parts == nil {
+// valueOf converts words to a value for the file, whose content is checked later.
+func valueOf(key string, words []string) (any, error) {
+	row, own := Find(key), ""
+	if parts := partsOfAgent(key); parts != nil {
+		own = parts[1]
+		row = Find(own)
+	} else if row == nil {
 		return nil, UnknownKey(key)
 	}
-	if row := Find(parts[1]); row != nil && row.Each {
-		return valueOf(row.Key, values)
+	var field any
+	if row != nil {
+		field = row.field(&Settings{})
 	}
-	switch parts[1] {
-	case "command", "header-env":
-		return array(values), nil
-	case "env":
+	_, isList := field.(*[]string)
+	_, isBool := field.(*bool)
+	switch {
+	case own == "env":
 		variables := map[string]any{}
-		for _, text := range values {
+		for _, text := range words {
 			name, value, ok := strings.Cut(text, "=")
 			if !ok || name == "" {
 				return nil, fmt.Errorf("%s: expected NAME=VALUE, not %q", key, text)
@@ -128,18 +100,21 @@ func valueOf(key string, values []string) (any, error) {
 			variables[name] = value
 		}
 		return variables, nil
-	case "allow-insecure":
-		text, err := one()
-		if err != nil {
-			return nil, err
+	case isList || own == "command":
+		if row != nil && row.commas() {
+			words = split(strings.Join(words, ","), ",")
 		}
-		b, err := strconv.ParseBool(text)
+		return array(words), nil
+	case len(words) != 1:
+		return nil, fmt.Errorf("%s: expected one value", key)
+	case isBool:
+		b, err := strconv.ParseBool(words[0])
 		if err != nil {
 			err = fmt.Errorf("%s: expected true or false", key)
 		}
 		return b, err
 	}
-	return one()
+	return words[0], nil
 }
 
 func array(list []string) []any {
@@ -176,10 +151,46 @@ func assignment(key string, v any) (string, error) {
 	return strings.TrimSuffix(out.String(), "\n"), err
 }
 
-// set returns the text with a key set: its value is replaced, or a line is added to its table, or the table to the end.
+// A line of the text, with the table that it belongs to and what it means on its own; nothing if it is part of a value.
+type line struct {
+	text, table string
+	keys        map[string]any
+	header      bool
+}
+
+// lines splits the text. Comments directly above the header of a table belong to the table.
+func (f *File) lines() (all []line) {
+	table := ""
+	for text := range strings.Lines(string(f.text)) {
+		l := line{text: text, header: strings.HasPrefix(strings.TrimSpace(text), "[")}
+		if toml.Unmarshal([]byte(text), &l.keys) != nil {
+			l.keys, l.header = nil, false
+		}
+		if l.header {
+			table = ""
+			for inner := l.keys; len(inner) > 0; {
+				for name, v := range inner {
+					table = joinKey(table, name)
+					inner, _ = v.(map[string]any)
+				}
+			}
+		}
+		l.table = table
+		all = append(all, l)
+	}
+	begins := false // the next line belongs to the beginning of a table
+	for i := len(all) - 1; i >= 0; i-- {
+		if begins = all[i].header || begins && strings.HasPrefix(all[i].text, "#"); begins && !all[i].header {
+			all[i].table = all[i+1].table
+		}
+	}
+	return all
+}
+
+// set returns the text with a key set: its line is replaced, or one is added to its table, or the table to the end.
 func (f *File) set(parts []string, v any) ([]byte, error) {
-	last := len(parts) - 1
-	line, err := assignment(parts[last], v)
+	name, table := parts[len(parts)-1], pathOf(parts[:len(parts)-1])
+	assigned, err := assignment(name, v)
 	if err != nil {
 		return nil, err
 	}
@@ -187,80 +198,61 @@ func (f *File) set(parts []string, v any) ([]byte, error) {
 	if bytes.Contains(f.text, []byte("\r\n")) { // Windows line endings
 		newline = "\r\n"
 	}
-	if at := f.places[pathOf(parts)]; at.end > 0 {
-		_, value, _ := strings.Cut(line, " = ")
-		return f.replace(at.value, at.end, value), nil
-	}
-	table := pathOf(parts[:last])
-	i := slices.IndexFunc(f.headers, func(h header) bool { return h.path == table })
-	if i < 0 {
-		if _, known := f.places[table]; known {
-			return nil, ErrByHand // a table without a header
+	assigned += newline
+	all := f.lines()
+	at := 0 // where a line is added
+	for i, l := range all {
+		if l.table != table {
+			continue
 		}
+		if _, is := l.keys[name]; is && !l.header {
+			all[i].text = strings.TrimSuffix(assigned, newline) + comment(l.text)
+			return join(all), nil
+		}
+		if strings.TrimSpace(l.text) != "" {
+			at = i + 1
+		}
+	}
+	if at == 0 && table != "" {
 		text := bytes.TrimRight(f.text, "\r\n")
 		if len(text) > 0 {
 			text = slices.Concat(text, []byte(newline+newline))
 		}
-		return append(text, "["+table+"]"+newline+line+newline...), nil
+		return append(text, "["+table+"]"+newline+assigned...), nil
 	}
-	at, next := f.headers[i].end, len(f.text)
-	if i+1 < len(f.headers) {
-		next = f.headers[i+1].start
+	if at > 0 && !strings.HasSuffix(all[at-1].text, "\n") {
+		all[at-1].text += newline
 	}
-	for _, key := range f.places {
-		if key.end > at && key.end <= next {
-			at = f.lineEnd(key.end) // after the last key of the table
+	return join(slices.Insert(all, at, line{text: assigned})), nil
+}
+
+// comment returns the end of a line after its value: space, a comment and the line break.
+func comment(text string) string {
+	end := len(text)
+	for i := strings.Index(text, "#"); i >= 0 && i < len(text); i++ {
+		if text[i] == '#' && toml.Unmarshal([]byte(text[:i]), &map[string]any{}) == nil {
+			end = i
+			break
 		}
 	}
-	if at > 0 && f.text[at-1] != '\n' {
-		line = newline + line
-	}
-	return f.replace(at, at, line+newline), nil
+	return text[len(strings.TrimRight(text[:end], " \t\r\n")):]
 }
 
-// replace returns the text with a part replaced.
-func (f *File) replace(from, to int, text string) []byte {
-	return slices.Concat(f.text[:from], []byte(text), f.text[to:])
-}
-
-// unset returns the text without the lines of a key, or of a table with the comments above it.
-func (f *File) unset(path string) []byte {
-	if at := f.places[path]; at.end > 0 {
-		return f.replace(f.lineStart(at.key), f.lineEnd(at.end), "")
-	}
+func join(all []line) []byte {
 	var text []byte
-	from, keep := 0, true
-	for _, h := range append(f.headers[1:], header{start: len(f.text)}) {
-		at := f.comments(h.start)
-		if keep {
-			text = append(text, f.text[from:at]...)
-		}
-		from, keep = at, h.path != path && !strings.HasPrefix(h.path, path+".")
+	for _, l := range all {
+		text = append(text, l.text...)
 	}
 	return text
 }
 
-// comments returns where the comments directly above the line at begin.
-func (f *File) comments(at int) int {
-	for at > 0 && at < len(f.text) {
-		above := f.lineStart(at - 1)
-		if !bytes.HasPrefix(bytes.TrimSpace(f.text[above:at]), []byte("#")) {
-			break
-		}
-		at = above
-	}
-	return at
-}
-
-// lineStart returns where the line that contains at begins.
-func (f *File) lineStart(at int) int { return bytes.LastIndexByte(f.text[:at], '\n') + 1 }
-
-// lineEnd returns the offset after the line that contains at.
-func (f *File) lineEnd(at int) int {
-	if i := bytes.IndexByte(f.text[at:], '\n'); i >= 0 {
-		return at + i + 1
-	}
-	return len(f.text)
+// unset returns the text without the line of a key, or without a table and the comments above it.
+func (f *File) unset(parts []string) []byte {
+	name, table, path := parts[len(parts)-1], pathOf(parts[:len(parts)-1]), pathOf(parts)
+	return join(slices.DeleteFunc(f.lines(), func(l line) bool {
+		_, is := l.keys[name]
+		return is && !l.header && l.table == table || l.table == path || strings.HasPrefix(l.table, path+".")
+	}))
 }
 
 // change sets a key of a file, or removes it if v is nil. It holds a lock, so that of several processes each sees the
@@ -305,23 +297,19 @@ func (f *File) changed(parts []string, v any) (text []byte, err error) {
 		return nil, err
 	}
 	if v == nil {
-		text = f.unset(pathOf(parts))
+		text = f.unset(parts)
 	} else if text, err = f.set(parts, v); err != nil {
 		return nil, err
+	}
+	put(want, parts, v)
+	if got, err := meaning(text); err != nil || !reflect.DeepEqual(got, want) {
+		return nil, ErrByHand
 	}
 	if _, err := Parse(f.Path, text); err != nil {
 		if e, ok := errors.AsType[*Error](err); ok {
 			err = e.Err // the position is in a text that the user does not have
 		}
-		return nil, fmt.Errorf("the file would become invalid: %w", err)
-	}
-	got, err := meaning(text)
-	if err != nil {
 		return nil, err
-	}
-	put(want, parts, v)
-	if !reflect.DeepEqual(got, want) {
-		return nil, ErrByHand
 	}
 	return text, nil
 }

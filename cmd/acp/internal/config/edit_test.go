@@ -1,7 +1,6 @@
 package config
 
 import (
-	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -70,22 +69,21 @@ func TestEdit(t *testing.T) {
 		{"add to the top", commented, "token-env", []string{"T"}, strings.Replace(commented, "one\n", "one\ntoken-env = 'T'\n", 1)},
 		{"add to a table", commented, "registry.offline", []string{"true"}, strings.Replace(commented, "12h\"\n", "12h\"\noffline = true\n", 1)},
 		{"add a table", commented, "agents.new.url", []string{"ws://h"}, commented + "\n[agents.new]\nurl = 'ws://h'\n"},
-		{"an array of several lines", commented, "agents.mine.command", []string{"a", "-b", `"c\` + "\n"}, commented[:strings.Index(commented, "[\n")] + `['a', '-b', "\"c\\\n"]` + commented[strings.Index(commented, "\nenv"):]},
 		{"remove", commented, "registry.max-age", nil, strings.Replace(commented, "max-age = \"12h\"\n", "", 1)},
 		{"remove with its comment behind", commented, "agent", nil, strings.Replace(commented, "agent = \"claude\"   # the good one\n", "", 1)},
 		{"remove an agent", commented, "agents.mine", nil, commented[:strings.Index(commented, "# Mine")] + commented[strings.Index(commented, "# Another"):]},
 		{"remove the last agent", commented, "agents.other", nil, commented[:strings.Index(commented, "# Another")]},
 		{"remove an agent with tables", "[agents.a]\nurl='ws://h'\n[agents.b]\ncommand=['x']\n[agents.b.env]\nA=''\n[registry]\n", "agents.b", nil, "[agents.a]\nurl='ws://h'\n[registry]\n"},
+		{"remove dotted keys", "[agents]\na.url = 'ws://h'\n", "agents.a", nil, "[agents]\n"},
 		{"remove what is not there", commented, "registry.offline", nil, commented},
 		{"the top, only a comment", "# c", "agent", []string{"a"}, "# c\nagent = ['a']\n"},
 		{"the top, a comment about something else", "# c\ntoken-env='T'", "agent", []string{"a"}, "# c\ntoken-env='T'\nagent = ['a']\n"},
 		{"no newline at the end of a table", "[registry]", "registry.offline", []string{"f"}, "[registry]\noffline = false\n"},
-		{"in an inline table", "registry = { url = 'a', offline = false }\n", "registry.offline", []string{"true"}, "registry = { url = 'a', offline = true }\n"},
 		{"remove an agent that is an inline table", "[agents]\na = { url = 'ws://h' }\n", "agents.a", nil, "[agents]\n"},
 		{"a name with a dot", "", "agents.a.b.url", []string{"ws://h"}, "[agents.\"a.b\"]\nurl = 'ws://h'\n"},
 		{"a name with a dot that is there", "[agents.\"a.b\"]\nurl = \"ws://h\"\n", "agents.a.b.token-env", []string{"T"}, "[agents.\"a.b\"]\nurl = \"ws://h\"\ntoken-env = 'T'\n"},
 		{"a setting of an agent", "[agents.a]\nurl = \"ws://h\"\n", "agents.a.option", []string{"x=1,2", "y=3"}, "[agents.a]\nurl = \"ws://h\"\noption = ['x=1,2', 'y=3']\n"},
-		{"quoted keys", "'agent' = 'a' # c\n", "agent", []string{"b"}, "'agent' = ['b'] # c\n"},
+		{"quoted keys", "'agent' = 'a' # c\n", "agent", []string{"b"}, "agent = ['b'] # c\n"},
 		{"Windows lines", "agent = 'a'\r\n\r\n[registry]\r\nurl = 'u'\r\n", "registry.max-age", []string{"3h"}, "agent = 'a'\r\n\r\n[registry]\r\nurl = 'u'\r\nmax-age = '3h'\r\n"},
 		{"a table with Windows lines", "agent = 'a'\r\n", "registry.max-age", []string{"3h"}, "agent = 'a'\r\n\r\n[registry]\r\nmax-age = '3h'\r\n"},
 		{"a byte order mark", "\ufeffformat = \"text\"\n", "format", []string{"json"}, "format = 'json'\n"},
@@ -113,14 +111,15 @@ func TestEditErrors(t *testing.T) {
 		{"a wrong value", "", "registry.max-age", []string{"soon"}, "registry.max-age: expected a time"},
 		{"two values", "", "registry.max-age", []string{"1h", "2h"}, "expected one value"},
 		{"one of a few", "", "registry.prefer", []string{"npx,docker"}, `"docker": expected binary, npx or uvx`},
-		{"an agent with half of what it needs", "", "agents.a.token-env", []string{"T"}, "the file would become invalid: agents.a: expected one of command, url and registry"},
-		{"an agent without what it needs", "[agents.a]\nurl = 'ws://h'\ntoken-env = 'T'\n", "agents.a.url", nil, "the file would become invalid"},
+		{"an agent with half of what it needs", "", "agents.a.token-env", []string{"T"}, "agents.a: expected one of command, url and registry"},
+		{"an agent without what it needs", "[agents.a]\nurl = 'ws://h'\ntoken-env = 'T'\n", "agents.a.url", nil, "agents.a: expected one of command, url and registry"},
 		{"a wrong URL", "", "agents.a.url", []string{"h"}, "not a URL"},
 		{"a file that is wrong", "agent = \n", "agent", []string{"a"}, "config.toml:1:9: "},
 		{"add to an inline table", "registry = { url = 'a' }\n", "registry.offline", []string{"true"}, ErrByHand.Error()},
 		{"remove from an inline table", "registry = { url = 'a', offline = true }\n", "registry.offline", nil, ErrByHand.Error()},
 		{"dotted keys", "registry.url = 'a'\n", "registry.offline", []string{"true"}, ErrByHand.Error()},
-		{"remove dotted keys", "[agents]\na.url = 'ws://h'\n", "agents.a", nil, ErrByHand.Error()},
+		{"replace in an inline table", "registry = { url = 'a', offline = false }\n", "registry.offline", []string{"true"}, ErrByHand.Error()},
+		{"replace an array of several lines", commented, "agents.mine.command", []string{"a", "-b"}, ErrByHand.Error()},
 		{"no UTF-8", "", "agent", []string{"\xff"}, ErrByHand.Error()},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -211,15 +210,10 @@ func FuzzEdit(f *testing.F) {
 		}
 		got, err := file.changed(keyPath(key), v)
 		if err != nil {
-			if !errors.Is(err, ErrByHand) && !strings.Contains(err.Error(), "UTF-8") {
-				t.Errorf("%s = %v: %v in\n%s", key, v, err, text)
-			}
 			return
 		}
 		if !remove && strings.Count(string(got), "#") < strings.Count(string(text), "#") {
-			if old := string(text[file.places[key].value:file.places[key].end]); !strings.Contains(old, "#") {
-				t.Errorf("a comment is lost: %q\n%q", text, got)
-			}
+			t.Errorf("a comment is lost: %q\n%q", text, got)
 		}
 	})
 }

@@ -69,16 +69,9 @@ type File struct {
 	// Agents are the user's own agents, by name.
 	Agents map[string]*Agent
 
-	text    []byte
-	places  map[string]place // of keys
-	headers []header         // the first is the top
-	values  map[string]any   // of settings
-}
-
-// place is the position of a key, as offsets into the text.
-type place struct {
-	key        int // where it begins
-	value, end int // where the value begins, and the offset after it
+	text   []byte
+	places map[string]int // the offsets of keys in the text
+	values map[string]any // of settings
 }
 
 // Path returns the path of the file: given, or else $ACP_CONFIG, or else config.toml in the directory acp of the user's
@@ -119,7 +112,7 @@ func Read(path string, named bool) (*File, error) {
 // Parse parses the text of a file. It ignores a byte order mark.
 func Parse(path string, text []byte) (*File, error) {
 	text = bytes.TrimPrefix(text, []byte("\uFEFF"))
-	f := &File{Path: path, Agents: map[string]*Agent{}, text: text, places: map[string]place{}, values: map[string]any{}}
+	f := &File{Path: path, Agents: map[string]*Agent{}, text: text, places: map[string]int{}, values: map[string]any{}}
 	var all map[string]any
 	if err := toml.Unmarshal(text, &all); err != nil {
 		e := &Error{Path: path, Line: 1, Column: 1, Err: err}
@@ -133,65 +126,33 @@ func Parse(path string, text []byte) (*File, error) {
 	return f, f.table("", all)
 }
 
-// header is the header of a table: where its line begins, and where the next line does. The header of the top consists
-// of the comments at the beginning of the file, if an empty line follows.
-type header struct {
-	path       string
-	start, end int
-}
-
 // locate records the positions of the keys.
 func (f *File) locate() {
 	p := &unstable.Parser{}
 	p.Reset(f.text)
-	f.headers = []header{{}}
-	for at := 0; bytes.HasPrefix(f.text[at:], []byte("#")); {
-		if at = f.lineEnd(at); at == len(f.text) || f.text[at] == '\n' || f.text[at] == '\r' {
-			f.headers[0].end = at
+	var note func(e *unstable.Node, table string) string
+	note = func(e *unstable.Node, path string) string {
+		for keys := e.Key(); keys.Next(); {
+			path = joinKey(path, string(keys.Node().Data))
+			if _, again := f.places[path]; !again {
+				f.places[path] = int(keys.Node().Raw.Offset)
+			}
 		}
+		if e.Kind == unstable.KeyValue && e.Value().Kind == unstable.InlineTable {
+			for inner := e.Value().Children(); inner.Next(); {
+				if inner.Node().Kind == unstable.KeyValue {
+					note(inner.Node(), path)
+				}
+			}
+		}
+		return path
 	}
-	for p.NextExpression() {
+	for table := ""; p.NextExpression(); {
 		switch e := p.Expression(); e.Kind {
 		case unstable.Table, unstable.ArrayTable:
-			h, at := header{}, 0
-			for keys := e.Key(); keys.Next(); {
-				at = int(keys.Node().Raw.Offset)
-				h.path = joinKey(h.path, string(keys.Node().Data))
-				f.note(h.path, at)
-			}
-			h.start, h.end = f.lineStart(at), f.lineEnd(at)
-			f.headers = append(f.headers, h)
+			table = note(e, "")
 		case unstable.KeyValue:
-			f.keyValue(e, f.headers[len(f.headers)-1].path)
-		}
-	}
-}
-
-// note records the position of a key without a value of its own.
-func (f *File) note(path string, at int) {
-	if _, again := f.places[path]; !again {
-		f.places[path] = place{key: at}
-	}
-}
-
-// keyValue records a key with its value.
-func (f *File) keyValue(e *unstable.Node, table string) {
-	path, last := table, 0
-	for keys := e.Key(); keys.Next(); {
-		raw := keys.Node().Raw
-		last = int(raw.Offset + raw.Length)
-		path = joinKey(path, string(keys.Node().Data))
-		f.note(path, int(raw.Offset))
-	}
-	at := place{key: int(e.Raw.Offset), end: int(e.Raw.Offset + e.Raw.Length)}
-	for at.value = last; strings.ContainsRune(" \t=", rune(f.text[at.value])); at.value++ {
-	}
-	f.places[path] = at
-	if v := e.Value(); v.Kind == unstable.InlineTable {
-		for inner := v.Children(); inner.Next(); {
-			if inner.Node().Kind == unstable.KeyValue {
-				f.keyValue(inner.Node(), path)
-			}
+			note(e, table)
 		}
 	}
 }
@@ -210,7 +171,7 @@ func joinKey(table, key string) string {
 
 // wrong returns an error about a key.
 func (f *File) wrong(path string, format string, args ...any) error {
-	before := f.text[:f.places[path].key]
+	before := f.text[:f.places[path]]
 	e := &Error{Path: f.Path, Line: 1 + strings.Count(string(before), "\n")}
 	e.Column = 1 + len(before) - (strings.LastIndex(string(before), "\n") + 1)
 	e.Err = fmt.Errorf("%s: %w", plain.Line(path), fmt.Errorf(format, args...))
@@ -220,7 +181,7 @@ func (f *File) wrong(path string, format string, args ...any) error {
 // inOrder returns the keys of a table in the order of the file, so that the first error is reported.
 func (f *File) inOrder(table string, all map[string]any) []string {
 	return slices.SortedFunc(maps.Keys(all), func(a, b string) int {
-		return f.places[joinKey(table, a)].key - f.places[joinKey(table, b)].key
+		return f.places[joinKey(table, a)] - f.places[joinKey(table, b)]
 	})
 }
 

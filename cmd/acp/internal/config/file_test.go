@@ -46,9 +46,8 @@ claude = { registry = "claude-code-acp" }
 		t.Errorf("got %v\nwant %v", f.Agents, want)
 	}
 	for _, key := range []string{"agent", "header-env", "registry.max-age", "registry.offline"} {
-		at := f.places[key]
-		if text := string(f.text[at.key:at.end]); f.values[key] == nil || !strings.Contains(text, "=") || strings.HasPrefix(string(f.text[at.value:]), "=") {
-			t.Errorf("%s: %v at %q", key, f.values[key], text)
+		if f.values[key] == nil {
+			t.Errorf("%s is not set", key)
 		}
 	}
 }
@@ -64,15 +63,15 @@ func TestParseErrors(t *testing.T) {
 		"agent = \"a\"\nagent = \"b\"":            `2:1: key agent is already defined`,
 		"\n [registry]\n  ulr = \"x\"":            `3:3: registry.ulr: unknown key; did you mean url or dir?`,
 		"registry = 1":                            `1:1: registry: expected a table`,
-		"registry.max-age = \"1 hour\"":           `1:1: registry.max-age: expected a time such as 30s, 10m or 1h30m`,
-		"registry.max-age = \"-1h\"":              `1:1: registry.max-age: expected a time that is not less than 0`,
-		"registry.max-age = 3":                    `1:1: registry.max-age: expected a time as a string, such as "30s", not a number`,
-		"registry.prefer = [\"npx\", \"docker\"]": `1:1: registry.prefer: "docker": expected binary, npx or uvx`,
-		"registry.offline = \"yes\"":              `1:1: registry.offline: expected true or false, not a string`,
+		"registry.max-age = \"1 hour\"":           `1:10: registry.max-age: expected a time such as 30s, 10m or 1h30m`,
+		"registry.max-age = \"-1h\"":              `1:10: registry.max-age: expected a time that is not less than 0`,
+		"registry.max-age = 3":                    `1:10: registry.max-age: expected a time as a string, such as "30s", not a number`,
+		"registry.prefer = [\"npx\", \"docker\"]": `1:10: registry.prefer: "docker": expected binary, npx or uvx`,
+		"registry.offline = \"yes\"":              `1:10: registry.offline: expected true or false, not a string`,
 		"token-file = [\"x\"]":                    `1:1: token-file: expected a string, not an array`,
 		"agents = 1":                              `1:1: agents: expected a table for each agent, such as [agents.NAME]`,
 		"[[agents]]\nurl=\"x\"":                   `1:3: agents: expected a table for each agent, such as [agents.NAME]`,
-		"agents.a = 1":                            `1:1: agents.a: expected a table, such as [agents.NAME]`,
+		"agents.a = 1":                            `1:8: agents.a: expected a table, such as [agents.NAME]`,
 		"[agents.a]":                              `1:9: agents.a: expected one of command, url and registry`,
 		"[agents.a]\nurl = \"ws://h\"\ncommand = [\"a\"]":           `1:9: agents.a: expected one of command, url and registry`,
 		"[agents.a]\ncommand = \"a b\"":                             `2:1: agents.a.command: expected an array of strings, not a string`,
@@ -143,7 +142,7 @@ func FuzzParse(f *testing.F) {
 			return
 		}
 		for path, at := range file.places {
-			if at.end > 0 && (at.key > at.value || at.value >= at.end || at.end > len(text)) {
+			if at < 0 || at >= len(text) {
 				t.Errorf("%s: %v", path, at)
 			}
 		}

@@ -69,7 +69,7 @@ type Setting struct {
 
 	// check, if set, checks a value of a text or list.
 	check func(string) error
-	// field returns where the value is stored: a *string, *bool, *int, *time.Duration or *[]string. The value that it
+	// field returns where the value is stored: a *string, *bool, *time.Duration or *[]string. The value that it
 	// already has is the default.
 	field func(*Settings) any
 }
@@ -296,8 +296,6 @@ func (s *Setting) example(key string, values *Settings) string {
 	var v any
 	switch p := s.field(values).(type) {
 	case *bool:
-		v = *p
-	case *int:
 		v = *p
 	case *[]string:
 		v = array(*p)

@@ -42,7 +42,7 @@ func (v *value) Set(text string) error {
 		return v.row.parse(v.field, text)
 	}
 	more := []string{text}
-	if v.row.Values != nil || v.row.Agents { // the values of others may contain commas, so the flag is repeated
+	if v.row.commas() {
 		more = split(text, ",")
 	}
 	if err := v.row.allow(more); err != nil {
@@ -55,6 +55,10 @@ func (v *value) Set(text string) error {
 	*list = append(*list, more...)
 	return nil
 }
+
+// commas reports whether a word of the list may be several, between commas. The values of others may contain commas, so
+// their flags are repeated.
+func (s *Setting) commas() bool { return s.Values != nil || s.Agents }
 
 // split returns the parts of a list without empty ones.
 func split(text, separator string) (list []string) {
@@ -73,8 +77,6 @@ func textOf(field any) string {
 		return *p
 	case *bool:
 		return strconv.FormatBool(*p)
-	case *int:
-		return strconv.Itoa(*p)
 	case *time.Duration:
 		return shortDuration(*p)
 	case *[]string:
@@ -106,10 +108,6 @@ func (s *Setting) parse(field any, text string) (err error) {
 	case *bool:
 		if *p, err = strconv.ParseBool(text); err != nil {
 			err = errors.New("expected true or false")
-		}
-	case *int:
-		if *p, err = strconv.Atoi(text); err != nil {
-			err = errors.New("expected a number")
 		}
 	case *time.Duration:
 		if *p, err = time.ParseDuration(text); err != nil {
@@ -177,12 +175,6 @@ func (s *Setting) set(field, v any) error {
 			return wrongType("true or false", v)
 		}
 		*p = b
-	case *int:
-		n, ok := v.(int64)
-		if !ok || int64(int(n)) != n {
-			return wrongType("a number", v)
-		}
-		*p = int(n)
 	case *time.Duration:
 		text, ok := v.(string)
 		if !ok {
