@@ -12,7 +12,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -22,7 +21,6 @@ import (
 	"github.com/acpgo/sdk/cmd/acp/internal/input"
 	"github.com/acpgo/sdk/cmd/acp/internal/inspect"
 	"github.com/acpgo/sdk/cmd/acp/internal/names"
-	"github.com/acpgo/sdk/cmd/acp/internal/subject"
 	"github.com/acpgo/sdk/conformance/recording"
 	"github.com/acpgo/sdk/conformance/recording/relay"
 	"github.com/acpgo/sdk/internal/plain"
@@ -49,8 +47,8 @@ func newInspectCommand(p *program) *cobra.Command {
 		Long: `See the protocol in a browser, judged, at the URL that is printed.
 
 With an agent, which is a command after --, or a name of the configuration or of the registry or a URL (--agent), the
-page starts the agent and talks to it: prompts, forms for all methods, faults on purpose, scenarios of the probe. With
-files it shows recordings; two are shown side by side. With --listen it shows the traffic between an editor and
+page starts the agent and talks to it: prompts, forms for all methods, and lines that need not be valid. With files
+it shows recordings; two are shown side by side. With --listen it shows the traffic between an editor and
 its agent: put the command that is printed into the editor's configuration in place of the agent's. That command starts
 the agent and passes on every byte, also while nothing is inspected. All of this can be combined.
 
@@ -279,10 +277,6 @@ func (f *inspectFlags) liveAgent(ctx context.Context, p *program, command []stri
 	}
 	start.Program = path
 	words := append([]string{found.Command.Program}, start.Args...)
-	probed := &subject.Command{Args: append([]string{path}, start.Args...), Dir: start.Dir, Rung: 2 * time.Second}
-	for name, value := range start.Env {
-		probed.Env = append(probed.Env, name+"="+value)
-	}
 	return &inspect.Agent{
 		Words: words,
 		Connect: func(_ context.Context, stderr io.Writer) (rpc.Transport, error) {
@@ -292,7 +286,6 @@ func (f *inspectFlags) liveAgent(ctx context.Context, p *program, command []stri
 			transport.StopTime, transport.KillTime = stopTime, killTime
 			return transport, nil
 		},
-		Launch: probed.Launch,
 	}, nil
 }
 

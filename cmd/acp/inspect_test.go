@@ -288,20 +288,6 @@ func TestInspectTypeScript(t *testing.T) {
 	g.end(t)
 }
 
-// A scenario of the probe is shown while it is played.
-func TestInspectProbe(t *testing.T) {
-	tier.Need(t, tier.Normal)
-	g := startInspect(t, nil, "--", built(t, exampleAgent))
-	page := openPage(t, g.url)
-	page.do(map[string]any{"do": "probe", "scenario": "cancel-in-the-stream"})
-	source := page.row("the source", func(r *inspectedRow) bool { return r.Is == "source" && r.Kind == "probe" })
-	page.row("the cancellation", func(r *inspectedRow) bool { return r.Source == source.Source && r.Method == "session/cancel" })
-	page.row("the end of the turn", func(r *inspectedRow) bool {
-		return strings.Contains(r.Raw, `"cancelled"`) && r.Method == "session/prompt" && r.Re > 0
-	})
-	g.end(t)
-}
-
 // Two agents from npm, with a fake model: live, and their recordings side by side.
 func TestInspectRealAgents(t *testing.T) {
 	commands := npmtest.Agents(t)

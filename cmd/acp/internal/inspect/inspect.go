@@ -1,8 +1,7 @@
 // Package inspect shows the traffic between clients and agents in a browser, judged, and lets the user talk to an agent
 // there.
 //
-// An Inspection has sources, each of which is one connection: a recording, an agent that the user talks to, a launch of
-// the probe, or an agent of an editor whose command is a tap. All become entries of recordings; the source judges them,
+// An Inspection has sources, each of which is one connection: a recording, an agent that the user talks to, or an agent of an editor whose command is a tap. All become entries of recordings; the source judges them,
 // and appends rows to a log, which the pages follow over a WebSocket. page/protocol.ts describes what they exchange.
 package inspect
 
@@ -21,7 +20,6 @@ import (
 	"github.com/acpgo/sdk"
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/conformance"
-	"github.com/acpgo/sdk/conformance/probe"
 	"github.com/acpgo/sdk/conformance/recording"
 	"github.com/acpgo/sdk/conformance/report"
 )
@@ -47,8 +45,6 @@ type Agent struct {
 	Words []string
 	// Connect returns the transport of a new connection. The standard error of the agent goes to stderr.
 	Connect func(ctx context.Context, stderr io.Writer) (rpc.Transport, error)
-	// Launch starts the agent for the probe; nil if it cannot be probed.
-	Launch probe.Launch
 	// Remote says that the agent is not a process that this program starts. Its writes and commands in the folder then
 	// need the user's consent, each one.
 	Remote bool
@@ -66,7 +62,7 @@ type Inspection struct {
 	sources []*source
 	live    map[string]*live
 	closed  bool
-	running sync.WaitGroup // connections and probes
+	running sync.WaitGroup // connections
 	context context.Context
 	cancel  context.CancelFunc
 }
@@ -246,15 +242,10 @@ func (in *Inspection) hello() *hello {
 	h := &hello{
 		Is: "hello", Run: in.run, Version: in.options.Version, Agent: []string{}, Folder: in.options.Folder,
 		Cwd: in.options.Cwd, Methods: methods(), Rules: ruleInfos(),
-		Scenarios: []string{}, Limits: limits{Raw: rowRaw, Message: rpc.DefaultMaxMessage},
+		Limits: limits{Raw: rowRaw, Message: rpc.DefaultMaxMessage},
 	}
 	if a := in.options.Agent; a != nil {
 		h.Live, h.Agent = true, a.Words
-		if a.Launch != nil {
-			for _, s := range probe.AgentScenarios() {
-				h.Scenarios = append(h.Scenarios, s.Name)
-			}
-		}
 	}
 	return h
 }

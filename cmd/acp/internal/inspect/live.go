@@ -33,7 +33,6 @@ type live struct {
 	mu      sync.Mutex
 	lastID  int
 	answers answers
-	faults  faults
 }
 
 // outgoing is a message to write.
@@ -91,7 +90,7 @@ func (in *Inspection) start() (*live, error) {
 		return fail(errors.Join(err, stream.Close()))
 	}
 	s.mu.Lock()
-	s.controls, s.respond = l.controls, l.respond
+	s.answering, s.respond = l.answering, l.respond
 	s.mu.Unlock()
 	in.mu.Lock()
 	if in.closed {
@@ -185,70 +184,18 @@ func writeLine(stream rpc.Stream, line []byte) error {
 }
 
 // send queues a line.
-func (l *live) send(line []byte, f *fault, auto bool) error {
-	copies := 1
-	if f != nil {
-		if f.Drop {
-			l.source.note(fmt.Errorf("not sent, on purpose: %s", clipName(string(line))))
-			return nil
-		}
-		line = corrupt(line, f.Corrupt)
-		if f.Times > 1 {
-			copies = min(f.Times, maxTimes)
-		}
-	}
-	put := func() error {
-		for range copies {
-			select {
-			case l.out <- outgoing{line, auto}:
-			default:
-				return errQueue
-			}
-		}
-		return nil
-	}
+func (l *live) send(line []byte, auto bool) error {
 	select {
 	case <-l.ended:
 		return errNotLive
 	default:
 	}
-	if f != nil && f.Delay > 0 {
-		time.AfterFunc(time.Duration(min(f.Delay, maxDelay)*float64(time.Millisecond)), func() {
-			if err := put(); err != nil {
-				l.source.note(err)
-			}
-		})
+	select {
+	case l.out <- outgoing{line, auto}:
 		return nil
+	default:
+		return errQueue
 	}
-	return put()
-}
-
-// The limits of faults.
-const (
-	maxTimes = 100
-	maxDelay = 10 * 60 * 1000 // milliseconds
-)
-
-// corrupt damages a line.
-func corrupt(line []byte, how string) []byte {
-	line = bytes.Clone(line)
-	switch how {
-	case "truncate":
-		return line[:len(line)/2]
-	case "utf8":
-		return append(append(append([]byte{}, line[:len(line)/2]...), 0xff), line[len(line)/2:]...)
-	case "json":
-		return bytes.TrimSuffix(line, []byte("}"))
-	case "id":
-		var members map[string]json.RawMessage
-		if json.Unmarshal(line, &members) == nil && members["id"] != nil {
-			members["id"] = json.RawMessage(`"another"`)
-			if changed, err := json.Marshal(members); err == nil {
-				return changed
-			}
-		}
-	}
-	return line
 }
 
 // request sends a request or a notification, and returns the id.
@@ -272,7 +219,7 @@ func (l *live) request(c *command) (id string, err error) {
 	if err := encoder.Encode(message); err != nil {
 		return "", err
 	}
-	return id, l.send(bytes.TrimSuffix(line.Bytes(), []byte("\n")), c.Fault, false)
+	return id, l.send(bytes.TrimSuffix(line.Bytes(), []byte("\n")), false)
 }
 
 // raw sends a line as it is.
@@ -285,7 +232,7 @@ func (l *live) raw(c *command) error {
 	if bytes.ContainsAny(line, "\r\n") {
 		return errors.New("what is sent is one line: it cannot contain line breaks")
 	}
-	return l.send(line, c.Fault, false)
+	return l.send(line, false)
 }
 
 // kill ends the agent.
@@ -301,12 +248,12 @@ func (l *live) kill(how string) error {
 	return l.stream.Close()
 }
 
-// controls returns the answers and faults in force.
-func (l *live) controls() (*answers, *faults) {
+// answering returns the answers in force.
+func (l *live) answering() *answers {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	a, f := l.answers, l.faults
-	return &a, &f
+	a := l.answers
+	return &a
 }
 
 func (l *live) setAnswers(a *answers) error {
@@ -328,13 +275,6 @@ func (l *live) setAnswers(a *answers) error {
 	return nil
 }
 
-func (l *live) setFaults(f *faults) {
-	l.mu.Lock()
-	l.faults = *f
-	l.mu.Unlock()
-	l.source.changed()
-}
-
 // answer answers a request for files or terminals, which is in a row, if the user does not.
 func (l *live) answer(line []byte, row int) {
 	var m struct {
@@ -345,8 +285,7 @@ func (l *live) answer(line []byte, row int) {
 	if json.Unmarshal(line, &m) != nil || m.ID == nil {
 		return
 	}
-	a, f := l.controls()
-	do := l.serves.handler(m.Method, a)
+	do := l.serves.handler(m.Method, l.answering())
 	if do == nil {
 		return
 	}
@@ -367,7 +306,7 @@ func (l *live) answer(line []byte, row int) {
 		}
 		text, err := json.Marshal(answer)
 		if err == nil {
-			err = l.send(text, f.Answers, true)
+			err = l.send(text, true)
 		}
 		if err != nil && !errors.Is(err, errNotLive) {
 			l.source.note(err)

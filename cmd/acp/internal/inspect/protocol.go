@@ -9,18 +9,17 @@ import (
 // The messages between the server and the page. page/protocol.ts has the same types, with comments; keep the two alike.
 
 type hello struct {
-	Is        string       `json:"is"`
-	Run       string       `json:"run"`
-	Version   string       `json:"version"`
-	Live      bool         `json:"live"`
-	Agent     []string     `json:"agent"`
-	Folder    string       `json:"folder"`
-	Cwd       string       `json:"cwd"`
-	Methods   []methodInfo `json:"methods"`
-	Rules     []ruleInfo   `json:"rules"`
-	Scenarios []string     `json:"scenarios"`
-	Limits    limits       `json:"limits"`
-	Secret    string       `json:"secret,omitempty"`
+	Is      string       `json:"is"`
+	Run     string       `json:"run"`
+	Version string       `json:"version"`
+	Live    bool         `json:"live"`
+	Agent   []string     `json:"agent"`
+	Folder  string       `json:"folder"`
+	Cwd     string       `json:"cwd"`
+	Methods []methodInfo `json:"methods"`
+	Rules   []ruleInfo   `json:"rules"`
+	Limits  limits       `json:"limits"`
+	Secret  string       `json:"secret,omitempty"`
 }
 
 type limits struct {
@@ -161,7 +160,6 @@ type sourceState struct {
 	Sides      []sideState    `json:"sides"`
 	Stats      show.Document  `json:"stats"`
 	Answers    *answers       `json:"answers,omitempty"`
-	Faults     *faults        `json:"faults,omitempty"`
 	Questions  []questionInfo `json:"questions,omitempty"`
 }
 
@@ -223,28 +221,14 @@ type command struct {
 	Notification bool            `json:"notification"`
 	Line         string          `json:"line"`
 	How          string          `json:"how"`
-	Fault        *fault          `json:"fault"`
 	Answers      *answers        `json:"answers"`
-	Faults       *faults         `json:"faults"`
-	Scenario     string          `json:"scenario"`
 	Row          int             `json:"row"`
 	Option       int             `json:"option"`
 	Pattern      string          `json:"pattern"`
 	Text         string          `json:"text"`
 }
 
-type fault struct {
-	Delay   float64 `json:"delay,omitempty"`
-	Drop    bool    `json:"drop,omitempty"`
-	Times   int     `json:"times,omitempty"`
-	Corrupt string  `json:"corrupt,omitempty"`
-}
-
 type answers struct {
 	FS       string `json:"fs"`
 	Terminal string `json:"terminal"`
-}
-
-type faults struct {
-	Answers *fault `json:"answers,omitempty"`
 }

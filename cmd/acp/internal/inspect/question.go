@@ -175,13 +175,13 @@ func (l *live) choose(c *command) error {
 		q.answer <- res
 		return nil
 	}
-	return l.respond(q.id, res, c.Fault, false)
+	return l.respond(q.id, res, false)
 }
 
 // respond sends the answer to a permission request.
-type respond func(id json.RawMessage, res *acp.RequestPermissionResponse, f *fault, auto bool) error
+type respond func(id json.RawMessage, res *acp.RequestPermissionResponse, auto bool) error
 
-func (l *live) respond(id json.RawMessage, res *acp.RequestPermissionResponse, f *fault, auto bool) error {
+func (l *live) respond(id json.RawMessage, res *acp.RequestPermissionResponse, auto bool) error {
 	line, err := json.Marshal(struct {
 		JSONRPC string                         `json:"jsonrpc"`
 		ID      json.RawMessage                `json:"id"`
@@ -190,7 +190,7 @@ func (l *live) respond(id json.RawMessage, res *acp.RequestPermissionResponse, f
 	if err != nil {
 		return err
 	}
-	return l.send(line, f, auto)
+	return l.send(line, auto)
 }
 
 // endsTurn reports whether a message ends or cancels a turn of its session.
@@ -220,7 +220,7 @@ func (s *source) withdraw(session string, n int) {
 		case q.answer != nil:
 			q.answer <- cancelled
 		case s.respond != nil:
-			if s.respond(q.id, cancelled, nil, true) != nil {
+			if s.respond(q.id, cancelled, true) != nil {
 				continue // nothing can be sent
 			}
 		}

@@ -86,7 +86,7 @@ func (in *Inspection) writeReportData(out *bufio.Writer, sources []*source) erro
 	}
 	hello := in.hello()
 	hello.Limits.Raw = reportRaw
-	hello.Live, hello.Agent, hello.Folder, hello.Scenarios = false, []string{}, "", []string{}
+	hello.Live, hello.Agent, hello.Folder = false, []string{}, ""
 	part := func(before string, value any) error {
 		text, err := json.Marshal(value)
 		if err != nil {

@@ -206,18 +206,15 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	case path == "/raw":
 		line, err := source.line(n)
 		text("application/octet-stream", line, err)
-	case path == "/copy":
-		copied, err := s.in.asCommand(source, n)
-		text("text/plain; charset=utf-8", []byte(copied), err)
 	case path == "/export":
-		s.export(w, source, query.Get("as"), n)
+		s.export(w, source, query.Get("as"))
 	default:
 		http.NotFound(w, r)
 	}
 }
 
 // export sends a download.
-func (s *Server) export(w http.ResponseWriter, source *source, as string, n int) {
+func (s *Server) export(w http.ResponseWriter, source *source, as string) {
 	e, ok := exports[as]
 	if !ok {
 		http.Error(w, "acp inspect: there is no such export", http.StatusNotFound)
@@ -227,7 +224,7 @@ func (s *Server) export(w http.ResponseWriter, source *source, as string, n int)
 		w.Header().Set("Content-Type", e.contentType)
 		w.Header().Set("Content-Disposition", fmt.Sprintf("attachment; filename=%q", e.file))
 	}}
-	err := e.write(s.in, source, n, out)
+	err := e.write(s.in, source, out)
 	switch {
 	case err != nil && !out.begun:
 		http.Error(w, "acp inspect: "+err.Error(), http.StatusConflict)
@@ -450,12 +447,9 @@ func (in *Inspection) do(c *command) (sent string, err error) {
 	if in.options.Agent == nil {
 		return "", errors.New("there is no agent to talk to: start acp inspect with one")
 	}
-	switch c.Do {
-	case "start":
+	if c.Do == "start" {
 		_, err := in.start()
 		return "", err
-	case "probe":
-		return "", in.probe(c.Scenario)
 	}
 	l, err := in.connected(c.Source)
 	if err != nil {
@@ -478,12 +472,6 @@ func (in *Inspection) do(c *command) (sent string, err error) {
 		return "", nil
 	case "choose":
 		return "", l.choose(c)
-	case "faults":
-		if c.Faults == nil {
-			return "", errors.New("expected faults")
-		}
-		l.setFaults(c.Faults)
-		return "", nil
 	}
 	return "", fmt.Errorf("there is no command %q", c.Do)
 }

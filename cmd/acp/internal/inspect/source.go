@@ -25,7 +25,7 @@ import (
 // an offset in that file for each row.
 type source struct {
 	id    string
-	kind  string // agent, tap, file or probe
+	kind  string // agent, tap or file
 	name  string
 	lanes [2]string // the names of the client and the agent
 	log   *eventLog
@@ -54,11 +54,11 @@ type source struct {
 	version       uint64          // of the state
 	cached        json.RawMessage // the state
 	cachedAt      uint64
-	controls      func() (*answers, *faults) // of an agent that is talked to
-	respond       respond                    // to it
-	over          map[string]int             // by session: n of the message that ended its last turn
-	allOver       int                        // the same for those that over has no room for
-	err           error                      // of the spool
+	answering     func() *answers // of an agent that is talked to
+	respond       respond         // to it
+	over          map[string]int  // by session: n of the message that ended its last turn
+	allOver       int             // the same for those that over has no room for
+	err           error           // of the spool
 }
 
 // sourceOptions describe a source.
@@ -385,8 +385,8 @@ func (s *source) state() (json.RawMessage, error) {
 		Version:    s.judge.Version(), Sides: s.capabilities.state(), Stats: s.stats.Document(),
 	}
 	state.Questions = s.questionInfos()
-	if s.controls != nil {
-		state.Answers, state.Faults = s.controls()
+	if s.answering != nil {
+		state.Answers = s.answering()
 	}
 	text, err := json.Marshal(state)
 	s.cached, s.cachedAt = text, s.version

@@ -1,6 +1,6 @@
 // Talking to the agent: what all controls for that share.
 
-import type { Answers, Fault, Reply, Row } from "./protocol";
+import type { Answers, Reply, Row } from "./protocol";
 import type { Link, Order } from "./link";
 import type { Model, Source } from "./model";
 import { get, list, message, text } from "./model";
@@ -12,7 +12,6 @@ export class Live {
   /** The session to which prompts go. */
   session = "";
   /** How the messages that the user sends are treated on their way. */
-  fault: Fault | undefined;
   /** What the next initialize claims. */
   capabilities: Json = capabilities(1);
   version = 1;
@@ -117,7 +116,7 @@ export class Live {
       say("The agent is not running.");
       return { is: "reply", id: 0, error: "The agent is not running." };
     }
-    return this.command({ do: "send", source: source.id, method, params, notification, ...this.treatment() });
+    return this.command({ do: "send", source: source.id, method, params, notification });
   }
 
   async line(line: string): Promise<Reply> {
@@ -126,7 +125,7 @@ export class Live {
       say("The agent is not running.");
       return { is: "reply", id: 0, error: "The agent is not running." };
     }
-    return this.command({ do: "raw", source: source.id, line, ...this.treatment() });
+    return this.command({ do: "raw", source: source.id, line });
   }
 
   /** Answers a request of the agent. */
@@ -143,11 +142,7 @@ export class Live {
   /** Answers a question with an option; -1 says that the turn was cancelled. */
   async choose(request: Row, option: number): Promise<void> {
     const source = this.running;
-    if (source) await this.command({ do: "choose", source: source.id, row: request.n, option, ...this.treatment() });
-  }
-
-  private treatment(): { fault?: Fault } {
-    return this.fault ? { fault: this.fault } : {};
+    if (source) await this.command({ do: "choose", source: source.id, row: request.n, option });
   }
 
   /** Starts the agent. */

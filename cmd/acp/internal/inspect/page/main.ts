@@ -194,18 +194,14 @@ class Page {
   private exportMenu(): void {
     const source = this.connection;
     this.exports.hidden = this.link.state === "report" || !source;
-    const row = this.timelines[this.active]?.current;
-    const about = row?.findings ? `&n=${row.n}` : "";
-    const key = `${source?.id}${about}`;
-    if (key === this.exported || !source) return;
-    this.exported = key;
+    if (!source || source.id === this.exported) return;
+    this.exported = source.id;
     const formats: [string, string][] = [
-      ["recording", "Recording"], ["html", "Report, one HTML file"], ["junit", "JUnit"], ["markdown", "Markdown"],
-      ["gotest", "Go test of the finding"], ["script", "Script of the finding"],
+      ["recording", "Recording"], ["html", "Report, one HTML file"],
     ];
     this.exports.querySelector("ul")?.remove();
     this.exports.append(el("ul", {}, ...formats.map(([format, words]) => el("li", {},
-      downloadButton(words, `/export?source=${encodeURIComponent(source.id)}&as=${format}${about}`)))));
+      downloadButton(words, `/export?source=${encodeURIComponent(source.id)}&as=${format}`)))));
   }
 
   private open(tab: Tab): void {

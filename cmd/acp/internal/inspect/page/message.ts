@@ -4,7 +4,7 @@ import type { Finding, Hello, Method, Row } from "./protocol";
 import type { Node } from "./json";
 import { parse } from "./json";
 import type { Link } from "./link";
-import { downloadButton, remote, request, rowPath } from "./link";
+import { remote, request, rowPath } from "./link";
 import type { Source } from "./model";
 import { message, pointed, severity } from "./model";
 import type { Schema } from "./schema";
@@ -98,9 +98,6 @@ export class MessagePane {
     if (row.kind === "gap" || row.kind === "end") return bar;
     const server = this.link.state !== "report";
     add(bar, copyButton("Copy JSON", () => row.cut && server ? remote(rowPath("/raw", source, row)) : row.raw));
-    if (server && row.kind !== "stderr") {
-      add(bar, copyButton("Copy command", () => remote(rowPath("/copy", source, row))));
-    }
     if (this.hello()?.live && row.kind !== "stderr") {
       add(bar, el("button", { type: "button", onclick: () => this.events.edit(source, row) }, "Edit and send"));
     }
@@ -109,7 +106,6 @@ export class MessagePane {
 
   private cards(source: Source, row: Row, findings: Finding[]): HTMLElement {
     const cards = el("section", { class: "cards", "aria-label": "Findings" });
-    const server = this.link.state !== "report";
     for (const finding of findings.slice(0, 50)) {
       const rule = this.hello()?.rules.find((r) => r.id === finding.rule);
       const card = el("article", { class: `card ${severity([finding])}` });
@@ -128,11 +124,6 @@ export class MessagePane {
       if (corrected) card.append(example(`A correct example: ${brief(at, 200)} of this message`, corrected, true));
       if (rule?.right) card.append(example(corrected ? "An example of the requirement" : "A correct example", rule.right, !corrected));
       if (rule?.wrong) card.append(example("An example of the fault", rule.wrong, false));
-      if (server) {
-        const path = rowPath("/export", source, row);
-        add(card, el("p", { class: "exports" }, "A test that fails until it is fixed: ",
-          downloadButton("Go test", `${path}&as=gotest`), " ", downloadButton("script", `${path}&as=script`)));
-      }
       cards.append(card);
     }
     if (findings.length > 50) cards.append(el("p", {}, `… and ${count(findings.length - 50)} more`));

@@ -7,7 +7,6 @@
 //   GET /schema/1, /schema/2     the JSON schema of a protocol version, with experimental features
 //   GET /raw?source=S&n=N        the exact line of a row, as bytes (application/octet-stream)
 //   GET /find?q=TEXT             rows whose line contains the text, without regard to case: Found
-//   GET /copy?source=S&n=N       a row as a command of acp, as text/plain
 //   GET /export?source=S&as=F    a download: see ExportFormat; 409 with a text if that is not possible
 //
 // WebSocket: the page first sends Attach, with a key; then the server sends one Hello, and Log and State messages as they come. A page
@@ -18,7 +17,7 @@
 // the newest one replaces the one before it.
 //
 // A report is one file. The element <script type="application/json" id="report"> contains a Report. There is no server then:
-// no commands, and what /raw, /find, /copy and /export would do is not offered; rows contain more of their text.
+// no commands, and what /raw, /find and /export would do is not offered; rows contain more of their text.
 
 // From the server
 
@@ -34,7 +33,6 @@ export interface Hello {
   cwd: string // where the agent starts, for the forms that need a directory; "" if that is not known
   methods: Method[]
   rules: Rule[] // of the judge, in the order of the pages
-  scenarios: string[] // the names of the probe's scenarios that can be run
   limits: Limits
   secret?: string // for Attach.keys and for requests; not in a report
 }
@@ -79,8 +77,8 @@ export type Event = Source | Row | Late | Item
 export interface Source {
   is: "source"
   source: string // the id: "1", "2", …
-  kind: "agent" | "tap" | "file" | "probe"
-  name: string // the file, the command, the scenario
+  kind: "agent" | "tap" | "file"
+  name: string // the file, the command
   lanes: string[] // the participants from left to right: ["client", "agent"], or with proxies between them
   date: string // the beginning, RFC 3339, or ""
   masked: boolean // secrets were replaced by masks
@@ -195,7 +193,6 @@ export interface SourceState {
   sides: SideState[] // of the client, then of the agent
   stats: Stats
   answers?: Answers // of the agent that is talked to
-  faults?: Faults
   questions?: Question[] // that wait for an answer
 }
 
@@ -279,7 +276,7 @@ export interface Attach {
 }
 
 export type Command = { id: number } & (
-  | Start | Send | Raw | Kill | SetAnswers | SetFaults | Probe | Match | Seen | Choose
+  | Start | Send | Raw | Kill | SetAnswers | Match | Seen | Choose
 )
 
 // Start starts the agent of the command line, as a new source. It is not started before.
@@ -294,7 +291,6 @@ export interface Send {
   method: string
   params: unknown
   notification: boolean
-  fault?: Fault
 }
 
 // Raw sends a line as it is: a message from an editor for experts, an answer to a request of the agent, a copy of an earlier row.
@@ -302,7 +298,6 @@ export interface Raw {
   do: "raw"
   source: string
   line: string
-  fault?: Fault
 }
 
 // Kill ends the agent.
@@ -310,14 +305,6 @@ export interface Kill {
   do: "kill"
   source: string
   how: "close" | "kill" // close its input and wait, or kill it at once
-}
-
-// Fault is how a message is treated on its way.
-export interface Fault {
-  delay?: number // milliseconds
-  drop?: boolean
-  times?: number // how often it is sent: 2 duplicates it
-  corrupt?: "truncate" | "utf8" | "json" | "id" // cut in the middle, a byte that is not UTF-8, a missing brace, another id
 }
 
 // Answers says who answers the agent's requests for files and terminals: the user, or the server in the folder of the command
@@ -346,25 +333,6 @@ export interface Choose {
   source: string
   row: number
   option: number
-  fault?: Fault
-}
-
-// Faults are applied to the messages that the server writes by itself, and to those that arrive from the agent before they are
-// answered by it.
-export interface Faults {
-  answers?: Fault
-}
-
-export interface SetFaults {
-  do: "faults"
-  source: string
-  faults: Faults
-}
-
-// Probe plays one scenario of the probe against a new start of the agent; each launch is a source of its own.
-export interface Probe {
-  do: "probe"
-  scenario: string
 }
 
 // Match asks whether a text matches a pattern. Reply.sent is "no" if it does not.
@@ -374,6 +342,5 @@ export interface Match {
   text: string
 }
 
-// Exports: "recording" (JSONL), "junit", "markdown", "gotest" (a Go test), "script" (a transcript), "html" (a report).
-// gotest and script fail until the agent is fixed; n=N chooses the row with the finding that they are about.
-export type ExportFormat = "recording" | "junit" | "markdown" | "gotest" | "script" | "html"
+// Exports: "recording" (JSONL), "html" (a report).
+export type ExportFormat = "recording" | "html"

@@ -1,6 +1,6 @@
-// Sending by hand: starting the agent, a form for each method, lines as they are, faults on the way, and the probe.
+// Sending by hand: starting the agent, a form for each method, and lines as they are.
 
-import type { Answers, Fault, Method, Row } from "./protocol";
+import type { Answers, Method, Row } from "./protocol";
 import { Form } from "./form";
 import type { Live } from "./live";
 import { capabilities } from "./live";
@@ -16,7 +16,6 @@ export class Sender {
   private readonly methods = el("select", { "aria-label": "Method to send", onchange: () => this.choose() });
   private readonly send = el("button", { type: "button", class: "primary", onclick: () => void this.sendForm() }, "Send");
   private readonly line = el("textarea", { class: "code", rows: 5, spellcheck: false, "aria-label": "Line to send" });
-  private readonly scenarios = el("select", { "aria-label": "Scenario" });
   private readonly state = el("p", { class: "state", role: "status" });
   private readonly startButton = el("button", { type: "button", class: "primary", onclick: () => void this.startAgent(false) }, "Start only");
   private readonly openButton = el("button", { type: "button", class: "primary", onclick: () => void this.startAgent(true) }, "Start and open a session");
@@ -37,16 +36,7 @@ export class Sender {
     this.element = el("div", { class: "sender" }, this.start,
       group("Method", this.methods, this.body, el("div", { class: "actions" }, this.send)),
       group("Line as it is", el("p", { class: "note" }, "For experts: it is sent without a check. Ids are yours."), this.line,
-        el("div", { class: "actions" }, el("button", { type: "button", onclick: () => void this.live.line(this.line.value) }, "Send line"))),
-      group("Misbehave", el("p", { class: "note" }, "What happens to the messages that you send, until you change it."), this.faults((fault) => {
-        this.live.fault = fault;
-      }), el("details", {}, el("summary", {}, "Answers that acp sends by itself"), this.faults((fault) => {
-        const source = this.live.running;
-        if (source) void this.live.command({ do: "faults", source: source.id, faults: fault ? { answers: fault } : {} });
-        else say("The agent is not running.");
-      }))),
-      group("Probe", el("p", { class: "note" }, "Plays a scenario against a new start of the agent."),
-        el("div", { class: "actions" }, this.scenarios, el("button", { type: "button", onclick: () => void this.probe() }, "Run"))));
+        el("div", { class: "actions" }, el("button", { type: "button", onclick: () => void this.live.line(this.line.value) }, "Send line"))));
   }
 
   update(): void {
@@ -68,7 +58,6 @@ export class Sender {
       this.methods.append(el("optgroup", { label: stable ? "Stable" : "Experimental" }, ...list.map((m) => el("option", { value: m.method }, m.method))));
     }
     this.methods.value = chosen || "session/prompt";
-    set(this.scenarios, ...hello.scenarios.map((s) => el("option", { value: s }, s)));
     this.choose();
   }
 
@@ -162,31 +151,6 @@ export class Sender {
     if (open) await this.live.open();
     else await this.live.start();
     this.update();
-  }
-
-  private async probe(): Promise<void> {
-    const reply = await this.live.command({ do: "probe", scenario: this.scenarios.value });
-    if (!reply.error) say(`${this.scenarios.value} is running.`);
-  }
-
-  private faults(changed: (fault: Fault | undefined) => void): HTMLElement {
-    const read = (): void => {
-      const fault: Fault = {};
-      if (Number(delay.value) > 0) fault.delay = Number(delay.value);
-      if (drop.checked) fault.drop = true;
-      if (Number(times.value) > 1) fault.times = Number(times.value);
-      if (corrupt.value) fault.corrupt = corrupt.value as NonNullable<Fault["corrupt"]>;
-      changed(Object.keys(fault).length > 0 ? fault : undefined);
-    };
-    const delay = el("input", { type: "number", min: 0, max: 600000, value: 0, onchange: read });
-    const times = el("input", { type: "number", min: 1, max: 100, value: 1, onchange: read });
-    const drop = el("input", { type: "checkbox", onchange: read });
-    const corrupt = el("select", { onchange: read });
-    for (const [value, words] of [["", "no"], ["truncate", "cut in the middle"], ["utf8", "a byte that is not UTF-8"], ["json", "a missing brace"], ["id", "another id"]]) {
-      corrupt.append(el("option", { value }, words ?? ""));
-    }
-    return el("div", { class: "faults" }, el("label", {}, "Delay (ms) ", delay), el("label", {}, "Times sent ", times),
-      el("label", { class: "check" }, drop, "Drop"), el("label", {}, "Corrupt ", corrupt));
   }
 }
 
