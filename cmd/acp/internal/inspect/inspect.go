@@ -1,8 +1,9 @@
 // Package inspect shows the traffic between clients and agents in a browser, judged, and lets the user talk to an agent
 // there.
 //
-// An Inspection has sources, each of which is one connection: a recording, an agent that the user talks to, or an agent of an editor whose command is a tap. All become entries of recordings; the source judges them,
-// and appends rows to a log, which the pages follow over a WebSocket. page/protocol.ts describes what they exchange.
+// An Inspection has sources, each of which is one connection: a recording, an agent that the user talks to, or an agent
+// of an editor whose command is a tap. All become entries of recordings; the source judges them, and appends rows to a
+// log, which the pages follow over a WebSocket. page/protocol.ts describes what they exchange.
 package inspect
 
 import (
