@@ -153,16 +153,16 @@ func MCPServers(list []string, dir string) (servers []acp.MCPServer, notes []str
 			servers, notes = append(servers, more...), append(notes, said...)
 			continue
 		}
-		var s mcpServer
+		s, command := mcpServer{}, []string{""}
 		if lower := strings.ToLower(m[2]); strings.HasPrefix(lower, "http://") || strings.HasPrefix(lower, "https://") {
 			s.URL = m[2]
 		} else if words, err := shell.Fields(m[2], nil); err != nil || len(words) == 0 {
 			return nil, nil, fmt.Errorf("MCP server %q: expected a command or a URL: %w", m[1],
 				cmp.Or(err, errors.New("there is none")))
 		} else {
-			s.Command.list = words
+			command = words
 		}
-		server, err := s.server(m[1], dir)
+		server, err := s.server(m[1], command, dir)
 		if err != nil {
 			return nil, nil, fmt.Errorf("MCP server %q: %w", m[1], err)
 		}
