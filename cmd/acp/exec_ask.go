@@ -60,7 +60,7 @@ func (x *execution) askable() *terminal {
 		if columns, _, err := term.GetSize(int(file.Fd())); err == nil && columns > 0 {
 			width = columns
 		}
-		text := draw.Permission(q, draw.NoColor(), draw.DiffAuto, nil, width)
+		text := draw.Permission(q, draw.NoColor(), nil, width)
 		return text.Head, text.Facts, text.Body
 	}
 	return t

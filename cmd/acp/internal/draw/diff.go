@@ -11,22 +11,12 @@ import (
 	"github.com/acpgo/sdk/acp/view"
 )
 
-// DiffLayout is the layout of diffs.
-type DiffLayout int
-
-const (
-	DiffAuto       DiffLayout = iota // side by side if there is room
-	DiffUnified                      // new lines below the old ones
-	DiffSideBySide                   // new lines beside the old ones
-)
-
 // The bounds of diffs.
 const (
 	maxDiffLines = 400     // lines drawn of a diff in the transcript
 	maxDiffAll   = 20_000  // lines drawn of a diff in full views
-	maxDiffBytes = 4 << 20 // longer texts are not compared line by line
+	maxDiffBytes = 4 << 20 // texts that are longer together are not compared line by line
 	maxDiffLine  = 4 << 10 // bytes drawn of a line in the transcript
-	sideBySide   = 110     // the width from which two columns are used
 )
 
 // diffLine is a line of a hunk.
@@ -62,33 +52,23 @@ func compare(old, new string, exists bool) *hunks {
 		h.crlf = true
 		new = strings.ReplaceAll(new, "\r\n", "\n")
 	}
-	// Common lines at both ends are removed first, because the time for comparing grows with the rest.
-	prefix, suffix := common(old, new)
-	const context = udiff.DefaultContextLines
-	from := lastLines(old[:prefix], context)
-	to := firstLines(old[len(old)-suffix:], context)
-	before := strings.Count(old[:from], "\n")
-	a, b := old[from:len(old)-suffix+to], new[from:len(new)-suffix+to]
-	if len(a)+len(b) > maxDiffBytes {
-		h.whole(old[prefix:len(old)-suffix], new[prefix:len(new)-suffix], strings.Count(old[:prefix], "\n"))
+	if len(old)+len(new) > maxDiffBytes {
+		h.whole(old, new)
 		h.notes = append(h.notes, "too large to compare line by line")
 		return h
 	}
-	unified, err := udiff.ToUnifiedDiff("", "", a, udiff.Lines(a, b), context)
+	unified, err := udiff.ToUnifiedDiff("", "", old, udiff.Lines(old, new), udiff.DefaultContextLines)
 	if err != nil { // the edits belong to the same text
-		h.whole(a, b, before)
+		h.whole(old, new)
 		return h
 	}
 	for _, hunk := range unified.Hunks {
 		var lines []diffLine
-		o, n := hunk.FromLine+before, hunk.ToLine+before
+		o, n := hunk.FromLine, hunk.ToLine
 		for _, l := range hunk.Lines {
 			d := diffLine{kind: l.Kind, old: o, new: n}
 			d.text, d.noEnd = strings.CutSuffix(l.Content, "\n")
 			d.noEnd = !d.noEnd
-			if to < suffix && d.noEnd {
-				d.noEnd = false
-			}
 			switch l.Kind {
 			case udiff.Delete:
 				o++
@@ -108,10 +88,10 @@ func compare(old, new string, exists bool) *hunks {
 }
 
 // whole replaces all of one text with another.
-func (h *hunks) whole(old, new string, before int) {
+func (h *hunks) whole(old, new string) {
 	var lines []diffLine
 	for i, side := range []string{old, new} {
-		n := before
+		n := 0
 		for l := range strings.Lines(side) {
 			n++
 			d := diffLine{kind: udiff.OpKind(i), old: n, new: n}
@@ -120,9 +100,9 @@ func (h *hunks) whole(old, new string, before int) {
 			lines = append(lines, d)
 		}
 		if i == 0 {
-			h.removed = n - before
+			h.removed = n
 		} else {
-			h.added = n - before
+			h.added = n
 		}
 	}
 	if len(lines) > 0 {
@@ -133,57 +113,6 @@ func (h *hunks) whole(old, new string, before int) {
 func allCRLF(text string) bool {
 	n := strings.Count(text, "\n")
 	return n == strings.Count(text, "\r\n") && (n > 0 || text == "") && n == strings.Count(text, "\r")
-}
-
-// common returns the length of the whole lines in common at the beginning and at the end, in bytes.
-func common(a, b string) (prefix, suffix int) {
-	n := min(len(a), len(b))
-	for prefix < n && a[prefix] == b[prefix] {
-		prefix++
-	}
-	if prefix < len(a) || prefix < len(b) {
-		prefix = strings.LastIndexByte(a[:prefix], '\n') + 1
-	}
-	n -= prefix
-	for suffix < n && a[len(a)-1-suffix] == b[len(b)-1-suffix] {
-		suffix++
-	}
-	// The common end begins after a newline.
-	for suffix > 0 {
-		at := len(a) - suffix
-		if (at == 0 || a[at-1] == '\n') && (len(b)-suffix == 0 || b[len(b)-suffix-1] == '\n') {
-			break
-		}
-		next := strings.IndexByte(a[at:], '\n')
-		if next < 0 {
-			suffix = 0
-			break
-		}
-		suffix -= next + 1
-	}
-	return prefix, suffix
-}
-
-// lastLines returns where the last n lines of a text begin. The text ends with a newline or is empty.
-func lastLines(text string, n int) int {
-	at := len(text)
-	for ; n > 0 && at > 0; n-- {
-		at = strings.LastIndexByte(text[:at-1], '\n') + 1
-	}
-	return at
-}
-
-// firstLines returns where the first n lines of a text end.
-func firstLines(text string, n int) int {
-	at := 0
-	for ; n > 0; n-- {
-		i := strings.IndexByte(text[at:], '\n')
-		if i < 0 {
-			return len(text)
-		}
-		at += i + 1
-	}
-	return at
 }
 
 // diff draws at most maxLines lines of a diff, and says how many are left out.
@@ -209,10 +138,6 @@ func (p *painter) diff(d *acp.Diff, maxLines, width int) []line {
 
 	lines, left := h.limited(maxLines)
 	p.highlightDiff(lines, d.Path, maxLines > maxDiffLines)
-	two := exists && (p.diffs == DiffSideBySide || p.diffs == DiffAuto && width >= sideBySide)
-	if p.styles == stylesNone && p.diffs == DiffAuto {
-		two = false // screen readers read one line after another
-	}
 	// Agents also send parts of files, which seldom end with a newline, so only a change of the end is shown.
 	sameEnd := exists && strings.HasSuffix(old, "\n") == strings.HasSuffix(d.NewText, "\n")
 	for i, hunk := range lines {
@@ -223,11 +148,7 @@ func (p *painter) diff(d *acp.Diff, maxLines, width int) []line {
 			at := hunk[0]
 			out = append(out, line{{fmt.Sprintf("@@ line %d @@", max(at.new, 1)), p.hunk}}.wrap(width, nil)...)
 		}
-		if two && width >= 30 {
-			out = append(out, p.columns(hunk, width)...)
-		} else {
-			out = append(out, p.unified(hunk, width)...)
-		}
+		out = append(out, p.unified(hunk, width)...)
 	}
 	if left > 0 {
 		out = append(out, line{{fmt.Sprintf("(%s more not shown)", lineCount(left)), p.warn}}.wrap(width, nil)...)
@@ -308,7 +229,7 @@ func (p *painter) sideStyle(kind udiff.OpKind) (style, string, style) {
 	return style{}, " ", p.dim
 }
 
-// unified draws a hunk with new lines below the old ones.
+// unified draws a hunk.
 func (p *painter) unified(hunk []diffLine, width int) []line {
 	var out []line
 	n := digits(hunk)
@@ -336,80 +257,9 @@ func (p *painter) unified(hunk []diffLine, width int) []line {
 	return out
 }
 
-// columns draws a hunk with new lines beside the old ones.
-func (p *painter) columns(hunk []diffLine, width int) []line {
-	var out []line
-	n := digits(hunk)
-	column := (width - 3) / 2
-	middle := span{" " + p.marks.vertical + " ", p.dim}
-	side := func(l *diffLine, number int) []line {
-		if l == nil {
-			return nil
-		}
-		under, sign, signStyle := p.sideStyle(l.kind)
-		first := line{{fmt.Sprintf("%*d ", n, number), p.dim}, {sign + " ", signStyle}}
-		rest := line{{strings.Repeat(" ", n+1), p.dim}, {sign + " ", signStyle}}
-		lines := wrapBehind(first.applyStyle(under), rest.applyStyle(under), l.code.applyStyle(under), column)
-		if l.noEnd {
-			lines = append(lines, line{{`\ no newline at the end`, p.dim}}.wrap(column, nil)...)
-		}
-		for i := range lines {
-			lines[i] = lines[i].pad(column, under)
-		}
-		return lines
-	}
-	row := func(a, b *diffLine) {
-		var left, right []line
-		if a != nil {
-			left = side(a, a.old)
-		}
-		if b != nil {
-			right = side(b, b.new)
-		}
-		for i := range max(len(left), len(right)) {
-			var l line
-			if i < len(left) {
-				l = append(l, left[i]...)
-			}
-			l = append(l.pad(column, style{}), middle)
-			if i < len(right) {
-				l = append(l, right[i]...)
-			}
-			out = append(out, l)
-		}
-	}
-	for i := 0; i < len(hunk); {
-		if hunk[i].kind == udiff.Equal {
-			row(&hunk[i], &hunk[i])
-			i++
-			continue
-		}
-		del := i
-		for i < len(hunk) && hunk[i].kind == udiff.Delete {
-			i++
-		}
-		ins := i
-		for i < len(hunk) && hunk[i].kind == udiff.Insert {
-			i++
-		}
-		for k := range max(ins-del, i-ins) {
-			var a, b *diffLine
-			if del+k < ins {
-				a = &hunk[del+k]
-			}
-			if ins+k < i {
-				b = &hunk[ins+k]
-			}
-			row(a, b)
-		}
-	}
-	return out
-}
-
 // TurnDiffs returns the lines of all diffs of a turn in order, and the number of diffs. Turn 0 means all turns.
-func TurnDiffs(t *Theme, s *view.Snapshot, turn int, layout DiffLayout, width int) (lines []string, count int) {
+func TurnDiffs(t *Theme, s *view.Snapshot, turn int, width int) (lines []string, count int) {
 	p := newPainter(t)
-	p.diffs = layout
 	var out []line
 	for item := range s.Items() {
 		c, ok := item.Variant.(*view.ToolCall)

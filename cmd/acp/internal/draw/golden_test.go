@@ -111,13 +111,11 @@ func TestGoldens(t *testing.T) {
 	narrow := NewTranscript(&Options{Width: 20, Terminal: storyTerminal, Unfolded: true})
 	narrow.Update(s)
 	golden(t, "narrow.txt", all(narrow))
-	lines, n := TurnDiffs(Dark(), s, 1, DiffSideBySide, 100)
+	lines, n := TurnDiffs(Dark(), s, 1, 80)
 	if n != 2 {
 		t.Errorf("%d diffs in the turn", n)
 	}
-	golden(t, "diffs-side-by-side.txt", lines)
-	lines, _ = TurnDiffs(Dark(), s, 0, DiffUnified, 80)
-	golden(t, "diffs-unified.txt", lines)
+	golden(t, "diffs.txt", lines)
 	call := acp.ToolCall{ToolCallID: "9", Title: "Run a command\nand edit", Name: acp.Some("shell"), Kind: acp.ToolKindExecute,
 		RawInput:  []byte(`{"command":["sh","-c","make clean && make"],"cwd":"/w","timeout":120}`),
 		Locations: []acp.ToolCallLocation{{Path: "/w/Makefile", Line: acp.Some(uint32(7))}, {Path: "/w/out"}},
@@ -125,7 +123,7 @@ func TestGoldens(t *testing.T) {
 	drawn := Permission(view.NewQuestion(&call, nil, &view.QuestionOptions{
 		Agent: "claude", Session: "Test the build", Reason: "no rule allows it", Found: []view.Fact{{Name: "path", Text: "/w/Makefile"}, {Name: "line", Text: "sh -c 'make clean && make'"}},
 		Notes: []view.Fact{{Name: "warning", Text: "command \"**\" allows all"}, {Name: "allow always", Text: `for this session: {"effect":"allow","line":["make"]}`}},
-	}), Dark(), DiffAuto, storyTerminal, 60)
+	}), Dark(), storyTerminal, 60)
 	golden(t, "permission.txt", slices.Concat(drawn.Head, []string{fmt.Sprintf("--- facts: %d", drawn.Facts)}, drawn.Body))
 	golden(t, "plan.txt", Plan(Dark(), s, 40, 10))
 	golden(t, "usage.txt", []string{Usage(Dark(), s.Usage.Value()), Usage(Plain(), s.Usage.Value())})
@@ -133,7 +131,7 @@ func TestGoldens(t *testing.T) {
 	if err := Export(&b, s, &ExportOptions{Facts: []string{"agent: claude", "directory: /w"}, Terminal: storyTerminal}); err != nil {
 		t.Fatal(err)
 	}
-	goldenText(t, "export.md", b.String())
+	goldenText(t, "export.txt", b.String())
 }
 
 // A folded tool call that has failed says why, whatever form the reason has.

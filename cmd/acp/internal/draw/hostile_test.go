@@ -107,7 +107,7 @@ func hostileState(t testing.TB, text string) (*view.State, map[string]Output) {
 }
 
 // drawn calls use with the output of every function of the package for a text.
-func drawn(t testing.TB, theme *Theme, text string, width int, layout DiffLayout, use func(name string, lines []string)) {
+func drawn(t testing.TB, theme *Theme, text string, width int, use func(name string, lines []string)) {
 	s, outputs := hostileState(t, text)
 	snapshot := s.Snapshot()
 	terminal := func(id acp.TerminalID) (Output, bool) {
@@ -116,7 +116,7 @@ func drawn(t testing.TB, theme *Theme, text string, width int, layout DiffLayout
 	}
 	{
 		for _, unfolded := range []bool{false, true} {
-			tr := NewTranscript(&Options{Theme: theme, Width: width, Terminal: terminal, Diffs: layout, Unfolded: unfolded})
+			tr := NewTranscript(&Options{Theme: theme, Width: width, Terminal: terminal, Unfolded: unfolded})
 			tr.Update(snapshot)
 			tr.Lines(20)
 			tr.Find(text, false)
@@ -133,18 +133,17 @@ func drawn(t testing.TB, theme *Theme, text string, width int, layout DiffLayout
 		o := &view.QuestionOptions{Agent: text, Session: text, Reason: text, Found: []view.Fact{{Name: "path", Text: text}}, Notes: []view.Fact{{Name: text, Text: text}}}
 		for item := range snapshot.Items() {
 			if c, ok := item.Variant.(*view.ToolCall); ok {
-				drawn := Permission(view.NewQuestion(&c.Call, nil, o), theme, layout, terminal, width)
+				drawn := Permission(view.NewQuestion(&c.Call, nil, o), theme, terminal, width)
 				use("Permission", slices.Concat(drawn.Head, drawn.Body))
 				use("ToolCall", ToolCall(theme, c, true, terminal, width))
 			}
 		}
-		lines, _ := TurnDiffs(theme, snapshot, 0, layout, width)
+		lines, _ := TurnDiffs(theme, snapshot, 0, width)
 		use("TurnDiffs", lines)
 	}
 	use("Plan", Plan(theme, snapshot, width, 7))
 	use("Line", []string{Line(theme, text, width)})
 	p := newPainter(theme)
-	p.diffs = layout
 	for name, lines := range map[string][]line{
 		"Diff":      p.diff(&acp.Diff{Path: text, OldText: acp.Some(text), NewText: text + text}, maxDiffAll, width),
 		"Paragraph": paragraph(text, style{}), "Markdown": p.markdownText(text, width), "Error": p.error(errors.New(text)),
@@ -234,7 +233,7 @@ func TestHostile(t *testing.T) {
 				continue
 			}
 			theme, width := all[name], []int{40, 80, 121}[i%3]
-			drawn(t, theme, "a "+text+" b\n"+text, width, DiffLayout(1+n%2), func(function string, lines []string) {
+			drawn(t, theme, "a "+text+" b\n"+text, width, func(function string, lines []string) {
 				for _, l := range lines {
 					if function == "Terminal" || function == "Transcript" || function == "ToolCall" || function == "Permission" {
 						l = strings.ReplaceAll(l, ";38;2;1;2;3", "") // colors in the output of terminals are kept
@@ -287,7 +286,7 @@ func TestHostileExport(t *testing.T) {
 			t.Fatal(err)
 		}
 		for l := range strings.Lines(b.String()) {
-			if err := check(Plain(), strings.ReplaceAll(strings.TrimSuffix(l, "\n"), "\t", " "), 1<<30); err != nil {
+			if err := check(Plain(), strings.TrimSuffix(l, "\n"), exportWidth); err != nil {
 				t.Fatalf("%q: %v in %q", text, err, l)
 			}
 		}
@@ -309,7 +308,7 @@ func TestWidths(t *testing.T) {
 		}
 		text := b.String()
 		theme := all[[]string{"dark", "plain"}[width%2]]
-		drawn(t, theme, text, width, DiffLayout(width/2%3), func(function string, lines []string) {
+		drawn(t, theme, text, width, func(function string, lines []string) {
 			for _, l := range lines {
 				l = strings.ReplaceAll(l, ";38;2;1;2;3", "")
 				if err := check(theme, l, width); err != nil {
@@ -332,7 +331,7 @@ func FuzzDraw(f *testing.F) {
 			t.Skip() // what colours of terminals there are is seen by TestHostile
 		}
 		theme := all[[]string{"dark", "plain"}[width%2]]
-		drawn(t, theme, text, width, DiffLayout(width/2%3), func(function string, lines []string) {
+		drawn(t, theme, text, width, func(function string, lines []string) {
 			for _, l := range lines {
 				if err := check(theme, l, width); err != nil {
 					t.Fatalf("%s: %v in\n%q", function, err, l)
@@ -340,7 +339,7 @@ func FuzzDraw(f *testing.F) {
 			}
 		})
 		s, _ := hostileState(t, text)
-		if err := Export(io.Discard, s.Snapshot(), nil); err != nil {
+		if err := Export(io.Discard, s.Snapshot(), &ExportOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	})

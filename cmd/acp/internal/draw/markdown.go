@@ -27,7 +27,6 @@ type painter struct {
 	*Theme
 	renderers map[int]goldmark.Markdown // by width
 	terminal  func(id string) (Output, bool)
-	diffs     DiffLayout
 	elapsed   func(acp.ToolCallID) time.Duration // nil to show no times
 	took      func(turn int) time.Duration
 }
@@ -69,20 +68,6 @@ func (p *painter) renderer(width int) goldmark.Markdown {
 	}), 1000))))
 	p.renderers[width] = md
 	return md
-}
-
-// LastCode returns the last code block in a Markdown text; ok is false if there is none.
-func LastCode(text string) (code string, ok bool) {
-	source := []byte(text)
-	// The walker returns no error, so Walk does not either.
-	_ = ast.Walk(goldmark.DefaultParser().Parse(textpkg.NewReader(source)),
-		func(n ast.Node, entering bool) (ast.WalkStatus, error) {
-			if kind := n.Kind(); entering && (kind == ast.KindFencedCodeBlock || kind == ast.KindCodeBlock) {
-				code, ok = string(n.Lines().Value(source)), true
-			}
-			return ast.WalkContinue, nil
-		})
-	return code, ok
 }
 
 // apart makes a paragraph in a list item that follows another block begin on a new line, because glamour draws the

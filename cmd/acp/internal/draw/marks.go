@@ -2,8 +2,6 @@ package draw
 
 import (
 	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/acpgo/sdk/acp/view"
 )
@@ -132,11 +130,10 @@ func (t *Transcript) ToggleAll() {
 }
 
 // Find marks the next item that contains a text, beginning at the marked item, or at the end if none is marked, and
-// makes the match visible. It ignores case, and continues at the other end. It reports whether there is a match. The
-// text stays highlighted until the next call; "" only removes the highlighting.
+// makes the text visible. It ignores case, and continues at the other end. It reports whether there is one.
 func (t *Transcript) Find(text string, backwards bool) bool {
-	t.found = fold(clean(text))
-	if t.found == "" {
+	found := strings.ToLower(clean(text))
+	if found == "" {
 		return false
 	}
 	first, count := t.snapshot.First(), t.snapshot.End()-t.snapshot.First()
@@ -153,14 +150,16 @@ func (t *Transcript) Find(text string, backwards bool) bool {
 	for i := 1; i <= count; i++ {
 		index := first + ((from-first+i*step)%count+count)%count
 		item := t.snapshot.Item(index)
-		if item == nil || !strings.Contains(fold(searched(item)), t.found) {
+		if item == nil || !strings.Contains(strings.ToLower(searched(item)), found) {
 			continue
 		}
 		t.marked = index
-		if Foldable(item) && !t.unfolded(index) && !t.visibleIn(index) {
+		at, visible := t.placeOf(index, found)
+		if !visible && Foldable(item) && !t.unfolded(index) {
 			t.folds[index] = true
+			at, _ = t.placeOf(index, found)
 		}
-		t.show(t.placeOf(index))
+		t.show(at)
 		return true
 	}
 	return false
@@ -174,60 +173,14 @@ func searched(item *view.Item) string {
 	return item.String()
 }
 
-// visibleIn reports whether the drawn lines of an item contain the text to find.
-func (t *Transcript) visibleIn(index int) bool {
-	at := t.placeOf(index)
-	lines := t.lines(at.item, at.part)
-	return at.line < len(lines) && strings.Contains(fold(lines[at.line].text()), t.found)
-}
-
-// placeOf returns the first line of an item that contains the text to find, or else its first line.
-func (t *Transcript) placeOf(index int) anchor {
+// placeOf returns the first line of an item that contains a text; its first line and false if none does.
+func (t *Transcript) placeOf(index int, found string) (anchor, bool) {
 	for part := range t.partsOf(index) {
 		for i, l := range t.lines(index, part) {
-			if strings.Contains(fold(l.text()), t.found) {
-				return anchor{index, part, i}
+			if strings.Contains(strings.ToLower(l.text()), found) {
+				return anchor{index, part, i}, true
 			}
 		}
 	}
-	return anchor{item: index}
-}
-
-// fold maps letters to lower case, and keeps the length of each character.
-func fold(text string) string {
-	return strings.Map(func(r rune) rune {
-		if low := unicode.ToLower(r); utf8.RuneLen(low) == utf8.RuneLen(r) {
-			return low
-		}
-		return r
-	}, text)
-}
-
-// highlightFound draws the found text over a style.
-func highlightFound(l line, found string, s style) line {
-	text := fold(l.text())
-	if !strings.Contains(text, found) {
-		return l
-	}
-	var out line
-	at, next, end := 0, strings.Index(text, found), 0
-	end = next + len(found)
-	for c := range l.cells {
-		for next >= 0 && at >= end {
-			i := strings.Index(text[end:], found)
-			if i < 0 {
-				next = -1
-				break
-			}
-			next = end + i
-			end = next + len(found)
-		}
-		st := c.style
-		if next >= 0 && at+len(c.cluster) > next && at < end {
-			st = merge(st, s)
-		}
-		out.add(c.cluster, st)
-		at += len(c.cluster)
-	}
-	return out
+	return anchor{item: index}, false
 }

@@ -19,10 +19,8 @@ type PermissionText struct {
 }
 
 // Permission draws a permission question with all that is known of the tool call. There may be many lines.
-func Permission(q *view.Question, t *Theme, layout DiffLayout, terminal func(acp.TerminalID) (Output, bool),
-	width int) PermissionText {
+func Permission(q *view.Question, t *Theme, terminal func(acp.TerminalID) (Output, bool), width int) PermissionText {
 	p := newPainter(t)
-	p.diffs = layout
 	if terminal != nil {
 		p.terminal = func(id string) (Output, bool) { return terminal(acp.TerminalID(id)) }
 	}

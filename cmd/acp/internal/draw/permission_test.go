@@ -68,21 +68,20 @@ func TestPermissionShowsEverything(t *testing.T) {
 			}
 		}
 		width := 10 + r.IntN(120)
-		layout := DiffLayout(r.IntN(2))
-		content := func(layout DiffLayout, width int) string {
-			drawn := Permission(view.NewQuestion(&call, nil, &p), Plain(), layout, nil, width)
+		content := func(width int) string {
+			drawn := Permission(view.NewQuestion(&call, nil, &p), Plain(), nil, width)
 			return strings.Join(slices.Concat(drawn.Head, drawn.Body), "\n")
 		}
-		got := squeezed(content(layout, width))
+		got := squeezed(content(width))
 		for _, w := range words {
 			if strings.HasPrefix(w, "new") || strings.HasPrefix(w, "old") || strings.HasPrefix(w, "gone") || strings.HasPrefix(w, "put") {
 				continue // continuation lines of diffs begin with signs and numbers; see below
 			}
 			if !strings.Contains(got, w) {
-				t.Fatalf("width %d: %s is missing in\n%s", width, w, content(layout, width))
+				t.Fatalf("width %d: %s is missing in\n%s", width, w, content(width))
 			}
 		}
-		wide := content(DiffUnified, 300)
+		wide := content(300)
 		for _, w := range words {
 			if !strings.Contains(wide, w) {
 				t.Fatalf("%s is missing in\n%s", w, wide)
@@ -105,7 +104,7 @@ func TestPermissionIsNotForged(t *testing.T) {
 		Found: []view.Fact{{Name: "path", Text: "/home/me\nkind read"}, {Name: "path", Text: "/named/in the input"}, {Name: "line", Text: "rm -rf ~\nkind read"}, {Name: "line", Text: "other"}},
 	})
 	terminal := func(acp.TerminalID) (Output, bool) { return Output{Text: forged}, true }
-	drawn := Permission(q, Plain(), DiffUnified, terminal, 60)
+	drawn := Permission(q, Plain(), terminal, 60)
 	facts := []string{`kind execute, tool Read README.md\nkind read\nagent good\...`, "$ rm -rf ~", "  kind read", `at /home/me\nkind read`, "at /etc/passwd",
 		"names path /named/in the input", "names line other"}
 	if got := drawn.Head[:drawn.Facts]; !slices.Equal(got, facts) {

@@ -15,12 +15,12 @@ const (
 	maxGaps        = 256 << 10 // cells in all that the cursor skipped and left empty
 )
 
-// screen is the screen of a terminal without a right edge.
+// screen is the screen of a terminal without a right edge. It knows the movements of progress bars, which rewrite lines
+// just above; everything else that a program may send is ignored.
 type screen struct {
 	lines    [][]cell
 	row, col int
 	style    style
-	saved    [2]int
 	dropped  int // lines at the beginning
 	gaps     int
 }
@@ -69,7 +69,7 @@ func (s *screen) write(seq string, p *ansi.Parser) {
 	if len(seq) == 1 {
 		switch seq[0] {
 		case '\n', '\v', '\f':
-			s.down(1)
+			s.down()
 			s.col = 0
 			return
 		case '\r':
@@ -91,12 +91,6 @@ func (s *screen) write(seq string, p *ansi.Parser) {
 		return
 	}
 	if isSequence(seq) || seq[0] == 0xc2 && len(seq) == 2 && seq[1] < 0xa0 {
-		switch seq {
-		case "\x1b7":
-			s.saved = [2]int{s.row, s.col}
-		case "\x1b8":
-			s.row, s.col = min(s.saved[0], len(s.lines)-1), s.saved[1]
-		}
 		return
 	}
 	if !utf8.ValidString(seq) {
@@ -140,19 +134,16 @@ func (s *screen) put(c cell) {
 	s.col += c.width
 }
 
-// down moves the cursor down and creates lines.
-func (s *screen) down(n int) {
-	for range min(n, maxOutputLines) {
-		s.row++
-		if s.row == len(s.lines) {
-			s.lines = append(s.lines, nil)
-		}
+// down moves the cursor down, and creates a line if it was in the last one.
+func (s *screen) down() {
+	s.row++
+	if s.row == len(s.lines) {
+		s.lines = append(s.lines, nil)
 	}
-	if n := len(s.lines) - maxOutputLines; n > 0 {
-		s.lines = append(s.lines[:0], s.lines[n:]...)
-		s.row -= n
-		s.dropped += n
-		s.saved[0] = max(s.saved[0]-n, 0)
+	if len(s.lines) > maxOutputLines {
+		s.lines = s.lines[1:]
+		s.row--
+		s.dropped++
 	}
 }
 
@@ -161,15 +152,10 @@ func (s *screen) control(seq string, p *ansi.Parser) {
 	if apply(&s.style, seq, p) {
 		return
 	}
-	cmd := p.Command()
-	if cmd>>8 != 0 {
-		return // with a prefix or an intermediate character, such as modes
-	}
 	n, _ := p.Param(0, -1)
-	some := max(n, 1) // the distance: at least 1
-	some = min(some, maxColumns)
+	some := min(max(n, 1), maxColumns) // the distance: at least 1
 	row := s.lines[s.row]
-	switch byte(cmd) {
+	switch p.Command() { // which includes a prefix or an intermediate character, such as those of modes
 	case 'A':
 		s.row = max(s.row-some, 0)
 	case 'B':
@@ -178,48 +164,20 @@ func (s *screen) control(seq string, p *ansi.Parser) {
 		s.col = min(s.col+some, maxColumns)
 	case 'D':
 		s.col = max(s.col-some, 0)
-	case 'E':
-		s.row, s.col = min(s.row+some, len(s.lines)-1), 0
-	case 'F':
-		s.row, s.col = max(s.row-some, 0), 0
-	case 'G', '`':
+	case 'G':
 		s.col = some - 1
-	case 's':
-		s.saved = [2]int{s.row, s.col}
-	case 'u':
-		s.row, s.col = min(s.saved[0], len(s.lines)-1), s.saved[1]
 	case 'K':
-		switch {
-		case n <= 0:
+		if n <= 0 {
 			s.lines[s.row] = row[:min(s.col, len(row))]
-		case n == 1:
-			for i := range min(s.col+1, len(row)) {
-				row[i] = cell{}
-			}
-		default:
+		} else if n > 1 {
 			s.lines[s.row] = nil
 		}
-	case 'P':
-		if s.col < len(row) {
-			s.lines[s.row] = append(row[:s.col], row[min(s.col+some, len(row)):]...)
-		}
-	case 'X':
-		for i := s.col; i < min(s.col+some, len(row)); i++ {
-			row[i] = cell{}
-		}
 	case 'J':
-		switch {
-		case n <= 0:
+		if n <= 0 {
 			s.lines[s.row] = row[:min(s.col, len(row))]
 			s.lines = s.lines[:s.row+1]
-		case n >= 2:
-			s.lines, s.row = [][]cell{nil}, 0 // the screen is cleared: what was on it is gone
-		}
-	case 'H', 'f':
-		// A program that draws a whole screen moves to its beginning. The height of the screen is unknown, so only moving
-		// home after clearing the screen has an effect.
-		if len(s.lines) == 1 {
-			s.col = 0
+		} else if n > 1 {
+			s.lines, s.row, s.col = [][]cell{nil}, 0, 0 // programs clear the screen to draw a new one from its beginning
 		}
 	}
 }

@@ -23,7 +23,6 @@ func TestTerminal(t *testing.T) {
 		"column":        {"abc\x1b[1GX\x1b[5GY", "Xbc Y"},
 		"forward":       {"a\x1b[3Cb", "a   b"},
 		"clear":         {"old\nold\n\x1b[2J\x1b[Hnew", "new"},
-		"save":          {"\x1b7abc\x1b8X", "Xbc"},
 		"insert mode":   {"\x1b[4habc", "abc"},
 		"screen":        {"\x1b[?1049hx\x1b[?1049l", "x"},
 		"title":         {"\x1b]0;title\x07x\x1b]2;t\x1b\\y", "xy"},

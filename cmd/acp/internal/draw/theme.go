@@ -29,7 +29,6 @@ type Theme struct {
 	user, thought, accent, title style
 	good, bad, warn              style
 	added, removed, hunk         style // lines of diffs
-	found                        style
 	code                         *chroma.Style // nil: no highlighting
 	markdown                     glamour.StyleConfig
 }
@@ -95,7 +94,6 @@ func Dark() *Theme {
 	t.added = style{Bg: lipgloss.Color("#12351f")}
 	t.removed = style{Bg: lipgloss.Color("#42181c")}
 	t.hunk = style{Fg: palette(75)}
-	t.found = style{Attrs: reverse}
 	return t
 }
 
@@ -117,7 +115,6 @@ func Light() *Theme {
 	t.added = style{Bg: lipgloss.Color("#dafbe1")}
 	t.removed = style{Bg: lipgloss.Color("#ffebe9")}
 	t.hunk = style{Fg: palette(25)}
-	t.found = style{Attrs: reverse}
 	return t
 }
 
@@ -133,7 +130,6 @@ func NoColor() *Theme {
 	t.bad = style{Attrs: bold}
 	t.warn = style{Attrs: bold}
 	t.hunk = style{Attrs: faint}
-	t.found = style{Attrs: reverse}
 	return t
 }
 

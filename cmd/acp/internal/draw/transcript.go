@@ -1,7 +1,6 @@
 package draw
 
 import (
-	"slices"
 	"strings"
 	"time"
 
@@ -18,8 +17,6 @@ type Options struct {
 	// Terminal returns the output of a terminal of a tool call. The client calls [Transcript.TerminalChanged] when
 	// there is more.
 	Terminal func(acp.TerminalID) (Output, bool)
-	// Diffs is the layout of diffs.
-	Diffs DiffLayout
 	// Unfolded says that thoughts and tool calls are initially unfolded.
 	Unfolded bool
 	// Elapsed returns how long a tool call takes or took, and Took how long a turn took, by its number: 0 if that is
@@ -46,7 +43,6 @@ type Transcript struct {
 	last     map[int]int // the last item of each turn
 	clock    uint64
 	kept     int // bytes of drawn lines
-	found    string
 
 	drawn int // the number of drawn parts, for tests
 }
@@ -77,16 +73,10 @@ func (t *Transcript) forget() {
 // SetTheme changes the theme.
 func (t *Transcript) SetTheme(theme *Theme) {
 	t.p = newPainter(theme)
-	t.p.diffs, t.p.elapsed, t.p.took = t.opts.Diffs, t.opts.Elapsed, t.opts.Took
+	t.p.elapsed, t.p.took = t.opts.Elapsed, t.opts.Took
 	if t.opts.Terminal != nil {
 		t.p.terminal = func(id string) (Output, bool) { return t.opts.Terminal(acp.TerminalID(id)) }
 	}
-	t.undraw()
-}
-
-// SetDiffs changes the layout of diffs.
-func (t *Transcript) SetDiffs(layout DiffLayout) {
-	t.opts.Diffs, t.p.diffs = layout, layout
 	t.undraw()
 }
 
@@ -297,26 +287,23 @@ const (
 
 // sweep discards what is not visible if too much is kept. The count of bytes is an estimate that is never too low.
 func (t *Transcript) sweep() {
-	if len(t.items) > maxItems {
-		for index, ip := range t.items {
-			if !slices.ContainsFunc(ip.parts, func(p part) bool { return p.used == t.clock }) {
-				delete(t.items, index)
-			}
-		}
-	}
-	if t.kept <= maxKept {
+	if t.kept <= maxKept && len(t.items) <= maxItems {
 		return
 	}
-	if t.count(); t.kept > maxKept/2 {
-		for _, ip := range t.items {
-			for i := range ip.parts {
-				if ip.parts[i].used != t.clock {
-					ip.parts[i].lines = nil
-				}
+	for index, ip := range t.items {
+		seen := false
+		for i := range ip.parts {
+			if ip.parts[i].used == t.clock {
+				seen = true
+			} else {
+				ip.parts[i].lines = nil
 			}
 		}
-		t.count()
+		if !seen {
+			delete(t.items, index)
+		}
 	}
+	t.count()
 }
 
 // count counts the bytes of drawn lines.
@@ -452,9 +439,6 @@ func (t *Transcript) Lines(height int) []string {
 
 // finish returns a line as it is sent to the terminal.
 func (t *Transcript) finish(l line, index int) string {
-	if t.found != "" {
-		l = highlightFound(l, t.found, t.p.found)
-	}
 	if g := t.gutter(); g > 0 {
 		mark := span{strings.Repeat(" ", g), style{}}
 		if index == t.marked {

@@ -160,9 +160,7 @@ func unquotable(r rune) bool { return r == '`' || !plain.Visible(r) && r != ' ' 
 type Elicitation struct {
 	// Session is the session concerned, or "".
 	Session acp.SessionID
-	// ToolCall is the tool call concerned, or "".
-	ToolCall acp.ToolCallID
-	Message  string
+	Message string
 	// Form is the form; nil for a URL.
 	Form *acp.ElicitationSchema
 	// URL is the address to open. To accept means that the user agrees to open it; when everything there is done, an
@@ -306,12 +304,12 @@ func (c *Client) elicit(ctx context.Context, _ *acp.ClientConn,
 	switch v := req.Variant.(type) {
 	case *acp.CreateElicitationRequestForm:
 		if scope, ok := v.Variant.(*acp.ElicitationFormModeSession); ok {
-			e.Session, e.ToolCall = scope.SessionID, scope.ToolCallID.Value()
+			e.Session = scope.SessionID
 		}
 		e.Form, answer = &v.RequestedSchema, c.opts.Form
 	case *acp.CreateElicitationRequestURL:
 		if scope, ok := v.Variant.(*acp.ElicitationURLModeSession); ok {
-			e.Session, e.ToolCall = scope.SessionID, scope.ToolCallID.Value()
+			e.Session = scope.SessionID
 		}
 		e.URL, e.ID, answer = v.URL, v.ElicitationID, c.opts.URL
 	default: // a form or a page is all that this client can show: declined

@@ -32,7 +32,7 @@ func converse(t *testing.T, prompt string) (*play, *screen.End) {
 		p.Press(keys[:len(keys)-1]...)
 		p.decide(keys[len(keys)-1])
 	}
-	answer("asks for permission", "pgdown", "pgdown", "d", "1")
+	answer("asks for permission", "pgdown", "pgdown", "1")
 	answer("Form ", "ctrl+x")
 	answer("Page ", "n")
 	p.answered("The end of all.")

@@ -3,12 +3,8 @@
 package terminal
 
 import (
-	"os"
 	"os/exec"
-	"path/filepath"
-	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/acpgo/sdk/cmd/acp/internal/test/screen"
@@ -51,64 +47,37 @@ func (p *play) shellAgain() {
 	}
 }
 
-// TestRunSuspend: Ctrl-Z, and SIGTSTP from elsewhere, give the terminal back to the shell, and fg redraws the screen
-// with what has arrived meanwhile. After a stop that no program can see, fg restores the screen.
+// TestRunSuspend: Ctrl-Z gives the terminal back to the shell, and fg redraws the screen with what has arrived
+// meanwhile.
 func TestRunSuspend(t *testing.T) {
-	for name, suspend := range map[string]func(p *play, pid int){
-		"Ctrl-Z":  func(p *play, _ int) { p.Press("ctrl+z") },
-		"SIGTSTP": func(p *play, pid int) { kill(p.t, pid, syscall.SIGTSTP) },
-		"SIGSTOP": func(p *play, pid int) { kill(p.t, pid, syscall.SIGSTOP) },
-	} {
-		t.Run(name, func(t *testing.T) {
-			p := inShell(t, "acp run -- stage")
-			p.Wait(" ready ")
-			p.say("stream")
-			p.Wait("The first par", "working")
-			p.Type("a draft")
-			p.Wait("> a draft")
-			pid := 0
-			for _, one := range p.Processes() {
-				if isRun(one) {
-					pid = one
-				}
-			}
-			if pid == 0 {
-				t.Fatal("acp does not run")
-			}
-			suspend(p, pid)
-			if name != "SIGSTOP" {
-				p.shellAgain()
-			} else {
-				p.Wait("Stopped")
-			}
-			p.open() // the agent continues
-			p.Type("fg")
-			p.Press("enter")
-			p.Wait("The first paragraph is **bo", "> a draft", "working")
-			p.Type(" goes on")
-			f := p.Wait("> a draft goes on")
-			if strings.Contains(f.Text(), "shell>") || strings.Contains(f.Text(), "Stopped") {
-				t.Errorf("what the shell wrote is still there:\n%s", f.Text())
-			}
-			p.open()
-			p.open()
-			p.Wait("Done.", " ready ")
-			p.Press("ctrl+c", "ctrl+c")
-			p.Wait("shell>")
-			p.Type("echo status $?; exit 7")
-			p.Press("enter")
-			p.Leave(7)
-			if !strings.Contains(string(p.Raw()), "status 0") {
-				t.Error("acp has not ended well")
-			}
-		})
+	p := inShell(t, "acp run -- stage")
+	p.Wait(" ready ")
+	p.say("stream")
+	p.Wait("The first par", "working")
+	p.Type("a draft")
+	p.Wait("> a draft")
+	p.Press("ctrl+z")
+	p.shellAgain()
+	p.open() // the agent continues
+	p.Type("fg")
+	p.Press("enter")
+	p.Wait("The first paragraph is **bo", "> a draft", "working")
+	p.Type(" goes on")
+	f := p.Wait("> a draft goes on")
+	if strings.Contains(f.Text(), "shell>") || strings.Contains(f.Text(), "Stopped") {
+		t.Errorf("what the shell wrote is still there:\n%s", f.Text())
 	}
-}
-
-// isRun reports whether a process is acp run.
-func isRun(pid int) bool {
-	line, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "cmdline"))
-	return err == nil && strings.HasPrefix(string(line), "acp\x00run\x00")
+	p.open()
+	p.open()
+	p.Wait("Done.", " ready ")
+	p.Press("ctrl+c", "ctrl+c")
+	p.Wait("shell>")
+	p.Type("echo status $?; exit 7")
+	p.Press("enter")
+	p.Leave(7)
+	if !strings.Contains(string(p.Raw()), "status 0") {
+		t.Error("acp has not ended well")
+	}
 }
 
 // TestRunSuspendAlone: without a shell that could resume it, the program is not stopped.
@@ -119,11 +88,4 @@ func TestRunSuspendAlone(t *testing.T) {
 	p.say("hello")
 	p.answered("You said: hello")
 	p.quit()
-}
-
-func kill(t *testing.T, pid int, s syscall.Signal) {
-	t.Helper()
-	if err := syscall.Kill(pid, s); err != nil {
-		t.Fatal(err)
-	}
 }

@@ -222,7 +222,6 @@ func (m *Model) say(c *chat, p prompt) tea.Cmd {
 	var ctx context.Context
 	ctx, c.cancel = context.WithCancel(m.tasks.ctx)
 	c.cancelled, c.failed, c.unread, c.note, c.began = false, nil, false, "", m.now()
-	c.times.begin()
 	c.draw.Bottom()
 	return tea.Batch(m.tasks.cmd(func(context.Context) tea.Msg {
 		res, err := c.session.Prompt(ctx, blocks...)
@@ -237,7 +236,7 @@ func (m *Model) turnEnded(msg turnMsg) tea.Cmd {
 		return nil // the chat has been closed
 	}
 	c.take(c.session.State().Snapshot()) // the end of the turn is drawn with all of its content
-	c.times.ended(c.snapshot, c.times.worked(m.now().Sub(c.began)))
+	c.times.ended(c.snapshot, m.now().Sub(c.began))
 	c.cancel()
 	c.cancel = nil
 	c.draw.Update(c.snapshot)

@@ -44,7 +44,7 @@ func TestTypedEarly(t *testing.T) {
 	})
 }
 
-// TestQueue: prompts sent while a turn is in progress are queued, visible, and can be edited and removed.
+// TestQueue: prompts sent while a turn is in progress are queued and visible, and the last one can be edited.
 func TestQueue(t *testing.T) {
 	inWorld(t, acp.AgentHandlers{Prompt: slow}, nil, func(w *world) {
 		w.settle()
@@ -53,20 +53,22 @@ func TestQueue(t *testing.T) {
 		}
 		w.want("⏳ two", "⏳ three", "⏳ four")
 		w.key("alt+q")
-		w.want("Queued prompts")
-		w.key("down", "x") // three
-		w.key("u")         // four before two
-		w.wantNot("⏳ three")
-		w.key("down", "enter") // two back to the editor
-		w.want("> two")
+		w.want("> four")
+		w.wantNot("⏳ four")
+		w.key("alt+q") // what was typed is in the history
+		w.want("> three")
 		w.typ("!")
 		w.key("enter")
-		w.want("⏳ four", "⏳ two!")
+		w.want("⏳ two", "⏳ three!")
 		w.sleep(61 * time.Second)
-		w.want("Done: one.", "Begun: four.", "⏳ two!")
+		w.want("Done: one.", "Begun: two.", "⏳ three!")
 		w.sleep(3 * time.Minute)
-		w.want("Done: two!.", "ready")
-		w.wantNot("⏳", "three")
+		w.want("Done: three!.", "ready")
+		w.wantNot("⏳", "four")
+		w.key("alt+q")
+		w.want("No prompts are queued.")
+		w.key("up", "up")
+		w.want("> four")
 	})
 }
 

@@ -2,7 +2,6 @@ package tui
 
 import (
 	"github.com/acpgo/sdk/acp/view"
-	"github.com/acpgo/sdk/cmd/acp/internal/draw"
 	"github.com/acpgo/sdk/internal/plain"
 
 	tea "charm.land/bubbletea/v2"
@@ -30,24 +29,17 @@ func (c *chat) message() string {
 }
 
 // copyMessage copies a message to the terminal's clipboard, using OSC 52.
-func (m *Model) copyMessage() tea.Cmd { return m.copyText("message", m.chat.message()) }
-
-// copyCode copies a code block.
-func (m *Model) copyCode() tea.Cmd {
-	code, _ := draw.LastCode(m.chat.message())
-	return m.copyText("code block", code)
-}
-
-func (m *Model) copyText(what, text string) tea.Cmd {
+func (m *Model) copyMessage() tea.Cmd {
+	text := m.chat.message()
 	switch {
 	case m.plain:
 		m.tellHere("There is no screen to copy from: select the text.")
 		return nil
 	case text == "":
-		m.tellHere("There is no " + what + " to copy.")
+		m.tellHere("There is no message to copy.")
 		return nil
 	}
-	m.tellBriefly(m.here(), "Copied the "+what+", if the terminal allows it.", answerShown)
+	m.tellBriefly(m.here(), "Copied the message, if the terminal allows it.", answerShown)
 	return tea.SetClipboard(plain.Screen(text)) // a shell, into which it may be pasted, would obey ESC[201~
 }
 

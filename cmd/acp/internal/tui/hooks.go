@@ -51,7 +51,7 @@ func (h hooks) options(opts *Options) *talk.Options {
 }
 
 func (h hooks) permission(ctx context.Context, q *talk.Question) (acp.PermissionOptionID, error) {
-	return ask(ctx, h, q.Session, q.Call.ToolCallID,
+	return ask(ctx, h, q.Session,
 		func(answer func(acp.PermissionOptionID)) dialog { return newPermission(q, answer) })
 }
 
@@ -60,20 +60,20 @@ func (h hooks) form(ctx context.Context, e *talk.Elicitation) (*acp.CreateElicit
 		h.send(eventMsg{Kind: talk.Warning, Session: e.Session, Err: fmt.Errorf("declined a form of the agent: %w", err)})
 		return declined(), nil
 	}
-	return ask(ctx, h, e.Session, e.ToolCall,
+	return ask(ctx, h, e.Session,
 		func(answer func(*acp.CreateElicitationResponse)) dialog { return newForm(e, answer) })
 }
 
 func (h hooks) page(ctx context.Context, e *talk.Elicitation) (*acp.CreateElicitationResponse, error) {
-	return ask(ctx, h, e.Session, e.ToolCall,
+	return ask(ctx, h, e.Session,
 		func(answer func(*acp.CreateElicitationResponse)) dialog { return &pageDialog{page: e, answer: answer} })
 }
 
 // ask asks a question and waits for its answer. When ctx ends, the question is withdrawn.
-func ask[R any](ctx context.Context, h hooks, session acp.SessionID, call acp.ToolCallID,
+func ask[R any](ctx context.Context, h hooks, session acp.SessionID,
 	build func(answer func(R)) dialog) (R, error) {
 	answers := make(chan R, 1) // at most one answer is sent
-	q := &question{session: session, call: call}
+	q := &question{session: session}
 	q.dialog = build(func(r R) { answers <- r })
 	h.send(askedMsg{q})
 	select {

@@ -42,14 +42,14 @@ func actions() []binding {
 		{"fork", nil, "continue in a copy of the session", ofChat((*Model).forkChat)},
 		{"close", nil, "close the session", ofChat((*Model).closeThis)},
 		{"delete", nil, "delete the session", ofChat((*Model).deleteThis)},
-		{"export", []string{"alt+e"}, "write the session as Markdown to a file", ofChat((*Model).exportChat)},
+		{"export", []string{"alt+e"}, "write the session to a file", ofChat((*Model).exportChat)},
 		{"mode", []string{"alt+m"}, "choose the mode", ofChat((*Model).showModes)},
 		{"next-mode", []string{"shift+tab"}, "switch to the next mode", ofChat((*Model).nextMode)},
 		{"model", []string{"ctrl+l"}, "choose the model", ofChat((*Model).showModels)},
 		{"options", []string{"alt+o"}, "choose options", ofChat((*Model).showOptions)},
 		{"commands", []string{"alt+c"}, "choose a command of the agent", ofChat((*Model).showCommands)},
 		{"attach", []string{"ctrl+f"}, "choose a file", ofChat((*Model).showFiles)},
-		{"queue", []string{"alt+q"}, "edit or remove queued prompts", ofChat((*Model).showQueue)},
+		{"queue", []string{"alt+q"}, "move the last queued prompt back to the editor", ofChat((*Model).unqueue)},
 		{"", []string{"pgup", "pgdown"}, "scroll", nil},
 		{"bottom", []string{"ctrl+end", "alt+end"}, "scroll to the end", ofChat((*Model).bottom)},
 		{"", []string{"alt+up", "alt+down"}, "select the item above or below", nil},
@@ -57,9 +57,7 @@ func actions() []binding {
 		{"fold-all", []string{"alt+t"}, "fold or unfold all thoughts and tool calls", ofChat((*Model).foldAll)},
 		{"find", []string{"alt+f"}, "find text in the conversation", ofChat((*Model).find)},
 		{"plan", []string{"ctrl+t"}, "fold or unfold the plan", (*Model).foldPlan},
-		{"diffs", []string{"alt+d"}, "switch between side-by-side and unified diffs", (*Model).toggleDiffs},
 		{"copy", []string{"alt+y"}, "copy the selected message, or the agent's last one", (*Model).copyMessage},
-		{"copy-code", []string{"alt+k"}, "copy the last code block in it", (*Model).copyCode},
 		{"mouse", []string{"alt+r"}, "leave the mouse to the terminal, to select text; again: scroll with it",
 			(*Model).toggleMouse},
 		{"changes", []string{"alt+w"}, "show all diffs of the last turn", ofChat((*Model).showDiffs)},
@@ -67,7 +65,6 @@ func actions() []binding {
 			ofChat((*Model).showSubagent)},
 		{"notes", []string{"alt+n"}, "show earlier notices, and the agent's standard error", (*Model).showNotes},
 		{"findings", []string{"alt+v"}, "show violations of the protocol (with --check)", (*Model).showFindings},
-		{"wire", []string{"alt+x"}, "show the last protocol messages", (*Model).showWire},
 		{"login", nil, "log in", (*Model).login},
 		{"restart", nil, "restart the agent and restore its sessions", (*Model).restart},
 		{"suspend", []string{"ctrl+z"}, "suspend the program", (*Model).suspend},
@@ -92,7 +89,6 @@ func allKeys() []screenKeys {
 			{"", []string{"1-9"}, "choose an option by its number", nil},
 			{"", []string{"up", "down", "enter"}, "select an option, and choose it", nil},
 			{"", []string{"j", "k", "pgup", "pgdown"}, "scroll the request", nil},
-			{"", []string{"d"}, "switch between side-by-side and unified diffs", nil},
 			{"", []string{"r"}, "show what \"always\" remembers as a rule, or in words", nil},
 			{"", []string{"esc"}, "leave it open and go back to the editor", nil},
 			{"", passing, "other screens, as in the conversation", nil},
@@ -115,7 +111,6 @@ func allKeys() []screenKeys {
 		}},
 		{"Open sessions", overviewKeys()},
 		{"Stored sessions", storedKeys()},
-		{"Queued prompts", queueKeys(nil)},
 		{"Subagent", []binding{
 			{"", []string{"up", "down", "pgup", "pgdown", "end"}, "scroll", nil},
 			{"", []string{"alt+up", "alt+down"}, "select the item above or below", nil},
@@ -139,10 +134,8 @@ func (m *Model) key(k tea.KeyPressMsg) tea.Cmd {
 	}
 	if top := m.top(); top != nil {
 		if k.String() == "ctrl+c" {
-			if _, asking := top.(*answering); !asking {
-				m.pop(top)
-				return nil
-			}
+			m.pop(top)
+			return nil
 		}
 		return top.key(m, k)
 	}

@@ -393,7 +393,7 @@ func (m *Model) state() (string, lipgloss.Style) {
 	case m.chat.cancel != nil && m.chat.cancelled:
 		return "cancelling", m.style.accent
 	case m.chat.cancel != nil:
-		return "working " + m.chat.times.worked(m.now().Sub(m.chat.began)).Truncate(time.Second).String(), m.style.accent
+		return "working " + m.now().Sub(m.chat.began).Truncate(time.Second).String(), m.style.accent
 	case m.chat.failed != nil:
 		return "failed", m.style.error
 	}
@@ -455,8 +455,6 @@ func (m *Model) wheel(msg tea.MouseWheelMsg) {
 	case *subagentLayer:
 		top.draw.Scroll(lines)
 		return
-	case *answering:
-		q = top.q
 	case nil:
 		if !m.takes(q) {
 			q = nil

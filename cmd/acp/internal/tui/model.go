@@ -21,12 +21,10 @@ type Model struct {
 	tasks *tasks
 	send  func(tea.Msg)
 	mail  *mailbox
-	wire  wire
 	clients
 	now   func() time.Time
 	style *styles
 	drawn *draw.Theme // the theme of package draw
-	diffs draw.DiffLayout
 
 	width, height int
 	client        *talk.Client
@@ -54,7 +52,6 @@ type Model struct {
 	lastInterrupt time.Time
 	lastAnswer    time.Time // to a question
 	lastBell      time.Time
-	jobs          jobs
 	unfocused     bool   // the terminal reports that its window does not have the focus
 	bell          func() // rings it, if there is no screen
 	loggingIn     bool   // in the terminal; afterwards the agent is restarted
@@ -94,7 +91,6 @@ type (
 		err    error
 	}
 	tickMsg  struct{}
-	jobMsg   struct{ stop bool } // the program is about to stop, or continues
 	armedMsg struct{}
 	leaveMsg struct{ err error }
 )
@@ -134,7 +130,6 @@ func (m *Model) starting() string {
 // connect starts the agent or connects to it.
 func (m *Model) connect(ctx context.Context) (*talk.Client, error) {
 	opts := hooks{m.mail.put}.options(m.opts)
-	opts.Line = func(from conformance.Side, line []byte) { m.wire.add(time.Now(), from, line) }
 	client, err := talk.Open(ctx, opts)
 	if err == nil {
 		m.clients.add(client)
@@ -245,11 +240,6 @@ func (m *Model) update(msg tea.Msg) tea.Cmd {
 		return m.reopened(msg)
 	case restartedMsg:
 		return m.restarted(msg)
-	case jobMsg:
-		if msg.stop {
-			return m.suspend()
-		}
-		return m.retake()
 	case subagentMsg:
 		msg.layer.changed(msg.snapshot)
 	case steeredMsg:

@@ -59,7 +59,7 @@ type transcript struct{ *draw.Transcript }
 
 func newTranscript(m *Model, t *times) *transcript {
 	return &transcript{draw.NewTranscript(&draw.Options{
-		Theme: m.drawn, Width: max(1, m.width), Diffs: m.diffs, Terminal: m.terminalOutput, Elapsed: t.elapsed, Took: t.took,
+		Theme: m.drawn, Width: max(1, m.width), Terminal: m.terminalOutput, Elapsed: t.elapsed, Took: t.took,
 	})}
 }
 
@@ -142,32 +142,18 @@ func (m *Model) planView(width, height int) []string {
 type permissionLines struct {
 	width  int
 	theme  *draw.Theme
-	layout draw.DiffLayout
 	drawn  *draw.PermissionText
 }
 
 func (p *permissionLines) text(m *Model, d *permissionDialog, width int) *draw.PermissionText {
 	changed := d.q.Update()
 	d.changed = d.changed || changed
-	if p.drawn == nil || changed || p.width != width || p.theme != m.drawn || p.layout != m.diffs {
-		drawn := draw.Permission(d.q, m.drawn, m.diffs, m.terminalOutput, width)
+	if p.drawn == nil || changed || p.width != width || p.theme != m.drawn {
+		drawn := draw.Permission(d.q, m.drawn, m.terminalOutput, width)
 		p.drawn = &drawn
-		p.width, p.theme, p.layout = width, m.drawn, m.diffs
+		p.width, p.theme = width, m.drawn
 	}
 	return p.drawn
-}
-
-// toggleDiffs changes the layout of diffs.
-func (m *Model) toggleDiffs() tea.Cmd {
-	if m.diffs == draw.DiffUnified {
-		m.diffs = draw.DiffSideBySide
-	} else {
-		m.diffs = draw.DiffUnified
-	}
-	for _, c := range m.chats {
-		c.draw.SetDiffs(m.diffs)
-	}
-	return nil
 }
 
 // fold folds or unfolds the selected item, or the last one that can be folded.
@@ -213,7 +199,7 @@ func (m *Model) showDiffs(c *chat) tea.Cmd {
 		turn = t.Number
 	}
 	return m.showPages("Diffs of the last turn", false, func(m *Model, width int) []string {
-		lines, n := draw.TurnDiffs(m.drawn, c.snapshot, turn, m.diffs, width)
+		lines, n := draw.TurnDiffs(m.drawn, c.snapshot, turn, width)
 		if n == 0 {
 			return []string{"The agent has not reported any changes in the last turn."}
 		}

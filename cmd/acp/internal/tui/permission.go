@@ -203,8 +203,6 @@ func (d *permissionDialog) key(m *Model, q *question, k tea.KeyPressMsg) (bool, 
 		q.scroll = max(0, q.scroll-1)
 	case "j":
 		q.scroll++
-	case "d":
-		return false, m.toggleDiffs()
 	case "r":
 		d.remembers(!d.rules)
 	case "ctrl+c":

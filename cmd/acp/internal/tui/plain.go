@@ -72,7 +72,7 @@ func RunPlain(ctx context.Context, opts *Options) error {
 		return strings.Join(draw.ToolCall(m.drawn, c, draw.Ended(c), m.terminalOutput, plainWidth), "\n")
 	}
 	console.DrawQuestion = func(q *view.Question) ([]string, int, []string) {
-		text := draw.Permission(q, m.drawn, draw.DiffUnified, m.terminalOutput, plainWidth)
+		text := draw.Permission(q, m.drawn, m.terminalOutput, plainWidth)
 		return text.Head, text.Facts, text.Body
 	}
 	signals := make(chan os.Signal, 4)

@@ -13,7 +13,6 @@ import (
 // question waits for the user's answer.
 type question struct {
 	session acp.SessionID  // "" if it belongs to no session
-	call    acp.ToolCallID // "" if it belongs to no tool call
 	dialog  dialog
 	drawn   time.Time // zero before it was drawn
 	left    bool      // the user has gone back to the editor, and needs the key for questions to return
@@ -48,9 +47,6 @@ const quiet = view.Delay
 // addQuestion adds a question.
 func (m *Model) addQuestion(q *question) tea.Cmd {
 	m.questions = append(m.questions, q)
-	if c := m.chatOf(q.session); c != nil {
-		c.times.ask(q.call)
-	}
 	m.resize()
 	m.notify()
 	return tea.Batch(q.dialog.init(m), m.rearm())
@@ -66,15 +62,10 @@ func (m *Model) rearm() tea.Cmd {
 
 // withdraw removes a question that has been answered or that the agent has withdrawn.
 func (m *Model) withdraw(q *question) {
-	before := len(m.questions)
 	m.questions = slices.DeleteFunc(m.questions, func(o *question) bool { return o == q })
-	if c := m.chatOf(q.session); c != nil && len(m.questions) < before {
-		c.times.answered(q.call)
-	}
 	if m.focused == q {
 		m.focused = nil
 	}
-	m.layers = slices.DeleteFunc(m.layers, func(l layer) bool { a, ok := l.(*answering); return ok && a.q == q })
 	m.resize()
 }
 
@@ -144,7 +135,7 @@ func (m *Model) focus(q *question) {
 }
 
 // passing lists keys that a question leaves to the chat: those that open other screens. None of them types text.
-var passing = []string{"ctrl+s", "alt+right", "alt+left", "f1", "alt+n", "alt+x", "alt+w"}
+var passing = []string{"ctrl+s", "alt+right", "alt+left", "f1", "alt+n", "alt+w"}
 
 // questionKey passes a key to a question that takes keys.
 func (m *Model) questionKey(q *question, k tea.KeyPressMsg) tea.Cmd {
@@ -227,27 +218,4 @@ func (m *Model) questionView(q *question, width, height int) []string {
 		lines = append(lines, m.style.dim.Render(fit(moreLines(q.scroll, len(body)-q.room-q.scroll), width)))
 	}
 	return clip(append(lines, foot...), height)
-}
-
-// answering is a layer that shows a question over another screen, such as the overview.
-type answering struct{ q *question }
-
-func (a *answering) full() bool { return false }
-
-func (a *answering) key(m *Model, k tea.KeyPressMsg) tea.Cmd {
-	if k.String() == "esc" {
-		m.pop(a)
-		m.focused = nil
-		return nil
-	}
-	return m.questionKey(a.q, k)
-}
-
-func (a *answering) paste(m *Model, text string) tea.Cmd {
-	_, cmd := a.q.dialog.paste(m, text)
-	return cmd
-}
-
-func (a *answering) view(m *Model, width, height int) []string {
-	return m.questionView(a.q, width, height)
 }

@@ -265,31 +265,6 @@ func TestQuestionsOfSeveralSessions(t *testing.T) {
 	})
 }
 
-// TestAnswerFromOverview: the overview shows which session has a question, and the question can be answered there.
-func TestAnswerFromOverview(t *testing.T) {
-	a := &asker{}
-	inWorld(t, acp.AgentHandlers{Prompt: a.prompt}, nil, func(w *world) {
-		w.settle()
-		w.say("first")
-		w.sleep(time.Second)
-		w.key("esc", "ctrl+n")
-		w.sleep(time.Second)
-		w.key("ctrl+s")
-		w.want("Open sessions", "? asks", "first", "idle")
-		w.key("up", "a")
-		w.want("Remove the build of s1", "Open sessions")
-		w.key("Y")
-		w.sleep(time.Second)
-		a.want(t, "always")
-		w.want("Open sessions", "✓ done")
-		w.wantNot("? asks")
-		w.key("enter")
-		w.want("Thank you.")
-		w.key("ctrl+s")
-		w.wantNot("✓ done")
-	})
-}
-
 // TestKeyPressedTwice: a key that answers one question neither answers the next one nor is typed.
 func TestKeyPressedTwice(t *testing.T) {
 	a := &asker{}

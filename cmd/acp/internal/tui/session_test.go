@@ -157,7 +157,7 @@ func TestRenameCloseExport(t *testing.T) {
 		w.key("enter")
 		w.sleep(time.Second)
 		w.want("Written to")
-		files, _ := filepath.Glob(filepath.Join(w.m.opts.Talk.Cwd, "session-*.md"))
+		files, _ := filepath.Glob(filepath.Join(w.m.opts.Talk.Cwd, "session-*.txt"))
 		if len(files) != 1 {
 			t.Fatalf("files: %v", files)
 		}
@@ -347,19 +347,6 @@ func TestKeysAreUnique(t *testing.T) {
 			}
 		}
 	}
-}
-
-func TestWire(t *testing.T) {
-	inWorld(t, acp.AgentHandlers{}, nil, func(w *world) {
-		w.settle()
-		for range 600 {
-			w.m.wire.add(time.Now(), conformance.Agent, []byte("{\"old\":\"\x1b[2J\"}"))
-		}
-		w.say("hello")
-		w.sleep(time.Second)
-		w.key("alt+x")
-		w.want("The last 500 of", "→ agent", "← agent", `"method":"session/prompt"`, `"stopReason":"end_turn"`)
-	})
 }
 
 // TestForkAndRename: sessions are forked and renamed if the agent supports it.

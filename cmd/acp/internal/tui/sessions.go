@@ -86,7 +86,6 @@ func overviewKeys() []binding {
 	}
 	return []binding{
 		{"show", []string{"enter"}, "show the session", nil},
-		{"answer", []string{"a"}, "answer its question, and stay here", on((*Model).answerHere)},
 		{"cancel", []string{"c"}, "cancel its turn", on(func(m *Model, c *chat) tea.Cmd { m.cancelTurn(c); return nil })},
 		{"new", []string{"n"}, "open a new session", func(m *Model) tea.Cmd { m.layers = nil; return m.newSession() }},
 		{"stored", []string{"s"}, "list the agent's stored sessions", (*Model).showStored},
@@ -96,19 +95,6 @@ func overviewKeys() []binding {
 		{"close", []string{"x"}, "close the session", on((*Model).closeThis)},
 		{"delete", []string{"D"}, "delete the session", on((*Model).deleteThis)},
 	}
-}
-
-// answerHere shows the question of a chat over the overview.
-func (m *Model) answerHere(c *chat) tea.Cmd {
-	for _, q := range m.questions {
-		if q.session == c.id {
-			m.push(&answering{q})
-			m.focus(q)
-			return nil
-		}
-	}
-	m.tellHere("This session has no question.")
-	return nil
 }
 
 // turnTo shows the next chat.
@@ -209,7 +195,7 @@ func (m *Model) confirmDelete(id acp.SessionID, name string, then func()) tea.Cm
 
 // exportChat asks for a file name and writes the session to the file.
 func (m *Model) exportChat(c *chat) tea.Cmd {
-	name := fmt.Sprintf("session-%s.md", m.now().Format("20060102-150405"))
+	name := fmt.Sprintf("session-%s.txt", m.now().Format("20060102-150405"))
 	m.push(newLine("Write the session to", filepath.Join(m.opts.Talk.Cwd, name), func(m *Model, path string) tea.Cmd {
 		snapshot, client := c.snapshot, m.client
 		o := &draw.ExportOptions{
@@ -438,95 +424,18 @@ func (m *Model) continueLast() tea.Cmd {
 	})
 }
 
-// showQueue shows the queued prompts.
-func (m *Model) showQueue(c *chat) tea.Cmd {
-	if len(c.queue) == 0 {
+// unqueue moves the last queued prompt back to the editor.
+func (m *Model) unqueue(c *chat) tea.Cmd {
+	last := len(c.queue) - 1
+	if last < 0 {
 		m.tellHere("No prompts are queued.")
 		return nil
 	}
-	p := newPicker("Queued prompts", nil, func(m *Model, _ *picker, _ item) tea.Cmd { return m.editWaiting(c) })
-	p.letters, p.keys = true, queueKeys(c)
-	p.refresh = func(*Model) []item {
-		items := []item{}
-		for _, q := range c.queue {
-			items = append(items, item{label: clean(q.text), value: q, same: q})
-		}
-		return items
-	}
-	p.refreshNow(m)
-	m.push(p)
-	return nil
-}
-
-// waitingAt returns the index of the selected prompt in the queue; false if it is no longer queued.
-func (m *Model) waitingAt(c *chat) (p *picker, i int, ok bool) {
-	p, ok = m.top().(*picker)
-	if !ok {
-		return nil, 0, false
-	}
-	it, ok := p.list.current()
-	if !ok {
-		return nil, 0, false
-	}
-	i = slices.Index(c.queue, it.value.(*prompt))
-	if i < 0 {
-		m.tell(c.id, "The prompt has been sent already.")
-	}
-	return p, i, i >= 0
-}
-
-// queueKeys returns the keys of the list of queued prompts.
-func queueKeys(c *chat) []binding {
-	on := func(f func(i int)) func(*Model) tea.Cmd {
-		return func(m *Model) tea.Cmd {
-			if p, i, ok := m.waitingAt(c); ok {
-				f(i)
-				if len(c.queue) == 0 {
-					m.pop(p)
-				}
-			}
-			m.resize()
-			return nil
-		}
-	}
-	return []binding{
-		{"edit", []string{"enter"}, "edit the prompt", nil},
-		{"remove", []string{"x"}, "remove the prompt", on(func(i int) { c.queue = slices.Delete(c.queue, i, i+1) })},
-		{"sooner", []string{"u"}, "send the prompt earlier", on(func(i int) {
-			if i > 0 {
-				c.queue[i-1], c.queue[i] = c.queue[i], c.queue[i-1]
-			}
-		})},
-		{"now", []string{"s"}, "send the prompt into the running turn, if the agent accepts it", func(m *Model) tea.Cmd {
-			p, i, ok := m.waitingAt(c)
-			if !ok || c.cancel == nil {
-				return nil
-			}
-			q := c.queue[i]
-			c.queue = slices.Delete(c.queue, i, i+1)
-			cmd := m.sayInto(c, *q)
-			if len(c.queue) == 0 {
-				m.pop(p)
-			}
-			m.resize()
-			return cmd
-		}},
-	}
-}
-
-// editWaiting moves the selected prompt back to the editor.
-func (m *Model) editWaiting(c *chat) tea.Cmd {
-	p, i, ok := m.waitingAt(c)
-	if !ok {
-		return nil
-	}
-	q := c.queue[i]
 	if !c.editor.empty() { // what has been typed must not be lost
 		m.history.add(c.editor.take())
 	}
-	c.queue = slices.Delete(c.queue, i, i+1)
-	c.editor.set(*q)
-	m.pop(p)
+	c.editor.set(*c.queue[last])
+	c.queue = c.queue[:last]
 	m.resize()
 	return nil
 }

@@ -84,13 +84,12 @@ func TestSteer(t *testing.T) {
 					t.Errorf("the agent got %q, want %q", got, want)
 				}
 				w.say("then")
-				w.key("alt+q", "s") // the first queued one
+				w.key("alt+q", "alt+s") // the last queued one
 				w.sleep(time.Second)
 				if len(a.said) != 2 {
 					t.Errorf("the agent got %q", a.said)
 				}
-				w.key("esc")
-				w.sleep(time.Minute)
+				w.sleep(2 * time.Minute)
 				if test.waits {
 					w.want("Begun: left.")
 				} else {

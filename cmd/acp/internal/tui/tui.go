@@ -117,9 +117,7 @@ func Run(ctx context.Context, opts *Options) (err error) {
 		case <-ended:
 		}
 	}()
-	stopJobs := model.watchJobs()
 	_, err = program.Run()
-	stopJobs()
 	close(ended)
 	<-watching
 	// On error the terminal is gone. Bubble Tea sets the shape of the cursor, and assumes a blinking block to be the

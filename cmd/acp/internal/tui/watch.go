@@ -4,6 +4,8 @@ import (
 	"context"
 	"hash/maphash"
 	"io/fs"
+	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"time"
@@ -59,36 +61,36 @@ func fingerprint(ctx context.Context, dir string) uint64 {
 	return h.Sum64()
 }
 
-// walkSources calls visit for the files in dir, until it returns false. Hidden files, files that Git ignores, and
-// directories of packages are left out, and so is what cannot be read.
+// walkSources calls visit for the files in dir, until it returns false. Hidden files are left out, and in a repository
+// those that Git ignores; without Git, directories of packages are. What cannot be read is left out too.
 func walkSources(ctx context.Context, dir string, visit func(path string, d fs.DirEntry) bool) {
-	rules := map[string]*ignores{dir: ignoresOf(dir)} // by directory
+	git := exec.CommandContext(ctx, "git", "-c", "core.fsmonitor=", "ls-files", "-z", "--cached", "--others",
+		"--exclude-standard") // the hook of a repository is not run
+	git.Dir = dir
+	if list, err := git.Output(); err == nil {
+		for name := range strings.SplitSeq(string(list), "\x00") {
+			path := filepath.Join(dir, filepath.FromSlash(name))
+			info, err := os.Lstat(path)
+			if err != nil || info.IsDir() || strings.HasPrefix(name, ".") || strings.Contains(name, "/.") {
+				continue // it was removed, or is another repository
+			}
+			if !visit(path, fs.FileInfoToDirEntry(info)) {
+				return
+			}
+		}
+		return
+	}
 	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-		if ctx.Err() != nil {
+		switch {
+		case ctx.Err() != nil:
 			return fs.SkipAll
-		}
-		if d == nil { // dir itself cannot be read
+		case d == nil, path == dir:
 			return nil
-		}
-		name := d.Name()
-		if path != dir && (strings.HasPrefix(name, ".") || err != nil) {
+		case err != nil, strings.HasPrefix(d.Name(), "."), d.Name() == "node_modules", d.Name() == "__pycache__":
 			if d.IsDir() {
 				return fs.SkipDir
 			}
-			return nil
-		}
-		above := rules[filepath.Dir(path)]
-		if d.IsDir() {
-			switch {
-			case path == dir:
-			case name == "node_modules" || name == "__pycache__" || above.match(path, true):
-				return fs.SkipDir
-			default:
-				rules[path] = above.forFolder(path)
-			}
-			return nil
-		}
-		if !above.match(path, false) && !visit(path, d) {
+		case !d.IsDir() && !visit(path, d):
 			return fs.SkipAll
 		}
 		return nil

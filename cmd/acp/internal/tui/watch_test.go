@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"sync/atomic"
 	"testing"
@@ -27,8 +28,10 @@ func write(t *testing.T, dir, name, text string) {
 
 func TestWatchFiles(t *testing.T) {
 	dir := t.TempDir()
-	write(t, dir, ".git/HEAD", "ref")
-	write(t, dir, ".gitignore", "*.log\n")
+	if out, err := exec.Command("git", "init", "-q", dir).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	write(t, dir, ".gitignore", "*.log\nnode_modules\n")
 	write(t, dir, "main.go", "package main")
 	synctest.Test(t, func(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
@@ -57,7 +60,7 @@ func TestWatchFiles(t *testing.T) {
 			t.Fatal(err)
 		}
 		count("a removal", 1)
-		for _, name := range []string{"run.log", "sub/run.log", ".hidden", ".git/index", "node_modules/x/index.js"} {
+		for _, name := range []string{"run.log", "sub/run.log", ".hidden", ".git/noise", "node_modules/x/index.js"} {
 			write(t, dir, name, "noise")
 		}
 		count("ignored files", 0)
