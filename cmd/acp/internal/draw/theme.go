@@ -28,7 +28,7 @@ type Theme struct {
 	text, dim, strong            style
 	user, thought, accent, title style
 	good, bad, warn              style
-	added, removed, hunk         style // lines of diffs
+	added, removed, hunk         style         // lines of diffs
 	code                         *chroma.Style // nil: no highlighting
 	markdown                     glamour.StyleConfig
 }

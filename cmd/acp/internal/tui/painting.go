@@ -140,9 +140,9 @@ func (m *Model) planView(width, height int) []string {
 
 // permissionLines are the lines of a permission request as last drawn.
 type permissionLines struct {
-	width  int
-	theme  *draw.Theme
-	drawn  *draw.PermissionText
+	width int
+	theme *draw.Theme
+	drawn *draw.PermissionText
 }
 
 func (p *permissionLines) text(m *Model, d *permissionDialog, width int) *draw.PermissionText {

@@ -12,7 +12,7 @@ import (
 
 // question waits for the user's answer.
 type question struct {
-	session acp.SessionID  // "" if it belongs to no session
+	session acp.SessionID // "" if it belongs to no session
 	dialog  dialog
 	drawn   time.Time // zero before it was drawn
 	left    bool      // the user has gone back to the editor, and needs the key for questions to return
