@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"os"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -55,8 +56,7 @@ type Diagnosis struct {
 	// Output is the output of the process other than its messages.
 	Output rpc.ProcessOutput
 
-	foreign      string // the system that the program was built for, if it is not this one
-	node, script string // the Node.js program, and the script that it runs
+	binary bool // the program is not a script
 }
 
 // OK reports whether the agent can be used: it has answered initialize, and no problem blocks.
@@ -156,7 +156,7 @@ func Doctor(ctx context.Context, command *Command, opts *DoctorOptions) *Diagnos
 	d := &Diagnosis{Command: command}
 	bounded, cancel := context.WithTimeoutCause(ctx, o.Time, errTime)
 	defer cancel()
-	if d.look(bounded) {
+	if d.look() {
 		d.examine(bounded, &o)
 	}
 	slices.SortStableFunc(d.Problems, func(a, b Problem) int {
@@ -294,9 +294,6 @@ func (d *Diagnosis) explain(ctx context.Context, err, startup error) {
 	case refused:
 		d.blocked(Refused, err, "", "it has refused initialize: %v", call.Err)
 	case exited && explained:
-		// The agent may have ended because the package does not support this version of Node.js.
-		d.Problems = slices.DeleteFunc(d.Problems,
-			func(p Problem) bool { return p.Kind == WrongNode && known.Kind == WrongNode })
 		d.add(known)
 	case exited:
 		advice := ""
@@ -337,14 +334,15 @@ func (d *Diagnosis) words() string {
 // notStarted adds the reason why the system did not start the program.
 func (d *Diagnosis) notStarted(err error) {
 	switch {
-	case d.foreign != "":
-		d.blocked(WrongSystem, err, "Get the build for this system.", "%s is made for %s", d.Program, d.foreign)
-	case errors.Is(err, syscall.ENOEXEC):
-		d.blocked(NotExecutable, err, "A script needs a first line such as #!/bin/sh.",
-			"%s is not a program that this system can run", d.Program)
 	case errors.Is(err, fs.ErrPermission):
 		d.blocked(NotExecutable, err, "It may lie on a disk from which no programs may be run.", "%s may not be run",
 			d.Program)
+	case d.binary:
+		d.blocked(WrongSystem, err, "Get the build for this system.", "%s is made for another system or processor than %s on %s",
+			d.Program, runtime.GOOS, runtime.GOARCH)
+	case errors.Is(err, syscall.ENOEXEC):
+		d.blocked(NotExecutable, err, "A script needs a first line such as #!/bin/sh.",
+			"%s is not a program that this system can run", d.Program)
 	default:
 		d.blocked(NotStarted, err, "", "it could not be started: %v", err)
 	}

@@ -124,21 +124,13 @@ func TestDoctorNoSession(t *testing.T) {
 func TestDoctorPrograms(t *testing.T) {
 	requireShell(t)
 	dir := t.TempDir()
-	other := "arm64"
-	machine := byte(183)
+	machine := byte(183) // arm64
 	if runtime.GOARCH == "arm64" {
-		other, machine = "amd64", 62
+		machine = 62
 	}
 	elf := append([]byte("\x7fELF\x02\x01\x01"), make([]byte, 57)...)
 	elf[16], elf[18], elf[20], elf[52], elf[54], elf[58] = 2, machine, 1, 64, 56, 64
-	node := filepath.Join(dir, "bin")
-	write(t, filepath.Join(node, "node"), "#!/bin/sh\n[ \"$1\" = --version ] && { echo v20.1.0; exit; }\nexit 1\n", 0o700)
-	write(t, filepath.Join(dir, "pkg", "package.json"), `{"name":"x","engines":{"node":">=22"}}`, 0o600)
-	write(t, filepath.Join(dir, "pkg", "dist", "package.json"), `{"type":"module"}`, 0o600)
 	write(t, filepath.Join(dir, "pkg", "dist", "agent"), "#!/usr/bin/env node\n", 0o700)
-	if err := os.Symlink("../pkg/dist/agent", filepath.Join(node, "linked")); err != nil {
-		t.Fatal(err)
-	}
 	for _, c := range []struct {
 		name    string
 		command launch.Command
@@ -155,10 +147,8 @@ func TestDoctorPrograms(t *testing.T) {
 		{"interpreter", launch.Command{Program: write(t, filepath.Join(dir, "perl"), "#!/no/such/perl -w\n", 0o700)}, launch.InterpreterMissing, "run by /no/such/perl"},
 		{"env", launch.Command{Program: filepath.Join(dir, "pkg", "dist", "agent"), Env: map[string]string{"PATH": "/usr/none"}}, launch.InterpreterMissing, "run by node, which is not in PATH: looked for in /usr/none"},
 		{"crlf", launch.Command{Program: write(t, filepath.Join(dir, "crlf"), "#!/bin/sh\r\n", 0o700)}, launch.NotExecutable, "carriage return"},
-		{"processor", launch.Command{Program: write(t, filepath.Join(dir, "elf"), string(elf), 0o700)}, launch.WrongSystem, other},
-		{"windows", launch.Command{Program: write(t, filepath.Join(dir, "exe"), windowsProgram, 0o700)}, launch.WrongSystem, "windows on amd64"},
-		{"node", launch.Command{Program: filepath.Join(node, "linked"), Env: map[string]string{"PATH": node + ":/usr/bin:/bin"}}, launch.WrongNode, "needs Node.js >=22, and " + node + "/node is v20.1.0"},
-		{"node script", launch.Command{Program: "node", Args: []string{"--x", "pkg/dist/agent"}, Dir: dir, Env: map[string]string{"PATH": node + ":/usr/bin:/bin"}}, launch.WrongNode, "needs Node.js >=22"},
+		{"processor", launch.Command{Program: write(t, filepath.Join(dir, "elf"), string(elf), 0o700)}, launch.WrongSystem, "made for another system or processor"},
+		{"windows", launch.Command{Program: write(t, filepath.Join(dir, "exe"), "MZ\x00", 0o700)}, launch.WrongSystem, "made for another system or processor"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			d := launch.Doctor(t.Context(), &c.command, nil)
@@ -168,15 +158,6 @@ func TestDoctorPrograms(t *testing.T) {
 		})
 	}
 }
-
-// windowsProgram is the head of a program of Windows.
-var windowsProgram = func() string {
-	b := make([]byte, 0x80+24)
-	copy(b, "MZ")
-	b[0x3c] = 0x80
-	copy(b[0x80:], "PE\x00\x00\x64\x86")
-	return string(b)
-}()
 
 // TestExplain: what package runners and Node.js print, as they really do.
 func TestExplain(t *testing.T) {

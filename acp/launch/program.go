@@ -2,24 +2,20 @@ package launch
 
 import (
 	"bytes"
-	"context"
 	"debug/elf"
-	"debug/macho"
-	"debug/pe"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
-	"time"
 )
 
 // look examines the directory and the program. It returns false if there is nothing to start.
-func (d *Diagnosis) look(ctx context.Context) bool {
+func (d *Diagnosis) look() bool {
 	c := d.Command
 	if c.Dir != "" {
 		if info, err := os.Stat(c.Dir); err != nil || !info.IsDir() {
@@ -54,7 +50,7 @@ func (d *Diagnosis) look(ctx context.Context) bool {
 			return false
 		}
 	} else {
-		d.foreign = foreign(file, head)
+		d.binary = slices.ContainsFunc(magic, func(m string) bool { return bytes.HasPrefix(head, []byte(m)) })
 		if loader := loader(file, head); loader != "" {
 			if _, err := os.Stat(loader); errors.Is(err, fs.ErrNotExist) {
 				d.blocked(InterpreterMissing, err,
@@ -64,7 +60,6 @@ func (d *Diagnosis) look(ctx context.Context) bool {
 			}
 		}
 	}
-	d.lookAtNode(ctx)
 	return true
 }
 
@@ -111,8 +106,7 @@ func (d *Diagnosis) interpreted(line string) bool {
 		d.blocked(InterpreterMissing, err, "", "%s is run by %s, which is not there", d.Program, words[0])
 		return false
 	}
-	name := words[0]
-	if filepath.Base(name) == "env" {
+	if filepath.Base(words[0]) == "env" {
 		words = words[1:]
 		for len(words) > 0 && (strings.HasPrefix(words[0], "-") || strings.Contains(words[0], "=")) {
 			words = words[1:]
@@ -120,11 +114,10 @@ func (d *Diagnosis) interpreted(line string) bool {
 		if len(words) == 0 {
 			return true
 		}
-		name = words[0]
+		name := words[0]
 		interpreter := *d.Command
 		interpreter.Program = name
-		path, err := interpreter.Find()
-		if err != nil {
+		if _, err := interpreter.Find(); err != nil {
 			advice := ""
 			if tool := toolOf[name]; tool != "" {
 				advice = "Install " + tool + ", or put its folder into PATH."
@@ -133,106 +126,12 @@ func (d *Diagnosis) interpreted(line string) bool {
 				name, strings.Join(d.Command.searched(), ", "))
 			return false
 		}
-		name = path
-	}
-	if base := filepath.Base(name); base == "node" || base == "nodejs" {
-		d.node, d.script = name, d.Program
 	}
 	return true
 }
 
-// lookAtNode compares the version of Node.js with the one that the program's package requires. A mismatch does not
-// block: the agent may work nevertheless.
-func (d *Diagnosis) lookAtNode(ctx context.Context) {
-	if name := strings.TrimSuffix(filepath.Base(d.Program), ".exe"); d.node == "" && (name == "node" || name == "nodejs") {
-		for _, arg := range d.Command.Args {
-			if !strings.HasPrefix(arg, "-") {
-				if !filepath.IsAbs(arg) {
-					arg = filepath.Join(d.Command.Dir, arg)
-				}
-				d.node, d.script = d.Program, arg
-				break
-			}
-		}
-	}
-	if d.node == "" {
-		return
-	}
-	wanted := engine(d.script)
-	if wanted == "" {
-		return
-	}
-	ctx, cancel := context.WithTimeout(ctx, versionTime)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, d.node, "--version")
-	cmd.Env, cmd.WaitDelay = d.Command.environment(), time.Second
-	out, err := cmd.Output()
-	if err != nil {
-		return // starting it will show the problem
-	}
-	have := strings.TrimSpace(string(out))
-	if in, known := inRange(have, wanted); known && !in {
-		d.add(Problem{
-			Kind: WrongNode, Text: fmt.Sprintf("the package needs Node.js %s, and %s is %s", wanted, d.node, short(have)),
-			Advice: "Install that version, or put its folder first in PATH.",
-		})
-	}
-}
-
-// versionTime bounds how long node may take to print its version.
-const versionTime = 10 * time.Second
-
-// foreign returns the other system or processor that a program is built for, or "" if it is built for this one or
-// cannot be recognized.
-func foreign(file io.ReaderAt, head []byte) string {
-	made := func(system, processor string) string {
-		if system == runtime.GOOS && processor == runtime.GOARCH {
-			return ""
-		}
-		return system + " on " + processor
-	}
-	name := func(names map[string]string, key fmt.Stringer) string {
-		if name := names[key.String()]; name != "" {
-			return name
-		}
-		return key.String()
-	}
-	switch {
-	case bytes.HasPrefix(head, []byte(elf.ELFMAG)):
-		f, err := elf.NewFile(file)
-		if err != nil {
-			return ""
-		}
-		processor := name(map[string]string{"EM_X86_64": "amd64", "EM_AARCH64": "arm64", "EM_386": "386", "EM_ARM": "arm",
-			"EM_RISCV": "riscv64"}, f.Machine)
-		system := "linux" // most programs do not name theirs
-		if runtime.GOOS != "darwin" && runtime.GOOS != "windows" {
-			system = runtime.GOOS
-		}
-		return made(system, processor)
-	case bytes.HasPrefix(head, []byte("MZ")):
-		f, err := pe.NewFile(file)
-		if err != nil {
-			return ""
-		}
-		processor := map[uint16]string{pe.IMAGE_FILE_MACHINE_AMD64: "amd64", pe.IMAGE_FILE_MACHINE_ARM64: "arm64",
-			pe.IMAGE_FILE_MACHINE_I386: "386"}[f.Machine]
-		return made("windows", processor)
-	}
-	processors := map[string]string{"CpuAmd64": "amd64", "CpuArm64": "arm64"}
-	if f, err := macho.NewFile(file); err == nil {
-		return made("darwin", name(processors, f.Cpu))
-	}
-	if f, err := macho.NewFatFile(file); err == nil {
-		for _, arch := range f.Arches {
-			if made("darwin", name(processors, arch.Cpu)) == "" {
-				return ""
-			}
-		}
-		return "darwin"
-	}
-	return ""
-}
+// magic are the beginnings of programs for Linux and other Unix systems, Windows and macOS.
+var magic = []string{elf.ELFMAG, "MZ", "\xcf\xfa\xed\xfe", "\xca\xfe\xba\xbe"}
 
 // loader returns the dynamic loader of a Linux program, or "" if it has none.
 func loader(file io.ReaderAt, head []byte) string {
