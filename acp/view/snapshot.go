@@ -100,8 +100,7 @@ func (s *Snapshot) Item(index int) *Item {
 func (s *Snapshot) Items() iter.Seq[*Item] { return s.items.each }
 
 // Changed returns an iterator over the items that were added or changed after an older snapshot of the same State, in
-// order. The time that it takes depends only on their number. After Reset, and if since is nil, these are all items:
-// see SameHistory.
+// order. After Reset, and if since is nil, these are all items: see SameHistory.
 func (s *Snapshot) Changed(since *Snapshot) iter.Seq[*Item] {
 	if !s.SameHistory(since) {
 		return s.Items()
@@ -146,8 +145,8 @@ func (s *Snapshot) Idle() bool {
 	return last != nil && last.Ended && !last.Replayed
 }
 
-// Snapshot returns the current conversation. It takes constant time, and returns the same value if nothing has changed
-// since the last call.
+// Snapshot returns the current conversation: the same value if nothing has changed since the last call. After it, the
+// first change of an item copies the list of items, without their contents.
 func (s *State) Snapshot() *Snapshot {
 	s.mu.Lock()
 	defer s.mu.Unlock()

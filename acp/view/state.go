@@ -209,7 +209,7 @@ func (s *State) add(variant ItemVariant) int { return s.addTo(s.turn(), variant)
 func (s *State) addTo(turn int, variant ItemVariant) int {
 	item := &Item{Index: s.now.items.next, Turn: turn, Version: s.version, Variant: variant, epoch: s.epoch,
 		size: variant.bytes()}
-	s.now.items.add(item, s.epoch)
+	s.now.items.add(item)
 	s.size += item.size
 	s.trim()
 	return item.Index

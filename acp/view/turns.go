@@ -71,7 +71,7 @@ func (s *State) Prompt(prompt ...acp.ContentBlock) *Turn {
 // beginTurn adds a turn, and returns its number.
 func (s *State) beginTurn(replayed bool) int {
 	number := s.now.turns.next + 1
-	s.now.turns.add(&TurnState{Number: number, First: s.now.items.next, Replayed: replayed}, s.epoch)
+	s.now.turns.add(&TurnState{Number: number, First: s.now.items.next, Replayed: replayed})
 	return number
 }
 
