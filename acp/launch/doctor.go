@@ -338,7 +338,7 @@ func (d *Diagnosis) notStarted(err error) {
 		d.blocked(NotExecutable, err, "It may lie on a disk from which no programs may be run.", "%s may not be run",
 			d.Program)
 	case d.binary:
-		d.blocked(WrongSystem, err, "Get the build for this system.", "%s is made for another system or processor than %s on %s",
+		d.blocked(WrongSystem, err, "Get the build for this system.", "%s is not made for %s on %s",
 			d.Program, runtime.GOOS, runtime.GOARCH)
 	case errors.Is(err, syscall.ENOEXEC):
 		d.blocked(NotExecutable, err, "A script needs a first line such as #!/bin/sh.",

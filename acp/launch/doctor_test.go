@@ -147,8 +147,8 @@ func TestDoctorPrograms(t *testing.T) {
 		{"interpreter", launch.Command{Program: write(t, filepath.Join(dir, "perl"), "#!/no/such/perl -w\n", 0o700)}, launch.InterpreterMissing, "run by /no/such/perl"},
 		{"env", launch.Command{Program: filepath.Join(dir, "pkg", "dist", "agent"), Env: map[string]string{"PATH": "/usr/none"}}, launch.InterpreterMissing, "run by node, which is not in PATH: looked for in /usr/none"},
 		{"crlf", launch.Command{Program: write(t, filepath.Join(dir, "crlf"), "#!/bin/sh\r\n", 0o700)}, launch.NotExecutable, "carriage return"},
-		{"processor", launch.Command{Program: write(t, filepath.Join(dir, "elf"), string(elf), 0o700)}, launch.WrongSystem, "made for another system or processor"},
-		{"windows", launch.Command{Program: write(t, filepath.Join(dir, "exe"), "MZ\x00", 0o700)}, launch.WrongSystem, "made for another system or processor"},
+		{"processor", launch.Command{Program: write(t, filepath.Join(dir, "elf"), string(elf), 0o700)}, launch.WrongSystem, "is not made for"},
+		{"windows", launch.Command{Program: write(t, filepath.Join(dir, "exe"), "MZ\x00", 0o700)}, launch.WrongSystem, "is not made for"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			d := launch.Doctor(t.Context(), &c.command, nil)
