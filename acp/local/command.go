@@ -2,7 +2,6 @@ package local
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -118,10 +117,7 @@ func (p place) startDir() (_ startDir, err error) {
 		is, err := os.Stat(path)
 		return err == nil && os.SameFile(is, info)
 	}
-	dir := startDir{file: file, path: p.path, moved: !means(p.path)}
-	if runtime.GOOS == "linux" { // elsewhere, no path refers to an open directory
-		dir.name = fmt.Sprintf("/proc/self/fd/%d", file.Fd())
-	}
+	dir := startDir{file: file, path: p.path, name: handlePath(file), moved: !means(p.path)}
 	if !means(dir.name) {
 		if dir.moved {
 			return startDir{}, errMoved

@@ -36,13 +36,13 @@ type FilesOptions struct {
 // Only regular files of UTF-8 text are served; others are refused without blocking. Contents are not converted: line
 // endings, a byte order mark and a missing newline at the end are kept.
 //
-// Files may be used concurrently. Reading waits for nothing; writes wait for each other. Requests
-// end early when their contexts end; only a file system that does not respond can delay this.
+// Files may be used concurrently. Requests do not wait for each other, except those that write the same file in place.
+// Requests end early when their contexts end; only a file system that does not respond can delay this.
 type Files struct {
 	roots    *Roots
 	most     bounds
-	approval *Approval     // nil refuses writing
-	writing  chan struct{} // has an element while a file is written
+	approval *Approval // nil refuses writing
+	inPlace  turns     // serializes writes in place
 }
 
 // NewFiles returns a Files that serves the files inside roots. Reading needs no approval; if approval is nil, the files
@@ -58,7 +58,6 @@ func NewFiles(roots *Roots, approval *Approval, options *FilesOptions) *Files {
 			scan: min(orDefault(options.MaxScan, DefaultMaxScan), math.MaxInt64/2),
 		},
 		approval: approval,
-		writing:  make(chan struct{}, 1),
 	}
 }
 
@@ -171,60 +170,73 @@ func (f *Files) write(ctx context.Context, session Session, path, content string
 	return nil
 }
 
-func (f *Files) writePlace(ctx context.Context, at place, content string) (err error) {
-	select {
-	case f.writing <- struct{}{}:
-		defer func() { <-f.writing }()
-	case <-ctx.Done():
-	}
+func (f *Files) writePlace(ctx context.Context, at place, content string) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
+	if len(at.hidden) > 0 {
+		dir, name, info, err := at.walk(true)
+		if err != nil {
+			return err
+		}
+		defer dir.Close()
+		if info == nil {
+			return replace(ctx, dir, name, content, nil)
+		}
+		file, err := openSame(dir, name, info, os.O_WRONLY, fs.FileMode.IsRegular)
+		if err != nil {
+			return err
+		}
+		defer file.Close()
+		return f.writeOpen(ctx, dir, name, info, file, content)
+	}
 	// Everything below happens in this directory, even if its path changes in the meantime.
-	dir, name, info, err := at.parent()
+	dir, err := at.directory()
 	if err != nil {
 		return err
 	}
 	defer dir.Close()
-	if info != nil && info.Mode().Type() == fs.ModeSymlink { // the link stays, and its target is written
-		file, err := at.open(os.O_WRONLY | os.O_CREATE)
-		if err != nil {
-			return err
-		}
-		defer file.Close() // it has been synced, or not written
-		return overwrite(file, content)
+	name := filepath.Base(at.rel)
+	info, err := dir.Lstat(name)
+	flag := os.O_WRONLY
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return replace(ctx, dir, name, content, nil)
+	case err != nil:
+		return err
+	case info.Mode().Type() == fs.ModeSymlink: // the link stays, and its target is written
+		flag |= os.O_CREATE
+	case !info.Mode().IsRegular():
+		return ErrNotRegular
 	}
-	var file *os.File
-	if info == nil {
-		file, err = dir.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
-	} else {
-		file, err = openSame(dir, name, info, os.O_WRONLY, fs.FileMode.IsRegular)
-	}
+	// A file that may not be written must not be replaced either.
+	file, err := at.open(flag)
 	if err != nil {
 		return err
 	}
-	defer file.Close()
-	if err = overwrite(file, content); err != nil && info == nil {
-		err = errors.Join(err, dir.Remove(name))
-	}
-	return err
+	defer file.Close() // it has been synced, or not written
+	return f.writeOpen(ctx, dir, name, info, file, content)
 }
 
-// parent opens the directory of a file that is to be written, creating it if necessary. info is nil if it does not have
-// the file yet.
-func (p place) parent() (dir *os.Root, name string, info fs.FileInfo, err error) {
-	if len(p.hidden) > 0 {
-		return p.walk(true)
+// writeOpen writes a file that is open, or replaces it in dir if it is the one of that name there, which info
+// describes.
+func (f *Files) writeOpen(ctx context.Context, dir *os.Root, name string, info fs.FileInfo, file *os.File,
+	content string) error {
+	is, err := file.Stat()
+	if err != nil {
+		return err
 	}
-	if dir, err = p.directory(); err != nil {
-		return nil, "", nil, err
+	if replaces && os.SameFile(is, info) {
+		if err := replace(ctx, dir, name, content, file); !errors.Is(err, errIrreplaceable) {
+			return err
+		}
 	}
-	name = filepath.Base(p.rel)
-	if info, err = dir.Lstat(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		dir.Close()
-		return nil, "", nil, err
+	done, err := f.inPlace.take(ctx, is)
+	if err != nil {
+		return err
 	}
-	return dir, name, info, nil
+	defer done()
+	return overwrite(file, content)
 }
 
 // directory opens the directory of a place, creating it if necessary.

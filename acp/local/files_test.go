@@ -212,6 +212,20 @@ func TestWrite(t *testing.T) {
 	if got := get(t, filepath.Join(dir, "new.txt")); !strings.HasPrefix(got, "text") {
 		t.Errorf("a refused write changed the file to %q", got)
 	}
+	noTemporaries(t, dir)
+}
+
+func noTemporaries(t *testing.T, dir string) {
+	t.Helper()
+	err := filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
+		if strings.HasPrefix(filepath.Base(path), ".acp-") {
+			t.Errorf("%s was left behind", path)
+		}
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+	}
 }
 
 func TestWriteRefuses(t *testing.T) {
@@ -252,17 +266,24 @@ func TestWriteRefuses(t *testing.T) {
 	if err != nil || len(entries) != 1 {
 		t.Errorf("outside was touched: %v, %v", entries, err)
 	}
+	noTemporaries(t, dir)
 }
 
 func TestConcurrentWrites(t *testing.T) {
 	tier.Need(t, tier.Normal)
 	dir := t.TempDir()
-	put(t, filepath.Join(dir, "named"), strings.Repeat("0", 1<<16))
+	put(t, filepath.Join(dir, "replaced"), strings.Repeat("0", 1<<16))
 	put(t, filepath.Join(dir, "target"), strings.Repeat("0", 1<<16))
-	link(t, "target", filepath.Join(dir, "linked"))
+	link(t, "target", filepath.Join(dir, "overwritten"))
 	files := NewFiles(openRoots(t, dir), Trusted(), nil)
-	for _, name := range []string{"named", "linked", "new/file"} {
+	for _, name := range []string{"replaced", "overwritten", "new/file"} {
 		path := filepath.Join(dir, filepath.FromSlash(name))
+		ofOne := func() {
+			got, err := files.read(t.Context(), session, path, wholeText)
+			if err != nil || len(got) != 1<<16 || strings.Trim(got, got[:1]) != "" {
+				t.Errorf("%s: read %d bytes, %v, want those of one writer", name, len(got), err)
+			}
+		}
 		var wg sync.WaitGroup
 		for i := range 8 {
 			wg.Go(func() {
@@ -270,15 +291,16 @@ func TestConcurrentWrites(t *testing.T) {
 					if err := files.write(t.Context(), session, path, strings.Repeat(fmt.Sprint(i), 1<<16)); err != nil {
 						t.Error(err)
 					}
+					if replaces && name != "overwritten" {
+						ofOne()
+					}
 				}
 			})
 		}
 		wg.Wait()
-		got, err := files.read(t.Context(), session, path, wholeText)
-		if err != nil || len(got) != 1<<16 || strings.Trim(got, got[:1]) != "" {
-			t.Errorf("%s: read %d bytes, %v, want those of one writer", name, len(got), err)
-		}
+		ofOne()
 	}
+	noTemporaries(t, dir)
 }
 
 func TestRoots(t *testing.T) {
@@ -381,31 +403,49 @@ func TestFileURI(t *testing.T) {
 	}
 }
 
-// Those who write wait for each other, as long as their contexts last.
+// Those who overwrite one file wait for each other, as long as their contexts last; those of other files do not.
 func TestWritersTakeTurns(t *testing.T) {
 	dir := t.TempDir()
-	path := filepath.Join(dir, "a")
-	put(t, path, "old")
+	for _, name := range []string{"a", "b"} {
+		put(t, filepath.Join(dir, name), "old")
+		link(t, name, filepath.Join(dir, "to-"+name))
+	}
+	info, err := os.Stat(filepath.Join(dir, "a"))
+	if err != nil {
+		t.Fatal(err)
+	}
 	roots := openRoots(t, dir)
 	synctest.Test(t, func(t *testing.T) {
 		files := NewFiles(roots, Trusted(), nil)
-		files.writing <- struct{}{}
+		done, err := files.inPlace.take(t.Context(), info)
+		if err != nil {
+			t.Fatal(err)
+		}
 		ctx, cancel := context.WithCancelCause(t.Context())
 		enough := errors.New("enough")
 		var cancelled, waiting error
 		var writers sync.WaitGroup
-		writers.Go(func() { cancelled = files.write(ctx, session, path, "cancelled") })
-		writers.Go(func() { waiting = files.write(t.Context(), session, path, "new") })
+		writers.Go(func() { cancelled = files.write(ctx, session, filepath.Join(dir, "to-a"), "cancelled") })
+		writers.Go(func() { waiting = files.write(t.Context(), session, filepath.Join(dir, "to-a"), "new") })
+		if err := files.write(t.Context(), session, filepath.Join(dir, "to-b"), "new"); err != nil {
+			t.Error(err)
+		}
 		synctest.Wait()
 		cancel(enough)
 		synctest.Wait()
-		if got := get(t, path); got != "old" {
+		if got := get(t, filepath.Join(dir, "a")); got != "old" {
 			t.Errorf("written in another's turn: %q", got)
 		}
-		<-files.writing
+		done()
 		writers.Wait()
-		if got := get(t, path); !errors.Is(cancelled, enough) || waiting != nil || got != "new" {
-			t.Errorf("got %v, want %v, and %v; after the turn: %q", cancelled, enough, waiting, got)
+		if !errors.Is(cancelled, enough) || waiting != nil {
+			t.Errorf("got %v, want %v, and %v", cancelled, enough, waiting)
+		}
+		if got := get(t, filepath.Join(dir, "a")); got != "new" {
+			t.Errorf("after the turn: %q", got)
+		}
+		if len(files.inPlace.files) != 0 {
+			t.Errorf("%d turns are left", len(files.inPlace.files))
 		}
 	})
 }

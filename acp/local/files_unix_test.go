@@ -122,6 +122,50 @@ func TestWriteKeepsMode(t *testing.T) {
 	}
 }
 
+// A file is replaced, not written into: whoever has it open keeps the old text, and a link keeps it.
+func TestWriteReplaces(t *testing.T) {
+	if !replaces {
+		t.Skip("files are overwritten on this system")
+	}
+	dir := t.TempDir()
+	path := filepath.Join(dir, "a.txt")
+	put(t, path, "old")
+	if err := os.Link(path, filepath.Join(dir, "hard")); err != nil {
+		t.Fatal(err)
+	}
+	if err := NewFiles(openRoots(t, dir), Trusted(), nil).write(t.Context(), session, path, "new"); err != nil {
+		t.Fatal(err)
+	}
+	if got := get(t, path); got != "new" {
+		t.Errorf("the file has %q", got)
+	}
+	if got := get(t, filepath.Join(dir, "hard")); got != "old" {
+		t.Errorf("the other link has %q", got)
+	}
+}
+
+func TestWriteKeepsOwner(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("only root can have files of others")
+	}
+	dir := t.TempDir()
+	path := filepath.Join(dir, "a.txt")
+	put(t, path, "old")
+	if err := os.Chown(path, 12345, 23456); err != nil {
+		t.Fatal(err)
+	}
+	if err := NewFiles(openRoots(t, dir), Trusted(), nil).write(t.Context(), session, path, "new"); err != nil {
+		t.Fatal(err)
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if owner := info.Sys().(*syscall.Stat_t); owner.Uid != 12345 || owner.Gid != 23456 {
+		t.Errorf("belongs to %d:%d", owner.Uid, owner.Gid)
+	}
+}
+
 func TestWritePermissions(t *testing.T) {
 	if os.Getuid() == 0 {
 		t.Skip("root may do anything")
@@ -212,6 +256,7 @@ func TestHostilePaths(t *testing.T) {
 		}
 	}
 	t.Logf("%d names in %v", len(names), time.Since(began))
+	noTemporaries(t, top)
 	entries, err := os.ReadDir(top)
 	if err != nil || len(entries) != 2 || get(t, filepath.Join(top, "secret")) != "secret" {
 		t.Errorf("outside was touched: %v, %v", entries, err)
@@ -267,6 +312,9 @@ func TestReadDoesNotWait(t *testing.T) {
 	}
 	if got, err := (window{1, 1}).read(t.Context(), reader, bounds{text: 100}); err != nil || got != "a\n" {
 		t.Errorf("got %q, %v", got, err)
+	}
+	if err := fill(t.Context(), w, "x", nil); !errors.Is(err, syscall.EINVAL) {
+		t.Errorf("what cannot be synced is written: %v", err)
 	}
 }
 

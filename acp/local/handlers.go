@@ -38,8 +38,13 @@ func (f *Files) ReadTextFile(ctx context.Context, session Session,
 // directories, with permissions according to the umask. An existing file keeps everything except its text: owner,
 // permissions, access control list, extended attributes. Only the setuid and setgid permissions are removed.
 //
-// The file is overwritten in place, for all its hard links. Readers may see a mixture of both texts, and a crash may
-// leave one. A full disk leaves the old text, unless the file system also needs space to overwrite.
+// On Linux an existing file is replaced atomically if nothing is lost that way: readers, and the disk after a crash,
+// have either the old text or the new one, and other hard links keep the old text. The file is overwritten in place,
+// for all its hard links, if a new file would lack something that the old one has, such as its access control list or
+// its owner, if it is reached by a symbolic link, which stays a link, if no new files can be created in its directory,
+// or if it is a mount point; on other systems it is always overwritten in place. Readers may then see a mixture of both
+// texts, and a crash may leave one. A full disk leaves the old text, unless the file system also needs space to
+// overwrite.
 //
 // The [Approval] is asked once the path is known to be inside the session's directories. If a request is cancelled,
 // either the file is unchanged or the change is complete. Refusals are rpc.ErrInvalidParams, or rpc.ErrMethodNotFound

@@ -164,23 +164,31 @@ func (s *signalling) Err() error {
 
 // A write whose context has ended changes nothing.
 func TestWriteObeysContext(t *testing.T) {
+	tier.Need(t, tier.Normal)
 	dir := t.TempDir()
 	put(t, filepath.Join(dir, "a.txt"), "text")
+	put(t, filepath.Join(dir, "b.txt"), "text")
+	link(t, "b.txt", filepath.Join(dir, "link"))
 	files := NewFiles(openRoots(t, dir), Trusted(), nil)
 	enough := errors.New("enough")
-	for _, name := range []string{"a.txt", "new.txt"} {
-		ctx, cancel := context.WithCancelCause(t.Context())
-		counted := &counting{Context: ctx, end: func() { cancel(enough) }}
-		if err := files.write(counted, session, filepath.Join(dir, name), "x"); !errors.Is(err, enough) {
-			t.Errorf("%s: got %v, want %v", name, err, enough)
+	for after := range 4 { // questions whether the context has ended
+		for _, name := range []string{"a.txt", "link", "new.txt"} {
+			ctx, cancel := context.WithCancelCause(t.Context())
+			err := files.write(&counting{Context: ctx, left: after, end: func() { cancel(enough) }}, session, filepath.Join(dir, name), strings.Repeat("x", 5<<20))
+			if name != "link" || after == 0 { // to overwrite is not ended early
+				if !errors.Is(err, enough) {
+					t.Errorf("%s, after %d questions: got %v, want %v", name, after, err, enough)
+				}
+			}
+			cancel(nil)
 		}
-		cancel(nil)
-	}
-	if got := get(t, filepath.Join(dir, "a.txt")); got != "text" {
-		t.Errorf("the file has %q", got)
-	}
-	if _, err := os.Lstat(filepath.Join(dir, "new.txt")); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("a new file: %v", err)
+		if got := get(t, filepath.Join(dir, "a.txt")); got != "text" {
+			t.Errorf("after %d questions: the file has %d bytes", after, len(got))
+		}
+		if _, err := os.Lstat(filepath.Join(dir, "new.txt")); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("after %d questions: a new file: %v", after, err)
+		}
+		noTemporaries(t, dir)
 	}
 }
 
@@ -224,15 +232,45 @@ func TestWriteKeepsAttributes(t *testing.T) {
 			t.Errorf("%s: the mode became %v, %v, was %v", name, after.Mode(), err, before.Mode())
 		}
 	}
+	noTemporaries(t, dir)
+}
+
+// What a directory gives to new files is not given to an old one that is written.
+func TestWriteAddsNoAttributes(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "a.txt")
+	put(t, path, "old")
+	if err := os.Chmod(path, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Setxattr(dir, "system.posix_acl_default", []byte(acl), 0); err != nil {
+		t.Skip(err) // not on this file system
+	}
+	files := NewFiles(openRoots(t, dir), Trusted(), nil)
+	if err := files.write(t.Context(), session, path, "new"); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := syscall.Getxattr(path, "system.posix_acl_access", make([]byte, 1000)); !errors.Is(err, syscall.ENODATA) {
+		t.Errorf("got a list of %d bytes, %v", n, err)
+	}
+	if info, err := os.Stat(path); err != nil || info.Mode() != 0o600 || get(t, path) != "new" {
+		t.Errorf("got %v, %v", info, err)
+	}
+	noTemporaries(t, dir)
 }
 
 // New content does not run with the rights of the file's owner, however it is written.
 func TestWriteDropsSetuid(t *testing.T) {
 	dir := t.TempDir()
 	files := NewFiles(openRoots(t, dir), Trusted(), nil)
-	for _, name := range []string{"named", "linked"} {
+	for _, name := range []string{"replaced", "linked", "attributed"} {
 		path := filepath.Join(dir, name)
 		put(t, path, "old")
+		if name == "attributed" {
+			if err := syscall.Setxattr(path, "user.comment", []byte("mine"), 0); err != nil {
+				continue // not on this file system
+			}
+		}
 		if err := os.Chmod(path, 0o755|fs.ModeSetuid|fs.ModeSetgid); err != nil {
 			t.Fatal(err)
 		}
@@ -250,7 +288,7 @@ func TestWriteDropsSetuid(t *testing.T) {
 	}
 }
 
-// On a full disk the old text stays, and no new file.
+// On a full disk the old text stays, and no temporary file.
 func TestWriteToFullDisk(t *testing.T) {
 	dir := t.TempDir()
 	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=128k"); err != nil {
@@ -287,9 +325,10 @@ func TestWriteToFullDisk(t *testing.T) {
 			t.Errorf("%s: there is room for this: %v", name, err)
 		}
 	}
+	noTemporaries(t, dir)
 }
 
-// Whatever is moved and linked while files are written, nothing outside is written.
+// Whatever is moved and linked while files are written, nothing outside is written and no temporary file stays.
 func TestSwapsLeaveNothing(t *testing.T) {
 	tier.Need(t, tier.Normal)
 	top := t.TempDir()
@@ -338,6 +377,7 @@ func TestSwapsLeaveNothing(t *testing.T) {
 	writers.Wait()
 	close(stop)
 	swapper.Wait()
+	noTemporaries(t, top)
 	entries, err := os.ReadDir(outside)
 	if err != nil || len(entries) != 1 || get(t, filepath.Join(outside, "a.txt")) != "secret" {
 		t.Errorf("outside was touched: %v, %v", entries, err)

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"unicode/utf8"
 )
@@ -42,7 +44,7 @@ func TestOutputTail(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			for limit := range 20 {
 				for size := 1; size <= len(text)+1; size++ {
-					o := &output{limit: limit}
+					o := newOutputPool(1<<20, 1+(limit+size)%7).output(limit)
 					for chunk := range slices.Chunk([]byte(text), size) {
 						o.add(chunk)
 						checkTail(t, o)
@@ -67,7 +69,7 @@ func checkTail(t *testing.T, o *output) {
 }
 
 func TestOutputHoldsBackPartialRune(t *testing.T) {
-	o := &output{limit: 100}
+	o := newOutputPool(1<<20, pieceSize).output(100)
 	steps := []struct{ add, want string }{
 		{"a\xf0", "a"},
 		{"\x9f", "a"},
@@ -84,19 +86,19 @@ func TestOutputHoldsBackPartialRune(t *testing.T) {
 		}
 	}
 	o.end()
-	if got, cut := o.tail(); got != "a😀\uFFFD\uFFFD\uFFFDb\uFFFD" || cut {
-		t.Fatalf("at the end: got %q, %t", got, cut)
+	if got, cut := o.tail(); got != "a😀\uFFFD\uFFFD\uFFFDb\uFFFD" || cut || o.held.Load() > 100 {
+		t.Fatalf("at the end: got %q, %t, and %d bytes are held", got, cut, o.held.Load())
 	}
 }
 
 func TestOutputIsBounded(t *testing.T) {
-	o := &output{limit: 1000}
+	o := newOutputPool(1<<20, pieceSize).output(1000)
 	line := []byte(strings.Repeat("ü", 500) + "\n")
 	for range 1000 {
 		o.add(line)
 	}
-	if held := cap(o.text); held > 3*o.limit {
-		t.Errorf("holds %d bytes for a limit of %d", held, o.limit)
+	if held, max := o.held.Load(), int64(o.limit+2*pieceSize); held > max || held != o.pool.held.Load() {
+		t.Errorf("holds %d bytes for a limit of %d, want at most %d; the pool has %d", held, o.limit, max, o.pool.held.Load())
 	}
 	got, cut := o.tail()
 	if want := strings.Repeat("ü", 499) + "\n"; got != want || !cut {
@@ -104,14 +106,82 @@ func TestOutputIsBounded(t *testing.T) {
 	}
 }
 
+// What all outputs hold has one bound. The largest gives, and the end of each is right.
+func TestOutputsAreBoundedTogether(t *testing.T) {
+	const piece, most = 1 << 10, 64 << 10
+	pool := newOutputPool(most, piece)
+	small := pool.output(8 * piece)
+	text := strings.Repeat("small €\n", 500)
+	small.add([]byte(text))
+	var large []*output
+	for range 8 {
+		large = append(large, pool.output(32*piece))
+	}
+	line := []byte(strings.Repeat("€", 100) + "\n")
+	whole := strings.Repeat(string(line), 500)
+	for range 500 {
+		for _, o := range large {
+			o.add(line)
+			if held := pool.held.Load(); held > most {
+				t.Fatalf("%d bytes are held, want at most %d", held, most)
+			}
+		}
+	}
+	if got, cut := small.tail(); got != text || cut {
+		t.Errorf("the small one has %d bytes, %t, want %d, false", len(got), cut, len(text))
+	}
+	for i, o := range large {
+		got, cut := o.tail()
+		if !cut || !strings.HasSuffix(whole, got) || len(got) < 4*piece {
+			t.Errorf("%d has %d bytes, %t, want the end of what it got, at least %d", i, len(got), cut, 4*piece)
+		}
+		o.free()
+		o.add(line)
+	}
+	if held := pool.held.Load(); held != small.held.Load() {
+		t.Errorf("%d bytes are held after the large ones are freed, want %d", held, small.held.Load())
+	}
+	again := pool.output(32 * piece)
+	again.add([]byte(strings.Repeat("x", 32*piece)))
+	if got, cut := again.tail(); len(got) != 32*piece || cut {
+		t.Errorf("got %d bytes, %t although there is room for %d", len(got), cut, 32*piece)
+	}
+}
+
+// Many commands write at once, and some are freed meanwhile.
+func TestOutputsConcurrently(t *testing.T) {
+	const piece, most = 1 << 10, 64 << 10
+	pool := newOutputPool(most, piece)
+	var wg sync.WaitGroup
+	var left atomic.Int64
+	for i := range 8 {
+		wg.Go(func() {
+			o := pool.output(32 * piece)
+			for range 1000 {
+				o.add([]byte(strings.Repeat("€", 50)))
+				checkTail(t, o)
+			}
+			if i%2 == 0 {
+				o.free()
+				return
+			}
+			left.Add(o.held.Load())
+		})
+	}
+	wg.Wait()
+	if held := pool.held.Load(); held > most || held > left.Load() {
+		t.Errorf("%d bytes are held, want at most %d and %d", held, most, left.Load())
+	}
+}
+
 func FuzzOutput(f *testing.F) {
-	f.Add([]byte("a€b\xff😀"), 5, 2)
-	f.Fuzz(func(t *testing.T, raw []byte, limit, size int) {
+	f.Add([]byte("a€b\xff😀"), 5, 2, 4)
+	f.Fuzz(func(t *testing.T, raw []byte, limit, size, piece int) {
 		if len(raw) > 1<<10 {
 			t.Skip("tells nothing more")
 		}
 		limit, size = limit&0xff, max(1, size&0xf)
-		o := &output{limit: limit}
+		o := newOutputPool(1<<20, 1+piece&0x1f).output(limit)
 		for chunk := range slices.Chunk(raw, size) {
 			o.add(bytes.Clone(chunk))
 			checkTail(t, o)
@@ -126,7 +196,7 @@ func FuzzOutput(f *testing.F) {
 
 func BenchmarkOutput(b *testing.B) {
 	line := []byte(strings.Repeat("0123456789abcde\n", 64))
-	o := &output{limit: DefaultOutputLimit}
+	o := newOutputPool(DefaultMaxTotalOutput, pieceSize).output(DefaultOutputLimit)
 	b.SetBytes(int64(len(line)))
 	for b.Loop() {
 		o.add(line)

@@ -15,8 +15,9 @@ import (
 
 // Defaults of [TerminalsOptions].
 const (
-	DefaultOutputLimit    = 1 << 20 // bytes
-	DefaultMaxOutputLimit = 1 << 20 // bytes; at most six times as much in JSON
+	DefaultOutputLimit    = 1 << 20  // bytes
+	DefaultMaxOutputLimit = 8 << 20  // bytes; at most six times as much in JSON
+	DefaultMaxTotalOutput = 64 << 20 // bytes
 	DefaultMaxTerminals   = 64
 	DefaultKillGrace      = time.Second
 )
@@ -34,9 +35,12 @@ type TerminalsOptions struct {
 	// as the command.
 	Shell []string
 	// OutputLimit is how many bytes of output are kept if a request does not say; 0 means DefaultOutputLimit.
-	// MaxOutputLimit is the most that a request can get; 0 means DefaultMaxOutputLimit. A terminal takes up to twice as
-	// much memory.
+	// MaxOutputLimit is the most that a request can get; 0 means DefaultMaxOutputLimit.
 	OutputLimit, MaxOutputLimit int
+	// MaxTotalOutput is how much output all terminals keep together, in bytes of memory; 0 means DefaultMaxTotalOutput.
+	// If they would keep more, the terminal that keeps most drops its oldest output, as if it had a lower limit, and
+	// its output is then marked as truncated. The newest output of each terminal, up to 32 KiB, is always kept.
+	MaxTotalOutput int
 	// MaxTerminals is how many terminals may exist in all sessions together; 0 means DefaultMaxTerminals.
 	MaxTerminals int
 	// KillGrace is how long a command may take to end after SIGTERM before it gets SIGKILL; 0 means DefaultKillGrace;
@@ -74,6 +78,7 @@ type Terminals struct {
 	roots    *Roots
 	approval *Approval // nil refuses commands
 	options  TerminalsOptions
+	outputs  *outputPool // of all terminals
 
 	mu     sync.Mutex
 	live   map[acp.TerminalID]*terminal // from before the start until removed to be freed
@@ -98,6 +103,8 @@ func NewTerminals(roots *Roots, approval *Approval, options *TerminalsOptions) *
 	o.Env, o.Shell = slices.Clone(o.Env), slices.Clone(o.Shell)
 	o.OutputLimit = orDefault(o.OutputLimit, DefaultOutputLimit)
 	o.MaxOutputLimit = orDefault(o.MaxOutputLimit, DefaultMaxOutputLimit)
+	o.MaxTotalOutput = orDefault(o.MaxTotalOutput, DefaultMaxTotalOutput)
+	t.outputs = newOutputPool(o.MaxTotalOutput, pieceSize)
 	o.MaxTerminals = orDefault(o.MaxTerminals, DefaultMaxTerminals)
 	if o.KillGrace == 0 {
 		o.KillGrace = DefaultKillGrace
@@ -171,7 +178,7 @@ func (t *Terminals) create(session Session, c command, limit int) (acp.TerminalI
 	term := &terminal{
 		id:      acp.TerminalID("term_" + rand.Text()),
 		session: keyOf(session),
-		output:  &output{limit: min(limit, t.options.MaxOutputLimit)},
+		output:  t.outputs.output(min(limit, t.options.MaxOutputLimit)),
 		started: make(chan struct{}),
 	}
 	if show := t.options.OnOutput; show != nil {
@@ -180,6 +187,7 @@ func (t *Terminals) create(session Session, c command, limit int) (acp.TerminalI
 	// This comes first, so that a caller that removes the session's directories and then closes the session leaves
 	// nothing behind.
 	if err := t.add(term); err != nil {
+		term.output.free()
 		return "", err
 	}
 	if err := term.start(func() error { return t.launch(term, c) }); err != nil {
@@ -219,7 +227,7 @@ func (t *Terminals) outputLimit(session sessionKey, id acp.TerminalID) (int, err
 	if err != nil {
 		return 0, err
 	}
-	return term.output.most(), nil
+	return term.output.limit, nil
 }
 
 // tail returns the output that a terminal keeps, whether earlier output was dropped, and how the command ended, or nil

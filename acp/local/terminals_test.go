@@ -642,7 +642,7 @@ func TestCloseWhileCreating(t *testing.T) {
 // Closing a session ends a command that is just being started, too.
 func TestCloseSessionWhileStarting(t *testing.T) {
 	terminals, _ := newTerminals(t, nil)
-	term := &terminal{id: "t", session: session, started: make(chan struct{}), output: &output{limit: 1}}
+	term := &terminal{id: "t", session: session, started: make(chan struct{}), output: terminals.outputs.output(1)}
 	if err := terminals.add(term); err != nil {
 		t.Fatal(err)
 	}

@@ -17,7 +17,7 @@ var update = flag.Bool("update", false, "write testdata and docs")
 // that goes in. A case begins with its number and title. "agent1" and "agent2" begin a connection whose agent, the
 // program, speaks that version, and whose client speaks the other one, with a session s, and members for the agent's
 // capabilities. "C" and "A" are messages of the client and the agent, without jsonrpc; "u" stands for a session/update of
-// s, and "u:x" of x. "time" lets the time pass for which an answer is held, in two ticks. The indented lines are what comes out, to the
+// s, and "u:x" of x. "host1" is "agent1" with a host, whose messages are "H". "time" lets the time pass for which an answer is held, in two ticks. The indented lines are what comes out, to the
 // client and to the agent.
 func TestCases(t *testing.T) {
 	const file = "testdata/cases.txt"
@@ -35,12 +35,14 @@ func TestCases(t *testing.T) {
 		all.WriteString(line + "\n")
 		word, rest, _ := strings.Cut(line, " ")
 		switch word {
-		case "agent1", "agent2", "client0", "client1", "client2":
+		case "agent1", "host1", "agent2", "client0", "client1", "client2":
 			s = begin(t, word, rest)
 		case "C":
 			write(&all, s.Message(translate.ClientSide, message(rest)))
 		case "A":
 			write(&all, s.Message(translate.AgentSide, message(rest)))
+		case "H":
+			write(&all, s.Message(translate.HostSide, message(rest)))
 		case "time":
 			write(&all, s.Tick())
 			write(&all, s.Tick())
@@ -73,7 +75,11 @@ func begin(t *testing.T, program, capabilities string) *translate.State {
 	if strings.HasPrefix(program, "client") {
 		return translate.New(translate.ClientSide, version, &translate.Options{Unique: "x"})
 	}
-	s := translate.New(side, version, &translate.Options{Unique: "x"})
+	options := &translate.Options{Unique: "x"}
+	if program == "host1" {
+		options.Host = &translate.Host{ReadFiles: true, WriteFiles: true, Terminals: true}
+	}
+	s := translate.New(side, version, options)
 	if version == 1 {
 		s.Message(translate.ClientSide, message(`{"id":0,"method":"initialize","params":{"protocolVersion":2,"info":{"name":"c","version":"1"},"capabilities":{}}}`))
 		s.Message(translate.AgentSide, message(`{"id":0,"result":{"protocolVersion":1,"agentCapabilities":{`+capabilities+`}}}`))
@@ -108,8 +114,11 @@ func message(short string) []byte {
 func write(b *strings.Builder, messages []translate.Message) {
 	for _, m := range messages {
 		to := "  client "
-		if m.To == translate.AgentSide {
+		switch m.To {
+		case translate.AgentSide:
 			to = "  agent  "
+		case translate.HostSide:
+			to = "  host   "
 		}
 		short := strings.Replace(string(m.Line), `"jsonrpc":"2.0",`, "", 1)
 		if rest, ok := strings.CutPrefix(short, `{"method":"session/update","params":{"sessionId":"s","update":`); ok {

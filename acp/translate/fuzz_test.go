@@ -20,12 +20,12 @@ type player struct {
 	tb        testing.TB
 	random    *rand.Rand
 	state     *State
-	sides     []Side
-	makers    [3]*sample.Maker // by side
-	methods   [3][]method      // that a side sends
-	judges    [3]*conformance.Validator
-	requests  [3]map[string]string // by sender: its requests without answers, by id
-	delivered [3]map[string]string // by receiver: requests that it has not answered, by id, with their methods
+	sides     []Side           // a client of version 2 has a host
+	makers    [4]*sample.Maker // by side
+	methods   [4][]method      // that a side sends
+	judges    [4]*conformance.Validator
+	requests  [4]map[string]string // by sender: its requests without answers, by id
+	delivered [4]map[string]string // by receiver: requests that it has not answered, by id, with their methods
 	next      int
 	log       []string
 	lenient   bool // the messages are not all valid
@@ -55,9 +55,11 @@ type method struct {
 // initialized, and has sessions.
 func newPlayer(tb testing.TB, agent int, seed uint64) *player {
 	p := &player{tb: tb, random: rand.New(rand.NewPCG(seed, 1))}
-	p.state = New(AgentSide, agent, &Options{Unique: "x"})
-	version := [3]int{0, 3 - agent, agent}
-	p.sides = []Side{ClientSide, AgentSide}
+	p.state = New(AgentSide, agent, &Options{Unique: "x", Host: &Host{ReadFiles: true, WriteFiles: true, Terminals: true}})
+	version := [4]int{0, 3 - agent, agent, 1}
+	if p.sides = []Side{ClientSide, AgentSide}; agent == 1 {
+		p.sides = append(p.sides, HostSide)
+	}
 	for _, side := range p.sides {
 		text, judge, schema := sdk.SchemaV1Unstable(), v1(), samples1
 		if version[side] == 2 {
@@ -96,10 +98,10 @@ func methodsOf(tb testing.TB, schema string, side Side) (all []method) {
 	if err := json.Unmarshal([]byte(schema), &s); err != nil {
 		tb.Fatal(err)
 	}
-	receiver := map[Side]string{ClientSide: "agent", AgentSide: "client"}[side]
+	receiver := map[Side]string{ClientSide: "agent", AgentSide: "client", HostSide: "client"}[side]
 	for name, d := range s.Defs {
 		stem, request := strings.CutSuffix(name, "Request")
-		if d.Method == "" || d.Method == "initialize" || strings.HasPrefix(d.Method, "proxy/") || strings.HasPrefix(d.Method, "$") || strings.HasSuffix(name, "Response") || d.Side != receiver && d.Side != "both" {
+		if d.Method == "" || d.Method == "initialize" || strings.HasPrefix(d.Method, "proxy/") || strings.HasPrefix(d.Method, "$") || strings.HasSuffix(name, "Response") || d.Side != receiver && d.Side != "both" || side == HostSide && d.Method != "session/request_permission" && d.Method != "session/update" {
 			continue
 		}
 		all = append(all, method{d.Method, name, stem + "Response", !request})
@@ -159,13 +161,14 @@ func (p *player) answer(from Side, id, result string) {
 
 func (p *player) put(from Side, line string) {
 	p.log = append(p.log, fmt.Sprintf("%d: %s", from, line))
-	p.judges[from].Message(direction(from, ClientSide), []byte(line))
+	p.judges[from].Message(direction(from, ClientSide, line), []byte(line))
 	p.got(p.state.Message(from, []byte(line)))
 }
 
-// direction returns the direction of a message of one side, or to the other one.
-func direction(side, toAgent Side) conformance.Direction {
-	if side == toAgent {
+// direction returns the direction of a message of one side, or to the other one. The host gets what is for clients, and
+// asks like an agent.
+func direction(side, toAgent Side, line string) conformance.Direction {
+	if side == HostSide && !strings.Contains(line, `"method":`) || side == toAgent {
 		return conformance.ToAgent
 	}
 	return conformance.ToClient
@@ -175,8 +178,9 @@ func direction(side, toAgent Side) conformance.Direction {
 func (p *player) got(messages []Message) {
 	for _, m := range messages {
 		p.log = append(p.log, fmt.Sprintf("   to %d: %s", m.To, m.Line))
-		for _, f := range p.judges[m.To].Message(direction(m.To, AgentSide), m.Line) {
-			if !p.lenient && !passes(f) {
+		about := m.To == HostSide && strings.Contains(string(m.Line), `"method":"session/`) // a session
+		for _, f := range p.judges[m.To].Message(direction(m.To, AgentSide, string(m.Line)), m.Line) {
+			if !p.lenient && !passes(f) && !about {
 				p.fail("%s %s %s", f.Definition, f.Pointer, f.Message)
 			}
 		}
@@ -229,8 +233,15 @@ func (p *player) step() {
 		m := p.methods[side][p.random.IntN(len(p.methods[side]))]
 		if p.random.IntN(2) == 0 {
 			m = p.methods[side][slices.IndexFunc(p.methods[side], func(m method) bool {
-				return m.name == map[Side]string{ClientSide: "session/prompt", AgentSide: "session/update"}[side]
+				return m.name == map[Side]string{ClientSide: "session/prompt", AgentSide: "session/update", HostSide: "session/update"}[side]
 			})]
+		}
+		if side == HostSide && m.notification {
+			p.send(side, "!session/update", []string{
+				`{"sessionId":"s","update":{"sessionUpdate":"terminal_update","terminalId":"t","exitStatus":{"exitCode":1}}}`,
+				`{"sessionId":"t","update":{"sessionUpdate":"terminal_output_chunk","terminalId":"t","data":"YQ=="}}`,
+			}[p.random.IntN(2)])
+			return
 		}
 		name := m.name
 		if m.notification {
@@ -291,6 +302,11 @@ func (p *player) end() {
 	for _, side := range p.sides {
 		if len(p.requests[side]) > 0 && !p.lenient {
 			p.fail("requests of side %d without answers: %v", side, p.requests[side])
+		}
+	}
+	for _, sess := range p.state.sessions.values {
+		if len(sess.hosted) > 0 && !p.lenient {
+			p.fail("requests of the host are remembered: %v", sess.hosted)
 		}
 	}
 	if p.state.pending < 0 || p.state.queued < 0 || p.state.settings < 0 || p.state.accounts.size < 0 || p.state.opening < 0 {
@@ -367,7 +383,8 @@ func TestBounded(t *testing.T) {
 			}
 		}
 		for i := range 20_000 { // most of these are too many
-			p.state.Message(AgentSide, fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%d,"method":"session/request_permission","params":{"sessionId":"s","toolCall":{"toolCallId":"%d","title":"%s"},"options":[{"optionId":"y","kind":"allow_once"}]}}`, i, i, big[:100]))
+			p.state.Message(AgentSide, fmt.Appendf(nil, `{"jsonrpc":"2.0","id":"h%d","method":"terminal/create","params":{"sessionId":"s","command":"%s"}}`, i, big[:100]))
+			p.state.Message(HostSide, fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%d,"method":"session/request_permission","params":{"sessionId":"s","toolCall":{"toolCallId":"%d","title":"%s"},"options":[{"optionId":"y","kind":"allow_once"}]}}`, i, i, big[:100]))
 		}
 		size := sizeOf(reflect.ValueOf(p.state), map[uintptr]bool{})
 		t.Logf("agent of version %d: %d MB after 500 rounds", agent, size>>20)

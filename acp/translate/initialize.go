@@ -108,7 +108,7 @@ func (s *State) choose(m mode) {
 }
 
 // addClient1 adds what an agent of version 1 reads. What version 2 always has and version 1 only on request is
-// advertised; files and terminals are not.
+// advertised; files and terminals are only those of the host.
 func (s *State) addClient1(params *object) {
 	capabilities := params.sub("capabilities")
 	auth, had := capabilities.sub("auth"), capabilities.get("auth") != nil
@@ -119,6 +119,7 @@ func (s *State) addClient1(params *object) {
 	if had {
 		caps.set("auth", auth.text())
 	}
+	s.host.advertise(&caps)
 	meta := append(object{}, caps.sub("_meta")...)
 	meta.set(plain.TerminalKey, yes)
 	meta.set(plain.CancelKey, yes)

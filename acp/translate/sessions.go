@@ -23,6 +23,7 @@ type session struct {
 	calls    recent[*call] // tool calls
 	terms    recent[*terminal]
 	plans    recent[raw] // the entries of each plan
+	hostWork
 }
 
 // replay is the state of a session's replay.
@@ -83,6 +84,8 @@ func (s *State) measure(sess *session) {
 // release ends the prompts of a session that is forgotten, and forgets what is kept of it.
 func (s *State) release(sess *session) {
 	s.endPrompts(sess)
+	s.endHosted(sess)
+	s.tellHost("session/close", obj("sessionId", sess.id))
 	s.forgetContent(sess)
 }
 
@@ -143,6 +146,7 @@ func (s *State) open1(m *message) *fault {
 		if result, id := s.made(answer); result != nil {
 			sess := s.opened(id, m.params)
 			sess.reset = m.method != "session/new"
+			s.directories(id, m.params)
 			s.openedTo2(sess, &result)
 			s.reply(answer, result)
 		}
@@ -205,6 +209,11 @@ func (s *State) resume1(m *message) *fault {
 		sess.endMessage()
 		if answer.all.has("error") {
 			sess.closed, sess.reset, sess.messages = wasClosed, wasReset, before
+			if sess.opened && !sess.closed {
+				s.directories(id, sess.info)
+			} else {
+				s.tellHost("session/close", obj("sessionId", id))
+			}
 		}
 		result := s.result(answer)
 		if result == nil {
@@ -219,6 +228,7 @@ func (s *State) resume1(m *message) *fault {
 		sess.replay, sess.closed, sess.reset, sess.messages = replay{}, wasClosed, wasReset, before
 		return err
 	}
+	s.directories(id, m.params) // the agent may need files for its answer
 	return nil
 }
 

@@ -14,13 +14,14 @@ import (
 	"github.com/acpgo/sdk/internal/wire"
 )
 
-// A Side is an end of the connection.
+// A Side is an end of the connection, or its host.
 type Side int8
 
 // The sides.
 const (
 	ClientSide Side = iota + 1
 	AgentSide
+	HostSide // what serves an agent instead of its client; see [Host]
 
 	nobody Side = 0 // the receiver of a prompt as long as it has another id with the agent
 )
@@ -48,6 +49,8 @@ type Options struct {
 	// Again, if it is not nil, is connected if an agent ends its stream instead of answering initialize, and asked for the
 	// other version: some agents end at a version that they do not know. Only [Transport] uses it.
 	Again rpc.Transport
+	// Host, if it is not nil, serves files and terminals to agents of version 1 whose client, of version 2, has none.
+	Host *Host
 	// Chosen, if it is not nil, is called once, with the version that the peer speaks, before the answer to initialize
 	// is passed on.
 	Chosen func(version int)
@@ -64,6 +67,7 @@ type State struct {
 	keys    *Keys
 	shared  bool // other connections have the same keys
 	chosen  func(int)
+	host    Host
 
 	mode     mode
 	spoken   int      // by the client
@@ -138,7 +142,7 @@ func New(program Side, version int, options *Options) *State {
 	return &State{
 		prefix:  string(prefix[:len(prefix)-1]),
 		program: program, version: version, only: o.Only, unique: o.Unique, chosen: o.Chosen,
-		keys: cmp.Or(o.Keys, &Keys{}), shared: o.Keys != nil,
+		keys: cmp.Or(o.Keys, &Keys{}), shared: o.Keys != nil, host: *cmp.Or(o.Host, &Host{}),
 		calls: map[callID]pending{}, sessions: recent[*session]{max: maxSessions}, credit: maxCredit,
 	}
 }
@@ -162,6 +166,9 @@ func (s *State) Passes() bool { return s.mode == pass }
 // if messages pass; otherwise lines are new. The line has no newline.
 func (s *State) Message(from Side, line []byte) []Message {
 	s.out = s.out[:0]
+	if from == HostSide && !s.hasHost() {
+		return nil
+	}
 	if s.mode == pass {
 		s.emit(from.other(), line)
 		return s.out
@@ -171,8 +178,11 @@ func (s *State) Message(from Side, line []byte) []Message {
 	case (err != nil || m == nil) && s.unread(from, line):
 	case err != nil:
 		s.emit(from, failure(null, err))
+	case m == nil && from == HostSide:
 	case m == nil: // the reader says what is wrong
 		s.emit(from.other(), line)
+	case from == HostSide:
+		s.fromHost(m)
 	default:
 		if from == AgentSide {
 			s.credit = min(s.credit+maxTimes*len(line), maxCredit)
@@ -275,11 +285,12 @@ func init() {
 				"tool_call/cancel":          (*State).cancelWork1,
 				"terminal/cancel":           (*State).cancelWork1,
 			}, "authenticate", "logout", "session/load", "session/set_mode"),
-			refuse(map[string]handler{
+			{
 				"session/update":             (*State).update1,
 				"session/request_permission": (*State).permission1,
 				"elicitation/create":         (*State).elicitation1,
-			}, files...),
+				"$/cancel_request":           (*State).cancelHost1,
+			},
 		},
 		{ // The agent speaks version 2.
 			refuse(map[string]handler{
@@ -304,6 +315,9 @@ func init() {
 				"elicitation/create":         (*State).elicitation2,
 			}, files...),
 		},
+	}
+	for _, method := range files {
+		routes[0][1][method] = (*State).host1
 	}
 }
 
@@ -432,7 +446,7 @@ func (m *message) with(method string, params object) []byte {
 func (s *State) expect(to Side, id raw, size int, done func(*message)) *fault {
 	key := callID{to, canonical(id)}
 	_, twice := s.calls[key]
-	if !twice { // a prompt waits for the agent with the receiver nobody
+	if !twice { // the agent asks the client and the host, and the client asks the agent and nobody
 		_, twice = s.calls[callID{to ^ AgentSide, key.id}]
 	}
 	switch {

@@ -56,6 +56,13 @@ func (t transport) Connect(ctx context.Context) (rpc.Stream, error) {
 	s := &stream{state: New(t.program, t.version, &o), program: t.program, second: o.Again}
 	s.use(inner)
 	s.changed = sync.NewCond(&s.mu)
+	if o.Host != nil {
+		if s.host, err = o.Host.Transport.Connect(ctx); err != nil {
+			return nil, errors.Join(err, inner.Close())
+		}
+		s.running.Go(s.readHost)
+		s.running.Go(s.writeHost)
+	}
 	again, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	s.cancel = cancel
 	s.running.Go(func() { s.read(again) })
@@ -73,6 +80,7 @@ const maxWait = 1 << 20
 type stream struct {
 	program Side
 	second  rpc.Transport // Options.Again
+	host    rpc.Stream    // of Options.Host, or nil
 	cancel  context.CancelFunc
 	running sync.WaitGroup
 	read1   atomic.Bool // reads are direct
@@ -90,6 +98,8 @@ type stream struct {
 	outSize int         // their bytes, with those that are being written
 	outOwn  int         // bytes of answers to the peer's own messages
 	waiting int         // bytes of outOwn that are not being written yet
+	toHost  [][]byte    // messages for the host
+	hostOut int         // their bytes, with those that are being written
 	writing bool        // somebody writes to the peer
 	reader  bool        // the goroutine that reads has ended: its error is in, or messages pass
 	writer  bool        // the goroutine that writes has ended
@@ -114,6 +124,10 @@ func (s *stream) translated(from Side, messages []Message) {
 	for _, m := range messages {
 		line, own := m.Line, m.To == from
 		switch {
+		case m.To == HostSide:
+			s.toHost = append(s.toHost, line)
+			s.hostOut += len(line)
+			continue
 		case m.To != s.program:
 			s.out = append(s.out, line)
 			if s.outSize += len(line); own {
@@ -175,7 +189,7 @@ func (s *stream) read(ctx context.Context) {
 			s.reader = !isLong
 			s.changed.Broadcast()
 		}
-		for !s.closed && !s.passes && (s.inSize > maxWait || s.outOwn > maxWait) {
+		for !s.closed && !s.passes && (s.inSize > maxWait || s.outOwn > maxWait || s.hostOut > maxWait) {
 			s.changed.Wait()
 		}
 		if s.passes || s.closed {
@@ -350,7 +364,7 @@ func (s *stream) take(lines []byte) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for line := range bytes.Lines(lines) {
-		for s.inOwn > maxWait && s.err == nil && !s.closed {
+		for (s.inOwn > maxWait || s.hostOut > maxWait) && s.err == nil && !s.closed {
 			s.changed.Wait()
 		}
 		if s.err == nil && !s.closed {
@@ -391,7 +405,60 @@ func (s *stream) Close() error {
 	s.changed.Broadcast()
 	s.mu.Unlock()
 	s.cancel()
+	var hostErr error
+	if s.host != nil {
+		s.running.Go(func() { hostErr = s.host.Close() })
+	}
 	err := inner.Close()
 	s.running.Wait()
-	return err
+	return errors.Join(err, hostErr)
+}
+
+// readHost reads from the host until it ends. What it sends for a side that does not read waits.
+func (s *stream) readHost() {
+	for {
+		line, err := s.host.Read()
+		long, isLong := errors.AsType[*rpc.TooLongError](err)
+		s.mu.Lock()
+		switch {
+		case isLong:
+			if id, response, known := long.ID(); known {
+				lost := (&rpc.CallLostError{ID: id, Err: long}).Response()
+				if response {
+					s.translated(HostSide, s.state.Message(HostSide, lost))
+				} else {
+					s.translated(HostSide, []Message{{HostSide, lost}})
+				}
+			}
+		case err != nil:
+			s.translated(HostSide, s.state.hostEnded())
+			s.mu.Unlock()
+			return
+		default:
+			s.translated(HostSide, s.state.Message(HostSide, line))
+		}
+		for !s.closed && (s.inSize > maxWait || s.outSize > maxWait) {
+			s.changed.Wait()
+		}
+		s.mu.Unlock()
+	}
+}
+
+// writeHost writes to the host until the stream is closed.
+func (s *stream) writeHost() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for !s.closed {
+		if len(s.toHost) == 0 {
+			s.changed.Wait()
+			continue
+		}
+		line := s.toHost[0]
+		s.toHost = s.toHost[1:]
+		s.mu.Unlock()
+		_ = s.host.Write(line) // if it fails, so does the next Read
+		s.mu.Lock()
+		s.hostOut -= len(line)
+		s.changed.Broadcast()
+	}
 }

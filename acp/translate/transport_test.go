@@ -330,6 +330,125 @@ func TestHolds(t *testing.T) {
 	})
 }
 
+// hosted returns the streams of a connection between an agent of version 1 and a client of version 2, with a session, and
+// the other end of the host's.
+func hosted(t testing.TB) (agent, client, host rpc.FastStream) {
+	toHost, fromHost := rpc.Pipe()
+	opened := make(chan rpc.Stream, 1)
+	go func() {
+		s, err := fromHost.Connect(t.Context())
+		if err != nil {
+			panic(err)
+		}
+		opened <- s
+	}()
+	agent, client = open(t, func() (rpc.Transport, rpc.Transport) {
+		a, b := rpc.Pipe()
+		return translate.Transport(a, translate.AgentSide, 1, &translate.Options{Unique: "x", Host: &translate.Host{
+			Transport: toHost, ReadFiles: true, WriteFiles: true, Terminals: true}}), b
+	})
+	host = (<-opened).(rpc.FastStream)
+	exchange(t, client, agent, `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":2,"info":{"name":"c","version":"1"}}}`)
+	exchange(t, agent, client, `{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":1}}`)
+	exchange(t, client, agent, `{"jsonrpc":"2.0","id":1,"method":"session/new","params":{"cwd":"/w"}}`)
+	done := make(chan error, 1)
+	go func() { done <- agent.Write([]byte(`{"jsonrpc":"2.0","id":1,"result":{"sessionId":"s"}}`)) }()
+	got, err := host.Read()
+	_, err2 := client.Read()
+	if err := errors.Join(err, err2, <-done); err != nil || !strings.Contains(string(got), `"cwd":"/w"`) {
+		t.Fatalf("the host got %s, %v", got, err)
+	}
+	return agent, client, host
+}
+
+// TestHostWorksBeside requires that nothing waits for a host that does not answer or does not read, except what it would
+// have to remember, that what is in flight fails when the host ends, and that closing the connection ends the host's.
+func TestHostWorksBeside(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		agent, client, host := hosted(t)
+		const call = `{"jsonrpc":"2.0","id":%d,"method":"terminal/wait_for_exit","params":{"sessionId":"s","terminalId":"x"}}`
+		exchange(t, agent, host, fmt.Sprintf(call, 2))
+		const update = `{"jsonrpc":"2.0","method":"_x"}`
+		if got := exchange(t, agent, client, update); got != update {
+			t.Errorf("got %s", got)
+		}
+		if err := agent.Write(fmt.Appendf(nil, call, 3)); err != nil { // the host does not read it
+			t.Fatal(err)
+		}
+		if got := exchange(t, agent, client, update); got != update {
+			t.Errorf("got %s", got)
+		}
+		if err := host.Close(); err != nil {
+			t.Fatal(err)
+		}
+		for _, id := range []string{"2", "3"} {
+			if line, err := agent.Read(); err != nil || !strings.Contains(string(line), `"id":`+id+`,"error":{"code":-32603`) {
+				t.Errorf("got %s, %v", line, err)
+			}
+		}
+		if err := agent.Write(fmt.Appendf(nil, call, 4)); err != nil {
+			t.Fatal(err)
+		}
+		if line, err := agent.Read(); err != nil || !strings.Contains(string(line), `"code":-32601`) {
+			t.Errorf("got %s, %v", line, err)
+		}
+		_, _ = agent.Close(), client.Close()
+	})
+	synctest.Test(t, func(t *testing.T) {
+		agent, client, host := hosted(t)
+		var written atomic.Int64
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			line := `{"jsonrpc":"2.0","id":%d,"method":"fs/write_text_file","params":{"sessionId":"s","path":"/w/a","content":"` + strings.Repeat("x", 64<<10) + `"}}`
+			for n := 2; n < 1000; n++ {
+				if agent.Write(fmt.Appendf(nil, line, n)) != nil {
+					return
+				}
+				written.Add(int64(len(line)))
+			}
+		}()
+		synctest.Wait()
+		if n := written.Load(); n > 4<<20 {
+			t.Errorf("%d MB were taken", n>>20)
+		}
+		if err := agent.Close(); err != nil {
+			t.Error(err)
+		}
+		<-done
+		for {
+			if _, err := host.Read(); err != nil {
+				break
+			}
+		}
+		_, _ = client.Close(), host.Close()
+	})
+}
+
+// TestHostBackpressure requires that what a host sends waits while the client does not read.
+func TestHostBackpressure(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		agent, client, host := hosted(t)
+		line := []byte(`{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"terminal_output_chunk","terminalId":"x","data":"` + strings.Repeat("YWFh", 16<<10) + `"}}}`)
+		written, done := 0, make(chan struct{})
+		go func() {
+			defer close(done)
+			for host.Write(line) == nil {
+				written += len(line)
+			}
+		}()
+		synctest.Wait()
+		if err := agent.Close(); err != nil {
+			t.Error(err)
+		}
+		<-done
+		if written > 4<<20 || written == 0 {
+			t.Errorf("%d MB were taken", written>>20)
+		}
+		_, _ = client.Close(), host.Close()
+	})
+}
+
 // BenchmarkUpdate compares the cost of an update of 64 bytes without a translation, with one that passes, and with one
 // that translates.
 func BenchmarkUpdate(b *testing.B) {

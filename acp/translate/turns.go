@@ -43,6 +43,7 @@ type prompt struct {
 
 	messageID string // of the user's message
 	accepted  bool
+	cancelled bool
 
 	// With an agent of version 1:
 	own    raw   // the id of the agent's request; of a prompt that waits, that of the request to steer with it
@@ -50,13 +51,12 @@ type prompt struct {
 	ticked bool  // it has had the agent for a tick
 
 	// With an agent of version 2:
-	sent      int  // the session's sent, with this one
-	repeats   bool // its key was known
-	cancelled bool
-	ran       bool   // it was seen working on this
-	ended     object // the idle state that came before the answer
-	inserted  string // a user message that may be this one, before the answer
-	exact     bool   // because it has the same content
+	sent     int    // the session's sent, with this one
+	repeats  bool   // its key was known
+	ran      bool   // it was seen working on this
+	ended    object // the idle state that came before the answer
+	inserted string // a user message that may be this one, before the answer
+	exact    bool   // because it has the same content
 }
 
 // state reports the session's state to a client of version 2.
@@ -262,6 +262,7 @@ func (s *State) ended(sess *session, p *prompt, answer *message) {
 	if sess.turn != p {
 		return // the session was closed
 	}
+	s.endHosted(sess)
 	result, code := object(nil), ""
 	failed := answer.all.sub("error")
 	if i := answer.all.index("result"); i >= 0 && failed == nil {
@@ -340,6 +341,10 @@ func errObject(err *fault) object {
 func (s *State) cancel1(m *message) *fault {
 	if sess := s.sessions.get(short(m.str("sessionId"))); sess != nil {
 		s.withdraw(sess)
+		if sess.turn != nil {
+			sess.turn.cancelled = true
+			s.endHosted(sess)
+		}
 	}
 	return s.forward(m)
 }

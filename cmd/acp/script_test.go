@@ -25,6 +25,7 @@ const race = "atexit_sleep_ms=0"
 var programs = map[string]func(){
 	"acp": main, "witness": witness, "badagent": badAgent, "badclient": badClient, "modelagent": modelAgent, "parrot": parrot,
 	"locked": locked, "oddagent": oddAgent, "passer": passer, "grabber": grabber, "trickster": trickster, "consoleclient": consoleClient,
+	"hosted": hosted,
 }
 
 func TestMain(m *testing.M) {
