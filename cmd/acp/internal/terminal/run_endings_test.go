@@ -12,7 +12,6 @@ import (
 	"runtime"
 	"slices"
 	"strconv"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -213,42 +212,4 @@ func TestRunClosedPipe(t *testing.T) {
 		t.Errorf("it ended with %v", end.State)
 	}
 	p.Clean(end)
-}
-
-// Without an agent, the user chooses one of the configuration. At the end the terminal shows how to resume the session.
-func TestRunChoosesAndResumes(t *testing.T) {
-	config := "[agents.first]\ncommand = [\"no-such-program\"]\n[agents.second]\ncommand = [\"stage\"]\n"
-	p := begin(t, staging{named: true, prepare: func(p *play, cmd *exec.Cmd) {
-		file := filepath.Join(p.home, "config.toml")
-		if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		cmd.Env = append(cmd.Env, "ACP_CONFIG="+file)
-	}})
-	p.Wait("  1  first", "  2  second", "Which agent?")
-	p.Type("2\n")
-	p.Wait(" ready ")
-	p.say("hello")
-	p.answered("You said: hello")
-	p.Press("ctrl+d")
-	end := p.Leave(0)
-	if got := end.Frame.Dump(); !strings.Contains(got, "Resume this session: acp run --load ") {
-		t.Errorf("after the end:\n%s", got)
-	}
-}
-
-func TestRunWatch(t *testing.T) {
-	p := begin(t, staging{command: []string{"run", "--watch"}})
-	p.Wait(" ready ")
-	p.say("hello")
-	p.answered("You said: hello")
-	if err := os.WriteFile(filepath.Join(p.dir, "main.go"), []byte("package main"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	p.Wait("The agent is back.")
-	p.Wait(" ready ")
-	p.say("again")
-	p.answered("You said: again")
-	p.Press("ctrl+d")
-	p.Leave(0)
 }

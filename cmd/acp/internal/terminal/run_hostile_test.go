@@ -5,7 +5,6 @@ package terminal
 import (
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/acpgo/sdk/cmd/acp/internal/test/screen"
@@ -85,147 +84,6 @@ func TestRunControlSequences(t *testing.T) {
 	p.Clean(evil)
 }
 
-// The last output of an agent that dies in a turn is shown, and the agent can be restarted.
-func TestRunAgentDies(t *testing.T) {
-	p := ready(t, staging{})
-	p.say("die")
-	p.Wait("I feel")
-	p.open()
-	p.Wait("Stage has ended", "stage: fatal: out of memory", "exit status 7")
-	p.Gone("Ctrl-G: answer")
-	p.shows("agent-died")
-	p.Press("r")
-	p.Wait(" ready ")
-	p.say("hello")
-	p.answered("You said: hello")
-	p.quit()
-}
-
-// The last output of an agent that does not start is shown too.
-func TestRunAgentDoesNotStart(t *testing.T) {
-	t.Parallel()
-	p := begin(t, staging{agent: []string{"-broken", "stage: no license found"}})
-	p.Wait("stage: no license found")
-	end := p.End()
-	if end.State.Success() {
-		t.Errorf("it ended with %v", end.State)
-	}
-	p.Clean(end)
-}
-
-// The user can quit while an agent does not respond.
-func TestRunAgentIsDeaf(t *testing.T) {
-	t.Parallel()
-	p := begin(t, staging{agent: []string{"-deaf"}})
-	p.Wait("starting")
-	p.shows("starting")
-	p.Press("ctrl+c", "ctrl+c")
-	p.Clean(p.End())
-}
-
-// The error of a failed turn is shown, and the next one begins.
-func TestRunTurnFails(t *testing.T) {
-	p := ready(t, staging{})
-	p.say("error")
-	p.Wait("the model has no quota left", "failed")
-	p.shows("turn-failed")
-	p.say("refuse")
-	p.Wait("refus")
-	p.say("hello")
-	p.answered("You said: hello")
-	p.quit()
-}
-
-// While an agent floods the client, keys are handled, and typed text is shown.
-func TestRunFlood(t *testing.T) {
-	p := ready(t, staging{})
-	p.say("flood 100000")
-	p.Wait("working")
-	p.Type("typed meanwhile")
-	p.Wait("typed meanwhile")
-	p.Press("pgup", "pgup")
-	p.Press("ctrl+end")
-	p.answered("The last of 100000.", "typed meanwhile")
-	p.Press("ctrl+c", "ctrl+c")
-	p.Clean(p.End())
-}
-
-// A flood is cancelled like any turn.
-func TestRunFloodCancelled(t *testing.T) {
-	p := ready(t, staging{})
-	p.say("flood 100000000")
-	p.Wait("working", "word")
-	p.Press("ctrl+c")
-	p.answered("word")
-	p.say("hello")
-	p.answered("You said: hello")
-	p.quit()
-}
-
-// Lines of two megabytes are shown in part, and neither the program nor the screen is damaged.
-func TestRunLongLines(t *testing.T) {
-	p := ready(t, staging{})
-	p.say("long")
-	p.answered("That was long.")
-	p.Resize(100, 30)
-	p.say("hello")
-	p.answered("You said: hello")
-	p.quit()
-}
-
-// Bytes that are not text are shown as such.
-func TestRunInvalidUTF8(t *testing.T) {
-	p := ready(t, staging{})
-	p.say("utf8")
-	p.answered("That was no text.")
-	for _, c := range screen.Strange(p.Raw()) {
-		t.Errorf("the character %s reaches the terminal", c)
-	}
-	p.quit()
-}
-
-// Lines that are not messages do not end the conversation.
-func TestRunGarbage(t *testing.T) {
-	p := ready(t, staging{})
-	p.say("garbage")
-	p.answered("That was no protocol.")
-	p.quit()
-}
-
-// The user can talk to an agent without any capabilities; a message says what it does not support.
-func TestRunBareAgent(t *testing.T) {
-	p := ready(t, staging{agent: []string{"-bare"}})
-	p.say("hello")
-	p.answered("You said: hello")
-	for _, key := range []string{"alt+m", "ctrl+l", "alt+o", "alt+c", "ctrl+r"} {
-		p.Press(key)
-	}
-	p.Wait("cannot list its sessions")
-	p.say("again")
-	p.answered("You said: again")
-	p.quit()
-}
-
-// Everything works in 20 columns, and in very few rows.
-func TestRunNarrow(t *testing.T) {
-	p := ready(t, staging{cols: 20, rows: 10})
-	p.say("bare-permission")
-	p.Wait("$ rm -rf build")
-	p.Gone("Ctrl-G: answer")
-	p.shows("narrow-permission")
-	p.decide("y")
-	p.Wait("selected yes", "ready")
-	p.shows("narrow")
-	p.Resize(20, 3)
-	p.Type("hi")
-	p.Wait("hi")
-	p.Press("enter")
-	p.Wait("ready")
-	p.Resize(20, 12)
-	p.Wait("You said: hi")
-	p.quit()
-}
-
 // Pasted text is one prompt, whatever it contains.
 func TestRunPaste(t *testing.T) {
 	p := ready(t, staging{})
@@ -238,16 +96,4 @@ func TestRunPaste(t *testing.T) {
 	}
 	p.Until("its own title", func(f *screen.Frame) bool { return !strings.HasPrefix(f.Title, "pwned") })
 	p.quit()
-}
-
-// A recording is written to a pipe that has a reader; otherwise the program reports that there is none.
-func TestRunRecordPipeOfNobody(t *testing.T) {
-	t.Parallel()
-	pipe := t.TempDir() + "/pipe"
-	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	p := begin(t, staging{command: []string{"run", "--record", pipe}, cols: 200, rows: 24})
-	p.Wait("is a pipe without a reader")
-	p.Leave(statusFailed)
 }

@@ -79,13 +79,3 @@ func TestRunSuspend(t *testing.T) {
 		t.Error("acp has not ended well")
 	}
 }
-
-// TestRunSuspendAlone: without a shell that could resume it, the program is not stopped.
-func TestRunSuspendAlone(t *testing.T) {
-	p := ready(t, staging{})
-	p.Press("ctrl+z")
-	p.Wait("No shell could resume", " ready ")
-	p.say("hello")
-	p.answered("You said: hello")
-	p.quit()
-}

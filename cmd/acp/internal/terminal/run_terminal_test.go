@@ -11,11 +11,10 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"syscall"
 	"testing"
-	"time"
 
-	"github.com/acpgo/sdk/acp/view"
 	"github.com/acpgo/sdk/cmd/acp/internal/test/screen"
 )
 
@@ -23,7 +22,7 @@ import (
 type play struct {
 	*screen.Terminal
 
-	t    *testing.T
+	t    testing.TB
 	dir  string // the directory of the program and the agent
 	home string
 	gate *os.File
@@ -39,8 +38,8 @@ type staging struct {
 	prepare    func(p *play, cmd *exec.Cmd) // before the program starts
 }
 
-// begin starts the program.
-func begin(t *testing.T, s staging) *play {
+// newPlay makes the directories of a play.
+func newPlay(t testing.TB) *play {
 	t.Helper()
 	// Paths appear on the screen, so all have the same length and are short enough for one line.
 	base := ""
@@ -79,24 +78,36 @@ func begin(t *testing.T, s staging) *play {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { p.gate.Close() })
-	args := append([]string(nil), s.command...)
-	if len(args) == 0 {
-		args = []string{"run"}
+	return p
+}
+
+// begin starts the program.
+func begin(t *testing.T, s staging) *play {
+	t.Helper()
+	p := newPlay(t)
+	if len(s.command) == 0 {
+		s.command = []string{"run"}
 	}
 	if !s.named {
-		args = append(append(args, "--", "stage"), s.agent...)
+		s.command = append(append(slices.Clip(s.command), "--", "stage"), s.agent...)
 	}
-	cmd := exec.Command(acpPath(t), args...)
+	p.start(s)
+	return p
+}
+
+// start starts the program of a staging, whose command is complete.
+func (p *play) start(s staging) {
+	p.t.Helper()
+	cmd := exec.Command(acpPath(p.t), s.command...)
 	cmd.Dir = p.dir
-	cmd.Env = screen.Env(append([]string{"HOME=" + p.home, gateVariable + "=" + gate}, s.env...)...)
+	cmd.Env = screen.Env(append([]string{"HOME=" + p.home, gateVariable + "=" + p.gate.Name()}, s.env...)...)
 	if s.prepare != nil {
 		s.prepare(p, cmd)
 	}
 	if s.cols == 0 {
 		s.cols, s.rows = 80, 24
 	}
-	p.Terminal = screen.Start(t, cmd, s.cols, s.rows)
-	return p
+	p.Terminal = screen.Start(p.t, cmd, s.cols, s.rows)
 }
 
 // ready starts the program and waits for its session.
@@ -120,13 +131,6 @@ func (p *play) say(text string) {
 func (p *play) answered(texts ...string) {
 	p.t.Helper()
 	p.Wait(append(texts, " ready ")...)
-}
-
-// decide answers a question, which has been visible for some time then.
-func (p *play) decide(key string) {
-	p.t.Helper()
-	time.Sleep(view.Delay + 100*time.Millisecond) // a person's time to read, which the program requires
-	p.Press(key)
 }
 
 // open opens the gate of the agent once.

@@ -68,7 +68,7 @@ var buildACP = sync.OnceValues(func() (string, error) {
 })
 
 // acpPath returns the path of acp. It skips the test in the tiers without terminals.
-func acpPath(t *testing.T) string {
+func acpPath(t testing.TB) string {
 	t.Helper()
 	tier.Need(t, tier.Full)
 	path, err := buildACP()
