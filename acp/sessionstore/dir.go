@@ -21,6 +21,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -85,7 +86,8 @@ type Dir struct {
 	path  string
 	opts  Options
 	locks *locks
-	index index
+	// reported has the names of files whose damage lists have reported.
+	reported sync.Map
 
 	// Set by tests: called before each change to a file, and for each file that is synced.
 	cut    func(file *os.File, at int64, data []byte)
@@ -130,7 +132,7 @@ func stateHome() (string, error) {
 // because reading a session takes a lock, so that a half-written update of another process is not read. To read such a
 // directory, copy it.
 func Open(dir string, opts *Options) (*Dir, error) {
-	d := &Dir{index: index{busy: make(chan struct{}, 1)}}
+	d := &Dir{}
 	if opts != nil {
 		d.opts = *opts
 	}

@@ -25,9 +25,3 @@ var FileName = nameOf
 
 // Synced has synced called for each file and folder that is synchronized.
 func Synced(d *Dir, synced func(name string)) { d.synced = synced }
-
-// Occupy has the lists of a store wait until release is called.
-func Occupy(d *Dir) (release func()) {
-	d.index.busy <- struct{}{}
-	return func() { <-d.index.busy }
-}

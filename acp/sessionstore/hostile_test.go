@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/acpgo/sdk/acp"
@@ -208,15 +207,6 @@ func TestUnfinishedFiles(t *testing.T) {
 	}
 }
 
-// settle makes the folder look as if it had not changed for long.
-func settle(t *testing.T, dir string) {
-	t.Helper()
-	long := time.Now().Add(-time.Hour)
-	if err := os.Chtimes(dir, long, long); err != nil {
-		t.Fatal(err)
-	}
-}
-
 // A list neither waits for who is changing a session, whose leftovers it would remove, nor forgets them.
 func TestLeftoversOfABusySession(t *testing.T) {
 	dir := t.TempDir()
@@ -226,7 +216,6 @@ func TestLeftoversOfABusySession(t *testing.T) {
 	if err := os.WriteFile(orphan, []byte("{}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	settle(t, dir)
 	locks, err := filepath.Glob(filepath.Join(dir, "lock-*"))
 	if err != nil || len(locks) == 0 {
 		t.Fatal(locks, err)
@@ -252,7 +241,6 @@ func TestLeftoversOfABusySession(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	settle(t, dir)
 	listed(t, store)
 	if _, err := os.Stat(orphan); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("it is still there: %v", err)
@@ -289,32 +277,6 @@ func TestLeftoverStays(t *testing.T) {
 	if reports := reported(); len(reports) != 1 || !strings.Contains(reports[0].Error(), "cannot be removed") {
 		t.Errorf("reported are %v", reports)
 	}
-}
-
-// A list that waits for another one ends with its context.
-func TestListWaits(t *testing.T) {
-	dir := t.TempDir()
-	synctest.Test(t, func(t *testing.T) {
-		store := open(t, dir).(*sessionstore.Dir)
-		defer store.Close()
-		release := sessionstore.Occupy(store)
-		cause := errors.New("given up")
-		ctx, cancel := context.WithCancelCause(t.Context())
-		waits := make(chan error, 1)
-		go func() {
-			_, err := store.List(ctx, sessionstore.Query{})
-			waits <- err
-		}()
-		synctest.Wait()
-		cancel(cause)
-		if err := <-waits; !errors.Is(err, cause) {
-			t.Errorf("got the error %v", err)
-		}
-		release()
-		if _, err := store.List(t.Context(), sessionstore.Query{}); err != nil {
-			t.Error(err)
-		}
-	})
 }
 
 // With Sync, the folder reaches the disk when a file is new in it or gone.

@@ -85,27 +85,27 @@ func (l *locks) get(name string) *lock {
 	return &l.each[sum.Sum32()%lockCount]
 }
 
-// tryLocked is like locked, but returns false at once if the lock is held elsewhere.
-func (d *Dir) tryLocked(name string, f func() error) (done bool, err error) {
+// tryLocked is like locked, but does nothing if the lock is held elsewhere.
+func (d *Dir) tryLocked(name string, f func() error) (err error) {
 	l := d.locks.get(name)
 	select {
 	case _, ok := <-l.token:
 		if !ok {
-			return true, ErrClosed
+			return ErrClosed
 		}
 	default:
-		return false, nil
+		return nil
 	}
 	defer func() { l.token <- struct{}{} }()
 	held, err := filelock.Try(l.path)
 	if errors.Is(err, filelock.ErrLocked) {
-		return false, nil
+		return nil
 	}
 	if err != nil {
-		return true, err
+		return err
 	}
 	defer func() { err = errors.Join(err, held.Unlock()) }()
-	return true, f()
+	return f()
 }
 
 // locked calls f while the session with this name is locked.

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"iter"
 	"log/slog"
-	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -176,33 +175,18 @@ func (m *memory) Updates(ctx context.Context, id acp.SessionID) iter.Seq2[acp.Se
 	}
 }
 
-func (m *memory) List(ctx context.Context, q Query) (page Page, err error) {
-	err = m.with(ctx, "", func(*remembered) error {
-		var after *Position
-		if q.Cursor != "" {
-			position, err := ParseCursor(q.Cursor)
-			if err != nil {
-				return err
-			}
-			after = &position
-		}
-		infos := make([]Info, 0, len(m.sessions))
-		for s := range maps.Values(m.sessions) {
-			if (q.Cwd == "" || q.Cwd == s.record.Cwd) && (after == nil || s.record.Position().Compare(*after) > 0) {
-				infos = append(infos, clone(s.record).Info)
-			}
-		}
-		slices.SortFunc(infos, func(a, b Info) int { return a.Position().Compare(b.Position()) })
-		page.Sessions = infos
-		if size := q.Size(); len(infos) > size {
-			page = Page{infos[:size], infos[size-1].Position().Cursor()}
+func (m *memory) List(ctx context.Context, q Query) (Page, error) {
+	var infos []Info
+	err := m.with(ctx, "", func(*remembered) error {
+		for _, s := range m.sessions {
+			infos = append(infos, clone(s.record).Info)
 		}
 		return nil
 	})
 	if err != nil {
 		return Page{}, fmt.Errorf("listing sessions: %w", err)
 	}
-	return page, nil
+	return pageOf(infos, q)
 }
 
 func (m *memory) Delete(ctx context.Context, id acp.SessionID) error {
