@@ -275,8 +275,7 @@ func TestReaders(t *testing.T) {
 			turn := s.Prompt(acp.TextBlock("go"))
 			defer turn.End(nil, nil)
 		}
-		update, _ := decoded(t, []byte(text(r.update())))
-		s.Update(update)
+		s.Update(r.read(t))
 	}
 	cancel()
 	readers.Wait()
