@@ -28,9 +28,13 @@ func TestVerdicts(t *testing.T) {
 	tier.Need(t, tier.Normal)
 	valid, invalid, skipped := 0, 0, 0
 	count := cmp.Or(*schemaCount, tier.Pick(0, 40, 300, 4000))
+	mixer, err := sample.NewMixer("../../../gen/testdata/constructs/*.json")
+	if err != nil {
+		t.Fatal(err)
+	}
 	for seed := range uint64(count) {
 		seed += *schemaSeed
-		document := sample.Document(seed)
+		document := sample.DocumentOf(mixer.Definitions(seed, ""))
 		var root struct {
 			Defs map[string]any `json:"$defs"`
 		}

@@ -461,7 +461,8 @@ func names(list []Property) map[string]int {
 // add merges the keyword of p into out.
 func (c *Canonical) add(out, p *Node, keyword string) {
 	had := out.Has(keyword)
-	if !had && (roleOf(keyword) != annotates || keyword == "format" || keyword == "contentEncoding") {
+	isValues := keyword == "const" || keyword == "enum" // which may end up as the other one
+	if !had && !isValues && (roleOf(keyword) != annotates || keyword == "format" || keyword == "contentEncoding") {
 		out.say(keyword, p.At(keyword))
 	}
 	switch keyword {
@@ -622,6 +623,7 @@ func (c *Canonical) addValues(out, p *Node, keyword string) {
 	}
 	known, listed := out.values()
 	if !listed {
+		out.say(keyword, p.At(keyword))
 		if keyword == "const" {
 			out.Const = p.Const
 		} else {

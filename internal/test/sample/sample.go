@@ -192,7 +192,7 @@ func (d *document) rewrite(schema any, c context) any {
 	for _, prose := range []string{"title", "description", "examples", "$comment", "$id", "$schema", "$defs"} {
 		delete(out, prose)
 	}
-	if format, ok := m["format"].(string); ok && !integers[format] {
+	if format, ok := m["format"].(string); ok && (!integers[format] || m["type"] == "number") {
 		delete(out, "format")
 	}
 	if types := listOf(m["type"]); m["format"] == nil &&

@@ -180,7 +180,9 @@ func (m *Maker) spoil(v any) any {
 		case 1:
 			return number10(n.Sub(n, one))
 		case 2:
-			return number10(n.Add(n, big.NewRat(1, 2)))
+			if _, exact := n.Add(n, big.NewRat(1, 2)).Float64(); exact {
+				return number10(n)
+			}
 		case 3:
 			return number10(n.Neg(n))
 		case 4:
