@@ -268,45 +268,60 @@ func bubble(t *testing.T, o *remote.HandlerOptions, test func(*fixture)) {
 
 func bubbleBy(t *testing.T, protocol string, o *remote.HandlerOptions, around func(http.Handler) http.Handler, test func(*fixture)) {
 	synctest.Test(t, func(t *testing.T) {
-		f, handler := newFixture(t, o, around)
-		f.patience = time.Hour
-		l := pipenet.Listen()
-		defer f.start(protocol, &httptest.Server{Listener: l, Config: remote.NewHTTPServer(handler)})()
-		f.url = strings.Replace(f.url, l.Addr().String(), "localhost", 1)
-		transport := f.client.Transport.(*http.Transport)
-		transport.DialContext = l.Dial
-		if protocol == "HTTP/2" {
-			transport.TLSClientConfig.ServerName = "example.com" // the name in the certificate
-		}
+		f, end := bubbleOf(t, protocol, o, around)
+		defer end()
 		test(f)
 	})
+}
+
+// bubbleOf starts a server in the caller's bubble.
+func bubbleOf(t *testing.T, protocol string, o *remote.HandlerOptions, around func(http.Handler) http.Handler) (f *fixture, end func()) {
+	f, handler := newFixture(t, o, around)
+	f.patience = time.Hour
+	l := pipenet.Listen()
+	end = f.start(protocol, &httptest.Server{Listener: l, Config: remote.NewHTTPServer(handler)})
+	f.url = strings.Replace(f.url, l.Addr().String(), "localhost", 1)
+	transport := f.client.Transport.(*http.Transport)
+	transport.DialContext = l.Dial
+	if protocol == "HTTP/2" {
+		transport.TLSClientConfig.ServerName = "example.com" // the name in the certificate
+	}
+	return f, end
 }
 
 // request makes a request; header is pairs of names and values.
 func (f *fixture) request(ctx context.Context, method, body string, header ...string) *http.Response {
 	f.t.Helper()
+	resp, err := f.send(ctx, method, body, header...)
+	if err != nil {
+		f.t.Fatalf("%s: %v", method, err)
+	}
+	return resp
+}
+
+func (f *fixture) send(ctx context.Context, method, body string, header ...string) (*http.Response, error) {
 	r, err := http.NewRequestWithContext(ctx, method, f.url, strings.NewReader(body))
 	if err != nil {
-		f.t.Fatal(err)
+		return nil, err
 	}
 	if body == "" {
 		r.Body, r.ContentLength = nil, 0
 	}
 	for i := 0; i < len(header); i += 2 {
-		if header[i] == "Host" {
-			r.Host = header[i+1]
-		} else {
-			r.Header.Add(header[i], header[i+1])
+		switch name, value := header[i], header[i+1]; name {
+		case "Host":
+			r.Host = value
+		case "Transfer-Encoding":
+			r.ContentLength = -1
+		case "only":
+		default:
+			r.Header.Add(name, value)
 		}
 	}
 	if method == http.MethodPost && r.Header.Get("Content-Type") == "" {
 		r.Header.Set("Content-Type", "application/json")
 	}
-	resp, err := f.client.Do(r)
-	if err != nil {
-		f.t.Fatalf("%s: %v", method, err)
-	}
-	return resp
+	return f.client.Do(r)
 }
 
 // do makes a request and reads its answer.

@@ -1,6 +1,7 @@
-package remote
+package remote_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -8,332 +9,365 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/coder/websocket"
+
+	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/acp/remote"
 	"github.com/acpgo/sdk/acp/rpc"
-	"github.com/acpgo/sdk/codec"
-	"github.com/acpgo/sdk/internal/test/pipenet"
-	"github.com/acpgo/sdk/internal/wire"
+	"github.com/acpgo/sdk/conformance"
 )
 
-// fakeServer does what the TypeScript server does: initialize is answered in its body, other POSTs with an empty 202
-// that is chunked, and streams carry what the script sends, also what it sent before they were opened.
-type fakeServer struct {
-	*httptest.Server
-	t *testing.T
-
-	// post, get and del are asked first; they answer themselves if they return true.
-	post     func(w http.ResponseWriter, r *http.Request, body string) bool
-	get, del func(w http.ResponseWriter, r *http.Request) bool
-
-	posts chan received // taken
-	gets  chan string   // sessions whose streams were opened
-
-	mu      sync.Mutex
-	streams map[string]chan string
-	deleted chan struct{}
-}
-
-// received is a POST.
-type received struct {
-	body    string
-	session string
-	header  http.Header
-}
-
-const (
-	connectionID = "c0ffee"
-	initAnswer   = `{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":1}}`
-	initRequest  = `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1}}`
-
-	// In place of an event.
-	endStream = "end"
-	cutStream = "cut"
-)
-
-func newFakeServer(t *testing.T) *fakeServer { return newFakeServerOn(t, nil) }
-
-// newFakeServerOn starts a server that accepts from a listener, or on a free port if that is nil.
-func newFakeServerOn(t *testing.T, l net.Listener) *fakeServer {
-	s := &fakeServer{
-		t:       t,
-		posts:   make(chan received, 1000),
-		gets:    make(chan string, 1000),
-		streams: map[string]chan string{},
-		deleted: make(chan struct{}),
-	}
-	if s.Server = (&httptest.Server{Listener: l, Config: &http.Server{Handler: s}}); l == nil {
-		s.Server = httptest.NewUnstartedServer(s)
-	}
-	s.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, 0)
-	s.Start()
-	t.Cleanup(func() {
-		s.CloseClientConnections()
-		s.Close()
-	})
-	return s
-}
-
-// simulate runs a test in a bubble of synctest, with a server and the options that connect to it.
-func simulate(t *testing.T, test func(t *testing.T, srv *fakeServer, o *DialOptions)) {
+// dial connects to a URL and writes a message.
+func dial(t *testing.T, url string, o *remote.DialOptions, message string) rpc.Stream {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
-		l := pipenet.Listen()
-		srv := newFakeServerOn(t, l)
-		srv.URL = "http://localhost"
-		transport := &http.Transport{DialContext: l.Dial}
-		t.Cleanup(transport.CloseIdleConnections)
-		o := testOptions(t)
-		o.HTTPClient = &http.Client{Transport: transport}
-		test(t, srv, o)
-	})
-}
-
-func (s *fakeServer) stream(session string) chan string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.streams[session] == nil {
-		s.streams[session] = make(chan string, 10_000)
-	}
-	return s.streams[session]
-}
-
-// send sends an event on a stream.
-func (s *fakeServer) send(session, message string) { s.stream(session) <- message }
-
-func (s *fakeServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	switch r.Method {
-	case http.MethodPost:
-		body, err := io.ReadAll(r.Body)
-		if err != nil || s.post != nil && s.post(w, r, string(body)) {
-			return
-		}
-		if strings.Contains(string(body), `"method":"initialize"`) {
-			answerInitialize(w)
-			return
-		}
-		s.posts <- received{string(body), r.Header.Get(HeaderSession), r.Header}
-		accept(w)
-	case http.MethodGet:
-		if s.get != nil && s.get(w, r) {
-			return
-		}
-		s.serveStream(w, r)
-	case http.MethodDelete:
-		if s.del != nil && s.del(w, r) {
-			return
-		}
-		close(s.deleted)
-		w.WriteHeader(http.StatusAccepted)
-	}
-}
-
-func answerInitialize(w http.ResponseWriter) {
-	w.Header().Set(HeaderConnection, connectionID)
-	w.Header().Set("Content-Type", "application/json")
-	fmt.Fprint(w, initAnswer)
-}
-
-// accept answers 202 as TypeScript does: chunked, the end in a write of its own.
-func accept(w http.ResponseWriter) {
-	w.WriteHeader(http.StatusAccepted)
-	w.(http.Flusher).Flush()
-}
-
-func (s *fakeServer) serveStream(w http.ResponseWriter, r *http.Request) {
-	session := r.Header.Get(HeaderSession)
-	if r.Header.Get(HeaderConnection) != connectionID || r.Header.Get("Accept") != "text/event-stream" ||
-		r.Header.Get("Accept-Encoding") != "identity" {
-		http.Error(w, "bad GET", http.StatusBadRequest)
-		return
-	}
-	w.Header().Set("Content-Type", "text/event-stream")
-	w.WriteHeader(http.StatusOK)
-	w.(http.Flusher).Flush()
-	s.gets <- session
-	for {
-		select {
-		case message := <-s.stream(session):
-			switch message {
-			case endStream:
-				return
-			case cutStream:
-				panic(http.ErrAbortHandler)
+	s, err := remote.Dial(url, o).Connect(t.Context())
+	if err == nil {
+		t.Cleanup(func() {
+			if err := s.Close(); err != nil {
+				t.Error(err)
 			}
-			if !strings.Contains(message, "\n") {
-				message = "data: " + message + "\n\n"
-			}
-			io.WriteString(w, message)
-			w.(http.Flusher).Flush()
-		case <-r.Context().Done():
-			return
-		case <-s.deleted:
-			return
-		}
+		})
+		err = s.Write([]byte(message))
 	}
-}
-
-// options are for tests: what is waited for is short.
-func testOptions(t *testing.T) *DialOptions {
-	return &DialOptions{
-		MinBackoff: time.Millisecond,
-		MaxBackoff: 50 * time.Millisecond,
-		Logger:     slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelDebug})),
-	}
-}
-
-// client is a stream that is read all the time.
-type client struct {
-	t    *testing.T
-	s    rpc.Stream
-	read chan any // strings and errors
-}
-
-// dial connects to a URL.
-func dial(t *testing.T, url string, o *DialOptions) *client {
-	t.Helper()
-	if o == nil {
-		o = testOptions(t)
-	}
-	s, err := Dial(url, o).Connect(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	return newClient(t, s)
+	return s
 }
 
-func newClient(t *testing.T, s rpc.Stream) *client {
-	c := &client{t: t, s: s, read: make(chan any, 100_000)}
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		for {
-			line, err := s.Read()
-			if err == nil {
-				c.read <- string(line)
-				continue
+// TestREM2_URL: the scheme chooses, and an error never repeats the URL.
+func TestREM2_URL(t *testing.T) {
+	for url, want := range map[string]string{
+		"ftp://host/secret":   `acp: unsupported scheme "ftp", expected http, https, ws or wss`,
+		"http://":             "acp: the URL has no host",
+		"/secret":             "acp: the URL has no host",
+		"http://a b/secret":   "acp: invalid URL",
+		"host/acp?token=abcd": "acp: the URL has no host",
+	} {
+		if _, err := remote.Dial(url, nil).Connect(t.Context()); err == nil || err.Error() != want {
+			t.Errorf("%s: %v", url, err)
+		}
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.Close() // nobody listens there
+	address := l.Addr().String()
+	if _, err := dial(t, "http://"+address, nil, initialize).Read(); err == nil || !strings.Contains(err.Error(), "refused") || strings.Contains(err.Error(), "http:") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// roundTripper is an http.RoundTripper.
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// TestREM87_Insecure: nothing that may be a token goes out without TLS, except to this machine.
+func TestREM87_Insecure(t *testing.T) {
+	network := &http.Client{Transport: roundTripper(func(*http.Request) (*http.Response, error) { return nil, errors.New("no network") })}
+	header := func(context.Context) (http.Header, error) { return nil, nil }
+	for _, c := range []struct {
+		url                  string
+		insecure, withHeader bool // that it is refused, with and without a header
+	}{
+		{"http://example.com/acp", false, true},
+		{"http://user:pw@example.com/acp", true, true},
+		{"http://example.com/acp?token=1", true, true},
+		{"ws://example.com/acp?X-Access_KEY=1", true, true},
+		{"http://127.0.0.1/acp?token=1", false, false},
+		{"ws://[::1]:80/?token=1", false, false},
+		{"ws://[::ffff:127.0.0.1]:80/?token=1", false, false},
+		{"ws://user:pw@localhost/", false, false},
+		{"ws://agent.localhost/?token=1", true, true}, // a name of DNS, for Go
+		{"ws://localhost./?token=1", true, true},      // that goes to a proxy
+		{"ws://LOCALHOST/?token=1", true, true},
+		{"ws://localhost.example.com/?token=1", true, true},
+		{"http://10.0.0.1/?token=1", true, true},
+		{"https://user:pw@example.com/?token=1", false, false},
+		{"wss://example.com/?token=1", false, false},
+	} {
+		for o, want := range map[*remote.DialOptions]bool{
+			{}: c.insecure, {AllowInsecure: true}: false, {Header: header}: c.withHeader, {Header: header, AllowInsecure: true}: false,
+		} {
+			o.HTTPClient = network
+			s, err := remote.Dial(c.url, o).Connect(t.Context())
+			if errors.Is(err, remote.ErrInsecure) != want || err != nil && strings.Contains(err.Error(), "pw") {
+				t.Errorf("%s with a header %v, allowed %v: %v", c.url, o.Header != nil, o.AllowInsecure, err)
 			}
-			c.read <- err
-			_, lost := errors.AsType[*rpc.CallLostError](err)
-			_, long := errors.AsType[*rpc.TooLongError](err)
-			if !lost && !long {
+			if err == nil {
+				s.Close()
+			}
+		}
+	}
+}
+
+// TestREM26_TLS: wss goes over HTTP/1.1 though the server speaks HTTP/2, and https over HTTP/2, with one client.
+func TestREM26_TLS(t *testing.T) {
+	protos := make(chan string, 100)
+	f := serveBy(t, "HTTP/2", nil, func(h http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			protos <- r.Proto
+			h.ServeHTTP(w, r)
+		})
+	})
+	for scheme, proto := range map[string]string{"wss": "HTTP/1.1", "https": "HTTP/2.0"} {
+		s := dial(t, strings.Replace(f.url, "https", scheme, 1), &remote.DialOptions{HTTPClient: f.client}, initialize)
+		if line, err := s.Read(); err != nil || string(line) != result(0, "initialize") {
+			t.Errorf("%s: %s, %v", scheme, line, err)
+		}
+		if got := receive(t, protos); got != proto {
+			t.Errorf("%s over %s", scheme, got)
+		}
+		s.Close()
+		for len(protos) > 0 {
+			<-protos
+		}
+	}
+	// A server that nobody vouches for has not seen a request.
+	_, err := dial(t, f.url, nil, initialize).Read()
+	if _, unknown := errors.AsType[*remote.OutcomeError](err); unknown || err == nil || !strings.Contains(err.Error(), "certificate") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestREM58_ConnectContext: the context of Connect applies to opening only.
+func TestREM58_ConnectContext(t *testing.T) {
+	f := serve(t, nil)
+	ctx, cancel := context.WithCancel(t.Context())
+	s, err := remote.Dial("ws"+strings.TrimPrefix(f.url, "http"), nil).Connect(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	cancel()
+	if err := s.Write([]byte(initialize)); err != nil {
+		t.Error(err)
+	}
+	if _, err := s.Read(); err != nil {
+		t.Error(err)
+	}
+
+	l, err := net.Listen("tcp", "127.0.0.1:0") // accepts by its backlog, and answers nothing
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	why := errors.New("enough")
+	ctx, stop := context.WithTimeoutCause(t.Context(), 50*time.Millisecond, why)
+	defer stop()
+	if _, err := remote.Dial("ws://"+l.Addr().String(), nil).Connect(ctx); !errors.Is(err, why) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestREM55_Backoff: a stream that cannot be opened again is tried after 1 s × 1.5ⁿ, up to 30 s, and a random part of
+// that; for so long as a server keeps what it has to send; then the connection is lost. The waits begin anew only when a
+// message came: not for a stream that opens and ends.
+func TestREM55_Backoff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		waits, err, took := reopened(t, ":\n\n", true)
+		if err == nil || !strings.Contains(err.Error(), "6m0s") || took < 6*time.Minute || took > 7*time.Minute {
+			t.Errorf("given up after %v: %v", took, err)
+		}
+		limit, different := time.Second, map[time.Duration]bool{}
+		for i, wait := range waits {
+			if wait > limit {
+				t.Errorf("wait %d is %v, more than %v", i, wait, limit)
+			}
+			limit = min(limit*3/2, 30*time.Second)
+			different[wait] = true
+		}
+		if len(waits) < 12 || len(waits) > 200 || len(different) < len(waits)/2 {
+			t.Errorf("waited %v", waits)
+		}
+	})
+	for stream, anew := range map[string]bool{":\n\n": false, "data: " + note("x", "{}") + "\n\n": true} {
+		synctest.Test(t, func(t *testing.T) {
+			waits, err, _ := reopened(t, stream, false)
+			if longest := slices.Max(waits); err != nil || anew != (longest <= time.Second) {
+				t.Errorf("%q: the longest wait was %v; %v", stream, longest, err)
+			}
+		})
+	}
+}
+
+// reopened returns the times between the GETs of a client whose stream ends again and again, or fails after the first
+// time, and how it ends, if it does so within ten minutes.
+func reopened(t *testing.T, stream string, fails bool) (waits []time.Duration, err error, took time.Duration) {
+	var mu sync.Mutex
+	var gets []time.Time
+	server := func(r *http.Request) (*http.Response, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		status, header, body := 202, http.Header{}, ""
+		switch r.Method {
+		case http.MethodPost:
+			status, body = 200, result(0, "initialize")
+			header.Set(remote.HeaderConnection, "c0ffee")
+		case http.MethodGet:
+			if gets = append(gets, time.Now()); fails && len(gets) > 1 {
+				status = []int{502, 409, 0}[len(gets)%3]
+				break
+			}
+			status, body = 200, stream
+			header.Set("Content-Type", "text/event-stream")
+		}
+		if status == 0 {
+			return nil, errors.New("the network is down")
+		}
+		return &http.Response{StatusCode: status, Header: header, Body: io.NopCloser(strings.NewReader(body)), Request: r, ContentLength: -1}, nil
+	}
+	s := dial(t, "http://localhost", &remote.DialOptions{
+		HTTPClient: &http.Client{Transport: roundTripper(server)}, Logger: slog.New(slog.DiscardHandler),
+	}, initialize)
+	began, ended := time.Now(), make(chan error, 1)
+	go func() {
+		for {
+			if _, err := s.Read(); err != nil {
+				ended <- err
 				return
 			}
 		}
 	}()
+	select {
+	case err = <-ended:
+	case <-time.After(10 * time.Minute):
+	}
+	took = time.Since(began)
+	mu.Lock()
+	defer mu.Unlock()
+	for i := 1; i < len(gets); i++ {
+		waits = append(waits, gets[i].Sub(gets[i-1]))
+	}
+	return waits, err, took
+}
+
+// TestErrorsKeepSecrets: what a server says is in errors as one line, without what the client sent to get access.
+func TestErrorsKeepSecrets(t *testing.T) {
+	const token, key, inURL, password = "tok~secret/1=", "key-secret-2", "url-secret-3", "pass-secret-4"
+	const text = "refused\n\x1b[2J\u202eagent good"
+	const maxText = 1 << 10
+	// Each server repeats what it was sent.
+	sent := func(r *http.Request) string {
+		_, pass, _ := r.BasicAuth()
+		return fmt.Sprintf("%s %s %s %s", r.Header.Get("Authorization"), r.Header.Get("X-Key"), r.URL.Query().Get("token"), pass)
+	}
+	for name, serve := range map[string]http.HandlerFunc{
+		"body": func(w http.ResponseWriter, r *http.Request) { http.Error(w, text+sent(r), http.StatusForbidden) },
+		"cut": func(w http.ResponseWriter, r *http.Request) {
+			http.Error(w, text+strings.Repeat("x", maxText-len(text)-7)+token, http.StatusBadRequest)
+		},
+		"type": func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "text/"+key)
+			io.WriteString(w, "no message")
+		},
+		"no HTTP": func(w http.ResponseWriter, r *http.Request) {
+			conn, buf, err := http.NewResponseController(w).Hijack()
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer conn.Close()
+			fmt.Fprintf(buf, "HTTP/1.1 %s\r\n\r\n", sent(r))
+			buf.Flush()
+		},
+		"close": func(w http.ResponseWriter, r *http.Request) {
+			ws, err := websocket.Accept(w, r, nil)
+			if err != nil {
+				http.Error(w, sent(r), http.StatusBadRequest)
+				return
+			}
+			ws.Close(websocket.StatusPolicyViolation, text+sent(r))
+		},
+	} {
+		server := httptest.NewServer(serve)
+		t.Cleanup(server.Close)
+		host := strings.TrimPrefix(server.URL, "http://")
+		for _, address := range []string{"ws://" + host + "/?token=" + inURL, "http://" + host + "/?token=" + inURL, "http://user:" + password + "@" + host} {
+			t.Run(name+" "+address[:2], func(t *testing.T) {
+				o := &remote.DialOptions{HTTPClient: server.Client(), Logger: slog.New(slog.DiscardHandler)}
+				if !strings.Contains(address, "@") {
+					o.Header = func(context.Context) (http.Header, error) {
+						return http.Header{"authorization": {"Bearer " + token}, "X-Key": {key}}, nil
+					}
+				}
+				err := failure(t, address, o)
+				if err == nil {
+					t.Fatal("it was accepted")
+				}
+				for _, secret := range []string{token, token[:5], key, inURL, password, "\n", "\x1b", "\u202e"} {
+					if strings.Contains(err.Error(), secret) && !(name == "cut" && o.Header == nil) {
+						t.Errorf("%q is in the error: %q", secret, err)
+					}
+				}
+				if name == "body" && o.Header != nil {
+					status, ok := errors.AsType[*remote.StatusError](err)
+					if want := `refused \x1b[2J\u202eagent goodBearer *** *** ***`; !ok || status.Text != want {
+						t.Errorf("%q, want %q", status.Text, want)
+					}
+				}
+			})
+		}
+	}
+}
+
+// failure is why a connection fails, when it is opened or at its first message.
+func failure(t *testing.T, address string, o *remote.DialOptions) error {
+	s, err := remote.Dial(address, o).Connect(t.Context())
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	// A server that closes at once may be faster than the message: both errors count.
+	err = s.Write([]byte(initialize))
+	if _, read := s.Read(); read != nil {
+		err = fmt.Errorf("%v; %w", err, read)
+	}
+	return err
+}
+
+// TestServeAgent serves one agent to two clients.
+func TestServeAgent(t *testing.T) {
+	server := remote.ServeAgent(acp.ServeAgent, acp.AgentHandlers{
+		NewSession: func(context.Context, *acp.AgentConn, *acp.NewSessionRequest) (*acp.NewSessionResponse, error) {
+			return &acp.NewSessionResponse{SessionID: "s"}, nil
+		},
+		Prompt: func(context.Context, *acp.AgentSession, *acp.PromptRequest) (*acp.PromptResponse, error) {
+			return nil, nil
+		},
+	}, &acp.AgentOptions{Info: acp.Implementation{Name: "agent", Version: "1"}}, nil)
+	web := httptest.NewServer(server)
 	t.Cleanup(func() {
-		if err := s.Close(); err != nil {
+		if err := server.Shutdown(context.Background()); err != nil {
 			t.Error(err)
 		}
-		<-done
+		web.Close()
 	})
-	return c
-}
-
-// connect dials and initializes.
-func connect(t *testing.T, srv *fakeServer, o *DialOptions) *client {
-	t.Helper()
-	c := dial(t, srv.URL+"/acp", o)
-	c.write(initRequest)
-	c.want(initAnswer)
-	within(t, srv.gets)
-	return c
-}
-
-func (c *client) write(message string) {
-	c.t.Helper()
-	if err := c.s.Write([]byte(message)); err != nil {
-		c.t.Fatal(err)
-	}
-}
-
-// next returns what is read next: a string or an error.
-func (c *client) next() any {
-	c.t.Helper()
-	return within(c.t, c.read)
-}
-
-func (c *client) want(messages ...string) {
-	c.t.Helper()
-	for _, want := range messages {
-		if got := c.next(); got != want {
-			c.t.Fatalf("got  %v\nwant %s", got, want)
+	for _, scheme := range []string{"http", "ws"} {
+		transport := remote.Dial(scheme+strings.TrimPrefix(web.URL, "http"), nil)
+		client, err := acp.Connect(t.Context(), conformance.Tap(t, conformance.Client, transport, nil), acp.ClientHandlers{},
+			&acp.ClientOptions{Info: acp.Implementation{Name: "client", Version: "1"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		session, err := client.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: "/"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if res, err := session.Prompt(t.Context(), acp.TextBlock("hello")); err != nil || res.StopReason != acp.StopReasonEndTurn {
+			t.Errorf("%s: %v, %v", scheme, res, err)
+		}
+		if err := client.Close(); err != nil {
+			t.Error(err)
 		}
 	}
-}
-
-// fails returns why a call got no answer.
-func (c *client) fails(id int64) error {
-	c.t.Helper()
-	got := c.next()
-	err, _ := got.(error)
-	lost, ok := errors.AsType[*rpc.CallLostError](err)
-	if !ok || lost.ID != rpc.IntID(id) {
-		c.t.Fatalf("got %v, want the end of call %d", got, id)
-	}
-	return lost.Err
-}
-
-// patience bounds what must happen.
-const patience = 2 * time.Minute
-
-// within receives.
-func within[T any](t *testing.T, from <-chan T) T {
-	t.Helper()
-	select {
-	case v := <-from:
-		return v
-	case <-time.After(patience):
-		t.Fatal("nothing came")
-		panic("unreachable")
-	}
-}
-
-// taken returns the next POST that the server has taken.
-func (s *fakeServer) taken() received {
-	s.t.Helper()
-	return within(s.t, s.posts)
-}
-
-// opened waits until the streams of those sessions, in any order, are open.
-func (s *fakeServer) opened(sessions ...string) {
-	s.t.Helper()
-	missing := map[string]int{}
-	for _, session := range sessions {
-		missing[session]++
-	}
-	for range sessions {
-		got := within(s.t, s.gets)
-		if missing[got]--; missing[got] < 0 {
-			s.t.Fatalf("the stream %q was opened, want %q", got, sessions)
-		}
-	}
-}
-
-func req(id int, method, params string) string {
-	return fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":%q,"params":%s}`, id, method, params)
-}
-
-func prompt(id int, session string) string {
-	return req(id, methodPrompt, fmt.Sprintf(`{"sessionId":%q,"prompt":[]}`, session))
-}
-
-func result(id int, value string) string {
-	return fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"result":%s}`, id, value)
-}
-
-func update(session string, n int) string {
-	return fmt.Sprintf(`{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":%q,"update":{"n":%d}}}`, session, n)
-}
-
-func cancel(session string) string {
-	return fmt.Sprintf(`{"jsonrpc":"2.0","method":"session/cancel","params":{"sessionId":%q}}`, session)
-}
-
-func methodOf(line string) string {
-	return string(wire.Parse(codec.NewDecoder(nil), []byte(line)).Method)
 }
