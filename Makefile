@@ -19,7 +19,7 @@ RACED       += conformance/recording conformance/recording/relay internal/filelo
 endif
 ifeq ($(ACP_TEST),nightly)
 RACED       += acp/launch acp/policy acp/registry acp/view conformance/transcript examples/proxy \
-	internal/ledger internal/test/actor internal/test/faultpipe internal/test/faultproxy
+	internal/ledger internal/test/actor internal/test/faultpipe
 endif
 # VALUES are the tests of single values in packages with goroutines. They run without the race detector, and so do bounds of memory.
 # make test, which would have to build acp a second time for that, has a small size of them with it instead.

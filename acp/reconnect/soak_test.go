@@ -21,7 +21,7 @@ import (
 	"github.com/acpgo/sdk/acp/reconnect"
 	"github.com/acpgo/sdk/acp/remote"
 	"github.com/acpgo/sdk/acp/rpc"
-	"github.com/acpgo/sdk/internal/test/faultproxy"
+	"github.com/acpgo/sdk/internal/test/cutproxy"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
@@ -80,7 +80,7 @@ func soak(t *testing.T, way string, resumed bool) {
 	}, options)
 	srv := httptest.NewServer(http.Handler(server))
 	defer srv.Close()
-	proxy, err := faultproxy.New(srv.Listener.Addr().String())
+	proxy, err := cutproxy.New(srv.Listener.Addr().String())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -25,7 +25,7 @@ import (
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/remote"
 	"github.com/acpgo/sdk/conformance"
-	"github.com/acpgo/sdk/internal/test/faultproxy"
+	"github.com/acpgo/sdk/internal/test/cutproxy"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
@@ -506,11 +506,12 @@ func TestConnectComesBack(t *testing.T) {
 	for n := range end {
 		fmt.Fprintf(&want, "%d,", n+1)
 	}
-	through := func(rule *faultproxy.Rule, scheme string) (acp.Transport, *lines, *faultproxy.Proxy) {
-		proxy, err := faultproxy.New(address, rule)
+	through := func(cuts int, scheme string) (acp.Transport, *lines, *cutproxy.Proxy) {
+		proxy, err := cutproxy.New(address)
 		if err != nil {
 			t.Fatal(err)
 		}
+		proxy.Limit(20_000, cuts)
 		t.Cleanup(func() {
 			if err := proxy.Close(); err != nil {
 				t.Error(err)
@@ -521,24 +522,18 @@ func TestConnectComesBack(t *testing.T) {
 		cmd.Stderr = said
 		return acp.Command(cmd), said, proxy
 	}
-	transport, said, proxy := through(&faultproxy.Rule{Match: faultproxy.Stream("one"), Times: 3, Do: faultproxy.CutAfter(20_000)}, "http")
+	transport, said, proxy := through(3, "http")
 	if got, err := heard(t, transport)("count to " + strconv.Itoa(end)); err != nil || got != want.String()+"done" {
 		t.Errorf("over HTTP: %d bytes that end with %.20q, %v", len(got), got[max(0, len(got)-20):], err)
 	}
-	opened := 0
-	for _, r := range proxy.Requests() {
-		if faultproxy.Stream("one")(r) {
-			opened++
-		}
-	}
-	if opened != 4 {
-		t.Errorf("the session's stream was opened %d times, want 4", opened)
+	if n := proxy.Cuts(); n != 3 {
+		t.Errorf("the session's stream was cut %d times, want 3", n)
 	}
 	if text := said.String(); strings.Contains(text, "missing") {
 		t.Errorf("it says that messages may be missing: %s", text)
 	}
 
-	transport, _, _ = through(&faultproxy.Rule{Match: faultproxy.Upgrade, Do: faultproxy.CutAfter(20_000)}, "ws")
+	transport, _, _ = through(1, "ws")
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	tap := conformance.Tap(t, conformance.Client, transport, &conformance.TapOptions{Expect: []string{"PRM-5"}})
