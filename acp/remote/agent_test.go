@@ -80,6 +80,12 @@ type gate chan struct{}
 func (g gate) Lock()   { g <- struct{}{} }
 func (g gate) Unlock() { <-g }
 
+// pass waits until the gate is open.
+func (g gate) pass() {
+	g.Lock()
+	defer g.Unlock()
+}
+
 // send sends a message.
 func (a *testAgent) send(format string, args ...any) error {
 	a.mu.Lock()
@@ -544,21 +550,4 @@ func (s *socket) next() (string, error) {
 	defer cancel()
 	_, text, err := s.Read(ctx)
 	return string(text), err
-}
-
-// want asks for a message.
-func (s *socket) want(want string) {
-	s.t.Helper()
-	if got := s.message(); got != want {
-		s.t.Fatalf("got  %s\nwant %s", got, want)
-	}
-}
-
-// ends asks for the end, by a code.
-func (s *socket) ends(code websocket.StatusCode) {
-	s.t.Helper()
-	text, err := s.next()
-	if got := websocket.CloseStatus(err); got != code {
-		s.t.Fatalf("%q, %v; want code %d", text, err, code)
-	}
 }

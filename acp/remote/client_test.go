@@ -174,7 +174,7 @@ func TestREM58_ConnectContext(t *testing.T) {
 // message came: not for a stream that opens and ends.
 func TestREM55_Backoff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		waits, err, took := reopened(t, ":\n\n", true)
+		waits, took, err := reopened(t, ":\n\n", true)
 		if err == nil || !strings.Contains(err.Error(), "6m0s") || took < 6*time.Minute || took > 7*time.Minute {
 			t.Errorf("given up after %v: %v", took, err)
 		}
@@ -192,7 +192,7 @@ func TestREM55_Backoff(t *testing.T) {
 	})
 	for stream, anew := range map[string]bool{":\n\n": false, "data: " + note("x", "{}") + "\n\n": true} {
 		synctest.Test(t, func(t *testing.T) {
-			waits, err, _ := reopened(t, stream, false)
+			waits, _, err := reopened(t, stream, false)
 			if longest := slices.Max(waits); err != nil || anew != (longest <= time.Second) {
 				t.Errorf("%q: the longest wait was %v; %v", stream, longest, err)
 			}
@@ -202,7 +202,7 @@ func TestREM55_Backoff(t *testing.T) {
 
 // reopened returns the times between the GETs of a client whose stream ends again and again, or fails after the first
 // time, and how it ends, if it does so within ten minutes.
-func reopened(t *testing.T, stream string, fails bool) (waits []time.Duration, err error, took time.Duration) {
+func reopened(t *testing.T, stream string, fails bool) (waits []time.Duration, took time.Duration, err error) {
 	var mu sync.Mutex
 	var gets []time.Time
 	server := func(r *http.Request) (*http.Response, error) {
@@ -248,7 +248,7 @@ func reopened(t *testing.T, stream string, fails bool) (waits []time.Duration, e
 	for i := 1; i < len(gets); i++ {
 		waits = append(waits, gets[i].Sub(gets[i-1]))
 	}
-	return waits, err, took
+	return waits, took, err
 }
 
 // TestErrorsKeepSecrets: what a server says is in errors as one line, without what the client sent to get access.

@@ -449,8 +449,7 @@ func (s *clientScript) next() any { return receive(s.t, s.said) }
 func (s *clientScript) read() {
 	stream := s.stream
 	for {
-		s.reading.Lock()
-		s.reading.Unlock()
+		s.reading.pass()
 		line, err := stream.Read()
 		if err == nil {
 			s.said <- string(line)

@@ -28,11 +28,6 @@ func withTokens() *remote.HandlerOptions {
 	}}
 }
 
-var (
-	alice = []string{"Authorization", "Bearer s3cret-a"}
-	bob   = []string{"Authorization", "Bearer s3cret-b"}
-)
-
 // TestREM81_BearerToken: a token is one principal's, always the same, and white space round it makes no difference.
 func TestREM81_BearerToken(t *testing.T) {
 	who := remote.BearerToken(map[string]string{"a": "one\r\n", "b": "two", "c": "two", "d": "two", "e": " ", "f": ""})
