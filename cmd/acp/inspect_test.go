@@ -10,7 +10,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -20,7 +19,6 @@ import (
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/conformance"
 	"github.com/acpgo/sdk/conformance/recording"
-	"github.com/acpgo/sdk/internal/test/npmtest"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
@@ -286,60 +284,4 @@ func TestInspectTypeScript(t *testing.T) {
 		}
 	}
 	g.end(t)
-}
-
-// Two agents from npm, with a fake model: live, and their recordings side by side.
-func TestInspectRealAgents(t *testing.T) {
-	commands := npmtest.Agents(t)
-	var files []string
-	for _, name := range []string{"claude", "opencode"} {
-		dir, work, model := serveModel(t, name)
-		cmd := exec.Command(programPath(t, "acp"), append([]string{"inspect", "--folder", work, "-C", work, "--"}, commands[name]...)...)
-		cmd.Dir = work
-		cmd.Env = slices.Concat(agentEnviron(), model.env)
-		g := startServer(t, cmd)
-		page := openPage(t, g.url)
-		page.do(map[string]any{"do": "start"})
-		page.request("1", "initialize", map[string]any{
-			"protocolVersion": 1, "clientInfo": map[string]any{"name": "test", "version": "1"},
-			"clientCapabilities": map[string]any{"fs": map[string]any{"readTextFile": true, "writeTextFile": true}, "terminal": true},
-		})
-		session := page.request("1", "session/new", map[string]any{"cwd": work, "mcpServers": []any{}})
-		if session.Kind != "response" || session.Session == "" {
-			t.Fatalf("%s: %+v\n%s", name, session, g.logged())
-		}
-		turn := page.request("1", "session/prompt", map[string]any{"sessionId": session.Session, "prompt": []any{
-			map[string]any{"type": "text", "text": "Read the file notes.txt, and tell me what is in it."},
-		}})
-		if turn.Kind != "response" || !strings.Contains(turn.Raw, "end_turn") {
-			t.Errorf("%s: the turn ends with %.300s", name, turn.Raw)
-		}
-		t.Logf("%s: %d rows, findings %v", name, len(page.rows), inspectFindings(page.rows))
-		file := filepath.Join(dir, name+".jsonl")
-		if err := os.WriteFile(file, page.get("/export?source=1&as=recording"), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		files = append(files, file)
-		g.end(t)
-	}
-	g := startInspect(t, nil, files...)
-	page := openPage(t, g.url)
-	for _, name := range []string{"claude.jsonl", "opencode.jsonl"} {
-		source := page.row(name, func(r *inspectedRow) bool { return r.Is == "source" && r.Name == name })
-		page.row("the turn of "+name, func(r *inspectedRow) bool {
-			return r.Source == source.Source && r.Method == "session/prompt" && r.Re > 0
-		})
-	}
-	g.end(t)
-}
-
-// inspectFindings counts the findings by requirement.
-func inspectFindings(rows []inspectedRow) map[string]int {
-	counts := map[string]int{}
-	for _, r := range rows {
-		for _, f := range r.Findings {
-			counts[f.Rule]++
-		}
-	}
-	return counts
 }

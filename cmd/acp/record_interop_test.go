@@ -10,11 +10,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
-	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/acpgo/sdk/conformance"
 	"github.com/acpgo/sdk/conformance/recording"
@@ -23,7 +20,7 @@ import (
 )
 
 // witness is a program between two others. Its arguments are a directory and the command line of the next program: it
-// passes all lines on, and records them with their times in the directory.
+// passes all lines on, and records them in the directory.
 func witness() {
 	if err := observe(os.Args[1], os.Args[2:]); err != nil {
 		if exit, ok := errors.AsType[*exec.ExitError](err); ok {
@@ -49,11 +46,10 @@ func observe(dir string, command []string) error {
 		return err
 	}
 	pass := func(name string, from io.Reader, to io.WriteCloser) error {
-		var all, times bytes.Buffer
+		var all bytes.Buffer
 		lines := bufio.NewReaderSize(from, 64<<10)
 		for {
 			line, err := lines.ReadBytes('\n')
-			fmt.Fprintln(&times, time.Now().UnixNano())
 			all.Write(line)
 			if len(line) > 0 {
 				if _, err := to.Write(line); err != nil {
@@ -61,9 +57,7 @@ func observe(dir string, command []string) error {
 				}
 			}
 			if err != nil {
-				return errors.Join(
-					os.WriteFile(filepath.Join(dir, name), all.Bytes(), 0o600),
-					os.WriteFile(filepath.Join(dir, name+".times"), times.Bytes(), 0o600), to.Close())
+				return errors.Join(os.WriteFile(filepath.Join(dir, name), all.Bytes(), 0o600), to.Close())
 			}
 		}
 	}
@@ -85,51 +79,29 @@ func typescript(t *testing.T) string {
 }
 
 // Between the TypeScript client and the TypeScript agent, acp record changes no byte in either direction, and the
-// recording contains all of them. The log says how much it delays messages.
+// recording contains all of them.
 func TestRecordBetweenTypeScriptPrograms(t *testing.T) {
 	dir := typescript(t)
-	delays := map[string][]time.Duration{}
-	if _, err := exec.LookPath("sh"); err != nil {
-		t.Skipf("SKIPPED: it compares with cat in a shell: %v", err)
+	outer, inner, root := t.TempDir(), t.TempDir(), notes(t)
+	plan := turnsPlan(t, root)
+	file := filepath.Join(t.TempDir(), "run.jsonl")
+	client := exec.Command("node", filepath.Join(dir, "client.mjs"), string(plan), programPath(t, "witness"), outer,
+		programPath(t, "acp"), "record", "--no-mask", "-o", file, "--",
+		programPath(t, "witness"), inner, "node", filepath.Join(dir, "agent.mjs"))
+	if out, err := client.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
 	}
-	for _, through := range ways() {
-		outer, inner := t.TempDir(), t.TempDir()
-		root := notes(t)
-		plan := turnsPlan(t, root)
-		file := filepath.Join(t.TempDir(), "run.jsonl")
-		args := []string{filepath.Join(dir, "client.mjs"), string(plan), programPath(t, "witness"), outer}
-		switch through {
-		case "through cat": // the cost of two additional pipes
-			args = append(args, "sh", "-c", `cat | "$0" "$@" | cat`)
-		case "through acp record":
-			args = append(args, programPath(t, "acp"), "record", "--overwrite", "--no-mask", "-o", file, "--")
-		}
-		args = append(args, programPath(t, "witness"), inner, "node", filepath.Join(dir, "agent.mjs"))
-		client := exec.Command("node", args...)
-		if out, err := client.CombinedOutput(); err != nil {
-			t.Fatalf("%s: %v\n%s", through, err, out)
-		}
-		delays[through] = append(delays[through], compareWitnesses(t, through, outer, inner)...)
-		if through != "through acp record" {
-			continue
-		}
-		recorded, err := os.Open(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		all, err := recording.ReadAll(recorded)
-		if err := errors.Join(err, recorded.Close()); err != nil {
-			t.Fatal(err)
-		}
-		for side, name := range map[conformance.Side]string{conformance.Client: "in", conformance.Agent: "out"} {
-			if got, want := string(all.Sent(side)), readText(t, filepath.Join(outer, name)); got != want {
-				t.Errorf("%v: %d bytes were recorded of %d", side, len(got), len(want))
-			}
-		}
-		replayTypeScript(t, dir, plan, root, file)
-		t.Logf("%d messages; %d and %d bytes, the same on both sides and in the recording", len(all.Messages()), len(all.Sent(conformance.Client)), len(all.Sent(conformance.Agent)))
+	compareWitnesses(t, "record", outer, inner)
+	all, err := recording.ReadAll(strings.NewReader(readText(t, file)))
+	if err != nil {
+		t.Fatal(err)
 	}
-	logDelays(t, delays)
+	for side, name := range map[conformance.Side]string{conformance.Client: "in", conformance.Agent: "out"} {
+		if got, want := string(all.Sent(side)), readText(t, filepath.Join(outer, name)); got != want {
+			t.Errorf("%v: %d bytes were recorded of %d", side, len(got), len(want))
+		}
+	}
+	replayTypeScript(t, dir, plan, root, file, all)
 }
 
 // notes creates a directory for the turns.
@@ -155,56 +127,22 @@ func turnsPlan(t *testing.T, root string) []byte {
 	return plan
 }
 
-// compareWitnesses checks that two witnesses have seen the same lines, and returns how long each line except the first
-// took from one to the other.
-func compareWitnesses(t *testing.T, through, outer, inner string) (delays []time.Duration) {
+// compareWitnesses checks that two witnesses have seen the same lines.
+func compareWitnesses(t *testing.T, through, outer, inner string) {
 	t.Helper()
 	for _, name := range []string{"in", "out"} {
 		sent, got := readText(t, filepath.Join(outer, name)), readText(t, filepath.Join(inner, name))
 		if sent != got || len(sent) == 0 {
 			t.Errorf("%s, %s: %d bytes became %d", through, name, len(sent), len(got))
 		}
-		a, b := moments(t, filepath.Join(outer, name)), moments(t, filepath.Join(inner, name))
-		if name == "out" {
-			a, b = b, a
-		}
-		if len(a) != len(b) {
-			t.Fatalf("%d lines became %d", len(a), len(b))
-		}
-		for i := range len(a) - 1 { // the last one is the end
-			delay := time.Duration(b[i] - a[i])
-			if i == 0 && name == "in" {
-				t.Logf("%-18s first message, until the programs have started: %v", through, delay)
-				continue
-			}
-			delays = append(delays, delay)
-		}
-	}
-	return delays
-}
-
-// logDelays logs how long lines took.
-func logDelays(t *testing.T, delays map[string][]time.Duration) {
-	t.Helper()
-	for through, d := range delays {
-		slices.Sort(d)
-		t.Logf("%-18s %4d messages, each took p50 %v, p99 %v", through, len(d), d[len(d)/2], d[len(d)*99/100])
 	}
 }
 
 // replayTypeScript replays the recorded client to the TypeScript agent, and the recorded agent to the TypeScript
 // client.
-func replayTypeScript(t *testing.T, dir string, plan []byte, root, file string) {
+func replayTypeScript(t *testing.T, dir string, plan []byte, root, file string, all *conformance.Recording) {
 	t.Helper()
 	masked := filepath.Join(t.TempDir(), "masked.jsonl")
-	again, err := os.Open(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	all, err := recording.ReadAll(again)
-	if err := errors.Join(err, again.Close()); err != nil {
-		t.Fatal(err)
-	}
 	out, err := os.Create(masked)
 	if err != nil {
 		t.Fatal(err)
@@ -235,29 +173,6 @@ func readText(t *testing.T, name string) string {
 		t.Fatal(err)
 	}
 	return string(text)
-}
-
-// ways returns the ways to connect the programs, which are tried one after the other: only acp record, unless
-// measurements are wanted.
-func ways() []string {
-	n, err := strconv.Atoi(os.Getenv("ACP_RECORD_TURNS"))
-	if err != nil {
-		return []string{"through acp record"}
-	}
-	return slices.Repeat([]string{"directly", "through cat", "through acp record"}, n)
-}
-
-// moments returns the times at which the lines of a file arrived.
-func moments(t *testing.T, name string) (all []int64) {
-	t.Helper()
-	for line := range strings.Lines(readText(t, name+".times")) {
-		var at int64
-		if _, err := fmt.Sscan(line, &at); err != nil {
-			t.Fatal(err)
-		}
-		all = append(all, at)
-	}
-	return all
 }
 
 // programPath returns the path of a program that is the test binary under another name.
