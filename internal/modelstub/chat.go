@@ -141,9 +141,7 @@ func (h chat) stream(e *events, c *conversation, r *reply) {
 	e.raw("", []byte("[DONE]"))
 }
 
-func (chat) failure(status int, text string) any { return openAIFailure(status, text) }
-
-func openAIFailure(status int, text string) any {
+func (chat) failure(status int, text string) any {
 	kind := "invalid_request_error"
 	if status >= 500 {
 		kind = "server_error"

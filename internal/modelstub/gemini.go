@@ -8,10 +8,7 @@ import (
 	"strings"
 )
 
-type contents struct {
-	s     *Server
-	array bool // a stream is a JSON list, and not events
-}
+type contents struct{ s *Server }
 
 // geminiContent is a message.
 type geminiContent struct {
@@ -141,32 +138,12 @@ func (g contents) whole(c *conversation, r *reply) any {
 }
 
 func (g contents) stream(e *events, c *conversation, r *reply) {
-	begun := false
-	send := func(v any) {
-		if !g.array {
-			e.send("", v)
-			return
-		}
-		text, err := json.Marshal(v)
-		if err != nil || e.stopped {
-			return
-		}
-		e.begin("application/json")
-		separator := "["
-		if begun {
-			separator = ",\n"
-		}
-		begun = true
-		e.write(append([]byte(separator), text...))
-	}
+	send := func(parts []any, finish string) { e.send("", g.answer(c, r, parts, finish)) }
 	if parts := g.thoughts(r); parts != nil {
-		send(g.answer(c, r, parts, ""))
+		send(parts, "")
 	}
-	e.pieces(r, func(piece string) { send(g.answer(c, r, []any{map[string]any{"text": piece}}, "")) })
-	send(g.answer(c, r, g.calls(r), g.finish(r)))
-	if g.array && !e.stopped {
-		e.write([]byte("]"))
-	}
+	e.pieces(r, func(piece string) { send([]any{map[string]any{"text": piece}}, "") })
+	send(g.calls(r), g.finish(r))
 }
 
 func (contents) failure(status int, text string) any {

@@ -1,5 +1,5 @@
-// Package modelstub serves a fake language model over HTTP, in the shapes that agents speak: OpenAI's chat completions
-// and responses, Anthropic's messages, and Gemini's generateContent, streamed and whole.
+// Package modelstub serves a fake language model over HTTP, in the shapes that agents speak: OpenAI's chat completions,
+// Anthropic's messages, and Gemini's generateContent, streamed and whole.
 //
 // It has no state: what it answers follows from the newest prompt of the conversation that a request holds, and from
 // the tools that the agent offers. A prompt that asks for a file to be read, edited or deleted, for a command to be
@@ -136,14 +136,12 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case strings.HasSuffix(path, "/chat/completions"):
 		sh = chat{s}
-	case strings.HasSuffix(path, "/responses"):
-		sh = responses{s}
 	case strings.HasSuffix(path, "/messages"), strings.HasSuffix(path, "/messages/count_tokens"):
 		sh = messages{s}
 	case strings.HasSuffix(path, ":generateContent"), strings.HasSuffix(path, ":countTokens"):
-		sh = contents{s: s}
+		sh = contents{s}
 	case strings.HasSuffix(path, ":streamGenerateContent"):
-		sh, stream = contents{s: s, array: r.URL.Query().Get("alt") != "sse"}, true
+		sh, stream = contents{s}, true
 	default:
 		s.log(r, nil, nil)
 		writeJSON(w, http.StatusNotFound,
@@ -282,26 +280,18 @@ func (e *events) raw(name string, data []byte) {
 	if e.stopped {
 		return
 	}
-	e.begin("text/event-stream")
+	if !e.begun {
+		e.begun = true
+		e.w.Header().Set("Content-Type", "text/event-stream")
+		e.w.Header().Set("Cache-Control", "no-cache")
+		e.w.WriteHeader(http.StatusOK)
+	}
 	var b bytes.Buffer
 	if name != "" {
 		fmt.Fprintf(&b, "event: %s\n", name)
 	}
 	fmt.Fprintf(&b, "data: %s\n\n", data)
-	e.write(b.Bytes())
-}
-
-func (e *events) begin(contentType string) {
-	if !e.begun {
-		e.begun = true
-		e.w.Header().Set("Content-Type", contentType)
-		e.w.Header().Set("Cache-Control", "no-cache")
-		e.w.WriteHeader(http.StatusOK)
-	}
-}
-
-func (e *events) write(text []byte) {
-	if _, err := e.w.Write(text); err != nil {
+	if _, err := e.w.Write(b.Bytes()); err != nil {
 		e.stopped = true
 		return
 	}
