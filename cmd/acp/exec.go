@@ -1,13 +1,11 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
-	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -43,8 +41,7 @@ func newExecCommand(p *program) *cobra.Command {
 		Short: "Send a prompt to an agent and print its answer, for scripts",
 		Long: `Send a prompt to an agent and print its answer, for scripts.
 
-The agent is a name from the configuration or the registry, or a URL (--agent), or a command after --. With several
-agents, each gets the prompt on its own connection, and the answers are printed one after the other.
+The agent is a name from the configuration or the registry, or a URL (--agent), or a command after --.
 
 The prompt consists of the words, then the files of --file, in one text. The word - stands for standard input, which
 is also read if there is no other prompt and it is not a terminal.
@@ -70,13 +67,12 @@ Exit status:
     6  the agent died, or the connection was lost
     7  done, but permission was rejected because no user could be asked
   124  the time of --timeout has passed
-  130  interrupted; 129 and 143: ended by SIGHUP or SIGTERM; 141: standard output was closed
-With several agents it is the greatest of their statuses.`,
+  130  interrupted; 129 and 143: ended by SIGHUP or SIGTERM; 141: standard output was closed`,
 		Example: `  acp exec --agent claude "what does this project do?"
   git diff | acp exec --agent gemini --format quiet "write a commit message for this:" -
   acp exec --allow --timeout 10m --file task.md -- my-agent --acp
   acp exec --agent claude --session review --attach screen.png "is this the button that you meant?"
-  acp exec --agent claude --agent codex --deny "find the bug in main.go"
+  acp exec --agent claude --deny "find the bug in main.go"
   acp exec --agent claude --format json --record run.jsonl --check "run the tests" | jq .update`,
 		Args: cobra.ArbitraryArgs,
 	}
@@ -118,7 +114,7 @@ With several agents it is the greatest of their statuses.`,
 	return c
 }
 
-// execute runs the prompt with all agents.
+// execute runs the prompt.
 func execute(p *program, f *execFlags, words, command []string) error {
 	x := &execution{p: p, f: f, format: f.cfg.Format}
 	if err := x.settings(); err != nil {
@@ -129,12 +125,11 @@ func execute(p *program, f *execFlags, words, command []string) error {
 	if err := x.readPrompt(words); err != nil {
 		return x.failed(err)
 	}
-	sections, err := await(x, flushTime, func() ([]*section, error) { return x.findAgents(command) })
+	s, err := await(x, flushTime, func() (*section, error) { return x.findAgent(command) })
 	if err != nil {
 		return x.failed(err)
 	}
-	x.sections = sections
-	return x.run()
+	return s.perform()
 }
 
 // settings applies the flags and settings. It starts nothing.
@@ -275,16 +270,9 @@ func await[T any](x *execution, patience time.Duration, do func() (T, error)) (T
 	}
 }
 
-// findAgents finds the named agents and the agent of a command.
-func (x *execution) findAgents(command []string) (sections []*section, err error) {
+// findAgent finds the named agent or that of a command.
+func (x *execution) findAgent(command []string) (*section, error) {
 	cfg := x.f.cfg
-	named := cfg.Agents
-	if command != nil && cfg.Sources["agent"] != config.FromFlag {
-		named = nil
-	}
-	if len(named) == 0 && command == nil {
-		return nil, usagef("expected an agent: --agent NAME, or its command after --")
-	}
 	resolver := x.p.resolver(cfg)
 	if ask := resolver.Ask; ask != nil {
 		resolver.Ask = func(ctx context.Context, question string) (bool, error) {
@@ -292,62 +280,28 @@ func (x *execution) findAgents(command []string) (sections []*section, err error
 			return ask(ctx, question)
 		}
 	}
-	for _, name := range named {
-		agent, err := resolver.Resolve(x.ctx, name)
-		if err != nil {
-			return nil, err
-		}
-		sections = append(sections, &section{x: x, agent: agent, updated: make(chan struct{}, 1), key: agent.Name})
-	}
-	if command != nil {
-		agent, err := resolver.Command(command)
-		if err != nil {
+	s := &section{x: x, updated: make(chan struct{}, 1)}
+	var err error
+	switch {
+	case command != nil && cfg.Sources["agent"] == config.FromFlag:
+		return nil, usagef("expected either --agent or a command after --")
+	case command != nil:
+		if s.agent, err = resolver.Command(command); err != nil {
 			return nil, usage(err)
 		}
-		sections = append(sections, &section{x: x, agent: agent, updated: make(chan struct{}, 1),
-			key: strings.Join(command, "\x00")})
-	}
-	label(sections)
-	if x.f.session != "" {
-		for i, s := range sections {
-			if slices.ContainsFunc(sections[:i], func(o *section) bool { return o.key == s.key }) {
-				return nil, usagef("--session: agent %s is named twice, and would have the same session twice", s.agent.Name)
-			}
+		s.key = strings.Join(command, "\x00")
+	case cfg.Agent != "":
+		if s.agent, err = resolver.Resolve(x.ctx, cfg.Agent); err != nil {
+			return nil, err
 		}
+		s.key = s.agent.Name
+	default:
+		return nil, usagef("expected an agent: --agent NAME, or its command after --")
 	}
-	return sections, x.nameRecordings(sections)
-}
-
-// label gives each of several agents a unique label.
-func label(sections []*section) {
-	if len(sections) == 1 {
-		return
+	if x.f.record != "" {
+		s.record = recordFile(x.f.record, s.agent.Name, time.Now())
 	}
-	var used []string
-	for _, s := range sections {
-		s.label = s.agent.Name
-		for n := 2; slices.Contains(used, s.label); n++ {
-			s.label = fmt.Sprintf("%s#%d", s.agent.Name, n)
-		}
-		used = append(used, s.label)
-	}
-}
-
-// nameRecordings sets the file of each agent's recording. No two may have the same file.
-func (x *execution) nameRecordings(sections []*section) error {
-	if x.f.record == "" {
-		return nil
-	}
-	now := time.Now()
-	var used []string
-	for _, s := range sections {
-		s.record = recordFile(x.f.record, cmp.Or(s.label, s.agent.Name), now)
-		if slices.Contains(used, s.record) {
-			return usagef("--record: expected %%a in the name of the file, since there are several agents")
-		}
-		used = append(used, s.record)
-	}
-	return nil
+	return s, nil
 }
 
 // recordFile returns the name of the file for a recording.

@@ -38,10 +38,8 @@ type section struct {
 	x      *execution
 	agent  *agents.Agent
 	key    string         // the agent in the names of sessions
-	label  string         // "" if there is only one agent
 	lock   *filelock.Lock // of the session's name, or nil
 	record string         // the file of the recording, or ""
-	done   bool           // guarded by the mutex of x
 
 	mu       sync.Mutex
 	state    *view.State
@@ -49,7 +47,7 @@ type section struct {
 	opened   bool
 	resumed  bool          // the session is one of an earlier run
 	replays  bool          // updates belong to the history of the session
-	held     [][]byte      // lines of JSON before the session is opened, or text before it is this section's turn
+	held     [][]byte      // lines of JSON before the session is opened
 	size     int           // of held
 	dropped  int           // bytes that did not fit
 	midLine  bool          // the last printed character was not a newline
@@ -81,11 +79,7 @@ func (s *section) say(format string, args ...any) {
 // warn is like say, but prints in every format.
 func (s *section) warn(format string, args ...any) {
 	s.endLine()
-	text := plain.Sprintf(format, args...)
-	if s.label != "" {
-		text = plain.Line(s.label) + ": " + text
-	}
-	s.x.out.write(true, []byte(text+"\n"))
+	s.x.out.write(true, []byte(plain.Sprintf(format, args...)+"\n"))
 }
 
 // endLine ends the line on standard output if the following text on standard error would appear in it.
@@ -97,7 +91,7 @@ func (s *section) endLine() {
 	}
 }
 
-// put prints text on standard output if it is the section's turn; mu must be held.
+// put prints text on standard output; mu must be held.
 func (s *section) put(text []byte) {
 	if len(text) == 0 {
 		return
@@ -105,12 +99,7 @@ func (s *section) put(text []byte) {
 	if s.midLine = text[len(text)-1] != '\n'; !s.midLine {
 		s.stream = plain.Stream{}
 	}
-	if s.x.isTurn(s) {
-		s.flush()
-		s.x.out.write(false, text)
-		return
-	}
-	s.hold(text)
+	s.x.out.write(false, text)
 }
 
 // hold stores output for later; mu must be held.
@@ -134,20 +123,6 @@ func (s *section) flush() {
 			plain.Line(s.agent.Name)))
 		s.dropped = 0
 	}
-}
-
-// begin prints which agent's answer follows, if there are several agents.
-func (s *section) begin() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.label == "" || s.x.format == formatJSON {
-		return
-	}
-	head := "== " + plain.Line(s.label) + " ==\n"
-	if s.x.sections[0] != s {
-		head = "\n" + head
-	}
-	s.put([]byte(head))
 }
 
 // open prints the session before the prompt is sent.
@@ -416,7 +391,7 @@ func (s *section) line(from conformance.Side, line []byte) {
 		if json.Compact(&text, m.Params) != nil || text.Len() < 2 || text.Bytes()[0] != '{' {
 			return
 		}
-		line := s.labelled(text.Bytes())
+		line := s.asLine(text.Bytes())
 		if s.opened {
 			s.x.out.write(false, line)
 		} else {
@@ -428,19 +403,9 @@ func (s *section) line(from conformance.Side, line []byte) {
 // inJSON matches the beginning of a workflow command, which only a string can contain.
 var inJSON = regexp.MustCompile(`##(\pL*\[)`)
 
-// labelled returns an object as a line, with the agent's name if there are several agents.
-func (s *section) labelled(object []byte) []byte {
-	var line []byte
-	if s.label == "" {
-		line = append(line, object...)
-	} else {
-		line = append(append(line, `{"agent":`...), acp.Raw(s.label)...)
-		if len(object) > len("{}") {
-			line = append(line, ',')
-		}
-		line = append(line, object[1:]...)
-	}
-	line = bytes.ToValidUTF8(line, []byte("\uFFFD"))
+// asLine returns an object as a line.
+func (s *section) asLine(object []byte) []byte {
+	line := bytes.ToValidUTF8(object, []byte("\uFFFD"))
 	line = inJSON.ReplaceAll(line, []byte(`\u0023#$1`))
 	if s.x.terminal {
 		line = visible(line)
@@ -475,7 +440,7 @@ func (s *section) printJSON(member string, value any) {
 	if err := enc.Encode(map[string]any{member: value}); err != nil {
 		return // all printed values can be encoded
 	}
-	s.x.out.write(false, s.labelled(bytes.TrimSpace(object.Bytes())))
+	s.x.out.write(false, s.asLine(bytes.TrimSpace(object.Bytes())))
 }
 
 // permission counts the requests for which no user could be asked, and prints each for formatJSON.

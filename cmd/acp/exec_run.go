@@ -8,10 +8,8 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -50,7 +48,6 @@ type execution struct {
 	options *talk.Options // of each client, according to the settings
 	prompt  string
 
-	sections []*section
 	out      *outlet
 	terminal bool      // whether standard output is a terminal
 	together bool      // whether standard output and standard error are the same file
@@ -58,11 +55,8 @@ type execution struct {
 
 	limit limit
 
-	ctx  context.Context // ends when the turns must be cancelled; its cause is an *interruption
-	kill context.Context // ends when the agents must be killed
-
-	mu   sync.Mutex
-	turn atomic.Int64 // the section that may print
+	ctx  context.Context // ends when the turn must be cancelled; its cause is an *interruption
+	kill context.Context // ends when the agent must be killed
 }
 
 // interruption is why a run ends early.
@@ -179,72 +173,30 @@ func (x *execution) failed(err error) error {
 	return &exit{o.status, o.err}
 }
 
-// run runs the prompt with all agents, and returns the worst result.
-func (x *execution) run() error {
+// perform runs the prompt and prints the result.
+func (s *section) perform() error {
+	x := s.x
 	if x.tty = x.askable(); x.tty != nil {
 		// The goroutine that reads it ends with the next line, or with the program.
 		defer func() { _ = x.tty.Close() }()
 	}
-	outcomes := make([]outcome, len(x.sections))
-	var running sync.WaitGroup
-	for i, s := range x.sections {
-		running.Go(func() {
-			began := time.Now()
-			o := &outcomes[i]
-			s.run(o)
-			o.seconds = float64(time.Since(began).Milliseconds()) / 1000
-			if o.status == statusOK && o.err == nil && x.ctx.Err() != nil {
-				x.classify(o, context.Cause(x.ctx)) // the output may not have been read
-			}
-			s.close(o)
-			if s.label != "" {
-				s.report(o)
-			}
-			x.next(s)
-		})
+	began := time.Now()
+	var o outcome
+	s.run(&o)
+	o.seconds = float64(time.Since(began).Milliseconds()) / 1000
+	if o.status == statusOK && o.err == nil && x.ctx.Err() != nil {
+		x.classify(&o, context.Cause(x.ctx)) // the output may not have been read
 	}
-	running.Wait()
+	s.close(&o)
 	if x.flush(); x.out.failure() != nil {
-		var o outcome
 		if x.classify(&o, x.out.failure()); o.status == statusPipe {
 			o.err = nil // as in other programs whose reader has stopped
 		}
-		return &exit{o.status, o.err}
 	}
-	if len(x.sections) == 1 {
-		if o := outcomes[0]; o.status != statusOK || o.err != nil {
-			return &exit{o.status, o.err}
-		}
+	if o.status == statusOK && o.err == nil {
 		return nil
 	}
-	worst := slices.MaxFunc(outcomes, func(a, b outcome) int { return a.status - b.status })
-	if worst.status == statusOK {
-		return nil
-	}
-	return &exit{worst.status, nil}
-}
-
-// isTurn reports whether a section may print. Sections print one after the other, except JSON.
-func (x *execution) isTurn(s *section) bool {
-	turn := int(x.turn.Load())
-	return x.format == formatJSON || turn < len(x.sections) && x.sections[turn] == s
-}
-
-// next marks a section as done, and lets the next one print.
-func (x *execution) next(done *section) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	done.done = true
-	for turn := x.turn.Load(); turn < int64(len(x.sections)) && x.sections[turn].done; {
-		turn++
-		x.turn.Store(turn)
-		if turn < int64(len(x.sections)) {
-			s := x.sections[turn]
-			s.mu.Lock()
-			s.flush()
-			s.mu.Unlock()
-		}
-	}
+	return &exit{o.status, o.err}
 }
 
 // classify gives an error its exit status.
@@ -288,7 +240,6 @@ func (s *section) run(o *outcome) {
 // talk opens the connection, records and judges it.
 func (s *section) talk(o *outcome) (err error) {
 	x := s.x
-	s.begin()
 	opts := x.clientOptions(s)
 	check := &liveCheck{}
 	if x.f.check {
@@ -507,15 +458,6 @@ func (s *section) event(e talk.Event) {
 	case talk.Warning:
 		s.say("warning: %v", e.Err)
 	}
-}
-
-// report reports how the turn of one of several agents ended.
-func (s *section) report(o *outcome) {
-	if o.err != nil {
-		s.warn("failed after %.1f s: %v", o.seconds, o.err)
-		return
-	}
-	s.say("done after %.1f s", o.seconds)
 }
 
 // findingLines is the writer for findings.

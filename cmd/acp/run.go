@@ -232,8 +232,8 @@ func runAgent(p *program, cfg *config.Config, args []string, dash int) (*agents.
 		return nil, usagef("expected one AGENT, or -- and its command")
 	case len(args) == 1:
 		return p.resolver(cfg).Resolve(context.Background(), args[0])
-	case len(cfg.Agents) > 0:
-		return p.resolver(cfg).Resolve(context.Background(), cfg.Agents[0])
+	case cfg.Agent != "":
+		return p.resolver(cfg).Resolve(context.Background(), cfg.Agent)
 	}
 	r := p.resolver(cfg)
 	names := r.Names()

@@ -31,30 +31,31 @@ func load(t *testing.T, file string, env map[string]string, args ...string) (*Co
 
 // The order of precedence is flag, variable, file, default.
 func TestOrder(t *testing.T) {
-	const file = "registry.max-age = \"2h\"\nagent = [\"a\", \"b\"]\nallow-insecure = true"
+	const file = "registry.max-age = \"2h\"\nagent = \"a\"\nregistry.prefer = [\"npx\", \"uvx\"]\nallow-insecure = true"
 	for _, test := range []struct {
 		name   string
 		file   string
 		env    map[string]string
 		args   []string
 		age    time.Duration
-		agents []string
+		agent  string
+		kinds  []string
 		secure bool
 		source Source
 	}{
-		{name: "nothing", age: time.Hour, secure: true, source: FromDefault},
-		{name: "file", file: file, age: 2 * time.Hour, agents: []string{"a", "b"}, source: FromFile},
+		{name: "nothing", age: time.Hour, kinds: []string{"binary", "npx", "uvx"}, secure: true, source: FromDefault},
+		{name: "file", file: file, age: 2 * time.Hour, agent: "a", kinds: []string{"npx", "uvx"}, source: FromFile},
 		{
-			name: "variable", file: file, env: map[string]string{"ACP_REGISTRY_MAX_AGE": "3h", "ACP_AGENT": "c, d", "ACP_ALLOW_INSECURE": "0"},
-			age: 3 * time.Hour, agents: []string{"c", "d"}, secure: true, source: FromVariable,
+			name: "variable", file: file, env: map[string]string{"ACP_REGISTRY_MAX_AGE": "3h", "ACP_AGENT": "c", "ACP_REGISTRY_PREFER": "uvx, npx", "ACP_ALLOW_INSECURE": "0"},
+			age: 3 * time.Hour, agent: "c", kinds: []string{"uvx", "npx"}, secure: true, source: FromVariable,
 		},
 		{
 			name: "flag", file: file, env: map[string]string{"ACP_REGISTRY_MAX_AGE": "3h", "ACP_AGENT": "c"}, source: FromFlag,
-			args: []string{"--registry-max-age=4h", "--agent=e,f", "--agent=g", "--allow-insecure=false"}, age: 4 * time.Hour, agents: []string{"e", "f", "g"}, secure: true,
+			args: []string{"--registry-max-age=4h", "--agent=e", "--registry-prefer=npx,binary", "--registry-prefer=uvx", "--allow-insecure=false"}, age: 4 * time.Hour, agent: "e", kinds: []string{"npx", "binary", "uvx"}, secure: true,
 		},
 		{
 			name: "an empty variable", file: file, env: map[string]string{"ACP_REGISTRY_MAX_AGE": ""},
-			age: 2 * time.Hour, agents: []string{"a", "b"}, source: FromFile,
+			age: 2 * time.Hour, agent: "a", kinds: []string{"npx", "uvx"}, source: FromFile,
 		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -62,7 +63,7 @@ func TestOrder(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if cfg.RegistryMaxAge != test.age || !slices.Equal(cfg.Agents, test.agents) || cfg.AllowInsecure == test.secure {
+			if cfg.RegistryMaxAge != test.age || cfg.Agent != test.agent || !slices.Equal(cfg.RegistryPrefer, test.kinds) || cfg.AllowInsecure == test.secure {
 				t.Errorf("%+v", cfg.Settings)
 			}
 			if got := cfg.Sources["registry.max-age"]; got != test.source {
@@ -74,11 +75,11 @@ func TestOrder(t *testing.T) {
 
 // Lists whose values may contain commas take one value from each flag; in a variable, commas separate the values.
 func TestLists(t *testing.T) {
-	cfg, err := load(t, "", map[string]string{"ACP_AGENT": "a,b"}, "--header-env=A=B,C", "--header-env=D=E", "--registry-prefer=npx,binary", "--registry-prefer=uvx")
+	cfg, err := load(t, "", nil, "--header-env=A=B,C", "--header-env=D=E", "--registry-prefer=npx,binary", "--registry-prefer=uvx")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !slices.Equal(cfg.HeaderEnv, []string{"A=B,C", "D=E"}) || !slices.Equal(cfg.RegistryPrefer, []string{"npx", "binary", "uvx"}) || !slices.Equal(cfg.Agents, []string{"a", "b"}) {
+	if !slices.Equal(cfg.HeaderEnv, []string{"A=B,C", "D=E"}) || !slices.Equal(cfg.RegistryPrefer, []string{"npx", "binary", "uvx"}) {
 		t.Errorf("%+v", cfg.Settings)
 	}
 	t.Setenv("HOME", "/home/me")
@@ -133,7 +134,7 @@ func TestLoadErrors(t *testing.T) {
 	}{
 		"flag":     {args: []string{"--registry-prefer=docker"}, want: `"docker": expected binary, npx or uvx`},
 		"variable": {env: map[string]string{"ACP_REGISTRY_OFFLINE": "maybe"}, want: "$ACP_REGISTRY_OFFLINE: expected true or false"},
-		"file":     {file: "\nagent = 1", want: "config.toml:2:1: agent: expected an array"},
+		"file":     {file: "\nagent = 1", want: "config.toml:2:1: agent: expected a string"},
 		"no file":  {args: []string{"--config=missing.toml"}, want: "missing.toml"},
 	} {
 		t.Run(name, func(t *testing.T) {

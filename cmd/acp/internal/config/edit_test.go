@@ -62,9 +62,10 @@ func TestEdit(t *testing.T) {
 		values          []string
 		want            string
 	}{
-		{"an empty file", "", "agent", []string{"a"}, "agent = ['a']\n"},
+		{"an empty file", "", "agent", []string{"a"}, "agent = 'a'\n"},
 		{"a table in an empty file", "", "registry.offline", []string{"1"}, "[registry]\noffline = true\n"},
-		{"replace", commented, "agent", []string{"a,b", "c"}, strings.Replace(commented, `"claude"  `, `['a', 'b', 'c']  `, 1)},
+		{"replace", commented, "agent", []string{"a,b"}, strings.Replace(commented, `"claude"  `, `'a,b'  `, 1)},
+		{"a list", "", "registry.prefer", []string{"npx,uvx", "binary"}, "[registry]\nprefer = ['npx', 'uvx', 'binary']\n"},
 		{"replace in a table", commented, "registry.max-age", []string{"1h"}, strings.Replace(commented, `"12h"`, `'1h'`, 1)},
 		{"add to the top", commented, "token-env", []string{"T"}, strings.Replace(commented, "one\n", "one\ntoken-env = 'T'\n", 1)},
 		{"add to a table", commented, "registry.offline", []string{"true"}, strings.Replace(commented, "12h\"\n", "12h\"\noffline = true\n", 1)},
@@ -76,14 +77,14 @@ func TestEdit(t *testing.T) {
 		{"remove an agent with tables", "[agents.a]\nurl='ws://h'\n[agents.b]\ncommand=['x']\n[agents.b.env]\nA=''\n[registry]\n", "agents.b", nil, "[agents.a]\nurl='ws://h'\n[registry]\n"},
 		{"remove dotted keys", "[agents]\na.url = 'ws://h'\n", "agents.a", nil, "[agents]\n"},
 		{"remove what is not there", commented, "registry.offline", nil, commented},
-		{"the top, only a comment", "# c", "agent", []string{"a"}, "# c\nagent = ['a']\n"},
-		{"the top, a comment about something else", "# c\ntoken-env='T'", "agent", []string{"a"}, "# c\ntoken-env='T'\nagent = ['a']\n"},
+		{"the top, only a comment", "# c", "agent", []string{"a"}, "# c\nagent = 'a'\n"},
+		{"the top, a comment about something else", "# c\ntoken-env='T'", "agent", []string{"a"}, "# c\ntoken-env='T'\nagent = 'a'\n"},
 		{"no newline at the end of a table", "[registry]", "registry.offline", []string{"f"}, "[registry]\noffline = false\n"},
 		{"remove an agent that is an inline table", "[agents]\na = { url = 'ws://h' }\n", "agents.a", nil, "[agents]\n"},
 		{"a name with a dot", "", "agents.a.b.url", []string{"ws://h"}, "[agents.\"a.b\"]\nurl = 'ws://h'\n"},
 		{"a name with a dot that is there", "[agents.\"a.b\"]\nurl = \"ws://h\"\n", "agents.a.b.token-env", []string{"T"}, "[agents.\"a.b\"]\nurl = \"ws://h\"\ntoken-env = 'T'\n"},
 		{"a setting of an agent", "[agents.a]\nurl = \"ws://h\"\n", "agents.a.option", []string{"x=1,2", "y=3"}, "[agents.a]\nurl = \"ws://h\"\noption = ['x=1,2', 'y=3']\n"},
-		{"quoted keys", "'agent' = 'a' # c\n", "agent", []string{"b"}, "agent = ['b'] # c\n"},
+		{"quoted keys", "'agent' = 'a' # c\n", "agent", []string{"b"}, "agent = 'b' # c\n"},
 		{"Windows lines", "agent = 'a'\r\n\r\n[registry]\r\nurl = 'u'\r\n", "registry.max-age", []string{"3h"}, "agent = 'a'\r\n\r\n[registry]\r\nurl = 'u'\r\nmax-age = '3h'\r\n"},
 		{"a table with Windows lines", "agent = 'a'\r\n", "registry.max-age", []string{"3h"}, "agent = 'a'\r\n\r\n[registry]\r\nmax-age = '3h'\r\n"},
 		{"a byte order mark", "\ufeffformat = \"text\"\n", "format", []string{"json"}, "format = 'json'\n"},
@@ -156,7 +157,7 @@ func TestEditFile(t *testing.T) {
 	if info, err := os.Lstat(link); err != nil || info.Mode()&fs.ModeSymlink == 0 {
 		t.Errorf("%v, %v", info.Mode(), err)
 	}
-	if text, err := os.ReadFile(path); err != nil || string(text) != "agent = ['b']\n" {
+	if text, err := os.ReadFile(path); err != nil || string(text) != "agent = 'b'\n" {
 		t.Errorf("%q, %v", text, err)
 	}
 	if err := os.WriteFile(filepath.Join(dir, "file"), nil, 0o600); err != nil {

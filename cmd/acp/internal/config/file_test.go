@@ -57,8 +57,8 @@ func TestParseErrors(t *testing.T) {
 	for text, want := range map[string]string{
 		"agent = \"a\"\nagnt = 1":                 `2:1: agnt: unknown key; did you mean agents or agent?`,
 		"x = 1":                                   `1:1: x: unknown key`,
-		"agent = 1":                               `1:1: agent: expected an array of strings, not a number`,
-		"agent = [\"a\", 1]":                      `1:1: agent: expected an array of strings, not a number`,
+		"agent = 1":                               `1:1: agent: expected a string, not a number`,
+		"dir = [\"a\", 1]":                        `1:1: dir: expected an array of strings, not a number`,
 		"agent = ":                                `1:8: expected value, not end of input`,
 		"agent = \"a\"\nagent = \"b\"":            `2:1: key agent is already defined`,
 		"\n [registry]\n  ulr = \"x\"":            `3:3: registry.ulr: unknown key; did you mean url or dir?`,

@@ -9,7 +9,7 @@ import (
 
 // Settings are the values of all settings. A command sees only those that the table assigns to it; the others are zero.
 type Settings struct {
-	Agents []string
+	Agent string
 
 	RegistryURL     string
 	RegistryDir     string
@@ -62,7 +62,7 @@ type Setting struct {
 	Path bool
 	// Commas says that a list of paths in a variable has commas, because its elements may also be something else.
 	Commas bool
-	// Agents says that the values are names of agents, which the shell completes.
+	// Agents says that the value is the name of an agent, which the shell completes.
 	Agents bool
 	// Each says that an agent of the file may have its own value in its table.
 	Each bool
@@ -87,7 +87,7 @@ var (
 // Table lists all settings in the order of the help. To add a setting, add a row and its field.
 var Table = []Setting{
 	{
-		Key: "agent", Agents: true, Commands: talking, field: func(s *Settings) any { return &s.Agents },
+		Key: "agent", Agents: true, Commands: talking, field: func(s *Settings) any { return &s.Agent },
 		Usage: "the `AGENT`: a name from the configuration or the registry, or a URL",
 	},
 	{

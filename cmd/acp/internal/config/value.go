@@ -58,7 +58,7 @@ func (v *value) Set(text string) error {
 
 // commas reports whether a word of the list may be several, between commas. The values of others may contain commas, so
 // their flags are repeated.
-func (s *Setting) commas() bool { return s.Values != nil || s.Agents }
+func (s *Setting) commas() bool { return s.Values != nil }
 
 // split returns the parts of a list without empty ones.
 func split(text, separator string) (list []string) {
