@@ -9,7 +9,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/acpgo/sdk/acp"
-	"github.com/acpgo/sdk/conformance"
 )
 
 // form is an Elicitor: it keeps the schema, and answers with a response, which is JSON.
@@ -196,23 +195,12 @@ func TestAskClient(t *testing.T) {
 				return &res, nil
 			}
 		}
-		near, far := acp.Pipe()
-		if _, err := acp.StartAgent(t.Context(), far, agent, nil); err != nil {
-			t.Fatal(err)
-		}
-		conn, err := acp.Connect(t.Context(), conformance.Tap(t, conformance.Client, near, nil), client, opts)
-		if err != nil {
-			t.Fatal(err)
-		}
-		s, err := conn.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: "/"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if s.Cwd() != "/" || conn.Session("other").Cwd() != "" {
+		conn := connect(t, agent, nil, client, opts)
+		s := start(t, conn)
+		if s.Cwd() != "/home/ada" || conn.Session("other").Cwd() != "" {
 			t.Errorf("the directory is %q", s.Cwd())
 		}
-		_, err = s.Prompt(t.Context(), acp.TextBlock("go"))
-		if err := errors.Join(err, conn.Close()); err != nil {
+		if _, err := s.Prompt(t.Context(), acp.TextBlock("go")); err != nil {
 			t.Error(err)
 		}
 		want := person{Team: []string{"b"}}
@@ -269,21 +257,12 @@ func TestOpenURL(t *testing.T) {
 					return nil
 				}
 			}
-			near, far := acp.Pipe()
-			if _, err := acp.StartAgent(t.Context(), far, agent, nil); err != nil {
-				t.Fatal(err)
+			conn := connect(t, agent, nil, client, opts)
+			if _, err := start(t, conn).Prompt(t.Context(), acp.TextBlock("go")); err != nil {
+				t.Error(err)
 			}
-			conn, e := acp.Connect(t.Context(), conformance.Tap(t, conformance.Client, near, nil), client, opts)
-			if e != nil {
-				t.Fatal(e)
-			}
-			s, e := conn.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: "/"})
-			if e != nil {
-				t.Fatal(e)
-			}
-			_, e = s.Prompt(t.Context(), acp.TextBlock("go"))
-			if e := errors.Join(e, conn.Close()); e != nil {
-				t.Error(e)
+			if err := conn.Close(); err != nil {
+				t.Error(err)
 			}
 			if accepted != test.accepted || !errors.Is(err, test.want) || done != test.done {
 				t.Errorf("got %v, %v, completed %d times", accepted, err, done)
@@ -317,50 +296,5 @@ func TestContentHelpers(t *testing.T) {
 		if err != nil || string(text) != want {
 			t.Errorf("got %s, %v, want %s", text, err, want)
 		}
-	}
-}
-
-// An id belongs to one outstanding elicitation of a connection: another one with it is refused and not sent, until the
-// first was declined, has failed or was completed.
-func TestELI19_OneElicitationForAnID(t *testing.T) {
-	var answers []acp.CreateElicitationResponse
-	asked := 0
-	handlers := acp.ClientHandlers{
-		CreateElicitation: func(context.Context, *acp.ClientConn, *acp.CreateElicitationRequest) (*acp.CreateElicitationResponse, error) {
-			if asked++; asked > len(answers) {
-				return nil, errors.New("failed")
-			}
-			return &answers[asked-1], nil
-		},
-	}
-	answers = append(answers, acp.NewCreateElicitationResponseDecline(), acp.NewCreateElicitationResponseCancel(),
-		acp.NewCreateElicitationResponseAccept(acp.ElicitationAcceptAction{}), acp.NewCreateElicitationResponseAccept(acp.ElicitationAcceptAction{}))
-	agent := acp.AgentHandlers{
-		Prompt: func(ctx context.Context, s *acp.AgentSession, _ *acp.PromptRequest) (*acp.PromptResponse, error) {
-			elicit := func(want error) {
-				_, err := s.ElicitURL(ctx, "?", "e", "https://example.com")
-				if (err == nil) != (want == nil) || want != nil && !errors.Is(err, want) {
-					t.Errorf("after %d questions: got %v, want %v", asked, err, want)
-				}
-			}
-			elicit(nil) // declined
-			elicit(nil) // cancelled
-			elicit(nil) // accepted
-			elicit(acp.ErrInvalidParams)
-			if asked != 3 {
-				t.Errorf("the client was asked %d times, want 3", asked)
-			}
-			if err := s.Conn().CompleteElicitation(ctx, &acp.CompleteElicitationNotification{ElicitationID: "e"}); err != nil {
-				t.Error(err)
-			}
-			elicit(nil)
-			return nil, nil
-		},
-	}
-	info := acp.Implementation{Name: "test", Version: "1"}
-	opts := &acp.ClientOptions{Info: info, Elicitation: acp.ElicitationCapabilities{URL: acp.Some(acp.ElicitationURLCapabilities{})}}
-	s := start(t, connect(t, agent, &acp.AgentOptions{Info: info}, handlers, opts))
-	if _, err := s.Prompt(t.Context(), acp.TextBlock("go")); err != nil {
-		t.Error(err)
 	}
 }

@@ -1,16 +1,13 @@
 package acp_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"runtime"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/conformance"
@@ -130,94 +127,6 @@ func (s *sentMethods) sofar() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.list
-}
-
-// A handler that does not notice that its turn was cancelled does not decide how it ended, but what else it answers.
-func TestResultOfACancelledTurn(t *testing.T) {
-	cancelled := make(chan struct{})
-	conn := connect(t, acp.AgentHandlers{
-		Prompt: func(ctx context.Context, _ *acp.AgentSession, _ *acp.PromptRequest) (*acp.PromptResponse, error) {
-			close(cancelled)
-			<-ctx.Done()
-			res := &acp.PromptResponse{StopReason: acp.StopReasonEndTurn}
-			return res, res.Meta.Set("example.com/tokens", 7)
-		},
-	}, nil, acp.ClientHandlers{}, nil)
-	session, err := conn.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: "/"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	turn := session.Stream(t.Context(), acp.TextBlock("x"))
-	<-cancelled
-	turn.Cancel()
-	res, err := turn.Result()
-	if err != nil || res.StopReason != acp.StopReasonCancelled || !bytes.Equal(res.Meta["example.com/tokens"], []byte("7")) {
-		t.Errorf("got %+v, %v", res, err)
-	}
-}
-
-// PRM-13: with the context of a turn, also a cancelled one, updates are sent until it is answered, and refused afterwards.
-func TestPRM13_NoUpdatesOfATurnThatIsOver(t *testing.T) {
-	type turn struct {
-		ctx context.Context
-		s   *acp.AgentSession
-	}
-	begun := make(chan turn, 1)
-	var handled atomic.Int32
-	conn := connectThat(t, map[string]string{"PRM-13": "the agent says what belongs to no turn"}, acp.AgentHandlers{
-		Prompt: func(ctx context.Context, s *acp.AgentSession, req *acp.PromptRequest) (*acp.PromptResponse, error) {
-			begun <- turn{ctx, s}
-			if req.Prompt[0].Text() == "wait" {
-				<-ctx.Done()
-			}
-			return &acp.PromptResponse{StopReason: acp.StopReasonEndTurn}, s.Update(ctx, acp.AgentMessageText("last"))
-		},
-	}, nil, acp.ClientHandlers{SessionUpdate: func(context.Context, *acp.ClientSession, *acp.SessionNotification) error {
-		handled.Add(1)
-		return nil
-	}}, nil)
-	session, err := conn.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: "/"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for text, want := range map[string]error{"wait": acp.ErrTurnCancelled, "go": context.Canceled} {
-		ctx, cancel := context.WithCancel(t.Context())
-		var ended turn
-		done := make(chan struct{})
-		go func() {
-			defer close(done)
-			ended = <-begun
-			if text == "wait" {
-				cancel()
-			}
-		}()
-		if _, err := session.Prompt(ctx, acp.TextBlock(text)); err != nil {
-			t.Fatal(err)
-		}
-		<-done
-		cancel()
-		if got := handled.Swap(0); got != 1 {
-			t.Errorf("%s: %d updates before the answer", text, got)
-		}
-		if err := ended.s.Update(ended.ctx, acp.AgentMessageText("late")); !errors.Is(err, want) {
-			t.Errorf("%s: an update after the answer: %v", text, err)
-		}
-		inner, stop := context.WithTimeout(ended.ctx, time.Hour)
-		if err := ended.s.Update(inner, acp.AgentMessageText("late")); !errors.Is(err, want) {
-			t.Errorf("%s: an update with a context of the turn's: %v", text, err)
-		}
-		stop()
-		if err := ended.s.Update(context.WithoutCancel(ended.ctx), acp.CommandsUpdate()); err != nil {
-			t.Errorf("%s: an update outside of turns: %v", text, err)
-		}
-		if _, err := session.Prompt(t.Context(), acp.TextBlock("next")); err != nil { // behind all that was sent
-			t.Fatal(err)
-		}
-		<-begun
-		if got := handled.Swap(0); got != 2 {
-			t.Errorf("%s: %d updates after the answer", text, got)
-		}
-	}
 }
 
 // Updates of a streamed turn go to its loop, all others to the handler, and none to both.

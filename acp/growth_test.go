@@ -3,14 +3,10 @@ package acp
 import (
 	"context"
 	"errors"
-	"flag"
-	"fmt"
 	"io"
-	"math"
 	"runtime"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/codec"
@@ -224,87 +220,4 @@ func TestConnectionAllocationIsLinear(t *testing.T) {
 		}
 	}
 	t.Logf("%d streams", len(streams))
-}
-
-var growth = flag.Bool("growth", false, "print the time that hostile messages take against their size")
-
-// growthSizes are those for which time is measured.
-var growthSizes = []int{1 << 10, 16 << 10, 256 << 10, 4 << 20, 16 << 20}
-
-// TestGrowth prints what the tests above cannot show, and asserts nothing, because time is not reliable:
-// the time for each byte, and the exponent of the size that fits best, from 16 KiB on.
-func TestGrowth(t *testing.T) {
-	if !*growth {
-		t.Skip("it takes minutes and asserts nothing; run with -growth")
-	}
-	rows := []string{"ns for each byte of 1 KiB, 16 KiB, 256 KiB, 4 MiB and 16 MiB, and the exponent"}
-	for _, shape := range shapes {
-		rows = append(rows, fit(shape.name, shape.text, func(text string) {
-			d := codec.NewDecoder([]byte(text))
-			shape.value().DecodeJSON(d)
-			d.End() // how it ends is TestMemoryOfShapes's
-			d.Repairs()
-		}))
-	}
-	rows = append(rows, "the same for whole connections")
-	for _, s := range streams {
-		rows = append(rows, fit(s.name, s.text, func(text string) { s.play(t, text) }))
-	}
-	t.Log(strings.Join(rows, "\n"))
-}
-
-// fit is one row of the table.
-func fit(name string, text func(size int) string, read func(text string)) string {
-	var xs, ys []float64
-	var row strings.Builder
-	fmt.Fprintf(&row, "%-42s", name)
-	for _, size := range growthSizes {
-		text := text(size)
-		best := time.Duration(math.MaxInt64)
-		for range max(3, min(50, 4<<20/len(text))) {
-			start := time.Now()
-			read(text)
-			best = min(best, time.Since(start))
-		}
-		fmt.Fprintf(&row, " %8.2f", float64(best.Nanoseconds())/float64(len(text)))
-		if size > growthSizes[0] {
-			xs, ys = append(xs, math.Log(float64(len(text)))), append(ys, math.Log(float64(best.Nanoseconds())))
-		}
-	}
-	return fmt.Sprintf("%s %9.2f", row.String(), slope(xs, ys))
-}
-
-// slope is that of the line that fits the points best.
-func slope(xs, ys []float64) float64 {
-	mean := func(vs []float64) (sum float64) {
-		for _, v := range vs {
-			sum += v / float64(len(vs))
-		}
-		return sum
-	}
-	mx, my := mean(xs), mean(ys)
-	var above, below float64
-	for i := range xs {
-		above += (xs[i] - mx) * (ys[i] - my)
-		below += (xs[i] - mx) * (xs[i] - mx)
-	}
-	return above / below
-}
-
-// BenchmarkGrowth is TestGrowth for comparing runs.
-func BenchmarkGrowth(b *testing.B) {
-	for _, shape := range shapes {
-		for _, size := range []int{16 << 10, 1 << 20} {
-			b.Run(fmt.Sprintf("shape=%s/size=%d", strings.ReplaceAll(shape.name, " ", "-"), size), func(b *testing.B) {
-				text := []byte(shape.text(size))
-				d := codec.NewDecoder(nil)
-				b.SetBytes(int64(len(text)))
-				b.ReportAllocs()
-				for b.Loop() {
-					d.Reset(text)
-					shape.value().DecodeJSON(d)
-				}
-			})
-		}
-	}
 }

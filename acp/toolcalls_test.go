@@ -28,6 +28,21 @@ func TestShortConstructors(t *testing.T) {
 		`{"optionId":"i","name":"n","kind":"allow_always"}`:  acp.AllowAlways("i", "n"),
 		`{"optionId":"i","name":"n","kind":"reject_once"}`:   acp.RejectOnce("i", "n"),
 		`{"optionId":"i","name":"n","kind":"reject_always"}`: acp.RejectAlways("i", "n"),
+		`{"type":"audio","data":"d","mimeType":"m"}`:         acp.AudioBlock("d", "m"),
+		`{"text":"t","uri":"u"}`:                             acp.TextResource("t", "u"),
+		`{"sessionUpdate":"plan_removed","planId":"p"}`:      acp.NewSessionUpdatePlanRemoved(acp.PlanRemoved{PlanID: "p"}),
+		`{"sessionUpdate":"plan_update","plan":{"type":"file","planId":"p","uri":"u"}}`: acp.NewSessionUpdatePlanUpdate(
+			acp.PlanUpdate{Plan: acp.PlanUpdateContent{Variant: &acp.PlanUpdateContentFile{PlanID: "p", URI: "u"}}}),
+		`{"sessionUpdate":"notice","severity":"info","title":"t"}`: acp.NewSessionUpdateNotice(acp.Notice{Severity: "info", Title: "t"}),
+		`{"sessionUpdate":"subagent_update","sessionId":"s"}`:      acp.NewSessionUpdateSubagentUpdate(acp.SubagentUpdate{SessionID: "s"}),
+		`{"sessionUpdate":"session_message","messageId":"m"}`:      acp.NewSessionUpdateSessionMessage(acp.SessionMessage{MessageID: "m"}),
+		`{"sessionUpdate":"session_message_chunk","messageId":"m","content":{"type":"text","text":"t"}}`: acp.NewSessionUpdateSessionMessageChunk(
+			acp.SessionMessageChunk{MessageID: "m", Content: acp.TextBlock("t")}),
+		`{"type":"http","name":"n","url":"u","headers":[]}`:              acp.NewMCPServerHTTP(acp.MCPServerHTTP{Name: "n", URL: "u"}),
+		`{"type":"sse","name":"n","url":"u","headers":[]}`:               acp.NewMCPServerSSE(acp.MCPServerSSE{Name: "n", URL: "u"}),
+		`{"type":"acp","name":"n","serverId":"i"}`:                       acp.NewMCPServerACP(acp.MCPServerACP{Name: "n", ServerID: "i"}),
+		`{"sessionId":"s","configId":"c","type":"boolean","value":true}`: acp.NewSetSessionConfigOptionRequestBoolean("s", "c", true),
+		`{"action":"cancel"}`:                                            acp.NewCreateElicitationResponseCancel(),
 	} {
 		got, err := json.Marshal(value)
 		if err != nil {

@@ -19,15 +19,11 @@ import (
 // Tests, rows of a test, or transcripts, have the ids of the requirements that they show in their names: SES27_SES30_…
 // These requirements are shown by tests with other names.
 var shownElsewhere = map[string][]string{
-	"OVW-2":  {"TestPathsAndLinesAreChecked"},
-	"TRN-6":  {"TestClientKeeps", "TestTypeScriptAgent"}, // with conformance.Tap, which judges each line
-	"LST-13": {"TestRoundTrip", "TestOpt"},               // absent, null and a value are three cases
+	"TRN-6":  {"TestRequirements", "TestTypeScriptAgent"}, // with conformance.Tap, which judges each line
+	"LST-13": {"TestRoundTrip", "TestOpt"},                // absent, null and a value are three cases
 	"TOL-3":  {"TestRoundTrip", "TestOpt"},
-	"FS-4":   {"TestPathsAndLinesAreChecked"},
-	"TRM-3":  {"TestPathsAndLinesAreChecked"},
-	"LST-6":  {"TestResultsAreChecked"},
 	"TOL-7":  {"TestAgentCallsAreChecked"},
-	"ERR-4":  {"TestHostileParams", "TestPathsAndLinesAreChecked"},
+	"ERR-4":  {"TestHostileParams"},
 }
 
 // The tests of the rules that package rpc states, by number.
@@ -39,7 +35,7 @@ var rules = map[int][]string{
 	5:  {"TestServedTurnCancelled", "TestAfterResponse", "TestKeepTurn"},
 	6:  {"TestPRM14_TurnCancelled", "TestTurnGivenUpAfterGrace", "TestPermissionWhileCancelled", "TestTurnUntil"},
 	7:  {"TestCallCancelled", "TestCancelRequest"},
-	8:  {"TestCallsAreGated", "TestAgentsCallsAreGated", "TestRequestsBeforeInitialize"},
+	8:  {"TestRequirements", "TestEditedCapabilities"},
 	9:  {"TestBadInput", "TestHostileLines", "TestHostileParams", "TestInvalidParamsLeakNothing"},
 	10: {"TestTooLong", "TestAllocationIsLinear", "TestErrorsRepeatLittle"},
 	11: {"TestIDsAreEchoed", "TestIDsThatAreNoText"},

@@ -12,11 +12,15 @@ import (
 
 // A line of the short form is one of these, or a line of a transcript:
 //
-//	-> session/new#1 {params}    a request with the id 1, which may be any JSON or a $name
+//	-> session/new#1 {params}    a request with the id 1, which may be any JSON, a word or a $name
 //	-> session/cancel {params}   a notification
 //	<- #1 {result}               the answer to request 1
 //	<- #1 -32602 {data}          or an error, with that data if any is given
-var shortForm = regexp.MustCompile(`^(->|<-)([*&]?) ([a-z_$][\w$/.]*)?(?:#(\S+))?(?: (-\d+))?(?: (.+))?$`)
+var (
+	shortForm = regexp.MustCompile(`^(->|<-)([*&]?)( .+)$`)
+	word      = regexp.MustCompile(`^[$a-z]\w*$`)
+	message   = regexp.MustCompile(`^ ([a-z_$][\w$/.]*)?(?:#(\S+))?(?: (-?\d+))?(?: (.+))?$`)
+)
 
 // Expand makes a transcript of the short form.
 func Expand(t *testing.T, text string) *transcript.Script {
@@ -25,8 +29,8 @@ func Expand(t *testing.T, text string) *transcript.Script {
 	long.WriteString("-- transcript --\n")
 	for line := range strings.Lines(text) {
 		line = strings.TrimSpace(line)
-		if m := shortForm.FindStringSubmatch(line); m != nil && m[3]+m[4] != "" {
-			line = m[1] + m[2] + " " + envelope(m[3], m[4], m[5], m[6])
+		if m := shortForm.FindStringSubmatch(line); m != nil {
+			line = m[1] + m[2] + " " + strings.TrimPrefix(Message(m[3]), " ")
 		}
 		long.WriteString(line + "\n")
 	}
@@ -37,6 +41,16 @@ func Expand(t *testing.T, text string) *transcript.Script {
 	return script
 }
 
+// Message returns the message that the short form after an arrow and its mark stands for. What is not in the short form
+// is returned as it is.
+func Message(text string) string {
+	m := message.FindStringSubmatch(text)
+	if m == nil || m[1]+m[2] == "" {
+		return text
+	}
+	return envelope(m[1], m[2], m[3], m[4])
+}
+
 func envelope(method, id, code, body string) string {
 	members := []string{`"jsonrpc":"2.0"`}
 	add := func(name, value string) {
@@ -44,7 +58,7 @@ func envelope(method, id, code, body string) string {
 			members = append(members, `"`+name+`":`+value)
 		}
 	}
-	if strings.HasPrefix(id, "$") {
+	if word.MatchString(id) && id != "null" {
 		id = `"` + id + `"`
 	}
 	add("id", id)
