@@ -337,6 +337,7 @@ func FuzzHostile(f *testing.F) {
 	f.Add(uint64(1), []byte(`{"jsonrpc":"2.0","id":1,"method":"session/prompt","params":{"sessionId":"s","prompt":[{"type":"text"}]}}`))
 	f.Add(uint64(2), []byte(`{"method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"tool_call_update","content":[{"type":"diff","patch":{"format":"git_patch","text":"@@ -1 +1 @@\n"}}]}}}`))
 	f.Add(uint64(3), []byte(`[{}]`))
+	f.Add(uint64(4), []byte(`{"method":"session/update","params":{"sessionId":"s","update":`+strings.Repeat("[", 5000)+strings.Repeat("]", 5000)+`}}`))
 	f.Fuzz(func(t *testing.T, seed uint64, line []byte) {
 		for _, agent := range []int{1, 2} {
 			p := newPlayer(t, agent, seed)
