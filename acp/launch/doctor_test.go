@@ -16,6 +16,7 @@ import (
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/launch"
 	"github.com/acpgo/sdk/internal/test/buildtest"
+	"github.com/acpgo/sdk/internal/test/must"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
@@ -32,12 +33,8 @@ func self(t *testing.T, kind string) *launch.Command {
 // write writes a file.
 func write(t *testing.T, name, text string, mode fs.FileMode) string {
 	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := buildtest.WriteFile(name, text, mode); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(filepath.Dir(name), 0o700))
+	must.Do(t, buildtest.WriteFile(name, text, mode))
 	return name
 }
 

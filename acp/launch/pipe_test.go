@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/acpgo/sdk/acp/launch"
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 // TestDoctorPipe: an examination does not wait for what nobody writes.
@@ -16,9 +17,7 @@ func TestDoctorPipe(t *testing.T) {
 	requireShell(t)
 	dir := t.TempDir()
 	program := filepath.Join(dir, "agent")
-	if err := syscall.Mkfifo(program, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, syscall.Mkfifo(program, 0o700))
 	if d := launch.Doctor(t.Context(), launch.New(program), nil); !d.Has(launch.NotExecutable) {
 		t.Errorf("a pipe is a program: %v", d)
 	}

@@ -13,18 +13,15 @@ import (
 
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/local"
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 // Each write and each command is a question with all facts, and happens only if the question is answered with allow_once.
 func TestAsking(t *testing.T) {
 	dir := t.TempDir()
 	there := filepath.Join(dir, "there.txt")
-	if err := os.WriteFile(there, []byte("old"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, "binary"), []byte("\xff"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(there, []byte("old"), 0o600))
+	must.Do(t, os.WriteFile(filepath.Join(dir, "binary"), []byte("\xff"), 0o600))
 	var asked []*acp.RequestPermissionRequest
 	var answer func(*acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error)
 	handlers := acp.ClientHandlers{RequestPermission: func(_ context.Context, s *acp.ClientSession, req *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error) {

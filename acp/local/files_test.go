@@ -15,18 +15,15 @@ import (
 	"testing/synctest"
 
 	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/internal/test/must"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
 // put writes a file of a test, with its directories.
 func put(t *testing.T, path, content string) {
 	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(content), 0o666); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(filepath.Dir(path), 0o777))
+	must.Do(t, os.WriteFile(path, []byte(content), 0o666))
 }
 
 func get(t *testing.T, path string) string {
@@ -311,9 +308,7 @@ func TestRoots(t *testing.T) {
 	at := func(dir string) string { return filepath.Join(top, filepath.FromSlash(dir), "a.txt") }
 	roots := openRoots(t, filepath.Join(top, "fixed"))
 	files := NewFiles(roots, Trusted(), nil)
-	if err := roots.SetSession(sibling("own"), filepath.Join(top, "one", "inner"), filepath.Join(top, "two"), filepath.Join(top, "one")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, roots.SetSession(sibling("own"), filepath.Join(top, "one", "inner"), filepath.Join(top, "two"), filepath.Join(top, "one")))
 	check := func(session acp.SessionID, dir string, want error) {
 		t.Helper()
 		got, err := files.read(t.Context(), sibling(session), at(dir), wholeText)
@@ -331,9 +326,7 @@ func TestRoots(t *testing.T) {
 		t.Errorf("home is %v, %v", set.home, err)
 	}
 
-	if err := roots.SetSession(sibling("own"), filepath.Join(top, "two")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, roots.SetSession(sibling("own"), filepath.Join(top, "two")))
 	check("own", "two", nil)
 	check("own", "one", ErrOutside)
 	if err := roots.SetSession(sibling("own"), filepath.Join(top, "one"), filepath.Join(top, "nothing")); err == nil {

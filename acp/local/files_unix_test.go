@@ -18,14 +18,13 @@ import (
 
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/internal/test/must"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
 func fifo(t *testing.T, path string) string {
 	t.Helper()
-	if err := syscall.Mkfifo(path, 0o666); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, syscall.Mkfifo(path, 0o666))
 	return path
 }
 
@@ -101,9 +100,7 @@ func TestWriteKeepsMode(t *testing.T) {
 	for _, mode := range []fs.FileMode{0o600, 0o644, 0o755, 0o666, 0o777, 0o400 | 0o200} {
 		path := filepath.Join(dir, mode.String())
 		put(t, path, "old")
-		if err := os.Chmod(path, mode); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Chmod(path, mode))
 		if err := files.write(t.Context(), session, path, "new"); err != nil {
 			t.Errorf("%v: %v", mode, err)
 		}
@@ -112,9 +109,7 @@ func TestWriteKeepsMode(t *testing.T) {
 		}
 	}
 	path := filepath.Join(dir, "new", "file")
-	if err := files.write(t.Context(), session, path, "new"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, files.write(t.Context(), session, path, "new"))
 	for path, want := range map[string]fs.FileMode{path: 0o640, filepath.Dir(path): fs.ModeDir | 0o750} {
 		if info, err := os.Stat(path); err != nil || info.Mode() != want {
 			t.Errorf("%s: got %v, %v, want %v", path, info.Mode(), err, want)
@@ -130,12 +125,8 @@ func TestWriteReplaces(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "a.txt")
 	put(t, path, "old")
-	if err := os.Link(path, filepath.Join(dir, "hard")); err != nil {
-		t.Fatal(err)
-	}
-	if err := NewFiles(openRoots(t, dir), Trusted(), nil).write(t.Context(), session, path, "new"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Link(path, filepath.Join(dir, "hard")))
+	must.Do(t, NewFiles(openRoots(t, dir), Trusted(), nil).write(t.Context(), session, path, "new"))
 	if got := get(t, path); got != "new" {
 		t.Errorf("the file has %q", got)
 	}
@@ -151,12 +142,8 @@ func TestWriteKeepsOwner(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "a.txt")
 	put(t, path, "old")
-	if err := os.Chown(path, 12345, 23456); err != nil {
-		t.Fatal(err)
-	}
-	if err := NewFiles(openRoots(t, dir), Trusted(), nil).write(t.Context(), session, path, "new"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Chown(path, 12345, 23456))
+	must.Do(t, NewFiles(openRoots(t, dir), Trusted(), nil).write(t.Context(), session, path, "new"))
 	info, err := os.Stat(path)
 	if err != nil {
 		t.Fatal(err)
@@ -177,9 +164,7 @@ func TestWritePermissions(t *testing.T) {
 	files := NewFiles(openRoots(t, dir), Trusted(), nil)
 	chmod := func(path string, mode fs.FileMode) {
 		t.Helper()
-		if err := os.Chmod(path, mode); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Chmod(path, mode))
 	}
 
 	chmod(path, 0o444)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 // anySession reaches the directories of OpenRoots.
@@ -52,9 +53,7 @@ func TestFind(t *testing.T) {
 			}
 		}
 	}
-	if err := roots.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, roots.Close())
 	if _, _, err := roots.Find(anySession{}, dir); !errors.Is(err, ErrClosed) {
 		t.Errorf("after Close: %v", err)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/internal/test/must"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
@@ -59,9 +60,7 @@ func TestLargeAnswersWait(t *testing.T) {
 				defer conn.Close()
 				defer peer.Close()
 				for i := range requests {
-					if err := peer.Write(fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%d,"method":%q,"params":{}}`, i, name)); err != nil {
-						t.Fatal(err)
-					}
+					must.Do(t, peer.Write(fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%d,"method":%q,"params":{}}`, i, name)))
 				}
 				for i := range requests {
 					synctest.Wait()

@@ -19,6 +19,7 @@ import (
 	"github.com/acpgo/sdk/acp/local"
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/conformance"
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 // serve connects an agent to a client that has files and terminals in dir, with every message
@@ -30,9 +31,7 @@ func serve(t *testing.T, dir string, files *local.FilesOptions, terminals *local
 	local.NewFiles(roots, local.Trusted(), files).Register(&handlers)
 	commands.Register(&handlers)
 	client, agent := connect(t, handlers, dir)
-	if err := roots.SetSession(client, dir); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, roots.SetSession(client, dir))
 	return agent
 }
 
@@ -132,9 +131,7 @@ func TestFilesOverTheWire(t *testing.T) {
 
 func TestFileErrors(t *testing.T) {
 	ctx, dir := t.Context(), t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "latin1"), []byte("\xe9"), 0o666); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(dir, "latin1"), []byte("\xe9"), 0o666))
 	s := serve(t, dir, &local.FilesOptions{MaxSize: 5}, nil)
 	at := func(name string) string { return filepath.Join(dir, name) }
 	invalid := func(pointer, reason string) rpc.Error {
@@ -214,9 +211,7 @@ func TestErrorsMatchTheirCause(t *testing.T) {
 	roots, _ := open(t, nil)
 	files := local.NewFiles(roots, local.Trusted(), nil)
 	client, _ := connect(t, acp.ClientHandlers{}, dir)
-	if err := roots.SetSession(client, dir); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, roots.SetSession(client, dir))
 	for path, want := range map[string]error{filepath.Join(dir, "a.txt"): fs.ErrNotExist, "/etc/passwd": local.ErrOutside} {
 		if _, err := files.ReadTextFile(t.Context(), client, &acp.ReadTextFileRequest{Path: path}); !errors.Is(err, want) {
 			t.Errorf("%s: got %v, want %v", path, err, want)
@@ -342,14 +337,10 @@ func TestConnectionsAreApart(t *testing.T) {
 	terminals.Register(&handlers)
 	mine, theirs := t.TempDir(), t.TempDir()
 	secret := filepath.Join(theirs, "secret.txt")
-	if err := os.WriteFile(secret, []byte("secret"), 0o666); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(secret, []byte("secret"), 0o666))
 	client, agent := connect(t, handlers, mine)
 	otherClient, other := connect(t, handlers, theirs)
-	if err := errors.Join(roots.SetSession(client, mine), roots.SetSession(otherClient, theirs)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(roots.SetSession(client, mine), roots.SetSession(otherClient, theirs)))
 	if res, err := other.ReadTextFile(ctx, &acp.ReadTextFileRequest{Path: secret}); err != nil || res.Content != "secret" {
 		t.Errorf("the other's file, read by the other: %v, %v", res, err)
 	}
@@ -390,13 +381,9 @@ func TestConnectionEnds(t *testing.T) {
 			terminals.Register(&handlers)
 			client, agent := connect(t, handlers, dir)
 			_, stays := connect(t, handlers, dir)
-			if err := roots.SetSession(client, dir); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, roots.SetSession(client, dir))
 			line := filepath.Join(dir, name)
-			if err := syscall.Mkfifo(line, 0o666); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, syscall.Mkfifo(line, 0o666))
 			_, err := agent.CreateTerminal(ctx, &acp.CreateTerminalRequest{
 				Command: "sh", Args: []string{"-c", `exec 3>"$0"; echo started >&3; sleep 1000 & sleep 1000`, line},
 			})
@@ -411,9 +398,7 @@ func TestConnectionEnds(t *testing.T) {
 			if _, err := io.ReadFull(commands, make([]byte, len("started\n"))); err != nil {
 				t.Fatal(err)
 			}
-			if err := end(client, agent); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, end(client, agent))
 			// The end of the FIFO is the end of all that has it open.
 			if _, err := io.Copy(io.Discard, commands); err != nil {
 				t.Error(err)

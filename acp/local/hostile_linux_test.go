@@ -17,6 +17,7 @@ import (
 
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/internal/test/must"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
@@ -134,9 +135,7 @@ func TestWaitingReadsHoldNoFiles(t *testing.T) {
 		defer conn.Close()
 		defer peer.Close()
 		for i := range requests {
-			if err := peer.Write(fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%d,"method":"read"}`, i)); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, peer.Write(fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%d,"method":"read"}`, i)))
 		}
 		synctest.Wait()
 		if n := held(); n > 0 || int(asked.Load()) != requests {
@@ -217,9 +216,7 @@ func TestWriteKeepsAttributes(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, content := range []string{"new", strings.Repeat("long", 1<<16), ""} {
-			if err := files.write(t.Context(), session, path, content); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, files.write(t.Context(), session, path, content))
 			if got := get(t, path); got != content {
 				t.Errorf("%s: the file has %d bytes, want %d", name, len(got), len(content))
 			}
@@ -240,16 +237,12 @@ func TestWriteAddsNoAttributes(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "a.txt")
 	put(t, path, "old")
-	if err := os.Chmod(path, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Chmod(path, 0o600))
 	if err := syscall.Setxattr(dir, "system.posix_acl_default", []byte(acl), 0); err != nil {
 		t.Skip(err) // not on this file system
 	}
 	files := NewFiles(openRoots(t, dir), Trusted(), nil)
-	if err := files.write(t.Context(), session, path, "new"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, files.write(t.Context(), session, path, "new"))
 	if n, err := syscall.Getxattr(path, "system.posix_acl_access", make([]byte, 1000)); !errors.Is(err, syscall.ENODATA) {
 		t.Errorf("got a list of %d bytes, %v", n, err)
 	}
@@ -271,17 +264,13 @@ func TestWriteDropsSetuid(t *testing.T) {
 				continue // not on this file system
 			}
 		}
-		if err := os.Chmod(path, 0o755|fs.ModeSetuid|fs.ModeSetgid); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Chmod(path, 0o755|fs.ModeSetuid|fs.ModeSetgid))
 		written := path
 		if name == "linked" {
 			written = filepath.Join(dir, "link")
 			link(t, name, written)
 		}
-		if err := files.write(t.Context(), session, written, "new"); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, files.write(t.Context(), session, written, "new"))
 		if info, err := os.Stat(path); err != nil || info.Mode() != 0o755 || get(t, path) != "new" {
 			t.Errorf("%s: got %v, %v", name, info.Mode(), err)
 		}
@@ -397,9 +386,7 @@ func TestMovedRoot(t *testing.T) {
 	put(t, filepath.Join(dir, "sub", "a.txt"), "old")
 	script := filepath.Join(dir, "sub", "script")
 	put(t, script, "#!/bin/sh\ncat a.txt\n")
-	if err := os.Chmod(script, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Chmod(script, 0o755))
 	t.Setenv("PWD", top)
 	roots := openRoots(t, dir)
 	files, terminals := NewFiles(roots, Trusted(), nil), NewTerminals(roots, Trusted(), nil)
@@ -448,9 +435,7 @@ func TestMovedRoot(t *testing.T) {
 		}
 	}
 	check(dir)
-	if err := os.Rename(dir, moved); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Rename(dir, moved))
 	check(moved)
 	put(t, filepath.Join(dir, "a.txt"), "new")
 	put(t, filepath.Join(dir, "sub", "a.txt"), "new")
@@ -461,9 +446,7 @@ func TestMovedRoot(t *testing.T) {
 	if got := get(t, filepath.Join(dir, "a.txt")); got != "new" {
 		t.Errorf("what took the place of the directory was written: %q", got)
 	}
-	if err := os.RemoveAll(dir); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.RemoveAll(dir))
 	link(t, "/", dir)
 	check(moved)
 }

@@ -25,6 +25,7 @@ import (
 
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/internal/test/must"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
@@ -141,13 +142,9 @@ func (l *lifeline) cut(t *testing.T) {
 func TestCommand(t *testing.T) {
 	t.Setenv("LOCAL_TEST", "inherited")
 	terminals, dir := newTerminals(t, nil)
-	if err := os.Mkdir(filepath.Join(dir, "sub"), 0o777); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Mkdir(filepath.Join(dir, "sub"), 0o777))
 	script := filepath.Join(dir, "sub", "script")
-	if err := os.WriteFile(script, []byte("#!/bin/sh\necho \"script $1\"\n"), 0o777); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(script, []byte("#!/bin/sh\necho \"script $1\"\n"), 0o777))
 	env := func(kv ...string) (env []acp.EnvVariable) {
 		for pair := range slices.Chunk(kv, 2) {
 			env = append(env, acp.EnvVariable{Name: pair[0], Value: pair[1]})
@@ -197,12 +194,8 @@ func TestCommandRefused(t *testing.T) {
 	put(t, filepath.Join(dir, "file"), "not executable")
 	put(t, filepath.Join(top, "outside", "x"), "x")
 	link(t, "../outside", filepath.Join(dir, "out"))
-	if err := os.WriteFile(filepath.Join(dir, "broken"), []byte("#!/no/such/interpreter\n"), 0o777); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, "empty"), nil, 0o777); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(dir, "broken"), []byte("#!/no/such/interpreter\n"), 0o777))
+	must.Do(t, os.WriteFile(filepath.Join(dir, "empty"), nil, 0o777))
 	terminals := NewTerminals(openRoots(t, dir), Trusted(), &TerminalsOptions{MaxTerminals: 1})
 	defer terminals.Close()
 	tests := map[string]struct {
@@ -256,9 +249,7 @@ func TestShell(t *testing.T) {
 	tier.Need(t, tier.Normal)
 	terminals, dir := newTerminals(t, &TerminalsOptions{Shell: DefaultShell()})
 	put(t, filepath.Join(dir, "file"), "text")
-	if err := os.WriteFile(filepath.Join(dir, "with space"), []byte("#!/bin/sh\necho itself\n"), 0o777); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(dir, "with space"), []byte("#!/bin/sh\necho itself\n"), 0o777))
 	for line, want := range map[string]string{
 		"echo a  b | tr a-z A-Z": "A B\n",
 		"X=1; echo $X":           "1\n",
@@ -395,9 +386,7 @@ func TestTRM10_Kill(t *testing.T) {
 			line.held(t, 1)
 			seen.await(id, "ready")
 			for range 2 { // the second time nothing is left to be killed
-				if err := terminals.kill(t.Context(), session, id); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, terminals.kill(t.Context(), session, id))
 			}
 			line.cut(t)
 			if got, exit := finish(t, terminals, id); got != tt.output || exit != tt.want {
@@ -447,9 +436,7 @@ func TestRelease(t *testing.T) {
 		})
 		<-waiting
 	}
-	if err := terminals.release(t.Context(), session, id); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, terminals.release(t.Context(), session, id))
 	line.cut(t)
 	waiters.Wait()
 
@@ -643,17 +630,13 @@ func TestCloseWhileCreating(t *testing.T) {
 func TestCloseSessionWhileStarting(t *testing.T) {
 	terminals, _ := newTerminals(t, nil)
 	term := &terminal{id: "t", session: session, started: make(chan struct{}), output: terminals.outputs.output(1)}
-	if err := terminals.add(term); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, terminals.add(term))
 	closed := make(chan error)
 	go func() { closed <- terminals.CloseSession(session) }()
 	for terminals.has(term) {
 		runtime.Gosched()
 	}
-	if err := term.start(func() error { return terminals.launch(term, command{name: "sleep", args: []string{"1000"}}) }); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, term.start(func() error { return terminals.launch(term, command{name: "sleep", args: []string{"1000"}}) }))
 	if err := <-closed; err != nil {
 		t.Error(err)
 	}
@@ -679,9 +662,7 @@ func TestClosedSessionHasNothingLeft(t *testing.T) {
 	started := 0
 	rounds := tier.Pick(40, 100, 500, 5000)
 	for round := range rounds {
-		if err := roots.SetSession(session, dir); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, roots.SetSession(session, dir))
 		created := make(chan acp.TerminalID)
 		go func() {
 			id, err := terminals.create(session, command{name: "sh", args: []string{"-c", "exec 3>lifeline; exec sleep 1000"}}, -1)

@@ -18,6 +18,7 @@ import (
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/policy"
 	"github.com/acpgo/sdk/internal/test/buildtest"
+	"github.com/acpgo/sdk/internal/test/must"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
@@ -204,14 +205,10 @@ func newShell(t testing.TB, root string) *shell {
 		t.Skip("there is no bash to say what lines do")
 	}
 	commands := filepath.Join(root, "bin")
-	if err := os.Mkdir(commands, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Mkdir(commands, 0o755))
 	script := "#!" + s.bash + "\n{ printf 'N%s\\0' \"${0##*/}\"; for w; do printf 'W%s\\0' \"$w\"; done; } >> '" + s.log + "'\necho c\nexit $STATUS\n"
 	for _, name := range []string{"a", "b", "c"} {
-		if err := buildtest.WriteFile(filepath.Join(commands, name), script, 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, buildtest.WriteFile(filepath.Join(commands, name), script, 0o755))
 	}
 	s.env = []string{"PATH=" + commands, "HOME=" + root, "x=a c"}
 	return s
@@ -222,18 +219,12 @@ func (s *shell) run(t testing.TB, line string) (commands [][]string, files []str
 	t.Helper()
 	for _, status := range []string{"0", "1"} {
 		for _, name := range []string{"p", "q", "w", "log", "run"} {
-			if err := os.RemoveAll(filepath.Join(s.root, name)); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.RemoveAll(filepath.Join(s.root, name)))
 		}
 		for _, name := range []string{"p", "run"} {
-			if err := os.Mkdir(filepath.Join(s.root, name), 0o755); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.Mkdir(filepath.Join(s.root, name), 0o755))
 		}
-		if err := os.WriteFile(filepath.Join(s.root, "run", "b"), nil, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(s.root, "run", "b"), nil, 0o644))
 		// It fails as often as not. The second command waits for what the first has left running.
 		cmd := exec.CommandContext(t.Context(), s.bash, "-c", `eval "$1"; wait`, "bash", line)
 		cmd.Dir, cmd.Env = filepath.Join(s.root, "run"), append(s.env, "STATUS="+status)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/policy"
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 // No mode and no remembered rule allows a change of what programs run or obey although nobody starts them.
@@ -24,9 +25,7 @@ func TestGuarded(t *testing.T) {
 	t.Setenv("HOME", home)
 	put := func(name, text string) {
 		path := filepath.Join(home, name)
-		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600)))
 	}
 	put(".gitconfig", "[core]\n\tattributesFile = ~/attributes\n\tfsmonitor = userwatch\n[includeIf \"gitdir:~/a=b/\"] path = ~/when.cfg\n")
 	put("when.cfg", "[gpg]\n\tprogram = sign/gpg\n")
@@ -69,9 +68,7 @@ pass
 	put(".cache/worktrees/w/.git", "gitdir: "+home+"/p/.git/worktrees/w\n")
 	for link, target := range map[string]string{"p/innocent": ".git", "p/rc": "../.bashrc", "p/notes": "notes.txt", "p/none": ".git/hooks/new",
 		"p/no\u200cne": ".git/hooks/new", `p/no\ne`: ".git/hooks/new"} {
-		if err := os.Symlink(target, filepath.Join(home, link)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Symlink(target, filepath.Join(home, link)))
 	}
 	put(".bashrc", "")
 	put("p/notes.txt", "")
@@ -133,9 +130,7 @@ pass
 		t.Errorf("a path that is relative to an unknown directory: %q", kind)
 	}
 	rule := policy.Rule{Effect: policy.Allow, Kinds: []acp.ToolKind{acp.ToolKindEdit}, Paths: []string{"**"}}
-	if err := decisions.Memory.Add("s", rule); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, decisions.Memory.Add("s", rule))
 	call := acp.ToolCall{Kind: acp.ToolKindEdit, Content: []acp.ToolCallContent{acp.ToolEdit(home+"/p/.git/config", "1", "2")}}
 	if kind, _, err := decisions.Decide(in(home+"/p", ""), call); kind != "" || err != nil {
 		t.Errorf("a remembered rule: %q, %v", kind, err)

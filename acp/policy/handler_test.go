@@ -18,6 +18,7 @@ import (
 	"github.com/acpgo/sdk/acp/reconnect"
 	"github.com/acpgo/sdk/acp/view"
 	"github.com/acpgo/sdk/conformance"
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 var options = []acp.PermissionOption{
@@ -220,9 +221,7 @@ func TestTornFile(t *testing.T) {
 	whole := first.String() + "\n" + second.String() + "\n"
 	for cut := len(first.String()) + 1; cut <= len(whole); cut++ {
 		path := filepath.Join(t.TempDir(), "f")
-		if err := os.WriteFile(path, []byte(whole[:cut]), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, []byte(whole[:cut]), 0o600))
 		f := policy.NewFile(path)
 		if err := f.Add("", third); err != nil {
 			t.Fatalf("cut at %d: %v", cut, err)
@@ -254,9 +253,7 @@ func TestFileErrors(t *testing.T) {
 		"nonsense\n":                         "line 1: invalid character",
 		strings.Repeat(" ", 5<<20):           "longer than",
 	} {
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, []byte(text), 0o600))
 		f := policy.NewFile(path)
 		if _, err := f.Rules(""); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%.40q: %v", text, err)
@@ -276,9 +273,7 @@ func TestFileErrors(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		return
 	}
-	if err := errors.Join(os.WriteFile(path, nil, 0o600), os.Chmod(path, 0o622)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(os.WriteFile(path, nil, 0o600), os.Chmod(path, 0o622)))
 	if _, err := policy.NewFile(path).Rules(""); err == nil || !strings.Contains(err.Error(), "writable by others") {
 		t.Errorf("got %v", err)
 	}
@@ -290,9 +285,7 @@ func TestFullFile(t *testing.T) {
 	long := func(c string) policy.Rule {
 		return policy.Rule{Effect: policy.Allow, Lines: []string{strings.Repeat(c, 3<<20)}}
 	}
-	if err := f.Add("", long("a")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, f.Add("", long("a")))
 	if err := f.Add("", long("b")); err == nil {
 		t.Error("it was added")
 	}

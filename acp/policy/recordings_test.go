@@ -11,6 +11,7 @@ import (
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/policy"
 	"github.com/acpgo/sdk/acp/view"
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 // What real agents ask for is decided as its user would expect; Gemini CLI says which command it wants to run in a
@@ -56,15 +57,11 @@ func TestRecordings(t *testing.T) {
 			switch m.Method {
 			case acp.MethodSessionUpdate:
 				var n acp.SessionNotification
-				if err := json.Unmarshal(m.Params, &n); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, json.Unmarshal(m.Params, &n))
 				state.Update(n.Update)
 			case acp.MethodRequestPermission:
 				var req acp.RequestPermissionRequest
-				if err := json.Unmarshal(m.Params, &req); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, json.Unmarshal(m.Params, &req))
 				state.BeginPermission(&req)
 				call, _ := state.ToolCall(req.ToolCall.ToolCallID)
 				d, err := p.Explain(policy.Request{ToolCall: call, Cwd: "/home/user/project"})

@@ -8,6 +8,7 @@ import (
 
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/policy"
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 type session struct {
@@ -31,12 +32,8 @@ func TestRemembered(t *testing.T) {
 	remove := acp.ToolCall{Kind: acp.ToolKindExecute, RawInput: acp.Raw(map[string]string{"command": "rm x"})}
 	here, elsewhere := session{"1", "/here", ""}, session{"2", "/elsewhere", ""}
 	r := &policy.Remembered{Memory: policy.NewFile(file), Agent: "me"}
-	if err := r.Remember(here, list, acp.PermissionOptionKindAllowAlways); err != nil {
-		t.Fatal(err)
-	}
-	if err := r.Remember(here, remove, acp.PermissionOptionKindRejectAlways); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, r.Remember(here, list, acp.PermissionOptionKindAllowAlways))
+	must.Do(t, r.Remember(here, remove, acp.PermissionOptionKindRejectAlways))
 	if err := r.Remember(here, acp.ToolCall{Title: "?"}, acp.PermissionOptionKindAllowAlways); err == nil {
 		t.Error("a call that no rule describes is remembered")
 	}
@@ -55,9 +52,7 @@ func TestRemembered(t *testing.T) {
 			t.Errorf("%s in %s, %s: %q, %s, %v; want %q", test.by.Agent, test.s.cwd, test.call.RawInput, kind, why, err, test.want)
 		}
 	}
-	if err := os.WriteFile(file, []byte("not a rule\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(file, []byte("not a rule\n"), 0o600))
 	if kind, _, err := r.Decide(here, list); err == nil || kind != "" {
 		t.Errorf("a file that cannot be read: %q, %v", kind, err)
 	}
@@ -68,9 +63,7 @@ func TestRememberedServer(t *testing.T) {
 	s := session{"1", "/here", ""}
 	tool := func(server any) acp.ToolCall {
 		call := acp.ToolCall{Kind: acp.ToolKindOther, Name: acp.Some("files__put"), RawInput: []byte(`{"n": 1}`)}
-		if err := call.Meta.Set("github.com/acpgo/sdk/mcpServer", server); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, call.Meta.Set("github.com/acpgo/sdk/mcpServer", server))
 		return call
 	}
 	unmarked := acp.ToolCall{Kind: acp.ToolKindOther, Name: acp.Some("files__put")}
@@ -83,9 +76,7 @@ func TestRememberedServer(t *testing.T) {
 		{acp.PermissionOptionKindAllowAlways, tool("a"), []acp.PermissionOptionKind{acp.PermissionOptionKindAllowOnce, "", "", ""}},
 		{acp.PermissionOptionKindRejectAlways, tool("b"), slices.Repeat([]acp.PermissionOptionKind{acp.PermissionOptionKindRejectOnce}, 4)},
 	} {
-		if err := r.Remember(s, step.call, step.remember); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, r.Remember(s, step.call, step.remember))
 		for i, call := range []acp.ToolCall{tool("a"), tool("b"), tool(1), unmarked} {
 			if kind, why, err := r.Decide(s, call); kind != step.want[i] || err != nil {
 				t.Errorf("after %s, call %d: %q because %s, %v", step.remember, i, kind, why, err)
@@ -93,9 +84,7 @@ func TestRememberedServer(t *testing.T) {
 		}
 	}
 	old := &policy.SessionMemory{} // with a rule as it was before it named the server
-	if err := old.Add(s.ID(), policy.Rule{Effect: policy.Allow, Kinds: []acp.ToolKind{acp.ToolKindOther}, Tools: []string{"files__put"}}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, old.Add(s.ID(), policy.Rule{Effect: policy.Allow, Kinds: []acp.ToolKind{acp.ToolKindOther}, Tools: []string{"files__put"}}))
 	r.Memory = old
 	for call, want := range map[*acp.ToolCall]acp.PermissionOptionKind{new(tool("a")): "", &unmarked: acp.PermissionOptionKindAllowOnce} {
 		if kind, why, err := r.Decide(s, *call); kind != want || err != nil {

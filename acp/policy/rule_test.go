@@ -11,6 +11,7 @@ import (
 
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/policy"
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 // What is wrong in a file of rules is said, with its line.
@@ -98,9 +99,7 @@ func TestFormat(t *testing.T) {
 		},
 	}
 	path := filepath.Join(t.TempDir(), "rules.json")
-	if err := os.WriteFile(path, policy.Format(rules), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, policy.Format(rules), 0o600))
 	read, err := policy.ReadFile(path)
 	if err != nil || !reflect.DeepEqual(read, rules) {
 		t.Errorf("got %v, %v", read, err)
@@ -108,9 +107,7 @@ func TestFormat(t *testing.T) {
 	if _, err := policy.ReadFile(path + "x"); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("a file that is not there: %v", err)
 	}
-	if err := os.WriteFile(path, []byte("{\n3}"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte("{\n3}"), 0o600))
 	if _, err := policy.ReadFile(path); err == nil || !strings.HasPrefix(err.Error(), path+": line 2: ") {
 		t.Errorf("a file that is none: %v", err)
 	}
@@ -231,9 +228,7 @@ func TestLinks(t *testing.T) {
 		t.Fatal(err)
 	}
 	proj := filepath.Join(dir, "proj")
-	if err := errors.Join(os.Mkdir(proj, 0o755), os.Mkdir(filepath.Join(dir, "out"), 0o755), os.Mkdir(filepath.Join(proj, "in"), 0o755)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(os.Mkdir(proj, 0o755), os.Mkdir(filepath.Join(dir, "out"), 0o755), os.Mkdir(filepath.Join(proj, "in"), 0o755)))
 	for from, to := range map[string]string{"out": "../out", "in2": "in", "none": "../none", "loop": "loop"} {
 		if err := os.Symlink(to, filepath.Join(proj, from)); err != nil {
 			t.Skip("no symbolic links here: ", err)

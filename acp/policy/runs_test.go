@@ -19,6 +19,7 @@ import (
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/policy"
 	"github.com/acpgo/sdk/internal/proc"
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 // pieces are what lines are made of. Only c must not be run.
@@ -55,9 +56,7 @@ func newRunners(t testing.TB) *runners {
 	r := &runners{shell: newShell(t, t.TempDir())}
 	for _, name := range tools {
 		if path, err := exec.LookPath(name); err == nil {
-			if err := os.Symlink(path, filepath.Join(r.root, "bin", name)); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.Symlink(path, filepath.Join(r.root, "bin", name)))
 		}
 	}
 	for _, name := range []string{"bash", "dash", "zsh", "ksh93", "mksh", "busybox"} {
@@ -84,18 +83,12 @@ func (r *runners) ran(t testing.TB, line string) (by []string) {
 	t.Helper()
 	for _, argv := range r.shells {
 		for _, name := range []string{"log", "run"} {
-			if err := os.RemoveAll(filepath.Join(r.root, name)); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.RemoveAll(filepath.Join(r.root, name)))
 		}
 		dir := filepath.Join(r.root, "run")
-		if err := os.Mkdir(dir, 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Mkdir(dir, 0o755))
 		for name, text := range map[string]string{"b": "c\n", "w": "c\n"} {
-			if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644))
 		}
 		output := &bytes.Buffer{}
 		cmd := exec.Command(argv[0], append(argv[1:len(argv):len(argv)], "eval \"$1\"\nwait", "sh", line)...)
@@ -206,13 +199,9 @@ func TestReadOnlyCommands(t *testing.T) {
 		cmd.Dir, cmd.Env = repo, env
 		return cmd.Run()
 	}
-	if err := os.Mkdir(repo, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Mkdir(repo, 0o755))
 	for _, name := range []string{"main.go", "names.txt", "b", "w"} {
-		if err := os.WriteFile(filepath.Join(repo, name), []byte("c\n1w x\nmain\n"), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(repo, name), []byte("c\n1w x\nmain\n"), 0o755))
 	}
 	if err := run("git init -q && git add . && git -c user.name=a -c user.email=a commit -qm a && git tag v1 && echo x >>main.go && git stash -q"); err != nil {
 		t.Skip("there is no git: ", err)

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/acpgo/sdk/acp/registry"
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 // FuzzUnpack: whatever an archive is, nothing is written outside of its folder, no link leads out of it, and there is
@@ -31,13 +32,9 @@ func FuzzUnpack(f *testing.F) {
 			name = "a.tgz"
 		}
 		for file, content := range map[string][]byte{archive: text, outside: []byte("mine")} {
-			if err := os.WriteFile(file, content, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.WriteFile(file, content, 0o600))
 		}
-		if err := os.Mkdir(dir, 0o700); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Mkdir(dir, 0o700))
 		root, err := os.OpenRoot(dir)
 		if err != nil {
 			t.Fatal(err)

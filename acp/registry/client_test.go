@@ -30,6 +30,7 @@ import (
 
 	"github.com/acpgo/sdk/acp/launch"
 	"github.com/acpgo/sdk/acp/registry"
+	"github.com/acpgo/sdk/internal/test/must"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
@@ -162,16 +163,12 @@ func tgz(t testing.TB, items ...item) []byte {
 			h = &tar.Header{Typeflag: f.kind, PAXRecords: map[string]string{"comment": f.text}, Name: f.name}
 			f.text = ""
 		}
-		if err := w.WriteHeader(h); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, w.WriteHeader(h))
 		if _, err := io.WriteString(w, f.text); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := errors.Join(w.Close(), z.Close()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(w.Close(), z.Close()))
 	return b.Bytes()
 }
 
@@ -194,9 +191,7 @@ func zipOf(t testing.TB, items ...item) []byte {
 			t.Fatal(err)
 		}
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, w.Close())
 	return b.Bytes()
 }
 
@@ -337,9 +332,7 @@ func TestREG1_List(t *testing.T) {
 	if list, err := c.List(t.Context()); err != nil || list.Stale == nil || len(list.Agents) != 2 {
 		t.Errorf("without a server: %v, %v", list, err)
 	}
-	if err := os.WriteFile(filepath.Join(c.Dir, "registry.json"), []byte(`{"url":`), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(c.Dir, "registry.json"), []byte(`{"url":`), 0o600))
 	if _, err := c.List(t.Context()); err == nil {
 		t.Error("a broken cache is a list")
 	}
@@ -488,9 +481,7 @@ func TestREG5_Install(t *testing.T) {
 	if newer, err := c.Outdated(list); err != nil || len(newer) != 1 || newer[0].Entry.Version != "2.0.0" || newer[0].Installed.Entry.Version != "1.0.0" {
 		t.Errorf("got %v, %v", newer, err)
 	}
-	if err := c.Pin(t.Context(), "one", true); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, c.Pin(t.Context(), "one", true))
 	if now, err := c.Update(t.Context(), "one", nil); !errors.Is(err, registry.ErrPinned) || now.Entry.Version != "1.0.0" {
 		t.Errorf("got %v, %v", now, err)
 	}
@@ -500,9 +491,7 @@ func TestREG5_Install(t *testing.T) {
 	if _, err := c.Install(t.Context(), "one", &registry.InstallOptions{Kind: registry.NPX}); !errors.Is(err, registry.ErrPinned) {
 		t.Errorf("got %v", err)
 	}
-	if err := c.Pin(t.Context(), "one", false); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, c.Pin(t.Context(), "one", false))
 	c.Consent = func(_ context.Context, p *registry.Plan) error { plans = append(plans, p); return nil }
 	updated, err := c.Update(t.Context(), "one", nil)
 	if err != nil || updated.Entry.Version != "2.0.0" || updated.Verified {
@@ -632,9 +621,7 @@ func TestREG6_HostileArchives(t *testing.T) {
 		{name: "pipe in a zip", items: []item{good, {name: "p", mode: fs.ModeNamedPipe}}, want: "not a file, folder or link", zip: true},
 	}
 	base := t.TempDir()
-	if err := os.WriteFile(filepath.Join(base, "outside"), []byte("mine"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(base, "outside"), []byte("mine"), 0o600))
 	s := newServer(t)
 	s.file("/good.tgz", tgz(t, item{name: "agent", text: script("1.0.0")}))
 	c := s.client(t)
@@ -744,9 +731,7 @@ func falseSize(t *testing.T) []byte {
 	if err == nil {
 		_, err = one.Write([]byte{1, 0, 0})
 	}
-	if err := errors.Join(err, w.Close()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(err, w.Close()))
 	return b.Bytes()
 }
 
@@ -760,9 +745,7 @@ func overlapping(t *testing.T) []byte {
 	if err == nil {
 		_, err = one.Write(text)
 	}
-	if err := errors.Join(err, w.Close()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(err, w.Close()))
 	all := b.Bytes()
 	at := bytes.Index(all, []byte("PK\x01\x02"))
 	end := bytes.LastIndex(all, []byte("PK\x05\x06"))
@@ -816,9 +799,7 @@ func sparse(t *testing.T) []byte {
 			t.Fatal(err)
 		}
 	}
-	if err := z.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, z.Close())
 	return b.Bytes()
 }
 
@@ -833,9 +814,7 @@ func longList(t *testing.T) []byte {
 			t.Fatal(err)
 		}
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, w.Close())
 	return b.Bytes()
 }
 
@@ -848,9 +827,7 @@ func badSum(t *testing.T) []byte {
 	if err == nil {
 		_, err = one.Write([]byte("x"))
 	}
-	if err := errors.Join(err, w.Close()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(err, w.Close()))
 	return b.Bytes()
 }
 
@@ -942,13 +919,9 @@ func TestKilled(t *testing.T) {
 	s.set(e)
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), "REGISTRY_TEST_URL="+c.URL, "REGISTRY_TEST_DIR="+c.Dir, "REGISTRY_TEST_ID=one")
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, cmd.Start())
 	<-reached
-	if err := cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, cmd.Process.Kill())
 	_ = cmd.Wait()                                                                                                  // it was killed
 	if left, err := filepath.Glob(filepath.Join(c.Dir, "agents", "one", "2.0.0-*")); err != nil || len(left) == 0 { // the folder, and what was fetched
 		t.Errorf("left: %q, %v", left, err)
@@ -981,9 +954,7 @@ func TestDamaged(t *testing.T) {
 		`{"entry":{"id":"one"},"folder":".","program":"agent"}`, `{"entry":{"id":"one"},"folder":"x","program":"../../../../bin/sh"}`,
 		`{"entry":{"id":"one"},"folder":"x","program":"/bin/sh"}`, strings.Repeat(" ", 2<<20),
 	} {
-		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(name, []byte(text), 0o600))
 		if i, err := c.Find("one"); err == nil {
 			t.Errorf("%.80s: got %+v", text, i)
 		}
@@ -1054,12 +1025,8 @@ func TestLongCache(t *testing.T) {
 	s.set(s.binary("one", "1.0.0", "/agent.tar.gz", false))
 	c := s.client(t)
 	c.Limits.List = 4096
-	if err := os.MkdirAll(c.Dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(c.Dir, "registry.json"), bytes.Repeat([]byte(" "), 100_000), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(c.Dir, 0o700))
+	must.Do(t, os.WriteFile(filepath.Join(c.Dir, "registry.json"), bytes.Repeat([]byte(" "), 100_000), 0o600))
 	if list, err := c.List(t.Context()); err != nil || len(list.Agents) != 1 {
 		t.Errorf("got %v, %v", list, err)
 	}
@@ -1153,9 +1120,7 @@ func TestNoCache(t *testing.T) {
 		t.Errorf("got %v, %v", i, err)
 	}
 	file := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(file, nil, 0o600))
 	c.Dir = filepath.Join(file, "acp")
 	c.Consent = func(context.Context, *registry.Plan) error {
 		t.Error("the user was asked for what cannot be done")
@@ -1246,9 +1211,7 @@ func manyFiles(t *testing.T, n uint64, in64, hidden bool) []byte {
 	} else if _, err := one.Write(bytes.Repeat([]byte("0123456789abcdef"), 100)); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, w.Close())
 	all := b.Bytes()
 	at := bytes.LastIndex(all, []byte("PK\x05\x06"))
 	end := slices.Clone(all[at:])

@@ -22,6 +22,7 @@ import (
 	"github.com/acpgo/sdk/acp/launch"
 	"github.com/acpgo/sdk/acp/registry"
 	"github.com/acpgo/sdk/internal/test/buildtest"
+	"github.com/acpgo/sdk/internal/test/must"
 	"github.com/acpgo/sdk/internal/test/npmtest"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
@@ -104,9 +105,7 @@ func TestREG7_NPM(t *testing.T) {
 	// The settings of a project where the client happens to be are not read: they may be of others.
 	project := t.TempDir()
 	for name, text := range map[string]string{".npmrc": "script-shell=/no/such/shell\nprefix=/no/such/folder\nglobal=true\n", "package.json": `{"name":"project"}`} {
-		if err := os.WriteFile(filepath.Join(project, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(project, name), []byte(text), 0o600))
 	}
 	t.Chdir(project)
 	for _, x := range []struct{ id, pkg, cmd, want string }{
@@ -277,9 +276,7 @@ func fakeTools(t *testing.T, script string) []string {
 	t.Helper()
 	dir := t.TempDir()
 	for _, name := range []string{"npm", "uv"} {
-		if err := buildtest.WriteFile(filepath.Join(dir, name), "#!/bin/sh\n"+script+"\n", 0o700); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, buildtest.WriteFile(filepath.Join(dir, name), "#!/bin/sh\n"+script+"\n", 0o700))
 	}
 	return []string{"PATH=" + dir + ":/usr/bin:/bin"}
 }

@@ -7,18 +7,16 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
+
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 // TestPipes: nothing waits for a file that is a pipe, which nobody writes.
 func TestPipes(t *testing.T) {
 	pipe := func(name string) {
 		t.Helper()
-		if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := syscall.Mkfifo(name, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(filepath.Dir(name), 0o700))
+		must.Do(t, syscall.Mkfifo(name, 0o600))
 	}
 	s := newServer(t)
 	s.set()

@@ -17,6 +17,7 @@ import (
 
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/sessionstore"
+	"github.com/acpgo/sdk/internal/test/must"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
@@ -161,9 +162,7 @@ func TestCutChild(t *testing.T) {
 		select {}
 	})
 	for i, op := range script(seed) {
-		if err := op.do(t.Context(), store); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, op.do(t.Context(), store))
 		fmt.Println("ack", i)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/sessionstore"
 	"github.com/acpgo/sdk/acp/sessionstore/storetest"
+	"github.com/acpgo/sdk/internal/test/must"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
@@ -81,14 +82,10 @@ func TestForkInMemory(t *testing.T) {
 	defer store.Close()
 	create(t, store, "s", "short", "short")
 	for range n {
-		if err := store.Append(t.Context(), "s", acp.AgentMessageText(strings.Repeat("x", length))); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, store.Append(t.Context(), "s", acp.AgentMessageText(strings.Repeat("x", length))))
 	}
 	watched := &batches{Store: store}
-	if err := sessionstore.Fork(t.Context(), watched, "s", sessionstore.Info{ID: "t"}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, sessionstore.Fork(t.Context(), watched, "s", sessionstore.Info{ID: "t"}))
 	if watched.bytes > 1<<20+length || watched.updates < 2 {
 		t.Errorf("appended are at most %d updates and %d bytes at once", watched.updates, watched.bytes)
 	}

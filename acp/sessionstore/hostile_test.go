@@ -15,6 +15,7 @@ import (
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/sessionstore"
 	"github.com/acpgo/sdk/internal/filelock"
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 // watched opens a store that reports damages to the test.
@@ -36,13 +37,9 @@ func watched(t *testing.T, dir string, opts sessionstore.Options) (*sessionstore
 
 func create(t *testing.T, store sessionstore.Store, id acp.SessionID, texts ...string) {
 	t.Helper()
-	if err := store.Create(t.Context(), sessionstore.Record{Info: sessionstore.Info{ID: id, Cwd: "/w"}}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, store.Create(t.Context(), sessionstore.Record{Info: sessionstore.Info{ID: id, Cwd: "/w"}}))
 	for _, text := range texts {
-		if err := store.Append(t.Context(), id, acp.AgentMessageText(text)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, store.Append(t.Context(), id, acp.AgentMessageText(text)))
 	}
 }
 
@@ -91,9 +88,7 @@ func TestDamagedLines(t *testing.T) {
 	}
 	lines := strings.SplitAfter(string(data), "\n")
 	damaged := lines[0] + strings.Replace(lines[1], `"two"`, `"two`, 1) + "\n" + strings.Repeat("x", 5000) + "\n" + lines[2]
-	if err := os.WriteFile(path, []byte(damaged), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte(damaged), 0o600))
 	got := readAll(t, store)
 	if want := []string{"", "one", "three"}; !slices.Equal(got["s"], want) {
 		t.Errorf("there is %q, want %q", got["s"], want)
@@ -131,13 +126,9 @@ func TestForeignFiles(t *testing.T) {
 		".DS_Store":       "\x00",
 		"s-s.json.backup": string(head),
 	} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
-	if err := os.Mkdir(filepath.Join(dir, "s-dir.json"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Mkdir(filepath.Join(dir, "s-dir.json"), 0o700))
 	if got := listed(t, store); !slices.Equal(got, []acp.SessionID{"s"}) {
 		t.Errorf("listed are %q", got)
 	}
@@ -166,9 +157,7 @@ func TestLeftovers(t *testing.T) {
 	store, reported := watched(t, dir, sessionstore.Options{})
 	create(t, store, "s", "one")
 	create(t, store, "t", "two")
-	if err := os.Remove(filepath.Join(dir, "s-s.json")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Remove(filepath.Join(dir, "s-s.json")))
 	if got := listed(t, store); !slices.Equal(got, []acp.SessionID{"t"}) {
 		t.Errorf("listed are %q", got)
 	}
@@ -187,9 +176,7 @@ func TestUnfinishedFiles(t *testing.T) {
 	create(t, store, "s", "one")
 	unfinished := []string{filepath.Join(dir, "s-never.new"), filepath.Join(dir, "s-s.new"), filepath.Join(dir, "h-x.new")}
 	for _, path := range unfinished {
-		if err := os.WriteFile(path, []byte(`{"version":`), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, []byte(`{"version":`), 0o600))
 	}
 	if got := listed(t, store); !slices.Equal(got, []acp.SessionID{"s"}) {
 		t.Errorf("listed are %q", got)
@@ -213,9 +200,7 @@ func TestLeftoversOfABusySession(t *testing.T) {
 	store, reported := watched(t, dir, sessionstore.Options{LockTime: time.Hour})
 	create(t, store, "s", "one")
 	orphan := filepath.Join(dir, "s-gone.jsonl")
-	if err := os.WriteFile(orphan, []byte("{}\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(orphan, []byte("{}\n"), 0o600))
 	locks, err := filepath.Glob(filepath.Join(dir, "lock-*"))
 	if err != nil || len(locks) == 0 {
 		t.Fatal(locks, err)
@@ -237,9 +222,7 @@ func TestLeftoversOfABusySession(t *testing.T) {
 		t.Errorf("removed from a session that is being changed: %v", err)
 	}
 	for _, lock := range held {
-		if err := lock.Unlock(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, lock.Unlock())
 	}
 	listed(t, store)
 	if _, err := os.Stat(orphan); !errors.Is(err, os.ErrNotExist) {
@@ -256,9 +239,7 @@ func TestLeftoverStays(t *testing.T) {
 	store, reported := watched(t, dir, sessionstore.Options{})
 	create(t, store, "s", "one")
 	orphan := filepath.Join(dir, "s-gone.jsonl")
-	if err := os.WriteFile(orphan, []byte("{}\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(orphan, []byte("{}\n"), 0o600))
 	sessionstore.Cut(store, func(file *os.File, _ int64, _ []byte) { // as if the system refused
 		if err := errors.Join(os.RemoveAll(orphan), os.MkdirAll(filepath.Join(orphan, "x"), 0o700)); err != nil {
 			t.Error(err)
@@ -266,9 +247,7 @@ func TestLeftoverStays(t *testing.T) {
 	})
 	for n := range 3 {
 		if n > 0 {
-			if err := errors.Join(os.RemoveAll(orphan), os.WriteFile(orphan, nil, 0o600)); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, errors.Join(os.RemoveAll(orphan), os.WriteFile(orphan, nil, 0o600)))
 		}
 		if got := listed(t, store); !slices.Equal(got, []acp.SessionID{"s"}) {
 			t.Errorf("listed are %q", got)
@@ -302,9 +281,7 @@ func TestSync(t *testing.T) {
 			{"delete", func() error { return store.Delete(ctx, "s") }, []string{".", "."}},
 		} {
 			synced = nil
-			if err := step.do(); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, step.do())
 			if !sync {
 				step.want = nil
 			}
@@ -369,9 +346,7 @@ func TestLockTime(t *testing.T) {
 	done := make(chan error)
 	go func() { done <- patient.Append(t.Context(), "s", acp.AgentMessageText("y")) }()
 	for _, lock := range held {
-		if err := lock.Unlock(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, lock.Unlock())
 	}
 	if err := <-done; err != nil {
 		t.Errorf("when it is free: %v", err)
@@ -421,9 +396,7 @@ func TestFormat(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := store.Append(t.Context(), "s", acp.AgentMessageText("a\nb"), acp.ModeUpdate("m")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, store.Append(t.Context(), "s", acp.AgentMessageText("a\nb"), acp.ModeUpdate("m")))
 	for name, want := range map[string]string{
 		"s-s.json": `{"version":1,"protocol":1,"id":"s","cwd":"/w","additionalDirectories":["/x"],"title":"T",` +
 			`"created":"2026-01-02T03:04:05.000006Z","updated":"2026-01-02T03:04:05.000006Z"}` + "\n" + `{"a":1}` + "\n",
@@ -442,29 +415,17 @@ func TestDeletionFails(t *testing.T) {
 	dir := t.TempDir()
 	store := open(t, dir)
 	defer store.Close()
-	if err := store.Create(t.Context(), sessionstore.Record{Info: sessionstore.Info{ID: "a"}}); err != nil {
-		t.Fatal(err)
-	}
-	if err := store.Append(t.Context(), "a", acp.AgentMessageText("kept")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, store.Create(t.Context(), sessionstore.Record{Info: sessionstore.Info{ID: "a"}}))
+	must.Do(t, store.Append(t.Context(), "a", acp.AgentMessageText("kept")))
 	// A folder with something in it cannot be removed.
 	head := filepath.Join(dir, "s-a.json")
-	if err := os.Rename(head, head+".old"); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.MkdirAll(filepath.Join(head, "x"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Rename(head, head+".old"))
+	must.Do(t, os.MkdirAll(filepath.Join(head, "x"), 0o700))
 	if err := store.Delete(t.Context(), "a"); err == nil {
 		t.Error("deleted")
 	}
-	if err := os.RemoveAll(head); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Rename(head+".old", head); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.RemoveAll(head))
+	must.Do(t, os.Rename(head+".old", head))
 	n := 0
 	for _, err := range store.Updates(t.Context(), "a") {
 		if err != nil {

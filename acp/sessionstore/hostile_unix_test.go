@@ -16,27 +16,22 @@ import (
 
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/sessionstore"
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 // What is not a regular file is not waited for, not followed and not replaced.
 func TestNotRegular(t *testing.T) {
 	dir, outside := t.TempDir(), filepath.Join(t.TempDir(), "outside")
-	if err := os.WriteFile(outside, []byte("as it was"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(outside, []byte("as it was"), 0o600))
 	store, reported := watched(t, dir, sessionstore.Options{})
 	create(t, store, "real", "one")
 	create(t, store, "log-fifo")
 	create(t, store, "log-link")
 	fifo := func(name string) {
-		if err := syscall.Mkfifo(filepath.Join(dir, name), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, syscall.Mkfifo(filepath.Join(dir, name), 0o600))
 	}
 	link := func(name, to string) {
-		if err := os.Symlink(to, filepath.Join(dir, name)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Symlink(to, filepath.Join(dir, name)))
 	}
 	fifo("s-fifo.json")
 	fifo("s-log-fifo.jsonl")
@@ -93,9 +88,7 @@ func TestNotRegular(t *testing.T) {
 
 func TestLockIsAPipe(t *testing.T) {
 	dir := t.TempDir()
-	if err := syscall.Mkfifo(filepath.Join(dir, "lock-0"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, syscall.Mkfifo(filepath.Join(dir, "lock-0"), 0o600))
 	if store, err := sessionstore.Open(dir, nil); err == nil {
 		store.Close()
 		t.Error("opened")
@@ -123,9 +116,7 @@ func TestPermissions(t *testing.T) {
 		}
 	}
 	for _, mode := range []os.FileMode{0o770, 0o702, 0o777 | os.ModeSticky} {
-		if err := os.Chmod(dir, mode); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Chmod(dir, mode))
 		if store, err := sessionstore.Open(dir, nil); err == nil || !strings.Contains(err.Error(), "others can write") {
 			t.Errorf("a folder with the mode %v: %v", mode, err)
 			if err == nil {
@@ -140,18 +131,12 @@ func limitFiles(t *testing.T, size uint64) (restore func()) {
 	t.Helper()
 	signal.Ignore(syscall.SIGXFSZ)
 	var old syscall.Rlimit
-	if err := syscall.Getrlimit(syscall.RLIMIT_FSIZE, &old); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, syscall.Getrlimit(syscall.RLIMIT_FSIZE, &old))
 	limit := old
 	limit.Cur = size
-	if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &limit); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, syscall.Setrlimit(syscall.RLIMIT_FSIZE, &limit))
 	return func() {
-		if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &old); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, syscall.Setrlimit(syscall.RLIMIT_FSIZE, &old))
 	}
 }
 
@@ -222,13 +207,9 @@ func TestReadOnlyFolder(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "sessions")
 	store, _ := watched(t, dir, sessionstore.Options{})
 	create(t, store, "a", "one")
-	if err := os.Remove(filepath.Join(dir, "lock-0")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Remove(filepath.Join(dir, "lock-0")))
 	for path, mode := range map[string]os.FileMode{dir: 0o500, filepath.Dir(dir): 0o500} {
-		if err := os.Chmod(path, mode); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Chmod(path, mode))
 		t.Cleanup(func() {
 			if err := os.Chmod(path, 0o700); err != nil {
 				t.Error(err)

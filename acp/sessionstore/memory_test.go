@@ -13,6 +13,7 @@ import (
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/sessionstore"
 	"github.com/acpgo/sdk/acp/sessionstore/storetest"
+	"github.com/acpgo/sdk/internal/test/must"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
@@ -29,9 +30,7 @@ func TestMemoryIsBounded(t *testing.T) {
 	create(t, store, "t")
 	long := acp.AgentMessageText(strings.Repeat("x", 100<<20))
 	for _, id := range []acp.SessionID{"s", "t"} {
-		if err := store.Append(t.Context(), id, long); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, store.Append(t.Context(), id, long))
 	}
 	if err := store.Append(t.Context(), "t", long); !errors.Is(err, sessionstore.ErrTooLarge) {
 		t.Errorf("a third long update: %v", err)
@@ -48,16 +47,10 @@ func TestOpenApp(t *testing.T) {
 		t.Skip("SKIPPED: the variables and modes are those of Linux")
 	}
 	file := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(file, nil, 0o600))
 	shared := t.TempDir()
-	if err := os.MkdirAll(filepath.Join(shared, ".local", "state", "app", "sessions"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chmod(filepath.Join(shared, ".local", "state", "app", "sessions"), 0o777); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(filepath.Join(shared, ".local", "state", "app", "sessions"), 0o700))
+	must.Do(t, os.Chmod(filepath.Join(shared, ".local", "state", "app", "sessions"), 0o777))
 	for _, test := range []struct {
 		name, home, state, dir string
 		memory                 bool

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/acpgo/sdk/acp/translate"
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 // plain returns a message without its id, in one form, and what kind of message it is.
@@ -143,9 +144,7 @@ func examples(t testing.TB) (all []example) {
 		t.Log("there are no examples")
 		return nil
 	}
-	if err := json.Unmarshal(index, &all); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(index, &all))
 	all = slices.DeleteFunc(all, func(e example) bool { return e.Group != "v1" && e.Group != "v2" || e.Valid == "invalid" })
 	for i := range all {
 		text, err := os.ReadFile(filepath.Join(dir, all[i].Name+".json"))

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/acpgo/sdk/acp/translate"
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 var update = flag.Bool("update", false, "write testdata and docs")
@@ -58,9 +59,7 @@ func TestCases(t *testing.T) {
 	}
 	switch {
 	case *update:
-		if err := os.WriteFile(file, []byte(all.String()), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(file, []byte(all.String()), 0o644))
 	case all.String() != string(text):
 		got, want := strings.Split(all.String(), "\n"), strings.Split(string(text), "\n")
 		title := ""

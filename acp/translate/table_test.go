@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	"github.com/acpgo/sdk"
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 // A row says what becomes of one method, definition, member, variant or value: the versions that have it, its name, what
@@ -76,9 +77,7 @@ func contents(t *testing.T, schema string) map[string]string {
 	var s struct {
 		Defs map[string]map[string]any `json:"$defs"`
 	}
-	if err := json.Unmarshal([]byte(schema), &s); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal([]byte(schema), &s))
 	alias := func(name string) bool {
 		d := s.Defs[name]
 		return d["type"] == "string" && d["enum"] == nil && d["const"] == nil
@@ -329,9 +328,7 @@ func TestDoc(t *testing.T) {
 		t.Errorf("%s has no line %s", page, begin)
 	case want == string(text):
 	case *update:
-		if err := os.WriteFile(page, []byte(want), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(page, []byte(want), 0o644))
 	default:
 		t.Errorf("%s differs from the table: run go test -run Doc ./acp/translate -update", page)
 	}

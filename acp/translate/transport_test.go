@@ -18,6 +18,7 @@ import (
 
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/acp/translate"
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -48,9 +49,7 @@ func exchange(t testing.TB, from, to rpc.FastStream, line string) string {
 	done := make(chan error, 1)
 	go func() { done <- from.WriteLines([]byte(line + "\n")) }()
 	got, err := to.Read()
-	if err := errors.Join(err, <-done); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(err, <-done))
 	return string(got)
 }
 
@@ -247,9 +246,7 @@ func TestBackpressure(t *testing.T) {
 func TestEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		agent, client := translated(t)
-		if err := client.(rpc.HalfCloser).CloseWrite(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, client.(rpc.HalfCloser).CloseWrite())
 		if _, err := agent.Read(); !errors.Is(err, io.EOF) {
 			t.Errorf("got %v, want EOF", err)
 		}
@@ -378,17 +375,13 @@ func TestHostWorksBeside(t *testing.T) {
 		if got := exchange(t, agent, client, update); got != update {
 			t.Errorf("got %s", got)
 		}
-		if err := host.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, host.Close())
 		for _, id := range []string{"2", "3"} {
 			if line, err := agent.Read(); err != nil || !strings.Contains(string(line), `"id":`+id+`,"error":{"code":-32603`) {
 				t.Errorf("got %s, %v", line, err)
 			}
 		}
-		if err := agent.Write(fmt.Appendf(nil, call, 4)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, agent.Write(fmt.Appendf(nil, call, 4)))
 		if line, err := agent.Read(); err != nil || !strings.Contains(string(line), `"code":-32601`) {
 			t.Errorf("got %s, %v", line, err)
 		}

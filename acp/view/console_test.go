@@ -15,6 +15,7 @@ import (
 
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/view"
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 // Each part is printed when it was reported, and no other.
@@ -321,9 +322,7 @@ func TestConsoleManySessions(t *testing.T) {
 		return c.SessionUpdate(t.Context(), nil, &acp.SessionNotification{SessionID: acp.SessionID(id), Update: acp.AgentMessageText("x")})
 	}
 	for i := range 10_000 {
-		if err := update(strconv.Itoa(i)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, update(strconv.Itoa(i)))
 	}
 	for range 2 { // a State that the first one left would let the second one in
 		if err := update("more"); !errors.Is(err, view.ErrSessions) {
@@ -341,9 +340,7 @@ func TestConsoleManySessions(t *testing.T) {
 func elicit(t *testing.T, text string) *acp.CreateElicitationRequest {
 	t.Helper()
 	var req acp.CreateElicitationRequest
-	if err := json.Unmarshal([]byte(text), &req); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal([]byte(text), &req))
 	return &req
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/view"
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 var update = flag.Bool("update", false, "write what testdata/conversations.txt shows anew")
@@ -95,9 +96,7 @@ func TestConversations(t *testing.T) {
 		}
 	}
 	if *update {
-		if err := os.WriteFile(file, []byte(got.String()), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(file, []byte(got.String()), 0o644))
 	} else if diff := cmp.Diff(string(want), got.String()); diff != "" {
 		t.Errorf("(-%s +state; go test -run Conversations -update writes it):\n%s", file, diff)
 	}

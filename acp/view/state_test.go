@@ -10,6 +10,7 @@ import (
 
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/view"
+	"github.com/acpgo/sdk/internal/test/must"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
@@ -56,9 +57,7 @@ func (r random) blocks() []any {
 // read returns an update as package acp reads it.
 func (r random) read(t *testing.T) (update acp.SessionUpdate) {
 	t.Helper()
-	if err := json.Unmarshal([]byte(text(r.update())), &update); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal([]byte(text(r.update())), &update))
 	return update
 }
 
