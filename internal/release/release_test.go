@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 
+	"golang.org/x/mod/zip"
+
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
@@ -161,6 +163,12 @@ func TestModules(t *testing.T) {
 	slices.Sort(want)
 	if !slices.Equal(got, want) {
 		t.Errorf("got  %q\nwant %q", got, want)
+	}
+	// A file whose name some system does not allow makes a module impossible to download.
+	for _, dir := range append(folders(t), ".") {
+		if files, err := zip.CheckDir(filepath.Join(root(t), dir)); err != nil || len(files.Invalid) > 0 {
+			t.Errorf("%s: %v, %v", dir, files.Invalid, err)
+		}
 	}
 }
 
