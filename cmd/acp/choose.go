@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/policy"
 	"github.com/acpgo/sdk/cmd/acp/internal/agents"
 	"github.com/acpgo/sdk/cmd/acp/internal/config"
@@ -20,10 +21,10 @@ import (
 func choose(ctx context.Context, session *talk.Session, s *config.Settings) error {
 	var errs []error
 	if s.Mode != "" {
-		errs = append(errs, session.ChooseMode(ctx, s.Mode))
+		errs = append(errs, session.Choose(ctx, acp.SessionConfigOptionCategoryMode, s.Mode))
 	}
 	if s.Model != "" {
-		errs = append(errs, session.ChooseModel(ctx, s.Model))
+		errs = append(errs, session.Choose(ctx, acp.SessionConfigOptionCategoryModel, s.Model))
 	}
 	for _, option := range s.Options {
 		name, value, _ := strings.Cut(option, "=")

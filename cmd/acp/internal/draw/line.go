@@ -5,8 +5,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/charmbracelet/x/ansi"
-
-	"github.com/acpgo/sdk/internal/plain"
 )
 
 // span is a piece of text in one style. The text is clean: it has no control characters.
@@ -293,38 +291,8 @@ func (t *Theme) strings(lines []line, width int) []string {
 	out := make([]string, 0, len(lines))
 	for _, l := range lines {
 		for _, l := range l.wrap(width, nil) {
-			if t.styles != stylesNone {
-				out = append(out, l.string(t))
-				continue
-			}
-			out = append(out, t.bare(l.text(), width)...)
+			out = append(out, l.string(t))
 		}
-	}
-	return out
-}
-
-// harmless returns a line that fits, as the lines that the theme makes of it.
-func (t *Theme) harmless(l line, width int) []line {
-	if t.styles != stylesNone {
-		return []line{l}
-	}
-	var out []line
-	for _, text := range t.bare(l.text(), width) {
-		out = append(out, line{{text, style{}}})
-	}
-	return out
-}
-
-// bare returns lines without styles. They may be output that a CI server reads, so commands for CI servers, which
-// wrapping may create, are escaped. Escaping makes lines longer, so this is repeated until there are none.
-func (t *Theme) bare(text string, width int) []string {
-	safe := plain.Text(text)
-	if safe == text {
-		return []string{text}
-	}
-	var out []string
-	for _, l := range (line{{text: safe}}).wrap(width, nil) {
-		out = append(out, t.bare(l.text(), width)...)
 	}
 	return out
 }

@@ -141,11 +141,7 @@ func cost(c acp.Cost) string {
 // than width.
 func Line(t *Theme, text string, width int) string {
 	p := newPainter(t)
-	l := line{{label(text), style{}}}.clip(width, p.marks.ellipsis)
-	if p.styles == stylesNone {
-		return p.bare(l.text(), width)[0]
-	}
-	return l.text()
+	return line{{label(text), style{}}}.clip(width, p.marks.ellipsis).text()
 }
 
 // TurnEnd returns lines that say how a turn ended; none if it is not over, or if it ended normally without reporting

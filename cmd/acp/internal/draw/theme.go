@@ -133,8 +133,7 @@ func NoColor() *Theme {
 	return t
 }
 
-// Plain is the theme for TERM=dumb, screen readers and pipes: no styles, and ASCII marks. Its output also contains no
-// commands for CI servers; see package plain.
+// Plain is the theme for TERM=dumb, screen readers and files: no styles, and ASCII marks.
 func Plain() *Theme {
 	t := newTheme(stylesNone, asciiMarks, *styles.DefaultStyles[styles.AsciiStyle], "")
 	t.markdown.Code.Prefix, t.markdown.Code.Suffix = "`", "`"

@@ -244,9 +244,7 @@ func (t *Transcript) lines(index, number int) []line {
 		gap := len(p.lines)
 		width := t.width - t.gutter()
 		for _, l := range p.draw(t.p, width) {
-			for _, l := range l.wrap(width, nil) {
-				p.lines = append(p.lines, t.p.harmless(l, width)...)
-			}
+			p.lines = append(p.lines, l.wrap(width, nil)...)
 		}
 		if len(p.lines) == gap {
 			p.lines = p.lines[:0] // an empty part needs no separation

@@ -226,20 +226,6 @@ func TestOlderSnapshot(t *testing.T) {
 	}
 }
 
-// A line that becomes longer because a command for a CI server is escaped loses nothing.
-func TestCommandAtTheEdge(t *testing.T) {
-	for width := 20; width < 40; width++ {
-		s := view.New(nil)
-		s.Prompt(acp.TextBlock("words and ##[error]more words to fill this line::end"))
-		tr := NewTranscript(&Options{Width: width, Theme: Plain()})
-		tr.Update(s.Snapshot())
-		got := squeezed(strings.Join(all(tr), ""))
-		if want := `wordsand\x23#[error]morewordstofillthisline::end`; got != want {
-			t.Errorf("width %d: %q", width, got)
-		}
-	}
-}
-
 // Top shows the beginning.
 func (t *Transcript) Top() { t.place(anchor{item: t.snapshot.First()}) }
 

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 )
 
 func newFile(t *testing.T) *File {
@@ -51,6 +50,12 @@ func TestKept(t *testing.T) {
 	}
 	if got := load(t, other); len(got) != 0 {
 		t.Fatalf("of another directory: %v", got)
+	}
+	if err := other.Add(Prompt{Text: "elsewhere"}); err != nil {
+		t.Fatal(err)
+	}
+	if got := load(t, f); !reflect.DeepEqual(got, want) {
+		t.Fatalf("got %q, want %q", got, want)
 	}
 	info, err := os.Stat(f.path)
 	if err != nil || info.Mode().Perm() != 0o600 {
@@ -101,7 +106,7 @@ func TestDamaged(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := file.WriteString("\xff\x00nothing\n[]\n{\"text\":\"to"); err != nil {
+	if _, err := file.WriteString("\n\xff\x00nothing\n[]\n{\"text\":\"to"); err != nil {
 		t.Fatal(err)
 	}
 	file.Close()
@@ -110,33 +115,6 @@ func TestDamaged(t *testing.T) {
 	}
 	if got := load(t, f); !reflect.DeepEqual(got, []Prompt{{Text: "one"}, {Text: "two"}}) {
 		t.Fatalf("got %q", got)
-	}
-}
-
-// TestManyFolders: the directories that were unused for longest are removed.
-func TestManyFolders(t *testing.T) {
-	newFile(t)
-	for i := range maxFiles + 3 {
-		f, err := For(fmt.Sprint("/", i))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := f.Add(Prompt{Text: "x"}); err != nil {
-			t.Fatal(err)
-		}
-		at := time.Now().Add(time.Duration(i-maxFiles*2) * time.Minute)
-		if err := os.Chtimes(f.path, at, at); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for i, want := range map[int]int{0: 0, 2: 0, 3: 1, maxFiles + 2: 1} {
-		f, err := For(fmt.Sprint("/", i))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := load(t, f); len(got) != want {
-			t.Errorf("directory %d has %d prompts, want %d", i, len(got), want)
-		}
 	}
 }
 
@@ -149,7 +127,7 @@ func TestTwoProcesses(t *testing.T) {
 			t.Fatal(err)
 		}
 		for i := range each {
-			if err := f.Add(Prompt{Text: fmt.Sprint(who, " ", i), Pasted: []string{strings.Repeat("p", 1500)}}); err != nil {
+			if err := f.Add(Prompt{Text: fmt.Sprint(who, " ", i), Pasted: []string{strings.Repeat("p", 4000)}}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -186,7 +164,7 @@ func TestTwoProcesses(t *testing.T) {
 	if last != each {
 		t.Errorf("the newest prompt is missing: %v", next)
 	}
-	left, err := filepath.Glob(filepath.Join(filepath.Dir(f.path), "new-*"))
+	left, err := filepath.Glob(filepath.Join(filepath.Dir(f.path), ".new-*"))
 	if err != nil || len(left) > 0 {
 		t.Errorf("left over: %v, %v", left, err)
 	}

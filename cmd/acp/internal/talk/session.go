@@ -5,12 +5,10 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"iter"
 	"maps"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"sync"
 
 	"github.com/acpgo/sdk/acp"
@@ -335,42 +333,6 @@ func (c *Client) turnOf(id acp.SessionID) context.Context {
 		}
 	}
 	return context.Background()
-}
-
-// SetMode sets the mode of the session.
-func (s *Session) SetMode(ctx context.Context, mode acp.SessionModeID) error {
-	return s.set(ctx, acp.MethodSetSessionMode,
-		func(ctx context.Context, current *acp.ClientSession) error { return current.SetMode(ctx, mode) })
-}
-
-// SetOption sets a config option of the session; the values of a boolean option are "true" and "false".
-func (s *Session) SetOption(ctx context.Context, option acp.SessionConfigID, value string) error {
-	return s.set(ctx, acp.MethodSetSessionConfigOption, func(ctx context.Context, current *acp.ClientSession) error {
-		for _, o := range s.state.Snapshot().ConfigOptions.Value() {
-			if _, boolean := o.Variant.(*acp.SessionConfigOptionBoolean); boolean && o.ID == option {
-				on, err := strconv.ParseBool(value)
-				if err != nil {
-					return fmt.Errorf("%w: option %s: expected true or false, not %q", acp.ErrInvalidParams, option, value)
-				}
-				return current.SetBooleanConfigOption(ctx, option, on)
-			}
-		}
-		return current.SetConfigOption(ctx, option, acp.SessionConfigValueID(value))
-	})
-}
-
-func (s *Session) set(ctx context.Context, method string, set func(context.Context, *acp.ClientSession) error) error {
-	current, err := s.conn.Live(ctx)
-	if err != nil {
-		return err
-	}
-	_, err = step(ctx, s.client, method,
-		func(ctx context.Context) (struct{}, error) { return struct{}{}, set(ctx, current) })
-	if err != nil {
-		return err
-	}
-	s.state.SetSession(current)
-	return nil
 }
 
 // Close cancels the turns in progress, ends the session's terminals, and closes the session at the agent if the agent

@@ -981,26 +981,28 @@ func TestElicitation(t *testing.T) {
 func TestSettings(t *testing.T) {
 	c := open(t, &Options{Agent: example(t)})
 	s := newSession(t, c)
-	if err := s.SetMode(t.Context(), "auto"); err != nil || s.State().Snapshot().Modes.Value().CurrentModeID != "auto" {
+	if err := s.Choose(t.Context(), "mode", "auto"); err != nil || s.State().Snapshot().Modes.Value().CurrentModeID != "auto" {
 		t.Errorf("mode: %v, %v", err, s.State().Snapshot().Modes)
 	}
-	if err := s.SetMode(t.Context(), "none"); !errors.Is(err, acp.ErrInvalidParams) {
+	if err := s.Choose(t.Context(), "mode", "none"); !errors.Is(err, ErrNoSetting) {
 		t.Errorf("wrong mode: %v", err)
 	}
-	boolean := false
-	for _, o := range s.State().Snapshot().ConfigOptions.Value() {
-		if v, ok := o.Variant.(*acp.SessionConfigOptionBoolean); ok {
-			boolean = true
-			if err := s.SetOption(t.Context(), o.ID, fmt.Sprint(!v.CurrentValue)); err != nil {
-				t.Error(err)
-			}
-			if err := s.SetOption(t.Context(), o.ID, "perhaps"); !errors.Is(err, acp.ErrInvalidParams) {
-				t.Errorf("wrong value: %v", err)
-			}
-		}
+	settings := Settings(s.State().Snapshot())
+	i := slices.IndexFunc(settings, func(s Setting) bool { return s.Boolean })
+	if i < 0 {
+		t.Fatal("the agent has no option that is on or off")
 	}
-	if !boolean {
-		t.Error("the agent has no option that is on or off")
+	other := map[string]string{"true": "OFF", "false": "On"}[settings[i].Current]
+	if err := s.ChooseOption(t.Context(), strings.ToUpper(settings[i].Name), other); err != nil {
+		t.Error(err)
+	}
+	if now := Settings(s.State().Snapshot()); now[i].Current == settings[i].Current {
+		t.Error("the option was not changed")
+	}
+	for option, value := range map[string]string{settings[i].ID: "perhaps", "nothing": "true"} {
+		if err := s.ChooseOption(t.Context(), option, value); !errors.Is(err, ErrNoSetting) {
+			t.Errorf("%s=%s: %v", option, value, err)
+		}
 	}
 }
 

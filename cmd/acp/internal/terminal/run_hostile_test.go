@@ -37,7 +37,7 @@ func converse(t *testing.T, prompt string) (*play, *screen.End) {
 	p.answered("The end of all.")
 	for _, look := range []struct{ key, shows string }{
 		{"ctrl+p", "filter:"}, {"ctrl+s", "Open sessions"}, {"ctrl+r", "Stored sessions"}, {"alt+m", "filter:"}, {"ctrl+l", "filter:"},
-		{"alt+o", "filter:"}, {"alt+c", "filter:"}, {"alt+n", "stderr"}, {"?", "cancel the turn; twice: quit"},
+		{"alt+o", "filter:"}, {"alt+n", "stderr"}, {"?", "cancel the turn; twice: quit"},
 	} {
 		p.Press(look.key)
 		p.Wait(look.shows)

@@ -4,6 +4,7 @@ package terminal
 
 import (
 	"context"
+	_ "embed"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -17,6 +18,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/rogpeppe/go-internal/txtar"
 
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/rpc"
@@ -319,15 +322,8 @@ func (a *stageAgent) load(ctx context.Context, session *acp.AgentSession, req *a
 	}
 	s := a.add(req.SessionID, req.Cwd)
 	t := &scene{agent: a, session: session, stage: s}
-	for _, u := range []m{
-		{"sessionUpdate": "user_message_chunk", "content": text("Why does the build fail?")},
-		{"sessionUpdate": "agent_message_chunk", "content": text("A **comma** is missing in `main.go`.")},
-		{"sessionUpdate": "tool_call", "toolCallId": "old", "title": "Edit main.go", "kind": "edit", "status": "completed"},
-		{"sessionUpdate": "agent_message_chunk", "content": text("Now it builds.")},
-	} {
-		if err := t.update(ctx, u); err != nil {
-			return nil, err
-		}
+	if err := t.play(ctx, lines["old-session"]); err != nil {
+		return nil, err
 	}
 	return &acp.LoadSessionResponse{Modes: acp.Some(s.modes()), ConfigOptions: acp.Some(s.options())}, nil
 }
@@ -379,11 +375,14 @@ func (a *stageAgent) prompt(ctx context.Context, session *acp.AgentSession, req 
 		t.prompt += b.Text()
 	}
 	word, _, _ := strings.Cut(strings.TrimSpace(t.prompt), " ")
-	play := scenes[word]
-	if play == nil {
-		play = playEcho
+	var err error
+	if play := scenes[word]; play != nil {
+		err = play(ctx, t)
+	} else if text, ok := lines[word]; ok {
+		err = t.play(ctx, text)
+	} else {
+		err = playEcho(ctx, t)
 	}
-	err := play(ctx, t)
 	var stop stops
 	switch {
 	case ctx.Err() != nil, errors.Is(err, errCancelled):
@@ -398,6 +397,16 @@ func (a *stageAgent) prompt(ctx context.Context, session *acp.AgentSession, req 
 
 func text(s string) m { return m{"type": "text", "text": s} }
 
+// all sends updates in order.
+func (t *scene) all(ctx context.Context, updates ...m) error {
+	for _, u := range updates {
+		if err := t.update(ctx, u); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // update sends an update.
 func (t *scene) update(ctx context.Context, u m) error {
 	return rpc.Notify(ctx, t.session.RPC(), "session/update", m{"sessionId": t.session.ID(), "update": u})
@@ -408,18 +417,49 @@ func (t *scene) say(ctx context.Context, s string) error {
 	return t.update(ctx, m{"sessionUpdate": "agent_message_chunk", "content": text(s)})
 }
 
-// tool begins a tool call or changes one.
-func (t *scene) tool(ctx context.Context, u m) error {
-	if u["sessionUpdate"] == nil {
-		u["sessionUpdate"] = "tool_call"
-	}
-	return t.update(ctx, u)
-}
+//go:embed testdata/scenes.txtar
+var scenesFile []byte
 
-// all sends updates in order.
-func (t *scene) all(ctx context.Context, updates ...m) error {
-	for _, u := range updates {
-		if err := t.update(ctx, u); err != nil {
+// lines are the scenes of the file by their names.
+var lines = func() map[string]string {
+	all := map[string]string{}
+	for _, f := range txtar.Parse(scenesFile).Files {
+		all[f.Name] = string(f.Data)
+	}
+	return all
+}()
+
+// play plays the lines of a scene.
+func (t *scene) play(ctx context.Context, text string) error {
+	for line := range strings.Lines(strings.ReplaceAll(text, "$CWD", t.stage.cwd)) {
+		line = strings.TrimSpace(line)
+		if line == "" {
+			if err := t.gate(ctx); err != nil {
+				return err
+			}
+			continue
+		}
+		var v m
+		if err := json.Unmarshal([]byte(line), &v); err != nil {
+			return fmt.Errorf("%w in %s", err, line)
+		}
+		var err error
+		switch params, _ := v["params"].(m); v["method"] {
+		case nil:
+			err = t.update(ctx, v)
+		case "session/request_permission":
+			err = t.permit(ctx, params)
+		default:
+			var res json.RawMessage
+			if res, err = t.ask(ctx, v["method"].(string), params); err != nil {
+				return err
+			}
+			if params["mode"] == "url" {
+				err = rpc.Notify(ctx, t.session.RPC(), "elicitation/complete", m{"elicitationId": params["elicitationId"]})
+			}
+			err = errors.Join(err, t.say(ctx, "Your answer: `"+string(res)+"`"))
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -477,16 +517,11 @@ func playEcho(ctx context.Context, t *scene) error {
 	return t.say(ctx, said)
 }
 
-// scenes maps the first word of a prompt to what the agent plays.
+// scenes maps the first word of a prompt to what the agent plays, if it is not in the file.
 var scenes = map[string]func(context.Context, *scene) error{
-	"markdown": playMarkdown, "stream": playStream, "think": playThink, "plan": playPlan, "tools": playTools, "diff": playDiff, "terminal": playTerminal,
-	"live": playLive, "permission": playPermission, "bare-permission": playBarePermission, "later": playLater, "form": playForm, "url": playOpenURL,
-	"mode": playSwitchMode, "models": playSwitchModel, "usage": playUsage, "notice": playNotice, "compact": playCompact, "subagent": playSubagent,
-	"unknown": playUnknown, "title": playTitle, "die": playDie, "hang": playHang, "wait": playWait, "flood": playFlood, "evil": playEvilTwin(true), "benign": playEvilTwin(false),
-	"long": playLong, "utf8": playNoUTF8, "garbage": playGarbage, "media": playMedia, "files": playFiles, "tree": playTree, "error": playFails,
-	"commands": playCommandsChange, "plans": playPlans, "outputs": playOutputs,
-	"Why":    playWhy,
-	"Fix":    playFix,
+	"markdown": playMarkdown, "terminal": playTerminal, "live": playLive, "mode": playSwitchMode, "models": playSwitchModel, "die": playDie,
+	"hang": playHang, "wait": playWait, "flood": playFlood, "evil": playEvilTwin(true), "benign": playEvilTwin(false), "long": playLong,
+	"utf8": playNoUTF8, "garbage": playGarbage, "files": playFiles, "tree": playTree, "error": playFails, "outputs": playOutputs,
 	"refuse": func(ctx context.Context, t *scene) error { return stops("refusal") },
 	"max":    func(ctx context.Context, t *scene) error { return stops("max_tokens") },
 }
@@ -506,120 +541,10 @@ func playMarkdown(ctx context.Context, t *scene) error {
 	return nil
 }
 
-// playStream sends parts of a text, with a gate between them.
-func playStream(ctx context.Context, t *scene) error {
-	for i, part := range []string{"# Streaming\n\nThe first par", "agraph is **bo", "ld** now.\n\n```go\nfunc f() {", "}\n```\n\nDone."} {
-		if i > 0 {
-			if err := t.gate(ctx); err != nil {
-				return err
-			}
-		}
-		if err := t.say(ctx, part); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func playThink(ctx context.Context, t *scene) error {
-	return t.all(ctx,
-		m{"sessionUpdate": "agent_thought_chunk", "content": text("First I look at the question.\n\n")},
-		m{"sessionUpdate": "agent_thought_chunk", "content": text("Then I weigh the answers, of which there are many, and each has something for it and something against it.")},
-		m{"sessionUpdate": "agent_message_chunk", "content": text("The answer is 42.")},
-	)
-}
-
-func playPlan(ctx context.Context, t *scene) error {
-	steps := []string{"Read the code", "Find the mistake", "Edit it"}
-	for done := range len(steps) + 1 {
-		var entries []m
-		for i, step := range steps {
-			status := "pending"
-			switch {
-			case i < done:
-				status = "completed"
-			case i == done:
-				status = "in_progress"
-			}
-			entries = append(entries, m{"content": step, "priority": []string{"high", "medium", "low"}[i], "status": status})
-		}
-		if err := t.update(ctx, m{"sessionUpdate": "plan", "entries": entries}); err != nil {
-			return err
-		}
-		if done < len(steps) {
-			if err := t.gate(ctx); err != nil {
-				return err
-			}
-		}
-	}
-	return t.say(ctx, "All steps are done.")
-}
-
-// The session of docs/run.svg.
-const (
-	sums = "package main\n\nimport \"fmt\"\n\nfunc main() { fmt.Println(sum(2, 3)) }\n\nfunc sum(a, b int) int {\n\treturn a - b\n}\n"
-	why  = "`sum` subtracts: it returns **a - b**, so `TestSum` gets -1 and expects 5."
-)
-
-// playWhy answers a question about a file.
-func playWhy(ctx context.Context, t *scene) error {
-	return t.all(ctx,
-		m{"sessionUpdate": "agent_thought_chunk", "content": text("The test adds 2 and 3. I read the function first.")},
-		m{"sessionUpdate": "tool_call", "toolCallId": "x1", "title": "main.go", "kind": "read", "status": "completed",
-			"locations": []m{{"path": t.path("main.go")}}, "content": []m{{"type": "content", "content": text(sums)}}},
-		m{"sessionUpdate": "agent_message_chunk", "content": text(why)})
-}
-
-// playFix changes the file, with permission.
-func playFix(ctx context.Context, t *scene) error {
-	return t.permit(ctx, m{"toolCallId": "x2", "title": "Add instead of subtracting", "kind": "edit", "status": "pending", "locations": []m{{"path": t.path("main.go"), "line": 8}},
-		"content": []m{{"type": "diff", "path": t.path("main.go"), "oldText": sums, "newText": strings.Replace(sums, "a - b", "a + b", 1)}}})
-}
-
-// playPlans sends several plans with ids.
-func playPlans(ctx context.Context, t *scene) error {
-	return t.all(ctx,
-		m{"sessionUpdate": "plan_update", "plan": m{"type": "items", "planId": "p1", "entries": []m{{"content": "A planned step", "priority": "high", "status": "pending"}}}},
-		m{"sessionUpdate": "plan_update", "plan": m{"type": "markdown", "planId": "p2", "content": "# The other plan\n\nwith words"}},
-		m{"sessionUpdate": "agent_message_chunk", "content": text("Two plans.")},
-	)
-}
-
-func playTools(ctx context.Context, t *scene) error {
-	return t.all(ctx,
-		m{"sessionUpdate": "tool_call", "toolCallId": "t1", "title": "Read main.go", "kind": "read", "status": "in_progress",
-			"locations": []m{{"path": t.path("main.go"), "line": 12}}, "rawInput": m{"path": "main.go"}},
-		m{"sessionUpdate": "tool_call_update", "toolCallId": "t1", "status": "completed",
-			"content": []m{{"type": "content", "content": text("package main\n\nfunc main() {}\n")}}},
-		m{"sessionUpdate": "tool_call", "toolCallId": "t2", "title": "Search for TODO", "kind": "search", "status": "completed",
-			"content": []m{{"type": "content", "content": text("3 matches")}}},
-		m{"sessionUpdate": "tool_call", "toolCallId": "t3", "title": "Run the tests", "kind": "execute", "status": "failed",
-			"rawInput": m{"command": "go test ./..."}, "rawOutput": m{"exitCode": 1}, "content": []m{{"type": "content", "content": text("FAIL: TestAnswer")}}},
-		m{"sessionUpdate": "tool_call", "toolCallId": "t4", "title": "Fetch a page", "kind": "fetch", "status": "pending"},
-		m{"sessionUpdate": "agent_message_chunk", "content": text("That was all.")},
-	)
-}
-
 // path returns a path in the directory of the session.
 func (t *scene) path(name string) string { return t.stage.cwd + "/" + name }
 
 const before = "package main\n\nimport \"fmt\"\n\nfunc main() {\n\tfmt.Println(\"hello\")\n\tfmt.Println(\"old line\")\n\treturn\n}\n"
-
-func (t *scene) diffs() []m {
-	after := strings.Replace(before, "\"old line\"", "\"new line\", 42", 1)
-	after = strings.Replace(after, "\treturn\n", "", 1)
-	return []m{
-		{"type": "diff", "path": t.path("main.go"), "oldText": before, "newText": after},
-		{"type": "diff", "path": t.path("new.txt"), "oldText": nil, "newText": "a new file\nwith two lines\n"},
-	}
-}
-
-func playDiff(ctx context.Context, t *scene) error {
-	return t.all(ctx,
-		m{"sessionUpdate": "tool_call", "toolCallId": "d1", "title": "Edit main.go and new.txt", "kind": "edit", "status": "completed", "content": t.diffs()},
-		m{"sessionUpdate": "agent_message_chunk", "content": text("Edited.")},
-	)
-}
 
 // playTerminal runs a command in a terminal of the client.
 func playTerminal(ctx context.Context, t *scene) error {
@@ -677,31 +602,13 @@ var fourKinds = []m{
 	{"optionId": "never", "name": "No, never", "kind": "reject_always"},
 }
 
-// playPermission sends a permission request with all possible content.
-func playPermission(ctx context.Context, t *scene) error {
-	return t.permit(ctx, m{"toolCallId": "p1", "title": "Edit main.go", "kind": "edit", "status": "pending", "name": "edit_file",
-		"rawInput": m{"command": "apply-patch main.go", "reason": "The comma is missing"}, "locations": []m{{"path": t.path("main.go"), "line": 6}},
-		"content": append([]m{{"type": "content", "content": text("I must mend the comma.")}}, t.diffs()...)})
-}
-
-// playBarePermission first reports the tool call, and then sends a permission request with only its id.
-func playBarePermission(ctx context.Context, t *scene) error {
-	if err := t.tool(ctx, m{"toolCallId": "p2", "title": "Run rm -rf build", "kind": "execute", "status": "pending", "rawInput": m{"command": "rm -rf build"}}); err != nil {
-		return err
+// permit asks for permission, with four options unless the request has others.
+func (t *scene) permit(ctx context.Context, req m) error {
+	call := req["toolCall"].(m)
+	if req["options"] == nil {
+		req["options"] = fourKinds
 	}
-	return t.permit(ctx, m{"toolCallId": "p2"})
-}
-
-// playLater asks for permission when the gate opens.
-func playLater(ctx context.Context, t *scene) error {
-	if err := t.gate(ctx); err != nil {
-		return err
-	}
-	return playBarePermission(ctx, t)
-}
-
-func (t *scene) permit(ctx context.Context, call m) error {
-	res, err := t.ask(ctx, "session/request_permission", m{"toolCall": call, "options": fourKinds})
+	res, err := t.ask(ctx, "session/request_permission", req)
 	if err != nil {
 		return err
 	}
@@ -720,34 +627,6 @@ func (t *scene) permit(ctx context.Context, call m) error {
 		t.say(ctx, strings.TrimSpace("Your answer: "+got.Outcome.Outcome+" "+got.Outcome.OptionID)))
 }
 
-func playForm(ctx context.Context, t *scene) error {
-	res, err := t.ask(ctx, "elicitation/create", m{"mode": "form", "message": "Who are you?", "requestedSchema": m{
-		"type": "object", "required": []string{"name", "colour"},
-		"properties": m{
-			"name":   m{"type": "string", "title": "Your name", "description": "As friends say it", "minLength": 2, "maxLength": 20},
-			"colour": m{"type": "string", "title": "Colour", "oneOf": []m{{"const": "r", "title": "Red"}, {"const": "g", "title": "Green"}}},
-			"age":    m{"type": "integer", "title": "Age", "minimum": 1, "maximum": 150},
-			"terms":  m{"type": "boolean", "title": "Terms accepted", "default": false},
-			"langs":  m{"type": "array", "title": "Languages", "items": m{"type": "string", "enum": []string{"Go", "Rust", "C"}}},
-		},
-	}})
-	if err != nil {
-		return err
-	}
-	return t.say(ctx, "Your answer: `"+string(res)+"`")
-}
-
-func playOpenURL(ctx context.Context, t *scene) error {
-	res, err := t.ask(ctx, "elicitation/create", m{"mode": "url", "message": "Please log in there.", "elicitationId": "e1", "url": "https://example.com/login?a=1"})
-	if err != nil {
-		return err
-	}
-	if err := rpc.Notify(ctx, t.session.RPC(), "elicitation/complete", m{"elicitationId": "e1"}); err != nil {
-		return err
-	}
-	return t.say(ctx, "Your answer: `"+string(res)+"`")
-}
-
 // playSwitchMode has the agent change the mode.
 func playSwitchMode(ctx context.Context, t *scene) error {
 	t.agent.mu.Lock()
@@ -763,65 +642,6 @@ func playSwitchModel(ctx context.Context, t *scene) error {
 	options := t.stage.options()
 	t.agent.mu.Unlock()
 	return t.all(ctx, m{"sessionUpdate": "config_option_update", "configOptions": options}, m{"sessionUpdate": "agent_message_chunk", "content": text("The model is another one.")})
-}
-
-func playCommandsChange(ctx context.Context, t *scene) error {
-	return t.all(ctx,
-		m{"sessionUpdate": "available_commands_update", "availableCommands": []m{{"name": "fresh", "description": "A new command"}}},
-		m{"sessionUpdate": "agent_message_chunk", "content": text("There is a new command.")})
-}
-
-func playUsage(ctx context.Context, t *scene) error {
-	return t.all(ctx,
-		m{"sessionUpdate": "usage_update", "used": 53000, "size": 200000, "cost": m{"amount": 0.42, "currency": "USD"}},
-		m{"sessionUpdate": "agent_message_chunk", "content": text("Now you know.")})
-}
-
-func playNotice(ctx context.Context, t *scene) error {
-	return t.all(ctx,
-		m{"sessionUpdate": "notice", "severity": "info", "title": "A note", "description": "Nothing to do."},
-		m{"sessionUpdate": "notice", "severity": "warning", "title": "A warning"},
-		m{"sessionUpdate": "notice", "severity": "error", "title": "An error", "description": "The model is overloaded."},
-		m{"sessionUpdate": "agent_message_chunk", "content": text("Three notices.")})
-}
-
-func playCompact(ctx context.Context, t *scene) error {
-	if err := t.update(ctx, m{"sessionUpdate": "compaction_update", "compactionId": "k1", "status": "in_progress"}); err != nil {
-		return err
-	}
-	if err := t.gate(ctx); err != nil {
-		return err
-	}
-	return t.all(ctx,
-		m{"sessionUpdate": "compaction_summary_chunk", "compactionId": "k1", "content": text("We talked about the build.")},
-		m{"sessionUpdate": "compaction_update", "compactionId": "k1", "status": "completed"},
-		m{"sessionUpdate": "agent_message_chunk", "content": text("Now there is room again.")})
-}
-
-func playSubagent(ctx context.Context, t *scene) error {
-	if err := t.update(ctx, m{"sessionUpdate": "subagent_update", "sessionId": "sub-1", "title": "Tester", "description": "Runs the tests", "state": m{"state": "running"}}); err != nil {
-		return err
-	}
-	if err := t.gate(ctx); err != nil {
-		return err
-	}
-	return t.all(ctx,
-		m{"sessionUpdate": "subagent_update", "sessionId": "sub-1", "state": m{"state": "idle", "stopReason": "end_turn"}},
-		m{"sessionUpdate": "agent_message_chunk", "content": text("The helper is done.")})
-}
-
-// playUnknown sends messages that no schema has.
-func playUnknown(ctx context.Context, t *scene) error {
-	return t.all(ctx,
-		m{"sessionUpdate": "hologram", "shape": "a cube"},
-		m{"sessionUpdate": "agent_message_chunk", "content": m{"type": "smell", "of": "coffee"}},
-		m{"sessionUpdate": "tool_call", "toolCallId": "u1", "title": "Dance", "kind": "dance", "status": "dizzy", "content": []m{{"type": "video", "uri": "x"}}},
-		m{"sessionUpdate": "notice", "severity": "whisper", "title": "A new severity"},
-		m{"sessionUpdate": "agent_message_chunk", "content": text("You may not know these.")})
-}
-
-func playTitle(ctx context.Context, t *scene) error {
-	return t.all(ctx, m{"sessionUpdate": "session_info_update", "title": "All about titles"}, m{"sessionUpdate": "agent_message_chunk", "content": text("It has a title.")})
 }
 
 // playDie ends the agent with a message on standard error.
@@ -921,17 +741,6 @@ func playGarbage(ctx context.Context, t *scene) error {
 	return t.say(ctx, "That was no protocol.")
 }
 
-func playMedia(ctx context.Context, t *scene) error {
-	const pixel = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
-	return t.all(ctx,
-		m{"sessionUpdate": "agent_message_chunk", "content": text("An image:")},
-		m{"sessionUpdate": "agent_message_chunk", "content": m{"type": "image", "mimeType": "image/png", "data": pixel}},
-		m{"sessionUpdate": "agent_message_chunk", "content": m{"type": "audio", "mimeType": "audio/wav", "data": "UklGRg=="}},
-		m{"sessionUpdate": "agent_message_chunk", "content": m{"type": "resource_link", "name": "readme", "uri": "file:///readme.md"}},
-		m{"sessionUpdate": "agent_message_chunk", "content": m{"type": "resource", "resource": m{"uri": "file:///x.txt", "text": "text of a file", "mimeType": "text/plain"}}},
-		m{"sessionUpdate": "agent_message_chunk", "content": text("That was media.")})
-}
-
 // playFiles reads and writes files of the client.
 func playFiles(ctx context.Context, t *scene) error {
 	res, err := t.ask(ctx, "fs/read_text_file", m{"path": t.path("notes.txt")})
@@ -985,25 +794,18 @@ func playEvilTwin(evil bool) func(context.Context, *scene) error {
 		if evil {
 			s = strings.Join(escapes, "")
 		}
-		_, err := t.ask(ctx, "session/request_permission", m{
-			"toolCall": m{"toolCallId": "ask", "title": "Asked " + s, "kind": s, "rawInput": m{"command": s, "reason": s, s: s}, "locations": []m{{"path": "/" + s}},
-				"content": []m{{"type": "content", "content": text(s)}, {"type": "diff", "path": "/" + s, "oldText": s, "newText": s + s}}},
-			"options": []m{{"optionId": s, "name": "Yes " + s, "kind": "allow_once"}, {"optionId": "n" + s, "name": "No " + s, "kind": "reject_once"}},
-		})
-		if err != nil {
-			return err
-		}
-		if _, err := t.ask(ctx, "elicitation/create", m{"mode": "form", "message": "Form " + s, "requestedSchema": m{
-			"type": "object", "properties": m{"a" + s: m{"type": "string", "title": "Field " + s, "description": s, "default": s, "enum": []string{s, "b" + s}}},
-		}}); err != nil {
-			return err
-		}
-		if _, err := t.ask(ctx, "elicitation/create", m{"mode": "url", "message": "Page " + s, "elicitationId": "e" + s, "url": "https://example.com/" + s}); err != nil {
+		if err := t.play(ctx, with(lines["asks"], "", s)); err != nil {
 			return err
 		}
 		fmt.Fprintln(os.Stderr, "stderr", s)
 		return t.say(ctx, "The end of all.")
 	}
+}
+
+// with puts an id and a text into lines.
+func with(lines, id, text string) string {
+	quoted, _ := json.Marshal(text) // a text can always be encoded
+	return strings.NewReplacer("$ID", id, "@", string(quoted[1:len(quoted)-1])).Replace(lines)
 }
 
 // every sends every kind of update with a text in every member.
@@ -1012,28 +814,5 @@ func (t *scene) every(ctx context.Context, id, s string) error {
 	if err := t.command(ctx, "printf '%s\\n' \"$0\"", nil, strings.ReplaceAll(s, "\x00", "")); err != nil {
 		return err
 	}
-	return t.all(ctx,
-		m{"sessionUpdate": "agent_thought_chunk", "content": text("thought " + s)},
-		m{"sessionUpdate": "plan", "entries": []m{{"content": "step " + s, "priority": "high", "status": "in_progress"}}},
-		m{"sessionUpdate": "tool_call", "toolCallId": id, "title": "call " + s, "kind": "edit", "status": "completed", "name": s,
-			"locations": []m{{"path": "/" + s, "line": 1}}, "rawInput": m{"command": s, s: s}, "rawOutput": m{"o": s}, "content": []m{
-				{"type": "content", "content": text(s)}, {"type": "diff", "path": "/" + s + ".go", "oldText": s + "\nb", "newText": "c\n" + s},
-				{"type": "terminal", "terminalId": s},
-				{"type": "content", "content": m{"type": "resource_link", "name": s, "uri": s, "title": s, "description": s}},
-			}},
-		m{"sessionUpdate": "agent_message_chunk", "content": text("message " + s + "\n\n```" + s + "\n" + s + "\n```\n\n# " + s + "\n\n[l](http://x/" + s + ") `" + s + "`\n\n")},
-		m{"sessionUpdate": "agent_message_chunk", "content": m{"type": "resource", "resource": m{"uri": s, "text": s, "mimeType": s}}},
-		m{"sessionUpdate": "agent_message_chunk", "content": m{"type": "image", "mimeType": s, "data": "", "uri": s}},
-		m{"sessionUpdate": "current_mode_update", "currentModeId": s},
-		m{"sessionUpdate": "config_option_update", "configOptions": []m{{"id": "model", "name": "Model " + s, "description": s, "category": "model", "type": "select",
-			"currentValue": s, "options": []m{{"value": s, "name": "Value " + s, "description": s}}}}},
-		m{"sessionUpdate": "available_commands_update", "availableCommands": []m{{"name": "command" + s, "description": s, "input": m{"hint": s}}}},
-		m{"sessionUpdate": "session_info_update", "title": "title " + s},
-		m{"sessionUpdate": "usage_update", "used": 1, "size": 2, "cost": m{"amount": 1, "currency": s}},
-		m{"sessionUpdate": "notice", "severity": s, "title": "notice " + s, "description": s},
-		m{"sessionUpdate": "compaction_update", "compactionId": id + s, "status": "failed", "error": s},
-		m{"sessionUpdate": "compaction_summary_chunk", "compactionId": id + s, "content": text(s)},
-		m{"sessionUpdate": "subagent_update", "sessionId": s, "title": "helper " + s, "description": s, "cwd": "/" + s},
-		m{"sessionUpdate": "un" + s, s: s},
-	)
+	return t.play(ctx, with(lines["every"], id, s))
 }

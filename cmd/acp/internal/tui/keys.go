@@ -6,6 +6,8 @@ import (
 	"slices"
 
 	tea "charm.land/bubbletea/v2"
+
+	"github.com/acpgo/sdk/acp"
 )
 
 // binding is an action that the user can trigger.
@@ -43,12 +45,10 @@ func actions() []binding {
 		{"close", nil, "close the session", ofChat((*Model).closeThis)},
 		{"delete", nil, "delete the session", ofChat((*Model).deleteThis)},
 		{"export", []string{"alt+e"}, "write the session to a file", ofChat((*Model).exportChat)},
-		{"mode", []string{"alt+m"}, "choose the mode", ofChat((*Model).showModes)},
+		{"mode", []string{"alt+m"}, "choose the mode", showSetting(acp.SessionConfigOptionCategoryMode)},
 		{"next-mode", []string{"shift+tab"}, "switch to the next mode", ofChat((*Model).nextMode)},
-		{"model", []string{"ctrl+l"}, "choose the model", ofChat((*Model).showModels)},
+		{"model", []string{"ctrl+l"}, "choose the model", showSetting(acp.SessionConfigOptionCategoryModel)},
 		{"options", []string{"alt+o"}, "choose options", ofChat((*Model).showOptions)},
-		{"commands", []string{"alt+c"}, "choose a command of the agent", ofChat((*Model).showCommands)},
-		{"attach", []string{"ctrl+f"}, "choose a file", ofChat((*Model).showFiles)},
 		{"queue", []string{"alt+q"}, "move the last queued prompt back to the editor", ofChat((*Model).unqueue)},
 		{"", []string{"pgup", "pgdown"}, "scroll", nil},
 		{"bottom", []string{"ctrl+end", "alt+end"}, "scroll to the end", ofChat((*Model).bottom)},
@@ -61,8 +61,6 @@ func actions() []binding {
 		{"mouse", []string{"alt+r"}, "leave the mouse to the terminal, to select text; again: scroll with it",
 			(*Model).toggleMouse},
 		{"changes", []string{"alt+w"}, "show all diffs of the last turn", ofChat((*Model).showDiffs)},
-		{"subagent", []string{"alt+a"}, "show the work of the selected subagent, or of the last one",
-			ofChat((*Model).showSubagent)},
 		{"notes", []string{"alt+n"}, "show earlier notices, and the agent's standard error", (*Model).showNotes},
 		{"findings", []string{"alt+v"}, "show violations of the protocol (with --check)", (*Model).showFindings},
 		{"login", nil, "log in", (*Model).login},
@@ -111,13 +109,6 @@ func allKeys() []screenKeys {
 		}},
 		{"Open sessions", overviewKeys()},
 		{"Stored sessions", storedKeys()},
-		{"Subagent", []binding{
-			{"", []string{"up", "down", "pgup", "pgdown", "end"}, "scroll", nil},
-			{"", []string{"alt+up", "alt+down"}, "select the item above or below", nil},
-			{"", []string{"ctrl+o", "alt+t"}, "fold or unfold the selected item, or all", nil},
-			{"", []string{"alt+a"}, "show the work of the selected subagent of this one", nil},
-			{"", []string{"esc", "q"}, "go back", nil},
-		}},
 		{"Lists", []binding{
 			{"", []string{"up", "down", "pgup", "pgdown"}, "select", nil},
 			{"", []string{"enter"}, "choose", nil},

@@ -244,8 +244,8 @@ func (m *Model) startView(width int) []string {
 	lines := []string{"", "  " + m.style.accent.Bold(true).Render(m.agentName()) + " " +
 		m.style.dim.Render(clean(info.Version)), ""}
 	for _, fact := range [][3]string{
-		{"agent", clean(command), ""}, {"in", clean(m.chat.session.Cwd()), ""}, {"mode", modeOf(s), "Shift-Tab"},
-		{"model", optionOf(s, acp.SessionConfigOptionCategoryModel), "Ctrl-L"},
+		{"agent", clean(command), ""}, {"in", clean(m.chat.session.Cwd()), ""}, {"mode", settingOf(s, acp.SessionConfigOptionCategoryMode), "Shift-Tab"},
+		{"model", settingOf(s, acp.SessionConfigOptionCategoryModel), "Ctrl-L"},
 	} {
 		if fact[1] != "" {
 			lines = append(lines, "  "+m.style.dim.Render(fmt.Sprintf("%-6s", fact[0]))+" "+fact[1]+"  "+
@@ -335,8 +335,8 @@ func (m *Model) statusView(width int) []string {
 		if usage, ok := s.Usage.Get(); ok {
 			add(2, false, draw.Usage(m.drawn, usage))
 		}
-		add(4, true, optionOf(s, acp.SessionConfigOptionCategoryModel))
-		add(3, true, modeOf(s))
+		add(4, true, settingOf(s, acp.SessionConfigOptionCategoryModel))
+		add(3, true, settingOf(s, acp.SessionConfigOptionCategoryMode))
 	}
 	add(6, true, "? help")
 	for {
@@ -451,9 +451,6 @@ func (m *Model) wheel(msg tea.MouseWheelMsg) {
 	switch top := m.top().(type) {
 	case *pages:
 		top.port.SetYOffset(top.port.YOffset() + lines)
-		return
-	case *subagentLayer:
-		top.draw.Scroll(lines)
 		return
 	case nil:
 		if !m.takes(q) {

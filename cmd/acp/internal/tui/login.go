@@ -46,6 +46,10 @@ func (m *Model) showLogins(again func(*Model) tea.Cmd) tea.Cmd {
 				func(ctx context.Context) error { return client.Login(ctx, method.ID, launch.Terminal{}) }, m.loggedIn(again))
 		case talk.TerminalLogin:
 			m.pop(p)
+			if m.plain {
+				m.tellHere("Log in with \"acp agents login\" in another terminal, and start again: " + method.String())
+				return nil
+			}
 			run := &loginRun{login: func() error {
 				return client.LoginInTerminal(m.tasks.ctx, method.ID,
 					launch.Terminal{Stdin: m.opts.In, Stdout: m.opts.Out, Stderr: m.opts.Out})
@@ -53,7 +57,7 @@ func (m *Model) showLogins(again func(*Model) tea.Cmd) tea.Cmd {
 			m.loggingIn = true
 			// While the login has the terminal, the loop handles no messages, and restarting the agent sends some.
 			restart := func(m *Model) tea.Cmd { return m.call("Restart failed", client.Restart, m.loggedIn(again)) }
-			return m.exec(run, func(err error) tea.Msg { return doneMsg{what: "Login failed", err: err, then: restart} })
+			return tea.Exec(released{run}, func(err error) tea.Msg { return doneMsg{what: "Login failed", err: err, then: restart} })
 		}
 		m.tellHere(method.String())
 		return nil
@@ -62,18 +66,6 @@ func (m *Model) showLogins(again func(*Model) tea.Cmd) tea.Cmd {
 	m.push(p)
 	return nil
 }
-
-// exec runs a program that uses the terminal.
-func (m *Model) exec(run tea.ExecCommand, ended tea.ExecCallback) tea.Cmd {
-	if m.plain {
-		m.taken()
-		return m.tasks.cmd(func(context.Context) tea.Msg { return terminalMsg{ended(run.Run())} })
-	}
-	return tea.Exec(released{run}, ended)
-}
-
-// terminalMsg says that a program that used the terminal has ended, in the plain mode.
-type terminalMsg struct{ msg tea.Msg }
 
 // loggedIn reports the login, and retries what failed.
 func (m *Model) loggedIn(again func(*Model) tea.Cmd) func(*Model) tea.Cmd {

@@ -35,7 +35,6 @@ type Model struct {
 	waiting       *editor                // the editor until then
 	typed         []*prompt              // prompts sent until then
 	layers        []layer                // over the chat; the last one takes the keys
-	watched       []*subagentLayer
 	questions     []*question
 	focused       *question // the question that takes the keys
 	note          string    // the last message that belongs to no chat
@@ -59,7 +58,6 @@ type Model struct {
 	leaving       bool
 	plain         bool              // there is no screen
 	told          func(text string) // called for each message to the user; may be nil
-	taken         func()            // called before a program uses the terminal, if there is no screen
 	err           error             // why the program ends
 }
 
@@ -140,7 +138,6 @@ func (m *Model) connect(ctx context.Context) (*talk.Client, error) {
 // Update handles a message.
 func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	cmd := m.update(msg)
-	m.unwatch()
 	if len(m.pending) > 0 {
 		cmd = tea.Batch(append(m.pending, cmd)...)
 		m.pending = nil
@@ -240,8 +237,6 @@ func (m *Model) update(msg tea.Msg) tea.Cmd {
 		return m.reopened(msg)
 	case restartedMsg:
 		return m.restarted(msg)
-	case subagentMsg:
-		msg.layer.changed(msg.snapshot)
 	case steeredMsg:
 		return m.steered(msg)
 	case earlierMsg:

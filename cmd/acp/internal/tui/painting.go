@@ -9,6 +9,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/acp/view"
 	"github.com/acpgo/sdk/cmd/acp/internal/draw"
 	"github.com/acpgo/sdk/cmd/acp/internal/talk"
 	"github.com/acpgo/sdk/conformance"
@@ -111,11 +112,6 @@ func (m *Model) output(msg outputMsg) {
 	if c := m.chatOf(msg.session); c != nil {
 		c.draw.TerminalChanged(msg.terminal)
 	}
-	for _, l := range m.layers {
-		if s, ok := l.(*subagentLayer); ok {
-			s.draw.TerminalChanged(msg.terminal)
-		}
-	}
 }
 
 // planView draws the plan above the queued prompts.
@@ -216,4 +212,17 @@ func findingLines(m *Model, f conformance.Finding, width int) []string {
 		}
 	}
 	return append(lines, "")
+}
+
+// foldMarked folds or unfolds the selected item, or the last one that can be folded.
+func (t *transcript) foldMarked(s *view.Snapshot) {
+	if t.Marked() == nil {
+		for i := s.End() - 1; i >= s.First(); i-- {
+			if item := s.Item(i); item != nil && draw.Foldable(item) {
+				t.Mark(i)
+				break
+			}
+		}
+	}
+	t.Toggle()
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/signal"
 	"reflect"
@@ -28,7 +27,6 @@ const plainWidth = 100
 type plainProgram struct {
 	m       *Model
 	console *view.Console
-	typing  *typing
 	msgs    chan tea.Msg
 	ended   chan struct{}
 	running sync.WaitGroup
@@ -56,17 +54,20 @@ type (
 
 // RunPlain is Run for terminals that are used line by line.
 func RunPlain(ctx context.Context, opts *Options) error {
-	in := &typing{File: opts.In}
+	in, err := cancelreader.NewReader(opts.In)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
 	console := view.NewConsole(in, opts.Out)
 	console.ReadAhead = true
-	p := &plainProgram{console: console, typing: in, msgs: make(chan tea.Msg), ended: make(chan struct{})}
+	p := &plainProgram{console: console, msgs: make(chan tea.Msg), ended: make(chan struct{})}
 	o := *opts
 	o.Talk.States = console.Sessions
 	m := newModel(ctx, &o, p.send)
 	p.m, m.plain, m.drawn = m, true, draw.Plain()
 	m.width, m.height = plainWidth, 1000
 	m.told = func(text string) { p.print("-- " + text) }
-	m.taken = in.lend
 	m.bell = func() { fmt.Fprint(opts.Out, "\a") }
 	console.DrawToolCall = func(c *view.ToolCall) string {
 		return strings.Join(draw.ToolCall(m.drawn, c, draw.Ended(c), m.terminalOutput, plainWidth), "\n")
@@ -94,8 +95,8 @@ func RunPlain(ctx context.Context, opts *Options) error {
 		}
 	}
 	close(p.ended)
-	in.end()
-	err := m.end()
+	in.Cancel() // a read that cannot be cancelled ends with the program
+	err = m.end()
 	p.running.Wait()
 	p.print("")
 	m.sayResume()
@@ -132,9 +133,6 @@ func (p *plainProgram) update(msg tea.Msg) {
 			return
 		}
 		p.update(msg.result)
-	case terminalMsg:
-		p.typing.gate.Unlock()
-		p.update(msg.msg)
 	case typedMsg:
 		p.reading, p.prompted = false, false
 		p.typed(msg)
@@ -195,11 +193,8 @@ func (p *plainProgram) show() {
 	case *line:
 		asked = top
 	default: // needs no answer
-		switch top := top.(type) {
-		case *pages:
+		if top, ok := top.(*pages); ok {
 			p.print(append([]string{top.title}, top.text(m, plainWidth)...)...)
-		case *subagentLayer:
-			p.console.Show(top.id)
 		}
 		m.pop(top)
 		p.show()
@@ -435,62 +430,4 @@ func (p *plainProgram) command(name string) {
 		}
 	}
 	p.print(fmt.Sprintf("There is no :%s. See :help.", clean(name)))
-}
-
-// typing is the input, which another program can borrow.
-type typing struct {
-	*os.File
-
-	gate   sync.Mutex // held while another program has it
-	busy   sync.Mutex // held during a read
-	reader cancelreader.CancelReader
-	over   bool
-}
-
-// Read implements io.Reader.
-func (t *typing) Read(b []byte) (int, error) {
-	for {
-		t.gate.Lock()
-		if t.over {
-			t.gate.Unlock()
-			return 0, io.EOF
-		}
-		if t.reader == nil {
-			reader, err := cancelreader.NewReader(t.File)
-			if err != nil {
-				t.gate.Unlock()
-				return 0, err
-			}
-			t.reader = reader
-		}
-		reader := t.reader
-		t.busy.Lock()
-		t.gate.Unlock()
-		n, err := reader.Read(b)
-		t.busy.Unlock()
-		if !errors.Is(err, cancelreader.ErrCanceled) {
-			return n, err
-		}
-	}
-}
-
-// lend ends a read in progress. None begins before gate is unlocked.
-func (t *typing) lend() {
-	t.gate.Lock()
-	if t.reader == nil {
-		return
-	}
-	if t.reader.Cancel() { // otherwise the read ends with its input, or with the program
-		t.busy.Lock()
-		defer t.busy.Unlock()
-	}
-	_ = t.reader.Close() // nothing was written to it
-	t.reader = nil
-}
-
-// end ends reading.
-func (t *typing) end() {
-	t.lend()
-	t.over = true
-	t.gate.Unlock()
 }

@@ -3,7 +3,6 @@ package tui
 import (
 	"bufio"
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -267,46 +266,6 @@ func TestPlainHostileTexts(t *testing.T) {
 	s.want("> ")
 	s.typ("go")
 	s.want("-32600", "> ")
-}
-
-// TestTyping: another program can borrow the input, and gets all that is typed meanwhile.
-func TestTyping(t *testing.T) {
-	r, w, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	in := &typing{File: r}
-	read := make(chan string)
-	go func() {
-		defer close(read)
-		for b := make([]byte, 100); ; {
-			n, err := in.Read(b)
-			if err != nil {
-				return
-			}
-			read <- string(b[:n])
-		}
-	}()
-	for range 3 {
-		fmt.Fprint(w, "mine")
-		if got := <-read; got != "mine" {
-			t.Errorf("read %q", got)
-		}
-		in.lend()
-		fmt.Fprint(w, "theirs")
-		b := make([]byte, 100)
-		if n, err := r.Read(b); string(b[:n]) != "theirs" || err != nil {
-			t.Errorf("the other program read %q, %v", b[:n], err)
-		}
-		in.gate.Unlock()
-	}
-	in.end()
-	if got, ok := <-read; ok {
-		t.Errorf("read %q after the end", got)
-	}
-	if err := errors.Join(w.Close(), r.Close()); err != nil {
-		t.Error(err)
-	}
 }
 
 func TestPlainEndOfInput(t *testing.T) {

@@ -390,7 +390,7 @@ func TestHostileTexts(t *testing.T) {
 	}, nil, func(w *world) {
 		w.sleep(time.Second)
 		w.screen()
-		for _, key := range []string{"alt+m", "alt+o", "alt+c", "ctrl+s", "alt+n", "ctrl+p"} {
+		for _, key := range []string{"alt+m", "alt+o", "ctrl+s", "alt+n", "ctrl+p"} {
 			w.key(key)
 			w.screen()
 			w.key("esc")

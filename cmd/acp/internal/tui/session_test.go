@@ -319,7 +319,7 @@ func TestNarrow(t *testing.T) {
 		w.update(tea.WindowSizeMsg{Width: 20, Height: 12})
 		w.settle()
 		w.want("ready")
-		for _, key := range []string{"alt+m", "alt+o", "ctrl+l", "ctrl+s", "f1", "ctrl+p", "alt+n", "alt+e", "alt+f", "ctrl+f"} {
+		for _, key := range []string{"alt+m", "alt+o", "ctrl+l", "ctrl+s", "f1", "ctrl+p", "alt+n", "alt+e", "alt+f"} {
 			w.key(key)
 			w.screen()
 			w.key("esc")

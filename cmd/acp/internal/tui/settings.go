@@ -3,159 +3,73 @@ package tui
 import (
 	"context"
 	"fmt"
-	"strconv"
+	"slices"
 
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/view"
+	"github.com/acpgo/sdk/cmd/acp/internal/talk"
 )
 
-// modeOf returns the name of the current mode.
-func modeOf(s *view.Snapshot) string {
-	if name := optionOf(s, acp.SessionConfigOptionCategoryMode); name != "" {
-		return name
-	}
-	modes := s.Modes.Value()
-	for _, mode := range modes.AvailableModes {
-		if mode.ID == modes.CurrentModeID {
-			return clean(mode.Name)
-		}
-	}
-	return clean(string(modes.CurrentModeID))
-}
-
-// optionOf returns the name of the value of the first option of a category.
-func optionOf(s *view.Snapshot, category acp.SessionConfigOptionCategory) string {
-	for _, o := range s.ConfigOptions.Value() {
-		if o.Category.Value() == category {
-			return valueOf(o)
-		}
+// settingOf returns the name of the current value of the first setting of a category; "" if there is none.
+func settingOf(s *view.Snapshot, category acp.SessionConfigOptionCategory) string {
+	if set := talk.SettingOf(talk.Settings(s), category); set != nil {
+		return valueOf(set)
 	}
 	return ""
 }
 
-// valueOf describes the value of an option.
-func valueOf(o acp.SessionConfigOption) string {
-	switch v := o.Variant.(type) {
-	case *acp.SessionConfigOptionBoolean:
-		if v.CurrentValue {
-			return "on"
-		}
-		return "off"
-	case *acp.SessionConfigOptionSelect:
-		for _, s := range selectOptions(v.Options) {
-			if s.Value == v.CurrentValue {
-				return clean(s.Name)
-			}
-		}
-		return clean(string(v.CurrentValue))
-	default:
-		return "?"
-	}
-}
-
-// selectOptions returns the values of an option without their groups.
-func selectOptions(o acp.SessionConfigSelectOptions) []acp.SessionConfigSelectOption {
-	switch v := o.Variant.(type) {
-	case acp.SessionConfigSelectOptionsUngrouped:
-		return v
-	case acp.SessionConfigSelectOptionsGrouped:
-		var all []acp.SessionConfigSelectOption
-		for _, g := range v {
-			for _, s := range g.Options {
-				s.Name = g.Name + ": " + s.Name
-				all = append(all, s)
-			}
-		}
-		return all
-	default:
-		return nil
-	}
-}
-
-// optionIn returns the first option of a category, or nil.
-func optionIn(s *view.Snapshot, category acp.SessionConfigOptionCategory) *acp.SessionConfigOption {
-	options := s.ConfigOptions.Value()
-	for i := range options {
-		if options[i].Category.Value() == category {
-			return &options[i]
+// valueOf returns the name of the current value of a setting.
+func valueOf(s *talk.Setting) string {
+	for _, v := range s.Values {
+		if v.ID == s.Current {
+			return clean(v.Name)
 		}
 	}
-	return nil
+	return clean(s.Current)
 }
 
-// showModes asks the user to choose a mode.
-func (m *Model) showModes(c *chat) tea.Cmd {
-	if o := optionIn(c.snapshot, acp.SessionConfigOptionCategoryMode); o != nil {
-		return m.showValues(*o)
-	}
-	modes := c.snapshot.Modes.Value()
-	if len(modes.AvailableModes) == 0 {
-		m.tellHere("The agent has no modes.")
-		return nil
-	}
-	var items []item
-	for _, mode := range modes.AvailableModes {
-		items = append(items, item{label: clean(mode.Name), about: clean(mode.Description.Value()),
-			current: mode.ID == modes.CurrentModeID, value: mode.ID})
-	}
-	return pick(m, "Mode", items, (*Model).setMode)
-}
-
-func (m *Model) setMode(id acp.SessionModeID) tea.Cmd {
-	c := m.chat
-	return m.call("The mode was not changed", func(ctx context.Context) error { return c.session.SetMode(ctx, id) }, nil)
+// showSetting asks the user to choose the value of the first setting of a category.
+func showSetting(category acp.SessionConfigOptionCategory) func(*Model) tea.Cmd {
+	return ofChat(func(m *Model, c *chat) tea.Cmd {
+		set := talk.SettingOf(talk.Settings(c.snapshot), category)
+		if set == nil {
+			m.tellHere("The agent does not let you choose a " + string(category) + ".")
+			return nil
+		}
+		return m.showValues(c, set)
+	})
 }
 
 // nextMode switches to the next mode.
 func (m *Model) nextMode(c *chat) tea.Cmd {
-	if o := optionIn(c.snapshot, acp.SessionConfigOptionCategoryMode); o != nil {
-		if v, ok := o.Variant.(*acp.SessionConfigOptionSelect); ok {
-			values := selectOptions(v.Options)
-			for i, s := range values {
-				if s.Value == v.CurrentValue {
-					return m.setOption(o.ID, string(values[(i+1)%len(values)].Value))
-				}
-			}
-		}
+	set := talk.SettingOf(talk.Settings(c.snapshot), acp.SessionConfigOptionCategoryMode)
+	if set == nil || len(set.Values) == 0 {
+		m.tellHere("The agent has no modes.")
+		return nil
 	}
-	modes := c.snapshot.Modes.Value()
-	for i, mode := range modes.AvailableModes {
-		if mode.ID == modes.CurrentModeID {
-			return m.setMode(modes.AvailableModes[(i+1)%len(modes.AvailableModes)].ID)
-		}
-	}
-	m.tellHere("The agent has no modes.")
-	return nil
+	i := slices.IndexFunc(set.Values, func(v talk.Choice) bool { return v.ID == set.Current })
+	return m.set(c, set, set.Values[(i+1)%len(set.Values)].ID)
 }
 
-// showModels has the user choose a model.
-func (m *Model) showModels(c *chat) tea.Cmd {
-	if o := optionIn(c.snapshot, acp.SessionConfigOptionCategoryModel); o != nil {
-		return m.showValues(*o)
-	}
-	m.tellHere("The agent does not let you choose a model.")
-	return nil
-}
-
-// showOptions asks the user to choose an option and then its value.
+// showOptions asks the user to choose a setting and then its value.
 func (m *Model) showOptions(c *chat) tea.Cmd {
-	if len(c.snapshot.ConfigOptions.Value()) == 0 {
+	if len(talk.Settings(c.snapshot)) == 0 {
 		m.tellHere("The agent has no options.")
 		return nil
 	}
 	p := newPicker("Options", nil, func(m *Model, _ *picker, it item) tea.Cmd {
-		o := it.value.(acp.SessionConfigOption)
-		if v, ok := o.Variant.(*acp.SessionConfigOptionBoolean); ok {
-			return m.setOption(o.ID, strconv.FormatBool(!v.CurrentValue))
+		set := it.value.(*talk.Setting)
+		if set.Boolean {
+			return m.set(c, set, map[string]string{"true": "false", "false": "true"}[set.Current])
 		}
-		return m.showValues(o)
+		return m.showValues(c, set)
 	})
 	p.refresh = func(*Model) []item {
 		items := []item{}
-		for _, o := range c.snapshot.ConfigOptions.Value() {
-			items = append(items, item{label: clean(o.Name) + ": " + valueOf(o), about: clean(o.Description.Value()), value: o})
+		for _, set := range talk.Settings(c.snapshot) {
+			items = append(items, item{label: clean(set.Name) + ": " + valueOf(&set), about: clean(set.About), value: &set})
 		}
 		return items
 	}
@@ -163,29 +77,22 @@ func (m *Model) showOptions(c *chat) tea.Cmd {
 	return nil
 }
 
-// showValues asks the user to choose the value of an option.
-func (m *Model) showValues(o acp.SessionConfigOption) tea.Cmd {
-	var items []item
-	switch v := o.Variant.(type) {
-	case *acp.SessionConfigOptionSelect:
-		for _, s := range selectOptions(v.Options) {
-			items = append(items, item{label: clean(s.Name), about: clean(s.Description.Value()),
-				current: s.Value == v.CurrentValue, value: string(s.Value)})
-		}
-	case *acp.SessionConfigOptionBoolean:
-		items = []item{{label: "on", current: v.CurrentValue, value: "true"},
-			{label: "off", current: !v.CurrentValue, value: "false"}}
-	default:
+// showValues asks the user to choose the value of a setting.
+func (m *Model) showValues(c *chat, set *talk.Setting) tea.Cmd {
+	if len(set.Values) == 0 {
 		m.tellHere("This client does not support this kind of option.")
 		return nil
 	}
-	return pick(m, clean(o.Name), items, func(m *Model, value string) tea.Cmd { return m.setOption(o.ID, value) })
+	var items []item
+	for _, v := range set.Values {
+		items = append(items, item{label: clean(v.Name), about: clean(v.About), current: v.ID == set.Current, value: v.ID})
+	}
+	return pick(m, clean(set.Name), items, func(m *Model, value string) tea.Cmd { return m.set(c, set, value) })
 }
 
-func (m *Model) setOption(id acp.SessionConfigID, value string) tea.Cmd {
-	c := m.chat
-	return m.call("The option was not changed",
-		func(ctx context.Context) error { return c.session.SetOption(ctx, id, value) }, nil)
+func (m *Model) set(c *chat, set *talk.Setting, value string) tea.Cmd {
+	return m.call(clean(set.Name)+" was not changed",
+		func(ctx context.Context) error { return c.session.Set(ctx, set, value) }, nil)
 }
 
 // commandAbout describes a command of the agent.
@@ -197,48 +104,6 @@ func commandAbout(c acp.AvailableCommand) string {
 		}
 	}
 	return about
-}
-
-// showCommands asks the user to choose a command of the agent.
-func (m *Model) showCommands(c *chat) tea.Cmd {
-	if len(c.snapshot.Commands) == 0 {
-		m.tellHere("The agent has no commands.")
-		return nil
-	}
-	var items []item
-	for _, c := range c.snapshot.Commands {
-		if !harmless(c.Name) {
-			continue
-		}
-		items = append(items, item{label: "/" + clean(c.Name), about: commandAbout(c), value: "/" + c.Name + " "})
-	}
-	return pick(m, "Commands", items, func(m *Model, command string) tea.Cmd {
-		e := m.editor()
-		e.area.MoveToBegin()
-		e.area.InsertString(command)
-		e.area.MoveToEnd()
-		return nil
-	})
-}
-
-// showFiles asks the user to choose a file.
-func (m *Model) showFiles(c *chat) tea.Cmd {
-	dir := c.session.Cwd()
-	p := newPicker("Files", nil, func(m *Model, p *picker, it item) tea.Cmd {
-		m.pop(p)
-		m.editor().area.InsertString(it.value.(string) + " ")
-		return nil
-	})
-	shown := -1
-	p.refresh = func(m *Model) []item {
-		if items := m.filesOf(dir); len(items) != shown {
-			shown = len(items)
-			return items
-		}
-		return nil
-	}
-	m.push(p)
-	return nil
 }
 
 // showActions asks the user to choose from all actions.

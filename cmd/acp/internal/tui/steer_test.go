@@ -117,39 +117,6 @@ func TestSteerCannot(t *testing.T) {
 	})
 }
 
-// TestSubagentScreen: the conversation of a subagent, and of its own subagent, can be viewed while it continues.
-func TestSubagentScreen(t *testing.T) {
-	prompt := func(ctx context.Context, s *acp.AgentSession, _ *acp.PromptRequest) (*acp.PromptResponse, error) {
-		child, grandchild := s.Conn().Session("child"), s.Conn().Session("grandchild")
-		return done, errors.Join(
-			s.Update(ctx, acp.NewSessionUpdateSubagentUpdate(acp.SubagentUpdate{SessionID: "child", Title: acp.Some("Tester")})),
-			child.Update(ctx, acp.AgentMessageText("I test.")),
-			child.Update(ctx, acp.NewSessionUpdateSubagentUpdate(acp.SubagentUpdate{SessionID: "grandchild", Title: acp.Some("Reader")})),
-			sleep(ctx, time.Minute),
-			grandchild.Update(ctx, acp.AgentMessageText("I read.")),
-			child.Update(ctx, acp.AgentMessageText("Tested.")),
-		)
-	}
-	inWorld(t, acp.AgentHandlers{Prompt: prompt}, nil, func(w *world) {
-		w.settle()
-		w.key("alt+a")
-		w.want("There is no subagent.")
-		w.say("go")
-		w.sleep(time.Second)
-		w.key("alt+a")
-		w.want("Subagent Tester", "I test.", "Subagent Reader", "Esc: back")
-		w.key("alt+a")
-		w.want("Subagent Reader", "The agent has not reported what it does.")
-		w.sleep(time.Minute)
-		w.want("I read.")
-		w.key("esc")
-		w.want("Subagent Tester", "Tested.")
-		w.key("esc")
-		w.wantNot("I test.")
-		w.want("Subagent Tester", "ready")
-	})
-}
-
 func sleep(ctx context.Context, d time.Duration) error {
 	select {
 	case <-time.After(d):
