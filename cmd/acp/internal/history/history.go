@@ -29,8 +29,8 @@ type entry struct {
 	Cwd string `json:"cwd"`
 }
 
-// The limits of the file, which has the prompts of all directories. The oldest prompts are dropped. A prompt longer than
-// maxPrompt is not stored.
+// The limits of the file, which has the prompts of all directories. The oldest prompts are dropped. A prompt longer
+// than maxPrompt is not stored.
 const (
 	maxBytes  = 1 << 20
 	maxPrompt = 64 << 10

@@ -244,7 +244,8 @@ func (m *Model) startView(width int) []string {
 	lines := []string{"", "  " + m.style.accent.Bold(true).Render(m.agentName()) + " " +
 		m.style.dim.Render(clean(info.Version)), ""}
 	for _, fact := range [][3]string{
-		{"agent", clean(command), ""}, {"in", clean(m.chat.session.Cwd()), ""}, {"mode", settingOf(s, acp.SessionConfigOptionCategoryMode), "Shift-Tab"},
+		{"agent", clean(command), ""}, {"in", clean(m.chat.session.Cwd()), ""},
+		{"mode", settingOf(s, acp.SessionConfigOptionCategoryMode), "Shift-Tab"},
 		{"model", settingOf(s, acp.SessionConfigOptionCategoryModel), "Ctrl-L"},
 	} {
 		if fact[1] != "" {

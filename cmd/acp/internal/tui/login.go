@@ -57,7 +57,8 @@ func (m *Model) showLogins(again func(*Model) tea.Cmd) tea.Cmd {
 			m.loggingIn = true
 			// While the login has the terminal, the loop handles no messages, and restarting the agent sends some.
 			restart := func(m *Model) tea.Cmd { return m.call("Restart failed", client.Restart, m.loggedIn(again)) }
-			return tea.Exec(released{run}, func(err error) tea.Msg { return doneMsg{what: "Login failed", err: err, then: restart} })
+			return tea.Exec(released{run},
+				func(err error) tea.Msg { return doneMsg{what: "Login failed", err: err, then: restart} })
 		}
 		m.tellHere(method.String())
 		return nil
