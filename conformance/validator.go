@@ -24,6 +24,5 @@ func NewValidator(s *Schema) *Validator {
 func (v *Validator) Message(direction Direction, line []byte) []Finding {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	defer v.connection.Release()
 	return v.connection.Check(direction, line).Findings
 }

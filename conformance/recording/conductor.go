@@ -12,10 +12,7 @@ import (
 type conductor struct {
 	// mcp has the open MCP requests, because their answers are not marked as MCP.
 	mcp map[string]bool
-	is  bool
 }
-
-func (c *conductor) zero() bool { return !c.is }
 
 // place returns the position of a component in the chain, starting at the client.
 func place(component string) (n int, ok bool) {
@@ -31,19 +28,18 @@ func place(component string) (n int, ok bool) {
 }
 
 // take reads an event of a trace.
-func (c *conductor) take(r *Reader, m *members) {
-	c.is = true
-	at := r.timeSince(m.ts, time.Second)
-	kind := text(m.kind)
+func (c *conductor) take(r *Reader, m members) {
+	at := r.timeSince(m["ts"], time.Second)
+	kind := text(m["type"])
 	if kind == "trace" {
-		if text(m.component) == "agent" {
-			r.add(Entry{Kind: KindStderr, Time: at, Direction: conformance.ToClient, Line: []byte(text(m.message))})
+		if text(m["component"]) == "agent" {
+			r.add(Entry{Kind: KindStderr, Time: at, Direction: conformance.ToClient, Line: []byte(text(m["message"]))})
 		} else {
 			r.skip("log lines of the proxy chain")
 		}
 		return
 	}
-	from, to := text(m.from), text(m.to)
+	from, to := text(m["from"]), text(m["to"])
 	if from == "conductor" || to == "conductor" {
 		r.skip("messages that the conductor refused")
 		r.messages++ // so that the file counts as a recording
@@ -65,11 +61,11 @@ func (c *conductor) take(r *Reader, m *members) {
 		r.messages++ // so that the file counts as a recording
 		return
 	}
-	rebuilt := envelope{id: m.id, method: m.method, params: m.params}
-	if string(m.id) == "null" {
+	rebuilt := envelope{id: m["id"], method: m["method"], params: m["params"]}
+	if string(m["id"]) == "null" {
 		rebuilt.id = nil
 	}
-	if string(m.params) == "null" {
+	if string(m["params"]) == "null" {
 		rebuilt.params = nil
 	}
 	switch kind {
@@ -77,32 +73,32 @@ func (c *conductor) take(r *Reader, m *members) {
 		if kind == "notification" {
 			rebuilt.id = nil
 		}
-		if text(m.protocol) == "mcp" {
+		if text(m["protocol"]) == "mcp" {
 			if kind == "request" && len(c.mcp) < maxOpen {
 				if c.mcp == nil {
 					c.mcp = map[string]bool{}
 				}
-				c.mcp[from+" "+idKey(m.id)] = true
+				c.mcp[from+" "+idKey(m["id"])] = true
 			}
 			r.skip("messages of MCP")
 			return
 		}
 		// The sender does not know what its successor is; the conductor renamed its request.
-		if name := text(m.method); name == "proxy/initialize" || name == "_proxy/initialize" {
+		if name := text(m["method"]); name == "proxy/initialize" || name == "_proxy/initialize" {
 			rebuilt.method = []byte(`"initialize"`)
 		}
 	case "response":
-		if key := to + " " + idKey(m.id); c.mcp[key] {
+		if key := to + " " + idKey(m["id"]); c.mcp[key] {
 			delete(c.mcp, key)
 			r.skip("messages of MCP")
 			return
 		}
-		rebuilt = envelope{id: m.id}
-		payload := m.payload
+		rebuilt = envelope{id: m["id"]}
+		payload := m["payload"]
 		if payload == nil {
 			payload = []byte("null")
 		}
-		if string(m.isError) == "true" {
+		if string(m["is_error"]) == "true" {
 			rebuilt.failure = payload
 		} else {
 			rebuilt.result = payload

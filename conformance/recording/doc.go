@@ -35,13 +35,10 @@
 // A Reader detects the format from the content of each line. It also reads:
 //
 //   - Lines {"t":…,"from":"client","raw":"…"} with other headers or none.
-//   - JSON-RPC messages, one per line or in a JSON array, without their senders. The Reader determines the sender from
-//     the method, or for answers from the id of the open request. It cannot do so for some messages, such as extensions
-//     and answers to requests that are not in the file. These are entries with an error.
-//   - Such messages after other text in a line, as logs have them, or as a member of an object, such as
-//     {"ts":…,"dir":">>>","msg":{…}}. What the log says about the time and the direction is not read. Lines without a
-//     message are skipped and counted.
-//   - The copied ACP logs of the editor Zed: an array of objects with the member _direction.
+//   - JSON-RPC messages, one per line, without their senders. The Reader determines the sender from the method, or for
+//     answers from the id of the open request. It cannot do so for some messages, such as extensions and answers to
+//     requests that are not in the file. These are entries with an error. Other lines before the first message are
+//     skipped and counted.
 //   - The trace of the Rust conductor, of which one hop is read; see [ReaderOptions].
 //
 // If a format does not keep the original line, the message is rebuilt: it has the same meaning, but not the same bytes.

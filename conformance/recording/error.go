@@ -29,8 +29,6 @@ var (
 	ErrClock = errors.New("time goes backwards: lines are out of order, or the clock was set")
 	// ErrConcatenated means that another recording begins in the same file. The entry can be used.
 	ErrConcatenated = errors.New("another recording begins in the same file")
-	// ErrProtocol means that the recording is of another protocol. Its further lines are skipped.
-	ErrProtocol = errors.New("a recording of another protocol")
 	// ErrLost means that there is a gap because the recorder could not keep up.
 	ErrLost = errors.New("not recorded because the recorder could not keep up")
 	// ErrNewer means that the recording is in a later version of the format. The entry can be used.

@@ -43,14 +43,8 @@ type Reader struct {
 	ended      bool // the end was read
 	base       time.Time
 	last       time.Time
-	messages   int  // of all connections
-	log        bool // a message had text before it, so lines without messages are not errors
-	array      bool // inside an array
-	object     []byte
-	objectAt   int // the line on which object begins
-	nest       nesting
+	messages   int // of all connections
 	unreadable int // the number of lines without a message before the first one
-	foreign    string
 	teller     teller
 	conductor  conductor
 	decoder    *codec.Decoder
@@ -230,18 +224,7 @@ const maxUnreadable = 100_000
 // take reads one line of the file.
 func (r *Reader) take(line []byte, last bool) {
 	trimmed := bytes.TrimSpace(line)
-	if r.object != nil || r.array {
-		r.takePart(trimmed, last)
-		return
-	}
-	switch {
-	case len(trimmed) == 0:
-		return
-	case string(trimmed) == "[":
-		r.array = true
-		return
-	case string(trimmed) == "{":
-		r.object, r.objectAt, r.nest = []byte("{"), r.number, nesting{depth: 1}
+	if len(trimmed) == 0 {
 		return
 	}
 	r.takeLine(trimmed, last)
@@ -252,85 +235,6 @@ func (r *Reader) take(line []byte, last bool) {
 			r.err = io.EOF
 		}
 	}
-}
-
-// takePart reads a line of an array or object that spans several lines.
-func (r *Reader) takePart(line []byte, last bool) {
-	if r.object == nil {
-		switch line = bytes.TrimSpace(bytes.TrimPrefix(line, []byte(","))); {
-		case len(line) == 0:
-			return
-		case line[0] == ']':
-			r.array = false
-			return
-		case line[0] != '{':
-			r.array = false
-			r.takeLine(line, last)
-			return
-		}
-		r.object, r.objectAt, r.nest = []byte{}, r.number, nesting{}
-	}
-	if len(r.object)+len(line) > r.options.MaxLine {
-		r.object = nil
-		r.bad(ErrTooLong, fmt.Sprintf("the object that begins in line %d has more than %d bytes", r.objectAt,
-			r.options.MaxLine))
-		return
-	}
-	r.object = append(r.object, line...)
-	end, closed := r.nest.read(line)
-	if !closed {
-		if last {
-			r.bad(ErrTruncated, fmt.Sprintf("in the object that begins in line %d", r.objectAt))
-			r.object, r.array = nil, false
-		} else {
-			r.object = append(r.object, ' ')
-		}
-		return
-	}
-	rest := line[end:]
-	whole := r.object[:len(r.object)-len(rest)]
-	at := r.number
-	r.number, r.object = r.objectAt, nil
-	r.takeLine(whole, false)
-	r.number = at
-	rest = bytes.TrimSpace(bytes.TrimPrefix(bytes.TrimSpace(rest), []byte(",")))
-	switch {
-	case len(rest) == 0:
-	case r.array && rest[0] == ']':
-		r.array = false
-	case rest[0] == '{':
-		r.takePart(rest, last)
-	default:
-		r.bad(ErrLine, "text after an object")
-	}
-}
-
-// nesting tracks how deep a JSON text is nested.
-type nesting struct {
-	depth             int
-	inString, escaped bool
-}
-
-// read continues with more text, and reports where the first value ends.
-func (n *nesting) read(text []byte) (end int, closed bool) {
-	for i, c := range text {
-		switch {
-		case n.escaped:
-			n.escaped = false
-		case n.inString:
-			n.escaped = c == '\\'
-			n.inString = c != '"'
-		case c == '"':
-			n.inString = true
-		case c == '{' || c == '[':
-			n.depth++
-		case c == '}' || c == ']':
-			if n.depth--; n.depth <= 0 {
-				return i + 1, true
-			}
-		}
-	}
-	return len(text), false
 }
 
 // finish ends the reading, with io.EOF or because the file cannot be read any further.
@@ -344,14 +248,12 @@ func (r *Reader) finish(err error) {
 	}
 	r.err = io.EOF
 	switch {
-	case r.object != nil && r.messages > 0:
-		r.bad(ErrTruncated, fmt.Sprintf("in the object that begins in line %d", r.objectAt))
 	case r.number == 0:
 		r.number = 1
 		r.bad(ErrEmpty, "")
 	case r.ours && !r.ended:
 		r.bad(ErrNoEnd, "")
-	case r.messages == 0 && r.foreign == "" && !r.ours:
+	case r.messages == 0 && !r.ours:
 		r.number = 1
 		r.bad(ErrUnknown, "")
 	}

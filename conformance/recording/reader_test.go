@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -135,58 +136,8 @@ func TestForms(t *testing.T) {
 		"lines":           {first: 1, text: strings.Join([]string{initialize, answered, prompt, permission, permitted, update, prompted}, "\n"), want: turn},
 		"empty lines":     {text: "\n" + update + "\r\n\n", want: []string{"2 ← " + update}},
 		"byte order mark": {text: "\ufeff" + update, want: []string{"1 ← " + update}},
-		"log of a client": {first: 2, text: `starting
--> ` + initialize + `
-<- ` + answered + `
--> ` + prompt + `
-<- ` + permission + `
--> ` + permitted + `
-<- ` + update + `
-<- ` + prompted + `
-ended
-`, want: append(turn, "2 lines skipped, from line 1: text without a message")},
-		"coloured": {text: "\x1b[2m2026-01-02 03:04:05,123\x1b[0m \x1b[32m←\x1b[0m " + update, want: []string{"1 ← " + update}},
-		"wrapped by an agent": {first: 1, text: `{"ts": "2026-01-02T03:04:05.1+00:00", "dir": ">>>", "msg": ` + initialize + `}
-{"ts": "2026-01-02T03:04:05.2+00:00", "dir": "<<<", "msg": ` + answered + `}`, want: turn[:2]},
-		"wrapped with events": {first: 1, text: `{"t": 1, "event": "message_sent", "payload": ` + initialize + `}
-{"t": 2, "event": "message_received", "payload": ` + answered + `}
-{"t": 3, "from": "client", "raw": ` + prompt + `}`, want: turn[:3]},
-		"copied from Zed": {text: `[
-  {
-    "_direction": "outgoing",
-    "_type": "request",
-    "id": 0,
-    "method": "initialize",
-    "params": {"protocolVersion": 1}
-  },
-  {
-    "_direction": "incoming",
-    "_type": "response",
-    "id": 0,
-    "method": "initialize",
-    "params": {
-      "protocolVersion": 1
-    }
-  },
-  {"_direction": "incoming", "_type": "response", "id": 1, "method": "session/new", "params": {"code": -32000, "message": "no"}},
-  {"_direction": "stderr", "_type": "stderr", "id": null, "method": "stderr", "params": "hello"},
-  {"_direction": "incoming", "_type": "notification", "id": null, "method": "session/update", "params": {"sessionId": "s"}}
-]
-`, want: []string{
-			`2 → {"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion": 1}}`,
-			`9 ← {"jsonrpc":"2.0","id":0,"result":{ "protocolVersion": 1 }}`,
-			`18 ← {"jsonrpc":"2.0","id":1,"error":{"code": -32000, "message": "no"}}`,
-			`19 stderr hello`,
-			`20 ← {"jsonrpc":"2.0","method":"session/update","params":{"sessionId": "s"}}`,
-		}},
-		"copied on one line": {text: `[{"_direction":"outgoing","_type":"notification","id":null,"method":"session/cancel","params":{}},` + "\n" + `{"_direction":"incoming","_type":"notification","method":"session/update","params":{}}]`, want: []string{
-			`1 → {"jsonrpc":"2.0","method":"session/cancel","params":{}}`,
-			`2 ← {"jsonrpc":"2.0","method":"session/update","params":{}}`,
-		}},
-		"pretty": {text: "{\n \"jsonrpc\": \"2.0\",\n \"method\": \"session/update\",\n \"params\": {\n  \"a\": \"}{\\\"\"\n }\n}\n" + update, want: []string{
-			`1 ← {"jsonrpc": "2.0", "method": "session/update", "params": { "a": "}{\"" } }`, "8 ← " + update,
-		}},
-		"a batch": {text: `[` + update + `,` + update + `]`, want: []string{"1 ← [" + update + "," + update + "]"}},
+		"after a banner": {first: 2, text: "starting\n" + strings.Join([]string{initialize, answered, prompt, permission, permitted, update, prompted}, "\n"),
+			want: append(slices.Clone(turn), "1 line skipped, from line 1: text without a message")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			want := test.want
@@ -336,7 +287,7 @@ func TestBadInput(t *testing.T) {
 		"UTF-16":     {"\xff\xfe{\x00", []string{"1 ! line 1: not text: UTF-16: convert it to UTF-8"}},
 		"cut off":    {begin + one + `{"t":1,"from":"ag`, []string{`1 header a  []`, "2 ← x", "3 ! line 3: truncated: /from: invalid JSON: unexpected end, expected end of string", "3 ! line 3: the end is not recorded: the recording is truncated or still in progress"}},
 		"no end":     {begin + one, []string{`1 header a  []`, "2 ← x", "2 ! line 2: the end is not recorded: the recording is truncated or still in progress"}},
-		"zeros":      {begin + one + "\x00\x00\x00\n" + end, []string{`1 header a  []`, "2 ← x", "3 ! line 3: not text", "4 end 0"}},
+		"zeros":      {begin + one + "\x00\x00\x00\n" + end, []string{`1 header a  []`, "2 ← x", "3 ! line 3: not text: contains NUL bytes", "4 end 0"}},
 		"broken line": {begin + one + "{\"t\":1,,}\n" + "what\n" + one + end, []string{`1 header a  []`, "2 ← x",
 			"3 ! line 3: not JSON: invalid JSON: offset 7: ',', expected member name", "4 ! line 4: not JSON", "5 ← x", "6 end 0"}},
 		"nobody":  {begin + `{"from":"nobody","raw":"x"}` + "\n" + `{"from":"agent","raw":3}` + "\n" + `{"from":"agent","bytes":"*"}` + "\n" + end, []string{`1 header a  []`, `2 ! line 2: not a line of a recording: from is "nobody", expected client or agent`, "3 ! line 3: not a line of a recording: the recorded line is not text", "4 ! line 4: not a line of a recording: the recorded line is not text", "5 end 0"}},
@@ -345,22 +296,6 @@ func TestBadInput(t *testing.T) {
 		"newer":   {`{"recording":2}` + "\n" + end, []string{"1 header   [] ! line 1: a later version of the format: 2, but this program supports 1", "2 end 0"}},
 		"clock":   {begin + `{"t":9,"from":"agent","raw":"x"}` + "\n" + one + end, []string{`1 header a  []`, "2 ← x", "3 ← x ! line 3: time goes backwards: lines are out of order, or the clock was set: by 8ms", "4 end 0"}},
 		"two":     {begin + one + end + begin + one + end, []string{`1 header a  []`, "2 ← x", "3 end 0", `4 (2) header a  [] ! line 4: another recording begins in the same file`, "5 (2) ← x", "6 (2) end 0"}},
-		"two, the first cut off": {begin + one[:len(one)-5] + begin + one + end, []string{`1 header a  []`,
-			"2 ! line 2: truncated: before another recording", "2 ! line 2: the end is not recorded: the recording is truncated or still in progress: before another recording",
-			`2 (2) header a  [] ! line 2: another recording begins in the same file`, "3 (2) ← x", "4 (2) end 0"}},
-		"two without a newline between": {begin + one + strings.TrimSpace(end) + begin + one + end, []string{`1 header a  []`, "2 ← x", "3 end 0",
-			`3 (2) header a  [] ! line 3: another recording begins in the same file`, "4 (2) ← x", "5 (2) end 0"}},
-		"two logs": {"-> " + initialize + "\n<- " + answered + "\n-> " + initialize + "\n<- " + answered + "\n", []string{"1 → " + initialize, "2 ← " + answered,
-			"3 (2) ! line 3: another recording begins in the same file", "3 (2) → " + initialize, "4 (2) ← " + answered}},
-		"initialize twice": {initialize + "\n" + strings.Replace(initialize, `"id":0`, `"id":5`, 1) + "\n", []string{"1 → " + initialize, "2 → " + strings.Replace(initialize, `"id":0`, `"id":5`, 1)}},
-		"MCP": {`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{}}}` + "\n" +
-			`{"jsonrpc":"2.0","id":0,"result":{}}` + "\n" + `{"jsonrpc":"2.0","method":"notifications/initialized"}` + "\n" + initialize + "\n", []string{
-			"1 ! line 1: a recording of another protocol: MCP", "4 → " + initialize, "2 lines skipped, from line 2: messages of MCP"}},
-		"LSP": {"Content-Length: 52\r\n\r\n" + `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"capabilities":{},"processId":1}}`, []string{
-			"1 ! line 1: a recording of another protocol: LSP or DAP", "3 ! line 3: a recording of another protocol: LSP"}},
-		"DAP":         {`{"seq":1,"type":"request","command":"initialize","arguments":{}}` + "\n" + `{"seq":2,"type":"event","event":"stopped"}`, []string{"1 ! line 1: a recording of another protocol: DAP", "1 line skipped, from line 2: messages of DAP"}},
-		"broken log":  {"-> " + initialize + "\n" + `<- {"jsonrpc":"2.0","id` + "\n<- " + answered + "\n" + `<- {"jsonrpc":`, []string{"1 → " + initialize, "2 ! line 2: not JSON: invalid JSON: unexpected end, expected end of string", "3 ← " + answered, "4 ! line 4: truncated: /jsonrpc: invalid JSON: unexpected end, expected value"}},
-		"broken copy": {"[\n{\n\"_direction\": \"outgoing\",\n", []string{"1 ! line 1: not a recording: no line contains an ACP message"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			check(t, read(t, test.text, nil), test.want...)
@@ -546,8 +481,8 @@ func TestTracesWithoutDirections(t *testing.T) {
 // For any input, the reader ends, and each problem has a type.
 func FuzzReader(f *testing.F) {
 	for _, seed := range []string{initialize + "\n" + answered, `{"recording":1}` + "\n" + `{"t":1,"from":"agent","raw":"x\ud83d\ude00"}` + "\n" + `{"exit":{}}`,
-		"[\n{\"_direction\":\"incoming\",\n\"_type\":\"response\",\"id\":1,\"params\":{}},\n]", `2026-01-02T03:04:05Z -> {"jsonrpc":"2.0","method":"session/update"}`,
-		`{"type":"response","ts":0.7,"from":"agent","to":"client","id":"x","is_error":false}`, "{\n}\n{", `{"dir":"in","data":{"method":"x"}}`} {
+		`[{}]`,
+		`{"type":"response","ts":0.7,"from":"agent","to":"client","id":"x","is_error":false}`, "{\n}\n{"} {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {

@@ -23,8 +23,6 @@ func (e *envelope) isMessage() bool {
 // teller determines the senders of messages. It tracks the open requests.
 type teller struct {
 	open [2]map[string]string // methods by ids, of the client and of the agent
-	// first is the id of the initialize request.
-	first string
 }
 
 // maxOpen bounds the number of open requests of one side that a teller remembers.
@@ -201,4 +199,11 @@ func find(object []byte, name string) []byte {
 		}
 	}
 	return nil
+}
+
+// appendText appends the value of a JSON string.
+func appendText(to, quoted []byte) ([]byte, bool) {
+	d := codec.NewDecoder(quoted)
+	s := d.Str()
+	return append(to, s...), d.End() == nil
 }

@@ -25,18 +25,14 @@ var ErrStopped = errors.New("stopped")
 
 // Check judges a recording in any format that package recording reads, while reading it, and adds the findings to the
 // source. It records unreadable parts as Problems of the source and does not return them as errors. Each recording in
-// the input is a separate connection. Check reads in one goroutine, judges in another, and waits for both.
+// the input is a separate connection.
 func (s *Source) Check(in io.Reader, options *CheckOptions) error {
 	c := check{source: s}
 	if options != nil {
 		c.options = *options
 	}
-	q := newQueue()
 	reader := recording.NewReader(in, c.options.Reader)
-	go q.fill(reader)
-	err := c.readAll(q)
-	q.stop()
-	<-q.ended
+	err := c.readAll(reader)
 	if err == nil {
 		for _, skipped := range reader.Skipped() {
 			s.Notes = append(s.Notes, Problem{0, skipped.String()})
@@ -55,10 +51,10 @@ type check struct {
 	cut        bool // the recording of the connection is truncated
 }
 
-func (c *check) readAll(q *queue) error {
-	for b := (*batch)(nil); ; {
-		var err error
-		if b, err = q.take(b); err != nil {
+func (c *check) readAll(reader *recording.Reader) error {
+	for {
+		e, err := reader.Read()
+		if err != nil {
 			if errors.Is(err, ErrStopped) {
 				return nil
 			}
@@ -68,10 +64,8 @@ func (c *check) readAll(q *queue) error {
 			}
 			return c.finish()
 		}
-		for i := range b.entries {
-			if err := c.take(&b.entries[i]); err != nil {
-				return err
-			}
+		if err := c.take(e); err != nil {
+			return err
 		}
 	}
 }

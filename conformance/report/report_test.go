@@ -226,27 +226,6 @@ type stopping struct{}
 
 func (stopping) Read([]byte) (int, error) { return 0, ErrStopped }
 
-// Lines of any size pass through the queue complete and in order.
-func TestManyBatches(t *testing.T) {
-	var b strings.Builder
-	const n = 3 * maxBatch
-	for i := range n {
-		fmt.Fprintf(&b, `{"from":"agent","raw":"%d %s"}`+"\n", i, strings.Repeat("x", i%7*1000))
-	}
-	r := newReport(t, Options{Keep: -1})
-	i := 0
-	err := r.Source("a").Check(strings.NewReader(b.String()), &CheckOptions{OnFinding: func(e *Entry) error {
-		if want := fmt.Sprintf("%d ", i); !strings.HasPrefix(e.Excerpt, want) || e.Line != i+1 {
-			return fmt.Errorf("line %d: %.20s", e.Line, e.Excerpt)
-		}
-		i++
-		return nil
-	}})
-	if err != nil || i != n {
-		t.Errorf("%d findings: %v", i, err)
-	}
-}
-
 // A report of a recording, for people.
 func ExampleReport() {
 	r, err := New(Options{Only: []string{"TRN-5"}})

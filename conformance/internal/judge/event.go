@@ -56,7 +56,7 @@ func (e *Event) evidence() *finding.Evidence {
 	if e.self == nil {
 		e.self = &finding.Evidence{
 			Number: e.number, Direction: e.direction, Kind: e.Kind,
-			Method: strings.Clone(finding.Clip(e.Method)), ID: strings.Clone(e.ID),
+			Method: finding.Clip(e.Method), ID: e.ID,
 			Excerpt: finding.Clip(string(e.line[:min(len(e.line), 2*finding.MaxText)])),
 		}
 	}
@@ -82,7 +82,7 @@ func (e *Event) Broken(pointer, format string, args ...any) Breach {
 	}
 	return e.add(finding.Finding{
 		Side: e.Sender(), Number: e.number, Direction: e.direction, Kind: e.Kind,
-		Method: strings.Clone(finding.Clip(e.Method)), ID: strings.Clone(e.ID),
+		Method: finding.Clip(e.Method), ID: e.ID,
 		Pointer: pointer, Message: finding.Clip(fmt.Sprintf(format, args...)),
 	})
 }

@@ -166,7 +166,7 @@ func (a *Abilities) add(v *schema.Value, refused func(pointer string) bool, wher
 			a.more = true
 			return
 		}
-		a.names[strings.Clone(prefix+name)] = true
+		a.names[prefix+name] = true
 		if depth < deepest {
 			a.add(below, refused, at, prefix+name+".", depth+1)
 		}
@@ -177,7 +177,7 @@ func (a *Abilities) add(v *schema.Value, refused func(pointer string) bool, wher
 func (a *Abilities) addExtensions(v *schema.Value, depth int) {
 	note := func(name string) {
 		if a.more = a.more || len(a.extensions) >= maxNames; !a.more && len(name) <= finding.MaxText {
-			a.extensions[strings.Clone(name)] = true
+			a.extensions[name] = true
 		}
 	}
 	add := func(below *schema.Value) {
@@ -494,7 +494,7 @@ func (h *History) noteSession(e *Event, id string) *Session {
 		return s
 	}
 	s = &Session{
-		ID: strings.Clone(Short(id)), Named: e.evidence(),
+		ID: Short(id), Named: e.evidence(),
 		Settable: NewTable[bool](2 * maxNames), Plans: NewTable[*AgentPlan](maxAgentPlans),
 		Asked: e.Kind != finding.Response && e.direction == finding.ToAgent,
 	}
@@ -529,7 +529,7 @@ func (h *History) takeRequest(e *Event) {
 		h.Giving++
 	}
 	if size := len(e.line); size <= maxKeptLine && h.kept+size <= maxKept {
-		r.Params, r.bytes = e.Content.Copy(), size
+		r.Params, r.bytes = e.Content, size
 		h.kept += size
 	}
 	h.open[r.key] = r
@@ -584,7 +584,7 @@ func (h *History) takeRequest(e *Event) {
 	case MethodElicit:
 		r.session.ask(e, r)
 		if id := e.Text("elicitationId"); id != "" && e.direction == finding.ToClient {
-			r.elicitation = &Elicitation{id: strings.Clone(Short(id)), At: r.At}
+			r.elicitation = &Elicitation{id: Short(id), At: r.At}
 			h.Elicitations.put(id, r.elicitation)
 		}
 	}
@@ -594,7 +594,7 @@ func (h *History) takeRequest(e *Event) {
 func (s *Session) ask(e *Event, r *Request) {
 	if s != nil && e.InForce == 2 && s.State == stateRunning && e.Text("mode") != "url" {
 		s.Question, s.Answered = r, nil
-		r.Call = Short(strings.Clone(e.Text("subject", "toolCall", "toolCallId")))
+		r.Call = Short(e.Text("subject", "toolCall", "toolCallId"))
 	}
 }
 
@@ -732,7 +732,7 @@ func (h *History) takeUpdate(e *Event, s *Session) {
 	case "terminal_update":
 		key := TerminalKey(s, update.Text("terminalId"))
 		if h.Terminal(key) == nil {
-			h.Terminals.put(key, &Terminal{ID: key, Session: s, At: e.evidence(), Cwd: Short(strings.Clone(update.Text("cwd")))})
+			h.Terminals.put(key, &Terminal{ID: key, Session: s, At: e.evidence(), Cwd: Short(update.Text("cwd"))})
 		}
 	case "plan":
 		s.Plans.put("", NewAgentPlan(e, update))
@@ -762,7 +762,7 @@ func (s *Session) noteState(e *Event, update *schema.Value) {
 	} else if Working(update.Text("state")) && s.Setup == nil {
 		s.works++
 	}
-	s.State, s.Stated, s.detached = Short(strings.Clone(update.Text("state"))), e.evidence(), update.Len("background") > 0
+	s.State, s.Stated, s.detached = Short(update.Text("state")), e.evidence(), update.Len("background") > 0
 	if update.Given("background") {
 		s.Background = s.Stated
 	}
@@ -770,7 +770,7 @@ func (s *Session) noteState(e *Event, update *schema.Value) {
 	case s.State != StateIdle:
 		s.Stop = ""
 	case stop != "":
-		s.Stop = finding.Clip(strings.Clone(stop))
+		s.Stop = finding.Clip(stop)
 	}
 	if s.State != StateIdle {
 		return
@@ -852,7 +852,7 @@ func (h *History) noteToolCall(e *Event, s *Session, id, by string) *ToolCall {
 	if c := h.Call(s, id); c != nil {
 		return c
 	}
-	c := &ToolCall{session: s, ID: strings.Clone(Short(id)), At: e.evidence(), by: strings.Clone(by), turn: s.turn()}
+	c := &ToolCall{session: s, ID: Short(id), At: e.evidence(), by: by, turn: s.turn()}
 	h.Calls.put(toolCallKey(s.ID, id), c)
 	if c.turn != nil && len(c.turn.Calls) < maxNames {
 		c.turn.Calls = append(c.turn.Calls, c)
@@ -864,7 +864,7 @@ func (h *History) noteToolCall(e *Event, s *Session, id, by string) *ToolCall {
 func (c *ToolCall) noteDetails(e *Event, call *schema.Value) {
 	if status := call.Text("status"); status != "" {
 		c.Ran = c.Ran || status == "in_progress"
-		c.Status = Short(strings.Clone(status))
+		c.Status = Short(status)
 		c.Final = nil
 		if finalStatus(status) {
 			c.Final = e.evidence()
@@ -872,7 +872,7 @@ func (c *ToolCall) noteDetails(e *Event, call *schema.Value) {
 	}
 	if id := call.Text("_meta", plain.TerminalInfoKey, "terminal_id"); id != "" && len(c.own) < maxNames &&
 		!slices.Contains(c.own, Short(id)) {
-		c.own = append(c.own, Short(strings.Clone(id)))
+		c.own = append(c.own, Short(id))
 	}
 	if !call.Member("content").IsArray() {
 		return
@@ -880,7 +880,7 @@ func (c *ToolCall) noteDetails(e *Event, call *schema.Value) {
 	c.terminals = nil
 	for _, block := range call.Items("content") {
 		if block.Text("type") == "terminal" && len(c.terminals) < maxNames {
-			c.terminals = append(c.terminals, Short(strings.Clone(block.Text("terminalId"))))
+			c.terminals = append(c.terminals, Short(block.Text("terminalId")))
 		}
 	}
 }
@@ -905,7 +905,7 @@ func newOffer(e *Event, list *schema.Value, key string, read func(*Offer, *schem
 		if read != nil {
 			thing = read(o, item)
 		}
-		o.Items[Short(strings.Clone(item.Text(key)))] = thing
+		o.Items[Short(item.Text(key))] = thing
 	}
 	return o
 }
@@ -962,7 +962,7 @@ func NewAgentPlan(e *Event, from *schema.Value) *AgentPlan {
 			p.More = true
 			break
 		}
-		p.Entries[Short(strings.Clone(entry.Text("content")))] = Short(strings.Clone(entry.Text("status")))
+		p.Entries[Short(entry.Text("content"))] = Short(entry.Text("status"))
 	}
 	return p
 }
@@ -979,8 +979,8 @@ func OptionKey(from *schema.Value) string {
 
 // ReadOption reads a configuration option, whose values may be in groups.
 func ReadOption(o *Offer, option *schema.Value) *Offered {
-	thing := &Offered{Kind: Short(strings.Clone(option.Text("type"))),
-		Current: Short(strings.Clone(option.Text("currentValue")))}
+	thing := &Offered{Kind: Short(option.Text("type")),
+		Current: Short(option.Text("currentValue"))}
 	if thing.Kind != "select" {
 		return thing
 	}
@@ -994,7 +994,7 @@ func ReadOption(o *Offer, option *schema.Value) *Offered {
 				thing.Values = nil
 				return
 			} else if thing.Values != nil {
-				thing.Values[Short(strings.Clone(v.Text("value")))] = true
+				thing.Values[Short(v.Text("value"))] = true
 			}
 		}
 	}
@@ -1068,7 +1068,7 @@ func (h *History) takeAnswer(e *Event) {
 					id = m.Text("methodId") // in version 2
 				}
 				if id != "" {
-					h.AuthMethods.put(id, &AuthMethod{e.evidence(), Short(strings.Clone(m.Text("type")))})
+					h.AuthMethods.put(id, &AuthMethod{e.evidence(), Short(m.Text("type"))})
 				}
 			}
 		}
@@ -1086,7 +1086,7 @@ func (h *History) takeAnswer(e *Event) {
 			if !ok {
 				limit = -1
 			}
-			h.Terminals.put(id, &Terminal{ID: strings.Clone(Short(id)), Session: r.session, At: e.evidence(), Limit: limit})
+			h.Terminals.put(id, &Terminal{ID: Short(id), Session: r.session, At: e.evidence(), Limit: limit})
 		}
 	case "terminal/wait_for_exit", "terminal/output":
 		if t := h.Terminal(r.Params.Text("terminalId")); t != nil && t.Exited == nil &&
@@ -1128,7 +1128,7 @@ func (h *History) takeAnswer(e *Event) {
 	switch r.Method {
 	case MethodList:
 		for _, listed := range e.Content.Items("sessions") {
-			h.Listed.put(listed.Text("sessionId"), strings.Clone(PathKey(listed.Text("cwd")))) // without the message
+			h.Listed.put(listed.Text("sessionId"), PathKey(listed.Text("cwd")))
 		}
 		if cursor := e.Content.Member("nextCursor"); cursor.IsText() {
 			h.Cursors.put(cursor.Text(), e.evidence())
@@ -1153,7 +1153,7 @@ func PathKey(p string) string {
 
 // noteCwd records the working directory of a session that was opened.
 func (h *History) noteCwd(e *Event, s *Session) {
-	cwd := strings.Clone(PathKey(e.Request.Params.Text("cwd"))) // without the message
+	cwd := PathKey(e.Request.Params.Text("cwd"))
 	before := s.Cwd
 	if listed, ok := h.Listed.Get(s.ID); ok && before == "" {
 		before = listed
@@ -1224,7 +1224,7 @@ func (s *Session) endTurn(e *Event) {
 				s.Prompted = t.Ended
 			}
 			if id := e.Text("messageId"); id != "" && len(s.Accepted) < maxTurns {
-				s.Accepted = append(s.Accepted, Accepted{Short(strings.Clone(id)), t.Ended, Working(s.State)})
+				s.Accepted = append(s.Accepted, Accepted{Short(id), t.Ended, Working(s.State)})
 			}
 			s.Turns = append(s.Turns[:i:i], s.Turns[i+1:]...)
 			break

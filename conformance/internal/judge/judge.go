@@ -36,7 +36,6 @@ func New(s *schema.Schema, rules map[int]*Index, applies func(*Rule) bool) *Judg
 // Message checks one message and returns its findings, those of the schema first. It does not retain line.
 func (j *Judge) Message(direction finding.Direction, line []byte, at time.Time) []finding.Finding {
 	checked := j.connection.Check(direction, line)
-	defer j.connection.Release()
 	e := Event{
 		History: &j.history, judge: j,
 		number: checked.Number, time: at, direction: direction, Kind: checked.Kind,

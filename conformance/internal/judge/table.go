@@ -2,7 +2,6 @@ package judge
 
 import (
 	"crypto/sha256"
-	"strings"
 )
 
 // Table is a map of limited size. When it is full, adding an entry removes the oldest one.
@@ -43,7 +42,7 @@ func (t *Table[V]) put(key string, v V) {
 		t.remove(t.oldest)
 		t.Forgot = true
 	}
-	e := &entryOf[V]{key: strings.Clone(key), value: v, before: t.newest}
+	e := &entryOf[V]{key: key, value: v, before: t.newest}
 	if t.newest != nil {
 		t.newest.behind = e
 	} else {

@@ -22,11 +22,10 @@ var schemaReferenceRules = []judge.Rule{
 		Wrong: withElicitation + `<- {"jsonrpc":"2.0","id":"e","method":"elicitation/create","params":{"sessionId":"s","mode":"voice","message":"Which?"}}`,
 		On:    anyOf(requests(), results(), updates()),
 		Check: func(e *judge.Event) {
-			names := e.OpenNames()
-			if !names.Reserved(e.Content) || !e.Sound("") {
+			if !e.Sound("") {
 				return
 			}
-			names.Walk(e.Content, "", func(where, name, definition string) {
+			e.OpenNames().Walk(e.Content, "", func(where, name, definition string) {
 				switch {
 				case definition == "ElicitationPropertySchema", definition == "SessionConfigOptionCategory": // SCH-15, CFG-7
 				case e.Version == 2 && definition == "SessionUpdate" &&

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
 	"unicode/utf8"
 
 	account "github.com/acpgo/sdk/internal/ledger"
@@ -21,11 +20,10 @@ import (
 type Connection struct {
 	versions map[int]*Schema // of a negotiated connection
 
-	document document // the message being checked
-	Schema   *Schema
-	pending  account.Ledger[*Call]      // the requests of the client count as sent
-	Number   int                        // the number of messages so far
-	lost     map[finding.Direction]bool // there were more requests than maxPending, so unmatched answers are accepted
+	Schema  *Schema
+	pending account.Ledger[*Call]      // the requests of the client count as sent
+	Number  int                        // the number of messages so far
+	lost    map[finding.Direction]bool // there were more requests than maxPending, so unmatched answers are accepted
 }
 
 // Call is an unanswered request. Its definition is that of its result, or "" if every result is valid.
@@ -48,17 +46,13 @@ func NewConnection(schema *Schema) *Connection {
 	return c
 }
 
-// Check checks one message. The line may end with a newline, and is not retained. The content of the returned message
-// may be used until Release.
+// Check checks one message. The line may end with a newline, and is not retained.
 func (c *Connection) Check(direction finding.Direction, line []byte) Message {
 	c.Number++
 	m := Message{connection: c, Finding: finding.Finding{Direction: direction, Side: direction.Sender(), Number: c.Number}}
 	m.read(bytes.TrimSuffix(line, []byte("\n")))
 	return m
 }
-
-// Release frees the content of the last message.
-func (c *Connection) Release() { c.document.release() }
 
 // Message is one message while it is being checked. Each of its findings is a copy of the embedded one, with more
 // fields set.
@@ -110,17 +104,17 @@ func (m *Message) read(line []byte) {
 	if bytes.ContainsRune(line, '\n') {
 		m.wrong("TRN-4", "", "the message contains a newline")
 	}
-	document := &m.connection.document
-	switch err := document.read(line); err {
+	root, again, err := read(line)
+	switch err {
 	case nil:
-	case errTooManyValues, errTooLong:
+	case errTooManyValues:
 		m.mild(finding.Advice, "", "", "%v", err)
 		return
 	default:
 		m.wrong(m.noMessage(), "", "%v", err)
 		return
 	}
-	switch root := document.root(); {
+	switch {
 	case root.kind() == typeObject:
 		m.envelope(root)
 	case root.kind() == typeArray && root.Len() > 0:
@@ -130,7 +124,7 @@ func (m *Message) read(line []byte) {
 		m.wrong(m.noMessage(), "", "got %s, want a JSON-RPC message", root.kind())
 		return
 	}
-	for _, pointer := range document.twice() {
+	for _, pointer := range again {
 		m.mild(finding.Should, Agreed, pointer, "the member occurs twice")
 	}
 }
@@ -160,7 +154,7 @@ func (m *Message) envelope(root *Value) {
 	}
 	m.Kind, m.Content = kindOf(m.id, method, result, failure), params
 	isText := method.kind() == typeString
-	m.Method = m.connection.Schema.methodName(method.string())
+	m.Method = method.string()
 	var stranger string
 	switch m.Kind {
 	case finding.Response:
@@ -384,7 +378,7 @@ func (m *Message) addAll(flaws []flaw) {
 // idText returns an id for display.
 func idText(id *Value) string {
 	if id.kind() == typeNumber {
-		return strings.Clone(finding.Clip(string(id.number())))
+		return finding.Clip(string(id.number()))
 	}
 	text, err := json.Marshal(id.tree())
 	if err != nil {

@@ -30,18 +30,17 @@ func (s *Schema) prepare(c *jsonschema.Schema) {
 			s.prepare(below)
 		}
 	}
-	for name, below := range c.Properties {
+	for _, below := range c.Properties {
 		s.prepare(below)
-		c.Properties[name] = resolve(below)
 	}
 	k := &keywords{named: c.Properties, patterns: c.PatternProperties, prefix: len(c.PrefixItems), all: s.unevaluated}
 	if values, ok := c.AdditionalProperties.(*jsonschema.Schema); ok {
 		s.prepare(values)
-		k.values, c.AdditionalProperties = resolve(values), nil
+		k.values, c.AdditionalProperties = values, nil
 	}
 	if c.Items2020 != nil {
 		s.prepare(c.Items2020)
-		k.items, c.Items2020 = resolve(c.Items2020), nil
+		k.items, c.Items2020 = c.Items2020, nil
 	}
 	if len(c.AnyOf) > 0 {
 		k.unions = append(k.unions, newUnion("anyOf", c, c.AnyOf))

@@ -9,7 +9,8 @@ import (
 	"reflect"
 	"slices"
 	"strings"
-	"sync"
+
+	"github.com/acpgo/sdk/conformance/internal/finding"
 )
 
 // OpenNames is the part of a definition that leads to open names.
@@ -21,64 +22,41 @@ type OpenNames struct {
 	items      *OpenNames
 }
 
-// openNameTrees has the trees of a schema's definitions. Each is built when it is first needed.
-type openNameTrees struct{ trees sync.Map }
-
-// find returns the tree of a definition, or nil if nothing in it is an open name.
-func (t *openNameTrees) find(s *Schema, definition string) *OpenNames {
-	if tree, ok := t.trees.Load(definition); ok {
-		return tree.(*OpenNames)
+// OpenNamesOf returns the open names of a message's content, or nil if there are none.
+func (s *Schema) OpenNamesOf(handler finding.Side, method string, kind finding.Kind) *OpenNames {
+	definition := s.methods[methodKey{handler, method, kind}]
+	if definition == "" || method == MethodInitialize && kind == finding.Request { // it may be for several versions
+		return nil
 	}
-	b := openNameBuilder{definitions: s.definitions, made: map[string]*OpenNames{}}
-	tree := b.place(b.collect(nil, s.definitions[definition], definition))
-	b.prune()
-	if tree.empty() {
-		tree = nil
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	tree := s.openNames[definition]
+	if tree == nil {
+		b := openNameBuilder{definitions: s.definitions, made: map[string]*OpenNames{}}
+		tree = b.place(b.collect(nil, s.definitions[definition], definition))
+		s.openNames[definition] = tree
 	}
-	t.trees.Store(definition, tree)
 	return tree
 }
 
-// empty reports whether a tree leads to no open name.
-func (n *OpenNames) empty() bool {
-	return n.known == nil && len(n.members) == 0 && n.values == nil && n.items == nil
-}
-
-// Reserved reports whether a value contains a name that is not listed and does not begin with an underscore.
-func (n *OpenNames) Reserved(v *Value) bool {
+// Walk calls yield for each name in a value that is not listed and does not begin with an underscore, with its JSON
+// pointer and the definition that does not list it.
+func (n *OpenNames) Walk(v *Value, where string, yield func(where, name, definition string)) {
 	switch {
 	case n == nil:
 	case v.IsText():
-		return n.known != nil && !n.known[v.Text()] && !strings.HasPrefix(v.Text(), "_")
+		if n.known != nil && !n.known[v.Text()] && !strings.HasPrefix(v.Text(), "_") {
+			yield(where, v.Text(), n.definition)
+		}
 	case v.IsArray() && n.items != nil:
-		for _, item := range v.Items() {
-			if n.items.Reserved(item) {
-				return true
-			}
-		}
-	case v.IsObject() && (len(n.members) > 0 || n.values != nil) && !n.custom(v):
-		for name, below := range v.Members() {
-			if n.member(name).Reserved(below) {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-// Walk calls yield for each such name, with its JSON pointer and the definition that does not list it.
-func (n *OpenNames) Walk(v *Value, where string, yield func(where, name, definition string)) {
-	switch {
-	case !n.Reserved(v):
-	case v.IsText():
-		yield(where, v.Text(), n.definition)
-	case v.IsArray():
 		for i, item := range v.Items() {
 			n.items.Walk(item, Element(where, i), yield)
 		}
-	default:
+	case v.IsObject() && !n.custom(v):
 		for name, below := range v.Members() {
-			n.member(name).Walk(below, Pointer(where, name), yield)
+			if next := n.member(name); next != nil {
+				next.Walk(below, Pointer(where, name), yield)
+			}
 		}
 	}
 }
@@ -185,30 +163,4 @@ func (s schemaIn) reserves() bool {
 	}
 	own, _ := s.schema["description"].(string)
 	return strings.Contains(own, "reserved for")
-}
-
-// prune removes the nodes that lead to no open name.
-func (b *openNameBuilder) prune() {
-	useful := map[*OpenNames]bool{}
-	for changed := true; changed; {
-		changed = false
-		for _, n := range b.made {
-			leads := n.known != nil || useful[n.items] || useful[n.values]
-			for _, below := range n.members {
-				leads = leads || useful[below]
-			}
-			if leads && !useful[n] {
-				useful[n], changed = true, true
-			}
-		}
-	}
-	for _, n := range b.made {
-		maps.DeleteFunc(n.members, func(_ string, below *OpenNames) bool { return !useful[below] })
-		if !useful[n.items] {
-			n.items = nil
-		}
-		if !useful[n.values] {
-			n.values = nil
-		}
-	}
 }

@@ -26,18 +26,16 @@ import (
 type Schema struct {
 	definitions map[string]any
 	methods     map[methodKey]string // the definition of the params or the result
-	names       map[string]string    // the names of methods, so that they can be shared
 	failure     string               // the definition of a response's error, "" if there is none
 	id          string               // the definition of a request's id, "" if there is none
 	versions    map[int]*Schema      // instead of all the above: the schemas that initialize chooses from
 	Version     int                  // of the protocol; 0 if unknown
 
-	mu       sync.Mutex             // guards the following fields
-	compiled map[string]*definition // the definitions compiled so far, by name
-	compiler *jsonschema.Compiler
-	prepared map[*jsonschema.Schema]bool
-
-	openNames openNameTrees
+	mu        sync.Mutex             // guards the following fields
+	compiled  map[string]*definition // the definitions compiled so far, by name
+	compiler  *jsonschema.Compiler
+	prepared  map[*jsonschema.Schema]bool
+	openNames map[string]*OpenNames // built so far, by definition
 
 	unevaluated bool // a definition restricts what others leave unevaluated
 }
@@ -75,10 +73,10 @@ func newSchema(definitions map[string]any) *Schema {
 	return &Schema{
 		definitions: definitions,
 		methods:     map[methodKey]string{},
-		names:       map[string]string{},
 		compiled:    map[string]*definition{},
 		compiler:    newCompiler(definitions),
 		prepared:    map[*jsonschema.Schema]bool{},
+		openNames:   map[string]*OpenNames{},
 		unevaluated: restrictsUnevaluated(definitions),
 	}
 }
@@ -132,7 +130,7 @@ func (s *Schema) findMethods(root map[string]any) error {
 			if other, ok := s.methods[key]; ok {
 				return fmt.Errorf("/$defs: %s and %s are both the %s %q of the %s", other, name, kind, method, side)
 			}
-			s.methods[key], s.names[method] = name, method
+			s.methods[key] = name
 		}
 	}
 	if len(s.methods) == 0 {
@@ -315,14 +313,6 @@ func (s *Schema) compile(name string) (d *definition) {
 	return &definition{schema: c}
 }
 
-// methodName returns the name of a method as a string that does not keep the message in memory.
-func (s *Schema) methodName(text string) string {
-	if name, ok := s.names[text]; ok {
-		return name
-	}
-	return strings.Clone(text)
-}
-
 // roles lists the sides that handle a method, and the kinds of its messages.
 func (s *Schema) roles(method string) (roles []methodKey) {
 	for _, side := range []finding.Side{finding.Client, finding.Agent} {
@@ -334,15 +324,6 @@ func (s *Schema) roles(method string) (roles []methodKey) {
 		}
 	}
 	return roles
-}
-
-// OpenNamesOf returns the open names of a message's content, or nil if it has none.
-func (s *Schema) OpenNamesOf(handler finding.Side, method string, kind finding.Kind) *OpenNames {
-	definition := s.methods[methodKey{handler, method, kind}]
-	if definition == "" || method == MethodInitialize && kind == finding.Request { // it may be for several versions
-		return nil
-	}
-	return s.openNames.find(s, definition)
 }
 
 // extension reports whether a method is an extension, which the schema does not define.

@@ -45,7 +45,7 @@ func newUnion(keyword string, at *jsonschema.Schema, alternatives []*jsonschema.
 	u := &union{keyword: keyword, name: definitionOf(at.Location), exclusive: keyword == "oneOf"}
 	count := map[string]int{}
 	for i, schema := range alternatives {
-		b := branch{schema: resolve(schema), path: fmt.Sprintf("%s/%d", keyword, i), label: schema.Title,
+		b := branch{schema: schema, path: fmt.Sprintf("%s/%d", keyword, i), label: schema.Title,
 			tags: map[string]string{}}
 		b.learn(schema)
 		for name := range b.tags {

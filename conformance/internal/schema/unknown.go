@@ -138,3 +138,13 @@ func (f *force) add(s *jsonschema.Schema, v any) {
 		}
 	}
 }
+
+// anything reports whether a schema says nothing of objects, as those of raw input and extensions do.
+func anything(s *jsonschema.Schema) bool {
+	if s.Always != nil {
+		return *s.Always
+	}
+	return s.Ref == nil && s.Types == nil && s.Constant == nil && s.Enum == nil && s.Not == nil && len(s.AllOf) == 0 &&
+		s.Extensions == nil && s.Properties == nil && s.PatternProperties == nil && s.AdditionalProperties == nil &&
+		s.Required == nil && s.PropertyNames == nil && s.MinProperties < 0 && s.MaxProperties < 0
+}

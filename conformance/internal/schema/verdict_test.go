@@ -6,7 +6,6 @@ import (
 	"flag"
 	"fmt"
 	"maps"
-	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -134,25 +133,6 @@ func TestFirstElements(t *testing.T) {
 	}
 }
 
-// TestBesideReferences shows that keywords next to a reference are judged too.
-func TestBesideReferences(t *testing.T) {
-	s := newSchema(map[string]any{
-		"Name": map[string]any{"type": "string"},
-		"T": map[string]any{"type": "object", "properties": map[string]any{
-			"name": map[string]any{"$ref": "#/$defs/Name", "minLength": json.Number("2")},
-			"kind": map[string]any{"allOf": []any{map[string]any{"$ref": "#/$defs/Name"}}, "enum": []any{"a", "b"}},
-		}},
-	})
-	for value, want := range map[string]string{
-		`{"name":"ab","kind":"a"}`: "",
-		`{"name":"a"}`:             "/name length must be >= 2, but got 1",
-		`{"kind":"c"}`:             `/kind value must be one of "a", "b"`,
-		`{"name":1}`:               "/name got number, want string",
-	} {
-		requireFlaws(t, s, "T", value, want)
-	}
-}
-
 func requireFlaws(t *testing.T, s *Schema, definition, value, want string) {
 	t.Helper()
 	var got []string
@@ -162,60 +142,4 @@ func requireFlaws(t *testing.T, s *Schema, definition, value, want string) {
 	if strings.Join(got, "; ") != want {
 		t.Errorf("%s: got %q, want %q", value, got, want)
 	}
-}
-
-// TestDemands requires that demands sees each field of a compiled schema that restricts values.
-func TestDemands(t *testing.T) {
-	if demands(emptySchema()) {
-		t.Fatal("an empty schema has demands")
-	}
-	for name, s := range keywordSchemas(t) {
-		if !demands(s) {
-			t.Errorf("%s is not seen", name)
-		}
-	}
-}
-
-func emptySchema() *jsonschema.Schema {
-	return &jsonschema.Schema{MinLength: -1, MaxLength: -1, MinItems: -1, MaxItems: -1, MinProperties: -1, MaxProperties: -1}
-}
-
-// keywordSchemas returns, for each field of a compiled schema that restricts values, a schema in which only that field
-// is set.
-func keywordSchemas(t *testing.T) map[string]*jsonschema.Schema {
-	t.Helper()
-	annotations := []string{
-		"Location", "Draft", "RecursiveAnchor", "DynamicAnchor", "Ref", "AllOf", "Then", "Else", "ContainsEval", "MinContains", "MaxContains",
-		"Title", "Description", "Default", "Comment", "ReadOnly", "WriteOnly", "Examples", "Deprecated",
-	}
-	all := map[string]*jsonschema.Schema{}
-	fields := reflect.TypeFor[jsonschema.Schema]()
-	for i := range fields.NumField() {
-		f := fields.Field(i)
-		if !f.IsExported() || slices.Contains(annotations, f.Name) {
-			continue
-		}
-		s := emptySchema()
-		v := reflect.ValueOf(s).Elem().Field(i)
-		switch v.Kind() {
-		case reflect.Pointer:
-			v.Set(reflect.New(v.Type().Elem()))
-		case reflect.Slice:
-			v.Set(reflect.MakeSlice(v.Type(), 1, 1))
-		case reflect.Map:
-			v.Set(reflect.MakeMap(v.Type()))
-		case reflect.Interface:
-			v.Set(reflect.ValueOf(false))
-		case reflect.String:
-			v.SetString("x")
-		case reflect.Bool:
-			v.SetBool(true)
-		case reflect.Int:
-			v.SetInt(1)
-		default:
-			t.Fatalf("%s: a field of kind %s", f.Name, v.Kind())
-		}
-		all[f.Name] = s
-	}
-	return all
 }
