@@ -7,11 +7,8 @@ import (
 	"fmt"
 	"maps"
 	"net/url"
-	"os"
-	"os/signal"
 	"slices"
 	"strings"
-	"syscall"
 	"text/tabwriter"
 	"time"
 
@@ -73,30 +70,6 @@ func (a *agentsCommand) write(v any) error {
 // say writes a line to standard error with control characters made harmless.
 func (a *agentsCommand) say(format string, args ...any) {
 	fmt.Fprintln(a.p.stderr, plain.Sprintf(format, args...))
-}
-
-// untilInterrupted returns a context that ends when a signal interrupts the program, which then exits with the status
-// for that signal.
-func (p *program) untilInterrupted() (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancelCause(context.Background())
-	signals := make(chan os.Signal, 1)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		select {
-		case s := <-signals:
-			why := signalled(s)
-			p.interrupted.Store(why)
-			cancel(why)
-		case <-ctx.Done():
-		}
-	}()
-	return ctx, func() {
-		signal.Stop(signals)
-		cancel(nil)
-		<-done
-	}
 }
 
 // listed describes an agent in a list.
@@ -705,4 +678,15 @@ func (a *agentsCommand) removeCommand() *cobra.Command {
 func (a *agentsCommand) pinCommand(use, short string, pinned bool) *cobra.Command {
 	return a.installedCommand(use, short,
 		func(ctx context.Context, r *registry.Client, id string) error { return r.Pin(ctx, id, pinned) })
+}
+
+// completeAgents completes words with agents: one agent, which may be one of the configuration, or any number of
+// installed ones.
+func (a *agentsCommand) completeAgents(one bool) completer {
+	return func(c *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		if one {
+			return completeAgent(a.cfg)(c, args, begun)
+		}
+		return unused(agentCompletions(a.cfg, false), args), cobra.ShellCompDirectiveNoFileComp
+	}
 }

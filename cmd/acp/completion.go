@@ -61,17 +61,6 @@ func agentFlag(c *cobra.Command, cfg *config.Config) {
 	}
 }
 
-// completeAgents completes words with agents: one agent, which may be one of the configuration, or any number of
-// installed ones.
-func (a *agentsCommand) completeAgents(one bool) completer {
-	return func(c *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
-		if one {
-			return completeAgent(a.cfg)(c, args, begun)
-		}
-		return unused(agentCompletions(a.cfg, false), args), cobra.ShellCompDirectiveNoFileComp
-	}
-}
-
 // completeRegistry completes words with agents of the registry, from the list as it was last fetched.
 func (a *agentsCommand) completeRegistry(c *cobra.Command, args []string, _ string) ([]cobra.Completion,
 	cobra.ShellCompDirective) {

@@ -156,9 +156,6 @@ func (x *execution) settings() (err error) {
 	return nil
 }
 
-// usage makes an error a usage error.
-func usage(err error) error { return &exit{statusUsage, err} }
-
 // maxPrompt is the maximum length of the prompt in bytes.
 const maxPrompt = 32 << 20
 

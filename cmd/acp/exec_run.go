@@ -24,13 +24,12 @@ import (
 
 // The exit statuses of acp exec in addition to those of all commands.
 const (
-	statusRefused  = 4
-	statusLogin    = 5
-	statusDied     = 6
-	statusUnasked  = 7
-	statusTimeout  = 124
-	statusBySignal = 128 // plus the number of the signal
-	statusPipe     = statusBySignal + 13
+	statusRefused = 4
+	statusLogin   = 5
+	statusDied    = 6
+	statusUnasked = 7
+	statusTimeout = 124
+	statusPipe    = statusBySignal + 13
 )
 
 // How long a cancelled turn may take to end, then the program, and then its last output.
@@ -58,14 +57,6 @@ type execution struct {
 	ctx  context.Context // ends when the turn must be cancelled; its cause is an *interruption
 	kill context.Context // ends when the agent must be killed
 }
-
-// interruption is why a run ends early.
-type interruption struct {
-	status int
-	why    string
-}
-
-func (e *interruption) Error() string { return e.why }
 
 // outcome is the result of the turn with an agent.
 type outcome struct {
@@ -139,16 +130,6 @@ func (x *execution) unwritable(err error) *interruption {
 		return &interruption{statusPipe, "standard output was closed"}
 	}
 	return &interruption{statusFailed, fmt.Sprintf("standard output: %v", err)}
-}
-
-// signalled returns the interruption for a signal.
-func signalled(s os.Signal) *interruption {
-	number, _ := s.(syscall.Signal)
-	why := "interrupted"
-	if s != os.Interrupt {
-		why = fmt.Sprintf("ended by a signal: %v", s)
-	}
-	return &interruption{statusBySignal + int(number), why}
 }
 
 // flush waits for the output, which may not be read. After the run is cancelled, it does not wait long.

@@ -6,9 +6,7 @@
 package main
 
 import (
-	"io"
 	"os"
-	"sync/atomic"
 
 	"golang.org/x/term"
 )
@@ -20,13 +18,4 @@ func main() {
 		stderr: os.Stderr,
 		colors: os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && term.IsTerminal(int(os.Stdout.Fd())),
 	}, os.Args[1:]))
-}
-
-// program holds the files that the commands read from and write to.
-type program struct {
-	stdin          io.Reader
-	stdout, stderr io.Writer
-	colors         bool // whether stdout shows colors
-
-	interrupted atomic.Pointer[interruption] // set by a signal
 }

@@ -1,13 +1,70 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"sync/atomic"
+	"syscall"
 
 	"github.com/acpgo/sdk/acp/registry"
 	"github.com/acpgo/sdk/cmd/acp/internal/agents"
 	"github.com/acpgo/sdk/cmd/acp/internal/config"
 )
+
+// program holds the files that the commands read from and write to.
+type program struct {
+	stdin          io.Reader
+	stdout, stderr io.Writer
+	colors         bool // whether stdout shows colors
+
+	interrupted atomic.Pointer[interruption] // set by a signal
+}
+
+// interruption is why a run ends early.
+type interruption struct {
+	status int
+	why    string
+}
+
+func (e *interruption) Error() string { return e.why }
+
+// signalled returns the interruption for a signal.
+func signalled(s os.Signal) *interruption {
+	number, _ := s.(syscall.Signal)
+	why := "interrupted"
+	if s != os.Interrupt {
+		why = fmt.Sprintf("ended by a signal: %v", s)
+	}
+	return &interruption{statusBySignal + int(number), why}
+}
+
+// untilInterrupted returns a context that ends when a signal interrupts the program, which then exits with the status
+// for that signal.
+func (p *program) untilInterrupted() (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		select {
+		case s := <-signals:
+			why := signalled(s)
+			p.interrupted.Store(why)
+			cancel(why)
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, func() {
+		signal.Stop(signals)
+		cancel(nil)
+		<-done
+	}
+}
 
 // The exit statuses. Commands that run in place of an agent end as the agent does.
 const (
@@ -15,6 +72,7 @@ const (
 	statusFindings = 1
 	statusUsage    = 2
 	statusFailed   = 3
+	statusBySignal = 128 // plus the number of the signal
 )
 
 const statusHelp = `Exit status:
@@ -43,6 +101,9 @@ func (e *exit) Unwrap() error { return e.err }
 func usagef(format string, args ...any) error {
 	return &exit{statusUsage, fmt.Errorf(format, args...)}
 }
+
+// usage makes an error a usage error.
+func usage(err error) error { return &exit{statusUsage, err} }
 
 // isUsage reports whether an error is about what the user gave: the configuration, or a name that no agent has.
 func isUsage(err error) bool {
