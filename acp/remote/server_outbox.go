@@ -26,7 +26,6 @@ type outbox struct {
 	exchange exchange
 	streams  map[string]*outStream
 	retired  []string   // sessions closed or deleted recently, oldest first
-	last     *outStream // the stream to which a message was last added
 	buffered int        // bytes in streams and in flight
 	full     bool       // the agent waits for room in streams
 	over     bool       // nothing more will be sent: receivers send what is left, and end
@@ -66,9 +65,6 @@ func (o *outbox) write(lines []byte) error {
 			return err
 		}
 		lines = rest
-		if out := o.last; out != nil && out.kept > pacedBytes && out.receiver != nil && !out.slow {
-			o.pace(out)
-		}
 	}
 	return nil
 }
@@ -121,31 +117,6 @@ func (o *outbox) put(line []byte) error {
 	return nil
 }
 
-const (
-	// pacedBytes is how far an agent may be ahead of the receiver of a stream, in bytes.
-	pacedBytes = 1 << 20
-	// paceTime is how long it then waits for a receiver that takes nothing.
-	paceTime = 100 * time.Millisecond
-)
-
-// pace waits until a receiver has taken most of its stream, so that a burst takes little memory; mu is released while
-// it waits. If nothing is taken it does not wait long, because other streams may continue until
-// MaxBuffered is reached.
-func (o *outbox) pace(out *outStream) {
-	timer := time.NewTimer(paceTime)
-	defer timer.Stop()
-	for !o.over && !out.slow && out.receiver != nil && out.kept > pacedBytes/2 {
-		before := out.kept
-		late := o.awaitTaken(timer)
-		switch {
-		case out.kept < before:
-			timer.Reset(paceTime)
-		case late:
-			out.slow = true
-		}
-	}
-}
-
 // streamOfAnswer returns the stream for the answer to a request. An answer follows the messages sent to its
 // session, so it goes into the same stream, unless the client may wait for the answer before it reads that stream.
 func (o *outbox) streamOfAnswer(req request) (session string) {
@@ -176,18 +147,6 @@ func (o *outbox) hasRoom(size int) bool {
 	return o.buffered == 0 || o.buffered+size+framing <= o.c.server.opts.MaxBuffered
 }
 
-// awaitTaken waits until some of the kept data is taken, or the timer fires; mu is released while it waits.
-func (o *outbox) awaitTaken(timer *time.Timer) (late bool) {
-	o.mu.Unlock()
-	defer o.mu.Lock()
-	select {
-	case <-o.wake:
-		return false
-	case <-timer.C:
-		return len(o.wake) == 0
-	}
-}
-
 // awaitRoom waits until some of the kept data is taken; mu is released while it waits. It fails if the connection has
 // ended, or with ErrStalled if nothing is taken for StallTimeout.
 func (o *outbox) awaitRoom() error {
@@ -197,7 +156,15 @@ func (o *outbox) awaitRoom() error {
 		o.full = true
 		o.in.pause(true)
 	}
-	if o.awaitTaken(timer) && !o.over {
+	late := false
+	o.mu.Unlock()
+	select {
+	case <-o.wake:
+	case <-timer.C:
+		late = len(o.wake) == 0
+	}
+	o.mu.Lock()
+	if late && !o.over {
 		o.c.log.Warn("acp: a connection is ended, because its client does not read", "buffered", o.buffered)
 		return ErrStalled
 	}
@@ -256,7 +223,6 @@ func (o *outbox) append(out *outStream, line []byte) {
 		id = out.history.Add(line)
 	}
 	o.count(out.add(id, line))
-	o.last = out
 	o.c.server.bytesOut.Add(uint64(len(line)))
 	if out.receiver != nil {
 		signal(out.receiver.wake)
@@ -347,19 +313,19 @@ func (o *outbox) detach(out *outStream, rcv *receiver) {
 func (o *outbox) send(ctx context.Context, out *outStream, rcv *receiver, ew *eventWriter) (more bool, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	for len(out.blocks) > 0 {
+	for len(out.events) > 0 {
 		if rcv.over {
 			return false, errReplaced
 		}
 		if ctx.Err() != nil {
 			return false, context.Cause(ctx) // anything not yet sent is kept for the next receiver
 		}
-		b := out.next()
+		events := out.take()
 		o.mu.Unlock()
 		sent := 0
-		for sent < len(b.events) && err == nil {
-			n := min(len(b.events)-sent, writeChunk)
-			if err = ew.write(b.events[sent : sent+n]); err == nil {
+		for sent < len(events) && err == nil {
+			n := min(len(events)-sent, writeChunk)
+			if err = ew.write(events[sent : sent+n]); err == nil {
 				sent += n
 				o.mu.Lock()
 				o.taken(out, n)
@@ -368,10 +334,12 @@ func (o *outbox) send(ctx context.Context, out *outStream, rcv *receiver, ew *ev
 		}
 		o.mu.Lock()
 		if err != nil {
-			o.giveBack(out, b.events, sent)
+			o.giveBack(out, events, sent)
 			return false, err
 		}
-		out.done(b)
+		if cap(events) <= writeChunk {
+			out.spare = events[:0]
+		}
 	}
 	return !o.over, nil
 }
@@ -379,9 +347,7 @@ func (o *outbox) send(ctx context.Context, out *outStream, rcv *receiver, ew *ev
 // taken records that n bytes of a stream were taken.
 func (o *outbox) taken(out *outStream, n int) {
 	o.count(-n)
-	if out.kept -= n; out.kept < pacedBytes {
-		out.slow = false
-	}
+	out.kept -= n
 	signal(o.wake)
 }
 
@@ -420,9 +386,7 @@ func (o *outbox) giveBack(out *outStream, events []byte, sent int) {
 			"session", out.session, "messages", lost)
 	}
 	o.taken(out, len(events)-sent-len(again))
-	if len(again) > 0 {
-		out.blocks = slices.Insert(out.blocks, 0, &block{again})
-	}
+	out.events = append(again, out.events...)
 }
 
 // stop makes receivers send the remaining data and end. If closed is not nil, the agent can no longer write either.
@@ -452,7 +416,7 @@ func (o *outbox) stop(closed error) {
 // drop discards the content of a stream.
 func (o *outbox) drop(out *outStream) {
 	o.count(-out.kept)
-	out.blocks, out.spare, out.kept = nil, nil, 0
+	out.events, out.spare, out.kept = nil, nil, 0
 }
 
 // finish answers the requests in progress with an error, and stops.

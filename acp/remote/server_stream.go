@@ -5,8 +5,6 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"slices"
-	"sync"
 	"time"
 
 	"github.com/acpgo/sdk/internal/wire"
@@ -15,76 +13,40 @@ import (
 // outStream is one stream of events: the connection's own, or that of a session.
 type outStream struct {
 	session  string
-	blocks   []*block // the last one may be extended
-	kept     int      // bytes in them, and those that the receiver is sending
-	slow     bool     // waiting for the receiver was in vain; see pace
-	spare    *block   // a short block for reuse
+	events   []byte // whole events
+	kept     int    // bytes in events, and those that the receiver is sending
+	spare    []byte // a short buffer for reuse
 	receiver *receiver
 	history  History // may be nil
 	begun    bool    // a receiver has received some of it
 }
 
-// block is a sequence of whole events that are sent together. It has up to blockSize bytes, or one event.
-type block struct{ events []byte }
-
-// blockSize is the greatest size of a block with several events. It is small, so that the memory overhead of long
-// streams is small.
-const blockSize = 64 << 10
-
-// blocks is a pool of blocks that have held more than a few messages.
-var blocks = sync.Pool{New: func() any { return new(block) }}
-
 // add adds an event, and returns its size. id is empty if the event has none.
 func (out *outStream) add(id string, line []byte) (size int) {
-	size = len(line) + framing
+	if out.events == nil {
+		out.events, out.spare = out.spare, nil
+	}
+	before := len(out.events)
 	if id != "" {
-		size += len(beforeID) + len(id) + 1
+		out.events = append(append(append(out.events, beforeID...), id...), '\n')
 	}
-	var b *block
-	if n := len(out.blocks); n > 0 {
-		b = out.blocks[n-1]
-	}
-	if b == nil || len(b.events)+size > blockSize {
-		if b, out.spare = out.spare, nil; b == nil {
-			b = blocks.Get().(*block)
-		}
-		out.blocks = append(out.blocks, b)
-	}
-	if id != "" {
-		b.events = append(append(append(b.events, beforeID...), id...), '\n')
-	}
-	b.events = append(append(b.events, beforeEvent...), line...)
+	out.events = append(append(out.events, beforeEvent...), line...)
 	// In JSON they occur only between tokens, as white space, but they would end a line of the event.
-	wire.ReplaceAll(b.events[len(b.events)-len(line):], '\r', ' ')
-	b.events = append(b.events, behindEvent...)
+	wire.ReplaceAll(out.events[len(out.events)-len(line):], '\r', ' ')
+	out.events = append(out.events, behindEvent...)
+	size = len(out.events) - before
 	out.kept += size
 	return size
 }
 
-// next removes and returns the first block, or nil.
-func (out *outStream) next() *block {
-	if len(out.blocks) == 0 {
-		return nil
-	}
-	b := out.blocks[0]
-	out.blocks = slices.Delete(out.blocks, 0, 1)
-	out.begun = true
-	return b
-}
-
-// done keeps a block for later messages of this stream, or of any stream; a block that is too long is dropped.
-func (out *outStream) done(b *block) {
-	b.events = b.events[:0]
-	switch size := cap(b.events); {
-	case size < blockSize/4:
-		out.spare = b
-	case size <= 2*blockSize:
-		blocks.Put(b)
-	}
+// take removes and returns the events.
+func (out *outStream) take() (events []byte) {
+	events, out.events, out.begun = out.events, nil, true
+	return events
 }
 
 // idle reports whether a stream has no reader and is empty.
-func (out *outStream) idle() bool { return out.receiver == nil && len(out.blocks) == 0 }
+func (out *outStream) idle() bool { return out.receiver == nil && len(out.events) == 0 }
 
 // receiver is a GET that reads a stream.
 type receiver struct {
@@ -122,9 +84,8 @@ type eventWriter struct {
 	timer *time.Timer
 }
 
-// writeChunk is how many bytes are written at once; each chunk must be taken within stall. Only a block with one long
-// event is longer.
-const writeChunk = blockSize
+// writeChunk is how many bytes are written at once; each chunk must be taken within stall.
+const writeChunk = 64 << 10
 
 // write writes one chunk of the stream, and flushes it.
 func (e *eventWriter) write(p []byte) error {
