@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"io"
 	"math"
+	"slices"
 	"strconv"
 	"time"
 
@@ -11,23 +12,22 @@ import (
 )
 
 const (
-	smallEvents  = 8 << 10  // initial size of the reader's buffer: most streams are idle
-	eventChunk   = 64 << 10 // its size once much data is read
-	longField    = 4 << 10  // longer fields other than data are ignored, so that there is always room to read
-	longEnds     = 4 << 10  // how much of each end of an overlong event is kept, see rpc.TooLongError
-	enoughEvents = 256      // memory for an event over eventChunk is released after this many small events
+	smallEvents = 8 << 10  // initial size of the reader's buffer: most streams are idle
+	eventChunk  = 64 << 10 // its size once much data is read
+	longField   = 4 << 10  // longer fields other than data are ignored
+	longEnds    = 4 << 10  // how much of each end of an overlong event is kept, see rpc.TooLongError
 )
 
 // event is a complete event, ended by a blank line.
 type event struct {
 	name []byte // "" means message
 	data []byte // the data lines, joined by \n
-	err  error  // *rpc.TooLongError: the data was discarded
+	err  error  // *rpc.TooLongError: the data is not complete
 }
 
 // eventReader reads a text/event-stream as the HTML standard says: lines end with LF, CRLF or CR; a byte order mark,
 // comments and unknown fields are ignored; an event that is not ended by a blank line is dropped. An event whose data
-// is longer than max is skipped and reported.
+// is longer than max is reported instead of returned.
 //
 // fill reads data, and next returns the events in it. The result of next is valid until either is called again.
 // Different goroutines may call the two, one at a time.
@@ -38,11 +38,9 @@ type eventReader struct {
 	buf  []byte // room for one read
 	rest []byte // of buf: what next has not taken yet
 
-	begun   bool // past the position of a byte order mark
-	afterCR bool // the last line ended with CR, so a following LF belongs to it
-	dropped bool // the rest of the current line is ignored
-	inData  bool // the rest of the current line is data
-	few     int  // number of small events in a row
+	begun   bool   // the first line, which may have a byte order mark, has ended
+	afterCR bool   // the last line ended with CR, so a following LF belongs to it
+	line    []byte // the current line so far
 
 	// The event so far.
 	over    bool // it was returned
@@ -50,10 +48,8 @@ type eventReader struct {
 	data    []byte
 	hasData bool
 	id      []byte
-	hasID   bool
-	long    *rpc.TooLongError // set if the data is too long
 
-	lastID []byte        // the id of the last event that had one
+	lastID []byte        // the id at the end of the last event
 	retry  time.Duration // the last retry time that the server asked for; 0 if none
 }
 
@@ -63,16 +59,14 @@ func newEventReader(r io.Reader, max int) *eventReader {
 
 // reset prepares the reader for another stream. It keeps the id of the last event.
 func (r *eventReader) reset(in io.Reader) {
-	*r = eventReader{r: in, max: r.max, buf: r.buf, data: r.data[:0], name: r.name[:0], id: r.id[:0], lastID: r.lastID,
-		retry: r.retry}
+	*r = eventReader{r: in, max: r.max, buf: r.buf, id: bytes.Clone(r.lastID), lastID: r.lastID, retry: r.retry}
 }
 
 // fill reads once, after next has returned false. It invalidates the result of next.
 func (r *eventReader) fill() error {
-	kept := copy(r.buf, r.rest)
-	n, err := r.r.Read(r.buf[kept:])
-	r.rest = r.buf[:kept+n]
-	if len(r.rest) == len(r.buf) && len(r.buf) < eventChunk {
+	n, err := r.r.Read(r.buf)
+	r.rest = r.buf[:n]
+	if n == len(r.buf) && n < eventChunk {
 		r.buf = make([]byte, eventChunk) // much data arrives
 	}
 	return err
@@ -80,85 +74,74 @@ func (r *eventReader) fill() error {
 
 // next returns the next event. If ok is false, more data must be read first.
 func (r *eventReader) next() (ev event, ok bool) {
-	const mark = "\ufeff"
 	if r.over {
-		r.over, r.name, r.data, r.hasData, r.long = false, r.name[:0], r.data[:0], false, nil
-		if cap(r.data) > eventChunk && r.few > enoughEvents {
-			r.data = nil
-		}
-	}
-	if !r.begun {
-		if len(r.rest) < len(mark) && string(r.rest) == mark[:len(r.rest)] {
-			return event{}, false
-		}
-		r.begun, r.rest = true, bytes.TrimPrefix(r.rest, []byte(mark))
+		r.over, r.hasData = false, false
+		r.name, r.data = r.name[:0], emptied(r.data)
 	}
 	for len(r.rest) > 0 {
 		if r.afterCR {
 			r.afterCR, r.rest = false, bytes.TrimPrefix(r.rest, []byte("\n"))
 			continue
 		}
-		line, ended := r.rest, false
+		line := r.rest
 		if i := bytes.IndexByte(line, '\n'); i >= 0 {
-			line, ended = line[:i], true
+			line = line[:i]
 		}
 		if i := bytes.IndexByte(line, '\r'); i >= 0 {
-			line, ended, r.afterCR = line[:i], true, true
+			line, r.afterCR = line[:i], true
 		}
-		if !ended {
-			if r.partial(line) {
-				r.rest = nil
-			}
-			return event{}, false
+		r.line = r.grow(r.line, line)
+		if len(line) == len(r.rest) {
+			r.rest = nil
+			break
 		}
 		r.rest = r.rest[len(line)+1:]
-		switch {
-		case r.dropped:
-			r.dropped = false
-		case r.inData:
-			r.inData = false
-			r.addData(line)
-		case len(line) > 0:
+		line = r.line
+		r.line = emptied(r.line)
+		if !r.begun {
+			r.begun, line = true, bytes.TrimPrefix(line, []byte("\ufeff"))
+		}
+		if len(line) > 0 {
 			r.field(line)
-		case r.dispatch():
-			return event{name: r.name, data: r.data, err: r.failure()}, true
+		} else if r.dispatch() {
+			return event{name: r.name, data: r.data, err: r.tooLong()}, true
 		}
 	}
 	return event{}, false
 }
 
-// partial takes the beginning of a line whose end has not been read, and reports whether it did.
-func (r *eventReader) partial(line []byte) bool {
-	value, isData := bytes.CutPrefix(line, []byte("data:"))
-	switch {
-	case r.dropped:
-	case r.inData:
-		r.addData(line)
-	case isData && len(value) > 0:
-		r.beginData()
-		r.addData(bytes.TrimPrefix(value, []byte(" ")))
-		r.inData = true
-	case line[0] == ':', len(line) > longField:
-		r.dropped = true
-	default:
-		return false
+// emptied returns a buffer for the next text. It drops a long one.
+func emptied(buf []byte) []byte {
+	if cap(buf) > 2*eventChunk {
+		return nil
 	}
-	return true
+	return buf[:0]
 }
 
-// field takes a whole line.
+// grow appends to a text. Of one that is too long it drops a part between its ends.
+func (r *eventReader) grow(text, more []byte) []byte {
+	text = append(text, more...)
+	if first, last := r.max+2*longEnds, len(text)-longEnds; first < last {
+		text = slices.Delete(text, first, last)
+	}
+	return text
+}
+
+// field takes a line that is not blank.
 func (r *eventReader) field(line []byte) {
 	name, value, _ := bytes.Cut(line, []byte{':'})
 	value = bytes.TrimPrefix(value, []byte(" "))
 	switch {
 	case string(name) == "data":
-		r.beginData()
-		r.addData(value)
+		if r.hasData {
+			r.data = append(r.data, '\n')
+		}
+		r.hasData, r.data = true, r.grow(r.data, value)
 	case len(line) > longField:
 	case string(name) == "event":
 		r.name = append(r.name[:0], value...)
 	case string(name) == "id" && bytes.IndexByte(value, 0) < 0:
-		r.id, r.hasID = append(r.id[:0], value...), true
+		r.id = append(r.id[:0], value...)
 	case string(name) == "retry":
 		if ms, ok := digits(value); ok {
 			r.retry = time.Duration(ms) * time.Millisecond
@@ -177,56 +160,24 @@ func digits(s []byte) (n int64, ok bool) {
 	return min(n, int64(math.MaxInt64/time.Millisecond)), err == nil
 }
 
-// beginData begins a line of data.
-func (r *eventReader) beginData() {
-	if r.hasData {
-		r.addData([]byte{'\n'})
-	}
-	r.hasData = true
-}
-
-// addData adds to the data, or records the ends of data that is too long.
-func (r *eventReader) addData(more []byte) {
-	if r.long == nil && len(r.data)+len(more) <= r.max {
-		r.data = append(r.data, more...)
-		return
-	}
-	if r.long == nil {
-		r.long = &rpc.TooLongError{Limit: r.max}
-		r.addLong(r.data)
-		r.data = r.data[:0]
-	}
-	r.addLong(more)
-}
-
-func (r *eventReader) addLong(more []byte) {
-	head := more[:min(len(more), longEnds-len(r.long.Head))]
-	r.long.Head = append(r.long.Head, head...)
-	r.long.Tail = append(r.long.Tail, more[max(0, len(more)-longEnds):]...)
-	r.long.Tail = r.long.Tail[max(0, len(r.long.Tail)-longEnds):]
-}
-
 // dispatch ends an event, and reports whether it has data. One without is ignored.
 func (r *eventReader) dispatch() bool {
-	if r.hasID {
-		r.lastID = append(r.lastID[:0], r.id...)
-		r.hasID = false
-	}
+	r.lastID = append(r.lastID[:0], r.id...)
 	if !r.hasData {
 		r.name = r.name[:0]
-		return false
 	}
-	if r.few++; len(r.data) > eventChunk {
-		r.few = 0
-	}
-	r.over = true
-	return true
+	r.over = r.hasData
+	return r.over
 }
 
-// failure returns the error of an event.
-func (r *eventReader) failure() error {
-	if r.long != nil {
-		return r.long
+// tooLong returns the error of an event whose data is too long.
+func (r *eventReader) tooLong() error {
+	if len(r.data) <= r.max {
+		return nil
 	}
-	return nil
+	return &rpc.TooLongError{
+		Limit: r.max,
+		Head:  bytes.Clone(r.data[:min(len(r.data), longEnds)]),
+		Tail:  bytes.Clone(r.data[max(0, len(r.data)-longEnds):]),
+	}
 }
