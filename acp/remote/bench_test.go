@@ -39,7 +39,8 @@ func BenchmarkPlain(b *testing.B) {
 		for _, size := range []int{64, 1 << 10} {
 			for _, o := range open {
 				b.Run(fmt.Sprintf("%s/update of %d/%s", scheme, size, o.name), func(b *testing.B) {
-					s := &script{update: bytes.ReplaceAll(bytes.TrimSpace(updates(1)), []byte(strings.Repeat("x", 64)), bytes.Repeat([]byte("x"), size))}
+					s := &script{update: fmt.Appendf(nil, `{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s1","update":`+
+						`{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":%q}}}}`, strings.Repeat("x", size))}
 					l := o.open(b, s)
 					ask(b, l, nil, 0) // the session's stream is opened
 					s.updates.Store(int64(b.N))

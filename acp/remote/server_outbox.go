@@ -25,11 +25,11 @@ type outbox struct {
 
 	exchange exchange
 	streams  map[string]*outStream
-	retired  []string   // sessions closed or deleted recently, oldest first
-	buffered int        // bytes in streams and in flight
-	full     bool       // the agent waits for room in streams
-	over     bool       // nothing more will be sent: receivers send what is left, and end
-	closed   error      // why the agent can no longer write
+	retired  []string // sessions closed or deleted recently, oldest first
+	buffered int      // bytes in streams and in flight
+	full     bool     // the agent waits for room in streams
+	over     bool     // nothing more will be sent: receivers send what is left, and end
+	closed   error    // why the agent can no longer write
 }
 
 func newOutbox(c *connection, initialize wire.ID, in *inbox) outbox {
