@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/acpgo/sdk/internal/test/must"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
@@ -63,9 +64,7 @@ func TestConversations(t *testing.T) {
 func TestTypeScript(t *testing.T) {
 	tier.Need(t, tier.Full)
 	dir, err := installNode(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	if dir == "" {
 		t.Skip("SKIPPED: there is no Node with npm")
 	}

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/tools/go/packages"
 
+	"github.com/acpgo/sdk/internal/test/must"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
@@ -24,9 +25,7 @@ func TestModules(t *testing.T) {
 	}
 	for _, file := range append(files, "../examples/coder/go.mod", "../examples/kit-agent/go.mod", "../examples/kit-client/go.mod") {
 		dir, err := filepath.Abs(filepath.Dir(file))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		t.Run(filepath.Base(dir), func(t *testing.T) {
 			t.Parallel()
 			checkTypes(t, dir)
@@ -55,9 +54,7 @@ func checkTypes(t *testing.T, dir string) {
 			return file, err
 		},
 	}, "./...")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	tests := 0
 	for _, p := range checked {
 		for _, f := range p.GoFiles {

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/acpgo/sdk/internal/test/buildtest"
+	"github.com/acpgo/sdk/internal/test/must"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
@@ -65,16 +66,12 @@ func TestClosedOutput(t *testing.T) {
 	for _, args := range [][]string{{"check", "--max", "-1", "--format", "json", file}, {"check", "-"}, {"show", file}, {"rules", "--format", "json"}} {
 		t.Run(args[0], func(t *testing.T) {
 			r, w, err := os.Pipe()
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			var stderr bytes.Buffer
 			cmd := exec.CommandContext(t.Context(), "acp", args...)
 			cmd.Stdin = strings.NewReader(header + request + strings.Repeat(banner, 1000))
 			cmd.Stdout, cmd.Stderr = w, &stderr
-			if err := errors.Join(r.Close(), cmd.Start(), w.Close()); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, errors.Join(r.Close(), cmd.Start(), w.Close()))
 			cmd.Wait() // its error is in ProcessState
 			if s, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); !ok || s.Signal() != syscall.SIGPIPE {
 				t.Errorf("ended with %v", cmd.ProcessState)
@@ -90,16 +87,10 @@ func TestClosedOutput(t *testing.T) {
 func TestFindingsAsTheyCome(t *testing.T) {
 	cmd := exec.CommandContext(t.Context(), "acp", "check")
 	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
+	must.Do(t, cmd.Start())
 	timeout := time.AfterFunc(5*time.Minute, func() { cmd.Process.Kill() })
 	defer timeout.Stop()
 	lines := bufio.NewScanner(out)
@@ -119,9 +110,7 @@ func TestFindingsAsTheyCome(t *testing.T) {
 		}
 		find(fmt.Sprintf("stdin:%d: ", i+3))
 	}
-	if err := cmd.Process.Signal(os.Interrupt); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, cmd.Process.Signal(os.Interrupt))
 	find("stdin: 3 findings (4 messages)")
 	expectExit(t, cmd.Wait(), statusFindings)
 }
@@ -130,20 +119,14 @@ func TestFindingsAsTheyCome(t *testing.T) {
 func TestNoPermission(t *testing.T) {
 	dir := t.TempDir()
 	for _, d := range []string{filepath.Dir(dir), dir} { // so that other users can enter it
-		if err := os.Chmod(d, 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Chmod(d, 0o755))
 	}
 	secret, other, program := filepath.Join(dir, "secret.jsonl"), filepath.Join(dir, "other.jsonl"), filepath.Join(dir, "acp")
 	path, err := exec.LookPath("acp")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	text, err := os.ReadFile(path)
 	err = errors.Join(err, buildtest.WriteFile(program, string(text), 0o755), os.WriteFile(secret, nil, 0), os.WriteFile(other, []byte(header+request+banner+end), 0o644))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	cmd := exec.CommandContext(t.Context(), program, "check", "secret.jsonl", "other.jsonl")
 	cmd.Dir = dir
 	if os.Getuid() == 0 { // root can read everything

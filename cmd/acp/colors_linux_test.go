@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 // Colors are used on terminals, unless NO_COLOR says otherwise.
@@ -41,9 +43,7 @@ func inTerminal(t *testing.T, cmd *exec.Cmd) string {
 	defer main.Close()
 	cmd.Stdout = terminal
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // signals to the tests are not for it
-	if err := errors.Join(cmd.Start(), terminal.Close()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(cmd.Start(), terminal.Close()))
 	shown, err := io.ReadAll(main)
 	if err != nil && !errors.Is(err, syscall.EIO) { // the usual end of a terminal without writers
 		t.Fatal(err)
@@ -61,13 +61,9 @@ func openTerminal(t *testing.T) (main, terminal *os.File) {
 	if err != nil {
 		t.Skip(err)
 	}
-	if err := unix.IoctlSetPointerInt(int(main.Fd()), unix.TIOCSPTLCK, 0); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, unix.IoctlSetPointerInt(int(main.Fd()), unix.TIOCSPTLCK, 0))
 	number, err := unix.IoctlGetInt(int(main.Fd()), unix.TIOCGPTN)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	if terminal, err = os.OpenFile("/dev/pts/"+strconv.Itoa(number), os.O_RDWR|syscall.O_NOCTTY, 0); err != nil {
 		t.Fatal(err)
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/acpgo/sdk/acp/registry"
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 // writeBinary is the command "binary FILE": it writes a file that is not text.
@@ -85,9 +86,7 @@ const (
 func write(t *testing.T, name string, text []byte) string {
 	t.Helper()
 	name = filepath.Join(t.TempDir(), name)
-	if err := os.WriteFile(name, text, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(name, text, 0o644))
 	return name
 }
 

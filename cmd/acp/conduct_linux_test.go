@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/acpgo/sdk/internal/test/must"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
@@ -19,9 +20,7 @@ import (
 func TestConductLeavesNothing(t *testing.T) {
 	tier.Need(t, tier.Normal)
 	stubborn := write(t, "stubborn.sh", []byte("#!/bin/sh\ntrap '' TERM\nwhile :; do sleep 1; done\n"))
-	if err := os.Chmod(stubborn, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Chmod(stubborn, 0o700))
 	for name, end := range map[string]struct {
 		how    func(*exec.Cmd) error
 		status int
@@ -34,16 +33,12 @@ func TestConductLeavesNothing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			in, keys, err := os.Pipe()
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			defer keys.Close()
 			var stderr bytes.Buffer
 			c := exec.Command("acp", "conduct", stubborn, "--", stubborn)
 			c.Stdin, c.Stderr = in, &stderr
-			if err := c.Start(); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, c.Start())
 			in.Close()
 			c.Stdin = keys
 			if _, err := keys.WriteString(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}` + "\n"); err != nil {
@@ -89,9 +84,7 @@ func eventually(t *testing.T, what string, so func() bool) {
 func children(t *testing.T, pid int) (all []string) {
 	t.Helper()
 	tasks, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	for _, task := range tasks {
 		text, err := os.ReadFile(task)
 		if err == nil { // else the thread has ended

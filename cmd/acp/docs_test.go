@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/acpgo/sdk/internal/test/buildtest"
+	"github.com/acpgo/sdk/internal/test/must"
 	"github.com/acpgo/sdk/internal/test/npmtest"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
@@ -24,13 +25,9 @@ func TestManual(t *testing.T) {
 	for _, page := range manuals {
 		t.Run(page, func(t *testing.T) {
 			dir := t.TempDir()
-			if err := os.CopyFS(dir, os.DirFS("testdata/docs")); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.CopyFS(dir, os.DirFS("testdata/docs")))
 			bin := t.TempDir()
-			if err := os.Symlink(agent, filepath.Join(bin, "my-agent")); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.Symlink(agent, filepath.Join(bin, "my-agent")))
 			env := append(os.Environ(), "PATH="+bin+string(os.PathListSeparator)+os.Getenv("PATH"), "HOME="+t.TempDir())
 			for _, name := range []string{"CONFIG", "DATA", "STATE", "CACHE"} {
 				env = append(env, "XDG_"+name+"_HOME=")
@@ -43,9 +40,7 @@ func TestManual(t *testing.T) {
 func runManual(t *testing.T, manual, dir string, env []string) {
 	t.Helper()
 	text, err := os.ReadFile(manual)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	count := 0
 	got := regexp.MustCompile("(?ms)^```console\n(.*?)^```$").ReplaceAllStringFunc(string(text), func(block string) string {
 		var b strings.Builder
@@ -77,9 +72,7 @@ func runManual(t *testing.T, manual, dir string, env []string) {
 		return
 	}
 	if *update {
-		if err := os.WriteFile(manual, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(manual, []byte(got), 0o644))
 		return
 	}
 	t.Errorf("the commands of %s print something else; go test . -update writes it", manual)
@@ -89,9 +82,7 @@ func runManual(t *testing.T, manual, dir string, env []string) {
 func workflow(t *testing.T, page, begin string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("../..", page))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	for _, block := range regexp.MustCompile("(?ms)^```yaml\n(.*?)^```$").FindAllStringSubmatch(string(text), -1) {
 		if strings.HasPrefix(block[1], begin) {
 			return block[1]
@@ -122,9 +113,7 @@ func workflowSteps(t *testing.T, text string) (steps []step) {
 			continue
 		}
 		action, err := os.ReadFile(filepath.Join("../..", checkAction, "action.yml"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		inputs := strings.NewReplacer("${{ inputs.agent }}", found[3], "${{ inputs.run }}", found[4], "${{ inputs.flags }}", "")
 		for _, one := range strings.Split(string(action), "\n    - ")[1:] {
 			head, script, is := strings.Cut(one, "run: |\n")
@@ -146,9 +135,7 @@ func workflowSteps(t *testing.T, text string) (steps []step) {
 func runWorkflow(t *testing.T, text, dir string, env ...string) (out string, failed bool) {
 	t.Helper()
 	root, err := filepath.Abs("../..")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	if !strings.Contains(text, "repository: acpgo/sdk, path: .acp") {
 		t.Fatal("the workflow does not check out this repository")
 	}
@@ -177,9 +164,7 @@ func runWorkflow(t *testing.T, text, dir string, env ...string) (out string, fai
 // steps.
 func TestCheckAction(t *testing.T) {
 	action, err := os.ReadFile(filepath.Join("../..", checkAction, "action.yml"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	if strings.Contains(string(action), "uses:") || strings.Contains(string(action), "GITHUB_PATH") || strings.Contains(string(action), "GITHUB_ENV") {
 		t.Errorf("it changes the environment:\n%s", action)
 	}
@@ -190,13 +175,9 @@ func TestWorkflowGo(t *testing.T) {
 	tier.Need(t, tier.Full)
 	text := workflow(t, "docs/ci.md", "# Go:")
 	dir := t.TempDir()
-	if err := os.CopyFS(dir, os.DirFS("testdata/ci/go")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.CopyFS(dir, os.DirFS("testdata/ci/go")))
 	module := "module example.com/parrot\n\ngo 1.26\n\nrequire github.com/acpgo/sdk v0.0.0\n"
-	if err := os.WriteFile(filepath.Join(dir, "go.mod"), []byte(module), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(dir, "go.mod"), []byte(module), 0o644))
 	if out, failed := runWorkflow(t, text, dir); failed {
 		t.Fatal(out)
 	}
@@ -214,16 +195,10 @@ func TestWorkflowAnyLanguage(t *testing.T) {
 	npmtest.Need(t)
 	text := workflow(t, "docs/ci.md", "# Any language:")
 	dir := t.TempDir()
-	if err := os.CopyFS(dir, os.DirFS("testdata/ci/typescript")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.CopyFS(dir, os.DirFS("testdata/ci/typescript")))
 	lock, err := os.ReadFile("../../conformance/interop/package-lock.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, "package-lock.json"), lock, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
+	must.Do(t, os.WriteFile(filepath.Join(dir, "package-lock.json"), lock, 0o644))
 	for _, banner := range []string{"", "parrot 1.0"} { // an agent that prints one is wrong
 		wrong := banner != ""
 		out, failed := runWorkflow(t, text, dir, "BANNER="+banner)
@@ -248,9 +223,7 @@ func TestWorkflowJudgesEveryStart(t *testing.T) {
 	tier.Need(t, tier.Full)
 	text := workflow(t, "docs/ci.md", "# Any language:")
 	page, err := os.ReadFile("../../docs/ci.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	commands := regexp.MustCompile("(?s)```sh\n(go install [^`]*acp check[^`]*)```").FindSubmatch(page)
 	if commands == nil {
 		t.Fatal("docs/ci.md does not show the commands for other systems")
@@ -269,13 +242,9 @@ func TestWorkflowJudgesEveryStart(t *testing.T) {
 			agent, banner = "#!/bin/sh\n$BANNER\nexec ./example\n", "BANNER='echo Welcome' "
 		}
 		dir := t.TempDir()
-		if err := os.Symlink(built(t, exampleAgent), filepath.Join(dir, "example")); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Symlink(built(t, exampleAgent), filepath.Join(dir, "example")))
 		for name, text := range map[string]string{"agent": agent, "suite": "#!/bin/sh\nset -e\nexport BANNER=\n" + strings.Replace(start, "$AGENT", banner+"$AGENT", 1) + start} {
-			if err := buildtest.WriteFile(filepath.Join(dir, name), text, 0o755); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, buildtest.WriteFile(filepath.Join(dir, name), text, 0o755))
 		}
 		for _, text := range []string{text, other.String()} {
 			out, failed := runWorkflow(t, text, dir)
@@ -292,15 +261,11 @@ func TestWorkflowProbe(t *testing.T) {
 	tier.Need(t, tier.Nightly)
 	text := workflow(t, "docs/probe.md", "name: acp\n")
 	dir := t.TempDir()
-	if err := os.Symlink(built(t, exampleAgent), filepath.Join(dir, "agent")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Symlink(built(t, exampleAgent), filepath.Join(dir, "agent")))
 	for name, text := range map[string]string{
 		"my-agent": "#!/bin/sh\necho Welcome\nexec ./agent\n", "acp-known.txt": "TRN-5  # it greets its users\n",
 	} {
-		if err := buildtest.WriteFile(filepath.Join(dir, name), text, 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, buildtest.WriteFile(filepath.Join(dir, name), text, 0o755))
 	}
 	summary := filepath.Join(dir, "summary.md")
 	out, failed := runWorkflow(t, text, dir)
@@ -329,7 +294,5 @@ func replaceIn(t *testing.T, name, from, to string) {
 	if err != nil || !strings.Contains(string(text), from) {
 		t.Fatalf("%s has no %q (%v)", name, from, err)
 	}
-	if err := os.WriteFile(name, []byte(strings.ReplaceAll(string(text), from, to)), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(name, []byte(strings.ReplaceAll(string(text), from, to)), 0o644))
 }

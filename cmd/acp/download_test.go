@@ -8,6 +8,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 // roundTrip is a function as a http.RoundTripper.
@@ -48,9 +50,7 @@ func TestDownload(t *testing.T) {
 				})
 				client := http.Client{Transport: &downloads{inner, func(line string) { got = append(got, line) }, func() { got = append(got, "end") }}}
 				response, err := client.Get("http://h/archive")
-				if err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, err)
 				if _, err := io.CopyBuffer(struct{ io.Writer }{io.Discard}, struct{ io.Reader }{response.Body}, make([]byte, 1_000_000)); err != nil {
 					t.Error(err)
 				}

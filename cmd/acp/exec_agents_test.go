@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/acpgo/sdk/conformance/probe"
+	"github.com/acpgo/sdk/internal/test/must"
 	"github.com/acpgo/sdk/internal/test/npmtest"
 )
 
@@ -20,9 +21,7 @@ import (
 func serveModel(t *testing.T, preset string) (dir, work string, model *fakeModel) {
 	t.Helper()
 	dir, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	if model, err = (&modelFlags{preset: preset}).serve(dir); err != nil {
 		t.Fatal(err)
 	}
@@ -35,12 +34,8 @@ func serveModel(t *testing.T, preset string) (dir, work string, model *fakeModel
 		model.env[i] = strings.ReplaceAll(variable, "{home}", model.home)
 	}
 	work = filepath.Join(dir, probe.Work, "1") // below the folder that the model looks for in prompts
-	if err := os.MkdirAll(work, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(work, "notes.txt"), []byte("one\n"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(work, 0o755))
+	must.Do(t, os.WriteFile(filepath.Join(work, "notes.txt"), []byte("one\n"), 0o644))
 	return dir, work, model
 }
 

@@ -21,6 +21,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/acpgo/sdk/internal/test/must"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
@@ -37,12 +38,8 @@ func odd(t *testing.T, prompt, first string, args ...string) (c *exec.Cmd, out i
 	c.Env = append(os.Environ(), "ODD_CHILD="+file, "XDG_STATE_HOME="+dir, "XDG_CONFIG_HOME="+dir)
 	c.Stderr = &strings.Builder{}
 	out, err := c.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
+	must.Do(t, c.Start())
 	var seen []byte
 	for one := make([]byte, 1); !bytes.HasSuffix(seen, []byte(first)); seen = append(seen, one[0]) {
 		if _, err := out.Read(one); err != nil {
@@ -55,9 +52,7 @@ func odd(t *testing.T, prompt, first string, args ...string) (c *exec.Cmd, out i
 	}
 	for word := range strings.FieldsSeq(string(text)) {
 		pid, err := strconv.Atoi(word)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		pids = append(pids, pid)
 	}
 	return c, out, pids
@@ -105,9 +100,7 @@ func TestExecSignals(t *testing.T) {
 		t.Run(s.String(), func(t *testing.T) {
 			t.Parallel()
 			c, out, pids := odd(t, "hang", "hanging")
-			if err := c.Process.Signal(s); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, c.Process.Signal(s))
 			ended(t, c, out, pids, 128+int(s))
 		})
 	}
@@ -148,18 +141,12 @@ func TestExecSignalAtStart(t *testing.T) {
 	c := exec.CommandContext(t.Context(), "acp", "exec", "--verbose", "Hello", "--", "sh", "-c", "echo started >&2; cat >&2")
 	c.Env = append(os.Environ(), "XDG_CONFIG_HOME="+t.TempDir())
 	stderr, err := c.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
+	must.Do(t, c.Start())
 	lines := bufio.NewScanner(stderr)
 	for lines.Scan() && lines.Text() != "agent: started" {
 	}
-	if err := c.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, c.Process.Signal(syscall.SIGTERM))
 	for lines.Scan() {
 	}
 	expectExit(t, c.Wait(), 143)
@@ -171,17 +158,13 @@ func TestExecClosedOutput(t *testing.T) {
 	for format, first := range map[string]string{"text": "flood ", "json": `"flood `} {
 		t.Run(format, func(t *testing.T) {
 			c, out, pids := odd(t, "flood", first, "--format", format)
-			if err := out.Close(); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, out.Close())
 			ended(t, c, strings.NewReader(""), pids, statusPipe)
 		})
 	}
 	t.Run("stuck", func(t *testing.T) {
 		c, _, pids := odd(t, "flood", "flood ")
-		if err := c.Process.Signal(syscall.SIGINT); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, c.Process.Signal(syscall.SIGINT))
 		ended(t, c, strings.NewReader(""), pids, 130)
 	})
 }
@@ -203,9 +186,7 @@ func TestExecPipeOfNobody(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
 			pipe := filepath.Join(dir, "pipe")
-			if err := syscall.Mkfifo(pipe, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, syscall.Mkfifo(pipe, 0o600))
 			ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 			defer cancel()
 			c := exec.CommandContext(ctx, "acp", "exec", "--timeout", "200ms", flag, pipe, "Hello", "--", "oddagent")
@@ -219,9 +200,7 @@ func TestExecPipeOfNobody(t *testing.T) {
 func TestSettingsFromPipeOfNobody(t *testing.T) {
 	dir := t.TempDir()
 	pipe := filepath.Join(dir, "pipe")
-	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, syscall.Mkfifo(pipe, 0o600))
 	for name, test := range map[string]struct {
 		args   []string
 		status int

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/acpgo/sdk/acp/view"
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 // session is acp exec in a terminal of its own.
@@ -35,12 +36,8 @@ func programInSession(t *testing.T, program string, args ...string) *session {
 	s.Env = append(os.Environ(), "XDG_CONFIG_HOME="+s.Dir)
 	s.Stdin, s.Stdout, s.Stderr = terminal, terminal, terminal
 	s.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
-	if err := s.Start(); err != nil {
-		t.Fatal(err)
-	}
-	if err := terminal.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Start())
+	must.Do(t, terminal.Close())
 	return s
 }
 
@@ -93,9 +90,7 @@ func TestExecAsksNobody(t *testing.T) {
 
 	s = inSession(t, "exec", "ask", "--", "oddagent")
 	s.until(t, "Which one? ")
-	if err := s.main.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.main.Close())
 	expectExit(t, s.Wait(), 129)
 
 	s = inSession(t, "exec", "--deny", "ask", "--", "oddagent")

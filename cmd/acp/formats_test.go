@@ -22,6 +22,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v5"
 
 	"github.com/acpgo/sdk/conformance"
+	"github.com/acpgo/sdk/internal/test/must"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
@@ -44,9 +45,7 @@ func checked(t *testing.T, format string) []byte {
 		"ok.jsonl":        header + request + end,
 		"accepted":        "TRN-1 * # a reason ]]> `code` \x1b[2J\nINI-3 session/* # stale\n",
 	} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644))
 	}
 	cmd := exec.CommandContext(t.Context(), "acp", "check", "--format", format, "--accepted", "accepted", "--level", "advice", "a |`<\x1b.jsonl", "ok.jsonl", "nosuch.jsonl")
 	cmd.Dir = dir
@@ -113,9 +112,7 @@ func TestSARIF(t *testing.T) {
 	text := checked(t, "sarif")
 	expectSARIF(t, text)
 	report, err := sarif.FromBytes(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	run := report.Runs[0]
 	if got, want := len(run.Tool.Driver.Rules), len(conformance.Rules()); got != want {
 		t.Errorf("%d rules, want %d", got, want)
@@ -144,17 +141,11 @@ func expectSARIF(t *testing.T, text []byte) {
 	t.Helper()
 	compiler := jsonschema.NewCompiler()
 	compiler.AssertFormat = true
-	if err := compiler.AddResource("sarif.json", strings.NewReader(publishedSchema(t))); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, compiler.AddResource("sarif.json", strings.NewReader(publishedSchema(t))))
 	schema, err := compiler.Compile("sarif.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	var document any
-	if err := json.Unmarshal(text, &document); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(text, &document))
 	if err := schema.Validate(document); err != nil {
 		t.Errorf("%#v", err)
 	}
@@ -164,14 +155,10 @@ func expectSARIF(t *testing.T, text []byte) {
 func publishedSchema(t *testing.T) string {
 	t.Helper()
 	dir, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", "github.com/owenrumney/go-sarif/v3").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	name := filepath.Join(strings.TrimSpace(string(dir)), "pkg", "report", "v210", "sarif", "schema.go")
 	file, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	var schema string
 	ast.Inspect(file, func(n ast.Node) bool {
 		if literal, ok := n.(*ast.BasicLit); ok && literal.Kind == token.STRING {
@@ -223,9 +210,7 @@ func expectJUnit(t *testing.T, text []byte) map[string]int {
 		if errors.Is(err, io.EOF) {
 			break
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		switch e := token.(type) {
 		case xml.StartElement:
 			name := e.Name.Local

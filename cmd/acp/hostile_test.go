@@ -16,6 +16,7 @@ import (
 	"time"
 	"unicode"
 
+	"github.com/acpgo/sdk/internal/test/must"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
@@ -92,9 +93,7 @@ func TestHostileRecordings(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			file := filepath.Join(t.TempDir(), "run.jsonl")
-			if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.WriteFile(file, []byte(text), 0o600))
 			for _, args := range [][]string{
 				{"check", file}, {"check", "--format", "json", file}, {"show", file},
 				{"replay", file, "--as", "agent", "--speed", "1e300"},

@@ -19,6 +19,7 @@ import (
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/conformance"
 	"github.com/acpgo/sdk/conformance/recording"
+	"github.com/acpgo/sdk/internal/test/must"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
@@ -64,19 +65,13 @@ func openPage(t *testing.T, printed string) *inspectPage {
 func (p *inspectPage) get(path string) []byte {
 	p.t.Helper()
 	for p.secret == "" {
-		if err := p.read(p.t.Context()); err != nil {
-			p.t.Fatal(err)
-		}
+		must.Do(p.t, p.read(p.t.Context()))
 	}
 	r, err := http.NewRequestWithContext(p.t.Context(), http.MethodGet, p.url+path, nil)
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	must.Do(p.t, err)
 	r.Header.Set("Authorization", "Bearer "+p.secret)
 	res, err := p.browser.Do(r)
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	must.Do(p.t, err)
 	defer res.Body.Close()
 	text, err := io.ReadAll(res.Body)
 	if err != nil || res.StatusCode != http.StatusOK {
@@ -87,9 +82,7 @@ func (p *inspectPage) get(path string) []byte {
 
 func (p *inspectPage) write(text string) {
 	p.t.Helper()
-	if err := p.conn.Write(p.t.Context(), websocket.MessageText, []byte(text)); err != nil {
-		p.t.Fatal(err)
-	}
+	must.Do(p.t, p.conn.Write(p.t.Context(), websocket.MessageText, []byte(text)))
 }
 
 // row waits for a row or a source.
@@ -137,9 +130,7 @@ func (p *inspectPage) do(members map[string]any) {
 	p.last++
 	members["id"] = p.last
 	text, err := json.Marshal(members)
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	must.Do(p.t, err)
 	p.write(string(text))
 	ctx, cancel := context.WithTimeout(p.t.Context(), 3*time.Minute)
 	defer cancel()
@@ -150,9 +141,7 @@ func (p *inspectPage) do(members map[string]any) {
 			}
 			return
 		}
-		if err := p.read(ctx); err != nil {
-			p.t.Fatal(err)
-		}
+		must.Do(p.t, p.read(ctx))
 	}
 }
 
@@ -196,13 +185,9 @@ func TestInspectEditor(t *testing.T) {
 		cmd := exec.Command(programPath(t, "acp"), command.Args...)
 		cmd.Env = append(os.Environ(), env...)
 		conn, err := acp.Connect(t.Context(), conformance.Tap(t, conformance.Client, acp.Command(cmd), banner), acp.ClientHandlers{}, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		session, err := conn.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: t.TempDir()})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		return conn, session
 	}
 	prompt := func(s *acp.ClientSession, text string) {
@@ -263,9 +248,7 @@ func TestInspectTypeScript(t *testing.T) {
 	}
 	page.row("the end", func(r *inspectedRow) bool { return r.Kind == "end" })
 	all, err := recording.ReadAll(bytes.NewReader(page.get("/export?source=1&as=recording")))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	for side, name := range map[conformance.Side]string{conformance.Client: "in", conformance.Agent: "out"} {
 		if got, want := string(all.Sent(side)), readText(t, filepath.Join(outer, name)); got != want || got == "" {
 			t.Errorf("%v: %d bytes were shown of %d", side, len(got), len(want))

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/acpgo/sdk/cmd/acp/internal/config"
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 // printed returns the output of the program.
@@ -40,12 +41,8 @@ func same(t *testing.T, name string, part *regexp.Regexp, want string) {
 	if got != "" {
 		want = strings.Replace(string(text), got, want, 1)
 	}
-	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(name, []byte(want), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(filepath.Dir(name), 0o755))
+	must.Do(t, os.WriteFile(name, []byte(want), 0o644))
 }
 
 // TestMan compares docs/reference/acp.1 with the commands, and checks it with man if that is installed.

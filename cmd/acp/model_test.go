@@ -17,6 +17,7 @@ import (
 
 	"github.com/acpgo/sdk/acp/launch"
 	"github.com/acpgo/sdk/conformance/probe"
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 // modelAgent is a separate program: an agent that calls the model at $MODEL, has one tool, and repeats what the model
@@ -132,18 +133,12 @@ func probeModel(t *testing.T, want int, flags ...string) (r *probe.Report, asked
 		return nil, nil, errs.String()
 	}
 	r = &probe.Report{}
-	if err := json.Unmarshal(out.Bytes(), r); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(out.Bytes(), r))
 	text, err := os.ReadFile(log)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	for line := range strings.Lines(string(text)) {
 		var x struct{ Calls []string }
-		if err := json.Unmarshal([]byte(line), &x); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal([]byte(line), &x))
 		asked = append(asked, x.Calls...)
 	}
 	return r, asked, errs.String()
@@ -195,9 +190,7 @@ func TestPresets(t *testing.T) {
 	for _, name := range presetNames() {
 		f := &modelFlags{preset: name, env: []string{"MORE={url}/x"}}
 		m, err := f.serve(t.TempDir())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		if name != anyAgent && !slices.Contains(m.env, "HOME={home}") {
 			t.Errorf("%s: %q", name, m.env)
 		}

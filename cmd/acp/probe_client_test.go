@@ -20,6 +20,7 @@ import (
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/conformance/probe"
+	"github.com/acpgo/sdk/internal/test/must"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
@@ -304,9 +305,7 @@ func TestFakeAgent(t *testing.T) {
 	tier.Need(t, tier.Normal)
 	client, file := built(t, exampleAgent), filepath.Join(t.TempDir(), "seen.jsonl")
 	acp, err := exec.LookPath("acp")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	for range 2 {
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 		defer cancel()
@@ -317,14 +316,10 @@ func TestFakeAgent(t *testing.T) {
 		}
 	}
 	seen, err := os.Open(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer seen.Close()
 	outcomes, err := probe.ReadOutcomes(seen)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	played := 0
 	for _, out := range outcomes {
 		if out.Skipped == "" {
@@ -338,9 +333,7 @@ func TestFakeAgent(t *testing.T) {
 	if status != 0 || !r.Conforms || r.Target != "acp-actor" || r.Summary.Verdicts[probe.Pass] < 20 {
 		t.Errorf("ended with status %d, target %q, %v", status, r.Target, r.Summary)
 	}
-	if err := os.WriteFile(file, []byte("no outcome\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(file, []byte("no outcome\n"), 0o600))
 	err = exec.CommandContext(t.Context(), "acp", "probe-client", "--report", file).Run()
 	expectExit(t, err, statusFailed)
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/acpgo/sdk/conformance/probe"
+	"github.com/acpgo/sdk/internal/test/must"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
@@ -30,9 +31,7 @@ func TestProbeREADME(t *testing.T) {
 	tier.Need(t, tier.Full)
 	t.Parallel() // it mostly waits
 	page, err := os.ReadFile("../../README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	shown := regexp.MustCompile("(?s)```go\n(package main\n.*?)```").FindAllSubmatch(page, -1)
 	if len(shown) != 2 {
 		t.Fatalf("%d programs in the README", len(shown))
@@ -48,9 +47,7 @@ func TestProbeREADME(t *testing.T) {
 		{[]string{"probe-client"}, "warn INI-3, warn ERR-4"},
 	} {
 		source, program := filepath.Join(dir, c.args[0]+".go"), filepath.Join(dir, c.args[0])
-		if err := os.WriteFile(source, shown[i][1], 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(source, shown[i][1], 0o600))
 		build := exec.CommandContext(t.Context(), "go", "build", "-o", program, source)
 		build.Dir = "../.."
 		if out, err := build.CombinedOutput(); err != nil {

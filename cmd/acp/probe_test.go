@@ -19,6 +19,7 @@ import (
 
 	"github.com/acpgo/sdk/conformance"
 	"github.com/acpgo/sdk/conformance/probe"
+	"github.com/acpgo/sdk/internal/test/must"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
@@ -129,9 +130,7 @@ func TestProbeBadAgents(t *testing.T) {
 					return []string{fmt.Sprint(err, ": ", stderr.String())}
 				}
 				var r probe.Report
-				if err := json.Unmarshal(out.Bytes(), &r); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, json.Unmarshal(out.Bytes(), &r))
 				if len(out.Bytes()) > 4<<20 {
 					bad("the report has %d bytes", out.Len())
 				}
@@ -281,9 +280,7 @@ func TestProbeRepeat(t *testing.T) {
 		"--env", "A=it's b", "--prompt", "text=do $x", "--", "badagent", "banner").Output()
 	expectExit(t, err, statusFindings)
 	var r probe.Report
-	if err := json.Unmarshal(out, &r); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(out, &r))
 	repeat := r.Repeat
 	if want := `acp probe --only start --prompt 'text=do $x' --env 'A=it'\''s b' -- badagent banner`; repeat != want {
 		t.Fatalf("got %s, want %s", repeat, want)
@@ -306,9 +303,7 @@ func left(t *testing.T, variable string) (found []string) {
 // processesWith returns the processes whose environment has a variable, where the system shows it.
 func processesWith(t *testing.T, variable string) []string {
 	files, err := filepath.Glob("/proc/[0-9]*/environ")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	var found []string
 	for _, file := range files {
 		if text, err := os.ReadFile(file); err == nil && bytes.Contains(text, []byte(variable)) {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/acpgo/sdk/conformance"
 	"github.com/acpgo/sdk/conformance/recording"
+	"github.com/acpgo/sdk/internal/test/must"
 	"github.com/acpgo/sdk/internal/test/npmtest"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
@@ -93,9 +94,7 @@ func TestRecordBetweenTypeScriptPrograms(t *testing.T) {
 	}
 	compareWitnesses(t, "record", outer, inner)
 	all, err := recording.ReadAll(strings.NewReader(readText(t, file)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	for side, name := range map[conformance.Side]string{conformance.Client: "in", conformance.Agent: "out"} {
 		if got, want := string(all.Sent(side)), readText(t, filepath.Join(outer, name)); got != want {
 			t.Errorf("%v: %d bytes were recorded of %d", side, len(got), len(want))
@@ -108,9 +107,7 @@ func TestRecordBetweenTypeScriptPrograms(t *testing.T) {
 func notes(t *testing.T) (root string) {
 	t.Helper()
 	root = t.TempDir()
-	if err := os.WriteFile(filepath.Join(root, "notes.txt"), []byte("Buy milk.\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(root, "notes.txt"), []byte("Buy milk.\n"), 0o600))
 	return root
 }
 
@@ -121,9 +118,7 @@ func turnsPlan(t *testing.T, root string) []byte {
 		"root": root, "allow": "Make a plan, think, read notes.txt, edit notes.txt, and run `cat notes.txt`.",
 		"reject": "Now edit notes.txt, and run `cat notes.txt` again.", "long": "Write a very long story.",
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return plan
 }
 
@@ -144,21 +139,15 @@ func replayTypeScript(t *testing.T, dir string, plan []byte, root, file string, 
 	t.Helper()
 	masked := filepath.Join(t.TempDir(), "masked.jsonl")
 	out, err := os.Create(masked)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := errors.Join(recording.WriteAll(out, recording.Header{}, all, recording.NewMasker()), out.Close()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
+	must.Do(t, errors.Join(recording.WriteAll(out, recording.Header{}, all, recording.NewMasker()), out.Close()))
 	for _, file := range []string{file, masked} {
 		got, err := exec.Command(programPath(t, "acp"), "replay", file, "--as", "client", "--", "node", filepath.Join(dir, "agent.mjs")).CombinedOutput()
 		if err != nil || !bytes.Contains(got, []byte(", 0 differences\n")) {
 			t.Errorf("the recorded client: %v\n%s", err, got)
 		}
 		// Restore the client's directory.
-		if err := errors.Join(os.Remove(filepath.Join(root, "greeting.txt")), os.WriteFile(filepath.Join(root, "notes.txt"), []byte("Buy milk.\n"), 0o600)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, errors.Join(os.Remove(filepath.Join(root, "greeting.txt")), os.WriteFile(filepath.Join(root, "notes.txt"), []byte("Buy milk.\n"), 0o600)))
 		client := exec.Command("node", filepath.Join(dir, "client.mjs"), string(plan), programPath(t, "acp"), "replay", file, "--as", "agent")
 		if got, err = client.CombinedOutput(); err != nil || !bytes.Contains(got, []byte(", 0 differences\n")) {
 			t.Errorf("the recorded agent: %v\n%s", err, got)
@@ -169,9 +158,7 @@ func replayTypeScript(t *testing.T, dir string, plan []byte, root, file string, 
 func readText(t *testing.T, name string) string {
 	t.Helper()
 	text, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return string(text)
 }
 
@@ -179,8 +166,6 @@ func readText(t *testing.T, name string) string {
 func programPath(t *testing.T, name string) string {
 	t.Helper()
 	path, err := exec.LookPath(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return path
 }

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/acpgo/sdk/internal/test/must"
 	"github.com/acpgo/sdk/internal/test/tier"
 	"github.com/rogpeppe/go-internal/testscript"
 )
@@ -71,9 +72,7 @@ func build(dir string) func() (string, error) {
 func built(t *testing.T, program func() (string, error)) string {
 	t.Helper()
 	path, err := program()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return path
 }
 
@@ -81,9 +80,7 @@ func built(t *testing.T, program func() (string, error)) string {
 // their expected output.
 func TestScripts(t *testing.T) {
 	files, err := filepath.Glob("testdata/script/*.txtar")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	if tier.Current() == tier.Short {
 		quick := []string{"environ.txtar", "help.txtar", "login.txtar", "record.txtar", "rules.txtar", "serve.txtar", "show.txtar", "workflow.txtar"}
 		files = slices.DeleteFunc(files, func(file string) bool { return !slices.Contains(quick, filepath.Base(file)) })

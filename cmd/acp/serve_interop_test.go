@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 // Between the TypeScript client and the TypeScript agent, acp serve and acp connect change no byte.
@@ -45,17 +47,11 @@ func TestConnectTypeScriptServer(t *testing.T) {
 	dir := typescript(t)
 	server := exec.Command("node", filepath.Join(dir, "server.mjs"))
 	stdin, err := server.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	stdout, err := server.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	server.Stderr = t.Output()
-	if err := server.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, server.Start())
 	defer func() {
 		if err := stdin.Close(); err != nil {
 			t.Error(err)

@@ -26,6 +26,7 @@ import (
 	"github.com/acpgo/sdk/acp/remote"
 	"github.com/acpgo/sdk/conformance"
 	"github.com/acpgo/sdk/internal/test/cutproxy"
+	"github.com/acpgo/sdk/internal/test/must"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
@@ -107,9 +108,7 @@ func (g *gatewayProcess) waitLog(t *testing.T, pattern string) {
 // end interrupts the process, which must exit successfully.
 func (g *gatewayProcess) end(t *testing.T) {
 	t.Helper()
-	if err := g.cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, g.cmd.Process.Signal(syscall.SIGTERM))
 	timer := time.AfterFunc(3*time.Minute, func() { _ = g.cmd.Process.Kill() }) // it may have ended
 	defer timer.Stop()
 	if err := g.cmd.Wait(); err != nil {
@@ -131,12 +130,8 @@ func startServer(t *testing.T, cmd *exec.Cmd) *gatewayProcess {
 	g := &gatewayProcess{cmd: cmd}
 	g.cmd.Stderr = g
 	stdout, err := g.cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := g.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
+	must.Do(t, g.cmd.Start())
 	t.Cleanup(func() {
 		if g.cmd.ProcessState == nil {
 			_ = g.cmd.Process.Kill() // the test failed before its end
@@ -169,14 +164,10 @@ func (g *gatewayProcess) at(scheme string) string {
 func get(t *testing.T, url string) (status int, text string) {
 	t.Helper()
 	res, err := http.Get(url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer res.Body.Close()
 	body, err := io.ReadAll(res.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return res.StatusCode, string(body)
 }
 
@@ -186,14 +177,10 @@ func heard(t *testing.T, transport acp.Transport) (prompt func(text string) (str
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	t.Cleanup(cancel)
 	conn, err := acp.Connect(ctx, conformance.Tap(t, conformance.Client, transport, nil), acp.ClientHandlers{}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	t.Cleanup(func() { conn.Close() })
 	session, err := conn.NewSession(ctx, &acp.NewSessionRequest{Cwd: "/"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return func(text string) (string, error) {
 		turn := session.Stream(ctx, acp.TextBlock(text))
 		var said strings.Builder
@@ -222,9 +209,7 @@ const secret = "a-very-secret-token"
 func TestServeHomes(t *testing.T) {
 	dir := t.TempDir()
 	file, state := filepath.Join(dir, "tokens"), filepath.Join(dir, "state")
-	if err := os.WriteFile(file, []byte("ada token-of-ada\nAda token-of-Ada\n../ada token-of-dots\nbob token-of-bob\ntoken-of-nobody\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(file, []byte("ada token-of-ada\nAda token-of-Ada\n../ada token-of-dots\nbob token-of-bob\ntoken-of-nobody\n"), 0o600))
 	g := startGateway(t, []string{"HOME=" + dir, "XDG_CACHE_HOME=" + filepath.Join(dir, "own")}, "--token-file", file, "--state", state, "--", built(t, exampleAgent))
 	as := func(name string) *acp.ClientConn {
 		t.Helper()
@@ -233,9 +218,7 @@ func TestServeHomes(t *testing.T) {
 				return http.Header{"Authorization": {"Bearer token-of-" + name}}, nil
 			},
 		}), nil), acp.ClientHandlers{}, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		t.Cleanup(func() { conn.Close() })
 		return conn
 	}
@@ -244,23 +227,17 @@ func TestServeHomes(t *testing.T) {
 	for _, name := range names {
 		conn := as(name)
 		session, err := conn.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: dir})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		if _, err := session.Prompt(t.Context(), acp.TextBlock("secret of "+name)); err != nil {
 			t.Fatal(err)
 		}
 		made[name] = session.ID()
-		if err := conn.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, conn.Close())
 	}
 	for _, name := range names {
 		conn := as(name)
 		list, err := conn.ListSessions(t.Context(), &acp.ListSessionsRequest{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		if len(list.Sessions) != 1 || list.Sessions[0].SessionID != made[name] {
 			t.Errorf("%s lists %v, want only %s", name, list.Sessions, made[name])
 		}
@@ -283,9 +260,7 @@ func TestServeHomes(t *testing.T) {
 			t.Errorf("%s: %v, %v", home.Name(), info.Mode(), err)
 		}
 	}
-	if err := os.Chmod(filepath.Join(state, homes[0].Name()), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Chmod(filepath.Join(state, homes[0].Name()), 0o755))
 	out, err := exec.Command(programPath(t, "acp"), "serve", "--token-file", file, "--state", state, "--", "cat").CombinedOutput()
 	if err == nil || !strings.Contains(string(out), "accessible to others") {
 		t.Errorf("with a home that others can read: %v, %s", err, out)
@@ -295,9 +270,7 @@ func TestServeHomes(t *testing.T) {
 // An agent that is a command can be used at a URL and, through that, as a command again.
 func TestServeAndConnect(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "tokens")
-	if err := os.WriteFile(file, []byte("# who may\nada "+secret+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(file, []byte("# who may\nada "+secret+"\n"), 0o600))
 	g := startGateway(t, []string{"ACP_SERVE_TOKEN=another"}, "--token-file", file, "--env", "COLOUR=green", "--", programPath(t, "parrot"))
 	base := strings.TrimSuffix(g.url, remote.DefaultPath)
 	if status, text := get(t, base+"/healthz"); status != 200 || text != "ok\n" {
@@ -355,9 +328,7 @@ func TestServeAndConnect(t *testing.T) {
 // The flags of acp serve reach the server, which refuses what they say, serves others meanwhile, and logs no secret.
 func TestServeRefuses(t *testing.T) {
 	tokens := filepath.Join(t.TempDir(), "tokens")
-	if err := os.WriteFile(tokens, []byte("ada "+secret+"-of-ada\nmallory "+secret+"-of-mallory\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(tokens, []byte("ada "+secret+"-of-ada\nmallory "+secret+"-of-mallory\n"), 0o600))
 	const ada, mallory, guess = secret + "-of-ada", secret + "-of-mallory", "a-guess-of-a-token"
 	const hello = `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1}}`
 	g := startGateway(t, nil, "--token-file", tokens, "--token-query", "token", "--log-debug", "--max-message", "65536", "--max-connections-each", "2", "--",
@@ -368,9 +339,7 @@ func TestServeRefuses(t *testing.T) {
 	ask := func(token, query, body string, header ...string) *http.Response {
 		t.Helper()
 		r, err := http.NewRequestWithContext(t.Context(), "POST", g.url+query, strings.NewReader(body))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		r.Header.Set("Content-Type", "application/json")
 		if token != "" {
 			r.Header.Set("Authorization", "Bearer "+token)
@@ -383,9 +352,7 @@ func TestServeRefuses(t *testing.T) {
 			}
 		}
 		res, err := http.DefaultClient.Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		res.Body.Close()
 		return res
 	}
@@ -412,9 +379,7 @@ func TestServeRefuses(t *testing.T) {
 		}
 	}
 	conn, _, err := websocket.Dial(t.Context(), g.at("ws")+"?token="+mallory, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer conn.CloseNow()
 	_ = conn.Write(t.Context(), websocket.MessageText, make([]byte, 100_000)) // it may be cut off
 	if _, _, err := conn.Read(t.Context()); websocket.CloseStatus(err) != websocket.StatusMessageTooBig {
@@ -478,9 +443,7 @@ func TestServeEnds(t *testing.T) {
 		t.Run(scheme, func(t *testing.T) {
 			g := startGateway(t, nil, "--log-debug", "--", programPath(t, "parrot"))
 			conn, err := acp.Connect(t.Context(), remote.Dial(g.at(scheme), &remote.DialOptions{ReopenTime: time.Second}), acp.ClientHandlers{}, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			defer conn.Close()
 			g.end(t)
 			select {
@@ -508,9 +471,7 @@ func TestConnectComesBack(t *testing.T) {
 	}
 	through := func(cuts int, scheme string) (acp.Transport, *lines, *cutproxy.Proxy) {
 		proxy, err := cutproxy.New(address)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		proxy.Limit(20_000, cuts)
 		t.Cleanup(func() {
 			if err := proxy.Close(); err != nil {
@@ -538,14 +499,10 @@ func TestConnectComesBack(t *testing.T) {
 	defer cancel()
 	tap := conformance.Tap(t, conformance.Client, transport, &conformance.TapOptions{Expect: []string{"PRM-5"}})
 	conn, err := acp.Connect(ctx, tap, acp.ClientHandlers{}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer conn.Close()
 	session, err := conn.NewSession(ctx, &acp.NewSessionRequest{Cwd: "/"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	_, err = session.Prompt(ctx, acp.TextBlock("count to "+strconv.Itoa(end)))
 	exit, ok := errors.AsType[*acp.ExitError](err)
 	if !ok || exit.State.ExitCode() != statusFailed || !strings.Contains(exit.Stderr, "1006") {

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 // client2 is a client of version 2 that talks to an agent through acp translate.
@@ -243,9 +244,7 @@ func TestTranslateHostRefuses(t *testing.T) {
 	if _, err := os.Stat(file); err == nil {
 		t.Error("the file was written")
 	}
-	if err := os.Symlink("/etc", filepath.Join(c.dir, "out")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Symlink("/etc", filepath.Join(c.dir, "out")))
 	c.outcome = func(json.RawMessage) string { return allows }
 	for _, prompt := range []string{"write /etc/x x", "write " + c.dir + "/../x x", "write " + c.dir + "/out/x x", "read /etc/passwd", "read " + c.dir + "/out/passwd"} {
 		if got := c.play(prompt); !strings.Contains(got, "outside the directories of the session") {

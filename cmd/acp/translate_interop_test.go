@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/acpgo/sdk/internal/test/buildtest"
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 // TestTypeScriptAgentVersion2 plays a turn with the TypeScript SDK's agent of version 2 in the programs that are written
@@ -21,9 +22,7 @@ func TestTypeScriptAgentVersion2(t *testing.T) {
 	work, acp := t.TempDir(), programPath(t, "acp")
 	rules := filepath.Join(work, "rules.json")
 	for name, text := range map[string]string{rules: `{"rules": []}`, filepath.Join(work, "greeting.txt"): "Good morning\n"} {
-		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(name, []byte(text), 0o600))
 	}
 	kit := buildtest.Program(t, "../../examples/kit-client")
 	t.Cleanup(buildtest.Remove)
@@ -65,15 +64,11 @@ func TestTypeScriptAgentVersion2(t *testing.T) {
 func TestTypeScriptClientVersion2(t *testing.T) {
 	client := filepath.Join(typescript(t), "v2-client.mjs")
 	sdk, err := filepath.Abs("../..")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	acp, work := programPath(t, "acp"), t.TempDir()
 	agent, wire := filepath.Join(work, "my-agent", "agent.exe"), filepath.Join(work, "wire.jsonl")
 	plan, err := json.Marshal(map[string]string{"root": work, "allow": "One", "reject": "Two", "long": "Three"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	var out []byte
 	for _, words := range [][]string{
 		{acp, "new", "agent", "--sdk", sdk, "my-agent"},
@@ -97,9 +92,7 @@ func TestTypeScriptClientVersion2(t *testing.T) {
 		Replayed map[string]int
 		Unknown  int
 	}
-	if err := json.Unmarshal(out, &got); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(out, &got))
 	if got.Agent != "my-agent" || got.Text["reject"] != "Prompt 2: Two" || !got.Listed || got.Replayed["user_message"] != 3 ||
 		got.Unknown != -32002 {
 		t.Errorf("got %s", out)
@@ -112,9 +105,7 @@ func TestTypeScriptClientVersion2(t *testing.T) {
 func TestTypeScriptClientVersion2Host(t *testing.T) {
 	client := filepath.Join(typescript(t), "v2-client.mjs")
 	agent, err := exampleAgent()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	acp, root, work := programPath(t, "acp"), notes(t), t.TempDir()
 	near, far := filepath.Join(work, "near.jsonl"), filepath.Join(work, "far.jsonl")
 	cmd := exec.Command("node", client, string(turnsPlan(t, root)), acp, "record", "-o", near, "--",
@@ -131,9 +122,7 @@ func TestTypeScriptClientVersion2Host(t *testing.T) {
 			Exit   int
 		}
 	}
-	if err := json.Unmarshal(out, &got); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(out, &got))
 	text := readText(t, filepath.Join(root, "notes.txt"))
 	if len(got.Terminals) != 1 || got.Terminals[0].Output != text || got.Terminals[0].Exit != 0 || len(got.Permissions["allow"]) != 4 {
 		t.Errorf("got %s, with %q in the file", out, text)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/acpgo/sdk/acp/view"
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 // TestTypeScriptAgentVersion2Run plays a turn with the TypeScript SDK's agent of version 2 in acp run, on a terminal.
@@ -15,9 +16,7 @@ func TestTypeScriptAgentVersion2Run(t *testing.T) {
 	agent := filepath.Join(typescript(t), "v2-agent.mjs")
 	wire := filepath.Join(t.TempDir(), "wire.jsonl")
 	s := inSession(t, "run", "--plain", "--record", wire, "--", "node", agent)
-	if err := os.WriteFile(filepath.Join(s.Dir, "greeting.txt"), []byte("Good morning\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(s.Dir, "greeting.txt"), []byte("Good morning\n"), 0o600))
 	s.until(t, "\n> ")
 	s.typeIn(t, "Read it.\n")
 	s.until(t, "Which one? ")

@@ -10,6 +10,7 @@ import (
 
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/cmd/acp/internal/test/tricks"
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 // TestTricks: what an agent does around a question does not change what the user decides, in acp exec and a view.Console.
@@ -27,9 +28,7 @@ func TestTricks(t *testing.T) {
 			t.Run(door+"/"+k.Name, func(t *testing.T) {
 				t.Parallel()
 				answer, err := net.Listen("tcp", "127.0.0.1:0")
-				if err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, err)
 				played := make(tricks.Played, 1)
 				var telling sync.WaitGroup
 				telling.Go(func() {

@@ -19,6 +19,7 @@ import (
 
 	"github.com/acpgo/sdk/acp/registry"
 	"github.com/acpgo/sdk/acp/view"
+	"github.com/acpgo/sdk/internal/test/must"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
@@ -270,16 +271,12 @@ func TestWays(t *testing.T) {
 func tryWay(t *testing.T, w way, allow bool) []string {
 	g := &grabbed{T: t, dir: t.TempDir(), home: t.TempDir()}
 	g.env = []string{"GRAB_DIR=" + g.dir, "GRAB_SECRET=sesame", "HOME=" + g.home, "XDG_CONFIG_HOME=" + g.home, "XDG_STATE_HOME=" + g.home, "XDG_DATA_HOME=" + g.home, "XDG_CACHE_HOME=" + g.home}
-	if err := os.WriteFile(filepath.Join(g.dir, "file.txt"), []byte("text"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(g.dir, "file.txt"), []byte("text"), 0o600))
 	config := "mcp = [\"tools=sh\"]\n[agents.grab]\n" + w.agent(g) + "\n"
 	if err := os.Mkdir(filepath.Join(g.home, "acp"), 0o700); err != nil && !os.IsExist(err) {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(g.home, "acp", "config.toml"), []byte(config), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(g.home, "acp", "config.toml"), []byte(config), 0o600))
 	if w.try != nil {
 		return w.try(g)
 	}
@@ -295,9 +292,7 @@ func tryWay(t *testing.T, w way, allow bool) []string {
 	if g.the("mcp") == "" {
 		t.Error("the agent was not reached")
 	}
-	if err := os.Remove(filepath.Join(g.dir, "initialize")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Remove(filepath.Join(g.dir, "initialize")))
 	g.acp("agents", "login", "grab")
 	if g.the("initialize") == "" {
 		t.Error("the agent was not reached for a login")
@@ -309,9 +304,7 @@ func tryWay(t *testing.T, w way, allow bool) []string {
 func waysTable(t *testing.T) map[string][]string {
 	t.Helper()
 	text, err := os.ReadFile("../../SECURITY.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	_, section, ok := strings.Cut(string(text), "\n## What an agent may do without asking\n")
 	if !ok {
 		t.Fatal("SECURITY.md does not have the section")
@@ -338,9 +331,7 @@ func waysTable(t *testing.T) map[string][]string {
 func TestWaysAreAll(t *testing.T) {
 	read := func(name string) string {
 		text, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		return string(text)
 	}
 	all := func(pattern, text string) (found []string) {
@@ -371,9 +362,7 @@ func TestWaysAreAll(t *testing.T) {
 	check("addresses in the configuration", all(`(?m)^\t(Command|URL|Registry|[A-Z]\w*URL)\b`, address), "Command", "Registry", "URL")
 	var reach []string
 	files, err := filepath.Glob("*.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	for _, name := range files {
 		if text := read(name); !strings.HasSuffix(name, "_test.go") && regexp.MustCompile(`\.resolver\(|remote\.Dial\(|agents\.New\(`).MatchString(text) {
 			reach = append(reach, name)

@@ -18,6 +18,7 @@ import (
 	"golang.org/x/tools/txtar"
 
 	"github.com/acpgo/sdk/conformance/probe"
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 var update = flag.Bool("update", false, "write the answers in testdata")
@@ -30,9 +31,7 @@ func TestShapes(t *testing.T) {
 	}
 	for _, file := range files {
 		archive, err := txtar.ParseFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		model := New(&Options{Pace: time.Microsecond})
 		for i := 0; i+1 < len(archive.Files); i += 2 {
 			request, want := archive.Files[i], &archive.Files[i+1]
@@ -50,9 +49,7 @@ func TestShapes(t *testing.T) {
 			}
 		}
 		if *update {
-			if err := os.WriteFile(file, txtar.Format(archive), 0o644); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.WriteFile(file, txtar.Format(archive), 0o644))
 		}
 	}
 }
@@ -202,9 +199,7 @@ func TestAsides(t *testing.T) {
 // TestDirectory finds the working directory in the words of agents.
 func TestDirectory(t *testing.T) {
 	odd := filepath.Join(t.TempDir(), "a folder, with ä and <spaces>; and more. Yes")
-	if err := os.Mkdir(odd, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Mkdir(odd, 0o700))
 	for _, c := range []struct{ text, root, want string }{
 		{"Working directory: /work/a\n", "", "/work/a"},
 		{"- Primary working directory: /work/a\n", "", "/work/a"},
@@ -277,13 +272,9 @@ func TestReaderLeaves(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	body := fmt.Sprintf(`{"stream":true,"messages":[{"role":"user","content":%q}]}`, probe.DefaultPrompts["long"])
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, s.URL+"/v1/chat/completions", strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	r, err := http.DefaultClient.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer r.Body.Close()
 	if _, err := bufio.NewReader(r.Body).ReadString('\n'); err != nil { // the first piece comes at once
 		t.Fatal(err)

@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/mod/zip"
 
+	"github.com/acpgo/sdk/internal/test/must"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
@@ -40,9 +41,7 @@ func TestMain(m *testing.M) {
 func release(t *testing.T, repo, version, check string) (out string, err error) {
 	t.Helper()
 	script, err := filepath.Abs("release.sh")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	cmd := exec.CommandContext(t.Context(), "sh", script, version)
 	cmd.Dir, cmd.Env = repo, append(os.Environ(), "CHECKS="+check)
 	text, err := cmd.CombinedOutput()
@@ -195,9 +194,7 @@ func TestPublished(t *testing.T) {
 	publish(version)
 
 	user, err := exec.CommandContext(t.Context(), "go", "env", "GOMODCACHE", "GOPROXY").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	cache, proxies, _ := strings.Cut(strings.TrimSpace(string(user)), "\n")
 	bin := filepath.Join(temp, "bin")
 	// The checksums of other modules were checked when they came into the user's cache.
@@ -364,19 +361,13 @@ func gitIn(t *testing.T, dir string, args ...string) string {
 func read(t *testing.T, name string) string {
 	t.Helper()
 	data, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return string(data)
 }
 
 func write(t *testing.T, dir, name, text string) {
 	t.Helper()
 	name = filepath.Join(dir, filepath.FromSlash(name))
-	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(filepath.Dir(name), 0o755))
+	must.Do(t, os.WriteFile(name, []byte(text), 0o644))
 }

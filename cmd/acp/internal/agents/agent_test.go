@@ -16,6 +16,7 @@ import (
 
 	"github.com/acpgo/sdk/acp/registry"
 	"github.com/acpgo/sdk/cmd/acp/internal/config"
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -43,9 +44,7 @@ func testRegistry(t *testing.T, ids ...string) *httptest.Server {
 func resolver(t *testing.T, registry *httptest.Server, file string) *Resolver {
 	t.Helper()
 	f, err := config.Parse("config.toml", []byte(file))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	cfg := &config.Config{File: f}
 	cfg.RegistryURL, cfg.RegistryDir, cfg.RegistryPrefer = registry.URL, t.TempDir(), []string{"binary"}
 	return New(cfg)
@@ -181,9 +180,7 @@ func TestCredentials(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, text string) string {
 		name = filepath.Join(dir, name)
-		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(name, []byte(text), 0o600))
 		return name
 	}
 	t.Setenv("MY_TOKEN", "from-env")
@@ -216,9 +213,7 @@ func TestCredentialsOfOtherEditors(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, text string) string {
 		name = filepath.Join(dir, name)
-		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(name, []byte(text), 0o600))
 		return name
 	}
 	t.Setenv("MY_TOKEN", " t0ken\r\n")

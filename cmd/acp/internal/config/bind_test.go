@@ -10,15 +10,15 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 // load runs a command with arguments, and returns its configuration.
 func load(t *testing.T, file string, env map[string]string, args ...string) (*Config, error) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "config.toml")
-	if err := os.WriteFile(path, []byte(file), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte(file), 0o600))
 	t.Setenv("ACP_CONFIG", path)
 	for name, value := range env {
 		t.Setenv(name, value)
@@ -60,9 +60,7 @@ func TestOrder(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			cfg, err := load(t, test.file, test.env, test.args...)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			if cfg.RegistryMaxAge != test.age || cfg.Agent != test.agent || !slices.Equal(cfg.RegistryPrefer, test.kinds) || cfg.AllowInsecure == test.secure {
 				t.Errorf("%+v", cfg.Settings)
 			}
@@ -76,9 +74,7 @@ func TestOrder(t *testing.T) {
 // Lists whose values may contain commas take one value from each flag; in a variable, commas separate the values.
 func TestLists(t *testing.T) {
 	cfg, err := load(t, "", nil, "--header-env=A=B,C", "--header-env=D=E", "--registry-prefer=npx,binary", "--registry-prefer=uvx")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	if !slices.Equal(cfg.HeaderEnv, []string{"A=B,C", "D=E"}) || !slices.Equal(cfg.RegistryPrefer, []string{"npx", "binary", "uvx"}) {
 		t.Errorf("%+v", cfg.Settings)
 	}
@@ -108,9 +104,7 @@ func TestLists(t *testing.T) {
 func TestFor(t *testing.T) {
 	const file = "mode = \"ask\"\nmodel = \"large\"\noption = \"a=1\"\n[agents.x]\nurl = \"ws://h\"\nmode = \"plan\"\nmodel = \"small\"\noption = [\"b=2\"]\n"
 	cfg, err := load(t, file, map[string]string{"ACP_MODEL": "middle"}, "--option=c=3")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	if s := cfg.For(cfg.File.Agents["x"]); s.Mode != "plan" || s.Model != "middle" || !slices.Equal(s.Options, []string{"c=3"}) {
 		t.Errorf("%+v", s)
 	}

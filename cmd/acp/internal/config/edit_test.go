@@ -8,15 +8,15 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 // edited applies a change to a file with a text, and returns the new text. Without values, the key is removed.
 func edited(t *testing.T, text, key string, values ...string) (string, error) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "config.toml")
-	if err := os.WriteFile(path, []byte(text), 0o640); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte(text), 0o640))
 	var err error
 	if values == nil {
 		err = Unset(t.Context(), path, key)
@@ -160,9 +160,7 @@ func TestEditFile(t *testing.T) {
 	if text, err := os.ReadFile(path); err != nil || string(text) != "agent = 'b'\n" {
 		t.Errorf("%q, %v", text, err)
 	}
-	if err := os.WriteFile(filepath.Join(dir, "file"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(dir, "file"), nil, 0o600))
 	if err := Set(t.Context(), filepath.Join(dir, "file", "config.toml"), "agent", []string{"a"}); err == nil {
 		t.Error("a file was taken for a directory")
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/acpgo/sdk/acp/launch"
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 func TestParse(t *testing.T) {
@@ -34,9 +35,7 @@ far.url = "wss://agent.example/acp"
 far.token-file = "~/token"
 claude = { registry = "claude-code-acp" }
 `))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	want := map[string]*Agent{
 		"mine":   {Name: "mine", Command: &launch.Command{Program: filepath.Join(home, "bin", "my-agent"), Args: []string{"--acp"}, Env: map[string]string{"KEY": "v"}, Dir: filepath.Join(home, "work")}},
 		"far":    {Name: "far", URL: "wss://agent.example/acp", TokenFile: filepath.Join(home, "token")},
@@ -117,9 +116,7 @@ func TestRead(t *testing.T) {
 		t.Error("a directory was read")
 	}
 	large := filepath.Join(dir, "large.toml")
-	if err := os.WriteFile(large, []byte(strings.Repeat("#\n", maxFile)), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(large, []byte(strings.Repeat("#\n", maxFile)), 0o600))
 	if _, err := Read(large, false); err == nil || !strings.Contains(err.Error(), "more than") {
 		t.Errorf("a large file: %v", err)
 	}

@@ -13,6 +13,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -40,9 +41,7 @@ func connectWrapped(t *testing.T, ctx context.Context, limit int, wrap func(rpc.
 	t.Helper()
 	open := func(r io.ReadCloser, w io.WriteCloser, limit int) rpc.Stream {
 		s, err := rpc.IO(r, w, limit).Connect(ctx)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		return s
 	}
 	pair := func() (outside, inside rpc.Stream) {
@@ -206,9 +205,7 @@ func TestBridgeFinish(t *testing.T) {
 		if !ok {
 			t.Fatal("the stream cannot end one side")
 		}
-		if err := half.CloseWrite(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, half.CloseWrite())
 		if got := <-b.ended; got.who != "client" {
 			t.Fatalf("got %v", got)
 		}

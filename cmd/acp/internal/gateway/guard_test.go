@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 // No form of a request for files or terminals reaches the client, and nothing else is kept from it.
@@ -50,13 +51,9 @@ func TestGuard(t *testing.T) {
 		g.Logger = log
 		inner := &linesStream{in: fromAgent}
 		stream, err := g.Transport(inner).Connect(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		for _, line := range toAgent {
-			if err := stream.Write([]byte(line)); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, stream.Write([]byte(line)))
 		}
 		for {
 			line, err := stream.Read()

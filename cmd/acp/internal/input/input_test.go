@@ -10,14 +10,14 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 // TestPipes: a named pipe without a peer is an error at once; one with a peer is read and written.
 func TestPipes(t *testing.T) {
 	pipe := filepath.Join(t.TempDir(), "pipe")
-	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, syscall.Mkfifo(pipe, 0o600))
 	if text, err := ReadFile(pipe, 100); err == nil || !strings.Contains(err.Error(), "without a writer") {
 		t.Errorf("read %q, %v", text, err)
 	}
@@ -25,21 +25,15 @@ func TestPipes(t *testing.T) {
 		t.Errorf("written: %v", err)
 	}
 	other, err := os.OpenFile(pipe, os.O_RDWR, 0) // opening it for reading and writing does not need a peer
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	out, err := Create(pipe)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	if _, err := io.WriteString(out, "hello"); err != nil {
 		t.Fatal(err)
 	}
 	out.Close()
 	reader, err := os.OpenFile(pipe, os.O_RDONLY|syscall.O_NONBLOCK, 0) // keeps what is written
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer reader.Close()
 	other.Close()
 	if text, err := ReadFile(pipe, 5); err != nil || string(text) != "hello" {
@@ -49,9 +43,7 @@ func TestPipes(t *testing.T) {
 
 func TestBound(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(file, []byte("hello"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(file, []byte("hello"), 0o600))
 	if text, err := ReadFile(file, 5); err != nil || string(text) != "hello" {
 		t.Errorf("%q, %v", text, err)
 	}
@@ -86,22 +78,16 @@ func TestOpen(t *testing.T) {
 		t.Errorf("%q, %v", text, err)
 	}
 	pipe := filepath.Join(t.TempDir(), "pipe")
-	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, syscall.Mkfifo(pipe, 0o600))
 	file, err := Open(pipe)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	if text, err := io.ReadAll(file); err == nil || !strings.Contains(err.Error(), "without a writer") {
 		t.Errorf("%q, %v", text, err)
 	}
 	file.Close()
 
 	writer, err := os.OpenFile(pipe, os.O_RDWR, 0) // opening it for reading and writing does not need a peer
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer writer.Close()
 	if file, err = Open(pipe); err != nil {
 		t.Fatal(err)

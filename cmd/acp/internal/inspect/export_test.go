@@ -17,6 +17,7 @@ import (
 	"github.com/acpgo/sdk/cmd/acp/internal/show"
 	"github.com/acpgo/sdk/conformance"
 	"github.com/acpgo/sdk/conformance/recording"
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 // root is the root of the repository.
@@ -42,9 +43,7 @@ func TestExports(t *testing.T) {
 	}
 	exported := b.get("/export?source=1&as=recording")
 	all, err := recording.ReadAll(bytes.NewReader(exported))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	judge, found := conformance.NewJudge(nil, nil), 0
 	for _, m := range all.Messages() {
 		found += len(judge.Message(m))
@@ -54,9 +53,7 @@ func TestExports(t *testing.T) {
 	}
 	for as, want := range map[string]int{"html": 200, "junit": 404} {
 		res, err := b.ask("/export?source=1&as=" + as)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		res.Body.Close()
 		if res.StatusCode != want {
 			t.Errorf("%s: %s", as, res.Status)
@@ -67,14 +64,10 @@ func TestExports(t *testing.T) {
 // The two directions of a connection are recorded by two goroutines, and its times are in order all the same.
 func TestTimesInOrder(t *testing.T) {
 	in, err := New(Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer in.Close()
 	s, err := in.source(sourceOptions{kind: "agent", name: "agent", header: recording.Header{Date: time.Now()}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	var both sync.WaitGroup
 	for _, direction := range []conformance.Direction{conformance.ToAgent, conformance.ToClient} {
 		both.Go(func() {
@@ -94,17 +87,11 @@ func TestTimesInOrder(t *testing.T) {
 func TestConversationOfVersion2(t *testing.T) {
 	for _, name := range []string{"v2-typescript-client-typescript", "v2-turns"} {
 		text, err := os.ReadFile(root + "/conformance/testdata/clean/" + name + ".jsonl")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		in, err := New(Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		defer in.Close()
-		if err := in.Read(name, bytes.NewReader(text), ""); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, in.Read(name, bytes.NewReader(text), ""))
 		kinds := map[string]int{}
 		in.mu.Lock()
 		for _, s := range in.sources {
@@ -126,9 +113,7 @@ func TestConversationOfVersion2(t *testing.T) {
 // A report loads nothing, and hostile text in it is text.
 func TestReport(t *testing.T) {
 	in, err := New(Options{Version: "v0", NoMask: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer func() {
 		if err := in.Close(); err != nil {
 			t.Error(err)
@@ -136,14 +121,10 @@ func TestReport(t *testing.T) {
 	}()
 	var file bytes.Buffer
 	w, err := recording.NewWriter(&file, recording.Header{Tool: hostile[0], Command: hostile, Date: time.Now()}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	for _, text := range hostile {
 		quoted, err := json.Marshal(text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		for _, line := range []string{
 			text, fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"method":%s,"params":{%s:1}}`, quoted, quoted, quoted),
 			fmt.Sprintf(`{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":%s,"update":{"sessionUpdate":"tool_call","toolCallId":%s,"title":%s}}}`, quoted, quoted, quoted),
@@ -157,13 +138,9 @@ func TestReport(t *testing.T) {
 	if err := w.Message(conformance.Message{Direction: conformance.ToClient, Line: []byte(long)}); err != nil {
 		t.Fatal(err)
 	}
-	if err := in.Read(hostile[0]+".jsonl", &file, ""); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, in.Read(hostile[0]+".jsonl", &file, ""))
 	var out bytes.Buffer
-	if err := in.WriteReport(&out); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, in.WriteReport(&out))
 	html := out.String()
 	// The only elements are those of the page: nothing of the recording begins one.
 	_, data, ok := strings.Cut(html, `<script type="application/json" id="report">`)
@@ -172,9 +149,7 @@ func TestReport(t *testing.T) {
 		t.Error("the data could end its element")
 	}
 	var r reportData
-	if err := json.Unmarshal([]byte(data), &r); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal([]byte(data), &r))
 	if len(r.Events) < len(hostile)*3 || r.Hello.Live || len(r.Schemas) != 1 || len(r.State.Sources) != 1 {
 		t.Errorf("the report has %d events, %d schemas, %d states, live %v", len(r.Events), len(r.Schemas), len(r.State.Sources), r.Hello.Live)
 	}
@@ -209,9 +184,7 @@ func TestCapabilitiesOfMethods(t *testing.T) {
 	known := map[string]bool{}
 	for _, path := range paths {
 		text, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		for _, r := range regexp.MustCompile(`(?m)^Capability +(\S+) = (\S+)`).FindAllStringSubmatch(string(text), -1) {
 			method, path := r[1], r[2]
 			known[method+" "+path] = true
@@ -261,9 +234,7 @@ func TestMethods(t *testing.T) {
 // The page's types are those of the server.
 func TestProtocol(t *testing.T) {
 	text, err := os.ReadFile("page/protocol.ts")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	interfaces := map[string][]string{}
 	for _, m := range regexp.MustCompile(`(?s)export interface (\w+) \{\n(.*?)\n\}`).FindAllStringSubmatch(string(text), -1) {
 		for _, field := range regexp.MustCompile(`(?m)^  (\w+)\??:`).FindAllStringSubmatch(m[2], -1) {

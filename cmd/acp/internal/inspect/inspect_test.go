@@ -24,6 +24,7 @@ import (
 	"github.com/acpgo/sdk/acp/view"
 	"github.com/acpgo/sdk/conformance"
 	"github.com/acpgo/sdk/conformance/recording"
+	"github.com/acpgo/sdk/internal/test/must"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
@@ -42,13 +43,9 @@ func serveTest(t *testing.T, o Options) *inspected {
 	t.Helper()
 	o.Version = "v0"
 	in, err := New(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	secret := NewTapSecret()
 	server := in.Serve(listener, secret)
 	t.Cleanup(func() {
@@ -109,9 +106,7 @@ func (b *browser) ask(path string) (*http.Response, error) {
 func (b *browser) get(path string) []byte {
 	b.i.t.Helper()
 	res, err := b.ask(path)
-	if err != nil {
-		b.i.t.Fatal(err)
-	}
+	must.Do(b.i.t, err)
 	defer res.Body.Close()
 	text, err := io.ReadAll(res.Body)
 	if err != nil || res.StatusCode != http.StatusOK {
@@ -143,9 +138,7 @@ func (b *browser) open(since int64, run string) *testPage {
 	conn, _, err := websocket.Dial(ctx, "ws://"+b.i.server.host+"/ws", &websocket.DialOptions{
 		HTTPClient: b.c, HTTPHeader: http.Header{"Origin": {"http://" + b.i.server.host}},
 	})
-	if err != nil {
-		b.i.t.Fatal(err)
-	}
+	must.Do(b.i.t, err)
 	conn.SetReadLimit(-1)
 	p := &testPage{i: b.i, conn: conn, rows: map[string][]rowEvent{}, replies: map[int]reply{}}
 	b.i.t.Cleanup(func() { conn.CloseNow() })
@@ -159,9 +152,7 @@ func (p *testPage) write(message any) {
 	if err == nil {
 		err = p.conn.Write(p.i.t.Context(), websocket.MessageText, text)
 	}
-	if err != nil {
-		p.i.t.Fatal(err)
-	}
+	must.Do(p.i.t, err)
 }
 
 // until reads messages until there is what the test wants. The time limit is for each message.
@@ -322,25 +313,19 @@ func (p *testPage) findings(source string) []string {
 
 func TestSecurity(t *testing.T) {
 	i := serveTest(t, Options{})
-	if err := i.in.Read("run.jsonl", strings.NewReader(small), ""); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, i.in.Read("run.jsonl", strings.NewReader(small), ""))
 	home := "http://" + i.server.host
 	secret := "Bearer " + i.browser().secret
 	bare := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	get := func(method, path string, header http.Header) *http.Response {
 		r, err := http.NewRequest(method, home+path, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		r.Header = header
 		if host := header.Get("Host"); host != "" {
 			r.Host = host
 		}
 		res, err := bare.Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		res.Body.Close()
 		return res
 	}
@@ -438,16 +423,12 @@ func TestKeys(t *testing.T) {
 		conn, _, err := websocket.Dial(t.Context(), "ws://"+i.server.host+"/ws", &websocket.DialOptions{
 			HTTPClient: b.c, HTTPHeader: http.Header{"Origin": {"http://" + i.server.host}},
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		attach, err := json.Marshal(map[string]any{"do": "attach", "keys": test.keys})
 		if err == nil {
 			err = conn.Write(t.Context(), websocket.MessageText, attach)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		conn.SetReadLimit(-1)
 		_, text, err := conn.Read(t.Context())
 		if got := err == nil && bytes.Contains(text, []byte(`"hello"`)); got != test.want || !got && websocket.CloseStatus(err) != websocket.StatusPolicyViolation {
@@ -476,9 +457,7 @@ func TestStrangers(t *testing.T) {
 	const all = 3 * maxStrangers
 	for n := range all {
 		conn, err := net.Dial("tcp", i.server.host)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		t.Cleanup(func() { conn.Close() })
 		if _, err := io.WriteString(conn, kinds[n%len(kinds)]); err != nil {
 			t.Fatal(err)
@@ -519,9 +498,7 @@ func TestMatch(t *testing.T) {
 
 func mustRequest(t *testing.T, url string) *http.Request {
 	r, err := http.NewRequest(http.MethodGet, url, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return r
 }
 
@@ -535,9 +512,7 @@ func TestManyConnections(t *testing.T) {
 		limit = len(dir) + 50
 	}
 	const connections = 300
-	if err := i.in.Read("run.jsonl", strings.NewReader(strings.Repeat(small, connections)), ""); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, i.in.Read("run.jsonl", strings.NewReader(strings.Repeat(small, connections)), ""))
 	if open, err := os.ReadDir("/proc/self/fd"); err != nil || len(open) > limit {
 		t.Errorf("%d files are open, %v", len(open), err)
 	}
@@ -571,9 +546,7 @@ not JSON
 
 func TestFile(t *testing.T) {
 	i := serveTest(t, Options{})
-	if err := i.in.Read("run.jsonl", strings.NewReader(small), ""); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, i.in.Read("run.jsonl", strings.NewReader(small), ""))
 	p := i.browser().open(0, "")
 	p.until("the end", func() bool { return len(p.state.Sources) > 0 })
 	var got []string
@@ -623,9 +596,7 @@ func TestFile(t *testing.T) {
 		}
 	}
 	// A recording that ends in the middle.
-	if err := i.in.Read("cut.jsonl", strings.NewReader(small[:len(small)-200]), ""); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, i.in.Read("cut.jsonl", strings.NewReader(small[:len(small)-200]), ""))
 	p.until("the truncated recording", func() bool { return len(p.state.Sources) == 2 && !p.state.Sources[1].Open })
 	if last := p.rows["2"][len(p.rows["2"])-1]; last.Kind != "gap" {
 		t.Errorf("the truncated recording ends with %+v", last)
@@ -641,9 +612,7 @@ func sameRecording(t *testing.T, a, b string) bool {
 			if err == io.EOF {
 				return entries
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			if e.Kind != recording.KindHeader {
 				entries = append(entries, fmt.Sprintf("%v %v %v %q %+v %v", e.Kind, e.Time.UTC(), e.Direction, e.Line, e.End != nil, e.Err != nil))
 			}
@@ -655,9 +624,7 @@ func sameRecording(t *testing.T, a, b string) bool {
 // Each write and each command of a remote agent waits for a hand, and reading does not.
 func TestConsent(t *testing.T) {
 	folder := t.TempDir()
-	if err := os.WriteFile(filepath.Join(folder, "a.txt"), []byte("from the disk"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(folder, "a.txt"), []byte("from the disk"), 0o600))
 	agent := processAgent("right")
 	agent.Remote = true
 	i := serveTest(t, Options{Agent: agent, Folder: folder})
@@ -748,9 +715,7 @@ func TestQuestionsEndWithTheirTurn(t *testing.T) {
 
 func TestLive(t *testing.T) {
 	folder := t.TempDir()
-	if err := os.WriteFile(filepath.Join(folder, "a.txt"), []byte("from the disk"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(folder, "a.txt"), []byte("from the disk"), 0o600))
 	i := serveTest(t, Options{Agent: processAgent("right"), Folder: folder})
 	b := i.browser()
 	p := b.open(0, "")
@@ -904,9 +869,7 @@ func TestBadAgent(t *testing.T) {
 		}
 	}
 	all, err := recording.ReadAll(bytes.NewReader(b.get("/export?source=1&as=recording")))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	numbers := 0
 	var long int
 	for _, m := range all.Messages() {
@@ -961,9 +924,7 @@ func TestMemory(t *testing.T) {
 		return m.HeapAlloc
 	}
 	before := heap()
-	if err := i.in.Read("many.jsonl", bytes.NewReader(file.Bytes()), ""); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, i.in.Read("many.jsonl", bytes.NewReader(file.Bytes()), ""))
 	for _, s := range i.in.all() {
 		s.flush()
 	}
@@ -979,21 +940,15 @@ func TestTap(t *testing.T) {
 	i := serveTest(t, Options{})
 	path := filepath.Join(t.TempDir(), "dir", "inspect.json")
 	remove, err := WriteTapFile(path, TapFile{i.server.host, i.secret})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	if info, err := os.Stat(path); err != nil || runtime.GOOS != "windows" && info.Mode().Perm() != 0o600 {
 		t.Errorf("the file: %v, %v", info, err)
 	}
 	to, err := DialTap(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	p := i.browser().open(0, "")
 	w, err := recording.NewWriter(to, recording.Header{Tool: "acp", Command: []string{"my-agent", "--acp"}}, recording.NewMasker())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	message := func(d conformance.Direction, line string) {
 		if err := w.Message(conformance.Message{Direction: d, Line: []byte(line)}); err != nil {
 			t.Fatal(err)
@@ -1019,27 +974,21 @@ func TestTap(t *testing.T) {
 		"no JSON":         "x",
 	} {
 		bad := filepath.Join(t.TempDir(), "inspect.json")
-		if err := os.WriteFile(bad, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(bad, []byte(text), 0o600))
 		if c, err := DialTap(bad); err == nil {
 			t.Errorf("%s: connected", name)
 			c.Close()
 		}
 	}
 	if runtime.GOOS != "windows" {
-		if err := os.Chmod(path, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Chmod(path, 0o644))
 		if _, err := DialTap(path); err == nil || !strings.Contains(err.Error(), "others than you") {
 			t.Errorf("a file that others can read: %v", err)
 		}
 	}
 	// A program that has taken the port of an inspection learns nothing.
 	thief, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	stolen := make(chan string, 1)
 	go func() {
 		conn, err := thief.Accept()
@@ -1063,16 +1012,12 @@ func TestTap(t *testing.T) {
 	if text := <-stolen; strings.Contains(text, i.secret) || !strings.HasPrefix(text, "GET /tap") || strings.Contains(text, "recording\"") {
 		t.Errorf("the thief got %q", text)
 	}
-	if err := thief.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, thief.Close())
 	if _, err := DialTap(path); err == nil {
 		t.Error("connected to nothing")
 	}
 	// Another inspection's file stays.
-	if err := remove(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, remove())
 	if _, err := os.Stat(path); err != nil {
 		t.Error(err)
 	}
@@ -1093,12 +1038,8 @@ func TestChain(t *testing.T) {
 {"type":"response","ts":0.4,"protocol":"acp","from":"proxy:0","to":"client","id":1,"is_error":false,"payload":{"protocolVersion":1}}
 `
 	i := serveTest(t, Options{})
-	if err := i.in.Read("chain.jsonl", strings.NewReader(trace), ""); err != nil {
-		t.Fatal(err)
-	}
-	if err := i.in.Read("hop.jsonl", strings.NewReader(trace), "proxy:0"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, i.in.Read("chain.jsonl", strings.NewReader(trace), ""))
+	must.Do(t, i.in.Read("hop.jsonl", strings.NewReader(trace), "proxy:0"))
 	p := i.browser().open(0, "")
 	p.until("the state", func() bool { return len(p.state.Sources) == 3 })
 	var got []string

@@ -8,26 +8,21 @@ import (
 
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/internal/filelock"
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 // Names are stored for an agent and a directory, and locked while they are in use.
 func TestStore(t *testing.T) {
 	t.Setenv("XDG_STATE_HOME", t.TempDir())
 	s, err := Default()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	a, b := Key{"agent", "/one", "fix"}, Key{"agent", "/two", "fix"}
 	if id, err := s.Get(a); id != "" || err != nil {
 		t.Errorf("got %q, %v", id, err)
 	}
 	for k, id := range map[Key]acp.SessionID{a: "s1", b: "s2"} {
-		if err := s.Set(k, "old"); err != nil {
-			t.Fatal(err)
-		}
-		if err := s.Set(k, id); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, s.Set(k, "old"))
+		must.Do(t, s.Set(k, id))
 	}
 	if id, err := s.Get(a); id != "s1" || err != nil {
 		t.Errorf("got %q, %v", id, err)
@@ -45,9 +40,7 @@ func TestStore(t *testing.T) {
 		t.Errorf("by another path: got %q, %v", id, err)
 	}
 	lock, err := s.Lock(a)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	if _, err := s.Lock(a); !errors.Is(err, filelock.ErrLocked) {
 		t.Errorf("locked twice: %v", err)
 	}

@@ -6,18 +6,15 @@ import (
 	"testing"
 
 	"github.com/acpgo/sdk/conformance/probe"
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 // TestQuitOfEndedClient: a client that has already ended, for example because its agent has, can still be told to quit.
 func TestQuitOfEndedClient(t *testing.T) {
 	cmd := exec.Command("go", "version")
 	stdin, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Run(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
+	must.Do(t, cmd.Run())
 	p := &client{cmd: cmd, stdin: stdin, exited: make(chan struct{})}
 	close(p.exited)
 	if (&Client{}).user(p)(probe.ActQuit) == nil {

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/acpgo/sdk/conformance/probe"
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 // TestHome: each scenario has its own home, a copy of the template that all launches of the scenario share; with Home,
@@ -14,27 +15,19 @@ import (
 // Arguments and variables can name the scenario's directory.
 func TestHome(t *testing.T) {
 	template, shared := t.TempDir(), t.TempDir()
-	if err := os.WriteFile(filepath.Join(template, "settings"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(template, "settings"), nil, 0o600))
 	scratch := t.TempDir()
 	says := func(c Command, dir string) string {
 		t.Helper()
 		dir = filepath.Join(scratch, probe.Work, dir)
-		if err := os.MkdirAll(probe.Home(dir), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(probe.Home(dir), 0o700))
 		c.Args = []string{"sh", "-c", `echo "$HOME $XDG_STATE_HOME $MINE" $(ls "$HOME") "$1 $DIR"; touch "$HOME/left"`, "sh", "{dir}"}
 		c.Env = append([]string{"DIR={dir}/x"}, c.Env...)
 		target, err := c.Launch(t.Context(), dir)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		defer target.Stream.Close()
 		line, err := target.Stream.Read()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		if _, err := target.Stream.Read(); err == nil {
 			t.Fatal("it goes on")
 		}

@@ -6,6 +6,8 @@ import (
 	"os"
 	"os/exec"
 	"testing"
+
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 // A sweep ends processes that have left their session, and processes that are just executing another program, and
@@ -21,12 +23,8 @@ func TestSweep(t *testing.T) {
 				cmd := exec.Command("sh", "-c", script)
 				cmd.Env = append(os.Environ(), id, `AGAIN=exec sh -c "$AGAIN"`)
 				out, err := cmd.StdoutPipe()
-				if err != nil {
-					t.Fatal(err)
-				}
-				if err := cmd.Start(); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, err)
+				must.Do(t, cmd.Start())
 				if _, err := bufio.NewReader(out).ReadString('\n'); err != nil {
 					t.Error(err)
 				}

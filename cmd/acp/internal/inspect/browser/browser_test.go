@@ -23,6 +23,7 @@ import (
 
 	"github.com/acpgo/sdk/cmd/acp/internal/inspect"
 	"github.com/acpgo/sdk/internal/test/buildtest"
+	"github.com/acpgo/sdk/internal/test/must"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
@@ -157,9 +158,7 @@ func call[P, R any](p *tab, command cdp.Command[P, R], params P) R {
 	ctx, stop := p.limited()
 	defer stop()
 	result, err := chromedp.Call(ctx, command, params)
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	must.Do(p.t, err)
 	return result
 }
 
@@ -167,9 +166,7 @@ func (p *tab) do(steps ...chromedp.Action[chromedp.Void]) {
 	p.t.Helper()
 	ctx, stop := p.limited()
 	defer stop()
-	if err := chromedp.Do(ctx, steps...); err != nil {
-		p.t.Fatal(err)
-	}
+	must.Do(p.t, chromedp.Do(ctx, steps...))
 }
 
 func (p *tab) open(url string) { p.t.Helper(); p.do(chromedp.Navigate(url)) }
@@ -180,9 +177,7 @@ func eval[T any](p *tab, expression string) T {
 	ctx, stop := context.WithTimeout(p.ctx, 2*deadline)
 	defer stop()
 	value, err := chromedp.Run(ctx, chromedp.Evaluate[T](expression, chromedp.EvalAwaitPromise))
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	must.Do(p.t, err)
 	return value
 }
 
@@ -270,9 +265,7 @@ func inspection(t *testing.T, o inspect.Options) (*inspect.Inspection, *inspect.
 	need(t)
 	o.Version = "v0.0.0"
 	in, err := inspect.New(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	server := in.Serve(listen(t), "")
 	t.Cleanup(func() {
 		if err := server.Close(); err != nil {
@@ -288,18 +281,14 @@ func inspection(t *testing.T, o inspect.Options) (*inspect.Inspection, *inspect.
 func listen(t *testing.T) net.Listener {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return listener
 }
 
 // read adds a recording to an inspection.
 func read(t *testing.T, in *inspect.Inspection, name, text string) {
 	t.Helper()
-	if err := in.Read(name, strings.NewReader(text), ""); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, in.Read(name, strings.NewReader(text), ""))
 }
 
 // entry is a line of a recording.

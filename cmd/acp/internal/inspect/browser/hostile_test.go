@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/acpgo/sdk/cmd/acp/internal/inspect"
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 // hostile are texts that want to be something else.
@@ -96,9 +97,7 @@ func TestHostile(t *testing.T) {
 					wide: document.documentElement.scrollWidth > innerWidth ? [String(document.documentElement.scrollWidth)] : [],
 				});
 			})()`)
-			if err := json.Unmarshal([]byte(text), &found); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, json.Unmarshal([]byte(text), &found))
 			if found.Broken || len(found.Unseen) > 0 || len(found.Wide) > 0 {
 				t.Errorf("a script ran: %v; characters that cannot be seen: %q; wider than the window: %q", found.Broken, found.Unseen, found.Wide)
 			}

@@ -14,6 +14,7 @@ import (
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/cmd/acp/internal/inspect"
 	"github.com/acpgo/sdk/internal/test/buildtest"
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 // agent returns the reference agent, for pages to talk to.
@@ -216,9 +217,7 @@ func (c *cutter) cut() {
 func TestLostConnection(t *testing.T) {
 	need(t)
 	in, err := inspect.New(inspect.Options{Version: "v0.0.0", Agent: agent(t), Cwd: t.TempDir()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	wire := &cutter{Listener: listen(t)}
 	server := in.Serve(wire, "")
 	p := newTab(t, wide)

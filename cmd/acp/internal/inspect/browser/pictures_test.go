@@ -17,6 +17,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"github.com/acpgo/sdk/cmd/acp/internal/inspect"
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 // maxPicture is how many bytes a picture in docs may have.
@@ -30,13 +31,9 @@ func (p *tab) picture(name string) {
 	ctx, stop := p.limited()
 	defer stop()
 	text, err := chromedp.Run(ctx, chromedp.CaptureScreenshot())
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	must.Do(p.t, err)
 	taken, err := png.Decode(bytes.NewReader(text))
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	must.Do(p.t, err)
 	var out bytes.Buffer
 	if err := (&png.Encoder{CompressionLevel: png.BestCompression}).Encode(&out, reduced(taken)); err != nil {
 		p.t.Fatal(err)
@@ -45,9 +42,7 @@ func (p *tab) picture(name string) {
 		p.t.Errorf("%s has %d bytes", name, out.Len())
 	}
 	if *update {
-		if err := os.WriteFile(filepath.Join("../../../../../docs", name), out.Bytes(), 0o644); err != nil {
-			p.t.Fatal(err)
-		}
+		must.Do(p.t, os.WriteFile(filepath.Join("../../../../../docs", name), out.Bytes(), 0o644))
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/acpgo/sdk/cmd/acp/internal/inspect"
 	"github.com/acpgo/sdk/conformance/recording"
 	"github.com/acpgo/sdk/internal/test/buildtest"
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 // faulty returns a recording in which the agent sends one wrong update: a plan whose entry has a priority that does not
@@ -24,9 +25,7 @@ import (
 func faulty(t *testing.T) string {
 	t.Helper()
 	text, err := os.ReadFile("testdata/faulty.jsonl")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return string(text)
 }
 
@@ -46,16 +45,12 @@ func (p *tab) downloads(dir string) {
 func (p *tab) download(dir, name string) string {
 	p.t.Helper()
 	before, err := os.ReadDir(dir)
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	must.Do(p.t, err)
 	p.click("button", name)
 	path := ""
 	p.wait(func() bool {
 		now, err := os.ReadDir(dir)
-		if err != nil {
-			p.t.Fatal(err)
-		}
+		must.Do(p.t, err)
 		for _, f := range now {
 			known := slices.ContainsFunc(before, func(old os.DirEntry) bool { return old.Name() == f.Name() })
 			if !known && !strings.HasSuffix(f.Name(), ".crdownload") && !strings.HasPrefix(f.Name(), ".") {
@@ -81,9 +76,7 @@ func TestRecording(t *testing.T) {
 
 	p.click("details.menu summary", "Export")
 	recorded, err := os.Open(p.download(dir, "Recording"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer recorded.Close()
 	messages := 0
 	for r := recording.NewReader(recorded, nil); ; {
@@ -210,13 +203,9 @@ func TestCompare(t *testing.T) {
 func TestTrace(t *testing.T) {
 	in, server := inspection(t, inspect.Options{})
 	file, err := os.Open("testdata/trace.jsonl")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer file.Close()
-	if err := in.Read("trace.jsonl", file, ""); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, in.Read("trace.jsonl", file, ""))
 	p := newTab(t, wide)
 	p.open(server.URL())
 	p.until(`[...document.querySelectorAll(".lane-name")].map((e) => e.textContent).join() === "client,proxy:0,agent"`)
@@ -251,12 +240,8 @@ func command(t *testing.T, name string, args ...string) (*output, *exec.Cmd) {
 	cmd.Env = append(os.Environ(), "XDG_STATE_HOME="+t.TempDir(), "HOME="+t.TempDir())
 	cmd.Stderr = os.Stderr
 	pipe, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
+	must.Do(t, cmd.Start())
 	o := &output{t: t, lines: make(chan string, 100)}
 	done := make(chan error, 1)
 	go func() {

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/acpgo/sdk/internal/test/buildtest"
+	"github.com/acpgo/sdk/internal/test/must"
 	"github.com/acpgo/sdk/internal/test/npmtest"
 )
 
@@ -26,16 +27,12 @@ func TestTap(t *testing.T) {
 	p.see("Connected")
 
 	root := t.TempDir()
-	if err := os.WriteFile(filepath.Join(root, "notes.txt"), []byte("one\ntwo\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(root, "notes.txt"), []byte("one\ntwo\n"), 0o600))
 	plan, err := json.Marshal(map[string]string{
 		"root": root, "allow": "Make a plan, think, read notes.txt, edit notes.txt, and run `cat notes.txt`.",
 		"reject": "Now edit notes.txt, and run `cat notes.txt` again.", "long": "Write a very long story.",
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	client := exec.CommandContext(t.Context(), "node", filepath.Join(dir, "client.mjs"), string(plan), inspecting.Path, "inspect", "--connect", "--", agent)
 	client.Env = inspecting.Env
 	text, err := client.CombinedOutput()
