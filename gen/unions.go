@@ -333,8 +333,7 @@ func (b *builder) flat(u *model.Union, n *schema.Node, choices []*branch) *model
 // variants adds the variants of u, which the branches of n describe.
 func (b *builder) variants(u *model.Union, n *schema.Node, choices []*branch) {
 	if u.Tag != "" && slices.ContainsFunc(choices, func(br *branch) bool { return br.kind != "object" }) {
-		b.problem(n.Pointer, "objects with a tag beside other values need a definition of their own")
-		return
+		choices = b.groupObjects(u, n, choices)
 	}
 	if u.Tag != "" {
 		u.Unknown = &model.Variant{Common: model.Common{Pointer: n.Pointer, Owner: u, Part: "unknown"}, Union: u}
@@ -360,6 +359,7 @@ func (b *builder) variants(u *model.Union, n *schema.Node, choices []*branch) {
 	} else if u.Tag == "" {
 		b.tellApart(u, described, len(n.OneOf) > 0)
 	}
+	b.checkMapping(u, n, choices)
 	for i, v := range u.Variants {
 		if v.Part == "" {
 			v.Part = v.Key
@@ -377,6 +377,28 @@ func (b *builder) variants(u *model.Union, n *schema.Node, choices []*branch) {
 			b.problem(v.Pointer, "the variant has no tag, title, payload or member to name it by")
 		}
 	}
+}
+
+// groupObjects combines the branches that are objects, which have a tag, into one branch that is a union of its own.
+// Then u itself has no tag.
+func (b *builder) groupObjects(u *model.Union, n *schema.Node, choices []*branch) []*branch {
+	var objects []*schema.Node
+	var out []*branch
+	at := -1
+	for _, br := range choices {
+		if br.kind != "object" {
+			out = append(out, br)
+			continue
+		}
+		if at < 0 {
+			at = len(out)
+		}
+		objects = append(objects, br.node)
+	}
+	u.Tag = ""
+	group := b.shapes.Choice(n, objects)
+	inner := &branch{node: group, own: group, form: group, kind: "object"}
+	return slices.Insert(out, at, inner)
 }
 
 // tagOf returns the property whose constants name the variants, or "" if there is none. It is the property for which
@@ -590,6 +612,31 @@ func (b *builder) checkOpen(u *model.Union, open []*branch, tags map[string]stri
 		}
 		if kinds, null := form.Kinds(); null || !slices.Equal(kinds, []string{"string"}) || len(form.Asserted()) != 2 {
 			b.problem(form.Pointer, "the tags that are not listed must be any strings")
+		}
+	}
+}
+
+// checkMapping reports a discriminator's mapping that contradicts the tags.
+func (b *builder) checkMapping(u *model.Union, n *schema.Node, choices []*branch) {
+	for _, value := range slices.Sorted(maps.Keys(n.Mapping)) {
+		at := n.Pointer + "/discriminator/mapping/" + schema.Escape(value)
+		name, ok := schema.DefinitionOf(n.Mapping[value])
+		if !ok {
+			name = n.Mapping[value]
+		}
+		same := slices.ContainsFunc(choices, func(br *branch) bool {
+			if !slices.Contains(br.refs, name) || n.Discriminator == "" {
+				return false
+			}
+			p := br.form.Property(n.Discriminator)
+			if p == nil {
+				return false
+			}
+			tag, isConst := b.tagValue(p)
+			return isConst && tag == value
+		})
+		if !same {
+			b.problem(at, "the branch that it names does not have this value as a constant")
 		}
 	}
 }
@@ -868,6 +915,9 @@ func (b *builder) keys(u *model.Union, choices []*branch, group []int, items boo
 				return false
 			})
 		}
+		if at < 0 && !items {
+			at = b.byPresence(u, choices, rest)
+		}
 		if at < 0 {
 			for _, i := range rest {
 				b.problem(choices[i].node.Pointer, "no required member tells the variant from the others")
@@ -885,6 +935,30 @@ func (b *builder) keys(u *model.Union, choices []*branch, group []int, items boo
 	if items {
 		b.problem(u.Pointer, "arrays without a required member of their items for each have no Go shape")
 	}
+}
+
+// byPresence finds, among variants with the same members, one that accepts every value of the others that has a member
+// which only it requires.
+func (b *builder) byPresence(u *model.Union, choices []*branch, rest []int) int {
+	if len(rest) > model.MaxMembers {
+		return -1
+	}
+	same := func(a, b schema.Property) bool { return a.Name == b.Name && a.Node == b.Node }
+	for at, i := range rest {
+		form := choices[i].form
+		for _, name := range form.Required {
+			if !slices.ContainsFunc(rest, func(j int) bool {
+				other := choices[j].form
+				more := func(name2 string) bool { return name2 != name && !other.Requires(name2) }
+				return j != i && (other.Requires(name) || !slices.EqualFunc(form.Properties, other.Properties, same) ||
+					slices.ContainsFunc(form.Required, more))
+			}) {
+				u.Variants[i].Key = name
+				return at
+			}
+		}
+	}
+	return -1
 }
 
 // ownMember returns the first member that variant i requires and no other variant has.

@@ -556,14 +556,49 @@ func (c *Canonical) clash(out, p *Node, keyword string) {
 // addPlain merges a keyword whose value is kept as written, such as a bound.
 func (c *Canonical) addPlain(out, p *Node, keyword string) {
 	a, b := out.Value(keyword), p.Value(keyword)
-	if b == nil {
+	switch {
+	case b == nil:
 		return
-	}
-	isUnchecked := func(k model.BoundKeyword) bool { return k.Keyword == keyword && k.Limit == model.Unchecked }
-	if a != nil && !bytes.Equal(a, b) && !slices.ContainsFunc(model.BoundKeywords[:], isUnchecked) {
-		c.clash(out, p, keyword)
+	case a == nil:
+	default:
+		var differ bool
+		if b, differ = narrower(keyword, a, b); differ {
+			c.clash(out, p, keyword)
+		}
 	}
 	out.word(keyword).raw = b
+}
+
+// narrower returns the more restrictive bound, or reports that neither is.
+func narrower(keyword string, a, b json.RawMessage) (bound json.RawMessage, differ bool) {
+	if bytes.Equal(a, b) {
+		return a, false
+	}
+	i := slices.IndexFunc(model.BoundKeywords[:], func(k model.BoundKeyword) bool { return k.Keyword == keyword })
+	switch {
+	case i < 0:
+		return a, true
+	case model.BoundKeywords[i].Limit == model.Unchecked:
+		return json.RawMessage(string(a) + " and " + string(b)), false
+	}
+	x, err := model.Rational(a)
+	y, err2 := model.Rational(b)
+	if err != nil || err2 != nil {
+		return a, true
+	}
+	switch model.BoundKeywords[i].Limit {
+	case model.Least, model.Lower, model.Above:
+		if x.Cmp(y) < 0 {
+			return b, false
+		}
+		return a, false
+	case model.Most, model.Upper, model.Below:
+		if x.Cmp(y) > 0 {
+			return b, false
+		}
+		return a, false
+	}
+	return a, x.Cmp(y) != 0
 }
 
 // bothTypes returns the types that are in both lists. An integer is also a number.
@@ -917,17 +952,52 @@ func (c *Canonical) byKind(out *Node) *Node {
 	if null {
 		kinds = append(kinds, "null")
 	}
+	used := map[string]bool{"type": true}
 	for _, kind := range kinds {
-		br := &Node{Pointer: out.Pointer, types: []string{kind}}
+		br := &Node{Pointer: out.Pointer}
+		br.types = []string{kind}
 		br.say("type", out.At("type"))
+		for _, w := range out.words {
+			if keywordOf(w.name, kind) {
+				used[w.name] = true
+				c.add(br, out, w.name)
+			}
+		}
+		if except := slices.DeleteFunc(slices.Clone(out.except), func(v json.RawMessage) bool {
+			return !hasKind(br.types, KindOfValue(v))
+		}); len(except) > 0 {
+			br.except = except
+			br.say("not", out.At("not"))
+		}
 		choice.AnyOf = append(choice.AnyOf, br)
 	}
+	used["not"] = len(out.not) == 0
 	for _, k := range out.Asserted() {
-		if k != "type" {
+		if !used[k] {
 			c.problem(out.At(k), "beside several types it has no Go shape")
 		}
 	}
 	return choice
+}
+
+// keywordOf reports whether a keyword applies to values of the kind.
+func keywordOf(keyword, kind string) bool {
+	switch keyword {
+	case "properties", "required", "additionalProperties", "unevaluatedProperties":
+		return kind == "object"
+	case "items", "prefixItems":
+		return kind == "array"
+	case "format":
+		return kind != "array" && kind != "object"
+	case "contentEncoding":
+		return kind == "string"
+	}
+	of := map[string]model.Restricted{"string": model.Strings, "integer": model.Numbers, "number": model.Numbers,
+		"array": model.Slices, "object": model.Maps}
+	restricted, ok := of[kind]
+	return ok && slices.ContainsFunc(model.BoundKeywords[:], func(k model.BoundKeyword) bool {
+		return k.Keyword == keyword && k.Of == restricted
+	})
 }
 
 // choice merges the keywords next to a choice into each branch, unless they are about members.
@@ -1031,6 +1101,14 @@ func (c *Canonical) Undistributed(br *Node) *Node {
 	return br
 }
 
+// Choice returns the form that is only the choice between the given branches of n.
+func (c *Canonical) Choice(n *Node, branches []*Node) *Node {
+	out := &Node{Pointer: n.Pointer, AnyOf: branches}
+	out.say("anyOf", n.Pointer)
+	c.forms[out], c.full[out] = out, out
+	return out
+}
+
 // Members returns the properties of a form, and the members that it only lists as required.
 func (c *Canonical) Members(form *Node) []Property {
 	out := form.Properties
@@ -1110,7 +1188,7 @@ func (c *Canonical) flatten(form *Node) *Node {
 		p := c.split(br)
 		if len(p.own) == 1 && len(p.refs) == 0 && br.Title == "" {
 			if w := c.Of(br); w != nil && w.Bool == nil && len(w.Branches()) > 0 && len(w.Asserted()) == 1 && !c.demands(w) {
-				if len(w.OneOf) == 0 || len(form.OneOf) > 0 {
+				if len(w.OneOf) == 0 || len(form.OneOf) > 0 || c.disjoint(w) {
 					out = append(out, w.Branches()...)
 					continue
 				}
@@ -1151,6 +1229,55 @@ func (c *Canonical) demands(form *Node) bool {
 		w := c.wholeOrNil(br)
 		return w != nil && !w.Requires(form.Discriminator)
 	})
+}
+
+// disjoint reports whether no value can fit two branches of a oneOf, as far as their types and listed values show.
+// Objects, and arrays, are distinguished by their members, or refused.
+func (c *Canonical) disjoint(form *Node) bool {
+	plain, listed, values := map[string]bool{}, map[string]bool{}, map[string]bool{}
+	for _, br := range form.OneOf {
+		w := c.wholeOrNil(br)
+		switch {
+		case w == nil || w.Bool != nil && *w.Bool:
+			return false
+		case w.Bool != nil:
+			continue
+		}
+		list, isList := w.values()
+		if !isList && !w.Has("type") {
+			return false
+		}
+		types := w.types
+		if isList {
+			types = nil
+			for _, v := range list {
+				kind := KindOfValue(v)
+				if w.Has("type") && !hasKind(w.types, kind) {
+					continue
+				}
+				key := ValueKey(v)
+				if values[key] {
+					return false
+				}
+				values[key] = true
+				types = append(types, kind)
+			}
+		}
+		for _, t := range types {
+			if t == "integer" {
+				t = "number"
+			}
+			if isList && plain[t] || !isList && (listed[t] || plain[t] && t != "object" && t != "array") {
+				return false
+			}
+			if isList {
+				listed[t] = true
+			} else {
+				plain[t] = true
+			}
+		}
+	}
+	return true
 }
 
 // expandValues returns the branches with references followed, if all are lists of values or plain types and at least

@@ -336,6 +336,9 @@ func (w *walker) discriminator(at string, n *Node) error {
 	if json.Unmarshal(value["propertyName"], &n.Discriminator) != nil || n.Discriminator == "" {
 		w.problem(at, "a discriminator must have the member propertyName")
 	}
+	if mapping, ok := value["mapping"]; ok && json.Unmarshal(mapping, &n.Mapping) != nil {
+		w.problem(at+"/mapping", "must be an object of strings")
+	}
 	for name := range value {
 		if name != "propertyName" && name != "mapping" {
 			w.problem(at+"/"+Escape(name), "unknown member of a discriminator")
@@ -491,8 +494,14 @@ func (d *Document) resolve() error {
 	return errors.Join(problems...)
 }
 
-// definitionOf returns the name of the definition that a reference names, and its JSON pointer. A reference is a JSON
-// pointer in a URI fragment.
+// DefinitionOf returns the name of the definition that a reference names. A reference is a JSON pointer in a URI
+// fragment.
+func DefinitionOf(ref string) (name string, ok bool) {
+	name, _, ok = definitionOf(ref)
+	return name, ok
+}
+
+// definitionOf is like DefinitionOf, but also returns the pointer.
 func definitionOf(ref string) (name, pointer string, ok bool) {
 	decoded, err := url.PathUnescape(ref)
 	tokens := strings.Split(decoded, "/")

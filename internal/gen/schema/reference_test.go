@@ -26,8 +26,8 @@ func TestDefinitionOf(t *testing.T) {
 		{"A", "", false},
 	}
 	for _, test := range tests {
-		if name, _, ok := definitionOf(test.ref); name != test.name || ok != test.ok {
-			t.Errorf("definitionOf(%q) = %q, %t, want %q, %t", test.ref, name, ok, test.name, test.ok)
+		if name, ok := DefinitionOf(test.ref); name != test.name || ok != test.ok {
+			t.Errorf("DefinitionOf(%q) = %q, %t, want %q, %t", test.ref, name, ok, test.name, test.ok)
 		}
 	}
 	doc, err := Parse([]byte(`{"$defs":{"a/b%":{"type":"string"},"T":{"$ref":"#/$defs/a~1b%25"}}}`), nil)

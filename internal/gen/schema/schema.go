@@ -74,8 +74,9 @@ type Annotations struct {
 	Title, Description string
 	Default            json.RawMessage // as written, or nil
 	Deprecated         bool
-	Discriminator      string // the property that discriminator names
-	Method, Side       string // x-method and x-side
+	Discriminator      string            // the property that discriminator names
+	Mapping            map[string]string // from values of that property to references
+	Method, Side       string            // x-method and x-side
 	// DefaultOnError, DefaultOnNull and SkipInvalidItems are the x-deserialize-* keywords.
 	DefaultOnError, DefaultOnNull, SkipInvalidItems bool
 }
