@@ -20,8 +20,6 @@ var additionsRules = []judge.Rule{
 		Breaks: "An update or a request of the agent for a session that no answer has given to the client and that the " +
 			"client has " +
 			"never named, while no request is pending whose answer could give it.",
-		Right: `<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"available_commands_update","availableCommands":[]}}}`,
-		Wrong: `<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"x","update":{"sessionUpdate":"available_commands_update","availableCommands":[]}}}`,
 		On: anyOf(updates(), requests(judge.MethodPermission, judge.MethodElicit, judge.MethodReadFile, judge.MethodWriteFile,
 			judge.MethodTerminalCreate, judge.MethodTerminalOutput, judge.MethodTerminalWait, judge.MethodTerminalKill,
 			judge.MethodTerminalRelease)),
@@ -42,13 +40,7 @@ var additionsRules = []judge.Rule{
 		ID:       "ADD-5",
 		Versions: both,
 		Breaks:   "Two authMethods with the same id.",
-		Right: `
-			-> {"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1,"clientCapabilities":{}}}
-			<- {"jsonrpc":"2.0","id":0,"result":{"protocolVersion":1,"agentCapabilities":{},"authMethods":[{"id":"a","name":"A"},{"id":"b","name":"B"}]}}`,
-		Wrong: `
-			-> {"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1,"clientCapabilities":{}}}
-			<- {"jsonrpc":"2.0","id":0,"result":{"protocolVersion":1,"agentCapabilities":{},"authMethods":[{"id":"a","name":"A"},{"id":"a","name":"B"}]}}`,
-		On: results(schema.MethodInitialize),
+		On:       results(schema.MethodInitialize),
 		Check: func(e *judge.Event) {
 			requireUnique(e, "/authMethods", nameByVersion(e, "id", "methodId"), "another method")
 		},
@@ -57,13 +49,7 @@ var additionsRules = []judge.Rule{
 		ID:       "ADD-6",
 		Versions: both,
 		Breaks:   "An error whose message is empty or contains a line break.",
-		Right: `
-			-> {"jsonrpc":"2.0","id":10,"method":"_ping"}
-			<- {"jsonrpc":"2.0","id":10,"error":{"code":-32601,"message":"method not found"}}`,
-		Wrong: `
-			-> {"jsonrpc":"2.0","id":10,"method":"_ping"}
-			<- {"jsonrpc":"2.0","id":10,"error":{"code":-32601,"message":""}}`,
-		On: failures(),
+		On:       failures(),
 		Check: func(e *judge.Event) {
 			switch message := e.Content.Member("message"); {
 			case !message.IsText():
@@ -78,13 +64,7 @@ var additionsRules = []judge.Rule{
 		ID:       "ADD-7",
 		Versions: both,
 		Breaks:   "An answer to initialize that echoes a version that is not published, or chooses one below 1.",
-		Right: `
-			-> {"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":65535,"info":{"name":"editor","version":"1.0"},"capabilities":{}}}
-			<- {"jsonrpc":"2.0","id":0,"result":{"protocolVersion":1,"agentCapabilities":{}}}`,
-		Wrong: `
-			-> {"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":65535,"info":{"name":"editor","version":"1.0"},"capabilities":{}}}
-			<- {"jsonrpc":"2.0","id":0,"result":{"protocolVersion":65535,"agentCapabilities":{}}}`,
-		On: results(schema.MethodInitialize),
+		On:       results(schema.MethodInitialize),
 		Check: func(e *judge.Event) {
 			if chosen, ok := e.Content.Integer("protocolVersion"); ok && (chosen > latestVersion || chosen < 1) {
 				e.Broken("/protocolVersion", "the agent chose version %d, which does not exist", chosen).
@@ -99,11 +79,6 @@ var additionsRules = []judge.Rule{
 			"systemPrompt " +
 			"of a session or archived of session/list, even if empty, or (version 1) an update of a plan with an id or of a " +
 			"subagent.",
-		Right: `
-			-> {"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1,"clientCapabilities":{}}}
-			<- {"jsonrpc":"2.0","id":0,"result":{"protocolVersion":1,"agentCapabilities":{"sessionCapabilities":{"fork":{}}}}}
-			-> {"jsonrpc":"2.0","id":10,"method":"session/fork","params":{"sessionId":"s","cwd":"/work"}}`,
-		Wrong: `-> {"jsonrpc":"2.0","id":10,"method":"session/fork","params":{"sessionId":"s","cwd":"/work"}}`,
 		On: anyOf(requests(append(unstableMethods(), judge.MethodNew, judge.MethodLoad, judge.MethodResume,
 			judge.MethodList)...), updates(slices.Sorted(maps.Keys(unstableUpdate))...)),
 		Check: func(e *judge.Event) {
@@ -129,14 +104,6 @@ var additionsRules = []judge.Rule{
 		ID: "ADD-12",
 		Breaks: "The session's first available_commands_update comes after the answer to session/load and before the " +
 			"next prompt.",
-		Right: `
-			-> {"jsonrpc":"2.0","id":10,"method":"session/load","params":{"sessionId":"old","cwd":"/work","mcpServers":[]}}
-			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"old","update":{"sessionUpdate":"available_commands_update","availableCommands":[]}}}
-			<- {"jsonrpc":"2.0","id":10,"result":{}}`,
-		Wrong: `
-			-> {"jsonrpc":"2.0","id":10,"method":"session/load","params":{"sessionId":"old","cwd":"/work","mcpServers":[]}}
-			<- {"jsonrpc":"2.0","id":10,"result":{}}
-			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"old","update":{"sessionUpdate":"available_commands_update","availableCommands":[]}}}`,
 		On: updates("available_commands_update"),
 		Check: func(e *judge.Event) {
 			if s := e.Session; s != nil && s.Loaded != nil && s.Commands == nil {
@@ -150,9 +117,7 @@ var additionsRules = []judge.Rule{
 		Breaks: "An updatedAt of a listed session or of a session_info_update that is not an ISO 8601 date, with or " +
 			"without a " +
 			"time. (Version 2: the schema has the format.)",
-		Right: `<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"session_info_update","updatedAt":"2026-01-02T03:04:05Z"}}}`,
-		Wrong: `<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"session_info_update","updatedAt":"yesterday"}}}`,
-		On:    anyOf(results(judge.MethodList), updates("session_info_update")),
+		On: anyOf(results(judge.MethodList), updates("session_info_update")),
 		Check: func(e *judge.Event) {
 			timestamp := func(where string, v *schema.Value) {
 				if at := v.Member("updatedAt"); at.IsText() && !iso8601.MatchString(at.Text()) {
@@ -170,12 +135,6 @@ var additionsRules = []judge.Rule{
 		Breaks: "terminal/output, terminal/wait_for_exit or terminal/kill for a terminal that the agent has already " +
 			"released, " +
 			"unless the release failed.",
-		Right: withTerminal + `
-			<- {"jsonrpc":"2.0","id":"o","method":"terminal/output","params":{"sessionId":"s","terminalId":"t1"}}
-			<- {"jsonrpc":"2.0","id":"r","method":"terminal/release","params":{"sessionId":"s","terminalId":"t1"}}`,
-		Wrong: withTerminal + `
-			<- {"jsonrpc":"2.0","id":"r","method":"terminal/release","params":{"sessionId":"s","terminalId":"t1"}}
-			<- {"jsonrpc":"2.0","id":"o","method":"terminal/output","params":{"sessionId":"s","terminalId":"t1"}}`,
 		On: requests(judge.MethodTerminalOutput, judge.MethodTerminalWait, judge.MethodTerminalKill),
 		Check: func(e *judge.Event) {
 			if t := e.Terminal(e.Text("terminalId")); t != nil && t.Released != nil && !t.ReleaseRefused {
@@ -189,12 +148,6 @@ var additionsRules = []judge.Rule{
 		Breaks: "A session in the answer to session/list whose cwd is not the one in the request. (Less than a MUST: an " +
 			"agent may " +
 			"compare the targets of links.)",
-		Right: `
-			-> {"jsonrpc":"2.0","id":10,"method":"session/list","params":{"cwd":"/work/"}}
-			<- {"jsonrpc":"2.0","id":10,"result":{"sessions":[{"sessionId":"t","cwd":"/work"}]}}`,
-		Wrong: `
-			-> {"jsonrpc":"2.0","id":10,"method":"session/list","params":{"cwd":"/work"}}
-			<- {"jsonrpc":"2.0","id":10,"result":{"sessions":[{"sessionId":"t","cwd":"/work/lib"}]}}`,
 		On: results(judge.MethodList),
 		Check: func(e *judge.Event) {
 			if e.Request == nil || !e.Request.Params.Given("cwd") {

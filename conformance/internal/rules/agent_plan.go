@@ -15,12 +15,6 @@ var agentPlanRules = []judge.Rule{
 			"some of the " +
 			"earlier ones, one of them with a new status, and others that were not completed are left out. (Advice: an agent " +
 			"may also have given them up.)",
-		Right: `
-			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"plan","entries":[{"content":"Read","priority":"high","status":"pending"},{"content":"Write","priority":"high","status":"pending"}]}}}
-			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"plan","entries":[{"content":"Read","priority":"high","status":"completed"},{"content":"Write","priority":"high","status":"pending"}]}}}`,
-		Wrong: `
-			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"plan","entries":[{"content":"Read","priority":"high","status":"pending"},{"content":"Write","priority":"high","status":"pending"}]}}}
-			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"plan","entries":[{"content":"Read","priority":"high","status":"completed"}]}}}`,
 		On: updates("plan", "plan_update"),
 		Check: func(e *judge.Event) {
 			where, id := "/update", ""

@@ -18,8 +18,6 @@ var contentRules = []judge.Rule{
 		Breaks: "Data of an image, audio or blob that is not base64; an image or audio whose mimeType is not a media " +
 			"type. (The " +
 			"schema has the members of each block.)",
-		Right: `<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"image","data":"iVBORw==","mimeType":"image/png"}}}}`,
-		Wrong: `<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"image","data":"data:image/png;base64,iVBORw==","mimeType":"image/png"}}}}`,
 		On: anyOf(
 			requests(judge.MethodPrompt, judge.MethodPermission),
 			updates("user_message_chunk", "agent_message_chunk", "agent_thought_chunk", "user_message", "agent_message",

@@ -26,9 +26,7 @@ var elicitationRules = []judge.Rule{
 		Breaks: "elicitation/create of mode form to a client that does not advertise elicitation.form, or of mode url to " +
 			"one that " +
 			"does not advertise elicitation.url.",
-		Right: withElicitation + `<- {"jsonrpc":"2.0","id":"e","method":"elicitation/create","params":{"sessionId":"s","mode":"url","elicitationId":"e1","url":"https://example.com/login","message":"Log in"}}`,
-		Wrong: `<- {"jsonrpc":"2.0","id":"e","method":"elicitation/create","params":{"sessionId":"s","mode":"url","elicitationId":"e1","url":"https://example.com/login","message":"Log in"}}`,
-		On:    requests(judge.MethodElicit),
+		On: requests(judge.MethodElicit),
 		Check: func(e *judge.Event) {
 			if mode := e.Text("mode"); mode == "form" || mode == "url" {
 				e.Needs(&e.Client, "elicitation."+mode)
@@ -41,9 +39,7 @@ var elicitationRules = []judge.Rule{
 		Breaks: "A form with a free text field whose name or title is that of a secret: password, API key, access " +
 			"token, card " +
 			"number. (Milder than its requirement, because it is judged by words.)",
-		Right: withElicitation + `<- {"jsonrpc":"2.0","id":"e","method":"elicitation/create","params":{"sessionId":"s","mode":"form","message":"Who are you?","requestedSchema":{"type":"object","properties":{"name":{"type":"string","title":"Name"}}}}}`,
-		Wrong: withElicitation + `<- {"jsonrpc":"2.0","id":"e","method":"elicitation/create","params":{"sessionId":"s","mode":"form","message":"Log in","requestedSchema":{"type":"object","properties":{"apiKey":{"type":"string","title":"API key"}}}}}`,
-		On:    requests(judge.MethodElicit),
+		On: requests(judge.MethodElicit),
 		Check: func(e *judge.Event) {
 			for name, property := range e.Content.Members("requestedSchema", "properties") {
 				free := property.Text("type") == "string" && !property.Given("enum") && !property.Given("oneOf")
@@ -60,12 +56,6 @@ var elicitationRules = []judge.Rule{
 		Breaks: "Accepted content that its requestedSchema does not allow: a required member is missing, or a value has " +
 			"the wrong " +
 			"type, is not one of the choices or is out of bounds.",
-		Right: withElicitation + `
-			<- {"jsonrpc":"2.0","id":"e","method":"elicitation/create","params":{"sessionId":"s","mode":"form","message":"Which?","requestedSchema":{"type":"object","properties":{"size":{"type":"string","enum":["s","l"]}},"required":["size"]}}}
-			-> {"jsonrpc":"2.0","id":"e","result":{"action":"accept","content":{"size":"l"}}}`,
-		Wrong: withElicitation + `
-			<- {"jsonrpc":"2.0","id":"e","method":"elicitation/create","params":{"sessionId":"s","mode":"form","message":"Which?","requestedSchema":{"type":"object","properties":{"size":{"type":"string","enum":["s","l"]}},"required":["size"]}}}
-			-> {"jsonrpc":"2.0","id":"e","result":{"action":"accept","content":{"size":"xl"}}}`,
 		On: results(judge.MethodElicit),
 		Check: func(e *judge.Event) {
 			form := e.Request.Params.Member("requestedSchema")
@@ -102,14 +92,6 @@ var elicitationRules = []judge.Rule{
 		Versions: both,
 		Breaks: "The elicitationId of an elicitation that is still outstanding: neither completed, declined, cancelled nor " +
 			"refused.",
-		Right: withElicitation + `
-			<- {"jsonrpc":"2.0","id":"e","method":"elicitation/create","params":{"sessionId":"s","mode":"url","elicitationId":"e1","url":"https://example.com/login","message":"Log in"}}
-			-> {"jsonrpc":"2.0","id":"e","result":{"action":"accept"}}
-			<- {"jsonrpc":"2.0","method":"elicitation/complete","params":{"elicitationId":"e1"}}
-			<- {"jsonrpc":"2.0","id":"f","method":"elicitation/create","params":{"sessionId":"s","mode":"url","elicitationId":"e1","url":"https://example.com/login","message":"Log in"}}`,
-		Wrong: withElicitation + `
-			<- {"jsonrpc":"2.0","id":"e","method":"elicitation/create","params":{"sessionId":"s","mode":"url","elicitationId":"e1","url":"https://example.com/login","message":"Log in"}}
-			<- {"jsonrpc":"2.0","id":"f","method":"elicitation/create","params":{"sessionId":"s","mode":"url","elicitationId":"e1","url":"https://example.com/login","message":"Log in"}}`,
 		On: requests(judge.MethodElicit),
 		Check: func(e *judge.Event) {
 			id := e.Text("elicitationId")
@@ -125,12 +107,7 @@ var elicitationRules = []judge.Rule{
 		Breaks: "elicitation/complete with an id that no elicitation/create on this connection had, if no session is " +
 			"older than " +
 			"the connection.",
-		Right: withElicitation + `
-			<- {"jsonrpc":"2.0","id":"e","method":"elicitation/create","params":{"sessionId":"s","mode":"url","elicitationId":"e1","url":"https://example.com/login","message":"Log in"}}
-			-> {"jsonrpc":"2.0","id":"e","result":{"action":"accept"}}
-			<- {"jsonrpc":"2.0","method":"elicitation/complete","params":{"elicitationId":"e1"}}`,
-		Wrong: withElicitation + `<- {"jsonrpc":"2.0","method":"elicitation/complete","params":{"elicitationId":"e1"}}`,
-		On:    notifications(judge.MethodElicitComplete),
+		On: notifications(judge.MethodElicitComplete),
 		Check: func(e *judge.Event) {
 			id := e.Text("elicitationId")
 			if _, ok := e.Elicitations.Get(id); !ok && id != "" && !e.Elicitations.Forgot && !e.HasOlderSessions() {
@@ -144,12 +121,6 @@ var elicitationRules = []judge.Rule{
 		Breaks: "A request for a mode that the client does not advertise, answered with anything but the code -32602. " +
 			"(-32601 is " +
 			"also right if the client advertises no mode at all.)",
-		Right: `
-			<- {"jsonrpc":"2.0","id":"e","method":"elicitation/create","params":{"sessionId":"s","mode":"url","elicitationId":"e1","url":"https://example.com/login","message":"Log in"}}
-			-> {"jsonrpc":"2.0","id":"e","error":{"code":-32602,"message":"no such mode"}}`,
-		Wrong: `
-			<- {"jsonrpc":"2.0","id":"e","method":"elicitation/create","params":{"sessionId":"s","mode":"url","elicitationId":"e1","url":"https://example.com/login","message":"Log in"}}
-			-> {"jsonrpc":"2.0","id":"e","error":{"code":-32603,"message":"no such mode"}}`,
 		On: answers(judge.MethodElicit),
 		Check: func(e *judge.Event) {
 			mode := e.Request.Params.Text("mode")
@@ -170,9 +141,7 @@ var elicitationRules = []judge.Rule{
 		Versions: both,
 		Breaks: "A URL with a password before its host, or with a parameter that is named like a credential (password, " +
 			"client_secret, access_token). Milder: names that often are one (token, key, auth, email).",
-		Right: withElicitation + `<- {"jsonrpc":"2.0","id":"e","method":"elicitation/create","params":{"sessionId":"s","mode":"url","elicitationId":"e1","url":"https://example.com/login?state=e1","message":"Log in"}}`,
-		Wrong: withElicitation + `<- {"jsonrpc":"2.0","id":"e","method":"elicitation/create","params":{"sessionId":"s","mode":"url","elicitationId":"e1","url":"https://example.com/login?access_token=5EC2E7","message":"Log in"}}`,
-		On:    requests(judge.MethodElicit),
+		On: requests(judge.MethodElicit),
 		Check: func(e *judge.Event) {
 			u := elicitedURL(e)
 			if u == nil {
@@ -207,9 +176,7 @@ var elicitationRules = []judge.Rule{
 		Breaks: "A URL whose scheme is not https and whose host is not a development host: localhost, a local or private " +
 			"address, " +
 			".local, .test.",
-		Right: withElicitation + `<- {"jsonrpc":"2.0","id":"e","method":"elicitation/create","params":{"sessionId":"s","mode":"url","elicitationId":"e1","url":"http://localhost:8080/login","message":"Log in"}}`,
-		Wrong: withElicitation + `<- {"jsonrpc":"2.0","id":"e","method":"elicitation/create","params":{"sessionId":"s","mode":"url","elicitationId":"e1","url":"http://example.com/login","message":"Log in"}}`,
-		On:    requests(judge.MethodElicit),
+		On: requests(judge.MethodElicit),
 		Check: func(e *judge.Event) {
 			u := elicitedURL(e)
 			if u != nil && !strings.EqualFold(u.Scheme, "https") &&
@@ -222,8 +189,6 @@ var elicitationRules = []judge.Rule{
 		ID:       "ELI-27",
 		Versions: both,
 		Breaks:   "A form with an http or https URL in its message, or in a title or description.",
-		Right:    withElicitation + `<- {"jsonrpc":"2.0","id":"e","method":"elicitation/create","params":{"sessionId":"s","mode":"form","message":"Which?","requestedSchema":{"type":"object","properties":{"site":{"type":"string","format":"uri"}}}}}`,
-		Wrong:    withElicitation + `<- {"jsonrpc":"2.0","id":"e","method":"elicitation/create","params":{"sessionId":"s","mode":"form","message":"See https://example.com/help","requestedSchema":{"type":"object","properties":{"site":{"type":"string","format":"uri"}}}}}`,
 		On:       requests(judge.MethodElicit),
 		Check: func(e *judge.Event) {
 			if e.Text("mode") != "form" {
@@ -248,9 +213,7 @@ var elicitationRules = []judge.Rule{
 		Breaks: "elicitation/create with both a sessionId and a requestId. (One with neither, or without mode, does " +
 			"not fit the " +
 			"schema; in version 2, neither does one with both.)",
-		Right: withElicitation + `<- {"jsonrpc":"2.0","id":"e","method":"elicitation/create","params":{"sessionId":"s","toolCallId":"c","mode":"form","message":"Which?","requestedSchema":{"type":"object","properties":{}}}}`,
-		Wrong: withElicitation + `<- {"jsonrpc":"2.0","id":"e","method":"elicitation/create","params":{"sessionId":"s","requestId":1,"mode":"form","message":"Which?","requestedSchema":{"type":"object","properties":{}}}}`,
-		On:    requests(judge.MethodElicit),
+		On: requests(judge.MethodElicit),
 		Check: func(e *judge.Event) {
 			if e.Given("sessionId") && e.Has("requestId") {
 				e.Broken("/requestId", "an elicitation has either a sessionId or a requestId, not both")

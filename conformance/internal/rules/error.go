@@ -16,13 +16,7 @@ var errorRules = []judge.Rule{
 		ID:       "ERR-2",
 		Versions: both,
 		Breaks:   "A code in -32768…-32000 or -32899…-32800 that neither JSON-RPC nor the protocol defines.",
-		Right: `
-			-> {"jsonrpc":"2.0","id":10,"method":"_example.com/ping"}
-			<- {"jsonrpc":"2.0","id":10,"error":{"code":1,"message":"out of order"}}`,
-		Wrong: `
-			-> {"jsonrpc":"2.0","id":10,"method":"_example.com/ping"}
-			<- {"jsonrpc":"2.0","id":10,"error":{"code":-32050,"message":"out of order"}}`,
-		On: failures(),
+		On:       failures(),
 		Check: func(e *judge.Event) {
 			code, ok := e.Content.Integer("code")
 			reserved := code >= -32768 && code <= -32000 || code >= -32899 && code <= -32800
@@ -37,12 +31,6 @@ var errorRules = []judge.Rule{
 		Breaks: "A code other than -32601 for a method that the receiver does not have: the error's message says " +
 			"so, or the " +
 			"method needs a capability that the answering side does not advertise.",
-		Right: `
-			-> {"jsonrpc":"2.0","id":10,"method":"session/list","params":{}}
-			<- {"jsonrpc":"2.0","id":10,"error":{"code":-32601,"message":"Method not found"}}`,
-		Wrong: `
-			-> {"jsonrpc":"2.0","id":10,"method":"session/list","params":{}}
-			<- {"jsonrpc":"2.0","id":10,"error":{"code":-32603,"message":"cannot list"}}`,
 		On: failures(),
 		Check: func(e *judge.Event) {
 			code, ok := e.Content.Integer("code")
@@ -65,12 +53,6 @@ var errorRules = []judge.Rule{
 		Breaks: "A code other than -32602 for a mode, an option or a value that the session never had, or in an " +
 			"error whose " +
 			"message says that params are invalid.",
-		Right: `
-			-> {"jsonrpc":"2.0","id":10,"method":"_example.com/ping","params":{"times":-1}}
-			<- {"jsonrpc":"2.0","id":10,"error":{"code":-32602,"message":"Invalid params: times"}}`,
-		Wrong: `
-			-> {"jsonrpc":"2.0","id":10,"method":"_example.com/ping","params":{"times":-1}}
-			<- {"jsonrpc":"2.0","id":10,"error":{"code":-32603,"message":"Invalid params: times"}}`,
 		On: failures(),
 		Check: func(e *judge.Event) {
 			code, ok := e.Content.Integer("code")
@@ -90,12 +72,6 @@ var errorRules = []judge.Rule{
 		Breaks: "A code other than -32002 for a request about a session that was closed or deleted, or that this " +
 			"connection " +
 			"neither created nor loaded; or that code without the session in data.sessionId.",
-		Right: `
-			-> {"jsonrpc":"2.0","id":10,"method":"session/prompt","params":{"sessionId":"other","prompt":[{"type":"text","text":"hello"}]}}
-			<- {"jsonrpc":"2.0","id":10,"error":{"code":-32002,"message":"no such session","data":{"sessionId":"other"}}}`,
-		Wrong: `
-			-> {"jsonrpc":"2.0","id":10,"method":"session/prompt","params":{"sessionId":"other","prompt":[{"type":"text","text":"hello"}]}}
-			<- {"jsonrpc":"2.0","id":10,"error":{"code":-32602,"message":"no such session"}}`,
 		On: failures(judge.MethodPrompt, judge.MethodSetMode, judge.MethodSetOption, judge.MethodLoad, judge.MethodResume),
 		Check: func(e *judge.Event) {
 			s := e.Session
@@ -124,14 +100,6 @@ var errorRules = []judge.Rule{
 		Breaks: "A request that the client sent before initialize and that is answered with a result, or with a code " +
 			"other than " +
 			"-32600 or -32601.",
-		Right: `
-			-> {"jsonrpc":"2.0","id":9,"method":"session/new","params":{"cwd":"/work","mcpServers":[]}}
-			<- {"jsonrpc":"2.0","id":9,"error":{"code":-32600,"message":"not initialized"}}
-			-> {"jsonrpc":"2.0","id":10,"method":"initialize","params":{"protocolVersion":1,"clientInfo":{"name":"c","version":"1"},"clientCapabilities":{}}}`,
-		Wrong: `
-			-> {"jsonrpc":"2.0","id":9,"method":"session/new","params":{"cwd":"/work","mcpServers":[]}}
-			<- {"jsonrpc":"2.0","id":9,"result":{"sessionId":"s"}}
-			-> {"jsonrpc":"2.0","id":10,"method":"initialize","params":{"protocolVersion":1,"clientInfo":{"name":"c","version":"1"},"clientCapabilities":{}}}`,
 		On: answers(),
 		Check: func(e *judge.Event) {
 			code, _ := e.Content.Integer("code")
@@ -154,12 +122,6 @@ var errorRules = []judge.Rule{
 		Breaks: "An error without id for a line that is not JSON with a code other than -32700, or for JSON that is not " +
 			"a message " +
 			"with a code other than -32600. For a line that is nested deeper than 64, both codes are right.",
-		Right: `
-			-> {"jsonrpc":
-			<- {"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"Parse error"}}`,
-		Wrong: `
-			-> {"jsonrpc":
-			<- {"jsonrpc":"2.0","id":null,"error":{"code":-32603,"message":"Internal error"}}`,
 		On: failures(),
 		Check: func(e *judge.Event) {
 			code, ok := e.Content.Integer("code")
@@ -185,12 +147,6 @@ var errorRules = []judge.Rule{
 			"session (and " +
 			"nothing about authentication). Or one from an agent that offers no way to authenticate, to a client that " +
 			"supports all of them.",
-		Right: `
-			-> {"jsonrpc":"2.0","id":10,"method":"session/new","params":{"cwd":"/work","mcpServers":[]}}
-			<- {"jsonrpc":"2.0","id":10,"error":{"code":-32000,"message":"Authentication required"}}`,
-		Wrong: `
-			-> {"jsonrpc":"2.0","id":10,"method":"session/prompt","params":{"sessionId":"s","prompt":[{"type":"text","text":"hello"}]}}
-			<- {"jsonrpc":"2.0","id":10,"error":{"code":-32000,"message":"429: rate limit exceeded"}}`,
 		On: failures(),
 		Check: func(e *judge.Event) {
 			code, _ := e.Content.Integer("code")

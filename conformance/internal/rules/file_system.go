@@ -15,10 +15,6 @@ var fileSystemRules = []judge.Rule{
 		Breaks: "fs/read_text_file to a client that does not advertise fs.readTextFile, or fs/write_text_file to one " +
 			"that does " +
 			"not advertise fs.writeTextFile.",
-		Right: connected(`{"fs":{"readTextFile":true}}`) + `
-			<- {"jsonrpc":"2.0","id":"r","method":"fs/read_text_file","params":{"sessionId":"s","path":"/work/a.go"}}
-			-> {"jsonrpc":"2.0","id":"r","result":{"content":"package a"}}`,
-		Wrong: `<- {"jsonrpc":"2.0","id":"r","method":"fs/read_text_file","params":{"sessionId":"s","path":"/work/a.go"}}`,
 		On:    requests(judge.MethodReadFile, judge.MethodWriteFile),
 		Check: func(e *judge.Event) { e.Needs(&e.Client, clientCapability[e.Method]) },
 	},
@@ -27,12 +23,6 @@ var fileSystemRules = []judge.Rule{
 		Breaks: "An answer to fs/read_text_file whose message says that the file does not exist, with a code other " +
 			"than -32002; " +
 			"or (as advice) one with the code -32002 that does not name the file in data.uri.",
-		Right: connected(`{"fs":{"readTextFile":true}}`) + `
-			<- {"jsonrpc":"2.0","id":"r","method":"fs/read_text_file","params":{"sessionId":"s","path":"/work/a.go"}}
-			-> {"jsonrpc":"2.0","id":"r","error":{"code":-32002,"message":"no such file","data":{"uri":"file:///work/a.go"}}}`,
-		Wrong: connected(`{"fs":{"readTextFile":true}}`) + `
-			<- {"jsonrpc":"2.0","id":"r","method":"fs/read_text_file","params":{"sessionId":"s","path":"/work/a.go"}}
-			-> {"jsonrpc":"2.0","id":"r","error":{"code":-32603,"message":"ENOENT: no such file or directory"}}`,
 		On: failures(judge.MethodReadFile),
 		Check: func(e *judge.Event) {
 			code, ok := e.Content.Integer("code")

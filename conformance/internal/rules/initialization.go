@@ -18,13 +18,6 @@ var initializationRules = []judge.Rule{
 		Breaks: "A request or notification that the client sends before initialize, or a request that it sends before " +
 			"the answer " +
 			"to initialize.",
-		Right: `
-			-> {"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1}}
-			<- {"jsonrpc":"2.0","id":0,"result":{"protocolVersion":1,"agentCapabilities":{}}}
-			-> {"jsonrpc":"2.0","id":1,"method":"session/new","params":{"cwd":"/work","mcpServers":[]}}`,
-		Wrong: `
-			-> {"jsonrpc":"2.0","id":0,"method":"session/new","params":{"cwd":"/work","mcpServers":[]}}
-			-> {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1}}`,
 		On: anyOf(requests(), notifications()),
 		// The client sees the answer before it sends more, wherever the judge is between the two sides.
 		Check: func(e *judge.Event) {
@@ -44,9 +37,7 @@ var initializationRules = []judge.Rule{
 		Breaks: "An initialize request without clientCapabilities. One without protocolVersion also breaks INI-6, and is " +
 			"reported " +
 			"as that.",
-		Right: `-> {"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1,"clientCapabilities":{},"clientInfo":{"name":"editor","version":"1.0"}}}`,
-		Wrong: `-> {"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1,"clientInfo":{"name":"editor","version":"1.0"}}}`,
-		On:    requests(schema.MethodInitialize),
+		On: requests(schema.MethodInitialize),
 		Check: func(e *judge.Event) {
 			if e.Content.IsObject() && !e.Given("clientCapabilities") {
 				e.Broken("/clientCapabilities", "the client does not advertise its capabilities")
@@ -56,8 +47,6 @@ var initializationRules = []judge.Rule{
 	{
 		ID:     "INI-3",
 		Breaks: "An initialize request without clientInfo.",
-		Right:  `-> {"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1,"clientInfo":{"name":"editor","version":"1.0"}}}`,
-		Wrong:  `-> {"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1}}`,
 		On:     requests(schema.MethodInitialize),
 		Check: func(e *judge.Event) {
 			if !e.Given("clientInfo") {
@@ -69,12 +58,6 @@ var initializationRules = []judge.Rule{
 		ID: "INI-4",
 		Breaks: "An answer to initialize without agentCapabilities. One without protocolVersion also breaks INI-6, and is " +
 			"reported as that.",
-		Right: `
-			-> {"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1,"clientCapabilities":{},"clientInfo":{"name":"editor","version":"1.0"}}}
-			<- {"jsonrpc":"2.0","id":0,"result":{"protocolVersion":1,"agentCapabilities":{},"agentInfo":{"name":"agent","version":"1.0"}}}`,
-		Wrong: `
-			-> {"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1,"clientCapabilities":{},"clientInfo":{"name":"editor","version":"1.0"}}}
-			<- {"jsonrpc":"2.0","id":0,"result":{"protocolVersion":1,"agentInfo":{"name":"agent","version":"1.0"}}}`,
 		On: results(schema.MethodInitialize),
 		Check: func(e *judge.Event) {
 			if e.Content.IsObject() && !e.Given("agentCapabilities") {
@@ -85,13 +68,7 @@ var initializationRules = []judge.Rule{
 	{
 		ID:     "INI-5",
 		Breaks: "An answer to initialize without agentInfo.",
-		Right: `
-			-> {"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1,"clientCapabilities":{},"clientInfo":{"name":"editor","version":"1.0"}}}
-			<- {"jsonrpc":"2.0","id":0,"result":{"protocolVersion":1,"agentCapabilities":{},"agentInfo":{"name":"agent","version":"1.0"}}}`,
-		Wrong: `
-			-> {"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1,"clientCapabilities":{},"clientInfo":{"name":"editor","version":"1.0"}}}
-			<- {"jsonrpc":"2.0","id":0,"result":{"protocolVersion":1,"agentCapabilities":{}}}`,
-		On: results(schema.MethodInitialize),
+		On:     results(schema.MethodInitialize),
 		Check: func(e *judge.Event) {
 			if !e.Given("agentInfo") {
 				e.Broken("/agentInfo", "the agent does not give its name and version")
@@ -104,12 +81,6 @@ var initializationRules = []judge.Rule{
 		Breaks: "An error (-32600 or -32602) as the answer to an initialize whose only fault is a version that the agent " +
 			"does not " +
 			"know.",
-		Right: `
-			-> {"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":9,"info":{"name":"editor","version":"1.0"},"capabilities":{}}}
-			<- {"jsonrpc":"2.0","id":0,"result":{"protocolVersion":1,"agentCapabilities":{}}}`,
-		Wrong: `
-			-> {"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":9,"info":{"name":"editor","version":"1.0"},"capabilities":{}}}
-			<- {"jsonrpc":"2.0","id":0,"error":{"code":-32602,"message":"unsupported version"}}`,
 		On: failures(schema.MethodInitialize),
 		// For a published version, the error may have another cause.
 		Check: func(e *judge.Event) {
@@ -126,13 +97,6 @@ var initializationRules = []judge.Rule{
 		Breaks: "A request that the client sends after the agent has chosen a version above the requested one, " +
 			"which is the " +
 			"highest that the client supports.",
-		Right: `
-			-> {"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1,"clientCapabilities":{}}}
-			<- {"jsonrpc":"2.0","id":0,"result":{"protocolVersion":2,"info":{"name":"agent","version":"1.0"}}}`,
-		Wrong: `
-			-> {"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1,"clientCapabilities":{}}}
-			<- {"jsonrpc":"2.0","id":0,"result":{"protocolVersion":2,"info":{"name":"agent","version":"1.0"}}}
-			-> {"jsonrpc":"2.0","id":1,"method":"session/new","params":{"cwd":"/work"}}`,
 		On: requests(),
 		Check: func(e *judge.Event) {
 			if e.Sender() == finding.Client && e.Method != schema.MethodInitialize && e.Initialized != nil && e.Requested > 0 &&
@@ -149,11 +113,6 @@ var initializationRules = []judge.Rule{
 		Breaks: "A client that answers fs/*, terminal/create or elicitation/create with a result but has not " +
 			"advertised the " +
 			"capability for it.",
-		Right: `<- {"jsonrpc":"2.0","id":0,"method":"fs/read_text_file","params":{"sessionId":"s","path":"/work/a.go"}}
-			-> {"jsonrpc":"2.0","id":0,"error":{"code":-32601,"message":"method not found"}}`,
-		Wrong: `
-			<- {"jsonrpc":"2.0","id":0,"method":"fs/read_text_file","params":{"sessionId":"s","path":"/work/a.go"}}
-			-> {"jsonrpc":"2.0","id":0,"result":{"content":"package a"}}`,
 		On: results(clientMethods()...),
 		Check: func(e *judge.Event) {
 			if e.Method == judge.MethodElicit && e.Text("action") != "accept" {
@@ -168,13 +127,7 @@ var initializationRules = []judge.Rule{
 	{
 		ID:     "INI-14",
 		Breaks: "An agent that answers an optional method with a result but has not advertised the capability for it.",
-		Right: `
-			-> {"jsonrpc":"2.0","id":10,"method":"session/list","params":{}}
-			<- {"jsonrpc":"2.0","id":10,"error":{"code":-32601,"message":"method not found"}}`,
-		Wrong: `
-			-> {"jsonrpc":"2.0","id":10,"method":"session/list","params":{}}
-			<- {"jsonrpc":"2.0","id":10,"result":{"sessions":[]}}`,
-		On: results(agentMethods()...),
+		On:     results(agentMethods()...),
 		Check: func(e *judge.Event) {
 			if capability := agentCapability[e.Method]; e.Sender() == finding.Agent && !e.Agent.Can(capability) {
 				e.Broken("", "the agent serves this method but does not advertise %s", capability).
@@ -186,13 +139,7 @@ var initializationRules = []judge.Rule{
 		ID:       "INI-16",
 		Versions: both,
 		Breaks:   "session/new or session/prompt that is answered with -32601 (method not found).",
-		Right: `
-			-> {"jsonrpc":"2.0","id":10,"method":"session/new","params":{"cwd":"/work","mcpServers":[]}}
-			<- {"jsonrpc":"2.0","id":10,"error":{"code":-32603,"message":"no disk space"}}`,
-		Wrong: `
-			-> {"jsonrpc":"2.0","id":10,"method":"session/new","params":{"cwd":"/work","mcpServers":[]}}
-			<- {"jsonrpc":"2.0","id":10,"error":{"code":-32601,"message":"method not found"}}`,
-		On: failures(judge.MethodNew, judge.MethodPrompt),
+		On:       failures(judge.MethodNew, judge.MethodPrompt),
 		Check: func(e *judge.Event) {
 			if code, _ := e.Content.Integer("code"); code == codeMethod && e.Initialized != nil && e.Sender() == finding.Agent &&
 				(e.InForce == 1 || e.Agent.Can("session")) {
@@ -205,12 +152,6 @@ var initializationRules = []judge.Rule{
 		Versions: both,
 		Breaks: "An authMethods entry of type terminal for a client that advertises neither auth.terminal nor " +
 			"terminal-auth in the _meta of its capabilities itself.",
-		Right: `
-			-> {"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1,"clientCapabilities":{},"clientInfo":{"name":"editor","version":"1.0"}}}
-			<- {"jsonrpc":"2.0","id":0,"result":{"protocolVersion":1,"agentCapabilities":{},"authMethods":[{"id":"key","name":"API key"}]}}`,
-		Wrong: `
-			-> {"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1,"clientCapabilities":{},"clientInfo":{"name":"editor","version":"1.0"}}}
-			<- {"jsonrpc":"2.0","id":0,"result":{"protocolVersion":1,"agentCapabilities":{},"authMethods":[{"type":"terminal","id":"tui","name":"Log in"}]}}`,
 		On: results(schema.MethodInitialize),
 		Check: func(e *judge.Event) {
 			for i, method := range e.Content.Items("authMethods") {

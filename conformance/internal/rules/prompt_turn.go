@@ -18,9 +18,7 @@ var promptTurnRules = []judge.Rule{
 		Breaks: "session/prompt for a session that this connection has neither created, loaded nor resumed, or whose " +
 			"setup is not " +
 			"yet answered.",
-		Right: `-> {"jsonrpc":"2.0","id":10,"method":"session/prompt","params":{"sessionId":"s","prompt":[{"type":"text","text":"hello"}]}}`,
-		Wrong: `-> {"jsonrpc":"2.0","id":10,"method":"session/prompt","params":{"sessionId":"x","prompt":[{"type":"text","text":"hello"}]}}`,
-		On:    requests(judge.MethodPrompt),
+		On: requests(judge.MethodPrompt),
 		// An answer makes the session usable, and the client has read it before it prompts.
 		Check: func(e *judge.Event) {
 			s, id := e.Session, e.Text("sessionId")
@@ -39,9 +37,7 @@ var promptTurnRules = []judge.Rule{
 		Versions: both,
 		Breaks: "A prompt with an image, audio or an embedded resource for an agent that does not advertise " +
 			"promptCapabilities.image, .audio or .embeddedContext (version 2: session.prompt).",
-		Right: `-> {"jsonrpc":"2.0","id":10,"method":"session/prompt","params":{"sessionId":"s","prompt":[{"type":"text","text":"hello"},{"type":"resource_link","name":"a","uri":"file:///a"}]}}`,
-		Wrong: `-> {"jsonrpc":"2.0","id":10,"method":"session/prompt","params":{"sessionId":"s","prompt":[{"type":"image","data":"aGk=","mimeType":"image/png"}]}}`,
-		On:    requests(judge.MethodPrompt),
+		On: requests(judge.MethodPrompt),
 		Check: func(e *judge.Event) {
 			for i, block := range e.Content.Items("prompt") {
 				name := map[string]string{"image": "image", "audio": "audio", "resource": "embeddedContext"}[block.Text("type")]
@@ -58,12 +54,6 @@ var promptTurnRules = []judge.Rule{
 		Breaks: "A messageId that is shared by chunks of the user's and of the agent's messages, or by chunks of one " +
 			"kind of an " +
 			"earlier and a later turn. (Version 2 allows the first: see V2-17.)",
-		Right: `
-			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"user_message_chunk","messageId":"m1","content":{"type":"text","text":"hello"}}}}
-			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"agent_message_chunk","messageId":"m2","content":{"type":"text","text":"hi"}}}}`,
-		Wrong: `
-			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"user_message_chunk","messageId":"m1","content":{"type":"text","text":"hello"}}}}
-			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"agent_message_chunk","messageId":"m1","content":{"type":"text","text":"hi"}}}}`,
 		On: updates("user_message_chunk", "agent_message_chunk", "agent_thought_chunk"),
 		Check: func(e *judge.Event) {
 			s, id := e.Session, e.Text("update", "messageId")
@@ -83,10 +73,6 @@ var promptTurnRules = []judge.Rule{
 	{
 		ID:     "PRM-5",
 		Breaks: "session/prompt that was not answered when the agent closed the connection.",
-		Right: `
-			-> {"jsonrpc":"2.0","id":10,"method":"session/prompt","params":{"sessionId":"s","prompt":[{"type":"text","text":"hello"}]}}
-			<- {"jsonrpc":"2.0","id":10,"result":{"stopReason":"end_turn"}}`,
-		Wrong: `-> {"jsonrpc":"2.0","id":10,"method":"session/prompt","params":{"sessionId":"s","prompt":[{"type":"text","text":"hello"}]}}`,
 		End: func(e *judge.Event) {
 			for _, r := range e.Unanswered(finding.Agent) {
 				if r.Method == judge.MethodPrompt && e.ClosedBy == finding.Agent && r.Cancelled == nil {
@@ -100,19 +86,6 @@ var promptTurnRules = []judge.Rule{
 		Breaks: "A tool call that the user has permitted and that is completed without ever having been " +
 			"in_progress; and, as " +
 			"advice, one that is in_progress before its first permission is answered.",
-		Right: `
-			-> {"jsonrpc":"2.0","id":10,"method":"session/prompt","params":{"sessionId":"s","prompt":[{"type":"text","text":"hello"}]}}
-			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"tool_call","toolCallId":"c","title":"write"}}}
-			<- {"jsonrpc":"2.0","id":0,"method":"session/request_permission","params":{"sessionId":"s","toolCall":{"toolCallId":"c"},"options":[{"optionId":"y","name":"Yes","kind":"allow_once"}]}}
-			-> {"jsonrpc":"2.0","id":0,"result":{"outcome":{"outcome":"selected","optionId":"y"}}}
-			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"tool_call_update","toolCallId":"c","status":"in_progress"}}}
-			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"tool_call_update","toolCallId":"c","status":"completed"}}}`,
-		Wrong: `
-			-> {"jsonrpc":"2.0","id":10,"method":"session/prompt","params":{"sessionId":"s","prompt":[{"type":"text","text":"hello"}]}}
-			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"tool_call","toolCallId":"c","title":"write"}}}
-			<- {"jsonrpc":"2.0","id":0,"method":"session/request_permission","params":{"sessionId":"s","toolCall":{"toolCallId":"c"},"options":[{"optionId":"y","name":"Yes","kind":"allow_once"}]}}
-			-> {"jsonrpc":"2.0","id":0,"result":{"outcome":{"outcome":"selected","optionId":"y"}}}
-			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"tool_call_update","toolCallId":"c","status":"completed"}}}`,
 		On: anyOf(updates("tool_call", "tool_call_update"), requests(judge.MethodPermission)),
 		Check: func(e *judge.Event) {
 			call := toolCallOf(e)
@@ -140,13 +113,6 @@ var promptTurnRules = []judge.Rule{
 			"$/cancel_request, no " +
 			"session/close or session/delete, and no question that the user dismissed (a permission with the outcome " +
 			"cancelled, or an elicitation with the action cancel).",
-		Right: `
-			-> {"jsonrpc":"2.0","id":10,"method":"session/prompt","params":{"sessionId":"s","prompt":[{"type":"text","text":"hello"}]}}
-			-> {"jsonrpc":"2.0","method":"session/cancel","params":{"sessionId":"s"}}
-			<- {"jsonrpc":"2.0","id":10,"result":{"stopReason":"cancelled"}}`,
-		Wrong: `
-			-> {"jsonrpc":"2.0","id":10,"method":"session/prompt","params":{"sessionId":"s","prompt":[{"type":"text","text":"hello"}]}}
-			<- {"jsonrpc":"2.0","id":10,"result":{"stopReason":"cancelled"}}`,
 		On: results(judge.MethodPrompt),
 		// The agent can learn of a cancellation only from a message that a judge has seen before the answer.
 		Check: func(e *judge.Event) {
@@ -159,16 +125,6 @@ var promptTurnRules = []judge.Rule{
 		ID: "PRM-9",
 		Breaks: "A permission request of a turn that the client has cancelled, answered with an outcome other than " +
 			"cancelled.",
-		Right: `
-			-> {"jsonrpc":"2.0","id":10,"method":"session/prompt","params":{"sessionId":"s","prompt":[{"type":"text","text":"hello"}]}}
-			<- {"jsonrpc":"2.0","id":0,"method":"session/request_permission","params":{"sessionId":"s","toolCall":{"toolCallId":"c"},"options":[{"optionId":"y","name":"Yes","kind":"allow_once"}]}}
-			-> {"jsonrpc":"2.0","method":"session/cancel","params":{"sessionId":"s"}}
-			-> {"jsonrpc":"2.0","id":0,"result":{"outcome":{"outcome":"cancelled"}}}`,
-		Wrong: `
-			-> {"jsonrpc":"2.0","id":10,"method":"session/prompt","params":{"sessionId":"s","prompt":[{"type":"text","text":"hello"}]}}
-			<- {"jsonrpc":"2.0","id":0,"method":"session/request_permission","params":{"sessionId":"s","toolCall":{"toolCallId":"c"},"options":[{"optionId":"y","name":"Yes","kind":"allow_once"}]}}
-			-> {"jsonrpc":"2.0","method":"session/cancel","params":{"sessionId":"s"}}
-			-> {"jsonrpc":"2.0","id":0,"result":{"outcome":{"outcome":"selected","optionId":"y"}}}`,
 		On: answers(judge.MethodPermission),
 		// The client sends both, so it cancelled before it answered. A permission request that the agent itself has
 		// cancelled may be answered with an error.
@@ -189,18 +145,6 @@ var promptTurnRules = []judge.Rule{
 		Breaks: "A cancelled turn that ends with another stop reason although the agent had read session/cancel: it had " +
 			"answered " +
 			"a later request, or received the outcome cancelled for the permission that it was waiting for.",
-		Right: `
-			-> {"jsonrpc":"2.0","id":10,"method":"session/prompt","params":{"sessionId":"s","prompt":[{"type":"text","text":"hello"}]}}
-			<- {"jsonrpc":"2.0","id":0,"method":"session/request_permission","params":{"sessionId":"s","toolCall":{"toolCallId":"c"},"options":[{"optionId":"y","name":"Yes","kind":"allow_once"}]}}
-			-> {"jsonrpc":"2.0","method":"session/cancel","params":{"sessionId":"s"}}
-			-> {"jsonrpc":"2.0","id":0,"result":{"outcome":{"outcome":"cancelled"}}}
-			<- {"jsonrpc":"2.0","id":10,"result":{"stopReason":"cancelled"}}`,
-		Wrong: `
-			-> {"jsonrpc":"2.0","id":10,"method":"session/prompt","params":{"sessionId":"s","prompt":[{"type":"text","text":"hello"}]}}
-			<- {"jsonrpc":"2.0","id":0,"method":"session/request_permission","params":{"sessionId":"s","toolCall":{"toolCallId":"c"},"options":[{"optionId":"y","name":"Yes","kind":"allow_once"}]}}
-			-> {"jsonrpc":"2.0","method":"session/cancel","params":{"sessionId":"s"}}
-			-> {"jsonrpc":"2.0","id":0,"result":{"outcome":{"outcome":"cancelled"}}}
-			<- {"jsonrpc":"2.0","id":10,"result":{"stopReason":"end_turn"}}`,
 		On: results(judge.MethodPrompt),
 		// Without such a message, the answer may have crossed the cancellation.
 		Check: func(e *judge.Event) {
@@ -214,19 +158,7 @@ var promptTurnRules = []judge.Rule{
 	{
 		ID:     "PRM-12",
 		Breaks: "A cancelled turn that ends with an error although the agent had read session/cancel (see PRM-11).",
-		Right: `
-			-> {"jsonrpc":"2.0","id":10,"method":"session/prompt","params":{"sessionId":"s","prompt":[{"type":"text","text":"hello"}]}}
-			<- {"jsonrpc":"2.0","id":0,"method":"session/request_permission","params":{"sessionId":"s","toolCall":{"toolCallId":"c"},"options":[{"optionId":"y","name":"Yes","kind":"allow_once"}]}}
-			-> {"jsonrpc":"2.0","method":"session/cancel","params":{"sessionId":"s"}}
-			-> {"jsonrpc":"2.0","id":0,"result":{"outcome":{"outcome":"cancelled"}}}
-			<- {"jsonrpc":"2.0","id":10,"result":{"stopReason":"cancelled"}}`,
-		Wrong: `
-			-> {"jsonrpc":"2.0","id":10,"method":"session/prompt","params":{"sessionId":"s","prompt":[{"type":"text","text":"hello"}]}}
-			<- {"jsonrpc":"2.0","id":0,"method":"session/request_permission","params":{"sessionId":"s","toolCall":{"toolCallId":"c"},"options":[{"optionId":"y","name":"Yes","kind":"allow_once"}]}}
-			-> {"jsonrpc":"2.0","method":"session/cancel","params":{"sessionId":"s"}}
-			-> {"jsonrpc":"2.0","id":0,"result":{"outcome":{"outcome":"cancelled"}}}
-			<- {"jsonrpc":"2.0","id":10,"error":{"code":-32603,"message":"aborted"}}`,
-		On: failures(judge.MethodPrompt),
+		On:     failures(judge.MethodPrompt),
 		Check: func(e *judge.Event) {
 			if t := turnOf(e); t != nil && t.Obeyed != nil && t.Prompt.Cancelled == nil {
 				e.Broken("", "a cancelled turn must end with the stop reason cancelled, not with an error").
@@ -241,16 +173,6 @@ var promptTurnRules = []judge.Rule{
 			"After other " +
 			"turns it is milder: a SHOULD if it continues a message of the turn, otherwise advice, because work in the " +
 			"background may have sent it.",
-		Right: `
-			-> {"jsonrpc":"2.0","id":10,"method":"session/prompt","params":{"sessionId":"s","prompt":[{"type":"text","text":"hello"}]}}
-			-> {"jsonrpc":"2.0","method":"session/cancel","params":{"sessionId":"s"}}
-			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"hi"}}}}
-			<- {"jsonrpc":"2.0","id":10,"result":{"stopReason":"cancelled"}}`,
-		Wrong: `
-			-> {"jsonrpc":"2.0","id":10,"method":"session/prompt","params":{"sessionId":"s","prompt":[{"type":"text","text":"hello"}]}}
-			-> {"jsonrpc":"2.0","method":"session/cancel","params":{"sessionId":"s"}}
-			<- {"jsonrpc":"2.0","id":10,"result":{"stopReason":"cancelled"}}
-			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"hi"}}}}`,
 		On: updates(historyKinds...),
 		// The answer and the update travel in the same direction, so neither overtakes the other.
 		Check: func(e *judge.Event) {
@@ -273,14 +195,7 @@ var promptTurnRules = []judge.Rule{
 	{
 		ID:     "PRM-15",
 		Breaks: "session/prompt while another prompt of the session is unanswered.",
-		Right: `
-			-> {"jsonrpc":"2.0","id":10,"method":"session/prompt","params":{"sessionId":"s","prompt":[{"type":"text","text":"hello"}]}}
-			<- {"jsonrpc":"2.0","id":10,"result":{"stopReason":"end_turn"}}
-			-> {"jsonrpc":"2.0","id":11,"method":"session/prompt","params":{"sessionId":"s","prompt":[{"type":"text","text":"more"}]}}`,
-		Wrong: `
-			-> {"jsonrpc":"2.0","id":10,"method":"session/prompt","params":{"sessionId":"s","prompt":[{"type":"text","text":"hello"}]}}
-			-> {"jsonrpc":"2.0","id":11,"method":"session/prompt","params":{"sessionId":"s","prompt":[{"type":"text","text":"more"}]}}`,
-		On: requests(judge.MethodPrompt),
+		On:     requests(judge.MethodPrompt),
 		// The client has to read the answer first, and a judge sees it before the client does.
 		Check: func(e *judge.Event) {
 			if s := e.Session; s != nil && len(s.Turns) > 0 && e.Sender() == finding.Client {
@@ -293,14 +208,6 @@ var promptTurnRules = []judge.Rule{
 		ID: "PRM-16",
 		Breaks: "The stop reason cancelled for a turn that began after a session/cancel that was sent while no turn " +
 			"was running.",
-		Right: `
-			-> {"jsonrpc":"2.0","method":"session/cancel","params":{"sessionId":"s"}}
-			-> {"jsonrpc":"2.0","id":10,"method":"session/prompt","params":{"sessionId":"s","prompt":[{"type":"text","text":"hello"}]}}
-			<- {"jsonrpc":"2.0","id":10,"result":{"stopReason":"end_turn"}}`,
-		Wrong: `
-			-> {"jsonrpc":"2.0","method":"session/cancel","params":{"sessionId":"s"}}
-			-> {"jsonrpc":"2.0","id":10,"method":"session/prompt","params":{"sessionId":"s","prompt":[{"type":"text","text":"hello"}]}}
-			<- {"jsonrpc":"2.0","id":10,"result":{"stopReason":"cancelled"}}`,
 		On: results(judge.MethodPrompt),
 		Check: func(e *judge.Event) {
 			if t := wronglyCancelledTurn(e); t != nil && t.Before != nil {

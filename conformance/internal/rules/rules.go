@@ -1,9 +1,11 @@
 // Package rules contains the rules, in one file for each page of the protocol's documents. A rule is a judge.Rule: its
-// id, a description of what breaks it, a right and a wrong example, the messages that it applies to, and the function
-// that checks one. Its level and text come from package requirement. CONTRIBUTING.md lists what a new rule needs.
+// id, a description of what breaks it, the messages that it applies to, and the function that checks one. Its level and
+// text come from package requirement, its examples from examples.txt. CONTRIBUTING.md lists what a new rule needs.
 package rules
 
 import (
+	"cmp"
+	_ "embed"
 	"fmt"
 	"slices"
 	"strings"
@@ -13,9 +15,17 @@ import (
 	"github.com/acpgo/sdk/conformance/internal/requirement"
 )
 
+//go:embed examples.txt
+var examplesText string
+
 // All returns the rules of all pages. It fills in the fields that the table of requirements has, so that the files of
 // the pages do not repeat them.
 var All = sync.OnceValue(func() []judge.Rule {
+	examples := map[string]string{}
+	for section := range strings.SplitSeq(examplesText, "\n== ") {
+		name, example, _ := strings.Cut(section, "\n")
+		examples[name] = strings.TrimSpace(example)
+	}
 	byPage := map[string][]judge.Rule{}
 	place := map[string]int{} // of each requirement on its page
 	for _, p := range requirement.Pages {
@@ -37,7 +47,7 @@ var All = sync.OnceValue(func() []judge.Rule {
 			if rule.Versions == nil {
 				rule.Versions = []int{1}
 			}
-			rule.Right, rule.Wrong = dedent(rule.Right), dedent(rule.Wrong)
+			rule.Right, rule.Wrong = examples[rule.ID+" right"], cmp.Or(rule.Wrong, examples[rule.ID+" wrong"])
 			byPage[page] = append(byPage[page], rule)
 		}
 	}
@@ -56,17 +66,6 @@ var rulesOfPages = [][]judge.Rule{
 	sessionModesRules, configOptionRules, promptTurnRules, cancellationRules, contentRules, toolCallRules, fileSystemRules,
 	terminalRules, agentPlanRules, slashCommandRules, elicitationRules, extensibilityRules,
 	errorRules, schemaReferenceRules, additionsRules, version2Rules,
-}
-
-// dedent removes the indentation of an example.
-func dedent(example string) string {
-	var lines []string
-	for line := range strings.Lines(example) {
-		if line = strings.Trim(line, "\t\n"); line != "" {
-			lines = append(lines, line)
-		}
-	}
-	return strings.Join(lines, "\n")
 }
 
 // Indexes returns the index of the rules of each protocol version.

@@ -15,23 +15,18 @@ var schemaRules = []judge.Rule{
 		Breaks: "A message with an id but no method, result or error; a message with both a result and an error; a " +
 			"result or an " +
 			"error together with a method.",
-		Right: `<- {"jsonrpc":"2.0","id":1,"result":{"sessionId":"t"}}`,
-		Wrong: `<- {"jsonrpc":"2.0","id":1,"result":{"sessionId":"t"},"error":{"code":-32603,"message":"failed"}}`,
 	},
 	{
 		ID:       "TRN-1",
 		Versions: both,
 		Breaks:   "A line that is not valid UTF-8.",
-		Right:    `<- {"jsonrpc":"2.0","method":"_note","params":{"text":"é"}}`,
-		Wrong:    "<- {\"jsonrpc\":\"2.0\",\"method\":\"_note\",\"params\":{\"text\":\"\xe9\"}}",
+		Wrong:    "<- {\"jsonrpc\":\"2.0\",\"method\":\"_note\",\"params\":{\"text\":\"\xe9\"}}", // not text
 	},
 	{
 		ID:       "TRN-3",
 		Versions: both,
 		Breaks: "A line that holds a JSON array, which is a batch of messages. (An empty array is not a message: " +
 			"TRN-5, TRN-6.)",
-		Right: `<- {"jsonrpc":"2.0","method":"_note"}`,
-		Wrong: `<- [{"jsonrpc":"2.0","method":"_note"},{"jsonrpc":"2.0","method":"_note"}]`,
 	},
 	{
 		ID:       "TRN-4",
@@ -39,22 +34,16 @@ var schemaRules = []judge.Rule{
 		Breaks: "A newline inside a message, on a transport that delimits messages by other means. On stdio, the two " +
 			"halves are " +
 			"lines that are not JSON (TRN-5, TRN-6).",
-		Right: `<- {"jsonrpc":"2.0","method":"_note"}`,
-		Wrong: `<- {"jsonrpc":"2.0",↵"method":"_note"}`,
 	},
 	{
 		ID:       "TRN-5",
 		Versions: both,
 		Breaks:   "A line of the agent that is not JSON, or is not a JSON-RPC message.",
-		Right:    `<- {"jsonrpc":"2.0","method":"_note"}`,
-		Wrong:    `<- Loading…`,
 	},
 	{
 		ID:       "TRN-6",
 		Versions: both,
 		Breaks:   "A line of the client that is not JSON, or is not a JSON-RPC message.",
-		Right:    `-> {"jsonrpc":"2.0","method":"_note"}`,
-		Wrong:    `-> quit`,
 	},
 	{
 		ID:       "INI-6",
@@ -62,23 +51,17 @@ var schemaRules = []judge.Rule{
 		Breaks: "A message that the schema of the agreed version does not allow: a missing or wrong member, a method in " +
 			"the wrong " +
 			"direction.",
-		Right: `-> {"jsonrpc":"2.0","id":10,"method":"session/prompt","params":{"sessionId":"s","prompt":[{"type":"text","text":"hello"}]}}`,
-		Wrong: `-> {"jsonrpc":"2.0","id":10,"method":"session/prompt","params":{"sessionId":"s","prompt":"hello"}}`,
 	},
 	{
 		ID:       "EXT-2",
 		Versions: both,
 		Breaks: "A member that the schema does not have, in an object whose members it lists. Custom data belongs " +
 			"in _meta.",
-		Right: `-> {"jsonrpc":"2.0","method":"session/cancel","params":{"sessionId":"s","_meta":{"example.com/reason":"bored"}}}`,
-		Wrong: `-> {"jsonrpc":"2.0","method":"session/cancel","params":{"sessionId":"s","reason":"bored"}}`,
 	},
 	{
 		ID:       "EXT-3",
 		Versions: both,
 		Breaks:   "A method that the schema does not have and that does not begin with an underscore.",
-		Right:    `-> {"jsonrpc":"2.0","method":"_example.com/note"}`,
-		Wrong:    `-> {"jsonrpc":"2.0","method":"example/note"}`,
 	},
 	{
 		ID:       "SCH-2",
@@ -86,22 +69,15 @@ var schemaRules = []judge.Rule{
 		Breaks: "An answer whose id is missing or matches no open request; an id of another type; a request with the " +
 			"id of one " +
 			"that is still open.",
-		Right: "-> {\"jsonrpc\":\"2.0\",\"id\":10,\"method\":\"_ping\"}\n<- {\"jsonrpc\":\"2.0\",\"id\":10,\"result\":null}",
-		Wrong: "-> {\"jsonrpc\":\"2.0\",\"id\":10,\"method\":\"_ping\"}\n<- " +
-			"{\"jsonrpc\":\"2.0\",\"id\":\"10\",\"result\":null}",
 	},
 	{
 		ID:       "SCH-3",
 		Versions: []int{1},
 		Breaks:   "A request whose id is null. (Version 2 does not allow it: SCH-2.)",
-		Right:    `-> {"jsonrpc":"2.0","id":10,"method":"_ping"}`,
-		Wrong:    `-> {"jsonrpc":"2.0","id":null,"method":"_ping"}`,
 	},
 	{
 		ID:       "SCH-4",
 		Versions: both,
 		Breaks:   `A message whose jsonrpc is not "2.0", or missing.`,
-		Right:    `-> {"jsonrpc":"2.0","method":"_note"}`,
-		Wrong:    `-> {"method":"_note"}`,
 	},
 }

@@ -17,10 +17,7 @@ var configOptionRules = []judge.Rule{
 		Breaks: "An option of type boolean for a client that does not advertise session.configOptions.boolean. (In " +
 			"version 2, " +
 			"every client supports them.)",
-		Right: connected(`{"session":{"configOptions":{"boolean":{}}}}`) + `
-			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"config_option_update","configOptions":[{"id":"brief","name":"Brief","type":"boolean","currentValue":true}]}}}`,
-		Wrong: `<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"config_option_update","configOptions":[{"id":"brief","name":"Brief","type":"boolean","currentValue":true}]}}}`,
-		On:    offersOptions,
+		On: offersOptions,
 		Check: func(e *judge.Event) {
 			for i, option := range configOptions(e).Items() {
 				if option.Text("type") == "boolean" && !e.Client.Can("session.configOptions.boolean") {
@@ -35,8 +32,6 @@ var configOptionRules = []judge.Rule{
 		ID:       "CFG-7",
 		Versions: both,
 		Breaks:   "A category that is not mode, model, model_config or thought_level and does not begin with an underscore.",
-		Right:    `<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"config_option_update","configOptions":[{"id":"style","name":"Style","category":"_style","type":"select","currentValue":"a","options":[{"value":"a","name":"A"}]}]}}}`,
-		Wrong:    `<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"config_option_update","configOptions":[{"id":"style","name":"Style","category":"style","type":"select","currentValue":"a","options":[{"value":"a","name":"A"}]}]}}}`,
 		On:       offersOptions,
 		Check: func(e *judge.Event) {
 			for i, option := range configOptions(e).Items() {
@@ -53,8 +48,6 @@ var configOptionRules = []judge.Rule{
 		ID:       "CFG-14",
 		Versions: both,
 		Breaks:   "A select whose currentValue is not one of its options, grouped or not.",
-		Right:    `<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"config_option_update","configOptions":[{"id":"model","name":"Model","type":"select","currentValue":"large","options":[{"group":"all","name":"All","options":[{"value":"large","name":"Large"}]}]}]}}}`,
-		Wrong:    `<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"config_option_update","configOptions":[{"id":"model","name":"Model","type":"select","currentValue":"Large","options":[{"value":"large","name":"Large"}]}]}}}`,
 		On:       offersOptions,
 		Check: func(e *judge.Event) {
 			for i, option := range configOptions(e).Items() {
@@ -72,12 +65,6 @@ var configOptionRules = []judge.Rule{
 		Breaks: "session/set_config_option with an option or a value that the session never had, or with a value of " +
 			"the wrong " +
 			"type for the option.",
-		Right: `
-			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"config_option_update","configOptions":[{"id":"model","name":"Model","type":"select","currentValue":"large","options":[{"value":"large","name":"Large"},{"value":"small","name":"Small"}]}]}}}
-			-> {"jsonrpc":"2.0","id":10,"method":"session/set_config_option","params":{"sessionId":"s","configId":"model","value":"small"}}`,
-		Wrong: `
-			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"config_option_update","configOptions":[{"id":"model","name":"Model","type":"select","currentValue":"large","options":[{"value":"large","name":"Large"},{"value":"small","name":"Small"}]}]}}}
-			-> {"jsonrpc":"2.0","id":10,"method":"session/set_config_option","params":{"sessionId":"s","configId":"model","value":"tiny"}}`,
 		On: requests(judge.MethodSetOption),
 		// Everything that was ever offered counts, because the client may not have seen the last change yet.
 		Check: func(e *judge.Event) {
@@ -111,14 +98,6 @@ var configOptionRules = []judge.Rule{
 			"it while " +
 			"nothing else happens in the session; and (less than a MUST: the others may be gone) one with only that option " +
 			"when there were three or more.",
-		Right: `
-			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"config_option_update","configOptions":[{"id":"model","name":"Model","type":"select","currentValue":"large","options":[{"value":"large","name":"Large"},{"value":"small","name":"Small"}]}]}}}
-			-> {"jsonrpc":"2.0","id":10,"method":"session/set_config_option","params":{"sessionId":"s","configId":"model","value":"small"}}
-			<- {"jsonrpc":"2.0","id":10,"result":{"configOptions":[{"id":"model","name":"Model","type":"select","currentValue":"small","options":[{"value":"large","name":"Large"},{"value":"small","name":"Small"}]}]}}`,
-		Wrong: `
-			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"config_option_update","configOptions":[{"id":"model","name":"Model","type":"select","currentValue":"large","options":[{"value":"large","name":"Large"},{"value":"small","name":"Small"}]}]}}}
-			-> {"jsonrpc":"2.0","id":10,"method":"session/set_config_option","params":{"sessionId":"s","configId":"model","value":"small"}}
-			<- {"jsonrpc":"2.0","id":10,"result":{"configOptions":[]}}`,
 		On: results(judge.MethodSetOption),
 		Check: func(e *judge.Event) {
 			s, list := e.Session, configOptions(e)
@@ -150,10 +129,6 @@ var configOptionRules = []judge.Rule{
 		Breaks: "A config_option_update with a single option in a session that had three or more. (Advice: the " +
 			"others may be " +
 			"gone.)",
-		Right: `<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"config_option_update","configOptions":[{"id":"model","name":"Model","type":"select","currentValue":"large","options":[{"value":"large","name":"Large"}]}]}}}`,
-		Wrong: `
-			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"config_option_update","configOptions":[{"id":"model","name":"Model","type":"select","currentValue":"large","options":[{"value":"large","name":"Large"}]},{"id":"mode","name":"Mode","type":"select","currentValue":"ask","options":[{"value":"ask","name":"Ask"}]},{"id":"style","name":"Style","type":"select","currentValue":"a","options":[{"value":"a","name":"A"}]}]}}}
-			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"config_option_update","configOptions":[{"id":"model","name":"Model","type":"select","currentValue":"large","options":[{"value":"large","name":"Large"}]}]}}}`,
 		On:    updates("config_option_update"),
 		Check: func(e *judge.Event) { checkSingleOption(e, finding.Advice) },
 	},
@@ -162,12 +137,6 @@ var configOptionRules = []judge.Rule{
 		Breaks: "An answer to session/new, session/load or session/resume with modes and no option of the category " +
 			"mode, or the " +
 			"other way round.",
-		Right: `
-			-> {"jsonrpc":"2.0","id":10,"method":"session/new","params":{"cwd":"/work","mcpServers":[]}}
-			<- {"jsonrpc":"2.0","id":10,"result":{"sessionId":"t","modes":{"currentModeId":"ask","availableModes":[{"id":"ask","name":"Ask"}]},"configOptions":[{"id":"mode","name":"Mode","category":"mode","type":"select","currentValue":"ask","options":[{"value":"ask","name":"Ask"}]}]}}`,
-		Wrong: `
-			-> {"jsonrpc":"2.0","id":10,"method":"session/new","params":{"cwd":"/work","mcpServers":[]}}
-			<- {"jsonrpc":"2.0","id":10,"result":{"sessionId":"t","modes":{"currentModeId":"ask","availableModes":[{"id":"ask","name":"Ask"}]}}}`,
 		On: results(judge.MethodNew, judge.MethodLoad, judge.MethodResume),
 		Check: func(e *judge.Event) {
 			modes := e.Has("modes", "availableModes")
@@ -188,12 +157,6 @@ var configOptionRules = []judge.Rule{
 		Breaks: "An answer whose current mode is not the current value of its option of the category mode, if the " +
 			"values of that " +
 			"option are the ids of the modes.",
-		Right: `
-			-> {"jsonrpc":"2.0","id":10,"method":"session/new","params":{"cwd":"/work","mcpServers":[]}}
-			<- {"jsonrpc":"2.0","id":10,"result":{"sessionId":"t","modes":{"currentModeId":"ask","availableModes":[{"id":"ask","name":"Ask"}]},"configOptions":[{"id":"mode","name":"Mode","category":"mode","type":"select","currentValue":"ask","options":[{"value":"ask","name":"Ask"}]}]}}`,
-		Wrong: `
-			-> {"jsonrpc":"2.0","id":10,"method":"session/new","params":{"cwd":"/work","mcpServers":[]}}
-			<- {"jsonrpc":"2.0","id":10,"result":{"sessionId":"t","modes":{"currentModeId":"ask","availableModes":[{"id":"ask","name":"Ask"},{"id":"auto","name":"Auto"}]},"configOptions":[{"id":"mode","name":"Mode","category":"mode","type":"select","currentValue":"auto","options":[{"value":"ask","name":"Ask"},{"value":"auto","name":"Auto"}]}]}}`,
 		On: results(judge.MethodNew, judge.MethodLoad, judge.MethodResume),
 		// Both are in one message, so the agent knew what it said. Later messages may have crossed.
 		Check: func(e *judge.Event) {

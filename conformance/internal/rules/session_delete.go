@@ -13,12 +13,7 @@ var sessionDeleteRules = []judge.Rule{
 		Versions: both,
 		Breaks: "session/delete to an agent that does not advertise sessionCapabilities.delete (version 2: " +
 			"session.delete).",
-		Right: `
-			-> {"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1,"clientCapabilities":{}}}
-			<- {"jsonrpc":"2.0","id":0,"result":{"protocolVersion":1,"agentCapabilities":{"sessionCapabilities":{"delete":{}}}}}
-			-> {"jsonrpc":"2.0","id":10,"method":"session/delete","params":{"sessionId":"old"}}`,
-		Wrong: `-> {"jsonrpc":"2.0","id":10,"method":"session/delete","params":{"sessionId":"old"}}`,
-		On:    requests(judge.MethodDelete),
+		On: requests(judge.MethodDelete),
 		Check: func(e *judge.Event) {
 			e.Needs(&e.Agent, nameByVersion(e, "sessionCapabilities.delete", "session.delete"))
 		},
@@ -27,17 +22,7 @@ var sessionDeleteRules = []judge.Rule{
 		ID:       "DEL-4",
 		Versions: both,
 		Breaks:   "A deleted session in the answer to a session/list that was sent after it was deleted.",
-		Right: `
-			-> {"jsonrpc":"2.0","id":10,"method":"session/delete","params":{"sessionId":"s"}}
-			<- {"jsonrpc":"2.0","id":10,"result":{}}
-			-> {"jsonrpc":"2.0","id":11,"method":"session/list","params":{}}
-			<- {"jsonrpc":"2.0","id":11,"result":{"sessions":[]}}`,
-		Wrong: `
-			-> {"jsonrpc":"2.0","id":10,"method":"session/delete","params":{"sessionId":"s"}}
-			<- {"jsonrpc":"2.0","id":10,"result":{}}
-			-> {"jsonrpc":"2.0","id":11,"method":"session/list","params":{}}
-			<- {"jsonrpc":"2.0","id":11,"result":{"sessions":[{"sessionId":"s","cwd":"/work"}]}}`,
-		On: results(judge.MethodList),
+		On:       results(judge.MethodList),
 		Check: func(e *judge.Event) {
 			for i, listed := range e.Content.Items("sessions") {
 				if s := e.History.Session(listed.Text("sessionId")); s != nil && s.Deleted != nil &&
@@ -52,17 +37,7 @@ var sessionDeleteRules = []judge.Rule{
 		ID:       "DEL-5",
 		Versions: both,
 		Breaks:   "An error as the answer to session/delete for a session that was already deleted.",
-		Right: `
-			-> {"jsonrpc":"2.0","id":10,"method":"session/delete","params":{"sessionId":"s"}}
-			<- {"jsonrpc":"2.0","id":10,"result":{}}
-			-> {"jsonrpc":"2.0","id":11,"method":"session/delete","params":{"sessionId":"s"}}
-			<- {"jsonrpc":"2.0","id":11,"result":{}}`,
-		Wrong: `
-			-> {"jsonrpc":"2.0","id":10,"method":"session/delete","params":{"sessionId":"s"}}
-			<- {"jsonrpc":"2.0","id":10,"result":{}}
-			-> {"jsonrpc":"2.0","id":11,"method":"session/delete","params":{"sessionId":"s"}}
-			<- {"jsonrpc":"2.0","id":11,"error":{"code":-32002,"message":"not found"}}`,
-		On: failures(judge.MethodDelete),
+		On:       failures(judge.MethodDelete),
 		Check: func(e *judge.Event) {
 			if s := e.Session; s != nil && s.Deleted != nil && e.Request.At.Number > s.Deleted.Number &&
 				e.Request.Cancelled == nil {

@@ -81,25 +81,6 @@ var noSuchMethod = regexp.MustCompile(`(?i)\b(method not (found|supported|implem
 var historyKinds = []string{"user_message_chunk", "agent_message_chunk", "agent_thought_chunk", "tool_call",
 	"tool_call_update", "plan"}
 
-// connected returns the beginning of an example: a client with the given capabilities, and the session s.
-func connected(capabilities string) string {
-	return `
-		-> {"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1,"clientInfo":{"name":"c","version":"1"},"clientCapabilities":` + capabilities + `}}
-		<- {"jsonrpc":"2.0","id":0,"result":{"protocolVersion":1,"agentInfo":{"name":"a","version":"1"},"agentCapabilities":{}}}
-		-> {"jsonrpc":"2.0","id":1,"method":"session/new","params":{"cwd":"/work","mcpServers":[]}}
-		<- {"jsonrpc":"2.0","id":1,"result":{"sessionId":"s"}}
-`
-}
-
-// withTerminal is the beginning of an example with a terminal t1, whose output is limited to eight bytes.
-var withTerminal = connected(`{"terminal":true}`) + `
-			<- {"jsonrpc":"2.0","id":"t","method":"terminal/create","params":{"sessionId":"s","command":"make","outputByteLimit":8}}
-			-> {"jsonrpc":"2.0","id":"t","result":{"terminalId":"t1"}}
-			`
-
-// withElicitation is the beginning of an example with a client that supports both modes of elicitation.
-var withElicitation = connected(`{"elicitation":{"form":{},"url":{}}}`)
-
 // requireAbsolute reports a path that is present but not absolute.
 func requireAbsolute(e *judge.Event, pointer, path string) {
 	if path != "" && !absolute(path) {

@@ -14,8 +14,6 @@ var terminalRules = []judge.Rule{
 	{
 		ID:     "TRM-2",
 		Breaks: "A terminal/… request to a client that does not advertise the capability terminal.",
-		Right:  withTerminal + `<- {"jsonrpc":"2.0","id":"r","method":"terminal/release","params":{"sessionId":"s","terminalId":"t1"}}`,
-		Wrong:  `<- {"jsonrpc":"2.0","id":"t","method":"terminal/create","params":{"sessionId":"s","command":"make"}}`,
 		On: requests(judge.MethodTerminalCreate, judge.MethodTerminalOutput, judge.MethodTerminalWait,
 			judge.MethodTerminalKill, judge.MethodTerminalRelease),
 		Check: func(e *judge.Event) { e.Needs(&e.Client, "terminal") },
@@ -23,15 +21,7 @@ var terminalRules = []judge.Rule{
 	{
 		ID:     "TRM-4",
 		Breaks: "An output that is longer than the outputByteLimit of its terminal, in bytes of UTF-8.",
-		Right: withTerminal + `
-			<- {"jsonrpc":"2.0","id":"o","method":"terminal/output","params":{"sessionId":"s","terminalId":"t1"}}
-			-> {"jsonrpc":"2.0","id":"o","result":{"output":"done","truncated":true}}
-			<- {"jsonrpc":"2.0","id":"r","method":"terminal/release","params":{"sessionId":"s","terminalId":"t1"}}`,
-		Wrong: withTerminal + `
-			<- {"jsonrpc":"2.0","id":"o","method":"terminal/output","params":{"sessionId":"s","terminalId":"t1"}}
-			-> {"jsonrpc":"2.0","id":"o","result":{"output":"all is done","truncated":false}}
-			<- {"jsonrpc":"2.0","id":"r","method":"terminal/release","params":{"sessionId":"s","terminalId":"t1"}}`,
-		On: results(judge.MethodTerminalOutput),
+		On:     results(judge.MethodTerminalOutput),
 		Check: func(e *judge.Event) {
 			t, output := terminalOf(e, e.Request), e.Text("output")
 			if t != nil && t.Limit >= 0 && int64(len(output)) > t.Limit {
@@ -45,14 +35,6 @@ var terminalRules = []judge.Rule{
 		Breaks: "A truncated output that begins with U+FFFD, the rest of a character that was cut. (Less than a MUST: " +
 			"the command " +
 			"may have written it.)",
-		Right: withTerminal + `
-			<- {"jsonrpc":"2.0","id":"o","method":"terminal/output","params":{"sessionId":"s","terminalId":"t1"}}
-			-> {"jsonrpc":"2.0","id":"o","result":{"output":"été","truncated":true}}
-			<- {"jsonrpc":"2.0","id":"r","method":"terminal/release","params":{"sessionId":"s","terminalId":"t1"}}`,
-		Wrong: withTerminal + `
-			<- {"jsonrpc":"2.0","id":"o","method":"terminal/output","params":{"sessionId":"s","terminalId":"t1"}}
-			-> {"jsonrpc":"2.0","id":"o","result":{"output":"\ufffdté","truncated":true}}
-			<- {"jsonrpc":"2.0","id":"r","method":"terminal/release","params":{"sessionId":"s","terminalId":"t1"}}`,
 		On: results(judge.MethodTerminalOutput),
 		Check: func(e *judge.Event) {
 			if e.Content.True("truncated") && strings.HasPrefix(e.Text("output"), string(utf8.RuneError)) {
@@ -67,8 +49,6 @@ var terminalRules = []judge.Rule{
 			"a terminal " +
 			"whose session is closed, or (milder) one whose command has ended and whose session has no turn in flight: the " +
 			"agent may still have needed others.",
-		Right: withTerminal + `<- {"jsonrpc":"2.0","id":"r","method":"terminal/release","params":{"sessionId":"s","terminalId":"t1"}}`,
-		Wrong: withTerminal,
 		End: func(e *judge.Event) {
 			for _, t := range e.Terminals.All {
 				if level := leakLevel(e, t); t.Killed == nil && level != 0 {
@@ -81,13 +61,6 @@ var terminalRules = []judge.Rule{
 	{
 		ID:     "TRM-8",
 		Breaks: "A terminal that was killed but not released by the end of the connection, in the cases of TRM-7.",
-		Right: withTerminal + `
-			<- {"jsonrpc":"2.0","id":"k","method":"terminal/kill","params":{"sessionId":"s","terminalId":"t1"}}
-			-> {"jsonrpc":"2.0","id":"k","result":{}}
-			<- {"jsonrpc":"2.0","id":"r","method":"terminal/release","params":{"sessionId":"s","terminalId":"t1"}}`,
-		Wrong: withTerminal + `
-			<- {"jsonrpc":"2.0","id":"k","method":"terminal/kill","params":{"sessionId":"s","terminalId":"t1"}}
-			-> {"jsonrpc":"2.0","id":"k","result":{}}`,
 		End: func(e *judge.Event) {
 			for _, t := range e.Terminals.All {
 				if level := leakLevel(e, t); t.Killed != nil && level != 0 {
@@ -100,19 +73,7 @@ var terminalRules = []judge.Rule{
 	{
 		ID:     "TRM-9",
 		Breaks: "An output without exitStatus that was requested after the end of the command had been reported.",
-		Right: withTerminal + `
-			<- {"jsonrpc":"2.0","id":"w","method":"terminal/wait_for_exit","params":{"sessionId":"s","terminalId":"t1"}}
-			-> {"jsonrpc":"2.0","id":"w","result":{"exitCode":0}}
-			<- {"jsonrpc":"2.0","id":"o","method":"terminal/output","params":{"sessionId":"s","terminalId":"t1"}}
-			-> {"jsonrpc":"2.0","id":"o","result":{"output":"done","truncated":false,"exitStatus":{"exitCode":0}}}
-			<- {"jsonrpc":"2.0","id":"r","method":"terminal/release","params":{"sessionId":"s","terminalId":"t1"}}`,
-		Wrong: withTerminal + `
-			<- {"jsonrpc":"2.0","id":"w","method":"terminal/wait_for_exit","params":{"sessionId":"s","terminalId":"t1"}}
-			-> {"jsonrpc":"2.0","id":"w","result":{"exitCode":0}}
-			<- {"jsonrpc":"2.0","id":"o","method":"terminal/output","params":{"sessionId":"s","terminalId":"t1"}}
-			-> {"jsonrpc":"2.0","id":"o","result":{"output":"done","truncated":false}}
-			<- {"jsonrpc":"2.0","id":"r","method":"terminal/release","params":{"sessionId":"s","terminalId":"t1"}}`,
-		On: results(judge.MethodTerminalOutput),
+		On:     results(judge.MethodTerminalOutput),
 		Check: func(e *judge.Event) {
 			t := terminalOf(e, e.Request)
 			if t != nil && t.Exited != nil && t.Exited.Number < e.Request.At.Number && !e.Given("exitStatus") {
@@ -126,18 +87,6 @@ var terminalRules = []judge.Rule{
 		Breaks: "An error as the answer to terminal/output or terminal/wait_for_exit for a terminal that was " +
 			"killed but not " +
 			"released.",
-		Right: withTerminal + `
-			<- {"jsonrpc":"2.0","id":"k","method":"terminal/kill","params":{"sessionId":"s","terminalId":"t1"}}
-			-> {"jsonrpc":"2.0","id":"k","result":{}}
-			<- {"jsonrpc":"2.0","id":"o","method":"terminal/output","params":{"sessionId":"s","terminalId":"t1"}}
-			-> {"jsonrpc":"2.0","id":"o","result":{"output":"","truncated":false,"exitStatus":{"signal":"SIGTERM"}}}
-			<- {"jsonrpc":"2.0","id":"r","method":"terminal/release","params":{"sessionId":"s","terminalId":"t1"}}`,
-		Wrong: withTerminal + `
-			<- {"jsonrpc":"2.0","id":"k","method":"terminal/kill","params":{"sessionId":"s","terminalId":"t1"}}
-			-> {"jsonrpc":"2.0","id":"k","result":{}}
-			<- {"jsonrpc":"2.0","id":"o","method":"terminal/output","params":{"sessionId":"s","terminalId":"t1"}}
-			-> {"jsonrpc":"2.0","id":"o","error":{"code":-32603,"message":"no such terminal"}}
-			<- {"jsonrpc":"2.0","id":"r","method":"terminal/release","params":{"sessionId":"s","terminalId":"t1"}}`,
 		On: failures(judge.MethodTerminalOutput, judge.MethodTerminalWait),
 		Check: func(e *judge.Event) {
 			t := terminalOf(e, e.Request)
@@ -154,16 +103,6 @@ var terminalRules = []judge.Rule{
 		Breaks: "A result as the answer to terminal/output, terminal/wait_for_exit or terminal/kill for a terminal " +
 			"whose release " +
 			"was answered before the request.",
-		Right: withTerminal + `
-			<- {"jsonrpc":"2.0","id":"r","method":"terminal/release","params":{"sessionId":"s","terminalId":"t1"}}
-			-> {"jsonrpc":"2.0","id":"r","result":{}}
-			<- {"jsonrpc":"2.0","id":"o","method":"terminal/output","params":{"sessionId":"s","terminalId":"t1"}}
-			-> {"jsonrpc":"2.0","id":"o","error":{"code":-32602,"message":"no such terminal"}}`,
-		Wrong: withTerminal + `
-			<- {"jsonrpc":"2.0","id":"r","method":"terminal/release","params":{"sessionId":"s","terminalId":"t1"}}
-			-> {"jsonrpc":"2.0","id":"r","result":{}}
-			<- {"jsonrpc":"2.0","id":"o","method":"terminal/output","params":{"sessionId":"s","terminalId":"t1"}}
-			-> {"jsonrpc":"2.0","id":"o","result":{"output":"","truncated":false}}`,
 		On: results(judge.MethodTerminalOutput, judge.MethodTerminalWait, judge.MethodTerminalKill),
 		Check: func(e *judge.Event) {
 			t := terminalOf(e, e.Request)
@@ -176,15 +115,7 @@ var terminalRules = []judge.Rule{
 	{
 		ID:     "TRM-12",
 		Breaks: "The end of a command with neither an exit code nor a signal.",
-		Right: withTerminal + `
-			<- {"jsonrpc":"2.0","id":"w","method":"terminal/wait_for_exit","params":{"sessionId":"s","terminalId":"t1"}}
-			-> {"jsonrpc":"2.0","id":"w","result":{"exitCode":null,"signal":"SIGKILL"}}
-			<- {"jsonrpc":"2.0","id":"r","method":"terminal/release","params":{"sessionId":"s","terminalId":"t1"}}`,
-		Wrong: withTerminal + `
-			<- {"jsonrpc":"2.0","id":"w","method":"terminal/wait_for_exit","params":{"sessionId":"s","terminalId":"t1"}}
-			-> {"jsonrpc":"2.0","id":"w","result":{"exitCode":null,"signal":null}}
-			<- {"jsonrpc":"2.0","id":"r","method":"terminal/release","params":{"sessionId":"s","terminalId":"t1"}}`,
-		On: results(judge.MethodTerminalOutput, judge.MethodTerminalWait),
+		On:     results(judge.MethodTerminalOutput, judge.MethodTerminalWait),
 		Check: func(e *judge.Event) {
 			status, where := e.Content, ""
 			if e.Method == judge.MethodTerminalOutput {

@@ -22,11 +22,7 @@ var toolCallRules = []judge.Rule{
 			"announced, in a " +
 			"session that began on this connection. Sessions that were loaded or resumed have tool calls that the connection " +
 			"has not seen.",
-		Right: `
-			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"tool_call","toolCallId":"c","title":"Read a.go"}}}
-			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"tool_call_update","toolCallId":"c","status":"completed"}}}`,
-		Wrong: `<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"tool_call_update","toolCallId":"c","status":"completed"}}}`,
-		On:    anyOf(updates("tool_call_update"), requests(judge.MethodPermission)),
+		On: anyOf(updates("tool_call_update"), requests(judge.MethodPermission)),
 		// Only the first such message of each call is reported, because the call is in the history afterwards.
 		Check: func(e *judge.Event) {
 			s, call := e.Session, toolCallOf(e)
@@ -46,12 +42,6 @@ var toolCallRules = []judge.Rule{
 		Breaks: "A second tool_call with an id that the session has already used. Changes of a call are sent as " +
 			"tool_call_update; " +
 			"session/load replays all calls.",
-		Right: `
-			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"tool_call","toolCallId":"c","title":"Read a.go"}}}
-			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"tool_call","toolCallId":"d","title":"Read b.go"}}}`,
-		Wrong: `
-			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"tool_call","toolCallId":"c","title":"Read a.go"}}}
-			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"tool_call","toolCallId":"c","title":"Read b.go"}}}`,
 		On: updates("tool_call"),
 		Check: func(e *judge.Event) {
 			c := e.Call(e.Session, e.Text("update", "toolCallId"))
@@ -66,15 +56,7 @@ var toolCallRules = []judge.Rule{
 		ID:       "TOL-5",
 		Versions: both,
 		Breaks:   "A permission answer whose optionId is not among those of the request.",
-		Right: `
-			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"tool_call","toolCallId":"c","title":"Delete a.go"}}}
-			<- {"jsonrpc":"2.0","id":"p","method":"session/request_permission","params":{"sessionId":"s","toolCall":{"toolCallId":"c"},"options":[{"optionId":"yes","name":"Allow","kind":"allow_once"}]}}
-			-> {"jsonrpc":"2.0","id":"p","result":{"outcome":{"outcome":"selected","optionId":"yes"}}}`,
-		Wrong: `
-			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"tool_call","toolCallId":"c","title":"Delete a.go"}}}
-			<- {"jsonrpc":"2.0","id":"p","method":"session/request_permission","params":{"sessionId":"s","toolCall":{"toolCallId":"c"},"options":[{"optionId":"yes","name":"Allow","kind":"allow_once"}]}}
-			-> {"jsonrpc":"2.0","id":"p","result":{"outcome":{"outcome":"selected","optionId":"allow_once"}}}`,
-		On: results(judge.MethodPermission),
+		On:       results(judge.MethodPermission),
 		Check: func(e *judge.Event) {
 			chosen := e.Content.Member("outcome", "optionId")
 			if e.Text("outcome", "outcome") != "selected" || !chosen.IsText() || e.Request.Params == nil {
@@ -94,12 +76,6 @@ var toolCallRules = []judge.Rule{
 		Breaks: "Two options of a permission request with the same optionId. (The schema requires that each has a " +
 			"name and a " +
 			"known kind. Version 2: V2-18.)",
-		Right: `
-			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"tool_call","toolCallId":"c","title":"Delete a.go"}}}
-			<- {"jsonrpc":"2.0","id":"p","method":"session/request_permission","params":{"sessionId":"s","toolCall":{"toolCallId":"c"},"options":[{"optionId":"yes","name":"Allow","kind":"allow_once"},{"optionId":"no","name":"Reject","kind":"reject_once"}]}}`,
-		Wrong: `
-			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"tool_call","toolCallId":"c","title":"Delete a.go"}}}
-			<- {"jsonrpc":"2.0","id":"p","method":"session/request_permission","params":{"sessionId":"s","toolCall":{"toolCallId":"c"},"options":[{"optionId":"a","name":"Allow","kind":"allow_once"},{"optionId":"a","name":"Reject","kind":"reject_once"}]}}`,
 		On:    requests(judge.MethodPermission),
 		Check: func(e *judge.Event) { requireUnique(e, "/options", "optionId", "another option") },
 	},
@@ -108,13 +84,7 @@ var toolCallRules = []judge.Rule{
 		Breaks: "Content of type terminal, new in a tool call, whose terminalId was not returned by terminal/create, or " +
 			"has been " +
 			"released. A terminal that the call has announced by the extension _meta.terminal_info is the agent's.",
-		Right: connected(`{"terminal":true}`) + `
-			<- {"jsonrpc":"2.0","id":"t","method":"terminal/create","params":{"sessionId":"s","command":"make"}}
-			-> {"jsonrpc":"2.0","id":"t","result":{"terminalId":"t1"}}
-			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"tool_call","toolCallId":"c","title":"make","content":[{"type":"terminal","terminalId":"t1"}]}}}
-			<- {"jsonrpc":"2.0","id":"r","method":"terminal/release","params":{"sessionId":"s","terminalId":"t1"}}`,
-		Wrong: `<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"tool_call","toolCallId":"c","title":"make","content":[{"type":"terminal","terminalId":"t1"}]}}}`,
-		On:    callMessages,
+		On: callMessages,
 		Check: func(e *judge.Event) {
 			call := toolCallOf(e)
 			own, c := call.Text("_meta", plain.TerminalInfoKey, "terminal_id"), e.Call(e.Session, call.Text("toolCallId"))
@@ -139,14 +109,6 @@ var toolCallRules = []judge.Rule{
 		Breaks: "Another status for a tool call that was completed or failed (version 2: or cancelled); and, as advice " +
 			"in version " +
 			"1, a turn that ends without being cancelled while one of its calls is pending or in progress.",
-		Right: `
-			-> {"jsonrpc":"2.0","id":10,"method":"session/prompt","params":{"sessionId":"s","prompt":[{"type":"text","text":"hello"}]}}
-			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"tool_call","toolCallId":"c","title":"Read a.go","status":"in_progress"}}}
-			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"tool_call_update","toolCallId":"c","status":"completed"}}}
-			<- {"jsonrpc":"2.0","id":10,"result":{"stopReason":"end_turn"}}`,
-		Wrong: `
-			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"tool_call","toolCallId":"c","title":"Read a.go","status":"completed"}}}
-			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"tool_call_update","toolCallId":"c","status":"in_progress"}}}`,
 		On: anyOf(callMessages, results(judge.MethodPrompt)),
 		Check: func(e *judge.Event) {
 			if e.Kind == finding.Response {

@@ -20,17 +20,6 @@ var version2Rules = []judge.Rule{
 		Breaks: "Work that begins and ends after the answer to session/prompt, or an answer to session/close, " +
 			"before a user " +
 			"message with the messageId of that answer.",
-		Right: `
-			-> {"jsonrpc":"2.0","id":10,"method":"session/prompt","params":{"sessionId":"s","prompt":[{"type":"text","text":"hello"}]}}
-			<- {"jsonrpc":"2.0","id":10,"result":{"messageId":"m"}}
-			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"user_message","messageId":"m","content":[{"type":"text","text":"hello"}]}}}
-			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"state_update","state":"running"}}}
-			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"state_update","state":"idle","stopReason":"end_turn"}}}`,
-		Wrong: `
-			-> {"jsonrpc":"2.0","id":10,"method":"session/prompt","params":{"sessionId":"s","prompt":[{"type":"text","text":"hello"}]}}
-			<- {"jsonrpc":"2.0","id":10,"result":{"messageId":"m"}}
-			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"state_update","state":"running"}}}
-			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"state_update","state":"idle","stopReason":"end_turn"}}}`,
 		On: anyOf(updates("state_update"), results(judge.MethodClose)),
 		// The answer says that the message is in the conversation, and all of these travel in the same direction. Work
 		// that was in progress at the time of the answer may belong to an earlier prompt, and may end before the
@@ -53,11 +42,7 @@ var version2Rules = []judge.Rule{
 		ID:       "V2-2",
 		Versions: []int{2},
 		Breaks:   "The idle state with a stop reason in a new session that was never reported as running.",
-		Right: `
-			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"state_update","state":"running"}}}
-			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"state_update","state":"idle","stopReason":"end_turn"}}}`,
-		Wrong: `<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"state_update","state":"idle","stopReason":"end_turn"}}}`,
-		On:    updates("state_update"),
+		On:       updates("state_update"),
 		Check: func(e *judge.Event) {
 			s := e.Session
 			if s != nil && s.Made && s.State == "" && e.Text("update", "state") == judge.StateIdle &&
@@ -73,13 +58,6 @@ var version2Rules = []judge.Rule{
 		Breaks: "An idle state that follows another one with a different stop reason, without running or " +
 			"requires_action between " +
 			"them.",
-		Right: `
-			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"state_update","state":"running"}}}
-			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"state_update","state":"idle","stopReason":"cancelled"}}}`,
-		Wrong: `
-			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"state_update","state":"running"}}}
-			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"state_update","state":"idle","stopReason":"cancelled"}}}
-			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"state_update","state":"idle","stopReason":"end_turn"}}}`,
 		On: updates("state_update"),
 		Check: func(e *judge.Event) {
 			s, stop := e.Session, e.Text("update", "stopReason")
@@ -95,15 +73,6 @@ var version2Rules = []judge.Rule{
 		Versions: []int{2},
 		Breaks: "An answer to session/close while the last state is running or requires_action: the idle state must " +
 			"come first.",
-		Right: `
-			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"state_update","state":"running"}}}
-			-> {"jsonrpc":"2.0","id":10,"method":"session/close","params":{"sessionId":"s"}}
-			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"state_update","state":"idle","stopReason":"cancelled"}}}
-			<- {"jsonrpc":"2.0","id":10,"result":{}}`,
-		Wrong: `
-			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"state_update","state":"running"}}}
-			-> {"jsonrpc":"2.0","id":10,"method":"session/close","params":{"sessionId":"s"}}
-			<- {"jsonrpc":"2.0","id":10,"result":{}}`,
 		On: results(judge.MethodClose),
 		Check: func(e *judge.Event) {
 			if s := e.Session; s != nil && judge.Working(s.State) {
@@ -116,14 +85,7 @@ var version2Rules = []judge.Rule{
 		ID:       "V2-5",
 		Versions: []int{2},
 		Breaks:   "A message of the agent for a session after the answer to session/close.",
-		Right: `
-			-> {"jsonrpc":"2.0","id":10,"method":"session/close","params":{"sessionId":"s"}}
-			<- {"jsonrpc":"2.0","id":10,"result":{}}`,
-		Wrong: `
-			-> {"jsonrpc":"2.0","id":10,"method":"session/close","params":{"sessionId":"s"}}
-			<- {"jsonrpc":"2.0","id":10,"result":{}}
-			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"state_update","state":"idle"}}}`,
-		On: anyOf(updates(), requests()),
+		On:       anyOf(updates(), requests()),
 		Check: func(e *judge.Event) {
 			if s := e.Session; s != nil && s.Closed != nil && e.Sender() == finding.Agent && e.Once(s.ID) {
 				e.Broken("/sessionId", "the agent sent this for a session that is closed").Because(s.Closed, "it was closed")
@@ -134,8 +96,6 @@ var version2Rules = []judge.Rule{
 		ID:       "V2-6",
 		Versions: []int{2},
 		Breaks:   "The first tool_call_update of a tool call without a title, in a session that began on this connection.",
-		Right:    `<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"tool_call_update","toolCallId":"c","title":"Read a.go"}}}`,
-		Wrong:    `<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"tool_call_update","toolCallId":"c","status":"in_progress"}}}`,
 		On:       updates("tool_call_update"),
 		Check: func(e *judge.Event) {
 			s, id := e.Session, e.Text("update", "toolCallId")
@@ -149,13 +109,7 @@ var version2Rules = []judge.Rule{
 		ID:       "V2-7",
 		Versions: []int{2},
 		Breaks:   "A terminal whose cwd changes.",
-		Right: `
-			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"terminal_update","terminalId":"t","command":"ls","cwd":"/work"}}}
-			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"terminal_update","terminalId":"t","cwd":"/work"}}}`,
-		Wrong: `
-			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"terminal_update","terminalId":"t","command":"ls","cwd":"/work"}}}
-			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"terminal_update","terminalId":"t","cwd":"/tmp"}}}`,
-		On: updates("terminal_update"),
+		On:       updates("terminal_update"),
 		Check: func(e *judge.Event) {
 			if e.Session == nil {
 				return
@@ -171,9 +125,7 @@ var version2Rules = []judge.Rule{
 		Versions: []int{2},
 		Breaks: "The data of a terminal_output_chunk, or of a terminal's output, that is not base64 on its own, with " +
 			"its padding.",
-		Right: `<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"terminal_output_chunk","terminalId":"t","data":"aGk="}}}`,
-		Wrong: `<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"terminal_output_chunk","terminalId":"t","data":"a"}}}`,
-		On:    updates("terminal_output_chunk", "terminal_update"),
+		On: updates("terminal_output_chunk", "terminal_update"),
 		Check: func(e *judge.Event) {
 			for _, path := range [][]string{{"update", "data"}, {"update", "output", "data"}} {
 				where, data := "/"+strings.Join(path, "/"), e.Content.Member(path...)
@@ -191,12 +143,6 @@ var version2Rules = []judge.Rule{
 		Breaks: "A message, a tool call or a plan between session/resume without replayFrom and its answer, for a " +
 			"session that " +
 			"was not in use, or in which no work was in progress.",
-		Right: `
-			-> {"jsonrpc":"2.0","id":10,"method":"session/resume","params":{"sessionId":"old","cwd":"/work","replayFrom":{"type":"start"}}}
-			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"old","update":{"sessionUpdate":"user_message","messageId":"m","content":[]}}}`,
-		Wrong: `
-			-> {"jsonrpc":"2.0","id":10,"method":"session/resume","params":{"sessionId":"old","cwd":"/work"}}
-			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"old","update":{"sessionUpdate":"user_message","messageId":"m","content":[]}}}`,
 		On: updates("user_message", "user_message_chunk", "agent_message", "agent_message_chunk", "agent_thought",
 			"agent_thought_chunk", "tool_call_update", "tool_call_content_chunk", "plan_update"),
 		Check: func(e *judge.Event) {
@@ -211,14 +157,7 @@ var version2Rules = []judge.Rule{
 		ID:       "V2-10",
 		Versions: []int{2},
 		Breaks:   "An answer to session/resume without a state_update before it.",
-		Right: `
-			-> {"jsonrpc":"2.0","id":10,"method":"session/resume","params":{"sessionId":"old","cwd":"/work"}}
-			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"old","update":{"sessionUpdate":"state_update","state":"idle"}}}
-			<- {"jsonrpc":"2.0","id":10,"result":{}}`,
-		Wrong: `
-			-> {"jsonrpc":"2.0","id":10,"method":"session/resume","params":{"sessionId":"old","cwd":"/work"}}
-			<- {"jsonrpc":"2.0","id":10,"result":{}}`,
-		On: results(judge.MethodResume),
+		On:       results(judge.MethodResume),
 		Check: func(e *judge.Event) {
 			if s := e.Session; s != nil && s.Setup == e.Request && (s.Stated == nil || s.Stated.Number < e.Request.At.Number) {
 				e.Broken("", "the agent answered before it sent the session's state").Because(e.Request.At, "the request")
@@ -229,14 +168,7 @@ var version2Rules = []judge.Rule{
 		ID:       "V2-11",
 		Versions: []int{2},
 		Breaks:   "A replay in which a message begins with a chunk instead of the whole-message update with empty content.",
-		Right: `
-			-> {"jsonrpc":"2.0","id":10,"method":"session/resume","params":{"sessionId":"old","cwd":"/work","replayFrom":{"type":"start"}}}
-			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"old","update":{"sessionUpdate":"user_message","messageId":"m","content":[]}}}
-			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"old","update":{"sessionUpdate":"user_message_chunk","messageId":"m","content":{"type":"text","text":"hello"}}}}`,
-		Wrong: `
-			-> {"jsonrpc":"2.0","id":10,"method":"session/resume","params":{"sessionId":"old","cwd":"/work","replayFrom":{"type":"start"}}}
-			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"old","update":{"sessionUpdate":"user_message_chunk","messageId":"m","content":{"type":"text","text":"hello"}}}}`,
-		On: updates("user_message_chunk", "agent_message_chunk", "agent_thought_chunk"),
+		On:       updates("user_message_chunk", "agent_message_chunk", "agent_thought_chunk"),
 		// In a session that is at work, a chunk of that work may come between.
 		Check: func(e *judge.Event) {
 			s, id := e.Session, e.Text("update", "messageId")
@@ -251,12 +183,7 @@ var version2Rules = []judge.Rule{
 		ID:       "V2-12",
 		Versions: []int{2},
 		Breaks:   "auth/login or auth/logout to an agent whose authMethods are missing or empty.",
-		Right: `
-			-> {"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":2,"capabilities":{},"info":{"name":"c","version":"1"}}}
-			<- {"jsonrpc":"2.0","id":0,"result":{"protocolVersion":2,"capabilities":{},"info":{"name":"a","version":"1"},"authMethods":[{"type":"agent","methodId":"key","name":"API key"}]}}
-			-> {"jsonrpc":"2.0","id":10,"method":"auth/logout","params":{}}`,
-		Wrong: `-> {"jsonrpc":"2.0","id":10,"method":"auth/logout","params":{}}`,
-		On:    requests("auth/login", "auth/logout"),
+		On:       requests("auth/login", "auth/logout"),
 		Check: func(e *judge.Event) {
 			if e.Initialized != nil && e.AuthMethods.None() {
 				e.Broken("", "the agent offers no authMethods").Because(e.Initialized, "the answer to initialize")
@@ -267,11 +194,6 @@ var version2Rules = []judge.Rule{
 		ID:       "V2-13",
 		Versions: []int{2},
 		Breaks:   "A session request to an agent that does not advertise the capability session.",
-		Right: `
-			-> {"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":2,"capabilities":{},"info":{"name":"c","version":"1"}}}
-			<- {"jsonrpc":"2.0","id":0,"result":{"protocolVersion":2,"capabilities":{"session":{}},"info":{"name":"a","version":"1"}}}
-			-> {"jsonrpc":"2.0","id":10,"method":"session/new","params":{"cwd":"/work"}}`,
-		Wrong: `-> {"jsonrpc":"2.0","id":10,"method":"session/new","params":{"cwd":"/work"}}`,
 		On: requests(judge.MethodNew, judge.MethodList, judge.MethodResume, judge.MethodClose, judge.MethodPrompt,
 			judge.MethodDelete, judge.MethodSetOption),
 		Check: func(e *judge.Event) { e.Needs(&e.Agent, "session") },
@@ -282,16 +204,6 @@ var version2Rules = []judge.Rule{
 		Breaks: "A prompt that is not in the conversation when its session is closed, and is answered with an error " +
 			"other than " +
 			"-32800.",
-		Right: `
-			-> {"jsonrpc":"2.0","id":10,"method":"session/prompt","params":{"sessionId":"s","prompt":[{"type":"text","text":"hello"}]}}
-			-> {"jsonrpc":"2.0","id":11,"method":"session/close","params":{"sessionId":"s"}}
-			<- {"jsonrpc":"2.0","id":11,"result":{}}
-			<- {"jsonrpc":"2.0","id":10,"error":{"code":-32800,"message":"cancelled"}}`,
-		Wrong: `
-			-> {"jsonrpc":"2.0","id":10,"method":"session/prompt","params":{"sessionId":"s","prompt":[{"type":"text","text":"hello"}]}}
-			-> {"jsonrpc":"2.0","id":11,"method":"session/close","params":{"sessionId":"s"}}
-			<- {"jsonrpc":"2.0","id":11,"result":{}}
-			<- {"jsonrpc":"2.0","id":10,"error":{"code":-32603,"message":"closed"}}`,
 		On: failures(judge.MethodPrompt),
 		Check: func(e *judge.Event) {
 			code, _ := e.Content.Integer("code")
@@ -306,13 +218,7 @@ var version2Rules = []judge.Rule{
 		ID:       "V2-15",
 		Versions: []int{2},
 		Breaks:   "A state_update without background in a session whose earlier states had it.",
-		Right: `
-			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"state_update","state":"running","background":[]}}}
-			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"state_update","state":"idle","background":[]}}}`,
-		Wrong: `
-			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"state_update","state":"running","background":[]}}}
-			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"state_update","state":"idle"}}}`,
-		On: updates("state_update"),
+		On:       updates("state_update"),
 		Check: func(e *judge.Event) {
 			if s := e.Session; s != nil && s.Background != nil && !e.Given("update", "background") {
 				e.Broken("/update/background", "background is missing, although an earlier state of the session had it").
@@ -325,14 +231,6 @@ var version2Rules = []judge.Rule{
 		Versions: []int{2},
 		Breaks: "A replayed message or thought whose messageId the session never had, if the session began on this " +
 			"connection.",
-		Right: `
-			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"user_message","messageId":"m","content":[{"type":"text","text":"hello"}]}}}
-			-> {"jsonrpc":"2.0","id":10,"method":"session/resume","params":{"sessionId":"s","cwd":"/work","replayFrom":{"type":"start"}}}
-			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"user_message","messageId":"m","content":[{"type":"text","text":"hello"}]}}}`,
-		Wrong: `
-			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"user_message","messageId":"m","content":[{"type":"text","text":"hello"}]}}}
-			-> {"jsonrpc":"2.0","id":10,"method":"session/resume","params":{"sessionId":"s","cwd":"/work","replayFrom":{"type":"start"}}}
-			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"user_message","messageId":"n","content":[{"type":"text","text":"hello"}]}}}`,
 		On: updates(messageKinds...),
 		// Only while no prompt is pending and no work in progress: its messages are new, and may be in the replay.
 		Check: func(e *judge.Event) {
@@ -351,14 +249,6 @@ var version2Rules = []judge.Rule{
 			"chunk of a " +
 			"message or thought that belongs to earlier work. (Advice: a whole message of earlier work with new content, " +
 			"which may be a correction.)",
-		Right: `
-			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"user_message","messageId":"m","content":[]}}}
-			-> {"jsonrpc":"2.0","id":10,"method":"session/prompt","params":{"sessionId":"s","prompt":[{"type":"text","text":"hello"}]}}
-			<- {"jsonrpc":"2.0","id":10,"result":{"messageId":"n"}}`,
-		Wrong: `
-			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"user_message","messageId":"m","content":[]}}}
-			-> {"jsonrpc":"2.0","id":10,"method":"session/prompt","params":{"sessionId":"s","prompt":[{"type":"text","text":"hello"}]}}
-			<- {"jsonrpc":"2.0","id":10,"result":{"messageId":"m"}}`,
 		On: anyOf(results(judge.MethodPrompt),
 			updates("agent_message_chunk", "agent_thought_chunk", "agent_message", "agent_thought")),
 		Check: func(e *judge.Event) {
@@ -385,8 +275,6 @@ var version2Rules = []judge.Rule{
 		ID:       "V2-18",
 		Versions: []int{2},
 		Breaks:   "Two options of a permission request with the same optionId.",
-		Right:    `<- {"jsonrpc":"2.0","id":"p","method":"session/request_permission","params":{"sessionId":"s","title":"Delete?","options":[{"optionId":"yes","name":"Allow","kind":"allow_once"},{"optionId":"no","name":"Reject","kind":"reject_once"}]}}`,
-		Wrong:    `<- {"jsonrpc":"2.0","id":"p","method":"session/request_permission","params":{"sessionId":"s","title":"Delete?","options":[{"optionId":"a","name":"Allow","kind":"allow_once"},{"optionId":"a","name":"Reject","kind":"reject_once"}]}}`,
 		On:       requests(judge.MethodPermission),
 		Check:    func(e *judge.Event) { requireUnique(e, "/options", "optionId", "another option") },
 	},
@@ -394,8 +282,6 @@ var version2Rules = []judge.Rule{
 		ID:       "V2-19",
 		Versions: []int{2},
 		Breaks:   "A command whose name contains white space, or is that of another command in the list.",
-		Right:    `<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"available_commands_update","availableCommands":[{"type":"command","name":"web","description":"Search the web"}]}}}`,
-		Wrong:    `<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"available_commands_update","availableCommands":[{"type":"command","name":"search web","description":"Search the web"}]}}}`,
 		On:       offersCommands,
 		Check: func(e *judge.Event) {
 			where, list := commandsOf(e)
@@ -412,9 +298,7 @@ var version2Rules = []judge.Rule{
 		Versions: []int{2},
 		Breaks: "A select that has a value twice, even in two groups. (The schema requires that it and its groups " +
 			"have values.)",
-		Right: `<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"config_option_update","configOptions":[{"configId":"model","name":"Model","type":"select","currentValue":"l","options":[{"groupId":"a","name":"A","options":[{"value":"l","name":"L"}]},{"groupId":"b","name":"B","options":[{"value":"s","name":"S"}]}]}]}}}`,
-		Wrong: `<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"config_option_update","configOptions":[{"configId":"model","name":"Model","type":"select","currentValue":"l","options":[{"groupId":"a","name":"A","options":[{"value":"l","name":"L"}]},{"groupId":"b","name":"B","options":[{"value":"l","name":"L"}]}]}]}}}`,
-		On:    offersOptions,
+		On: offersOptions,
 		Check: func(e *judge.Event) {
 			for i, option := range configOptions(e).Items() {
 				where := schema.Element(optionsPointer(e), i) + "/options"
@@ -444,13 +328,7 @@ var version2Rules = []judge.Rule{
 		ID:       "V2-21",
 		Versions: []int{2},
 		Breaks:   "A login in a terminal whose env has a name twice.",
-		Right: `
-			-> {"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":2,"capabilities":{"auth":{"terminal":{}}},"info":{"name":"c","version":"1"}}}
-			<- {"jsonrpc":"2.0","id":0,"result":{"protocolVersion":2,"capabilities":{},"info":{"name":"a","version":"1"},"authMethods":[{"type":"terminal","methodId":"t","name":"T","env":[{"name":"A","value":"1"},{"name":"B","value":"1"}]}]}}`,
-		Wrong: `
-			-> {"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":2,"capabilities":{"auth":{"terminal":{}}},"info":{"name":"c","version":"1"}}}
-			<- {"jsonrpc":"2.0","id":0,"result":{"protocolVersion":2,"capabilities":{},"info":{"name":"a","version":"1"},"authMethods":[{"type":"terminal","methodId":"t","name":"T","env":[{"name":"A","value":"1"},{"name":"A","value":"2"}]}]}}`,
-		On: results(schema.MethodInitialize),
+		On:       results(schema.MethodInitialize),
 		Check: func(e *judge.Event) {
 			for i, method := range e.Content.Items("authMethods") {
 				if method.Text("type") == "terminal" {
@@ -465,18 +343,6 @@ var version2Rules = []judge.Rule{
 		Breaks: "The idle state with a stop reason other than cancelled, at the end of work that was cancelled, " +
 			"although the " +
 			"agent had read session/cancel: it had answered a later request.",
-		Right: `
-			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"state_update","state":"running"}}}
-			-> {"jsonrpc":"2.0","method":"session/cancel","params":{"sessionId":"s"}}
-			-> {"jsonrpc":"2.0","id":10,"method":"_example.com/ping"}
-			<- {"jsonrpc":"2.0","id":10,"error":{"code":-32601,"message":"Method not found"}}
-			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"state_update","state":"idle","stopReason":"cancelled"}}}`,
-		Wrong: `
-			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"state_update","state":"running"}}}
-			-> {"jsonrpc":"2.0","method":"session/cancel","params":{"sessionId":"s"}}
-			-> {"jsonrpc":"2.0","id":10,"method":"_example.com/ping"}
-			<- {"jsonrpc":"2.0","id":10,"error":{"code":-32601,"message":"Method not found"}}
-			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"state_update","state":"idle","stopReason":"end_turn"}}}`,
 		On: updates("state_update"),
 		Check: func(e *judge.Event) {
 			s, stop := e.Session, e.Text("update", "stopReason")
@@ -491,19 +357,7 @@ var version2Rules = []judge.Rule{
 		ID:       "V2-23",
 		Versions: []int{2},
 		Breaks:   "A replay with a message before another one that preceded it in the conversation.",
-		Right: `
-			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"user_message","messageId":"u","content":[{"type":"text","text":"hello"}]}}}
-			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"agent_message","messageId":"m","content":[{"type":"text","text":"hi"}]}}}
-			-> {"jsonrpc":"2.0","id":10,"method":"session/resume","params":{"sessionId":"s","cwd":"/work","replayFrom":{"type":"start"}}}
-			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"user_message","messageId":"u","content":[{"type":"text","text":"hello"}]}}}
-			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"agent_message","messageId":"m","content":[{"type":"text","text":"hi"}]}}}`,
-		Wrong: `
-			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"user_message","messageId":"u","content":[{"type":"text","text":"hello"}]}}}
-			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"agent_message","messageId":"m","content":[{"type":"text","text":"hi"}]}}}
-			-> {"jsonrpc":"2.0","id":10,"method":"session/resume","params":{"sessionId":"s","cwd":"/work","replayFrom":{"type":"start"}}}
-			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"agent_message","messageId":"m","content":[{"type":"text","text":"hi"}]}}}
-			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"user_message","messageId":"u","content":[{"type":"text","text":"hello"}]}}}`,
-		On: updates(messageKinds...),
+		On:       updates(messageKinds...),
 		// In a session that is at work, an update of an earlier message may be part of that work.
 		Check: func(e *judge.Event) {
 			s := e.Session
@@ -523,17 +377,6 @@ var version2Rules = []judge.Rule{
 		Versions: []int{2},
 		Breaks: "A permission request or a form in the running state, and nothing else of the agent until its answer, " +
 			"after which the work ends or the tool call goes on.",
-		Right: `
-			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"state_update","state":"running"}}}
-			<- {"jsonrpc":"2.0","id":"p","method":"session/request_permission","params":{"sessionId":"s","title":"Delete?","options":[{"optionId":"yes","name":"Allow","kind":"allow_once"}]}}
-			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"state_update","state":"requires_action"}}}
-			-> {"jsonrpc":"2.0","id":"p","result":{"outcome":{"outcome":"selected","optionId":"yes"}}}
-			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"state_update","state":"idle","stopReason":"end_turn"}}}`,
-		Wrong: `
-			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"state_update","state":"running"}}}
-			<- {"jsonrpc":"2.0","id":"p","method":"session/request_permission","params":{"sessionId":"s","title":"Delete?","options":[{"optionId":"yes","name":"Allow","kind":"allow_once"}]}}
-			-> {"jsonrpc":"2.0","id":"p","result":{"outcome":{"outcome":"selected","optionId":"yes"}}}
-			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"state_update","state":"idle","stopReason":"end_turn"}}}`,
 		On: updates("state_update", "tool_call_update"),
 		// Any other update may have crossed the answer.
 		Check: func(e *judge.Event) {
