@@ -13,11 +13,11 @@ import (
 func TestDefaultBranch(t *testing.T) {
 	const stdio = `"name":"n","command":"/c","args":[],"env":[]`
 	const set = `{"sessionId":"s","configId":"c",`
-	server := func() codec.Value { return new(acp.MCPServer) }
-	auth := func() codec.Value { return new(acp.AuthMethod) }
-	option := func() codec.Value { return new(acp.SetSessionConfigOptionRequest) }
+	server := func() any { return new(acp.MCPServer) }
+	auth := func() any { return new(acp.AuthMethod) }
+	option := func() any { return new(acp.SetSessionConfigOptionRequest) }
 	for _, test := range []struct {
-		make          func() codec.Value
+		make          func() any
 		text, variant string
 		out           string // what is written again, if not the text
 	}{
@@ -43,7 +43,7 @@ func TestDefaultBranch(t *testing.T) {
 	} {
 		v := test.make()
 		d := codec.NewDecoder([]byte(test.text))
-		v.DecodeJSON(d)
+		codec.Decode(d, v)
 		dropped := strings.Contains(test.text, `{"a":1}`) // a tag that is no string
 		if err := d.End(); err != nil || len(d.Repairs()) > 0 != dropped {
 			t.Errorf("%s: %v, repairs %v", test.text, err, d.Repairs())
@@ -73,7 +73,7 @@ func TestDefaultBranch(t *testing.T) {
 	// What fits neither its variant nor the one without a tag is refused as the former, and so is what has the
 	// variant's tag and required members, and a mistake elsewhere.
 	for _, test := range []struct {
-		make          func() codec.Value
+		make          func() any
 		text, pointer string
 	}{
 		{server, `{"type":"http","name":"n","url":1,"headers":[]}`, "/url"},

@@ -28,11 +28,8 @@ func (x Features) String() string {
 // options names the type whose field Experimental enables features.
 func (x Features) lacks(options string, values ...any) error {
 	for _, v := range values {
-		switch v.(type) {
-		case codec.Value, *AgentHandlers, *ClientHandlers:
-			if off := Features(codec.Features(v, featuresOf)) &^ x; off != 0 {
-				return fmt.Errorf("%w: %s.Experimental lacks %v", ErrExperimental, options, off)
-			}
+		if off := Features(codec.Features(v, featuresOf)) &^ x; off != 0 {
+			return fmt.Errorf("%w: %s.Experimental lacks %v", ErrExperimental, options, off)
 		}
 	}
 	return nil

@@ -277,16 +277,16 @@ func TestFeaturesString(t *testing.T) {
 // they are on.
 func TestMalformedPartsOfFeatures(t *testing.T) {
 	const at = `{"sessionId":"s","cwd":"/","mcpServers":[],`
-	read := func(off acp.Features, text string, v interface{ DecodeJSON(*codec.Decoder) }) error {
+	read := func(off acp.Features, text string, v any) error {
 		d := codec.NewDecoder([]byte(text))
 		d.SetOff(uint64(off))
-		v.DecodeJSON(d)
+		codec.Decode(d, v)
 		return d.End()
 	}
 	for _, tt := range []struct {
 		feature acp.Features
 		text    string
-		v       interface{ DecodeJSON(*codec.Decoder) }
+		v       any
 	}{
 		{acp.FeatureSystemPrompt, `{"cwd":"/","mcpServers":[],"systemPrompt":"be brief"}`, new(acp.NewSessionRequest)},
 		{acp.FeatureSystemPrompt, `{"systemPrompt":{},"systemPrompt":[],"cwd":"/","mcpServers":[]}`, new(acp.NewSessionRequest)},

@@ -17,7 +17,7 @@ import (
 // shape is a text of any size of one kind that might cost more than its size.
 type shape struct {
 	name  string
-	value func() codec.Value
+	value func() any
 	text  func(size int) string
 	fails bool // it is refused
 }
@@ -43,41 +43,41 @@ const (
 )
 
 var shapes = []shape{
-	{"one long string", newValue[PromptRequest], aroundText(inText, "x", `"}]}`), false},
-	{"not ASCII", newValue[PromptRequest], aroundText(inText, "é", `"}]}`), false},
-	{"escapes", newValue[PromptRequest], aroundText(inText, `\n`, `"}]}`), false},
-	{"long escapes", newValue[PromptRequest], aroundText(inText, `\u00e9`, `"}]}`), false},
-	{"lone surrogates", newValue[PromptRequest], aroundText(inText, `\ud800`, `"}]}`), false},
-	{"strings with lone surrogates", newValue[NewSessionRequest], around(inSession+`,"additionalDirectories":[`, `"\ud800"`, `]}`), false},
-	{"empty strings", newValue[NewSessionRequest], around(inSession+`,"additionalDirectories":[`, `""`, `]}`), false},
-	{"a long number", newValue[NewSessionRequest], aroundText(inSession+`,"x":`, "9", "}"), false},
-	{"a long integer", newValue[InitializeRequest], aroundText(`{"protocolVersion":`, "9", "}"), true},
-	{"a long fraction", newValue[SessionNotification],
+	{"one long string", func() any { return new(PromptRequest) }, aroundText(inText, "x", `"}]}`), false},
+	{"not ASCII", func() any { return new(PromptRequest) }, aroundText(inText, "é", `"}]}`), false},
+	{"escapes", func() any { return new(PromptRequest) }, aroundText(inText, `\n`, `"}]}`), false},
+	{"long escapes", func() any { return new(PromptRequest) }, aroundText(inText, `\u00e9`, `"}]}`), false},
+	{"lone surrogates", func() any { return new(PromptRequest) }, aroundText(inText, `\ud800`, `"}]}`), false},
+	{"strings with lone surrogates", func() any { return new(NewSessionRequest) }, around(inSession+`,"additionalDirectories":[`, `"\ud800"`, `]}`), false},
+	{"empty strings", func() any { return new(NewSessionRequest) }, around(inSession+`,"additionalDirectories":[`, `""`, `]}`), false},
+	{"a long number", func() any { return new(NewSessionRequest) }, aroundText(inSession+`,"x":`, "9", "}"), false},
+	{"a long integer", func() any { return new(InitializeRequest) }, aroundText(`{"protocolVersion":`, "9", "}"), true},
+	{"a long fraction", func() any { return new(SessionNotification) },
 		aroundText(`{"sessionId":"s","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"","annotations":{"priority":0.`, "9", "}}}}"), false},
-	{"spaces", newValue[NewSessionRequest], aroundText(inSession, " ", "}"), false},
-	{"unknown members", newValue[NewSessionRequest], around(inSession+",", `"":0`, "}"), false},
-	{"a long unknown name", newValue[NewSessionRequest], aroundText(inSession+`,"`, "x", `":0}`), false},
-	{"a long name with escapes", newValue[NewSessionRequest], aroundText(inSession+`,"`, `\n`, `":0}`), false},
-	{"members of _meta", newValue[NewSessionRequest], aroundMembers(inSession+`,"_meta":{`, "0", "}}"), false},
-	{"members of _meta, the last twice", newValue[NewSessionRequest], aroundMembers(inSession+`,"_meta":{"":0,`, "0", `,"":0}}`), false},
-	{"deep arrays", newValue[NewSessionRequest], around(inSession+`,"x":[`, strings.Repeat("[", 250)+strings.Repeat("]", 250), "]}"), false},
-	{"deep objects", newValue[NewSessionRequest], around(inSession+`,"x":[`, strings.Repeat(`{"":`, 250)+"0"+strings.Repeat("}", 250), "]}"), false},
-	{"deep _meta", newValue[NewSessionRequest], around(inSession+`,"_meta":{"x":[`, strings.Repeat("[", 250)+strings.Repeat("]", 250), "]}}"), false},
-	{"empty objects for blocks", newValue[PromptRequest], around(inPrompt, "{}", "]}"), true},
-	{"unknown blocks", newValue[PromptRequest], around(inPrompt, `{"type":""}`, "]}"), false},
-	{"blocks", newValue[PromptRequest], around(inPrompt, `{"type":"text","text":""}`, "]}"), false},
-	{"blocks with the tag last", newValue[PromptRequest], around(inPrompt, `{"text":"","type":"text"}`, "]}"), false},
-	{"a block with the tag last", newValue[PromptRequest], aroundText(inPrompt+`{"text":"`, "x", `","type":"text"}]}`), false},
-	{"a block with the tag behind many members", newValue[PromptRequest], around(inPrompt+`{"text":"",`, `"":0`, `,"type":"text"}]}`), false},
-	{"a mistake at the end", newValue[PromptRequest], around(inPrompt, `{"type":"text","text":""}`, `,{"type":"text"}]}`), true},
-	{"bad entries", newValue[SessionNotification], around(inPlan, "0", `]}}`), false},
-	{"empty entries", newValue[SessionNotification], around(inPlan, "{}", `]}}`), false},
-	{"nearly good entries", newValue[SessionNotification], around(inPlan, `{"content":"","priority":"","status":0}`, `]}}`), false},
-	{"properties of a form", newValue[CreateElicitationRequest], aroundMembers(inForm, `{"type":"string"}`, "}}}"), false},
-	{"a long property with many mistakes", newValue[CreateElicitationRequest], func(size int) string {
+	{"spaces", func() any { return new(NewSessionRequest) }, aroundText(inSession, " ", "}"), false},
+	{"unknown members", func() any { return new(NewSessionRequest) }, around(inSession+",", `"":0`, "}"), false},
+	{"a long unknown name", func() any { return new(NewSessionRequest) }, aroundText(inSession+`,"`, "x", `":0}`), false},
+	{"a long name with escapes", func() any { return new(NewSessionRequest) }, aroundText(inSession+`,"`, `\n`, `":0}`), false},
+	{"members of _meta", func() any { return new(NewSessionRequest) }, aroundMembers(inSession+`,"_meta":{`, "0", "}}"), false},
+	{"members of _meta, the last twice", func() any { return new(NewSessionRequest) }, aroundMembers(inSession+`,"_meta":{"":0,`, "0", `,"":0}}`), false},
+	{"deep arrays", func() any { return new(NewSessionRequest) }, around(inSession+`,"x":[`, strings.Repeat("[", 250)+strings.Repeat("]", 250), "]}"), false},
+	{"deep objects", func() any { return new(NewSessionRequest) }, around(inSession+`,"x":[`, strings.Repeat(`{"":`, 250)+"0"+strings.Repeat("}", 250), "]}"), false},
+	{"deep _meta", func() any { return new(NewSessionRequest) }, around(inSession+`,"_meta":{"x":[`, strings.Repeat("[", 250)+strings.Repeat("]", 250), "]}}"), false},
+	{"empty objects for blocks", func() any { return new(PromptRequest) }, around(inPrompt, "{}", "]}"), true},
+	{"unknown blocks", func() any { return new(PromptRequest) }, around(inPrompt, `{"type":""}`, "]}"), false},
+	{"blocks", func() any { return new(PromptRequest) }, around(inPrompt, `{"type":"text","text":""}`, "]}"), false},
+	{"blocks with the tag last", func() any { return new(PromptRequest) }, around(inPrompt, `{"text":"","type":"text"}`, "]}"), false},
+	{"a block with the tag last", func() any { return new(PromptRequest) }, aroundText(inPrompt+`{"text":"`, "x", `","type":"text"}]}`), false},
+	{"a block with the tag behind many members", func() any { return new(PromptRequest) }, around(inPrompt+`{"text":"",`, `"":0`, `,"type":"text"}]}`), false},
+	{"a mistake at the end", func() any { return new(PromptRequest) }, around(inPrompt, `{"type":"text","text":""}`, `,{"type":"text"}]}`), true},
+	{"bad entries", func() any { return new(SessionNotification) }, around(inPlan, "0", `]}}`), false},
+	{"empty entries", func() any { return new(SessionNotification) }, around(inPlan, "{}", `]}}`), false},
+	{"nearly good entries", func() any { return new(SessionNotification) }, around(inPlan, `{"content":"","priority":"","status":0}`, `]}}`), false},
+	{"properties of a form", func() any { return new(CreateElicitationRequest) }, aroundMembers(inForm, `{"type":"string"}`, "}}}"), false},
+	{"a long property with many mistakes", func() any { return new(CreateElicitationRequest) }, func(size int) string {
 		return inForm + `"` + strings.Repeat("x", size) + `":{"type":"array","items":{"type":"string","enum":[]},"default":[` + gentest.Many("0", 1000) + `]}}}}`
 	}, false},
-	{"a session id", newValue[PromptRequest], aroundText(`{"prompt":[],"sessionId":"`, "s", `"}`), false},
+	{"a session id", func() any { return new(PromptRequest) }, aroundText(`{"prompt":[],"sessionId":"`, "s", `"}`), false},
 }
 
 // What reading takes is bounded by the size of the text, whatever that is.

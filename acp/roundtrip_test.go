@@ -40,6 +40,8 @@ func mustMarshal(t testing.TB, v any) []byte {
 	return b
 }
 
+var definitions = gentest.Types(sdk.SchemaV1Unstable(), types)
+
 // generated is this package, to be exercised.
 func generated() *gentest.Package {
 	return &gentest.Package{
@@ -103,10 +105,10 @@ type change struct {
 // changes returns how the value that data is differs when it was read as the definition and written.
 func changes(t *testing.T, definition string, data []byte) (out []change) {
 	t.Helper()
-	write := func(data []byte) (v codec.Value, text []byte, repairs []codec.Repair, err error) {
+	write := func(data []byte) (v any, text []byte, repairs []codec.Repair, err error) {
 		d := codec.NewDecoder(data)
 		v = definitions[definition]()
-		v.DecodeJSON(d)
+		codec.Decode(d, v)
 		if err := d.End(); err != nil {
 			return nil, nil, nil, err
 		}
@@ -318,7 +320,7 @@ func unknownUpdate(raw string) *SessionUpdate {
 func TestEncodeIsStrict(t *testing.T) {
 	tests := []struct {
 		name    string
-		value   codec.Value
+		value   any
 		pointer string
 	}{
 		{"empty union", &PromptRequest{Prompt: []ContentBlock{TextBlock("x"), {}}}, "/prompt/1"},
@@ -371,7 +373,7 @@ func TestWhatOthersRead(t *testing.T) {
 // Required arrays and maps are never null.
 func TestEncodeNilIsEmpty(t *testing.T) {
 	tests := []struct {
-		value codec.Value
+		value any
 		want  string
 	}{
 		{&NewSessionRequest{Cwd: "/"}, `{"cwd":"/","mcpServers":[]}`},

@@ -107,10 +107,10 @@ type ToolCallUpdate struct {
 	Locations codec.Opt[[]ToolCallLocation] `json:"locations,omitzero" codec:"null,lenient,items"`
 
 	// Update the raw input.
-	RawInput json.RawMessage `json:"rawInput,omitzero"`
+	RawInput json.RawMessage `json:"rawInput,omitzero" codec:"optional"`
 
 	// Update the raw output.
-	RawOutput json.RawMessage `json:"rawOutput,omitzero"`
+	RawOutput json.RawMessage `json:"rawOutput,omitzero" codec:"optional"`
 
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
@@ -437,7 +437,7 @@ type ElicitationSchema struct {
 	Title codec.Opt[string] `json:"title,omitzero" codec:"null,lenient"`
 
 	// Property definitions (must be primitive types).
-	Properties map[string]ElicitationPropertySchema `json:"properties,omitzero"`
+	Properties map[string]ElicitationPropertySchema `json:"properties,omitzero" codec:"optional"`
 
 	// List of required property names.
 	//
@@ -1635,10 +1635,10 @@ type ToolCall struct {
 	Locations []ToolCallLocation `json:"locations,omitzero" codec:"lenient,items"`
 
 	// Raw input parameters sent to the tool.
-	RawInput json.RawMessage `json:"rawInput,omitzero"`
+	RawInput json.RawMessage `json:"rawInput,omitzero" codec:"optional"`
 
 	// Raw output returned by the tool.
-	RawOutput json.RawMessage `json:"rawOutput,omitzero"`
+	RawOutput json.RawMessage `json:"rawOutput,omitzero" codec:"optional"`
 
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
@@ -2345,7 +2345,7 @@ type SetProviderRequest struct {
 	BaseURL string `json:"baseUrl" codec:"required"`
 
 	// Full headers map for this provider. May include authorization, routing, or other integration-specific headers.
-	Headers map[string]string `json:"headers,omitzero"`
+	Headers map[string]string `json:"headers,omitzero" codec:"optional"`
 
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
@@ -2874,7 +2874,7 @@ type MCPError struct {
 	Message string `json:"message" codec:"required"`
 
 	// Optional error data. Explicit null is retained.
-	Data json.RawMessage `json:"data,omitzero"`
+	Data json.RawMessage `json:"data,omitzero" codec:"optional"`
 
 	// Extra holds the members that the schema allows but does not name. They are written after the others.
 	Extra map[string]json.RawMessage `json:"-"`
@@ -2984,7 +2984,7 @@ type ProxySuccessorRequest struct {
 	//
 	// Optional. Omitted and `null` are equivalent and mean the wrapped request has no params. When present, it MUST be
 	// a JSON object or array, as JSON-RPC requires. The wrapped request's own `_meta` stays inside these params.
-	Params json.RawMessage `json:"params,omitzero"`
+	Params json.RawMessage `json:"params,omitzero" codec:"optional"`
 
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
@@ -3041,7 +3041,7 @@ type ProxySuccessorNotification struct {
 	// Optional. Omitted and `null` are equivalent and mean the wrapped notification has no params. When present, it
 	// MUST be a JSON object or array, as JSON-RPC requires. The wrapped notification's own `_meta` stays inside these
 	// params.
-	Params json.RawMessage `json:"params,omitzero"`
+	Params json.RawMessage `json:"params,omitzero" codec:"optional"`
 
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }

@@ -18,24 +18,18 @@ func EncodeUint[T ~uint8 | ~uint16 | ~uint32 | ~uint64](e *Encoder, v T) { e.Uin
 func EncodeNull(e *Encoder, _ struct{}) { e.Null() }
 
 // EncodeValue writes a value of a type that encodes itself.
-func EncodeValue[T any, P interface {
-	*T
-	EncodeJSON(*Encoder)
-}](e *Encoder, v T) {
-	P(&v).EncodeJSON(e)
+func EncodeValue[T any](e *Encoder, v T) {
+	Encode(e, &v)
 }
 
 // EncodePointer writes the value that v points to. It stops at the first failure, which bounds the depth of a value
 // that contains itself.
-func EncodePointer[T any, P interface {
-	*T
-	EncodeJSON(*Encoder)
-}](e *Encoder, v *T) {
+func EncodePointer[T any](e *Encoder, v *T) {
 	switch {
 	case v == nil:
 		e.Failf("a nil %T", v)
 	case e.err == nil:
-		P(v).EncodeJSON(e)
+		Encode(e, v)
 	}
 }
 
@@ -59,14 +53,11 @@ func EncodeStrings[S ~[]T, T ~string](e *Encoder, s S) {
 }
 
 // EncodeSlice writes an array; nil is [].
-func EncodeSlice[T any, P interface {
-	*T
-	EncodeJSON(*Encoder)
-}](e *Encoder, s []T) {
+func EncodeSlice[T any](e *Encoder, s []T) {
 	e.BeginArray()
 	for i := range s {
 		e.Elem()
-		P(&s[i]).EncodeJSON(e)
+		Encode(e, &s[i])
 	}
 	e.EndArray()
 }
@@ -82,14 +73,11 @@ func EncodeSliceFunc[T any](e *Encoder, s []T, enc func(*Encoder, T)) {
 }
 
 // EncodeMap writes an object, its members sorted by name; nil is {}.
-func EncodeMap[T any, P interface {
-	*T
-	EncodeJSON(*Encoder)
-}](e *Encoder, m map[string]T) {
+func EncodeMap[T any](e *Encoder, m map[string]T) {
 	v := new(T)
 	encodeMap(e, m, func(e *Encoder, value T) {
 		*v = value
-		P(v).EncodeJSON(e)
+		Encode(e, v)
 	})
 }
 
@@ -154,32 +142,26 @@ func writeMembers[T any](e *Encoder, m map[string]T, value func(*Encoder, T)) {
 }
 
 // New reads a value into a new variable.
-func New[T any, P interface {
-	*T
-	DecodeJSON(*Decoder)
-}](d *Decoder) *T {
+func New[T any](d *Decoder) *T {
 	v, ok := d.room.(*T)
 	if ok {
 		d.room = nil
 	} else {
 		v = new(T)
 	}
-	P(v).DecodeJSON(d)
+	Decode(d, v)
 	return v
 }
 
 // NewWith is New, but allocates space for an R together with the value, which the first call of New for an R uses while
 // reading. Use it for values that nearly always hold a pointer to an R.
-func NewWith[T, R any, P interface {
-	*T
-	DecodeJSON(*Decoder)
-}](d *Decoder) *T {
+func NewWith[T, R any](d *Decoder) *T {
 	v := new(struct {
 		value T
 		inner R
 	})
 	d.room = &v.inner
-	P(&v.value).DecodeJSON(d)
+	Decode(d, &v.value)
 	d.room = nil
 	return &v.value
 }
@@ -197,12 +179,9 @@ func Lenient[T any](d *Decoder, dec func(*Decoder) T) T {
 }
 
 // LenientValue is Lenient for types that decode themselves.
-func LenientValue[T any, P interface {
-	*T
-	DecodeJSON(*Decoder)
-}](d *Decoder, v *T) {
+func LenientValue[T any](d *Decoder, v *T) {
 	m := d.Mark()
-	P(v).DecodeJSON(d)
+	Decode(d, v)
 	if d.Recover(m) {
 		var zero T
 		*v = zero
@@ -230,12 +209,9 @@ func DecodeNull(d *Decoder) struct{} {
 }
 
 // DecodeValue reads a value of a type that decodes itself.
-func DecodeValue[T any, P interface {
-	*T
-	DecodeJSON(*Decoder)
-}](d *Decoder) T {
+func DecodeValue[T any](d *Decoder) T {
 	var v T
-	P(&v).DecodeJSON(d)
+	Decode(d, &v)
 	return v
 }
 
@@ -290,28 +266,22 @@ func DecodeStringsLenient[T ~string](d *Decoder) []T {
 }
 
 // DecodeSlice reads an array. The result is not nil unless reading fails.
-func DecodeSlice[T any, P interface {
-	*T
-	DecodeJSON(*Decoder)
-}](d *Decoder) []T {
+func DecodeSlice[T any](d *Decoder) []T {
 	s := []T{}
 	for a := d.Array(); a.Next(); {
 		s = grown(s)
-		P(&s[len(s)-1]).DecodeJSON(d)
+		Decode(d, &s[len(s)-1])
 	}
 	return kept(d, s)
 }
 
 // DecodeSliceLenient is DecodeSlice, but drops the elements that cannot be read. Each is a repair.
-func DecodeSliceLenient[T any, P interface {
-	*T
-	DecodeJSON(*Decoder)
-}](d *Decoder) []T {
+func DecodeSliceLenient[T any](d *Decoder) []T {
 	s := []T{}
 	for a := d.Array(); a.Next(); {
 		m := d.Mark()
 		s = grown(s)
-		P(&s[len(s)-1]).DecodeJSON(d)
+		Decode(d, &s[len(s)-1])
 		if d.Recover(m) {
 			s = slices.Delete(s, len(s)-1, len(s))
 		}
@@ -342,15 +312,12 @@ func DecodeSliceFuncLenient[T any](d *Decoder, dec func(*Decoder) T) []T {
 }
 
 // DecodeMap reads an object whose member names are not known beforehand. The result is not nil unless reading fails.
-func DecodeMap[T any, P interface {
-	*T
-	DecodeJSON(*Decoder)
-}](d *Decoder) map[string]T {
+func DecodeMap[T any](d *Decoder) map[string]T {
 	v := new(T)
 	return decodeMap(d, func(d *Decoder) T {
 		var zero T
 		*v = zero
-		P(v).DecodeJSON(d)
+		Decode(d, v)
 		return *v
 	})
 }

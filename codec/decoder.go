@@ -33,7 +33,6 @@ type Decoder struct {
 	again    int // bytes that RetryFitting caused to be read again
 	interned *interned
 	room     any // a pointer that New may use, see NewWith
-	probe    any // see usesDecode
 
 	name []byte // name of the current member of the innermost object being read
 	lone bool   // whether it had an unpaired surrogate
@@ -102,12 +101,12 @@ func (d *Decoder) AddItems(n int) {
 
 var decoders = sync.Pool{New: func() any { return NewDecoder(nil) }}
 
-// Unmarshal reads v from data, which must hold nothing else but white space. Its error is an [*Error]. Repairs are not
-// reported.
-func Unmarshal(data []byte, v interface{ DecodeJSON(*Decoder) }) error {
+// Unmarshal reads v, as [Decode] does, from data, which must hold nothing else but white space. Its error is an
+// [*Error]. Repairs are not reported.
+func Unmarshal(data []byte, v any) error {
 	d := decoders.Get().(*Decoder)
 	d.Reset(data)
-	v.DecodeJSON(d)
+	Decode(d, v)
 	err := d.End()
 	d.Reset(nil)
 	decoders.Put(d)

@@ -1,8 +1,8 @@
 // Package codec writes and reads JSON for generated code only: programs use the types of package acp or, with
 // encoding/json, the methods MarshalJSON and UnmarshalJSON of these types.
 //
-// A generated struct or union has two methods, which list its members; named strings and numbers have none, and are
-// written by the values that contain them:
+// [Encode] and [Decode] go by the tags of the fields of most generated structs, and need no code for each. Unions, and
+// the structs of the commonest messages, have two methods, which list their members:
 //
 //	func (x *TextContent) EncodeJSON(e *codec.Encoder) {
 //		e.BeginObject()
@@ -24,8 +24,6 @@
 //		}
 //		o.Require("text")
 //	}
-//
-// The methods of most structs do the same by calling [Encode] and [Decode], which go by the tags of the fields.
 //
 // The first error is kept: after it, an [Encoder] discards its output and a [Decoder] finds nothing more to read, so
 // these methods need not check after each call. JSON pointers are not tracked; they are computed from the bytes when an
@@ -49,7 +47,8 @@ const SupportVersion1 = true
 // MaxDepth is how many levels of arrays and objects a text may have, for writing and for reading.
 const MaxDepth = 256
 
-// Value is implemented by pointers to generated structs and unions.
+// Value is implemented by pointers to generated unions, and to generated structs that are not written as their tags
+// say.
 type Value interface {
 	// EncodeJSON writes exactly one JSON value.
 	EncodeJSON(*Encoder)

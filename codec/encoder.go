@@ -32,14 +32,14 @@ const maxKeys = 1024
 
 var encoders = sync.Pool{New: func() any { return new(Encoder) }}
 
-// Append appends v to dst as JSON, without a newline, and returns the extended buffer; on error,
-// an [*Error], it returns dst. It allocates only to extend the buffer.
+// Append appends v to dst as JSON, as [Encode] writes it, without a newline, and returns the extended buffer; on
+// error, an [*Error], it returns dst. It allocates only to extend the buffer.
 //
 // v must not contain itself.
-func Append(dst []byte, v interface{ EncodeJSON(*Encoder) }) ([]byte, error) {
+func Append(dst []byte, v any) ([]byte, error) {
 	e := encoders.Get().(*Encoder)
 	e.buf, e.start = dst, len(dst)
-	v.EncodeJSON(e)
+	Encode(e, v)
 	if e.depth != 0 || e.incomplete() {
 		e.Fail(errors.New("incomplete value"))
 	}
@@ -128,13 +128,13 @@ var errNotObject = errors.New("expected an object")
 
 // EncodeVariant writes an object that begins with the tag and continues with the members of v, which must write an
 // object.
-func EncodeVariant(e *Encoder, name, value string, v interface{ EncodeJSON(*Encoder) }) {
+func EncodeVariant(e *Encoder, name, value string, v any) {
 	if isNil(v) {
 		e.Failf("a variant that is a nil %T", v)
 		return
 	}
 	e.beginVariant(name, value)
-	v.EncodeJSON(e)
+	Encode(e, v)
 	e.endVariant()
 }
 
@@ -160,7 +160,7 @@ func (e *Encoder) endVariant() {
 }
 
 // EncodeDefault is EncodeVariant for the variant that needs no tag: the tag is written if there is one.
-func EncodeDefault(e *Encoder, name string, tag Opt[string], v interface{ EncodeJSON(*Encoder) }) {
+func EncodeDefault(e *Encoder, name string, tag Opt[string], v any) {
 	if tag.IsZero() {
 		EncodePayload(e, v)
 		return
@@ -172,17 +172,17 @@ func EncodeDefault(e *Encoder, name string, tag Opt[string], v interface{ Encode
 }
 
 // EncodePayload writes v, which must not be nil.
-func EncodePayload(e *Encoder, v interface{ EncodeJSON(*Encoder) }) {
+func EncodePayload(e *Encoder, v any) {
 	if isNil(v) {
 		e.Failf("a variant that is a nil %T", v)
 		return
 	}
-	v.EncodeJSON(e)
+	Encode(e, v)
 }
 
 // Embed writes the members of v, which must write an object, into the open object. If v is an unknown variant, which is
 // the unchanged object, the members with the given names are left out because they have already been written.
-func Embed(e *Encoder, v interface{ EncodeJSON(*Encoder) }, names ...string) {
+func Embed(e *Encoder, v any, names ...string) {
 	if isNil(v) {
 		e.FailObject("a variant that is a nil %T", v)
 		return
@@ -190,8 +190,8 @@ func Embed(e *Encoder, v interface{ EncodeJSON(*Encoder) }, names ...string) {
 	e.embed(v, names...)
 }
 
-// embed is the part of Embed that does not depend on the type.
-func (e *Encoder) embed(v interface{ EncodeJSON(*Encoder) }, names ...string) {
+// embed is Embed for a value that is not nil.
+func (e *Encoder) embed(v any, names ...string) {
 	was := e.beside
 	if len(names) > 0 {
 		if was.depth != e.depth {
@@ -201,7 +201,7 @@ func (e *Encoder) embed(v interface{ EncodeJSON(*Encoder) }, names ...string) {
 	}
 	e.embedding = true
 	e.depth--
-	v.EncodeJSON(e)
+	Encode(e, v)
 	e.depth++
 	if e.embedding {
 		e.embedding = false

@@ -107,12 +107,9 @@ func EncodeOpt[T any](e *Encoder, name string, o Opt[T], enc func(*Encoder, T)) 
 }
 
 // EncodeOptValue is EncodeOpt for types that encode themselves.
-func EncodeOptValue[T any, P interface {
-	*T
-	EncodeJSON(*Encoder)
-}](e *Encoder, name string, o *Opt[T]) {
+func EncodeOptValue[T any](e *Encoder, name string, o *Opt[T]) {
 	if o.state != absent {
-		EncodeOptNullValue[T, P](e, name, o)
+		EncodeOptNullValue(e, name, o)
 	}
 }
 
@@ -123,13 +120,10 @@ func EncodeOptNull[T any](e *Encoder, name string, o Opt[T], enc func(*Encoder, 
 }
 
 // EncodeOptNullValue is EncodeOptNull for types that encode themselves.
-func EncodeOptNullValue[T any, P interface {
-	*T
-	EncodeJSON(*Encoder)
-}](e *Encoder, name string, o *Opt[T]) {
+func EncodeOptNullValue[T any](e *Encoder, name string, o *Opt[T]) {
 	e.Name(name)
 	if o.state == present {
-		P(&o.value).EncodeJSON(e)
+		Encode(e, &o.value)
 	} else {
 		e.Null()
 	}
@@ -141,12 +135,9 @@ func DecodeSome[T any](d *Decoder, dec func(*Decoder) T) Opt[T] {
 }
 
 // DecodeSomeValue is DecodeSome for types that decode themselves.
-func DecodeSomeValue[T any, P interface {
-	*T
-	DecodeJSON(*Decoder)
-}](d *Decoder, o *Opt[T]) {
+func DecodeSomeValue[T any](d *Decoder, o *Opt[T]) {
 	*o = Opt[T]{state: present}
-	P(&o.value).DecodeJSON(d)
+	Decode(d, &o.value)
 }
 
 // DecodeOpt reads null, or a value with dec.
@@ -158,15 +149,12 @@ func DecodeOpt[T any](d *Decoder, dec func(*Decoder) T) Opt[T] {
 }
 
 // DecodeOptValue is DecodeOpt for types that decode themselves.
-func DecodeOptValue[T any, P interface {
-	*T
-	DecodeJSON(*Decoder)
-}](d *Decoder, o *Opt[T]) {
+func DecodeOptValue[T any](d *Decoder, o *Opt[T]) {
 	if d.Null() {
 		*o = Null[T]()
 		return
 	}
-	DecodeSomeValue[T, P](d, o)
+	DecodeSomeValue(d, o)
 }
 
 // DecodeSomeLenient is DecodeSome, but a value that cannot be read, or null, is dropped: the result is then absent,
@@ -181,12 +169,9 @@ func DecodeSomeLenient[T any](d *Decoder, dec func(*Decoder) T) Opt[T] {
 }
 
 // DecodeSomeValueLenient is DecodeSomeLenient for types that decode themselves.
-func DecodeSomeValueLenient[T any, P interface {
-	*T
-	DecodeJSON(*Decoder)
-}](d *Decoder, o *Opt[T]) {
+func DecodeSomeValueLenient[T any](d *Decoder, o *Opt[T]) {
 	m := d.Mark()
-	DecodeSomeValue[T, P](d, o)
+	DecodeSomeValue(d, o)
 	if d.Recover(m) {
 		*o = Opt[T]{}
 	}
@@ -204,12 +189,9 @@ func DecodeOptLenient[T any](d *Decoder, dec func(*Decoder) T) Opt[T] {
 }
 
 // DecodeOptValueLenient is DecodeOptLenient for types that decode themselves.
-func DecodeOptValueLenient[T any, P interface {
-	*T
-	DecodeJSON(*Decoder)
-}](d *Decoder, o *Opt[T]) {
+func DecodeOptValueLenient[T any](d *Decoder, o *Opt[T]) {
 	m := d.Mark()
-	DecodeOptValue[T, P](d, o)
+	DecodeOptValue(d, o)
 	if d.Recover(m) {
 		*o = Opt[T]{}
 	}

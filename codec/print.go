@@ -9,7 +9,7 @@ import (
 const maxText = 1024
 
 // Text returns v as JSON, cut off after about a thousand bytes. It is meant for the String methods of generated types.
-func Text(v interface{ EncodeJSON(*Encoder) }) string {
+func Text(v any) string {
 	out, err := Append(nil, v)
 	if err != nil {
 		return "!(" + err.Error() + ")"

@@ -20,6 +20,7 @@ import (
 // for encoding/json, which cannot express all names: the tag member has the others. The tag codec is a list of:
 //
 //   - required: the member is always there
+//   - optional: nothing else is said of it
 //   - null: it can be null
 //   - empty: null means no items, and is a repair
 //   - lenient: a value that cannot be read is dropped, as a repair
@@ -32,10 +33,21 @@ import (
 //
 // They take pointers. That is slower than code for each type, but much smaller, and builds faster.
 
-// Encode writes the struct that x points to as an object.
+// Encode writes the value that x points to: with its method EncodeJSON if it has one, and otherwise by its type, or as
+// the tags of the struct say.
 func Encode(e *Encoder, x any) {
-	l, p := layoutOf(x)
-	l.encodeObject(e, p)
+	if v, ok := x.(interface{ EncodeJSON(*Encoder) }); ok {
+		v.EncodeJSON(e)
+		return
+	}
+	switch l, p := layoutOf(x); {
+	case p == nil:
+		e.Failf("a nil %T", x)
+	case l.value != nil:
+		l.value.encode(e, p)
+	default:
+		l.encodeObject(e, p)
+	}
 }
 
 // EncodeMembers writes the members of x, which must not be nil, into the open object.
@@ -48,24 +60,35 @@ func EncodeMembers(e *Encoder, x any) {
 	l.encode(e, p)
 }
 
-// Decode replaces the struct that x points to by the object that it reads.
+// Decode replaces the value that x points to by the one that it reads, in the way in which Encode writes it.
 func Decode(d *Decoder, x any) {
-	if d.probe != nil {
-		d.probe = x
+	if v, ok := x.(interface{ DecodeJSON(*Decoder) }); ok {
+		v.DecodeJSON(d)
 		return
 	}
 	l, p := layoutOf(x)
+	if l.value != nil {
+		l.value.decode(d, p)
+		return
+	}
 	clearAt(l.typ, p)
 	l.decode(d, p)
 }
 
-// DecodeMembers is Decode, but leaves fields without a member as they are.
+// DecodeMembers reads the members of x, as the tags of its fields say, and leaves fields without a member as they are.
 func DecodeMembers(d *Decoder, x any) {
-	if d.probe != nil {
-		return
-	}
 	l, p := layoutOf(x)
 	l.decode(d, p)
+}
+
+// IsTagged reports whether x is a pointer to a generated struct, which has the method UnmarshalJSON and fields with the
+// tag codec. Encode and Decode take it even if it has no methods for them.
+func IsTagged(x any) bool {
+	if _, ok := x.(json.Unmarshaler); !ok {
+		return false
+	}
+	l, _ := layoutOf(x)
+	return l.tagged
 }
 
 // IsZero reports whether no field of the struct that x points to is set.
@@ -82,6 +105,8 @@ type layout struct {
 	ids      []int         // members that are ids
 	uses     []int         // members of features, and those whose values can use some
 	variant  *variantField // of a union whose variants can use features
+	tagged   bool          // a field has the tag codec
+	value    *coder        // of a type that is no struct
 }
 
 // member is a field of a struct.
@@ -131,7 +156,7 @@ const (
 	opStringMap
 	opSlice
 	opObject
-	opValue // a type that encodes and decodes itself in another way
+	opValue // a type that encodes and decodes itself
 	opNone  // a type that tags cannot describe
 )
 
@@ -156,10 +181,14 @@ func layoutOf(x any) (*layout, unsafe.Pointer) {
 	if known := layouts.Load(); known != nil {
 		maps.Copy(all, *known)
 	}
-	if t := reflect.TypeOf(x); t.Kind() == reflect.Pointer && t.Elem().Kind() == reflect.Struct {
+	switch t := reflect.TypeOf(x); {
+	case t.Kind() == reflect.Pointer && t.Elem().Kind() == reflect.Struct:
 		newLayout(t.Elem(), all)
-	} else {
-		all[pointer.typ] = &layout{} // only Features and EmptyID are called for such a type
+	case t.Kind() == reflect.Pointer:
+		value := newCoder(t.Elem(), false, all)
+		all[pointer.typ] = &layout{value: &value}
+	default:
+		all[pointer.typ] = &layout{value: &coder{typ: t, op: opNone}} // only Features and EmptyID are called for it
 	}
 	layouts.Store(&all)
 	return all[pointer.typ], pointer.data
@@ -175,7 +204,9 @@ func newLayout(t reflect.Type, all map[unsafe.Pointer]*layout) *layout {
 	l := &layout{typ: t}
 	all[key] = l
 	for f := range t.Fields() {
-		options := "," + f.Tag.Get("codec") + ","
+		tag, ok := f.Tag.Lookup("codec")
+		l.tagged = l.tagged || ok
+		options := "," + tag + ","
 		has := func(option string) bool { return strings.Contains(options, ","+option+",") }
 		name, omit, more := strings.Cut(f.Tag.Get("json"), ",")
 		if name == "-" && !more { // it is no member
@@ -234,12 +265,12 @@ func newCoder(t reflect.Type, open bool, all map[unsafe.Pointer]*layout) coder {
 	pointer := reflect.Zero(reflect.PointerTo(t)).Interface()
 	if self, ok := pointer.(Value); ok {
 		c.op, c.self = opValue, self
-		if usesDecode(t) {
-			c.op, c.layout = opObject, newLayout(t, all)
-		}
 		return c
 	}
 	switch t.Kind() {
+	case reflect.Struct:
+		c.op, c.layout = opObject, newLayout(t, all)
+		return c
 	case reflect.String:
 		c.op = opName
 		if t == reflect.TypeFor[string]() {
@@ -280,21 +311,12 @@ func newCoder(t reflect.Type, open bool, all map[unsafe.Pointer]*layout) coder {
 	return c
 }
 
-// usesDecode reports whether the method DecodeJSON of a type calls Decode, from reading nothing.
-func usesDecode(t reflect.Type) bool {
-	d := NewDecoder(nil)
-	d.probe = d
-	x := reflect.New(t).Interface()
-	x.(Value).DecodeJSON(d)
-	return d.probe == x
-}
-
 // iface is what an interface that holds a pointer consists of: its type or, for an interface with methods, the type's
 // table of them, and the pointer.
 type iface struct{ typ, data unsafe.Pointer }
 
 // isNil reports whether v is a nil pointer.
-func isNil(v interface{ EncodeJSON(*Encoder) }) bool { return (*iface)(unsafe.Pointer(&v)).data == nil }
+func isNil(v any) bool { return (*iface)(unsafe.Pointer(&v)).data == nil }
 
 // value returns c.self as a pointer to the value at p, and isKnown whether the enum at p is listed.
 func (c *coder) value(p unsafe.Pointer) Value {

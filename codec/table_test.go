@@ -37,17 +37,13 @@ type tagged struct {
 	No      func()                     `json:"-"`
 }
 
-func (x *tagged) EncodeJSON(e *codec.Encoder) { codec.Encode(e, x) }
-func (x *tagged) DecodeJSON(d *codec.Decoder) { codec.Decode(d, x) }
+func (x *tagged) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
 // taggedInner contains itself.
 type taggedInner struct {
 	N    codec.Opt[uint32] `json:"n" codec:"required"`
 	More []taggedInner     `json:"more,omitzero"`
 }
-
-func (x *taggedInner) EncodeJSON(e *codec.Encoder) { codec.Encode(e, x) }
-func (x *taggedInner) DecodeJSON(d *codec.Decoder) { codec.Decode(d, x) }
 
 // The race detector also checks uses of unsafe pointers.
 func TestTags(t *testing.T) {
@@ -85,7 +81,7 @@ func TestTags(t *testing.T) {
 			}
 			got := tagged{Text: "before", List: []string{"before"}}
 			d := codec.NewDecoder([]byte(in))
-			got.DecodeJSON(d)
+			codec.Decode(d, &got)
 			if err := d.End(); err != nil || c.err != "" {
 				if err == nil || err.Error() != c.err {
 					t.Fatalf("the error is %v, want %s", err, c.err)
@@ -102,6 +98,14 @@ func TestTags(t *testing.T) {
 				t.Errorf("it is written as\n%s, want\n%s, error %v", out, c.out, err)
 			}
 		})
+	}
+	for x, want := range map[any]bool{&full: true, &inner: false, (*tagged)(nil): true, "text": false, new(codec.ID): false, nil: false} {
+		if codec.IsTagged(x) != want {
+			t.Errorf("IsTagged(%T) is %v", x, !want)
+		}
+	}
+	if out, err := codec.Append(nil, (*tagged)(nil)); err == nil {
+		t.Errorf("nil is written as %s", out)
 	}
 	if !codec.IsZero(&tagged{}) || codec.IsZero(&full) || codec.IsZero(&tagged{Float: codec.Null[float64]()}) {
 		t.Error("IsZero is wrong")

@@ -21,7 +21,7 @@ type Variant struct {
 	As  any    // a nil pointer to the variant's type
 	// By is a nil pointer to the type, with the same fields, that encodes and decodes the variant without its tag. It is
 	// nil if the tags of the fields say how.
-	By    Value
+	By    any
 	Union bool   // By is a union
 	Off   uint64 // the bit of the feature that the variant belongs to, or 0
 }
@@ -56,7 +56,7 @@ func (u *Variants) Encode(e *Encoder, v any) {
 		}
 		u.encodeTag(e, c)
 		e.embedding = true
-		c.value(v).EncodeJSON(e)
+		Encode(e, c.value(v))
 		e.endVariant()
 	}
 }
@@ -111,7 +111,7 @@ func (u *Variants) variant(v any) *Variant {
 }
 
 // value returns v, which is c, as the type that encodes and decodes it.
-func (c *Variant) value(v any) Value {
+func (c *Variant) value(v any) any {
 	by := c.By
 	(*iface)(unsafe.Pointer(&by)).data = (*iface)(unsafe.Pointer(&v)).data
 	return by
@@ -155,9 +155,6 @@ func (u *Variants) Decode(d *Decoder) any {
 
 // DecodeMerged reads an object into the union that x points to, and returns its variant.
 func (u *Variants) DecodeMerged(d *Decoder, x any) any {
-	if d.probe != nil {
-		return nil
-	}
 	start := d.Mark()
 	l, p := layoutOf(x)
 	clearAt(l.typ, p)
@@ -173,13 +170,12 @@ func (c *Variant) decode(d *Decoder) any {
 		DecodeMembers(d, v)
 		return v
 	}
-	by := any(c.By)
-	if room := (*iface)(unsafe.Pointer(&d.room)); room.typ == (*iface)(unsafe.Pointer(&by)).typ {
+	if room := (*iface)(unsafe.Pointer(&d.room)); room.typ == (*iface)(unsafe.Pointer(&c.By)).typ {
 		(*iface)(unsafe.Pointer(&v)).data = room.data
 		d.room = nil
 	} else {
-		(*iface)(unsafe.Pointer(&v)).data = reflect.New(reflect.TypeOf(by).Elem()).UnsafePointer()
+		(*iface)(unsafe.Pointer(&v)).data = reflect.New(reflect.TypeOf(c.By).Elem()).UnsafePointer()
 	}
-	c.value(v).DecodeJSON(d)
+	Decode(d, c.value(v))
 	return v
 }

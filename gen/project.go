@@ -45,7 +45,5 @@ var featureBits = []string{
 // own, which is faster than a table.
 var hot = []string{
 	"SessionNotification", "SessionUpdate", "ContentBlock", "ToolCallContent", "ContentChunk", "TextContent", "ToolCall",
-	"ToolCallUpdate", "PromptRequest", "PromptResponse",
-	"ReadTextFileRequest", "ReadTextFileResponse", "WriteTextFileRequest", "WriteTextFileResponse",
-	"CreateTerminalRequest", "CreateTerminalResponse", "TerminalOutputRequest", "TerminalOutputResponse",
+	"ToolCallUpdate",
 }

@@ -51,10 +51,8 @@ func missing(variant any) bool {
 
 // checkIDs refuses ids that are empty.
 func checkIDs(v any) *flaw {
-	if v, ok := v.(codec.Value); ok {
-		if pointer := codec.EmptyID(v); pointer != "" {
-			return &flaw{pointer, "must not be empty"}
-		}
+	if pointer := codec.EmptyID(v); pointer != "" {
+		return &flaw{pointer, "must not be empty"}
 	}
 	return nil
 }

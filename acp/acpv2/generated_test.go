@@ -9,6 +9,8 @@ import (
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
+var definitions = gentest.Types(sdk.SchemaV2Unstable(), types)
+
 // TestGenerated compares the package with the schema that it is generated from: nothing of the protocol is missing,
 // and every definition survives decoding and encoding.
 func TestGenerated(t *testing.T) {
@@ -20,7 +22,6 @@ func TestGenerated(t *testing.T) {
 			"ErrorData", "SessionNotFoundErrorData", "UnsupportedProtocolVersionErrorData",
 			"ProxyNotification", "ProxyRequest", "ProxyResponse",
 		},
-		Names:    map[string]string{"Command": "SlashCommand"},
 		Handlers: map[string]string{"UpdateSessionNotification": "SessionUpdate", "CancelSessionNotification": "Cancel"},
 	}).Test(t)
 }

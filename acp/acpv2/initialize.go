@@ -259,7 +259,7 @@ func (x *initializeQuestion) DecodeJSON(d *codec.Decoder) {
 		d.Skip()
 		return
 	}
-	x.InitializeRequest.DecodeJSON(d)
+	codec.Decode(d, &x.InitializeRequest)
 }
 
 // versionAhead returns the protocol version in the next object, without consuming it.
@@ -373,7 +373,7 @@ func (x *initializeAnswer) DecodeJSON(d *codec.Decoder) {
 		d.Skip()
 		return
 	}
-	x.InitializeResponse.DecodeJSON(d)
+	codec.Decode(d, &x.InitializeResponse)
 }
 
 // initialize performs the handshake.

@@ -130,20 +130,20 @@ func TestStopReason(t *testing.T) {
 
 // A variant that is held as an unknown one is sent if it is what the schema says of its tag, or of tags that it does not list.
 func TestUnknownVariantsAreChecked(t *testing.T) {
-	method := func(raw string) codec.Value {
+	method := func(raw string) any {
 		return &acpv2.AuthMethod{Variant: &acpv2.AuthMethodUnknown{Raw: json.RawMessage(raw)}}
 	}
-	plan := func(raw string) codec.Value {
+	plan := func(raw string) any {
 		return &acpv2.PlanUpdateContent{Variant: &acpv2.PlanUpdateContentUnknown{Raw: json.RawMessage(raw)}}
 	}
-	update := func(raw string) codec.Value {
+	update := func(raw string) any {
 		return &acpv2.SessionUpdate{Variant: &acpv2.SessionUpdateUnknown{Raw: json.RawMessage(raw)}}
 	}
-	option := func(raw string) codec.Value {
+	option := func(raw string) any {
 		return &acpv2.SetSessionConfigOptionRequest{SessionID: "s", ConfigID: "c", Variant: &acpv2.SetSessionConfigOptionRequestUnknown{Raw: json.RawMessage(raw)}}
 	}
 	tests := []struct {
-		value codec.Value
+		value any
 		sent  bool
 	}{
 		{method(`{"type":"_x","methodId":"i","name":"n","more":1}`), true},

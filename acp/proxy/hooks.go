@@ -66,27 +66,20 @@ func (h *Hooks) all() ([]*hook, error) {
 	return out, nil
 }
 
-// message is a pointer to a generated type.
-type message[T any] interface {
-	*T
-	EncodeJSON(*codec.Encoder)
-	DecodeJSON(*codec.Decoder)
-}
-
 // request makes a hook of a typed one.
-func request[P, R any, PP message[P], RR message[R]](from Side, method string, f Request[P, R]) *hook {
+func request[P, R any](from Side, method string, f Request[P, R]) *hook {
 	if f == nil {
 		return nil
 	}
 	return &hook{from, method, true, func(
 		ctx context.Context, msg *Message, next func(context.Context, json.RawMessage) (json.RawMessage, error),
 	) (json.RawMessage, error) {
-		req, err := decode[P, PP](msg.Params)
+		req, err := decode[P](msg.Params)
 		if err != nil {
 			return nil, rpc.InvalidParamsf("%v", err)
 		}
 		var mu sync.Mutex
-		var answer *given[R, RR]
+		var answer *given[R]
 		res, err := f(ctx, req.value, func(ctx context.Context, p *P) (*R, error) {
 			params, err := req.encode(p)
 			if err != nil {
@@ -96,7 +89,7 @@ func request[P, R any, PP message[P], RR message[R]](from Side, method string, f
 			if err != nil {
 				return nil, err
 			}
-			res, err := decode[R, RR](result)
+			res, err := decode[R](result)
 			if err != nil {
 				return nil, fmt.Errorf("result of %s: %w", method, err)
 			}
@@ -115,14 +108,14 @@ func request[P, R any, PP message[P], RR message[R]](from Side, method string, f
 }
 
 // notification makes a hook of a typed one.
-func notification[P any, PP message[P]](from Side, method string, f Notification[P]) *hook {
+func notification[P any](from Side, method string, f Notification[P]) *hook {
 	if f == nil {
 		return nil
 	}
 	return &hook{from, method, false, func(
 		ctx context.Context, msg *Message, next func(context.Context, json.RawMessage) (json.RawMessage, error),
 	) (json.RawMessage, error) {
-		n, err := decode[P, PP](msg.Params)
+		n, err := decode[P](msg.Params)
 		if err != nil { // other receivers may understand it
 			return next(ctx, msg.Params)
 		}
@@ -137,41 +130,41 @@ func notification[P any, PP message[P]](from Side, method string, f Notification
 }
 
 // given is a value that a hook was given.
-type given[T any, P message[T]] struct {
+type given[T any] struct {
 	raw   json.RawMessage // as it was received
 	value *T
 }
 
-func decode[T any, P message[T]](raw json.RawMessage) (*given[T, P], error) {
-	value, err := read[T, P](raw)
-	return &given[T, P]{raw, value}, err
+func decode[T any](raw json.RawMessage) (*given[T], error) {
+	value, err := read[T](raw)
+	return &given[T]{raw, value}, err
 }
 
-func read[T any, P message[T]](raw json.RawMessage) (*T, error) {
+func read[T any](raw json.RawMessage) (*T, error) {
 	if text := bytes.TrimSpace(raw); len(text) == 0 || string(text) == "null" {
 		raw = json.RawMessage("{}") // parameters that were left out, or a result without members
 	}
 	value, d := new(T), codec.NewDecoder(raw)
 	d.SetOff(^uint64(0)) // what belongs to features is between the two sides
-	P(value).DecodeJSON(d)
+	codec.Decode(d, value)
 	return value, d.End()
 }
 
 // encode returns what a hook sends on: v, with the members that this library does not know if it is the value that the
 // hook was given.
-func (g *given[T, P]) encode(v *T) (json.RawMessage, error) {
+func (g *given[T]) encode(v *T) (json.RawMessage, error) {
 	if v == nil {
 		v = new(T)
 	}
-	now, err := codec.Append(nil, P(v))
+	now, err := codec.Append(nil, v)
 	if g == nil || v != g.value {
 		return now, err
 	}
 	if err == nil && bytes.Equal(now, g.raw) {
 		return g.raw, nil
 	}
-	original, reading := read[T, P](g.raw)
-	was, writing := codec.Append(nil, P(original))
+	original, reading := read[T](g.raw)
+	was, writing := codec.Append(nil, original)
 	switch {
 	case reading == nil && writing != nil && reflect.DeepEqual(v, original):
 		return g.raw, nil // it breaks a rule for what this library sends, and is sent on all the same

@@ -367,8 +367,8 @@ func Call[R any](ctx context.Context, to Side, method string, params any) (*R, e
 	if string(bytes.TrimSpace(a.result)) == "null" {
 		return result, nil
 	}
-	if v, ok := any(result).(interface{ DecodeJSON(*codec.Decoder) }); ok {
-		err = codec.Unmarshal(a.result, v)
+	if _, ok := any(result).(codec.Value); ok || codec.IsTagged(result) {
+		err = codec.Unmarshal(a.result, result)
 	} else {
 		err = json.Unmarshal(a.result, result)
 	}
@@ -390,12 +390,10 @@ func Notify(ctx context.Context, to Side, method string, params any) error {
 // own returns the hook that a context is of, and encodes parameters.
 func own(ctx context.Context, method string, params any) (h *running, raw []byte, err error) {
 	h, ok := ctx.Value(runningKey{}).(*running)
-	switch v := params.(type) {
-	case nil:
-	case interface{ EncodeJSON(*codec.Encoder) }:
-		raw, err = codec.Append(nil, v)
-	default:
-		raw, err = json.Marshal(v)
+	if _, coded := params.(codec.Value); coded || codec.IsTagged(params) {
+		raw, err = codec.Append(nil, params)
+	} else if params != nil {
+		raw, err = json.Marshal(params)
 	}
 	switch {
 	case !ok:

@@ -356,17 +356,16 @@ func lookAt(params any, member string) *look {
 }
 
 func (l *look) textOf(params any) (text []byte, err error) {
-	switch params := params.(type) {
-	case json.RawMessage:
-		return params, nil
-	case interface{ EncodeJSON(*codec.Encoder) }:
+	if raw, ok := params.(json.RawMessage); ok {
+		return raw, nil
+	}
+	if _, ok := params.(codec.Value); ok || codec.IsTagged(params) {
 		if text, err = codec.Append(l.text[:0], params); cap(text) <= maxLook {
 			l.text = text
 		}
 		return text, err
-	default:
-		return json.Marshal(params)
 	}
+	return json.Marshal(params)
 }
 
 func (l *look) release() {

@@ -22,8 +22,8 @@ var emptyObject = []byte("{}")
 
 // decodeInto decodes the next value, with generated code if there is any.
 func decodeInto(d *codec.Decoder, v any) {
-	if g, ok := v.(interface{ DecodeJSON(*codec.Decoder) }); ok {
-		g.DecodeJSON(d)
+	if _, ok := v.(interface{ DecodeJSON(*codec.Decoder) }); ok || codec.IsTagged(v) {
+		codec.Decode(d, v)
 		return
 	}
 	raw := d.Raw()
@@ -98,14 +98,13 @@ func unmarshal(raw []byte, v any) (err error) {
 
 // encodable converts a value of any type to one that the wire can send.
 func encodable(v any) wire.Encodable {
-	switch v := v.(type) {
-	case nil:
+	if v == nil {
 		return nil
-	case wire.Encodable:
-		return v
-	default:
-		return wire.Plain(v)
 	}
+	if _, ok := v.(interface{ EncodeJSON(*codec.Encoder) }); ok || codec.IsTagged(v) {
+		return v
+	}
+	return wire.Plain(v)
 }
 
 // sessionOf reads the session id in parameters or a result.

@@ -6,15 +6,17 @@ import (
 	"github.com/acpgo/sdk/codec"
 )
 
-// Encodable is a value that writes itself as JSON. Nil parameters are left out; a nil result is null. EncodeJSON is
-// called with the writer's lock held: it must not block or use a connection, unless the value is Authored.
-type Encodable interface{ EncodeJSON(*codec.Encoder) }
+// Encodable is a value that codec.Encode takes. Nil parameters are left out; a nil result is null. It is encoded with
+// the writer's lock held: its methods must not block or use a connection, unless the value is Authored.
+type Encodable any
 
 // Authored returns a value like v that is encoded before any lock is taken, because encoding it runs code of an author,
 // which may block, or use the connection on which the value is sent.
 func Authored(v Encodable) Encodable { return authored{v} }
 
-type authored struct{ Encodable }
+type authored struct{ v Encodable }
+
+func (a authored) EncodeJSON(e *codec.Encoder) { codec.Encode(e, a.v) }
 
 // Plain returns a value that encoding/json encodes, possibly with methods of an author. If these panic, that is an
 // error.
@@ -43,7 +45,7 @@ func Ready(v Encodable) Encodable {
 	if !ok {
 		return v
 	}
-	text, err := codec.Append(nil, a.Encodable)
+	text, err := codec.Append(nil, a.v)
 	if err != nil {
 		return unencodable{err}
 	}

@@ -8,15 +8,6 @@ import codec "github.com/acpgo/sdk/codec"
 // This does not compile with a runtime of another generation, which lacks the constant.
 const _ = codec.SupportVersion1
 
-// These types are written and read as the tags of their fields say.
-
-func (x *Capability) EncodeJSON(e *codec.Encoder)                { codec.Encode(e, x) }
-func (x *Capability) DecodeJSON(d *codec.Decoder)                { codec.Decode(d, x) }
-func (x *IndexProgressNotification) EncodeJSON(e *codec.Encoder) { codec.Encode(e, x) }
-func (x *IndexProgressNotification) DecodeJSON(d *codec.Decoder) { codec.Decode(d, x) }
-func (x *IndexedFile) EncodeJSON(e *codec.Encoder)               { codec.Encode(e, x) }
-func (x *IndexedFile) DecodeJSON(d *codec.Decoder)               { codec.Decode(d, x) }
-
 func (x *IndexRequest) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
 	e.Name("sessionId")

@@ -11,7 +11,7 @@ type SessionID string
 // Capability: What an agent says of itself in the _meta of its capabilities.
 type Capability struct {
 	// Whether it can index folders.
-	Index bool `json:"index,omitzero"`
+	Index bool `json:"index,omitzero" codec:"optional"`
 }
 
 // IndexRequest asks an agent to index a folder.

@@ -23,7 +23,6 @@ func (g *generator) codec(f *jen.File) {
 	f.Comment("This does not compile with a runtime of another generation, which lacks the constant.")
 	f.Const().Id("_").Op("=").Add(g.codecName("SupportVersion1"))
 	f.Line()
-	g.tables(f)
 	for _, decl := range g.pkg.Decls {
 		switch decl := decl.(type) {
 		case *model.Struct:
@@ -40,13 +39,35 @@ func (g *generator) codec(f *jen.File) {
 	}
 }
 
-// encoder and decoder begin the two methods that every type has.
+// encoder and decoder begin the methods of types that are not read and written as their tags say.
 func (g *generator) encoder(decl, name string) *jen.Statement {
 	return method(decl).Id(name).Params(jen.Id("e").Op("*").Add(g.codecName("Encoder")))
 }
 
 func (g *generator) decoder(decl, name string) *jen.Statement {
 	return method(decl).Id(name).Params(jen.Id("d").Op("*").Add(g.codecName("Decoder")))
+}
+
+// encode and decode return the statements that write and read v, a value of a type that readsItself.
+func (g *generator) encode(t model.Type, v *jen.Statement) *jen.Statement {
+	if g.hasMethods(t) {
+		return call(v, "EncodeJSON", e)
+	}
+	return g.codecName("Encode").Call(e, jen.Op("&").Add(v))
+}
+
+func (g *generator) decode(t model.Type, v *jen.Statement) *jen.Statement {
+	if g.hasMethods(t) {
+		return call(v, "DecodeJSON", d)
+	}
+	return g.codecName("Decode").Call(d, jen.Op("&").Add(v))
+}
+
+// hasMethods reports whether a type that readsItself has EncodeJSON and DecodeJSON.
+func (g *generator) hasMethods(t model.Type) bool {
+	named, _ := t.(model.Named)
+	s, ok := named.Decl.(*model.Struct)
+	return !ok || !g.tabled(s)
 }
 
 // call returns x.name(args).
@@ -216,7 +237,7 @@ func checks(coder *jen.Statement, calls []jen.Code) []jen.Code {
 	return out
 }
 
-// readsItself reports whether values of the type have EncodeJSON and DecodeJSON.
+// readsItself reports whether codec.Encode and codec.Decode take pointers to the type.
 func readsItself(t model.Type) bool {
 	switch t := t.(type) {
 	case model.Named:
@@ -302,8 +323,9 @@ func (g *generator) write(t model.Type, v *jen.Statement, defined bool) *jen.Sta
 	case model.Named, model.Runtime:
 		if defined {
 			v = jen.Parens(jen.Op("*").Add(g.goType(t))).Call(jen.Op("&").Add(v))
+			return g.codecName("Encode").Call(e, v)
 		}
-		return call(v, "EncodeJSON", e)
+		return g.encode(t, v)
 	case model.Null:
 		return call(e, "Null")
 	case model.Slice:
@@ -540,7 +562,7 @@ func (g *generator) decodeMeta(f *model.Field, v *jen.Statement) jen.Code {
 // readInto returns the statement that reads v.
 func (g *generator) readInto(t model.Type, v *jen.Statement, skipItems bool) []jen.Code {
 	if readsItself(t) {
-		return []jen.Code{call(v, "DecodeJSON", d)}
+		return []jen.Code{g.decode(t, v)}
 	}
 	return []jen.Code{v.Clone().Op("=").Add(g.read(t, skipItems))}
 }
@@ -561,7 +583,7 @@ func (g *generator) readerFunc(t model.Type, skipItems bool) *jen.Statement {
 	var body []jen.Code
 	switch {
 	case readsItself(t):
-		body = []jen.Code{jen.Var().Add(v).Add(g.goType(t)), call(v, "DecodeJSON", d)}
+		body = []jen.Code{jen.Var().Add(v).Add(g.goType(t)), g.decode(t, v)}
 		body = append(append(body, g.checkRead(t, v)...), jen.Return(v))
 	case g.bounded(t):
 		body = []jen.Code{v.Clone().Op(":=").Add(g.read(t, skipItems))}

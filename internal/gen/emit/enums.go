@@ -39,14 +39,9 @@ func (g *generator) enum(f *jen.File, d *model.Enum) {
 	})
 	f.Line()
 
-	var names []jen.Code // a few to a line
-	column := 0
-	for i, v := range d.Values {
-		name := jen.Id(v.Go)
-		if column += len(v.Go) + 2; column > width && i > 0 {
-			name, column = jen.Line().Add(name), len(v.Go)
-		}
-		names = append(names, name)
+	var names []string
+	for _, v := range d.Values {
+		names = append(names, v.Go)
 	}
 	known := valueMethod(d.Go).Id("Known").Params().Bool()
 	all, length := jen.Return(), 0
@@ -62,7 +57,7 @@ func (g *generator) enum(f *jen.File, d *model.Enum) {
 	} else {
 		known.Block(
 			jen.Switch(jen.Id("x")).Block(
-				jen.Case(jen.Custom(jen.Options{Separator: ", "}, names...)).Block(jen.Return(jen.True()))),
+				jen.Case(wrapped(names)).Block(jen.Return(jen.True()))),
 			jen.Return(jen.False()))
 	}
 	others := "newer peers may send others, which are kept"
@@ -74,6 +69,20 @@ func (g *generator) enum(f *jen.File, d *model.Enum) {
 	}
 	text := comment([]string{"Known reports whether x is one of the values that the schema lists; " + others + "."})
 	add(f, append(text, known)...)
+}
+
+// wrapped returns a list, a few items to a line.
+func wrapped(items []string) *jen.Statement {
+	var list []jen.Code
+	column := 0
+	for i, item := range items {
+		code := jen.Op(item)
+		if column += len(item) + len(", "); column > width && i > 0 {
+			code, column = jen.Line().Add(code), len(item)
+		}
+		list = append(list, code)
+	}
+	return jen.Custom(jen.Options{Separator: ", "}, list...)
 }
 
 // literal returns an enum value in Go.

@@ -9,23 +9,6 @@ import (
 	"github.com/acpgo/sdk/internal/gen/model"
 )
 
-// tables writes the methods of the types that are read and written as the tags of their fields say.
-func (g *generator) tables(f *jen.File) {
-	var methods []jen.Code
-	for _, decl := range g.pkg.Decls {
-		if s, ok := decl.(*model.Struct); ok && s.Variant == nil && g.tabled(s) {
-			methods = append(methods,
-				g.encoder(s.Go, "EncodeJSON").Add(oneLine(g.codecName("Encode").Call(e, x))),
-				g.decoder(s.Go, "DecodeJSON").Add(oneLine(g.codecName("Decode").Call(d, x))))
-		}
-	}
-	if len(methods) > 0 {
-		f.Comment("These types are written and read as the tags of their fields say.")
-		f.Line()
-		add(f, methods...)
-	}
-}
-
 // tabled reports whether the struct is read and written as its tags say.
 func (g *generator) tabled(s *model.Struct) bool {
 	return len(s.Fixed) == 0 && len(s.Without) == 0 && s.Extra == nil && !slices.Contains(g.Hot, s.Go) &&
@@ -96,6 +79,9 @@ func (g *generator) codecTag(f *model.Field) (out []string) {
 	}
 	if g.Facade {
 		out = append(out, featureOption(f.Feature)...)
+	}
+	if len(out) == 0 {
+		out = []string{"optional"} // codec.IsTagged knows generated structs by this tag
 	}
 	return out
 }

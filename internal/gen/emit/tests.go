@@ -6,8 +6,9 @@ import (
 	"github.com/acpgo/sdk/internal/gen/model"
 )
 
+// definitions writes the table of the types that are definitions, for tests.
 func (g *generator) definitions(f *jen.File) {
-	value := jen.Func().Params().Add(g.codecName("Value"))
+	value := jen.Func().Params().Any()
 	rows := func(rows []jen.Code) *jen.Statement {
 		if len(rows) == 0 {
 			return jen.Values()
@@ -15,6 +16,10 @@ func (g *generator) definitions(f *jen.File) {
 		return jen.Custom(jen.Options{Open: "{\n", Close: ",\n}", Separator: ",\n"}, rows...)
 	}
 
+	if g.Facade {
+		g.definedTypes(f)
+		return
+	}
 	var definitions []jen.Code
 	scalars := false
 	for _, d := range g.pkg.Decls {
@@ -37,15 +42,25 @@ func (g *generator) definitions(f *jen.File) {
 	add(f,
 		jen.Comment("// definitions makes a new value of each definition that is a type of this package."),
 		jen.Var().Id("definitions").Op("=").Map(jen.String()).Add(value).Add(rows(definitions)))
-	add(f,
-		jen.Func().Id("newValue").Types(
-			jen.Id("T").Any(),
-			jen.Id("P").Interface(jen.Op("*").Id("T"), g.codecName("Value")),
-		).Params().Add(g.codecName("Value")).Add(oneLine(jen.Return(jen.Id("P").Call(jen.New(jen.Id("T")))))))
+	add(f, jen.Func().Id("newValue").Types(jen.Id("T").Any()).Params().Any().
+		Add(oneLine(jen.Return(jen.New(jen.Id("T"))))))
 
 	if scalars {
 		g.scalars(f)
 	}
+}
+
+// definedTypes lists the types that are definitions. Their names follow from each other, and no scalar has bounds.
+func (g *generator) definedTypes(f *jen.File) {
+	var types []string
+	for _, d := range g.pkg.Decls {
+		if c := d.Base(); c.Schema != "" {
+			types = append(types, "new("+c.Go+")")
+		}
+	}
+	add(f,
+		jen.Comment("// types has a pointer to each type that is a definition of the schema."),
+		jen.Var().Id("types").Op("=").Index().Any().Values(wrapped(types)))
 }
 
 // scalars writes the type that makes a codec.Value of a type without codec methods.
@@ -68,8 +83,8 @@ func (g *generator) scalars(f *jen.File) {
 	add(f, self().Id("UnmarshalJSON").Params(jen.Id("data").Index().Byte()).Error().
 		Add(oneLine(jen.Return(jen.Qual(jsonPath, "Unmarshal").Call(jen.Id("data"), jen.Op("&").Add(x).Dot("value"))))))
 	add(f, jen.Func().Id("newScalar").Types(jen.Id("T").Any()).
-		Params(jen.Id("enc").Add(enc), jen.Id("dec").Add(dec)).Func().Params().Add(g.codecName("Value")).
-		Block(jen.Return(jen.Func().Params().Add(g.codecName("Value")).Add(oneLine(
+		Params(jen.Id("enc").Add(enc), jen.Id("dec").Add(dec)).Func().Params().Any().
+		Block(jen.Return(jen.Func().Params().Any().Add(oneLine(
 			jen.Return(jen.Op("&").Add(scalar).Values(
 				jen.Id("enc").Op(":").Id("enc"), jen.Id("dec").Op(":").Id("dec"))))))))
 }

@@ -24,11 +24,10 @@ import (
 
 // Package is a generated package.
 type Package struct {
-	Schema      string                        // its schema, as JSON
-	Definitions map[string]func() codec.Value // makes a new value of each definition that is a type
-	LeftOut     []string                      // definitions that are no types, beside the envelopes
-	Names       map[string]string             // names of types that do not follow from their definitions
-	Handlers    map[string]string             // names of handlers that do not follow from the definitions of parameters
+	Schema      string                // its schema, as JSON
+	Definitions map[string]func() any // makes a new value of each definition that is a type; see Types
+	LeftOut     []string              // definitions that are no types, beside the envelopes
+	Handlers    map[string]string     // names of handlers that do not follow from the definitions of parameters
 
 	// What only Test looks at.
 	Version      int // of the protocol
@@ -130,7 +129,7 @@ func (p *Package) survives(s *sample.Schema, definition string, want any) error 
 }
 
 // encodesAs requires that v is encoded to the same value as want.
-func encodesAs(s *sample.Schema, definition string, v codec.Value, want any) error {
+func encodesAs(s *sample.Schema, definition string, v any, want any) error {
 	out, err := codec.Append(nil, v)
 	if err != nil {
 		return err
@@ -178,7 +177,7 @@ func (p *Package) Mutations(t *testing.T, n int) {
 func (p *Package) judge(s *sample.Schema, definition string, m sample.Mutation) error {
 	d := codec.NewDecoder(marshal(m.Value))
 	v := p.Definitions[definition]()
-	v.DecodeJSON(d)
+	codec.Decode(d, v)
 	err := d.End()
 	if m.Fails {
 		failure, ok := errors.AsType[*codec.Error](err)
@@ -272,7 +271,7 @@ func (p *Package) validators() (map[string]*jsonschema.Schema, error) {
 	return out, nil
 }
 
-func validates(schema *jsonschema.Schema, v codec.Value) error {
+func validates(schema *jsonschema.Schema, v any) error {
 	out, err := codec.Append(nil, v)
 	if err != nil {
 		return err

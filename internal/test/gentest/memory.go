@@ -39,12 +39,12 @@ func (c Cost) Excessive() bool { return c.Kept > keptFactor || c.Alloc > allocFa
 
 // Measure decodes a text into a new value and returns the cost, and the error of decoding. The memory of the
 // value is measured only where it may be large, because measuring is slow.
-func Measure(name string, value func() codec.Value, text []byte) (c Cost, err error) {
+func Measure(name string, value func() any, text []byte) (c Cost, err error) {
 	var before, after, start runtime.MemStats
-	read := func() (v codec.Value, repairs []codec.Repair) {
+	read := func() (v any, repairs []codec.Repair) {
 		d := codec.NewDecoder(text)
 		v = value()
-		v.DecodeJSON(d)
+		codec.Decode(d, v)
 		err = d.End()
 		return v, d.Repairs()
 	}
