@@ -257,51 +257,6 @@ func (x *ElicitationRequestScope) DecodeJSON(d *codec.Decoder) {
 	o.Require("requestId")
 }
 
-func (x *ElicitationSchema) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	if x.Type != "" {
-		e.Name("type")
-		codec.EncodeEnum(e, x.Type)
-	}
-	codec.EncodeOpt(e, "title", x.Title, (*codec.Encoder).Str)
-	if x.Properties != nil {
-		e.Name("properties")
-		codec.EncodeMap(e, x.Properties)
-	}
-	codec.EncodeOpt(e, "required", x.Required, codec.EncodeStrings)
-	codec.EncodeOpt(e, "description", x.Description, (*codec.Encoder).Str)
-	codec.EncodeMeta(e, x.Meta)
-	e.EndObject()
-}
-
-func (x *ElicitationSchema) DecodeJSON(d *codec.Decoder) {
-	*x = ElicitationSchema{}
-	for o := d.Object(); o.Next(); {
-		switch string(o.Name()) {
-		case "type":
-			o.Once(0)
-			x.Type = codec.Lenient(d, codec.DecodeEnum[ElicitationSchemaType])
-		case "title":
-			o.Once(1)
-			x.Title = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
-		case "properties":
-			o.Once(2)
-			x.Properties = codec.DecodeMap[ElicitationPropertySchema](d)
-		case "required":
-			o.Once(3)
-			x.Required = codec.DecodeOpt(d, codec.DecodeStrings[string])
-		case "description":
-			o.Once(4)
-			x.Description = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
-		case "_meta":
-			o.Once(5)
-			x.Meta = codec.DecodeMeta(d)
-		default:
-			d.Skip()
-		}
-	}
-}
-
 var variantsOfElicitationPropertySchema = codec.Variants{Of: "ElicitationPropertySchema", Tag: "type", Unknown: (*ElicitationPropertySchemaUnknown)(nil), List: []codec.Variant{
 	{Tag: "string", As: (*ElicitationPropertySchemaString)(nil), By: (*StringPropertySchema)(nil)},
 	{Tag: "number", As: (*ElicitationPropertySchemaNumber)(nil), By: (*NumberPropertySchema)(nil)},
@@ -803,43 +758,6 @@ func (x *AvailableCommandInput) DecodeJSON(d *codec.Decoder) {
 	x.Variant = (*AvailableCommandInputUnstructured)(codec.New[UnstructuredCommandInput](d))
 }
 
-func (x *Notice) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	e.Name("severity")
-	e.Str(string(x.Severity))
-	e.Name("title")
-	e.Str(x.Title)
-	e.Check(codec.MinLength(x.Title, 1))
-	codec.EncodeOpt(e, "description", x.Description, (*codec.Encoder).Str)
-	codec.EncodeMeta(e, x.Meta)
-	e.EndObject()
-}
-
-func (x *Notice) DecodeJSON(d *codec.Decoder) {
-	*x = Notice{}
-	o := d.Object()
-	for o.Next() {
-		switch string(o.Name()) {
-		case "severity":
-			o.Once(0)
-			x.Severity = NoticeSeverity(d.Intern())
-		case "title":
-			o.Once(1)
-			x.Title = d.Str()
-			d.Check(codec.MinLength(x.Title, 1))
-		case "description":
-			o.Once(2)
-			x.Description = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
-		case "_meta":
-			o.Once(3)
-			x.Meta = codec.DecodeMeta(d)
-		default:
-			d.Skip()
-		}
-	}
-	o.Require("severity", "title")
-}
-
 var variantsOfStateUpdate = codec.Variants{Of: "StateUpdate", Tag: "state", Unknown: (*StateUpdateUnknown)(nil), List: []codec.Variant{
 	{Tag: "running", As: (*StateUpdateRunning)(nil), By: (*RunningStateUpdate)(nil)},
 	{Tag: "idle", As: (*StateUpdateIdle)(nil), By: (*IdleStateUpdate)(nil), Union: true},
@@ -950,32 +868,6 @@ func (x *IdleStateUpdateNone) decodeMembers(d *codec.Decoder) {
 		default:
 			d.Skip()
 		}
-	}
-}
-
-func (x *CompactionCapabilities) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	codec.EncodeExtra(e, x.Extra, (*codec.Encoder).Raw)
-	e.EndObject()
-}
-
-func (x *CompactionCapabilities) DecodeJSON(d *codec.Decoder) {
-	*x = CompactionCapabilities{}
-	for o := d.Object(); o.Next(); {
-		codec.DecodeExtra(&o, &x.Extra, (*codec.Decoder).Raw)
-	}
-}
-
-func (x *NoticeCapabilities) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	codec.EncodeExtra(e, x.Extra, (*codec.Encoder).Raw)
-	e.EndObject()
-}
-
-func (x *NoticeCapabilities) DecodeJSON(d *codec.Decoder) {
-	*x = NoticeCapabilities{}
-	for o := d.Object(); o.Next(); {
-		codec.DecodeExtra(&o, &x.Extra, (*codec.Decoder).Raw)
 	}
 }
 
@@ -1155,25 +1047,6 @@ func (x *ElicitationContentValue) DecodeJSON(d *codec.Decoder) {
 	}
 }
 
-func (x *ElicitationAcceptAction) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	codec.EncodeOpt(e, "content", x.Content, codec.EncodeMap)
-	e.EndObject()
-}
-
-func (x *ElicitationAcceptAction) DecodeJSON(d *codec.Decoder) {
-	*x = ElicitationAcceptAction{}
-	for o := d.Object(); o.Next(); {
-		switch string(o.Name()) {
-		case "content":
-			o.Once(0)
-			x.Content = codec.DecodeOpt(d, codec.DecodeMap[ElicitationContentValue])
-		default:
-			d.Skip()
-		}
-	}
-}
-
 func (x *MessageMCPResponse) EncodeJSON(e *codec.Encoder) {
 	switch v := x.Variant.(type) {
 	case *MessageMCPResponseResult:
@@ -1212,41 +1085,6 @@ func (x *MessageMCPResponse) DecodeJSON(d *codec.Decoder) {
 		codec.DecodeMembers(d, v)
 		x.Variant = v
 	}
-}
-
-func (x *MCPError) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	e.Name("code")
-	e.Int(int64(x.Code))
-	e.Name("message")
-	e.Str(x.Message)
-	if x.Data != nil {
-		e.Name("data")
-		e.Raw(x.Data)
-	}
-	codec.EncodeExtra(e, x.Extra, (*codec.Encoder).Raw, "code", "message", "data")
-	e.EndObject()
-}
-
-func (x *MCPError) DecodeJSON(d *codec.Decoder) {
-	*x = MCPError{}
-	o := d.Object()
-	for o.Next() {
-		switch string(o.Name()) {
-		case "code":
-			o.Once(0)
-			x.Code = codec.DecodeInt[int32](d)
-		case "message":
-			o.Once(1)
-			x.Message = d.Str()
-		case "data":
-			o.Once(2)
-			x.Data = d.Raw()
-		default:
-			codec.DecodeExtra(&o, &x.Extra, (*codec.Decoder).Raw)
-		}
-	}
-	o.Require("code", "message")
 }
 
 func (x *CancelRequestNotification) EncodeJSON(e *codec.Encoder) {

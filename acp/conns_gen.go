@@ -13,11 +13,9 @@ import "context"
 // After successful authentication, the client can proceed to create sessions with `session/new` without receiving an
 // `auth_required` (`-32000`) error.
 //
-// See protocol docs: [Initialization]
+// See protocol docs: https://agentclientprotocol.com/protocol/v1/draft/initialization
 //
 // It fails with ErrUnsupported, unsent, when the agent does not offer the method, or offers it to be run in a terminal.
-//
-// [Initialization]: https://agentclientprotocol.com/protocol/v1/draft/initialization
 func (c *ClientConn) Authenticate(ctx context.Context, req *AuthenticateRequest) (*AuthenticateResponse, error) {
 	req = orEmpty(req)
 	if err := c.check(MethodAuthenticate, req); err != nil {
@@ -294,11 +292,9 @@ func (c *ClientConn) MessageMCPNotification(ctx context.Context, n *MessageMCPNo
 // Only available if the client advertises the `fs.writeTextFile` capability. Allows the agent to create or modify files
 // within the client's environment.
 //
-// See protocol docs: [Client]
+// See protocol docs: https://agentclientprotocol.com/protocol/v1/draft/overview#client
 //
 // It returns ErrUnsupported without sending anything if the peer does not advertise fs.writeTextFile.
-//
-// [Client]: https://agentclientprotocol.com/protocol/v1/draft/overview#client
 func (c *AgentConn) WriteTextFile(ctx context.Context, req *WriteTextFileRequest) (*WriteTextFileResponse, error) {
 	req = orEmpty(req)
 	if err := c.check(MethodWriteTextFile, req); err != nil {
@@ -315,11 +311,9 @@ func (c *AgentConn) WriteTextFile(ctx context.Context, req *WriteTextFileRequest
 // Only available if the client advertises the `fs.readTextFile` capability. Allows the agent to access file contents
 // within the client's environment.
 //
-// See protocol docs: [Client]
+// See protocol docs: https://agentclientprotocol.com/protocol/v1/draft/overview#client
 //
 // It returns ErrUnsupported without sending anything if the peer does not advertise fs.readTextFile.
-//
-// [Client]: https://agentclientprotocol.com/protocol/v1/draft/overview#client
 func (c *AgentConn) ReadTextFile(ctx context.Context, req *ReadTextFileRequest) (*ReadTextFileResponse, error) {
 	req = orEmpty(req)
 	if err := c.check(MethodReadTextFile, req); err != nil {
@@ -339,9 +333,7 @@ func (c *AgentConn) ReadTextFile(ctx context.Context, req *ReadTextFileRequest) 
 // If the client cancels the prompt turn via `session/cancel`, it MUST respond to this request with the `cancelled`
 // outcome.
 //
-// See protocol docs: [Requesting Permission]
-//
-// [Requesting Permission]: https://agentclientprotocol.com/protocol/v1/draft/tool-calls#requesting-permission
+// See protocol docs: https://agentclientprotocol.com/protocol/v1/draft/tool-calls#requesting-permission
 func (c *AgentConn) RequestPermission(ctx context.Context, req *RequestPermissionRequest) (*RequestPermissionResponse, error) {
 	req = orEmpty(req)
 	if err := c.check(MethodRequestPermission, req); err != nil {
@@ -361,11 +353,9 @@ func (c *AgentConn) RequestPermission(ctx context.Context, req *RequestPermissio
 //
 // The Agent is responsible for releasing the terminal by using the `terminal/release` method.
 //
-// See protocol docs: [Terminals]
+// See protocol docs: https://agentclientprotocol.com/protocol/v1/draft/terminals
 //
 // It returns ErrUnsupported without sending anything if the peer does not advertise terminal.
-//
-// [Terminals]: https://agentclientprotocol.com/protocol/v1/draft/terminals
 func (c *AgentConn) CreateTerminal(ctx context.Context, req *CreateTerminalRequest) (*CreateTerminalResponse, error) {
 	req = orEmpty(req)
 	if err := c.check(MethodCreateTerminal, req); err != nil {
@@ -382,11 +372,9 @@ func (c *AgentConn) CreateTerminal(ctx context.Context, req *CreateTerminalReque
 // Returns the current content in the terminal without waiting for the command to exit. If the command has already
 // exited, the exit status is included.
 //
-// See protocol docs: [Terminals]
+// See protocol docs: https://agentclientprotocol.com/protocol/v1/draft/terminals
 //
 // It returns ErrUnsupported without sending anything if the peer does not advertise terminal.
-//
-// [Terminals]: https://agentclientprotocol.com/protocol/v1/draft/terminals
 func (c *AgentConn) TerminalOutput(ctx context.Context, req *TerminalOutputRequest) (*TerminalOutputResponse, error) {
 	req = orEmpty(req)
 	if err := c.check(MethodTerminalOutput, req); err != nil {
@@ -409,11 +397,9 @@ func (c *AgentConn) TerminalOutput(ctx context.Context, req *TerminalOutputReque
 // The `terminal/kill` method can be used to terminate the command without releasing the terminal, allowing the Agent to
 // call `terminal/output` and other methods.
 //
-// See protocol docs: [Terminals]
+// See protocol docs: https://agentclientprotocol.com/protocol/v1/draft/terminals
 //
 // It returns ErrUnsupported without sending anything if the peer does not advertise terminal.
-//
-// [Terminals]: https://agentclientprotocol.com/protocol/v1/draft/terminals
 func (c *AgentConn) ReleaseTerminal(ctx context.Context, req *ReleaseTerminalRequest) (*ReleaseTerminalResponse, error) {
 	req = orEmpty(req)
 	if err := c.check(MethodReleaseTerminal, req); err != nil {
@@ -427,11 +413,9 @@ func (c *AgentConn) ReleaseTerminal(ctx context.Context, req *ReleaseTerminalReq
 
 // WaitForTerminalExit waits for the terminal command to exit and return its exit status (terminal/wait_for_exit).
 //
-// See protocol docs: [Terminals]
+// See protocol docs: https://agentclientprotocol.com/protocol/v1/draft/terminals
 //
 // It returns ErrUnsupported without sending anything if the peer does not advertise terminal.
-//
-// [Terminals]: https://agentclientprotocol.com/protocol/v1/draft/terminals
 func (c *AgentConn) WaitForTerminalExit(ctx context.Context, req *WaitForTerminalExitRequest) (*WaitForTerminalExitResponse, error) {
 	req = orEmpty(req)
 	if err := c.check(MethodWaitForTerminalExit, req); err != nil {
@@ -453,11 +437,9 @@ func (c *AgentConn) WaitForTerminalExit(ctx context.Context, req *WaitForTermina
 //
 // Note: Call `terminal/release` when `TerminalId` is no longer needed.
 //
-// See protocol docs: [Terminals]
+// See protocol docs: https://agentclientprotocol.com/protocol/v1/draft/terminals
 //
 // It returns ErrUnsupported without sending anything if the peer does not advertise terminal.
-//
-// [Terminals]: https://agentclientprotocol.com/protocol/v1/draft/terminals
 func (c *AgentConn) KillTerminal(ctx context.Context, req *KillTerminalRequest) (*KillTerminalResponse, error) {
 	req = orEmpty(req)
 	if err := c.check(MethodKillTerminal, req); err != nil {
@@ -501,11 +483,9 @@ func (c *AgentConn) MessageMCP(ctx context.Context, req *MessageMCPRequest) (*Me
 // Note: Clients SHOULD continue accepting tool call updates even after sending a `session/cancel` notification, as the
 // agent may send final updates before responding with the cancelled stop reason.
 //
-// See protocol docs: [Agent Reports Output]
+// See protocol docs: https://agentclientprotocol.com/protocol/v1/draft/prompt-turn#3-agent-reports-output
 //
 // It returns ErrUnsupported without sending anything if the peer does not advertise what the call needs.
-//
-// [Agent Reports Output]: https://agentclientprotocol.com/protocol/v1/draft/prompt-turn#3-agent-reports-output
 func (c *AgentConn) SessionUpdate(ctx context.Context, n *SessionNotification) error {
 	n = orEmpty(n)
 	if err := c.check(MethodSessionUpdate, n); err != nil {

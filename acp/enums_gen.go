@@ -7,9 +7,7 @@ package acp
 //
 // Tool kinds help clients choose appropriate icons and optimize how they display tool execution progress.
 //
-// See protocol docs: [Creating]
-//
-// [Creating]: https://agentclientprotocol.com/protocol/v1/draft/tool-calls#creating
+// See protocol docs: https://agentclientprotocol.com/protocol/v1/draft/tool-calls#creating
 type ToolKind string
 
 // The known values of ToolKind.
@@ -50,9 +48,7 @@ func (x ToolKind) Known() bool {
 //
 // Tool calls progress through different statuses during their lifecycle.
 //
-// See protocol docs: [Status]
-//
-// [Status]: https://agentclientprotocol.com/protocol/v1/draft/tool-calls#status
+// See protocol docs: https://agentclientprotocol.com/protocol/v1/draft/tool-calls#status
 type ToolCallStatus string
 
 // The known values of ToolCallStatus.
@@ -266,9 +262,7 @@ func (x SessionStatus) Known() bool {
 
 // StopReason is one of the reasons why an agent stops processing a prompt turn.
 //
-// See protocol docs: [Stop Reasons]
-//
-// [Stop Reasons]: https://agentclientprotocol.com/protocol/v1/draft/prompt-turn#stop-reasons
+// See protocol docs: https://agentclientprotocol.com/protocol/v1/draft/prompt-turn#stop-reasons
 type StopReason string
 
 // The known values of StopReason.
@@ -302,9 +296,7 @@ func (x StopReason) Known() bool {
 // PlanEntryPriority is one of the priority levels for plan entries.
 //
 // Used to indicate the relative importance or urgency of different tasks in the execution plan. See protocol docs:
-// [Plan Entries]
-//
-// [Plan Entries]: https://agentclientprotocol.com/protocol/v1/draft/agent-plan#plan-entries
+// https://agentclientprotocol.com/protocol/v1/draft/agent-plan#plan-entries
 type PlanEntryPriority string
 
 // The known values of PlanEntryPriority.
@@ -324,9 +316,8 @@ func (x PlanEntryPriority) Known() bool {
 
 // PlanEntryStatus is the status of a plan entry in the execution flow.
 //
-// Tracks the lifecycle of each task from planning through completion. See protocol docs: [Plan Entries]
-//
-// [Plan Entries]: https://agentclientprotocol.com/protocol/v1/draft/agent-plan#plan-entries
+// Tracks the lifecycle of each task from planning through completion. See protocol docs:
+// https://agentclientprotocol.com/protocol/v1/draft/agent-plan#plan-entries
 type PlanEntryStatus string
 
 // The known values of PlanEntryStatus.

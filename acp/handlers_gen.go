@@ -24,9 +24,7 @@ type AgentHandlers struct {
 	// After successful authentication, the client can proceed to create sessions with `session/new` without receiving
 	// an `auth_required` (`-32000`) error.
 	//
-	// See protocol docs: [Initialization]
-	//
-	// [Initialization]: https://agentclientprotocol.com/protocol/v1/draft/initialization
+	// See protocol docs: https://agentclientprotocol.com/protocol/v1/draft/initialization
 	Authenticate func(ctx context.Context, conn *AgentConn, req *AuthenticateRequest) (*AuthenticateResponse, error)
 
 	// Logout logs out of the current authenticated state (logout).
@@ -49,9 +47,7 @@ type AgentHandlers struct {
 	//
 	// May return an `auth_required` (`-32000`) error if the agent requires authentication.
 	//
-	// See protocol docs: [Session Setup]
-	//
-	// [Session Setup]: https://agentclientprotocol.com/protocol/v1/draft/session-setup
+	// See protocol docs: https://agentclientprotocol.com/protocol/v1/draft/session-setup
 	NewSession func(ctx context.Context, conn *AgentConn, req *NewSessionRequest) (*NewSessionResponse, error)
 
 	// LoadSession loads an existing session to resume a previous conversation (session/load).
@@ -64,11 +60,9 @@ type AgentHandlers struct {
 	//   - Connect to the specified MCP servers
 	//   - Stream the entire conversation history back to the client via notifications
 	//
-	// See protocol docs: [Loading Sessions]
+	// See protocol docs: https://agentclientprotocol.com/protocol/v1/draft/session-setup#loading-sessions
 	//
 	// Capability: loadSession.
-	//
-	// [Loading Sessions]: https://agentclientprotocol.com/protocol/v1/draft/session-setup#loading-sessions
 	LoadSession func(ctx context.Context, session *AgentSession, req *LoadSessionRequest) (*LoadSessionResponse, error)
 
 	// ListSessions lists existing sessions known to the agent (session/list).
@@ -121,9 +115,7 @@ type AgentHandlers struct {
 	// This method can be called at any time during a session, whether the Agent is idle or actively generating a
 	// response.
 	//
-	// See protocol docs: [Session Modes]
-	//
-	// [Session Modes]: https://agentclientprotocol.com/protocol/v1/draft/session-modes
+	// See protocol docs: https://agentclientprotocol.com/protocol/v1/draft/session-modes
 	SetSessionMode func(ctx context.Context, session *AgentSession, req *SetSessionModeRequest) (*SetSessionModeResponse, error)
 
 	// SetSessionConfigOption sets the current value for a session configuration option (session/set_config_option).
@@ -140,7 +132,7 @@ type AgentHandlers struct {
 	//   - Executes any requested tool calls
 	//   - Returns when the turn is complete with a stop reason
 	//
-	// See protocol docs: [Prompt Turn]
+	// See protocol docs: https://agentclientprotocol.com/protocol/v1/draft/prompt-turn
 	//
 	// When the client cancels the turn, or closes or deletes the session, ctx ends with the cause ErrTurnCancelled. The
 	// handler should then stop what it does, may still send updates, and returns: its error, or its result with another
@@ -148,8 +140,6 @@ type AgentHandlers struct {
 	// it. Calls that were made with ctx have ended too, open permission requests among them. When the connection ends,
 	// ctx ends as well, with a cause that matches ErrClosed, and nobody reads the answer. A result of nil, without an
 	// error, is answered as StopReasonEndTurn.
-	//
-	// [Prompt Turn]: https://agentclientprotocol.com/protocol/v1/draft/prompt-turn
 	Prompt func(ctx context.Context, session *AgentSession, req *PromptRequest) (*PromptResponse, error)
 
 	// Cancel cancels ongoing operations for a session (session/cancel).
@@ -163,12 +153,10 @@ type AgentHandlers struct {
 	//   - Send any pending `session/update` notifications
 	//   - Respond to the original `session/prompt` request with the `cancelled` stop reason
 	//
-	// See protocol docs: [Cancellation]
+	// See protocol docs: https://agentclientprotocol.com/protocol/v1/draft/prompt-turn#cancellation
 	//
 	// The runtime has then ended the context of the turn already: an agent whose handlers look at their context needs
 	// no handler here. It is also called when no turn runs.
-	//
-	// [Cancellation]: https://agentclientprotocol.com/protocol/v1/draft/prompt-turn#cancellation
 	Cancel func(ctx context.Context, session *AgentSession, n *CancelNotification) error
 
 	// ListProviders lists providers that can be configured by the client (providers/list).
@@ -303,11 +291,9 @@ type ClientHandlers struct {
 	// Only available if the client advertises the `fs.writeTextFile` capability. Allows the agent to create or modify
 	// files within the client's environment.
 	//
-	// See protocol docs: [Client]
+	// See protocol docs: https://agentclientprotocol.com/protocol/v1/draft/overview#client
 	//
 	// Capability: fs.writeTextFile.
-	//
-	// [Client]: https://agentclientprotocol.com/protocol/v1/draft/overview#client
 	WriteTextFile func(ctx context.Context, session *ClientSession, req *WriteTextFileRequest) (*WriteTextFileResponse, error)
 
 	// ReadTextFile reads content from a text file in the client's file system (fs/read_text_file).
@@ -315,11 +301,9 @@ type ClientHandlers struct {
 	// Only available if the client advertises the `fs.readTextFile` capability. Allows the agent to access file
 	// contents within the client's environment.
 	//
-	// See protocol docs: [Client]
+	// See protocol docs: https://agentclientprotocol.com/protocol/v1/draft/overview#client
 	//
 	// Capability: fs.readTextFile.
-	//
-	// [Client]: https://agentclientprotocol.com/protocol/v1/draft/overview#client
 	ReadTextFile func(ctx context.Context, session *ClientSession, req *ReadTextFileRequest) (*ReadTextFileResponse, error)
 
 	// RequestPermission requests permission from the user for a tool call operation (session/request_permission).
@@ -330,12 +314,10 @@ type ClientHandlers struct {
 	// If the client cancels the prompt turn via `session/cancel`, it MUST respond to this request with the `cancelled`
 	// outcome.
 	//
-	// See protocol docs: [Requesting Permission]
+	// See protocol docs: https://agentclientprotocol.com/protocol/v1/draft/tool-calls#requesting-permission
 	//
 	// A user who refuses has chosen an option of a reject kind; the outcome cancelled means that the turn was
 	// cancelled. When that happens, ctx ends, and the runtime answers cancelled, whatever the handler returns.
-	//
-	// [Requesting Permission]: https://agentclientprotocol.com/protocol/v1/draft/tool-calls#requesting-permission
 	RequestPermission func(ctx context.Context, session *ClientSession, req *RequestPermissionRequest) (*RequestPermissionResponse, error)
 
 	// CreateTerminal executes a command in a new terminal (terminal/create).
@@ -349,11 +331,9 @@ type ClientHandlers struct {
 	//
 	// The Agent is responsible for releasing the terminal by using the `terminal/release` method.
 	//
-	// See protocol docs: [Terminals]
+	// See protocol docs: https://agentclientprotocol.com/protocol/v1/draft/terminals
 	//
 	// Capability: terminal.
-	//
-	// [Terminals]: https://agentclientprotocol.com/protocol/v1/draft/terminals
 	CreateTerminal func(ctx context.Context, session *ClientSession, req *CreateTerminalRequest) (*CreateTerminalResponse, error)
 
 	// TerminalOutput gets the terminal output and exit status (terminal/output).
@@ -361,11 +341,9 @@ type ClientHandlers struct {
 	// Returns the current content in the terminal without waiting for the command to exit. If the command has already
 	// exited, the exit status is included.
 	//
-	// See protocol docs: [Terminals]
+	// See protocol docs: https://agentclientprotocol.com/protocol/v1/draft/terminals
 	//
 	// Capability: terminal.
-	//
-	// [Terminals]: https://agentclientprotocol.com/protocol/v1/draft/terminals
 	TerminalOutput func(ctx context.Context, session *ClientSession, req *TerminalOutputRequest) (*TerminalOutputResponse, error)
 
 	// ReleaseTerminal releases a terminal (terminal/release).
@@ -379,20 +357,16 @@ type ClientHandlers struct {
 	// The `terminal/kill` method can be used to terminate the command without releasing the terminal, allowing the
 	// Agent to call `terminal/output` and other methods.
 	//
-	// See protocol docs: [Terminals]
+	// See protocol docs: https://agentclientprotocol.com/protocol/v1/draft/terminals
 	//
 	// Capability: terminal.
-	//
-	// [Terminals]: https://agentclientprotocol.com/protocol/v1/draft/terminals
 	ReleaseTerminal func(ctx context.Context, session *ClientSession, req *ReleaseTerminalRequest) (*ReleaseTerminalResponse, error)
 
 	// WaitForTerminalExit waits for the terminal command to exit and return its exit status (terminal/wait_for_exit).
 	//
-	// See protocol docs: [Terminals]
+	// See protocol docs: https://agentclientprotocol.com/protocol/v1/draft/terminals
 	//
 	// Capability: terminal.
-	//
-	// [Terminals]: https://agentclientprotocol.com/protocol/v1/draft/terminals
 	WaitForTerminalExit func(ctx context.Context, session *ClientSession, req *WaitForTerminalExitRequest) (*WaitForTerminalExitResponse, error)
 
 	// KillTerminal kills the terminal command without releasing the terminal (terminal/kill).
@@ -405,18 +379,14 @@ type ClientHandlers struct {
 	//
 	// Note: Call `terminal/release` when `TerminalId` is no longer needed.
 	//
-	// See protocol docs: [Terminals]
+	// See protocol docs: https://agentclientprotocol.com/protocol/v1/draft/terminals
 	//
 	// Capability: terminal.
-	//
-	// [Terminals]: https://agentclientprotocol.com/protocol/v1/draft/terminals
 	KillTerminal func(ctx context.Context, session *ClientSession, req *KillTerminalRequest) (*KillTerminalResponse, error)
 
 	// CreateElicitation requests structured user input via a form or URL (elicitation/create).
 	//
-	// See protocol docs: [Elicitation]
-	//
-	// [Elicitation]: https://agentclientprotocol.com/protocol/v1/draft/elicitation
+	// See protocol docs: https://agentclientprotocol.com/protocol/v1/draft/elicitation
 	CreateElicitation func(ctx context.Context, conn *ClientConn, req *CreateElicitationRequest) (*CreateElicitationResponse, error)
 
 	// SessionUpdate handles session update notifications from the agent (session/update).
@@ -427,9 +397,7 @@ type ClientHandlers struct {
 	// Note: Clients SHOULD continue accepting tool call updates even after sending a `session/cancel` notification, as
 	// the agent may send final updates before responding with the cancelled stop reason.
 	//
-	// See protocol docs: [Agent Reports Output]
-	//
-	// [Agent Reports Output]: https://agentclientprotocol.com/protocol/v1/draft/prompt-turn#3-agent-reports-output
+	// See protocol docs: https://agentclientprotocol.com/protocol/v1/draft/prompt-turn#3-agent-reports-output
 	SessionUpdate func(ctx context.Context, session *ClientSession, n *SessionNotification) error
 
 	// CompleteElicitation serves elicitation/complete.

@@ -477,192 +477,102 @@ func (x ProxySuccessorNotification) MarshalJSON() ([]byte, error)    { return co
 func (x *ProxySuccessorNotification) UnmarshalJSON(data []byte) error {
 	return codec.Unmarshal(data, x)
 }
-func (x ToolCallContentContent) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &ToolCallContent{Variant: &x})
-}
-func (x ToolCallContentDiff) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &ToolCallContent{Variant: &x})
-}
-func (x ToolCallContentTerminal) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &ToolCallContent{Variant: &x})
-}
-func (x ToolCallContentUnknown) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &ToolCallContent{Variant: &x})
-}
-func (x ContentBlockText) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &ContentBlock{Variant: &x})
-}
-func (x ContentBlockImage) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &ContentBlock{Variant: &x})
-}
-func (x ContentBlockAudio) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &ContentBlock{Variant: &x})
-}
-func (x ContentBlockResourceLink) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &ContentBlock{Variant: &x})
-}
-func (x ContentBlockResource) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &ContentBlock{Variant: &x})
-}
-func (x ContentBlockUnknown) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &ContentBlock{Variant: &x})
-}
-func (x ElicitationPropertySchemaString) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &ElicitationPropertySchema{Variant: &x})
-}
-func (x ElicitationPropertySchemaNumber) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &ElicitationPropertySchema{Variant: &x})
-}
-func (x ElicitationPropertySchemaInteger) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &ElicitationPropertySchema{Variant: &x})
-}
-func (x ElicitationPropertySchemaBoolean) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &ElicitationPropertySchema{Variant: &x})
-}
-func (x ElicitationPropertySchemaArray) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &ElicitationPropertySchema{Variant: &x})
-}
-func (x ElicitationPropertySchemaUnknown) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &ElicitationPropertySchema{Variant: &x})
-}
-func (x MultiSelectItemsString) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &MultiSelectItems{Variant: &x})
-}
-func (x MultiSelectItemsTitled) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &MultiSelectItems{Variant: &x})
-}
-func (x MultiSelectItemsUnknown) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &MultiSelectItems{Variant: &x})
-}
-func (x AuthMethodUnknown) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &AuthMethod{Variant: &x})
-}
-func (x SessionConfigSelectOptionsUngrouped) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &SessionConfigSelectOptions{Variant: x})
-}
-func (x SessionConfigSelectOptionsGrouped) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &SessionConfigSelectOptions{Variant: x})
-}
-func (x SessionUpdateUserMessageChunk) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &SessionUpdate{Variant: &x})
-}
-func (x SessionUpdateAgentMessageChunk) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &SessionUpdate{Variant: &x})
-}
-func (x SessionUpdateAgentThoughtChunk) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &SessionUpdate{Variant: &x})
-}
-func (x SessionUpdateToolCall) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &SessionUpdate{Variant: &x})
-}
-func (x SessionUpdateToolCallUpdate) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &SessionUpdate{Variant: &x})
-}
-func (x SessionUpdatePlan) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &SessionUpdate{Variant: &x})
-}
-func (x SessionUpdatePlanUpdate) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &SessionUpdate{Variant: &x})
-}
-func (x SessionUpdatePlanRemoved) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &SessionUpdate{Variant: &x})
-}
-func (x SessionUpdateAvailableCommandsUpdate) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &SessionUpdate{Variant: &x})
-}
-func (x SessionUpdateCurrentModeUpdate) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &SessionUpdate{Variant: &x})
-}
-func (x SessionUpdateConfigOptionUpdate) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &SessionUpdate{Variant: &x})
-}
-func (x SessionUpdateSessionInfoUpdate) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &SessionUpdate{Variant: &x})
-}
-func (x SessionUpdateUsageUpdate) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &SessionUpdate{Variant: &x})
-}
-func (x SessionUpdateNotice) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &SessionUpdate{Variant: &x})
-}
-func (x SessionUpdateCompactionUpdate) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &SessionUpdate{Variant: &x})
-}
-func (x SessionUpdateCompactionSummaryChunk) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &SessionUpdate{Variant: &x})
-}
-func (x SessionUpdateSubagentUpdate) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &SessionUpdate{Variant: &x})
-}
-func (x SessionUpdateSessionMessage) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &SessionUpdate{Variant: &x})
-}
-func (x SessionUpdateSessionMessageChunk) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &SessionUpdate{Variant: &x})
-}
-func (x SessionUpdateUnknown) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &SessionUpdate{Variant: &x})
-}
-func (x PlanUpdateContentItems) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &PlanUpdateContent{Variant: &x})
-}
-func (x PlanUpdateContentFile) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &PlanUpdateContent{Variant: &x})
-}
-func (x PlanUpdateContentMarkdown) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &PlanUpdateContent{Variant: &x})
-}
-func (x PlanUpdateContentUnknown) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &PlanUpdateContent{Variant: &x})
-}
-func (x AvailableCommandInputUnstructured) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &AvailableCommandInput{Variant: &x})
-}
-func (x StateUpdateRunning) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &StateUpdate{Variant: &x})
-}
-func (x StateUpdateIdle) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &StateUpdate{Variant: &x})
-}
-func (x StateUpdateRequiresAction) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &StateUpdate{Variant: &x})
-}
-func (x StateUpdateStateUnknown) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &StateUpdate{Variant: &x})
-}
-func (x StateUpdateUnknown) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &StateUpdate{Variant: &x})
-}
-func (x MCPServerUnknown) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &MCPServer{Variant: &x})
-}
-func (x RequestPermissionOutcomeCancelled) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &RequestPermissionOutcome{Variant: &x})
-}
-func (x RequestPermissionOutcomeSelected) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &RequestPermissionOutcome{Variant: &x})
-}
-func (x RequestPermissionOutcomeUnknown) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &RequestPermissionOutcome{Variant: &x})
-}
-func (x ElicitationContentValueString) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &ElicitationContentValue{Variant: x})
-}
-func (x ElicitationContentValueInteger) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &ElicitationContentValue{Variant: x})
-}
-func (x ElicitationContentValueNumber) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &ElicitationContentValue{Variant: x})
-}
-func (x ElicitationContentValueBoolean) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &ElicitationContentValue{Variant: x})
-}
-func (x ElicitationContentValueStringArray) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &ElicitationContentValue{Variant: x})
-}
-func (x MessageMCPResponseResult) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &MessageMCPResponse{Variant: &x})
-}
-func (x MessageMCPResponseError) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &MessageMCPResponse{Variant: &x})
+func (x ToolCallContentContent) MarshalJSON() ([]byte, error)               { return variantJSON(&x) }
+func (x ToolCallContentDiff) MarshalJSON() ([]byte, error)                  { return variantJSON(&x) }
+func (x ToolCallContentTerminal) MarshalJSON() ([]byte, error)              { return variantJSON(&x) }
+func (x ToolCallContentUnknown) MarshalJSON() ([]byte, error)               { return variantJSON(&x) }
+func (x ContentBlockText) MarshalJSON() ([]byte, error)                     { return variantJSON(&x) }
+func (x ContentBlockImage) MarshalJSON() ([]byte, error)                    { return variantJSON(&x) }
+func (x ContentBlockAudio) MarshalJSON() ([]byte, error)                    { return variantJSON(&x) }
+func (x ContentBlockResourceLink) MarshalJSON() ([]byte, error)             { return variantJSON(&x) }
+func (x ContentBlockResource) MarshalJSON() ([]byte, error)                 { return variantJSON(&x) }
+func (x ContentBlockUnknown) MarshalJSON() ([]byte, error)                  { return variantJSON(&x) }
+func (x ElicitationPropertySchemaString) MarshalJSON() ([]byte, error)      { return variantJSON(&x) }
+func (x ElicitationPropertySchemaNumber) MarshalJSON() ([]byte, error)      { return variantJSON(&x) }
+func (x ElicitationPropertySchemaInteger) MarshalJSON() ([]byte, error)     { return variantJSON(&x) }
+func (x ElicitationPropertySchemaBoolean) MarshalJSON() ([]byte, error)     { return variantJSON(&x) }
+func (x ElicitationPropertySchemaArray) MarshalJSON() ([]byte, error)       { return variantJSON(&x) }
+func (x ElicitationPropertySchemaUnknown) MarshalJSON() ([]byte, error)     { return variantJSON(&x) }
+func (x MultiSelectItemsString) MarshalJSON() ([]byte, error)               { return variantJSON(&x) }
+func (x MultiSelectItemsTitled) MarshalJSON() ([]byte, error)               { return variantJSON(&x) }
+func (x MultiSelectItemsUnknown) MarshalJSON() ([]byte, error)              { return variantJSON(&x) }
+func (x AuthMethodUnknown) MarshalJSON() ([]byte, error)                    { return variantJSON(&x) }
+func (x SessionConfigSelectOptionsUngrouped) MarshalJSON() ([]byte, error)  { return variantJSON(x) }
+func (x SessionConfigSelectOptionsGrouped) MarshalJSON() ([]byte, error)    { return variantJSON(x) }
+func (x SessionUpdateUserMessageChunk) MarshalJSON() ([]byte, error)        { return variantJSON(&x) }
+func (x SessionUpdateAgentMessageChunk) MarshalJSON() ([]byte, error)       { return variantJSON(&x) }
+func (x SessionUpdateAgentThoughtChunk) MarshalJSON() ([]byte, error)       { return variantJSON(&x) }
+func (x SessionUpdateToolCall) MarshalJSON() ([]byte, error)                { return variantJSON(&x) }
+func (x SessionUpdateToolCallUpdate) MarshalJSON() ([]byte, error)          { return variantJSON(&x) }
+func (x SessionUpdatePlan) MarshalJSON() ([]byte, error)                    { return variantJSON(&x) }
+func (x SessionUpdatePlanUpdate) MarshalJSON() ([]byte, error)              { return variantJSON(&x) }
+func (x SessionUpdatePlanRemoved) MarshalJSON() ([]byte, error)             { return variantJSON(&x) }
+func (x SessionUpdateAvailableCommandsUpdate) MarshalJSON() ([]byte, error) { return variantJSON(&x) }
+func (x SessionUpdateCurrentModeUpdate) MarshalJSON() ([]byte, error)       { return variantJSON(&x) }
+func (x SessionUpdateConfigOptionUpdate) MarshalJSON() ([]byte, error)      { return variantJSON(&x) }
+func (x SessionUpdateSessionInfoUpdate) MarshalJSON() ([]byte, error)       { return variantJSON(&x) }
+func (x SessionUpdateUsageUpdate) MarshalJSON() ([]byte, error)             { return variantJSON(&x) }
+func (x SessionUpdateNotice) MarshalJSON() ([]byte, error)                  { return variantJSON(&x) }
+func (x SessionUpdateCompactionUpdate) MarshalJSON() ([]byte, error)        { return variantJSON(&x) }
+func (x SessionUpdateCompactionSummaryChunk) MarshalJSON() ([]byte, error)  { return variantJSON(&x) }
+func (x SessionUpdateSubagentUpdate) MarshalJSON() ([]byte, error)          { return variantJSON(&x) }
+func (x SessionUpdateSessionMessage) MarshalJSON() ([]byte, error)          { return variantJSON(&x) }
+func (x SessionUpdateSessionMessageChunk) MarshalJSON() ([]byte, error)     { return variantJSON(&x) }
+func (x SessionUpdateUnknown) MarshalJSON() ([]byte, error)                 { return variantJSON(&x) }
+func (x PlanUpdateContentItems) MarshalJSON() ([]byte, error)               { return variantJSON(&x) }
+func (x PlanUpdateContentFile) MarshalJSON() ([]byte, error)                { return variantJSON(&x) }
+func (x PlanUpdateContentMarkdown) MarshalJSON() ([]byte, error)            { return variantJSON(&x) }
+func (x PlanUpdateContentUnknown) MarshalJSON() ([]byte, error)             { return variantJSON(&x) }
+func (x AvailableCommandInputUnstructured) MarshalJSON() ([]byte, error)    { return variantJSON(&x) }
+func (x StateUpdateRunning) MarshalJSON() ([]byte, error)                   { return variantJSON(&x) }
+func (x StateUpdateIdle) MarshalJSON() ([]byte, error)                      { return variantJSON(&x) }
+func (x StateUpdateRequiresAction) MarshalJSON() ([]byte, error)            { return variantJSON(&x) }
+func (x StateUpdateStateUnknown) MarshalJSON() ([]byte, error)              { return variantJSON(&x) }
+func (x StateUpdateUnknown) MarshalJSON() ([]byte, error)                   { return variantJSON(&x) }
+func (x MCPServerUnknown) MarshalJSON() ([]byte, error)                     { return variantJSON(&x) }
+func (x RequestPermissionOutcomeCancelled) MarshalJSON() ([]byte, error)    { return variantJSON(&x) }
+func (x RequestPermissionOutcomeSelected) MarshalJSON() ([]byte, error)     { return variantJSON(&x) }
+func (x RequestPermissionOutcomeUnknown) MarshalJSON() ([]byte, error)      { return variantJSON(&x) }
+func (x ElicitationContentValueString) MarshalJSON() ([]byte, error)        { return variantJSON(x) }
+func (x ElicitationContentValueInteger) MarshalJSON() ([]byte, error)       { return variantJSON(x) }
+func (x ElicitationContentValueNumber) MarshalJSON() ([]byte, error)        { return variantJSON(x) }
+func (x ElicitationContentValueBoolean) MarshalJSON() ([]byte, error)       { return variantJSON(x) }
+func (x ElicitationContentValueStringArray) MarshalJSON() ([]byte, error)   { return variantJSON(x) }
+func (x MessageMCPResponseResult) MarshalJSON() ([]byte, error)             { return variantJSON(&x) }
+func (x MessageMCPResponseError) MarshalJSON() ([]byte, error)              { return variantJSON(&x) }
+
+// variantJSON encodes a variant as its union, so that it does not lose its tag.
+func variantJSON(v any) ([]byte, error) {
+	switch v := v.(type) {
+	case ToolCallContentVariant:
+		return codec.Append(nil, &ToolCallContent{Variant: v})
+	case ContentBlockVariant:
+		return codec.Append(nil, &ContentBlock{Variant: v})
+	case ElicitationPropertySchemaVariant:
+		return codec.Append(nil, &ElicitationPropertySchema{Variant: v})
+	case MultiSelectItemsVariant:
+		return codec.Append(nil, &MultiSelectItems{Variant: v})
+	case AuthMethodVariant:
+		return codec.Append(nil, &AuthMethod{Variant: v})
+	case SessionConfigSelectOptionsVariant:
+		return codec.Append(nil, &SessionConfigSelectOptions{Variant: v})
+	case SessionUpdateVariant:
+		return codec.Append(nil, &SessionUpdate{Variant: v})
+	case PlanUpdateContentVariant:
+		return codec.Append(nil, &PlanUpdateContent{Variant: v})
+	case AvailableCommandInputVariant:
+		return codec.Append(nil, &AvailableCommandInput{Variant: v})
+	case StateUpdateVariant:
+		return codec.Append(nil, &StateUpdate{Variant: v})
+	case MCPServerVariant:
+		return codec.Append(nil, &MCPServer{Variant: v})
+	case RequestPermissionOutcomeVariant:
+		return codec.Append(nil, &RequestPermissionOutcome{Variant: v})
+	case ElicitationContentValueVariant:
+		return codec.Append(nil, &ElicitationContentValue{Variant: v})
+	case MessageMCPResponseVariant:
+		return codec.Append(nil, &MessageMCPResponse{Variant: v})
+	default:
+		panic("not a variant")
+	}
 }

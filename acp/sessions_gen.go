@@ -10,11 +10,9 @@ import "context"
 // Only available if the client advertises the `fs.writeTextFile` capability. Allows the agent to create or modify files
 // within the client's environment.
 //
-// See protocol docs: [Client]
+// See protocol docs: https://agentclientprotocol.com/protocol/v1/draft/overview#client
 //
 // It sets the session's id in a copy of req. See [AgentConn.WriteTextFile].
-//
-// [Client]: https://agentclientprotocol.com/protocol/v1/draft/overview#client
 func (s *AgentSession) WriteTextFile(ctx context.Context, req *WriteTextFileRequest) (*WriteTextFileResponse, error) {
 	own := *orEmpty(req)
 	own.SessionID = s.id
@@ -26,11 +24,9 @@ func (s *AgentSession) WriteTextFile(ctx context.Context, req *WriteTextFileRequ
 // Only available if the client advertises the `fs.readTextFile` capability. Allows the agent to access file contents
 // within the client's environment.
 //
-// See protocol docs: [Client]
+// See protocol docs: https://agentclientprotocol.com/protocol/v1/draft/overview#client
 //
 // It sets the session's id in a copy of req. See [AgentConn.ReadTextFile].
-//
-// [Client]: https://agentclientprotocol.com/protocol/v1/draft/overview#client
 func (s *AgentSession) ReadTextFile(ctx context.Context, req *ReadTextFileRequest) (*ReadTextFileResponse, error) {
 	own := *orEmpty(req)
 	own.SessionID = s.id

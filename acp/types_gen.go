@@ -30,9 +30,7 @@ type WriteTextFileRequest struct {
 //
 // Each session has its own context, conversation history, and state, so one agent can run several independent sessions.
 //
-// See protocol docs: [Session ID]
-//
-// [Session ID]: https://agentclientprotocol.com/protocol/v1/draft/session-setup#session-id
+// See protocol docs: https://agentclientprotocol.com/protocol/v1/draft/session-setup#session-id
 type SessionID string
 
 // ReadTextFileRequest asks to read content from a text file.
@@ -58,9 +56,7 @@ type ReadTextFileRequest struct {
 //
 // Sent when the agent needs authorization before performing a sensitive operation.
 //
-// See protocol docs: [Requesting Permission]
-//
-// [Requesting Permission]: https://agentclientprotocol.com/protocol/v1/draft/tool-calls#requesting-permission
+// See protocol docs: https://agentclientprotocol.com/protocol/v1/draft/tool-calls#requesting-permission
 type RequestPermissionRequest struct {
 	// The session ID for this request.
 	SessionID SessionID `json:"sessionId" codec:"required,id"`
@@ -79,9 +75,7 @@ type RequestPermissionRequest struct {
 // Used to report progress and results as tools execute. All fields except the tool call ID are optional - only changed
 // fields need to be included.
 //
-// See protocol docs: [Updating]
-//
-// [Updating]: https://agentclientprotocol.com/protocol/v1/draft/tool-calls#updating
+// See protocol docs: https://agentclientprotocol.com/protocol/v1/draft/tool-calls#updating
 type ToolCallUpdate struct {
 	// The ID of the tool call being updated.
 	ToolCallID ToolCallID `json:"toolCallId" codec:"required"`
@@ -252,9 +246,7 @@ type Content struct {
 //
 // Shows changes to files in a format suitable for display in the client UI.
 //
-// See protocol docs: [Content]
-//
-// [Content]: https://agentclientprotocol.com/protocol/v1/draft/tool-calls#content
+// See protocol docs: https://agentclientprotocol.com/protocol/v1/draft/tool-calls#content
 type Diff struct {
 	// The absolute file path being modified.
 	Path string `json:"path" codec:"required"`
@@ -275,9 +267,7 @@ type TerminalID string
 //
 // The terminal must be added before calling `terminal/release`.
 //
-// See protocol docs: [Terminal]
-//
-// [Terminal]: https://agentclientprotocol.com/protocol/v1/draft/terminals
+// See protocol docs: https://agentclientprotocol.com/protocol/v1/draft/terminals
 type Terminal struct {
 	// Identifier of the terminal instance to embed in the content stream.
 	TerminalID TerminalID `json:"terminalId" codec:"required"`
@@ -289,9 +279,7 @@ type Terminal struct {
 //
 // Enables clients to implement "follow-along" features that track which files the agent is working with in real-time.
 //
-// See protocol docs: [Following the Agent]
-//
-// [Following the Agent]: https://agentclientprotocol.com/protocol/v1/draft/tool-calls#following-the-agent
+// See protocol docs: https://agentclientprotocol.com/protocol/v1/draft/tool-calls#following-the-agent
 type ToolCallLocation struct {
 	// The absolute file path being accessed or modified.
 	Path string `json:"path" codec:"required"`
@@ -698,9 +686,7 @@ type MCPRequestID string
 //
 // Contains the negotiated protocol version and agent capabilities.
 //
-// See protocol docs: [Initialization]
-//
-// [Initialization]: https://agentclientprotocol.com/protocol/v1/draft/initialization
+// See protocol docs: https://agentclientprotocol.com/protocol/v1/draft/initialization
 type InitializeResponse struct {
 	// The protocol version the client specified if supported by the agent, or the latest protocol version supported by
 	// the agent.
@@ -731,9 +717,7 @@ type ProtocolVersion uint16
 //
 // Advertised during initialization to inform the client about available features and content types.
 //
-// See protocol docs: [Agent Capabilities]
-//
-// [Agent Capabilities]: https://agentclientprotocol.com/protocol/v1/draft/initialization#agent-capabilities
+// See protocol docs: https://agentclientprotocol.com/protocol/v1/draft/initialization#agent-capabilities
 type AgentCapabilities struct {
 	// Whether the agent supports `session/load`.
 	LoadSession bool `json:"loadSession,omitzero" codec:"lenient"`
@@ -772,9 +756,7 @@ func (x AgentCapabilities) IsZero() bool { return codec.IsZero(&x) }
 //
 // Indicates which content types beyond the baseline (text and resource links) the agent can process.
 //
-// See protocol docs: [Prompt Capabilities]
-//
-// [Prompt Capabilities]: https://agentclientprotocol.com/protocol/v1/draft/initialization#prompt-capabilities
+// See protocol docs: https://agentclientprotocol.com/protocol/v1/draft/initialization#prompt-capabilities
 type PromptCapabilities struct {
 	// Agent supports `image` content blocks.
 	Image bool `json:"image,omitzero" codec:"lenient"`
@@ -822,9 +804,7 @@ func (x MCPCapabilities) IsZero() bool { return codec.IsZero(&x) }
 // Note: `session/load` is still handled by the top-level `loadSession` capability. This will be unified in future
 // versions of the protocol.
 //
-// See protocol docs: [Session Capabilities]
-//
-// [Session Capabilities]: https://agentclientprotocol.com/protocol/v1/draft/initialization#session-capabilities
+// See protocol docs: https://agentclientprotocol.com/protocol/v1/draft/initialization#session-capabilities
 type SessionCapabilities struct {
 	// Whether the agent supports `session/list`.
 	//
@@ -1263,9 +1243,7 @@ type AuthAccount struct {
 
 // NewSessionResponse is the response from creating a new session.
 //
-// See protocol docs: [Creating a Session]
-//
-// [Creating a Session]: https://agentclientprotocol.com/protocol/v1/draft/session-setup#creating-a-session
+// See protocol docs: https://agentclientprotocol.com/protocol/v1/draft/session-setup#creating-a-session
 type NewSessionResponse struct {
 	// Unique identifier for the created session.
 	//
@@ -1274,9 +1252,7 @@ type NewSessionResponse struct {
 
 	// Initial mode state if supported by the Agent.
 	//
-	// See protocol docs: [Session Modes]
-	//
-	// [Session Modes]: https://agentclientprotocol.com/protocol/v1/draft/session-modes
+	// See protocol docs: https://agentclientprotocol.com/protocol/v1/draft/session-modes
 	Modes codec.Opt[SessionModeState] `json:"modes,omitzero" codec:"null,lenient"`
 
 	// Initial session configuration options if supported by the Agent.
@@ -1301,9 +1277,7 @@ type SessionModeID string
 
 // SessionMode is a mode the agent can operate in.
 //
-// See protocol docs: [Session Modes]
-//
-// [Session Modes]: https://agentclientprotocol.com/protocol/v1/draft/session-modes
+// See protocol docs: https://agentclientprotocol.com/protocol/v1/draft/session-modes
 type SessionMode struct {
 	// Stable identifier used to refer to this protocol object in later messages.
 	ID SessionModeID `json:"id" codec:"required"`
@@ -1373,9 +1347,7 @@ type SessionConfigBoolean struct {
 type LoadSessionResponse struct {
 	// Initial mode state if supported by the Agent.
 	//
-	// See protocol docs: [Session Modes]
-	//
-	// [Session Modes]: https://agentclientprotocol.com/protocol/v1/draft/session-modes
+	// See protocol docs: https://agentclientprotocol.com/protocol/v1/draft/session-modes
 	Modes codec.Opt[SessionModeState] `json:"modes,omitzero" codec:"null,lenient"`
 
 	// Initial session configuration options if supported by the Agent.
@@ -1441,9 +1413,7 @@ type ForkSessionResponse struct {
 
 	// Initial mode state if supported by the Agent.
 	//
-	// See protocol docs: [Session Modes]
-	//
-	// [Session Modes]: https://agentclientprotocol.com/protocol/v1/draft/session-modes
+	// See protocol docs: https://agentclientprotocol.com/protocol/v1/draft/session-modes
 	Modes codec.Opt[SessionModeState] `json:"modes,omitzero" codec:"null,lenient"`
 
 	// Initial session configuration options if supported by the Agent.
@@ -1497,9 +1467,7 @@ type SetSessionTitleResponse struct {
 type ResumeSessionResponse struct {
 	// Initial mode state if supported by the Agent.
 	//
-	// See protocol docs: [Session Modes]
-	//
-	// [Session Modes]: https://agentclientprotocol.com/protocol/v1/draft/session-modes
+	// See protocol docs: https://agentclientprotocol.com/protocol/v1/draft/session-modes
 	Modes codec.Opt[SessionModeState] `json:"modes,omitzero" codec:"null,lenient"`
 
 	// Initial session configuration options if supported by the Agent.
@@ -1528,9 +1496,7 @@ type SetSessionConfigOptionResponse struct {
 
 // PromptResponse is the response from processing a user prompt.
 //
-// See protocol docs: [Check for Completion]
-//
-// [Check for Completion]: https://agentclientprotocol.com/protocol/v1/draft/prompt-turn#4-check-for-completion
+// See protocol docs: https://agentclientprotocol.com/protocol/v1/draft/prompt-turn#4-check-for-completion
 type PromptResponse struct {
 	// Indicates why the agent stopped processing the turn.
 	StopReason StopReason `json:"stopReason" codec:"required"`
@@ -1572,9 +1538,7 @@ type Usage struct {
 //
 // Used to stream real-time progress and results during prompt processing.
 //
-// See protocol docs: [Agent Reports Output]
-//
-// [Agent Reports Output]: https://agentclientprotocol.com/protocol/v1/draft/prompt-turn#3-agent-reports-output
+// See protocol docs: https://agentclientprotocol.com/protocol/v1/draft/prompt-turn#3-agent-reports-output
 type SessionNotification struct {
 	// The ID of the session this update pertains to.
 	SessionID SessionID `json:"sessionId" codec:"required,id"`
@@ -1607,9 +1571,7 @@ type ContentChunk struct {
 // Tool calls are actions that the agent executes on behalf of the language model, such as reading files, executing
 // code, or fetching data from external sources.
 //
-// See protocol docs: [Tool Calls]
-//
-// [Tool Calls]: https://agentclientprotocol.com/protocol/v1/draft/tool-calls
+// See protocol docs: https://agentclientprotocol.com/protocol/v1/draft/tool-calls
 type ToolCall struct {
 	// Unique identifier for this tool call within the session.
 	ToolCallID ToolCallID `json:"toolCallId" codec:"required"`
@@ -1646,9 +1608,7 @@ type ToolCall struct {
 // PlanEntry is a single entry in the execution plan.
 //
 // Represents a task or goal that the assistant intends to accomplish as part of fulfilling the user's request. See
-// protocol docs: [Plan Entries]
-//
-// [Plan Entries]: https://agentclientprotocol.com/protocol/v1/draft/agent-plan#plan-entries
+// protocol docs: https://agentclientprotocol.com/protocol/v1/draft/agent-plan#plan-entries
 type PlanEntry struct {
 	// Human-readable description of what this task aims to accomplish.
 	Content string `json:"content" codec:"required"`
@@ -1668,9 +1628,7 @@ type PlanEntry struct {
 // visibility into their execution strategy. Plans can evolve during execution as the agent discovers new requirements
 // or completes tasks.
 //
-// See protocol docs: [Agent Plan]
-//
-// [Agent Plan]: https://agentclientprotocol.com/protocol/v1/draft/agent-plan
+// See protocol docs: https://agentclientprotocol.com/protocol/v1/draft/agent-plan
 type Plan struct {
 	// The list of tasks to be accomplished.
 	//
@@ -1780,9 +1738,7 @@ type AvailableCommandsUpdate struct {
 
 // CurrentModeUpdate says that the current mode of the session has changed.
 //
-// See protocol docs: [Session Modes]
-//
-// [Session Modes]: https://agentclientprotocol.com/protocol/v1/draft/session-modes
+// See protocol docs: https://agentclientprotocol.com/protocol/v1/draft/session-modes
 type CurrentModeUpdate struct {
 	// The ID of the current mode.
 	CurrentModeID SessionModeID `json:"currentModeId" codec:"required"`
@@ -1843,15 +1799,13 @@ type UsageUpdate struct {
 // seen by the user. Agents MUST only send notices when the Client advertised the `session.notices` Client capability.
 // Otherwise, Agents may use an agent message when the information should still be surfaced to the user.
 //
-// See RFD: [Session Notices]
-//
-// [Session Notices]: https://agentclientprotocol.com/rfds/session-notices
+// See RFD: https://agentclientprotocol.com/rfds/session-notices
 type Notice struct {
 	// Presentation severity hint.
 	Severity NoticeSeverity `json:"severity" codec:"required,open"`
 
 	// Required non-empty plain-text title that can stand alone.
-	Title string `json:"title" codec:"required"`
+	Title string `json:"title" codec:"required,minLength=1"`
 
 	// Optional plain-text detail or guidance.
 	//
@@ -2108,9 +2062,7 @@ type AuthStatusUpdateNotification struct {
 //
 // Sent by the client to establish connection and negotiate capabilities.
 //
-// See protocol docs: [Initialization]
-//
-// [Initialization]: https://agentclientprotocol.com/protocol/v1/draft/initialization
+// See protocol docs: https://agentclientprotocol.com/protocol/v1/draft/initialization
 type InitializeRequest struct {
 	// The latest protocol version supported by the client.
 	ProtocolVersion ProtocolVersion `json:"protocolVersion" codec:"required"`
@@ -2130,9 +2082,7 @@ type InitializeRequest struct {
 //
 // Advertised during initialization to inform the agent about available features and methods.
 //
-// See protocol docs: [Client Capabilities]
-//
-// [Client Capabilities]: https://agentclientprotocol.com/protocol/v1/draft/initialization#client-capabilities
+// See protocol docs: https://agentclientprotocol.com/protocol/v1/draft/initialization#client-capabilities
 type ClientCapabilities struct {
 	// File system capabilities supported by the client. Determines which file operations the agent can request.
 	FS FileSystemCapabilities `json:"fs,omitzero" codec:"lenient"`
@@ -2179,9 +2129,7 @@ func (x ClientCapabilities) IsZero() bool { return codec.IsZero(&x) }
 
 // FileSystemCapabilities holds the file system capabilities that a client may support.
 //
-// See protocol docs: [FileSystem]
-//
-// [FileSystem]: https://agentclientprotocol.com/protocol/v1/draft/initialization#filesystem
+// See protocol docs: https://agentclientprotocol.com/protocol/v1/draft/initialization#filesystem
 type FileSystemCapabilities struct {
 	// Whether the Client supports `fs/read_text_file` requests.
 	ReadTextFile bool `json:"readTextFile,omitzero" codec:"lenient"`
@@ -2218,7 +2166,7 @@ type ClientSessionCapabilities struct {
 // CompactionCapabilities declares client support for ID-addressed context compaction updates.
 type CompactionCapabilities struct {
 	// Extra holds the members that the schema allows but does not name. They are written after the others.
-	Extra map[string]json.RawMessage `json:"-"`
+	Extra map[string]json.RawMessage `json:"-" codec:"extra"`
 }
 
 // SessionConfigOptionsCapabilities: Session configuration option capabilities supported by the client.
@@ -2243,7 +2191,7 @@ type BooleanConfigOptionCapabilities struct {
 // NoticeCapabilities declares client support for presenting live notices to the user.
 type NoticeCapabilities struct {
 	// Extra holds the members that the schema allows but does not name. They are written after the others.
-	Extra map[string]json.RawMessage `json:"-"`
+	Extra map[string]json.RawMessage `json:"-" codec:"extra"`
 }
 
 // SubagentCapabilities: Capability marker for exposing reusable child sessions as restricted ACP sessions.
@@ -2381,9 +2329,7 @@ type AuthStatusRequest struct {
 
 // NewSessionRequest holds the parameters for creating a new session.
 //
-// See protocol docs: [Creating a Session]
-//
-// [Creating a Session]: https://agentclientprotocol.com/protocol/v1/draft/session-setup#creating-a-session
+// See protocol docs: https://agentclientprotocol.com/protocol/v1/draft/session-setup#creating-a-session
 type NewSessionRequest struct {
 	// The working directory for this session. Must be an absolute path.
 	Cwd string `json:"cwd" codec:"required"`
@@ -2513,9 +2459,7 @@ type SystemPrompt struct {
 //
 // Only available if the Agent supports the `loadSession` capability.
 //
-// See protocol docs: [Loading Sessions]
-//
-// [Loading Sessions]: https://agentclientprotocol.com/protocol/v1/draft/session-setup#loading-sessions
+// See protocol docs: https://agentclientprotocol.com/protocol/v1/draft/session-setup#loading-sessions
 type LoadSessionRequest struct {
 	// List of MCP servers to connect to for this session.
 	MCPServers []MCPServer `json:"mcpServers" codec:"required,empty,features"`
@@ -2748,9 +2692,7 @@ type SetSessionModeRequest struct {
 //
 // Contains the user's message and any additional context.
 //
-// See protocol docs: [User Message]
-//
-// [User Message]: https://agentclientprotocol.com/protocol/v1/draft/prompt-turn#1-user-message
+// See protocol docs: https://agentclientprotocol.com/protocol/v1/draft/prompt-turn#1-user-message
 type PromptRequest struct {
 	// The ID of the session to send this user message to.
 	SessionID SessionID `json:"sessionId" codec:"required,id"`
@@ -2877,14 +2819,12 @@ type MCPError struct {
 	Data json.RawMessage `json:"data,omitzero" codec:"optional"`
 
 	// Extra holds the members that the schema allows but does not name. They are written after the others.
-	Extra map[string]json.RawMessage `json:"-"`
+	Extra map[string]json.RawMessage `json:"-" codec:"extra"`
 }
 
 // CancelNotification is the notification to cancel ongoing operations for a session.
 //
-// See protocol docs: [Cancellation]
-//
-// [Cancellation]: https://agentclientprotocol.com/protocol/v1/draft/prompt-turn#cancellation
+// See protocol docs: https://agentclientprotocol.com/protocol/v1/draft/prompt-turn#cancellation
 type CancelNotification struct {
 	// The ID of the session to cancel operations for.
 	SessionID SessionID `json:"sessionId" codec:"required,id"`
@@ -2918,9 +2858,7 @@ type MessageMCPNotification struct {
 
 // CancelRequestNotification is the notification to cancel an ongoing request.
 //
-// See protocol docs: [Cancellation]
-//
-// [Cancellation]: https://agentclientprotocol.com/protocol/v1/draft/cancellation
+// See protocol docs: https://agentclientprotocol.com/protocol/v1/draft/cancellation
 type CancelRequestNotification struct {
 	// The ID of the request to cancel.
 	RequestID codec.ID `json:"requestId" codec:"required"`

@@ -12,9 +12,7 @@ import (
 //
 // Tool calls can produce different types of content including standard content blocks (text, images) or file diffs.
 //
-// See protocol docs: [Content]
-//
-// [Content]: https://agentclientprotocol.com/protocol/v1/draft/tool-calls#content
+// See protocol docs: https://agentclientprotocol.com/protocol/v1/draft/tool-calls#content
 type ToolCallContent struct {
 	// Variant is the value; it must not be nil.
 	Variant ToolCallContentVariant `json:"-"`
@@ -38,11 +36,9 @@ type ToolCallContentDiff Diff
 //
 // The terminal must be added before calling `terminal/release`.
 //
-// See protocol docs: [Terminal]
+// See protocol docs: https://agentclientprotocol.com/protocol/v1/draft/terminals
 //
 // type: "terminal"
-//
-// [Terminal]: https://agentclientprotocol.com/protocol/v1/draft/terminals
 type ToolCallContentTerminal Terminal
 
 // ToolCallContentUnknown is a variant of [ToolCallContent] that this package does not know.
@@ -79,9 +75,7 @@ func ToolTerminal(terminalID TerminalID) ToolCallContent {
 // This structure is compatible with the Model Context Protocol (MCP), so agents can forward content from MCP tool
 // outputs without transformation.
 //
-// See protocol docs: [Content]
-//
-// [Content]: https://agentclientprotocol.com/protocol/v1/draft/content
+// See protocol docs: https://agentclientprotocol.com/protocol/v1/draft/content
 type ContentBlock struct {
 	// Variant is the value; it must not be nil.
 	Variant ContentBlockVariant `json:"-"`
@@ -552,9 +546,7 @@ func NewSessionConfigSelectOptionsGrouped(value []SessionConfigSelectGroup) Sess
 //
 // These updates provide real-time feedback about the agent's progress.
 //
-// See protocol docs: [Agent Reports Output]
-//
-// [Agent Reports Output]: https://agentclientprotocol.com/protocol/v1/draft/prompt-turn#3-agent-reports-output
+// See protocol docs: https://agentclientprotocol.com/protocol/v1/draft/prompt-turn#3-agent-reports-output
 type SessionUpdate struct {
 	// Variant is the value; it must not be nil.
 	Variant SessionUpdateVariant `json:"-" codec:"features"`
@@ -622,11 +614,9 @@ type SessionUpdateAvailableCommandsUpdate AvailableCommandsUpdate
 
 // SessionUpdateCurrentModeUpdate says that the current mode of the session has changed.
 //
-// See protocol docs: [Session Modes]
+// See protocol docs: https://agentclientprotocol.com/protocol/v1/draft/session-modes
 //
 // sessionUpdate: "current_mode_update"
-//
-// [Session Modes]: https://agentclientprotocol.com/protocol/v1/draft/session-modes
 type SessionUpdateCurrentModeUpdate CurrentModeUpdate
 
 // SessionUpdateConfigOptionUpdate says that session configuration options have been updated.
@@ -1134,12 +1124,10 @@ func NewIdleStateUpdateNone() IdleStateUpdate {
 //
 // MCP servers provide tools and context that the agent can use when processing prompts.
 //
-// See protocol docs: [MCP Servers]
+// See protocol docs: https://agentclientprotocol.com/protocol/v1/draft/session-setup#mcp-servers
 //
 // An object without the member type, or that does not match the variant of its value, is an [MCPServerStdio] if it has
 // the required members; see Type.
-//
-// [MCP Servers]: https://agentclientprotocol.com/protocol/v1/draft/session-setup#mcp-servers
 type MCPServer struct {
 	// Variant is the value; it must not be nil.
 	Variant MCPServerVariant `json:"-" codec:"features"`
@@ -1261,11 +1249,9 @@ type RequestPermissionOutcomeVariant interface{ isRequestPermissionOutcome() }
 // When a client sends a `session/cancel` notification to cancel an ongoing prompt turn, it MUST respond to all pending
 // `session/request_permission` requests with this `cancelled` outcome.
 //
-// See protocol docs: [Cancellation]
+// See protocol docs: https://agentclientprotocol.com/protocol/v1/draft/prompt-turn#cancellation
 //
 // outcome: "cancelled"
-//
-// [Cancellation]: https://agentclientprotocol.com/protocol/v1/draft/prompt-turn#cancellation
 type RequestPermissionOutcomeCancelled struct{}
 
 // RequestPermissionOutcomeSelected says that the user selected one of the provided options.

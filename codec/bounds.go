@@ -7,6 +7,8 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"reflect"
+	"strconv"
 	"unicode/utf8"
 )
 
@@ -41,20 +43,10 @@ func MaxLength[T ~string](v T, n int) error {
 }
 
 // MinItems returns an error unless v has at least n items.
-func MinItems[T any](v []T, n int) error {
-	if len(v) < n {
-		return fmt.Errorf("%d items, expected %d or more", len(v), n)
-	}
-	return nil
-}
+func MinItems[T any](v []T, n int) error { return atLeast(len(v), n, "items") }
 
 // MaxItems returns an error unless v has at most n items.
-func MaxItems[T any](v []T, n int) error {
-	if len(v) > n {
-		return fmt.Errorf("%d items, expected %d at most", len(v), n)
-	}
-	return nil
-}
+func MaxItems[T any](v []T, n int) error { return atMost(len(v), n, "items") }
 
 // Minimum returns an error if v is less than least.
 func Minimum[T cmp.Ordered](v, least T) error {
@@ -99,17 +91,72 @@ func Members[T any](v map[string]T, names ...string) error {
 }
 
 // MinMembers returns an error unless v has at least n members.
-func MinMembers[T any](v map[string]T, n int) error {
-	if len(v) < n {
-		return fmt.Errorf("%d members, expected %d or more", len(v), n)
+func MinMembers[T any](v map[string]T, n int) error { return atLeast(len(v), n, "members") }
+
+// MaxMembers returns an error unless v has at most n members.
+func MaxMembers[T any](v map[string]T, n int) error { return atMost(len(v), n, "members") }
+
+// newBound returns the function that checks a keyword of the schema for values of a type.
+func newBound(keyword, limit string, t reflect.Type) func(reflect.Value) error {
+	count, err := strconv.Atoi(limit)
+	switch keyword {
+	case "minLength":
+		return func(v reflect.Value) error { return MinLength(v.String(), count) }
+	case "maxLength":
+		return func(v reflect.Value) error { return MaxLength(v.String(), count) }
+	case "minItems":
+		return func(v reflect.Value) error { return atLeast(v.Len(), count, "items") }
+	case "maxItems":
+		return func(v reflect.Value) error { return atMost(v.Len(), count, "items") }
+	case "minProperties":
+		return func(v reflect.Value) error { return atLeast(v.Len(), count, "members") }
+	case "maxProperties":
+		return func(v reflect.Value) error { return atMost(v.Len(), count, "members") }
+	}
+	var check func(reflect.Value) error
+	switch {
+	case t.Kind() == reflect.Float64:
+		var most float64
+		most, err = strconv.ParseFloat(limit, 64)
+		check = func(v reflect.Value) error { return compare(keyword, v.Float(), most) }
+	case t.Kind() >= reflect.Uint:
+		var most uint64
+		most, err = strconv.ParseUint(limit, 10, 64)
+		check = func(v reflect.Value) error { return compare(keyword, v.Uint(), most) }
+	default:
+		check = func(v reflect.Value) error { return compare(keyword, v.Int(), int64(count)) }
+	}
+	if err != nil {
+		panic(err) // a fault of the generator
+	}
+	return check
+}
+
+// compare checks a keyword that bounds numbers.
+func compare[T cmp.Ordered](keyword string, v, limit T) error {
+	switch keyword {
+	case "minimum":
+		return Minimum(v, limit)
+	case "maximum":
+		return Maximum(v, limit)
+	case "exclusiveMinimum":
+		return Above(v, limit)
+	case "exclusiveMaximum":
+		return Below(v, limit)
+	}
+	panic("codec: no keyword " + keyword) // a fault of the generator
+}
+
+func atLeast(got, n int, what string) error {
+	if got < n {
+		return fmt.Errorf("%d %s, expected %d or more", got, what, n)
 	}
 	return nil
 }
 
-// MaxMembers returns an error unless v has at most n members.
-func MaxMembers[T any](v map[string]T, n int) error {
-	if len(v) > n {
-		return fmt.Errorf("%d members, expected %d at most", len(v), n)
+func atMost(got, n int, what string) error {
+	if got > n {
+		return fmt.Errorf("%d %s, expected %d at most", got, what, n)
 	}
 	return nil
 }

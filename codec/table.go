@@ -5,6 +5,7 @@ import (
 	"maps"
 	"math/bits"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -30,6 +31,8 @@ import (
 //   - feature=n: it belongs to the feature of bit n; see [Decoder.SetOff]
 //   - features: its value can use features; see [Features]
 //   - id: it is an id, which must not be empty; see [EmptyID]
+//   - minLength=n, minimum=n and so on: the keyword of the schema, which bounds its value
+//   - extra: it has the members that no other field has
 //
 // They take pointers. That is slower than code for each type, but much smaller, and builds faster.
 
@@ -104,6 +107,7 @@ type layout struct {
 	required uint64        // bit set of members
 	ids      []int         // members that are ids
 	uses     []int         // members of features, and those whose values can use some
+	extra    *member       // has the members without a field, or is nil
 	variant  *variantField // of a union whose variants can use features
 	tagged   bool          // a field has the tag codec
 	value    *coder        // of a type that is no struct
@@ -121,10 +125,11 @@ type member struct {
 	omitEmpty bool
 	null      bool
 	lenient   bool
-	plain     bool   // none of opt, null, lenient and empty
+	plain     bool   // none of opt, null, lenient, empty and bounds
 	empty     string // what null is read as, or ""
 	feature   uint64 // the bit of its feature, or 0
 	features  bool   // its value can use features
+	bounds    []func(reflect.Value) error
 }
 
 // coder reads and writes values of a type.
@@ -132,7 +137,7 @@ type coder struct {
 	op     op
 	typ    reflect.Type
 	items  bool    // items that cannot be read are dropped
-	item   *coder  // of an array
+	item   *coder  // of an array or a map
 	size   uintptr // of the type
 	layout *layout // of an object
 	self   Value   // a nil pointer to a type that encodes and decodes itself
@@ -154,6 +159,7 @@ const (
 	opRaw
 	opRawMap
 	opStringMap
+	opMap
 	opSlice
 	opObject
 	opValue // a type that encodes and decodes itself
@@ -212,6 +218,8 @@ func newLayout(t reflect.Type, all map[unsafe.Pointer]*layout) *layout {
 		if name == "-" && !more { // it is no member
 			if has("features") {
 				l.variant = &variantField{typ: f.Type, offset: f.Offset}
+			} else if has("extra") {
+				l.extra = &member{coder: newMap(f.Type, all), offset: f.Offset}
 			}
 			continue
 		}
@@ -251,7 +259,12 @@ func newLayout(t reflect.Type, all map[unsafe.Pointer]*layout) *layout {
 		if has("id") {
 			l.ids = append(l.ids, len(l.members))
 		}
-		m.plain = !m.opt && !m.null && !m.lenient && m.empty == ""
+		for option := range strings.SplitSeq(tag, ",") {
+			if keyword, limit, ok := strings.Cut(option, "="); ok && keyword != "feature" {
+				m.bounds = append(m.bounds, newBound(keyword, limit, valueType))
+			}
+		}
+		m.plain = !m.opt && !m.null && !m.lenient && m.empty == "" && m.bounds == nil
 		if m.required {
 			l.required |= 1 << len(l.members)
 		}
@@ -301,14 +314,20 @@ func newCoder(t reflect.Type, open bool, all map[unsafe.Pointer]*layout) coder {
 		switch t.Elem() {
 		case reflect.TypeFor[string]():
 			c.op = opStringMap
-			return c
 		case reflect.TypeFor[json.RawMessage]():
 			c.op = opRawMap
-			return c
+		default:
+			c = newMap(t, all)
 		}
+		return c
 	}
 	c.op = opNone
 	return c
+}
+
+func newMap(t reflect.Type, all map[unsafe.Pointer]*layout) coder {
+	item := newCoder(t.Elem(), false, all)
+	return coder{op: opMap, typ: t, size: t.Size(), item: &item}
 }
 
 // iface is what an interface that holds a pointer consists of: its type or, for an interface with methods, the type's
@@ -359,7 +378,24 @@ func (l *layout) encode(e *Encoder, p unsafe.Pointer) {
 		}
 		e.Name(m.written)
 		m.encode(e, at)
+		for _, bound := range m.bounds {
+			e.Check(bound(reflect.NewAt(m.typ, at).Elem()))
+		}
 	}
+	if l.extra != nil {
+		l.encodeExtra(e, reflect.NewAt(l.extra.typ, unsafe.Add(p, l.extra.offset)).Elem())
+	}
+}
+
+// encodeExtra writes the members that have no field.
+func (l *layout) encodeExtra(e *Encoder, members reflect.Value) {
+	for i := range l.members {
+		if name := l.members[i].name; members.MapIndex(reflect.ValueOf(name)).IsValid() {
+			e.FailObject("the extra member %.64q is one that has a field", name)
+			return
+		}
+	}
+	l.extra.encodeMap(e, members)
 }
 
 func (l *layout) zero(p unsafe.Pointer) bool {
@@ -370,7 +406,7 @@ func (l *layout) zero(p unsafe.Pointer) bool {
 			return false
 		}
 	}
-	return true
+	return l.extra == nil || reflect.NewAt(l.extra.typ, unsafe.Add(p, l.extra.offset)).Elem().Len() == 0
 }
 
 // zero reports whether the value at p is what an absent member means.
@@ -380,7 +416,7 @@ func (c *coder) zero(p unsafe.Pointer) bool {
 		return !*(*bool)(p)
 	case opString, opName, opEnum:
 		return *(*string)(p) == ""
-	case opRaw, opSlice, opRawMap, opStringMap:
+	case opRaw, opSlice, opRawMap, opStringMap, opMap:
 		return *(*unsafe.Pointer)(p) == nil
 	case opObject:
 		return c.layout.zero(p)
@@ -412,6 +448,10 @@ func (c *coder) encode(e *Encoder, p unsafe.Pointer) {
 		EncodeRawMap(e, *(*map[string]json.RawMessage)(p))
 	case opStringMap:
 		EncodeStringMap(e, *(*map[string]string)(p))
+	case opMap:
+		e.BeginObject()
+		c.encodeMap(e, reflect.NewAt(c.typ, p).Elem())
+		e.EndObject()
 	case opSlice:
 		e.BeginArray()
 		list := (*slice)(p)
@@ -427,6 +467,30 @@ func (c *coder) encode(e *Encoder, p unsafe.Pointer) {
 	default:
 		c.unreadable()
 	}
+}
+
+// encodeMap writes members into the open object, sorted by name.
+func (c *coder) encodeMap(e *Encoder, members reflect.Value) {
+	names := members.MapKeys()
+	slices.SortFunc(names, func(a, b reflect.Value) int { return strings.Compare(a.String(), b.String()) })
+	value := reflect.New(c.item.typ)
+	for _, name := range names {
+		e.Key(name.String())
+		value.Elem().Set(members.MapIndex(name))
+		c.item.encode(e, value.UnsafePointer())
+	}
+}
+
+// decodeEntry reads the current member of o into a map, which must not have one with its name.
+func (c *coder) decodeEntry(o *Object, members reflect.Value) {
+	name := reflect.ValueOf(o.key())
+	if members.MapIndex(name).IsValid() {
+		o.duplicate()
+		return
+	}
+	value := reflect.New(c.item.typ)
+	c.item.decode(o.d, value.UnsafePointer())
+	members.SetMapIndex(name, value.Elem())
 }
 
 // unreadable reports a fault of the generator.
@@ -445,7 +509,15 @@ func (l *layout) decode(d *Decoder, p unsafe.Pointer) {
 		i := next
 		if i >= len(l.members) || l.members[i].name != string(d.name) {
 			if i = l.find(d.name); i < 0 {
-				d.Skip()
+				if l.extra == nil {
+					d.Skip()
+					continue
+				}
+				members := reflect.NewAt(l.extra.typ, unsafe.Add(p, l.extra.offset)).Elem()
+				if members.IsNil() {
+					members.Set(reflect.MakeMap(l.extra.typ))
+				}
+				l.extra.decodeEntry(&o, members)
 				continue
 			}
 		}
@@ -488,6 +560,9 @@ func (m *member) decodeMember(d *Decoder, p unsafe.Pointer) {
 		state = null
 	} else {
 		m.decode(d, p)
+		for _, bound := range m.bounds {
+			d.Check(bound(reflect.NewAt(m.typ, p).Elem()))
+		}
 	}
 	if m.opt {
 		*(*presence)(unsafe.Add(p, m.state)) = state
@@ -544,6 +619,8 @@ func (c *coder) decode(d *Decoder, p unsafe.Pointer) {
 		*(*map[string]json.RawMessage)(p) = DecodeRawMap(d)
 	case opStringMap:
 		*(*map[string]string)(p) = DecodeStringMap(d)
+	case opMap:
+		c.decodeMap(d, p)
 	case opSlice:
 		c.decodeSlice(d, p)
 	case opObject:
@@ -553,6 +630,17 @@ func (c *coder) decode(d *Decoder, p unsafe.Pointer) {
 	default:
 		c.unreadable()
 	}
+}
+
+func (c *coder) decodeMap(d *Decoder, p unsafe.Pointer) {
+	members := reflect.MakeMap(c.typ)
+	for o := d.Object(); o.Next(); {
+		c.decodeEntry(&o, members)
+	}
+	if d.err != nil {
+		members = reflect.Zero(c.typ)
+	}
+	reflect.NewAt(c.typ, p).Elem().Set(members)
 }
 
 func (c *coder) decodeSlice(d *Decoder, p unsafe.Pointer) {

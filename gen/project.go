@@ -20,7 +20,7 @@ type Shared struct {
 
 // versionless has the files of package acp that do not depend on the version of the protocol.
 var versionless = Shared{"acp", []string{
-	"agent", "alias", "ask", "client", "config", "conns", "content", "experimental", "manage", "proxy", "routes",
+	"agent", "alias", "client", "config", "conns", "content", "experimental", "proxy", "routes",
 	"session", "toolcalls", "values",
 }}
 

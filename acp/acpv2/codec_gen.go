@@ -11,52 +11,6 @@ import (
 // This does not compile with a runtime of another generation, which lacks the constant.
 const _ = codec.SupportVersion1
 
-func (x *RequestPermissionRequest) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	e.Name("sessionId")
-	e.Str(string(x.SessionID))
-	e.Name("title")
-	e.Str(x.Title)
-	codec.EncodeOpt(e, "description", x.Description, (*codec.Encoder).Str)
-	codec.EncodeOptValue(e, "subject", &x.Subject)
-	e.Name("options")
-	codec.EncodeSlice(e, x.Options)
-	e.Check(codec.MinItems(x.Options, 1))
-	codec.EncodeMeta(e, x.Meta)
-	e.EndObject()
-}
-
-func (x *RequestPermissionRequest) DecodeJSON(d *codec.Decoder) {
-	*x = RequestPermissionRequest{}
-	o := d.Object()
-	for o.Next() {
-		switch string(o.Name()) {
-		case "sessionId":
-			o.Once(0)
-			x.SessionID = SessionID(d.Intern())
-		case "title":
-			o.Once(1)
-			x.Title = d.Str()
-		case "description":
-			o.Once(3)
-			x.Description = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
-		case "subject":
-			o.Once(4)
-			codec.DecodeOptValue(d, &x.Subject)
-		case "options":
-			o.Once(2)
-			x.Options = codec.DecodeSlice[PermissionOption](d)
-			d.Check(codec.MinItems(x.Options, 1))
-		case "_meta":
-			o.Once(5)
-			x.Meta = codec.DecodeMeta(d)
-		default:
-			d.Skip()
-		}
-	}
-	o.Require("sessionId", "title", "options")
-}
-
 var variantsOfRequestPermissionSubject = codec.Variants{Of: "RequestPermissionSubject", Tag: "type", Unknown: (*RequestPermissionSubjectUnknown)(nil), List: []codec.Variant{
 	{Tag: "tool_call", As: (*RequestPermissionSubjectToolCall)(nil), By: (*ToolCallPermissionSubject)(nil)},
 	{Tag: "command", As: (*RequestPermissionSubjectCommand)(nil), By: (*CommandPermissionSubject)(nil)},
@@ -223,50 +177,6 @@ func (x *ContentBlock) DecodeJSON(d *codec.Decoder) {
 	}
 }
 
-func (x *Annotations) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	codec.EncodeOpt(e, "audience", x.Audience, func(e *codec.Encoder, v []Role) {
-		codec.EncodeSliceFunc(e, v, codec.EncodeString)
-	})
-	codec.EncodeOpt(e, "lastModified", x.LastModified, (*codec.Encoder).Str)
-	codec.EncodeOpt(e, "priority", x.Priority, (*codec.Encoder).Float)
-	if v, ok := x.Priority.Get(); ok {
-		e.Check(codec.Minimum(v, 0))
-		e.Check(codec.Maximum(v, 1))
-	}
-	codec.EncodeMeta(e, x.Meta)
-	e.EndObject()
-}
-
-func (x *Annotations) DecodeJSON(d *codec.Decoder) {
-	*x = Annotations{}
-	for o := d.Object(); o.Next(); {
-		switch string(o.Name()) {
-		case "audience":
-			o.Once(0)
-			x.Audience = codec.DecodeOptLenient(d, func(d *codec.Decoder) []Role {
-				return codec.DecodeSliceFuncLenient(d, codec.DecodeIntern[Role])
-			})
-		case "lastModified":
-			o.Once(1)
-			x.LastModified = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
-		case "priority":
-			o.Once(2)
-			x.Priority = codec.DecodeOptLenient(d, func(d *codec.Decoder) float64 {
-				v := d.Float()
-				d.Check(codec.Minimum(v, 0))
-				d.Check(codec.Maximum(v, 1))
-				return v
-			})
-		case "_meta":
-			o.Once(3)
-			x.Meta = codec.DecodeMeta(d)
-		default:
-			d.Skip()
-		}
-	}
-}
-
 func (x *TextContent) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
 	e.Name("text")
@@ -340,43 +250,6 @@ func (x *DiffChange) DecodeJSON(d *codec.Decoder) {
 	x.Variant, _ = variantsOfDiffChange.DecodeMerged(d, x).(DiffChangeVariant)
 }
 
-func (x *ToolCallLocation) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	e.Name("path")
-	e.Str(string(x.Path))
-	codec.EncodeOpt(e, "line", x.Line, codec.EncodeUint)
-	if v, ok := x.Line.Get(); ok {
-		e.Check(codec.Minimum(v, 1))
-	}
-	codec.EncodeMeta(e, x.Meta)
-	e.EndObject()
-}
-
-func (x *ToolCallLocation) DecodeJSON(d *codec.Decoder) {
-	*x = ToolCallLocation{}
-	o := d.Object()
-	for o.Next() {
-		switch string(o.Name()) {
-		case "path":
-			o.Once(0)
-			x.Path = AbsolutePath(d.Intern())
-		case "line":
-			o.Once(1)
-			x.Line = codec.DecodeOptLenient(d, func(d *codec.Decoder) uint32 {
-				v := codec.DecodeUint[uint32](d)
-				d.Check(codec.Minimum(v, 1))
-				return v
-			})
-		case "_meta":
-			o.Once(2)
-			x.Meta = codec.DecodeMeta(d)
-		default:
-			d.Skip()
-		}
-	}
-	o.Require("path")
-}
-
 var variantsOfCreateElicitationRequest = codec.Variants{Of: "CreateElicitationRequest", Tag: "mode", Unknown: (*CreateElicitationRequestUnknown)(nil), Names: []string{"message", "_meta"}, List: []codec.Variant{
 	{Tag: "form", As: (*CreateElicitationRequestForm)(nil), By: (*ElicitationFormMode)(nil), Union: true},
 	{Tag: "url", As: (*CreateElicitationRequestURL)(nil), By: (*ElicitationURLMode)(nil), Union: true},
@@ -413,49 +286,6 @@ func (x *ElicitationRequestScope) DecodeJSON(d *codec.Decoder) {
 	o.Require("requestId")
 }
 
-func (x *ElicitationSchema) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	e.Name("type")
-	codec.EncodeEnum(e, x.Type)
-	codec.EncodeOpt(e, "title", x.Title, (*codec.Encoder).Str)
-	e.Name("properties")
-	codec.EncodeMap(e, x.Properties)
-	codec.EncodeOpt(e, "required", x.Required, codec.EncodeStrings)
-	codec.EncodeOpt(e, "description", x.Description, (*codec.Encoder).Str)
-	codec.EncodeMeta(e, x.Meta)
-	e.EndObject()
-}
-
-func (x *ElicitationSchema) DecodeJSON(d *codec.Decoder) {
-	*x = ElicitationSchema{}
-	o := d.Object()
-	for o.Next() {
-		switch string(o.Name()) {
-		case "type":
-			o.Once(0)
-			x.Type = codec.DecodeEnum[ElicitationSchemaType](d)
-		case "title":
-			o.Once(2)
-			x.Title = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
-		case "properties":
-			o.Once(1)
-			x.Properties = codec.DecodeMap[ElicitationPropertySchema](d)
-		case "required":
-			o.Once(3)
-			x.Required = codec.DecodeOpt(d, codec.DecodeStrings[string])
-		case "description":
-			o.Once(4)
-			x.Description = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
-		case "_meta":
-			o.Once(5)
-			x.Meta = codec.DecodeMeta(d)
-		default:
-			d.Skip()
-		}
-	}
-	o.Require("type", "properties")
-}
-
 var variantsOfElicitationPropertySchema = codec.Variants{Of: "ElicitationPropertySchema", Tag: "type", Unknown: (*ElicitationPropertySchemaUnknown)(nil), List: []codec.Variant{
 	{Tag: "string", As: (*ElicitationPropertySchemaString)(nil), By: (*StringPropertySchema)(nil)},
 	{Tag: "number", As: (*ElicitationPropertySchemaNumber)(nil), By: (*NumberPropertySchema)(nil)},
@@ -469,75 +299,6 @@ func (x *ElicitationPropertySchema) EncodeJSON(e *codec.Encoder) {
 }
 func (x *ElicitationPropertySchema) DecodeJSON(d *codec.Decoder) {
 	x.Variant, _ = variantsOfElicitationPropertySchema.Decode(d).(ElicitationPropertySchemaVariant)
-}
-
-func (x *StringPropertySchema) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	codec.EncodeOpt(e, "title", x.Title, (*codec.Encoder).Str)
-	codec.EncodeOpt(e, "description", x.Description, (*codec.Encoder).Str)
-	codec.EncodeOpt(e, "minLength", x.MinLength, codec.EncodeUint)
-	codec.EncodeOpt(e, "maxLength", x.MaxLength, codec.EncodeUint)
-	codec.EncodeOpt(e, "pattern", x.Pattern, (*codec.Encoder).Str)
-	codec.EncodeOpt(e, "format", x.Format, codec.EncodeString)
-	codec.EncodeOpt(e, "default", x.Default, (*codec.Encoder).Str)
-	codec.EncodeOpt(e, "enum", x.Enum, codec.EncodeStrings)
-	if v, ok := x.Enum.Get(); ok {
-		e.Check(codec.MinItems(v, 1))
-	}
-	codec.EncodeOpt(e, "oneOf", x.OneOf, codec.EncodeSlice)
-	if v, ok := x.OneOf.Get(); ok {
-		e.Check(codec.MinItems(v, 1))
-	}
-	codec.EncodeMeta(e, x.Meta)
-	e.EndObject()
-}
-
-func (x *StringPropertySchema) DecodeJSON(d *codec.Decoder) {
-	*x = StringPropertySchema{}
-	for o := d.Object(); o.Next(); {
-		switch string(o.Name()) {
-		case "title":
-			o.Once(0)
-			x.Title = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
-		case "description":
-			o.Once(1)
-			x.Description = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
-		case "minLength":
-			o.Once(2)
-			x.MinLength = codec.DecodeOpt(d, codec.DecodeUint[uint32])
-		case "maxLength":
-			o.Once(3)
-			x.MaxLength = codec.DecodeOpt(d, codec.DecodeUint[uint32])
-		case "pattern":
-			o.Once(4)
-			x.Pattern = codec.DecodeOpt(d, (*codec.Decoder).Str)
-		case "format":
-			o.Once(5)
-			x.Format = codec.DecodeOpt(d, codec.DecodeIntern[StringFormat])
-		case "default":
-			o.Once(6)
-			x.Default = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
-		case "enum":
-			o.Once(7)
-			x.Enum = codec.DecodeOpt(d, func(d *codec.Decoder) []string {
-				v := codec.DecodeStrings[string](d)
-				d.Check(codec.MinItems(v, 1))
-				return v
-			})
-		case "oneOf":
-			o.Once(8)
-			x.OneOf = codec.DecodeOpt(d, func(d *codec.Decoder) []EnumOption {
-				v := codec.DecodeSlice[EnumOption](d)
-				d.Check(codec.MinItems(v, 1))
-				return v
-			})
-		case "_meta":
-			o.Once(9)
-			x.Meta = codec.DecodeMeta(d)
-		default:
-			d.Skip()
-		}
-	}
 }
 
 func (x *MultiSelectItems) EncodeJSON(e *codec.Encoder) {
@@ -571,62 +332,6 @@ func (x *MultiSelectItems) DecodeJSON(d *codec.Decoder) {
 	default:
 		x.Variant = &MultiSelectItemsUnknown{Tag: string(tag), Raw: d.Raw()}
 	}
-}
-
-func (x *StringMultiSelectItems) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	e.Name("enum")
-	codec.EncodeStrings(e, x.Enum)
-	e.Check(codec.MinItems(x.Enum, 1))
-	codec.EncodeMeta(e, x.Meta)
-	e.EndObject()
-}
-
-func (x *StringMultiSelectItems) DecodeJSON(d *codec.Decoder) {
-	*x = StringMultiSelectItems{}
-	o := d.Object()
-	for o.Next() {
-		switch string(o.Name()) {
-		case "enum":
-			o.Once(0)
-			x.Enum = codec.DecodeStrings[string](d)
-			d.Check(codec.MinItems(x.Enum, 1))
-		case "_meta":
-			o.Once(1)
-			x.Meta = codec.DecodeMeta(d)
-		default:
-			d.Skip()
-		}
-	}
-	o.Require("enum")
-}
-
-func (x *TitledMultiSelectItems) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	e.Name("anyOf")
-	codec.EncodeSlice(e, x.AnyOf)
-	e.Check(codec.MinItems(x.AnyOf, 1))
-	codec.EncodeMeta(e, x.Meta)
-	e.EndObject()
-}
-
-func (x *TitledMultiSelectItems) DecodeJSON(d *codec.Decoder) {
-	*x = TitledMultiSelectItems{}
-	o := d.Object()
-	for o.Next() {
-		switch string(o.Name()) {
-		case "anyOf":
-			o.Once(0)
-			x.AnyOf = codec.DecodeSlice[EnumOption](d)
-			d.Check(codec.MinItems(x.AnyOf, 1))
-		case "_meta":
-			o.Once(1)
-			x.Meta = codec.DecodeMeta(d)
-		default:
-			d.Skip()
-		}
-	}
-	o.Require("anyOf")
 }
 
 func (x *ElicitationFormMode) EncodeJSON(e *codec.Encoder) {
@@ -801,47 +506,6 @@ func (x *SessionConfigSelectOptions) DecodeJSON(d *codec.Decoder) {
 	default:
 		d.Failf("no variant of SessionConfigSelectOptions fits")
 	}
-}
-
-func (x *SessionConfigSelectGroup) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	e.Name("groupId")
-	e.Str(string(x.GroupID))
-	e.Name("name")
-	e.Str(x.Name)
-	e.Name("options")
-	codec.EncodeSlice(e, x.Options)
-	e.Check(codec.MinItems(x.Options, 1))
-	codec.EncodeMeta(e, x.Meta)
-	e.EndObject()
-}
-
-func (x *SessionConfigSelectGroup) DecodeJSON(d *codec.Decoder) {
-	*x = SessionConfigSelectGroup{}
-	o := d.Object()
-	for o.Next() {
-		switch string(o.Name()) {
-		case "groupId":
-			o.Once(0)
-			x.GroupID = SessionConfigGroupID(d.Intern())
-		case "name":
-			o.Once(1)
-			x.Name = d.Str()
-		case "options":
-			o.Once(2)
-			x.Options = codec.Lenient(d, func(d *codec.Decoder) []SessionConfigSelectOption {
-				v := codec.DecodeSliceLenient[SessionConfigSelectOption](d)
-				d.Check(codec.MinItems(v, 1))
-				return v
-			})
-		case "_meta":
-			o.Once(3)
-			x.Meta = codec.DecodeMeta(d)
-		default:
-			d.Skip()
-		}
-	}
-	o.Require("groupId", "name", "options")
 }
 
 func (x *AvailableCommand) EncodeJSON(e *codec.Encoder) {
@@ -1183,41 +847,6 @@ func (x *ContentChunk) DecodeJSON(d *codec.Decoder) {
 	o.Require("messageId", "content")
 }
 
-func (x *TerminalSize) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	e.Name("cols")
-	e.Uint(uint64(x.Cols))
-	e.Check(codec.Minimum(x.Cols, 1))
-	e.Name("rows")
-	e.Uint(uint64(x.Rows))
-	e.Check(codec.Minimum(x.Rows, 1))
-	codec.EncodeMeta(e, x.Meta)
-	e.EndObject()
-}
-
-func (x *TerminalSize) DecodeJSON(d *codec.Decoder) {
-	*x = TerminalSize{}
-	o := d.Object()
-	for o.Next() {
-		switch string(o.Name()) {
-		case "cols":
-			o.Once(0)
-			x.Cols = codec.DecodeUint[uint16](d)
-			d.Check(codec.Minimum(x.Cols, 1))
-		case "rows":
-			o.Once(1)
-			x.Rows = codec.DecodeUint[uint16](d)
-			d.Check(codec.Minimum(x.Rows, 1))
-		case "_meta":
-			o.Once(2)
-			x.Meta = codec.DecodeMeta(d)
-		default:
-			d.Skip()
-		}
-	}
-	o.Require("cols", "rows")
-}
-
 func (x *PlanUpdateContent) EncodeJSON(e *codec.Encoder) {
 	switch v := x.Variant.(type) {
 	case *PlanUpdateContentItems:
@@ -1267,43 +896,6 @@ func (x *PlanUpdateContent) DecodeJSON(d *codec.Decoder) {
 	default:
 		x.Variant = &PlanUpdateContentUnknown{Tag: string(tag), Raw: d.Raw()}
 	}
-}
-
-func (x *Notice) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	e.Name("severity")
-	e.Str(string(x.Severity))
-	e.Name("title")
-	e.Str(x.Title)
-	e.Check(codec.MinLength(x.Title, 1))
-	codec.EncodeOpt(e, "description", x.Description, (*codec.Encoder).Str)
-	codec.EncodeMeta(e, x.Meta)
-	e.EndObject()
-}
-
-func (x *Notice) DecodeJSON(d *codec.Decoder) {
-	*x = Notice{}
-	o := d.Object()
-	for o.Next() {
-		switch string(o.Name()) {
-		case "severity":
-			o.Once(0)
-			x.Severity = NoticeSeverity(d.Intern())
-		case "title":
-			o.Once(1)
-			x.Title = d.Str()
-			d.Check(codec.MinLength(x.Title, 1))
-		case "description":
-			o.Once(2)
-			x.Description = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
-		case "_meta":
-			o.Once(3)
-			x.Meta = codec.DecodeMeta(d)
-		default:
-			d.Skip()
-		}
-	}
-	o.Require("severity", "title")
 }
 
 var variantsOfMCPServer = codec.Variants{Of: "MCPServer", Tag: "type", Unknown: (*MCPServerUnknown)(nil), List: []codec.Variant{
@@ -1381,39 +973,6 @@ func (x *SetSessionConfigOptionRequest) decodeVariant(d *codec.Decoder) {
 	}
 }
 
-func (x *PromptRequest) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	e.Name("sessionId")
-	e.Str(string(x.SessionID))
-	e.Name("prompt")
-	codec.EncodeSlice(e, x.Prompt)
-	e.Check(codec.MinItems(x.Prompt, 1))
-	codec.EncodeMeta(e, x.Meta)
-	e.EndObject()
-}
-
-func (x *PromptRequest) DecodeJSON(d *codec.Decoder) {
-	*x = PromptRequest{}
-	o := d.Object()
-	for o.Next() {
-		switch string(o.Name()) {
-		case "sessionId":
-			o.Once(0)
-			x.SessionID = SessionID(d.Intern())
-		case "prompt":
-			o.Once(1)
-			x.Prompt = codec.DecodeSlice[ContentBlock](d)
-			d.Check(codec.MinItems(x.Prompt, 1))
-		case "_meta":
-			o.Once(2)
-			x.Meta = codec.DecodeMeta(d)
-		default:
-			d.Skip()
-		}
-	}
-	o.Require("sessionId", "prompt")
-}
-
 var variantsOfRequestPermissionOutcome = codec.Variants{Of: "RequestPermissionOutcome", Tag: "outcome", Unknown: (*RequestPermissionOutcomeUnknown)(nil), List: []codec.Variant{
 	{Tag: "cancelled", As: (*RequestPermissionOutcomeCancelled)(nil), By: (*CancelledPermissionOutcome)(nil)},
 	{Tag: "selected", As: (*RequestPermissionOutcomeSelected)(nil), By: (*SelectedPermissionOutcome)(nil)},
@@ -1482,25 +1041,6 @@ func (x *ElicitationContentValue) DecodeJSON(d *codec.Decoder) {
 	}
 }
 
-func (x *ElicitationAcceptAction) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	codec.EncodeOpt(e, "content", x.Content, codec.EncodeMap)
-	e.EndObject()
-}
-
-func (x *ElicitationAcceptAction) DecodeJSON(d *codec.Decoder) {
-	*x = ElicitationAcceptAction{}
-	for o := d.Object(); o.Next(); {
-		switch string(o.Name()) {
-		case "content":
-			o.Once(0)
-			x.Content = codec.DecodeOpt(d, codec.DecodeMap[ElicitationContentValue])
-		default:
-			d.Skip()
-		}
-	}
-}
-
 func (x *MessageMCPResponse) EncodeJSON(e *codec.Encoder) {
 	switch v := x.Variant.(type) {
 	case *MessageMCPResponseResult:
@@ -1539,41 +1079,6 @@ func (x *MessageMCPResponse) DecodeJSON(d *codec.Decoder) {
 		codec.DecodeMembers(d, v)
 		x.Variant = v
 	}
-}
-
-func (x *MCPError) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	e.Name("code")
-	e.Int(int64(x.Code))
-	e.Name("message")
-	e.Str(x.Message)
-	if x.Data != nil {
-		e.Name("data")
-		e.Raw(x.Data)
-	}
-	codec.EncodeExtra(e, x.Extra, (*codec.Encoder).Raw, "code", "message", "data")
-	e.EndObject()
-}
-
-func (x *MCPError) DecodeJSON(d *codec.Decoder) {
-	*x = MCPError{}
-	o := d.Object()
-	for o.Next() {
-		switch string(o.Name()) {
-		case "code":
-			o.Once(0)
-			x.Code = codec.DecodeInt[int32](d)
-		case "message":
-			o.Once(1)
-			x.Message = d.Str()
-		case "data":
-			o.Once(2)
-			x.Data = d.Raw()
-		default:
-			codec.DecodeExtra(&o, &x.Extra, (*codec.Decoder).Raw)
-		}
-	}
-	o.Require("code", "message")
 }
 
 func (x *CancelRequestNotification) EncodeJSON(e *codec.Encoder) {

@@ -17,11 +17,9 @@ import "context"
 // After successful authentication, the client can proceed to create sessions with `session/new` without receiving an
 // `auth_required` (`-32000`) error.
 //
-// See protocol docs: [Initialization]
+// See protocol docs: https://agentclientprotocol.com/protocol/v2/draft/initialization
 //
 // It fails with ErrUnsupported, unsent, when the agent does not offer the method, or offers it to be run in a terminal.
-//
-// [Initialization]: https://agentclientprotocol.com/protocol/v2/draft/initialization
 func (c *ClientConn) LoginAuth(ctx context.Context, req *LoginAuthRequest) (*LoginAuthResponse, error) {
 	req = orEmpty(req)
 	if err := c.check(MethodLoginAuth, req); err != nil {
@@ -308,11 +306,9 @@ func (c *ClientConn) CancelTerminal(ctx context.Context, req *CancelTerminalRequ
 // A rejected submission produces no user-message updates. Foreground state follows its normal lifecycle independently
 // of the request outcome: `running` may precede insertion, and rejection alone does not imply `idle`.
 //
-// See protocol docs: [Prompt Lifecycle]
+// See protocol docs: https://agentclientprotocol.com/protocol/v2/draft/prompt-lifecycle
 //
 // It returns ErrUnsupported without sending anything if the peer does not advertise what the call needs.
-//
-// [Prompt Lifecycle]: https://agentclientprotocol.com/protocol/v2/draft/prompt-lifecycle
 func (c *ClientConn) Prompt(ctx context.Context, req *PromptRequest) (*PromptResponse, error) {
 	req = orEmpty(req)
 	if err := c.check(MethodPrompt, req); err != nil {
@@ -343,9 +339,7 @@ func (c *ClientConn) MessageMCPNotification(ctx context.Context, n *MessageMCPNo
 // After `session/cancel`, the agent stops waiting for requests of the cancelled foreground work and SHOULD cancel them
 // with `$/cancel_request`. The client answers a cancelled request with the `cancelled` outcome.
 //
-// See protocol docs: [Requesting Permission]
-//
-// [Requesting Permission]: https://agentclientprotocol.com/protocol/v2/draft/tool-calls#requesting-permission
+// See protocol docs: https://agentclientprotocol.com/protocol/v2/draft/tool-calls#requesting-permission
 func (c *AgentConn) RequestPermission(ctx context.Context, req *RequestPermissionRequest) (*RequestPermissionResponse, error) {
 	req = orEmpty(req)
 	if err := c.check(MethodRequestPermission, req); err != nil {
@@ -386,9 +380,7 @@ func (c *AgentConn) MessageMCP(ctx context.Context, req *MessageMCPRequest) (*Me
 // Note: Clients SHOULD continue accepting tool call updates even after sending a `session/cancel` notification, as the
 // agent may send final updates before reporting an idle `state_update` with the cancelled stop reason.
 //
-// See protocol docs: [Agent Reports Output]
-//
-// [Agent Reports Output]: https://agentclientprotocol.com/protocol/v2/draft/prompt-lifecycle#3-agent-reports-output
+// See protocol docs: https://agentclientprotocol.com/protocol/v2/draft/prompt-lifecycle#3-agent-reports-output
 func (c *AgentConn) SessionUpdate(ctx context.Context, n *UpdateSessionNotification) error {
 	n = orEmpty(n)
 	if err := c.check(MethodSessionUpdate, n); err != nil {

@@ -24,6 +24,12 @@
 // Messages, tool calls, terminals and plans are updated by their ids. A member that an update leaves out stays as it
 // is, and a member that is null is cleared: such members are of type [Opt], with [Some], [Null] and the zero value.
 //
+// # Less than package acp
+//
+// Package acp has more conveniences: typed forms (acp.Ask; here [AgentSession.ElicitForm]), and methods of a session
+// for session/set_title, archive, unarchive, status and fork (here those of [ClientConn]). A program that wants them,
+// or package agentkit, is written in version 1, and package acp/translate connects it to peers of version 2.
+//
 // # What is checked
 //
 // As in package acp, calls and results of handlers are checked before they are sent: empty ids, paths that are not

@@ -7,9 +7,7 @@ package acpv2
 //
 // Tool kinds help clients choose appropriate icons and optimize how they display tool execution progress.
 //
-// See protocol docs: [Reporting]
-//
-// [Reporting]: https://agentclientprotocol.com/protocol/v2/draft/tool-calls#reporting
+// See protocol docs: https://agentclientprotocol.com/protocol/v2/draft/tool-calls#reporting
 type ToolKind string
 
 // The known values of ToolKind.
@@ -52,9 +50,7 @@ func (x ToolKind) Known() bool {
 //
 // Tool calls progress through different statuses during their lifecycle.
 //
-// See protocol docs: [Status]
-//
-// [Status]: https://agentclientprotocol.com/protocol/v2/draft/tool-calls#status
+// See protocol docs: https://agentclientprotocol.com/protocol/v2/draft/tool-calls#status
 type ToolCallStatus string
 
 // The known values of ToolCallStatus.
@@ -333,9 +329,7 @@ func (x SessionStatus) Known() bool {
 // PlanEntryPriority is one of the priority levels for plan entries.
 //
 // Used to indicate the relative importance or urgency of different tasks in the execution plan. See protocol docs:
-// [Plan Entries]
-//
-// [Plan Entries]: https://agentclientprotocol.com/protocol/v2/draft/agent-plan#plan-entries
+// https://agentclientprotocol.com/protocol/v2/draft/agent-plan#plan-entries
 type PlanEntryPriority string
 
 // The known values of PlanEntryPriority.
@@ -355,9 +349,8 @@ func (x PlanEntryPriority) Known() bool {
 
 // PlanEntryStatus is the status of a plan entry in the execution flow.
 //
-// Tracks the lifecycle of each task from planning through completion. See protocol docs: [Plan Entries]
-//
-// [Plan Entries]: https://agentclientprotocol.com/protocol/v2/draft/agent-plan#plan-entries
+// Tracks the lifecycle of each task from planning through completion. See protocol docs:
+// https://agentclientprotocol.com/protocol/v2/draft/agent-plan#plan-entries
 type PlanEntryStatus string
 
 // The known values of PlanEntryStatus.

@@ -60,7 +60,7 @@ func TestExperimentalUpdatesAreChecked(t *testing.T) {
 	if err := served.Session("s").Update(t.Context(), plan(&acpv2.PlanUpdateContentItems{PlanID: "p"})); err != nil {
 		t.Error(err)
 	}
-	if err := conn.Session("s").Archive(t.Context()); !errors.Is(err, acpv2.ErrUnsupported) {
+	if _, err := conn.ArchiveSession(t.Context(), &acpv2.ArchiveSessionRequest{SessionID: "s"}); !errors.Is(err, acpv2.ErrUnsupported) {
 		t.Errorf("what is enabled and not advertised: got %v", err)
 	}
 }

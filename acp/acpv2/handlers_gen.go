@@ -27,9 +27,7 @@ type AgentHandlers struct {
 	// After successful authentication, the client can proceed to create sessions with `session/new` without receiving
 	// an `auth_required` (`-32000`) error.
 	//
-	// See protocol docs: [Initialization]
-	//
-	// [Initialization]: https://agentclientprotocol.com/protocol/v2/draft/initialization
+	// See protocol docs: https://agentclientprotocol.com/protocol/v2/draft/initialization
 	LoginAuth func(ctx context.Context, conn *AgentConn, req *LoginAuthRequest) (*LoginAuthResponse, error)
 
 	// LogoutAuth logs out of the current authenticated state (auth/logout).
@@ -53,11 +51,9 @@ type AgentHandlers struct {
 	//
 	// May return an `auth_required` (`-32000`) error if the agent requires authentication.
 	//
-	// See protocol docs: [Session Setup]
+	// See protocol docs: https://agentclientprotocol.com/protocol/v2/draft/session-setup
 	//
 	// Capability: session.
-	//
-	// [Session Setup]: https://agentclientprotocol.com/protocol/v2/draft/session-setup
 	NewSession func(ctx context.Context, conn *AgentConn, req *NewSessionRequest) (*NewSessionResponse, error)
 
 	// ListSessions lists existing sessions known to the agent (session/list).
@@ -124,14 +120,12 @@ type AgentHandlers struct {
 	// A rejected submission produces no user-message updates. Foreground state follows its normal lifecycle
 	// independently of the request outcome: `running` may precede insertion, and rejection alone does not imply `idle`.
 	//
-	// See protocol docs: [Prompt Lifecycle]
+	// See protocol docs: https://agentclientprotocol.com/protocol/v2/draft/prompt-lifecycle
 	//
 	// The handler calls AgentSession.StartTurn, which answers the prompt and runs the work, and returns what that
 	// returns.
 	//
 	// Capability: session.
-	//
-	// [Prompt Lifecycle]: https://agentclientprotocol.com/protocol/v2/draft/prompt-lifecycle
 	Prompt func(ctx context.Context, session *AgentSession, req *PromptRequest) (*PromptResponse, error)
 
 	// Cancel cancels a session's foreground work and its prompts not yet inserted (session/cancel).
@@ -157,12 +151,10 @@ type AgentHandlers struct {
 	// The Agent MAY send content or tool call updates after receiving `session/cancel`, but MUST send them before the
 	// idle `state_update` that reports cancellation.
 	//
-	// See protocol docs: [Cancellation]
+	// See protocol docs: https://agentclientprotocol.com/protocol/v2/draft/prompt-lifecycle#cancellation
 	//
 	// The runtime has then ended the context of the turn already: an agent whose handlers look at their context needs
 	// no handler here. It is also called when no turn runs.
-	//
-	// [Cancellation]: https://agentclientprotocol.com/protocol/v2/draft/prompt-lifecycle#cancellation
 	Cancel func(ctx context.Context, session *AgentSession, n *CancelSessionNotification) error
 
 	// ListProviders lists providers that can be configured by the client (providers/list).
@@ -299,19 +291,15 @@ type ClientHandlers struct {
 	// After `session/cancel`, the agent stops waiting for requests of the cancelled foreground work and SHOULD cancel
 	// them with `$/cancel_request`. The client answers a cancelled request with the `cancelled` outcome.
 	//
-	// See protocol docs: [Requesting Permission]
+	// See protocol docs: https://agentclientprotocol.com/protocol/v2/draft/tool-calls#requesting-permission
 	//
 	// A user who refuses has chosen an option of a reject kind; the outcome cancelled means that the turn was
 	// cancelled. When that happens, ctx ends, and the runtime answers cancelled, whatever the handler returns.
-	//
-	// [Requesting Permission]: https://agentclientprotocol.com/protocol/v2/draft/tool-calls#requesting-permission
 	RequestPermission func(ctx context.Context, session *ClientSession, req *RequestPermissionRequest) (*RequestPermissionResponse, error)
 
 	// CreateElicitation requests structured user input via a form or URL (elicitation/create).
 	//
-	// See protocol docs: [Elicitation]
-	//
-	// [Elicitation]: https://agentclientprotocol.com/protocol/v2/draft/elicitation
+	// See protocol docs: https://agentclientprotocol.com/protocol/v2/draft/elicitation
 	CreateElicitation func(ctx context.Context, conn *ClientConn, req *CreateElicitationRequest) (*CreateElicitationResponse, error)
 
 	// SessionUpdate handles session update notifications from the agent (session/update).
@@ -322,9 +310,7 @@ type ClientHandlers struct {
 	// Note: Clients SHOULD continue accepting tool call updates even after sending a `session/cancel` notification, as
 	// the agent may send final updates before reporting an idle `state_update` with the cancelled stop reason.
 	//
-	// See protocol docs: [Agent Reports Output]
-	//
-	// [Agent Reports Output]: https://agentclientprotocol.com/protocol/v2/draft/prompt-lifecycle#3-agent-reports-output
+	// See protocol docs: https://agentclientprotocol.com/protocol/v2/draft/prompt-lifecycle#3-agent-reports-output
 	SessionUpdate func(ctx context.Context, session *ClientSession, n *UpdateSessionNotification) error
 
 	// CompleteElicitation serves elicitation/complete.

@@ -14,9 +14,7 @@ import (
 //
 // Sent when the agent needs authorization before performing a sensitive operation.
 //
-// See protocol docs: [Requesting Permission]
-//
-// [Requesting Permission]: https://agentclientprotocol.com/protocol/v2/draft/tool-calls#requesting-permission
+// See protocol docs: https://agentclientprotocol.com/protocol/v2/draft/tool-calls#requesting-permission
 type RequestPermissionRequest struct {
 	// The session ID for this request.
 	SessionID SessionID `json:"sessionId" codec:"required,id"`
@@ -38,7 +36,7 @@ type RequestPermissionRequest struct {
 	Subject codec.Opt[RequestPermissionSubject] `json:"subject,omitzero" codec:"null"`
 
 	// Available permission options for the user to choose from. Must contain at least one option.
-	Options []PermissionOption `json:"options" codec:"required"`
+	Options []PermissionOption `json:"options" codec:"required,minItems=1"`
 
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
@@ -47,9 +45,7 @@ type RequestPermissionRequest struct {
 //
 // Each session has its own context, conversation history, and state, so one agent can run several independent sessions.
 //
-// See protocol docs: [Session ID]
-//
-// [Session ID]: https://agentclientprotocol.com/protocol/v2/draft/session-setup#session-id
+// See protocol docs: https://agentclientprotocol.com/protocol/v2/draft/session-setup#session-id
 type SessionID string
 
 // ToolCallUpdate represents an upsert for a tool call that the language model has requested.
@@ -63,9 +59,7 @@ type SessionID string
 // object instead patches the stored metadata by top-level key. When a client receives a tool call ID it has not seen
 // before, omitted fields start at their protocol defaults.
 //
-// See protocol docs: [Tool Calls]
-//
-// [Tool Calls]: https://agentclientprotocol.com/protocol/v2/draft/tool-calls
+// See protocol docs: https://agentclientprotocol.com/protocol/v2/draft/tool-calls
 type ToolCallUpdate struct {
 	// Unique identifier for this tool call within the session.
 	ToolCallID ToolCallID `json:"toolCallId" codec:"required"`
@@ -138,7 +132,7 @@ type Annotations struct {
 	// important).
 	//
 	// Omitted and `null` are equivalent and mean no priority is specified.
-	Priority codec.Opt[float64] `json:"priority,omitzero" codec:"null,lenient"`
+	Priority codec.Opt[float64] `json:"priority,omitzero" codec:"null,lenient,minimum=0,maximum=1"`
 
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
@@ -355,9 +349,7 @@ type DiffPatch struct {
 // some or all of those changes and MUST be consistent with `changes`. Agents SHOULD provide `patch` whenever feasible.
 // Clients MUST handle diffs where `patch` is omitted or `null`.
 //
-// See protocol docs: [Content]
-//
-// [Content]: https://agentclientprotocol.com/protocol/v2/draft/tool-calls#content
+// See protocol docs: https://agentclientprotocol.com/protocol/v2/draft/tool-calls#content
 type Diff struct {
 	// Structured file changes described by this diff.
 	//
@@ -391,16 +383,14 @@ type Terminal struct {
 //
 // Enables clients to implement "follow-along" features that track which files the agent is working with in real-time.
 //
-// See protocol docs: [Following the Agent]
-//
-// [Following the Agent]: https://agentclientprotocol.com/protocol/v2/draft/tool-calls#following-the-agent
+// See protocol docs: https://agentclientprotocol.com/protocol/v2/draft/tool-calls#following-the-agent
 type ToolCallLocation struct {
 	// The absolute file path being accessed or modified.
 	Path AbsolutePath `json:"path" codec:"required"`
 
 	// Optional 1-based line number within the file. Omitted and `null` are equivalent and mean no specific line. `0` is
 	// invalid.
-	Line codec.Opt[uint32] `json:"line,omitzero" codec:"null,lenient"`
+	Line codec.Opt[uint32] `json:"line,omitzero" codec:"null,lenient,minimum=1"`
 
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
@@ -409,9 +399,7 @@ type ToolCallLocation struct {
 //
 // A malformed value falls back to no controls, so the Client never sends a request the Agent did not advertise.
 //
-// See protocol docs: [Cancelling Tool Calls]
-//
-// [Cancelling Tool Calls]: https://agentclientprotocol.com/protocol/v2/draft/tool-calls#cancelling-tool-calls
+// See protocol docs: https://agentclientprotocol.com/protocol/v2/draft/tool-calls#cancelling-tool-calls
 type ToolCallCapabilities struct {
 	// Permits the Client to cancel this tool call with `tool_call/cancel`.
 	//
@@ -581,11 +569,11 @@ type StringPropertySchema struct {
 
 	// Enum values for untitled single-select enums. Must contain at least one value when present. Optional. Omitted and
 	// `null` are equivalent and mean no untitled single-select choices are declared by `enum`.
-	Enum codec.Opt[[]string] `json:"enum,omitzero" codec:"null"`
+	Enum codec.Opt[[]string] `json:"enum,omitzero" codec:"null,minItems=1"`
 
 	// Titled enum options for titled single-select enums. Must contain at least one option when present. Optional.
 	// Omitted and `null` are equivalent and mean no titled single-select choices are declared by `oneOf`.
-	OneOf codec.Opt[[]EnumOption] `json:"oneOf,omitzero" codec:"null"`
+	OneOf codec.Opt[[]EnumOption] `json:"oneOf,omitzero" codec:"null,minItems=1"`
 
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
@@ -673,7 +661,7 @@ type BooleanPropertySchema struct {
 // StringMultiSelectItems: String item schema for multi-select enum properties.
 type StringMultiSelectItems struct {
 	// Allowed enum values. Must contain at least one value.
-	Enum []string `json:"enum" codec:"required"`
+	Enum []string `json:"enum" codec:"required,minItems=1"`
 
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
@@ -681,7 +669,7 @@ type StringMultiSelectItems struct {
 // TitledMultiSelectItems holds the items definition for titled multi-select enum properties.
 type TitledMultiSelectItems struct {
 	// Titled enum options. Must contain at least one option.
-	AnyOf []EnumOption `json:"anyOf" codec:"required"`
+	AnyOf []EnumOption `json:"anyOf" codec:"required,minItems=1"`
 
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
@@ -759,9 +747,7 @@ type MCPRequestID string
 //
 // Contains the negotiated protocol version and agent capabilities.
 //
-// See protocol docs: [Initialization]
-//
-// [Initialization]: https://agentclientprotocol.com/protocol/v2/draft/initialization
+// See protocol docs: https://agentclientprotocol.com/protocol/v2/draft/initialization
 type InitializeResponse struct {
 	// The highest protocol version supported by the agent that is at or below the version requested by the client. If
 	// no such version exists, initialization fails with error code -32022.
@@ -813,9 +799,7 @@ type Implementation struct {
 //
 // Advertised during initialization to inform the client about available features and content types.
 //
-// See protocol docs: [Agent Capabilities]
-//
-// [Agent Capabilities]: https://agentclientprotocol.com/protocol/v2/draft/initialization#agent-capabilities
+// See protocol docs: https://agentclientprotocol.com/protocol/v2/draft/initialization#agent-capabilities
 type AgentCapabilities struct {
 	// Session capabilities supported by the agent.
 	//
@@ -853,9 +837,7 @@ func (x AgentCapabilities) IsZero() bool { return codec.IsZero(&x) }
 // Agents that support sessions **MAY** support additional session methods, prompt content types, and MCP transports by
 // specifying additional capabilities.
 //
-// See protocol docs: [Session Capabilities]
-//
-// [Session Capabilities]: https://agentclientprotocol.com/protocol/v2/draft/initialization#session-capabilities
+// See protocol docs: https://agentclientprotocol.com/protocol/v2/draft/initialization#session-capabilities
 type SessionCapabilities struct {
 	// Prompt capabilities supported by the agent in `session/prompt` requests.
 	//
@@ -938,9 +920,7 @@ type SessionCapabilities struct {
 //
 // Indicates which content types beyond the baseline (text and resource links) the agent can process.
 //
-// See protocol docs: [Session Prompt Capabilities]
-//
-// [Session Prompt Capabilities]: https://agentclientprotocol.com/protocol/v2/draft/initialization#session-prompt-capabilities
+// See protocol docs: https://agentclientprotocol.com/protocol/v2/draft/initialization#session-prompt-capabilities
 type PromptCapabilities struct {
 	// Agent supports `image` content blocks.
 	//
@@ -1355,9 +1335,7 @@ type AuthAccount struct {
 // New sessions default to `idle` until a state update reports otherwise. Updates may arrive before or after this
 // response. Clients MUST NOT overwrite an already-reported state when the response arrives.
 //
-// See protocol docs: [Creating a Session]
-//
-// [Creating a Session]: https://agentclientprotocol.com/protocol/v2/draft/session-setup#creating-a-session
+// See protocol docs: https://agentclientprotocol.com/protocol/v2/draft/session-setup#creating-a-session
 type NewSessionResponse struct {
 	// Unique identifier for the created session.
 	//
@@ -1410,7 +1388,7 @@ type SessionConfigSelectGroup struct {
 	Name string `json:"name" codec:"required"`
 
 	// The set of option values in this group. MUST contain at least one value.
-	Options []SessionConfigSelectOption `json:"options" codec:"required,lenient,items"`
+	Options []SessionConfigSelectOption `json:"options" codec:"required,lenient,items,minItems=1"`
 
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
@@ -1611,9 +1589,7 @@ type RunningStateUpdate struct {
 	// is running. `[]` means no background work is running. An Agent that reports background work MUST include it on
 	// every state update for the session. A malformed list is treated as not reported.
 	//
-	// See protocol docs: [Background Work]
-	//
-	// [Background Work]: https://agentclientprotocol.com/protocol/v2/draft/prompt-lifecycle#background-work
+	// See protocol docs: https://agentclientprotocol.com/protocol/v2/draft/prompt-lifecycle#background-work
 	Background codec.Opt[[]BackgroundWork] `json:"background,omitzero" codec:"null,lenient,features"`
 
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
@@ -1672,9 +1648,7 @@ type RequiresActionStateUpdate struct {
 	// is running. `[]` means no background work is running. An Agent that reports background work MUST include it on
 	// every state update for the session. A malformed list is treated as not reported.
 	//
-	// See protocol docs: [Background Work]
-	//
-	// [Background Work]: https://agentclientprotocol.com/protocol/v2/draft/prompt-lifecycle#background-work
+	// See protocol docs: https://agentclientprotocol.com/protocol/v2/draft/prompt-lifecycle#background-work
 	Background codec.Opt[[]BackgroundWork] `json:"background,omitzero" codec:"null,lenient,features"`
 
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
@@ -1697,9 +1671,7 @@ type UnknownStateUpdate struct {
 	// is running. `[]` means no background work is running. An Agent that reports background work MUST include it on
 	// every state update for the session. A malformed list is treated as not reported.
 	//
-	// See protocol docs: [Background Work]
-	//
-	// [Background Work]: https://agentclientprotocol.com/protocol/v2/draft/prompt-lifecycle#background-work
+	// See protocol docs: https://agentclientprotocol.com/protocol/v2/draft/prompt-lifecycle#background-work
 	Background codec.Opt[[]BackgroundWork] `json:"background,omitzero" codec:"null,lenient,features"`
 
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
@@ -1723,9 +1695,7 @@ type SetSessionTitleResponse struct {
 // The agent MUST send a current `state_update` after any requested history replay and before this response, even
 // without replay. The update reports foreground state after resuming. The response alone does not imply `idle`.
 //
-// See protocol docs: [Current-State Synchronization]
-//
-// [Current-State Synchronization]: https://agentclientprotocol.com/protocol/v2/draft/session-setup#current-state-synchronization
+// See protocol docs: https://agentclientprotocol.com/protocol/v2/draft/session-setup#current-state-synchronization
 type ResumeSessionResponse struct {
 	// Initial session configuration options.
 	//
@@ -1773,9 +1743,7 @@ type SetSessionConfigOptionResponse struct {
 // Insertion is the logical addition of a user message with a message ID and a position relative to other messages in
 // the ACP conversation.
 //
-// See protocol docs: [Prompt Accepted]
-//
-// [Prompt Accepted]: https://agentclientprotocol.com/protocol/v2/draft/prompt-lifecycle#2-prompt-accepted
+// See protocol docs: https://agentclientprotocol.com/protocol/v2/draft/prompt-lifecycle#2-prompt-accepted
 type PromptResponse struct {
 	// Identifies the user message inserted into the ACP conversation.
 	//
@@ -1799,9 +1767,7 @@ type MessageID string
 //
 // Agents can send session updates at any point while the session exists.
 //
-// See protocol docs: [Agent Reports Output]
-//
-// [Agent Reports Output]: https://agentclientprotocol.com/protocol/v2/draft/prompt-lifecycle#3-agent-reports-output
+// See protocol docs: https://agentclientprotocol.com/protocol/v2/draft/prompt-lifecycle#3-agent-reports-output
 type UpdateSessionNotification struct {
 	// The ID of the session this update pertains to.
 	SessionID SessionID `json:"sessionId" codec:"required,id"`
@@ -1925,10 +1891,10 @@ type TerminalExitStatus struct {
 // TerminalSize is the size of an agent-owned terminal in character cells.
 type TerminalSize struct {
 	// Number of columns.
-	Cols uint16 `json:"cols" codec:"required"`
+	Cols uint16 `json:"cols" codec:"required,minimum=1"`
 
 	// Number of rows.
-	Rows uint16 `json:"rows" codec:"required"`
+	Rows uint16 `json:"rows" codec:"required,minimum=1"`
 
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
@@ -1937,9 +1903,7 @@ type TerminalSize struct {
 //
 // A malformed value falls back to no controls, so the Client never sends a request the Agent did not advertise.
 //
-// See protocol docs: [Cancelling Terminals]
-//
-// [Cancelling Terminals]: https://agentclientprotocol.com/protocol/v2/draft/tool-calls#cancelling-terminals
+// See protocol docs: https://agentclientprotocol.com/protocol/v2/draft/tool-calls#cancelling-terminals
 type TerminalCapabilities struct {
 	// Permits the Client to cancel this terminal with `terminal/cancel`.
 	//
@@ -2010,9 +1974,7 @@ type PlanID string
 // PlanEntry is a single entry in the execution plan.
 //
 // Represents a task or goal that the assistant intends to accomplish as part of fulfilling the user's request. See
-// protocol docs: [Plan Entries]
-//
-// [Plan Entries]: https://agentclientprotocol.com/protocol/v2/draft/agent-plan#plan-entries
+// protocol docs: https://agentclientprotocol.com/protocol/v2/draft/agent-plan#plan-entries
 type PlanEntry struct {
 	// Human-readable description of what this task aims to accomplish.
 	Content string `json:"content" codec:"required"`
@@ -2149,15 +2111,13 @@ type UsageUpdate struct {
 // Notices are live events rather than session history. Agents must not rely on a notice being received, displayed, or
 // seen by the user. No Client capability is required, and unsupported Clients may ignore notices.
 //
-// See protocol docs: [Session Notices]
-//
-// [Session Notices]: https://agentclientprotocol.com/protocol/v2/draft/prompt-lifecycle#session-notices
+// See protocol docs: https://agentclientprotocol.com/protocol/v2/draft/prompt-lifecycle#session-notices
 type Notice struct {
 	// Presentation severity hint.
 	Severity NoticeSeverity `json:"severity" codec:"required,open"`
 
 	// Required non-empty plain-text title that can stand alone.
-	Title string `json:"title" codec:"required"`
+	Title string `json:"title" codec:"required,minLength=1"`
 
 	// Optional plain-text detail or guidance.
 	//
@@ -2381,9 +2341,7 @@ type AuthStatusUpdateNotification struct {
 //
 // Sent by the client to establish connection and negotiate capabilities.
 //
-// See protocol docs: [Initialization]
-//
-// [Initialization]: https://agentclientprotocol.com/protocol/v2/draft/initialization
+// See protocol docs: https://agentclientprotocol.com/protocol/v2/draft/initialization
 type InitializeRequest struct {
 	// The latest protocol version supported by the client.
 	ProtocolVersion ProtocolVersion `json:"protocolVersion" codec:"required"`
@@ -2401,9 +2359,7 @@ type InitializeRequest struct {
 //
 // Advertised during initialization to inform the agent about available features and methods.
 //
-// See protocol docs: [Client Capabilities]
-//
-// [Client Capabilities]: https://agentclientprotocol.com/protocol/v2/draft/initialization#client-capabilities
+// See protocol docs: https://agentclientprotocol.com/protocol/v2/draft/initialization#client-capabilities
 type ClientCapabilities struct {
 	// Authentication capabilities supported by the client. Determines which authentication method types the agent may
 	// include in its `InitializeResponse`.
@@ -2552,9 +2508,7 @@ type AuthStatusRequest struct {
 
 // NewSessionRequest holds the parameters for creating a new session.
 //
-// See protocol docs: [Creating a Session]
-//
-// [Creating a Session]: https://agentclientprotocol.com/protocol/v2/draft/session-setup#creating-a-session
+// See protocol docs: https://agentclientprotocol.com/protocol/v2/draft/session-setup#creating-a-session
 type NewSessionRequest struct {
 	// The working directory for this session. Must be an absolute path.
 	Cwd AbsolutePath `json:"cwd" codec:"required"`
@@ -2901,9 +2855,7 @@ type CloseSessionRequest struct {
 // The Agent responds with `-32602` if the tool call is unknown, already final, or not cancellable. Cancelling a tool
 // call does not change the foreground state by itself.
 //
-// See protocol docs: [Cancelling Tool Calls]
-//
-// [Cancelling Tool Calls]: https://agentclientprotocol.com/protocol/v2/draft/tool-calls#cancelling-tool-calls
+// See protocol docs: https://agentclientprotocol.com/protocol/v2/draft/tool-calls#cancelling-tool-calls
 type CancelToolCallRequest struct {
 	// The ID of the session that owns the tool call.
 	SessionID SessionID `json:"sessionId" codec:"required,id"`
@@ -2925,9 +2877,7 @@ type CancelToolCallRequest struct {
 // The Agent responds with `-32602` if the terminal is unknown, has already exited, or is not cancellable. Cancelling a
 // terminal does not change the foreground state by itself.
 //
-// See protocol docs: [Cancelling Terminals]
-//
-// [Cancelling Terminals]: https://agentclientprotocol.com/protocol/v2/draft/tool-calls#cancelling-terminals
+// See protocol docs: https://agentclientprotocol.com/protocol/v2/draft/tool-calls#cancelling-terminals
 type CancelTerminalRequest struct {
 	// The ID of the session that owns the terminal.
 	SessionID SessionID `json:"sessionId" codec:"required,id"`
@@ -2942,9 +2892,7 @@ type CancelTerminalRequest struct {
 //
 // Contains the user's message and any additional context.
 //
-// See protocol docs: [User Message]
-//
-// [User Message]: https://agentclientprotocol.com/protocol/v2/draft/prompt-lifecycle#1-user-message
+// See protocol docs: https://agentclientprotocol.com/protocol/v2/draft/prompt-lifecycle#1-user-message
 type PromptRequest struct {
 	// The ID of the session to send this user message to.
 	SessionID SessionID `json:"sessionId" codec:"required,id"`
@@ -2962,7 +2910,7 @@ type PromptRequest struct {
 	// of context from sources the agent may not have access to.
 	//
 	// Clients MUST NOT send an empty array. Agents MAY reject one with `-32602` without inserting it.
-	Prompt []ContentBlock `json:"prompt" codec:"required"`
+	Prompt []ContentBlock `json:"prompt" codec:"required,minItems=1"`
 
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
 }
@@ -3013,14 +2961,12 @@ type MCPError struct {
 	Data json.RawMessage `json:"data,omitzero" codec:"optional"`
 
 	// Extra holds the members that the schema allows but does not name. They are written after the others.
-	Extra map[string]json.RawMessage `json:"-"`
+	Extra map[string]json.RawMessage `json:"-" codec:"extra"`
 }
 
 // CancelSessionNotification is the notification to cancel a session's foreground work and its prompts not yet inserted.
 //
-// See protocol docs: [Cancellation]
-//
-// [Cancellation]: https://agentclientprotocol.com/protocol/v2/draft/prompt-lifecycle#cancellation
+// See protocol docs: https://agentclientprotocol.com/protocol/v2/draft/prompt-lifecycle#cancellation
 type CancelSessionNotification struct {
 	// The ID of the session to cancel operations for.
 	SessionID SessionID `json:"sessionId" codec:"required,id"`
@@ -3050,9 +2996,7 @@ type MessageMCPNotification struct {
 
 // CancelRequestNotification is the notification to cancel an ongoing request.
 //
-// See protocol docs: [Cancellation]
-//
-// [Cancellation]: https://agentclientprotocol.com/protocol/v2/draft/cancellation
+// See protocol docs: https://agentclientprotocol.com/protocol/v2/draft/cancellation
 type CancelRequestNotification struct {
 	// The ID of the request to cancel: a request that the sender of this notification issued. Receivers match it only
 	// against requests they received from that sender.

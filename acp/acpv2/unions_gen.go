@@ -54,9 +54,7 @@ func PermissionForCommand(command string, cwd AbsolutePath) RequestPermissionSub
 // Tool calls can produce different types of content including standard content blocks (text, images), file diffs, or
 // display-only terminals.
 //
-// See protocol docs: [Content]
-//
-// [Content]: https://agentclientprotocol.com/protocol/v2/draft/tool-calls#content
+// See protocol docs: https://agentclientprotocol.com/protocol/v2/draft/tool-calls#content
 type ToolCallContent struct {
 	// Variant is the value; it must not be nil.
 	Variant ToolCallContentVariant `json:"-"`
@@ -118,9 +116,7 @@ func ToolTerminal(terminalID TerminalID) ToolCallContent {
 // This structure is compatible with the Model Context Protocol (MCP), so agents can forward content from MCP tool
 // outputs without transformation.
 //
-// See protocol docs: [Content]
-//
-// [Content]: https://agentclientprotocol.com/protocol/v2/draft/content
+// See protocol docs: https://agentclientprotocol.com/protocol/v2/draft/content
 type ContentBlock struct {
 	// Variant is the value; it must not be nil.
 	Variant ContentBlockVariant `json:"-"`
@@ -329,9 +325,7 @@ func NewDiffChangeCopy(payload DiffPathPairChange) DiffChange {
 // Agents SHOULD cancel pending elicitations no longer needed by cancelled work. The request's scope alone does not
 // establish that dependency.
 //
-// See protocol docs: [Elicitation]
-//
-// [Elicitation]: https://agentclientprotocol.com/protocol/v2/draft/elicitation
+// See protocol docs: https://agentclientprotocol.com/protocol/v2/draft/elicitation
 type CreateElicitationRequest struct {
 	// A human-readable message describing what input is needed.
 	Message string `json:"message" codec:"required"`
@@ -781,9 +775,7 @@ func NewAvailableCommandInputText(payload TextCommandInput) AvailableCommandInpu
 // activity remains. Completing an individual activity while other foreground work continues does not require an idle
 // boundary. Local commands use the same lifecycle even without model work.
 //
-// See protocol docs: [Session States]
-//
-// [Session States]: https://agentclientprotocol.com/protocol/v2/draft/prompt-lifecycle#session-states
+// See protocol docs: https://agentclientprotocol.com/protocol/v2/draft/prompt-lifecycle#session-states
 type StateUpdate struct {
 	// Variant is the value; it must not be nil.
 	Variant StateUpdateVariant `json:"-" codec:"features"`
@@ -857,9 +849,7 @@ func NewStateUpdateStateUnknown(payload UnknownStateUpdate) StateUpdate {
 // lists it, and MUST report a terminal's `exitStatus` or a tool call's final status before the snapshot that removes
 // it. Each piece of work is listed once: process-backed work is listed as its terminal, not also as its tool call.
 //
-// See protocol docs: [Background Work]
-//
-// [Background Work]: https://agentclientprotocol.com/protocol/v2/draft/prompt-lifecycle#background-work
+// See protocol docs: https://agentclientprotocol.com/protocol/v2/draft/prompt-lifecycle#background-work
 type BackgroundWork struct {
 	// Variant is the value; it must not be nil.
 	Variant BackgroundWorkVariant `json:"-" codec:"features"`
@@ -937,9 +927,7 @@ type IdleStateUpdate struct {
 	// is running. `[]` means no background work is running. An Agent that reports background work MUST include it on
 	// every state update for the session. A malformed list is treated as not reported.
 	//
-	// See protocol docs: [Background Work]
-	//
-	// [Background Work]: https://agentclientprotocol.com/protocol/v2/draft/prompt-lifecycle#background-work
+	// See protocol docs: https://agentclientprotocol.com/protocol/v2/draft/prompt-lifecycle#background-work
 	Background codec.Opt[[]BackgroundWork] `json:"background,omitzero" codec:"null,lenient,features"`
 
 	Meta codec.Meta `json:"_meta,omitzero" codec:"null,lenient"`
@@ -1050,9 +1038,7 @@ func NewIdleStateUpdateNone() IdleStateUpdate {
 //
 // These updates report messages, progress, and other session activity.
 //
-// See protocol docs: [Agent Reports Output]
-//
-// [Agent Reports Output]: https://agentclientprotocol.com/protocol/v2/draft/prompt-lifecycle#3-agent-reports-output
+// See protocol docs: https://agentclientprotocol.com/protocol/v2/draft/prompt-lifecycle#3-agent-reports-output
 type SessionUpdate struct {
 	// Variant is the value; it must not be nil.
 	Variant SessionUpdateVariant `json:"-" codec:"features"`
@@ -1425,9 +1411,7 @@ func NewPlanUpdateContentMarkdown(payload PlanMarkdown) PlanUpdateContent {
 //
 // MCP servers provide tools and context that the agent can use when processing prompts.
 //
-// See protocol docs: [MCP Servers]
-//
-// [MCP Servers]: https://agentclientprotocol.com/protocol/v2/draft/session-setup#mcp-servers
+// See protocol docs: https://agentclientprotocol.com/protocol/v2/draft/session-setup#mcp-servers
 type MCPServer struct {
 	// Variant is the value; it must not be nil.
 	Variant MCPServerVariant `json:"-" codec:"features"`
@@ -1496,9 +1480,7 @@ func NewReplayFromStart(payload ReplayFromStart) ReplayFrom {
 // Agents MUST support this method for any session where they advertise config options. Agents MUST reject an unknown
 // `configId` or invalid value with `-32602` and leave the configuration unchanged.
 //
-// See protocol docs: [Session Config Options]
-//
-// [Session Config Options]: https://agentclientprotocol.com/protocol/v2/draft/session-config-options#setting-a-config-option
+// See protocol docs: https://agentclientprotocol.com/protocol/v2/draft/session-config-options#setting-a-config-option
 type SetSessionConfigOptionRequest struct {
 	// The ID of the session to set the configuration option for.
 	SessionID SessionID `json:"sessionId" codec:"required,id"`
@@ -1571,11 +1553,9 @@ type RequestPermissionOutcomeVariant interface{ isRequestPermissionOutcome() }
 // `session/cancel`, the client MAY also send it without waiting for `$/cancel_request`, for a request it knows belongs
 // to the cancelled foreground work.
 //
-// See protocol docs: [Cancellation]
+// See protocol docs: https://agentclientprotocol.com/protocol/v2/draft/prompt-lifecycle#cancellation
 //
 // outcome: "cancelled"
-//
-// [Cancellation]: https://agentclientprotocol.com/protocol/v2/draft/prompt-lifecycle#cancellation
 type RequestPermissionOutcomeCancelled CancelledPermissionOutcome
 
 // RequestPermissionOutcomeSelected says that the user selected one of the provided options.

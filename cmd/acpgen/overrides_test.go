@@ -78,7 +78,7 @@ func TestOverridesFile(t *testing.T) {
 	if status, text := acpgen(t, args...); status != ok || text != "" {
 		t.Fatalf("got %d and %s", status, text)
 	}
-	if got := contents(t, out); !strings.Contains(got["types_gen.go"], "\tCapitalB codec.Opt[string] `json:\"aB,omitzero\"`\n") ||
+	if got := contents(t, out); !strings.Contains(got["types_gen.go"], "\tCapitalB codec.Opt[string] `json:\"aB,omitzero\" ") ||
 		!strings.Contains(got["enums_gen.go"], "ThingLevelDash Level = \"x-y\"\n") {
 		t.Errorf("the overrides were not applied:\n%s%s", got["types_gen.go"], got["enums_gen.go"])
 	}

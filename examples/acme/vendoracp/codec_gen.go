@@ -8,39 +8,6 @@ import codec "github.com/acpgo/sdk/codec"
 // This does not compile with a runtime of another generation, which lacks the constant.
 const _ = codec.SupportVersion1
 
-func (x *IndexRequest) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	e.Name("sessionId")
-	e.Str(string(x.SessionID))
-	e.Name("root")
-	e.Str(x.Root)
-	e.Check(codec.MinLength(x.Root, 1))
-	codec.EncodeOpt(e, "maxFiles", x.MaxFiles, codec.EncodeUint)
-	e.EndObject()
-}
-
-func (x *IndexRequest) DecodeJSON(d *codec.Decoder) {
-	*x = IndexRequest{}
-	o := d.Object()
-	for o.Next() {
-		switch string(o.Name()) {
-		case "sessionId":
-			o.Once(0)
-			x.SessionID = SessionID(d.Intern())
-		case "root":
-			o.Once(1)
-			x.Root = d.Str()
-			d.Check(codec.MinLength(x.Root, 1))
-		case "maxFiles":
-			o.Once(2)
-			x.MaxFiles = codec.DecodeOpt(d, codec.DecodeUint[uint32])
-		default:
-			d.Skip()
-		}
-	}
-	o.Require("sessionId", "root")
-}
-
 func (x *IndexResponse) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
 	e.Name("files")

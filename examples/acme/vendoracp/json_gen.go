@@ -20,12 +20,16 @@ func (x *IndexEvent) UnmarshalJSON(data []byte) error                { return co
 func (x IndexEvent) String() string                                  { return codec.Text(&x) }
 func (x IndexedFile) MarshalJSON() ([]byte, error)                   { return codec.Append(nil, &x) }
 func (x *IndexedFile) UnmarshalJSON(data []byte) error               { return codec.Unmarshal(data, x) }
-func (x IndexEventFile) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &IndexEvent{Variant: &x})
-}
-func (x IndexEventLimit) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &IndexEvent{Variant: &x})
-}
-func (x IndexEventUnknown) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &IndexEvent{Variant: &x})
+func (x IndexEventFile) MarshalJSON() ([]byte, error)                { return variantJSON(&x) }
+func (x IndexEventLimit) MarshalJSON() ([]byte, error)               { return variantJSON(&x) }
+func (x IndexEventUnknown) MarshalJSON() ([]byte, error)             { return variantJSON(&x) }
+
+// variantJSON encodes a variant as its union, so that it does not lose its tag.
+func variantJSON(v any) ([]byte, error) {
+	switch v := v.(type) {
+	case IndexEventVariant:
+		return codec.Append(nil, &IndexEvent{Variant: v})
+	default:
+		panic("not a variant")
+	}
 }

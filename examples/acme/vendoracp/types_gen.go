@@ -20,7 +20,7 @@ type IndexRequest struct {
 	SessionID SessionID `json:"sessionId" codec:"required"`
 
 	// The folder, an absolute path.
-	Root string `json:"root" codec:"required"`
+	Root string `json:"root" codec:"required,minLength=1"`
 
 	// How many files to index at most.
 	MaxFiles codec.Opt[uint32] `json:"maxFiles,omitzero" codec:"null"`

@@ -13,12 +13,14 @@ const width = 120
 
 var (
 	link     = regexp.MustCompile(`\[([^\]]+)\]\((https?://[^)\s]+)\)`)
+	see      = regexp.MustCompile(`(?m)^(See [^\[\n]*): ` + link.String() + `$`)
 	listItem = regexp.MustCompile(`^\s*([-*]|\d+\.)\s+`)
 )
 
 // markdown returns a description as the lines of a doc comment: paragraphs wrapped, lists in gofmt's
-// form, links as references with their targets at the end.
+// form, links as references with their targets at the end. A paragraph that only refers to a page has its address.
 func markdown(text string, indent int) []string {
+	text = see.ReplaceAllString(text, "$1: $3")
 	var targets []string
 	text = link.ReplaceAllStringFunc(text, func(s string) string {
 		m := link.FindStringSubmatch(s)

@@ -57,7 +57,7 @@ func (g *generator) enum(f *jen.File, d *model.Enum) {
 	} else {
 		known.Block(
 			jen.Switch(jen.Id("x")).Block(
-				jen.Case(wrapped(names)).Block(jen.Return(jen.True()))),
+				jen.Case(wrapped(names, jen.Id)).Block(jen.Return(jen.True()))),
 			jen.Return(jen.False()))
 	}
 	others := "newer peers may send others, which are kept"
@@ -71,14 +71,15 @@ func (g *generator) enum(f *jen.File, d *model.Enum) {
 	add(f, append(text, known)...)
 }
 
-// wrapped returns a list, a few items to a line.
-func wrapped(items []string) *jen.Statement {
+// wrapped returns a list of code made of names, a few items to a line.
+func wrapped(names []string, item func(name string) *jen.Statement) *jen.Statement {
 	var list []jen.Code
 	column := 0
-	for i, item := range items {
-		code := jen.Op(item)
-		if column += len(item) + len(", "); column > width && i > 0 {
-			code, column = jen.Line().Add(code), len(item)
+	for i, name := range names {
+		code := item(name)
+		length := len(code.GoString())
+		if column += length + len(", "); column > width && i > 0 {
+			code, column = jen.Line().Add(code), length
 		}
 		list = append(list, code)
 	}

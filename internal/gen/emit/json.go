@@ -14,7 +14,7 @@ func (g *generator) json(f *jen.File) {
 			continue
 		}
 		name := d.Base().Go
-		methods = append(methods, g.marshal(name, jen.Op("&").Add(x)),
+		methods = append(methods, g.marshal(name, g.codecName("Append"), jen.Nil(), jen.Op("&").Add(x)),
 			method(name).Id("UnmarshalJSON").Params(jen.Id("data").Index().Byte()).Error().
 				Add(oneLine(jen.Return(g.codecName("Unmarshal").Call(jen.Id("data"), x)))))
 		if _, ok := d.(*model.Union); ok {
@@ -22,11 +22,21 @@ func (g *generator) json(f *jen.File) {
 				Add(oneLine(jen.Return(g.codecName("Text").Call(jen.Op("&").Add(x))))))
 		}
 	}
+	var cases []jen.Code
 	for _, d := range g.pkg.Decls {
-		if u, ok := d.(*model.Union); ok && !u.Merged() {
-			for _, v := range g.variants(u) {
-				methods = append(methods, g.variantJSON(u, v)...)
+		u, ok := d.(*model.Union)
+		if !ok || u.Merged() {
+			continue
+		}
+		had := len(methods)
+		for _, v := range g.variants(u) {
+			if !v.Self {
+				methods = append(methods, g.marshal(v.Go, jen.Id("variantJSON"), pointerTo(v)))
 			}
+		}
+		if len(methods) > had {
+			whole := jen.Op("&").Id(u.Go).Values(jen.Id("Variant").Op(":").Id("v"))
+			cases = append(cases, jen.Case(jen.Id(u.VariantName)).Block(jen.Return(g.codecName("Append").Call(jen.Nil(), whole))))
 		}
 	}
 	if len(methods) > 0 {
@@ -34,22 +44,25 @@ func (g *generator) json(f *jen.File) {
 		f.Line()
 		add(f, methods...)
 	}
+	if len(cases) > 0 {
+		cases = append(cases, jen.Default().Block(jen.Panic(jen.Lit("not a variant"))))
+		add(f,
+			jen.Comment("// variantJSON encodes a variant as its union, so that it does not lose its tag."),
+			jen.Func().Id("variantJSON").Params(jen.Id("v").Any()).Params(jen.Index().Byte(), jen.Error()).Block(
+				jen.Switch(jen.Id("v").Op(":=").Id("v").Assert(jen.Type())).Block(cases...)))
+	}
 }
 
-// marshal returns MarshalJSON, which encodes the given value.
-func (g *generator) marshal(name string, encode jen.Code) jen.Code {
+// marshal returns MarshalJSON, which calls encode with the given arguments.
+func (g *generator) marshal(name string, encode *jen.Statement, args ...jen.Code) jen.Code {
 	return valueMethod(name).Id("MarshalJSON").Params().Params(jen.Index().Byte(), jen.Error()).
-		Add(oneLine(jen.Return(g.codecName("Append").Call(jen.Nil(), encode))))
+		Add(oneLine(jen.Return(encode.Call(args...))))
 }
 
-// variantJSON makes a variant of an unmerged union encode as that union, so that it does not lose its tag.
-func (g *generator) variantJSON(u *model.Union, v *model.Variant) []jen.Code {
-	if v.Self {
-		return nil
-	}
-	variant := jen.Op("&").Add(x)
+// pointerTo returns x as the variant that it is.
+func pointerTo(v *model.Variant) jen.Code {
 	if v.Type != nil {
-		variant = x.Clone()
+		return x
 	}
-	return []jen.Code{g.marshal(v.Go, jen.Op("&").Id(u.Go).Values(jen.Id("Variant").Op(":").Add(variant)))}
+	return jen.Op("&").Add(x)
 }

@@ -2,6 +2,7 @@ package emit
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 
 	"github.com/dave/jennifer/jen"
@@ -11,8 +12,10 @@ import (
 
 // tabled reports whether the struct is read and written as its tags say.
 func (g *generator) tabled(s *model.Struct) bool {
-	return len(s.Fixed) == 0 && len(s.Without) == 0 && s.Extra == nil && !slices.Contains(g.Hot, s.Go) &&
-		g.tabledFields(s.Fields)
+	if s.Extra != nil && (len(s.Elsewhere()) > 0 || !g.tabledType(s.Extra.Elem, true) || enumOf(s.Extra.Elem) != nil) {
+		return false
+	}
+	return len(s.Fixed) == 0 && len(s.Without) == 0 && !slices.Contains(g.Hot, s.Go) && g.tabledFields(s.Fields)
 }
 
 func (g *generator) tabledFields(fields []*model.Field) bool {
@@ -33,7 +36,7 @@ func (g *generator) tabledFields(fields []*model.Field) bool {
 
 // tabledType reports whether a table can have members, or items, of the type.
 func (g *generator) tabledType(t model.Type, item bool) bool {
-	if g.checkWritten(t, x) != nil || g.bounded(t) {
+	if checks := g.bounds(t, x); len(checks) > 0 && (item || len(checks) != len(boundOptions(t))) {
 		return false
 	}
 	if readsItself(t) {
@@ -45,12 +48,28 @@ func (g *generator) tabledType(t model.Type, item bool) bool {
 	case model.Meta:
 		return !item
 	case model.Map:
-		return !item && (t.Elem == model.Any{} || t.Elem == anyString)
+		_, basic := t.Elem.(model.Basic)
+		return !item && (readsItself(t.Elem) || basic && !g.bounded(t.Elem) || t.Elem == model.Any{})
 	case model.Slice:
 		return !item && g.tabledType(t.Elem, true)
 	}
 	return false
 }
+
+// boundOptions returns the options for the bounds of a type, without those that no option can have.
+func boundOptions(t model.Type) (out []string) {
+	t = plain(t)
+	basic, _ := t.(model.Basic)
+	for i, limit := range model.BoundsOf(t) {
+		k := model.BoundKeywords[i]
+		if k.Check != "" && k.Limit != model.Names && (integer.MatchString(limit) || limit != "" && basic.Kind == model.Float) {
+			out = append(out, k.Keyword+"="+limit)
+		}
+	}
+	return out
+}
+
+var integer = regexp.MustCompile(`^-?\d+$`)
 
 // codecTag returns the options of a field's tag codec.
 func (g *generator) codecTag(f *model.Field) (out []string) {
@@ -77,6 +96,7 @@ func (g *generator) codecTag(f *model.Field) (out []string) {
 			out = append(out, option.name)
 		}
 	}
+	out = append(out, boundOptions(f.Type)...)
 	if g.Facade {
 		out = append(out, featureOption(f.Feature)...)
 	}

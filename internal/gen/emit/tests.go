@@ -55,12 +55,12 @@ func (g *generator) definedTypes(f *jen.File) {
 	var types []string
 	for _, d := range g.pkg.Decls {
 		if c := d.Base(); c.Schema != "" {
-			types = append(types, "new("+c.Go+")")
+			types = append(types, c.Go)
 		}
 	}
 	add(f,
 		jen.Comment("// types has a pointer to each type that is a definition of the schema."),
-		jen.Var().Id("types").Op("=").Index().Any().Values(wrapped(types)))
+		jen.Var().Id("types").Op("=").Index().Any().Values(wrapped(types, func(name string) *jen.Statement { return jen.New(jen.Id(name)) })))
 }
 
 // scalars writes the type that makes a codec.Value of a type without codec methods.

@@ -99,7 +99,7 @@ func (g *generator) extra(s *model.Struct) []jen.Code {
 	}
 	text := s.Extra.Go + " holds the members that the schema allows but does not name. They are written after the others."
 	return append(comment(wrap(text, "", "", width-3-4)),
-		jen.Id(s.Extra.Go).Map(jen.String()).Add(g.goType(s.Extra.Elem)).Add(untagged()))
+		jen.Id(s.Extra.Go).Map(jen.String()).Add(g.goType(s.Extra.Elem)).Add(untagged("extra")))
 }
 
 func (g *generator) field(f *model.Field) []jen.Code {
