@@ -21,10 +21,8 @@ import (
 )
 
 func addSeeds(f *testing.F) {
-	for _, cases := range [][]suiteCase{suiteAccepted, suiteRefused, suiteDecided} {
-		for _, c := range cases {
-			f.Add([]byte(c.text))
-		}
+	for _, c := range suite(f, "") {
+		f.Add([]byte(c.text))
 	}
 	for _, n := range workloads() {
 		if data, err := codec.Append(nil, n); err == nil && len(data) < 4096 {
@@ -142,10 +140,8 @@ func FuzzDecode(f *testing.F) {
 
 // FuzzNumber compares numbers with math/big and strconv.
 func FuzzNumber(f *testing.F) {
-	for _, c := range suiteAccepted {
-		if strings.HasPrefix(c.name, "y_number") {
-			f.Add(strings.Trim(c.text, "[] "))
-		}
+	for _, c := range suite(f, "y_number") {
+		f.Add(strings.Trim(c.text, "[] "))
 	}
 	for _, s := range []string{
 		"9223372036854775807", "9223372036854775808", "-9223372036854775808", "-9223372036854775809", "18446744073709551615",
