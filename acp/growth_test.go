@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"github.com/acpgo/sdk/acp/rpc"
-	"github.com/acpgo/sdk/codec"
 	"github.com/acpgo/sdk/internal/test/gentest"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
