@@ -36,7 +36,8 @@ func (g *generator) json(f *jen.File) {
 		}
 		if len(methods) > had {
 			whole := jen.Op("&").Id(u.Go).Values(jen.Id("Variant").Op(":").Id("v"))
-			cases = append(cases, jen.Case(jen.Id(u.VariantName)).Block(jen.Return(g.codecName("Append").Call(jen.Nil(), whole))))
+			cases = append(cases, jen.Case(jen.Id(u.VariantName)).
+				Block(jen.Return(g.codecName("Append").Call(jen.Nil(), whole))))
 		}
 	}
 	if len(methods) > 0 {

@@ -62,7 +62,8 @@ func boundOptions(t model.Type) (out []string) {
 	basic, _ := t.(model.Basic)
 	for i, limit := range model.BoundsOf(t) {
 		k := model.BoundKeywords[i]
-		if k.Check != "" && k.Limit != model.Names && (integer.MatchString(limit) || limit != "" && basic.Kind == model.Float) {
+		number := integer.MatchString(limit) || limit != "" && basic.Kind == model.Float
+		if k.Check != "" && k.Limit != model.Names && number {
 			out = append(out, k.Keyword+"="+limit)
 		}
 	}

@@ -60,7 +60,8 @@ func (g *generator) definedTypes(f *jen.File) {
 	}
 	add(f,
 		jen.Comment("// types has a pointer to each type that is a definition of the schema."),
-		jen.Var().Id("types").Op("=").Index().Any().Values(wrapped(types, func(name string) *jen.Statement { return jen.New(jen.Id(name)) })))
+		jen.Var().Id("types").Op("=").Index().Any().Values(
+			wrapped(types, func(name string) *jen.Statement { return jen.New(jen.Id(name)) })))
 }
 
 // scalars writes the type that makes a codec.Value of a type without codec methods.
