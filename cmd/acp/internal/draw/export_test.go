@@ -8,6 +8,7 @@ import (
 
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/view"
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 type brokenWriter struct{ n int }
@@ -38,9 +39,7 @@ func TestExportWhole(t *testing.T) {
 		s.Update(acp.NewSessionUpdateUserMessageChunk(acp.ContentChunk{Content: acp.TextBlock(fmt.Sprintf("message %d", i)), MessageID: acp.Some(acp.MessageID(fmt.Sprint(i)))}))
 	}
 	var b strings.Builder
-	if err := Export(&b, s.Snapshot(), &ExportOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, Export(&b, s.Snapshot(), &ExportOptions{}))
 	if got := b.String(); !strings.Contains(got, "(10 older items are not stored)") || strings.Count(got, "message ") != 10 {
 		t.Error(got)
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/acp/view"
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 var updateGoldens = flag.Bool("update", false, "write the files of testdata")
@@ -33,18 +34,12 @@ func goldenText(t *testing.T, name, got string) {
 	t.Helper()
 	file := filepath.Join("testdata", name)
 	if *updateGoldens {
-		if err := os.MkdirAll("testdata", 0o777); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(file, []byte(got), 0o666); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll("testdata", 0o777))
+		must.Do(t, os.WriteFile(file, []byte(got), 0o666))
 		return
 	}
 	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	if got != string(want) {
 		t.Errorf("%s:\ngot\n%s\nwant\n%s", name, got, want)
 	}

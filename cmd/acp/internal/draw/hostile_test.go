@@ -21,6 +21,7 @@ import (
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/acp/view"
+	"github.com/acpgo/sdk/internal/test/must"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
@@ -80,9 +81,7 @@ var templates = []string{
 // hostileState returns a state with a text in every member of every update.
 func hostileState(t testing.TB, text string) (*view.State, map[string]Output) {
 	quoted, err := json.Marshal(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	in := string(quoted[1 : len(quoted)-1])
 	s := view.New(nil)
 	turn := s.Prompt(acp.TextBlock(text), acp.ResourceLinkBlock(text, text))
@@ -282,9 +281,7 @@ func TestHostileExport(t *testing.T) {
 		var b strings.Builder
 		err := Export(&b, s.Snapshot(), &ExportOptions{Title: text, Facts: []string{text},
 			Terminal: func(id acp.TerminalID) (Output, bool) { out, ok := outputs[string(id)]; return out, ok }})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		for l := range strings.Lines(b.String()) {
 			if err := check(Plain(), strings.TrimSuffix(l, "\n"), exportWidth); err != nil {
 				t.Fatalf("%q: %v in %q", text, err, l)
@@ -339,8 +336,6 @@ func FuzzDraw(f *testing.F) {
 			}
 		})
 		s, _ := hostileState(t, text)
-		if err := Export(io.Discard, s.Snapshot(), &ExportOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, Export(io.Discard, s.Snapshot(), &ExportOptions{}))
 	})
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/view"
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 // update decodes an update from JSON.
@@ -202,9 +203,7 @@ func TestSubagentState(t *testing.T) {
 		`{"state":"idle","stopReason":"tired"}`: "stopped: tired", `{"state":"asleep"}`: "asleep",
 	} {
 		var s acp.StateUpdate
-		if err := json.Unmarshal([]byte(state), &s); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal([]byte(state), &s))
 		if got := stateWords(&s); got != want {
 			t.Errorf("%s: %q, want %q", state, got, want)
 		}

@@ -9,24 +9,22 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 func newFile(t *testing.T) *File {
 	t.Helper()
 	t.Setenv("XDG_STATE_HOME", t.TempDir())
 	f, err := For("/work")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return f
 }
 
 func load(t *testing.T, f *File) []Prompt {
 	t.Helper()
 	prompts, err := f.Load()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return prompts
 }
 
@@ -37,17 +35,13 @@ func TestKept(t *testing.T) {
 	}
 	want := []Prompt{{Text: "one"}, {Text: "two\nlines \x1b é"}, {Text: "[pasted text 1: 30 lines]", Pasted: []string{strings.Repeat("line\n", 30)}}}
 	for _, p := range want {
-		if err := f.Add(p); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, f.Add(p))
 	}
 	if got := load(t, f); !reflect.DeepEqual(got, want) {
 		t.Fatalf("got %q, want %q", got, want)
 	}
 	other, err := For("/other")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	if got := load(t, other); len(got) != 0 {
 		t.Fatalf("of another directory: %v", got)
 	}
@@ -72,9 +66,7 @@ func TestBounded(t *testing.T) {
 		for j := range 50 {
 			some = append(some, Prompt{Text: fmt.Sprint(i+j, long)})
 		}
-		if err := f.Add(some...); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, f.Add(some...))
 		if info, err := os.Stat(f.path); err != nil || info.Size() > maxBytes {
 			t.Fatalf("%d bytes, %v", info.Size(), err)
 		}
@@ -103,9 +95,7 @@ func TestDamaged(t *testing.T) {
 		t.Fatal(err)
 	}
 	file, err := os.OpenFile(f.path, os.O_WRONLY|os.O_APPEND, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	if _, err := file.WriteString("\n\xff\x00nothing\n[]\n{\"text\":\"to"); err != nil {
 		t.Fatal(err)
 	}
@@ -123,9 +113,7 @@ func TestTwoProcesses(t *testing.T) {
 	const processes, each = 4, 100
 	if who := os.Getenv("HISTORY_TEST"); who != "" {
 		f, err := For("/work")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		for i := range each {
 			if err := f.Add(Prompt{Text: fmt.Sprint(who, " ", i), Pasted: []string{strings.Repeat("p", 4000)}}); err != nil {
 				t.Fatal(err)

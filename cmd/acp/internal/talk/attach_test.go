@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 // Files are sent in the form that the agent accepts.
@@ -18,9 +19,7 @@ func TestAttachment(t *testing.T) {
 		"a b.txt": "text", "x.png": "\x89PNG\r\n\x1a\n", "s.wav": "RIFF", "b.bin": "\x00\x01\xff", "long.txt": strings.Repeat("x", maxText+1),
 		"huge.png": strings.Repeat("x", maxMedia+1), "main.go": "package main\n", "none": "just text",
 	} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
 	all := acp.PromptCapabilities{Image: true, Audio: true, EmbeddedContext: true}
 	for _, test := range []struct {
@@ -52,9 +51,7 @@ func TestAttachment(t *testing.T) {
 			}
 		} else {
 			text, err := block.MarshalJSON()
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			got = string(text)
 		}
 		if !strings.Contains(got, test.want) {
@@ -67,9 +64,7 @@ func TestAttachment(t *testing.T) {
 func TestMCPServers(t *testing.T) {
 	read := func(text string) (string, error) {
 		name := filepath.Join(t.TempDir(), "mcp.json")
-		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(name, []byte(text), 0o600))
 		servers, _, err := ReadMCPServers(name, "")
 		if err != nil {
 			return "", err
@@ -80,9 +75,7 @@ func TestMCPServers(t *testing.T) {
 		"b": {"type": "sse", "url": "http://b/", "headers": {"X": "1"}},
 		"a": {"command": "go", "args": ["version"], "env": {"K": "v"}},
 		"c": {"url": "http://c/"}}}`)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	for _, want := range []string{`"args":["version"]`, `"name":"b"`, `"type":"sse"`, `"name":"c"`, `"type":"http"`} {
 		if !strings.Contains(got, want) {
 			t.Errorf("no %s in %s", want, got)
@@ -121,9 +114,7 @@ func TestMCPServersOfEditors(t *testing.T) {
 		"disabled":       {`{"mcpServers":{"a":{"command":"go","disabled":true},"b":{"url":"http://b/"}}}`, ` ["the MCP server \"a\" is disabled in `},
 	} {
 		file := filepath.Join(t.TempDir(), "mcp.json")
-		if err := os.WriteFile(file, []byte(test.text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(file, []byte(test.text), 0o600))
 		servers, notes, err := ReadMCPServers(file, "/w/dir")
 		if got := fmt.Sprintf("%s %q %v", acp.Raw(servers), notes, err); !strings.Contains(got, test.want) {
 			t.Errorf("%s: got %s", name, got)
@@ -139,9 +130,7 @@ func TestMCPServerList(t *testing.T) {
 	}
 	t.Setenv("WORDS", "two words")
 	got, _, err := MCPServers([]string{`run=go run "a b" 'c $WORDS' $WORDS d\ e`, "./a=b.json", "far=HTTPS://h/?x=y z", "dots.and-_9=go"}, "/w/dir")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	text := string(acp.Raw(got))
 	for _, want := range []string{
 		`"args":["run","a b","c $WORDS","two","words","d e"]`, `"name":"filed"`, `"url":"HTTPS://h/?x=y z"`, `"headers":[]`, `"name":"dots.and-_9"`,

@@ -10,6 +10,7 @@ import (
 
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/launch"
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 // An agent that is silent while it should open a session is reported, and then given up, but neither one that sends
@@ -66,9 +67,7 @@ func TestSlowSteps(t *testing.T) {
 						return "y", nil
 					},
 				})
-				if err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, err)
 				began := time.Now()
 				_, err = c.Load(t.Context(), "s", nil)
 				switch {

@@ -27,6 +27,7 @@ import (
 	"github.com/acpgo/sdk/acp/view"
 	"github.com/acpgo/sdk/conformance"
 	"github.com/acpgo/sdk/conformance/report"
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 // runAs makes the test binary run another program.
@@ -115,18 +116,14 @@ func open(t *testing.T, o *Options) *Client {
 	t.Helper()
 	if o.Cwd == "" {
 		dir, err := filepath.EvalSymlinks(t.TempDir())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		o.Cwd = dir
 	}
 	if o.Findings == nil {
 		o.Findings = func(f conformance.Finding) { t.Errorf("%s", f) }
 	}
 	c, err := Open(t.Context(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	t.Cleanup(func() {
 		if err := c.Close(); err != nil {
 			t.Error(err)
@@ -143,9 +140,7 @@ func example(t *testing.T, args ...string) Agent {
 func newSession(t *testing.T, c *Client) *Session {
 	t.Helper()
 	s, err := c.NewSession(t.Context(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return s
 }
 
@@ -164,9 +159,7 @@ func said(s *view.State) string {
 // complete.
 func TestConversation(t *testing.T) {
 	rules, err := policy.New([]policy.Rule{{Effect: policy.Allow, Kinds: []acp.ToolKind{acp.ToolKindEdit}, Paths: []string{"./**"}}}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	var file bytes.Buffer
 	var mu sync.Mutex
 	var asked []*Question
@@ -216,9 +209,7 @@ func TestConversation(t *testing.T) {
 	if text, err := os.ReadFile(filepath.Join(c.opts.Cwd, "notes.txt")); err != nil || len(text) == 0 {
 		t.Errorf("notes.txt: %q, %v", text, err)
 	}
-	if err := c.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, c.Close())
 	checkRecording(t, file.Bytes(), `"exit":{"code":0`)
 }
 
@@ -226,12 +217,8 @@ func TestConversation(t *testing.T) {
 func checkRecording(t *testing.T, file []byte, end string) {
 	t.Helper()
 	r, err := report.New(report.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := r.Source("recording").Check(bytes.NewReader(file), nil); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
+	must.Do(t, r.Source("recording").Check(bytes.NewReader(file), nil))
 	if r.Findings() > 0 || !r.Readable() || !strings.Contains(string(file), end) {
 		var text strings.Builder
 		err := r.WriteText(&text, nil)
@@ -292,9 +279,7 @@ func TestAgentDies(t *testing.T) {
 	if got := said(s.State()); got != "I was dying.You said: Still there?" {
 		t.Errorf("said %q", got)
 	}
-	if err := c.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, c.Close())
 	mu.Lock()
 	defer mu.Unlock()
 	for _, want := range []Kind{Stderr, Lost, Waiting, Replaying, Restored} {
@@ -310,9 +295,7 @@ func TestAgentDies(t *testing.T) {
 func mortalAgent(t *testing.T) Agent {
 	t.Helper()
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return Agent{Name: "mortal", Command: &launch.Command{Program: self, Env: map[string]string{runAs: "mortal"}}}
 }
 
@@ -444,18 +427,14 @@ func TestTerminalsEnd(t *testing.T) {
 	}()
 	second := <-made
 	s.Cancel()
-	if err := <-done; err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, <-done)
 	if id := <-ended; id != second {
 		t.Errorf("%s ended, not %s", id, second)
 	}
 	if term, _ := c.Terminal(first); term.Ended {
 		t.Error("the command of the earlier turn has ended")
 	}
-	if err := s.Close(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Close(t.Context()))
 	if id := <-ended; id != first {
 		t.Errorf("%s ended, not %s", id, first)
 	}
@@ -474,15 +453,11 @@ func TestSessions(t *testing.T) {
 		ids = append(ids, s.ID())
 	}
 	cwd := c.opts.Cwd
-	if err := c.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, c.Close())
 	c = open(t, &Options{Agent: agent, Cwd: cwd})
 	found := 0
 	for info, err := range c.Sessions(t.Context(), cwd) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		if slices.Contains(ids, info.SessionID) {
 			found++
 		}
@@ -492,14 +467,10 @@ func TestSessions(t *testing.T) {
 	}
 	if runtime.GOOS != "windows" { // where links need a privilege
 		link := filepath.Join(t.TempDir(), "link")
-		if err := os.Symlink(cwd, link); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Symlink(cwd, link))
 		again := map[acp.SessionID]int{}
 		for info, err := range c.Sessions(t.Context(), link) {
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			again[info.SessionID]++
 		}
 		if len(again) != found || again[ids[0]] != 1 {
@@ -507,9 +478,7 @@ func TestSessions(t *testing.T) {
 		}
 	}
 	s, err := c.Load(t.Context(), ids[0], nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	if got := said(s.State()); !strings.Contains(got, "Hello 0") {
 		t.Errorf("loaded: %q", got)
 	}
@@ -537,9 +506,7 @@ func TestSubagent(t *testing.T) {
 		t.Skip("needs sleep")
 	}
 	dir, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	ready := make(chan error, 1)
 	agent := served(t, agentHandlers(func(ctx context.Context, s *acp.AgentSession, _ string) error {
 		err := s.Update(ctx, acp.NewSessionUpdateSubagentUpdate(acp.SubagentUpdate{SessionID: "child"}))
@@ -557,9 +524,7 @@ func TestSubagent(t *testing.T) {
 		return ctx.Err()
 	}), &acp.AgentOptions{Experimental: acp.FeatureSubagents})
 	rules, err := policy.New([]policy.Rule{{Effect: policy.Allow, Kinds: []acp.ToolKind{acp.ToolKindEdit}, Paths: []string{"./**"}}}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	decided := make(chan *Decision, 1)
 	ended := make(chan acp.SessionID, 10)
 	var c *Client
@@ -582,9 +547,7 @@ func TestSubagent(t *testing.T) {
 		_, err := s.Prompt(t.Context(), acp.TextBlock("go"))
 		done <- err
 	}()
-	if err := <-ready; err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, <-ready)
 	if d := <-decided; d.By.Effect != policy.Allow {
 		t.Errorf("decided: %v", d.By)
 	}
@@ -631,9 +594,7 @@ func TestAdvertised(t *testing.T) {
 			}
 			open(t, &test.opts)
 			var want any
-			if err := json.Unmarshal([]byte(test.want), &want); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, json.Unmarshal([]byte(test.want), &want))
 			if got := sent.Params.ClientCapabilities; sent.Method != "initialize" || !reflect.DeepEqual(got, want) {
 				t.Errorf("%s: %s\nwant: %s", sent.Method, acp.Raw(got), acp.Raw(want))
 			}
@@ -692,9 +653,7 @@ func TestAsksLocal(t *testing.T) {
 				return optionOf(q, test.kind), nil
 			}})
 			session, err := client.NewSession(t.Context(), nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			if _, err := session.Prompt(ctx, acp.TextBlock("do it")); err != nil && test.kind != "" {
 				t.Fatal(err)
 			}
@@ -833,9 +792,7 @@ func TestExperimental(t *testing.T) {
 		t.Errorf("rename: %v, %q", err, s.Title())
 	}
 	fork, err := c.Fork(t.Context(), "s", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	if fork.ID() != "s-fork" || fork.State().Snapshot().Modes.Value().CurrentModeID != "m" {
 		t.Errorf("forked: %s %v", fork.ID(), fork.State().Snapshot().Modes)
 	}
@@ -859,9 +816,7 @@ func TestLogin(t *testing.T) {
 	if kinds[TerminalLogin] == "" || !strings.Contains(err.Error(), "in the terminal") {
 		t.Errorf("methods: %+v", login.Methods)
 	}
-	if err := c.Login(t.Context(), kinds[AgentLogin], launch.Terminal{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, c.Login(t.Context(), kinds[AgentLogin], launch.Terminal{}))
 	newSession(t, c)
 	if err := c.Login(t.Context(), "nothing", launch.Terminal{}); !errors.Is(err, acp.ErrInvalidParams) {
 		t.Errorf("unknown login: %v", err)
@@ -1011,9 +966,7 @@ func TestRecordFails(t *testing.T) {
 	warnings := make(chan error, 10)
 	c, err := Open(t.Context(), &Options{Agent: served(t, agentHandlers(func(context.Context, *acp.AgentSession, string) error { return nil }), nil),
 		Cwd: t.TempDir(), Record: failing{}, Event: func(e Event) { warnings <- e.Err }})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	s := newSession(t, c)
 	if _, err := s.Prompt(t.Context(), acp.TextBlock("go")); err != nil {
 		t.Error(err)
@@ -1058,15 +1011,11 @@ func TestOwnFolders(t *testing.T) {
 	})
 	ours, other := t.TempDir(), t.TempDir()
 	for _, dir := range []string{ours, other} {
-		if err := os.WriteFile(filepath.Join(dir, "file"), nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(dir, "file"), nil, 0o600))
 	}
 	c := open(t, &Options{Agent: served(t, handlers, nil), Cwd: ours})
 	s, err := c.NewSession(t.Context(), &SessionOptions{Cwd: other})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	for dir, want := range map[string]bool{ours: false, other: true} {
 		if _, err := s.Prompt(t.Context(), acp.TextBlock(filepath.Join(dir, "file"))); err != nil || (read == nil) != want {
 			t.Errorf("%s: %v, %v", dir, read, err)
@@ -1078,9 +1027,7 @@ func TestOwnFolders(t *testing.T) {
 // it.
 func TestAgentTerminals(t *testing.T) {
 	meta := func(text string) (m acp.Meta) {
-		if err := json.Unmarshal([]byte(text), &m); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal([]byte(text), &m))
 		return m
 	}
 	var taken acp.TerminalID

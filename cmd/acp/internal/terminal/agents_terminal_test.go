@@ -13,6 +13,7 @@ import (
 
 	"github.com/acpgo/sdk/acp/registry"
 	"github.com/acpgo/sdk/cmd/acp/internal/test/screen"
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 // asked starts acp in a terminal, with a registry that has one agent, which is not installed. fetched counts the
@@ -44,9 +45,7 @@ func asked(t *testing.T, args ...string) (x *screen.Terminal, dir string, fetche
 func installed(t *testing.T, dir string) bool {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(dir, "*"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return len(files) > 0
 }
 

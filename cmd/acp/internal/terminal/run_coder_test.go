@@ -12,6 +12,7 @@ import (
 	"github.com/acpgo/sdk/acp/view"
 	"github.com/acpgo/sdk/cmd/acp/internal/test/screen"
 	"github.com/acpgo/sdk/internal/test/buildtest"
+	"github.com/acpgo/sdk/internal/test/must"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
@@ -23,9 +24,7 @@ func TestRunCoder(t *testing.T) {
 	t.Cleanup(buildtest.Remove)
 	home, dir := t.TempDir(), t.TempDir()
 	notes := filepath.Join(dir, "notes.txt")
-	if err := os.WriteFile(notes, []byte("the notes\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(notes, []byte("the notes\n"), 0o600))
 	recording := filepath.Join(home, "run.jsonl")
 	cmd := exec.Command(acp, "run", "--record", recording, "--model-stub", "--", coder, "-state", filepath.Join(home, "state"))
 	cmd.Dir = dir

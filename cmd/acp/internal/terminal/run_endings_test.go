@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/acpgo/sdk/cmd/acp/internal/test/screen"
+	"github.com/acpgo/sdk/internal/test/must"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
@@ -200,9 +201,7 @@ func TestExecEndings(t *testing.T) {
 func TestRunClosedPipe(t *testing.T) {
 	t.Parallel()
 	r, w, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	p := begin(t, staging{prepare: func(_ *play, cmd *exec.Cmd) { cmd.Stdout = w }})
 	w.Close()
 	r.Close()

@@ -3,11 +3,8 @@
 package terminal
 
 import (
-	"bufio"
 	"bytes"
-	"encoding/json"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/acpgo/sdk/internal/test/must"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
@@ -26,7 +24,7 @@ func measuring() bool { return tier.Current() == tier.Nightly }
 
 // The targets on an idle machine.
 const (
-	startTarget  = 50 * time.Millisecond // to the first frame; and to the first response, beyond the agent's own time
+	startTarget  = 50 * time.Millisecond // to the first frame
 	keyTarget    = 100 * time.Millisecond
 	memoryTarget = 300 << 20
 )
@@ -45,9 +43,7 @@ func builtProgram(t *testing.T) string {
 			t.Fatalf("%v\n%s", err, out)
 		}
 		info, err := os.Stat(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		t.Logf("size with %q: %.1f MiB", flags, float64(info.Size())/(1<<20))
 	}
 	return file
@@ -65,94 +61,29 @@ func within(t *testing.T, what string, times []time.Duration, target time.Durati
 	}
 }
 
-// TestRunStart measures the time to the first frame, and the time until the agent has responded and its session is
-// open, beyond the agent's own time.
+// TestRunStart measures the time to the first frame.
 func TestRunStart(t *testing.T) {
 	n := 2
 	if measuring() {
 		n = 40
 	}
 	program := builtProgram(t)
-	var frames, answers, alone []time.Duration
+	var frames []time.Duration
 	for range n {
-		alone = append(alone, agentAlone(t))
 		p := begin(t, staging{prepare: func(_ *play, cmd *exec.Cmd) { cmd.Path = program }})
 		p.Wait(" ready ")
 		var raw []byte
-		var first, answer time.Duration
 		for _, c := range p.Chunks() {
 			raw = append(raw, c.Bytes...)
-			if answer == 0 && bytes.Contains(raw, []byte("ready")) {
-				answer = c.At
-			}
-			if first == 0 && (answer != 0 || bytes.Contains(raw, []byte("starting"))) { // the session may be open before
-				first = c.At
-			}
-		}
-		if first == 0 || answer == 0 {
-			t.Fatalf("no first frame or answer among the bytes: %q", raw)
-		}
-		frames, answers = append(frames, first), append(answers, answer)
-		p.Press("ctrl+d")
-		p.End()
-	}
-	slices.Sort(alone)
-	own := alone[len(alone)/2]
-	t.Logf("the agent by itself: %v", own)
-	for i := range answers {
-		answers[i] -= own
-	}
-	within(t, "the first frame", frames, startTarget)
-	within(t, "the session beyond the agent's own time", answers, startTarget)
-}
-
-// agentAlone returns how long the agent itself takes to start and to open a session.
-func agentAlone(t *testing.T) time.Duration {
-	t.Helper()
-	cmd := exec.Command("stage")
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	start := time.Now()
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	lines := bufio.NewReader(out)
-	for i, request := range []string{
-		`"method":"initialize","params":{"protocolVersion":1,"clientCapabilities":{}}`,
-		`"method":"session/new","params":{"cwd":"/","mcpServers":[]}`,
-	} {
-		if _, err := fmt.Fprintf(in, `{"jsonrpc":"2.0","id":%d,%s}`+"\n", i, request); err != nil {
-			t.Fatal(err)
-		}
-		for {
-			line, err := lines.ReadBytes('\n')
-			if err != nil {
-				t.Fatal(err)
-			}
-			var answer struct{ ID *int }
-			if err := json.Unmarshal(line, &answer); err != nil {
-				t.Fatal(err)
-			}
-			if answer.ID != nil && *answer.ID == i {
+			if bytes.Contains(raw, []byte("ready")) || bytes.Contains(raw, []byte("starting")) {
+				frames = append(frames, c.At)
 				break
 			}
 		}
+		p.Press("ctrl+d")
+		p.End()
 	}
-	took := time.Since(start)
-	in.Close()
-	if _, err := io.Copy(io.Discard, lines); err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Wait(); err != nil {
-		t.Fatal(err)
-	}
-	return took
+	within(t, "the first frame", frames, startTarget)
 }
 
 var memoryLine = regexp.MustCompile(`(VmRSS|VmHWM):\s+(\d+) kB`)
@@ -161,14 +92,10 @@ var memoryLine = regexp.MustCompile(`(VmRSS|VmHWM):\s+(\d+) kB`)
 func memory(t *testing.T, pid int) (now, most int) {
 	t.Helper()
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	for _, found := range memoryLine.FindAllStringSubmatch(string(status), -1) {
 		kB, err := strconv.Atoi(found[2])
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		if found[1] == "VmRSS" {
 			now = kB << 10
 		} else {

@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	"github.com/acpgo/sdk/cmd/acp/internal/test/screen"
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 // play is acp run in a terminal.
@@ -53,9 +54,7 @@ func newPlay(t testing.TB) *play {
 	}
 	p := &play{t: t, dir: base + "/work", home: base + "/home"}
 	for _, dir := range []string{p.dir, p.home, p.dir + "/docs"} {
-		if err := os.MkdirAll(dir, 0o700); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(dir, 0o700))
 	}
 	t.Cleanup(func() {
 		if err := os.RemoveAll(base); err != nil {
@@ -65,14 +64,10 @@ func newPlay(t testing.TB) *play {
 	for name, text := range map[string]string{
 		"notes.txt": "Buy milk.\n", "main.go": before, "docs/guide.md": "# Guide\n", "pixel.png": "\x89PNG\r\n\x1a\n",
 	} {
-		if err := os.WriteFile(filepath.Join(p.dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(p.dir, name), []byte(text), 0o600))
 	}
 	gate := base + "/gate"
-	if err := syscall.Mkfifo(gate, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, syscall.Mkfifo(gate, 0o600))
 	var err error
 	if p.gate, err = os.OpenFile(gate, os.O_RDWR, 0); err != nil {
 		t.Fatal(err)

@@ -15,6 +15,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/acpgo/sdk/internal/test/gentest"
+	"github.com/acpgo/sdk/internal/test/must"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
@@ -72,8 +73,6 @@ func acpPath(t testing.TB) string {
 	t.Helper()
 	tier.Need(t, tier.Full)
 	path, err := buildACP()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return path
 }

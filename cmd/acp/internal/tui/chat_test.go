@@ -13,6 +13,7 @@ import (
 
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/cmd/acp/internal/talk"
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 // slow responds with two chunks and waits for a minute between them.
@@ -163,9 +164,7 @@ func TestCompletions(t *testing.T) {
 	}, nil, func(w *world) {
 		dir := w.m.opts.Talk.Cwd
 		for _, name := range []string{"main.go", "with space.txt", "picture.png", ".hidden"} {
-			if err := os.WriteFile(filepath.Join(dir, name), []byte("\x89PNG\r\n\x1a\n"), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.WriteFile(filepath.Join(dir, name), []byte("\x89PNG\r\n\x1a\n"), 0o600))
 		}
 		w.sleep(time.Second)
 		w.typ("/rv")

@@ -6,6 +6,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 var update = flag.Bool("update", false, "write docs/reference/keys.md anew")
@@ -14,9 +16,7 @@ var update = flag.Bool("update", false, "write docs/reference/keys.md anew")
 func TestDocs(t *testing.T) {
 	const path = "../../../../docs/reference/keys.md"
 	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	var b strings.Builder
 	for _, s := range allKeys() {
 		fmt.Fprintf(&b, "\n### %s\n\n| key | name | what it does |\n|---|---|---|\n", s.screen)
@@ -44,7 +44,5 @@ func TestDocs(t *testing.T) {
 	if !*update {
 		t.Fatalf("the keys in %s are not those of the program: run this test with -update", path)
 	}
-	if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte(want), 0o644))
 }

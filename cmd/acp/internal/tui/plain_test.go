@@ -13,6 +13,7 @@ import (
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/cmd/acp/internal/talk"
 	"github.com/acpgo/sdk/conformance"
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 // script drives the program in plain mode, with an agent, by lines.
@@ -31,13 +32,9 @@ type script struct {
 func plainly(t *testing.T, handlers acp.AgentHandlers, setup func(*Options)) *script {
 	t.Helper()
 	inR, inW, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	outR, outW, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	opts := &Options{In: inR, Out: outW, Talk: talk.Options{Agent: talk.Agent{Name: "tester", Trusted: true}, Cwd: t.TempDir()}}
 	ctx, stop := context.WithCancel(context.Background())
 	var agents sync.WaitGroup

@@ -10,6 +10,7 @@ import (
 
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/cmd/acp/internal/history"
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 // TestTimes: tool calls and turns show their duration while they run and afterwards; that of a call begins when it is
@@ -124,9 +125,7 @@ func TestBell(t *testing.T) {
 func TestEarlierPrompts(t *testing.T) {
 	t.Setenv("XDG_STATE_HOME", t.TempDir())
 	file, err := history.For("/work")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	long := strings.Repeat("line\n", 30)
 	keep := func(o *Options) { o.Prompts = file }
 	inWorld(t, acp.AgentHandlers{}, keep, func(w *world) {
@@ -154,9 +153,7 @@ func TestEarlierPrompts(t *testing.T) {
 		w.want("You said: second line") // pasted text is included
 	})
 	got, err := file.Load()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	if len(got) != 4 || got[3].Text != got[1].Text || len(got[3].Pasted) != 1 || got[3].Pasted[0] != long {
 		t.Errorf("kept: %.60q", got)
 	}

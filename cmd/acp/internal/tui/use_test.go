@@ -13,6 +13,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 // gated is an agent whose turns end one by one, and which records the prompts.
@@ -200,15 +201,11 @@ func TestQuestionShownAgain(t *testing.T) {
 func TestMentionWithPunctuation(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"main.go", "a b.txt", "naïve 文.txt"} {
-		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(dir, name), nil, 0o600))
 	}
 	p := prompt{text: `See @main.go, @"a b.txt". Not @nobody! But @"naïve 文.txt"? And @main.go.`}
 	blocks, err := p.blocks(dir, acp.PromptCapabilities{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	var names []string
 	for _, b := range blocks[1:] {
 		if link, ok := b.Variant.(*acp.ContentBlockResourceLink); ok {

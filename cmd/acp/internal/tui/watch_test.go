@@ -12,18 +12,15 @@ import (
 	"time"
 
 	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 // write writes a file in the watched directory.
 func write(t *testing.T, dir, name, text string) {
 	t.Helper()
 	path := filepath.Join(dir, name)
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(filepath.Dir(path), 0o700))
+	must.Do(t, os.WriteFile(path, []byte(text), 0o600))
 }
 
 func TestWatchFiles(t *testing.T) {
@@ -56,9 +53,7 @@ func TestWatchFiles(t *testing.T) {
 			write(t, dir, name, "package a")
 		}
 		count("new files", 1)
-		if err := os.Remove(filepath.Join(dir, "a.go")); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Remove(filepath.Join(dir, "a.go")))
 		count("a removal", 1)
 		for _, name := range []string{"run.log", "sub/run.log", ".hidden", ".git/noise", "node_modules/x/index.js"} {
 			write(t, dir, name, "noise")

@@ -15,6 +15,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/acpgo/sdk/internal/test/must"
 	"github.com/acpgo/sdk/internal/test/npmtest"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
@@ -64,9 +65,7 @@ func need(t testing.TB) *emulator {
 	tier.Need(t, tier.Full)
 	npmtest.Need(t)
 	e, err := theEmulator()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return e
 }
 

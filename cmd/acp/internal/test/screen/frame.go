@@ -9,6 +9,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/charmbracelet/x/ansi"
 )
 
 // A Frame is what a terminal shows at one moment, and the state that its program has set until then.
@@ -182,39 +184,11 @@ func sequence(raw []byte) int {
 	if c == 0xc2 && len(raw) > 1 && raw[1] < 0xa0 { // a C1 control character in UTF-8
 		return 2
 	}
-	if c != 0x1b {
-		if c < ' ' || c == 0x7f {
-			return 1
-		}
+	if c >= ' ' && c != 0x7f {
 		return 0
 	}
-	if len(raw) == 1 {
-		return 1
-	}
-	switch raw[1] {
-	case '[':
-		for i := 2; i < len(raw); i++ {
-			if raw[i] >= 0x40 && raw[i] <= 0x7e {
-				return i + 1
-			}
-		}
-		return len(raw)
-	case ']', 'P', 'X', '^', '_':
-		for i := 2; i < len(raw); i++ {
-			if raw[i] == 0x07 {
-				return i + 1
-			}
-			if raw[i] == 0x1b && i+1 < len(raw) && raw[i+1] == '\\' {
-				return i + 2
-			}
-		}
-		return len(raw)
-	}
-	i := 1
-	for i < len(raw)-1 && raw[i] >= 0x20 && raw[i] <= 0x2f {
-		i++
-	}
-	return i + 1
+	_, _, n, _ := ansi.DecodeSequence(raw, ansi.NormalState, nil)
+	return n
 }
 
 // shapeOf removes the arguments of moves, erasures and colors, and the text of commands such as titles and links.

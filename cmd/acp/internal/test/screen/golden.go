@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"regexp"
 	"time"
+
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 // A Mask replaces text that differs between two runs of a program.
@@ -48,18 +50,12 @@ func (x *Terminal) Golden(file string, update bool, masks ...Mask) {
 	}
 	if update {
 		text := dump(x.Settled())
-		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
-			x.t.Fatal(err)
-		}
-		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
-			x.t.Fatal(err)
-		}
+		must.Do(x.t, os.MkdirAll(filepath.Dir(file), 0o755))
+		must.Do(x.t, os.WriteFile(file, []byte(text), 0o644))
 		return
 	}
 	want, err := os.ReadFile(file)
-	if err != nil {
-		x.t.Fatal(err)
-	}
+	must.Do(x.t, err)
 	x.within(Deadline/3, "what "+file+" has (-update writes it):\n"+string(want),
 		func(f *Frame) bool { return dump(f) == string(want) })
 }

@@ -14,6 +14,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 var update = flag.Bool("update", false, "write testdata anew")
@@ -157,13 +159,9 @@ func TestEmulatorLeavesNothing(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	need(t)
 	e, err := startEmulator()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	term, err := e.open(10, 2, func([]byte) {})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	if err := e.close(term); err != nil {
 		t.Error(err)
 	}

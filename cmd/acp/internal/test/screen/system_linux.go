@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 const getTermios = unix.TCGETS
@@ -15,9 +17,7 @@ const getTermios = unix.TCGETS
 // Processes returns the running processes that the program, or processes started by it, have started.
 func (x *Terminal) Processes() (pids []int) {
 	files, err := filepath.Glob("/proc/[0-9]*/environ")
-	if err != nil {
-		x.t.Fatal(err)
-	}
+	must.Do(x.t, err)
 	for _, file := range files {
 		env, err := os.ReadFile(file) // missing for processes that have ended
 		if err != nil || !bytes.Contains(append(env, 0), append([]byte(x.mark), 0)) {

@@ -19,6 +19,8 @@ import (
 
 	"github.com/creack/pty"
 	"golang.org/x/sys/unix"
+
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 // Deadline is how long a test waits for the screen to show something. It is for programs that hang: a machine may be
@@ -107,9 +109,7 @@ func Start(t testing.TB, cmd *exec.Cmd, cols, rows int) *Terminal {
 	if x.master, x.slave, err = open(); err != nil {
 		t.Fatal(err)
 	}
-	if err := x.setSize(cols, rows); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, x.setSize(cols, rows))
 	if x.before, err = termios(x.slave); err != nil {
 		t.Fatal(err)
 	}
@@ -340,9 +340,7 @@ func (x *Terminal) Resize(cols, rows int) {
 	if err := x.e.ask(request{Op: "resize", Term: x.term, Cols: cols, Rows: rows}, nil); err != nil {
 		x.t.Fatal(err)
 	}
-	if err := x.setSize(cols, rows); err != nil {
-		x.t.Fatal(err)
-	}
+	must.Do(x.t, x.setSize(cols, rows))
 }
 
 // Signal sends a signal to the program only.
