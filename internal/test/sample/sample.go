@@ -55,7 +55,7 @@ func (j *Schema) Check(definition string) error {
 	return nil
 }
 
-// Valid reports whether the schema accepts v as a value of the definition; v must not change afterwards. Integer
+// Valid reports whether the schema accepts v as a value of the definition. Integer
 // formats count as bounds, with int64 if there is none; other formats are ignored. An object with the tag of a branch
 // and the members that the branch requires, each of an allowed type, is not a value of a branch without a tag.
 func (j *Schema) Valid(definition string, v any) bool {
@@ -96,7 +96,6 @@ type document struct {
 	compiler *jsonschema.Compiler
 	compiled map[string]*jsonschema.Schema
 	broken   error
-	verdicts verdicts
 }
 
 func newDocument(root map[string]any, loose bool) *document {
@@ -121,11 +120,9 @@ func newDocument(root map[string]any, loose bool) *document {
 			return !ok || !exact(n).IsInt() || fits(format, n)
 		}
 	}
-	c.RegisterExtension(memoKeyword, nil, &d.verdicts)
-	definitions := sync.OnceValue(func() map[string]any { return memoized(d.defs) })
 	c.LoadURL = func(url string) (io.ReadCloser, error) {
 		name := strings.TrimPrefix(url, definitionURL)
-		definition, ok := definitions()[name]
+		definition, ok := d.defs[name]
 		if !ok {
 			return nil, fmt.Errorf("no definition %q", name)
 		}
@@ -140,15 +137,8 @@ func newDocument(root map[string]any, loose bool) *document {
 // schema that the validator compiles, it goes through all parts of the document.
 const definitionURL = "sample:///"
 
-// absoluteRef returns a reference to a definition that includes the definition's document.
-func absoluteRef(ref string) string {
-	rest, ok := strings.CutPrefix(ref, "#/$defs/")
-	if !ok {
-		return ref
-	}
-	name, _, _ := strings.Cut(rest, "/")
-	return definitionURL + name + ref
-}
+// refTo returns a reference to the definition with a plain name, in its document.
+func refTo(name string) string { return definitionURL + name + "#/$defs/" + name }
 
 // integers are the formats that bound integers.
 var integers = map[string]bool{
@@ -624,7 +614,7 @@ func listOf(v any) []any { l, _ := v.([]any); return l }
 func (d *document) define(schema any) any {
 	name := "b" + strconv.Itoa(len(d.defs))
 	d.defs[name] = schema
-	return map[string]any{"$ref": "#/$defs/" + name}
+	return map[string]any{"$ref": refTo(name)}
 }
 
 // reference returns a reference with plain names. In a context, it refers to a copy of the definition.
@@ -639,9 +629,9 @@ func (d *document) reference(ref string, c context) string {
 	case !ok:
 		return ref
 	case deeper:
-		return "#/$defs/" + plain + "/" + below
+		return refTo(plain) + "/" + below
 	case !d.loose || c == context{}:
-		return "#/$defs/" + plain
+		return refTo(plain)
 	}
 	key := fmt.Sprintf("%s %v %v %s", plain, c.exact, c.not, c.tags)
 	copied, ok := d.copies[key]
@@ -650,7 +640,7 @@ func (d *document) reference(ref string, c context) string {
 		d.copies[key], d.defs[copied] = copied, true
 		d.defs[copied] = d.rewrite(d.given[unescape(name)], c)
 	}
-	return "#/$defs/" + copied
+	return refTo(copied)
 }
 
 // loosen makes the copy of a schema accept tolerated values.
@@ -775,7 +765,7 @@ func (d *document) compile(name string) (s *jsonschema.Schema, err error) {
 		}
 		d.broken = err
 	}()
-	s, err = d.compiler.Compile(absoluteRef("#/$defs/" + name))
+	s, err = d.compiler.Compile(refTo(name))
 	if err != nil {
 		return nil, err
 	}
@@ -788,12 +778,12 @@ func (d *document) valid(name string, v any) bool {
 	if err != nil {
 		panic(err) // Check returned it
 	}
-	return d.verdicts.validate(s, v)
+	return s.Validate(v) == nil
 }
 
 // resolve returns the schema that a plain reference names.
 func (d *document) resolve(ref string) (name string, schema any) {
-	name = strings.TrimPrefix(ref, "#/$defs/")
+	name = ref[strings.LastIndex(ref, "/")+1:]
 	return name, d.defs[name]
 }
 
@@ -1077,4 +1067,17 @@ func (j *Schema) Closure(definition string) string {
 	}
 	add(definition)
 	return definition + " " + show(all)
+}
+
+// mapItems returns a copy of a list with do applied to each item. Other values are left to the library.
+func mapItems(list any, do func(any) any) any {
+	items, ok := list.([]any)
+	if !ok {
+		return list
+	}
+	out := make([]any, len(items))
+	for i, item := range items {
+		out[i] = do(item)
+	}
+	return out
 }
