@@ -18,40 +18,21 @@ import (
 	"github.com/acpgo/sdk/internal/test/must"
 )
 
-// Each part is printed when it was reported, and no other.
-func TestConsoleShow(t *testing.T) {
+// What is printed of another session says so, and the first one is printed anew after a reset.
+func TestConsoleSessions(t *testing.T) {
 	var out strings.Builder
 	c := view.NewConsole(strings.NewReader(""), &out)
-	show := func(want string, updates ...acp.SessionUpdate) {
-		t.Helper()
-		for _, u := range updates {
-			c.Sessions.Of("s").Update(u)
-		}
-		out.Reset()
-		if c.Show("s"); out.String() != want {
-			t.Errorf("printed %q, want %q", &out, want)
-		}
-	}
-	show("\nagent: One \nplan:\n  pending: Think", acp.AgentMessageText("One "), acp.UpdatePlan(acp.PlanEntry{Content: "Think", Status: acp.PlanEntryStatusPending}))
-	show("\nagent: two\\x1b", acp.AgentMessageText("two\x1b"))
-	show(" three", acp.AgentMessageText(" three"))
-	show("")
-	show("\nmode: b", acp.ModeUpdate("b"))
-	show("\noptions:\n  o = x (x, y)\n  p = true\ncommands:\n  /c: d\ntitle: T",
-		acp.ConfigUpdate(acp.SelectOption("o", "O", "x", acp.SelectValue("x", "X"), acp.SelectValue("y", "Y")), acp.BooleanOption("p", "P", true)),
-		acp.CommandsUpdate(acp.SlashCommand("c", "d", "")), acp.TitleUpdate("T"))
-	show("", acp.NewSessionUpdateSessionInfoUpdate(acp.SessionInfoUpdate{UpdatedAt: acp.Some("2026-01-02T03:04:05Z")}))
-	show("\ntitle: U", acp.TitleUpdate("U"))
-	show("\nplan:", acp.UpdatePlan())
-	out.Reset()
+	c.Sessions.Of("s").Update(acp.AgentMessageText("One"))
+	c.Show("s")
 	c.Printf("a %d", 1)
 	c.Sessions.Of("t").Update(acp.AgentMessageText("Other"))
 	c.Show("t")
-	if out.String() != "\na 1\nsession t\nagent: Other" {
+	c.Sessions.Of("s").Reset()
+	c.Sessions.Of("s").Update(acp.UserMessageText("Again"))
+	c.Show("s")
+	if out.String() != "\nagent: One\na 1\nsession t\nagent: Other\nsession s\nuser: Again" {
 		t.Errorf("printed %q", &out)
 	}
-	c.Sessions.Of("s").Reset()
-	show("\nsession s\nuser: Again\nmode: b\noptions:\n  o = x (x, y)\n  p = true\ncommands:\n  /c: d\ntitle: U", acp.UserMessageText("Again"))
 }
 
 // What a piece of a message costs depends neither on the message nor on the commands.
@@ -80,52 +61,6 @@ func TestConsoleCost(t *testing.T) {
 // changed is a diff of a file.
 func changed(old, new string) acp.ToolCallContent {
 	return acp.ToolCallContent{Variant: &acp.ToolCallContentDiff{Path: "/f", OldText: acp.Some(old), NewText: new}}
-}
-
-// A tool call is printed as a whole once, and then what changed; a diff shows the lines near a change; a prompt of this
-// client is not printed; settings that are reported again are printed if they changed.
-func TestConsoleChanges(t *testing.T) {
-	var out strings.Builder
-	c := view.NewConsole(strings.NewReader(""), &out)
-	s := c.Sessions.Of("s")
-	show := func(want string, updates ...acp.SessionUpdate) {
-		t.Helper()
-		for _, u := range updates {
-			s.Update(u)
-		}
-		out.Reset()
-		if c.Show("s"); out.String() != want {
-			t.Errorf("printed %q, want %q", &out, want)
-		}
-	}
-	s.Prompt(acp.TextBlock("Hello"))
-	show("\nagent: Hi", acp.AgentMessageText("Hi"))
-	edited := acp.WithContent(changed("1\n2\n3\n4\n5\nold\n7\n", "1\n2\n3\n4\n5\nnew\nadded\n7\n"))
-	show("\nEdit (edit): pending\n  at /f\n  input {\"a\":1}",
-		acp.StartToolCall("c", "Edit", acp.WithKind(acp.ToolKindEdit), acp.WithLocation("/f", 0), acp.WithInput(map[string]int{"a": 1})))
-	show("\nEdit (edit): in_progress", acp.UpdateToolCall("c", acp.WithStatus(acp.ToolCallStatusInProgress)))
-	show("\nEdit (edit): in_progress\n  --- /f\n  @@ line 3 @@\n   3\n   4\n   5\n  -old\n  +new\n  +added\n   7", acp.UpdateToolCall("c", edited))
-	show("", acp.UpdateToolCall("c", edited))
-	show("\nEdit (edit): completed", acp.UpdateToolCall("c", acp.WithStatus(acp.ToolCallStatusCompleted)))
-	text := func(text string) acp.SessionUpdate {
-		return acp.UpdateToolCall("d", acp.WithContent(acp.ToolText(text)))
-	}
-	show("\nRun (other): pending\n  one", acp.StartToolCall("d", "Run"), text("one"))
-	show("\nRun (other): pending\n  two", text("one\ntwo"))
-	commands := []acp.AvailableCommand{acp.SlashCommand("a", "A", ""), acp.SlashCommand("b", "B", "")}
-	show("\ncommands:\n  /a: A\n  /b: B", acp.CommandsUpdate(commands...))
-	show("", acp.CommandsUpdate(commands...))
-	show("\ncommands:\n  /c: C", acp.CommandsUpdate(append(commands, acp.SlashCommand("c", "C", ""))...))
-	plan := func(status acp.PlanEntryStatus) acp.SessionUpdate {
-		return acp.UpdatePlan(acp.PlanEntry{Content: "x", Status: status}, acp.PlanEntry{Content: "y", Status: acp.PlanEntryStatusPending})
-	}
-	show("\nplan:\n  pending: x\n  pending: y", plan(acp.PlanEntryStatusPending))
-	show("\nplan:\n  completed: x", plan(acp.PlanEntryStatusCompleted))
-	said := func(text string) acp.SessionUpdate {
-		return acp.NewSessionUpdateAgentMessageChunk(acp.ContentChunk{MessageID: acp.Some(acp.MessageID("m")), Content: acp.TextBlock(text)})
-	}
-	show("\nagent: Long text", said("Long text"))
-	show("\nRun (other): completed\nagent: , and more", acp.UpdateToolCall("d", acp.WithStatus(acp.ToolCallStatusCompleted)), said(", and more"))
 }
 
 // The difference of texts, whatever changed, also if they are too long to be compared line by line.

@@ -22,16 +22,21 @@ type object = map[string]any
 
 // player plays the lines of a conversation to a State: "prompt 1 BLOCKS", "cancel 1" and "end 1" are about a turn by its
 // number, "ask REQUEST" is a request for permission, "answer OPTION" is the user's, "reset" is what session/load does, and
-// any other line is an update.
+// any other line is an update. "show" is followed by what a snapshot has, "print" by what a Console prints.
 type player struct {
 	*testing.T
-	state  *view.State
-	turns  map[int]*view.Turn
-	answer func(*acp.RequestPermissionResponse)
+	state   *view.State
+	console *view.Console
+	out     strings.Builder // of the console
+	turns   map[int]*view.Turn
+	answer  func(*acp.RequestPermissionResponse)
 }
 
 func newPlayer(t *testing.T) *player {
-	return &player{T: t, state: view.New(nil), turns: map[int]*view.Turn{}}
+	p := &player{T: t, turns: map[int]*view.Turn{}}
+	p.console = view.NewConsole(strings.NewReader(""), &p.out)
+	p.state = p.console.Sessions.Of("s")
+	return p
 }
 
 func (p *player) play(line string) {
@@ -72,7 +77,8 @@ func (p *player) play(line string) {
 	}
 }
 
-// The conversations of testdata/conversations.txt look as it says, at each line "show".
+// The conversations of testdata/conversations.txt look as it says, at each line "show", and a console prints what it says
+// at each line "print".
 func TestConversations(t *testing.T) {
 	const file = "testdata/conversations.txt"
 	want, err := os.ReadFile(file)
@@ -91,6 +97,12 @@ func TestConversations(t *testing.T) {
 			p = newPlayer(t)
 		case line == "show":
 			got.WriteString(describe(p.state.Snapshot()))
+		case line == "print":
+			p.out.Reset()
+			p.console.Show("s")
+			for line := range strings.Lines(p.out.String()) {
+				got.WriteString("  |" + strings.TrimSuffix(line, "\n") + "\n")
+			}
 		case line != "":
 			p.play(line)
 		}
@@ -137,6 +149,7 @@ func describe(s *view.Snapshot) string {
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "  session %s\n", text(plainJSON(putMeta(session, s.Meta))))
+	fmt.Fprintf(&b, "  versions %s\n", text(s.Versions))
 	for turn := range s.Turns() {
 		fmt.Fprintf(&b, "  turn %d from %d, ended %t, cancelled %t, replayed %t %s\n", turn.Number, turn.First, turn.Ended, turn.Cancelled,
 			turn.Replayed, turn.StopReason)
