@@ -12,6 +12,7 @@ import (
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/conformance"
+	"github.com/acpgo/sdk/internal/test/must"
 	"github.com/acpgo/sdk/internal/test/ways"
 )
 
@@ -39,14 +40,8 @@ func connectThat(
 		}
 	}
 	tap := &conformance.TapOptions{Accept: breaks}
-	serving, err := acp.StartAgent(t.Context(), conformance.Tap(t, conformance.Agent, a, tap), agent, agentOpts)
-	if err != nil {
-		t.Fatal(err)
-	}
-	conn, err := acp.Connect(t.Context(), conformance.Tap(t, conformance.Client, c, tap), client, clientOpts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	serving := must.Get(acp.StartAgent(t.Context(), conformance.Tap(t, conformance.Agent, a, tap), agent, agentOpts))(t)
+	conn := must.Get(acp.Connect(t.Context(), conformance.Tap(t, conformance.Client, c, tap), client, clientOpts))(t)
 	t.Cleanup(func() {
 		if err := errors.Join(conn.Close(), serving.Wait()); err != nil {
 			t.Error(err)
@@ -61,10 +56,7 @@ func newSession(context.Context, *acp.AgentConn, *acp.NewSessionRequest) (*acp.N
 
 func start(t *testing.T, conn *acp.ClientConn) *acp.ClientSession {
 	t.Helper()
-	session, err := conn.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: "/home/ada"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	session := must.Get(conn.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: "/home/ada"}))(t)
 	return session
 }
 
@@ -77,12 +69,9 @@ func TestServeAgentUntilItsContextEnds(t *testing.T) {
 		tapped := conformance.Tap(t, conformance.Agent, ours, nil)
 		served <- acp.ServeAgent(ctx, tapped, complete(acp.AgentHandlers{}), nil)
 	}()
-	client, err := acp.Connect(t.Context(), theirs, acp.ClientHandlers{}, &acp.ClientOptions{
+	client := must.Get(acp.Connect(t.Context(), theirs, acp.ClientHandlers{}, &acp.ClientOptions{
 		Info: acp.Implementation{Name: "test", Version: "0"},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	cancel(stop)
 	if err := <-served; !errors.Is(err, stop) {
 		t.Errorf("ended with %v", err)

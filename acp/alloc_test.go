@@ -12,6 +12,7 @@ import (
 	"github.com/acpgo/sdk/codec"
 	"github.com/acpgo/sdk/internal/fastpath"
 	"github.com/acpgo/sdk/internal/test/gentest"
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 // Budgets. A change that needs more must say why.
@@ -40,10 +41,7 @@ func osPipes(t *testing.T) (acp.Transport, acp.Transport) {
 // open opens an end that is given to no connection.
 func open(t *testing.T, transport acp.Transport) rpc.Stream {
 	t.Helper()
-	s, err := transport.Connect(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(transport.Connect(t.Context()))(t)
 	t.Cleanup(func() {
 		if err := s.Close(); err != nil {
 			t.Error(err)
@@ -56,10 +54,7 @@ func open(t *testing.T, transport acp.Transport) rpc.Stream {
 func lineOf(t *testing.T, text string) []byte {
 	t.Helper()
 	n := acp.SessionNotification{SessionID: "sess_0196f8c0a1b27c3d", Update: acp.AgentMessageText(text)}
-	params, err := codec.Append(nil, &n)
-	if err != nil {
-		t.Fatal(err)
-	}
+	params := must.Get(codec.Append(nil, &n))(t)
 	return []byte(`{"jsonrpc":"2.0","method":"session/update","params":` + string(params) + "}\n")
 }
 
@@ -93,21 +88,14 @@ func TestAllocationsSent(t *testing.T) {
 			}
 		}
 	}()
-	agent, err := acp.StartAgent(t.Context(), near, acp.AgentHandlers{NewSession: newSession, Prompt: noPrompt}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := out.Write([]byte(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1}}`)); err != nil {
-		t.Fatal(err)
-	}
+	agent := must.Get(acp.StartAgent(t.Context(), near, acp.AgentHandlers{NewSession: newSession, Prompt: noPrompt}, nil))(t)
+	must.Do(t, out.Write([]byte(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1}}`)))
 	<-answered
 	session := agent.Session("sess_0196f8c0a1b27c3d")
 	update := acp.AgentMessageText(strings.Repeat("x", 64))
 	within(t, "a chunk sent", chunkSent, flood, func() {
 		for range flood {
-			if err := session.Update(t.Context(), update); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, session.Update(t.Context(), update))
 		}
 	})
 	if err := agent.Close(); err != nil {
@@ -152,9 +140,7 @@ func received(t *testing.T) (write func(lines []byte, count int)) {
 	})
 	return func(lines []byte, count int) {
 		left = count
-		if err := agent.(rpc.FastStream).WriteLines(lines); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, agent.(rpc.FastStream).WriteLines(lines))
 		<-handled
 	}
 }
@@ -193,19 +179,13 @@ func TestAllocationsCall(t *testing.T) {
 		t.Skip("it is about fast paths")
 	}
 	near, far := osPipes(t)
-	agent, err := acp.StartAgent(t.Context(), near, acp.AgentHandlers{NewSession: newSession, Prompt: noPrompt}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	agent := must.Get(acp.StartAgent(t.Context(), near, acp.AgentHandlers{NewSession: newSession, Prompt: noPrompt}, nil))(t)
 	content := strings.Repeat("x", 1<<10)
-	client, err := acp.Connect(t.Context(), far, acp.ClientHandlers{
+	client := must.Get(acp.Connect(t.Context(), far, acp.ClientHandlers{
 		ReadTextFile: func(context.Context, *acp.ClientSession, *acp.ReadTextFileRequest) (*acp.ReadTextFileResponse, error) {
 			return &acp.ReadTextFileResponse{Content: content}, nil
 		},
-	}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	}, nil))(t)
 	t.Cleanup(func() {
 		if err := client.Close(); err != nil {
 			t.Error(err)

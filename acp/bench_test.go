@@ -6,6 +6,7 @@ import (
 
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/codec"
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 // chunks are updates of that much text, with an escape in each line; source code has many more.
@@ -24,10 +25,7 @@ func prose(size int) string {
 func eachChunk(b *testing.B, do func(b *testing.B, n *acp.SessionNotification, data []byte)) {
 	for _, c := range chunks {
 		n := &acp.SessionNotification{SessionID: "sess_0196f8c0a1000000", Update: acp.AgentMessageText(c.text)}
-		data, err := codec.Append(nil, n)
-		if err != nil {
-			b.Fatal(err)
-		}
+		data := must.Get(codec.Append(nil, n))(b)
 		b.Run(c.name, func(b *testing.B) {
 			b.SetBytes(int64(len(data)))
 			b.ReportAllocs()
@@ -43,9 +41,7 @@ func BenchmarkDecodeChunk(b *testing.B) {
 			d.Reset(data)
 			n := new(acp.SessionNotification)
 			n.DecodeJSON(d)
-			if err := d.End(); err != nil {
-				b.Fatal(err)
-			}
+			must.Do(b, d.End())
 		}
 	})
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/conformance"
+	"github.com/acpgo/sdk/internal/test/must"
 	"github.com/acpgo/sdk/internal/test/ways"
 )
 
@@ -54,15 +55,9 @@ func TestADD8_CancellationBeforeTheNextPrompt(t *testing.T) {
 		t.Fatal(err)
 	}
 	var sent sentMethods
-	conn, err := acp.Connect(t.Context(), conformance.Tap(t, conformance.Client, c, nil), acp.ClientHandlers{},
-		&acp.ClientOptions{Conn: acp.ConnOptions{Hooks: acp.Hooks{Message: sent.note}}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	session, err := conn.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: "/"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := must.Get(acp.Connect(t.Context(), conformance.Tap(t, conformance.Client, c, nil), acp.ClientHandlers{},
+		&acp.ClientOptions{Conn: acp.ConnOptions{Hooks: acp.Hooks{Message: sent.note}}}))(t)
+	session := must.Get(conn.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: "/"}))(t)
 	sent.take()
 	streamed := func(cancel func(turn *acp.Turn, end context.CancelFunc)) func() (*acp.PromptResponse, error) {
 		ctx, end := context.WithCancel(t.Context())
@@ -164,23 +159,16 @@ func TestUpdatesBesideAStreamedTurn(t *testing.T) {
 			return nil
 		},
 	}, nil)
-	session, err := conn.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: "/"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	session := must.Get(conn.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: "/"}))(t)
 	var streamed []string
 	for range 2 {
 		turn := session.Stream(t.Context(), acp.TextBlock("s"))
 		for u := range turn.Updates() {
 			streamed = append(streamed, text(u))
 		}
-		if _, err := turn.Result(); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(turn.Result())(t)
 		<-after
-		if _, err := session.Prompt(t.Context(), acp.TextBlock("p")); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(session.Prompt(t.Context(), acp.TextBlock("p")))(t)
 	}
 	mu.Lock()
 	defer mu.Unlock()

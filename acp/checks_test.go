@@ -16,6 +16,7 @@ import (
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/codec"
 	"github.com/acpgo/sdk/conformance"
+	"github.com/acpgo/sdk/internal/test/must"
 	"github.com/acpgo/sdk/internal/test/ways"
 )
 
@@ -219,21 +220,11 @@ func TestReadNamesMayBeSent(t *testing.T) {
 		return &res, json.Unmarshal([]byte(`{"stopReason":"out_of_credit"}`), &res)
 	}
 	opts := willingAgentOptions
-	served, err := acp.StartAgent(t.Context(), a, agent, &opts)
-	if err != nil {
-		t.Fatal(err)
-	}
-	client, err := rpc.Connect(t.Context(), c, nil, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := call(t, client, acp.MethodInitialize, initializeParams); err != nil {
-		t.Fatal(err)
-	}
-	if err := call(t, client, acp.MethodPrompt,
-		`{"sessionId":"s","prompt":[{"type":"text","text":"x","annotations":{"audience":["user","reviewer"]}}]}`); err != nil {
-		t.Fatal(err)
-	}
+	served := must.Get(acp.StartAgent(t.Context(), a, agent, &opts))(t)
+	client := must.Get(rpc.Connect(t.Context(), c, nil, nil))(t)
+	must.Do(t, call(t, client, acp.MethodInitialize, initializeParams))
+	must.Do(t, call(t, client, acp.MethodPrompt,
+		`{"sessionId":"s","prompt":[{"type":"text","text":"x","annotations":{"audience":["user","reviewer"]}}]}`))
 	if err := <-passed; err != nil {
 		t.Errorf("a role that the client has sent is not passed on: %v", err)
 	}

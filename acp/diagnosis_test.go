@@ -10,6 +10,7 @@ import (
 
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 // A call that the peer has not seen says so, and others do not.
@@ -25,10 +26,7 @@ func TestErrNotSent(t *testing.T) {
 	conn := connect(t, agent, nil, acp.ClientHandlers{}, nil)
 	over, cancel := context.WithCancel(t.Context())
 	cancel()
-	s, err := conn.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: "/w"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(conn.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: "/w"}))(t)
 	closing := make(chan error)
 	go func() {
 		<-stop
@@ -113,9 +111,7 @@ func TestPermissionWithoutHandler(t *testing.T) {
 	conn := connect(t, acp.AgentHandlers{Prompt: ask}, nil, acp.ClientHandlers{}, &acp.ClientOptions{
 		Conn: acp.ConnOptions{Logger: slog.New(slog.NewTextHandler(&log, nil))},
 	})
-	if _, err := start(t, conn).Prompt(t.Context(), acp.TextBlock("hello")); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(start(t, conn).Prompt(t.Context(), acp.TextBlock("hello")))(t)
 	if n := strings.Count(log.String(), "RequestPermission is nil"); n != 1 {
 		t.Errorf("%d warnings: %s", n, &log)
 	}
@@ -135,27 +131,14 @@ func TestNoiseIsReportedOnce(t *testing.T) {
 			var log bytes.Buffer
 			test.opts.Logger = slog.New(slog.NewTextHandler(&log, nil))
 			here, there := rpc.Pipe()
-			conn, err := rpc.Connect(t.Context(), here, nil, &test.opts)
-			if err != nil {
-				t.Fatal(err)
-			}
-			peer, err := there.Connect(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
+			conn := must.Get(rpc.Connect(t.Context(), here, nil, &test.opts))(t)
+			peer := must.Get(there.Connect(t.Context()))(t)
 			for _, line := range []string{"starting up", `{"jsonrpc":"2.0","method":"_x"}`, "still starting"} {
-				if err := peer.Write([]byte(line)); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, peer.Write([]byte(line)))
 			}
-			if err := peer.Write([]byte(`{"jsonrpc":"2.0","id":1,"method":"_y"}`)); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, peer.Write([]byte(`{"jsonrpc":"2.0","id":1,"method":"_y"}`)))
 			for { // the answer to the request comes behind those to the lines
-				line, err := peer.Read()
-				if err != nil {
-					t.Fatal(err)
-				}
+				line := must.Get(peer.Read())(t)
 				if bytes.Contains(line, []byte("-32601")) {
 					break
 				}
@@ -175,10 +158,7 @@ func TestResultOfAnotherType(t *testing.T) {
 	ext := &rpc.Extensions[rpc.Conn]{}
 	rpc.Handle(ext, "_greet", func(context.Context, *rpc.Conn, *struct{}) (*string, error) { s := "hello"; return &s, nil })
 	here, there := rpc.Pipe()
-	serving, err := rpc.Connect(t.Context(), there, ext, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	serving := must.Get(rpc.Connect(t.Context(), there, ext, nil))(t)
 	conn, err := rpc.Connect(t.Context(), here, nil, nil)
 	if err != nil {
 		t.Fatal(err)

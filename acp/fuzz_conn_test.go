@@ -25,6 +25,7 @@ import (
 	"github.com/acpgo/sdk/codec"
 	"github.com/acpgo/sdk/conformance"
 	"github.com/acpgo/sdk/internal/test/badlines"
+	"github.com/acpgo/sdk/internal/test/must"
 	"github.com/acpgo/sdk/internal/test/sample"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
@@ -149,10 +150,7 @@ func tryAgent(t *testing.T, initialized bool) *trial {
 	t.Helper()
 	tr, transport := newTrial(t, conformance.Agent)
 	opts := willingAgentOptions
-	conn, err := acp.StartAgent(t.Context(), transport, willingAgent(), &opts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := must.Get(acp.StartAgent(t.Context(), transport, willingAgent(), &opts))(t)
 	tr.end, tr.last = conn.Wait, func() {}
 	if initialized {
 		tr.write(`{"jsonrpc":"2.0","id":"hello","method":"initialize","params":{"protocolVersion":1}}`+"\n", nil)
@@ -366,9 +364,7 @@ func servedMethods(tb testing.TB) []served {
 			Side   string `json:"x-side"`
 		} `json:"$defs"`
 	}
-	if err := json.Unmarshal([]byte(sdk.SchemaV1()), &doc); err != nil {
-		tb.Fatal(err)
-	}
+	must.Do(tb, json.Unmarshal([]byte(sdk.SchemaV1()), &doc))
 	var out []served
 	for _, name := range slices.Sorted(maps.Keys(doc.Defs)) {
 		def := doc.Defs[name]
@@ -388,18 +384,12 @@ func servedMethods(tb testing.TB) []served {
 func FuzzParams(f *testing.F) {
 	tier.Need(f, tier.Normal)
 	methods := servedMethods(f)
-	schema, err := sample.Load(sdk.SchemaV1Unstable())
-	if err != nil {
-		f.Fatal(err)
-	}
+	schema := must.Get(sample.Load(sdk.SchemaV1Unstable()))(f)
 	for i, m := range methods {
 		maker := sample.NewFullMaker(schema, uint64(i))
 		full := maker.Value(m.definition)
 		add := func(v any) {
-			text, err := json.Marshal(v)
-			if err != nil {
-				f.Fatal(err)
-			}
+			text := must.Get(json.Marshal(v))(f)
 			f.Add(uint8(i), string(text), false)
 			f.Add(uint8(i), string(text), true)
 		}
@@ -510,20 +500,14 @@ func see(t *testing.T, line string) (s seen) {
 // FuzzUpdate sends what is left of an update behind the name of its parameters twice: behind a beginning
 // that lets it be read in one pass, and behind one that does not. Nothing may be different.
 func FuzzUpdate(f *testing.F) {
-	schema, err := sample.Load(sdk.SchemaV1Unstable())
-	if err != nil {
-		f.Fatal(err)
-	}
+	schema := must.Get(sample.Load(sdk.SchemaV1Unstable()))(f)
 	full := sample.NewFullMaker(schema, 1).Value("SessionNotification")
 	n := 0
 	for mutation := range schema.Mutations("SessionNotification", full) {
 		if n++; n%tier.Pick(200, 10, 1, 1) != 0 {
 			continue
 		}
-		text, err := json.Marshal(mutation.Value)
-		if err != nil {
-			f.Fatal(err)
-		}
+		text := must.Get(json.Marshal(mutation.Value))(f)
 		f.Add(string(text) + "}")
 	}
 	const chunk = `{"sessionId":"s","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"x"}}}`

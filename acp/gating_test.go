@@ -12,6 +12,7 @@ import (
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/conformance"
+	"github.com/acpgo/sdk/internal/test/must"
 	"github.com/acpgo/sdk/internal/test/ways"
 )
 
@@ -35,14 +36,8 @@ func pairThat(
 	t.Helper()
 	a, c := ways.Pipe(t)
 	tap := &conformance.TapOptions{Accept: breaks}
-	serving, err := acp.StartAgent(t.Context(), conformance.Tap(t, conformance.Agent, a, tap), complete(agent), agentOpts)
-	if err != nil {
-		t.Fatal(err)
-	}
-	conn, err := acp.Connect(t.Context(), conformance.Tap(t, conformance.Client, c, tap), client, clientOpts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	serving := must.Get(acp.StartAgent(t.Context(), conformance.Tap(t, conformance.Agent, a, tap), complete(agent), agentOpts))(t)
+	conn := must.Get(acp.Connect(t.Context(), conformance.Tap(t, conformance.Client, c, tap), client, clientOpts))(t)
 	t.Cleanup(func() {
 		if err := errors.Join(conn.Close(), serving.Wait()); err != nil {
 			t.Error(err)
@@ -62,14 +57,8 @@ func bareClient(t *testing.T, handlers acp.AgentHandlers, opts *acp.AgentOptions
 	if opts != nil {
 		experiment(tap, opts.Experimental)
 	}
-	serving, err := acp.StartAgent(t.Context(), conformance.Tap(t, conformance.Agent, a, tap), complete(handlers), opts)
-	if err != nil {
-		t.Fatal(err)
-	}
-	conn, err := rpc.Connect(t.Context(), c, nil, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	serving := must.Get(acp.StartAgent(t.Context(), conformance.Tap(t, conformance.Agent, a, tap), complete(handlers), opts))(t)
+	conn := must.Get(rpc.Connect(t.Context(), c, nil, nil))(t)
 	t.Cleanup(func() {
 		if err := errors.Join(conn.Close(), serving.Wait()); err != nil {
 			t.Error(err)
@@ -130,10 +119,7 @@ func TestHandlersFindWhatTheAgentSaid(t *testing.T) {
 		})
 		return new(json.RawMessage(`{"protocolVersion":1,"agentCapabilities":{"loadSession":true}}`)), nil
 	})
-	agent, err := rpc.Connect(t.Context(), a, ext, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	agent := must.Get(rpc.Connect(t.Context(), a, ext, nil))(t)
 	handled := make(chan struct{})
 	tap := &conformance.TapOptions{Accept: unmade}
 	conn, err := acp.Connect(t.Context(), conformance.Tap(t, conformance.Client, c, tap), acp.ClientHandlers{

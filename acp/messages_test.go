@@ -18,15 +18,13 @@ import (
 	"github.com/acpgo/sdk/conformance/recording"
 	"github.com/acpgo/sdk/internal/ledger"
 	"github.com/acpgo/sdk/internal/test/gentest"
+	"github.com/acpgo/sdk/internal/test/must"
 	"github.com/acpgo/sdk/internal/test/sample"
 )
 
 func TestRecordedMessages(t *testing.T) {
 	s := loadSchema(t)
-	traces, err := filepath.Glob(filepath.Join(gentest.Shared(t, "traces"), "*", "*.jsonl"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	traces := must.Get(filepath.Glob(filepath.Join(gentest.Shared(t, "traces"), "*", "*.jsonl")))(t)
 	var total counts
 	for _, path := range traces {
 		name := filepath.Base(filepath.Dir(path)) + "/" + filepath.Base(path)
@@ -76,15 +74,9 @@ func replay(t *testing.T, s *sample.Schema, path string) (c counts) {
 // it has none, or is null.
 func eachMessage(t *testing.T, path string, f func(number int, definition string, data []byte)) {
 	t.Helper()
-	file, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	file := must.Get(os.Open(path))(t)
 	defer file.Close()
-	all, err := recording.ReadAll(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	all := must.Get(recording.ReadAll(file))(t)
 	var asked ledger.Ledger[string] // the definition of the result; the client's side
 	for number, recorded := range all.Messages() {
 		m, err := ledger.Read(recorded.Line)

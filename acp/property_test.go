@@ -21,6 +21,7 @@ import (
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/conformance"
+	"github.com/acpgo/sdk/internal/test/must"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
@@ -51,10 +52,7 @@ func startAgent(t *testing.T, transport acp.Transport, prompt func(
 	context.Context, *acp.AgentSession, *acp.PromptRequest,
 ) (*acp.PromptResponse, error)) *acp.AgentConn {
 	t.Helper()
-	agent, err := acp.StartAgent(t.Context(), transport, acp.AgentHandlers{NewSession: newSession, Prompt: prompt}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	agent := must.Get(acp.StartAgent(t.Context(), transport, acp.AgentHandlers{NewSession: newSession, Prompt: prompt}, nil))(t)
 	t.Cleanup(func() {
 		if err := agent.Close(); err != nil {
 			t.Error(err)

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 // The short constructors give what their names say.
@@ -74,9 +75,7 @@ func TestApplyToolCallUpdate(t *testing.T) {
 	call.Apply(acp.ToolCallRef("1", acp.WithStatus(acp.ToolCallStatusCompleted), acp.WithContent(acp.ToolText("done"))))
 	call.Apply(acp.ToolCallUpdate{ToolCallID: "1", Title: acp.Null[string]()})
 	var nulls acp.ToolCallUpdate
-	if err := json.Unmarshal([]byte(`{"toolCallId":"1","rawInput":null,"rawOutput":null}`), &nulls); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal([]byte(`{"toolCallId":"1","rawInput":null,"rawOutput":null}`), &nulls))
 	call.Apply(nulls)
 	if string(call.RawInput) != "1" || call.RawOutput != nil {
 		t.Errorf("null has changed the input or the output: %s, %s", call.RawInput, call.RawOutput)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/conformance"
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 // pairOptions tune the two ends of a pair.
@@ -29,25 +30,16 @@ func openPair(t *testing.T, o pairOptions) (*acp.AgentConn, *acp.ClientSession) 
 	if o.agent.NewSession == nil {
 		o.agent.NewSession = newSession
 	}
-	agent, err := acp.StartAgent(t.Context(), a, o.agent,
-		&acp.AgentOptions{Conn: acp.ConnOptions{Logger: slog.New(slog.DiscardHandler)}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	conn, err := acp.Connect(t.Context(), conformance.Tap(t, conformance.Client, c, nil), o.client,
-		&acp.ClientOptions{Conn: acp.ConnOptions{Hooks: acp.Hooks{Message: o.sees}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	agent := must.Get(acp.StartAgent(t.Context(), a, o.agent,
+		&acp.AgentOptions{Conn: acp.ConnOptions{Logger: slog.New(slog.DiscardHandler)}}))(t)
+	conn := must.Get(acp.Connect(t.Context(), conformance.Tap(t, conformance.Client, c, nil), o.client,
+		&acp.ClientOptions{Conn: acp.ConnOptions{Hooks: acp.Hooks{Message: o.sees}}}))(t)
 	t.Cleanup(func() {
 		if err := errors.Join(conn.Close(), agent.Close()); err != nil {
 			t.Error(err)
 		}
 	})
-	session, err := conn.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: "/"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	session := must.Get(conn.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: "/"}))(t)
 	return agent, session
 }
 
@@ -67,9 +59,7 @@ func TestCancelRightAfterStream(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			for range 200 {
 				turn := session.Stream(t.Context(), acp.TextBlock("hello"))
-				if err := cancel(turn); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, cancel(turn))
 				if res, err := turn.Result(); err != nil || res.StopReason != acp.StopReasonCancelled {
 					t.Fatalf("got %+v, %v; want stop reason cancelled", res, err)
 				}
@@ -206,9 +196,7 @@ func TestCAN8_AgentClosesInTurn(t *testing.T) {
 				})
 				turn := session.Stream(t.Context(), acp.TextBlock("hello"))
 				<-asked
-				if err := agent.Close(); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, agent.Close())
 				_, err := turn.Result()
 				if !errors.Is(err, acp.ErrRequestCancelled) && !errors.Is(err, acp.ErrClosed) {
 					t.Errorf("Result: %v", err)
@@ -242,9 +230,7 @@ func TestClientClosesInTurn(t *testing.T) {
 		}}})
 		turn := session.Stream(t.Context(), acp.TextBlock("hello"))
 		<-begun
-		if err := session.Conn().Close(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, session.Conn().Close())
 		res, err := turn.Result()
 		if cancelled := err == nil && res.StopReason == acp.StopReasonCancelled; !cancelled && !errors.Is(err, acp.ErrClosed) {
 			t.Fatalf("Result: %+v, %v; want ErrClosed, or that the agent has cancelled the turn in time", res, err)
@@ -285,14 +271,9 @@ func TestTurnsFollowAfterResponse(t *testing.T) {
 		}, nil, acp.ClientHandlers{}, nil)
 		for _, cwd := range []string{"/1", "/2"} { // the second session does not wait for the first one
 			begun := time.Now()
-			s, err := conn.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: cwd})
-			if err != nil {
-				t.Fatal(err)
-			}
+			s := must.Get(conn.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: cwd}))(t)
 			for range 2 {
-				if _, err := s.Prompt(t.Context()); err != nil {
-					t.Fatal(err)
-				}
+				must.Get(s.Prompt(t.Context()))(t)
 			}
 			if took := time.Since(begun); took != 2*time.Hour {
 				t.Errorf("took %v", took)

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/acpgo/sdk/codec"
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 // workloads are messages as agents send them.
@@ -44,10 +45,7 @@ var workloadNames = []string{"chunk64", "chunk1K", "plain1M", "source1M", "chine
 func eachWorkload(b *testing.B, do func(b *testing.B, data []byte)) {
 	all := workloads()
 	for _, name := range workloadNames {
-		data, err := codec.Append(nil, all[name])
-		if err != nil {
-			b.Fatal(err)
-		}
+		data := must.Get(codec.Append(nil, all[name]))(b)
 		b.Run(name, func(b *testing.B) {
 			b.SetBytes(int64(len(data)))
 			b.ReportAllocs()
@@ -63,9 +61,7 @@ func BenchmarkDecode(b *testing.B) {
 			d.Reset(data)
 			n := new(notification)
 			n.DecodeJSON(d)
-			if err := d.End(); err != nil {
-				b.Fatal(err)
-			}
+			must.Do(b, d.End())
 		}
 	})
 }
@@ -76,9 +72,7 @@ func BenchmarkSkip(b *testing.B) {
 		for b.Loop() {
 			d.Reset(data)
 			d.Skip()
-			if err := d.End(); err != nil {
-				b.Fatal(err)
-			}
+			must.Do(b, d.End())
 		}
 	})
 }
@@ -120,18 +114,14 @@ func BenchmarkTagLast(b *testing.B) {
 		d.Reset(data)
 		n := new(notification)
 		n.DecodeJSON(d)
-		if err := d.End(); err != nil {
-			b.Fatal(err)
-		}
+		must.Do(b, d.End())
 	}
 }
 
 func BenchmarkRaw(b *testing.B) {
 	compact := json.RawMessage(`[` + strings.Repeat(`{"path":"acp/codec/decoder.go","offset":12,"limit":[1,2,3],"follow":false},`, 100) + `null]`)
 	var indented bytes.Buffer
-	if err := json.Indent(&indented, compact, "", "  "); err != nil {
-		b.Fatal(err)
-	}
+	must.Do(b, json.Indent(&indented, compact, "", "  "))
 	for name, raw := range map[string]json.RawMessage{"compact": compact, "indented": indented.Bytes()} {
 		b.Run(name, func(b *testing.B) {
 			b.SetBytes(int64(len(raw)))

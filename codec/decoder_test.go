@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/acpgo/sdk/codec"
+	"github.com/acpgo/sdk/internal/test/must"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
@@ -58,14 +59,9 @@ func TestDecode(t *testing.T) {
 // What was decoded does not change with the input, whose buffer is used again.
 func TestDecodeCopies(t *testing.T) {
 	for _, v := range workloads() {
-		data, err := codec.Append(nil, v)
-		if err != nil {
-			t.Fatal(err)
-		}
+		data := must.Get(codec.Append(nil, v))(t)
 		got := new(notification)
-		if err := codec.Unmarshal(data, got); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, codec.Unmarshal(data, got))
 		for i := range data {
 			data[i] = 'x'
 		}
@@ -616,9 +612,7 @@ func TestIntern(t *testing.T) {
 	read := func(text string) string {
 		d.Reset([]byte(text))
 		s := d.Intern()
-		if err := d.End(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, d.End())
 		return s
 	}
 	if got := read(`"session"`); got != "session" {
@@ -644,10 +638,7 @@ func TestDecoderAllocs(t *testing.T) {
 		"chunk1K": 3,
 		"plain1M": 3,
 	} {
-		data, err := codec.Append(nil, all[name])
-		if err != nil {
-			t.Fatal(err)
-		}
+		data := must.Get(codec.Append(nil, all[name]))(t)
 		d := codec.NewDecoder(nil)
 		var kept *notification
 		got := testing.AllocsPerRun(100, func() {

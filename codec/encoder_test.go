@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/acpgo/sdk/codec"
+	"github.com/acpgo/sdk/internal/test/must"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
@@ -235,10 +236,7 @@ func TestStrings(t *testing.T) {
 		for n := range len(plain) {
 			for i := range n + 1 {
 				s := plain[:i] + special + plain[i:n]
-				got, err := codec.Append(nil, strValue(s))
-				if err != nil {
-					t.Fatal(err)
-				}
+				got := must.Get(codec.Append(nil, strValue(s)))(t)
 				d := codec.NewDecoder(got)
 				if back := d.Str(); d.End() != nil || back != string([]rune(s)) {
 					t.Fatalf("%q: written as %s, read back %q, %v", s, got, back, d.Err())
@@ -271,9 +269,7 @@ func TestLongStrings(t *testing.T) {
 		}
 		text = append(text, '"')
 		var want string
-		if err := json.Unmarshal(text, &want); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal(text, &want))
 		d := codec.NewDecoder(text)
 		if got := d.Str(); d.End() != nil || got != want {
 			t.Fatalf("%s: read as %q, %v", text, got, d.Err())
@@ -294,10 +290,7 @@ func TestLongStrings(t *testing.T) {
 
 func TestRoundTrip(t *testing.T) {
 	for name, v := range workloads() {
-		data, err := codec.Append(nil, v)
-		if err != nil {
-			t.Fatal(err)
-		}
+		data := must.Get(codec.Append(nil, v))(t)
 		if !json.Valid(data) || bytes.ContainsRune(data, '\n') {
 			t.Errorf("%s: written as %.100s", name, data)
 		}
@@ -311,10 +304,7 @@ func TestRoundTrip(t *testing.T) {
 // Encoders come from a pool: uses at the same time, and inside of each other, are apart.
 func TestEncodeConcurrently(t *testing.T) {
 	v := workloads()["toolcall"]
-	want, err := codec.Append(nil, v)
-	if err != nil {
-		t.Fatal(err)
-	}
+	want := must.Get(codec.Append(nil, v))(t)
 	var wg sync.WaitGroup
 	for range 4 {
 		wg.Go(func() {
@@ -369,10 +359,7 @@ func TestEncoderAllocs(t *testing.T) {
 		Meta:   map[string]json.RawMessage{"b": json.RawMessage(`"\n"`), "a": json.RawMessage(`1`)},
 	}
 	for name, v := range all {
-		buf, err := codec.Append(nil, v)
-		if err != nil {
-			t.Fatal(err)
-		}
+		buf := must.Get(codec.Append(nil, v))(t)
 		if got := testing.AllocsPerRun(100, func() { buf, _ = codec.Append(buf[:0], v) }); got != 0 {
 			t.Errorf("%s: %v allocations", name, got)
 		}

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/acpgo/sdk/codec"
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 func TestOpt(t *testing.T) {
@@ -87,9 +88,7 @@ func TestOptJSON(t *testing.T) {
 	}
 
 	var got object
-	if err := json.Unmarshal([]byte(`{"a":null,"b":[1,2],"d":4}`), &got); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal([]byte(`{"a":null,"b":[1,2],"d":4}`), &got))
 	want := object{A: codec.Null[string](), B: codec.Some([]int{1, 2}), D: codec.Some(4)}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v, want %+v", got, want)
@@ -240,9 +239,7 @@ func TestMeta(t *testing.T) {
 	if ok, err := m.Get("a", &text); ok || err != nil {
 		t.Errorf("got %v, %v of nothing", ok, err)
 	}
-	if err := m.Set("a", "b<"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, m.Set("a", "b<"))
 	if ok, err := m.Get("a", &text); !ok || err != nil || text != "b<" {
 		t.Errorf("got %q, %v, %v", text, ok, err)
 	}
@@ -280,9 +277,7 @@ func TestNullableItems(t *testing.T) {
 
 func TestEncodePointer(t *testing.T) {
 	raw := &codec.ID{}
-	if err := json.Unmarshal([]byte(`7`), raw); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal([]byte(`7`), raw))
 	text, err := codec.Append(nil, new(encoding(func(e *codec.Encoder) { codec.EncodePointer(e, raw) })))
 	if err != nil || string(text) != "7" {
 		t.Errorf("got %s, %v", text, err)

@@ -10,16 +10,14 @@ import (
 	"testing"
 
 	"github.com/acpgo/sdk/conformance/internal/requirement"
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 // TestDemandsOfDescriptions compares testdata/demands.txt with the schemas: it has the sentences of descriptions that
 // demand something or promise that something is unique. Below each are the ids of the requirements that judge it and the
 // names of the functions that check it before it is sent, or, after a dash, the reason why there are none.
 func TestDemandsOfDescriptions(t *testing.T) {
-	text, err := os.ReadFile("testdata/demands.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile("testdata/demands.txt"))(t)
 	decisions := map[string]string{}
 	for line := range strings.Lines(strings.ReplaceAll(string(text), "\n\t", "\t")) {
 		sentence, decided, _ := strings.Cut(strings.TrimSpace(line), "\t")
@@ -27,14 +25,9 @@ func TestDemandsOfDescriptions(t *testing.T) {
 	}
 	found := map[string]string{}
 	for _, name := range []string{"schema.json", "schema/v1.unstable.json", "schema/v2.json", "schema/v2.unstable.json"} {
-		text, err := os.ReadFile(filepath.Join("..", name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.Get(os.ReadFile(filepath.Join("..", name)))(t)
 		var schema any
-		if err := json.Unmarshal(text, &schema); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal(text, &schema))
 		describe(schema, func(description string) {
 			for _, sentence := range sentences.Split(description, -1) {
 				if sentence = strings.TrimSuffix(strings.Join(strings.Fields(sentence), " "), "."); demanding.MatchString(sentence) {
@@ -92,15 +85,9 @@ func sourcesOf(t *testing.T, folders ...string) string {
 	t.Helper()
 	var all strings.Builder
 	for _, folder := range folders {
-		files, err := filepath.Glob(filepath.Join(folder, "*.go"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		files := must.Get(filepath.Glob(filepath.Join(folder, "*.go")))(t)
 		for _, file := range slices.DeleteFunc(files, func(name string) bool { return strings.HasSuffix(name, "_test.go") }) {
-			text, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
+			text := must.Get(os.ReadFile(file))(t)
 			all.Write(text)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/acpgo/sdk/internal/test/gentest"
 
 	"github.com/acpgo/sdk/conformance/internal/requirement"
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 // regraded are the requirements for which the list has a milder word: the schema has a MUST for INI-19, the official
@@ -26,10 +27,7 @@ var added = []string{"ADD-13", "ADD-14", "ADD-15", "ADD-16", "ADD-17"}
 // TestAllRequirements compares the table of requirements with the list on which it is based: none is missing, and each
 // has the word and the side of the list.
 func TestAllRequirements(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join(gentest.Shared(t, "protocol"), "requirements.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(filepath.Join(gentest.Shared(t, "protocol"), "requirements.md")))(t)
 	sides := map[string]Side{"client": Client, "agent": Agent, "both": 0}
 	listed := map[string]bool{}
 	row := regexp.MustCompile(`(?m)^\| ([A-Z]+-\d+) \| ([^|]+) \| (\w+) \|`)

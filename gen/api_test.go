@@ -24,6 +24,7 @@ import (
 
 	"github.com/acpgo/sdk/internal/gen/api"
 	"github.com/acpgo/sdk/internal/test/gentest"
+	"github.com/acpgo/sdk/internal/test/must"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
@@ -35,28 +36,16 @@ func TestCompare(t *testing.T) {
 	if err != nil || len(paths) == 0 {
 		t.Fatalf("no golden files: %v", err)
 	}
-	imports, err := runtime()
-	if err != nil {
-		t.Fatal(err)
-	}
+	imports := must.Get(runtime())(t)
 	for _, path := range paths {
 		t.Run(strings.TrimSuffix(filepath.Base(path), ".txtar"), func(t *testing.T) {
-			archive, err := txtar.ParseFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
+			archive := must.Get(txtar.ParseFile(path))(t)
 			config := Config{Package: "generated", Module: module, Overrides: overridesOf(archive), Facade: len(overridesOf(archive)) > 0}
 			before, after := config, config
 			before.Schema, before.Source = member(t, archive, "old.json"), "old.json"
 			after.Schema, after.Source = member(t, archive, "new.json"), "new.json"
-			report, err := Compare(before, after, imports)
-			if err != nil {
-				t.Fatal(err)
-			}
-			data, err := json.MarshalIndent(report, "", "  ")
-			if err != nil {
-				t.Fatal(err)
-			}
+			report := must.Get(Compare(before, after, imports))(t)
+			data := must.Get(json.MarshalIndent(report, "", "  "))(t)
 			compare(t, path, archive, map[string][]byte{"report.md": []byte(report.Markdown()), "report.json": append(data, '\n')})
 
 			user := member(t, archive, "user.go")
@@ -95,23 +84,14 @@ func TestBump(t *testing.T) {
 		t.Skip("SKIPPED: the old schema needs npm, in tier full")
 	}
 	config := func(release, path string) Config {
-		data, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		data := must.Get(os.ReadFile(path))(t)
 		return Config{Schema: data, Source: "schema.json of @agentclientprotocol/sdk " + release, Package: "acp", Module: module, Overrides: Overrides["v1"], Facade: true}
 	}
 	npm := func(release string) Config {
 		return config(release, filepath.Join(dir, "node_modules", "acp-"+release, "schema", "v1", "schema.json"))
 	}
-	imports, err := runtime()
-	if err != nil {
-		t.Fatal(err)
-	}
-	report, err := Compare(npm("2.0.0"), npm("2.4.0"), imports)
-	if err != nil {
-		t.Fatal(err)
-	}
+	imports := must.Get(runtime())(t)
+	report := must.Get(Compare(npm("2.0.0"), npm("2.4.0"), imports))(t)
 	report.Stale = nil // it is about later decisions
 	page, err := os.ReadFile("../docs/reference/schemas.md")
 	if err != nil {
@@ -136,14 +116,8 @@ func TestBump(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	user, err := os.ReadFile("testdata/user.go.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
-	hand, err := gobuild.ImportDir("../acp", 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	user := must.Get(os.ReadFile("testdata/user.go.txt"))(t)
+	hand := must.Get(gobuild.ImportDir("../acp", 0))(t)
 	all := sync.OnceValues(func() (types.Importer, error) { return api.Importer("..", hand.Imports...) })
 	requireBreaks(t, user, whole(t, old, hand.GoFiles, all), whole(t, current, hand.GoFiles, all), all, report)
 }
@@ -169,20 +143,14 @@ func whole(t *testing.T, c Config, goFiles []string, imports func() (types.Impor
 			t.Fatal(err)
 		}
 	}
-	importer, err := imports()
-	if err != nil {
-		t.Fatal(err)
-	}
+	importer := must.Get(imports())(t)
 	check := &checker{token.NewFileSet(), importer}
 	config := types.Config{Importer: importer, Error: func(err error) {
 		if e := err.(types.Error); c.Source == now || strings.HasSuffix(e.Fset.Position(e.Pos).Filename, "_gen.go") && !strings.Contains(e.Msg, "has no field or method") {
 			t.Error(err)
 		}
 	}}
-	files, err := check.parse(sources)
-	if err != nil {
-		t.Fatal(err)
-	}
+	files := must.Get(check.parse(sources))(t)
 	checked, _ := config.Check(module+"/acp", check.files, files, nil) // its first error was reported
 	return checked
 }
@@ -190,30 +158,18 @@ func whole(t *testing.T, c Config, goFiles []string, imports func() (types.Impor
 // declarations generates a package and type-checks it.
 func declarations(t *testing.T, c Config) *types.Package {
 	t.Helper()
-	imports, err := runtime()
-	if err != nil {
-		t.Fatal(err)
-	}
-	v, err := version(c, imports)
-	if err != nil {
-		t.Fatal(err)
-	}
+	imports := must.Get(runtime())(t)
+	v := must.Get(version(c, imports))(t)
 	return v.Go
 }
 
 // compile compiles a program that uses pkg, and returns the first error of each line.
 func compile(t *testing.T, source []byte, pkg *types.Package, imports func() (types.Importer, error)) map[int]string {
 	t.Helper()
-	importer, err := imports()
-	if err != nil {
-		t.Fatal(err)
-	}
+	importer := must.Get(imports())(t)
 	failed := map[int]string{}
 	fset := token.NewFileSet()
-	f, err := parser.ParseFile(fset, "user.go", source, parser.SkipObjectResolution)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(parser.ParseFile(fset, "user.go", source, parser.SkipObjectResolution))(t)
 	config := types.Config{Importer: overlay{importer, pkg}, Error: func(err error) {
 		if e := err.(types.Error); failed[fset.Position(e.Pos).Line] == "" {
 			failed[fset.Position(e.Pos).Line] = e.Msg
@@ -242,10 +198,7 @@ func TestCompareCorpus(t *testing.T) {
 	tier.Need(t, tier.Normal)
 	schemas := corpus(t)
 	schemas = sampleOf(schemas, tier.Pick(0, 0, 2, len(schemas)))
-	imports, err := runtime()
-	if err != nil {
-		t.Fatal(err)
-	}
+	imports := must.Get(runtime())(t)
 	if tier.Current() < tier.Full { // one step, forward and back
 		schemas = schemas[:2]
 	}

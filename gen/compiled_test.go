@@ -14,6 +14,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 // workerVariable is set in the environment of processes that generate for a test.
@@ -233,10 +235,7 @@ func (p *binary) compile(t testing.TB) {
 		fmt.Fprintf(&imports, "\tp%d %q\n", i, fmt.Sprintf("%s/built/p%d", module, i))
 		fmt.Fprintf(&packages, "\tp%d.X_Definitions,\n", i)
 	}
-	source, err := os.ReadFile("testdata/program.go.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
+	source := must.Get(os.ReadFile("testdata/program.go.txt"))(t)
 	main := strings.NewReplacer("\t// imports\n", imports.String(), "\t// packages\n", packages.String()).Replace(string(source))
 	writeModule(t, p.dir, map[string][]byte{"main.go": []byte(main)})
 	p.path = filepath.Join(p.dir, "program.exe")
@@ -254,9 +253,7 @@ func (p *binary) run(t testing.TB, tasks []task) []outcome {
 	var in bytes.Buffer
 	enc := json.NewEncoder(&in)
 	for _, task := range tasks {
-		if err := enc.Encode(task); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, enc.Encode(task))
 	}
 	cmd := exec.Command(p.path)
 	cmd.Stdin = &in
@@ -286,10 +283,7 @@ func writeModule(t testing.TB, dir string, files map[string][]byte) {
 	if files["go.sum"], err = os.ReadFile("../go.sum"); err != nil {
 		t.Fatal(err)
 	}
-	root, err := filepath.Abs("..")
-	if err != nil {
-		t.Fatal(err)
-	}
+	root := must.Get(filepath.Abs(".."))(t)
 	_, required, _ := strings.Cut(string(goMod), "\n")
 	files["go.mod"] = fmt.Appendf(nil, "module %s/built\n%s\nrequire %s v0.0.0\nreplace %s => %s\n", module, required, module, module, root)
 	writeFiles(t, dir, files)

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"text/tabwriter"
 
+	"github.com/acpgo/sdk/internal/test/must"
 	"github.com/acpgo/sdk/internal/test/sample"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
@@ -120,9 +121,7 @@ func TestConstructs(t *testing.T) {
 	w.Flush()
 	t.Logf("\n%s", table.String())
 	if *failing != "" {
-		if err := os.WriteFile(*failing, []byte(table.String()+"\n"+failures.String()), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(*failing, []byte(table.String()+"\n"+failures.String()), 0o644))
 	}
 }
 
@@ -135,10 +134,7 @@ func constructs(t *testing.T) map[string][]*construct {
 	}
 	out := map[string][]*construct{}
 	for _, path := range paths {
-		text, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.Get(os.ReadFile(path))(t)
 		topic := strings.TrimSuffix(filepath.Base(path), ".json")
 		var list []*construct
 		dec := json.NewDecoder(bytes.NewReader(text))
@@ -228,10 +224,7 @@ func tryConstructs(t *testing.T, topics map[string][]*construct) map[string][]re
 		results[topic] = make([]result, len(topics[topic]))
 		for i, c := range topics[topic] {
 			r := &results[topic][i]
-			out, err := worker.generate(c.document())
-			if err != nil {
-				t.Fatal(err)
-			}
+			out := must.Get(worker.generate(c.document()))(t)
 			if r.verdict, r.why = c.judge(out); r.verdict != asRight {
 				continue
 			}

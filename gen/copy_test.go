@@ -3,6 +3,8 @@ package gen
 import (
 	"bytes"
 	"testing"
+
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 const shared = `// This file owns greetings.
@@ -83,13 +85,8 @@ func (kept) check() {}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			own := Declared{}
-			if err := own.Add("two.go", []byte(test.own)); err != nil {
-				t.Fatal(err)
-			}
-			got, err := Copy([]byte(shared), "one/greet.go", "two", own)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, own.Add("two.go", []byte(test.own)))
+			got := must.Get(Copy([]byte(shared), "one/greet.go", "two", own))(t)
 			if string(got) != test.want {
 				t.Errorf("got\n%s\nwant\n%s", got, test.want)
 			}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/acpgo/sdk/internal/gen/model"
 	"github.com/acpgo/sdk/internal/test/gentest"
+	"github.com/acpgo/sdk/internal/test/must"
 	"github.com/acpgo/sdk/internal/test/npmtest"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
@@ -32,10 +33,7 @@ func corpus(t *testing.T) []published {
 	var out []published
 	seen := map[[sha256.Size]byte]bool{}
 	add := func(dir, name string, own, shared bool) {
-		data, err := os.ReadFile(filepath.Join(dir, filepath.FromSlash(name)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		data := must.Get(os.ReadFile(filepath.Join(dir, filepath.FromSlash(name))))(t)
 		if sum := sha256.Sum256(data); !seen[sum] || shared { // the whole folder counts, with or without duplicates elsewhere
 			seen[sum] = true
 			out = append(out, published{name, data, own, shared})
@@ -145,10 +143,7 @@ func TestCorpus(t *testing.T) {
 	passed, shared, passedShared := 0, 0, 0
 	for _, s := range schemas {
 		ok := t.Run(strings.ReplaceAll(s.name, "/", "_"), func(t *testing.T) {
-			out, err := generate(Config{Schema: s.data, Source: s.name, Package: "acp", Module: module, Tests: true})
-			if err != nil {
-				t.Fatal(err)
-			}
+			out := must.Get(generate(Config{Schema: s.data, Source: s.name, Package: "acp", Module: module, Tests: true}))(t)
 			if _, err := check.check(out.files); err != nil {
 				t.Errorf("it does not compile: %v", err)
 			}
@@ -200,10 +195,7 @@ func TestBuilt(t *testing.T) {
 		count++
 	}
 
-	program, err := os.ReadFile("testdata/built_test.go.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
+	program := must.Get(os.ReadFile("testdata/built_test.go.txt"))(t)
 	source := strings.NewReplacer("\t// imports\n", imports.String(), "\t// calls\n", calls.String()).Replace(string(program))
 	writeModule(t, dir, map[string][]byte{"built_test.go": []byte(source)})
 	limit := time.Duration(0)
@@ -243,12 +235,8 @@ func spread[T any](list []T, n int) (out []T) {
 
 func writeFiles(t testing.TB, dir string, files map[string][]byte) {
 	t.Helper()
-	if err := os.MkdirAll(dir, 0o777); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(dir, 0o777))
 	for name, data := range files {
-		if err := os.WriteFile(filepath.Join(dir, name), data, 0o666); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(dir, name), data, 0o666))
 	}
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/acpgo/sdk/internal/gen/api"
 	"github.com/acpgo/sdk/internal/gen/schema"
+	"github.com/acpgo/sdk/internal/test/must"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
@@ -35,10 +36,7 @@ type checker struct {
 
 func newChecker(t testing.TB) *checker {
 	t.Helper()
-	imports, err := runtime()
-	if err != nil {
-		t.Fatal(err)
-	}
+	imports := must.Get(runtime())(t)
 	return &checker{token.NewFileSet(), imports}
 }
 
@@ -70,19 +68,10 @@ func (c *checker) parse(sources map[string][]byte) ([]*ast.File, error) {
 
 func TestDeterministic(t *testing.T) {
 	tier.Need(t, tier.Normal)
-	schema, err := os.ReadFile("../schema.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	schema := must.Get(os.ReadFile("../schema.json"))(t)
 	config := Config{Schema: schema, Source: "schema.json", Package: "acp", Module: module, Overrides: Overrides["v1"], Facade: true, Tests: true}
-	first, err := Generate(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	second, err := Generate(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	first := must.Get(Generate(config))(t)
+	second := must.Get(Generate(config))(t)
 	if !maps.EqualFunc(first, second, bytes.Equal) {
 		t.Error("the same schema produces different files")
 	}
@@ -129,14 +118,8 @@ func TestDecisionsAreUsed(t *testing.T) {
 				t.Errorf("{%v, %q, %q} has no reason", o.Kind, o.Subject, o.Value)
 			}
 		}
-		data, err := os.ReadFile(filepath.Join("..", filepath.FromSlash(target.Schema)))
-		if err != nil {
-			t.Fatal(err)
-		}
-		doc, err := schema.Parse(data, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		data := must.Get(os.ReadFile(filepath.Join("..", filepath.FromSlash(target.Schema))))(t)
+		doc := must.Get(schema.Parse(data, nil))(t)
 		doc.Walk(func(n *schema.Node) { descriptions = append(descriptions, n.Description) })
 	}
 	for _, o := range openings {

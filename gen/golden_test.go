@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"golang.org/x/tools/txtar"
+
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 // Each archive in testdata contains definitions, in schema.json, and the Go code generated from them. Its comment
@@ -23,18 +25,12 @@ func TestGolden(t *testing.T) {
 	check := newChecker(t)
 	for _, path := range paths {
 		t.Run(strings.TrimSuffix(filepath.Base(path), ".txtar"), func(t *testing.T) {
-			archive, err := txtar.ParseFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
+			archive := must.Get(txtar.ParseFile(path))(t)
 			config := Config{
 				Schema: member(t, archive, "schema.json"), Stable: optional(archive, "stable.json"),
 				Source: "schema.json", Package: "golden", Module: module,
 			}
-			files, err := Generate(config)
-			if err != nil {
-				t.Fatal(err)
-			}
+			files := must.Get(Generate(config))(t)
 			if _, err := check.check(files); err != nil {
 				t.Errorf("the generated code does not compile: %v", err)
 			}
@@ -52,10 +48,7 @@ func TestErrors(t *testing.T) {
 	}
 	for _, path := range paths {
 		t.Run(strings.TrimSuffix(filepath.Base(path), ".txtar"), func(t *testing.T) {
-			archive, err := txtar.ParseFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
+			archive := must.Get(txtar.ParseFile(path))(t)
 			config := Config{Schema: member(t, archive, "schema.json"), Source: "schema.json", Package: "golden", Module: module, Overrides: overridesOf(archive)}
 			config.Stable = optional(archive, "stable.json")
 			config.Facade = config.Stable != nil
@@ -116,9 +109,7 @@ func compare(t *testing.T, path string, archive *txtar.Archive, files map[string
 		for _, name := range slices.Sorted(maps.Keys(files)) {
 			archive.Files = append(archive.Files, txtar.File{Name: name, Data: files[name]})
 		}
-		if err := os.WriteFile(path, txtar.Format(archive), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, txtar.Format(archive), 0o644))
 		return
 	}
 	for _, f := range archive.Files {

@@ -19,6 +19,7 @@ import (
 
 	"github.com/acpgo/sdk/internal/gen/schema"
 	"github.com/acpgo/sdk/internal/gen/text"
+	"github.com/acpgo/sdk/internal/test/must"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
@@ -55,9 +56,7 @@ var stringInJSON = regexp.MustCompile(`"(?:[^"\\]|\\.)*"`)
 func eachText(t *testing.T, document []byte, f func(text string, change func(put string) []byte)) {
 	t.Helper()
 	unquoted := func(quoted []byte) (s string) {
-		if err := json.Unmarshal(quoted, &s); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal(quoted, &s))
 		return s
 	}
 	seen := map[string]bool{}
@@ -83,10 +82,7 @@ func eachText(t *testing.T, document []byte, f func(text string, change func(put
 
 func marshal(t *testing.T, v any) []byte {
 	t.Helper()
-	data, err := json.Marshal(v)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(json.Marshal(v))(t)
 	return data
 }
 
@@ -172,10 +168,7 @@ func TestHostileText(t *testing.T) {
 	check := newChecker(t)
 	put, refused, compiled, number, every := 0, 0, 0, 0, tier.Pick(0, 5, 2, 1)
 	for _, path := range paths {
-		archive, err := txtar.ParseFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		archive := must.Get(txtar.ParseFile(path))(t)
 		data := optional(archive, "schema.json")
 		if data == nil {
 			data = member(t, archive, "new.json")
@@ -239,10 +232,7 @@ func generateFrom(c Config, document []byte) (map[string][]byte, error) {
 // Hostile text from the caller is handled as well: the names of packages are refused, and other text is shown.
 func TestHostileConfig(t *testing.T) {
 	config := Config{Schema: []byte(`{"$defs":{"A":{"type":"object","properties":{"b":{"type":"string"}}}}}`), Source: "schema.json", Package: "golden", Module: module, Doc: "Package golden is harmless."}
-	want, err := Generate(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	want := must.Get(Generate(config))(t)
 	for _, s := range append(slices.Clone(hostileTexts), "a\xff", "", "func", "C") {
 		shown := config
 		shown.Source, shown.Doc = s, s+s
@@ -275,20 +265,14 @@ func TestHostileConfig(t *testing.T) {
 // In reports and descriptions, text cannot leave its line, or the Markdown code or text that contains it.
 func TestHostileReports(t *testing.T) {
 	tier.Need(t, tier.Normal)
-	imports, err := runtime()
-	if err != nil {
-		t.Fatal(err)
-	}
+	imports := must.Get(runtime())(t)
 	paths, err := filepath.Glob("testdata/api/*.txtar")
 	if err != nil || len(paths) == 0 {
 		t.Fatalf("no schemas: %v", err)
 	}
 	compared, number, every := 0, 0, tier.Pick(0, 3, 1, 1)
 	for _, path := range paths {
-		archive, err := txtar.ParseFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		archive := must.Get(txtar.ParseFile(path))(t)
 		config := Config{Package: "golden", Module: module, Overrides: overridesOf(archive), Facade: overridesOf(archive) != nil}
 		old, changed := config, config
 		old.Schema, old.Source = member(t, archive, "old.json"), "old.json"

@@ -17,6 +17,7 @@ import (
 
 	"github.com/acpgo/sdk/internal/gen/schema"
 	"github.com/acpgo/sdk/internal/gen/text"
+	"github.com/acpgo/sdk/internal/test/must"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
@@ -127,10 +128,7 @@ func TestClashesAreResolved(t *testing.T) {
 	}
 	check := newChecker(t)
 	for _, path := range paths {
-		archive, err := txtar.ParseFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		archive := must.Get(txtar.ParseFile(path))(t)
 		for _, byPointer := range []bool{false, true} {
 			config := Config{Schema: member(t, archive, "schema.json"), Source: "schema.json", Package: "golden", Module: module}
 			files, err := Generate(config)
@@ -273,19 +271,13 @@ func TestNamesDoNotClashWithThemselves(t *testing.T) {
 // An override can add only names to Go code.
 func TestHostileOverrides(t *testing.T) {
 	tier.Need(t, tier.Normal)
-	schema, err := os.ReadFile("testdata/api/methods.txtar")
-	if err != nil {
-		t.Fatal(err)
-	}
+	schema := must.Get(os.ReadFile("testdata/api/methods.txtar"))(t)
 	archive := txtar.Parse(schema)
 	config := Config{Schema: member(t, archive, "new.json"), Source: "s", Package: "golden", Module: module, Facade: true, keepStale: true}
 	for _, s := range hostileTexts {
 		config.Overrides = append(overridesOf(archive),
 			Override{CallNote, "list", s, ""}, Override{HandlerNote, "list", s, ""}, Override{CallNote, "question", s, ""}, Override{HandlerNote, "ask", s, ""})
-		out, err := generate(config)
-		if err != nil {
-			t.Fatal(err)
-		}
+		out := must.Get(generate(config))(t)
 		for name, source := range out.files {
 			requireShown(t, name, source)
 		}

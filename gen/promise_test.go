@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/acpgo/sdk/internal/gen/api"
+	"github.com/acpgo/sdk/internal/test/must"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
@@ -87,18 +88,12 @@ func TestPromise(t *testing.T) {
 // needs a decision.
 func TestExperimentalAdds(t *testing.T) {
 	tier.Need(t, tier.Normal)
-	imports, err := runtime()
-	if err != nil {
-		t.Fatal(err)
-	}
+	imports := must.Get(runtime())(t)
 	for _, target := range Targets {
 		whole := configOf(t, target, filepath.Join("..", filepath.FromSlash(target.Schema)))
 		stable := configOf(t, target, filepath.Join("..", filepath.FromSlash(target.Stable)))
 		stable.Overrides = Overrides[strings.TrimSuffix(target.Protocol, ".unstable")]
-		report, err := Compare(stable, whole, imports)
-		if err != nil {
-			t.Fatal(err)
-		}
+		report := must.Get(Compare(stable, whole, imports))(t)
 		for _, c := range report.Changes {
 			if c.Level == api.Breaking {
 				t.Errorf("%s: %s: %s", target.Package, c.Subject, c.Text)
@@ -133,10 +128,7 @@ func yearOfSchemas(t *testing.T) []release {
 	}
 	slices.SortStableFunc(files, func(a, b file) int { return strings.Compare(a.date, b.date) })
 	read := func(path ...string) []byte {
-		data, err := os.ReadFile(filepath.Join(path...))
-		if err != nil {
-			t.Fatal(err)
-		}
+		data := must.Get(os.ReadFile(filepath.Join(path...)))(t)
 		return data
 	}
 	var out []release

@@ -16,6 +16,7 @@ import (
 
 	"github.com/acpgo/sdk/internal/gen/api"
 	"github.com/acpgo/sdk/internal/gen/model"
+	"github.com/acpgo/sdk/internal/test/must"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
@@ -24,10 +25,7 @@ import (
 // code, and the codec loses what it has for features that are off.
 func TestPromotion(t *testing.T) {
 	tier.Need(t, tier.Normal)
-	imports, err := runtime()
-	if err != nil {
-		t.Fatal(err)
-	}
+	imports := must.Get(runtime())(t)
 	for i, target := range Targets {
 		t.Run(target.Package, func(t *testing.T) {
 			if i > 0 {
@@ -35,30 +33,18 @@ func TestPromotion(t *testing.T) {
 			}
 			t.Parallel()
 			before := configOf(t, target, filepath.Join("..", filepath.FromSlash(target.Schema)))
-			stable, err := os.ReadFile(filepath.Join("..", filepath.FromSlash(target.Stable)))
-			if err != nil {
-				t.Fatal(err)
-			}
+			stable := must.Get(os.ReadFile(filepath.Join("..", filepath.FromSlash(target.Stable))))(t)
 			before.Stable = stable
-			old, err := generate(before)
-			if err != nil {
-				t.Fatal(err)
-			}
+			old := must.Get(generate(before))(t)
 			if len(old.pkg.Features) < 10 {
 				t.Fatalf("%d features", len(old.pkg.Features))
 			}
-			oldAPI, err := api.Declarations(target.Package, old.files, imports)
-			if err != nil {
-				t.Fatal(err)
-			}
+			oldAPI := must.Get(api.Declarations(target.Package, old.files, imports))(t)
 			promote := func(name string, features ...*model.Feature) {
 				t.Run(name, func(t *testing.T) {
 					after := before
 					after.Stable = promoted(t, stable, before.Schema, features)
-					now, err := generate(after)
-					if err != nil {
-						t.Fatal(err)
-					}
+					now := must.Get(generate(after))(t)
 					for _, f := range now.pkg.Features {
 						is := slices.ContainsFunc(features, func(p *model.Feature) bool { return p.Name == f.Name })
 						if f.Experimental == is {
@@ -79,10 +65,7 @@ func TestPromotion(t *testing.T) {
 							t.Errorf("%s is bit %d", f.Name, f.Bit)
 						}
 					}
-					nowAPI, err := api.Declarations(target.Package, now.files, imports)
-					if err != nil {
-						t.Fatal(err)
-					}
+					nowAPI := must.Get(api.Declarations(target.Package, now.files, imports))(t)
 					if diff := cmp.Diff(visible(oldAPI), visible(nowAPI)); diff != "" {
 						t.Errorf("the API changes (-before +after):\n%s", diff)
 					}
@@ -99,10 +82,7 @@ func TestPromotion(t *testing.T) {
 // A report says what became stable and what that demands of the overrides, and nothing that is not so.
 func TestPromotionReport(t *testing.T) {
 	tier.Need(t, tier.Normal)
-	imports, err := runtime()
-	if err != nil {
-		t.Fatal(err)
-	}
+	imports := must.Get(runtime())(t)
 	target := Targets[0]
 	whole := configOf(t, target, filepath.Join("..", target.Schema))
 	stable := configOf(t, target, filepath.Join("..", target.Stable))
@@ -119,10 +99,7 @@ func TestPromotionReport(t *testing.T) {
 	nextWhole.Stable = nextStable.Schema
 	compare := func(old, new Config) (*api.Report, []string) {
 		t.Helper()
-		report, err := Compare(old, new, imports)
-		if err != nil {
-			t.Fatal(err)
-		}
+		report := must.Get(Compare(old, new, imports))(t)
 		var subjects []string
 		for _, c := range report.Changes {
 			if c.Level != api.Promoted {
@@ -167,10 +144,7 @@ func TestPromotionReport(t *testing.T) {
 		t.Error(diff)
 	}
 	without.Overrides = append(without.Overrides, Override{Kind: Feature, Subject: "SessionCapabilities/fork", Value: "A"})
-	after, err := generate(without)
-	if err != nil {
-		t.Fatal(err)
-	}
+	after := must.Get(generate(without))(t)
 	if !bytes.Contains(after.files["types_gen.go"], []byte(`"archived,omitzero" codec:"null,open,feature=0"`)) {
 		t.Error("the tags of members have other numbers")
 	}
@@ -227,9 +201,7 @@ func promoted(t *testing.T, stable, unstable []byte, features []*model.Feature) 
 	for data, v := range map[*[]byte]*map[string]any{&stable: &to, &unstable: &from} {
 		d := json.NewDecoder(bytes.NewReader(*data))
 		d.UseNumber()
-		if err := d.Decode(v); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, d.Decode(v))
 	}
 	source, defs := from["$defs"].(map[string]any), to["$defs"].(map[string]any)
 	var refer func(v any)
@@ -279,10 +251,7 @@ func promoted(t *testing.T, stable, unstable []byte, features []*model.Feature) 
 				for _, choice := range []string{"oneOf", "anyOf"} {
 					branches, _ := definition[choice].([]any)
 					for i, branch := range branches {
-						text, err := json.Marshal(branch)
-						if err != nil {
-							t.Fatal(err)
-						}
+						text := must.Get(json.Marshal(branch))(t)
 						if !bytes.Contains(text, []byte(`"const":"`+part+`"`)) || bytes.Contains(text, []byte(`"not":`)) {
 							continue
 						}
@@ -313,9 +282,6 @@ func promoted(t *testing.T, stable, unstable []byte, features []*model.Feature) 
 			}
 		}
 	}
-	out, err := json.Marshal(to)
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := must.Get(json.Marshal(to))(t)
 	return out
 }

@@ -9,16 +9,14 @@ import (
 	"testing"
 
 	"github.com/acpgo/sdk/internal/gen/schema"
+	"github.com/acpgo/sdk/internal/test/must"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
 // configOf returns the configuration to generate a package of this repository from a schema.
 func configOf(t *testing.T, target Target, path string) Config {
 	t.Helper()
-	data, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(os.ReadFile(path))(t)
 	return Config{Schema: data, Source: target.Schema, Package: target.Package, Module: module, Overrides: Overrides[target.Protocol], Facade: true}
 }
 
@@ -35,18 +33,10 @@ func TestQuestions(t *testing.T) {
 	for _, target := range Targets {
 		config := configOf(t, target, filepath.Join("..", filepath.FromSlash(target.Schema)))
 		open := func(overrides []Override) []Question {
-			doc, err := schema.Parse(config.Schema, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			pkg, err := build(doc)
-			if err != nil {
-				t.Fatal(err)
-			}
+			doc := must.Get(schema.Parse(config.Schema, nil))(t)
+			pkg := must.Get(build(doc))(t)
 			j := newDecisions(overrides, nil)
-			if err := decide(pkg, j); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, decide(pkg, j))
 			return questions(pkg, j)
 		}
 		for _, q := range open(config.Overrides) {

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/acpgo/sdk/internal/test/must"
 	"github.com/acpgo/sdk/internal/test/sample"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
@@ -33,10 +34,7 @@ const (
 // agrees with a validator about values. None takes long.
 func TestRandomSchemas(t *testing.T) {
 	tier.Need(t, tier.Normal)
-	mixer, err := sample.NewMixer("testdata/constructs/*.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	mixer := must.Get(sample.NewMixer("testdata/constructs/*.json"))(t)
 	r := &randomSchemas{t: t, mixer: mixer, check: newChecker(t)}
 	count := cmp.Or(*schemaCount, tier.Pick(0, 12, 80, 4000))
 	for done := 0; done < count; done += inProgram {
@@ -263,10 +261,7 @@ func (v *trial) compare(o outcome) error {
 // FuzzSchema generates code for any document. The document is refused with a place in it, or becomes Go code that
 // type-checks.
 func FuzzSchema(f *testing.F) {
-	mixer, err := sample.NewMixer("testdata/constructs/*.json")
-	if err != nil {
-		f.Fatal(err)
-	}
+	mixer := must.Get(sample.NewMixer("testdata/constructs/*.json"))(f)
 	for seed := range uint64(20) {
 		f.Add(sample.DocumentOf(mixer.Definitions(seed, "")))
 	}
@@ -375,10 +370,7 @@ func TestLinear(t *testing.T) {
 	for _, name := range slices.Sorted(maps.Keys(tests)) {
 		t.Run(name, func(t *testing.T) {
 			start := time.Now()
-			out, err := worker.generate([]byte(tests[name]))
-			if err != nil {
-				t.Fatal(err)
-			}
+			out := must.Get(worker.generate([]byte(tests[name])))(t)
 			if out.Crash != "" {
 				t.Error(out.Crash)
 			}

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 func TestParseVersions(t *testing.T) {
@@ -27,14 +29,8 @@ func TestParseVersions(t *testing.T) {
 
 // schema/VERSIONS describes the files.
 func TestVersionsOfTheRepository(t *testing.T) {
-	text, err := os.ReadFile("../schema/VERSIONS")
-	if err != nil {
-		t.Fatal(err)
-	}
-	versions, err := ParseVersions(string(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile("../schema/VERSIONS"))(t)
+	versions := must.Get(ParseVersions(string(text)))(t)
 	for _, v := range versions {
 		data, err := os.ReadFile(filepath.Join("..", filepath.FromSlash(v.Path)))
 		if err != nil {

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/acpgo/sdk/gen"
+	"github.com/acpgo/sdk/internal/test/must"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
@@ -32,32 +33,19 @@ func write(t *testing.T, dir string, files map[string]string) {
 	t.Helper()
 	for name, text := range files {
 		path := filepath.Join(dir, filepath.FromSlash(name))
-		if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o666); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(filepath.Dir(path), 0o777))
+		must.Do(t, os.WriteFile(path, []byte(text), 0o666))
 	}
 }
 
 // listed reads schema/VERSIONS in dir, and checks its digests. It returns the rows without them.
 func listed(t *testing.T, dir string) string {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(dir, "schema", "VERSIONS"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	versions, err := gen.ParseVersions(string(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(filepath.Join(dir, "schema", "VERSIONS")))(t)
+	versions := must.Get(gen.ParseVersions(string(text)))(t)
 	var rows strings.Builder
 	for _, v := range versions {
-		data, err := os.ReadFile(filepath.Join(dir, filepath.FromSlash(v.Path)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		data := must.Get(os.ReadFile(filepath.Join(dir, filepath.FromSlash(v.Path))))(t)
 		if sum := fmt.Sprintf("%x", sha256.Sum256(data)); sum != v.SHA256 {
 			t.Errorf("%s has the digest %s, listed is %s", v.Path, sum, v.SHA256)
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/acpgo/sdk/acp/agentkit"
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/conformance"
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 type anyTurn = agentkit.Turn[struct{}]
@@ -126,9 +127,7 @@ func TestToolErrorShows(t *testing.T) {
 		if started != nil {
 			t.Fatal(started)
 		}
-		if err := call.Fail(err); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, call.Fail(err))
 		wantShows(t, call.State(), acp.ToolCallStatusFailed, want)
 	}
 }
@@ -250,9 +249,7 @@ func TestPlan(t *testing.T) {
 			shown = append(shown, strings.TrimSpace(line.String()))
 		}
 	}
-	if _, err := turn.Result(); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(turn.Result())(t)
 	wantLines(t, "plans", shown, "Edit pending Run pending", "Edit pending Run in_progress", "Edit pending Run (failed) pending",
 		"Edit in_progress Run (failed) pending", "Edit completed Run (failed) pending")
 }
@@ -382,12 +379,9 @@ func TestSelectAndToggle(t *testing.T) {
 		sessions := agentkit.NewSessions(config)
 		served := make(chan error, 1)
 		go func() { served <- sessions.Serve(context.WithoutCancel(t.Context()), theirs, nil) }()
-		c, err := acp.Connect(t.Context(), conformance.Tap(t, conformance.Client, ours, &conformance.TapOptions{Accept: map[string]string{
+		c := must.Get(acp.Connect(t.Context(), conformance.Tap(t, conformance.Client, ours, &conformance.TapOptions{Accept: map[string]string{
 			"CFG-16": "values and options that are none are what is tested",
-		}}), acp.ClientHandlers{}, &acp.ClientOptions{BooleanConfig: booleans})
-		if err != nil {
-			t.Fatal(err)
-		}
+		}}), acp.ClientHandlers{}, &acp.ClientOptions{BooleanConfig: booleans}))(t)
 		s, err := c.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: "/w"})
 		if err != nil {
 			t.Fatal(err)
@@ -418,14 +412,10 @@ func TestSelectAndToggle(t *testing.T) {
 		for range turn.Updates() {
 			break // it has begun
 		}
-		if err := errors.Join(s.SetConfigOption(t.Context(), "style", "fancy"), loud(true)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, errors.Join(s.SetConfigOption(t.Context(), "style", "fancy"), loud(true)))
 		now("style=fancy loud=" + yes + " own=x")
 		close(gate)
-		if _, err := turn.Result(); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(turn.Result())(t)
 		ask(t, s, "again")
 		wantLines(t, "notes", h.noted(), "open {Style:plain Loud:false}", "begin {Style:plain Loud:false}", "end {Style:plain Loud:false}",
 			"begin {Style:fancy Loud:true}", "end {Style:fancy Loud:true}")
@@ -440,9 +430,7 @@ func TestSelectAndToggle(t *testing.T) {
 			_, err := rpc.Call[acp.SetSessionConfigOptionResponse](t.Context(), c, acp.MethodSetSessionConfigOption, &req)
 			wantError(t, name, err, acp.ErrInvalidParams)
 		}
-		if err := s.SetConfigOption(t.Context(), "own", "y"); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, s.SetConfigOption(t.Context(), "own", "y"))
 		wantLines(t, "notes", h.noted(), "set own y true")
 		now("own=y style=fancy loud=" + yes)
 		if s, err = c.LoadSession(t.Context(), &acp.LoadSessionRequest{SessionID: s.ID(), Cwd: "/w"}); err != nil {
@@ -504,14 +492,10 @@ func TestLogin(t *testing.T) {
 	_, err := c.Authenticate(ctx, &acp.AuthenticateRequest{MethodID: "bad"})
 	wantError(t, "a login that is refused", err, acp.ErrInvalidParams)
 	refused(c, acp.ErrAuthRequired)
-	if _, err := c.Authenticate(ctx, &acp.AuthenticateRequest{MethodID: "key"}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(c.Authenticate(ctx, &acp.AuthenticateRequest{MethodID: "key"}))(t)
 	refused(c, nil)
 	refused(other, acp.ErrAuthRequired)
-	if _, err := c.Logout(ctx, &acp.LogoutRequest{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(c.Logout(ctx, &acp.LogoutRequest{}))(t)
 	refused(c, acp.ErrAuthRequired)
 	valid = true
 	refused(other, nil)
@@ -538,14 +522,8 @@ func TestToolErrorsOfAConnection(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	conn, err := acp.Connect(ctx, conformance.Tap(t, conformance.Client, ours, nil), acp.ClientHandlers{}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	session, err := conn.NewSession(ctx, &acp.NewSessionRequest{Cwd: "/w"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := must.Get(acp.Connect(ctx, conformance.Tap(t, conformance.Client, ours, nil), acp.ClientHandlers{}, nil))(t)
+	session := must.Get(conn.NewSession(ctx, &acp.NewSessionRequest{Cwd: "/w"}))(t)
 	wantStop(t, session, "go", acp.StopReasonEndTurn)
 	if err := errors.Join(conn.Close(), agent.Wait()); err != nil {
 		t.Error(err)

@@ -9,6 +9,7 @@ import (
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/agentkit"
 	"github.com/acpgo/sdk/acp/sessionstore"
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 const (
@@ -109,10 +110,7 @@ func BenchmarkPlain(b *testing.B) {
 // runTurns measures turns of an agent, and checks what each has sent.
 func runTurns(b *testing.B, handlers acp.AgentHandlers, want int) {
 	theirs, ours := acp.Pipe()
-	agent, err := acp.StartAgent(b.Context(), theirs, handlers, nil)
-	if err != nil {
-		b.Fatal(err)
-	}
+	agent := must.Get(acp.StartAgent(b.Context(), theirs, handlers, nil))(b)
 	sent := 0
 	conn, err := acp.Connect(b.Context(), ours, acp.ClientHandlers{
 		SessionUpdate: func(_ context.Context, _ *acp.ClientSession, n *acp.SessionNotification) error {
@@ -132,16 +130,11 @@ func runTurns(b *testing.B, handlers acp.AgentHandlers, want int) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	session, err := conn.NewSession(b.Context(), &acp.NewSessionRequest{Cwd: "/w"})
-	if err != nil {
-		b.Fatal(err)
-	}
+	session := must.Get(conn.NewSession(b.Context(), &acp.NewSessionRequest{Cwd: "/w"}))(b)
 	b.ReportAllocs()
 	for b.Loop() {
 		sent = 0
-		if _, err := session.Prompt(b.Context(), acp.TextBlock("go")); err != nil {
-			b.Fatal(err)
-		}
+		must.Get(session.Prompt(b.Context(), acp.TextBlock("go")))(b)
 		if sent != want {
 			b.Fatalf("%d were sent, want %d", sent, want)
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/acpgo/sdk/acp/agentkit"
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/conformance"
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 // A client with the extension cancels one tool call, or the command of a terminal; the turn continues. One without it
@@ -90,10 +91,7 @@ func TestCancellable(t *testing.T) {
 				return nil, ctx.Err()
 			}})
 			theirs, ours := acp.Pipe()
-			agent, err := acp.StartAgent(t.Context(), theirs, sessions.Handlers(), sessions.Options(nil))
-			if err != nil {
-				t.Fatal(err)
-			}
+			agent := must.Get(acp.StartAgent(t.Context(), theirs, sessions.Handlers(), sessions.Options(nil)))(t)
 			conn, err := acp.Connect(t.Context(), conformance.Tap(t, conformance.Client, ours, nil), acp.ClientHandlers{
 				SessionUpdate: func(_ context.Context, _ *acp.ClientSession, n *acp.SessionNotification) error {
 					if call, ok := n.Update.Variant.(*acp.SessionUpdateToolCall); ok {
@@ -123,10 +121,7 @@ func TestCancellable(t *testing.T) {
 			if _, ok := conn.Initialized().Meta["tool_call_cancel"]; ok != (test.has == true) {
 				t.Errorf("the answer to initialize has %v", conn.Initialized().Meta)
 			}
-			s, err := conn.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: "/w"})
-			if err != nil {
-				t.Fatal(err)
-			}
+			s := must.Get(conn.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: "/w"}))(t)
 			cancel := func(what string, session acp.SessionID, id string) error {
 				_, err := rpc.Call[struct{}](t.Context(), conn.RPC(), "_"+what+"/cancel", map[string]any{
 					"sessionId": session, map[string]string{"tool_call": "toolCallId", "terminal": "terminalId"}[what]: id,
@@ -168,9 +163,7 @@ func TestCancellable(t *testing.T) {
 				t.Errorf("got\n%s\nwant\n%s", strings.Join(heard, "\n"), strings.Join(test.want, "\n"))
 			}
 			mu.Unlock()
-			if _, err := conn.LoadSession(t.Context(), &acp.LoadSessionRequest{SessionID: s.ID(), Cwd: "/w"}); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(conn.LoadSession(t.Context(), &acp.LoadSessionRequest{SessionID: s.ID(), Cwd: "/w"}))(t)
 			if _, ok := last.Meta["tool_call_cancel"]; ok != (test.want[len(test.want)-1] == marked) || last.Meta["k"] == nil {
 				t.Errorf("the history has %v", last.Meta)
 			}

@@ -13,6 +13,7 @@ import (
 	"github.com/acpgo/sdk/acp/agentkit"
 	"github.com/acpgo/sdk/acp/sessionstore"
 	"github.com/acpgo/sdk/conformance"
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 // state is the state of sessions in tests.
@@ -153,10 +154,7 @@ func line(u acp.SessionUpdate) string {
 func connect[S any](t *testing.T, sessions *agentkit.Sessions[S], opts *acp.AgentOptions, tap *conformance.TapOptions) *client {
 	t.Helper()
 	theirs, ours := acp.Pipe()
-	agent, err := acp.StartAgent(t.Context(), theirs, sessions.Handlers(), sessions.Options(opts))
-	if err != nil {
-		t.Fatal(err)
-	}
+	agent := must.Get(acp.StartAgent(t.Context(), theirs, sessions.Handlers(), sessions.Options(opts)))(t)
 	t.Cleanup(func() {
 		if err := agent.Wait(); err != nil {
 			t.Errorf("the agent's connection: %v", err)
@@ -169,12 +167,9 @@ func connect[S any](t *testing.T, sessions *agentkit.Sessions[S], opts *acp.Agen
 func dial(t *testing.T, transport acp.Transport, tap *conformance.TapOptions) *client {
 	t.Helper()
 	c := &client{}
-	conn, err := acp.Connect(t.Context(), conformance.Tap(t, conformance.Client, transport, tap), c.handlers(), &acp.ClientOptions{
+	conn := must.Get(acp.Connect(t.Context(), conformance.Tap(t, conformance.Client, transport, tap), c.handlers(), &acp.ClientOptions{
 		Session: acp.ClientSessionCapabilities{Compaction: acp.Some(acp.CompactionCapabilities{})},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	c.ClientConn = conn
 	t.Cleanup(func() {
 		if err := conn.Close(); err != nil {
@@ -195,10 +190,7 @@ func process(t *testing.T, dir string) *client {
 
 func open(t *testing.T, dir string) *sessionstore.Dir {
 	t.Helper()
-	store, err := sessionstore.Open(dir, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	store := must.Get(sessionstore.Open(dir, nil))(t)
 	t.Cleanup(func() {
 		if err := store.Close(); err != nil {
 			t.Errorf("closing the store: %v", err)

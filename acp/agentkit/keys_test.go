@@ -11,6 +11,7 @@ import (
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/acp/translate"
 	"github.com/acpgo/sdk/conformance"
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 // TestKeys sends prompts with idempotency keys again, to the same process of an agent and to one that has loaded the
@@ -46,10 +47,7 @@ func TestKeys(t *testing.T) {
 		})
 	}
 	sessions, conn := start()
-	s, err := conn.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: "/w"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(conn.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: "/w"}))(t)
 	prompt := func(conn *client, key, text string) (string, error) {
 		req := &acp.PromptRequest{SessionID: s.ID(), Prompt: []acp.ContentBlock{acp.TextBlock(text)}}
 		if err := req.Meta.Set(translate.MetaIdempotencyKey, key); err != nil {
@@ -87,9 +85,7 @@ func TestKeys(t *testing.T) {
 	}
 	sessions.Close()
 	_, conn = start()
-	if _, err := conn.LoadSession(t.Context(), &acp.LoadSessionRequest{SessionID: s.ID(), Cwd: "/w"}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(conn.LoadSession(t.Context(), &acp.LoadSessionRequest{SessionID: s.ID(), Cwd: "/w"}))(t)
 	want(conn, "a", "go", `max_tokens"msg_`, nil)
 	want(conn, "a", "another", "", rpc.ErrInvalidParams)
 	for key, text := range map[string]string{"c": "fail", "d": "hang"} {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/conformance"
+	"github.com/acpgo/sdk/internal/test/must"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
@@ -69,10 +70,7 @@ func TestKilledInATurn(t *testing.T) {
 			}
 		})
 		if id == "" {
-			s, err := conn.NewSession(ctx, &acp.NewSessionRequest{Cwd: "/w"})
-			if err != nil {
-				t.Fatal(err)
-			}
+			s := must.Get(conn.NewSession(ctx, &acp.NewSessionRequest{Cwd: "/w"}))(t)
 			id = s.ID()
 		} else if _, err := conn.LoadSession(ctx, &acp.LoadSessionRequest{SessionID: id, Cwd: "/w"}); err != nil {
 			t.Fatalf("run %d: %v", run, err)
@@ -101,9 +99,7 @@ func TestKilledInATurn(t *testing.T) {
 			}
 			return
 		}
-		if err := cmd.Process.Kill(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, cmd.Process.Kill())
 		_ = conn.Wait() // it was killed
 		_ = conn.Close()
 		<-answered

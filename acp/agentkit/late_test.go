@@ -14,6 +14,7 @@ import (
 	"github.com/acpgo/sdk/acp/agentkit"
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/acp/sessionstore"
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 // quoted is stored as a string, by methods of its pointer.
@@ -48,9 +49,7 @@ func TestAutoSave(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 		again := connect(t, agentkit.NewSessions(serve("")), nil, tapped)
-		if _, err := again.LoadSession(t.Context(), &acp.LoadSessionRequest{SessionID: s.ID(), Cwd: "/w"}); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(again.LoadSession(t.Context(), &acp.LoadSessionRequest{SessionID: s.ID(), Cwd: "/w"}))(t)
 		if (state == "changed") != save {
 			t.Errorf("AutoSave %v: the state is %q", save, state)
 		}
@@ -72,9 +71,7 @@ func TestSaveStateInOpen(t *testing.T) {
 	}
 	c := connect(t, agentkit.NewSessions(config), nil, tapped)
 	s := begin(t, c, "/w")
-	if _, err := c.LoadSession(t.Context(), &acp.LoadSessionRequest{SessionID: s.ID(), Cwd: "/w"}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(c.LoadSession(t.Context(), &acp.LoadSessionRequest{SessionID: s.ID(), Cwd: "/w"}))(t)
 	if loaded.Prompts != 7 || loaded.Quoted != 8 {
 		t.Errorf("loaded: %+v", loaded)
 	}
@@ -91,9 +88,7 @@ func TestUpdateAfterClose(t *testing.T) {
 	}
 	c := connect(t, agentkit.NewSessions(config), nil, tapped)
 	s := begin(t, c, "/w")
-	if err := s.Close(ctx); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Close(ctx))
 	wantError(t, "Update", kept.Update(ctx, acp.AgentMessageText("late")), agentkit.ErrSessionClosed)
 	wantError(t, "Record", kept.Record(ctx, acp.AgentMessageText("late")), agentkit.ErrSessionClosed)
 	for update := range store.Updates(ctx, s.ID()) {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/agentkit"
+	"github.com/acpgo/sdk/internal/test/must"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
@@ -35,10 +36,7 @@ func TestLife(t *testing.T) {
 	tier.Need(t, tier.Normal)
 	ctx, dir, cwd := t.Context(), t.TempDir(), t.TempDir()
 	c := process(t, dir)
-	s, err := c.NewSession(ctx, &acp.NewSessionRequest{Cwd: cwd})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(c.NewSession(ctx, &acp.NewSessionRequest{Cwd: cwd}))(t)
 	for _, words := range []string{"one two", "three"} {
 		res, err := s.Prompt(ctx, acp.TextBlock(words))
 		if err != nil || res.StopReason != acp.StopReasonEndTurn {
@@ -48,9 +46,7 @@ func TestLife(t *testing.T) {
 	wantLines(t, "live", c.heard(), "commands: 1",
 		"thought: hm", "agent: one ", "agent: two", "call: call-1 Count pending", "call: call-1 completed", "title: one two",
 		"thought: hm", "agent: three", "call: call-2 Count pending", "call: call-2 completed")
-	if err := s.SetMode(ctx, "loud"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.SetMode(ctx, "loud"))
 	wantLines(t, "told of the mode", c.heard(), "options: mode=loud")
 	infos := listed(t, c, cwd)
 	if len(infos) != 1 || infos[0].SessionID != s.ID() || infos[0].Title.Value() != "one two" || infos[0].Cwd != cwd || !infos[0].UpdatedAt.Present() {
@@ -59,18 +55,13 @@ func TestLife(t *testing.T) {
 	if others := listed(t, c, t.TempDir()); len(others) != 0 {
 		t.Errorf("listed for another folder: %+v", others)
 	}
-	if err := s.Close(ctx); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Close(ctx))
 	if _, err := s.Prompt(ctx, acp.TextBlock("closed")); !errors.Is(err, acp.ErrResourceNotFound) {
 		t.Errorf("prompting a closed session: %v", err)
 	}
 
 	c2 := process(t, dir)
-	loaded, err := c2.LoadSession(ctx, &acp.LoadSessionRequest{SessionID: s.ID(), Cwd: cwd})
-	if err != nil {
-		t.Fatal(err)
-	}
+	loaded := must.Get(c2.LoadSession(ctx, &acp.LoadSessionRequest{SessionID: s.ID(), Cwd: cwd}))(t)
 	replayed := []string{
 		"user: one two", "thought: hm", "agent: one two", "call: call-1 Count pending", "call: call-1 completed",
 		"user: three", "thought: hm", "agent: three", "call: call-2 Count pending", "call: call-2 completed",
@@ -80,24 +71,18 @@ func TestLife(t *testing.T) {
 	if mode := loaded.Modes().Value().CurrentModeID; mode != "loud" {
 		t.Errorf("the mode is %q", mode)
 	}
-	if _, err := loaded.Prompt(ctx, acp.TextBlock("four")); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(loaded.Prompt(ctx, acp.TextBlock("four")))(t)
 	wantLines(t, "in the loaded session", c2.heard(), "thought: hm", "agent: FOUR", "call: call-3 Count pending", "call: call-3 completed")
 
 	resumed, err := c.ResumeSession(ctx, &acp.ResumeSessionRequest{SessionID: s.ID(), Cwd: cwd})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := resumed.Prompt(ctx, acp.TextBlock("five")); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(resumed.Prompt(ctx, acp.TextBlock("five")))(t)
 	wantLines(t, "in the resumed session", c.heard(), "title: one two", "commands: 1", "thought: hm", "agent: FIVE", "call: call-4 Count pending", "call: call-4 completed")
 
 	for range 2 {
-		if _, err := c.DeleteSession(ctx, &acp.DeleteSessionRequest{SessionID: s.ID()}); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(c.DeleteSession(ctx, &acp.DeleteSessionRequest{SessionID: s.ID()}))(t)
 	}
 	if infos := listed(t, c2, ""); len(infos) != 0 {
 		t.Errorf("after deleting, listed: %+v", infos)
@@ -138,9 +123,7 @@ func TestAtClose(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Close(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Close(t.Context()))
 	wantLines(t, "closed", ran, "second", "first", "Close")
 	kept.AtClose(func() { ran = append(ran, "late") })
 	ran = ran[3:]

@@ -8,6 +8,7 @@ import (
 
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/agentkit"
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 // told is messages as lines.
@@ -64,17 +65,13 @@ func TestMessages(t *testing.T) {
 	s := begin(t, c, "/w")
 	prompt := func(blocks ...acp.ContentBlock) {
 		t.Helper()
-		if _, err := s.Prompt(t.Context(), blocks...); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(s.Prompt(t.Context(), blocks...))(t)
 	}
 	resource := acp.ResourceBlock(acp.EmbeddedResourceResource{Variant: &acp.TextResourceContents{URI: "file:///a", Text: "A"}})
 	prompt(acp.TextBlock("Look"), acp.ImageBlock("aGk=", "image/png"), acp.ResourceLinkBlock("b", "file:///b"), resource)
 	first := `user: "Look" "(This is not text.)" "[b](file:///b)" "<resource uri=\"file:///a\">\nA\n</resource>"`
 	wantLines(t, "the first turn", told(got), first)
-	if err := s.Close(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Close(t.Context()))
 	var err error
 	if s, err = c.LoadSession(t.Context(), &acp.LoadSessionRequest{SessionID: s.ID(), Cwd: "/w"}); err != nil {
 		t.Fatal(err)

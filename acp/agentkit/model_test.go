@@ -16,6 +16,7 @@ import (
 	"github.com/acpgo/sdk/acp/agentkit"
 	"github.com/acpgo/sdk/acp/policy"
 	"github.com/acpgo/sdk/conformance"
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 // models is the state of a session in these tests.
@@ -120,13 +121,10 @@ func TestToolResult(t *testing.T) {
 func TestPromptsApart(t *testing.T) {
 	s := dialogue(t, agentkit.Config[models]{Store: open(t, t.TempDir())}, nil)
 	for range 2 {
-		_, err := s.prompt(t, func(ctx context.Context, turn *agentkit.Turn[models]) error {
+		must.Get(s.prompt(t, func(ctx context.Context, turn *agentkit.Turn[models]) error {
 			added := acp.ContentChunk{Content: acp.TextBlock(" with a file")}
 			return turn.Record(ctx, acp.NewSessionUpdateUserMessageChunk(added))
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		}))(t)
 	}
 	_, err := s.prompt(t, func(ctx context.Context, turn *agentkit.Turn[models]) error {
 		messages, err := turn.Messages(ctx)
@@ -249,10 +247,7 @@ func TestSelectOption(t *testing.T) {
 // With a Decider that remembers, Ask offers to decide always, and such a decision holds for the next call. With one that
 // has modes, so have sessions.
 func TestRemember(t *testing.T) {
-	rules, err := policy.New(nil, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	rules := must.Get(policy.New(nil, nil))(t)
 	remembered := policy.Remembered{Policy: rules, Memory: policy.NewFile(filepath.Join(t.TempDir(), "rules.json")), Agent: "me"}
 	s := dialogue(t, agentkit.Config[models]{Decide: &remembered}, nil)
 	run := func(answer acp.PermissionOptionID, title string, options ...acp.ToolCallOption) (int, error) {
@@ -290,9 +285,7 @@ func TestRemember(t *testing.T) {
 	if _, err := run("always", "Unknown"); err != nil { // no rule describes it, which the call shows
 		t.Errorf("a decision that cannot be remembered: %v", err)
 	}
-	if err := s.SetMode(t.Context(), policy.ModeReadOnly); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.SetMode(t.Context(), policy.ModeReadOnly))
 	if asked, err := run("once", "Run", list); !errors.Is(err, agentkit.ErrRejected) || asked != 0 {
 		t.Errorf("read only: %v, with %d options", err, asked)
 	}
@@ -324,9 +317,7 @@ func TestAPIKey(t *testing.T) {
 	}
 	want("stored", "stored")
 	for _, mode := range []os.FileMode{0o644, 0o620, 0o602} {
-		if err := os.Chmod(key.File, mode); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Chmod(key.File, mode))
 		if got, err := key.Get(); runtime.GOOS != "windows" && (err == nil || got != "") {
 			t.Errorf("from a file with the mode %o: %q", mode, got)
 		}

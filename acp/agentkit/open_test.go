@@ -16,6 +16,7 @@ import (
 	"github.com/acpgo/sdk/acp/local"
 	"github.com/acpgo/sdk/acp/sessionstore"
 	"github.com/acpgo/sdk/conformance"
+	"github.com/acpgo/sdk/internal/test/must"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
@@ -48,10 +49,7 @@ func TestTurnKeepsTheOrder(t *testing.T) {
 	}})
 	var order []string
 	theirs, ours := acp.Pipe()
-	agent, err := acp.StartAgent(t.Context(), theirs, sessions.Handlers(), sessions.Options(nil))
-	if err != nil {
-		t.Fatal(err)
-	}
+	agent := must.Get(acp.StartAgent(t.Context(), theirs, sessions.Handlers(), sessions.Options(nil)))(t)
 	conn, err := acp.Connect(t.Context(), conformance.Tap(t, conformance.Client, ours, nil), acp.ClientHandlers{
 		SessionUpdate: func(_ context.Context, _ *acp.ClientSession, n *acp.SessionNotification) error {
 			order = append(order, line(n.Update))
@@ -65,22 +63,15 @@ func TestTurnKeepsTheOrder(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := conn.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: "/w"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := s.Prompt(t.Context(), acp.TextBlock("go")); err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(conn.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: "/w"}))(t)
+	must.Get(s.Prompt(t.Context(), acp.TextBlock("go")))(t)
 	var want, kept []string
 	for i := range rounds {
 		want = append(want, fmt.Sprint("agent: m", i), fmt.Sprint("mode: ", i), fmt.Sprint("thought: t", i), "*acp.SessionUpdatePlan", fmt.Sprint("agent: a", i), "asked")
 	}
 	want = append(want, "agent: at the end", "title: go")
 	wantLines(t, "the client was told", order, want...)
-	if err := errors.Join(conn.Close(), agent.Wait()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(conn.Close(), agent.Wait()))
 	sessions.Close()
 	for u, err := range store.Updates(t.Context(), s.ID()) {
 		if err != nil {
@@ -128,10 +119,7 @@ func TestTurnClosesWhatIsOpen(t *testing.T) {
 				return endTurn, nil
 			}})
 			c := connect(t, sessions, nil, nil)
-			s, err := c.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: "/w"})
-			if err != nil {
-				t.Fatal(err)
-			}
+			s := must.Get(c.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: "/w"}))(t)
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			if cancelled {
@@ -145,9 +133,7 @@ func TestTurnClosesWhatIsOpen(t *testing.T) {
 				t.Fatalf("the turn ended with %v, %v", res, err)
 			}
 			wantLines(t, "the client was told", c.heard(), "call: c Tool pending", "call: c failed", "title: go")
-			if _, err := c.LoadSession(t.Context(), &acp.LoadSessionRequest{SessionID: s.ID(), Cwd: "/w"}); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(c.LoadSession(t.Context(), &acp.LoadSessionRequest{SessionID: s.ID(), Cwd: "/w"}))(t)
 			wantLines(t, "the replay", c.heard(), "user: go", "call: c Tool pending", "call: c failed", "title: go")
 		})
 	}
@@ -186,13 +172,8 @@ func TestNotStored(t *testing.T) {
 		return endTurn, nil
 	}})
 	c := connect(t, sessions, nil, nil)
-	s, err := c.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: "/w"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := s.Prompt(t.Context(), acp.TextBlock("go")); err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(c.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: "/w"}))(t)
+	must.Get(s.Prompt(t.Context(), acp.TextBlock("go")))(t)
 	told := c.heard()
 	text := 0
 	calls := slices.DeleteFunc(slices.Clone(told), func(line string) bool {
@@ -211,10 +192,7 @@ func TestToolCallRun(t *testing.T) {
 	tier.Need(t, tier.Normal)
 	handlers := acp.ClientHandlers{}
 	dir := t.TempDir()
-	machine, err := local.Serve(&handlers, local.Trusted(), dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	machine := must.Get(local.Serve(&handlers, local.Trusted(), dir))(t)
 	t.Cleanup(func() {
 		if err := machine.Close(); err != nil {
 			t.Error(err)
@@ -281,25 +259,17 @@ func TestToolCallRun(t *testing.T) {
 		}
 	}
 
-	call, err := agentkit.StartToolCall(t.Context(), &sink{}, "Tool")
-	if err != nil {
-		t.Fatal(err)
-	}
+	call := must.Get(agentkit.StartToolCall(t.Context(), &sink{}, "Tool"))(t)
 	if _, err := call.Run(t.Context(), &acp.CreateTerminalRequest{Command: "x"}); !errors.Is(err, acp.ErrUnsupported) {
 		t.Errorf("a session without terminals: %v", err)
 	}
-	if err := call.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, call.Close())
 }
 
 // A command whose time is over when its terminal is there is shown and killed all the same.
 func TestRunIsLateAtOnce(t *testing.T) {
 	handlers := acp.ClientHandlers{}
-	machine, err := local.Serve(&handlers, local.Trusted(), t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	machine := must.Get(local.Serve(&handlers, local.Trusted(), t.TempDir()))(t)
 	t.Cleanup(func() {
 		if err := machine.Close(); err != nil {
 			t.Error(err)
@@ -334,10 +304,7 @@ func TestRunIsLateAtOnce(t *testing.T) {
 func TestRunIsStored(t *testing.T) {
 	dir := t.TempDir()
 	handlers := acp.ClientHandlers{}
-	machine, err := local.Serve(&handlers, local.Trusted(), dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	machine := must.Get(local.Serve(&handlers, local.Trusted(), dir))(t)
 	defer machine.Close()
 	store := open(t, t.TempDir())
 	sessions := agentkit.NewSessions(agentkit.Config[state]{Store: store, Prompt: func(ctx context.Context, turn *agentkit.Turn[state], _ *acp.PromptRequest) (*acp.PromptResponse, error) {
@@ -353,24 +320,11 @@ func TestRunIsStored(t *testing.T) {
 		return endTurn, errors.Join(call.Progress("That was it."), call.Done())
 	}})
 	theirs, ours := acp.Pipe()
-	agent, err := acp.StartAgent(t.Context(), theirs, sessions.Handlers(), sessions.Options(nil))
-	if err != nil {
-		t.Fatal(err)
-	}
-	conn, err := acp.Connect(t.Context(), conformance.Tap(t, conformance.Client, ours, nil), handlers, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := conn.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: dir})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := s.Prompt(t.Context(), acp.TextBlock("go")); err != nil {
-		t.Fatal(err)
-	}
-	if err := errors.Join(conn.Close(), agent.Wait()); err != nil {
-		t.Fatal(err)
-	}
+	agent := must.Get(acp.StartAgent(t.Context(), theirs, sessions.Handlers(), sessions.Options(nil)))(t)
+	conn := must.Get(acp.Connect(t.Context(), conformance.Tap(t, conformance.Client, ours, nil), handlers, nil))(t)
+	s := must.Get(conn.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: dir}))(t)
+	must.Get(s.Prompt(t.Context(), acp.TextBlock("go")))(t)
+	must.Do(t, errors.Join(conn.Close(), agent.Wait()))
 	sessions.Close()
 	var call acp.ToolCall
 	for u, err := range store.Updates(t.Context(), s.ID()) {
@@ -404,10 +358,7 @@ func TestToolCallEnd(t *testing.T) {
 		{t.Context(), fmt.Errorf("asking: %w", agentkit.ErrDismissed), agentkit.ErrDismissed, acp.ToolCallStatusFailed},
 		{ended, broken, broken, acp.ToolCallStatusFailed},
 	} {
-		call, err := agentkit.StartToolCall(test.ctx, &sink{}, "Tool")
-		if err != nil {
-			t.Fatal(err)
-		}
+		call := must.Get(agentkit.StartToolCall(test.ctx, &sink{}, "Tool"))(t)
 		if test.ctx == ended {
 			cancel(acp.ErrTurnCancelled)
 		}
@@ -447,17 +398,10 @@ func TestRefusedIsNotStored(t *testing.T) {
 		return endTurn, call.Done()
 	}})
 	c := connect(t, sessions, nil, nil)
-	s, err := c.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: "/w"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := s.Prompt(t.Context(), acp.TextBlock("go")); err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(c.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: "/w"}))(t)
+	must.Get(s.Prompt(t.Context(), acp.TextBlock("go")))(t)
 	c.heard()
-	if _, err := c.LoadSession(t.Context(), &acp.LoadSessionRequest{SessionID: s.ID(), Cwd: "/w"}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(c.LoadSession(t.Context(), &acp.LoadSessionRequest{SessionID: s.ID(), Cwd: "/w"}))(t)
 	wantLines(t, "the replay", c.heard(), "user: go", "call: c Edit pending", "call: c completed", "title: go")
 }
 
@@ -465,9 +409,7 @@ func TestRefusedIsNotStored(t *testing.T) {
 func TestCompactionLeftOpen(t *testing.T) {
 	store := open(t, t.TempDir())
 	now := time.Now()
-	if err := store.Create(t.Context(), sessionstore.Record{Info: sessionstore.Info{ID: "s", Cwd: "/w", Created: now, Updated: now}}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, store.Create(t.Context(), sessionstore.Record{Info: sessionstore.Info{ID: "s", Cwd: "/w", Created: now, Updated: now}}))
 	compaction := func(id acp.CompactionID, status acp.CompactionStatus) acp.SessionUpdate {
 		return acp.NewSessionUpdateCompactionUpdate(acp.CompactionUpdate{CompactionID: id, Status: status})
 	}
@@ -480,9 +422,7 @@ func TestCompactionLeftOpen(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := connect(t, agentkit.NewSessions(parrot(store)), nil, nil)
-	if _, err := c.LoadSession(t.Context(), &acp.LoadSessionRequest{SessionID: "s", Cwd: "/w"}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(c.LoadSession(t.Context(), &acp.LoadSessionRequest{SessionID: "s", Cwd: "/w"}))(t)
 	wantLines(t, "the replay", c.heard(), "compaction: done in_progress", "compaction: done completed", "summary: done",
 		"compaction: killed in_progress", "summary: headless", "compaction: headless failed", "compaction: killed failed", "commands: 1")
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/acpgo/sdk/acp/agentkit"
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/conformance"
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 var quiet = slog.New(slog.DiscardHandler)
@@ -86,9 +87,7 @@ func TestPromptBehindAClose(t *testing.T) {
 			}
 			send := func(lines ...string) {
 				for _, line := range lines {
-					if err := client.Write([]byte(line)); err != nil {
-						t.Fatal(err)
-					}
+					must.Do(t, client.Write([]byte(line)))
 				}
 			}
 			type answer struct {
@@ -219,13 +218,8 @@ func TestModesAtOnce(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		if err := s.Close(ctx); err != nil {
-			t.Fatal(err)
-		}
-		res, err := c.LoadSession(ctx, &acp.LoadSessionRequest{SessionID: s.ID(), Cwd: "/w"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, s.Close(ctx))
+		res := must.Get(c.LoadSession(ctx, &acp.LoadSessionRequest{SessionID: s.ID(), Cwd: "/w"}))(t)
 		if modes := res.Modes().Value(); last != "a" || modes.CurrentModeID != last {
 			t.Errorf("the author was told of %s last, and the mode is %s", last, modes.CurrentModeID)
 		}
@@ -255,13 +249,9 @@ func TestTakeIsBehindTexts(t *testing.T) {
 		one, two := x.ask(t.Context(), "one"), x.ask(t.Context(), "two")
 		(<-one).check(t, "one", acp.StopReasonMaxTokens)
 		(<-two).check(t, "two", acp.StopReasonMaxTokens)
-		if err := x.session.Close(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, x.session.Close(t.Context()))
 		x.heard()
-		if _, err := x.LoadSession(t.Context(), &acp.LoadSessionRequest{SessionID: x.session.ID(), Cwd: "/w"}); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(x.LoadSession(t.Context(), &acp.LoadSessionRequest{SessionID: x.session.ID(), Cwd: "/w"}))(t)
 		before := 0
 		for _, line := range x.heard() {
 			if line == "user: two" {
@@ -331,10 +321,7 @@ func TestTerminalsAreReleasedAtOnce(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s, err := conn.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: "/w"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := must.Get(conn.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: "/w"}))(t)
 		if _, err := s.Prompt(t.Context(), acp.TextBlock("go")); err != nil {
 			t.Error(err)
 		}
@@ -358,10 +345,7 @@ func TestForkMethod(t *testing.T) {
 	if got := sessions.Options(opts).Experimental; got != acp.FeatureUsage|acp.FeatureFork {
 		t.Errorf("enabled: %v", got)
 	}
-	agent, err := acp.StartAgent(ctx, theirs, sessions.Handlers(), sessions.Options(opts))
-	if err != nil {
-		t.Fatal(err)
-	}
+	agent := must.Get(acp.StartAgent(ctx, theirs, sessions.Handlers(), sessions.Options(opts)))(t)
 	var mu sync.Mutex
 	var told []string
 	heard := func() []string {
@@ -392,31 +376,19 @@ func TestForkMethod(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := conn.NewSession(ctx, &acp.NewSessionRequest{Cwd: "/w"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := s.Prompt(ctx, acp.TextBlock("one")); err != nil {
-		t.Fatal(err)
-	}
-	fork, err := s.Fork(ctx, &acp.ForkSessionRequest{Cwd: "/fork"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(conn.NewSession(ctx, &acp.NewSessionRequest{Cwd: "/w"}))(t)
+	must.Get(s.Prompt(ctx, acp.TextBlock("one")))(t)
+	fork := must.Get(s.Fork(ctx, &acp.ForkSessionRequest{Cwd: "/fork"}))(t)
 	if modes := fork.Modes().Value(); modes.CurrentModeID != "a" {
 		t.Errorf("the fork's modes are %+v", modes)
 	}
-	if _, err := fork.Prompt(ctx, acp.TextBlock("two")); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(fork.Prompt(ctx, acp.TextBlock("two")))(t)
 	heard()
 	for id, want := range map[acp.SessionID][]string{
 		fork.ID(): {"user: one", "agent: did one", "user: two", "agent: did two"},
 		s.ID():    {"user: one", "agent: did one"},
 	} {
-		if _, err := conn.LoadSession(ctx, &acp.LoadSessionRequest{SessionID: id, Cwd: "/w"}); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(conn.LoadSession(ctx, &acp.LoadSessionRequest{SessionID: id, Cwd: "/w"}))(t)
 		wantLines(t, "replayed", heard(), want...)
 	}
 	for what, req := range map[string]*acp.ForkSessionRequest{
@@ -475,23 +447,14 @@ func TestSystemPrompt(t *testing.T) {
 	}
 	sessions := agentkit.NewSessions(config)
 	theirs, ours := acp.Pipe()
-	agent, err := acp.StartAgent(ctx, theirs, sessions.Handlers(), sessions.Options(&acp.AgentOptions{
+	agent := must.Get(acp.StartAgent(ctx, theirs, sessions.Handlers(), sessions.Options(&acp.AgentOptions{
 		Experimental: acp.FeatureSystemPrompt,
 		SystemPrompt: acp.Some(acp.SessionSystemPromptCapabilities{}),
-	}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	conn, err := acp.Connect(ctx, conformance.Tap(t, conformance.Client, ours, &conformance.TapOptions{Schema: conformance.V1Unstable()}),
-		acp.ClientHandlers{}, &acp.ClientOptions{Experimental: acp.FeatureFork | acp.FeatureSystemPrompt})
-	if err != nil {
-		t.Fatal(err)
-	}
+	})))(t)
+	conn := must.Get(acp.Connect(ctx, conformance.Tap(t, conformance.Client, ours, &conformance.TapOptions{Schema: conformance.V1Unstable()}),
+		acp.ClientHandlers{}, &acp.ClientOptions{Experimental: acp.FeatureFork | acp.FeatureSystemPrompt}))(t)
 	prompt := acp.Some(acp.SystemPrompt{Mode: acp.SystemPromptModeAppend, Content: []acp.ContentBlock{acp.TextBlock("Be brief.")}})
-	s, err := conn.NewSession(ctx, &acp.NewSessionRequest{Cwd: "/w", SystemPrompt: prompt})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(conn.NewSession(ctx, &acp.NewSessionRequest{Cwd: "/w", SystemPrompt: prompt}))(t)
 	_, loaded := conn.LoadSession(ctx, &acp.LoadSessionRequest{SessionID: s.ID(), Cwd: "/w", SystemPrompt: prompt})
 	_, resumed := conn.ResumeSession(ctx, &acp.ResumeSessionRequest{SessionID: s.ID(), Cwd: "/w", SystemPrompt: prompt})
 	_, forked := s.Fork(ctx, &acp.ForkSessionRequest{Cwd: "/w", SystemPrompt: prompt})

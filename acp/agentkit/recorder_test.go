@@ -18,6 +18,7 @@ import (
 	"github.com/acpgo/sdk/acp/agentkit"
 	"github.com/acpgo/sdk/acp/sessionstore"
 	"github.com/acpgo/sdk/conformance"
+	"github.com/acpgo/sdk/internal/test/must"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
@@ -140,19 +141,12 @@ func TestToolCallsAreStoredOnce(t *testing.T) {
 		return endTurn, nil
 	}})
 	conn, folded := watching(t, sessions)
-	s, err := conn.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: "/w"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(conn.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: "/w"}))(t)
 	begun := time.Now()
-	if _, err := s.Prompt(t.Context(), acp.TextBlock("go")); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(s.Prompt(t.Context(), acp.TextBlock("go")))(t)
 	seconds := int(time.Since(begun) / time.Second)
 	live := folded()
-	if _, err := conn.LoadSession(t.Context(), &acp.LoadSessionRequest{SessionID: s.ID(), Cwd: "/w"}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(conn.LoadSession(t.Context(), &acp.LoadSessionRequest{SessionID: s.ID(), Cwd: "/w"}))(t)
 	if loaded := folded(); len(live) != 2*each || !reflect.DeepEqual(live, loaded) {
 		t.Errorf("live\n%.2000s\nloaded\n%.2000s", fmt.Sprint(live), fmt.Sprint(loaded))
 	}
@@ -165,10 +159,7 @@ func TestToolCallsAreStoredOnce(t *testing.T) {
 	// second, two more, four more and so on.
 	stored, size, times := storedOf(t, store, s.ID()), 0, bits.Len(uint(seconds))
 	for _, update := range stored {
-		text, err := json.Marshal(update)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.Get(json.Marshal(update))(t)
 		size += len(text)
 	}
 	if len(stored) > 1+5*each+2*each*times || size > 2*(2+times)*each*texts*length {
@@ -202,17 +193,10 @@ func TestManyOpenToolCalls(t *testing.T) {
 		return endTurn, nil
 	}})
 	conn, folded := watching(t, sessions)
-	s, err := conn.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: "/w"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := s.Prompt(t.Context(), acp.TextBlock("go")); err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(conn.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: "/w"}))(t)
+	must.Get(s.Prompt(t.Context(), acp.TextBlock("go")))(t)
 	live := folded()
-	if _, err := conn.LoadSession(t.Context(), &acp.LoadSessionRequest{SessionID: s.ID(), Cwd: "/w"}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(conn.LoadSession(t.Context(), &acp.LoadSessionRequest{SessionID: s.ID(), Cwd: "/w"}))(t)
 	if loaded := folded(); len(live) != n || !reflect.DeepEqual(live, loaded) {
 		t.Error("the calls that were loaded are others")
 	}
@@ -243,10 +227,7 @@ func TestToolCallWhenKilled(t *testing.T) {
 			return endTurn, call.Done()
 		}}
 		conn, _ := watching(t, agentkit.NewSessions(config))
-		s, err := conn.NewSession(ctx, &acp.NewSessionRequest{Cwd: "/w"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := must.Get(conn.NewSession(ctx, &acp.NewSessionRequest{Cwd: "/w"}))(t)
 		turn := s.Stream(ctx, acp.TextBlock("go"))
 		turn.Discard()
 		began := time.Now()
@@ -275,16 +256,12 @@ func TestToolCallWhenKilled(t *testing.T) {
 		}
 		// Another process loads it, as if this one had been killed.
 		other, folded := watching(t, agentkit.NewSessions(config))
-		if _, err := other.LoadSession(ctx, &acp.LoadSessionRequest{SessionID: s.ID(), Cwd: "/w"}); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(other.LoadSession(ctx, &acp.LoadSessionRequest{SessionID: s.ID(), Cwd: "/w"}))(t)
 		if call := folded()["c"]; call.Status != acp.ToolCallStatusFailed || len(call.Content) == 0 {
 			t.Errorf("loaded meanwhile the call is %s and shows %d", call.Status, len(call.Content))
 		}
 		close(end)
-		if _, err := turn.Result(); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(turn.Result())(t)
 		if updates, last := kept(); updates > 15 || last != "599" {
 			t.Errorf("stored are %d updates, which end with %q", updates, last)
 		}
@@ -333,17 +310,10 @@ func TestToolCallOnAFullDisk(t *testing.T) {
 			return endTurn, errors.Join(err, call.Update(acp.WithTitle("Tool two")), call.Done())
 		}})
 		conn, folded := watching(t, sessions)
-		s, err := conn.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: "/w"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := s.Prompt(t.Context(), acp.TextBlock("go")); err != nil {
-			t.Fatal(err)
-		}
+		s := must.Get(conn.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: "/w"}))(t)
+		must.Get(s.Prompt(t.Context(), acp.TextBlock("go")))(t)
 		live := folded()
-		if _, err := conn.LoadSession(t.Context(), &acp.LoadSessionRequest{SessionID: s.ID(), Cwd: "/w"}); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(conn.LoadSession(t.Context(), &acp.LoadSessionRequest{SessionID: s.ID(), Cwd: "/w"}))(t)
 		if loaded := folded(); !reflect.DeepEqual(live, loaded) {
 			t.Errorf("live\n%v\nloaded\n%v", live, loaded)
 		}
@@ -379,9 +349,7 @@ func TestUpdatesInOpen(t *testing.T) {
 	}
 	ask(t, s, "hello")
 	wantLines(t, "told", c.heard(), "title: Named", "agent: Welcome.", "*acp.SessionUpdatePlan", "agent: did hello")
-	if _, err := c.LoadSession(t.Context(), &acp.LoadSessionRequest{SessionID: s.ID(), Cwd: "/w"}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(c.LoadSession(t.Context(), &acp.LoadSessionRequest{SessionID: s.ID(), Cwd: "/w"}))(t)
 	wantLines(t, "replayed", c.heard(), "agent: Welcome.", "*acp.SessionUpdatePlan", "user: recorded", "user: hello", "agent: did hello",
 		"title: Named")
 	wantLines(t, "notes", h.noted(), "open 0 /w [], 0 prompts, mode ", "close of /w", "open 1 /w [], 8 prompts, mode ")
@@ -426,9 +394,7 @@ func TestRefusedTurnsAreLeftOut(t *testing.T) {
 		for _, text := range texts {
 			blocks = append(blocks, acp.TextBlock(text))
 		}
-		if _, err := s.Prompt(ctx, blocks...); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(s.Prompt(ctx, blocks...))(t)
 	}
 	prompt("refused")
 	if infos := listed(t, c, ""); infos[0].Title.Present() {
@@ -441,9 +407,7 @@ func TestRefusedTurnsAreLeftOut(t *testing.T) {
 	wantLines(t, "the history", h.noted()[1:], "user: one", "user: two", "user: fork")
 	c.heard()
 	for _, id := range []acp.SessionID{s.ID(), fork} {
-		if _, err := c.LoadSession(ctx, &acp.LoadSessionRequest{SessionID: id, Cwd: "/w"}); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(c.LoadSession(ctx, &acp.LoadSessionRequest{SessionID: id, Cwd: "/w"}))(t)
 		wantLines(t, "replayed", c.heard(), "user: one", "user: two", "user: fork", "title: one two")
 	}
 }
@@ -464,9 +428,7 @@ func TestUpdatesInOpenOfALoad(t *testing.T) {
 	ask(t, s, "hello")
 	c.heard()
 	for _, want := range [][]string{{"agent: I am back."}, {"agent: I am back.", "agent: I am back."}} {
-		if _, err := c.LoadSession(t.Context(), &acp.LoadSessionRequest{SessionID: s.ID(), Cwd: "/w"}); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(c.LoadSession(t.Context(), &acp.LoadSessionRequest{SessionID: s.ID(), Cwd: "/w"}))(t)
 		wantLines(t, "told", c.heard(), append([]string{"title: Back", "user: hello", "agent: did hello"}, want...)...)
 	}
 }
@@ -551,17 +513,10 @@ func TestToolCallUpdatesAreCopied(t *testing.T) {
 		return endTurn, errors.Join(err, turn.Update(ctx, acp.UpdateToolCall("c", acp.WithStatus(acp.ToolCallStatusCompleted))))
 	}})
 	conn, folded := watching(t, sessions)
-	s, err := conn.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: "/w"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := s.Prompt(t.Context(), acp.TextBlock("go")); err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(conn.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: "/w"}))(t)
+	must.Get(s.Prompt(t.Context(), acp.TextBlock("go")))(t)
 	live := folded()
-	if _, err := conn.LoadSession(t.Context(), &acp.LoadSessionRequest{SessionID: s.ID(), Cwd: "/w"}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(conn.LoadSession(t.Context(), &acp.LoadSessionRequest{SessionID: s.ID(), Cwd: "/w"}))(t)
 	if loaded := folded(); !reflect.DeepEqual(live, loaded) {
 		t.Errorf("live\n%v\nloaded\n%v", live, loaded)
 	}

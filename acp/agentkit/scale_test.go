@@ -13,6 +13,7 @@ import (
 	"github.com/acpgo/sdk/acp/agentkit"
 	"github.com/acpgo/sdk/acp/sessionstore"
 	"github.com/acpgo/sdk/internal/test/gentest"
+	"github.com/acpgo/sdk/internal/test/must"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
@@ -23,9 +24,7 @@ func updates() int { return tier.Pick(400, 1000, 2000, 100_000) }
 func TestLongSession(t *testing.T) {
 	ctx, store := t.Context(), open(t, t.TempDir())
 	record := sessionstore.Record{Info: sessionstore.Info{ID: "long", Cwd: "/w"}}
-	if err := store.Create(ctx, record); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, store.Create(ctx, record))
 	var batch []acp.SessionUpdate
 	for i := range updates() {
 		call := acp.ToolCallID(fmt.Sprint("call_", i/4))
@@ -40,19 +39,14 @@ func TestLongSession(t *testing.T) {
 			batch = append(batch, acp.AgentMessageText(strings.Repeat("It is done. ", 30)))
 		}
 		if len(batch) == 100 || i == updates()-1 {
-			if err := store.Append(ctx, "long", batch...); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, store.Append(ctx, "long", batch...))
 			batch = batch[:0]
 		}
 	}
 	config := parrot(store)
 	sessions := agentkit.NewSessions(config)
 	theirs, ours := acp.Pipe()
-	agent, err := acp.StartAgent(ctx, theirs, sessions.Handlers(), sessions.Options(nil))
-	if err != nil {
-		t.Fatal(err)
-	}
+	agent := must.Get(acp.StartAgent(ctx, theirs, sessions.Handlers(), sessions.Options(nil)))(t)
 	t.Cleanup(func() {
 		_ = agent.Wait() // what is measured has passed by then
 		sessions.Close()
@@ -75,9 +69,7 @@ func TestLongSession(t *testing.T) {
 	runtime.GC()
 	runtime.ReadMemStats(&before)
 	start := time.Now()
-	if _, err := conn.LoadSession(ctx, &acp.LoadSessionRequest{SessionID: "long", Cwd: "/w"}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(conn.LoadSession(ctx, &acp.LoadSessionRequest{SessionID: "long", Cwd: "/w"}))(t)
 	growth := int64(peak) - int64(before.HeapAlloc)
 	t.Logf("%d updates loaded in %v; the heap grew by at most %.1f MiB", updates(), time.Since(start).Round(time.Millisecond), float64(growth)/(1<<20))
 	if n != updates()+1 { // and the commands
@@ -102,21 +94,10 @@ func inTurn(tb testing.TB, store sessionstore.Store, f func(ctx context.Context,
 		},
 	})
 	theirs, ours := acp.Pipe()
-	agent, err := acp.StartAgent(tb.Context(), theirs, sessions.Handlers(), nil)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	conn, err := acp.Connect(tb.Context(), ours, acp.ClientHandlers{}, nil)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	session, err := conn.NewSession(tb.Context(), &acp.NewSessionRequest{Cwd: "/w"})
-	if err != nil {
-		tb.Fatal(err)
-	}
-	if _, err := session.Prompt(tb.Context(), acp.TextBlock("go")); err != nil {
-		tb.Fatal(err)
-	}
+	agent := must.Get(acp.StartAgent(tb.Context(), theirs, sessions.Handlers(), nil))(tb)
+	conn := must.Get(acp.Connect(tb.Context(), ours, acp.ClientHandlers{}, nil))(tb)
+	session := must.Get(conn.NewSession(tb.Context(), &acp.NewSessionRequest{Cwd: "/w"}))(tb)
+	must.Get(session.Prompt(tb.Context(), acp.TextBlock("go")))(tb)
 	if err := conn.Close(); err != nil {
 		tb.Error(err)
 	}
@@ -163,10 +144,7 @@ func BenchmarkUpdate(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			var store sessionstore.Store
 			if stored {
-				dir, err := sessionstore.Open(b.TempDir(), &sessionstore.Options{MaxSession: 1 << 40})
-				if err != nil {
-					b.Fatal(err)
-				}
+				dir := must.Get(sessionstore.Open(b.TempDir(), &sessionstore.Options{MaxSession: 1 << 40}))(b)
 				defer dir.Close()
 				store = dir
 			}

@@ -21,6 +21,7 @@ import (
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/acp/sessionstore"
 	"github.com/acpgo/sdk/conformance"
+	"github.com/acpgo/sdk/internal/test/must"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
@@ -115,18 +116,13 @@ func (h *house) connect(t *testing.T, store sessionstore.Store) *client {
 
 func begin(t *testing.T, c *client, cwd string) *acp.ClientSession {
 	t.Helper()
-	s, err := c.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: cwd})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(c.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: cwd}))(t)
 	return s
 }
 
 func ask(t *testing.T, s *acp.ClientSession, text string) {
 	t.Helper()
-	if _, err := s.Prompt(t.Context(), acp.TextBlock(text)); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(s.Prompt(t.Context(), acp.TextBlock(text)))(t)
 }
 
 func wantError(t *testing.T, what string, err, want error) {
@@ -143,9 +139,7 @@ func TestUnknownSessions(t *testing.T) {
 			h := newHouse()
 			c := h.connect(t, store)
 			closed := begin(t, c, "/w")
-			if err := closed.Close(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, closed.Close(t.Context()))
 			h.noted()
 			for _, id := range []acp.SessionID{"none", "../x", closed.ID()} {
 				s := c.Session(id)
@@ -198,9 +192,7 @@ func TestOpenFails(t *testing.T) {
 	h.mu.Lock()
 	h.refuse = nil
 	h.mu.Unlock()
-	if _, err := c.LoadSession(ctx, &acp.LoadSessionRequest{SessionID: s.ID(), Cwd: "/w"}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(c.LoadSession(ctx, &acp.LoadSessionRequest{SessionID: s.ID(), Cwd: "/w"}))(t)
 	wantLines(t, "notes", h.noted(), "open 1 /w [], 1 prompts, mode ")
 }
 
@@ -211,21 +203,12 @@ func TestLoadWhileOpen(t *testing.T) {
 	config := h.config(store)
 	sessions := agentkit.NewSessions(config)
 	c := connect(t, sessions, &acp.AgentOptions{AdditionalDirectories: true}, tapped)
-	s, err := c.NewSession(ctx, &acp.NewSessionRequest{Cwd: "/one", AdditionalDirectories: []string{"/extra"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(c.NewSession(ctx, &acp.NewSessionRequest{Cwd: "/one", AdditionalDirectories: []string{"/extra"}}))(t)
 	ask(t, s, "hello")
-	if err := s.SetMode(ctx, "b"); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := c.LoadSession(ctx, &acp.LoadSessionRequest{SessionID: s.ID(), Cwd: "/two"}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.SetMode(ctx, "b"))
+	must.Get(c.LoadSession(ctx, &acp.LoadSessionRequest{SessionID: s.ID(), Cwd: "/two"}))(t)
 	ask(t, s, "again")
-	if _, err := c.ResumeSession(ctx, &acp.ResumeSessionRequest{SessionID: s.ID(), Cwd: "/three"}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(c.ResumeSession(ctx, &acp.ResumeSessionRequest{SessionID: s.ID(), Cwd: "/three"}))(t)
 	wantLines(t, "notes", h.noted(), "open 0 /one [/extra], 0 prompts, mode ", "close of /one", "open 1 /two [], 1 prompts, mode b",
 		"close of /two", "open 2 /three [], 2 prompts, mode b")
 	infos := listed(t, c, "/three")
@@ -327,9 +310,7 @@ func TestConnectionEnds(t *testing.T) {
 	turn.Discard()
 	<-h.begun
 	h.noted()
-	if err := c.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, c.Close())
 	if err := <-served; err != nil {
 		t.Fatal(err)
 	}
@@ -349,9 +330,7 @@ func TestConnectionEnds(t *testing.T) {
 	// What the turn had stored is there for the next connection.
 	c = h.connect(t, store)
 	for _, id := range []acp.SessionID{idle.ID(), busy.ID()} {
-		if _, err := c.LoadSession(t.Context(), &acp.LoadSessionRequest{SessionID: id, Cwd: "/w"}); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(c.LoadSession(t.Context(), &acp.LoadSessionRequest{SessionID: id, Cwd: "/w"}))(t)
 	}
 	heard := c.heard()
 	wantLines(t, "replayed", heard, "user: hello", "agent: did hello", "title: hello", "user: wait", "title: wait") // of two sessions
@@ -384,9 +363,7 @@ func TestMaxSessions(t *testing.T) {
 	if !errors.Is(err, acp.ErrInvalidRequest) || !strings.Contains(err.Error(), "3 sessions are open") {
 		t.Errorf("one too many: %v", err)
 	}
-	if err := s.Close(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Close(t.Context()))
 	begin(t, c, "/w")
 }
 
@@ -399,16 +376,11 @@ func TestTwoConnections(t *testing.T) {
 	ask(t, s, "one")
 	_, err := two.Session(s.ID()).Prompt(ctx, acp.TextBlock("two"))
 	wantError(t, "a session of the other connection", err, acp.ErrResourceNotFound)
-	other, err := two.LoadSession(ctx, &acp.LoadSessionRequest{SessionID: s.ID(), Cwd: "/w"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	other := must.Get(two.LoadSession(ctx, &acp.LoadSessionRequest{SessionID: s.ID(), Cwd: "/w"}))(t)
 	ask(t, other, "two")
 	ask(t, s, "three")
 	two.heard()
-	if _, err := two.LoadSession(ctx, &acp.LoadSessionRequest{SessionID: s.ID(), Cwd: "/w"}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(two.LoadSession(ctx, &acp.LoadSessionRequest{SessionID: s.ID(), Cwd: "/w"}))(t)
 	wantLines(t, "replayed", two.heard(), "user: one", "agent: did one", "user: two", "agent: did two", "user: three", "agent: did three",
 		"title: one")
 }
@@ -441,17 +413,12 @@ func TestModes(t *testing.T) {
 	}
 	_, err := rpc.Call[acp.SetSessionModeResponse](ctx, c, acp.MethodSetSessionMode, &acp.SetSessionModeRequest{SessionID: s.ID(), ModeID: "z"})
 	wantError(t, "an unknown mode", err, acp.ErrInvalidParams)
-	if err := s.SetMode(ctx, "b"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.SetMode(ctx, "b"))
 	wantError(t, "a mode that the author refuses", s.SetMode(ctx, "a"), acp.ErrInvalidParams)
 	wantLines(t, "notes", h.noted(), "from a to b", "from b to a")
 	load := func(want acp.SessionModeID) {
 		t.Helper()
-		s, err := c.LoadSession(ctx, &acp.LoadSessionRequest{SessionID: s.ID(), Cwd: "/w"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := must.Get(c.LoadSession(ctx, &acp.LoadSessionRequest{SessionID: s.ID(), Cwd: "/w"}))(t)
 		if got := s.Modes().Value().CurrentModeID; got != want {
 			t.Errorf("the mode is %s, want %s", got, want)
 		}
@@ -510,23 +477,15 @@ func TestModesAsOption(t *testing.T) {
 		}
 	}
 	now("mode=a size=s")
-	if err := s.SetMode(ctx, "b"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.SetMode(ctx, "b"))
 	now("mode=b size=s")
 	wantLines(t, "told", c.heard(), "options: mode=b size=s")
-	if err := s.SetConfigOption(ctx, "size", "l"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.SetConfigOption(ctx, "size", "l"))
 	now("mode=b size=l")
-	if err := s.SetConfigOption(ctx, "mode", "a"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.SetConfigOption(ctx, "mode", "a"))
 	now("mode=a size=l")
 	wantLines(t, "told", c.heard(), "mode: a")
-	if err := s.SetConfigOption(ctx, "mode", "b"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.SetConfigOption(ctx, "mode", "b"))
 	c.heard()
 	ask(t, s, "mode")
 	now("mode=a size=l")
@@ -540,9 +499,7 @@ func TestModesAsOption(t *testing.T) {
 		_, err := rpc.Call[acp.SetSessionConfigOptionResponse](ctx, c, acp.MethodSetSessionConfigOption, &req)
 		wantError(t, "a mode that is none", err, acp.ErrInvalidParams)
 	}
-	if err := s.SetMode(ctx, "b"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.SetMode(ctx, "b"))
 	var err error
 	if s, err = c.LoadSession(ctx, &acp.LoadSessionRequest{SessionID: s.ID(), Cwd: "/w"}); err != nil {
 		t.Fatal(err)
@@ -585,9 +542,7 @@ func TestBind(t *testing.T) {
 		failed <- err
 	}()
 	<-h.begun
-	if err := s.Close(ctx); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Close(ctx))
 	if err := <-failed; err == nil {
 		t.Error("the handler had a result")
 	}
@@ -604,10 +559,7 @@ func TestOptionsForgotten(t *testing.T) {
 	sessions := agentkit.NewSessions(config)
 	defer sessions.Close()
 	theirs, ours := acp.Pipe()
-	agent, err := acp.StartAgent(t.Context(), theirs, sessions.Handlers(), &acp.AgentOptions{Conn: acp.ConnOptions{Logger: config.Logger}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	agent := must.Get(acp.StartAgent(t.Context(), theirs, sessions.Handlers(), &acp.AgentOptions{Conn: acp.ConnOptions{Logger: config.Logger}}))(t)
 	t.Cleanup(func() { _ = agent.Wait() })
 	c := dial(t, ours, tapped)
 	if _, err := c.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: "/w"}); !errors.Is(err, rpc.ErrInternal) {
@@ -675,9 +627,7 @@ func TestTitles(t *testing.T) {
 		}
 	}
 	s := begin(t, c, "/w")
-	if err := s.Close(ctx); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Close(ctx))
 	if got := listed(t, c, "")[0]; got.Title.Present() {
 		t.Errorf("listed is %+v", got)
 	}
@@ -691,9 +641,7 @@ func TestWhatIsStored(t *testing.T) {
 		return acp.NewSessionUpdateAgentMessageChunk(acp.ContentChunk{Content: acp.TextBlock(text), MessageID: acp.Some(id)})
 	}
 	var future acp.SessionUpdate
-	if err := json.Unmarshal([]byte(`{"sessionUpdate":"_of_the_future","x":1}`), &future); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal([]byte(`{"sessionUpdate":"_of_the_future","x":1}`), &future))
 	sessions := agentkit.NewSessions(agentkit.Config[state]{
 		Store: store,
 		Prompt: func(ctx context.Context, t *agentkit.Turn[state], req *acp.PromptRequest) (*acp.PromptResponse, error) {
@@ -730,9 +678,7 @@ func TestWhatIsStored(t *testing.T) {
 	accept := &conformance.TapOptions{Level: conformance.MustNot, Ignore: func(f conformance.Finding) bool { return true }}
 	c := connect(t, sessions, &acp.AgentOptions{Prompt: acp.PromptCapabilities{Image: true}}, accept)
 	s := begin(t, c, "/w")
-	if _, err := s.Prompt(ctx, acp.TextBlock("hello"), acp.TextBlock(" you"), acp.ImageBlock("QUJD", "image/png")); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(s.Prompt(ctx, acp.TextBlock("hello"), acp.TextBlock(" you"), acp.ImageBlock("QUJD", "image/png")))(t)
 	var got []string
 	for update, err := range store.Updates(ctx, s.ID()) {
 		if err != nil {
@@ -799,9 +745,7 @@ func TestJoinedTextIsStored(t *testing.T) {
 		next <- struct{}{}
 		want("agent: one two ", "agent: three ")
 		next <- struct{}{}
-		if _, err := turn.Result(); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(turn.Result())(t)
 		want("agent: one two ", "agent: three ", "agent: four ")
 	})
 }
@@ -920,9 +864,7 @@ func TestFork(t *testing.T) {
 		fork.ID(): {"user: one", "agent: did one", "user: fork", "agent: forking", "user: two", "agent: did two", "title: one"},
 		s.ID():    {"user: one", "agent: did one", "user: fork", "agent: forking", "agent: " + string(fork.ID()), "title: one"},
 	} {
-		if _, err := c.LoadSession(ctx, &acp.LoadSessionRequest{SessionID: id, Cwd: "/w"}); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(c.LoadSession(ctx, &acp.LoadSessionRequest{SessionID: id, Cwd: "/w"}))(t)
 		wantLines(t, "replayed", c.heard(), want...)
 	}
 	if _, err := sessions.Fork(ctx, (&acp.AgentSession{}).Conn(), "none", &acp.NewSessionRequest{}); err == nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/acpgo/sdk/acp/agentkit"
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/conformance"
+	"github.com/acpgo/sdk/internal/test/must"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
@@ -40,9 +41,7 @@ func TestSteeringExtension(t *testing.T) {
 	onStage(t, agentkit.Steer, play, func(t *testing.T, x *stage) {
 		take, gate = make(chan struct{}), make(chan struct{})
 		var optedIn acp.Meta
-		if err := optedIn.Set("steering", map[string]string{"idleBehavior": "promptRequired"}); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, optedIn.Set("steering", map[string]string{"idleBehavior": "promptRequired"}))
 		message := func(text string, meta acp.Meta) steering {
 			return steering{x.session.ID(), []acp.ContentBlock{acp.TextBlock(text)}, meta}
 		}
@@ -104,14 +103,8 @@ func TestExtensions(t *testing.T) {
 		handlers := sessions.Handlers()
 		rpc.Handle(handlers.Extensions, "_own", func(context.Context, *acp.AgentConn, *struct{}) (*struct{}, error) { return &struct{}{}, nil })
 		near, far := acp.Pipe()
-		agent, err := acp.StartAgent(t.Context(), far, handlers, sessions.Options(nil))
-		if err != nil {
-			t.Fatal(err)
-		}
-		c, err := acp.Connect(t.Context(), conformance.Tap(t, conformance.Client, near, nil), acp.ClientHandlers{}, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		agent := must.Get(acp.StartAgent(t.Context(), far, handlers, sessions.Options(nil)))(t)
+		c := must.Get(acp.Connect(t.Context(), conformance.Tap(t, conformance.Client, near, nil), acp.ClientHandlers{}, nil))(t)
 		if _, err := rpc.Call[struct{}](t.Context(), c.RPC(), "_own", struct{}{}); err != nil {
 			t.Error(err)
 		}
@@ -160,14 +153,8 @@ func steerAtOnce(t *testing.T, messages, takes int) {
 	})
 	defer sessions.Close()
 	near, far := acp.Pipe()
-	agent, err := acp.StartAgent(t.Context(), far, sessions.Handlers(), sessions.Options(nil))
-	if err != nil {
-		t.Fatal(err)
-	}
-	stream, err := conformance.Tap(t, conformance.Client, near, nil).Connect(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	agent := must.Get(acp.StartAgent(t.Context(), far, sessions.Handlers(), sessions.Options(nil)))(t)
+	stream := must.Get(conformance.Tap(t, conformance.Client, near, nil).Connect(t.Context()))(t)
 	next := func() (m struct {
 		ID     *int
 		Result struct{ SessionID string }
@@ -185,9 +172,7 @@ func steerAtOnce(t *testing.T, messages, takes int) {
 	send := func(lines ...string) {
 		t.Helper()
 		for _, line := range lines {
-			if err := stream.Write([]byte(line)); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, stream.Write([]byte(line)))
 		}
 	}
 	send(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1,"clientCapabilities":{},"clientInfo":{"name":"test","version":"1"}}}`)

@@ -14,6 +14,7 @@ import (
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/agentkit"
 	"github.com/acpgo/sdk/conformance"
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 type helper = agentkit.Subagent[struct{}]
@@ -119,10 +120,7 @@ func raise(t *testing.T, config agentkit.Config[struct{}], shows bool, do func(c
 		}
 		sessions.Close()
 	})
-	s, err := f.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: "/w"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(f.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: "/w"}))(t)
 	return f, s
 }
 
@@ -153,12 +151,8 @@ func TestSubagent(t *testing.T) {
 	wantStop(t, s, "go", acp.StopReasonEndTurn)
 	wantLines(t, "told", f.lines(), announced, works, "child agent: Here I am.", "child call: c Test pending", "child asked: Test",
 		"child call: c in_progress", "child call: c failed", fmt.Sprintf(stopped, "end_turn"), "agent: Back.")
-	if err := s.Close(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := f.LoadSession(t.Context(), &acp.LoadSessionRequest{SessionID: s.ID(), Cwd: "/w"}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Close(t.Context()))
+	must.Get(f.LoadSession(t.Context(), &acp.LoadSessionRequest{SessionID: s.ID(), Cwd: "/w"}))(t)
 	wantLines(t, "replayed", f.lines(), "user: go", announced, fmt.Sprintf(stopped, "end_turn"), "agent: Back.")
 }
 

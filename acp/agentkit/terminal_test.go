@@ -13,6 +13,7 @@ import (
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/agentkit"
 	"github.com/acpgo/sdk/conformance"
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 var terminalID = regexp.MustCompile(`term_[A-Z0-9]+`)
@@ -91,10 +92,7 @@ func TestTerminal(t *testing.T) {
 				}
 				return nil, nil
 			}})
-			agent, err := acp.StartAgent(t.Context(), theirs, sessions.Handlers(), sessions.Options(nil))
-			if err != nil {
-				t.Fatal(err)
-			}
+			agent := must.Get(acp.StartAgent(t.Context(), theirs, sessions.Handlers(), sessions.Options(nil)))(t)
 			conn, err := acp.Connect(t.Context(), conformance.Tap(t, conformance.Client, ours, nil), acp.ClientHandlers{
 				SessionUpdate: func(_ context.Context, _ *acp.ClientSession, n *acp.SessionNotification) error {
 					mu.Lock()
@@ -118,21 +116,14 @@ func TestTerminal(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			s, err := conn.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: "/w"})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if _, err := s.Prompt(t.Context(), acp.TextBlock("go")); err != nil {
-				t.Fatal(err)
-			}
+			s := must.Get(conn.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: "/w"}))(t)
+			must.Get(s.Prompt(t.Context(), acp.TextBlock("go")))(t)
 			mu.Lock()
 			if !reflect.DeepEqual(heard, test.want) {
 				t.Errorf("got\n%s\nwant\n%s", strings.Join(heard, "\n"), strings.Join(test.want, "\n"))
 			}
 			mu.Unlock()
-			if _, err := conn.LoadSession(t.Context(), &acp.LoadSessionRequest{SessionID: s.ID(), Cwd: "/w"}); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(conn.LoadSession(t.Context(), &acp.LoadSessionRequest{SessionID: s.ID(), Cwd: "/w"}))(t)
 			stored, err := json.Marshal(last.Content)
 			if want := "[" + strings.Join(test.stored, ",") + "]"; err != nil || string(stored) != want {
 				t.Errorf("stored %s, %v, want %s", stored, err, want)

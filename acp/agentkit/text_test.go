@@ -15,6 +15,7 @@ import (
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/agentkit"
 	"github.com/acpgo/sdk/internal/test/gentest"
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 // sink is a session that keeps what it is sent. It is busy between hold and release.
@@ -103,14 +104,10 @@ func TestTextKeepsCharactersWhole(t *testing.T) {
 					t.Fatalf("%q: wrote %d bytes of %d, %v", text, got, n, err)
 				}
 				clear(part) // Write must not keep it
-				if err := message.Flush(); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, message.Flush())
 				rest = rest[n:]
 			}
-			if err := message.Close(); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, message.Close())
 			if got, want := s.text(), string([]rune(text)); got != want {
 				t.Errorf("%q in pieces of %d: got %q, want %q", text, size, got, want)
 			}
@@ -131,19 +128,13 @@ func FuzzText(f *testing.F) {
 		message := agentkit.NewMessage(t.Context(), s)
 		for rest := text; len(rest) > 0; {
 			n := 1 + random.IntN(min(len(rest), 1+random.IntN(10_000)))
-			if _, err := message.Write(rest[:n]); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(message.Write(rest[:n]))(t)
 			if random.IntN(4) == 0 {
-				if err := message.Flush(); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, message.Flush())
 			}
 			rest = rest[n:]
 		}
-		if err := message.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, message.Close())
 		if got, want := s.text(), string([]rune(string(text))); got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
@@ -160,12 +151,8 @@ func TestTextIDs(t *testing.T) {
 	s := &sink{}
 	message, thought := agentkit.NewMessage(t.Context(), s), agentkit.NewThought(t.Context(), s)
 	for _, text := range []*agentkit.Text{message, thought, message} {
-		if _, err := io.WriteString(text, "x"); err != nil {
-			t.Fatal(err)
-		}
-		if err := text.Flush(); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(io.WriteString(text, "x"))(t)
+		must.Do(t, text.Flush())
 	}
 	first := s.sent()[0].Variant.(*acp.SessionUpdateAgentMessageChunk)
 	second := s.sent()[1].Variant.(*acp.SessionUpdateAgentThoughtChunk)
@@ -181,9 +168,7 @@ func TestTextIsJoinedWhileTheWriterIsBusy(t *testing.T) {
 		s := &sink{}
 		message := agentkit.NewMessage(t.Context(), s)
 		write := func(text string) {
-			if _, err := message.WriteString(text); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(message.WriteString(text))(t)
 		}
 		write("first ")
 		synctest.Wait()
@@ -204,9 +189,7 @@ func TestTextIsJoinedWhileTheWriterIsBusy(t *testing.T) {
 		if got, want := s.text(), "first second "+strings.Repeat("more ", 1000); got != want {
 			t.Errorf("sent %q", got)
 		}
-		if err := message.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, message.Close())
 	})
 }
 
@@ -233,9 +216,7 @@ func TestTextWaitsForRoom(t *testing.T) {
 			if err := <-written; err != nil {
 				t.Fatal(err)
 			}
-			if err := message.Close(); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, message.Close())
 			if s.text() != string([]rune(text)) {
 				t.Error("the text is another one")
 			}
@@ -269,9 +250,7 @@ func TestTextEndOfContext(t *testing.T) {
 			t.Errorf("the Write ended with %v", err)
 		}
 		s.release()
-		if err := message.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, message.Close())
 		if got := len(s.text()); got != taken || taken == 0 || taken == len(text) {
 			t.Errorf("took %d bytes, sent %d", taken, got)
 		}
@@ -309,9 +288,7 @@ func TestEndsAreBounded(t *testing.T) {
 		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Hour, acp.ErrTurnCancelled)
 		defer cancel()
 		message := agentkit.NewMessage(ctx, blocked{})
-		if _, err := message.WriteString("hello"); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(message.WriteString("hello"))(t)
 		began := time.Now()
 		if err := message.Close(); !errors.Is(err, acp.ErrTurnCancelled) {
 			t.Errorf("closing the text: %v", err)
@@ -323,10 +300,7 @@ func TestEndsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Hour, acp.ErrTurnCancelled)
 		defer cancel()
-		call, err := agentkit.StartToolCall(ctx, &blockedLater{}, "Tool")
-		if err != nil {
-			t.Fatal(err)
-		}
+		call := must.Get(agentkit.StartToolCall(ctx, &blockedLater{}, "Tool"))(t)
 		began := time.Now()
 		if err := call.Close(); !errors.Is(err, acp.ErrTurnCancelled) {
 			t.Errorf("closing the call: %v", err)
@@ -341,16 +315,10 @@ func TestEndsAreBounded(t *testing.T) {
 func TestTextErrors(t *testing.T) {
 	s, lost := &sink{}, errors.New("lost")
 	message := agentkit.NewMessage(t.Context(), s)
-	if _, err := message.WriteString("a"); err != nil {
-		t.Fatal(err)
-	}
-	if err := message.Flush(); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(message.WriteString("a"))(t)
+	must.Do(t, message.Flush())
 	s.failWith(lost)
-	if _, err := message.WriteString("b"); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(message.WriteString("b"))(t)
 	if err := message.Flush(); !errors.Is(err, lost) {
 		t.Errorf("Flush: %v", err)
 	}
@@ -381,9 +349,7 @@ func TestTextConcurrentWrites(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if err := message.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, message.Close())
 	count := map[string]int{}
 	for line := range strings.Lines(s.text()) {
 		count[line]++
@@ -405,13 +371,9 @@ func BenchmarkText(b *testing.B) {
 	b.SetBytes(int64(len(piece)))
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := message.Write(piece); err != nil {
-			b.Fatal(err)
-		}
+		must.Get(message.Write(piece))(b)
 	}
-	if err := message.Close(); err != nil {
-		b.Fatal(err)
-	}
+	must.Do(b, message.Close())
 }
 
 // nothing is a session whose updates go nowhere.
@@ -426,16 +388,10 @@ func BenchmarkTextEach(b *testing.B) {
 	b.SetBytes(int64(len(piece)))
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := message.Write(piece); err != nil {
-			b.Fatal(err)
-		}
-		if err := message.Flush(); err != nil {
-			b.Fatal(err)
-		}
+		must.Get(message.Write(piece))(b)
+		must.Do(b, message.Flush())
 	}
-	if err := message.Close(); err != nil {
-		b.Fatal(err)
-	}
+	must.Do(b, message.Close())
 }
 
 // A piece that is joined to others costs its share of their text; one that is sent alone costs as much as an update, and a
@@ -447,29 +403,21 @@ func TestAllocationsText(t *testing.T) {
 	message := agentkit.NewMessage(t.Context(), nothing{})
 	piece := []byte(strings.Repeat("x", 64))
 	write := func() {
-		if _, err := message.Write(piece); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(message.Write(piece))(t)
 	}
 	alone := testing.AllocsPerRun(200, func() {
 		write()
-		if err := message.Flush(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, message.Flush())
 	})
 	s := &sink{}
 	s.hold()
 	joined := agentkit.NewMessage(t.Context(), s)
 	together := testing.AllocsPerRun(500, func() {
-		if _, err := joined.Write(piece); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(joined.Write(piece))(t)
 	})
 	s.release()
 	for _, text := range []*agentkit.Text{message, joined} {
-		if err := text.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, text.Close())
 	}
 	t.Logf("alone: %.1f allocations, joined: %.1f", alone, together)
 	if alone > 4.5 || together > 0.5 {

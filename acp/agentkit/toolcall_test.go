@@ -18,6 +18,7 @@ import (
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/agentkit"
 	"github.com/acpgo/sdk/conformance"
+	"github.com/acpgo/sdk/internal/test/must"
 	"github.com/acpgo/sdk/internal/test/tier"
 	"github.com/acpgo/sdk/internal/test/ways"
 )
@@ -49,11 +50,8 @@ func converse(t *testing.T, handle prompt, client acp.ClientHandlers) *conversat
 	}()
 	recording := &conformance.Recording{}
 	options := &conformance.TapOptions{Level: conformance.Advice, OnMessage: recording.Add}
-	conn, err := acp.Connect(t.Context(), conformance.Tap(t, conformance.Client, clientEnd, options), client,
-		&acp.ClientOptions{Info: acp.Implementation{Name: "client", Version: "0"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := must.Get(acp.Connect(t.Context(), conformance.Tap(t, conformance.Client, clientEnd, options), client,
+		&acp.ClientOptions{Info: acp.Implementation{Name: "client", Version: "0"}}))(t)
 	t.Cleanup(func() {
 		if err := conn.Close(); err != nil {
 			t.Errorf("closing: %v", err)
@@ -62,10 +60,7 @@ func converse(t *testing.T, handle prompt, client acp.ClientHandlers) *conversat
 			t.Errorf("serving: %v", err)
 		}
 	})
-	session, err := conn.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: "/work"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	session := must.Get(conn.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: "/work"}))(t)
 	return &conversation{session, recording, t}
 }
 
@@ -283,19 +278,14 @@ func TestToolCallStrangeAnswers(t *testing.T) {
 		{Variant: &acp.RequestPermissionOutcomeUnknown{Tag: "allowed", Raw: []byte(`{"outcome":"allowed","optionId":"yes"}`)}},
 	} {
 		s := &stranger{outcome: outcome}
-		call, err := agentkit.StartToolCall(t.Context(), s, "Run")
-		if err != nil {
-			t.Fatal(err)
-		}
+		call := must.Get(agentkit.StartToolCall(t.Context(), s, "Run"))(t)
 		if _, err := call.Ask(t.Context(), acp.AllowOnce("yes", "Yes"), odd); !errors.Is(err, agentkit.ErrRejected) {
 			t.Errorf("%+v: got %v", outcome, err)
 		}
 		if got := call.State().Status; got != acp.ToolCallStatusPending {
 			t.Errorf("%+v: the call is %s", outcome, got)
 		}
-		if err := call.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, call.Close())
 	}
 }
 
@@ -318,13 +308,8 @@ func TestToolCallFailShows(t *testing.T) {
 		{fmt.Errorf("run: %w", acp.ErrTurnCancelled), []string{"cancelled"}},
 		{agentkit.ErrRejected, []string{"the user did not allow it"}},
 	} {
-		call, err := agentkit.StartToolCall(t.Context(), s, "Tool")
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := call.Fail(test.err); err != nil {
-			t.Fatal(err)
-		}
+		call := must.Get(agentkit.StartToolCall(t.Context(), s, "Tool"))(t)
+		must.Do(t, call.Fail(test.err))
 		wantShows(t, call.State(), acp.ToolCallStatusFailed, test.want...)
 	}
 }
@@ -339,13 +324,8 @@ func TestToolCallAfterItsEnd(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &sink{}
-			call, err := agentkit.StartToolCall(t.Context(), s, "Tool")
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := end(call); err != nil {
-				t.Fatal(err)
-			}
+			call := must.Get(agentkit.StartToolCall(t.Context(), s, "Tool"))(t)
+			must.Do(t, end(call))
 			sent := len(s.sent())
 			_, asked := call.Ask(t.Context())
 			for i, err := range []error{
@@ -573,10 +553,7 @@ func TestOrderWithinATurn(t *testing.T) {
 func TestToolCallIsBounded(t *testing.T) {
 	s := &sink{}
 	start := func() *agentkit.ToolCall {
-		call, err := agentkit.StartToolCall(t.Context(), s, "Tool")
-		if err != nil {
-			t.Fatal(err)
-		}
+		call := must.Get(agentkit.StartToolCall(t.Context(), s, "Tool"))(t)
 		return call
 	}
 	size := func(texts []string) (n int) {
@@ -586,13 +563,9 @@ func TestToolCallIsBounded(t *testing.T) {
 		return n
 	}
 	call := start()
-	if err := call.Diff("/a", "old", "new"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, call.Diff("/a", "old", "new"))
 	for i := range 1000 {
-		if err := call.Progress(fmt.Sprint(i)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, call.Progress(fmt.Sprint(i)))
 	}
 	texts := shows(call.State())
 	if texts[0] != "diff /a old>new" || !strings.Contains(texts[1], "not shown") || texts[len(texts)-1] != "999" || len(texts) > 202 || len(texts) < 150 {
@@ -605,16 +578,12 @@ func TestToolCallIsBounded(t *testing.T) {
 	}
 	call = start()
 	for i := range 100 {
-		if err := call.Progress(strings.Repeat("é", 5000) + fmt.Sprint(i)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, call.Progress(strings.Repeat("é", 5000)+fmt.Sprint(i)))
 	}
 	if n := size(shows(call.State())); n > 65<<10 || n < 40<<10 {
 		t.Errorf("%d bytes are shown", n)
 	}
-	if err := call.Progress("begin" + strings.Repeat("é", 50_000) + "end"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, call.Progress("begin"+strings.Repeat("é", 50_000)+"end"))
 	texts = shows(call.State())
 	if len(texts) != 2 || !strings.HasPrefix(texts[1], "…é") || !strings.HasSuffix(texts[1], "end") || len(texts[1]) > 65<<10 {
 		t.Errorf("%d texts are shown, the last of %d bytes", len(texts), len(texts[len(texts)-1]))
@@ -622,9 +591,7 @@ func TestToolCallIsBounded(t *testing.T) {
 
 	call = start()
 	large := strings.Repeat("x", 5<<20)
-	if err := call.Diff("/a", "", large); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, call.Diff("/a", "", large))
 	before := len(s.sent())
 	for _, err := range []error{call.Diff("/b", large, ""), call.Update(acp.WithContent(acp.ToolText(large), acp.ToolText(large)))} {
 		if !errors.Is(err, agentkit.ErrTooLarge) {
@@ -772,18 +739,11 @@ func TestToolCallAfterItsContext(t *testing.T) {
 func BenchmarkToolCall(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
-		call, err := agentkit.StartToolCall(b.Context(), mute{}, "Run make", acp.WithKind(acp.ToolKindExecute))
-		if err != nil {
-			b.Fatal(err)
-		}
+		call := must.Get(agentkit.StartToolCall(b.Context(), mute{}, "Run make", acp.WithKind(acp.ToolKindExecute)))(b)
 		for range 10 {
-			if err := call.Progress("a line of output"); err != nil {
-				b.Fatal(err)
-			}
+			must.Do(b, call.Progress("a line of output"))
 		}
-		if err := call.Done(); err != nil {
-			b.Fatal(err)
-		}
+		must.Do(b, call.Done())
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/acpgo/sdk/acp/agentkit"
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/conformance"
+	"github.com/acpgo/sdk/internal/test/must"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
@@ -69,10 +70,7 @@ func onStage(t *testing.T, busy agentkit.WhileBusy, play map[string]func(*scene)
 			},
 		}
 		x.client = connect(t, x.Sessions, &acp.AgentOptions{Conn: acp.ConnOptions{Hooks: acp.Hooks{Serve: slow}}}, tap)
-		session, err := x.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: "/w"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		session := must.Get(x.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: "/w"}))(t)
 		x.session = session
 		test(t, x)
 		x.wg.Wait()
@@ -273,9 +271,7 @@ func TestCancelWhileWaiting(t *testing.T) {
 			gate = make(chan struct{})
 			one := x.ask(t.Context(), "one")
 			waiting := []<-chan answer{x.ask(t.Context(), "two"), x.ask(t.Context(), "three")}
-			if err := x.session.Cancel(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, x.session.Cancel(t.Context()))
 			for _, answer := range waiting {
 				(<-answer).check(t, "a prompt that waits", acp.StopReasonCancelled)
 			}
@@ -358,13 +354,8 @@ func TestSteer(t *testing.T) {
 		synctest.Wait()
 		wantLines(t, "what passed", x.seen(), "begin one", "took two", "took three", "end one",
 			"answer max_tokens", "answer max_tokens", "answer max_tokens", "begin four", "end four", "answer max_tokens")
-		if err := x.session.Close(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		_, err := x.LoadSession(t.Context(), &acp.LoadSessionRequest{SessionID: x.session.ID(), Cwd: "/w"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, x.session.Close(t.Context()))
+		must.Get(x.LoadSession(t.Context(), &acp.LoadSessionRequest{SessionID: x.session.ID(), Cwd: "/w"}))(t)
 		heard := x.heard()
 		wantLines(t, "replayed", heard[len(heard)-8:], "user: one", "agent: begin one", "user: two", "agent: took two", "user: three", "agent: took threeend one",
 			"user: four", "agent: begin fourend four")
@@ -415,9 +406,7 @@ func TestCancelAfterTake(t *testing.T) {
 	}}
 	onStage(t, agentkit.Steer, play, func(t *testing.T, x *stage) {
 		one, two := x.ask(t.Context(), "one"), x.ask(t.Context(), "two")
-		if err := x.session.Cancel(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, x.session.Cancel(t.Context()))
 		(<-one).check(t, "one", acp.StopReasonCancelled)
 		(<-two).check(t, "two", acp.StopReasonCancelled)
 		synctest.Wait()
@@ -430,9 +419,7 @@ func TestCloseWhileWaiting(t *testing.T) {
 	play := map[string]func(*scene) error{"one": func(s *scene) error { <-s.ctx.Done(); return context.Cause(s.ctx) }}
 	onStage(t, agentkit.Queue, play, func(t *testing.T, x *stage) {
 		one, two := x.ask(t.Context(), "one"), x.ask(t.Context(), "two")
-		if err := x.session.Close(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, x.session.Close(t.Context()))
 		(<-one).check(t, "one", acp.StopReasonCancelled)
 		(<-two).check(t, "two", acp.StopReasonCancelled)
 	})
@@ -461,9 +448,7 @@ func TestAtEnd(t *testing.T) {
 	}}
 	onStage(t, agentkit.Queue, play, func(t *testing.T, x *stage) {
 		one := x.ask(t.Context(), "one")
-		if err := x.session.Cancel(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, x.session.Cancel(t.Context()))
 		(<-one).check(t, "one", acp.StopReasonCancelled)
 		synctest.Wait()
 		wantLines(t, "what passed", x.seen(), "begin one", "left open", "end 2", "end 0", "answer cancelled")

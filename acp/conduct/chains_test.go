@@ -19,6 +19,7 @@ import (
 	"github.com/acpgo/sdk/acp/local"
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/conformance"
+	"github.com/acpgo/sdk/internal/test/must"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
@@ -181,9 +182,7 @@ func TestChains(t *testing.T) {
 func talkToExample(t *testing.T, to rpc.Transport) []string {
 	t.Helper()
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "notes.txt"), []byte("Buy milk.\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(dir, "notes.txt"), []byte("Buy milk.\n"), 0o600))
 	var recording conformance.Recording
 	answers := 0
 	handlers := acp.ClientHandlers{
@@ -198,20 +197,11 @@ func talkToExample(t *testing.T, to rpc.Transport) []string {
 			return &acp.RequestPermissionResponse{Outcome: acp.PermissionSelected("allow")}, nil
 		},
 	}
-	machine, err := local.Serve(&handlers, local.Trusted(), dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	machine := must.Get(local.Serve(&handlers, local.Trusted(), dir))(t)
 	defer machine.Close()
 	tap := conformance.Tap(t, conformance.Client, to, &conformance.TapOptions{OnMessage: recording.Add, Level: conformance.Advice})
-	agent, err := acp.Connect(t.Context(), tap, handlers, &acp.ClientOptions{Info: acp.Implementation{Name: "test", Version: "1"}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	session, err := agent.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: dir})
-	if err != nil {
-		t.Fatal(err)
-	}
+	agent := must.Get(acp.Connect(t.Context(), tap, handlers, &acp.ClientOptions{Info: acp.Implementation{Name: "test", Version: "1"}}))(t)
+	session := must.Get(agent.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: dir}))(t)
 	for _, prompt := range []string{"plan, think, read notes.txt, edit notes.txt, run `echo hello`, permission", "fail", "mode", "refuse"} {
 		if _, err := session.Prompt(t.Context(), acp.TextBlock(prompt)); err != nil {
 			t.Errorf("%s: %v", prompt, err)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/acpgo/sdk/acp/conduct"
 	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/internal/test/must"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
@@ -308,9 +309,7 @@ func converse(t *testing.T, proxies []conduct.Component) {
 	agent := newEnd(t, "agent", theirs)
 	receive := func(e *end, method string) (id string, m message) {
 		t.Helper()
-		if err := json.Unmarshal([]byte(e.next()), &m); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal([]byte(e.next()), &m))
 		if m.Method != method {
 			t.Fatalf("%s got %+v, want %s", e.name, m, method)
 		}

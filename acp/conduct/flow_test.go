@@ -13,6 +13,7 @@ import (
 
 	"github.com/acpgo/sdk/acp/conduct"
 	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/internal/test/must"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
@@ -186,9 +187,7 @@ func TestManyRequests(t *testing.T) {
 	for id := range 10_000 {
 		lines = fmt.Appendf(lines, `{"jsonrpc":"2.0","id":%d,"method":"x"}`+"\n", id)
 	}
-	if err := c.client.Stream.(rpc.FastStream).WriteLines(lines); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, c.client.Stream.(rpc.FastStream).WriteLines(lines))
 	c.client.send(`{"jsonrpc":"2.0","id":"more","method":"x"}`)
 	c.client.want(`{"jsonrpc":"2.0","id":"more","error":{"code":-32603,"message":"agent (A) has 10000 requests in flight"}}`)
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/codec"
+	"github.com/acpgo/sdk/internal/test/must"
 	"github.com/acpgo/sdk/internal/wire"
 )
 
@@ -98,30 +99,14 @@ func TestTimersStop(t *testing.T) {
 		c := newChain(theirs, nil, &Component{Transport: ours}, &Options{DrainTime: time.Hour})
 		ended := make(chan error, 1)
 		go func() { ended <- c.run(t.Context()) }()
-		a, err := agent.Connect(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		b, err := client.Connect(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := b.Write([]byte(`{"jsonrpc":"2.0","id":1,"method":"initialize"}`)); err != nil {
-			t.Fatal(err)
-		}
-		if err := b.(rpc.HalfCloser).CloseWrite(); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := a.Read(); err != nil {
-			t.Fatal(err)
-		}
+		a := must.Get(agent.Connect(t.Context()))(t)
+		b := must.Get(client.Connect(t.Context()))(t)
+		must.Do(t, b.Write([]byte(`{"jsonrpc":"2.0","id":1,"method":"initialize"}`)))
+		must.Do(t, b.(rpc.HalfCloser).CloseWrite())
+		must.Get(a.Read())(t)
 		synctest.Wait() // for the answer
-		if err := a.Write([]byte(`{"jsonrpc":"2.0","id":1,"result":{}}`)); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := b.Read(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, a.Write([]byte(`{"jsonrpc":"2.0","id":1,"result":{}}`)))
+		must.Get(b.Read())(t)
 		if err := <-ended; err != nil {
 			t.Error(err)
 		}

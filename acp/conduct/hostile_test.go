@@ -13,6 +13,7 @@ import (
 
 	"github.com/acpgo/sdk/acp/conduct"
 	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 // Ids are kept until the answer, so they are bounded.
@@ -107,9 +108,7 @@ func TestSlowStart(t *testing.T) {
 			})
 			agent := newEnd(t, "agent", theirs)
 			defer agent.Close()
-			if err := client.Stream.(rpc.HalfCloser).CloseWrite(); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, client.Stream.(rpc.HalfCloser).CloseWrite())
 			agent.want(`{"jsonrpc":"2.0","id":2,"method":"initialize"}`, `{"jsonrpc":"2.0","method":"x"}`)
 			agent.send(`{"jsonrpc":"2.0","id":2,"result":{}}`)
 			proxy.want(`{"jsonrpc":"2.0","id":"p","result":{}}`)

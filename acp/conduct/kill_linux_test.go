@@ -19,6 +19,7 @@ import (
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/conformance"
 	"github.com/acpgo/sdk/internal/ledger"
+	"github.com/acpgo/sdk/internal/test/must"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
@@ -30,10 +31,7 @@ func running(t *testing.T, components []conduct.Component) (all []string) {
 	for _, c := range components {
 		groups[strconv.Itoa(process(c).Pid)] = c.Name
 	}
-	stats, err := filepath.Glob("/proc/[0-9]*/stat")
-	if err != nil {
-		t.Fatal(err)
-	}
+	stats := must.Get(filepath.Glob("/proc/[0-9]*/stat"))(t)
 	for _, stat := range stats {
 		text, err := os.ReadFile(stat)
 		if err != nil {
@@ -63,9 +61,7 @@ func orphans(t *testing.T, components []conduct.Component) (left []string) {
 func TestKill(t *testing.T) {
 	tier.Need(t, tier.Normal)
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "notes.txt"), []byte("Buy milk.\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(dir, "notes.txt"), []byte("Buy milk.\n"), 0o600))
 	step := tier.Pick(0, 24, 8, 1)
 	kills, failed := 0, 0
 	for victim, place := range []string{"proxy:0 (pass)", "proxy:1 (pass)", "agent (agent)"} {

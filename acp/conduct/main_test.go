@@ -20,6 +20,7 @@ import (
 	"github.com/acpgo/sdk/acp/conduct"
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/internal/test/buildtest"
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 // runAs makes the test binary another program.
@@ -88,10 +89,7 @@ func dieWithin(s rpc.Stream, begin string) error {
 // program is a component that is a process: the test binary in a role.
 func program(t *testing.T, role string) conduct.Component {
 	t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	self := must.Get(os.Executable())(t)
 	cmd := exec.Command(self)
 	cmd.Env = append(os.Environ(), runAs+"="+role, "GORACE=atexit_sleep_ms=0")
 	return conduct.Component{Name: role, Transport: started(cmd)}
@@ -123,10 +121,7 @@ func process(c conduct.Component) *os.Process {
 func inMemory(t *testing.T, name string, run func(rpc.Stream) error) conduct.Component {
 	t.Helper()
 	ours, theirs := rpc.Pipe()
-	stream, err := theirs.Connect(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	stream := must.Get(theirs.Connect(t.Context()))(t)
 	var running sync.WaitGroup
 	running.Go(func() {
 		if err := run(stream); err != nil {
@@ -231,10 +226,7 @@ type end struct {
 // newEnd connects an end.
 func newEnd(t *testing.T, name string, to rpc.Transport) *end {
 	t.Helper()
-	stream, err := to.Connect(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	stream := must.Get(to.Connect(t.Context()))(t)
 	return &end{stream, t, name}
 }
 

@@ -23,10 +23,7 @@ import (
 // self is a command that runs this test as an agent.
 func self(t *testing.T, kind string) *launch.Command {
 	t.Helper()
-	program, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	program := must.Get(os.Executable())(t)
 	return &launch.Command{Program: program, Env: map[string]string{"ACP_TEST_AGENT": kind}}
 }
 

@@ -31,10 +31,7 @@ func TestAsking(t *testing.T) {
 		asked = append(asked, req)
 		return answer(req)
 	}}
-	machine, err := local.Serve(&handlers, local.Asking(handlers.RequestPermission), dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	machine := must.Get(local.Serve(&handlers, local.Asking(handlers.RequestPermission), dir))(t)
 	defer machine.Close()
 	_, agent := connect(t, handlers, dir)
 	do := map[string]func(path string) error{
@@ -140,16 +137,11 @@ func TestAsking(t *testing.T) {
 
 // A question about a write names the file that is written, not only the links to it.
 func TestAskingNamesTargets(t *testing.T) {
-	dir, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := must.Get(filepath.EvalSymlinks(t.TempDir()))(t)
 	at := func(name string) string { return filepath.Join(dir, name) }
-	if err := errors.Join(os.MkdirAll(at("hooks/sub"), 0o700), os.WriteFile(at("hooks/there"), nil, 0o600), os.Mkdir(at("docs"), 0o700),
+	must.Do(t, errors.Join(os.MkdirAll(at("hooks/sub"), 0o700), os.WriteFile(at("hooks/there"), nil, 0o600), os.Mkdir(at("docs"), 0o700),
 		os.Symlink("../hooks/there", at("docs/file")), os.Symlink("../hooks/absent", at("docs/dangling")), os.Symlink("dangling", at("docs/twice")),
-		os.Symlink("hooks", at("dir")), os.Symlink("loop", at("loop"))); err != nil {
-		t.Fatal(err)
-	}
+		os.Symlink("hooks", at("dir")), os.Symlink("loop", at("loop"))))
 	var paths []string
 	var handlers acp.ClientHandlers
 	machine, err := local.Serve(&handlers, local.Asking(func(_ context.Context, _ *acp.ClientSession, req *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error) {
@@ -179,10 +171,7 @@ func TestAskingNamesTargets(t *testing.T) {
 // Without a decision, no command runs, and nothing is offered but reading.
 func TestNoApproval(t *testing.T) {
 	var handlers acp.ClientHandlers
-	machine, err := local.Serve(&handlers, nil, t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	machine := must.Get(local.Serve(&handlers, nil, t.TempDir()))(t)
 	defer machine.Close()
 	if handlers.ReadTextFile == nil || handlers.WriteTextFile != nil || handlers.CreateTerminal != nil || handlers.TerminalOutput != nil {
 		t.Error("more is offered than reading")

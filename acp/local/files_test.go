@@ -28,10 +28,7 @@ func put(t *testing.T, path, content string) {
 
 func get(t *testing.T, path string) string {
 	t.Helper()
-	content, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	content := must.Get(os.ReadFile(path))(t)
 	return string(content)
 }
 
@@ -403,17 +400,11 @@ func TestWritersTakeTurns(t *testing.T) {
 		put(t, filepath.Join(dir, name), "old")
 		link(t, name, filepath.Join(dir, "to-"+name))
 	}
-	info, err := os.Stat(filepath.Join(dir, "a"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	info := must.Get(os.Stat(filepath.Join(dir, "a")))(t)
 	roots := openRoots(t, dir)
 	synctest.Test(t, func(t *testing.T) {
 		files := NewFiles(roots, Trusted(), nil)
-		done, err := files.inPlace.take(t.Context(), info)
-		if err != nil {
-			t.Fatal(err)
-		}
+		done := must.Get(files.inPlace.take(t.Context(), info))(t)
 		ctx, cancel := context.WithCancelCause(t.Context())
 		enough := errors.New("enough")
 		var cancelled, waiting error

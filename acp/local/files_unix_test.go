@@ -33,10 +33,7 @@ func TestSpecialFiles(t *testing.T) {
 	dir := t.TempDir()
 	fifo(t, filepath.Join(dir, "fifo"))
 	link(t, "fifo", filepath.Join(dir, "link"))
-	listener, err := net.Listen("unix", filepath.Join(dir, "socket"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	listener := must.Get(net.Listen("unix", filepath.Join(dir, "socket")))(t)
 	defer listener.Close()
 	files := NewFiles(openRoots(t, dir, "/dev"), Trusted(), nil)
 	for _, path := range []string{filepath.Join(dir, "fifo"), filepath.Join(dir, "link"), filepath.Join(dir, "socket"), "/dev/null", "/dev/zero", "/dev/tty"} {
@@ -66,10 +63,7 @@ func TestOpenDoesNotWait(t *testing.T) {
 	dir := t.TempDir()
 	path := fifo(t, filepath.Join(dir, "fifo"))
 	root := openRoots(t, dir).fixed.dirs[0].dir
-	file, err := root.OpenFile(filepath.Base(path), os.O_RDONLY|openFlags, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	file := must.Get(root.OpenFile(filepath.Base(path), os.O_RDONLY|openFlags, 0))(t)
 	file.Close()
 }
 
@@ -144,10 +138,7 @@ func TestWriteKeepsOwner(t *testing.T) {
 	put(t, path, "old")
 	must.Do(t, os.Chown(path, 12345, 23456))
 	must.Do(t, NewFiles(openRoots(t, dir), Trusted(), nil).write(t.Context(), session, path, "new"))
-	info, err := os.Stat(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	info := must.Get(os.Stat(path))(t)
 	if owner := info.Sys().(*syscall.Stat_t); owner.Uid != 12345 || owner.Gid != 23456 {
 		t.Errorf("belongs to %d:%d", owner.Uid, owner.Gid)
 	}
@@ -285,16 +276,11 @@ func TestReadDoesNotWait(t *testing.T) {
 	}
 	defer r.Close()
 	defer w.Close()
-	reader, err := nonblockingReader(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	reader := must.Get(nonblockingReader(r))(t)
 	if got, err := wholeText.read(t.Context(), reader, bounds{text: 100}); !errors.Is(err, ErrNotRegular) {
 		t.Errorf("got %q, %v, want %v", got, err, ErrNotRegular)
 	}
-	if _, err := w.WriteString("a\nb\n"); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(w.WriteString("a\nb\n"))(t)
 	if got, err := (window{1, 1}).read(t.Context(), reader, bounds{text: 100}); err != nil || got != "a\n" {
 		t.Errorf("got %q, %v", got, err)
 	}

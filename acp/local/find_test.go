@@ -23,10 +23,7 @@ func TestFind(t *testing.T) {
 	put(t, filepath.Join(outside, "secret"), "x")
 	link(t, outside, filepath.Join(dir, "out"))
 	link(t, "sub", filepath.Join(dir, "in"))
-	roots, err := OpenRoots(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	roots := must.Get(OpenRoots(dir))(t)
 	defer roots.Close()
 	for path, want := range map[string]struct {
 		name string

@@ -83,13 +83,7 @@ func TestLargeAnswersWait(t *testing.T) {
 func budgeted(t *testing.T, ext *rpc.Extensions[rpc.Conn], budget int) (*rpc.Conn, rpc.Stream) {
 	t.Helper()
 	here, there := rpc.Pipe()
-	conn, err := rpc.Connect(t.Context(), here, ext, &rpc.Options{MaxBytes: budget})
-	if err != nil {
-		t.Fatal(err)
-	}
-	peer, err := there.Connect(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := must.Get(rpc.Connect(t.Context(), here, ext, &rpc.Options{MaxBytes: budget}))(t)
+	peer := must.Get(there.Connect(t.Context()))(t)
 	return conn, peer
 }

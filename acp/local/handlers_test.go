@@ -38,10 +38,7 @@ func serve(t *testing.T, dir string, files *local.FilesOptions, terminals *local
 // open opens no directory for all, and what runs commands; it closes both at the end of the test.
 func open(t *testing.T, options *local.TerminalsOptions) (*local.Roots, *local.Terminals) {
 	t.Helper()
-	roots, err := local.OpenRoots()
-	if err != nil {
-		t.Fatal(err)
-	}
+	roots := must.Get(local.OpenRoots())(t)
 	terminals := local.NewTerminals(roots, local.Trusted(), options)
 	t.Cleanup(func() {
 		if err := errors.Join(terminals.Close(), roots.Close()); err != nil {
@@ -70,18 +67,12 @@ func connect(t *testing.T, handlers acp.ClientHandlers, dir string) (*acp.Client
 		t.Fatal(err)
 	}
 	tap := &conformance.TapOptions{Accept: unreleased}
-	client, err := acp.Connect(t.Context(), conformance.Tap(t, conformance.Client, atClient, tap), handlers, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	client := must.Get(acp.Connect(t.Context(), conformance.Tap(t, conformance.Client, atClient, tap), handlers, nil))(t)
 	t.Cleanup(func() {
 		client.Close()
 		agent.Close()
 	})
-	session, err := client.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: dir, MCPServers: []acp.MCPServer{}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	session := must.Get(client.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: dir, MCPServers: []acp.MCPServer{}}))(t)
 	return session, agent.Session(session.ID())
 }
 
@@ -104,9 +95,7 @@ func TestFilesOverTheWire(t *testing.T) {
 	path := filepath.Join(dir, "new dir", "a.txt")
 
 	const text = "one\r\ntwo 😀\nthree"
-	if _, err := s.WriteTextFile(ctx, &acp.WriteTextFileRequest{Path: path, Content: text}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(s.WriteTextFile(ctx, &acp.WriteTextFileRequest{Path: path, Content: text}))(t)
 	if onDisk, err := os.ReadFile(path); err != nil || string(onDisk) != text {
 		t.Errorf("on disk: %q, %v", onDisk, err)
 	}
@@ -185,10 +174,7 @@ func TestFileErrors(t *testing.T) {
 // Read-only files do not advertise what they refuse.
 func TestReadOnlyFiles(t *testing.T) {
 	dir := t.TempDir()
-	readOnly, err := local.OpenRoots(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	readOnly := must.Get(local.OpenRoots(dir))(t)
 	defer readOnly.Close()
 	var handlers acp.ClientHandlers
 	local.NewFiles(readOnly, nil, nil).Register(&handlers)
@@ -232,17 +218,11 @@ func TestTerminalOverTheWire(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	exit, err := one.Wait(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	exit := must.Get(one.Wait(ctx))(t)
 	if want := (&acp.WaitForTerminalExitResponse{ExitCode: acp.Some[uint32](3), Signal: acp.Null[string]()}); !cmp.Equal(exit, want) {
 		t.Errorf("exit: %s", cmp.Diff(want, exit))
 	}
-	output, err := one.Output(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	output := must.Get(one.Output(ctx))(t)
 	want := &acp.TerminalOutputResponse{
 		Output:     "€",
 		Truncated:  true,
@@ -384,20 +364,15 @@ func TestConnectionEnds(t *testing.T) {
 			must.Do(t, roots.SetSession(client, dir))
 			line := filepath.Join(dir, name)
 			must.Do(t, syscall.Mkfifo(line, 0o666))
-			_, err := agent.CreateTerminal(ctx, &acp.CreateTerminalRequest{
+			must.Get(agent.CreateTerminal(ctx, &acp.CreateTerminalRequest{
 				Command: "sh", Args: []string{"-c", `exec 3>"$0"; echo started >&3; sleep 1000 & sleep 1000`, line},
-			})
-			if err != nil {
-				t.Fatal(err)
-			}
+			}))(t)
 			commands, err := os.Open(line)
 			if err != nil {
 				t.Fatal(err)
 			}
 			defer commands.Close()
-			if _, err := io.ReadFull(commands, make([]byte, len("started\n"))); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(io.ReadFull(commands, make([]byte, len("started\n"))))(t)
 			must.Do(t, end(client, agent))
 			// The end of the FIFO is the end of all that has it open.
 			if _, err := io.Copy(io.Discard, commands); err != nil {
@@ -425,19 +400,13 @@ func TestConnectionEnds(t *testing.T) {
 func TestServe(t *testing.T) {
 	ctx, dir := t.Context(), t.TempDir()
 	var handlers acp.ClientHandlers
-	machine, err := local.Serve(&handlers, local.Trusted(), dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	machine := must.Get(local.Serve(&handlers, local.Trusted(), dir))(t)
 	_, agent := connect(t, handlers, dir)
 	path := filepath.Join(dir, "a.txt")
 	if _, err := agent.WriteTextFile(ctx, &acp.WriteTextFileRequest{Path: path, Content: "text"}); err != nil {
 		t.Error(err)
 	}
-	terminal, err := agent.CreateTerminal(ctx, &acp.CreateTerminalRequest{Command: "cat", Args: []string{"a.txt"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	terminal := must.Get(agent.CreateTerminal(ctx, &acp.CreateTerminalRequest{Command: "cat", Args: []string{"a.txt"}}))(t)
 	if _, err := terminal.Wait(ctx); err != nil {
 		t.Error(err)
 	}

@@ -112,10 +112,7 @@ func TestWaitingReadsHoldNoFiles(t *testing.T) {
 	put(t, path, strings.Repeat("x", 1<<20))
 	files := NewFiles(openRoots(t, dir), Trusted(), nil)
 	held := func() (n int) {
-		fds, err := os.ReadDir("/proc/self/fd")
-		if err != nil {
-			t.Fatal(err)
-		}
+		fds := must.Get(os.ReadDir("/proc/self/fd"))(t)
 		for _, fd := range fds {
 			if name, err := os.Readlink("/proc/self/fd/" + fd.Name()); err == nil && name == path {
 				n++
@@ -211,10 +208,7 @@ func TestWriteKeepsAttributes(t *testing.T) {
 		if err := syscall.Setxattr(path, name, []byte(value), 0); err != nil {
 			t.Skip(err) // not on this file system
 		}
-		before, err := os.Stat(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		before := must.Get(os.Stat(path))(t)
 		for _, content := range []string{"new", strings.Repeat("long", 1<<16), ""} {
 			must.Do(t, files.write(t.Context(), session, path, content))
 			if got := get(t, path); got != content {
@@ -288,10 +282,7 @@ func TestWriteToFullDisk(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	roots, err := OpenRoots(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	roots := must.Get(OpenRoots(dir))(t)
 	defer roots.Close()
 	files := NewFiles(roots, Trusted(), nil)
 	old := strings.Repeat("old\n", 1<<10)
@@ -377,10 +368,7 @@ func TestSwapsLeaveNothing(t *testing.T) {
 // its name by then is reached by neither.
 func TestMovedRoot(t *testing.T) {
 	tier.Need(t, tier.Normal)
-	top, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	top := must.Get(filepath.EvalSymlinks(t.TempDir()))(t)
 	dir, moved := filepath.Join(top, "real"), filepath.Join(top, "moved")
 	put(t, filepath.Join(dir, "a.txt"), "old")
 	put(t, filepath.Join(dir, "sub", "a.txt"), "old")
@@ -454,10 +442,7 @@ func TestMovedRoot(t *testing.T) {
 // Whatever a working directory is swapped for, no command starts outside.
 func TestSwappedWorkingDirectory(t *testing.T) {
 	tier.Need(t, tier.Normal)
-	top, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	top := must.Get(filepath.EvalSymlinks(t.TempDir()))(t)
 	dir := filepath.Join(top, "root")
 	sub, moved := filepath.Join(dir, "sub"), filepath.Join(dir, "moved")
 	put(t, filepath.Join(sub, "a.txt"), "text")

@@ -10,6 +10,7 @@ import (
 
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 // session is the one that tests use unless sessions are what they test.
@@ -41,10 +42,7 @@ func sibling(id acp.SessionID) sessionKey { return sessionKey{session.conn, id} 
 
 func openRoots(t *testing.T, dirs ...string) *Roots {
 	t.Helper()
-	roots, err := OpenRoots(dirs...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	roots := must.Get(OpenRoots(dirs...))(t)
 	t.Cleanup(func() { roots.Close() })
 	return roots
 }

@@ -47,10 +47,7 @@ func newTerminals(t *testing.T, options *TerminalsOptions) (terminals *Terminals
 
 func create(t *testing.T, terminals *Terminals, name string, args ...string) (id acp.TerminalID) {
 	t.Helper()
-	id, err := terminals.create(session, command{name: name, args: args}, -1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	id = must.Get(terminals.create(session, command{name: name, args: args}, -1))(t)
 	return id
 }
 
@@ -62,10 +59,7 @@ func sh(t *testing.T, terminals *Terminals, script string) (id acp.TerminalID) {
 // finish waits for a command and returns all that it wrote.
 func finish(t *testing.T, terminals *Terminals, id acp.TerminalID) (output string, exit exitStatus) {
 	t.Helper()
-	status, err := terminals.wait(t.Context(), session, id)
-	if err != nil {
-		t.Fatal(err)
-	}
+	status := must.Get(terminals.wait(t.Context(), session, id))(t)
 	output, _, again, err := terminals.tail(session, id)
 	if err != nil || again == nil || *again != *status {
 		t.Errorf("after the exit with %v: got %v, %v", *status, again, err)
@@ -109,10 +103,7 @@ type lifeline struct {
 func newLifeline(t *testing.T, dir string) *lifeline {
 	t.Helper()
 	path := fifo(t, filepath.Join(dir, "lifeline"))
-	out, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := must.Get(os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0))(t)
 	t.Cleanup(func() { out.Close() })
 	in, err := os.OpenFile(path, os.O_WRONLY, 0) // or it would have ended before the first command
 	if err != nil {
@@ -125,18 +116,14 @@ func newLifeline(t *testing.T, dir string) *lifeline {
 // held returns once n lines came, one from each command that has it.
 func (l *lifeline) held(t *testing.T, n int) {
 	t.Helper()
-	if _, err := io.ReadFull(l.out, make([]byte, n)); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(io.ReadFull(l.out, make([]byte, n)))(t)
 }
 
 // cut returns once nobody holds it any more.
 func (l *lifeline) cut(t *testing.T) {
 	t.Helper()
 	l.in.Close()
-	if _, err := io.Copy(io.Discard, l.out); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(io.Copy(io.Discard, l.out))(t)
 }
 
 func TestCommand(t *testing.T) {
@@ -173,10 +160,7 @@ func TestCommand(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			id, err := terminals.create(session, tt.command, -1)
-			if err != nil {
-				t.Fatal(err)
-			}
+			id := must.Get(terminals.create(session, tt.command, -1))(t)
 			got, exit := finish(t, terminals, id)
 			if got != tt.want || exit != (exitStatus{}) {
 				t.Errorf("got %q, %v, want %q, 0", got, exit, tt.want)
@@ -334,13 +318,8 @@ func TestOutputLimit(t *testing.T) {
 	const text = "aä€😀b\xff"
 	want := "aä€😀b\uFFFD"
 	for limit := range 20 {
-		id, err := terminals.create(session, command{name: "printf", args: []string{"%s", text}}, limit)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := terminals.wait(t.Context(), session, id); err != nil {
-			t.Fatal(err)
-		}
+		id := must.Get(terminals.create(session, command{name: "printf", args: []string{"%s", text}}, limit))(t)
+		must.Get(terminals.wait(t.Context(), session, id))(t)
 		got, cut, _, err := terminals.tail(session, id)
 		wantTail, wantCut := wantTail(want, limit)
 		if got != wantTail || cut != wantCut || err != nil || len(got) > limit || !utf8.ValidString(got) {
@@ -351,10 +330,7 @@ func TestOutputLimit(t *testing.T) {
 		}
 	}
 	for limit, want := range map[int]int{-1: 10, 999: 999, 1000: 1000, 1001: 1000, 1 << 62: 1000} {
-		id, err := terminals.create(session, command{name: "sh", args: []string{"-c", "yes | head -c 300000; printf '\\nend'"}}, limit)
-		if err != nil {
-			t.Fatal(err)
-		}
+		id := must.Get(terminals.create(session, command{name: "sh", args: []string{"-c", "yes | head -c 300000; printf '\\nend'"}}, limit))(t)
 		got, _ := finish(t, terminals, id)
 		if len(got) != want || !strings.HasSuffix(got, "y\n\nend") {
 			t.Errorf("limit %d: got %d bytes, %q, want %d", limit, len(got), got[max(0, len(got)-20):], want)
@@ -532,10 +508,7 @@ func TestSessionsAreApart(t *testing.T) {
 	line := newLifeline(t, dir)
 	mine := sh(t, terminals, "exec 3>lifeline; echo >&3; exec sleep 1000")
 	line.held(t, 1)
-	theirs, err := terminals.create(sibling("s2"), command{name: "true"}, -1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	theirs := must.Get(terminals.create(sibling("s2"), command{name: "true"}, -1))(t)
 	if mine == theirs || len(mine) < 20 {
 		t.Errorf("ids are %s, %s", mine, theirs)
 	}

@@ -270,10 +270,7 @@ func checkDecision(t testing.TB, s *shell, data []byte) policy.Effect {
 	if err != nil {
 		return "" // a rule that allows everything is none
 	}
-	d, err := p.Explain(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := must.Get(p.Explain(req))(t)
 	if d.Effect != policy.Allow {
 		return d.Effect
 	}
@@ -374,12 +371,9 @@ func FuzzAllowed(f *testing.F) {
 // Whatever the line is, what it runs is covered by the rule that allows it.
 func TestAllowedLines(t *testing.T) {
 	s := newShell(t, t.TempDir())
-	p, err := policy.New([]policy.Rule{{
+	p := must.Get(policy.New([]policy.Rule{{
 		Effect: policy.Allow, Commands: []string{"a **", "b *", "b a b"}, Unsafe: true, Paths: []string{s.root + "/p/**"},
-	}}, &policy.Options{Home: s.root, POSIXShell: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}}, &policy.Options{Home: s.root, POSIXShell: true}))(t)
 	r := rand.New(rand.NewPCG(17, 7))
 	allowed := 0
 	for range requests() {
@@ -389,10 +383,7 @@ func TestAllowedLines(t *testing.T) {
 		}
 		line := (&choices{data}).line(s.root)
 		req := policy.Request{ToolCall: acp.ToolCall{Kind: acp.ToolKindExecute, RawInput: acp.Raw(map[string]string{"command": line})}}
-		d, err := p.Explain(req)
-		if err != nil {
-			t.Fatal(err)
-		}
+		d := must.Get(p.Explain(req))(t)
 		if d.Effect != policy.Allow {
 			continue
 		}

@@ -7,14 +7,12 @@ import (
 	"testing"
 
 	"github.com/acpgo/sdk/acp/policy"
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 // The lines of testdata/commands.txt are allowed, or asked about, as the file says, and by the words of the rule that it says.
 func TestCommands(t *testing.T) {
-	file, err := os.Open("testdata/commands.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
+	file := must.Get(os.Open("testdata/commands.txt"))(t)
 	defer file.Close()
 	var p *policy.Policy
 	decided := map[policy.Effect]int{}
@@ -27,10 +25,7 @@ func TestCommands(t *testing.T) {
 			continue // it is a comment
 		}
 		effect, line, by := policy.Effect(fields[0]), strings.ReplaceAll(fields[1], "⇥", "\t"), fields[2:]
-		d, err := p.Explain(request(t, runs(line)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		d := must.Get(p.Explain(request(t, runs(line))))(t)
 		decided[d.Effect]++
 		if d.Effect != effect || effect == policy.Allow && !strings.HasSuffix(d.Why, "; "+strings.Join(by, "; ")) {
 			t.Errorf("%s: want %s by %q, got %s", line, effect, by, d)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/policy"
+	"github.com/acpgo/sdk/internal/test/must"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
@@ -21,10 +22,7 @@ func costlyRules(t testing.TB, n int, effect policy.Effect) *policy.Policy {
 			Unsafe: effect == policy.Allow,
 		})
 	}
-	p, err := policy.New(all, &policy.Options{POSIXShell: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(policy.New(all, &policy.Options{POSIXShell: true}))(t)
 	return p
 }
 
@@ -63,10 +61,7 @@ func TestCost(t *testing.T) {
 			{"more lines", costlyLines(1000), "bytes"},
 		} {
 			began := time.Now()
-			d, err := p.Explain(c.req)
-			if err != nil {
-				t.Fatal(err)
-			}
+			d := must.Get(p.Explain(c.req))(t)
 			took := time.Since(began)
 			if d.Effect != policy.Ask || !strings.Contains(strings.Join(d.About, "\n"), c.why) {
 				t.Errorf("%s, %s: %s: %s", effect, c.name, d.Effect, d.Why)
@@ -86,9 +81,7 @@ func BenchmarkExplain(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := p.Explain(req); err != nil {
-					b.Fatal(err)
-				}
+				must.Get(p.Explain(req))(b)
 			}
 		})
 	}

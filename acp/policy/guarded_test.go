@@ -18,10 +18,7 @@ func TestGuarded(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("SKIPPED: the test makes links")
 	}
-	home, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	home := must.Get(filepath.EvalSymlinks(t.TempDir()))(t)
 	t.Setenv("HOME", home)
 	put := func(name, text string) {
 		path := filepath.Join(home, name)

@@ -56,10 +56,7 @@ func permission(t *testing.T, call string, options ...acp.PermissionOption) *acp
 // answer is which option a handler chooses; "-" is none.
 func answer(t *testing.T, h policy.AskFunc, session acp.SessionID, req *acp.RequestPermissionRequest) acp.PermissionOptionID {
 	t.Helper()
-	res, err := h(t.Context(), new(acp.ClientConn).Session(session), req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	res := must.Get(h(t.Context(), new(acp.ClientConn).Session(session), req))(t)
 	if id, ok := res.Outcome.Selected(); ok {
 		return id
 	}
@@ -200,10 +197,7 @@ func TestRememberedInAFile(t *testing.T) {
 			t.Errorf("step %d: asked: %v", i, asks)
 		}
 	}
-	info, err := os.Stat(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	info := must.Get(os.Stat(path))(t)
 	if runtime.GOOS != "windows" && info.Mode().Perm() != 0o600 {
 		t.Errorf("its mode is %v", info.Mode())
 	}
@@ -358,19 +352,11 @@ func TestHandlerOnAConnection(t *testing.T) {
 			},
 		}, &acp.AgentOptions{Info: acp.Implementation{Name: "the agent", Version: "1"}})
 	}()
-	conn, err := acp.Connect(t.Context(), conformance.Tap(t, conformance.Client, client, nil), handlers, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := conn.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: "/proj"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := must.Get(acp.Connect(t.Context(), conformance.Tap(t, conformance.Client, client, nil), handlers, nil))(t)
+	s := must.Get(conn.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: "/proj"}))(t)
 	state := sessions.Of(s.ID())
 	state.SetSession(s)
-	if _, err := view.Prompt(t.Context(), state, s, acp.TextBlock("go")); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(view.Prompt(t.Context(), state, s, acp.TextBlock("go")))(t)
 	if err := conn.Close(); err != nil {
 		t.Error(err)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/policy"
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -34,10 +35,7 @@ func mustParse(t testing.TB, lines string) []policy.Rule {
 
 func newPolicy(t testing.TB, rules string) *policy.Policy {
 	t.Helper()
-	p, err := policy.New(mustParse(t, rules), &policy.Options{Home: "/home/me", POSIXShell: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(policy.New(mustParse(t, rules), &policy.Options{Home: "/home/me", POSIXShell: true}))(t)
 	return p
 }
 
@@ -90,10 +88,7 @@ const (
 
 // The requests of testdata/requests.txt are decided as the file says, in whatever order the rules are.
 func TestRequests(t *testing.T) {
-	text, err := os.ReadFile("testdata/requests.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile("testdata/requests.txt"))(t)
 	names := map[string]bool{}
 	for block := range strings.SplitSeq(string(text), "\n\n") {
 		var rules []policy.Rule
@@ -113,10 +108,7 @@ func TestRequests(t *testing.T) {
 			turned := slices.Clone(rules)
 			slices.Reverse(turned)
 			for _, rules := range [][]policy.Rule{rules, turned} {
-				p, err := policy.New(rules, &policy.Options{Home: "/home/me", POSIXShell: true})
-				if err != nil {
-					t.Fatal(err)
-				}
+				p := must.Get(policy.New(rules, &policy.Options{Home: "/home/me", POSIXShell: true}))(t)
 				d, err := p.Explain(request(t, call[1:len(call)-1]))
 				if err != nil || d.Effect != effect || d.Why == "" || len(d.Verdicts) != len(rules) {
 					t.Errorf("%s: want %s, got %s, %v", name, effect, d, err)
@@ -148,13 +140,10 @@ func TestUnknownSession(t *testing.T) {
 
 // An agent's own tool calls are decided about by kinds of options.
 func TestAnswer(t *testing.T) {
-	p, err := policy.New([]policy.Rule{
+	p := must.Get(policy.New([]policy.Rule{
 		{Effect: policy.Allow, Kinds: []acp.ToolKind{acp.ToolKindRead}, Paths: []string{"src/**"}},
 		{Effect: policy.Reject, Paths: []string{"**/.env"}},
-	}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	}, nil))(t)
 	for path, want := range map[string]acp.PermissionOptionKind{
 		"/w/src/a.go": acp.PermissionOptionKindAllowOnce, "/w/.env": acp.PermissionOptionKindRejectOnce, "/w/a.go": "",
 	} {
@@ -167,10 +156,7 @@ func TestAnswer(t *testing.T) {
 
 // An agent may remember its user's decisions.
 func TestDecisionKind(t *testing.T) {
-	p, err := policy.New(nil, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(policy.New(nil, nil))(t)
 	call := acp.ToolCall{Kind: acp.ToolKindRead, Locations: []acp.ToolCallLocation{{Path: "/w/a.go"}}}
 	req := policy.Request{Agent: "mine", Cwd: "/w", ToolCall: call}
 	var remembered []policy.Rule
@@ -183,10 +169,7 @@ func TestDecisionKind(t *testing.T) {
 		if want != "" {
 			kind = acp.PermissionOptionKindRejectAlways
 		}
-		rule, err := p.RuleFor(req, kind, policy.NewFile("unused"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		rule := must.Get(p.RuleFor(req, kind, policy.NewFile("unused")))(t)
 		remembered = append(remembered, rule)
 	}
 }

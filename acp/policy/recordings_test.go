@@ -23,24 +23,15 @@ func TestRecordings(t *testing.T) {
 	}
 	rules := mustParse(t, `{"effect":"allow","kind":["edit"],"path":["/home/user/project/**"]}
 		{"effect":"allow","kind":["execute"],"command":["echo *","tee cmd-out.txt"]}`)
-	p, err := policy.New(rules, &policy.Options{POSIXShell: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	titled, err := policy.New(rules, &policy.Options{
+	p := must.Get(policy.New(rules, &policy.Options{POSIXShell: true}))(t)
+	titled := must.Get(policy.New(rules, &policy.Options{
 		POSIXShell: true, Line: func(agent string, call acp.ToolCall) (string, bool) { return call.Title, agent == "gemini" },
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	for agent, want := range map[string]string{
 		"claude": "edit allow, execute allow, ", "opencode": "edit allow, execute allow, ", "gemini": "edit allow, execute ask, ",
 		"zed-claude-old": "edit allow, execute allow, ",
 	} {
-		file, err := os.Open(filepath.Join(shared, "traces", agent, "turn.jsonl"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		file := must.Get(os.Open(filepath.Join(shared, "traces", agent, "turn.jsonl")))(t)
 		defer file.Close()
 		state, got := view.New(nil), ""
 		lines := bufio.NewScanner(file)
@@ -64,10 +55,7 @@ func TestRecordings(t *testing.T) {
 				must.Do(t, json.Unmarshal(m.Params, &req))
 				state.BeginPermission(&req)
 				call, _ := state.ToolCall(req.ToolCall.ToolCallID)
-				d, err := p.Explain(policy.Request{ToolCall: call, Cwd: "/home/user/project"})
-				if err != nil {
-					t.Fatal(err)
-				}
+				d := must.Get(p.Explain(policy.Request{ToolCall: call, Cwd: "/home/user/project"}))(t)
 				got += fmt.Sprintf("%s %s, ", call.Kind, d.Effect)
 				t.Logf("%s: %s", agent, d)
 				if d, err := titled.Explain(policy.Request{ToolCall: call, Agent: agent}); err != nil || d.Effect != policy.Allow {

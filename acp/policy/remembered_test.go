@@ -23,10 +23,7 @@ func (s session) Mode() acp.SessionModeID { return s.mode }
 
 // A decision holds for the same agent and working directory, and for the same call.
 func TestRemembered(t *testing.T) {
-	p, err := policy.New(nil, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(policy.New(nil, nil))(t)
 	file := filepath.Join(t.TempDir(), "rules.json")
 	list := acp.ToolCall{Kind: acp.ToolKindExecute, RawInput: acp.Raw(map[string]string{"command": "ls"})}
 	remove := acp.ToolCall{Kind: acp.ToolKindExecute, RawInput: acp.Raw(map[string]string{"command": "rm x"})}

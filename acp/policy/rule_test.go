@@ -166,10 +166,7 @@ func TestContradictions(t *testing.T) {
 		{rule(policy.Allow), policy.Allow},
 		{nil, policy.Ask},
 	} {
-		p, err := policy.New(c.rules, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := must.Get(policy.New(c.rules, nil))(t)
 		if d, err := p.Explain(request(t, reads("/proj/a"))); err != nil || d.Effect != c.want {
 			t.Errorf("%v: got %s, %v, want %s", c.rules, d.Effect, err, c.want)
 		}
@@ -223,10 +220,7 @@ func TestExplain(t *testing.T) {
 
 // A path is allowed only where it leads, too, if links are followed.
 func TestLinks(t *testing.T) {
-	dir, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := must.Get(filepath.EvalSymlinks(t.TempDir()))(t)
 	proj := filepath.Join(dir, "proj")
 	must.Do(t, errors.Join(os.Mkdir(proj, 0o755), os.Mkdir(filepath.Join(dir, "out"), 0o755), os.Mkdir(filepath.Join(proj, "in"), 0o755)))
 	for from, to := range map[string]string{"out": "../out", "in2": "in", "none": "../none", "loop": "loop"} {
@@ -239,10 +233,7 @@ func TestLinks(t *testing.T) {
 		{Effect: policy.Reject, Paths: []string{"**/out/secret"}},
 	}
 	for _, resolve := range []func(string) (string, error){nil, policy.ResolveLinks} {
-		p, err := policy.New(rules, &policy.Options{Resolve: resolve})
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := must.Get(policy.New(rules, &policy.Options{Resolve: resolve}))(t)
 		for name, want := range map[string]policy.Effect{
 			"a": policy.Allow, "in/new/file": policy.Allow, "in2/file": policy.Allow, "out/file": policy.Ask, "none": policy.Ask,
 			"loop": policy.Ask, "out/secret": policy.Reject,

@@ -145,10 +145,7 @@ func checkRuns(t testing.TB, r *runners, policies map[string]*policy.Policy, dat
 	req := policy.Request{Cwd: r.root, ToolCall: acp.ToolCall{Kind: acp.ToolKindExecute, RawInput: acp.Raw(map[string]string{"command": line})}}
 	var by []string
 	for name, p := range policies {
-		d, err := p.Explain(req)
-		if err != nil {
-			t.Fatal(err)
-		}
+		d := must.Get(p.Explain(req))(t)
 		if d.Effect != policy.Allow {
 			continue
 		}
@@ -206,10 +203,7 @@ func TestReadOnlyCommands(t *testing.T) {
 	if err := run("git init -q && git add . && git -c user.name=a -c user.email=a commit -qm a && git tag v1 && echo x >>main.go && git stash -q"); err != nil {
 		t.Skip("there is no git: ", err)
 	}
-	p, err := policy.New([]policy.Rule{{Effect: policy.Allow, ReadOnly: true, Paths: []string{"**"}}}, &policy.Options{POSIXShell: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(policy.New([]policy.Rule{{Effect: policy.Allow, ReadOnly: true, Paths: []string{"**"}}}, &policy.Options{POSIXShell: true}))(t)
 	before := files(t, s.root)
 	check := func(line string) bool {
 		d, err := p.Explain(policy.Request{Cwd: repo, ToolCall: acp.ToolCall{Kind: acp.ToolKindExecute, RawInput: acp.Raw(map[string]string{"command": line})}})

@@ -10,6 +10,7 @@ import (
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/proxy"
 	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 // osPipe is rpc.Pipe over pipes of the system.
@@ -120,9 +121,7 @@ func newSubject(b *testing.B, hooks *proxy.Hooks) *subject {
 func (s *subject) run(b *testing.B, what string, n int) {
 	if what == "call" {
 		for range n {
-			if _, err := s.session.Conn().ListSessions(b.Context(), nil); err != nil {
-				b.Fatal(err)
-			}
+			must.Get(s.session.Conn().ListSessions(b.Context(), nil))(b)
 		}
 		return
 	}

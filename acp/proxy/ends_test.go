@@ -15,6 +15,7 @@ import (
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/proxy"
 	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/internal/test/must"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
@@ -82,9 +83,7 @@ func TestClientEnds(t *testing.T) {
 		r.agent.send(read)
 		r.client.want(read)
 		r.client.send(prompt(1, "s"), cancel("s"))
-		if err := r.client.stream.(rpc.HalfCloser).CloseWrite(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, r.client.stream.(rpc.HalfCloser).CloseWrite())
 		r.agent.want0(prompt(1, "s"))
 		r.agent.want0(`{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"the client has ended"}}`) // to the hook's next
 		time.Sleep(500 * time.Millisecond)
@@ -235,10 +234,7 @@ func TestCannotConnect(t *testing.T) {
 	if err := proxy.Serve(t.Context(), missing, near, proxy.Hooks{}, nil); err == nil {
 		t.Error("a client that is not there is served")
 	}
-	stream, err := far.Connect(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	stream := must.Get(far.Connect(t.Context()))(t)
 	if _, err := stream.Read(); !errors.Is(err, io.EOF) {
 		t.Errorf("the agent's connection: %v", err)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/acpgo/sdk/acp/proxy"
 	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 // rig is a proxy between a client and an agent that a test plays, in a bubble.
@@ -53,10 +54,7 @@ func newRig(t *testing.T, hooks proxy.Hooks, opts *proxy.Options, agent bool) *r
 
 func newPeer(t *testing.T, transport rpc.Transport) *peer {
 	t.Helper()
-	stream, err := transport.Connect(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	stream := must.Get(transport.Connect(t.Context()))(t)
 	p := &peer{t: t, stream: stream, lines: make(chan string, 10_000)}
 	go func() {
 		defer close(p.lines)

@@ -23,6 +23,7 @@ import (
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/conformance"
 	"github.com/acpgo/sdk/internal/test/buildtest"
+	"github.com/acpgo/sdk/internal/test/must"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
@@ -142,20 +143,11 @@ func wholeTurn(t *testing.T, transport acp.Transport, dir string) []string {
 			return nil
 		},
 	}
-	machine, err := local.Serve(&handlers, local.Trusted(), dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	machine := must.Get(local.Serve(&handlers, local.Trusted(), dir))(t)
 	defer machine.Close()
 	tap := conformance.Tap(t, conformance.Client, transport, &conformance.TapOptions{OnMessage: recording.Add})
-	agent, err := acp.Connect(t.Context(), tap, handlers, &acp.ClientOptions{Info: acp.Implementation{Name: "test", Version: "1"}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	session, err := agent.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: dir})
-	if err != nil {
-		t.Fatal(err)
-	}
+	agent := must.Get(acp.Connect(t.Context(), tap, handlers, &acp.ClientOptions{Info: acp.Implementation{Name: "test", Version: "1"}}))(t)
+	session := must.Get(agent.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: dir}))(t)
 	<-commands // they may also come in the turn
 	res, err := session.Prompt(t.Context(), acp.TextBlock("plan, think, edit a.txt, run `echo hello`"))
 	if err != nil || res.StopReason != acp.StopReasonEndTurn {
@@ -167,9 +159,7 @@ func wholeTurn(t *testing.T, transport acp.Transport, dir string) []string {
 	if err := os.Remove(filepath.Join(dir, "a.txt")); err != nil {
 		t.Error(err)
 	}
-	if err := agent.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, agent.Close())
 	var out []string
 	for _, m := range recording.Messages() {
 		line := strings.ReplaceAll(string(m.Line), string(session.ID()), "SESSION")
@@ -220,10 +210,7 @@ func brokenTurn(t *testing.T, transport acp.Transport) error {
 		},
 		SessionUpdate: func(context.Context, *acp.ClientSession, *acp.SessionNotification) error { return nil },
 	}
-	machine, err := local.Serve(&handlers, local.Trusted(), dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	machine := must.Get(local.Serve(&handlers, local.Trusted(), dir))(t)
 	defer machine.Close()
 	agent, err := acp.Connect(t.Context(), tapBroken(t, transport), handlers, nil)
 	if err != nil {

@@ -25,6 +25,7 @@ import (
 	"github.com/acpgo/sdk/acp/remote"
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/conformance"
+	"github.com/acpgo/sdk/internal/test/must"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
@@ -286,10 +287,7 @@ func start(t *testing.T, a *agent, h acp.ClientHandlers, options *reconnect.Opti
 	}
 	ev := newEvents()
 	options.Notify = ev.notify
-	c, err := reconnect.Connect(t.Context(), tapped(t, a.transport), h, &acp.ClientOptions{Conn: quiet(), Experimental: a.features}, options)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(reconnect.Connect(t.Context(), tapped(t, a.transport), h, &acp.ClientOptions{Conn: quiet(), Experimental: a.features}, options))(t)
 	t.Cleanup(func() {
 		if err := c.Close(); err != nil {
 			t.Error(err)
@@ -361,9 +359,7 @@ func TestREM70_Load(t *testing.T) {
 		}
 		defer a.running.Wait()
 		defer c.Close()
-		if _, err := c.NewSession(t.Context(), folder); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(c.NewSession(t.Context(), folder))(t)
 		a.kill()
 		kinds, _ := ev.until(t, reconnect.Restored, "")
 		if want := []string{"lost", "waiting", "replaying s", "Kind(100)", "restored s", "restored"}; !slices.Equal(kinds, want) {
@@ -382,9 +378,7 @@ func TestREM70_SystemPrompt(t *testing.T) {
 			}
 			c, ev := start(t, a, acp.ClientHandlers{}, nil)
 			prompt := acp.SystemPrompt{Mode: acp.SystemPromptModeAppend, Content: []acp.ContentBlock{acp.TextBlock("Be brief.")}}
-			if _, err := c.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: "/work", SystemPrompt: acp.Some(prompt)}); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(c.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: "/work", SystemPrompt: acp.Some(prompt)}))(t)
 			a.kill()
 			ev.until(t, reconnect.Restored, "")
 			if got := a.asked(); len(got) != 3 || got[2] != "system prompt: Be brief." {
@@ -401,10 +395,7 @@ func TestREM70_OpenedTwice(t *testing.T) {
 		a := &agent{loads: true}
 		c, ev := start(t, a, acp.ClientHandlers{}, nil)
 		load := func(cwd string) *reconnect.Session {
-			s, err := c.LoadSession(t.Context(), &acp.LoadSessionRequest{SessionID: "s", Cwd: cwd})
-			if err != nil {
-				t.Fatal(err)
-			}
+			s := must.Get(c.LoadSession(t.Context(), &acp.LoadSessionRequest{SessionID: "s", Cwd: cwd}))(t)
 			return s
 		}
 		first, second := load("/a"), load("/b")
@@ -435,18 +426,9 @@ func TestREM70_Adopt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := &agent{resumes: true}
 		c, ev := start(t, a, acp.ClientHandlers{}, nil)
-		conn, err := c.Conn(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		opened, err := conn.NewSession(t.Context(), folder)
-		if err != nil {
-			t.Fatal(err)
-		}
-		s, err := c.Adopt(t.Context(), &acp.LoadSessionRequest{SessionID: opened.ID(), Cwd: folder.Cwd, MCPServers: folder.MCPServers})
-		if err != nil {
-			t.Fatal(err)
-		}
+		conn := must.Get(c.Conn(t.Context()))(t)
+		opened := must.Get(conn.NewSession(t.Context(), folder))(t)
+		s := must.Get(c.Adopt(t.Context(), &acp.LoadSessionRequest{SessionID: opened.ID(), Cwd: folder.Cwd, MCPServers: folder.MCPServers}))(t)
 		a.kill()
 		ev.until(t, reconnect.Restored, "")
 		if _, err := s.Prompt(t.Context(), acp.TextBlock("go on")); err != nil {
@@ -470,12 +452,8 @@ func TestServers(t *testing.T) {
 					return []acp.MCPServer{acp.NewMCPServerStdio(acp.MCPServerStdio{Name: fmt.Sprint("token ", tokens), Command: "/own"})}, nil
 				},
 			})
-			if _, err := c.NewSession(t.Context(), folder); err != nil {
-				t.Fatal(err)
-			}
-			if _, err := c.LoadSession(t.Context(), &acp.LoadSessionRequest{SessionID: "t", Cwd: "/t"}); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(c.NewSession(t.Context(), folder))(t)
+			must.Get(c.LoadSession(t.Context(), &acp.LoadSessionRequest{SessionID: "t", Cwd: "/t"}))(t)
 			for range 2 {
 				a.kill()
 				ev.until(t, reconnect.Restored, "")
@@ -630,10 +608,7 @@ func TestREM70_Permission(t *testing.T) {
 				return nil, context.Cause(ctx)
 			},
 		}, nil)
-		s, err := c.NewSession(t.Context(), folder)
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := must.Get(c.NewSession(t.Context(), folder))(t)
 		go func() { _, _ = s.Prompt(t.Context(), acp.TextBlock("ask")) }()
 		synctest.Wait()
 		a.kill()
@@ -657,10 +632,7 @@ func TestREM71_Budget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := &agent{resumes: true}
 		c, ev := start(t, a, acp.ClientHandlers{}, nil)
-		s, err := c.NewSession(t.Context(), folder)
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := must.Get(c.NewSession(t.Context(), folder))(t)
 		a.set(func() { a.down = true })
 		a.kill()
 		time.Sleep(6 * time.Minute)
@@ -795,10 +767,7 @@ func TestREM70_Subprocess(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	s, err := c.NewSession(t.Context(), folder)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(c.NewSession(t.Context(), folder))(t)
 	_, err = s.Prompt(t.Context(), acp.TextBlock("die"))
 	if exit, ok := errors.AsType[*rpc.ExitError](err); !ok || exit.State.ExitCode() != 3 {
 		t.Errorf("got %v", err)
@@ -859,16 +828,10 @@ func TestREM70_Remote(t *testing.T) {
 				Logger:     slog.New(slog.DiscardHandler),
 			})
 			ev := newEvents()
-			c, err := reconnect.Connect(t.Context(), tapped(t, func(context.Context) (acp.Transport, error) { return transport, nil }),
-				acp.ClientHandlers{}, &acp.ClientOptions{Conn: quiet()}, &reconnect.Options{MinBackoff: 20 * time.Millisecond, Notify: ev.notify})
-			if err != nil {
-				t.Fatal(err)
-			}
+			c := must.Get(reconnect.Connect(t.Context(), tapped(t, func(context.Context) (acp.Transport, error) { return transport, nil }),
+				acp.ClientHandlers{}, &acp.ClientOptions{Conn: quiet()}, &reconnect.Options{MinBackoff: 20 * time.Millisecond, Notify: ev.notify}))(t)
 			defer c.Close()
-			s, err := c.NewSession(t.Context(), folder)
-			if err != nil {
-				t.Fatal(err)
-			}
+			s := must.Get(c.NewSession(t.Context(), folder))(t)
 			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 			defer cancel()
 			if err := h.Shutdown(ctx); err != nil {
@@ -877,10 +840,7 @@ func TestREM70_Remote(t *testing.T) {
 			srv.CloseClientConnections()
 			srv.Close()
 			ev.until(t, reconnect.Lost, "")
-			l, err := net.Listen("tcp", address)
-			if err != nil {
-				t.Fatal(err)
-			}
+			l := must.Get(net.Listen("tcp", address))(t)
 			mu.Lock()
 			cookies = 0
 			mu.Unlock()

@@ -18,6 +18,7 @@ import (
 	"github.com/acpgo/sdk/acp/reconnect"
 	"github.com/acpgo/sdk/acp/remote"
 	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/internal/test/must"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
@@ -140,23 +141,14 @@ func TestREM71_CrashLoopTransports(t *testing.T) {
 func TestREM70_PoisonedSession(t *testing.T) {
 	tier.Need(t, tier.Normal)
 	ev := newEvents()
-	c, err := reconnect.Connect(t.Context(), tapped(t, func(context.Context) (acp.Transport, error) {
+	c := must.Get(reconnect.Connect(t.Context(), tapped(t, func(context.Context) (acp.Transport, error) {
 		cmd := exec.Command(os.Args[0])
 		cmd.Env = append(os.Environ(), "ACP_TEST_AGENT=poisoned")
 		return acp.Command(cmd), nil
-	}), acp.ClientHandlers{}, &acp.ClientOptions{Conn: quiet()}, &reconnect.Options{MinBackoff: time.Millisecond, MaxBackoff: 10 * time.Millisecond, Notify: ev.notify})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}), acp.ClientHandlers{}, &acp.ClientOptions{Conn: quiet()}, &reconnect.Options{MinBackoff: time.Millisecond, MaxBackoff: 10 * time.Millisecond, Notify: ev.notify}))(t)
 	defer c.Close()
-	poison, err := c.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: "/poison"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	good, err := c.NewSession(t.Context(), folder)
-	if err != nil {
-		t.Fatal(err)
-	}
+	poison := must.Get(c.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: "/poison"}))(t)
+	good := must.Get(c.NewSession(t.Context(), folder))(t)
 	if _, err := good.Prompt(t.Context(), acp.TextBlock("die")); !errors.Is(err, acp.ErrClosed) {
 		t.Errorf("got %v", err)
 	}
@@ -181,9 +173,7 @@ func TestREM70_PoisonedConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := &agent{loads: true}
 		c, ev := start(t, a, acp.ClientHandlers{}, nil)
-		if _, err := c.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: "/poison"}); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(c.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: "/poison"}))(t)
 		a.kill()
 		kinds, _ := ev.until(t, reconnect.Restored, "")
 		if n := len(slices.DeleteFunc(slices.Clone(kinds), func(kind string) bool { return kind != "replaying poison" })); n != 3 || !slices.Contains(kinds, "session lost poison") {
@@ -197,23 +187,15 @@ func TestREM70_Differences(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := &agent{resumes: true, settings: true}
 		c, ev := start(t, a, acp.ClientHandlers{}, nil)
-		s, err := c.NewSession(t.Context(), folder)
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := must.Get(c.NewSession(t.Context(), folder))(t)
 		a.kill()
 		_, all := ev.until(t, reconnect.Restored, "s")
 		if got := all[len(all)-1].Differences; got != nil {
 			t.Errorf("nothing differs: %v", got)
 		}
 		ev.until(t, reconnect.Restored, "")
-		current, err := s.Live(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := errors.Join(current.SetMode(t.Context(), "code"), current.SetConfigOption(t.Context(), "model", "large")); err != nil {
-			t.Fatal(err)
-		}
+		current := must.Get(s.Live(t.Context()))(t)
+		must.Do(t, errors.Join(current.SetMode(t.Context(), "code"), current.SetConfigOption(t.Context(), "model", "large")))
 		a.kill()
 		_, all = ev.until(t, reconnect.Restored, "s")
 		want := []reconnect.Difference{{Mode: true, Was: "code", Is: "ask"}, {Option: "model", Was: "large", Is: "small"}}

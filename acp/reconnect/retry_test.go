@@ -14,6 +14,7 @@ import (
 	"github.com/acpgo/sdk/acp/reconnect"
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/acp/translate"
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 // keyed is an agent that has one session, outside of its connections, and honours idempotency keys. Its turns continue
@@ -258,16 +259,10 @@ func TestRetryPrompts(t *testing.T) {
 // run runs a prompt, and returns its stop reason or why there is none.
 func (a *keyed) run(t *testing.T, options *reconnect.Options) string {
 	var keys translate.Keys
-	c, err := reconnect.Connect(t.Context(), a.transport(&keys), acp.ClientHandlers{}, &acp.ClientOptions{Conn: quiet()}, options)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(reconnect.Connect(t.Context(), a.transport(&keys), acp.ClientHandlers{}, &acp.ClientOptions{Conn: quiet()}, options))(t)
 	defer a.running.Wait()
 	defer c.Close()
-	s, err := c.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: "/work"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(c.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: "/work"}))(t)
 	res, err := s.Prompt(t.Context(), acp.TextBlock("go"))
 	if _, ok := errors.AsType[*reconnect.InterruptedError](err); ok && errors.Is(err, acp.ErrClosed) {
 		return "interrupted"
@@ -290,14 +285,8 @@ func TestUnsentPrompt(t *testing.T) {
 			}
 			return next(ctx)
 		}
-		c, err := reconnect.Connect(t.Context(), tapped(t, a.transport), acp.ClientHandlers{}, opts, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		s, err := c.NewSession(t.Context(), folder)
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := must.Get(reconnect.Connect(t.Context(), tapped(t, a.transport), acp.ClientHandlers{}, opts, nil))(t)
+		s := must.Get(c.NewSession(t.Context(), folder))(t)
 		if _, err := s.Prompt(t.Context(), acp.TextBlock("go")); err != nil {
 			t.Error(err)
 		}

@@ -22,6 +22,7 @@ import (
 	"github.com/acpgo/sdk/acp/remote"
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/internal/test/cutproxy"
+	"github.com/acpgo/sdk/internal/test/must"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
@@ -80,10 +81,7 @@ func soak(t *testing.T, way string, resumed bool) {
 	}, options)
 	srv := httptest.NewServer(http.Handler(server))
 	defer srv.Close()
-	proxy, err := cutproxy.New(srv.Listener.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	proxy := must.Get(cutproxy.New(srv.Listener.Addr().String()))(t)
 	defer proxy.Close()
 
 	var gaps atomic.Int32
@@ -131,10 +129,7 @@ func soak(t *testing.T, way string, resumed bool) {
 	}
 	var turns sync.WaitGroup
 	for n := range sessions {
-		s, err := c.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: "/"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := must.Get(c.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: "/"}))(t)
 		turns.Go(func() {
 			for i := 0; going(); i++ {
 				turn := strconv.Itoa(n) + "." + strconv.Itoa(i)

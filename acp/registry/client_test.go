@@ -164,9 +164,7 @@ func tgz(t testing.TB, items ...item) []byte {
 			f.text = ""
 		}
 		must.Do(t, w.WriteHeader(h))
-		if _, err := io.WriteString(w, f.text); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(io.WriteString(w, f.text))(t)
 	}
 	must.Do(t, errors.Join(w.Close(), z.Close()))
 	return b.Bytes()
@@ -183,13 +181,8 @@ func zipOf(t testing.TB, items ...item) []byte {
 			h.SetMode(fs.ModeSymlink | 0o777)
 			f.text = f.to
 		}
-		one, err := w.CreateHeader(h)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := io.WriteString(one, f.text); err != nil {
-			t.Fatal(err)
-		}
+		one := must.Get(w.CreateHeader(h))(t)
+		must.Get(io.WriteString(one, f.text))(t)
 	}
 	must.Do(t, w.Close())
 	return b.Bytes()
@@ -204,10 +197,7 @@ func TestNoPrivileges(t *testing.T) {
 	s.file("/1/agent.zip", zipOf(t, item{name: "d/x", text: "x", mode: setuid | setgid | sticky | 0o777}, item{name: "agent", text: script("1.0.0"), mode: setuid | setgid | 0o755}))
 	for _, archive := range []string{"/1/agent.tar.gz", "/1/agent.zip"} {
 		s.set(s.binary("agent", "1.0.0", archive, true))
-		installed, err := s.client(t).Install(t.Context(), "agent", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		installed := must.Get(s.client(t).Install(t.Context(), "agent", nil))(t)
 		for name, line := range tree(t, installed.Folder()) {
 			if mode, _, _ := strings.Cut(line, " "); mode != "-rwx------" && mode != "drwx------" && filepath.Base(name) != "installed.json" {
 				t.Errorf("%s: %s is %s", archive, name, mode)
@@ -364,16 +354,11 @@ func TestLargeLists(t *testing.T) {
 	if _, err := c.Install(t.Context(), "large", nil); !errors.Is(err, registry.ErrUnknownAgent) {
 		t.Errorf("got %v", err)
 	}
-	if _, err := c.Install(t.Context(), "most", nil); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(c.Install(t.Context(), "most", nil))(t)
 	if i, err := c.Find("most"); err != nil || len(i.Command().Args) != 19_000 {
 		t.Errorf("what was installed cannot be found: %v", err)
 	}
-	p, err := c.Plan(t.Context(), "strange", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(c.Plan(t.Context(), "strange", nil))(t)
 	if text := p.String(); strings.ContainsAny(text, "\u202e\x1b") || strings.Contains(text, "\nin: /etc") {
 		t.Errorf("%s", text)
 	}
@@ -443,20 +428,14 @@ func TestREG5_Install(t *testing.T) {
 	}
 	c.Consent = consent
 
-	i, err := c.Install(t.Context(), "one", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	i := must.Get(c.Install(t.Context(), "one", nil))(t)
 	if !i.Verified || i.SHA256 == "" || i.Kind != registry.Binary || time.Since(i.Time) > time.Minute {
 		t.Errorf("got %+v", i)
 	}
 	starts := func(version string) {
 		t.Helper()
 		offline := &registry.Client{Dir: c.Dir, Offline: true}
-		i, err := offline.Find("one")
-		if err != nil {
-			t.Fatal(err)
-		}
+		i := must.Get(offline.Find("one"))(t)
 		command := i.Command()
 		if !slices.Equal(command.Args, []string{"--acp"}) || !maps.Equal(command.Env, map[string]string{"A": "b"}) {
 			t.Errorf("got %s", command)
@@ -474,10 +453,7 @@ func TestREG5_Install(t *testing.T) {
 	c.Consent = consent
 
 	s.set(s.binary("one", "2.0.0", "/2/agent.zip", false))
-	list, err := c.List(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	list := must.Get(c.List(t.Context()))(t)
 	if newer, err := c.Outdated(list); err != nil || len(newer) != 1 || newer[0].Entry.Version != "2.0.0" || newer[0].Installed.Entry.Version != "1.0.0" {
 		t.Errorf("got %v, %v", newer, err)
 	}
@@ -628,9 +604,7 @@ func TestREG6_HostileArchives(t *testing.T) {
 	c.Dir = filepath.Join(base, "acp")
 	c.Limits = registry.Limits{Archive: 4 << 20, Unpacked: 2 << 20, Files: 200}
 	s.set(s.binary("agent", "1.0.0", "/good.tgz", true))
-	if _, err := c.Install(t.Context(), "agent", nil); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(c.Install(t.Context(), "agent", nil))(t)
 	// refused installs a version, which must fail with nothing changed.
 	refused := func(t *testing.T, entry *registry.Entry, want string) {
 		t.Helper()
@@ -795,9 +769,7 @@ func sparse(t *testing.T) []byte {
 	for _, part := range [][]byte{
 		block("pax", tar.TypeXHeader, len(pax)), []byte(pax), make([]byte, 512-len(pax)), block("hole", tar.TypeReg, len(data)), []byte(data), make([]byte, 1024),
 	} {
-		if _, err := z.Write(part); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(z.Write(part))(t)
 	}
 	must.Do(t, z.Close())
 	return b.Bytes()
@@ -810,9 +782,7 @@ func longList(t *testing.T) []byte {
 	w := zip.NewWriter(&b)
 	for i := range 30 {
 		h := &zip.FileHeader{Name: fmt.Sprint("f", i), Comment: strings.Repeat("x", 60_000)}
-		if _, err := w.CreateHeader(h); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(w.CreateHeader(h))(t)
 	}
 	must.Do(t, w.Close())
 	return b.Bytes()
@@ -839,9 +809,7 @@ func TestREG13_TwoInstall(t *testing.T) {
 	s.file("/a.tgz", tgz(t, item{name: "agent", text: script("1.0.0")}, item{name: "more", text: strings.Repeat("x", 1<<20)}))
 	s.set(s.binary("one", "1.0.0", "/a.tgz", true))
 	c := s.client(t)
-	if _, err := c.List(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(c.List(t.Context()))(t)
 	s.requests()
 	var work sync.WaitGroup
 	folders := make(chan string, 20)
@@ -895,9 +863,7 @@ func TestKilled(t *testing.T) {
 	s.file("/1.tgz", tgz(t, item{name: "agent", text: script("1.0.0")}))
 	s.set(s.binary("one", "1.0.0", "/1.tgz", true))
 	c := s.client(t)
-	if _, err := c.Install(t.Context(), "one", nil); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(c.Install(t.Context(), "one", nil))(t)
 	reached, stop := make(chan bool), make(chan bool)
 	var slow atomic.Bool
 	text := tgz(t, item{name: "agent", text: script("2.0.0")})
@@ -945,9 +911,7 @@ func TestDamaged(t *testing.T) {
 	s.file("/1.tgz", tgz(t, item{name: "agent", text: script("1.0.0")}))
 	s.set(s.binary("one", "1.0.0", "/1.tgz", true))
 	c := s.client(t)
-	if _, err := c.Install(t.Context(), "one", nil); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(c.Install(t.Context(), "one", nil))(t)
 	name := filepath.Join(c.Dir, "agents", "one", "installed.json")
 	for _, text := range []string{
 		`{`, `null`, `{"entry":{"id":"two"}}`, `{"entry":{"id":"one"},"folder":"../..","program":"agent"}`,
@@ -1105,9 +1069,7 @@ func TestNoCache(t *testing.T) {
 	s.file("/agent.tar.gz", tgz(t, item{name: "agent", text: script("1.0.0")}))
 	s.set(s.binary("one", "1.0.0", "/agent.tar.gz", true))
 	c := s.client(t)
-	if _, err := c.Install(t.Context(), "one", nil); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(c.Install(t.Context(), "one", nil))(t)
 	name := filepath.Join(c.Dir, "registry.json")
 	if err := errors.Join(os.Remove(name), os.MkdirAll(filepath.Join(name, "x"), 0o700)); err != nil { // also root cannot write it
 		t.Fatal(err)
@@ -1169,9 +1131,7 @@ func TestChangedMeanwhile(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			s.set(s.binary("one", "1.0.0", "/agent.tar.gz", true))
 			c := s.client(t)
-			if _, err := c.Install(t.Context(), "one", nil); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(c.Install(t.Context(), "one", nil))(t)
 			s.set(s.binary("one", "2.0.0", "/agent.tar.gz", true))
 			other := *c
 			c.Consent = func(context.Context, *registry.Plan) error {
@@ -1264,10 +1224,7 @@ func TestRaw(t *testing.T) {
 	raw := s.binary("raw", "1.0.0", "/agent-linux", true)
 	s.set(raw)
 	c := s.client(t)
-	i, err := c.Install(t.Context(), "raw", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	i := must.Get(c.Install(t.Context(), "raw", nil))(t)
 	if d := launch.Doctor(t.Context(), i.Command(), &launch.DoctorOptions{NoSession: true}); !d.OK() || filepath.Base(d.Program) != "agent" {
 		t.Error(d)
 	}

@@ -157,9 +157,7 @@ func TestREG13_MinReleaseAge(t *testing.T) {
 	c := s.client(t)
 	c.Environ = npmEnviron(t, old, "npm_config_min_release_age=7")
 	s.set(npmEntry("agent", "1.0.0", "agent@1.0.0", ""))
-	if _, err := c.Install(t.Context(), "agent", nil); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(c.Install(t.Context(), "agent", nil))(t)
 	now := npmServer(t, time.Now().Add(-time.Hour), map[string]string{"agent": `"agent.js"`}, "2.0.0")
 	c.Environ = npmEnviron(t, now, "npm_config_min_release_age=7")
 	s.set(npmEntry("agent", "2.0.0", "agent@2.0.0", ""))
@@ -333,9 +331,7 @@ func TestPinnedMeanwhile(t *testing.T) {
 	s.set(e)
 	c := s.client(t)
 	c.Environ = fakeTools(t, `mkdir -p "$UV_TOOL_BIN_DIR" && echo x >"$UV_TOOL_BIN_DIR/one"`)
-	if _, err := c.Install(t.Context(), "one", nil); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(c.Install(t.Context(), "one", nil))(t)
 	e.Version, e.Distribution.UVX = "2.0.0", &registry.Package{Package: "one==2.0.0"}
 	s.set(e)
 	c.Consent = func(ctx context.Context, _ *registry.Plan) error { return c.Pin(ctx, "one", true) }
@@ -456,9 +452,7 @@ func TestRealAgents(t *testing.T) {
 	c := s.client(t)
 	for _, id := range []string{"gemini", "qwen-code"} {
 		// Nothing that the packages would run is needed.
-		if _, err := c.Install(t.Context(), id, &registry.InstallOptions{NoScripts: true}); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(c.Install(t.Context(), id, &registry.InstallOptions{NoScripts: true}))(t)
 	}
 	s.Close()
 	c.Offline = true

@@ -17,6 +17,7 @@ import (
 
 	"github.com/acpgo/sdk/acp/remote"
 	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 const (
@@ -65,9 +66,7 @@ func BenchmarkPlain(b *testing.B) {
 
 // ask sends a question, and reads n updates and the answer.
 func ask(b *testing.B, l link, update []byte, n int) {
-	if err := l.Write([]byte(question)); err != nil {
-		b.Fatal(err)
-	}
+	must.Do(b, l.Write([]byte(question)))
 	for i := range n + 1 {
 		want := update
 		if i == n {
@@ -117,22 +116,15 @@ func dialOurs(b *testing.B, scheme string, s *script) link {
 		return err
 	}, nil)
 	web := httptest.NewServer(server)
-	stream, err := remote.Dial(scheme+strings.TrimPrefix(web.URL, "http"), nil).Connect(b.Context())
-	if err != nil {
-		b.Fatal(err)
-	}
+	stream := must.Get(remote.Dial(scheme+strings.TrimPrefix(web.URL, "http"), nil).Connect(b.Context()))(b)
 	b.Cleanup(func() {
 		if err := errors.Join(stream.Close(), server.Shutdown(context.Background())); err != nil {
 			b.Error(err)
 		}
 		web.Close()
 	})
-	if err := stream.Write([]byte(initialize)); err != nil {
-		b.Fatal(err)
-	}
-	if _, err := stream.Read(); err != nil {
-		b.Fatal(err)
-	}
+	must.Do(b, stream.Write([]byte(initialize)))
+	must.Get(stream.Read())(b)
 	return stream
 }
 
@@ -200,10 +192,7 @@ func dialPlainEvents(b *testing.B, s *script) link {
 	}))
 	b.Cleanup(web.Close)
 	client := web.Client()
-	resp, err := client.Get(web.URL)
-	if err != nil {
-		b.Fatal(err)
-	}
+	resp := must.Get(client.Get(web.URL))(b)
 	b.Cleanup(func() { resp.Body.Close() })
 	return &plainEvents{web.URL, client, bufio.NewScanner(resp.Body)}
 }

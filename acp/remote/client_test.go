@@ -22,6 +22,7 @@ import (
 	"github.com/acpgo/sdk/acp/remote"
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/conformance"
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 // dial connects to a URL and writes a message.
@@ -55,10 +56,7 @@ func TestREM2_URL(t *testing.T) {
 			t.Errorf("%s: %v", url, err)
 		}
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	l.Close() // nobody listens there
 	address := l.Addr().String()
 	if _, err := dial(t, "http://"+address, nil, initialize).Read(); err == nil || !strings.Contains(err.Error(), "refused") || strings.Contains(err.Error(), "http:") {
@@ -143,10 +141,7 @@ func TestREM26_TLS(t *testing.T) {
 func TestREM58_ConnectContext(t *testing.T) {
 	f := serve(t, nil)
 	ctx, cancel := context.WithCancel(t.Context())
-	s, err := remote.Dial("ws"+strings.TrimPrefix(f.url, "http"), nil).Connect(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(remote.Dial("ws"+strings.TrimPrefix(f.url, "http"), nil).Connect(ctx))(t)
 	defer s.Close()
 	cancel()
 	if err := s.Write([]byte(initialize)); err != nil {
@@ -354,15 +349,9 @@ func TestServeAgent(t *testing.T) {
 	})
 	for _, scheme := range []string{"http", "ws"} {
 		transport := remote.Dial(scheme+strings.TrimPrefix(web.URL, "http"), nil)
-		client, err := acp.Connect(t.Context(), conformance.Tap(t, conformance.Client, transport, nil), acp.ClientHandlers{},
-			&acp.ClientOptions{Info: acp.Implementation{Name: "client", Version: "1"}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		session, err := client.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: "/"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		client := must.Get(acp.Connect(t.Context(), conformance.Tap(t, conformance.Client, transport, nil), acp.ClientHandlers{},
+			&acp.ClientOptions{Info: acp.Implementation{Name: "client", Version: "1"}}))(t)
+		session := must.Get(client.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: "/"}))(t)
 		if res, err := session.Prompt(t.Context(), acp.TextBlock("hello")); err != nil || res.StopReason != acp.StopReasonEndTurn {
 			t.Errorf("%s: %v, %v", scheme, res, err)
 		}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/acpgo/sdk/acp/remote"
+	"github.com/acpgo/sdk/internal/test/must"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
@@ -59,14 +60,9 @@ func TestREM20_HostileFrames(t *testing.T) {
 // frames sends initialize and then frames on a new connection, and requires that it ends or, otherwise, an answer.
 func (f *fixture) frames(frames string, ends bool, answer string) {
 	t := f.t
-	conn, err := f.client.Transport.(*http.Transport).DialContext(t.Context(), "tcp", "localhost:80")
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := must.Get(f.client.Transport.(*http.Transport).DialContext(t.Context(), "tcp", "localhost:80"))(t)
 	defer conn.Close()
-	if err := conn.SetReadDeadline(time.Now().Add(f.patience)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, conn.SetReadDeadline(time.Now().Add(f.patience)))
 	sent := make(chan struct{})
 	go func() {
 		defer close(sent)

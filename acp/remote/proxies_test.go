@@ -32,6 +32,7 @@ import (
 	"github.com/acpgo/sdk/acp/remote"
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/conformance"
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 const (
@@ -44,10 +45,7 @@ const (
 // settings returns the blocks of a language in the documentation.
 func settings(t *testing.T, language string) []string {
 	t.Helper()
-	text, err := os.ReadFile("../../docs/remote.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile("../../docs/remote.md"))(t)
 	var blocks []string
 	for _, m := range regexp.MustCompile("(?s)```"+language+"\n(.*?)```").FindAllStringSubmatch(string(text), -1) {
 		blocks = append(blocks, m[1])
@@ -70,31 +68,20 @@ func edit(t *testing.T, text string, pairs ...string) string {
 // certificate writes a certificate of the proxy and its key, and returns who trusts it.
 func certificate(t *testing.T, dir string) *x509.CertPool {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	key := must.Get(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(t)
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: proxyHost}, DNSNames: []string{proxyHost},
 		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
 	}
-	cert, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	private, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	cert := must.Get(x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key))(t)
+	private := must.Get(x509.MarshalPKCS8PrivateKey(key))(t)
 	pool := x509.NewCertPool()
 	for name, block := range map[string]*pem.Block{"cert.pem": {Type: "CERTIFICATE", Bytes: cert}, "key.pem": {Type: "PRIVATE KEY", Bytes: private}} {
 		text := pem.EncodeToMemory(block)
 		if name == "cert.pem" {
 			pool.AppendCertsFromPEM(text)
 		}
-		if err := os.WriteFile(filepath.Join(dir, name), text, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(dir, name), text, 0o600))
 	}
 	return pool
 }
@@ -119,22 +106,15 @@ func behind(t *testing.T, keepAlive time.Duration, servers int, configure func(a
 	for range servers {
 		upstreams = append(upstreams, p.serve(keepAlive))
 	}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	listener := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	p.address = listener.Addr().String()
-	if err := listener.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, listener.Close())
 	dir := t.TempDir()
 	p.trust = certificate(t, dir)
 	cmd := configure(p.address, dir, upstreams)
 	var said logBuffer
 	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, &said, &said
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, cmd.Start())
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
 	t.Cleanup(func() {
@@ -184,10 +164,7 @@ func (p *proxied) serve(keepAlive time.Duration) (address string) {
 	mux := http.NewServeMux()
 	mux.Handle(remote.DefaultPath, agents)
 	web := remote.NewHTTPServer(mux)
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	listener := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	served := make(chan error, 1)
 	go func() { served <- web.Serve(listener) }()
 	t.Cleanup(func() {
@@ -380,15 +357,9 @@ func (p *proxied) browser(t *testing.T) {
 	client := p.client()
 	own := strings.TrimSuffix(p.url("https"), remote.DefaultPath)
 	for origin, want := range map[string]int{own: http.StatusOK, "https://evil.example": http.StatusForbidden, "https://" + proxyHost + ":1": http.StatusForbidden} {
-		req, err := http.NewRequestWithContext(t.Context(), "POST", p.url("https"), strings.NewReader(initialize))
-		if err != nil {
-			t.Fatal(err)
-		}
+		req := must.Get(http.NewRequestWithContext(t.Context(), "POST", p.url("https"), strings.NewReader(initialize)))(t)
 		req.Header = http.Header{"Content-Type": {"application/json"}, "Origin": {origin}, "Authorization": {"Bearer s3cret"}}
-		resp, err := client.Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
+		resp := must.Get(client.Do(req))(t)
 		text, err := io.ReadAll(resp.Body)
 		if resp.Body.Close(); err != nil || resp.StatusCode != want {
 			t.Errorf("from %s: %s %s, %v, want %d", origin, resp.Status, text, err, want)
@@ -428,9 +399,7 @@ func nginx(t *testing.T) func(address, dir string, upstreams []string) *exec.Cmd
 			text.WriteString(kind + "_temp_path " + dir + ";\n")
 		}
 		config := filepath.Join(dir, "nginx.conf")
-		if err := os.WriteFile(config, []byte(text.String()+server+"}\n"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(config, []byte(text.String()+server+"}\n"), 0o600))
 		return exec.Command(program, "-p", dir, "-e", "stderr", "-c", config)
 	}
 }
@@ -449,9 +418,7 @@ func caddy(t *testing.T, block int, pairs ...string) func(address, dir string, u
 		}
 		text := edit(t, settings(t, "caddy")[block], append(replaced, proxyHost+" {", fmt.Sprintf("https://%s:%s {\n\tbind 127.0.0.1\n\ttls cert.pem key.pem", proxyHost, port))...)
 		config := filepath.Join(dir, "Caddyfile")
-		if err := os.WriteFile(config, []byte("{\n\tadmin off\n\tauto_https off\n\tpersist_config off\n}\n"+text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(config, []byte("{\n\tadmin off\n\tauto_https off\n\tpersist_config off\n}\n"+text), 0o600))
 		cmd := exec.Command(program, "run", "--config", config, "--adapter", "caddyfile")
 		cmd.Env = append(os.Environ(), "HOME="+dir, "XDG_DATA_HOME="+dir, "XDG_CONFIG_HOME="+dir)
 		return cmd
@@ -476,10 +443,7 @@ func TestProxy_NginxCuts(t *testing.T) {
 			expect = []string{"PRM-5"} // the prompt is never answered
 		}
 		conn, gaps := p.connect(scheme, remote.DialOptions{KeepAlive: -1}, expect...)
-		session, err := conn.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: "/"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		session := must.Get(conn.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: "/"}))(t)
 		said, err := say(t.Context(), session, "silent")
 		switch {
 		case scheme == "wss" && err == nil:
@@ -513,10 +477,7 @@ func affinity(t *testing.T, proxy func(address, dir string, upstreams []string) 
 	for n := range 16 {
 		p.token = fmt.Sprint("-", n)
 		conn, _ := p.connect("https", remote.DialOptions{})
-		session, err := conn.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: "/"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		session := must.Get(conn.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: "/"}))(t)
 		if said, err := say(t.Context(), session, "read"); err != nil || said != "true Buy milk. end_turn" {
 			t.Errorf("%q, %v", said, err)
 		}

@@ -23,6 +23,7 @@ import (
 
 	"github.com/acpgo/sdk/acp/remote"
 	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 // TestServerScripts plays the client and the agent of a Server.
@@ -36,9 +37,7 @@ func TestServerScripts(t *testing.T) {
 		}
 		if text := others["History"]; text != nil {
 			var bounds [2]int
-			if err := json.Unmarshal(text, &bounds); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, json.Unmarshal(text, &bounds))
 			o.History = remote.MemoryHistory(bounds[0], bounds[1])
 		}
 		var addr net.Addr = &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 1}

@@ -20,6 +20,7 @@ import (
 
 	"github.com/acpgo/sdk/acp/remote"
 	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 // The conversations in testdata are played against this package: those in server against a Server, whose client and
@@ -222,10 +223,7 @@ func playScripts(t *testing.T, folder string, start func(t *testing.T, protocol 
 		t.Fatal("no scripts", err)
 	}
 	for _, file := range files {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.Get(os.ReadFile(file))(t)
 		options := []byte("{}")
 		for _, section := range txtar.Parse(text).Files {
 			if section.Name == "options" {
@@ -262,10 +260,7 @@ func playLines(t *testing.T, p player, text string) {
 		}
 		l, began := parseLine(t, at), time.Now()
 		if l.who == "wait" {
-			d, err := time.ParseDuration(l.do)
-			if err != nil {
-				t.Fatal(err)
-			}
+			d := must.Get(time.ParseDuration(l.do))(t)
 			time.Sleep(d)
 			continue
 		}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/acpgo/sdk/acp/remote"
+	"github.com/acpgo/sdk/internal/test/must"
 	"github.com/acpgo/sdk/internal/test/pipenet"
 )
 
@@ -69,14 +70,9 @@ func TestNewHTTPServer_SlowBody(t *testing.T) {
 			{"/long", "1", "HTTP/1.1 200 ", time.Hour},
 			{"/none", "1000", "HTTP/1.1 404 ", time.Minute},
 		} {
-			conn, err := l.Dial(t.Context(), "", "")
-			if err != nil {
-				t.Fatal(err)
-			}
+			conn := must.Get(l.Dial(t.Context(), "", ""))(t)
 			began := time.Now()
-			if _, err := io.WriteString(conn, "POST "+c.path+" HTTP/1.1\r\nHost: localhost\r\nContent-Length: "+c.length+"\r\n\r\n{"); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(io.WriteString(conn, "POST "+c.path+" HTTP/1.1\r\nHost: localhost\r\nContent-Length: "+c.length+"\r\n\r\n{"))(t)
 			answer, err := bufio.NewReader(conn).ReadString('\n')
 			if took := time.Since(began); err != nil || !strings.HasPrefix(answer, c.want) || took != c.took {
 				t.Errorf("%s: %q, %v after %v, want %s after %v", c.path, answer, err, took, c.want, c.took)
@@ -94,15 +90,9 @@ func TestNewHTTPServer_SlowBody(t *testing.T) {
 
 // TestREM80_CheckListener: without authentication only this machine may reach the listener.
 func TestREM80_CheckListener(t *testing.T) {
-	everywhere, err := net.Listen("tcp", "0.0.0.0:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	everywhere := must.Get(net.Listen("tcp", "0.0.0.0:0"))(t)
 	defer everywhere.Close()
-	here, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	here := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer here.Close()
 	open, closed := remote.Handler(nil, nil), remote.Handler(nil, withTokens())
 	if open.CheckListener(everywhere) == nil || open.CheckListener(here) != nil || closed.CheckListener(everywhere) != nil {

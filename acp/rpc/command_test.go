@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/acpgo/sdk/internal/test/must"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
@@ -33,10 +34,7 @@ func connectChild(t *testing.T, kind string, ext *Extensions[Conn]) *Conn {
 func connectCommand(t *testing.T, transport *CommandTransport, ext *Extensions[Conn]) *Conn {
 	t.Helper()
 	transport.StopTime, transport.KillTime = 200*time.Millisecond, 200*time.Millisecond
-	c, err := Connect(t.Context(), transport, ext, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(Connect(t.Context(), transport, ext, nil))(t)
 	t.Cleanup(func() {
 		if err := c.Close(); err != nil {
 			t.Error(err)
@@ -162,9 +160,7 @@ func TestNothingIsLeftBehind(t *testing.T) {
 			if err := c.Close(); err != nil {
 				t.Error(err)
 			}
-			if err := lives.SetReadDeadline(time.Now().Add(patience)); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, lives.SetReadDeadline(time.Now().Add(patience)))
 			if _, err := io.Copy(io.Discard, lives); err != nil {
 				t.Errorf("of the processes %v one still runs: %v", all, err)
 			}
@@ -186,26 +182,17 @@ func TestCommandCannotStart(t *testing.T) {
 
 func TestTransportConnectsOnce(t *testing.T) {
 	a, _ := Pipe()
-	if _, err := a.Connect(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(a.Connect(t.Context()))(t)
 	if _, err := a.Connect(t.Context()); err == nil {
 		t.Error("connected twice")
 	}
 }
 
 func TestHalfClose(t *testing.T) {
-	stream, err := childCommand("serve").Connect(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	stream := must.Get(childCommand("serve").Connect(t.Context()))(t)
 	defer stream.Close()
-	if err := stream.(FastStream).WriteLines([]byte(request(1, "echo", `{"n":1}`) + "\n" + request(2, "echo", `{"n":2}`) + "\n")); err != nil {
-		t.Fatal(err)
-	}
-	if err := stream.(HalfCloser).CloseWrite(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, stream.(FastStream).WriteLines([]byte(request(1, "echo", `{"n":1}`)+"\n"+request(2, "echo", `{"n":2}`)+"\n")))
+	must.Do(t, stream.(HalfCloser).CloseWrite())
 	answers := 0
 	for {
 		_, err := stream.Read()

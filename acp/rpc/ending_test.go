@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/acpgo/sdk/internal/test/must"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
@@ -31,10 +32,7 @@ func TestCloseOutlastsTheProcess(t *testing.T) {
 		ready <- p.Pids
 		return nil
 	})
-	c, err := Connect(t.Context(), transport, ext, &Options{CloseTime: 10 * time.Millisecond})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(Connect(t.Context(), transport, ext, &Options{CloseTime: 10 * time.Millisecond}))(t)
 	pid := receive(t, ready)[0]
 	if err := c.Close(); err != nil {
 		t.Error(err)
@@ -53,10 +51,7 @@ func TestCloseWhileStderrBlocks(t *testing.T) {
 	defer close(blocks.release)
 	cmd := exec.Command("sh", "-c", "echo hello >&2; cat >/dev/null")
 	cmd.Stderr = blocks
-	c, err := Connect(t.Context(), Command(cmd), nil, &Options{CloseTime: 10 * time.Millisecond})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(Connect(t.Context(), Command(cmd), nil, &Options{CloseTime: 10 * time.Millisecond}))(t)
 	receive(t, blocks.entered)
 	closed := make(chan error, 1)
 	go func() { closed <- c.Close() }()
@@ -79,10 +74,7 @@ func (w *blockingWriter) Write(b []byte) (int, error) {
 
 // The transports are exported structs: a literal is as good as what the functions return.
 func TestTransportLiterals(t *testing.T) {
-	stream, err := (&CommandTransport{Cmd: exec.Command("true")}).Connect(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	stream := must.Get((&CommandTransport{Cmd: exec.Command("true")}).Connect(t.Context()))(t)
 	p := stream.(*process)
 	if p.stopTime != 2*time.Second || p.killTime != 3*time.Second || p.tail.max != 8<<10 {
 		t.Errorf("defaults: %v, %v, %d", p.stopTime, p.killTime, p.tail.max)
@@ -99,10 +91,7 @@ func TestTransportLiterals(t *testing.T) {
 func TestCommandWithAGroupOfItsOwn(t *testing.T) {
 	cmd := exec.Command("true")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	c, err := Connect(t.Context(), Command(cmd), nil, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(Connect(t.Context(), Command(cmd), nil, nil))(t)
 	if err := c.Close(); err != nil {
 		t.Error(err)
 	}
@@ -112,13 +101,8 @@ func TestCommandWithAGroupOfItsOwn(t *testing.T) {
 func TestInputIsAFile(t *testing.T) {
 	want := strings.Repeat("0123456789\n", 10_000)
 	name := filepath.Join(t.TempDir(), "in")
-	if err := os.WriteFile(name, []byte(want), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	f, err := os.Open(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(name, []byte(want), 0o600))
+	f := must.Get(os.Open(name))(t)
 	defer f.Close()
 	in := interruptible(f)
 	if got, err := io.ReadAll(in); string(got) != want || err != nil {
@@ -136,17 +120,9 @@ func TestInputIsAFile(t *testing.T) {
 // when the process ends.
 func TestStdioHalfClose(t *testing.T) {
 	cmd := childCommand("half close").Cmd
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	in := must.Get(cmd.StdinPipe())(t)
+	out := must.Get(cmd.StdoutPipe())(t)
+	must.Do(t, cmd.Start())
 	ended := make(chan error, 1)
 	go func() {
 		_, err := io.ReadAll(out)

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/acpgo/sdk/codec"
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 // One Hooks may serve several connections. Start makes those of each, and may wrap the others, every one of them.
@@ -59,18 +60,13 @@ func TestHooksForEachConnection(t *testing.T) {
 		near, far := Pipe()
 		ext := &Extensions[Conn]{}
 		HandleNotificationMethod(ext, NotificationMethod[echoParams]{Name: "note"}, func(context.Context, *Conn, *echoParams) error { return nil })
-		c, err := Connect(t.Context(), near, ext, opts)
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := must.Get(Connect(t.Context(), near, ext, opts))(t)
 		stream, err := far.Connect(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
 		conns = append(conns, c)
-		if err := Notify(t.Context(), c, "x", nil); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, Notify(t.Context(), c, "x", nil))
 		if line, err := stream.Read(); err != nil || !strings.Contains(string(line), `"x"`) {
 			t.Errorf("got %s, %v", line, err)
 		}
@@ -112,20 +108,12 @@ func TestOtherPeers(t *testing.T) {
 	for _, skip := range []bool{false, true} {
 		told := make(chan string, 2)
 		near, far := Pipe()
-		c, err := Connect(t.Context(), near, nil, &Options{SkipNoise: skip, Hooks: Hooks{
+		c := must.Get(Connect(t.Context(), near, nil, &Options{SkipNoise: skip, Hooks: Hooks{
 			Repair:  func(method string, r codec.Repair) { told <- method + r.Pointer },
 			Invalid: func(_ []byte, reason error) { told <- reason.Error() },
-		}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		stream, err := far.Connect(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := stream.Write([]byte("Content-Length: 12\r")); err != nil {
-			t.Fatal(err)
-		}
+		}}))(t)
+		stream := must.Get(far.Connect(t.Context()))(t)
+		must.Do(t, stream.Write([]byte("Content-Length: 12\r")))
 		if reason := <-told; !strings.Contains(reason, "Language Server Protocol") {
 			t.Errorf("told %q", reason)
 		}

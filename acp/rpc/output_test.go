@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/acpgo/sdk/internal/test/must"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
@@ -85,10 +86,7 @@ func TestPanicIsKept(t *testing.T) {
 // shell connects to a script.
 func shell(t *testing.T, script string, ext *Extensions[Conn], opts *Options) *Conn {
 	t.Helper()
-	c, err := Connect(t.Context(), Command(exec.Command("sh", "-c", script)), ext, opts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(Connect(t.Context(), Command(exec.Command("sh", "-c", script)), ext, opts))(t)
 	t.Cleanup(func() {
 		if err := c.Close(); err != nil {
 			t.Error(err)
@@ -114,9 +112,7 @@ func TestExitSaysWhatWasSkipped(t *testing.T) {
 	opts := &Options{Logger: slog.New(slog.NewTextHandler(warned, nil))}
 	c := shell(t, `printf 'npm WARN deprecated\nUsage: agent'; read -r line; sleep 1.1; echo oops >&2; exit 4`, nil, opts)
 	<-warned
-	if err := Notify(t.Context(), c, "_read", nil); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, Notify(t.Context(), c, "_read", nil))
 	err := c.Wait()
 	exit, ok := errors.AsType[*ExitError](err)
 	if !ok {
@@ -187,10 +183,7 @@ func TestResponseInLog(t *testing.T) {
 func TestNothingOfStandardErrorIsKept(t *testing.T) {
 	transport := Command(exec.Command("/bin/sh", "-c", "echo no cheese >&2; exit 3"))
 	transport.StderrTail = -1
-	conn, err := Connect(t.Context(), transport, nil, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := must.Get(Connect(t.Context(), transport, nil, nil))(t)
 	exit, ok := errors.AsType[*ExitError](conn.Wait())
 	if !ok || exit.Stderr != "" || exit.State.ExitCode() != 3 {
 		t.Errorf("got %v", exit)

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/acpgo/sdk/internal/fastpath"
+	"github.com/acpgo/sdk/internal/test/must"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
@@ -75,18 +76,11 @@ func TestSocketIsClosedInOrder(t *testing.T) {
 	for _, network := range []string{"tcp", "unix"} {
 		t.Run(network, func(t *testing.T) {
 			ours, theirs := sockets(t, network)
-			conn, err := Connect(t.Context(), IO(ours, ours, 0), nil, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			conn := must.Get(Connect(t.Context(), IO(ours, ours, 0), nil, nil))(t)
 			// The peer writes what is not read any more when the connection closes, and reads late.
-			if _, err := fmt.Fprintln(theirs, note("_a", `{}`)); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(fmt.Fprintln(theirs, note("_a", `{}`)))(t)
 			for i := range notes {
-				if err := Notify(context.Background(), conn, "_note", &echoParams{N: i, SessionID: strings.Repeat("x", 100)}); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, Notify(context.Background(), conn, "_note", &echoParams{N: i, SessionID: strings.Repeat("x", 100)}))
 			}
 			closed := make(chan error, 1)
 			go func() { closed <- conn.Close() }()
@@ -100,9 +94,7 @@ func TestSocketIsClosedInOrder(t *testing.T) {
 					t.Fatalf("after %d of %d messages: %v", i, notes, err)
 				}
 				if i%100 == 0 {
-					if _, err := fmt.Fprintln(theirs, note("_b", `{}`)); err != nil {
-						t.Fatal(err)
-					}
+					must.Get(fmt.Fprintln(theirs, note("_b", `{}`)))(t)
 				}
 			}
 			if err := theirs.Close(); err != nil {
@@ -120,10 +112,7 @@ func TestSocketIsHalfClosed(t *testing.T) {
 	for network, want := range map[string]error{"tcp": nil, "unix": nil, "pipe": errors.ErrUnsupported} {
 		t.Run(network, func(t *testing.T) {
 			ours, theirs := sockets(t, network)
-			stream, err := IO(ours, ours, 0).Connect(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
+			stream := must.Get(IO(ours, ours, 0).Connect(t.Context()))(t)
 			for range 2 {
 				if err := stream.(HalfCloser).CloseWrite(); !errors.Is(err, want) {
 					t.Errorf("got %v, want %v", err, want)
@@ -153,10 +142,7 @@ func TestSocketOfSilentPeer(t *testing.T) {
 			t.Parallel()
 			ours, theirs := sockets(t, network)
 			defer theirs.Close()
-			stream, err := IO(ours, ours, 0).Connect(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
+			stream := must.Get(IO(ours, ours, 0).Connect(t.Context()))(t)
 			waits := make(chan error, 2)
 			go func() {
 				_, err := stream.Read()
@@ -199,10 +185,7 @@ func (c closeOnce) Close() error {
 
 func TestOneValueIsClosedOnce(t *testing.T) {
 	c := closeOnce{new(bytes.Buffer), new(bool)}
-	stream, err := IO(c, c, 0).Connect(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	stream := must.Get(IO(c, c, 0).Connect(t.Context()))(t)
 	if err := stream.(HalfCloser).CloseWrite(); !errors.Is(err, errors.ErrUnsupported) {
 		t.Errorf("there is no side to end alone: %v", err)
 	}

@@ -101,16 +101,10 @@ func (k kept) equal(other kept) bool { return maps.EqualFunc(k, other, slices.Eq
 
 func readAll(t *testing.T, store sessionstore.Store) kept {
 	t.Helper()
-	page, err := store.List(t.Context(), sessionstore.Query{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := must.Get(store.List(t.Context(), sessionstore.Query{}))(t)
 	all := kept{}
 	for _, info := range page.Sessions {
-		r, err := store.Get(t.Context(), info.ID)
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := must.Get(store.Get(t.Context(), info.ID))(t)
 		lines := []string{r.Title}
 		for update, err := range store.Updates(t.Context(), info.ID) {
 			if err != nil {
@@ -131,9 +125,7 @@ func TestCutChild(t *testing.T) {
 	}
 	var seed uint64
 	var at, part int
-	if _, err := fmt.Sscan(os.Getenv("ACP_CUT"), &seed, &at, &part); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(fmt.Sscan(os.Getenv("ACP_CUT"), &seed, &at, &part))(t)
 	store := open(t, dir).(*sessionstore.Dir)
 	defer store.Close()
 	sessionstore.Cut(store, func(file *os.File, offset int64, data []byte) {

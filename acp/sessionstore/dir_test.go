@@ -19,10 +19,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func open(tb testing.TB, dir string) sessionstore.Store {
-	d, err := sessionstore.Open(dir, nil)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	d := must.Get(sessionstore.Open(dir, nil))(tb)
 	return d
 }
 

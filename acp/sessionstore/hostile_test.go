@@ -23,10 +23,7 @@ func watched(t *testing.T, dir string, opts sessionstore.Options) (*sessionstore
 	t.Helper()
 	var reports []sessionstore.Damage
 	opts.Damaged = func(d sessionstore.Damage) { reports = append(reports, d) }
-	store, err := sessionstore.Open(dir, &opts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	store := must.Get(sessionstore.Open(dir, &opts))(t)
 	t.Cleanup(func() { store.Close() })
 	return store, func() []sessionstore.Damage {
 		said := reports
@@ -45,10 +42,7 @@ func create(t *testing.T, store sessionstore.Store, id acp.SessionID, texts ...s
 
 func listed(t *testing.T, store sessionstore.Store) (ids []acp.SessionID) {
 	t.Helper()
-	page, err := store.List(t.Context(), sessionstore.Query{Limit: sessionstore.MaxLimit})
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := must.Get(store.List(t.Context(), sessionstore.Query{Limit: sessionstore.MaxLimit}))(t)
 	for _, info := range page.Sessions {
 		ids = append(ids, info.ID)
 	}
@@ -82,10 +76,7 @@ func TestDamagedLines(t *testing.T) {
 	store, reported := watched(t, dir, sessionstore.Options{MaxUpdate: 1000})
 	create(t, store, "s", "one", "two", "three")
 	path := filepath.Join(dir, "s-s.jsonl")
-	data, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(os.ReadFile(path))(t)
 	lines := strings.SplitAfter(string(data), "\n")
 	damaged := lines[0] + strings.Replace(lines[1], `"two"`, `"two`, 1) + "\n" + strings.Repeat("x", 5000) + "\n" + lines[2]
 	must.Do(t, os.WriteFile(path, []byte(damaged), 0o600))
@@ -110,10 +101,7 @@ func TestForeignFiles(t *testing.T) {
 	dir := t.TempDir()
 	store, reported := watched(t, dir, sessionstore.Options{})
 	create(t, store, "s", "one")
-	head, err := os.ReadFile(filepath.Join(dir, "s-s.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	head := must.Get(os.ReadFile(filepath.Join(dir, "s-s.json")))(t)
 	for name, text := range map[string]string{
 		"s-empty.json":    "",
 		"s-text.json":     "hello\n",
@@ -207,10 +195,7 @@ func TestLeftoversOfABusySession(t *testing.T) {
 	}
 	var held []*filelock.Lock
 	for _, path := range locks {
-		lock, err := filelock.Try(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		lock := must.Get(filelock.Try(path))(t)
 		held = append(held, lock)
 	}
 	for range 2 {
@@ -327,10 +312,7 @@ func TestLockTime(t *testing.T) {
 	}
 	var held []*filelock.Lock
 	for _, path := range locks {
-		lock, err := filelock.Try(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		lock := must.Get(filelock.Try(path))(t)
 		held = append(held, lock)
 	}
 	if err := store.Append(t.Context(), "s", acp.AgentMessageText("x")); err == nil || !strings.Contains(err.Error(), "another process") {
@@ -389,13 +371,10 @@ func TestFormat(t *testing.T) {
 	dir := t.TempDir()
 	store, _ := watched(t, dir, sessionstore.Options{})
 	at := time.Date(2026, 1, 2, 3, 4, 5, 6000, time.UTC)
-	err := store.Create(t.Context(), sessionstore.Record{
+	must.Do(t, store.Create(t.Context(), sessionstore.Record{
 		Info:  sessionstore.Info{ID: "s", Cwd: "/w", AdditionalDirectories: []string{"/x"}, Title: "T", Created: at, Updated: at},
 		State: json.RawMessage(`{"a": 1}`),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 	must.Do(t, store.Append(t.Context(), "s", acp.AgentMessageText("a\nb"), acp.ModeUpdate("m")))
 	for name, want := range map[string]string{
 		"s-s.json": `{"version":1,"protocol":1,"id":"s","cwd":"/w","additionalDirectories":["/x"],"title":"T",` +

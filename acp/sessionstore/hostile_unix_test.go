@@ -106,10 +106,7 @@ func TestPermissions(t *testing.T) {
 			t.Errorf("%s has the mode %v, %v", path, info.Mode(), err)
 		}
 	}
-	files, err := os.ReadDir(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	files := must.Get(os.ReadDir(dir))(t)
 	for _, file := range files {
 		if info, err := file.Info(); err != nil || info.Mode() != 0o600 {
 			t.Errorf("%s has the mode %v, %v", file.Name(), info.Mode(), err)
@@ -156,10 +153,7 @@ func TestNoRoom(t *testing.T) {
 	create(t, store, "s", "one")
 	before := readAll(t, store)
 	files := func() (names []string) {
-		entries, err := os.ReadDir(dir)
-		if err != nil {
-			t.Fatal(err)
-		}
+		entries := must.Get(os.ReadDir(dir))(t)
 		for _, entry := range entries {
 			names = append(names, entry.Name())
 		}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/sessionstore"
+	"github.com/acpgo/sdk/internal/test/must"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
@@ -22,9 +23,7 @@ func long(tb testing.TB, store sessionstore.Store, id acp.SessionID, n int) {
 	tb.Helper()
 	var batch []acp.SessionUpdate
 	flush := func() {
-		if err := store.Append(tb.Context(), id, batch...); err != nil {
-			tb.Fatal(err)
-		}
+		must.Do(tb, store.Append(tb.Context(), id, batch...))
 		batch = batch[:0]
 	}
 	for i := range n {
@@ -72,10 +71,7 @@ func TestLongSession(t *testing.T) {
 		}
 	}
 	took := time.Since(start)
-	info, err := os.Stat(filepath.Join(dir, "s-s.jsonl"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	info := must.Get(os.Stat(filepath.Join(dir, "s-s.jsonl")))(t)
 	growth := int64(peak) - int64(before.HeapAlloc)
 	t.Logf("%d updates, %.1f MiB, read in %v; the heap grew by at most %.1f MiB", n, float64(info.Size())/(1<<20), took.Round(time.Millisecond), float64(growth)/(1<<20))
 	if n != updates() {
@@ -92,33 +88,23 @@ func TestLongSession(t *testing.T) {
 func BenchmarkAppend(b *testing.B) {
 	store := open(b, b.TempDir())
 	defer store.Close()
-	if err := store.Create(b.Context(), sessionstore.Record{Info: sessionstore.Info{ID: "s"}}); err != nil {
-		b.Fatal(err)
-	}
+	must.Do(b, store.Create(b.Context(), sessionstore.Record{Info: sessionstore.Info{ID: "s"}}))
 	update := acp.AgentMessageText(strings.Repeat("x", 500))
 	b.ReportAllocs()
 	i := 0
 	for b.Loop() {
 		if i++; i%100_000 == 0 { // within what a session may have
-			if err := store.Delete(b.Context(), "s"); err != nil {
-				b.Fatal(err)
-			}
-			if err := store.Create(b.Context(), sessionstore.Record{Info: sessionstore.Info{ID: "s"}}); err != nil {
-				b.Fatal(err)
-			}
+			must.Do(b, store.Delete(b.Context(), "s"))
+			must.Do(b, store.Create(b.Context(), sessionstore.Record{Info: sessionstore.Info{ID: "s"}}))
 		}
-		if err := store.Append(b.Context(), "s", update); err != nil {
-			b.Fatal(err)
-		}
+		must.Do(b, store.Append(b.Context(), "s", update))
 	}
 }
 
 func BenchmarkUpdates(b *testing.B) {
 	store := open(b, b.TempDir())
 	defer store.Close()
-	if err := store.Create(b.Context(), sessionstore.Record{Info: sessionstore.Info{ID: "s"}}); err != nil {
-		b.Fatal(err)
-	}
+	must.Do(b, store.Create(b.Context(), sessionstore.Record{Info: sessionstore.Info{ID: "s"}}))
 	const n = 1000
 	long(b, store, "s", n)
 	b.ReportAllocs()

@@ -33,10 +33,7 @@ func plain(t testing.TB, line string) (text, kind string) {
 	} else if kind == "" {
 		kind = "answer"
 	}
-	b, err := json.Marshal(m)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Get(json.Marshal(m))(t)
 	return string(b), kind
 }
 
@@ -147,10 +144,7 @@ func examples(t testing.TB) (all []example) {
 	must.Do(t, json.Unmarshal(index, &all))
 	all = slices.DeleteFunc(all, func(e example) bool { return e.Group != "v1" && e.Group != "v2" || e.Valid == "invalid" })
 	for i := range all {
-		text, err := os.ReadFile(filepath.Join(dir, all[i].Name+".json"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.Get(os.ReadFile(filepath.Join(dir, all[i].Name+".json")))(t)
 		all[i].line = strings.ReplaceAll(string(text), "\n", " ")
 	}
 	return all

@@ -22,10 +22,7 @@ var update = flag.Bool("update", false, "write testdata and docs")
 // which an answer is held, in two ticks. The indented lines are what comes out, to the client and to the agent.
 func TestCases(t *testing.T) {
 	const file = "testdata/cases.txt"
-	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(file))(t)
 	var s *translate.State
 	var keys *translate.Keys
 	var all strings.Builder

@@ -16,6 +16,7 @@ import (
 	"github.com/acpgo/sdk/acp/translate"
 	"github.com/acpgo/sdk/conformance"
 	"github.com/acpgo/sdk/conformance/recording"
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 // chain is a client, translations and an agent. Both ends speak one version, and the wire between two translations the
@@ -261,10 +262,7 @@ func seeds(t testing.TB) map[string][]conformance.Message {
 	}
 	all := map[string][]conformance.Message{}
 	for _, file := range files {
-		f, err := os.Open(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := must.Get(os.Open(file))(t)
 		read, err := recording.ReadAll(f)
 		if err != nil {
 			t.Fatal(file, err)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/acpgo/sdk"
 	"github.com/acpgo/sdk/conformance"
+	"github.com/acpgo/sdk/internal/test/must"
 	"github.com/acpgo/sdk/internal/test/sample"
 )
 
@@ -95,9 +96,7 @@ func methodsOf(tb testing.TB, schema string, side Side) (all []method) {
 			Side   string `json:"x-side"`
 		} `json:"$defs"`
 	}
-	if err := json.Unmarshal([]byte(schema), &s); err != nil {
-		tb.Fatal(err)
-	}
+	must.Do(tb, json.Unmarshal([]byte(schema), &s))
 	receiver := map[Side]string{ClientSide: "agent", AgentSide: "client", HostSide: "client"}[side]
 	for name, d := range s.Defs {
 		stem, request := strings.CutSuffix(name, "Request")

@@ -31,10 +31,7 @@ type row struct {
 }
 
 func readTable(t *testing.T) (rows []row) {
-	text, err := os.ReadFile("table.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile("table.txt"))(t)
 	section := ""
 	for line := range strings.Lines(string(text)) {
 		line = strings.TrimSpace(line)
@@ -124,10 +121,7 @@ func contents(t *testing.T, schema string) map[string]string {
 		return v
 	}
 	text := func(v any) string {
-		b, err := json.Marshal(plain(v))
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := must.Get(json.Marshal(plain(v)))(t)
 		return string(b)
 	}
 	all := map[string]string{}
@@ -318,10 +312,7 @@ func TestDoc(t *testing.T) {
 	}
 	end()
 	fmt.Fprintf(&b, "\n### The same in both versions\n\n%d methods, definitions, members and values pass as they are, with everything that no schema has.\n", same)
-	text, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(page))(t)
 	head, _, found := strings.Cut(string(text), begin)
 	switch want := head + begin + b.String(); {
 	case !found:
@@ -336,18 +327,12 @@ func TestDoc(t *testing.T) {
 
 func functionNames(t *testing.T) map[string]bool {
 	names := map[string]bool{}
-	files, err := filepath.Glob("*.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	files := must.Get(filepath.Glob("*.go"))(t)
 	for _, name := range files {
 		if strings.HasSuffix(name, "_test.go") {
 			continue
 		}
-		file, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		file := must.Get(parser.ParseFile(token.NewFileSet(), name, nil, 0))(t)
 		for _, d := range file.Decls {
 			if f, ok := d.(*ast.FuncDecl); ok {
 				names[f.Name.Name] = true

@@ -35,10 +35,7 @@ func open(t testing.TB, pipe func() (a, b rpc.Transport)) (a, b rpc.FastStream) 
 	var streams [2]rpc.FastStream
 	first, second := pipe()
 	for i, transport := range []rpc.Transport{first, second} {
-		s, err := transport.Connect(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := must.Get(transport.Connect(t.Context()))(t)
 		streams[i] = s.(rpc.FastStream)
 	}
 	return streams[0], streams[1]
@@ -118,10 +115,7 @@ func TestAsksAgain(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var asked []string
 				agents := &script{agents: c.agents, asked: func(version string) { asked = append(asked, version) }}
-				s, err := translate.Transport(agents, translate.ClientSide, 1, &translate.Options{Again: agents}).Connect(t.Context())
-				if err != nil {
-					t.Fatal(err)
-				}
+				s := must.Get(translate.Transport(agents, translate.ClientSide, 1, &translate.Options{Again: agents}).Connect(t.Context()))(t)
 				got := ""
 				if err := s.Write([]byte(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1}}`)); err != nil {
 					t.Error(err)
@@ -277,10 +271,7 @@ func TestNothingPassesWhileClosing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const late = `{"jsonrpc":"2.0","id":"translated-x-1","result":{"stopReason":"end_turn"}}` + "\n"
 		a, b := rpc.Pipe()
-		peer, err := b.Connect(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		peer := must.Get(b.Connect(t.Context()))(t)
 		agent := peer.(rpc.FastStream)
 		client, err := translate.Transport(transportFunc(func(ctx context.Context) (rpc.Stream, error) {
 			inner, err := a.Connect(ctx)
@@ -470,9 +461,7 @@ func BenchmarkUpdate(b *testing.B) {
 			}()
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := to.ReadLine(func() {}); err != nil {
-					b.Fatal(err)
-				}
+				must.Get(to.ReadLine(func() {}))(b)
 			}
 			_, _ = to.Close(), from.Close()
 			<-done

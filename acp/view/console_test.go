@@ -394,9 +394,7 @@ func TestConsoleAsksDuringLine(t *testing.T) {
 	c := view.NewConsole(in, out)
 	say := func(lines string) {
 		t.Helper()
-		if _, err := io.WriteString(typed, lines); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(io.WriteString(typed, lines))(t)
 	}
 	next := make(chan string, 1)
 	prompt := func() {
@@ -449,12 +447,9 @@ func TestConsoleEarlyLine(t *testing.T) {
 			synctest.Wait() // the question waits
 			io.WriteString(typed, "2\n")
 		}()
-		res, err := c.RequestPermission(t.Context(), (&acp.ClientConn{}).Session("s"), &acp.RequestPermissionRequest{
+		res := must.Get(c.RequestPermission(t.Context(), (&acp.ClientConn{}).Session("s"), &acp.RequestPermissionRequest{
 			Options: []acp.PermissionOption{acp.AllowOnce("a", "Allow"), acp.RejectOnce("r", "Reject")},
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		}))(t)
 		if chosen, _ := res.Outcome.Selected(); chosen != "r" {
 			t.Errorf("chosen: %s", chosen)
 		}

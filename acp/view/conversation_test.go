@@ -81,10 +81,7 @@ func (p *player) play(line string) {
 // at each line "print".
 func TestConversations(t *testing.T) {
 	const file = "testdata/conversations.txt"
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	want := must.Get(os.ReadFile(file))(t)
 	var got strings.Builder
 	var p *player
 	for line := range strings.Lines(string(want)) {

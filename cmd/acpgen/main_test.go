@@ -14,6 +14,7 @@ import (
 	"golang.org/x/tools/txtar"
 
 	"github.com/acpgo/sdk/internal/gen/emit"
+	"github.com/acpgo/sdk/internal/test/must"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
@@ -29,9 +30,7 @@ func acpgen(t *testing.T, args ...string) (status int, out string) {
 
 func writeFile(t *testing.T, path, text string) {
 	t.Helper()
-	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte(text), 0o644))
 }
 
 // contents returns the names and texts of the files in a folder.
@@ -110,17 +109,11 @@ func TestUnchangedFilesStay(t *testing.T) {
 	if status, text := acpgen(t, args...); status != ok {
 		t.Fatal(text)
 	}
-	before, err := os.Stat(filepath.Join(dir, "types_gen.go"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	before := must.Get(os.Stat(filepath.Join(dir, "types_gen.go")))(t)
 	if status, text := acpgen(t, args...); status != ok {
 		t.Fatal(text)
 	}
-	after, err := os.Stat(filepath.Join(dir, "types_gen.go"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	after := must.Get(os.Stat(filepath.Join(dir, "types_gen.go")))(t)
 	if !os.SameFile(before, after) {
 		t.Error("a file that was right was written again")
 	}
@@ -202,15 +195,10 @@ func TestCompare(t *testing.T) {
 func TestCompareFolders(t *testing.T) {
 	tier.Need(t, tier.Normal)
 	old := t.TempDir()
-	text, err := os.ReadFile("../../schema.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile("../../schema.json"))(t)
 	text = bytes.Replace(text, []byte(`"cwd"`), []byte(`"dir"`), -1)
 	writeFile(t, filepath.Join(old, "schema.json"), string(text))
-	if err := os.Mkdir(filepath.Join(old, "schema"), 0o777); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Mkdir(filepath.Join(old, "schema"), 0o777))
 	writeFile(t, filepath.Join(old, "schema", "VERSIONS"), fmt.Sprintf("schema.json some-package 1.2.3 2026-01-01 %x\n", sha256.Sum256(text)))
 	status, out := acpgen(t, "-api", old, "../..")
 	for _, want := range []string{
@@ -244,10 +232,7 @@ func TestRefusedSchemas(t *testing.T) {
 		t.Fatalf("no refusals: %v", err)
 	}
 	for _, path := range paths {
-		archive, err := txtar.ParseFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		archive := must.Get(txtar.ParseFile(path))(t)
 		files := map[string]string{}
 		for _, f := range archive.Files {
 			files[f.Name] = string(f.Data)
@@ -304,13 +289,8 @@ func TestRepositoryIsGenerated(t *testing.T) {
 	tier.Need(t, tier.Full) // what follows generates three times more; TestGenerateAndCheck has it for one package
 
 	root := t.TempDir()
-	if err := os.CopyFS(filepath.Join(root, "schema"), os.DirFS(filepath.Join("..", "..", "schema"))); err != nil {
-		t.Fatal(err)
-	}
-	text, err := os.ReadFile(filepath.Join("..", "..", "schema.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.CopyFS(filepath.Join(root, "schema"), os.DirFS(filepath.Join("..", "..", "schema"))))
+	text := must.Get(os.ReadFile(filepath.Join("..", "..", "schema.json")))(t)
 	writeFile(t, filepath.Join(root, "schema.json"), string(text))
 	if status, text := acpgen(t, "-root", root); status != ok {
 		t.Fatalf("exit status %d\n%s", status, text)
@@ -319,10 +299,7 @@ func TestRepositoryIsGenerated(t *testing.T) {
 		t.Fatalf("exit status %d\n%s", status, text)
 	}
 	unions := filepath.Join(root, "acp", "unions_gen.go")
-	code, err := os.ReadFile(unions)
-	if err != nil {
-		t.Fatal(err)
-	}
+	code := must.Get(os.ReadFile(unions))(t)
 	writeFile(t, unions, strings.Replace(string(code), "Variant", "variant", 1))
 	if status, text := acpgen(t, "-check", "-root", root); status != differs || text != unions+": differs\n" {
 		t.Errorf("exit status %d\n%s", status, text)

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/acpgo/sdk/internal/gen/emit"
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 // A file that somebody wrote is not replaced, whatever its name, and nothing else is written then.
@@ -15,9 +16,7 @@ func TestHandWrittenFilesStay(t *testing.T) {
 	dir := t.TempDir()
 	schema, out := filepath.Join(dir, "schema.json"), filepath.Join(dir, "pkg")
 	writeFile(t, schema, schemaText)
-	if err := os.Mkdir(out, 0o777); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Mkdir(out, 0o777))
 	for _, mine := range []string{
 		"package pkg\n",
 		"",
@@ -40,12 +39,8 @@ func TestHandWrittenFilesStay(t *testing.T) {
 			}
 		}
 	}
-	if err := os.RemoveAll(out); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.MkdirAll(filepath.Join(out, "types_gen.go"), 0o777); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.RemoveAll(out))
+	must.Do(t, os.MkdirAll(filepath.Join(out, "types_gen.go"), 0o777))
 	if status, text := acpgen(t, "-schema", schema, "-package", "pkg", "-out", out); status != failed || !strings.Contains(text, "types_gen.go") {
 		t.Errorf("a folder of that name: %d, %s", status, text)
 	}
@@ -60,24 +55,16 @@ func TestAFileFails(t *testing.T) {
 		{filepath.Join(out, "b_gen.go"), []byte("b"), "missing"},
 	}
 	blocked := filepath.Join(out, "b_gen.go", "file")
-	if err := os.MkdirAll(blocked, 0o777); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(blocked, 0o777))
 	if err := apply(changed); err == nil || !strings.Contains(err.Error(), "b_gen.go") {
 		t.Errorf("got %v", err)
 	}
-	if err := os.RemoveAll(filepath.Join(out, "b_gen.go")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.RemoveAll(filepath.Join(out, "b_gen.go")))
 	if got := contents(t, out); !maps.Equal(got, map[string]string{"a_gen.go": "a"}) {
 		t.Errorf("got %q", got)
 	}
-	if err := apply(changed); err != nil {
-		t.Fatal(err)
-	}
-	if err := apply([]change{{filepath.Join(out, "a_gen.go"), nil, "stale"}}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, apply(changed))
+	must.Do(t, apply([]change{{filepath.Join(out, "a_gen.go"), nil, "stale"}}))
 	if got := contents(t, out); !maps.Equal(got, map[string]string{"b_gen.go": "b"}) {
 		t.Errorf("got %q", got)
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/local"
 	"github.com/acpgo/sdk/conformance"
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 // goClient is the state of this module's client in a conversation with the TypeScript agent.
@@ -117,10 +118,7 @@ func TestTypeScriptAgent(t *testing.T) {
 func driveTypeScriptAgent(t *testing.T, transport acp.Transport, root string, late bool) []conformance.Message {
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
-	roots, err := local.OpenRoots(root)
-	if err != nil {
-		t.Fatal(err)
-	}
+	roots := must.Get(local.OpenRoots(root))(t)
 	terminals := local.NewTerminals(roots, local.Trusted(), nil)
 	defer func() {
 		if err := errors.Join(terminals.Close(), roots.Close()); err != nil {
@@ -155,10 +153,7 @@ func driveTypeScriptAgent(t *testing.T, transport acp.Transport, root string, la
 	if _, err := agent.Authenticate(ctx, &acp.AuthenticateRequest{MethodID: "none"}); err != nil {
 		t.Error(err)
 	}
-	session, err := agent.NewSession(ctx, &acp.NewSessionRequest{Cwd: root})
-	if err != nil {
-		t.Fatal(err)
-	}
+	session := must.Get(agent.NewSession(ctx, &acp.NewSessionRequest{Cwd: root}))(t)
 	t.Run("settings", func(t *testing.T) { settings(t, ctx, c, session) })
 	t.Run("allowed", func(t *testing.T) {
 		turn(t, ctx, c, session, "allow", acp.StopReasonEndTurn)
@@ -191,9 +186,7 @@ func driveTypeScriptAgent(t *testing.T, transport acp.Transport, root string, la
 // settings changes the mode and back, and every config option.
 func settings(t *testing.T, ctx context.Context, c *goClient, session *acp.ClientSession) {
 	c.take()
-	if err := session.SetMode(ctx, "auto"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, session.SetMode(ctx, "auto"))
 	updates := c.take()
 	if len(updates) != 2 { // of the mode, and of the equivalent config option
 		t.Fatalf("got %d updates before the answer to set_mode, want 2", len(updates))
@@ -201,18 +194,13 @@ func settings(t *testing.T, ctx context.Context, c *goClient, session *acp.Clien
 	if u, ok := updates[0].Variant.(*acp.SessionUpdateCurrentModeUpdate); !ok || u.CurrentModeID != "auto" {
 		t.Errorf("got %+v, want mode auto", updates[0].Variant)
 	}
-	if err := session.SetMode(ctx, "ask"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, session.SetMode(ctx, "ask"))
 	req := acp.NewSetSessionConfigOptionRequestValueID(session.ID(), "tone", "warm")
 	if _, err := session.Conn().SetSessionConfigOption(ctx, &req); err != nil {
 		t.Error(err)
 	}
 	req = acp.NewSetSessionConfigOptionRequestBoolean(session.ID(), "brief", true)
-	res, err := session.Conn().SetSessionConfigOption(ctx, &req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	res := must.Get(session.Conn().SetSessionConfigOption(ctx, &req))(t)
 	brief, ok := res.ConfigOptions[1].Variant.(*acp.SessionConfigOptionBoolean)
 	if !ok || !brief.CurrentValue {
 		t.Errorf("got %+v, want brief set", res.ConfigOptions)
@@ -226,10 +214,7 @@ func settings(t *testing.T, ctx context.Context, c *goClient, session *acp.Clien
 func turn(t *testing.T, ctx context.Context, c *goClient, session *acp.ClientSession, prompt string, want acp.StopReason) {
 	t.Helper()
 	c.keep(1)
-	res, err := session.Prompt(ctx, acp.TextBlock(prompts[prompt]))
-	if err != nil {
-		t.Fatal(err)
-	}
+	res := must.Get(session.Prompt(ctx, acp.TextBlock(prompts[prompt])))(t)
 	if res.StopReason != want {
 		t.Errorf("got stop reason %q, want %q", res.StopReason, want)
 	}
@@ -272,10 +257,7 @@ func cancelled(t *testing.T, ctx context.Context, c *goClient, session *acp.Clie
 			turn.Cancel()
 		}
 	}
-	res, err := turn.Result()
-	if err != nil {
-		t.Fatal(err)
-	}
+	res := must.Get(turn.Result())(t)
 	if res.StopReason != acp.StopReasonCancelled || chunks < 3 {
 		t.Errorf("got stop reason %q after %d chunks", res.StopReason, chunks)
 	}
@@ -322,9 +304,7 @@ func lifecycle(t *testing.T, ctx context.Context, c *goClient, agent *acp.Client
 	}
 	c.take()
 	kept := c.kept()
-	if _, err := agent.LoadSession(ctx, &acp.LoadSessionRequest{SessionID: id, Cwd: root}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(agent.LoadSession(ctx, &acp.LoadSessionRequest{SessionID: id, Cwd: root}))(t)
 	history := c.replay(t, kept, late)
 	if _, ok := history[0].Variant.(*acp.SessionUpdateUserMessageChunk); !ok {
 		t.Errorf("the history begins with %T", history[0].Variant)
@@ -332,10 +312,7 @@ func lifecycle(t *testing.T, ctx context.Context, c *goClient, agent *acp.Client
 	if err := agent.Session(id).Close(ctx); err != nil {
 		t.Error(err)
 	}
-	session, err := agent.ResumeSession(ctx, &acp.ResumeSessionRequest{SessionID: id, Cwd: root})
-	if err != nil {
-		t.Fatal(err)
-	}
+	session := must.Get(agent.ResumeSession(ctx, &acp.ResumeSessionRequest{SessionID: id, Cwd: root}))(t)
 	if updates := c.take(); len(updates) > 0 {
 		t.Errorf("%d updates arrived with session/resume", len(updates))
 	}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/acpgo/sdk/conformance"
 	"github.com/acpgo/sdk/internal/test/buildtest"
+	"github.com/acpgo/sdk/internal/test/must"
 	"github.com/acpgo/sdk/internal/test/npmtest"
 )
 
@@ -101,9 +102,7 @@ func TestTypeScriptClient(t *testing.T) {
 			agent := test.agent(t)
 			trace := filepath.Join(t.TempDir(), "trace.jsonl")
 			root := t.TempDir()
-			if err := os.WriteFile(filepath.Join(root, "notes.txt"), []byte("Buy milk.\n"), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.WriteFile(filepath.Join(root, "notes.txt"), []byte("Buy milk.\n"), 0o600))
 			var s summary
 			drive(t, filepath.Join(dir, "client.mjs"), root, trace, agent, &s)
 			messages := validate(t, trace, conformance.V1())
@@ -119,18 +118,12 @@ func TestTypeScriptClient(t *testing.T) {
 // them that records into trace.
 func drive(t *testing.T, script, root, trace string, agent []string, summary any) {
 	t.Helper()
-	plan, err := json.Marshal(map[string]string{
+	plan := must.Get(json.Marshal(map[string]string{
 		"root": root, "allow": prompts["allow"], "reject": prompts["reject"], "long": prompts["long"],
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	args := []string{script, string(plan)}
 	if trace != "" {
-		self, err := os.Executable()
-		if err != nil {
-			t.Fatal(err)
-		}
+		self := must.Get(os.Executable())(t)
 		args = append(args, self)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)

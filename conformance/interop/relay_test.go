@@ -9,6 +9,7 @@ import (
 	"github.com/acpgo/sdk/conformance"
 	"github.com/acpgo/sdk/conformance/recording"
 	"github.com/acpgo/sdk/conformance/recording/relay"
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 // traceVariable is the environment variable with the name of a relay's recording. A process of this test that has the
@@ -42,15 +43,9 @@ func record(path string, command []string) error {
 // validate judges a recording, and returns its messages.
 func validate(t *testing.T, path string, schema *conformance.Schema) []conformance.Message {
 	t.Helper()
-	file, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	file := must.Get(os.Open(path))(t)
 	defer file.Close()
-	all, err := recording.ReadAll(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	all := must.Get(recording.ReadAll(file))(t)
 	judge := conformance.NewJudge(schema, nil)
 	messages, findings := all.Messages(), 0
 	report := func(found []conformance.Finding) {

@@ -23,6 +23,7 @@ import (
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/remote"
 	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 var (
@@ -214,14 +215,8 @@ func flood(t *testing.T, dir, server, client, scheme, method string, count, size
 		url = scheme + "://" + address + remote.DefaultPath
 		stop = func() int {
 			end()
-			text, err := output.ReadString('\n')
-			if err != nil {
-				t.Fatal(err)
-			}
-			peak, err := strconv.Atoi(strings.TrimSpace(text))
-			if err != nil {
-				t.Fatal(err)
-			}
+			text := must.Get(output.ReadString('\n'))(t)
+			peak := must.Get(strconv.Atoi(strings.TrimSpace(text)))(t)
 			return peak
 		}
 	}
@@ -302,8 +297,6 @@ func TestRemoteFlood(t *testing.T) {
 		fmt.Fprintf(w, "%s\t%s\t%s\t%.3f s\t%.0f\t%d MiB\t%d MiB\n", row.scheme, row.server, row.client, best.Seconds,
 			float64(best.Handled)/best.Seconds, best.ServerPeak>>20, best.Peak>>20)
 	}
-	if err := w.Flush(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, w.Flush())
 	t.Logf("%d updates of %d bytes, %d processors:\n%s", *remoteUpdates, size, runtime.NumCPU(), text.String())
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/acpgo/sdk/acp/remote"
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/conformance"
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 // schemes are the transports, by their URL schemes.
@@ -34,17 +35,12 @@ func startServer(t *testing.T, dir, program string) (address string, output *buf
 		server.Env = append(os.Environ(), floodVariable+"=server")
 	}
 	server.Stderr = t.Output()
-	stdin, err := server.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	stdin := must.Get(server.StdinPipe())(t)
 	stdout, err := server.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := server.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, server.Start())
 	output = bufio.NewReader(stdout)
 	stop = sync.OnceFunc(func() {
 		timer := time.AfterFunc(time.Minute, func() { _ = server.Process.Kill() }) // it may have ended
@@ -130,10 +126,7 @@ func serve(
 	mux := http.NewServeMux()
 	mux.Handle(remote.DefaultPath, server)
 	web := remote.NewHTTPServer(mux)
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	listener := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	var serving sync.WaitGroup
 	serving.Go(func() {
 		if err := web.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
@@ -163,9 +156,7 @@ func driveTypeScriptClient(t *testing.T, dir, scheme, name string) {
 	var messages conformance.Recording
 	_, address := serveExample(t, nil, messages.Add)
 	root := t.TempDir()
-	if err := os.WriteFile(filepath.Join(root, "notes.txt"), []byte("Buy milk.\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(root, "notes.txt"), []byte("Buy milk.\n"), 0o600))
 	var s summary
 	drive(t, filepath.Join(dir, "client.mjs"), root, "", []string{fmt.Sprintf("%s://%s%s", scheme, address, remote.DefaultPath)}, &s)
 	s.check(t)

@@ -27,6 +27,7 @@ import (
 	"github.com/acpgo/sdk/conformance"
 	"github.com/acpgo/sdk/internal/modelstub"
 	"github.com/acpgo/sdk/internal/proc"
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 // otherServer is a server that is started for a test.
@@ -79,24 +80,16 @@ func (o otherServer) start(t *testing.T, modules, root string) (address string) 
 	t.Helper()
 	model := httptest.NewServer(modelstub.New(&modelstub.Options{Root: root}))
 	t.Cleanup(model.Close)
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	listener := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	address = listener.Addr().String()
 	_, port, _ := net.SplitHostPort(address)
-	if err := listener.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, listener.Close())
 	home := t.TempDir()
 	cmd := o.command(t, modules, port)
 	cmd.Env = append(append(os.Environ(), "HOME="+home, "XDG_CONFIG_HOME="+home, "XDG_DATA_HOME="+home,
 		"OPENAI_API_KEY=x", "OPENAI_HOST="+model.URL, "OPENAI_BASE_URL="+model.URL+"/v1", "OPENAI_MODEL=gpt-4o"), cmd.Env...)
 	cmd.Stderr, cmd.Dir = t.Output(), root
-	group, err := proc.Start(cmd)
-	if err != nil {
-		t.Fatal(err)
-	}
+	group := must.Get(proc.Start(cmd))(t)
 	t.Cleanup(func() {
 		group.Ask()
 		timer := time.AfterFunc(5*time.Second, group.Kill)
@@ -194,10 +187,7 @@ func otherPrograms(t *testing.T) (modules string) {
 	if folder == "" {
 		t.Skip("ACP_SERVERS is not set to the folder with the programs; make remote sets it")
 	}
-	modules, err := filepath.Abs(filepath.Join(folder, "node_modules"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	modules = must.Get(filepath.Abs(filepath.Join(folder, "node_modules")))(t)
 	return modules
 }
 
@@ -214,13 +204,8 @@ func driveServer(t *testing.T, name string, server otherServer, url, root string
 	transport := server.dial(url)
 	var messages conformance.Recording
 	var theirs atomic.Int64
-	if err := os.WriteFile(filepath.Join(root, "notes.txt"), []byte("Buy milk.\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	roots, err := local.OpenRoots(root)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(root, "notes.txt"), []byte("Buy milk.\n"), 0o600))
+	roots := must.Get(local.OpenRoots(root))(t)
 	defer roots.Close()
 	terminals := local.NewTerminals(roots, local.Trusted(), &local.TerminalsOptions{Shell: local.DefaultShell()}) // goose sends lines for a shell
 	defer terminals.Close()
@@ -256,10 +241,7 @@ func driveServer(t *testing.T, name string, server otherServer, url, root string
 		}
 		local.NewFiles(roots, local.Trusted(), nil).Register(&handlers)
 		terminals.Register(&handlers)
-		conn, err := acp.Connect(ctx, tap, handlers, &acp.ClientOptions{Info: acp.Implementation{Name: "go-client", Version: "1.0.0"}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		conn := must.Get(acp.Connect(ctx, tap, handlers, &acp.ClientOptions{Info: acp.Implementation{Name: "go-client", Version: "1.0.0"}}))(t)
 		return conn, updates
 	}
 	conn, updates := connect()

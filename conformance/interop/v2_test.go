@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/acpgo/sdk/conformance"
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 const greeting = "Good morning ✓\n"
@@ -16,9 +17,7 @@ const greeting = "Good morning ✓\n"
 func greetingRoot(t *testing.T) string {
 	t.Helper()
 	root := t.TempDir()
-	if err := os.WriteFile(filepath.Join(root, "greeting.txt"), []byte(greeting), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(root, "greeting.txt"), []byte(greeting), 0o600))
 	return root
 }
 

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/acpgo/sdk/internal/test/must"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
@@ -60,17 +61,9 @@ func TestWireCases(t *testing.T) {
 		{"typescript", exec.CommandContext(t.Context(), "node", filepath.Join(installed.Dir(t), "agent.mjs")), true},
 	} {
 		t.Run(agent.name, func(t *testing.T) {
-			in, err := agent.command.StdinPipe()
-			if err != nil {
-				t.Fatal(err)
-			}
-			out, err := agent.command.StdoutPipe()
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := agent.command.Start(); err != nil {
-				t.Fatal(err)
-			}
+			in := must.Get(agent.command.StdinPipe())(t)
+			out := must.Get(agent.command.StdoutPipe())(t)
+			must.Do(t, agent.command.Start())
 			stop := context.AfterFunc(t.Context(), func() { out.Close() })
 			defer stop()
 			limit := time.AfterFunc(10*time.Minute, func() { _ = agent.command.Process.Kill() }) // it fails if the agent has ended
@@ -80,9 +73,7 @@ func TestWireCases(t *testing.T) {
 			// number, and those that arrive before the answer to the request.
 			exchange := func(line string, expected int) (answers []string) {
 				line += "\n" + `{"jsonrpc":"2.0","id":"end","method":"no/such"}`
-				if _, err := fmt.Fprintln(in, line); err != nil {
-					t.Fatal(err)
-				}
+				must.Get(fmt.Fprintln(in, line))(t)
 				for ended := false; !ended || len(answers) < expected; {
 					if !lines.Scan() {
 						t.Fatalf("%s: the agent has ended: %v", line, lines.Err())

@@ -13,6 +13,7 @@ import (
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/conformance/probe"
+	"github.com/acpgo/sdk/internal/test/must"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
@@ -307,12 +308,9 @@ func TestGivesUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		verdict := probe.NotExercised
 		for tries := 0; verdict == probe.NotExercised && tries < 20; tries++ {
-			r, err := probe.Client(t.Context(), mutate(probe.InMemoryClient(bubbleClient), impatient("-32800")), &probe.Options{
+			r := must.Get(probe.Client(t.Context(), mutate(probe.InMemoryClient(bubbleClient), impatient("-32800")), &probe.Options{
 				Scratch: t.TempDir(), Only: []string{"cancel-in-a-wait"},
-			})
-			if err != nil {
-				t.Fatal(err)
-			}
+			}))(t)
 			for _, row := range r.Rows {
 				if row.ID == "CAN-2" {
 					if verdict = row.Verdict; verdict == probe.Fail {

@@ -17,6 +17,7 @@ import (
 	"github.com/acpgo/sdk/acp/local"
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/conformance/probe"
+	"github.com/acpgo/sdk/internal/test/must"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
@@ -268,10 +269,7 @@ func referenceRuns(t *testing.T, o probe.Options) (reports []*probe.Report) {
 	t.Helper()
 	run := func(t *testing.T, o probe.Options, client func(*probe.User, rpc.Transport)) {
 		o.Scratch = t.TempDir()
-		r, err := probe.Client(t.Context(), probe.InMemoryClient(client), &o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := must.Get(probe.Client(t.Context(), probe.InMemoryClient(client), &o))(t)
 		t.Logf("%s, in %.1f s", r.Badge, r.Seconds)
 		reports = append(reports, r)
 	}

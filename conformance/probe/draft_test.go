@@ -14,6 +14,7 @@ import (
 
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/conformance/probe"
+	"github.com/acpgo/sdk/internal/test/must"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
@@ -27,12 +28,9 @@ func TestDraft(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r, err := probe.Agent(t.Context(), launch(t), &probe.Options{
+			r := must.Get(probe.Agent(t.Context(), launch(t), &probe.Options{
 				Protocol: 2, Scratch: t.TempDir(), Answer: 20 * time.Second, Quiet: 300 * time.Millisecond, Rung: 20 * time.Second, Jobs: 8,
-			})
-			if err != nil {
-				t.Fatal(err)
-			}
+			}))(t)
 			t.Logf("%s, in %.1f s", r.Badge, r.Seconds)
 			if found := findings(t, r); len(found) > 0 {
 				t.Errorf("found %q", strings.Join(found, " "))
@@ -316,10 +314,7 @@ func TestPlainDraft(t *testing.T) {
 		return probe.Agent(t.Context(), mutate(probe.InMemory(plainDraft(t)), f), o)
 	}
 	bubble(t, "right", func(t *testing.T) {
-		r, err := play(t, &probe.Options{Scratch: t.TempDir(), Jobs: 4}, fault{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := must.Get(play(t, &probe.Options{Scratch: t.TempDir(), Jobs: 4}, fault{}))(t)
 		if found := findings(t, r); len(found) > 0 {
 			t.Errorf("found %q", found)
 		}
@@ -415,12 +410,9 @@ func TestDraftLogin(t *testing.T) {
 			}
 			return raw(t, methods)()
 		}
-		r, err := probe.Agent(t.Context(), probe.InMemory(connect), &probe.Options{
+		r := must.Get(probe.Agent(t.Context(), probe.InMemory(connect), &probe.Options{
 			Protocol: 2, Auth: "key", Only: []string{"unknown-methods"}, Scratch: t.TempDir(), Answer: 5 * time.Second, Quiet: 50 * time.Millisecond,
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		}))(t)
 		passed := slices.ContainsFunc(r.Rows, func(row probe.Row) bool { return row.ID == "AUT-9" && row.Verdict == probe.Pass })
 		if found := findings(t, r); len(found) > 0 || !passed || r.Scenarios[0].Skipped != "" {
 			t.Errorf("found %q, logged in: %v, skipped %q", found, passed, r.Scenarios[0].Skipped)

@@ -23,6 +23,7 @@ import (
 	"github.com/acpgo/sdk/conformance"
 	"github.com/acpgo/sdk/conformance/probe"
 	"github.com/acpgo/sdk/conformance/report"
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 // scripted starts an agent that is a function. It gets each message of the client, and the members of a message that it
@@ -30,10 +31,7 @@ import (
 func scripted(t *testing.T, begin func() func(m *line, send func(members string) bool)) func() rpc.Transport {
 	return func() rpc.Transport {
 		client, transport := rpc.Pipe()
-		stream, err := transport.Connect(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		stream := must.Get(transport.Connect(t.Context()))(t)
 		serve := begin()
 		go func() { // it ends with the connection
 			defer stream.Close()
@@ -80,12 +78,9 @@ const terse = `{"protocolVersion":1,"agentCapabilities":{},"agentInfo":{"name":"
 // failures returns the requirements that fail in scenarios.
 func failures(t *testing.T, connect func() rpc.Transport, scenarios ...string) (failed []string, r *probe.Report) {
 	t.Helper()
-	r, err := probe.Agent(t.Context(), probe.InMemory(connect), &probe.Options{
+	r = must.Get(probe.Agent(t.Context(), probe.InMemory(connect), &probe.Options{
 		Scratch: t.TempDir(), Only: scenarios, Answer: 5 * time.Second, Quiet: 50 * time.Millisecond, Rung: 100 * time.Millisecond,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	for _, row := range r.Rows {
 		if row.Verdict == probe.Fail && !slices.Contains(r.Summary.NeverRan, row.ID) {
 			failed = append(failed, row.ID)
@@ -158,10 +153,7 @@ func TestEndInATurn(t *testing.T) {
 		bubble(t, name, func(t *testing.T) {
 			connect := func() rpc.Transport {
 				client, transport := rpc.Pipe()
-				stream, err := transport.Connect(t.Context())
-				if err != nil {
-					t.Fatal(err)
-				}
+				stream := must.Get(transport.Connect(t.Context()))(t)
 				go func() { // it ends with the connection
 					prompt := ""
 					for {
@@ -451,10 +443,7 @@ func TestLateCancelRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		connect := func() rpc.Transport {
 			client, agent := rpc.Pipe()
-			stream, err := agent.Connect(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
+			stream := must.Get(agent.Connect(t.Context()))(t)
 			go func() { // it ends with the connection
 				defer stream.Close()
 				prompt := "" // the id of the long one
@@ -594,9 +583,7 @@ func TestReportAgrees(t *testing.T) {
 		}
 		row := r.Rows[slices.IndexFunc(r.Rows, func(row probe.Row) bool { return row.ID == "ERR-7" })]
 		var met, exercised int
-		if _, err := fmt.Sscanf(r.Badge, "ACP probe: %d of %d MUSTs", &met, &exercised); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(fmt.Sscanf(r.Badge, "ACP probe: %d of %d MUSTs", &met, &exercised))(t)
 		if row.Verdict != probe.Fail || row.Class != probe.Mandatory || exercised-met != len(r.Summary.Must)+len(r.Summary.Broken) || r.Conforms {
 			t.Errorf("%s %s; %q, but %q fail", row.Verdict, row.Class, r.Badge, r.Summary.Must)
 		}
@@ -611,9 +598,7 @@ func TestMildAgrees(t *testing.T) {
 			t.Fatal(err)
 		}
 		var text strings.Builder
-		if err := report.WriteProbe(&text, r, report.Text, nil); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, report.WriteProbe(&text, r, report.Text, nil))
 		row := r.Rows[slices.IndexFunc(r.Rows, func(row probe.Row) bool { return row.ID == "PRM-13" })]
 		if row.Verdict != probe.Warn || row.Class != probe.Recommended || !slices.Equal(r.Summary.Should, []string{"PRM-13"}) ||
 			!strings.Contains(r.Badge, "1 SHOULD") || !strings.Contains(text.String(), "WARN  PRM-13  SHOULD") || regexp.MustCompile(`PRM-13 +MUST`).MatchString(text.String()) {

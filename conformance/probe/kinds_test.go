@@ -15,6 +15,7 @@ import (
 
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/conformance/probe"
+	"github.com/acpgo/sdk/internal/test/must"
 	"github.com/acpgo/sdk/internal/test/npmtest"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
@@ -76,12 +77,9 @@ func TestKinds(t *testing.T) {
 		t.Run("right/"+name, func(t *testing.T) {
 			tier.Need(t, tier.Nightly) // TestExampleAgent plays one of them in tier full
 			t.Parallel()
-			r, err := probe.Agent(t.Context(), right.launch(t), &probe.Options{
+			r := must.Get(probe.Agent(t.Context(), right.launch(t), &probe.Options{
 				Scratch: t.TempDir(), Answer: 20 * time.Second, Quiet: 300 * time.Millisecond, Rung: 20 * time.Second, Jobs: 8, MCP: mcp,
-			})
-			if err != nil {
-				t.Fatal(err)
-			}
+			}))(t)
 			t.Logf("%s, in %.1f s", r.Badge, r.Seconds)
 			found := findings(t, r)
 			if got := strings.Join(found, " "); got != right.known {

@@ -14,6 +14,7 @@ import (
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/conformance/probe"
+	"github.com/acpgo/sdk/internal/test/must"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
@@ -117,17 +118,11 @@ func TestReportIsMasked(t *testing.T) {
 		leaks := after("session/prompt", func(_ *state, m *line) []string {
 			return []string{m.text, strings.Replace(chunk(sessionOf(m)), "mutant", "PGPASSWORD=hunter2secret psql", 1)}
 		})
-		r, err := probe.Agent(t.Context(), mutate(probe.InMemory(connect(t)), leaks), &probe.Options{
+		r := must.Get(probe.Agent(t.Context(), mutate(probe.InMemory(connect(t)), leaks), &probe.Options{
 			Target: "agent --token hunter2secret", Scratch: t.TempDir(), Only: []string{"start"}, Answer: 5 * time.Second, Quiet: 100 * time.Millisecond,
 			Repeat: func(scenario string) string { return scenario + " agent --token hunter2secret" },
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		text, err := json.Marshal(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		}))(t)
+		text := must.Get(json.Marshal(r))(t)
 		if strings.Contains(string(text), "hunter2") || !strings.HasPrefix(r.Repeat, "start agent --token") || strings.Count(string(text), "PGPASSWORD=masked-") == 0 {
 			t.Errorf("got %s", text)
 		}
@@ -137,13 +132,10 @@ func TestReportIsMasked(t *testing.T) {
 // TestBaseline: a known failure does not count, and an entry that does not fail is reported.
 func TestBaseline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r, err := probe.Agent(t.Context(), mutate(probe.InMemory(connect(t)), answersTwice), &probe.Options{
+		r := must.Get(probe.Agent(t.Context(), mutate(probe.InMemory(connect(t)), answersTwice), &probe.Options{
 			Scratch: t.TempDir(), Only: []string{"start"}, Answer: 5 * time.Second, Quiet: 100 * time.Millisecond,
 			Baseline: map[string]string{"SCH-2": "twice", "SES-2": "not broken"},
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		}))(t)
 		if !r.Conforms || strings.Join(r.Summary.Known, " ") != "SCH-2" || strings.Join(r.Summary.Stale, " ") != "SES-2" {
 			t.Errorf("conforms: %v, known: %v, stale: %v", r.Conforms, r.Summary.Known, r.Summary.Stale)
 		}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/conformance/probe"
+	"github.com/acpgo/sdk/internal/test/must"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
@@ -705,13 +706,10 @@ func TestMutants(t *testing.T) {
 func caught(t *testing.T, rules string, run func(*probe.Options) (*probe.Report, error)) bool {
 	t.Helper()
 	for _, times := range []time.Duration{1, 5, 25} {
-		r, err := run(&probe.Options{
+		r := must.Get(run(&probe.Options{
 			Scratch: t.TempDir(), Answer: times * 2 * time.Second, Quiet: times * 200 * time.Millisecond,
 			Rung: times * time.Second, ScenarioTime: times * 30 * time.Second,
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		}))(t)
 		var found []string
 		for _, row := range r.Rows {
 			if len(row.Failures) > 0 {

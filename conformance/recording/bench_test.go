@@ -9,6 +9,7 @@ import (
 
 	"github.com/acpgo/sdk/conformance"
 	"github.com/acpgo/sdk/conformance/recording"
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 // chunk is a message of 200 bytes.
@@ -23,9 +24,7 @@ func recorded(tb testing.TB, n int) []byte {
 		}
 		err = w.Message(conformance.Message{Direction: conformance.ToClient, Line: []byte(chunk)})
 	}
-	if err := w.Write(&recording.Entry{Kind: recording.KindEnd}); err != nil {
-		tb.Fatal(err)
-	}
+	must.Do(tb, w.Write(&recording.Entry{Kind: recording.KindEnd}))
 	return file.Bytes()
 }
 
@@ -66,18 +65,13 @@ func BenchmarkReaderOfOthers(b *testing.B) {
 func BenchmarkWriter(b *testing.B) {
 	for name, masker := range map[string]*recording.Masker{"plain": nil, "masked": recording.NewMasker()} {
 		b.Run(name, func(b *testing.B) {
-			w, err := recording.NewWriter(io.Discard, recording.Header{}, masker)
-			if err != nil {
-				b.Fatal(err)
-			}
+			w := must.Get(recording.NewWriter(io.Discard, recording.Header{}, masker))(b)
 			b.SetBytes(int64(len(chunk)))
 			b.ReportAllocs()
 			line := []byte(chunk)
 			now := time.Now()
 			for b.Loop() {
-				if err := w.Message(conformance.Message{Direction: conformance.ToClient, Line: line, Time: now}); err != nil {
-					b.Fatal(err)
-				}
+				must.Do(b, w.Message(conformance.Message{Direction: conformance.ToClient, Line: line, Time: now}))
 			}
 		})
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/acpgo/sdk/conformance"
 	"github.com/acpgo/sdk/conformance/recording"
 	"github.com/acpgo/sdk/internal/test/gentest"
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 // read returns all entries as lines such as
@@ -105,10 +106,7 @@ const (
 // Each format is recognized by its content.
 func TestForms(t *testing.T) {
 	quoted := func(s string) string {
-		b, err := json.Marshal(s)
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := must.Get(json.Marshal(s))(t)
 		return string(b)
 	}
 	turn := []string{"→ " + initialize, "← " + answered, "→ " + prompt, "← " + permission, "→ " + permitted, "← " + update, "← " + prompted}
@@ -244,9 +242,7 @@ func TestEveryMethodTellsItsReceiver(t *testing.T) {
 				Side   string `json:"x-side"`
 			} `json:"$defs"`
 		}
-		if err := json.Unmarshal([]byte(schema), &doc); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal([]byte(schema), &doc))
 		sides, count := map[string]string{}, 0
 		for _, d := range doc.Defs {
 			if side := sides[d.Method]; side != "" && side != d.Side {
@@ -401,10 +397,7 @@ func TestTraces(t *testing.T) {
 		t.Fatalf("no traces: %v", err)
 	}
 	for _, file := range files {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.Get(os.ReadFile(file))(t)
 		r, messages, ends := recording.NewReader(bytes.NewReader(text), nil), 0, 0
 		lines := bytes.Split(text, []byte("\n"))
 		for {
@@ -418,9 +411,7 @@ func TestTraces(t *testing.T) {
 			switch e.Kind {
 			case recording.KindMessage:
 				var want struct{ From, Raw string }
-				if err := json.Unmarshal(lines[e.Number-1], &want); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, json.Unmarshal(lines[e.Number-1], &want))
 				if want.From != e.Direction.Sender().String() || want.Raw != string(e.Line) || e.Time.IsZero() {
 					t.Errorf("%s:%d: got %v %s", file, e.Number, e.Direction, e.Line)
 				}
@@ -443,10 +434,7 @@ func TestTracesWithoutDirections(t *testing.T) {
 	}
 	total, untold := 0, 0
 	for _, file := range files {
-		text, err := os.Open(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.Get(os.Open(file))(t)
 		all, err := recording.ReadAll(text)
 		text.Close()
 		if err != nil {
@@ -459,10 +447,7 @@ func TestTracesWithoutDirections(t *testing.T) {
 		}
 		r := recording.NewReader(&lines, nil)
 		for i := range messages {
-			e, err := r.Read()
-			if err != nil {
-				t.Fatal(err)
-			}
+			e := must.Get(r.Read())(t)
 			total++
 			if e.Kind != recording.KindMessage {
 				untold++

@@ -15,6 +15,7 @@ import (
 	"github.com/acpgo/sdk/conformance"
 	"github.com/acpgo/sdk/conformance/recording"
 	"github.com/acpgo/sdk/internal/test/gentest"
+	"github.com/acpgo/sdk/internal/test/must"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
@@ -55,9 +56,7 @@ func TestRecordingIsReadAsItWasWritten(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i := range want {
-		if err := w.Write(&want[i]); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, w.Write(&want[i]))
 	}
 	if err := w.Write(&want[0]); !errors.Is(err, os.ErrClosed) {
 		t.Errorf("after the end: %v", err)
@@ -95,9 +94,7 @@ func FuzzWriter(f *testing.F) {
 		}
 		var file bytes.Buffer
 		w, err := recording.NewWriter(&file, recording.Header{}, nil)
-		if err := errors.Join(err, w.Write(&e), w.Write(&recording.Entry{Kind: recording.KindEnd})); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, errors.Join(err, w.Write(&e), w.Write(&recording.Entry{Kind: recording.KindEnd})))
 		if got := entries(t, &file); len(got) != 3 || !bytes.Equal(got[1].Line, line) || got[1].Kind != e.Kind {
 			t.Errorf("got %+v", got)
 		}
@@ -107,10 +104,7 @@ func FuzzWriter(f *testing.F) {
 // Concurrent writers do not mix their lines, and the clock never goes back.
 func TestWriterIsConcurrent(t *testing.T) {
 	var file bytes.Buffer // not safe for concurrent use: the Writer must be
-	w, err := recording.NewWriter(&file, recording.Header{}, recording.NewMasker())
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := must.Get(recording.NewWriter(&file, recording.Header{}, recording.NewMasker()))(t)
 	const each = 200
 	var wg sync.WaitGroup
 	for side, d := range []conformance.Direction{conformance.ToAgent, conformance.ToClient} {
@@ -146,16 +140,11 @@ func TestMaskedRecording(t *testing.T) {
 		r.Add(conformance.Message{Direction: conformance.ToAgent, Line: []byte(line), Time: time.Unix(1, 0)})
 	}
 	var file bytes.Buffer
-	if err := recording.WriteAll(&file, recording.Header{Command: []string{"a", "--token", secret}}, &r, recording.NewMasker()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, recording.WriteAll(&file, recording.Header{Command: []string{"a", "--token", secret}}, &r, recording.NewMasker()))
 	if strings.Contains(file.String(), secret) {
 		t.Errorf("the secret is in\n%s", &file)
 	}
-	again, err := recording.ReadAll(bytes.NewReader(file.Bytes()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	again := must.Get(recording.ReadAll(bytes.NewReader(file.Bytes())))(t)
 	for i, m := range again.Messages() {
 		was := r.Messages()[i]
 		before, after, _ := strings.Cut(string(was.Line), secret)
@@ -197,24 +186,16 @@ func maskedAlike(t *testing.T, pattern string) {
 	}
 	masks := 0
 	for _, file := range files {
-		text, err := os.Open(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.Get(os.Open(file))(t)
 		all, err := recording.ReadAll(text)
 		text.Close()
 		if err != nil {
 			t.Fatal(err)
 		}
 		var masked bytes.Buffer
-		if err := recording.WriteAll(&masked, recording.Header{}, all, recording.NewMasker()); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, recording.WriteAll(&masked, recording.Header{}, all, recording.NewMasker()))
 		masks += strings.Count(masked.String(), "masked-")
-		again, err := recording.ReadAll(&masked)
-		if err != nil {
-			t.Fatal(err)
-		}
+		again := must.Get(recording.ReadAll(&masked))(t)
 		if got, want := judged(again), judged(all); got != want {
 			t.Errorf("%s: got\n%s\nwant\n%s", file, got, want)
 		}

@@ -13,6 +13,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/acpgo/sdk/conformance"
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -20,20 +21,14 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // newReport is New for valid options.
 func newReport(t testing.TB, options Options) *Report {
 	t.Helper()
-	r, err := New(options)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(New(options))(t)
 	return r
 }
 
 // accept reads the text of a file of accepted findings.
 func accept(t *testing.T, text string) *Accepted {
 	t.Helper()
-	a, err := ReadAccepted("accepted", strings.NewReader(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := must.Get(ReadAccepted("accepted", strings.NewReader(text)))(t)
 	return a
 }
 
@@ -111,9 +106,7 @@ func TestLevels(t *testing.T) {
 	add(both, conformance.Must, "severe")
 	write := func(r *Report, format Format) string {
 		var b strings.Builder
-		if err := r.Write(&b, format); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, r.Write(&b, format))
 		return b.String()
 	}
 	for _, test := range []struct {
@@ -205,9 +198,7 @@ func TestReadError(t *testing.T) {
 	broken := io.MultiReader(strings.NewReader(strings.Repeat(banner, 3)), failing{})
 	r := newReport(t, Options{})
 	s := r.Source("a")
-	if err := s.Check(broken, nil); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Check(broken, nil))
 	if s.Messages != 3 || r.Findings() != 3 || r.Readable() || !strings.Contains(fmt.Sprint(s.Problems), "no more") {
 		t.Errorf("%d messages, %d findings, %v", s.Messages, r.Findings(), s.Problems)
 	}
@@ -250,10 +241,7 @@ func ExampleReport() {
 
 // Every requirement of docs/reference/requirements.md is explained, with the level and the page that the table has.
 func TestExplain(t *testing.T) {
-	table, err := os.ReadFile("../../docs/reference/requirements.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	table := must.Get(os.ReadFile("../../docs/reference/requirements.md"))(t)
 	rows := regexp.MustCompile(`(?m)^(?:## .*\((http[^)]*)\)|\| ([A-Z0-9]+-\d+) \| ([A-Za-z ]+?)(?: \([^|]*\))? \| (\w+) \| ([^|]+) \|.*)$`).FindAllStringSubmatch(string(table), -1)
 	all := conformance.Requirements()
 	page, explained := "", 0
@@ -268,9 +256,7 @@ func TestExplain(t *testing.T) {
 			continue
 		}
 		var b strings.Builder
-		if err := Explain(&b, all[i], nil); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, Explain(&b, all[i], nil))
 		got := b.String()
 		if want := fmt.Sprintf("%s  %s  %s\n%s\n", row[2], row[3], row[4], page); !strings.HasPrefix(got, want) {
 			t.Errorf("got %.100q, want %q", got, want)

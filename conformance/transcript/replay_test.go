@@ -19,6 +19,7 @@ import (
 	"github.com/acpgo/sdk/conformance/recording"
 	"github.com/acpgo/sdk/conformance/transcript"
 	"github.com/acpgo/sdk/internal/test/gentest"
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 // recorded reads a recording of messages that are written with arrows, -> for those of the client. A number before the
@@ -27,10 +28,7 @@ func recorded(t *testing.T, lines ...string) *transcript.Recorded {
 	t.Helper()
 	var file bytes.Buffer
 	began := time.Unix(0, 0)
-	w, err := recording.NewWriter(&file, recording.Header{Date: began}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := must.Get(recording.NewWriter(&file, recording.Header{Date: began}, nil))(t)
 	for _, line := range lines {
 		var at int
 		before, message, ok := strings.Cut(line, "> ")
@@ -43,17 +41,10 @@ func recorded(t *testing.T, lines ...string) *transcript.Recorded {
 			t.Fatal(line, err)
 		}
 		e := recording.Entry{Kind: recording.KindMessage, Direction: d, Line: []byte(message), Time: began.Add(time.Duration(at) * time.Millisecond)}
-		if err := w.Write(&e); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, w.Write(&e))
 	}
-	if err := w.Write(&recording.Entry{Kind: recording.KindEnd}); err != nil {
-		t.Fatal(err)
-	}
-	r, err := transcript.ReadRecorded("r.jsonl", recording.NewReader(&file, nil), 1, func(err error) { t.Error(err) })
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, w.Write(&recording.Entry{Kind: recording.KindEnd}))
+	r := must.Get(transcript.ReadRecorded("r.jsonl", recording.NewReader(&file, nil), 1, func(err error) { t.Error(err) }))(t)
 	return r
 }
 
@@ -263,10 +254,7 @@ func TestReplayTime(t *testing.T) {
 		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, cause)
 		defer cancel()
 		a, b := rpc.Pipe()
-		live, err := b.Connect(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		live := must.Get(b.Connect(t.Context()))(t)
 		defer live.Close()
 		if _, err := recorded(t, lines[2:]...).Replay(ctx, conformance.Client, a, nil); !errors.Is(err, cause) {
 			t.Errorf("got %v", err)
@@ -287,10 +275,7 @@ func replayAll(t *testing.T, pattern string) {
 		t.Fatalf("no recordings in %s: %v", pattern, err)
 	}
 	for _, file := range files {
-		text, err := os.Open(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.Get(os.Open(file))(t)
 		r, err := transcript.ReadRecorded(file, recording.NewReader(text, nil), 1, nil)
 		text.Close()
 		if err != nil {

@@ -15,6 +15,7 @@ import (
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/conformance"
 	"github.com/acpgo/sdk/conformance/transcript"
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -28,10 +29,7 @@ func TestTranscripts(t *testing.T) {
 	}
 	for _, file := range files {
 		t.Run(filepath.Base(file), func(t *testing.T) {
-			script, err := transcript.Load(file)
-			if err != nil {
-				t.Fatal(err)
-			}
+			script := must.Get(transcript.Load(file))(t)
 			a, b := rpc.Pipe()
 			const open = `what is "..." in a script is not played`
 			accept := map[string]string{"INI-2": open, "INI-3": open, "INI-4": open, "INI-5": open}
@@ -61,10 +59,7 @@ func play(t *testing.T, ctx context.Context, script string, lines ...string) err
 		return err
 	}
 	a, b := rpc.Pipe()
-	peer, err := b.Connect(context.Background())
-	if err != nil {
-		t.Fatal(err)
-	}
+	peer := must.Get(b.Connect(context.Background()))(t)
 	var wg sync.WaitGroup
 	wg.Go(func() { // reads everything
 		for {
@@ -143,15 +138,9 @@ func TestPlayTimeout(t *testing.T) {
 }
 
 func TestPlayConnectError(t *testing.T) {
-	s, err := transcript.Parse("x", []byte("-- transcript --\n-> 1\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(transcript.Parse("x", []byte("-- transcript --\n-> 1\n")))(t)
 	a, _ := rpc.Pipe()
-	stream, err := a.Connect(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	stream := must.Get(a.Connect(t.Context()))(t)
 	if err := stream.Close(); err != nil {
 		t.Error(err)
 	}
@@ -191,18 +180,10 @@ func (f *failing) Logf(string, ...any) {}
 func (f *failing) Cleanup(func())      {}
 
 func TestRunFails(t *testing.T) {
-	s, err := transcript.Parse("x", []byte("-- transcript --\n<- 1\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(transcript.Parse("x", []byte("-- transcript --\n<- 1\n")))(t)
 	a, b := rpc.Pipe()
-	peer, err := b.Connect(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := peer.Close(); err != nil {
-		t.Fatal(err)
-	}
+	peer := must.Get(b.Connect(t.Context()))(t)
+	must.Do(t, peer.Close())
 	f := &failing{}
 	transcript.Run(f, s, conformance.Client, a)
 	if len(f.errors) != 1 || !strings.Contains(f.errors[0], "unexpected EOF") {

@@ -9,6 +9,7 @@ import (
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/internal/fastpath"
 	"github.com/acpgo/sdk/internal/test/gentest"
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 // Budgets. A change that needs more must say why.
@@ -51,10 +52,7 @@ var smallChunk = &chunk{SessionID: "sess_0196f8c0a1b27c3d", Text: strings.Repeat
 
 func allocConn(t *testing.T, transport Transport, routes ...Route) *Conn {
 	t.Helper()
-	c, err := Connect(t.Context(), transport, func(*Conn) []Route { return routes }, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(Connect(t.Context(), transport, func(*Conn) []Route { return routes }, nil))(t)
 	t.Cleanup(func() {
 		if err := c.Close(); err != nil {
 			t.Error(err)
@@ -66,10 +64,7 @@ func allocConn(t *testing.T, transport Transport, routes ...Route) *Conn {
 // allocStream is the other end of a connection, without a connection.
 func allocStream(t *testing.T, transport Transport) Stream {
 	t.Helper()
-	s, err := transport.Connect(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(transport.Connect(t.Context()))(t)
 	t.Cleanup(func() {
 		if err := s.Close(); err != nil {
 			t.Error(err)
@@ -91,9 +86,7 @@ func TestAllocationsReceived(t *testing.T) {
 	lines := []byte(strings.Repeat(note("chunk", `{"sessionId":"`+smallChunk.SessionID+`","text":"`+smallChunk.Text+`"}`)+"\n", flood))
 	within(t, notificationReceived, flood, func() {
 		left = flood
-		if err := in.(rpc.FastStream).WriteLines(lines); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, in.(rpc.FastStream).WriteLines(lines))
 		<-handled
 	})
 }
@@ -106,8 +99,6 @@ func TestAllocationsCall(t *testing.T) {
 	allocConn(t, far, tellMethod.Handle(func(_ context.Context, p *chunk) (*chunk, error) { return p, nil }))
 	c := allocConn(t, near)
 	within(t, callBothSides, 1, func() {
-		if _, err := tellMethod.Call(t.Context(), c, smallChunk); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(tellMethod.Call(t.Context(), c, smallChunk))(t)
 	})
 }

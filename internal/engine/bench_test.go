@@ -7,6 +7,7 @@ import (
 
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/codec"
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 // chunk is what generated code makes of a small message.
@@ -45,14 +46,8 @@ var (
 func benchPair(b *testing.B, routes ...Route) *Conn {
 	b.Helper()
 	near, far := rpc.Pipe()
-	server, err := Connect(b.Context(), far, func(*Conn) []Route { return routes }, nil)
-	if err != nil {
-		b.Fatal(err)
-	}
-	client, err := Connect(b.Context(), near, nil, nil)
-	if err != nil {
-		b.Fatal(err)
-	}
+	server := must.Get(Connect(b.Context(), far, func(*Conn) []Route { return routes }, nil))(b)
+	client := must.Get(Connect(b.Context(), near, nil, nil))(b)
 	b.Cleanup(func() {
 		client.Close()
 		server.Close()
@@ -73,9 +68,7 @@ func BenchmarkNotify(b *testing.B) {
 	b.ReportAllocs()
 	b.ResetTimer()
 	for range b.N {
-		if err := chunkMethod.Notify(b.Context(), c, params); err != nil {
-			b.Fatal(err)
-		}
+		must.Do(b, chunkMethod.Notify(b.Context(), c, params))
 	}
 	<-handled
 }
@@ -86,9 +79,7 @@ func BenchmarkCall(b *testing.B) {
 	params := &chunk{SessionID: "s", Text: strings.Repeat("x", 64)}
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := tellMethod.Call(b.Context(), c, params); err != nil {
-			b.Fatal(err)
-		}
+		must.Get(tellMethod.Call(b.Context(), c, params))(b)
 	}
 }
 

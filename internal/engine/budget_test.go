@@ -10,6 +10,7 @@ import (
 
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/internal/engine"
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 // answerOf is a message of the peer's connection's.
@@ -22,9 +23,7 @@ type answerOf struct {
 
 func parseAnswer(t *testing.T, line string) (a answerOf) {
 	t.Helper()
-	if err := json.Unmarshal([]byte(line), &a); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal([]byte(line), &a))
 	return a
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/internal/engine"
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 func echo(ctx context.Context, p *echoParams) (*echoParams, error) { return p, nil }
@@ -31,9 +32,7 @@ func TestIDsAreEchoed(t *testing.T) {
 		var env struct {
 			ID json.RawMessage `json:"id"`
 		}
-		if err := json.Unmarshal([]byte(got), &env); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal([]byte(got), &env))
 		if !sameJSON(string(env.ID), id) || id[0] != '"' && string(env.ID) != id {
 			t.Errorf("id %s came back in %s", id, got)
 		}
@@ -112,9 +111,7 @@ func TestBadInput(t *testing.T) {
 				ID    json.RawMessage `json:"id"`
 				Error *Error          `json:"error"`
 			}
-			if err := json.Unmarshal([]byte(got), &env); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, json.Unmarshal([]byte(got), &env))
 			if string(env.ID) != test.id || env.Error == nil || env.Error.Code != test.code {
 				t.Errorf("got %s, want id %s and code %d", got, test.id, test.code)
 			}
@@ -228,9 +225,7 @@ func TestUnreadableResponseEndsItsCall(t *testing.T) {
 				done <- err
 			}()
 			var sent struct{ ID int }
-			if err := json.Unmarshal([]byte(p.read()), &sent); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, json.Unmarshal([]byte(p.read()), &sent))
 			p.send(fmt.Sprintf(test.line, sent.ID))
 			err := receive(t, done)
 			if _, answered := errors.AsType[*Error](err); err == nil || answered || errors.Is(err, rpc.ErrClosed) {
@@ -407,9 +402,7 @@ func TestOverflowFailsTheCall(t *testing.T) {
 		line = p.read()
 	}
 	var second struct{ ID int }
-	if err := json.Unmarshal([]byte(line), &second); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal([]byte(line), &second))
 	p.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"result":{}}`, second.ID))
 	p.send(note("$/end", `{}`))
 	engine.AwaitHandled(c, "s")

@@ -12,6 +12,7 @@ import (
 	"github.com/acpgo/sdk/codec"
 	"github.com/acpgo/sdk/internal/engine"
 	"github.com/acpgo/sdk/internal/test/badlines"
+	"github.com/acpgo/sdk/internal/test/must"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
@@ -141,10 +142,7 @@ func playAny(t *testing.T, lines, sizes []byte, knobs uint8) {
 		}
 	}
 	release := make(chan struct{})
-	c, err := Connect(t.Context(), rpc.IO(r1, w2, maxMessage), func(c *Conn) []Route { return anyRoutes(c, release) }, opts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(Connect(t.Context(), rpc.IO(r1, w2, maxMessage), func(c *Conn) []Route { return anyRoutes(c, release) }, opts))(t)
 	turn := engine.StartTurn(t.Context(), c, promptMethod, &promptParams{"s", "go"}, inS, pickUpdate)
 	ranged, called := make(chan struct{}), make(chan struct{})
 	go func() {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/internal/engine"
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 // A turn that a notification handler runs must not wait for what waits for that handler: neither for
@@ -213,10 +214,7 @@ func TestErrorsThatReachThePeer(t *testing.T) {
 			p, _ := newPeer(t, []Route{echoMethod.Handle(func(context.Context, *echoParams) (*echoParams, error) {
 				return nil, test.err
 			})}, nil)
-			want, err := test.want.MarshalJSON()
-			if err != nil {
-				t.Fatal(err)
-			}
+			want := must.Get(test.want.MarshalJSON())(t)
 			p.send(request(1, "echo", `{}`))
 			p.expect(`{"jsonrpc":"2.0","id":1,"error":` + string(want) + `}`)
 		})

@@ -14,6 +14,7 @@ import (
 
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/internal/engine"
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 // newDeafPeer connects a Conn to a peer that reads only what the test reads from r.
@@ -21,10 +22,7 @@ func newDeafPeer(t *testing.T, routes []Route, opts *Options) (p *rawPeer, r *bu
 	t.Helper()
 	r1, w1 := io.Pipe()
 	r2, w2 := io.Pipe()
-	c, err := Connect(t.Context(), rpc.IO(r1, w2, 0), func(*Conn) []Route { return routes }, opts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c = must.Get(Connect(t.Context(), rpc.IO(r1, w2, 0), func(*Conn) []Route { return routes }, opts))(t)
 	t.Cleanup(func() {
 		r2.Close()
 		w1.Close()
@@ -64,9 +62,7 @@ func TestQuestionOfCancelledTurnWhilePeerDoesNotRead(t *testing.T) {
 			return &askResult{"selected"}, nil
 		}), ping), &Options{CancelGrace: time.Hour})
 		turn := engine.StartTurn(t.Context(), c, promptMethod, &promptParams{"s", "go"}, inS, pickUpdate)
-		if _, err := r.ReadString('\n'); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(r.ReadString('\n'))(t)
 		fillWriter(t, c)
 		turn.Cancel()
 		synctest.Wait()

@@ -12,6 +12,7 @@ import (
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/codec"
 	"github.com/acpgo/sdk/internal/engine"
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 type seenKey struct{}
@@ -147,9 +148,7 @@ func TestTEL12_CallMiddlewareAddsMeta(t *testing.T) {
 		}
 		if line != "" {
 			var m struct{ ID json.RawMessage }
-			if err := json.Unmarshal([]byte(line), &m); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, json.Unmarshal([]byte(line), &m))
 			p.send(`{"jsonrpc":"2.0","id":` + string(m.ID) + `,"result":{}}`)
 		}
 		if err := receive(t, done); err != nil {

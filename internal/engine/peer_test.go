@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 const patience = time.Minute
@@ -47,10 +48,7 @@ func newPeerLimit(t *testing.T, routes []Route, opts *Options, maxMessage int) (
 			p.lines <- strings.TrimSuffix(line, "\n")
 		}
 	}()
-	conn, err := Connect(t.Context(), rpc.IO(r1, w2, maxMessage), func(*Conn) []Route { return routes }, opts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := must.Get(Connect(t.Context(), rpc.IO(r1, w2, maxMessage), func(*Conn) []Route { return routes }, opts))(t)
 	t.Cleanup(func() {
 		w1.Close()
 		if err := conn.Close(); err != nil && !errors.Is(err, rpc.ErrStuck) {

@@ -19,6 +19,7 @@ import (
 	"github.com/acpgo/sdk/internal/engine"
 	"github.com/acpgo/sdk/internal/ledger"
 	"github.com/acpgo/sdk/internal/test/gentest"
+	"github.com/acpgo/sdk/internal/test/must"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
@@ -918,14 +919,8 @@ func TestCallsInsideNotificationHandlers(t *testing.T) {
 					}
 				}
 				near, far := rpc.Pipe()
-				a, err := Connect(t.Context(), near, routes, opts)
-				if err != nil {
-					t.Fatal(err)
-				}
-				b, err := Connect(t.Context(), far, routes, opts)
-				if err != nil {
-					t.Fatal(err)
-				}
+				a := must.Get(Connect(t.Context(), near, routes, opts))(t)
+				b := must.Get(Connect(t.Context(), far, routes, opts))(t)
 				var both sync.WaitGroup
 				for _, c := range []*Conn{a, b} {
 					both.Go(func() {

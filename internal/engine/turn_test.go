@@ -10,6 +10,7 @@ import (
 
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/internal/engine"
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 type (
@@ -166,9 +167,7 @@ func TestQuestionsEndWithTheirTurn(t *testing.T) {
 		ask(id)
 	}
 	p.send(`{"jsonrpc":"2.0","id":1,"result":{"stopReason":"end"}}`)
-	if _, err := turns[0].Result(); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(turns[0].Result())(t)
 	select {
 	case <-ended:
 		t.Error("a question has ended during a turn")

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/acpgo/sdk/internal/filelock"
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 // TestMain is a process that takes the lock and is killed with it, too.
@@ -31,10 +32,7 @@ func TestMain(m *testing.M) {
 
 func TestLock(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "lock")
-	lock, err := filelock.Try(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	lock := must.Get(filelock.Try(name))(t)
 	if _, err := filelock.Try(name); !errors.Is(err, filelock.ErrLocked) {
 		t.Errorf("got %v", err)
 	}
@@ -68,32 +66,19 @@ func TestKilled(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "lock")
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), "FILELOCK_TEST="+name)
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	in := must.Get(cmd.StdinPipe())(t)
 	defer in.Close()
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	out := must.Get(cmd.StdoutPipe())(t)
+	must.Do(t, cmd.Start())
 	if line, err := bufio.NewReader(out).ReadString('\n'); line != "locked\n" {
 		t.Errorf("%q, %v", line, err)
 	}
 	if _, err := filelock.Try(name); !errors.Is(err, filelock.ErrLocked) {
 		t.Errorf("got %v", err)
 	}
-	if err := cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, cmd.Process.Kill())
 	_ = cmd.Wait() // it was killed
-	lock, err := filelock.Wait(t.Context(), name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	lock := must.Get(filelock.Wait(t.Context(), name))(t)
 	if err := lock.Unlock(); err != nil {
 		t.Error(err)
 	}

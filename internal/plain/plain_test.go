@@ -9,6 +9,8 @@ import (
 	"testing"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 // hostile is what a terminal would obey, and what would change how the text around it looks.
@@ -135,9 +137,7 @@ func TestWriter(t *testing.T) {
 		}
 	}
 	for range 2 {
-		if err := w.Flush(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, w.Flush())
 	}
 	want := "agent: one\nagent: two 世\nagent: ? Delete\nagent: \\x1b[A1. Allow\n"
 	if got := b.String(); got != want {
@@ -152,9 +152,7 @@ func TestWriterIsBounded(t *testing.T) {
 		w := NewWriter(&b, "")
 		chunk := []byte(strings.Repeat(text, 1000))
 		for range 100 {
-			if _, err := w.Write(chunk); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(w.Write(chunk))(t)
 			if cap(w.part) > 4*maxPart {
 				t.Fatalf("keeps %d bytes", cap(w.part))
 			}

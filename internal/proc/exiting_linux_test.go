@@ -4,23 +4,17 @@ import (
 	"io"
 	"os/exec"
 	"testing"
+
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 // Once the output of a process has ended with it, the process is exiting; one that has only closed its output is not.
 func TestExiting(t *testing.T) {
 	for script, want := range map[string]bool{"exit 3": true, "kill -9 $$": true, "exec >&-; read -r line": false} {
 		cmd := exec.Command("sh", "-c", script)
-		in, err := cmd.StdinPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		out, err := cmd.StdoutPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
+		in := must.Get(cmd.StdinPipe())(t)
+		out := must.Get(cmd.StdoutPipe())(t)
+		must.Do(t, cmd.Start())
 		if _, err := io.ReadAll(out); err != nil {
 			t.Error(err)
 		}

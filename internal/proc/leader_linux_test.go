@@ -8,6 +8,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/acpgo/sdk/internal/test/must"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
@@ -22,14 +23,8 @@ func TestNumberOfAnotherGroup(t *testing.T) {
 	}
 	defer end.Close()
 	old.ExtraFiles = []*os.File{wait}
-	out, err := old.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	g, err := Start(old)
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := must.Get(old.StdoutPipe())(t)
+	g := must.Get(Start(old))(t)
 	defer g.Free()
 	wait.Close()
 	if _, err := bufio.NewReader(out).ReadString('\n'); err != nil {
@@ -42,19 +37,14 @@ func TestNumberOfAnotherGroup(t *testing.T) {
 	id := old.Process.Pid
 	end.Close()
 	for syscall.Kill(-id, 0) == nil { // until it has ended, and the system has collected it
-		if err := exec.Command("true").Run(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, exec.Command("true").Run())
 	}
 	for range 1000 {
 		if err := os.WriteFile(last, fmt.Append(nil, id-1), 0); err != nil {
 			t.Skip(err)
 		}
 		other := exec.Command("sleep", "1000")
-		o, err := Start(other)
-		if err != nil {
-			t.Fatal(err)
-		}
+		o := must.Get(Start(other))(t)
 		got := other.Process.Pid == id
 		if got {
 			g.Kill()

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/acpgo/sdk/codec"
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 // stuckStream takes nothing, and gives nothing, until it is closed.
@@ -43,15 +44,11 @@ func TestNothingRunsAfterClose(t *testing.T) {
 		})
 		h.conn = c
 		c.Run()
-		if err := c.Post("m", nil); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, c.Post("m", nil))
 		synctest.Wait()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if err := c.Close(ctx); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, c.Close(ctx))
 		before := log.String()
 		time.Sleep(time.Hour)
 		if after := log.String(); after != before {
@@ -82,14 +79,10 @@ func TestAbandonedCallsAreForgotten(t *testing.T) {
 		synctest.Wait() // it reads, or it would take those that are given up
 		listed := func() int { return reflect.ValueOf(c.lib.conn).Elem().FieldByName("pending").Len() + len(c.calls) }
 		var first Call
-		if err := c.Start(t.Context(), &first, "m", nil, mute{}); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, c.Start(t.Context(), &first, "m", nil, mute{}))
 		for range 100 {
 			var call Call
-			if err := c.Start(t.Context(), &call, "m", nil, mute{}); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, c.Start(t.Context(), &call, "m", nil, mute{}))
 			call.Abandon()
 			call.Abandon() // does no more
 			if err := c.Start(t.Context(), &call, "m", failing{}, mute{}); err == nil {
@@ -134,15 +127,11 @@ func TestAnswersAfterAbandonedCalls(t *testing.T) {
 		var calls [3]Call
 		var got [3]keeper
 		for i := range calls {
-			if err := c.Start(t.Context(), &calls[i], "m", nil, &got[i]); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, c.Start(t.Context(), &calls[i], "m", nil, &got[i]))
 		}
 		calls[1].Abandon()
 		for i := range calls {
-			if _, err := fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%d,"result":%d}`+"\n", n+i, n+i); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%d,"result":%d}`+"\n", n+i, n+i))(t)
 		}
 		for _, i := range []int{0, 2} {
 			if err := calls[i].Wait(t.Context()); err != nil || got[i].result != fmt.Sprint(n+i) {

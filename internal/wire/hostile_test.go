@@ -14,6 +14,7 @@ import (
 
 	"github.com/acpgo/sdk/codec"
 	"github.com/acpgo/sdk/internal/test/badlines"
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -114,9 +115,7 @@ func play(t testing.TB, input []byte, max int, noise bool) (*echoer, []*badlines
 	h.conn = c
 	c.Run()
 	<-c.Done()
-	if err := c.Close(context.Background()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, c.Close(context.Background()))
 	if !errors.Is(h.end, io.EOF) || h.drained != 1 {
 		t.Fatalf("the handler was told of the end %v, and %d times that it is over", h.end, h.drained)
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/acpgo/sdk/codec"
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 func TestMalformedResponses(t *testing.T) {
@@ -35,13 +36,9 @@ func TestMalformedResponses(t *testing.T) {
 		c.Run()
 		var call Call
 		var got keeper
-		if err := c.Start(t.Context(), &call, "m", nil, &got); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, c.Start(t.Context(), &call, "m", nil, &got))
 		for range 2 { // the second is late
-			if _, err := io.WriteString(w, test.response+"\n"); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(io.WriteString(w, test.response+"\n"))(t)
 		}
 		if err := call.Wait(t.Context()); err != nil || got.err == nil || !strings.Contains(got.err.Error(), test.want) {
 			t.Errorf("%s: %v, %v, want %s", test.response, err, got.err, test.want)
@@ -103,12 +100,8 @@ func TestMalformedResponseAmongNoise(t *testing.T) {
 		c.Run()
 		var call Call
 		var got keeper
-		if err := c.Start(t.Context(), &call, "m", nil, &got); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := io.WriteString(w, "starting\n"+response+"\n"); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, c.Start(t.Context(), &call, "m", nil, &got))
+		must.Get(io.WriteString(w, "starting\n"+response+"\n"))(t)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		if err := call.Wait(ctx); err != nil || got.err == nil || !strings.Contains(got.err.Error(), "malformed response") {
 			t.Errorf("%s: %v, %v", response, err, got.err)

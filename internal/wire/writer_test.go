@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/acpgo/sdk/internal/test/must"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
@@ -53,9 +54,7 @@ func TestAloneIsWrittenAtOnce(t *testing.T) {
 			g := &gate{room: room, open: make(chan struct{})}
 			w := newWriter(g, func(error) {}, func() error { return nil })
 			add := func(alone bool, text string) {
-				if err := w.append(unlimited, &alone, func(dst []byte) ([]byte, error) { return append(dst, text...), nil }); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, w.append(unlimited, &alone, func(dst []byte) ([]byte, error) { return append(dst, text...), nil }))
 			}
 			add(true, "one")
 			at := len("one\n")
@@ -67,9 +66,7 @@ func TestAloneIsWrittenAtOnce(t *testing.T) {
 			add(false, "two")
 			add(true, "three") // behind two
 			close(g.open)
-			if err := w.flush(context.Background()); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, w.flush(context.Background()))
 			g.mu.Lock()
 			if want := "one\ntwo\nthree\n"; g.written != want || len(g.tried) > 2 {
 				t.Errorf("room %d: %q was written in the end, want %q; tried: %q", room, g.written, want, g.tried)
@@ -90,9 +87,7 @@ func TestQuietIsWrittenAtOnce(t *testing.T) {
 		for _, pause := range []time.Duration{0, quietTime, quietTime + 1} {
 			time.Sleep(pause)
 			before := len(g.tried)
-			if err := w.append(unlimited, new(false), func(dst []byte) ([]byte, error) { return append(dst, "one"...), nil }); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, w.append(unlimited, new(false), func(dst []byte) ([]byte, error) { return append(dst, "one"...), nil }))
 			// At first, nothing has been written.
 			if atOnce, want := len(g.tried) > before, pause != quietTime; atOnce != want {
 				t.Errorf("%v after the last write: written at once %t, want %t", pause, atOnce, want)
@@ -117,9 +112,7 @@ func TestWrittenBehindATry(t *testing.T) {
 		}
 		g.do = func() { add(true, "two") }
 		add(true, "one")
-		if err := w.flush(context.Background()); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, w.flush(context.Background()))
 		g.mu.Lock()
 		if want := "one\ntwo\n"; g.written != want {
 			t.Errorf("room %d: %q was written, want %q", room, g.written, want)
@@ -159,9 +152,7 @@ func TestLongBufferIsPutBack(t *testing.T) {
 		failure := errors.New("it cannot be encoded")
 		for range 2 {
 			add(2*bigBuffer, nil)
-			if err := w.flush(context.Background()); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, w.flush(context.Background()))
 			add(10, nil)
 			add(10, failure)
 			time.Sleep(shelfTime + 1)

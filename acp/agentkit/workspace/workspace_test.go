@@ -22,6 +22,7 @@ import (
 	"github.com/acpgo/sdk/acp/agentkit/workspace"
 	"github.com/acpgo/sdk/acp/local"
 	"github.com/acpgo/sdk/conformance"
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 func TestMain(m *testing.M) {
@@ -84,10 +85,7 @@ func (h *host) run(t *testing.T, bare bool, dir string, do func(ctx context.Cont
 		},
 	}
 	if !bare {
-		machine, err := local.Serve(&handlers, local.Trusted(), dir)
-		if err != nil {
-			t.Fatal(err)
-		}
+		machine := must.Get(local.Serve(&handlers, local.Trusted(), dir))(t)
 		defer machine.Close()
 	}
 	if h.read != nil {
@@ -102,10 +100,7 @@ func (h *host) run(t *testing.T, bare bool, dir string, do func(ctx context.Cont
 			t.Error(err)
 		}
 	}()
-	s, err := h.client.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: dir})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(h.client.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: dir}))(t)
 	if _, err := s.Prompt(t.Context(), acp.TextBlock("Go")); err != nil {
 		t.Error(err)
 	}
@@ -116,10 +111,7 @@ func both(t *testing.T, test func(t *testing.T, bare bool, dir string)) {
 	t.Helper()
 	for _, bare := range []bool{false, true} {
 		t.Run(fmt.Sprintf("bare %v", bare), func(t *testing.T) {
-			dir, err := filepath.EvalSymlinks(t.TempDir())
-			if err != nil {
-				t.Fatal(err)
-			}
+			dir := must.Get(filepath.EvalSymlinks(t.TempDir()))(t)
 			test(t, bare, dir)
 		})
 	}
@@ -128,9 +120,7 @@ func both(t *testing.T, test func(t *testing.T, bare bool, dir string)) {
 func put(t *testing.T, dir, name, text string) {
 	t.Helper()
 	path := filepath.Join(dir, name)
-	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600)))
 }
 
 func TestFiles(t *testing.T) {
@@ -205,9 +195,7 @@ func TestSearch(t *testing.T) {
 	dir := t.TempDir()
 	put(t, dir, "a.txt", "one\ntwo\n")
 	put(t, dir, "binary", "two\x00")
-	if err := os.MkdirAll(filepath.Join(dir, "sub", "node_modules"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(filepath.Join(dir, "sub", "node_modules"), 0o700))
 	put(t, dir, "sub/b.txt", "two, too\n")
 	put(t, dir, "sub/node_modules/c.txt", "two\n")
 	put(t, dir, "large.txt", strings.Repeat("a long line of text\n", 10_000))
@@ -273,9 +261,7 @@ func TestHidden(t *testing.T) {
 		put(t, dir, "own/sub/rules", "secret\n")
 		put(t, dir, "owner", "free\n")
 		for name, target := range map[string]string{"a": "own", "b": "own/key", "c": "own/sub", "d": "own/new", "e": "a/sub/rules"} {
-			if err := os.Symlink(target, filepath.Join(dir, name)); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.Symlink(target, filepath.Join(dir, name)))
 		}
 		h := &host{asked: func() {}}
 		h.run(t, bare, dir, func(ctx context.Context, turn *turn) error {
@@ -385,9 +371,7 @@ func TestHiddenWhileLinksChange(t *testing.T) {
 	put(t, dir, "free/a", "public\n")
 	put(t, dir, "free/sub/a", "public\n")
 	for link, to := range map[string]string{"x": "own", "y": "own/a"} { // otherwise Write makes a directory x
-		if err := os.Symlink(to, filepath.Join(dir, link)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Symlink(to, filepath.Join(dir, link)))
 	}
 	stop := make(chan struct{})
 	var swaps sync.WaitGroup

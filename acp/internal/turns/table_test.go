@@ -10,6 +10,7 @@ import (
 
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/internal/turns"
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 type conn struct{ done chan struct{} }
@@ -48,10 +49,7 @@ func open(ctx context.Context, sessions *table, c *conn, id acp.SessionID) (*ses
 
 func mustOpen(t *testing.T, sessions *table, c *conn, id acp.SessionID) *session {
 	t.Helper()
-	s, err := open(t.Context(), sessions, c, id)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(open(t.Context(), sessions, c, id))(t)
 	return s
 }
 
@@ -208,10 +206,7 @@ func TestRoom(t *testing.T) {
 // Two sessions at once are too many where there is room for one.
 func TestRoomAtOnce(t *testing.T) {
 	sessions, c := newTable(t, 1)
-	done, err := sessions.Opening(t.Context(), c, "a")
-	if err != nil {
-		t.Fatal(err)
-	}
+	done := must.Get(sessions.Opening(t.Context(), c, "a"))(t)
 	if _, err := sessions.Opening(t.Context(), c, "b"); !errors.Is(err, acp.ErrInvalidRequest) {
 		t.Errorf("the second one: %v", err)
 	}
@@ -278,10 +273,7 @@ func TestTableEnd(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				done, err := sessions.Opening(t.Context(), c, "late")
-				if err != nil {
-					t.Fatal(err)
-				}
+				done := must.Get(sessions.Opening(t.Context(), c, "late"))(t)
 				end(sessions, c)
 				synctest.Wait()
 				if sessions.Put(c, "late", &session{}) {

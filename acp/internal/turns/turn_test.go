@@ -15,6 +15,7 @@ import (
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/internal/turns"
 	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -54,9 +55,7 @@ func TestTurnEnd(t *testing.T) {
 				say("text " + piece)
 				return nil
 			})
-			if _, err := text.WriteString("hello\xc3"); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(text.WriteString("hello\xc3"))(t)
 			turn.Flush()
 			if cancelled {
 				cancel()

@@ -12,15 +12,13 @@ import (
 
 	"github.com/acpgo/sdk/conformance/internal/finding"
 	"github.com/acpgo/sdk/conformance/internal/schema"
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 // TestBounds fills each table of a history, and requires that the table stays within its bound.
 func TestBounds(t *testing.T) {
 	tier.Need(t, tier.Normal)
-	schema, err := schema.Parse([]byte(sdk.SchemaV1Unstable()), 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	schema := must.Get(schema.Parse([]byte(sdk.SchemaV1Unstable()), 1))(t)
 	everything := Rule{ID: "X-1", Versions: []int{1}, On: []Selector{{}}, Check: func(e *Event) { e.Once(strconv.Itoa(e.number)) }}
 	j := New(schema, NewIndexes([]Rule{everything}), nil)
 	h := &j.history

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/acpgo/sdk/internal/test/must"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
@@ -34,9 +35,7 @@ func TestDocument(t *testing.T) {
 		dec := json.NewDecoder(strings.NewReader(text))
 		dec.UseNumber()
 		var want any
-		if err := dec.Decode(&want); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, dec.Decode(&want))
 		if got := v.tree(); err != nil || !reflect.DeepEqual(got, want) || strings.Join(twice, " ") != again {
 			t.Errorf("%s: got %#v, %q, %v", text, got, twice, err)
 		}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/santhosh-tekuri/jsonschema/v5"
 
+	"github.com/acpgo/sdk/internal/test/must"
 	"github.com/acpgo/sdk/internal/test/sample"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
@@ -27,10 +28,7 @@ func TestVerdicts(t *testing.T) {
 	tier.Need(t, tier.Normal)
 	valid, invalid, skipped := 0, 0, 0
 	count := cmp.Or(*schemaCount, tier.Pick(0, 40, 300, 4000))
-	mixer, err := sample.NewMixer("../../../gen/testdata/constructs/*.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	mixer := must.Get(sample.NewMixer("../../../gen/testdata/constructs/*.json"))(t)
 	for seed := range uint64(count) {
 		seed += *schemaSeed
 		document := sample.DocumentOf(mixer.Definitions(seed, ""))
@@ -39,13 +37,8 @@ func TestVerdicts(t *testing.T) {
 		}
 		dec := json.NewDecoder(strings.NewReader(string(document)))
 		dec.UseNumber()
-		if err := dec.Decode(&root); err != nil {
-			t.Fatal(err)
-		}
-		judge, err := sample.Load(string(document))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, dec.Decode(&root))
+		judge := must.Get(sample.Load(string(document)))(t)
 		plain := newCompiler(root.Defs)
 		s := newSchema(root.Defs)
 		drawer := sample.NewSmallMaker(judge, seed)
@@ -83,10 +76,7 @@ func TestVerdicts(t *testing.T) {
 
 func agree(t *testing.T, s *Schema, name string, library *jsonschema.Schema, v any) bool {
 	t.Helper()
-	text, err := json.Marshal(v)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(json.Marshal(v))(t)
 	n := decode(t, text)
 	want := library.Validate(n.tree())
 	var got []flaw

@@ -10,6 +10,7 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/acpgo/sdk/internal/test/must"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
@@ -22,10 +23,7 @@ func terminal(t *testing.T) (keys, screen *os.File) {
 	}
 	t.Cleanup(func() { keys.Close() })
 	control := func(request uintptr, value *int32) {
-		conn, err := keys.SyscallConn()
-		if err != nil {
-			t.Fatal(err)
-		}
+		conn := must.Get(keys.SyscallConn())(t)
 		var errno syscall.Errno
 		if err := conn.Control(func(fd uintptr) {
 			_, _, errno = syscall.Syscall(syscall.SYS_IOCTL, fd, request, uintptr(unsafe.Pointer(value)))
@@ -50,18 +48,10 @@ func TestControlC(t *testing.T) {
 	cmd, _ := through(t, "signals")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true, Ctty: 3}
 	cmd.ExtraFiles = []*os.File{screen}
-	pipe, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	pipe := must.Get(cmd.StdoutPipe())(t)
+	in := must.Get(cmd.StdinPipe())(t)
 	defer in.Close()
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, cmd.Start())
 	timer := time.AfterFunc(10*time.Minute, func() { cmd.Process.Kill() })
 	defer timer.Stop()
 	if err := screen.Close(); err != nil {
@@ -76,14 +66,10 @@ func TestControlC(t *testing.T) {
 	}
 	expect("") // its process number
 	for range 3 {
-		if _, err := keys.Write([]byte{3}); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(keys.Write([]byte{3}))(t)
 		expect("interrupt")
 	}
-	if err := cmd.Process.Signal(syscall.SIGUSR2); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, cmd.Process.Signal(syscall.SIGUSR2))
 	expect("user defined signal 2")
 	if rest, err := io.ReadAll(out); len(rest) > 0 || err != nil {
 		t.Errorf("then %q, %v", rest, err)

@@ -19,6 +19,7 @@ import (
 	"github.com/acpgo/sdk/conformance"
 	"github.com/acpgo/sdk/conformance/recording"
 	"github.com/acpgo/sdk/conformance/recording/relay"
+	"github.com/acpgo/sdk/internal/test/must"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
@@ -108,10 +109,7 @@ var agents = map[string]func(){
 // through returns a relay for an agent of this binary, and its recording.
 func through(t *testing.T, role string, env ...string) (*exec.Cmd, string) {
 	t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	self := must.Get(os.Executable())(t)
 	file := filepath.Join(t.TempDir(), "recording.jsonl")
 	cmd := exec.Command(self, "env", runAs+"="+role, self)
 	cmd.Env = append(append(os.Environ(), runAs+"=relay", recordTo+"="+file, "GORACE=atexit_sleep_ms=0"), env...)
@@ -120,10 +118,7 @@ func through(t *testing.T, role string, env ...string) (*exec.Cmd, string) {
 
 func readFile(t *testing.T, file string) (all []recording.Entry) {
 	t.Helper()
-	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(file))(t)
 	r := recording.NewReader(bytes.NewReader(text), nil)
 	for {
 		e, err := r.Read()
@@ -225,17 +220,9 @@ func TestOutputEnds(t *testing.T) {
 	tier.Need(t, tier.Normal)
 	t.Parallel()
 	cmd, _ := through(t, "mute")
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	in := must.Get(cmd.StdinPipe())(t)
+	out := must.Get(cmd.StdoutPipe())(t)
+	must.Do(t, cmd.Start())
 	if got, err := io.ReadAll(out); len(got) > 0 || err != nil {
 		t.Errorf("got %q, %v", got, err)
 	}
@@ -261,10 +248,7 @@ func (nopCloser) Close() error { return nil }
 // echo runs the relay in this process, with the echo agent.
 func echo(t *testing.T, options relay.Options) (toRelay io.WriteCloser, fromRelay io.ReadCloser, wait func() *relay.Result) {
 	t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	self := must.Get(os.Executable())(t)
 	cmd := exec.Command(self)
 	cmd.Env = append(os.Environ(), runAs+"=echo", "GORACE=atexit_sleep_ms=0")
 	in, toRelay, err := os.Pipe()
@@ -307,18 +291,13 @@ func (s *stuck) Write(b []byte) (int, error) {
 func TestRecordingIsBesideTheTraffic(t *testing.T) {
 	file := &stuck{release: make(chan struct{}, 1)}
 	file.release <- struct{}{} // for the header
-	w, err := recording.NewWriter(file, recording.Header{}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := must.Get(recording.NewWriter(file, recording.Header{}, nil))(t)
 	in, out, wait := echo(t, relay.Options{Writer: w, MaxPending: 100 << 10})
 	line := []byte(strings.Repeat("x", 999) + "\n")
 	got := make([]byte, len(line))
 	const n = 1000
 	for range n {
-		if _, err := in.Write(line); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(in.Write(line))(t)
 		if _, err := io.ReadFull(out, got); err != nil || !bytes.Equal(got, line) {
 			t.Fatal(err)
 		}
@@ -358,20 +337,13 @@ func TestRecordingIsBesideTheTraffic(t *testing.T) {
 // An error in the file is reported at the end; the traffic continues.
 func TestRecordingFails(t *testing.T) {
 	file := &limited{left: 200}
-	w, err := recording.NewWriter(file, recording.Header{}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := must.Get(recording.NewWriter(file, recording.Header{}, nil))(t)
 	var messages int
 	in, out, wait := echo(t, relay.Options{Writer: w, OnMessage: func(conformance.Message) { messages++ }})
 	line := []byte(strings.Repeat("x", 99) + "\n")
 	for range 10 {
-		if _, err := in.Write(line); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := io.ReadFull(out, make([]byte, len(line))); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(in.Write(line))(t)
+		must.Get(io.ReadFull(out, make([]byte, len(line))))(t)
 	}
 	if err := in.Close(); err != nil {
 		t.Error(err)
@@ -395,20 +367,13 @@ func (l *limited) Write(b []byte) (int, error) {
 // Requests are recorded before their answers, and the times do not go backwards.
 func TestOrder(t *testing.T) {
 	var file bytes.Buffer
-	w, err := recording.NewWriter(&file, recording.Header{}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := must.Get(recording.NewWriter(&file, recording.Header{}, nil))(t)
 	in, out, wait := echo(t, relay.Options{Writer: w})
 	const n = 2000
 	for i := range n {
 		line := fmt.Appendf(nil, "%d\n", i)
-		if _, err := in.Write(line); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := io.ReadFull(out, line); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(in.Write(line))(t)
+		must.Get(io.ReadFull(out, line))(t)
 	}
 	if err := in.Close(); err != nil {
 		t.Error(err)
@@ -433,10 +398,7 @@ func TestOrder(t *testing.T) {
 // BenchmarkRoundTrip measures the time for 200 bytes to an agent that sends them back, with and without a relay process
 // in between.
 func BenchmarkRoundTrip(b *testing.B) {
-	self, err := os.Executable()
-	if err != nil {
-		b.Fatal(err)
-	}
+	self := must.Get(os.Executable())(b)
 	for name, cmd := range map[string]*exec.Cmd{
 		"direct": exec.Command(self),
 		"relay":  exec.Command(self, "env", runAs+"=echo", self),
@@ -446,27 +408,15 @@ func BenchmarkRoundTrip(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			cmd := exec.Command(cmd.Path, cmd.Args[1:]...)
 			cmd.Env = append(os.Environ(), runAs+"="+map[string]string{"direct": "echo", "cat": "echo", "relay": "relay"}[name], recordTo+"="+filepath.Join(b.TempDir(), "r"))
-			in, err := cmd.StdinPipe()
-			if err != nil {
-				b.Fatal(err)
-			}
-			out, err := cmd.StdoutPipe()
-			if err != nil {
-				b.Fatal(err)
-			}
-			if err := cmd.Start(); err != nil {
-				b.Fatal(err)
-			}
+			in := must.Get(cmd.StdinPipe())(b)
+			out := must.Get(cmd.StdoutPipe())(b)
+			must.Do(b, cmd.Start())
 			line := []byte(strings.Repeat("x", 199) + "\n")
 			var times []time.Duration
 			for b.Loop() {
 				began := time.Now()
-				if _, err := in.Write(line); err != nil {
-					b.Fatal(err)
-				}
-				if _, err := io.ReadFull(out, line); err != nil {
-					b.Fatal(err)
-				}
+				must.Get(in.Write(line))(b)
+				must.Get(io.ReadFull(out, line))(b)
 				times = append(times, time.Since(began))
 			}
 			in.Close()

@@ -19,6 +19,7 @@ import (
 
 	"github.com/acpgo/sdk/conformance"
 	"github.com/acpgo/sdk/conformance/recording"
+	"github.com/acpgo/sdk/internal/test/must"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
@@ -72,17 +73,12 @@ func init() {
 func started(t *testing.T, role string) (cmd *exec.Cmd, in io.WriteCloser, out *bufio.Reader, first, file string) {
 	t.Helper()
 	cmd, file = through(t, role)
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	in = must.Get(cmd.StdinPipe())(t)
 	pipe, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, cmd.Start())
 	timer := time.AfterFunc(10*time.Minute, func() { cmd.Process.Kill() })
 	t.Cleanup(func() { timer.Stop() })
 	out = bufio.NewReader(pipe)
@@ -97,9 +93,7 @@ func TestSignals(t *testing.T) {
 	cmd, in, out, _, file := started(t, "signals")
 	defer in.Close()
 	for _, s := range []syscall.Signal{syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT, syscall.SIGUSR1, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGUSR2} {
-		if err := cmd.Process.Signal(s); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, cmd.Process.Signal(s))
 		if got, err := out.ReadString('\n'); err != nil || got != s.String()+"\n" {
 			t.Errorf("got %q, %v, want %v", got, err, s)
 		}
@@ -150,27 +144,13 @@ func TestRelayIsKilled(t *testing.T) {
 			t.Fatal(err)
 		}
 		cmd.Stderr = stderr
-		in, err := cmd.StdinPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		out, err := cmd.StdoutPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := errors.Join(cmd.Start(), stderr.Close()); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := bufio.NewReader(out).ReadString('\n'); err != nil {
-			t.Fatal(err)
-		}
-		if err := cmd.Process.Signal(s); err != nil {
-			t.Fatal(err)
-		}
+		in := must.Get(cmd.StdinPipe())(t)
+		out := must.Get(cmd.StdoutPipe())(t)
+		must.Do(t, errors.Join(cmd.Start(), stderr.Close()))
+		must.Get(bufio.NewReader(out).ReadString('\n'))(t)
+		must.Do(t, cmd.Process.Signal(s))
 		cmd.Wait()
-		if err := held.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, held.SetReadDeadline(time.Now().Add(time.Minute)))
 		if _, err := io.Copy(io.Discard, held); err != nil {
 			t.Errorf("%v: the agent is still there: %v", s, err)
 		}
@@ -184,24 +164,15 @@ func TestClientStopsReading(t *testing.T) {
 	tier.Need(t, tier.Normal)
 	t.Parallel()
 	cmd, _ := through(t, "writer")
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := must.Get(cmd.StdoutPipe())(t)
 	in, err := cmd.StdinPipe() // stays open
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer in.Close()
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := out.Read(make([]byte, 100)); err != nil {
-		t.Fatal(err)
-	}
-	if err := out.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, cmd.Start())
+	must.Get(out.Read(make([]byte, 100)))(t)
+	must.Do(t, out.Close())
 	err = cmd.Wait()
 	exit, ok := errors.AsType[*exec.ExitError](err)
 	if !ok || exit.Sys().(syscall.WaitStatus).Signal() != syscall.SIGPIPE {
@@ -242,10 +213,7 @@ func TestOutputIsHeld(t *testing.T) {
 	if exit, ok := errors.AsType[*exec.ExitError](cmd.Wait()); !ok || exit.ExitCode() != 4 {
 		t.Errorf("ended with %v", exit)
 	}
-	pid, err := strconv.Atoi(first)
-	if err != nil {
-		t.Fatal(err)
-	}
+	pid := must.Get(strconv.Atoi(first))(t)
 	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 		t.Errorf("the process that the agent left behind is not running: %v", err)
 	}

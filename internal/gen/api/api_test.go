@@ -9,14 +9,13 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 func parse(t *testing.T, source string) *types.Package {
 	t.Helper()
-	pkg, err := Declarations("p", map[string][]byte{"p.go": []byte("package p\n" + source)}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	pkg := must.Get(Declarations("p", map[string][]byte{"p.go": []byte("package p\n" + source)}, nil))(t)
 	return pkg
 }
 
@@ -129,10 +128,7 @@ func TestCompare(t *testing.T) {
 }
 
 func TestImporter(t *testing.T) {
-	imports, err := Importer(".", "github.com/acpgo/sdk/codec")
-	if err != nil {
-		t.Fatal(err)
-	}
+	imports := must.Get(Importer(".", "github.com/acpgo/sdk/codec"))(t)
 	pkg, err := imports.Import("github.com/acpgo/sdk/codec")
 	if err != nil || pkg.Scope().Lookup("Decoder") == nil {
 		t.Errorf("got %v, %v", pkg, err)

@@ -1,6 +1,10 @@
 package schema
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/acpgo/sdk/internal/test/must"
+)
 
 func TestDefinitionOf(t *testing.T) {
 	tests := []struct {
@@ -30,10 +34,7 @@ func TestDefinitionOf(t *testing.T) {
 			t.Errorf("DefinitionOf(%q) = %q, %t, want %q, %t", test.ref, name, ok, test.name, test.ok)
 		}
 	}
-	doc, err := Parse([]byte(`{"$defs":{"a/b%":{"type":"string"},"T":{"$ref":"#/$defs/a~1b%25"}}}`), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	doc := must.Get(Parse([]byte(`{"$defs":{"a/b%":{"type":"string"},"T":{"$ref":"#/$defs/a~1b%25"}}}`), nil))(t)
 	if got := NewCanonical(doc).Full(doc.Def("T")); len(got.types) != 1 || got.types[0] != "string" {
 		t.Errorf("the reference has the types %v", got.types)
 	}

@@ -24,6 +24,7 @@ import (
 	"github.com/acpgo/sdk/conformance/transcript"
 	"github.com/acpgo/sdk/internal/test/actor"
 	"github.com/acpgo/sdk/internal/test/buildtest"
+	"github.com/acpgo/sdk/internal/test/must"
 	"github.com/acpgo/sdk/internal/test/shortform"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
@@ -110,19 +111,13 @@ func TestRequirements(t *testing.T) {
 	for _, file := range files {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
 			t.Parallel()
-			archive, err := txtar.ParseFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
+			archive := must.Get(txtar.ParseFile(file))(t)
 			state, dir, other := t.TempDir(), t.TempDir(), t.TempDir()
 			var input string
 			var output []string
 			var printed strings.Builder
 			quoted := func(text string) string { return strings.Trim(strconv.Quote(text), `"`) }
-			self, err := os.Executable()
-			if err != nil {
-				t.Fatal(err)
-			}
+			self := must.Get(os.Executable())(t)
 			places := strings.NewReplacer("<dir>/", quoted(dir+string(filepath.Separator)), "<dir>", quoted(dir),
 				"<other>", quoted(other), "<self>", quoted(self), "<url>", mcp.URL)
 			for _, section := range archive.Files {
@@ -170,10 +165,7 @@ func judged(side conformance.Side) *conformance.TapOptions {
 // playClient plays the client of a script against the agent, which must end afterwards.
 func playClient(t *testing.T, opts actor.AgentOptions, script string) {
 	t.Helper()
-	agent, err := actor.NewAgent(opts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	agent := must.Get(actor.NewAgent(opts))(t)
 	ours, theirs := acp.Pipe()
 	served := make(chan error, 1)
 	go func() {

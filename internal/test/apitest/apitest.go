@@ -15,19 +15,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/acpgo/sdk/internal/gen/api"
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 // Check compares what the package with a path exports with the api.txt in the current folder, or writes the file anew.
 func Check(t *testing.T, path string, update bool) {
 	t.Helper()
-	imports, err := api.Importer(".", path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	pkg, err := imports.Import(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	imports := must.Get(api.Importer(".", path))(t)
+	pkg := must.Get(imports.Import(path))(t)
 	Compare(t, ".", pkg, update)
 }
 
@@ -36,15 +31,10 @@ func Compare(t *testing.T, dir string, pkg *types.Package, update bool) {
 	t.Helper()
 	file, lines := filepath.Join(dir, "api.txt"), markExperimental(t, dir, api.Lines(pkg))
 	if update {
-		if err := os.WriteFile(file, []byte(strings.Join(lines, "\n")+"\n"), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(file, []byte(strings.Join(lines, "\n")+"\n"), 0o644))
 		return
 	}
-	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(file))(t)
 	want := strings.Split(strings.TrimSuffix(string(text), "\n"), "\n")
 	if diff := cmp.Diff(want, lines); diff != "" {
 		t.Errorf("%s is not what the package exports; make generate writes it (-old +new):\n%s", file, diff)
@@ -58,10 +48,7 @@ var apiLine = regexp.MustCompile(`^(?:method \(\*?(\w+)[^)]*\)|\w+ (\w+))(?: (\w
 // members, and declarations related to an experimental type.
 func markExperimental(t *testing.T, dir string, lines []string) []string {
 	t.Helper()
-	paths, err := filepath.Glob(filepath.Join(dir, "*.go"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	paths := must.Get(filepath.Glob(filepath.Join(dir, "*.go")))(t)
 	names := map[string]bool{}
 	note := func(name string, docs ...*ast.CommentGroup) {
 		for _, doc := range docs {
@@ -71,10 +58,7 @@ func markExperimental(t *testing.T, dir string, lines []string) []string {
 		}
 	}
 	for _, path := range paths {
-		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ParseComments|parser.SkipObjectResolution)
-		if err != nil {
-			t.Fatal(err)
-		}
+		file := must.Get(parser.ParseFile(token.NewFileSet(), path, nil, parser.ParseComments|parser.SkipObjectResolution))(t)
 		for _, decl := range file.Decls {
 			switch d := decl.(type) {
 			case *ast.FuncDecl:

@@ -15,6 +15,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/acpgo/sdk/internal/test/must"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
@@ -35,10 +36,7 @@ var programs struct {
 // after all tests.
 func Program(t testing.TB, pkg string) string {
 	t.Helper()
-	path, err := build(pkg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	path := must.Get(build(pkg))(t)
 	return path
 }
 

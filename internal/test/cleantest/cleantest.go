@@ -15,6 +15,7 @@ import (
 
 	"github.com/acpgo/sdk/conformance"
 	"github.com/acpgo/sdk/conformance/recording"
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 // Dir is a folder with recordings. A name is that of a file without its extension.
@@ -23,15 +24,9 @@ type Dir string
 // Read reads a recording.
 func (d Dir) Read(tb testing.TB, name string) []conformance.Message {
 	tb.Helper()
-	file, err := os.Open(d.file(name))
-	if err != nil {
-		tb.Fatal(err)
-	}
+	file := must.Get(os.Open(d.file(name)))(tb)
 	defer file.Close()
-	all, err := recording.ReadAll(file)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	all := must.Get(recording.ReadAll(file))(tb)
 	return all.Messages()
 }
 
@@ -45,16 +40,11 @@ func (d Dir) write(t *testing.T, name string, messages []conformance.Message) {
 		m.Time = time.Time{}
 		all.Add(m)
 	}
-	file, err := os.Create(d.file(name))
-	if err != nil {
-		t.Fatal(err)
-	}
+	file := must.Get(os.Create(d.file(name)))(t)
 	if err := recording.WriteAll(file, recording.Header{Date: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}, &all, nil); err != nil {
 		t.Error(err)
 	}
-	if err := file.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, file.Close())
 }
 
 // Keep compares a recording with the file of that name, or writes the file. The messages of each side must be the same,
@@ -101,9 +91,7 @@ func (d Dir) WriteProcesses(t *testing.T, name, root string, messages []conforma
 	refused := map[string]bool{} // the ids of the client's requests that were provoked
 	for _, m := range messages {
 		var id struct{ ID json.RawMessage }
-		if err := json.Unmarshal(m.Line, &id); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal(m.Line, &id))
 		if m.Direction == conformance.ToAgent && slices.ContainsFunc(provoked, func(text string) bool { return strings.Contains(string(m.Line), text) }) {
 			refused[string(id.ID)] = true
 			continue

@@ -10,3 +10,12 @@ func Do(tb testing.TB, err error) {
 		tb.Fatal(err)
 	}
 }
+
+// Get returns what a call has returned, as in must.Get(os.ReadFile(name))(t), and ends the test if err is not nil.
+func Get[T any](value T, err error) func(testing.TB) T {
+	return func(tb testing.TB) T {
+		tb.Helper()
+		Do(tb, err)
+		return value
+	}
+}

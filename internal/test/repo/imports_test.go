@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/mod/modfile"
 
+	"github.com/acpgo/sdk/internal/test/must"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
@@ -33,10 +34,7 @@ func TestImports(t *testing.T) {
 	for _, dir := range []string{".", "acp/acpv2"} { // modules
 		list := exec.CommandContext(t.Context(), "go", "list", "-deps", "-json=ImportPath,Standard,Imports,Deps", "./...")
 		list.Dir = dir
-		out, err := list.Output()
-		if err != nil {
-			t.Fatal(err)
-		}
+		out := must.Get(list.Output())(t)
 		for dec := json.NewDecoder(bytes.NewReader(out)); ; {
 			var p pkg
 			if err := dec.Decode(&p); errors.Is(err, io.EOF) {
@@ -72,10 +70,7 @@ func TestImports(t *testing.T) {
 	}
 	// The module promises more than those nested in it, version 2 among them, and imports none: what go.mod does not require,
 	// tests cannot import either.
-	mod, err := modfile.Parse("go.mod", []byte(readFile(t, "go.mod")), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	mod := must.Get(modfile.Parse("go.mod", []byte(readFile(t, "go.mod")), nil))(t)
 	for _, r := range mod.Require {
 		if strings.HasPrefix(r.Mod.Path, module) {
 			t.Errorf("the module requires %s, which is nested in it", r.Mod.Path)
@@ -119,10 +114,7 @@ func TestExamplesAreCopyable(t *testing.T) {
 			return
 		}
 		found++
-		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ImportsOnly)
-		if err != nil {
-			t.Fatal(err)
-		}
+		file := must.Get(parser.ParseFile(token.NewFileSet(), path, nil, parser.ImportsOnly))(t)
 		for _, imp := range file.Imports {
 			if strings.Contains(imp.Path.Value, "/internal/") {
 				t.Errorf("%s imports %s", path, imp.Path.Value)

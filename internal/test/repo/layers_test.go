@@ -16,6 +16,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/acpgo/sdk/internal/test/must"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
@@ -28,10 +29,7 @@ func TestLayers(t *testing.T) {
 	for dir := range circles {
 		list := exec.CommandContext(t.Context(), "go", "list", "-export", "-deps", "-f", "{{.ImportPath}} {{.Export}}", ".")
 		list.Dir = dir // it may be in another module
-		out, err := list.Output()
-		if err != nil {
-			t.Fatal(err)
-		}
+		out := must.Get(list.Output())(t)
 		for line := range strings.Lines(string(out)) {
 			name, file, _ := strings.Cut(strings.TrimSpace(line), " ")
 			compiled[name] = file
@@ -42,23 +40,14 @@ func TestLayers(t *testing.T) {
 		return os.Open(compiled[name])
 	})}
 	for dir, most := range circles {
-		pkg, err := build.ImportDir(dir, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		pkg := must.Get(build.ImportDir(dir, 0))(t)
 		var files []*ast.File
 		for _, name := range pkg.GoFiles {
-			file, err := parser.ParseFile(fset, filepath.Join(dir, name), nil, parser.SkipObjectResolution)
-			if err != nil {
-				t.Fatal(err)
-			}
+			file := must.Get(parser.ParseFile(fset, filepath.Join(dir, name), nil, parser.SkipObjectResolution))(t)
 			files = append(files, file)
 		}
 		info := &types.Info{Uses: map[*ast.Ident]types.Object{}}
-		checked, err := config.Check(dir, fset, files, info)
-		if err != nil {
-			t.Fatal(err)
-		}
+		checked := must.Get(config.Check(dir, fset, files, info))(t)
 		uses := map[string]map[string]string{} // of a file, the files that it uses, and a name of each
 		for id, object := range info.Uses {
 			if object.Pkg() != checked || !object.Pos().IsValid() {

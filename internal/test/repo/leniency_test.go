@@ -13,6 +13,7 @@ import (
 
 	sdk "github.com/acpgo/sdk"
 	"github.com/acpgo/sdk/internal/gen/text"
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 // The keywords with which a schema marks members that are read leniently, and their descriptions in the table.
@@ -42,19 +43,14 @@ func TestLeniencyTable(t *testing.T) {
 func expectTable(t *testing.T, path, want string) {
 	t.Helper()
 	const begin, end = "<!-- table -->\n", "<!-- end of table -->\n"
-	page, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := must.Get(os.ReadFile(path))(t)
 	before, rest, found := strings.Cut(string(page), begin)
 	got, after, ended := strings.Cut(rest, end)
 	if !found || !ended {
 		t.Fatalf("%s has no %s and %s", path, begin, end)
 	}
 	if *update {
-		if err := os.WriteFile(path, []byte(before+begin+want+end+after), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, []byte(before+begin+want+end+after), 0o644))
 		return
 	}
 	if diff := cmp.Diff(strings.Split(got, "\n"), strings.Split(want, "\n")); diff != "" {
@@ -80,9 +76,7 @@ func leniencyTable(t *testing.T) string {
 		var schema struct {
 			Defs map[string]any `json:"$defs"`
 		}
-		if err := json.Unmarshal([]byte(s.text), &schema); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal([]byte(s.text), &schema))
 		marked := 0
 		for definition, content := range schema.Defs {
 			eachMember(content, func(name string, required bool, keywords map[string]any) {

@@ -14,6 +14,8 @@ import (
 	"testing"
 
 	"golang.org/x/mod/modfile"
+
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 const designPage = "docs/design.md"
@@ -48,9 +50,7 @@ func TestMap(t *testing.T) {
 	}
 	t.Logf("%d lines of hand-written code, %d of tests", total.product, total.tests)
 	if *update {
-		if err := os.WriteFile(designPage, []byte(page), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(designPage, []byte(page), 0o644))
 	}
 }
 
@@ -131,10 +131,7 @@ func TestDependencies(t *testing.T) {
 		if filepath.Base(path) != "go.mod" {
 			return
 		}
-		file, err := modfile.Parse(path, []byte(readFile(t, path)), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		file := must.Get(modfile.Parse(path, []byte(readFile(t, path)), nil))(t)
 		for _, r := range file.Require {
 			if !r.Indirect && r.Mod.Path != own {
 				wanted[dependency{r.Mod.Path, filepath.ToSlash(filepath.Dir(path))}] = true

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/acpgo/sdk/gen"
+	"github.com/acpgo/sdk/internal/test/must"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
@@ -21,33 +22,20 @@ import (
 func TestNewerSchema(t *testing.T) {
 	tier.Need(t, tier.Full)
 	target := gen.Targets[0]
-	files, err := gen.Generate(gen.Config{
+	files := must.Get(gen.Generate(gen.Config{
 		Schema: withHologram(t, target.Schema), Stable: withHologram(t, target.Stable), Source: "a newer schema", Package: target.Package, Module: "github.com/acpgo/sdk",
 		Overrides: gen.Overrides[target.Protocol], Facade: true,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	dir, replaced := t.TempDir(), map[string]string{}
-	root, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
+	root := must.Get(os.Getwd())(t)
 	for name, source := range files {
 		file := filepath.Join(dir, name)
-		if err := os.WriteFile(file, source, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(file, source, 0o600))
 		replaced[filepath.Join(root, target.Dir, name)] = file
 	}
-	overlay, err := json.Marshal(map[string]any{"Replace": replaced})
-	if err != nil {
-		t.Fatal(err)
-	}
+	overlay := must.Get(json.Marshal(map[string]any{"Replace": replaced}))(t)
 	overlayFile := filepath.Join(dir, "overlay.json")
-	if err := os.WriteFile(overlayFile, overlay, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(overlayFile, overlay, 0o600))
 	for module, packages := range map[string][]string{".": {"./acp/view"}, "cmd/acp": {"./internal/draw"}} {
 		args := append([]string{"test", "-vet=off", "-v", "-overlay", overlayFile, "-tags", "acp_newer", "-run", "^TestNewer$"}, packages...)
 		cmd := exec.CommandContext(t.Context(), "go", args...)

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 // TestPages runs the script that reports changed pages of the protocol with a program gh that lists a tree of files.
@@ -15,10 +17,7 @@ func TestPages(t *testing.T) {
 	if _, err := exec.LookPath("sh"); err != nil {
 		t.Skip("SKIPPED: it needs a shell")
 	}
-	list, err := os.ReadFile("schema/PAGES")
-	if err != nil {
-		t.Fatal(err)
-	}
+	list := must.Get(os.ReadFile("schema/PAGES"))(t)
 	_, pages, _ := strings.Cut(string(list), "docs/protocol/v1/")
 	at := strings.LastIndex(string(list[:len(list)-len(pages)]), "\n") + 1
 	comment, tree := string(list[:at]), string(list[at:])
@@ -44,9 +43,7 @@ func TestPages(t *testing.T) {
 			bin, out := t.TempDir(), filepath.Join(t.TempDir(), "out")
 			gh := "#!/bin/sh\ncase $2 in repos/agentclientprotocol/*) cat \"$TREE\" ;; *) exit 9 ;; esac\n"
 			file := filepath.Join(bin, "tree")
-			if err := errors.Join(os.WriteFile(filepath.Join(bin, "gh"), []byte(gh), 0o700), os.WriteFile(file, []byte(test.tree), 0o600)); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, errors.Join(os.WriteFile(filepath.Join(bin, "gh"), []byte(gh), 0o700), os.WriteFile(file, []byte(test.tree), 0o600)))
 			cmd := exec.CommandContext(t.Context(), "sh", ".github/scripts/pages-report.sh", out)
 			cmd.Env = append(os.Environ(), "PATH="+bin+string(os.PathListSeparator)+os.Getenv("PATH"), "TREE="+file)
 			if text, err := cmd.CombinedOutput(); (err != nil) != test.fails {

@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/acpgo/sdk/internal/test/must"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
@@ -37,10 +38,7 @@ func guides(t *testing.T) []string {
 // TestGuidesCompile type-checks the Go code in the README and the guides.
 func TestGuidesCompile(t *testing.T) {
 	tier.Need(t, tier.Normal)
-	imports, err := compiled()
-	if err != nil {
-		t.Fatal(err)
-	}
+	imports := must.Get(compiled())(t)
 	files := token.NewFileSet()
 	config := types.Config{Importer: imports, Error: func(err error) { t.Error(err) }}
 	check := func(pkg ...*ast.File) { _, _ = config.Check("guide", files, pkg, nil) } // each error was reported
@@ -94,10 +92,7 @@ func TestREADME(t *testing.T) {
 	}
 	readme := readFile(t, "README.md")
 	setUp, build := shown(t, readme, "sh\n(go mod init [^`]*)"), shown(t, readme, "sh\n(go mod tidy\ngo build[^`]*)")
-	root, err := filepath.Abs(".")
-	if err != nil {
-		t.Fatal(err)
-	}
+	root := must.Get(filepath.Abs("."))(t)
 	setUp = strings.ReplaceAll(setUp, "/path/to/clone", root)
 
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
@@ -117,9 +112,7 @@ func TestREADME(t *testing.T) {
 	write := func(name, text string) {
 		t.Helper()
 		name = filepath.Join(dir, name)
-		if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o755), os.WriteFile(name, []byte(text), 0o644)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, errors.Join(os.MkdirAll(filepath.Dir(name), 0o755), os.WriteFile(name, []byte(text), 0o644)))
 	}
 	run("sh", "-ec", setUp)
 	for i, name := range []string{"agent", "client"} {
@@ -227,19 +220,13 @@ func TestGuidesStartToolCalls(t *testing.T) {
 
 // TestGuidesNames looks up the names that the guides mention as `acp.X`, `acp.X.Y` or `X.Y`.
 func TestGuidesNames(t *testing.T) {
-	imports, err := compiled()
-	if err != nil {
-		t.Fatal(err)
-	}
+	imports := must.Get(compiled())(t)
 	packages := map[string]*types.Package{}
 	for _, path := range imported {
 		if !strings.HasPrefix(path, modulePath) || path == modulePath+"acp/agentkit" { // version 2 has a package with the same name
 			continue
 		}
-		pkg, err := imports.Import(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		pkg := must.Get(imports.Import(path))(t)
 		packages[pkg.Name()] = pkg
 	}
 	span := regexp.MustCompile("`(?:([a-z]+)\\.)?([A-Z]\\w*)(?:\\.([A-Z]\\w*))?[^`\n]*`")

@@ -9,6 +9,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 // All paths are from the root of the module.
@@ -28,10 +30,7 @@ func TestServers(t *testing.T) {
 		if !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") || strings.HasPrefix(path, "internal/test/") || strings.HasPrefix(path, "conformance/probe/") {
 			return
 		}
-		text, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.Get(os.ReadFile(path))(t)
 		for _, server := range literal.FindAllString(string(text), -1) {
 			found++
 			if !strings.Contains(server, "ReadHeaderTimeout:") || !strings.Contains(server, "IdleTimeout:") {

@@ -6,6 +6,8 @@ import (
 	"go/token"
 	"strings"
 	"testing"
+
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 // TestSwitchesOverUnions requires a default in every hand-written type switch over a union of the protocol. With a newer
@@ -19,10 +21,7 @@ func TestSwitchesOverUnions(t *testing.T) {
 		if !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
 			return
 		}
-		file, err := parser.ParseFile(fset, path, readFile(t, path), parser.SkipObjectResolution|parser.ParseComments)
-		if err != nil {
-			t.Fatal(err)
-		}
+		file := must.Get(parser.ParseFile(fset, path, readFile(t, path), parser.SkipObjectResolution|parser.ParseComments))(t)
 		if !ast.IsGenerated(file) {
 			written = append(written, file)
 			return

@@ -17,6 +17,7 @@ import (
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/agentkit"
 	"github.com/acpgo/sdk/conformance"
+	"github.com/acpgo/sdk/internal/test/must"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
@@ -66,10 +67,7 @@ func troubled(t *testing.T, handlers acp.ClientHandlers, prompt func(context.Con
 	if err != nil {
 		t.Fatal(err)
 	}
-	session, err := client.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: t.TempDir()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	session := must.Get(client.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: t.TempDir()}))(t)
 	res, err = session.Prompt(t.Context(), acp.TextBlock("go"))
 	if err := errors.Join(client.Close(), <-served); err != nil {
 		t.Error(err)
@@ -173,10 +171,7 @@ func TestTroubleModuleProxy(t *testing.T) {
 	tier.Need(t, tier.Normal)
 	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusForbidden) }))
 	defer proxy.Close()
-	root, err := filepath.Abs(".")
-	if err != nil {
-		t.Fatal(err)
-	}
+	root := must.Get(filepath.Abs("."))(t)
 	dir := t.TempDir()
 	run := func(script string) (string, error) {
 		cmd := exec.CommandContext(t.Context(), "sh", "-ec", script)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/acpgo/sdk/gen"
+	"github.com/acpgo/sdk/internal/test/must"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
@@ -21,12 +22,9 @@ func TestVendorGenerated(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	files, err := gen.Generate(gen.Config{
+	files := must.Get(gen.Generate(gen.Config{
 		Schema: []byte(readFile(t, "examples/acme/vendor.json")), Source: "vendor.json", Package: "vendoracp", Module: "github.com/acpgo/sdk", Overrides: overrides,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	for name, text := range files {
 		if readFile(t, filepath.Join("examples/acme/vendoracp", name)) != string(text) {
 			t.Errorf("%s is not what acpgen generates; run go generate in examples/acme", name)
@@ -38,16 +36,11 @@ func TestVendorGenerated(t *testing.T) {
 // the one in the example, builds it, and makes its agent and client, which are two processes, call each other.
 func TestVendor(t *testing.T) {
 	tier.Need(t, tier.Full)
-	root, err := filepath.Abs(".")
-	if err != nil {
-		t.Fatal(err)
-	}
+	root := must.Get(filepath.Abs("."))(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	dir := t.TempDir()
-	if err := os.CopyFS(dir, os.DirFS("examples/acme")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.CopyFS(dir, os.DirFS("examples/acme")))
 	run := func(name string, args ...string) string {
 		t.Helper()
 		cmd := exec.CommandContext(ctx, name, args...)
@@ -104,9 +97,7 @@ func regenerate(t *testing.T, dir string, run func(name string, args ...string) 
 	want := map[string]string{}
 	for _, path := range generated {
 		want[path] = readFile(t, path)
-		if err := os.Remove(path); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Remove(path))
 	}
 	run("go", "generate", "./...")
 	for path, text := range want {
@@ -120,10 +111,7 @@ func regenerate(t *testing.T, dir string, run func(name string, args ...string) 
 // examples/acme.
 func TestVendorRecipe(t *testing.T) {
 	tier.Need(t, tier.Nightly)
-	root, err := filepath.Abs(".")
-	if err != nil {
-		t.Fatal(err)
-	}
+	root := must.Get(filepath.Abs("."))(t)
 	page := readFile(t, "docs/methods.md")
 	setUp := strings.ReplaceAll(shown(t, readFile(t, "README.md"), "sh\n(go mod init [^`]*)"), "/path/to/clone", root)
 	source := shown(t, page, "go\n([^`]*package vendoracp[^`]*)")
@@ -160,19 +148,12 @@ func TestVendorRecipe(t *testing.T) {
 
 func writeFile(t *testing.T, path, text string) {
 	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(filepath.Dir(path), 0o755))
+	must.Do(t, os.WriteFile(path, []byte(text), 0o644))
 }
 
 func readFile(t *testing.T, path string) string {
 	t.Helper()
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(path))(t)
 	return string(text)
 }

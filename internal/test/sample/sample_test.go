@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"reflect"
 	"testing"
+
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 const text = `{"$defs":{
@@ -24,19 +26,13 @@ const text = `{"$defs":{
 
 func load(t *testing.T) *Schema {
 	t.Helper()
-	s, err := Load(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(Load(text))(t)
 	return s
 }
 
 func parse(t *testing.T, text string) any {
 	t.Helper()
-	v, err := Parse([]byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	v := must.Get(Parse([]byte(text)))(t)
 	return v
 }
 

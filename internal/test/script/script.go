@@ -56,6 +56,7 @@ import (
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/conformance"
 	"github.com/acpgo/sdk/conformance/transcript"
+	"github.com/acpgo/sdk/internal/test/must"
 	"github.com/acpgo/sdk/internal/test/shortform"
 )
 
@@ -67,10 +68,7 @@ func Run(t *testing.T, folder string) {
 	}
 	for _, file := range files {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
-			archive, err := txtar.ParseFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
+			archive := must.Get(txtar.ParseFile(file))(t)
 			for _, section := range archive.Files {
 				t.Run(section.Name, func(t *testing.T) {
 					sides := map[string]conformance.Side{"agent": conformance.Agent, "client": conformance.Client}

@@ -22,6 +22,7 @@ import (
 	"github.com/acpgo/sdk/internal/test/actor"
 	"github.com/acpgo/sdk/internal/test/buildtest"
 	"github.com/acpgo/sdk/internal/test/faultpipe"
+	"github.com/acpgo/sdk/internal/test/must"
 	"github.com/acpgo/sdk/internal/test/ways"
 )
 
@@ -101,10 +102,7 @@ func start(t testing.TB, side, way string, maxBytes int) *victim {
 			agentEnd, clientEnd = clientEnd, agentEnd
 		}
 		go serve(agentEnd)
-		stream, err := clientEnd.Connect(context.Background())
-		if err != nil {
-			t.Fatal(err)
-		}
+		stream := must.Get(clientEnd.Connect(context.Background()))(t)
 		m := &messages{Stream: stream}
 		v.peer = newPeer(t, m, m)
 	}
@@ -167,10 +165,7 @@ func (v *victim) startProcess(t testing.TB, maxBytes int) {
 	}
 	v.pid = cmd.Process.Pid
 	if v.side == "client" {
-		conn, err := listener.Accept()
-		if err != nil {
-			t.Fatal(err)
-		}
+		conn := must.Get(listener.Accept())(t)
 		r, w = conn, halfCloser{conn.(*net.UnixConn)}
 	}
 	v.peer = newPeer(t, r, w)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/acpgo/sdk/acp/remote"
 	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 // Variable is the environment variable that selects the transport of test connections. By default they are in memory.
@@ -55,10 +56,7 @@ func Over(t testing.TB, way string) (agent, client rpc.Transport) {
 	if !slices.Contains(All, way) {
 		t.Fatalf("no way %q", way)
 	}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	listener := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	a := &agentEnd{opened: make(chan struct{}), closed: make(chan struct{})}
 	server := remote.Handler(a.serve, nil)
 	web := remote.NewHTTPServer(server)
