@@ -10,11 +10,13 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"golang.org/x/term"
 
 	"github.com/acpgo/sdk/acp/launch"
@@ -27,6 +29,7 @@ import (
 
 // probeFlags are the flags of acp probe.
 type probeFlags struct {
+	of                   *cobra.Command
 	format               oneOf
 	outputs              []string
 	prompts              []string
@@ -115,6 +118,7 @@ func (f *probeFlags) addFormat(c *cobra.Command) {
 
 // addCommon adds the flags that all probes share.
 func (f *probeFlags) addCommon(c *cobra.Command, what string) {
+	f.of = c
 	flags := c.Flags()
 	flags.StringSliceVar(&f.only, "only", nil,
 		"only these: a `SCENARIO`, a requirement such as SES-7, or a page such as SES")
@@ -165,15 +169,14 @@ func writeScenarios(w io.Writer, scenarios []probe.Scenario) {
 }
 
 // options returns the options of the probe according to the flags. The caller removes the scratch directory.
-func (f *probeFlags) options(p *program, command []string,
-	repeat func(scenario string, command []string) string) (*probe.Options, error) {
+func (f *probeFlags) options(p *program, command []string) (*probe.Options, error) {
 	o := &probe.Options{
 		Target: strings.Join(command, " "), Version: moduleVersion(), Auth: f.auth, Only: f.only, Skip: f.skip,
 		Prompts: map[string]string{}, Jobs: f.jobs, Runs: f.runs, Answer: f.timeout, Quiet: f.quiet, Rung: f.rung,
 		ScenarioTime: f.scenarioTime, Time: f.time,
 	}
-	if repeat != nil {
-		o.Repeat = func(scenario string) string { return repeat(scenario, command) }
+	if command != nil {
+		o.Repeat = func(scenario string) string { return f.repeat(scenario, command) }
 	}
 	for _, prompt := range f.prompts {
 		kind, text, ok := strings.Cut(prompt, "=")
@@ -230,25 +233,24 @@ func readBaseline(name string) (map[string]string, error) {
 	return known, lines.Err()
 }
 
+// repeated are the flags that decide what a scenario does.
+var repeated = []string{"prompt", "type", "env", "cwd", "home", "auth", "protocol", "no-interrupt", "model-stub", "model-env"}
+
 // repeat returns the command that plays one scenario alone.
 func (f *probeFlags) repeat(scenario string, command []string) string {
-	words := []string{"acp", "probe", "--only", scenario}
-	add := func(flag string, values ...string) {
-		for _, value := range values {
-			if value != "" {
-				words = append(words, flag, value)
+	words := []string{"acp", f.of.Name(), "--only", scenario}
+	f.of.Flags().Visit(func(flag *pflag.Flag) {
+		list, isList := flag.Value.(pflag.SliceValue)
+		switch {
+		case !slices.Contains(repeated, flag.Name):
+		case isList:
+			for _, value := range list.GetSlice() {
+				words = append(words, "--"+flag.Name, value)
 			}
+		default:
+			words = append(words, "--"+flag.Name+"="+flag.Value.String())
 		}
-	}
-	add("--prompt", f.prompts...)
-	add("--env", f.env...)
-	add("--cwd", f.dir)
-	add("--home", f.home)
-	add("--auth", f.auth)
-	if f.protocol == 2 {
-		add("--protocol", "2")
-	}
-	words = append(words, f.model.words()...)
+	})
 	return shellLine(append(append(words, "--"), command...))
 }
 
@@ -263,7 +265,7 @@ func runProbe(p *program, f *probeFlags, args []string) (err error) {
 	if err := command.Resolve(); err != nil {
 		return err
 	}
-	o, err := f.options(p, args, f.repeat)
+	o, err := f.options(p, args)
 	if err != nil {
 		return err
 	}

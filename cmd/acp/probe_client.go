@@ -153,7 +153,7 @@ func runProbeClient(p *program, f *probeClientFlags, args []string) error {
 		}
 		client.Type[probe.Action(action)] = text
 	}
-	o, err := f.options(p, args, f.repeatClient)
+	o, err := f.options(p, args)
 	if err != nil {
 		return err
 	}
@@ -169,27 +169,9 @@ func actionNames() (names []string) {
 	return names
 }
 
-// repeatClient returns the command that plays one scenario alone.
-func (f *probeClientFlags) repeatClient(scenario string, command []string) string {
-	words := []string{"acp", "probe-client", "--only", scenario}
-	for _, typed := range f.types {
-		words = append(words, "--type", typed)
-	}
-	for _, variable := range f.env {
-		words = append(words, "--env", variable)
-	}
-	if f.dir != "" {
-		words = append(words, "--cwd", f.dir)
-	}
-	if f.noInterrupt {
-		words = append(words, "--no-interrupt")
-	}
-	return shellLine(append(append(words, "--"), command...))
-}
-
 // reportOutcomes reports on a file that acp fake-agent wrote.
 func reportOutcomes(p *program, f *probeClientFlags) error {
-	o, err := f.options(p, nil, nil)
+	o, err := f.options(p, nil)
 	if err != nil {
 		return err
 	}

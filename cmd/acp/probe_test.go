@@ -282,7 +282,7 @@ func TestProbeRepeat(t *testing.T) {
 	var r probe.Report
 	must.Do(t, json.Unmarshal(out, &r))
 	repeat := r.Repeat
-	if want := `acp probe --only start --prompt 'text=do $x' --env 'A=it'\''s b' -- badagent banner`; repeat != want {
+	if want := `acp probe --only start --env 'A=it'\''s b' --prompt 'text=do $x' -- badagent banner`; repeat != want {
 		t.Fatalf("got %s, want %s", repeat, want)
 	}
 	err = exec.CommandContext(t.Context(), "sh", "-c", strings.Replace(repeat, "--only", "--timeout 3s --end-timeout 200ms --only", 1)).Run()
