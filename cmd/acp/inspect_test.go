@@ -1,14 +1,11 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
-	"io"
 	"net/http"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -18,7 +15,6 @@ import (
 
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/conformance"
-	"github.com/acpgo/sdk/conformance/recording"
 	"github.com/acpgo/sdk/internal/test/must"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
@@ -27,8 +23,7 @@ import (
 type inspectedRow struct {
 	Is, Source, Kind, From, Method, ID, Raw, Name, Update, Session string
 
-	N, Re    int
-	Findings []struct{ Rule string }
+	N, Re int
 }
 
 // inspectPage is a page of acp inspect.
@@ -37,7 +32,6 @@ type inspectPage struct {
 	url     string
 	browser *http.Client
 	conn    *websocket.Conn
-	secret  string
 	rows    []inspectedRow
 	replies map[int]string // errors
 	last    int
@@ -60,24 +54,6 @@ func openPage(t *testing.T, printed string) *inspectPage {
 	t.Cleanup(func() { p.conn.CloseNow() })
 	p.write(`{"do":"attach","since":0,"run":"","keys":["` + token + `"]}`)
 	return p
-}
-
-func (p *inspectPage) get(path string) []byte {
-	p.t.Helper()
-	for p.secret == "" {
-		must.Do(p.t, p.read(p.t.Context()))
-	}
-	r, err := http.NewRequestWithContext(p.t.Context(), http.MethodGet, p.url+path, nil)
-	must.Do(p.t, err)
-	r.Header.Set("Authorization", "Bearer "+p.secret)
-	res, err := p.browser.Do(r)
-	must.Do(p.t, err)
-	defer res.Body.Close()
-	text, err := io.ReadAll(res.Body)
-	if err != nil || res.StatusCode != http.StatusOK {
-		p.t.Fatalf("%s: %s, %v: %.300s", path, res.Status, err, text)
-	}
-	return text
 }
 
 func (p *inspectPage) write(text string) {
@@ -108,7 +84,7 @@ func (p *inspectPage) read(ctx context.Context) error {
 		return err
 	}
 	var m struct {
-		Is, Error, Secret string
+		Is, Error string
 
 		ID     int
 		Events []inspectedRow
@@ -117,7 +93,6 @@ func (p *inspectPage) read(ctx context.Context) error {
 		return err
 	}
 	p.rows = append(p.rows, m.Events...)
-	p.secret += m.Secret
 	if m.Is == "reply" {
 		p.replies[m.ID] = m.Error
 	}
@@ -230,41 +205,4 @@ func TestInspectEditor(t *testing.T) {
 	if out, err := cmd.CombinedOutput(); cmd.ProcessState.ExitCode() != 9 || string(out) != "x\ny" {
 		t.Errorf("%q, %v", out, err)
 	}
-}
-
-// The traffic between the TypeScript client and the TypeScript agent is in the recording that the page exports, to the
-// byte.
-func TestInspectTypeScript(t *testing.T) {
-	dir := typescript(t)
-	env := []string{"XDG_STATE_HOME=" + t.TempDir()}
-	g := startInspect(t, env, "--listen", "--no-mask")
-	page := openPage(t, g.url)
-	outer := t.TempDir()
-	client := exec.Command("node", filepath.Join(dir, "client.mjs"), string(turnsPlan(t, notes(t))), programPath(t, "witness"), outer,
-		programPath(t, "acp"), "inspect", "--connect", "--no-mask", "--", "node", filepath.Join(dir, "agent.mjs"))
-	client.Env = append(os.Environ(), env...)
-	if out, err := client.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	page.row("the end", func(r *inspectedRow) bool { return r.Kind == "end" })
-	all, err := recording.ReadAll(bytes.NewReader(page.get("/export?source=1&as=recording")))
-	must.Do(t, err)
-	for side, name := range map[conformance.Side]string{conformance.Client: "in", conformance.Agent: "out"} {
-		if got, want := string(all.Sent(side)), readText(t, filepath.Join(outer, name)); got != want || got == "" {
-			t.Errorf("%v: %d bytes were shown of %d", side, len(got), len(want))
-		}
-	}
-	methods := map[string]bool{}
-	for _, r := range page.rows {
-		methods[r.Method] = true
-		if len(r.Findings) > 0 {
-			t.Errorf("row %d has findings %v: %.300s", r.N, r.Findings, r.Raw)
-		}
-	}
-	for _, want := range []string{"session/request_permission", "session/cancel", "fs/write_text_file", "terminal/create"} {
-		if !methods[want] {
-			t.Errorf("there is no %s", want)
-		}
-	}
-	g.end(t)
 }
