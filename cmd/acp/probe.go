@@ -234,7 +234,8 @@ func readBaseline(name string) (map[string]string, error) {
 }
 
 // repeated are the flags that decide what a scenario does.
-var repeated = []string{"prompt", "type", "env", "cwd", "home", "auth", "protocol", "no-interrupt", "model-stub", "model-env"}
+var repeated = []string{"prompt", "type", "env", "cwd", "home", "auth", "protocol", "no-interrupt", "model-stub",
+	"model-env"}
 
 // repeat returns the command that plays one scenario alone.
 func (f *probeFlags) repeat(scenario string, command []string) string {
