@@ -17,9 +17,6 @@ var additionsRules = []judge.Rule{
 	{
 		ID:       "ADD-2",
 		Versions: both,
-		Breaks: "An update or a request of the agent for a session that no answer has given to the client and that the " +
-			"client has " +
-			"never named, while no request is pending whose answer could give it.",
 		On: anyOf(updates(), requests(judge.MethodPermission, judge.MethodElicit, judge.MethodReadFile, judge.MethodWriteFile,
 			judge.MethodTerminalCreate, judge.MethodTerminalOutput, judge.MethodTerminalWait, judge.MethodTerminalKill,
 			judge.MethodTerminalRelease)),
@@ -39,7 +36,6 @@ var additionsRules = []judge.Rule{
 	{
 		ID:       "ADD-5",
 		Versions: both,
-		Breaks:   "Two authMethods with the same id.",
 		On:       results(schema.MethodInitialize),
 		Check: func(e *judge.Event) {
 			requireUnique(e, "/authMethods", nameByVersion(e, "id", "methodId"), "another method")
@@ -48,7 +44,6 @@ var additionsRules = []judge.Rule{
 	{
 		ID:       "ADD-6",
 		Versions: both,
-		Breaks:   "An error whose message is empty or contains a line break.",
 		On:       failures(),
 		Check: func(e *judge.Event) {
 			switch message := e.Content.Member("message"); {
@@ -63,7 +58,6 @@ var additionsRules = []judge.Rule{
 	{
 		ID:       "ADD-7",
 		Versions: both,
-		Breaks:   "An answer to initialize that echoes a version that is not published, or chooses one below 1.",
 		On:       results(schema.MethodInitialize),
 		Check: func(e *judge.Event) {
 			if chosen, ok := e.Content.Integer("protocolVersion"); ok && (chosen > latestVersion || chosen < 1) {
@@ -75,10 +69,6 @@ var additionsRules = []judge.Rule{
 	{
 		ID:       "ADD-10",
 		Versions: both,
-		Breaks: "Something unstable that is sent to a side that has not advertised the capability for it: a method, " +
-			"systemPrompt " +
-			"of a session or archived of session/list, even if empty, or (version 1) an update of a plan with an id or of a " +
-			"subagent.",
 		On: anyOf(requests(append(unstableMethods(), judge.MethodNew, judge.MethodLoad, judge.MethodResume,
 			judge.MethodList)...), updates(slices.Sorted(maps.Keys(unstableUpdate))...)),
 		Check: func(e *judge.Event) {
@@ -102,8 +92,6 @@ var additionsRules = []judge.Rule{
 	},
 	{
 		ID: "ADD-12",
-		Breaks: "The session's first available_commands_update comes after the answer to session/load and before the " +
-			"next prompt.",
 		On: updates("available_commands_update"),
 		Check: func(e *judge.Event) {
 			if s := e.Session; s != nil && s.Loaded != nil && s.Commands == nil {
@@ -114,9 +102,6 @@ var additionsRules = []judge.Rule{
 	},
 	{
 		ID: "ADD-13",
-		Breaks: "An updatedAt of a listed session or of a session_info_update that is not an ISO 8601 date, with or " +
-			"without a " +
-			"time. (Version 2: the schema has the format.)",
 		On: anyOf(results(judge.MethodList), updates("session_info_update")),
 		Check: func(e *judge.Event) {
 			timestamp := func(where string, v *schema.Value) {
@@ -132,9 +117,6 @@ var additionsRules = []judge.Rule{
 	},
 	{
 		ID: "ADD-15",
-		Breaks: "terminal/output, terminal/wait_for_exit or terminal/kill for a terminal that the agent has already " +
-			"released, " +
-			"unless the release failed.",
 		On: requests(judge.MethodTerminalOutput, judge.MethodTerminalWait, judge.MethodTerminalKill),
 		Check: func(e *judge.Event) {
 			if t := e.Terminal(e.Text("terminalId")); t != nil && t.Released != nil && !t.ReleaseRefused {
@@ -145,10 +127,7 @@ var additionsRules = []judge.Rule{
 	{
 		ID:       "ADD-16",
 		Versions: both,
-		Breaks: "A session in the answer to session/list whose cwd is not the one in the request. (Less than a MUST: an " +
-			"agent may " +
-			"compare the targets of links.)",
-		On: results(judge.MethodList),
+		On:       results(judge.MethodList),
 		Check: func(e *judge.Event) {
 			if e.Request == nil || !e.Request.Params.Given("cwd") {
 				return

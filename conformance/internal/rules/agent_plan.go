@@ -11,11 +11,7 @@ var agentPlanRules = []judge.Rule{
 	{
 		ID:       "PLN-3",
 		Versions: both,
-		Breaks: "A plan that looks like a change of the previous one rather than the whole plan: its entries are " +
-			"some of the " +
-			"earlier ones, one of them with a new status, and others that were not completed are left out. (Advice: an agent " +
-			"may also have given them up.)",
-		On: updates("plan", "plan_update"),
+		On:       updates("plan", "plan_update"),
 		Check: func(e *judge.Event) {
 			where, id := "/update", ""
 			entries := e.Content.Member("update")

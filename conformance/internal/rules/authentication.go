@@ -9,15 +9,13 @@ import (
 
 var authenticationRules = []judge.Rule{
 	{
-		ID:     "AUT-1",
-		Breaks: "A logout request to an agent that does not advertise auth.logout.",
-		On:     requests("logout"),
-		Check:  func(e *judge.Event) { e.Needs(&e.Agent, "auth.logout") },
+		ID:    "AUT-1",
+		On:    requests("logout"),
+		Check: func(e *judge.Event) { e.Needs(&e.Agent, "auth.logout") },
 	},
 	{
 		ID:       "AUT-2",
 		Versions: both,
-		Breaks:   "authenticate with the id of a method of type terminal, which the client must run itself.",
 		On:       requests("authenticate", "auth/login"),
 		Check: func(e *judge.Event) {
 			if m, ok := e.AuthMethods.Get(e.Text("methodId")); ok && m.Kind == "terminal" {
@@ -29,7 +27,6 @@ var authenticationRules = []judge.Rule{
 	{
 		ID:       "AUT-3",
 		Versions: both,
-		Breaks:   "authenticate with an id that is not in authMethods.",
 		On:       requests("authenticate", "auth/login"),
 		Check: func(e *judge.Event) {
 			id := e.Text("methodId")
@@ -42,7 +39,6 @@ var authenticationRules = []judge.Rule{
 	{
 		ID:       "AUT-9",
 		Versions: both,
-		Breaks:   "session/new that is answered with -32000 (authentication required) after authenticate succeeded.",
 		On:       failures(judge.MethodNew),
 		// Only for requests that the client sent after the answer to authenticate: the agent cannot have read them
 		// earlier.
@@ -57,7 +53,6 @@ var authenticationRules = []judge.Rule{
 	{
 		ID:       "AUT-10",
 		Versions: both,
-		Breaks:   "session/new that succeeds after logout, on a connection that required authentication before.",
 		On:       results(judge.MethodNew),
 		Check: func(e *judge.Event) {
 			if out := e.LoggedOut; out != nil && e.AuthNeeded != nil && e.Request != nil && e.Request.At.Number > out.Number {

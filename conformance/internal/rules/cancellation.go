@@ -10,9 +10,6 @@ var cancellationRules = []judge.Rule{
 	{
 		ID:       "CAN-1",
 		Versions: both,
-		Breaks: "A request that was cancelled with $/cancel_request and was never answered before the side that " +
-			"should have " +
-			"answered closed the connection.",
 		End: func(e *judge.Event) {
 			for _, r := range e.Unanswered(e.ClosedBy) {
 				if r.Cancelled != nil && e.HasRead(r) {

@@ -15,9 +15,6 @@ var contentRules = []judge.Rule{
 	{
 		ID:       "CON-3",
 		Versions: both,
-		Breaks: "Data of an image, audio or blob that is not base64; an image or audio whose mimeType is not a media " +
-			"type. (The " +
-			"schema has the members of each block.)",
 		On: anyOf(
 			requests(judge.MethodPrompt, judge.MethodPermission),
 			updates("user_message_chunk", "agent_message_chunk", "agent_thought_chunk", "user_message", "agent_message",

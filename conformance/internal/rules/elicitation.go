@@ -23,10 +23,7 @@ var elicitationRules = []judge.Rule{
 	{
 		ID:       "ELI-5",
 		Versions: both,
-		Breaks: "elicitation/create of mode form to a client that does not advertise elicitation.form, or of mode url to " +
-			"one that " +
-			"does not advertise elicitation.url.",
-		On: requests(judge.MethodElicit),
+		On:       requests(judge.MethodElicit),
 		Check: func(e *judge.Event) {
 			if mode := e.Text("mode"); mode == "form" || mode == "url" {
 				e.Needs(&e.Client, "elicitation."+mode)
@@ -36,10 +33,7 @@ var elicitationRules = []judge.Rule{
 	{
 		ID:       "ELI-11",
 		Versions: both,
-		Breaks: "A form with a free text field whose name or title is that of a secret: password, API key, access " +
-			"token, card " +
-			"number. (Milder than its requirement, because it is judged by words.)",
-		On: requests(judge.MethodElicit),
+		On:       requests(judge.MethodElicit),
 		Check: func(e *judge.Event) {
 			for name, property := range e.Content.Members("requestedSchema", "properties") {
 				free := property.Text("type") == "string" && !property.Given("enum") && !property.Given("oneOf")
@@ -53,10 +47,7 @@ var elicitationRules = []judge.Rule{
 	{
 		ID:       "ELI-15",
 		Versions: both,
-		Breaks: "Accepted content that its requestedSchema does not allow: a required member is missing, or a value has " +
-			"the wrong " +
-			"type, is not one of the choices or is out of bounds.",
-		On: results(judge.MethodElicit),
+		On:       results(judge.MethodElicit),
 		Check: func(e *judge.Event) {
 			form := e.Request.Params.Member("requestedSchema")
 			if e.Text("action") != "accept" || e.Request.Params.Text("mode") != "form" || !form.IsObject() ||
@@ -90,9 +81,7 @@ var elicitationRules = []judge.Rule{
 	{
 		ID:       "ELI-19",
 		Versions: both,
-		Breaks: "The elicitationId of an elicitation that is still outstanding: neither completed, declined, cancelled nor " +
-			"refused.",
-		On: requests(judge.MethodElicit),
+		On:       requests(judge.MethodElicit),
 		Check: func(e *judge.Event) {
 			id := e.Text("elicitationId")
 			if before, ok := e.Elicitations.Get(id); ok && id != "" && !before.Over && before.Completed == nil {
@@ -104,10 +93,7 @@ var elicitationRules = []judge.Rule{
 	{
 		ID:       "ELI-21",
 		Versions: both,
-		Breaks: "elicitation/complete with an id that no elicitation/create on this connection had, if no session is " +
-			"older than " +
-			"the connection.",
-		On: notifications(judge.MethodElicitComplete),
+		On:       notifications(judge.MethodElicitComplete),
 		Check: func(e *judge.Event) {
 			id := e.Text("elicitationId")
 			if _, ok := e.Elicitations.Get(id); !ok && id != "" && !e.Elicitations.Forgot && !e.HasOlderSessions() {
@@ -118,10 +104,7 @@ var elicitationRules = []judge.Rule{
 	{
 		ID:       "ELI-23",
 		Versions: both,
-		Breaks: "A request for a mode that the client does not advertise, answered with anything but the code -32602. " +
-			"(-32601 is " +
-			"also right if the client advertises no mode at all.)",
-		On: answers(judge.MethodElicit),
+		On:       answers(judge.MethodElicit),
 		Check: func(e *judge.Event) {
 			mode := e.Request.Params.Text("mode")
 			code, _ := e.Content.Integer("code")
@@ -139,9 +122,7 @@ var elicitationRules = []judge.Rule{
 	{
 		ID:       "ELI-25",
 		Versions: both,
-		Breaks: "A URL with a password before its host, or with a parameter that is named like a credential (password, " +
-			"client_secret, access_token). Milder: names that often are one (token, key, auth, email).",
-		On: requests(judge.MethodElicit),
+		On:       requests(judge.MethodElicit),
 		Check: func(e *judge.Event) {
 			u := elicitedURL(e)
 			if u == nil {
@@ -173,10 +154,7 @@ var elicitationRules = []judge.Rule{
 	{
 		ID:       "ELI-26",
 		Versions: both,
-		Breaks: "A URL whose scheme is not https and whose host is not a development host: localhost, a local or private " +
-			"address, " +
-			".local, .test.",
-		On: requests(judge.MethodElicit),
+		On:       requests(judge.MethodElicit),
 		Check: func(e *judge.Event) {
 			u := elicitedURL(e)
 			if u != nil && !strings.EqualFold(u.Scheme, "https") &&
@@ -188,7 +166,6 @@ var elicitationRules = []judge.Rule{
 	{
 		ID:       "ELI-27",
 		Versions: both,
-		Breaks:   "A form with an http or https URL in its message, or in a title or description.",
 		On:       requests(judge.MethodElicit),
 		Check: func(e *judge.Event) {
 			if e.Text("mode") != "form" {
@@ -210,9 +187,6 @@ var elicitationRules = []judge.Rule{
 	},
 	{
 		ID: "ELI-34",
-		Breaks: "elicitation/create with both a sessionId and a requestId. (One with neither, or without mode, does " +
-			"not fit the " +
-			"schema; in version 2, neither does one with both.)",
 		On: requests(judge.MethodElicit),
 		Check: func(e *judge.Event) {
 			if e.Given("sessionId") && e.Has("requestId") {

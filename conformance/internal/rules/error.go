@@ -15,7 +15,6 @@ var errorRules = []judge.Rule{
 	{
 		ID:       "ERR-2",
 		Versions: both,
-		Breaks:   "A code in -32768…-32000 or -32899…-32800 that neither JSON-RPC nor the protocol defines.",
 		On:       failures(),
 		Check: func(e *judge.Event) {
 			code, ok := e.Content.Integer("code")
@@ -28,10 +27,7 @@ var errorRules = []judge.Rule{
 	{
 		ID:       "ERR-3",
 		Versions: both,
-		Breaks: "A code other than -32601 for a method that the receiver does not have: the error's message says " +
-			"so, or the " +
-			"method needs a capability that the answering side does not advertise.",
-		On: failures(),
+		On:       failures(),
 		Check: func(e *judge.Event) {
 			code, ok := e.Content.Integer("code")
 			side, capability := neededCapability(e)
@@ -50,10 +46,7 @@ var errorRules = []judge.Rule{
 	{
 		ID:       "ERR-4",
 		Versions: both,
-		Breaks: "A code other than -32602 for a mode, an option or a value that the session never had, or in an " +
-			"error whose " +
-			"message says that params are invalid.",
-		On: failures(),
+		On:       failures(),
 		Check: func(e *judge.Event) {
 			code, ok := e.Content.Integer("code")
 			switch {
@@ -69,10 +62,7 @@ var errorRules = []judge.Rule{
 	{
 		ID:       "ERR-5",
 		Versions: both,
-		Breaks: "A code other than -32002 for a request about a session that was closed or deleted, or that this " +
-			"connection " +
-			"neither created nor loaded; or that code without the session in data.sessionId.",
-		On: failures(judge.MethodPrompt, judge.MethodSetMode, judge.MethodSetOption, judge.MethodLoad, judge.MethodResume),
+		On:       failures(judge.MethodPrompt, judge.MethodSetMode, judge.MethodSetOption, judge.MethodLoad, judge.MethodResume),
 		Check: func(e *judge.Event) {
 			s := e.Session
 			code, ok := e.Content.Integer("code")
@@ -97,10 +87,7 @@ var errorRules = []judge.Rule{
 	{
 		ID:       "ERR-6",
 		Versions: both,
-		Breaks: "A request that the client sent before initialize and that is answered with a result, or with a code " +
-			"other than " +
-			"-32600 or -32601.",
-		On: answers(),
+		On:       answers(),
 		Check: func(e *judge.Event) {
 			code, _ := e.Content.Integer("code")
 			r := e.Request
@@ -119,10 +106,7 @@ var errorRules = []judge.Rule{
 	{
 		ID:       "ERR-7",
 		Versions: both,
-		Breaks: "An error without id for a line that is not JSON with a code other than -32700, or for JSON that is not " +
-			"a message " +
-			"with a code other than -32600. For a line that is nested deeper than 64, both codes are right.",
-		On: failures(),
+		On:       failures(),
 		Check: func(e *judge.Event) {
 			code, ok := e.Content.Integer("code")
 			lines := e.Unread[e.Sender()]
@@ -143,11 +127,7 @@ var errorRules = []judge.Rule{
 	{
 		ID:       "ERR-9",
 		Versions: both,
-		Breaks: "An error -32000 whose message says that something else is wrong: a rate limit, a quota, a busy " +
-			"session (and " +
-			"nothing about authentication). Or one from an agent that offers no way to authenticate, to a client that " +
-			"supports all of them.",
-		On: failures(),
+		On:       failures(),
 		Check: func(e *judge.Event) {
 			code, _ := e.Content.Integer("code")
 			if code != codeAuth || e.Sender() != finding.Agent || isCustom(e.Method) {

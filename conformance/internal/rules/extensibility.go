@@ -14,10 +14,7 @@ var extensibilityRules = []judge.Rule{
 	{
 		ID:       "EXT-1",
 		Versions: both,
-		Breaks: "A traceparent, tracestate or baggage in the _meta of a message's params or result that is not text in " +
-			"the form " +
-			"that the W3C defines.",
-		On: anyOf(requests(), notifications(), results()),
+		On:       anyOf(requests(), notifications(), results()),
 		Check: func(e *judge.Event) {
 			meta := e.Content.Member("_meta")
 			if meta == nil {
@@ -34,8 +31,6 @@ var extensibilityRules = []judge.Rule{
 	{
 		ID:       "EXT-4",
 		Versions: both,
-		Breaks: "An extension request (its method begins with an underscore) that is still unanswered when the agent that " +
-			"received it closes the connection, or when the client does so after it answered a later one.",
 		End: func(e *judge.Event) {
 			if e.ClosedBy == 0 {
 				return
@@ -50,9 +45,7 @@ var extensibilityRules = []judge.Rule{
 	{
 		ID:       "EXT-5",
 		Versions: both,
-		Breaks: "An error for an extension request whose message says that there is no such method, with a code other than " +
-			"-32601.",
-		On: failures(),
+		On:       failures(),
 		Check: func(e *judge.Event) {
 			if code, ok := e.Content.Integer("code"); ok && isCustom(e.Method) && code != codeMethod &&
 				noSuchMethod.MatchString(e.Text("message")) {
@@ -64,9 +57,7 @@ var extensibilityRules = []judge.Rule{
 	{
 		ID:       "EXT-6",
 		Versions: both,
-		Breaks: "A result that answers an extension request, from a side whose capabilities have no _meta with the " +
-			"method's name, or what it begins with up to a \"/\".",
-		On: results(),
+		On:       results(),
 		Check: func(e *judge.Event) {
 			side := &e.Agent
 			if e.Sender() == finding.Client {

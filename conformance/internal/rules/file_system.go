@@ -11,18 +11,12 @@ import (
 
 var fileSystemRules = []judge.Rule{
 	{
-		ID: "FS-2",
-		Breaks: "fs/read_text_file to a client that does not advertise fs.readTextFile, or fs/write_text_file to one " +
-			"that does " +
-			"not advertise fs.writeTextFile.",
+		ID:    "FS-2",
 		On:    requests(judge.MethodReadFile, judge.MethodWriteFile),
 		Check: func(e *judge.Event) { e.Needs(&e.Client, clientCapability[e.Method]) },
 	},
 	{
 		ID: "FS-6",
-		Breaks: "An answer to fs/read_text_file whose message says that the file does not exist, with a code other " +
-			"than -32002; " +
-			"or (as advice) one with the code -32002 that does not name the file in data.uri.",
 		On: failures(judge.MethodReadFile),
 		Check: func(e *judge.Event) {
 			code, ok := e.Content.Integer("code")

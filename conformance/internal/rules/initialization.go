@@ -15,10 +15,7 @@ var initializationRules = []judge.Rule{
 	{
 		ID:       "INI-1",
 		Versions: both,
-		Breaks: "A request or notification that the client sends before initialize, or a request that it sends before " +
-			"the answer " +
-			"to initialize.",
-		On: anyOf(requests(), notifications()),
+		On:       anyOf(requests(), notifications()),
 		// The client sees the answer before it sends more, wherever the judge is between the two sides.
 		Check: func(e *judge.Event) {
 			switch {
@@ -34,9 +31,6 @@ var initializationRules = []judge.Rule{
 	},
 	{
 		ID: "INI-2",
-		Breaks: "An initialize request without clientCapabilities. One without protocolVersion also breaks INI-6, and is " +
-			"reported " +
-			"as that.",
 		On: requests(schema.MethodInitialize),
 		Check: func(e *judge.Event) {
 			if e.Content.IsObject() && !e.Given("clientCapabilities") {
@@ -45,9 +39,8 @@ var initializationRules = []judge.Rule{
 		},
 	},
 	{
-		ID:     "INI-3",
-		Breaks: "An initialize request without clientInfo.",
-		On:     requests(schema.MethodInitialize),
+		ID: "INI-3",
+		On: requests(schema.MethodInitialize),
 		Check: func(e *judge.Event) {
 			if !e.Given("clientInfo") {
 				e.Broken("/clientInfo", "the client does not give its name and version")
@@ -56,8 +49,6 @@ var initializationRules = []judge.Rule{
 	},
 	{
 		ID: "INI-4",
-		Breaks: "An answer to initialize without agentCapabilities. One without protocolVersion also breaks INI-6, and is " +
-			"reported as that.",
 		On: results(schema.MethodInitialize),
 		Check: func(e *judge.Event) {
 			if e.Content.IsObject() && !e.Given("agentCapabilities") {
@@ -66,9 +57,8 @@ var initializationRules = []judge.Rule{
 		},
 	},
 	{
-		ID:     "INI-5",
-		Breaks: "An answer to initialize without agentInfo.",
-		On:     results(schema.MethodInitialize),
+		ID: "INI-5",
+		On: results(schema.MethodInitialize),
 		Check: func(e *judge.Event) {
 			if !e.Given("agentInfo") {
 				e.Broken("/agentInfo", "the agent does not give its name and version")
@@ -78,10 +68,7 @@ var initializationRules = []judge.Rule{
 	{
 		ID:       "INI-9",
 		Versions: both,
-		Breaks: "An error (-32600 or -32602) as the answer to an initialize whose only fault is a version that the agent " +
-			"does not " +
-			"know.",
-		On: failures(schema.MethodInitialize),
+		On:       failures(schema.MethodInitialize),
 		// For a published version, the error may have another cause.
 		Check: func(e *judge.Event) {
 			code, _ := e.Content.Integer("code")
@@ -94,10 +81,7 @@ var initializationRules = []judge.Rule{
 	{
 		ID:       "INI-10",
 		Versions: both,
-		Breaks: "A request that the client sends after the agent has chosen a version above the requested one, " +
-			"which is the " +
-			"highest that the client supports.",
-		On: requests(),
+		On:       requests(),
 		Check: func(e *judge.Event) {
 			if e.Sender() == finding.Client && e.Method != schema.MethodInitialize && e.Initialized != nil && e.Requested > 0 &&
 				e.Version > e.Requested && e.Once("") {
@@ -110,9 +94,6 @@ var initializationRules = []judge.Rule{
 	},
 	{
 		ID: "INI-13",
-		Breaks: "A client that answers fs/*, terminal/create or elicitation/create with a result but has not " +
-			"advertised the " +
-			"capability for it.",
 		On: results(clientMethods()...),
 		Check: func(e *judge.Event) {
 			if e.Method == judge.MethodElicit && e.Text("action") != "accept" {
@@ -125,9 +106,8 @@ var initializationRules = []judge.Rule{
 		},
 	},
 	{
-		ID:     "INI-14",
-		Breaks: "An agent that answers an optional method with a result but has not advertised the capability for it.",
-		On:     results(agentMethods()...),
+		ID: "INI-14",
+		On: results(agentMethods()...),
 		Check: func(e *judge.Event) {
 			if capability := agentCapability[e.Method]; e.Sender() == finding.Agent && !e.Agent.Can(capability) {
 				e.Broken("", "the agent serves this method but does not advertise %s", capability).
@@ -138,7 +118,6 @@ var initializationRules = []judge.Rule{
 	{
 		ID:       "INI-16",
 		Versions: both,
-		Breaks:   "session/new or session/prompt that is answered with -32601 (method not found).",
 		On:       failures(judge.MethodNew, judge.MethodPrompt),
 		Check: func(e *judge.Event) {
 			if code, _ := e.Content.Integer("code"); code == codeMethod && e.Initialized != nil && e.Sender() == finding.Agent &&
@@ -150,9 +129,7 @@ var initializationRules = []judge.Rule{
 	{
 		ID:       "INI-19",
 		Versions: both,
-		Breaks: "An authMethods entry of type terminal for a client that advertises neither auth.terminal nor " +
-			"terminal-auth in the _meta of its capabilities itself.",
-		On: results(schema.MethodInitialize),
+		On:       results(schema.MethodInitialize),
 		Check: func(e *judge.Event) {
 			for i, method := range e.Content.Items("authMethods") {
 				// Older clients request them by this extension.

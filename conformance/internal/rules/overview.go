@@ -11,9 +11,6 @@ var overviewRules = []judge.Rule{
 	{
 		ID:       "OVW-1",
 		Versions: both,
-		Breaks: "A relative path in fs/*, terminal/create, a diff, a location, the filter of session/list or its " +
-			"results. A " +
-			"session's own directories have rules of their own (SES-17, SES-20).",
 		On: anyOf(
 			requests("fs/read_text_file", "fs/write_text_file", "terminal/create", judge.MethodList, judge.MethodPermission),
 			results(judge.MethodList), updates("tool_call", "tool_call_update", "tool_call_content_chunk", "terminal_update"),
@@ -43,9 +40,8 @@ var overviewRules = []judge.Rule{
 		},
 	},
 	{
-		ID:     "OVW-2",
-		Breaks: "Line 0 in fs/read_text_file or in a location. (In version 2, the schema forbids it.)",
-		On:     anyOf(requests("fs/read_text_file", judge.MethodPermission), updates("tool_call", "tool_call_update")),
+		ID: "OVW-2",
+		On: anyOf(requests("fs/read_text_file", judge.MethodPermission), updates("tool_call", "tool_call_update")),
 		Check: func(e *judge.Event) {
 			checkLine(e, "/line", e.Content)
 			for _, holder := range []string{"toolCall", "update"} {
@@ -58,10 +54,7 @@ var overviewRules = []judge.Rule{
 	{
 		ID:       "OVW-4",
 		Versions: both,
-		Breaks: "An error without id, or with the id null, that says that a method is unknown or its params are wrong, " +
-			"although " +
-			"no request was malformed: it answers a notification.",
-		On: failures(),
+		On:       failures(),
 		// A line that cannot be read, or is not a request, is correctly answered without an id, with the codes that
 		// JSON-RPC has for this. Any other code is about the content of a message that was understood; if it had an id,
 		// the answer would too.

@@ -15,10 +15,7 @@ var promptTurnRules = []judge.Rule{
 	{
 		ID:       "PRM-1",
 		Versions: both,
-		Breaks: "session/prompt for a session that this connection has neither created, loaded nor resumed, or whose " +
-			"setup is not " +
-			"yet answered.",
-		On: requests(judge.MethodPrompt),
+		On:       requests(judge.MethodPrompt),
 		// An answer makes the session usable, and the client has read it before it prompts.
 		Check: func(e *judge.Event) {
 			s, id := e.Session, e.Text("sessionId")
@@ -35,9 +32,7 @@ var promptTurnRules = []judge.Rule{
 	{
 		ID:       "PRM-2",
 		Versions: both,
-		Breaks: "A prompt with an image, audio or an embedded resource for an agent that does not advertise " +
-			"promptCapabilities.image, .audio or .embeddedContext (version 2: session.prompt).",
-		On: requests(judge.MethodPrompt),
+		On:       requests(judge.MethodPrompt),
 		Check: func(e *judge.Event) {
 			for i, block := range e.Content.Items("prompt") {
 				name := map[string]string{"image": "image", "audio": "audio", "resource": "embeddedContext"}[block.Text("type")]
@@ -51,9 +46,6 @@ var promptTurnRules = []judge.Rule{
 	},
 	{
 		ID: "PRM-3",
-		Breaks: "A messageId that is shared by chunks of the user's and of the agent's messages, or by chunks of one " +
-			"kind of an " +
-			"earlier and a later turn. (Version 2 allows the first: see V2-17.)",
 		On: updates("user_message_chunk", "agent_message_chunk", "agent_thought_chunk"),
 		Check: func(e *judge.Event) {
 			s, id := e.Session, e.Text("update", "messageId")
@@ -71,8 +63,7 @@ var promptTurnRules = []judge.Rule{
 		},
 	},
 	{
-		ID:     "PRM-5",
-		Breaks: "session/prompt that was not answered when the agent closed the connection.",
+		ID: "PRM-5",
 		End: func(e *judge.Event) {
 			for _, r := range e.Unanswered(finding.Agent) {
 				if r.Method == judge.MethodPrompt && e.ClosedBy == finding.Agent && r.Cancelled == nil {
@@ -83,9 +74,6 @@ var promptTurnRules = []judge.Rule{
 	},
 	{
 		ID: "PRM-6",
-		Breaks: "A tool call that the user has permitted and that is completed without ever having been " +
-			"in_progress; and, as " +
-			"advice, one that is in_progress before its first permission is answered.",
 		On: anyOf(updates("tool_call", "tool_call_update"), requests(judge.MethodPermission)),
 		Check: func(e *judge.Event) {
 			call := toolCallOf(e)
@@ -109,10 +97,6 @@ var promptTurnRules = []judge.Rule{
 	},
 	{
 		ID: "PRM-7",
-		Breaks: "The stop reason cancelled for a turn that nothing has cancelled: no session/cancel, no " +
-			"$/cancel_request, no " +
-			"session/close or session/delete, and no question that the user dismissed (a permission with the outcome " +
-			"cancelled, or an elicitation with the action cancel).",
 		On: results(judge.MethodPrompt),
 		// The agent can learn of a cancellation only from a message that a judge has seen before the answer.
 		Check: func(e *judge.Event) {
@@ -123,8 +107,6 @@ var promptTurnRules = []judge.Rule{
 	},
 	{
 		ID: "PRM-9",
-		Breaks: "A permission request of a turn that the client has cancelled, answered with an outcome other than " +
-			"cancelled.",
 		On: answers(judge.MethodPermission),
 		// The client sends both, so it cancelled before it answered. A permission request that the agent itself has
 		// cancelled may be answered with an error.
@@ -142,9 +124,6 @@ var promptTurnRules = []judge.Rule{
 	},
 	{
 		ID: "PRM-11",
-		Breaks: "A cancelled turn that ends with another stop reason although the agent had read session/cancel: it had " +
-			"answered " +
-			"a later request, or received the outcome cancelled for the permission that it was waiting for.",
 		On: results(judge.MethodPrompt),
 		// Without such a message, the answer may have crossed the cancellation.
 		Check: func(e *judge.Event) {
@@ -156,9 +135,8 @@ var promptTurnRules = []judge.Rule{
 		},
 	},
 	{
-		ID:     "PRM-12",
-		Breaks: "A cancelled turn that ends with an error although the agent had read session/cancel (see PRM-11).",
-		On:     failures(judge.MethodPrompt),
+		ID: "PRM-12",
+		On: failures(judge.MethodPrompt),
 		Check: func(e *judge.Event) {
 			if t := turnOf(e); t != nil && t.Obeyed != nil && t.Prompt.Cancelled == nil {
 				e.Broken("", "a cancelled turn must end with the stop reason cancelled, not with an error").
@@ -169,10 +147,6 @@ var promptTurnRules = []judge.Rule{
 	},
 	{
 		ID: "PRM-13",
-		Breaks: "A message, a tool call or a plan after the answer to a cancelled turn and before the next prompt. " +
-			"After other " +
-			"turns it is milder: a SHOULD if it continues a message of the turn, otherwise advice, because work in the " +
-			"background may have sent it.",
 		On: updates(historyKinds...),
 		// The answer and the update travel in the same direction, so neither overtakes the other.
 		Check: func(e *judge.Event) {
@@ -193,9 +167,8 @@ var promptTurnRules = []judge.Rule{
 		},
 	},
 	{
-		ID:     "PRM-15",
-		Breaks: "session/prompt while another prompt of the session is unanswered.",
-		On:     requests(judge.MethodPrompt),
+		ID: "PRM-15",
+		On: requests(judge.MethodPrompt),
 		// The client has to read the answer first, and a judge sees it before the client does.
 		Check: func(e *judge.Event) {
 			if s := e.Session; s != nil && len(s.Turns) > 0 && e.Sender() == finding.Client {
@@ -206,8 +179,6 @@ var promptTurnRules = []judge.Rule{
 	},
 	{
 		ID: "PRM-16",
-		Breaks: "The stop reason cancelled for a turn that began after a session/cancel that was sent while no turn " +
-			"was running.",
 		On: results(judge.MethodPrompt),
 		Check: func(e *judge.Event) {
 			if t := wronglyCancelledTurn(e); t != nil && t.Before != nil {

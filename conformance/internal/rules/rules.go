@@ -1,6 +1,6 @@
 // Package rules contains the rules, in one file for each page of the protocol's documents. A rule is a judge.Rule: its
-// id, a description of what breaks it, the messages that it applies to, and the function that checks one. Its level and
-// text come from package requirement, its examples from examples.txt. CONTRIBUTING.md lists what a new rule needs.
+// id, the messages that it applies to, and the function that checks one. Its level and text come from package
+// requirement; rules.txt says what breaks it, with examples. CONTRIBUTING.md lists what a new rule needs.
 package rules
 
 import (
@@ -15,16 +15,16 @@ import (
 	"github.com/acpgo/sdk/conformance/internal/requirement"
 )
 
-//go:embed examples.txt
-var examplesText string
+//go:embed rules.txt
+var textOfRules string
 
 // All returns the rules of all pages. It fills in the fields that the table of requirements has, so that the files of
 // the pages do not repeat them.
 var All = sync.OnceValue(func() []judge.Rule {
-	examples := map[string]string{}
-	for section := range strings.SplitSeq(examplesText, "\n== ") {
-		name, example, _ := strings.Cut(section, "\n")
-		examples[name] = strings.TrimSpace(example)
+	texts := map[string]string{}
+	for section := range strings.SplitSeq(textOfRules, "\n== ") {
+		id, text, _ := strings.Cut(strings.TrimSpace(section), "\n")
+		texts[id] = text
 	}
 	byPage := map[string][]judge.Rule{}
 	place := map[string]int{} // of each requirement on its page
@@ -47,7 +47,9 @@ var All = sync.OnceValue(func() []judge.Rule {
 			if rule.Versions == nil {
 				rule.Versions = []int{1}
 			}
-			rule.Right, rule.Wrong = examples[rule.ID+" right"], cmp.Or(rule.Wrong, examples[rule.ID+" wrong"])
+			breaks, examples, _ := strings.Cut(texts[rule.ID], "\n\nright:\n")
+			right, wrong, _ := strings.Cut(examples, "\n\nwrong:\n")
+			rule.Breaks, rule.Right, rule.Wrong = breaks, right, cmp.Or(rule.Wrong, wrong)
 			byPage[page] = append(byPage[page], rule)
 		}
 	}

@@ -15,10 +15,7 @@ var schemaReferenceRules = []judge.Rule{
 	{
 		ID:       "SCH-11",
 		Versions: both,
-		Breaks: "A tag, or another name from an open list, that the protocol does not define and that does not " +
-			"begin with an " +
-			"underscore: such names are reserved for later versions of the protocol.",
-		On: anyOf(requests(), results(), updates()),
+		On:       anyOf(requests(), results(), updates()),
 		Check: func(e *judge.Event) {
 			if !e.Sound("") {
 				return
@@ -35,26 +32,19 @@ var schemaReferenceRules = []judge.Rule{
 		},
 	},
 	{
-		ID:     "SCH-12",
-		Breaks: "A notice for a client that does not advertise session.notices. (In version 2, every client receives them.)",
-		On:     updates("notice"),
-		Check:  func(e *judge.Event) { e.Needs(&e.Client, "session.notices") },
+		ID:    "SCH-12",
+		On:    updates("notice"),
+		Check: func(e *judge.Event) { e.Needs(&e.Client, "session.notices") },
 	},
 	{
-		ID: "SCH-13",
-		Breaks: "A compaction_update or compaction_summary_chunk for a client that does not advertise " +
-			"session.compaction. (In " +
-			"version 2, every client receives them.)",
+		ID:    "SCH-13",
 		On:    updates("compaction_update", "compaction_summary_chunk"),
 		Check: func(e *judge.Event) { e.Needs(&e.Client, "session.compaction") },
 	},
 	{
 		ID:       "SCH-15",
 		Versions: both,
-		Breaks: "A property of a form whose type is not string, number, integer, boolean or array, and does not " +
-			"begin with an " +
-			"underscore.",
-		On: requests(judge.MethodElicit),
+		On:       requests(judge.MethodElicit),
 		Check: func(e *judge.Event) {
 			for name, property := range e.Content.Members("requestedSchema", "properties") {
 				if kind := property.Member("type"); kind.IsText() && !slices.Contains(formTypes, kind.Text()) &&

@@ -14,9 +14,6 @@ import (
 var configOptionRules = []judge.Rule{
 	{
 		ID: "CFG-3",
-		Breaks: "An option of type boolean for a client that does not advertise session.configOptions.boolean. (In " +
-			"version 2, " +
-			"every client supports them.)",
 		On: offersOptions,
 		Check: func(e *judge.Event) {
 			for i, option := range configOptions(e).Items() {
@@ -31,7 +28,6 @@ var configOptionRules = []judge.Rule{
 	{
 		ID:       "CFG-7",
 		Versions: both,
-		Breaks:   "A category that is not mode, model, model_config or thought_level and does not begin with an underscore.",
 		On:       offersOptions,
 		Check: func(e *judge.Event) {
 			for i, option := range configOptions(e).Items() {
@@ -47,7 +43,6 @@ var configOptionRules = []judge.Rule{
 	{
 		ID:       "CFG-14",
 		Versions: both,
-		Breaks:   "A select whose currentValue is not one of its options, grouped or not.",
 		On:       offersOptions,
 		Check: func(e *judge.Event) {
 			for i, option := range configOptions(e).Items() {
@@ -62,10 +57,7 @@ var configOptionRules = []judge.Rule{
 	{
 		ID:       "CFG-16",
 		Versions: both,
-		Breaks: "session/set_config_option with an option or a value that the session never had, or with a value of " +
-			"the wrong " +
-			"type for the option.",
-		On: requests(judge.MethodSetOption),
+		On:       requests(judge.MethodSetOption),
 		// Everything that was ever offered counts, because the client may not have seen the last change yet.
 		Check: func(e *judge.Event) {
 			s, id, value := e.Session, e.Text("configId"), e.Content.Member("value")
@@ -94,11 +86,7 @@ var configOptionRules = []judge.Rule{
 	{
 		ID:       "CFG-17",
 		Versions: both,
-		Breaks: "An answer to session/set_config_option without the option that was set, or with another value for " +
-			"it while " +
-			"nothing else happens in the session; and (less than a MUST: the others may be gone) one with only that option " +
-			"when there were three or more.",
-		On: results(judge.MethodSetOption),
+		On:       results(judge.MethodSetOption),
 		Check: func(e *judge.Event) {
 			s, list := e.Session, configOptions(e)
 			id, value := e.Request.Params.Text("configId"), e.Request.Params.Member("value")
@@ -126,17 +114,11 @@ var configOptionRules = []judge.Rule{
 	{
 		ID:       "CFG-18",
 		Versions: both,
-		Breaks: "A config_option_update with a single option in a session that had three or more. (Advice: the " +
-			"others may be " +
-			"gone.)",
-		On:    updates("config_option_update"),
-		Check: func(e *judge.Event) { checkSingleOption(e, finding.Advice) },
+		On:       updates("config_option_update"),
+		Check:    func(e *judge.Event) { checkSingleOption(e, finding.Advice) },
 	},
 	{
 		ID: "CFG-19",
-		Breaks: "An answer to session/new, session/load or session/resume with modes and no option of the category " +
-			"mode, or the " +
-			"other way round.",
 		On: results(judge.MethodNew, judge.MethodLoad, judge.MethodResume),
 		Check: func(e *judge.Event) {
 			modes := e.Has("modes", "availableModes")
@@ -154,9 +136,6 @@ var configOptionRules = []judge.Rule{
 	},
 	{
 		ID: "CFG-22",
-		Breaks: "An answer whose current mode is not the current value of its option of the category mode, if the " +
-			"values of that " +
-			"option are the ids of the modes.",
 		On: results(judge.MethodNew, judge.MethodLoad, judge.MethodResume),
 		// Both are in one message, so the agent knew what it said. Later messages may have crossed.
 		Check: func(e *judge.Event) {

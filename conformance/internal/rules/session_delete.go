@@ -11,9 +11,7 @@ var sessionDeleteRules = []judge.Rule{
 	{
 		ID:       "DEL-3",
 		Versions: both,
-		Breaks: "session/delete to an agent that does not advertise sessionCapabilities.delete (version 2: " +
-			"session.delete).",
-		On: requests(judge.MethodDelete),
+		On:       requests(judge.MethodDelete),
 		Check: func(e *judge.Event) {
 			e.Needs(&e.Agent, nameByVersion(e, "sessionCapabilities.delete", "session.delete"))
 		},
@@ -21,7 +19,6 @@ var sessionDeleteRules = []judge.Rule{
 	{
 		ID:       "DEL-4",
 		Versions: both,
-		Breaks:   "A deleted session in the answer to a session/list that was sent after it was deleted.",
 		On:       results(judge.MethodList),
 		Check: func(e *judge.Event) {
 			for i, listed := range e.Content.Items("sessions") {
@@ -36,7 +33,6 @@ var sessionDeleteRules = []judge.Rule{
 	{
 		ID:       "DEL-5",
 		Versions: both,
-		Breaks:   "An error as the answer to session/delete for a session that was already deleted.",
 		On:       failures(judge.MethodDelete),
 		Check: func(e *judge.Event) {
 			if s := e.Session; s != nil && s.Deleted != nil && e.Request.At.Number > s.Deleted.Number &&

@@ -9,15 +9,13 @@ import (
 
 var sessionListRules = []judge.Rule{
 	{
-		ID:     "LST-3",
-		Breaks: "session/list to an agent that does not advertise sessionCapabilities.list.",
-		On:     requests(judge.MethodList),
-		Check:  func(e *judge.Event) { e.Needs(&e.Agent, "sessionCapabilities.list") },
+		ID:    "LST-3",
+		On:    requests(judge.MethodList),
+		Check: func(e *judge.Event) { e.Needs(&e.Agent, "sessionCapabilities.list") },
 	},
 	{
 		ID:       "LST-9",
 		Versions: both,
-		Breaks:   "session/list with a cursor after answers none of which had a nextCursor.",
 		On:       requests(judge.MethodList),
 		Check: func(e *judge.Event) {
 			if e.Given("cursor") && e.Sender() == finding.Client && e.ListEnded != nil && e.Cursors.None() {
@@ -29,7 +27,6 @@ var sessionListRules = []judge.Rule{
 	{
 		ID:       "LST-10",
 		Versions: both,
-		Breaks:   "session/list with a cursor that the agent has not returned on this connection.",
 		On:       requests(judge.MethodList),
 		Check: func(e *judge.Event) {
 			_, known := e.Cursors.Get(e.Text("cursor"))

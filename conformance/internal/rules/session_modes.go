@@ -9,9 +9,8 @@ import (
 
 var sessionModesRules = []judge.Rule{
 	{
-		ID:     "MOD-1",
-		Breaks: "session/set_mode with a mode that is not among the session's availableModes.",
-		On:     requests(judge.MethodSetMode),
+		ID: "MOD-1",
+		On: requests(judge.MethodSetMode),
 		// The client knows the modes from an answer that it has read, which a judge has seen as well.
 		Check: func(e *judge.Event) {
 			s, mode := e.Session, e.Text("modeId")
@@ -26,9 +25,8 @@ var sessionModesRules = []judge.Rule{
 		},
 	},
 	{
-		ID:     "MOD-2",
-		Breaks: "A currentModeId, in an answer or in current_mode_update, that is not among availableModes.",
-		On:     anyOf(results(setupMethods...), updates("current_mode_update")),
+		ID: "MOD-2",
+		On: anyOf(results(setupMethods...), updates("current_mode_update")),
 		Check: func(e *judge.Event) {
 			if e.Kind == finding.Notification {
 				mode := e.Text("update", "currentModeId")

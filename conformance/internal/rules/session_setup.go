@@ -14,9 +14,7 @@ var sessionSetupRules = []judge.Rule{
 	{
 		ID:       "SES-2",
 		Versions: both,
-		Breaks: "session/new that is answered with the id of a session that this connection already has, or with an " +
-			"empty id.",
-		On: results(judge.MethodNew),
+		On:       results(judge.MethodNew),
 		Check: func(e *judge.Event) {
 			id := e.Text("sessionId")
 			switch s := e.History.Session(id); {
@@ -29,16 +27,12 @@ var sessionSetupRules = []judge.Rule{
 		},
 	},
 	{
-		ID:     "SES-4",
-		Breaks: "session/load to an agent that does not advertise loadSession.",
-		On:     requests(judge.MethodLoad),
-		Check:  func(e *judge.Event) { e.Needs(&e.Agent, "loadSession") },
+		ID:    "SES-4",
+		On:    requests(judge.MethodLoad),
+		Check: func(e *judge.Event) { e.Needs(&e.Agent, "loadSession") },
 	},
 	{
 		ID: "SES-6",
-		Breaks: "session/load of a session that has had turns on this connection that did not end with refusal, if it is " +
-			"answered " +
-			"without a user message among the updates, without one of the turns, or with texts of the turns in another order.",
 		On: results(judge.MethodLoad),
 		Check: func(e *judge.Event) {
 			s := e.Session
@@ -55,9 +49,8 @@ var sessionSetupRules = []judge.Rule{
 		},
 	},
 	{
-		ID:     "SES-7",
-		Breaks: "A user_message_chunk after the answer to session/load, before the next prompt.",
-		On:     updates("user_message_chunk"),
+		ID: "SES-7",
+		On: updates("user_message_chunk"),
 		// The answer and the update travel in the same direction, so neither overtakes the other. The user's own
 		// messages are the only kind of update that cannot be new.
 		Check: func(e *judge.Event) {
@@ -68,15 +61,13 @@ var sessionSetupRules = []judge.Rule{
 		},
 	},
 	{
-		ID:     "SES-9",
-		Breaks: "session/resume to an agent that does not advertise sessionCapabilities.resume.",
-		On:     requests(judge.MethodResume),
-		Check:  func(e *judge.Event) { e.Needs(&e.Agent, "sessionCapabilities.resume") },
+		ID:    "SES-9",
+		On:    requests(judge.MethodResume),
+		Check: func(e *judge.Event) { e.Needs(&e.Agent, "sessionCapabilities.resume") },
 	},
 	{
-		ID:     "SES-11",
-		Breaks: "A message, a tool call or a plan between session/resume and its answer.",
-		On:     updates(historyKinds...),
+		ID: "SES-11",
+		On: updates(historyKinds...),
 		// Only for a session that was not in use on this connection: updates of one in use may have crossed the
 		// request.
 		Check: func(e *judge.Event) {
@@ -88,17 +79,12 @@ var sessionSetupRules = []judge.Rule{
 		},
 	},
 	{
-		ID:     "SES-13",
-		Breaks: "session/close to an agent that does not advertise sessionCapabilities.close.",
-		On:     requests(judge.MethodClose),
-		Check:  func(e *judge.Event) { e.Needs(&e.Agent, "sessionCapabilities.close") },
+		ID:    "SES-13",
+		On:    requests(judge.MethodClose),
+		Check: func(e *judge.Event) { e.Needs(&e.Agent, "sessionCapabilities.close") },
 	},
 	{
 		ID: "SES-15",
-		Breaks: "A prompt that ends with an error or a stop reason other than cancelled after session/close was " +
-			"answered; a " +
-			"prompt that succeeds although it was sent after that answer. (A prompt sent between session/close and its answer " +
-			"may also be refused, with -32002, -32600 or -32800.)",
 		On: answers(judge.MethodPrompt),
 		// Both answers travel in the same direction: the agent answered the prompt after it had closed the session.
 		Check: func(e *judge.Event) {
@@ -121,7 +107,6 @@ var sessionSetupRules = []judge.Rule{
 	{
 		ID:       "SES-17",
 		Versions: both,
-		Breaks:   "A relative path in additionalDirectories of session/new, session/load or session/resume.",
 		On:       requests(setupMethods...),
 		Check: func(e *judge.Event) {
 			for i, root := range e.Content.Items("additionalDirectories") {
@@ -132,9 +117,7 @@ var sessionSetupRules = []judge.Rule{
 	{
 		ID:       "SES-19",
 		Versions: both,
-		Breaks: "additionalDirectories, even an empty list, to an agent that does not advertise " +
-			"sessionCapabilities.additionalDirectories (version 2: session.additionalDirectories).",
-		On: requests(setupMethods...),
+		On:       requests(setupMethods...),
 		Check: func(e *judge.Event) {
 			capability := nameByVersion(e, "sessionCapabilities.additionalDirectories", "session.additionalDirectories")
 			if e.Given("additionalDirectories") && !e.Agent.Can(capability) {
@@ -146,7 +129,6 @@ var sessionSetupRules = []judge.Rule{
 	{
 		ID:       "SES-20",
 		Versions: both,
-		Breaks:   "A relative cwd in session/new, session/load or session/resume.",
 		On:       requests(setupMethods...),
 		Check: func(e *judge.Event) {
 			if cwd := e.Content.Member("cwd"); cwd.IsText() && !absolute(cwd.Text()) {
@@ -157,10 +139,7 @@ var sessionSetupRules = []judge.Rule{
 	{
 		ID:       "SES-21",
 		Versions: both,
-		Breaks: "A session that session/list shows in its old directory although session/load or session/resume has " +
-			"given it " +
-			"another one. (Less than a MUST: the two may be links to one directory.)",
-		On: results(judge.MethodList),
+		On:       results(judge.MethodList),
 		Check: func(e *judge.Event) {
 			for i, listed := range e.Content.Items("sessions") {
 				s, cwd := e.History.Session(listed.Text("sessionId")), judge.PathKey(listed.Text("cwd"))
@@ -175,10 +154,7 @@ var sessionSetupRules = []judge.Rule{
 	{
 		ID:       "SES-27",
 		Versions: both,
-		Breaks: "An MCP server with a transport that the agent does not advertise: mcpCapabilities.http or .sse " +
-			"(version 2: " +
-			"session.mcp.http or .stdio).",
-		On: requests(setupMethods...),
+		On:       requests(setupMethods...),
 		Check: func(e *judge.Event) {
 			for i, server := range e.Content.Items("mcpServers") {
 				kind := server.Text("type")
@@ -193,7 +169,6 @@ var sessionSetupRules = []judge.Rule{
 	{
 		ID:       "SES-29",
 		Versions: both,
-		Breaks:   "A stdio MCP server whose command is not an absolute path.",
 		On:       requests(setupMethods...),
 		Check: func(e *judge.Event) {
 			for i, server := range e.Content.Items("mcpServers") {
@@ -206,7 +181,6 @@ var sessionSetupRules = []judge.Rule{
 	{
 		ID:       "SES-31",
 		Versions: both,
-		Breaks:   "An update for a session before the answer to session/new that gives its id.",
 		On:       results(judge.MethodNew),
 		// Both travel from the agent to the client, so their order is certain.
 		Check: func(e *judge.Event) {

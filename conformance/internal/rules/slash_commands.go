@@ -14,9 +14,7 @@ var slashCommandRules = []judge.Rule{
 	{
 		ID:       "CMD-2",
 		Versions: both,
-		Breaks: "A command whose name begins with a slash, which the client adds. (The schema has the members of a " +
-			"command.)",
-		On: offersCommands,
+		On:       offersCommands,
 		Check: func(e *judge.Event) {
 			where, list := commandsOf(e)
 			for i, command := range list.Items() {

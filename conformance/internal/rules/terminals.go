@@ -12,16 +12,14 @@ import (
 
 var terminalRules = []judge.Rule{
 	{
-		ID:     "TRM-2",
-		Breaks: "A terminal/… request to a client that does not advertise the capability terminal.",
+		ID: "TRM-2",
 		On: requests(judge.MethodTerminalCreate, judge.MethodTerminalOutput, judge.MethodTerminalWait,
 			judge.MethodTerminalKill, judge.MethodTerminalRelease),
 		Check: func(e *judge.Event) { e.Needs(&e.Client, "terminal") },
 	},
 	{
-		ID:     "TRM-4",
-		Breaks: "An output that is longer than the outputByteLimit of its terminal, in bytes of UTF-8.",
-		On:     results(judge.MethodTerminalOutput),
+		ID: "TRM-4",
+		On: results(judge.MethodTerminalOutput),
 		Check: func(e *judge.Event) {
 			t, output := terminalOf(e, e.Request), e.Text("output")
 			if t != nil && t.Limit >= 0 && int64(len(output)) > t.Limit {
@@ -32,9 +30,6 @@ var terminalRules = []judge.Rule{
 	},
 	{
 		ID: "TRM-5",
-		Breaks: "A truncated output that begins with U+FFFD, the rest of a character that was cut. (Less than a MUST: " +
-			"the command " +
-			"may have written it.)",
 		On: results(judge.MethodTerminalOutput),
 		Check: func(e *judge.Event) {
 			if e.Content.True("truncated") && strings.HasPrefix(e.Text("output"), string(utf8.RuneError)) {
@@ -45,10 +40,6 @@ var terminalRules = []judge.Rule{
 	},
 	{
 		ID: "TRM-7",
-		Breaks: "A terminal that is not released when the agent closes the connection. If the agent did not close it, only " +
-			"a terminal " +
-			"whose session is closed, or (milder) one whose command has ended and whose session has no turn in flight: the " +
-			"agent may still have needed others.",
 		End: func(e *judge.Event) {
 			for _, t := range e.Terminals.All {
 				if level := leakLevel(e, t); t.Killed == nil && level != 0 {
@@ -59,8 +50,7 @@ var terminalRules = []judge.Rule{
 		},
 	},
 	{
-		ID:     "TRM-8",
-		Breaks: "A terminal that was killed but not released by the end of the connection, in the cases of TRM-7.",
+		ID: "TRM-8",
 		End: func(e *judge.Event) {
 			for _, t := range e.Terminals.All {
 				if level := leakLevel(e, t); t.Killed != nil && level != 0 {
@@ -71,9 +61,8 @@ var terminalRules = []judge.Rule{
 		},
 	},
 	{
-		ID:     "TRM-9",
-		Breaks: "An output without exitStatus that was requested after the end of the command had been reported.",
-		On:     results(judge.MethodTerminalOutput),
+		ID: "TRM-9",
+		On: results(judge.MethodTerminalOutput),
 		Check: func(e *judge.Event) {
 			t := terminalOf(e, e.Request)
 			if t != nil && t.Exited != nil && t.Exited.Number < e.Request.At.Number && !e.Given("exitStatus") {
@@ -84,9 +73,6 @@ var terminalRules = []judge.Rule{
 	},
 	{
 		ID: "TRM-10",
-		Breaks: "An error as the answer to terminal/output or terminal/wait_for_exit for a terminal that was " +
-			"killed but not " +
-			"released.",
 		On: failures(judge.MethodTerminalOutput, judge.MethodTerminalWait),
 		Check: func(e *judge.Event) {
 			t := terminalOf(e, e.Request)
@@ -100,9 +86,6 @@ var terminalRules = []judge.Rule{
 	},
 	{
 		ID: "TRM-11",
-		Breaks: "A result as the answer to terminal/output, terminal/wait_for_exit or terminal/kill for a terminal " +
-			"whose release " +
-			"was answered before the request.",
 		On: results(judge.MethodTerminalOutput, judge.MethodTerminalWait, judge.MethodTerminalKill),
 		Check: func(e *judge.Event) {
 			t := terminalOf(e, e.Request)
@@ -113,9 +96,8 @@ var terminalRules = []judge.Rule{
 		},
 	},
 	{
-		ID:     "TRM-12",
-		Breaks: "The end of a command with neither an exit code nor a signal.",
-		On:     results(judge.MethodTerminalOutput, judge.MethodTerminalWait),
+		ID: "TRM-12",
+		On: results(judge.MethodTerminalOutput, judge.MethodTerminalWait),
 		Check: func(e *judge.Event) {
 			status, where := e.Content, ""
 			if e.Method == judge.MethodTerminalOutput {

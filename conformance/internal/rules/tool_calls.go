@@ -18,10 +18,6 @@ var (
 var toolCallRules = []judge.Rule{
 	{
 		ID: "TOL-1",
-		Breaks: "A tool_call_update, or (as advice) a permission request, for a tool call that no tool_call has " +
-			"announced, in a " +
-			"session that began on this connection. Sessions that were loaded or resumed have tool calls that the connection " +
-			"has not seen.",
 		On: anyOf(updates("tool_call_update"), requests(judge.MethodPermission)),
 		// Only the first such message of each call is reported, because the call is in the history afterwards.
 		Check: func(e *judge.Event) {
@@ -39,9 +35,6 @@ var toolCallRules = []judge.Rule{
 	},
 	{
 		ID: "TOL-2",
-		Breaks: "A second tool_call with an id that the session has already used. Changes of a call are sent as " +
-			"tool_call_update; " +
-			"session/load replays all calls.",
 		On: updates("tool_call"),
 		Check: func(e *judge.Event) {
 			c := e.Call(e.Session, e.Text("update", "toolCallId"))
@@ -55,7 +48,6 @@ var toolCallRules = []judge.Rule{
 	{
 		ID:       "TOL-5",
 		Versions: both,
-		Breaks:   "A permission answer whose optionId is not among those of the request.",
 		On:       results(judge.MethodPermission),
 		Check: func(e *judge.Event) {
 			chosen := e.Content.Member("outcome", "optionId")
@@ -72,18 +64,12 @@ var toolCallRules = []judge.Rule{
 		},
 	},
 	{
-		ID: "TOL-6",
-		Breaks: "Two options of a permission request with the same optionId. (The schema requires that each has a " +
-			"name and a " +
-			"known kind. Version 2: V2-18.)",
+		ID:    "TOL-6",
 		On:    requests(judge.MethodPermission),
 		Check: func(e *judge.Event) { requireUnique(e, "/options", "optionId", "another option") },
 	},
 	{
 		ID: "TOL-8",
-		Breaks: "Content of type terminal, new in a tool call, whose terminalId was not returned by terminal/create, or " +
-			"has been " +
-			"released. A terminal that the call has announced by the extension _meta.terminal_info is the agent's.",
 		On: callMessages,
 		Check: func(e *judge.Event) {
 			call := toolCallOf(e)
@@ -106,10 +92,7 @@ var toolCallRules = []judge.Rule{
 	{
 		ID:       "TOL-9",
 		Versions: both,
-		Breaks: "Another status for a tool call that was completed or failed (version 2: or cancelled); and, as advice " +
-			"in version " +
-			"1, a turn that ends without being cancelled while one of its calls is pending or in progress.",
-		On: anyOf(callMessages, results(judge.MethodPrompt)),
+		On:       anyOf(callMessages, results(judge.MethodPrompt)),
 		Check: func(e *judge.Event) {
 			if e.Kind == finding.Response {
 				checkOpenCalls(e)

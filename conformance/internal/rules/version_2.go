@@ -17,10 +17,7 @@ var version2Rules = []judge.Rule{
 	{
 		ID:       "V2-1",
 		Versions: []int{2},
-		Breaks: "Work that begins and ends after the answer to session/prompt, or an answer to session/close, " +
-			"before a user " +
-			"message with the messageId of that answer.",
-		On: anyOf(updates("state_update"), results(judge.MethodClose)),
+		On:       anyOf(updates("state_update"), results(judge.MethodClose)),
 		// The answer says that the message is in the conversation, and all of these travel in the same direction. Work
 		// that was in progress at the time of the answer may belong to an earlier prompt, and may end before the
 		// message is sent.
@@ -41,7 +38,6 @@ var version2Rules = []judge.Rule{
 	{
 		ID:       "V2-2",
 		Versions: []int{2},
-		Breaks:   "The idle state with a stop reason in a new session that was never reported as running.",
 		On:       updates("state_update"),
 		Check: func(e *judge.Event) {
 			s := e.Session
@@ -55,10 +51,7 @@ var version2Rules = []judge.Rule{
 	{
 		ID:       "V2-3",
 		Versions: []int{2},
-		Breaks: "An idle state that follows another one with a different stop reason, without running or " +
-			"requires_action between " +
-			"them.",
-		On: updates("state_update"),
+		On:       updates("state_update"),
 		Check: func(e *judge.Event) {
 			s, stop := e.Session, e.Text("update", "stopReason")
 			if s != nil && s.State == judge.StateIdle && e.Text("update", "state") == judge.StateIdle && stop != "" &&
@@ -71,9 +64,7 @@ var version2Rules = []judge.Rule{
 	{
 		ID:       "V2-4",
 		Versions: []int{2},
-		Breaks: "An answer to session/close while the last state is running or requires_action: the idle state must " +
-			"come first.",
-		On: results(judge.MethodClose),
+		On:       results(judge.MethodClose),
 		Check: func(e *judge.Event) {
 			if s := e.Session; s != nil && judge.Working(s.State) {
 				e.Broken("", "the session is still %s; the agent must report idle before it answers", s.State).
@@ -84,7 +75,6 @@ var version2Rules = []judge.Rule{
 	{
 		ID:       "V2-5",
 		Versions: []int{2},
-		Breaks:   "A message of the agent for a session after the answer to session/close.",
 		On:       anyOf(updates(), requests()),
 		Check: func(e *judge.Event) {
 			if s := e.Session; s != nil && s.Closed != nil && e.Sender() == finding.Agent && e.Once(s.ID) {
@@ -95,7 +85,6 @@ var version2Rules = []judge.Rule{
 	{
 		ID:       "V2-6",
 		Versions: []int{2},
-		Breaks:   "The first tool_call_update of a tool call without a title, in a session that began on this connection.",
 		On:       updates("tool_call_update"),
 		Check: func(e *judge.Event) {
 			s, id := e.Session, e.Text("update", "toolCallId")
@@ -108,7 +97,6 @@ var version2Rules = []judge.Rule{
 	{
 		ID:       "V2-7",
 		Versions: []int{2},
-		Breaks:   "A terminal whose cwd changes.",
 		On:       updates("terminal_update"),
 		Check: func(e *judge.Event) {
 			if e.Session == nil {
@@ -123,9 +111,7 @@ var version2Rules = []judge.Rule{
 	{
 		ID:       "V2-8",
 		Versions: []int{2},
-		Breaks: "The data of a terminal_output_chunk, or of a terminal's output, that is not base64 on its own, with " +
-			"its padding.",
-		On: updates("terminal_output_chunk", "terminal_update"),
+		On:       updates("terminal_output_chunk", "terminal_update"),
 		Check: func(e *judge.Event) {
 			for _, path := range [][]string{{"update", "data"}, {"update", "output", "data"}} {
 				where, data := "/"+strings.Join(path, "/"), e.Content.Member(path...)
@@ -140,9 +126,6 @@ var version2Rules = []judge.Rule{
 	{
 		ID:       "V2-9",
 		Versions: []int{2},
-		Breaks: "A message, a tool call or a plan between session/resume without replayFrom and its answer, for a " +
-			"session that " +
-			"was not in use, or in which no work was in progress.",
 		On: updates("user_message", "user_message_chunk", "agent_message", "agent_message_chunk", "agent_thought",
 			"agent_thought_chunk", "tool_call_update", "tool_call_content_chunk", "plan_update"),
 		Check: func(e *judge.Event) {
@@ -156,7 +139,6 @@ var version2Rules = []judge.Rule{
 	{
 		ID:       "V2-10",
 		Versions: []int{2},
-		Breaks:   "An answer to session/resume without a state_update before it.",
 		On:       results(judge.MethodResume),
 		Check: func(e *judge.Event) {
 			if s := e.Session; s != nil && s.Setup == e.Request && (s.Stated == nil || s.Stated.Number < e.Request.At.Number) {
@@ -167,7 +149,6 @@ var version2Rules = []judge.Rule{
 	{
 		ID:       "V2-11",
 		Versions: []int{2},
-		Breaks:   "A replay in which a message begins with a chunk instead of the whole-message update with empty content.",
 		On:       updates("user_message_chunk", "agent_message_chunk", "agent_thought_chunk"),
 		// In a session that is at work, a chunk of that work may come between.
 		Check: func(e *judge.Event) {
@@ -182,7 +163,6 @@ var version2Rules = []judge.Rule{
 	{
 		ID:       "V2-12",
 		Versions: []int{2},
-		Breaks:   "auth/login or auth/logout to an agent whose authMethods are missing or empty.",
 		On:       requests("auth/login", "auth/logout"),
 		Check: func(e *judge.Event) {
 			if e.Initialized != nil && e.AuthMethods.None() {
@@ -193,7 +173,6 @@ var version2Rules = []judge.Rule{
 	{
 		ID:       "V2-13",
 		Versions: []int{2},
-		Breaks:   "A session request to an agent that does not advertise the capability session.",
 		On: requests(judge.MethodNew, judge.MethodList, judge.MethodResume, judge.MethodClose, judge.MethodPrompt,
 			judge.MethodDelete, judge.MethodSetOption),
 		Check: func(e *judge.Event) { e.Needs(&e.Agent, "session") },
@@ -201,10 +180,7 @@ var version2Rules = []judge.Rule{
 	{
 		ID:       "V2-14",
 		Versions: []int{2},
-		Breaks: "A prompt that is not in the conversation when its session is closed, and is answered with an error " +
-			"other than " +
-			"-32800.",
-		On: failures(judge.MethodPrompt),
+		On:       failures(judge.MethodPrompt),
 		Check: func(e *judge.Event) {
 			code, _ := e.Content.Integer("code")
 			if s := e.Session; s != nil && s.Closed != nil && e.Request.At.Number < s.Closed.Number && code != codeCancelled &&
@@ -217,7 +193,6 @@ var version2Rules = []judge.Rule{
 	{
 		ID:       "V2-15",
 		Versions: []int{2},
-		Breaks:   "A state_update without background in a session whose earlier states had it.",
 		On:       updates("state_update"),
 		Check: func(e *judge.Event) {
 			if s := e.Session; s != nil && s.Background != nil && !e.Given("update", "background") {
@@ -229,9 +204,7 @@ var version2Rules = []judge.Rule{
 	{
 		ID:       "V2-16",
 		Versions: []int{2},
-		Breaks: "A replayed message or thought whose messageId the session never had, if the session began on this " +
-			"connection.",
-		On: updates(messageKinds...),
+		On:       updates(messageKinds...),
 		// Only while no prompt is pending and no work in progress: its messages are new, and may be in the replay.
 		Check: func(e *judge.Event) {
 			s, id := e.Session, e.Text("update", "messageId")
@@ -245,10 +218,6 @@ var version2Rules = []judge.Rule{
 	{
 		ID:       "V2-17",
 		Versions: []int{2},
-		Breaks: "An answer to session/prompt with the messageId of a user message that existed before the prompt; a " +
-			"chunk of a " +
-			"message or thought that belongs to earlier work. (Advice: a whole message of earlier work with new content, " +
-			"which may be a correction.)",
 		On: anyOf(results(judge.MethodPrompt),
 			updates("agent_message_chunk", "agent_thought_chunk", "agent_message", "agent_thought")),
 		Check: func(e *judge.Event) {
@@ -274,14 +243,12 @@ var version2Rules = []judge.Rule{
 	{
 		ID:       "V2-18",
 		Versions: []int{2},
-		Breaks:   "Two options of a permission request with the same optionId.",
 		On:       requests(judge.MethodPermission),
 		Check:    func(e *judge.Event) { requireUnique(e, "/options", "optionId", "another option") },
 	},
 	{
 		ID:       "V2-19",
 		Versions: []int{2},
-		Breaks:   "A command whose name contains white space, or is that of another command in the list.",
 		On:       offersCommands,
 		Check: func(e *judge.Event) {
 			where, list := commandsOf(e)
@@ -296,9 +263,7 @@ var version2Rules = []judge.Rule{
 	{
 		ID:       "V2-20",
 		Versions: []int{2},
-		Breaks: "A select that has a value twice, even in two groups. (The schema requires that it and its groups " +
-			"have values.)",
-		On: offersOptions,
+		On:       offersOptions,
 		Check: func(e *judge.Event) {
 			for i, option := range configOptions(e).Items() {
 				where := schema.Element(optionsPointer(e), i) + "/options"
@@ -327,7 +292,6 @@ var version2Rules = []judge.Rule{
 	{
 		ID:       "V2-21",
 		Versions: []int{2},
-		Breaks:   "A login in a terminal whose env has a name twice.",
 		On:       results(schema.MethodInitialize),
 		Check: func(e *judge.Event) {
 			for i, method := range e.Content.Items("authMethods") {
@@ -340,10 +304,7 @@ var version2Rules = []judge.Rule{
 	{
 		ID:       "V2-22",
 		Versions: []int{2},
-		Breaks: "The idle state with a stop reason other than cancelled, at the end of work that was cancelled, " +
-			"although the " +
-			"agent had read session/cancel: it had answered a later request.",
-		On: updates("state_update"),
+		On:       updates("state_update"),
 		Check: func(e *judge.Event) {
 			s, stop := e.Session, e.Text("update", "stopReason")
 			if s != nil && s.Heeded != nil && e.Text("update", "state") == judge.StateIdle && stop != "" && stop != "cancelled" {
@@ -356,7 +317,6 @@ var version2Rules = []judge.Rule{
 	{
 		ID:       "V2-23",
 		Versions: []int{2},
-		Breaks:   "A replay with a message before another one that preceded it in the conversation.",
 		On:       updates(messageKinds...),
 		// In a session that is at work, an update of an earlier message may be part of that work.
 		Check: func(e *judge.Event) {
@@ -375,9 +335,7 @@ var version2Rules = []judge.Rule{
 	{
 		ID:       "V2-24",
 		Versions: []int{2},
-		Breaks: "A permission request or a form in the running state, and nothing else of the agent until its answer, " +
-			"after which the work ends or the tool call goes on.",
-		On: updates("state_update", "tool_call_update"),
+		On:       updates("state_update", "tool_call_update"),
 		// Any other update may have crossed the answer.
 		Check: func(e *judge.Event) {
 			s := e.Session
