@@ -62,7 +62,8 @@ var errorRules = []judge.Rule{
 	{
 		ID:       "ERR-5",
 		Versions: both,
-		On:       failures(judge.MethodPrompt, judge.MethodSetMode, judge.MethodSetOption, judge.MethodLoad, judge.MethodResume),
+		On: failures(judge.MethodPrompt, judge.MethodSetMode, judge.MethodSetOption, judge.MethodLoad,
+			judge.MethodResume),
 		Check: func(e *judge.Event) {
 			s := e.Session
 			code, ok := e.Content.Integer("code")
