@@ -1,7 +1,6 @@
 package conformance_test
 
 import (
-	"os"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -52,19 +51,4 @@ func FuzzMessage(f *testing.F) {
 			}
 		}
 	})
-}
-
-// BenchmarkSchema reads and compiles the definitions that a first chunk needs.
-func BenchmarkSchema(b *testing.B) {
-	text, err := os.ReadFile("../schema.json")
-	if err != nil {
-		b.Fatal(err)
-	}
-	for b.Loop() {
-		schema, err := conformance.NewSchema(text)
-		if err != nil {
-			b.Fatal(err)
-		}
-		conformance.NewValidator(schema).Message(conformance.ToClient, []byte(chunk))
-	}
 }
