@@ -377,8 +377,10 @@ func (c *ClientConn) checkMode(req *SetSessionModeRequest) *flaw {
 
 // Names that let code shared by both protocol versions compile in this one.
 type (
-	loginRequest = AuthenticateRequest
-	configValue  = SetSessionConfigOptionRequestValueID
+	loginRequest       = AuthenticateRequest
+	configValue        = SetSessionConfigOptionRequestValueID
+	updateNotification = SessionNotification
+	cancelNotification = CancelNotification
 )
 
 const methodLogin = MethodAuthenticate

@@ -31,6 +31,21 @@ func ContextUsage(used, size uint64, cost *Cost) SessionUpdate {
 	return NewSessionUpdateUsageUpdate(u)
 }
 
+// ConfigUpdate returns an update with all config options of the session and their values.
+func ConfigUpdate(options ...SessionConfigOption) SessionUpdate {
+	return NewSessionUpdateConfigOptionUpdate(ConfigOptionUpdate{ConfigOptions: options})
+}
+
+// CommandsUpdate returns an update with all commands that the user may begin a prompt with.
+func CommandsUpdate(commands ...AvailableCommand) SessionUpdate {
+	return NewSessionUpdateAvailableCommandsUpdate(AvailableCommandsUpdate{AvailableCommands: commands})
+}
+
+// TitleUpdate returns an update with the title of the session.
+func TitleUpdate(title string) SessionUpdate {
+	return NewSessionUpdateSessionInfoUpdate(SessionInfoUpdate{Title: Some(title)})
+}
+
 // AgentText returns the text of an update that carries a piece of the agent's answer, and "" for other updates and for
 // pieces that are not text.
 func (x SessionUpdate) AgentText() string {

@@ -10,10 +10,37 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/acpgo/sdk/internal/engine"
 )
+
+// AgentSession is an agent's handle of one session: it sends the session's updates and calls to the client. Its methods
+// fill in the session's id, and are safe for concurrent use. It holds nothing else: the agent itself stores anything it
+// knows about a session, such as its working directory, under the session's ID.
+type AgentSession struct {
+	conn *AgentConn
+	id   SessionID
+}
+
+// ClientSession is a client's handle of one session: it sends the session's prompts and other calls to the agent. Its
+// methods fill in the session's id, and are safe for concurrent use.
+type ClientSession struct {
+	conn  *ClientConn
+	id    SessionID
+	state atomic.Pointer[sessionState] // nil until something is known; only the reader goroutine changes it
+}
+
+func (s *ClientSession) current() *sessionState {
+	if state := s.state.Load(); state != nil {
+		return state
+	}
+	return &sessionState{}
+}
+
+// Meta returns the _meta of the agent's answer when the session was created, loaded or resumed.
+func (s *ClientSession) Meta() Meta { return s.current().meta }
 
 // ID returns the session's id.
 func (s *AgentSession) ID() SessionID { return s.id }

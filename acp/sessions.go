@@ -6,16 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"slices"
-	"sync/atomic"
 )
-
-// AgentSession is an agent's handle of one session: it sends the session's updates and calls to the client. Its methods
-// fill in the session's id, and are safe for concurrent use. It holds nothing else: the agent itself stores anything it
-// knows about a session, such as its working directory, under the session's ID.
-type AgentSession struct {
-	conn *AgentConn
-	id   SessionID
-}
 
 // RequestPermission asks the user whether a tool call may proceed (session/request_permission). call describes what to
 // show: the client may know nothing else about the tool call; see ToolCallRef. options are the answers that the user
@@ -43,14 +34,6 @@ func (s *AgentSession) RequestPermission(
 	return res.Outcome, nil
 }
 
-// ClientSession is a client's handle of one session: it sends the session's prompts and other calls to the agent. Its
-// methods fill in the session's id, and are safe for concurrent use.
-type ClientSession struct {
-	conn  *ClientConn
-	id    SessionID
-	state atomic.Pointer[sessionState] // nil until something is known; only the reader goroutine changes it
-}
-
 // sessionState is the state of a session as the agent has reported it.
 type sessionState struct {
 	cwd           string
@@ -58,13 +41,6 @@ type sessionState struct {
 	configOptions Opt[[]SessionConfigOption]
 	meta          Meta
 	created       bool // by session/new or session/fork: anything that their answers leave out, the session does not have
-}
-
-func (s *ClientSession) current() *sessionState {
-	if state := s.state.Load(); state != nil {
-		return state
-	}
-	return &sessionState{}
 }
 
 // opened records the answer that created, loaded or resumed the session, whose handle is s from then on. Members that
@@ -131,9 +107,6 @@ func (s *ClientSession) Modes() Opt[SessionModeState] { return s.current().modes
 // session was created, loaded or resumed, in an update, or in answer to SetConfigOption. An update takes effect here
 // before the client's handler receives it. The result must not be changed.
 func (s *ClientSession) ConfigOptions() Opt[[]SessionConfigOption] { return s.current().configOptions }
-
-// Meta returns the _meta of the agent's answer when the session was created, loaded or resumed.
-func (s *ClientSession) Meta() Meta { return s.current().meta }
 
 // SetMode chooses one of the session's modes (session/set_mode). It fails with ErrInvalidParams, without sending
 // anything, if mode is not one of the session's modes, as far as this connection knows them: a session that was created

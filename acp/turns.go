@@ -2,7 +2,6 @@ package acp
 
 import (
 	"context"
-	"iter"
 
 	"github.com/acpgo/sdk/codec"
 	"github.com/acpgo/sdk/internal/engine"
@@ -32,17 +31,6 @@ func (c *ClientConn) Prompt(ctx context.Context, req *PromptRequest) (*PromptRes
 	}
 	m := engine.RequestMethod[*PromptRequest, *PromptResponse](methodPrompt)
 	return engine.RunTurn(ctx, (*engine.Conn)(c.rpc), m, req, turnSpec(req.SessionID))
-}
-
-// checkPrompt refuses content that must not be sent, or that the agent did not advertise.
-func (c *ClientConn) checkPrompt(req *PromptRequest) error {
-	if err := c.check(MethodPrompt, req); err != nil {
-		return err
-	}
-	if missing := c.capabilities().lacksForPrompt(req); missing != "" {
-		return unsupported(MethodPrompt, missing)
-	}
-	return nil
 }
 
 // cancelledPrompt returns the answer to a prompt whose turn was cancelled: it has the stop reason that the protocol
@@ -100,34 +88,9 @@ type Turn struct {
 	turn *engine.Turn[SessionUpdate, PromptResponse]
 }
 
-// Updates returns an iterator over the turn's updates, in order, which ends when the turn has ended. Leaving the loop
-// early discards the remaining updates; it does not cancel the turn and does not block the agent. A slow loop blocks
-// the agent once ConnOptions.QueueBytes of updates are waiting for it.
-//
-// A call made in the body of the loop cannot be answered while the loop blocks the agent. A call with the turn's
-// Context lets up to ConnOptions.QueueLimit of updates wait, at which it fails with ErrOverflow. For any other call,
-// the connection does not know whether the loop waits for it: while one is in progress, the same amount may wait, and
-// beyond that the loop ends and Result fails with ErrOverflow.
-func (t *Turn) Updates() iter.Seq[SessionUpdate] { return t.turn.Updates() }
-
-// Context returns the context for calls made in the body of a loop over Updates: the context with which the turn was
-// started, marked so that the connection knows that the loop waits for the calls. It does not end with the turn.
-func (t *Turn) Context() context.Context { return t.turn.Context() }
-
-// Discard discards the updates that were not read, and those that arrive later.
-func (t *Turn) Discard() { t.turn.Discard() }
-
-// Cancel cancels the turn (session/cancel); see ClientSession.Prompt. The cancellation is on its way when Cancel
-// returns. Cancel does not wait for the turn's end; Result does.
-func (t *Turn) Cancel() { t.turn.Cancel() }
-
 // Result waits for the end of the turn, discarding unread updates, and returns the agent's answer or the reason why
 // there is none.
 func (t *Turn) Result() (*PromptResponse, error) { return t.turn.Result() }
-
-// Done returns a channel that is closed when the turn is over. There may still be updates to read. If you wait for
-// Done, either read the updates or call Discard; otherwise the agent blocks.
-func (t *Turn) Done() <-chan struct{} { return t.turn.Done() }
 
 // Stream starts a turn whose updates are read as they arrive; see [Turn]. A loop over them inside the client's handler
 // of updates would deadlock. The turn is over when Result returns. When ctx ends, the turn is cancelled as with Prompt;
@@ -139,17 +102,4 @@ func (s *ClientSession) Stream(ctx context.Context, prompt ...ContentBlock) *Tur
 	}
 	m := engine.RequestMethod[*PromptRequest, *PromptResponse](methodPrompt)
 	return &Turn{engine.StartTurn(ctx, (*engine.Conn)(s.conn.rpc), m, req, turnSpec(s.id), pickUpdate)}
-}
-
-func pickUpdate(params any) (SessionUpdate, bool) {
-	n, ok := params.(*SessionNotification)
-	if !ok {
-		return SessionUpdate{}, false
-	}
-	return n.Update, true
-}
-
-// Cancel cancels the session's turns (session/cancel) and does not wait for their end; see ClientConn.Cancel.
-func (s *ClientSession) Cancel(ctx context.Context) error {
-	return s.conn.Cancel(ctx, &CancelNotification{SessionID: s.id})
 }

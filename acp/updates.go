@@ -33,11 +33,6 @@ func ModeUpdate(mode SessionModeID) SessionUpdate {
 	return NewSessionUpdateCurrentModeUpdate(CurrentModeUpdate{CurrentModeID: mode})
 }
 
-// ConfigUpdate returns an update with all config options of the session and their values.
-func ConfigUpdate(options ...SessionConfigOption) SessionUpdate {
-	return NewSessionUpdateConfigOptionUpdate(ConfigOptionUpdate{ConfigOptions: options})
-}
-
 // SlashCommand returns a command that the user may begin a prompt with, for [CommandsUpdate]. The name has no slash.
 // The hint says what to write after the command; "" means nothing.
 func SlashCommand(name, description, hint string) AvailableCommand {
@@ -46,16 +41,6 @@ func SlashCommand(name, description, hint string) AvailableCommand {
 		command.Input = Some(NewAvailableCommandInputUnstructured(UnstructuredCommandInput{Hint: hint}))
 	}
 	return command
-}
-
-// CommandsUpdate returns an update with all commands that the user may begin a prompt with.
-func CommandsUpdate(commands ...AvailableCommand) SessionUpdate {
-	return NewSessionUpdateAvailableCommandsUpdate(AvailableCommandsUpdate{AvailableCommands: commands})
-}
-
-// TitleUpdate returns an update with the title of the session.
-func TitleUpdate(title string) SessionUpdate {
-	return NewSessionUpdateSessionInfoUpdate(SessionInfoUpdate{Title: Some(title)})
 }
 
 // StartToolCall returns an update that reports that a tool call begins; [UpdateToolCall] makes the later updates about

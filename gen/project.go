@@ -21,7 +21,7 @@ type Shared struct {
 // versionless has the files of package acp that do not depend on the version of the protocol.
 var versionless = Shared{"acp", []string{
 	"agent", "alias", "client", "config", "conns", "content", "experimental", "proxy", "routes",
-	"session", "toolcalls", "values",
+	"session", "toolcalls", "turn", "values",
 }}
 
 // Targets lists the generated packages of this repository, except the one at its root.

@@ -348,8 +348,10 @@ func (c *ClientConn) check(method string, params any) error {
 
 // Names that let code shared by both protocol versions compile in this one.
 type (
-	loginRequest = LoginAuthRequest
-	configValue  = SetSessionConfigOptionRequestID
+	loginRequest       = LoginAuthRequest
+	configValue        = SetSessionConfigOptionRequestID
+	updateNotification = UpdateSessionNotification
+	cancelNotification = CancelSessionNotification
 )
 
 const methodLogin = MethodLoginAuth

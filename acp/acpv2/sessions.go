@@ -3,16 +3,7 @@ package acpv2
 import (
 	"context"
 	"iter"
-	"sync/atomic"
 )
-
-// AgentSession is an agent's handle of one session: it sends the session's updates and calls to the client. Its methods
-// fill in the session's id, and are safe for concurrent use. It holds nothing else: the agent itself stores anything it
-// knows about a session, such as its working directory, under the session's ID.
-type AgentSession struct {
-	conn *AgentConn
-	id   SessionID
-}
 
 // Update sends an update (session/update). Updates arrive in the order in which they were sent. With the context of a
 // turn that was cancelled it still sends, and blocks for at most ten seconds while too much is unsent. With the
@@ -63,26 +54,11 @@ func (s *AgentSession) ElicitURL(
 	})
 }
 
-// ClientSession is a client's handle of one session: it sends the session's prompts and other calls to the agent. Its
-// methods fill in the session's id, and are safe for concurrent use.
-type ClientSession struct {
-	conn  *ClientConn
-	id    SessionID
-	state atomic.Pointer[sessionState] // nil until the agent reports something; only the reader goroutine changes it
-}
-
 // sessionState is the state of a session as the agent has reported it.
 type sessionState struct {
 	configOptions []SessionConfigOption // nil until the agent has reported them
 	commands      []AvailableCommand
 	meta          Meta
-}
-
-func (s *ClientSession) current() *sessionState {
-	if state := s.state.Load(); state != nil {
-		return state
-	}
-	return &sessionState{}
 }
 
 // opened records the answer that created or resumed the session, whose handle is s from then on.
@@ -133,9 +109,6 @@ func (s *ClientSession) ConfigOptions() []SessionConfigOption { return s.current
 // AvailableCommands returns the session's commands, as the agent last reported them: when the session was created or
 // resumed, or in an update. The result must not be changed.
 func (s *ClientSession) AvailableCommands() []AvailableCommand { return s.current().commands }
-
-// Meta returns the _meta of the agent's answer when the session was created or resumed.
-func (s *ClientSession) Meta() Meta { return s.current().meta }
 
 // CancelToolCall cancels a tool call (tool_call/cancel) that offers cancellation. The agent confirms it with an update
 // that gives the tool call a final status.

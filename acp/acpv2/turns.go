@@ -3,7 +3,6 @@ package acpv2
 import (
 	"context"
 	"hash/maphash"
-	"iter"
 
 	"github.com/acpgo/sdk/codec"
 	"github.com/acpgo/sdk/internal/engine"
@@ -28,34 +27,9 @@ type Turn struct {
 	turn *engine.Turn[SessionUpdate, TurnResult]
 }
 
-// Updates returns an iterator over the turn's updates, in order; the last is the state that ends the turn. Leaving the
-// loop early discards the remaining updates; it does not cancel the turn and does not block the agent. A slow loop
-// blocks the agent once ConnOptions.QueueBytes of updates are waiting for it.
-//
-// A call made in the body of the loop cannot be answered while the loop blocks the agent. A call with the turn's
-// Context lets up to ConnOptions.QueueLimit of updates wait, at which it fails with ErrOverflow. For any other call,
-// the connection does not know whether the loop waits for it: while one is in progress, the same amount may wait, and
-// beyond that the loop ends and Result fails with ErrOverflow.
-func (t *Turn) Updates() iter.Seq[SessionUpdate] { return t.turn.Updates() }
-
-// Context returns the context for calls made in the body of a loop over Updates: the context with which the turn was
-// started, marked so that the connection knows that the loop waits for the calls. It does not end with the turn.
-func (t *Turn) Context() context.Context { return t.turn.Context() }
-
-// Discard discards the updates that were not read, and those that arrive later.
-func (t *Turn) Discard() { t.turn.Discard() }
-
-// Cancel cancels the turn (session/cancel); see ClientSession.Prompt. The cancellation is on its way when Cancel
-// returns. Cancel does not wait for the turn's end; Result does.
-func (t *Turn) Cancel() { t.turn.Cancel() }
-
 // Result waits for the end of the turn, discarding unread updates, and returns how it ended or the reason why it
 // failed.
 func (t *Turn) Result() (*TurnResult, error) { return t.turn.Result() }
-
-// Done returns a channel that is closed when the turn is over. There may still be updates to read. If you wait for
-// Done, either read the updates or call Discard; otherwise the agent blocks.
-func (t *Turn) Done() <-chan struct{} { return t.turn.Done() }
 
 // Prompt runs a turn and waits for its end; updates go to the client's handler. When ctx ends, the turn is cancelled as
 // the protocol requires: Prompt sends session/cancel, answers open permission requests of the session as cancelled, and
@@ -99,31 +73,6 @@ func (c *ClientConn) StreamTurn(ctx context.Context, req *PromptRequest) *Turn {
 	m := engine.RequestMethod[*PromptRequest, *PromptResponse](methodPrompt)
 	end := &turnEnd{seen: &c.seen}
 	return &Turn{engine.StartTurnUntil(ctx, (*engine.Conn)(c.rpc), m, req, turnSpec(req.SessionID), end, pickUpdate)}
-}
-
-// checkPrompt refuses content that must not be sent, or that the agent did not advertise.
-func (c *ClientConn) checkPrompt(req *PromptRequest) error {
-	if err := c.check(MethodPrompt, req); err != nil {
-		return err
-	}
-	if missing := c.capabilities().lacksForPrompt(req); missing != "" {
-		return unsupported(MethodPrompt, missing)
-	}
-	return nil
-}
-
-func pickUpdate(params any) (SessionUpdate, bool) {
-	n, ok := params.(*UpdateSessionNotification)
-	if !ok {
-		return SessionUpdate{}, false
-	}
-	return n.Update, true
-}
-
-// Cancel cancels the session's foreground work (session/cancel) and does not wait for its end; see
-// ClientConn.Cancel.
-func (s *ClientSession) Cancel(ctx context.Context) error {
-	return s.conn.Cancel(ctx, &CancelSessionNotification{SessionID: s.id})
 }
 
 // Cancel cancels the session's foreground work (session/cancel) and does not wait for its end. If this connection has

@@ -17,21 +17,6 @@ func UpdatePlan(id PlanID, entries ...PlanEntry) SessionUpdate {
 	})
 }
 
-// ConfigUpdate returns an update with all config options of the session and their values.
-func ConfigUpdate(options ...SessionConfigOption) SessionUpdate {
-	return NewSessionUpdateConfigOptionUpdate(ConfigOptionUpdate{ConfigOptions: options})
-}
-
-// CommandsUpdate returns an update with all commands with which the user may start a prompt.
-func CommandsUpdate(commands ...AvailableCommand) SessionUpdate {
-	return NewSessionUpdateAvailableCommandsUpdate(AvailableCommandsUpdate{AvailableCommands: commands})
-}
-
-// TitleUpdate returns an update with the title of the session.
-func TitleUpdate(title string) SessionUpdate {
-	return NewSessionUpdateSessionInfoUpdate(SessionInfoUpdate{Title: Some(title)})
-}
-
 // StartToolCall returns an update that announces a tool call; [UpdateToolCall] makes the later updates. The tool call
 // is pending unless an option says otherwise.
 func StartToolCall(id ToolCallID, title string, options ...ToolCallOption) SessionUpdate {
