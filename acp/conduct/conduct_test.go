@@ -9,7 +9,6 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"github.com/acpgo/sdk/acp/conduct"
 	"github.com/acpgo/sdk/acp/rpc"
@@ -68,43 +67,6 @@ type transport func(context.Context) (rpc.Stream, error)
 
 func (f transport) Connect(ctx context.Context) (rpc.Stream, error) { return f(ctx) }
 
-// A chain is initialized from its beginning to its end, also for a second time, and the answers pass from its end to its
-// beginning.
-func TestInitialize(t *testing.T) {
-	for proxies := range 4 {
-		t.Run(fmt.Sprint(proxies), func(t *testing.T) {
-			c := start(t, proxies, true, nil)
-			c.initialize(answer1)
-			c.initialize(`{"protocolVersion":1}`)
-			if got := c.hangUp(); len(got) > 0 {
-				t.Errorf("then %q", got)
-			}
-			if err := c.result(); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-}
-
-// Without proxies the conductor is a pipe: but for the ids, no byte of a message is another one.
-func TestPlainPipe(t *testing.T) {
-	c := start(t, 0, true, nil)
-	agent := c.components[0]
-	c.client.send(`{ "params" : {"protocolVersion":2,"info":{"name":"c"},"_later":{"b": 1.0}} , "extra":[null], "method":"initialize","id":9007199254740993,"jsonrpc":"2.0"}`)
-	agent.want(`{ "params" : {"protocolVersion":2,"info":{"name":"c"},"_later":{"b": 1.0}} , "extra":[null], "method":"initialize","id":1,"jsonrpc":"2.0"}`)
-	agent.send(`{"result":{"protocolVersion":2,"info":{"name":"a"}},"id":1.0,"jsonrpc":"2.0","extra":{"a":1,"a":2}}`)
-	c.client.want(`{"result":{"protocolVersion":2,"info":{"name":"a"}},"id":9007199254740993,"jsonrpc":"2.0","extra":{"a":1,"a":2}}`)
-	for _, line := range []string{
-		`{"jsonrpc":"2.0","method":"_x","params":null,"more":1}`, `{"jsonrpc":"2.0","method":"_x","params":7}`,
-		`{"method":"\u005fx","jsonrpc":"2.0"}`, `{"jsonrpc":"2.0","method":"","params":[]}`,
-	} {
-		c.client.send(line)
-		agent.want(line)
-		agent.send(line)
-		c.client.want(line)
-	}
-}
-
 // Over a hop with an envelope, parameters, results and errors are the same bytes, and so is the _meta inside. That of the
 // envelope stays behind.
 func TestExactValues(t *testing.T) {
@@ -142,62 +104,6 @@ func TestExactValues(t *testing.T) {
 			n++
 			p1.want(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"again"}`, n))
 		}
-	}
-}
-
-// A message about the Model Context Protocol is like any other.
-func TestMCP(t *testing.T) {
-	c := start(t, 1, true, nil)
-	c.initialize(answer1)
-	proxy, agent := c.components[0], c.components[1]
-	const params = `{"serverId":"s","requestId":"r","method":"tools/call","params":{"_meta":{"x":1}},"_meta":{"y":2}}`
-	agent.send(`{"jsonrpc":"2.0","id":"a","method":"mcp/message","params":` + params + `}`)
-	proxy.want(`{"jsonrpc":"2.0","id":3,"method":"proxy/successor","params":{"method":"mcp/message","params":` + params + `}}`)
-	proxy.send(`{"jsonrpc":"2.0","id":"p","method":"mcp/message","params":` + params + `}`)
-	c.client.want(`{"jsonrpc":"2.0","id":4,"method":"mcp/message","params":` + params + `}`)
-	c.client.send(`{"jsonrpc":"2.0","method":"mcp/message","params":`+params+`}`, `{"jsonrpc":"2.0","id":4,"result":{"result":null}}`)
-	proxy.want(`{"jsonrpc":"2.0","method":"mcp/message","params":`+params+`}`, `{"jsonrpc":"2.0","id":"p","result":{"result":null}}`)
-	proxy.send(`{"jsonrpc":"2.0","method":"proxy/successor","params":{"method":"mcp/message","params":`+params+`}}`, `{"jsonrpc":"2.0","id":3,"result":{"result":null}}`)
-	agent.want(`{"jsonrpc":"2.0","method":"mcp/message","params":`+params+`}`, `{"jsonrpc":"2.0","id":"a","result":{"result":null}}`)
-}
-
-// A cancellation applies to the conductor's own request of the next hop, in both directions, and to no other one.
-func TestCancel(t *testing.T) {
-	c := start(t, 1, true, nil)
-	c.initialize(answer1)
-	proxy, agent := c.components[0], c.components[1]
-	c.client.send(`{"jsonrpc":"2.0","id":"\u0061","method":"session/prompt","params":{}}`)
-	proxy.want(`{"jsonrpc":"2.0","id":3,"method":"session/prompt","params":{}}`)
-	proxy.send(`{"jsonrpc":"2.0","id":"a","method":"proxy/successor","params":{"method":"session/prompt","params":{}}}`)
-	agent.want(`{"jsonrpc":"2.0","id":4,"method":"session/prompt","params":{}}`)
-
-	c.client.send(`{"jsonrpc":"2.0","method":"$/cancel_request","params":{"requestId":"b"}}`,
-		`{"jsonrpc":"2.0","method":"$/cancel_request","params":{"requestId":[]}}`, `{"jsonrpc":"2.0","method":"$/cancel_request"}`,
-		`{"jsonrpc":"2.0","method":"$/cancel_request","params":{"requestId":"a"}}`)
-	proxy.want(`{"jsonrpc":"2.0","method":"$/cancel_request","params":{"requestId":3}}`)
-	proxy.send(`{"jsonrpc":"2.0","method":"proxy/successor","params":{"method":"$/cancel_request","params":{"requestId":4}}}`,
-		`{"jsonrpc":"2.0","method":"$/cancel_request","params":{"requestId":"a"}}`)
-	agent.want(`{"jsonrpc":"2.0","method":"$/cancel_request","params":{"requestId":4}}`)
-
-	// The agent asks meanwhile, and takes that back.
-	agent.send(`{"jsonrpc":"2.0","id":0,"method":"session/request_permission","params":{}}`)
-	proxy.want(`{"jsonrpc":"2.0","id":5,"method":"proxy/successor","params":{"method":"session/request_permission","params":{}}}`)
-	proxy.send(`{"jsonrpc":"2.0","id":0,"method":"session/request_permission","params":{}}`)
-	c.client.want(`{"jsonrpc":"2.0","id":6,"method":"session/request_permission","params":{}}`)
-	agent.send(`{"jsonrpc":"2.0","method":"$/cancel_request","params":{"requestId":0.0}}`)
-	proxy.want(`{"jsonrpc":"2.0","method":"$/cancel_request","params":{"requestId":5}}`)
-	proxy.send(`{"jsonrpc":"2.0","method":"$/cancel_request","params":{"requestId":0}}`)
-	c.client.want(`{"jsonrpc":"2.0","method":"$/cancel_request","params":{"requestId":6}}`)
-
-	// Answers still pass, and after them a cancellation means nothing.
-	c.client.send(`{"jsonrpc":"2.0","id":6,"error":{"code":-32800,"message":"Request cancelled"}}`)
-	proxy.want(`{"jsonrpc":"2.0","id":0,"error":{"code":-32800,"message":"Request cancelled"}}`)
-	agent.send(`{"jsonrpc":"2.0","id":4,"result":{"stopReason":"cancelled"}}`)
-	proxy.want(`{"jsonrpc":"2.0","id":"a","result":{"stopReason":"cancelled"}}`)
-	proxy.send(`{"jsonrpc":"2.0","method":"$/cancel_request","params":{"requestId":"a"}}`, `{"jsonrpc":"2.0","id":3,"result":{}}`)
-	c.client.want(`{"jsonrpc":"2.0","id":"a","result":{}}`)
-	if n := strings.Count(c.log.String(), "dropped a notification"); n != 3 {
-		t.Errorf("%d notifications were dropped, want 3:\n%s", n, &c.log)
 	}
 }
 
@@ -239,39 +145,6 @@ func TestOrder(t *testing.T) {
 	if err := <-ended; err != nil {
 		t.Error(err)
 	}
-}
-
-// A chain without an agent is a proxy: its client has the successor of its last proxy.
-func TestProxyMode(t *testing.T) {
-	c := start(t, 2, false, nil)
-	p0, p1 := c.components[0], c.components[1]
-	c.client.send(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}`)
-	c.client.want(`{"jsonrpc":"2.0","id":1,"error":{"code":-32600,"message":"this chain has no agent: as a proxy it is initialized by proxy/initialize"}}`)
-	c.client.send(`{"jsonrpc":"2.0","id":2,"method":"proxy/initialize","params":{"protocolVersion":1}}`)
-	p0.want(`{"jsonrpc":"2.0","id":1,"method":"proxy/initialize","params":{"protocolVersion":1}}`)
-	p0.send(`{"jsonrpc":"2.0","id":7,"method":"proxy/successor","params":{"method":"initialize","params":{"protocolVersion":1}}}`)
-	p1.want(`{"jsonrpc":"2.0","id":2,"method":"proxy/initialize","params":{"protocolVersion":1}}`)
-	p1.send(`{"jsonrpc":"2.0","id":7,"method":"proxy/successor","params":{"method":"initialize","params":{"protocolVersion":1}}}`)
-	c.client.want(`{"jsonrpc":"2.0","id":3,"method":"proxy/successor","params":{"method":"initialize","params":{"protocolVersion":1}}}`)
-	c.client.send(`{"jsonrpc":"2.0","id":3,"result":{"protocolVersion":1}}`)
-	p1.want(`{"jsonrpc":"2.0","id":7,"result":{"protocolVersion":1}}`)
-	p1.send(`{"jsonrpc":"2.0","id":2,"result":{"protocolVersion":1}}`)
-	p0.want(`{"jsonrpc":"2.0","id":7,"result":{"protocolVersion":1}}`)
-	p0.send(`{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":1}}`)
-	c.client.want(`{"jsonrpc":"2.0","id":2,"result":{"protocolVersion":1}}`)
-
-	// From the successor, and up.
-	c.client.send(`{"jsonrpc":"2.0","id":"s","method":"proxy/successor","params":{"method":"fs/read","params":[1]}}`)
-	p1.want(`{"jsonrpc":"2.0","id":4,"method":"proxy/successor","params":{"method":"fs/read","params":[1]}}`)
-	p1.send(`{"jsonrpc":"2.0","id":8,"method":"fs/read","params":[1]}`)
-	p0.want(`{"jsonrpc":"2.0","id":5,"method":"proxy/successor","params":{"method":"fs/read","params":[1]}}`)
-	p0.send(`{"jsonrpc":"2.0","id":8,"method":"fs/read","params":[1]}`)
-	c.client.want(`{"jsonrpc":"2.0","id":6,"method":"fs/read","params":[1]}`)
-	// Cancelled by the successor.
-	c.client.send(`{"jsonrpc":"2.0","method":"$/cancel_request","params":{"requestId":"s"}}`)
-	p1.want(`{"jsonrpc":"2.0","method":"$/cancel_request","params":{"requestId":4}}`)
-	p1.send(`{"jsonrpc":"2.0","id":4,"result":null}`)
-	c.client.want(`{"jsonrpc":"2.0","id":"s","result":null}`)
 }
 
 // Requests in both directions, and the client's cancellation, pass through 0 to 3 proxies.
@@ -342,51 +215,6 @@ func converse(t *testing.T, proxies []conduct.Component) {
 	}
 }
 
-// The trace has every message once, in the order in which they pass, without envelopes.
-func TestTrace(t *testing.T) {
-	var trace strings.Builder
-	c := start(t, 1, true, &conduct.Options{Trace: &trace})
-	c.initialize(answer1)
-	proxy, agent := c.components[0], c.components[1]
-	agent.send(`{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s\"","update":{}}}`)
-	proxy.want(`{"jsonrpc":"2.0","method":"proxy/successor","params":{"method":"session/update","params":{"sessionId":"s\"","update":{}}}}`)
-	agent.send(`{"jsonrpc":"2.0","id":5,"method":"mcp/message","params":{"serverId":"m","requestId":"r","method":"tools/list"}}`)
-	proxy.next()
-	proxy.send(`{"jsonrpc":"2.0","id":3,"error":{"code":-33001,"message":"no","more":1}}`)
-	agent.next()
-	agent.send(`{"jsonrpc":"2.0","method":"$/cancel_request","params":{"requestId":5}}`, `{"jsonrpc":"2.0","method":"no_params"}`)
-	proxy.next()
-	c.hangUp()
-	if err := c.result(); err != nil {
-		t.Error(err)
-	}
-	want := []string{
-		`{"type":"request","protocol":"acp","from":"client","to":"proxy:0","id":1,"method":"proxy/initialize","params":` + initParams + `}`,
-		`{"type":"request","protocol":"acp","from":"proxy:0","to":"agent","id":2,"method":"initialize","params":` + initParams + `}`,
-		`{"type":"response","from":"agent","to":"proxy:0","id":2,"is_error":false,"payload":` + answer1 + `}`,
-		`{"type":"response","from":"proxy:0","to":"client","id":1,"is_error":false,"payload":` + answer1 + `}`,
-		`{"type":"notification","protocol":"acp","from":"agent","to":"proxy:0","method":"session/update","session":"s\"","params":{"sessionId":"s\"","update":{}}}`,
-		`{"type":"request","protocol":"mcp","from":"agent","to":"proxy:0","id":3,"method":"tools/list","params":null}`,
-		`{"type":"response","from":"proxy:0","to":"agent","id":3,"is_error":true,"payload":{"code":-33001,"message":"no","more":1}}`,
-		`{"type":"notification","protocol":"acp","from":"agent","to":"proxy:0","method":"no_params","params":null}`,
-	}
-	lines := strings.Split(strings.TrimSpace(trace.String()), "\n")
-	before := 0.0
-	for i, line := range lines {
-		var event struct{ TS *float64 }
-		if err := json.Unmarshal([]byte(line), &event); err != nil || event.TS == nil || *event.TS < before {
-			t.Fatalf("%v, %s", err, line)
-		}
-		before = *event.TS
-		if got := withoutTime(line); i >= len(want) || got != want[i] {
-			t.Errorf("line %d:\n got %s", i, got)
-		}
-	}
-	if len(lines) != len(want) {
-		t.Errorf("%d lines, want %d", len(lines), len(want))
-	}
-}
-
 // withoutTime returns a line of a trace without its time.
 func withoutTime(line string) string {
 	head, tail, _ := strings.Cut(line, `"ts":`)
@@ -409,131 +237,6 @@ func TestTraceFails(t *testing.T) {
 	}
 }
 
-// Malformed and unexpected messages, and who learns of them.
-func TestBadInput(t *testing.T) {
-	type step struct {
-		from  string // client, proxy or agent
-		line  string
-		reply string // what it gets itself
-		at    string // who else gets something
-		other string
-		log   string
-	}
-	for name, steps := range map[string][]step{
-		"client: not JSON":                         {{from: "client", line: `hello`, reply: `{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"Parse error: `}},
-		"client: a batch":                          {{from: "client", line: `[]`, reply: `{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"Invalid request: batches`}},
-		"client: proxy/successor":                  {{from: "client", line: `{"jsonrpc":"2.0","id":1,"method":"proxy/successor","params":{"method":"x"}}`, reply: `{"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"this chain has an agent, and no successor"}}`}},
-		"client: proxy/initialize":                 {{from: "client", line: `{"jsonrpc":"2.0","id":1,"method":"proxy/initialize","params":{}}`, reply: `{"jsonrpc":"2.0","id":1,"error":{"code":-32600,"message":"this chain has an agent: it is initialized by initialize"}}`}},
-		"client: a cancellation that is a request": {{from: "client", line: `{"jsonrpc":"2.0","id":1,"method":"$/cancel_request","params":{}}`, reply: `{"jsonrpc":"2.0","id":1,"error":{"code":-32600,"message":"$/cancel_request is a notification"}}`}},
-		"proxy: a banner":                          {{from: "proxy", line: `Listening on port 1`, log: `text="Listening on port 1"`}, {from: "proxy", line: `again`}},
-		"proxy: a broken line":                     {{from: "proxy", line: `{"jsonrpc":"2.0","method":`, reply: `{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"Parse error`}},
-		"proxy: proxy/initialize":                  {{from: "proxy", line: `{"jsonrpc":"2.0","id":1,"method":"proxy/initialize"}`, reply: `{"jsonrpc":"2.0","id":1,"error":{"code":-32601,`}},
-		"proxy: no envelope":                       {{from: "proxy", line: `{"jsonrpc":"2.0","id":1,"method":"proxy/successor"}`, reply: `{"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"proxy/successor: params is not an object"}}`}},
-		"proxy: no method":                         {{from: "proxy", line: `{"jsonrpc":"2.0","id":1,"method":"proxy/successor","params":{"method":1}}`, reply: `{"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"proxy/successor: method is not a string"}}`}},
-		"proxy: two methods":                       {{from: "proxy", line: `{"jsonrpc":"2.0","id":1,"method":"proxy/successor","params":{"method":"a","method":"b"}}`, reply: `{"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"proxy/successor: a member occurs twice"}}`}},
-		"proxy: params of a text":                  {{from: "proxy", line: `{"jsonrpc":"2.0","id":1,"method":"proxy/successor","params":{"method":"a","params":"b"}}`, reply: `{"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"proxy/successor: params of the message inside is neither an object nor an array"}}`}},
-		"proxy: an envelope twice":                 {{from: "proxy", line: `{"jsonrpc":"2.0","id":1,"method":"proxy/successor","params":{"method":"proxy/successor","params":{}}}`, reply: `{"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"proxy/successor: proxy/successor applies to one hop, and is not wrapped"}}`}},
-		"proxy: a notification without a method":   {{from: "proxy", line: `{"jsonrpc":"2.0","method":"proxy/successor","params":{}}`, log: `msg="dropped a notification" from="proxy:0 (P0)" method=proxy/successor error="proxy/successor: method is not a string"`}},
-		"agent: proxy/successor":                   {{from: "agent", line: `{"jsonrpc":"2.0","id":1,"method":"proxy/successor","params":{"method":"x"}}`, reply: `{"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"the last component of the chain has no successor"}}`}},
-		"agent: params of a number":                {{from: "agent", line: `{"jsonrpc":"2.0","id":1,"method":"x","params":1}`, reply: `{"jsonrpc":"2.0","id":1,"error":{"code":-32600,"message":"Invalid request: params is neither an object nor an array"}}`}},
-		"agent: an answer to nothing":              {{from: "agent", line: `{"jsonrpc":"2.0","id":77,"result":1}`, log: `msg="dropped an answer that matches no request" from="agent (A)" id=77`}},
-		"proxy: answers twice": {
-			{from: "client", line: `{"jsonrpc":"2.0","id":"x","method":"m"}`, at: "proxy", other: `{"jsonrpc":"2.0","id":3,"method":"m"}`},
-			{from: "proxy", line: `{"jsonrpc":"2.0","id":3,"result":1}`, at: "client", other: `{"jsonrpc":"2.0","id":"x","result":1}`},
-			{from: "proxy", line: `{"jsonrpc":"2.0","id":3,"result":2}`, log: `msg="dropped an answer that matches no request" from="proxy:0 (P0)" id=3`},
-		},
-		"proxy: an answer with both": {
-			{from: "client", line: `{"jsonrpc":"2.0","id":"x","method":"m"}`, at: "proxy", other: `{"jsonrpc":"2.0","id":3,"method":"m"}`},
-			{from: "proxy", line: `{"jsonrpc":"2.0","id":3,"result":1,"error":{}}`, at: "client", other: `{"jsonrpc":"2.0","id":"x","error":{"code":-32603,"message":"proxy:0 (P0): malformed answer: result and error in one response"`},
-		},
-		"proxy: an answer with neither": {
-			{from: "client", line: `{"jsonrpc":"2.0","id":"x","method":"m"}`, at: "proxy", other: `{"jsonrpc":"2.0","id":3,"method":"m"}`},
-			{from: "proxy", line: `{"jsonrpc":"2.0","id":3}`, at: "client", other: `{"jsonrpc":"2.0","id":"x","error":{"code":-32603,"message":"proxy:0 (P0): malformed answer: neither result nor error"`},
-		},
-		"proxy: an answer with neither, twice": { // a refusal would have an id that can be one of its own requests
-			{from: "client", line: `{"jsonrpc":"2.0","id":"x","method":"m"}`, at: "proxy", other: `{"jsonrpc":"2.0","id":3,"method":"m"}`},
-			{from: "proxy", line: `{"jsonrpc":"2.0","id":3}`, at: "client", other: `{"jsonrpc":"2.0","id":"x","error":{"code":-32603,"message":"proxy:0 (P0): malformed answer: neither result nor error"`},
-			{from: "proxy", line: `{"jsonrpc":"2.0","id":3}`, log: `msg="dropped an answer that matches no request" from="proxy:0 (P0)" id=3`},
-		},
-		"proxy: initialize as a notification": {
-			{from: "proxy", line: `{"jsonrpc":"2.0","method":"proxy/successor","params":{"method":"initialize"}}`, log: `method=proxy/successor error="initialize is a request"`},
-		},
-		"client: initialize as a notification": {{from: "client", line: `{"jsonrpc":"2.0","method":"initialize"}`, log: `method=initialize error="initialize is a request"`}},
-		"proxy: a batch":                       {{from: "proxy", line: `[{"jsonrpc":"2.0","id":3,"result":1}]`, log: `text="[{`}},
-		"proxy: a log in JSON":                 {{from: "proxy", line: `{"level":"info","text":"ready"}`, log: `msg="dropped text that is not a message"`}},
-		"proxy: a request without a version":   {{from: "proxy", line: `{"id":3,"method":"x"}`, reply: `{"jsonrpc":"2.0","id":3,"error":{"code":-32600,"message":"Invalid request: jsonrpc is not \"2.0\""}}`}},
-		"proxy: an answer without a version": {
-			{from: "client", line: `{"jsonrpc":"2.0","id":"x","method":"m"}`, at: "proxy", other: `{"jsonrpc":"2.0","id":3,"method":"m"}`},
-			{from: "proxy", line: `{"id":3,"result":1}`, at: "client", other: `{"jsonrpc":"2.0","id":"x","error":{"code":-32603,"message":"proxy:0 (P0): malformed answer: jsonrpc is not`},
-		},
-		"proxy: a broken answer without a version": {
-			{from: "client", line: `{"jsonrpc":"2.0","id":"x","method":"m"}`, at: "proxy", other: `{"jsonrpc":"2.0","id":3,"method":"m"}`},
-			{from: "proxy", line: `{"id":3,"result":[}`, at: "client", other: `{"jsonrpc":"2.0","id":"x","error":{"code":-32603,"message":"proxy:0 (P0): malformed answer: Parse error`},
-		},
-		"proxy: an answer that is not UTF-8": {
-			{from: "client", line: `{"jsonrpc":"2.0","id":"x","method":"m"}`, at: "proxy", other: `{"jsonrpc":"2.0","id":3,"method":"m"}`},
-			{from: "proxy", line: `{"jsonrpc":"2.0","result":"` + "\xff" + `","id":3}`, at: "client", other: `{"jsonrpc":"2.0","id":"x","error":{"code":-32603,"message":"proxy:0 (P0): malformed answer: Parse error`},
-		},
-		"proxy: a broken answer to nothing": {{from: "proxy", line: `{"jsonrpc":"2.0","id":77,"result":[}`, log: `msg="dropped an answer that matches no request" from="proxy:0 (P0)"`}},
-		"client: nested too deeply":         {{from: "client", line: `{"jsonrpc":"2.0","id":"x","method":"m","params":` + strings.Repeat("[", 20_000) + strings.Repeat("]", 20_000) + `}`, reply: `{"jsonrpc":"2.0","id":"x","error":{"code":-32600,"message":"Invalid request: nested too deeply"}}`}},
-		"proxy: a broken answer": {
-			{from: "client", line: `{"jsonrpc":"2.0","id":"x","method":"m"}`, at: "proxy", other: `{"jsonrpc":"2.0","id":3,"method":"m"}`},
-			{from: "proxy", line: `{"jsonrpc":"2.0","id":3,"result":[}`, at: "client", other: `{"jsonrpc":"2.0","id":"x","error":{"code":-32603,"message":"proxy:0 (P0): malformed answer: Parse error`},
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			c := start(t, 1, true, nil)
-			c.initialize(answer1)
-			ends := map[string]*end{"client": c.client, "proxy": c.components[0], "agent": c.components[1]}
-			for _, s := range steps {
-				ends[s.from].send(s.line)
-				for who, want := range map[string]string{s.from: s.reply, s.at: s.other} {
-					if want == "" {
-						continue
-					}
-					if got := ends[who].next(); !strings.HasPrefix(got, want) {
-						t.Errorf("%s:\n got %s\nwant %s", who, got, want)
-					}
-				}
-			}
-			// The chain continues.
-			c.client.send(`{"jsonrpc":"2.0","method":"after"}`)
-			ends["proxy"].want(`{"jsonrpc":"2.0","method":"after"}`)
-			for _, e := range c.components {
-				e.send(`{"jsonrpc":"2.0","method":"session/update"}`) // and has read what it was sent
-			}
-			c.client.want(`{"jsonrpc":"2.0","method":"session/update"}`)
-			ends["proxy"].want(`{"jsonrpc":"2.0","method":"proxy/successor","params":{"method":"session/update"}}`)
-			for _, s := range steps {
-				contains(t, c.log.String(), s.log)
-			}
-		})
-	}
-}
-
-// A proxy that answers proxy/initialize has initialized its successor, and keeps the version.
-func TestProxyBreaksInitialize(t *testing.T) {
-	c := start(t, 1, true, nil)
-	proxy, agent := c.components[0], c.components[1]
-	c.client.send(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}`)
-	proxy.next()
-	proxy.send(`{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":1}}`)
-	contains(t, c.client.next(), `"message":"proxy:0 (P0): answered proxy/initialize without initializing its successor"`)
-	c.client.send(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}`)
-	proxy.next()
-	proxy.send(`{"jsonrpc":"2.0","id":1,"method":"proxy/successor","params":{"method":"initialize"}}`)
-	agent.next()
-	agent.send(`{"jsonrpc":"2.0","id":3,"result":{"protocolVersion":1}}`)
-	proxy.next()
-	proxy.send(`{"jsonrpc":"2.0","id":2,"result":{"protocolVersion":2}}`)
-	contains(t, c.client.next(), `"message":"proxy:0 (P0): changed the protocolVersion of its successor from 1 to 2"`)
-	// Its errors are its own.
-	c.client.send(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}`)
-	proxy.next()
-	proxy.send(`{"jsonrpc":"2.0","id":4,"error":{"code":1,"message":"no"}}`)
-	c.client.want(`{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":"no"}}`)
-}
-
 // A message that is too long is refused, or the call that it would answer fails.
 func TestTooLong(t *testing.T) {
 	r1, w1 := io.Pipe()
@@ -553,32 +256,6 @@ func TestTooLong(t *testing.T) {
 		t.Error(err)
 	}
 	a.Close()
-}
-
-// A component that never answers initialize ends the chain: the last one that was asked.
-func TestInitTime(t *testing.T) {
-	for silent, want := range []string{"proxy:0 (P0): has not answered proxy/initialize within 10s", "proxy:1 (P1): has not answered proxy/initialize within 10s", "agent (A): has not answered initialize within 10s"} {
-		synctest.Test(t, func(t *testing.T) {
-			c := start(t, 2, true, &conduct.Options{InitTime: 10 * time.Second})
-			c.client.send(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}`)
-			for i, e := range c.components {
-				e.next()
-				if i == silent {
-					break
-				}
-				e.send(`{"jsonrpc":"2.0","id":1,"method":"proxy/successor","params":{"method":"initialize"}}`)
-			}
-			began := time.Now()
-			contains(t, c.client.next(), want)
-			if d := time.Since(began); d != 10*time.Second {
-				t.Errorf("after %v", d)
-			}
-			err, ok := errors.AsType[*conduct.ComponentError](c.result())
-			if !ok || err.Error() != want {
-				t.Errorf("got %v, want %s", err, want)
-			}
-		})
-	}
 }
 
 // When the client ends its input, its requests are still answered, for a time. What was not is said.
@@ -617,26 +294,6 @@ func TestClientEnds(t *testing.T) {
 			}
 		})
 	}
-}
-
-// A proxy that has swallowed an answer is named when the chain ends.
-func TestSwallowed(t *testing.T) {
-	c := start(t, 1, true, &conduct.Options{DrainTime: time.Millisecond})
-	c.initialize(answer1)
-	proxy, agent := c.components[0], c.components[1]
-	c.client.send(`{"jsonrpc":"2.0","id":1,"method":"session/prompt"}`)
-	proxy.next()
-	proxy.send(`{"jsonrpc":"2.0","id":1,"method":"proxy/successor","params":{"method":"session/prompt"}}`)
-	agent.next()
-	agent.send(`{"jsonrpc":"2.0","id":4,"result":1}`)
-	proxy.next()
-	c.client.send(`{"jsonrpc":"2.0","method":"$/cancel_request","params":{"requestId":1}}`)
-	proxy.want(`{"jsonrpc":"2.0","method":"$/cancel_request","params":{"requestId":3}}`)
-	c.hangUp()
-	if err := c.result(); err != nil {
-		t.Error(err)
-	}
-	contains(t, c.log.String(), `msg="requests were not answered" by="proxy:0 (P0)" method=session/prompt count=1`)
 }
 
 // When the context ends, so does the chain, and the client's requests get an error.

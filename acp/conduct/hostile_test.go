@@ -16,47 +16,6 @@ import (
 	"github.com/acpgo/sdk/internal/test/must"
 )
 
-// Ids are kept until the answer, so they are bounded.
-func TestLongID(t *testing.T) {
-	c := start(t, 0, true, nil)
-	c.initialize(answer1)
-	agent := c.components[0]
-	request := func(bytes int) string {
-		return fmt.Sprintf(`{"jsonrpc":"2.0","id":"%s","method":"x"}`, strings.Repeat("i", bytes-len(`""`)))
-	}
-	c.client.send(request(1024))
-	agent.want(`{"jsonrpc":"2.0","id":2,"method":"x"}`)
-	agent.send(request(1025))
-	contains(t, agent.next(), `iii","error":{"code":-32600,"message":"the id is longer than 1024 bytes"}}`)
-	agent.send(`{"jsonrpc":"2.0","id":2,"result":1}`)
-	contains(t, c.client.next(), `iii","result":1}`)
-}
-
-// While a component has not answered initialize, it gets no other one: it is not known to which of them the answers of
-// its successor belong.
-func TestInitializeOverlaps(t *testing.T) {
-	c := start(t, 1, true, nil)
-	proxy, agent := c.components[0], c.components[1]
-	initialize := func(id string) string {
-		return `{"jsonrpc":"2.0","id":` + id + `,"method":"initialize","params":{}}`
-	}
-	down := func(id string) string {
-		return `{"jsonrpc":"2.0","id":` + id + `,"method":"proxy/successor","params":{"method":"initialize"}}`
-	}
-	c.client.send(initialize("1"), initialize("2"))
-	proxy.next()
-	c.client.want(`{"jsonrpc":"2.0","id":2,"error":{"code":-32600,"message":"proxy:0 (P0) has not answered the previous initialize"}}`)
-	proxy.send(down("1"), down("2"))
-	proxy.want(`{"jsonrpc":"2.0","id":2,"error":{"code":-32600,"message":"agent (A) has not answered the previous initialize"}}`)
-	agent.want(`{"jsonrpc":"2.0","id":2,"method":"initialize"}`)
-	agent.send(`{"jsonrpc":"2.0","id":2,"result":{"protocolVersion":1}}`)
-	proxy.next()
-	proxy.send(`{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":1}}`)
-	c.client.want(`{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":1}}`)
-	c.client.send(initialize("3"))
-	contains(t, proxy.next(), `"method":"proxy/initialize"`)
-}
-
 // A component that is slow to start blocks neither the others nor the end of the chain.
 func TestSlowStart(t *testing.T) {
 	begin := func(t *testing.T, connect transport) (client, proxy *end, ended chan error) {
@@ -131,34 +90,6 @@ func TestSlowStart(t *testing.T) {
 			}
 		})
 	})
-}
-
-// The trace has what the conductor refuses and drops.
-func TestTraceOfRefused(t *testing.T) {
-	var trace strings.Builder
-	c := start(t, 0, true, &conduct.Options{Trace: &trace})
-	c.client.send(`{"jsonrpc":"2.0","id":"a","method":"session/new","params":{"sessionId":"s"}}`, `{"jsonrpc":"2.0","method":"x"}`,
-		`{"jsonrpc":"2.0","method":"$/cancel_request","params":{"requestId":[]}}`)
-	c.client.next()
-	c.client.send(`{"jsonrpc":"2.0","id":7,"result":1}`, `{"jsonrpc":"2.0","id":"b","error":{"code":1,"message":"no"}}`)
-	c.hangUp()
-	if err := c.result(); err != nil {
-		t.Error(err)
-	}
-	lines := strings.Split(trace.String(), "\n")
-	for i, want := range []string{
-		`{"type":"request","protocol":"acp","from":"client","to":"conductor","id":1,"method":"session/new","session":"s","params":{"sessionId":"s"}}`,
-		`{"type":"response","from":"conductor","to":"client","id":1,"is_error":true,"payload":{"code":-32600,"message":"not initialized"}}`,
-		`{"type":"notification","protocol":"acp","from":"client","to":"conductor","method":"x","params":null}`,
-		`{"type":"notification","protocol":"acp","from":"client","to":"conductor","method":"$/cancel_request","params":{"requestId":[]}}`,
-		`{"type":"response","from":"client","to":"conductor","id":7,"is_error":false,"payload":1}`,
-		`{"type":"response","from":"client","to":"conductor","id":0,"is_error":true,"payload":{"code":1,"message":"no"}}`,
-		``,
-	} {
-		if got := withoutTime(lines[i]); got != want {
-			t.Errorf("line %d:\n got %s\nwant %s", i, got, want)
-		}
-	}
 }
 
 // A component cannot fill the log.
@@ -252,62 +183,18 @@ func (s *dyingStream) Write([]byte) error {
 
 func (s *dyingStream) Close() error { return nil }
 
-// Behaviours of a hostile component that cost nothing to anyone else.
-func TestHostileProxy(t *testing.T) {
-	t.Run("answers of others", func(t *testing.T) {
-		c := start(t, 1, true, nil)
-		c.initialize(answer1)
-		proxy, agent := c.components[0], c.components[1]
-		c.client.send(`{"jsonrpc":"2.0","id":1,"method":"x"}`)
-		proxy.want(`{"jsonrpc":"2.0","id":3,"method":"x"}`)
-		// The agent answers what the proxy has been asked, and the proxy with an id of another type.
-		agent.send(`{"jsonrpc":"2.0","id":3,"result":"agent"}`, `{"jsonrpc":"2.0","method":"y"}`)
-		proxy.next()
-		proxy.send(`{"jsonrpc":"2.0","id":"3","result":"text"}`, `{"jsonrpc":"2.0","id":null,"result":"null"}`, `{"jsonrpc":"2.0","id":3.0,"result":"proxy"}`)
-		c.client.want(`{"jsonrpc":"2.0","id":1,"result":"proxy"}`)
-	})
-	t.Run("one id for two requests", func(t *testing.T) {
-		c := start(t, 0, true, nil)
-		c.initialize(answer1)
-		agent := c.components[0]
-		agent.send(`{"jsonrpc":"2.0","id":1,"method":"a"}`, `{"jsonrpc":"2.0","id":1,"method":"b"}`, `{"jsonrpc":"2.0","method":"$/cancel_request","params":{"requestId":1}}`)
-		c.client.want(`{"jsonrpc":"2.0","id":2,"method":"a"}`, `{"jsonrpc":"2.0","id":3,"method":"b"}`,
-			`{"jsonrpc":"2.0","method":"$/cancel_request","params":{"requestId":3}}`) // the latest
-		c.client.send(`{"jsonrpc":"2.0","id":3,"result":"b"}`, `{"jsonrpc":"2.0","id":2,"result":"a"}`)
-		agent.want(`{"jsonrpc":"2.0","id":1,"result":"b"}`, `{"jsonrpc":"2.0","id":1,"result":"a"}`)
-	})
-	t.Run("initializes its successor again", func(t *testing.T) {
-		c := start(t, 1, true, nil)
-		c.initialize(answer1)
-		proxy, agent := c.components[0], c.components[1]
-		proxy.send(`{"jsonrpc":"2.0","id":1,"method":"proxy/successor","params":{"method":"initialize","params":{"protocolVersion":2}}}`)
-		agent.want(`{"jsonrpc":"2.0","id":3,"method":"initialize","params":{"protocolVersion":2}}`)
-		agent.send(`{"jsonrpc":"2.0","id":3,"error":{"code":1,"message":"no"}}`)
-		proxy.want(`{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":"no"}}`)
-		c.client.send(`{"jsonrpc":"2.0","id":2,"method":"x"}`)
-		proxy.want(`{"jsonrpc":"2.0","id":4,"method":"x"}`)
-	})
-	t.Run("names with escape sequences", func(t *testing.T) {
-		c := start(t, 1, true, nil)
-		c.initialize(answer1)
-		proxy, agent := c.components[0], c.components[1]
-		proxy.send(`{"jsonrpc":"2.0","id":1,"method":"proxy\/successor","params":{"m\u0065thod":"proxy/\u0073uccessor"}}`)
-		contains(t, proxy.next(), `"message":"proxy/successor: proxy/successor applies to one hop, and is not wrapped"`)
-		proxy.send(`{"jsonrpc":"2.0","method":"\u0070roxy/successor","params":{"m\u0065thod":"\u0078"}}`)
-		agent.want(`{"jsonrpc":"2.0","method":"x"}`)
-	})
-	t.Run("messages over several lines", func(t *testing.T) {
-		read := make(chan string, 1)
-		agent := transport(func(context.Context) (rpc.Stream, error) { return stringStream(read), nil })
-		client, _ := runRaw(t, nil, &conduct.Component{Transport: agent})
-		defer client.Close()
-		client.send(`{"jsonrpc":"2.0","id":1,"method":"initialize"}`)
-		read <- "{\"jsonrpc\":\"2.0\",\n\"method\":\"x\",\r\n\"params\":[\n]}"
-		if got := client.next(); strings.Join(strings.Fields(got), "") != `{"jsonrpc":"2.0","method":"x","params":[]}` {
-			t.Errorf("got %q", got)
-		}
-		close(read)
-	})
+// A message of a stream that is not this library's may have several lines.
+func TestSeveralLines(t *testing.T) {
+	read := make(chan string, 1)
+	agent := transport(func(context.Context) (rpc.Stream, error) { return stringStream(read), nil })
+	client, _ := runRaw(t, nil, &conduct.Component{Transport: agent})
+	defer client.Close()
+	client.send(`{"jsonrpc":"2.0","id":1,"method":"initialize"}`)
+	read <- "{\"jsonrpc\":\"2.0\",\n\"method\":\"x\",\r\n\"params\":[\n]}"
+	if got := client.next(); strings.Join(strings.Fields(got), "") != `{"jsonrpc":"2.0","method":"x","params":[]}` {
+		t.Errorf("got %q", got)
+	}
+	close(read)
 }
 
 // stringStream is a stream that has messages, and takes all.
