@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -19,64 +20,31 @@ import (
 // trueFinding is something that an agent does although the protocol does not allow it.
 type trueFinding struct {
 	agent, rule string
-	place       string // the method, the kind of update after a colon, the JSON pointer
 	count       int    // in all recordings of the agent
+	place       string // the method, the kind of update after a colon, the JSON pointer
 	why         string // the finding is true
 }
 
-var trueFindings = []trueFinding{
-	{
-		"claude", "PRM-6", "session/update:tool_call_update /update/status", 3,
-		"The tool calls that the user allowed go from pending to completed; the update between them has no status.",
-	},
-	{
-		"gemini", "PRM-6", "session/update:tool_call_update /update/status", 3,
-		"The first message about a tool call that needs permission is the request for it, and the next one says completed.",
-	},
-	{
-		"gemini", "CFG-19", "session/new /configOptions", 5,
-		"There are four modes and no config options: clients that know these alone cannot switch the mode.",
-	},
-	{
-		"gemini", "TOL-1", "session/request_permission /toolCall/toolCallId", 5,
-		"The request for permission is the first message about the tool call. Calls that need no permission are reported.",
-	},
-	{
-		"gemini", "TOL-9", "session/prompt", 1,
-		"The tool call that the user refused is never reported as failed: nothing more comes about it.",
-	},
-	{
-		"gemini", "EXT-2", "session/new /models", 5,
-		"The member models was part of an unstable version; neither the stable nor the unstable schema has it now.",
-	},
-	{
-		"opencode", "CFG-19", "session/new /modes", 5,
-		"There is a config option of the category mode, and no modes: clients that know these alone cannot switch the mode.",
-	},
-	{
-		"zed-claude-old", "CFG-19", "session/new /configOptions", 5,
-		"There are five modes and no config options.",
-	},
-	{
-		"zed-claude-old", "TOL-2", "session/update:tool_call /update/toolCallId", 6,
-		"Each tool call is announced twice under one id: at once, and when its input is known. The second one should be a tool_call_update.",
-	},
-	{
-		"zed-claude-old", "EXT-2", "session/new /models", 5,
-		"The member models was part of an unstable version; neither the stable nor the unstable schema has it now.",
-	},
-	{
-		"zed-claude-old", "OVW-2", "session/update:tool_call /update/locations/0/line", 1,
-		"A file that is read from its beginning has the location line 0.",
-	},
-	{
-		"zed-claude-old", "PRM-6", "session/update:tool_call_update /update/status", 1,
-		"The edit that the user allowed goes from pending to completed; the update between them has no status. (Commands are reported as in_progress.)",
-	},
+// trueFindings reads testdata/real-agents.txt, which has the members of a finding in this order.
+func trueFindings(t *testing.T) (all []trueFinding) {
+	t.Helper()
+	text := strings.ReplaceAll(string(readFile(t, "testdata/real-agents.txt")), "\n\t", "\t")
+	for line := range strings.Lines(text) {
+		var f trueFinding
+		head, why, _ := strings.Cut(strings.TrimSpace(line), "\t")
+		words := strings.SplitN(head, " ", 4)
+		count, err := strconv.Atoi(words[2])
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.agent, f.rule, f.count, f.place, f.why = words[0], words[1], count, words[3], why
+		all = append(all, f)
+	}
+	return all
 }
 
 // TestRealAgents judges the recordings of real agents by all rules and all published schemas. The findings must be
-// exactly those in the table above and in docs/reference/real-agents.md.
+// exactly those in testdata/real-agents.txt and in docs/reference/real-agents.md.
 func TestRealAgents(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join(gentest.Shared(t, "traces"), "*", "*.jsonl"))
 	if err != nil || len(files) == 0 {
@@ -102,8 +70,8 @@ func TestRealAgents(t *testing.T) {
 			examples[k] = cmp.Or(examples[k], fmt.Sprintf("%s%s", filepath.Base(file), show(lines, []conformance.Finding{f})))
 		}
 	}
-	found := 0
-	for _, want := range trueFindings {
+	found, table := 0, trueFindings(t)
+	for _, want := range table {
 		k := key{want.agent, want.rule, want.place}
 		if got[k] != want.count {
 			t.Errorf("%s: %s at %s: %d times, want %d: %s", k.agent, k.rule, k.place, got[k], want.count, want.why)
@@ -114,10 +82,10 @@ func TestRealAgents(t *testing.T) {
 	for _, k := range slices.SortedFunc(maps.Keys(got), func(a, b key) int { return cmp.Compare(fmt.Sprint(a), fmt.Sprint(b)) }) {
 		t.Errorf("%s: %s at %s: %d times, but it is not in the table\n%s", k.agent, k.rule, k.place, got[k], examples[k])
 	}
-	t.Logf("%d messages in %d recordings, %d findings of %d kinds", messages, len(files), found, len(trueFindings))
+	t.Logf("%d messages in %d recordings, %d findings of %d kinds", messages, len(files), found, len(table))
 }
 
-// TestRealAgentsDocument requires that docs/reference/real-agents.md has a row for each agent and rule of the table, and no
+// TestRealAgentsDocument requires that docs/reference/real-agents.md has a row for each agent and rule of testdata/real-agents.txt, and no
 // others. The results of the probe have a separate section.
 func TestRealAgentsDocument(t *testing.T) {
 	text, err := os.ReadFile("../docs/reference/real-agents.md")
@@ -144,7 +112,7 @@ func TestRealAgentsDocument(t *testing.T) {
 		}
 		rows[[2]string{names[agent], rule}] = true
 	}
-	for _, f := range trueFindings {
+	for _, f := range trueFindings(t) {
 		k := [2]string{f.agent, f.rule}
 		if _, ok := rows[k]; !ok {
 			t.Errorf("docs/reference/real-agents.md has no row for %s and %s", f.agent, f.rule)
