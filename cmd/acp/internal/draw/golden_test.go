@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/charmbracelet/x/ansi"
 
@@ -145,4 +146,10 @@ func TestFailureIsShown(t *testing.T) {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}
+}
+
+// TestMain lets highlighting take its time, so that what is drawn does not depend on how busy the machine is.
+func TestMain(m *testing.M) {
+	maxLexing = time.Minute
+	m.Run()
 }

@@ -3,11 +3,14 @@ package draw
 import (
 	"bytes"
 	"cmp"
+	"encoding/json"
+	"fmt"
 	"html"
 	"regexp"
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	glamour "charm.land/glamour/v2/ansi"
 	"github.com/yuin/goldmark"
@@ -20,6 +23,7 @@ import (
 	"github.com/yuin/goldmark/util"
 
 	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/internal/plain"
 )
 
 // painter draws in one theme. It caches what is expensive to create.
@@ -241,4 +245,282 @@ func trimBlank(lines []line) []line {
 		out = out[:n-1]
 	}
 	return out
+}
+
+// Where Markdown that is still arriving is cut, so that the text before a cut is drawn once and never again: between
+// the blocks of the top level, as goldmark finds them. The last block stays open. Text that is drawn piece by piece
+// looks like the whole, except that a block of more than maxBlock bytes, or code of more than maxCode, is cut for its
+// size at the end of a line, and then looks like two, or is highlighted in parts.
+
+const (
+	maxBlock       = 16 << 10 // bytes
+	maxCode        = 6 << 10  // bytes of a code block
+	maxDefinitions = 200
+)
+
+// block is a piece of Markdown: text[start:end] of the text that is split.
+type block struct {
+	start, end int
+	// fence is the line that opens the code block in whose middle the piece begins, or "".
+	fence string
+	// joined says that the piece continues the previous one, without an empty line between them.
+	joined bool
+}
+
+// splitter splits a text that grows.
+type splitter struct {
+	done    []block // final
+	open    block   // its end is not set; it extends to the end of the text
+	scanned int     // the bytes that contain no further end of a block
+	// refs are the definitions of links. Those of a label that is used before its definition count too.
+	refs []parser.Reference
+}
+
+// blocks parses the blocks of Markdown.
+var blocks = goldmark.New(goldmark.WithParser(newParser()), goldmark.WithExtensions(extension.Table)).Parser()
+
+// newParser returns a parser that does not know HTML: tags are shown unchanged, while glamour would drop them, and with
+// them text like Option<T>.
+func newParser(options ...parser.Option) parser.Parser {
+	return parser.NewParser(append(options, parser.WithBlockParsers(
+		util.Prioritized(parser.NewSetextHeadingParser(), 100),
+		util.Prioritized(parser.NewThematicBreakParser(), 200),
+		util.Prioritized(parser.NewListParser(), 300),
+		util.Prioritized(parser.NewListItemParser(), 400),
+		util.Prioritized(parser.NewCodeBlockParser(), 500),
+		util.Prioritized(parser.NewATXHeadingParser(), 600),
+		util.Prioritized(parser.NewFencedCodeBlockParser(), 700),
+		util.Prioritized(parser.NewBlockquoteParser(), 800),
+		util.Prioritized(parser.NewParagraphParser(), 1000),
+	), parser.WithParagraphTransformers(parser.DefaultParagraphTransformers()...))...)
+}
+
+// context returns the context for parsing a text that may refer to the definitions.
+func (s *splitter) context() parser.Context {
+	pc := parser.NewContext()
+	for _, ref := range s.refs {
+		pc.AddReference(ref)
+	}
+	return pc
+}
+
+// parse returns the document of a text. The library does not promise to handle every text; one that it cannot parse is
+// an empty document.
+func (s *splitter) parse(text string, pc parser.Context) (doc ast.Node) {
+	defer func() {
+		if recover() != nil {
+			doc = ast.NewDocument()
+		}
+	}()
+	return blocks.Parse(textpkg.NewReader([]byte(text)), parser.WithContext(pc))
+}
+
+// startOf returns where the line with the beginning of a node begins.
+func startOf(n ast.Node, text string) int {
+	return strings.LastIndexByte(text[:max(n.Pos(), 0)], '\n') + 1
+}
+
+// extend scans a text that begins with the previously given text. It looks only at whole lines, because the rest of a
+// line may change what it is.
+func (s *splitter) extend(text string) {
+	for {
+		limit := maxBlock
+		window := text[s.open.start:min(len(text), s.open.start+maxBlock)]
+		if first := strings.TrimLeft(window, " \n"); s.open.fence != "" || strings.HasPrefix(first, "```") ||
+			strings.HasPrefix(first, "~~~") {
+			limit = maxCode
+			window = window[:min(len(window), maxCode)]
+		}
+		end, full := strings.LastIndexByte(window, '\n')+1, len(window) == limit
+		if !full && s.open.start+end <= s.scanned {
+			return
+		}
+		began, fence, pc := s.open.start, s.open.fence, s.context()
+		source := fence + window[:end]
+		doc := s.parse(source, pc)
+		if refs := pc.References(); len(refs) > len(s.refs) && len(refs) <= maxDefinitions {
+			s.refs = refs
+		}
+		for n := doc.FirstChild(); n != nil; n = n.NextSibling() {
+			at, before := startOf(n, source), n.PreviousSibling()
+			gap := source[len(strings.TrimRight(source[:at], " \t\r\n")):at]
+			if before != nil && strings.Count(gap, "\n") < 2 && (before.Kind() == ast.KindLinkReferenceDefinition ||
+				before.Kind() == ast.KindParagraph && n.Kind() == east.KindTable) {
+				continue // they were one paragraph, whose second half alone may be something else
+			}
+			if at += began - len(fence); at > s.open.start {
+				s.cut(at, block{})
+			}
+		}
+		s.scanned = began + end
+		if !full {
+			return
+		}
+		if s.open.start == began {
+			s.force(window, end, doc, source)
+		}
+	}
+}
+
+// cut ends the open block at an offset.
+func (s *splitter) cut(at int, next block) {
+	s.open.end, next.start = at, at
+	s.done = append(s.done, s.open)
+	s.open = next
+}
+
+// force cuts a window that has no end of a block: before its last whole line, which may be the end of a code block, or
+// else within a line.
+func (s *splitter) force(window string, end int, doc ast.Node, source string) {
+	at := cmp.Or(strings.LastIndexByte(window[:max(end-1, 0)], '\n')+1, end, strings.LastIndexByte(window, ' ')+1)
+	if at == 0 {
+		at = len(window) - 1
+		for at > len(window)-utf8.UTFMax && !utf8.RuneStart(window[at]) { // not within a character
+			at--
+		}
+	}
+	next := block{joined: true}
+	if code, ok := doc.FirstChild().(*ast.FencedCodeBlock); ok {
+		from := source[startOf(code, source):]
+		next.fence = from[:strings.IndexByte(from, '\n')+1]
+	} else if end == 0 {
+		next.fence = s.open.fence
+	}
+	s.cut(s.open.start+at, next)
+}
+
+// maxText is how many bytes of a text of a tool call are drawn.
+const maxText = 1 << 20
+
+// content draws a content block.
+func (p *painter) content(b acp.ContentBlock, width int) []line {
+	one := func(l line) []line { return l.wrap(width, line{{"  ", style{}}}) }
+	named := func(kind, name, mime string, bytes int64) line {
+		l := line{{p.marks.bullet + " " + kind, p.accent}}
+		if name != "" {
+			l.add(" "+label(name), p.text)
+		}
+		if mime != "" {
+			l.add("  "+label(mime), p.dim)
+		}
+		if bytes >= 0 {
+			l.add("  "+size(bytes), p.dim)
+		}
+		return l
+	}
+	switch v := b.Variant.(type) {
+	case *acp.ContentBlockText:
+		return p.markdownText(v.Text, width)
+	case *acp.ContentBlockImage:
+		return one(named("image", v.URI.Value(), v.MimeType, decoded(v.Data)))
+	case *acp.ContentBlockAudio:
+		return one(named("audio", "", v.MimeType, decoded(v.Data)))
+	case *acp.ContentBlockResource:
+		switch r := v.Resource.Variant.(type) {
+		case *acp.TextResourceContents:
+			out := one(named("resource", r.URI, r.MimeType.Value(), int64(len(r.Text))))
+			return append(out, p.codeBlock(clean(limit(r.Text, maxText)), "", width)...)
+		case *acp.BlobResourceContents:
+			return one(named("resource", r.URI, r.MimeType.Value(), decoded(r.Blob)))
+		default:
+			return one(named("resource of an unknown kind", "", "", -1))
+		}
+	case *acp.ContentBlockResourceLink:
+		name := v.Title.Value()
+		if name == "" {
+			name = v.Name
+		}
+		bytes := int64(-1)
+		if n, ok := v.Size.Get(); ok {
+			bytes = n
+		}
+		l := named("link", name, v.MimeType.Value(), bytes)
+		l.add("  "+label(v.URI), p.accent)
+		out := one(l)
+		if d := v.Description.Value(); d != "" {
+			out = append(out, wrapAll(paragraph(d, p.dim), width, "  ")...)
+		}
+		return out
+	default:
+		return p.unknownContent(b, false, width)
+	}
+}
+
+// markdownText draws complete Markdown of any length.
+func (p *painter) markdownText(text string, width int) []line {
+	s := &splitter{}
+	text = limit(text, maxText)
+	s.extend(text)
+	blocks := s.done
+	if s.open.start < len(text) {
+		s.open.end = len(text)
+		blocks = append(blocks, s.open)
+	}
+	var out []line
+	for _, b := range blocks {
+		lines := p.block(text[b.start:b.end], b, s, 0, width)
+		if len(out) > 0 && len(lines) > 0 && !b.joined {
+			out = append(out, nil)
+		}
+		out = append(out, lines...)
+	}
+	return out
+}
+
+// limit returns the beginning of a text and says how much is missing.
+func limit(text string, n int) string {
+	if len(text) <= n {
+		return text
+	}
+	return fmt.Sprintf("%s\n(%s more not shown)", strings.ToValidUTF8(text[:n], ""), size(int64(len(text)-n)))
+}
+
+// json draws JSON with a name before it, on several lines.
+func (p *painter) json(name string, raw []byte, width int) []line {
+	text := string(raw)
+	if len(raw) <= maxHighlight {
+		var b bytes.Buffer
+		if json.Indent(&b, plain.JSON(raw), "", "  ") == nil {
+			text = b.String()
+		}
+	}
+	var out []line
+	if name != "" {
+		out = append(out, line{{name, p.dim}})
+	}
+	return append(out, p.codeBlock(clean(limit(text, maxText)), "json", width)...)
+}
+
+// decoded returns how many bytes a base64 text encodes.
+func decoded(data string) int64 {
+	n := int64(len(data))
+	return n/4*3 + max(n%4-1, 0) - int64(strings.Count(data[max(0, len(data)-2):], "="))
+}
+
+// size formats a number of bytes for people.
+func size(n int64) string {
+	switch {
+	case n == 1:
+		return "1 byte"
+	case n < 1<<10:
+		return fmt.Sprintf("%d bytes", n)
+	case n < 1<<20:
+		return fmt.Sprintf("%.1f KiB", float64(n)/(1<<10))
+	case n < 1<<30:
+		return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20))
+	}
+	return fmt.Sprintf("%.1f GiB", float64(n)/(1<<30))
+}
+
+// count formats a large number for people, with three digits.
+func count(n uint64) string {
+	switch {
+	case n < 1000:
+		return strconv.FormatUint(n, 10)
+	case n < 100_000:
+		return strconv.FormatFloat(float64(n/100)/10, 'f', -1, 64) + "k"
+	case n < 1_000_000:
+		return strconv.FormatUint(n/1000, 10) + "k"
+	}
+	return strconv.FormatFloat(float64(n/100_000)/10, 'f', -1, 64) + "M"
 }

@@ -1,13 +1,31 @@
+// Package draw converts what an agent sends to lines of text for a terminal: the conversation of a session, its plan,
+// permission requests, the output of terminals. It also writes a session to a text file.
+//
+// The package only computes: it starts no goroutines, reads nothing, and writes nothing except in [Export]. Its types
+// are not safe for concurrent use.
+//
+// # What reaches the terminal
+//
+// Lines that functions of this package return contain only printable characters and sequences that set colors and
+// attributes (SGR), which this package composes itself. Text of an agent is cleaned by package plain before anything
+// else: what a terminal would interpret is shown as Go writes it in a string, such as \x1b. The output of libraries for
+// cleaned text (Markdown, highlighting) is split into characters and styles again, and everything else in it is
+// dropped. Lines are independent of each other: each begins and ends without a style.
+//
+// No line is wider than requested. The width of a character is the largest that any terminal uses for it.
 package draw
 
 import (
 	"cmp"
+	"strings"
 
 	glamour "charm.land/glamour/v2/ansi"
 	"charm.land/glamour/v2/styles"
 	"charm.land/lipgloss/v2"
 	"github.com/alecthomas/chroma/v2"
 	chromastyles "github.com/alecthomas/chroma/v2/styles"
+	uv "github.com/charmbracelet/ultraviolet"
+	"github.com/charmbracelet/x/ansi"
 )
 
 // styling says which parts of a style are shown.
@@ -139,4 +157,50 @@ func Plain() *Theme {
 	t.markdown.Code.Prefix, t.markdown.Code.Suffix = "`", "`"
 	t.markdown.Item.BlockPrefix = "* "
 	return t
+}
+
+// style is the appearance of a character: its colors, and the attributes in shown.
+type style = uv.Style
+
+// The attributes that are shown.
+const (
+	bold    = uv.AttrBold
+	faint   = uv.AttrFaint
+	italic  = uv.AttrItalic
+	reverse = uv.AttrReverse
+	shown   = bold | faint | italic | reverse | uv.AttrStrikethrough
+)
+
+func palette(n uint8) ansi.IndexedColor { return ansi.IndexedColor(n) }
+
+// merge returns a style overridden by what top sets.
+func merge(s, top style) style {
+	if top.Fg != nil {
+		s.Fg = top.Fg
+	}
+	if top.Bg != nil {
+		s.Bg = top.Bg
+	}
+	s.Underline = max(s.Underline, top.Underline)
+	s.Attrs |= top.Attrs
+	return s
+}
+
+// sgr returns the sequence that sets exactly a style.
+func sgr(s style) string {
+	if s.IsZero() {
+		return "\x1b[0m"
+	}
+	return strings.Replace(s.String(), "\x1b[", "\x1b[0;", 1)
+}
+
+// apply changes a style by the sequence that was decoded last. It reports whether that is one that sets the style.
+func apply(s *style, seq string, p *ansi.Parser) bool {
+	if p.Command() != 'm' || !strings.HasPrefix(seq, "\x1b[") || !strings.HasSuffix(seq, "m") {
+		return false
+	}
+	uv.ReadStyle(p.Params(), s)
+	s.Attrs &= shown
+	s.Underline, s.UnderlineColor = min(s.Underline, uv.UnderlineSingle), nil
+	return true
 }

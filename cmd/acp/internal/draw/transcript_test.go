@@ -2,14 +2,18 @@ package draw
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/view"
 	"github.com/acpgo/sdk/internal/test/must"
+	"github.com/acpgo/sdk/internal/test/tier"
 )
 
 // update decodes an update from JSON.
@@ -230,3 +234,290 @@ func (t *Transcript) Top() { t.place(anchor{item: t.snapshot.First()}) }
 
 // AtBottom reports whether the end is visible and stays visible when the conversation grows.
 func (t *Transcript) AtBottom() bool { return t.follow }
+
+// visibleMark returns the line with the mark, or "".
+func visibleMark(tr *Transcript, height int) string {
+	for _, l := range tr.Lines(height) {
+		if strings.HasPrefix(l, tr.p.marks.marked) {
+			return l
+		}
+	}
+	return ""
+}
+
+// The mark moves from item to item, and is always visible.
+func TestMark(t *testing.T) {
+	s := conversation(t, 10)
+	tr := NewTranscript(&Options{Width: 40, Theme: Plain()})
+	tr.Update(s.Snapshot())
+	tr.View(12)
+	steps := 0
+	for tr.Prev() {
+		steps++
+		if visibleMark(tr, 12) == "" {
+			t.Fatalf("the mark of item %d is not visible:\n%s", tr.Marked().Index, tr.View(12))
+		}
+	}
+	if tr.Marked().Index != 0 || steps != s.Snapshot().End() {
+		t.Errorf("item %d is marked after %d steps", tr.Marked().Index, steps)
+	}
+	for tr.Next() {
+		if visibleMark(tr, 12) == "" {
+			t.Fatalf("the mark of item %d is not visible:\n%s", tr.Marked().Index, tr.View(12))
+		}
+	}
+	if tr.Marked().Index != s.Snapshot().End()-1 {
+		t.Errorf("item %d is marked at the end", tr.Marked().Index)
+	}
+	tr.Mark(-1)
+	if tr.Marked() != nil || visibleMark(tr, 12) != "" {
+		t.Error("a mark that was removed")
+	}
+}
+
+// Thoughts and tool calls are initially folded, with their state; unfolding one shows its content, and the lines above
+// it stay in place.
+func TestFold(t *testing.T) {
+	s := conversation(t, 5)
+	tr := NewTranscript(&Options{Width: 60, Theme: Plain()})
+	tr.Update(s.Snapshot())
+	tr.View(20)
+	tr.Top()
+	before := tr.Lines(40)
+	if got := strings.Join(before, "\n"); strings.Contains(got, "And more.") || !strings.Contains(got, "+ Thought  Thinking about it") ||
+		!strings.Contains(got, "[x] edit Edit main.go  +1 -1") || !strings.Contains(got, "[!] execute Run tests  failed") {
+		t.Fatal(got)
+	}
+	for tr.Marked() == nil || !Foldable(tr.Marked()) {
+		if !tr.Next() {
+			t.Fatal("nothing can be folded")
+		}
+	}
+	if !tr.Toggle() {
+		t.Fatal("the thought cannot be unfolded")
+	}
+	after := tr.Lines(40)
+	if got := strings.Join(after, "\n"); !strings.Contains(got, "And more.") || after[0] != before[0] || after[1] != before[1] {
+		t.Fatal(got)
+	}
+	tr.Toggle()
+	tr.Mark(-1)
+	if got := tr.Lines(40); strings.Join(got, "\n") != strings.Join(before, "\n") {
+		t.Errorf("after folding:\n%s", strings.Join(got, "\n"))
+	}
+	tr.ToggleAll()
+	if got := strings.Join(tr.Lines(60), "\n"); !strings.Contains(got, "And more.") || !strings.Contains(got, "2 - b") || !tr.opts.Unfolded {
+		t.Errorf("everything unfolded:\n%s", got)
+	}
+	long := view.New(nil)
+	long.Update(acp.AgentThoughtText("a thought"))
+	for i := range 100 {
+		long.Update(acp.AgentMessageText(fmt.Sprintf("Paragraph %d.\n\n", i)))
+	}
+	in := NewTranscript(&Options{Width: 60, Theme: Plain()})
+	in.Update(long.Snapshot())
+	in.View(10)
+	in.Top()
+	in.Scroll(91)
+	want := in.View(10)
+	if in.ToggleAll(); in.View(10) != want {
+		t.Errorf("in the middle of a message:\n%s\nwant\n%s", in.View(10), want)
+	}
+	tr.Mark(0)
+	if tr.Toggle() {
+		t.Error("what the user said was folded")
+	}
+}
+
+// A text is found from item to item, also in folded ones, and is visible.
+func TestFind(t *testing.T) {
+	s := view.New(nil)
+	for i := range 50 {
+		s.Update(acp.AgentMessageText(fmt.Sprintf("Message %d\n\n%s", i, strings.Repeat("filler\n\n", 30))))
+		text := "nothing"
+		if i%20 == 10 {
+			text = "the NEEDLE is here"
+		}
+		s.Update(acp.NewSessionUpdateToolCall(acp.ToolCall{ToolCallID: acp.ToolCallID(fmt.Sprint(i)), Title: "call", Content: []acp.ToolCallContent{acp.ToolText(text)}}))
+	}
+	tr := NewTranscript(&Options{Width: 60})
+	tr.Update(s.Snapshot())
+	tr.View(10)
+	var found []int
+	for range 3 {
+		if !tr.Find("needle", true) {
+			t.Fatal("not found")
+		}
+		found = append(found, tr.Marked().Index)
+		if got := tr.View(10); !strings.Contains(got, "NEEDLE") {
+			t.Errorf("%q", got)
+		}
+	}
+	if fmt.Sprint(found) != "[61 21 61]" {
+		t.Errorf("found in %v", found)
+	}
+	if !tr.Find("Message 4", false) || tr.Marked().Index != 80 {
+		t.Errorf("forwards: item %d", tr.Marked().Index)
+	}
+	if tr.Find("no such text", false) {
+		t.Error("what there is not is found")
+	}
+}
+
+// After a session is loaded again, nothing of its earlier state is left, and dropped items are gone.
+func TestResetAndDropped(t *testing.T) {
+	s := view.New(&view.Options{MaxItems: 20})
+	add := func(i int) {
+		s.Update(update(t, fmt.Sprintf(`{"sessionUpdate":"tool_call","toolCallId":"%d","title":"call %d"}`, i, i)))
+	}
+	for i := range 20 {
+		add(i)
+	}
+	tr := NewTranscript(&Options{Width: 60, Theme: Plain()})
+	tr.Update(s.Snapshot())
+	tr.View(5)
+	tr.Top()
+	tr.Mark(2)
+	for i := range 15 {
+		add(20 + i)
+	}
+	tr.Update(s.Snapshot())
+	if got := tr.Lines(5); !strings.HasSuffix(got[0], "call 15") || tr.Marked().Index != 15 {
+		t.Errorf("%q, item %d marked", got, tr.Marked().Index)
+	}
+	if len(tr.items) > 25 {
+		t.Errorf("%d items are remembered", len(tr.items))
+	}
+	s.Reset()
+	add(99)
+	tr.Update(s.Snapshot())
+	if got := strings.TrimSpace(tr.View(5)); got != "[ ] other call 99" || tr.Marked() != nil || !tr.AtBottom() {
+		t.Errorf("%q", got)
+	}
+}
+
+// long returns a session of about n updates.
+func long(t testing.TB, n int) *view.State {
+	s := view.New(nil)
+	for i := 0; i < n; i += 20 {
+		turn := s.Prompt(acp.TextBlock(fmt.Sprintf("question %d", i)))
+		for k := range 10 {
+			s.Update(acp.AgentMessageText(fmt.Sprintf("Some words of chunk %d, with `code`. ", k)))
+		}
+		s.Update(acp.AgentMessageText("\n\n```go\nfunc f() {}\n```\n\n"))
+		for k := range 4 {
+			s.Update(update(t, fmt.Sprintf(`{"sessionUpdate":"tool_call","toolCallId":"%d-%d","title":"Edit file %d","kind":"edit","status":"completed",
+				"content":[{"type":"diff","path":"/w/f.go","oldText":"a\nb\n","newText":"a\nc\n"}]}`, i, k, k)))
+		}
+		s.Update(acp.AgentMessageText("The end of this answer."))
+		turn.End(&acp.PromptResponse{StopReason: acp.StopReasonEndTurn}, nil)
+	}
+	return s
+}
+
+// A session of 100,000 updates takes bounded memory in addition to the session itself, even after all of it was viewed;
+// only what is visible is drawn; and a chunk at the end costs as much as in a short session.
+func TestLarge(t *testing.T) {
+	tier.Need(t, tier.Normal)
+	s := long(t, 100_000)
+	heap := func() uint64 {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	before := heap()
+	began := time.Now()
+	tr := NewTranscript(&Options{Width: 100})
+	tr.Update(s.Snapshot())
+	tr.View(50)
+	t.Logf("first view: %v, %d parts drawn", time.Since(began), tr.drawn)
+	if tr.drawn > 60 {
+		t.Errorf("%d parts were drawn for the first view", tr.drawn)
+	}
+	tr.Top()
+	tr.View(50)
+	lines := 50
+	for tr.Scroll(50); !tr.AtBottom() && lines < 20_000; tr.Scroll(50) {
+		tr.View(50)
+		lines += 50
+	}
+	if len(tr.items) > maxItems+100 {
+		t.Errorf("%d items are remembered", len(tr.items))
+	}
+	if tr.count(); tr.kept > 2*maxKept {
+		t.Errorf("%d bytes of lines are kept", tr.kept)
+	}
+	used := heap() - before
+	t.Logf("%d lines were looked at, %.1f MiB are used", lines, float64(used)/(1<<20))
+	if int64(used) > 64<<20 {
+		t.Errorf("%d bytes of memory", used)
+	}
+	tr.Bottom()
+	tr.View(50)
+	tr.drawn = 0
+	for i := range 200 {
+		s.Update(acp.AgentMessageText(fmt.Sprintf("more %d ", i)))
+		tr.Update(s.Snapshot())
+		tr.View(50)
+	}
+	if tr.drawn > 210 {
+		t.Errorf("%d parts were drawn for 200 chunks", tr.drawn)
+	}
+	runtime.KeepAlive(s)
+}
+
+// A message of 16 MiB is shown immediately.
+func TestLargeMessage(t *testing.T) {
+	tier.Need(t, tier.Normal)
+	s := view.New(nil)
+	s.Update(acp.AgentMessageText(strings.Repeat("A paragraph of some words.\n\n- a list\n- of two\n\n", 16<<20/50)))
+	tr := NewTranscript(&Options{Width: 80})
+	began := time.Now()
+	tr.Update(s.Snapshot())
+	tr.View(50)
+	if tr.drawn > 60 {
+		t.Errorf("%d parts were drawn", tr.drawn)
+	}
+	t.Logf("first view: %v", time.Since(began))
+	tr.drawn = 0
+	tr.Top()
+	tr.View(50)
+	if tr.drawn > 60 {
+		t.Errorf("%d parts were drawn at the top", tr.drawn)
+	}
+}
+
+type brokenWriter struct{ n int }
+
+var errBroken = errors.New("broken")
+
+func (w *brokenWriter) Write(p []byte) (int, error) {
+	if w.n -= len(p); w.n < 0 {
+		return 0, errBroken
+	}
+	return len(p), nil
+}
+
+// An error of the writer is returned, wherever it occurs.
+func TestExportError(t *testing.T) {
+	s := story(t).Snapshot()
+	for _, n := range []int{0, 1000, 4096} {
+		if err := Export(&brokenWriter{n}, s, &ExportOptions{}); !errors.Is(err, errBroken) && n < 4096 {
+			t.Errorf("after %d bytes: %v", n, err)
+		}
+	}
+}
+
+// The number of items that a State has dropped is reported, and nothing else is missing.
+func TestExportWhole(t *testing.T) {
+	s := view.New(&view.Options{MaxItems: 10})
+	for i := range 20 {
+		s.Update(acp.NewSessionUpdateUserMessageChunk(acp.ContentChunk{Content: acp.TextBlock(fmt.Sprintf("message %d", i)), MessageID: acp.Some(acp.MessageID(fmt.Sprint(i)))}))
+	}
+	var b strings.Builder
+	must.Do(t, Export(&b, s.Snapshot(), &ExportOptions{}))
+	if got := b.String(); !strings.Contains(got, "(10 older items are not stored)") || strings.Count(got, "message ") != 10 {
+		t.Error(got)
+	}
+}

@@ -1,6 +1,18 @@
+// Package talk is a client of one agent without a user interface: what the commands for scripts and for people share.
+//
+// Open starts the agent or connects to it. A Client opens sessions; a Session sends prompts and keeps its conversation
+// in a view.State. The agent's questions are passed to functions of Options: permission requests that no rule decides,
+// forms, URLs. Other events, such as a lost connection, are reported as an Event.
+//
+//	client, err := talk.Open(ctx, &talk.Options{Agent: agent, Cwd: dir, Ask: ask})
+//	session, err := client.NewSession(ctx, nil)
+//	res, err := session.Prompt(ctx, acp.TextBlock("fix the bug"))
+//
+// Text of the agent is passed on unchanged; code that shows it in a terminal has to make it harmless first.
 package talk
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -9,9 +21,11 @@ import (
 	"io"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
+	"unicode/utf8"
 
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/launch"
@@ -22,6 +36,8 @@ import (
 	"github.com/acpgo/sdk/acp/translate"
 	"github.com/acpgo/sdk/acp/view"
 	"github.com/acpgo/sdk/conformance"
+	"github.com/acpgo/sdk/conformance/recording"
+	"github.com/acpgo/sdk/conformance/recording/relay"
 	"github.com/acpgo/sdk/internal/plain"
 )
 
@@ -433,3 +449,387 @@ func (c *Client) closeLocal() (err error) {
 
 // agentConn returns the connection, for calls outside of sessions.
 func (c *Client) agentConn(ctx context.Context) (*acp.ClientConn, error) { return c.conn.Conn(ctx) }
+
+// Kind is the kind of an Event.
+type Kind int
+
+// The kinds of events. Those about the connection correspond to those of package reconnect.
+const (
+	// Lost: the connection is lost. Err says why, Interrupted what was in progress.
+	Lost Kind = iota + 1
+	// Waiting: the next attempt is made after Wait. Err says why the last one failed, if there was one.
+	Waiting
+	// Replaying: the history of Session is being sent again; its State was reset.
+	Replaying
+	// Restored: Session is restored, and Differences lists what has changed. Without a session: the connection is
+	// restored.
+	Restored
+	// SessionLost: Session could not be restored. Err says why.
+	SessionLost
+	// GaveUp: the Client is over. Err says why.
+	GaveUp
+	// Decided: a permission request was answered. Decision says how and why.
+	Decided
+	// Stderr: the agent wrote the line Text to standard error.
+	Stderr
+	// Warning: an error occurred and was ignored. Err describes it.
+	Warning
+	// Slow: the agent has not answered the method Text for the time Wait.
+	Slow
+	// URLCompleted: the user has finished what Elicitation asked for at a URL.
+	URLCompleted
+)
+
+var kindNames = [...]string{
+	"", "lost", "waiting", "replaying", "restored", "session lost", "gave up", "decided", "stderr", "warning", "slow",
+	"URL completed",
+}
+
+// String returns the kind in a word or two.
+func (k Kind) String() string {
+	if k > 0 && int(k) < len(kindNames) {
+		return kindNames[k]
+	}
+	return fmt.Sprintf("Kind(%d)", int(k))
+}
+
+// Event is something that the user may want to know. Kind says which fields are set.
+type Event struct {
+	Kind        Kind
+	Session     acp.SessionID
+	Err         error
+	Text        string
+	Wait        time.Duration
+	Interrupted []reconnect.Interrupted
+	Differences []reconnect.Difference
+	Decision    *Decision
+	Elicitation acp.ElicitationID
+}
+
+// Decision is how a permission request was answered.
+type Decision struct {
+	// Request is the request, with the complete tool call.
+	Request *acp.RequestPermissionRequest
+	// By is the decision of the rules. If its Effect is policy.Ask, the user was asked.
+	By policy.Decision
+	// Option is the chosen option, or nil if none was chosen.
+	Option *acp.PermissionOption
+}
+
+// String says what was requested, and what was chosen.
+func (d *Decision) String() string {
+	call, chosen := acp.ToolCall{}, "cancelled"
+	call.Apply(d.Request.ToolCall)
+	if d.Option != nil {
+		chosen = view.NewChoice(*d.Option).Text
+	}
+	return view.Subject(&call) + ": " + chosen
+}
+
+func (c *Client) event(e Event) {
+	if c.opts.Event != nil {
+		c.opts.Event(e)
+	}
+}
+
+// notify reports an event of the connection.
+func (c *Client) notify(_ context.Context, e reconnect.Event) {
+	switch e.Kind {
+	case reconnect.Replaying:
+		c.states.Of(e.Session).Reset()
+	case reconnect.Restored:
+		if s := c.Session(e.Session); s != nil {
+			c.running.Go(func() {
+				// On error the connection is lost again.
+				if current, err := s.conn.Live(c.life); err == nil {
+					s.state.SetSession(current)
+				}
+			})
+		}
+	}
+	c.event(Event{
+		Kind: Kind(e.Kind), Session: e.Session, Err: e.Err, Wait: e.Wait, Interrupted: e.Interrupted,
+		Differences: e.Differences,
+	})
+}
+
+// maxLine is the maximum length of a reported line of standard error.
+const maxLine = 16 << 10
+
+// lineWriter splits what is written into lines. It must be used by one goroutine.
+type lineWriter struct {
+	line func(string)
+	part []byte
+}
+
+// Write implements io.Writer, and never fails.
+func (w *lineWriter) Write(p []byte) (int, error) {
+	text := string(p)
+	for {
+		line, rest, ended := strings.Cut(text, "\n")
+		if room := maxLine - len(w.part); len(line) > room {
+			line = line[:room]
+		}
+		w.part = append(w.part, line...)
+		if !ended {
+			return len(p), nil
+		}
+		w.flush()
+		text = rest
+	}
+}
+
+// flush reports an unfinished line.
+func (w *lineWriter) flush() {
+	line := strings.TrimSuffix(string(w.part), "\r")
+	if !utf8.ValidString(line) {
+		line = strings.ToValidUTF8(line, "\uFFFD")
+	}
+	w.part = w.part[:0]
+	w.line(line)
+}
+
+// recorder writes the recordings of a Client, one for each connection.
+type recorder struct {
+	client *Client
+
+	mu     sync.Mutex
+	failed error
+}
+
+// begin begins a recording; it returns nil if nothing is recorded.
+func (r *recorder) begin() *recording.Writer {
+	o := &r.client.opts
+	if o.Record == nil {
+		return nil
+	}
+	header := recording.Header{Tool: "acp", Version: o.Version}
+	if o.Agent.Command != nil {
+		header.Command = append([]string{o.Agent.Command.Program}, o.Agent.Command.Args...)
+	}
+	var masker *recording.Masker
+	if !o.NoMask {
+		masker = recording.NewMasker()
+	}
+	w, err := recording.NewWriter(o.Record, header, masker)
+	if err != nil {
+		r.fail(err)
+		return nil
+	}
+	return w
+}
+
+// fail reports once that the recording is not complete. The conversation continues.
+func (r *recorder) fail(err error) {
+	r.mu.Lock()
+	first := r.failed == nil
+	if first {
+		r.failed = fmt.Errorf("the recording is not complete: %w", err)
+	}
+	r.mu.Unlock()
+	if first {
+		r.client.event(Event{Kind: Warning, Err: r.failed})
+	}
+}
+
+func (r *recorder) finish() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.failed
+}
+
+// tapped is a transport whose lines are recorded and judged.
+type tapped struct {
+	client  *Client
+	inner   acp.Transport
+	process *exec.Cmd // nil if the agent is not a process
+}
+
+// Connect implements acp.Transport.
+func (t *tapped) Connect(ctx context.Context) (rpc.Stream, error) {
+	stream, err := t.inner.Connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	w := &wire{client: t.client, process: t.process, writer: t.client.recorder.begin()}
+	var alive context.Context
+	alive, w.dead = context.WithCancelCause(context.Background())
+	t.client.mu.Lock()
+	t.client.alive, t.client.process = alive, t.process
+	t.client.mu.Unlock()
+	if t.client.opts.Findings != nil {
+		w.judge = conformance.NewJudge(nil, nil)
+	}
+	return rpc.Wrap(stream, rpc.Wrapper{
+		Read: func(next func() ([]byte, error), _ func()) ([]byte, error) {
+			line, err := next()
+			if err == nil {
+				w.read(line)
+			} else if errors.Is(err, io.EOF) {
+				w.noteEnd(conformance.Agent)
+			}
+			return line, err
+		},
+		Write: w.write,
+		Close: func() error {
+			w.noteEnd(conformance.Client)
+			err := stream.Close()
+			w.end()
+			return err
+		},
+	}), nil
+}
+
+// wire is one connection.
+type wire struct {
+	client   *Client
+	process  *exec.Cmd
+	dead     context.CancelCauseFunc
+	answered bool // the response to initialize has passed
+
+	mu     sync.Mutex
+	writer *recording.Writer // nil when nothing more is recorded
+	judge  *conformance.Judge
+	closed conformance.Side // the side that closed the connection; 0 while it is open
+	ended  bool
+}
+
+func (w *wire) read(line []byte) {
+	w.client.heard.Store(time.Now().UnixNano())
+	if !w.answered {
+		w.answered = w.client.keepLogins(line)
+	}
+	if w.client.opts.Subagents && bytes.Contains(line, []byte(`"subagent_update"`)) {
+		w.client.adopt(line)
+	}
+	w.pass(conformance.ToClient, line)
+	if tap := w.client.opts.Line; tap != nil {
+		tap(conformance.Agent, line)
+	}
+}
+
+func (w *wire) write(line []byte) ([]byte, error) {
+	w.pass(conformance.ToAgent, line)
+	if tap := w.client.opts.Line; tap != nil {
+		tap(conformance.Client, line)
+	}
+	return line, nil
+}
+
+// pass records and judges a line.
+func (w *wire) pass(d conformance.Direction, line []byte) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.ended {
+		return
+	}
+	m := conformance.Message{Direction: d, Line: line}
+	if w.writer != nil {
+		if err := w.writer.Message(m); err != nil {
+			w.client.recorder.fail(err)
+			w.writer = nil
+		}
+	}
+	if w.judge != nil {
+		w.passFindings(w.judge.Message(m))
+	}
+}
+
+func (w *wire) passFindings(findings []conformance.Finding) {
+	for _, f := range findings {
+		w.client.opts.Findings(f)
+	}
+}
+
+// noteEnd records which side closed the connection first.
+func (w *wire) noteEnd(by conformance.Side) {
+	w.dead(acp.ErrClosed)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.closed == 0 {
+		if w.closed = by; w.judge != nil {
+			w.judge.Closed(by)
+		}
+	}
+}
+
+// end is called when the agent's process, if it has one, has ended.
+func (w *wire) end() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.ended {
+		return
+	}
+	w.ended = true
+	if w.writer != nil {
+		end := &recording.End{}
+		if w.process != nil && w.process.ProcessState != nil {
+			end = relay.End(w.process.ProcessState)
+		}
+		end.Closed = w.closed
+		if err := w.writer.Write(&recording.Entry{Kind: recording.KindEnd, End: end}); err != nil {
+			w.client.recorder.fail(err)
+		}
+	}
+	if w.judge != nil {
+		w.passFindings(w.judge.End())
+	}
+}
+
+// slowStep is the time after which the user learns that a step of a start takes long.
+const slowStep = 5 * time.Second
+
+// step calls the agent's method for opening or setting up a session. It reports a call that takes long, and gives up
+// when the agent has sent nothing for Options.ConnectTimeout, unless the user is being asked something.
+func step[T any](ctx context.Context, c *Client, method string, call func(context.Context) (T, error)) (T, error) {
+	limit := cmp.Or(c.opts.ConnectTimeout, defaultConnectTimeout)
+	ctx, cancel := context.WithCancelCause(ctx)
+	silent := fmt.Errorf("%s: no answer within %v: %w", method, limit, context.DeadlineExceeded)
+	stop := c.slow(method, func() bool {
+		if c.asking.Load() > 0 || time.Since(c.heardAt()) < limit {
+			return false
+		}
+		cancel(silent)
+		return true
+	})
+	result, err := call(ctx)
+	stop()
+	if context.Cause(ctx) == silent && err != nil {
+		err = silent
+	}
+	cancel(nil)
+	return result, err
+}
+
+const defaultConnectTimeout = 2 * time.Minute
+
+// slow reports a call of the agent's method if it takes long, and then calls over every second until that is true.
+func (c *Client) slow(method string, over func() bool) (stop func()) {
+	c.heard.Store(time.Now().UnixNano())
+	done := make(chan struct{})
+	var watching sync.WaitGroup
+	watching.Go(func() {
+		report := time.After(slowStep)
+		tick := time.NewTicker(time.Second)
+		defer tick.Stop()
+		for {
+			select {
+			case <-done:
+				return
+			case <-report:
+				c.event(Event{Kind: Slow, Text: method, Wait: slowStep})
+			case <-tick.C:
+				if over() {
+					return
+				}
+			}
+		}
+	})
+	return func() {
+		close(done)
+		watching.Wait()
+	}
+}
+
+// heardAt is when the agent last sent a line, or a step began.
+func (c *Client) heardAt() time.Time { return time.Unix(0, c.heard.Load()) }

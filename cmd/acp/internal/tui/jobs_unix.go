@@ -13,20 +13,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// suspend stops the program until the shell continues it.
-func (m *Model) suspend() tea.Cmd {
+// suspension returns the command that stops the program until the shell continues it, or why there is none.
+func suspension(plain bool) (stop tea.Cmd, whyNot string) {
 	sid, err := unix.Getsid(0)
 	switch {
 	case err != nil || sid == unix.Getpgrp(): // not a job that a shell started
-		m.tellHere("No shell could resume the program.")
-		return nil
-	case m.plain:
+		return nil, "No shell could resume the program."
+	case plain:
 		return func() tea.Msg {
 			_ = syscall.Kill(0, syscall.SIGSTOP) // on error there is no way to report it
 			return nil
-		}
+		}, ""
 	}
-	return tea.Exec(released{&stopping{}}, nil)
+	return tea.Exec(released{&stopping{}}, nil), ""
 }
 
 // stopping stops the program while the terminal is released.

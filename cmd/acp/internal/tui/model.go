@@ -1,16 +1,22 @@
 package tui
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
+	"strings"
+	"sync"
 	"time"
 
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/acp/view"
 	"github.com/acpgo/sdk/cmd/acp/internal/draw"
+	"github.com/acpgo/sdk/cmd/acp/internal/history"
 	"github.com/acpgo/sdk/cmd/acp/internal/talk"
 	"github.com/acpgo/sdk/conformance"
 )
@@ -251,9 +257,6 @@ func (m *Model) update(msg tea.Msg) tea.Cmd {
 	}
 	return nil
 }
-
-// maxLines is how many lines of a list are kept.
-const maxLines = 1000
 
 // editor returns the editor that takes the keys.
 func (m *Model) editor() *editor {
@@ -502,4 +505,444 @@ func (m *Model) top() layer {
 		return nil
 	}
 	return m.layers[len(m.layers)-1]
+}
+
+// Options configure the program.
+type Options struct {
+	// Talk configures the client. The program sets all its functions except Findings itself.
+	Talk talk.Options
+	// Level is the lowest level of findings that counts.
+	Level conformance.Level
+	// Start is the session that is opened first.
+	Start Start
+	// Setup is called for each new session before it is shown, to choose a mode, a model, and options.
+	Setup func(ctx context.Context, s *talk.Session) error
+	// NoMouse leaves the mouse to the terminal.
+	NoMouse bool
+	// Notify says when to ring the bell; "" means never.
+	Notify Notify
+	// Prompts stores prompts: those of earlier runs in the directory, and those of this one. Nil stores none.
+	Prompts *history.File
+	// Long is the shortest duration of a tool call or a turn that is shown; 0 means 2 s.
+	Long time.Duration
+	// Resume returns the command line that opens a stored session; if it is nil, none is shown.
+	Resume func(acp.SessionID) string
+	// Watch is a directory: when files in it change, the agent is restarted after its turn. "" watches nothing.
+	Watch string
+	// In and Out are the terminal.
+	In, Out *os.File
+	// OpenURL opens a page in the user's browser. Default: the system's way to do it.
+	OpenURL func(address string) error
+}
+
+// Start is the session that is opened first: a new one, unless a field says otherwise.
+type Start struct {
+	// Continue opens the last session of the directory.
+	Continue bool
+	// Session opens a stored session; NoHistory opens it without its history.
+	Session   acp.SessionID
+	NoHistory bool
+	// Pick shows the list of stored sessions.
+	Pick bool
+}
+
+func (o *Options) openURL(address string) error {
+	if o.OpenURL != nil {
+		return o.OpenURL(address)
+	}
+	return openBrowser(address)
+}
+
+// endTime is how long the program may take to end before it is forced to.
+const endTime = 3 * time.Second
+
+// clients are all clients that were opened, so that none is left behind when the program ends while one is starting.
+type clients struct {
+	mu  sync.Mutex
+	all []*talk.Client
+}
+
+func (c *clients) add(client *talk.Client) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.all = append(c.all, client)
+}
+
+// last returns the one that was opened last, or nil.
+func (c *clients) last() *talk.Client {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.all) == 0 {
+		return nil
+	}
+	return c.all[len(c.all)-1]
+}
+
+// close closes them. An agent that does not end in time is killed.
+func (c *clients) close() (err error) {
+	c.mu.Lock()
+	all := c.all
+	c.mu.Unlock()
+	for _, client := range all {
+		closed := make(chan error, 1)
+		go func() { closed <- client.Close() }()
+		select {
+		case err = <-closed:
+		case <-time.After(endTime):
+			err = client.Kill()
+			<-closed
+		}
+	}
+	return err // of the last one; the others' errors were shown
+}
+
+// chat is an open session.
+type chat struct {
+	session     *talk.Session
+	id          acp.SessionID
+	snapshot    *view.Snapshot
+	draw        *transcript
+	times       *times
+	editor      *editor
+	queue       []*prompt  // prompts that wait for the end of the turn
+	title       string     // given by the user
+	firstPrompt *view.Item // the first prompt of the user; nil if there is none up to searched
+	searched    *view.Snapshot
+
+	cancel        context.CancelFunc // of the turn in progress; nil if there is none
+	cancelled     bool               // whether the turn in progress was cancelled
+	began         time.Time          // when the turn began
+	unread        bool               // a turn has ended since the chat was shown
+	failed        error              // why the last turn failed
+	lastSearch    string             // the text that the user searched for last
+	note          string             // the last line for the user
+	stop          context.CancelFunc // stops watching
+	reconnecting  bool               // the agent was restarted and is restoring the session
+	resendPending bool               // a prompt was sent meanwhile
+}
+
+// prompt is a prompt as typed and as sent.
+type prompt struct {
+	text   string
+	pasted []string
+}
+
+// The messages about chats.
+type (
+	changedMsg struct {
+		chat     *chat
+		snapshot *view.Snapshot
+	}
+	turnMsg struct {
+		chat *chat
+		res  *acp.PromptResponse
+		err  error
+		// again is a prompt that was not sent because the user has to log in.
+		again prompt
+	}
+	openedMsg struct {
+		session *talk.Session
+		about   string // what was done
+		err     error
+		again   func(*Model) tea.Cmd // retried after a login
+	}
+	doneMsg struct { // the end of a call whose response contains only an error
+		what  string
+		err   error
+		again func(*Model) tea.Cmd
+		then  func(*Model) tea.Cmd
+		call  bool // whether Model.call made it
+	}
+)
+
+// watch sends snapshots of a chat to the loop.
+func (m *Model) watch(c *chat) {
+	if !m.tasks.begin() {
+		return
+	}
+	var ctx context.Context
+	ctx, c.stop = context.WithCancel(m.tasks.ctx)
+	go func() {
+		defer m.tasks.running.Done()
+		follow(ctx, c.session.State(), func(s *view.Snapshot) { m.send(changedMsg{c, s}) })
+	}()
+}
+
+// follow passes on snapshots of a conversation: the first change at once, later ones at most once per frame.
+func follow(ctx context.Context, state *view.State, send func(*view.Snapshot)) {
+	pause := time.NewTimer(0)
+	defer pause.Stop()
+	for snapshot := range state.Watch(ctx) {
+		select {
+		case <-pause.C:
+		case <-ctx.Done():
+			return
+		}
+		send(snapshot)
+		pause.Reset(frame)
+	}
+}
+
+// open creates the chat of an opened session and shows it.
+func (m *Model) open(s *talk.Session) *chat {
+	if c := m.chatOf(s.ID()); c != nil { // loaded again
+		c.stop()
+		c.session = s
+		m.watch(c)
+		m.show(c)
+		return c
+	}
+	c := &chat{session: s, id: s.ID(), snapshot: s.State().Snapshot(), times: newTimes(m.now, m.opts.Long),
+		editor: newEditor(m)}
+	c.draw = newTranscript(m, c.times)
+	if m.chat == nil { // typed while the agent was starting
+		c.editor, c.queue = m.waiting, m.typed
+		m.waiting, m.typed = newEditor(m), nil
+	}
+	c.draw.Update(c.snapshot)
+	m.chats = append(m.chats, c)
+	m.watch(c)
+	m.show(c)
+	return c
+}
+
+// show shows a chat.
+func (m *Model) show(c *chat) {
+	m.chat = c
+	c.unread = false
+	c.draw.Update(c.snapshot)
+	m.focused = nil
+	for _, q := range m.questions { // they have just come into view: keys typed before are not meant for them
+		q.drawn = time.Time{}
+	}
+	m.pending = append(m.pending, m.rearm())
+	m.resize()
+}
+
+// chatOf returns the chat of a session, or nil.
+func (m *Model) chatOf(id acp.SessionID) *chat {
+	if i := slices.IndexFunc(m.chats, func(c *chat) bool { return c.id == id }); i >= 0 {
+		return m.chats[i]
+	}
+	return nil
+}
+
+// forget removes a closed chat and shows another.
+func (m *Model) forget(c *chat) tea.Cmd {
+	c.stop()
+	if c.cancel != nil {
+		c.cancel()
+		c.cancel = nil // nothing is sent anymore
+	}
+	m.chats = slices.DeleteFunc(m.chats, func(o *chat) bool { return o == c })
+	if m.chat != c {
+		return nil
+	}
+	m.chat = nil
+	if len(m.chats) > 0 {
+		m.show(m.chats[len(m.chats)-1])
+		return nil
+	}
+	return m.newSession()
+}
+
+// name returns the displayed name of a chat.
+func (c *chat) name() string {
+	if c.title != "" {
+		return clean(c.title)
+	}
+	if title := c.snapshot.Title.Value(); title != "" {
+		return clean(title)
+	}
+	return cmp.Or(c.firstSaid(), "New session")
+}
+
+// firstSaid returns the first line of the user's first prompt, or "". It is called for each frame, so it does not
+// search items again.
+func (c *chat) firstSaid() string {
+	since := c.searched
+	if !c.snapshot.SameHistory(since) {
+		since, c.firstPrompt = nil, nil
+	}
+	c.searched = c.snapshot
+	if c.firstPrompt == nil {
+		for item := range c.snapshot.Changed(since) {
+			if message, ok := item.Variant.(*view.Message); ok && message.Role == view.User {
+				c.firstPrompt = item
+				break
+			}
+		}
+	}
+	if c.firstPrompt == nil {
+		return ""
+	}
+	if now := c.snapshot.Item(c.firstPrompt.Index); now != nil { // it may have grown, or have been dropped
+		c.firstPrompt = now
+	}
+	first, _, _ := strings.Cut(strings.TrimSpace(c.firstPrompt.Variant.(*view.Message).Text()), "\n")
+	return clean(first)
+}
+
+// say sends a prompt, or queues it until the end of the turn.
+func (m *Model) say(c *chat, p prompt) tea.Cmd {
+	if c.cancel != nil || c.reconnecting || m.connection != connected {
+		c.resendPending = c.reconnecting || m.connection == connecting
+		c.queue = append(c.queue, &p)
+		m.resize()
+		return nil
+	}
+	blocks, err := p.blocks(c.session.Cwd(), m.client.Initialized().AgentCapabilities.PromptCapabilities)
+	if err != nil {
+		m.tell(c.id, fmt.Sprintf("Not sent: %v", err))
+		c.editor.set(p)
+		return nil
+	}
+	var ctx context.Context
+	ctx, c.cancel = context.WithCancel(m.tasks.ctx)
+	c.cancelled, c.failed, c.unread, c.note, c.began = false, nil, false, "", m.now()
+	c.draw.Bottom()
+	return tea.Batch(m.tasks.cmd(func(context.Context) tea.Msg {
+		res, err := c.session.Prompt(ctx, blocks...)
+		return turnMsg{c, res, err, p}
+	}), m.tick())
+}
+
+// turnEnded handles the end of a turn and begins the next one.
+func (m *Model) turnEnded(msg turnMsg) tea.Cmd {
+	c := msg.chat
+	if c.cancel == nil {
+		return nil // the chat has been closed
+	}
+	c.take(c.session.State().Snapshot()) // the end of the turn is drawn with all of its content
+	c.times.ended(c.snapshot, m.now().Sub(c.began))
+	c.cancel()
+	c.cancel = nil
+	c.draw.Update(c.snapshot)
+	c.draw.Tick()
+	c.unread = c != m.chat || len(m.layers) > 0
+	m.resize()
+	if c.note == cancelling {
+		c.note = ""
+	}
+	switch { // the end of the turn is drawn with the conversation
+	case errors.Is(msg.err, acp.ErrAuthRequired):
+		return m.askLogin(msg.err, func(m *Model) tea.Cmd { return m.say(c, msg.again) })
+	case c.cancelled:
+	case msg.err != nil:
+		c.failed = msg.err
+		m.notify()
+	default:
+		if len(c.queue) == 0 {
+			m.notify()
+		}
+		if cmd := m.renew(); cmd != nil {
+			c.resendPending = len(c.queue) > 0
+			return cmd
+		}
+		return m.next(c)
+	}
+	if len(c.queue) > 0 { // after a failure or cancellation, queued prompts are not sent automatically
+		m.tell(c.id, "Press Enter to send the queued prompts.")
+	}
+	return m.renew()
+}
+
+// next sends the next queued prompt.
+func (m *Model) next(c *chat) tea.Cmd {
+	if len(c.queue) == 0 || c.cancel != nil || c.reconnecting || m.connection != connected {
+		return nil
+	}
+	p := c.queue[0]
+	c.queue = c.queue[1:]
+	m.resize()
+	return m.say(c, *p)
+}
+
+// cancelling is shown until the agent has responded.
+const cancelling = "Cancelling…"
+
+// cancelTurn cancels the turn of a chat, and reports whether there was one that had not been cancelled yet.
+func (m *Model) cancelTurn(c *chat) bool {
+	if c == nil || c.cancel == nil || c.cancelled {
+		return false
+	}
+	c.cancelled = true
+	c.cancel()
+	c.note = cancelling
+	return true
+}
+
+// take handles a newer snapshot of a chat.
+func (c *chat) take(s *view.Snapshot) {
+	if c.cancel != nil {
+		c.times.take(c.snapshot, s)
+	}
+	c.snapshot = s
+}
+
+// steeredMsg says what the agent did with a prompt for the running turn.
+type steeredMsg struct {
+	chat    *chat
+	prompt  prompt
+	outcome talk.Steered
+	err     error
+}
+
+// steer sends what is typed into the running turn.
+func (m *Model) steer() tea.Cmd {
+	c := m.chat
+	if c == nil || c.cancel == nil || c.cancelled || strings.TrimSpace(c.editor.area.Value()) == "" {
+		return m.submit()
+	}
+	p := c.editor.take()
+	m.resize()
+	return tea.Batch(m.keep(p), m.sayInto(c, p))
+}
+
+// sayInto sends a prompt into the turn of a chat. If that is not possible, the prompt becomes the first in the queue.
+func (m *Model) sayInto(c *chat, p prompt) tea.Cmd {
+	wait := func(why string) tea.Cmd {
+		c.queue = slices.Insert(c.queue, 0, &p)
+		m.tell(c.id, why)
+		return nil
+	}
+	if m.connection != connected || !m.client.CanSteer() {
+		return wait("The agent does not accept prompts in a running turn: queued until the end of the turn.")
+	}
+	blocks, err := p.blocks(c.session.Cwd(), m.client.Initialized().AgentCapabilities.PromptCapabilities)
+	if err != nil {
+		return wait(fmt.Sprintf("Not sent: %v", err))
+	}
+	return m.tasks.cmd(func(ctx context.Context) tea.Msg {
+		outcome, err := c.session.Steer(ctx, blocks...)
+		return steeredMsg{c, p, outcome, err}
+	})
+}
+
+// steered handles the agent's response.
+func (m *Model) steered(msg steeredMsg) tea.Cmd {
+	c := msg.chat
+	if m.chatOf(c.id) != c {
+		return nil
+	}
+	switch {
+	case msg.err == nil && msg.outcome == talk.SteeredIn:
+		m.tell(c.id, "Sent into the turn: "+msg.prompt.text)
+		return nil
+	case msg.err == nil && msg.outcome == talk.SteeredAnew:
+		m.tell(c.id, "The turn was over, and a new one has begun: "+msg.prompt.text)
+		return nil
+	}
+	c.queue = slices.Insert(c.queue, 0, &msg.prompt)
+	switch {
+	case msg.err != nil:
+		m.tell(c.id, fmt.Sprintf("Not sent into the turn; queued until its end: %v", msg.err))
+	case msg.outcome != talk.SteeredLate:
+		m.tell(c.id, "Not sent into the turn; queued until its end. The agent says: "+string(msg.outcome))
+	}
+	m.resize()
+	if c.failed != nil || c.cancelled { // then queued prompts are not sent automatically
+		return nil
+	}
+	return m.next(c)
 }

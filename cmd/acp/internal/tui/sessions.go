@@ -5,7 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/maphash"
+	"io"
+	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -14,8 +18,11 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/acp/launch"
+	"github.com/acpgo/sdk/acp/policy"
 	"github.com/acpgo/sdk/cmd/acp/internal/draw"
 	"github.com/acpgo/sdk/cmd/acp/internal/talk"
+	"github.com/acpgo/sdk/conformance"
 )
 
 // chatState describes a chat in the overview.
@@ -438,4 +445,443 @@ func (m *Model) unqueue(c *chat) tea.Cmd {
 	c.queue = c.queue[:last]
 	m.resize()
 	return nil
+}
+
+// askLogin asks the user to log in, and then retries what failed.
+func (m *Model) askLogin(err error, again func(*Model) tea.Cmd) tea.Cmd {
+	m.tell("", fmt.Sprintf("You need to log in: %v", errors.Unwrap(err)))
+	return m.showLogins(again)
+}
+
+// login asks the user to log in.
+func (m *Model) login() tea.Cmd { return m.showLogins(nil) }
+
+// showLogins asks the user to choose a login method.
+func (m *Model) showLogins(again func(*Model) tea.Cmd) tea.Cmd {
+	if m.client == nil {
+		return nil
+	}
+	var items []item
+	for _, method := range m.client.LoginMethods() {
+		items = append(items, item{label: clean(method.String()), about: clean(method.Description), value: method})
+	}
+	if len(items) == 0 {
+		m.tellHere("The agent offers no login method.")
+		return nil
+	}
+	p := newPicker(m.agentName()+": login methods", items, func(m *Model, p *picker, it item) tea.Cmd {
+		method, client := it.value.(talk.LoginMethod), m.client
+		switch method.Kind {
+		case talk.AgentLogin:
+			m.pop(p)
+			m.tellHere("Logging in: " + method.Name + "…")
+			return m.call("Login failed",
+				func(ctx context.Context) error { return client.Login(ctx, method.ID, launch.Terminal{}) }, m.loggedIn(again))
+		case talk.TerminalLogin:
+			m.pop(p)
+			if m.plain {
+				m.tellHere("Log in with \"acp agents login\" in another terminal, and start again: " + method.String())
+				return nil
+			}
+			run := &loginRun{login: func() error {
+				return client.LoginInTerminal(m.tasks.ctx, method.ID,
+					launch.Terminal{Stdin: m.opts.In, Stdout: m.opts.Out, Stderr: m.opts.Out})
+			}}
+			m.loggingIn = true
+			// While the login has the terminal, the loop handles no messages, and restarting the agent sends some.
+			restart := func(m *Model) tea.Cmd { return m.call("Restart failed", client.Restart, m.loggedIn(again)) }
+			return tea.Exec(released{run},
+				func(err error) tea.Msg { return doneMsg{what: "Login failed", err: err, then: restart} })
+		}
+		m.tellHere(method.String())
+		return nil
+	})
+	p.letters, p.sudden = true, again != nil
+	m.push(p)
+	return nil
+}
+
+// loggedIn reports the login, and retries what failed.
+func (m *Model) loggedIn(again func(*Model) tea.Cmd) func(*Model) tea.Cmd {
+	return func(m *Model) tea.Cmd {
+		m.loggingIn = false
+		m.tellHere("Logged in.")
+		if again == nil {
+			return nil
+		}
+		return again(m)
+	}
+}
+
+// loginRun runs a login while the program has released the terminal.
+type loginRun struct{ login func() error }
+
+func (r *loginRun) SetStdin(io.Reader)  {} // it opens the terminal itself
+func (r *loginRun) SetStdout(io.Writer) {}
+func (r *loginRun) SetStderr(io.Writer) {}
+func (r *loginRun) Run() error          { return r.login() }
+
+// deadDialog says that the agent has ended, and offers to restart it.
+type deadDialog struct{ err error }
+
+// askRestart asks whether to restart an agent that has ended.
+func (m *Model) askRestart(err error) tea.Cmd {
+	m.dismiss(func(dialog) bool { return true }) // the answers are no longer needed
+	m.tell("", fmt.Sprintf("The agent has ended: %v", err))
+	m.note = ""
+	return m.addQuestion(&question{dialog: &deadDialog{err}})
+}
+
+func (d *deadDialog) choices() []choice {
+	return []choice{{"r", "restart it"}, {"q", "quit"}}
+}
+
+func (d *deadDialog) init(*Model) tea.Cmd { return nil }
+
+func (d *deadDialog) title(m *Model) string { return m.agentName() + " has ended" }
+
+func (d *deadDialog) body(m *Model, width int) []string {
+	lines := wrap(cleanText(fmt.Sprint(d.err)), width)
+	if exit, ok := errors.AsType[*acp.ExitError](d.err); ok &&
+		strings.Contains(d.err.Error(), strings.TrimSpace(exit.Stderr)) {
+		return lines
+	}
+	if n := len(m.stderr); n > 0 {
+		lines = append(lines, "", "The end of its standard error:")
+		for _, l := range m.stderr[max(0, n-10):] {
+			lines = append(lines, wrap("  "+l, width)...)
+		}
+	}
+	return lines
+}
+
+func (d *deadDialog) foot(m *Model, width int) []string {
+	return wrap(m.style.key.Render("r")+" restart it  "+m.style.key.Render("q")+" quit", width)
+}
+
+func (d *deadDialog) key(m *Model, q *question, k tea.KeyPressMsg) (bool, tea.Cmd) {
+	switch k.String() {
+	case "r":
+		return true, m.restart()
+	case "q":
+		return true, m.leave(nil)
+	case "ctrl+c":
+		return false, m.interruptQuestion(q)
+	}
+	return false, nil
+}
+
+func (d *deadDialog) paste(*Model, string) (bool, tea.Cmd) { return false, nil }
+
+// restartedMsg has the client of a restarted agent.
+type restartedMsg struct {
+	client *talk.Client
+	err    error
+}
+
+// restart restarts the agent.
+func (m *Model) restart() tea.Cmd {
+	if m.connection != dead {
+		m.tellHere("The agent is still running.")
+		return nil
+	}
+	m.connection = connecting
+	m.tell("", "Restarting the agent…")
+	old := m.client
+	return m.tasks.cmd(func(ctx context.Context) tea.Msg {
+		if old != nil {
+			// An error says why the connection ended, which was shown.
+			_ = old.Close()
+		}
+		client, err := m.connect(ctx)
+		return restartedMsg{client, err}
+	})
+}
+
+// restarted restores the sessions.
+func (m *Model) restarted(msg restartedMsg) tea.Cmd {
+	if msg.err != nil {
+		m.connection = dead
+		return tea.Batch(m.askRestart(msg.err), m.renew())
+	}
+	m.client = msg.client
+	m.connection = connected
+	m.tell("", "The agent is back.")
+	var cmds []tea.Cmd
+	for _, c := range m.chats {
+		c.reconnecting = true
+		cmds = append(cmds, m.tasks.cmd(func(ctx context.Context) tea.Msg {
+			s, about, err := openSession(ctx, msg.client, c.id, c.session.Cwd(), true)
+			return reopenedMsg{c, s, about, err}
+		}))
+	}
+	if len(cmds) == 0 {
+		cmds = append(cmds, m.begin(), m.renew())
+	}
+	return tea.Batch(cmds...)
+}
+
+// reopenedMsg has the restored session of a chat.
+type reopenedMsg struct {
+	chat    *chat
+	session *talk.Session
+	about   string
+	err     error
+}
+
+// reopened handles a restored session.
+func (m *Model) reopened(msg reopenedMsg) tea.Cmd {
+	c := msg.chat
+	goOn := c.resendPending
+	c.reconnecting, c.resendPending = false, false
+	if msg.err != nil {
+		m.tell(c.id, fmt.Sprintf("The session could not be restored: %v", msg.err))
+		if m.opts.Watch != "" { // every version of the agent gets a session to try
+			if len(m.chats) == 1 { // typed while the agent was restarting
+				m.waiting, m.typed = c.editor, c.queue
+			}
+			return tea.Batch(m.forget(c), m.renew())
+		}
+		return nil
+	}
+	c.stop()
+	c.session = msg.session
+	c.failed = nil
+	m.watch(c)
+	m.tell(c.id, msg.about)
+	if cmd := m.renew(); cmd != nil || !goOn {
+		c.resendPending = goOn
+		return cmd
+	}
+	return m.next(c)
+}
+
+// hooks pass the events of a client to the loop as messages.
+type hooks struct{ send func(tea.Msg) }
+
+// The messages of hooks.
+type (
+	askedMsg     struct{ question *question }
+	withdrawnMsg struct{ question *question }
+	foundMsg     conformance.Finding
+)
+
+// options returns the options of a client that uses these hooks.
+func (h hooks) options(opts *Options) *talk.Options {
+	base := opts.Talk
+	o := base
+	o.Ask, o.Form, o.URL = h.permission, h.form, h.page
+	o.Event = func(e talk.Event) { h.send(eventMsg(e)) }
+	o.Output = func(s acp.SessionID, t acp.TerminalID) { h.send(outputMsg{s, t}) }
+	if base.Findings != nil {
+		o.Findings = func(f conformance.Finding) {
+			if f.Level > opts.Level {
+				return
+			}
+			base.Findings(f)
+			h.send(foundMsg(f))
+		}
+	}
+	o.TerminalLogin, o.Plans, o.Subagents = true, true, true
+	// the user decides whether a program that has ended is started again
+	o.NoReconnect = base.NoReconnect || base.Agent.Command != nil
+	return &o
+}
+
+func (h hooks) permission(ctx context.Context, q *talk.Question) (acp.PermissionOptionID, error) {
+	return ask(ctx, h, q.Session,
+		func(answer func(acp.PermissionOptionID)) dialog { return newPermission(q, answer) })
+}
+
+func (h hooks) form(ctx context.Context, e *talk.Elicitation) (*acp.CreateElicitationResponse, error) {
+	if err := tooLarge(e.Form); err != nil {
+		h.send(eventMsg{Kind: talk.Warning, Session: e.Session, Err: fmt.Errorf("declined a form of the agent: %w", err)})
+		return declined(), nil
+	}
+	return ask(ctx, h, e.Session,
+		func(answer func(*acp.CreateElicitationResponse)) dialog { return newForm(e, answer) })
+}
+
+func (h hooks) page(ctx context.Context, e *talk.Elicitation) (*acp.CreateElicitationResponse, error) {
+	return ask(ctx, h, e.Session,
+		func(answer func(*acp.CreateElicitationResponse)) dialog { return &pageDialog{page: e, answer: answer} })
+}
+
+// ask asks a question and waits for its answer. When ctx ends, the question is withdrawn.
+func ask[R any](ctx context.Context, h hooks, session acp.SessionID,
+	build func(answer func(R)) dialog) (R, error) {
+	answers := make(chan R, 1) // at most one answer is sent
+	q := &question{session: session}
+	q.dialog = build(func(r R) { answers <- r })
+	h.send(askedMsg{q})
+	select {
+	case r := <-answers:
+		return r, nil
+	case <-ctx.Done():
+		h.send(withdrawnMsg{q})
+		var none R
+		return none, context.Cause(ctx)
+	}
+}
+
+// happened handles an event of the client.
+func (m *Model) happened(e talk.Event) tea.Cmd {
+	switch e.Kind {
+	case talk.Decided:
+		if d := e.Decision; d.By.Effect != policy.Ask {
+			m.tell(e.Session, fmt.Sprintf("Decided by a rule: %s (%s)", d, d.By.Why))
+		}
+	case talk.Warning:
+		m.tell(e.Session, fmt.Sprintf("Warning: %v", e.Err))
+	case talk.URLCompleted:
+		m.tellHere("The page reports that it is done.")
+	case talk.Lost:
+		if m.ends() {
+			m.connection = dead
+			return m.askRestart(e.Err)
+		}
+		m.connection = lost
+		m.tell("", fmt.Sprintf("The connection was lost: %v", e.Err))
+	case talk.Waiting:
+		if e.Err != nil {
+			m.tell("", fmt.Sprintf("Not connected; next attempt in %v: %v", e.Wait, e.Err))
+		}
+	case talk.Slow:
+		m.tell("", fmt.Sprintf("Waiting for the agent to answer %s.", e.Text))
+	case talk.SessionLost:
+		m.tell(e.Session, fmt.Sprintf("The session could not be restored: %v", e.Err))
+	case talk.Restored:
+		for _, d := range e.Differences {
+			what := "mode"
+			if !d.Mode {
+				what = "option " + string(d.Option)
+			}
+			m.tell(e.Session, fmt.Sprintf("The agent has lost the %s: it was %s and is now %s", what, d.Was, d.Is))
+		}
+		if e.Session == "" {
+			return m.back()
+		}
+	case talk.GaveUp:
+		if m.connection != dead && m.connection != connecting { // this was reported before, with a better reason
+			m.connection = dead
+			return m.askRestart(e.Err)
+		}
+	}
+	return nil
+}
+
+// ends reports whether an agent whose connection is lost has ended. A program has, unless it is being restarted after a
+// login.
+func (m *Model) ends() bool {
+	return !m.loggingIn && (m.opts.Talk.NoReconnect || m.opts.Talk.Agent.Command != nil)
+}
+
+// connection is the state of the connection to the agent.
+type connection int
+
+const (
+	connecting connection = iota // the first connection
+	connected
+	lost // it is being restored
+	dead // it is not restored unless the user asks for it
+)
+
+// sourceMsg reports that files of the watched directory have changed.
+type sourceMsg struct{}
+
+// watchTime is the time between two looks at the watched directory.
+const watchTime = 500 * time.Millisecond
+
+// watchFiles calls changed after a file in dir was added, removed or written, as soon as two looks find the same: a
+// build or a checkout, which writes many files, counts once. It polls because notifications of the system miss network
+// file systems, and need one watch for each directory. It returns when ctx ends.
+func watchFiles(ctx context.Context, dir string, changed func()) {
+	ticker := time.NewTicker(watchTime)
+	defer ticker.Stop()
+	reported := fingerprint(ctx, dir)
+	last := reported
+	for {
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return
+		}
+		now := fingerprint(ctx, dir)
+		if now == last && now != reported && ctx.Err() == nil {
+			reported = now
+			changed()
+		}
+		last = now
+	}
+}
+
+var fingerprintSeed = maphash.MakeSeed()
+
+// fingerprint returns a hash of the names, sizes and times of the files in dir.
+func fingerprint(ctx context.Context, dir string) uint64 {
+	var h maphash.Hash
+	h.SetSeed(fingerprintSeed)
+	files := 0
+	walkSources(ctx, dir, func(path string, d fs.DirEntry) bool {
+		if info, err := d.Info(); err == nil { // otherwise it was just removed
+			maphash.WriteComparable(&h, path)
+			maphash.WriteComparable(&h, info.Size())
+			maphash.WriteComparable(&h, info.ModTime().UnixNano())
+		}
+		files++
+		return files < maxFiles
+	})
+	return h.Sum64()
+}
+
+// walkSources calls visit for the files in dir, until it returns false. Hidden files are left out, and in a repository
+// those that Git ignores; without Git, directories of packages are. What cannot be read is left out too.
+func walkSources(ctx context.Context, dir string, visit func(path string, d fs.DirEntry) bool) {
+	git := exec.CommandContext(ctx, "git", "-c", "core.fsmonitor=", "ls-files", "-z", "--cached", "--others",
+		"--exclude-standard") // the hook of a repository is not run
+	git.Dir = dir
+	if list, err := git.Output(); err == nil {
+		for name := range strings.SplitSeq(string(list), "\x00") {
+			path := filepath.Join(dir, filepath.FromSlash(name))
+			info, err := os.Lstat(path)
+			if err != nil || info.IsDir() || strings.HasPrefix(name, ".") || strings.Contains(name, "/.") {
+				continue // it was removed, or is another repository
+			}
+			if !visit(path, fs.FileInfoToDirEntry(info)) {
+				return
+			}
+		}
+		return
+	}
+	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case ctx.Err() != nil:
+			return fs.SkipAll
+		case d == nil, path == dir:
+			return nil
+		case err != nil, strings.HasPrefix(d.Name(), "."), d.Name() == "node_modules", d.Name() == "__pycache__":
+			if d.IsDir() {
+				return fs.SkipDir
+			}
+		case !d.IsDir() && !visit(path, d):
+			return fs.SkipAll
+		}
+		return nil
+	})
+}
+
+// renew restarts the agent if its files have changed since it was started. It waits until no turn is in progress.
+func (m *Model) renew() tea.Cmd {
+	if !m.stale || m.connection == connecting || m.connection == lost {
+		return nil
+	}
+	for _, c := range m.chats {
+		if c.cancel != nil || c.reconnecting {
+			return nil
+		}
+	}
+	m.stale = false
+	m.connection = dead
+	m.dismiss(func(d dialog) bool { _, ok := d.(*deadDialog); return ok })
+	return m.restart()
 }

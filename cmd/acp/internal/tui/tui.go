@@ -14,65 +14,13 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"sync"
 	"syscall"
 	"time"
 
 	tea "charm.land/bubbletea/v2"
 	"github.com/charmbracelet/x/ansi"
 	"golang.org/x/term"
-
-	"github.com/acpgo/sdk/acp"
-	"github.com/acpgo/sdk/cmd/acp/internal/history"
-	"github.com/acpgo/sdk/cmd/acp/internal/talk"
-	"github.com/acpgo/sdk/conformance"
 )
-
-// Options configure the program.
-type Options struct {
-	// Talk configures the client. The program sets all its functions except Findings itself.
-	Talk talk.Options
-	// Level is the lowest level of findings that counts.
-	Level conformance.Level
-	// Start is the session that is opened first.
-	Start Start
-	// Setup is called for each new session before it is shown, to choose a mode, a model, and options.
-	Setup func(ctx context.Context, s *talk.Session) error
-	// NoMouse leaves the mouse to the terminal.
-	NoMouse bool
-	// Notify says when to ring the bell; "" means never.
-	Notify Notify
-	// Prompts stores prompts: those of earlier runs in the directory, and those of this one. Nil stores none.
-	Prompts *history.File
-	// Long is the shortest duration of a tool call or a turn that is shown; 0 means 2 s.
-	Long time.Duration
-	// Resume returns the command line that opens a stored session; if it is nil, none is shown.
-	Resume func(acp.SessionID) string
-	// Watch is a directory: when files in it change, the agent is restarted after its turn. "" watches nothing.
-	Watch string
-	// In and Out are the terminal.
-	In, Out *os.File
-	// OpenURL opens a page in the user's browser. Default: the system's way to do it.
-	OpenURL func(address string) error
-}
-
-// Start is the session that is opened first: a new one, unless a field says otherwise.
-type Start struct {
-	// Continue opens the last session of the directory.
-	Continue bool
-	// Session opens a stored session; NoHistory opens it without its history.
-	Session   acp.SessionID
-	NoHistory bool
-	// Pick shows the list of stored sessions.
-	Pick bool
-}
-
-func (o *Options) openURL(address string) error {
-	if o.OpenURL != nil {
-		return o.OpenURL(address)
-	}
-	return openBrowser(address)
-}
 
 // SignalError says that a signal has ended the program.
 type SignalError struct{ Signal os.Signal }
@@ -82,9 +30,6 @@ func (e *SignalError) Error() string { return "ended by signal: " + e.Signal.Str
 
 // framesPerSecond is how often the screen may be drawn. The first frame, and input, wait for half a frame.
 const framesPerSecond = 120
-
-// endTime is how long the program may take to end before it is forced to.
-const endTime = 3 * time.Second
 
 // Run runs the program until the user quits, and restores the terminal.
 func Run(ctx context.Context, opts *Options) (err error) {
@@ -152,46 +97,6 @@ func (m *Model) result(err error) error {
 		return fmt.Errorf("the terminal: %w", err)
 	}
 	return nil
-}
-
-// clients are all clients that were opened, so that none is left behind when the program ends while one is starting.
-type clients struct {
-	mu  sync.Mutex
-	all []*talk.Client
-}
-
-func (c *clients) add(client *talk.Client) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.all = append(c.all, client)
-}
-
-// last returns the one that was opened last, or nil.
-func (c *clients) last() *talk.Client {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if len(c.all) == 0 {
-		return nil
-	}
-	return c.all[len(c.all)-1]
-}
-
-// close closes them. An agent that does not end in time is killed.
-func (c *clients) close() (err error) {
-	c.mu.Lock()
-	all := c.all
-	c.mu.Unlock()
-	for _, client := range all {
-		closed := make(chan error, 1)
-		go func() { closed <- client.Close() }()
-		select {
-		case err = <-closed:
-		case <-time.After(endTime):
-			err = client.Kill()
-			<-closed
-		}
-	}
-	return err // of the last one; the others' errors were shown
 }
 
 // end ends the agent and everything that runs next to the loop.

@@ -2,7 +2,9 @@ package tui
 
 import (
 	"context"
+	"flag"
 	"fmt"
+	"io"
 	"os"
 	"reflect"
 	"strings"
@@ -18,6 +20,7 @@ import (
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/cmd/acp/internal/talk"
 	"github.com/acpgo/sdk/conformance"
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 // world is a running program.
@@ -293,3 +296,75 @@ func (w *world) status() string {
 }
 
 func TestMain(m *testing.M) { os.Exit(m.Run()) }
+
+var update = flag.Bool("update", false, "write docs/reference/keys.md anew")
+
+// TestDocs: the tables of keys in docs/reference/keys.md are up to date.
+func TestDocs(t *testing.T) {
+	const path = "../../../../docs/reference/keys.md"
+	text, err := os.ReadFile(path)
+	must.Do(t, err)
+	var b strings.Builder
+	for _, s := range allKeys() {
+		fmt.Fprintf(&b, "\n### %s\n\n| key | name | what it does |\n|---|---|---|\n", s.screen)
+		for _, k := range s.keys {
+			keys, name := "", ""
+			if len(k.keys) > 0 {
+				keys = "`" + strings.ReplaceAll(keyNames(k.keys), ", ", "`, `") + "`"
+			}
+			if k.name != "" && s.screen == "Conversation" {
+				name = "`" + k.name + "`"
+			}
+			fmt.Fprintf(&b, "| %s | %s | %s |\n", keys, name, k.about)
+		}
+	}
+	const begin, end = "<!-- keys -->\n", "\n<!-- end of keys -->\n"
+	before, rest, ok := strings.Cut(string(text), begin)
+	_, after, ok2 := strings.Cut(rest, strings.TrimPrefix(end, "\n"))
+	if !ok || !ok2 {
+		t.Fatalf("%s has no place for the keys", path)
+	}
+	want := before + begin + b.String() + end + after
+	if want == string(text) {
+		return
+	}
+	if !*update {
+		t.Fatalf("the keys in %s are not those of the program: run this test with -update", path)
+	}
+	must.Do(t, os.WriteFile(path, []byte(want), 0o644))
+}
+
+// releaser is a program that runs a command while the terminal is released.
+type releaser struct {
+	t    *testing.T
+	runs bool
+}
+
+func (r *releaser) Init() tea.Cmd {
+	if !rendering() {
+		r.t.Error("the goroutine of the renderer is not found")
+	}
+	return tea.Exec(released{r}, func(error) tea.Msg { return tea.QuitMsg{} })
+}
+
+func (r *releaser) Update(tea.Msg) (tea.Model, tea.Cmd) { return r, nil }
+func (r *releaser) View() tea.View                      { return tea.NewView("") }
+func (r *releaser) SetStdin(io.Reader)                  {}
+func (r *releaser) SetStdout(io.Writer)                 {}
+func (r *releaser) SetStderr(io.Writer)                 {}
+
+func (r *releaser) Run() error {
+	r.runs = true
+	if rendering() {
+		r.t.Error("the renderer has not stopped")
+	}
+	return nil
+}
+
+// A command for the released terminal begins when the renderer has stopped.
+func TestReleased(t *testing.T) {
+	r := &releaser{t: t}
+	if _, err := tea.NewProgram(r, tea.WithInput(nil), tea.WithOutput(io.Discard)).Run(); err != nil || !r.runs {
+		t.Errorf("%v, run: %v", err, r.runs)
+	}
+}
