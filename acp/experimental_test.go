@@ -13,6 +13,7 @@ import (
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/codec"
 	"github.com/acpgo/sdk/conformance"
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 // basicAgent are the handlers that every agent has.
@@ -111,10 +112,7 @@ func TestSessionFunctions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	conn, err := acp.Connect(t.Context(), near, acp.ClientHandlers{}, &acp.ClientOptions{Experimental: acp.AllFeatures, BooleanConfig: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := must.Get(acp.Connect(t.Context(), near, acp.ClientHandlers{}, &acp.ClientOptions{Experimental: acp.AllFeatures, BooleanConfig: true}))(t)
 	ctx, s := t.Context(), conn.Session("s")
 	title, err := s.SetTitle(ctx, "T")
 	if err != nil || title != "T!" {
@@ -321,9 +319,7 @@ func TestMalformedPartsOfFeatures(t *testing.T) {
 	}
 	for _, on := range []acp.Features{0, acp.FeatureSystemPrompt | acp.FeatureArchive} {
 		conn := bareClient(t, listed, &acp.AgentOptions{Experimental: on})
-		if err := call(t, conn, "initialize", initializeParams); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, call(t, conn, "initialize", initializeParams))
 		for method, params := range map[string]string{
 			"session/new": `{"cwd":"/","mcpServers":[],"systemPrompt":"be brief"}`, "session/list": `{"archived":true}`,
 		} {

@@ -18,25 +18,20 @@ import (
 	sdk "github.com/acpgo/sdk"
 	"github.com/acpgo/sdk/codec"
 	"github.com/acpgo/sdk/internal/test/gentest"
+	"github.com/acpgo/sdk/internal/test/must"
 	"github.com/acpgo/sdk/internal/test/sample"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
 func loadSchema(t testing.TB) *sample.Schema {
 	t.Helper()
-	s, err := sample.Load(sdk.SchemaV1Unstable())
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(sample.Load(sdk.SchemaV1Unstable()))(t)
 	return s
 }
 
 func mustMarshal(t testing.TB, v any) []byte {
 	t.Helper()
-	b, err := json.Marshal(v)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Get(json.Marshal(v))(t)
 	return b
 }
 
@@ -116,10 +111,7 @@ func changes(t *testing.T, definition string, data []byte) (out []change) {
 		return v, text, d.Repairs(), err
 	}
 	parse := func(data []byte) any {
-		v, err := sample.Parse(data)
-		if err != nil {
-			t.Fatal(err)
-		}
+		v := must.Get(sample.Parse(data))(t)
 		return v
 	}
 	want := parse(data)
@@ -275,10 +267,7 @@ func TestRoundTripChanges(t *testing.T) {
 			t.Errorf("%s: got %v, want %q", test.text, got, test.is)
 		}
 	}
-	docs, err := os.ReadFile("../docs/reference/leniency.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	docs := must.Get(os.ReadFile("../docs/reference/leniency.md"))(t)
 	for _, is := range []string{unknownMember, saysNothing, otherForm, rounded, stated, wasRepaired} {
 		if !strings.Contains(string(docs), "\n| "+is+" | ") {
 			t.Errorf("docs/reference/leniency.md does not say that %s may change", is)

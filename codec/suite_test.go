@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/acpgo/sdk/codec"
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 type suiteCase struct{ name, text string }
@@ -15,10 +16,7 @@ type suiteCase struct{ name, text string }
 // suite returns the texts of JSONTestSuite whose names begin with a prefix.
 func suite(t testing.TB, prefix string) (cases []suiteCase) {
 	t.Helper()
-	data, err := os.ReadFile("testdata/suite.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(os.ReadFile("testdata/suite.txt"))(t)
 	for line := range strings.Lines(string(data)) {
 		name, quoted, ok := strings.Cut(strings.TrimSuffix(line, "\n"), "\t")
 		if !ok || !strings.HasPrefix(name, prefix) {

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/acpgo/sdk/internal/test/must"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
@@ -43,9 +44,7 @@ func TestOverridesFile(t *testing.T) {
 	}
 	for _, test := range tests {
 		if test.table == "-" {
-			if err := os.Remove(table); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.Remove(table))
 		} else {
 			writeFile(t, table, test.table)
 		}
@@ -88,9 +87,7 @@ func TestOverridesFile(t *testing.T) {
 func TestBumpSaysAll(t *testing.T) {
 	tier.Need(t, tier.Normal)
 	root := t.TempDir()
-	if err := os.Mkdir(filepath.Join(root, "schema"), 0o777); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Mkdir(filepath.Join(root, "schema"), 0o777))
 	bump := func(edit func(defs map[string]any)) (status int, text string) {
 		var versions strings.Builder
 		for _, file := range []string{"schema.json", "schema/v1.unstable.json", "schema/v2.json", "schema/v2.unstable.json"} {
@@ -99,9 +96,7 @@ func TestBumpSaysAll(t *testing.T) {
 				t.Fatal(err)
 			}
 			var schema map[string]any
-			if err := json.Unmarshal(data, &schema); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, json.Unmarshal(data, &schema))
 			edit(schema["$defs"].(map[string]any))
 			if data, err = json.Marshal(schema); err != nil {
 				t.Fatal(err)

@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 var anyMask = regexp.MustCompile(`masked-[0-9a-f]{10}`)
@@ -93,10 +95,7 @@ func TestMaskShapes(t *testing.T) {
 // Secrets in commands, files and prose are found by what surrounds them. In each line of testdata/secrets.txt, braces
 // enclose the secret.
 func TestMaskTexts(t *testing.T) {
-	texts, err := os.ReadFile("testdata/secrets.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
+	texts := must.Get(os.ReadFile("testdata/secrets.txt"))(t)
 	for line := range strings.Lines(string(texts)) {
 		text := strings.TrimSpace(line)
 		if text == "" || text[0] == '#' {
@@ -109,10 +108,7 @@ func TestMaskTexts(t *testing.T) {
 			secret = text[from+2 : to]
 			plain = text[:from] + secret + text[to+2:]
 		}
-		inJSON, err := json.Marshal(map[string]string{"text": plain})
-		if err != nil {
-			t.Fatal(err)
-		}
+		inJSON := must.Get(json.Marshal(map[string]string{"text": plain}))(t)
 		m := NewMasker()
 		var got map[string]string
 		if err := json.Unmarshal(m.Mask(inJSON), &got); err != nil {
@@ -155,10 +151,7 @@ func TestMaskChunks(t *testing.T) {
 			m := NewMasker()
 			whole, clear := "", strings.Join(test.pieces, "")
 			for _, piece := range test.pieces {
-				text, err := json.Marshal(piece)
-				if err != nil {
-					t.Fatal(err)
-				}
+				text := must.Get(json.Marshal(piece))(t)
 				line := `{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":` + string(text) + `}}}}`
 				m.Mask([]byte(`{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"other","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"x "}}}}`))
 				var got struct {
@@ -166,9 +159,7 @@ func TestMaskChunks(t *testing.T) {
 						Update struct{ Content struct{ Text string } }
 					}
 				}
-				if err := json.Unmarshal(m.Mask([]byte(line)), &got); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, json.Unmarshal(m.Mask([]byte(line)), &got))
 				whole += got.Params.Update.Content.Text
 			}
 			if test.secret == "" {
