@@ -105,9 +105,7 @@ func TestFindingsAsTheyCome(t *testing.T) {
 	}
 	io.WriteString(in, header+request)
 	for i := range 3 {
-		if _, err := io.WriteString(in, banner); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(io.WriteString(in, banner))(t)
 		find(fmt.Sprintf("stdin:%d: ", i+3))
 	}
 	must.Do(t, cmd.Process.Signal(os.Interrupt))

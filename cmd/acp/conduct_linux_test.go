@@ -41,9 +41,7 @@ func TestConductLeavesNothing(t *testing.T) {
 			must.Do(t, c.Start())
 			in.Close()
 			c.Stdin = keys
-			if _, err := keys.WriteString(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}` + "\n"); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(keys.WriteString(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}` + "\n"))(t)
 			var programs []string
 			eventually(t, "the programs start", func() bool {
 				programs = children(t, c.Process.Pid)

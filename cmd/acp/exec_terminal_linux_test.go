@@ -55,9 +55,7 @@ func (s *session) until(t *testing.T, text string) {
 
 func (s *session) typeIn(t *testing.T, keys string) {
 	t.Helper()
-	if _, err := s.main.WriteString(keys); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(s.main.WriteString(keys))(t)
 }
 
 // The user is asked on the terminal, with everything that is known, and answers there.

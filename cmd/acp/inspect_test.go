@@ -167,9 +167,7 @@ func TestInspectEditor(t *testing.T) {
 	}
 	prompt := func(s *acp.ClientSession, text string) {
 		t.Helper()
-		if _, err := s.Prompt(t.Context(), acp.TextBlock(text)); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(s.Prompt(t.Context(), acp.TextBlock(text)))(t)
 	}
 	conn, session := editor()
 	page.row("the source", func(r *inspectedRow) bool {

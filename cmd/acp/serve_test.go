@@ -228,9 +228,7 @@ func TestServeHomes(t *testing.T) {
 		conn := as(name)
 		session, err := conn.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: dir})
 		must.Do(t, err)
-		if _, err := session.Prompt(t.Context(), acp.TextBlock("secret of "+name)); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(session.Prompt(t.Context(), acp.TextBlock("secret of "+name)))(t)
 		made[name] = session.ID()
 		must.Do(t, conn.Close())
 	}
@@ -420,9 +418,7 @@ func TestServeMetrics(t *testing.T) {
 	g.waitLog(t, `metrics`)
 	found := regexp.MustCompile(`http://127\.0\.0\.1:\d+/metrics`).FindString(g.logged())
 	prompt := heard(t, remote.Dial(g.at("http"), nil))
-	if _, err := prompt("hello"); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(prompt("hello"))(t)
 	get(t, strings.TrimSuffix(g.url, remote.DefaultPath)+"/healthz")
 	_, text := get(t, found)
 	for _, line := range []string{

@@ -307,9 +307,7 @@ func TestTranslateHostCancels(t *testing.T) {
 	t.Parallel()
 	c := newClient2(t, allows, "--terminals")
 	pid := c.runs()
-	if err := rpc.Notify(t.Context(), c.conn, "session/cancel", map[string]string{"sessionId": "one"}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, rpc.Notify(t.Context(), c.conn, "session/cancel", map[string]string{"sessionId": "one"}))
 	c.idle("cancelled")
 	c.dead(pid)
 	c.await("exit status", func() bool { return len(c.exits) == 1 })
@@ -335,9 +333,7 @@ func TestTranslateHostCancels(t *testing.T) {
 	}
 	c.start("write " + c.dir + "/a x")
 	c.await("question", func() bool { return slices.Contains(c.states, "requires_action") })
-	if err := rpc.Notify(t.Context(), c.conn, "session/cancel", map[string]string{"sessionId": "one"}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, rpc.Notify(t.Context(), c.conn, "session/cancel", map[string]string{"sessionId": "one"}))
 	c.idle("cancelled")
 	close(cancelled)
 	if got := c.play("offered"); got != "true true false" {

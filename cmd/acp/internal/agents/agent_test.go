@@ -161,13 +161,9 @@ func TestResolveDamaged(t *testing.T) {
 	var asked []string
 	r := resolver(t, testRegistry(t, "gemini"), "")
 	r.Ask = yes(&asked)
-	if _, err := r.Resolve(t.Context(), "gemini"); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(r.Resolve(t.Context(), "gemini"))(t)
 	record := filepath.Join(r.Registry.Dir, "agents", "gemini", "installed.json")
-	if err := os.WriteFile(record, []byte(`{"entry":`), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(record, []byte(`{"entry":`), 0o600))
 	if _, err := r.Resolve(t.Context(), "gemini"); err == nil || !strings.Contains(err.Error(), "install it again") {
 		t.Errorf("got %v", err)
 	}

@@ -139,9 +139,7 @@ func TestEditErrors(t *testing.T) {
 func TestEditFile(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "acp", "config.toml")
-	if err := Set(t.Context(), path, "agent", []string{"a"}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, Set(t.Context(), path, "agent", []string{"a"}))
 	for name, want := range map[string]fs.FileMode{filepath.Dir(path): 0o700 | fs.ModeDir, path: 0o600} {
 		if info, err := os.Stat(name); err != nil || info.Mode() != want {
 			t.Errorf("%s: %v, %v", name, info.Mode(), err)
@@ -151,9 +149,7 @@ func TestEditFile(t *testing.T) {
 	if err := os.Symlink(path, link); err != nil {
 		t.Skip(err)
 	}
-	if err := Set(t.Context(), link, "agent", []string{"b"}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, Set(t.Context(), link, "agent", []string{"b"}))
 	if info, err := os.Lstat(link); err != nil || info.Mode()&fs.ModeSymlink == 0 {
 		t.Errorf("%v, %v", info.Mode(), err)
 	}

@@ -45,9 +45,7 @@ func TestKept(t *testing.T) {
 	if got := load(t, other); len(got) != 0 {
 		t.Fatalf("of another directory: %v", got)
 	}
-	if err := other.Add(Prompt{Text: "elsewhere"}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, other.Add(Prompt{Text: "elsewhere"}))
 	if got := load(t, f); !reflect.DeepEqual(got, want) {
 		t.Fatalf("got %q, want %q", got, want)
 	}
@@ -80,9 +78,7 @@ func TestBounded(t *testing.T) {
 			t.Fatalf("%d is %.10q, want %.10q", i, p.Text, want)
 		}
 	}
-	if err := f.Add(Prompt{Text: strings.Repeat("y", maxPrompt)}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, f.Add(Prompt{Text: strings.Repeat("y", maxPrompt)}))
 	if again := load(t, f); len(again) != len(got) {
 		t.Fatal("a prompt without bounds was kept")
 	}
@@ -91,18 +87,12 @@ func TestBounded(t *testing.T) {
 // TestDamaged: what a killed process leaves behind damages only its own line.
 func TestDamaged(t *testing.T) {
 	f := newFile(t)
-	if err := f.Add(Prompt{Text: "one"}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, f.Add(Prompt{Text: "one"}))
 	file, err := os.OpenFile(f.path, os.O_WRONLY|os.O_APPEND, 0)
 	must.Do(t, err)
-	if _, err := file.WriteString("\n\xff\x00nothing\n[]\n{\"text\":\"to"); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(file.WriteString("\n\xff\x00nothing\n[]\n{\"text\":\"to"))(t)
 	file.Close()
-	if err := f.Add(Prompt{Text: "two"}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, f.Add(Prompt{Text: "two"}))
 	if got := load(t, f); !reflect.DeepEqual(got, []Prompt{{Text: "one"}, {Text: "two"}}) {
 		t.Fatalf("got %q", got)
 	}
@@ -115,9 +105,7 @@ func TestTwoProcesses(t *testing.T) {
 		f, err := For("/work")
 		must.Do(t, err)
 		for i := range each {
-			if err := f.Add(Prompt{Text: fmt.Sprint(who, " ", i), Pasted: []string{strings.Repeat("p", 4000)}}); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, f.Add(Prompt{Text: fmt.Sprint(who, " ", i), Pasted: []string{strings.Repeat("p", 4000)}}))
 		}
 		return
 	}
@@ -140,9 +128,7 @@ func TestTwoProcesses(t *testing.T) {
 			t.Fatalf("of %s, %s follows %d", who, number, want-1)
 		}
 		var n int
-		if _, err := fmt.Sscan(number, &n); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(fmt.Sscan(number, &n))(t)
 		next[who] = n + 1
 	}
 	last := 0

@@ -28,9 +28,7 @@ func TestPipes(t *testing.T) {
 	must.Do(t, err)
 	out, err := Create(pipe)
 	must.Do(t, err)
-	if _, err := io.WriteString(out, "hello"); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(io.WriteString(out, "hello"))(t)
 	out.Close()
 	reader, err := os.OpenFile(pipe, os.O_RDONLY|syscall.O_NONBLOCK, 0) // keeps what is written
 	must.Do(t, err)
@@ -95,9 +93,7 @@ func TestOpen(t *testing.T) {
 	defer file.Close()
 	buf := make([]byte, 10)
 	for _, part := range []string{"one", "two"} {
-		if _, err := writer.WriteString(part); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(writer.WriteString(part))(t)
 		if n, err := file.Read(buf); err != nil || string(buf[:n]) != part {
 			t.Errorf("%q, %v", buf[:n], err)
 		}

@@ -129,15 +129,11 @@ func TestReport(t *testing.T) {
 			text, fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"method":%s,"params":{%s:1}}`, quoted, quoted, quoted),
 			fmt.Sprintf(`{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":%s,"update":{"sessionUpdate":"tool_call","toolCallId":%s,"title":%s}}}`, quoted, quoted, quoted),
 		} {
-			if err := w.Message(conformance.Message{Direction: conformance.ToClient, Line: []byte(line)}); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, w.Message(conformance.Message{Direction: conformance.ToClient, Line: []byte(line)}))
 		}
 	}
 	long := strings.Repeat("<é>", 100_000)
-	if err := w.Message(conformance.Message{Direction: conformance.ToClient, Line: []byte(long)}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, w.Message(conformance.Message{Direction: conformance.ToClient, Line: []byte(long)}))
 	must.Do(t, in.Read(hostile[0]+".jsonl", &file, ""))
 	var out bytes.Buffer
 	must.Do(t, in.WriteReport(&out))

@@ -459,9 +459,7 @@ func TestStrangers(t *testing.T) {
 		conn, err := net.Dial("tcp", i.server.host)
 		must.Do(t, err)
 		t.Cleanup(func() { conn.Close() })
-		if _, err := io.WriteString(conn, kinds[n%len(kinds)]); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(io.WriteString(conn, kinds[n%len(kinds)]))(t)
 		go func() {
 			_, _ = io.Copy(io.Discard, conn) // until the server or the test ends it
 			select {
@@ -950,9 +948,7 @@ func TestTap(t *testing.T) {
 	w, err := recording.NewWriter(to, recording.Header{Tool: "acp", Command: []string{"my-agent", "--acp"}}, recording.NewMasker())
 	must.Do(t, err)
 	message := func(d conformance.Direction, line string) {
-		if err := w.Message(conformance.Message{Direction: d, Line: []byte(line)}); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, w.Message(conformance.Message{Direction: d, Line: []byte(line)}))
 	}
 	// Each message is shown before the next one is sent.
 	message(conformance.ToAgent, `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1,"clientCapabilities":{}}}`)
@@ -1003,9 +999,7 @@ func TestTap(t *testing.T) {
 		rest, _ := io.ReadAll(conn)
 		stolen <- string(first[:n]) + string(rest)
 	}()
-	if _, err := WriteTapFile(path, TapFile{thief.Addr().String(), i.secret}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(WriteTapFile(path, TapFile{thief.Addr().String(), i.secret}))(t)
 	if _, err := DialTap(path); err == nil {
 		t.Error("connected to the thief")
 	}

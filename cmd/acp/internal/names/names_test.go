@@ -30,9 +30,7 @@ func TestStore(t *testing.T) {
 	if list, err := s.List("agent", "/two"); err != nil || len(list) != 1 || list[0].Session != "s2" || list[0].Name != "fix" {
 		t.Errorf("got %v, %v", list, err)
 	}
-	if err := s.Set(Key{"other", "/two", "more"}, "s3"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Set(Key{"other", "/two", "more"}, "s3"))
 	if list, err := s.List("", "/two"); err != nil || len(list) != 2 || list[0].Name != "more" || list[1].Name != "fix" {
 		t.Errorf("of all agents: %v, %v", list, err)
 	}
@@ -47,9 +45,7 @@ func TestStore(t *testing.T) {
 	if err := lock.Unlock(); err != nil {
 		t.Error(err)
 	}
-	if err := os.WriteFile(s.file(a)+".json", []byte("{"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(s.file(a)+".json", []byte("{"), 0o600))
 	if _, err := s.Get(a); err == nil {
 		t.Error("a torn file was read")
 	}

@@ -125,9 +125,7 @@ func TestMCPServersOfEditors(t *testing.T) {
 // MCP servers are commands, URLs and files, in this order.
 func TestMCPServerList(t *testing.T) {
 	t.Chdir(t.TempDir())
-	if err := os.WriteFile("a=b.json", []byte(`{"mcpServers":{"filed":{"command":"go"}}}`), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile("a=b.json", []byte(`{"mcpServers":{"filed":{"command":"go"}}}`), 0o600))
 	t.Setenv("WORDS", "two words")
 	got, _, err := MCPServers([]string{`run=go run "a b" 'c $WORDS' $WORDS d\ e`, "./a=b.json", "far=HTTPS://h/?x=y z", "dots.and-_9=go"}, "/w/dir")
 	must.Do(t, err)

@@ -416,9 +416,7 @@ func TestTerminalsEnd(t *testing.T) {
 		}
 	}})
 	s := newSession(t, c)
-	if _, err := s.Prompt(t.Context(), acp.TextBlock("start")); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(s.Prompt(t.Context(), acp.TextBlock("start")))(t)
 	first := <-made
 	done := make(chan error)
 	go func() {
@@ -447,9 +445,7 @@ func TestSessions(t *testing.T) {
 	var ids []acp.SessionID
 	for i := range 3 {
 		s := newSession(t, c)
-		if _, err := s.Prompt(t.Context(), acp.TextBlock(fmt.Sprint("Hello ", i))); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(s.Prompt(t.Context(), acp.TextBlock(fmt.Sprint("Hello ", i))))(t)
 		ids = append(ids, s.ID())
 	}
 	cwd := c.opts.Cwd
@@ -736,9 +732,7 @@ func TestQuestionsEndWithTheirTurn(t *testing.T) {
 					return &res, nil
 				},
 			})
-			if _, err := newSession(t, client).Prompt(t.Context(), acp.TextBlock("go")); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(newSession(t, client).Prompt(t.Context(), acp.TextBlock("go")))(t)
 			if err := <-failed; err == nil {
 				t.Error("it was allowed after the end of the turn")
 			}
@@ -775,9 +769,7 @@ func TestExperimental(t *testing.T) {
 		acp.NewMCPServerStdio(acp.MCPServerStdio{Name: "m", Command: filepath.Join(t.TempDir(), "m"), Args: []string{}, Env: []acp.EnvVariable{}}),
 	}})
 	s := newSession(t, c)
-	if _, err := s.Prompt(t.Context(), acp.TextBlock("go")); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(s.Prompt(t.Context(), acp.TextBlock("go")))(t)
 	subagents, tokens := 0, uint64(0)
 	for item := range s.State().Snapshot().Items() {
 		tokens = s.State().Snapshot().Turn(item.Turn).Usage.Value().TotalTokens
@@ -843,9 +835,7 @@ func TestTerminalLogin(t *testing.T) {
 // The error explains which environment variables an agent needs.
 func TestEnvironmentLogin(t *testing.T) {
 	var method acp.AuthMethod
-	if err := method.UnmarshalJSON([]byte(`{"type":"env_var","id":"key","name":"API key"}`)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, method.UnmarshalJSON([]byte(`{"type":"env_var","id":"key","name":"API key"}`)))
 	handlers := agentHandlers(nil)
 	handlers.NewSession = func(context.Context, *acp.AgentConn, *acp.NewSessionRequest) (*acp.NewSessionResponse, error) {
 		return nil, acp.ErrAuthRequired
@@ -1064,9 +1054,7 @@ func TestAgentTerminals(t *testing.T) {
 	}), nil)
 	c := open(t, &Options{Agent: agent})
 	s := newSession(t, c)
-	if _, err := s.Prompt(t.Context(), acp.TextBlock("go")); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(s.Prompt(t.Context(), acp.TextBlock("go")))(t)
 	if !advertised {
 		t.Error("the agent was not told that its terminals are shown")
 	}

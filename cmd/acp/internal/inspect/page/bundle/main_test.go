@@ -7,15 +7,13 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/acpgo/sdk/internal/test/must"
 	"github.com/acpgo/sdk/internal/test/npmtest"
 )
 
 // TestCurrent checks that the committed files are those of the sources.
 func TestCurrent(t *testing.T) {
-	files, err := bundle("..")
-	if err != nil {
-		t.Fatal(err)
-	}
+	files := must.Get(bundle(".."))(t)
 	if len(files) != 3 {
 		t.Errorf("%d files, want index.html, app.js and app.css", len(files))
 	}
