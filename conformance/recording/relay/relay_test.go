@@ -8,11 +8,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"go.uber.org/goleak"
 
@@ -392,44 +390,5 @@ func TestOrder(t *testing.T) {
 		if i > 0 && i <= 2*n && (e.Direction != want.Direction || string(e.Line) != string(want.Line)) {
 			t.Fatalf("entry %d: %v %s, want %v %s", i, e.Direction, e.Line, want.Direction, want.Line)
 		}
-	}
-}
-
-// BenchmarkRoundTrip measures the time for 200 bytes to an agent that sends them back, with and without a relay process
-// in between.
-func BenchmarkRoundTrip(b *testing.B) {
-	self := must.Get(os.Executable())(b)
-	for name, cmd := range map[string]*exec.Cmd{
-		"direct": exec.Command(self),
-		"relay":  exec.Command(self, "env", runAs+"=echo", self),
-		// the cost of two more pipes alone
-		"cat": exec.Command("sh", "-c", "cat | "+self+" | cat"),
-	} {
-		b.Run(name, func(b *testing.B) {
-			cmd := exec.Command(cmd.Path, cmd.Args[1:]...)
-			cmd.Env = append(os.Environ(), runAs+"="+map[string]string{"direct": "echo", "cat": "echo", "relay": "relay"}[name], recordTo+"="+filepath.Join(b.TempDir(), "r"))
-			in := must.Get(cmd.StdinPipe())(b)
-			out := must.Get(cmd.StdoutPipe())(b)
-			must.Do(b, cmd.Start())
-			line := []byte(strings.Repeat("x", 199) + "\n")
-			var times []time.Duration
-			for b.Loop() {
-				began := time.Now()
-				must.Get(in.Write(line))(b)
-				must.Get(io.ReadFull(out, line))(b)
-				times = append(times, time.Since(began))
-			}
-			in.Close()
-			cmd.Wait()
-			percentiles(b, times)
-		})
-	}
-}
-
-// percentiles reports the percentiles of times.
-func percentiles(b *testing.B, times []time.Duration) {
-	slices.Sort(times)
-	for _, p := range []int{50, 99} {
-		b.ReportMetric(float64(times[len(times)*p/100].Nanoseconds())/1000, fmt.Sprintf("p%d-µs", p))
 	}
 }
