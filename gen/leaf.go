@@ -130,10 +130,6 @@ func (b *builder) fillEnum(d *model.Enum, n *schema.Node) {
 		if v.node != n && v.node.Const != nil {
 			value.Doc, value.Part, value.Deprecated = v.node.Description, v.node.Title, v.node.Deprecated
 		}
-		if kinds, _ := v.node.Kinds(); v.node.Has("type") && !slices.Contains(kinds, shape.kind) &&
-			!slices.Contains(kinds, schema.KindOfValue(v.raw)) {
-			b.problem(v.at, "the value %s is not of the type", v.raw)
-		}
 		var err error
 		if value.Value, err = model.ScalarOf(v.raw, d.Type); err != nil {
 			b.problem(v.at, "%v", err)

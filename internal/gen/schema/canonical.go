@@ -303,7 +303,6 @@ func (c *Canonical) split(n *Node) parts {
 		base.forget("$ref")
 		base.forget("allOf")
 	}
-	c.checkValues(base)
 	if !base.Any() || n.Bool == nil && base.describes() {
 		add(parts{own: []*Node{base}})
 	}
@@ -324,19 +323,6 @@ func (c *Canonical) split(n *Node) parts {
 	}
 	c.parts[n] = p
 	return p
-}
-
-// checkValues reports listed values that do not have the type next to them.
-func (c *Canonical) checkValues(n *Node) {
-	values, listed := n.values()
-	if !listed || !n.Has("type") {
-		return
-	}
-	for i, v := range values {
-		if !hasKind(n.types, KindOfValue(v)) {
-			c.problem(n.ValueAt(i), "the value %s is not of the type", v)
-		}
-	}
 }
 
 // whole returns all parts of n merged into one, including those that n refers to.
@@ -1370,12 +1356,4 @@ func (n *Node) Impossible() (at string, ok bool) {
 // At returns the place of a keyword of n.
 func (n *Node) At(keyword string) string {
 	return cmp.Or(n.word(keyword).at, n.Pointer+"/"+Escape(keyword))
-}
-
-// ValueAt returns the place of a value that const or enum lists.
-func (n *Node) ValueAt(i int) string {
-	if n.Const != nil {
-		return n.At("const")
-	}
-	return strings.Join([]string{n.At("enum"), strconv.Itoa(i)}, "/")
 }
