@@ -2,7 +2,6 @@ package policy_test
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -14,78 +13,35 @@ import (
 	"github.com/acpgo/sdk/internal/test/must"
 )
 
-// What is wrong in a file of rules is said, with its line.
-func TestParseErrors(t *testing.T) {
-	for text, want := range map[string]string{
-		``:                              "line 1: unexpected EOF",
-		`[]`:                            "line 1: expected an object",
-		"{\n\"rule\": []}":              `line 2: unknown member "rule"`,
-		`{"rules": {}}`:                 "line 1: expected a list",
-		`{"rules": [3]}`:                "line 1: expected an object",
-		"{\"rules\": [\n{\n\"a\": 1}]}": `line 3: unknown member "a"`,
-		"{\"rules\": [{\"effect\": \"allow\", \"kind\": [\"think\"]},\n{\"effect\": \"deny\"}]}": `line 2: unknown effect "deny"`,
-		"{\"rules\": [\n{\"kind\": [\"read\"]}]}":                                                "line 2: missing effect",
-		"{\"rules\": [\n{\"effect\": \"allow\"}]}":                                               "line 2: a rule that allows needs kinds, tools, paths, commands or lines",
-		"{\"rules\": [\n{\"effect\": \"allow\", \"agent\": [\"a\"]}]}":                           "line 2: a rule that allows needs",
-		"{\"rules\": [\n{\"effect\": \"ask\", \"Kind\": [\"read\"]}]}":                           `line 2: unknown member "Kind"`,
-		"{\"rules\": [\n{\"effect\": \"ask\", \"kind\": \"read\"}]}":                             "line 2: expected a list",
-		"{\"rules\": [\n{\"effect\": \"ask\", \"kind\": [\"raed\"]}]}":                           `line 2: unknown kind "raed", expected one of [read edit `,
-		"{\"rules\": [\n{\"effect\": \"ask\", \"kind\": []}]}":                                   "line 2: kind is empty",
-		"{\"rules\": [\n{\"effect\": \"ask\", \"path\": []}]}":                                   "line 2: path is empty",
-		"{\"rules\": [\n{\"effect\": \"ask\", \"path\": [3]}]}":                                  "line 2: expected a string",
-		"{\"rules\": [\n{\"effect\": \"ask\", \"path\": [\"\"]}]}":                               `line 2: path "" is empty, or has a NUL or bytes that are not UTF-8`,
-		"{\"rules\": [\n{\"effect\": \"ask\", \"path\": [\"/a/../b\"]}]}":                        `line 2: pattern "/a/../b" contains ".."`,
-		"{\"rules\": [\n{\"effect\": \"ask\", \"path\": [\"/a/[b\"]}]}":                          `line 2: pattern "/a/[b" is malformed`,
-		"{\"rules\": [\n{\"effect\": \"ask\", \"cwd\": [\"a\"]}]}":                               `line 2: cwd "a" is not absolute`,
-		"{\"rules\": [\n{\"effect\": \"ask\", \"command\": [\"** a\"]}]}":                        "line 2: command \"** a\": ** is only for the last word",
-		"{\"rules\": [\n{\"effect\": \"ask\", \"command\": [\" \"]}]}":                           `line 2: command " " has no words`,
-		"{\"rules\": [\n{\"effect\": \"ask\",\n\"effect\": \"allow\"}]}":                         `line 3: duplicate member "effect"`,
-		"{\"rules\": [],\n\"rules\": []}":                                                        `line 2: duplicate member "rules"`,
-		"{\"rules\": []}\n\n{}":                                                                  "line 3: unexpected data after the rules",
-		"{\"rules\": [\n{\"effect\": \"ask\",,}]}":                                               "line 2: invalid character ','",
-		"{\"rules\": [\n{\"effect\": \"ask\"}":                                                   "line 2: unexpected EOF",
-		"{\"rules\": [\n{\"effect\": \"ask\", \"reason\": 3}]}":                                  "line 2: expected a string",
-		"{\"rules\": [\n{\"effect\": \"allow\", \"readOnly\": 1}]}":                              "line 2: expected true or false",
-		"{\"rules\": [\n{\"effect\": \"reject\", \"readOnly\": true}]}":                          "line 2: only rules that allow can be readOnly or unsafe",
-		"{\"rules\": [\n{\"effect\": \"ask\", \"unsafe\": true}]}":                               "line 2: only rules that allow can be readOnly or unsafe",
-		"{\"rules\": [\n{\"effect\": \"allow\", \"command\": [\"make\"], \"unsafe\": true}]}":    "line 2: the rule is unsafe, but no command ends with **",
-		// Rules of old files.
-		"{\"rules\": [\n{\n\"command\": [\"git status\",\n\"git log **\"],\n\"effect\": \"allow\"}]}": "line 4: command \"git log **\": ** allows whatever the program can do: " +
-			"write the words, with * for one that the agent may choose; or write \"readOnly\": true in place of commands that only read; or add \"unsafe\": true to the rule",
-		oldRule("awk *"):          `line 2: command "awk *": * may be code or a program that awk runs: write the words that are allowed; or add "unsafe": true to the rule`,
-		oldRule("./scripts/*"):    `line 2: command "./scripts/*": * stands for a whole word: write the words that are allowed, each in a command of its own`,
-		oldRule("npm run test:*"): `line 2: command "npm run test:*": * stands for a whole word`,
-		oldRule("find **"):        `line 2: command "find **": ** allows whatever the program can do`,
-		oldRule("git **"):         `line 2: command "git **": ** allows whatever the program can do`,
-		oldRule("**"):             `line 2: command "**": ** allows whatever the program can do`,
-		oldRule("cd **"):          `line 2: command "cd **": ** allows whatever the program can do`,
-		oldRule("cd *"):           `line 2: command "cd *": other commands may run there later: write the folder's name`,
-		oldRule("* status"):       `line 2: command "* status": the first word is the name of a program`,
-	} {
+// What is wrong in a file of rules is said, with its line, and what rules allow that one may not expect.
+func TestRuleFiles(t *testing.T) {
+	var text string
+	for line := range strings.Lines(string(must.Get(os.ReadFile("testdata/rules.txt"))(t))) {
+		want, ok := strings.CutPrefix(line, "= ")
+		if !ok {
+			if !strings.HasPrefix(line, "#") {
+				text += line
+			}
+			continue
+		}
+		text = strings.TrimSpace(text)
+		got := "ok"
 		rules, err := policy.Parse([]byte(text))
-		syntax, ok := errors.AsType[*policy.SyntaxError](err)
-		if !ok || !strings.HasPrefix(err.Error(), want) || syntax.Unwrap() == nil {
-			t.Errorf("%s\nwant an error that begins with %s\ngot %v, %v", text, want, err, rules)
+		if err != nil {
+			got = err.Error()
+			if syntax, ok := errors.AsType[*policy.SyntaxError](err); !ok || syntax.Unwrap() == nil {
+				t.Errorf("%s\n%s is a %T", text, got, err)
+			}
+		} else {
+			must.Get(policy.New(rules, &policy.Options{Home: "/home/me"}))(t)
 		}
-	}
-}
-
-func oldRule(command string) string {
-	return fmt.Sprintf("{\"rules\": [\n{\"effect\": \"allow\", \"command\": [%q]}\n]}", command)
-}
-
-// A rule warns of what it allows, and only of that.
-func TestWarnings(t *testing.T) {
-	for rule, want := range map[string]string{
-		`{"effect":"allow","command":["go test *","make **"],"unsafe":true}`: `[command "make **" allows whatever make can do, including changing files and running other programs]`,
-		`{"effect":"allow","command":["**"],"unsafe":true}`:                  `[command "**" allows every program, whatever it does]`,
-		`{"effect":"allow","command":["go test *"],"readOnly":true}`:         `[]`,
-		`{"effect":"reject","command":["rm **"]}`:                            `[]`,
-		`{"effect":"allow","path":["**"]}`:                                   `[]`,
-	} {
-		if got := fmt.Sprint(mustParse(t, rule)[0].Warnings()); got != want {
-			t.Errorf("%s: got %s, want %s", rule, got, want)
+		for _, rule := range rules {
+			got = strings.Join(append([]string{got}, rule.Warnings()...), ": ")
 		}
+		if got+"\n" != want {
+			t.Errorf("%s\ngot %s, want %s", text, got, want)
+		}
+		text = ""
 	}
 }
 
@@ -113,37 +69,12 @@ func TestFormat(t *testing.T) {
 	}
 }
 
-// A rule that looks as if it did something, and would match nothing, is an error.
-func TestRulesThatMatchNothing(t *testing.T) {
-	for _, rule := range []policy.Rule{
-		{Effect: policy.Reject, Paths: []string{`C:\Users\me\**`}},
-		{Effect: policy.Reject, Paths: []string{`\\server\share\**`}},
-		{Effect: policy.Reject, Paths: []string{`~`}},
-		{Effect: policy.Reject, Paths: []string{`~root/**`}},
-		{Effect: policy.Reject, Paths: []string{`~\x`}},
-		{Effect: policy.Reject, Paths: []string{`$HOME/.ssh/**`}},
-		{Effect: policy.Reject, Paths: []string{`%USERPROFILE%/**`}},
-		{Effect: policy.Reject, Paths: []string{`file:///etc/**`}},
-		{Effect: policy.Reject, Cwds: []string{`C:\x`}},
-		{Effect: policy.Reject, Commands: []string{`git commit -m "a b"`}},
-		{Effect: policy.Reject, Commands: []string{"git log | sh"}},
-		{Effect: policy.Reject, Commands: []string{"a && b"}},
-		{Effect: policy.Reject, Paths: []string{}},
-		{Effect: policy.Reject, Commands: []string{}},
-		{Effect: policy.Reject, Lines: []string{}},
-		{Effect: policy.Reject, Agents: []string{}},
-		{Effect: policy.Reject, Kinds: []acp.ToolKind{}},
-	} {
-		if _, err := policy.New([]policy.Rule{rule}, &policy.Options{Home: "/home/me"}); err == nil {
+// A list that is empty, and would match nothing, is an error.
+func TestEmptyLists(t *testing.T) {
+	for _, rule := range []policy.Rule{{Paths: []string{}}, {Commands: []string{}}, {Lines: []string{}}, {Agents: []string{}}, {Kinds: []acp.ToolKind{}}} {
+		rule.Effect = policy.Reject
+		if _, err := policy.New([]policy.Rule{rule}, nil); err == nil {
 			t.Errorf("%s is a rule", rule)
-		}
-	}
-	for _, rule := range []policy.Rule{
-		{Effect: policy.Reject, Paths: []string{"C:/Users/me/**", "./~", "a$b", `/a\*b`, "a%b"}},
-		{Effect: policy.Reject, Commands: []string{"find . -exec ls {} ;"}},
-	} {
-		if _, err := policy.New([]policy.Rule{rule}, &policy.Options{Home: "/home/me"}); err != nil {
-			t.Error(err)
 		}
 	}
 }
