@@ -2,18 +2,15 @@ package acp_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/conformance"
 	"github.com/acpgo/sdk/internal/test/must"
-	"github.com/acpgo/sdk/internal/test/ways"
 )
 
 // connect runs an agent and a client against each other, every message validated on both ends.
@@ -21,32 +18,7 @@ func connect(
 	t *testing.T, agent acp.AgentHandlers, agentOpts *acp.AgentOptions, client acp.ClientHandlers, clientOpts *acp.ClientOptions,
 ) *acp.ClientConn {
 	t.Helper()
-	return connectThat(t, nil, agent, agentOpts, client, clientOpts)
-}
-
-// connectThat is connect for a test that breaks rules on purpose: their ids, with the reasons.
-func connectThat(
-	t *testing.T, breaks map[string]string,
-	agent acp.AgentHandlers, agentOpts *acp.AgentOptions, client acp.ClientHandlers, clientOpts *acp.ClientOptions,
-) *acp.ClientConn {
-	t.Helper()
-	a, c := ways.Pipe(t)
-	if agent.NewSession == nil {
-		agent.NewSession = newSession
-	}
-	if agent.Prompt == nil {
-		agent.Prompt = func(context.Context, *acp.AgentSession, *acp.PromptRequest) (*acp.PromptResponse, error) {
-			return &acp.PromptResponse{StopReason: acp.StopReasonEndTurn}, nil
-		}
-	}
-	tap := &conformance.TapOptions{Accept: breaks}
-	serving := must.Get(acp.StartAgent(t.Context(), conformance.Tap(t, conformance.Agent, a, tap), agent, agentOpts))(t)
-	conn := must.Get(acp.Connect(t.Context(), conformance.Tap(t, conformance.Client, c, tap), client, clientOpts))(t)
-	t.Cleanup(func() {
-		if err := errors.Join(conn.Close(), serving.Wait()); err != nil {
-			t.Error(err)
-		}
-	})
+	conn, _ := pair(t, agent, agentOpts, client, clientOpts)
 	return conn
 }
 
@@ -103,121 +75,6 @@ func TestClientNeedsAllTerminalHandlers(t *testing.T) {
 	})
 	if err == nil {
 		t.Error("a client that advertises elicitation without a handler was started")
-	}
-}
-
-func TestWholeTurn(t *testing.T) {
-	var mu sync.Mutex
-	files := map[string]string{"/home/ada/a.txt": "one\ntwo\n"}
-	terminals := map[acp.TerminalID]bool{}
-	var seen []string
-	announced := make(chan struct{})
-	conn := connect(t, acp.AgentHandlers{
-		NewSession: func(ctx context.Context, client *acp.AgentConn, req *acp.NewSessionRequest) (*acp.NewSessionResponse, error) {
-			acp.AfterResponse(ctx, func(ctx context.Context) {
-				err := client.Session("s1").Update(ctx, acp.NewSessionUpdateAvailableCommandsUpdate(acp.AvailableCommandsUpdate{
-					AvailableCommands: []acp.AvailableCommand{{Name: "test", Description: "Runs the tests"}},
-				}))
-				if err != nil {
-					t.Error(err)
-				}
-			})
-			return &acp.NewSessionResponse{SessionID: "s1"}, nil
-		},
-		Prompt: func(ctx context.Context, s *acp.AgentSession, req *acp.PromptRequest) (*acp.PromptResponse, error) {
-			file, err := s.ReadTextFile(ctx, &acp.ReadTextFileRequest{Path: "/home/ada/a.txt"})
-			if err != nil {
-				return nil, err
-			}
-			err = s.Update(ctx, acp.NewSessionUpdateToolCall(acp.ToolCall{
-				ToolCallID: "c1", Title: "Edit", Content: []acp.ToolCallContent{acp.ToolDiff("/home/ada/a.txt", file.Content+"three\n")},
-				RawInput: json.RawMessage("{\n\"n\": 12345678901234567890\n}"),
-			}))
-			if err != nil {
-				return nil, err
-			}
-			outcome, err := s.RequestPermission(ctx, acp.ToolCallUpdate{ToolCallID: "c1"}, options("Yes", "No")...)
-			if err != nil {
-				return nil, err
-			}
-			if option, _ := outcome.Selected(); option != "yes" {
-				return &acp.PromptResponse{StopReason: acp.StopReasonRefusal}, nil
-			}
-			if _, err := s.WriteTextFile(ctx, &acp.WriteTextFileRequest{Path: "/home/ada/a.txt", Content: ""}); err != nil {
-				return nil, err
-			}
-			terminal, err := s.CreateTerminal(ctx, &acp.CreateTerminalRequest{Command: "true"})
-			if err != nil {
-				return nil, err
-			}
-			if _, err := terminal.Wait(ctx); err != nil {
-				return nil, err
-			}
-			out, err := terminal.Output(ctx)
-			if err != nil || out.Output != "ok" {
-				t.Error(out, err)
-			}
-			if err := errors.Join(terminal.Kill(ctx), terminal.Close(ctx)); err != nil {
-				return nil, err
-			}
-			return &acp.PromptResponse{StopReason: acp.StopReasonEndTurn}, nil
-		},
-	}, nil, acp.ClientHandlers{
-		SessionUpdate: func(_ context.Context, _ *acp.ClientSession, n *acp.SessionNotification) error {
-			mu.Lock()
-			defer mu.Unlock()
-			switch u := n.Update.Variant.(type) {
-			case *acp.SessionUpdateAvailableCommandsUpdate:
-				seen = append(seen, "commands")
-				close(announced)
-			case *acp.SessionUpdateToolCall:
-				seen = append(seen, "tool_call "+string(u.RawInput))
-			}
-			return nil
-		},
-		RequestPermission: func(_ context.Context, _ *acp.ClientSession, req *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error) {
-			mu.Lock()
-			defer mu.Unlock()
-			seen = append(seen, "permission")
-			return &acp.RequestPermissionResponse{Outcome: acp.PermissionSelected("yes")}, nil
-		},
-		ReadTextFile: func(_ context.Context, _ *acp.ClientSession, req *acp.ReadTextFileRequest) (*acp.ReadTextFileResponse, error) {
-			return &acp.ReadTextFileResponse{Content: files[req.Path]}, nil
-		},
-		WriteTextFile: func(_ context.Context, _ *acp.ClientSession, req *acp.WriteTextFileRequest) (*acp.WriteTextFileResponse, error) {
-			files[req.Path] = req.Content
-			return nil, nil
-		},
-		CreateTerminal: func(context.Context, *acp.ClientSession, *acp.CreateTerminalRequest) (*acp.CreateTerminalResponse, error) {
-			terminals["t1"] = true
-			return &acp.CreateTerminalResponse{TerminalID: "t1"}, nil
-		},
-		TerminalOutput: func(context.Context, *acp.ClientSession, *acp.TerminalOutputRequest) (*acp.TerminalOutputResponse, error) {
-			return &acp.TerminalOutputResponse{Output: "ok", ExitStatus: acp.Some(acp.TerminalExitStatus{ExitCode: acp.Some[uint32](0)})}, nil
-		},
-		WaitForTerminalExit: func(context.Context, *acp.ClientSession, *acp.WaitForTerminalExitRequest) (*acp.WaitForTerminalExitResponse, error) {
-			return &acp.WaitForTerminalExitResponse{ExitCode: acp.Some[uint32](0)}, nil
-		},
-		KillTerminal: func(context.Context, *acp.ClientSession, *acp.KillTerminalRequest) (*acp.KillTerminalResponse, error) {
-			return nil, nil
-		},
-		ReleaseTerminal: func(_ context.Context, _ *acp.ClientSession, req *acp.ReleaseTerminalRequest) (*acp.ReleaseTerminalResponse, error) {
-			delete(terminals, req.TerminalID)
-			return nil, nil
-		},
-	}, nil)
-	session := start(t, conn)
-	<-announced
-	res, err := session.Prompt(t.Context(), acp.TextBlock("add a line"))
-	if err != nil || res.StopReason != acp.StopReasonEndTurn {
-		t.Fatal(res, err)
-	}
-	want := []string{"commands", `tool_call {"n":12345678901234567890}`, "permission"}
-	if !slices.Equal(seen, want) {
-		t.Errorf("seen %q", seen)
-	}
-	if files["/home/ada/a.txt"] != "" || len(terminals) != 0 {
-		t.Error(files, terminals)
 	}
 }
 

@@ -137,7 +137,7 @@ func TestUpdatesBesideAStreamedTurn(t *testing.T) {
 		text := chunk.Content.Text()
 		return text
 	}
-	conn := connectThat(t, map[string]string{"PRM-13": "the agent says more after its answer"}, acp.AgentHandlers{
+	conn, _ := pairThat(t, map[string]string{"PRM-13": "the agent says more after its answer"}, acp.AgentHandlers{
 		Prompt: func(ctx context.Context, s *acp.AgentSession, req *acp.PromptRequest) (*acp.PromptResponse, error) {
 			word := req.Prompt[0].Text()
 			err := errors.Join(s.Update(ctx, acp.AgentMessageText(word+" 1")), s.Update(ctx, acp.AgentMessageText(word+" 2")))

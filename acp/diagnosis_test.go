@@ -52,19 +52,6 @@ func TestErrNotSent(t *testing.T) {
 	}
 }
 
-// A call that was not sent says so, and does not look like an answer.
-func TestUnsentCallsSaySo(t *testing.T) {
-	conn := connect(t, acp.AgentHandlers{}, nil, acp.ClientHandlers{}, nil)
-	_, err := conn.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: "."})
-	if want := "session/new: acp: not sent: /cwd: not an absolute path"; err == nil || err.Error() != want {
-		t.Errorf("got  %v\nwant %s", err, want)
-	}
-	var answer *acp.CallError
-	if !errors.Is(err, acp.ErrInvalidParams) || errors.As(err, &answer) {
-		t.Errorf("%#v", err)
-	}
-}
-
 func TestNoTransport(t *testing.T) {
 	_, err := acp.Connect(t.Context(), nil, acp.ClientHandlers{}, nil)
 	if err == nil || !strings.Contains(err.Error(), "no transport") {
@@ -77,43 +64,6 @@ func TestNoTransport(t *testing.T) {
 		},
 	}, nil); err == nil || !strings.Contains(err.Error(), "no transport") {
 		t.Error(err)
-	}
-}
-
-// The other side of a client may be another client, or a program that knows nothing of the protocol.
-func TestPeerIsNoAgent(t *testing.T) {
-	here, there := rpc.Pipe()
-	peer, err := rpc.Connect(t.Context(), there, nil, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = acp.Connect(t.Context(), here, acp.ClientHandlers{}, nil)
-	if !errors.Is(err, acp.ErrMethodNotFound) || !strings.Contains(err.Error(), "is the other side an agent?") {
-		t.Error(err)
-	}
-	if err := peer.Close(); err != nil {
-		t.Error(err)
-	}
-}
-
-// A client without a handler for permission requests is told that the agent has asked, once.
-func TestPermissionWithoutHandler(t *testing.T) {
-	var log bytes.Buffer
-	ask := func(ctx context.Context, s *acp.AgentSession, _ *acp.PromptRequest) (*acp.PromptResponse, error) {
-		for range 2 {
-			_, err := s.RequestPermission(ctx, acp.ToolCallRef("c"), acp.AllowOnce("y", "Yes"))
-			if !errors.Is(err, acp.ErrMethodNotFound) {
-				t.Error(err)
-			}
-		}
-		return &acp.PromptResponse{StopReason: acp.StopReasonEndTurn}, nil
-	}
-	conn := connect(t, acp.AgentHandlers{Prompt: ask}, nil, acp.ClientHandlers{}, &acp.ClientOptions{
-		Conn: acp.ConnOptions{Logger: slog.New(slog.NewTextHandler(&log, nil))},
-	})
-	must.Get(start(t, conn).Prompt(t.Context(), acp.TextBlock("hello")))(t)
-	if n := strings.Count(log.String(), "RequestPermission is nil"); n != 1 {
-		t.Errorf("%d warnings: %s", n, &log)
 	}
 }
 

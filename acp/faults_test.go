@@ -33,7 +33,7 @@ import (
 // calls are how many calls each side makes.
 const (
 	callsOfClient = 3
-	callsOfAgent  = 7
+	callsOfAgent  = 8
 )
 
 // witness is one side of the turn, and what it saw.
@@ -162,6 +162,7 @@ func (w *witness) turn(ctx context.Context, s *acp.AgentSession) bool {
 		},
 		func() bool { _, err := terminal.Wait(ctx); return w.called(err) },
 		func() bool { _, err := terminal.Output(ctx); return w.called(err) },
+		func() bool { return w.called(terminal.Kill(ctx)) },
 		func() bool { return w.called(terminal.Close(ctx)) },
 		func() bool { return w.update(say(ctx, s, status(acp.ToolCallStatusCompleted))) },
 	} {
