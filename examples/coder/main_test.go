@@ -1,28 +1,31 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"fmt"
-	"io"
+	"encoding/json"
+	"errors"
+	"log"
 	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
-	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"go.uber.org/goleak"
 
 	"github.com/acpgo/sdk/acp"
-	"github.com/acpgo/sdk/acp/agentkit"
 	"github.com/acpgo/sdk/acp/local"
 	"github.com/acpgo/sdk/conformance"
 	"github.com/acpgo/sdk/internal/modelstub"
+	"github.com/acpgo/sdk/internal/test/actor"
 	"github.com/acpgo/sdk/internal/test/buildtest"
+	"github.com/acpgo/sdk/internal/test/dialogue"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
@@ -43,293 +46,213 @@ func TestMain(m *testing.M) {
 	}))
 }
 
-// The APIs, which the tests use alike.
-var apis = []string{"openai", "anthropic"}
-
-type script func(modelstub.Request) *modelstub.Answer
-
-// say and use are answers of the model.
-func say(text ...string) *modelstub.Answer { return &modelstub.Answer{Text: text} }
-
-func use(tool, args string) *modelstub.Answer {
-	return &modelstub.Answer{Calls: []modelstub.Call{{ID: "call", Name: tool, Args: args}}}
-}
-
-// steps is a script that gives one answer after the other to a prompt, and then says what the last result was.
-func steps(answers ...*modelstub.Answer) script {
-	return func(r modelstub.Request) *modelstub.Answer {
-		if n := len(r.Results); n < len(answers) {
-			return answers[n]
-		} else if n > 0 {
-			return say("Result: " + r.Results[n-1])
-		}
-		return say("OK")
+// serveMCP serves one tool on standard input and output, which shows the key if the server has it.
+func serveMCP() {
+	server := mcp.NewServer(&mcp.Implementation{Name: "test", Version: "1"}, nil)
+	type input struct {
+		Name string `json:"name"`
+	}
+	greet := func(_ context.Context, _ *mcp.CallToolRequest, in input) (*mcp.CallToolResult, any, error) {
+		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "Hello " + in.Name + os.Getenv("OPENAI_API_KEY")}}}, nil, nil
+	}
+	mcp.AddTool(server, &mcp.Tool{Name: "greet", Title: "Greet", Description: "Greets"}, greet)
+	if err := server.Run(context.Background(), &mcp.StdioTransport{}); err != nil {
+		log.Fatal(err)
 	}
 }
 
-// setup is how a host starts the agent.
-type setup struct {
-	api    string   // default: openai
-	script script   // of the model; may be nil
-	args   []string // for the agent
-	env    []string
-	state  string                   // directory; default: a new one
-	bare   bool                     // the client has no files, terminals, notices and compactions
-	dir    string                   // of the session; default: a new one
-	accept map[string]string        // rules that the test breaks
-	file   func(name string) string // the text that the client has for a file; nil is that on disk
-	killed bool                     // the test kills the agent
-	within []string                 // a program that starts the agent, with its arguments
+// The APIs, which the tests use alike.
+var apis = []string{"openai", "anthropic"}
+
+// model is what the model answers: the sections "model", whose lines are the answers to a prompt, before it says what
+// the last tool has returned, and "requests", whose lines are the answers to requests, the last one to all others. Words
+// behind the name are the beginning of prompts that the section is for. A line is "say TEXT", a tool and its input, or an
+// answer of modelstub as JSON.
+type model struct {
+	requests bool
+	served   atomic.Int32
+	prompt   string
+	answers  []*modelstub.Answer
 }
 
-// host is a client that drives the agent as a process of its own. What passes is judged, advice included.
-type host struct {
-	*acp.ClientConn
-	setup
-	model     *modelstub.Server
-	recording conformance.Recording
-	cmd       *exec.Cmd
-	stderr    bytes.Buffer // complete when the agent has ended
-
-	mu      sync.Mutex
-	answer  acp.PermissionOptionID // to questions; "" dismisses them
-	waiting chan<- struct{}        // if it is not nil, it gets each question, which is not answered
-	asked   []acp.ToolCallUpdate
-	updates []acp.SessionUpdate
-	usage   *acp.UsageUpdate // the last one
+func (m *model) answer(r modelstub.Request) *modelstub.Answer {
+	if m.requests {
+		return m.answers[min(int(m.served.Add(1)), len(m.answers))-1]
+	}
+	left := len(r.Results)
+	for _, a := range m.answers {
+		if left == 0 {
+			return a
+		}
+		left -= len(a.Calls)
+	}
+	return &modelstub.Answer{Text: []string{"Result: " + r.Results[len(r.Results)-1]}}
 }
 
-// command is the agent as a process, with the model's address in its environment.
-func (s *setup) command(t *testing.T, url string) *exec.Cmd {
+func newModel(t *testing.T, words []string, text string) *model {
+	t.Helper()
+	m := &model{requests: words[0] == "requests", prompt: strings.Join(words[1:], " ")}
+	for line := range strings.Lines(text) {
+		word, rest, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
+		a := &modelstub.Answer{}
+		switch {
+		case strings.HasPrefix(line, "{"):
+			if err := json.Unmarshal([]byte(line), a); err != nil {
+				t.Fatalf("%s: %v", line, err)
+			}
+		case word == "say":
+			a.Text = []string{rest}
+		default:
+			a.Calls = []modelstub.Call{{ID: "call", Name: word, Args: rest}}
+		}
+		m.answers = append(m.answers, a)
+	}
+	return m
+}
+
+// serveRequests serves a model that says OK, and keeps its last request.
+func serveRequests(t *testing.T, last *atomic.Pointer[modelstub.Request]) (url string) {
+	t.Helper()
+	return serve(t, func(r modelstub.Request) *modelstub.Answer {
+		last.Store(&r)
+		return &modelstub.Answer{Text: []string{"OK"}}
+	})
+}
+
+// serveModel serves a model whose answers are those of the newest of models that is for the prompt.
+func serveModel(t *testing.T, models func() []*model) (url string) {
+	t.Helper()
+	return serve(t, func(r modelstub.Request) *modelstub.Answer {
+		if strings.HasSuffix(r.Prompt, "Are you there?") {
+			return &modelstub.Answer{Text: []string{"Yes."}}
+		}
+		for _, m := range slices.Backward(models()) {
+			if strings.HasPrefix(r.Prompt, m.prompt) {
+				return m.answer(r)
+			}
+		}
+		return &modelstub.Answer{Text: []string{"OK"}}
+	})
+}
+
+func serve(t *testing.T, script func(modelstub.Request) *modelstub.Answer) (url string) {
+	t.Helper()
+	server := httptest.NewServer(modelstub.New(&modelstub.Options{Strict: true, Pace: time.Millisecond, Script: script}))
+	t.Cleanup(func() {
+		server.CloseClientConnections()
+		server.Close()
+	})
+	return server.URL
+}
+
+// command is the agent as a process, with a model's address in its environment.
+func command(t *testing.T, api, url, state string, args ...string) *exec.Cmd {
 	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	args := slices.Concat(s.within, []string{self, "-state", s.state, "-api", s.api}, s.args)
-	cmd := exec.Command(args[0], args[1:]...)
+	cmd := exec.Command(self, append([]string{"-state", state, "-api", api}, args...)...)
 	for _, variable := range os.Environ() {
 		if !strings.HasPrefix(variable, "OPENAI_") && !strings.HasPrefix(variable, "ANTHROPIC_") {
 			cmd.Env = append(cmd.Env, variable)
 		}
 	}
 	cmd.Env = append(cmd.Env, runAs+"=agent", "GORACE=atexit_sleep_ms=0", "NO_PROXY=127.0.0.1,localhost", "no_proxy=127.0.0.1,localhost")
-	if s.env == nil {
-		s.env = []string{"OPENAI_BASE_URL=" + url + "/v1", "OPENAI_API_KEY=secret", "ANTHROPIC_BASE_URL=" + url, "ANTHROPIC_API_KEY=secret"}
+	if url != "" {
+		cmd.Env = append(cmd.Env, "OPENAI_BASE_URL="+url+"/v1", "OPENAI_API_KEY=secret", "ANTHROPIC_BASE_URL="+url, "ANTHROPIC_API_KEY=secret")
 	}
-	cmd.Env = append(cmd.Env, s.env...)
 	return cmd
 }
 
-func start(t *testing.T, s setup) *host {
+// TestDialogues plays testdata with both APIs, the second one with a client that has neither files nor terminals.
+// Sections of these dialogues are the model's, "odd", which makes files that are hard to read, and "check", a command
+// that must succeed.
+func TestDialogues(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("SKIPPED: the commands are those of Unix")
+	}
+	for _, api := range apis {
+		t.Run(api, func(t *testing.T) {
+			dialogue.Run(t, func() dialogue.Agent {
+				var models []*model
+				return dialogue.Agent{
+					Start: func(t *testing.T, client *actor.Client, state string, args []string) *exec.Cmd {
+						self, err := os.Executable()
+						if err != nil {
+							t.Fatal(err)
+						}
+						client.Bare = api == "anthropic"
+						client.Servers = []acp.MCPServer{acp.NewMCPServerStdio(acp.MCPServerStdio{
+							Name: "greeter", Command: self, Args: []string{}, Env: []acp.EnvVariable{{Name: runAs, Value: "server"}},
+						})}
+						now := models
+						models = nil
+						return command(t, api, serveModel(t, func() []*model { return now }), state, args...)
+					},
+					Section: func(t *testing.T, dir string, words []string, text string) {
+						switch words[0] {
+						case "model", "requests":
+							models = append(models, newModel(t, words, text))
+						case "odd":
+							makeOdd(t, dir)
+						case "check":
+							cmd := exec.CommandContext(t.Context(), "sh", "-c", text)
+							cmd.Dir, cmd.Env = dir, append(os.Environ(), "GOWORK=off", "GOPROXY=off")
+							if out, err := cmd.CombinedOutput(); err != nil {
+								t.Errorf("%s: %v\n%s", text, err, out)
+							}
+						default:
+							t.Fatalf("the section %q is unknown", words)
+						}
+					},
+				}
+			})
+		})
+	}
+}
+
+// makeOdd makes files that are hard to read, where they are not there.
+func makeOdd(t *testing.T, dir string) {
 	t.Helper()
-	tier.Need(t, tier.Normal)
-	if s.api == "" {
-		s.api = "openai"
+	if _, err := os.Lstat(filepath.Join(dir, "link")); err == nil {
+		return
 	}
-	for _, dir := range []*string{&s.state, &s.dir} {
-		if *dir == "" {
-			*dir = t.TempDir()
-		}
-	}
-	h := &host{setup: s, answer: "once"}
-	ignored := func(conformance.Finding) bool { return s.killed }
-	h.model = modelstub.New(&modelstub.Options{Strict: true, Pace: time.Millisecond, Script: s.script})
-	server := httptest.NewServer(h.model)
-	t.Cleanup(func() {
-		server.CloseClientConnections()
-		server.Close()
-	})
-	cmd := h.command(t, server.URL)
-	h.cmd = cmd
-	cmd.Stderr = io.MultiWriter(t.Output(), &h.stderr)
-	handlers := acp.ClientHandlers{SessionUpdate: h.take, RequestPermission: h.permit}
-	opts := &acp.ClientOptions{Info: acp.Implementation{Name: "test", Version: "0"}, TerminalAuth: true, Experimental: acp.FeatureFork}
-	if !s.bare {
-		machine, err := local.Serve(&handlers, local.Trusted(), s.dir)
-		if err != nil {
+	for name, text := range map[string]string{"a.txt": "the text\n", "binary": "a\x00\xff\xfe the text", "huge": "", "empty": ""} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(func() {
-			if err := machine.Close(); err != nil {
-				t.Error(err)
-			}
-		})
-		if s.file != nil {
-			handlers.ReadTextFile = func(_ context.Context, _ *acp.ClientSession, req *acp.ReadTextFileRequest) (*acp.ReadTextFileResponse, error) {
-				return &acp.ReadTextFileResponse{Content: s.file(filepath.Base(req.Path))}, nil
-			}
-		}
-		opts.Session.Notices = acp.Some(acp.NoticeCapabilities{})
-		opts.Session.Compaction = acp.Some(acp.CompactionCapabilities{})
 	}
-	transport := conformance.Tap(t, conformance.Client, acp.Command(cmd), &conformance.TapOptions{
-		Level: conformance.Advice, Schema: conformance.V1Unstable(), Accept: s.accept, OnMessage: h.recording.Add, Ignore: ignored,
+	if err := errors.Join(os.Truncate(filepath.Join(dir, "huge"), 1<<30), os.Symlink("/etc", filepath.Join(dir, "link"))); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// connect connects a client that allows everything once to an agent. Both end with the test.
+func connect(t *testing.T, agent *exec.Cmd, dir string, update func(acp.SessionUpdate)) *acp.ClientConn {
+	t.Helper()
+	tier.Need(t, tier.Normal)
+	handlers := acp.ClientHandlers{
+		RequestPermission: func(context.Context, *acp.ClientSession, *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error) {
+			return &acp.RequestPermissionResponse{Outcome: acp.PermissionSelected("once")}, nil
+		},
+		SessionUpdate: func(_ context.Context, _ *acp.ClientSession, n *acp.SessionNotification) error {
+			update(n.Update)
+			return nil
+		},
+	}
+	machine, err := local.Serve(&handlers, local.Trusted(), dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn, err := acp.Connect(t.Context(), conformance.Tap(t, conformance.Client, acp.Command(agent), &conformance.TapOptions{Schema: conformance.V1Unstable()}), handlers, &acp.ClientOptions{TerminalAuth: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := errors.Join(conn.Close(), machine.Close()); err != nil {
+			t.Error(err)
+		}
 	})
-	var err error
-	if h.ClientConn, err = acp.Connect(t.Context(), transport, handlers, opts); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { h.stop(t) })
-	return h
-}
-
-// stop ends the agent, which must end on its own.
-func (h *host) stop(t *testing.T) {
-	t.Helper()
-	if err := h.Close(); err != nil && !h.killed {
-		t.Errorf("closing: %v", err)
-	}
-	if err := h.Wait(); err != nil && !h.killed {
-		t.Errorf("the agent ended with %v", err)
-	}
-}
-
-func (h *host) take(_ context.Context, _ *acp.ClientSession, n *acp.SessionNotification) error {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if usage, ok := n.Update.Variant.(*acp.SessionUpdateUsageUpdate); ok {
-		h.usage = (*acp.UsageUpdate)(usage)
-	}
-	h.updates = append(h.updates, n.Update)
-	return nil
-}
-
-func (h *host) permit(ctx context.Context, _ *acp.ClientSession, req *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.asked = append(h.asked, req.ToolCall)
-	if waiting := h.waiting; waiting != nil {
-		h.mu.Unlock()
-		defer h.mu.Lock()
-		waiting <- struct{}{}
-		<-ctx.Done()
-		return &acp.RequestPermissionResponse{Outcome: acp.PermissionCancelled()}, nil
-	}
-	if h.answer == "" {
-		return &acp.RequestPermissionResponse{Outcome: acp.PermissionCancelled()}, nil
-	}
-	return &acp.RequestPermissionResponse{Outcome: acp.PermissionSelected(h.answer)}, nil
-}
-
-func (h *host) answers(option acp.PermissionOptionID) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.answer = option
-}
-
-// told is what the client was told since the last call, as the user sees it: a line for each message, notice, plan, compaction and
-// tool call, as it is in the end. questions are the calls that it was asked about.
-func (h *host) told() (lines string, questions []acp.ToolCallUpdate) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	var b strings.Builder
-	var calls []acp.ToolCall
-	last := ""
-	chunk := func(who string, content acp.ContentBlock) {
-		if text := content.Text(); text != "" && who == last {
-			b.WriteString(text)
-		} else if text != "" {
-			b.WriteString("\n" + who + ": " + text)
-		} else {
-			b.WriteString("\n" + who + ": " + agentkit.ContentText(content))
-		}
-		last = who
-	}
-	for _, u := range h.updates {
-		switch u := u.Variant.(type) {
-		case *acp.SessionUpdateUserMessageChunk:
-			chunk("user", u.Content)
-			continue
-		case *acp.SessionUpdateAgentMessageChunk:
-			chunk("agent", u.Content)
-			continue
-		case *acp.SessionUpdateAgentThoughtChunk:
-			chunk("thought", u.Content)
-			continue
-		case *acp.SessionUpdateToolCall:
-			calls = append(calls, acp.ToolCall(*u))
-			fmt.Fprintf(&b, "\n<%s>", u.ToolCallID)
-		case *acp.SessionUpdateToolCallUpdate:
-			i := slices.IndexFunc(calls, func(c acp.ToolCall) bool { return c.ToolCallID == u.ToolCallID })
-			calls[i].Apply(acp.ToolCallUpdate(*u))
-		case *acp.SessionUpdateNotice:
-			fmt.Fprintf(&b, "\nnotice: %s", u.Title)
-		case *acp.SessionUpdateCompactionUpdate:
-			fmt.Fprintf(&b, "\ncompaction: %s", u.Status)
-		case *acp.SessionUpdatePlan:
-			b.WriteString("\nplan:")
-			for _, e := range u.Entries {
-				fmt.Fprintf(&b, " %s (%s)", e.Content, e.Status)
-			}
-		default:
-			continue
-		}
-		last = ""
-	}
-	text := b.String()
-	for _, call := range calls {
-		text = strings.Replace(text, fmt.Sprintf("<%s>", call.ToolCallID), h.describe(call), 1)
-	}
-	questions = h.asked
-	h.updates, h.asked = nil, nil
-	return strings.TrimPrefix(text, "\n"), questions
-}
-
-func (h *host) describe(call acp.ToolCall) string {
-	var line strings.Builder
-	line.WriteString(fmt.Sprintf("%s: %s, %s", call.Kind, call.Title, call.Status))
-	for _, content := range call.Content {
-		switch v := content.Variant.(type) {
-		case *acp.ToolCallContentContent:
-			text := v.Content.Text()
-			line.WriteString(fmt.Sprintf(" %q", text))
-		case *acp.ToolCallContentDiff:
-			line.WriteString(fmt.Sprintf(" diff %s from %q to %q", filepath.Base(v.Path), v.OldText.Value(), v.NewText))
-		case *acp.ToolCallContentTerminal:
-			line.WriteString(" terminal")
-		}
-	}
-	return strings.ReplaceAll(line.String(), h.dir+string(filepath.Separator), "")
-}
-
-func (h *host) session(t *testing.T) *acp.ClientSession {
-	t.Helper()
-	s, err := h.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: h.dir})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
-}
-
-// prompt sends a prompt that ends the turn, and returns what the client received.
-func (h *host) prompt(t *testing.T, s *acp.ClientSession, text string) string {
-	t.Helper()
-	h.told()
-	res, err := s.Prompt(t.Context(), acp.TextBlock(text))
-	if err != nil || res.StopReason != acp.StopReasonEndTurn {
-		t.Fatalf("the prompt %q ended with %+v, %v", text, res, err)
-	}
-	lines, _ := h.told()
-	return lines
-}
-
-func write(t *testing.T, dir, name, text string) {
-	t.Helper()
-	path := filepath.Join(dir, name)
-	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(text), 0o666); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func read(t *testing.T, dir, name string) string {
-	t.Helper()
-	text, err := os.ReadFile(filepath.Join(dir, name))
-	if err != nil {
-		t.Error(err)
-	}
-	return string(text)
+	return conn
 }

@@ -27,7 +27,8 @@ type Client struct {
 	Dir         string // of the session: its files can be read and written, its commands run there
 	Directories []string
 	Servers     []acp.MCPServer
-	MaxBytes    int // what the connection holds at most; 0 means the default
+	MaxBytes    int  // what the connection holds at most; 0 means the default
+	Bare        bool // the client has neither files nor terminals, and no notices
 
 	conn     *acp.ClientConn
 	session  *acp.ClientSession // nil after it was closed or deleted
@@ -52,16 +53,21 @@ func (c *Client) Run(ctx context.Context, transport acp.Transport) (err error) {
 		SessionUpdate: c.SessionUpdate, CreateElicitation: c.elicit,
 		RequestPermission: view.TrackPermissions(c.Sessions, c.RequestPermission),
 	}
-	machine, err := local.Serve(&handlers, local.Trusted(), append([]string{c.Dir}, c.Directories...)...)
-	if err != nil {
-		return err
+	notices := acp.Some(acp.NoticeCapabilities{})
+	if c.Bare {
+		notices = acp.Opt[acp.NoticeCapabilities]{}
+	} else {
+		machine, err := local.Serve(&handlers, local.Trusted(), append([]string{c.Dir}, c.Directories...)...)
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, machine.Close()) }()
+		c.ShowTerminals(&handlers)
 	}
-	defer func() { err = errors.Join(err, machine.Close()) }()
-	c.ShowTerminals(&handlers)
 	c.conn, err = acp.Connect(ctx, transport, handlers, &acp.ClientOptions{
 		Info: acp.Implementation{Name: "acp-actor", Version: "1.0.0"}, BooleanConfig: true, TerminalAuth: true, Forms: true,
 		Elicitation: acp.ElicitationCapabilities{URL: acp.Some(acp.ElicitationURLCapabilities{})},
-		Session:     acp.ClientSessionCapabilities{Notices: acp.Some(acp.NoticeCapabilities{})},
+		Session:     acp.ClientSessionCapabilities{Notices: notices},
 		Conn:        acp.ConnOptions{CancelGrace: time.Second, MaxBytes: c.MaxBytes}, // the user may have left
 	})
 	if err != nil {
