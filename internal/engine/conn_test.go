@@ -202,49 +202,6 @@ func TestCall(t *testing.T) {
 	}
 }
 
-// Nothing else will come for the call, so it must end; and responses are not answered.
-func TestUnreadableResponseEndsItsCall(t *testing.T) {
-	const limit = 10_000
-	long := strings.Repeat("x", 2*limit)
-	p, c := newPeerLimit(t, []Route{echoMethod.Handle(echo)}, nil, limit)
-	for _, test := range []struct{ name, line string }{
-		{"syntax", `{"jsonrpc":"2.0","id":%d,"result":{"n":01}}`},
-		{"syntax in an error", `{"jsonrpc":"2.0","id":%d,"error":{"code":1,}}`},
-		{"cut off", `{"jsonrpc":"2.0","id":%d,"result":{"n":1`},
-		{"invalid UTF-8", `{"jsonrpc":"2.0","id":%d,"result":{"sessionId":"` + "\xff" + `"}}`},
-		{"invalid UTF-8, id last", `{"jsonrpc":"2.0","result":{"sessionId":"` + "\xff" + `"},"id":%d}`},
-		{"too deep", `{"jsonrpc":"2.0","id":%d,"result":` + strings.Repeat("[", 300) + strings.Repeat("]", 300) + `}`},
-		{"too long", `{"jsonrpc":"2.0","id":%d,"result":{"sessionId":"` + long + `"}}`},
-		{"too long, id last", `{"jsonrpc":"2.0","result":{"sessionId":"` + long + `"},"id":%d}`},
-		{"too long, id last, spaced", `{"jsonrpc": "2.0", "error": {"code": 1, "message": "` + long + `"}, "id": %d }`},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			done := make(chan error, 1)
-			go func() {
-				_, err := echoMethod.Call(t.Context(), c, &echoParams{})
-				done <- err
-			}()
-			var sent struct{ ID int }
-			must.Do(t, json.Unmarshal([]byte(p.read()), &sent))
-			p.send(fmt.Sprintf(test.line, sent.ID))
-			err := receive(t, done)
-			if _, answered := errors.AsType[*Error](err); err == nil || answered || errors.Is(err, rpc.ErrClosed) {
-				t.Errorf("got %v", err)
-			}
-			p.send(request("alive", "echo", `{"n":2}`))
-			p.expect(`{"jsonrpc":"2.0","id":"alive","result":{"n":2}}`)
-		})
-	}
-	for _, line := range []string{
-		`{"jsonrpc":"2.0","result":{"n":01}}`,
-		`{"jsonrpc":"2.0","id":77,"result":{"n":01}}`,
-		`{"jsonrpc":"2.0","result":{"sessionId":"` + long + `"}}`,
-	} {
-		p.send(line, request("alive", "echo", `{"n":2}`))
-		p.expect(`{"jsonrpc":"2.0","id":"alive","result":{"n":2}}`)
-	}
-}
-
 func TestCallCancelled(t *testing.T) {
 	p, c := newPeer(t, nil, nil)
 	ctx, cancel := context.WithCancelCause(t.Context())

@@ -78,53 +78,6 @@ func TestTurnStartedByNotificationHandler(t *testing.T) {
 	})
 }
 
-// A handler's context is special only as long as the handler runs: a call that continues behind it holds
-// up nobody, so that the session's order is kept.
-func TestCallThatOutlivesItsHandler(t *testing.T) {
-	for _, begins := range []string{"before the handler returns", "after the handler returned"} {
-		t.Run(begins, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				var c *Conn
-				leave, returned := make(chan struct{}), make(chan struct{})
-				release, asked := make(chan struct{}), make(chan struct{})
-				p, c := newPeer(t, clientRoutes(func(ctx context.Context, u *updateParams) error {
-					if u.N == 1 {
-						close(returned)
-						<-release
-						return nil
-					}
-					go func() {
-						if begins == "after the handler returned" {
-							<-returned
-						}
-						echoMethod.Call(ctx, c, &echoParams{})
-					}()
-					<-leave
-					return nil
-				}, func(context.Context, *sessionParams) (*askResult, error) {
-					close(asked)
-					return &askResult{}, nil
-				}), nil)
-				p.send(note("update", `{"sessionId":"s","n":0}`), note("update", `{"sessionId":"s","n":1}`))
-				synctest.Wait()
-				close(leave)
-				p.read()
-				synctest.Wait()
-				p.send(request("q", "ask", `{"sessionId":"s"}`))
-				synctest.Wait()
-				select {
-				case <-asked:
-					t.Error("a request overtook a notification of its session, while no handler waits for a call")
-				default:
-				}
-				close(release)
-				receive(t, asked)
-				p.send(`{"jsonrpc":"2.0","id":1,"result":{}}`)
-			})
-		})
-	}
-}
-
 // An author's own encoding and decoding may panic as a handler may: that is one message's failure.
 func TestPanicInMarshaling(t *testing.T) {
 	var ext Extensions

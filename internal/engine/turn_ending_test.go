@@ -3,16 +3,13 @@ package engine_test
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
-	"time"
 
-	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/internal/engine"
 )
 
@@ -94,31 +91,4 @@ func TestLoggerUsesTheConnection(t *testing.T) {
 			})
 		})
 	}
-}
-
-// A handler that the reader waits for, and that does not end, does not keep Close from its end.
-func TestCloseWithAStuckInlineHandler(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		hold := make(chan struct{})
-		r := echoMethod.Handle(func(context.Context, *echoParams) (*echoParams, error) {
-			<-hold
-			return nil, errPlain
-		})
-		r.Inline = true
-		p, c := newPeer(t, []Route{r}, nil)
-		p.send(request(1, "echo", `{}`))
-		synctest.Wait()
-		closed := make(chan error, 1)
-		go func() { closed <- c.Close() }()
-		select {
-		case err := <-closed:
-			if !errors.Is(err, rpc.ErrStuck) {
-				t.Error(err)
-			}
-		case <-time.After(time.Hour):
-			t.Error("Close waits for the handler")
-		}
-		close(hold)
-		synctest.Wait()
-	})
 }
