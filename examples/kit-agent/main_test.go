@@ -69,7 +69,9 @@ func agent(t *testing.T, client *actor.Client, state string, args []string) *exe
 	return cmd
 }
 
-func TestDialogues(t *testing.T) { dialogue.Run(t, func() dialogue.Agent { return dialogue.Agent{Start: agent} }) }
+func TestDialogues(t *testing.T) {
+	dialogue.Run(t, func() dialogue.Agent { return dialogue.Agent{Start: agent} })
+}
 
 // A turn is cancelled while it writes, and while a command runs, which is killed.
 func TestCancel(t *testing.T) {
