@@ -166,8 +166,8 @@ func command(t *testing.T, api, url, state string, args ...string) *exec.Cmd {
 }
 
 // TestDialogues plays testdata with both APIs, the second one with a client that has neither files nor terminals.
-// Sections of these dialogues are the model's, "odd", which makes files that are hard to read, and "check", a command
-// that must succeed.
+// Sections of these dialogues are the model's, "server", with the arguments of the MCP server, "odd", which makes files
+// that are hard to read, and "check", a command that must succeed.
 func TestDialogues(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("SKIPPED: the commands are those of Unix")
@@ -176,6 +176,7 @@ func TestDialogues(t *testing.T) {
 		t.Run(api, func(t *testing.T) {
 			dialogue.Run(t, func() dialogue.Agent {
 				var models []*model
+				server := []string{}
 				return dialogue.Agent{
 					Start: func(t *testing.T, client *actor.Client, state string, args []string) *exec.Cmd {
 						self, err := os.Executable()
@@ -184,7 +185,7 @@ func TestDialogues(t *testing.T) {
 						}
 						client.Bare = api == "anthropic"
 						client.Servers = []acp.MCPServer{acp.NewMCPServerStdio(acp.MCPServerStdio{
-							Name: "greeter", Command: self, Args: []string{}, Env: []acp.EnvVariable{{Name: runAs, Value: "server"}},
+							Name: "greeter", Command: self, Args: server, Env: []acp.EnvVariable{{Name: runAs, Value: "server"}},
 						})}
 						now := models
 						models = nil
@@ -194,6 +195,8 @@ func TestDialogues(t *testing.T) {
 						switch words[0] {
 						case "model", "requests":
 							models = append(models, newModel(t, words, text))
+						case "server":
+							server = words[1:]
 						case "odd":
 							makeOdd(t, dir)
 						case "check":

@@ -36,7 +36,6 @@ var untapped = map[string]string{
 	"acp/acp_test.go TestEXT3_ExtensionNames":              "nothing is sent",
 	"acp/acp_test.go TestNilExtensions":                    "nothing is sent",
 	"acp/diagnosis_test.go TestNoTransport":                "nothing is sent",
-	"acp/diagnosis_test.go TestPeerIsNoAgent":              "the other side is not an agent",
 	"acp/checks_test.go TestReadNamesMayBeSent":            "what passes has names that the protocol does not have, which the tap reports",
 	"acp/experimental_test.go TestExperimentalIsOff":       "nothing is sent",
 	"acp/experimental_test.go TestExperimentalTogether":    "nothing is sent",
