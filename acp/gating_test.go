@@ -104,6 +104,25 @@ func call(t *testing.T, conn *rpc.Conn, method, params string) error {
 
 const initializeParams = `{"protocolVersion":1,"clientCapabilities":{"auth":{"terminal":true}}}`
 
+// The fallback of an agent's extensions is not reached before initialize.
+func TestFallbackBeforeInitialize(t *testing.T) {
+	ways.InMemory(t, "a server lets nothing pass before initialize")
+	served := 0
+	conn := bareClient(t, acp.AgentHandlers{Extensions: &acp.Extensions[acp.AgentConn]{
+		Fallback: func(context.Context, *acp.AgentConn, string, json.RawMessage) (any, error) {
+			served++
+			return struct{}{}, nil
+		},
+	}}, nil)
+	early := call(t, conn, "_x", `{}`)
+	if !errors.Is(early, acp.ErrInvalidRequest) || served != 0 {
+		t.Errorf("before: %v, served %d times", early, served)
+	}
+	if err := errors.Join(call(t, conn, acp.MethodInitialize, initializeParams), call(t, conn, "_x", `{}`)); err != nil || served != 1 {
+		t.Errorf("after: %v, served %d times", err, served)
+	}
+}
+
 // What follows at once upon the answer to initialize finds that answer, also when the goroutine that
 // waits in Connect comes later.
 func TestHandlersFindWhatTheAgentSaid(t *testing.T) {
