@@ -44,6 +44,11 @@ func generated() *gentest.Package {
 		Version: 1, LeastTypes: 200, LeastMethods: 30,
 		LeftOut:  []string{"ProxyNotification", "ProxyRequest", "ProxyResponse"},
 		Handlers: map[string]string{"SessionNotification": "SessionUpdate"},
+		Sides: map[string]gentest.Side{
+			"agent":  {Handlers: AgentHandlers{}, Calls: (*ClientConn)(nil)},
+			"client": {Handlers: ClientHandlers{}, Calls: (*AgentConn)(nil)},
+			"proxy":  {Handlers: ProxyHandlers{}, Calls: (*ProxyConn)(nil)},
+		},
 	}
 }
 

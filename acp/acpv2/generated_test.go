@@ -23,6 +23,11 @@ func TestGenerated(t *testing.T) {
 			"ProxyNotification", "ProxyRequest", "ProxyResponse",
 		},
 		Handlers: map[string]string{"UpdateSessionNotification": "SessionUpdate", "CancelSessionNotification": "Cancel"},
+		Sides: map[string]gentest.Side{
+			"agent":  {Handlers: AgentHandlers{}, Calls: (*ClientConn)(nil)},
+			"client": {Handlers: ClientHandlers{}, Calls: (*AgentConn)(nil)},
+			"proxy":  {Handlers: ProxyHandlers{}, Calls: (*ProxyConn)(nil)},
+		},
 	}).Test(t)
 }
 

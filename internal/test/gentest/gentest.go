@@ -28,6 +28,7 @@ type Package struct {
 	Definitions map[string]func() any // makes a new value of each definition that is a type; see Types
 	LeftOut     []string              // definitions that are no types, beside the envelopes
 	Handlers    map[string]string     // names of handlers that do not follow from the definitions of parameters
+	Sides       map[string]Side       // that handle methods, as the schema names them
 
 	// What only Test looks at.
 	Version      int // of the protocol
@@ -36,6 +37,9 @@ type Package struct {
 
 	compiled map[string]*jsonschema.Schema // what validators returns
 }
+
+// A Side has the handlers of a side of a connection, and a pointer to what calls them.
+type Side struct{ Handlers, Calls any }
 
 // Test runs all tests of the package whose working folder it runs in. The race detector has nothing to find in values,
 // and would make the tests ten times slower.

@@ -1,13 +1,11 @@
 package gentest
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
-	"go/ast"
-	"go/parser"
-	"go/token"
 	"maps"
-	"path/filepath"
+	"os"
 	"reflect"
 	"regexp"
 	"slices"
@@ -88,82 +86,9 @@ func (p *Package) readDefinitions(t *testing.T) map[string]definition {
 	return doc.Defs
 }
 
-// declared returns the types that the Go files of the working folder declare, and their other identifiers:
-// fields and methods as Type.Name, constants also as Name=value.
-func declared(t *testing.T) (types, others map[string]bool) {
-	t.Helper()
-	types, others = map[string]bool{}, map[string]bool{}
-	paths, err := filepath.Glob("*.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, path := range paths {
-		if strings.HasSuffix(path, "_test.go") {
-			continue
-		}
-		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, decl := range file.Decls {
-			switch decl := decl.(type) {
-			case *ast.FuncDecl:
-				others[receiver(decl)+decl.Name.Name] = true
-			case *ast.GenDecl:
-				for _, spec := range decl.Specs {
-					switch spec := spec.(type) {
-					case *ast.TypeSpec:
-						types[spec.Name.Name] = true
-						noteFields(others, spec)
-					case *ast.ValueSpec:
-						noteValues(others, spec)
-					}
-				}
-			}
-		}
-	}
-	return types, others
-}
-
-func noteFields(others map[string]bool, spec *ast.TypeSpec) {
-	if s, ok := spec.Type.(*ast.StructType); ok {
-		for _, field := range s.Fields.List {
-			for _, name := range field.Names {
-				others[spec.Name.Name+"."+name.Name] = true
-			}
-		}
-	}
-}
-
-func noteValues(others map[string]bool, spec *ast.ValueSpec) {
-	for i, name := range spec.Names {
-		others[name.Name] = true
-		if i < len(spec.Values) {
-			if lit, ok := spec.Values[i].(*ast.BasicLit); ok {
-				others[name.Name+"="+lit.Value] = true
-			}
-		}
-	}
-}
-
-func receiver(f *ast.FuncDecl) string {
-	if f.Recv == nil {
-		return ""
-	}
-	t := f.Recv.List[0].Type
-	if star, ok := t.(*ast.StarExpr); ok {
-		t = star.X
-	}
-	if id, ok := t.(*ast.Ident); ok {
-		return id.Name + "."
-	}
-	return "?."
-}
-
 // hasDefinitions requires that the package in the working folder has a type, with its codec, for each
 // definition but the envelopes.
 func (p *Package) hasDefinitions(t *testing.T) {
-	types, _ := declared(t)
 	schema := p.readDefinitions(t)
 	leftOut := slices.Concat(envelopes, p.LeftOut)
 	count := 0
@@ -175,18 +100,13 @@ func (p *Package) hasDefinitions(t *testing.T) {
 			continue
 		}
 		count++
-		goName := goName(name)
-		if !types[goName] {
-			t.Errorf("%s: no type %s", name, goName)
-			continue
-		}
 		if p.Definitions[name] == nil {
-			t.Errorf("%s is missing in the table of the tests", name)
+			t.Errorf("%s: no type %s", name, goName(name))
 		} else if _, ok := p.Definitions[name]().(interface {
 			json.Marshaler
 			json.Unmarshaler
 		}); !ok && reflect.TypeOf(p.Definitions[name]()).Elem().Kind() == reflect.Struct {
-			t.Errorf("%s does not know encoding/json", goName)
+			t.Errorf("%s does not know encoding/json", goName(name))
 		}
 	}
 	for _, name := range leftOut {
@@ -203,7 +123,10 @@ func (p *Package) hasDefinitions(t *testing.T) {
 // hasMethods requires that the package in the working folder has a name, a handler and a call for each
 // method. A method that is both request and notification counts twice.
 func (p *Package) hasMethods(t *testing.T) {
-	_, others := declared(t)
+	constants, err := os.ReadFile("methods_gen.go")
+	if err != nil {
+		t.Fatal(err)
+	}
 	schema := p.readDefinitions(t)
 	count := 0
 	for _, name := range slices.Sorted(maps.Keys(schema)) {
@@ -213,22 +136,18 @@ func (p *Package) hasMethods(t *testing.T) {
 		}
 		count++
 		goName := p.methodName(name, schema)
-		if !others[`Method`+goName+`="`+d.Method+`"`] {
+		if !bytes.Contains(constants, fmt.Appendf(nil, "\tMethod%s = %q\n", goName, d.Method)) {
 			t.Errorf("%s: no constant Method%s", d.Method, goName)
 		}
-		var places []string
-		switch d.Side {
-		case "agent":
-			places = []string{"AgentHandlers." + goName, "ClientConn." + goName}
-		case "client":
-			places = []string{"ClientHandlers." + goName, "AgentConn." + goName}
-		case "proxy":
-			places = []string{"ProxyHandlers." + goName, "ProxyConn." + goName}
+		side, ok := p.Sides[d.Side]
+		if !ok || d.Method == "initialize" {
+			continue
 		}
-		for _, place := range places {
-			if !others[place] && d.Method != "initialize" {
-				t.Errorf("%s: no %s", d.Method, place)
-			}
+		if _, ok := reflect.TypeOf(side.Handlers).FieldByName(goName); !ok {
+			t.Errorf("%s: no handler %s", d.Method, goName)
+		}
+		if _, ok := reflect.TypeOf(side.Calls).MethodByName(goName); !ok {
+			t.Errorf("%s: no method %s of %T", d.Method, goName, side.Calls)
 		}
 	}
 	if count < p.LeastMethods {
