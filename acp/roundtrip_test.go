@@ -35,7 +35,7 @@ func mustMarshal(t testing.TB, v any) []byte {
 	return b
 }
 
-var definitions = gentest.Types(sdk.SchemaV1Unstable(), types)
+var definitions = gentest.Types(sdk.SchemaV1Unstable(), types, openEnums)
 
 // generated is this package, to be exercised.
 func generated() *gentest.Package {

@@ -9,7 +9,7 @@ import (
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
-var definitions = gentest.Types(sdk.SchemaV2Unstable(), types)
+var definitions = gentest.Types(sdk.SchemaV2Unstable(), types, openEnums)
 
 // TestGenerated compares the package with the schema that it is generated from: nothing of the protocol is missing,
 // and every definition survives decoding and encoding.

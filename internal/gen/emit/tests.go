@@ -52,16 +52,23 @@ func (g *generator) definitions(f *jen.File) {
 
 // definedTypes lists the types that are definitions. Their names follow from each other, and no scalar has bounds.
 func (g *generator) definedTypes(f *jen.File) {
-	var types []string
+	var types, open []string
 	for _, d := range g.pkg.Decls {
-		if c := d.Base(); c.Schema != "" {
+		c := d.Base()
+		if enum, ok := d.(*model.Enum); ok && enum.Names() && enum.Open && c.Schema != "" {
+			open = append(open, c.Go)
+		} else if c.Schema != "" {
 			types = append(types, c.Go)
 		}
 	}
+	list := func(names []string) *jen.Statement {
+		return jen.Index().Any().Values(
+			wrapped(names, func(name string) *jen.Statement { return jen.New(jen.Id(name)) }))
+	}
 	add(f,
-		jen.Comment("// types has a pointer to each type that is a definition of the schema."),
-		jen.Var().Id("types").Op("=").Index().Any().Values(
-			wrapped(types, func(name string) *jen.Statement { return jen.New(jen.Id(name)) })))
+		jen.Comment("// types has a pointer to each type that is a definition of the schema, openEnums those that allow any name."),
+		jen.Var().Id("types").Op("=").Add(list(types)),
+		jen.Var().Id("openEnums").Op("=").Add(list(open)))
 }
 
 // scalars writes the type that makes a codec.Value of a type without codec methods.

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/acpgo/sdk/codec"
 )
 
 // envelopes are the definitions for which no type is generated: those of whole messages and what only they
@@ -45,12 +47,32 @@ func goName(definition string) string {
 	return inGo(definition)
 }
 
-// Types returns functions that make new values of the definitions in a schema. It is given a pointer to each type.
-func Types(schema string, pointers []any) map[string]func() any {
-	types := map[string]reflect.Type{}
+// openName is a pointer to an enum that allows any name. Its field says so where a struct holds such an enum.
+type openName struct{ reflect.Value }
+
+// EncodeJSON implements codec.Value.
+func (n *openName) EncodeJSON(e *codec.Encoder) { e.Str(n.Elem().String()) }
+
+// DecodeJSON implements codec.Value.
+func (n *openName) DecodeJSON(d *codec.Decoder) { n.Elem().SetString(d.Str()) }
+
+// MarshalJSON implements json.Marshaler.
+func (n *openName) MarshalJSON() ([]byte, error) { return json.Marshal(n.Interface()) }
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (n *openName) UnmarshalJSON(data []byte) error { return json.Unmarshal(data, n.Interface()) }
+
+// Types returns functions that make new values of the definitions in a schema. It is given pointers to the types, and
+// to the enums that allow any name.
+func Types(schema string, pointers, open []any) map[string]func() any {
+	types := map[string]func() any{}
 	for _, p := range pointers {
 		t := reflect.TypeOf(p).Elem()
-		types[t.Name()] = t
+		types[t.Name()] = func() any { return reflect.New(t).Interface() }
+	}
+	for _, p := range open {
+		t := reflect.TypeOf(p).Elem()
+		types[t.Name()] = func() any { return &openName{reflect.New(t)} }
 	}
 	var doc struct {
 		Defs map[string]json.RawMessage `json:"$defs"`
@@ -60,12 +82,12 @@ func Types(schema string, pointers []any) map[string]func() any {
 	}
 	out := map[string]func() any{}
 	for definition := range doc.Defs {
-		if t, ok := types[goName(definition)]; ok {
-			out[definition] = func() any { return reflect.New(t).Interface() }
+		if create, ok := types[goName(definition)]; ok {
+			out[definition] = create
 		}
 	}
-	if len(out) < len(pointers) {
-		panic(fmt.Sprintf("only %d of %d types are definitions", len(out), len(pointers)))
+	if len(out) < len(types) {
+		panic(fmt.Sprintf("only %d of %d types are definitions", len(out), len(types)))
 	}
 	return out
 }
