@@ -3,7 +3,7 @@
 
 package acp
 
-// types has a pointer to each type that is a definition of the schema, openEnums those that allow any name.
+// types has a pointer to each definition of the schema, openEnums to enums that allow any name.
 var types = []any{new(WriteTextFileRequest), new(SessionID), new(ReadTextFileRequest), new(RequestPermissionRequest),
 	new(ToolCallUpdate), new(ToolCallID), new(ToolKind), new(ToolCallStatus), new(ToolCallContent), new(ContentBlock),
 	new(Annotations), new(Role), new(TextContent), new(ImageContent), new(AudioContent), new(ResourceLink),

@@ -3,7 +3,7 @@
 
 package acpv2
 
-// types has a pointer to each type that is a definition of the schema, openEnums those that allow any name.
+// types has a pointer to each definition of the schema, openEnums to enums that allow any name.
 var types = []any{new(RequestPermissionRequest), new(SessionID), new(RequestPermissionSubject), new(ToolCallUpdate), new(ToolCallID),
 	new(ToolCallContent), new(ContentBlock), new(Annotations), new(TextContent), new(MediaType), new(ImageContent),
 	new(AudioContent), new(Icon), new(ResourceLink), new(EmbeddedResourceResource), new(TextResourceContents),

@@ -66,7 +66,7 @@ func (g *generator) definedTypes(f *jen.File) {
 			wrapped(names, func(name string) *jen.Statement { return jen.New(jen.Id(name)) }))
 	}
 	add(f,
-		jen.Comment("// types has a pointer to each type that is a definition of the schema, openEnums those that allow any name."),
+		jen.Comment("// types has a pointer to each definition of the schema, openEnums to enums that allow any name."),
 		jen.Var().Id("types").Op("=").Add(list(types)),
 		jen.Var().Id("openEnums").Op("=").Add(list(open)))
 }
