@@ -28,6 +28,7 @@ type chain struct {
 	wires   []*wire
 	random  *rand.Rand  // nil: every message arrives before the next one is sent
 	got     [3][]string // what has arrived at each end, by side
+	sent    [3][]string // what each end has sent
 }
 
 // wire is a connection between two of them, with the messages that have not arrived.
@@ -70,6 +71,7 @@ func (w *wire) found(findings []conformance.Finding) {
 
 // send sends a message from an end.
 func (c *chain) send(from translate.Side, line string) {
+	c.sent[from] = append(c.sent[from], line)
 	if from == translate.ClientSide {
 		c.put(0, translate.AgentSide, []byte(line))
 	} else {
