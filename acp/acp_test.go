@@ -185,3 +185,29 @@ func TestVendorMethods(t *testing.T) {
 func noPrompt(context.Context, *acp.AgentSession, *acp.PromptRequest) (*acp.PromptResponse, error) {
 	return nil, acp.ErrMethodNotFound
 }
+
+// When a handler hears of a mode, the session has it already.
+func TestModesFollowTheAgent(t *testing.T) {
+	modes := acp.SessionModeState{CurrentModeID: "ask", AvailableModes: []acp.SessionMode{{ID: "ask", Name: "Ask"}, {ID: "code", Name: "Code"}}}
+	heard := make(chan acp.SessionModeID, 1)
+	s := start(t, connect(t, acp.AgentHandlers{
+		NewSession: func(context.Context, *acp.AgentConn, *acp.NewSessionRequest) (*acp.NewSessionResponse, error) {
+			return &acp.NewSessionResponse{SessionID: "s", Modes: acp.Some(modes)}, nil
+		},
+		SetSessionMode: func(context.Context, *acp.AgentSession, *acp.SetSessionModeRequest) (*acp.SetSessionModeResponse, error) {
+			return nil, nil
+		},
+		Prompt: func(ctx context.Context, s *acp.AgentSession, _ *acp.PromptRequest) (*acp.PromptResponse, error) {
+			return &acp.PromptResponse{StopReason: acp.StopReasonEndTurn}, s.Update(ctx, acp.ModeUpdate("code"))
+		},
+	}, nil, acp.ClientHandlers{
+		SessionUpdate: func(_ context.Context, s *acp.ClientSession, _ *acp.SessionNotification) error {
+			heard <- s.Modes().Value().CurrentModeID
+			return nil
+		},
+	}, nil))
+	must.Get(s.Prompt(t.Context(), acp.TextBlock("x")))(t)
+	if got := <-heard; got != "code" || s.Modes().Value().CurrentModeID != "code" {
+		t.Errorf("got %q, then %q", got, s.Modes().Value().CurrentModeID)
+	}
+}
