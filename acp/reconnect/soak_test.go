@@ -72,7 +72,7 @@ func soak(t *testing.T, way string, resumed bool) {
 		},
 	}
 	logger := slog.New(slog.DiscardHandler)
-	options := &remote.HandlerOptions{Logger: logger, Expiry: 500 * time.Millisecond}
+	options := &remote.HandlerOptions{Logger: logger, Expiry: 5 * time.Second}
 	if resumed {
 		options.History = remote.MemoryHistory(10_000, 1<<20)
 	}
@@ -93,6 +93,7 @@ func soak(t *testing.T, way string, resumed bool) {
 	var mu sync.Mutex
 	got := map[string][]int{} // the updates of each turn
 	var losses atomic.Int32
+	var restoring atomic.Bool
 	c, err := reconnect.Connect(t.Context(), tapped(t, func(context.Context) (acp.Transport, error) { return transport, nil }),
 		acp.ClientHandlers{SessionUpdate: func(_ context.Context, s *acp.ClientSession, n *acp.SessionNotification) error {
 			text := n.Update.Variant.(*acp.SessionUpdateAgentMessageChunk).Content.Variant.(*acp.ContentBlockText).Text
@@ -111,6 +112,11 @@ func soak(t *testing.T, way string, resumed bool) {
 			switch e.Kind {
 			case reconnect.Lost:
 				losses.Add(1)
+				restoring.Store(true)
+			case reconnect.Restored:
+				if e.Session == "" {
+					restoring.Store(false)
+				}
 			case reconnect.SessionLost, reconnect.GaveUp:
 				t.Errorf("%v: %v", e.Kind, e.Err)
 			}
@@ -168,7 +174,9 @@ func soak(t *testing.T, way string, resumed bool) {
 		defer close(cutting)
 		for going() {
 			time.Sleep(time.Duration(20+rand.IntN(80)) * time.Millisecond)
-			proxy.Cut()
+			if !restoring.Load() { // a session is lost if its connection ends again and again
+				proxy.Cut()
+			}
 		}
 	}()
 	turns.Wait()

@@ -102,7 +102,7 @@ func TestSubprocessDiesInCall(t *testing.T) {
 // later.
 func TestEveryCallSaysHowTheProcessEnded(t *testing.T) {
 	fastest := patience
-	for range 10 {
+	for n := 0; n < 10 || n < 100 && fastest >= lingerTime; n++ { // more on a busy machine
 		start := time.Now()
 		c := connectChild(t, "die", nil)
 		var group sync.WaitGroup
