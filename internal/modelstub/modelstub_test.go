@@ -7,10 +7,12 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -134,8 +136,8 @@ func TestScripts(t *testing.T) {
 		c := &conversation{system: "Working directory: /work\n", turns: []turn{
 			{texts: []string{"Please read the file earlier.txt"}}, {agent: true, texts: []string{"No."}}, {texts: []string{prompt}},
 		}}
-		for name, schema := range test.tools {
-			c.tools = append(c.tools, tool{name, json.RawMessage(schema)})
+		for _, name := range slices.Sorted(maps.Keys(test.tools)) {
+			c.tools = append(c.tools, tool{name, json.RawMessage(test.tools[name])})
 		}
 		model, ids := New(nil), map[string]bool{}
 		for step := 0; ; step++ {
