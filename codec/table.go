@@ -90,8 +90,20 @@ func IsTagged(x any) bool {
 	if _, ok := x.(json.Unmarshaler); !ok {
 		return false
 	}
-	l, _ := layoutOf(x)
-	return l.tagged
+	if l := knownLayout(x); l != nil {
+		return l.tagged
+	}
+	t := reflect.TypeOf(x) // without layoutOf, which would not end for an author's type that contains itself
+	return t.Kind() == reflect.Pointer && t.Elem().Kind() == reflect.Struct && hasTags(t.Elem())
+}
+
+func hasTags(t reflect.Type) bool {
+	for f := range t.Fields() {
+		if _, ok := f.Tag.Lookup("codec"); ok {
+			return true
+		}
+	}
+	return false
 }
 
 // IsZero reports whether no field of the struct that x points to is set.
@@ -176,10 +188,8 @@ var (
 // layoutOf returns the layout of the struct that x points to, and its address.
 func layoutOf(x any) (*layout, unsafe.Pointer) {
 	pointer := (*iface)(unsafe.Pointer(&x))
-	if known := layouts.Load(); known != nil {
-		if l := (*known)[pointer.typ]; l != nil {
-			return l, pointer.data
-		}
+	if l := knownLayout(x); l != nil {
+		return l, pointer.data
 	}
 	layoutMu.Lock()
 	defer layoutMu.Unlock()
@@ -200,6 +210,15 @@ func layoutOf(x any) (*layout, unsafe.Pointer) {
 	return all[pointer.typ], pointer.data
 }
 
+// knownLayout is layoutOf for a type that was used before, and nil for others.
+func knownLayout(x any) *layout {
+	known := layouts.Load()
+	if known == nil {
+		return nil
+	}
+	return (*known)[(*iface)(unsafe.Pointer(&x)).typ]
+}
+
 // newLayout returns the layout of a type. It adds those that are missing to all.
 func newLayout(t reflect.Type, all map[unsafe.Pointer]*layout) *layout {
 	pointer := reflect.Zero(reflect.PointerTo(t)).Interface()
@@ -207,11 +226,10 @@ func newLayout(t reflect.Type, all map[unsafe.Pointer]*layout) *layout {
 	if l := all[key]; l != nil {
 		return l
 	}
-	l := &layout{typ: t}
+	l := &layout{typ: t, tagged: hasTags(t)}
 	all[key] = l
 	for f := range t.Fields() {
-		tag, ok := f.Tag.Lookup("codec")
-		l.tagged = l.tagged || ok
+		tag := f.Tag.Get("codec")
 		options := "," + tag + ","
 		has := func(option string) bool { return strings.Contains(options, ","+option+",") }
 		name, omit, more := strings.Cut(f.Tag.Get("json"), ",")

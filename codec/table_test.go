@@ -124,7 +124,8 @@ func TestTags(t *testing.T) {
 			}
 		})
 	}
-	for x, want := range map[any]bool{&full: true, &inner: false, (*tagged)(nil): true, "text": false, new(codec.ID): false, nil: false} {
+	for x, want := range map[any]bool{&full: true, &inner: false, (*tagged)(nil): true, "text": false, new(codec.ID): false, nil: false,
+		new(forest): false, new(tree): false} {
 		if codec.IsTagged(x) != want {
 			t.Errorf("IsTagged(%T) is %v", x, !want)
 		}
@@ -144,6 +145,15 @@ func TestTags(t *testing.T) {
 		t.Error("IsZero is wrong")
 	}
 }
+
+// Types of an author, which contain themselves.
+type (
+	forest []forest
+	tree   struct{ Forest forest }
+)
+
+func (*forest) UnmarshalJSON([]byte) error { return nil }
+func (*tree) UnmarshalJSON([]byte) error   { return nil }
 
 // Types may be used by many goroutines for the first time.
 func TestTagsAtOnce(t *testing.T) {
