@@ -98,7 +98,7 @@ func MaxMembers[T any](v map[string]T, n int) error { return atMost(len(v), n, "
 
 // newBound returns the function that checks a keyword of the schema for values of a type.
 func newBound(keyword, limit string, t reflect.Type) func(reflect.Value) error {
-	count, err := strconv.Atoi(limit)
+	count, _ := strconv.Atoi(limit)
 	switch keyword {
 	case "minLength":
 		return func(v reflect.Value) error { return MinLength(v.String(), count) }
@@ -114,6 +114,7 @@ func newBound(keyword, limit string, t reflect.Type) func(reflect.Value) error {
 		return func(v reflect.Value) error { return atMost(v.Len(), count, "members") }
 	}
 	var check func(reflect.Value) error
+	var err error
 	switch {
 	case t.Kind() == reflect.Float64:
 		var most float64
@@ -124,7 +125,9 @@ func newBound(keyword, limit string, t reflect.Type) func(reflect.Value) error {
 		most, err = strconv.ParseUint(limit, 10, 64)
 		check = func(v reflect.Value) error { return compare(keyword, v.Uint(), most) }
 	default:
-		check = func(v reflect.Value) error { return compare(keyword, v.Int(), int64(count)) }
+		var most int64
+		most, err = strconv.ParseInt(limit, 10, 64)
+		check = func(v reflect.Value) error { return compare(keyword, v.Int(), most) }
 	}
 	if err != nil {
 		panic(err) // a fault of the generator
