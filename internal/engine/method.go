@@ -27,11 +27,6 @@ func (m RequestMethod[P, R]) Call(ctx context.Context, c *Conn, params P) (R, er
 	return Request[R](ctx, c, m.Name, OrNew(params), m.NullResult)
 }
 
-// CallThen is Call with a function that the reader calls with the result, before anything after it is handled.
-func (m RequestMethod[P, R]) CallThen(ctx context.Context, c *Conn, params P, then func(R)) (R, error) {
-	return RequestThen(ctx, c, m.Name, OrNew(params), m.NullResult, then)
-}
-
 // Handle is HandleRequest for the method.
 func (m RequestMethod[P, R]) Handle(fn func(context.Context, P) (R, error)) Route {
 	return HandleRequest(m.Name, m.NullResult, fn)
@@ -199,14 +194,15 @@ func CallRaw[R any](ctx context.Context, c *Conn, method string, params any) (*R
 	return Request[*R](ctx, c, method, params, false)
 }
 
-// Request is RequestMethod.Call, and RequestThen is RequestMethod.CallThen, with any parameters; then may be nil. They
-// are not methods, which the compiler would make for each pair of types.
+// Request is RequestMethod.Call with any parameters. It is no method, which the compiler would make for each pair of
+// types.
 func Request[R any](ctx context.Context, c *Conn, method string, params any, null bool) (R, error) {
 	value, err := request(ctx, c, method, params, null, nil, reflect.TypeFor[R]())
 	return resultOf[R](method, value, err)
 }
 
-// RequestThen is described with Request.
+// RequestThen is Request with a function, or nil, that the reader calls with the result, before anything after it is
+// handled.
 func RequestThen[R any](
 	ctx context.Context, c *Conn, method string, params any, null bool, then func(R),
 ) (R, error) {
