@@ -8,6 +8,10 @@ import (
 
 // definitions writes the table of the types that are definitions, for tests.
 func (g *generator) definitions(f *jen.File) {
+	if g.Facade {
+		g.definedTypes(f)
+		return
+	}
 	value := jen.Func().Params().Any()
 	rows := func(rows []jen.Code) *jen.Statement {
 		if len(rows) == 0 {
@@ -16,10 +20,6 @@ func (g *generator) definitions(f *jen.File) {
 		return jen.Custom(jen.Options{Open: "{\n", Close: ",\n}", Separator: ",\n"}, rows...)
 	}
 
-	if g.Facade {
-		g.definedTypes(f)
-		return
-	}
 	var definitions []jen.Code
 	scalars := false
 	for _, d := range g.pkg.Decls {
