@@ -134,7 +134,7 @@ slowest: ## list the twenty tests that take longest; ACP_TEST says in which tier
 		$(GO) run $(GOTESTSUM) tool slowest --num 20 --jsonfile "$$out"
 
 # Tests that say nothing about a connection.
-APART       := Faults|Cut|Growth|Memory|Generated|Allocation|RoundTrip|WhatOthers|Cited|Process
+APART       := Faults|Cut|Memory|Generated|Allocation|RoundTrip|WhatOthers|Cited|Process
 
 ways: ## run the tests of connections over WebSocket, HTTP/1.1 and HTTP/2 too
 	for way in ws http h2c; do \
