@@ -27,7 +27,7 @@ import (
 //	wait 9s                time passes
 //	client ends            the client ends its input
 //	over ERROR             the client gets no more, and the chain ends, with this error if one is given
-//	log TEXT, trace LINE   what the log contains, and the next line of the trace, without its time
+//	log TEXT, trace LINE   what the log contains, and the next line of the trace, without its time; no other may be left
 //
 // In a message, i{5} stands for iiiii, and nested{5} for five arrays in each other; a quoted text is that of a Go string.
 // @10s at the end of a line says how long it takes.
@@ -54,6 +54,9 @@ func TestScripts(t *testing.T) {
 					if text = strings.TrimSpace(text); text != "" && text[0] != '/' {
 						s.play(text)
 					}
+				}
+				if len(s.lines) > 0 {
+					t.Errorf("the trace also has %q", s.lines)
 				}
 			})
 		})
