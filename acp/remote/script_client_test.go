@@ -321,8 +321,8 @@ func (s *clientScript) playExchange(l *line, x *exchange) {
 			return
 		}
 		var events strings.Builder
-		for i := l.first; i < l.end; i++ {
-			events.WriteString("data: " + expand(number(l.rest, i)) + "\n\n")
+		for _, text := range l.messages() {
+			events.WriteString("data: " + text + "\n\n")
 		}
 		write(events.String())
 	case l.do == "blocked": // in writing
@@ -366,14 +366,10 @@ func (s *clientScript) playClient(l *line) {
 		synctest.Wait()
 		checkError(s.t, s.failed, l.rest)
 	case "->":
-		var texts []string
-		for i := l.first; i < l.end; i++ {
-			texts = append(texts, expand(number(l.rest, i)))
-		}
 		s.mu.Lock()
 		s.writing++
 		s.mu.Unlock()
-		s.writes <- texts
+		s.writes <- l.messages()
 		synctest.Wait()
 	case "pauses": // reading, after one more message
 		s.reading.Lock()
@@ -466,17 +462,11 @@ func (s *clientScript) read() {
 
 func (s *clientScript) write() {
 	for texts := range s.writes {
-		var err error
-		switch {
-		case s.stream == nil:
-		case len(texts) == 1:
-			err = s.stream.Write([]byte(texts[0]))
-		default:
-			err = s.stream.(rpc.FastStream).WriteLines([]byte(strings.Join(texts, "\n") + "\n"))
-		}
-		if err != nil {
-			s.failed = err
-			continue
+		if s.stream != nil {
+			if err := write(s.stream, texts); err != nil {
+				s.failed = err
+				continue
+			}
 		}
 		s.mu.Lock()
 		s.writing--

@@ -22,7 +22,6 @@ import (
 	"github.com/coder/websocket"
 
 	"github.com/acpgo/sdk/acp/remote"
-	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/internal/test/must"
 )
 
@@ -32,8 +31,7 @@ func TestServerScripts(t *testing.T) {
 		o := &remote.HandlerOptions{}
 		others := setOptions(t, o, options)
 		if others["Tokens"] != nil {
-			tokens := withTokens()
-			o.Authenticate = tokens.Authenticate
+			o.Authenticate = withTokens().Authenticate
 		}
 		if text := others["History"]; text != nil {
 			var bounds [2]int
@@ -131,9 +129,8 @@ func (s *serverScript) play(l *line) {
 	case l.who == "agent":
 		s.playAgent(l)
 	case l.who == "gone":
-		for synctest.Wait(); s.connections() > 0; synctest.Wait() {
-			time.Sleep(time.Second / 10)
-		}
+		s.f.gone(remote.HTTP, time.Hour)
+		s.f.gone(remote.WebSocket, time.Hour)
 	case l.who == "log":
 		if log := s.f.log.String(); !strings.Contains(log, strings.TrimSpace(l.do+" "+l.rest)) {
 			s.t.Errorf("the log is\n%s", log)
@@ -187,13 +184,6 @@ func (s *serverScript) play(l *line) {
 	default:
 		s.t.Fatal("not a line of a script")
 	}
-}
-
-func (s *serverScript) connections() (n int) {
-	for _, m := range s.f.Stats().Connections {
-		n += m
-	}
-	return n
 }
 
 // fill puts ids that have come into a header.
@@ -260,6 +250,8 @@ func (s *serverScript) playAsked(l *line, a *asked) {
 		if r := receive(s.t, a.response); r.err == nil {
 			s.t.Error(r.Status)
 		}
+	default:
+		s.t.Fatal("not what a request does")
 	}
 }
 
@@ -342,15 +334,7 @@ func (s *serverScript) playAgent(l *line) {
 	s.newest()
 	switch l.do {
 	case "->":
-		var texts []string
-		for i := l.first; i < l.end; i++ {
-			texts = append(texts, expand(number(l.rest, i)))
-		}
-		if len(texts) == 1 {
-			go s.agent.stream.Write([]byte(texts[0]))
-		} else {
-			go s.agent.stream.(rpc.FastStream).WriteLines([]byte(strings.Join(texts, "\n") + "\n"))
-		}
+		go write(s.agent.stream, l.messages())
 		synctest.Wait()
 	case "<-":
 		for i := l.first; i < l.end; i++ {
@@ -463,8 +447,8 @@ func (s *scriptSocket) play(l *line) {
 		if l.do != "->" {
 			kind = websocket.MessageBinary
 		}
-		for i := l.first; i < l.end; i++ {
-			go s.Write(context.Background(), kind, []byte(expand(number(l.rest, i))))
+		for _, text := range l.messages() {
+			go s.Write(context.Background(), kind, []byte(text))
 			synctest.Wait()
 		}
 	case "->fragments":

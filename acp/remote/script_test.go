@@ -180,6 +180,22 @@ func same(got, form string) bool {
 // number replaces %d in the n-th of several messages.
 func number(form string, n int) string { return strings.ReplaceAll(form, "%d", strconv.Itoa(n)) }
 
+// messages returns the messages of a line as they are on the wire.
+func (l *line) messages() (texts []string) {
+	for i := l.first; i < l.end; i++ {
+		texts = append(texts, expand(number(l.rest, i)))
+	}
+	return texts
+}
+
+// write writes messages to a stream, several of them at once.
+func write(stream rpc.Stream, texts []string) error {
+	if len(texts) == 1 {
+		return stream.Write([]byte(texts[0]))
+	}
+	return stream.(rpc.FastStream).WriteLines([]byte(strings.Join(texts, "\n") + "\n"))
+}
+
 // shorten makes a text fit for an error.
 func shorten(text string) string {
 	if len(text) > 500 {
