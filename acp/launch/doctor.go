@@ -331,13 +331,28 @@ func (d *Diagnosis) words() string {
 	return fmt.Sprintf("; it says: %s", short(reason))
 }
 
+// isForeign reports whether the system did not start a program because it is made for another system or processor.
+func isForeign(err error) bool {
+	var code syscall.Errno
+	if !errors.As(err, &code) {
+		return false
+	}
+	switch runtime.GOOS {
+	case "windows":
+		return code == 193 || code == 216 // ERROR_BAD_EXE_FORMAT, ERROR_EXE_MACHINE_TYPE_MISMATCH
+	case "darwin":
+		return code == 86 || code == syscall.ENOEXEC // EBADARCH
+	}
+	return code == syscall.ENOEXEC
+}
+
 // notStarted adds the reason why the system did not start the program.
 func (d *Diagnosis) notStarted(err error) {
 	switch {
 	case errors.Is(err, fs.ErrPermission):
 		d.blocked(NotExecutable, err, "It may lie on a disk from which no programs may be run.", "%s may not be run",
 			d.Program)
-	case d.binary:
+	case d.binary && isForeign(err):
 		d.blocked(WrongSystem, err, "Get the build for this system.", "%s is not made for %s on %s",
 			d.Program, runtime.GOOS, runtime.GOARCH)
 	case errors.Is(err, syscall.ENOEXEC):

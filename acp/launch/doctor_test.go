@@ -143,6 +143,7 @@ func TestDoctorPrograms(t *testing.T) {
 		{"crlf", launch.Command{Program: write(t, filepath.Join(dir, "crlf"), "#!/bin/sh\r\n", 0o700)}, launch.NotExecutable, "carriage return"},
 		{"processor", launch.Command{Program: write(t, filepath.Join(dir, "elf"), string(elf), 0o700)}, launch.WrongSystem, "is not made for"},
 		{"windows", launch.Command{Program: write(t, filepath.Join(dir, "exe"), "MZ\x00", 0o700)}, launch.WrongSystem, "is not made for"},
+		{"arguments", launch.Command{Program: must.Get(os.Executable())(t), Args: []string{strings.Repeat("x", 4<<20)}}, launch.NotStarted, "could not be started"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			d := launch.Doctor(t.Context(), &c.command, nil)
