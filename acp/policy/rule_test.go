@@ -16,6 +16,7 @@ import (
 // What is wrong in a file of rules is said, with its line, and what rules allow that one may not expect.
 func TestRuleFiles(t *testing.T) {
 	var text string
+	files := 0
 	for line := range strings.Lines(string(must.Get(os.ReadFile("testdata/rules.txt"))(t))) {
 		want, ok := strings.CutPrefix(line, "= ")
 		if !ok {
@@ -42,6 +43,10 @@ func TestRuleFiles(t *testing.T) {
 			t.Errorf("%s\ngot %s, want %s", text, got, want)
 		}
 		text = ""
+		files++
+	}
+	if files < 61 || strings.TrimSpace(text) != "" {
+		t.Errorf("only %d files were read, and then %q", files, text)
 	}
 }
 
