@@ -16,7 +16,7 @@ import (
 	"github.com/acpgo/sdk/internal/fastpath"
 )
 
-// able is a stream with all abilities that records how it is used. It has no room for lines that begin with full.
+// able is a stream with all abilities that records how it is used.
 type able struct {
 	in     chan string
 	closed func()
@@ -82,13 +82,6 @@ func (s *able) WriteLines(lines []byte) error {
 	return nil
 }
 
-const full = `{"jsonrpc":"2.0","method":"_full"`
-
-func (s *able) TryWriteLines(lines []byte) bool {
-	s.note("TryWriteLines " + string(lines))
-	return !strings.HasPrefix(string(lines), full)
-}
-
 func (s *able) CloseWrite() error {
 	s.note("CloseWrite")
 	return nil
@@ -108,9 +101,8 @@ func checkAbilities(t *testing.T, s *able, wrapper rpc.Stream) {
 		t.Fatalf("%T is a FastStream: %v, a HalfCloser: %v", wrapper, ok, ok2)
 	}
 	const (
-		one  = `{"jsonrpc":"2.0","method":"_one","params":{}}`
-		two  = `{"jsonrpc":"2.0","method":"_two","params":{}}`
-		late = `{"jsonrpc":"2.0","method":"_full","params":{}}`
+		one = `{"jsonrpc":"2.0","method":"_one","params":{}}`
+		two = `{"jsonrpc":"2.0","method":"_two","params":{}}`
 	)
 	expect := func(what string, want ...string) {
 		t.Helper()
@@ -129,19 +121,6 @@ func checkAbilities(t *testing.T, s *able, wrapper rpc.Stream) {
 		t.Error(err)
 	}
 	expect("WriteLines", "WriteLines "+one+"\n"+two+"\n")
-	if !fast.TryWriteLines([]byte(one + "\n")) {
-		t.Error("it did not write a line although there was room for it")
-	}
-	expect("TryWriteLines", "TryWriteLines "+one+"\n")
-	if fast.TryWriteLines([]byte(late + "\n")) {
-		t.Error("it claims to have written a line although there was no room for it")
-	}
-	if err := fast.WriteLines([]byte(late + "\n" + one + "\n")); err != nil {
-		t.Error(err)
-	}
-	if got := s.noted(); len(got) < 2 || got[0] != "TryWriteLines "+late+"\n" || !strings.HasPrefix(got[1], "WriteLines "+late+"\n") {
-		t.Errorf("without room the stream inside saw %q", got)
-	}
 	if err := half.CloseWrite(); err != nil {
 		t.Error(err)
 	}
@@ -253,7 +232,7 @@ func TestWrappersPassAbilitiesOn(t *testing.T) {
 		if !slices.Contains(uses, "ReadLine") || slices.Contains(uses, "Read") {
 			t.Errorf("read by %q", uses)
 		}
-		if !slices.ContainsFunc(uses, func(use string) bool { return strings.HasPrefix(use, "TryWriteLines ") }) {
+		if !slices.ContainsFunc(uses, func(use string) bool { return strings.HasPrefix(use, "WriteLines ") }) {
 			t.Errorf("written by %q", uses)
 		}
 	})
@@ -293,27 +272,16 @@ func TestWrapperChangesMessages(t *testing.T) {
 		{"{}\n" + change + "\n[]\n" + change + "\n", "{}\n{ }\n[]\n{ }\n", nil},
 		{"{}\n" + change + "\n" + refuse + "\n[]\n", "{}\n{ }\n", io.ErrClosedPipe},
 		{"{}\n" + refuse + "\n" + change + "\n", "{}\n", io.ErrClosedPipe},
-		{full + "}\n" + change + "\n", full + "}\n{ }\n", nil},
-		{full + "}\n" + refuse + "\n", full + "}\n", io.ErrClosedPipe},
 	} {
 		ways := map[string]func(rpc.FastStream) error{
 			"together": func(s rpc.FastStream) error { return s.WriteLines([]byte(test.lines)) },
-			"tried": func(s rpc.FastStream) error {
-				if s.TryWriteLines([]byte(test.lines)) {
-					return nil
+			"one by one": func(s rpc.FastStream) error {
+				for line := range strings.Lines(test.lines) {
+					if err := s.WriteLines([]byte(line)); err != nil {
+						return err
+					}
 				}
-				return s.WriteLines([]byte(test.lines))
-			},
-			"the first tried": func(s rpc.FastStream) error {
-				n := strings.IndexByte(test.lines, '\n') + 1
-				lines := []byte(test.lines)
-				if s.TryWriteLines(lines[:n]) {
-					lines = lines[n:]
-				}
-				if len(lines) == 0 {
-					return nil
-				}
-				return s.WriteLines(lines)
+				return nil
 			},
 		}
 		for name, write := range ways {
@@ -322,10 +290,8 @@ func TestWrapperChangesMessages(t *testing.T) {
 			err := write(wrap(s))
 			var arrived strings.Builder
 			for _, use := range s.noted() {
-				how, lines, _ := strings.Cut(use, " ")
-				if how == "WriteLines" || !strings.HasPrefix(lines, full) { // a line that failed is written again
-					arrived.WriteString(lines)
-				}
+				_, lines, _ := strings.Cut(use, " ")
+				arrived.WriteString(lines)
 			}
 			if arrived.String() != test.want || err != test.err {
 				t.Errorf("%q, %s: %q arrived, %v, want %q, %v", test.lines, name, arrived.String(), err, test.want, test.err)

@@ -184,15 +184,11 @@ func (c *chain) append(from, to *port, line func([]byte) []byte) {
 	}
 }
 
-// flush sends the queues: at once where that needs no waiting, and otherwise through the writer.
+// flush passes the queues to the writers.
 func (c *chain) flush(ports ...*port) {
 	for _, p := range ports {
 		if p.stream == nil || len(p.pending) == 0 || p.handed || p.writing > 0 {
 			continue // it is sent when the port has started, or by the writer
-		}
-		if len(p.pending) <= 2*batch && p.stream.TryWriteLines(p.pending) {
-			p.pending = p.pending[:0]
-			continue
 		}
 		p.handed = true
 		p.wake.Signal()

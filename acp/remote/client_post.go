@@ -44,9 +44,6 @@ func (s *httpStream) WriteLines(lines []byte) error {
 	return nil
 }
 
-// TryWriteLines implements rpc.FastStream. It does nothing.
-func (s *httpStream) TryWriteLines([]byte) bool { return false }
-
 // makeRoom waits until there is room for a message.
 func (s *httpStream) makeRoom(n int) error {
 	return s.awaitQueue(s.life, func() bool { return s.queued == 0 || s.queued+n <= s.d.opts.MaxQueued })

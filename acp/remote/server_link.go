@@ -121,9 +121,6 @@ func (l *httpLink) WriteLines(lines []byte) error {
 	return err
 }
 
-// TryWriteLines does nothing: to find out whether there is room is most of the work of writing.
-func (l *httpLink) TryWriteLines([]byte) bool { return false }
-
 // endInput implements link.
 func (l *httpLink) endInput(why error) {
 	l.mu.Lock()

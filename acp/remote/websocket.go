@@ -446,9 +446,6 @@ func (s *socket) sendParts(message []byte) error {
 	return w.Close()
 }
 
-// TryWriteLines does nothing: there is no way to ask a network connection whether writing would block.
-func (s *socket) TryWriteLines([]byte) bool { return false }
-
 // Close ends the WebSocket with 1000.
 func (s *socket) Close() error { return s.closeWith(websocket.StatusNormalClosure, "") }
 

@@ -154,7 +154,6 @@ func (t *CommandTransport) start() (Stream, error) {
 	closeAll(child...)
 	p.began = time.Now()
 	p.lineStream = newLineStream(&output{File: p.stdout, left: leftover, p: p}, p.stdin, t.MaxMessage, p.stop)
-	p.lineStream.nowait = newNowait(p.stdin)
 	go p.watch()
 	go p.readStderr()
 	return p, nil

@@ -63,12 +63,6 @@ type FastStream interface {
 
 	// WriteLines is like Write, but for one or more lines, which should be sent in one write.
 	WriteLines(lines []byte) error
-
-	// TryWriteLines does what WriteLines does, if that is possible without blocking. If it returns false, it has sent
-	// none or only a part of lines. The next call is then WriteLines with the same lines, perhaps followed by more; the
-	// stream remembers which part it has sent, and sends the rest. A stream that cannot write without waiting returns
-	// false and does nothing. TryWriteLines reports no errors; WriteLines does.
-	TryWriteLines(lines []byte) (sent bool)
 }
 
 // Wrap returns a stream that reads and writes through inner, changed as w says. It is a FastStream and a HalfCloser,
@@ -197,8 +191,6 @@ func (o *once) use() error {
 type lineStream struct {
 	lines      *wire.LineReader
 	w          io.Writer
-	nowait     *nowait      // to w, or nil
-	sent       int          // number of bytes of the next WriteLines that TryWriteLines has already written
 	line       []byte       // buffer of Write
 	closeWrite func() error // safe to call again
 	close      func() error // safe to call again
@@ -284,19 +276,8 @@ func (s *lineStream) Write(message []byte) error {
 }
 
 func (s *lineStream) WriteLines(lines []byte) error {
-	lines = lines[s.sent:]
-	s.sent = 0
 	_, err := s.w.Write(lines)
 	return err
-}
-
-func (s *lineStream) TryWriteLines(lines []byte) bool {
-	s.sent += s.nowait.try(lines[s.sent:])
-	if s.sent < len(lines) {
-		return false
-	}
-	s.sent = 0
-	return true
 }
 
 func (s *lineStream) CloseWrite() error { return s.closeWrite() }

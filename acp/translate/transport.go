@@ -355,10 +355,6 @@ func (s *stream) WriteLines(lines []byte) error {
 	return s.take(lines)
 }
 
-func (s *stream) TryWriteLines(lines []byte) bool {
-	return s.write1.Load() && s.inner.TryWriteLines(lines)
-}
-
 // take translates messages of the program, and waits until what results has been written.
 func (s *stream) take(lines []byte) error {
 	s.mu.Lock()

@@ -186,7 +186,7 @@ func (c *Conn) Notify(ctx context.Context, method string, params Encodable) erro
 		if err := c.out.room(ctx, highWater); err != nil {
 			return c.because(err)
 		}
-		if err := c.post(highWater, new(false), method, params); err != errFull {
+		if err := c.post(highWater, method, params); err != errFull {
 			return err
 		}
 	}
@@ -197,7 +197,7 @@ func (c *Conn) TryNotify(method string, params Encodable) (sent bool, err error)
 	if c.out.full(highWater) {
 		return false, nil
 	}
-	if err = c.post(highWater, new(false), method, Ready(params)); err == errFull {
+	if err = c.post(highWater, method, Ready(params)); err == errFull {
 		return false, nil
 	}
 	return true, err
@@ -205,11 +205,11 @@ func (c *Conn) TryNotify(method string, params Encodable) (sent bool, err error)
 
 // Post is Notify without blocking, for messages that must be sent even if much is unsent.
 func (c *Conn) Post(method string, params Encodable) error {
-	return c.post(unlimited, nil, method, Ready(params))
+	return c.post(unlimited, method, Ready(params))
 }
 
-func (c *Conn) post(limit int, alone *bool, method string, params Encodable) error {
-	return c.because(c.out.append(limit, alone, func(dst []byte) ([]byte, error) {
+func (c *Conn) post(limit int, method string, params Encodable) error {
+	return c.because(c.out.append(limit, func(dst []byte) ([]byte, error) {
 		return appendNotification(dst, method, params)
 	}))
 }
@@ -367,10 +367,9 @@ func (r *Request) Answer(a Answer) error {
 // write writes the answer; an answer that cannot be encoded is replaced by an error.
 func (r *Request) write(a Answer) (invalid error) {
 	c := r.conn
-	alone := c.serving.Load() == 1
 	if a.Failure == nil {
 		result := Ready(a.Result)
-		err := c.out.append(unlimited, &alone, func(dst []byte) ([]byte, error) { return appendResult(dst, &r.ID, result) })
+		err := c.out.append(unlimited, func(dst []byte) ([]byte, error) { return appendResult(dst, &r.ID, result) })
 		bad, ok := errors.AsType[*codec.Error](err)
 		if !ok {
 			return err
@@ -379,7 +378,7 @@ func (r *Request) write(a Answer) (invalid error) {
 		a.Failure = &Error{Code: codeInternal, Message: "Internal error"}
 	}
 	fail := func(e *Error) error {
-		return c.out.append(unlimited, &alone, func(dst []byte) ([]byte, error) { return AppendError(dst, &r.ID, e) })
+		return c.out.append(unlimited, func(dst []byte) ([]byte, error) { return AppendError(dst, &r.ID, e) })
 	}
 	err := fail(a.Failure)
 	if bad, ok := errors.AsType[*codec.Error](err); ok {
@@ -403,8 +402,7 @@ func (r *Request) Done() {
 
 // writeRequest writes the call that was passed to the library.
 func (c *Conn) writeRequest(call *Call) error {
-	alone := false
-	return c.out.append(highWater, &alone, func(dst []byte) ([]byte, error) {
+	return c.out.append(highWater, func(dst []byte) ([]byte, error) {
 		dst, err := appendRequest(dst, call.id, call.method, call.params, call.caller.Sent)
 		if err != nil {
 			return dst, err
@@ -415,7 +413,6 @@ func (c *Conn) writeRequest(call *Call) error {
 		if c.ended != nil {
 			return dst, c.ended // its response could no longer be read
 		}
-		alone = len(c.calls) == 0
 		c.calls[call.id], c.lastCall = call, call.id
 		return dst, nil
 	})
@@ -689,7 +686,7 @@ func (c *Conn) Accept(r *Request, id ID, method string) {
 func (c *Conn) Refuse(id ID, failure *Error) {
 	err := c.out.room(c.life, c.flood)
 	if err == nil {
-		err = c.out.append(unlimited, nil, func(dst []byte) ([]byte, error) { return AppendError(dst, &id, failure) })
+		err = c.out.append(unlimited, func(dst []byte) ([]byte, error) { return AppendError(dst, &id, failure) })
 	}
 	if err != nil {
 		c.log.Debug("refusal unsent", "error", err)

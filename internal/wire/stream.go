@@ -19,7 +19,6 @@ type FastStream interface {
 	Stream
 	ReadLine(beforeWait func()) ([]byte, error)
 	WriteLines(lines []byte) error
-	TryWriteLines(lines []byte) (sent bool)
 }
 
 // halfCloser is rpc.HalfCloser.
@@ -63,8 +62,6 @@ func (s slow) WriteLines(lines []byte) error {
 	return nil
 }
 
-func (slow) TryWriteLines([]byte) bool { return false }
-
 // Wrapper defines how a wrapped stream differs; see rpc.Wrapper, which has the same fields.
 type Wrapper struct {
 	Read       func(next func() ([]byte, error), beforeWait func()) ([]byte, error)
@@ -89,12 +86,7 @@ type wrapped struct {
 	next       func() ([]byte, error)
 	beforeWait func()
 
-	// Owned by the writer. The lines at the beginning of the next WriteLines that TryWriteLines has tried: their length
-	// in bytes, and the result. Wrapper.Write has already been called for them.
-	tried   int
-	changed bool   // whether made replaces them
-	made    []byte // the output of Wrapper.Write for them
-	refused error  // error of Wrapper.Write
+	made []byte // the output of Wrapper.Write, if that changes the lines; owned by the writer
 }
 
 // Unwrap returns the stream inside.
@@ -121,61 +113,32 @@ func (s *wrapped) Write(message []byte) error {
 }
 
 func (s *wrapped) WriteLines(lines []byte) error {
-	if s.tried > 0 {
-		first := lines[:s.tried]
-		lines = lines[s.tried:]
-		if s.changed {
-			first = s.made
-		}
-		s.tried = 0
-		if err := s.send(first, s.refused); err != nil || len(lines) == 0 {
-			return err
-		}
-	}
-	out, _, err := s.pass(lines)
-	return s.send(out, err)
-}
-
-// send sends the lines before one that was refused, or all lines.
-func (s *wrapped) send(lines []byte, refused error) error {
-	if len(lines) > 0 {
-		if err := s.inner.WriteLines(lines); err != nil {
+	out, refused := s.pass(lines)
+	if len(out) > 0 {
+		if err := s.inner.WriteLines(out); err != nil {
 			return err
 		}
 	}
 	return refused
 }
 
-func (s *wrapped) TryWriteLines(lines []byte) bool {
-	out, changed, err := s.pass(lines)
-	if err == nil && (len(out) == 0 || s.inner.TryWriteLines(out)) {
-		return true
-	}
-	if err != nil && !changed {
-		s.made, changed = append(s.made[:0], out...), true // fewer than were passed
-	}
-	s.tried, s.changed, s.refused = len(lines), changed, err
-	return false
-}
-
 // pass passes each message to Wrapper.Write, and returns the lines to be sent: lines itself if nothing has changed, and
 // otherwise s.made. If a message is refused, these are the ones before it.
-func (s *wrapped) pass(lines []byte) (out []byte, changed bool, err error) {
+func (s *wrapped) pass(lines []byte) (out []byte, refused error) {
 	if s.w.Write == nil {
-		return lines, false, nil
+		return lines, nil
 	}
 	if cap(s.made) > bigBuffer {
 		s.made = nil
 	}
+	changed := false
 	for begin := 0; begin < len(lines); {
 		end := begin + bytes.IndexByte(lines[begin:], '\n')
 		message := lines[begin:end:end]
 		got, err := s.w.Write(message)
 		if err != nil {
-			if changed {
-				return s.made, true, err
-			}
-			return lines[:begin], false, err
+			lines, refused = lines[:begin], err
+			break
 		}
 		if same := len(got) == len(message) && len(got) > 0 && &got[0] == &message[0]; !same && !changed {
 			s.made, changed = append(s.made[:0], lines[:begin]...), true
@@ -186,9 +149,9 @@ func (s *wrapped) pass(lines []byte) (out []byte, changed bool, err error) {
 		begin = end + 1
 	}
 	if changed {
-		return s.made, true, nil
+		return s.made, refused
 	}
-	return lines, false, nil
+	return lines, refused
 }
 
 // AppendLine appends a message that must be one line: a newline, which JSON has only between tokens, becomes a space.

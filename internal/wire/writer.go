@@ -1,6 +1,5 @@
 // Messages are appended to a buffer by their senders and written by one goroutine, so that no sender is ever stuck in a
-// system call, and many small messages share one call. A sender writes a message itself if that does not block and
-// there are no other messages to share the call with.
+// system call, and many small messages share one call.
 
 package wire
 
@@ -12,7 +11,6 @@ import (
 	"strconv"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/acpgo/sdk/codec"
 )
@@ -28,9 +26,6 @@ const (
 	// wait for the writer's lock at the same time is highWater divided by it; if that were smaller, many small answers
 	// would wait for each other.
 	usualAnswer = 8 << 10
-	// quietTime is how long nothing was written before a message that its sender writes at once. It is more than what a
-	// sender of many messages takes for one, and less than what it takes to wake the goroutine that writes.
-	quietTime = 20 * time.Microsecond
 	// unlimited is the limit for messages that are sent even if much is unsent.
 	unlimited = math.MaxInt
 )
@@ -53,10 +48,9 @@ type writer struct {
 	waiting atomic.Int32 // number of waiters in await; saves those who give back room the lock
 
 	mu      sync.Mutex
-	pending []byte    // appended, but not taken yet
-	spare   []byte    // the other buffer, while it is not being written
-	busy    bool      // the goroutine, or a sender, is writing
-	wrote   time.Time // when the last write ended
+	pending []byte // appended, but not taken yet
+	spare   []byte // the other buffer, while it is not being written
+	busy    bool   // the goroutine is writing
 	shelf   shelf
 	closed  bool
 	err     error
@@ -81,15 +75,17 @@ func (w *writer) run() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for {
-		for len(w.pending) == 0 || w.err != nil || w.busy {
-			if w.closed && !w.busy {
+		for len(w.pending) == 0 || w.err != nil {
+			if w.closed {
 				return
 			}
 			w.mu.Unlock()
 			<-w.wake
 			w.mu.Lock()
 		}
-		lines := w.take()
+		lines := w.pending
+		w.pending, w.spare, w.busy = w.spare[:0], nil, true
+		w.measure()
 		w.changed()
 		w.mu.Unlock()
 		err := w.stream.WriteLines(lines)
@@ -97,7 +93,7 @@ func (w *writer) run() {
 			w.failed(err)
 		}
 		w.mu.Lock()
-		w.busy, w.wrote = false, time.Now()
+		w.busy = false
 		if !w.shelf.put(lines, len(lines)) {
 			w.spare = lines
 		}
@@ -107,33 +103,6 @@ func (w *writer) run() {
 		}
 		w.changed()
 	}
-}
-
-// take takes the pending data, to write it; mu is held.
-func (w *writer) take() (lines []byte) {
-	lines = w.pending
-	w.pending, w.spare, w.busy = w.spare[:0], nil, true
-	w.measure()
-	return lines
-}
-
-// try writes the pending data if that does not block; mu is held, but released while it writes, since a wrapper of the
-// stream may call functions of an author. Data that was not written stays before data appended in the meantime.
-func (w *writer) try() {
-	lines, sent := w.take(), false
-	w.mu.Unlock()
-	defer func() {
-		w.mu.Lock()
-		w.busy, w.wrote = false, time.Now()
-		switch {
-		case !sent:
-			w.pending, w.spare = append(lines, w.pending...), w.pending[:0]
-		case !w.shelf.put(lines, 0):
-			w.spare = lines
-		}
-		w.changed()
-	}()
-	sent = w.stream.TryWriteLines(lines)
 }
 
 // changed wakes the waiters; mu is held.
@@ -153,12 +122,8 @@ func (w *writer) signal() {
 }
 
 // append appends one message, written by fill, and never blocks: if limit bytes are unsent, it appends nothing and
-// returns errFull. If fill fails, nothing is appended. A small message is written at once, if that does not block, when
-// nothing else is in flight, which alone reports after fill has run, or nothing was written for some time; other
-// messages are left to the goroutine, which writes them together. The shortest turn takes 10 % less time without that
-// goroutine. If alone is nil, the sender may be the reader, which must not run code of a wrapper, and leaves all to the
-// goroutine.
-func (w *writer) append(limit int, alone *bool, fill func([]byte) ([]byte, error)) error {
+// returns errFull. If fill fails, nothing is appended.
+func (w *writer) append(limit int, fill func([]byte) ([]byte, error)) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if err := w.failure(); err != nil {
@@ -181,13 +146,7 @@ func (w *writer) append(limit int, alone *bool, fill func([]byte) ([]byte, error
 	}
 	w.pending = append(lines, '\n')
 	if n == 0 && !w.busy {
-		if alone != nil && len(w.pending) < readChunk && (*alone || time.Since(w.wrote) > quietTime) {
-			w.try()
-		}
-		if len(w.pending) > 0 || w.closed {
-			w.signal()
-		}
-		w.returnBuffer()
+		w.signal()
 	}
 	w.measure()
 	return nil

@@ -13,138 +13,25 @@ import (
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
-// gate is a stream that takes only so many bytes without waiting, and waits until it is told to continue.
+// gate is a stream that writes nothing until it is opened.
 type gate struct {
 	slow
-	room  int
-	tried []string
-	sent  int // of what is written next
-	open  chan struct{}
-
-	mu      sync.Mutex
-	written string
+	open chan struct{}
 }
 
-func (g *gate) TryWriteLines(lines []byte) bool {
-	g.tried = append(g.tried, string(lines))
-	g.sent = min(g.room, len(lines))
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.written += string(lines[:g.sent])
-	if g.sent < len(lines) {
-		return false
-	}
-	g.sent = 0
-	return true
-}
-
-func (g *gate) WriteLines(lines []byte) error {
+func (g *gate) WriteLines([]byte) error {
 	<-g.open
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.written += string(lines[g.sent:])
-	g.sent = 0
 	return nil
 }
 
-// What is alone is written at once, as far as it goes, and what comes then comes behind it.
-func TestAloneIsWrittenAtOnce(t *testing.T) {
-	for _, room := range []int{0, 3, 4, 100} {
-		synctest.Test(t, func(t *testing.T) {
-			g := &gate{room: room, open: make(chan struct{})}
-			w := newWriter(g, func(error) {}, func() error { return nil })
-			add := func(alone bool, text string) {
-				must.Do(t, w.append(unlimited, &alone, func(dst []byte) ([]byte, error) { return append(dst, text...), nil }))
-			}
-			add(true, "one")
-			at := len("one\n")
-			g.mu.Lock()
-			if want := "one\n"[:min(room, at)]; g.written != want {
-				t.Errorf("room %d: %q was written at once, want %q", room, g.written, want)
-			}
-			g.mu.Unlock()
-			add(false, "two")
-			add(true, "three") // behind two
-			close(g.open)
-			must.Do(t, w.flush(context.Background()))
-			g.mu.Lock()
-			if want := "one\ntwo\nthree\n"; g.written != want || len(g.tried) > 2 {
-				t.Errorf("room %d: %q was written in the end, want %q; tried: %q", room, g.written, want, g.tried)
-			}
-			g.mu.Unlock()
-			w.close()
-			<-w.done
-		})
-	}
-}
-
-// What is sent after some time of quiet is written at once, even if more is in flight.
-func TestQuietIsWrittenAtOnce(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g := &gate{room: 100, open: make(chan struct{})}
-		close(g.open)
-		w := newWriter(g, func(error) {}, func() error { return nil })
-		for _, pause := range []time.Duration{0, quietTime, quietTime + 1} {
-			time.Sleep(pause)
-			before := len(g.tried)
-			must.Do(t, w.append(unlimited, new(false), func(dst []byte) ([]byte, error) { return append(dst, "one"...), nil }))
-			// At first, nothing has been written.
-			if atOnce, want := len(g.tried) > before, pause != quietTime; atOnce != want {
-				t.Errorf("%v after the last write: written at once %t, want %t", pause, atOnce, want)
-			}
-			synctest.Wait()
-		}
-		w.close()
-		<-w.done
-	})
-}
-
-// What comes while a message is tried stays behind it.
-func TestWrittenBehindATry(t *testing.T) {
-	for _, room := range []int{0, 3, 100} {
-		g := &during{gate: gate{room: room, open: make(chan struct{})}}
-		close(g.open)
-		w := newWriter(g, func(error) {}, func() error { return nil })
-		add := func(alone bool, text string) {
-			if err := w.append(unlimited, &alone, func(dst []byte) ([]byte, error) { return append(dst, text...), nil }); err != nil {
-				t.Error(err)
-			}
-		}
-		g.do = func() { add(true, "two") }
-		add(true, "one")
-		must.Do(t, w.flush(context.Background()))
-		g.mu.Lock()
-		if want := "one\ntwo\n"; g.written != want {
-			t.Errorf("room %d: %q was written, want %q", room, g.written, want)
-		}
-		g.mu.Unlock()
-		w.close()
-		<-w.done
-	}
-}
-
-// during is a gate that does something while it is tried.
-type during struct {
-	gate
-	do func()
-}
-
-func (g *during) TryWriteLines(lines []byte) bool {
-	if do := g.do; do != nil {
-		g.do = nil
-		do()
-	}
-	return g.gate.TryWriteLines(lines)
-}
-
-// A long buffer that a small message was written from at once, or that nothing came into, is not kept.
+// A long buffer that a small message was written from, or that nothing came into, is not kept.
 func TestLongBufferIsPutBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := &gate{room: 100, open: make(chan struct{})}
+		g := &gate{open: make(chan struct{})}
 		close(g.open)
 		w := newWriter(g, func(error) {}, func() error { return nil })
 		add := func(n int, err error) {
-			got := w.append(unlimited, new(true), func(dst []byte) ([]byte, error) { return append(dst, make([]byte, n)...), err })
+			got := w.append(unlimited, func(dst []byte) ([]byte, error) { return append(dst, make([]byte, n)...), err })
 			if got != err {
 				t.Fatal(got)
 			}
@@ -187,7 +74,7 @@ func TestClaims(t *testing.T) {
 				defer w.unclaim(size)
 				claimed.Add(1)
 				<-appended
-				if err := w.append(unlimited, nil, func(dst []byte) ([]byte, error) { return append(dst, make([]byte, size)...), nil }); err != nil {
+				if err := w.append(unlimited, func(dst []byte) ([]byte, error) { return append(dst, make([]byte, size)...), nil }); err != nil {
 					t.Error(err)
 				}
 			})

@@ -157,15 +157,6 @@ func (a *agentEnd) WriteLines(lines []byte) error {
 	return s.WriteLines(lines)
 }
 
-func (a *agentEnd) TryWriteLines(lines []byte) bool {
-	select {
-	case <-a.opened:
-		return a.stream.TryWriteLines(lines)
-	default:
-		return false
-	}
-}
-
 func (a *agentEnd) CloseWrite() error {
 	s, err := a.open()
 	if err != nil {
