@@ -295,15 +295,6 @@ func (c *AgentConn) check(method string, params any) error {
 	return nil
 }
 
-// checkSession refuses invalid modes and options in a handler's result for a session that it has opened, and warns if
-// the session offers something without a handler for it.
-func (a *agentSide) checkSession(modes Opt[SessionModeState], options Opt[[]SessionConfigOption]) *flaw {
-	warnUnserved(&a.opts.Conn, modes.Present(), "modes", MethodSetSessionMode, a.handlers.SetSessionMode != nil)
-	warnUnserved(&a.opts.Conn, len(options.Value()) > 0, "config options", MethodSetSessionConfigOption,
-		a.handlers.SetSessionConfigOption != nil)
-	return cmp.Or(checkModes(modes), a.conn.checkConfigOptions("/configOptions", options.Value()))
-}
-
 // checkConfigOptions refuses options with the same id, and boolean options for a client that did not advertise support
 // for them (CFG-3).
 func (c *AgentConn) checkConfigOptions(pointer string, options []SessionConfigOption) *flaw {
@@ -384,13 +375,6 @@ type (
 )
 
 const methodLogin = MethodAuthenticate
-
-// knownConfigOptions returns the session's config options, if they are known: a session that was created without config
-// options has none.
-func (s *ClientSession) knownConfigOptions() ([]SessionConfigOption, bool) {
-	options, ok := s.ConfigOptions().Get()
-	return options, ok || s.current().created
-}
 
 // configID returns the id of a config option.
 func configID(x *SessionConfigOption) SessionConfigID { return x.ID }

@@ -2,11 +2,58 @@ package acp
 
 import (
 	"fmt"
+	"hash/maphash"
+	"slices"
 	"sync"
 	"sync/atomic"
 
 	"github.com/acpgo/sdk/acp/rpc"
 )
+
+// AgentConn is an agent's connection to its client, with a typed call for every method that clients serve. A call fails
+// with ErrUnsupported if the client did not advertise it, with ErrInvalidParams if the checks of this package refuse
+// it, and with ErrInvalidRequest before initialize; it is then not sent. Its methods are safe for concurrent use.
+type AgentConn struct {
+	rpc       *rpc.Conn
+	handshake atomic.Pointer[InitializeRequest]
+	enabled   Features
+	urls      urlIDs
+}
+
+// ClientConn is a client's connection to an agent, with a typed call for every method that agents serve. A call fails
+// with ErrUnsupported if the agent did not advertise it, and with ErrInvalidParams if the checks of this package refuse
+// it; it is then not sent. Its methods are safe for concurrent use.
+type ClientConn struct {
+	rpc       *rpc.Conn
+	handshake atomic.Pointer[InitializeResponse]
+	sessions  sessionHandles
+	enabled   Features
+	urls      urlIDs
+}
+
+// ProxyConn is one end of a connection between a proxy and its conductor, with a typed call for every method
+// that either of them serves. Its methods are safe for concurrent use.
+//
+// Experimental: any minor release may change or remove it.
+type ProxyConn struct {
+	rpc *rpc.Conn
+}
+
+// AgentSession is an agent's handle of one session: it sends the session's updates and calls to the client. Its methods
+// fill in the session's id, and are safe for concurrent use. It holds nothing else: the agent itself stores anything it
+// knows about a session, such as its working directory, under the session's ID.
+type AgentSession struct {
+	conn *AgentConn
+	id   SessionID
+}
+
+// ClientSession is a client's handle of one session: it sends the session's prompts and other calls to the agent. Its
+// methods fill in the session's id, and are safe for concurrent use.
+type ClientSession struct {
+	conn  *ClientConn
+	id    SessionID
+	state atomic.Pointer[sessionState] // nil until something is known; only the reader goroutine changes it
+}
 
 // RPC returns the raw connection, for methods outside the protocol: rpc.Call, rpc.Notify.
 func (c *AgentConn) RPC() *rpc.Conn { return c.rpc }
@@ -70,6 +117,13 @@ func (c *ClientConn) capabilities() *AgentCapabilities {
 		return handshake.capabilities()
 	}
 	return &noAgentCapabilities
+}
+
+func (s *ClientSession) current() *sessionState {
+	if state := s.state.Load(); state != nil {
+		return state
+	}
+	return &sessionState{}
 }
 
 // RPC returns the raw connection of the session; see ClientConn.RPC.
@@ -175,4 +229,42 @@ func (s *ClientSession) created(method string, err error) (*ClientSession, error
 		return nil, err
 	}
 	return s, nil
+}
+
+// urlIDs holds the ids of the outstanding elicitations of a connection in mode url. Those of an agent that never
+// completes them are forgotten, the oldest first.
+type urlIDs struct {
+	mu  sync.Mutex
+	ids []uint64 // hashes, because the peer chooses the length of an id
+}
+
+var urlSeed = maphash.MakeSeed()
+
+const maxURLs = 1024
+
+// add adds an id, and reports whether it was not there.
+func (u *urlIDs) add(id ElicitationID) bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	sum := maphash.String(urlSeed, string(id))
+	if slices.Contains(u.ids, sum) {
+		return false
+	}
+	if len(u.ids) == maxURLs {
+		u.ids = slices.Delete(u.ids, 0, 1)
+	}
+	u.ids = append(u.ids, sum)
+	return true
+}
+
+// remove removes an id, and reports whether it was there.
+func (u *urlIDs) remove(id ElicitationID) bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	i := slices.Index(u.ids, maphash.String(urlSeed, string(id)))
+	if i < 0 {
+		return false
+	}
+	u.ids = slices.Delete(u.ids, i, i+1)
+	return true
 }

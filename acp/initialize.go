@@ -1,14 +1,13 @@
 package acp
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
-	"sync/atomic"
 	"time"
 
-	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/codec"
 	"github.com/acpgo/sdk/internal/engine"
 )
@@ -127,32 +126,7 @@ func (o *ClientOptions) advertise(caps *ClientCapabilities) {
 	}
 }
 
-// AgentConn is an agent's connection to its client, with a typed call for every method that clients serve. A call fails
-// with ErrUnsupported if the client did not advertise it, with ErrInvalidParams if the checks of this package refuse
-// it, and with ErrInvalidRequest before initialize; it is then not sent. Its methods are safe for concurrent use.
-type AgentConn struct {
-	rpc       *rpc.Conn
-	handshake atomic.Pointer[InitializeRequest]
-	enabled   Features
-	urls      urlIDs
-}
-
-// ClientConn is a client's connection to an agent, with a typed call for every method that agents serve. A call fails
-// with ErrUnsupported if the agent did not advertise it, and with ErrInvalidParams if the checks of this package refuse
-// it; it is then not sent. Its methods are safe for concurrent use.
-type ClientConn struct {
-	rpc       *rpc.Conn
-	handshake atomic.Pointer[InitializeResponse]
-	sessions  sessionHandles
-	enabled   Features
-	urls      urlIDs
-}
-
-func (x *InitializeRequest) capabilities() *ClientCapabilities { return &x.ClientCapabilities }
-
 func (x *InitializeRequest) serves(method string) bool { return x.ClientCapabilities.serves(method) }
-
-func (x *InitializeResponse) capabilities() *AgentCapabilities { return &x.AgentCapabilities }
 
 func (x *InitializeResponse) serves(method string) bool { return x.AgentCapabilities.serves(method) }
 
@@ -210,6 +184,15 @@ func (a *agentSide) verify() {
 	h.Prompt = verified(opts, MethodPrompt, stopped(h.Prompt), func(_ *PromptRequest, res *PromptResponse) *flaw {
 		return checkKnown("/stopReason", res.StopReason)
 	})
+}
+
+// checkSession refuses invalid modes and options in a handler's result for a session that it has opened, and warns if
+// the session offers something without a handler for it.
+func (a *agentSide) checkSession(modes Opt[SessionModeState], options Opt[[]SessionConfigOption]) *flaw {
+	warnUnserved(&a.opts.Conn, modes.Present(), "modes", MethodSetSessionMode, a.handlers.SetSessionMode != nil)
+	warnUnserved(&a.opts.Conn, len(options.Value()) > 0, "config options", MethodSetSessionConfigOption,
+		a.handlers.SetSessionConfigOption != nil)
+	return cmp.Or(checkModes(modes), a.conn.checkConfigOptions("/configOptions", options.Value()))
 }
 
 // stopped wraps the handler of prompts: a missing result becomes the stop reason end_turn, and the result of a

@@ -4,40 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"hash/maphash"
 	"iter"
 	"math/rand/v2"
-	"slices"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/acpgo/sdk/internal/engine"
 )
-
-// AgentSession is an agent's handle of one session: it sends the session's updates and calls to the client. Its methods
-// fill in the session's id, and are safe for concurrent use. It holds nothing else: the agent itself stores anything it
-// knows about a session, such as its working directory, under the session's ID.
-type AgentSession struct {
-	conn *AgentConn
-	id   SessionID
-}
-
-// ClientSession is a client's handle of one session: it sends the session's prompts and other calls to the agent. Its
-// methods fill in the session's id, and are safe for concurrent use.
-type ClientSession struct {
-	conn  *ClientConn
-	id    SessionID
-	state atomic.Pointer[sessionState] // nil until something is known; only the reader goroutine changes it
-}
-
-func (s *ClientSession) current() *sessionState {
-	if state := s.state.Load(); state != nil {
-		return state
-	}
-	return &sessionState{}
-}
 
 // Meta returns the _meta of the agent's answer when the session was created, loaded or resumed.
 func (s *ClientSession) Meta() Meta { return s.current().meta }
@@ -151,44 +124,6 @@ func (c *AgentConn) CompleteElicitation(ctx context.Context, n *CompleteElicitat
 		c.urls.remove(n.ElicitationID)
 	}
 	return err
-}
-
-// urlIDs holds the ids of the outstanding elicitations of a connection in mode url. Those of an agent that never
-// completes them are forgotten, the oldest first.
-type urlIDs struct {
-	mu  sync.Mutex
-	ids []uint64 // hashes, because the peer chooses the length of an id
-}
-
-var urlSeed = maphash.MakeSeed()
-
-const maxURLs = 1024
-
-// add adds an id, and reports whether it was not there.
-func (u *urlIDs) add(id ElicitationID) bool {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	sum := maphash.String(urlSeed, string(id))
-	if slices.Contains(u.ids, sum) {
-		return false
-	}
-	if len(u.ids) == maxURLs {
-		u.ids = slices.Delete(u.ids, 0, 1)
-	}
-	u.ids = append(u.ids, sum)
-	return true
-}
-
-// remove removes an id, and reports whether it was there.
-func (u *urlIDs) remove(id ElicitationID) bool {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	i := slices.Index(u.ids, maphash.String(urlSeed, string(id)))
-	if i < 0 {
-		return false
-	}
-	u.ids = slices.Delete(u.ids, i, i+1)
-	return true
 }
 
 // completing wraps the handler of elicitation/complete so that it is called once for each elicitation of this

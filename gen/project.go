@@ -20,7 +20,7 @@ type Shared struct {
 
 // versionless has the files of package acp that do not depend on the version of the protocol.
 var versionless = Shared{"acp", []string{
-	"agent", "alias", "client", "config", "conns", "content", "experimental", "proxy", "routes",
+	"agent", "alias", "auth", "client", "config", "conns", "content", "experimental", "proxy", "routes",
 	"session", "toolcalls", "turn", "values",
 }}
 

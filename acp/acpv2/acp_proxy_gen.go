@@ -11,14 +11,6 @@ import (
 	"github.com/acpgo/sdk/internal/engine"
 )
 
-// ProxyConn is one end of a connection between a proxy and its conductor, with a typed call for every method
-// that either of them serves. Its methods are safe for concurrent use.
-//
-// Experimental: any minor release may change or remove it.
-type ProxyConn struct {
-	rpc *rpc.Conn
-}
-
 // StartProxy starts one end of a connection between a proxy and its conductor. The handlers serve the messages that the
 // chain adds to the protocol. The messages of the protocol itself, which a proxy exchanges with its predecessor, go
 // unchanged to the fallbacks of handlers.Extensions, and are sent with rpc.Call and rpc.Notify; package acp/proxy does
