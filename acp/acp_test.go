@@ -48,9 +48,7 @@ func TestServeAgentUntilItsContextEnds(t *testing.T) {
 	if err := <-served; !errors.Is(err, stop) {
 		t.Errorf("ended with %v", err)
 	}
-	if err := client.Wait(); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, client.Wait())
 }
 
 func TestAgentNeedsHandlers(t *testing.T) {

@@ -98,9 +98,7 @@ func TestAllocationsSent(t *testing.T) {
 			must.Do(t, session.Update(t.Context(), update))
 		}
 	})
-	if err := agent.Close(); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, agent.Close())
 	<-drained
 }
 
@@ -130,9 +128,7 @@ func received(t *testing.T) (write func(lines []byte, count int)) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := <-initialized; err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, <-initialized)
 	t.Cleanup(func() {
 		if err := client.Close(); err != nil {
 			t.Error(err)

@@ -113,9 +113,7 @@ func TestADD8_CancellationBeforeTheNextPrompt(t *testing.T) {
 			}
 		})
 	}
-	if err := errors.Join(conn.Close(), agent.Wait()); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, errors.Join(conn.Close(), agent.Wait()))
 }
 
 func (s *sentMethods) sofar() []string {

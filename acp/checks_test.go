@@ -235,9 +235,7 @@ func TestReadNamesMayBeSent(t *testing.T) {
 	if err := <-passed; err != nil {
 		t.Errorf("a plan entry with values that were read: %v", err)
 	}
-	if err := errors.Join(client.Close(), served.Wait()); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, errors.Join(client.Close(), served.Wait()))
 }
 
 // A list whose cursor repeats ends with an error.

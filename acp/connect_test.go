@@ -12,6 +12,7 @@ import (
 
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/conformance"
+	"github.com/acpgo/sdk/internal/test/must"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
@@ -25,9 +26,7 @@ func silent(t *testing.T, transport acp.Transport) {
 	for err == nil {
 		_, err = stream.Read()
 	}
-	if err := stream.Close(); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, stream.Close())
 }
 
 func TestConnectToSilentAgent(t *testing.T) {

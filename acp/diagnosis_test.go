@@ -117,7 +117,5 @@ func TestResultOfAnotherType(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "got string, expected integer") {
 		t.Error(err)
 	}
-	if err := errors.Join(conn.Close(), serving.Wait()); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, errors.Join(conn.Close(), serving.Wait()))
 }

@@ -61,9 +61,7 @@ func TestExperimentalTogether(t *testing.T) {
 	if _, err := acp.Connect(t.Context(), near, acp.ClientHandlers{}, nil); !errors.Is(err, rpc.ErrInternal) {
 		t.Errorf("an agent that takes its list back answered %v", err)
 	}
-	if err := conn.Wait(); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, conn.Wait())
 }
 
 // The functions of a session are the methods of the connection with its id.
@@ -108,10 +106,7 @@ func TestSessionFunctions(t *testing.T) {
 	}
 	near, far := acp.Pipe()
 	tap := &conformance.TapOptions{Schema: conformance.V1Unstable(), Accept: unmade}
-	served, err := acp.StartAgent(t.Context(), conformance.Tap(t, conformance.Agent, far, tap), agent, &acp.AgentOptions{Experimental: acp.AllFeatures})
-	if err != nil {
-		t.Fatal(err)
-	}
+	served := must.Get(acp.StartAgent(t.Context(), conformance.Tap(t, conformance.Agent, far, tap), agent, &acp.AgentOptions{Experimental: acp.AllFeatures}))(t)
 	conn := must.Get(acp.Connect(t.Context(), near, acp.ClientHandlers{}, &acp.ClientOptions{Experimental: acp.AllFeatures, BooleanConfig: true}))(t)
 	ctx, s := t.Context(), conn.Session("s")
 	title, err := s.SetTitle(ctx, "T")
@@ -130,16 +125,12 @@ func TestSessionFunctions(t *testing.T) {
 	if err := s.Unarchive(ctx); !errors.Is(err, acp.ErrInvalidParams) {
 		t.Errorf("unarchived: %v", err)
 	}
-	if err := errors.Join(s.Archive(ctx), s.SetBooleanConfigOption(ctx, "b", true), s.Delete(ctx)); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, errors.Join(s.Archive(ctx), s.SetBooleanConfigOption(ctx, "b", true), s.Delete(ctx)))
 	want := []string{"s T", "s ", "s unarchive", "s archive", "s true true", "s delete"}
 	if !slices.Equal(called, want) {
 		t.Errorf("called %q, want %q", called, want)
 	}
-	if err := errors.Join(conn.Close(), served.Wait()); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, errors.Join(conn.Close(), served.Wait()))
 	<-conn.Done()
 }
 
@@ -194,15 +185,11 @@ func TestProxy(t *testing.T) {
 	if err != nil || res.AgentInfo.Value().Name != "end of the chain" {
 		t.Errorf("got %+v, %v", res, err)
 	}
-	if err := conductor.ProxySuccessorNotification(ctx, &acp.ProxySuccessorNotification{Method: "session/update"}); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, conductor.ProxySuccessorNotification(ctx, &acp.ProxySuccessorNotification{Method: "session/update"}))
 	if got := <-notified; got != "from the successor: session/update" {
 		t.Errorf("got %q", got)
 	}
-	if err := proxy.ProxySuccessorNotification(ctx, &acp.ProxySuccessorNotification{Method: "session/cancel"}); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, proxy.ProxySuccessorNotification(ctx, &acp.ProxySuccessorNotification{Method: "session/cancel"}))
 	if got := <-notified; got != "to the successor: session/cancel" {
 		t.Errorf("got %q", got)
 	}
@@ -213,9 +200,7 @@ func TestProxy(t *testing.T) {
 	if _, err := proxy.ProxySuccessor(ctx, &acp.ProxySuccessorRequest{Method: "x"}); !errors.Is(err, acp.ErrMethodNotFound) {
 		t.Errorf("got %v", err)
 	}
-	if err := errors.Join(conductor.Close(), proxy.Wait()); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, errors.Join(conductor.Close(), proxy.Wait()))
 }
 
 // What is not enabled is not sent, not served and not advertised, and the error names the option.

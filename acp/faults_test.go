@@ -24,6 +24,7 @@ import (
 	"github.com/acpgo/sdk/conformance"
 	"github.com/acpgo/sdk/internal/ledger"
 	"github.com/acpgo/sdk/internal/test/faultpipe"
+	"github.com/acpgo/sdk/internal/test/must"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
@@ -245,9 +246,7 @@ func record(t *testing.T) *conformance.Recording {
 			t.Error(err)
 		}
 	})
-	if err := client.runTurn(t.Context(), tap, true); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, client.runTurn(t.Context(), tap, true))
 	wg.Wait()
 	if client.err != nil || agent.err != nil || client.returned != callsOfClient || agent.returned != callsOfAgent {
 		t.Fatalf("the turn has failed: %v, %v, %d and %d calls", client.err, agent.err, client.returned, agent.returned)

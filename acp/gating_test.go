@@ -161,9 +161,7 @@ func TestHandlersFindWhatTheAgentSaid(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(conn.Close(), agent.Wait()); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, errors.Join(conn.Close(), agent.Wait()))
 }
 
 // Rule 8 of package rpc: both sides are held to what they said, also when a hook edited it.
@@ -258,9 +256,7 @@ func TestInitializeThatCannotBeAnswered(t *testing.T) {
 	if err := call(t, conn, acp.MethodNewSession, `{"cwd":"/","mcpServers":[]}`); !errors.Is(err, acp.ErrInvalidRequest) {
 		t.Errorf("served before initialize was answered: %v", err)
 	}
-	if err := call(t, conn, acp.MethodInitialize, initializeParams); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, call(t, conn, acp.MethodInitialize, initializeParams))
 }
 
 // TRM-7: a client may ask its user before it runs a command, however long that takes. An agent that gives up waiting

@@ -124,9 +124,7 @@ func TestCancelBehindPrompt(t *testing.T) {
 		}
 	}
 	w1.Close()
-	if err := errors.Join(<-read, agent.Wait()); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, errors.Join(<-read, agent.Wait()))
 	for id, n := range seen {
 		if n != 1 {
 			t.Errorf("%s was answered %d times", id, n)
@@ -229,9 +227,7 @@ func TestPermissionWhileCancelled(t *testing.T) {
 		}
 		reasons[res.StopReason]++
 	}
-	if err := errors.Join(conn.Close(), agent.Wait()); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, errors.Join(conn.Close(), agent.Wait()))
 	t.Logf("turns: %v; questions: %d answered in time, %d as cancelled", reasons, sent.inTime, sent.moot)
 	if sent.afterward != 0 {
 		t.Errorf("%d questions were answered by the user after the cancellation", sent.afterward)

@@ -14,6 +14,7 @@ import (
 	"github.com/acpgo/sdk/acp/acpv2"
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/codec"
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 // refused reports a call that was sent, or was not refused for what is wrong at pointer.
@@ -33,9 +34,7 @@ func TestCallsAreChecked(t *testing.T) {
 	}))
 	conn := connect(t, h, acpv2.ClientHandlers{}, nil)
 	ctx := t.Context()
-	if _, err := newSession(t, conn).Prompt(ctx, acpv2.TextBlock("x")); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(newSession(t, conn).Prompt(ctx, acpv2.TextBlock("x")))(t)
 	update := func(u acpv2.SessionUpdate) func() error { return func() error { return agent.Update(ctx, u) } }
 	nobody := conn.Session("")
 	for name, test := range map[string]struct {
@@ -163,9 +162,7 @@ func TestSessionFollowsItsAgent(t *testing.T) {
 	if err := s.SetConfigOption(t.Context(), "o", "x"); err != nil || current() != "x" {
 		t.Errorf("%s, %v", current(), err)
 	}
-	if _, err := s.Prompt(t.Context(), acpv2.TextBlock("x")); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(s.Prompt(t.Context(), acpv2.TextBlock("x")))(t)
 	if current() != "later" || len(s.AvailableCommands()) != 1 {
 		t.Errorf("%s, %+v", current(), s.AvailableCommands())
 	}
@@ -196,9 +193,7 @@ func TestOptionsBeforeTheyAreKnown(t *testing.T) {
 		t.Errorf("got %v, want the agent's answer", err)
 	}
 	close(resumed)
-	if err := <-opened; err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, <-opened)
 	refused(t, "no options", s.SetConfigOption(t.Context(), "o", "v"), "/configId")
 }
 
@@ -206,9 +201,7 @@ func TestOptionsBeforeTheyAreKnown(t *testing.T) {
 func TestOffersWithoutHandlers(t *testing.T) {
 	var options []acpv2.SessionConfigOption
 	const text = `[{"type":"boolean","configId":"o","name":"O","currentValue":true}]`
-	if err := json.Unmarshal([]byte(text), &options); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal([]byte(text), &options))
 	var logged bytes.Buffer
 	h := handlers(unprompted)
 	h.NewSession = func(context.Context, *acpv2.AgentConn, *acpv2.NewSessionRequest) (*acpv2.NewSessionResponse, error) {
@@ -285,9 +278,7 @@ func TestServersThatWereNotAdvertised(t *testing.T) {
 		_, err := rpc.Call[json.RawMessage](t.Context(), conn, method, json.RawMessage(params))
 		return err
 	}
-	if err := ask("initialize", `{"protocolVersion":2,"info":{"name":"n","version":"1"},"capabilities":{}}`); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, ask("initialize", `{"protocolVersion":2,"info":{"name":"n","version":"1"},"capabilities":{}}`))
 	for server, served := range map[string]bool{
 		`{"type":"stdio","name":"m","command":"/m","args":[],"env":[]}`:  true,
 		`{"type":"http","name":"m","url":"https://a.test","headers":[]}`: false,

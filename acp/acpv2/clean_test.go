@@ -12,6 +12,7 @@ import (
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/conformance"
 	"github.com/acpgo/sdk/internal/test/cleantest"
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 var update = flag.Bool("update", false, "rewrite the clean recordings of version 2, and api.txt")
@@ -55,15 +56,9 @@ func (c *cleanTalk) record(t *testing.T, name string) {
 		agentEnd, clientEnd := acpv2.Pipe()
 		c.agentOptions.Info = acpv2.Implementation{Name: "clean-agent", Version: "1.0.0"}
 		c.clientOptions.Info = acpv2.Implementation{Name: "clean-client", Version: "1.0.0"}
-		agent, err := acpv2.StartAgent(t.Context(), agentEnd, c.agent, &c.agentOptions)
-		if err != nil {
-			t.Fatal(err)
-		}
+		agent := must.Get(acpv2.StartAgent(t.Context(), agentEnd, c.agent, &c.agentOptions))(t)
 		tapped := conformance.Tap(t, conformance.Client, clientEnd, &conformance.TapOptions{Schema: conformance.V2(), OnMessage: recording.Add})
-		client, err := acpv2.Connect(t.Context(), tapped, c.client, &c.clientOptions)
-		if err != nil {
-			t.Fatal(err)
-		}
+		client := must.Get(acpv2.Connect(t.Context(), tapped, c.client, &c.clientOptions))(t)
 		defer func() { // also when the play ends early
 			if err := errors.Join(client.Close(), agent.Wait()); err != nil {
 				t.Error(err)
@@ -119,17 +114,9 @@ func code(t *testing.T, err error, want rpc.Code) {
 	}
 }
 
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 func cleanSession(t *testing.T, client *acpv2.ClientConn) *acpv2.ClientSession {
 	t.Helper()
-	s, err := client.NewSession(t.Context(), &acpv2.NewSessionRequest{Cwd: "/home/ada/shop"})
-	must(t, err)
+	s := must.Get(client.NewSession(t.Context(), &acpv2.NewSessionRequest{Cwd: "/home/ada/shop"}))(t)
 	return s
 }
 
@@ -305,43 +292,38 @@ func TestCleanSessions(t *testing.T) {
 		},
 		play: func(t *testing.T, client *acpv2.ClientConn) {
 			ctx := t.Context()
-			_, err := client.LoginAuth(ctx, &acpv2.LoginAuthRequest{MethodID: "browser"})
-			must(t, err)
+			must.Get(client.LoginAuth(ctx, &acpv2.LoginAuthRequest{MethodID: "browser"}))(t)
 			dirs := []acpv2.AbsolutePath{"/home/ada/lib"}
-			s, err := client.NewSession(ctx, &acpv2.NewSessionRequest{
+			s := must.Get(client.NewSession(ctx, &acpv2.NewSessionRequest{
 				Cwd: "/home/ada/shop", AdditionalDirectories: dirs,
 				MCPServers: []acpv2.MCPServer{
 					acpv2.NewMCPServerStdio(acpv2.MCPServerStdio{Name: "tools", Command: "/usr/bin/tools", Args: []string{"--stdio"}}),
 					acpv2.NewMCPServerHTTP(acpv2.MCPServerHTTP{Name: "web", URL: "https://example.com/mcp"}),
 				},
-			})
-			must(t, err)
+			}))(t)
 			cleanPrompt(t, s, "Count")
-			must(t, s.SetConfigOption(ctx, "model", "large"))
-			must(t, s.SetBooleanConfigOption(ctx, "brief", true))
+			must.Do(t, s.SetConfigOption(ctx, "model", "large"))
+			must.Do(t, s.SetBooleanConfigOption(ctx, "brief", true))
 			cleanPrompt(t, s, "Switch")
 			for _, err := range client.Sessions(ctx, "") {
-				must(t, err)
+				must.Do(t, err)
 			}
-			must(t, s.Close(ctx))
-			_, err = client.ResumeSession(ctx, &acpv2.ResumeSessionRequest{
+			must.Do(t, s.Close(ctx))
+			must.Get(client.ResumeSession(ctx, &acpv2.ResumeSessionRequest{
 				SessionID: "sess_1", Cwd: "/home/ada/shop", AdditionalDirectories: dirs, ReplayFrom: acpv2.Some(acpv2.NewReplayFromStart(acpv2.ReplayFromStart{})),
-			})
-			must(t, err)
+			}))(t)
 			synctest.Wait()
-			must(t, s.Close(ctx))
-			_, err = client.ResumeSession(ctx, &acpv2.ResumeSessionRequest{SessionID: "sess_1", Cwd: "/home/ada/shop", AdditionalDirectories: dirs})
-			must(t, err)
+			must.Do(t, s.Close(ctx))
+			must.Get(client.ResumeSession(ctx, &acpv2.ResumeSessionRequest{SessionID: "sess_1", Cwd: "/home/ada/shop", AdditionalDirectories: dirs}))(t)
 			synctest.Wait()
-			must(t, s.Close(ctx))
-			_, err = client.ResumeSession(ctx, &acpv2.ResumeSessionRequest{SessionID: "nope", Cwd: "/home/ada/shop"})
+			must.Do(t, s.Close(ctx))
+			_, err := client.ResumeSession(ctx, &acpv2.ResumeSessionRequest{SessionID: "nope", Cwd: "/home/ada/shop"})
 			code(t, err, acpv2.ErrResourceNotFound)
-			must(t, s.Delete(ctx))
+			must.Do(t, s.Delete(ctx))
 			for range client.Sessions(ctx, "") {
 				t.Error("a deleted session is listed")
 			}
-			_, err = client.LogoutAuth(ctx, &acpv2.LogoutAuthRequest{})
-			must(t, err)
+			must.Get(client.LogoutAuth(ctx, &acpv2.LogoutAuthRequest{}))(t)
 		},
 	}).record(t, "v2-sessions")
 }
@@ -389,18 +371,16 @@ func TestCleanCancel(t *testing.T) {
 			for _, text := range []string{"Write a story", "Delete it", "Think"} {
 				turn := s.Stream(t.Context(), acpv2.TextBlock(text))
 				synctest.Wait()
-				must(t, s.Cancel(t.Context()))
+				must.Do(t, s.Cancel(t.Context()))
 				synctest.Wait()
-				_, err := turn.Result()
-				must(t, err)
+				must.Get(turn.Result())(t)
 			}
 			cleanPrompt(t, s, "Say more")
 			cleanPrompt(t, s, "Fail")
 			turn := s.Stream(t.Context(), acpv2.TextBlock("Think"))
 			synctest.Wait()
-			must(t, s.Close(t.Context()))
-			_, err := turn.Result()
-			must(t, err)
+			must.Do(t, s.Close(t.Context()))
+			must.Get(turn.Result())(t)
 		},
 	}).record(t, "v2-cancel")
 }
@@ -462,9 +442,8 @@ func TestCleanElicitations(t *testing.T) {
 		play: func(t *testing.T, client *acpv2.ClientConn) {
 			s := cleanSession(t, client)
 			cleanPrompt(t, s, "Ask me")
-			_, err := rpc.Call[members](t.Context(), client, "_shop.example/price", members{"item": "tea"})
-			must(t, err)
-			_, err = rpc.Call[members](t.Context(), client, "_shop.example/unknown", nil)
+			must.Get(rpc.Call[members](t.Context(), client, "_shop.example/price", members{"item": "tea"}))(t)
+			_, err := rpc.Call[members](t.Context(), client, "_shop.example/unknown", nil)
 			code(t, err, acpv2.ErrMethodNotFound)
 		},
 	}).record(t, "v2-elicitations")

@@ -8,6 +8,7 @@ import (
 
 	"github.com/acpgo/sdk/acp/acpv2"
 	"github.com/acpgo/sdk/conformance"
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 // Experimental updates are checked as stable ones are.
@@ -24,10 +25,7 @@ func TestExperimentalUpdatesAreChecked(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	conn, err := acpv2.Connect(t.Context(), conformance.Tap(t, conformance.Client, near, tap), acpv2.ClientHandlers{}, &acpv2.ClientOptions{Info: info, Experimental: acpv2.AllFeatures})
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := must.Get(acpv2.Connect(t.Context(), conformance.Tap(t, conformance.Client, near, tap), acpv2.ClientHandlers{}, &acpv2.ClientOptions{Info: info, Experimental: acpv2.AllFeatures}))(t)
 	defer func() {
 		if err := errors.Join(conn.Close(), served.Wait()); err != nil {
 			t.Error(err)
@@ -57,9 +55,7 @@ func TestExperimentalUpdatesAreChecked(t *testing.T) {
 			}
 		}
 	}
-	if err := served.Session("s").Update(t.Context(), plan(&acpv2.PlanUpdateContentItems{PlanID: "p"})); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, served.Session("s").Update(t.Context(), plan(&acpv2.PlanUpdateContentItems{PlanID: "p"})))
 	if _, err := conn.ArchiveSession(t.Context(), &acpv2.ArchiveSessionRequest{SessionID: "s"}); !errors.Is(err, acpv2.ErrUnsupported) {
 		t.Errorf("what is enabled and not advertised: got %v", err)
 	}

@@ -5,6 +5,7 @@ import (
 
 	sdk "github.com/acpgo/sdk"
 	"github.com/acpgo/sdk/internal/test/gentest"
+	"github.com/acpgo/sdk/internal/test/must"
 	"github.com/acpgo/sdk/internal/test/sample"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
@@ -34,10 +35,7 @@ func TestGenerated(t *testing.T) {
 // The libraries of other languages read some messages that this one refuses, and the other way round. The schema is right, or
 // docs/reference/leniency.md says what is read.
 func TestWhatOthersRead(t *testing.T) {
-	s, err := sample.Load(sdk.SchemaV2Unstable())
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(sample.Load(sdk.SchemaV2Unstable()))(t)
 	gentest.Read(t, s, definitions, []gentest.Reading{
 		{Definition: "RequestPermissionRequest", Text: `{"sessionId":"s","title":"T","options":[]}`},
 		{Definition: "CreateElicitationResponse", Text: `{"action":"accept","content":{"a":{"b":1}}}`, Read: true},

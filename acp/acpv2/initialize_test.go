@@ -11,20 +11,15 @@ import (
 	"github.com/acpgo/sdk/acp/acpv2"
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/conformance"
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 // raw connects an agent of this package with a client that sends what it likes.
 func raw(t *testing.T, handlers acpv2.AgentHandlers, opts *acpv2.AgentOptions) *rpc.Conn {
 	t.Helper()
 	near, far := acpv2.Pipe()
-	served, err := acpv2.StartAgent(t.Context(), tapAgent(t, far, true), handlers, opts)
-	if err != nil {
-		t.Fatal(err)
-	}
-	conn, err := rpc.Connect(t.Context(), near, nil, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	served := must.Get(acpv2.StartAgent(t.Context(), tapAgent(t, far, true), handlers, opts))(t)
+	conn := must.Get(rpc.Connect(t.Context(), near, nil, nil))(t)
 	t.Cleanup(func() {
 		if err := errors.Join(conn.Close(), served.Wait()); err != nil {
 			t.Error(err)
@@ -69,9 +64,7 @@ func TestVersions(t *testing.T) {
 			t.Errorf("version %d: got %s, %v", version, res, err)
 		}
 	}
-	if _, err := rpc.Call[json.RawMessage](t.Context(), conn, "session/list", map[string]any{}); err != nil {
-		t.Error(err)
-	}
+	must.Get(rpc.Call[json.RawMessage](t.Context(), conn, "session/list", map[string]any{}))(t)
 	if _, err := initialize(t, conn, 2); !errors.Is(err, acpv2.ErrInvalidRequest) {
 		t.Errorf("after another request: got %v", err)
 	}
@@ -102,9 +95,7 @@ func TestAgentOfVersion1(t *testing.T) {
 	if other, ok := errors.AsType[*acpv2.VersionError](err); !ok || other.Got != 1 {
 		t.Errorf("got %v", err)
 	}
-	if err := served.Wait(); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, served.Wait())
 }
 
 func TestStartErrors(t *testing.T) {
@@ -159,10 +150,7 @@ func TestAdvertised(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			test.opts.Info = info
 			conn := raw(t, test.handlers, &test.opts)
-			res, err := initialize(t, conn, 2)
-			if err != nil {
-				t.Fatal(err)
-			}
+			res := must.Get(initialize(t, conn, 2))(t)
 			var got struct {
 				Capabilities json.RawMessage `json:"capabilities"`
 			}
@@ -204,9 +192,7 @@ func TestGates(t *testing.T) {
 		t.Errorf("a relative path: got %v", err)
 	}
 	client := raw(t, handlers(unprompted), &acpv2.AgentOptions{Info: info})
-	if _, err := initialize(t, client, 2); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(initialize(t, client, 2))(t)
 	for _, method := range []string{"session/delete", "auth/login", "auth/logout", "terminal/cancel", "fs/read_text_file"} {
 		_, err := rpc.Call[json.RawMessage](ctx, client, method, map[string]string{"sessionId": "s", "methodId": "m"})
 		if !errors.Is(err, acpv2.ErrMethodNotFound) {
@@ -230,16 +216,12 @@ func TestAuthMethods(t *testing.T) {
 	if methods := conn.Initialized().AuthMethods; len(methods) != 1 {
 		t.Errorf("got %d methods: a client without a terminal is offered one", len(methods))
 	}
-	if _, err := conn.LoginAuth(t.Context(), &acpv2.LoginAuthRequest{MethodID: "agent"}); err != nil {
-		t.Error(err)
-	}
+	must.Get(conn.LoginAuth(t.Context(), &acpv2.LoginAuthRequest{MethodID: "agent"}))(t)
 	_, err := rpc.Call[json.RawMessage](t.Context(), conn.RPC(), "auth/login", map[string]string{"methodId": "terminal"})
 	if !errors.Is(err, acpv2.ErrInvalidParams) {
 		t.Errorf("a method that was not offered: got %v", err)
 	}
-	if _, err := conn.LogoutAuth(t.Context(), nil); err != nil {
-		t.Error(err)
-	}
+	must.Get(conn.LogoutAuth(t.Context(), nil))(t)
 }
 
 // A permission that the agent takes back by $/cancel_request is answered as cancelled.
@@ -283,7 +265,5 @@ func TestPermissionTakenBack(t *testing.T) {
 	if got := string(<-answer); got != `{"outcome":{"outcome":"cancelled"}}` {
 		t.Errorf("got %s", got)
 	}
-	if err := errors.Join(client.Close(), agent.Wait()); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, errors.Join(client.Close(), agent.Wait()))
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/acpgo/sdk/codec"
 	"github.com/acpgo/sdk/conformance"
 	"github.com/acpgo/sdk/internal/test/gentest"
+	"github.com/acpgo/sdk/internal/test/must"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
@@ -55,10 +56,7 @@ func TestLongIDsAreNotRemembered(t *testing.T) {
 		return &acpv2.PromptResponse{MessageID: acpv2.MessageID(long(0))}, nil
 	})
 	near, far := acpv2.Pipe()
-	served, err := acpv2.StartAgent(t.Context(), far, agent, &acpv2.AgentOptions{Info: info})
-	if err != nil {
-		t.Fatal(err)
-	}
+	served := must.Get(acpv2.StartAgent(t.Context(), far, agent, &acpv2.AgentOptions{Info: info}))(t)
 	handled := make(chan struct{})
 	conn, err := acpv2.Connect(t.Context(), near, acpv2.ClientHandlers{
 		SessionUpdate: func(_ context.Context, _ *acpv2.ClientSession, n *acpv2.UpdateSessionNotification) error {
@@ -93,12 +91,8 @@ func TestLongIDsAreNotRemembered(t *testing.T) {
 	if res, err := result(); err != nil || res.Idle.Meta == nil || !strings.HasPrefix(string(res.Idle.Meta["n"]), `"0x`) || len(res.MessageID) <= size {
 		t.Errorf("got %.100v, %v", res, err)
 	}
-	if err := conn.Close(); err != nil {
-		t.Error(err)
-	}
-	if err := served.Wait(); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, conn.Close())
+	must.Do(t, served.Wait())
 }
 
 // An agent may say that more sessions work than a client remembers. The turns of the client's own session end all the same.
@@ -134,17 +128,12 @@ func TestTurnAmongManySessions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	session, err := conn.NewSession(t.Context(), &acpv2.NewSessionRequest{Cwd: "/w"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	session := must.Get(conn.NewSession(t.Context(), &acpv2.NewSessionRequest{Cwd: "/w"}))(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	res, err := session.Prompt(ctx, acpv2.TextBlock("hello"))
 	if err != nil || res.Idle.StopReason() != "end_turn" {
 		t.Errorf("got %v, %v", res, err)
 	}
-	if err := errors.Join(conn.Close(), served.Wait()); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, errors.Join(conn.Close(), served.Wait()))
 }

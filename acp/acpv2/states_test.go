@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/acpgo/sdk/acp/acpv2"
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 // A question that its asker gives up leaves a turn that works on.
@@ -149,12 +150,8 @@ func TestResumeAsATurnEnds(t *testing.T) {
 		}
 	}
 	close(held)
-	if err := <-resumed; err != nil {
-		t.Fatal(err)
-	}
-	if _, err := result(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, <-resumed)
+	must.Get(result())(t)
 	if want := "user running idle idle"; strings.Join(got, " ") != want {
 		t.Errorf("got %q, want %q", got, want)
 	}

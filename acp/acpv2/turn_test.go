@@ -20,6 +20,7 @@ import (
 	"github.com/acpgo/sdk/acp/acpv2"
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/conformance"
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 func TestMain(m *testing.M) {
@@ -82,10 +83,7 @@ func connectThat(
 	opts.Info = info
 	near, far := acpv2.Pipe()
 	tap := &conformance.TapOptions{Schema: conformance.V2(), Accept: breaks}
-	served, err := acpv2.StartAgent(t.Context(), conformance.Tap(t, conformance.Agent, far, tap), agent, opts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	served := must.Get(acpv2.StartAgent(t.Context(), conformance.Tap(t, conformance.Agent, far, tap), agent, opts))(t)
 	conn, err := acpv2.Connect(t.Context(), conformance.Tap(t, conformance.Client, near, tap), client, &acpv2.ClientOptions{
 		Info: info, Conn: acpv2.ConnOptions{
 			CancelGrace: time.Minute,
@@ -112,10 +110,7 @@ func connectThat(
 
 func newSession(t *testing.T, conn *acpv2.ClientConn) *acpv2.ClientSession {
 	t.Helper()
-	s, err := conn.NewSession(t.Context(), &acpv2.NewSessionRequest{Cwd: "/"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(conn.NewSession(t.Context(), &acpv2.NewSessionRequest{Cwd: "/"}))(t)
 	return s
 }
 
@@ -227,9 +222,7 @@ func TestCancel(t *testing.T) {
 	s := newSession(t, conn)
 	turn := s.Stream(t.Context(), acpv2.TextBlock("hi"))
 	<-begun
-	if err := s.Cancel(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Cancel(t.Context()))
 	var got []string
 	for u := range turn.Updates() {
 		got = append(got, kind(u))
@@ -446,9 +439,7 @@ func TestCancelHeld(t *testing.T) {
 		<-ctx.Done()
 		return acpv2.IdleStateUpdate{}, ctx.Err()
 	})
-	if err := s.Cancel(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Cancel(t.Context()))
 	res, err := one.Result()
 	if stop := stopped(t, res, err); stop != "Cancelled" {
 		t.Errorf("got %s", stop)
@@ -491,9 +482,7 @@ func TestCancelBeforeInsertion(t *testing.T) {
 	s := newSession(t, conn)
 	turn := s.Stream(t.Context(), acpv2.TextBlock("hi"))
 	<-begun
-	if err := s.Cancel(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Cancel(t.Context()))
 	if _, err := turn.Result(); !errors.Is(err, acpv2.ErrRequestCancelled) {
 		t.Errorf("got %v", err)
 	}
@@ -545,9 +534,7 @@ func TestClose(t *testing.T) {
 	s := newSession(t, conn)
 	result := prompting(t, s)
 	<-begun
-	if err := s.Close(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Close(t.Context()))
 	mu.Lock()
 	if !slices.Equal(got, []string{"user", "running", "idle"}) {
 		t.Errorf("before the answer came %q", got)
@@ -592,9 +579,7 @@ func TestRunTurn(t *testing.T) {
 	}, nil)
 	s := newSession(t, conn)
 	<-begun
-	if err := s.Cancel(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Cancel(t.Context()))
 	<-ended
 	if a, b := <-updates, <-updates; a != "running" || b != "idle" {
 		t.Errorf("got %s, %s", a, b)
@@ -623,9 +608,7 @@ func TestResume(t *testing.T) {
 		},
 	}, &acpv2.AgentOptions{Background: func(acpv2.SessionID) []acpv2.BackgroundWork { return []acpv2.BackgroundWork{} }})
 	resume := func() string {
-		if _, err := conn.ResumeSession(t.Context(), &acpv2.ResumeSessionRequest{SessionID: session, Cwd: "/"}); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(conn.ResumeSession(t.Context(), &acpv2.ResumeSessionRequest{SessionID: session, Cwd: "/"}))(t)
 		mu.Lock()
 		defer mu.Unlock()
 		return strings.Join(got, " ")
@@ -661,12 +644,8 @@ func TestPromptInsideHandler(t *testing.T) {
 			return nil
 		},
 	}, nil)
-	if _, err := newSession(t, conn).Prompt(t.Context(), acpv2.TextBlock("hi")); err != nil {
-		t.Fatal(err)
-	}
-	if err := <-result; err != nil {
-		t.Error(err)
-	}
+	must.Get(newSession(t, conn).Prompt(t.Context(), acpv2.TextBlock("hi")))(t)
+	must.Do(t, <-result)
 }
 
 // A turn whose connection ends fails, and says why.
@@ -681,15 +660,10 @@ func TestConnectionEnds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	conn, err := acpv2.Connect(t.Context(), tapClient(t, near), acpv2.ClientHandlers{}, &acpv2.ClientOptions{Info: info})
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := must.Get(acpv2.Connect(t.Context(), tapClient(t, near), acpv2.ClientHandlers{}, &acpv2.ClientOptions{Info: info}))(t)
 	turn := newSession(t, conn).Stream(t.Context(), acpv2.TextBlock("hi"))
 	<-begun
-	if err := served.Close(); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, served.Close())
 	res, err := turn.Result()
 	if err == nil { // what the agent still sends may arrive
 		if stop := stopped(t, res, err); stop != "Error" {
@@ -698,9 +672,7 @@ func TestConnectionEnds(t *testing.T) {
 	} else if !errors.Is(err, acpv2.ErrClosed) {
 		t.Errorf("got %v", err)
 	}
-	if err := conn.Close(); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, conn.Close())
 }
 
 // prompting prompts in the background, so that updates go to the client's handler. The function that it returns waits
@@ -746,11 +718,7 @@ func TestUpdatesOfANewSession(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := conn.NewSession(t.Context(), &acpv2.NewSessionRequest{Cwd: "/w"}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(conn.NewSession(t.Context(), &acpv2.NewSessionRequest{Cwd: "/w"}))(t)
 	<-updated
-	if err := errors.Join(conn.Close(), served.Wait()); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, errors.Join(conn.Close(), served.Wait()))
 }

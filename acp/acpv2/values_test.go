@@ -7,6 +7,7 @@ import (
 
 	"github.com/acpgo/sdk/acp/acpv2"
 	"github.com/acpgo/sdk/codec"
+	"github.com/acpgo/sdk/internal/test/must"
 	"github.com/acpgo/sdk/internal/test/sample"
 )
 
@@ -100,14 +101,8 @@ func TestPatches(t *testing.T) {
 // sameJSON compares two texts but for the order of members. Numbers are compared as they are written.
 func sameJSON(t *testing.T, a, b string) bool {
 	t.Helper()
-	x, err := sample.Parse([]byte(a))
-	if err != nil {
-		t.Fatal(err)
-	}
-	y, err := sample.Parse([]byte(b))
-	if err != nil {
-		t.Fatal(err)
-	}
+	x := must.Get(sample.Parse([]byte(a)))(t)
+	y := must.Get(sample.Parse([]byte(b)))(t)
 	return reflect.DeepEqual(x, y)
 }
 
@@ -118,9 +113,7 @@ func TestStopReason(t *testing.T) {
 		`{"stopReason":"cancelled"}`, `{"stopReason":"error"}`, `{"stopReason":"_budget"}`, `{}`, `{"stopReason":null}`,
 	} {
 		var want struct{ StopReason string }
-		if err := json.Unmarshal([]byte(text), &want); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal([]byte(text), &want))
 		var got acpv2.IdleStateUpdate
 		if err := codec.Unmarshal([]byte(text), &got); err != nil || got.StopReason() != want.StopReason {
 			t.Errorf("%s: got %q, %v", text, got.StopReason(), err)

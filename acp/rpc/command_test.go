@@ -58,9 +58,7 @@ func TestCommandAndStdio(t *testing.T) {
 		t.Error(err)
 	}
 	start := time.Now()
-	if err := c.Close(); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, c.Close())
 	if d := time.Since(start); d > 150*time.Millisecond {
 		t.Logf("closing took %v", d)
 	}

@@ -34,9 +34,7 @@ func TestCloseOutlastsTheProcess(t *testing.T) {
 	})
 	c := must.Get(Connect(t.Context(), transport, ext, &Options{CloseTime: 10 * time.Millisecond}))(t)
 	pid := receive(t, ready)[0]
-	if err := c.Close(); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, c.Close())
 	if err := syscall.Kill(pid, 0); err != syscall.ESRCH {
 		t.Errorf("process %d after Close: %v", pid, err)
 	}
@@ -55,9 +53,7 @@ func TestCloseWhileStderrBlocks(t *testing.T) {
 	receive(t, blocks.entered)
 	closed := make(chan error, 1)
 	go func() { closed <- c.Close() }()
-	if err := receive(t, closed); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, receive(t, closed))
 	receive(t, c.Done())
 }
 
@@ -82,9 +78,7 @@ func TestTransportLiterals(t *testing.T) {
 	if _, err := stream.Read(); !errors.Is(err, io.EOF) {
 		t.Error(err)
 	}
-	if err := stream.Close(); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, stream.Close())
 }
 
 // Programs that kill groups themselves ask for one.
@@ -92,9 +86,7 @@ func TestCommandWithAGroupOfItsOwn(t *testing.T) {
 	cmd := exec.Command("true")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	c := must.Get(Connect(t.Context(), Command(cmd), nil, nil))(t)
-	if err := c.Close(); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, c.Close())
 }
 
 // An input that is a file is read in order, and not made non-blocking for other processes that have it open.
@@ -111,9 +103,7 @@ func TestInputIsAFile(t *testing.T) {
 	if _, ok := in.ReadWriter.(*os.File); ok {
 		t.Error("it was made non-blocking")
 	}
-	if err := in.Close(); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, in.Close())
 }
 
 // The peer of a Stdio stream sees the end of its input when the writing side is closed, and not only
@@ -138,7 +128,5 @@ func TestStdioHalfClose(t *testing.T) {
 		t.Error("the end of the output was not seen")
 	}
 	in.Close()
-	if err := cmd.Wait(); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, cmd.Wait())
 }

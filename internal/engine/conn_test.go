@@ -224,9 +224,7 @@ func TestCallCancelled(t *testing.T) {
 	}()
 	p.read()
 	p.send(`{"jsonrpc":"2.0","id":2,"result":{"n":5}}`)
-	if err := receive(t, done); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, receive(t, done))
 }
 
 func TestCancelRequest(t *testing.T) {
@@ -327,9 +325,7 @@ func TestOrderAndBarrier(t *testing.T) {
 		p.send(note("update", fmt.Sprintf(`{"sessionId":"s","n":%d}`, i)))
 	}
 	p.send(`{"jsonrpc":"2.0","id":1,"result":{"n":5}}`)
-	if err := receive(t, done); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, receive(t, done))
 	if !slices.IsSorted(got) {
 		t.Error("out of order")
 	}
@@ -382,9 +378,7 @@ func TestEndOfInput(t *testing.T) {
 		t.Error(err)
 	}
 	p.expect(`{"jsonrpc":"2.0","id":1,"result":{"n":9}}`)
-	if err := wait(c); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, wait(c))
 	if _, err := echoMethod.Call(t.Context(), c, &echoParams{}); !errors.Is(err, rpc.ErrClosed) {
 		t.Error(err)
 	}

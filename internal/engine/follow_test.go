@@ -13,6 +13,7 @@ import (
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/codec"
 	"github.com/acpgo/sdk/internal/engine"
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 type turnParams struct {
@@ -119,9 +120,7 @@ func TestOpenTurn(t *testing.T) {
 	peer.send(`{"jsonrpc":"2.0","id":2,"method":"turn","params":{"sessionId":"s"}}`)
 	peer.expect(`{"jsonrpc":"2.0","id":2,"result":{"n":0}}`)
 	end()
-	if err := conn.Close(); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, conn.Close())
 	if _, _, _, err := conn.OpenTurn(t.Context(), "s"); !errors.Is(err, rpc.ErrClosed) {
 		t.Errorf("got %v", err)
 	}

@@ -171,19 +171,11 @@ func playAny(t *testing.T, lines, sizes []byte, knobs uint8) {
 		close(release)
 		time.Sleep(time.Minute)
 	}
-	if err := p.End(); err != nil {
-		t.Error(err)
-	}
-	if err := wait(c); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, p.End())
+	must.Do(t, wait(c))
 	<-ranged
 	<-called
 	turn.Result() // whatever came of it
-	if err := c.Close(); err != nil {
-		t.Error(err)
-	}
-	if err := p.Verdict(!abrupt); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, c.Close())
+	must.Do(t, p.Verdict(!abrupt))
 }

@@ -250,9 +250,7 @@ func TestServeMiddlewareOfUpdatesForALoop(t *testing.T) {
 	if got, want := slices.Collect(turn.Updates()), []int{0, 1, 30, 4}; !slices.Equal(got, want) {
 		t.Errorf("the loop got %v, want %v", got, want)
 	}
-	if _, err := turn.Result(); err != nil {
-		t.Error(err)
-	}
+	must.Get(turn.Result())(t)
 	p.send(note("update", `{"sessionId":"s","n":5}`), request(1, "unknown", `{}`))
 	p.read() // when this is answered, that is queued
 	engine.AwaitHandled(c, "s")
@@ -290,9 +288,7 @@ func TestLoad(t *testing.T) {
 	close(release)
 	p.read()
 	engine.AwaitHandled(c, "s")
-	if err := c.Close(); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, c.Close())
 	if got := c.Load(); got != (engine.Load{}) {
 		t.Errorf("in the end: got %+v", got)
 	}

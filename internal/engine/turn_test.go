@@ -236,9 +236,7 @@ func TestAfterResponse(t *testing.T) {
 	p.send(request(1, "echo", `{"n":1}`))
 	p.expect(`{"jsonrpc":"2.0","id":1,"result":{"n":1}}`)
 	p.expect(`{"jsonrpc":"2.0","method":"update","params":{"sessionId":"s","n":0,"text":""}}`)
-	if err := updateMethod.Notify(<-handling, c, &updateParams{SessionID: "s", N: 1}); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, updateMethod.Notify(<-handling, c, &updateParams{SessionID: "s", N: 1}))
 	p.expect(`{"jsonrpc":"2.0","method":"update","params":{"sessionId":"s","n":1,"text":""}}`)
 	if rpc.AfterResponse(t.Context(), func(context.Context) { t.Error("called") }) {
 		t.Error("rpc.AfterResponse outside a handler")
@@ -262,9 +260,7 @@ func TestCancelSessionBeforeItsTurnIsSent(t *testing.T) {
 	p.send(request("q", "ask", `{"sessionId":"s"}`))
 	receive(t, asked)
 	turn := engine.StartTurn(t.Context(), c, promptMethod, &promptParams{"s", "go"}, inS, pickUpdate)
-	if err := c.CancelSession(t.Context(), inS); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, c.CancelSession(t.Context(), inS))
 	close(held)
 	if _, err := turn.Result(); !errors.Is(err, rpc.ErrTurnCancelled) {
 		t.Errorf("got %v", err)

@@ -142,16 +142,12 @@ func TestAnswersAfterAbandonedCalls(t *testing.T) {
 			t.Errorf("call %d was given up and answered with %q", n+1, got[1].result)
 		}
 	}
-	if err := w.Close(); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, w.Close())
 	<-c.Done()
 	if n := reflect.ValueOf(c.lib.conn).Elem().FieldByName("pending").Len(); n != 0 {
 		t.Errorf("%d calls are listed", n)
 	}
-	if err := c.Close(t.Context()); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, c.Close(t.Context()))
 	if len(h.invalid) > 0 {
 		t.Errorf("reported: %v", h.invalid)
 	}

@@ -26,6 +26,7 @@ import (
 	"github.com/acpgo/sdk/acp/translate"
 	"github.com/acpgo/sdk/conformance"
 	"github.com/acpgo/sdk/internal/test/cleantest"
+	"github.com/acpgo/sdk/internal/test/must"
 	"github.com/acpgo/sdk/internal/test/npmtest"
 )
 
@@ -58,9 +59,7 @@ const greeting = "Good morning ✓\n"
 func greetingRoot(t *testing.T) string {
 	t.Helper()
 	root := t.TempDir()
-	if err := os.WriteFile(filepath.Join(root, "greeting.txt"), []byte(greeting), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(root, "greeting.txt"), []byte(greeting), 0o600))
 	return root
 }
 
@@ -224,10 +223,7 @@ func TestTypeScriptAgent(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	session, err := agent.NewSession(ctx, &acpv2.NewSessionRequest{Cwd: acpv2.AbsolutePath(root)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	session := must.Get(agent.NewSession(ctx, &acpv2.NewSessionRequest{Cwd: acpv2.AbsolutePath(root)}))(t)
 	t.Run("allowed", func(t *testing.T) {
 		c.set("allow", nil)
 		ask(t, ctx, session, "Read it.", "end_turn")
@@ -258,10 +254,7 @@ func TestTypeScriptAgent(t *testing.T) {
 
 func ask(t *testing.T, ctx context.Context, session *acpv2.ClientSession, prompt, want string) {
 	t.Helper()
-	res, err := session.Prompt(ctx, acpv2.TextBlock(prompt))
-	if err != nil {
-		t.Fatal(err)
-	}
+	res := must.Get(session.Prompt(ctx, acpv2.TextBlock(prompt)))(t)
 	if got := res.Idle.StopReason(); got != want {
 		t.Errorf("got stop reason %q, want %q", got, want)
 	}
@@ -271,10 +264,7 @@ func ask(t *testing.T, ctx context.Context, session *acpv2.ClientSession, prompt
 func cancelled(t *testing.T, ctx context.Context, c *goClient, session *acpv2.ClientSession) {
 	ended := func(turn *acpv2.Turn) {
 		t.Helper()
-		res, err := turn.Result()
-		if err != nil {
-			t.Fatal(err)
-		}
+		res := must.Get(turn.Result())(t)
 		if got := res.Idle.StopReason(); got != "cancelled" {
 			t.Errorf("got stop reason %q", got)
 		}
@@ -331,28 +321,19 @@ func lifecycle(t *testing.T, ctx context.Context, c *goClient, agent *acpv2.Clie
 	if !listed() {
 		t.Error("the session is not listed")
 	}
-	if err := session.Close(ctx); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, session.Close(ctx))
 	c.take()
 	req := &acpv2.ResumeSessionRequest{SessionID: session.ID(), Cwd: acpv2.AbsolutePath(root)}
-	if _, err := agent.ResumeSession(ctx, req); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(agent.ResumeSession(ctx, req))(t)
 	if got := addUp(t, c.take()); got.user != "" || !slices.Equal(got.states, []string{"idle end_turn"}) {
 		t.Errorf("got %+v without a replay, want only the state", got)
 	}
 	req.ReplayFrom = acpv2.Some(acpv2.NewReplayFromStart(acpv2.ReplayFromStart{}))
-	again, err := agent.ResumeSession(ctx, req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	again := must.Get(agent.ResumeSession(ctx, req))(t)
 	if got := addUp(t, c.take()); got.user != "And the next turn?" || got.terminal.String() != greeting {
 		t.Errorf("got %+v, want the whole history", got)
 	}
-	if err := again.Delete(ctx); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, again.Delete(ctx))
 	if listed() {
 		t.Error("a deleted session is listed")
 	}
@@ -387,10 +368,7 @@ func TestTypeScriptNegotiation(t *testing.T) {
 			if err != nil || version != want {
 				t.Fatalf("got version %d, %v, want %d", version, err, want)
 			}
-			session, err := v1.NewSession(ctx, &acp.NewSessionRequest{Cwd: root})
-			if err != nil {
-				t.Fatal(err)
-			}
+			session := must.Get(v1.NewSession(ctx, &acp.NewSessionRequest{Cwd: root}))(t)
 			// Its request for permission gets no answer.
 			if res, err := session.Prompt(ctx, acp.TextBlock("Now edit notes.txt.")); err != nil || res.StopReason != acp.StopReasonCancelled {
 				t.Errorf("got %+v, %v", res, err)

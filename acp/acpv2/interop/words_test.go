@@ -23,6 +23,7 @@ import (
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/acp/translate"
 	"github.com/acpgo/sdk/conformance"
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 // wordsAgent is the agent of v1-words.mjs in version 2.
@@ -528,10 +529,7 @@ func TestTypeScriptVersion1(t *testing.T) {
 				t.Run(name, func(t *testing.T) {
 					ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 					defer cancel()
-					got, err := play(t, ctx)
-					if err != nil {
-						t.Fatal(err)
-					}
+					got := must.Get(play(t, ctx))(t)
 					if diff := gocmp.Diff(&scene.want, got, cmpopts.EquateEmpty()); diff != "" {
 						t.Error(diff)
 					}

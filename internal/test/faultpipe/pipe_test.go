@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -101,12 +103,8 @@ func TestCutEndsBothDirections(t *testing.T) {
 
 func TestHalfCloseLeavesTheOther(t *testing.T) {
 	a, b := Pipe(Script{}, Script{Faults: []Fault{{0, 0, HalfClose(nil)}}})
-	if _, err := io.WriteString(b.W, "x"); err != nil {
-		t.Error(err)
-	}
-	if err := b.W.Close(); err != nil {
-		t.Error(err)
-	}
+	must.Get(io.WriteString(b.W, "x"))(t)
+	must.Do(t, b.W.Close())
 	if got, err := io.ReadAll(a.R); string(got) != "x" || err != nil {
 		t.Errorf("%q, %v", got, err)
 	}
