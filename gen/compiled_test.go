@@ -1,12 +1,10 @@
 package gen
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -18,144 +16,31 @@ import (
 	"github.com/acpgo/sdk/internal/test/must"
 )
 
-// workerVariable is set in the environment of processes that generate for a test.
-const workerVariable = "ACPGEN_TEST_WORKER"
-
-// generated is the result of generating from a schema.
-type generated struct {
-	Files   map[string][]byte
-	Refused []refusal
-	Crash   string // how the generator died
-}
-
-// refusal is one error of a schema.
-type refusal struct {
-	Pointer string
-	Message string
-	Foreign bool // it is not of the type Error
-}
-
-// String returns the error's text.
-func (r refusal) String() string { return r.Message }
-
-// work generates code for each schema on standard input, where each is a JSON value, until the end of the input.
-func work() error {
-	debug.SetMaxStack(64 << 20)
-	debug.SetMemoryLimit(1 << 30)
-	in, out := json.NewDecoder(bufio.NewReader(os.Stdin)), json.NewEncoder(os.Stdout)
-	for {
-		var schema []byte
-		if err := in.Decode(&schema); errors.Is(err, io.EOF) {
-			return nil
-		} else if err != nil {
-			return err
-		}
-		if err := out.Encode(generateOnce(schema)); err != nil {
-			return err
-		}
-	}
-}
-
-func generateOnce(schema []byte) (out generated) {
-	defer func() {
-		if r := recover(); r != nil {
-			out = generated{Crash: fmt.Sprintf("panic: %v\n%s", r, debug.Stack())}
-		}
-	}()
-	files, err := Generate(Config{Schema: schema, Source: "schema.json", Package: "generated", Module: module, Tests: true})
-	out.Files = files
-	if err != nil {
-		out.Refused = refusals(err)
-	}
-	return out
-}
-
-func refusals(err error) (out []refusal) {
-	if joined, ok := err.(interface{ Unwrap() []error }); ok {
-		for _, err := range joined.Unwrap() {
-			out = append(out, refusals(err)...)
-		}
-		return out
-	}
-	failure, ok := errors.AsType[*Error](err)
-	if !ok {
-		return []refusal{{Message: err.Error(), Foreign: true}}
-	}
-	return []refusal{{Pointer: failure.Pointer, Message: err.Error()}}
-}
-
 // patience is how long a schema may take, even while the machine does other work, before it counts as hanging.
 const patience = 5 * time.Minute
 
-// A worker is a process that generates.
-type worker struct {
-	cmd    *exec.Cmd
-	in     *json.Encoder
-	close  func() error
-	out    *json.Decoder
-	stderr bytes.Buffer
-}
-
-func newWorker(t testing.TB) *worker {
-	w := &worker{}
-	t.Cleanup(func() {
-		if w.cmd != nil {
-			w.stop()
+// generateOnce generates code for a schema. Its error may be a panic. A schema that takes too long, or exhausts the
+// stack, ends the test.
+func generateOnce(schema []byte) (files map[string][]byte, err error) {
+	hanging := time.AfterFunc(patience, func() { panic(fmt.Sprintf("no result after %v: %s", patience, schema)) })
+	defer func() {
+		hanging.Stop()
+		if r := recover(); r != nil {
+			files, err = nil, fmt.Errorf("panic: %v\n%s", r, debug.Stack())
 		}
-	})
-	return w
+	}()
+	return Generate(Config{Schema: schema, Source: "schema.json", Package: "generated", Module: module, Tests: true})
 }
 
-func (w *worker) start() error {
-	w.stderr.Reset()
-	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), workerVariable+"=1")
-	cmd.Stderr = &w.stderr
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		return err
+// misplaced returns one of the problems of a schema that is not an Error with a place in the document, or nil.
+func misplaced(document []byte, err error) error {
+	places := pointersOf(document)
+	for _, problem := range Problems(err) {
+		if failure, ok := errors.AsType[*Error](problem); !ok || !places.has(failure.Pointer) {
+			return problem
+		}
 	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		return err
-	}
-	if err := cmd.Start(); err != nil {
-		return err
-	}
-	w.cmd, w.in, w.close, w.out = cmd, json.NewEncoder(in), in.Close, json.NewDecoder(out)
 	return nil
-}
-
-// stop ends the process. It ignores the process's error, because a crash causes one.
-func (w *worker) stop() {
-	_ = w.close()
-	_ = w.cmd.Wait()
-	w.cmd = nil
-}
-
-// generate returns the result for a schema, even if the worker crashes or does not respond in time.
-func (w *worker) generate(schema []byte) (generated, error) {
-	if w.cmd == nil {
-		if err := w.start(); err != nil {
-			return generated{}, err
-		}
-	}
-	hanging := time.AfterFunc(patience, func() { _ = w.cmd.Process.Kill() })
-	var out generated
-	err := w.in.Encode(schema)
-	if err == nil {
-		err = w.out.Decode(&out)
-	}
-	inTime := hanging.Stop()
-	if err == nil && inTime {
-		return out, nil
-	}
-	w.stop()
-	if !inTime {
-		return generated{Crash: fmt.Sprintf("hangs: no result after %v", patience)}, nil
-	}
-	text := w.stderr.String()
-	return generated{Crash: "dies: " + text[:min(len(text), 300)]}, nil
 }
 
 // A task is a value to be read and written by the generated package of that number.

@@ -3,6 +3,7 @@ package gen
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"maps"
@@ -69,14 +70,13 @@ const (
 	asRight      verdict = iota
 	asRefused            // refused as allowed, with its place
 	overlyStrict         // refused, though it must be right
-	without              // refused without a place, or at another one
+	without              // refused without a place, or at another one, or a panic
 	wrong                // a value was lost, corrupted or accepted by mistake
 	uncompiled
-	crashed
 	verdicts
 )
 
-var verdictNames = [verdicts]string{"right", "refused", "refused, must be right", "wrong pointer", "WRONG", "does not compile", "crash or hang"}
+var verdictNames = [verdicts]string{"right", "refused", "refused, must be right", "wrong pointer", "WRONG", "does not compile"}
 
 // TestConstructs generates code for each construct, type-checks a sample of it, and compiles and tries a smaller
 // sample; in tier Nightly it does so for all code. It prints a table of the results for each topic.
@@ -210,7 +210,6 @@ type result struct {
 func tryConstructs(t *testing.T, topics map[string][]*construct) map[string][]result {
 	t.Helper()
 	results := map[string][]result{}
-	worker := newWorker(t)
 	check := newChecker(t)
 	program := newBinary(t)
 	type attempt struct {
@@ -224,12 +223,12 @@ func tryConstructs(t *testing.T, topics map[string][]*construct) map[string][]re
 		results[topic] = make([]result, len(topics[topic]))
 		for i, c := range topics[topic] {
 			r := &results[topic][i]
-			out := must.Get(worker.generate(c.document()))(t)
-			if r.verdict, r.why = c.judge(out); r.verdict != asRight {
+			files, err := generateOnce(c.document())
+			if r.verdict, r.why = c.judge(err); r.verdict != asRight {
 				continue
 			}
 			if accepted++; accepted%checked == 0 {
-				if _, err := check.check(out.Files); err != nil {
+				if _, err := check.check(files); err != nil {
 					*r = result{uncompiled, err.Error()}
 					continue
 				}
@@ -238,7 +237,7 @@ func tryConstructs(t *testing.T, topics map[string][]*construct) map[string][]re
 				continue
 			}
 			a := attempt{construct: c, result: r}
-			number := program.add(t, out.Files)
+			number := program.add(t, files)
 			for _, text := range c.values() {
 				a.tasks = append(a.tasks, task{number, c.Def, text})
 			}
@@ -267,40 +266,32 @@ func tryConstructs(t *testing.T, topics map[string][]*construct) map[string][]re
 	return results
 }
 
-// judge returns the verdict on the generated code before it is tried.
-func (c *construct) judge(out generated) (verdict, string) {
+// judge returns the verdict on what the generator says, before the code is tried.
+func (c *construct) judge(err error) (verdict, string) {
 	switch {
-	case out.Crash != "":
-		return crashed, out.Crash
-	case out.Refused == nil && c.Want == "refused":
+	case err == nil && c.Want == "refused":
 		return wrong, "it was accepted"
-	case out.Refused == nil:
+	case err == nil:
 		return asRight, ""
 	}
 	at := c.At
 	if at == "" && c.Schema == nil {
 		at = "/$defs"
 	}
-	inside := false
-	document := pointersOf(c.document())
-	for _, r := range out.Refused {
-		if r.Foreign || !document.has(r.Pointer) {
-			return without, r.Message
-		}
-		inside = inside || r.Pointer == at || strings.HasPrefix(r.Pointer, at+"/")
+	if problem := misplaced(c.document(), err); problem != nil {
+		return without, problem.Error()
 	}
-	var all []string
-	for _, r := range out.Refused {
-		all = append(all, r.Message)
-	}
-	why := strings.Join(all, "\n")
+	inside := slices.ContainsFunc(Problems(err), func(problem error) bool {
+		failure, _ := errors.AsType[*Error](problem)
+		return failure.Pointer == at || strings.HasPrefix(failure.Pointer, at+"/")
+	})
 	switch {
 	case c.Want == "right":
-		return overlyStrict, why
+		return overlyStrict, err.Error()
 	case !inside:
-		return without, fmt.Sprintf("not at %s: %s", at, why)
+		return without, fmt.Sprintf("not at %s: %v", at, err)
 	}
-	return asRefused, why
+	return asRefused, err.Error()
 }
 
 // pointers knows which JSON pointers lead to a value of a document. A document that is not JSON may fail anywhere, and

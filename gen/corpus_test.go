@@ -101,13 +101,6 @@ var releases = npmtest.Folder{
 }
 
 func TestMain(m *testing.M) {
-	if os.Getenv(workerVariable) != "" {
-		if err := work(); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-		return
-	}
 	code := m.Run()
 	releases.Remove()
 	os.Exit(code)

@@ -1,7 +1,6 @@
 package gen
 
 import (
-	"bytes"
 	"flag"
 	"go/ast"
 	"go/parser"
@@ -64,17 +63,6 @@ func (c *checker) parse(sources map[string][]byte) ([]*ast.File, error) {
 		files = append(files, f)
 	}
 	return files, nil
-}
-
-func TestDeterministic(t *testing.T) {
-	tier.Need(t, tier.Normal)
-	schema := must.Get(os.ReadFile("../schema.json"))(t)
-	config := Config{Schema: schema, Source: "schema.json", Package: "acp", Module: module, Overrides: Overrides["v1"], Facade: true, Tests: true}
-	first := must.Get(Generate(config))(t)
-	second := must.Get(Generate(config))(t)
-	if !maps.EqualFunc(first, second, bytes.Equal) {
-		t.Error("the same schema produces different files")
-	}
 }
 
 func TestWords(t *testing.T) {

@@ -9,9 +9,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
-	"time"
 
 	"github.com/acpgo/sdk/internal/test/must"
 	"github.com/acpgo/sdk/internal/test/sample"
@@ -58,7 +56,8 @@ type candidate struct {
 	seed        uint64
 	definitions map[string]any
 	document    []byte
-	out         generated
+	files       map[string][]byte
+	err         error
 }
 
 // fail reports a failure with a schema.
@@ -74,9 +73,9 @@ func (r *randomSchemas) try(seed uint64, count int) {
 		c := &candidate{seed: seed + uint64(i)}
 		c.definitions = r.mixer.Definitions(c.seed, fmt.Sprintf("S%dx", i))
 		c.document = sample.DocumentOf(c.definitions)
+		c.files, c.err = generateOnce(c.document)
 		candidates[i] = c
 	}
-	r.generate(candidates)
 	program := newBinary(r.t)
 	var tasks []task
 	var tried []trial
@@ -102,46 +101,16 @@ func (r *randomSchemas) try(seed uint64, count int) {
 	}
 }
 
-// generate runs workers that generate code for the candidates.
-func (r *randomSchemas) generate(candidates []*candidate) {
-	var wg sync.WaitGroup
-	next := make(chan *candidate)
-	for range 2 {
-		worker := newWorker(r.t)
-		wg.Go(func() {
-			for c := range next {
-				out, err := worker.generate(c.document)
-				if err != nil {
-					out.Crash = err.Error()
-				}
-				c.out = out
-			}
-		})
-	}
-	for _, c := range candidates {
-		next <- c
-	}
-	close(next)
-	wg.Wait()
-}
-
 // acceptable counts the candidate, and reports whether Go code was generated for it.
 func (r *randomSchemas) acceptable(c *candidate) bool {
-	switch {
-	case c.out.Crash != "":
-		r.fail(c, "%s", c.out.Crash)
-		return false
-	case c.out.Refused != nil:
-		document := pointersOf(c.document)
-		for _, refusal := range c.out.Refused {
-			if refusal.Foreign || !document.has(refusal.Pointer) {
-				r.fail(c, "refused without its place: %s", refusal.Message)
-			}
+	if c.err != nil {
+		if problem := misplaced(c.document, c.err); problem != nil {
+			r.fail(c, "refused without its place: %v", problem)
 		}
 		r.refused++
 		return false
 	}
-	if _, err := r.check.check(c.out.Files); err != nil {
+	if _, err := r.check.check(c.files); err != nil {
 		r.fail(c, "it does not compile: %v", err)
 		return false
 	}
@@ -268,13 +237,10 @@ func FuzzSchema(f *testing.F) {
 	f.Add([]byte(`{"$defs":{"A":{"anyOf":true},"A":""}}`))
 	check := newChecker(f)
 	f.Fuzz(func(t *testing.T, document []byte) {
-		files, err := Generate(Config{Schema: document, Source: "schema.json", Package: "generated", Module: module, Tests: true})
+		files, err := generateOnce(document)
 		if err != nil {
-			present := pointersOf(document)
-			for _, r := range refusals(err) {
-				if r.Foreign || !present.has(r.Pointer) {
-					t.Errorf("refused without its place: %s", r.Message)
-				}
+			if problem := misplaced(document, err); problem != nil {
+				t.Errorf("refused without its place: %v", problem)
 			}
 			return
 		}
@@ -282,105 +248,4 @@ func FuzzSchema(f *testing.F) {
 			t.Errorf("it does not compile: %v", err)
 		}
 	})
-}
-
-// Time is linear in the size of a schema: work that doubled with each level would not end before the test's deadline.
-func TestLinear(t *testing.T) {
-	tier.Need(t, tier.Normal)
-	const levels = 26
-	chain := func(level func(i int, next string) string) string {
-		var b strings.Builder
-		b.WriteString(`{"$defs":{`)
-		for i := range levels {
-			fmt.Fprintf(&b, `"D%d":%s,`, i, level(i, fmt.Sprintf(`{"$ref":"#/$defs/D%d"}`, i+1)))
-		}
-		fmt.Fprintf(&b, `"D%d":{"type":"object","properties":{"end":{"type":"string"}}}}}`, levels)
-		return b.String()
-	}
-	tests := map[string]string{
-		"members": chain(func(_ int, next string) string {
-			return `{"type":"object","properties":{"a":` + next + `,"b":` + next + `},"required":["a","b"]}`
-		}),
-		"optional members": chain(func(_ int, next string) string {
-			return `{"type":"object","properties":{"a":` + next + `,"b":` + next + `}}`
-		}),
-		"defaults": chain(func(_ int, next string) string {
-			return `{"type":"object","properties":{"a":{"allOf":[` + next + `],"default":{}},"b":{"allOf":[` + next + `],"default":{}}}}`
-		}),
-		"bases": chain(func(i int, next string) string {
-			return fmt.Sprintf(`{"type":"object","properties":{"p%d":{"type":"string"}},"allOf":[%s,%s]}`, i, next, next)
-		}),
-		"branches": chain(func(_ int, next string) string {
-			return `{"anyOf":[` + next + `,` + next + `]}`
-		}),
-		"branches of two kinds": chain(func(_ int, next string) string {
-			return `{"anyOf":[` + next + `,{"type":"string"},` + next + `]}`
-		}),
-		"merged choices": chain(func(i int, next string) string {
-			return fmt.Sprintf(`{"oneOf":[{"type":"object","properties":{"k%d":{"const":"a"}},"required":["k%d"],"allOf":[%s]},{"type":"object","properties":{"k%d":{"const":"b"}},"required":["k%d"],"allOf":[%s]}]}`, i, i, next, i, i, next)
-		}),
-		"lists": chain(func(_ int, next string) string {
-			return `{"anyOf":[{"title":"a","type":"array","items":` + next + `},{"title":"b","type":"object","properties":{"x":` + next + `,"y":` + next + `},"required":["x"]}]}`
-		}),
-		"references": chain(func(_ int, next string) string { return next }),
-		"tuples":     chain(func(_ int, next string) string { return `{"type":"array","prefixItems":[` + next + `,` + next + `]}` }),
-		"maps": chain(func(_ int, next string) string {
-			return `{"type":"object","properties":{"a":` + next + `},"additionalProperties":` + next + `}`
-		}),
-	}
-	size := tier.Pick(0, 300, 1000, 10_000)
-	many := func(definition string) string {
-		var b strings.Builder
-		b.WriteString(`{"$defs":{`)
-		for i := range size {
-			fmt.Fprintf(&b, `"D%d":%s,`, i, strings.ReplaceAll(definition, "NEXT", fmt.Sprintf(`"#/$defs/D%d"`, (i+1)%size)))
-		}
-		b.WriteString(`"End":{"type":"string"}}}`)
-		return b.String()
-	}
-	tests["many definitions"] = many(`{"type":"object","properties":{"a":{"type":"string"}}}`)
-	tests["many definitions in a circle"] = many(`{"type":"object","properties":{"next":{"$ref":NEXT}}}`)
-	tests["many bases in a circle"] = many(`{"type":"object","properties":{"a":{"type":"string"}},"allOf":[{"$ref":NEXT}]}`)
-	tests["many references in a circle"] = many(`{"$ref":NEXT}`)
-	tests["many unions in a circle"] = many(`{"anyOf":[{"type":"string"},{"$ref":NEXT}]}`)
-	tests["many required members in a circle"] = many(`{"type":"object","properties":{"next":{"$ref":NEXT}},"required":["next"]}`)
-	tests["a choice that is a base of its branch, and a branch of its branch"] = `{"$defs":{
-		"T":{"anyOf":[
-			{"allOf":[{"$ref":"#/$defs/T"}],"properties":{"k":{"const":"alpha"}},"required":["k"],"type":"object"},
-			{"properties":{"k":{"const":"beta"}},"required":["k"],"type":"object"},
-			{"type":"null"},
-			{"anyOf":[{"$ref":"#/$defs/U"},{"$ref":"#/$defs/T"}]}]},
-		"U":{"type":"string"}}}`
-	tests["a choice that is a base of its branch, and with null a branch"] = `{"$defs":{
-		"T":{"anyOf":[
-			{"type":"object","properties":{"k":{"const":"alpha"}},"required":["k"]},
-			{"type":"object","properties":{"k":{"const":"beta"}},"required":["k"],"allOf":[{"$ref":"#/$defs/T"}]},
-			{"anyOf":[{"$ref":"#/$defs/T"},{"type":"null"}]}]}}}`
-	var others strings.Builder // the more there are, the more may be merged
-	for i := range 1_000 {
-		fmt.Fprintf(&others, `,"D%d":{"type":"object","properties":{"a":{"type":"string"},"b":{"type":"string"}}}`, i)
-	}
-	tests["a not beside a choice that has itself as a branch"] = `{"$defs":{
-		"T":{"not":{"type":"string"},"oneOf":[
-			{"type":"object","properties":{"k":{"const":"alpha"}},"required":["k"]},
-			{"type":"object","properties":{"k":{"const":"beta"}},"required":["k"]},
-			{"$ref":"#/$defs/U"}]},
-		"U":{"$ref":"#/$defs/T"}` + others.String() + `}}`
-	worker := newWorker(t)
-	for _, name := range slices.Sorted(maps.Keys(tests)) {
-		t.Run(name, func(t *testing.T) {
-			start := time.Now()
-			out := must.Get(worker.generate([]byte(tests[name])))(t)
-			if out.Crash != "" {
-				t.Error(out.Crash)
-			}
-			document := pointersOf([]byte(tests[name]))
-			for _, r := range out.Refused {
-				if r.Foreign || !document.has(r.Pointer) {
-					t.Errorf("refused without its place: %s", r.Message)
-				}
-			}
-			t.Logf("%d bytes in %v, %d errors", len(tests[name]), time.Since(start).Round(time.Millisecond), len(out.Refused))
-		})
-	}
 }

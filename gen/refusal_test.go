@@ -13,14 +13,10 @@ import (
 // requireErrors requires that err is an *Error, or joins several.
 func requireErrors(t *testing.T, err error) {
 	t.Helper()
-	if joined, ok := err.(interface{ Unwrap() []error }); ok {
-		for _, err := range joined.Unwrap() {
-			requireErrors(t, err)
+	for _, problem := range Problems(err) {
+		if _, ok := errors.AsType[*Error](problem); !ok {
+			t.Errorf("%v is a %T, want an *Error", problem, problem)
 		}
-		return
-	}
-	if _, ok := errors.AsType[*Error](err); !ok {
-		t.Errorf("%v is a %T, want an *Error", err, err)
 	}
 }
 

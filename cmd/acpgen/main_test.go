@@ -264,20 +264,6 @@ func TestRefusedSchemas(t *testing.T) {
 		}
 	})
 	t.Run("not UTF-8", func(t *testing.T) { refused(t, "{\"$defs\":{\"A\xff\":{\"type\":\"object\"}}}", "UTF-8") })
-	// Each definition has two ways to the next: as many in all as two to the number of definitions.
-	for name, branch := range map[string]string{
-		"choices as bases": `{"allOf":[{"$ref":"#/$defs/L%d"},{"type":"object","properties":{"%c%[3]d":{}},"required":["%[2]c%[3]d"]}]}`,
-		"tags as bases":    `{"allOf":[{"$ref":"#/$defs/L%d"}],"properties":{"t%[3]d":{"const":"%[2]c"}},"required":["t%[3]d"]}`,
-	} {
-		t.Run(name, func(t *testing.T) {
-			const n = 60
-			var defs strings.Builder
-			for i := range n {
-				fmt.Fprintf(&defs, `"L%d":{"anyOf":[%s,%s]},`, i, fmt.Sprintf(branch, i+1, 'p', i), fmt.Sprintf(branch, i+1, 'q', i))
-			}
-			refused(t, `{"$defs":{`+defs.String()+fmt.Sprintf(`"L%d":{"type":"object","properties":{"z":{"type":"string"}}}}}`, n), "acpgen")
-		})
-	}
 }
 
 // The files of this repository are what the schemas give, and -check notices when one is changed.

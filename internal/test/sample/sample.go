@@ -6,6 +6,7 @@ package sample
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -13,6 +14,7 @@ import (
 	"math/big"
 	"net/url"
 	"reflect"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -24,7 +26,6 @@ import (
 // Schema decides which values a schema's definitions accept. It is safe for concurrent use.
 type Schema struct {
 	strict, loose *document
-	heights       map[string]int // the minimum depth of the values of each definition
 }
 
 // Load reads a schema document.
@@ -37,12 +38,7 @@ func Load(text string) (*Schema, error) {
 	if _, ok := object["$defs"].(map[string]any); !ok {
 		return nil, fmt.Errorf("a schema without $defs")
 	}
-	j := &Schema{
-		strict: newDocument(object, false), loose: newDocument(object, true),
-		heights: map[string]int{},
-	}
-	j.measure()
-	return j, nil
+	return &Schema{newDocument(object, false), newDocument(object, true)}, nil
 }
 
 // Check compiles the definition, unless it is already compiled.
@@ -140,10 +136,9 @@ const definitionURL = "sample:///"
 // refTo returns a reference to the definition with a plain name, in its document.
 func refTo(name string) string { return definitionURL + name + "#/$defs/" + name }
 
-// integers are the formats that bound integers.
-var integers = map[string]bool{
-	"int8": true, "int16": true, "int32": true, "int64": true,
-	"uint8": true, "uint16": true, "uint32": true, "uint64": true, "uint": true,
+// integers has the number of bits for each format of integers, negative without a sign.
+var integers = map[string]int{
+	"int8": 8, "int16": 16, "int32": 32, "int64": 64, "uint8": -8, "uint16": -16, "uint32": -32, "uint64": -64, "uint": -64,
 }
 
 // The keywords with schemas inside a schema.
@@ -182,7 +177,7 @@ func (d *document) rewrite(schema any, c context) any {
 	for _, prose := range []string{"title", "description", "examples", "$comment", "$id", "$schema", "$defs"} {
 		delete(out, prose)
 	}
-	if format, ok := m["format"].(string); ok && (!integers[format] || m["type"] == "number") {
+	if format, ok := m["format"].(string); ok && (integers[format] == 0 || m["type"] == "number") {
 		delete(out, "format")
 	}
 	if types := listOf(m["type"]); m["format"] == nil &&
@@ -1002,30 +997,13 @@ func exact(n json.Number) *big.Rat {
 	return r
 }
 
-// limits returns the smallest and the greatest integer of a format.
+// limits returns the smallest and the greatest integer of a format, which is int64 if it is not known.
 func limits(format string) (least, most *big.Int) {
-	bits, signed := uint(64), true
-	switch format {
-	case "int8":
-		bits = 8
-	case "int16":
-		bits = 16
-	case "int32":
-		bits = 32
-	case "uint8":
-		bits, signed = 8, false
-	case "uint16":
-		bits, signed = 16, false
-	case "uint32":
-		bits, signed = 32, false
-	case "uint64", "uint":
-		signed = false
+	bits, one := cmp.Or(integers[format], 64), big.NewInt(1)
+	if bits < 0 {
+		return new(big.Int), new(big.Int).Sub(new(big.Int).Lsh(one, uint(-bits)), one)
 	}
-	one := big.NewInt(1)
-	if !signed {
-		return new(big.Int), new(big.Int).Sub(new(big.Int).Lsh(one, bits), one)
-	}
-	most = new(big.Int).Lsh(one, bits-1)
+	most = new(big.Int).Lsh(one, uint(bits-1))
 	return new(big.Int).Neg(most), new(big.Int).Sub(most, one)
 }
 
@@ -1038,36 +1016,24 @@ func fits(format string, n json.Number) bool {
 // Closure returns a text that is equal for definitions of the same name in different schemas if the definitions, and
 // all definitions that they refer to, are the same except for their descriptions.
 func (j *Schema) Closure(definition string) string {
-	all := map[string]any{}
-	var add func(name string)
-	var copied func(v any) any
-	copied = func(v any) any {
-		switch v := v.(type) {
-		case map[string]any:
-			out := make(map[string]any, len(v))
-			for name, below := range v {
-				if text, ok := below.(string); ok && name == "$ref" {
-					add(nameOf(text))
-				} else if ok && name == "description" {
-					continue
-				}
-				out[name] = copied(below)
-			}
-			return out
-		case []any:
-			return mapItems(v, copied)
+	all := map[string]string{}
+	for names := []string{definition}; len(names) > 0; names = names[1:] {
+		name := names[0]
+		if _, ok := all[name]; ok {
+			continue
 		}
-		return v
-	}
-	add = func(name string) {
-		if _, ok := all[name]; !ok {
-			all[name] = true
-			all[name] = copied(j.strict.given[name])
+		all[name] = descriptions.ReplaceAllString(show(j.strict.given[name]), "")
+		for _, ref := range references.FindAllStringSubmatch(all[name], -1) {
+			names = append(names, nameOf(ref[1]))
 		}
 	}
-	add(definition)
 	return definition + " " + show(all)
 }
+
+var (
+	descriptions = regexp.MustCompile(`"description":"(\\.|[^"\\])*",?`)
+	references   = regexp.MustCompile(`"\$ref":"([^"]*)"`)
+)
 
 // mapItems returns a copy of a list with do applied to each item. Other values are left to the library.
 func mapItems(list any, do func(any) any) any {

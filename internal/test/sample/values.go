@@ -17,6 +17,7 @@ type Maker struct {
 	rand    *rand.Rand
 	full    bool // every member is present
 	known   bool // only members and values that the schema knows
+	least   bool // numbers and strings are as short as possible
 	depth   int
 	steps   int // of the value that is being made
 	deepest int // beyond this depth, or longest steps, only required parts are made
@@ -72,9 +73,6 @@ func (m *Maker) Value(definition string) any {
 
 // Valid makes a value that the schema accepts. It reports false if there is no such value or none is easily found.
 func (m *Maker) Valid(definition string) (v any, ok bool) {
-	if m.schema.heights[definition] >= unending {
-		return nil, false
-	}
 	for range 60 {
 		m.depth, m.steps = 0, 0
 		v = m.value(m.schema.strict.given[definition])
@@ -220,7 +218,7 @@ func (m *Maker) value(schema any) any {
 	m.depth++
 	m.steps++
 	defer func() { m.depth-- }()
-	if m.depth > m.deepest+unending || m.steps > 20*m.longest { // it is endless
+	if m.depth > m.deepest+12 || m.steps > 20*m.longest { // it is endless
 		return nil
 	}
 	f := facets{}
@@ -264,75 +262,8 @@ func (m *Maker) collect(f *facets, schema any, depth int) {
 		if len(branches) == 0 {
 			continue
 		}
-		if m.small() {
-			branches = m.lowest(branches)
-		}
 		m.collect(f, branches[m.rand.IntN(len(branches))], depth+1)
 	}
-}
-
-// lowest returns the branches whose values can be the least deep.
-func (m *Maker) lowest(branches []any) (out []any) {
-	least := 0
-	for _, b := range branches {
-		switch h := m.schema.height(b); {
-		case out == nil || h < least:
-			out, least = []any{b}, h
-		case h == least:
-			out = append(out, b)
-		}
-	}
-	return out
-}
-
-// unending is the height of endless values.
-const unending = 12
-
-// measure finds the minimum depth of the values of each definition, up to unending.
-func (j *Schema) measure() {
-	for name := range j.strict.given {
-		j.heights[name] = unending
-	}
-	for range unending {
-		for name, schema := range j.strict.given {
-			j.heights[name] = min(unending, j.height(schema))
-		}
-	}
-}
-
-// height returns the minimum depth of the values of a schema.
-func (j *Schema) height(schema any) (h int) {
-	node, ok := schema.(map[string]any)
-	if !ok {
-		return 0
-	}
-	if ref, ok := node["$ref"].(string); ok {
-		h = j.heights[nameOf(ref)]
-	}
-	for _, below := range listOf(node["allOf"]) {
-		h = max(h, j.height(below))
-	}
-	for _, keyword := range branchLists {
-		least := -1
-		for _, b := range listOf(node[keyword]) {
-			if n := j.height(b); least < 0 || n < least {
-				least = n
-			}
-		}
-		h = max(h, least)
-	}
-	properties, _ := node["properties"].(map[string]any)
-	for _, name := range listOf(node["required"]) {
-		if name, ok := name.(string); ok {
-			h = max(h, 1+j.height(properties[name]))
-		}
-	}
-	if n, ok := node["minItems"].(json.Number); ok && n != "0" {
-		for _, items := range append(listOf(node["prefixItems"]), node["items"]) {
-			h = max(h, 1+j.height(items))
-		}
-	}
-	return h
 }
 
 // allTypes are the JSON types, with integer as a separate type.
@@ -352,6 +283,9 @@ func (m *Maker) meeting(f *facets) any {
 		}
 		if len(list) == 0 {
 			return m.any()
+		}
+		if m.least {
+			return list[0]
 		}
 		return list[m.rand.IntN(len(list))]
 	}
@@ -445,7 +379,7 @@ func (f *facets) text(keyword string) (out []string) {
 func (m *Maker) numeric(f *facets, whole bool) json.Number {
 	format := ""
 	for _, name := range f.text("format") {
-		if integers[name] {
+		if integers[name] != 0 {
 			format = name
 		}
 	}
@@ -489,6 +423,9 @@ func (m *Maker) numeric(f *facets, whole bool) json.Number {
 
 // integer makes an integer of a format, often one of its limits.
 func (m *Maker) integer(format string) json.Number {
+	if m.least {
+		return "0"
+	}
 	least, most := limits(format)
 	switch m.rand.IntN(8) {
 	case 0:
@@ -515,6 +452,9 @@ var awkward = []string{"", "x", "hello world", "héllo ✓ 𝄞", "quote \" back
 	"\u2028\u2029", "\x00\x1f\x7f", "</script>", "$ref", "2026-11-02T10:00:00Z", "日本語", "null", "1"}
 
 func (m *Maker) text() string {
+	if m.least {
+		return ""
+	}
 	text := awkward[m.rand.IntN(len(awkward))]
 	if m.one(4) {
 		text += strconv.Itoa(m.rand.IntN(1000))
@@ -662,3 +602,66 @@ func (m *Maker) any() any {
 	}
 	return object
 }
+
+// A List is an array, or an object without fixed members, that a member of a definition's values can hold.
+type List struct {
+	Owner  map[string]any // a small value of the definition
+	Member string
+	Map    bool
+	Items  []any // small ones, of each form
+}
+
+// Lists returns the lists that each variant of a definition can hold.
+func (j *Schema) Lists(definition string) (out []List) {
+	m := NewKnownMaker(j, 1)
+	m.least, m.deepest = true, 0
+	smallest := func(schemas []any) (f facets, v any) {
+		m.depth, m.steps = 0, 0
+		for _, schema := range schemas {
+			m.collect(&f, schema, 0)
+		}
+		m.depth = 1
+		return f, m.meeting(&f)
+	}
+	seen := map[string]bool{}
+	first := func(what string) bool {
+		before := seen[what]
+		seen[what] = true
+		return !before
+	}
+	for range tries {
+		of, owner := smallest([]any{j.strict.given[definition]})
+		if _, ok := owner.(map[string]any); !ok || !first(show(owner)) {
+			continue
+		}
+		for _, part := range of.parts {
+			properties, _ := part["properties"].(map[string]any)
+			for _, name := range slices.Sorted(maps.Keys(properties)) {
+				below, _ := memberSchemas(of.parts, name)
+				held, _ := smallest(below)
+				list := List{Owner: maps.Clone(owner.(map[string]any)), Member: name}
+				items := itemSchemas(held.parts, 0)
+				for _, part := range held.parts {
+					if more, ok := part["additionalProperties"]; ok && part["properties"] == nil {
+						list.Map, items = true, append(items, more)
+					}
+				}
+				if len(items) == 0 {
+					continue
+				}
+				for range tries {
+					if _, item := smallest(items); first(name + " " + show(item)) {
+						list.Items = append(list.Items, item)
+					}
+				}
+				if len(list.Items) > 0 {
+					out = append(out, list)
+				}
+			}
+		}
+	}
+	return out
+}
+
+// tries is how many values Lists makes to find all forms.
+const tries = 60
