@@ -72,13 +72,8 @@ type Breach struct {
 // Broken reports that the message breaks the rule, at a JSON pointer into the content ("" for all of it). Nothing is
 // reported if the schema already refused the value there.
 func (e *Event) Broken(pointer, format string, args ...any) Breach {
-	if len(e.findings) >= 2*schema.MaxFindings {
+	if pointer != "" && e.refuses(pointer) {
 		return Breach{e, -1}
-	}
-	for _, f := range e.findings[:e.refused] {
-		if f.Pointer == pointer && pointer != "" && f.Definition != finding.Envelope && f.Rule != schema.Custom {
-			return Breach{e, -1}
-		}
 	}
 	return e.add(finding.Finding{
 		Side: e.Sender(), Number: e.number, Direction: e.direction, Kind: e.Kind,

@@ -14,14 +14,11 @@ import (
 )
 
 var additionsRules = []judge.Rule{
-	{
-		ID:       "ADD-2",
-		Versions: both,
-		On: anyOf(updates(), requests(judge.MethodPermission, judge.MethodElicit, judge.MethodReadFile, judge.MethodWriteFile,
-			judge.MethodTerminalCreate, judge.MethodTerminalOutput, judge.MethodTerminalWait, judge.MethodTerminalKill,
-			judge.MethodTerminalRelease)),
-		// The agent can introduce a session only in an answer, and a judge sees that before anything the agent sends
-		// later.
+	// The agent can introduce a session only in an answer, and a judge sees that before anything the agent sends
+	// later.
+	{ID: "ADD-2", On: anyOf(updates(), requests(judge.MethodPermission, judge.MethodElicit, judge.MethodReadFile,
+		judge.MethodWriteFile, judge.MethodTerminalCreate, judge.MethodTerminalOutput, judge.MethodTerminalWait,
+		judge.MethodTerminalKill, judge.MethodTerminalRelease)),
 		Check: func(e *judge.Event) {
 			s, id := e.Session, e.Text("sessionId")
 			if e.Sender() != finding.Agent || s != nil && (s.Usable != nil || s.Asked) || id == "" || e.Initialized == nil ||
@@ -31,46 +28,27 @@ var additionsRules = []judge.Rule{
 			if _, listed := e.Listed.Get(id); !listed && e.Once(id) {
 				e.Broken("/sessionId", "the agent named the session %q, which the client does not know", finding.Clip(id))
 			}
-		},
-	},
-	{
-		ID:       "ADD-5",
-		Versions: both,
-		On:       results(schema.MethodInitialize),
-		Check: func(e *judge.Event) {
-			requireUnique(e, "/authMethods", nameByVersion(e, "id", "methodId"), "another method")
-		},
-	},
-	{
-		ID:       "ADD-6",
-		Versions: both,
-		On:       failures(),
-		Check: func(e *judge.Event) {
-			switch message := e.Content.Member("message"); {
-			case !message.IsText():
-			case strings.TrimSpace(message.Text()) == "":
-				e.Broken("/message", "the error's message is empty")
-			case strings.ContainsAny(strings.TrimRight(message.Text(), "\r\n"), "\r\n"):
-				e.Broken("/message", "the error's message has more than one line")
-			}
-		},
-	},
-	{
-		ID:       "ADD-7",
-		Versions: both,
-		On:       results(schema.MethodInitialize),
-		Check: func(e *judge.Event) {
-			if chosen, ok := e.Content.Integer("protocolVersion"); ok && (chosen > latestVersion || chosen < 1) {
-				e.Broken("/protocolVersion", "the agent chose version %d, which does not exist", chosen).
-					Because(e.Initialize, "the request")
-			}
-		},
-	},
-	{
-		ID:       "ADD-10",
-		Versions: both,
-		On: anyOf(requests(append(unstableMethods(), judge.MethodNew, judge.MethodLoad, judge.MethodResume,
-			judge.MethodList)...), updates(slices.Sorted(maps.Keys(unstableUpdate))...)),
+		}},
+	{ID: "ADD-5", On: results(schema.MethodInitialize), Check: func(e *judge.Event) {
+		requireUnique(e, "/authMethods", nameByVersion(e, "id", "methodId"), "another method")
+	}},
+	{ID: "ADD-6", On: failures(), Check: func(e *judge.Event) {
+		switch message := e.Content.Member("message"); {
+		case !message.IsText():
+		case strings.TrimSpace(message.Text()) == "":
+			e.Broken("/message", "the error's message is empty")
+		case strings.ContainsAny(strings.TrimRight(message.Text(), "\r\n"), "\r\n"):
+			e.Broken("/message", "the error's message has more than one line")
+		}
+	}},
+	{ID: "ADD-7", On: results(schema.MethodInitialize), Check: func(e *judge.Event) {
+		if chosen, ok := e.Content.Integer("protocolVersion"); ok && (chosen > latestVersion || chosen < 1) {
+			e.Broken("/protocolVersion", "the agent chose version %d, which does not exist", chosen).
+				Because(e.Initialize, "the request")
+		}
+	}},
+	{ID: "ADD-10", On: anyOf(requests(append(unstableMethods(), judge.MethodNew, judge.MethodLoad, judge.MethodResume,
+		judge.MethodList)...), updates(slices.Sorted(maps.Keys(unstableUpdate))...)),
 		Check: func(e *judge.Event) {
 			switch {
 			case e.Sender() == finding.Agent:
@@ -88,60 +66,43 @@ var additionsRules = []judge.Rule{
 						Because(e.Agent.At, "its capabilities")
 				}
 			}
-		},
-	},
-	{
-		ID: "ADD-12",
-		On: updates("available_commands_update"),
-		Check: func(e *judge.Event) {
-			if s := e.Session; s != nil && s.Loaded != nil && s.Commands == nil {
-				e.Broken("", "the agent sent its commands after the answer to session/load, not before it").
-					Because(s.Loaded, "the answer")
+		}},
+	{ID: "ADD-12", On: updates("available_commands_update"), Check: func(e *judge.Event) {
+		if s := e.Session; s != nil && s.Loaded != nil && s.Commands == nil {
+			e.Broken("", "the agent sent its commands after the answer to session/load, not before it").
+				Because(s.Loaded, "the answer")
+		}
+	}},
+	{ID: "ADD-13", On: anyOf(results(judge.MethodList), updates("session_info_update")), Check: func(e *judge.Event) {
+		timestamp := func(where string, v *schema.Value) {
+			if at := v.Member("updatedAt"); at.IsText() && !iso8601.MatchString(at.Text()) {
+				e.Broken(where+"/updatedAt", "%q is not an ISO 8601 timestamp", finding.Clip(at.Text()))
 			}
-		},
-	},
-	{
-		ID: "ADD-13",
-		On: anyOf(results(judge.MethodList), updates("session_info_update")),
-		Check: func(e *judge.Event) {
-			timestamp := func(where string, v *schema.Value) {
-				if at := v.Member("updatedAt"); at.IsText() && !iso8601.MatchString(at.Text()) {
-					e.Broken(where+"/updatedAt", "%q is not an ISO 8601 timestamp", finding.Clip(at.Text()))
-				}
-			}
-			timestamp("/update", e.Content.Member("update"))
-			for i, s := range e.Content.Items("sessions") {
-				timestamp(schema.Element("/sessions", i), s)
-			}
-		},
-	},
-	{
-		ID: "ADD-15",
-		On: requests(judge.MethodTerminalOutput, judge.MethodTerminalWait, judge.MethodTerminalKill),
+		}
+		timestamp("/update", e.Content.Member("update"))
+		for i, s := range e.Content.Items("sessions") {
+			timestamp(schema.Element("/sessions", i), s)
+		}
+	}},
+	{ID: "ADD-15", On: requests(judge.MethodTerminalOutput, judge.MethodTerminalWait, judge.MethodTerminalKill),
 		Check: func(e *judge.Event) {
 			if t := e.Terminal(e.Text("terminalId")); t != nil && t.Released != nil && !t.ReleaseRefused {
 				e.Broken("/terminalId", "the agent used a terminal that it has already released").Because(t.Released, "its release")
 			}
-		},
-	},
-	{
-		ID:       "ADD-16",
-		Versions: both,
-		On:       results(judge.MethodList),
-		Check: func(e *judge.Event) {
-			if e.Request == nil || !e.Request.Params.Given("cwd") {
-				return
+		}},
+	{ID: "ADD-16", On: results(judge.MethodList), Check: func(e *judge.Event) {
+		if e.Request == nil || !e.Request.Params.Given("cwd") {
+			return
+		}
+		wanted := e.Request.Params.Text("cwd")
+		for i, s := range e.Content.Items("sessions") {
+			if cwd := s.Text("cwd"); absolute(cwd) && judge.PathKey(cwd) != judge.PathKey(wanted) {
+				e.Broken(schema.Element("/sessions", i)+"/cwd",
+					"the agent listed a session in %q, which is not the cwd of the request", finding.Clip(cwd)).
+					Because(e.Request.At, "the request")
 			}
-			wanted := e.Request.Params.Text("cwd")
-			for i, s := range e.Content.Items("sessions") {
-				if cwd := s.Text("cwd"); absolute(cwd) && judge.PathKey(cwd) != judge.PathKey(wanted) {
-					e.Broken(schema.Element("/sessions", i)+"/cwd",
-						"the agent listed a session in %q, which is not the cwd of the request", finding.Clip(cwd)).
-						Because(e.Request.At, "the request")
-				}
-			}
-		},
-	},
+		}
+	}},
 }
 
 // iso8601 matches a calendar, ordinal or week date, with or without a time.

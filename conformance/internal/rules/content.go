@@ -12,15 +12,12 @@ import (
 )
 
 var contentRules = []judge.Rule{
-	{
-		ID:       "CON-3",
-		Versions: both,
-		On: anyOf(
-			requests(judge.MethodPrompt, judge.MethodPermission),
-			updates("user_message_chunk", "agent_message_chunk", "agent_thought_chunk", "user_message", "agent_message",
-				"agent_thought",
-				"tool_call", "tool_call_update", "tool_call_content_chunk", "compaction_update", "compaction_summary_chunk"),
-		),
+	{ID: "CON-3", On: anyOf(
+		requests(judge.MethodPrompt, judge.MethodPermission),
+		updates("user_message_chunk", "agent_message_chunk", "agent_thought_chunk", "user_message", "agent_message",
+			"agent_thought",
+			"tool_call", "tool_call_update", "tool_call_content_chunk", "compaction_update", "compaction_summary_chunk"),
+	),
 		Check: func(e *judge.Event) {
 			switch e.Method {
 			case judge.MethodPrompt:
@@ -31,8 +28,7 @@ var contentRules = []judge.Rule{
 				checkBlocks(e, "/update/content", e.Content.Member("update", "content"))
 				checkBlocks(e, "/update/summary", e.Content.Member("update", "summary"))
 			}
-		},
-	},
+		}},
 }
 
 // checkBlocks checks a content block, the wrapper of one in a tool call, or a list of these.

@@ -20,180 +20,131 @@ import (
 )
 
 var elicitationRules = []judge.Rule{
-	{
-		ID:       "ELI-5",
-		Versions: both,
-		On:       requests(judge.MethodElicit),
-		Check: func(e *judge.Event) {
-			if mode := e.Text("mode"); mode == "form" || mode == "url" {
-				e.Needs(&e.Client, "elicitation."+mode)
+	{ID: "ELI-5", On: requests(judge.MethodElicit), Check: func(e *judge.Event) {
+		if mode := e.Text("mode"); mode == "form" || mode == "url" {
+			e.Needs(&e.Client, "elicitation."+mode)
+		}
+	}},
+	{ID: "ELI-11", On: requests(judge.MethodElicit), Check: func(e *judge.Event) {
+		for name, property := range e.Content.Members("requestedSchema", "properties") {
+			free := property.Text("type") == "string" && !property.Given("enum") && !property.Given("oneOf")
+			if free && (asksForSecret(name) || asksForSecret(property.Text("title"))) {
+				e.Broken(schema.Pointer("/requestedSchema/properties", name),
+					"the form asks for a secret; use the mode url instead").Mildly(finding.Should)
 			}
-		},
-	},
-	{
-		ID:       "ELI-11",
-		Versions: both,
-		On:       requests(judge.MethodElicit),
-		Check: func(e *judge.Event) {
-			for name, property := range e.Content.Members("requestedSchema", "properties") {
-				free := property.Text("type") == "string" && !property.Given("enum") && !property.Given("oneOf")
-				if free && (asksForSecret(name) || asksForSecret(property.Text("title"))) {
-					e.Broken(schema.Pointer("/requestedSchema/properties", name),
-						"the form asks for a secret; use the mode url instead").Mildly(finding.Should)
+		}
+	}},
+	{ID: "ELI-15", On: results(judge.MethodElicit), Check: func(e *judge.Event) {
+		form := e.Request.Params.Member("requestedSchema")
+		if e.Text("action") != "accept" || e.Request.Params.Text("mode") != "form" || !form.IsObject() ||
+			!e.Sound("/content") {
+			return
+		}
+		// The loop is over the form, which is small, so that the content is read only once.
+		properties, missing := map[string]*schema.Value{}, map[string]bool{}
+		maps.Insert(properties, form.Members("properties"))
+		for _, name := range form.Items("required") {
+			if name.IsText() {
+				missing[name.Text()] = true
+			}
+		}
+		for name, v := range e.Content.Members("content") {
+			if v == nil {
+				continue
+			}
+			delete(missing, name)
+			if property := properties[name]; property != nil {
+				if wrong := mismatch(v, property); wrong != "" {
+					e.Broken(schema.Pointer("/content", name), "%s", wrong).Because(e.Request.At, "the form")
 				}
 			}
-		},
-	},
-	{
-		ID:       "ELI-15",
-		Versions: both,
-		On:       results(judge.MethodElicit),
-		Check: func(e *judge.Event) {
-			form := e.Request.Params.Member("requestedSchema")
-			if e.Text("action") != "accept" || e.Request.Params.Text("mode") != "form" || !form.IsObject() ||
-				!e.Sound("/content") {
-				return
-			}
-			// The loop is over the form, which is small, so that the content is read only once.
-			properties, missing := map[string]*schema.Value{}, map[string]bool{}
-			maps.Insert(properties, form.Members("properties"))
-			for _, name := range form.Items("required") {
-				if name.IsText() {
-					missing[name.Text()] = true
-				}
-			}
-			for name, v := range e.Content.Members("content") {
-				if v == nil {
+		}
+		for _, name := range slices.Sorted(maps.Keys(missing)) {
+			e.Broken("/content", "the required member %q is missing", finding.Clip(name)).Because(e.Request.At, "the form")
+		}
+	}},
+	{ID: "ELI-19", On: requests(judge.MethodElicit), Check: func(e *judge.Event) {
+		id := e.Text("elicitationId")
+		if before, ok := e.Elicitations.Get(id); ok && id != "" && !before.Over && before.Completed == nil {
+			e.Broken("/elicitationId", "the id %q already belongs to an outstanding elicitation", finding.Clip(id)).
+				Because(before.At, "the elicitation with this id")
+		}
+	}},
+	{ID: "ELI-21", On: notifications(judge.MethodElicitComplete), Check: func(e *judge.Event) {
+		id := e.Text("elicitationId")
+		if _, ok := e.Elicitations.Get(id); !ok && id != "" && !e.Elicitations.Forgot && !e.HasOlderSessions() {
+			e.Broken("/elicitationId", "there was no elicitation with the id %q", finding.Clip(id))
+		}
+	}},
+	{ID: "ELI-23", On: answers(judge.MethodElicit), Check: func(e *judge.Event) {
+		mode := e.Request.Params.Text("mode")
+		code, _ := e.Content.Integer("code")
+		none := !e.Client.Can("elicitation.form") && !e.Client.Can("elicitation.url")
+		switch {
+		case e.Sender() != finding.Client || mode != "form" && mode != "url" || e.Client.Can("elicitation."+mode):
+		case e.Kind == finding.ErrorReply && (code == codeParams || code == codeCancelled || code == codeMethod && none):
+		default:
+			e.Broken("", "the client does not advertise the mode %s, so it must answer with the error code %d", mode,
+				codeParams).
+				Because(e.Client.At, "its capabilities").Because(e.Request.At, "the request")
+		}
+	}},
+	{ID: "ELI-25", On: requests(judge.MethodElicit), Check: func(e *judge.Event) {
+		u := elicitedURL(e)
+		if u == nil {
+			return
+		}
+		if _, password := u.User.Password(); password {
+			e.Broken("/url", "the URL has a password before its host")
+			return
+		}
+		for _, part := range []string{u.RawQuery, u.EscapedFragment()} {
+			for pair := range strings.FieldsFuncSeq(part, func(r rune) bool { return r == '&' || r == ';' || r == '?' }) {
+				name, value, _ := strings.Cut(pair, "=")
+				if value == "" {
 					continue
 				}
-				delete(missing, name)
-				if property := properties[name]; property != nil {
-					if wrong := mismatch(v, property); wrong != "" {
-						e.Broken(schema.Pointer("/content", name), "%s", wrong).Because(e.Request.At, "the form")
-					}
+				switch name = unstyled(name); {
+				case credentials[name]:
+					e.Broken("/url", "the URL has the parameter %q, which is a credential", finding.Clip(name))
+					return
+				case likelyCredentials[name]:
+					e.Broken("/url", "the URL has the parameter %q, which may be a credential or personal data", finding.Clip(name)).
+						Mildly(finding.Should)
+					return
 				}
 			}
-			for _, name := range slices.Sorted(maps.Keys(missing)) {
-				e.Broken("/content", "the required member %q is missing", finding.Clip(name)).Because(e.Request.At, "the form")
+		}
+	}},
+	{ID: "ELI-26", On: requests(judge.MethodElicit), Check: func(e *judge.Event) {
+		u := elicitedURL(e)
+		if u != nil && !strings.EqualFold(u.Scheme, "https") &&
+			!(strings.EqualFold(u.Scheme, "http") && isDevelopmentHost(u.Hostname())) {
+			e.Broken("/url", "the URL's scheme is not https")
+		}
+	}},
+	{ID: "ELI-27", On: requests(judge.MethodElicit), Check: func(e *judge.Event) {
+		if e.Text("mode") != "form" {
+			return
+		}
+		requireNoURL(e, "", e.Content, "message")
+		requireNoURL(e, "/requestedSchema", e.Content.Member("requestedSchema"), "title", "description")
+		for name, property := range e.Content.Members("requestedSchema", "properties") {
+			where := schema.Pointer("/requestedSchema/properties", name)
+			requireNoURL(e, where, property, "title", "description")
+			for i, choice := range property.Items("oneOf") {
+				requireNoURL(e, schema.Element(where+"/oneOf", i), choice, "title", "description")
 			}
-		},
-	},
-	{
-		ID:       "ELI-19",
-		Versions: both,
-		On:       requests(judge.MethodElicit),
-		Check: func(e *judge.Event) {
-			id := e.Text("elicitationId")
-			if before, ok := e.Elicitations.Get(id); ok && id != "" && !before.Over && before.Completed == nil {
-				e.Broken("/elicitationId", "the id %q already belongs to an outstanding elicitation", finding.Clip(id)).
-					Because(before.At, "the elicitation with this id")
+			for i, choice := range property.Items("items", "anyOf") {
+				requireNoURL(e, schema.Element(where+"/items/anyOf", i), choice, "title", "description")
 			}
-		},
-	},
-	{
-		ID:       "ELI-21",
-		Versions: both,
-		On:       notifications(judge.MethodElicitComplete),
-		Check: func(e *judge.Event) {
-			id := e.Text("elicitationId")
-			if _, ok := e.Elicitations.Get(id); !ok && id != "" && !e.Elicitations.Forgot && !e.HasOlderSessions() {
-				e.Broken("/elicitationId", "there was no elicitation with the id %q", finding.Clip(id))
-			}
-		},
-	},
-	{
-		ID:       "ELI-23",
-		Versions: both,
-		On:       answers(judge.MethodElicit),
-		Check: func(e *judge.Event) {
-			mode := e.Request.Params.Text("mode")
-			code, _ := e.Content.Integer("code")
-			none := !e.Client.Can("elicitation.form") && !e.Client.Can("elicitation.url")
-			switch {
-			case e.Sender() != finding.Client || mode != "form" && mode != "url" || e.Client.Can("elicitation."+mode):
-			case e.Kind == finding.ErrorReply && (code == codeParams || code == codeCancelled || code == codeMethod && none):
-			default:
-				e.Broken("", "the client does not advertise the mode %s, so it must answer with the error code %d", mode,
-					codeParams).
-					Because(e.Client.At, "its capabilities").Because(e.Request.At, "the request")
-			}
-		},
-	},
-	{
-		ID:       "ELI-25",
-		Versions: both,
-		On:       requests(judge.MethodElicit),
-		Check: func(e *judge.Event) {
-			u := elicitedURL(e)
-			if u == nil {
-				return
-			}
-			if _, password := u.User.Password(); password {
-				e.Broken("/url", "the URL has a password before its host")
-				return
-			}
-			for _, part := range []string{u.RawQuery, u.EscapedFragment()} {
-				for pair := range strings.FieldsFuncSeq(part, func(r rune) bool { return r == '&' || r == ';' || r == '?' }) {
-					name, value, _ := strings.Cut(pair, "=")
-					if value == "" {
-						continue
-					}
-					switch name = unstyled(name); {
-					case credentials[name]:
-						e.Broken("/url", "the URL has the parameter %q, which is a credential", finding.Clip(name))
-						return
-					case likelyCredentials[name]:
-						e.Broken("/url", "the URL has the parameter %q, which may be a credential or personal data", finding.Clip(name)).
-							Mildly(finding.Should)
-						return
-					}
-				}
-			}
-		},
-	},
-	{
-		ID:       "ELI-26",
-		Versions: both,
-		On:       requests(judge.MethodElicit),
-		Check: func(e *judge.Event) {
-			u := elicitedURL(e)
-			if u != nil && !strings.EqualFold(u.Scheme, "https") &&
-				!(strings.EqualFold(u.Scheme, "http") && isDevelopmentHost(u.Hostname())) {
-				e.Broken("/url", "the URL's scheme is not https")
-			}
-		},
-	},
-	{
-		ID:       "ELI-27",
-		Versions: both,
-		On:       requests(judge.MethodElicit),
-		Check: func(e *judge.Event) {
-			if e.Text("mode") != "form" {
-				return
-			}
-			requireNoURL(e, "", e.Content, "message")
-			requireNoURL(e, "/requestedSchema", e.Content.Member("requestedSchema"), "title", "description")
-			for name, property := range e.Content.Members("requestedSchema", "properties") {
-				where := schema.Pointer("/requestedSchema/properties", name)
-				requireNoURL(e, where, property, "title", "description")
-				for i, choice := range property.Items("oneOf") {
-					requireNoURL(e, schema.Element(where+"/oneOf", i), choice, "title", "description")
-				}
-				for i, choice := range property.Items("items", "anyOf") {
-					requireNoURL(e, schema.Element(where+"/items/anyOf", i), choice, "title", "description")
-				}
-			}
-		},
-	},
-	{
-		ID: "ELI-34",
-		On: requests(judge.MethodElicit),
-		Check: func(e *judge.Event) {
-			if e.Given("sessionId") && e.Has("requestId") {
-				e.Broken("/requestId", "an elicitation has either a sessionId or a requestId, not both")
-			}
-		},
-	},
+		}
+	}},
+	{ID: "ELI-34", On: requests(judge.MethodElicit), Check: func(e *judge.Event) {
+		if e.Given("sessionId") && e.Has("requestId") {
+			e.Broken("/requestId", "an elicitation has either a sessionId or a requestId, not both")
+		}
+	}},
 }
 
 // unstyled returns a name without the differences between naming styles.

@@ -8,13 +8,10 @@ import (
 )
 
 var overviewRules = []judge.Rule{
-	{
-		ID:       "OVW-1",
-		Versions: both,
-		On: anyOf(
-			requests("fs/read_text_file", "fs/write_text_file", "terminal/create", judge.MethodList, judge.MethodPermission),
-			results(judge.MethodList), updates("tool_call", "tool_call_update", "tool_call_content_chunk", "terminal_update"),
-		),
+	{ID: "OVW-1", On: anyOf(
+		requests("fs/read_text_file", "fs/write_text_file", "terminal/create", judge.MethodList, judge.MethodPermission),
+		results(judge.MethodList), updates("tool_call", "tool_call_update", "tool_call_content_chunk", "terminal_update"),
+	),
 		Check: func(e *judge.Event) {
 			switch e.Method {
 			case "fs/read_text_file", "fs/write_text_file":
@@ -37,10 +34,8 @@ var overviewRules = []judge.Rule{
 					checkDiffPaths(e, "/update/content", content)
 				}
 			}
-		},
-	},
-	{
-		ID: "OVW-2",
+		}},
+	{ID: "OVW-2",
 		On: anyOf(requests("fs/read_text_file", judge.MethodPermission), updates("tool_call", "tool_call_update")),
 		Check: func(e *judge.Event) {
 			checkLine(e, "/line", e.Content)
@@ -49,24 +44,18 @@ var overviewRules = []judge.Rule{
 					checkLine(e, schema.Element("/"+holder+"/locations", i)+"/line", location)
 				}
 			}
-		},
-	},
-	{
-		ID:       "OVW-4",
-		Versions: both,
-		On:       failures(),
-		// A line that cannot be read, or is not a request, is correctly answered without an id, with the codes that
-		// JSON-RPC has for this. Any other code is about the content of a message that was understood; if it had an id,
-		// the answer would too.
-		Check: func(e *judge.Event) {
-			code, _ := e.Content.Integer("code")
-			note, any := e.Notified[e.Sender()]
-			if (e.ID == "" || e.ID == "null") && code != codeParse && code != codeInvalid && any && !e.Unreadable[e.Sender()] {
-				e.Broken("", "this answers a notification; notifications must not be answered").
-					Because(note, "the last notification before")
-			}
-		},
-	},
+		}},
+	// A line that cannot be read, or is not a request, is correctly answered without an id, with the codes that
+	// JSON-RPC has for this. Any other code is about the content of a message that was understood; if it had an id,
+	// the answer would too.
+	{ID: "OVW-4", On: failures(), Check: func(e *judge.Event) {
+		code, _ := e.Content.Integer("code")
+		note, any := e.Notified[e.Sender()]
+		if (e.ID == "" || e.ID == "null") && code != codeParse && code != codeInvalid && any && !e.Unreadable[e.Sender()] {
+			e.Broken("", "this answers a notification; notifications must not be answered").
+				Because(note, "the last notification before")
+		}
+	}},
 }
 
 // checkPaths checks the paths of a tool call.

@@ -1,6 +1,7 @@
 // Package rules contains the rules, in one file for each page of the protocol's documents. A rule is a judge.Rule: its
 // id, the messages that it applies to, and the function that checks one. Its level and text come from package
-// requirement; rules.txt says what breaks it, with examples. CONTRIBUTING.md lists what a new rule needs.
+// requirement, its versions and what breaks it, with examples, from rules.txt. CONTRIBUTING.md lists what a new rule
+// needs.
 package rules
 
 import (
@@ -18,13 +19,13 @@ import (
 //go:embed rules.txt
 var textOfRules string
 
-// All returns the rules of all pages. It fills in the fields that the table of requirements has, so that the files of
-// the pages do not repeat them.
+// All returns the rules of all pages, with the fields that the table of requirements and rules.txt have.
 var All = sync.OnceValue(func() []judge.Rule {
-	texts := map[string]string{}
+	versions, texts := map[string][]int{}, map[string]string{}
 	for section := range strings.SplitSeq(textOfRules, "\n== ") {
-		id, text, _ := strings.Cut(strings.TrimSpace(section), "\n")
-		texts[id] = text
+		head, text, _ := strings.Cut(strings.TrimSpace(section), "\n")
+		id, of, _ := strings.Cut(head, " | ")
+		versions[id], texts[id] = map[string][]int{"": {1}, "2": {2}, "both": {1, 2}}[of], text
 	}
 	byPage := map[string][]judge.Rule{}
 	place := map[string]int{} // of each requirement on its page
@@ -36,17 +37,12 @@ var All = sync.OnceValue(func() []judge.Rule {
 	for _, rules := range rulesOfPages {
 		for _, rule := range rules {
 			r, page := requirement.Find(rule.ID)
-			if r == nil {
+			if r == nil || versions[rule.ID] == nil {
 				// a bug of this package, which its tests would find
-				panic(fmt.Sprintf("conformance: rule %s is not a requirement", rule.ID))
+				panic(fmt.Sprintf("conformance: rule %s is not a requirement, or not in rules.txt", rule.ID))
 			}
-			rule.Level, rule.Side, rule.Page = r.Level(), r.Side, page
-			if rule.Text == "" {
-				rule.Text = r.Text
-			}
-			if rule.Versions == nil {
-				rule.Versions = []int{1}
-			}
+			rule.Level, rule.Side, rule.Page, rule.Text = r.Level(), r.Side, page, r.Text
+			rule.Versions = versions[rule.ID]
 			breaks, examples, _ := strings.Cut(texts[rule.ID], "\n\nright:\n")
 			right, wrong, _ := strings.Cut(examples, "\n\nwrong:\n")
 			rule.Breaks, rule.Right, rule.Wrong = breaks, right, cmp.Or(rule.Wrong, wrong)

@@ -3,59 +3,11 @@
 
 package rules
 
-import (
-	"github.com/acpgo/sdk/conformance/internal/judge"
-)
+import "github.com/acpgo/sdk/conformance/internal/judge"
 
 // schemaRules has the requirements that the validator reports, so that they need no check of their own.
 var schemaRules = []judge.Rule{
-	{
-		ID:       "OVW-3",
-		Versions: both,
-	},
-	{
-		ID:       "TRN-1",
-		Versions: both,
-		Wrong:    "<- {\"jsonrpc\":\"2.0\",\"method\":\"_note\",\"params\":{\"text\":\"\xe9\"}}", // not text
-	},
-	{
-		ID:       "TRN-3",
-		Versions: both,
-	},
-	{
-		ID:       "TRN-4",
-		Versions: both,
-	},
-	{
-		ID:       "TRN-5",
-		Versions: both,
-	},
-	{
-		ID:       "TRN-6",
-		Versions: both,
-	},
-	{
-		ID:       "INI-6",
-		Versions: both,
-	},
-	{
-		ID:       "EXT-2",
-		Versions: both,
-	},
-	{
-		ID:       "EXT-3",
-		Versions: both,
-	},
-	{
-		ID:       "SCH-2",
-		Versions: both,
-	},
-	{
-		ID:       "SCH-3",
-		Versions: []int{1},
-	},
-	{
-		ID:       "SCH-4",
-		Versions: both,
-	},
+	{ID: "OVW-3"}, {ID: "TRN-3"}, {ID: "TRN-4"}, {ID: "TRN-5"}, {ID: "TRN-6"}, {ID: "INI-6"}, {ID: "EXT-2"}, {ID: "EXT-3"},
+	{ID: "SCH-2"}, {ID: "SCH-3"}, {ID: "SCH-4"},
+	{ID: "TRN-1", Wrong: "<- {\"jsonrpc\":\"2.0\",\"method\":\"_note\",\"params\":{\"text\":\"\xe9\"}}"}, // not text
 }

@@ -9,9 +9,6 @@ import (
 	"github.com/acpgo/sdk/conformance/internal/schema"
 )
 
-// both is the list of versions of a rule that applies in versions 1 and 2.
-var both = []int{1, 2}
-
 // latestVersion is the newest published version.
 const latestVersion = 2
 

@@ -11,17 +11,12 @@ import (
 )
 
 var slashCommandRules = []judge.Rule{
-	{
-		ID:       "CMD-2",
-		Versions: both,
-		On:       offersCommands,
-		Check: func(e *judge.Event) {
-			where, list := commandsOf(e)
-			for i, command := range list.Items() {
-				if name := command.Text("name"); strings.HasPrefix(name, "/") {
-					e.Broken(schema.Element(where, i)+"/name", "%q begins with a slash", finding.Clip(name))
-				}
+	{ID: "CMD-2", On: offersCommands, Check: func(e *judge.Event) {
+		where, list := commandsOf(e)
+		for i, command := range list.Items() {
+			if name := command.Text("name"); strings.HasPrefix(name, "/") {
+				e.Broken(schema.Element(where, i)+"/name", "%q begins with a slash", finding.Clip(name))
 			}
-		},
-	},
+		}
+	}},
 }
