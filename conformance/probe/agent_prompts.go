@@ -20,10 +20,8 @@ const (
 )
 
 var promptScenarios = []Scenario{
-	{
-		Name:      "content",
-		Text:      "Prompts with only text, only a link, both, or several blocks are accepted.",
-		Exercises: []string{"INI-15", "CON-1"}, Prompts: []string{"text"},
+	{Name: "content", Exercises: []string{"INI-15", "CON-1"}, Prompts: []string{"text"},
+		Text: "Prompts with only text, only a link, both, or several blocks are accepted.",
 		steps: []step{ready, func(p *play) {
 			file := p.file("notes.txt", fileTexts["notes.txt"])
 			text := `{"type":"text","text":` + player.Quote(p.text(p.session, "text")) + `}`
@@ -34,12 +32,9 @@ var promptScenarios = []Scenario{
 					p.fail("INI-15", "the agent refused a prompt with text or links: %s", player.AnswerText(m))
 				}
 			}
-		}},
-	},
-	{
-		Name:      "scripts",
-		Text:      "A prompt in Arabic, Chinese and emoji, also escaped as surrogate pairs, is answered.",
-		Exercises: []string{"INI-15"}, Prompts: []string{"text"},
+		}}},
+	{Name: "scripts", Exercises: []string{"INI-15"}, Prompts: []string{"text"},
+		Text: "A prompt in Arabic, Chinese and emoji, also escaped as surrogate pairs, is answered.",
 		steps: []step{ready, func(p *play) {
 			for _, text := range []string{`مرحبا، 你好, 👩‍👩‍👧`, `\u0645\u0631\u062d\u0628\u0627 \ud83d\udc69\u200d\ud83d\udc67`} {
 				p.markExercised("INI-15")
@@ -47,19 +42,13 @@ var promptScenarios = []Scenario{
 					p.fail("INI-15", "the agent refused a prompt in another script: %s", player.AnswerText(m))
 				}
 			}
-		}},
-	},
-	{
-		Name:      "content-advertised",
-		Text:      "Prompts with images, audio and embedded resources are accepted if the agent advertises them.",
-		Exercises: []string{"ADD-3"}, Prompts: []string{"text"},
-		steps: []step{ready, contentAdvertised("promptCapabilities")},
-	},
-	{
-		Name: "content-odd",
+		}}},
+	{Name: "content-advertised", Exercises: []string{"ADD-3"}, Prompts: []string{"text"},
+		Text:  "Prompts with images, audio and embedded resources are accepted if the agent advertises them.",
+		steps: []step{ready, contentAdvertised("promptCapabilities")}},
+	{Name: "content-odd", Exercises: []string{"ADD-1"}, Prompts: []string{"text"},
 		Text: "Prompts without blocks, with blocks of an unknown type, or with blocks that the agent does not " +
 			"advertise are answered, and the connection survives.",
-		Exercises: []string{"ADD-1"}, Prompts: []string{"text"},
 		steps: []step{ready, func(p *play) {
 			for _, blocks := range []string{
 				``, `{"type":"hologram","data":"x"}`, `{"type":"_acp.probe","data":"x"}`, `{"text":"no type"}`, `{"type":"text"}`, `{"type":"image","data":"not base64!","mimeType":"image/png"}`,
@@ -68,40 +57,26 @@ var promptScenarios = []Scenario{
 					p.fatal("PRM-5", conformance.Must, "%s", p.why("a prompt with the blocks ["+blocks+"] was not answered"))
 				}
 			}
-		}, continues("ADD-1", "odd prompts"), prompts("text")},
-	},
-	{
-		Name: "tools",
-		Text: "The agent reads a file, edits a file and runs a command, one turn after the other; its edits " +
-			"are on disk.",
-		Exercises: []string{"PRM-5"}, Prompts: []string{"read", "edit", "terminal"}, quiet: true,
-		steps: []step{ready, files("notes.txt", "demo.txt"), prompts("read", "edit", "terminal"), silence, released},
-	},
-	{
-		Name:      "outside",
-		Text:      "The agent is asked to read and edit a file outside its directories: it refuses, or asks for permission.",
-		Exercises: []string{"SES-24"}, Prompts: []string{"read", "edit"},
-		steps: []step{initialized("all", allCapabilities), staysInside},
-	},
-	{
-		Name:      "missing-file",
-		Text:      "The agent is asked for a file that does not exist: the client's error does not end the turn.",
-		Exercises: []string{"ERR-1"}, Prompts: []string{"missing"},
+		}, continues("ADD-1", "odd prompts"), prompts("text")}},
+	{Name: "tools", Exercises: []string{"PRM-5"}, Prompts: []string{"read", "edit", "terminal"}, quiet: true,
+		Text:  "The agent reads a file, edits a file and runs a command, one turn after the other; its edits are on disk.",
+		steps: []step{ready, files("notes.txt", "demo.txt"), prompts("read", "edit", "terminal"), silence, released}},
+	{Name: "outside", Exercises: []string{"SES-24"}, Prompts: []string{"read", "edit"},
+		Text:  "The agent is asked to read and edit a file outside its directories: it refuses, or asks for permission.",
+		steps: []step{initialized("all", allCapabilities), staysInside}},
+	{Name: "missing-file", Exercises: []string{"ERR-1"}, Prompts: []string{"missing"},
+		Text: "The agent is asked for a file that does not exist: the client's error does not end the turn.",
 		steps: []step{ready, prompts("missing"), func(p *play) {
 			if p.saw("refused fs/read_text_file") {
 				p.markExercised("ERR-1")
 			}
-		}, prompts("text")},
-	},
+		}, prompts("text")}},
 	failing("client-errors", "an unknown code", `{"code":-12345,"message":"acp-probe says no","data":{"odd":[1,null]}}`),
 	failing("client-positive-errors", "a positive code", `{"code":7,"message":"acp-probe says no"}`),
 	failing("client-internal-errors", "an internal error", `{"code":-32603,"message":"acp-probe says no","data":null}`),
-	{
-		Name:      "permission",
-		Text:      "The agent asks for permission, and the user grants it.",
-		Exercises: []string{"PRM-5"}, Prompts: []string{"permission"},
-		steps: []step{ready, files("old.txt"), prompts("permission"), settled},
-	},
+	{Name: "permission", Exercises: []string{"PRM-5"}, Prompts: []string{"permission"},
+		Text:  "The agent asks for permission, and the user grants it.",
+		steps: []step{ready, files("old.txt"), prompts("permission"), settled}},
 	permission("permission-rejected", "the user refuses it", rejects),
 	permission("permission-forever", "the user grants it permanently", func(m *player.Message) (string, string) {
 		return "result", choose(m, "allow_always", "allow_once")
@@ -113,12 +88,10 @@ var promptScenarios = []Scenario{
 	permission("permission-dismissed", "the user dismisses the question without cancelling the turn",
 		answering("result", dismissed)),
 	permission("permission-odd", "the client's answer has unknown members and nulls", allowsOddly),
-	{
-		Name:   "permission-empty",
-		ignore: []string{"PRM-5"},
+	{Name: "permission-empty", ignore: []string{"PRM-5"},
+		Exercises: []string{"ADD-9"}, Prompts: []string{"permission"},
 		Text: "The agent asks for permission, and the answer has neither result nor error: the agent does not reply " +
 			"to it, and the turn ends.",
-		Exercises: []string{"ADD-9"}, Prompts: []string{"permission"},
 		steps: []step{ready, files("old.txt"), func(p *play) {
 			p.client.permission = answering("", "")
 			p.begin("permission")
@@ -140,36 +113,24 @@ var promptScenarios = []Scenario{
 					p.fail("ADD-9", "the agent replied to the empty answer: %s", player.AnswerText(m))
 				}
 			}
-		}},
-	},
-	{
-		Name:      "plan",
-		Text:      "The agent makes a plan.",
-		Exercises: []string{"PRM-5"}, Prompts: []string{"plan"},
-		steps: []step{ready, files("notes.txt"), prompts("plan"), settled},
-	},
-	{
-		Name:      "other-turns",
-		Text:      "The agent thinks, changes its mode, sends a notice, compacts its context and refuses a prompt.",
-		Exercises: []string{"PRM-5"}, Prompts: otherPrompts,
-		steps: []step{ready, optionsStay(prompts(otherPrompts...), settled)},
-	},
-	{
-		Name:      "elicitation",
-		Text:      "The agent shows a form and asks to open a link; the user accepts both.",
-		Exercises: []string{"PRM-5"}, Prompts: []string{"form", "link"},
-		steps: []step{ready, prompts("form", "link"), settled},
-	},
+		}}},
+	{Name: "plan", Exercises: []string{"PRM-5"}, Prompts: []string{"plan"},
+		Text:  "The agent makes a plan.",
+		steps: []step{ready, files("notes.txt"), prompts("plan"), settled}},
+	{Name: "other-turns", Exercises: []string{"PRM-5"}, Prompts: otherPrompts,
+		Text:  "The agent thinks, changes its mode, sends a notice, compacts its context and refuses a prompt.",
+		steps: []step{ready, optionsStay(prompts(otherPrompts...), settled)}},
+	{Name: "elicitation", Exercises: []string{"PRM-5"}, Prompts: []string{"form", "link"},
+		Text:  "The agent shows a form and asks to open a link; the user accepts both.",
+		steps: []step{ready, prompts("form", "link"), settled}},
 	elicitation("declined", "the user declines it", "result", `{"action":"decline"}`, "elicitation declined"),
 	elicitation("dismissed", "the user dismisses it", "result", `{"action":"cancel","content":null}`, "elicitation declined"),
 	elicitation("failed", "the client answers with an error", "error", `{"code":-32603,"message":"acp-probe has no user"}`, "elicitation declined"),
 	elicitation("unknown", "the client answers with an unknown action", "result", `{"action":"_acp.probe","content":{"name":"probe"}}`, "unknown elicitation action"),
 	elicitation("wrong", "the client answers with content that the form did not ask for", "result", `{"action":"accept","content":{"acp-probe":[7],"name":7}}`, ""),
-	{
-		Name:      "prompts-at-once",
-		ignore:    []string{"PRM-7", "PRM-13"}, // an agent may end the first turn for the second prompt
-		Text:      "Two simultaneous prompts in one session are both answered, with the end of a turn or with an error.",
-		Exercises: []string{"PRM-5"}, Prompts: []string{"text"},
+	{Name: "prompts-at-once", Exercises: []string{"PRM-5"}, Prompts: []string{"text"},
+		ignore: []string{"PRM-7", "PRM-13"}, // an agent may end the first turn for the second prompt
+		Text:   "Two simultaneous prompts in one session are both answered, with the end of a turn or with an error.",
 		steps: []step{ready, func(p *play) {
 			ids := []string{p.begin("text"), p.begin("text")}
 			p.markExercised("PRM-5")
@@ -178,12 +139,9 @@ var promptScenarios = []Scenario{
 					p.fail("PRM-5", "%s", p.why(fmt.Sprintf("prompt %d of two simultaneous ones was not answered", i+1)))
 				}
 			}
-		}, prompts("text")},
-	},
-	{
-		Name:      "sessions-at-once",
-		Text:      "Two sessions have turns at the same time; the updates of one do not reach the other.",
-		Exercises: []string{"ADD-2"}, Prompts: []string{"text", "read"},
+		}, prompts("text")}},
+	{Name: "sessions-at-once", Exercises: []string{"ADD-2"}, Prompts: []string{"text", "read"},
+		Text: "Two sessions have turns at the same time; the updates of one do not reach the other.",
 		steps: []step{ready, files("notes.txt"), func(p *play) {
 			one := p.session
 			p.newSession()
@@ -194,8 +152,7 @@ var promptScenarios = []Scenario{
 			second := p.begin("text")
 			p.endOf(first)
 			p.endOf(second)
-		}, settled},
-	},
+		}, settled}},
 }
 
 var otherPrompts = []string{"think", "mode", "notice", "compact", "refusal", "text"}

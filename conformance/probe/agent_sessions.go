@@ -18,10 +18,8 @@ import (
 )
 
 var sessionScenarios = []Scenario{
-	{
-		Name: "sessions", quiet: true,
-		Text:      "Several sessions, created one after the other and at the same time, have distinct ids.",
-		Exercises: []string{"SES-2", "SES-31"},
+	{Name: "sessions", quiet: true, Exercises: []string{"SES-2", "SES-31"},
+		Text: "Several sessions, created one after the other and at the same time, have distinct ids.",
 		steps: []step{initialized("all", allCapabilities), func(p *play) {
 			ids := map[string]bool{p.newSession(): true}
 			ids[p.newSession()] = true
@@ -42,21 +40,15 @@ var sessionScenarios = []Scenario{
 				}
 			}
 			p.check("SES-2", len(ids) == answered, "%d sessions have only %d distinct ids", answered, len(ids))
-		}, silence},
-	},
-	{
-		Name: "working-directory",
+		}, silence}},
+	{Name: "working-directory", Exercises: []string{"SES-21", "SES-22"}, Prompts: []string{"read", "edit"},
 		Text: "A session's directory is not that of the process: the agent resolves relative names in it, in the " +
 			"first turn and in the second.",
-		Exercises: []string{"SES-21", "SES-22"}, Prompts: []string{"read", "edit"},
 		steps: []step{initialized("all", allCapabilities),
 			func(p *play) { p.dir = p.folder("a folder, with ä and spaces") }, files("notes.txt", "demo.txt"), newSession,
-			inDirectory("SES-21", "read", "notes.txt"), inDirectory("SES-22", "edit", "demo.txt")},
-	},
-	{
-		Name:      "bad-directories",
-		Text:      "A session in a relative or empty directory is refused.",
-		Exercises: []string{"ERR-4"},
+			inDirectory("SES-21", "read", "notes.txt"), inDirectory("SES-22", "edit", "demo.txt")}},
+	{Name: "bad-directories", Exercises: []string{"ERR-4"},
+		Text: "A session in a relative or empty directory is refused.",
 		steps: []step{ready,
 			refuses("ERR-4", "session/new", `{"cwd":"relative/path","mcpServers":[]}`, `session/new with the cwd "relative/path"`, wrongParams...),
 			refuses("ERR-4", "session/new", `{"cwd":".","mcpServers":[]}`, `session/new with the cwd "."`, wrongParams...),
@@ -65,22 +57,17 @@ var sessionScenarios = []Scenario{
 				// Whether a missing directory is refused or made is the agent's choice.
 				p.isAnswered(p.call("session/new", `{"cwd":`+player.Quote(filepath.Join(p.dir, "missing"))+`,"mcpServers":[]}`),
 					"session/new without a cwd")
-			}, continues("ADD-1", "bad directories")},
-	},
-	{
-		Name: "additional-directories", Needs: []string{canRoots},
-		Text:      "A session with additional directories is created, and its working directory is still one of its roots.",
+			}, continues("ADD-1", "bad directories")}},
+	{Name: "additional-directories", Needs: []string{canRoots},
 		Exercises: []string{"ADD-3", "SES-23", "ERR-4"}, Prompts: []string{"read"},
+		Text: "A session with additional directories is created, and its working directory is still one of its roots.",
 		steps: []step{initialized("all", allCapabilities), newWith("ADD-3", func(p *play) string {
 			return `,"mcpServers":[],"additionalDirectories":[` + player.Quote(p.folder("other")) + `]`
 		}), files("notes.txt"), inDirectory("SES-23", "read", "notes.txt"),
 			refuses("ERR-4", "session/new", `{"cwd":{dir},"mcpServers":[],"additionalDirectories":["relative"]}`,
-				"session/new with a relative additional directory", wrongParams...)},
-	},
-	{
-		Name:      "unknown-session",
-		Text:      "Requests for a session that does not exist are refused with -32002 and its id.",
-		Exercises: []string{"ERR-5", "ADD-1"},
+				"session/new with a relative additional directory", wrongParams...)}},
+	{Name: "unknown-session", Exercises: []string{"ERR-5", "ADD-1"},
+		Text: "Requests for a session that does not exist are refused with -32002 and its id.",
 		steps: []step{ready, func(p *play) {
 			for _, r := range []struct{ method, need, params string }{
 				{"session/prompt", "", `{"sessionId":{session},"prompt":[{"type":"text","text":"hello"}]}`},
@@ -99,43 +86,30 @@ var sessionScenarios = []Scenario{
 						player.AnswerText(m))
 				}
 			}
-		}, continues("ADD-1", "requests for an unknown session")},
-	},
-	{
-		Name: "load", Needs: []string{loadSession},
+		}, continues("ADD-1", "requests for an unknown session")}},
+	{Name: "load", Needs: []string{loadSession},
+		Exercises: []string{"SES-6", "SES-7", "SES-21", "ADD-12"}, Prompts: []string{"text", "read"}, quiet: true,
 		Text: "A session of two turns is loaded in another launch: the whole conversation is replayed before the " +
 			"answer, and the session can be prompted; loaded in another directory, it is there.",
-		Exercises: []string{"SES-6", "SES-7", "SES-21", "ADD-12"}, Prompts: []string{"text", "read"}, quiet: true,
-		steps: []step{loadsHistory, prompts("text"), moves("session/load")},
-	},
-	{
-		Name: "load-here", Needs: []string{loadSession},
-		Text:      "An active session is loaded again by the same client, or refused; it can be prompted afterwards.",
-		Exercises: []string{"ADD-1"}, Prompts: []string{"text"},
+		steps: []step{loadsHistory, prompts("text"), moves("session/load")}},
+	{Name: "load-here", Needs: []string{loadSession}, Exercises: []string{"ADD-1"}, Prompts: []string{"text"},
+		Text: "An active session is loaded again by the same client, or refused; it can be prompted afterwards.",
 		steps: []step{ready, prompts("text"), answers("session/load", openParams, "session/load of an active session"),
-			prompts("text")},
-	},
-	{
-		Name: "resume", Needs: []string{canResume},
+			prompts("text")}},
+	{Name: "resume", Needs: []string{canResume}, Exercises: []string{"SES-11", "SES-21"}, Prompts: []string{"text"},
 		Text: "A session is resumed in another launch without a replay, and can be prompted; resumed in another " +
 			"directory, it is there.",
-		Exercises: []string{"SES-11", "SES-21"}, Prompts: []string{"text"},
 		steps: []step{reopened("SES-11", "session/resume", ready, prompts("text"), settled),
-			serves("SES-11", "session/resume", openParams), prompts("text"), moves("session/resume")},
-	},
-	{
-		Name: "resume-terse", Needs: []string{canResume},
-		Text:      "A session is resumed by a client that leaves mcpServers out.",
-		Exercises: []string{"SES-11"}, Prompts: []string{"text"},
+			serves("SES-11", "session/resume", openParams), prompts("text"), moves("session/resume")}},
+	{Name: "resume-terse", Needs: []string{canResume}, Exercises: []string{"SES-11"}, Prompts: []string{"text"},
+		Text: "A session is resumed by a client that leaves mcpServers out.",
 		steps: []step{
 			reopened("SES-11", "session/resume", initialized("none", noCapabilities), newSession, prompts("text"), settled),
-			serves("SES-11", "session/resume", `{"sessionId":{session},"cwd":{dir}}`)},
-	},
-	{
-		Name: "list", Needs: []string{canList},
+			serves("SES-11", "session/resume", `{"sessionId":{session},"cwd":{dir}}`)}},
+	{Name: "list", Needs: []string{canList},
+		Exercises: []string{"LST-5", "LST-8", "LST-11", "LST-12", "LST-14"}, Prompts: []string{"text"},
 		Text: "Sessions are listed: all of them, those of one directory, those of a directory that was never used, " +
 			"and after a wrong cursor.",
-		Exercises: []string{"LST-5", "LST-8", "LST-11", "LST-12", "LST-14"}, Prompts: []string{"text"},
 		steps: []step{ready, prompts("text"), func(p *play) {
 			for _, s := range p.checkLists() {
 				if s.cwd != p.dir {
@@ -147,12 +121,9 @@ var sessionScenarios = []Scenario{
 				if m := p.call("session/prompt", `{"sessionId":"`+noSession+`","prompt":[{"type":"text","text":"hello"}]}`); m != nil && m.Kind == conformance.Response {
 					p.fail("LST-14", "after session/list, the agent accepted a prompt for a session that was never created")
 				}
-			}},
-	},
-	{
-		Name: "delete", Needs: []string{canDelete},
-		Text:      "A session is deleted twice, and is gone from the list.",
-		Exercises: []string{"DEL-5", "DEL-6"}, Prompts: []string{"text"},
+			}}},
+	{Name: "delete", Needs: []string{canDelete}, Exercises: []string{"DEL-5", "DEL-6"}, Prompts: []string{"text"},
+		Text: "A session is deleted twice, and is gone from the list.",
 		steps: []step{ready, prompts("text"), closed, serves("DEL-6", "session/delete", sessionParams), func(p *play) {
 			p.must("DEL-5", "session/delete", p.fill(sessionParams))
 			p.must("DEL-5", "session/delete", unknownSession)
@@ -164,30 +135,21 @@ var sessionScenarios = []Scenario{
 			if slices.ContainsFunc(sessions, func(s listed) bool { return s.id == p.session }) {
 				p.fail("DEL-4", "the agent still lists a deleted session")
 			}
-		}},
-	},
-	{
-		Name: "close", Needs: []string{canClose},
-		Text:      "An idle session is closed twice; afterwards it accepts no prompt.",
-		Exercises: []string{"SES-16", "SES-15"}, Prompts: []string{"text"},
+		}}},
+	{Name: "close", Needs: []string{canClose}, Exercises: []string{"SES-16", "SES-15"}, Prompts: []string{"text"},
+		Text: "An idle session is closed twice; afterwards it accepts no prompt.",
 		steps: []step{ready, prompts("text"), serves("SES-16", "session/close", sessionParams), func(p *play) {
 			p.requireError("SES-15", p.call("session/prompt", p.promptParams("text")), "a prompt for a closed session")
 			p.call("session/close", p.fill(sessionParams))
 			p.call("session/close", unknownSession)
-		}, continues("ADD-1", "session/close"), newSession},
-	},
-	{
-		Name: "close-in-a-turn", Needs: []string{canClose},
+		}, continues("ADD-1", "session/close"), newSession}},
+	{Name: "close-in-a-turn", Needs: []string{canClose}, Exercises: []string{"SES-15"}, Prompts: []string{"long"},
 		Text: "A session is closed in the middle of a turn: the prompt is answered as cancelled, then session/close " +
 			"is answered.",
-		Exercises: []string{"SES-15"}, Prompts: []string{"long"},
 		steps: []step{ready, streaming(2), tries("SES-15"),
-			func(p *play) { p.checkStops("SES-15", p.closeTurn, func() { p.newSession() }) }},
-	},
-	{
-		Name:      "modes",
-		Text:      "Every offered mode can be set, and no other.",
-		Exercises: []string{"MOD-2", "MOD-3", "ERR-4", "CFG-22"}, Prompts: []string{"mode"},
+			func(p *play) { p.checkStops("SES-15", p.closeTurn, func() { p.newSession() }) }}},
+	{Name: "modes", Exercises: []string{"MOD-2", "MOD-3", "ERR-4", "CFG-22"}, Prompts: []string{"mode"},
+		Text: "Every offered mode can be set, and no other.",
 		steps: []step{ready, func(p *play) {
 			modes := player.Elements(player.Member(p.made.Params, "modes", "availableModes"))
 			if len(modes) == 0 {
@@ -200,25 +162,16 @@ var sessionScenarios = []Scenario{
 				}
 			}
 		}, refuses("ERR-4", "session/set_mode", `{"sessionId":{session},"modeId":"acp-probe-no-such-mode"}`, "an unknown mode", -32602),
-			prompts("mode"), settled},
-	},
-	{
-		Name:      "options",
-		Text:      "Every offered value of an option can be set, and no other; each answer has all options.",
-		Exercises: []string{"CFG-14", "CFG-17", "ERR-4"},
-		steps:     []step{ready, setOptions},
-	},
-	{
-		Name: "mcp-stdio",
+			prompts("mode"), settled}},
+	{Name: "options", Exercises: []string{"CFG-14", "CFG-17", "ERR-4"},
+		Text:  "Every offered value of an option can be set, and no other; each answer has all options.",
+		steps: []step{ready, setOptions}},
+	{Name: "mcp-stdio", Exercises: []string{"SES-25", "SES-28"}, Prompts: []string{"mcp"}, quiet: true,
 		Text: "The stdio MCP servers of a session are started with their arguments and variables, and the agent " +
 			"connects to them.",
-		Exercises: []string{"SES-25", "SES-28"}, Prompts: []string{"mcp"}, quiet: true,
-		steps: []step{speaksToMCP},
-	},
-	{
-		Name: "mcp-http", Needs: []string{canHTTP},
-		Text:      "The agent connects to the HTTP MCP servers of a session.",
-		Exercises: []string{"SES-26", "ADD-3"}, Prompts: []string{"mcp"},
+		steps: []step{speaksToMCP}},
+	{Name: "mcp-http", Needs: []string{canHTTP}, Exercises: []string{"SES-26", "ADD-3"}, Prompts: []string{"mcp"},
+		Text: "The agent connects to the HTTP MCP servers of a session.",
 		steps: []step{initialized("all", allCapabilities), func(p *play) {
 			url, hits, end := p.serveHTTP(http.StatusServiceUnavailable)
 			defer end()
@@ -231,13 +184,9 @@ var sessionScenarios = []Scenario{
 				p.idleMCP("SES-26",
 					"the HTTP MCP server of the session was not spoken to, by the end of its first turn and for a while after it")
 			}
-		}},
-	},
-	{
-		Name: "mcp-unknown",
-		Text: "MCP servers of an unknown type or with missing members are refused or left out, and the connection " +
-			"survives.",
-		Exercises: []string{"SES-30"},
+		}}},
+	{Name: "mcp-unknown", Exercises: []string{"SES-30"},
+		Text: "MCP servers of an unknown type or with missing members are refused or left out, and the connection survives.",
 		steps: []step{ready, tries("SES-30"), func(p *play) {
 			for _, server := range []string{
 				`{"type":"pigeon","name":"probe","address":"roof"}`, `{"name":"probe"}`, `{"type":"http","name":"probe"}`, `7`, `null`,
@@ -245,8 +194,7 @@ var sessionScenarios = []Scenario{
 				p.isAnswered(p.call("session/new", p.fill(`{"cwd":{dir},"mcpServers":[`)+server+`]}`),
 					"session/new with the MCP server "+server)
 			}
-		}, continues("ADD-1", "wrong MCP servers")},
-	},
+		}, continues("ADD-1", "wrong MCP servers")}},
 }
 
 // newWith creates a session with more members of the params, which the agent must serve by the requirement id.

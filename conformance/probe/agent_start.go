@@ -14,10 +14,8 @@ import (
 )
 
 var startScenarios = []Scenario{
-	{
-		Name:      startScenario,
-		Text:      "A client that supports everything starts the agent, creates a session and prompts it.",
-		Exercises: []string{"INI-4", "INI-8", "INI-15", "CON-1", "TRN-7"}, Prompts: []string{"text"},
+	{Name: startScenario, Exercises: []string{"INI-4", "INI-8", "INI-15", "CON-1", "TRN-7"}, Prompts: []string{"text"},
+		Text: "A client that supports everything starts the agent, creates a session and prompts it.",
 		steps: []step{initialized("all", allCapabilities), tries("INI-8"), func(p *play) {
 			if version := versionOf(p.init); version != 1 {
 				p.fail("INI-8", "the agent answered version 1 with version %d", version)
@@ -29,13 +27,10 @@ var startScenarios = []Scenario{
 				p.check("TRN-7", utf8.ValidString(logged.String()), "the agent's standard error is not UTF-8: %s",
 					player.Clip(logged.String()))
 			}
-		}},
-	},
+		}}},
 	versionNewer(1),
-	{
-		Name: "version-older", bare: true,
-		Text:      "A client requests version 0, which does not exist.",
-		Exercises: []string{"INI-9"},
+	{Name: "version-older", bare: true, Exercises: []string{"INI-9"},
+		Text: "A client requests version 0, which does not exist.",
 		steps: []step{func(p *play) {
 			m := p.tryVersion(`0,"clientCapabilities":{}`)
 			p.markExercised("INI-9")
@@ -44,13 +39,10 @@ var startScenarios = []Scenario{
 			} else if m.Kind == conformance.Response && versionOf(m) == 0 {
 				p.failAt("INI-9", conformance.Should, "the agent accepted version 0, which no schema describes")
 			}
-		}},
-	},
-	{
-		Name: "version-2", bare: true, anyVersion: true,
+		}}},
+	{Name: "version-2", bare: true, anyVersion: true, Exercises: []string{"INI-9", "ADD-7"},
 		Text: "A client that supports version 2, which is in Preview, and version 1 requests 2: an agent that " +
 			"supports only 1 answers with 1, and serves it.",
-		Exercises: []string{"INI-9", "ADD-7"},
 		steps: []step{func(p *play) {
 			m := p.tryVersion("2," + bothVersions)
 			p.markExercised("INI-9", "ADD-7")
@@ -70,13 +62,10 @@ var startScenarios = []Scenario{
 			default:
 				p.fail("INI-9", "version 2 was answered with version %d", version)
 			}
-		}},
-	},
-	{
-		Name: "version-of-wrong-type", bare: true,
+		}}},
+	{Name: "version-of-wrong-type", bare: true, Exercises: []string{"ERR-4", "SCH-16", "ADD-1"},
 		Text: "Versions that are not 16-bit integers are refused or answered, and the agent serves the next client's " +
 			"initialize.",
-		Exercises: []string{"ERR-4", "SCH-16", "ADD-1"},
 		steps: []step{func(p *play) {
 			for _, version := range []string{`"one"`, `-1`, `1.5`, `70000`, `null`, `[]`, `{}`} {
 				m := p.tryVersion(version + `,"clientCapabilities":{}`)
@@ -91,34 +80,24 @@ var startScenarios = []Scenario{
 					}
 				}
 			}
-		}},
-	},
-	{
-		Name: "before-initialize", bare: true,
-		Text:      "Requests before initialize are refused, and initialize still works afterwards.",
-		Exercises: []string{"ERR-6", "ADD-1"},
+		}}},
+	{Name: "before-initialize", bare: true, Exercises: []string{"ERR-6", "ADD-1"},
+		Text: "Requests before initialize are refused, and initialize still works afterwards.",
 		steps: []step{launched,
 			refuses("ERR-6", "session/new", newParams, "session/new before initialize", -32600, -32002),
 			refuses("ERR-6", "session/prompt", `{"sessionId":"s","prompt":[{"type":"text","text":"hello"}]}`,
 				"session/prompt before initialize", -32600, -32002),
 			notify("session/cancel", `{"sessionId":"s"}`), tries("ADD-1"),
-			func(p *play) { p.initializeWith("none", noCapabilities, plainInitialize) }, newSession},
-	},
-	{
-		Name: "initialize-twice", bare: true,
-		Text:      "A second initialize is answered, with a result or an error, and the connection survives.",
-		Exercises: []string{"ADD-1"},
+			func(p *play) { p.initializeWith("none", noCapabilities, plainInitialize) }, newSession}},
+	{Name: "initialize-twice", bare: true, Exercises: []string{"ADD-1"},
+		Text: "A second initialize is answered, with a result or an error, and the connection survives.",
 		steps: []step{initialized("none", noCapabilities), answers("initialize", plainInitialize, "a second initialize"),
-			continues("ADD-1", "a second initialize")},
-	},
-	{
-		Name: "authentication",
+			continues("ADD-1", "a second initialize")}},
+	{Name: "authentication", Exercises: []string{"ERR-4"}, bare: true,
 		Text: "Authentication methods: unknown ids and those of terminal methods are refused; the chosen method opens " +
 			"sessions; logout closes them.",
-		Exercises: []string{"ERR-4"}, bare: true,
 		steps: []step{initialized("all", allCapabilities),
-			func(p *play) { p.authentication("authenticate", "logout", p.can(canLogout)) }},
-	},
+			func(p *play) { p.authentication("authenticate", "logout", p.can(canLogout)) }}},
 	capabilities("left-out", leftOut, "read", "terminal"),
 	capabilities("none", noCapabilities, "read", "edit", "terminal", "form", "link", "notice", "compact"),
 	capabilities("all-off", `{"fs":{"readTextFile":false,"writeTextFile":false},"terminal":false,"auth":{"terminal":false}}`, "edit", "terminal"),

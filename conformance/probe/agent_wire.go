@@ -12,10 +12,8 @@ import (
 )
 
 var wireScenarios = []Scenario{
-	{
-		Name: "ids", bare: true,
-		Text:      "Requests with ids of every legal form are answered with the same id, in type and value.",
-		Exercises: []string{"SCH-2", "EXT-4"},
+	{Name: "ids", bare: true, Exercises: []string{"SCH-2", "EXT-4"},
+		Text: "Requests with ids of every legal form are answered with the same id, in type and value.",
 		steps: []step{initialized("none", noCapabilities), tries("SCH-2", "EXT-4"), func(p *play) {
 			for _, id := range []string{
 				`0`, `-1`, `2147483648`, `9007199254740993`, `9223372036854775807`, `-9223372036854775808`,
@@ -31,12 +29,9 @@ var wireScenarios = []Scenario{
 					p.fail("EXT-4", "%s", p.why("the request with the id "+player.Clip(id)+" was not answered"))
 				}
 			}
-		}, continues("ADD-1", "requests with ids of every form")},
-	},
-	{
-		Name:      "ids-of-strings",
-		Text:      "A client whose ids are strings initializes, creates a session and prompts.",
-		Exercises: []string{"SCH-2"}, Prompts: []string{"text"},
+		}, continues("ADD-1", "requests with ids of every form")}},
+	{Name: "ids-of-strings", Exercises: []string{"SCH-2"}, Prompts: []string{"text"},
+		Text: "A client whose ids are strings initializes, creates a session and prompts.",
 		steps: []step{func(p *play) {
 			p.startWith("all", allCapabilities)
 			p.markExercised("SCH-2")
@@ -48,23 +43,18 @@ var wireScenarios = []Scenario{
 			p.init, p.Itself = m, m.Params
 		}, newSession, func(p *play) {
 			p.endOf(p.sendPrompt(p.promptParams("text"), `"0b9d2c9e-5a5e-4a3e-9d43-1c5e7a1b2c3d"`))
-		}},
-	},
-	{
-		Name: "unknown-methods", bare: true, quiet: true,
-		Text:      "Unknown requests are answered with -32601, unknown notifications not at all.",
+		}}},
+	{Name: "unknown-methods", bare: true, quiet: true,
 		Exercises: []string{"EXT-4", "EXT-5", "EXT-7", "ERR-3", "ADD-1", "ADD-11", "OVW-4"},
+		Text:      "Unknown requests are answered with -32601, unknown notifications not at all.",
 		steps: []step{initialized("all", allCapabilities), unknownRequests, tries("EXT-7", "OVW-4", "ADD-11"),
 			unanswered("OVW-4", "the agent answered a notification",
 				notify("_acp.probe/note", `{"a":1}`), notify("acp-probe/unknown", `{}`), notify("_acp.probe/none", ""),
 				notify("$/acp_probe", `{}`), notify("session/cancel", unknownSession),
 				notify("$/cancel_request", `{"requestId":"`+noSession+`"}`, `{"requestId":12345}`, `{"requestId":null}`),
-				continues("EXT-7", "unknown notifications"), silence)},
-	},
-	{
-		Name:      "not-advertised",
-		Text:      "Optional methods that the agent does not advertise are answered with -32601.",
-		Exercises: []string{"ERR-3", "INI-14"},
+				continues("EXT-7", "unknown notifications"), silence)}},
+	{Name: "not-advertised", Exercises: []string{"ERR-3", "INI-14"},
+		Text: "Optional methods that the agent does not advertise are answered with -32601.",
 		steps: []step{ready, tries("INI-14", "ERR-3"), func(p *play) {
 			for _, o := range optionalMethods {
 				if p.can(o.capability) {
@@ -77,26 +67,18 @@ var wireScenarios = []Scenario{
 				}
 				p.requireError("ERR-3", m, o.method+", which is not advertised,", -32601)
 			}
-		}, continues("ADD-1", "methods that are not advertised")},
-	},
-	{
-		Name: "garbage", bare: true, quiet: true,
+		}, continues("ADD-1", "methods that are not advertised")}},
+	{Name: "garbage", bare: true, quiet: true, Exercises: []string{"ERR-7", "TRN-3", "ADD-1"},
 		ignore: []string{"EXT-4"}, // a missing answer is reported with the line before it
-		Text: "Lines that are not messages are answered as JSON-RPC requires or not at all, and the connection " +
-			"survives.",
-		Exercises: []string{"ERR-7", "TRN-3", "ADD-1"},
+		Text:   "Lines that are not messages are answered as JSON-RPC requires or not at all, and the connection survives.",
 		steps: []step{initialized("none", noCapabilities), func(p *play) {
 			for _, g := range garbage {
 				p.tryGarbage(g)
 			}
-		}, tries("ADD-1")},
-	},
-	{
-		Name: "batch", bare: true,
+		}, tries("ADD-1")}},
+	{Name: "batch", bare: true, Exercises: []string{"TRN-3", "ERR-7"},
 		ignore: []string{"EXT-4"}, // a missing answer is reported with the line before it
-		Text: "A batch, which the protocol does not allow, is refused, and so is an empty array; the connection " +
-			"survives.",
-		Exercises: []string{"TRN-3", "ERR-7"},
+		Text:   "A batch, which the protocol does not allow, is refused, and so is an empty array; the connection survives.",
 		steps: []step{initialized("none", noCapabilities),
 			line(`[]`), continues("ERR-7", "an empty array"), // which is no batch
 			func(p *play) {
@@ -112,14 +94,11 @@ var wireScenarios = []Scenario{
 				}) {
 					p.fail("TRN-3", "the agent served the requests of a batch")
 				}
-			}},
-	},
-	{
-		Name: "invalid-utf8", bare: true,
+			}}},
+	{Name: "invalid-utf8", bare: true, Exercises: []string{"ERR-7", "ADD-1"},
 		ignore: []string{"EXT-4"}, // a missing answer is reported with the line before it
 		Text: "Bytes that are not UTF-8 neither end the agent nor change what it serves afterwards; other encodings " +
 			"of the same text are read.",
-		Exercises: []string{"ERR-7", "ADD-1"},
 		steps: []step{initialized("none", noCapabilities), func(p *play) {
 			for _, line := range []string{
 				"\xff\xfe\xfd", "{\"jsonrpc\":\"2.0\",\"id\":77,\"method\":\"_acp.probe/\xc3\x28\",\"params\":{}}",
@@ -145,13 +124,10 @@ var wireScenarios = []Scenario{
 				p.Line([]byte(line))
 				p.isAnswered(p.await(player.Parse([]byte(line)).ID), "the request "+player.Clip(line))
 			}
-		}},
-	},
-	{
-		Name: "deep-nesting", bare: true,
-		ignore:    []string{"EXT-4"}, // a missing answer is reported with the line before it
-		Text:      "Values nested ten thousand levels deep neither end the agent nor break what follows.",
-		Exercises: []string{"ADD-1", "SCH-1"},
+		}}},
+	{Name: "deep-nesting", bare: true, Exercises: []string{"ADD-1", "SCH-1"},
+		ignore: []string{"EXT-4"}, // a missing answer is reported with the line before it
+		Text:   "Values nested ten thousand levels deep neither end the agent nor break what follows.",
 		steps: []step{initialized("none", noCapabilities), tries("SCH-1"), func(p *play) {
 			for _, depth := range []int{100, 10_000} {
 				deep := strings.Repeat("[", depth) + strings.Repeat("]", depth)
@@ -161,12 +137,9 @@ var wireScenarios = []Scenario{
 						p.why(fmt.Sprintf("after a value nested %d levels deep, no request was answered", depth)))
 				}
 			}
-		}},
-	},
-	{
-		Name: "long-lines", quiet: true,
-		Text:      "Long messages are served: a prompt of one mebibyte, and a request of eight.",
-		Exercises: []string{"ADD-1", "INI-15"}, Prompts: []string{"text"},
+		}}},
+	{Name: "long-lines", quiet: true, Exercises: []string{"ADD-1", "INI-15"}, Prompts: []string{"text"},
+		Text: "Long messages are served: a prompt of one mebibyte, and a request of eight.",
 		steps: []step{ready, func(p *play) {
 			text := "Reply with OK. Ignore the rest. " + strings.Repeat("All work and no play. ", 1<<20/22)
 			if p.awaitTurn(p.sendPrompt(p.blocks(`{"type":"text","text":`+player.Quote(text)+`}`), "")) == nil {
@@ -175,24 +148,18 @@ var wireScenarios = []Scenario{
 			if p.await(p.Ask("_acp.probe/long", `{"text":"`+strings.Repeat("x", 8<<20)+`"}`, "")) == nil {
 				p.fatal("EXT-4", conformance.Should, "%s", p.why("a request of eight mebibytes was not answered"))
 			}
-		}, continues("ADD-1", "long messages")},
-	},
-	{
-		Name: "answers-to-nobody", bare: true, quiet: true,
-		Text:      "Answers to requests that the agent never sent are ignored.",
-		Exercises: []string{"ADD-9"},
+		}, continues("ADD-1", "long messages")}},
+	{Name: "answers-to-nobody", bare: true, quiet: true, Exercises: []string{"ADD-9"},
+		Text: "Answers to requests that the agent never sent are ignored.",
 		steps: []step{initialized("none", noCapabilities), unanswered("ADD-9", "the agent replied to an answer",
 			line(`{"jsonrpc":"2.0","id":4711,"result":{}}`, `{"jsonrpc":"2.0","id":"nobody","result":null}`,
 				`{"jsonrpc":"2.0","id":4712,"error":{"code":-32603,"message":"nobody asked"}}`,
 				`{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"nobody asked"}}`,
 				`{"jsonrpc":"2.0","id":0,"result":{},"error":{"code":1,"message":"both"}}`),
-			continues("ADD-9", "answers without a request"), silence)},
-	},
-	{
-		Name: "stderr-unread", bare: true,
-		ignore:    []string{"EXT-4", "ERR-7"}, // a missing answer is reported with the line before it
-		Text:      "A client does not read the agent's log, and sends much that may be logged: the agent continues.",
-		Exercises: []string{"TRN-7"},
+			continues("ADD-9", "answers without a request"), silence)}},
+	{Name: "stderr-unread", bare: true, Exercises: []string{"TRN-7"},
+		ignore: []string{"EXT-4", "ERR-7"}, // a missing answer is reported with the line before it
+		Text:   "A client does not read the agent's log, and sends much that may be logged: the agent continues.",
 		steps: []step{initialized("none", noCapabilities), func(p *play) {
 			stderr := p.target.Stderr
 			if stderr == nil {
@@ -214,26 +181,16 @@ var wireScenarios = []Scenario{
 					return
 				}
 			}
-		}},
-	},
-	{
-		Name: "end-at-once", bare: true,
-		Text: "The input ends before anything was sent, in the middle of a line, and after initialize: the agent " +
-			"ends too.",
-		Exercises: []string{"TRN-10"},
+		}}},
+	{Name: "end-at-once", bare: true, Exercises: []string{"TRN-10"},
+		Text: "The input ends before anything was sent, in the middle of a line, and after initialize: the agent ends too.",
 		steps: []step{launched, ended, launched, func(p *play) { p.Part([]byte(`{"jsonrpc":"2.0","id":1,"method":"initi`)) },
-			ended, initialized("none", noCapabilities), ended},
-	},
-	{
-		Name:      "end-in-a-turn",
-		Text:      "The input ends in the middle of a turn: the agent ends too.",
-		Exercises: []string{"TRN-10"}, Prompts: []string{"long"},
-		steps: []step{ready, streaming(2), ended},
-	},
-	{
-		Name: "slow-reader", quiet: true,
-		Text:      "A client that does not read for a while receives everything afterwards, and can cancel.",
-		Exercises: []string{"PRM-5"}, Prompts: []string{"long"},
+			ended, initialized("none", noCapabilities), ended}},
+	{Name: "end-in-a-turn", Exercises: []string{"TRN-10"}, Prompts: []string{"long"},
+		Text:  "The input ends in the middle of a turn: the agent ends too.",
+		steps: []step{ready, streaming(2), ended}},
+	{Name: "slow-reader", quiet: true, Exercises: []string{"PRM-5"}, Prompts: []string{"long"},
+		Text: "A client that does not read for a while receives everything afterwards, and can cancel.",
 		steps: []step{ready, begin("long"), func(p *play) {
 			p.streams(1)
 			p.Pause(true)
@@ -244,13 +201,10 @@ var wireScenarios = []Scenario{
 			if running {
 				p.endCancelled()
 			}
-		}},
-	},
-	{
-		Name: "exotic-client",
+		}}},
+	{Name: "exotic-client", Exercises: []string{"SCH-1", "SCH-17"}, Prompts: []string{"text"},
 		Text: "A client that sends unknown members, nulls for absent members, members in another order and odd _meta " +
 			"is served.",
-		Exercises: []string{"SCH-1", "SCH-17"}, Prompts: []string{"text"},
 		steps: []step{launched, tries("SCH-1"), func(p *play) {
 			const meta = `{"acp.probe":{"null":null,"list":[1,[2,{"three":3}]],"big":123456789012345678901234567890,"small":1e-400,"text":"\u0000\u2028😀"},"traceparent":"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"}`
 			p.initializeWith("all", allCapabilities, `{"future":{"x":1},"clientInfo":{"version":"1","name":"acp-probe","title":null,"colour":"green"},"clientCapabilities":`+
@@ -275,8 +229,7 @@ var wireScenarios = []Scenario{
 				p.failAt("SCH-17", conformance.Advice,
 					"the agent refused null for mcpServers and additionalDirectories, which counts as empty: %s", player.AnswerText(m))
 			}
-		}},
-	},
+		}}},
 }
 
 // unknownRequests sends requests that no agent has to know.

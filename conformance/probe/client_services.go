@@ -24,10 +24,8 @@ func linkOf(id, url string) string {
 }
 
 var clientServices = []Scenario{
-	{
-		Name: "read-files", Text: "Files are read: whole, by ranges of lines, past the end, an empty one, and one that " +
-			"does not exist.",
-		Exercises: []string{"FS-6", "FS-4"}, Needs: []string{canRead}, persona: full,
+	{Name: "read-files", Exercises: []string{"FS-6", "FS-4"}, Needs: []string{canRead}, persona: full,
+		Text: "Files are read: whole, by ranges of lines, past the end, an empty one, and one that does not exist.",
 		steps: []step{turn(func(p *play) {
 			dir, remove := p.place()
 			defer remove()
@@ -57,11 +55,9 @@ var clientServices = []Scenario{
 			}
 			p.requireError("FS-6", p.readFile(filepath.Join(dir, "missing.txt"), ""), "a read of a missing file", -32002)
 			p.requireError("FS-6", p.readFile(dir, ""), "a read of a folder")
-		})},
-	},
-	{
-		Name: "write-files", Text: "Files are written: a new one, an existing one, an empty one, and one in a new folder.",
-		Exercises: []string{"FS-3", "FS-5", "INI-6"}, Needs: []string{canWrite}, persona: full,
+		})}},
+	{Name: "write-files", Exercises: []string{"FS-3", "FS-5", "INI-6"}, Needs: []string{canWrite}, persona: full,
+		Text: "Files are written: a new one, an existing one, an empty one, and one in a new folder.",
 		steps: []step{turn(func(p *play) {
 			dir, remove := p.place()
 			defer remove()
@@ -80,12 +76,10 @@ var clientServices = []Scenario{
 						player.Clip(string(got)), err)
 				}
 			}
-		})},
-	},
-	{
-		Name: "terminal", Text: "A command runs in a terminal and ends with a status; the agent waits for it and releases " +
-			"the terminal.",
+		})}},
+	{Name: "terminal",
 		Exercises: []string{"TRM-6", "TRM-9", "TRM-11", "TRM-12"}, Needs: []string{canRun}, persona: full,
+		Text: "A command runs in a terminal and ends with a status; the agent waits for it and releases the terminal.",
 		steps: []step{turn(func(p *play) {
 			id := p.terminal(`echo "$PROBE"; exit 3`, `,"env":[{"name":"PROBE","value":"é😀"}]`)
 			exit := p.ofTerminal("TRM-9", "wait_for_exit", id)
@@ -99,11 +93,9 @@ var clientServices = []Scenario{
 			}
 			p.ofTerminal("TRM-11", "release", id)
 			p.requireError("TRM-11", p.ofTerminal("TRM-11", "output", id), "terminal/output of a terminal that was released")
-		})},
-	},
-	{
-		Name: "terminal-limits", Text: "The output is cut at each limit within its last characters, at a character boundary.",
-		Exercises: []string{"TRM-4", "TRM-5"}, Needs: []string{canRun}, persona: full,
+		})}},
+	{Name: "terminal-limits", Exercises: []string{"TRM-4", "TRM-5"}, Needs: []string{canRun}, persona: full,
+		Text: "The output is cut at each limit within its last characters, at a character boundary.",
 		steps: []step{turn(func(p *play) {
 			for limit := range 9 {
 				id := p.terminal(`printf 'aé€😀b'`, `,"outputByteLimit":`+string(rune('0'+limit)))
@@ -119,11 +111,9 @@ var clientServices = []Scenario{
 				}
 				p.ofTerminal("TRM-11", "release", id)
 			}
-		})},
-	},
-	{
-		Name: "terminal-killed", Text: "A long command is killed; its output and its exit status are still available.",
-		Exercises: []string{"TRM-9", "TRM-10", "TRM-12"}, Needs: []string{canRun}, persona: full,
+		})}},
+	{Name: "terminal-killed", Exercises: []string{"TRM-9", "TRM-10", "TRM-12"}, Needs: []string{canRun}, persona: full,
+		Text: "A long command is killed; its output and its exit status are still available.",
 		steps: []step{turn(func(p *play) {
 			id := p.terminal(`echo started; exec sleep 1000`, "")
 			var out *player.Message
@@ -148,11 +138,9 @@ var clientServices = []Scenario{
 			}
 			p.ofTerminal("TRM-10", "kill", id) // again does no harm
 			p.ofTerminal("TRM-11", "release", id)
-		})},
-	},
-	{
-		Name: "terminal-released", Text: "The terminal of a long command is released: the command ends.",
-		Exercises: []string{"TRM-11"}, Needs: []string{canRun}, persona: full,
+		})}},
+	{Name: "terminal-released", Exercises: []string{"TRM-11"}, Needs: []string{canRun}, persona: full,
+		Text: "The terminal of a long command is released: the command ends.",
 		steps: []step{turn(func(p *play) {
 			dir, remove := p.place()
 			defer remove()
@@ -183,38 +171,30 @@ var clientServices = []Scenario{
 				}
 			}
 			p.check("TRM-11", still == 5, "the command kept running after terminal/release")
-		})},
-	},
-	{
-		Name: "form", Text: "The user fills in a form, and then declines one.",
-		Exercises: []string{"ELI-15", "ELI-16", "ADD-17"}, Needs: []string{canForm}, persona: full,
+		})}},
+	{Name: "form", Exercises: []string{"ELI-15", "ELI-16", "ADD-17"}, Needs: []string{canForm}, persona: full,
+		Text: "The user fills in a form, and then declines one.",
 		steps: []step{turn(func(p *play) {
 			p.elicit(formOf(`"name":{"type":"string","title":"Name","minLength":1,"default":"probe"},"age":{"type":"integer","minimum":0,"maximum":150,"default":7},"ok":{"type":"boolean","default":true},"size":{"type":"string","enum":["s","l"],"default":"l"}`, `,"required":["name"]`), ActAllow)
 			p.elicit(formOf(`"name":{"type":"string"}`, ""), ActReject)
-		})},
-	},
-	{
-		Name: "form-of-unknown-types", Text: "A form has a field of an unknown type: the form is refused, or the field is " +
-			"not filled in.", Exercises: []string{"SCH-10"}, Needs: []string{canForm}, persona: full,
+		})}},
+	{Name: "form-of-unknown-types", Exercises: []string{"SCH-10"}, Needs: []string{canForm}, persona: full,
+		Text: "A form has a field of an unknown type: the form is refused, or the field is not filled in.",
 		steps: []step{turn(func(p *play) {
 			p.mayRefuse = true
 			answer := p.elicit(formOf(`"mood":{"type":"_mood","title":"Mood"},"name":{"type":"string","default":"x"}`, ""), ActAllow)
 			p.check("SCH-10", !player.IsSet(answer.Params, "content", "mood"),
 				"the client filled in a field of an unknown type: %s",
 				answer.Describe())
-		})},
-	},
-	{
-		Name: "elicitation-of-unknown-mode", Text: "An elicitation of an unknown mode is not accepted; the client continues.",
-		Exercises: []string{"SCH-8"}, persona: full,
+		})}},
+	{Name: "elicitation-of-unknown-mode", Exercises: []string{"SCH-8"}, persona: full,
+		Text: "An elicitation of an unknown mode is not accepted; the client continues.",
 		steps: []step{turn(func(p *play) {
 			answer := p.requireAnswer("SCH-8", p.Ask("elicitation/create", p.turnParams(`,"mode":"_dance","message":"Dance!","requestedSchema":{"type":"object","properties":{}}`), ""), "an elicitation of an unknown mode")
 			p.check("SCH-8", answer.Text("action") != "accept", "the client accepted an elicitation of an unknown mode")
-		})},
-	},
-	{
-		Name: "elicitation-without-scope", Text: "An elicitation has both a session and a request as its scope, and " +
-			"another one has neither.", Exercises: []string{"ELI-34"}, Needs: []string{canForm}, persona: full,
+		})}},
+	{Name: "elicitation-without-scope", Exercises: []string{"ELI-34"}, Needs: []string{canForm}, persona: full,
+		Text: "An elicitation has both a session and a request as its scope, and another one has neither.",
 		steps: []step{turn(func(p *play) {
 			p.mayRefuse = true
 			form := formOf(`"name":{"type":"string","default":"x"}`, "")
@@ -226,12 +206,11 @@ var clientServices = []Scenario{
 					p.failAt("ELI-34", conformance.Advice, "the client accepted an elicitation with a wrong scope")
 				}
 			}
-		})},
-	},
-	{
-		Name: "link", Text: "The user is asked to open a link, which the client must not fetch first; its completion is " +
-			"sent twice, and completions of unknown links are sent.",
+		})}},
+	{Name: "link",
 		Exercises: []string{"ELI-22", "ELI-28", "ADD-17"}, Needs: []string{canOpen}, persona: full, quiet: true,
+		Text: "The user is asked to open a link, which the client must not fetch first; its completion is " +
+			"sent twice, and completions of unknown links are sent.",
 		steps: []step{turn(func(p *play) {
 			url, hits, end := p.serveHTTP(http.StatusOK)
 			defer end()
@@ -249,11 +228,9 @@ var clientServices = []Scenario{
 				p.Notify("elicitation/complete", `{"elicitationId":`+player.Quote(done)+`}`)
 			}
 			p.checkAlive("ELI-22", "completions of unknown elicitations")
-		})},
-	},
-	{
-		Name: "list", Text: "The sessions are listed in two pages, with a cursor of odd characters.",
-		Exercises: []string{"LST-9", "LST-10"}, persona: full,
+		})}},
+	{Name: "list", Exercises: []string{"LST-9", "LST-10"}, persona: full,
+		Text: "The sessions are listed in two pages, with a cursor of odd characters.",
 		steps: []step{turn(), func(p *play) {
 			list := p.does(ActList, "session/list")
 			if list == nil {
@@ -282,11 +259,9 @@ var clientServices = []Scenario{
 			p.silence(p.limits.quiet)
 			p.Wait(p.ctx, 0, follow)
 			p.check("LST-9", len(pages) == 1, "the client requested another page after the last one")
-		}},
-	},
-	{
-		Name: "load-and-resume", Text: "The session is loaded and resumed, with the same roots.",
-		Exercises: []string{"SES-18"}, persona: full,
+		}}},
+	{Name: "load-and-resume", Exercises: []string{"SES-18"}, persona: full,
+		Text: "The session is loaded and resumed, with the same roots.",
 		steps: []step{turn(), func(p *play) {
 			p.fake.mu.Lock()
 			var had string
@@ -302,25 +277,19 @@ var clientServices = []Scenario{
 				p.check("SES-18", string(player.Member(m.Params, "additionalDirectories")) == had,
 					"%s has other roots than the session had before", m.Method)
 			}
-		}},
-	},
-	{
-		Name: "modes-and-options", Text: "The user changes the mode and an option.", persona: full,
+		}}},
+	{Name: "modes-and-options", persona: full, Text: "The user changes the mode and an option.",
 		steps: []step{turn(), func(p *play) {
 			p.does(ActMode, "session/set_mode")
 			p.does(ActOption, "session/set_config_option")
-		}, survives("SCH-17", "a change of the mode and an option")},
-	},
-	{
-		Name: "boolean-options", Text: "The session has an option that is on or off, and the user switches it.",
-		Exercises: []string{"CFG-16"}, Needs: []string{booleanOptions},
+		}, survives("SCH-17", "a change of the mode and an option")}},
+	{Name: "boolean-options", Exercises: []string{"CFG-16"}, Needs: []string{booleanOptions},
+		Text:    "The session has an option that is on or off, and the user switches it.",
 		persona: persona{name: "boolean options", capabilities: allAgentCapabilities, options: `[{"id":"brief","name":"Brief","type":"boolean","currentValue":false}]`},
 		steps: []step{turn(), does(ActToggle, "session/set_config_option", "the client did not switch the option"),
-			happens("boolean set"), survives("SCH-17", "a change of an option")},
-	},
-	{
-		Name: "close-what-is-gone", Text: "session/close and session/delete are answered with -32002, which counts " +
-			"as success.", Exercises: []string{"ERR-8"},
+			happens("boolean set"), survives("SCH-17", "a change of an option")}},
+	{Name: "close-what-is-gone", Exercises: []string{"ERR-8"},
+		Text: "session/close and session/delete are answered with -32002, which counts as success.",
 		persona: persona{capabilities: allAgentCapabilities, answer: func(_ *fakeAgent, m *player.Message) (string, string) {
 			if m.Method == "session/close" || m.Method == "session/delete" {
 				return "error", `{"code":-32002,"message":"Resource not found","data":{"sessionId":` + player.Quote(m.Text("sessionId")) + `}}`
@@ -345,11 +314,8 @@ var clientServices = []Scenario{
 				p.fail("ERR-8", "the client ended at the error -32002 of session/close or session/delete; it goes on when "+
 					"they succeed")
 			}
-		}},
-	},
-	{
-		Name: "logout", Text: "The user logs out.", persona: full,
+		}}},
+	{Name: "logout", persona: full, Text: "The user logs out.",
 		steps: []step{turn(), does(ActLogout, "logout", "the client did not log out"),
-			func(p *play) { p.stays = false }, survives("SCH-17", "a logout")}, // it may end with it
-	},
+			func(p *play) { p.stays = false }, survives("SCH-17", "a logout")}}, // it may end with it
 }

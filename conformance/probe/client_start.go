@@ -10,8 +10,8 @@ import (
 )
 
 var clientStarts = []Scenario{
-	{
-		Name: startScenario, Text: "The client starts, creates a session and sends a prompt.", persona: full, bare: true,
+	{Name: startScenario, persona: full, bare: true,
+		Text: "The client starts, creates a session and sends a prompt.",
 		steps: []step{turn(says("Hello!")), nextTurn(happens("second prompt")), func(p *play) {
 			if !p.target.person {
 				p.answerAll() // a script plays to its end now
@@ -20,8 +20,7 @@ var clientStarts = []Scenario{
 					p.trait(staysThere)
 				}
 			}
-		}},
-	},
+		}}},
 	stating("left-out", ""),
 	stating("none", `{}`),
 	stating("all-off", `{"loadSession":false,"promptCapabilities":{"image":false,"audio":false,"embeddedContext":false},"mcpCapabilities":{"http":false,"sse":false}}`),
@@ -33,19 +32,15 @@ var clientStarts = []Scenario{
 	stating("list-alone", `{"sessionCapabilities":{"list":{}}}`),
 	answeringVersion("of-the-future", "9999"),
 	answeringVersion("zero", "0"),
-	{
-		Name: "login", Text: "The agent requires authentication by a method without a type.",
-		Exercises: []string{"AUT-3", "AUT-4"}, bare: true,
+	{Name: "login", Exercises: []string{"AUT-3", "AUT-4"}, bare: true,
+		Text:    "The agent requires authentication by a method without a type.",
 		persona: persona{capabilities: allAgentCapabilities, methods: fakeMethods, locked: true},
-		steps:   []step{prompting("authenticate", "the client did not authenticate"), nextTurn()},
-	},
-	{
-		Name: "login-in-a-terminal", Text: "The agent requires authentication and offers only a method of type terminal: " +
+		steps:   []step{prompting("authenticate", "the client did not authenticate"), nextTurn()}},
+	{Name: "login-in-a-terminal", Exercises: []string{"AUT-2"}, bare: true, quiet: true,
+		Text: "The agent requires authentication and offers only a method of type terminal: " +
 			"its id is never passed to authenticate.",
-		Exercises: []string{"AUT-2"}, bare: true, quiet: true,
 		persona: persona{capabilities: allAgentCapabilities, methods: `[{"type":"terminal","id":"probe-terminal","name":"In a terminal","args":["--login","fails"]}]`, locked: true},
-		steps:   []step{prompting("session/new", "the client created no session"), silence, tries("AUT-2")},
-	},
+		steps:   []step{prompting("session/new", "the client created no session"), silence, tries("AUT-2")}},
 	loggingIn("succeeds", "The user logs in in a terminal: the client restarts the agent and initializes it.",
 		func(p *play) {
 			again, _ := p.starts(p.limits.answer)
@@ -65,18 +60,14 @@ var clientStarts = []Scenario{
 					"the client created a session after a failed login")
 			}
 		}),
-	{
-		Name: "login-of-unknown-type", Text: "The agent offers a method of an unknown type before a known one.",
-		Exercises: []string{"SCH-17"}, bare: true,
+	{Name: "login-of-unknown-type", Exercises: []string{"SCH-17"}, bare: true,
+		Text:    "The agent offers a method of an unknown type before a known one.",
 		persona: persona{capabilities: allAgentCapabilities, methods: `[{"type":"_telepathy","id":"think","name":"Think"},{"id":"probe-login","name":"Log in","description":null,"_meta":null}]`},
-		steps:   []step{turn(continues("SCH-17", "an authentication method of an unknown type"))}, // it may end with the turn
-	},
-	{
-		Name: "login-lost", Text: "A prompt is answered with an authentication error, as after a logout.",
-		Exercises: []string{"AUT-11"}, persona: full,
+		steps:   []step{turn(continues("SCH-17", "an authentication method of an unknown type"))}}, // it may end with it
+	{Name: "login-lost", Exercises: []string{"AUT-11"}, persona: full,
+		Text: "A prompt is answered with an authentication error, as after a logout.",
 		steps: []step{failingTurn(`{"code":-32000,"message":"Authentication required"}`),
-			survives("AUT-11", "an authentication error")},
-	},
+			survives("AUT-11", "an authentication error")}},
 }
 
 // loggingIn is the scenario of a login in a terminal that succeeds or fails, and what follows.

@@ -68,21 +68,16 @@ var clientTurns = []Scenario{
 		"SCH-17",
 		`{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"\u0000\u001b[2J\u2028\u2029\ud83d\ude00\r\n\t\u202e"}}`,
 		`{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"\ud800"}}`, `{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":""}}`),
-	{
-		Name: "update-of-unknown-session", Text: "An update of an unknown session, between updates of a known one.",
-		Exercises: []string{"SCH-17"}, persona: full,
+	{Name: "update-of-unknown-session", Exercises: []string{"SCH-17"}, persona: full,
+		Text: "An update of an unknown session, between updates of a known one.",
 		steps: []step{turn(
 			notify("session/update", `{"sessionId":"acp-probe-no-such-session","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"Hi"}}}`),
-			says("Hello!"), continues("SCH-17", "an update of an unknown session"))},
-	},
-	{
-		Name: "update-behind-the-end", Text: "An update that arrives after the end of its turn.",
-		Exercises: []string{"SCH-17"}, persona: full,
-		steps: []step{turn(), says("One thing more."), survives("SCH-17", "an update after the end of its turn")},
-	},
-	{
-		Name: "stop-reasons", Text: "Turns that end for each known reason and for unknown ones.",
-		Exercises: []string{"SCH-17"}, persona: full,
+			says("Hello!"), continues("SCH-17", "an update of an unknown session"))}},
+	{Name: "update-behind-the-end", Exercises: []string{"SCH-17"}, persona: full,
+		Text:  "An update that arrives after the end of its turn.",
+		steps: []step{turn(), says("One thing more."), survives("SCH-17", "an update after the end of its turn")}},
+	{Name: "stop-reasons", Exercises: []string{"SCH-17"}, persona: full,
+		Text: "Turns that end for each known reason and for unknown ones.",
 		steps: []step{prompted, func(p *play) {
 			for _, reason := range []string{"max_tokens", "max_turn_requests", "refusal", "cancelled", "_tired", "end_turn"} {
 				p.endTurn(reason)
@@ -90,45 +85,33 @@ var clientTurns = []Scenario{
 					break
 				}
 			}
-		}, survives("SCH-17", "these stop reasons")},
-	},
-	{
-		Name: "permission", Text: "The agent asks for permission, and the user grants it.",
-		Exercises: []string{"TOL-5", "ADD-17"}, persona: full,
-		steps: []step{turn(decided(ActAllow), updates(`{"sessionUpdate":"tool_call_update","toolCallId":"t1","status":"completed"}`))},
-	},
-	{
-		Name: "permission-refused", Text: "The agent asks for permission, and the user refuses it.",
-		Exercises: []string{"TOL-5", "ADD-17"}, persona: full,
-		steps: []step{turn(decided(ActReject), updates(`{"sessionUpdate":"tool_call_update","toolCallId":"t1","status":"failed"}`))},
-	},
-	{
-		Name: "permission-of-unknown-kind", Text: "The agent asks for permission, and one of the options has an " +
-			"unknown kind.", Exercises: []string{"TOL-5"}, persona: full,
+		}, survives("SCH-17", "these stop reasons")}},
+	{Name: "permission", Exercises: []string{"TOL-5", "ADD-17"}, persona: full,
+		Text:  "The agent asks for permission, and the user grants it.",
+		steps: []step{turn(decided(ActAllow), updates(`{"sessionUpdate":"tool_call_update","toolCallId":"t1","status":"completed"}`))}},
+	{Name: "permission-refused", Exercises: []string{"TOL-5", "ADD-17"}, persona: full,
+		Text:  "The agent asks for permission, and the user refuses it.",
+		steps: []step{turn(decided(ActReject), updates(`{"sessionUpdate":"tool_call_update","toolCallId":"t1","status":"failed"}`))}},
+	{Name: "permission-of-unknown-kind", Exercises: []string{"TOL-5"}, persona: full,
+		Text: "The agent asks for permission, and one of the options has an unknown kind.",
 		steps: []step{turn(tool("t1", "edit"), func(p *play) {
 			id := p.Ask("session/request_permission", p.turnParams(`,"toolCall":{"toolCallId":"t1","title":"T","kind":"_dream","probe":1},"options":[{"optionId":"","name":"Perhaps","kind":"_perhaps"},{"optionId":"yes","name":"Allow","kind":"allow_once","probe":{}},{"optionId":"no","name":"Reject","kind":"reject_once","_meta":null}]`), "")
 			if p.decides(id, ActAllow) == nil {
 				p.stopf("the permission request was not answered")
 			}
-		})},
-	},
-	{
-		Name: "cancel-in-permissions", Text: "The user cancels while two permission requests are pending; a third one " +
+		})}},
+	{Name: "cancel-in-permissions", Exercises: []string{"PRM-9", "TOL-4"}, persona: full,
+		Text: "The user cancels while two permission requests are pending; a third one " +
 			"crosses the cancellation. Each is answered as cancelled.",
-		Exercises: []string{"PRM-9", "TOL-4"}, persona: full,
-		steps: []step{cancelsPermissions, endTurn("cancelled")},
-	},
-	{
-		Name: "cancel-then-updates", Text: "Updates arrive after the cancellation, before the turn ends.",
-		Exercises: []string{"PRM-14"}, persona: full,
+		steps: []step{cancelsPermissions, endTurn("cancelled")}},
+	{Name: "cancel-then-updates", Exercises: []string{"PRM-14"}, persona: full,
+		Text: "Updates arrive after the cancellation, before the turn ends.",
 		steps: []step{cancels(func(p *play) { p.tool(fmt.Sprint(p.taken.Number), "execute") }), says("I am stopping."),
 			func(p *play) {
 				p.update(`{"sessionUpdate":"tool_call_update","toolCallId":` + player.Quote(fmt.Sprint(p.taken.Number)) + `,"status":"failed"}`)
-			}, continues("PRM-14", "updates of a cancelled turn"), endTurn("cancelled")},
-	},
-	{
-		Name: "cancel-then-prompt", Text: "After a cancelled turn, the next prompt arrives, and no cancellation after it.",
-		Exercises: []string{"ADD-8"}, persona: full, quiet: true,
+			}, continues("PRM-14", "updates of a cancelled turn"), endTurn("cancelled")}},
+	{Name: "cancel-then-prompt", Exercises: []string{"ADD-8"}, persona: full, quiet: true,
+		Text: "After a cancelled turn, the next prompt arrives, and no cancellation after it.",
 		steps: []step{cancels(), endTurn("cancelled"), func(p *play) {
 			if p.nextPrompt() == nil {
 				p.stopf("the client sent no second prompt")
@@ -137,18 +120,12 @@ var clientTurns = []Scenario{
 			isCancel := func(m *player.Message) bool { return m.Method == "session/cancel" }
 			p.check("ADD-8", !slices.ContainsFunc(p.Since(p.taken.Number), isCancel),
 				"session/cancel arrived after the next prompt")
-		}, endTurn("end_turn")},
-	},
-	{
-		ends: true, Name: "cancelled-and-silent", Text: "The agent does not answer a cancelled prompt; the user ends the " +
-			"client, which closes the connection.",
-		Exercises: []string{"TRN-10"}, persona: full, quiet: true,
-		steps: []step{prompted, func(p *play) { p.act(ActCancel) }, quits},
-	},
-	{
-		Name: "cancel-request", Text: "The agent cancels its own permission request: it is answered once, with a result or " +
-			"the error -32800.",
-		Exercises: []string{"CAN-1", "CAN-3"}, persona: full,
+		}, endTurn("end_turn")}},
+	{Name: "cancelled-and-silent", ends: true, Exercises: []string{"TRN-10"}, persona: full, quiet: true,
+		Text:  "The agent does not answer a cancelled prompt; the user ends the client, which closes the connection.",
+		steps: []step{prompted, func(p *play) { p.act(ActCancel) }, quits}},
+	{Name: "cancel-request", Exercises: []string{"CAN-1", "CAN-3"}, persona: full,
+		Text: "The agent cancels its own permission request: it is answered once, with a result or the error -32800.",
 		steps: []step{turn(tool("t1", "edit"), func(p *play) {
 			id := p.askPermission("t1")
 			p.Notify("$/cancel_request", `{"requestId":`+id+`}`)
@@ -162,24 +139,20 @@ var clientTurns = []Scenario{
 			if answer == nil {
 				p.fail("CAN-1", "%s", p.why("the cancelled request was not answered"))
 			}
-		})},
-	},
-	{
-		Name: "cancel-request-nested", Text: "The agent cancels its permission request, for which the client has sent a " +
+		})}},
+	{Name: "cancel-request-nested", Exercises: []string{"CAN-5"},
+		Text: "The agent cancels its permission request, for which the client has sent a " +
 			"request of its own: that is cancelled too.",
-		Exercises: []string{"CAN-5"},
 		persona: persona{capabilities: allAgentCapabilities, answer: func(_ *fakeAgent, m *player.Message) (string, string) {
 			if strings.HasPrefix(m.Method, "_") {
 				return "none", ""
 			}
 			return "", ""
 		}},
-		steps: []step{turn(cancelsNested)},
-	},
-	{
-		Name: "cancel-in-a-wait", Text: "The user cancels while the agent waits for a command: if the client itself gives " +
+		steps: []step{turn(cancelsNested)}},
+	{Name: "cancel-in-a-wait", Exercises: []string{"CAN-2", "TRM-9", "TRM-11"}, Needs: []string{canRun}, persona: full,
+		Text: "The user cancels while the agent waits for a command: if the client itself gives " +
 			"up the wait, its error is -32800.",
-		Exercises: []string{"CAN-2", "TRM-9", "TRM-11"}, Needs: []string{canRun}, persona: full,
 		steps: []step{func(p *play) {
 			var terminal, waiting string
 			cancels(func(p *play) {
@@ -194,27 +167,21 @@ var clientTurns = []Scenario{
 				p.check("CAN-2", answer.Code() == codeCancelled,
 					"the client gave up a wait and answered with %s, want the error -32800", answer.Describe())
 			}
-		}, endTurn("cancelled")},
-	},
-	{
-		Name: "cancel-request-unknown", Text: "$/cancel_request for unknown requests, and in wrong forms, is not answered.",
-		Exercises: []string{"CAN-4", "ADD-11"}, persona: full,
+		}, endTurn("cancelled")}},
+	{Name: "cancel-request-unknown", Exercises: []string{"CAN-4", "ADD-11"}, persona: full,
+		Text: "$/cancel_request for unknown requests, and in wrong forms, is not answered.",
 		steps: []step{turn(func(p *play) {
 			for _, params := range []string{`{"requestId":"never"}`, `{"requestId":999999}`, `{"requestId":null}`, `{}`, ""} {
 				p.Notify("$/cancel_request", params)
 				p.checkAlive("CAN-4", "$/cancel_request")
 			}
-		})},
-	},
-	{
-		ends: true, Name: "quit", Text: "The user ends the client, which closes the connection.",
-		Exercises: []string{"TRN-10"}, persona: full,
-		steps: []step{turn(), quits},
-	},
+		})}},
+	{Name: "quit", ends: true, Exercises: []string{"TRN-10"}, persona: full,
+		Text:  "The user ends the client, which closes the connection.",
+		steps: []step{turn(), quits}},
 	dying("initialize"), dying("session/new"), dying("session/prompt"),
-	{
-		Name: "errors", Text: "Prompts are answered with errors of known and unknown codes; the client continues.",
-		Exercises: []string{"ERR-1", "ADD-1"}, persona: full,
+	{Name: "errors", Exercises: []string{"ERR-1", "ADD-1"}, persona: full,
+		Text: "Prompts are answered with errors of known and unknown codes; the client continues.",
 		steps: []step{prompted, func(p *play) {
 			for i, e := range []string{`{"code":-12345,"message":"Odd"}`, `{"code":7,"message":"Lucky","data":[null]}`, `{"code":-32603,"message":"Internal error","data":{"details":"x","probe":1}}`, `{"code":-32800,"message":"Cancelled"}`} {
 				if i > 0 && p.nextPrompt() == nil {
@@ -224,8 +191,7 @@ var clientTurns = []Scenario{
 				p.markExercised("ADD-1")
 				survives("ERR-1", "an error")(p)
 			}
-		}},
-	},
+		}}},
 }
 
 // cancelsPermissions asks for permissions in a turn that the user cancels, and looks at the answers.

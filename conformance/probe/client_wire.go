@@ -39,19 +39,15 @@ var clientWire = []Scenario{
 	sending("unknown-notifications", "Unknown notifications, and notifications with wrong params.", "EXT-7",
 		`{"jsonrpc":"2.0","method":"_acp.probe/note","params":{"x":1}}`, `{"jsonrpc":"2.0","method":"_acp.probe/note"}`, `{"jsonrpc":"2.0","method":"acp.probe/unknown","params":{}}`,
 		`{"jsonrpc":"2.0","method":"$/unknown","params":{}}`, `{"jsonrpc":"2.0","method":"session/update"}`, `{"jsonrpc":"2.0","method":"session/update","params":[]}`, `{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":7,"update":{}}}`),
-	{
-		Name: "long-lines", Text: "A message of one megabyte, and one of four.", Exercises: []string{"SCH-17"}, persona: full,
+	{Name: "long-lines", Exercises: []string{"SCH-17"}, persona: full,
+		Text: "A message of one megabyte, and one of four.",
 		steps: []step{turn(says(strings.Repeat("long ", 1<<20/5)), continues("SCH-17", "a long message"),
-			says(strings.Repeat("long ", 4<<20/5)), continues("SCH-17", "a long message"))},
-	},
-	{
-		Name: "many-updates", Text: "Two thousand updates at full speed, and then a request.", Exercises: []string{"SCH-17"},
-		persona: full,
-		steps:   []step{turn(saysOften(2000, "a word "), continues("SCH-17", "many updates"))},
-	},
-	{
-		Name: "parts-of-lines", Text: "One message arrives in parts, and two arrive in one write.",
-		Exercises: []string{"TRN-4"}, persona: full,
+			says(strings.Repeat("long ", 4<<20/5)), continues("SCH-17", "a long message"))}},
+	{Name: "many-updates", Exercises: []string{"SCH-17"},
+		Text: "Two thousand updates at full speed, and then a request.", persona: full,
+		steps: []step{turn(saysOften(2000, "a word "), continues("SCH-17", "many updates"))}},
+	{Name: "parts-of-lines", Exercises: []string{"TRN-4"}, persona: full,
+		Text: "One message arrives in parts, and two arrive in one write.",
 		steps: []step{func(p *play) {
 			if p.target.Raw == nil {
 				p.stopf("parts of lines can only be sent to a process")
@@ -65,21 +61,17 @@ var clientWire = []Scenario{
 				p.Part(part)
 			}
 			p.Part(bytes.Repeat(line, 3))
-		}, continues("TRN-4", "messages in parts"))},
-	},
-	{
-		Name: "slow-reader", Text: "The agent reads nothing for a while, but keeps sending.", Exercises: []string{"SCH-17"},
-		persona: full, quiet: true,
+		}, continues("TRN-4", "messages in parts"))}},
+	{Name: "slow-reader", Exercises: []string{"SCH-17"},
+		Text: "The agent reads nothing for a while, but keeps sending.", persona: full, quiet: true,
 		steps: []step{turn(func(p *play) { p.Pause(true) }, saysOften(100, "a word "), func(p *play) {
 			id := p.Ask(alive, "{}", "")
 			p.sleep(p.limits.quiet)
 			p.Pause(false)
 			p.requireAnswer("SCH-17", id, "a request that was sent while the agent did not read")
-		})},
-	},
-	{
-		Name: "flood-of-logs", Text: "The agent writes a megabyte to its standard error.", Exercises: []string{"TRN-7"},
-		persona: full,
+		})}},
+	{Name: "flood-of-logs", Exercises: []string{"TRN-7"},
+		Text: "The agent writes a megabyte to its standard error.", persona: full,
 		steps: []step{func(p *play) {
 			if p.target.Log == nil {
 				p.stopf("only a process has a standard error")
@@ -90,22 +82,18 @@ var clientWire = []Scenario{
 				16<<10)); err != nil {
 				p.stopf("the log: %v", err)
 			}
-		}, continues("TRN-7", "a megabyte of logs"))},
-	},
-	{
-		Name: "ids", Text: "Requests with ids of every form are answered with the same id.",
-		Exercises: []string{"SCH-2", "EXT-4", "EXT-5"}, persona: full,
+		}, continues("TRN-7", "a megabyte of logs"))}},
+	{Name: "ids", Exercises: []string{"SCH-2", "EXT-4", "EXT-5"}, persona: full,
+		Text: "Requests with ids of every form are answered with the same id.",
 		steps: []step{turn(func(p *play) {
 			for _, id := range []string{`0`, `-1`, `9007199254740993`, `9223372036854775807`, `-9223372036854775808`, `""`, `"1"`, `"é😀"`, `"` + strings.Repeat("long", 64) + `"`} {
 				answer := p.requireAnswer("SCH-2", p.Ask("_acp.probe/id", `{}`, id), "a request with the id "+player.Clip(id))
 				p.markExercised("EXT-4")
 				p.requireError("EXT-5", answer, "an unknown request", -32601)
 			}
-		})},
-	},
-	{
-		Name: "unknown-requests", Text: "Unknown requests, with params of every type.",
-		Exercises: []string{"EXT-5", "ERR-3", "EXT-4"}, persona: full,
+		})}},
+	{Name: "unknown-requests", Exercises: []string{"EXT-5", "ERR-3", "EXT-4"}, persona: full,
+		Text: "Unknown requests, with params of every type.",
 		steps: []step{turn(func(p *play) {
 			for _, params := range []string{``, `{}`, `[]`, `{"x":{"y":[1,null]}}`, `null`} {
 				answer := p.requireAnswer("EXT-4", p.Ask("_acp.probe/unknown", params, ""), "an unknown request")
@@ -115,11 +103,9 @@ var clientWire = []Scenario{
 			}
 			p.refuses("ERR-3", "acp.probe/unknown", `{}`, "an unknown request", -32601)
 			p.refuses("ERR-3", "session/prompt", p.turnParams(`,"prompt":[]`), "an agent's method", -32601)
-		})},
-	},
-	{
-		Name: "unstated", Text: "The agent requests what the client does not advertise, and is refused.",
-		Exercises: []string{"ERR-3", "INI-13", "INI-17"}, persona: full,
+		})}},
+	{Name: "unstated", Exercises: []string{"ERR-3", "INI-13", "INI-17"}, persona: full,
+		Text: "The agent requests what the client does not advertise, and is refused.",
 		steps: []step{turn(func(p *play) {
 			path := player.Quote(p.dir + "/acp-probe-unstated.txt")
 			for _, try := range []struct{ capability, method, params string }{
@@ -142,11 +128,9 @@ var clientWire = []Scenario{
 					p.requireError("ELI-23", answer, what, -32602, -32601)
 				}
 			}
-		})},
-	},
-	{
-		Name: "wrong-params", Text: "Requests whose params lack members, or have members of wrong types.",
-		Exercises: []string{"ERR-4"}, persona: full,
+		})}},
+	{Name: "wrong-params", Exercises: []string{"ERR-4"}, persona: full,
+		Text: "Requests whose params lack members, or have members of wrong types.",
 		steps: []step{turn(func(p *play) {
 			for _, try := range []struct{ need, method, params string }{
 				{"", "session/request_permission", `{}`}, {"", "session/request_permission", `{"sessionId":{session}}`},
@@ -165,11 +149,9 @@ var clientWire = []Scenario{
 				}
 				p.requireError("ERR-4", answer, what, -32602, -32600)
 			}
-		})},
-	},
-	{
-		Name: "other-orders", Text: "Members in other orders, with spaces and escapes, in answers and requests.",
-		Exercises: []string{"SCH-17"},
+		})}},
+	{Name: "other-orders", Exercises: []string{"SCH-17"},
+		Text: "Members in other orders, with spaces and escapes, in answers and requests.",
 		persona: persona{capabilities: allAgentCapabilities, answer: func(f *fakeAgent, m *player.Message) (string, string) {
 			outcome, text := f.usual(m)
 			if outcome == "result" {
@@ -184,10 +166,9 @@ var clientWire = []Scenario{
 		}},
 		steps: []step{turn(func(p *play) {
 			p.Line([]byte(`{"params":{"update":{"content":{"text":"\u0048i","type":"te\u0078t"},"sessionUpdate":"agent_message_chunk"},"sessionId":` + player.Quote(p.session) + `},"method":"session\/update","jsonrpc":"2.0"}`))
-		}, continues("SCH-17", "members in another order"))},
-	},
-	{
-		Name: "odd-categories", Text: "Options without a category, and with unknown ones.", Exercises: []string{"CFG-6"},
+		}, continues("SCH-17", "members in another order"))}},
+	{Name: "odd-categories", Exercises: []string{"CFG-6"},
+		Text: "Options without a category, and with unknown ones.",
 		persona: persona{
 			capabilities: allAgentCapabilities,
 			options: `[{"id":"odd","name":"Odd","category":"zzz","type":"select","currentValue":"a","options":[{"value":"a","name":"A"}]},` +
@@ -195,18 +176,14 @@ var clientWire = []Scenario{
 				`{"id":"null","name":"Null","category":null,"type":"select","currentValue":"a","options":[{"value":"a","name":"A"}]},` +
 				`{"id":"none","name":"None","type":"select","currentValue":"a","options":[{"value":"a","name":"A"}]}]`,
 		},
-		steps: []step{promptsDespite("CFG-6", "options of unknown categories", "CFG-6")},
-	},
-	{
-		Name: "exotic-answers", Text: "Answers with unknown members, nulls, and options of unknown types: they are left " +
-			"out, and the rest is used.",
-		Exercises: []string{"CFG-15", "SCH-1", "INI-11"},
+		steps: []step{promptsDespite("CFG-6", "options of unknown categories", "CFG-6")}},
+	{Name: "exotic-answers", Exercises: []string{"CFG-15", "SCH-1", "INI-11"},
+		Text: "Answers with unknown members, nulls, and options of unknown types: they are left out, and the rest is used.",
 		persona: persona{
 			capabilities: allAgentCapabilities, methods: `[]`, more: `,"probe":{"x":[]},"_meta":{"acp.probe":{"big":123456789012345678901234567890}}`,
 			modes: `{"currentModeId":"ask","availableModes":[{"id":"ask","name":"Ask","description":null,"probe":1}],"_meta":null}`,
 			options: `[{"id":"slide","name":"Slider","type":"slider","currentValue":3},{"id":"own","name":"Own","type":"_own","x":1},` +
 				`{"id":"known","name":"Known","type":"select","currentValue":"a","options":[{"group":"g","name":"G","options":[{"value":"a","name":"A"},{"value":"b","name":"B"}]}]}]`,
 		},
-		steps: []step{promptsDespite("CFG-15", "options of unknown types", "CFG-15", "SCH-1", "INI-11")},
-	},
+		steps: []step{promptsDespite("CFG-15", "options of unknown types", "CFG-15", "SCH-1", "INI-11")}},
 }
