@@ -8,6 +8,7 @@ import (
 
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/conformance"
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 // TestCleanUnstable uses each of the unstable methods once.
@@ -17,7 +18,7 @@ func TestCleanUnstable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var recording conformance.Recording
 		agentEnd, clientEnd := acp.Pipe()
-		agent, err := acp.StartAgent(t.Context(), agentEnd, acp.AgentHandlers{
+		agent := must.Get(acp.StartAgent(t.Context(), agentEnd, acp.AgentHandlers{
 			Authenticate: func(ctx context.Context, conn *acp.AgentConn, _ *acp.AuthenticateRequest) (*acp.AuthenticateResponse, error) {
 				state = "authenticated"
 				return nil, conn.AuthStatusUpdate(ctx, &acp.AuthStatusUpdateNotification{State: state})
@@ -66,13 +67,11 @@ func TestCleanUnstable(t *testing.T) {
 		}, &acp.AgentOptions{
 			Info: acp.Implementation{Name: "clean-agent", Version: "1.0.0"}, Experimental: acp.AllFeatures,
 			AuthMethods: []acp.AuthMethod{acp.NewAuthMethodAgent(acp.AuthMethodAgent{ID: "browser", Name: "In the browser"})},
-		})
-		must(t, err)
+		}))(t)
 		tapped := conformance.Tap(t, conformance.Client, clientEnd, &conformance.TapOptions{Schema: cleanSchema(name), OnMessage: recording.Add})
-		client, err := acp.Connect(t.Context(), tapped, acp.ClientHandlers{
+		client := must.Get(acp.Connect(t.Context(), tapped, acp.ClientHandlers{
 			AuthStatusUpdate: func(context.Context, *acp.ClientConn, *acp.AuthStatusUpdateNotification) error { return nil },
-		}, &acp.ClientOptions{Info: acp.Implementation{Name: "clean-client", Version: "1.0.0"}, Experimental: acp.AllFeatures})
-		must(t, err)
+		}, &acp.ClientOptions{Info: acp.Implementation{Name: "clean-client", Version: "1.0.0"}, Experimental: acp.AllFeatures}))(t)
 		defer func() { // also when the rest ends early
 			if err := errors.Join(client.Close(), agent.Wait()); err != nil {
 				t.Error(err)
@@ -82,33 +81,21 @@ func TestCleanUnstable(t *testing.T) {
 			}
 		}()
 		ctx := t.Context()
-		_, err = client.AuthStatus(ctx, &acp.AuthStatusRequest{})
-		must(t, err)
-		_, err = client.Authenticate(ctx, &acp.AuthenticateRequest{MethodID: "browser"})
-		must(t, err)
-		_, err = client.ListProviders(ctx, &acp.ListProvidersRequest{})
-		must(t, err)
-		_, err = client.SetProvider(ctx, &acp.SetProviderRequest{ProviderID: "main", ApiType: "openai", BaseURL: "https://example.com/v1"})
-		must(t, err)
-		_, err = client.DisableProvider(ctx, &acp.DisableProviderRequest{ProviderID: "main"})
-		must(t, err)
-		s, err := client.NewSession(ctx, &acp.NewSessionRequest{Cwd: "/home/ada/shop"})
-		must(t, err)
-		_, err = s.Prompt(ctx, acp.TextBlock("Hello"))
-		must(t, err)
-		fork, err := s.Fork(ctx, &acp.ForkSessionRequest{Cwd: "/home/ada/shop"})
-		must(t, err)
-		_, err = fork.SetTitle(ctx, "Forked")
-		must(t, err)
-		_, err = fork.Prompt(ctx, acp.TextBlock("Hello"))
-		must(t, err)
-		_, err = fork.Status(ctx)
-		must(t, err)
-		must(t, fork.Close(ctx))
-		must(t, fork.Archive(ctx))
-		must(t, fork.Unarchive(ctx))
-		_, err = s.Prompt(ctx, acp.TextBlock("Hello"))
-		must(t, err)
+		must.Get(client.AuthStatus(ctx, &acp.AuthStatusRequest{}))(t)
+		must.Get(client.Authenticate(ctx, &acp.AuthenticateRequest{MethodID: "browser"}))(t)
+		must.Get(client.ListProviders(ctx, &acp.ListProvidersRequest{}))(t)
+		must.Get(client.SetProvider(ctx, &acp.SetProviderRequest{ProviderID: "main", ApiType: "openai", BaseURL: "https://example.com/v1"}))(t)
+		must.Get(client.DisableProvider(ctx, &acp.DisableProviderRequest{ProviderID: "main"}))(t)
+		s := must.Get(client.NewSession(ctx, &acp.NewSessionRequest{Cwd: "/home/ada/shop"}))(t)
+		must.Get(s.Prompt(ctx, acp.TextBlock("Hello")))(t)
+		fork := must.Get(s.Fork(ctx, &acp.ForkSessionRequest{Cwd: "/home/ada/shop"}))(t)
+		must.Get(fork.SetTitle(ctx, "Forked"))(t)
+		must.Get(fork.Prompt(ctx, acp.TextBlock("Hello")))(t)
+		must.Get(fork.Status(ctx))(t)
+		must.Do(t, fork.Close(ctx))
+		must.Do(t, fork.Archive(ctx))
+		must.Do(t, fork.Unarchive(ctx))
+		must.Get(s.Prompt(ctx, acp.TextBlock("Hello")))(t)
 		synctest.Wait()
 	})
 }

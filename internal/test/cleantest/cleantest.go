@@ -1,5 +1,5 @@
 // Package cleantest reads and writes the clean recordings, conformance/testdata/clean, for the tests of several packages. They
-// contain the messages between agents and clients that follow the protocol; see conformance/clean_test.go.
+// contain the messages between agents and clients that follow the protocol.
 package cleantest
 
 import (
