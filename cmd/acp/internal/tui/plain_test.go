@@ -23,6 +23,7 @@ import (
 // script drives the program in plain mode, with an agent, by lines.
 type script struct {
 	t     *testing.T
+	opts  *Options
 	in    *os.File
 	ended chan error
 
@@ -56,7 +57,7 @@ func plainly(t *testing.T, handlers acp.AgentHandlers, setup func(*Options)) *sc
 	if setup != nil {
 		setup(opts)
 	}
-	s := &script{t: t, in: inW, ended: make(chan error, 1), written: make(chan struct{}, 1)}
+	s := &script{t: t, opts: opts, in: inW, ended: make(chan error, 1), written: make(chan struct{}, 1)}
 	var reading sync.WaitGroup
 	reading.Go(func() {
 		for r := bufio.NewReader(outR); ; {
@@ -129,129 +130,6 @@ func (s *script) typ(lines ...string) {
 	for _, l := range lines {
 		fmt.Fprintln(s.in, l)
 	}
-}
-
-func TestPlain(t *testing.T) {
-	a := &asker{}
-	s := plainly(t, acp.AgentHandlers{Prompt: a.prompt}, nil)
-	s.want("> ")
-	s.typ("go")
-	s.want("tester asks for permission", "kind execute\n$ rm -rf build\nagent tester\ntitle Remove the build of s1\n",
-		"allow always `rm -rf build` in ", ", for this session\nrule {", "reject always the same\nrule {",
-		"1: allow once: Allow", "2: allow always: Always allow", "4: reject always: Never allow", "Which one? ")
-	for _, no := range []string{"y", "what?", "7"} { // none is an answer, and none becomes a prompt
-		s.typ(no)
-		s.want("Which one, 1 to 4? ")
-	}
-	s.typ("")
-	s.want("asks for permission", "Which one? ")
-	s.typ("3")
-	s.want("Answered: reject once: Reject", "agent: Thank you.", "> ")
-	a.want(t, "no")
-	s.typ(":help")
-	s.want(":cancel", ":sessions", "> ")
-	s.typ(":nothing")
-	s.want("There is no :nothing.")
-	s.typ(":quit")
-}
-
-// TestPlainTypedAhead: what was typed before a question is not an answer to it.
-func TestPlainTypedAhead(t *testing.T) {
-	a := &asker{}
-	typed := make(chan struct{})
-	s := plainly(t, acp.AgentHandlers{Prompt: func(ctx context.Context, s *acp.AgentSession, req *acp.PromptRequest) (*acp.PromptResponse, error) {
-		<-typed
-		return a.prompt(ctx, s, req)
-	}}, nil)
-	s.want("> ")
-	s.typ("go", "1")
-	s.want("Queued: 1")
-	close(typed)
-	s.want("Which one? ")
-	s.typ("3")
-	s.want("Answered: reject once", "Which one? ") // of the turn of the prompt "1"
-	s.typ("3")
-	s.want("Answered: reject once")
-}
-
-// TestPlainLogin: what was typed before a list appeared unasked does not choose from it.
-func TestPlainLogin(t *testing.T) {
-	var mu sync.Mutex
-	loggedIn := false
-	begun := make(chan struct{})
-	s := plainly(t, acp.AgentHandlers{
-		Authenticate: func(context.Context, *acp.AgentConn, *acp.AuthenticateRequest) (*acp.AuthenticateResponse, error) {
-			mu.Lock()
-			defer mu.Unlock()
-			loggedIn = true
-			return &acp.AuthenticateResponse{}, nil
-		},
-		Prompt: func(ctx context.Context, s *acp.AgentSession, req *acp.PromptRequest) (*acp.PromptResponse, error) {
-			mu.Lock()
-			defer mu.Unlock()
-			if !loggedIn {
-				<-begun
-				return nil, acp.ErrAuthRequired
-			}
-			return echo(ctx, s, req)
-		},
-	}, nil)
-	s.want("> ")
-	s.typ("hello", "1")
-	s.want("Queued: 1")
-	close(begun)
-	s.want("1: by the agent: In the browser", "Which one? ")
-	mu.Lock()
-	if loggedIn {
-		t.Error("logged in by what was typed before")
-	}
-	mu.Unlock()
-	s.typ("1")
-	s.want("Logged in.", "You said: hello", "You said: 1")
-}
-
-func TestPlainSettingsAndSessions(t *testing.T) {
-	h := settings()
-	s := plainly(t, h, nil)
-	s.want("> ")
-	s.typ(":mode")
-	s.want("1: Ask first (now)", "2: Do it", "Which one? ")
-	s.typ("2")
-	s.want("> ")
-	s.typ(":mode")
-	s.want("2: Do it (now)")
-	s.typ("")
-	s.want("> ")
-	s.typ(":rename")
-	s.want("Title of the session")
-	s.typ("Mine")
-	s.want("> ")
-	s.typ(":sessions")
-	s.want("1: ", "Mine")
-	s.typ("1")
-	s.typ("hello")
-	s.want("agent: You said: hello", "> ")
-}
-
-// TestPlainForm: the console asks for the fields; see package view.
-func TestPlainForm(t *testing.T) {
-	f := &former{schema: wideForm}
-	s := plainly(t, acp.AgentHandlers{Prompt: f.prompt}, nil)
-	s.want("> ")
-	s.typ("go")
-	s.want("tester asks", "Tell me about yourself.", "Your name (required)", "Answer: ")
-	for _, line := range []string{"A", "Ann", "42", "1", "", "", "false", "1,2,3"} {
-		s.typ(line)
-		s.want("Answer: ")
-	}
-	s.typ("2, plane")
-	s.want("> ")
-	f.want(t, `{"action":"accept","content":{"name":"Ann","age":42,"sure":false,"color":"r","tools":["hammer","plane"]}}`)
-	s.typ("go")
-	s.want("Your name", "Answer: ")
-	s.typ(":decline")
-	s.want("> ")
-	f.want(t, `{"action":"decline"}`)
 }
 
 func TestPlainHostileTexts(t *testing.T) {

@@ -80,34 +80,18 @@ var authMethods = []acp.AuthMethod{acp.NewAuthMethodAgent(acp.AuthMethodAgent{ID
 
 // complete adds handlers that every agent has.
 func complete(h acp.AgentHandlers) acp.AgentHandlers {
+	every := (&cast{}).handlers()
 	if h.NewSession == nil {
-		var mu sync.Mutex
-		n := 0
-		h.NewSession = func(context.Context, *acp.AgentConn, *acp.NewSessionRequest) (*acp.NewSessionResponse, error) {
-			mu.Lock()
-			defer mu.Unlock()
-			n++
-			return &acp.NewSessionResponse{SessionID: acp.SessionID(fmt.Sprintf("s%d", n))}, nil
-		}
+		h.NewSession = every.NewSession
 	}
 	if h.Prompt == nil {
-		h.Prompt = echo
+		h.Prompt = every.Prompt
 	}
 	if h.Authenticate == nil {
-		h.Authenticate = func(context.Context, *acp.AgentConn, *acp.AuthenticateRequest) (*acp.AuthenticateResponse, error) {
-			return &acp.AuthenticateResponse{}, nil
-		}
+		h.Authenticate = every.Authenticate
 	}
 	return h
 }
-
-// echo repeats the prompt.
-func echo(ctx context.Context, s *acp.AgentSession, req *acp.PromptRequest) (*acp.PromptResponse, error) {
-	text := req.Prompt[0].Text()
-	return done, s.Update(ctx, acp.AgentMessageText("You said: "+text))
-}
-
-var done = &acp.PromptResponse{StopReason: acp.StopReasonEndTurn}
 
 func (w *world) send(msg tea.Msg) {
 	select {
