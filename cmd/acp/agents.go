@@ -147,11 +147,9 @@ func ofRegistry(e *registry.Entry, installed *registry.Installed) listed {
 func (a *agentsCommand) listing(c *cobra.Command) *cobra.Command {
 	var all bool
 	c.Args = cobra.NoArgs
-	c.RunE = func(*cobra.Command, []string) error {
-		ctx, stop := a.p.untilInterrupted()
-		defer stop()
+	c.RunE = a.p.until(func(ctx context.Context, _ *cobra.Command, _ []string) error {
 		return a.list(ctx, all)
-	}
+	})
 	a.jsonFlag(c)
 	c.Flags().BoolVar(&all, "all", false, "list all agents of the registry too")
 	return c
@@ -272,14 +270,12 @@ func (a *agentsCommand) searchCommand() *cobra.Command {
 		Long: "Search the registry for agents whose name, description or authors contain all words. The exit status is 1 " +
 			"if there are none.",
 		Args: cobra.ArbitraryArgs,
-		RunE: func(_ *cobra.Command, args []string) error {
+		RunE: a.p.until(func(ctx context.Context, _ *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return usagef("expected a word; acp agents list --all lists all")
 			}
-			ctx, stop := a.p.untilInterrupted()
-			defer stop()
 			return a.search(ctx, strings.Join(args, " "))
-		},
+		}),
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	a.jsonFlag(c)
@@ -327,14 +323,19 @@ func (a *agentsCommand) showCommand() *cobra.Command {
 		Short:             "Show what is known about an agent, and what installing it would fetch and run",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: a.completeAgents(true),
-		RunE: func(_ *cobra.Command, args []string) error {
-			ctx, stop := a.p.untilInterrupted()
-			defer stop()
+		RunE: a.p.until(func(ctx context.Context, _ *cobra.Command, args []string) error {
 			return a.show(ctx, args[0])
-		},
+		}),
 	}
 	a.jsonFlag(c)
 	return c
+}
+
+// fact prints one fact about an agent, unless it is not known.
+func (a *agentsCommand) fact(name, value string) {
+	if value != "" {
+		fmt.Fprintln(a.p.stdout, plain.Sprintf("%-12s %s", name+":", value))
+	}
 }
 
 // show prints what is known about an agent.
@@ -386,35 +387,30 @@ func (a *agentsCommand) show(ctx context.Context, name string) error {
 		}
 		return a.write(shown)
 	}
-	out := func(name, value string) {
-		if value != "" {
-			fmt.Fprintln(a.p.stdout, plain.Sprintf("%-12s %s", name+":", value))
-		}
-	}
-	out("name", e.ID)
-	out("title", e.Name)
-	out("about", e.Description)
-	out("version", e.Version)
+	a.fact("name", e.ID)
+	a.fact("title", e.Name)
+	a.fact("about", e.Description)
+	a.fact("version", e.Version)
 	if e.Preview != nil {
-		out("preview", e.Preview.Version)
+		a.fact("preview", e.Preview.Version)
 	}
-	out("kinds", cmp.Or(joinKinds(e.Kinds(registry.Platform())), "none for this system"))
-	out("authors", strings.Join(e.Authors, ", "))
-	out("license", strings.TrimSpace(e.License+" "+e.LicenseURL))
-	out("repository", e.Repository)
-	out("website", e.Website)
+	a.fact("kinds", cmp.Or(joinKinds(e.Kinds(registry.Platform())), "none for this system"))
+	a.fact("authors", strings.Join(e.Authors, ", "))
+	a.fact("license", strings.TrimSpace(e.License+" "+e.LicenseURL))
+	a.fact("repository", e.Repository)
+	a.fact("website", e.Website)
 	if installed != nil {
 		text := fmt.Sprintf("%s as %s, %s", installed.Entry.Version, installed.Kind, installed.Time.Local().
 			Format(time.DateTime))
 		if installed.Pinned {
 			text += ", pinned"
 		}
-		out("installed", text)
-		out("starts", installed.Command().String())
+		a.fact("installed", text)
+		a.fact("starts", installed.Command().String())
 	}
 	if installed == nil || installed.Entry.Version != e.Version {
 		if unavailable != nil {
-			out("unavailable", unavailable.Error())
+			a.fact("unavailable", unavailable.Error())
 			return nil
 		}
 		fmt.Fprintf(a.p.stdout, "\nInstalling it:\n%s\n", plain.Text(plan.String()))
@@ -427,21 +423,16 @@ func (a *agentsCommand) showOwn(own *config.Agent) error {
 	if a.json {
 		return a.write(a.ofConfig(own))
 	}
-	out := func(name, value string) {
-		if value != "" {
-			fmt.Fprintln(a.p.stdout, plain.Sprintf("%-12s %s", name+":", value))
-		}
-	}
-	out("name", own.Name)
-	out("from", a.cfg.File.Path)
+	a.fact("name", own.Name)
+	a.fact("from", a.cfg.File.Path)
 	if c := own.Command; c != nil {
-		out("starts", masked(c).String())
-		out("directory", c.Dir)
+		a.fact("starts", masked(c).String())
+		a.fact("directory", c.Dir)
 	}
-	out("url", harmless(own.URL))
-	out("registry", own.Registry)
+	a.fact("url", harmless(own.URL))
+	a.fact("registry", own.Registry)
 	if version := a.ofConfig(own).Protocol; version != 0 {
-		out("protocol", fmt.Sprintf("version %d only", version))
+		a.fact("protocol", fmt.Sprintf("version %d only", version))
 	}
 	return nil
 }
@@ -506,9 +497,7 @@ are told so.`,
 		Example:           "  acp agents install claude\n  acp agents install --yes --kind npx gemini     in a script",
 		Args:              cobra.MinimumNArgs(1),
 		ValidArgsFunction: a.completeRegistry,
-		RunE: func(_ *cobra.Command, args []string) error {
-			ctx, stop := a.p.untilInterrupted()
-			defer stop()
+		RunE: a.p.until(func(ctx context.Context, _ *cobra.Command, args []string) error {
 			r := a.consenting(f)
 			return a.forEach(args, func(name string) error {
 				id, err := r.InRegistry(ctx, a.inRegistry(name))
@@ -527,7 +516,7 @@ are told so.`,
 				_, err = fmt.Fprintln(a.p.stdout, plain.Sprintf("%s %s%s", id, installed.Entry.Version, note))
 				return err
 			})
-		},
+		}),
 	}
 	f.add(c)
 	c.Flags().BoolVar(&f.options.Again, "again", false, "install it even if it is already installed or pinned")
@@ -592,11 +581,9 @@ registry's stays; acp agents install takes the registry's. A preview is followed
 when that is newer; with --preview, this holds for releases too. What is missing of an installed agent is installed again.`,
 		Args:              cobra.ArbitraryArgs,
 		ValidArgsFunction: a.completeAgents(false),
-		RunE: func(_ *cobra.Command, args []string) error {
-			ctx, stop := a.p.untilInterrupted()
-			defer stop()
+		RunE: a.p.until(func(ctx context.Context, _ *cobra.Command, args []string) error {
 			return a.update(ctx, a.consenting(f), &f.options, args)
-		},
+		}),
 	}
 	f.add(c)
 	return c
@@ -655,16 +642,14 @@ func (a *agentsCommand) installedCommand(use, short string,
 		Short:             short,
 		Args:              cobra.MinimumNArgs(1),
 		ValidArgsFunction: a.completeAgents(false),
-		RunE: func(_ *cobra.Command, args []string) error {
-			ctx, stop := a.p.untilInterrupted()
-			defer stop()
+		RunE: a.p.until(func(ctx context.Context, _ *cobra.Command, args []string) error {
 			r := a.p.resolver(a.cfg)
 			ids, err := a.ids(r, args)
 			if err != nil {
 				return err
 			}
 			return a.forEach(ids, func(id string) error { return do(ctx, r.Registry, id) })
-		},
+		}),
 	}
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -164,12 +165,10 @@ takes NAME=VALUE.`,
   acp config set agents.far.url wss://agent.example/acp`,
 		Args:              cobra.MinimumNArgs(2),
 		ValidArgsFunction: completeKeys(cfg),
-		RunE: func(_ *cobra.Command, args []string) error {
-			ctx, stop := p.untilInterrupted()
-			defer stop()
+		RunE: p.until(func(ctx context.Context, _ *cobra.Command, args []string) error {
 			path, _ := cfg.Path()
 			return changed(config.Set(ctx, path, args[0], args[1:]))
-		},
+		}),
 	}
 	c.Flags().SetInterspersed(false) // an agent's flags are its own
 	withoutFile(c)
@@ -190,12 +189,10 @@ func configUnset(p *program, cfg *config.Config) *cobra.Command {
 		Short:             "Remove a key from the file, or an agent: agents.NAME",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: completeKeys(cfg),
-		RunE: func(_ *cobra.Command, args []string) error {
-			ctx, stop := p.untilInterrupted()
-			defer stop()
+		RunE: p.until(func(ctx context.Context, _ *cobra.Command, args []string) error {
 			path, _ := cfg.Path()
 			return changed(config.Unset(ctx, path, args[0]))
-		},
+		}),
 	}
 	withoutFile(c)
 	return c

@@ -31,16 +31,14 @@ The exit status is 0 if the agent can be used, and 1 if it cannot.`,
   acp agents doctor wss://agent.example/acp`,
 		Args:              cobra.ArbitraryArgs,
 		ValidArgsFunction: a.completeAgents(true),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			ctx, stop := a.p.untilInterrupted()
-			defer stop()
+		RunE: a.p.until(func(ctx context.Context, cmd *cobra.Command, args []string) error {
 			agent, err := a.findAgent(ctx, cmd, args)
 			if err != nil {
 				return err
 			}
 			o.Client = acp.ClientOptions{Info: acp.Implementation{Name: "acp", Version: moduleVersion()}, TerminalAuth: true}
 			return a.doctor(ctx, agent, o)
-		},
+		}),
 	}
 	flags := c.Flags()
 	a.jsonFlag(c)

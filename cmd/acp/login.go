@@ -32,9 +32,7 @@ The exit status is 1 if nothing could be done here.`,
   acp agents login gemini oauth-personal`,
 		Args:              cobra.ArbitraryArgs,
 		ValidArgsFunction: a.completeAgents(true),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			ctx, stop := a.p.untilInterrupted()
-			defer stop()
+		RunE: a.p.until(func(ctx context.Context, cmd *cobra.Command, args []string) error {
 			method := ""
 			if cmd.ArgsLenAtDash() < 0 && len(args) == 2 {
 				args, method = args[:1], args[1]
@@ -45,7 +43,7 @@ The exit status is 1 if nothing could be done here.`,
 				}
 				return a.login(ctx, agent, client, acp.AuthMethodID(method))
 			})
-		},
+		}),
 	}
 	c.Flags().BoolVar(&list, "list", false, "only list the methods")
 	a.jsonFlag(c)
@@ -195,9 +193,7 @@ func (a *agentsCommand) logoutCommand() *cobra.Command {
 		Short:             "Log out of an agent",
 		Args:              cobra.ArbitraryArgs,
 		ValidArgsFunction: a.completeAgents(true),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			ctx, stop := a.p.untilInterrupted()
-			defer stop()
+		RunE: a.p.until(func(ctx context.Context, cmd *cobra.Command, args []string) error {
 			return a.withAgent(ctx, cmd, args, func(_ *agents.Agent, client *talk.Client) error {
 				if !client.Capabilities().Auth.Logout.Present() {
 					return fmt.Errorf("%w: the agent offers no logout", acp.ErrUnsupported)
@@ -208,6 +204,6 @@ func (a *agentsCommand) logoutCommand() *cobra.Command {
 				a.say("logged out")
 				return nil
 			})
-		},
+		}),
 	}
 }

@@ -10,6 +10,8 @@ import (
 	"sync/atomic"
 	"syscall"
 
+	"github.com/spf13/cobra"
+
 	"github.com/acpgo/sdk/acp/registry"
 	"github.com/acpgo/sdk/cmd/acp/internal/agents"
 	"github.com/acpgo/sdk/cmd/acp/internal/config"
@@ -63,6 +65,17 @@ func (p *program) untilInterrupted() (context.Context, context.CancelFunc) {
 		signal.Stop(signals)
 		cancel(nil)
 		<-done
+	}
+}
+
+// until returns what runs a command with a context as of untilInterrupted.
+func (p *program) until(
+	run func(context.Context, *cobra.Command, []string) error,
+) func(*cobra.Command, []string) error {
+	return func(c *cobra.Command, args []string) error {
+		ctx, stop := p.untilInterrupted()
+		defer stop()
+		return run(ctx, c, args)
 	}
 }
 

@@ -99,6 +99,16 @@ func (in *Inspection) Close() error {
 	return errors.Join(err, os.RemoveAll(in.dir))
 }
 
+// enter reports whether a connection may begin, which then is one of those that run.
+func (in *Inspection) enter() bool {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if !in.closed {
+		in.running.Add(1)
+	}
+	return !in.closed
+}
+
 var errClosed = errors.New("the inspection has ended")
 
 // source begins a source.

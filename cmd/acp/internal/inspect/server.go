@@ -272,13 +272,7 @@ func (s *Server) serveWebSocket(w http.ResponseWriter, r *http.Request) {
 	defer conn.CloseNow()
 	conn.SetReadLimit(maxAttach)
 	defer s.forget(connOf(r))
-	s.in.mu.Lock()
-	closed := s.in.closed
-	if !closed {
-		s.in.running.Add(1)
-	}
-	s.in.mu.Unlock()
-	if closed {
+	if !s.in.enter() {
 		return
 	}
 	defer s.in.running.Done()

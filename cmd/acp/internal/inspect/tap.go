@@ -157,13 +157,7 @@ func (s *Server) serveTap(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "acp inspect: this connection cannot be a tap", http.StatusInternalServerError)
 		return
 	}
-	s.in.mu.Lock()
-	closed := s.in.closed
-	if !closed {
-		s.in.running.Add(1)
-	}
-	s.in.mu.Unlock()
-	if closed {
+	if !s.in.enter() {
 		http.Error(w, "acp inspect: "+errClosed.Error(), http.StatusServiceUnavailable)
 		return
 	}

@@ -450,26 +450,14 @@ func (c *Client) closeLocal() (err error) {
 // agentConn returns the connection, for calls outside of sessions.
 func (c *Client) agentConn(ctx context.Context) (*acp.ClientConn, error) { return c.conn.Conn(ctx) }
 
-// Kind is the kind of an Event.
-type Kind int
+// Kind is the kind of an Event: those of package reconnect are about the connection. The State of a session is reset
+// when it is replaying.
+type Kind = reconnect.Kind
 
-// The kinds of events. Those about the connection correspond to those of package reconnect.
+// The other kinds of events.
 const (
-	// Lost: the connection is lost. Err says why, Interrupted what was in progress.
-	Lost Kind = iota + 1
-	// Waiting: the next attempt is made after Wait. Err says why the last one failed, if there was one.
-	Waiting
-	// Replaying: the history of Session is being sent again; its State was reset.
-	Replaying
-	// Restored: Session is restored, and Differences lists what has changed. Without a session: the connection is
-	// restored.
-	Restored
-	// SessionLost: Session could not be restored. Err says why.
-	SessionLost
-	// GaveUp: the Client is over. Err says why.
-	GaveUp
 	// Decided: a permission request was answered. Decision says how and why.
-	Decided
+	Decided = reconnect.GaveUp + 1 + iota
 	// Stderr: the agent wrote the line Text to standard error.
 	Stderr
 	// Warning: an error occurred and was ignored. Err describes it.
@@ -479,19 +467,6 @@ const (
 	// URLCompleted: the user has finished what Elicitation asked for at a URL.
 	URLCompleted
 )
-
-var kindNames = [...]string{
-	"", "lost", "waiting", "replaying", "restored", "session lost", "gave up", "decided", "stderr", "warning", "slow",
-	"URL completed",
-}
-
-// String returns the kind in a word or two.
-func (k Kind) String() string {
-	if k > 0 && int(k) < len(kindNames) {
-		return kindNames[k]
-	}
-	return fmt.Sprintf("Kind(%d)", int(k))
-}
 
 // Event is something that the user may want to know. Kind says which fields are set.
 type Event struct {
@@ -548,7 +523,7 @@ func (c *Client) notify(_ context.Context, e reconnect.Event) {
 		}
 	}
 	c.event(Event{
-		Kind: Kind(e.Kind), Session: e.Session, Err: e.Err, Wait: e.Wait, Interrupted: e.Interrupted,
+		Kind: e.Kind, Session: e.Session, Err: e.Err, Wait: e.Wait, Interrupted: e.Interrupted,
 		Differences: e.Differences,
 	})
 }

@@ -259,7 +259,7 @@ func TestAgentDies(t *testing.T) {
 			mu.Lock()
 			kinds = append(kinds, e.Kind)
 			mu.Unlock()
-			if e.Kind == Restored && e.Session == "" {
+			if e.Kind == reconnect.Restored && e.Session == "" {
 				close(restored)
 			}
 		}})
@@ -282,7 +282,7 @@ func TestAgentDies(t *testing.T) {
 	must.Do(t, c.Close())
 	mu.Lock()
 	defer mu.Unlock()
-	for _, want := range []Kind{Stderr, Lost, Waiting, Replaying, Restored} {
+	for _, want := range []Kind{Stderr, reconnect.Lost, reconnect.Waiting, reconnect.Replaying, reconnect.Restored} {
 		if !slices.Contains(kinds, want) {
 			t.Errorf("no event %s in %v", want, kinds)
 		}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/acp/rpc"
 )
 
 // cast is the agent of the tests. The first word of a prompt says what it plays, and it notes what it gets.
@@ -21,6 +22,7 @@ type cast struct {
 	call    *acp.ToolCallUpdate // of its permission requests
 	options []acp.PermissionOption
 	form    string        // a schema
+	steers  string        // the outcome of a prompt in a running turn; "fails", or "" if it does not know that
 	gate    chan struct{} // created in the world of the test
 
 	mu       sync.Mutex
@@ -110,6 +112,10 @@ func (c *cast) handlers() acp.AgentHandlers {
 			return &acp.DeleteSessionResponse{}, nil
 		}
 	}
+	if c.steers != "" {
+		h.Extensions = &acp.Extensions[acp.AgentConn]{}
+		rpc.Handle(h.Extensions, "_session/steering", c.steer)
+	}
 	if c.is["settings"] {
 		h.SetSessionMode = func(context.Context, *acp.AgentSession, *acp.SetSessionModeRequest) (*acp.SetSessionModeResponse, error) {
 			return &acp.SetSessionModeResponse{}, nil
@@ -140,6 +146,24 @@ func (c *cast) handlers() acp.AgentHandlers {
 		}
 	}
 	return h
+}
+
+// steering are the params of a prompt in a running turn.
+type steering struct {
+	Prompt []acp.ContentBlock `json:"prompt"`
+	Meta   struct {
+		Steering struct {
+			IdleBehavior string `json:"idleBehavior"`
+		} `json:"steering"`
+	} `json:"_meta"`
+}
+
+func (c *cast) steer(_ context.Context, _ *acp.AgentConn, p *steering) (*map[string]string, error) {
+	c.note("%s (%s)", p.Prompt[0].Text(), p.Meta.Steering.IdleBehavior)
+	if c.steers == "fails" {
+		return nil, errors.New("not now")
+	}
+	return &map[string]string{"outcome": c.steers}, nil
 }
 
 // settings are the options of a session; mu must be held.
@@ -199,6 +223,11 @@ func (c *cast) prompt(ctx context.Context, s *acp.AgentSession, req *acp.PromptR
 	text := req.Prompt[0].Text()
 	if c.is["notes"] {
 		c.note("%s", text)
+		for _, b := range req.Prompt {
+			if link, ok := b.Variant.(*acp.ContentBlockResourceLink); ok {
+				c.note("link %s", link.Name)
+			}
+		}
 	}
 	word, rest, _ := strings.Cut(text, " ")
 	if word == "hold" {

@@ -2,73 +2,20 @@ package tui
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/acpgo/sdk/acp"
-	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/cmd/acp/internal/history"
 	"github.com/acpgo/sdk/cmd/acp/internal/talk"
-	"github.com/acpgo/sdk/conformance"
 	"github.com/acpgo/sdk/internal/test/must"
 )
-
-// TestCompletions: commands of the agent and files are completed.
-func TestCompletions(t *testing.T) {
-	blocks := make(chan []acp.ContentBlock, 1)
-	inWorld(t, acp.AgentHandlers{
-		NewSession: func(ctx context.Context, c *acp.AgentConn, _ *acp.NewSessionRequest) (*acp.NewSessionResponse, error) {
-			acp.AfterResponse(ctx, func(ctx context.Context) {
-				_ = c.Session("s").Update(ctx, acp.CommandsUpdate(acp.AvailableCommand{Name: "review", Description: "Reviews it."}, acp.AvailableCommand{Name: "explain", Description: "Explains it."}))
-			})
-			return &acp.NewSessionResponse{SessionID: "s"}, nil
-		},
-		Prompt: func(_ context.Context, _ *acp.AgentSession, req *acp.PromptRequest) (*acp.PromptResponse, error) {
-			blocks <- req.Prompt
-			return done, nil
-		},
-	}, nil, func(w *world) {
-		dir := w.m.opts.Talk.Cwd
-		for _, name := range []string{"main.go", "with space.txt", "picture.png", ".hidden"} {
-			must.Do(t, os.WriteFile(filepath.Join(dir, name), []byte("\x89PNG\r\n\x1a\n"), 0o600))
-		}
-		w.sleep(time.Second)
-		w.typ("/rv")
-		w.want("/review", "Reviews it.")
-		w.wantNot("/explain")
-		w.key("tab")
-		w.want("> /review")
-		w.typ("@mgo")
-		w.sleep(time.Second)
-		w.want("@main.go")
-		w.wantNot("hidden")
-		w.key("enter")
-		w.typ("@space")
-		w.sleep(time.Second)
-		w.key("tab")
-		w.typ("@nothing")
-		w.key("enter")
-		got := <-blocks
-		var names []string
-		for _, b := range got[1:] {
-			if link, ok := b.Variant.(*acp.ContentBlockResourceLink); ok {
-				names = append(names, link.Name)
-			}
-		}
-		if text := got[0].Text(); text != `/review @main.go @"with space.txt" @nothing` || strings.Join(names, ",") != "main.go,with space.txt" {
-			t.Errorf("sent %q with %q", text, names)
-		}
-	})
-}
 
 // TestStderrFlood: lines of the agent's standard error that arrive fast are combined, and the last ones are kept.
 func TestStderrFlood(t *testing.T) {
@@ -86,144 +33,6 @@ func TestStderrFlood(t *testing.T) {
 		w.key("alt+n")
 		w.want("line 99999")
 	})
-}
-
-// steerable is an agent that accepts prompts in a running turn.
-type steerable struct {
-	t       *testing.T
-	outcome string
-	fails   bool
-
-	mu   sync.Mutex
-	said []string
-}
-
-type steerParams struct {
-	SessionID acp.SessionID      `json:"sessionId"`
-	Prompt    []acp.ContentBlock `json:"prompt"`
-	Meta      struct {
-		Steering struct {
-			IdleBehavior string `json:"idleBehavior"`
-		} `json:"steering"`
-	} `json:"_meta"`
-}
-
-func (a *steerable) connect(context.Context) (acp.Transport, error) {
-	client, agent := acp.Pipe()
-	extensions := &acp.Extensions[acp.AgentConn]{}
-	rpc.Handle(extensions, "_session/steering", func(_ context.Context, _ *acp.AgentConn, p *steerParams) (*map[string]string, error) {
-		text := p.Prompt[0].Text()
-		a.mu.Lock()
-		defer a.mu.Unlock()
-		a.said = append(a.said, fmt.Sprintf("%s: %s (%s)", p.SessionID, text, p.Meta.Steering.IdleBehavior))
-		if a.fails {
-			return nil, errors.New("not now")
-		}
-		return &map[string]string{"outcome": a.outcome}, nil
-	})
-	_, err := acp.StartAgent(context.Background(), agent, complete(acp.AgentHandlers{Prompt: slow, Extensions: extensions}), &acp.AgentOptions{
-		Info: acp.Implementation{Name: "tester", Version: "1"},
-		Initialize: func(_ context.Context, _ *acp.InitializeRequest, res *acp.InitializeResponse) error {
-			return res.Meta.Set("steering", map[string]bool{"supported": true})
-		},
-	})
-	return conformance.Tap(a.t, conformance.Client, client, &conformance.TapOptions{Schema: conformance.Negotiated(conformance.V1Unstable(), conformance.V2Unstable())}), err
-}
-
-// TestSteer: a prompt sent into a turn reaches the agent at once; if the agent does not accept it, it is queued.
-func TestSteer(t *testing.T) {
-	for _, test := range []struct {
-		outcome string
-		fails   bool
-		want    string
-		waits   bool
-	}{
-		{"injected", false, "Sent into the turn: left", false},
-		{"startedNewTurn", false, "a new one has begun: left", false},
-		{"promptRequired", false, "⏳ left", true},
-		{"failed", false, "The agent says: failed", true},
-		{"", true, "queued until its end", true},
-	} {
-		t.Run(test.outcome, func(t *testing.T) {
-			a := &steerable{t: t, outcome: test.outcome, fails: test.fails}
-			inWorld(t, acp.AgentHandlers{}, func(o *Options) { o.Talk.Agent.Connect = a.connect }, func(w *world) {
-				w.settle()
-				w.say("go")
-				w.sleep(time.Second)
-				w.typ("left")
-				w.key("alt+s")
-				w.sleep(time.Second)
-				w.want(test.want, "Begun: go.")
-				if got, want := a.said, []string{"s1: left (promptRequired)"}; !slices.Equal(got, want) {
-					t.Errorf("the agent got %q, want %q", got, want)
-				}
-				w.say("then")
-				w.key("alt+q", "alt+s") // the last queued one
-				w.sleep(time.Second)
-				if len(a.said) != 2 {
-					t.Errorf("the agent got %q", a.said)
-				}
-				w.sleep(2 * time.Minute)
-				if test.waits {
-					w.want("Begun: left.")
-				} else {
-					w.wantNot("Begun: left.")
-				}
-			})
-		})
-	}
-}
-
-// TestBell: the bell rings at the end of a turn and at a question, either if the terminal has reported that its window
-// does not have the focus, or always, or never; not for a turn that the user cancelled, nor before the queue is empty.
-func TestBell(t *testing.T) {
-	for _, test := range []struct {
-		when                                           Notify
-		unknown, focused, unfocused, queued, cancelled int
-	}{
-		{NotifyUnfocused, 0, 0, 2, 2, 0},
-		{NotifyAlways, 2, 2, 2, 2, 0},
-		{NotifyNever, 0, 0, 0, 0, 0},
-	} {
-		t.Run(string(test.when), func(t *testing.T) {
-			inWorld(t, (&cast{}).handlers(), func(o *Options) { o.Notify = test.when }, func(w *world) {
-				w.settle()
-				if w.m.View().ReportFocus != (test.when == NotifyUnfocused) {
-					t.Error("focus is reported, or not")
-				}
-				rings := func(what string, want int, do func()) {
-					t.Helper()
-					w.bells = 0
-					do()
-					w.sleep(3 * time.Second)
-					if w.bells != want {
-						t.Errorf("%s: %d bells, want %d", what, w.bells, want)
-					}
-				}
-				ask := func() {
-					w.say("ask")
-					w.sleep(3 * time.Second)
-					w.key("y")
-				}
-				rings("nothing is known of the focus", test.unknown, ask)
-				w.update(focus(true))
-				rings("focus", test.focused, ask)
-				w.update(focus(false))
-				rings("no focus", test.unfocused, ask)
-				rings("a queue", test.queued, func() {
-					w.say("slow")
-					w.say("ask")
-					w.sleep(62 * time.Second)
-					w.key("y")
-				})
-				rings("cancelled", test.cancelled, func() {
-					w.say("slow")
-					w.sleep(time.Second)
-					w.key("ctrl+c")
-				})
-			})
-		})
-	}
 }
 
 // TestEarlierPrompts: the prompts of earlier runs in the directory come before those of this one.
@@ -262,13 +71,6 @@ func TestEarlierPrompts(t *testing.T) {
 	if len(got) != 4 || got[3].Text != got[1].Text || len(got[3].Pasted) != 1 || got[3].Pasted[0] != long {
 		t.Errorf("kept: %.60q", got)
 	}
-}
-
-func focus(has bool) tea.Msg {
-	if has {
-		return tea.FocusMsg{}
-	}
-	return tea.BlurMsg{}
 }
 
 // TestHistoryKeepsPasted: long pasted texts are preserved in the draft and in earlier prompts.

@@ -16,7 +16,6 @@ import (
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/cmd/acp/internal/talk"
 	"github.com/acpgo/sdk/cmd/acp/internal/test/tricks"
-	"github.com/acpgo/sdk/conformance"
 	"github.com/acpgo/sdk/internal/test/must"
 )
 
@@ -42,18 +41,7 @@ func plainly(t *testing.T, handlers acp.AgentHandlers, setup func(*Options)) *sc
 	must.Do(t, err)
 	opts := &Options{In: inR, Out: outW, Talk: talk.Options{Agent: talk.Agent{Name: "tester", Trusted: true}, Cwd: t.TempDir()}}
 	ctx, stop := context.WithCancel(context.Background())
-	var agents sync.WaitGroup
-	opts.Talk.Agent.Connect = func(context.Context) (acp.Transport, error) {
-		client, agent := acp.Pipe()
-		agents.Go(func() {
-			// The program shows how it ends.
-			_ = acp.ServeAgent(ctx, agent, complete(handlers), &acp.AgentOptions{Info: acp.Implementation{Name: "tester", Version: "1"}, AuthMethods: authMethods})
-		})
-		return conformance.Tap(t, conformance.Client, client, &conformance.TapOptions{
-			Schema: conformance.Negotiated(conformance.V1Unstable(), conformance.V2Unstable()),
-			Accept: map[string]string{"ADD-2": "agents of tricks name unknown sessions", "INI-6": "and unknown kinds"},
-		}), nil
-	}
+	agents := connects(t, ctx, opts, handlers)
 	if setup != nil {
 		setup(opts)
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -24,12 +25,14 @@ import (
 //
 //	agent WORD ...            what it can do and how; see cast.handlers
 //	run WORD ...              how the program is run: continue, watching, without-reconnecting, or with an agent elsewhere
+//	bell WHEN                 when it rings the bell
+//	steering OUTCOME          how the agent takes a prompt in a running turn
 //	update JSON, call JSON    what it sends before it asks for permission, and the tool call of that
 //	option KIND ID [NAME]     an option of that; "options N" makes many
 //	form JSON                 the schema of its forms
 //
 // Then follow the steps, of which the verbs are below. Words are quoted by apostrophes, or as in Go. $DIR is the
-// user's directory.
+// user's directory. A conversation is played for each line "each WORD ...", with its words in place of <1>, <2>, and so on.
 func TestKeysAndScreens(t *testing.T) {
 	for _, file := range must.Get(filepath.Glob("testdata/*.txtar"))(t) {
 		archive, err := txtar.ParseFile(file)
@@ -37,25 +40,53 @@ func TestKeysAndScreens(t *testing.T) {
 		subject := strings.TrimSuffix(filepath.Base(file), ".txtar")
 		for _, section := range archive.Files {
 			t.Run(subject+"/"+section.Name, func(t *testing.T) {
-				c, setup, steps := begin(t, string(section.Data))
-				if subject == "plain" {
-					c.gate = make(chan struct{})
-					s := plainly(t, c.handlers(), setup)
-					play(t, c, s.opts, steps, plainVerbs(s, c))
-					return
+				for _, steps := range expand(read(t, string(section.Data))) {
+					converse(t, steps, subject == "plain")
 				}
-				inWorld(t, c.handlers(), func(o *Options) {
-					c.gate = make(chan struct{})
-					setup(o)
-				}, func(w *world) {
-					if !c.is["slow-to-start"] {
-						w.settle()
-					}
-					play(t, c, w.m.opts, steps, verbs(w, c))
-				})
 			})
 		}
 	}
+}
+
+func converse(t *testing.T, steps []step, plain bool) {
+	c, setup, steps := begin(t, steps)
+	if plain {
+		c.gate = make(chan struct{})
+		s := plainly(t, c.handlers(), setup)
+		play(t, s.opts, steps, plainVerbs(s, c))
+		return
+	}
+	inWorld(t, c.handlers(), func(o *Options) {
+		c.gate = make(chan struct{})
+		setup(o)
+	}, func(w *world) {
+		if !c.is["slow-to-start"] {
+			w.settle()
+		}
+		play(t, w.m.opts, steps, verbs(w, c))
+	})
+}
+
+// expand returns the conversations that a section stands for.
+func expand(steps []step) (all [][]step) {
+	n := slices.IndexFunc(steps, func(s step) bool { return s.words[0] != "each" })
+	for _, each := range steps[:n] {
+		var played []step
+		for _, s := range steps[n:] {
+			s.words = slices.Clone(s.words)
+			for i := range s.words {
+				for value := range each.words {
+					s.words[i] = strings.ReplaceAll(s.words[i], fmt.Sprintf("<%d>", value), each.words[value])
+				}
+			}
+			played = append(played, s)
+		}
+		all = append(all, played)
+	}
+	if n == 0 {
+		all = [][]step{steps}
+	}
+	return all
 }
 
 // step is a line of a conversation.
@@ -102,11 +133,11 @@ func read(t *testing.T, text string) (steps []step) {
 }
 
 // begin takes the first lines of a conversation, about the agent and the program.
-func begin(t *testing.T, text string) (c *cast, setup func(*Options), steps []step) {
+func begin(t *testing.T, steps []step) (c *cast, setup func(*Options), _ []step) {
 	t.Helper()
 	c = &cast{is: map[string]bool{}}
 	runs := map[string]bool{}
-	steps = read(t, text)
+	notify := Notify("")
 	for ; len(steps) > 0; steps = steps[1:] {
 		verb, args := steps[0].words[0], steps[0].words[1:]
 		switch verb {
@@ -119,6 +150,10 @@ func begin(t *testing.T, text string) (c *cast, setup func(*Options), steps []st
 			for _, word := range args {
 				runs[word] = true
 			}
+		case "bell":
+			notify = Notify(args[0])
+		case "steering":
+			c.steers = args[0]
 		case "update":
 			var u acp.SessionUpdate
 			must.Do(t, json.Unmarshal([]byte(args[0]), &u))
@@ -140,6 +175,7 @@ func begin(t *testing.T, text string) (c *cast, setup func(*Options), steps []st
 				if c.is["stored"] {
 					c.store(o.Talk.Cwd)
 				}
+				o.Notify = notify
 				o.Start.Continue, o.Talk.NoReconnect = runs["continue"], runs["without-reconnecting"]
 				if runs["watching"] {
 					o.Watch = o.Talk.Cwd
@@ -156,7 +192,7 @@ func begin(t *testing.T, text string) (c *cast, setup func(*Options), steps []st
 }
 
 // play does the steps of a conversation.
-func play(t *testing.T, c *cast, o *Options, steps []step, verbs map[string]func(not bool, args []string)) {
+func play(t *testing.T, o *Options, steps []step, verbs map[string]func(not bool, args []string)) {
 	t.Helper()
 	for _, s := range steps {
 		do := verbs[s.words[0]]
@@ -250,6 +286,26 @@ func verbs(w *world, c *cast) map[string]func(not bool, args []string) {
 		"chats": func(_ bool, args []string) {
 			if n := strconv.Itoa(len(w.m.chats)); n != args[0] {
 				w.t.Errorf("%s sessions are open", n)
+			}
+		},
+		"focus": func(not bool, _ []string) {
+			if not {
+				w.update(tea.BlurMsg{})
+			} else {
+				w.update(tea.FocusMsg{})
+			}
+		},
+		// bells N: so many since the last time.
+		"bells": func(_ bool, args []string) {
+			if n := strconv.Itoa(w.bells); n != args[0] {
+				w.t.Errorf("%s bells, want %s", n, args[0])
+			}
+			w.bells = 0
+		},
+		// reports-focus yes: the terminal is asked to tell whether it has the focus.
+		"reports-focus": func(_ bool, args []string) {
+			if got := w.m.View().ReportFocus; got != (args[0] == "yes") {
+				w.t.Errorf("focus is reported: %v", got)
 			}
 		},
 		"quits": func(not bool, _ []string) {

@@ -20,6 +20,7 @@ import (
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/launch"
 	"github.com/acpgo/sdk/acp/policy"
+	"github.com/acpgo/sdk/acp/reconnect"
 	"github.com/acpgo/sdk/cmd/acp/internal/draw"
 	"github.com/acpgo/sdk/cmd/acp/internal/talk"
 	"github.com/acpgo/sdk/conformance"
@@ -735,22 +736,22 @@ func (m *Model) happened(e talk.Event) tea.Cmd {
 		m.tell(e.Session, fmt.Sprintf("Warning: %v", e.Err))
 	case talk.URLCompleted:
 		m.tellHere("The page reports that it is done.")
-	case talk.Lost:
+	case reconnect.Lost:
 		if m.ends() {
 			m.connection = dead
 			return m.askRestart(e.Err)
 		}
 		m.connection = lost
 		m.tell("", fmt.Sprintf("The connection was lost: %v", e.Err))
-	case talk.Waiting:
+	case reconnect.Waiting:
 		if e.Err != nil {
 			m.tell("", fmt.Sprintf("Not connected; next attempt in %v: %v", e.Wait, e.Err))
 		}
 	case talk.Slow:
 		m.tell("", fmt.Sprintf("Waiting for the agent to answer %s.", e.Text))
-	case talk.SessionLost:
+	case reconnect.SessionLost:
 		m.tell(e.Session, fmt.Sprintf("The session could not be restored: %v", e.Err))
-	case talk.Restored:
+	case reconnect.Restored:
 		for _, d := range e.Differences {
 			what := "mode"
 			if !d.Mode {
@@ -761,7 +762,7 @@ func (m *Model) happened(e talk.Event) tea.Cmd {
 		if e.Session == "" {
 			return m.back()
 		}
-	case talk.GaveUp:
+	case reconnect.GaveUp:
 		if m.connection != dead && m.connection != connecting { // this was reported before, with a better reason
 			m.connection = dead
 			return m.askRestart(e.Err)

@@ -41,20 +41,7 @@ func inWorld(t *testing.T, handlers acp.AgentHandlers, setup func(*Options), tes
 	synctest.Test(t, func(t *testing.T) {
 		opts := &Options{Talk: talk.Options{Agent: talk.Agent{Name: "tester", Trusted: true}, Cwd: t.TempDir()}}
 		serving, stop := context.WithCancel(t.Context())
-		var agents sync.WaitGroup
-		opts.Talk.Agent.Connect = func(context.Context) (acp.Transport, error) {
-			client, agent := acp.Pipe()
-			agents.Go(func() {
-				// The program shows how it ends.
-				_ = acp.ServeAgent(serving, agent, complete(handlers), &acp.AgentOptions{
-					Info: acp.Implementation{Name: "tester", Version: "1"}, AuthMethods: authMethods, Experimental: acp.AllFeatures,
-				})
-			})
-			return conformance.Tap(t, conformance.Client, client, &conformance.TapOptions{
-				Schema: conformance.Negotiated(conformance.V1Unstable(), conformance.V2Unstable()),
-				Accept: map[string]string{"ADD-2": "agents of tricks name unknown sessions", "INI-6": "and unknown kinds"},
-			}), nil
-		}
+		agents := connects(t, serving, opts, handlers)
 		if setup != nil {
 			setup(opts)
 		}
@@ -74,6 +61,32 @@ func inWorld(t *testing.T, handlers acp.AgentHandlers, setup func(*Options), tes
 		w.update(tea.WindowSizeMsg{Width: 80, Height: 24})
 		test(w)
 	})
+}
+
+// connects makes the program's agent one with the given handlers, whose connections are judged. What it returns waits
+// for the end of the agents.
+func connects(t *testing.T, serving context.Context, o *Options, handlers acp.AgentHandlers) *sync.WaitGroup {
+	agents := &sync.WaitGroup{}
+	o.Talk.Agent.Connect = func(context.Context) (acp.Transport, error) {
+		client, agent := acp.Pipe()
+		agents.Go(func() {
+			// The program shows how it ends.
+			_ = acp.ServeAgent(serving, agent, complete(handlers), &acp.AgentOptions{
+				Info: acp.Implementation{Name: "tester", Version: "1"}, AuthMethods: authMethods, Experimental: acp.AllFeatures,
+				Initialize: func(_ context.Context, _ *acp.InitializeRequest, res *acp.InitializeResponse) error {
+					if handlers.Extensions == nil {
+						return nil
+					}
+					return res.Meta.Set("steering", map[string]bool{"supported": true})
+				},
+			})
+		})
+		return conformance.Tap(t, conformance.Client, client, &conformance.TapOptions{
+			Schema: conformance.Negotiated(conformance.V1Unstable(), conformance.V2Unstable()),
+			Accept: map[string]string{"ADD-2": "agents of tricks name unknown sessions", "INI-6": "and unknown kinds"},
+		}), nil
+	}
+	return agents
 }
 
 var authMethods = []acp.AuthMethod{acp.NewAuthMethodAgent(acp.AuthMethodAgent{ID: "browser", Name: "In the browser"})}
