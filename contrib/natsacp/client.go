@@ -31,12 +31,11 @@ type client struct {
 	stream  rpc.FastStream
 
 	mu         sync.Mutex
-	room       *sync.Cond      // links have taken messages, or the client has ended
+	room       *sync.Cond      // links have taken messages, or ctx has ended
 	initialize json.RawMessage // the parameters
 	home       *link           // for what is not about a session
 	links      map[string]*link
 	sessions   map[string]*link
-	ended      bool
 
 	trace     *tracer
 	marked    bool                // the positions are kept, because its streams have a history
@@ -61,7 +60,6 @@ func (c *client) read() error {
 	stop := context.AfterFunc(c.ctx, func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		c.ended = true
 		c.room.Broadcast()
 	})
 	defer stop()
@@ -86,10 +84,9 @@ func (c *client) read() error {
 
 // end lets go of all agents.
 func (c *client) end() {
-	c.mu.Lock()
-	c.ended = true
-	c.mu.Unlock()
+	c.mu.Lock() // a link that is over starts another one before this, or not at all
 	c.cancel()
+	c.mu.Unlock()
 	c.work.Wait()
 }
 
@@ -198,22 +195,22 @@ func (c *client) notify(m wire.Message, session string, text []byte) {
 		l = c.sessions[session]
 	}
 	it := item{line: text, method: string(m.Method)}
-	it.urgent = it.method == acp.MethodCancel
+	urgent := it.method == acp.MethodCancel
 	if it.method == methodCancelRequest {
 		var p struct{ RequestID rpc.ID }
 		if json.Unmarshal(m.Params, &p) != nil {
 			c.mu.Unlock()
 			return
 		}
-		it.urgent, it.id = true, wire.Canonical(p.RequestID)
+		urgent, it.id = true, wire.Canonical(p.RequestID)
 		for _, other := range c.links {
-			if _, ok := other.pending[it.id]; ok {
+			if _, ok := other.out.pending[it.id]; ok {
 				l = other
 			}
 		}
 	}
 	c.mu.Unlock()
-	if l != nil && it.urgent {
+	if l != nil && urgent {
 		l.urge(it)
 		return
 	}
@@ -230,15 +227,15 @@ func (c *client) route(it item, params []byte) (*link, error) {
 			return nil, rpc.ErrInvalidRequest.WithMessagef("initialize was called before")
 		}
 		c.initialize = slices.Clone(params)
-		if c.home == nil || c.home.over { // else the first attempt has failed
-			c.home = c.start(&link{first: true})
+		if c.home == nil || c.home.phase == over { // else the first attempt has failed
+			c.home = c.start(&link{begins: plain})
 		}
 		return c.home, nil
 	case acp.MethodNewSession:
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		l := c.spare()
-		l.reserved, l.params = true, slices.Clone(params)
+		l.use, l.params = reserved, slices.Clone(params)
 		return l, nil
 	case acp.MethodLoadSession, acp.MethodResumeSession:
 		if it.session != "" {
@@ -253,7 +250,7 @@ func (c *client) route(it item, params []byte) (*link, error) {
 		return c.homeLink(), nil
 	}
 	if l := c.sessions[it.session]; l != nil {
-		if !l.over {
+		if l.phase != over {
 			return l, nil
 		}
 		return c.again(l), nil
@@ -292,7 +289,7 @@ func (c *client) routeLoad(it item, params []byte) (*link, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	l := c.sessions[session]
-	if l != nil && !l.over {
+	if l != nil && l.phase != over {
 		return l, nil
 	}
 	if s.Node == "" {
@@ -301,7 +298,7 @@ func (c *client) routeLoad(it item, params []byte) (*link, error) {
 		l = &link{attach: s}
 		defer c.start(l)
 	}
-	l.reserved, l.session, l.params = true, session, slices.Clone(params)
+	l.use, l.session, l.params = reserved, session, slices.Clone(params)
 	if l.resume = it.method == acp.MethodResumeSession; l.resume {
 		l.missed = c.missed[session]
 	}
@@ -312,7 +309,7 @@ func (c *client) routeLoad(it item, params []byte) (*link, error) {
 
 // spare returns a link that has no session; mu is held.
 func (c *client) spare() *link {
-	if l := c.homeLink(); !l.reserved {
+	if l := c.homeLink(); l.use == vacant {
 		return l
 	}
 	return c.start(&link{})
@@ -320,7 +317,7 @@ func (c *client) spare() *link {
 
 // homeLink returns the link for what is not about a session; mu is held.
 func (c *client) homeLink() *link {
-	if c.home == nil || c.home.over {
+	if c.home == nil || c.home.phase == over {
 		c.home = c.start(&link{})
 	}
 	return c.home
@@ -329,7 +326,7 @@ func (c *client) homeLink() *link {
 // again returns a new link for the session of one that is over; mu is held.
 func (c *client) again(old *link) *link {
 	l := c.start(&link{
-		reserved: true, restore: true, opened: old.opened, session: old.session, params: old.params, missed: old.missed,
+		begins: restored, use: old.use, session: old.session, params: old.params, missed: old.missed,
 	})
 	c.sessions[l.session] = l
 	if c.home == old {
@@ -345,15 +342,15 @@ func (c *client) put(l *link, it item) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for l.queued > c.gateway.opts.MaxQueued && !c.ended && !l.over {
+	for l.out.size > c.gateway.opts.MaxQueued && c.ctx.Err() == nil && l.phase != over {
 		c.room.Wait()
 	}
-	if l.over {
+	if l.phase == over {
 		if next := c.sessions[l.session]; next != nil && next != l { // it has moved meanwhile
 			l = next
 		}
 	}
-	if l.over && it.request {
+	if l.phase == over && it.request {
 		failure := rpc.ErrInternal.WithMessagef("%s", l.why)
 		c.work.Go(func() { c.refuse(it.id, failure) }) // it may wait, and mu is held
 		return
@@ -367,7 +364,11 @@ func (c *client) inherit(old *link, items []item) {
 	if old.session != "" {
 		l = c.again(old)
 	} else {
-		l = c.start(&link{first: items[0].method == acp.MethodInitialize, reserved: old.reserved, params: old.params})
+		l = &link{use: old.use, params: old.params}
+		if items[0].method == acp.MethodInitialize {
+			l.begins = plain
+		}
+		c.start(l)
 		if c.home == old {
 			c.home = l
 		}

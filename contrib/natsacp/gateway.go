@@ -187,6 +187,15 @@ func (g *Gateway) alive(ctx context.Context) (map[string]bool, error) {
 	return names(nodes), err
 }
 
+// mayRun reports whether an agent may run that has a session.
+func (g *Gateway) mayRun(ctx context.Context, s *Session) bool {
+	if s == nil || s.Node == "" {
+		return false
+	}
+	nodes, err := g.alive(ctx)
+	return err != nil || nodes[s.Node]
+}
+
 // choose returns a node that may take a session, or "". It prefers those with the smaller part of their seats taken,
 // but not always the same one, because what it knows of them is older. It does not return those in silent.
 func (g *Gateway) choose(ctx context.Context, silent map[string]bool, age time.Duration) (name string) {

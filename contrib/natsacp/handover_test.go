@@ -1008,6 +1008,30 @@ func TestCancelledWhileRestored(t *testing.T) {
 	f.respond(m, "+")
 }
 
+// A client that leaves while it is attached to an agent is detached, so that the agent does not wait for it.
+func TestLeavesAttaching(t *testing.T) {
+	f := newFront(t, 1)
+	f.begins()
+	f.goes("+")
+	f.logs('F', "")
+	f.over("another node has taken the session")
+	f.writeRecord(f.node, "X")
+	f.write(ask("9", "session/prompt", promptOfS))
+	f.joins("X", func(m *nats.Msg) {
+		f.must(f.client.Close())
+		time.Sleep(100 * time.Millisecond) // so that the gateway notices; if it is slower, it sends the prompt
+		f.respond(m, string(packet{kind: '+', gen: 7}.encode()))
+	})
+	f.link = "X"
+	m, p := f.arrives("the client detaches")
+	if p.kind == 'd' {
+		f.respond(m, "+")
+		m, p = f.arrives("the client detaches")
+	}
+	want(t, "the frame", p, packet{kind: 'x', gen: 7})
+	f.respond(m, "+")
+}
+
 // Whatever happens to the agent of a client, each of its messages is sent once, or fails with an error if a node may
 // have it; what the agent says arrives once and in order; and the session continues where its record says.
 func TestGatewayModel(t *testing.T) {

@@ -224,7 +224,7 @@ func (l *link) resumed(stored uint64) {
 		err = l.replay(m.position, joined, stored)
 	}
 	c.mu.Lock()
-	l.missed, l.resuming = missed{}, false
+	l.missed, l.filter = missed{}, everything
 	c.mu.Unlock()
 	if err != nil {
 		l.finish(err)
@@ -258,8 +258,7 @@ func (l *link) write(lines []byte, at position) {
 	defer c.writing.Unlock()
 	if c.marked {
 		c.mu.Lock()
-		// An answer to session/resume does not mean that the client has what comes before it.
-		if l.session != "" && !l.answered && (l.missed.stored == 0 || l.missed.link == at.link) {
+		if l.session != "" && at.stored > 0 && (l.missed.stored == 0 || l.missed.link == at.link) {
 			c.positions[l.session] = at
 		}
 		c.mu.Unlock()

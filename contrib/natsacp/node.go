@@ -158,7 +158,7 @@ func (n *Node) admits() bool {
 	return !n.draining && !n.closed && len(n.seats) < n.opts.MaxSessions && time.Now().Before(n.until)
 }
 
-// register takes or renews the lease. At first it takes it from an earlier node with the same name.
+// register takes the lease, at first from an earlier node with the same name, or renews it.
 func (n *Node) register(ctx context.Context, first bool) error {
 	begun := time.Now()
 	n.mu.Lock()
@@ -166,15 +166,29 @@ func (n *Node) register(ctx context.Context, first bool) error {
 		Name: n.opts.Name, Sessions: len(n.seats), Max: n.opts.MaxSessions, Draining: n.draining, Since: n.since,
 		Protocol: int(n.protocol.Load()),
 	})
-	revision := n.revision
 	n.mu.Unlock()
 	if err != nil {
 		return err
 	}
-	if first {
-		revision, err = n.fleet.members.Put(ctx, nodePrefix+n.opts.Name, text)
+	key := nodePrefix + n.opts.Name
+	var old jetstream.KeyValueEntry
+	if !first {
+		var m Member
+		if old, err = n.fleet.members.Get(ctx, key); err == nil && json.Unmarshal(old.Value(), &m) == nil &&
+			!m.Since.Equal(n.since) {
+			return errors.Join(errReplaced, n.retire())
+		}
+		if errors.Is(err, jetstream.ErrKeyNotFound) {
+			n.fence("the lease was lost")
+		} else if err != nil {
+			return err
+		}
+	}
+	var revision uint64
+	if old == nil {
+		revision, err = n.fleet.members.Put(ctx, key, text)
 	} else {
-		revision, err = n.fleet.members.Update(ctx, nodePrefix+n.opts.Name, text, revision)
+		revision, err = n.fleet.members.Update(ctx, key, text, old.Revision())
 	}
 	if err != nil {
 		return err
@@ -183,27 +197,6 @@ func (n *Node) register(ctx context.Context, first bool) error {
 	defer n.mu.Unlock()
 	n.revision, n.until = revision, begun.Add(n.fleet.lease)
 	return nil
-}
-
-// regain renews the lease after its entry was not as this node last knew it.
-func (n *Node) regain(ctx context.Context) error {
-	bucket := n.fleet.members.Bucket()
-	revision, text, err := n.fleet.last(ctx, "KV_"+bucket, "$KV."+bucket+"."+nodePrefix+n.opts.Name)
-	if err != nil {
-		return err
-	}
-	var m Member
-	switch known := json.Unmarshal(text, &m) == nil && m.Name != ""; {
-	case known && m.Since.Equal(n.since): // this node wrote it, and did not get the answer
-		n.mu.Lock()
-		n.revision = revision
-		n.mu.Unlock()
-		return n.register(ctx, false)
-	case known:
-		return errors.Join(errReplaced, n.retire())
-	}
-	n.fence("the lease was lost")
-	return n.register(ctx, true)
 }
 
 // errReplaced is why a node takes no more sessions when another one has its name.
@@ -261,11 +254,7 @@ func (n *Node) keep() {
 func (n *Node) renew() (replaced bool) {
 	ctx, cancel := context.WithTimeout(n.ctx, n.fleet.lease/4)
 	defer cancel()
-	err := n.register(ctx, false)
-	if errors.Is(err, jetstream.ErrKeyRevisionMismatch) {
-		err = n.regain(ctx)
-	}
-	if err != nil {
+	if err := n.register(ctx, false); err != nil {
 		if n.ctx.Err() == nil {
 			n.log.Warn("natsacp: the lease was not renewed", "error", err)
 		}

@@ -190,77 +190,78 @@ func (f *fleetFlags) ask(c *cobra.Command, do func(ctx context.Context, fleet *n
 	return do(c.Context(), fleet)
 }
 
-func newSessions() *cobra.Command {
+// listing adds what commands have that print a list: as JSON, or as a table.
+func listing(c *cobra.Command,
+	read func(context.Context, *natsacp.Fleet) (list any, rows [][]string, err error)) *cobra.Command {
 	f := &fleetFlags{}
 	var asJSON bool
-	c := &cobra.Command{
-		Use:   "sessions",
-		Short: "List the sessions of a fleet",
-		Long:  "List the sessions of a fleet: where each is, and what became of its last prompt. Session ids are secrets.",
-		Args:  cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error {
-			return f.ask(c, func(ctx context.Context, fleet *natsacp.Fleet) error {
-				all, err := fleet.Sessions(ctx)
-				if err != nil || asJSON {
-					return errors.Join(err, printJSON(c.OutOrStdout(), all, err))
-				}
-				rows := [][]string{{"SESSION", "PRINCIPAL", "NODE", "EPOCH", "TURN", "STATE", "CWD"}}
-				for _, s := range all {
-					rows = append(rows, []string{
-						s.ID, s.Principal, s.Node, fmt.Sprint(s.Epoch), fmt.Sprint(s.Turn.Number), string(s.Turn.State), s.Cwd,
-					})
-				}
+	c.Args = cobra.NoArgs
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		return f.ask(c, func(ctx context.Context, fleet *natsacp.Fleet) error {
+			list, rows, err := read(ctx, fleet)
+			if err != nil {
+				return err
+			}
+			if !asJSON {
 				return printTable(c.OutOrStdout(), rows)
-			})
-		},
+			}
+			e := json.NewEncoder(c.OutOrStdout())
+			e.SetIndent("", "  ")
+			return e.Encode(list)
+		})
 	}
 	f.add(c)
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return c
 }
 
+func newSessions() *cobra.Command {
+	return listing(&cobra.Command{
+		Use:   "sessions",
+		Short: "List the sessions of a fleet",
+		Long:  "List the sessions of a fleet: where each is, and what became of its last prompt. Session ids are secrets.",
+	}, func(ctx context.Context, fleet *natsacp.Fleet) (any, [][]string, error) {
+		all, err := fleet.Sessions(ctx)
+		rows := [][]string{{"SESSION", "PRINCIPAL", "NODE", "EPOCH", "TURN", "STATE", "CWD"}}
+		for _, s := range all {
+			rows = append(rows, []string{
+				s.ID, s.Principal, s.Node, fmt.Sprint(s.Epoch), fmt.Sprint(s.Turn.Number), string(s.Turn.State), s.Cwd,
+			})
+		}
+		return all, rows, err
+	})
+}
+
 func newNodes() *cobra.Command {
-	f := &fleetFlags{}
-	var asJSON bool
-	c := &cobra.Command{
+	return listing(&cobra.Command{
 		Use:   "nodes",
 		Short: "List the nodes and gateways that are alive",
-		Args:  cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error {
-			return f.ask(c, func(ctx context.Context, fleet *natsacp.Fleet) error {
-				nodes, err := fleet.Nodes(ctx)
-				if err != nil {
-					return err
-				}
-				gateways, err := fleet.Gateways(ctx)
-				if err != nil || asJSON {
-					return errors.Join(err, printJSON(c.OutOrStdout(), map[string]any{"nodes": nodes, "gateways": gateways}, err))
-				}
-				rows := [][]string{{"NAME", "ROLE", "SESSIONS", "MAX", "STATE", "SINCE", "PROTOCOL"}}
-				for _, n := range nodes {
-					state := "ready"
-					if n.Draining {
-						state = "draining"
-					}
-					protocol := "-" // no agent has answered yet
-					if n.Protocol > 0 {
-						protocol = fmt.Sprint(n.Protocol)
-					}
-					rows = append(rows, []string{
-						n.Name, "node", fmt.Sprint(n.Sessions), fmt.Sprint(n.Max), state, n.Since.Format(time.DateTime), protocol,
-					})
-				}
-				for _, g := range gateways {
-					rows = append(rows, []string{g.Name, "gateway", fmt.Sprint(g.Sessions), "", "ready", g.Since.Format(time.DateTime),
-						"1, 2"})
-				}
-				return printTable(c.OutOrStdout(), rows)
+	}, func(ctx context.Context, fleet *natsacp.Fleet) (any, [][]string, error) {
+		nodes, err := fleet.Nodes(ctx)
+		if err != nil {
+			return nil, nil, err
+		}
+		gateways, err := fleet.Gateways(ctx)
+		rows := [][]string{{"NAME", "ROLE", "SESSIONS", "MAX", "STATE", "SINCE", "PROTOCOL"}}
+		for _, n := range nodes {
+			state := "ready"
+			if n.Draining {
+				state = "draining"
+			}
+			protocol := "-" // no agent has answered yet
+			if n.Protocol > 0 {
+				protocol = fmt.Sprint(n.Protocol)
+			}
+			rows = append(rows, []string{
+				n.Name, "node", fmt.Sprint(n.Sessions), fmt.Sprint(n.Max), state, n.Since.Format(time.DateTime), protocol,
 			})
-		},
-	}
-	f.add(c)
-	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
-	return c
+		}
+		for _, g := range gateways {
+			rows = append(rows, []string{g.Name, "gateway", fmt.Sprint(g.Sessions), "", "ready", g.Since.Format(time.DateTime),
+				"1, 2"})
+		}
+		return map[string]any{"nodes": nodes, "gateways": gateways}, rows, err
+	})
 }
 
 func newDrain() *cobra.Command {
@@ -307,15 +308,6 @@ only a delay. Drain prints how many sessions are left, and returns when the node
 	}
 	f.add(c)
 	return c
-}
-
-func printJSON(w io.Writer, v any, failed error) error {
-	if failed != nil {
-		return nil
-	}
-	e := json.NewEncoder(w)
-	e.SetIndent("", "  ")
-	return e.Encode(v)
 }
 
 func printTable(w io.Writer, rows [][]string) error {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/tls"
@@ -90,22 +91,30 @@ Anyone who can connect can do whatever the agents can. Without tokens, a gateway
 			if err != nil {
 				return err
 			}
-			defer nc.Close()
-			fleet, err := natsacp.Open(c.Context(), nc, &f.opts)
-			if err != nil {
-				return err
-			}
-			hooks, end, err := telemetry(c.Context(), log)
-			if err != nil {
-				return err
-			}
-			defer end()
-			return g.run(c, fleet, log, hooks, nil)
+			return f.serve(c.Context(), nc, log, func(fleet *natsacp.Fleet, hooks rpc.Hooks) error {
+				return g.run(c, fleet, log, hooks, nil)
+			})
 		},
 	}
 	f.add(c)
 	g.add(c.Flags())
 	return c
+}
+
+// serve opens the fleet for a process that serves, which exports telemetry, and closes the connection.
+func (f *fleetFlags) serve(ctx context.Context, nc *nats.Conn, log *slog.Logger,
+	do func(*natsacp.Fleet, rpc.Hooks) error) error {
+	defer nc.Close()
+	fleet, err := natsacp.Open(ctx, nc, &f.opts)
+	if err != nil {
+		return err
+	}
+	hooks, end, err := telemetry(ctx, log)
+	if err != nil {
+		return err
+	}
+	defer end()
+	return do(fleet, hooks)
 }
 
 // tokens returns the tokens by user.
@@ -232,43 +241,35 @@ process exits. A second signal ends it at once.`,
 			if err != nil {
 				return err
 			}
-			defer nc.Close()
-			fleet, err := natsacp.Open(c.Context(), nc, &f.opts)
-			if err != nil {
-				return err
-			}
-			hooks, end, err := telemetry(c.Context(), log)
-			if err != nil {
-				return err
-			}
-			defer end()
-			n.opts.Hooks = hooks
-			node, err := n.start(c.Context(), fleet, log, args)
-			if err != nil {
-				return err
-			}
-			if healthListen != "" {
-				listener, err := net.Listen("tcp", healthListen)
+			return f.serve(c.Context(), nc, log, func(fleet *natsacp.Fleet, hooks rpc.Hooks) error {
+				n.opts.Hooks = hooks
+				node, err := n.start(c.Context(), fleet, log, args)
 				if err != nil {
-					return errors.Join(err, node.Close())
+					return err
 				}
-				server := &http.Server{Handler: health(node.Ready), ReadHeaderTimeout: 10 * time.Second,
-					ReadTimeout: 10 * time.Second, IdleTimeout: time.Minute}
-				go server.Serve(listener)
-				defer server.Close()
-			}
-			fmt.Fprintf(c.OutOrStdout(), "node %s is ready\n", node.Name())
-			select {
-			case <-node.Drained():
-			case <-c.Context().Done():
-				log.Info("the node is drained")
-				ctx, cancel := context.WithTimeout(context.Background(), n.drainTime)
-				defer cancel()
-				if err := node.Drain(ctx); err != nil {
-					log.Warn("turns are interrupted", "error", err)
+				if healthListen != "" {
+					listener, err := net.Listen("tcp", healthListen)
+					if err != nil {
+						return errors.Join(err, node.Close())
+					}
+					server := &http.Server{Handler: health(node.Ready), ReadHeaderTimeout: 10 * time.Second,
+						ReadTimeout: 10 * time.Second, IdleTimeout: time.Minute}
+					go server.Serve(listener)
+					defer server.Close()
 				}
-			}
-			return node.Close()
+				fmt.Fprintf(c.OutOrStdout(), "node %s is ready\n", node.Name())
+				select {
+				case <-node.Drained():
+				case <-c.Context().Done():
+					log.Info("the node is drained")
+					ctx, cancel := context.WithTimeout(context.Background(), n.drainTime)
+					defer cancel()
+					if err := node.Drain(ctx); err != nil {
+						log.Warn("turns are interrupted", "error", err)
+					}
+				}
+				return node.Close()
+			})
 		},
 	}
 	f.add(c)
@@ -320,39 +321,28 @@ NATS server listens on loopback addresses only.`,
 			if err != nil {
 				return err
 			}
-			defer nc.Close()
-			fleet, err := natsacp.Open(c.Context(), nc, &f.opts)
-			if err != nil {
-				return err
-			}
-			if n.opts.Name == "" {
-				n.opts.Name = "first"
-			}
-			hooks, end, err := telemetry(c.Context(), log)
-			if err != nil {
-				return err
-			}
-			defer end()
-			n.opts.Hooks = hooks
-			node, err := n.start(c.Context(), fleet, log, args)
-			if err != nil {
-				return err
-			}
-			ended, closed := make(chan struct{}), make(chan error, 1)
-			go func() {
-				select {
-				case <-node.Drained(): // the gateway continues
-				case <-ended:
+			return f.serve(c.Context(), nc, log, func(fleet *natsacp.Fleet, hooks rpc.Hooks) error {
+				n.opts.Name, n.opts.Hooks = cmp.Or(n.opts.Name, "first"), hooks
+				node, err := n.start(c.Context(), fleet, log, args)
+				if err != nil {
+					return err
 				}
-				closed <- node.Close()
-			}()
-			err = g.run(c, fleet, log, hooks, func() {
-				if natsListen != "" {
-					fmt.Fprintf(c.OutOrStdout(), "join with --nats %s --nats-token-file %s\n", s.ClientURL(), tokenFile)
-				}
+				ended, closed := make(chan struct{}), make(chan error, 1)
+				go func() {
+					select {
+					case <-node.Drained(): // the gateway continues
+					case <-ended:
+					}
+					closed <- node.Close()
+				}()
+				err = g.run(c, fleet, log, hooks, func() {
+					if natsListen != "" {
+						fmt.Fprintf(c.OutOrStdout(), "join with --nats %s --nats-token-file %s\n", s.ClientURL(), tokenFile)
+					}
+				})
+				close(ended)
+				return errors.Join(err, <-closed)
 			})
-			close(ended)
-			return errors.Join(err, <-closed)
 		},
 	}
 	f.addOptions(c)

@@ -1,0 +1,217 @@
+package natsacp
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/codec"
+	"github.com/acpgo/sdk/internal/wire"
+)
+
+// incoming is what a link knows of its log. The goroutine of the subscription has it.
+type incoming struct {
+	decoder  *codec.Decoder
+	expect   uint64 // the next frame in the log
+	from     uint64 // where in the stream it may be
+	partial  []byte
+	taken    uint64 // bytes
+	reported uint64
+}
+
+// receive handles a frame of the node.
+func (l *link) receive(m *nats.Msg) {
+	fr, ok := decodeFrame(m.Data)
+	if !ok {
+		return
+	}
+	c := l.client
+	c.mu.Lock()
+	gen := l.gen
+	ended := l.phase == over
+	l.heard = time.Now()
+	c.mu.Unlock()
+	stored := sequence(m)
+	switch {
+	case ended || gen == 0: // beat says later what there was
+	case stored > 0 || fr.gen > gen:
+		l.next(fr, stored)
+	case fr.kind == frameBeat && fr.gen == gen && fr.seq >= l.expect:
+		l.catchUp(fr.seq)
+	case fr.kind == frameFull:
+		l.report()
+	}
+}
+
+// next handles a frame of the log.
+func (l *link) next(fr frame, stored uint64) {
+	switch {
+	case fr.gen > l.gen:
+		l.finish(errors.New("another connection has taken the session"))
+		return
+	case fr.kind == frameFence:
+		l.finish(errors.New("another node has taken the session"))
+		return
+	case fr.seq < l.expect: // it was published twice
+		return
+	case fr.seq > l.expect:
+		l.catchUp(fr.seq)
+		return
+	}
+	l.expect++
+	l.from = stored + 1
+	switch fr.kind {
+	case frameEnd:
+		l.finish(errors.New(string(fr.data)))
+	case frameMoved:
+		l.client.mu.Lock()
+		idle := len(l.out.sending) == 0
+		l.phase = max(l.phase, moved)
+		l.client.mu.Unlock()
+		if idle {
+			l.finish(errMoved)
+		}
+	case frameData:
+		if fr.gen == l.gen {
+			l.deliver(fr.data, stored)
+		}
+		if l.taken += uint64(len(fr.data)); l.taken-l.reported > reportBytes {
+			l.report()
+		}
+	}
+}
+
+// catchUp reads what did not arrive, up to a frame.
+func (l *link) catchUp(last uint64) {
+	for m, err := range l.client.gateway.fleet.follow(l.ctx, l.id, l.from) {
+		switch {
+		case l.ctx.Err() != nil:
+			return
+		case err == nil && m.kind != frameFence && m.seq > l.expect:
+			err = errGap(m.seq - l.expect)
+		}
+		if err != nil {
+			l.finish(err)
+			return
+		}
+		if l.next(m.frame, m.stored); l.expect > last {
+			return
+		}
+	}
+}
+
+func errGap(n uint64) error { return fmt.Errorf("%d parts of the session's messages are lost", n) }
+
+// reportBytes is after how many bytes the node hears what the client has taken.
+const reportBytes = 128 << 10
+
+// report tells the node how much the client has taken.
+func (l *link) report() {
+	c := l.client
+	l.reported = l.taken
+	fr := frame{kind: frameTaken, gen: l.gen, arg: l.taken}
+	if err := c.gateway.fleet.nc.Publish(l.up(), fr.encode()); err != nil {
+		c.gateway.log.Debug("natsacp: cannot publish", "error", err)
+	}
+}
+
+// deliver passes messages of the agent to the client, which may take long.
+func (l *link) deliver(data []byte, stored uint64) {
+	lines := data[:bytes.LastIndexByte(data, '\n')+1]
+	rest := data[len(lines):]
+	if len(l.partial) > 0 && len(lines) > 0 {
+		lines, l.partial = append(l.partial, lines...), nil
+	}
+	l.partial = append(l.partial, rest...)
+	begin, number := 0, 0
+	for at := 0; at < len(lines); {
+		end := at + bytes.IndexByte(lines[at:], '\n') + 1
+		number++
+		switch pass, resumes := l.passes(lines[at : end-1]); {
+		case !pass:
+			l.write(lines[begin:at], position{l.id, stored, number - 1})
+			begin = end
+		case resumes: // that does not mean that the client has what comes before it
+			l.write(lines[begin:end], position{})
+			begin = end
+			l.resumed(stored)
+		case l.client.marked:
+			l.write(lines[begin:end], position{l.id, stored, number})
+			begin = end
+		}
+		at = end
+	}
+	l.write(lines[begin:], position{l.id, stored, number})
+}
+
+// passes reports whether a message of the agent is for the client, and whether what the client has missed follows it.
+func (l *link) passes(line []byte) (pass, resumes bool) {
+	m := wire.Peek(l.decoder, line)
+	c := l.client
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch m.Kind {
+	case wire.KindNotification:
+		pass = l.filter == everything || l.filter == noUpdates && string(m.Method) != acp.MethodSessionUpdate
+		if pass {
+			c.trace.updated(l.decoder, line)
+		}
+	case wire.KindRequest:
+		if pass = l.filter != answers; pass && c.trace != nil {
+			asked := wire.Parse(l.decoder, line)
+			c.trace.began(false, asked.ID, asked, l.session)
+		}
+	case wire.KindResponse:
+		return l.answered(m, line)
+	}
+	return pass, false
+}
+
+// answered is passes for an answer; mu is held.
+func (l *link) answered(m wire.Message, line []byte) (pass, resumes bool) {
+	c := l.client
+	id := wire.Canonical(m.ID)
+	it, ok := l.out.pending[id]
+	delete(l.out.pending, id)
+	if it.answer != nil {
+		it.answer <- wire.Parse(l.decoder, bytes.Clone(line))
+	}
+	if !ok || it.answer != nil { // if it is not known, it was answered with an error
+		return false, false
+	}
+	if c.trace != nil {
+		c.trace.ended(true, id, wire.Parse(codec.NewDecoder(nil), line))
+	}
+	failed := m.Failure != nil
+	switch it.method {
+	case acp.MethodInitialize:
+		if failed {
+			c.initialize = nil // the client may try another one
+		}
+	case acp.MethodNewSession:
+		if failed {
+			l.use = vacant
+			break
+		}
+		l.use = taken
+		l.session = string(wire.TextMember(l.decoder, m.Result, "sessionId"))
+		c.sessions[l.session] = l
+	case acp.MethodLoadSession, acp.MethodResumeSession:
+		if failed && l.use != taken {
+			delete(c.sessions, l.session)
+			l.use, l.session, l.filter, l.missed = vacant, "", everything, missed{}
+			break
+		}
+		l.use = taken
+		resumes = it.method == acp.MethodResumeSession && (l.filter == answers || l.missed.stored > 0)
+	case acp.MethodCloseSession, acp.MethodDeleteSession:
+		if !failed {
+			delete(c.sessions, it.session)
+		}
+	}
+	return true, resumes
+}
