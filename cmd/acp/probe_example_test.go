@@ -18,7 +18,7 @@ import (
 func TestProbeAgent(t *testing.T) {
 	tier.Need(t, tier.Full)
 	t.Parallel() // it mostly waits
-	r, status := runJSON(t, "probe", "--format", "json", "--timeout", "1m", "--quiet", "1s", "--end-timeout", "1m", "--jobs", "8",
+	r, status := runJSON(t, "probe", "--timeout", "1m", "--quiet", "1s", "--end-timeout", "1m", "--jobs", "8",
 		"--auth", "example-login", "--", built(t, exampleAgent), "-state", t.TempDir(), "-require-auth", "-command-time", "500ms")
 	if status != 0 || !r.Conforms {
 		t.Errorf("ended with status %d, conforms: %v", status, r.Conforms)
@@ -53,11 +53,11 @@ func TestProbeREADME(t *testing.T) {
 		if out, err := build.CombinedOutput(); err != nil {
 			t.Fatalf("%v\n%s", err, out)
 		}
-		args := append(c.args, "--format", "json", "--timeout", "1m", "--quiet", "500ms", "--jobs", "4", "--", program)
+		args := append(c.args[1:], "--timeout", "1m", "--quiet", "500ms", "--jobs", "4", "--", program)
 		if i == 1 {
 			args = append(args, "{agent}")
 		}
-		r, status := runJSON(t, args...)
+		r, status := runJSON(t, c.args[0], args...)
 		var found []string
 		for _, row := range r.Rows {
 			if row.Verdict == probe.Fail || row.Verdict == probe.Warn || row.Verdict == probe.Doubtful {

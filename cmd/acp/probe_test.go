@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -90,54 +91,50 @@ func badAgent() {
 	}
 }
 
-// TestProbeBadAgents probes agents with faults: each gets a verdict in time, and leaves nothing behind.
-func TestProbeBadAgents(t *testing.T) {
+// TestProbeBadSubjects probes agents and clients with faults: each gets a verdict in time, and leaves nothing behind.
+func TestProbeBadSubjects(t *testing.T) {
 	for _, c := range []struct {
-		how, fails string // requirements that must be among the failing ones
-		early      bool   // one scenario shows that no other can be played
-		least      tier.Tier
+		what, how, fails string // requirements that must be among the failing ones
+		early            bool   // one scenario shows that no other can be played
+		least            tier.Tier
 	}{
-		{"dies", "INI-4", true, tier.Short},
-		{"silent", "INI-4", true, tier.Normal},
-		{"banner", "TRN-5 INI-16", false, tier.Full},
-		{"floods", "INI-16", false, tier.Full},
-		{"forks", "INI-16", false, tier.Normal},
-		{"stays", "INI-16", false, tier.Full},
-		{"errors", "INI-4", true, tier.Normal},
-		{"huge", "INI-16", false, tier.Full},
-		{"nothing", "INI-16", false, tier.Full},
+		{"agent", "dies", "INI-4", true, tier.Short},
+		{"agent", "silent", "INI-4", true, tier.Normal},
+		{"agent", "banner", "TRN-5 INI-16", false, tier.Full},
+		{"agent", "floods", "INI-16", false, tier.Full},
+		{"agent", "forks", "INI-16", false, tier.Normal},
+		{"agent", "stays", "INI-16", false, tier.Full},
+		{"agent", "errors", "INI-4", true, tier.Normal},
+		{"agent", "huge", "INI-16", false, tier.Full},
+		{"agent", "nothing", "INI-16", false, tier.Full},
+		{"client", "dies", "INI-1 INI-2", true, tier.Normal},
+		{"client", "idle", "INI-1", true, tier.Normal},
+		{"client", "floods", "INI-1", true, tier.Normal},
+		{"client", "garbage", "TRN-6", true, tier.Short},
+		{"client", "forks", "INI-1", true, tier.Normal},
+		{"client", "stays", "INI-1", true, tier.Normal},
 	} {
-		t.Run(c.how, func(t *testing.T) {
+		t.Run(c.what+" "+c.how, func(t *testing.T) {
 			tier.Need(t, c.least)
 			t.Parallel() // it mostly waits
-			mark := "ACP_TEST_AGENT=" + t.Name() + fmt.Sprint(os.Getpid())
+			mark := "ACP_TEST_SUBJECT=" + t.Name() + fmt.Sprint(os.Getpid())
 			patiently(t, func(answer string) (problems []string) {
 				bad := func(format string, args ...any) { problems = append(problems, fmt.Sprintf(format, args...)) }
-				ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
-				defer cancel()
-				args := []string{"probe", "--format", "json", "--jobs", "4", "--timeout", answer, "--end-timeout", "200ms", "--env", mark}
+				command, args := "probe-client", []string{"--timeout", answer, "--end-timeout", "200ms", "--env", mark}
+				if c.what == "agent" {
+					command, args = "probe", append(args, "--jobs", "4")
+				}
 				if !c.early && tier.Current() < tier.Nightly { // each scenario starts the agent again
 					args = append(args, "--only", "start")
 				}
-				cmd := exec.CommandContext(ctx, "acp", append(args, "--", "badagent", c.how)...)
-				var out, stderr bytes.Buffer
-				cmd.Stdout, cmd.Stderr = &out, &stderr
-				err := cmd.Run()
-				if ctx.Err() != nil {
-					t.Fatalf("no verdict within 10 minutes:\n%s\n%s", out.Bytes(), stderr.Bytes())
+				r, status := runJSON(t, command, append(args, "--", "bad"+c.what, c.how)...)
+				if status != statusFindings || r.Conforms {
+					bad("ended with status %d, conforms: %v", status, r.Conforms)
 				}
-				if cmd.ProcessState.ExitCode() != statusFindings {
-					return []string{fmt.Sprint(err, ": ", stderr.String())}
-				}
-				var r probe.Report
-				must.Do(t, json.Unmarshal(out.Bytes(), &r))
-				if len(out.Bytes()) > 4<<20 {
-					bad("the report has %d bytes", out.Len())
-				}
-				failed := " " + strings.Join(append(r.Summary.Must, r.Summary.Broken...), " ") + " "
+				failed := append(r.Summary.Must, r.Summary.Broken...)
 				for id := range strings.FieldsSeq(c.fails) {
-					if !strings.Contains(failed, " "+id+" ") {
-						bad("%s does not fail; what fails is%s", id, failed)
+					if !slices.Contains(failed, id) {
+						bad("%s does not fail; what fails is %v", id, failed)
 					}
 				}
 				played := 0
@@ -145,12 +142,9 @@ func TestProbeBadAgents(t *testing.T) {
 					if s.Skipped == "" {
 						played++
 					}
-					if strings.Contains(s.Skipped, "defect") {
-						bad("%s: %s", s.Name, s.Skipped)
-					}
 				}
 				t.Logf("%d of %d played, %.1f s", played, len(r.Scenarios), r.Seconds)
-				if c.early && played > 5 {
+				if c.what == "agent" && c.early && played > 5 {
 					bad("%d scenarios were played", played)
 				}
 				if left := left(t, mark); len(left) > 0 {
@@ -162,17 +156,53 @@ func TestProbeBadAgents(t *testing.T) {
 	}
 }
 
+// runJSON runs a probe, and returns its report.
+func runJSON(t *testing.T, command string, args ...string) (r *probe.Report, status int) {
+	t.Helper()
+	const within = 10 * time.Minute
+	ctx, cancel := context.WithTimeout(t.Context(), within)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "acp", append([]string{command, "--format", "json"}, args...)...)
+	cmd.WaitDelay = time.Minute
+	var out, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &stderr
+	err := cmd.Run()
+	if ctx.Err() != nil {
+		t.Fatalf("no verdict within %v:\n%s\n%s", within, out.String(), stderr.String())
+	}
+	if json.Unmarshal(out.Bytes(), &r) != nil {
+		t.Fatalf("%v\n%s\n%s", err, out.String(), stderr.String())
+	}
+	if out.Len() > 4<<20 {
+		t.Errorf("the report has %d bytes", out.Len())
+	}
+	for _, s := range r.Scenarios {
+		if strings.Contains(s.Skipped, "defect") {
+			t.Errorf("%s: %s", s.Name, s.Skipped)
+		}
+	}
+	return r, cmd.ProcessState.ExitCode()
+}
+
+// wrongVerdict says which other verdict than the wanted one a report has about a requirement, if it has one.
+func wrongVerdict(r *probe.Report, id string, want probe.Verdict) (problems []string) {
+	for _, row := range r.Rows {
+		if row.ID == id && row.Verdict != want {
+			problems = append(problems, fmt.Sprintf("%s: %s, want %s: %v", id, row.Verdict, want, row.Failures))
+		}
+	}
+	return problems
+}
+
 // TestProbeStderr: an agent that blocks until its log is read is detected, and ends.
 func TestProbeStderr(t *testing.T) {
 	tier.Need(t, tier.Normal)
 	t.Parallel()
 	for how, want := range map[string]probe.Verdict{"logs": probe.Warn, "answers": probe.Pass} {
 		answer := map[string]string{"logs": "5s", "answers": "2m"}[how] // one waits for the timeout, the other for the answer
-		r := probeReport(t, "--timeout", answer, "--only", "stderr-unread", "--", "badagent", how)
-		for _, row := range r.Rows {
-			if row.ID == "TRN-7" && row.Verdict != want {
-				t.Errorf("%s: %s, %v", how, row.Verdict, row.Failures)
-			}
+		r, _ := runJSON(t, "probe", "--end-timeout", "200ms", "--timeout", answer, "--only", "stderr-unread", "--", "badagent", how)
+		if wrong := wrongVerdict(r, "TRN-7", want); wrong != nil {
+			t.Error(how, wrong)
 		}
 	}
 }
@@ -180,23 +210,10 @@ func TestProbeStderr(t *testing.T) {
 // TestProbeClosedOutput: an agent that closes its output and has work to do before it exits is not killed.
 func TestProbeClosedOutput(t *testing.T) {
 	tier.Need(t, tier.Normal)
-	r := probeReport(t, "--end-timeout", "3m", "--only", "version-newer", "--", "badagent", "tidies")
-	for _, row := range r.Rows {
-		if row.ID == "TRN-10" && row.Verdict != probe.Pass {
-			t.Errorf("TRN-10: %s, %v", row.Verdict, row.Failures)
-		}
+	r, _ := runJSON(t, "probe", "--end-timeout", "3m", "--only", "version-newer", "--", "badagent", "tidies")
+	if wrong := wrongVerdict(r, "TRN-10", probe.Pass); wrong != nil {
+		t.Error(wrong)
 	}
-}
-
-// probeReport returns the report of acp probe.
-func probeReport(t *testing.T, flags ...string) *probe.Report {
-	t.Helper()
-	out, failed := exec.CommandContext(t.Context(), "acp", append([]string{"probe", "--format", "json", "--end-timeout", "200ms"}, flags...)...).Output()
-	r := &probe.Report{}
-	if err := json.Unmarshal(out, r); err != nil {
-		t.Fatal(failed, err)
-	}
-	return r
 }
 
 // patiently calls check with the time limit for an answer, and again with longer limits while there are problems: on a
@@ -276,16 +293,16 @@ func probeFormat(t *testing.T, format, answer string) (problems []string) {
 func TestProbeRepeat(t *testing.T) {
 	tier.Need(t, tier.Normal)
 	t.Parallel()
-	out, err := exec.CommandContext(t.Context(), "acp", "probe", "--format", "json", "--timeout", "3s", "--end-timeout", "200ms", "--only", "start",
-		"--env", "A=it's b", "--prompt", "text=do $x", "--", "badagent", "banner").Output()
-	expectExit(t, err, statusFindings)
-	var r probe.Report
-	must.Do(t, json.Unmarshal(out, &r))
+	r, status := runJSON(t, "probe", "--timeout", "3s", "--end-timeout", "200ms", "--only", "start",
+		"--env", "A=it's b", "--prompt", "text=do $x", "--", "badagent", "banner")
+	if status != statusFindings {
+		t.Errorf("ended with status %d", status)
+	}
 	repeat := r.Repeat
 	if want := `acp probe --only start --env 'A=it'\''s b' --prompt 'text=do $x' -- badagent banner`; repeat != want {
 		t.Fatalf("got %s, want %s", repeat, want)
 	}
-	err = exec.CommandContext(t.Context(), "sh", "-c", strings.Replace(repeat, "--only", "--timeout 3s --end-timeout 200ms --only", 1)).Run()
+	err := exec.CommandContext(t.Context(), "sh", "-c", strings.Replace(repeat, "--only", "--timeout 3s --end-timeout 200ms --only", 1)).Run()
 	expectExit(t, err, statusFindings)
 }
 
