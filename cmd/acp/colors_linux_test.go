@@ -5,12 +5,11 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 
-	"golang.org/x/sys/unix"
+	"github.com/creack/pty"
 
 	"github.com/acpgo/sdk/internal/test/must"
 )
@@ -39,7 +38,8 @@ func TestColors(t *testing.T) {
 // inTerminal runs a program whose output is a terminal, and returns what it shows.
 func inTerminal(t *testing.T, cmd *exec.Cmd) string {
 	t.Helper()
-	main, terminal := openTerminal(t)
+	main, terminal, err := pty.Open()
+	must.Do(t, err)
 	defer main.Close()
 	cmd.Stdout = terminal
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // signals to the tests are not for it
@@ -52,20 +52,4 @@ func inTerminal(t *testing.T, cmd *exec.Cmd) string {
 		t.Fatal(cmd.ProcessState)
 	}
 	return string(shown)
-}
-
-// openTerminal opens a new terminal and returns both of its ends.
-func openTerminal(t *testing.T) (main, terminal *os.File) {
-	t.Helper()
-	main, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)
-	if err != nil {
-		t.Skip(err)
-	}
-	must.Do(t, unix.IoctlSetPointerInt(int(main.Fd()), unix.TIOCSPTLCK, 0))
-	number, err := unix.IoctlGetInt(int(main.Fd()), unix.TIOCGPTN)
-	must.Do(t, err)
-	if terminal, err = os.OpenFile("/dev/pts/"+strconv.Itoa(number), os.O_RDWR|syscall.O_NOCTTY, 0); err != nil {
-		t.Fatal(err)
-	}
-	return main, terminal
 }

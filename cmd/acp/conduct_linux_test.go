@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -36,17 +35,20 @@ func TestConductLeavesNothing(t *testing.T) {
 			must.Do(t, err)
 			defer keys.Close()
 			var stderr bytes.Buffer
+			mark := "ACP_TEST_CHAIN=" + t.Name() + fmt.Sprint(os.Getpid())
 			c := exec.Command("acp", "conduct", stubborn, "--", stubborn)
+			c.Env = append(os.Environ(), mark)
 			c.Stdin, c.Stderr = in, &stderr
 			must.Do(t, c.Start())
 			in.Close()
 			c.Stdin = keys
 			must.Get(keys.WriteString(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}` + "\n"))(t)
-			var programs []string
-			eventually(t, "the programs start", func() bool {
-				programs = children(t, c.Process.Pid)
-				return len(programs) == 2
-			})
+			named := func() int { return strings.Count(strings.Join(processesWith(t, mark), "\n"), stubborn) }
+			for end := time.Now().Add(time.Minute); named() < 4; time.Sleep(time.Millisecond) { // twice by acp itself
+				if time.Now().After(end) {
+					t.Fatal("the programs have not started")
+				}
+			}
 			if err := end.how(c); err != nil {
 				t.Error(err)
 			}
@@ -54,40 +56,9 @@ func TestConductLeavesNothing(t *testing.T) {
 			if got := c.ProcessState.ExitCode(); got != end.status || !strings.Contains(stderr.String(), end.says) {
 				t.Errorf("status %d, want %d\n%s", got, end.status, &stderr)
 			}
-			eventually(t, "the programs end", func() bool {
-				for _, p := range programs {
-					if text, err := os.ReadFile(filepath.Join("/proc", p, "stat")); err == nil {
-						if state := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:]))[0]; state != "Z" && state != "X" {
-							return false
-						}
-					}
-				}
-				return true
-			})
+			if left := left(t, mark); len(left) > 0 {
+				t.Errorf("still there: %q", left)
+			}
 		})
 	}
-}
-
-// eventually waits until something is so.
-func eventually(t *testing.T, what string, so func() bool) {
-	t.Helper()
-	for end := time.Now().Add(time.Minute); !so(); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal("not within a minute: " + what)
-		}
-	}
-}
-
-// children are the numbers of the processes that a process has started.
-func children(t *testing.T, pid int) (all []string) {
-	t.Helper()
-	tasks, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
-	must.Do(t, err)
-	for _, task := range tasks {
-		text, err := os.ReadFile(task)
-		if err == nil { // else the thread has ended
-			all = append(all, strings.Fields(string(text))...)
-		}
-	}
-	return all
 }

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/creack/pty"
+
 	"github.com/acpgo/sdk/acp/view"
 	"github.com/acpgo/sdk/internal/test/must"
 )
@@ -27,7 +29,8 @@ func inSession(t *testing.T, args ...string) *session {
 
 func programInSession(t *testing.T, program string, args ...string) *session {
 	t.Helper()
-	main, terminal := openTerminal(t)
+	main, terminal, err := pty.Open()
+	must.Do(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	t.Cleanup(cancel)
 	s := &session{exec.CommandContext(ctx, program, args...), main, ""}

@@ -1,12 +1,9 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/json"
 	"errors"
-	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -20,53 +17,10 @@ import (
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
-// witness is a program between two others. Its arguments are a directory and the command line of the next program: it
-// passes all lines on, and records them in the directory.
-func witness() {
-	if err := observe(os.Args[1], os.Args[2:]); err != nil {
-		if exit, ok := errors.AsType[*exec.ExitError](err); ok {
-			os.Exit(exit.ExitCode())
-		}
-		fmt.Fprintln(os.Stderr, "witness:", err)
-		os.Exit(99)
-	}
-}
-
-func observe(dir string, command []string) error {
-	cmd := exec.Command(command[0], command[1:]...)
-	cmd.Stderr = os.Stderr
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		return err
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		return err
-	}
-	if err := cmd.Start(); err != nil {
-		return err
-	}
-	pass := func(name string, from io.Reader, to io.WriteCloser) error {
-		var all bytes.Buffer
-		lines := bufio.NewReaderSize(from, 64<<10)
-		for {
-			line, err := lines.ReadBytes('\n')
-			all.Write(line)
-			if len(line) > 0 {
-				if _, err := to.Write(line); err != nil {
-					return err
-				}
-			}
-			if err != nil {
-				return errors.Join(os.WriteFile(filepath.Join(dir, name), all.Bytes(), 0o600), to.Close())
-			}
-		}
-	}
-	ended := make(chan error)
-	go func() { ended <- pass("in", os.Stdin, in) }()
-	err = pass("out", out, os.Stdout)
-	err = errors.Join(err, <-ended)
-	return errors.Join(err, cmd.Wait())
+// witness returns the words of a program between two others, which passes everything on to the next program, whose words
+// follow, and records it in a directory.
+func witness(dir string, next ...string) []string {
+	return append([]string{"sh", "-c", `tee "$0/in" | "$@" | tee "$0/out"`, dir}, next...)
 }
 
 // typescript returns a copy of the client and the agent for the TypeScript SDK, with the SDK installed next to them.
@@ -86,9 +40,9 @@ func TestRecordBetweenTypeScriptPrograms(t *testing.T) {
 	outer, inner, root := t.TempDir(), t.TempDir(), notes(t)
 	plan := turnsPlan(t, root)
 	file := filepath.Join(t.TempDir(), "run.jsonl")
-	client := exec.Command("node", filepath.Join(dir, "client.mjs"), string(plan), programPath(t, "witness"), outer,
-		programPath(t, "acp"), "record", "--no-mask", "-o", file, "--",
-		programPath(t, "witness"), inner, "node", filepath.Join(dir, "agent.mjs"))
+	command := witness(outer, append([]string{programPath(t, "acp"), "record", "--no-mask", "-o", file, "--"},
+		witness(inner, "node", filepath.Join(dir, "agent.mjs"))...)...)
+	client := exec.Command("node", append([]string{filepath.Join(dir, "client.mjs"), string(plan)}, command...)...)
 	if out, err := client.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}

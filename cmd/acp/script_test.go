@@ -24,7 +24,7 @@ const race = "atexit_sleep_ms=0"
 
 // programs are the programs that the test binary becomes when it is started under their names.
 var programs = map[string]func(){
-	"acp": main, "witness": witness, "badagent": badAgent, "badclient": badClient, "modelagent": modelAgent, "parrot": parrot,
+	"acp": main, "badagent": badAgent, "badclient": badClient, "modelagent": modelAgent, "parrot": parrot,
 	"locked": locked, "oddagent": oddAgent, "passer": passer, "grabber": grabber, "trickster": trickster, "consoleclient": consoleClient,
 	"hosted": hosted,
 }

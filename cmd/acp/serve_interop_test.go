@@ -14,9 +14,9 @@ func TestServeBetweenTypeScriptPrograms(t *testing.T) {
 	dir := typescript(t)
 	for _, scheme := range []string{"ws", "http"} {
 		inner, outer, root := t.TempDir(), t.TempDir(), notes(t)
-		g := startGateway(t, nil, "--", programPath(t, "witness"), inner, "node", filepath.Join(dir, "agent.mjs"))
-		client := exec.Command("node", filepath.Join(dir, "client.mjs"), string(turnsPlan(t, root)),
-			programPath(t, "witness"), outer, programPath(t, "acp"), "connect", "--remote-files", "--remote-terminals", g.at(scheme))
+		g := startGateway(t, nil, append([]string{"--"}, witness(inner, "node", filepath.Join(dir, "agent.mjs"))...)...)
+		connect := witness(outer, programPath(t, "acp"), "connect", "--remote-files", "--remote-terminals", g.at(scheme))
+		client := exec.Command("node", append([]string{filepath.Join(dir, "client.mjs"), string(turnsPlan(t, root))}, connect...)...)
 		if out, err := client.CombinedOutput(); err != nil {
 			t.Fatalf("%s: %v\n%s\n%s", scheme, err, out, g.logged())
 		}
