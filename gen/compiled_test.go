@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/acpgo/sdk/internal/test/must"
+	"github.com/acpgo/sdk/internal/test/sample"
 )
 
 // patience is how long a schema may take, even while the machine does other work, before it counts as hanging.
@@ -78,11 +79,29 @@ func (o *outcome) broken() error {
 	return nil
 }
 
-// A binary is a program compiled from generated packages.
+// writes returns an error if what was written is not the wanted value.
+func (o *outcome) writes(want json.RawMessage) error {
+	if o.Value == nil {
+		return fmt.Errorf("not sent: %s", o.Unsent)
+	}
+	a, err := sample.Parse(want)
+	if err != nil {
+		return err
+	}
+	b, err := sample.Parse(o.Value)
+	if err != nil {
+		return err
+	}
+	return sample.Equal(a, b)
+}
+
+// A binary is a program compiled from generated packages, with tasks for it.
 type binary struct {
 	dir   string
 	count int
-	path  string
+	tasks []task
+	names []string
+	check []func(outcome) error
 }
 
 // newBinary starts a separate module, as another vendor would.
@@ -112,8 +131,13 @@ func (p *binary) add(t testing.TB, files map[string][]byte) int {
 // which takes a quarter less time.
 var buildFlags = []string{"-mod=mod", "-gcflags=" + module + "/built/...=-N -l -dwarf=false"}
 
-// compile compiles the program.
-func (p *binary) compile(t testing.TB) {
+// try adds a task with the name of its test. check returns an error if the outcome is wrong.
+func (p *binary) try(name string, what task, check func(outcome) error) {
+	p.tasks, p.names, p.check = append(p.tasks, what), append(p.names, name), append(p.check, check)
+}
+
+// compile compiles the program, and returns its path.
+func (p *binary) compile(t testing.TB) (path string) {
 	t.Helper()
 	var imports, packages strings.Builder
 	for i := range p.count {
@@ -123,39 +147,47 @@ func (p *binary) compile(t testing.TB) {
 	source := must.Get(os.ReadFile("testdata/program.go.txt"))(t)
 	main := strings.NewReplacer("\t// imports\n", imports.String(), "\t// packages\n", packages.String()).Replace(string(source))
 	writeModule(t, p.dir, map[string][]byte{"main.go": []byte(main)})
-	p.path = filepath.Join(p.dir, "program.exe")
-	compiler := exec.Command("go", append(append([]string{"build"}, buildFlags...), "-ldflags=-s -w", "-o", p.path, ".")...)
+	path = filepath.Join(p.dir, "program.exe")
+	compiler := exec.Command("go", append(append([]string{"build"}, buildFlags...), "-ldflags=-s -w", "-o", path, ".")...)
 	compiler.Dir = p.dir
 	compiler.Env = append(os.Environ(), "GOWORK=off")
 	if out, err := compiler.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out[:min(len(out), 8000)])
 	}
+	return path
 }
 
-// run runs the program with the tasks.
-func (p *binary) run(t testing.TB, tasks []task) []outcome {
+// run compiles the program, and runs it with the tasks.
+func (p *binary) run(t testing.TB) {
 	t.Helper()
-	var in bytes.Buffer
+	if len(p.tasks) == 0 {
+		return
+	}
+	var in, stderr bytes.Buffer
 	enc := json.NewEncoder(&in)
-	for _, task := range tasks {
+	for _, task := range p.tasks {
 		must.Do(t, enc.Encode(task))
 	}
-	cmd := exec.Command(p.path)
-	cmd.Stdin = &in
-	var stderr bytes.Buffer
-	cmd.Stderr = &stderr
+	cmd := exec.Command(p.compile(t))
+	cmd.Stdin, cmd.Stderr = &in, &stderr
 	out, err := cmd.Output()
 	if err != nil {
 		t.Fatalf("%v\n%.4000s", err, stderr.Bytes())
 	}
 	dec := json.NewDecoder(bytes.NewReader(out))
-	outcomes := make([]outcome, len(tasks))
-	for i := range outcomes {
-		if err := dec.Decode(&outcomes[i]); err != nil {
-			t.Fatalf("outcome %d of %d: %v", i, len(tasks), err)
+	for i, task := range p.tasks {
+		var o outcome
+		if err := dec.Decode(&o); err != nil {
+			t.Fatalf("outcome %d of %d: %v", i, len(p.tasks), err)
+		}
+		err := o.broken()
+		if err == nil {
+			err = p.check[i](o)
+		}
+		if err != nil {
+			t.Errorf("%s: %s: %s: %v", p.names[i], task.Definition, task.Value, err)
 		}
 	}
-	return outcomes
 }
 
 // writeModule writes the files of a module that has this one's requirements, and this one.

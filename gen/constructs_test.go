@@ -4,23 +4,18 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
-	"text/tabwriter"
 
 	"github.com/acpgo/sdk/internal/test/must"
 	"github.com/acpgo/sdk/internal/test/sample"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
-
-var failing = flag.String("failing", "", "the file to which TestConstructs writes a line for each case that is not as it must be")
 
 // A construct is a small schema with its expected result. Each file of testdata/constructs contains the constructs of
 // one topic.
@@ -58,81 +53,42 @@ func (c *construct) document() []byte {
 	return fmt.Appendf(nil, `{"$defs":%s}`, c.Defs)
 }
 
-// values are all values of the construct.
-func (c *construct) values() []json.RawMessage {
-	return slices.Concat(c.Valid, c.Invalid, c.Kept, c.Repaired, c.Unsent)
-}
-
-// A verdict is the result for a construct.
-type verdict int
-
-const (
-	asRight      verdict = iota
-	asRefused            // refused as allowed, with its place
-	overlyStrict         // refused, though it must be right
-	without              // refused without a place, or at another one, or a panic
-	wrong                // a value was lost, corrupted or accepted by mistake
-	uncompiled
-	verdicts
-)
-
-var verdictNames = [verdicts]string{"right", "refused", "refused, must be right", "wrong pointer", "WRONG", "does not compile"}
-
 // TestConstructs generates code for each construct, type-checks a sample of it, and compiles and tries a smaller
-// sample; in tier Nightly it does so for all code. It prints a table of the results for each topic.
+// sample; in tier Nightly it does so for all code.
 func TestConstructs(t *testing.T) {
 	tier.Need(t, tier.Normal)
-	topics := constructs(t)
-	results := tryConstructs(t, topics)
-
-	var table, failures strings.Builder
-	w := tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(w, "topic\tconstructs\t%s\n", strings.Join(verdictNames[:], "\t"))
-	var total [verdicts]int
-	line := func(name string, counts [verdicts]int) {
-		sum := 0
-		for _, n := range counts {
-			sum += n
-		}
-		fmt.Fprintf(w, "%s\t%d", name, sum)
-		for _, n := range counts {
-			fmt.Fprintf(w, "\t%d", n)
-		}
-		fmt.Fprintln(w)
-	}
-	for _, topic := range slices.Sorted(maps.Keys(topics)) {
-		var counts [verdicts]int
-		for i, c := range topics[topic] {
-			r := results[topic][i]
-			counts[r.verdict]++
-			total[r.verdict]++
-			if r.verdict > asRefused {
-				fmt.Fprintf(&failures, "%s: %s:%s: %s\n", verdictNames[r.verdict], topic, c.Name, strings.ReplaceAll(r.why, "\n", " | "))
-			}
-			t.Run(topic+"/"+c.Name, func(t *testing.T) {
-				if r.verdict > asRefused {
-					t.Errorf("%s: %s\n%s", verdictNames[r.verdict], r.why, c.document())
+	check, program := newChecker(t), newBinary(t)
+	accepted, checked, every := 0, tier.Pick(0, 48, 16, 1), tier.Pick(0, 160, 48, 1)
+	for _, c := range constructs(t) {
+		t.Run(c.Name, func(t *testing.T) {
+			files, err := generateOnce(c.document())
+			if err != nil || c.Want == "refused" {
+				if err := c.judge(err); err != nil {
+					t.Errorf("%v\n%s", err, c.document())
 				}
-			})
-		}
-		line(topic, counts)
+				return
+			}
+			if accepted++; accepted%checked == 0 {
+				if _, err := check.check(files); err != nil {
+					t.Fatalf("it does not compile: %v\n%s", err, c.document())
+				}
+			}
+			if accepted%every == 0 || c.Tried {
+				c.try(program, program.add(t, files))
+			}
+		})
 	}
-	line("all", total)
-	w.Flush()
-	t.Logf("\n%s", table.String())
-	if *failing != "" {
-		must.Do(t, os.WriteFile(*failing, []byte(table.String()+"\n"+failures.String()), 0o644))
-	}
+	program.run(t)
+	t.Logf("%d of %d accepted constructs are compiled and tried", program.count, accepted)
 }
 
 // constructs reads the table, and checks the labels of the values.
-func constructs(t *testing.T) map[string][]*construct {
+func constructs(t *testing.T) (out []*construct) {
 	t.Helper()
 	paths, err := filepath.Glob("testdata/constructs/*.json")
 	if err != nil || len(paths) == 0 {
 		t.Fatalf("no constructs: %v", err)
 	}
-	out := map[string][]*construct{}
 	for _, path := range paths {
 		text := must.Get(os.ReadFile(path))(t)
 		topic := strings.TrimSuffix(filepath.Base(path), ".json")
@@ -154,8 +110,9 @@ func constructs(t *testing.T) map[string][]*construct {
 			if err := c.check(); err != nil {
 				t.Errorf("%s: %s: %v", path, c.Name, err)
 			}
+			c.Name = topic + "/" + c.Name
 		}
-		out[topic] = list
+		out = append(out, list...)
 	}
 	return out
 }
@@ -202,84 +159,17 @@ func (c *construct) check() error {
 	return nil
 }
 
-type result struct {
-	verdict verdict
-	why     string
-}
-
-func tryConstructs(t *testing.T, topics map[string][]*construct) map[string][]result {
-	t.Helper()
-	results := map[string][]result{}
-	check := newChecker(t)
-	program := newBinary(t)
-	type attempt struct {
-		construct *construct
-		result    *result
-		tasks     []task
+// judge returns an error if the construct must not be refused, or not with this error. The error may be nil.
+func (c *construct) judge(err error) error {
+	if err == nil {
+		return errors.New("it was accepted")
 	}
-	var attempts []attempt
-	accepted, checked, every := 0, tier.Pick(0, 48, 16, 1), tier.Pick(0, 160, 48, 1)
-	for _, topic := range slices.Sorted(maps.Keys(topics)) {
-		results[topic] = make([]result, len(topics[topic]))
-		for i, c := range topics[topic] {
-			r := &results[topic][i]
-			files, err := generateOnce(c.document())
-			if r.verdict, r.why = c.judge(err); r.verdict != asRight {
-				continue
-			}
-			if accepted++; accepted%checked == 0 {
-				if _, err := check.check(files); err != nil {
-					*r = result{uncompiled, err.Error()}
-					continue
-				}
-			}
-			if accepted%every != 0 && !c.Tried {
-				continue
-			}
-			a := attempt{construct: c, result: r}
-			number := program.add(t, files)
-			for _, text := range c.values() {
-				a.tasks = append(a.tasks, task{number, c.Def, text})
-			}
-			attempts = append(attempts, a)
-		}
-	}
-	program.compile(t)
-	var tasks []task
-	for _, a := range attempts {
-		tasks = append(tasks, a.tasks...)
-	}
-	outcomes := program.run(t, tasks)
-	t.Logf("%d of %d accepted constructs are compiled and tried", len(attempts), accepted)
-	for _, a := range attempts {
-		var problems []string
-		for i, o := range outcomes[:len(a.tasks)] {
-			if err := a.construct.compare(i, o); err != nil {
-				problems = append(problems, fmt.Sprintf("%s: %v", a.tasks[i].Value, err))
-			}
-		}
-		outcomes = outcomes[len(a.tasks):]
-		if len(problems) > 0 {
-			*a.result = result{wrong, strings.Join(problems, "\n")}
-		}
-	}
-	return results
-}
-
-// judge returns the verdict on what the generator says, before the code is tried.
-func (c *construct) judge(err error) (verdict, string) {
-	switch {
-	case err == nil && c.Want == "refused":
-		return wrong, "it was accepted"
-	case err == nil:
-		return asRight, ""
+	if problem := misplaced(c.document(), err); problem != nil {
+		return fmt.Errorf("refused without its place: %w", problem)
 	}
 	at := c.At
 	if at == "" && c.Schema == nil {
 		at = "/$defs"
-	}
-	if problem := misplaced(c.document(), err); problem != nil {
-		return without, problem.Error()
 	}
 	inside := slices.ContainsFunc(Problems(err), func(problem error) bool {
 		failure, _ := errors.AsType[*Error](problem)
@@ -287,11 +177,11 @@ func (c *construct) judge(err error) (verdict, string) {
 	})
 	switch {
 	case c.Want == "right":
-		return overlyStrict, err.Error()
+		return fmt.Errorf("it must be right, and was refused: %w", err)
 	case !inside:
-		return without, fmt.Sprintf("not at %s: %v", at, err)
+		return fmt.Errorf("not refused at %s: %w", at, err)
 	}
-	return asRefused, err.Error()
+	return nil
 }
 
 // pointers knows which JSON pointers lead to a value of a document. A document that is not JSON may fail anywhere, and
@@ -346,56 +236,52 @@ func tokens(text []byte) (n int) {
 	}
 }
 
-// compare returns an error if the outcome for value i of all values is wrong.
-func (c *construct) compare(i int, o outcome) error {
-	values := c.values()
-	if err := o.broken(); err != nil {
-		return err
+// try tries the values of the construct with the generated package of that number.
+func (c *construct) try(program *binary, number int) {
+	try := func(list []json.RawMessage, check func(i int, o outcome, read bool) error) {
+		for i, text := range list {
+			program.try(c.Name, task{number, c.Def, text}, func(o outcome) error {
+				return check(i, o, o.Error == "" && len(o.Repairs) == 0)
+			})
+		}
 	}
-	survives := func(want json.RawMessage) error {
-		if o.Value == nil {
-			return fmt.Errorf("not sent: %s", o.Unsent)
-		}
-		a, err := sample.Parse(want)
-		if err != nil {
-			return err
-		}
-		b, err := sample.Parse(o.Value)
-		if err != nil {
-			return err
-		}
-		return sample.Equal(a, b)
-	}
-	read := o.Error == "" && len(o.Repairs) == 0
-	switch {
-	case i < len(c.Valid):
-		if o.Error != "" {
+	try(c.Valid, func(i int, o outcome, read bool) error {
+		switch {
+		case o.Error != "":
 			return fmt.Errorf("it is valid and was refused: %s", o.Error)
-		}
-		if !read {
+		case !read:
 			return fmt.Errorf("it is valid and was repaired: %q", o.Repairs)
+		case i < len(c.As) && string(c.As[i]) != "null":
+			return o.writes(c.As[i])
 		}
-		if i < len(c.As) && string(c.As[i]) != "null" {
-			return survives(c.As[i])
-		}
-		return survives(values[i])
-	case i < len(c.Valid)+len(c.Invalid):
+		return o.writes(c.Valid[i])
+	})
+	try(c.Invalid, func(i int, o outcome, read bool) error {
 		if read {
-			return fmt.Errorf("it is invalid and was read")
+			return errors.New("it is invalid and was read")
 		}
-		if o.Value != nil && survives(values[i]) == nil {
+		if o.Value != nil && o.writes(c.Invalid[i]) == nil {
 			return fmt.Errorf("it is invalid and was written: %s", o.Value)
 		}
-	case i >= len(values)-len(c.Unsent):
-		if !read || o.Value != nil {
-			return fmt.Errorf("it must be read and not written: refused with %q, repairs %q, written %s", o.Error, o.Repairs, o.Value)
+		return nil
+	})
+	try(c.Kept, func(i int, o outcome, read bool) error {
+		if read {
+			return o.writes(c.Kept[i])
 		}
-	case i >= len(c.Valid)+len(c.Invalid)+len(c.Kept):
+		return nil
+	})
+	try(c.Repaired, func(_ int, o outcome, read bool) error {
 		if o.Error != "" || read {
 			return fmt.Errorf("it must be repaired: refused with %q, repairs %q", o.Error, o.Repairs)
 		}
-	case read:
-		return survives(values[i])
-	}
-	return nil
+		return nil
+	})
+	try(c.Unsent, func(_ int, o outcome, read bool) error {
+		if !read || o.Value != nil {
+			return fmt.Errorf("it must be read and not written: refused with %q, repairs %q, written %s", o.Error, o.Repairs,
+				o.Value)
+		}
+		return nil
+	})
 }
