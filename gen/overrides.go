@@ -124,61 +124,38 @@ var filler = regexp.MustCompile("^Custom or future [^.]*\\.$|" +
 
 // openings maps the first words of descriptions to words that can follow the name of the described thing, because a doc
 // comment begins with that name. The first match is used.
-var openings = [][2]string{
-	{"A ", "is a "},
-	{"An ", "is an "},
-	{"The user ", "says that the user "},
-	{"The ", "is the "},
-	{"Unique identifier ", "is the unique identifier "},
-	{"Typed identifier ", "is the identifier "},
-	{"Request parameters ", "holds the parameters "},
-	{"Request to ", "asks to "},
-	{"Request for ", "asks for "},
-	{"Request from the agent to ", "is the agent's request to "},
-	{"Response ", "is the response "},
-	{"Notification ", "is the notification "},
-	{"Update ", "is an update "},
-	{"Represents ", "represents "},
-	{"Describes ", "describes "},
-	{"Embed ", "embeds "},
-	{"Terminal-based ", "is the terminal-based "},
-	{"Standard content block ", "is the standard content block "},
-	{"Semantic category ", "is the semantic category "},
-	{"Severity hint ", "is the severity hint "},
-	{"Type-safe elicitation schema ", "is a type-safe elicitation schema "},
-	{"Protocol version identifier", "is the protocol version identifier"},
-	{"Capabilities ", "holds the capabilities "},
-	{"Configuration ", "is the configuration "},
-	{"Information ", "is information "},
-	{"Metadata ", "is metadata "},
+var openings = slices.Concat([][2]string{
+	{"A ", "is a "}, {"An ", "is an "}, {"The user ", "says that the user "}, {"The ", "is the "},
+	{"Typed identifier ", "is the identifier "}, {"Protocol version identifier", "is the protocol version identifier"},
+	{"Request parameters ", "holds the parameters "}, {"Request to ", "asks to "}, {"Request for ", "asks for "},
+	{"Request from the agent to ", "is the agent's request to "}, {"Represents ", "represents "},
+	{"Describes ", "describes "}, {"Embed ", "embeds "}, {"Images ", "holds an image "},
 	{"Content blocks ", "is one of the content blocks, which "},
-	{"Optional ", "holds optional "},
-	{"Categories ", "is one of the categories "},
-	{"Different types ", "is one of the different types "},
-	{"Priority levels ", "is one of the priority levels "},
-	{"Reasons ", "is one of the reasons "},
-	{"Possible values ", "holds the possible values "},
-	{"Status ", "is the status "},
-	{"Execution status ", "is the execution status "},
-	{"Exit status ", "is the exit status "},
-	{"Lifecycle state ", "is the lifecycle state "},
-	{"Content produced ", "is content produced "},
-	{"Resource content ", "is resource content "},
-	{"Text provided ", "is text provided "},
-	{"Schema for ", "is the schema for "},
-	{"Items ", "holds the items "},
-	{"Property schema ", "is the property schema "},
-	{"Allowed ", "is one of the allowed "},
-	{"Images ", "holds an image "},
-	{"Context window and cost update ", "is the context window and cost update "},
-	{"Session capabilities ", "holds the session capabilities "},
-	{"Prompt capabilities ", "holds the prompt capabilities "},
-	{"MCP capabilities ", "holds the MCP capabilities "},
-	{"File system capabilities ", "holds the file system capabilities "},
-	{"Authentication capabilities ", "holds the authentication capabilities "},
-	{"Elicitation capabilities ", "holds the elicitation capabilities "},
-	{"Logout capabilities ", "holds the logout capabilities "},
-	{"Client support ", "declares client support "},
+},
+	after("is", "Information", "Metadata", "Content produced", "Resource content", "Text provided"),
+	after("is a", "Type-safe elicitation schema"),
+	after("is an", "Update"),
+	after("is the", "Unique identifier", "Response", "Notification", "Terminal-based", "Standard content block",
+		"Semantic category", "Severity hint", "Configuration", "Status", "Execution status", "Exit status", "Lifecycle state",
+		"Schema for", "Property schema", "Context window and cost update"),
+	after("is one of the", "Categories", "Different types", "Priority levels", "Reasons", "Allowed"),
+	after("holds", "Optional"),
+	after("holds the", "Capabilities", "Possible values", "Items", "Session capabilities", "Prompt capabilities",
+		"MCP capabilities", "File system capabilities", "Authentication capabilities", "Elicitation capabilities",
+		"Logout capabilities"),
+	after("declares", "Client support"),
+)
+
+// after returns openings that follow a verb in small letters.
+func after(verb string, openings ...string) (out [][2]string) {
+	for _, opening := range openings {
+		follows := strings.ToLower(opening[:1]) + opening[1:]
+		if strings.HasPrefix(opening, "MCP") {
+			follows = opening
+		}
+		out = append(out, [2]string{opening + " ", verb + " " + follows + " "})
+	}
+	return out
 }
 
 // decisions is a list of overrides that tracks which of them were used.
