@@ -6,7 +6,6 @@ package gen
 
 import (
 	"bytes"
-	"fmt"
 	"go/ast"
 	"go/format"
 	"go/parser"
@@ -28,65 +27,39 @@ func Copy(source []byte, from, pkg string, own Declared) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	var edits []edit
-	at := func(p token.Pos) int { return fset.Position(p).Offset }
-	start := at(file.Package)
-	edits = append(edits, edit{at(file.Name.Pos()), at(file.Name.End()), pkg})
-	remove := func(doc *ast.CommentGroup, n ast.Node) {
-		begin := n.Pos()
-		if doc != nil {
-			begin = doc.Pos()
-		}
-		edits = append(edits, edit{at(begin), at(n.End()), ""})
+	file.Name.Name = pkg
+	remove := func(d *ast.GenDecl) bool {
+		file.Comments = slices.DeleteFunc(file.Comments, func(c *ast.CommentGroup) bool {
+			return c == d.Doc || d.Pos() <= c.Pos() && c.End() <= d.End()
+		})
+		return true
 	}
-	var kept []ast.Decl
+	file.Decls = slices.DeleteFunc(file.Decls, func(decl ast.Decl) bool {
+		d, _ := decl.(*ast.GenDecl)
+		t := typeSpec(d)
+		return t != nil && own[t.Name.Name] && remove(d)
+	})
 	for _, decl := range file.Decls {
-		switch d := decl.(type) {
-		case *ast.FuncDecl:
-			if own[key(d)] {
-				base := "base" + exported(d.Name.Name)
-				if d.Doc != nil && strings.HasPrefix(d.Doc.Text(), d.Name.Name+" ") {
-					name := at(d.Doc.Pos()) + len("// ")
-					edits = append(edits, edit{name, name + len(d.Name.Name), base})
-				}
-				edits = append(edits, edit{at(d.Name.Pos()), at(d.Name.End()), base})
+		if d, ok := decl.(*ast.FuncDecl); ok && own[key(d)] {
+			base := "base" + exported(d.Name.Name)
+			if d.Doc != nil && strings.HasPrefix(d.Doc.Text(), d.Name.Name+" ") {
+				d.Doc.List[0].Text = strings.Replace(d.Doc.List[0].Text, d.Name.Name, base, 1)
 			}
-		case *ast.GenDecl:
-			if d.Tok == token.IMPORT {
-				continue
-			}
-			if t, ok := typeSpec(d); ok && own[t.Name.Name] {
-				remove(d.Doc, d)
-				continue
-			}
-		}
-		kept = append(kept, decl)
-	}
-	for _, decl := range file.Decls {
-		if d, ok := decl.(*ast.GenDecl); ok && d.Tok == token.IMPORT {
-			unused := slices.DeleteFunc(slices.Clone(d.Specs), func(s ast.Spec) bool { return uses(kept, s.(*ast.ImportSpec)) })
-			if len(unused) == len(d.Specs) {
-				remove(d.Doc, d)
-				continue
-			}
-			for _, spec := range unused {
-				remove(nil, spec)
-			}
+			d.Name.Name = base
 		}
 	}
-	slices.SortFunc(edits, func(a, b edit) int { return a.from - b.from })
-	var out bytes.Buffer
-	fmt.Fprintf(&out, "%s\n// Copied from %s.\n\n", emit.Header, from)
-	out.Write(bytes.TrimSpace(source[:start]))
-	out.WriteString("\n\n")
-	pos := start
-	for _, e := range edits {
-		out.Write(source[pos:e.from])
-		out.WriteString(e.text)
-		pos = e.to
-	}
-	out.Write(source[pos:])
-	return format.Source(out.Bytes())
+	code := slices.Clone(file.Decls)
+	file.Decls = slices.DeleteFunc(file.Decls, func(decl ast.Decl) bool {
+		d, ok := decl.(*ast.GenDecl)
+		if !ok || d.Tok != token.IMPORT {
+			return false
+		}
+		d.Specs = slices.DeleteFunc(d.Specs, func(s ast.Spec) bool { return !uses(code, s.(*ast.ImportSpec)) })
+		return len(d.Specs) == 0 && remove(d)
+	})
+	out := bytes.NewBufferString(emit.Header + "\n// Copied from " + from + ".\n\n")
+	err = format.Node(out, fset, file)
+	return out.Bytes(), err
 }
 
 // uses reports whether code uses an import.
@@ -108,19 +81,13 @@ func uses(code []ast.Decl, spec *ast.ImportSpec) bool {
 	return found
 }
 
-// edit replaces a part of a source file. Edits do not overlap.
-type edit struct {
-	from, to int
-	text     string
-}
-
-// typeSpec returns the type that a declaration declares, if it declares nothing else.
-func typeSpec(d *ast.GenDecl) (*ast.TypeSpec, bool) {
-	if d.Tok != token.TYPE || len(d.Specs) != 1 {
-		return nil, false
+// typeSpec returns the type that a declaration declares, or nil if it is not the only thing that it declares.
+func typeSpec(d *ast.GenDecl) *ast.TypeSpec {
+	if d == nil || d.Tok != token.TYPE || len(d.Specs) != 1 {
+		return nil
 	}
-	t, ok := d.Specs[0].(*ast.TypeSpec)
-	return t, ok
+	t, _ := d.Specs[0].(*ast.TypeSpec)
+	return t
 }
 
 // Declared has the types, functions and methods that a package's hand-written files declare. A method is its type, a
