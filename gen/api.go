@@ -40,7 +40,7 @@ func version(c Config, imports types.Importer) (api.Version, error) {
 		return api.Version{}, err
 	}
 	v := api.Version{Name: c.Source, Model: out.pkg}
-	if v.Go, err = api.Declarations(c.Package, out.files, imports); err != nil {
+	if v.Go, err = api.Declarations(c.Package, out.Files, imports); err != nil {
 		return api.Version{}, fmt.Errorf("what is generated does not compile: %w", err)
 	}
 	if out.stale != nil {
@@ -48,7 +48,7 @@ func version(c Config, imports types.Importer) (api.Version, error) {
 			v.Stale = append(v.Stale, strings.TrimPrefix(problem.Error(), "/: "))
 		}
 	}
-	v.Moves, v.Lacks, v.Questions, v.Idle = texts(out.moves), texts(out.lacks), texts(out.questions), idle(out.pkg)
+	v.Moves, v.Lacks, v.Questions, v.Idle = texts(out.moves), texts(out.lacks), texts(out.Questions), idle(out.pkg)
 	return v, nil
 }
 

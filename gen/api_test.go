@@ -134,7 +134,7 @@ func whole(t *testing.T, c Config, goFiles []string, imports func() (types.Impor
 	if err != nil {
 		t.Fatal(err)
 	}
-	sources := out.files
+	sources := out.Files
 	for _, name := range goFiles {
 		if strings.HasSuffix(name, "_gen.go") {
 			continue

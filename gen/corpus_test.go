@@ -130,7 +130,7 @@ func TestCorpus(t *testing.T) {
 	for _, s := range schemas {
 		t.Run(strings.ReplaceAll(s.name, "/", "_"), func(t *testing.T) {
 			out := must.Get(generate(Config{Schema: s.data, Source: s.name, Package: "acp", Module: module, Tests: true}))(t)
-			if _, err := check.check(out.files); err != nil {
+			if _, err := check.check(out.Files); err != nil {
 				t.Errorf("it does not compile: %v", err)
 			}
 		})

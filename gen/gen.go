@@ -86,7 +86,7 @@ func Run(c Config) (*Result, error) {
 	if out.stale != nil {
 		return nil, out.stale
 	}
-	return &Result{out.files, out.hooks, out.questions}, nil
+	return &out.Result, nil
 }
 
 // Problems returns the errors that err joins, or err itself.
@@ -116,14 +116,11 @@ func In(where string, err error) error {
 
 // output is the result of all stages.
 type output struct {
+	Result
 	pkg   *model.Package
-	files map[string][]byte // nil if there are stale decisions
-	hooks []byte
-	stale error // decisions that the schema does not use
+	stale error // decisions that the schema does not use; then there are no files
 	moves []Override
 	lacks []Override // features that have no name
-
-	questions []Question
 }
 
 // wanted returns the overrides that err suggests, and the other problems.
@@ -155,7 +152,7 @@ func generate(c Config) (out *output, err error) {
 	}
 	// 3. Apply the decisions of people.
 	out.stale = decide(out.pkg, decisions)
-	out.questions = questions(out.pkg, decisions)
+	out.Questions = questions(out.pkg, decisions)
 	// 4. Mark experimental parts.
 	if c.Stable != nil {
 		err = mark(out.pkg, c.Stable, decisions, c.Facade)
@@ -190,9 +187,9 @@ func generate(c Config) (out *output, err error) {
 	if c.Facade {
 		config.Hot = hot
 	}
-	out.files, err = emit.Files(out.pkg, config)
+	out.Files, err = emit.Files(out.pkg, config)
 	if err == nil && c.Hooks != "" {
-		out.hooks, err = emit.Hooks(out.pkg, config, c.Hooks)
+		out.Hooks, err = emit.Hooks(out.pkg, config, c.Hooks)
 	}
 	return out, err
 }

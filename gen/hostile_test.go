@@ -226,7 +226,7 @@ func generateFrom(c Config, document []byte) (map[string][]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return out.files, nil
+	return out.Files, nil
 }
 
 // Hostile text from the caller is handled as well: the names of packages are refused, and other text is shown.

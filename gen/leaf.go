@@ -200,11 +200,10 @@ func (b *builder) bounded(t model.Basic, n *schema.Node) model.Basic {
 // bounds returns the restrictions of n on values of a kind. For numbers, t is the type.
 func (b *builder) bounds(n *schema.Node, of model.Restricted, t model.Basic) (out model.Bounds) {
 	for i, k := range model.BoundKeywords {
-		raw := n.Value(k.Keyword)
-		if raw == nil || k.Of != of {
+		if k.Of != of || !n.Has(k.Keyword) {
 			continue
 		}
-		limit, err := limitOf(k, raw, t)
+		limit, err := limitOf(k, n, t)
 		if err != nil {
 			b.problem(n.At(k.Keyword), "%v", err)
 		}
@@ -214,16 +213,14 @@ func (b *builder) bounds(n *schema.Node, of model.Restricted, t model.Basic) (ou
 }
 
 // limitOf returns the value of a keyword as a Go literal, or "" if it restricts nothing.
-func limitOf(k model.BoundKeyword, raw json.RawMessage, t model.Basic) (string, error) {
+func limitOf(k model.BoundKeyword, n *schema.Node, t model.Basic) (string, error) {
+	raw := n.Value(k.Keyword)
 	switch k.Limit {
 	case model.Unchecked:
 		return string(raw), nil
 	case model.Names:
-		var names []string
-		if err := json.Unmarshal(raw, &names); err != nil {
-			return "", fmt.Errorf("must be a list of strings")
-		}
-		return string(raw), nil
+		names, err := json.Marshal(append([]string{}, n.Required...))
+		return string(names), err
 	}
 	r, err := model.Rational(raw)
 	if err != nil {

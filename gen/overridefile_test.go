@@ -278,7 +278,7 @@ func TestHostileOverrides(t *testing.T) {
 		config.Overrides = append(overridesOf(archive),
 			Override{CallNote, "list", s, ""}, Override{HandlerNote, "list", s, ""}, Override{CallNote, "question", s, ""}, Override{HandlerNote, "ask", s, ""})
 		out := must.Get(generate(config))(t)
-		for name, source := range out.files {
+		for name, source := range out.Files {
 			requireShown(t, name, source)
 		}
 		for _, o := range []Override{

@@ -39,7 +39,7 @@ func TestPromotion(t *testing.T) {
 			if len(old.pkg.Features) < 10 {
 				t.Fatalf("%d features", len(old.pkg.Features))
 			}
-			oldAPI := must.Get(api.Declarations(target.Package, old.files, imports))(t)
+			oldAPI := must.Get(api.Declarations(target.Package, old.Files, imports))(t)
 			promote := func(name string, features ...*model.Feature) {
 				t.Run(name, func(t *testing.T) {
 					after := before
@@ -51,8 +51,8 @@ func TestPromotion(t *testing.T) {
 							t.Errorf("%s is experimental: %v", f.Name, f.Experimental)
 						}
 					}
-					for file, source := range old.files {
-						got, want := code(now.files[file]), code(source)
+					for file, source := range old.Files {
+						got, want := code(now.Files[file]), code(source)
 						if file == "codec_gen.go" && isPart(got, want) {
 							continue // what is stable is no longer left out where it is malformed and the feature is off
 						}
@@ -65,7 +65,7 @@ func TestPromotion(t *testing.T) {
 							t.Errorf("%s is bit %d", f.Name, f.Bit)
 						}
 					}
-					nowAPI := must.Get(api.Declarations(target.Package, now.files, imports))(t)
+					nowAPI := must.Get(api.Declarations(target.Package, now.Files, imports))(t)
 					if diff := cmp.Diff(visible(oldAPI), visible(nowAPI)); diff != "" {
 						t.Errorf("the API changes (-before +after):\n%s", diff)
 					}
@@ -145,7 +145,7 @@ func TestPromotionReport(t *testing.T) {
 	}
 	without.Overrides = append(without.Overrides, Override{Kind: Feature, Subject: "SessionCapabilities/fork", Value: "A"})
 	after := must.Get(generate(without))(t)
-	if !bytes.Contains(after.files["types_gen.go"], []byte(`"archived,omitzero" codec:"null,open,feature=0"`)) {
+	if !bytes.Contains(after.Files["types_gen.go"], []byte(`"archived,omitzero" codec:"null,open,feature=0"`)) {
 		t.Error("the tags of members have other numbers")
 	}
 	for _, f := range after.pkg.Features {

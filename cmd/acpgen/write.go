@@ -35,9 +35,9 @@ func changes(folders []folder) ([]change, error) {
 	var out []change
 	var problems []error
 	for _, f := range folders {
-		stale, err := staleNames(f)
+		names, err := namesIn(f)
 		problems = append(problems, err)
-		for _, name := range slices.Sorted(maps.Keys(f.files)) {
+		for _, name := range names {
 			c := change{path: filepath.Join(f.dir, name), data: f.files[name], what: "differs"}
 			old, err := os.ReadFile(c.path)
 			switch {
@@ -45,19 +45,16 @@ func changes(folders []folder) ([]change, error) {
 				c.what = "missing"
 			case err != nil:
 				problems = append(problems, err)
+			case c.data == nil:
+				c.what = "stale"
 			case bytes.Equal(old, c.data):
 				continue
 			case !generated(old):
 				problems = append(problems, fmt.Errorf("%s was not written by acpgen, which needs that file name: rename the file",
 					c.path))
 			}
-			out = append(out, c)
-		}
-		for _, name := range stale {
-			path := filepath.Join(f.dir, name)
-			old, err := os.ReadFile(path)
-			if problems = append(problems, err); generated(old) {
-				out = append(out, change{path, nil, "stale"})
+			if c.data != nil || generated(old) {
+				out = append(out, c)
 			}
 		}
 	}
@@ -70,39 +67,40 @@ func generated(text []byte) bool {
 	return string(bytes.TrimSuffix(first, []byte("\r"))) == emit.Header
 }
 
-// staleNames returns the files in a folder that are named as acpgen names files and are not generated any more.
-func staleNames(f folder) (out []string, err error) {
+// namesIn returns the names of a folder's generated files, and then of the other files in it that are named as acpgen
+// names files.
+func namesIn(f folder) ([]string, error) {
+	names := slices.Sorted(maps.Keys(f.files))
 	entries, err := os.ReadDir(f.dir)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
+		return names, nil
 	}
 	for _, entry := range entries {
 		name := entry.Name()
 		isGenerated := strings.HasSuffix(name, "_gen.go") || strings.HasSuffix(name, "_gen_test.go")
 		if isGenerated && f.files[name] == nil && !entry.IsDir() {
-			out = append(out, name)
+			names = append(names, name)
 		}
 	}
-	return out, err
+	return names, err
 }
 
 // apply makes the changes, each completely or not at all. After an error, those before it stay, and a second run makes
 // the rest.
 func apply(changes []change) error {
 	for _, c := range changes {
-		apply := c.replace
-		if c.data == nil {
-			apply = func() error { return os.Remove(c.path) }
-		}
-		if err := apply(); err != nil {
+		if err := c.apply(); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// replace writes the new file under a temporary name, which the go command ignores, and renames it.
-func (c change) replace() (err error) {
+// apply writes the new file under a temporary name, which the go command ignores, and renames it.
+func (c change) apply() (err error) {
+	if c.data == nil {
+		return os.Remove(c.path)
+	}
 	dir := filepath.Dir(c.path)
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return err

@@ -14,7 +14,6 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/acpgo/sdk/internal/gen/model"
 )
@@ -515,7 +514,6 @@ func (c *Canonical) addProperties(out, p *Node) {
 func (c *Canonical) addRequired(out, p *Node) {
 	if len(out.Required) == 0 {
 		out.Required = p.Required
-		out.word("required").raw = p.Value("required")
 		return
 	}
 	if len(out.Required)+len(p.Required) > 2*model.MaxMembers {
@@ -528,11 +526,6 @@ func (c *Canonical) addRequired(out, p *Node) {
 			out.Required = append(out.Required, name)
 		}
 	}
-	quoted := make([]string, len(out.Required))
-	for i, name := range out.Required {
-		quoted[i] = strconv.Quote(name)
-	}
-	out.word("required").raw = json.RawMessage("[" + strings.Join(quoted, ",") + "]")
 }
 
 func (c *Canonical) clash(out, p *Node, keyword string) {

@@ -213,8 +213,6 @@ func (w *walker) schema(at string, depth int) (*Node, error) {
 	if kept := slices.DeleteFunc(slices.Clone(n.Required), ignored); len(kept) < len(n.Required) {
 		if n.Required = kept; len(kept) == 0 {
 			n.forget("required")
-		} else if n.word("required").raw, err = json.Marshal(kept); err != nil {
-			return nil, err
 		}
 	}
 	seen := map[string]bool{}

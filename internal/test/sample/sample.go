@@ -277,7 +277,7 @@ func (d *document) branches(out map[string]any, keyword string, list []any, c co
 		if _, of := scalars(d.referred(branch)); of != "" {
 			listing.exact = listing.exact || slices.ContainsFunc(list, func(other any) bool { return d.unlisted(other, of) })
 		}
-		copied[i] = d.define(guarded(d.rewrite(branch, listing)))
+		copied[i] = d.define(d.rewrite(branch, listing))
 	}
 	out[keyword] = copied
 	if !c.not {
@@ -378,7 +378,7 @@ func (d *document) commitNested(out map[string]any, list, copied []any, own map[
 			}
 		}
 		if copied == nil {
-			copied = d.define(guarded(d.rewrite(branch, c)))
+			copied = d.define(d.rewrite(branch, c))
 		}
 		flat, copies = append(flat, branch), append(copies, copied)
 	}
@@ -540,26 +540,6 @@ func typeOf(v any) string {
 		return "object"
 	}
 	return "number"
-}
-
-// guarded returns an equivalent schema that refuses values sooner, because it checks a required member with a fixed
-// value first.
-func guarded(schema any) any {
-	m, _ := schema.(map[string]any)
-	properties, _ := m["properties"].(map[string]any)
-	for _, name := range listOf(m["required"]) {
-		name, _ := name.(string)
-		p, _ := properties[name].(map[string]any)
-		if c, ok := p["const"]; ok {
-			return map[string]any{
-				"if": map[string]any{"type": "object", "required": []any{name},
-					"properties": map[string]any{name: map[string]any{"const": c}}},
-				"then": schema,
-				"else": false,
-			}
-		}
-	}
-	return schema
 }
 
 // scalars returns the strings or integers that a schema lists, possibly with null, and their type.
@@ -796,9 +776,6 @@ func (d *document) inForce(parts []map[string]any, schema, v any) []map[string]a
 	}
 	for _, below := range listOf(m["allOf"]) {
 		parts = d.inForce(parts, below, v)
-	}
-	if m["else"] == false { // guarded
-		parts = d.inForce(parts, m["then"], v)
 	}
 	for _, keyword := range branchLists {
 		list, _ := m[keyword].([]any)
