@@ -14,6 +14,7 @@ import (
 	"github.com/acpgo/sdk/acp/translate"
 	"github.com/acpgo/sdk/conformance"
 	"github.com/acpgo/sdk/internal/fastpath"
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 // able is a stream with all abilities that records how it is used.
@@ -117,13 +118,9 @@ func checkAbilities(t *testing.T, s *able, wrapper rpc.Stream) {
 		t.Errorf("read %q, %v, announced %d times", got, err, announced)
 	}
 	expect("ReadLine", "ReadLine")
-	if err := fast.WriteLines([]byte(one + "\n" + two + "\n")); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, fast.WriteLines([]byte(one+"\n"+two+"\n")))
 	expect("WriteLines", "WriteLines "+one+"\n"+two+"\n")
-	if err := half.CloseWrite(); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, half.CloseWrite())
 	expect("CloseWrite", "CloseWrite")
 }
 
@@ -152,20 +149,14 @@ func TestWrappersPassAbilitiesOn(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newAble()
-			stream, err := wrap(s).Connect(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
+			stream := must.Get(wrap(s).Connect(t.Context()))(t)
 			checkAbilities(t, s, stream)
 		})
 	}
 	// A translation that has nothing to translate, on both sides.
 	t.Run("translated agent", func(t *testing.T) {
 		s := newAble(initializeRequest)
-		stream, err := translate.Agent(s).Connect(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		stream := must.Get(translate.Agent(s).Connect(t.Context()))(t)
 		if first, err := stream.Read(); err != nil || string(first) != initializeRequest {
 			t.Errorf("got %q, %v, want the initialize request", first, err)
 		}
@@ -173,13 +164,8 @@ func TestWrappersPassAbilitiesOn(t *testing.T) {
 	})
 	t.Run("translated client", func(t *testing.T) {
 		s := newAble(initializeAnswer)
-		stream, err := translate.Transport(s, translate.ClientSide, 1, &translate.Options{Only: 1}).Connect(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := stream.Write([]byte(initializeRequest)); err != nil {
-			t.Fatal(err)
-		}
+		stream := must.Get(translate.Transport(s, translate.ClientSide, 1, &translate.Options{Only: 1}).Connect(t.Context()))(t)
+		must.Do(t, stream.Write([]byte(initializeRequest)))
 		if answer, err := stream.Read(); err != nil || string(answer) != initializeAnswer {
 			t.Errorf("got %q, %v, want the answer", answer, err)
 		}
@@ -191,10 +177,7 @@ func TestWrappersPassAbilitiesOn(t *testing.T) {
 		if err != nil || version != 1 {
 			t.Fatalf("version %d, %v", version, err)
 		}
-		stream, err := chosen.Connect(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		stream := must.Get(chosen.Connect(t.Context()))(t)
 		for _, want := range []string{`{"jsonrpc":"2.0","method":"_early"}`, initializeRequest} {
 			if line, err := stream.Read(); err != nil || string(line) != want {
 				t.Errorf("got %q, %v, want %q", line, err, want)
@@ -220,10 +203,7 @@ func TestWrappersPassAbilitiesOn(t *testing.T) {
 				return nil, rpc.ErrInternal
 			},
 		}
-		agent, err := acp.StartAgent(t.Context(), s, handlers, opts)
-		if err != nil {
-			t.Fatal(err)
-		}
+		agent := must.Get(acp.StartAgent(t.Context(), s, handlers, opts))(t)
 		<-seen
 		if err := agent.Close(); err != nil {
 			t.Error(err)
@@ -327,39 +307,23 @@ func TestPlainStreams(t *testing.T) {
 			return &acp.PromptResponse{StopReason: acp.StopReasonEndTurn}, nil
 		},
 	}
-	agent, err := acp.StartAgent(t.Context(), plain{theirs}, handlers, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	agent := must.Get(acp.StartAgent(t.Context(), plain{theirs}, handlers, nil))(t)
 	updates := 0
-	client, err := acp.Connect(t.Context(), conformance.Tap(t, conformance.Client, plain{ours}, nil), acp.ClientHandlers{
+	client := must.Get(acp.Connect(t.Context(), conformance.Tap(t, conformance.Client, plain{ours}, nil), acp.ClientHandlers{
 		SessionUpdate: func(context.Context, *acp.ClientSession, *acp.SessionNotification) error {
 			updates++
 			return nil
 		},
-	}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	session, err := client.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: "/"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}, nil))(t)
+	session := must.Get(client.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: "/"}))(t)
 	if res, err := session.Prompt(t.Context(), acp.TextBlock("go")); err != nil || res.StopReason != acp.StopReasonEndTurn || updates != 100 {
 		t.Errorf("got %v, %v and %d updates", res, err, updates)
 	}
-	if err := errors.Join(client.Close(), agent.Wait()); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, errors.Join(client.Close(), agent.Wait()))
 	bare, _ := acp.Pipe()
-	stream, err := conformance.Tap(t, conformance.Client, plain{bare}, nil).Connect(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	stream := must.Get(conformance.Tap(t, conformance.Client, plain{bare}, nil).Connect(t.Context()))(t)
 	if err := stream.(rpc.HalfCloser).CloseWrite(); !errors.Is(err, errors.ErrUnsupported) {
 		t.Errorf("half of a stream that cannot is closed: %v", err)
 	}
-	if err := stream.Close(); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, stream.Close())
 }

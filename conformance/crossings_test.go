@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/acpgo/sdk/conformance"
+	"github.com/acpgo/sdk/internal/test/must"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
@@ -267,9 +268,7 @@ func TestSameMeaning(t *testing.T) {
 				m := l.decode()
 				shuffled = append(shuffled, line{l.to, shuffle(rng, m)})
 				var b bytes.Buffer
-				if err := json.Indent(&b, l.text, "", "\t"); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, json.Indent(&b, l.text, "", "\t"))
 				spaced = append(spaced, line{l.to, append([]byte(" "), bytes.ReplaceAll(b.Bytes(), []byte("\n"), []byte("\r"))...)})
 				for _, content := range []string{"params", "result"} {
 					if in, ok := m[content].(map[string]any); ok && !strings.HasPrefix(fmt.Sprint(m["method"]), "_") {

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/tools/txtar"
 
 	"github.com/acpgo/sdk/conformance"
+	"github.com/acpgo/sdk/internal/test/must"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
@@ -57,10 +58,7 @@ var update = flag.Bool("update", false, "write the findings into the archives of
 // ends with "…" is the beginning of the files after it, up to the next such file.
 func converse(t *testing.T, path string, start func() talker) {
 	t.Helper()
-	archive, err := txtar.ParseFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	archive := must.Get(txtar.ParseFile(path))(t)
 	messages := 0
 	var beginning string
 	for i, file := range archive.Files {
@@ -125,9 +123,7 @@ func converse(t *testing.T, path string, start func() talker) {
 		})
 	}
 	if *update {
-		if err := os.WriteFile(path, txtar.Format(archive), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, txtar.Format(archive), 0o644))
 	}
 	t.Logf("%d messages", messages)
 }

@@ -8,6 +8,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/acpgo/sdk/conformance"
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -15,13 +16,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // schemaOf returns one of the module's schemas.
 func schemaOf(tb testing.TB, path ...string) *conformance.Schema {
 	tb.Helper()
-	text, err := os.ReadFile(filepath.Join(append([]string{".."}, path...)...))
-	if err != nil {
-		tb.Fatal(err)
-	}
-	schema, err := conformance.NewSchema(text)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(filepath.Join(append([]string{".."}, path...)...)))(tb)
+	schema := must.Get(conformance.NewSchema(text))(tb)
 	return schema
 }

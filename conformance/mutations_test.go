@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/acpgo/sdk/conformance"
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 // line is a message in a conversation that is being changed.
@@ -185,10 +186,7 @@ func readMutants(t *testing.T, pattern string) (mutants []mutant) {
 		t.Fatalf("no mutants: %v", err)
 	}
 	for _, file := range files {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.Get(os.ReadFile(file))(t)
 		for section := range strings.SplitSeq(strings.TrimPrefix(string(text), "== "), "\n== ") {
 			head, body, _ := strings.Cut(section, "\n")
 			m := mutant{closedBy: conformance.Client}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/acpgo/sdk/conformance"
 	"github.com/acpgo/sdk/internal/test/gentest"
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 // trueFinding is something that an agent does although the protocol does not allow it.
@@ -33,10 +34,7 @@ func trueFindings(t *testing.T) (all []trueFinding) {
 		var f trueFinding
 		head, why, _ := strings.Cut(strings.TrimSpace(line), "\t")
 		words := strings.SplitN(head, " ", 4)
-		count, err := strconv.Atoi(words[2])
-		if err != nil {
-			t.Fatal(err)
-		}
+		count := must.Get(strconv.Atoi(words[2]))(t)
 		f.agent, f.rule, f.count, f.place, f.why = words[0], words[1], count, words[3], why
 		all = append(all, f)
 	}
@@ -88,10 +86,7 @@ func TestRealAgents(t *testing.T) {
 // TestRealAgentsDocument requires that docs/reference/real-agents.md has a row for each agent and rule of testdata/real-agents.txt, and no
 // others. The results of the probe have a separate section.
 func TestRealAgentsDocument(t *testing.T) {
-	text, err := os.ReadFile("../docs/reference/real-agents.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile("../docs/reference/real-agents.md"))(t)
 	recorded, _, found := strings.Cut(string(text), "\n## What the probe shows")
 	if !found {
 		t.Error("there is no section about the probe")
@@ -155,9 +150,7 @@ var outOfContext = map[string]string{
 func TestExamplesByRules(t *testing.T) {
 	dir := gentest.Shared(t, "examples")
 	var examples []example
-	if err := json.Unmarshal(readFile(t, filepath.Join(dir, "index.json")), &examples); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(readFile(t, filepath.Join(dir, "index.json")), &examples))
 	const session = "sess_abc123def456" // of most examples
 	preamble := map[bool][]string{
 		false: {
@@ -173,9 +166,7 @@ func TestExamplesByRules(t *testing.T) {
 	for _, e := range examples {
 		t.Run(e.Name, func(t *testing.T) {
 			var text bytes.Buffer
-			if err := json.Compact(&text, readFile(t, filepath.Join(dir, e.Name+".json"))); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, json.Compact(&text, readFile(t, filepath.Join(dir, e.Name+".json"))))
 			v2 := e.Group == "v2"
 			file := map[bool]string{false: "../schema.json", true: "../schema/v2.json"}[v2]
 			to := e.direction(t, file)
@@ -211,9 +202,6 @@ func TestExamplesByRules(t *testing.T) {
 
 func readFile(t *testing.T, path string) []byte {
 	t.Helper()
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(path))(t)
 	return text
 }

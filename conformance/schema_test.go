@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/acpgo/sdk/conformance"
+	"github.com/acpgo/sdk/internal/test/must"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
@@ -18,10 +19,7 @@ func TestSchemas(t *testing.T) {
 	tier.Need(t, tier.Normal)
 	for _, path := range []string{"schema.json", "schema/v1.unstable.json", "schema/v2.json", "schema/v2.unstable.json"} {
 		t.Run(path, func(t *testing.T) {
-			text, err := os.ReadFile(filepath.Join("..", path))
-			if err != nil {
-				t.Fatal(err)
-			}
+			text := must.Get(os.ReadFile(filepath.Join("..", path)))(t)
 			compileAll(t, text)
 		})
 	}
@@ -52,19 +50,14 @@ func TestVersions(t *testing.T) {
 // message.
 func compileAll(t *testing.T, text []byte) {
 	t.Helper()
-	schema, err := conformance.NewSchema(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	schema := must.Get(conformance.NewSchema(text))(t)
 	var s struct {
 		Defs map[string]struct {
 			Method string `json:"x-method"`
 			Side   string `json:"x-side"`
 		} `json:"$defs"`
 	}
-	if err := json.Unmarshal(text, &s); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(text, &s))
 	messages := 0
 	for name, d := range s.Defs {
 		if d.Method == "" {
@@ -139,10 +132,7 @@ func TestBadSchemas(t *testing.T) {
 
 // TestBrokenDefinition reports a definition that does not compile with the message that needs it.
 func TestBrokenDefinition(t *testing.T) {
-	schema, err := conformance.NewSchema([]byte(`{"$defs":{"ARequest":{"x-method":"a","x-side":"agent","properties":{"b":{"$ref":"#/$defs/B"}}}}}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	schema := must.Get(conformance.NewSchema([]byte(`{"$defs":{"ARequest":{"x-method":"a","x-side":"agent","properties":{"b":{"$ref":"#/$defs/B"}}}}}`)))(t)
 	f := conformance.NewValidator(schema).Message(conformance.ToAgent, []byte(`{"jsonrpc":"2.0","id":1,"method":"a","params":{}}`))
 	if len(f) != 1 || f[0].Definition != "ARequest" || !strings.Contains(f[0].Message, "schema definition ARequest") {
 		t.Errorf("got %v", f)

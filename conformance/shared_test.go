@@ -14,6 +14,7 @@ import (
 	"github.com/acpgo/sdk/conformance"
 	"github.com/acpgo/sdk/conformance/recording"
 	"github.com/acpgo/sdk/internal/test/gentest"
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 // example is an entry of the index of the messages in the protocol's documents.
@@ -26,14 +27,9 @@ type example struct {
 // has errors exactly at the places in the index.
 func TestExamples(t *testing.T) {
 	dir := gentest.Shared(t, "examples")
-	text, err := os.ReadFile(filepath.Join(dir, "index.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(filepath.Join(dir, "index.json")))(t)
 	var examples []example
-	if err := json.Unmarshal(text, &examples); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(text, &examples))
 	schemas := map[string]*conformance.Schema{
 		"v1":   conformance.V1(),
 		"seed": conformance.V1(),
@@ -47,14 +43,9 @@ func TestExamples(t *testing.T) {
 			if slices.Contains(gentest.Before, e.Name) {
 				e.Group = "v1"
 			}
-			text, err := os.ReadFile(filepath.Join(dir, e.Name+".json"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			text := must.Get(os.ReadFile(filepath.Join(dir, e.Name+".json")))(t)
 			var line bytes.Buffer
-			if err := json.Compact(&line, text); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, json.Compact(&line, text))
 			v := conformance.NewValidator(schemas[e.Group])
 			direction := e.direction(t, filepath.Join("..", files[e.Group]))
 			if e.Kind == "response" || e.Kind == "error" {
@@ -71,18 +62,13 @@ func TestExamples(t *testing.T) {
 // direction returns the direction of the message, from the side that handles its method.
 func (e example) direction(t *testing.T, schema string) conformance.Direction {
 	t.Helper()
-	text, err := os.ReadFile(schema)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(schema))(t)
 	var s struct {
 		Defs map[string]struct {
 			Side string `json:"x-side"`
 		} `json:"$defs"`
 	}
-	if err := json.Unmarshal(text, &s); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(text, &s))
 	toClient := s.Defs[e.Definition].Side == "client"
 	if e.Kind == "response" || e.Kind == "error" {
 		toClient = !toClient
@@ -97,9 +83,7 @@ func (e example) direction(t *testing.T, schema string) conformance.Direction {
 func ask(t *testing.T, v *conformance.Validator, answer conformance.Direction, method string, response []byte) {
 	t.Helper()
 	var m struct{ ID json.RawMessage }
-	if err := json.Unmarshal(response, &m); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(response, &m))
 	direction := conformance.ToAgent
 	if answer == conformance.ToAgent {
 		direction = conformance.ToClient
@@ -174,10 +158,7 @@ func TestTraces(t *testing.T) {
 
 func trace(t *testing.T, path string) []conformance.Message {
 	t.Helper()
-	file, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	file := must.Get(os.Open(path))(t)
 	defer file.Close()
 	r, err := recording.ReadAll(file)
 	if err != nil {
@@ -195,10 +176,7 @@ func TestPublishedSchemas(t *testing.T) {
 	}
 	read, compiled := 0, 0
 	for _, file := range files {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.Get(os.ReadFile(file))(t)
 		if !bytes.Contains(text, []byte(`"x-method"`)) {
 			continue
 		}

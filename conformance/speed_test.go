@@ -17,6 +17,7 @@ import (
 	"github.com/acpgo/sdk/conformance"
 	"github.com/acpgo/sdk/internal/test/cputime"
 	"github.com/acpgo/sdk/internal/test/gentest"
+	"github.com/acpgo/sdk/internal/test/must"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
@@ -25,10 +26,7 @@ func TestLinear(t *testing.T) {
 	skipUnderRace(t)
 	tier.Need(t, tier.Normal)
 	const small, factor = 500, 16
-	archive, err := txtar.ParseFile("testdata/growing.txtar")
-	if err != nil {
-		t.Fatal(err)
-	}
+	archive := must.Get(txtar.ParseFile("testdata/growing.txtar"))(t)
 	repeated := regexp.MustCompile("⟨([^⟩]*)⟩")
 	for _, file := range archive.Files {
 		t.Run(file.Name, func(t *testing.T) {

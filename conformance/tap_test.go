@@ -12,6 +12,7 @@ import (
 
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/conformance"
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 // exchange plays lines over a pipe whose client end is wrapped: the client writes lines with "> ", and the agent those
@@ -19,14 +20,8 @@ import (
 func exchange(t *testing.T, wrap func(rpc.Transport) rpc.Transport, lines ...string) {
 	t.Helper()
 	a, b := rpc.Pipe()
-	client, err := wrap(a).Connect(context.Background())
-	if err != nil {
-		t.Fatal(err)
-	}
-	agent, err := b.Connect(context.Background())
-	if err != nil {
-		t.Fatal(err)
-	}
+	client := must.Get(wrap(a).Connect(context.Background()))(t)
+	agent := must.Get(b.Connect(context.Background()))(t)
 	for len(lines) > 0 {
 		from, to, mark := client, agent, lines[0][:2]
 		if mark == "< " {
@@ -55,9 +50,7 @@ func exchange(t *testing.T, wrap func(rpc.Transport) rpc.Transport, lines ...str
 		wg.Wait()
 		lines = lines[n:]
 	}
-	if err := errors.Join(client.Close(), agent.Close()); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, errors.Join(client.Close(), agent.Close()))
 	if _, err := client.Read(); !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrClosedPipe) {
 		t.Errorf("read after close: %v", err)
 	}
@@ -127,16 +120,11 @@ func TestMonitorConnectError(t *testing.T) {
 	a, _ := rpc.Pipe()
 	m := conformance.NewMonitor(conformance.V1(), nil)
 	wrapped := m.WrapClient(a)
-	s, err := wrapped.Connect(context.Background())
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(wrapped.Connect(context.Background()))(t)
 	if _, err := wrapped.Connect(context.Background()); err == nil {
 		t.Error("a pipe connected twice")
 	}
-	if err := s.Close(); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, s.Close())
 	if err := s.Write([]byte("{}")); err == nil {
 		t.Error("a closed stream took a message")
 	}
@@ -211,14 +199,8 @@ func TestTapExpect(t *testing.T) {
 func TestTapConcurrently(t *testing.T) {
 	r := &recorder{}
 	a, b := rpc.Pipe()
-	client, err := conformance.Tap(r, conformance.Client, a, nil).Connect(context.Background())
-	if err != nil {
-		t.Fatal(err)
-	}
-	agent, err := b.Connect(context.Background())
-	if err != nil {
-		t.Fatal(err)
-	}
+	client := must.Get(conformance.Tap(r, conformance.Client, a, nil).Connect(context.Background()))(t)
+	agent := must.Get(b.Connect(context.Background()))(t)
 	const n = 200
 	var wg sync.WaitGroup
 	for _, s := range []rpc.Stream{client, agent} {
@@ -259,9 +241,7 @@ func TestTapConcurrently(t *testing.T) {
 	if len(r.errors) > 0 {
 		t.Errorf("got %s", list(r.errors))
 	}
-	if err := errors.Join(client.Close(), agent.Close()); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, errors.Join(client.Close(), agent.Close()))
 }
 
 // TestMonitorEnd ends the connection while a prompt is in flight. This is the agent's fault if the agent closed the
@@ -290,14 +270,8 @@ func TestMonitorEnd(t *testing.T) {
 			} else {
 				atAgent = m.WrapAgent(atAgent)
 			}
-			client, err := atClient.Connect(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
-			agent, err := atAgent.Connect(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
+			client := must.Get(atClient.Connect(t.Context()))(t)
+			agent := must.Get(atAgent.Connect(t.Context()))(t)
 			pass := func(from, to rpc.Stream, line string) {
 				t.Helper()
 				var wg sync.WaitGroup

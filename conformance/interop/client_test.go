@@ -137,15 +137,12 @@ func driveTypeScriptAgent(t *testing.T, transport acp.Transport, root string, la
 		options.Accept = map[string]string{"SES-6": why, "SES-7": why}
 	}
 	tap := conformance.Tap(t, conformance.Client, transport, options)
-	agent, err := acp.Connect(ctx, tap, handlers, &acp.ClientOptions{
+	agent := must.Get(acp.Connect(ctx, tap, handlers, &acp.ClientOptions{
 		Info: acp.Implementation{Name: "go-client", Version: "1.0.0"},
 		Session: acp.ClientSessionCapabilities{ConfigOptions: acp.Some(acp.SessionConfigOptionsCapabilities{
 			Boolean: acp.Some(acp.BooleanConfigOptionCapabilities{}),
 		})},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	defer agent.Close() // if the test has failed
 	if got := agent.Initialized().AgentInfo.Value().Name; got != "interop-agent" {
 		t.Errorf("got agent %q", got)
@@ -177,9 +174,7 @@ func driveTypeScriptAgent(t *testing.T, transport acp.Transport, root string, la
 	if _, err := agent.Logout(ctx, &acp.LogoutRequest{}); err != nil {
 		t.Error(err)
 	}
-	if err := agent.Close(); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, agent.Close())
 	return messages.Messages()
 }
 
@@ -296,9 +291,7 @@ func lifecycle(t *testing.T, ctx context.Context, c *goClient, agent *acp.Client
 	if !listed() {
 		t.Error("the session is not listed")
 	}
-	if err := agent.Session(id).Close(ctx); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, agent.Session(id).Close(ctx))
 	if _, err := agent.Session(id).Prompt(ctx, acp.TextBlock("anybody?")); !errors.Is(err, acp.ErrResourceNotFound) {
 		t.Errorf("got %v from a closed session, want %v", err, acp.ErrResourceNotFound)
 	}
@@ -309,16 +302,12 @@ func lifecycle(t *testing.T, ctx context.Context, c *goClient, agent *acp.Client
 	if _, ok := history[0].Variant.(*acp.SessionUpdateUserMessageChunk); !ok {
 		t.Errorf("the history begins with %T", history[0].Variant)
 	}
-	if err := agent.Session(id).Close(ctx); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, agent.Session(id).Close(ctx))
 	session := must.Get(agent.ResumeSession(ctx, &acp.ResumeSessionRequest{SessionID: id, Cwd: root}))(t)
 	if updates := c.take(); len(updates) > 0 {
 		t.Errorf("%d updates arrived with session/resume", len(updates))
 	}
-	if err := session.Delete(ctx); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, session.Delete(ctx))
 	if listed() {
 		t.Error("a deleted session is listed")
 	}

@@ -36,10 +36,7 @@ func startServer(t *testing.T, dir, program string) (address string, output *buf
 	}
 	server.Stderr = t.Output()
 	stdin := must.Get(server.StdinPipe())(t)
-	stdout, err := server.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	stdout := must.Get(server.StdoutPipe())(t)
 	must.Do(t, server.Start())
 	output = bufio.NewReader(stdout)
 	stop = sync.OnceFunc(func() {
@@ -56,9 +53,7 @@ func startServer(t *testing.T, dir, program string) (address string, output *buf
 		}
 	})
 	t.Cleanup(stop)
-	if address, err = output.ReadString('\n'); err != nil {
-		t.Fatal(err)
-	}
+	address = must.Get(output.ReadString('\n'))(t)
 	return strings.TrimSpace(address), output, stop
 }
 

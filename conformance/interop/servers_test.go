@@ -282,9 +282,7 @@ func driveServer(t *testing.T, name string, server otherServer, url, root string
 	if res, err := turn.Result(); err != nil || res.StopReason != acp.StopReasonCancelled && !server.quick {
 		t.Errorf("cancelled: %+v, %v", res, err)
 	}
-	if err := conn.Close(); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, conn.Close())
 	conn, updates = connect()
 	if conn.Capabilities().LoadSession {
 		_, err := conn.LoadSession(ctx, &acp.LoadSessionRequest{SessionID: session.ID(), Cwd: root})
@@ -309,9 +307,7 @@ func driveServer(t *testing.T, name string, server otherServer, url, root string
 			t.Errorf("got %+v, %v", res, err)
 		}
 	}
-	if err := conn.Close(); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, conn.Close())
 	scheme, _, _ := strings.Cut(url, "://")
 	passed(t, name+"'s server", scheme, messages.Messages(), conformance.Client, int(theirs.Load()))
 	if server.header != nil {

@@ -328,7 +328,7 @@ func TestGivesUp(t *testing.T) {
 // TestScript: a client that plays a script may end with it, and at the first error.
 func TestScript(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r, err := probe.Client(t.Context(), probe.InMemoryClient(func(user *probe.User, agent rpc.Transport) {
+		r := must.Get(probe.Client(t.Context(), probe.InMemoryClient(func(user *probe.User, agent rpc.Transport) {
 			conn, err := acp.Connect(user.Context, agent, acp.ClientHandlers{}, &acp.ClientOptions{Info: acp.Implementation{Name: "script", Version: "1"}})
 			if err != nil {
 				return
@@ -343,10 +343,7 @@ func TestScript(t *testing.T) {
 			if err == nil {
 				_ = session.Close(user.Context) // whatever the answer
 			}
-		}), &probe.Options{Scratch: t.TempDir(), Only: []string{"start", "errors", "login-lost", "stop-reasons", "update-behind-the-end", "close-what-is-gone"}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		}), &probe.Options{Scratch: t.TempDir(), Only: []string{"start", "errors", "login-lost", "stop-reasons", "update-behind-the-end", "close-what-is-gone"}}))(t)
 		if found := findings(t, r); len(found) > 0 {
 			t.Errorf("found %q", found)
 		}

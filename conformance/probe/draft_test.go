@@ -358,7 +358,7 @@ func TestDraftOptions(t *testing.T) {
 		"right": {two, "," + brief, ""}, "wrong": {two, "", "CFG-17"}, "version 1": {terse, "", ""},
 	} {
 		bubble(t, name, func(t *testing.T) {
-			r, err := probe.Agent(t.Context(), probe.InMemory(raw(t, map[string]func(json.RawMessage) string{
+			r := must.Get(probe.Agent(t.Context(), probe.InMemory(raw(t, map[string]func(json.RawMessage) string{
 				"initialize":  result(c.initialize),
 				"session/new": result(`{"sessionId":"s","configOptions":[` + fmt.Sprintf(model, "large") + `,` + brief + `]}`),
 				"session/set_config_option": func(params json.RawMessage) string {
@@ -377,10 +377,7 @@ func TestDraftOptions(t *testing.T) {
 					}
 					return `"error":{"code":-32602,"message":"Invalid params"}`
 				},
-			})), &probe.Options{Protocol: 2, Only: []string{"options"}, Scratch: t.TempDir(), Answer: 5 * time.Second, Quiet: 50 * time.Millisecond})
-			if err != nil {
-				t.Fatal(err)
-			}
+			})), &probe.Options{Protocol: 2, Only: []string{"options"}, Scratch: t.TempDir(), Answer: 5 * time.Second, Quiet: 50 * time.Millisecond}))(t)
 			if got := strings.Join(findings(t, r), " "); got != c.failed {
 				t.Errorf("found %q, want %q", got, c.failed)
 			}

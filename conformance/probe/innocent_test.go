@@ -216,7 +216,7 @@ func TestEndless(t *testing.T) {
 		"never running":          {2, `"sessionUpdate":"state_update","state":"idle"`, "", "V2-2", 3 * time.Minute},
 	} {
 		bubble(t, name, func(t *testing.T) {
-			r, err := probe.Agent(t.Context(), probe.InMemory(scripted(t, func() func(*line, func(string) bool) {
+			r := must.Get(probe.Agent(t.Context(), probe.InMemory(scripted(t, func() func(*line, func(string) bool) {
 				sessions := map[string]bool{}
 				return func(m *line, send func(string) bool) {
 					var prompt struct{ Prompt []struct{} }
@@ -247,10 +247,7 @@ func TestEndless(t *testing.T) {
 						send(`"id":` + m.id + `,"error":{"code":-32601,"message":"Method not found"}`)
 					}
 				}
-			})), &probe.Options{Protocol: c.protocol, Scratch: t.TempDir()})
-			if err != nil {
-				t.Fatal(err)
-			}
+			})), &probe.Options{Protocol: c.protocol, Scratch: t.TempDir()}))(t)
 			if !slices.Contains(r.Summary.Must, c.failed) || len(r.Summary.DidNotRun) > 0 || r.Seconds > c.atMost.Seconds() {
 				t.Errorf("failed: %q, want %q; did not run: %q; %.0f s", r.Summary.Must, c.failed, r.Summary.DidNotRun, r.Seconds)
 			}
@@ -496,7 +493,7 @@ func TestStderrThatIsNoUTF8(t *testing.T) {
 	} {
 		bubble(t, name, func(t *testing.T) {
 			launch := probe.InMemory(connect(t))
-			r, err := probe.Agent(t.Context(), func(ctx context.Context, dir string) (*probe.Target, error) {
+			r := must.Get(probe.Agent(t.Context(), func(ctx context.Context, dir string) (*probe.Target, error) {
 				target, err := launch(ctx, dir)
 				if err != nil {
 					return nil, err
@@ -504,10 +501,7 @@ func TestStderrThatIsNoUTF8(t *testing.T) {
 				target.Stderr = &probe.Stderr{}
 				_, err = target.Stderr.Write([]byte(c.text))
 				return target, err
-			}, &probe.Options{Scratch: t.TempDir(), Only: []string{"start"}, Answer: 5 * time.Second, Quiet: 50 * time.Millisecond})
-			if err != nil {
-				t.Fatal(err)
-			}
+			}, &probe.Options{Scratch: t.TempDir(), Only: []string{"start"}, Answer: 5 * time.Second, Quiet: 50 * time.Millisecond}))(t)
 			for _, row := range r.Rows {
 				if row.ID == "TRN-7" && row.Verdict != c.want {
 					t.Errorf("%s, %v", row.Verdict, row.Failures)
@@ -577,10 +571,7 @@ func TestVersion2(t *testing.T) {
 func TestReportAgrees(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		launch := mutate(probe.InMemory(connect(t)), dead(func(m *line) bool { return m.text == "[]" }))
-		r, err := probe.Agent(t.Context(), launch, &probe.Options{Scratch: t.TempDir(), Only: []string{"start", "batch"}, Answer: 5 * time.Second, Runs: 2})
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := must.Get(probe.Agent(t.Context(), launch, &probe.Options{Scratch: t.TempDir(), Only: []string{"start", "batch"}, Answer: 5 * time.Second, Runs: 2}))(t)
 		row := r.Rows[slices.IndexFunc(r.Rows, func(row probe.Row) bool { return row.ID == "ERR-7" })]
 		var met, exercised int
 		must.Get(fmt.Sscanf(r.Badge, "ACP probe: %d of %d MUSTs", &met, &exercised))(t)
@@ -593,10 +584,7 @@ func TestReportAgrees(t *testing.T) {
 // TestMildAgrees: a MUST that is broken only in a way that breaks no MUST counts as a SHOULD everywhere in the report.
 func TestMildAgrees(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r, err := probe.Agent(t.Context(), mutate(probe.InMemory(connect(t)), lateChunk), &probe.Options{Scratch: t.TempDir(), Only: []string{"start"}, Answer: 5 * time.Second})
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := must.Get(probe.Agent(t.Context(), mutate(probe.InMemory(connect(t)), lateChunk), &probe.Options{Scratch: t.TempDir(), Only: []string{"start"}, Answer: 5 * time.Second}))(t)
 		var text strings.Builder
 		must.Do(t, report.WriteProbe(&text, r, report.Text, nil))
 		row := r.Rows[slices.IndexFunc(r.Rows, func(row probe.Row) bool { return row.ID == "PRM-13" })]
@@ -634,17 +622,14 @@ func TestOnlyVersion2(t *testing.T) {
 	const two = `"result":{"protocolVersion":2,"capabilities":{},"info":{"name":"raw","version":"1"}}`
 	for name, refusal := range map[string]string{"error": `"error":{"code":-32022,"message":"Unsupported protocol version"}`, "version 2": two} {
 		bubble(t, name, func(t *testing.T) {
-			r, err := probe.Agent(t.Context(), probe.InMemory(raw(t, map[string]func(json.RawMessage) string{
+			r := must.Get(probe.Agent(t.Context(), probe.InMemory(raw(t, map[string]func(json.RawMessage) string{
 				"initialize": func(params json.RawMessage) string {
 					if strings.Contains(string(params), `"protocolVersion":1`) {
 						return refusal
 					}
 					return two
 				},
-			})), &probe.Options{Scratch: t.TempDir(), Answer: 5 * time.Second, Quiet: 50 * time.Millisecond})
-			if err != nil {
-				t.Fatal(err)
-			}
+			})), &probe.Options{Scratch: t.TempDir(), Answer: 5 * time.Second, Quiet: 50 * time.Millisecond}))(t)
 			if !r.OnlyVersion2 || !r.Conforms || len(r.Summary.Should) > 0 {
 				t.Errorf("%v, fails: %v, warns: %v", r.OnlyVersion2, r.Summary.Must, r.Summary.Should)
 			}
@@ -660,10 +645,7 @@ func TestOnlyVersion2(t *testing.T) {
 // TestNeverRan: requirements that fail because they never ran are distinguished from broken ones.
 func TestNeverRan(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r, err := probe.Agent(t.Context(), probe.InMemory(raw(t, nil)), &probe.Options{Scratch: t.TempDir(), Answer: time.Second, Rung: 100 * time.Millisecond})
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := must.Get(probe.Agent(t.Context(), probe.InMemory(raw(t, nil)), &probe.Options{Scratch: t.TempDir(), Answer: time.Second, Rung: 100 * time.Millisecond}))(t)
 		s := r.Summary
 		broken := slices.DeleteFunc(slices.Clone(s.Must), func(id string) bool { return slices.Contains(s.NeverRan, id) })
 		if strings.Join(broken, " ") != "INI-4" || len(s.NeverRan) < 20 || len(s.NeverRan) != len(s.Must)-1 || r.Conforms {

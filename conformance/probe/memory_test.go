@@ -95,17 +95,14 @@ func TestCheckAgent(t *testing.T) {
 func TestRuns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start, n := connect(t), 0
-		r, err := probe.Agent(t.Context(), func(ctx context.Context, dir string) (*probe.Target, error) {
+		r := must.Get(probe.Agent(t.Context(), func(ctx context.Context, dir string) (*probe.Target, error) {
 			n++
 			f := fault{}
 			if n%2 == 0 {
 				f = answersTwice
 			}
 			return mutate(probe.InMemory(start), f)(ctx, dir)
-		}, &probe.Options{Scratch: t.TempDir(), Only: []string{"start"}, Runs: 4, Answer: 5 * time.Second, Quiet: 100 * time.Millisecond})
-		if err != nil {
-			t.Fatal(err)
-		}
+		}, &probe.Options{Scratch: t.TempDir(), Only: []string{"start"}, Runs: 4, Answer: 5 * time.Second, Quiet: 100 * time.Millisecond}))(t)
 		if got := strings.Join(r.Summary.Unstable, " "); got != "SCH-2" || r.Conforms {
 			t.Errorf("flaky: %q, conforms: %v", got, r.Conforms)
 		}

@@ -51,10 +51,7 @@ func TestRecordingIsReadAsItWasWritten(t *testing.T) {
 		{Kind: recording.KindEnd, End: &recording.End{Code: &code, Closed: conformance.Agent}, Time: began.Add(48 * time.Hour)},
 	}
 	var file bytes.Buffer
-	w, err := recording.NewWriter(&file, recording.Header{Tool: "x", Version: "1", Command: []string{"a", "b c"}, Versions: []int{1, 2}, Date: began}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := must.Get(recording.NewWriter(&file, recording.Header{Tool: "x", Version: "1", Command: []string{"a", "b c"}, Versions: []int{1, 2}, Date: began}, nil))(t)
 	for i := range want {
 		must.Do(t, w.Write(&want[i]))
 	}
@@ -121,9 +118,7 @@ func TestWriterIsConcurrent(t *testing.T) {
 		}
 	}
 	wg.Wait()
-	if err := w.Write(&recording.Entry{Kind: recording.KindEnd}); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, w.Write(&recording.Entry{Kind: recording.KindEnd}))
 	if got := entries(t, &file); len(got) != 4*each+2 || !got[0].Header.Masked {
 		t.Errorf("%d entries", len(got))
 	}

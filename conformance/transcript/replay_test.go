@@ -53,10 +53,7 @@ func recorded(t *testing.T, lines ...string) *transcript.Recorded {
 func against(t *testing.T, r *transcript.Recorded, side conformance.Side, options *transcript.ReplayOptions, peer ...string) (read, differences []string, result *transcript.ReplayResult) {
 	t.Helper()
 	ours, theirs := rpc.Pipe()
-	live, err := theirs.Connect(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	live := must.Get(theirs.Connect(t.Context()))(t)
 	if options == nil {
 		options = &transcript.ReplayOptions{}
 	}
@@ -91,6 +88,7 @@ func against(t *testing.T, r *transcript.Recorded, side conformance.Side, option
 			}
 		}
 	})
+	var err error
 	if result, err = r.Replay(t.Context(), side, ours, options); err != nil {
 		t.Error(err)
 	}

@@ -141,9 +141,7 @@ func TestPlayConnectError(t *testing.T) {
 	s := must.Get(transcript.Parse("x", []byte("-- transcript --\n-> 1\n")))(t)
 	a, _ := rpc.Pipe()
 	stream := must.Get(a.Connect(t.Context()))(t)
-	if err := stream.Close(); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, stream.Close())
 	if s.Play(t.Context(), conformance.Client, a) == nil {
 		t.Error("played over a used pipe")
 	}

@@ -54,9 +54,7 @@ func TestControlC(t *testing.T) {
 	must.Do(t, cmd.Start())
 	timer := time.AfterFunc(10*time.Minute, func() { cmd.Process.Kill() })
 	defer timer.Stop()
-	if err := screen.Close(); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, screen.Close())
 	out := bufio.NewReader(pipe)
 	expect := func(want string) {
 		t.Helper()

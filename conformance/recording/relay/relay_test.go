@@ -224,12 +224,8 @@ func TestOutputEnds(t *testing.T) {
 	if got, err := io.ReadAll(out); len(got) > 0 || err != nil {
 		t.Errorf("got %q, %v", got, err)
 	}
-	if err := in.Close(); err != nil {
-		t.Error(err)
-	}
-	if err := cmd.Wait(); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, in.Close())
+	must.Do(t, cmd.Wait())
 }
 
 func TestAgentDoesNotStart(t *testing.T) {
@@ -301,9 +297,7 @@ func TestRecordingIsBesideTheTraffic(t *testing.T) {
 		}
 	}
 	close(file.release)
-	if err := in.Close(); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, in.Close())
 	result := wait()
 	if result.Err != nil || result.Lost < (2*n-250)*1000 || result.Lost >= 2*n*1000 {
 		t.Errorf("got %+v", result)
@@ -343,9 +337,7 @@ func TestRecordingFails(t *testing.T) {
 		must.Get(in.Write(line))(t)
 		must.Get(io.ReadFull(out, make([]byte, len(line))))(t)
 	}
-	if err := in.Close(); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, in.Close())
 	if result := wait(); !errors.Is(result.Err, errFull) || relay.ExitStatus(result.State) != 7 || messages != 20 {
 		t.Errorf("got %+v, %d messages", result, messages)
 	}
@@ -373,9 +365,7 @@ func TestOrder(t *testing.T) {
 		must.Get(in.Write(line))(t)
 		must.Get(io.ReadFull(out, line))(t)
 	}
-	if err := in.Close(); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, in.Close())
 	wait()
 	r := recording.NewReader(&file, nil)
 	for i := 0; ; i++ {

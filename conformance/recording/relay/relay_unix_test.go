@@ -74,17 +74,12 @@ func started(t *testing.T, role string) (cmd *exec.Cmd, in io.WriteCloser, out *
 	t.Helper()
 	cmd, file = through(t, role)
 	in = must.Get(cmd.StdinPipe())(t)
-	pipe, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	pipe := must.Get(cmd.StdoutPipe())(t)
 	must.Do(t, cmd.Start())
 	timer := time.AfterFunc(10*time.Minute, func() { cmd.Process.Kill() })
 	t.Cleanup(func() { timer.Stop() })
 	out = bufio.NewReader(pipe)
-	if first, err = out.ReadString('\n'); err != nil {
-		t.Fatal(err)
-	}
+	first = must.Get(out.ReadString('\n'))(t)
 	return cmd, in, out, strings.TrimSpace(first), file
 }
 
@@ -165,15 +160,12 @@ func TestClientStopsReading(t *testing.T) {
 	t.Parallel()
 	cmd, _ := through(t, "writer")
 	out := must.Get(cmd.StdoutPipe())(t)
-	in, err := cmd.StdinPipe() // stays open
-	if err != nil {
-		t.Fatal(err)
-	}
+	in := must.Get(cmd.StdinPipe())(t) // stays open
 	defer in.Close()
 	must.Do(t, cmd.Start())
 	must.Get(out.Read(make([]byte, 100)))(t)
 	must.Do(t, out.Close())
-	err = cmd.Wait()
+	err := cmd.Wait()
 	exit, ok := errors.AsType[*exec.ExitError](err)
 	if !ok || exit.Sys().(syscall.WaitStatus).Signal() != syscall.SIGPIPE {
 		t.Errorf("ended with %v, want the agent's SIGPIPE", err)
@@ -193,9 +185,7 @@ func TestAgentStopsReading(t *testing.T) {
 			break
 		}
 	}
-	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, cmd.Process.Signal(syscall.SIGTERM))
 	if exit, ok := errors.AsType[*exec.ExitError](cmd.Wait()); !ok || exit.Sys().(syscall.WaitStatus).Signal() != syscall.SIGTERM {
 		t.Errorf("ended with %v", exit)
 	}
