@@ -52,22 +52,14 @@ func receiver(method string) conformance.Side {
 	return 0
 }
 
-// directionTo returns the direction of messages to a side.
-func directionTo(side conformance.Side) conformance.Direction {
-	if side == conformance.Agent {
-		return conformance.ToAgent
-	}
-	return conformance.ToClient
-}
-
-func reverse(d conformance.Direction) conformance.Direction { return directionTo(d.Sender()) }
+func reverse(d conformance.Direction) conformance.Direction { return d.Sender().Peer().Direction() }
 
 // tell returns the direction of a message, or 0 and the reason why it cannot be determined.
 func (t *teller) tell(m *envelope) (d conformance.Direction, why string) {
 	if m.method != nil {
 		method := text(m.method)
 		if side := receiver(method); side != 0 {
-			return directionTo(side), ""
+			return side.Peer().Direction(), ""
 		}
 		if method == "$/cancel_request" {
 			return t.asker(find(m.params, "requestId"))

@@ -82,21 +82,6 @@ func NewConn(l Link, side conformance.Side, handle func(*Conn, *Message), seen f
 	return c
 }
 
-// toPeer returns the direction of the probe's messages.
-func (c *Conn) toPeer() conformance.Direction {
-	if c.side == conformance.Client {
-		return conformance.ToAgent
-	}
-	return conformance.ToClient
-}
-
-func (c *Conn) fromPeer() conformance.Direction {
-	if c.side == conformance.Client {
-		return conformance.ToClient
-	}
-	return conformance.ToAgent
-}
-
 // wakeAll wakes all waiting goroutines. The lock is held.
 func (c *Conn) wakeAll() {
 	close(c.changed)
@@ -117,13 +102,13 @@ func (c *Conn) read() {
 		if long, ok := errors.AsType[*rpc.TooLongError](err); ok {
 			c.mu.Lock()
 			c.number++
-			c.note("%s message %d: longer than %d bytes, skipped: %s", Arrow(c.fromPeer()), c.number, long.Limit,
+			c.note("%s message %d: longer than %d bytes, skipped: %s", Arrow(c.side.Peer().Direction()), c.number, long.Limit,
 				Clip(string(long.Head)))
 			c.addOwnFinding("INI-6", conformance.Should, fmt.Sprintf("the message has more than %d bytes", long.Limit))
 			if id, response, known := long.ID(); response && known {
 				text, _ := id.MarshalJSON()
-				c.takeAnswer(&Message{Number: c.number, Direction: c.fromPeer(), Kind: conformance.Response, ID: string(text),
-					Time: time.Now()})
+				c.takeAnswer(&Message{Number: c.number, Direction: c.side.Peer().Direction(), Kind: conformance.Response,
+					ID: string(text), Time: time.Now()})
 			}
 			c.wakeAll()
 			c.mu.Unlock()
@@ -141,7 +126,7 @@ func (c *Conn) read() {
 			c.mu.Unlock()
 			return
 		}
-		m := c.see(c.fromPeer(), line)
+		m := c.see(c.side.Peer().Direction(), line)
 		if (m.Kind == conformance.Request || m.Kind == conformance.Notification) && c.handle != nil && !c.closed {
 			c.handlers.Go(func() { c.handle(c, m) })
 		}
@@ -158,7 +143,7 @@ func (c *Conn) see(direction conformance.Direction, line []byte) *Message {
 	m.ID = Canonical(m.ID)
 	m.Number, m.Direction, m.Time = c.number, direction, now
 	c.note("%s %s", Arrow(direction), Clip(string(line)))
-	own := direction == c.toPeer()
+	own := direction == c.side.Direction()
 	switch m.Kind {
 	case conformance.Request:
 		if own {
@@ -314,7 +299,7 @@ func (c *Conn) Line(text []byte) {
 
 // put is like line. The lock is held.
 func (c *Conn) put(text []byte) *Message {
-	m := c.see(c.toPeer(), text)
+	m := c.see(c.side.Direction(), text)
 	c.queue = append(c.queue, outgoing{text: append(bytes.Clone(text), '\n'), line: true})
 	c.wakeAll()
 	return m
@@ -342,7 +327,7 @@ func (c *Conn) endOutput() {
 		return
 	}
 	c.over = true
-	c.note("%s the end of the input", Arrow(c.toPeer()))
+	c.note("%s the end of the input", Arrow(c.side.Direction()))
 	c.queue = append(c.queue, outgoing{end: true})
 	c.wakeAll()
 }
@@ -422,7 +407,7 @@ func (c *Conn) Since(number int) []*Message {
 }
 
 // IsTheirs reports whether the program has sent a message.
-func (c *Conn) IsTheirs(m *Message) bool { return m.Direction == c.fromPeer() }
+func (c *Conn) IsTheirs(m *Message) bool { return m.Direction == c.side.Peer().Direction() }
 
 // LastNumber returns the number of the last message.
 func (c *Conn) LastNumber() int {

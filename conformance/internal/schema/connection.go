@@ -133,8 +133,8 @@ func (m *Message) read(line []byte) {
 func (m *Message) envelope(root *Value) {
 	var version, method, params, result, failure *Value
 	var others []string
-	for member := range root.children() {
-		switch name := member.name(); name {
+	for _, member := range root.inside {
+		switch name := member.memberName; name {
 		case "jsonrpc":
 			version = member
 		case "id":
@@ -154,7 +154,7 @@ func (m *Message) envelope(root *Value) {
 	}
 	m.Kind, m.Content = kindOf(m.id, method, result, failure), params
 	isText := method.kind() == typeString
-	m.Method = method.string()
+	m.Method = method.Text()
 	var stranger string
 	switch m.Kind {
 	case finding.Response:
@@ -176,7 +176,7 @@ func (m *Message) envelope(root *Value) {
 	switch {
 	case version == nil:
 		m.wrong("SCH-4", "", `missing property "jsonrpc"`)
-	case !version.equals("2.0"):
+	case version.Text() != "2.0":
 		m.wrong("SCH-4", "/jsonrpc", `is not "2.0"`)
 	}
 	if m.Kind == "" {
@@ -392,7 +392,7 @@ func IDKey(id *Value) string {
 	var key string
 	switch id.kind() {
 	case typeString:
-		key = "s" + id.string()
+		key = "s" + id.Text()
 	case typeNumber:
 		key = "n" + string(id.number())
 	case typeNone:

@@ -17,7 +17,7 @@ func Negotiated(v1, v2 *Schema) *Schema {
 // negotiate chooses the schema by the version in an initialize request or its answer. It does nothing if there is only
 // one schema.
 func (c *Connection) negotiate(kind finding.Kind, content *Value) {
-	version, err := strconv.Atoi(string(content.child("protocolVersion").number()))
+	version, err := strconv.Atoi(string(content.Member("protocolVersion").number()))
 	if err != nil {
 		return
 	}
