@@ -20,7 +20,7 @@ const (
 	chunkSent     = 1
 	chunkReceived = 3
 	chunkAlone    = 5  // received when nothing else is on its way
-	readCall      = 17 // fs/read_text_file, both sides
+	readCall      = 15 // fs/read_text_file, both sides
 	megabyte      = 1.15
 )
 

@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -237,8 +238,8 @@ type faultyTry struct {
 	err     error         // of Connect or Prompt
 	took    time.Duration // until that
 	closed  time.Duration // how long closing took
-	updates count
-	invalid count
+	updates atomic.Int32
+	invalid atomic.Int32
 	mu      sync.Mutex
 	wrong   []string
 }
@@ -283,7 +284,7 @@ func (f *faultyTry) connect(ctx context.Context, transport acp.Transport) (*acp.
 	opts := &acp.ClientOptions{Conn: acp.ConnOptions{
 		DrainTime: drain, CancelGrace: drain, CloseTime: drain, SkipNoise: f.skipNoise,
 	}}
-	opts.Conn.Hooks.Invalid = func([]byte, error) { f.invalid.next() }
+	opts.Conn.Hooks.Invalid = func([]byte, error) { f.invalid.Add(1) }
 	if f.early && f.limit > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, f.limit)
@@ -293,7 +294,7 @@ func (f *faultyTry) connect(ctx context.Context, transport acp.Transport) (*acp.
 	conn, err := acp.Connect(ctx, transport, acp.ClientHandlers{
 		SessionUpdate: func(_ context.Context, _ *acp.ClientSession, n *acp.SessionNotification) error {
 			chunk, _ := n.Update.Variant.(*acp.SessionUpdateAgentMessageChunk)
-			if text := chunk.Content.Text(); text != strconv.Itoa(f.updates.next()) {
+			if text := chunk.Content.Text(); text != fmt.Sprint(f.updates.Add(1)-1) {
 				f.bad("update %s came at the wrong place", text)
 			}
 			came <- struct{}{}
@@ -370,10 +371,10 @@ func (f *faultyTry) check() {
 	if ok != (f.exit != "") || ok && exit.State.String() != f.exit {
 		f.bad("got %v, want %s", f.err, f.exit)
 	}
-	if n := f.updates.get(); n != f.faultyAgent.updates {
+	if n := int(f.updates.Load()); n != f.faultyAgent.updates {
 		f.bad("%d updates were received before the end was seen", n)
 	}
-	if n := f.invalid.get(); n != f.faultyAgent.invalid {
+	if n := int(f.invalid.Load()); n != f.faultyAgent.invalid {
 		f.bad("%d messages were invalid", n)
 	}
 }
@@ -397,25 +398,6 @@ func (f *faultyTry) close(ctx context.Context, conn *acp.ClientConn) {
 	if !errors.Is(err, acp.ErrClosed) || f.exit != "" && !exit || f.limit == 0 && want != nil && !errors.Is(err, want) {
 		f.bad("a call on the connection that is over: %v", err)
 	}
-}
-
-// count counts from 0.
-type count struct {
-	mu sync.Mutex
-	n  int
-}
-
-func (c *count) next() int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.n++
-	return c.n - 1
-}
-
-func (c *count) get() int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.n
 }
 
 // awaitNoGroup waits until no process of a group runs: who was killed may need a moment to end. Those that

@@ -7,6 +7,7 @@ package acp_test
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -66,6 +67,7 @@ func (r witnessed) Read(b []byte) (int, error) {
 	return n, err
 }
 
+// options have the witness note what reaches its handlers, and how its calls end.
 func (w *witness) options() acp.ConnOptions {
 	return acp.ConnOptions{Hooks: acp.Hooks{
 		Invalid: func(line []byte, reason error) {
@@ -73,59 +75,48 @@ func (w *witness) options() acp.ConnOptions {
 			defer w.mu.Unlock()
 			w.invalid = append(w.invalid, fmt.Sprintf("%v: %s", reason, line))
 		},
+		Serve: func(ctx context.Context, call *acp.CallInfo, next func(context.Context) error) error {
+			params, err := json.Marshal(call.Params)
+			if err != nil {
+				return err
+			}
+			w.mu.Lock()
+			w.handled = append(w.handled, handling(call.Method, params))
+			w.mu.Unlock()
+			return next(ctx)
+		},
+		Call: func(ctx context.Context, call *acp.CallInfo, next func(context.Context) error) error {
+			err := next(ctx)
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			if err == nil && !call.Notification {
+				w.returned++
+			}
+			w.err = cmp.Or(w.err, err)
+			return err
+		},
 	}}
 }
 
-// handle notes what a handler was called with.
-func (w *witness) handle(method string, params any) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.handled = append(w.handled, method+" "+jsonLine(params))
-}
-
-// called notes how a call ended, and says whether to continue.
-func (w *witness) called(err error) bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if err == nil {
-		w.returned++
-	} else if w.err == nil {
-		w.err = err
-	}
-	return err == nil
-}
-
-// update notes how sending ended, and says whether to continue.
-func (w *witness) update(err error) bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.err == nil {
-		w.err = err
-	}
-	return err == nil
+// handling is a method and its parameters, with their members in order.
+func handling(method string, params []byte) string {
+	var v any
+	err := json.Unmarshal(params, &v)
+	ordered, err2 := json.Marshal(v)
+	return fmt.Sprint(method, " ", string(ordered), errors.Join(err, err2))
 }
 
 // serveTurn is the agent's side, until the client or the wire ends the connection.
 func (w *witness) serveTurn(ctx context.Context, transport acp.Transport) error {
 	conn, err := acp.StartAgent(ctx, transport, acp.AgentHandlers{
-		NewSession: func(_ context.Context, _ *acp.AgentConn, req *acp.NewSessionRequest) (*acp.NewSessionResponse, error) {
-			w.handle(acp.MethodNewSession, req)
-			return &acp.NewSessionResponse{SessionID: "s"}, nil
-		},
-		Prompt: func(ctx context.Context, session *acp.AgentSession, req *acp.PromptRequest) (*acp.PromptResponse, error) {
-			w.handle(acp.MethodPrompt, req)
-			if !w.turn(ctx, session) {
+		NewSession: newSession,
+		Prompt: func(ctx context.Context, s *acp.AgentSession, _ *acp.PromptRequest) (*acp.PromptResponse, error) {
+			if turn(ctx, s) != nil {
 				return nil, errors.New("the turn has failed")
 			}
 			return &acp.PromptResponse{StopReason: acp.StopReasonEndTurn}, nil
 		},
-	}, &acp.AgentOptions{
-		Conn: w.options(),
-		Initialize: func(_ context.Context, req *acp.InitializeRequest, _ *acp.InitializeResponse) error {
-			w.handle(acp.MethodInitialize, req)
-			return nil
-		},
-	})
+	}, &acp.AgentOptions{Conn: w.options()})
 	if err != nil {
 		return err
 	}
@@ -133,99 +124,64 @@ func (w *witness) serveTurn(ctx context.Context, transport acp.Transport) error 
 	return conn.Close()
 }
 
-// turn is what the agent does in a turn; it reports whether all of it was done.
-func (w *witness) turn(ctx context.Context, s *acp.AgentSession) bool {
+// turn is what the agent does in a turn, until something fails.
+func turn(ctx context.Context, s *acp.AgentSession) error {
 	var terminal *acp.TerminalHandle
-	for _, step := range []func() bool{
-		func() bool {
-			return w.update(say(ctx, s, acp.AgentThoughtText("é\n\u2028"),
+	for _, step := range []func() error{
+		func() error {
+			return say(ctx, s, acp.AgentThoughtText("é\n\u2028"),
 				acp.UpdatePlan(acp.PlanEntry{Content: "Look", Priority: "high", Status: "in_progress"}),
 				acp.AgentMessageText("I look."), acp.AgentMessageText("\x00\"\\"),
-				acp.NewSessionUpdateToolCall(acp.ToolCall{ToolCallID: "call_1", Title: "Edit", Kind: acp.ToolKindEdit})))
+				acp.NewSessionUpdateToolCall(acp.ToolCall{ToolCallID: "call_1", Title: "Edit", Kind: acp.ToolKindEdit}))
 		},
-		func() bool {
+		func() error {
 			_, err := s.RequestPermission(ctx, acp.ToolCallUpdate{ToolCallID: "call_1"}, options("Yes", "No")...)
-			return w.called(err)
+			return err
 		},
-		func() bool {
-			_, err := s.ReadTextFile(ctx, &acp.ReadTextFileRequest{Path: "/x"})
-			return w.called(err)
-		},
-		func() bool { return w.update(say(ctx, s, status(acp.ToolCallStatusInProgress))) },
-		func() bool {
+		func() error { _, err := s.ReadTextFile(ctx, &acp.ReadTextFileRequest{Path: "/x"}); return err },
+		func() error { return say(ctx, s, status(acp.ToolCallStatusInProgress)) },
+		func() error {
 			_, err := s.WriteTextFile(ctx, &acp.WriteTextFileRequest{Path: "/x", Content: "y"})
-			return w.called(err)
+			return err
 		},
-		func() bool {
-			var err error
+		func() (err error) {
 			terminal, err = s.CreateTerminal(ctx, &acp.CreateTerminalRequest{Command: "true"})
-			return w.called(err)
+			return err
 		},
-		func() bool { _, err := terminal.Wait(ctx); return w.called(err) },
-		func() bool { _, err := terminal.Output(ctx); return w.called(err) },
-		func() bool { return w.called(terminal.Kill(ctx)) },
-		func() bool { return w.called(terminal.Close(ctx)) },
-		func() bool { return w.update(say(ctx, s, status(acp.ToolCallStatusCompleted))) },
+		func() error { _, err := terminal.Wait(ctx); return err },
+		func() error { _, err := terminal.Output(ctx); return err },
+		func() error { return terminal.Kill(ctx) },
+		func() error { return terminal.Close(ctx) },
+		func() error { return say(ctx, s, status(acp.ToolCallStatusCompleted)) },
 	} {
-		if !step() {
-			return false
+		if err := step(); err != nil {
+			return err
 		}
 	}
-	return true
+	return nil
 }
 
-// handlers are the client's, which note every call.
-func (w *witness) handlers() acp.ClientHandlers {
-	return acp.ClientHandlers{
-		SessionUpdate: func(_ context.Context, _ *acp.ClientSession, n *acp.SessionNotification) error {
-			w.handle(acp.MethodSessionUpdate, n)
-			return nil
-		},
-		RequestPermission: func(_ context.Context, _ *acp.ClientSession, req *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error) {
-			w.handle(acp.MethodRequestPermission, req)
-			return &acp.RequestPermissionResponse{Outcome: acp.PermissionSelected(req.Options[0].OptionID)}, nil
-		},
-		ReadTextFile: func(_ context.Context, _ *acp.ClientSession, req *acp.ReadTextFileRequest) (*acp.ReadTextFileResponse, error) {
-			w.handle(acp.MethodReadTextFile, req)
-			return &acp.ReadTextFileResponse{Content: "x"}, nil
-		},
-		WriteTextFile: func(_ context.Context, _ *acp.ClientSession, req *acp.WriteTextFileRequest) (*acp.WriteTextFileResponse, error) {
-			w.handle(acp.MethodWriteTextFile, req)
-			return nil, nil
-		},
-		CreateTerminal: func(_ context.Context, _ *acp.ClientSession, req *acp.CreateTerminalRequest) (*acp.CreateTerminalResponse, error) {
-			w.handle(acp.MethodCreateTerminal, req)
+// turnHandlers are the client's.
+func turnHandlers() acp.ClientHandlers {
+	h := acp.ClientHandlers{
+		RequestPermission: choose("yes"),
+		CreateTerminal: func(context.Context, *acp.ClientSession, *acp.CreateTerminalRequest) (*acp.CreateTerminalResponse, error) {
 			return &acp.CreateTerminalResponse{TerminalID: "t"}, nil
 		},
-		TerminalOutput: func(_ context.Context, _ *acp.ClientSession, req *acp.TerminalOutputRequest) (*acp.TerminalOutputResponse, error) {
-			w.handle(acp.MethodTerminalOutput, req)
-			return &acp.TerminalOutputResponse{Output: "z"}, nil
-		},
-		WaitForTerminalExit: func(_ context.Context, _ *acp.ClientSession, req *acp.WaitForTerminalExitRequest) (*acp.WaitForTerminalExitResponse, error) {
-			w.handle(acp.MethodWaitForTerminalExit, req)
-			return &acp.WaitForTerminalExitResponse{ExitCode: acp.Some[uint32](0)}, nil
-		},
-		ReleaseTerminal: func(_ context.Context, _ *acp.ClientSession, req *acp.ReleaseTerminalRequest) (*acp.ReleaseTerminalResponse, error) {
-			w.handle(acp.MethodReleaseTerminal, req)
-			return nil, nil
-		},
-		KillTerminal: func(_ context.Context, _ *acp.ClientSession, req *acp.KillTerminalRequest) (*acp.KillTerminalResponse, error) {
-			w.handle(acp.MethodKillTerminal, req)
-			return nil, nil
-		},
 	}
+	serveAll(&h)
+	return h
 }
 
 // runTurn is the client's side. It ends the connection, or waits until the wire has.
 func (w *witness) runTurn(ctx context.Context, transport acp.Transport, end bool) error {
-	conn, err := acp.Connect(ctx, transport, w.handlers(), &acp.ClientOptions{Conn: w.options()})
-	if !w.called(err) {
+	conn, err := acp.Connect(ctx, transport, turnHandlers(), &acp.ClientOptions{Conn: w.options()})
+	if err != nil {
 		w.ended = err
 		return nil
 	}
-	if session, err := conn.NewSession(ctx, &acp.NewSessionRequest{Cwd: "/home/ada"}); w.called(err) {
-		_, err := session.Prompt(ctx, acp.TextBlock("go"))
-		w.called(err)
+	if session, err := conn.NewSession(ctx, &acp.NewSessionRequest{Cwd: "/home/ada"}); err == nil {
+		_, _ = session.Prompt(ctx, acp.TextBlock("go")) // noted
 	}
 	if !end {
 		w.ended = conn.Wait()
@@ -300,22 +256,6 @@ func whole(read []byte) (lines []string, broken bool) {
 	return lines, false
 }
 
-// params makes the parameters of the turn's methods.
-var params = map[string]func() any{
-	acp.MethodInitialize:          func() any { return new(acp.InitializeRequest) },
-	acp.MethodNewSession:          func() any { return new(acp.NewSessionRequest) },
-	acp.MethodPrompt:              func() any { return new(acp.PromptRequest) },
-	acp.MethodSessionUpdate:       func() any { return new(acp.SessionNotification) },
-	acp.MethodRequestPermission:   func() any { return new(acp.RequestPermissionRequest) },
-	acp.MethodReadTextFile:        func() any { return new(acp.ReadTextFileRequest) },
-	acp.MethodWriteTextFile:       func() any { return new(acp.WriteTextFileRequest) },
-	acp.MethodCreateTerminal:      func() any { return new(acp.CreateTerminalRequest) },
-	acp.MethodTerminalOutput:      func() any { return new(acp.TerminalOutputRequest) },
-	acp.MethodWaitForTerminalExit: func() any { return new(acp.WaitForTerminalExitRequest) },
-	acp.MethodReleaseTerminal:     func() any { return new(acp.ReleaseTerminalRequest) },
-	acp.MethodKillTerminal:        func() any { return new(acp.KillTerminalRequest) },
-}
-
 // account is what a side must have made of the messages that it has read.
 type account struct {
 	handled  []string // the calls of its handlers
@@ -342,15 +282,9 @@ func accountFor(lines []string) (a account, err error) {
 		case m.IsRequest():
 			a.requests = append(a.requests, string(m.ID))
 		}
-		newParams, known := params[m.Method]
-		if !known {
-			continue
+		if !m.IsAnswer() {
+			a.handled = append(a.handled, handling(m.Method, m.Params))
 		}
-		v := newParams()
-		if err := json.Unmarshal(m.Params, v); err != nil {
-			return a, fmt.Errorf("%s: %w", m.Method, err)
-		}
-		a.handled = append(a.handled, m.Method+" "+jsonLine(v))
 	}
 	return a, nil
 }
@@ -410,14 +344,6 @@ func (w *witness) check(c cut, calls int, peerRead []byte, open bool) error {
 		}
 	}
 	return errors.Join(errs...)
-}
-
-func jsonLine(v any) string {
-	b, err := json.Marshal(v)
-	if err != nil {
-		panic(err)
-	}
-	return string(b)
 }
 
 // TestCutAtEveryByte cuts the recorded turn at every byte of either direction, with our client facing a
@@ -564,7 +490,7 @@ func TestConnectionSurvivesFaults(t *testing.T) {
 			})
 			opts := &acp.ClientOptions{Conn: client.options()}
 			opts.Conn.Hooks.Panic = func(method string, v any, _ []byte) { t.Errorf("seed %d: %s panicked: %v", seed, method, v) }
-			conn, err := acp.Connect(t.Context(), client.transport(clientEnd), client.handlers(), opts)
+			conn, err := acp.Connect(t.Context(), client.transport(clientEnd), turnHandlers(), opts)
 			if err != nil {
 				t.Errorf("seed %d: %v", seed, err)
 				return

@@ -61,16 +61,10 @@ func TestRequestsHaveABudget(t *testing.T) {
 			t.Errorf("the sixth: %.100v", a)
 		}
 
-		called := make(chan error, 1)
-		go func() {
-			_, err := echoMethod.Call(t.Context(), c, &echoParams{})
-			called <- err
-		}()
+		called := going(func() error { _, err := echoMethod.Call(t.Context(), c, &echoParams{}); return err })
 		p.read()
 		p.send(`{"jsonrpc":"2.0","id":1,"result":{}}`)
-		if err := receive(t, called); err != nil {
-			t.Error(err)
-		}
+		must.Do(t, receive(t, called))
 
 		p.send(note("$/cancel_request", `{"requestId":2}`))
 		if a := parseAnswer(t, p.read()); string(a.ID) != "2" || a.Error == nil || a.Error.Code != rpc.ErrRequestCancelled {
@@ -224,9 +218,7 @@ func TestCommasInTextsAreNoValues(t *testing.T) {
 		}()
 		p.read()
 		p.send(`{"jsonrpc":"2.0","id":1,"result":` + list + `}`)
-		if err := receive(t, called); err != nil {
-			t.Error(err)
-		}
+		must.Do(t, receive(t, called))
 	})
 }
 
@@ -277,14 +269,10 @@ func TestLoopsMakeRoomForOneThatCallsElsewhere(t *testing.T) {
 			t.Error("nothing more is read although there is room")
 		}
 		other.send(`{"jsonrpc":"2.0","id":1,"result":{}}`)
-		if err := receive(t, answered); err != nil {
-			t.Error(err)
-		}
+		must.Do(t, receive(t, answered))
 		<-sent
 		p.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"result":{}}`, len(turns)+1))
-		if err := receive(t, answered); err != nil {
-			t.Error(err)
-		}
+		must.Do(t, receive(t, answered))
 		for _, turn := range turns {
 			turn.Cancel()
 		}

@@ -205,11 +205,7 @@ func TestCall(t *testing.T) {
 func TestCallCancelled(t *testing.T) {
 	p, c := newPeer(t, nil, nil)
 	ctx, cancel := context.WithCancelCause(t.Context())
-	done := make(chan error, 1)
-	go func() {
-		_, err := echoMethod.Call(ctx, c, &echoParams{N: 1})
-		done <- err
-	}()
+	done := going(func() error { _, err := echoMethod.Call(ctx, c, &echoParams{N: 1}); return err })
 	p.read()
 	why := errors.New("changed my mind")
 	cancel(why)
@@ -218,10 +214,7 @@ func TestCallCancelled(t *testing.T) {
 		t.Error(err)
 	}
 	p.send(`{"jsonrpc":"2.0","id":1,"result":{"n":5}}`) // late, and absorbed
-	go func() {
-		_, err := echoMethod.Call(t.Context(), c, &echoParams{N: 1})
-		done <- err
-	}()
+	done = going(func() error { _, err := echoMethod.Call(t.Context(), c, &echoParams{N: 1}); return err })
 	p.read()
 	p.send(`{"jsonrpc":"2.0","id":2,"result":{"n":5}}`)
 	must.Do(t, receive(t, done))
@@ -366,11 +359,7 @@ func TestOverflowFailsTheCall(t *testing.T) {
 
 func TestEndOfInput(t *testing.T) {
 	p, c := newPeer(t, []Route{echoMethod.Handle(echo)}, nil)
-	done := make(chan error, 1)
-	go func() {
-		_, err := echoMethod.Call(t.Context(), c, &echoParams{})
-		done <- err
-	}()
+	done := going(func() error { _, err := echoMethod.Call(t.Context(), c, &echoParams{}); return err })
 	p.read()
 	p.send(request(1, "echo", `{"n":9}`))
 	p.w.Close()
@@ -425,11 +414,7 @@ func TestTooLong(t *testing.T) {
 	if got := p.read(); !strings.Contains(got, fits) {
 		t.Error("a message of just the limit was refused")
 	}
-	done := make(chan error, 1)
-	go func() {
-		_, err := echoMethod.Call(t.Context(), c, &echoParams{})
-		done <- err
-	}()
+	done := going(func() error { _, err := echoMethod.Call(t.Context(), c, &echoParams{}); return err })
 	p.read()
 	p.send(`{"jsonrpc":"2.0","id":1,"result":{"sessionId":"` + long + `"}}`)
 	long1, ok := errors.AsType[*rpc.TooLongError](receive(t, done))

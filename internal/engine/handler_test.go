@@ -38,9 +38,7 @@ func TestTurnRunByNotificationHandler(t *testing.T) {
 			p.send(note("update", fmt.Sprintf(`{"sessionId":"s","n":%d}`, i+2)))
 		}
 		p.send(`{"jsonrpc":"2.0","id":1,"result":{"stopReason":"end_turn"}}`)
-		if err := receive(t, done); err != nil {
-			t.Error(err)
-		}
+		must.Do(t, receive(t, done))
 	})
 }
 
@@ -94,11 +92,7 @@ func TestPanicInMarshaling(t *testing.T) {
 	if _, err := engine.CallRaw[echoParams](t.Context(), c, "_x", &panics{}); err == nil || errors.Is(err, rpc.ErrClosed) {
 		t.Errorf("parameters that panic: %v", err)
 	}
-	done := make(chan error, 1)
-	go func() {
-		_, err := engine.CallRaw[panics](t.Context(), c, "_x", nil)
-		done <- err
-	}()
+	done := going(func() error { _, err := engine.CallRaw[panics](t.Context(), c, "_x", nil); return err })
 	p.send(strings.Replace(p.read(), `"method":"_x"`, `"result":{}`, 1))
 	if err := receive(t, done); err == nil || errors.Is(err, rpc.ErrClosed) {
 		t.Errorf("a result that panics: %v", err)
@@ -123,19 +117,16 @@ func TestGoexitInNotificationHandler(t *testing.T) {
 			handled = append(handled, u.N)
 			return nil
 		}, nil), nil)
-		done := make(chan error, 1)
-		go func() {
+		done := going(func() error {
 			_, err := engine.RunTurn(t.Context(), c, promptMethod, &promptParams{"s", "go"}, inS)
-			done <- err
-		}()
+			return err
+		})
 		p.read()
 		for i := range 4 {
 			p.send(note("update", fmt.Sprintf(`{"sessionId":"s","n":%d}`, i)))
 		}
 		p.send(`{"jsonrpc":"2.0","id":1,"result":{"stopReason":"end_turn"}}`)
-		if err := receive(t, done); err != nil {
-			t.Error(err)
-		}
+		must.Do(t, receive(t, done))
 		if !slices.Equal(handled, []int{1, 3}) {
 			t.Errorf("handled %v", handled)
 		}

@@ -137,8 +137,7 @@ func TestTEL12_CallMiddlewareAddsMeta(t *testing.T) {
 	const meta = `"_meta":{"traceparent":"00-1"}`
 	call := func(f func() error, want, session string) {
 		t.Helper()
-		done := make(chan error, 1)
-		go func() { done <- f() }()
+		done := going(f)
 		line := p.read()
 		if !strings.HasSuffix(line, want+"}") {
 			t.Errorf("sent %s, want %s", line, want)
@@ -151,9 +150,7 @@ func TestTEL12_CallMiddlewareAddsMeta(t *testing.T) {
 			must.Do(t, json.Unmarshal([]byte(line), &m))
 			p.send(`{"jsonrpc":"2.0","id":` + string(m.ID) + `,"result":{}}`)
 		}
-		if err := receive(t, done); err != nil {
-			t.Error(err)
-		}
+		must.Do(t, receive(t, done))
 		if got := receive(t, sessions); got != session {
 			t.Errorf("session %q, want %q", got, session)
 		}

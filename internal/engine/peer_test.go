@@ -99,6 +99,13 @@ func sameJSON(a, b string) bool {
 	return json.Unmarshal([]byte(a), &x) == nil && json.Unmarshal([]byte(b), &y) == nil && reflect.DeepEqual(x, y)
 }
 
+// going calls f in a goroutine, and returns what receives its error.
+func going(f func() error) <-chan error {
+	done := make(chan error, 1)
+	go func() { done <- f() }()
+	return done
+}
+
 func receive[T any](t *testing.T, c <-chan T) T {
 	t.Helper()
 	select {

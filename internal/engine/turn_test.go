@@ -116,11 +116,10 @@ func TestTurnGivenUpAfterGrace(t *testing.T) {
 		why := errors.New("enough")
 		ctx, cancel := context.WithCancelCause(t.Context())
 		start := time.Now()
-		done := make(chan error, 1)
-		go func() {
+		done := going(func() error {
 			_, err := engine.RunTurn(ctx, c, promptMethod, &promptParams{"s", "go"}, inS)
-			done <- err
-		}()
+			return err
+		})
 		p.read()
 		cancel(why)
 		p.expect(`{"jsonrpc":"2.0","method":"cancel","params":{"sessionId":"s"}}`)

@@ -58,9 +58,6 @@ type part struct {
 
 func newDirection(mu *sync.Mutex, script Script) *direction {
 	d := &direction{mu: mu, script: script, faults: script.Faults, starts: map[int]int{}, change: make(chan struct{})}
-	if d.script.Capacity == 0 {
-		d.script.Capacity = DefaultCapacity
-	}
 	for _, f := range d.faults {
 		d.starts[f.Line] = -1
 	}
@@ -172,13 +169,13 @@ func (w writer) Write(b []byte) (int, error) {
 	defer d.mu.Unlock()
 	written := 0
 	for written < len(b) {
-		for d.size >= d.script.Capacity && d.end == nil && !d.deaf {
+		for d.size >= capacity && d.end == nil && !d.deaf {
 			d.wait(nil)
 		}
 		if d.end != nil || d.deaf {
 			return written, io.ErrClosedPipe
 		}
-		n := d.until(b[written:min(len(b), written+d.script.Capacity-d.size)])
+		n := d.until(b[written:min(len(b), written+capacity-d.size)])
 		d.pass(b[written : written+n])
 		written += n
 		d.act()

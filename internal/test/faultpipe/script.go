@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// DefaultCapacity is the default capacity of a direction in bytes, the same as that of a pipe on Linux.
-const DefaultCapacity = 64 << 10
+// capacity is the number of unread bytes at which a writer blocks, the same as that of a pipe on Linux.
+const capacity = 64 << 10
 
 // Script describes what happens to the bytes of one direction. The zero Script passes them on unchanged.
 type Script struct {
@@ -17,8 +17,6 @@ type Script struct {
 	Faults []Fault
 	// Chunks returns how many bytes one Read returns at most; nil means no limit.
 	Chunks func() int
-	// Capacity is the number of unread bytes at which a writer blocks; 0 means DefaultCapacity.
-	Capacity int
 }
 
 // A Fault does something at a place: as soon as Byte bytes were written after the beginning of line Line,
@@ -85,9 +83,6 @@ func Delay(by time.Duration) Action {
 		Hold(release)(d)
 	}
 }
-
-// OneByte delivers one byte at a time.
-func OneByte() int { return 1 }
 
 // RandomChunks delivers 1 to most bytes at a time. Use it for one direction only.
 func RandomChunks(seed uint64, most int) func() int {

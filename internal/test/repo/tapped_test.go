@@ -45,7 +45,6 @@ var untapped = map[string]string{
 	"acp/experimental_test.go TestProxy":                   "the schema says nothing of messages between proxies as a client or an agent sees them",
 
 	"cmd/acp/translate_host_test.go hosted":                                 "a process of its own; acp check judges what it sends",
-	"acp/property_test.go startAgent":                                       "its callers tap",
 	"acp/agentkit/harness_test.go connect":                                  "the client's end is tapped",
 	"acp/agentkit/sessions_test.go TestBind":                                "the client's end is tapped",
 	"acp/agentkit/sessions_test.go TestConnectionEnds":                      "the client's end is tapped",
