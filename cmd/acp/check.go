@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/acpgo/sdk/cmd/acp/internal/config"
 	"github.com/acpgo/sdk/cmd/acp/internal/input"
 	"github.com/acpgo/sdk/conformance"
 	"github.com/acpgo/sdk/conformance/recording"
@@ -70,7 +71,7 @@ and the reason after #. * matches anything. Accepted findings do not count, and 
 	flags.StringSliceVar(&f.ignore, "ignore", nil,
 		"do not judge these requirements or pages: an `ID` such as SES-7 or SES")
 	flags.StringVar(&f.accepted, "accepted", "", "a `FILE` of accepted findings with reasons")
-	flags.Var(&f.protocol, "protocol", "judge by this `VERSION`: "+orList(protocolNames)+
+	flags.Var(&f.protocol, "protocol", "judge by this `VERSION`: "+config.OrList(protocolNames)+
 		"; default: the version that initialize negotiates, with experimental features")
 	flags.BoolVar(&f.stable, "stable", false, "judge by the stable schemas: anything experimental is a finding")
 	flags.StringVar(&f.schema, "schema", "", "judge by the JSON Schema in this `FILE`")
@@ -160,7 +161,7 @@ func outputFiles(flags []string) ([]output, error) {
 	for _, o := range flags {
 		format, file, found := strings.Cut(o, "=")
 		if !found || file == "" || !slices.Contains(formatNames(), format) {
-			return nil, usagef("--output %s: expected FORMAT=FILE, and %s as the format", o, orList(formatNames()))
+			return nil, usagef("--output %s: expected FORMAT=FILE, and %s as the format", o, config.OrList(formatNames()))
 		}
 		outputs = append(outputs, output{report.Format(format), file})
 	}

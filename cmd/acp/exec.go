@@ -15,7 +15,6 @@ import (
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/cmd/acp/internal/config"
 	"github.com/acpgo/sdk/cmd/acp/internal/talk"
-	"github.com/acpgo/sdk/conformance"
 )
 
 // execFlags are the flags of acp exec that are not settings.
@@ -26,16 +25,14 @@ type execFlags struct {
 	fresh         bool
 	cwd           string
 	login         string
-	record        string
-	noMask, check bool
 	json          bool
-	level         levelFlag
 	verbose       bool
+	trafficFlags
 }
 
 // newExecCommand returns the command acp exec.
 func newExecCommand(p *program) *cobra.Command {
-	f := &execFlags{level: newLevelFlag(conformance.ShouldNot)}
+	f := &execFlags{}
 	c := &cobra.Command{
 		Use:   "exec [FLAGS] PROMPT... [-- AGENT [ARG...]]",
 		Short: "Send a prompt to an agent and print its answer, for scripts",
@@ -87,15 +84,9 @@ Exit status:
 	flags.StringVarP(&f.cwd, "cwd", "C", ".", "the `DIR` in which the agent works")
 	flags.StringVar(&f.login, "login", "",
 		"first log in with this `METHOD`; without it, the methods of an agent that requires a login are listed")
-	flags.StringVar(&f.record, "record", "",
-		"record the traffic in a `FILE`, for acp check and acp show; %a in its name stands for the agent's name, %t for "+
-			"the time, %p for the process id")
-	flags.BoolVar(&f.noMask, "no-mask", false, "with --record: do not mask secrets")
-	flags.BoolVar(&f.check, "check", false, "judge the traffic, and report violations of the protocol on standard error")
-	flags.Var(&f.level, "level", "with --check: the lowest `LEVEL` that counts: must, should or advice")
+	f.trafficFlags.add(c, "report violations of the protocol on standard error")
 	flags.BoolVar(&f.json, "json", false, "the same as --format json")
 	flags.BoolVarP(&f.verbose, "verbose", "v", false, "print what the agent writes to standard error")
-	complete(c, "level", levelNames...)
 	agentFlag(c, f.cfg)
 	sessionFlag(c, "session", &f.cwd)
 	c.RunE = func(cmd *cobra.Command, args []string) error {
@@ -140,10 +131,11 @@ func (x *execution) settings() (err error) {
 		return usagef("expected either --allow or --deny")
 	case f.fresh && f.session == "":
 		return usagef("--new needs --session")
-	case f.noMask && f.record == "":
-		return usagef("--no-mask needs --record")
 	case cfg.Timeout < 0:
 		return usagef("--timeout: expected a time above 0")
+	}
+	if err := f.trafficFlags.valid(); err != nil {
+		return err
 	}
 	if x.options, err = talkOptions(cfg, f.cwd); err != nil {
 		return err

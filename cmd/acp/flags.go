@@ -3,11 +3,11 @@ package main
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/acpgo/sdk/cmd/acp/internal/config"
 	"github.com/acpgo/sdk/conformance"
 )
 
@@ -22,16 +22,10 @@ func (f *oneOf) Type() string   { return "NAME" }
 
 func (f *oneOf) Set(value string) error {
 	if !slices.Contains(f.values, value) {
-		return fmt.Errorf("expected %s", orList(f.values))
+		return fmt.Errorf("expected %s", config.OrList(f.values))
 	}
 	f.value = value
 	return nil
-}
-
-// orList returns "a, b or c".
-func orList(values []string) string {
-	last := len(values) - 1
-	return strings.Join(values[:last], ", ") + " or " + values[last]
 }
 
 // sideFlag is a flag that names one of the two sides.
@@ -77,6 +71,33 @@ func (f *levelFlag) Set(value string) error {
 		return err
 	}
 	f.level = levels[slices.Index(levelNames, value)]
+	return nil
+}
+
+// trafficFlags are the flags of a conversation with an agent that concern its traffic.
+type trafficFlags struct {
+	record        string
+	noMask, check bool
+	level         levelFlag
+}
+
+// add adds the flags. report says what --check does with findings.
+func (f *trafficFlags) add(c *cobra.Command, report string) {
+	f.level = newLevelFlag(conformance.ShouldNot)
+	flags := c.Flags()
+	flags.StringVar(&f.record, "record", "",
+		"record the traffic in a `FILE`, for acp check and acp show; %a in its name stands for the agent's name, %t for "+
+			"the time, %p for the process id")
+	flags.BoolVar(&f.noMask, "no-mask", false, "with --record: do not mask secrets")
+	flags.BoolVar(&f.check, "check", false, "judge the traffic, and "+report)
+	flags.Var(&f.level, "level", "with --check: the lowest `LEVEL` that counts: must, should or advice")
+	complete(c, "level", levelNames...)
+}
+
+func (f *trafficFlags) valid() error {
+	if f.noMask && f.record == "" {
+		return usagef("--no-mask needs --record")
+	}
 	return nil
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/cmd/acp/internal/config"
 	"github.com/acpgo/sdk/cmd/acp/internal/input"
 	"github.com/acpgo/sdk/cmd/acp/internal/subject"
 	"github.com/acpgo/sdk/conformance/probe"
@@ -145,7 +146,7 @@ func runProbeClient(p *program, f *probeClientFlags, args []string) error {
 	for _, typed := range f.types {
 		action, text, ok := strings.Cut(typed, "=")
 		if !ok || !isAction(action) {
-			return usagef("--type %q: expected ACTION=TEXT, and %s as the action", typed, orList(actionNames()))
+			return usagef("--type %q: expected ACTION=TEXT, and %s as the action", typed, config.OrList(actionNames()))
 		}
 		if text == "" && action == string(probe.ActQuit) {
 			return usagef("--type quit=: expected the text that ends the client; to close its standard input, leave out " +

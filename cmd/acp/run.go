@@ -29,14 +29,11 @@ type runFlags struct {
 	load     string
 	cwd      string
 	remember string
-	record   string
-	noMask   bool
-	check    bool
-	level    levelFlag
 	plain    bool
 	noMouse  bool
 	watch    bool
 	model    modelFlags
+	trafficFlags
 }
 
 // longTime is the shortest duration of a tool call or a turn that acp run shows; "" means the default. Tests set it at
@@ -45,7 +42,7 @@ var longTime string
 
 // newRunCommand returns the command acp run.
 func newRunCommand(p *program) *cobra.Command {
-	f := &runFlags{level: newLevelFlag(conformance.ShouldNot)}
+	f := &runFlags{}
 	c := &cobra.Command{
 		Use:   "run [FLAGS] [AGENT | -- COMMAND [ARG...]]",
 		Short: "Talk to an agent in the terminal",
@@ -85,18 +82,12 @@ Exit status:
 	flags.BoolVar(&f.start.Pick, "pick", false, "first choose from the stored sessions")
 	flags.StringVarP(&f.cwd, "cwd", "C", ".", "the `DIR` in which the agent works")
 	flags.StringVar(&f.remember, "remember", "", "save your \"always\" decisions for all sessions in a `FILE` of rules")
-	flags.StringVar(&f.record, "record", "",
-		"record the traffic in a `FILE`, for acp check and acp show; %a in its name stands for the agent's name, %t for "+
-			"the time, %p for the process id")
-	flags.BoolVar(&f.noMask, "no-mask", false, "with --record: do not mask secrets")
-	flags.BoolVar(&f.check, "check", false, "judge the traffic, and show violations of the protocol")
-	flags.Var(&f.level, "level", "with --check: the lowest `LEVEL` that counts: must, should or advice")
+	f.trafficFlags.add(c, "show violations of the protocol")
 	flags.BoolVar(&f.plain, "plain", false, "write line by line")
 	flags.BoolVar(&f.watch, "watch", false,
 		"restart the agent's command when files in the current directory change, and reopen its sessions")
 	flags.BoolVar(&f.noMouse, "no-mouse", false, "leave the mouse to the terminal")
 	f.model.add(flags)
-	complete(c, "level", levelNames...)
 	complete(c, "model-stub", presetNames()...)
 	c.RunE = func(cmd *cobra.Command, args []string) error {
 		return talkTo(p, f, args, cmd.ArgsLenAtDash())
@@ -199,10 +190,11 @@ func (f *runFlags) settings(o *tui.Options) error {
 		return usagef("--no-history needs --load")
 	case f.model.check() != nil:
 		return f.model.check()
-	case f.noMask && f.record == "":
-		return usagef("--no-mask needs --record")
 	case f.start.Continue && (f.load != "" || f.start.Pick) || f.load != "" && f.start.Pick:
 		return usagef("expected one of --continue, --load and --pick")
+	}
+	if err := f.trafficFlags.valid(); err != nil {
+		return err
 	}
 	options, err := talkOptions(f.cfg, f.cwd)
 	if err != nil {

@@ -9,7 +9,6 @@ import (
 	"net/url"
 	"os/exec"
 	"slices"
-	"strings"
 
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/launch"
@@ -124,7 +123,7 @@ func (e *UnknownError) Error() string {
 		text = fmt.Sprintf("no agent %q was found", e.Name) // the registry may have it
 	}
 	if len(e.Near) > 0 {
-		text += fmt.Sprintf("; did you mean %s?", orList(e.Near))
+		text += fmt.Sprintf("; did you mean %s?", config.OrList(e.Near))
 	}
 	if e.Program != "" {
 		text += fmt.Sprintf("; to run it as a command, use -- %s", e.Name)
@@ -137,14 +136,6 @@ func (e *UnknownError) Error() string {
 
 // Unwrap returns List.
 func (e *UnknownError) Unwrap() error { return e.List }
-
-// orList returns "a, b or c".
-func orList(names []string) string {
-	if last := len(names) - 1; last > 0 {
-		return strings.Join(names[:last], ", ") + " or " + names[last]
-	}
-	return strings.Join(names, "")
-}
 
 // Command returns the agent that a command starts: the program and its arguments.
 func (r *Resolver) Command(args []string) (*Agent, error) {

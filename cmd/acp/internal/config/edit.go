@@ -53,7 +53,7 @@ func UnknownKey(key string) error {
 	}
 	err := fmt.Errorf("there is no key %q", key)
 	if near := Nearest(key, known); len(near) > 0 {
-		err = fmt.Errorf("%w; did you mean %s?", err, orList(near))
+		err = fmt.Errorf("%w; did you mean %s?", err, OrList(near))
 	}
 	return err
 }

@@ -232,7 +232,7 @@ func (f *File) table(table string, all map[string]any) error {
 func (f *File) unknown(table, key string, known []string) error {
 	path := joinKey(table, key)
 	if near := Nearest(key, known); len(near) > 0 {
-		return f.wrong(path, "unknown key; did you mean %s?", orList(near))
+		return f.wrong(path, "unknown key; did you mean %s?", OrList(near))
 	}
 	return f.wrong(path, "unknown key")
 }

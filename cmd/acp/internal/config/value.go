@@ -135,7 +135,7 @@ func (s *Setting) allows(text string) error {
 	if s.Values == nil || slices.Contains(s.Values, text) {
 		return nil
 	}
-	return fmt.Errorf("%q: expected %s", text, orList(s.Values))
+	return fmt.Errorf("%q: expected %s", text, OrList(s.Values))
 }
 
 // allow checks all values of a list.
@@ -148,13 +148,12 @@ func (s *Setting) allow(list []string) error {
 	return nil
 }
 
-// orList returns "a, b or c".
-func orList(values []string) string {
-	last := len(values) - 1
-	if last == 0 {
-		return values[0]
+// OrList returns "a, b or c".
+func OrList(values []string) string {
+	if last := len(values) - 1; last > 0 {
+		return strings.Join(values[:last], ", ") + " or " + values[last]
 	}
-	return strings.Join(values[:last], ", ") + " or " + values[last]
+	return strings.Join(values, "")
 }
 
 // set sets a field to a value of the file.

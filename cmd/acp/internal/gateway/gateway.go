@@ -1,7 +1,6 @@
 package gateway
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -17,6 +16,7 @@ import (
 	"github.com/acpgo/sdk/acp/remote"
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/acp/translate"
+	"github.com/acpgo/sdk/cmd/acp/internal/input"
 	"github.com/acpgo/sdk/internal/plain"
 )
 
@@ -135,7 +135,13 @@ func (g *Gateway) serve(ctx context.Context, t rpc.Transport, peer *remote.Peer)
 		return err
 	}
 	cmd := g.options.Command(peer)
-	said := &lineLogger{log: log}
+	said := &input.Lines{Most: maxLogged, Line: func(line string, lost int) {
+		attrs := []any{"text", line}
+		if lost > 0 {
+			attrs = append(attrs, "lost", lost)
+		}
+		log.Info("agent", attrs...)
+	}}
 	cmd.Stderr = said
 	command := rpc.Command(cmd)
 	command.StopTime, command.KillTime = g.options.EndTime, g.options.EndTime
@@ -160,7 +166,7 @@ func (g *Gateway) serve(ctx context.Context, t rpc.Transport, peer *remote.Peer)
 		err = fmt.Errorf("ending the agent: %w", e)
 	}
 	g.numbers.processes.Add(-1)
-	said.flush()
+	said.Flush()
 	<-b.down
 	// The other direction ends with the connection, which ends after this function has returned.
 	g.running.Go(func() { <-b.up })
@@ -174,49 +180,6 @@ func (g *Gateway) serve(ctx context.Context, t rpc.Transport, peer *remote.Peer)
 
 // maxLogged is how many bytes of a line of an agent's standard error are logged.
 const maxLogged = 4 << 10
-
-// lineLogger logs the lines that are written to it.
-type lineLogger struct {
-	log  *slog.Logger
-	mu   sync.Mutex
-	line []byte
-	lost int // bytes of the line that were not kept
-}
-
-func (l *lineLogger) Write(b []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	n := len(b)
-	for len(b) > 0 {
-		text, rest, whole := bytes.Cut(b, []byte("\n"))
-		keep := min(len(text), maxLogged-len(l.line))
-		l.line = append(l.line, text[:keep]...)
-		l.lost += len(text) - keep
-		if whole {
-			l.print()
-		}
-		b = rest
-	}
-	return n, nil
-}
-
-// flush logs an unfinished line.
-func (l *lineLogger) flush() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if len(l.line) > 0 {
-		l.print()
-	}
-}
-
-func (l *lineLogger) print() {
-	attrs := []any{"text", string(bytes.TrimRight(l.line, "\r"))}
-	if l.lost > 0 {
-		attrs = append(attrs, "lost", l.lost)
-	}
-	l.log.Info("agent", attrs...)
-	l.line, l.lost = l.line[:0], 0
-}
 
 // Connect does the reverse: it passes messages between a client, usually on standard input and output, and an agent,
 // until one of them ends. The error says how the agent ended.

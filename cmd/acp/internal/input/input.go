@@ -1,5 +1,5 @@
-// Package input reads and writes files that a user names. No file blocks the program forever: a named pipe may have no
-// writer.
+// Package input reads and writes files that a user names, and splits what programs write into lines. No file blocks the
+// program forever: a named pipe may have no writer.
 package input
 
 import (

@@ -25,7 +25,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-	"unicode/utf8"
 
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/launch"
@@ -35,6 +34,7 @@ import (
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/acp/translate"
 	"github.com/acpgo/sdk/acp/view"
+	"github.com/acpgo/sdk/cmd/acp/internal/input"
 	"github.com/acpgo/sdk/conformance"
 	"github.com/acpgo/sdk/conformance/recording"
 	"github.com/acpgo/sdk/conformance/recording/relay"
@@ -365,7 +365,9 @@ func (c *Client) transport(ctx context.Context) (acp.Transport, error) {
 	var process *exec.Cmd
 	if command != nil {
 		if process = command.Cmd; process.Stderr == nil {
-			process.Stderr = &lineWriter{line: func(line string) { c.event(Event{Kind: Stderr, Text: line}) }}
+			process.Stderr = &input.Lines{Most: maxLine, Line: func(line string, _ int) {
+				c.event(Event{Kind: Stderr, Text: strings.ToValidUTF8(line, "\uFFFD")})
+			}}
 		}
 	}
 	transport = &tapped{client: c, inner: transport, process: process}
@@ -530,39 +532,6 @@ func (c *Client) notify(_ context.Context, e reconnect.Event) {
 
 // maxLine is the maximum length of a reported line of standard error.
 const maxLine = 16 << 10
-
-// lineWriter splits what is written into lines. It must be used by one goroutine.
-type lineWriter struct {
-	line func(string)
-	part []byte
-}
-
-// Write implements io.Writer, and never fails.
-func (w *lineWriter) Write(p []byte) (int, error) {
-	text := string(p)
-	for {
-		line, rest, ended := strings.Cut(text, "\n")
-		if room := maxLine - len(w.part); len(line) > room {
-			line = line[:room]
-		}
-		w.part = append(w.part, line...)
-		if !ended {
-			return len(p), nil
-		}
-		w.flush()
-		text = rest
-	}
-}
-
-// flush reports an unfinished line.
-func (w *lineWriter) flush() {
-	line := strings.TrimSuffix(string(w.part), "\r")
-	if !utf8.ValidString(line) {
-		line = strings.ToValidUTF8(line, "\uFFFD")
-	}
-	w.part = w.part[:0]
-	w.line(line)
-}
 
 // recorder writes the recordings of a Client, one for each connection.
 type recorder struct {

@@ -1,0 +1,49 @@
+package input
+
+import (
+	"bytes"
+	"sync"
+)
+
+// Lines passes on what is written to it line by line. It may be used concurrently.
+type Lines struct {
+	// Most is how many bytes of a line are passed on.
+	Most int
+	// Line receives a line without its end, and how many bytes of it were cut off.
+	Line func(line string, lost int)
+
+	mu   sync.Mutex
+	line []byte
+	lost int
+}
+
+// Write implements io.Writer, and never fails.
+func (l *Lines) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for text := range bytes.Lines(b) {
+		text, whole := bytes.CutSuffix(text, []byte("\n"))
+		keep := min(len(text), l.Most-len(l.line))
+		l.line = append(l.line, text[:keep]...)
+		l.lost += len(text) - keep
+		if whole {
+			l.end()
+		}
+	}
+	return len(b), nil
+}
+
+// Flush passes on an unfinished line.
+func (l *Lines) Flush() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.line) > 0 {
+		l.end()
+	}
+}
+
+func (l *Lines) end() {
+	line, lost := string(bytes.TrimSuffix(l.line, []byte("\r"))), l.lost
+	l.line, l.lost = l.line[:0], 0
+	l.Line(line, lost)
+}
