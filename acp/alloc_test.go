@@ -2,6 +2,7 @@ package acp_test
 
 import (
 	"context"
+	"errors"
 	"os"
 	"runtime"
 	"strings"
@@ -42,11 +43,7 @@ func osPipes(t *testing.T) (acp.Transport, acp.Transport) {
 func open(t *testing.T, transport acp.Transport) rpc.Stream {
 	t.Helper()
 	s := must.Get(transport.Connect(t.Context()))(t)
-	t.Cleanup(func() {
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	t.Cleanup(func() { must.Do(t, s.Close()) })
 	return s
 }
 
@@ -117,23 +114,16 @@ func received(t *testing.T) (write func(lines []byte, count int)) {
 		}
 		initialized <- err
 	}()
-	client, err := acp.Connect(t.Context(), near, acp.ClientHandlers{
+	client := must.Get(acp.Connect(t.Context(), near, acp.ClientHandlers{
 		SessionUpdate: func(context.Context, *acp.ClientSession, *acp.SessionNotification) error {
 			if left--; left == 0 {
 				handled <- struct{}{}
 			}
 			return nil
 		},
-	}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	}, nil))(t)
 	must.Do(t, <-initialized)
-	t.Cleanup(func() {
-		if err := client.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	t.Cleanup(func() { must.Do(t, client.Close()) })
 	return func(lines []byte, count int) {
 		left = count
 		must.Do(t, agent.(rpc.FastStream).WriteLines(lines))
@@ -182,14 +172,7 @@ func TestAllocationsCall(t *testing.T) {
 			return &acp.ReadTextFileResponse{Content: content}, nil
 		},
 	}, nil))(t)
-	t.Cleanup(func() {
-		if err := client.Close(); err != nil {
-			t.Error(err)
-		}
-		if err := agent.Wait(); err != nil {
-			t.Error(err)
-		}
-	})
+	t.Cleanup(func() { must.Do(t, errors.Join(client.Close(), agent.Wait())) })
 	req := &acp.ReadTextFileRequest{SessionID: "sess_0196f8c0a1b27c3d", Path: "/src/conn.go"}
 	within(t, "a call", readCall, 1, func() {
 		if res, err := agent.ReadTextFile(t.Context(), req); err != nil || len(res.Content) != len(content) {

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 // form is an Elicitor: it keeps the schema, and answers with a response, which is JSON.
@@ -200,9 +201,7 @@ func TestAskClient(t *testing.T) {
 		if s.Cwd() != "/home/ada" || conn.Session("other").Cwd() != "" {
 			t.Errorf("the directory is %q", s.Cwd())
 		}
-		if _, err := s.Prompt(t.Context(), acp.TextBlock("go")); err != nil {
-			t.Error(err)
-		}
+		must.Get(s.Prompt(t.Context(), acp.TextBlock("go")))(t)
 		want := person{Team: []string{"b"}}
 		if kind == "forms" {
 			want = person{"Ada", []string{"a"}}
@@ -258,12 +257,8 @@ func TestOpenURL(t *testing.T) {
 				}
 			}
 			conn := connect(t, agent, nil, client, opts)
-			if _, err := start(t, conn).Prompt(t.Context(), acp.TextBlock("go")); err != nil {
-				t.Error(err)
-			}
-			if err := conn.Close(); err != nil {
-				t.Error(err)
-			}
+			must.Get(start(t, conn).Prompt(t.Context(), acp.TextBlock("go")))(t)
+			must.Do(t, conn.Close())
 			if accepted != test.accepted || !errors.Is(err, test.want) || done != test.done {
 				t.Errorf("got %v, %v, completed %d times", accepted, err, done)
 			}

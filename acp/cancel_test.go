@@ -42,7 +42,7 @@ func (s *sentMethods) take() []string {
 // cancelled by it.
 func TestADD8_CancellationBeforeTheNextPrompt(t *testing.T) {
 	a, c := ways.Pipe(t)
-	agent, err := acp.StartAgent(t.Context(), conformance.Tap(t, conformance.Agent, a, nil), acp.AgentHandlers{
+	agent := must.Get(acp.StartAgent(t.Context(), conformance.Tap(t, conformance.Agent, a, nil), acp.AgentHandlers{
 		NewSession: newSession,
 		Prompt: func(ctx context.Context, _ *acp.AgentSession, req *acp.PromptRequest) (*acp.PromptResponse, error) {
 			if text := req.Prompt[0].Text(); text == "wait" {
@@ -50,10 +50,7 @@ func TestADD8_CancellationBeforeTheNextPrompt(t *testing.T) {
 			}
 			return &acp.PromptResponse{StopReason: acp.StopReasonEndTurn}, ctx.Err()
 		},
-	}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	}, nil))(t)
 	var sent sentMethods
 	conn := must.Get(acp.Connect(t.Context(), conformance.Tap(t, conformance.Client, c, nil), acp.ClientHandlers{},
 		&acp.ClientOptions{Conn: acp.ConnOptions{Hooks: acp.Hooks{Message: sent.note}}}))(t)

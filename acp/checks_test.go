@@ -190,9 +190,7 @@ func TestAgentCallsAreChecked(t *testing.T) {
 		acp.UpdateToolCall("t", acp.WithStatus(acp.ToolCallStatusCompleted), acp.WithInput(json.RawMessage(`null`))),
 		acp.ConfigUpdate(acp.SelectOption("a", "A", "v", acp.SelectValue("v", "V"))),
 	} {
-		if err := s.Update(ctx, u); err != nil {
-			t.Error(err)
-		}
+		must.Do(t, s.Update(ctx, u))
 	}
 }
 

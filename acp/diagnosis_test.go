@@ -93,9 +93,7 @@ func TestNoiseIsReportedOnce(t *testing.T) {
 					break
 				}
 			}
-			if err := errors.Join(conn.Close(), peer.Close()); err != nil {
-				t.Error(err)
-			}
+			must.Do(t, errors.Join(conn.Close(), peer.Close()))
 			if n := strings.Count(log.String(), "level=WARN"); n != test.want || test.want > 0 && !strings.Contains(log.String(), "starting up") {
 				t.Errorf("%d warnings: %s", n, &log)
 			}

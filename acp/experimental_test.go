@@ -142,7 +142,7 @@ func TestProxy(t *testing.T) {
 	ext := &acp.Extensions[acp.ProxyConn]{Fallback: func(_ context.Context, _ *acp.ProxyConn, method string, params json.RawMessage) (any, error) {
 		return map[string]string{"method": method, "params": string(params)}, nil
 	}}
-	proxy, err := acp.StartProxy(t.Context(), far, acp.ProxyHandlers{
+	proxy := must.Get(acp.StartProxy(t.Context(), far, acp.ProxyHandlers{
 		InitializeProxy: func(ctx context.Context, conductor *acp.ProxyConn, req *acp.InitializeProxyRequest) (*acp.InitializeProxyResponse, error) {
 			params, err := json.Marshal(req)
 			if err != nil {
@@ -160,11 +160,8 @@ func TestProxy(t *testing.T) {
 			return nil
 		},
 		Extensions: ext,
-	}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	conductor, err := acp.StartProxy(t.Context(), near, acp.ProxyHandlers{
+	}, nil))(t)
+	conductor := must.Get(acp.StartProxy(t.Context(), near, acp.ProxyHandlers{
 		ProxySuccessor: func(_ context.Context, _ *acp.ProxyConn, req *acp.ProxySuccessorRequest) (*acp.ProxySuccessorResponse, error) {
 			if req.Method != "initialize" {
 				return nil, acp.ErrMethodNotFound
@@ -176,10 +173,7 @@ func TestProxy(t *testing.T) {
 			notified <- "to the successor: " + n.Method
 			return nil
 		},
-	}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	}, nil))(t)
 	ctx := t.Context()
 	res, err := conductor.InitializeProxy(ctx, &acp.InitializeProxyRequest{ProtocolVersion: 1})
 	if err != nil || res.AgentInfo.Value().Name != "end of the chain" {

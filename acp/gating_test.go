@@ -38,11 +38,7 @@ func pairThat(
 	tap := &conformance.TapOptions{Accept: breaks}
 	serving := must.Get(acp.StartAgent(t.Context(), conformance.Tap(t, conformance.Agent, a, tap), complete(agent), agentOpts))(t)
 	conn := must.Get(acp.Connect(t.Context(), conformance.Tap(t, conformance.Client, c, tap), client, clientOpts))(t)
-	t.Cleanup(func() {
-		if err := errors.Join(conn.Close(), serving.Wait()); err != nil {
-			t.Error(err)
-		}
-	})
+	t.Cleanup(func() { must.Do(t, errors.Join(conn.Close(), serving.Wait())) })
 	return conn, serving
 }
 
@@ -59,11 +55,7 @@ func bareClient(t *testing.T, handlers acp.AgentHandlers, opts *acp.AgentOptions
 	}
 	serving := must.Get(acp.StartAgent(t.Context(), conformance.Tap(t, conformance.Agent, a, tap), complete(handlers), opts))(t)
 	conn := must.Get(rpc.Connect(t.Context(), c, nil, nil))(t)
-	t.Cleanup(func() {
-		if err := errors.Join(conn.Close(), serving.Wait()); err != nil {
-			t.Error(err)
-		}
-	})
+	t.Cleanup(func() { must.Do(t, errors.Join(conn.Close(), serving.Wait())) })
 	return conn
 }
 

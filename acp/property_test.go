@@ -97,7 +97,7 @@ func TestPermissionWhileCancelled(t *testing.T) {
 		asked, last int // its questions, and the one at which it is cancelled
 		cancel      context.CancelFunc
 	}
-	conn, err := acp.Connect(t.Context(), conformance.Tap(t, conformance.Client, c, nil), acp.ClientHandlers{
+	conn := must.Get(acp.Connect(t.Context(), conformance.Tap(t, conformance.Client, c, nil), acp.ClientHandlers{
 		SessionUpdate: func(_ context.Context, _ *acp.ClientSession, n *acp.SessionNotification) error {
 			shown.Store(n.Update.Variant.(*acp.SessionUpdateToolCall).ToolCallID, true)
 			return nil
@@ -121,10 +121,7 @@ func TestPermissionWhileCancelled(t *testing.T) {
 			}
 			return &acp.RequestPermissionResponse{Outcome: acp.PermissionSelected(req.Options[0].OptionID)}, nil
 		},
-	}, &acp.ClientOptions{Conn: acp.ConnOptions{Hooks: acp.Hooks{Message: record}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}, &acp.ClientOptions{Conn: acp.ConnOptions{Hooks: acp.Hooks{Message: record}}}))(t)
 	session := start(t, conn)
 	reasons := map[acp.StopReason]int{}
 	for range turns {

@@ -34,11 +34,7 @@ func openPair(t *testing.T, o pairOptions) (*acp.AgentConn, *acp.ClientSession) 
 		&acp.AgentOptions{Conn: acp.ConnOptions{Logger: slog.New(slog.DiscardHandler)}}))(t)
 	conn := must.Get(acp.Connect(t.Context(), conformance.Tap(t, conformance.Client, c, nil), o.client,
 		&acp.ClientOptions{Conn: acp.ConnOptions{Hooks: acp.Hooks{Message: o.sees}}}))(t)
-	t.Cleanup(func() {
-		if err := errors.Join(conn.Close(), agent.Close()); err != nil {
-			t.Error(err)
-		}
-	})
+	t.Cleanup(func() { must.Do(t, errors.Join(conn.Close(), agent.Close())) })
 	session := must.Get(conn.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: "/"}))(t)
 	return agent, session
 }

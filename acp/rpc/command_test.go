@@ -35,11 +35,7 @@ func connectCommand(t *testing.T, transport *CommandTransport, ext *Extensions[C
 	t.Helper()
 	transport.StopTime, transport.KillTime = 200*time.Millisecond, 200*time.Millisecond
 	c := must.Get(Connect(t.Context(), transport, ext, nil))(t)
-	t.Cleanup(func() {
-		if err := c.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	t.Cleanup(func() { must.Do(t, c.Close()) })
 	return c
 }
 
@@ -155,9 +151,7 @@ func TestNothingIsLeftBehind(t *testing.T) {
 			if kind == "orphan" {
 				c.Wait() // the end is seen although the output stays open
 			}
-			if err := c.Close(); err != nil {
-				t.Error(err)
-			}
+			must.Do(t, c.Close())
 			must.Do(t, lives.SetReadDeadline(time.Now().Add(patience)))
 			if _, err := io.Copy(io.Discard, lives); err != nil {
 				t.Errorf("of the processes %v one still runs: %v", all, err)

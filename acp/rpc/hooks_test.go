@@ -126,14 +126,10 @@ func TestOtherPeers(t *testing.T) {
 			_, _ = stream.Read() // the call
 			_ = stream.Write([]byte(`{"jsonrpc":"2.0","id":1,"result":{},"error":null}`))
 		}()
-		if _, err := Call[struct{}](t.Context(), c, "x", nil); err != nil {
-			t.Error(err)
-		}
+		must.Get(Call[struct{}](t.Context(), c, "x", nil))(t)
 		if repair := <-told; repair != "x/error" {
 			t.Errorf("told %q", repair)
 		}
-		if err := c.Close(); err != nil {
-			t.Error(err)
-		}
+		must.Do(t, c.Close())
 	}
 }

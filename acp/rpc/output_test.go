@@ -87,11 +87,7 @@ func TestPanicIsKept(t *testing.T) {
 func shell(t *testing.T, script string, ext *Extensions[Conn], opts *Options) *Conn {
 	t.Helper()
 	c := must.Get(Connect(t.Context(), Command(exec.Command("sh", "-c", script)), ext, opts))(t)
-	t.Cleanup(func() {
-		if err := c.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	t.Cleanup(func() { must.Do(t, c.Close()) })
 	return c
 }
 

@@ -97,12 +97,8 @@ func TestSocketIsClosedInOrder(t *testing.T) {
 					must.Get(fmt.Fprintln(theirs, note("_b", `{}`)))(t)
 				}
 			}
-			if err := theirs.Close(); err != nil {
-				t.Error(err)
-			}
-			if err := <-closed; err != nil {
-				t.Error(err)
-			}
+			must.Do(t, theirs.Close())
+			must.Do(t, <-closed)
 		})
 	}
 }
@@ -127,9 +123,7 @@ func TestSocketIsHalfClosed(t *testing.T) {
 			if line, err := stream.Read(); string(line) != "{}" || err != nil {
 				t.Errorf("got %q, %v", line, err)
 			}
-			if err := errors.Join(theirs.Close(), stream.Close(), stream.Close()); err != nil {
-				t.Error(err)
-			}
+			must.Do(t, errors.Join(theirs.Close(), stream.Close(), stream.Close()))
 		})
 	}
 }
@@ -153,9 +147,7 @@ func TestSocketOfSilentPeer(t *testing.T) {
 				t.Fatal(err)
 			}
 			start := time.Now()
-			if err := stream.Close(); err != nil {
-				t.Error(err)
-			}
+			must.Do(t, stream.Close())
 			if d := time.Since(start); d > lingerTime+patience/2 {
 				t.Errorf("Close took %v", d)
 			}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 // What a handler does wrong, and the peer does not see, is a warning of the default logger where no other is set: once,
@@ -41,9 +42,7 @@ func TestHiddenFailuresAreLogged(t *testing.T) {
 				p, c := newPeer(t, []Route{RequestMethod[echoParams, marshaler]{Name: "echo"}.Handle(test.handler)}, opts)
 				p.send(request(1, "echo", `{}`))
 				p.read()
-				if err := c.Close(); err != nil {
-					t.Error(err)
-				}
+				must.Do(t, c.Close())
 				lines := strings.Count(log.String(), "\n")
 				if want := test.want != ""; want != (lines == 1) || !want && lines != 0 || !strings.Contains(log.String(), test.want) {
 					t.Errorf("logged %s", log.String())

@@ -11,6 +11,7 @@ import (
 
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/internal/test/faultpipe"
+	"github.com/acpgo/sdk/internal/test/must"
 )
 
 // A peer that reads no more, so that the pipe is full: what is sent waits as long as its context, and
@@ -46,13 +47,9 @@ func TestPeerThatReadsNoMore(t *testing.T) {
 			t.Error(err)
 		}
 		timed(time.Second)
-		if err := c.Close(); err != nil {
-			t.Error(err)
-		}
+		must.Do(t, c.Close())
 		timed(time.Minute)
-		if err := wait(c); err != nil {
-			t.Error(err)
-		}
+		must.Do(t, wait(c))
 		if got, err := io.ReadAll(io.LimitReader(far.R, 100)); len(got) != 100 || err != nil {
 			t.Errorf("%d bytes arrived, %v", len(got), err)
 		}

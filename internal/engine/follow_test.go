@@ -175,9 +175,7 @@ func TestTurnUntil(t *testing.T) {
 			peer.expect(`{"jsonrpc":"2.0","id":1,"method":"turn","params":{"sessionId":"s"}}`)
 			for _, line := range test.lines {
 				if line == "" {
-					if err := peer.w.Close(); err != nil {
-						t.Error(err)
-					}
+					must.Do(t, peer.w.Close())
 					break
 				}
 				peer.send(line)
@@ -340,9 +338,7 @@ func TestRecalled(t *testing.T) {
 					t.Errorf("the held turn: got %v, want %v", err, test.two)
 				}
 				for _, other := range []*engine.Turn[string, string]{x.one, three} {
-					if _, err := other.Result(); err != nil {
-						t.Error(err)
-					}
+					must.Get(other.Result())(t)
 				}
 			})
 		})
@@ -358,12 +354,8 @@ func TestRecalledThenSessionCancelled(t *testing.T) {
 		two := startFollowed(t, conn, func() {})
 		peer.expect(`{"jsonrpc":"2.0","id":2,"method":"turn","params":{"sessionId":"s"}}`)
 		two.Cancel()
-		if err := engine.NotifyRaw(t.Context(), conn, "behind", nil); err != nil {
-			t.Error(err)
-		}
-		if err := conn.CancelSession(t.Context(), TurnSpec{Session: "s", CancelMethod: "cancel"}); err != nil {
-			t.Error(err)
-		}
+		must.Do(t, engine.NotifyRaw(t.Context(), conn, "behind", nil))
+		must.Do(t, conn.CancelSession(t.Context(), TurnSpec{Session: "s", CancelMethod: "cancel"}))
 		three := startFollowed(t, conn, func() {})
 		peer.expect(`{"jsonrpc":"2.0","method":"$/cancel_request","params":{"requestId":2}}`)
 		peer.expect(`{"jsonrpc":"2.0","method":"behind"}`)
@@ -374,9 +366,7 @@ func TestRecalledThenSessionCancelled(t *testing.T) {
 		}
 		peer.send(`{"jsonrpc":"2.0","method":"note","params":{"sessionId":"s","text":"end"}}`)
 		for _, turn := range []*engine.Turn[string, string]{one, two, three} {
-			if _, err := turn.Result(); err != nil {
-				t.Error(err)
-			}
+			must.Get(turn.Result())(t)
 		}
 		if len(peer.lines) > 0 {
 			t.Errorf("%s came too", peer.read())

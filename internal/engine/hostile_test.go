@@ -13,6 +13,7 @@ import (
 
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/internal/test/gentest"
+	"github.com/acpgo/sdk/internal/test/must"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
@@ -44,9 +45,7 @@ func TestQueueOfEmptyNotifications(t *testing.T) {
 				if n := taken.Load(); n < 10 || n > 5000 {
 					t.Errorf("%d notifications were read while none was handled", n)
 				}
-				if err := p.w.Close(); err != nil {
-					t.Error(err)
-				}
+				must.Do(t, p.w.Close())
 				close(release)
 			})
 		})

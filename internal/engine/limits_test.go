@@ -26,9 +26,7 @@ func newDeafPeer(t *testing.T, routes []Route, opts *Options) (p *rawPeer, r *bu
 	t.Cleanup(func() {
 		r2.Close()
 		w1.Close()
-		if err := c.Close(); err != nil {
-			t.Error(err)
-		}
+		must.Do(t, c.Close())
 	})
 	return &rawPeer{t: t, w: w1}, bufio.NewReader(r2), c
 }

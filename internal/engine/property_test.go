@@ -937,9 +937,7 @@ func TestCallsInsideNotificationHandlers(t *testing.T) {
 					t.Errorf("%d notifications handled, %d calls", handled.Load(), calls.Load())
 				}
 				t.Logf("%d notifications handled, %d calls, to depth %d", handled.Load(), calls.Load(), depth)
-				if err := errors.Join(a.Close(), b.Close()); err != nil {
-					t.Error(err)
-				}
+				must.Do(t, errors.Join(a.Close(), b.Close()))
 			})
 		})
 	}

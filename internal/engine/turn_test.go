@@ -85,9 +85,7 @@ func TestPRM14_TurnCancelled(t *testing.T) {
 			case "Cancel":
 				turn.Cancel()
 			default:
-				if err := c.CancelSession(t.Context(), inS); err != nil {
-					t.Error(err)
-				}
+				must.Do(t, c.CancelSession(t.Context(), inS))
 			}
 			p.expect(`{"jsonrpc":"2.0","method":"cancel","params":{"sessionId":"s"}}`)
 			p.expect(`{"jsonrpc":"2.0","id":"p","result":{"outcome":"cancelled"}}`)

@@ -92,9 +92,7 @@ func TestAbandonedCallsAreForgotten(t *testing.T) {
 		if n := listed(); n > 3 {
 			t.Errorf("%d calls are listed", n)
 		}
-		if err := c.Close(t.Context()); err != nil {
-			t.Error(err)
-		}
+		must.Do(t, c.Close(t.Context()))
 		if err := first.Wait(t.Context()); !errors.Is(err, ErrClosed) {
 			t.Errorf("the call that was not given up ended with %v", err)
 		}

@@ -43,9 +43,7 @@ func TestMalformedResponses(t *testing.T) {
 		if err := call.Wait(t.Context()); err != nil || got.err == nil || !strings.Contains(got.err.Error(), test.want) {
 			t.Errorf("%s: %v, %v, want %s", test.response, err, got.err, test.want)
 		}
-		if err := errors.Join(w.Close(), c.Close(t.Context())); err != nil {
-			t.Error(err)
-		}
+		must.Do(t, errors.Join(w.Close(), c.Close(t.Context())))
 		if sent := s.out.String(); strings.Count(sent, "\n") != 1 || len(h.invalid) > 0 {
 			t.Errorf("%s: sent %q, reported %v", test.response, sent, h.invalid)
 		}
@@ -107,9 +105,7 @@ func TestMalformedResponseAmongNoise(t *testing.T) {
 			t.Errorf("%s: %v, %v", response, err, got.err)
 		}
 		cancel()
-		if err := errors.Join(w.Close(), c.Close(t.Context())); err != nil {
-			t.Error(err)
-		}
+		must.Do(t, errors.Join(w.Close(), c.Close(t.Context())))
 		if sent := s.out.String(); strings.Count(sent, "\n") != 1 {
 			t.Errorf("%s: sent %q", response, sent)
 		}

@@ -19,6 +19,7 @@ import (
 	"github.com/acpgo/sdk/internal/ledger"
 	"github.com/acpgo/sdk/internal/test/badlines"
 	"github.com/acpgo/sdk/internal/test/gentest"
+	"github.com/acpgo/sdk/internal/test/must"
 	"github.com/acpgo/sdk/internal/test/tier"
 )
 
@@ -390,9 +391,7 @@ func TestFloods(t *testing.T) {
 				standstill(taken, wrote)
 				resume()
 			}
-			if err := receive(v.peer, wrote, "the end of writing"); err != nil {
-				t.Error(err)
-			}
+			must.Do(t, receive(v.peer, wrote, "the end of writing"))
 			if !questions {
 				v.settle()
 			}
