@@ -59,20 +59,24 @@ func without(name string) func(map[string]json.RawMessage) {
 
 // gated sends a request after the first prompt, and hides its answer from the client.
 func gated(method, params string) fault {
-	return fault{
-		toClient: func(s *state, m *line) []string {
-			if m.method == "session/prompt" && s.nth("gated") == 1 {
-				return []string{m.text, `{"jsonrpc":"2.0","id":"mutant","method":"` + method + `","params":` + params + `}`}
-			}
-			return []string{m.text}
-		},
-		toAgent: func(_ *state, m *line) ([]string, []string) {
-			if m.answer && m.id == `"mutant"` {
-				return []string{`{"jsonrpc":"2.0","method":"_mutant/note"}`}, nil
-			}
-			return []string{m.text}, nil
-		},
+	f := withheld(func(_ *state, m *line) bool { return m.answer && m.id == `"mutant"` })
+	f.toClient = func(s *state, m *line) []string {
+		if m.method == "session/prompt" && s.nth("gated") == 1 {
+			return []string{m.text, `{"jsonrpc":"2.0","id":"mutant","method":"` + method + `","params":` + params + `}`}
+		}
+		return []string{m.text}
 	}
+	return f
+}
+
+// withheld puts a notification in place of lines to the tested side.
+func withheld(when func(*state, *line) bool) fault {
+	return fault{toAgent: func(s *state, m *line) ([]string, []string) {
+		if when(s, m) {
+			return []string{`{"jsonrpc":"2.0","method":"_mutant/note"}`}, nil
+		}
+		return []string{m.text}, nil
+	}}
 }
 
 // misreading changes the messages to the client.
@@ -83,13 +87,9 @@ func misreading(pairs ...string) fault {
 
 // deadAt stops reading at a text.
 func deadAt(text string) fault {
-	return fault{toAgent: func(s *state, m *line) ([]string, []string) {
-		if s.count["dead"] > 0 || strings.Contains(m.text, text) {
-			s.count["dead"]++
-			return []string{`{"jsonrpc":"2.0","method":"_mutant/note"}`}, nil
-		}
-		return []string{m.text}, nil
-	}}
+	return withheld(func(s *state, m *line) bool {
+		return (s.count["dead"] > 0 || strings.Contains(m.text, text)) && s.nth("dead") > 0
+	})
 }
 
 // impatient stops waiting for a command when its user cancels, and reports an error.
@@ -240,12 +240,10 @@ var clientMutants = []clientMutant{
 	{scenario: "permission-of-unknown-kind", rules: "TOL-5", fault: replacing(`"optionId":"yes"`, `"optionId":"other"`)},
 	{scenario: "cancel-in-permissions", rules: "PRM-9", fault: replacing(`{"outcome":"cancelled"}`, `{"outcome":"selected","optionId":"yes"}`)},
 	{scenario: "cancel-then-updates", rules: "PRM-14", fault: deadAt("I am stopping")},
-	{scenario: "cancel-then-prompt", rules: "ADD-8", fault: fault{toClient: func(s *state, m *line) []string {
-		if m.method == "session/prompt" && s.nth("prompt") == 2 {
+	{scenario: "cancel-then-prompt", rules: "ADD-8", fault: changing(func(s *state, m *line) bool { return m.method == "session/prompt" && s.nth("prompt") == 2 },
+		func(_ *state, m *line) []string {
 			return []string{m.text, `{"jsonrpc":"2.0","method":"session/cancel","params":{"sessionId":"` + sessionOf(m) + `"}}`}
-		}
-		return []string{m.text}
-	}}},
+		})},
 	{scenario: "cancelled-and-silent", rules: "TRN-10", client: staying},
 	{scenario: "cancel-request", rules: "CAN-1", fault: silent("session/request_permission", always)},
 	{scenario: "cancel-request-nested", rules: "CAN-5", fault: dropping("$/cancel_request")},
@@ -289,12 +287,7 @@ var clientMutants = []clientMutant{
 	{scenario: "elicitation-of-unknown-mode", rules: "SCH-8", fault: granting("elicitation/create", `{"action":"accept"}`, has("_dance"))},
 	{scenario: "elicitation-without-scope", rules: "ELI-34 ADD-17", fault: granting("elicitation/create", `{"action":"accept","content":{}}`, always)},
 	{scenario: "link", rules: "ELI-22", fault: deadAt("elicitation/complete")},
-	{scenario: "list", rules: "LST-10", fault: fault{toClient: func(_ *state, m *line) []string {
-		if m.method == "session/list" {
-			return []string{strings.Replace(m.text, `"cursor":"`, `"cursor":"x`, 1)}
-		}
-		return []string{m.text}
-	}}},
+	{scenario: "list", rules: "LST-10", fault: replacing(`"cursor":"`, `"cursor":"x`)},
 	{scenario: "load-and-resume", rules: "SES-18", fault: editingRequest("session/load", without("additionalDirectories"))},
 	{scenario: "modes-and-options", rules: "MOD-1", fault: editingRequest("session/set_mode", with("modeId", `"other"`))},
 	{scenario: "modes-and-options", rules: "CFG-16", fault: editingRequest("session/set_config_option", with("value", `"other"`))},

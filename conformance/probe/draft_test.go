@@ -50,12 +50,9 @@ var draftMutants = []mutant{
 		}
 		return editing("session/new", func(result map[string]json.RawMessage) { result["sessionId"] = json.RawMessage(`"only"`) }).toClient(s, m)
 	}}},
-	{"tools", "V2-3", fault{toClient: func(_ *state, m *line) []string {
-		if strings.Contains(m.text, `"stopReason":"end_turn"`) {
-			return []string{m.text, strings.Replace(m.text, "end_turn", "max_tokens", 1)}
-		}
-		return []string{m.text}
-	}}},
+	{"tools", "V2-3", changing(has(`"stopReason":"end_turn"`), func(_ *state, m *line) []string {
+		return []string{m.text, strings.Replace(m.text, "end_turn", "max_tokens", 1)}
+	})},
 	{"permission", "V2-18", rewriting(`"optionId":"[^"]*"`, `"optionId":"same"`)},
 	{"permission-rejected", "ADD-14", deletesAt(`"outcome":"selected"`)},
 	{"permission-dismissed", "ADD-14", deletesAt(`"outcome":"cancelled"`)},
@@ -71,12 +68,9 @@ var draftMutants = []mutant{
 		}
 		return []string{m.text}, nil
 	}}},
-	{"resume", "V2-10", fault{toClient: func(s *state, m *line) []string {
-		if strings.Contains(m.text, `"state_update"`) && s.all[len(s.all)-1].method == "session/resume" {
-			return nil
-		}
-		return []string{m.text}
-	}}},
+	{"resume", "V2-10", changing(all(has(`"state_update"`), func(s *state, _ *line) bool {
+		return s.all[len(s.all)-1].method == "session/resume"
+	}), nothing)},
 	{"resume", "ERR-4 ERR-5 V2-10", refusing("session/resume", "-32002", params(""))},
 	{"close", "V2-5", after("session/close", func(_ *state, m *line) []string {
 		return []string{`{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"` + sessionOf(m) +
@@ -274,33 +268,15 @@ var plainMutants = []mutant{
 	{"content-advertised", "ADD-3", refusing("session/prompt", "-32602", params("image/png"))},
 	{"content-advertised", "ADD-3", refusing("session/prompt", "-32602", params("audio/wav"))},
 	{"content-advertised", "ADD-3", refusing("session/prompt", "-32602", params("text/plain"))},
-	{"content-advertised", "V2-2", fault{toClient: func(s *state, m *line) []string {
-		if strings.Contains(m.text, `"idle"`) && afterA("image/png")(s, m) {
-			return nil
-		}
-		return []string{m.text}
-	}}},
+	{"content-advertised", "V2-2", changing(all(has(`"idle"`), afterA("image/png")), nothing)},
 	{"additional-directories", "ADD-3", refusing("session/new", "-32602", params("/other"))},
 	{"additional-directories", "ADD-3", refusing("session/resume", "-32602", params("/other"))},
 	{"additional-directories", "ERR-4", granting("session/new", `{"sessionId":"x"}`, params(`"relative"`))},
-	{"other-work", "CFG-18", fault{toClient: func(_ *state, m *line) []string {
-		if strings.Contains(m.text, "config_option_update") {
-			return []string{m.text[:strings.Index(m.text, `,{"configId":"brief"`)] + `]}}}`}
-		}
-		return []string{m.text}
-	}}},
-	{"cancel-with-meta", "V2-22", fault{toAgent: func(_ *state, m *line) ([]string, []string) {
-		if m.method == "session/cancel" && strings.Contains(m.text, "_meta") {
-			return []string{`{"jsonrpc":"2.0","method":"_mutant/note"}`}, nil
-		}
-		return []string{m.text}, nil
-	}}},
-	{"cancel-in-the-stream", "V2-22", fault{toAgent: func(_ *state, m *line) ([]string, []string) {
-		if m.method == "session/cancel" {
-			return []string{`{"jsonrpc":"2.0","method":"_mutant/note"}`}, nil
-		}
-		return []string{m.text}, nil
-	}}},
+	{"other-work", "CFG-18", changing(has("config_option_update"), func(_ *state, m *line) []string {
+		return []string{m.text[:strings.Index(m.text, `,{"configId":"brief"`)] + `]}}}`}
+	})},
+	{"cancel-with-meta", "V2-22", withheld(all(has(`"session/cancel"`), has("_meta")))},
+	{"cancel-in-the-stream", "V2-22", withheld(has(`"session/cancel"`))},
 	{"start", "V2-1", editing("session/prompt", with("messageId", `""`))},
 	{"start", "V2-2", dropping(`"running"`)},
 	{"start", "V2-2", rewriting(`,"stopReason":"[^"]*"`, ``)},

@@ -438,42 +438,24 @@ func TestCommandsArrive(t *testing.T) {
 // TestLateCancelRequest: an agent that answers $/cancel_request only after session/cancel has followed may still answer -32800.
 func TestLateCancelRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		connect := func() rpc.Transport {
-			client, agent := rpc.Pipe()
-			stream := must.Get(agent.Connect(t.Context()))(t)
-			go func() { // it ends with the connection
-				defer stream.Close()
-				prompt := "" // the id of the long one
-				for {
-					line, err := stream.Read()
-					if err != nil {
-						return
-					}
-					m := readLine(line)
-					var out string
-					switch {
-					case m.method == "initialize":
-						out = `"id":` + m.id + `,"result":` + terse
-					case m.method == "session/new":
-						out = `"id":` + m.id + `,"result":{"sessionId":"s"}`
-					case m.method == "session/prompt" && prompt == "":
-						prompt = m.id
-						out = `"method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"Once"}}}`
-					case m.method == "session/prompt":
-						out = `"id":` + m.id + `,"result":{"stopReason":"end_turn"}`
-					case m.method == "session/cancel":
-						out = `"id":` + prompt + `,"error":{"code":-32800,"message":"Request cancelled"}`
-					default: // $/cancel_request among them
-						continue
-					}
-					if stream.Write([]byte(`{"jsonrpc":"2.0",`+out+`}`)) != nil {
-						return
-					}
+		failed, r := failures(t, scripted(t, func() func(*line, func(string) bool) {
+			prompt := "" // the id of the long one
+			return func(m *line, send func(string) bool) {
+				switch {
+				case m.method == "initialize":
+					send(`"id":` + m.id + `,"result":` + terse)
+				case m.method == "session/new":
+					send(`"id":` + m.id + `,"result":{"sessionId":"s"}`)
+				case m.method == "session/prompt" && prompt == "":
+					prompt = m.id
+					send(`"method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"Once"}}}`)
+				case m.method == "session/prompt":
+					send(`"id":` + m.id + `,"result":{"stopReason":"end_turn"}`)
+				case m.method == "session/cancel":
+					send(`"id":` + prompt + `,"error":{"code":-32800,"message":"Request cancelled"}`)
 				}
-			}()
-			return client
-		}
-		failed, r := failures(t, connect, "cancel-request")
+			}
+		}), "cancel-request")
 		if len(failed) > 0 {
 			t.Errorf("these fail: %v", failed)
 		}

@@ -154,13 +154,11 @@ func changes(s *state, m *line) bool {
 }
 
 // changedEntryAlone leaves the other entries out of the second plan, in which the first one has changed.
-var changedEntryAlone = fault{toClient: func(s *state, m *line) []string {
-	first, last := strings.Index(m.text, "},{"), strings.LastIndex(m.text, "]")
-	if strings.Contains(m.text, `"sessionUpdate":"plan"`) && first > 0 && s.nth("plan") == 2 {
-		return []string{m.text[:first+1] + m.text[last:]}
-	}
-	return []string{m.text}
-}}
+var changedEntryAlone = changing(func(s *state, m *line) bool {
+	return strings.Contains(m.text, `"sessionUpdate":"plan"`) && strings.Contains(m.text, "},{") && s.nth("plan") == 2
+}, func(_ *state, m *line) []string {
+	return []string{m.text[:strings.Index(m.text, "},{")+1] + m.text[strings.LastIndex(m.text, "]"):]}
+})
 
 // deletesAt deletes a file after the user has answered with a text.
 func deletesAt(text string) fault {
@@ -187,12 +185,7 @@ var usesReleased = fault{
 		}
 		return []string{m.text}
 	},
-	toAgent: func(_ *state, m *line) ([]string, []string) {
-		if m.answer && m.id == `"mutant"` {
-			return nil, nil
-		}
-		return []string{m.text}, nil
-	},
+	toAgent: hidesAnswer,
 }
 
 // launchCommand starts an agent as a process. Its command may depend on the folder of the scenario.

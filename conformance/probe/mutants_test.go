@@ -188,54 +188,57 @@ func mutate(launch probe.Launch, f fault) probe.Launch {
 
 // The faults that many mutants have.
 
-// failing replaces a result with an error.
-func failing(method string, when func(*state, *line) bool) fault {
+// changing replaces the agent's lines for which a condition is true.
+func changing(when func(*state, *line) bool, lines func(*state, *line) []string) fault {
 	return fault{toClient: func(s *state, m *line) []string {
-		if m.answer && !m.error && m.method == method && when(s, m) {
-			return []string{`{"jsonrpc":"2.0","id":` + m.id + `,"error":{"code":-32603,"message":"Mutant"}}`}
+		if when(s, m) {
+			return lines(s, m)
 		}
 		return []string{m.text}
 	}}
+}
+
+// serving answers the client's requests for which a condition is true. The agent never sees them.
+func serving(method, outcome string, when func(*state, *line) bool) fault {
+	return fault{toAgent: func(s *state, m *line) ([]string, []string) {
+		if m.request && m.method == method && when(s, m) {
+			return nil, []string{`{"jsonrpc":"2.0","id":` + m.id + `,` + outcome + `}`}
+		}
+		return []string{m.text}, nil
+	}}
+}
+
+func nothing(*state, *line) []string { return nil }
+
+// failing replaces a result with an error.
+func failing(method string, when func(*state, *line) bool) fault {
+	return changing(all(resultOf(method), when), func(_ *state, m *line) []string {
+		return []string{`{"jsonrpc":"2.0","id":` + m.id + `,"error":{"code":-32603,"message":"Mutant"}}`}
+	})
 }
 
 // silent does not answer.
 func silent(method string, when func(*state, *line) bool) fault {
-	return fault{toClient: func(s *state, m *line) []string {
-		if m.answer && m.method == method && when(s, m) {
-			return nil
-		}
-		return []string{m.text}
-	}}
+	return changing(all(answerTo(method), when), nothing)
 }
 
-// refusing answers the client's request with an error. The agent never sees the request.
+// refusing answers the client's request with an error, and granting with a result.
 func refusing(method, code string, when func(*state, *line) bool) fault {
-	return fault{toAgent: func(s *state, m *line) ([]string, []string) {
-		if m.request && m.method == method && when(s, m) {
-			return nil, []string{`{"jsonrpc":"2.0","id":` + m.id + `,"error":{"code":` + code + `,"message":"Mutant"}}`}
-		}
-		return []string{m.text}, nil
-	}}
+	return serving(method, `"error":{"code":`+code+`,"message":"Mutant"}`, when)
 }
 
-// granting answers the client's request with a result. The agent never sees the request.
 func granting(method, result string, when func(*state, *line) bool) fault {
-	return fault{toAgent: func(s *state, m *line) ([]string, []string) {
-		if m.request && m.method == method && when(s, m) {
-			return nil, []string{`{"jsonrpc":"2.0","id":` + m.id + `,"result":` + result + `}`}
-		}
-		return []string{m.text}, nil
-	}}
+	return serving(method, `"result":`+result, when)
 }
 
 // recoding changes the code of an error.
 func recoding(method, from, to string) fault {
-	return fault{toClient: func(_ *state, m *line) []string {
-		if m.error && m.method == method {
-			return []string{strings.Replace(m.text, `"code":`+from, `"code":`+to, 1)}
+	return changing(answerTo(method), func(_ *state, m *line) []string {
+		if !m.error {
+			return []string{m.text}
 		}
-		return []string{m.text}
-	}}
+		return []string{strings.Replace(m.text, `"code":`+from, `"code":`+to, 1)}
+	})
 }
 
 // answering answers messages of the client that must not be answered.
@@ -250,31 +253,16 @@ func answering(text string, when func(*state, *line) bool) fault {
 
 // before sends lines before the answer to a request, and after sends them after it.
 func before(method string, lines func(s *state, m *line) []string) fault {
-	return fault{toClient: func(s *state, m *line) []string {
-		if m.answer && !m.error && m.method == method {
-			return append(lines(s, m), m.text)
-		}
-		return []string{m.text}
-	}}
+	return changing(resultOf(method), func(s *state, m *line) []string { return append(lines(s, m), m.text) })
 }
 
 func after(method string, lines func(s *state, m *line) []string) fault {
-	return fault{toClient: func(s *state, m *line) []string {
-		if m.answer && !m.error && m.method == method {
-			return append([]string{m.text}, lines(s, m)...)
-		}
-		return []string{m.text}
-	}}
+	return changing(resultOf(method), func(s *state, m *line) []string { return append([]string{m.text}, lines(s, m)...) })
 }
 
 // dropping does not send updates of a kind, or requests of a method.
 func dropping(what string) fault {
-	return fault{toClient: func(_ *state, m *line) []string {
-		if strings.Contains(m.text, what) && !m.answer {
-			return nil
-		}
-		return []string{m.text}
-	}}
+	return changing(func(_ *state, m *line) bool { return strings.Contains(m.text, what) && !m.answer }, nothing)
 }
 
 // unmoved opens a session in its old directory when the client names another one.
@@ -304,13 +292,16 @@ func asking(request func(session string) string) fault {
 		}
 		return []string{request(sessionOf(m))}
 	})
-	f.toAgent = func(_ *state, m *line) ([]string, []string) {
-		if m.answer && m.id == `"mutant"` {
-			return nil, nil
-		}
-		return []string{m.text}, nil
-	}
+	f.toAgent = hidesAnswer
 	return f
+}
+
+// hidesAnswer hides the client's answer to a request that a fault has made.
+func hidesAnswer(_ *state, m *line) ([]string, []string) {
+	if m.answer && m.id == `"mutant"` {
+		return nil, nil
+	}
+	return []string{m.text}, nil
 }
 
 func sessionOf(m *line) string {
@@ -332,25 +323,43 @@ func chunk(session string) string {
 }
 
 // lateChunk sends the end of a message after the answer to the first prompt.
-var lateChunk = fault{toClient: func(s *state, m *line) []string {
-	if !m.answer || m.error || m.method != "session/prompt" || s.nth("late") > 1 {
-		return []string{m.text}
-	}
+var lateChunk = changing(all(resultOf("session/prompt"), once("late")), func(_ *state, m *line) []string {
 	part := strings.Replace(chunk(sessionOf(m)), `"content"`, `"messageId":"late","content"`, 1)
 	return []string{part, m.text, part}
-}}
+})
 
 // answersTwice answers the first prompt twice.
-var answersTwice = after("session/prompt", func(s *state, m *line) []string {
-	if s.nth("again") > 1 {
-		return nil
-	}
-	return []string{m.text}
-})
+var answersTwice = changing(all(resultOf("session/prompt"), once("again")),
+	func(_ *state, m *line) []string { return []string{m.text, m.text} })
 
 // The conditions for faults.
 
 func always(*state, *line) bool { return true }
+
+// all is true if all conditions are, which are tried in order.
+func all(conditions ...func(*state, *line) bool) func(*state, *line) bool {
+	return func(s *state, m *line) bool {
+		for _, holds := range conditions {
+			if !holds(s, m) {
+				return false
+			}
+		}
+		return true
+	}
+}
+
+func answerTo(method string) func(*state, *line) bool {
+	return func(_ *state, m *line) bool { return m.answer && m.method == method }
+}
+
+func resultOf(method string) func(*state, *line) bool {
+	return func(_ *state, m *line) bool { return m.answer && !m.error && m.method == method }
+}
+
+// once is true for the first call.
+func once(name string) func(*state, *line) bool {
+	return func(s *state, _ *line) bool { return s.nth(name) == 1 }
+}
 
 func has(text string) func(*state, *line) bool {
 	return func(_ *state, m *line) bool { return strings.Contains(m.text, text) }
@@ -384,9 +393,9 @@ func editing(method string, edit func(result map[string]json.RawMessage)) fault 
 
 // editingEach is like editing, for changes that depend on the traffic.
 func editingEach(method string, edit func(s *state, m *line, result map[string]json.RawMessage)) fault {
-	return fault{toClient: func(s *state, m *line) []string {
+	return changing(resultOf(method), func(s *state, m *line) []string {
 		var result map[string]json.RawMessage
-		if !m.answer || m.error || m.method != method || json.Unmarshal(m.outcome, &result) != nil {
+		if json.Unmarshal(m.outcome, &result) != nil {
 			return []string{m.text}
 		}
 		edit(s, m, result)
@@ -395,7 +404,7 @@ func editingEach(method string, edit func(s *state, m *line, result map[string]j
 			panic(err)
 		}
 		return []string{`{"jsonrpc":"2.0","id":` + m.id + `,"result":` + string(text) + `}`}
-	}}
+	})
 }
 
 // listing changes each list of sessions; n is its number. The agent gets no cursors but the made-up one.
@@ -461,12 +470,8 @@ var lists = map[string]struct {
 }
 
 // cancelledNext ends the turn after a session/cancel as cancelled.
-var cancelledNext = fault{toClient: func(s *state, m *line) []string {
-	if m.answer && m.method == "session/prompt" && strings.Contains(m.text, "end_turn") && afterA("session/cancel")(s, m) {
-		return []string{strings.Replace(m.text, "end_turn", "cancelled", 1)}
-	}
-	return []string{m.text}
-}}
+var cancelledNext = changing(all(answerTo("session/prompt"), has("end_turn"), afterA("session/cancel")),
+	func(_ *state, m *line) []string { return []string{strings.Replace(m.text, "end_turn", "cancelled", 1)} })
 
 const readAnywhere = `"path":"/etc/hosts"`
 
@@ -605,12 +610,9 @@ var mutants = []mutant{
 	{"cancel-behind-the-end", "PRM-16", cancelledNext},
 	{"cancel-and-prompt", "PRM-7", cancelledNext},
 	{"cancel-one-of-two", "PRM-12", failing("session/prompt", has("cancelled"))},
-	{"cancel-request", "CAN-1", fault{toClient: func(s *state, m *line) []string {
-		if m.answer && m.method == "session/prompt" && s.nth("prompt") == 1 {
-			return []string{`{"jsonrpc":"2.0","id":` + m.id + `,"error":{"code":-32603,"message":"Aborted"}}`}
-		}
-		return []string{m.text}
-	}}},
+	{"cancel-request", "CAN-1", changing(all(answerTo("session/prompt"), once("prompt")), func(_ *state, m *line) []string {
+		return []string{`{"jsonrpc":"2.0","id":` + m.id + `,"error":{"code":-32603,"message":"Aborted"}}`}
+	})},
 	{"cancel-request-unknown", "OVW-4", answering(`{"jsonrpc":"2.0","id":null,"error":{"code":-32601,"message":"Method not found"}}`, has("$/cancel_request"))},
 }
 
