@@ -17,6 +17,5 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func schemaOf(tb testing.TB, path ...string) *conformance.Schema {
 	tb.Helper()
 	text := must.Get(os.ReadFile(filepath.Join(append([]string{".."}, path...)...)))(tb)
-	schema := must.Get(conformance.NewSchema(text))(tb)
-	return schema
+	return must.Get(conformance.NewSchema(text))(tb)
 }

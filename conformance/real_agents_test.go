@@ -202,6 +202,5 @@ func TestExamplesByRules(t *testing.T) {
 
 func readFile(t *testing.T, path string) []byte {
 	t.Helper()
-	text := must.Get(os.ReadFile(path))(t)
-	return text
+	return must.Get(os.ReadFile(path))(t)
 }

@@ -216,8 +216,7 @@ func flood(t *testing.T, dir, server, client, scheme, method string, count, size
 		stop = func() int {
 			end()
 			text := must.Get(output.ReadString('\n'))(t)
-			peak := must.Get(strconv.Atoi(strings.TrimSpace(text)))(t)
-			return peak
+			return must.Get(strconv.Atoi(strings.TrimSpace(text)))(t)
 		}
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute+time.Duration(count)*2*time.Millisecond)

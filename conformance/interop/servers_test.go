@@ -187,8 +187,7 @@ func otherPrograms(t *testing.T) (modules string) {
 	if folder == "" {
 		t.Skip("ACP_SERVERS is not set to the folder with the programs; make remote sets it")
 	}
-	modules = must.Get(filepath.Abs(filepath.Join(folder, "node_modules")))(t)
-	return modules
+	return must.Get(filepath.Abs(filepath.Join(folder, "node_modules")))(t)
 }
 
 // TestRemoteGooseClient drives the example agent with goose's HTTP client and the TypeScript SDK on top of it.

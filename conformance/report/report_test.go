@@ -21,15 +21,13 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // newReport is New for valid options.
 func newReport(t testing.TB, options Options) *Report {
 	t.Helper()
-	r := must.Get(New(options))(t)
-	return r
+	return must.Get(New(options))(t)
 }
 
 // accept reads the text of a file of accepted findings.
 func accept(t *testing.T, text string) *Accepted {
 	t.Helper()
-	a := must.Get(ReadAccepted("accepted", strings.NewReader(text)))(t)
-	return a
+	return must.Get(ReadAccepted("accepted", strings.NewReader(text)))(t)
 }
 
 func finding(rule, method, pointer string) *Entry {

@@ -44,8 +44,7 @@ func recorded(t *testing.T, lines ...string) *transcript.Recorded {
 		must.Do(t, w.Write(&e))
 	}
 	must.Do(t, w.Write(&recording.Entry{Kind: recording.KindEnd}))
-	r := must.Get(transcript.ReadRecorded("r.jsonl", recording.NewReader(&file, nil), 1, func(err error) { t.Error(err) }))(t)
-	return r
+	return must.Get(transcript.ReadRecorded("r.jsonl", recording.NewReader(&file, nil), 1, func(err error) { t.Error(err) }))(t)
 }
 
 // against replays a recording to a peer. Each string of the peer is a line that it writes, "<" to read a line first,
