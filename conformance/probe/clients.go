@@ -16,7 +16,7 @@ func Client(ctx context.Context, launch Launch, options *Options) (*Report, erro
 // clients is the subject of [Client].
 var clients = subject{
 	side: conformance.Client, word: "client", capabilities: "clientCapabilities", info: "clientInfo",
-	rows: clientRows, scenarios: ClientScenarios,
+	rows: rowsOf("client"), scenarios: ClientScenarios,
 	script: func(p *play, s *Scenario) {
 		p.begins(s.persona)
 		p.do(s.steps...)

@@ -1,4 +1,4 @@
-// The events of a scenario are recorded as traits, which the tables of requirements (rows.go) use.
+// The events of a scenario are recorded as traits, which the tables of requirements (rows.txt) use.
 
 package probe
 

@@ -161,7 +161,7 @@ func (p *play) addFinding(f player.Finding) {
 // markExercised records that the scenario has checked requirements.
 func (p *play) markExercised(ids ...string) { p.record(p.Ran, ids) }
 
-// trait records an event that exercises requirements; see rows.go.
+// trait records an event that exercises requirements; see rows.txt.
 func (p *play) trait(names ...string) { p.record(p.Traits, names) }
 
 func (p *play) record(in map[string]bool, names []string) {
